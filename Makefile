@@ -1,0 +1,229 @@
+# llmgw.  `make help` lists the targets.
+#
+# Products land in build/, whatever BUILD is; objects of each BUILD are kept
+# apart in build/obj/BUILD, so that changing it back and forth is cheap.
+
+BUILD     ?= release
+NGINX_SRC ?= /usr/share/nginx/src
+NGINX_BIN ?= nginx
+PYTHON    ?= /usr/bin/python3
+CC        ?= gcc
+CLANG     ?= clang
+PREFIX    ?= /usr/local
+MODULES   ?= /usr/lib/nginx/modules
+ARGS      ?=
+FUZZ_SECONDS ?= 60
+
+O   := build/obj/$(BUILD)
+GEN := build/gen
+
+SAN_asan  := -fsanitize=address -fno-omit-frame-pointer
+SAN_ubsan := -fsanitize=undefined -fno-sanitize-recover=undefined
+SAN_tsan  := -fsanitize=thread
+OPT_release := -O2 -g
+OPT_debug   := -O0 -g3 -DLLMGW_DEBUG=1
+OPT_asan    := -O1 -g
+OPT_ubsan   := -O1 -g
+OPT_tsan    := -O1 -g
+SAN := $(SAN_$(BUILD))
+OPT := $(OPT_$(BUILD))
+ifeq ($(OPT),)
+$(error BUILD is one of debug, release, asan, ubsan, tsan, not "$(BUILD)")
+endif
+
+VERSION := $(shell cat VERSION)
+
+WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
+            -Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter
+CPPFLAGS := -D_GNU_SOURCE -DLLMGW_VERSION='"$(VERSION)"' -I. -Iproto \
+            -I$(GEN) -Ingx_http_llmgw_module/core
+CFLAGS   := -std=gnu11 $(OPT) $(SAN) $(WARN) -fPIC
+LDFLAGS  := $(SAN)
+LDLIBS   := -lnghttp2 -lprotobuf-c -lev -ljansson -lsodium -lm -lpthread
+
+DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
+    protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libev-dev \
+    libxxhash-dev libsodium-dev libjansson-dev libpcre2-dev zlib1g-dev \
+    libssl-dev libcmocka-dev clang libclang-rt-14-dev \
+    python3 python3-pytest python3-grpcio python3-protobuf python3-h2
+
+PROTOS  := llmgateway gossip health
+GEN_C   := $(PROTOS:%=$(GEN)/%.pb-c.c)
+GEN_O   := $(PROTOS:%=$(O)/gen/%.pb-c.o)
+PROTO_C := $(wildcard proto/*.c)
+CORE_C  := $(wildcard ngx_http_llmgw_module/core/*.c)
+COMMON_C:= $(wildcard common/*.c)
+CTL_C   := $(wildcard agent/ctl*.c)
+AGENT_C := $(filter-out $(CTL_C) agent/main.c,$(wildcard agent/*.c))
+REPLICA_C := $(filter-out replica/main.c,$(wildcard replica/*.c))
+CLIENT_C  := $(wildcard client/*.c)
+objs     = $(patsubst %.c,$(O)/%.o,$(1))
+
+DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
+           build/llmgw-client
+MODULE  := build/ngx_http_llmgw_module.so
+UNITS   := $(patsubst t/unit/test_%.c,$(O)/t/test_%,$(wildcard t/unit/test_*.c)) \
+           $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
+FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
+
+.PHONY: help deps deps-check build gen daemons module demo test test-unit units test-tsan test-e2e \
+        lint bench fuzz install clean FORCE
+.DEFAULT_GOAL := build
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z_.-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' \
+	    $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo "  BUILD=debug|release|asan|ubsan|tsan   NGINX_SRC=$(NGINX_SRC)"
+
+deps:  ## install the Debian packages that build and tests need
+	@DEB_PACKAGES="$(DEB_PACKAGES)" sh t/lint/deps.sh
+
+build: daemons module  ## compile the module, the daemons and the client
+daemons: $(DAEMONS)
+module: $(MODULE)
+gen: $(GEN_C)
+
+demo: deps  ## start a cluster and watch it lose a replica (ARGS=--once)
+	@$(MAKE) --no-print-directory build
+	@$(PYTHON) t/demo.py $(ARGS)
+
+test: deps  ## everything: lint, units, tsan, real processes
+	@$(MAKE) --no-print-directory build
+	@$(PYTHON) t/run.py --build $(BUILD)
+
+units: $(UNITS)
+	@echo $(UNITS)
+
+test-unit: $(UNITS)  ## unit tests and the gossip simulator, no nginx
+	@for t in $(UNITS); do $$t || exit 1; done
+
+test-tsan:  ## the units that have threads, under the thread sanitizer
+	@$(MAKE) --no-print-directory BUILD=tsan build/obj/tsan/t/test_members
+	@build/obj/tsan/t/test_members
+
+test-e2e: build  ## real processes only (ARGS='-k name' for some)
+	@$(PYTHON) -m pytest -q t $(ARGS)
+
+lint:  ## style, floors, docs against code
+	@$(PYTHON) t/lint/lint.py
+
+bench: build  ## benchmarks of the core
+	@$(PYTHON) bench/run.py $(ARGS)
+
+fuzz: $(FUZZERS)  ## fuzz each decoder for FUZZ_SECONDS (60)
+	@for f in $(FUZZERS); do \
+	    mkdir -p build/fuzz/corpus/$$(basename $$f); \
+	    echo "== $$(basename $$f)"; \
+	    (cd build/fuzz && ./$$(basename $$f) -max_total_time=$(FUZZ_SECONDS) \
+	        -print_final_stats=0 -verbosity=0 corpus/$$(basename $$f)) || exit 1; \
+	done
+
+compile_commands.json: gen FORCE  ## for editors
+	@$(PYTHON) t/lint/compile_commands.py "$(subst ",\",$(CC) $(CPPFLAGS) \
+	    $(CFLAGS))" "$(NGINX_SRC)" "$(NGX_OBJS)" > $@
+
+install: build  ## install into PREFIX, the module into MODULES
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(MODULES)
+	install -m 755 $(DAEMONS) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(MODULE) $(DESTDIR)$(MODULES)
+
+clean:  ## remove build/
+	rm -rf build
+
+# --- generated messages
+
+# What protobuf-c is given differs in two points from what is in proto/, and in
+# none on the wire: it does not know proto3's `optional`, which is a oneof with
+# one member (has_NAME_case tells); and strings that pass through as they are
+# become bytes, which have a length, so that a NUL within them is not the end.
+$(GEN)/%.pb-c.c $(GEN)/%.pb-c.h &: proto/%.proto
+	@mkdir -p $(GEN)/proto
+	@sed -E -e 's/^( *)string (prompt|token|replica_id) /\1bytes \2 /' \
+	    -e 's/^( *)optional +(\S+ +(\S+) *= *[0-9]+;)/\1oneof has_\3 { \2 }/' \
+	    $< > $(GEN)/proto/$(<F)
+	protoc-c --proto_path=$(GEN)/proto --c_out=$(GEN) $(<F)
+
+$(O)/gen/%.pb-c.o: $(GEN)/%.pb-c.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -std=gnu11 $(OPT) $(SAN) -fPIC -c $< -o $@
+
+# --- objects
+
+$(O)/%.o: %.c $(O)/flags | $(GEN_C)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+# Recompiles when the flags change.
+$(O)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(CPPFLAGS) $(CFLAGS)' | cmp -s - $@ \
+	    || echo '$(CC) $(CPPFLAGS) $(CFLAGS)' > $@
+
+# Relinks the products when BUILD changes.
+build/flavour: FORCE
+	@mkdir -p build
+	@echo $(BUILD) | cmp -s - $@ || echo $(BUILD) > $@
+
+# --- floors, as archives
+
+$(O)/libproto.a: $(GEN_O) $(call objs,$(PROTO_C))
+$(O)/libcore.a: $(call objs,$(CORE_C))
+$(O)/libcommon.a: $(call objs,$(COMMON_C))
+$(O)/libagent.a: $(call objs,$(AGENT_C))
+$(O)/libreplica.a: $(call objs,$(REPLICA_C))
+$(O)/lib%.a:
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+# --- products
+
+FLOORS := $(O)/libcommon.a $(O)/libcore.a $(O)/libproto.a
+
+build/llmgw-agent: $(call objs,agent/main.c) $(O)/libagent.a $(FLOORS) build/flavour
+build/llmgwctl: $(call objs,$(CTL_C)) $(FLOORS) build/flavour
+build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(FLOORS) build/flavour
+build/llmgw-client: $(call objs,$(CLIENT_C)) $(FLOORS) build/flavour
+$(DAEMONS):
+	$(CC) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
+
+# --- the module, by nginx's own build
+
+NGX_OBJS := $(O)/nginx
+NGX_CC_OPT := $(OPT) $(SAN) -D_GNU_SOURCE \
+    -DLLMGW_VERSION='\"$(VERSION)\"' \
+    -Wno-error=cpp
+MODULE_DEPS := $(wildcard ngx_http_llmgw_module/*.[ch]) \
+    $(wildcard ngx_http_llmgw_module/core/*.[ch]) $(wildcard proto/*.[ch])
+
+$(NGX_OBJS)/Makefile: config $(O)/flags | $(GEN_C)
+	@sh t/lint/nginx_configure.sh "$(NGINX_SRC)" "$(CURDIR)" \
+	    "$(CURDIR)/$(NGX_OBJS)" "$(CC)" "$(NGX_CC_OPT)" "$(SAN)"
+
+$(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) build/flavour
+	@$(MAKE) --no-print-directory -C $(NGX_OBJS)/src \
+	    -f $(CURDIR)/$(NGX_OBJS)/Makefile modules
+	cp $(NGX_OBJS)/ngx_http_llmgw_module.so $@
+
+# --- tests
+
+TEST_LIBS = $(O)/libagent.a $(O)/libreplica.a $(FLOORS)
+
+$(O)/t/test_%: $(O)/t/unit/test_%.o $(TEST_LIBS)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $< $(TEST_LIBS) $(LDLIBS) -lcmocka
+
+SIM_C := $(filter-out t/sim/test_%,$(wildcard t/sim/*.c))
+$(O)/t/sim_%: $(O)/t/sim/test_%.o $(call objs,$(SIM_C)) $(TEST_LIBS)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_LIBS) $(LDLIBS) -lcmocka
+
+FUZZ_SRC = $(PROTO_C) $(COMMON_C) $(AGENT_C) $(CORE_C) $(GEN_C)
+build/fuzz/fuzz_%: t/fuzz/fuzz_%.c $(FUZZ_SRC)
+	@mkdir -p $(@D)
+	$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined \
+	    -fno-sanitize-recover=undefined $^ -o $@ $(LDLIBS)
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -1,0 +1,40 @@
+#!/bin/sh
+# Installs what build and tests need, and says plainly where it cannot.
+# Quick and silent when everything is there.
+
+set -u
+missing=
+for p in $DEB_PACKAGES; do
+    dpkg-query -W -f='${Status}' "$p" 2>/dev/null \
+        | grep -q 'install ok installed' || missing="$missing $p"
+done
+[ -z "$missing" ] && exit 0
+
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "llmgw: this is no Debian; please install what stands for:$missing" >&2
+    exit 1
+fi
+SUDO=
+if [ "$(id -u)" -ne 0 ]; then
+    SUDO=sudo
+    command -v sudo >/dev/null 2>&1 || {
+        echo "llmgw: please run as root: apt-get install$missing" >&2
+        exit 1
+    }
+fi
+echo "llmgw: installing$missing"
+
+# The nginx package starts a service on port 80 where a service manager runs;
+# a build machine needs the binary alone.
+export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
+install() {
+    $SUDO apt-get install -y -q --no-install-recommends $missing
+}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+{ install || { $SUDO apt-get update -q && install; }; } >"$log" 2>&1 || {
+    tail -n 20 "$log" >&2
+    echo "llmgw: could not install:$missing" >&2
+    echo "llmgw: install them by hand, then run make build" >&2
+    exit 1
+}
