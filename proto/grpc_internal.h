@@ -1,0 +1,257 @@
+
+/*
+ * What the files behind grpc_session.h share; nobody else includes it.
+ *
+ *   grpc_session.c  a session: nghttp2 set up, fed and emptied
+ *   grpc_events.c   nghttp2's callbacks: each finds its stream and calls on
+ *   grpc_headers.c  header blocks in both roles
+ *   grpc_stream.c   a stream from birth to on_close, its incoming side
+ *   grpc_send.c     a stream's outgoing side: queue, data source, trailers
+ *   grpc_message.c  cuts DATA into messages
+ *   grpc_buf.c      the one growing buffer, and fields packed into it
+ *   grpc_status.c   status names, HTTP status, percent-encoding
+ *   grpc_timeout.c  grpc-timeout
+ *
+ * nghttp2's stream_user_data is our stream.  It is NULL for streams that are
+ * nghttp2's alone: a request that was answered with an HTTP error, a call
+ * that was given up before its HEADERS left.
+ */
+
+#ifndef LLMGW_GRPC_INTERNAL_H
+#define LLMGW_GRPC_INTERNAL_H
+
+#include <nghttp2/nghttp2.h>
+
+#include "grpc_session.h"
+
+
+/* Of one header block, counted as RFC 9113 6.5.2 has it (32 a field). */
+#define LLMGW_GRPC_MAX_BLOCK_BYTES      (16 * 1024)
+
+/* Fields of one call, trailers of one finish: what the callers need, x 4. */
+#define LLMGW_GRPC_MAX_FIELDS           32
+
+/* A status message as sent: a sentence, and room for an engine's own words. */
+#define LLMGW_GRPC_MAX_MESSAGE_CHARS    1024
+
+/*
+ * An empty buffer above this goes back to malloc.  Token messages are tens of
+ * bytes, so a stream in its steady state never allocates; a prompt's memory
+ * is not kept for the hours that its stream may last.
+ */
+#define LLMGW_GRPC_KEEP_BYTES           2048
+
+/* Closed streams kept for the next ones: covers the turnover of one turn. */
+#define LLMGW_GRPC_SPARE_STREAMS        64
+
+/* nghttp2 guesses the same before the peer's SETTINGS. */
+#define LLMGW_GRPC_ASSUMED_STREAMS      100
+
+/* Empty DATA frames in a row: no sender has a reason for more than one. */
+#define LLMGW_GRPC_MAX_EMPTY_FRAMES     1000
+
+/*
+ * Resets a client may send.  A gateway cancels its hedges' losers and its
+ * clients' lost requests over one connection, so nghttp2's 33 a second would
+ * cut it off; this stays far below what costs a server anything.
+ */
+#define LLMGW_GRPC_RESET_BURST          20000
+#define LLMGW_GRPC_RESETS_PER_S         10000
+
+/* Control frames that wait for a peer that does not read. */
+#define LLMGW_GRPC_MAX_OUTBOUND_FRAMES  20000
+
+
+typedef struct {
+    uint8_t  *data;
+    size_t    start;        /* first byte not yet taken */
+    size_t    end;
+    size_t    capacity;
+} llmgw_grpc_buf_t;
+
+
+typedef struct {
+    llmgw_grpc_buf_t  body;           /* of a message in several pieces */
+    size_t            held;           /* wire bytes of the unfinished message
+                                         not yet given back */
+    size_t            owed;           /* wire bytes told, not yet consumed */
+    uint32_t          message_bytes;  /* known when the prefix is whole */
+    uint8_t           prefix[LLMGW_GRPC_PREFIX_BYTES];
+    uint8_t           prefix_bytes;
+    uint8_t           is_whole;       /* message given out, not yet dropped */
+} llmgw_grpc_reader_t;
+
+
+typedef enum {
+    LLMGW_GRPC_READ_MORE = 0,         /* input used up */
+    LLMGW_GRPC_READ_MESSAGE,
+    LLMGW_GRPC_READ_COMPRESSED,
+    LLMGW_GRPC_READ_TOO_LARGE,
+    LLMGW_GRPC_READ_ENOMEM
+} llmgw_grpc_read_t;
+
+
+typedef struct {
+    const uint8_t  *data;
+    size_t          len;
+    size_t          wire_bytes;       /* what the window is still owed */
+} llmgw_grpc_message_t;
+
+
+/* The header block now arriving: HTTP/2 allows one a connection at a time. */
+typedef struct {
+    llmgw_grpc_buf_t  path;
+    llmgw_grpc_buf_t  fields;         /* server: packed until on_request */
+    size_t            bytes;
+    uint64_t          timeout_ms;
+    unsigned          is_post:1;
+    unsigned          is_grpc:1;
+    unsigned          is_response:1;  /* has a :status */
+    unsigned          is_interim:1;   /* 1xx */
+} llmgw_grpc_block_t;
+
+
+struct llmgw_grpc_stream_s {
+    llmgw_grpc_session_t  *session;
+    llmgw_grpc_stream_t   *prev;
+    llmgw_grpc_stream_t   *next;
+    void                  *data;
+    llmgw_grpc_buf_t       out;
+    llmgw_grpc_buf_t       text;      /* server: path; client: message */
+    llmgw_grpc_buf_t       trailers;  /* server: packed, until out is empty */
+    llmgw_grpc_reader_t    in;
+    uint64_t               timeout_ms;
+    int32_t                id;
+    int                    status;    /* client: grpc-status */
+    int                    http_status;
+
+    unsigned               is_sent:1;       /* client: HEADERS have left */
+    unsigned               is_answered:1;   /* server: HEADERS submitted;
+                                               client: HEADERS received */
+    unsigned               is_grpc:1;       /* client: by content-type */
+    unsigned               is_foreign:1;    /* client: has a body not gRPC */
+    unsigned               is_deferred:1;   /* nghttp2 waits for resume */
+    unsigned               is_in_ended:1;   /* on_end was told */
+    unsigned               is_out_ended:1;  /* half-closed or finished */
+    unsigned               is_reset:1;      /* or closed: nothing goes on */
+};
+
+
+struct llmgw_grpc_session_s {
+    nghttp2_session               *h2;
+    const llmgw_grpc_callbacks_t  *callbacks;
+    void                          *data;
+    llmgw_grpc_stream_t           *streams;      /* newest first */
+    llmgw_grpc_stream_t           *spare;
+    llmgw_grpc_stream_t           *drained;      /* by the frame now sent */
+    llmgw_grpc_block_t             block;
+    size_t                         nstreams;
+    size_t                         nspare;
+    size_t                         nempty_frames;
+    size_t                         max_message_bytes;
+    uint32_t                       max_calls;    /* client: by SETTINGS */
+
+    uint8_t                       *out;          /* of the write under way */
+    size_t                         out_bytes;
+    size_t                         out_capacity;
+
+    llmgw_grpc_rc_t                failed;       /* told from now on */
+    unsigned                       is_server:1;
+    unsigned                       is_goaway_told:1;
+    unsigned                       has_settings:1;  /* client: the peer's */
+    unsigned                       is_goaway_sent:1;
+    unsigned                       is_destroyed:1;
+};
+
+
+/* grpc_buf.c */
+
+/* n bytes behind the last; NULL: out of memory, nothing changed. */
+uint8_t *llmgw_grpc_buf_reserve(llmgw_grpc_buf_t *buf, size_t n);
+int llmgw_grpc_buf_append(llmgw_grpc_buf_t *buf, const void *src, size_t n);
+void llmgw_grpc_buf_drop(llmgw_grpc_buf_t *buf, size_t n);
+void llmgw_grpc_buf_clear(llmgw_grpc_buf_t *buf);
+void llmgw_grpc_buf_done(llmgw_grpc_buf_t *buf);
+
+static inline size_t
+llmgw_grpc_buf_len(const llmgw_grpc_buf_t *buf)
+{
+    return buf->end - buf->start;
+}
+
+
+/* Packs one field; 0, or -1: out of memory. */
+int llmgw_grpc_pack(llmgw_grpc_buf_t *buf, const char *name, size_t name_len,
+    const char *value, size_t value_len);
+
+/* Unpacks the field at *offset and moves it on; 0 behind the last. */
+int llmgw_grpc_unpack(const llmgw_grpc_buf_t *buf, size_t *offset,
+    nghttp2_nv *nv);
+
+
+/* grpc_message.c */
+
+/* Takes from *data, *len.  A message is valid until the next call. */
+llmgw_grpc_read_t llmgw_grpc_reader_next(llmgw_grpc_reader_t *reader,
+    size_t max_message_bytes, const uint8_t **data, size_t *len,
+    llmgw_grpc_message_t *message);
+int llmgw_grpc_reader_is_within(const llmgw_grpc_reader_t *reader);
+
+/* Wire bytes to give back now, and accounts for them. */
+size_t llmgw_grpc_reader_release(llmgw_grpc_reader_t *reader,
+    size_t wire_bytes);
+
+
+/* grpc_headers.c */
+
+void llmgw_grpc_block_init(llmgw_grpc_block_t *block);
+void llmgw_grpc_block_done(llmgw_grpc_block_t *block);
+void llmgw_grpc_request_field(llmgw_grpc_session_t *session,
+    const char *name, size_t name_len, const char *value, size_t value_len);
+void llmgw_grpc_response_field(llmgw_grpc_stream_t *stream, int is_last,
+    const char *name, size_t name_len, const char *value, size_t value_len);
+
+/* The request's block is whole: makes its stream, or answers by HTTP. */
+llmgw_grpc_stream_t *llmgw_grpc_request(llmgw_grpc_session_t *session,
+    int32_t id);
+
+
+/* grpc_stream.c */
+
+llmgw_grpc_stream_t *llmgw_grpc_stream_create(llmgw_grpc_session_t *session);
+void llmgw_grpc_stream_free(llmgw_grpc_stream_t *stream);
+void llmgw_grpc_stream_receive(llmgw_grpc_stream_t *stream,
+    const uint8_t *data, size_t len);
+void llmgw_grpc_stream_end(llmgw_grpc_stream_t *stream);
+void llmgw_grpc_stream_close(llmgw_grpc_stream_t *stream, uint32_t error,
+    int is_refused);
+
+/* Closes a call whose HEADERS never left. */
+void llmgw_grpc_stream_abandon(llmgw_grpc_stream_t *stream, uint32_t error);
+
+
+/* grpc_send.c */
+
+ssize_t llmgw_grpc_source_read(nghttp2_session *h2, int32_t id, uint8_t *buf,
+    size_t length, uint32_t *flags, nghttp2_data_source *source, void *data);
+int llmgw_grpc_source_send(nghttp2_session *h2, nghttp2_frame *frame,
+    const uint8_t *frame_header, size_t length, nghttp2_data_source *source,
+    void *data);
+void llmgw_grpc_nv(nghttp2_nv *nv, const char *name, size_t name_len,
+    const char *value, size_t value_len);
+
+
+/* grpc_events.c */
+
+void llmgw_grpc_events_set(nghttp2_session_callbacks *callbacks);
+
+
+/* grpc_status.c */
+
+/* In place; returns the length. */
+size_t llmgw_grpc_message_decode(char *message, size_t len);
+
+/* The value of a grpc-status; UNKNOWN where it is none. */
+int llmgw_grpc_status_decode(const char *value, size_t len);
+
+#endif /* LLMGW_GRPC_INTERNAL_H */

@@ -1,0 +1,178 @@
+
+/*
+ * Cuts the DATA of one stream into gRPC messages: a flag byte, four bytes of
+ * length, the message.  Frames and messages know nothing of each other; the
+ * usual case is one whole message in one piece of input, and that one is
+ * given out where it lies.  Any other is put together in body.
+ *
+ * The window
+ *
+ *   The bytes of a message are given back by its reader, once it has them.
+ *   A message larger than the window could never become whole that way, so
+ *   the bytes of an unfinished message are given back as they come, but only
+ *   while the reader of the messages owes nothing: then the sender waits for
+ *   us alone, not for him.  A message tells him only what is left to give
+ *   back.  What a stream can make us hold thus stays below the window and
+ *   one message.
+ *
+ *         bytes of an unfinished message            whole
+ *                  |                                  |
+ *                 held ----------------------------> owed
+ *                  | owed is 0                        | consume
+ *                  v                                  v
+ *             given back                          given back
+ */
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "grpc_internal.h"
+
+
+static void
+reader_restart(llmgw_grpc_reader_t *reader)
+{
+    reader->is_whole = 0;
+    reader->prefix_bytes = 0;
+    llmgw_grpc_buf_clear(&reader->body);
+}
+
+
+static size_t
+reader_take(llmgw_grpc_reader_t *reader, const uint8_t **data, size_t *len,
+    size_t n)
+{
+    if (n > *len) {
+        n = *len;
+    }
+
+    *data += n;
+    *len -= n;
+    reader->held += n;
+
+    return n;
+}
+
+
+static llmgw_grpc_read_t
+reader_prefix(llmgw_grpc_reader_t *reader, size_t max_message_bytes,
+    const uint8_t **data, size_t *len)
+{
+    size_t          n;
+    uint32_t        message_bytes;
+    const uint8_t  *p;
+
+    p = *data;
+    n = reader_take(reader, data, len,
+                    LLMGW_GRPC_PREFIX_BYTES - reader->prefix_bytes);
+    memcpy(reader->prefix + reader->prefix_bytes, p, n);
+    reader->prefix_bytes += (uint8_t) n;
+
+    if (reader->prefix_bytes < LLMGW_GRPC_PREFIX_BYTES) {
+        return LLMGW_GRPC_READ_MORE;
+    }
+
+    if (reader->prefix[0] != 0) {
+        return LLMGW_GRPC_READ_COMPRESSED;
+    }
+
+    memcpy(&message_bytes, reader->prefix + 1, sizeof(message_bytes));
+    reader->message_bytes = ntohl(message_bytes);
+
+    if (reader->message_bytes > max_message_bytes) {
+        return LLMGW_GRPC_READ_TOO_LARGE;
+    }
+
+    return LLMGW_GRPC_READ_MESSAGE;
+}
+
+
+static llmgw_grpc_read_t
+reader_body(llmgw_grpc_reader_t *reader, const uint8_t **data, size_t *len,
+    llmgw_grpc_message_t *message)
+{
+    size_t          n, have;
+    const uint8_t  *p;
+
+    have = llmgw_grpc_buf_len(&reader->body);
+    p = *data;
+    n = reader_take(reader, data, len, reader->message_bytes - have);
+
+    message->data = p;
+    message->len = reader->message_bytes;
+
+    if (n < reader->message_bytes) {
+
+        /* The peer's word for the length allocates nothing: its bytes do. */
+        if (llmgw_grpc_buf_append(&reader->body, p, n) != 0) {
+            return LLMGW_GRPC_READ_ENOMEM;
+        }
+
+        if (have + n < reader->message_bytes) {
+            return LLMGW_GRPC_READ_MORE;
+        }
+
+        message->data = reader->body.data + reader->body.start;
+    }
+
+    message->wire_bytes = reader->held;
+    reader->owed += reader->held;
+    reader->held = 0;
+    reader->is_whole = 1;
+
+    return LLMGW_GRPC_READ_MESSAGE;
+}
+
+
+llmgw_grpc_read_t
+llmgw_grpc_reader_next(llmgw_grpc_reader_t *reader, size_t max_message_bytes,
+    const uint8_t **data, size_t *len, llmgw_grpc_message_t *message)
+{
+    llmgw_grpc_read_t  rc;
+
+    if (reader->is_whole) {
+        reader_restart(reader);
+    }
+
+    if (*len == 0) {
+        return LLMGW_GRPC_READ_MORE;
+    }
+
+    if (reader->prefix_bytes < LLMGW_GRPC_PREFIX_BYTES) {
+        rc = reader_prefix(reader, max_message_bytes, data, len);
+        if (rc != LLMGW_GRPC_READ_MESSAGE) {
+            return rc;
+        }
+
+        if (*len == 0 && reader->message_bytes > 0) {
+            return LLMGW_GRPC_READ_MORE;
+        }
+    }
+
+    return reader_body(reader, data, len, message);
+}
+
+
+int
+llmgw_grpc_reader_is_within(const llmgw_grpc_reader_t *reader)
+{
+    return reader->prefix_bytes > 0 && !reader->is_whole;
+}
+
+
+size_t
+llmgw_grpc_reader_release(llmgw_grpc_reader_t *reader, size_t wire_bytes)
+{
+    if (wire_bytes > reader->owed) {
+        wire_bytes = reader->owed;
+    }
+
+    reader->owed -= wire_bytes;
+
+    if (reader->owed == 0) {
+        wire_bytes += reader->held;
+        reader->held = 0;
+    }
+
+    return wire_bytes;
+}

@@ -1,0 +1,339 @@
+
+/*
+ * A gRPC session over HTTP/2, without a socket.
+ *
+ * Bytes go in (llmgw_grpc_session_recv), bytes come out
+ * (llmgw_grpc_session_write), and in between callbacks tell of requests,
+ * headers, messages and ends.  Whoever owns the socket owns the session: the
+ * nginx module drives it from nginx's events, the daemons from libev, the
+ * unit tests from two buffers.  nghttp2 does HTTP/2; this file's own part is
+ * gRPC: the 5-byte message prefix, status and trailers, timeouts, and a
+ * flow control that the caller steers.
+ *
+ * Who owns what
+ *
+ *   A session owns its streams.  A stream is created by on_request (server)
+ *   or llmgw_grpc_call() (client), and lives until on_close has returned;
+ *   nobody may touch it after that.  Each stream sees on_close exactly once,
+ *   also when the whole session is destroyed.
+ *
+ *   What callbacks are given (messages, strings) is valid until they return.
+ *
+ * What callbacks may do
+ *
+ *   Everything but destroying the session, and calling recv or write on it.
+ *   llmgw_grpc_stream_reset() within a callback is carried out by the next
+ *   write; messages of a stream that was reset are no longer delivered.
+ *
+ * Flow control
+ *
+ *   Incoming: the connection's window is given back at once; a stream's
+ *   window only by llmgw_grpc_stream_consume(), in the sizes that on_message
+ *   told (wire_bytes).  A stream whose messages are not consumed stops its
+ *   own sender and nobody else.  A message larger than the window passes all
+ *   the same: where nothing else is owed, the bytes of an unfinished message
+ *   are given back as they come, and its wire_bytes are only those that are
+ *   still owed.  So a stream holds at most its window and one message.
+ *
+ *   Outgoing: llmgw_grpc_send_message() queues without bound;
+ *   llmgw_grpc_stream_queued() tells the bytes not yet given to write, and
+ *   on_drained comes when they fell to zero.  A sender that looks at either
+ *   is bounded.
+ *
+ * Limits
+ *
+ *   A message over max_message_bytes, header fields over 16 KiB a block end
+ *   their stream (a request with such fields is answered 431 and never told
+ *   of); floods of PING, SETTINGS, resets or empty frames, and a peer that
+ *   makes us answer and does not read, end the session; none the process.
+ *
+ * References: gRPC over HTTP2 (grpc/doc/PROTOCOL-HTTP2.md), RFC 9113.
+ */
+
+#ifndef LLMGW_GRPC_SESSION_H
+#define LLMGW_GRPC_SESSION_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+
+typedef struct llmgw_grpc_session_s  llmgw_grpc_session_t;
+typedef struct llmgw_grpc_stream_s   llmgw_grpc_stream_t;
+
+
+/* The status codes of gRPC, as numbered there. */
+typedef enum {
+    LLMGW_GRPC_OK = 0,
+    LLMGW_GRPC_CANCELLED = 1,
+    LLMGW_GRPC_UNKNOWN = 2,
+    LLMGW_GRPC_INVALID_ARGUMENT = 3,
+    LLMGW_GRPC_DEADLINE_EXCEEDED = 4,
+    LLMGW_GRPC_NOT_FOUND = 5,
+    LLMGW_GRPC_ALREADY_EXISTS = 6,
+    LLMGW_GRPC_PERMISSION_DENIED = 7,
+    LLMGW_GRPC_RESOURCE_EXHAUSTED = 8,
+    LLMGW_GRPC_FAILED_PRECONDITION = 9,
+    LLMGW_GRPC_ABORTED = 10,
+    LLMGW_GRPC_OUT_OF_RANGE = 11,
+    LLMGW_GRPC_UNIMPLEMENTED = 12,
+    LLMGW_GRPC_INTERNAL = 13,
+    LLMGW_GRPC_UNAVAILABLE = 14,
+    LLMGW_GRPC_DATA_LOSS = 15,
+    LLMGW_GRPC_UNAUTHENTICATED = 16
+} llmgw_grpc_status_t;
+
+#define LLMGW_GRPC_PREFIX_BYTES  5
+
+/* A stream that ended without a grpc-status: a reset, a broken connection. */
+#define LLMGW_GRPC_NO_STATUS     (-1)
+
+
+typedef enum {
+    LLMGW_GRPC_DONE = 0,
+    LLMGW_GRPC_ENOMEM = -1,
+    LLMGW_GRPC_EPROTO = -2,     /* the peer broke HTTP/2: close the socket */
+    LLMGW_GRPC_ELIMIT = -3,     /* no stream to be had on this session now */
+    LLMGW_GRPC_ESTATE = -4      /* the stream has ended or was reset */
+} llmgw_grpc_rc_t;
+
+
+typedef struct {
+    const char  *name;          /* lower case */
+    const char  *value;
+} llmgw_grpc_field_t;
+
+
+/*
+ * Any may be NULL.  The first argument is the stream; its session and the
+ * caller's own pointers are had by the functions below.
+ */
+typedef struct {
+    /*
+     * Server: the request's headers are there.  The path is
+     * llmgw_grpc_stream_path(), the deadline llmgw_grpc_stream_timeout_ms().
+     */
+    void  (*on_request)(llmgw_grpc_stream_t *stream);
+
+    /*
+     * A field of a request's headers (server), or of a response's headers
+     * or trailers (client), pseudo fields, grpc-status and grpc-message left
+     * out.  In a trailers-only response fields count as trailers.  In the
+     * server role these come before on_request.  A request that is not gRPC
+     * (HTTP 405, 415, 431) is answered here and told of by no callback.
+     */
+    void  (*on_field)(llmgw_grpc_stream_t *stream, const char *name,
+                      size_t name_len, const char *value, size_t value_len,
+                      int is_trailer);
+
+    /*
+     * One whole message without its prefix, in order.  wire_bytes is what
+     * it took of the stream's window: give it back by
+     * llmgw_grpc_stream_consume(), now or later.
+     */
+    void  (*on_message)(llmgw_grpc_stream_t *stream, const uint8_t *data,
+                        size_t len, size_t wire_bytes);
+
+    /*
+     * The peer will send no more; message is never NULL.  Client: status is
+     * the grpc-status, or what PROTOCOL-HTTP2.md derives from an HTTP status
+     * where there is none (200 without grpc-status: UNKNOWN), message is
+     * percent-decoded; a response that cannot be read (compressed, cut off:
+     * INTERNAL; message over the limit: RESOURCE_EXHAUSTED) ends here too
+     * and is reset.
+     * Server: the request is complete, status is OK, or tells why it is no
+     * proper one (compressed message: UNIMPLEMENTED; message over the limit:
+     * RESOURCE_EXHAUSTED; data that ends within a message:
+     * INVALID_ARGUMENT); the caller answers it.  Does not come for streams
+     * that were reset or lost.
+     */
+    void  (*on_end)(llmgw_grpc_stream_t *stream, int status,
+                    const char *message);
+
+    /*
+     * What was queued has been handed to write: more may be queued.  Comes
+     * within write, and no more after half_close or finish.
+     */
+    void  (*on_drained)(llmgw_grpc_stream_t *stream);
+
+    /*
+     * The last word on a stream.  http2_error is 0 for an orderly end, else
+     * the code of the RST_STREAM (sent or received), or INTERNAL_ERROR where
+     * the session was destroyed under it, or a RST_STREAM with NO_ERROR came
+     * before the end.  is_refused: the peer has certainly not begun to work
+     * on it (REFUSED_STREAM, above GOAWAY's last stream id, or its HEADERS
+     * were never given to write): safe to send again elsewhere, whatever the
+     * request.
+     */
+    void  (*on_close)(llmgw_grpc_stream_t *stream, uint32_t http2_error,
+                      int is_refused);
+
+    /*
+     * The peer sent GOAWAY: open no more streams here, running ones go on.
+     * Told once a session, also for a peer's SETTINGS that allow no stream.
+     */
+    void  (*on_goaway)(llmgw_grpc_session_t *session);
+
+    /*
+     * Client: the peer's first SETTINGS have come, so that
+     * llmgw_grpc_session_can_call() knows the peer's limit.
+     */
+    void  (*on_settings)(llmgw_grpc_session_t *session);
+} llmgw_grpc_callbacks_t;
+
+
+typedef struct {
+    const llmgw_grpc_callbacks_t  *callbacks;      /* outlive the session */
+    void                          *data;           /* the caller's own */
+    size_t                         max_message_bytes;   /* 0: 4 MiB */
+    uint32_t                       stream_window_bytes; /* 0: 64 KiB - 1 */
+    uint32_t                       connection_window_bytes; /* 0: 1 MiB */
+    uint32_t                       max_streams;    /* server: what it allows;
+                                                      0: 100000 */
+} llmgw_grpc_config_t;
+
+
+/* NULL: out of memory. */
+llmgw_grpc_session_t *llmgw_grpc_client_create(
+    const llmgw_grpc_config_t *config);
+llmgw_grpc_session_t *llmgw_grpc_server_create(
+    const llmgw_grpc_config_t *config);
+
+/* Every open stream sees on_close (INTERNAL_ERROR) before this returns. */
+void llmgw_grpc_session_destroy(llmgw_grpc_session_t *session);
+
+void *llmgw_grpc_session_data(llmgw_grpc_session_t *session);
+
+
+/*
+ * Feeds what the socket brought, all of it.  DONE, ENOMEM or EPROTO; after
+ * EPROTO write what write still has (a GOAWAY) and destroy the session.
+ * Where nghttp2 answers an offence with a GOAWAY of its own, EPROTO is told
+ * from the write on that sent it, and llmgw_grpc_session_is_over() says so.
+ */
+llmgw_grpc_rc_t llmgw_grpc_session_recv(llmgw_grpc_session_t *session,
+    const uint8_t *data, size_t len);
+
+/*
+ * Fills buf with what is to be sent, as many frames as fit, and keeps a
+ * frame's rest for the next call.  Returns the bytes written, 0 where there
+ * is nothing to send now, or a negative llmgw_grpc_rc_t.  The caller sends
+ * all of them, in order.
+ */
+ssize_t llmgw_grpc_session_write(llmgw_grpc_session_t *session, uint8_t *buf,
+    size_t capacity);
+
+int llmgw_grpc_session_wants_write(llmgw_grpc_session_t *session);
+
+/* Neither side has anything left to say: close the socket. */
+int llmgw_grpc_session_is_over(llmgw_grpc_session_t *session);
+
+/*
+ * Graceful end (server: GOAWAY with the last stream taken; client: GOAWAY).
+ * Running streams go on, new ones are refused.
+ */
+void llmgw_grpc_session_goaway(llmgw_grpc_session_t *session);
+
+/* Streams that have not seen on_close. */
+size_t llmgw_grpc_session_streams(const llmgw_grpc_session_t *session);
+
+/*
+ * Client: whether llmgw_grpc_call() would get a stream now: no GOAWAY, ids
+ * left, fewer streams than the peer's SETTINGS_MAX_CONCURRENT_STREAMS
+ * (100 are assumed until its SETTINGS have come).
+ */
+int llmgw_grpc_session_can_call(llmgw_grpc_session_t *session);
+
+/* Client: no stream will ever be had on this session again. */
+int llmgw_grpc_session_is_closing(llmgw_grpc_session_t *session);
+
+
+typedef struct {
+    const char                *path;        /* "/package.Service/Method" */
+    const char                *authority;
+    uint64_t                   timeout_ms;  /* grpc-timeout; 0: none sent */
+    const llmgw_grpc_field_t  *fields;      /* further fields, copied */
+    size_t                     nfields;     /* at most 32, else ELIMIT */
+    void                      *data;        /* of the stream */
+} llmgw_grpc_call_t;
+
+/*
+ * Opens a stream.  Strings are copied.  DONE and *stream, or ELIMIT, ENOMEM.
+ * The first message and the half-close may follow before any write, so a
+ * whole unary request leaves in one write.
+ */
+llmgw_grpc_rc_t llmgw_grpc_call(llmgw_grpc_session_t *session,
+    const llmgw_grpc_call_t *call, llmgw_grpc_stream_t **stream);
+
+/*
+ * Queues one message, copied, with its prefix before it.  Server: the
+ * response's headers go before the first.  DONE, ENOMEM, ESTATE.
+ */
+llmgw_grpc_rc_t llmgw_grpc_send_message(llmgw_grpc_stream_t *stream,
+    const uint8_t *data, size_t len);
+
+/*
+ * The same without a copy of the caller's own: reserves len bytes behind a
+ * prefix and returns where the message is to be written, before any other
+ * call on the stream.  NULL: out of memory or the stream has ended.
+ */
+uint8_t *llmgw_grpc_send_reserve(llmgw_grpc_stream_t *stream, size_t len);
+
+/* Client: the request is complete. */
+llmgw_grpc_rc_t llmgw_grpc_half_close(llmgw_grpc_stream_t *stream);
+
+/*
+ * Server: ends the stream behind what is queued, with status, message
+ * (percent-encoded here and cut at 1 KiB; NULL: none) and further trailers
+ * (at most 32, else ELIMIT); trailers-only where no message was sent.  A
+ * request still arriving is then reset with NO_ERROR, as RFC 9113 8.1 has it.
+ * DONE, ENOMEM, ELIMIT, ESTATE.
+ */
+llmgw_grpc_rc_t llmgw_grpc_finish(llmgw_grpc_stream_t *stream,
+    llmgw_grpc_status_t status, const char *message,
+    const llmgw_grpc_field_t *trailers, size_t ntrailers);
+
+/* RST_STREAM with this HTTP/2 code (8: CANCEL); what is queued is dropped. */
+void llmgw_grpc_stream_reset(llmgw_grpc_stream_t *stream,
+    uint32_t http2_error);
+
+/* Gives wire bytes of the stream's incoming window back. */
+void llmgw_grpc_stream_consume(llmgw_grpc_stream_t *stream, size_t wire_bytes);
+
+/* Bytes queued and not yet handed to write. */
+size_t llmgw_grpc_stream_queued(const llmgw_grpc_stream_t *stream);
+
+llmgw_grpc_session_t *llmgw_grpc_stream_session(llmgw_grpc_stream_t *stream);
+void *llmgw_grpc_stream_data(const llmgw_grpc_stream_t *stream);
+void llmgw_grpc_stream_set_data(llmgw_grpc_stream_t *stream, void *data);
+
+/* Server: the request's :path, "" where it had none. */
+const char *llmgw_grpc_stream_path(const llmgw_grpc_stream_t *stream);
+
+/* Server: grpc-timeout in ms, rounded up; 0: none was sent. */
+uint64_t llmgw_grpc_stream_timeout_ms(const llmgw_grpc_stream_t *stream);
+
+
+/*
+ * grpc-timeout (1 to 8 digits and one of H M S m u n) in ms, rounded up, at
+ * least 1; 0 where it is malformed.
+ */
+uint64_t llmgw_grpc_timeout_decode(const char *value, size_t len);
+
+/* Writes a grpc-timeout and its NUL; buf holds at least 16 bytes. */
+void llmgw_grpc_timeout_encode(char *buf, uint64_t timeout_ms);
+
+/*
+ * Percent-encodes a grpc-message: bytes outside 0x20..0x7e and '%'.  Returns
+ * the bytes needed, like snprintf; writes at most capacity with its NUL.
+ */
+size_t llmgw_grpc_message_encode(char *buf, size_t capacity, const char *src,
+    size_t len);
+
+/* "UNAVAILABLE" and so on; "UNKNOWN" for a number that is none. */
+const char *llmgw_grpc_status_name(int status);
+
+/* The status that PROTOCOL-HTTP2.md derives from an HTTP status. */
+llmgw_grpc_status_t llmgw_grpc_status_of_http(int http_status);
+
+#endif /* LLMGW_GRPC_SESSION_H */

@@ -1,0 +1,435 @@
+
+/*
+ * A stream from its birth to on_close, and its incoming side.
+ *
+ *             on_request / llmgw_grpc_call
+ *                        |
+ *                        v        END_STREAM, or a request no proper one
+ *                     reading ------------------------------> on_end told
+ *                        |                                        |
+ *   reset (ours):        |  the peer's RST_STREAM, GOAWAY,        | both
+ *   silent until its     |  the session's end                     | sides
+ *   RST_STREAM is out    v                                        v ended
+ *                     on_close, once, then the stream is no more
+ *
+ * nghttp2 tells of every stream it closes; it does not of those it still has
+ * when it is freed, nor of calls it could not begin.  Hence the session's
+ * own list, and llmgw_grpc_stream_abandon().
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grpc_internal.h"
+
+
+llmgw_grpc_stream_t *
+llmgw_grpc_stream_create(llmgw_grpc_session_t *session)
+{
+    llmgw_grpc_stream_t  *stream;
+
+    stream = session->spare;
+
+    if (stream != NULL) {
+        session->spare = stream->next;
+        session->nspare--;
+
+    } else {
+        stream = calloc(1, sizeof(llmgw_grpc_stream_t));
+        if (stream == NULL) {
+            return NULL;
+        }
+    }
+
+    stream->session = session;
+    stream->status = LLMGW_GRPC_NO_STATUS;
+    stream->next = session->streams;
+
+    if (stream->next != NULL) {
+        stream->next->prev = stream;
+    }
+
+    session->streams = stream;
+    session->nstreams++;
+
+    return stream;
+}
+
+
+static void
+stream_unlink(llmgw_grpc_stream_t *stream)
+{
+    llmgw_grpc_session_t  *session;
+
+    session = stream->session;
+
+    if (stream->prev != NULL) {
+        stream->prev->next = stream->next;
+
+    } else {
+        session->streams = stream->next;
+    }
+
+    if (stream->next != NULL) {
+        stream->next->prev = stream->prev;
+    }
+
+    session->nstreams--;
+}
+
+
+/* Everything zero but the memory of the buffers, which the next may use. */
+static void
+stream_recycle(llmgw_grpc_stream_t *stream)
+{
+    llmgw_grpc_buf_t  out, text, trailers, body;
+
+    out = stream->out;
+    text = stream->text;
+    trailers = stream->trailers;
+    body = stream->in.body;
+
+    memset(stream, 0, sizeof(llmgw_grpc_stream_t));
+
+    stream->out = out;
+    stream->text = text;
+    stream->trailers = trailers;
+    stream->in.body = body;
+
+    llmgw_grpc_buf_clear(&stream->out);
+    llmgw_grpc_buf_clear(&stream->text);
+    llmgw_grpc_buf_clear(&stream->trailers);
+    llmgw_grpc_buf_clear(&stream->in.body);
+}
+
+
+void
+llmgw_grpc_stream_free(llmgw_grpc_stream_t *stream)
+{
+    llmgw_grpc_session_t  *session;
+
+    session = stream->session;
+
+    stream_unlink(stream);
+
+    if (session->nspare < LLMGW_GRPC_SPARE_STREAMS) {
+        stream_recycle(stream);
+        stream->next = session->spare;
+        session->spare = stream;
+        session->nspare++;
+        return;
+    }
+
+    llmgw_grpc_buf_done(&stream->out);
+    llmgw_grpc_buf_done(&stream->text);
+    llmgw_grpc_buf_done(&stream->trailers);
+    llmgw_grpc_buf_done(&stream->in.body);
+    free(stream);
+}
+
+
+void
+llmgw_grpc_stream_close(llmgw_grpc_stream_t *stream, uint32_t error,
+    int is_refused)
+{
+    int                    is_orderly;
+    llmgw_grpc_session_t  *session;
+
+    session = stream->session;
+
+    is_orderly = session->is_server ? stream->is_out_ended
+                                    : stream->is_in_ended;
+
+    if (error == NGHTTP2_NO_ERROR && !is_orderly) {
+        error = NGHTTP2_INTERNAL_ERROR;
+    }
+
+    if (session->drained == stream) {
+        session->drained = NULL;
+    }
+
+    stream->is_reset = 1;
+
+    if (session->callbacks->on_close != NULL) {
+        session->callbacks->on_close(stream, error, is_refused);
+    }
+
+    llmgw_grpc_stream_free(stream);
+}
+
+
+void
+llmgw_grpc_stream_abandon(llmgw_grpc_stream_t *stream, uint32_t error)
+{
+    llmgw_grpc_session_t  *session;
+
+    session = stream->session;
+
+    (void) nghttp2_session_set_stream_user_data(session->h2, stream->id, NULL);
+
+    if (!stream->is_reset) {
+        (void) nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE,
+                                         stream->id, error);
+    }
+
+    llmgw_grpc_stream_close(stream, error, 1);
+}
+
+
+void
+llmgw_grpc_stream_reset(llmgw_grpc_stream_t *stream, uint32_t http2_error)
+{
+    if (stream->is_reset) {
+        return;
+    }
+
+    stream->is_reset = 1;
+    llmgw_grpc_buf_clear(&stream->out);
+
+    if (nghttp2_submit_rst_stream(stream->session->h2, NGHTTP2_FLAG_NONE,
+                                  stream->id, http2_error)
+        != 0)
+    {
+        stream->session->failed = LLMGW_GRPC_ENOMEM;
+    }
+}
+
+
+static void
+stream_tell_end(llmgw_grpc_stream_t *stream, int status, const char *message)
+{
+    const llmgw_grpc_callbacks_t  *cb;
+
+    stream->is_in_ended = 1;
+    cb = stream->session->callbacks;
+
+    if (cb->on_end != NULL) {
+        cb->on_end(stream, status, message);
+    }
+}
+
+
+/* A message that is not read: nothing behind it is either. */
+static void
+stream_refuse(llmgw_grpc_stream_t *stream, llmgw_grpc_read_t why)
+{
+    int          status;
+    const char  *message;
+
+    status = LLMGW_GRPC_RESOURCE_EXHAUSTED;
+
+    switch (why) {
+
+    case LLMGW_GRPC_READ_COMPRESSED:
+        status = stream->session->is_server ? LLMGW_GRPC_UNIMPLEMENTED
+                                            : LLMGW_GRPC_INTERNAL;
+        message = "compressed messages are not supported";
+        break;
+
+    case LLMGW_GRPC_READ_TOO_LARGE:
+        message = "message is larger than the limit";
+        break;
+
+    default:
+        message = "out of memory";
+    }
+
+    stream_tell_end(stream, status, message);
+
+    if (!stream->session->is_server) {
+        llmgw_grpc_stream_reset(stream, NGHTTP2_CANCEL);
+    }
+}
+
+
+static void
+stream_give_back(llmgw_grpc_stream_t *stream, size_t wire_bytes)
+{
+    if (wire_bytes == 0 || stream->is_reset) {
+        return;
+    }
+
+    if (nghttp2_session_consume_stream(stream->session->h2, stream->id,
+                                       wire_bytes)
+        != 0)
+    {
+        stream->session->failed = LLMGW_GRPC_ENOMEM;
+    }
+}
+
+
+void
+llmgw_grpc_stream_consume(llmgw_grpc_stream_t *stream, size_t wire_bytes)
+{
+    stream_give_back(stream,
+                     llmgw_grpc_reader_release(&stream->in, wire_bytes));
+}
+
+
+/* A proxy's error page: told at the end, by its HTTP status. */
+static int
+stream_is_foreign(llmgw_grpc_stream_t *stream)
+{
+    if (!stream->session->is_server
+        && (!stream->is_grpc || stream->http_status != 200))
+    {
+        stream->is_foreign = 1;
+    }
+
+    return stream->is_foreign;
+}
+
+
+void
+llmgw_grpc_stream_receive(llmgw_grpc_stream_t *stream, const uint8_t *data,
+    size_t len)
+{
+    llmgw_grpc_read_t              rc;
+    llmgw_grpc_message_t           message;
+    const llmgw_grpc_callbacks_t  *cb;
+
+    if (stream->is_reset || stream->is_in_ended) {
+        return;
+    }
+
+    if (stream_is_foreign(stream)) {
+        stream_give_back(stream, len);
+        return;
+    }
+
+    cb = stream->session->callbacks;
+
+    for ( ;; ) {
+        rc = llmgw_grpc_reader_next(&stream->in,
+                                    stream->session->max_message_bytes,
+                                    &data, &len, &message);
+
+        if (rc != LLMGW_GRPC_READ_MESSAGE) {
+            break;
+        }
+
+        if (cb->on_message != NULL) {
+            cb->on_message(stream, message.data, message.len,
+                           message.wire_bytes);
+
+        } else {
+            llmgw_grpc_stream_consume(stream, message.wire_bytes);
+        }
+
+        if (stream->is_reset) {
+            return;
+        }
+    }
+
+    if (rc != LLMGW_GRPC_READ_MORE) {
+        stream_refuse(stream, rc);
+        return;
+    }
+
+    llmgw_grpc_stream_consume(stream, 0);
+}
+
+
+/* What a client is told at the end, as PROTOCOL-HTTP2.md derives it. */
+static int
+stream_status(llmgw_grpc_stream_t *stream, const char **message)
+{
+    *message = "";
+
+    if (stream->status == LLMGW_GRPC_NO_STATUS) {
+        *message = "response has no grpc-status";
+        return llmgw_grpc_status_of_http(stream->http_status);
+    }
+
+    if (stream->status == LLMGW_GRPC_OK && stream->is_foreign) {
+        *message = "response is not gRPC";
+        return llmgw_grpc_status_of_http(stream->http_status);
+    }
+
+    if (stream->status == LLMGW_GRPC_OK
+        && llmgw_grpc_reader_is_within(&stream->in))
+    {
+        *message = "response ended within a message";
+        return LLMGW_GRPC_INTERNAL;
+    }
+
+    if (llmgw_grpc_buf_len(&stream->text) > 0) {
+        *message = (char *) stream->text.data;
+    }
+
+    return stream->status;
+}
+
+
+void
+llmgw_grpc_stream_end(llmgw_grpc_stream_t *stream)
+{
+    int          status;
+    const char  *message;
+
+    if (stream->is_reset || stream->is_in_ended) {
+        return;
+    }
+
+    if (!stream->session->is_server) {
+        status = stream_status(stream, &message);
+        stream_tell_end(stream, status, message);
+
+        /* The server has said its last: nobody will read our rest. */
+        if (nghttp2_session_get_stream_local_close(stream->session->h2,
+                                                   stream->id) == 0)
+        {
+            llmgw_grpc_stream_reset(stream, NGHTTP2_NO_ERROR);
+        }
+
+        return;
+    }
+
+    if (llmgw_grpc_reader_is_within(&stream->in)) {
+        stream_tell_end(stream, LLMGW_GRPC_INVALID_ARGUMENT,
+                        "request ended within a message");
+        return;
+    }
+
+    stream_tell_end(stream, LLMGW_GRPC_OK, "");
+}
+
+
+llmgw_grpc_session_t *
+llmgw_grpc_stream_session(llmgw_grpc_stream_t *stream)
+{
+    return stream->session;
+}
+
+
+void *
+llmgw_grpc_stream_data(const llmgw_grpc_stream_t *stream)
+{
+    return stream->data;
+}
+
+
+void
+llmgw_grpc_stream_set_data(llmgw_grpc_stream_t *stream, void *data)
+{
+    stream->data = data;
+}
+
+
+const char *
+llmgw_grpc_stream_path(const llmgw_grpc_stream_t *stream)
+{
+    if (!stream->session->is_server || stream->text.data == NULL) {
+        return "";
+    }
+
+    return (char *) stream->text.data;
+}
+
+
+uint64_t
+llmgw_grpc_stream_timeout_ms(const llmgw_grpc_stream_t *stream)
+{
+    return stream->timeout_ms;
+}

@@ -1,0 +1,248 @@
+
+/* Windows, and who stops whom. */
+
+#include "grpc_pair.h"
+
+
+#define PATH          "/llmgateway.InferenceGateway/Infer"
+#define WINDOW_BYTES  4096
+#define MESSAGE       100
+#define WIRE_BYTES    (MESSAGE + LLMGW_GRPC_PREFIX_BYTES)
+
+
+static void
+flow_open(peer_t *client, peer_t *server, uint32_t window_bytes)
+{
+    llmgw_grpc_config_t  config = { .stream_window_bytes = window_bytes };
+
+    memset(client, 0, sizeof(*client));
+    memset(server, 0, sizeof(*server));
+    client->is_quiet = server->is_quiet = 1;
+    pair_open(client, server, &config);
+    pair_run(client, server);
+}
+
+
+static void
+say_many(llmgw_grpc_stream_t *stream, int n)
+{
+    while (n-- > 0) {
+        peer_say_bytes(stream, MESSAGE);
+    }
+}
+
+
+static void
+unconsumed_stream_stops_its_sender_alone(void **state)
+{
+    size_t                stopped_at;
+    peer_t                client, server;
+    llmgw_grpc_stream_t  *stuck, *other, *held;
+
+    flow_open(&client, &server, WINDOW_BYTES);
+    server.is_holding = 1;
+    stuck = peer_call(&client, PATH);
+    say_many(stuck, 1000);
+    pair_run(&client, &server);
+    held = server.stream;
+
+    stopped_at = server.messages;
+    assert_int_equal(stopped_at, WINDOW_BYTES / WIRE_BYTES);
+    assert_int_equal(llmgw_grpc_stream_queued(stuck),
+                     1000 * WIRE_BYTES - WINDOW_BYTES);
+
+    /* Far more than the connection's window, through the same session. */
+    server.is_holding = 0;
+    other = peer_call(&client, PATH);
+    say_many(other, 30000);
+    pair_run(&client, &server);
+    assert_int_equal(server.messages, stopped_at + 30000);
+    assert_int_equal(llmgw_grpc_stream_queued(other), 0);
+
+    llmgw_grpc_stream_consume(held, server.held);
+    pair_run(&client, &server);
+    assert_int_equal(server.messages, 1000 + 30000);
+    assert_int_equal(llmgw_grpc_stream_queued(stuck), 0);
+    pair_close(&client, &server);
+}
+
+
+/* Each message is given back when the next has come: never a standstill. */
+static void
+late_consumption_keeps_the_stream_going(void **state)
+{
+    size_t                before, turns;
+    peer_t                client, server;
+    llmgw_grpc_stream_t  *stream;
+
+    flow_open(&client, &server, WINDOW_BYTES);
+    server.is_holding = 1;
+    stream = peer_call(&client, PATH);
+    say_many(stream, 1000);
+
+    for (turns = 0; server.messages < 1000; turns++) {
+        before = server.messages;
+        pair_run(&client, &server);
+        assert_true(server.messages > before);
+        assert_true(server.held <= WINDOW_BYTES);
+        llmgw_grpc_stream_consume(server.stream, server.held);
+        server.held = 0;
+    }
+
+    assert_true(turns >= 1000 * WIRE_BYTES / WINDOW_BYTES);
+    pair_close(&client, &server);
+}
+
+
+static void
+consuming_more_than_told_opens_no_window(void **state)
+{
+    peer_t                client, server;
+    llmgw_grpc_stream_t  *stream;
+
+    flow_open(&client, &server, WINDOW_BYTES);
+    server.is_holding = 1;
+    stream = peer_call(&client, PATH);
+    say_many(stream, 1000);
+    pair_run(&client, &server);
+    llmgw_grpc_stream_consume(server.stream, 1000000);
+    pair_run(&client, &server);
+    assert_int_equal(server.messages, 2 * WINDOW_BYTES / WIRE_BYTES);
+
+    /* Nor does it count as paid in advance. */
+    llmgw_grpc_stream_consume(server.stream, 1);
+    pair_run(&client, &server);
+    assert_int_equal(server.messages, 2 * WINDOW_BYTES / WIRE_BYTES);
+    pair_close(&client, &server);
+}
+
+
+static void
+message_larger_than_the_window_passes(void **state)
+{
+    peer_t                client, server;
+    llmgw_grpc_stream_t  *stream;
+
+    flow_open(&client, &server, 0);
+    stream = peer_call(&client, PATH);
+    peer_say_bytes(stream, 4 * 1024 * 1024);
+    peer_say_bytes(stream, 4 * 1024 * 1024);
+    llmgw_grpc_half_close(stream);
+    pair_run(&client, &server);
+    assert_int_equal(server.messages, 2);
+    assert_int_equal(server.message_bytes, 8 * 1024 * 1024);
+    assert_int_equal(server.ends, 1);
+    pair_close(&client, &server);
+}
+
+
+/*
+ * A large message behind one that is not consumed waits for it: else a peer
+ * could fill our memory with messages that nobody takes.
+ */
+static void
+large_message_waits_for_what_is_owed_before_it(void **state)
+{
+    int                   i;
+    peer_t                client, server;
+    llmgw_grpc_stream_t  *stream;
+
+    flow_open(&client, &server, WINDOW_BYTES);
+    server.is_holding = 1;
+    stream = peer_call(&client, PATH);
+
+    for (i = 0; i < 10; i++) {
+        peer_say_bytes(stream, 5 * WINDOW_BYTES);
+    }
+
+    pair_run(&client, &server);
+    assert_int_equal(server.messages, 1);
+
+    for (i = 2; i <= 10; i++) {
+        llmgw_grpc_stream_consume(server.stream, server.held);
+        server.held = 0;
+        pair_run(&client, &server);
+        assert_int_equal(server.messages, i);
+    }
+
+    pair_close(&client, &server);
+}
+
+
+static void
+reset_stream_keeps_no_connection_window(void **state)
+{
+    int                   i;
+    peer_t                client, server;
+    llmgw_grpc_stream_t  *stream;
+
+    flow_open(&client, &server, 0);
+    server.is_holding = 1;
+
+    /* Each leaves a window's worth behind, 200 times the connection's. */
+    for (i = 0; i < 200; i++) {
+        stream = peer_call(&client, PATH);
+        peer_say_bytes(stream, 10000);
+        peer_say_bytes(stream, 100000);
+        (void) peer_flush(&client, &server);
+        llmgw_grpc_stream_reset(server.stream, NGHTTP2_CANCEL);
+        (void) peer_flush(&client, &server);
+        pair_run(&client, &server);
+        assert_int_equal(server.closes, i + 1);
+    }
+
+    server.is_holding = 0;
+    server.messages = 0;
+    say_many(peer_call(&client, PATH), 20000);
+    pair_run(&client, &server);
+    assert_int_equal(server.messages, 20000);
+    pair_close(&client, &server);
+}
+
+
+/* Two long answers at once: neither waits until the other is through. */
+static void
+answers_take_turns(void **state)
+{
+    size_t                half;
+    peer_t                client, server;
+    llmgw_grpc_stream_t  *first, *second;
+    static uint8_t        buf[PAIR_BUFFER];
+
+    flow_open(&client, &server, 1024 * 1024);
+    (void) peer_call(&client, PATH);
+    pair_run(&client, &server);
+    first = server.stream;
+    (void) peer_call(&client, PATH);
+    pair_run(&client, &server);
+    second = server.stream;
+
+    peer_say_bytes(first, 500000);
+    peer_say_bytes(second, 500000);
+
+    while (llmgw_grpc_stream_queued(first) > 250000) {
+        assert_true(llmgw_grpc_session_write(server.session, buf,
+                                             sizeof(buf)) > 0);
+    }
+
+    half = llmgw_grpc_stream_queued(second);
+    assert_true(half > 200000 && half < 300000);
+    pair_close(&client, &server);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(unconsumed_stream_stops_its_sender_alone),
+        cmocka_unit_test(late_consumption_keeps_the_stream_going),
+        cmocka_unit_test(consuming_more_than_told_opens_no_window),
+        cmocka_unit_test(message_larger_than_the_window_passes),
+        cmocka_unit_test(large_message_waits_for_what_is_owed_before_it),
+        cmocka_unit_test(reset_stream_keeps_no_connection_window),
+        cmocka_unit_test(answers_take_turns),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

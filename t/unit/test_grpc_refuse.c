@@ -1,0 +1,273 @@
+
+/*
+ * Peers that err or lie: what is refused, with which words, and what goes on
+ * all the same.
+ */
+
+#include "grpc_pair.h"
+
+
+#define PATH         "/llmgateway.InferenceGateway/Infer"
+#define LIMIT_BYTES  1000
+#define GRPC         "application/grpc"
+
+static llmgw_grpc_config_t  plain;
+
+
+static void
+server_open(peer_t *server, raw_t *raw)
+{
+    llmgw_grpc_config_t  config = { .max_message_bytes = LIMIT_BYTES };
+
+    memset(server, 0, sizeof(*server));
+    peer_config(server, &config);
+    server->session = llmgw_grpc_server_create(&config);
+    assert_non_null(server->session);
+    server->on_end = hook_finish;
+    raw_open(raw, 0, NULL, 0);
+}
+
+
+static void
+server_close(peer_t *server, raw_t *raw)
+{
+    nghttp2_session_del(raw->h2);
+    llmgw_grpc_session_destroy(server->session);
+}
+
+
+static void
+request_that_is_not_grpc_is_never_told_of(void **state)
+{
+    size_t  i;
+    raw_t   raw;
+    peer_t  server;
+    static const struct {
+        const char  *method;
+        const char  *type;
+        int          http_status;
+    } cases[] = {
+        { "POST", "text/plain", 415 },
+        { "POST", "application/json", 415 },
+        { "POST", "application/grpcweb", 415 },
+        { "GET", GRPC, 405 },
+        { "POST", GRPC, 200 },
+        { "POST", GRPC "+proto", 200 },
+        { "POST", GRPC ";x=y", 200 },
+    };
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        server_open(&server, &raw);
+        raw_say(&raw, cases[i].method, PATH, cases[i].type,
+                "\0\0\0\0\2hi", 7);
+        raw_run(&raw, &server);
+        assert_int_equal(raw.status, cases[i].http_status);
+
+        if (cases[i].http_status == 200) {
+            assert_string_equal(server.log, "request " PATH " 0\n"
+                                "message hi\nend OK \nclose 0\n");
+        } else {
+            assert_string_equal(server.log, "");
+        }
+
+        server_close(&server, &raw);
+    }
+}
+
+
+/* Still open when it is answered: waved off, and the session goes on. */
+static void
+refused_request_may_still_send(void **state)
+{
+    raw_t           raw;
+    peer_t          server;
+    static uint8_t  body[200000];
+
+    server_open(&server, &raw);
+    raw_say(&raw, "POST", PATH, "text/plain", body, sizeof(body));
+    raw_run(&raw, &server);
+    assert_int_equal(raw.status, 415);
+    assert_int_equal(raw.reset, NGHTTP2_NO_ERROR);
+
+    raw_say(&raw, "POST", PATH, GRPC, "\0\0\0\0\0", 5);
+    raw_run(&raw, &server);
+    assert_int_equal(raw.status, 200);
+    server_close(&server, &raw);
+}
+
+
+static void
+header_fields_are_limited(void **state)
+{
+    size_t  n;
+    raw_t   raw;
+    peer_t  server;
+    char   *path;
+
+    /* What the other four fields of raw_say() take beside :path's value. */
+    const size_t  others = 5 * 32 + 7 + 4 + 7 + 4 + 5 + 10 + 4 + 12 + 16;
+
+    for (n = 16 * 1024 - others; n <= 16 * 1024 - others + 1; n++) {
+        server_open(&server, &raw);
+        path = malloc(n + 1);
+        memset(path, 'p', n);
+        path[0] = '/';
+        path[n] = '\0';
+        raw_say(&raw, "POST", path, GRPC, "", 0);
+        raw_run(&raw, &server);
+        assert_int_equal(server.requests, n == 16 * 1024 - others);
+        assert_int_equal(raw.status, server.requests ? 200 : 431);
+        server_close(&server, &raw);
+        free(path);
+    }
+}
+
+
+static void
+request_told(const void *body, size_t body_bytes, const char *story)
+{
+    raw_t   raw;
+    peer_t  server;
+
+    server_open(&server, &raw);
+    raw_say(&raw, "POST", PATH, GRPC, body, body_bytes);
+    raw_run(&raw, &server);
+    assert_int_equal(raw.status, 200);
+    assert_int_equal(strncmp(server.log, "request " PATH " 0\n",
+                             strlen("request " PATH " 0\n")), 0);
+    assert_string_equal(server.log + strlen("request " PATH " 0\n"), story);
+    server_close(&server, &raw);
+}
+
+
+static void
+improper_request_ends_with_the_status_to_answer(void **state)
+{
+    static uint8_t  at_limit[5 + LIMIT_BYTES] = { 0, 0, 0, 3, 0xe8 };
+    static uint8_t  beyond[5 + LIMIT_BYTES + 1] = { 0, 0, 0, 3, 0xe9 };
+
+    request_told("", 0, "end OK \nclose 0\n");
+    request_told(at_limit, sizeof(at_limit),
+                 "message of 1000\nend OK \nclose 0\n");
+    request_told(beyond, sizeof(beyond), "end RESOURCE_EXHAUSTED message is "
+                 "larger than the limit\nclose 0\n");
+    request_told("\0\xff\xff\xff\xff", 5, "end RESOURCE_EXHAUSTED message is "
+                 "larger than the limit\nclose 0\n");
+    request_told("\1\0\0\0\2hi", 7, "end UNIMPLEMENTED compressed messages "
+                 "are not supported\nclose 0\n");
+    request_told("\0\0\0\0\2hi\0\0", 9, "message hi\nend INVALID_ARGUMENT "
+                 "request ended within a message\nclose 0\n");
+    request_told("\0\0\0\0\3hi", 7, "end INVALID_ARGUMENT request ended "
+                 "within a message\nclose 0\n");
+}
+
+
+static void
+response_told(const char *http_status, const char *type, const void *body,
+    size_t body_bytes, const char *story)
+{
+    raw_t                raw;
+    peer_t               client = { 0 };
+    llmgw_grpc_config_t  config = { .max_message_bytes = LIMIT_BYTES };
+
+    peer_config(&client, &config);
+    client.session = llmgw_grpc_client_create(&config);
+    raw_open(&raw, 1, NULL, 0);
+    llmgw_grpc_half_close(peer_call(&client, PATH));
+    raw_run(&raw, &client);
+    raw_say(&raw, NULL, http_status, type, body, body_bytes);
+    raw_run(&raw, &client);
+    assert_string_equal(client.log, story);
+    nghttp2_session_del(raw.h2);
+    llmgw_grpc_session_destroy(client.session);
+}
+
+
+static void
+response_without_status_has_one_derived(void **state)
+{
+    static uint8_t  beyond[5 + LIMIT_BYTES + 1] = { 0, 0, 0, 3, 0xe9 };
+
+    response_told("503", "text/html", "\0\0\0\0\2hi", 7,
+                  "end UNAVAILABLE response has no grpc-status\nclose 0\n");
+    response_told("404", GRPC, "\0\0\0\0\2hi", 7,
+                  "end UNIMPLEMENTED response has no grpc-status\nclose 0\n");
+    response_told("200", "text/html", "\0\0\0\0\2hi", 7,
+                  "end UNKNOWN response has no grpc-status\nclose 0\n");
+    response_told("200", GRPC, "\0\0\0\0\2hi", 7, "message hi\n"
+                  "end UNKNOWN response has no grpc-status\nclose 0\n");
+    response_told("200", GRPC, "\1\0\0\0\2hi", 7, "end INTERNAL compressed "
+                  "messages are not supported\nclose 8\n");
+    response_told("200", GRPC, beyond, sizeof(beyond), "end "
+                  "RESOURCE_EXHAUSTED message is larger than the limit\n"
+                  "close 8\n");
+}
+
+
+/* Headers (100 first), a message cut short, trailers with an odd status. */
+static void
+trailers_told(const char *grpc_status, const char *body, size_t body_bytes,
+    const char *story)
+{
+    raw_t                raw;
+    peer_t               client = { 0 };
+    nghttp2_nv           nv[3];
+    llmgw_grpc_config_t  config = plain;
+
+    peer_config(&client, &config);
+    client.session = llmgw_grpc_client_create(&config);
+    raw_open(&raw, 1, NULL, 0);
+    (void) peer_call(&client, PATH);
+    raw_run(&raw, &client);
+
+    raw_nv(&nv[0], ":status", "100");
+    raw_nv(&nv[1], "x-early", "1");
+    nghttp2_submit_headers(raw.h2, NGHTTP2_FLAG_NONE, 1, NULL, nv, 2, NULL);
+    raw.is_open = 1;
+    raw_say(&raw, NULL, "200", GRPC, body, body_bytes);
+    raw_run(&raw, &client);
+
+    raw_nv(&nv[0], "grpc-status", grpc_status);
+    raw_nv(&nv[1], "grpc-message", "a%20b%zz%4");
+    raw_nv(&nv[2], "x-late", "1");
+    nghttp2_submit_trailer(raw.h2, 1, nv, 3);
+    raw_run(&raw, &client);
+    assert_string_equal(client.log, story);
+
+    /* Our side was open: the server is told to forget it. */
+    assert_int_equal(raw.reset, NGHTTP2_NO_ERROR);
+    nghttp2_session_del(raw.h2);
+    llmgw_grpc_session_destroy(client.session);
+}
+
+
+static void
+trailers_have_the_last_word(void **state)
+{
+    trailers_told("0", "\0\0\0\0\2hi", 7, "message hi\ntrailer x-late=1\n"
+                  "end OK a b%zz%4\nclose 0\n");
+    trailers_told("9", "\0\0\0\0\2h", 6, "trailer x-late=1\n"
+                  "end FAILED_PRECONDITION a b%zz%4\nclose 0\n");
+    trailers_told("0", "\0\0\0\0\2h", 6, "trailer x-late=1\n"
+                  "end INTERNAL response ended within a message\nclose 0\n");
+    trailers_told("17", "\0\0\0\0\2hi", 7, "message hi\ntrailer x-late=1\n"
+                  "end UNKNOWN a b%zz%4\nclose 0\n");
+    trailers_told("OK", "\0\0\0\0\2hi", 7, "message hi\ntrailer x-late=1\n"
+                  "end UNKNOWN a b%zz%4\nclose 0\n");
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(request_that_is_not_grpc_is_never_told_of),
+        cmocka_unit_test(refused_request_may_still_send),
+        cmocka_unit_test(header_fields_are_limited),
+        cmocka_unit_test(improper_request_ends_with_the_status_to_answer),
+        cmocka_unit_test(response_without_status_has_one_derived),
+        cmocka_unit_test(trailers_have_the_last_word),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
