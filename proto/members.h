@@ -1,0 +1,326 @@
+/*
+ * The members segment: what the agent tells nginx, through shared memory.
+ *
+ * IDEA
+ *
+ * One writer (the agent) keeps a table of the cluster's members in a file on
+ * tmpfs; any number of readers (nginx workers, tools) copy it.  Nobody waits
+ * for anybody: the table exists twice, the writer fills the copy that is not
+ * in use and then flips, by one small write of the head.  A writer that dies
+ * anywhere leaves the table that was in use before, whole.
+ *
+ * Readers do not map the file.  Whoever may truncate a mapped file may kill
+ * everyone who maps it (SIGBUS), and nginx must outlive its agent, an
+ * operator's "> segment" and a full tmpfs.  Readers pread() instead: from
+ * tmpfs that never blocks and costs 0.35 us for the head (measured in
+ * docs/adr/0001).  What a pread copies while the writer writes may be torn;
+ * checksums and sequence numbers find that, and the reader tries again.
+ *
+ * FORMAT
+ *
+ * Integers are in the machine's own byte order: the file never leaves it.
+ * Reserved bytes are written as 0 and not looked at.  "Check" is XXH3, 64
+ * bits, seed 0 where nothing else is said.  C is the capacity in records.
+ *
+ *   offset          bytes    what
+ *   0               64       head
+ *   64              4032     reserved
+ *   4096            S        buffer 0
+ *   4096 + S        S        buffer 1
+ *                            S = 64 + C * (384 + 16), rounded up to 4096;
+ *                            the file is 4096 + 2 * S bytes, no more, no less
+ *
+ *   head                     rewritten whole by one aligned pwrite
+ *   0               8        magic "LLMGWMBR"
+ *   8               4        layout version, 1
+ *   12              4        capacity C, 1 .. LLMGW_MEMBERS_MAX
+ *   16              8        generation, never 0
+ *   24              8        sequence; buffer (sequence mod 2) is in use
+ *   32              8        heartbeat, CLOCK_MONOTONIC ms; 0: none yet
+ *   40              4        bytes of a record, 384
+ *   44              12       reserved
+ *   56              8        check of bytes 0 .. 55
+ *
+ *   buffer
+ *   0               64       buffer's header
+ *   64              C * 384  records, of which the first `count` count,
+ *                            strictly ascending by id (as strcmp orders)
+ *   64 + C * 384    C * 16   load slots; slot i is of record i
+ *
+ *   buffer's header
+ *   0               8        sequence of the publish that wrote it
+ *   8               8        generation
+ *   16              4        count, 0 .. C
+ *   20              4        flags: bit 0 isolated, others 0
+ *   24              8        check of the records, count * 384 bytes
+ *   32              24       reserved
+ *   56              8        check of bytes 0 .. 55
+ *
+ *   record                   llmgw_member_t as it stands below; strings end
+ *                            with a NUL and are filled up with NULs
+ *   0               64       id
+ *   64              64       model version, may be empty
+ *   128             72       gossip address, HOST:PORT
+ *   200             72       gRPC address; may be empty for a gateway
+ *   272             72       owner of the drain, may be empty
+ *   344             8        epoch
+ *   352             8        incarnation
+ *   360             8        start of the replica, wall clock ms
+ *   368             4        weight, 1 .. LLMGW_MEMBERS_WEIGHT_MAX
+ *   372             4        capacity in requests, 0: unlimited
+ *   376             4 x 1    role, liveness, service, draining
+ *   380             4        reserved
+ *
+ *   load slot                rewritten whole by one aligned pwrite
+ *   0               8        reported, CLOCK_MONOTONIC ms; 0: never
+ *   8               4        active requests
+ *   12              4        low half of the check of bytes 0 .. 11, whose
+ *                            seed is the check of the record's id
+ *
+ * The sequence moves with every publish, the generation with those alone that
+ * change what routes: membership, role, liveness, service, draining, gRPC
+ * address, weight, capacity, isolated.  The order of records follows from the
+ * ids, so two tables of one generation have the same member at one index, and
+ * load figures may be refreshed in a view as long as the generation stands.
+ *
+ * WRITER
+ *
+ *   start      Take the lock on PATH.lock (flock; the file stays for ever and
+ *              holds the pid).  Is PATH a valid segment of this layout, of at
+ *              least the capacity asked for, and ours?  Then go on in it, else
+ *              make one.
+ *   make       PATH.tmp: take the space (posix_fallocate, so that no later
+ *              write can fail for want of it), write the table known so far,
+ *              rename to PATH.  The generation is the last one known plus 1;
+ *              where none is known the wall clock in us, which is past any
+ *              generation of a lost segment unless it published a million
+ *              changes a second.  A file is never truncated.
+ *   publish    1. header and records into the buffer not in use,
+ *              2. its load slots,
+ *              3. the head, with sequence + 1: the flip.
+ *   load       One slot of the buffer in use.
+ *   heartbeat  Is PATH the file that is open, has it its size, is what stands
+ *              in it what was written?  If not: make.  Then the head, with the
+ *              new time.
+ *
+ * READER
+ *
+ *   1. pread the head; where its check fails, again, at most 16 times.
+ *   2. pread the header of buffer (sequence mod 2).  Its check, sequence and
+ *      generation must be right, or else go to 6.
+ *   3. pread the records.  Their check must be right, or else go to 6.
+ *   4. Check every field of every record.
+ *   5. pread the load slots.  A slot whose check fails is read again, at most
+ *      4 times, then it says "never".  Done.
+ *   6. pread the head again.  Has the sequence moved, the writer was faster:
+ *      go to 1, at most 8 times, then say BUSY.  Has it not, the segment is
+ *      damaged: once more from 1, then refuse it.
+ *
+ * The copy is right by its checks, not by its timing: step 6 only tells a busy
+ * writer from a damaged file.
+ *
+ * CRASH RULES
+ *
+ *   The writer dies in publish 1 or 2: the buffer not in use holds a mixture;
+ *   no reader looks there, and the next publish begins it anew.
+ *
+ *   In publish 3, heartbeat or load: the write is of 64 (16) bytes, aligned,
+ *   within one page, from an aligned source.  The kernel copies that without
+ *   looking at signals, so it is there or it is not.
+ *
+ *   In make, before the rename: PATH is what it was; the next writer removes
+ *   PATH.tmp.
+ *
+ *   The machine dies: so does tmpfs.  On a disk, checks tell.
+ *
+ *   Somebody truncates, overwrites or removes the file: readers keep the view
+ *   they have; the next heartbeat puts the segment back with a greater
+ *   generation.
+ */
+
+#ifndef LLMGW_MEMBERS_H
+#define LLMGW_MEMBERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+#define LLMGW_MEMBERS_NAME_BYTES     64     /* id, version; with the NUL */
+#define LLMGW_MEMBERS_ADDRESS_BYTES  72     /* HOST:PORT with the NUL */
+#define LLMGW_MEMBERS_OWNER_BYTES    72
+
+#define LLMGW_MEMBERS_MAX            65536  /* records a segment can hold */
+#define LLMGW_MEMBERS_WEIGHT_MAX     65536
+
+typedef enum {
+    LLMGW_LIVENESS_ALIVE = 0,
+    LLMGW_LIVENESS_SUSPECT,
+    LLMGW_LIVENESS_DEAD,
+    LLMGW_LIVENESS_LEFT
+} llmgw_liveness_t;
+
+typedef enum {
+    LLMGW_SERVICE_STARTING = 0,
+    LLMGW_SERVICE_READY,
+    LLMGW_SERVICE_STALLED,
+    LLMGW_SERVICE_STOPPED,
+    LLMGW_SERVICE_DOWN
+} llmgw_service_t;
+
+typedef enum {
+    LLMGW_ROLE_REPLICA = 0,
+    LLMGW_ROLE_GATEWAY
+} llmgw_role_t;
+
+typedef struct {
+    char      id[LLMGW_MEMBERS_NAME_BYTES];
+    char      model_version[LLMGW_MEMBERS_NAME_BYTES];
+    char      address[LLMGW_MEMBERS_ADDRESS_BYTES];     /* gossip */
+    char      grpc[LLMGW_MEMBERS_ADDRESS_BYTES];        /* "" for a gateway */
+    char      drain_owner[LLMGW_MEMBERS_OWNER_BYTES];
+    uint64_t  epoch;
+    uint64_t  incarnation;
+    uint64_t  replica_start_ms;     /* wall clock */
+    uint32_t  weight;               /* >= 1 */
+    uint32_t  max_capacity;         /* 0: unlimited */
+    uint8_t   role;
+    uint8_t   liveness;
+    uint8_t   service;
+    uint8_t   draining;
+} llmgw_member_t;
+
+/* Updated in place; moves no generation. */
+typedef struct {
+    uint32_t  active_requests;
+    uint64_t  reported_ms;          /* CLOCK_MONOTONIC of this machine;
+                                       0: never */
+} llmgw_member_load_t;
+
+typedef enum {
+    LLMGW_MEMBERS_DONE = 0,
+    LLMGW_MEMBERS_UNCHANGED,        /* reader: nothing new */
+    LLMGW_MEMBERS_ABSENT,           /* reader: no such file */
+    LLMGW_MEMBERS_REFUSED,          /* no segment, or not one of this layout;
+                                       the error text says why */
+    LLMGW_MEMBERS_BUSY,             /* reader: the writer was faster than
+                                       several tries; ask again */
+    LLMGW_MEMBERS_EFULL,            /* writer: more members than records */
+    LLMGW_MEMBERS_ESYSTEM           /* errno says it, the text names the call */
+} llmgw_members_rc_t;
+
+#define LLMGW_MEMBERS_ERROR_BYTES  256
+
+
+/* Writer (the agent; one a path, held by a lock on "PATH.lock"). */
+
+typedef struct llmgw_members_writer_s  llmgw_members_writer_t;
+
+/*
+ * Opens a valid segment of this layout and at least this capacity and goes on
+ * from its generation, else makes a new one, whole, and renames it into place
+ * (the space is taken by posix_fallocate, mode 0644).  error holds
+ * LLMGW_MEMBERS_ERROR_BYTES.
+ */
+llmgw_members_rc_t llmgw_members_writer_create(llmgw_members_writer_t **writer,
+    const char *path, uint32_t capacity, char *error);
+
+/* Leaves the segment where it is: readers keep the last view. */
+void llmgw_members_writer_destroy(llmgw_members_writer_t *writer);
+
+/*
+ * Publishes the whole table, in any order; readers see it ordered by id.  The
+ * generation moves only when something that routes has changed: membership,
+ * role, liveness, service, draining, grpc, weight, capacity, isolated.
+ * loads[i] belongs to members[i]; NULL: keep what is known by id, else
+ * "never".
+ *
+ * REFUSED: a member that readers would refuse, or an id twice.  EFULL, REFUSED
+ * and ESYSTEM have published nothing, and the last view stands.
+ */
+llmgw_members_rc_t llmgw_members_publish(llmgw_members_writer_t *writer,
+    const llmgw_member_t *members, const llmgw_member_load_t *loads, size_t n,
+    int isolated);
+
+/* In place.  `i` is the member's index in the last publish that was DONE. */
+void llmgw_members_set_load(llmgw_members_writer_t *writer, size_t i,
+    const llmgw_member_load_t *load);
+
+/*
+ * To be called every second or so: tells readers that the view is fresh, and
+ * puts the segment back where somebody removed, replaced or damaged it; error
+ * then says what had become of it, beside DONE, and is "" otherwise.
+ */
+llmgw_members_rc_t llmgw_members_heartbeat(llmgw_members_writer_t *writer,
+    uint64_t now_ms, char *error);
+
+
+/* Reader. */
+
+/*
+ * A reader belongs to one thread; error is always LLMGW_MEMBERS_ERROR_BYTES
+ * and "" where there is none.
+ */
+typedef struct llmgw_members_reader_s  llmgw_members_reader_t;
+
+/*
+ * A whole, checked copy of the segment, owned by the caller; read again into
+ * the same view reuses its memory.
+ */
+typedef struct {
+    uint64_t              generation;
+    uint64_t              heartbeat_ms;     /* CLOCK_MONOTONIC */
+    llmgw_member_t       *members;
+    llmgw_member_load_t  *loads;
+    size_t                n;
+    size_t                capacity;         /* of the two arrays */
+    int                   isolated;
+} llmgw_members_view_t;
+
+/* Opens nothing yet.  NULL: out of memory. */
+llmgw_members_reader_t *llmgw_members_reader_create(const char *path);
+void llmgw_members_reader_destroy(llmgw_members_reader_t *reader);
+
+void llmgw_members_view_done(llmgw_members_view_t *view);
+
+/*
+ * Looks whether the path is (still) the file that is open, and opens it where
+ * it is not: to be called now and then (a stat).  DONE: another file than
+ * before is open, a read will bring its view; UNCHANGED; ABSENT; REFUSED:
+ * the file that is open now or its replacement is no valid segment; BUSY.
+ * Whatever it returns, a file that was open stays readable until another one
+ * has taken its place.
+ */
+llmgw_members_rc_t llmgw_members_reader_check(llmgw_members_reader_t *reader,
+    char *error);
+
+/*
+ * The generation as it is now, 0 where no segment was ever open; the last one
+ * seen where the file has been damaged since.  Cheap (one small pread), for
+ * every pick.  A value that differs from the view's says: read.
+ */
+uint64_t llmgw_members_reader_generation(llmgw_members_reader_t *reader);
+
+/*
+ * Copies a whole view; opens the file where none is open.  DONE; ABSENT,
+ * REFUSED, BUSY, ESYSTEM leave the view as it was.  Members ascend by id, so
+ * the arrays of two views of one generation run side by side.
+ */
+llmgw_members_rc_t llmgw_members_read(llmgw_members_reader_t *reader,
+    llmgw_members_view_t *view, char *error);
+
+/*
+ * Refreshes heartbeat_ms and loads[0..n) of a view alone.  UNCHANGED: the view
+ * is of another generation than the segment; read.  ABSENT: none is open.
+ * REFUSED, ESYSTEM: damaged; loads may be refreshed in part.
+ */
+llmgw_members_rc_t llmgw_members_read_loads(llmgw_members_reader_t *reader,
+    llmgw_members_view_t *view);
+
+
+const char *llmgw_liveness_name(unsigned liveness);     /* "ALIVE" ... */
+const char *llmgw_service_name(unsigned service);       /* "READY" ... */
+
+/* [A-Za-z0-9][A-Za-z0-9._-]{0,62}: ids, versions, cluster names. */
+int llmgw_name_is_valid(const char *name, size_t len);
+
+#endif /* LLMGW_MEMBERS_H */

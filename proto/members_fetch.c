@@ -1,0 +1,329 @@
+
+/*
+ * The reader's algorithm: a whole, checked copy of the segment out of an open
+ * file (steps 1 to 6 in members.h).
+ *
+ * It is apart from the reader because the writer needs it too: it goes on
+ * from what a predecessor left, and trusts that no more than a reader does.
+ * Nothing here depends on timing.  A copy whose checks are right is a view
+ * that was once published; anything else is fetched again or refused.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "members_layout.h"
+
+
+/*
+ * Each bound is far above what a living writer causes (a head is torn for some
+ * ns, a buffer is overtaken by two publishes within one copy), and small
+ * enough that a worker of nginx never stays here: 16 heads are some 5 us.
+ */
+#define HEAD_TRIES    16
+#define VIEW_TRIES    8
+#define DAMAGE_TRIES  2
+#define SLOT_TRIES    4
+
+#define SLOTS_AT_ONCE  256      /* 4 KiB of stack */
+
+
+static llmgw_members_rc_t
+refuse(char *error, const char *reason)
+{
+    snprintf(error, LLMGW_MEMBERS_ERROR_BYTES, "no members segment: %s",
+             reason);
+    return LLMGW_MEMBERS_REFUSED;
+}
+
+
+/* What pread() said when it was not everything. */
+static llmgw_members_rc_t
+short_read(int rc, char *error)
+{
+    if (rc == 0) {
+        return refuse(error, "it is truncated");
+    }
+
+    snprintf(error, LLMGW_MEMBERS_ERROR_BYTES,
+             "reading the members segment failed (%d: %s)", errno,
+             strerror(errno));
+    return LLMGW_MEMBERS_ESYSTEM;
+}
+
+
+llmgw_members_rc_t
+llmgw_members_head_read(int fd, off_t file_bytes, llmgw_members_head_t *head,
+    char *error)
+{
+    int                   rc, tries;
+    const char           *reason;
+    llmgw_members_head_t  copy;
+
+    for (tries = 0; tries < HEAD_TRIES; tries++) {
+        rc = llmgw_members_pread(fd, &copy, sizeof(copy), 0);
+        if (rc != 1) {
+            return short_read(rc, error);
+        }
+
+        /* Before the check, which another layout may have elsewhere. */
+        reason = llmgw_members_head_reason(&copy, file_bytes);
+
+        if (reason == NULL && llmgw_members_head_is_sealed(&copy)) {
+            *head = copy;
+            return LLMGW_MEMBERS_DONE;
+        }
+    }
+
+    return refuse(error, reason ? reason : "its head is damaged");
+}
+
+
+static llmgw_members_rc_t
+slot_read_again(int fd, off_t at, const char *id, llmgw_member_load_t *load)
+{
+    int                   tries;
+    llmgw_members_slot_t  slot;
+
+    for (tries = 0; tries < SLOT_TRIES; tries++) {
+        if (llmgw_members_pread(fd, &slot, sizeof(slot), at) != 1) {
+            return LLMGW_MEMBERS_REFUSED;
+        }
+
+        if (llmgw_members_slot_decode(&slot, id, load)) {
+            break;
+        }
+    }
+
+    return LLMGW_MEMBERS_DONE;
+}
+
+
+llmgw_members_rc_t
+llmgw_members_slots_read(int fd, const llmgw_members_head_t *head,
+    const llmgw_member_t *members, llmgw_member_load_t *loads, size_t n)
+{
+    off_t                 at;
+    size_t                i, k, some;
+    llmgw_members_slot_t  slots[SLOTS_AT_ONCE];
+
+    at = llmgw_members_slots_at(head->capacity, head->sequence);
+
+    for (i = 0; i < n; i += some, at += (off_t) (some * sizeof(slots[0]))) {
+        some = n - i < SLOTS_AT_ONCE ? n - i : SLOTS_AT_ONCE;
+
+        if (llmgw_members_pread(fd, slots, some * sizeof(slots[0]), at) != 1) {
+            return LLMGW_MEMBERS_REFUSED;
+        }
+
+        for (k = 0; k < some; k++) {
+            if (!llmgw_members_slot_decode(&slots[k], members[i + k].id,
+                                           &loads[i + k])
+                && slot_read_again(fd, at + (off_t) (k * sizeof(slots[0])),
+                                   members[i + k].id, &loads[i + k])
+                   != LLMGW_MEMBERS_DONE)
+            {
+                return LLMGW_MEMBERS_REFUSED;
+            }
+        }
+    }
+
+    return LLMGW_MEMBERS_DONE;
+}
+
+
+/* Both arrays or none; what stood in them need not survive. */
+static llmgw_members_rc_t
+view_reserve(llmgw_members_view_t *view, size_t n, char *error)
+{
+    llmgw_member_t       *members;
+    llmgw_member_load_t  *loads;
+
+    if (n <= view->capacity) {
+        return LLMGW_MEMBERS_DONE;
+    }
+
+    members = malloc(n * sizeof(llmgw_member_t));
+    loads = malloc(n * sizeof(llmgw_member_load_t));
+
+    if (members == NULL || loads == NULL) {
+        free(members);
+        free(loads);
+        snprintf(error, LLMGW_MEMBERS_ERROR_BYTES,
+                 "no memory for %zu members", n);
+        errno = ENOMEM;
+        return LLMGW_MEMBERS_ESYSTEM;
+    }
+
+    free(view->members);
+    free(view->loads);
+    view->members = members;
+    view->loads = loads;
+    view->capacity = n;
+
+    return LLMGW_MEMBERS_DONE;
+}
+
+
+/* Step 6: the writer was faster, or the file is damaged. */
+static llmgw_members_rc_t
+busy_or_damaged(int fd, off_t file_bytes, const llmgw_members_head_t *head,
+    char *error)
+{
+    llmgw_members_rc_t    rc;
+    llmgw_members_head_t  now;
+
+    rc = llmgw_members_head_read(fd, file_bytes, &now, error);
+    if (rc != LLMGW_MEMBERS_DONE) {
+        return rc;
+    }
+
+    if (now.sequence != head->sequence) {
+        snprintf(error, LLMGW_MEMBERS_ERROR_BYTES,
+                 "the members segment changes faster than it can be read");
+        return LLMGW_MEMBERS_BUSY;
+    }
+
+    return refuse(error, "its table is damaged");
+}
+
+
+static llmgw_members_rc_t
+table_check(const llmgw_members_buffer_t *buffer,
+    const llmgw_member_t *records, char *error)
+{
+    size_t       where;
+    const char  *reason;
+
+    reason = llmgw_members_table_reason(records, buffer->count, &where);
+    if (reason == NULL) {
+        return LLMGW_MEMBERS_DONE;
+    }
+
+    snprintf(error, LLMGW_MEMBERS_ERROR_BYTES,
+             "no members segment: record %zu has %s", where, reason);
+    return LLMGW_MEMBERS_REFUSED;
+}
+
+
+/* Steps 2 and 3. */
+static llmgw_members_rc_t
+table_read(int fd, off_t file_bytes, const llmgw_members_head_t *head,
+    llmgw_members_buffer_t *buffer, llmgw_members_view_t *view, char *error)
+{
+    int                 rc;
+    off_t               at;
+    llmgw_members_rc_t  reserved;
+
+    at = llmgw_members_buffer_at(head->capacity, head->sequence);
+
+    rc = llmgw_members_pread(fd, buffer, sizeof(*buffer), at);
+    if (rc != 1) {
+        return short_read(rc, error);
+    }
+
+    if (!llmgw_members_buffer_is_sealed(buffer)
+        || buffer->sequence != head->sequence
+        || buffer->generation != head->generation)
+    {
+        return busy_or_damaged(fd, file_bytes, head, error);
+    }
+
+    if (buffer->count > head->capacity
+        || (buffer->flags & ~LLMGW_MEMBERS_ISOLATED) != 0)
+    {
+        return refuse(error, "its table's header is out of range");
+    }
+
+    reserved = view_reserve(view, buffer->count, error);
+    if (reserved != LLMGW_MEMBERS_DONE) {
+        return reserved;
+    }
+
+    rc = llmgw_members_pread(fd, view->members,
+                             buffer->count * sizeof(llmgw_member_t),
+                             at + (off_t) sizeof(*buffer));
+    if (rc != 1) {
+        return short_read(rc, error);
+    }
+
+    if (!llmgw_members_records_are_sealed(buffer, view->members)) {
+        return busy_or_damaged(fd, file_bytes, head, error);
+    }
+
+    return LLMGW_MEMBERS_DONE;
+}
+
+
+static llmgw_members_rc_t
+fetch_once(int fd, off_t file_bytes, llmgw_members_head_t *head,
+    llmgw_members_view_t *view, char *error)
+{
+    llmgw_members_rc_t      rc;
+    llmgw_members_buffer_t  buffer;
+
+    rc = llmgw_members_head_read(fd, file_bytes, head, error);
+    if (rc != LLMGW_MEMBERS_DONE) {
+        return rc;
+    }
+
+    rc = table_read(fd, file_bytes, head, &buffer, view, error);
+    if (rc != LLMGW_MEMBERS_DONE) {
+        return rc;
+    }
+
+    rc = table_check(&buffer, view->members, error);
+    if (rc != LLMGW_MEMBERS_DONE) {
+        return rc;
+    }
+
+    if (buffer.count > 0) {
+        memset(view->loads, 0, buffer.count * sizeof(llmgw_member_load_t));
+    }
+
+    if (llmgw_members_slots_read(fd, head, view->members, view->loads,
+                                 buffer.count)
+        != LLMGW_MEMBERS_DONE)
+    {
+        return refuse(error, "its load slots are truncated");
+    }
+
+    view->generation = head->generation;
+    view->heartbeat_ms = head->heartbeat_ms;
+    view->n = buffer.count;
+    view->isolated = (buffer.flags & LLMGW_MEMBERS_ISOLATED) != 0;
+
+    return LLMGW_MEMBERS_DONE;
+}
+
+
+llmgw_members_rc_t
+llmgw_members_fetch(int fd, off_t file_bytes, llmgw_members_head_t *head,
+    llmgw_members_view_t *view, char *error)
+{
+    int                   tries, refused;
+    llmgw_members_rc_t    rc;
+    llmgw_members_head_t  copy;
+
+    refused = 0;
+    rc = LLMGW_MEMBERS_BUSY;
+
+    for (tries = 0; tries < VIEW_TRIES && refused < DAMAGE_TRIES; tries++) {
+        rc = fetch_once(fd, file_bytes, &copy, view, error);
+
+        if (rc == LLMGW_MEMBERS_DONE) {
+            *head = copy;
+            return rc;
+        }
+
+        if (rc == LLMGW_MEMBERS_ESYSTEM) {
+            return rc;
+        }
+
+        refused += rc == LLMGW_MEMBERS_REFUSED;
+    }
+
+    return rc;
+}

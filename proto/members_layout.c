@@ -1,0 +1,377 @@
+
+/*
+ * Places, checks and rules of the members segment (the format stands in
+ * members.h).
+ *
+ * A record is an llmgw_member_t, byte for byte: the assertions below hold the
+ * compiler to the documented offsets, so that neither side copies field by
+ * field.  What comes out of a file is untrusted all the same; *_reason() look
+ * at every field that a program later branches, indexes or prints by, and
+ * give the first thing wrong in words.
+ */
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "members_layout.h"
+
+
+#define assert_at(type, field, offset)                                       \
+    static_assert(offsetof(type, field) == offset, #type "." #field)
+
+assert_at(llmgw_member_t, model_version, 64);
+assert_at(llmgw_member_t, address, 128);
+assert_at(llmgw_member_t, grpc, 200);
+assert_at(llmgw_member_t, drain_owner, 272);
+assert_at(llmgw_member_t, epoch, 344);
+assert_at(llmgw_member_t, incarnation, 352);
+assert_at(llmgw_member_t, replica_start_ms, 360);
+assert_at(llmgw_member_t, weight, 368);
+assert_at(llmgw_member_t, max_capacity, 372);
+assert_at(llmgw_member_t, role, 376);
+assert_at(llmgw_member_t, liveness, 377);
+assert_at(llmgw_member_t, service, 378);
+assert_at(llmgw_member_t, draining, 379);
+static_assert(sizeof(llmgw_member_t) == 384, "record");
+
+assert_at(llmgw_members_head_t, layout, 8);
+assert_at(llmgw_members_head_t, capacity, 12);
+assert_at(llmgw_members_head_t, generation, 16);
+assert_at(llmgw_members_head_t, sequence, 24);
+assert_at(llmgw_members_head_t, heartbeat_ms, 32);
+assert_at(llmgw_members_head_t, record_bytes, 40);
+assert_at(llmgw_members_head_t, check, 56);
+static_assert(sizeof(llmgw_members_head_t) == 64, "head");
+
+assert_at(llmgw_members_buffer_t, generation, 8);
+assert_at(llmgw_members_buffer_t, count, 16);
+assert_at(llmgw_members_buffer_t, flags, 20);
+assert_at(llmgw_members_buffer_t, records_check, 24);
+assert_at(llmgw_members_buffer_t, check, 56);
+static_assert(sizeof(llmgw_members_buffer_t) == 64, "buffer's header");
+
+assert_at(llmgw_members_slot_t, active_requests, 8);
+assert_at(llmgw_members_slot_t, check, 12);
+static_assert(sizeof(llmgw_members_slot_t) == 16, "load slot");
+
+
+static off_t
+buffer_bytes(uint32_t capacity)
+{
+    off_t  bytes;
+
+    bytes = sizeof(llmgw_members_buffer_t)
+            + (off_t) capacity * (off_t) (sizeof(llmgw_member_t)
+                                          + sizeof(llmgw_members_slot_t));
+
+    return (bytes + LLMGW_MEMBERS_PAGE_BYTES - 1)
+           / LLMGW_MEMBERS_PAGE_BYTES * LLMGW_MEMBERS_PAGE_BYTES;
+}
+
+
+off_t
+llmgw_members_file_bytes(uint32_t capacity)
+{
+    return LLMGW_MEMBERS_HEAD_BYTES + 2 * buffer_bytes(capacity);
+}
+
+
+off_t
+llmgw_members_buffer_at(uint32_t capacity, uint64_t sequence)
+{
+    return LLMGW_MEMBERS_HEAD_BYTES
+           + (off_t) (sequence % 2) * buffer_bytes(capacity);
+}
+
+
+off_t
+llmgw_members_slots_at(uint32_t capacity, uint64_t sequence)
+{
+    return llmgw_members_buffer_at(capacity, sequence)
+           + (off_t) sizeof(llmgw_members_buffer_t)
+           + (off_t) capacity * (off_t) sizeof(llmgw_member_t);
+}
+
+
+static uint64_t
+head_check(const llmgw_members_head_t *head)
+{
+    return XXH3_64bits(head, offsetof(llmgw_members_head_t, check));
+}
+
+
+void
+llmgw_members_head_seal(llmgw_members_head_t *head)
+{
+    head->check = head_check(head);
+}
+
+
+int
+llmgw_members_head_is_sealed(const llmgw_members_head_t *head)
+{
+    return head->check == head_check(head);
+}
+
+
+static uint64_t
+buffer_check(const llmgw_members_buffer_t *buffer)
+{
+    return XXH3_64bits(buffer, offsetof(llmgw_members_buffer_t, check));
+}
+
+
+static uint64_t
+records_check(const llmgw_members_buffer_t *buffer,
+    const llmgw_member_t *records)
+{
+    return XXH3_64bits(records, buffer->count * sizeof(llmgw_member_t));
+}
+
+
+void
+llmgw_members_buffer_seal(llmgw_members_buffer_t *buffer,
+    const llmgw_member_t *records)
+{
+    buffer->records_check = records_check(buffer, records);
+    buffer->check = buffer_check(buffer);
+}
+
+
+int
+llmgw_members_buffer_is_sealed(const llmgw_members_buffer_t *buffer)
+{
+    return buffer->check == buffer_check(buffer);
+}
+
+
+int
+llmgw_members_records_are_sealed(const llmgw_members_buffer_t *buffer,
+    const llmgw_member_t *records)
+{
+    return buffer->records_check == records_check(buffer, records);
+}
+
+
+static uint32_t
+slot_check(const llmgw_members_slot_t *slot, const char *id)
+{
+    uint64_t  seed;
+
+    seed = XXH3_64bits(id, strlen(id));
+
+    return (uint32_t) XXH3_64bits_withSeed(slot,
+                          offsetof(llmgw_members_slot_t, check), seed);
+}
+
+
+void
+llmgw_members_slot_encode(llmgw_members_slot_t *slot, const char *id,
+    const llmgw_member_load_t *load)
+{
+    slot->reported_ms = load->reported_ms;
+    slot->active_requests = load->active_requests;
+    slot->check = slot_check(slot, id);
+}
+
+
+int
+llmgw_members_slot_decode(const llmgw_members_slot_t *slot, const char *id,
+    llmgw_member_load_t *load)
+{
+    if (slot->check != slot_check(slot, id)) {
+        return 0;
+    }
+
+    load->reported_ms = slot->reported_ms;
+    load->active_requests = slot->active_requests;
+
+    return 1;
+}
+
+
+const char *
+llmgw_members_head_reason(const llmgw_members_head_t *head, off_t file_bytes)
+{
+    if (memcmp(head->magic, LLMGW_MEMBERS_MAGIC, LLMGW_MEMBERS_MAGIC_BYTES)) {
+        return "it has another magic";
+    }
+
+    if (head->layout != LLMGW_MEMBERS_LAYOUT
+        || head->record_bytes != sizeof(llmgw_member_t))
+    {
+        return "it has another layout";
+    }
+
+    if (head->capacity == 0 || head->capacity > LLMGW_MEMBERS_MAX) {
+        return "its capacity is out of range";
+    }
+
+    if (file_bytes != llmgw_members_file_bytes(head->capacity)) {
+        return "its size does not fit its capacity";
+    }
+
+    if (head->generation == 0) {
+        return "its generation is 0";
+    }
+
+    return NULL;
+}
+
+
+static int
+is_terminated(const char *text, size_t bytes)
+{
+    return memchr(text, '\0', bytes) != NULL;
+}
+
+
+static int
+strings_are_terminated(const llmgw_member_t *m)
+{
+    return is_terminated(m->id, sizeof(m->id))
+           && is_terminated(m->model_version, sizeof(m->model_version))
+           && is_terminated(m->address, sizeof(m->address))
+           && is_terminated(m->grpc, sizeof(m->grpc))
+           && is_terminated(m->drain_owner, sizeof(m->drain_owner));
+}
+
+
+static int
+is_printable(const char *text)
+{
+    for (; *text; text++) {
+        if (*text < ' ' || *text > '~') {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+static int
+grpc_is_valid(const llmgw_member_t *m)
+{
+    if (m->grpc[0] == '\0') {
+        return m->role == LLMGW_ROLE_GATEWAY;
+    }
+
+    return llmgw_members_address_is_valid(m->grpc);
+}
+
+
+static const char *
+strings_reason(const llmgw_member_t *m)
+{
+    if (!strings_are_terminated(m)) {
+        return "a string without an end";
+    }
+
+    if (!llmgw_name_is_valid(m->id, strlen(m->id))) {
+        return "an invalid id";
+    }
+
+    if (m->model_version[0] != '\0'
+        && !llmgw_name_is_valid(m->model_version, strlen(m->model_version)))
+    {
+        return "an invalid model version";
+    }
+
+    if (!llmgw_members_address_is_valid(m->address)) {
+        return "an invalid address";
+    }
+
+    if (!grpc_is_valid(m)) {
+        return "an invalid gRPC address";
+    }
+
+    if (!is_printable(m->drain_owner)) {
+        return "an invalid owner of its drain";
+    }
+
+    return NULL;
+}
+
+
+const char *
+llmgw_members_record_reason(const llmgw_member_t *m)
+{
+    if (m->role > LLMGW_ROLE_GATEWAY) {
+        return "an unknown role";
+    }
+
+    if (m->liveness > LLMGW_LIVENESS_LEFT) {
+        return "an unknown liveness";
+    }
+
+    if (m->service > LLMGW_SERVICE_DOWN) {
+        return "an unknown service state";
+    }
+
+    if (m->draining > 1) {
+        return "a drain flag that is neither 0 nor 1";
+    }
+
+    if (m->weight == 0 || m->weight > LLMGW_MEMBERS_WEIGHT_MAX) {
+        return "a weight out of range";
+    }
+
+    return strings_reason(m);
+}
+
+
+const char *
+llmgw_members_table_reason(const llmgw_member_t *records, size_t n,
+    size_t *where)
+{
+    size_t       i;
+    const char  *reason;
+
+    for (i = 0; i < n; i++) {
+        *where = i;
+
+        reason = llmgw_members_record_reason(&records[i]);
+        if (reason != NULL) {
+            return reason;
+        }
+
+        if (i > 0 && strcmp(records[i - 1].id, records[i].id) >= 0) {
+            return "an id that is doubled or out of order";
+        }
+    }
+
+    return NULL;
+}
+
+
+int
+llmgw_members_pread(int fd, void *buf, size_t bytes, off_t offset)
+{
+    char     *p;
+    ssize_t   n;
+
+    for (p = buf; bytes > 0; p += n, offset += n, bytes -= (size_t) n) {
+        n = pread(fd, p, bytes, offset);
+
+        if (n == 0) {
+            return 0;
+        }
+
+        if (n < 0) {
+            if (errno != EINTR) {
+                return -1;
+            }
+
+            n = 0;
+        }
+    }
+
+    return 1;
+}

@@ -1,0 +1,117 @@
+
+/*
+ * The members segment as it lies in the file (see members.h for what it is
+ * and why), and the checks that both sides make of it.  Not for users of the
+ * segment: those include members.h.
+ */
+
+#ifndef LLMGW_MEMBERS_LAYOUT_H
+#define LLMGW_MEMBERS_LAYOUT_H
+
+#include <sys/types.h>
+
+#include "members.h"
+
+
+#define LLMGW_MEMBERS_MAGIC         "LLMGWMBR"
+#define LLMGW_MEMBERS_MAGIC_BYTES   8
+#define LLMGW_MEMBERS_LAYOUT        1
+
+#define LLMGW_MEMBERS_HEAD_BYTES    4096    /* the head's page */
+#define LLMGW_MEMBERS_PAGE_BYTES    4096
+
+#define LLMGW_MEMBERS_ISOLATED      1u      /* flags of a buffer */
+
+typedef struct {
+    char      magic[LLMGW_MEMBERS_MAGIC_BYTES];
+    uint32_t  layout;
+    uint32_t  capacity;
+    uint64_t  generation;
+    uint64_t  sequence;
+    uint64_t  heartbeat_ms;
+    uint32_t  record_bytes;
+    uint8_t   reserved[12];
+    uint64_t  check;
+} llmgw_members_head_t;
+
+typedef struct {
+    uint64_t  sequence;
+    uint64_t  generation;
+    uint32_t  count;
+    uint32_t  flags;
+    uint64_t  records_check;
+    uint8_t   reserved[24];
+    uint64_t  check;
+} llmgw_members_buffer_t;
+
+typedef struct {
+    uint64_t  reported_ms;
+    uint32_t  active_requests;
+    uint32_t  check;
+} llmgw_members_slot_t;
+
+
+/* Places in a file of `capacity` records. */
+off_t llmgw_members_file_bytes(uint32_t capacity);
+off_t llmgw_members_buffer_at(uint32_t capacity, uint64_t sequence);
+off_t llmgw_members_slots_at(uint32_t capacity, uint64_t sequence);
+
+/* Seals: write the checks, or tell whether they are right. */
+void llmgw_members_head_seal(llmgw_members_head_t *head);
+int llmgw_members_head_is_sealed(const llmgw_members_head_t *head);
+void llmgw_members_buffer_seal(llmgw_members_buffer_t *buffer,
+    const llmgw_member_t *records);
+int llmgw_members_buffer_is_sealed(const llmgw_members_buffer_t *buffer);
+int llmgw_members_records_are_sealed(const llmgw_members_buffer_t *buffer,
+    const llmgw_member_t *records);
+
+/* A slot is bound to the id of its member, so it fits no other. */
+void llmgw_members_slot_encode(llmgw_members_slot_t *slot, const char *id,
+    const llmgw_member_load_t *load);
+
+/* 0: not a whole slot of this id, and load is as it was. */
+int llmgw_members_slot_decode(const llmgw_members_slot_t *slot, const char *id,
+    llmgw_member_load_t *load);
+
+/*
+ * Everything about a head but its check, in a file of this size.  NULL: it is
+ * right; else the reason in words.
+ */
+const char *llmgw_members_head_reason(const llmgw_members_head_t *head,
+    off_t file_bytes);
+
+/* Every field of a member.  NULL: all are right; else the reason in words. */
+const char *llmgw_members_record_reason(const llmgw_member_t *member);
+
+/* The same for a table: each record, and ids that strictly ascend. */
+const char *llmgw_members_table_reason(const llmgw_member_t *records,
+    size_t n, size_t *where);
+
+
+/* Reads exactly, going on where it was cut.  1; 0: the file ends; -1: errno. */
+int llmgw_members_pread(int fd, void *buf, size_t bytes, off_t at);
+
+/*
+ * Copies a whole checked view of an open file (the reader's algorithm, steps
+ * 1 to 6).  DONE: head is the one that the view belongs to; REFUSED, BUSY and
+ * ESYSTEM leave head alone and the view's arrays in any state.
+ */
+llmgw_members_rc_t llmgw_members_fetch(int fd, off_t file_bytes,
+    llmgw_members_head_t *head, llmgw_members_view_t *view, char *error);
+
+/* Step 1 alone, DONE or REFUSED. */
+llmgw_members_rc_t llmgw_members_head_read(int fd, off_t file_bytes,
+    llmgw_members_head_t *head, char *error);
+
+/*
+ * Step 5 alone, for n records that lie in buffer (sequence mod 2).  A slot
+ * that stays torn leaves its load as it was.
+ */
+llmgw_members_rc_t llmgw_members_slots_read(int fd,
+    const llmgw_members_head_t *head, const llmgw_member_t *members,
+    llmgw_member_load_t *loads, size_t n);
+
+/* Syntax of HOST:PORT; HOST is IPv4, [IPv6] or a host name. */
+int llmgw_members_address_is_valid(const char *address);
+
+#endif /* LLMGW_MEMBERS_LAYOUT_H */

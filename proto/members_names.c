@@ -1,0 +1,131 @@
+
+/*
+ * Names: of states, as people and JSON see them, and what a name given by
+ * somebody else may look like.
+ *
+ * Everything that comes from a file or a datagram and is printed, compared or
+ * made part of a path later passes here first, so that no log line, metric
+ * label or JSON string downstream needs quoting for these.
+ */
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "members.h"
+#include "members_layout.h"
+
+
+#define HOST_BYTES  (LLMGW_MEMBERS_ADDRESS_BYTES)
+
+
+const char *
+llmgw_liveness_name(unsigned liveness)
+{
+    static const char *const  names[] = { "ALIVE", "SUSPECT", "DEAD", "LEFT" };
+
+    return liveness <= LLMGW_LIVENESS_LEFT ? names[liveness] : "UNKNOWN";
+}
+
+
+const char *
+llmgw_service_name(unsigned service)
+{
+    static const char *const  names[] = {
+        "STARTING", "READY", "STALLED", "STOPPED", "DOWN"
+    };
+
+    return service <= LLMGW_SERVICE_DOWN ? names[service] : "UNKNOWN";
+}
+
+
+/* Not isalnum(): that asks the locale. */
+static int
+is_alnum(char c)
+{
+    return (c >= '0' && c <= '9')
+           || (c >= 'A' && c <= 'Z')
+           || (c >= 'a' && c <= 'z');
+}
+
+
+int
+llmgw_name_is_valid(const char *name, size_t len)
+{
+    size_t  i;
+
+    if (len == 0 || len >= LLMGW_MEMBERS_NAME_BYTES || !is_alnum(name[0])) {
+        return 0;
+    }
+
+    for (i = 1; i < len; i++) {
+        if (!is_alnum(name[i])
+            && name[i] != '.' && name[i] != '_' && name[i] != '-')
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* 1 .. 65535, no sign, no leading zero. */
+static int
+port_is_valid(const char *port)
+{
+    size_t  digits;
+
+    digits = strspn(port, "0123456789");
+
+    return digits >= 1 && digits <= 5 && port[digits] == '\0'
+           && port[0] != '0' && atoi(port) <= 65535;
+}
+
+
+static int
+host_is_valid(const char *host)
+{
+    size_t           len;
+    struct in6_addr  in6;
+    char             inner[HOST_BYTES];
+
+    len = strlen(host);
+
+    if (host[0] != '[') {
+        return llmgw_name_is_valid(host, len);
+    }
+
+    if (len < 2 || host[len - 1] != ']') {
+        return 0;
+    }
+
+    memcpy(inner, host + 1, len - 2);
+    inner[len - 2] = '\0';
+
+    return inet_pton(AF_INET6, inner, &in6) == 1;
+}
+
+
+int
+llmgw_members_address_is_valid(const char *address)
+{
+    size_t       len;
+    const char  *colon;
+    char         host[HOST_BYTES];
+
+    colon = strrchr(address, ':');
+    if (colon == NULL || colon == address) {
+        return 0;
+    }
+
+    len = (size_t) (colon - address);
+    if (len >= sizeof(host)) {
+        return 0;
+    }
+
+    memcpy(host, address, len);
+    host[len] = '\0';
+
+    return host_is_valid(host) && port_is_valid(colon + 1);
+}
