@@ -1,0 +1,385 @@
+
+/*
+ * Micro-benchmark of ring and pick: ns per lookup and per pick, ms per build.
+ *
+ *     gcc -O2 -std=gnu11 -Ingx_http_llmgw_module/core -o /tmp/bench_ring \
+ *         bench/micro/ring.c ngx_http_llmgw_module/core/{ring*,pick}.c
+ *     taskset -c 1 /tmp/bench_ring
+ *
+ * Every key depends on the answer before it, as the processor cannot then
+ * overlap the cache misses of lookups that in life are milliseconds apart.
+ * Each figure is the least of several rounds: what the code costs, without
+ * what the machine does meanwhile.  "warm" builds get the memory of the build
+ * before, which is touched already: page faults cost as much as the rest.
+ */
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "pick.h"
+#include "ring.h"
+
+
+#define LOOKUPS  1000000
+#define PICKS    200000
+#define VNODES   150
+#define ROUNDS   7
+#define ID_SIZE  24
+
+typedef struct {
+    size_t                n;
+    char                (*ids)[ID_SIZE];
+    llmgw_ring_node_t    *nodes;
+    llmgw_peer_counts_t  *counts;
+    llmgw_pick_peer_t    *peers;
+    llmgw_ring_t         *ring;
+} fleet_t;
+
+/* Serves the same sequence of allocations from the same blocks, each time. */
+typedef struct {
+    void    *blocks[8];
+    size_t   n;
+} blocks_t;
+
+
+static double
+now_ns(void)
+{
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (double) ts.tv_sec * 1e9 + (double) ts.tv_nsec;
+}
+
+
+static uint64_t
+mix(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9ull;
+    x ^= x >> 27;
+
+    return x * 0x94d049bb133111ebull;
+}
+
+
+static void
+must(const void *p)
+{
+    if (p == NULL) {
+        fprintf(stderr, "out of memory\n");
+        exit(1);
+    }
+}
+
+
+static void *
+blocks_alloc(void *data, size_t size)
+{
+    blocks_t  *blocks = data;
+
+    if (blocks->blocks[blocks->n] == NULL) {
+        blocks->blocks[blocks->n] = malloc(size);
+    }
+
+    return blocks->blocks[blocks->n++];
+}
+
+
+static void
+blocks_free(void *data, void *p)
+{
+}
+
+
+static void
+fleet_init(fleet_t *fleet, size_t n)
+{
+    size_t  i;
+
+    fleet->n = n;
+    fleet->ids = calloc(n, ID_SIZE);
+    fleet->nodes = calloc(n, sizeof(llmgw_ring_node_t));
+    fleet->counts = calloc(n, sizeof(llmgw_peer_counts_t));
+    fleet->peers = calloc(n, sizeof(llmgw_pick_peer_t));
+    fleet->ring = NULL;
+
+    must(fleet->ids);
+    must(fleet->nodes);
+    must(fleet->counts);
+    must(fleet->peers);
+
+    for (i = 0; i < n; i++) {
+        fleet->nodes[i].id = fleet->ids[i];
+        fleet->nodes[i].id_len = (size_t) snprintf(fleet->ids[i], ID_SIZE,
+                                                   "replica-%zu", i);
+        fleet->nodes[i].weight = 1;
+
+        fleet->peers[i].counts = &fleet->counts[i];
+        fleet->peers[i].weight = 1;
+        fleet->peers[i].state = LLMGW_PEER_ALIVE;
+    }
+}
+
+
+static void
+fleet_done(fleet_t *fleet)
+{
+    llmgw_ring_destroy(fleet->ring);
+    free(fleet->peers);
+    free(fleet->counts);
+    free(fleet->nodes);
+    free(fleet->ids);
+}
+
+
+/*
+ * Builds in slices of 1000; returns the time of all, *longest that of one.  A
+ * slice counts without the last, which also gives memory back.
+ */
+static double
+build_once(fleet_t *fleet, const llmgw_ring_memory_t *memory, double *longest)
+{
+    int            whole;
+    double         start, before, after, slice;
+    llmgw_ring_t  *ring;
+
+    *longest = 0;
+    slice = 0;
+    start = now_ns();
+    before = start;
+
+    ring = llmgw_ring_create(fleet->nodes, fleet->n, VNODES, memory);
+    must(ring);
+
+    do {
+        *longest = slice > *longest ? slice : *longest;
+
+        whole = llmgw_ring_build(ring, 1000);
+
+        after = now_ns();
+        slice = after - before;
+        before = after;
+    } while (!whole);
+
+    llmgw_ring_destroy(ring);
+
+    return after - start;
+}
+
+
+/*
+ * The least time of a build, from nodes to a whole ring, in memory fresh from
+ * the system or, warm, in blocks that are never given back.
+ */
+static double
+measure_build(fleet_t *fleet, const llmgw_ring_memory_t *memory,
+    double *slice)
+{
+    int        round;
+    double     took, least, longest;
+    blocks_t  *blocks;
+
+    least = 0;
+
+    for (round = 0; round < ROUNDS; round++) {
+        took = build_once(fleet, memory, &longest);
+
+        if (round == 0 || took < least) {
+            least = took;
+        }
+
+        if (round == 0 || longest < *slice) {
+            *slice = longest;
+        }
+
+        if (memory != NULL) {
+            blocks = memory->data;
+            blocks->n = 0;
+        }
+    }
+
+    return least;
+}
+
+
+static double
+measure_warm_build(fleet_t *fleet)
+{
+    size_t               i;
+    double               least, slice;
+    blocks_t             blocks = { { NULL }, 0 };
+    llmgw_ring_memory_t  memory = { blocks_alloc, blocks_free, &blocks };
+
+    least = measure_build(fleet, &memory, &slice);
+
+    for (i = 0; i < sizeof(blocks.blocks) / sizeof(void *); i++) {
+        free(blocks.blocks[i]);
+    }
+
+    return least;
+}
+
+
+static double
+measure_find(fleet_t *fleet)
+{
+    int       round;
+    size_t    i, position;
+    double    start, took, least;
+    uint64_t  hash;
+
+    least = 0;
+    hash = 1;
+
+    for (round = 0; round < ROUNDS; round++) {
+        start = now_ns();
+
+        for (i = 0; i < LOOKUPS; i++) {
+            position = llmgw_ring_find(fleet->ring, hash);
+            hash = mix(hash + llmgw_ring_node(fleet->ring, position) + i);
+        }
+
+        took = now_ns() - start;
+
+        if (round == 0 || took < least) {
+            least = took;
+        }
+    }
+
+    return hash == 0 ? 0 : least / LOOKUPS;
+}
+
+
+/* What the loop of measure_find() costs without the lookup. */
+static double
+measure_loop(void)
+{
+    size_t    i;
+    double    start;
+    uint64_t  hash;
+
+    hash = 1;
+    start = now_ns();
+
+    for (i = 0; i < LOOKUPS; i++) {
+        hash = mix(hash + (hash & 7) + i);
+    }
+
+    return hash == 0 ? 0 : (now_ns() - start) / LOOKUPS;
+}
+
+
+static double
+measure_pick(fleet_t *fleet, size_t picks)
+{
+    int                round;
+    size_t             i;
+    double             start, took, least;
+    llmgw_picked_t     picked;
+    llmgw_pick_key_t   key;
+    llmgw_pick_pool_t  pool;
+
+    pool.ring = fleet->ring;
+    pool.peers = fleet->peers;
+    pool.npeers = fleet->n;
+    pool.load_factor_permille = 1250;
+    pool.min_load = 8;
+
+    key.hash = 1;
+    key.excluded = NULL;
+    key.nexcluded = 0;
+    key.now_ms = 1;
+    key.random = 1;
+
+    picked.peer = 0;
+    least = 0;
+
+    for (round = 0; round < ROUNDS; round++) {
+        start = now_ns();
+
+        for (i = 0; i < picks; i++) {
+            (void) llmgw_pick(&pool, &key, &picked);
+            key.hash = mix(key.hash + picked.peer + i);
+        }
+
+        took = now_ns() - start;
+
+        if (round == 0 || took < least) {
+            least = took;
+        }
+    }
+
+    return least / (double) picks;
+}
+
+
+static void
+set_load(fleet_t *fleet, uint32_t load, uint32_t capacity)
+{
+    size_t  i;
+
+    for (i = 0; i < fleet->n; i++) {
+        fleet->counts[i].in_flight = load;
+        fleet->peers[i].max_capacity = capacity;
+    }
+}
+
+
+static void
+measure(size_t n)
+{
+    double   cold, warm, slice, find, idle, bounded, full;
+    size_t   picks;
+    fleet_t  fleet;
+
+    fleet_init(&fleet, n);
+
+    cold = measure_build(&fleet, NULL, &slice);
+    warm = measure_warm_build(&fleet);
+
+    fleet.ring = llmgw_ring_create(fleet.nodes, n, VNODES, NULL);
+    must(fleet.ring);
+
+    while (!llmgw_ring_build(fleet.ring, 1000)) { /* void */ }
+
+    find = measure_find(&fleet);
+    idle = measure_pick(&fleet, PICKS);
+
+    picks = PICKS / n + 100;
+
+    set_load(&fleet, 20, 0);
+    bounded = measure_pick(&fleet, picks);
+
+    set_load(&fleet, 20, 20);
+    full = measure_pick(&fleet, picks);
+
+    printf("%8zu %10.3f %10.3f %9.1f %8.1f %8.1f %9.1f %9.1f\n",
+           n, cold / 1e6, warm / 1e6, slice / 1e3, find, idle, bounded, full);
+
+    fleet_done(&fleet);
+}
+
+
+int
+main(void)
+{
+    size_t               i;
+    static const size_t  sizes[] = { 3, 10, 100, 1000, 10000 };
+
+    printf("build: ms, in fresh and in warm memory; slice: us, the longest of "
+           "budget 1000\nfind and pick: ns, %.1f of it the loop; bounded: "
+           "the mean is needed; full: nobody has room\n\n"
+           "%8s %10s %10s %9s %8s %8s %9s %9s\n", measure_loop(),
+           "replicas", "build", "warm", "slice", "find", "pick",
+           "bounded", "full");
+
+    for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        measure(sizes[i]);
+    }
+
+    return 0;
+}

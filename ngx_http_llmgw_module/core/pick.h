@@ -1,0 +1,96 @@
+
+/*
+ * The pick: which replica gets the next attempt.
+ *
+ * Tier 1, affinity.  Clockwise on the ring from the key: the first peer that
+ * is eligible and not over the load bound, load <= load_factor x mean load
+ * (consistent hashing with bounded loads; Mirrokni, Thorup, Zadimoghaddam,
+ * 2018).  The bound is ignored for peers with less than min_load, since with
+ * little traffic the mean says nothing.
+ *
+ * Tier 2, least connections.  The least load / weight among the eligible,
+ * ties at random.
+ *
+ * Suspects are tried, through both tiers, only when no living peer is left
+ * apart from capacity: living peers that are merely full mean waiting.
+ *
+ * Eligible: usable, not excluded, and with capacity: in_flight below
+ * max_capacity (0: unlimited) and not marked full at now_ms.  Peers that are
+ * not usable count in no mean.  The bound counts the request that is to be
+ * placed, is rounded up, and is each peer's by its share of the weight; the
+ * mean is that of the living, or, where suspects are tried, of the suspects.
+ *
+ * The function reads the peers' counts and changes nothing.  Whoever wants
+ * pick and reservation to be one step holds the lock of the counts around
+ * both.
+ */
+
+#ifndef LLMGW_PICK_H
+#define LLMGW_PICK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ring.h"
+
+
+typedef enum {
+    LLMGW_PEER_UNUSABLE = 0,    /* dead, left, not ready, draining, down */
+    LLMGW_PEER_SUSPECT,         /* the last resort */
+    LLMGW_PEER_ALIVE
+} llmgw_peer_state_t;
+
+/* Counted by all workers; lives in shared memory, changes under its lock. */
+typedef struct {
+    uint32_t  in_flight;        /* attempts of all workers of this gateway */
+} llmgw_peer_counts_t;
+
+typedef struct {
+    const llmgw_peer_counts_t  *counts;        /* NULL: count as zero */
+    uint64_t                    full_until_ms; /* the replica said: full */
+    uint32_t                    foreign;       /* other gateways' in-flight */
+    uint32_t                    weight;        /* >= 1 */
+    uint32_t                    max_capacity;  /* 0: unlimited */
+    uint8_t                     state;         /* llmgw_peer_state_t */
+} llmgw_pick_peer_t;
+
+typedef struct {
+    const llmgw_ring_t       *ring;     /* whole, its nodes index peers */
+    const llmgw_pick_peer_t  *peers;
+    size_t                    npeers;   /* ring nodes >= npeers are skipped */
+    uint32_t                  load_factor_permille;    /* 0: no bound */
+    uint32_t                  min_load;
+} llmgw_pick_pool_t;
+
+typedef struct {
+    uint64_t         hash;              /* of the key */
+    const uint32_t  *excluded;          /* indexes of peers tried already */
+    size_t           nexcluded;
+    uint64_t         now_ms;
+    uint64_t         random;            /* breaks ties */
+} llmgw_pick_key_t;
+
+typedef enum {
+    LLMGW_ROUTE_AFFINITY = 0,   /* the peer of the key's first point */
+    LLMGW_ROUTE_SPILL,          /* a later one on the ring */
+    LLMGW_ROUTE_LEAST_CONN
+} llmgw_route_t;
+
+typedef enum {
+    LLMGW_PICK_OK = 0,
+    LLMGW_PICK_FULL,            /* not all excluded, but none has capacity */
+    LLMGW_PICK_EXCLUDED,        /* all, living and suspect, were tried */
+    LLMGW_PICK_NONE             /* neither a living peer nor a suspect */
+} llmgw_pick_rc_t;
+
+typedef struct {
+    uint32_t       peer;
+    llmgw_route_t  route;
+} llmgw_picked_t;
+
+
+/* *picked changes only with OK. */
+llmgw_pick_rc_t llmgw_pick(const llmgw_pick_pool_t *pool,
+    const llmgw_pick_key_t *key, llmgw_picked_t *picked);
+
+#endif /* LLMGW_PICK_H */

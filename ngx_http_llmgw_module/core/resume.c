@@ -1,0 +1,85 @@
+
+#include "resume.h"
+
+
+static llmgw_resume_step_t llmgw_resume_failed(llmgw_resume_t *resume,
+    uint64_t attempt_tokens, uint64_t stream_tokens);
+
+
+const char *
+llmgw_cause_name(llmgw_cause_t cause)
+{
+    static const char  *names[] = {
+        "none", "connect", "reset", "status", "unfinished", "malformed",
+        "first_token_timeout", "token_timeout", "member_down", "member_dead",
+        "member_stalled", "draining", "full", "goaway", "internal"
+    };
+
+    if ((unsigned) cause >= sizeof(names) / sizeof(names[0])) {
+        return "unknown";
+    }
+
+    return names[cause];
+}
+
+
+llmgw_resume_step_t
+llmgw_resume_next(llmgw_resume_t *resume, llmgw_outcome_t outcome,
+    uint64_t attempt_tokens, uint64_t stream_tokens)
+{
+    llmgw_resume_step_t  step = { LLMGW_NEXT_AGAIN, 0, 0, 0 };
+
+    if (attempt_tokens > 0) {
+        resume->tries = 0;
+        resume->refusals = 0;
+    }
+
+    switch (outcome) {
+
+    case LLMGW_OUTCOME_FINAL:
+        step.next = LLMGW_NEXT_FINISH;
+        return step;
+
+    case LLMGW_OUTCOME_PASSED:
+        step.next = LLMGW_NEXT_PASS;
+        return step;
+
+    case LLMGW_OUTCOME_DRAINING:
+    case LLMGW_OUTCOME_FULL:
+        step.exclude = 1;
+        break;
+
+    case LLMGW_OUTCOME_REFUSED:
+        if (++resume->refusals > LLMGW_RESUME_FREE_REFUSALS) {
+            step = llmgw_resume_failed(resume, attempt_tokens,
+                                       stream_tokens);
+        }
+        break;
+
+    case LLMGW_OUTCOME_FAILED:
+        step = llmgw_resume_failed(resume, attempt_tokens, stream_tokens);
+        break;
+    }
+
+    step.clear_excluded = (attempt_tokens > 0);
+    return step;
+}
+
+
+static llmgw_resume_step_t
+llmgw_resume_failed(llmgw_resume_t *resume, uint64_t attempt_tokens,
+    uint64_t stream_tokens)
+{
+    llmgw_resume_step_t  step = { LLMGW_NEXT_AGAIN, 1, 0, 1 };
+
+    if (attempt_tokens == 0 && ++resume->tries >= resume->tries_max) {
+        step.next = LLMGW_NEXT_GIVE_UP;
+        return step;
+    }
+
+    if (stream_tokens > 0 && ++resume->failovers > resume->failovers_max) {
+        step.next = LLMGW_NEXT_GIVE_UP;
+    }
+
+    return step;
+}

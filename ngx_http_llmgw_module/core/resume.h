@@ -1,0 +1,97 @@
+
+/*
+ * Resume: what follows when an attempt has ended.
+ *
+ * A stream is served by attempts, one after another: each takes over behind
+ * the tokens that were delivered.  This file decides, from how an attempt
+ * ended, whether the stream is done, passes the replica's answer on, tries
+ * again, or gives up.  It knows neither gRPC nor nginx: who spoke to the
+ * replica says how it ended in the words below.
+ *
+ *                 FINAL ------------------------------> FINISH
+ *                 PASSED (client's fault) ------------> PASS
+ *    attempt ---- DRAINING, FULL (not counted) -------> AGAIN, excluded
+ *                 REFUSED (new connection, counted
+ *                          from the fourth on) -------> AGAIN
+ *                 FAILED -- tries or failovers left --> AGAIN, excluded
+ *                        \_ none left ----------------> GIVE_UP
+ *
+ * Tries count attempts in a row without a token; a token gives them all back
+ * and empties the excluded set.  Failovers count attempts that took over a
+ * stream with tokens delivered; they are never given back, so a prompt that
+ * crashes engines cannot walk the whole fleet.
+ *
+ * The excluded set bounds what is not counted: each DRAINING or FULL answer
+ * takes one replica out, until none is left.
+ */
+
+#ifndef LLMGW_RESUME_H
+#define LLMGW_RESUME_H
+
+#include <stdint.h>
+
+
+typedef enum {
+    LLMGW_OUTCOME_FINAL = 0,    /* the final token came */
+    LLMGW_OUTCOME_PASSED,       /* the request's own fault, by the replica */
+    LLMGW_OUTCOME_DRAINING,     /* the replica takes no new work */
+    LLMGW_OUTCOME_FULL,         /* it has no room, nothing was begun */
+    LLMGW_OUTCOME_REFUSED,      /* the connection would not take it */
+    LLMGW_OUTCOME_FAILED
+} llmgw_outcome_t;
+
+/* Why it failed: for the log, and for counters. */
+typedef enum {
+    LLMGW_CAUSE_NONE = 0,
+    LLMGW_CAUSE_CONNECT,            /* refused, unreachable, timed out */
+    LLMGW_CAUSE_RESET,              /* connection or stream broke */
+    LLMGW_CAUSE_STATUS,             /* an error status of the replica's */
+    LLMGW_CAUSE_UNFINISHED,         /* ended OK without a final token */
+    LLMGW_CAUSE_MALFORMED,          /* a message that is none */
+    LLMGW_CAUSE_FIRST_TOKEN_TIMEOUT,
+    LLMGW_CAUSE_TOKEN_TIMEOUT,
+    LLMGW_CAUSE_MEMBER_DOWN,        /* gossip: its process is gone */
+    LLMGW_CAUSE_MEMBER_DEAD,        /* gossip: its machine is, and silent */
+    LLMGW_CAUSE_MEMBER_STALLED,
+    LLMGW_CAUSE_DRAINING,
+    LLMGW_CAUSE_FULL,
+    LLMGW_CAUSE_GOAWAY,
+    LLMGW_CAUSE_INTERNAL            /* ours: no memory, no socket */
+} llmgw_cause_t;
+
+const char *llmgw_cause_name(llmgw_cause_t cause);
+
+#define LLMGW_RESUME_FREE_REFUSALS  3
+
+typedef struct {
+    uint32_t  tries_max;
+    uint32_t  failovers_max;
+    uint32_t  tries;            /* failed in a row without a token */
+    uint32_t  failovers;
+    uint32_t  refusals;
+} llmgw_resume_t;
+
+typedef enum {
+    LLMGW_NEXT_FINISH = 0,
+    LLMGW_NEXT_PASS,
+    LLMGW_NEXT_AGAIN,
+    LLMGW_NEXT_GIVE_UP
+} llmgw_next_t;
+
+typedef struct {
+    llmgw_next_t  next;
+    unsigned      exclude:1;        /* the replica of this attempt */
+    unsigned      clear_excluded:1; /* before excluding: there was progress */
+    unsigned      counted:1;        /* a try was used up: when no replica is
+                                       left unexcluded, start over */
+} llmgw_resume_step_t;
+
+
+/*
+ * attempt_tokens: delivered by the attempt that ended; stream_tokens: by the
+ * whole stream, so a failover is one that has some.
+ */
+llmgw_resume_step_t llmgw_resume_next(llmgw_resume_t *resume,
+    llmgw_outcome_t outcome, uint64_t attempt_tokens, uint64_t stream_tokens);
+
+#endif /* LLMGW_RESUME_H */

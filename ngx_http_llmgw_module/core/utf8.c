@@ -1,0 +1,85 @@
+
+#include <stdint.h>
+#include <string.h>
+
+#include "utf8.h"
+
+
+static size_t llmgw_utf8_char(const unsigned char *p, size_t left);
+
+
+int
+llmgw_utf8_is_valid(const void *text, size_t len)
+{
+    size_t                n;
+    uint64_t              eight;
+    const unsigned char  *p = text, *end = p + len;
+
+    while (p < end) {
+
+        /* prompts are mostly ASCII: eight bytes at once */
+
+        if (end - p >= 8) {
+            memcpy(&eight, p, 8);
+
+            if ((eight & 0x8080808080808080ull) == 0) {
+                p += 8;
+                continue;
+            }
+        }
+
+        n = llmgw_utf8_char(p, end - p);
+        if (n == 0) {
+            return 0;
+        }
+
+        p += n;
+    }
+
+    return 1;
+}
+
+
+/* The bytes of the character at p, 0: there is none. */
+
+static size_t
+llmgw_utf8_char(const unsigned char *p, size_t left)
+{
+    size_t         i, n;
+    unsigned char  low, high;
+
+    low = 0x80;
+    high = 0xbf;
+
+    if (p[0] < 0x80) {
+        return 1;
+
+    } else if (p[0] >= 0xc2 && p[0] <= 0xdf) {
+        n = 2;
+
+    } else if (p[0] >= 0xe0 && p[0] <= 0xef) {
+        n = 3;
+        low = (p[0] == 0xe0) ? 0xa0 : 0x80;
+        high = (p[0] == 0xed) ? 0x9f : 0xbf;
+
+    } else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
+        n = 4;
+        low = (p[0] == 0xf0) ? 0x90 : 0x80;
+        high = (p[0] == 0xf4) ? 0x8f : 0xbf;
+
+    } else {
+        return 0;
+    }
+
+    if (left < n || p[1] < low || p[1] > high) {
+        return 0;
+    }
+
+    for (i = 2; i < n; i++) {
+        if (p[i] < 0x80 || p[i] > 0xbf) {
+            return 0;
+        }
+    }
+
+    return n;
+}

@@ -1,0 +1,154 @@
+
+/* A pool of peers, a request and its ring, for the tests of the pick. */
+
+#ifndef PICK_SCENE_H
+#define PICK_SCENE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pick.h"
+
+
+#define PEERS_MAX  64
+#define NOBODY     UINT32_MAX
+
+#define ALIVE     LLMGW_PEER_ALIVE
+#define SUSPECT   LLMGW_PEER_SUSPECT
+#define UNUSABLE  LLMGW_PEER_UNUSABLE
+
+/* A pool, one request, and what belongs to them. */
+typedef struct {
+    llmgw_pick_pool_t    pool;
+    llmgw_pick_key_t     key;
+    llmgw_picked_t       picked;
+    llmgw_ring_t        *ring;
+    llmgw_pick_peer_t    peers[PEERS_MAX];
+    llmgw_peer_counts_t  counts[PEERS_MAX];
+    uint32_t             excluded[PEERS_MAX];
+    uint32_t             order[PEERS_MAX];  /* distinct, clockwise of key */
+    size_t               norder;
+} scene_t;
+
+
+static inline uint64_t
+next_random(uint64_t *state)
+{
+    uint64_t  x;
+
+    x = *state += 0x9e3779b97f4a7c15ull;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+
+    return x ^ x >> 31;
+}
+
+
+static inline llmgw_ring_t *
+ring_of(size_t n, const llmgw_pick_peer_t *peers, uint32_t vnodes)
+{
+    char                ids[PEERS_MAX][16];
+    size_t              i;
+    llmgw_ring_t       *ring;
+    llmgw_ring_node_t   nodes[PEERS_MAX];
+
+    for (i = 0; i < n; i++) {
+        nodes[i].id = ids[i];
+        nodes[i].id_len = (size_t) snprintf(ids[i], sizeof(ids[i]), "r%d",
+                                            (int) i + 1);
+        nodes[i].weight = peers[i].weight;
+    }
+
+    ring = llmgw_ring_create(nodes, n, vnodes, NULL);
+    assert_non_null(ring);
+
+    while (!llmgw_ring_build(ring, 1000)) { /* void */ }
+
+    return ring;
+}
+
+
+static inline void
+scene_set_key(scene_t *scene, uint64_t hash)
+{
+    size_t    i, k, first, npoints;
+    uint32_t  node;
+
+    scene->key.hash = hash;
+    scene->norder = 0;
+
+    npoints = llmgw_ring_npoints(scene->ring);
+
+    if (npoints == 0) {
+        return;
+    }
+
+    first = llmgw_ring_find(scene->ring, hash);
+
+    for (i = 0; i < npoints; i++) {
+        node = llmgw_ring_node(scene->ring, (first + i) % npoints);
+
+        for (k = 0; k < scene->norder; k++) {
+            if (scene->order[k] == node) {
+                break;
+            }
+        }
+
+        if (k == scene->norder) {
+            scene->order[scene->norder++] = node;
+        }
+    }
+}
+
+
+/* n living, idle peers of weight 1, without limits */
+static inline void
+scene_init(scene_t *scene, size_t n)
+{
+    size_t  i;
+
+    memset(scene, 0, sizeof(scene_t));
+
+    for (i = 0; i < n; i++) {
+        scene->peers[i].counts = &scene->counts[i];
+        scene->peers[i].weight = 1;
+        scene->peers[i].state = ALIVE;
+    }
+
+    scene->ring = ring_of(n, scene->peers, 150);
+
+    scene->pool.ring = scene->ring;
+    scene->pool.peers = scene->peers;
+    scene->pool.npeers = n;
+    scene->pool.load_factor_permille = 1250;
+    scene->pool.min_load = 8;
+
+    scene->key.excluded = scene->excluded;
+    scene->key.now_ms = 1000;
+    scene->key.random = 1;
+
+    scene_set_key(scene, 0x123456789abcdefull);
+}
+
+
+static inline void
+scene_done(scene_t *scene)
+{
+    llmgw_ring_destroy(scene->ring);
+}
+
+
+static inline void
+scene_exclude(scene_t *scene, uint32_t peer)
+{
+    scene->excluded[scene->key.nexcluded++] = peer;
+}
+
+#endif /* PICK_SCENE_H */

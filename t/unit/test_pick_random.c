@@ -1,0 +1,267 @@
+
+/*
+ * The pick in random pools, against a reference that is written from pick.h
+ * alone, without a thought for speed.
+ */
+
+#include "pick_scene.h"
+
+
+static int
+naive_eligible(const scene_t *s, uint32_t i, uint8_t wanted)
+{
+    size_t                    k;
+    const llmgw_pick_peer_t  *peer = &s->peers[i];
+
+    for (k = 0; k < s->key.nexcluded; k++) {
+        if (s->excluded[k] == i) {
+            return 0;
+        }
+    }
+
+    return peer->state == wanted && peer->full_until_ms <= s->key.now_ms
+           && (peer->max_capacity == 0
+               || peer->counts->in_flight < peer->max_capacity);
+}
+
+
+static uint64_t
+naive_load(const scene_t *s, uint32_t i)
+{
+    return (uint64_t) s->counts[i].in_flight + s->peers[i].foreign;
+}
+
+
+/* By the paper: load + 1 <= ceil(c (T + 1) w / W), all in whole numbers. */
+static int
+naive_is_below(const scene_t *s, uint32_t i, uint8_t wanted)
+{
+    uint32_t  k;
+    uint64_t  total, weight, bound;
+
+    if (s->pool.load_factor_permille == 0
+        || naive_load(s, i) < s->pool.min_load)
+    {
+        return 1;
+    }
+
+    total = 1;
+    weight = 0;
+
+    for (k = 0; k < s->pool.npeers; k++) {
+        if (s->peers[k].state == wanted) {
+            total += naive_load(s, k);
+            weight += s->peers[k].weight;
+        }
+    }
+
+    bound = s->pool.load_factor_permille * total * s->peers[i].weight;
+    bound = (bound + 1000 * weight - 1) / (1000 * weight);
+
+    return naive_load(s, i) + 1 <= bound;
+}
+
+
+/* Whether i is in the least loaded class of the eligible. */
+static int
+naive_is_least(const scene_t *s, uint32_t i, uint8_t wanted)
+{
+    uint32_t  k;
+
+    for (k = 0; k < s->pool.npeers; k++) {
+        if (naive_eligible(s, k, wanted)
+            && naive_load(s, k) * s->peers[i].weight
+               < naive_load(s, i) * s->peers[k].weight)
+        {
+            return 0;
+        }
+    }
+
+    return naive_eligible(s, i, wanted);
+}
+
+
+/* 1: agrees, 0: refused as it should be, for the next state to be tried */
+static int
+naive_agrees(const scene_t *s, llmgw_pick_rc_t rc, uint8_t wanted)
+{
+    size_t    k;
+    uint32_t  i;
+
+    for (k = 0; k < s->norder; k++) {
+        i = s->order[k];
+
+        if (naive_eligible(s, i, wanted) && naive_is_below(s, i, wanted)) {
+            assert_int_equal(rc, LLMGW_PICK_OK);
+            assert_int_equal(s->picked.peer, i);
+            assert_int_equal(s->picked.route, k == 0 ? LLMGW_ROUTE_AFFINITY
+                                                     : LLMGW_ROUTE_SPILL);
+            return 1;
+        }
+    }
+
+    for (i = 0; i < s->pool.npeers; i++) {
+        if (naive_is_least(s, i, wanted)) {
+            assert_int_equal(rc, LLMGW_PICK_OK);
+            assert_int_equal(s->picked.route, LLMGW_ROUTE_LEAST_CONN);
+            assert_true(naive_is_least(s, s->picked.peer, wanted));
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+naive_is_excluded(const scene_t *s, uint32_t i)
+{
+    size_t  k;
+
+    for (k = 0; k < s->key.nexcluded; k++) {
+        if (s->excluded[k] == i) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static llmgw_pick_rc_t
+naive_refusal(const scene_t *s, int living_only)
+{
+    uint32_t         i;
+    llmgw_pick_rc_t  rc;
+
+    rc = LLMGW_PICK_NONE;
+
+    for (i = 0; i < s->pool.npeers; i++) {
+        if (s->peers[i].state == UNUSABLE
+            || (living_only && s->peers[i].state == SUSPECT))
+        {
+            continue;
+        }
+
+        if (!naive_is_excluded(s, i)) {
+            return LLMGW_PICK_FULL;
+        }
+
+        rc = LLMGW_PICK_EXCLUDED;
+    }
+
+    return rc;
+}
+
+
+static void
+assert_agrees(const scene_t *s, llmgw_pick_rc_t rc)
+{
+    if (naive_agrees(s, rc, ALIVE)) {
+        return;
+    }
+
+    if (naive_refusal(s, 1) == LLMGW_PICK_FULL) {
+        assert_int_equal(rc, LLMGW_PICK_FULL);
+        return;
+    }
+
+    if (!naive_agrees(s, rc, SUSPECT)) {
+        assert_int_equal(rc, naive_refusal(s, 0));
+    }
+}
+
+
+/* Each pool has its own temper: how many live, how many are full. */
+static void
+scene_randomise(scene_t *s, uint64_t *seed)
+{
+    size_t    i;
+    uint64_t  dead, suspect, full, heavy;
+
+    dead = next_random(seed) % 101;
+    suspect = next_random(seed) % 101;
+    full = next_random(seed) % 101;
+    heavy = 1 + next_random(seed) % 40;
+
+    for (i = 0; i < s->pool.npeers; i++) {
+        s->peers[i].state = next_random(seed) % 100 < dead ? UNUSABLE
+                            : next_random(seed) % 100 < suspect ? SUSPECT
+                                                                : ALIVE;
+
+        s->counts[i].in_flight = (uint32_t) (next_random(seed) % heavy);
+        s->peers[i].foreign = (uint32_t) (next_random(seed) % 8 / 5);
+
+        s->peers[i].max_capacity = next_random(seed) % 100 < full
+                                   ? 1 + s->counts[i].in_flight / 2 : 0;
+        s->peers[i].full_until_ms = next_random(seed) % 150 < full
+                                    ? s->key.now_ms + next_random(seed) % 2
+                                    : 0;
+    }
+
+    s->key.nexcluded = 0;
+
+    while (next_random(seed) % 3 != 0 && s->key.nexcluded < PEERS_MAX) {
+        scene_exclude(s, (uint32_t) (next_random(seed) % s->pool.npeers));
+    }
+
+    s->pool.min_load = (uint32_t) (next_random(seed) % 12);
+    s->pool.load_factor_permille = (uint32_t) (next_random(seed) % 5) * 450;
+}
+
+
+static void
+random_pools_agree_with_the_reference(void **state)
+{
+    int              i, seen[4] = { 0 }, routes[3] = { 0 };
+    size_t           k, n;
+    scene_t          s;
+    uint64_t         seed;
+    llmgw_pick_rc_t  rc;
+
+    static const size_t  sizes[] = { 1, 2, 3, 8, 30, PEERS_MAX };
+
+    seed = 5;
+
+    for (k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+        n = sizes[k];
+        scene_init(&s, n);
+
+        for (i = 0; i < (int) n; i++) {
+            s.peers[i].weight = 1 + (uint32_t) (next_random(&seed) % 4);
+        }
+
+        for (i = 0; i < 5000; i++) {
+            scene_randomise(&s, &seed);
+            scene_set_key(&s, next_random(&seed));
+            s.key.random = next_random(&seed);
+
+            rc = llmgw_pick(&s.pool, &s.key, &s.picked);
+            assert_agrees(&s, rc);
+
+            seen[rc]++;
+            routes[s.picked.route] += rc == LLMGW_PICK_OK;
+        }
+
+        scene_done(&s);
+    }
+
+    for (i = 0; i < 4; i++) {
+        assert_in_range(seen[i], 100, 30000);
+    }
+
+    for (i = 0; i < 3; i++) {
+        assert_in_range(routes[i], 100, 30000);
+    }
+}
+
+
+int
+main(void)
+{
+    static const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(random_pools_agree_with_the_reference)
+    };
+
+    return cmocka_run_group_tests_name("pick random", tests, NULL, NULL);
+}

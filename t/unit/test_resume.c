@@ -1,0 +1,179 @@
+
+/* What follows when an attempt has ended: core/resume.h. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "resume.h"
+
+
+static llmgw_resume_t
+fresh(uint32_t tries, uint32_t failovers)
+{
+    llmgw_resume_t  r = { tries, failovers, 0, 0, 0 };
+
+    return r;
+}
+
+
+static void
+final_token_finishes(void **state)
+{
+    llmgw_resume_t  r = fresh(3, 8);
+
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FINAL, 5, 5).next,
+                     LLMGW_NEXT_FINISH);
+}
+
+
+static void
+clients_fault_is_passed_on(void **state)
+{
+    llmgw_resume_t  r = fresh(3, 8);
+
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_PASSED, 0, 0).next,
+                     LLMGW_NEXT_PASS);
+    assert_int_equal(r.tries, 0);
+}
+
+
+static void
+tries_in_a_row_without_a_token_end_it(void **state)
+{
+    llmgw_resume_t       r = fresh(3, 8);
+    llmgw_resume_step_t  step;
+
+    step = llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0);
+    assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
+    assert_true(step.exclude);
+    assert_true(step.counted);
+    assert_false(step.clear_excluded);
+
+    step = llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0);
+    assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
+
+    step = llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0);
+    assert_int_equal(step.next, LLMGW_NEXT_GIVE_UP);
+}
+
+
+static void
+single_try_gives_up_at_once(void **state)
+{
+    llmgw_resume_t  r = fresh(1, 8);
+
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0).next,
+                     LLMGW_NEXT_GIVE_UP);
+}
+
+
+static void
+token_gives_the_tries_back(void **state)
+{
+    llmgw_resume_t       r = fresh(2, 8);
+    llmgw_resume_step_t  step;
+
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0).next,
+                     LLMGW_NEXT_AGAIN);
+
+    step = llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 1, 1);
+    assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
+    assert_true(step.clear_excluded);
+    assert_true(step.exclude);
+
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 1).next,
+                     LLMGW_NEXT_AGAIN);
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 1).next,
+                     LLMGW_NEXT_GIVE_UP);
+}
+
+
+static void
+failovers_of_a_stream_are_never_given_back(void **state)
+{
+    uint32_t        i;
+    llmgw_resume_t  r = fresh(3, 8);
+
+    for (i = 1; i <= 8; i++) {
+        assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 1,
+                                           i).next,
+                         LLMGW_NEXT_AGAIN);
+    }
+
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 1, 9).next,
+                     LLMGW_NEXT_GIVE_UP);
+}
+
+
+static void
+draining_and_full_use_no_try(void **state)
+{
+    int                  i;
+    llmgw_resume_t       r = fresh(1, 0);
+    llmgw_resume_step_t  step;
+
+    for (i = 0; i < 100; i++) {
+        step = llmgw_resume_next(&r, i % 2 ? LLMGW_OUTCOME_DRAINING
+                                           : LLMGW_OUTCOME_FULL, 0, 3);
+        assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
+        assert_true(step.exclude);
+        assert_false(step.counted);
+    }
+}
+
+
+static void
+refusals_are_free_three_times(void **state)
+{
+    int                  i;
+    llmgw_resume_t       r = fresh(2, 8);
+    llmgw_resume_step_t  step;
+
+    for (i = 0; i < LLMGW_RESUME_FREE_REFUSALS; i++) {
+        step = llmgw_resume_next(&r, LLMGW_OUTCOME_REFUSED, 0, 0);
+        assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
+        assert_false(step.exclude);
+        assert_int_equal(r.tries, 0);
+    }
+
+    step = llmgw_resume_next(&r, LLMGW_OUTCOME_REFUSED, 0, 0);
+    assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
+    assert_true(step.exclude);
+    assert_int_equal(r.tries, 1);
+
+    step = llmgw_resume_next(&r, LLMGW_OUTCOME_REFUSED, 0, 0);
+    assert_int_equal(step.next, LLMGW_NEXT_GIVE_UP);
+}
+
+
+static void
+causes_have_names(void **state)
+{
+    assert_string_equal(llmgw_cause_name(LLMGW_CAUSE_NONE), "none");
+    assert_string_equal(llmgw_cause_name(LLMGW_CAUSE_GOAWAY), "goaway");
+    assert_string_equal(llmgw_cause_name(LLMGW_CAUSE_INTERNAL), "internal");
+    assert_string_equal(llmgw_cause_name(LLMGW_CAUSE_INTERNAL + 1),
+                        "unknown");
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(final_token_finishes),
+        cmocka_unit_test(clients_fault_is_passed_on),
+        cmocka_unit_test(tries_in_a_row_without_a_token_end_it),
+        cmocka_unit_test(single_try_gives_up_at_once),
+        cmocka_unit_test(token_gives_the_tries_back),
+        cmocka_unit_test(failovers_of_a_stream_are_never_given_back),
+        cmocka_unit_test(draining_and_full_use_no_try),
+        cmocka_unit_test(refusals_are_free_three_times),
+        cmocka_unit_test(causes_have_names),
+    };
+
+    return cmocka_run_group_tests_name("resume", tests, NULL, NULL);
+}

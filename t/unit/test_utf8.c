@@ -1,0 +1,89 @@
+
+/* RFC 3629, section 4, from both sides of each edge. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "utf8.h"
+
+
+static int
+valid(const char *text)
+{
+    return llmgw_utf8_is_valid(text, strlen(text));
+}
+
+
+static void
+text_is_valid(void **state)
+{
+    assert_true(llmgw_utf8_is_valid("", 0));
+    assert_true(llmgw_utf8_is_valid("a\0b", 3));
+    assert_true(valid("plain text of more than eight bytes"));
+    assert_true(valid("Gr\xc3\xbc\xc3\x9f Gott, \xe4\xbd\xa0\xe5\xa5\xbd"));
+    assert_true(valid("\xf0\x9f\x98\x80 at the front, and \xf0\x9f\x98\x80"));
+}
+
+
+static void
+edges_are_valid(void **state)
+{
+    assert_true(valid("\x7f"));
+    assert_true(valid("\xc2\x80"));
+    assert_true(valid("\xdf\xbf"));
+    assert_true(valid("\xe0\xa0\x80"));
+    assert_true(valid("\xed\x9f\xbf"));
+    assert_true(valid("\xee\x80\x80"));
+    assert_true(valid("\xef\xbf\xbf"));
+    assert_true(valid("\xf0\x90\x80\x80"));
+    assert_true(valid("\xf4\x8f\xbf\xbf"));
+}
+
+
+static void
+beyond_the_edges_is_not(void **state)
+{
+    assert_false(valid("\x80"));
+    assert_false(valid("\xbf"));
+    assert_false(valid("\xc0\x80"));            /* overlong */
+    assert_false(valid("\xc1\xbf"));
+    assert_false(valid("\xe0\x9f\xbf"));
+    assert_false(valid("\xf0\x8f\xbf\xbf"));
+    assert_false(valid("\xed\xa0\x80"));        /* surrogates */
+    assert_false(valid("\xed\xbf\xbf"));
+    assert_false(valid("\xf4\x90\x80\x80"));    /* above U+10FFFF */
+    assert_false(valid("\xf5\x80\x80\x80"));
+    assert_false(valid("\xff"));
+}
+
+
+static void
+cut_or_broken_is_not(void **state)
+{
+    assert_false(valid("\xc3"));
+    assert_false(valid("\xe4\xbd"));
+    assert_false(valid("\xf0\x9f\x98"));
+    assert_false(valid("\xc3" "a"));
+    assert_false(valid("\xe4\xbd" "a"));
+    assert_false(valid("\xf0\x9f\x98" "a"));
+    assert_false(valid("eight bytes, then \x80"));
+    assert_false(valid("1234567\x80 at the eighth"));
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(text_is_valid),
+        cmocka_unit_test(edges_are_valid),
+        cmocka_unit_test(beyond_the_edges_is_not),
+        cmocka_unit_test(cut_or_broken_is_not),
+    };
+
+    return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
+}
