@@ -139,7 +139,7 @@ clean:  ## remove build/
 # none on the wire: it does not know proto3's `optional`, which is a oneof with
 # one member (has_NAME_case tells); and strings that pass through as they are
 # become bytes, which have a length, so that a NUL within them is not the end.
-$(GEN)/%.pb-c.c $(GEN)/%.pb-c.h &: proto/%.proto
+$(GEN)/%.pb-c.c $(GEN)/%.pb-c.h &: proto/%.proto Makefile
 	@mkdir -p $(GEN)/proto
 	@sed -E -e 's/^( *)string (prompt|token|replica_id) /\1bytes \2 /' \
 	    -e 's/^( *)optional +(\S+ +(\S+) *= *[0-9]+;)/\1oneof has_\3 { \2 }/' \
@@ -205,7 +205,8 @@ $(NGX_OBJS)/Makefile: config $(O)/flags | $(GEN_C)
 $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) build/flavour
 	@$(MAKE) --no-print-directory -C $(NGX_OBJS)/src \
 	    -f $(CURDIR)/$(NGX_OBJS)/Makefile modules
-	cp $(NGX_OBJS)/ngx_http_llmgw_module.so $@
+	@cp $(NGX_OBJS)/ngx_http_llmgw_module.so $@.new
+	@mv $@.new $@   # a running nginx keeps the file that it has mapped
 
 # --- tests
 

@@ -1,0 +1,42 @@
+
+/*
+ * HOST:PORT and [IPV6]:PORT.
+ */
+
+#ifndef ADDRESS_H
+#define ADDRESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+
+typedef struct {
+    struct sockaddr_storage  ss;
+    socklen_t                len;
+} address_t;
+
+#define ADDRESS_TEXT_BYTES  72
+
+/*
+ * Parses; a name is resolved (blocking: start-up and seeds only).  0, or -1
+ * and a reason in error (of at least 128 bytes).
+ */
+int address_resolve(const char *text, address_t *address, char *error);
+
+/* The same for numeric hosts alone; never blocks. */
+int address_parse(const char *text, address_t *address);
+
+/* Syntax alone: host not empty, port 1 .. 65535. */
+int address_is_valid(const char *text);
+
+/* Writes "127.0.0.1:80" or "[::1]:80"; buf: ADDRESS_TEXT_BYTES. */
+void address_format(const address_t *address, char *buf);
+
+unsigned address_port(const address_t *address);
+void address_set_port(address_t *address, unsigned port);
+int address_is_wildcard(const address_t *address);
+int address_is_loopback(const address_t *address);
+int address_equal(const address_t *a, const address_t *b);
+
+#endif /* ADDRESS_H */

@@ -1,0 +1,532 @@
+
+/*
+ * The client's half of grpc_conn.h and what both halves share: bytes between
+ * a socket and a session.
+ *
+ * Reading is one recv(2) a turn of the loop and connection.  Writing is put
+ * off: whoever queues something wakes the connection (recv does by itself),
+ * which feeds an event of the lowest priority: libev comes to it when the
+ * turn's sockets and timers have had their say.  Ten streams that emit a token
+ * in one turn cost one send(2), an idle connection costs nothing.  (An
+ * ev_prepare would miss what other ev_prepares queue, and sleep on it.)
+ *
+ *                connected              end of file, error, protocol error
+ *   CONNECTING ------------> OPEN ------------------------------------------.
+ *       |                     |   |                                         v
+ *       | refused, timeout    |   | session over           on_close of each
+ *       |                     |   '-----> LINGERING -----> stream, then
+ *       '------------->-------'            end of file,    on_closed, free
+ *                     destroy()            timeout
+ *
+ * What the socket does not take is kept in `rest` (less than one buffer), and
+ * the session is not asked for more until it is gone: the queues of streams
+ * then grow, which their owners see by llmgw_grpc_stream_queued().
+ */
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "grpc_conn.h"
+#include "grpc_conn_inner.h"
+
+
+#define GRPC_CONN_READ_BYTES   65536
+#define GRPC_CONN_WRITE_BYTES  65536
+
+/* A connection that could write for ever lets others have their turn. */
+#define GRPC_CONN_TURN_BYTES   (1024 * 1024)
+
+/* For the peer to take a last GOAWAY and close. */
+#define GRPC_CONN_LINGER_S     0.2
+
+
+static void grpc_conn_on_woken(struct ev_loop *loop, ev_prepare *w,
+    int revents);
+static void grpc_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents);
+static void grpc_conn_on_writable(struct ev_loop *loop, ev_io *w, int revents);
+static void grpc_conn_on_timeout(struct ev_loop *loop, ev_timer *w,
+    int revents);
+
+
+static void
+grpc_conn_stop(grpc_conn_t *c)
+{
+    ev_clear_pending(c->loop, &c->waker);
+    ev_io_stop(c->loop, &c->reader);
+    ev_io_stop(c->loop, &c->writer);
+    ev_timer_stop(c->loop, &c->timer);
+}
+
+
+/* The one end of every connection; its owner hears of it where asked for. */
+static void
+grpc_conn_end(grpc_conn_t *c, const char *reason, int tell)
+{
+    llmgw_grpc_session_t  *session;
+
+    session = c->session;
+    c->session = NULL;
+    c->is_destroyed = 1;
+    c->busy++;
+
+    grpc_conn_stop(c);
+    llmgw_grpc_session_destroy(session);
+
+    if (c->on_closed != NULL && tell) {
+        c->on_closed(c, reason);
+    }
+
+    if (c->on_gone != NULL) {
+        c->on_gone(c);
+    }
+
+    close(c->fd);
+    free(c->rest);
+    free(c);
+}
+
+
+void
+grpc_conn_destroy(grpc_conn_t *c)
+{
+    if (c->is_destroyed) {
+        return;
+    }
+
+    c->is_destroyed = 1;
+
+    if (c->busy == 0) {
+        grpc_conn_end(c, NULL, 0);
+    }
+}
+
+
+/* Keeps what the socket did not take. */
+static int
+grpc_conn_keep(grpc_conn_t *c, const uint8_t *data, size_t len)
+{
+    c->rest = malloc(len);
+
+    if (c->rest == NULL) {
+        return -1;
+    }
+
+    memcpy(c->rest, data, len);
+    c->rest_start = 0;
+    c->rest_end = len;
+
+    return 0;
+}
+
+
+/* Bytes that the socket took, 0 where it takes none now, or -1. */
+static ssize_t
+grpc_conn_put(grpc_conn_t *c, const uint8_t *data, size_t len)
+{
+    ssize_t  n;
+
+    do {
+        n = send(c->fd, data, len, MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+
+    if (n < 0 && errno == EAGAIN) {
+        return 0;
+    }
+
+    return n;
+}
+
+
+/* 1: nothing is kept any more; 0: the socket is full; -1: broken. */
+static int
+grpc_conn_put_rest(grpc_conn_t *c)
+{
+    ssize_t  n;
+
+    if (c->rest == NULL) {
+        return 1;
+    }
+
+    n = grpc_conn_put(c, c->rest + c->rest_start,
+                      c->rest_end - c->rest_start);
+
+    if (n < 0) {
+        return -1;
+    }
+
+    c->rest_start += (size_t) n;
+
+    if (c->rest_start < c->rest_end) {
+        return 0;
+    }
+
+    free(c->rest);
+    c->rest = NULL;
+
+    return 1;
+}
+
+
+/*
+ * Moves bytes from the session to the socket.  1: all that there was; 0: more
+ * is to be written when the socket takes it; -1: broken.
+ */
+static int
+grpc_conn_pump(grpc_conn_t *c)
+{
+    int      rc;
+    size_t   total;
+    ssize_t  n, sent;
+    uint8_t  buf[GRPC_CONN_WRITE_BYTES];
+
+    rc = grpc_conn_put_rest(c);
+
+    if (rc <= 0) {
+        return rc;
+    }
+
+    for (total = 0; total < GRPC_CONN_TURN_BYTES; total += (size_t) n) {
+        n = llmgw_grpc_session_write(c->session, buf, sizeof(buf));
+
+        if (n <= 0) {
+            return n < 0 ? -1 : 1;
+        }
+
+        sent = grpc_conn_put(c, buf, (size_t) n);
+
+        if (sent < 0) {
+            return -1;
+        }
+
+        if (sent < n) {
+            return grpc_conn_keep(c, buf + sent, (size_t) (n - sent));
+        }
+    }
+
+    return 0;
+}
+
+
+/* Returns the reason why the connection is to end, NULL: it is not. */
+static const char *
+grpc_conn_write(grpc_conn_t *c, int *is_over)
+{
+    int  rc;
+
+    errno = 0;
+    c->busy++;
+    rc = grpc_conn_pump(c);
+    c->busy--;
+
+    if (rc < 0) {
+        return errno != 0 ? strerror(errno) : "out of memory";
+    }
+
+    if (rc == 0) {
+        ev_io_start(c->loop, &c->writer);
+
+    } else {
+        ev_io_stop(c->loop, &c->writer);
+        *is_over = llmgw_grpc_session_is_over(c->session);
+    }
+
+    return NULL;
+}
+
+
+/*
+ * Both sides have said all.  A close(2) with the peer's bytes unread would
+ * send a reset after our GOAWAY, and a peer that writes just then would see
+ * the reset first: so his end of file is waited for.
+ */
+static void
+grpc_conn_linger(grpc_conn_t *c)
+{
+    if (shutdown(c->fd, SHUT_WR) != 0) {
+        grpc_conn_end(c, NULL, 1);
+        return;
+    }
+
+    c->is_lingering = 1;
+    ev_timer_set(&c->timer, GRPC_CONN_LINGER_S, 0);
+    ev_timer_start(c->loop, &c->timer);
+}
+
+
+static void
+grpc_conn_flush(grpc_conn_t *c)
+{
+    int          is_over;
+    const char  *reason;
+
+    is_over = 0;
+    ev_clear_pending(c->loop, &c->waker);
+    reason = grpc_conn_write(c, &is_over);
+
+    if (c->is_destroyed) {
+        grpc_conn_end(c, NULL, 0);
+        return;
+    }
+
+    if (reason != NULL) {
+        grpc_conn_end(c, reason, 1);
+
+    } else if (is_over && !c->is_lingering) {
+        grpc_conn_linger(c);
+    }
+}
+
+
+void
+grpc_conn_wake(grpc_conn_t *c)
+{
+    if (!c->is_connecting && !c->is_lingering && !c->is_destroyed
+        && !ev_is_active(&c->writer))
+    {
+        ev_feed_event(c->loop, &c->waker, EV_CUSTOM);
+    }
+}
+
+
+static void
+grpc_conn_on_woken(struct ev_loop *loop, ev_prepare *w, int revents)
+{
+    grpc_conn_flush(w->data);
+}
+
+
+/* The peer's bytes; a peer that broke HTTP/2 is told by a last GOAWAY. */
+static void
+grpc_conn_feed(grpc_conn_t *c, const uint8_t *data, size_t len)
+{
+    int              is_over;
+    llmgw_grpc_rc_t  rc;
+
+    c->busy++;
+    rc = llmgw_grpc_session_recv(c->session, data, len);
+    c->busy--;
+
+    if (c->is_destroyed) {
+        grpc_conn_end(c, NULL, 0);
+        return;
+    }
+
+    if (rc == LLMGW_GRPC_DONE) {
+        grpc_conn_wake(c);
+        return;
+    }
+
+    (void) grpc_conn_write(c, &is_over);
+    grpc_conn_end(c, rc == LLMGW_GRPC_EPROTO ? "protocol error"
+                                             : "out of memory",
+                  !c->is_destroyed);
+}
+
+
+static void
+grpc_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents)
+{
+    ssize_t       n;
+    uint8_t       buf[GRPC_CONN_READ_BYTES];
+    grpc_conn_t  *c;
+
+    c = w->data;
+    n = recv(c->fd, buf, sizeof(buf), 0);
+
+    if (n > 0) {
+        if (!c->is_lingering) {
+            grpc_conn_feed(c, buf, (size_t) n);
+        }
+
+        return;
+    }
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+
+    if (n < 0) {
+        grpc_conn_end(c, c->is_lingering ? NULL : strerror(errno), 1);
+        return;
+    }
+
+    grpc_conn_end(c, llmgw_grpc_session_streams(c->session) > 0
+                     ? "connection closed by the peer" : NULL, 1);
+}
+
+
+static void
+grpc_conn_on_connected(grpc_conn_t *c)
+{
+    int        error;
+    socklen_t  len;
+
+    error = c->connect_errno;
+    len = sizeof(error);
+
+    if (error == 0
+        && getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
+    {
+        error = errno;
+    }
+
+    if (error != 0) {
+        grpc_conn_end(c, strerror(error), 1);
+        return;
+    }
+
+    c->is_connecting = 0;
+    ev_timer_stop(c->loop, &c->timer);
+    ev_io_start(c->loop, &c->reader);
+    grpc_conn_flush(c);
+}
+
+
+static void
+grpc_conn_on_writable(struct ev_loop *loop, ev_io *w, int revents)
+{
+    grpc_conn_t  *c;
+
+    c = w->data;
+
+    if (c->is_connecting) {
+        grpc_conn_on_connected(c);
+        return;
+    }
+
+    grpc_conn_flush(c);
+}
+
+
+static void
+grpc_conn_on_timeout(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    grpc_conn_t  *c;
+
+    c = w->data;
+    grpc_conn_end(c, c->is_lingering ? NULL : "connect timed out", 1);
+}
+
+
+grpc_conn_t *
+grpc_conn_create(struct ev_loop *loop, int fd, const address_t *peer,
+    const llmgw_grpc_config_t *config, grpc_conn_session_pt create)
+{
+    int                   one;
+    grpc_conn_t          *c;
+    llmgw_grpc_config_t   own;
+
+    c = calloc(1, sizeof(grpc_conn_t));
+
+    if (c == NULL) {
+        return NULL;
+    }
+
+    own = *config;
+    own.data = c;
+    c->session = create(&own);
+
+    if (c->session == NULL) {
+        free(c);
+        return NULL;
+    }
+
+    c->loop = loop;
+    c->fd = fd;
+    c->peer = *peer;
+    c->data = config->data;
+
+    ev_prepare_init(&c->waker, grpc_conn_on_woken);
+    ev_io_init(&c->reader, grpc_conn_on_readable, fd, EV_READ);
+    ev_io_init(&c->writer, grpc_conn_on_writable, fd, EV_WRITE);
+    ev_init(&c->timer, grpc_conn_on_timeout);
+    ev_set_priority(&c->waker, EV_MINPRI);
+    c->waker.data = c;
+    c->reader.data = c;
+    c->writer.data = c;
+    c->timer.data = c;
+
+    one = 1;
+    (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+
+    return c;
+}
+
+
+void
+grpc_conn_open(grpc_conn_t *c)
+{
+    ev_io_start(c->loop, &c->reader);
+    grpc_conn_wake(c);
+}
+
+
+grpc_conn_t *
+grpc_conn_connect(struct ev_loop *loop, const address_t *address,
+    const llmgw_grpc_config_t *config, uint64_t connect_timeout_ms,
+    grpc_conn_closed_pt on_closed)
+{
+    int           fd;
+    grpc_conn_t  *c;
+
+    fd = socket(address->ss.ss_family, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC,
+                0);
+
+    if (fd < 0) {
+        return NULL;
+    }
+
+    c = grpc_conn_create(loop, fd, address, config, llmgw_grpc_client_create);
+
+    if (c == NULL) {
+        close(fd);
+        errno = ENOMEM;
+        return NULL;
+    }
+
+    c->on_closed = on_closed;
+    c->is_connecting = 1;
+
+    /* An error at once is told from the loop, like one that takes its time. */
+
+    if (connect(fd, (const struct sockaddr *) &address->ss, address->len) != 0
+        && errno != EINPROGRESS)
+    {
+        c->connect_errno = errno;
+        ev_feed_event(loop, &c->writer, EV_WRITE);
+        return c;
+    }
+
+    ev_io_start(loop, &c->writer);
+    ev_now_update(loop);
+    ev_timer_set(&c->timer, (double) connect_timeout_ms / 1000, 0);
+    ev_timer_start(loop, &c->timer);
+
+    return c;
+}
+
+
+llmgw_grpc_session_t *
+grpc_conn_session(grpc_conn_t *c)
+{
+    return c->session;
+}
+
+
+void *
+grpc_conn_data(grpc_conn_t *c)
+{
+    return c->data;
+}
+
+
+void
+grpc_conn_peer(const grpc_conn_t *c, address_t *address)
+{
+    *address = c->peer;
+}

@@ -1,0 +1,75 @@
+
+/*
+ * A gRPC session on a libev socket: what the daemons put between
+ * proto/grpc_session.h and the network.
+ *
+ * Output is gathered: whatever the callbacks of one turn of the loop queue
+ * leaves in as few writes as the socket takes, when the turn is at its end,
+ * never one write a message.
+ */
+
+#ifndef GRPC_CONN_H
+#define GRPC_CONN_H
+
+#include <ev.h>
+
+#include "address.h"
+#include "grpc_session.h"
+
+
+typedef struct grpc_conn_s    grpc_conn_t;
+typedef struct grpc_server_s  grpc_server_t;
+
+/*
+ * Called once when a connection is gone, after every stream's on_close;
+ * reason is for a log line ("connection refused"), NULL for an orderly end.
+ * The session is gone already, the connection is freed after it.  Does not
+ * come for grpc_conn_destroy().
+ */
+typedef void (*grpc_conn_closed_pt)(grpc_conn_t *conn, const char *reason);
+
+/*
+ * Client: connects without blocking; calls may be made at once and leave when
+ * the connection stands.  config->data is the caller's; the session's data
+ * is the connection (llmgw_grpc_session_data() gives the grpc_conn_t).
+ * connect_timeout_ms bounds the connect.  NULL: no socket or memory, errno.
+ */
+grpc_conn_t *grpc_conn_connect(struct ev_loop *loop, const address_t *address,
+    const llmgw_grpc_config_t *config, uint64_t connect_timeout_ms,
+    grpc_conn_closed_pt on_closed);
+
+/* NULL as soon as the connection ends, in its streams' on_close already. */
+llmgw_grpc_session_t *grpc_conn_session(grpc_conn_t *conn);
+void *grpc_conn_data(grpc_conn_t *conn);
+void grpc_conn_peer(const grpc_conn_t *conn, address_t *address);
+
+/*
+ * Something was queued outside of the session's own callbacks (a timer): see
+ * to it that it is written before the loop sleeps.  Cheap, idempotent.
+ */
+void grpc_conn_wake(grpc_conn_t *conn);
+
+/*
+ * Every stream sees on_close.  Safe within callbacks: carried out when they
+ * have returned.
+ */
+void grpc_conn_destroy(grpc_conn_t *conn);
+
+
+/*
+ * Server: listens (SO_REUSEADDR), accepts, one grpc_conn_t a client.  A client
+ * above max_conns waits in the kernel's backlog.  NULL and a reason in error
+ * (>= 256 bytes).
+ */
+grpc_server_t *grpc_server_create(struct ev_loop *loop,
+    const address_t *address, const llmgw_grpc_config_t *config,
+    size_t max_conns, char *error);
+
+/* Accepts no more, sends GOAWAY on all; connections end with their streams. */
+void grpc_server_goaway(grpc_server_t *server);
+size_t grpc_server_conns(const grpc_server_t *server);
+
+/* Destroys the connections too.  Not within their callbacks. */
+void grpc_server_destroy(grpc_server_t *server);
+
+#endif /* GRPC_CONN_H */

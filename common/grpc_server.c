@@ -1,0 +1,291 @@
+
+/*
+ * The server's half of grpc_conn.h: a listening socket and its connections.
+ *
+ * A server that has max_conns takes no more from the backlog until one ends;
+ * out of descriptors it waits for one, or for GRPC_SERVER_PAUSE_S, since an
+ * accept(2) that fails leaves the socket readable and would spin.
+ */
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "grpc_conn_inner.h"
+
+
+#define GRPC_SERVER_BACKLOG      4096
+#define GRPC_SERVER_ACCEPTS      64     /* a turn of the loop */
+#define GRPC_SERVER_PAUSE_S      0.1
+#define GRPC_SERVER_ERROR_BYTES  256
+
+/* A peer whose host vanished is found after 30 + 3 * 10 seconds. */
+#define GRPC_SERVER_IDLE_S       30
+#define GRPC_SERVER_INTERVAL_S   10
+#define GRPC_SERVER_PROBES       3
+
+
+struct grpc_server_s {
+    struct ev_loop       *loop;
+    ev_io                 acceptor;
+    ev_timer              pause;
+    llmgw_grpc_config_t   config;
+    int                   fd;           /* -1: accepts no more */
+    size_t                max_conns;
+    size_t                nconns;
+    grpc_conn_t          *conns;
+};
+
+
+static void
+grpc_server_resume(grpc_server_t *s)
+{
+    if (s->fd >= 0 && s->nconns < s->max_conns) {
+        ev_timer_stop(s->loop, &s->pause);
+        ev_io_start(s->loop, &s->acceptor);
+    }
+}
+
+
+static void
+grpc_server_on_pause_end(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    grpc_server_resume(w->data);
+}
+
+
+static void
+grpc_server_on_gone(grpc_conn_t *c)
+{
+    grpc_server_t  *s;
+
+    s = c->server;
+
+    if (c->prev != NULL) {
+        c->prev->next = c->next;
+
+    } else {
+        s->conns = c->next;
+    }
+
+    if (c->next != NULL) {
+        c->next->prev = c->prev;
+    }
+
+    s->nconns--;
+    grpc_server_resume(s);
+}
+
+
+static void
+grpc_server_keepalive(int fd)
+{
+    int  one, idle, interval, probes;
+
+    one = 1;
+    idle = GRPC_SERVER_IDLE_S;
+    interval = GRPC_SERVER_INTERVAL_S;
+    probes = GRPC_SERVER_PROBES;
+
+    (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+    (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+    (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval,
+                      sizeof(interval));
+    (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
+
+static void
+grpc_server_add(grpc_server_t *s, int fd, const address_t *peer)
+{
+    grpc_conn_t  *c;
+
+    c = grpc_conn_create(s->loop, fd, peer, &s->config,
+                         llmgw_grpc_server_create);
+
+    if (c == NULL) {
+        close(fd);
+        return;
+    }
+
+    grpc_server_keepalive(fd);
+
+    c->server = s;
+    c->on_gone = grpc_server_on_gone;
+    c->next = s->conns;
+
+    if (s->conns != NULL) {
+        s->conns->prev = c;
+    }
+
+    s->conns = c;
+    s->nconns++;
+
+    grpc_conn_open(c);
+}
+
+
+static void
+grpc_server_on_acceptable(struct ev_loop *loop, ev_io *w, int revents)
+{
+    int             i, fd;
+    address_t       peer;
+    grpc_server_t  *s;
+
+    s = w->data;
+
+    for (i = 0; i < GRPC_SERVER_ACCEPTS && s->nconns < s->max_conns; i++) {
+        memset(&peer, 0, sizeof(peer));
+        peer.len = sizeof(peer.ss);
+
+        fd = accept4(s->fd, (struct sockaddr *) &peer.ss, &peer.len,
+                     SOCK_NONBLOCK|SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            grpc_server_add(s, fd, &peer);
+            continue;
+        }
+
+        if (errno == EAGAIN) {
+            return;
+        }
+
+        if (errno != EINTR && errno != ECONNABORTED) {
+            ev_io_stop(loop, &s->acceptor);
+            ev_timer_again(loop, &s->pause);
+            return;
+        }
+    }
+
+    if (s->nconns >= s->max_conns) {
+        ev_io_stop(loop, &s->acceptor);
+    }
+}
+
+
+/* The listening socket, or -1 and errno. */
+static int
+grpc_server_listen(const address_t *address)
+{
+    int  fd, one, saved_errno;
+
+    fd = socket(address->ss.ss_family, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC,
+                0);
+
+    if (fd < 0) {
+        return -1;
+    }
+
+    one = 1;
+
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0
+        && bind(fd, (const struct sockaddr *) &address->ss, address->len) == 0
+        && listen(fd, GRPC_SERVER_BACKLOG) == 0)
+    {
+        return fd;
+    }
+
+    saved_errno = errno;
+    close(fd);
+    errno = saved_errno;
+
+    return -1;
+}
+
+
+grpc_server_t *
+grpc_server_create(struct ev_loop *loop, const address_t *address,
+    const llmgw_grpc_config_t *config, size_t max_conns, char *error)
+{
+    char            text[ADDRESS_TEXT_BYTES];
+    grpc_server_t  *s;
+
+    s = calloc(1, sizeof(grpc_server_t));
+
+    if (s == NULL) {
+        snprintf(error, GRPC_SERVER_ERROR_BYTES, "out of memory");
+        return NULL;
+    }
+
+    s->fd = grpc_server_listen(address);
+
+    if (s->fd < 0) {
+        address_format(address, text);
+        snprintf(error, GRPC_SERVER_ERROR_BYTES, "cannot listen on %s: %s",
+                 text, strerror(errno));
+        free(s);
+        return NULL;
+    }
+
+    s->loop = loop;
+    s->config = *config;
+    s->max_conns = max_conns;
+
+    ev_io_init(&s->acceptor, grpc_server_on_acceptable, s->fd, EV_READ);
+    ev_init(&s->pause, grpc_server_on_pause_end);
+    s->acceptor.data = s;
+    s->pause.data = s;
+    s->pause.repeat = GRPC_SERVER_PAUSE_S;
+
+    ev_io_start(loop, &s->acceptor);
+
+    return s;
+}
+
+
+static void
+grpc_server_stop_accepting(grpc_server_t *s)
+{
+    if (s->fd < 0) {
+        return;
+    }
+
+    ev_io_stop(s->loop, &s->acceptor);
+    ev_timer_stop(s->loop, &s->pause);
+    close(s->fd);
+    s->fd = -1;
+}
+
+
+void
+grpc_server_goaway(grpc_server_t *s)
+{
+    grpc_conn_t  *c;
+
+    grpc_server_stop_accepting(s);
+
+    for (c = s->conns; c != NULL; c = c->next) {
+        if (!c->is_destroyed) {
+            llmgw_grpc_session_goaway(c->session);
+            grpc_conn_wake(c);
+        }
+    }
+}
+
+
+size_t
+grpc_server_conns(const grpc_server_t *s)
+{
+    return s->nconns;
+}
+
+
+void
+grpc_server_destroy(grpc_server_t *s)
+{
+    grpc_conn_t  *c, *next;
+
+    grpc_server_stop_accepting(s);
+
+    for (c = s->conns; c != NULL; c = next) {
+        next = c->next;
+        grpc_conn_destroy(c);
+    }
+
+    free(s);
+}

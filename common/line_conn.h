@@ -1,0 +1,53 @@
+
+/*
+ * A libev connection that speaks lines: the control socket's two ends.
+ *
+ * Incoming bytes are cut at '\n' and given out one line at a time, NUL
+ * terminated, without the newline.  Outgoing lines are queued and written as
+ * the socket takes them.  A line longer than LINE_MAX_BYTES, or a peer that
+ * leaves more than LINE_QUEUE_BYTES unread, ends the connection.
+ */
+
+#ifndef LINE_CONN_H
+#define LINE_CONN_H
+
+#include <ev.h>
+#include <stddef.h>
+
+
+#define LINE_MAX_BYTES    (256 * 1024)          /* a members answer is bigger
+                                                   than that only outward */
+#define LINE_QUEUE_BYTES  (64 * 1024 * 1024)    /* 65536 members as JSON */
+
+typedef struct line_conn_s  line_conn_t;
+
+typedef struct {
+    void  (*on_line)(line_conn_t *conn, char *line, size_t len);
+    /*
+     * The last word: the peer closed, broke, or broke a limit; reason is NULL
+     * for an orderly end of file.  The connection is destroyed after it.  Does
+     * not come for line_conn_destroy().
+     */
+    void  (*on_close)(line_conn_t *conn, const char *reason);
+} line_conn_callbacks_t;
+
+/* Takes the connected or connecting, non-blocking fd over.  NULL: memory. */
+line_conn_t *line_conn_create(struct ev_loop *loop, int fd,
+    const line_conn_callbacks_t *callbacks, void *data);
+
+/* Safe within a callback. */
+void line_conn_destroy(line_conn_t *conn);
+
+/* Queues text and a newline.  0, or -1: over the limit, conn is closing. */
+int line_conn_send(line_conn_t *conn, const char *text, size_t len);
+
+/* Destroys the connection once what is queued has been written. */
+void line_conn_finish(line_conn_t *conn);
+
+void *line_conn_data(line_conn_t *conn);
+int line_conn_fd(const line_conn_t *conn);
+
+/* Non-blocking connect to a unix socket; the fd, or -1 and errno. */
+int line_conn_connect(const char *path);
+
+#endif /* LINE_CONN_H */

@@ -1,0 +1,204 @@
+
+/*
+ * Values by kind.  A field changes only where the text is accepted whole:
+ * no leading blanks, nothing behind it, within the table's limits.
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "address.h"
+#include "duration.h"
+#include "members.h"
+#include "option_value.h"
+
+
+static int
+option_value_has_limits(const option_t *o)
+{
+    return o->min < o->max;
+}
+
+
+static void
+option_value_limit(const option_t *o, double limit, char *buf, size_t capacity)
+{
+    if (o->kind == OPTION_DURATION) {
+        duration_format(buf, (uint64_t) limit);
+
+    } else {
+        snprintf(buf, capacity, "%.15g", limit);
+    }
+}
+
+
+void
+option_value_expected(const option_t *o, char *buf, size_t capacity)
+{
+    char  min[32], max[32];
+
+    static const char *const  kinds[] = {
+        "a text",
+        "a name (letters, digits, '.', '_', '-'; 63 at most, the first a "
+            "letter or digit)",
+        "HOST:PORT",
+        "on or off",
+        "a whole number",
+        "a number",
+        "a time like 50ms, 2s, 1m or 1h"
+    };
+
+    if (!option_value_has_limits(o)) {
+        snprintf(buf, capacity, "%s", kinds[o->kind]);
+        return;
+    }
+
+    option_value_limit(o, o->min, min, sizeof(min));
+    option_value_limit(o, o->max, max, sizeof(max));
+    snprintf(buf, capacity, "%s, from %s to %s", kinds[o->kind], min, max);
+}
+
+
+static int
+option_value_store_string(const option_t *o, void *field, const char *value)
+{
+    char  *copy;
+
+    if (o->kind == OPTION_NAME
+        && !llmgw_name_is_valid(value, strlen(value)))
+    {
+        return -1;
+    }
+
+    if (o->kind == OPTION_ADDRESS && !address_is_valid(value)) {
+        return -1;
+    }
+
+    copy = strdup(value);
+
+    if (copy == NULL) {
+        return -1;
+    }
+
+    free(*(char **) field);
+    *(char **) field = copy;
+
+    return 0;
+}
+
+
+static int
+option_value_store_flag(void *field, const char *value)
+{
+    size_t  i;
+
+    static const char *const  words[][2] = {
+        { "off", "on" }, { "no", "yes" }, { "false", "true" }, { "0", "1" }
+    };
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(value, words[i][0]) == 0) {
+            *(int *) field = 0;
+            return 0;
+        }
+
+        if (strcmp(value, words[i][1]) == 0) {
+            *(int *) field = 1;
+            return 0;
+        }
+    }
+
+    return -1;
+}
+
+
+static int
+option_value_in_limits(const option_t *o, double value)
+{
+    return !option_value_has_limits(o) || (value >= o->min && value <= o->max);
+}
+
+
+static int
+option_value_store_int(const option_t *o, void *field, const char *value)
+{
+    char       *end;
+    long long   n;
+
+    errno = 0;
+    n = strtoll(value, &end, 10);
+
+    if (isspace((unsigned char) *value) || end == value || *end != '\0'
+        || errno != 0 || !option_value_in_limits(o, (double) n))
+    {
+        return -1;
+    }
+
+    *(int64_t *) field = n;
+
+    return 0;
+}
+
+
+static int
+option_value_store_double(const option_t *o, void *field, const char *value)
+{
+    char    *end;
+    double   x;
+
+    x = strtod(value, &end);
+
+    if (isspace((unsigned char) *value) || end == value || *end != '\0'
+        || !isfinite(x) || !option_value_in_limits(o, x))
+    {
+        return -1;
+    }
+
+    *(double *) field = x;
+
+    return 0;
+}
+
+
+static int
+option_value_store_duration(const option_t *o, void *field, const char *value)
+{
+    uint64_t  ms;
+
+    if (duration_parse(value, &ms) != 0
+        || !option_value_in_limits(o, (double) ms))
+    {
+        return -1;
+    }
+
+    *(uint64_t *) field = ms;
+
+    return 0;
+}
+
+
+int
+option_value_store(const option_t *o, void *field, const char *value)
+{
+    switch (o->kind) {
+
+    case OPTION_FLAG:
+        return option_value_store_flag(field, value);
+
+    case OPTION_INT:
+        return option_value_store_int(o, field, value);
+
+    case OPTION_DOUBLE:
+        return option_value_store_double(o, field, value);
+
+    case OPTION_DURATION:
+        return option_value_store_duration(o, field, value);
+
+    default:
+        return option_value_store_string(o, field, value);
+    }
+}

@@ -1,0 +1,18 @@
+
+/*
+ * What an option's value may be, kind by kind: options.c's own half.
+ */
+
+#ifndef OPTION_VALUE_H
+#define OPTION_VALUE_H
+
+#include "options.h"
+
+
+/* Sets the field from text.  0, or -1: refused, the field as it was. */
+int option_value_store(const option_t *o, void *field, const char *value);
+
+/* What would have been accepted, for an error's end. */
+void option_value_expected(const option_t *o, char *buf, size_t capacity);
+
+#endif /* OPTION_VALUE_H */

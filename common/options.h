@@ -1,0 +1,71 @@
+
+/*
+ * Command lines, declared as data.
+ *
+ * One table says each option's name, kind, default, limits and help; from it
+ * come parsing, `--help`, `--version`, the file of `-c FILE` ("key value" a
+ * line, '#' comments; the command line wins over it), and errors of one line
+ * that name the option and say what would be accepted.
+ *
+ * Accepted forms: `--name value`, `--name=value`, `--flag`, `--flag=off`, and
+ * `-s value` for a table's name of one letter.  The first word that is no
+ * option, or `--`, ends the options; what follows is left to the caller
+ * (*rest), who may parse on from there: argv[0] is not looked at, so a
+ * subcommand's own table starts at its name.
+ */
+
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+typedef enum {
+    OPTION_STRING = 0,      /* const char **, copied */
+    OPTION_NAME,            /* the same, and llmgw_name_is_valid() */
+    OPTION_ADDRESS,         /* the same, and HOST:PORT */
+    OPTION_FLAG,            /* int *; in a file alone or with on, off */
+    OPTION_INT,             /* int64_t *, within min .. max */
+    OPTION_DOUBLE,          /* double *, within min .. max */
+    OPTION_DURATION         /* uint64_t * in ms, within min .. max ms */
+} option_kind_t;
+
+typedef struct {
+    const char     *name;           /* without the dashes; NULL ends a table */
+    option_kind_t   kind;
+    size_t          offset;         /* of the field in the caller's struct */
+    const char     *value;          /* default as text; NULL: none */
+    const char     *metavar;        /* "HOST:PORT"; NULL: of the kind */
+    const char     *help;           /* one line; NULL: hidden from --help */
+    double          min;            /* min == max: no limits */
+    double          max;
+    int             required;
+} option_t;
+
+typedef struct {
+    const char      *program;
+    const char      *synopsis;      /* after "usage: PROGRAM " */
+    const char      *summary;       /* a line or two under it */
+    const char      *epilogue;      /* NULL or text after the options */
+    const option_t  *table;
+} options_spec_t;
+
+typedef enum {
+    OPTIONS_DONE = 0,
+    OPTIONS_EXIT,       /* --help or --version was printed: exit 0 */
+    OPTIONS_EUSAGE      /* one line was printed on stderr: exit 2 */
+} options_rc_t;
+
+/*
+ * Fills the caller's struct (zeroed by it before).  *rest is the index in
+ * argv of the first word that is no option (argc: none).  has_rest: words
+ * that are no options are accepted, else they are an error.
+ */
+options_rc_t options_parse(const options_spec_t *spec, void *values, int argc,
+    char **argv, int has_rest, int *rest);
+
+/* Frees the strings of a struct filled by options_parse(). */
+void options_done(const options_spec_t *spec, void *values);
+
+#endif /* OPTIONS_H */

@@ -1,0 +1,300 @@
+
+/*
+ * The replica's reports to its agent: JSON lines on the control socket.
+ *
+ * A report goes out when the connection stands, on every change of load or
+ * draining (at most one in REPORT_GAP_S), and after REPORT_PERIOD_S without
+ * one: the agent takes silence on a standing connection for a stall.  Nobody
+ * has to tell the link of changes: it looks at the engine's counters in each
+ * turn of the loop, which costs two comparisons.
+ *
+ *                 connected            refused line, broken, end of file
+ *   disconnected -----------> reporting ----------------------------.
+ *        ^  | failed                                                |
+ *        |  v                                                       |
+ *       waiting  RETRY_MIN_S, doubling to RETRY_MAX_S <-------------'
+ *
+ * The replica serves whether its agent is there or not; the log has one line
+ * when the link is lost and one when it is back.
+ */
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent_link.h"
+
+
+#define AGENT_LINK_GAP_S        0.02
+#define AGENT_LINK_PERIOD_S     0.5     /* half of what is promised */
+#define AGENT_LINK_RETRY_MIN_S  0.05
+#define AGENT_LINK_RETRY_MAX_S  1.0
+
+
+static void agent_link_connect(agent_link_t *link);
+
+
+static void
+agent_link_trouble(agent_link_t *link, const char *what)
+{
+    if (!link->is_troubled) {
+        link->is_troubled = 1;
+        log_write(link->log, LOG_WARN,
+                  "cannot report to agent \"%s\": %s, trying on", link->path,
+                  what);
+    }
+}
+
+
+/* Tries again later; the connection is gone or going. */
+static void
+agent_link_retry(agent_link_t *link)
+{
+    link->conn = NULL;
+    ev_timer_stop(link->loop, &link->report_timer);
+
+    ev_timer_set(&link->retry_timer, link->retry_s, 0);
+    ev_timer_start(link->loop, &link->retry_timer);
+
+    link->retry_s *= 2;
+
+    if (link->retry_s > AGENT_LINK_RETRY_MAX_S) {
+        link->retry_s = AGENT_LINK_RETRY_MAX_S;
+    }
+}
+
+
+/* NULL: out of memory. */
+static char *
+agent_link_report_text(const agent_link_t *link, int is_goodbye)
+{
+    char            *text;
+    json_t          *report;
+    const engine_t  *e;
+
+    e = link->engine;
+
+    report = json_pack("{s:s, s:I, s:i, s:s, s:i, s:i, s:b}",
+                       "cmd", "report",
+                       "replica_start", (json_int_t) link->start_ms,
+                       "pid", (int) getpid(),
+                       "model_version", e->model_version,
+                       "max_capacity", (int) e->max_capacity,
+                       "active_requests", (int) e->stats.active,
+                       "draining", engine_is_draining(e));
+
+    if (report == NULL) {
+        return NULL;
+    }
+
+    if (is_goodbye) {
+        json_object_set_new(report, "goodbye", json_true());
+    }
+
+    text = json_dumps(report, JSON_COMPACT);
+    json_decref(report);
+
+    return text;
+}
+
+
+static void
+agent_link_report(agent_link_t *link, int is_goodbye)
+{
+    char  *text;
+
+    text = agent_link_report_text(link, is_goodbye);
+
+    if (text != NULL) {
+        (void) line_conn_send(link->conn, text, strlen(text));
+        free(text);
+    }
+
+    link->sent_at = ev_now(link->loop);
+    link->sent_active = link->engine->stats.active;
+    link->sent_draining = engine_is_draining(link->engine);
+
+    ev_timer_set(&link->report_timer, AGENT_LINK_PERIOD_S, 0);
+    ev_timer_start(link->loop, &link->report_timer);
+}
+
+
+static void
+agent_link_on_report_due(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    agent_link_report(w->data, 0);
+}
+
+
+/* Before each sleep of the loop: has anything changed that is to be told? */
+static void
+agent_link_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
+{
+    double         soonest;
+    agent_link_t  *link;
+
+    link = w->data;
+
+    if (link->conn == NULL
+        || (link->sent_active == link->engine->stats.active
+            && link->sent_draining == engine_is_draining(link->engine)))
+    {
+        return;
+    }
+
+    soonest = link->sent_at + AGENT_LINK_GAP_S - ev_now(loop);
+
+    if (soonest > 0
+        && soonest >= ev_timer_remaining(loop, &link->report_timer))
+    {
+        return;
+    }
+
+    ev_timer_stop(loop, &link->report_timer);
+
+    if (soonest <= 0) {
+        agent_link_report(link, 0);
+        return;
+    }
+
+    ev_timer_set(&link->report_timer, soonest, 0);
+    ev_timer_start(loop, &link->report_timer);
+}
+
+
+static void
+agent_link_on_line(line_conn_t *conn, char *line, size_t len)
+{
+    json_t        *answer;
+    const char    *error;
+    agent_link_t  *link;
+
+    link = line_conn_data(conn);
+    answer = json_loadb(line, len, 0, NULL);
+
+    if (json_is_true(json_object_get(answer, "ok"))) {
+        json_decref(answer);
+
+        if (!link->is_accepted) {
+            link->is_accepted = 1;
+            link->is_troubled = 0;
+            link->retry_s = AGENT_LINK_RETRY_MIN_S;
+            log_write(link->log, LOG_INFO, "reporting to agent \"%s\"",
+                      link->path);
+        }
+
+        return;
+    }
+
+    error = json_string_value(json_object_get(answer, "error"));
+    agent_link_trouble(link, error != NULL ? error : "it talks nonsense");
+    json_decref(answer);
+
+    line_conn_destroy(conn);
+    agent_link_retry(link);
+}
+
+
+static void
+agent_link_on_close(line_conn_t *conn, const char *reason)
+{
+    agent_link_t  *link;
+
+    link = line_conn_data(conn);
+    agent_link_trouble(link, reason != NULL ? reason : "connection closed");
+    agent_link_retry(link);
+}
+
+
+static void
+agent_link_connect(agent_link_t *link)
+{
+    int  fd;
+
+    static const line_conn_callbacks_t  callbacks = {
+        agent_link_on_line, agent_link_on_close
+    };
+
+    fd = line_conn_connect(link->path);
+
+    if (fd < 0) {
+        agent_link_trouble(link, strerror(errno));
+        agent_link_retry(link);
+        return;
+    }
+
+    link->conn = line_conn_create(link->loop, fd, &callbacks, link);
+
+    if (link->conn == NULL) {
+        close(fd);
+        agent_link_trouble(link, "out of memory");
+        agent_link_retry(link);
+        return;
+    }
+
+    link->is_accepted = 0;
+    agent_link_report(link, 0);
+}
+
+
+static void
+agent_link_on_retry_due(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    agent_link_connect(w->data);
+}
+
+
+static uint64_t
+agent_link_wall_ms(void)
+{
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
+}
+
+
+void
+agent_link_init(agent_link_t *link, struct ev_loop *loop, const log_t *log,
+    const engine_t *engine, const char *path)
+{
+    memset(link, 0, sizeof(*link));
+    link->loop = loop;
+    link->log = log;
+    link->engine = engine;
+    link->path = path;
+    link->start_ms = agent_link_wall_ms();
+    link->retry_s = AGENT_LINK_RETRY_MIN_S;
+
+    ev_prepare_init(&link->watch, agent_link_on_turn);
+    ev_init(&link->report_timer, agent_link_on_report_due);
+    ev_init(&link->retry_timer, agent_link_on_retry_due);
+    link->watch.data = link;
+    link->report_timer.data = link;
+    link->retry_timer.data = link;
+
+    if (path != NULL) {
+        ev_prepare_start(loop, &link->watch);
+        agent_link_connect(link);
+    }
+}
+
+
+void
+agent_link_goodbye(agent_link_t *link)
+{
+    ev_prepare_stop(link->loop, &link->watch);
+    ev_timer_stop(link->loop, &link->retry_timer);
+
+    if (link->conn != NULL) {
+        agent_link_report(link, 1);
+        line_conn_finish(link->conn);
+        link->conn = NULL;
+    }
+
+    ev_timer_stop(link->loop, &link->report_timer);
+}

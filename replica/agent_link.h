@@ -1,0 +1,43 @@
+
+/*
+ * The replica's reports to the agent beside it.
+ */
+
+#ifndef AGENT_LINK_H
+#define AGENT_LINK_H
+
+#include <ev.h>
+#include <stdint.h>
+
+#include "common/line_conn.h"
+#include "common/log.h"
+#include "engine.h"
+
+
+typedef struct {
+    struct ev_loop  *loop;
+    const log_t     *log;
+    const engine_t  *engine;
+    const char      *path;          /* of the control socket; NULL: none */
+    line_conn_t     *conn;          /* NULL: not connected */
+    ev_prepare       watch;         /* looks for changes */
+    ev_timer         report_timer;
+    ev_timer         retry_timer;
+    uint64_t         start_ms;      /* wall clock */
+    double           sent_at;       /* of the loop's clock */
+    double           retry_s;
+    int32_t          sent_active;
+    int              sent_draining;
+    int              is_accepted;   /* the agent answered the first report */
+    int              is_troubled;   /* and the log has it */
+} agent_link_t;
+
+
+/* Begins to connect, where path is not NULL; the rest is the link's own. */
+void agent_link_init(agent_link_t *link, struct ev_loop *loop,
+    const log_t *log, const engine_t *engine, const char *path);
+
+/* The orderly end: tells the agent, as far as it listens, and disconnects. */
+void agent_link_goodbye(agent_link_t *link);
+
+#endif /* AGENT_LINK_H */

@@ -1,0 +1,255 @@
+
+/*
+ * llmgw-replica: a simulated LLM engine behind the gRPC of a real one.
+ *
+ *   engine.c      what is said, and whether a request is taken (pure)
+ *   due.c         the heap of what comes next
+ *   generate.c    tokens onto streams, in time
+ *   service.c     gRPC methods
+ *   agent_link.c  reports to the agent beside the replica
+ *   retire.c      SIGTERM
+ */
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+
+#include "agent_link.h"
+#include "common/options.h"
+#include "generate.h"
+#include "retire.h"
+#include "service.h"
+
+
+/* Far above what a gateway opens (one a worker), below the descriptors. */
+#define MAIN_CONNS_MAX  10000
+
+typedef struct {
+    const char  *id;
+    const char  *listen;
+    const char  *agent;
+    const char  *model;
+    const char  *model_version;
+    uint64_t     token_delay_ms;
+    uint64_t     first_token_delay_ms;
+    uint64_t     drain_timeout_ms;
+    int64_t      max_capacity;
+    double       error_rate;
+    int          is_reject_all;
+    int          is_remote_drain;
+} main_options_t;
+
+typedef struct {
+    main_options_t   options;
+    log_t            log;
+    struct ev_loop  *loop;
+    engine_t         engine;
+    generate_t       generate;
+    service_t        service;
+    grpc_server_t   *server;
+    agent_link_t     link;
+    retire_t         retire;
+} main_t;
+
+
+#define FIELD(name)  offsetof(main_options_t, name)
+
+static const option_t  main_table[] = {
+
+    { "id", OPTION_NAME, FIELD(id), NULL, "ID",
+      "name of the replica", 0, 0, 1 },
+
+    { "listen", OPTION_ADDRESS, FIELD(listen), NULL, NULL,
+      "where gRPC is served", 0, 0, 1 },
+
+    { "agent", OPTION_STRING, FIELD(agent), NULL, "PATH",
+      "control socket of the agent to report to", 0, 0, 0 },
+
+    { "token-delay", OPTION_DURATION, FIELD(token_delay_ms), "50ms", NULL,
+      "time between tokens", 0, ENGINE_DELAY_MAX_MS, 0 },
+
+    { "first-token-delay", OPTION_DURATION, FIELD(first_token_delay_ms), "0ms",
+      NULL, "time to the first token; 0: like the others", 0,
+      ENGINE_DELAY_MAX_MS, 0 },
+
+    { "max-capacity", OPTION_INT, FIELD(max_capacity), "0", NULL,
+      "streams at once; 0: no limit", 0, ENGINE_CAPACITY_MAX, 0 },
+
+    { "model", OPTION_NAME, FIELD(model), "sim", "NAME",
+      "name of the model, for the log", 0, 0, 0 },
+
+    { "model-version", OPTION_NAME, FIELD(model_version), "v1", "VERSION",
+      "version of the model, reported", 0, 0, 0 },
+
+    { "error-rate", OPTION_DOUBLE, FIELD(error_rate), "0", NULL,
+      "share of requests answered UNAVAILABLE", 0, 1, 0 },
+
+    { "reject-all", OPTION_FLAG, FIELD(is_reject_all), NULL, NULL,
+      "answer every request UNAVAILABLE", 0, 0, 0 },
+
+    { "drain-timeout", OPTION_DURATION, FIELD(drain_timeout_ms), "25s", NULL,
+      "time for running streams at SIGTERM", 0, ENGINE_DELAY_MAX_MS, 0 },
+
+    { "remote-drain", OPTION_FLAG, FIELD(is_remote_drain), NULL, NULL,
+      "take Drain and Undrain from other hosts too", 0, 0, 0 },
+
+    { .name = NULL }
+};
+
+static const options_spec_t  main_spec = {
+    "llmgw-replica",
+    "--id ID --listen HOST:PORT [options]",
+    "A simulated LLM engine: streams the tokens of a prompt over gRPC.",
+    NULL,
+    main_table
+};
+
+
+/* One descriptor a connection: as many as the system grants. */
+static void
+main_raise_descriptors(void)
+{
+    struct rlimit  limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void) setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+
+static void
+main_init_engine(main_t *m)
+{
+    engine_t              *e;
+    const main_options_t  *o;
+
+    e = &m->engine;
+    o = &m->options;
+
+    snprintf(e->model_version, sizeof(e->model_version), "%s",
+             o->model_version);
+    e->max_capacity = (int32_t) o->max_capacity;
+    e->faults.reject_all = o->is_reject_all;
+    e->faults.error_rate = o->error_rate;
+    e->faults.token_delay_ms = (int32_t) o->token_delay_ms;
+    e->faults.first_token_delay_ms = (int32_t) o->first_token_delay_ms;
+}
+
+
+static int
+main_listen(main_t *m)
+{
+    char                  error[256];
+    address_t             address;
+    llmgw_grpc_config_t   config;
+
+    if (address_resolve(m->options.listen, &address, error) != 0) {
+        log_write(&m->log, LOG_ERROR, "cannot listen: %s", error);
+        return -1;
+    }
+
+    m->service.engine = &m->engine;
+    m->service.generate = &m->generate;
+    m->service.is_remote_drain = m->options.is_remote_drain;
+
+    if (getrandom(m->service.random, sizeof(m->service.random), 0) < 0) {
+        log_write(&m->log, LOG_ERROR, "no random numbers");
+        return -1;
+    }
+
+    config = service_config(&m->service);
+    m->server = grpc_server_create(m->loop, &address, &config, MAIN_CONNS_MAX,
+                                   error);
+
+    if (m->server == NULL) {
+        log_write(&m->log, LOG_ERROR, "%s", error);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static void
+main_serve(main_t *m)
+{
+    agent_link_init(&m->link, m->loop, &m->log, &m->engine, m->options.agent);
+
+    m->retire.loop = m->loop;
+    m->retire.log = &m->log;
+    m->retire.engine = &m->engine;
+    m->retire.generate = &m->generate;
+    m->retire.server = m->server;
+    m->retire.link = &m->link;
+    m->retire.drain_timeout_ms = m->options.drain_timeout_ms;
+    retire_init(&m->retire);
+
+    log_write(&m->log, LOG_INFO, "serving model \"%s\" version \"%s\" on %s, "
+              "capacity %d (0: no limit)", m->options.model,
+              m->options.model_version, m->options.listen,
+              m->engine.max_capacity);
+
+    ev_run(m->loop, 0);
+
+    grpc_server_destroy(m->server);
+}
+
+
+static int
+main_run(main_t *m)
+{
+    int  rc;
+
+    m->log.program = "llmgw-replica";
+    m->log.id = m->options.id;
+    m->log.level = LOG_INFO;
+
+    main_raise_descriptors();
+    main_init_engine(m);
+
+    m->loop = ev_default_loop(EVFLAG_AUTO);
+
+    if (m->loop == NULL) {
+        log_write(&m->log, LOG_ERROR, "no event loop");
+        return 1;
+    }
+
+    generate_init(&m->generate, m->loop, &m->engine);
+    rc = main_listen(m);
+
+    if (rc == 0) {
+        main_serve(m);
+    }
+
+    generate_done(&m->generate);
+    ev_loop_destroy(m->loop);
+
+    return rc == 0 ? 0 : 1;
+}
+
+
+int
+main(int argc, char **argv)
+{
+    int           rc, rest;
+    main_t        m;
+    options_rc_t  parsed;
+
+    memset(&m, 0, sizeof(m));
+    signal(SIGPIPE, SIG_IGN);
+
+    parsed = options_parse(&main_spec, &m.options, argc, argv, 0, &rest);
+    rc = parsed == OPTIONS_EUSAGE ? 2 : 0;
+
+    if (parsed == OPTIONS_DONE) {
+        rc = main_run(&m);
+    }
+
+    options_done(&main_spec, &m.options);
+
+    return rc;
+}

@@ -1,0 +1,137 @@
+
+/*
+ * How a replica stops.
+ *
+ *            SIGTERM               no stream runs, drain timeout,
+ *                                  second signal
+ *   SERVING ---------> DRAINING ----------------------> FLUSHING
+ *                                                          |
+ *                     goodbye to the agent, end  <---------'
+ *                     of the loop                 no connection is left,
+ *                                                 or RETIRE_FLUSH_S
+ *
+ * While draining the replica goes on to accept, so that a gateway which does
+ * not know yet is told "draining", and not "connection refused", which would
+ * count against the replica.  What still runs at the end of that time gets
+ * the same answer as a trailer, and goes on elsewhere.
+ */
+
+#include "retire.h"
+
+
+/* For clients that do not read their last trailers. */
+#define RETIRE_FLUSH_S  1.0
+#define RETIRE_POLL_S   0.005
+
+
+static void
+retire_leave(retire_t *r)
+{
+    ev_timer_stop(r->loop, &r->timer);
+    agent_link_goodbye(r->link);
+    log_write(r->log, LOG_INFO, "stopped");
+    ev_break(r->loop, EVBREAK_ALL);
+}
+
+
+static void
+retire_flush(retire_t *r)
+{
+    if (r->engine->stats.active > 0) {
+        log_write(r->log, LOG_WARN, "ending %d streams that still run",
+                  r->engine->stats.active);
+    }
+
+    r->state = RETIRE_FLUSHING;
+    generate_end_all(r->generate);
+    grpc_server_goaway(r->server);
+
+    r->flush_until = ev_now(r->loop) + RETIRE_FLUSH_S;
+
+    ev_prepare_stop(r->loop, &r->watch);
+    ev_timer_stop(r->loop, &r->timer);
+    ev_timer_set(&r->timer, RETIRE_POLL_S, RETIRE_POLL_S);
+    ev_timer_start(r->loop, &r->timer);
+}
+
+
+static void
+retire_drain(retire_t *r)
+{
+    r->state = RETIRE_DRAINING;
+    r->engine->is_stopping = 1;
+
+    log_write(r->log, LOG_INFO, "stopping, %d streams run",
+              r->engine->stats.active);
+
+    ev_timer_set(&r->timer, (double) r->drain_timeout_ms / 1000, 0);
+    ev_timer_start(r->loop, &r->timer);
+    ev_prepare_start(r->loop, &r->watch);
+}
+
+
+static void
+retire_on_signal(struct ev_loop *loop, ev_signal *w, int revents)
+{
+    retire_t  *r;
+
+    r = w->data;
+
+    if (r->state == RETIRE_SERVING) {
+        retire_drain(r);
+
+    } else if (r->state == RETIRE_DRAINING) {
+        retire_flush(r);
+    }
+}
+
+
+static void
+retire_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    retire_t  *r;
+
+    r = w->data;
+
+    if (r->state == RETIRE_DRAINING) {
+        retire_flush(r);
+        return;
+    }
+
+    if (grpc_server_conns(r->server) == 0 || ev_now(loop) >= r->flush_until) {
+        retire_leave(r);
+    }
+}
+
+
+/* Before each sleep of the loop: has the last stream ended? */
+static void
+retire_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
+{
+    retire_t  *r;
+
+    r = w->data;
+
+    if (r->engine->stats.active == 0) {
+        retire_flush(r);
+    }
+}
+
+
+void
+retire_init(retire_t *r)
+{
+    r->state = RETIRE_SERVING;
+
+    ev_signal_init(&r->sigterm, retire_on_signal, SIGTERM);
+    ev_signal_init(&r->sigint, retire_on_signal, SIGINT);
+    ev_prepare_init(&r->watch, retire_on_turn);
+    ev_init(&r->timer, retire_on_timer);
+    r->sigterm.data = r;
+    r->sigint.data = r;
+    r->watch.data = r;
+    r->timer.data = r;
+
+    ev_signal_start(r->loop, &r->sigterm);
+    ev_signal_start(r->loop, &r->sigint);
+}

@@ -1,0 +1,46 @@
+
+/*
+ * How a replica stops: at SIGTERM or SIGINT.
+ */
+
+#ifndef RETIRE_H
+#define RETIRE_H
+
+#include <ev.h>
+#include <stdint.h>
+
+#include "agent_link.h"
+#include "common/grpc_conn.h"
+#include "common/log.h"
+#include "generate.h"
+
+
+typedef enum {
+    RETIRE_SERVING = 0,
+    RETIRE_DRAINING,        /* running streams may finish */
+    RETIRE_FLUSHING         /* last bytes are on their way */
+} retire_state_t;
+
+typedef struct {
+    struct ev_loop   *loop;
+    const log_t      *log;
+    engine_t         *engine;
+    generate_t       *generate;
+    grpc_server_t    *server;
+    agent_link_t     *link;
+    uint64_t          drain_timeout_ms;
+
+    /* retire.c's own */
+    ev_signal         sigterm;
+    ev_signal         sigint;
+    ev_prepare        watch;
+    ev_timer          timer;
+    retire_state_t    state;
+    double            flush_until;      /* of the loop's clock */
+} retire_t;
+
+
+/* The caller has filled in the first part.  Ends the loop when all is done. */
+void retire_init(retire_t *retire);
+
+#endif /* RETIRE_H */

@@ -1,0 +1,525 @@
+
+/*
+ * The replica's gRPC services: from a path to a handler.
+ *
+ * All methods take one message.  A call is looked up at its headers, its
+ * message is decoded when it comes, and the handler runs when the client has
+ * said that there is no more: a second message must still be able to spoil
+ * it.  Whatever is wrong is answered at once, and `is_answered` keeps the
+ * rest of the request from being looked at.
+ *
+ *   path -> service_find() -> on_message: decode -> on_end: method->handle()
+ *                                                      |
+ *                                 unary: service_reply()   Generate:
+ *                                                          generate_start()
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "health.pb-c.h"
+#include "llmgateway.pb-c.h"
+#include "service.h"
+
+
+typedef struct service_call_s  service_call_t;
+
+typedef struct {
+    const char                        *path;
+    const ProtobufCMessageDescriptor  *request;
+    void                             (*handle)(service_call_t *call);
+} service_method_t;
+
+struct service_call_s {
+    generation_t             generation;
+    service_t               *service;
+    llmgw_grpc_stream_t     *stream;
+    const service_method_t  *method;
+    ProtobufCMessage        *request;       /* decoded; NULL: none yet */
+    int                      is_answered;
+};
+
+
+static const llmgw_grpc_field_t  service_draining_mark[] = {
+    { "llmgw-draining", "1" }
+};
+
+
+/* --- answers */
+
+static void
+service_finish(service_call_t *call, llmgw_grpc_status_t status,
+    const char *message)
+{
+    call->is_answered = 1;
+    (void) llmgw_grpc_finish(call->stream, status, message, NULL, 0);
+}
+
+
+static void __attribute__((format(printf, 3, 4)))
+service_refuse(service_call_t *call, llmgw_grpc_status_t status,
+    const char *format, ...)
+{
+    char     message[256];
+    va_list  args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+
+    service_finish(call, status, message);
+}
+
+
+static void
+service_reply(service_call_t *call, const ProtobufCMessage *response)
+{
+    uint8_t  *out;
+
+    out = llmgw_grpc_send_reserve(call->stream,
+              protobuf_c_message_get_packed_size(response));
+
+    if (out == NULL) {
+        service_finish(call, LLMGW_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+
+    (void) protobuf_c_message_pack(response, out);
+    service_finish(call, LLMGW_GRPC_OK, NULL);
+}
+
+
+/* --- llmgateway.LLMReplica */
+
+static int
+service_admit(service_call_t *call)
+{
+    service_t  *service;
+
+    service = call->service;
+
+    switch (engine_admit(service->engine, erand48(service->random))) {
+
+    case ENGINE_ADMITTED:
+        return 0;
+
+    case ENGINE_DRAINING:
+        call->is_answered = 1;
+        (void) llmgw_grpc_finish(call->stream, LLMGW_GRPC_UNAVAILABLE,
+                                 "replica is draining", service_draining_mark,
+                                 1);
+        return -1;
+
+    case ENGINE_FULL:
+        service_finish(call, LLMGW_GRPC_RESOURCE_EXHAUSTED, "replica is full");
+        return -1;
+
+    default:
+        service_finish(call, LLMGW_GRPC_UNAVAILABLE,
+                       "request rejected by a fault");
+        return -1;
+    }
+}
+
+
+static void
+service_generate(service_call_t *call)
+{
+    generate_request_t             request;
+    Llmgateway__GenerateRequest   *message;
+
+    message = (Llmgateway__GenerateRequest *) call->request;
+
+    if (message->max_tokens < 1) {
+        service_refuse(call, LLMGW_GRPC_INVALID_ARGUMENT,
+                       "max_tokens is %d, not at least 1",
+                       message->max_tokens);
+        return;
+    }
+
+    if (message->tokens_already_generated < 0
+        || message->tokens_already_generated >= message->max_tokens)
+    {
+        service_refuse(call, LLMGW_GRPC_INVALID_ARGUMENT,
+                       "tokens_already_generated is %d, not from 0 to %d",
+                       message->tokens_already_generated,
+                       message->max_tokens - 1);
+        return;
+    }
+
+    if (service_admit(call) != 0) {
+        return;
+    }
+
+    request.prompt_hash = engine_prompt_hash(message->prompt.data,
+                                             message->prompt.len);
+    request.next = message->tokens_already_generated;
+    request.max_tokens = message->max_tokens;
+    request.timeout_ms = llmgw_grpc_stream_timeout_ms(call->stream);
+
+    if (generate_start(call->service->generate, &call->generation,
+                       call->stream, &request)
+        != 0)
+    {
+        engine_release(call->service->engine, ENGINE_FAILED);
+        service_finish(call, LLMGW_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+    }
+}
+
+
+/* Draining is for whoever runs the replica, and he is on this host. */
+static int
+service_may_drain(service_call_t *call)
+{
+    address_t  peer;
+
+    grpc_conn_peer(llmgw_grpc_session_data(
+                       llmgw_grpc_stream_session(call->stream)), &peer);
+
+    if (call->service->is_remote_drain || address_is_loopback(&peer)) {
+        return 1;
+    }
+
+    service_finish(call, LLMGW_GRPC_PERMISSION_DENIED,
+                   "only from this host, see --remote-drain");
+    return 0;
+}
+
+
+static void
+service_drain(service_call_t *call)
+{
+    Llmgateway__DrainResponse  response = LLMGATEWAY__DRAIN_RESPONSE__INIT;
+
+    if (service_may_drain(call)) {
+        call->service->engine->is_draining = 1;
+        response.success = 1;
+        service_reply(call, &response.base);
+    }
+}
+
+
+static void
+service_undrain(service_call_t *call)
+{
+    Llmgateway__UndrainResponse  response = LLMGATEWAY__UNDRAIN_RESPONSE__INIT;
+
+    if (!service_may_drain(call)) {
+        return;
+    }
+
+    if (call->service->engine->is_stopping) {
+        service_finish(call, LLMGW_GRPC_FAILED_PRECONDITION,
+                       "replica is stopping");
+        return;
+    }
+
+    call->service->engine->is_draining = 0;
+    response.success = 1;
+    service_reply(call, &response.base);
+}
+
+
+/* --- llmgateway.ReplicaControl */
+
+/* Only what is there changes. */
+static void
+service_merge_faults(engine_faults_t *f, const Llmgateway__Faults *message)
+{
+    if (message->has_reject_all_case) {
+        f->reject_all = message->reject_all;
+    }
+
+    if (message->has_error_rate_case) {
+        f->error_rate = message->error_rate;
+    }
+
+    if (message->has_token_delay_ms_case) {
+        f->token_delay_ms = message->token_delay_ms;
+    }
+
+    if (message->has_first_token_delay_ms_case) {
+        f->first_token_delay_ms = message->first_token_delay_ms;
+    }
+
+    if (message->has_stall_case) {
+        f->stall = message->stall;
+    }
+
+    if (message->has_die_after_tokens_case) {
+        f->die_after_tokens = message->die_after_tokens;
+    }
+}
+
+
+static void
+service_reply_faults(service_call_t *call, const engine_faults_t *f)
+{
+    Llmgateway__Faults  r = LLMGATEWAY__FAULTS__INIT;
+
+    r.has_reject_all_case = LLMGATEWAY__FAULTS__HAS_REJECT_ALL_REJECT_ALL;
+    r.reject_all = f->reject_all;
+    r.has_error_rate_case = LLMGATEWAY__FAULTS__HAS_ERROR_RATE_ERROR_RATE;
+    r.error_rate = f->error_rate;
+    r.has_token_delay_ms_case =
+        LLMGATEWAY__FAULTS__HAS_TOKEN_DELAY_MS_TOKEN_DELAY_MS;
+    r.token_delay_ms = f->token_delay_ms;
+    r.has_first_token_delay_ms_case =
+        LLMGATEWAY__FAULTS__HAS_FIRST_TOKEN_DELAY_MS_FIRST_TOKEN_DELAY_MS;
+    r.first_token_delay_ms = f->first_token_delay_ms;
+    r.has_stall_case = LLMGATEWAY__FAULTS__HAS_STALL_STALL;
+    r.stall = f->stall;
+    r.has_die_after_tokens_case =
+        LLMGATEWAY__FAULTS__HAS_DIE_AFTER_TOKENS_DIE_AFTER_TOKENS;
+    r.die_after_tokens = f->die_after_tokens;
+
+    service_reply(call, &r.base);
+}
+
+
+static void
+service_set_faults(service_call_t *call)
+{
+    const char       *field;
+    engine_faults_t   faults;
+
+    faults = call->service->engine->faults;
+    service_merge_faults(&faults, (Llmgateway__Faults *) call->request);
+    field = engine_faults_error(&faults);
+
+    if (field != NULL) {
+        service_refuse(call, LLMGW_GRPC_INVALID_ARGUMENT,
+                       "%s is out of bounds", field);
+        return;
+    }
+
+    call->service->engine->faults = faults;
+    generate_retime(call->service->generate);
+    service_reply_faults(call, &faults);
+}
+
+
+static void
+service_get_stats(service_call_t *call)
+{
+    engine_t           *engine;
+    Llmgateway__Stats   response = LLMGATEWAY__STATS__INIT;
+
+    engine = call->service->engine;
+
+    response.active_requests = engine->stats.active;
+    response.started = engine->stats.started;
+    response.finished = engine->stats.finished;
+    response.cancelled = engine->stats.cancelled;
+    response.failed = engine->stats.failed;
+    response.tokens = engine->stats.tokens;
+    response.model_version = engine->model_version;
+    response.draining = engine_is_draining(engine);
+
+    service_reply(call, &response.base);
+}
+
+
+/* --- grpc.health.v1.Health */
+
+static void
+service_check(service_call_t *call)
+{
+    const char  *name;
+
+    Grpc__Health__V1__HealthCheckResponse  response =
+        GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+
+    name = ((Grpc__Health__V1__HealthCheckRequest *) call->request)->service;
+
+    if (*name != '\0' && strcmp(name, "llmgateway.LLMReplica") != 0) {
+        service_finish(call, LLMGW_GRPC_NOT_FOUND, "unknown service");
+        return;
+    }
+
+    response.status = engine_is_draining(call->service->engine)
+        ? GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING
+        : GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
+
+    service_reply(call, &response.base);
+}
+
+
+/* --- dispatch */
+
+static const service_method_t  service_methods[] = {
+
+    { "/llmgateway.LLMReplica/Generate",
+      &llmgateway__generate_request__descriptor, service_generate },
+
+    { "/llmgateway.LLMReplica/Drain",
+      &llmgateway__drain_request__descriptor, service_drain },
+
+    { "/llmgateway.LLMReplica/Undrain",
+      &llmgateway__undrain_request__descriptor, service_undrain },
+
+    { "/llmgateway.ReplicaControl/SetFaults",
+      &llmgateway__faults__descriptor, service_set_faults },
+
+    { "/llmgateway.ReplicaControl/GetStats",
+      &llmgateway__stats_request__descriptor, service_get_stats },
+
+    { "/grpc.health.v1.Health/Check",
+      &grpc__health__v1__health_check_request__descriptor, service_check },
+};
+
+
+static const service_method_t *
+service_find(const char *path)
+{
+    size_t  i;
+
+    for (i = 0; i < sizeof(service_methods) / sizeof(service_methods[0]); i++) {
+        if (strcmp(service_methods[i].path, path) == 0) {
+            return &service_methods[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+service_on_request(llmgw_grpc_stream_t *stream)
+{
+    service_call_t  *call;
+
+    call = calloc(1, sizeof(service_call_t));
+
+    if (call == NULL) {
+        (void) llmgw_grpc_finish(stream, LLMGW_GRPC_RESOURCE_EXHAUSTED,
+                                 "out of memory", NULL, 0);
+        return;
+    }
+
+    llmgw_grpc_stream_set_data(stream, call);
+    call->stream = stream;
+    call->service = grpc_conn_data(llmgw_grpc_session_data(
+                                       llmgw_grpc_stream_session(stream)));
+    call->method = service_find(llmgw_grpc_stream_path(stream));
+
+    if (call->method == NULL) {
+        service_refuse(call, LLMGW_GRPC_UNIMPLEMENTED, "unknown method \"%s\"",
+                       llmgw_grpc_stream_path(stream));
+    }
+}
+
+
+static void
+service_on_message(llmgw_grpc_stream_t *stream, const uint8_t *data,
+    size_t len, size_t wire_bytes)
+{
+    service_call_t  *call;
+
+    llmgw_grpc_stream_consume(stream, wire_bytes);
+    call = llmgw_grpc_stream_data(stream);
+
+    if (call == NULL || call->is_answered) {
+        return;
+    }
+
+    if (call->request != NULL) {
+        service_finish(call, LLMGW_GRPC_INVALID_ARGUMENT,
+                       "more than one message");
+        return;
+    }
+
+    call->request = protobuf_c_message_unpack(call->method->request, NULL, len,
+                                              data);
+
+    if (call->request == NULL) {
+        service_finish(call, LLMGW_GRPC_INVALID_ARGUMENT, "malformed message");
+    }
+}
+
+
+static void
+service_on_end(llmgw_grpc_stream_t *stream, int status, const char *message)
+{
+    service_call_t  *call;
+
+    call = llmgw_grpc_stream_data(stream);
+
+    if (call == NULL || call->is_answered) {
+        return;
+    }
+
+    if (status != LLMGW_GRPC_OK) {
+        service_finish(call, (llmgw_grpc_status_t) status, message);
+        return;
+    }
+
+    if (call->request == NULL) {
+        service_finish(call, LLMGW_GRPC_INVALID_ARGUMENT, "no message");
+        return;
+    }
+
+    call->method->handle(call);
+
+    /* A prompt is not kept for the time of its generation. */
+
+    protobuf_c_message_free_unpacked(call->request, NULL);
+    call->request = NULL;
+}
+
+
+static void
+service_on_drained(llmgw_grpc_stream_t *stream)
+{
+    service_call_t  *call;
+
+    call = llmgw_grpc_stream_data(stream);
+
+    if (call != NULL) {
+        generate_resume(&call->generation);
+    }
+}
+
+
+static void
+service_on_close(llmgw_grpc_stream_t *stream, uint32_t http2_error,
+    int is_refused)
+{
+    service_call_t  *call;
+
+    call = llmgw_grpc_stream_data(stream);
+
+    if (call == NULL) {
+        return;
+    }
+
+    generate_cancel(&call->generation);
+    protobuf_c_message_free_unpacked(call->request, NULL);
+    free(call);
+}
+
+
+static const llmgw_grpc_callbacks_t  service_callbacks = {
+    .on_request = service_on_request,
+    .on_message = service_on_message,
+    .on_end = service_on_end,
+    .on_drained = service_on_drained,
+    .on_close = service_on_close
+};
+
+
+llmgw_grpc_config_t
+service_config(service_t *service)
+{
+    llmgw_grpc_config_t  config;
+
+    memset(&config, 0, sizeof(config));
+    config.callbacks = &service_callbacks;
+    config.data = service;
+    config.max_message_bytes = SERVICE_MESSAGE_BYTES;
+    config.max_streams = SERVICE_STREAMS;
+
+    return config;
+}

@@ -1,0 +1,341 @@
+
+/* The simulated engine and the heap of its streams, on made-up time. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "replica/due.h"
+#include "replica/engine.h"
+
+
+#define MS  1000ULL
+
+
+static uint64_t
+hash(const char *prompt)
+{
+    return engine_prompt_hash((const uint8_t *) prompt, strlen(prompt));
+}
+
+
+static engine_t
+engine(void)
+{
+    engine_t  e;
+
+    memset(&e, 0, sizeof(e));
+    e.faults.token_delay_ms = 50;
+
+    return e;
+}
+
+
+/*
+ * Golden: these words are what every replica of every version says.  Another
+ * version may be in the same fleet during an update.
+ */
+static void
+tokens_are_what_they_always_were(void **state)
+{
+    char    text[512], token[ENGINE_TOKEN_BYTES];
+    size_t  len;
+    int     i;
+
+    assert_true(hash("") == 0xcbf29ce484222325ULL);
+    assert_true(hash("foobar") == 0x85944171f73967e8ULL);
+    assert_true(engine_prompt_hash((const uint8_t *) "a\0b", 3)
+                != engine_prompt_hash((const uint8_t *) "a\0c", 3));
+
+    for (len = 0, i = 0; i < 20; i++) {
+        len += engine_token(hash("hello"), i, token);
+        strcpy(text + len - strlen(token), token);
+    }
+
+    assert_string_equal(text,
+        " pipoto zumu hujivum ziku hasepus tosor havat tafuto papu zovora "
+        "salabel rohut sigoga digupi higo jefi kahur lujon bukoka temul");
+
+    (void) engine_token(hash("hello"), INT32_MAX, token);
+    assert_string_equal(token, " jifagos");
+}
+
+
+static void
+neighbouring_tokens_differ_and_are_words(void **state)
+{
+    int          i, p;
+    char         prompt[32], token[ENGINE_TOKEN_BYTES];
+    char         last[ENGINE_TOKEN_BYTES];
+    size_t       len;
+    const char  *c;
+
+    for (p = 0; p < 20; p++) {
+        snprintf(prompt, sizeof(prompt), "prompt %d", p);
+        strcpy(last, "");
+
+        for (i = 0; i < 5000; i++) {
+            len = engine_token(hash(prompt), i, token);
+            assert_int_equal(len, strlen(token));
+            assert_in_range(len, 5, 8);
+            assert_int_equal(token[0], ' ');
+
+            for (c = token + 1; *c != '\0'; c++) {
+                assert_in_range(*c, 'a', 'z');
+            }
+
+            assert_string_not_equal(token, last);
+            strcpy(last, token);
+        }
+    }
+}
+
+
+/* A mix-up of two streams must not pass: few words coincide by chance. */
+static void
+different_prompts_say_different_things(void **state)
+{
+    int   i, same;
+    char  a[ENGINE_TOKEN_BYTES], b[ENGINE_TOKEN_BYTES];
+
+    same = 0;
+
+    for (i = 0; i < 10000; i++) {
+        (void) engine_token(hash("one"), i, a);
+        (void) engine_token(hash("two"), i, b);
+        same += (strcmp(a, b) == 0);
+    }
+
+    assert_true(same < 20);
+}
+
+
+static void
+capacity_admits_the_last_and_refuses_one_more(void **state)
+{
+    engine_t  e;
+
+    e = engine();
+    e.max_capacity = 2;
+
+    assert_int_equal(engine_admit(&e, 0), ENGINE_ADMITTED);
+    assert_int_equal(engine_admit(&e, 0), ENGINE_ADMITTED);
+    assert_int_equal(engine_admit(&e, 0), ENGINE_FULL);
+    assert_int_equal(e.stats.active, 2);
+
+    engine_release(&e, ENGINE_CANCELLED);
+    assert_int_equal(engine_admit(&e, 0), ENGINE_ADMITTED);
+    engine_release(&e, ENGINE_FINISHED);
+    engine_release(&e, ENGINE_FAILED);
+
+    assert_int_equal(e.stats.active, 0);
+    assert_int_equal(e.stats.started, 3);
+    assert_int_equal(e.stats.finished, 1);
+    assert_int_equal(e.stats.cancelled, 1);
+    assert_int_equal(e.stats.failed, 1);
+}
+
+
+static void
+rejections_are_failures_that_never_started(void **state)
+{
+    engine_t  e;
+
+    e = engine();
+    e.faults.error_rate = 0.25;
+    assert_int_equal(engine_admit(&e, 0.2499), ENGINE_REJECTED);
+    assert_int_equal(engine_admit(&e, 0.25), ENGINE_ADMITTED);
+
+    e.faults.error_rate = 0;
+    assert_int_equal(engine_admit(&e, 0), ENGINE_ADMITTED);
+
+    e.faults.error_rate = 1;
+    assert_int_equal(engine_admit(&e, 0.999999), ENGINE_REJECTED);
+
+    e.faults.error_rate = 0;
+    e.faults.reject_all = 1;
+    assert_int_equal(engine_admit(&e, 0.999999), ENGINE_REJECTED);
+
+    assert_int_equal(e.stats.failed, 3);
+    assert_int_equal(e.stats.started, 2);
+
+    e.is_draining = 1;
+    assert_int_equal(engine_admit(&e, 0), ENGINE_DRAINING);
+    e.is_draining = 0;
+    e.is_stopping = 1;
+    assert_int_equal(engine_admit(&e, 0), ENGINE_DRAINING);
+    assert_int_equal(e.stats.failed, 3);
+}
+
+
+static void
+the_first_token_has_its_own_delay_where_one_is_set(void **state)
+{
+    engine_t  e;
+
+    e = engine();
+    assert_int_equal(engine_delay_us(&e, 1), 50 * MS);
+
+    e.faults.first_token_delay_ms = 200;
+    assert_int_equal(engine_delay_us(&e, 1), 200 * MS);
+    assert_int_equal(engine_delay_us(&e, 0), 50 * MS);
+
+    e.faults.token_delay_ms = 0;
+    assert_int_equal(engine_delay_us(&e, 0), 0);
+}
+
+
+static void
+a_schedule_with_every_token_late_does_not_drift(void **state)
+{
+    int       i;
+    uint64_t  due_us, now_us;
+
+    due_us = 50 * MS;
+
+    for (i = 0; i < 10000; i++) {
+        now_us = due_us + (uint64_t) (i * 7919 % 49999);
+        due_us = engine_pace_us(due_us, now_us, 50 * MS) + 50 * MS;
+    }
+
+    assert_int_equal(due_us, 10001 * 50 * MS);
+}
+
+
+static void
+a_stall_is_not_followed_by_a_burst(void **state)
+{
+    uint64_t  due_us, now_us;
+
+    now_us = 1000 * MS;
+
+    /* Late by just less than the delay, then by the delay. */
+
+    due_us = engine_pace_us(now_us - 50 * MS + 1, now_us, 50 * MS) + 50 * MS;
+    assert_int_equal(due_us, now_us + 1);
+
+    due_us = engine_pace_us(now_us - 50 * MS, now_us, 50 * MS) + 50 * MS;
+    assert_int_equal(due_us, now_us + 50 * MS);
+
+    due_us = engine_pace_us(1, now_us, 50 * MS) + 50 * MS;
+    assert_int_equal(due_us, now_us + 50 * MS);
+
+    /* A delay shorter than what a loop is late by anyway. */
+
+    due_us = engine_pace_us(now_us - 5 * MS, now_us, 1 * MS);
+    assert_int_equal(due_us, now_us - 5 * MS);
+    due_us = engine_pace_us(now_us - 20 * MS, now_us, 1 * MS);
+    assert_int_equal(due_us, now_us);
+
+    /* None at all: whoever is due is due now. */
+
+    assert_int_equal(engine_pace_us(5, now_us, 0), now_us);
+}
+
+
+static void
+faults_have_bounds_and_death_its_count(void **state)
+{
+    engine_t         e;
+    engine_faults_t  f;
+
+    e = engine();
+    f = e.faults;
+    f.error_rate = 1;
+    f.token_delay_ms = ENGINE_DELAY_MAX_MS;
+    f.first_token_delay_ms = ENGINE_DELAY_MAX_MS;
+    f.die_after_tokens = INT32_MAX;
+    assert_null(engine_faults_error(&f));
+
+    f.error_rate = 1.0001;
+    assert_string_equal(engine_faults_error(&f), "error_rate");
+    f.error_rate = 0.0 / 0.0;
+    assert_string_equal(engine_faults_error(&f), "error_rate");
+    f.error_rate = 0;
+    f.token_delay_ms++;
+    assert_string_equal(engine_faults_error(&f), "token_delay_ms");
+    f.token_delay_ms = 0;
+    f.first_token_delay_ms++;
+    assert_string_equal(engine_faults_error(&f), "first_token_delay_ms");
+    f.first_token_delay_ms = 0;
+    f.die_after_tokens = -1;
+    assert_string_equal(engine_faults_error(&f), "die_after_tokens");
+
+    assert_false(engine_dies(&e, INT32_MAX));
+    e.faults.die_after_tokens = 3;
+    assert_false(engine_dies(&e, 2));
+    assert_true(engine_dies(&e, 3));
+}
+
+
+/* The heap against a plain search for the least, over random operations. */
+static void
+the_heap_always_has_the_earliest_first(void **state)
+{
+    int          i;
+    size_t       j, k;
+    uint64_t     least;
+    due_heap_t   heap;
+    due_item_t   items[200];
+    char         is_in[200];
+
+    memset(&heap, 0, sizeof(heap));
+    memset(is_in, 0, sizeof(is_in));
+    srandom(7);
+
+    for (i = 0; i < 50000; i++) {
+        j = (size_t) random() % 200;
+
+        if (!is_in[j]) {
+            items[j].at_us = (uint64_t) random() % 1000;
+            assert_int_equal(due_push(&heap, &items[j]), 0);
+            is_in[j] = 1;
+
+        } else if (random() % 2) {
+            due_move(&heap, &items[j], (uint64_t) random() % 1000);
+
+        } else {
+            due_remove(&heap, &items[j]);
+            is_in[j] = 0;
+        }
+
+        least = DUE_NEVER;
+
+        for (k = 0; k < 200; k++) {
+            if (is_in[k] && items[k].at_us < least) {
+                least = items[k].at_us;
+            }
+        }
+
+        assert_true(heap.n == 0 ? least == DUE_NEVER
+                                : due_first(&heap)->at_us == least);
+    }
+
+    due_done(&heap);
+    assert_null(due_first(&heap));
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(tokens_are_what_they_always_were),
+        cmocka_unit_test(neighbouring_tokens_differ_and_are_words),
+        cmocka_unit_test(different_prompts_say_different_things),
+        cmocka_unit_test(capacity_admits_the_last_and_refuses_one_more),
+        cmocka_unit_test(rejections_are_failures_that_never_started),
+        cmocka_unit_test(the_first_token_has_its_own_delay_where_one_is_set),
+        cmocka_unit_test(a_schedule_with_every_token_late_does_not_drift),
+        cmocka_unit_test(a_stall_is_not_followed_by_a_burst),
+        cmocka_unit_test(faults_have_bounds_and_death_its_count),
+        cmocka_unit_test(the_heap_always_has_the_earliest_first),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
