@@ -198,7 +198,14 @@ NGX_CC_OPT := $(OPT) $(SAN) -D_GNU_SOURCE \
 MODULE_DEPS := $(wildcard ngx_http_llmgw_module/*.[ch]) \
     $(wildcard ngx_http_llmgw_module/core/*.[ch]) $(wildcard proto/*.[ch])
 
-$(NGX_OBJS)/Makefile: config $(O)/flags | $(GEN_C)
+# Configured anew when options, sources of nginx, or our list of files change.
+NGX_INPUTS := $(NGINX_SRC) $(CC) $(SAN) $(VERSION) $(OPT) \
+    $(filter %.c,$(MODULE_DEPS))
+$(O)/nginx-inputs: FORCE
+	@mkdir -p $(@D)
+	@echo '$(NGX_INPUTS)' | cmp -s - $@ || echo '$(NGX_INPUTS)' > $@
+
+$(NGX_OBJS)/Makefile: config $(O)/nginx-inputs | $(GEN_C)
 	@sh t/lint/nginx_configure.sh "$(NGINX_SRC)" "$(CURDIR)" \
 	    "$(CURDIR)/$(NGX_OBJS)" "$(CC)" "$(NGX_CC_OPT)" "$(SAN)"
 

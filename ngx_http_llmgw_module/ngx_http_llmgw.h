@@ -1,0 +1,444 @@
+
+/*
+ * The module's own types, from the configuration down to one attempt.
+ *
+ *   srv conf   one upstream{} block of ours
+ *   pool       its life in this worker: view, ring, replicas
+ *   replica    one member or static address; owns its sessions
+ *   session    one HTTP/2 connection to a replica, shared by many attempts
+ *   stream     one client's request, from its body to its last byte
+ *   attempt    one replica's try at a stream; a stream has one at a time
+ *
+ * A request's path through the files, in order:
+ *
+ *   front.c     handler, body, decode          (what gRPC clients speak)
+ *   stream.c    begin, pick, outcome, finish   (no protocol in here)
+ *   table.c     view, ring, pick and reserve
+ *   attempt.c   Generate call, its outcome     (what gRPC replicas speak)
+ *   session.c   socket, connect, read, write
+ *   output.c    encode, flush, trailers
+ *   stream.c    release, exactly once
+ *
+ * nghttp2's callbacks run inside of session.c's read and write.  They append
+ * tokens and note outcomes, and never finalize a request: whatever may end
+ * one is put on the worker's list, which a posted event works off at the end
+ * of the same turn of the event loop (ngx_http_llmgw_worker_run).
+ */
+
+#ifndef _NGX_HTTP_LLMGW_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include <ngx_event_connect.h>
+#include <ngx_http.h>
+
+#include "core/pick.h"
+#include "core/resume.h"
+#include "core/ring.h"
+#include "proto/grpc_session.h"
+#include "proto/members.h"
+
+
+#define NGX_HTTP_LLMGW_TICK_MS        10     /* view, while streams run */
+#define NGX_HTTP_LLMGW_CHECK_MS       1000   /* file, stamps, dead rows */
+#define NGX_HTTP_LLMGW_ABSENT_MS      200    /* file, while there is none */
+#define NGX_HTTP_LLMGW_STALE_MS       3000   /* agent's heartbeat is 1 s */
+#define NGX_HTTP_LLMGW_RING_SLICE     2048   /* points a turn, < 100 us */
+#define NGX_HTTP_LLMGW_IO_BYTES       65536  /* one read or write */
+#define NGX_HTTP_LLMGW_CHUNK_BYTES    1024   /* of a stream's output */
+#define NGX_HTTP_LLMGW_BACKOFF_MS     50     /* first, doubling */
+#define NGX_HTTP_LLMGW_BACKOFF_MAX_MS 2000
+#define NGX_HTTP_LLMGW_FULL_MS        100    /* a replica said: full */
+#define NGX_HTTP_LLMGW_IDLE_MS        60000  /* a spare session */
+#define NGX_HTTP_LLMGW_MAX_SESSIONS   64     /* a replica and worker: bounds
+                                                what a peer's SETTINGS ask */
+#define NGX_HTTP_LLMGW_MAX_FAILOVERS  8
+#define NGX_HTTP_LLMGW_MAX_RESPONSE   (1024 * 1024)   /* one token */
+
+
+typedef struct ngx_http_llmgw_worker_s   ngx_http_llmgw_worker_t;
+typedef struct ngx_http_llmgw_pool_s     ngx_http_llmgw_pool_t;
+typedef struct ngx_http_llmgw_table_s    ngx_http_llmgw_table_t;
+typedef struct ngx_http_llmgw_replica_s  ngx_http_llmgw_replica_t;
+typedef struct ngx_http_llmgw_session_s  ngx_http_llmgw_session_t;
+typedef struct ngx_http_llmgw_attempt_s  ngx_http_llmgw_attempt_t;
+typedef struct ngx_http_llmgw_stream_s   ngx_http_llmgw_stream_t;
+typedef struct ngx_http_llmgw_zone_s     ngx_http_llmgw_zone_t;
+typedef struct ngx_http_llmgw_slot_s     ngx_http_llmgw_slot_t;
+
+
+/* Configuration. */
+
+typedef struct {
+    ngx_array_t                   upstreams;    /* of srv_conf_t * */
+    ngx_array_t                   passes;       /* of loc_conf_t *, to check */
+    ngx_cycle_t                  *cycle;
+    ngx_http_llmgw_worker_t      *worker;
+} ngx_http_llmgw_main_conf_t;
+
+
+typedef struct {
+    ngx_str_t                     id;           /* the address as text */
+    struct sockaddr              *sockaddr;
+    socklen_t                     socklen;
+    ngx_uint_t                    weight;
+    ngx_uint_t                    max_conns;
+    unsigned                      down:1;
+} ngx_http_llmgw_static_t;
+
+
+typedef struct {
+    ngx_str_t                     name;
+    ngx_str_t                     members;      /* path; empty: static only */
+    ngx_str_t                     zone_name;
+    size_t                        zone_size;
+    ngx_shm_zone_t               *shm_zone;
+    ngx_array_t                   statics;      /* of static_t */
+
+    ngx_uint_t                    prefix;       /* bytes */
+    ngx_uint_t                    vnodes;
+    ngx_uint_t                    load_factor;  /* permille, 0: no bound */
+    ngx_uint_t                    min_load;
+
+    ngx_http_llmgw_pool_t        *pool;         /* in this worker */
+
+    unsigned                      enabled:1;
+    unsigned                      hash_set:1;
+} ngx_http_llmgw_srv_conf_t;
+
+
+typedef struct {
+    ngx_http_upstream_srv_conf_t *upstream;
+    u_char                       *file;         /* of the llmgw_pass line */
+    ngx_uint_t                    line;
+
+    ngx_uint_t                    tries;
+    ngx_msec_t                    connect_timeout;
+    ngx_msec_t                    first_token_timeout;
+    ngx_msec_t                    token_timeout;
+} ngx_http_llmgw_loc_conf_t;
+
+
+/* Life in a worker. */
+
+struct ngx_http_llmgw_worker_s {
+    ngx_event_t                   run;          /* posted */
+    ngx_queue_t                   work;         /* streams that have some */
+    ngx_queue_t                   pools;
+    ngx_http_llmgw_main_conf_t   *conf;
+    ngx_log_t                    *log;
+    u_char                       *io;           /* NGX_HTTP_LLMGW_IO_BYTES */
+};
+
+
+/* Replicas by index and the ring over them: changes as one. */
+struct ngx_http_llmgw_table_s {
+    ngx_http_llmgw_replica_t    **replicas;
+    llmgw_pick_peer_t            *peers;        /* of the same indexes */
+    uint32_t                     *weights;      /* that the ring was built of */
+    ngx_uint_t                    n;
+    llmgw_ring_t                 *ring;
+};
+
+
+struct ngx_http_llmgw_pool_s {
+    ngx_queue_t                   queue;        /* of the worker */
+    ngx_http_llmgw_worker_t      *worker;
+    ngx_http_llmgw_srv_conf_t    *conf;
+    ngx_http_llmgw_zone_t        *zone;
+
+    llmgw_members_reader_t       *reader;       /* NULL: static only */
+    llmgw_members_view_t          view;
+    uint64_t                      generation;   /* that the table shows */
+    ngx_msec_t                    looked_ms;    /* at the generation */
+
+    ngx_rbtree_t                  tree;         /* replicas by id */
+    ngx_rbtree_node_t             sentinel;
+    ngx_http_llmgw_table_t       *table;
+    ngx_http_llmgw_table_t       *next;         /* its ring is being built */
+
+    ngx_event_t                   check;
+    ngx_event_t                   tick;
+    ngx_event_t                   build;
+
+    ngx_uint_t                    streams;      /* running */
+    ngx_uint_t                    backing_off;  /* replicas with retry_ms */
+    ngx_uint_t                    round;        /* of taking views over */
+
+    unsigned                      stale:1;      /* said so in the log */
+    unsigned                      absent:1;
+    unsigned                      refused:1;
+};
+
+
+struct ngx_http_llmgw_replica_s {
+    ngx_str_node_t                node;         /* node.str is the id */
+    ngx_http_llmgw_pool_t        *pool;
+    ngx_http_llmgw_slot_t        *slot;         /* NULL: zone too small */
+
+    llmgw_member_t                member;
+    size_t                        view_index;   /* of a listed member */
+    ngx_sockaddr_t                sockaddr;
+    socklen_t                     socklen;
+    ngx_str_t                     address;      /* text, in member.grpc */
+
+    ngx_int_t                     index;        /* in table, or -1 */
+    ngx_int_t                     next_index;   /* in next, or -1 */
+
+    ngx_queue_t                   sessions;
+    ngx_queue_t                   attempts;
+    ngx_uint_t                    nsessions;
+    ngx_uint_t                    round;        /* the pool's, when seen */
+    ngx_uint_t                    holders;      /* streams that exclude it */
+
+    ngx_msec_t                    suspect_ms;   /* since when, if SUSPECT */
+    ngx_msec_t                    retry_ms;     /* connect not before; 0: now */
+    ngx_msec_t                    backoff;
+    ngx_msec_t                    full_until_ms;
+
+    unsigned                      is_static:1;
+    unsigned                      listed:1;     /* in the last view */
+    unsigned                      usable_addr:1;
+};
+
+
+struct ngx_http_llmgw_session_s {
+    ngx_queue_t                   queue;        /* of the replica */
+    ngx_http_llmgw_replica_t     *replica;
+    ngx_peer_connection_t         peer;
+    ngx_log_t                     log;
+    llmgw_grpc_session_t         *grpc;
+    ngx_queue_t                   waiting;      /* attempts with no call yet */
+    ngx_event_t                   flush;        /* posted */
+    ngx_event_t                   timer;        /* back-off, connect, idle */
+
+    u_char                       *pending;      /* the socket took no more */
+    size_t                        pending_pos;
+    size_t                        pending_last;
+
+    ngx_msec_t                    connect_timeout;
+
+    unsigned                      connecting:1;
+    unsigned                      connected:1;
+    unsigned                      ready:1;      /* the peer's SETTINGS came */
+    unsigned                      retired:1;    /* no new streams */
+};
+
+
+struct ngx_http_llmgw_attempt_s {
+    ngx_queue_t                   queue;        /* of the replica */
+    ngx_queue_t                   wait_queue;   /* of a session's waiting */
+    ngx_http_llmgw_stream_t      *stream;
+    ngx_http_llmgw_replica_t     *replica;      /* NULL: not running */
+    ngx_http_llmgw_session_t     *session;
+    llmgw_grpc_stream_t          *call;
+
+    size_t                        owed;         /* window to give back */
+    ngx_uint_t                    tokens;
+    ngx_msec_t                    activity_ms;  /* start, then each token */
+
+    llmgw_outcome_t               outcome;
+    llmgw_cause_t                 cause;
+    ngx_int_t                     status;       /* gRPC, where it ended so */
+    ngx_str_t                     message;      /* for PASSED; stream's pool */
+
+    unsigned                      reserved:1;   /* a slot is counted */
+    unsigned                      waits:1;      /* in wait_queue */
+    unsigned                      ended:1;      /* outcome is there */
+    unsigned                      draining:1;   /* llmgw-draining was seen */
+};
+
+
+struct ngx_http_llmgw_stream_s {
+    ngx_queue_t                   work;         /* of the worker */
+    ngx_http_request_t           *request;
+    ngx_http_llmgw_pool_t        *pool;
+    ngx_http_llmgw_loc_conf_t    *conf;
+
+    /* what is asked, decoded; in the request's pool */
+    ngx_str_t                     prompt;
+    ngx_str_t                     request_id;
+    ngx_int_t                     max_tokens;
+    uint64_t                      hash;
+
+    llmgw_resume_t                resume;
+    ngx_http_llmgw_attempt_t      attempt;
+    ngx_array_t                   excluded;     /* of replica_t * */
+    ngx_event_t                   timer;        /* one, not cancelable */
+    ngx_msec_t                    start_ms;
+    ngx_msec_t                    deadline_ms;  /* with has_deadline */
+
+    /* the client's side */
+    ngx_chain_t                  *out;          /* filled, not yet sent */
+    ngx_chain_t                  *last;
+    ngx_chain_t                  *busy;
+    ngx_chain_t                  *free;
+
+    /* for the log */
+    ngx_str_t                     replica;
+    llmgw_route_t                 route;
+    ngx_uint_t                    attempts;
+    ngx_uint_t                    failovers;
+    ngx_uint_t                    tokens;
+    ngx_msec_t                    first_token_ms;
+    ngx_msec_t                    queue_ms;     /* until the first attempt */
+
+    unsigned                      queued:1;     /* in work */
+    unsigned                      running:1;    /* counted in the pool */
+    unsigned                      has_deadline:1;
+    unsigned                      has_first_token:1;
+    unsigned                      may_restart:1; /* with those excluded */
+    unsigned                      rearm:1;      /* the first token came */
+    unsigned                      blocked:1;    /* the client reads slowly */
+    unsigned                      final:1;      /* is_final was appended */
+    unsigned                      finished:1;
+    unsigned                      out_failed:1; /* no memory for a token */
+};
+
+
+extern ngx_module_t  ngx_http_llmgw_module;
+
+
+/* conf.c: the upstream{} directives */
+char *ngx_http_llmgw_conf_members(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_llmgw_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_llmgw_conf_hash(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+ngx_int_t ngx_http_llmgw_conf_check(ngx_conf_t *cf,
+    ngx_http_llmgw_main_conf_t *lmcf);
+
+/* worker.c: what a worker has once */
+ngx_int_t ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
+    ngx_cycle_t *cycle);
+void ngx_http_llmgw_worker_done(void *data);
+ngx_http_llmgw_pool_t *ngx_http_llmgw_worker_pool(ngx_http_request_t *r);
+void ngx_http_llmgw_worker_post(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_worker_forget(ngx_http_llmgw_stream_t *stream);
+
+/* zone.c: counts that all workers share */
+ngx_int_t ngx_http_llmgw_zone_add(ngx_conf_t *cf,
+    ngx_http_llmgw_srv_conf_t *conf);
+ngx_http_llmgw_zone_t *ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone,
+    ngx_log_t *log);
+void ngx_http_llmgw_zone_yield(ngx_http_llmgw_zone_t *zone);
+void ngx_http_llmgw_zone_sweep(ngx_http_llmgw_zone_t *zone);
+ngx_http_llmgw_slot_t *ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone,
+    ngx_str_t *id);
+void ngx_http_llmgw_zone_stamp(ngx_http_llmgw_slot_t *slot);
+void ngx_http_llmgw_zone_lock(ngx_http_llmgw_zone_t *zone);
+void ngx_http_llmgw_zone_unlock(ngx_http_llmgw_zone_t *zone);
+void ngx_http_llmgw_zone_reserve_locked(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_slot_t *slot);
+void ngx_http_llmgw_zone_release(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_slot_t *slot);
+llmgw_peer_counts_t *ngx_http_llmgw_zone_counts(ngx_http_llmgw_slot_t *slot);
+
+/* pool.c: view and timers */
+ngx_http_llmgw_pool_t *ngx_http_llmgw_pool_create(
+    ngx_http_llmgw_srv_conf_t *conf, ngx_http_llmgw_worker_t *worker);
+void ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_pool_look(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_pool_stream_begins(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_pool_stream_ends(ngx_http_llmgw_pool_t *pool);
+ngx_uint_t ngx_http_llmgw_pool_is_stale(ngx_http_llmgw_pool_t *pool);
+uint64_t ngx_http_llmgw_monotonic_ms(void);
+
+/* table.c: replicas, ring, pick */
+void ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool);
+ngx_int_t ngx_http_llmgw_table_build(ngx_http_llmgw_pool_t *pool,
+    size_t budget);
+void ngx_http_llmgw_table_destroy(ngx_http_llmgw_table_t *table);
+llmgw_pick_rc_t ngx_http_llmgw_table_pick(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t **replica, llmgw_route_t *route);
+ngx_uint_t ngx_http_llmgw_table_has_routable(ngx_http_llmgw_pool_t *pool);
+
+/* replica.c: one of them */
+ngx_http_llmgw_replica_t *ngx_http_llmgw_replica_find(
+    ngx_http_llmgw_pool_t *pool, const char *id);
+ngx_http_llmgw_replica_t *ngx_http_llmgw_replica_create(
+    ngx_http_llmgw_pool_t *pool, const llmgw_member_t *member);
+ngx_uint_t ngx_http_llmgw_replica_is_unused(
+    ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_destroy(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
+    const llmgw_member_t *member);
+void ngx_http_llmgw_replica_unlist(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica);
+llmgw_peer_state_t ngx_http_llmgw_replica_state(
+    ngx_http_llmgw_replica_t *replica);
+ngx_uint_t ngx_http_llmgw_replica_is_routable(
+    ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_connect_failed(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_may_retry(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_is_full(ngx_http_llmgw_replica_t *replica);
+
+/* session.c, session_io.c: connections to replicas */
+ngx_http_llmgw_session_t *ngx_http_llmgw_session_get(
+    ngx_http_llmgw_replica_t *replica, ngx_msec_t connect_timeout);
+void ngx_http_llmgw_session_wake(ngx_http_llmgw_session_t *session);
+void ngx_http_llmgw_session_ready(ngx_http_llmgw_session_t *session);
+void ngx_http_llmgw_session_retire(ngx_http_llmgw_session_t *session);
+void ngx_http_llmgw_session_connected(ngx_http_llmgw_session_t *session);
+void ngx_http_llmgw_session_read_handler(ngx_event_t *rev);
+void ngx_http_llmgw_session_write_handler(ngx_event_t *wev);
+void ngx_http_llmgw_session_flush_handler(ngx_event_t *ev);
+void ngx_http_llmgw_session_fail(ngx_http_llmgw_session_t *session,
+    const char *error);
+void ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session);
+void ngx_http_llmgw_session_retire_all(ngx_http_llmgw_replica_t *replica);
+
+/* attempt.c: one replica's try at a stream, over gRPC */
+void ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
+    ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_attempt_call(ngx_http_llmgw_attempt_t *attempt);
+void ngx_http_llmgw_attempt_fail(ngx_http_llmgw_attempt_t *attempt,
+    llmgw_outcome_t outcome, llmgw_cause_t cause);
+void ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt);
+void ngx_http_llmgw_attempt_consume(ngx_http_llmgw_attempt_t *attempt);
+const llmgw_grpc_callbacks_t *ngx_http_llmgw_attempt_callbacks(void);
+
+/* stream.c: one client's request */
+void ngx_http_llmgw_stream_begin(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_stream_token(ngx_http_llmgw_stream_t *stream,
+    ngx_str_t *token, ngx_uint_t final);
+void ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_stream_unblocked(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_stream_cleanup(void *data);
+
+/* front.c, body.c, output.c, answer.c: the client's end, over gRPC */
+ngx_int_t ngx_http_llmgw_front_handler(ngx_http_request_t *r);
+
+ngx_int_t ngx_http_llmgw_output_append(ngx_http_llmgw_stream_t *stream,
+    ngx_str_t *token, ngx_uint_t final);
+ngx_int_t ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_output_finish(ngx_http_llmgw_stream_t *stream,
+    llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
+void ngx_http_llmgw_output_write_handler(ngx_http_request_t *r);
+
+ngx_int_t ngx_http_llmgw_body_message(ngx_http_request_t *r,
+    ngx_str_t *message);
+
+ngx_int_t ngx_http_llmgw_answer_init(ngx_conf_t *cf);
+void ngx_http_llmgw_answer_text(ngx_http_request_t *r,
+    llmgw_grpc_status_t status, const char *text);
+u_char *ngx_http_llmgw_answer_prefix(u_char *p, size_t len);
+void ngx_http_llmgw_answer(ngx_http_request_t *r, llmgw_grpc_status_t status,
+    const char *reason, ngx_str_t *message);
+void ngx_http_llmgw_answer_message(ngx_http_request_t *r, u_char *data,
+    size_t len);
+ngx_int_t ngx_http_llmgw_answer_headers(ngx_http_request_t *r);
+ngx_int_t ngx_http_llmgw_answer_trailers(ngx_http_request_t *r,
+    llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
+
+/* status.c, variables.c */
+char *ngx_http_llmgw_status_conf(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+ngx_int_t ngx_http_llmgw_variables_add(ngx_conf_t *cf);
+
+
+#endif /* _NGX_HTTP_LLMGW_H_INCLUDED_ */

@@ -1,0 +1,520 @@
+
+/*
+ * An attempt: one replica's try at a stream, as a Generate call over gRPC.
+ *
+ * It begins with a slot reserved by the pick and ends exactly once, with an
+ * outcome in the words of core/resume.h; the slot is given back in that same
+ * moment.  What a status of the replica's means is decided here, in
+ * ngx_http_llmgw_attempt_outcome(), and nowhere else.
+ *
+ * Ending and stopping are two steps.  Most attempts end inside of a callback,
+ * where neither the request nor the session may be touched; the stream is
+ * then posted, and stops the attempt when it runs: the call, if it is still
+ * open, is reset, and what comes for it later finds nobody.
+ */
+
+#include "ngx_http_llmgw.h"
+#include "llmgateway.pb-c.h"
+
+
+#define NGX_HTTP_LLMGW_GENERATE      "/llmgateway.LLMReplica/Generate"
+#define NGX_HTTP_LLMGW_CANCEL        8          /* RFC 9113, 7 */
+#define NGX_HTTP_LLMGW_GRACE_MS      1000       /* our deadline speaks first */
+#define NGX_HTTP_LLMGW_MAX_MESSAGE   1024       /* of a grpc-message */
+#define NGX_HTTP_LLMGW_SCRATCH       2048
+
+
+/* Decodes without malloc what is as small as a token is. */
+typedef struct {
+    size_t                        used;
+    u_char                        bytes[NGX_HTTP_LLMGW_SCRATCH];
+} ngx_http_llmgw_scratch_t;
+
+
+static void ngx_http_llmgw_attempt_wait(ngx_http_llmgw_attempt_t *attempt);
+static ngx_int_t ngx_http_llmgw_attempt_send(
+    ngx_http_llmgw_attempt_t *attempt);
+static uint64_t ngx_http_llmgw_attempt_timeout(
+    ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
+    llmgw_outcome_t outcome, llmgw_cause_t cause);
+static llmgw_outcome_t ngx_http_llmgw_attempt_outcome(
+    ngx_http_llmgw_attempt_t *attempt, int status, llmgw_cause_t *cause);
+static void ngx_http_llmgw_attempt_keep_message(
+    ngx_http_llmgw_attempt_t *attempt, const char *message);
+static void *ngx_http_llmgw_scratch_alloc(void *data, size_t size);
+static void ngx_http_llmgw_scratch_free(void *data, void *p);
+
+
+static void ngx_http_llmgw_attempt_on_field(llmgw_grpc_stream_t *call,
+    const char *name, size_t name_len, const char *value, size_t value_len,
+    int is_trailer);
+static void ngx_http_llmgw_attempt_on_message(llmgw_grpc_stream_t *call,
+    const uint8_t *data, size_t len, size_t wire_bytes);
+static void ngx_http_llmgw_attempt_on_end(llmgw_grpc_stream_t *call,
+    int status, const char *message);
+static void ngx_http_llmgw_attempt_on_close(llmgw_grpc_stream_t *call,
+    uint32_t http2_error, int is_refused);
+static void ngx_http_llmgw_attempt_on_goaway(llmgw_grpc_session_t *grpc);
+static void ngx_http_llmgw_attempt_on_settings(llmgw_grpc_session_t *grpc);
+
+
+static const llmgw_grpc_callbacks_t  ngx_http_llmgw_attempt_cbs = {
+    .on_field = ngx_http_llmgw_attempt_on_field,
+    .on_message = ngx_http_llmgw_attempt_on_message,
+    .on_end = ngx_http_llmgw_attempt_on_end,
+    .on_close = ngx_http_llmgw_attempt_on_close,
+    .on_goaway = ngx_http_llmgw_attempt_on_goaway,
+    .on_settings = ngx_http_llmgw_attempt_on_settings,
+};
+
+
+const llmgw_grpc_callbacks_t *
+ngx_http_llmgw_attempt_callbacks(void)
+{
+    return &ngx_http_llmgw_attempt_cbs;
+}
+
+
+/* The slot is reserved already: from here on it is this attempt's. */
+
+void
+ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
+    ngx_http_llmgw_replica_t *replica)
+{
+    attempt->replica = replica;
+    attempt->reserved = 1;
+    attempt->ended = 0;
+    attempt->draining = 0;
+    attempt->waits = 0;
+    attempt->call = NULL;
+    attempt->owed = 0;
+    attempt->tokens = 0;
+    attempt->status = LLMGW_GRPC_NO_STATUS;
+    attempt->message.len = 0;
+    attempt->activity_ms = ngx_current_msec;
+
+    ngx_queue_insert_tail(&replica->attempts, &attempt->queue);
+
+    ngx_http_llmgw_attempt_call(attempt);
+}
+
+
+/* Opens the call, or waits with a session that is not ready for it. */
+
+void
+ngx_http_llmgw_attempt_call(ngx_http_llmgw_attempt_t *attempt)
+{
+    ngx_http_llmgw_session_t  *session;
+
+    session = ngx_http_llmgw_session_get(attempt->replica,
+                                   attempt->stream->conf->connect_timeout);
+    if (session == NULL) {
+        ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
+                                   LLMGW_CAUSE_INTERNAL);
+        return;
+    }
+
+    attempt->session = session;
+
+    if (!session->ready || !llmgw_grpc_session_can_call(session->grpc)) {
+        ngx_http_llmgw_attempt_wait(attempt);
+        return;
+    }
+
+    if (ngx_http_llmgw_attempt_send(attempt) != NGX_OK) {
+        ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
+                                   LLMGW_CAUSE_INTERNAL);
+    }
+
+    ngx_http_llmgw_session_wake(session);
+}
+
+
+static void
+ngx_http_llmgw_attempt_wait(ngx_http_llmgw_attempt_t *attempt)
+{
+    attempt->waits = 1;
+    ngx_queue_insert_tail(&attempt->session->waiting, &attempt->wait_queue);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_attempt_send(ngx_http_llmgw_attempt_t *attempt)
+{
+    size_t                         size;
+    uint8_t                       *p;
+    llmgw_grpc_call_t              call;
+    ngx_http_llmgw_stream_t       *stream;
+    Llmgateway__GenerateRequest    request;
+
+    stream = attempt->stream;
+
+    llmgateway__generate_request__init(&request);
+
+    request.request_id = (char *) stream->request_id.data;
+    request.prompt.data = stream->prompt.data;
+    request.prompt.len = stream->prompt.len;
+    request.max_tokens = stream->max_tokens;
+    request.tokens_already_generated = stream->tokens;
+
+    ngx_memzero(&call, sizeof(llmgw_grpc_call_t));
+
+    call.path = NGX_HTTP_LLMGW_GENERATE;
+    call.authority = (char *) attempt->replica->member.grpc;
+    call.timeout_ms = ngx_http_llmgw_attempt_timeout(stream);
+    call.data = attempt;
+
+    if (llmgw_grpc_call(attempt->session->grpc, &call, &attempt->call)
+        != LLMGW_GRPC_DONE)
+    {
+        attempt->call = NULL;
+        return NGX_ERROR;
+    }
+
+    size = llmgateway__generate_request__get_packed_size(&request);
+
+    p = llmgw_grpc_send_reserve(attempt->call, size);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    llmgateway__generate_request__pack(&request, p);
+
+    return llmgw_grpc_half_close(attempt->call) == LLMGW_GRPC_DONE
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+static uint64_t
+ngx_http_llmgw_attempt_timeout(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_msec_int_t  left;
+
+    if (!stream->has_deadline) {
+        return 0;
+    }
+
+    left = (ngx_msec_int_t) (stream->deadline_ms - ngx_current_msec);
+
+    return ngx_max(left, 0) + NGX_HTTP_LLMGW_GRACE_MS;
+}
+
+
+/* From outside of the replica's own words: a timer, gossip, a socket. */
+
+void
+ngx_http_llmgw_attempt_fail(ngx_http_llmgw_attempt_t *attempt,
+    llmgw_outcome_t outcome, llmgw_cause_t cause)
+{
+    ngx_http_llmgw_attempt_end(attempt, outcome, cause);
+}
+
+
+static void
+ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
+    llmgw_outcome_t outcome, llmgw_cause_t cause)
+{
+    if (attempt->ended) {
+        return;
+    }
+
+    attempt->ended = 1;
+    attempt->outcome = outcome;
+    attempt->cause = cause;
+
+    if (attempt->waits) {
+        attempt->waits = 0;
+        ngx_queue_remove(&attempt->wait_queue);
+    }
+
+    ngx_queue_remove(&attempt->queue);
+
+    if (attempt->reserved) {
+        attempt->reserved = 0;
+        ngx_http_llmgw_zone_release(attempt->stream->pool->zone,
+                                    attempt->replica->slot);
+    }
+
+    ngx_http_llmgw_worker_post(attempt->stream);
+}
+
+
+/* Safe at any time, also for one that never started or has been stopped. */
+
+void
+ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt)
+{
+    llmgw_grpc_session_t  *grpc;
+
+    if (attempt->replica == NULL) {
+        return;
+    }
+
+    ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
+                               LLMGW_CAUSE_NONE);
+
+    if (attempt->call) {
+        grpc = llmgw_grpc_stream_session(attempt->call);
+
+        llmgw_grpc_stream_set_data(attempt->call, NULL);
+        llmgw_grpc_stream_reset(attempt->call, NGX_HTTP_LLMGW_CANCEL);
+        attempt->call = NULL;
+
+        ngx_http_llmgw_session_wake(llmgw_grpc_session_data(grpc));
+    }
+
+    attempt->replica = NULL;
+    attempt->session = NULL;
+}
+
+
+/* The client has taken what came: the replica may send as much again. */
+
+void
+ngx_http_llmgw_attempt_consume(ngx_http_llmgw_attempt_t *attempt)
+{
+    if (attempt->owed == 0) {
+        return;
+    }
+
+    if (attempt->call) {
+        llmgw_grpc_stream_consume(attempt->call, attempt->owed);
+        ngx_http_llmgw_session_wake(attempt->session);
+    }
+
+    attempt->owed = 0;
+}
+
+
+static void
+ngx_http_llmgw_attempt_on_field(llmgw_grpc_stream_t *call, const char *name,
+    size_t name_len, const char *value, size_t value_len, int is_trailer)
+{
+    ngx_http_llmgw_attempt_t  *attempt;
+
+    attempt = llmgw_grpc_stream_data(call);
+
+    if (attempt
+        && name_len == sizeof("llmgw-draining") - 1
+        && ngx_memcmp(name, "llmgw-draining", name_len) == 0
+        && value_len == 1 && value[0] == '1')
+    {
+        attempt->draining = 1;
+    }
+}
+
+
+static void
+ngx_http_llmgw_attempt_on_message(llmgw_grpc_stream_t *call,
+    const uint8_t *data, size_t len, size_t wire_bytes)
+{
+    ngx_str_t                      token;
+    ProtobufCAllocator             allocator;
+    ngx_http_llmgw_attempt_t      *attempt;
+    ngx_http_llmgw_scratch_t       scratch;
+    Llmgateway__GenerateResponse  *response;
+
+    attempt = llmgw_grpc_stream_data(call);
+
+    if (attempt == NULL || attempt->ended) {
+        llmgw_grpc_stream_consume(call, wire_bytes);
+        return;
+    }
+
+    scratch.used = 0;
+    allocator.alloc = ngx_http_llmgw_scratch_alloc;
+    allocator.free = ngx_http_llmgw_scratch_free;
+    allocator.allocator_data = &scratch;
+
+    response = llmgateway__generate_response__unpack(&allocator, len, data);
+
+    if (response == NULL) {
+        ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
+                                   LLMGW_CAUSE_MALFORMED);
+        return;
+    }
+
+    attempt->owed += wire_bytes;
+    attempt->tokens++;
+    attempt->activity_ms = ngx_current_msec;
+
+    token.data = response->token.data;
+    token.len = response->token.len;
+
+    ngx_http_llmgw_stream_token(attempt->stream, &token, response->is_final);
+
+    if (response->is_final) {
+        ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FINAL,
+                                   LLMGW_CAUSE_NONE);
+    }
+
+    llmgateway__generate_response__free_unpacked(response, &allocator);
+}
+
+
+static void *
+ngx_http_llmgw_scratch_alloc(void *data, size_t size)
+{
+    void                      *p;
+    ngx_http_llmgw_scratch_t  *scratch = data;
+
+    size = ngx_align(size, sizeof(void *) * 2);
+
+    if (size > sizeof(scratch->bytes) - scratch->used) {
+        return malloc(size);
+    }
+
+    p = scratch->bytes + scratch->used;
+    scratch->used += size;
+
+    return p;
+}
+
+
+static void
+ngx_http_llmgw_scratch_free(void *data, void *p)
+{
+    ngx_http_llmgw_scratch_t  *scratch = data;
+
+    if ((u_char *) p < scratch->bytes
+        || (u_char *) p >= scratch->bytes + sizeof(scratch->bytes))
+    {
+        free(p);
+    }
+}
+
+
+static void
+ngx_http_llmgw_attempt_on_end(llmgw_grpc_stream_t *call, int status,
+    const char *message)
+{
+    llmgw_cause_t              cause;
+    llmgw_outcome_t            outcome;
+    ngx_http_llmgw_attempt_t  *attempt;
+
+    attempt = llmgw_grpc_stream_data(call);
+
+    if (attempt == NULL || attempt->ended) {
+        return;
+    }
+
+    attempt->status = status;
+    ngx_http_llmgw_attempt_keep_message(attempt, message);
+
+    outcome = ngx_http_llmgw_attempt_outcome(attempt, status, &cause);
+
+    if (outcome == LLMGW_OUTCOME_FULL) {
+        ngx_http_llmgw_replica_is_full(attempt->replica);
+    }
+
+    ngx_http_llmgw_attempt_end(attempt, outcome, cause);
+}
+
+
+static llmgw_outcome_t
+ngx_http_llmgw_attempt_outcome(ngx_http_llmgw_attempt_t *attempt, int status,
+    llmgw_cause_t *cause)
+{
+    *cause = LLMGW_CAUSE_STATUS;
+
+    switch (status) {
+
+    case LLMGW_GRPC_OK:
+        *cause = LLMGW_CAUSE_UNFINISHED;
+        return LLMGW_OUTCOME_FAILED;
+
+    case LLMGW_GRPC_INVALID_ARGUMENT:
+    case LLMGW_GRPC_NOT_FOUND:
+    case LLMGW_GRPC_PERMISSION_DENIED:
+    case LLMGW_GRPC_UNAUTHENTICATED:
+    case LLMGW_GRPC_FAILED_PRECONDITION:
+    case LLMGW_GRPC_OUT_OF_RANGE:
+    case LLMGW_GRPC_UNIMPLEMENTED:
+        return LLMGW_OUTCOME_PASSED;
+
+    case LLMGW_GRPC_UNAVAILABLE:
+        if (attempt->draining) {
+            *cause = LLMGW_CAUSE_DRAINING;
+            return LLMGW_OUTCOME_DRAINING;
+        }
+        return LLMGW_OUTCOME_FAILED;
+
+    case LLMGW_GRPC_RESOURCE_EXHAUSTED:
+        if (attempt->tokens == 0) {
+            *cause = LLMGW_CAUSE_FULL;
+            return LLMGW_OUTCOME_FULL;
+        }
+        return LLMGW_OUTCOME_FAILED;
+
+    default:
+        return LLMGW_OUTCOME_FAILED;
+    }
+}
+
+
+static void
+ngx_http_llmgw_attempt_keep_message(ngx_http_llmgw_attempt_t *attempt,
+    const char *message)
+{
+    size_t  len;
+    u_char  *p;
+
+    len = message ? ngx_strlen(message) : 0;
+    len = ngx_min(len, NGX_HTTP_LLMGW_MAX_MESSAGE);
+
+    p = len ? ngx_pnalloc(attempt->stream->request->pool, len) : NULL;
+
+    if (p == NULL) {
+        attempt->message.len = 0;
+        return;
+    }
+
+    ngx_memcpy(p, message, len);
+    attempt->message.data = p;
+    attempt->message.len = len;
+}
+
+
+static void
+ngx_http_llmgw_attempt_on_close(llmgw_grpc_stream_t *call,
+    uint32_t http2_error, int is_refused)
+{
+    ngx_http_llmgw_attempt_t  *attempt;
+    ngx_http_llmgw_session_t  *session;
+
+    attempt = llmgw_grpc_stream_data(call);
+    session = llmgw_grpc_session_data(llmgw_grpc_stream_session(call));
+
+    /* a place is free for one who waits */
+    ngx_http_llmgw_session_wake(session);
+
+    if (attempt == NULL) {
+        return;
+    }
+
+    attempt->call = NULL;
+
+    if (is_refused) {
+        ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_REFUSED,
+                                   LLMGW_CAUSE_GOAWAY);
+        return;
+    }
+
+    ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
+                               LLMGW_CAUSE_RESET);
+}
+
+
+static void
+ngx_http_llmgw_attempt_on_goaway(llmgw_grpc_session_t *grpc)
+{
+    ngx_http_llmgw_session_retire(llmgw_grpc_session_data(grpc));
+}
+
+
+static void
+ngx_http_llmgw_attempt_on_settings(llmgw_grpc_session_t *grpc)
+{
+    ngx_http_llmgw_session_ready(llmgw_grpc_session_data(grpc));
+}

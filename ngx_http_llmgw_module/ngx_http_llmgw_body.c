@@ -1,0 +1,122 @@
+
+/*
+ * The request body as one gRPC message: a prefix of five bytes (compressed
+ * flag, length) and exactly that many bytes behind it.  nginx holds a body in
+ * memory, in several buffers, or in a temporary file.
+ */
+
+#include "ngx_http_llmgw.h"
+
+
+static ngx_int_t ngx_http_llmgw_body_join(ngx_http_request_t *r,
+    ngx_str_t *body);
+static ngx_int_t ngx_http_llmgw_body_copy(ngx_http_request_t *r, u_char *p);
+
+
+/* NGX_OK and the message without its prefix; NGX_DONE: answered. */
+
+ngx_int_t
+ngx_http_llmgw_body_message(ngx_http_request_t *r, ngx_str_t *message)
+{
+    size_t     len;
+    u_char    *p;
+    ngx_str_t  body;
+
+    if (ngx_http_llmgw_body_join(r, &body) != NGX_OK) {
+        ngx_http_llmgw_answer_text(r, LLMGW_GRPC_INTERNAL,
+                                   "the request could not be read");
+        return NGX_DONE;
+    }
+
+    p = body.data;
+
+    if (body.len < LLMGW_GRPC_PREFIX_BYTES) {
+        ngx_http_llmgw_answer_text(r, LLMGW_GRPC_INVALID_ARGUMENT,
+                                   "the request holds no message");
+        return NGX_DONE;
+    }
+
+    if (p[0] == 1) {
+        ngx_http_llmgw_answer_text(r, LLMGW_GRPC_UNIMPLEMENTED,
+                                   "compressed messages are not supported");
+        return NGX_DONE;
+    }
+
+    len = ((size_t) p[1] << 24) | ((size_t) p[2] << 16)
+          | ((size_t) p[3] << 8) | p[4];
+
+    if (p[0] != 0 || len != body.len - LLMGW_GRPC_PREFIX_BYTES) {
+        ngx_http_llmgw_answer_text(r, LLMGW_GRPC_INVALID_ARGUMENT,
+                                   "the request is not one whole message");
+        return NGX_DONE;
+    }
+
+    message->data = p + LLMGW_GRPC_PREFIX_BYTES;
+    message->len = len;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_body_join(ngx_http_request_t *r, ngx_str_t *body)
+{
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
+
+    ngx_str_null(body);
+
+    if (r->request_body == NULL || r->request_body->bufs == NULL) {
+        return NGX_OK;
+    }
+
+    cl = r->request_body->bufs;
+    b = cl->buf;
+
+    if (cl->next == NULL && !b->in_file) {
+        body->data = b->pos;
+        body->len = b->last - b->pos;
+        return NGX_OK;
+    }
+
+    for ( /* void */ ; cl; cl = cl->next) {
+        body->len += ngx_buf_size(cl->buf);
+    }
+
+    body->data = ngx_palloc(r->pool, body->len + 1);
+    if (body->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_llmgw_body_copy(r, body->data);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_body_copy(ngx_http_request_t *r, u_char *p)
+{
+    size_t        size;
+    ssize_t       n;
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
+
+    for (cl = r->request_body->bufs; cl; cl = cl->next) {
+        b = cl->buf;
+        size = ngx_buf_size(b);
+
+        if (!b->in_file) {
+            p = ngx_cpymem(p, b->pos, size);
+            continue;
+        }
+
+        n = ngx_read_file(b->file, p, size, b->file_pos);
+
+        if (n == NGX_ERROR || (size_t) n != size) {
+            return NGX_ERROR;
+        }
+
+        p += size;
+    }
+
+    return NGX_OK;
+}

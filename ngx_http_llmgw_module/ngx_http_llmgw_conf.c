@@ -1,0 +1,516 @@
+
+/*
+ * The upstream{} block: llmgw_members, llmgw_zone, llmgw_hash and the static
+ * `server` lines; and llmgw_pass, which names one.
+ *
+ * Any of the three makes the block ours: its peers are then chosen by this
+ * module, and what stock balancers know but we do not (backup, max_fails, a
+ * `zone` line) is refused, not passed over.
+ */
+
+#include "ngx_http_llmgw.h"
+
+
+#define NGX_HTTP_LLMGW_ZONE_DEFAULT  (1024 * 1024)
+
+/* a prompt's prefix of a megabyte is no prefix any more */
+#define NGX_HTTP_LLMGW_MAX_PREFIX    (1024 * 1024)
+#define NGX_HTTP_LLMGW_MAX_VNODES    10000
+
+
+static ngx_http_llmgw_srv_conf_t *ngx_http_llmgw_conf_enable(ngx_conf_t *cf,
+    void *conf);
+static char *ngx_http_llmgw_conf_hash_param(ngx_conf_t *cf,
+    ngx_http_llmgw_srv_conf_t *lscf, ngx_str_t *param);
+static char *ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param,
+    size_t skip, ngx_uint_t min, ngx_uint_t max, ngx_uint_t *field);
+static ngx_int_t ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us);
+static ngx_int_t ngx_http_llmgw_conf_not_ours(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us);
+static ngx_int_t ngx_http_llmgw_conf_servers(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us, ngx_http_llmgw_srv_conf_t *lscf);
+static ngx_int_t ngx_http_llmgw_conf_server(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us, ngx_http_upstream_server_t *server,
+    ngx_addr_t *addr, ngx_http_llmgw_srv_conf_t *lscf);
+static ngx_int_t ngx_http_llmgw_conf_init_peer(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us);
+
+
+static ngx_http_llmgw_srv_conf_t *
+ngx_http_llmgw_conf_enable(ngx_conf_t *cf, void *conf)
+{
+    ngx_http_upstream_srv_conf_t  *uscf;
+    ngx_http_llmgw_srv_conf_t     *lscf = conf, **slot;
+    ngx_http_llmgw_main_conf_t    *lmcf;
+
+    if (lscf->enabled) {
+        return lscf;
+    }
+
+    uscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_upstream_module);
+    lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
+
+    slot = ngx_array_push(&lmcf->upstreams);
+    if (slot == NULL) {
+        return NULL;
+    }
+
+    *slot = lscf;
+    lscf->enabled = 1;
+    lscf->name = uscf->host;
+
+    uscf->flags = NGX_HTTP_UPSTREAM_CREATE
+                  |NGX_HTTP_UPSTREAM_WEIGHT
+                  |NGX_HTTP_UPSTREAM_MAX_CONNS
+                  |NGX_HTTP_UPSTREAM_DOWN;
+
+    uscf->peer.init_upstream = ngx_http_llmgw_conf_init_upstream;
+
+    return lscf;
+}
+
+
+char *
+ngx_http_llmgw_conf_members(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_str_t                     *value;
+    ngx_http_upstream_server_t    *us;
+    ngx_http_llmgw_srv_conf_t     *lscf;
+    ngx_http_upstream_srv_conf_t  *uscf;
+
+    lscf = ngx_http_llmgw_conf_enable(cf, conf);
+    if (lscf == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (lscf->members.len) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+    lscf->members = value[1];
+
+    if (ngx_conf_full_name(cf->cycle, &lscf->members, 0) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (lscf->members.len >= NGX_MAX_PATH) {
+        return "has a path that is too long";
+    }
+
+    /* an upstream{} without servers is refused: one without addresses */
+
+    uscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_upstream_module);
+
+    us = ngx_array_push(uscf->servers);
+    if (us == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(us, sizeof(ngx_http_upstream_server_t));
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_llmgw_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    u_char                     *p;
+    ssize_t                     size;
+    ngx_str_t                  *value, s;
+    ngx_http_llmgw_srv_conf_t  *lscf;
+
+    lscf = ngx_http_llmgw_conf_enable(cf, conf);
+    if (lscf == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (lscf->zone_name.len) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+    p = (u_char *) ngx_strchr(value[1].data, ':');
+
+    if (p == NULL || p == value[1].data) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid zone \"%V\", it must be name:size",
+                           &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    s.data = p + 1;
+    s.len = value[1].data + value[1].len - s.data;
+    size = ngx_parse_size(&s);
+
+    if (size == NGX_ERROR || size < (ssize_t) (16 * ngx_pagesize)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid zone size \"%V\", at least %uzk is needed",
+                           &value[1], 16 * ngx_pagesize / 1024);
+        return NGX_CONF_ERROR;
+    }
+
+    lscf->zone_name.data = value[1].data;
+    lscf->zone_name.len = p - value[1].data;
+    lscf->zone_size = size;
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_llmgw_conf_hash(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    char                       *rv;
+    ngx_str_t                  *value;
+    ngx_uint_t                  i;
+    ngx_http_llmgw_srv_conf_t  *lscf;
+
+    lscf = ngx_http_llmgw_conf_enable(cf, conf);
+    if (lscf == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (lscf->hash_set) {
+        return "is duplicate";
+    }
+
+    lscf->hash_set = 1;
+    value = cf->args->elts;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+        rv = ngx_http_llmgw_conf_hash_param(cf, lscf, &value[i]);
+        if (rv != NGX_CONF_OK) {
+            return rv;
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_llmgw_conf_hash_param(ngx_conf_t *cf,
+    ngx_http_llmgw_srv_conf_t *lscf, ngx_str_t *param)
+{
+    ngx_int_t  n;
+
+    if (ngx_strncmp(param->data, "prefix=", 7) == 0) {
+        return ngx_http_llmgw_conf_number(cf, param, 7, 1,
+                                          NGX_HTTP_LLMGW_MAX_PREFIX,
+                                          &lscf->prefix);
+    }
+
+    if (ngx_strncmp(param->data, "vnodes=", 7) == 0) {
+        return ngx_http_llmgw_conf_number(cf, param, 7, 1,
+                                          NGX_HTTP_LLMGW_MAX_VNODES,
+                                          &lscf->vnodes);
+    }
+
+    if (ngx_strncmp(param->data, "min_load=", 9) == 0) {
+        return ngx_http_llmgw_conf_number(cf, param, 9, 0,
+                                          NGX_MAX_INT32_VALUE,
+                                          &lscf->min_load);
+    }
+
+    if (ngx_strncmp(param->data, "load_factor=", 12) == 0) {
+        n = ngx_atofp(param->data + 12, param->len - 12, 3);
+
+        if (n == NGX_ERROR || (n != 0 && n < 1000) || n > 1000000) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid \"%V\", it must be 0 (no bound) or "
+                               "1 to 1000", param);
+            return NGX_CONF_ERROR;
+        }
+
+        lscf->load_factor = n;
+        return NGX_CONF_OK;
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
+                       param);
+    return NGX_CONF_ERROR;
+}
+
+
+static char *
+ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param, size_t skip,
+    ngx_uint_t min, ngx_uint_t max, ngx_uint_t *field)
+{
+    ngx_int_t  n;
+
+    n = ngx_atoi(param->data + skip, param->len - skip);
+
+    if (n == NGX_ERROR || (ngx_uint_t) n < min || (ngx_uint_t) n > max) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid \"%V\", it must be %ui to %ui", param,
+                           min, max);
+        return NGX_CONF_ERROR;
+    }
+
+    *field = n;
+
+    return NGX_CONF_OK;
+}
+
+
+/* At the end of the http{} block: all lines of the upstream are known. */
+
+static ngx_int_t
+ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_http_llmgw_srv_conf_t  *lscf;
+
+    lscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_llmgw_module);
+
+#if (NGX_HTTP_UPSTREAM_ZONE)
+    if (us->shm_zone) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"zone\" is not supported in upstream \"%V\" in "
+                      "%s:%ui, use \"llmgw_zone\"", &us->host, us->file_name,
+                      us->line);
+        return NGX_ERROR;
+    }
+#endif
+
+    if (ngx_http_llmgw_conf_servers(cf, us, lscf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (lscf->zone_name.len == 0) {
+        lscf->zone_size = NGX_HTTP_LLMGW_ZONE_DEFAULT;
+        lscf->zone_name.data = ngx_pnalloc(cf->pool, 6 + us->host.len);
+
+        if (lscf->zone_name.data == NULL) {
+            return NGX_ERROR;
+        }
+
+        lscf->zone_name.len = ngx_sprintf(lscf->zone_name.data, "llmgw_%V",
+                                          &us->host) - lscf->zone_name.data;
+    }
+
+    us->peer.init = ngx_http_llmgw_conf_init_peer;
+
+    return ngx_http_llmgw_zone_add(cf, lscf);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_conf_servers(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
+    ngx_http_llmgw_srv_conf_t *lscf)
+{
+    ngx_uint_t                   i, j;
+    ngx_http_upstream_server_t  *server;
+
+    if (ngx_array_init(&lscf->statics, cf->pool, 4,
+                       sizeof(ngx_http_llmgw_static_t))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    server = us->servers->elts;
+
+    for (i = 0; i < us->servers->nelts; i++) {
+
+        if (server[i].naddrs
+            && (server[i].backup || server[i].max_fails != 1
+                || server[i].fail_timeout != 10))
+        {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "\"backup\", \"max_fails\" and \"fail_timeout\" are "
+                          "not supported for server \"%V\" in upstream \"%V\" "
+                          "in %s:%ui", &server[i].name, &us->host,
+                          us->file_name, us->line);
+            return NGX_ERROR;
+        }
+
+        for (j = 0; j < server[i].naddrs; j++) {
+            if (ngx_http_llmgw_conf_server(cf, us, &server[i],
+                                           &server[i].addrs[j], lscf)
+                != NGX_OK)
+            {
+                return NGX_ERROR;
+            }
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_conf_server(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
+    ngx_http_upstream_server_t *server, ngx_addr_t *addr,
+    ngx_http_llmgw_srv_conf_t *lscf)
+{
+    ngx_uint_t                i;
+    ngx_http_llmgw_static_t  *peer;
+
+    if (addr->sockaddr->sa_family == AF_UNIX
+        || addr->name.len >= LLMGW_MEMBERS_ADDRESS_BYTES)
+    {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "server \"%V\" in upstream \"%V\" in %s:%ui is no "
+                      "TCP address", &addr->name, &us->host, us->file_name,
+                      us->line);
+        return NGX_ERROR;
+    }
+
+    peer = lscf->statics.elts;
+
+    for (i = 0; i < lscf->statics.nelts; i++) {
+        if (peer[i].id.len == addr->name.len
+            && ngx_memcmp(peer[i].id.data, addr->name.data, addr->name.len)
+               == 0)
+        {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "duplicate server \"%V\" in upstream \"%V\" in "
+                          "%s:%ui", &addr->name, &us->host, us->file_name,
+                          us->line);
+            return NGX_ERROR;
+        }
+    }
+
+    peer = ngx_array_push(&lscf->statics);
+    if (peer == NULL) {
+        return NGX_ERROR;
+    }
+
+    peer->id = addr->name;
+    peer->weight = server->weight;
+    peer->max_conns = server->max_conns;
+    peer->down = server->down;
+
+    return NGX_OK;
+}
+
+
+/* Stock passes come here; llmgw_pass never does. */
+
+static ngx_int_t
+ngx_http_llmgw_conf_init_peer(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                  "llmgw: upstream \"%V\" is served by \"llmgw_pass\" alone",
+                  &us->host);
+
+    return NGX_ERROR;
+}
+
+
+char *
+ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_url_t                    u;
+    ngx_str_t                   *value;
+    ngx_http_core_loc_conf_t    *clcf;
+    ngx_http_llmgw_loc_conf_t   *llcf = conf, **slot;
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    if (llcf->upstream) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    ngx_memzero(&u, sizeof(ngx_url_t));
+
+    u.url = value[1];
+    u.no_resolve = 1;
+
+    llcf->upstream = ngx_http_upstream_add(cf, &u, 0);
+    if (llcf->upstream == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    llcf->file = cf->conf_file->file.name.data;
+    llcf->line = cf->conf_file->line;
+
+    if (llcf->upstream->peer.init_upstream == NULL) {
+        llcf->upstream->peer.init_upstream = ngx_http_llmgw_conf_not_ours;
+    }
+
+    lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
+
+    slot = ngx_array_push(&lmcf->passes);
+    if (slot == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *slot = llcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    clcf->handler = ngx_http_llmgw_front_handler;
+
+    if (clcf->name.len && clcf->name.data[clcf->name.len - 1] == '/') {
+        clcf->auto_redirect = 0;
+    }
+
+    /* an error_page from above would answer gRPC with HTML */
+
+    if (clcf->error_pages == NULL) {
+        clcf->error_pages = ngx_array_create(cf->pool, 1,
+                                             sizeof(ngx_http_err_page_t));
+        if (clcf->error_pages == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* In place of a balancer that no block has set: ngx_http_llmgw_conf_check()
+ * says what is missing, with the line that asked for it. */
+
+static ngx_int_t
+ngx_http_llmgw_conf_not_ours(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
+{
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_llmgw_conf_check(ngx_conf_t *cf, ngx_http_llmgw_main_conf_t *lmcf)
+{
+    ngx_uint_t                   i;
+    ngx_http_llmgw_srv_conf_t   *lscf;
+    ngx_http_llmgw_loc_conf_t  **llcf;
+
+    llcf = lmcf->passes.elts;
+
+    for (i = 0; i < lmcf->passes.nelts; i++) {
+
+        lscf = llcf[i]->upstream->srv_conf
+               ? ngx_http_conf_upstream_srv_conf(llcf[i]->upstream,
+                                                 ngx_http_llmgw_module)
+               : NULL;
+
+        if (lscf == NULL) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "\"llmgw_pass\": upstream \"%V\" is not defined "
+                          "in %s:%ui", &llcf[i]->upstream->host,
+                          llcf[i]->file, llcf[i]->line);
+            return NGX_ERROR;
+        }
+
+        if (!lscf->enabled
+            || llcf[i]->upstream->peer.init_upstream
+               != ngx_http_llmgw_conf_init_upstream)
+        {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "\"llmgw_pass\": upstream \"%V\" has neither "
+                          "\"llmgw_members\" nor \"llmgw_hash\", or another "
+                          "balancer, in %s:%ui", &llcf[i]->upstream->host,
+                          llcf[i]->file, llcf[i]->line);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}

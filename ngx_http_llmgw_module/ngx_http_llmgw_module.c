@@ -1,0 +1,258 @@
+
+/*
+ * The module as nginx sees it: directives, configuration, hooks.
+ */
+
+#include "ngx_http_llmgw.h"
+
+
+static void *ngx_http_llmgw_create_main_conf(ngx_conf_t *cf);
+static void *ngx_http_llmgw_create_srv_conf(ngx_conf_t *cf);
+static void *ngx_http_llmgw_create_loc_conf(ngx_conf_t *cf);
+static char *ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent,
+    void *child);
+static ngx_int_t ngx_http_llmgw_postconfiguration(ngx_conf_t *cf);
+static ngx_int_t ngx_http_llmgw_init_process(ngx_cycle_t *cycle);
+static void ngx_http_llmgw_exit_process(ngx_cycle_t *cycle);
+
+
+static ngx_conf_num_bounds_t  ngx_http_llmgw_tries_bounds = {
+    ngx_conf_check_num_bounds, 1, 100
+};
+
+
+static ngx_command_t  ngx_http_llmgw_commands[] = {
+
+    { ngx_string("llmgw_members"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1,
+      ngx_http_llmgw_conf_members,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_zone"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1,
+      ngx_http_llmgw_conf_zone,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_hash"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1234,
+      ngx_http_llmgw_conf_hash,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_pass"),
+      NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_TAKE1,
+      ngx_http_llmgw_conf_pass,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_tries"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_loc_conf_t, tries),
+      &ngx_http_llmgw_tries_bounds },
+
+    { ngx_string("llmgw_connect_timeout"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_loc_conf_t, connect_timeout),
+      NULL },
+
+    { ngx_string("llmgw_first_token_timeout"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_loc_conf_t, first_token_timeout),
+      NULL },
+
+    { ngx_string("llmgw_token_timeout"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_loc_conf_t, token_timeout),
+      NULL },
+
+    { ngx_string("llmgw_status"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
+      ngx_http_llmgw_status_conf,
+      0,
+      0,
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_llmgw_module_ctx = {
+    ngx_http_llmgw_variables_add,          /* preconfiguration */
+    ngx_http_llmgw_postconfiguration,      /* postconfiguration */
+
+    ngx_http_llmgw_create_main_conf,       /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    ngx_http_llmgw_create_srv_conf,        /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    ngx_http_llmgw_create_loc_conf,        /* create location configuration */
+    ngx_http_llmgw_merge_loc_conf          /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_llmgw_module = {
+    NGX_MODULE_V1,
+    &ngx_http_llmgw_module_ctx,            /* module context */
+    ngx_http_llmgw_commands,               /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    ngx_http_llmgw_init_process,           /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    ngx_http_llmgw_exit_process,           /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static void *
+ngx_http_llmgw_create_main_conf(ngx_conf_t *cf)
+{
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    lmcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_llmgw_main_conf_t));
+    if (lmcf == NULL) {
+        return NULL;
+    }
+
+    if (ngx_array_init(&lmcf->upstreams, cf->pool, 2, sizeof(void *))
+        != NGX_OK
+        || ngx_array_init(&lmcf->passes, cf->pool, 2, sizeof(void *))
+           != NGX_OK)
+    {
+        return NULL;
+    }
+
+    return lmcf;
+}
+
+
+static void *
+ngx_http_llmgw_create_srv_conf(ngx_conf_t *cf)
+{
+    ngx_http_llmgw_srv_conf_t  *lscf;
+
+    lscf = ngx_pcalloc(cf->pool, sizeof(ngx_http_llmgw_srv_conf_t));
+    if (lscf == NULL) {
+        return NULL;
+    }
+
+    lscf->prefix = 64;
+    lscf->vnodes = 150;
+    lscf->load_factor = 1250;
+    lscf->min_load = 8;
+
+    return lscf;
+}
+
+
+static void *
+ngx_http_llmgw_create_loc_conf(ngx_conf_t *cf)
+{
+    ngx_http_llmgw_loc_conf_t  *llcf;
+
+    llcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_llmgw_loc_conf_t));
+    if (llcf == NULL) {
+        return NULL;
+    }
+
+    llcf->tries = NGX_CONF_UNSET_UINT;
+    llcf->connect_timeout = NGX_CONF_UNSET_MSEC;
+    llcf->first_token_timeout = NGX_CONF_UNSET_MSEC;
+    llcf->token_timeout = NGX_CONF_UNSET_MSEC;
+
+    return llcf;
+}
+
+
+static char *
+ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_http_core_loc_conf_t   *clcf;
+    ngx_http_llmgw_loc_conf_t  *prev = parent;
+    ngx_http_llmgw_loc_conf_t  *conf = child;
+
+    ngx_conf_merge_uint_value(conf->tries, prev->tries, 3);
+    ngx_conf_merge_msec_value(conf->connect_timeout, prev->connect_timeout,
+                              1000);
+    ngx_conf_merge_msec_value(conf->first_token_timeout,
+                              prev->first_token_timeout, 60000);
+    ngx_conf_merge_msec_value(conf->token_timeout, prev->token_timeout,
+                              10000);
+
+    /* "if" and "limit_except" blocks serve as the location around them */
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->noname && conf->upstream == NULL) {
+        conf->upstream = prev->upstream;
+
+        if (clcf->handler == NULL && conf->upstream) {
+            clcf->handler = ngx_http_llmgw_front_handler;
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
+{
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
+
+    if (ngx_http_llmgw_conf_check(cf, lmcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_llmgw_answer_init(cf);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_init_process(ngx_cycle_t *cycle)
+{
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_llmgw_module);
+
+    if (lmcf == NULL
+        || (ngx_process != NGX_PROCESS_WORKER
+            && ngx_process != NGX_PROCESS_SINGLE))
+    {
+        return NGX_OK;
+    }
+
+    return ngx_http_llmgw_worker_init(lmcf, cycle);
+}
+
+
+static void
+ngx_http_llmgw_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_llmgw_module);
+
+    if (lmcf) {
+        ngx_http_llmgw_worker_done(lmcf);
+    }
+}

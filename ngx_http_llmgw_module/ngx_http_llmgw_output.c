@@ -1,0 +1,249 @@
+
+/*
+ * Output: a stream's tokens on their way into nginx's response body.
+ *
+ * Tokens are packed one behind another into chunks that are reused for the
+ * stream's whole life, and flushed once a turn of the event loop.  As long as
+ * nginx holds bytes of ours, the client is slow: the stream counts as blocked,
+ * and its replica gets no more window.
+ */
+
+#include "ngx_http_llmgw.h"
+#include "llmgateway.pb-c.h"
+
+
+static ngx_buf_t *ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream,
+    size_t size);
+static ngx_chain_t *ngx_http_llmgw_output_chunk(
+    ngx_http_llmgw_stream_t *stream, size_t size);
+static ngx_int_t ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream,
+    ngx_uint_t last);
+
+
+/* Within a callback of the session: packs the token, sends nothing yet. */
+
+ngx_int_t
+ngx_http_llmgw_output_append(ngx_http_llmgw_stream_t *stream, ngx_str_t *token,
+    ngx_uint_t final)
+{
+    size_t                      size;
+    ngx_buf_t                  *b;
+    Llmgateway__InferResponse   response;
+
+    llmgateway__infer_response__init(&response);
+
+    response.token.data = token->data;
+    response.token.len = token->len;
+    response.is_final = final;
+    response.replica_id.data = stream->attempt.replica->node.str.data;
+    response.replica_id.len = stream->attempt.replica->node.str.len;
+
+    size = llmgateway__infer_response__get_packed_size(&response);
+
+    b = ngx_http_llmgw_output_room(stream, LLMGW_GRPC_PREFIX_BYTES + size);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->last = ngx_http_llmgw_answer_prefix(b->last, size);
+    b->last += llmgateway__infer_response__pack(&response, b->last);
+
+    return NGX_OK;
+}
+
+
+static ngx_buf_t *
+ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream, size_t size)
+{
+    ngx_chain_t  *cl;
+
+    cl = stream->last;
+
+    if (stream->out && (size_t) (cl->buf->end - cl->buf->last) >= size) {
+        return cl->buf;
+    }
+
+    cl = ngx_http_llmgw_output_chunk(stream, size);
+    if (cl == NULL) {
+        return NULL;
+    }
+
+    if (stream->out) {
+        stream->last->next = cl;
+    } else {
+        stream->out = cl;
+    }
+
+    stream->last = cl;
+
+    return cl->buf;
+}
+
+
+/*
+ * A free chunk that is large enough, else a new one.  Sizes are powers of
+ * two, so that large tokens too find chunks of their own again.
+ */
+
+static ngx_chain_t *
+ngx_http_llmgw_output_chunk(ngx_http_llmgw_stream_t *stream, size_t size)
+{
+    size_t         bytes;
+    ngx_buf_t     *b;
+    ngx_chain_t   *cl, **ll;
+
+    for (ll = &stream->free; *ll; ll = &(*ll)->next) {
+        cl = *ll;
+        b = cl->buf;
+
+        if ((size_t) (b->end - b->start) >= size) {
+            *ll = cl->next;
+            cl->next = NULL;
+            b->flush = 0;
+            return cl;
+        }
+    }
+
+    for (bytes = NGX_HTTP_LLMGW_CHUNK_BYTES; bytes < size; bytes *= 2) {
+        /* void */
+    }
+
+    cl = ngx_alloc_chain_link(stream->request->pool);
+    b = ngx_create_temp_buf(stream->request->pool, bytes);
+
+    if (cl == NULL || b == NULL) {
+        return NULL;
+    }
+
+    b->tag = (ngx_buf_tag_t) &ngx_http_llmgw_module;
+    cl->buf = b;
+    cl->next = NULL;
+
+    return cl;
+}
+
+
+/* NGX_OK: the client has all; NGX_AGAIN: it is slow; else the end of it. */
+
+ngx_int_t
+ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_event_t               *wev;
+    ngx_http_request_t        *r;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    r = stream->request;
+
+    if (stream->out || stream->busy || r->connection->buffered) {
+        if (ngx_http_llmgw_output_send(stream, 0) == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+    }
+
+    wev = r->connection->write;
+
+    if (stream->busy == NULL && !r->connection->buffered) {
+        if (wev->timer_set && !wev->delayed) {
+            ngx_del_timer(wev);
+        }
+
+        return NGX_OK;
+    }
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    if (!wev->timer_set && !wev->delayed) {
+        ngx_add_timer(wev, clcf->send_timeout);
+    }
+
+    return NGX_AGAIN;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream, ngx_uint_t last)
+{
+    ngx_int_t            rc;
+    ngx_http_request_t  *r;
+
+    r = stream->request;
+
+    if (!r->header_sent) {
+        rc = ngx_http_llmgw_answer_headers(r);
+        if (rc == NGX_ERROR || rc > NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (stream->out) {
+        stream->last->buf->flush = 1;
+        stream->last->buf->last_buf = last;
+    }
+
+    rc = ngx_http_output_filter(r, stream->out);
+
+    ngx_chain_update_chains(r->pool, &stream->free, &stream->busy,
+                            &stream->out,
+                            (ngx_buf_tag_t) &ngx_http_llmgw_module);
+
+    return rc;
+}
+
+
+/* The client takes bytes again, or has taken none for send_timeout. */
+
+void
+ngx_http_llmgw_output_write_handler(ngx_http_request_t *r)
+{
+    ngx_event_t              *wev;
+    ngx_http_llmgw_stream_t  *stream;
+
+    wev = r->connection->write;
+    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    if (wev->timedout) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
+                      "llmgw: client does not read");
+        r->connection->timedout = 1;
+        ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
+        return;
+    }
+
+    if (stream && !stream->finished && stream->blocked) {
+        if (wev->timer_set && !wev->delayed) {
+            ngx_del_timer(wev);     /* something moved: a new term */
+        }
+
+        ngx_http_llmgw_stream_unblocked(stream);
+    }
+}
+
+
+/* The request may be gone when this returns. */
+
+void
+ngx_http_llmgw_output_finish(ngx_http_llmgw_stream_t *stream,
+    llmgw_grpc_status_t status, const char *reason, ngx_str_t *message)
+{
+    ngx_int_t            rc;
+    ngx_http_request_t  *r;
+
+    r = stream->request;
+
+    if (!r->header_sent && stream->out == NULL) {
+        ngx_http_llmgw_answer(r, status, reason, message);
+        return;
+    }
+
+    if (ngx_http_llmgw_answer_trailers(r, status, reason, message)
+        != NGX_OK)
+    {
+        ngx_http_finalize_request(r, NGX_ERROR);
+        return;
+    }
+
+    rc = stream->out ? ngx_http_llmgw_output_send(stream, 1)
+                     : ngx_http_send_special(r, NGX_HTTP_LAST);
+
+    ngx_http_finalize_request(r, rc);
+}

@@ -1,0 +1,462 @@
+
+/*
+ * A pool: what one worker knows of one upstream{} block, and when it looks.
+ *
+ * The truth about members is in the agent's segment.  A worker looks at its
+ * generation (one small read)
+ *
+ *   - before a pick, at most once per millisecond,
+ *   - every 10 ms while it has running streams (the tick), and
+ *   - every second in any case (the check), when it also looks whether the
+ *     file itself was replaced, and cares for the shared zone.
+ *
+ * All of these timers are cancelable: an idle worker that shall exit, exits.
+ *
+ * Whatever goes wrong with the segment, the last good view stays: no agent, a
+ * removed file, garbage in it.  Each such change is logged once.
+ */
+
+#include "ngx_http_llmgw.h"
+
+
+static ngx_int_t ngx_http_llmgw_pool_first_view(ngx_http_llmgw_pool_t *pool);
+static ngx_int_t ngx_http_llmgw_pool_statics(ngx_http_llmgw_pool_t *pool);
+static void ngx_http_llmgw_pool_end_backoffs(ngx_http_llmgw_pool_t *pool);
+static void ngx_http_llmgw_pool_reopen(ngx_http_llmgw_pool_t *pool);
+static void ngx_http_llmgw_pool_read(ngx_http_llmgw_pool_t *pool);
+static void ngx_http_llmgw_pool_refused(ngx_http_llmgw_pool_t *pool,
+    const char *error);
+static void ngx_http_llmgw_pool_check_stale(ngx_http_llmgw_pool_t *pool);
+static void ngx_http_llmgw_pool_check_handler(ngx_event_t *ev);
+static void ngx_http_llmgw_pool_tick_handler(ngx_event_t *ev);
+static void ngx_http_llmgw_pool_build_handler(ngx_event_t *ev);
+static void ngx_http_llmgw_pool_tidy(ngx_http_llmgw_pool_t *pool);
+static ngx_msec_t ngx_http_llmgw_pool_check_ms(ngx_http_llmgw_pool_t *pool);
+
+
+ngx_http_llmgw_pool_t *
+ngx_http_llmgw_pool_create(ngx_http_llmgw_srv_conf_t *conf,
+    ngx_http_llmgw_worker_t *worker)
+{
+    ngx_http_llmgw_pool_t  *pool;
+
+    pool = ngx_calloc(sizeof(ngx_http_llmgw_pool_t), worker->log);
+    if (pool == NULL) {
+        return NULL;
+    }
+
+    pool->conf = conf;
+    pool->worker = worker;
+
+    ngx_queue_insert_tail(&worker->pools, &pool->queue);
+    ngx_rbtree_init(&pool->tree, &pool->sentinel, ngx_str_rbtree_insert_value);
+
+    pool->check.handler = ngx_http_llmgw_pool_check_handler;
+    pool->tick.handler = ngx_http_llmgw_pool_tick_handler;
+    pool->build.handler = ngx_http_llmgw_pool_build_handler;
+    pool->check.data = pool->tick.data = pool->build.data = pool;
+    pool->check.log = pool->tick.log = pool->build.log = worker->log;
+    pool->check.cancelable = 1;
+    pool->tick.cancelable = 1;
+
+    pool->zone = ngx_http_llmgw_zone_claim(conf->shm_zone, worker->log);
+
+    if (pool->zone == NULL || ngx_http_llmgw_pool_first_view(pool) != NGX_OK) {
+        ngx_http_llmgw_pool_destroy(pool);
+        return NULL;
+    }
+
+    ngx_add_timer(&pool->check, ngx_http_llmgw_pool_check_ms(pool));
+
+    return pool;
+}
+
+
+void
+ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_rbtree_node_t         *node;
+    ngx_http_llmgw_replica_t  *replica;
+
+    if (pool->check.timer_set) {
+        ngx_del_timer(&pool->check);
+    }
+
+    if (pool->tick.timer_set) {
+        ngx_del_timer(&pool->tick);
+    }
+
+    if (pool->build.posted) {
+        ngx_delete_posted_event(&pool->build);
+    }
+
+    while (pool->tree.root != &pool->sentinel) {
+        node = ngx_rbtree_min(pool->tree.root, &pool->sentinel);
+        replica = (ngx_http_llmgw_replica_t *) node;
+        ngx_http_llmgw_replica_destroy(replica);
+    }
+
+    ngx_http_llmgw_table_destroy(pool->table);
+    ngx_http_llmgw_table_destroy(pool->next);
+
+    if (pool->reader) {
+        llmgw_members_reader_destroy(pool->reader);
+        llmgw_members_view_done(&pool->view);
+    }
+
+    if (pool->zone) {
+        ngx_http_llmgw_zone_yield(pool->zone);
+    }
+
+    ngx_queue_remove(&pool->queue);
+    ngx_free(pool);
+}
+
+
+/* Whole before the worker accepts: the ring is built in one go. */
+
+static ngx_int_t
+ngx_http_llmgw_pool_first_view(ngx_http_llmgw_pool_t *pool)
+{
+    char  path[NGX_MAX_PATH];
+
+    if (ngx_http_llmgw_pool_statics(pool) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (pool->conf->members.len) {
+        (void) ngx_snprintf((u_char *) path, sizeof(path), "%V%Z",
+                            &pool->conf->members);
+
+        pool->reader = llmgw_members_reader_create(path);
+        if (pool->reader == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_http_llmgw_pool_reopen(pool);
+    }
+
+    ngx_http_llmgw_table_update(pool);
+
+    while (ngx_http_llmgw_table_build(pool, 1024 * 1024) == NGX_AGAIN) {
+        /* void */
+    }
+
+    if (pool->build.posted) {
+        ngx_delete_posted_event(&pool->build);
+    }
+
+    return pool->table ? NGX_OK : NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_pool_statics(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_uint_t                 i;
+    llmgw_member_t             member;
+    ngx_http_llmgw_static_t   *peer;
+    ngx_http_llmgw_replica_t  *replica;
+
+    peer = pool->conf->statics.elts;
+
+    for (i = 0; i < pool->conf->statics.nelts; i++) {
+        ngx_memzero(&member, sizeof(llmgw_member_t));
+
+        ngx_memcpy(member.grpc, peer[i].id.data, peer[i].id.len);
+        ngx_memcpy(member.address, peer[i].id.data, peer[i].id.len);
+        member.weight = peer[i].weight;
+        member.max_capacity = peer[i].max_conns;
+        member.liveness = LLMGW_LIVENESS_ALIVE;
+        member.service = peer[i].down ? LLMGW_SERVICE_STOPPED
+                                      : LLMGW_SERVICE_READY;
+
+        /* an id may be no longer than a name, an address may */
+        replica = ngx_http_llmgw_replica_create(pool, &member);
+        if (replica == NULL) {
+            return NGX_ERROR;
+        }
+
+        replica->is_static = 1;
+        replica->listed = 1;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Before a pick. */
+
+void
+ngx_http_llmgw_pool_look(ngx_http_llmgw_pool_t *pool)
+{
+    if (pool->looked_ms == ngx_current_msec) {
+        return;
+    }
+
+    pool->looked_ms = ngx_current_msec;
+
+    if (pool->backing_off) {
+        ngx_http_llmgw_pool_end_backoffs(pool);
+    }
+
+    if (pool->reader == NULL) {
+        return;
+    }
+
+    if (pool->generation == 0) {
+        ngx_http_llmgw_pool_reopen(pool);
+        return;
+    }
+
+    if (llmgw_members_reader_generation(pool->reader) != pool->generation) {
+        ngx_http_llmgw_pool_read(pool);
+    }
+}
+
+
+static void
+ngx_http_llmgw_pool_end_backoffs(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_uint_t                 i;
+    ngx_http_llmgw_replica_t  *replica;
+
+    for (i = 0; i < pool->table->n; i++) {
+        replica = pool->table->replicas[i];
+
+        if (replica->retry_ms
+            && (ngx_msec_int_t) (ngx_current_msec - replica->retry_ms) >= 0)
+        {
+            ngx_http_llmgw_replica_may_retry(replica);
+        }
+    }
+}
+
+
+static void
+ngx_http_llmgw_pool_reopen(ngx_http_llmgw_pool_t *pool)
+{
+    char                error[LLMGW_MEMBERS_ERROR_BYTES];
+    llmgw_members_rc_t  rc;
+
+    rc = llmgw_members_reader_check(pool->reader, error);
+
+    switch (rc) {
+
+    case LLMGW_MEMBERS_DONE:
+        ngx_http_llmgw_pool_read(pool);
+        break;
+
+    case LLMGW_MEMBERS_ABSENT:
+        if (!pool->absent) {
+            pool->absent = 1;
+            ngx_log_error(NGX_LOG_WARN, pool->worker->log, 0,
+                          "llmgw: upstream \"%V\": members segment \"%V\" is "
+                          "not there, waiting for the agent",
+                          &pool->conf->name, &pool->conf->members);
+        }
+        break;
+
+    case LLMGW_MEMBERS_UNCHANGED:
+        break;
+
+    default:
+        ngx_http_llmgw_pool_refused(pool, error);
+        break;
+    }
+}
+
+
+static void
+ngx_http_llmgw_pool_read(ngx_http_llmgw_pool_t *pool)
+{
+    char                error[LLMGW_MEMBERS_ERROR_BYTES];
+    llmgw_members_rc_t  rc;
+
+    rc = llmgw_members_read(pool->reader, &pool->view, error);
+
+    switch (rc) {
+
+    case LLMGW_MEMBERS_DONE:
+        pool->generation = pool->view.generation;
+        pool->absent = 0;
+        pool->refused = 0;
+        ngx_http_llmgw_table_update(pool);
+        break;
+
+    case LLMGW_MEMBERS_ABSENT:
+    case LLMGW_MEMBERS_BUSY:
+        break;
+
+    default:
+        ngx_http_llmgw_pool_refused(pool, error);
+        break;
+    }
+}
+
+
+static void
+ngx_http_llmgw_pool_refused(ngx_http_llmgw_pool_t *pool, const char *error)
+{
+    if (pool->refused) {
+        return;
+    }
+
+    pool->refused = 1;
+
+    ngx_log_error(NGX_LOG_ERR, pool->worker->log, 0,
+                  "llmgw: upstream \"%V\": members segment \"%V\" is refused, "
+                  "the last view stays: %s",
+                  &pool->conf->name, &pool->conf->members, error);
+}
+
+
+static void
+ngx_http_llmgw_pool_check_handler(ngx_event_t *ev)
+{
+    ngx_http_llmgw_pool_t  *pool = ev->data;
+
+    if (pool->reader) {
+        ngx_http_llmgw_pool_reopen(pool);
+        ngx_http_llmgw_pool_look(pool);
+        (void) llmgw_members_read_loads(pool->reader, &pool->view);
+        ngx_http_llmgw_pool_check_stale(pool);
+    }
+
+    ngx_http_llmgw_zone_sweep(pool->zone);
+    ngx_http_llmgw_pool_tidy(pool);
+
+    ngx_add_timer(&pool->check, ngx_http_llmgw_pool_check_ms(pool));
+}
+
+
+static ngx_msec_t
+ngx_http_llmgw_pool_check_ms(ngx_http_llmgw_pool_t *pool)
+{
+    return (pool->reader && pool->generation == 0) ? NGX_HTTP_LLMGW_ABSENT_MS
+                                                   : NGX_HTTP_LLMGW_CHECK_MS;
+}
+
+
+/* Stamps the slots of those in use, frees those that are not. */
+
+static void
+ngx_http_llmgw_pool_tidy(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_rbtree_node_t         *node, *next;
+    ngx_http_llmgw_replica_t  *replica;
+
+    if (pool->tree.root == &pool->sentinel) {
+        return;
+    }
+
+    for (node = ngx_rbtree_min(pool->tree.root, &pool->sentinel);
+         node;
+         node = next)
+    {
+        next = ngx_rbtree_next(&pool->tree, node);
+        replica = (ngx_http_llmgw_replica_t *) node;
+
+        if (ngx_http_llmgw_replica_is_unused(replica)) {
+            ngx_http_llmgw_replica_destroy(replica);
+
+        } else if (replica->slot) {
+            ngx_http_llmgw_zone_stamp(replica->slot);
+        }
+    }
+}
+
+
+uint64_t
+ngx_http_llmgw_monotonic_ms(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+
+ngx_uint_t
+ngx_http_llmgw_pool_is_stale(ngx_http_llmgw_pool_t *pool)
+{
+    if (pool->reader == NULL) {
+        return 0;
+    }
+
+    return pool->view.heartbeat_ms + NGX_HTTP_LLMGW_STALE_MS
+           < ngx_http_llmgw_monotonic_ms();
+}
+
+
+static void
+ngx_http_llmgw_pool_check_stale(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_uint_t  stale;
+
+    stale = ngx_http_llmgw_pool_is_stale(pool);
+
+    if (pool->generation == 0 || stale == pool->stale) {
+        return;
+    }
+
+    pool->stale = stale;
+
+    if (stale) {
+        ngx_log_error(NGX_LOG_WARN, pool->worker->log, 0,
+                      "llmgw: upstream \"%V\": the agent is silent, serving "
+                      "on with its last view", &pool->conf->name);
+
+    } else {
+        ngx_log_error(NGX_LOG_NOTICE, pool->worker->log, 0,
+                      "llmgw: upstream \"%V\": the agent is back",
+                      &pool->conf->name);
+    }
+}
+
+
+void
+ngx_http_llmgw_pool_stream_begins(ngx_http_llmgw_pool_t *pool)
+{
+    if (pool->streams++ == 0 && pool->reader) {
+        ngx_add_timer(&pool->tick, NGX_HTTP_LLMGW_TICK_MS);
+    }
+}
+
+
+void
+ngx_http_llmgw_pool_stream_ends(ngx_http_llmgw_pool_t *pool)
+{
+    if (--pool->streams == 0 && pool->tick.timer_set) {
+        ngx_del_timer(&pool->tick);
+    }
+}
+
+
+static void
+ngx_http_llmgw_pool_tick_handler(ngx_event_t *ev)
+{
+    ngx_http_llmgw_pool_t  *pool = ev->data;
+
+    ngx_http_llmgw_pool_look(pool);
+
+    if (pool->streams) {
+        ngx_add_timer(&pool->tick, NGX_HTTP_LLMGW_TICK_MS);
+    }
+}
+
+
+/* A slice a turn of the event loop, until the new ring is whole. */
+
+static void
+ngx_http_llmgw_pool_build_handler(ngx_event_t *ev)
+{
+    ngx_http_llmgw_pool_t  *pool = ev->data;
+
+    if (ngx_http_llmgw_table_build(pool, NGX_HTTP_LLMGW_RING_SLICE)
+        == NGX_AGAIN)
+    {
+        ngx_post_event(&pool->build, &ngx_posted_next_events);
+    }
+}

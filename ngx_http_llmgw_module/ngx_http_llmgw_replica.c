@@ -1,0 +1,355 @@
+
+/*
+ * A replica as this worker knows it: a member of the segment, or a static
+ * `server` line, which counts as a member that is always alive and ready.
+ *
+ * What it is to the pick follows from three things: what gossip says of its
+ * agent (liveness) and of itself (service, draining), and what this worker
+ * saw when it last tried to connect.  A replica that cannot be connected to
+ * is used as a suspect one is, when there is no other, until its back-off has
+ * passed.
+ *
+ * A replica lives as long as it is listed, stands in a table, has attempts or
+ * sessions, or is excluded by a stream.  The pool frees what is unused once a
+ * second, so that nobody needs to fear for it within a callback.
+ */
+
+#include "ngx_http_llmgw.h"
+
+
+static void ngx_http_llmgw_replica_resolve(ngx_http_llmgw_replica_t *replica);
+static void ngx_http_llmgw_replica_move_streams(
+    ngx_http_llmgw_replica_t *replica);
+static llmgw_cause_t ngx_http_llmgw_replica_leaves(
+    ngx_http_llmgw_attempt_t *attempt);
+
+
+ngx_http_llmgw_replica_t *
+ngx_http_llmgw_replica_find(ngx_http_llmgw_pool_t *pool, const char *id)
+{
+    uint32_t   hash;
+    ngx_str_t  key;
+
+    key.data = (u_char *) id;
+    key.len = ngx_strlen(id);
+    hash = ngx_crc32_long(key.data, key.len);
+
+    return (ngx_http_llmgw_replica_t *)
+               ngx_str_rbtree_lookup(&pool->tree, &key, hash);
+}
+
+
+ngx_http_llmgw_replica_t *
+ngx_http_llmgw_replica_create(ngx_http_llmgw_pool_t *pool,
+    const llmgw_member_t *member)
+{
+    ngx_http_llmgw_replica_t  *replica;
+
+    replica = ngx_calloc(sizeof(ngx_http_llmgw_replica_t), pool->worker->log);
+    if (replica == NULL) {
+        return NULL;
+    }
+
+    replica->pool = pool;
+    replica->index = -1;
+    replica->next_index = -1;
+    replica->member = *member;
+
+    /* a static line has no name but its address */
+    replica->node.str.data = (u_char *) (member->id[0] ? replica->member.id
+                                                       : replica->member.grpc);
+    replica->node.str.len = ngx_strlen(replica->node.str.data);
+    replica->node.node.key = ngx_crc32_long(replica->node.str.data,
+                                            replica->node.str.len);
+
+    ngx_queue_init(&replica->sessions);
+    ngx_queue_init(&replica->attempts);
+    ngx_rbtree_insert(&pool->tree, &replica->node.node);
+
+    replica->slot = ngx_http_llmgw_zone_attach(pool->zone,
+                                               &replica->node.str);
+    ngx_http_llmgw_replica_resolve(replica);
+
+    return replica;
+}
+
+
+ngx_uint_t
+ngx_http_llmgw_replica_is_unused(ngx_http_llmgw_replica_t *replica)
+{
+    return !replica->listed && !replica->is_static
+           && replica->index == -1 && replica->next_index == -1
+           && replica->holders == 0
+           && ngx_queue_empty(&replica->sessions)
+           && ngx_queue_empty(&replica->attempts);
+}
+
+
+void
+ngx_http_llmgw_replica_destroy(ngx_http_llmgw_replica_t *replica)
+{
+    ngx_queue_t               *q;
+    ngx_http_llmgw_session_t  *session;
+
+    ngx_http_llmgw_replica_may_retry(replica);
+
+    while (!ngx_queue_empty(&replica->sessions)) {
+        q = ngx_queue_head(&replica->sessions);
+        session = ngx_queue_data(q, ngx_http_llmgw_session_t, queue);
+        ngx_http_llmgw_session_destroy(session);
+    }
+
+    ngx_rbtree_delete(&replica->pool->tree, &replica->node.node);
+    ngx_free(replica);
+}
+
+
+/* The members segment holds numeric addresses alone. */
+
+static void
+ngx_http_llmgw_replica_resolve(ngx_http_llmgw_replica_t *replica)
+{
+    ngx_int_t   rc;
+    ngx_addr_t  addr;
+
+    replica->usable_addr = 0;
+    replica->address.data = (u_char *) replica->member.grpc;
+    replica->address.len = ngx_strlen(replica->member.grpc);
+
+    rc = ngx_parse_addr_port(ngx_cycle->pool, &addr, replica->address.data,
+                             replica->address.len);
+
+    if (rc != NGX_OK || ngx_inet_get_port(addr.sockaddr) == 0) {
+        ngx_log_error(NGX_LOG_WARN, replica->pool->worker->log, 0,
+                      "llmgw: replica \"%V\" is not routed, \"%V\" is no "
+                      "address", &replica->node.str, &replica->address);
+        return;
+    }
+
+    ngx_memcpy(&replica->sockaddr, addr.sockaddr, addr.socklen);
+    replica->socklen = addr.socklen;
+    replica->usable_addr = 1;
+
+    (void) ngx_pfree(ngx_cycle->pool, addr.sockaddr);
+}
+
+
+void
+ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
+    const llmgw_member_t *member)
+{
+    ngx_uint_t  moved, suspect;
+
+    moved = ngx_strcmp(replica->member.grpc, member->grpc) != 0;
+    suspect = (member->liveness != LLMGW_LIVENESS_ALIVE);
+
+    if (!suspect) {
+        replica->suspect_ms = 0;
+
+    } else if (replica->suspect_ms == 0) {
+        replica->suspect_ms = ngx_current_msec ? ngx_current_msec : 1;
+    }
+
+    if (member->replica_start_ms != replica->member.replica_start_ms) {
+        replica->full_until_ms = 0;
+        ngx_http_llmgw_replica_connected(replica);
+    }
+
+    replica->member = *member;
+    replica->listed = 1;
+
+    if (moved) {
+        ngx_http_llmgw_session_retire_all(replica);
+        ngx_http_llmgw_replica_resolve(replica);
+    }
+
+    ngx_http_llmgw_replica_set_peer(replica);
+    ngx_http_llmgw_replica_move_streams(replica);
+}
+
+
+/* Its tombstone has expired, or its static line is inert now. */
+
+void
+ngx_http_llmgw_replica_unlist(ngx_http_llmgw_replica_t *replica)
+{
+    replica->listed = 0;
+
+    ngx_http_llmgw_replica_set_peer(replica);
+    ngx_http_llmgw_session_retire_all(replica);
+}
+
+
+llmgw_peer_state_t
+ngx_http_llmgw_replica_state(ngx_http_llmgw_replica_t *replica)
+{
+    llmgw_member_t  *m;
+
+    m = &replica->member;
+
+    if (!replica->listed || !replica->usable_addr || replica->slot == NULL
+        || m->role != LLMGW_ROLE_REPLICA
+        || m->service != LLMGW_SERVICE_READY || m->draining)
+    {
+        return LLMGW_PEER_UNUSABLE;
+    }
+
+    switch (m->liveness) {
+
+    case LLMGW_LIVENESS_ALIVE:
+        return replica->retry_ms ? LLMGW_PEER_SUSPECT : LLMGW_PEER_ALIVE;
+
+    case LLMGW_LIVENESS_SUSPECT:
+        return LLMGW_PEER_SUSPECT;
+
+    case LLMGW_LIVENESS_DEAD:
+        /* an agent cut off from gossip believes all others dead */
+        return replica->pool->view.isolated ? LLMGW_PEER_SUSPECT
+                                            : LLMGW_PEER_UNUSABLE;
+
+    default:
+        return LLMGW_PEER_UNUSABLE;
+    }
+}
+
+
+/* What operators call routable: by gossip alone. */
+
+ngx_uint_t
+ngx_http_llmgw_replica_is_routable(ngx_http_llmgw_replica_t *replica)
+{
+    return ngx_http_llmgw_replica_state(replica) != LLMGW_PEER_UNUSABLE
+           && replica->member.liveness == LLMGW_LIVENESS_ALIVE;
+}
+
+
+void
+ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
+{
+    llmgw_pick_peer_t  *peer;
+
+    if (replica->index == -1) {
+        return;
+    }
+
+    peer = &replica->pool->table->peers[replica->index];
+
+    peer->counts = replica->slot ? ngx_http_llmgw_zone_counts(replica->slot)
+                                 : NULL;
+    peer->weight = ngx_max(replica->member.weight, 1);
+    peer->max_capacity = replica->member.max_capacity;
+    peer->full_until_ms = replica->full_until_ms;
+    peer->foreign = 0;
+    peer->state = ngx_http_llmgw_replica_state(replica);
+}
+
+
+/*
+ * Gossip knows of some deaths before the socket does.  Streams that the
+ * replica still serves stay, whatever is said of it.
+ */
+
+static void
+ngx_http_llmgw_replica_move_streams(ngx_http_llmgw_replica_t *replica)
+{
+    ngx_queue_t               *q, *next;
+    llmgw_cause_t              cause;
+    ngx_http_llmgw_attempt_t  *attempt;
+
+    for (q = ngx_queue_head(&replica->attempts);
+         q != ngx_queue_sentinel(&replica->attempts);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+        attempt = ngx_queue_data(q, ngx_http_llmgw_attempt_t, queue);
+        cause = ngx_http_llmgw_replica_leaves(attempt);
+
+        if (cause != LLMGW_CAUSE_NONE) {
+            ngx_http_llmgw_attempt_fail(attempt, LLMGW_OUTCOME_FAILED, cause);
+        }
+    }
+}
+
+
+static llmgw_cause_t
+ngx_http_llmgw_replica_leaves(ngx_http_llmgw_attempt_t *attempt)
+{
+    ngx_http_llmgw_replica_t  *replica;
+
+    replica = attempt->replica;
+
+    if (replica->member.service == LLMGW_SERVICE_DOWN) {
+        return LLMGW_CAUSE_MEMBER_DOWN;
+    }
+
+    if (replica->member.liveness == LLMGW_LIVENESS_DEAD
+        && !replica->pool->view.isolated
+        && (ngx_msec_int_t) (attempt->activity_ms - replica->suspect_ms) < 0)
+    {
+        return LLMGW_CAUSE_MEMBER_DEAD;
+    }
+
+    if (replica->member.service == LLMGW_SERVICE_STALLED
+        && attempt->tokens == 0)
+    {
+        return LLMGW_CAUSE_MEMBER_STALLED;
+    }
+
+    return LLMGW_CAUSE_NONE;
+}
+
+
+/*
+ * Until its back-off has passed a replica counts as a suspect one; then the
+ * next stream that belongs to it tries, and a failure doubles the back-off.
+ */
+
+void
+ngx_http_llmgw_replica_connect_failed(ngx_http_llmgw_replica_t *replica)
+{
+    replica->backoff = replica->backoff
+                       ? ngx_min(replica->backoff * 2,
+                                 NGX_HTTP_LLMGW_BACKOFF_MAX_MS)
+                       : NGX_HTTP_LLMGW_BACKOFF_MS;
+
+    if (replica->retry_ms == 0) {
+        replica->pool->backing_off++;
+    }
+
+    replica->retry_ms = ngx_current_msec + replica->backoff;
+
+    if (replica->retry_ms == 0) {
+        replica->retry_ms = 1;
+    }
+
+    ngx_http_llmgw_replica_set_peer(replica);
+}
+
+
+void
+ngx_http_llmgw_replica_may_retry(ngx_http_llmgw_replica_t *replica)
+{
+    if (replica->retry_ms) {
+        replica->retry_ms = 0;
+        replica->pool->backing_off--;
+    }
+
+    ngx_http_llmgw_replica_set_peer(replica);
+}
+
+
+void
+ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica)
+{
+    replica->backoff = 0;
+    ngx_http_llmgw_replica_may_retry(replica);
+}
+
+
+void
+ngx_http_llmgw_replica_is_full(ngx_http_llmgw_replica_t *replica)
+{
+    replica->full_until_ms = ngx_current_msec + NGX_HTTP_LLMGW_FULL_MS;
+
+    ngx_http_llmgw_replica_set_peer(replica);
+}

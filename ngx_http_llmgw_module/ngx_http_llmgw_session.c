@@ -1,0 +1,374 @@
+
+/*
+ * A session: one HTTP/2 connection from this worker to a replica, shared by
+ * all attempts there.
+ *
+ *            back-off passed          socket connected       SETTINGS came
+ *   WAITING ----------------> CONNECTING -----------> CONNECTED ------> READY
+ *      |                          |                       |               |
+ *      +--------------------------+----- connect timeout -+               |
+ *                                 v                                       v
+ *                              failed <------ socket or HTTP/2 broke ---- +
+ *                                                                         |
+ *                  closed <--- last stream ended --- RETIRED <-- GOAWAY --+
+ *
+ * An attempt that comes before READY waits with the session; so the peer's
+ * limit of concurrent streams is known before the first stream is opened, and
+ * a burst does not open a connection for every hundred of them.  Where the
+ * limit is reached, or a GOAWAY has come, another session is opened.
+ *
+ * Timers here are cancelable, since streams have their own: an idle session
+ * never keeps an old worker alive.  PINGs are not sent: during long silences
+ * gRPC servers answer them with GOAWAY.
+ */
+
+#include "ngx_http_llmgw.h"
+
+
+static ngx_http_llmgw_session_t *ngx_http_llmgw_session_create(
+    ngx_http_llmgw_replica_t *replica, ngx_msec_t connect_timeout);
+static llmgw_grpc_session_t *ngx_http_llmgw_session_grpc(
+    ngx_http_llmgw_session_t *session);
+static void ngx_http_llmgw_session_connect(ngx_http_llmgw_session_t *session);
+static ngx_int_t ngx_http_llmgw_session_test_connect(ngx_connection_t *c);
+static void ngx_http_llmgw_session_timer_handler(ngx_event_t *ev);
+
+
+/*
+ * The session for a new attempt: one that can take a stream at once, else one
+ * that is about to be ready, else a new one, else any, to wait for a place.
+ * NULL: none to be had.
+ */
+
+ngx_http_llmgw_session_t *
+ngx_http_llmgw_session_get(ngx_http_llmgw_replica_t *replica,
+    ngx_msec_t connect_timeout)
+{
+    ngx_queue_t               *q;
+    ngx_http_llmgw_session_t  *session, *coming, *any;
+
+    coming = NULL;
+    any = NULL;
+
+    for (q = ngx_queue_head(&replica->sessions);
+         q != ngx_queue_sentinel(&replica->sessions);
+         q = ngx_queue_next(q))
+    {
+        session = ngx_queue_data(q, ngx_http_llmgw_session_t, queue);
+
+        if (session->retired) {
+            continue;
+        }
+
+        if (!session->ready) {
+            coming = session;
+            continue;
+        }
+
+        if (llmgw_grpc_session_can_call(session->grpc)) {
+            return session;
+        }
+
+        any = session;
+    }
+
+    if (coming) {
+        return coming;
+    }
+
+    if (replica->nsessions >= NGX_HTTP_LLMGW_MAX_SESSIONS) {
+        return any;
+    }
+
+    return ngx_http_llmgw_session_create(replica, connect_timeout);
+}
+
+
+static ngx_http_llmgw_session_t *
+ngx_http_llmgw_session_create(ngx_http_llmgw_replica_t *replica,
+    ngx_msec_t connect_timeout)
+{
+    ngx_msec_int_t             wait;
+    ngx_http_llmgw_session_t  *session;
+
+    session = ngx_calloc(sizeof(ngx_http_llmgw_session_t),
+                         replica->pool->worker->log);
+    if (session == NULL) {
+        return NULL;
+    }
+
+    session->replica = replica;
+    session->connect_timeout = connect_timeout;
+    session->log = *replica->pool->worker->log;
+
+    session->grpc = ngx_http_llmgw_session_grpc(session);
+    if (session->grpc == NULL) {
+        ngx_free(session);
+        return NULL;
+    }
+
+    ngx_queue_init(&session->waiting);
+    ngx_queue_insert_tail(&replica->sessions, &session->queue);
+    replica->nsessions++;
+
+    session->flush.handler = ngx_http_llmgw_session_flush_handler;
+    session->flush.data = session;
+    session->flush.log = &session->log;
+
+    session->timer.handler = ngx_http_llmgw_session_timer_handler;
+    session->timer.data = session;
+    session->timer.log = &session->log;
+    session->timer.cancelable = 1;
+
+    /* the connect itself may fail at once, and is left to the timer: nobody
+     * is told of a failure before he has the session */
+
+    wait = replica->retry_ms
+           ? (ngx_msec_int_t) (replica->retry_ms - ngx_current_msec) : 0;
+
+    ngx_add_timer(&session->timer, wait > 0 ? wait : 0);
+
+    return session;
+}
+
+
+static llmgw_grpc_session_t *
+ngx_http_llmgw_session_grpc(ngx_http_llmgw_session_t *session)
+{
+    llmgw_grpc_config_t  config;
+
+    ngx_memzero(&config, sizeof(llmgw_grpc_config_t));
+
+    config.callbacks = ngx_http_llmgw_attempt_callbacks();
+    config.data = session;
+    config.max_message_bytes = NGX_HTTP_LLMGW_MAX_RESPONSE;
+
+    return llmgw_grpc_client_create(&config);
+}
+
+
+static void
+ngx_http_llmgw_session_timer_handler(ngx_event_t *ev)
+{
+    ngx_http_llmgw_session_t  *session = ev->data;
+
+    if (session->ready) {
+        if (llmgw_grpc_session_streams(session->grpc) == 0
+            && ngx_queue_empty(&session->waiting))
+        {
+            ngx_http_llmgw_session_fail(session, "idle");
+        }
+
+        return;
+    }
+
+    if (session->connecting || session->connected) {
+        ngx_log_error(NGX_LOG_WARN, &session->log, NGX_ETIMEDOUT,
+                      "llmgw: replica \"%V\" at %V did not take the "
+                      "connection within %M ms",
+                      &session->replica->node.str, &session->replica->address,
+                      session->connect_timeout);
+        ngx_http_llmgw_replica_connect_failed(session->replica);
+        ngx_http_llmgw_session_fail(session, "connect timeout");
+        return;
+    }
+
+    ngx_http_llmgw_session_connect(session);
+}
+
+
+static void
+ngx_http_llmgw_session_connect(ngx_http_llmgw_session_t *session)
+{
+    ngx_int_t                  rc;
+    ngx_connection_t          *c;
+    ngx_peer_connection_t     *peer;
+    ngx_http_llmgw_replica_t  *replica;
+
+    replica = session->replica;
+    peer = &session->peer;
+
+    peer->sockaddr = &replica->sockaddr.sockaddr;
+    peer->socklen = replica->socklen;
+    peer->name = &replica->address;
+    peer->get = ngx_event_get_peer;
+    peer->log = &session->log;
+    peer->log_error = NGX_ERROR_ERR;
+
+    rc = ngx_event_connect_peer(peer);
+
+    if (rc == NGX_ERROR || rc == NGX_BUSY || rc == NGX_DECLINED) {
+        ngx_http_llmgw_replica_connect_failed(replica);
+        ngx_http_llmgw_session_fail(session, "connect failed");
+        return;
+    }
+
+    c = peer->connection;
+    c->data = session;
+    c->log = &session->log;
+    c->read->log = c->log;
+    c->write->log = c->log;
+    c->read->handler = ngx_http_llmgw_session_read_handler;
+    c->write->handler = ngx_http_llmgw_session_write_handler;
+    session->log.connection = c->number;
+    session->connecting = 1;
+
+    ngx_add_timer(&session->timer, session->connect_timeout);
+
+    if (rc == NGX_OK) {
+        ngx_http_llmgw_session_connected(session);
+    }
+}
+
+
+void
+ngx_http_llmgw_session_connected(ngx_http_llmgw_session_t *session)
+{
+    ngx_connection_t  *c;
+
+    c = session->peer.connection;
+
+    if (ngx_http_llmgw_session_test_connect(c) != NGX_OK) {
+        ngx_http_llmgw_replica_connect_failed(session->replica);
+        ngx_http_llmgw_session_fail(session, "connect failed");
+        return;
+    }
+
+    session->connecting = 0;
+    session->connected = 1;
+
+    (void) ngx_tcp_nodelay(c);
+
+    ngx_http_llmgw_session_wake(session);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_session_test_connect(ngx_connection_t *c)
+{
+    int        err;
+    socklen_t  len;
+
+    err = 0;
+    len = sizeof(int);
+
+    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, (void *) &err, &len) == -1) {
+        err = ngx_socket_errno;
+    }
+
+    if (err) {
+        (void) ngx_connection_error(c, err, "llmgw: connect() failed");
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* The peer's SETTINGS came: its limit is known, those who wait may go. */
+
+void
+ngx_http_llmgw_session_ready(ngx_http_llmgw_session_t *session)
+{
+    if (session->ready) {
+        return;
+    }
+
+    session->ready = 1;
+
+    if (session->timer.timer_set) {
+        ngx_del_timer(&session->timer);
+    }
+
+    ngx_http_llmgw_replica_connected(session->replica);
+    ngx_http_llmgw_session_wake(session);
+}
+
+
+/* GOAWAY: running streams end here, new ones go elsewhere. */
+
+void
+ngx_http_llmgw_session_retire(ngx_http_llmgw_session_t *session)
+{
+    session->retired = 1;
+    ngx_http_llmgw_session_wake(session);
+}
+
+
+void
+ngx_http_llmgw_session_retire_all(ngx_http_llmgw_replica_t *replica)
+{
+    ngx_queue_t  *q;
+
+    for (q = ngx_queue_head(&replica->sessions);
+         q != ngx_queue_sentinel(&replica->sessions);
+         q = ngx_queue_next(q))
+    {
+        ngx_http_llmgw_session_retire(
+            ngx_queue_data(q, ngx_http_llmgw_session_t, queue));
+    }
+}
+
+
+/* Something is to be written, or a stream has ended: at the turn's end. */
+
+void
+ngx_http_llmgw_session_wake(ngx_http_llmgw_session_t *session)
+{
+    ngx_post_event(&session->flush, &ngx_posted_events);
+}
+
+
+/* Its attempts learn of it; the session is gone when this returns. */
+
+void
+ngx_http_llmgw_session_fail(ngx_http_llmgw_session_t *session,
+    const char *error)
+{
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, &session->log, 0,
+                   "llmgw: session to \"%V\" ends: %s",
+                   &session->replica->node.str, error);
+
+    ngx_http_llmgw_session_destroy(session);
+}
+
+
+void
+ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session)
+{
+    ngx_queue_t               *q;
+    ngx_http_llmgw_attempt_t  *attempt;
+
+    session->retired = 1;
+
+    while (!ngx_queue_empty(&session->waiting)) {
+        q = ngx_queue_head(&session->waiting);
+        attempt = ngx_queue_data(q, ngx_http_llmgw_attempt_t, wait_queue);
+
+        ngx_http_llmgw_attempt_fail(attempt, LLMGW_OUTCOME_FAILED,
+                                    LLMGW_CAUSE_CONNECT);
+    }
+
+    llmgw_grpc_session_destroy(session->grpc);
+
+    if (session->timer.timer_set) {
+        ngx_del_timer(&session->timer);
+    }
+
+    if (session->flush.posted) {
+        ngx_delete_posted_event(&session->flush);
+    }
+
+    if (session->peer.connection) {
+        ngx_close_connection(session->peer.connection);
+    }
+
+    if (session->pending) {
+        ngx_free(session->pending);
+    }
+
+    ngx_queue_remove(&session->queue);
+    session->replica->nsessions--;
+
+    ngx_free(session);
+}

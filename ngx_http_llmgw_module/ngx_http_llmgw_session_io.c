@@ -1,0 +1,290 @@
+
+/*
+ * A session's bytes: reading, and one flush a turn of the event loop.
+ *
+ * Whatever is queued in a turn (calls, windows, resets) leaves in as few
+ * writes as the socket takes, after all callbacks have returned.  Reading and
+ * writing use one buffer of the worker's; a session keeps bytes of its own
+ * only while the socket refuses to take them.
+ *
+ * The flush is also where a session ends that has nothing left to do.
+ */
+
+#include "ngx_http_llmgw.h"
+
+
+/* then the others get their turn, and the rest comes in the next one */
+#define NGX_HTTP_LLMGW_READS_A_TURN  8
+
+
+static void ngx_http_llmgw_session_call_waiting(
+    ngx_http_llmgw_session_t *session);
+static ngx_int_t ngx_http_llmgw_session_send(
+    ngx_http_llmgw_session_t *session);
+static ngx_int_t ngx_http_llmgw_session_send_pending(
+    ngx_http_llmgw_session_t *session);
+static ngx_int_t ngx_http_llmgw_session_keep(
+    ngx_http_llmgw_session_t *session, u_char *buf, size_t size);
+static void ngx_http_llmgw_session_rest(ngx_http_llmgw_session_t *session);
+
+
+void
+ngx_http_llmgw_session_read_handler(ngx_event_t *rev)
+{
+    u_char                    *io;
+    ssize_t                    n;
+    ngx_uint_t                 turn;
+    ngx_connection_t          *c;
+    ngx_http_llmgw_session_t  *session;
+
+    c = rev->data;
+    session = c->data;
+    io = session->replica->pool->worker->io;
+
+    if (session->connecting) {
+        return;
+    }
+
+    for (turn = 0; turn < NGX_HTTP_LLMGW_READS_A_TURN; turn++) {
+
+        n = c->recv(c, io, NGX_HTTP_LLMGW_IO_BYTES);
+
+        if (n == NGX_AGAIN) {
+            break;
+        }
+
+        if (n == NGX_ERROR || n == 0) {
+            ngx_http_llmgw_session_fail(session, "closed by the replica");
+            return;
+        }
+
+        if (llmgw_grpc_session_recv(session->grpc, io, n)
+            != LLMGW_GRPC_DONE)
+        {
+            ngx_log_error(NGX_LOG_ERR, &session->log, 0,
+                          "llmgw: replica \"%V\" broke HTTP/2",
+                          &session->replica->node.str);
+            ngx_http_llmgw_session_fail(session, "HTTP/2 broken");
+            return;
+        }
+
+        if (!rev->ready) {
+            break;
+        }
+    }
+
+    if (rev->ready) {
+        ngx_post_event(rev, &ngx_posted_next_events);
+    }
+
+    if (ngx_handle_read_event(rev, 0) != NGX_OK) {
+        ngx_http_llmgw_session_fail(session, "event failed");
+        return;
+    }
+
+    ngx_http_llmgw_session_wake(session);
+}
+
+
+void
+ngx_http_llmgw_session_write_handler(ngx_event_t *wev)
+{
+    ngx_connection_t          *c;
+    ngx_http_llmgw_session_t  *session;
+
+    c = wev->data;
+    session = c->data;
+
+    if (session->connecting) {
+        ngx_http_llmgw_session_connected(session);
+        return;
+    }
+
+    ngx_http_llmgw_session_wake(session);
+}
+
+
+void
+ngx_http_llmgw_session_flush_handler(ngx_event_t *ev)
+{
+    ngx_http_llmgw_session_t  *session = ev->data;
+
+    if (!session->connected) {
+        return;
+    }
+
+    if (session->ready) {
+        ngx_http_llmgw_session_call_waiting(session);
+    }
+
+    if (ngx_http_llmgw_session_send(session) != NGX_OK) {
+        ngx_http_llmgw_session_fail(session, "broken");
+        return;
+    }
+
+    ngx_http_llmgw_session_rest(session);
+}
+
+
+/*
+ * Each that waits gets its stream, or moves on to another session, or waits
+ * here again, at the end of the line: so they are counted first.
+ */
+
+static void
+ngx_http_llmgw_session_call_waiting(ngx_http_llmgw_session_t *session)
+{
+    ngx_uint_t                 n;
+    ngx_queue_t               *q;
+    ngx_http_llmgw_attempt_t  *attempt;
+
+    n = 0;
+
+    for (q = ngx_queue_head(&session->waiting);
+         q != ngx_queue_sentinel(&session->waiting);
+         q = ngx_queue_next(q))
+    {
+        n++;
+    }
+
+    while (n--) {
+        q = ngx_queue_head(&session->waiting);
+        attempt = ngx_queue_data(q, ngx_http_llmgw_attempt_t, wait_queue);
+
+        ngx_queue_remove(q);
+        attempt->waits = 0;
+
+        ngx_http_llmgw_attempt_call(attempt);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_session_send(ngx_http_llmgw_session_t *session)
+{
+    u_char            *io;
+    ssize_t            n, sent;
+    ngx_connection_t  *c;
+
+    c = session->peer.connection;
+    io = session->replica->pool->worker->io;
+
+    if (session->pending
+        && ngx_http_llmgw_session_send_pending(session) == NGX_ERROR)
+    {
+        return NGX_ERROR;
+    }
+
+    while (session->pending == NULL) {
+
+        n = llmgw_grpc_session_write(session->grpc, io,
+                                     NGX_HTTP_LLMGW_IO_BYTES);
+        if (n < 0) {
+            return NGX_ERROR;
+        }
+
+        if (n == 0) {
+            break;
+        }
+
+        sent = c->send(c, io, n);
+
+        if (sent == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        if (sent == NGX_AGAIN) {
+            sent = 0;
+        }
+
+        if (sent < n
+            && ngx_http_llmgw_session_keep(session, io + sent, n - sent)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return ngx_handle_write_event(c->write, 0);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_session_send_pending(ngx_http_llmgw_session_t *session)
+{
+    ssize_t            n;
+    ngx_connection_t  *c;
+
+    c = session->peer.connection;
+
+    n = c->send(c, session->pending + session->pending_pos,
+                session->pending_last - session->pending_pos);
+
+    if (n == NGX_ERROR || n == NGX_AGAIN) {
+        return n;
+    }
+
+    session->pending_pos += n;
+
+    if (session->pending_pos == session->pending_last) {
+        ngx_free(session->pending);
+        session->pending = NULL;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_session_keep(ngx_http_llmgw_session_t *session, u_char *buf,
+    size_t size)
+{
+    session->pending = ngx_alloc(size, &session->log);
+    if (session->pending == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(session->pending, buf, size);
+    session->pending_pos = 0;
+    session->pending_last = size;
+
+    return NGX_OK;
+}
+
+
+/*
+ * Ends what is over, what is retired once its last stream has ended, and
+ * later what is spare.
+ */
+
+static void
+ngx_http_llmgw_session_rest(ngx_http_llmgw_session_t *session)
+{
+    if (llmgw_grpc_session_is_over(session->grpc)) {
+        ngx_http_llmgw_session_fail(session, "over");
+        return;
+    }
+
+    if (!session->ready) {
+        return;
+    }
+
+    if (llmgw_grpc_session_streams(session->grpc)
+        || !ngx_queue_empty(&session->waiting))
+    {
+        if (session->timer.timer_set) {
+            ngx_del_timer(&session->timer);
+        }
+
+        return;
+    }
+
+    if (session->retired) {
+        ngx_http_llmgw_session_fail(session, "retired");
+        return;
+    }
+
+    if (session->replica->nsessions > 1 && !session->timer.timer_set) {
+        ngx_add_timer(&session->timer, NGX_HTTP_LLMGW_IDLE_MS);
+    }
+}

@@ -1,0 +1,459 @@
+
+/*
+ * The table: replicas by index, what the pick knows of each, and the ring
+ * over them.
+ *
+ * A change of state (dead, draining, full) is written into the table that
+ * serves, at once.  A change of *who is listed* makes another table, whose
+ * ring is built in slices between the requests; until it is whole the old one
+ * serves, with those gone marked unusable.  Then the new one takes its place
+ * and every replica its new index, in one step.
+ *
+ * The dead stay listed, and in the ring, until their tombstone expires: a
+ * replica that comes back finds its keys where they were, and no ring is
+ * built for a crash.
+ */
+
+#include "ngx_http_llmgw.h"
+
+
+#define NGX_HTTP_LLMGW_MAX_EXCLUDED  64     /* later ones are tried again */
+
+
+static void ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool);
+static void ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
+    size_t i);
+static void ngx_http_llmgw_table_relist(ngx_http_llmgw_replica_t *replica);
+static ngx_uint_t ngx_http_llmgw_table_collect(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_replica_t **replicas);
+static ngx_uint_t ngx_http_llmgw_table_is_same(ngx_http_llmgw_table_t *table,
+    ngx_http_llmgw_replica_t **replicas, ngx_uint_t n);
+static ngx_http_llmgw_table_t *ngx_http_llmgw_table_create(
+    ngx_http_llmgw_pool_t *pool, ngx_http_llmgw_replica_t **replicas,
+    ngx_uint_t n);
+static llmgw_ring_t *ngx_http_llmgw_table_ring(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_table_t *table);
+static void ngx_http_llmgw_table_abandon(ngx_http_llmgw_pool_t *pool);
+static void ngx_http_llmgw_table_swap(ngx_http_llmgw_pool_t *pool);
+static ngx_uint_t ngx_http_llmgw_table_excluded(
+    ngx_http_llmgw_stream_t *stream, uint32_t *indexes);
+
+
+/* Takes the pool's view over. */
+
+void
+ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_uint_t                  n;
+    ngx_http_llmgw_table_t     *table;
+    ngx_http_llmgw_replica_t  **replicas;
+
+    ngx_http_llmgw_table_apply(pool);
+
+    n = pool->view.n + pool->conf->statics.nelts;
+
+    replicas = ngx_alloc((n + 1) * sizeof(void *), pool->worker->log);
+    if (replicas == NULL) {
+        return;
+    }
+
+    n = ngx_http_llmgw_table_collect(pool, replicas);
+    table = pool->next ? pool->next : pool->table;
+
+    if (table == NULL || !ngx_http_llmgw_table_is_same(table, replicas, n)) {
+        ngx_http_llmgw_table_abandon(pool);
+
+        pool->next = ngx_http_llmgw_table_create(pool, replicas, n);
+
+        if (pool->next) {
+            ngx_post_event(&pool->build, &ngx_posted_next_events);
+        }
+    }
+
+    ngx_free(replicas);
+}
+
+
+/*
+ * Members into replicas, each marked with this round; those that are not are
+ * in the view no more.
+ */
+
+static void
+ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool)
+{
+    size_t                     i;
+    ngx_rbtree_node_t         *node;
+    ngx_http_llmgw_replica_t  *replica;
+
+    pool->round++;
+
+    if (pool->tree.root != &pool->sentinel) {
+        for (node = ngx_rbtree_min(pool->tree.root, &pool->sentinel);
+             node;
+             node = ngx_rbtree_next(&pool->tree, node))
+        {
+            replica = (ngx_http_llmgw_replica_t *) node;
+            replica->round = replica->is_static ? pool->round
+                                                : replica->round;
+        }
+    }
+
+    for (i = 0; i < pool->view.n; i++) {
+        if (pool->view.members[i].role == LLMGW_ROLE_REPLICA) {
+            ngx_http_llmgw_table_apply_member(pool, i);
+        }
+    }
+
+    if (pool->tree.root == &pool->sentinel) {
+        return;
+    }
+
+    for (node = ngx_rbtree_min(pool->tree.root, &pool->sentinel);
+         node;
+         node = ngx_rbtree_next(&pool->tree, node))
+    {
+        ngx_http_llmgw_table_relist((ngx_http_llmgw_replica_t *) node);
+    }
+}
+
+
+static void
+ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool, size_t i)
+{
+    const llmgw_member_t      *member;
+    ngx_http_llmgw_replica_t  *replica, *inert;
+
+    member = &pool->view.members[i];
+    replica = ngx_http_llmgw_replica_find(pool, member->id);
+
+    if (replica == NULL) {
+        replica = ngx_http_llmgw_replica_create(pool, member);
+        if (replica == NULL) {
+            return;
+        }
+    }
+
+    replica->round = pool->round;
+    replica->view_index = i;
+    ngx_http_llmgw_replica_update(replica, member);
+
+    /* a static line of the same address is inert while this one is listed */
+    inert = ngx_http_llmgw_replica_find(pool, member->grpc);
+
+    if (inert && inert->is_static) {
+        inert->round = 0;
+    }
+}
+
+
+static void
+ngx_http_llmgw_table_relist(ngx_http_llmgw_replica_t *replica)
+{
+    ngx_uint_t  seen;
+
+    seen = (replica->round == replica->pool->round);
+
+    if (!seen && replica->listed) {
+        ngx_http_llmgw_replica_unlist(replica);
+
+    } else if (seen && !replica->listed) {
+        ngx_http_llmgw_replica_update(replica, &replica->member);
+    }
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_table_collect(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_replica_t **replicas)
+{
+    ngx_uint_t                 n;
+    ngx_rbtree_node_t         *node;
+    ngx_http_llmgw_replica_t  *replica;
+
+    if (pool->tree.root == &pool->sentinel) {
+        return 0;
+    }
+
+    n = 0;
+
+    for (node = ngx_rbtree_min(pool->tree.root, &pool->sentinel);
+         node;
+         node = ngx_rbtree_next(&pool->tree, node))
+    {
+        replica = (ngx_http_llmgw_replica_t *) node;
+
+        if (replica->listed) {
+            replicas[n++] = replica;
+        }
+    }
+
+    return n;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_table_is_same(ngx_http_llmgw_table_t *table,
+    ngx_http_llmgw_replica_t **replicas, ngx_uint_t n)
+{
+    ngx_uint_t  i;
+
+    if (table->n != n) {
+        return 0;
+    }
+
+    for (i = 0; i < n; i++) {
+        if (table->replicas[i] != replicas[i]
+            || table->weights[i] != replicas[i]->member.weight)
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+static ngx_http_llmgw_table_t *
+ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_replica_t **replicas, ngx_uint_t n)
+{
+    size_t                   per;
+    u_char                  *p;
+    ngx_uint_t               i;
+    ngx_http_llmgw_table_t  *table;
+
+    per = sizeof(llmgw_pick_peer_t) + sizeof(void *) + sizeof(uint32_t);
+
+    p = ngx_calloc(sizeof(ngx_http_llmgw_table_t) + n * per,
+                   pool->worker->log);
+    if (p == NULL) {
+        return NULL;
+    }
+
+    table = (ngx_http_llmgw_table_t *) p;
+    p += sizeof(ngx_http_llmgw_table_t);
+    table->peers = (llmgw_pick_peer_t *) p;
+    p += n * sizeof(llmgw_pick_peer_t);
+    table->replicas = (ngx_http_llmgw_replica_t **) p;
+    p += n * sizeof(void *);
+    table->weights = (uint32_t *) p;
+    table->n = n;
+
+    for (i = 0; i < n; i++) {
+        table->replicas[i] = replicas[i];
+        table->weights[i] = replicas[i]->member.weight;
+    }
+
+    table->ring = ngx_http_llmgw_table_ring(pool, table);
+    if (table->ring == NULL) {
+        ngx_log_error(NGX_LOG_ERR, pool->worker->log, 0,
+                      "llmgw: upstream \"%V\": no ring of %ui replicas can "
+                      "be built, the last one stays", &pool->conf->name, n);
+        ngx_free(table);
+        return NULL;
+    }
+
+    for (i = 0; i < n; i++) {
+        replicas[i]->next_index = i;
+    }
+
+    return table;
+}
+
+
+static llmgw_ring_t *
+ngx_http_llmgw_table_ring(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_table_t *table)
+{
+    ngx_uint_t          i;
+    llmgw_ring_t       *ring;
+    llmgw_ring_node_t  *nodes;
+
+    nodes = ngx_alloc((table->n + 1) * sizeof(llmgw_ring_node_t),
+                      pool->worker->log);
+    if (nodes == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < table->n; i++) {
+        nodes[i].id = (char *) table->replicas[i]->node.str.data;
+        nodes[i].id_len = table->replicas[i]->node.str.len;
+        nodes[i].weight = ngx_max(table->weights[i], 1);
+    }
+
+    ring = llmgw_ring_create(nodes, table->n, pool->conf->vnodes, NULL);
+
+    ngx_free(nodes);
+
+    return ring;
+}
+
+
+void
+ngx_http_llmgw_table_destroy(ngx_http_llmgw_table_t *table)
+{
+    if (table) {
+        llmgw_ring_destroy(table->ring);
+        ngx_free(table);
+    }
+}
+
+
+static void
+ngx_http_llmgw_table_abandon(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_uint_t  i;
+
+    if (pool->next == NULL) {
+        return;
+    }
+
+    for (i = 0; i < pool->next->n; i++) {
+        pool->next->replicas[i]->next_index = -1;
+    }
+
+    ngx_http_llmgw_table_destroy(pool->next);
+    pool->next = NULL;
+}
+
+
+/* NGX_AGAIN: there is more to build. */
+
+ngx_int_t
+ngx_http_llmgw_table_build(ngx_http_llmgw_pool_t *pool, size_t budget)
+{
+    if (pool->next == NULL) {
+        return NGX_OK;
+    }
+
+    if (!llmgw_ring_build(pool->next->ring, budget)) {
+        return NGX_AGAIN;
+    }
+
+    ngx_http_llmgw_table_swap(pool);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_llmgw_table_swap(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_uint_t               i;
+    ngx_http_llmgw_table_t  *old;
+
+    old = pool->table;
+
+    for (i = 0; old && i < old->n; i++) {
+        old->replicas[i]->index = -1;
+    }
+
+    pool->table = pool->next;
+    pool->next = NULL;
+
+    for (i = 0; i < pool->table->n; i++) {
+        pool->table->replicas[i]->index = i;
+        pool->table->replicas[i]->next_index = -1;
+        ngx_http_llmgw_replica_set_peer(pool->table->replicas[i]);
+    }
+
+    ngx_http_llmgw_table_destroy(old);
+
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, pool->worker->log, 0,
+                   "llmgw: ring of %ui replicas, %uz points",
+                   pool->table->n, llmgw_ring_npoints(pool->table->ring));
+}
+
+
+/*
+ * Picks for the stream's next attempt and reserves its slot, as one step for
+ * all workers.
+ */
+
+llmgw_pick_rc_t
+ngx_http_llmgw_table_pick(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t **replica, llmgw_route_t *route)
+{
+    uint32_t                  excluded[NGX_HTTP_LLMGW_MAX_EXCLUDED];
+    llmgw_picked_t            picked;
+    llmgw_pick_rc_t           rc;
+    llmgw_pick_key_t          key;
+    llmgw_pick_pool_t         peers;
+    ngx_http_llmgw_pool_t    *pool;
+    ngx_http_llmgw_table_t   *table;
+
+    pool = stream->pool;
+    ngx_http_llmgw_pool_look(pool);
+
+    if (pool->table->n == 0) {
+        /* nothing serves meanwhile: no time to build in slices */
+        (void) ngx_http_llmgw_table_build(pool, LLMGW_RING_MAX_POINTS * 8);
+    }
+
+    table = pool->table;
+
+    peers.ring = table->ring;
+    peers.peers = table->peers;
+    peers.npeers = table->n;
+    peers.load_factor_permille = pool->conf->load_factor;
+    peers.min_load = pool->conf->min_load;
+
+    key.hash = stream->hash;
+    key.excluded = excluded;
+    key.nexcluded = ngx_http_llmgw_table_excluded(stream, excluded);
+    key.now_ms = ngx_current_msec;
+    key.random = ((uint64_t) ngx_random() << 32) ^ (uint64_t) ngx_random();
+
+    ngx_http_llmgw_zone_lock(pool->zone);
+
+    rc = llmgw_pick(&peers, &key, &picked);
+
+    if (rc == LLMGW_PICK_OK) {
+        *replica = table->replicas[picked.peer];
+        *route = picked.route;
+
+        ngx_http_llmgw_zone_reserve_locked(pool->zone, (*replica)->slot);
+    }
+
+    ngx_http_llmgw_zone_unlock(pool->zone);
+
+    return rc;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_table_excluded(ngx_http_llmgw_stream_t *stream,
+    uint32_t *indexes)
+{
+    ngx_uint_t                  i, n;
+    ngx_http_llmgw_replica_t  **excluded;
+
+    n = 0;
+    excluded = stream->excluded.elts;
+
+    for (i = 0; i < stream->excluded.nelts; i++) {
+        if (excluded[i]->index != -1 && n < NGX_HTTP_LLMGW_MAX_EXCLUDED) {
+            indexes[n++] = excluded[i]->index;
+        }
+    }
+
+    return n;
+}
+
+
+ngx_uint_t
+ngx_http_llmgw_table_has_routable(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_uint_t  i;
+
+    ngx_http_llmgw_pool_look(pool);
+
+    for (i = 0; i < pool->table->n; i++) {
+        if (ngx_http_llmgw_replica_is_routable(pool->table->replicas[i])) {
+            return 1;
+        }
+    }
+
+    return 0;
+}

@@ -1,0 +1,209 @@
+
+/*
+ * $llmgw_* for the access log.  Times are seconds with milliseconds; what did
+ * not happen is "-".
+ */
+
+#include "ngx_http_llmgw.h"
+
+
+static ngx_int_t ngx_http_llmgw_variable_replica(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_route(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_count(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_first_token(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_queue_time(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_set(ngx_http_variable_value_t *v,
+    ngx_str_t *value);
+static ngx_int_t ngx_http_llmgw_variable_seconds(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, ngx_msec_t ms);
+
+
+static ngx_http_variable_t  ngx_http_llmgw_vars[] = {
+
+    { ngx_string("llmgw_replica"), NULL,
+      ngx_http_llmgw_variable_replica, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_route"), NULL,
+      ngx_http_llmgw_variable_route, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_tries"), NULL,
+      ngx_http_llmgw_variable_count,
+      offsetof(ngx_http_llmgw_stream_t, attempts),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_failovers"), NULL,
+      ngx_http_llmgw_variable_count,
+      offsetof(ngx_http_llmgw_stream_t, failovers),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_tokens"), NULL,
+      ngx_http_llmgw_variable_count,
+      offsetof(ngx_http_llmgw_stream_t, tokens),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_queue_time"), NULL,
+      ngx_http_llmgw_variable_queue_time, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_first_token_time"), NULL,
+      ngx_http_llmgw_variable_first_token, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+      ngx_http_null_variable
+};
+
+
+ngx_int_t
+ngx_http_llmgw_variables_add(ngx_conf_t *cf)
+{
+    ngx_http_variable_t  *var, *v;
+
+    for (v = ngx_http_llmgw_vars; v->name.len; v++) {
+        var = ngx_http_add_variable(cf, &v->name, v->flags);
+        if (var == NULL) {
+            return NGX_ERROR;
+        }
+
+        var->get_handler = v->get_handler;
+        var->data = v->data;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Who served last. */
+
+static ngx_int_t
+ngx_http_llmgw_variable_replica(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    return ngx_http_llmgw_variable_set(v, stream ? &stream->replica : NULL);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_route(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_llmgw_stream_t  *stream;
+    static ngx_str_t          retry = ngx_string("retry");
+    static ngx_str_t          names[] = {
+        ngx_string("affinity"), ngx_string("spill"), ngx_string("least_conn")
+    };
+
+    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    if (stream == NULL || stream->attempts == 0) {
+        return ngx_http_llmgw_variable_set(v, NULL);
+    }
+
+    return ngx_http_llmgw_variable_set(v, stream->attempts > 1
+                                          ? &retry : &names[stream->route]);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_count(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    u_char                   *p;
+    ngx_str_t                 value;
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    if (stream == NULL) {
+        return ngx_http_llmgw_variable_set(v, NULL);
+    }
+
+    p = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    value.data = p;
+    value.len = ngx_sprintf(p, "%ui",
+                            *(ngx_uint_t *) ((char *) stream + data)) - p;
+
+    return ngx_http_llmgw_variable_set(v, &value);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_first_token(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    if (stream == NULL || !stream->has_first_token) {
+        return ngx_http_llmgw_variable_set(v, NULL);
+    }
+
+    return ngx_http_llmgw_variable_seconds(r, v, stream->first_token_ms);
+}
+
+
+/* From the decoded request to its first attempt. */
+
+static ngx_int_t
+ngx_http_llmgw_variable_queue_time(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    if (stream == NULL || stream->attempts == 0) {
+        return ngx_http_llmgw_variable_set(v, NULL);
+    }
+
+    return ngx_http_llmgw_variable_seconds(r, v, stream->queue_ms);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_set(ngx_http_variable_value_t *v, ngx_str_t *value)
+{
+    if (value == NULL || value->len == 0) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    v->data = value->data;
+    v->len = value->len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_seconds(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, ngx_msec_t ms)
+{
+    u_char     *p;
+    ngx_str_t   value;
+
+    p = ngx_pnalloc(r->pool, NGX_TIME_T_LEN + 4);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    value.data = p;
+    value.len = ngx_sprintf(p, "%T.%03M", (time_t) (ms / 1000), ms % 1000)
+                - p;
+
+    return ngx_http_llmgw_variable_set(v, &value);
+}

@@ -1,0 +1,167 @@
+
+/*
+ * What a worker has once: its pools, one buffer for all reading and writing
+ * of sessions, and the list of streams that have something to do.
+ *
+ * Callbacks of a session put streams on the list; the posted event works it
+ * off at the end of the event loop's turn.  So one turn's tokens of a stream
+ * leave in one flush, and nothing is finalized under a callback's feet.
+ */
+
+#include "ngx_http_llmgw.h"
+
+
+static void ngx_http_llmgw_worker_run(ngx_event_t *ev);
+
+
+ngx_int_t
+ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
+    ngx_cycle_t *cycle)
+{
+    ngx_uint_t                   i;
+    ngx_pool_cleanup_t          *cln;
+    ngx_http_llmgw_worker_t     *worker;
+    ngx_http_llmgw_srv_conf_t  **conf;
+
+    if (lmcf->upstreams.nelts == 0) {
+        return NGX_OK;
+    }
+
+    worker = ngx_pcalloc(cycle->pool, sizeof(ngx_http_llmgw_worker_t));
+    cln = ngx_pool_cleanup_add(cycle->pool, 0);
+
+    if (worker == NULL || cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    worker->io = ngx_palloc(cycle->pool, NGX_HTTP_LLMGW_IO_BYTES);
+    if (worker->io == NULL) {
+        return NGX_ERROR;
+    }
+
+    worker->conf = lmcf;
+    worker->log = cycle->log;
+    worker->run.handler = ngx_http_llmgw_worker_run;
+    worker->run.data = worker;
+    worker->run.log = cycle->log;
+    ngx_queue_init(&worker->work);
+    ngx_queue_init(&worker->pools);
+
+    lmcf->worker = worker;
+
+    cln->handler = ngx_http_llmgw_worker_done;
+    cln->data = lmcf;
+
+    conf = lmcf->upstreams.elts;
+
+    for (i = 0; i < lmcf->upstreams.nelts; i++) {
+        conf[i]->pool = ngx_http_llmgw_pool_create(conf[i], worker);
+        if (conf[i]->pool == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * The pool that the request's location passes to.  A single process
+ * (master_process off) that reloads runs no init_process: its first request
+ * is what begins.
+ */
+
+ngx_http_llmgw_pool_t *
+ngx_http_llmgw_worker_pool(ngx_http_request_t *r)
+{
+    ngx_http_llmgw_srv_conf_t   *conf;
+    ngx_http_llmgw_loc_conf_t   *llcf;
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
+
+    if (lmcf->worker == NULL
+        && ngx_http_llmgw_worker_init(lmcf, (ngx_cycle_t *) ngx_cycle)
+           != NGX_OK)
+    {
+        return NULL;
+    }
+
+    conf = ngx_http_conf_upstream_srv_conf(llcf->upstream,
+                                           ngx_http_llmgw_module);
+    return conf->pool;
+}
+
+
+/* Of the cycle's pool, and of the process's end: whichever comes first. */
+
+void
+ngx_http_llmgw_worker_done(void *data)
+{
+    ngx_queue_t                 *q;
+    ngx_http_llmgw_worker_t     *worker;
+    ngx_http_llmgw_main_conf_t  *lmcf = data;
+
+    worker = lmcf->worker;
+
+    if (worker == NULL) {
+        return;
+    }
+
+    lmcf->worker = NULL;
+
+    while (!ngx_queue_empty(&worker->pools)) {
+        q = ngx_queue_head(&worker->pools);
+        ngx_http_llmgw_pool_destroy(
+            ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
+    }
+
+    if (worker->run.posted) {
+        ngx_delete_posted_event(&worker->run);
+    }
+}
+
+
+void
+ngx_http_llmgw_worker_post(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_worker_t  *worker;
+
+    if (stream->queued || stream->finished) {
+        return;
+    }
+
+    worker = stream->pool->worker;
+
+    stream->queued = 1;
+    ngx_queue_insert_tail(&worker->work, &stream->work);
+    ngx_post_event(&worker->run, &ngx_posted_events);
+}
+
+
+void
+ngx_http_llmgw_worker_forget(ngx_http_llmgw_stream_t *stream)
+{
+    if (stream->queued) {
+        stream->queued = 0;
+        ngx_queue_remove(&stream->work);
+    }
+}
+
+
+static void
+ngx_http_llmgw_worker_run(ngx_event_t *ev)
+{
+    ngx_queue_t              *q;
+    ngx_http_llmgw_stream_t  *stream;
+    ngx_http_llmgw_worker_t  *worker = ev->data;
+
+    while (!ngx_queue_empty(&worker->work)) {
+        q = ngx_queue_head(&worker->work);
+        stream = ngx_queue_data(q, ngx_http_llmgw_stream_t, work);
+
+        ngx_http_llmgw_worker_forget(stream);
+        ngx_http_llmgw_stream_run(stream);
+    }
+}
