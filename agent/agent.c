@@ -1,0 +1,479 @@
+
+/* The wiring: who hears of what. */
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent_inner.h"
+#include "clock_ev.h"
+#include "epoch.h"
+#include "journal.h"
+#include "transport_udp.h"
+
+
+#define AGENT_HEARTBEAT_S  1.0
+
+static void
+agent_segment_trouble(agent_t *agent, const char *reason)
+{
+    if (!agent->is_troubled) {
+        log_write(agent->log, LOG_WARN,
+                  "members segment \"%s\" is not written: %s, trying on",
+                  agent->settings->members, reason);
+    }
+
+    agent->is_troubled = 1;
+}
+
+
+static void
+agent_segment_well(agent_t *agent)
+{
+    if (agent->is_troubled) {
+        log_write(agent->log, LOG_INFO,
+                  "members segment \"%s\" is written again",
+                  agent->settings->members);
+    }
+
+    agent->is_troubled = 0;
+}
+
+
+static void
+agent_publish(agent_t *agent)
+{
+    char  error[LLMGW_MEMBERS_ERROR_BYTES];
+
+    if (publish_flush(agent->publish, swim_table(node_swim(agent->node)),
+                      error) != 0)
+    {
+        agent_segment_trouble(agent, error);
+    }
+}
+
+
+/* Before the loop sleeps: what this turn changed is published together. */
+static void
+agent_flush(struct ev_loop *loop, ev_prepare *prepare, int events)
+{
+    agent_t  *agent = prepare->data;
+
+    if (!agent->is_troubled) {
+        agent_publish(agent);
+    }
+
+    if (agent->is_leaving && swim_has_left(node_swim(agent->node))) {
+        ev_break(loop, EVBREAK_ALL);
+    }
+}
+
+
+static void
+agent_heartbeat(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    char      error[LLMGW_MEMBERS_ERROR_BYTES];
+    agent_t  *agent = timer->data;
+
+    agent_publish(agent);
+
+    if (publish_heartbeat(agent->publish,
+                          clock_mono_us(agent->clock) / 1000, error) != 0)
+    {
+        agent_segment_trouble(agent, error);
+
+    } else {
+        agent_segment_well(agent);
+    }
+}
+
+
+/* --- what the swim says */
+
+static void
+agent_member_changed(void *data, const member_t *member, unsigned what)
+{
+    agent_t  *agent = data;
+
+    if (what == MEMBER_LOAD) {
+        publish_load(agent->publish, member);
+
+    } else {
+        publish_mark(agent->publish);
+    }
+}
+
+
+static void
+agent_conflict(void *data, const char *address)
+{
+    agent_t  *agent = data;
+
+    log_write(agent->log, LOG_WARN,
+              "id \"%s\" has a later start at %s: a clock was set back, or "
+              "another agent has this id", agent->settings->id, address);
+}
+
+
+static const swim_callbacks_t  agent_swim_callbacks = {
+    NULL, agent_member_changed, agent_conflict
+};
+
+
+static void
+agent_journal(void *data, const llmgw_member_t *before,
+    const llmgw_member_t *after)
+{
+    agent_t  *agent = data;
+
+    journal_change(agent->log, before, after);
+}
+
+
+/* --- seeds, signals */
+
+static void
+agent_seeds(void *data, const address_t *addresses, size_t n)
+{
+    agent_t  *agent = data;
+
+    node_set_seeds(agent->node, addresses, n);
+}
+
+
+static int
+agent_is_alone(void *data)
+{
+    agent_t  *agent = data;
+
+    return swim_is_alone(node_swim(agent->node));
+}
+
+
+static uint64_t
+agent_now_us(void *data)
+{
+    agent_t  *agent = data;
+
+    return clock_mono_us(agent->clock);
+}
+
+
+static void
+agent_terminate(struct ev_loop *loop, ev_signal *signal, int events)
+{
+    agent_t  *agent = signal->data;
+
+    if (!agent->is_leaving) {
+        log_write(agent->log, LOG_INFO, "leaving");
+        agent->is_leaving = 1;
+        node_leave(agent->node);
+    }
+}
+
+
+/*
+ * Not a word: the next agent takes over socket file, segment and replica, and
+ * others see nothing but a member that started anew.
+ */
+static void
+agent_quit(struct ev_loop *loop, ev_signal *signal, int events)
+{
+    agent_t  *agent = signal->data;
+
+    log_write(agent->log, LOG_INFO, "quitting silently");
+    _exit(0);
+}
+
+
+/* --- life */
+
+static void
+agent_start_signals(agent_t *agent)
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+
+    ev_signal_init(&agent->on_term, agent_terminate, SIGTERM);
+    ev_signal_init(&agent->on_int, agent_terminate, SIGINT);
+    ev_signal_init(&agent->on_quit, agent_quit, SIGQUIT);
+
+    agent->on_term.data = agent;
+    agent->on_int.data = agent;
+    agent->on_quit.data = agent;
+
+    ev_signal_start(agent->loop, &agent->on_term);
+    ev_signal_start(agent->loop, &agent->on_int);
+    ev_signal_start(agent->loop, &agent->on_quit);
+}
+
+
+static void
+agent_start_timers(agent_t *agent)
+{
+    ev_timer_init(&agent->heartbeat, agent_heartbeat, 0., AGENT_HEARTBEAT_S);
+    agent->heartbeat.data = agent;
+    ev_timer_start(agent->loop, &agent->heartbeat);
+
+    ev_prepare_init(&agent->flush, agent_flush);
+    agent->flush.data = agent;
+    ev_prepare_start(agent->loop, &agent->flush);
+}
+
+
+/*
+ * nginx serves by the view that is in the segment; a new agent goes on from
+ * it, so that its first publication takes nothing away that lives.  A segment
+ * that is not there, or none, is as one without members.
+ */
+static void
+agent_restore(agent_t *agent)
+{
+    char                     error[LLMGW_MEMBERS_ERROR_BYTES];
+    llmgw_members_view_t     view;
+    llmgw_members_reader_t  *reader;
+
+    if (agent->settings->members == NULL) {
+        return;
+    }
+
+    reader = llmgw_members_reader_create(agent->settings->members);
+    if (reader == NULL) {
+        return;
+    }
+
+    memset(&view, 0, sizeof(view));
+
+    if (llmgw_members_reader_check(reader, error) == LLMGW_MEMBERS_DONE
+        && llmgw_members_read(reader, &view, error) == LLMGW_MEMBERS_DONE)
+    {
+        node_restore(agent->node, view.members, view.loads, view.n);
+    }
+
+    llmgw_members_view_done(&view);
+    llmgw_members_reader_destroy(reader);
+}
+
+
+static int
+agent_create_node(agent_t *agent, char *error)
+{
+    uint64_t           epoch;
+    swim_config_t      config;
+    const settings_t  *settings;
+
+    settings = agent->settings;
+
+    if (epoch_next(settings->state_dir, settings->id,
+                   clock_wall_us(agent->clock), &epoch, error) != 0)
+    {
+        return -1;
+    }
+
+    memset(&config, 0, sizeof(config));
+    config.cluster = settings->cluster;
+    config.id = settings->id;
+    config.address = settings->advertised;
+    config.grpc = settings->grpc_text;
+    config.role = settings->role;
+    config.weight = settings->weight;
+    config.epoch = epoch;
+    config.period_us = settings->period_ms * 1000;
+    config.ping_timeout_us = settings->ping_timeout_ms * 1000;
+    config.suspect_timeout_us = settings->suspect_timeout_ms * 1000;
+    config.indirect_probes = settings->indirect_probes;
+    config.callbacks = &agent_swim_callbacks;
+    config.data = agent;
+
+    if (getrandom(&config.random_seed, sizeof(config.random_seed), 0) == -1) {
+        config.random_seed = epoch;
+    }
+
+    agent->node = node_create(&config, agent->transport, agent->clock);
+    if (agent->node == NULL) {
+        snprintf(error, AGENT_ERROR_BYTES, "out of memory");
+        return -1;
+    }
+
+    publish_mark(agent->publish);
+    agent_restore(agent);
+
+    return 0;
+}
+
+
+static int
+agent_create_control(agent_t *agent, char *error)
+{
+    command_env_t     *env;
+    const settings_t  *settings;
+
+    settings = agent->settings;
+
+    if (settings->control == NULL) {
+        mkdir(SETTINGS_RUN_DIR, 0755);  /* what fails here, fails in bind */
+    }
+
+    env = &agent->env;
+    env->id = settings->id;
+    env->role = settings->role_name;
+    env->cluster = settings->cluster;
+    env->members_path = settings->members;
+    env->swim = node_swim(agent->node);
+    env->publish = agent->publish;
+    env->started_us = clock_mono_us(agent->clock);
+    env->now_us = agent_now_us;
+    env->on_report = agent_replica_report;
+    env->data = agent;
+
+    agent->control = control_create(agent->loop, settings->control_path, env,
+                                    agent_replica_lost, error);
+
+    return agent->control ? 0 : -1;
+}
+
+
+static int
+agent_create_resolve(agent_t *agent, char *error)
+{
+    char  reason[RESOLVE_ERROR_BYTES];
+
+    if (agent->settings->join == NULL) {
+        return 0;
+    }
+
+    agent->resolve = resolve_create(agent->loop, agent->settings->join,
+                                    agent_seeds, agent_is_alone, agent,
+                                    reason);
+    if (agent->resolve == NULL) {
+        snprintf(error, AGENT_ERROR_BYTES, "--join: %s", reason);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+/* What another process may hold comes first: nothing is changed then. */
+static int
+agent_create_parts(agent_t *agent, char *error)
+{
+    agent->clock = clock_ev_create(agent->loop);
+    if (agent->clock == NULL) {
+        snprintf(error, AGENT_ERROR_BYTES, "out of memory");
+        return -1;
+    }
+
+    agent->transport = transport_udp_create(agent->loop,
+                                            &agent->settings->bind_address,
+                                            error);
+    if (agent->transport == NULL) {
+        return -1;
+    }
+
+    agent->publish = publish_create(agent->settings->members, agent_journal,
+                                    agent, error);
+    if (agent->publish == NULL) {
+        return -1;
+    }
+
+    return agent_create_node(agent, error) != 0
+           || agent_create_control(agent, error) != 0
+           || agent_replica_watch(agent, error) != 0
+           || agent_create_resolve(agent, error) != 0 ? -1 : 0;
+}
+
+
+agent_t *
+agent_create(const settings_t *settings, log_t *log, char *error)
+{
+    agent_t  *agent;
+
+    agent = calloc(1, sizeof(agent_t));
+    if (agent == NULL) {
+        snprintf(error, AGENT_ERROR_BYTES, "out of memory");
+        return NULL;
+    }
+
+    agent->settings = settings;
+    agent->log = log;
+    agent->loop = ev_default_loop(0);
+    agent_replica_init(agent);
+    agent_start_timers(agent);
+    agent_start_signals(agent);
+
+    if (agent_create_parts(agent, error) != 0) {
+        agent_destroy(agent);
+        return NULL;
+    }
+
+    return agent;
+}
+
+
+int
+agent_run(agent_t *agent)
+{
+    log_write(agent->log, LOG_INFO,
+              "serving, role %s, gossip %s, control \"%s\"",
+              agent->settings->role_name, agent->settings->advertised,
+              agent->settings->control_path);
+
+    ev_run(agent->loop, 0);
+
+    agent_publish(agent);
+    log_write(agent->log, LOG_INFO, "left");
+
+    return 0;
+}
+
+
+static void
+agent_stop_watchers(agent_t *agent)
+{
+    ev_timer_stop(agent->loop, &agent->heartbeat);
+    ev_prepare_stop(agent->loop, &agent->flush);
+    ev_signal_stop(agent->loop, &agent->on_term);
+    ev_signal_stop(agent->loop, &agent->on_int);
+    ev_signal_stop(agent->loop, &agent->on_quit);
+}
+
+
+void
+agent_destroy(agent_t *agent)
+{
+    agent_stop_watchers(agent);
+
+    if (agent->resolve != NULL) {
+        resolve_destroy(agent->resolve);
+    }
+
+    agent_replica_done(agent);
+
+    if (agent->control != NULL) {
+        control_destroy(agent->control);
+    }
+
+    if (agent->node != NULL) {
+        node_destroy(agent->node);
+    }
+
+    if (agent->publish != NULL) {
+        publish_destroy(agent->publish);
+    }
+
+    if (agent->transport != NULL) {
+        transport_udp_destroy(agent->transport);
+    }
+
+    if (agent->clock != NULL) {
+        clock_ev_destroy(agent->clock);
+    }
+
+    ev_loop_destroy(agent->loop);
+    free(agent);
+}

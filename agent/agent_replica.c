@@ -1,0 +1,176 @@
+
+/* What the own replica does, and what follows from it for the cluster. */
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "agent_inner.h"
+
+
+/* A stall is looked for again this much later when there is something left
+   to read: the agent was slow, not the replica. */
+#define AGENT_GRACE_S  0.05
+
+
+static void
+agent_replica_arm(agent_t *agent)
+{
+    uint64_t  next_us, now_us;
+
+    ev_timer_stop(agent->loop, &agent->stall);
+    next_us = local_next_us(&agent->local);
+
+    if (next_us == UINT64_MAX) {
+        return;
+    }
+
+    now_us = clock_mono_us(agent->clock);
+    ev_timer_set(&agent->stall,
+                 next_us > now_us ? (next_us - now_us) / 1e6 : AGENT_GRACE_S,
+                 0.);
+    ev_timer_start(agent->loop, &agent->stall);
+}
+
+
+/* DOWN leaves for the gateways before this returns. */
+static void
+agent_replica_changed(agent_t *agent)
+{
+    swim_own_t  own;
+
+    local_own(&agent->local, &own);
+    node_set_own(agent->node, &own);
+
+    if (agent->local.reported_us != 0) {
+        node_set_load(agent->node, agent->local.active_requests);
+    }
+
+    agent_replica_arm(agent);
+}
+
+
+static const command_error_t  agent_replica_none = {
+    "not_a_replica", "this agent stands beside a gateway"
+};
+
+static const command_error_t  agent_replica_busy = {
+    "busy", "a replica reports already on another connection"
+};
+
+
+/*
+ * The first who reports is the replica while its connection stands: two at
+ * once would take turns in being the truth.
+ */
+const command_error_t *
+agent_replica_report(void *data, command_peer_t *peer, const report_t *report)
+{
+    agent_t  *agent = data;
+
+    if (agent->settings->role == LLMGW_ROLE_GATEWAY) {
+        return &agent_replica_none;
+    }
+
+    if (agent->reporter != NULL && agent->reporter != peer) {
+        return &agent_replica_busy;
+    }
+
+    if (agent->health != NULL) {
+        health_destroy(agent->health);
+        agent->health = NULL;
+    }
+
+    agent->reporter = peer;
+    peer->is_reporter = 1;
+
+    local_report(&agent->local, report, clock_mono_us(agent->clock));
+    agent_replica_changed(agent);
+
+    return NULL;
+}
+
+
+void
+agent_replica_lost(void *data, command_peer_t *peer)
+{
+    agent_t  *agent = data;
+
+    assert(peer == agent->reporter);
+
+    agent->reporter = NULL;
+    local_lost(&agent->local);
+    agent_replica_changed(agent);
+}
+
+
+static void
+agent_replica_stalled(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    uint64_t  next_us, now_us;
+    agent_t  *agent = timer->data;
+
+    next_us = local_next_us(&agent->local);
+    now_us = clock_mono_us(agent->clock);
+
+    /* Reports that wait to be read come before the verdict. */
+    if (next_us != UINT64_MAX && now_us > next_us + AGENT_GRACE_S * 1e6
+        && timer->repeat == 0.)
+    {
+        timer->repeat = AGENT_GRACE_S;
+        ev_timer_again(loop, timer);
+        return;
+    }
+
+    timer->repeat = 0.;
+    local_tick(&agent->local, now_us);
+    agent_replica_changed(agent);
+}
+
+
+static void
+agent_replica_verdict(void *data, local_health_t verdict)
+{
+    agent_t  *agent = data;
+
+    local_health(&agent->local, verdict);
+    agent_replica_changed(agent);
+}
+
+
+void
+agent_replica_init(agent_t *agent)
+{
+    local_init(&agent->local);
+    ev_init(&agent->stall, agent_replica_stalled);
+    agent->stall.data = agent;
+}
+
+
+int
+agent_replica_watch(agent_t *agent, char *error)
+{
+    if (agent->settings->role == LLMGW_ROLE_GATEWAY) {
+        return 0;
+    }
+
+    agent->health = health_create(agent->loop,
+                                  &agent->settings->grpc_address,
+                                  agent_replica_verdict, agent);
+    if (agent->health == NULL) {
+        snprintf(error, AGENT_ERROR_BYTES, "out of memory");
+        return -1;
+    }
+
+    return 0;
+}
+
+
+void
+agent_replica_done(agent_t *agent)
+{
+    ev_timer_stop(agent->loop, &agent->stall);
+
+    if (agent->health != NULL) {
+        health_destroy(agent->health);
+    }
+}

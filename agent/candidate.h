@@ -1,0 +1,55 @@
+
+/*
+ * Strangers: ids that somebody spoke of, or that wrote themselves, and that
+ * are no members yet.
+ *
+ * Hearsay adds nobody.  A stranger is pinged at the address it is said to
+ * have, and becomes a member by its own answer; three pings without one and
+ * it is forgotten until it is heard of again.  So a forged datagram costs its
+ * victim three small ones, a joiner who learns of members long dead does not
+ * revive them, and nothing bigger than what a stranger sent is ever sent
+ * back to it.
+ *
+ *     heard of --> pinged --(answers for itself)--> member, told to all
+ *                   | ^
+ *                   | | 200 ms, twice
+ *                   +-+--(no answer)--> forgotten
+ */
+
+#ifndef CANDIDATE_H
+#define CANDIDATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/address.h"
+#include "members.h"
+
+
+/* A starter in a cluster of a thousand hears of all at once. */
+#define CANDIDATE_MAX        1024
+#define CANDIDATE_TRIES      3
+#define CANDIDATE_RETRY_US   200000
+
+/* So that a thousand do not leave in one burst, which the kernel's socket
+   buffer would cut: 32 every 10 ms. */
+#define CANDIDATE_BURST      32
+#define CANDIDATE_BURST_US   10000
+
+typedef struct {
+    char      id[LLMGW_MEMBERS_NAME_BYTES];
+    char      address[LLMGW_MEMBERS_ADDRESS_BYTES];
+    uint64_t  sequence;
+    uint64_t  next_us;
+    unsigned  tries;                /* pings sent */
+    uint64_t  join_sequence;        /* of its JOIN; 0: it sent none */
+} candidate_t;
+
+typedef struct {
+    candidate_t  *entries;
+    size_t        n;
+    size_t        capacity;
+    uint64_t      burst_us;         /* no further burst before */
+} candidates_t;
+
+#endif /* CANDIDATE_H */

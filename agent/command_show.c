@@ -1,0 +1,165 @@
+
+/* Members and status as JSON. */
+
+#include "command_show.h"
+
+
+/*
+ * The one word for people.  What the replica's own agent knows of it is surer
+ * than what others think of the agent, so DOWN and STOPPED come first.
+ */
+static const char *
+command_state(const llmgw_member_t *member, const char **cause)
+{
+    *cause = NULL;
+
+    if (member->service == LLMGW_SERVICE_DOWN) {
+        *cause = "down";
+        return llmgw_liveness_name(LLMGW_LIVENESS_DEAD);
+    }
+
+    if (member->service == LLMGW_SERVICE_STOPPED) {
+        return llmgw_liveness_name(LLMGW_LIVENESS_LEFT);
+    }
+
+    if (member->liveness == LLMGW_LIVENESS_DEAD) {
+        *cause = "timeout";
+    }
+
+    return llmgw_liveness_name(member->liveness);
+}
+
+
+static json_t *
+command_show_member(const llmgw_member_t *m, const llmgw_member_load_t *load)
+{
+    json_t      *shown;
+    const char  *state, *cause;
+
+    state = command_state(m, &cause);
+
+    shown = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:b, s:s, s:I, s:I, s:I,"
+        " s:I}",
+        "id", m->id, "address", m->address, "grpc", m->grpc,
+        "role", m->role == LLMGW_ROLE_GATEWAY ? "gateway" : "replica",
+        "state", state, "service", llmgw_service_name(m->service),
+        "epoch", (json_int_t) m->epoch,
+        "incarnation", (json_int_t) m->incarnation,
+        "draining", m->draining,
+        "model_version", m->model_version,
+        "active_requests", (json_int_t) load->active_requests,
+        "max_capacity", (json_int_t) m->max_capacity,
+        "replica_start", (json_int_t) m->replica_start_ms,
+        "weight", (json_int_t) m->weight);
+
+    if (cause != NULL) {
+        json_object_set_new(shown, "cause", json_string(cause));
+    }
+
+    if (m->drain_owner[0] != '\0') {
+        json_object_set_new(shown, "drain_owner",
+                            json_string(m->drain_owner));
+    }
+
+    return shown;
+}
+
+
+json_t *
+command_show_members(const command_env_t *env)
+{
+    size_t                      i, n;
+    json_t                     *list;
+    const llmgw_member_t       *members;
+    const llmgw_member_load_t  *loads;
+
+    list = json_array();
+    members = publish_members(env->publish, &n);
+    loads = publish_loads(env->publish);
+
+    for (i = 0; i < n; i++) {
+        json_array_append_new(list, command_show_member(&members[i],
+                                                        &loads[i]));
+    }
+
+    return list;
+}
+
+
+static json_t *
+command_show_counters(const swim_counters_t *counters)
+{
+    int      rc;
+    json_t  *shown, *dropped;
+
+    shown = json_object();
+    dropped = json_object();
+
+#define X(name, help)                                                         \
+    json_object_set_new(shown, #name, json_integer(counters->name));
+    SWIM_COUNTERS(X)
+#undef X
+
+    for (rc = PACKET_DONE + 1; rc < PACKET_NRC; rc++) {
+        json_object_set_new(dropped, packet_rc_name(rc),
+                            json_integer(counters->dropped[rc]));
+    }
+
+    json_object_set_new(shown, "dropped", dropped);
+
+    return shown;
+}
+
+
+/* How many members there are of each liveness. */
+static json_t *
+command_show_counts(const command_env_t *env)
+{
+    size_t                 i, n;
+    unsigned               liveness;
+    json_t                *shown;
+    json_int_t             counts[LLMGW_LIVENESS_LEFT + 1] = { 0 };
+    const llmgw_member_t  *members;
+
+    members = publish_members(env->publish, &n);
+
+    for (i = 0; i < n; i++) {
+        counts[members[i].liveness]++;
+    }
+
+    shown = json_object();
+
+    for (liveness = 0; liveness <= LLMGW_LIVENESS_LEFT; liveness++) {
+        json_object_set_new(shown, llmgw_liveness_name(liveness),
+                            json_integer(counts[liveness]));
+    }
+
+    return shown;
+}
+
+
+json_t *
+command_show_status(const command_env_t *env)
+{
+    uint64_t               uptime_us;
+    const llmgw_member_t  *own;
+
+    own = &swim_own(env->swim)->facts;
+    uptime_us = env->now_us(env->data) - env->started_us;
+
+    return json_pack(
+        "{s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I,"
+        " s:s?, s:o, s:o}",
+        "ok", 1, "id", env->id, "role", env->role, "cluster", env->cluster,
+        "version", LLMGW_VERSION, "address", own->address, "grpc", own->grpc,
+        "service", llmgw_service_name(own->service),
+        "joined", !swim_is_alone(env->swim),
+        "epoch", (json_int_t) own->epoch,
+        "incarnation", (json_int_t) own->incarnation,
+        "uptime_ms", (json_int_t) (uptime_us / 1000),
+        "backlog", (json_int_t) swim_backlog(env->swim),
+        "segment", env->members_path,
+        "members", command_show_counts(env),
+        "counters", command_show_counters(swim_counters(env->swim)));
+}

@@ -1,0 +1,334 @@
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/line_conn.h"
+#include "control.h"
+
+
+/*
+ * A replica, a few people and a metrics collector; each connection may hold
+ * a long line in memory.
+ */
+#define CONTROL_MAX_CONNS  64
+#define CONTROL_BACKLOG    64
+
+typedef struct control_conn_s  control_conn_t;
+
+struct control_conn_s {
+    command_peer_t   peer;
+    control_t       *control;
+    line_conn_t     *line;
+    control_conn_t  *prev;
+    control_conn_t  *next;
+};
+
+struct control_s {
+    struct ev_loop       *loop;
+    ev_io                 io;
+    int                   fd;
+    char                 *path;
+    dev_t                 dev;      /* of the socket file that is ours */
+    ino_t                 ino;
+    const command_env_t  *env;
+    control_lost_pt       on_lost;
+    control_conn_t       *conns;
+    size_t                nconns;
+};
+
+
+static void
+control_conn_unlink(control_conn_t *conn)
+{
+    control_t  *control;
+
+    control = conn->control;
+
+    if (conn->prev != NULL) {
+        conn->prev->next = conn->next;
+
+    } else {
+        control->conns = conn->next;
+    }
+
+    if (conn->next != NULL) {
+        conn->next->prev = conn->prev;
+    }
+
+    /* Who waits in the backlog has room now. */
+    if (control->nconns-- == CONTROL_MAX_CONNS) {
+        ev_io_start(control->loop, &control->io);
+    }
+}
+
+
+static void
+control_conn_closed(line_conn_t *line, const char *reason)
+{
+    control_conn_t  *conn;
+
+    conn = line_conn_data(line);
+    control_conn_unlink(conn);
+
+    if (conn->peer.is_reporter) {
+        conn->control->on_lost(conn->control->env->data, &conn->peer);
+    }
+
+    free(conn);
+}
+
+
+static void
+control_conn_line(line_conn_t *line, char *text, size_t len)
+{
+    char            *answer;
+    json_t          *json;
+    control_conn_t  *conn;
+
+    conn = line_conn_data(line);
+    json = command_answer(conn->control->env, &conn->peer, text, len);
+
+    if (json == NULL) {
+        return;
+    }
+
+    answer = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+
+    if (answer != NULL) {
+        line_conn_send(line, answer, strlen(answer));
+        free(answer);
+    }
+}
+
+
+static const line_conn_callbacks_t  control_conn_callbacks = {
+    control_conn_line, control_conn_closed
+};
+
+
+static void
+control_conn_create(control_t *control, int fd)
+{
+    control_conn_t  *conn;
+
+    conn = calloc(1, sizeof(control_conn_t));
+    if (conn == NULL) {
+        close(fd);
+        return;
+    }
+
+    conn->control = control;
+    conn->line = line_conn_create(control->loop, fd, &control_conn_callbacks,
+                                  conn);
+    if (conn->line == NULL) {
+        close(fd);
+        free(conn);
+        return;
+    }
+
+    conn->next = control->conns;
+
+    if (conn->next != NULL) {
+        conn->next->prev = conn;
+    }
+
+    control->conns = conn;
+
+    if (++control->nconns == CONTROL_MAX_CONNS) {
+        ev_io_stop(control->loop, &control->io);
+    }
+}
+
+
+static void
+control_acceptable(struct ev_loop *loop, ev_io *io, int events)
+{
+    int         fd;
+    control_t  *control = io->data;
+
+    fd = accept4(control->fd, NULL, NULL, SOCK_NONBLOCK|SOCK_CLOEXEC);
+
+    if (fd != -1) {
+        control_conn_create(control, fd);
+    }
+}
+
+
+/* Does anybody listen at the socket file that is there? */
+static int
+control_is_served(const char *path)
+{
+    int  fd;
+
+    fd = line_conn_connect(path);
+
+    if (fd == -1) {
+        return errno != ECONNREFUSED;
+    }
+
+    close(fd);
+
+    return 1;
+}
+
+
+static int
+control_bind(int fd, const char *path)
+{
+    int                 rc;
+    mode_t              mask;
+    struct sockaddr_un  un;
+
+    memset(&un, 0, sizeof(un));
+    un.sun_family = AF_UNIX;
+
+    if (strlen(path) >= sizeof(un.sun_path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+
+    strcpy(un.sun_path, path);
+
+    /* Mode 0660 from the first moment on. */
+    mask = umask(0117);
+    rc = bind(fd, (struct sockaddr *) &un, sizeof(un));
+    umask(mask);
+
+    return rc;
+}
+
+
+static int
+control_listen(int fd, const char *path, char *error)
+{
+    int          rc;
+    struct stat  st;
+
+    if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+        snprintf(error, CONTROL_ERROR_BYTES, "\"%s\" is no socket", path);
+        return -1;
+    }
+
+    rc = control_bind(fd, path);
+
+    if (rc == -1 && errno == EADDRINUSE) {
+
+        if (control_is_served(path)) {
+            snprintf(error, CONTROL_ERROR_BYTES,
+                     "another agent is serving control socket \"%s\"", path);
+            return -1;
+        }
+
+        unlink(path);
+        rc = control_bind(fd, path);
+    }
+
+    if (rc == -1 || listen(fd, CONTROL_BACKLOG) == -1) {
+        snprintf(error, CONTROL_ERROR_BYTES,
+                 "cannot listen at control socket \"%s\": %s", path,
+                 strerror(errno));
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static control_t *
+control_init(struct ev_loop *loop, int fd, const char *path)
+{
+    control_t    *control;
+    struct stat   st;
+
+    control = calloc(1, sizeof(control_t));
+    if (control == NULL) {
+        return NULL;
+    }
+
+    control->path = strdup(path);
+
+    if (control->path == NULL || stat(path, &st) == -1) {
+        free(control->path);
+        free(control);
+        return NULL;
+    }
+
+    control->loop = loop;
+    control->fd = fd;
+    control->dev = st.st_dev;
+    control->ino = st.st_ino;
+
+    ev_io_init(&control->io, control_acceptable, fd, EV_READ);
+    control->io.data = control;
+    ev_io_start(loop, &control->io);
+
+    return control;
+}
+
+
+control_t *
+control_create(struct ev_loop *loop, const char *path,
+    const command_env_t *env, control_lost_pt on_lost, char *error)
+{
+    int         fd;
+    control_t  *control;
+
+    fd = socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0);
+
+    if (fd == -1) {
+        snprintf(error, CONTROL_ERROR_BYTES, "no socket: %s",
+                 strerror(errno));
+        return NULL;
+    }
+
+    if (control_listen(fd, path, error) != 0) {
+        close(fd);
+        return NULL;
+    }
+
+    control = control_init(loop, fd, path);
+    if (control == NULL) {
+        snprintf(error, CONTROL_ERROR_BYTES, "out of memory");
+        close(fd);
+        return NULL;
+    }
+
+    control->env = env;
+    control->on_lost = on_lost;
+
+    return control;
+}
+
+
+void
+control_destroy(control_t *control)
+{
+    struct stat      st;
+    control_conn_t  *conn;
+
+    while (control->conns != NULL) {
+        conn = control->conns;
+        control_conn_unlink(conn);
+        line_conn_destroy(conn->line);
+        free(conn);
+    }
+
+    /* Another agent may have put its own there meanwhile. */
+    if (stat(control->path, &st) == 0 && st.st_dev == control->dev
+        && st.st_ino == control->ino)
+    {
+        unlink(control->path);
+    }
+
+    ev_io_stop(control->loop, &control->io);
+    close(control->fd);
+    free(control->path);
+    free(control);
+}

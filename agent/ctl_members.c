@@ -1,0 +1,186 @@
+
+/* llmgwctl members: one line a member, columns as wide as they need be. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl_link.h"
+
+
+#define CTL_CELL_BYTES  96
+#define CTL_NCOLUMNS    9
+
+typedef struct {
+    char  cells[CTL_NCOLUMNS][CTL_CELL_BYTES];
+} ctl_row_t;
+
+static const ctl_row_t  ctl_heading = { {
+    "ID", "ROLE", "STATE", "SERVICE", "VERSION", "LOAD", "GRPC", "GOSSIP",
+    "INC"
+} };
+
+#define CTL_STATE_COLUMN  2
+
+
+static const char *
+ctl_text(const json_t *member, const char *name)
+{
+    const char  *text;
+
+    text = json_string_value(json_object_get(member, name));
+
+    return text && text[0] ? text : "-";
+}
+
+
+static json_int_t
+ctl_number(const json_t *member, const char *name)
+{
+    return json_integer_value(json_object_get(member, name));
+}
+
+
+static void
+ctl_fill_load(char *cell, const json_t *member)
+{
+    json_int_t  capacity;
+
+    capacity = ctl_number(member, "max_capacity");
+
+    if (strcmp(ctl_text(member, "role"), "replica") != 0) {
+        strcpy(cell, "-");
+
+    } else if (capacity == 0) {
+        snprintf(cell, CTL_CELL_BYTES, "%" JSON_INTEGER_FORMAT,
+                 ctl_number(member, "active_requests"));
+
+    } else {
+        snprintf(cell, CTL_CELL_BYTES,
+                 "%" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT,
+                 ctl_number(member, "active_requests"), capacity);
+    }
+}
+
+
+static void
+ctl_fill_row(ctl_row_t *row, const json_t *member)
+{
+    int          is_replica;
+    const char  *cause;
+
+    is_replica = strcmp(ctl_text(member, "role"), "replica") == 0;
+    cause = json_string_value(json_object_get(member, "cause"));
+
+#define cell(i)  row->cells[i], CTL_CELL_BYTES
+    snprintf(cell(0), "%s", ctl_text(member, "id"));
+    snprintf(cell(1), "%s", ctl_text(member, "role"));
+    snprintf(cell(2), "%s%s%s%s", ctl_text(member, "state"),
+             cause ? " (" : "", cause ? cause : "", cause ? ")" : "");
+    snprintf(cell(3), "%s%s",
+             is_replica ? ctl_text(member, "service") : "-",
+             json_is_true(json_object_get(member, "draining"))
+             ? ", draining" : "");
+    snprintf(cell(4), "%s", ctl_text(member, "model_version"));
+    ctl_fill_load(row->cells[5], member);
+    snprintf(cell(6), "%s", ctl_text(member, "grpc"));
+    snprintf(cell(7), "%s", ctl_text(member, "address"));
+    snprintf(cell(8), "%" JSON_INTEGER_FORMAT,
+             ctl_number(member, "incarnation"));
+#undef cell
+}
+
+
+static void
+ctl_widen(size_t *widths, const ctl_row_t *row)
+{
+    size_t  i, len;
+
+    for (i = 0; i < CTL_NCOLUMNS; i++) {
+        len = strlen(row->cells[i]);
+        widths[i] = len > widths[i] ? len : widths[i];
+    }
+}
+
+
+static const char *
+ctl_state_colour(const char *state)
+{
+    switch (state[0]) {
+    case 'A':
+        return "\033[32m";
+    case 'S':
+        return "\033[33m";
+    case 'D':
+        return "\033[31m";
+    default:
+        return "\033[2m";
+    }
+}
+
+
+static void
+ctl_print_row(const ctl_t *ctl, const size_t *widths, const ctl_row_t *row)
+{
+    int     is_coloured;
+    size_t  i;
+
+    for (i = 0; i < CTL_NCOLUMNS; i++) {
+        is_coloured = ctl->has_colours && i == CTL_STATE_COLUMN
+                      && row != &ctl_heading;
+
+        printf("%s%-*s%s%s",
+               is_coloured ? ctl_state_colour(row->cells[i]) : "",
+               i + 1 < CTL_NCOLUMNS ? (int) widths[i] : 0, row->cells[i],
+               is_coloured ? "\033[0m" : "",
+               i + 1 < CTL_NCOLUMNS ? "  " : "\n");
+    }
+}
+
+
+static void
+ctl_print_members(const ctl_t *ctl, const json_t *members)
+{
+    size_t      i;
+    size_t      widths[CTL_NCOLUMNS] = { 0 };
+    ctl_row_t   row;
+    json_t     *member;
+
+    ctl_widen(widths, &ctl_heading);
+
+    json_array_foreach(members, i, member) {
+        ctl_fill_row(&row, member);
+        ctl_widen(widths, &row);
+    }
+
+    ctl_print_row(ctl, widths, &ctl_heading);
+
+    json_array_foreach(members, i, member) {
+        ctl_fill_row(&row, member);
+        ctl_print_row(ctl, widths, &row);
+    }
+}
+
+
+int
+ctl_members(const ctl_t *ctl)
+{
+    int      status;
+    json_t  *answer;
+
+    status = ctl_link_ask(ctl, "{\"cmd\":\"members\"}", &answer);
+
+    if (status != CTL_DONE) {
+        return status;
+    }
+
+    if (ctl->is_json) {
+        ctl_print_json(answer);
+
+    } else {
+        ctl_print_members(ctl, json_object_get(answer, "members"));
+    }
+
+    json_decref(answer);
+
+    return CTL_DONE;
+}

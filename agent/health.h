@@ -1,0 +1,37 @@
+
+/*
+ * Asks a replica that does not report whether it serves: grpc.health.v1
+ * every second, on one connection that is kept.
+ *
+ * The connection is a witness of its own: it breaks the moment the process
+ * dies, long before a check would time out.  A break is looked into at once
+ * (an engine may close idle or old connections): a connection that is refused,
+ * or that breaks before it has carried an answer, says that nobody is there.
+ *
+ *     OK and SERVING, or UNIMPLEMENTED     serving: it has taken a request
+ *     any other answer                     not serving
+ *     none for 3 s, connection stands      silent
+ *     refused, broken                      gone
+ */
+
+#ifndef HEALTH_H
+#define HEALTH_H
+
+#include <ev.h>
+
+#include "common/address.h"
+#include "local.h"
+
+
+typedef struct health_s  health_t;
+
+typedef void (*health_verdict_pt)(void *data, local_health_t verdict);
+
+/* Starts asking a little later.  NULL: out of memory. */
+health_t *health_create(struct ev_loop *loop, const address_t *address,
+    health_verdict_pt on_verdict, void *data);
+
+/* Not within on_verdict. */
+void health_destroy(health_t *health);
+
+#endif /* HEALTH_H */

@@ -1,0 +1,158 @@
+
+/*
+ * Getting the table, and giving it.
+ *
+ * A starter asks its seeds, and whomever it has met, for ever until a first
+ * answer: JOIN, answered by TABLE messages.  The seed looks at a stranger
+ * before it sends it a table (agent/candidate.h), which is also how it gets
+ * to know it.  Two that start at the same time, each naming the other, both
+ * ask and both answer.  Without seeds there is nobody to ask: a cluster of
+ * one, until somebody else comes.
+ *
+ * A seed at whose address there is no member is asked on, once a second, also
+ * after the table is had: it may start later than all who name it, and when a
+ * network was cut in two, this finds the other half.
+ */
+
+#include <string.h>
+
+#include "swim_core.h"
+
+
+/* Soon again at first, since all may be starting; then once a second. */
+#define JOIN_FIRST_BACKOFF_US  (100 * SWIM_MS)
+#define JOIN_MAX_BACKOFF_US    SWIM_S
+
+/* One table a member in this time: a forged JOIN must not make us flood. */
+#define JOIN_TABLE_INTERVAL_US (100 * SWIM_MS)
+
+
+void
+swim_set_seeds(swim_t *swim, const address_t *seeds, size_t n,
+    uint64_t now_us)
+{
+    join_t  *join;
+
+    join = &swim->join;
+
+    if (join->nseeds == 0) {
+        join->next_us = now_us;
+        join->backoff_us = 0;
+    }
+
+    join->nseeds = n < SWIM_MAX_SEEDS ? n : SWIM_MAX_SEEDS;
+    memcpy(join->seeds, seeds, join->nseeds * sizeof(address_t));
+}
+
+
+static int
+join_is_member(const swim_t *swim, const address_t *seed)
+{
+    char       text[ADDRESS_TEXT_BYTES];
+    size_t     i;
+    member_t  *member;
+
+    address_format(seed, text);
+
+    for (i = 0; i < swim->table.n; i++) {
+        member = swim->table.members[i];
+
+        if (member_is_present(member)
+            && strcmp(member->facts.address, text) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+void
+join_answer(swim_t *swim, const packet_head_t *table)
+{
+    if (table->sequence == swim->join.sequence) {
+        swim->join.is_done = 1;
+    }
+}
+
+
+void
+join_asked(swim_t *swim, member_t *member, uint64_t sequence,
+    uint64_t now_us)
+{
+    if (member->table_told_us != 0
+        && now_us < member->table_told_us + JOIN_TABLE_INTERVAL_US)
+    {
+        return;
+    }
+
+    member->table_told_us = now_us;
+    swim_send_table(swim, member, sequence, now_us);
+}
+
+
+static void
+join_ask(swim_t *swim, const address_t *seed, const member_t *member,
+    uint64_t now_us)
+{
+    swim_letter_t  letter;
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = PACKET_JOIN;
+    letter.to = seed;
+    letter.member = member;
+    letter.sequence = swim->join.sequence;
+    letter.is_bare = 1;
+
+    swim_send(swim, &letter, now_us);
+}
+
+
+void
+join_met(swim_t *swim, const member_t *member, uint64_t now_us)
+{
+    if (!swim->join.is_done) {
+        join_ask(swim, NULL, member, now_us);
+    }
+}
+
+
+void
+join_tick(swim_t *swim, uint64_t now_us)
+{
+    size_t     i;
+    join_t    *join;
+    member_t  *member;
+
+    join = &swim->join;
+
+    for (i = 0; i < join->nseeds; i++) {
+        if (!join_is_member(swim, &join->seeds[i])) {
+            join_ask(swim, &join->seeds[i], NULL, now_us);
+        }
+    }
+
+    if (!join->is_done
+        && swim_pick(swim, &member, 1, swim_fits_present, NULL) == 1)
+    {
+        join_ask(swim, NULL, member, now_us);
+    }
+
+    join->backoff_us = join->backoff_us ? join->backoff_us * 2
+                                        : JOIN_FIRST_BACKOFF_US;
+
+    if (join->backoff_us > JOIN_MAX_BACKOFF_US) {
+        join->backoff_us = JOIN_MAX_BACKOFF_US;
+    }
+
+    join->next_us = now_us + join->backoff_us;
+}
+
+
+uint64_t
+join_next_us(const swim_t *swim)
+{
+    return swim->join.is_done && swim->join.nseeds == 0 ? SWIM_NEVER
+                                                        : swim->join.next_us;
+}

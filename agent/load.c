@@ -1,0 +1,113 @@
+
+/*
+ * The load of the own replica, on its way to the gateways.
+ *
+ * It rides in every ping and ack anyway; gateways, who route by it, are told
+ * directly: when it went from full to free or back, or moved by a tenth of
+ * the capacity, at most every 100 ms; and at least once a second while the
+ * replica reports, since a figure older than two is no longer believed.
+ */
+
+#include <string.h>
+
+#include "swim_core.h"
+
+
+#define LOAD_MIN_INTERVAL_US  (100 * SWIM_MS)
+#define LOAD_MAX_INTERVAL_US  SWIM_S
+
+/* Of a replica without a capacity: a change by as many counts as a tenth. */
+#define LOAD_UNLIMITED_STEP   4
+
+
+static int
+load_is_worth_telling(uint32_t told, uint32_t now, uint32_t capacity)
+{
+    uint32_t  step, moved;
+
+    moved = now > told ? now - told : told - now;
+
+    if (moved == 0) {
+        return 0;
+    }
+
+    if (capacity == 0) {
+        return moved >= LOAD_UNLIMITED_STEP;
+    }
+
+    step = (capacity + 9) / 10;
+
+    return moved >= step || (now >= capacity) != (told >= capacity);
+}
+
+
+void
+load_set(swim_t *swim, uint32_t active_requests, uint64_t now_us)
+{
+    load_t    *load;
+    uint64_t   due_us;
+    member_t  *own;
+
+    load = &swim->load;
+    own = swim->own;
+
+    own->load.active_requests = active_requests;
+    own->load.reported_ms = now_us / 1000;
+    own->load_seq++;
+
+    due_us = load->told_us + LOAD_MAX_INTERVAL_US;
+
+    if (load_is_worth_telling(load->told, active_requests,
+                              own->facts.max_capacity))
+    {
+        due_us = load->told_us + LOAD_MIN_INTERVAL_US;
+    }
+
+    if (due_us < load->next_us) {
+        load->next_us = due_us < now_us ? now_us : due_us;
+    }
+
+    swim_changed(swim, own, MEMBER_LOAD);
+
+    if (load->next_us <= now_us) {
+        load_tick(swim, now_us);
+    }
+}
+
+
+void
+load_tick(swim_t *swim, uint64_t now_us)
+{
+    size_t         i;
+    load_t        *load;
+    member_t      *member;
+    swim_letter_t  letter;
+
+    load = &swim->load;
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = PACKET_NEWS;
+    letter.is_bare = 1;
+
+    for (i = 0; i < swim->table.n; i++) {
+        member = swim->table.members[i];
+
+        if (member != swim->own && member_is_present(member)
+            && member->facts.role == LLMGW_ROLE_GATEWAY)
+        {
+            letter.member = member;
+            swim_send(swim, &letter, now_us);
+        }
+    }
+
+    load->told = swim->own->load.active_requests;
+    load->told_us = now_us;
+    load->next_us = SWIM_NEVER;     /* until the replica's next word */
+}
+
+
+uint64_t
+load_next_us(const swim_t *swim)
+{
+    return swim->load.next_us;
+}

@@ -1,0 +1,100 @@
+
+#include <string.h>
+
+#include "local.h"
+
+
+void
+local_init(local_t *local)
+{
+    memset(local, 0, sizeof(local_t));
+    local->service = LLMGW_SERVICE_STARTING;
+}
+
+
+void
+local_report(local_t *local, const report_t *report, uint64_t now_us)
+{
+    local->is_connected = 1;
+    local->reported_us = now_us;
+    local->draining = report->draining;
+    local->max_capacity = report->max_capacity;
+    local->active_requests = report->active_requests;
+    local->replica_start_ms = report->replica_start_ms;
+    strcpy(local->model_version, report->model_version);
+    local->service = report->goodbye ? LLMGW_SERVICE_STOPPED
+                                     : LLMGW_SERVICE_READY;
+}
+
+
+void
+local_lost(local_t *local)
+{
+    local->is_connected = 0;
+    local->active_requests = 0;
+
+    if (local->service != LLMGW_SERVICE_STOPPED) {
+        local->service = LLMGW_SERVICE_DOWN;
+    }
+}
+
+
+void
+local_tick(local_t *local, uint64_t now_us)
+{
+    if (now_us >= local_next_us(local)) {
+        local->service = LLMGW_SERVICE_STALLED;
+    }
+}
+
+
+uint64_t
+local_next_us(const local_t *local)
+{
+    return local->is_connected && local->service == LLMGW_SERVICE_READY
+           ? local->reported_us + LOCAL_STALL_US : UINT64_MAX;
+}
+
+
+void
+local_health(local_t *local, local_health_t health)
+{
+    if (local->reported_us != 0) {
+        return;
+    }
+
+    if (health == LOCAL_SERVING) {
+        local->service = LLMGW_SERVICE_READY;
+        local->draining = 0;
+        return;
+    }
+
+    if (local->service == LLMGW_SERVICE_STARTING) {
+        return;
+    }
+
+    switch (health) {
+    case LOCAL_NOT_SERVING:
+        local->service = LLMGW_SERVICE_READY;
+        local->draining = 1;
+        break;
+    case LOCAL_SILENT:
+        local->service = LLMGW_SERVICE_STALLED;
+        break;
+    default:
+        local->service = LLMGW_SERVICE_DOWN;
+        break;
+    }
+}
+
+
+void
+local_own(const local_t *local, swim_own_t *own)
+{
+    own->service = local->service;
+    own->draining = local->draining;
+    own->drain_owner = "";
+    own->model_version = local->model_version;
+    own->max_capacity = local->max_capacity;
+    own->replica_start_ms = local->replica_start_ms;
+}

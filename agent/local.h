@@ -1,0 +1,74 @@
+
+/*
+ * The replica beside this agent, as the agent judges it.
+ *
+ *                  first report, or health: serving
+ *     +----------+ ------------------------------> +-------+
+ *     | STARTING |                                 | READY | <--+ any report
+ *     +----------+        no report for 3 s        +-------+    |
+ *                      +-------------------------------+ | |    |
+ *                      v                                 | |    |
+ *                 +---------+                            | |    |
+ *                 | STALLED | ---(report)----------------|-|----+
+ *                 +---------+                            | |    |
+ *                      |   connection broke, no goodbye  | |    |
+ *                      +-------------> +------+ <--------+ |    |
+ *                                      | DOWN | --(report)-|----+
+ *                 +---------+          +------+            |    |
+ *                 | STOPPED | <------- goodbye ------------+    |
+ *                 +---------+ ---(report)-----------------------+
+ *
+ * A replica that never reported is judged by its health checks instead; from
+ * its first report on they no longer count.  An answer that it does not serve
+ * is a drain: it lives, and wants nothing new.
+ *
+ * Pure: time comes in, what changed comes out.
+ */
+
+#ifndef LOCAL_H
+#define LOCAL_H
+
+#include "report.h"
+#include "swim.h"
+
+
+/* Three reports are missing by then: one a second is the least. */
+#define LOCAL_STALL_US  3000000ULL
+
+typedef enum {
+    LOCAL_SERVING = 0,
+    LOCAL_NOT_SERVING,
+    LOCAL_SILENT,           /* the connection stands and no answer comes */
+    LOCAL_GONE              /* refused or broken */
+} local_health_t;
+
+typedef struct {
+    llmgw_service_t  service;
+    int              draining;
+    char             model_version[LLMGW_MEMBERS_NAME_BYTES];
+    uint32_t         max_capacity;
+    uint32_t         active_requests;
+    uint64_t         replica_start_ms;
+    uint64_t         reported_us;       /* 0: never */
+    int              is_connected;      /* a report connection stands */
+} local_t;
+
+
+void local_init(local_t *local);
+
+/* On a connection that stands from now on until local_lost(). */
+void local_report(local_t *local, const report_t *report, uint64_t now_us);
+
+/* The report connection broke or was closed. */
+void local_lost(local_t *local);
+
+/* At local_next_us(), UINT64_MAX: not to be called. */
+void local_tick(local_t *local, uint64_t now_us);
+uint64_t local_next_us(const local_t *local);
+
+void local_health(local_t *local, local_health_t health);
+
+/* What to tell the cluster; the strings are the local's. */
+void local_own(const local_t *local, swim_own_t *own);
+
+#endif /* LOCAL_H */

@@ -1,0 +1,109 @@
+
+/*
+ * One member as this agent knows it, and the rules by which news change it.
+ *
+ * What is said about a member is ordered by (epoch, incarnation), both raised
+ * by the member's own agent alone: the epoch at each start, the incarnation
+ * at each change of its facts and to contradict a false suspicion.  Older
+ * news are ignored whatever they say.  At the same place of that order the
+ * facts are the same, and the graver liveness wins:
+ *
+ *     ALIVE < SUSPECT < DEAD < LEFT          (LEFT is final for its epoch)
+ *
+ *               ping and all detours unanswered, or so heard
+ *      +-------+ ------------------------------> +---------+
+ *      | ALIVE |                                 | SUSPECT |
+ *      +-------+ <------------------------------ +---------+
+ *        |  ^       higher incarnation: refuted       | timeout, or so heard
+ *        |  |                                         v
+ *        |  |       higher incarnation             +------+
+ *        |  +------------------------------------- | DEAD |--+
+ *        |                                         +------+  |
+ *        |  its own word, at the end     +------+            | 10 minutes
+ *        +-----------------------------> | LEFT |------------+--> forgotten
+ *                                        +------+
+ *                  (DEAD, LEFT -> ALIVE also at a higher epoch: a restart)
+ *
+ * The service (READY, DOWN, ...) is one of the facts: it never changes the
+ * liveness, and the liveness never changes it.
+ *
+ * Load figures change with every request and are no fact: they have an order
+ * of their own, (epoch, load_seq).
+ */
+
+#ifndef MEMBER_H
+#define MEMBER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "members.h"
+#include "spread_link.h"
+
+
+/*
+ * A jump that no life of a member explains: 2^20 changes between two words
+ * that reached us.  A forged incarnation near 2^64 would be the last word
+ * ever; this one is refused.
+ */
+#define MEMBER_MAX_INCARNATION_JUMP  (1ULL << 20)
+
+
+/* What one update of a packet says. */
+typedef struct {
+    llmgw_member_t  facts;
+    uint32_t        active_requests;
+    uint64_t        load_seq;       /* 0: it knows no load */
+    uint32_t        age_s;          /* of a DEAD or LEFT */
+} member_news_t;
+
+typedef struct {
+    llmgw_member_t       facts;
+    llmgw_member_load_t  load;      /* reported_ms: when it told us itself */
+    uint64_t             load_seq;
+    uint64_t             since_us;  /* of this liveness */
+    uint64_t             suspect_until_us;
+    uint64_t             table_told_us;     /* last answer to its JOIN */
+    spread_link_t        spread;
+    unsigned             in_round:1;        /* of the probe */
+} member_t;
+
+/* What member_merge() changed. */
+#define MEMBER_LIVENESS  0x1
+#define MEMBER_FACTS     0x2
+#define MEMBER_LOAD      0x4        /* figure or its freshness */
+#define MEMBER_ADDED     0x8        /* told by the table's owner */
+#define MEMBER_REMOVED   0x10
+
+
+/* Fills a record with what first news say. */
+void member_init(member_t *member, const member_news_t *news, uint64_t now_us);
+
+/* Do the news come behind what is known, in the order above? */
+int member_is_newer(const llmgw_member_t *known, const llmgw_member_t *news);
+
+int member_is_plausible(const llmgw_member_t *known,
+    const llmgw_member_t *news);
+
+/*
+ * Applies the news.  is_first_hand: the member itself sent them.  Returns
+ * what changed, 0 for stale news.
+ */
+unsigned member_merge(member_t *member, const member_news_t *news,
+    int is_first_hand, uint64_t now_us);
+
+/* A change of liveness by this agent's own judgement. */
+void member_set_liveness(member_t *member, llmgw_liveness_t liveness,
+    uint64_t now_us);
+
+/* ALIVE or SUSPECT. */
+int member_is_present(const member_t *member);
+int member_liveness_is_present(unsigned liveness);
+
+/* Seconds since it became DEAD or LEFT, else 0. */
+uint32_t member_age_s(const member_t *member, uint64_t now_us);
+
+/* Of (id, epoch, incarnation, liveness). */
+uint64_t member_digest(const member_t *member);
+
+#endif /* MEMBER_H */

@@ -1,0 +1,172 @@
+
+#include <stdlib.h>
+
+#include "node.h"
+
+
+struct node_s {
+    swim_t                  *swim;
+    transport_t             *transport;
+    clock_source_t          *clock;
+    const swim_callbacks_t  *callbacks;     /* the owner's */
+    void                    *data;
+};
+
+
+static void node_alarm(void *data);
+
+
+static void
+node_arm(node_t *node)
+{
+    clock_arm(node->clock, swim_next_us(node->swim), node_alarm, node);
+}
+
+
+static void
+node_alarm(void *data)
+{
+    node_t  *node = data;
+
+    /* Whoever answered in time must not be accused for our being slow. */
+    transport_drain(node->transport);
+
+    swim_tick(node->swim, clock_mono_us(node->clock));
+    node_arm(node);
+}
+
+
+static void
+node_datagram(void *data, const address_t *from, const uint8_t *bytes,
+    size_t len)
+{
+    node_t  *node = data;
+
+    swim_recv(node->swim, from, bytes, len, clock_mono_us(node->clock),
+              clock_wall_us(node->clock));
+    node_arm(node);
+}
+
+
+static void
+node_send(void *data, const address_t *to, const uint8_t *bytes, size_t len)
+{
+    node_t  *node = data;
+
+    transport_send(node->transport, to, bytes, len);
+}
+
+
+static void
+node_change(void *data, const member_t *member, unsigned what)
+{
+    node_t  *node = data;
+
+    node->callbacks->on_change(node->data, member, what);
+}
+
+
+static void
+node_conflict(void *data, const char *address)
+{
+    node_t  *node = data;
+
+    node->callbacks->on_conflict(node->data, address);
+}
+
+
+static const swim_callbacks_t  node_callbacks = {
+    node_send, node_change, node_conflict
+};
+
+
+node_t *
+node_create(const swim_config_t *config, transport_t *transport,
+    clock_source_t *clock)
+{
+    node_t         *node;
+    swim_config_t   inner;
+
+    node = calloc(1, sizeof(node_t));
+    if (node == NULL) {
+        return NULL;
+    }
+
+    node->transport = transport;
+    node->clock = clock;
+    node->callbacks = config->callbacks;
+    node->data = config->data;
+
+    inner = *config;
+    inner.callbacks = &node_callbacks;
+    inner.data = node;
+
+    node->swim = swim_create(&inner, clock_mono_us(clock));
+    if (node->swim == NULL) {
+        free(node);
+        return NULL;
+    }
+
+    transport_listen(transport, node_datagram, node);
+    node_arm(node);
+
+    return node;
+}
+
+
+void
+node_destroy(node_t *node)
+{
+    transport_listen(node->transport, NULL, NULL);
+    clock_arm(node->clock, UINT64_MAX, NULL, NULL);
+    swim_destroy(node->swim);
+    free(node);
+}
+
+
+const swim_t *
+node_swim(const node_t *node)
+{
+    return node->swim;
+}
+
+
+void
+node_restore(node_t *node, const llmgw_member_t *members,
+    const llmgw_member_load_t *loads, size_t n)
+{
+    swim_restore(node->swim, members, loads, n, clock_mono_us(node->clock));
+    node_arm(node);
+}
+
+
+void
+node_set_seeds(node_t *node, const address_t *seeds, size_t n)
+{
+    swim_set_seeds(node->swim, seeds, n, clock_mono_us(node->clock));
+    node_arm(node);
+}
+
+
+void
+node_set_own(node_t *node, const swim_own_t *own)
+{
+    swim_set_own(node->swim, own, clock_mono_us(node->clock));
+    node_arm(node);
+}
+
+
+void
+node_set_load(node_t *node, uint32_t active_requests)
+{
+    swim_set_load(node->swim, active_requests, clock_mono_us(node->clock));
+    node_arm(node);
+}
+
+
+void
+node_leave(node_t *node)
+{
+    swim_leave(node->swim, clock_mono_us(node->clock));
+    node_arm(node);
+}

@@ -1,0 +1,38 @@
+
+/*
+ * A swim joined to a transport and a clock: one running member.
+ *
+ * The agent and the simulator build it alike, so what tests drive is what
+ * runs.  Each door reads the clock, calls the swim, and sets the alarm to the
+ * swim's next deadline.
+ */
+
+#ifndef NODE_H
+#define NODE_H
+
+#include "clock.h"
+#include "swim.h"
+#include "transport.h"
+
+
+typedef struct node_s  node_t;
+
+/*
+ * config->callbacks->on_send is not used.  Transport and clock must outlive
+ * the node.  NULL: out of memory.
+ */
+node_t *node_create(const swim_config_t *config, transport_t *transport,
+    clock_source_t *clock);
+void node_destroy(node_t *node);
+
+/* To read from; what changes it goes through the doors below. */
+const swim_t *node_swim(const node_t *node);
+
+void node_restore(node_t *node, const llmgw_member_t *members,
+    const llmgw_member_load_t *loads, size_t n);
+void node_set_seeds(node_t *node, const address_t *seeds, size_t n);
+void node_set_own(node_t *node, const swim_own_t *own);
+void node_set_load(node_t *node, uint32_t active_requests);
+void node_leave(node_t *node);
+
+#endif /* NODE_H */

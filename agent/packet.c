@@ -1,0 +1,311 @@
+
+/* The header, the message and its limits; see packet.h for the drawing. */
+
+#include <string.h>
+
+#include "common/address.h"
+#include "gossip.pb-c.h"
+#include "packet.h"
+#include "packet_header.h"
+
+
+typedef Llmgateway__Gossip__GossipMessage     message_t;
+typedef Llmgateway__Gossip__MembershipUpdate  update_t;
+
+
+static const char  *packet_rc_names[PACKET_NRC] = {
+    "done", "length", "magic", "version", "flags", "cluster", "message",
+    "type", "sender", "target", "updates"
+};
+
+
+const char *
+packet_rc_name(packet_rc_t rc)
+{
+    return packet_rc_names[rc];
+}
+
+
+/* Writes the header; returns its length. */
+size_t
+packet_header_encode(uint8_t *buf, const char *cluster)
+{
+    size_t  len;
+
+    len = strlen(cluster);
+
+    buf[0] = PACKET_MAGIC_0;
+    buf[1] = PACKET_MAGIC_1;
+    buf[2] = PACKET_VERSION;
+    buf[3] = 0;
+    buf[4] = len;
+    memcpy(buf + PACKET_HEADER_BYTES, cluster, len);
+
+    return PACKET_HEADER_BYTES + len;
+}
+
+
+static packet_rc_t
+packet_header_decode(const char *cluster, const uint8_t *data, size_t len,
+    size_t *header_bytes)
+{
+    size_t  cluster_len;
+
+    if (len < PACKET_HEADER_BYTES || len > PACKET_MAX_BYTES) {
+        return PACKET_ELENGTH;
+    }
+
+    if (data[0] != PACKET_MAGIC_0 || data[1] != PACKET_MAGIC_1) {
+        return PACKET_EMAGIC;
+    }
+
+    if (data[2] != PACKET_VERSION) {
+        return PACKET_EVERSION;
+    }
+
+    if (data[3] != 0) {
+        return PACKET_EFLAGS;
+    }
+
+    cluster_len = data[4];
+
+    if (len - PACKET_HEADER_BYTES < cluster_len) {
+        return PACKET_ELENGTH;
+    }
+
+    if (cluster_len != strlen(cluster)
+        || memcmp(data + PACKET_HEADER_BYTES, cluster, cluster_len) != 0)
+    {
+        return PACKET_ECLUSTER;
+    }
+
+    *header_bytes = PACKET_HEADER_BYTES + cluster_len;
+
+    return PACKET_DONE;
+}
+
+
+static int
+packet_copy_name(char *to, const char *from, int may_be_empty)
+{
+    size_t  len;
+
+    len = strlen(from);
+
+    if (!llmgw_name_is_valid(from, len) && !(len == 0 && may_be_empty)) {
+        return -1;
+    }
+
+    memcpy(to, from, len + 1);
+
+    return 0;
+}
+
+
+/* Numeric, and in the one form that our own agents write. */
+static int
+packet_copy_address(char *to, const char *from, int may_be_empty)
+{
+    address_t  address;
+
+    if (from[0] == '\0' && may_be_empty) {
+        to[0] = '\0';
+        return 0;
+    }
+
+    if (strlen(from) >= LLMGW_MEMBERS_ADDRESS_BYTES
+        || address_parse(from, &address) != 0
+        || address_is_wildcard(&address) || address_port(&address) == 0)
+    {
+        return -1;
+    }
+
+    address_format(&address, to);
+
+    return 0;
+}
+
+
+/* Empty, a word, or a word, a colon and a name: "update:lb1". */
+static int
+packet_copy_owner(char *to, const char *from)
+{
+    size_t       len;
+    const char  *name;
+
+    len = strlen(from);
+    name = strchr(from, ':');
+    name = name ? name + 1 : from;
+
+    if (len >= LLMGW_MEMBERS_OWNER_BYTES) {
+        return -1;
+    }
+
+    if (len != 0 && !(llmgw_name_is_valid(name, strlen(name))
+                      && (name == from
+                          || llmgw_name_is_valid(from, name - from - 1))))
+    {
+        return -1;
+    }
+
+    memcpy(to, from, len + 1);
+
+    return 0;
+}
+
+
+static int
+packet_copy_numbers(member_news_t *news, const update_t *update,
+    uint64_t wall_us)
+{
+    llmgw_member_t  *facts;
+
+    facts = &news->facts;
+
+    if ((unsigned) update->state > LLMGW_LIVENESS_LEFT
+        || (unsigned) update->service > LLMGW_SERVICE_DOWN
+        || (unsigned) update->role > LLMGW_ROLE_GATEWAY
+        || update->active_requests < 0 || update->max_capacity < 0
+        || update->epoch > wall_us + PACKET_MAX_AHEAD_US
+        || update->weight > PACKET_MAX_WEIGHT)
+    {
+        return -1;
+    }
+
+    facts->liveness = update->state;
+    facts->service = update->service;
+    facts->role = update->role;
+    facts->draining = update->draining != 0;
+    facts->max_capacity = update->max_capacity;
+    facts->epoch = update->epoch;
+    facts->incarnation = update->incarnation;
+    facts->weight = update->weight ? update->weight : 1;
+    facts->replica_start_ms = update->replica_start_ms;
+    news->active_requests = update->active_requests;
+    news->load_seq = update->load_seq;
+    news->age_s = member_liveness_is_present(update->state) ? 0
+                                                            : update->age_s;
+
+    return 0;
+}
+
+
+static int
+packet_decode_update(member_news_t *news, const update_t *update,
+    uint64_t wall_us)
+{
+    llmgw_member_t  *facts;
+
+    memset(news, 0, sizeof(member_news_t));
+    facts = &news->facts;
+
+    if (packet_copy_name(facts->id, update->member_id, 0) != 0
+        || packet_copy_name(facts->model_version, update->model_version, 1)
+           != 0
+        || packet_copy_address(facts->address, update->address, 0) != 0
+        || packet_copy_address(facts->grpc, update->grpc_address, 1) != 0
+        || packet_copy_owner(facts->drain_owner, update->drain_owner) != 0
+        || packet_copy_numbers(news, update, wall_us) != 0)
+    {
+        return -1;
+    }
+
+    return facts->role == LLMGW_ROLE_REPLICA && facts->grpc[0] == '\0'
+           ? -1 : 0;
+}
+
+
+static packet_rc_t
+packet_decode_head(packet_head_t *head, const message_t *message,
+    uint64_t wall_us)
+{
+    if ((unsigned) message->type >= PACKET_NTYPES) {
+        return PACKET_ETYPE;
+    }
+
+    if (packet_copy_name(head->sender_id, message->sender_id, 0) != 0
+        || message->sender_epoch > wall_us + PACKET_MAX_AHEAD_US)
+    {
+        return PACKET_ESENDER;
+    }
+
+    if (packet_copy_name(head->target_id, message->target_id, 1) != 0
+        || packet_copy_address(head->target_address, message->target_address,
+                               1)
+           != 0)
+    {
+        return PACKET_ETARGET;
+    }
+
+    head->type = (packet_type_t) message->type;
+    head->sequence = message->sequence_num;
+    head->sender_epoch = message->sender_epoch;
+    head->table_digest = message->table_digest;
+
+    return PACKET_DONE;
+}
+
+
+static packet_rc_t
+packet_decode_message(packet_t *packet, const message_t *message,
+    uint64_t wall_us)
+{
+    size_t         i;
+    packet_rc_t    rc;
+    member_news_t  *news;
+
+    rc = packet_decode_head(&packet->head, message, wall_us);
+
+    if (rc != PACKET_DONE) {
+        return rc;
+    }
+
+    if (message->n_updates > PACKET_MAX_UPDATES) {
+        return PACKET_EUPDATES;
+    }
+
+    packet->nupdates = 0;
+    packet->nrefused = 0;
+
+    for (i = 0; i < message->n_updates; i++) {
+        news = &packet->updates[packet->nupdates];
+
+        if (packet_decode_update(news, message->updates[i], wall_us) == 0) {
+            packet->nupdates++;
+
+        } else {
+            packet->nrefused++;
+        }
+    }
+
+    return PACKET_DONE;
+}
+
+
+packet_rc_t
+packet_decode(packet_t *packet, const char *cluster, const uint8_t *data,
+    size_t len, uint64_t wall_us)
+{
+    size_t        header_bytes;
+    message_t    *message;
+    packet_rc_t   rc;
+
+    rc = packet_header_decode(cluster, data, len, &header_bytes);
+
+    if (rc != PACKET_DONE) {
+        return rc;
+    }
+
+    message = llmgateway__gossip__gossip_message__unpack(NULL,
+                                                         len - header_bytes,
+                                                         data + header_bytes);
+    if (message == NULL) {
+        return PACKET_EMESSAGE;
+    }
+
+    rc = packet_decode_message(packet, message, wall_us);
+
+    llmgateway__gossip__gossip_message__free_unpacked(message, NULL);
+
+    return rc;
+}

@@ -1,0 +1,157 @@
+
+/*
+ * The encoding half of packet.h.
+ *
+ * protobuf-c packs a tree of structs; the updates' structs live here and
+ * point to the members' strings, so that a datagram is built without an
+ * allocation and without a copy before the last one.
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gossip.pb-c.h"
+#include "packet.h"
+#include "packet_header.h"
+
+
+typedef Llmgateway__Gossip__GossipMessage     message_t;
+typedef Llmgateway__Gossip__MembershipUpdate  update_t;
+
+struct packet_out_s {
+    size_t      header_bytes;
+    size_t      bytes;              /* of the datagram, as it stands */
+    message_t   message;
+    update_t    updates[PACKET_MAX_UPDATES];
+    update_t   *pointers[PACKET_MAX_UPDATES];
+    uint8_t     buf[PACKET_MAX_BYTES];
+};
+
+/* Tag and length of an update: 1 + 2 bytes, since it is below 16 KiB. */
+#define PACKET_UPDATE_FRAME_BYTES  3
+
+
+packet_out_t *
+packet_out_create(const char *cluster)
+{
+    packet_out_t  *out;
+
+    assert(llmgw_name_is_valid(cluster, strlen(cluster)));
+
+    out = calloc(1, sizeof(packet_out_t));
+    if (out == NULL) {
+        return NULL;
+    }
+
+    out->header_bytes = packet_header_encode(out->buf, cluster);
+
+    return out;
+}
+
+
+void
+packet_out_destroy(packet_out_t *out)
+{
+    free(out);
+}
+
+
+void
+packet_begin(packet_out_t *out, const packet_head_t *head)
+{
+    message_t  *message;
+
+    message = &out->message;
+    llmgateway__gossip__gossip_message__init(message);
+
+    message->type = (Llmgateway__Gossip__MessageType) head->type;
+    message->sender_id = (char *) head->sender_id;
+    message->target_id = (char *) head->target_id;
+    message->target_address = (char *) head->target_address;
+    message->sequence_num = head->sequence;
+    message->sender_epoch = head->sender_epoch;
+    message->table_digest = head->table_digest;
+    message->updates = out->pointers;
+
+    out->bytes = out->header_bytes
+        + llmgateway__gossip__gossip_message__get_packed_size(message);
+}
+
+
+static void
+packet_fill_update(update_t *update, const member_t *member, uint64_t now_us)
+{
+    const llmgw_member_t  *facts;
+
+    facts = &member->facts;
+    llmgateway__gossip__membership_update__init(update);
+
+    update->member_id = (char *) facts->id;
+    update->address = (char *) facts->address;
+    update->model_version = (char *) facts->model_version;
+    update->grpc_address = (char *) facts->grpc;
+    update->drain_owner = (char *) facts->drain_owner;
+    update->state = (Llmgateway__Gossip__MemberState) facts->liveness;
+    update->role = (Llmgateway__Gossip__MemberRole) facts->role;
+    update->service = (Llmgateway__Gossip__ServiceState) facts->service;
+    update->draining = facts->draining;
+    update->epoch = facts->epoch;
+    update->incarnation = facts->incarnation;
+    update->max_capacity = facts->max_capacity;
+    update->weight = facts->weight == 1 ? 0 : facts->weight;
+    update->replica_start_ms = facts->replica_start_ms;
+    update->active_requests = member->load.active_requests;
+    update->load_seq = member->load_seq;
+    update->age_s = member_age_s(member, now_us);
+}
+
+
+int
+packet_add(packet_out_t *out, const member_t *member, uint64_t now_us)
+{
+    size_t     n, bytes;
+    update_t  *update;
+
+    n = out->message.n_updates;
+
+    if (n == PACKET_MAX_UPDATES) {
+        return -1;
+    }
+
+    update = &out->updates[n];
+    packet_fill_update(update, member, now_us);
+
+    bytes = PACKET_UPDATE_FRAME_BYTES
+        + llmgateway__gossip__membership_update__get_packed_size(update);
+
+    if (out->bytes + bytes > PACKET_MAX_BYTES) {
+        return -1;
+    }
+
+    out->bytes += bytes;
+    out->pointers[n] = update;
+    out->message.n_updates = n + 1;
+
+    return 0;
+}
+
+
+size_t
+packet_nupdates(const packet_out_t *out)
+{
+    return out->message.n_updates;
+}
+
+
+const uint8_t *
+packet_end(packet_out_t *out, size_t *len)
+{
+    *len = out->header_bytes
+        + llmgateway__gossip__gossip_message__pack(&out->message,
+                                                   out->buf
+                                                   + out->header_bytes);
+    assert(*len <= PACKET_MAX_BYTES);
+
+    return out->buf;
+}

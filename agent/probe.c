@@ -1,0 +1,292 @@
+
+/*
+ * Whom to ping, and what becomes of the ping.
+ *
+ *     period begins        ping timeout            period ends
+ *          |  PING              |  k x PING_REQ         |
+ *          +------------------->+---------------------->+--> SUSPECT
+ *             ACK: done            ACK by any way: done
+ *
+ * The order is a shuffled list of all, walked to its end and then made anew:
+ * a member waits for its next ping no longer than twice around, which a
+ * random choice each time would not promise (SWIM, section 4.3).
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "swim_core.h"
+
+
+static int
+probe_reserve(probe_t *probe, size_t n)
+{
+    size_t      capacity;
+    member_t  **order;
+
+    if (n <= probe->capacity) {
+        return 0;
+    }
+
+    capacity = n * 2;
+    order = realloc(probe->order, capacity * sizeof(member_t *));
+    if (order == NULL) {
+        return -1;
+    }
+
+    probe->order = order;
+    probe->capacity = capacity;
+
+    return 0;
+}
+
+
+void
+probe_done(probe_t *probe)
+{
+    free(probe->order);
+}
+
+
+/* Puts a member at a random place; -1: no memory, the next round has it. */
+int
+probe_add(swim_t *swim, member_t *member)
+{
+    size_t    last, place;
+    probe_t  *probe;
+
+    probe = &swim->probe;
+
+    if (member->in_round || member == swim->own) {
+        return 0;
+    }
+
+    if (probe_reserve(probe, probe->n + 1) != 0) {
+        return -1;
+    }
+
+    last = probe->n++;
+    place = rnd_below(&swim->rnd, probe->n);
+
+    if (place != last) {
+        probe->order[last] = probe->order[place];
+    }
+
+    probe->order[place] = member;
+    member->in_round = 1;
+
+    return 0;
+}
+
+
+void
+probe_drop(swim_t *swim, member_t *member)
+{
+    size_t    i;
+    probe_t  *probe;
+
+    probe = &swim->probe;
+
+    if (probe->target == member) {
+        probe->target = NULL;
+    }
+
+    for (i = 0; i < probe->n; i++) {
+        if (probe->order[i] == member) {
+            probe->n--;
+            memmove(&probe->order[i], &probe->order[i + 1],
+                    (probe->n - i) * sizeof(member_t *));
+            probe->next -= i < probe->next;
+            break;
+        }
+    }
+
+    member->in_round = 0;
+}
+
+
+/* A new round: all that are present, shuffled. */
+static void
+probe_shuffle(swim_t *swim)
+{
+    size_t     i;
+    member_t  *member;
+
+    for (i = 0; i < swim->probe.n; i++) {
+        swim->probe.order[i]->in_round = 0;
+    }
+
+    swim->probe.n = 0;
+    swim->probe.next = 0;
+
+    for (i = 0; i < swim->table.n; i++) {
+        member = swim->table.members[i];
+
+        if (member_is_present(member)) {
+            probe_add(swim, member);
+        }
+    }
+}
+
+
+static member_t *
+probe_choose(swim_t *swim)
+{
+    int        is_new_round;
+    probe_t   *probe;
+    member_t  *member;
+
+    probe = &swim->probe;
+
+    for (is_new_round = 0; is_new_round < 2; is_new_round++) {
+        while (probe->next < probe->n) {
+            member = probe->order[probe->next++];
+
+            if (member_is_present(member)) {
+                return member;
+            }
+        }
+
+        probe_shuffle(swim);
+    }
+
+    return NULL;
+}
+
+
+static void
+probe_ping(swim_t *swim, uint64_t now_us)
+{
+    swim_letter_t  letter;
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = PACKET_PING;
+    letter.member = swim->probe.target;
+    letter.target_id = swim->probe.target->facts.id;
+    letter.sequence = swim->probe.sequence;
+
+    /* The suspected hears it first, so that it can contradict at once. */
+    if (swim->probe.target->facts.liveness != LLMGW_LIVENESS_ALIVE) {
+        letter.about = swim->probe.target;
+    }
+
+    swim_send(swim, &letter, now_us);
+}
+
+
+static void
+probe_ask_others(swim_t *swim, uint64_t now_us)
+{
+    size_t         i, n;
+    member_t      *helpers[SWIM_MAX_INDIRECT_PROBES];
+    swim_letter_t  letter;
+
+    swim->counters.pings_missed++;
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = PACKET_PING_REQ;
+    letter.target_id = swim->probe.target->facts.id;
+    letter.target_address = swim->probe.target->facts.address;
+    letter.sequence = swim->probe.sequence;
+
+    n = swim_pick(swim, helpers, swim->config.indirect_probes,
+                  swim_fits_present, swim->probe.target);
+
+    for (i = 0; i < n; i++) {
+        letter.member = helpers[i];
+        swim_send(swim, &letter, now_us);
+    }
+}
+
+
+void
+probe_ack(swim_t *swim, const packet_head_t *ack)
+{
+    probe_t  *probe;
+
+    probe = &swim->probe;
+
+    if (probe->target != NULL && probe->sequence == ack->sequence
+        && strcmp(probe->target->facts.id, ack->target_id) == 0)
+    {
+        probe->target = NULL;
+    }
+}
+
+
+/* It has been heard of in another way: the ping that is out proves nothing. */
+void
+probe_forgive(swim_t *swim, const member_t *member)
+{
+    if (swim->probe.target == member) {
+        swim->probe.target = NULL;
+    }
+}
+
+
+static void
+probe_begin_period(swim_t *swim, uint64_t now_us)
+{
+    probe_t  *probe;
+
+    probe = &swim->probe;
+
+    probe->target = probe_choose(swim);
+    probe->sequence = ++swim->sequence;
+    probe->indirect_us = now_us + swim->config.ping_timeout_us;
+    probe->period_us += swim->config.period_us;
+
+    if (probe->period_us <= now_us) {
+        probe->period_us = now_us + swim->config.period_us;
+    }
+
+    if (probe->target != NULL) {
+        probe_ping(swim, now_us);
+    }
+}
+
+
+void
+probe_tick(swim_t *swim, uint64_t now_us)
+{
+    member_t  *target;
+
+    target = swim->probe.target;
+
+    if (now_us < swim->probe.period_us) {
+        probe_ask_others(swim, now_us);
+        swim->probe.indirect_us = 0;
+        return;
+    }
+
+    if (target != NULL && target->facts.liveness == LLMGW_LIVENESS_ALIVE) {
+        swim->counters.suspicions++;
+        swim_judge(swim, target, LLMGW_LIVENESS_SUSPECT, now_us);
+    }
+
+    probe_begin_period(swim, now_us);
+}
+
+
+uint64_t
+probe_next_us(const swim_t *swim)
+{
+    const probe_t  *probe;
+
+    probe = &swim->probe;
+
+    return probe->target != NULL && probe->indirect_us != 0
+           && probe->indirect_us < probe->period_us
+           ? probe->indirect_us : probe->period_us;
+}
+
+
+void
+probe_delay(swim_t *swim, uint64_t late_us)
+{
+    swim->probe.period_us += late_us;
+
+    if (swim->probe.indirect_us != 0) {
+        swim->probe.indirect_us += late_us;
+    }
+}

@@ -1,0 +1,259 @@
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "publish.h"
+
+
+typedef struct {
+    llmgw_member_t       *members;
+    llmgw_member_load_t  *loads;
+    size_t                n;
+} publish_view_t;
+
+struct publish_s {
+    llmgw_members_writer_t  *writer;        /* NULL: a view alone */
+    publish_change_pt        on_change;
+    void                    *data;
+    publish_view_t           view;
+    int                      is_marked;
+};
+
+
+publish_t *
+publish_create(const char *path, publish_change_pt on_change, void *data,
+    char *error)
+{
+    publish_t           *publish;
+    llmgw_members_rc_t   rc;
+
+    publish = calloc(1, sizeof(publish_t));
+    if (publish == NULL) {
+        snprintf(error, LLMGW_MEMBERS_ERROR_BYTES, "out of memory");
+        return NULL;
+    }
+
+    publish->on_change = on_change;
+    publish->data = data;
+
+    if (path == NULL) {
+        return publish;
+    }
+
+    rc = llmgw_members_writer_create(&publish->writer, path,
+                                     TABLE_MAX_MEMBERS, error);
+
+    if (rc != LLMGW_MEMBERS_DONE) {
+        free(publish);
+        return NULL;
+    }
+
+    return publish;
+}
+
+
+static void
+publish_view_done(publish_view_t *view)
+{
+    free(view->members);
+    free(view->loads);
+}
+
+
+void
+publish_destroy(publish_t *publish)
+{
+    if (publish->writer != NULL) {
+        llmgw_members_writer_destroy(publish->writer);
+    }
+
+    publish_view_done(&publish->view);
+    free(publish);
+}
+
+
+void
+publish_mark(publish_t *publish)
+{
+    publish->is_marked = 1;
+}
+
+
+static int
+publish_compare_id(const void *id, const void *member)
+{
+    return strcmp(id, ((const llmgw_member_t *) member)->id);
+}
+
+
+void
+publish_load(publish_t *publish, const member_t *member)
+{
+    size_t           i;
+    llmgw_member_t  *found;
+
+    if (publish->view.n == 0) {
+        return;
+    }
+
+    found = bsearch(member->facts.id, publish->view.members, publish->view.n,
+                    sizeof(llmgw_member_t), publish_compare_id);
+
+    if (found == NULL) {
+        return;         /* not published yet: it will be with its load */
+    }
+
+    i = found - publish->view.members;
+    publish->view.loads[i] = member->load;
+
+    if (publish->writer != NULL) {
+        llmgw_members_set_load(publish->writer, i, &member->load);
+    }
+}
+
+
+static int
+publish_compare_members(const void *a, const void *b)
+{
+    const member_t *const  *first = a;
+    const member_t *const  *second = b;
+
+    return strcmp((*first)->facts.id, (*second)->facts.id);
+}
+
+
+static int
+publish_view_build(publish_view_t *view, const table_t *table)
+{
+    size_t            i;
+    const member_t  **sorted;
+
+    view->n = table->n;
+    view->members = malloc(table->n * sizeof(llmgw_member_t));
+    view->loads = malloc(table->n * sizeof(llmgw_member_load_t));
+    sorted = malloc(table->n * sizeof(member_t *));
+
+    if (view->members == NULL || view->loads == NULL || sorted == NULL) {
+        publish_view_done(view);
+        free(sorted);
+        return -1;
+    }
+
+    memcpy(sorted, table->members, table->n * sizeof(member_t *));
+    qsort(sorted, table->n, sizeof(member_t *), publish_compare_members);
+
+    for (i = 0; i < table->n; i++) {
+        view->members[i] = sorted[i]->facts;
+        view->loads[i] = sorted[i]->load;
+    }
+
+    free(sorted);
+
+    return 0;
+}
+
+
+/* Both are sorted: one walk tells who came, went and changed. */
+static void
+publish_tell_changes(const publish_t *publish, const publish_view_t *before)
+{
+    int                    order;
+    size_t                 i, j;
+    const publish_view_t  *after;
+
+    after = &publish->view;
+
+    for (i = 0, j = 0; i < before->n || j < after->n; /* void */) {
+        order = i == before->n ? 1
+                : j == after->n ? -1
+                : strcmp(before->members[i].id, after->members[j].id);
+
+        if (order < 0) {
+            publish->on_change(publish->data, &before->members[i++], NULL);
+
+        } else if (order > 0) {
+            publish->on_change(publish->data, NULL, &after->members[j++]);
+
+        } else {
+            if (memcmp(&before->members[i], &after->members[j],
+                       sizeof(llmgw_member_t)) != 0)
+            {
+                publish->on_change(publish->data, &before->members[i],
+                                   &after->members[j]);
+            }
+
+            i++;
+            j++;
+        }
+    }
+}
+
+
+int
+publish_flush(publish_t *publish, const table_t *table, char *error)
+{
+    publish_view_t      view, before;
+    llmgw_members_rc_t  rc;
+
+    if (!publish->is_marked) {
+        return 0;
+    }
+
+    if (publish_view_build(&view, table) != 0) {
+        snprintf(error, LLMGW_MEMBERS_ERROR_BYTES, "out of memory");
+        return -1;
+    }
+
+    rc = LLMGW_MEMBERS_DONE;
+
+    if (publish->writer != NULL) {
+        rc = llmgw_members_publish(publish->writer, view.members, view.loads,
+                                   view.n, 0);
+    }
+
+    if (rc != LLMGW_MEMBERS_DONE) {
+        publish_view_done(&view);
+        snprintf(error, LLMGW_MEMBERS_ERROR_BYTES,
+                 rc == LLMGW_MEMBERS_EFULL ? "it is full"
+                                           : "it could not be written");
+        return -1;
+    }
+
+    before = publish->view;
+    publish->view = view;
+    publish->is_marked = 0;
+    publish_tell_changes(publish, &before);
+    publish_view_done(&before);
+
+    return 0;
+}
+
+
+int
+publish_heartbeat(publish_t *publish, uint64_t now_ms, char *error)
+{
+    if (publish->writer == NULL) {
+        return 0;
+    }
+
+    return llmgw_members_heartbeat(publish->writer, now_ms, error)
+           == LLMGW_MEMBERS_DONE ? 0 : -1;
+}
+
+
+const llmgw_member_t *
+publish_members(const publish_t *publish, size_t *n)
+{
+    *n = publish->view.n;
+
+    return publish->view.members;
+}
+
+
+const llmgw_member_load_t *
+publish_loads(const publish_t *publish)
+{
+    return publish->view.loads;
+}

@@ -1,0 +1,42 @@
+
+/*
+ * The seeds' addresses, resolved off the loop.
+ *
+ * Numeric seeds are handed over at once and for good.  Names are asked for in
+ * a thread of their own, since getaddrinfo() may take its time: every second
+ * while nobody has answered yet (a name may not exist before the member it
+ * names), then every ten, as members move.
+ */
+
+#ifndef RESOLVE_H
+#define RESOLVE_H
+
+#include <ev.h>
+
+#include "swim.h"
+
+
+typedef struct resolve_s  resolve_t;
+
+/* A new result: all addresses, which may be none. */
+typedef void (*resolve_done_pt)(void *data, const address_t *addresses,
+    size_t n);
+
+/* Is it still urgent? */
+typedef int (*resolve_is_urgent_pt)(void *data);
+
+#define RESOLVE_ERROR_BYTES  256
+
+/*
+ * list: "HOST:PORT,HOST:PORT".  on_done is called from the loop, not before
+ * this has returned.  NULL and a reason in error: a seed is malformed, there
+ * are more than SWIM_MAX_SEEDS.
+ */
+resolve_t *resolve_create(struct ev_loop *loop, const char *list,
+    resolve_done_pt on_done, resolve_is_urgent_pt is_urgent, void *data,
+    char *error);
+
+/* Does not wait for a name server. */
+void resolve_destroy(resolve_t *resolve);
+
+#endif /* RESOLVE_H */

@@ -1,0 +1,232 @@
+
+#include <stdio.h>
+#include <string.h>
+
+#include "settings.h"
+#include "swim.h"
+
+
+/* A replica's gRPC port is its gossip port less this, unless it is told. */
+#define SETTINGS_PORT_DISTANCE  10000
+
+#define settings_field(name)  offsetof(settings_t, name)
+
+
+static const option_t  settings_table[] = {
+    { .name = "id", .kind = OPTION_NAME, .offset = settings_field(id),
+      .required = 1, .help = "this member's name in the cluster" },
+    { .name = "role", .kind = OPTION_STRING, .metavar = "replica|gateway",
+      .offset = settings_field(role_name), .required = 1,
+      .help = "what this agent stands beside" },
+    { .name = "gossip", .kind = OPTION_ADDRESS, .required = 1,
+      .offset = settings_field(gossip),
+      .help = "where to listen for gossip (UDP)" },
+    { .name = "advertise", .kind = OPTION_ADDRESS,
+      .offset = settings_field(advertise),
+      .help = "where others reach it, if elsewhere" },
+    { .name = "join", .kind = OPTION_STRING,
+      .metavar = "HOST:PORT,...", .offset = settings_field(join),
+      .help = "gossip addresses of some members" },
+    { .name = "grpc", .kind = OPTION_ADDRESS,
+      .offset = settings_field(grpc),
+      .help = "the replica's (gossip port - 10000)" },
+    { .name = "control", .kind = OPTION_STRING, .metavar = "PATH",
+      .offset = settings_field(control),
+      .help = "control socket (" SETTINGS_RUN_DIR "/ID.sock)" },
+    { .name = "members", .kind = OPTION_STRING, .metavar = "PATH",
+      .offset = settings_field(members),
+      .help = "members segment to write for nginx" },
+    { .name = "cluster", .kind = OPTION_NAME, .value = "default",
+      .offset = settings_field(cluster),
+      .help = "members of other clusters are not heard" },
+    { .name = "state-dir", .kind = OPTION_STRING, .metavar = "DIR",
+      .offset = settings_field(state_dir),
+      .help = "keeps the epoch over clocks set back" },
+    { .name = "weight", .kind = OPTION_INT, .value = "1",
+      .offset = settings_field(weight), .min = 1, .max = 100,
+      .help = "share of the ring" },
+    { .name = "protocol-period", .kind = OPTION_DURATION, .value = "500ms",
+      .offset = settings_field(period_ms), .min = 20, .max = 60000,
+      .help = "one member is pinged in each" },
+    { .name = "ping-timeout", .kind = OPTION_DURATION, .value = "200ms",
+      .offset = settings_field(ping_timeout_ms), .min = 5, .max = 60000,
+      .help = "then others are asked to ping" },
+    { .name = "suspect-timeout", .kind = OPTION_DURATION, .value = "2s",
+      .offset = settings_field(suspect_timeout_ms), .min = 100,
+      .max = 600000, .help = "to contradict, x max(1, log10 members)" },
+    { .name = "indirect-probes", .kind = OPTION_INT, .value = "3",
+      .offset = settings_field(indirect_probes), .min = 0,
+      .max = SWIM_MAX_INDIRECT_PROBES,
+      .help = "how many others are asked" },
+    { .name = NULL }
+};
+
+const options_spec_t  settings_spec = {
+    .program = "llmgw-agent",
+    .synopsis = "--id ID --role replica|gateway --gossip HOST:PORT [options]",
+    .summary = "Keeps one replica's or gateway's place in the cluster.",
+    .table = settings_table
+};
+
+
+static int
+settings_set_role(settings_t *settings, char *error)
+{
+    if (strcmp(settings->role_name, "replica") == 0) {
+        settings->role = LLMGW_ROLE_REPLICA;
+
+    } else if (strcmp(settings->role_name, "gateway") == 0) {
+        settings->role = LLMGW_ROLE_GATEWAY;
+
+    } else {
+        snprintf(error, SETTINGS_ERROR_BYTES,
+                 "--role: \"%.64s\" is neither replica nor gateway",
+                 settings->role_name);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static int
+settings_resolve(const char *option, const char *text, address_t *address,
+    char *error)
+{
+    char  reason[128];
+
+    if (address_resolve(text, address, reason) != 0) {
+        snprintf(error, SETTINGS_ERROR_BYTES, "%s: %s", option, reason);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static int
+settings_set_gossip(settings_t *settings, address_t *advertised, char *error)
+{
+    if (settings_resolve("--gossip", settings->gossip,
+                         &settings->bind_address, error) != 0)
+    {
+        return -1;
+    }
+
+    *advertised = settings->bind_address;
+
+    if (settings->advertise != NULL
+        && settings_resolve("--advertise", settings->advertise, advertised,
+                            error) != 0)
+    {
+        return -1;
+    }
+
+    if (address_is_wildcard(advertised)) {
+        snprintf(error, SETTINGS_ERROR_BYTES,
+                 "--advertise is required where --gossip is a wildcard "
+                 "address, and is none itself");
+        return -1;
+    }
+
+    address_format(advertised, settings->advertised);
+
+    return 0;
+}
+
+
+static int
+settings_set_grpc(settings_t *settings, const address_t *advertised,
+    char *error)
+{
+    unsigned  port;
+
+    if (settings->role == LLMGW_ROLE_GATEWAY) {
+        return 0;
+    }
+
+    settings->grpc_address = *advertised;
+    port = address_port(&settings->bind_address);
+
+    if (settings->grpc != NULL) {
+        if (settings_resolve("--grpc", settings->grpc,
+                             &settings->grpc_address, error) != 0)
+        {
+            return -1;
+        }
+
+        if (address_is_wildcard(&settings->grpc_address)) {
+            snprintf(error, SETTINGS_ERROR_BYTES,
+                     "--grpc is where others reach the replica, "
+                     "no wildcard address");
+            return -1;
+        }
+
+    } else if (port <= SETTINGS_PORT_DISTANCE) {
+        snprintf(error, SETTINGS_ERROR_BYTES,
+                 "--grpc is required where the gossip port is %u or less",
+                 SETTINGS_PORT_DISTANCE);
+        return -1;
+
+    } else {
+        address_set_port(&settings->grpc_address,
+                         port - SETTINGS_PORT_DISTANCE);
+    }
+
+    address_format(&settings->grpc_address, settings->grpc_text);
+
+    return 0;
+}
+
+
+static int
+settings_set_control(settings_t *settings, char *error)
+{
+    int  n;
+
+    if (settings->control != NULL) {
+        n = snprintf(settings->control_path, PATH_MAX, "%s",
+                     settings->control);
+
+    } else {
+        n = snprintf(settings->control_path, PATH_MAX, "%s/%s.sock",
+                     SETTINGS_RUN_DIR, settings->id);
+    }
+
+    if (n >= PATH_MAX) {
+        snprintf(error, SETTINGS_ERROR_BYTES, "--control: name too long");
+        return -1;
+    }
+
+    return 0;
+}
+
+
+int
+settings_complete(settings_t *settings, char *error)
+{
+    address_t  advertised;
+
+    if (settings->ping_timeout_ms >= settings->period_ms) {
+        snprintf(error, SETTINGS_ERROR_BYTES,
+                 "--ping-timeout must be below --protocol-period");
+        return -1;
+    }
+
+    if (settings_set_role(settings, error) != 0
+        || settings_set_gossip(settings, &advertised, error) != 0
+        || settings_set_grpc(settings, &advertised, error) != 0
+        || settings_set_control(settings, error) != 0)
+    {
+        return -1;
+    }
+
+    return 0;
+}
+
+
+int
+settings_is_exposed(const settings_t *settings)
+{
+    return !address_is_loopback(&settings->bind_address);
+}

@@ -1,0 +1,55 @@
+
+/* The command line of llmgw-agent: options as given, and what follows. */
+
+#ifndef SETTINGS_H
+#define SETTINGS_H
+
+#include <limits.h>
+
+#include "common/address.h"
+#include "common/options.h"
+#include "members.h"
+
+
+#define SETTINGS_RUN_DIR      "/run/llmgw"
+#define SETTINGS_ERROR_BYTES  256
+
+typedef struct {
+    /* as given */
+    const char    *id;
+    const char    *role_name;
+    const char    *gossip;
+    const char    *advertise;
+    const char    *join;
+    const char    *grpc;
+    const char    *control;
+    const char    *members;
+    const char    *cluster;
+    const char    *state_dir;
+    int64_t        weight;
+    int64_t        indirect_probes;
+    uint64_t       period_ms;
+    uint64_t       ping_timeout_ms;
+    uint64_t       suspect_timeout_ms;
+
+    /* what follows */
+    llmgw_role_t   role;
+    address_t      bind_address;
+    address_t      grpc_address;                /* of a replica */
+    char           advertised[ADDRESS_TEXT_BYTES];
+    char           grpc_text[ADDRESS_TEXT_BYTES];   /* "" for a gateway */
+    char           control_path[PATH_MAX];
+} settings_t;
+
+extern const options_spec_t  settings_spec;
+
+/*
+ * Fills what follows from what was given; names are resolved.  0, or -1 and
+ * one line in error.
+ */
+int settings_complete(settings_t *settings, char *error);
+
+/* Gossip leaves this machine. */
+int settings_is_exposed(const settings_t *settings);
+
+#endif /* SETTINGS_H */

@@ -1,0 +1,278 @@
+
+/* Life of a swim, its clockwork, and what its owner tells it. */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "swim_core.h"
+
+
+/*
+ * A tick that comes this late says that this agent did not run, so that its
+ * silence about others is its own fault: all deadlines move by as much.
+ */
+#define SWIM_LATE_US  (50 * SWIM_MS)
+
+typedef struct {
+    void      (*tick)(swim_t *swim, uint64_t now_us);
+    uint64_t  (*next_us)(const swim_t *swim);
+} swim_part_t;
+
+/* What must arrive at once comes first, accusations come last. */
+static const swim_part_t  swim_parts[] = {
+    { tell_tick,      tell_next_us },
+    { load_tick,      load_next_us },
+    { candidate_tick, candidate_next_us },
+    { join_tick,      join_next_us },
+    { gossip_tick,    gossip_next_us },
+    { sync_tick,      sync_next_us },
+    { probe_tick,     probe_next_us },
+    { suspicion_tick, suspicion_next_us }
+};
+
+#define SWIM_NPARTS  (sizeof(swim_parts) / sizeof(swim_parts[0]))
+
+
+static int
+swim_add_own(swim_t *swim, const swim_config_t *config, uint64_t now_us)
+{
+    member_news_t    news;
+    llmgw_member_t  *own;
+
+    assert(llmgw_name_is_valid(config->id, strlen(config->id)));
+    assert(strlen(config->address) < LLMGW_MEMBERS_ADDRESS_BYTES);
+    assert(strlen(config->grpc) < LLMGW_MEMBERS_ADDRESS_BYTES);
+
+    memset(&news, 0, sizeof(news));
+    own = &news.facts;
+
+    strcpy(own->id, config->id);
+    strcpy(own->address, config->address);
+    strcpy(own->grpc, config->grpc);
+    own->role = config->role;
+    own->weight = config->weight;
+    own->epoch = config->epoch;
+    own->service = config->role == LLMGW_ROLE_GATEWAY
+                   ? LLMGW_SERVICE_READY : LLMGW_SERVICE_STARTING;
+
+    swim->own = table_add(&swim->table, &news, now_us);
+
+    return swim->own ? 0 : -1;
+}
+
+
+swim_t *
+swim_create(const swim_config_t *config, uint64_t now_us)
+{
+    swim_t  *swim;
+
+    swim = calloc(1, sizeof(swim_t));
+    if (swim == NULL) {
+        return NULL;
+    }
+
+    swim->config = *config;
+    swim->rnd.state = config->random_seed;
+    strcpy(swim->cluster, config->cluster);
+    table_init(&swim->table);
+    spread_init(&swim->spread);
+
+    swim->out = packet_out_create(swim->cluster);
+
+    if (swim->out == NULL || swim_add_own(swim, config, now_us) != 0) {
+        swim_destroy(swim);
+        return NULL;
+    }
+
+    /* Not from 1: acks of an earlier life must not fit. */
+    swim->sequence = rnd_next(&swim->rnd) >> 16;
+    swim->join.sequence = ++swim->sequence;
+    swim->join.next_us = now_us;
+    swim->load.next_us = SWIM_NEVER;
+    swim->tell.next_us = SWIM_NEVER;
+    swim->sync_us = now_us + rnd_below(&swim->rnd, 10 * SWIM_S);
+
+    /* Starters do not ping in step. */
+    swim->probe.period_us = now_us
+                            + rnd_below(&swim->rnd, config->period_us);
+
+    return swim;
+}
+
+
+void
+swim_destroy(swim_t *swim)
+{
+    table_done(&swim->table);
+    packet_out_destroy(swim->out);
+    probe_done(&swim->probe);
+    suspicion_done(&swim->suspicion);
+    free(swim->candidates.entries);
+    free(swim->tell.targets);
+    free(swim);
+}
+
+
+uint64_t
+swim_next_us(const swim_t *swim)
+{
+    size_t    i;
+    uint64_t  next_us, part_us;
+
+    next_us = SWIM_NEVER;
+
+    for (i = 0; i < SWIM_NPARTS; i++) {
+        part_us = swim_parts[i].next_us(swim);
+        next_us = part_us < next_us ? part_us : next_us;
+    }
+
+    return next_us;
+}
+
+
+/* The deadlines of others are measured alone: they are never set late. */
+static void
+swim_forgive_lateness(swim_t *swim, uint64_t now_us)
+{
+    uint64_t  due_us, suspicion_us;
+
+    due_us = probe_next_us(swim);
+    suspicion_us = suspicion_next_us(swim);
+    due_us = suspicion_us < due_us ? suspicion_us : due_us;
+
+    if (now_us <= due_us + SWIM_LATE_US) {
+        return;
+    }
+
+    swim->counters.late_ticks++;
+
+    probe_delay(swim, now_us - due_us + 1);
+    suspicion_delay(swim, now_us - due_us + 1);
+}
+
+
+void
+swim_tick(swim_t *swim, uint64_t now_us)
+{
+    size_t  i;
+
+    swim_forgive_lateness(swim, now_us);
+
+    for (i = 0; i < SWIM_NPARTS; i++) {
+        if (swim_parts[i].next_us(swim) <= now_us) {
+            swim_parts[i].tick(swim, now_us);
+        }
+    }
+}
+
+
+static int
+swim_own_differs(const llmgw_member_t *facts, const swim_own_t *own)
+{
+    return facts->service != own->service
+           || facts->draining != (own->draining != 0)
+           || facts->max_capacity != own->max_capacity
+           || facts->replica_start_ms != own->replica_start_ms
+           || strcmp(facts->model_version, own->model_version) != 0
+           || strcmp(facts->drain_owner, own->drain_owner) != 0;
+}
+
+
+void
+swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us)
+{
+    llmgw_member_t  *facts;
+
+    facts = &swim->own->facts;
+
+    if (!swim_own_differs(facts, own)) {
+        return;
+    }
+
+    assert(strlen(own->model_version) < LLMGW_MEMBERS_NAME_BYTES);
+    assert(strlen(own->drain_owner) < LLMGW_MEMBERS_OWNER_BYTES);
+
+    facts->service = own->service;
+    facts->draining = own->draining != 0;
+    facts->max_capacity = own->max_capacity;
+    facts->replica_start_ms = own->replica_start_ms;
+    strcpy(facts->model_version, own->model_version);
+    strcpy(facts->drain_owner, own->drain_owner);
+    facts->incarnation++;
+
+    swim_changed(swim, swim->own, MEMBER_FACTS);
+
+    if (!member_is_present(swim->own)) {
+        return;         /* leaving: LEFT is being told, and this with it */
+    }
+
+    /* Every change of what may be routed, DOWN above all, is news that the
+       gateways should not have to wait for. */
+    tell_gateways(swim, now_us);
+}
+
+
+void
+swim_set_load(swim_t *swim, uint32_t active_requests, uint64_t now_us)
+{
+    load_set(swim, active_requests, now_us);
+}
+
+
+void
+swim_leave(swim_t *swim, uint64_t now_us)
+{
+    if (!member_is_present(swim->own)) {
+        return;
+    }
+
+    swim->own->facts.incarnation++;
+    member_set_liveness(swim->own, LLMGW_LIVENESS_LEFT, now_us);
+    table_count(&swim->table, 1, swim->own);
+    swim_changed(swim, swim->own, MEMBER_LIVENESS);
+
+    tell_all(swim, now_us);
+}
+
+
+int
+swim_has_left(const swim_t *swim)
+{
+    return !member_is_present(swim->own) && swim->tell.n == 0;
+}
+
+
+int
+swim_is_alone(const swim_t *swim)
+{
+    return !swim->join.is_done;
+}
+
+
+const table_t *
+swim_table(const swim_t *swim)
+{
+    return &swim->table;
+}
+
+
+const member_t *
+swim_own(const swim_t *swim)
+{
+    return swim->own;
+}
+
+
+const swim_counters_t *
+swim_counters(const swim_t *swim)
+{
+    return &swim->counters;
+}
+
+
+size_t
+swim_backlog(const swim_t *swim)
+{
+    return swim->spread.n;
+}

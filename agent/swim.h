@@ -1,0 +1,136 @@
+
+/*
+ * SWIM: who is a member, and who of them is alive, without a centre.
+ *
+ * Every period each agent pings one other, in a shuffled round robin, so that
+ * each member is looked at at least every 2n - 1 periods by each other and
+ * about once a period by somebody.  No answer within the ping timeout: some
+ * others are asked to ping it too (a bad path between two is no death).  No
+ * answer by any way until the period ends: the member is SUSPECT, which it
+ * can contradict; nothing for the suspicion timeout: DEAD.  All news ride on
+ * these pings and acks (agent/spread.h).
+ *
+ * This is the protocol alone, a function of its arguments: time comes in,
+ * datagrams come in and go out, chance comes from a seed; nothing here reads
+ * a clock, owns a socket, logs or sleeps.  agent/node.h joins it to a
+ * transport and a clock: real ones in the agent, fake ones in t/sim.
+ *
+ * Where to find what: agent/member.h the order of news, agent/spread.h what
+ * is told, probe.c whom to ping, suspicion.c the way to DEAD, candidate.c how
+ * a stranger becomes a member, join.c and sync.c whole tables, tell.c what
+ * must arrive at once, load.c the load.
+ *
+ * Source: Das, Gupta, Motivala, "SWIM: Scalable Weakly-consistent
+ * Infection-style Process Group Membership Protocol", DSN 2002.  docs/gossip.md
+ * tells where this departs from it.
+ *
+ * Times are microseconds of a monotonic clock, unless a name says wall.
+ */
+
+#ifndef SWIM_H
+#define SWIM_H
+
+#include "common/address.h"
+#include "packet.h"
+#include "swim_counters.h"
+#include "table.h"
+
+
+typedef struct swim_s  swim_t;
+
+typedef struct {
+    /* A datagram leaves; it may be lost. */
+    void  (*on_send)(void *data, const address_t *to, const uint8_t *bytes,
+                     size_t len);
+
+    /*
+     * A member changed: what is of the MEMBER_ bits.  With MEMBER_REMOVED the
+     * member is gone when this returns.  Calling the swim within is not
+     * allowed.
+     */
+    void  (*on_change)(void *data, const member_t *member, unsigned what);
+
+    /* Another agent says that it has our id, with a later start. */
+    void  (*on_conflict)(void *data, const char *address);
+} swim_callbacks_t;
+
+typedef struct {
+    const char              *cluster;
+    const char              *id;
+    const char              *address;       /* numeric, as others reach it */
+    const char              *grpc;          /* "" for a gateway */
+    llmgw_role_t             role;
+    uint32_t                 weight;
+    uint64_t                 epoch;
+    uint64_t                 period_us;
+    uint64_t                 ping_timeout_us;
+    uint64_t                 suspect_timeout_us;    /* base */
+    unsigned                 indirect_probes;
+    uint64_t                 random_seed;
+    const swim_callbacks_t  *callbacks;     /* must outlive the swim */
+    void                    *data;
+} swim_config_t;
+
+/* What the own agent says of its replica. */
+typedef struct {
+    llmgw_service_t  service;
+    int              draining;
+    const char      *drain_owner;
+    const char      *model_version;
+    uint32_t         max_capacity;
+    uint64_t         replica_start_ms;      /* wall clock */
+} swim_own_t;
+
+#define SWIM_MAX_INDIRECT_PROBES  8
+#define SWIM_MAX_SEEDS            32
+
+
+/* Strings are copied.  NULL: out of memory. */
+swim_t *swim_create(const swim_config_t *config, uint64_t now_us);
+void swim_destroy(swim_t *swim);
+
+/* A datagram came.  wall_us: our clock, to judge epochs by. */
+void swim_recv(swim_t *swim, const address_t *from, const uint8_t *data,
+    size_t len, uint64_t now_us, uint64_t wall_us);
+
+/* To be called at swim_next_us(); harmless when called before. */
+void swim_tick(swim_t *swim, uint64_t now_us);
+uint64_t swim_next_us(const swim_t *swim);
+
+/*
+ * Whom to ask for the table, as resolved last (more than SWIM_MAX_SEEDS are
+ * cut off); asked again and again, later only those where no member is.  Own
+ * addresses among them do no harm.
+ */
+void swim_set_seeds(swim_t *swim, const address_t *seeds, size_t n,
+    uint64_t now_us);
+
+/*
+ * What an earlier life of this agent left in its segment, taken up at the
+ * start: members that were present then are members now, until pings or
+ * others tell otherwise.  It is memory and no news: nobody is told.
+ */
+void swim_restore(swim_t *swim, const llmgw_member_t *members,
+    const llmgw_member_load_t *loads, size_t n, uint64_t now_us);
+
+/* A difference raises the incarnation; DOWN goes to every gateway at once. */
+void swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us);
+
+/* The replica's own word on its load; to be called at each report. */
+void swim_set_load(swim_t *swim, uint32_t active_requests, uint64_t now_us);
+
+/* Says LEFT to all; swim_has_left(): all have heard it, or a second passed. */
+void swim_leave(swim_t *swim, uint64_t now_us);
+int swim_has_left(const swim_t *swim);
+
+/* No table has been had from anybody yet. */
+int swim_is_alone(const swim_t *swim);
+
+const table_t *swim_table(const swim_t *swim);
+const member_t *swim_own(const swim_t *swim);
+const swim_counters_t *swim_counters(const swim_t *swim);
+
+/* Updates that are still being told. */
+size_t swim_backlog(const swim_t *swim);
+
+#endif /* SWIM_H */

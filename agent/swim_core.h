@@ -1,0 +1,257 @@
+
+/*
+ * What the protocol's files share: the swim itself and their doors to each
+ * other.  Nobody outside of the protocol includes this.
+ *
+ * Each part has its own state, a NAME_tick(), which does what is due, and a
+ * NAME_next_us(), which tells when that will be.
+ */
+
+#ifndef SWIM_CORE_H
+#define SWIM_CORE_H
+
+#include "candidate.h"
+#include "rnd.h"
+#include "spread.h"
+#include "swim.h"
+
+
+#define SWIM_MS     1000ULL
+#define SWIM_S      1000000ULL
+#define SWIM_NEVER  UINT64_MAX
+
+
+/* probe.c: the round robin, and the ping that is out. */
+typedef struct {
+    member_t  **order;
+    size_t      n;
+    size_t      capacity;
+    size_t      next;               /* in order */
+    member_t   *target;             /* NULL: answered, or none */
+    uint64_t    sequence;
+    uint64_t    indirect_us;        /* when others are asked; 0: they were */
+    uint64_t    period_us;          /* when this period ends */
+} probe_t;
+
+/* relay.c: pings on behalf of others. */
+#define RELAY_MAX  64       /* a ring: three probers of 20 each at once */
+
+typedef struct {
+    uint64_t  sequence;             /* ours; 0: free */
+    uint64_t  origin_sequence;
+    char      origin_id[LLMGW_MEMBERS_NAME_BYTES];
+} relay_entry_t;
+
+typedef struct {
+    relay_entry_t  entries[RELAY_MAX];
+    size_t         next;
+} relay_t;
+
+/* suspicion.c: who is SUSPECT here. */
+typedef struct {
+    member_t  **members;
+    size_t      n;
+    size_t      capacity;
+} suspicion_t;
+
+/* tell.c: what must reach each of some members. */
+typedef struct {
+    member_t  **targets;            /* those that have not acked */
+    size_t      n;
+    size_t      capacity;
+    uint64_t    sequence;
+    uint64_t    interval_us;
+    uint64_t    next_us;
+    unsigned    tries;              /* left */
+} tell_t;
+
+/* join.c */
+typedef struct {
+    address_t  seeds[SWIM_MAX_SEEDS];
+    size_t     nseeds;
+    uint64_t   sequence;            /* of every JOIN of this life */
+    uint64_t   next_us;
+    uint64_t   backoff_us;
+    int        is_done;
+} join_t;
+
+/* load.c */
+typedef struct {
+    uint32_t  told;                 /* what gateways heard last */
+    uint64_t  told_us;
+    uint64_t  next_us;              /* SWIM_NEVER: there is no load */
+} load_t;
+
+struct swim_s {
+    swim_config_t    config;
+    char             cluster[LLMGW_MEMBERS_NAME_BYTES];
+    rnd_t            rnd;
+    table_t          table;
+    member_t        *own;
+    spread_t         spread;
+    packet_out_t    *out;
+    uint64_t         sequence;
+
+    probe_t          probe;
+    relay_t          relay;
+    suspicion_t      suspicion;
+    candidates_t     candidates;
+    tell_t           tell;
+    join_t           join;
+    load_t           load;
+    uint64_t         gossip_us;     /* next extra telling */
+    uint64_t         sync_us;       /* next comparison of tables */
+    uint64_t         conflict_us;   /* last one answered */
+
+    swim_counters_t  counters;
+};
+
+
+/* swim_send.c */
+
+typedef struct {
+    packet_type_t    type;
+    const address_t *to;            /* or, where NULL, this member's */
+    const member_t  *member;
+    const char      *target_id;     /* NULL: none */
+    const char      *target_address;
+    uint64_t         sequence;
+    uint64_t         table_digest;
+    const member_t  *about;         /* its record goes along; NULL: none */
+    int              is_bare;       /* no news but the own record */
+} swim_letter_t;
+
+void swim_send(swim_t *swim, const swim_letter_t *letter, uint64_t now_us);
+
+/* The whole table, in as many datagrams as it takes. */
+void swim_send_table(swim_t *swim, const member_t *to, uint64_t sequence,
+    uint64_t now_us);
+
+/* Tells news to a few members while there are any. */
+void gossip_tick(swim_t *swim, uint64_t now_us);
+uint64_t gossip_next_us(const swim_t *swim);
+
+
+/* swim_hear.c */
+
+/* The sender's own record in a packet; NULL: it has none. */
+const member_news_t *swim_own_word(const packet_t *packet);
+
+/* Takes the updates of a packet. */
+void swim_hear(swim_t *swim, const packet_t *packet, uint64_t now_us);
+
+/* A member that answered for itself. */
+member_t *swim_add(swim_t *swim, const member_news_t *news, uint64_t now_us);
+
+/* This agent's own judgement of a member. */
+void swim_judge(swim_t *swim, member_t *member, llmgw_liveness_t liveness,
+    uint64_t now_us);
+
+/* A record changed (MEMBER_ bits): tell others, and the caller. */
+void swim_changed(swim_t *swim, member_t *member, unsigned what);
+
+void swim_remove(swim_t *swim, member_t *member);
+
+
+/* swim_pick.c */
+
+typedef int (*swim_pick_pt)(const swim_t *swim, const member_t *member,
+    const void *data);
+
+/* Up to max different members, at random, of those that fit; how many. */
+size_t swim_pick(swim_t *swim, member_t **picked, size_t max,
+    swim_pick_pt fits, const void *data);
+
+/* For swim_pick(): any present other than ourselves and data (may be NULL). */
+int swim_fits_present(const swim_t *swim, const member_t *member,
+    const void *data);
+int swim_fits_dead(const swim_t *swim, const member_t *member,
+    const void *data);
+
+
+/* probe.c */
+
+int probe_add(swim_t *swim, member_t *member);
+void probe_drop(swim_t *swim, member_t *member);
+void probe_ack(swim_t *swim, const packet_head_t *ack);
+void probe_forgive(swim_t *swim, const member_t *member);
+void probe_delay(swim_t *swim, uint64_t late_us);
+void probe_tick(swim_t *swim, uint64_t now_us);
+uint64_t probe_next_us(const swim_t *swim);
+void probe_done(probe_t *probe);
+
+
+/* relay.c */
+
+void relay_ask(swim_t *swim, const packet_head_t *ping_req, uint64_t now_us);
+void relay_ack(swim_t *swim, const packet_head_t *ack, uint64_t now_us);
+
+
+/* suspicion.c */
+
+uint64_t suspicion_timeout_us(uint64_t base_us, size_t n);
+int suspicion_start(swim_t *swim, member_t *member, uint64_t now_us);
+void suspicion_stop(swim_t *swim, member_t *member);
+void suspicion_delay(swim_t *swim, uint64_t late_us);
+void suspicion_tick(swim_t *swim, uint64_t now_us);
+uint64_t suspicion_next_us(const swim_t *swim);
+void suspicion_done(suspicion_t *suspicion);
+
+
+/* candidate.c: see candidate.h */
+
+void candidate_tick(swim_t *swim, uint64_t now_us);
+uint64_t candidate_next_us(const swim_t *swim);
+
+/*
+ * Heard of somebody who is no member: ask himself.  join_sequence: of the
+ * JOIN that it sent, to be answered when it is a member; 0: it sent none.
+ */
+void candidate_add(swim_t *swim, const llmgw_member_t *who,
+    uint64_t join_sequence, uint64_t now_us);
+
+/* The answer; returns the new member, NULL if it is none. */
+member_t *candidate_ack(swim_t *swim, const packet_t *packet,
+    uint64_t now_us);
+
+
+/* tell.c */
+
+void tell_gateways(swim_t *swim, uint64_t now_us);
+void tell_all(swim_t *swim, uint64_t now_us);
+void tell_ack(swim_t *swim, const packet_head_t *ack);
+void tell_drop(swim_t *swim, const member_t *member);
+void tell_tick(swim_t *swim, uint64_t now_us);
+uint64_t tell_next_us(const swim_t *swim);
+
+
+/* join.c */
+
+/* The first answer came. */
+void join_answer(swim_t *swim, const packet_head_t *table);
+
+/* Somebody asks for the table. */
+void join_asked(swim_t *swim, member_t *member, uint64_t sequence,
+    uint64_t now_us);
+
+/* A first member: if nobody told us the table yet, it is asked. */
+void join_met(swim_t *swim, const member_t *member, uint64_t now_us);
+void join_tick(swim_t *swim, uint64_t now_us);
+uint64_t join_next_us(const swim_t *swim);
+
+
+/* sync.c */
+
+void sync_hear(swim_t *swim, member_t *sender, const packet_head_t *sync,
+    uint64_t now_us);
+void sync_tick(swim_t *swim, uint64_t now_us);
+uint64_t sync_next_us(const swim_t *swim);
+
+
+/* load.c */
+
+void load_set(swim_t *swim, uint32_t active_requests, uint64_t now_us);
+void load_tick(swim_t *swim, uint64_t now_us);
+uint64_t load_next_us(const swim_t *swim);
+
+#endif /* SWIM_CORE_H */

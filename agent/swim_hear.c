@@ -1,0 +1,294 @@
+
+/*
+ * What is heard about members, and what follows from it: the one place where
+ * a record changes.  Each change goes three ways from here: into the parts
+ * that care (probe, suspicion), into the queue of news, and to the owner.
+ */
+
+#include <string.h>
+
+#include "swim_core.h"
+#include "tombstone.h"
+
+
+const member_news_t *
+swim_own_word(const packet_t *packet)
+{
+    const member_news_t  *first;
+
+    first = &packet->updates[0];
+
+    return packet->nupdates > 0
+           && strcmp(first->facts.id, packet->head.sender_id) == 0
+           ? first : NULL;
+}
+
+
+/* Parts that care for a liveness are told of it. */
+static void
+swim_enact_liveness(swim_t *swim, member_t *member, uint64_t now_us)
+{
+    if (member->facts.liveness == LLMGW_LIVENESS_SUSPECT) {
+        suspicion_start(swim, member, now_us);
+
+    } else {
+        suspicion_stop(swim, member);
+    }
+
+    if (member_is_present(member)) {
+        probe_add(swim, member);
+
+    } else {
+        tell_drop(swim, member);
+    }
+}
+
+
+void
+swim_changed(swim_t *swim, member_t *member, unsigned what)
+{
+    if (what & (MEMBER_LIVENESS|MEMBER_FACTS|MEMBER_ADDED)) {
+        spread_add(&swim->spread, member);
+    }
+
+    swim->config.callbacks->on_change(swim->config.data, member, what);
+}
+
+
+member_t *
+swim_add(swim_t *swim, const member_news_t *news, uint64_t now_us)
+{
+    member_t  *member;
+
+    member = table_add(&swim->table, news, now_us);
+
+    if (member == NULL) {
+        swim->counters.members_refused++;
+        return NULL;
+    }
+
+    swim_enact_liveness(swim, member, now_us);
+    swim_changed(swim, member, MEMBER_ADDED);
+
+    return member;
+}
+
+
+void
+swim_judge(swim_t *swim, member_t *member, llmgw_liveness_t liveness,
+    uint64_t now_us)
+{
+    int  was_present;
+
+    was_present = member_is_present(member);
+
+    member_set_liveness(member, liveness, now_us);
+    table_count(&swim->table, was_present, member);
+    swim_enact_liveness(swim, member, now_us);
+    swim_changed(swim, member, MEMBER_LIVENESS);
+}
+
+
+void
+swim_remove(swim_t *swim, member_t *member)
+{
+    suspicion_stop(swim, member);
+    probe_drop(swim, member);
+    tell_drop(swim, member);
+    spread_remove(&swim->spread, member);
+
+    swim->config.callbacks->on_change(swim->config.data, member,
+                                      MEMBER_REMOVED);
+    table_remove(&swim->table, member);
+}
+
+
+/*
+ * Somebody has this id with a later start.  It is an earlier life of ours
+ * under a clock that was set back, or a second agent with our id: we go on
+ * above it, at most once a second so that two such do not race, and the owner
+ * is told.
+ */
+static void
+swim_hear_of_later_self(swim_t *swim, const llmgw_member_t *news,
+    uint64_t now_us)
+{
+    llmgw_member_t  *own;
+
+    if (now_us < swim->conflict_us + SWIM_S && swim->conflict_us != 0) {
+        return;
+    }
+
+    swim->conflict_us = now_us;
+    swim->counters.conflicts++;
+
+    own = &swim->own->facts;
+    own->epoch = news->epoch + 1;
+    own->incarnation = 0;
+
+    swim_changed(swim, swim->own, MEMBER_FACTS);
+    swim->config.callbacks->on_conflict(swim->config.data, news->address);
+}
+
+
+/* Called dead while alive: say so, above the one who said it. */
+static void
+swim_hear_of_self(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
+{
+    llmgw_member_t  *own;
+
+    own = &swim->own->facts;
+
+    if (!member_is_present(swim->own) || !member_is_newer(own, news)) {
+        return;
+    }
+
+    if (news->epoch > own->epoch || news->liveness == LLMGW_LIVENESS_LEFT) {
+        swim_hear_of_later_self(swim, news, now_us);
+        return;
+    }
+
+    if (!member_is_plausible(own, news)) {
+        swim->counters.updates_implausible++;
+        return;
+    }
+
+    own->incarnation = news->incarnation + 1;
+    swim->counters.refutations++;
+    swim_changed(swim, swim->own, MEMBER_FACTS);
+}
+
+
+/*
+ * A stranger who is said to live is asked; one who is said to be dead is
+ * remembered as that, so that an older ALIVE finds no gap to slip in, unless
+ * all others are about to forget him.
+ */
+static void
+swim_hear_of_stranger(swim_t *swim, const member_news_t *news,
+    uint64_t now_us)
+{
+    if (member_liveness_is_present(news->facts.liveness)) {
+        candidate_add(swim, &news->facts, 0, now_us);
+        return;
+    }
+
+    if (news->age_s * SWIM_S < TOMBSTONE_TOLD_US) {
+        swim_add(swim, news, now_us);
+    }
+}
+
+
+static void
+swim_hear_of(swim_t *swim, const member_news_t *news, int is_first_hand,
+    uint64_t now_us)
+{
+    int        was_present;
+    unsigned   what;
+    member_t  *member;
+
+    member = table_find(&swim->table, news->facts.id);
+
+    if (member == NULL) {
+        swim_hear_of_stranger(swim, news, now_us);
+        return;
+    }
+
+    if (member == swim->own) {
+        swim_hear_of_self(swim, &news->facts, now_us);
+        return;
+    }
+
+    if (!member_is_plausible(&member->facts, &news->facts)) {
+        swim->counters.updates_implausible++;
+        return;
+    }
+
+    was_present = member_is_present(member);
+    what = member_merge(member, news, is_first_hand, now_us);
+
+    if (what == 0) {
+        return;
+    }
+
+    if (what & MEMBER_LIVENESS) {
+        table_count(&swim->table, was_present, member);
+    }
+
+    if (what & MEMBER_FACTS) {
+        probe_forgive(swim, member);
+    }
+
+    /* A suspicion of a new incarnation begins anew. */
+    if (what & (MEMBER_LIVENESS|MEMBER_FACTS)) {
+        swim_enact_liveness(swim, member, now_us);
+    }
+
+    swim_changed(swim, member, what);
+}
+
+
+void
+swim_hear(swim_t *swim, const packet_t *packet, uint64_t now_us)
+{
+    size_t                i;
+    const member_news_t  *own_word;
+
+    own_word = swim_own_word(packet);
+
+    for (i = 0; i < packet->nupdates; i++) {
+        swim_hear_of(swim, &packet->updates[i],
+                     &packet->updates[i] == own_word, now_us);
+    }
+}
+
+
+static void
+swim_restore_member(swim_t *swim, const llmgw_member_t *facts,
+    const llmgw_member_load_t *load, uint64_t now_us)
+{
+    member_t       *member;
+    member_news_t   news;
+
+    memset(&news, 0, sizeof(news));
+    news.facts = *facts;
+
+    member = table_add(&swim->table, &news, now_us);
+    if (member == NULL) {
+        swim->counters.members_refused++;
+        return;
+    }
+
+    member->load = *load;
+    swim_enact_liveness(swim, member, now_us);
+    swim->config.callbacks->on_change(swim->config.data, member,
+                                      MEMBER_ADDED);
+}
+
+
+/* The dead are left to others: they know how long they are it. */
+void
+swim_restore(swim_t *swim, const llmgw_member_t *members,
+    const llmgw_member_load_t *loads, size_t n, uint64_t now_us)
+{
+    size_t           i;
+    llmgw_member_t  *own;
+
+    own = &swim->own->facts;
+
+    for (i = 0; i < n; i++) {
+        if (strcmp(members[i].id, own->id) == 0) {
+            if (members[i].epoch >= own->epoch) {
+                own->epoch = members[i].epoch + 1;
+            }
+
+            continue;
+        }
+
+        if (member_liveness_is_present(members[i].liveness)
+            && table_find(&swim->table, members[i].id) == NULL)
+        {
+            swim_restore_member(swim, &members[i], &loads[i], now_us);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+
+/*
+ * What goes out: the own record first in every datagram, then whom the
+ * datagram is about, then as much of the queue of news as fits.
+ */
+
+#include <string.h>
+
+#include "swim_core.h"
+
+
+/*
+ * An extra datagram of news to three members every 100 ms while there are
+ * any: news then reach a thousand members in less than a second, which the
+ * pings alone, two a second, would take five for.
+ */
+#define GOSSIP_INTERVAL_US  (100 * SWIM_MS)
+#define GOSSIP_FANOUT       3
+
+
+static void
+swim_send_bytes(swim_t *swim, const address_t *to, const member_t *member)
+{
+    size_t          len;
+    address_t       address;
+    const uint8_t  *bytes;
+
+    bytes = packet_end(swim->out, &len);
+
+    if (to == NULL) {
+        if (address_parse(member->facts.address, &address) != 0) {
+            return;     /* not ours: checked where it was decoded */
+        }
+
+        to = &address;
+    }
+
+    swim->counters.datagrams_sent++;
+    swim->counters.bytes_sent += len;
+    swim->config.callbacks->on_send(swim->config.data, to, bytes, len);
+}
+
+
+/* Fills what room there is with news; they count as told once. */
+static void
+swim_add_news(swim_t *swim, const member_t *about, uint64_t now_us)
+{
+    size_t     i, n;
+    unsigned   limit;
+    member_t  *member, *told[PACKET_MAX_UPDATES];
+
+    n = 0;
+
+    for (member = spread_next(&swim->spread, NULL);
+         member != NULL && n < PACKET_MAX_UPDATES;
+         member = spread_next(&swim->spread, member))
+    {
+        if (member != swim->own && member != about
+            && packet_add(swim->out, member, now_us) != 0)
+        {
+            break;
+        }
+
+        told[n++] = member;
+    }
+
+    limit = spread_limit(swim->table.npresent);
+
+    for (i = 0; i < n; i++) {
+        spread_sent(&swim->spread, told[i], limit);
+    }
+}
+
+
+void
+swim_send(swim_t *swim, const swim_letter_t *letter, uint64_t now_us)
+{
+    packet_head_t  head;
+
+    memset(&head, 0, sizeof(head));
+
+    head.type = letter->type;
+    head.sequence = letter->sequence;
+    head.sender_epoch = swim->own->facts.epoch;
+    head.table_digest = letter->table_digest;
+    strcpy(head.sender_id, swim->own->facts.id);
+
+    if (letter->target_id != NULL) {
+        strcpy(head.target_id, letter->target_id);
+    }
+
+    if (letter->target_address != NULL) {
+        strcpy(head.target_address, letter->target_address);
+    }
+
+    packet_begin(swim->out, &head);
+    packet_add(swim->out, swim->own, now_us);
+
+    if (letter->about != NULL && letter->about != swim->own) {
+        packet_add(swim->out, letter->about, now_us);
+    }
+
+    if (!letter->is_bare) {
+        swim_add_news(swim, letter->about, now_us);
+    }
+
+    swim_send_bytes(swim, letter->to, letter->member);
+}
+
+
+void
+swim_send_table(swim_t *swim, const member_t *to, uint64_t sequence,
+    uint64_t now_us)
+{
+    size_t         i;
+    packet_head_t  head;
+
+    memset(&head, 0, sizeof(head));
+
+    head.type = PACKET_TABLE;
+    head.sequence = sequence;
+    head.sender_epoch = swim->own->facts.epoch;
+    strcpy(head.sender_id, swim->own->facts.id);
+
+    packet_begin(swim->out, &head);
+
+    for (i = 0; i < swim->table.n; i++) {
+        if (packet_add(swim->out, swim->table.members[i], now_us) == 0) {
+            continue;
+        }
+
+        swim_send_bytes(swim, NULL, to);
+        packet_begin(swim->out, &head);
+        packet_add(swim->out, swim->table.members[i], now_us);
+    }
+
+    swim_send_bytes(swim, NULL, to);
+}
+
+
+void
+gossip_tick(swim_t *swim, uint64_t now_us)
+{
+    size_t         i, n;
+    member_t      *picked[GOSSIP_FANOUT];
+    swim_letter_t  letter;
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = PACKET_NEWS;
+
+    n = swim_pick(swim, picked, GOSSIP_FANOUT, swim_fits_present, NULL);
+
+    for (i = 0; i < n && swim->spread.n > 0; i++) {
+        letter.member = picked[i];
+        swim_send(swim, &letter, now_us);
+    }
+
+    swim->gossip_us = now_us + GOSSIP_INTERVAL_US;
+}
+
+
+uint64_t
+gossip_next_us(const swim_t *swim)
+{
+    return swim->spread.n > 0 && swim->table.n > 1 ? swim->gossip_us
+                                                   : SWIM_NEVER;
+}

@@ -1,0 +1,126 @@
+
+/*
+ * What the spreading of news leaves behind, made good.
+ *
+ * News are sent a bounded number of times, so under loss, or for who was away,
+ * some never arrive.  Every ten seconds each agent sends a digest of its
+ * table to one other; where the digests differ both send their tables, and
+ * the order of news (agent/member.h) does the rest: comparing revives nobody.
+ *
+ * The same round pings one of the dead, so that the two halves of a network
+ * that was cut find each other again (agent/join.c asks absent seeds), and
+ * forgets tombstones past their time.
+ */
+
+#include <string.h>
+
+#include "swim_core.h"
+#include "tombstone.h"
+
+
+/* Shaken by a tenth, so that a cluster started at once does not stay in
+   step. */
+#define SYNC_INTERVAL_US  (10 * SWIM_S)
+
+
+static uint64_t
+sync_digest(const swim_t *swim, uint64_t now_us)
+{
+    return table_digest(&swim->table, now_us, TOMBSTONE_TOLD_US);
+}
+
+
+static void
+sync_send(swim_t *swim, packet_type_t type, const member_t *to,
+    uint64_t sequence, uint64_t now_us)
+{
+    swim_letter_t  letter;
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = type;
+    letter.member = to;
+    letter.sequence = sequence;
+    letter.table_digest = type == PACKET_SYNC ? sync_digest(swim, now_us) : 0;
+    letter.is_bare = 1;
+
+    swim_send(swim, &letter, now_us);
+}
+
+
+void
+sync_hear(swim_t *swim, member_t *sender, const packet_head_t *sync,
+    uint64_t now_us)
+{
+    swim->counters.syncs++;
+
+    if (sync->table_digest == sync_digest(swim, now_us)) {
+        return;
+    }
+
+    swim->counters.syncs_differed++;
+    join_asked(swim, sender, sync->sequence, now_us);
+    sync_send(swim, PACKET_JOIN, sender, swim->join.sequence, now_us);
+}
+
+
+static void
+sync_forget_dead(swim_t *swim, uint64_t now_us)
+{
+    size_t     i;
+    member_t  *member;
+
+    for (i = swim->table.n; i > 0; i--) {
+        member = swim->table.members[i - 1];
+
+        if (member != swim->own
+            && member_age_s(member, now_us) * SWIM_S >= TOMBSTONE_US)
+        {
+            swim_remove(swim, member);
+        }
+    }
+}
+
+
+/* A dead member may live: whoever is told that it is dead contradicts. */
+static void
+sync_knock(swim_t *swim, uint64_t now_us)
+{
+    member_t      *dead;
+    swim_letter_t  letter;
+
+    if (swim_pick(swim, &dead, 1, swim_fits_dead, NULL) == 0) {
+        return;
+    }
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = PACKET_PING;
+    letter.sequence = ++swim->sequence;
+    letter.member = dead;
+    letter.about = dead;
+    letter.target_id = dead->facts.id;
+    swim_send(swim, &letter, now_us);
+}
+
+
+void
+sync_tick(swim_t *swim, uint64_t now_us)
+{
+    member_t  *member;
+
+    sync_forget_dead(swim, now_us);
+    sync_knock(swim, now_us);
+
+    if (swim_pick(swim, &member, 1, swim_fits_present, NULL) == 1) {
+        sync_send(swim, PACKET_SYNC, member, ++swim->sequence, now_us);
+    }
+
+    swim->sync_us = now_us + SYNC_INTERVAL_US * 9 / 10
+                    + rnd_below(&swim->rnd, SYNC_INTERVAL_US / 5);
+}
+
+
+uint64_t
+sync_next_us(const swim_t *swim)
+{
+    return swim->sync_us;
+}

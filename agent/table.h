@@ -1,0 +1,55 @@
+
+/*
+ * The members that this agent knows, itself included: found by id, walked by
+ * index.
+ *
+ * An array of pointers (a member never moves, so others may keep a pointer
+ * until table_remove()) and beside it a hash of indexes, open addressing,
+ * at most half full.  Indexes change when a member is removed: the last
+ * takes its place.
+ */
+
+#ifndef TABLE_H
+#define TABLE_H
+
+#include "member.h"
+
+
+/*
+ * Four times the thousand members that the protocol is measured with.  A
+ * stranger who invents ids fills no more than this.
+ */
+#define TABLE_MAX_MEMBERS  4096
+
+typedef struct {
+    member_t  **members;
+    size_t      n;
+    size_t      capacity;
+    uint32_t   *slots;              /* index + 1, 0: free */
+    size_t      nslots;             /* a power of two */
+    size_t      npresent;           /* ALIVE and SUSPECT ones */
+} table_t;
+
+
+/* Zeroes; allocates nothing. */
+void table_init(table_t *table);
+void table_done(table_t *table);
+
+member_t *table_find(const table_t *table, const char *id);
+
+/* NULL: out of memory, or TABLE_MAX_MEMBERS are there.  Not for a known id. */
+member_t *table_add(table_t *table, const member_news_t *news,
+    uint64_t now_us);
+
+/* Frees the member. */
+void table_remove(table_t *table, member_t *member);
+
+/* To be called after a change of liveness: keeps npresent. */
+void table_count(table_t *table, int was_present, const member_t *member);
+
+/* The same for equal tables in any order; forgotten_us: older dead ones are
+   left out, since each agent forgets them in its own time. */
+uint64_t table_digest(const table_t *table, uint64_t now_us,
+    uint64_t forgotten_us);
+
+#endif /* TABLE_H */

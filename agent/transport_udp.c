@@ -1,0 +1,154 @@
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "packet.h"
+#include "transport_udp.h"
+
+
+/*
+ * A table of a thousand members comes as a hundred datagrams at once; the
+ * kernel gives what net.core.rmem_max allows of this.
+ */
+#define TRANSPORT_RCVBUF_BYTES  (4 * 1024 * 1024)
+
+/* So that a flood cannot keep the loop from everything else. */
+#define TRANSPORT_MAX_BATCH     256
+
+#define TRANSPORT_ERROR_BYTES   256
+
+struct transport_s {
+    struct ev_loop     *loop;
+    ev_io               io;
+    int                 fd;
+    transport_recv_pt   on_datagram;
+    void               *data;
+};
+
+
+static void
+transport_readable(struct ev_loop *loop, ev_io *io, int events)
+{
+    transport_drain(io->data);
+}
+
+
+transport_t *
+transport_udp_create(struct ev_loop *loop, const address_t *address,
+    char *error)
+{
+    int           fd, bytes;
+    char          text[ADDRESS_TEXT_BYTES];
+    transport_t  *transport;
+
+    address_format(address, text);
+
+    fd = socket(address->ss.ss_family,
+                SOCK_DGRAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0);
+
+    if (fd == -1 || bind(fd, (const struct sockaddr *) &address->ss,
+                         address->len) == -1)
+    {
+        snprintf(error, TRANSPORT_ERROR_BYTES,
+                 "cannot bind gossip address %s/udp: %s", text,
+                 strerror(errno));
+        if (fd != -1) {
+            close(fd);
+        }
+
+        return NULL;
+    }
+
+    bytes = TRANSPORT_RCVBUF_BYTES;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+
+    transport = calloc(1, sizeof(transport_t));
+    if (transport == NULL) {
+        snprintf(error, TRANSPORT_ERROR_BYTES, "out of memory");
+        close(fd);
+        return NULL;
+    }
+
+    transport->loop = loop;
+    transport->fd = fd;
+    ev_io_init(&transport->io, transport_readable, fd, EV_READ);
+    transport->io.data = transport;
+    ev_io_start(loop, &transport->io);
+
+    return transport;
+}
+
+
+void
+transport_udp_destroy(transport_t *transport)
+{
+    ev_io_stop(transport->loop, &transport->io);
+    close(transport->fd);
+    free(transport);
+}
+
+
+void
+transport_listen(transport_t *transport, transport_recv_pt on_datagram,
+    void *data)
+{
+    transport->on_datagram = on_datagram;
+    transport->data = data;
+}
+
+
+void
+transport_send(transport_t *transport, const address_t *to,
+    const uint8_t *bytes, size_t len)
+{
+    ssize_t  n;
+
+    do {
+        n = sendto(transport->fd, bytes, len, 0,
+                   (const struct sockaddr *) &to->ss, to->len);
+    } while (n == -1 && errno == EINTR);
+}
+
+
+/*
+ * A port that is closed answers by ICMP, which recvfrom() reports as an
+ * error of ours (ECONNREFUSED): it is no end.
+ */
+static int
+transport_receive(transport_t *transport)
+{
+    ssize_t    n;
+    uint8_t    bytes[PACKET_MAX_BYTES + 1];
+    address_t  from;
+
+    from.len = sizeof(from.ss);
+    n = recvfrom(transport->fd, bytes, sizeof(bytes), 0,
+                 (struct sockaddr *) &from.ss, &from.len);
+
+    if (n == -1) {
+        return errno == EAGAIN ? -1 : 0;
+    }
+
+    if (transport->on_datagram != NULL) {
+        transport->on_datagram(transport->data, &from, bytes, n);
+    }
+
+    return 0;
+}
+
+
+void
+transport_drain(transport_t *transport)
+{
+    int  i;
+
+    for (i = 0; i < TRANSPORT_MAX_BATCH; i++) {
+        if (transport_receive(transport) != 0) {
+            return;
+        }
+    }
+}

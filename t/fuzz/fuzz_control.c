@@ -1,0 +1,36 @@
+
+/* Bytes as a line on the control socket: never a crash, always an object. */
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "t/unit/control_scene.h"
+
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    char             *text;
+    json_t           *answer;
+    control_scene_t   scene;
+
+    scene_init(&scene);
+    answer = command_answer(&scene.env, &scene.peer, (const char *) data,
+                            len);
+
+    if (answer == NULL) {
+        assert(scene.nreports == 1);
+
+    } else {
+        text = json_dumps(answer, JSON_COMPACT);
+        assert(json_is_boolean(json_object_get(answer, "ok")));
+        free(text);
+        json_decref(answer);
+    }
+
+    scene_done(&scene);
+
+    return 0;
+}

@@ -1,0 +1,200 @@
+
+/*
+ * Bytes as datagrams to a member of a small cluster, time passing in between:
+ * never a crash, and the table stays within its rules.
+ *
+ * The input is a sequence of records, each a length (two bytes), a pause in
+ * units of 16 ms (one byte) and the datagram.  A datagram that does not begin
+ * with the magic gets a right header before it, so that the fuzzer need not
+ * find that first.
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "agent/swim.h"
+
+
+#define FUZZ_WALL_US  1763650000000000ULL
+#define FUZZ_HEADER   "LG\1\0\1c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+
+/* What leaves is a datagram that others would take; data: the sequence of
+   the last ping. */
+static void
+fuzz_send(void *data, const address_t *to, const uint8_t *bytes, size_t len)
+{
+    packet_t   packet;
+    uint64_t  *sequence = data;
+
+    assert(to->len > 0);
+    assert(packet_decode(&packet, "c", bytes, len, FUZZ_WALL_US)
+           == PACKET_DONE);
+    assert(packet.nrefused == 0);
+
+    if (packet.head.type == PACKET_PING) {
+        *sequence = packet.head.sequence;
+    }
+}
+
+
+static void
+fuzz_change(void *data, const member_t *member, unsigned what)
+{
+    assert(what != 0);
+    assert(llmgw_name_is_valid(member->facts.id, strlen(member->facts.id)));
+}
+
+
+static void
+fuzz_conflict(void *data, const char *address)
+{
+}
+
+
+static const swim_callbacks_t  fuzz_callbacks = {
+    fuzz_send, fuzz_change, fuzz_conflict
+};
+
+
+static void
+fuzz_check(swim_t *swim)
+{
+    size_t          i, npresent;
+    const table_t  *table;
+
+    table = swim_table(swim);
+    npresent = 0;
+
+    for (i = 0; i < table->n; i++) {
+        npresent += member_is_present(table->members[i]);
+        assert(table_find(table, table->members[i]->facts.id)
+               == table->members[i]);
+    }
+
+    assert(npresent == table->npresent);
+    assert(swim_own(swim)->facts.liveness == LLMGW_LIVENESS_ALIVE);
+}
+
+
+static void
+fuzz_datagram(swim_t *swim, const uint8_t *data, size_t len, uint64_t now_us)
+{
+    size_t     header_bytes;
+    uint8_t    bytes[PACKET_MAX_BYTES + 64];
+    address_t  from;
+
+    if (len > PACKET_MAX_BYTES) {
+        len = PACKET_MAX_BYTES;
+    }
+
+    header_bytes = len >= 2 && memcmp(data, "LG", 2) == 0
+                   ? 0 : sizeof(FUZZ_HEADER) - 1;
+    memcpy(bytes, FUZZ_HEADER, header_bytes);
+    memcpy(bytes + header_bytes, data, len);
+    address_parse("10.0.0.9:7946", &from);
+
+    swim_recv(swim, &from, bytes, header_bytes + len, now_us, FUZZ_WALL_US);
+}
+
+
+static void
+fuzz_say(swim_t *swim, packet_out_t *out, packet_type_t type,
+    const member_t *who, uint64_t sequence, uint64_t now_us)
+{
+    size_t          len;
+    packet_head_t   head;
+    const uint8_t  *bytes;
+
+    memset(&head, 0, sizeof(head));
+    head.type = type;
+    head.sequence = sequence;
+    strcpy(head.sender_id, who->facts.id);
+
+    packet_begin(out, &head);
+    packet_add(out, who, now_us);
+    bytes = packet_end(out, &len);
+    fuzz_datagram(swim, bytes, len, now_us);
+}
+
+
+/* Three others come by the way that everybody comes: heard of, asked, they
+   answer. */
+static void
+fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
+{
+    size_t         i;
+    member_t       stranger;
+    packet_out_t  *out;
+
+    out = packet_out_create("c");
+
+    for (i = 0; i < 3; i++) {
+        memset(&stranger, 0, sizeof(stranger));
+        stranger.facts.id[0] = 'a' + i;
+        stranger.facts.weight = 1;
+        stranger.facts.epoch = 5;
+        stranger.facts.role = LLMGW_ROLE_GATEWAY;
+        strcpy(stranger.facts.address, "10.0.0.2:7946");
+        stranger.facts.address[7] = '2' + i;
+
+        /* Late enough that this ping alone is due. */
+        now_us += 1000;
+        fuzz_say(swim, out, PACKET_NEWS, &stranger, 0, now_us);
+        swim_tick(swim, now_us);
+        fuzz_say(swim, out, PACKET_ACK, &stranger, *sequence, now_us);
+    }
+
+    packet_out_destroy(out);
+    assert(swim_table(swim)->n == 4);
+}
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    size_t          n;
+    swim_t         *swim;
+    uint64_t        now_us, sequence;
+    swim_config_t   config;
+
+    now_us = 1000000;
+    memset(&config, 0, sizeof(config));
+    config.cluster = "c";
+    config.id = "me";
+    config.address = "10.0.0.1:7946";
+    config.grpc = "10.0.0.1:5051";
+    config.weight = 1;
+    config.epoch = FUZZ_WALL_US;
+    config.period_us = 500000;
+    config.ping_timeout_us = 200000;
+    config.suspect_timeout_us = 2000000;
+    config.indirect_probes = 3;
+    config.callbacks = &fuzz_callbacks;
+    config.data = &sequence;
+
+    swim = swim_create(&config, now_us);
+    fuzz_befriend(swim, &sequence, now_us);
+
+    while (len >= 3) {
+        n = data[0] | data[1] << 8;
+        now_us += data[2] * 16000ULL;
+        data += 3;
+        len -= 3;
+        n = n < len ? n : len;
+
+        swim_tick(swim, now_us);
+        fuzz_datagram(swim, data, n, now_us);
+        data += n;
+        len -= n;
+        fuzz_check(swim);
+    }
+
+    swim_tick(swim, now_us + 10000000);
+    fuzz_check(swim);
+    swim_destroy(swim);
+
+    return 0;
+}

@@ -1,0 +1,50 @@
+
+/*
+ * A network and a clock that exist in memory: the second implementation of
+ * agent/transport.h and agent/clock.h.
+ *
+ * Everything that happens (a datagram arrives, an alarm goes off) is an event
+ * in one heap, carried out in order of time, so that an hour of a cluster
+ * passes in seconds and the same seed gives the same hour.
+ */
+
+#ifndef FAKE_NET_H
+#define FAKE_NET_H
+
+#include "agent/clock.h"
+#include "agent/transport.h"
+
+
+typedef struct fake_net_s  fake_net_t;
+
+/* What the net does to datagrams; may be changed at any time. */
+typedef struct {
+    unsigned  loss_permille;
+    unsigned  double_permille;
+    uint64_t  delay_us;
+    uint64_t  jitter_us;            /* 0 .. jitter is added */
+} fake_weather_t;
+
+/* Room for `n` hosts; host i has the address 10.0.i/250.(i%250 + 1):7946. */
+fake_net_t *fake_net_create(size_t n, uint64_t seed);
+void fake_net_destroy(fake_net_t *net);
+
+fake_weather_t *fake_net_weather(fake_net_t *net);
+void fake_net_address(size_t host, address_t *address);
+
+transport_t *fake_net_transport(fake_net_t *net, size_t host);
+clock_source_t *fake_net_clock(fake_net_t *net, size_t host);
+
+/* One way; to and from may be the same in two calls for both ways. */
+void fake_net_cut(fake_net_t *net, size_t from, size_t to, int is_cut);
+
+/* The host does not run until then: alarms and datagrams wait for it. */
+void fake_net_stall(fake_net_t *net, size_t host, uint64_t until_us);
+
+uint64_t fake_net_now_us(const fake_net_t *net);
+void fake_net_run(fake_net_t *net, uint64_t until_us);
+
+/* Payload bytes sent by all since the beginning. */
+uint64_t fake_net_bytes(const fake_net_t *net);
+
+#endif /* FAKE_NET_H */

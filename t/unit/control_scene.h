@@ -1,0 +1,122 @@
+
+/* What a line on the control socket needs around it, without a socket. */
+
+#ifndef CONTROL_SCENE_H
+#define CONTROL_SCENE_H
+
+#include <string.h>
+
+#include "agent/command.h"
+
+
+typedef struct {
+    command_env_t    env;
+    command_peer_t   peer;
+    swim_t          *swim;
+    publish_t       *publish;
+    report_t         report;        /* the last that was taken */
+    int              nreports;
+    int              is_busy;       /* refuse the next */
+} control_scene_t;
+
+
+static void
+scene_send(void *data, const address_t *to, const uint8_t *bytes, size_t len)
+{
+}
+
+
+static void
+scene_change(void *data, const member_t *member, unsigned what)
+{
+}
+
+
+static void
+scene_conflict(void *data, const char *address)
+{
+}
+
+
+static void
+scene_journal(void *data, const llmgw_member_t *before,
+    const llmgw_member_t *after)
+{
+}
+
+
+static uint64_t
+scene_now_us(void *data)
+{
+    return 5000000;
+}
+
+
+static const command_error_t *
+scene_report(void *data, command_peer_t *peer, const report_t *report)
+{
+    control_scene_t               *scene = data;
+    static const command_error_t   busy = { "busy", "there is another" };
+
+    if (scene->is_busy) {
+        return &busy;
+    }
+
+    scene->report = *report;
+    scene->nreports++;
+    peer->is_reporter = 1;
+
+    return NULL;
+}
+
+
+static const swim_callbacks_t  scene_callbacks = {
+    scene_send, scene_change, scene_conflict
+};
+
+
+static void
+scene_init(control_scene_t *scene)
+{
+    char           error[LLMGW_MEMBERS_ERROR_BYTES];
+    swim_config_t  config;
+
+    memset(scene, 0, sizeof(control_scene_t));
+    memset(&config, 0, sizeof(config));
+    config.cluster = "c";
+    config.id = "r1";
+    config.address = "127.0.0.1:21001";
+    config.grpc = "127.0.0.1:11001";
+    config.weight = 1;
+    config.epoch = 9;
+    config.period_us = 500000;
+    config.ping_timeout_us = 200000;
+    config.suspect_timeout_us = 2000000;
+    config.indirect_probes = 3;
+    config.callbacks = &scene_callbacks;
+
+    scene->swim = swim_create(&config, 1000000);
+    scene->publish = publish_create(NULL, scene_journal, NULL, error);
+    publish_mark(scene->publish);
+    publish_flush(scene->publish, swim_table(scene->swim), error);
+
+    scene->env.id = "r1";
+    scene->env.role = "replica";
+    scene->env.cluster = "c";
+    scene->env.swim = scene->swim;
+    scene->env.publish = scene->publish;
+    scene->env.started_us = 1000000;
+    scene->env.now_us = scene_now_us;
+    scene->env.on_report = scene_report;
+    scene->env.data = scene;
+}
+
+
+static void
+scene_done(control_scene_t *scene)
+{
+    publish_destroy(scene->publish);
+    swim_destroy(scene->swim);
+}
+
+#endif /* CONTROL_SCENE_H */

@@ -1,0 +1,76 @@
+
+/* Each start is later than all before, whatever the clock says. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent/epoch.h"
+
+
+#define WALL_US  1763650000000000ULL
+#define HOUR_US  3600000000ULL
+
+
+static void
+epochs_grow_over_a_clock_set_back(void **state)
+{
+    char      dir[] = "/tmp/llmgw-test-XXXXXX", path[64];
+    char      error[EPOCH_ERROR_BYTES];
+    FILE     *file;
+    uint64_t  epoch;
+
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/r1.epoch", dir);
+
+    assert_int_equal(epoch_next(NULL, "r1", 5, &epoch, error), 0);
+    assert_int_equal(epoch, 5);
+
+    assert_int_equal(epoch_next(dir, "r1", WALL_US, &epoch, error), 0);
+    assert_true(epoch == WALL_US);
+    assert_int_equal(epoch_next(dir, "r1", WALL_US - HOUR_US, &epoch, error),
+                     0);
+    assert_true(epoch == WALL_US + 1);
+    assert_int_equal(epoch_next(dir, "r1", WALL_US - HOUR_US, &epoch, error),
+                     0);
+    assert_true(epoch == WALL_US + 2);
+    assert_int_equal(epoch_next(dir, "r1", WALL_US + HOUR_US, &epoch, error),
+                     0);
+    assert_true(epoch == WALL_US + HOUR_US);
+
+    /* Further ahead than others would believe. */
+    assert_int_equal(epoch_next(dir, "r1", WALL_US - 24 * HOUR_US, &epoch,
+                                error), -1);
+    assert_non_null(strstr(error, "r1.epoch"));
+    assert_true(epoch == WALL_US + HOUR_US);
+
+    /* A file that makes no sense is as none. */
+    file = fopen(path, "w");
+    fputs("garbage\n", file);
+    fclose(file);
+    assert_int_equal(epoch_next(dir, "r1", 7, &epoch, error), 0);
+    assert_int_equal(epoch, 7);
+
+    unlink(path);
+    assert_int_equal(rmdir(dir), 0);
+    assert_int_equal(epoch_next(dir, "r1", 7, &epoch, error), -1);
+    assert_non_null(strstr(error, dir));
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(epochs_grow_over_a_clock_set_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

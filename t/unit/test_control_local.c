@@ -1,0 +1,163 @@
+
+/* The own replica: reports, silence, goodbye, a broken connection, health. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/local.h"
+
+
+#define S  1000000ULL
+
+
+static report_t
+report(uint32_t active)
+{
+    report_t  said;
+
+    memset(&said, 0, sizeof(said));
+    strcpy(said.model_version, "v1");
+    said.max_capacity = 4;
+    said.active_requests = active;
+    said.replica_start_ms = 77;
+
+    return said;
+}
+
+
+static void
+reports_make_it_ready(void **state)
+{
+    local_t     local;
+    report_t    said;
+    swim_own_t  own;
+
+    local_init(&local);
+    assert_int_equal(local.service, LLMGW_SERVICE_STARTING);
+    assert_true(local_next_us(&local) == UINT64_MAX);
+
+    said = report(3);
+    local_report(&local, &said, 10 * S);
+    local_own(&local, &own);
+    assert_int_equal(own.service, LLMGW_SERVICE_READY);
+    assert_int_equal(own.max_capacity, 4);
+    assert_int_equal(own.replica_start_ms, 77);
+    assert_string_equal(own.model_version, "v1");
+    assert_int_equal(local.active_requests, 3);
+}
+
+
+static void
+three_seconds_of_silence_are_a_stall_and_a_report_ends_it(void **state)
+{
+    local_t   local;
+    report_t  said;
+
+    local_init(&local);
+    said = report(0);
+    local_report(&local, &said, 10 * S);
+    assert_int_equal(local_next_us(&local), 13 * S);
+
+    local_tick(&local, 13 * S - 1);
+    assert_int_equal(local.service, LLMGW_SERVICE_READY);
+    local_tick(&local, 13 * S);
+    assert_int_equal(local.service, LLMGW_SERVICE_STALLED);
+
+    local_report(&local, &said, 14 * S);
+    assert_int_equal(local.service, LLMGW_SERVICE_READY);
+}
+
+
+static void
+broken_connection_is_DOWN_and_goodbye_is_STOPPED(void **state)
+{
+    local_t   local;
+    report_t  said;
+
+    local_init(&local);
+    said = report(2);
+    local_report(&local, &said, 10 * S);
+    local_lost(&local);
+    assert_int_equal(local.service, LLMGW_SERVICE_DOWN);
+    assert_int_equal(local.active_requests, 0);
+    assert_true(local_next_us(&local) == UINT64_MAX);
+
+    local_report(&local, &said, 11 * S);
+    assert_int_equal(local.service, LLMGW_SERVICE_READY);
+
+    said.goodbye = 1;
+    local_report(&local, &said, 12 * S);
+    assert_int_equal(local.service, LLMGW_SERVICE_STOPPED);
+    assert_true(local_next_us(&local) == UINT64_MAX);
+    local_lost(&local);
+    assert_int_equal(local.service, LLMGW_SERVICE_STOPPED);
+}
+
+
+static void
+health_judges_who_never_reported(void **state)
+{
+    local_t  local;
+
+    local_init(&local);
+    local_health(&local, LOCAL_GONE);
+    local_health(&local, LOCAL_SILENT);
+    local_health(&local, LOCAL_NOT_SERVING);
+    assert_int_equal(local.service, LLMGW_SERVICE_STARTING);
+
+    local_health(&local, LOCAL_SERVING);
+    assert_int_equal(local.service, LLMGW_SERVICE_READY);
+    assert_int_equal(local.max_capacity, 0);
+
+    local_health(&local, LOCAL_NOT_SERVING);
+    assert_int_equal(local.service, LLMGW_SERVICE_READY);
+    assert_true(local.draining);
+    local_health(&local, LOCAL_SILENT);
+    assert_int_equal(local.service, LLMGW_SERVICE_STALLED);
+    local_health(&local, LOCAL_GONE);
+    assert_int_equal(local.service, LLMGW_SERVICE_DOWN);
+
+    local_health(&local, LOCAL_SERVING);
+    assert_int_equal(local.service, LLMGW_SERVICE_READY);
+    assert_false(local.draining);
+}
+
+
+static void
+health_is_not_asked_about_who_reports(void **state)
+{
+    local_t   local;
+    report_t  said;
+
+    local_init(&local);
+    local_health(&local, LOCAL_SERVING);
+    said = report(1);
+    local_report(&local, &said, S);
+    local_health(&local, LOCAL_GONE);
+    assert_int_equal(local.service, LLMGW_SERVICE_READY);
+
+    local_lost(&local);
+    local_health(&local, LOCAL_SERVING);
+    assert_int_equal(local.service, LLMGW_SERVICE_DOWN);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(reports_make_it_ready),
+        cmocka_unit_test(
+            three_seconds_of_silence_are_a_stall_and_a_report_ends_it),
+        cmocka_unit_test(broken_connection_is_DOWN_and_goodbye_is_STOPPED),
+        cmocka_unit_test(health_judges_who_never_reported),
+        cmocka_unit_test(health_is_not_asked_about_who_reports),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

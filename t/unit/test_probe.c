@@ -1,0 +1,215 @@
+
+/* The round robin: everybody in turn, in an order that is not always one. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/swim_core.h"
+
+
+#define MEMBERS    20
+#define PERIOD_US  500000ULL
+
+typedef struct {
+    char    pinged[LLMGW_MEMBERS_NAME_BYTES];   /* last */
+    size_t  npings;
+    size_t  npingreqs;
+} capture_t;
+
+
+static void
+on_send(void *data, const address_t *to, const uint8_t *bytes, size_t len)
+{
+    packet_t    packet;
+    capture_t  *capture = data;
+
+    assert_int_equal(packet_decode(&packet, "c", bytes, len,
+                                   1763650000000000ULL), PACKET_DONE);
+
+    if (packet.head.type == PACKET_PING) {
+        strcpy(capture->pinged, packet.head.target_id);
+        capture->npings++;
+    }
+
+    capture->npingreqs += packet.head.type == PACKET_PING_REQ;
+}
+
+
+static void
+on_change(void *data, const member_t *member, unsigned what)
+{
+}
+
+
+static void
+on_conflict(void *data, const char *address)
+{
+}
+
+
+static const swim_callbacks_t  callbacks = {
+    on_send, on_change, on_conflict
+};
+
+
+static swim_t *
+create(capture_t *capture, size_t n)
+{
+    size_t         i;
+    swim_t        *swim;
+    member_news_t  news;
+    swim_config_t  config;
+
+    memset(capture, 0, sizeof(capture_t));
+    memset(&config, 0, sizeof(config));
+    config.cluster = "c";
+    config.id = "me";
+    config.address = "10.0.0.1:7946";
+    config.grpc = "";
+    config.role = LLMGW_ROLE_GATEWAY;
+    config.weight = 1;
+    config.period_us = PERIOD_US;
+    config.ping_timeout_us = 200000;
+    config.suspect_timeout_us = 2000000;
+    config.indirect_probes = 3;
+    config.callbacks = &callbacks;
+    config.data = capture;
+    swim = swim_create(&config, 1);
+
+    for (i = 0; i < n; i++) {
+        memset(&news, 0, sizeof(news));
+        snprintf(news.facts.id, sizeof(news.facts.id), "m%zu", i);
+        strcpy(news.facts.address, "10.0.0.2:7946");
+        strcpy(news.facts.grpc, "10.0.0.2:5051");
+        news.facts.weight = 1;
+        swim_add(swim, &news, 1);
+    }
+
+    /* Only pings are of interest: no joining, no comparing. */
+    swim->join.is_done = 1;
+    swim->sync_us = SWIM_NEVER;
+
+    return swim;
+}
+
+
+/* The next ping; it is answered, or its period ends without. */
+static size_t
+next_ping(swim_t *swim, capture_t *capture, int is_answered)
+{
+    size_t         before;
+    packet_head_t  ack;
+
+    for (before = capture->npings; capture->npings == before; /* void */) {
+        swim_tick(swim, swim_next_us(swim));
+    }
+
+    if (is_answered) {
+        memset(&ack, 0, sizeof(ack));
+        ack.sequence = swim->probe.sequence;
+        strcpy(ack.target_id, capture->pinged);
+        probe_ack(swim, &ack);
+    }
+
+    return strtoul(capture->pinged + 1, NULL, 10);
+}
+
+
+static void
+each_round_pings_everybody_once_in_another_order(void **state)
+{
+    size_t      i, round, seen[MEMBERS], order[4][MEMBERS];
+    swim_t     *swim;
+    capture_t   capture;
+
+    swim = create(&capture, MEMBERS);
+
+    for (round = 0; round < 4; round++) {
+        memset(seen, 0, sizeof(seen));
+
+        for (i = 0; i < MEMBERS; i++) {
+            order[round][i] = next_ping(swim, &capture, 1);
+            seen[order[round][i]]++;
+        }
+
+        for (i = 0; i < MEMBERS; i++) {
+            assert_int_equal(seen[i], 1);
+        }
+    }
+
+    assert_memory_not_equal(order[0], order[1], sizeof(order[0]));
+    assert_memory_not_equal(order[1], order[2], sizeof(order[0]));
+    assert_int_equal(capture.npingreqs, 0);
+    assert_int_equal(swim_counters(swim)->suspicions, 0);
+    swim_destroy(swim);
+}
+
+
+static void
+unanswered_ping_asks_three_others_and_then_accuses(void **state)
+{
+    size_t      i;
+    uint64_t    sent_us;
+    swim_t     *swim;
+    capture_t   capture;
+
+    swim = create(&capture, MEMBERS);
+    i = next_ping(swim, &capture, 0);
+    sent_us = swim->probe.period_us - PERIOD_US;
+
+    swim_tick(swim, sent_us + 199999);
+    assert_int_equal(capture.npingreqs, 0);
+    swim_tick(swim, sent_us + 200000);
+    assert_int_equal(capture.npingreqs, 3);
+
+    swim_tick(swim, sent_us + PERIOD_US - 1);
+    assert_int_equal(swim_counters(swim)->suspicions, 0);
+    swim_tick(swim, sent_us + PERIOD_US);
+    assert_int_equal(swim_counters(swim)->suspicions, 1);
+    assert_int_equal(strtoul(swim->suspicion.members[0]->facts.id + 1, NULL,
+                             10), i);
+    swim_destroy(swim);
+}
+
+
+static void
+late_tick_accuses_nobody(void **state)
+{
+    uint64_t    sent_us;
+    swim_t     *swim;
+    capture_t   capture;
+
+    swim = create(&capture, MEMBERS);
+    next_ping(swim, &capture, 0);
+    sent_us = swim->probe.period_us - PERIOD_US;
+
+    swim_tick(swim, sent_us + 200000);
+    swim_tick(swim, sent_us + PERIOD_US + 51000);
+    assert_int_equal(swim_counters(swim)->late_ticks, 1);
+    assert_int_equal(swim_counters(swim)->suspicions, 0);
+
+    /* Deadlines moved by what it was late, no further. */
+    swim_tick(swim, sent_us + PERIOD_US + 51002);
+    assert_int_equal(swim_counters(swim)->suspicions, 1);
+    swim_destroy(swim);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(each_round_pings_everybody_once_in_another_order),
+        cmocka_unit_test(unanswered_ping_asks_three_others_and_then_accuses),
+        cmocka_unit_test(late_tick_accuses_nobody),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
