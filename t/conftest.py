@@ -1,0 +1,165 @@
+"""Fixtures: a cluster a test, and what its end must look like."""
+
+import json
+import pathlib
+import sys
+import zlib
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from llmgw import place  # noqa: E402
+from llmgw.cluster import Cluster  # noqa: E402
+from llmgw.ports import Ports  # noqa: E402
+from llmgw.rpc import Client, Result  # noqa: E402
+
+
+def pytest_addoption(parser):
+    parser.addoption("--shard", metavar="I/N|alone",
+                     help="the I-th of N parts of the tests that may run"
+                          " beside each other, or those that may not")
+
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "alone: looks at the clock, and wants the machine")
+
+
+def pytest_collection_modifyitems(config, items):
+    shard = config.getoption("--shard")
+    if shard == "alone":
+        items[:] = [x for x in items if x.get_closest_marker("alone")]
+    elif shard:
+        i, n = map(int, shard.split("/"))
+        items[:] = [x for k, x in enumerate(items) if _shard_of(x, k) % n == i
+                    and not x.get_closest_marker("alone")]
+
+
+def _shard_of(item, k):
+    """A module with a shared cluster stays together."""
+    if "shared" in item.fixturenames:
+        return zlib.crc32(item.module.__name__.encode())
+    return k
+
+
+def pytest_report_header():
+    return f"llmgw: {place.FLAVOUR} build, {place.NGINX}, {place.MODULE}"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    setattr(item, f"report_{report.when}", report)
+
+
+@pytest.fixture(scope="session")
+def ports():
+    return Ports()
+
+
+def take_down(made, failed):
+    """At the end nothing may run, count or complain."""
+    wrong = made.close()
+    if failed or wrong:
+        print(f"\nkept: {made.dir}\n{made.tails()}")
+    else:
+        made.remove()
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.fixture
+def cluster(request, ports):
+    """A Cluster of this test alone."""
+    made = Cluster(ports)
+    yield made
+    report = getattr(request.node, "report_call", None)
+    take_down(made, report is None or report.failed)
+
+
+@pytest.fixture(scope="module")
+def shared(request, ports):
+    """A Cluster of all the tests of a module."""
+    made, before = Cluster(ports), request.session.testsfailed
+    yield made
+    take_down(made, request.session.testsfailed > before)
+
+
+class Reference:
+    """A replica outside every pool that says what the right text is."""
+
+    def __init__(self, cluster):
+        self.replica = cluster.replica("reference", token_delay="0ms")
+        self.cluster = cluster
+        self.known = {}
+
+    def tokens(self, prompt, n):
+        """The n tokens of a prompt."""
+        had = self.known.get(prompt, [])
+        if len(had) < n:
+            had = self.replica.client.generate(prompt, n).tokens
+            assert len(had) == n
+            self.known[prompt] = had
+        return had[:n]
+
+
+@pytest.fixture(scope="session")
+def reference(ports):
+    made = Cluster(ports, "reference")
+    yield Reference(made)
+    take_down(made, False)
+
+
+@pytest.fixture
+def expect(reference):
+    return reference.tokens
+
+
+@pytest.fixture
+def client():
+    """client(target): a gRPC client, closed before the cluster's end."""
+    made = []
+
+    def make(target, **options):
+        if not isinstance(target, str):
+            target = target.target
+        made.append(Client(target, **options))
+        return made[-1]
+    yield make
+    for one in made:
+        one.close()
+
+
+class Load:
+    """llmgw/load.py at work."""
+
+    def __init__(self, cluster, job):
+        self.proc = cluster.script(f"load-{len(cluster.procs)}", "load.py",
+                                   pipes=True)
+        self.proc.popen.stdin.write(json.dumps(job) + "\n")
+        self.proc.popen.stdin.flush()
+
+    def _event(self, name):
+        for line in self.proc.popen.stdout:
+            event = json.loads(line)
+            if event["event"] == name:
+                return event
+        raise AssertionError(f"the load ended early:\n{self.proc.text()}")
+
+    def running(self):
+        """Waits until every stream has its first token."""
+        self._event("running")
+
+    def results(self):
+        results = [Result(**r) for r in self._event("done")["results"]]
+        self.proc.told_to_end = True
+        return results
+
+
+@pytest.fixture
+def load(cluster):
+    """load(target, streams, ...): many streams, in a process of their own."""
+    def start(target, streams, **job):
+        if not isinstance(target, str):
+            target = target.target
+        return Load(cluster, {"target": target, "streams": streams, **job})
+    return start

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""A cluster to look at: three replicas, their agents, one nginx.
+
+Streams a prompt, kills the replica that served it, shows the members change
+and the next prompt served elsewhere, kills a replica in the middle of a
+stream, and leaves the cluster running until Ctrl-C.  With --once it ends by
+itself, and its exit status says whether all was as it should be.
+"""
+
+import argparse
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from llmgw import place  # noqa: E402
+from llmgw.cluster import Cluster  # noqa: E402
+from llmgw.ports import Ports  # noqa: E402
+from llmgw.wait import wait_for  # noqa: E402
+
+PROMPT = ("You are a helpful assistant that explains web servers to children."
+          " Why does a gateway forward requests?")
+NEXT = ("You are a helpful assistant that explains web servers to children."
+        " And what happens when one of them falls over?")
+TTY = sys.stdout.isatty()
+
+
+class Surprise(Exception):
+    """The demo saw something that should not be."""
+
+
+def paint(code, text):
+    return f"\033[{code}m{text}\033[0m" if TTY else text
+
+
+def step(text):
+    print("\n" + paint("1", text), flush=True)
+
+
+def ask(nginx, prompt, max_tokens=24, on_token=None):
+    """Streams to the terminal; the replicas that spoke, in order."""
+    argv = [place.binary("llmgw-client"), "infer", "--gateway", nginx.target,
+            "--prompt", prompt, "--max-tokens", str(max_tokens), "--json"]
+    spoke, count = [], 0
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as client:
+        for line in client.stdout:
+            said = json.loads(line)
+            if "token" not in said:
+                continue
+            count += 1
+            if said["replica"] != (spoke or [None])[-1]:
+                spoke.append(said["replica"])
+                print(("\n" if len(spoke) > 1 else "")
+                      + paint("36", f"  [{said['replica']}] "), end="")
+            print(said["token"], end="", flush=True)
+            if on_token:
+                on_token(count, said["replica"])
+    print(flush=True)
+    if client.returncode != 0 or count != max_tokens:
+        raise Surprise(f"{count} of {max_tokens} tokens came, the client"
+                       f" ended with {client.returncode}")
+    return spoke
+
+
+def members(cluster):
+    out = cluster.gateway.ctl("members")
+    if out.returncode != 0:
+        raise Surprise(out.stderr)
+    for line in out.stdout.rstrip().splitlines():
+        print("  " + line)
+
+
+def state(cluster, id):
+    return cluster.gateway.table().get(id, {}).get("state")
+
+
+def lost(cluster, nginx, id):
+    """kill -9, and wait till everybody knows."""
+    began = time.monotonic()
+    cluster.replicas[id].kill()
+    wait_for(lambda: id not in nginx.routable(), 10, f"{id} to be out")
+    took = time.monotonic() - began
+    wait_for(lambda: state(cluster, id) == "DEAD", 10, f"{id} to be DEAD")
+    return took
+
+
+def show(cluster):
+    step("Starting 3 replicas, their 3 agents, the gateway's agent and nginx")
+    nginx = cluster.fleet(3, replica={"token_delay": "60ms"})
+    members(cluster)
+
+    step("A prompt goes to the replica that its first 64 bytes name")
+    first = ask(nginx, PROMPT)[0]
+
+    step(f"kill -9 {first}: its agent tells the cluster")
+    took = lost(cluster, nginx, first)
+    print(f"  nginx stopped routing to {first} within {took * 1000:.0f} ms")
+    members(cluster)
+
+    step("The next prompt with the same beginning is served elsewhere")
+    second = ask(nginx, NEXT)[0]
+    if second == first:
+        raise Surprise(f"{first} is dead and answered")
+
+    step(f"kill -9 {second} in the middle of a stream: another carries it on")
+
+    def at_token(count, replica):
+        if count == 10:
+            cluster.replicas[replica].kill()
+
+    spoke = ask(nginx, NEXT, on_token=at_token)
+    if len(spoke) != 2:
+        raise Surprise(f"the stream was served by {spoke}")
+
+    step("Both come back")
+    for id in sorted({first, spoke[0]}):
+        cluster.replicas[id].start()
+    wait_for(lambda: len(nginx.routable()) == 3, 15, "all three replicas")
+    members(cluster)
+    return nginx
+
+
+def explain(cluster, nginx):
+    step("The cluster is yours until Ctrl-C.  In another terminal:")
+    control = cluster.gateway.control
+    print(f"""
+  {place.binary('llmgw-client')} infer --gateway {nginx.target} \\
+      --prompt 'Hello' --max-tokens 20
+  {place.binary('llmgwctl')} -s {control} members
+  curl -s http://127.0.0.1:{nginx.status_port}/status
+  kill -9 {cluster.replicas['r1'].proc.pid}      # r1
+
+  Logs and configuration: {cluster.dir}""", flush=True)
+
+
+def run(cluster, once):
+    nginx = show(cluster)
+    if not once:
+        explain(cluster, nginx)
+        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--once", action="store_true",
+                        help="end by itself; the exit status tells")
+    args = parser.parse_args()
+
+    signal.signal(signal.SIGTERM, interrupted)
+    cluster, wrong = Cluster(Ports(), "demo"), []
+    try:
+        run(cluster, args.once)
+    except KeyboardInterrupt:
+        print("\ninterrupted")
+    except (Surprise, AssertionError, OSError) as e:
+        wrong.append(str(e))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    step("Taking everything down")
+    wrong += cluster.close()
+    if wrong:
+        print("\n".join(wrong) + "\n" + cluster.tails(), file=sys.stderr)
+        print(f"the logs are in {cluster.dir}", file=sys.stderr)
+        return 1
+    cluster.remove()
+    print("  done, nothing is left running")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,13 @@
+"""The end-to-end harness: real processes on free ports, one temp dir a test.
+
+  place.py    where the products are and which flavour they were built in
+  ports.py    ports below 32768 that nobody else takes
+  proc.py     one process: its log, its end, and nothing of it left behind
+  nginx.py    a configuration file and the nginx that runs it
+  cluster.py  replicas, agents and nginx together; the checks at a test's end
+  rpc.py      the messages, and gRPC calls on them
+  load.py     many streams at once, as a process of its own
+  pyreplica.py  an engine that is not ours: grpcio serving LLMReplica
+  rawh2.py    HTTP/2 by hand, for what a gRPC client would never send
+  wait.py     waiting for facts
+"""

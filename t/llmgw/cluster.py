@@ -1,0 +1,254 @@
+"""Replicas, agents and nginx of one test, under one directory."""
+
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from . import logs, place
+from .nginx import Nginx
+from .proc import Proc
+from .wait import TooLate, wait_for
+
+
+def _options(options):
+    """token_delay="5ms", remote_drain=True -> --token-delay 5ms ..."""
+    argv = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            argv.append(flag)
+        elif value is not None and value is not False:
+            argv += [flag, str(value)]
+    return argv
+
+
+class Daemon:
+    """A daemon that can be started again as it was."""
+
+    def __init__(self, cluster, name, argv):
+        self.cluster, self.name, self.argv = cluster, name, argv
+        self.starts = 0
+        self.proc = None
+
+    def start(self):
+        self.starts += 1
+        self.proc = self.cluster.run(f"{self.name}.{self.starts}", self.argv)
+        return self
+
+    def kill(self):
+        self.proc.kill()
+
+    def stop(self, sig=signal.SIGTERM, timeout=10):
+        self.proc.send(sig)
+        return self.proc.wait(timeout)
+
+
+class Replica(Daemon):
+    def __init__(self, cluster, id, agent=None, **options):
+        self.id = id
+        self.port = cluster.ports.take()
+        self.target = f"127.0.0.1:{self.port}"
+        self.agent = agent
+        self._client = None
+        argv = [place.binary("llmgw-replica"), "--id", id, "--listen",
+                self.target, *_options(options)]
+        if agent:
+            argv += ["--agent", agent.control]
+        super().__init__(cluster, f"replica-{id}", argv)
+
+    @property
+    def client(self):
+        from .rpc import Client     # the demo needs no grpcio
+        if self._client is None:
+            self._client = Client(self.target)
+            self.cluster.closers.append(self._client.close)
+        return self._client
+
+    def stats(self):
+        return self.client.stats()
+
+    def faults(self, **faults):
+        return self.client.faults(**faults)
+
+
+class Agent(Daemon):
+    def __init__(self, cluster, id, role, join=(), **options):
+        self.id, self.role = id, role
+        self.gossip = f"127.0.0.1:{cluster.ports.take()}"
+        self.control = str(cluster.dir / f"{id}.sock")
+        self.members = None
+        argv = [place.binary("llmgw-agent"), "--id", id, "--role", role,
+                "--gossip", self.gossip, "--control", self.control]
+        if role == "gateway":
+            self.members = str(cluster.dir / f"{id}.members")
+            argv += ["--members", self.members]
+        if join:
+            argv += ["--join", ",".join(join)]
+        super().__init__(cluster, f"agent-{id}", argv + _options(options))
+
+    def ctl(self, *words):
+        return subprocess.run(
+            [place.binary("llmgwctl"), "-s", self.control, *words],
+            capture_output=True, text=True, timeout=20)
+
+    def table(self):
+        """llmgwctl members, by id; empty while the agent does not answer."""
+        out = self.ctl("--json", "members")
+        if out.returncode != 0:
+            return {}
+        return {m["id"]: m for m in json.loads(out.stdout)["members"]}
+
+
+class Cluster:
+    def __init__(self, ports, name="test"):
+        self.ports = ports
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix=f"llmgw-{name}-"))
+        self.dir.chmod(0o755)       # nginx's workers may be another user
+        self.procs, self.nginxes, self.closers = [], [], []
+        self.agents, self.replicas = {}, {}
+        self.allowed = []
+        self.gateway = None
+        self._nginx = None
+
+    # parts
+
+    def run(self, name, argv, **options):
+        log = self.dir / f"{name}.log"
+        proc = Proc(name, argv, log, **options)
+        self.procs.append(proc)
+        return proc
+
+    def script(self, name, file, *argv, **options):
+        """A Python script of this package, as a process."""
+        path = pathlib.Path(__file__).with_name(file)
+        return self.run(name, [place.PYTHON, str(path), *argv], **options)
+
+    def agent(self, id, role="replica", start=True, **options):
+        options.setdefault("join", [a.gossip for a in self.agents.values()])
+        agent = Agent(self, id, role, **options)
+        self.agents[id] = agent
+        if role == "gateway" and self.gateway is None:
+            self.gateway = agent
+        return agent.start() if start else agent
+
+    def replica(self, id, agent=None, start=True, **options):
+        replica = Replica(self, id, agent, **options)
+        self.replicas[id] = replica
+        return replica.start() if start else replica
+
+    def pair(self, id, start=True, agent_options=None, **options):
+        """A replica and its sidecar."""
+        replica = self.replica(id, None, start=False, **options)
+        replica.agent = self.agent(id, grpc=replica.target, start=start,
+                                   **(agent_options or {}))
+        replica.argv += ["--agent", replica.agent.control]
+        return replica.start() if start else replica
+
+    def nginx(self, upstream=None, start=True, hash="prefix=64", **options):
+        if upstream is None:
+            upstream = (f"llmgw_members {self.gateway.members};\n"
+                        f"        llmgw_hash {hash};")
+        nginx = Nginx(self.dir / f"nginx{len(self.nginxes) or ''}",
+                      self.ports, upstream, **options)
+        self.nginxes.append(nginx)
+        if start:
+            self.procs.append(nginx.start().proc)
+        return nginx
+
+    def launch(self, nginx):
+        """Starts an nginx that was made with start=False."""
+        self.procs.append(nginx.start().proc)
+        return nginx
+
+    def static(self, replicas, hash="prefix=64", **options):
+        """nginx over `server` lines alone."""
+        lines = [f"llmgw_hash {hash};"]
+        lines += [f"server {r.target};" for r in replicas]
+        return self.nginx("\n        ".join(lines), **options)
+
+    def fleet(self, n=3, nginx=None, replica=None, agent=None, each=None):
+        """A gateway agent, r1 .. rn with their agents, nginx; all routable.
+
+        nginx, replica, agent: options; each: id -> options of one replica.
+        """
+        self.agent("gw", "gateway", **(agent or {}))
+        ids = [f"r{i + 1}" for i in range(n)]
+        for id in ids:
+            options = {"token_delay": "5ms", **(replica or {}),
+                       **(each or {}).get(id, {})}
+            self.pair(id, agent_options=agent, **options)
+        got = self.nginx(**(nginx or {}))
+        wait_for(lambda: got.routable() == ids, 15, f"{ids} to be routable")
+        return got
+
+    def pyreplica(self, name, **options):
+        """An engine of grpcio; has .target and .proc."""
+        replica = PyReplica(self, name, options)
+        self.replicas[name] = replica
+        return replica
+
+    # the end
+
+    def close(self):
+        """Takes everything down.  Returns what was wrong, as lines."""
+        wrong = []
+        for closer in self.closers:
+            closer()
+        for nginx in self.nginxes:
+            wrong += self._counts(nginx)
+        for proc in self._ending_order():
+            said = proc.stop(signal.SIGQUIT if proc.name == "nginx"
+                             else signal.SIGTERM)
+            if said:
+                wrong.append(said)
+        for path in self.logs():
+            wrong += logs.complaints(path, self.allowed)
+        return wrong
+
+    def _counts(self, nginx):
+        if nginx.proc is None or not nginx.proc.alive() \
+                or nginx.proc.told_to_end:
+            return []
+        try:
+            wait_for(lambda: not nginx.counts(), 5, "in-flight counts of 0")
+        except TooLate:
+            return [f"in flight at the end: {nginx.counts()}"]
+        except OSError as e:
+            return [f"nginx does not answer at the end: {e}"]
+        return []
+
+    def _ending_order(self):
+        """Clients first, nginx, then replicas, then agents."""
+        rank = {"nginx": 1}
+        return sorted(self.procs, key=lambda p: rank.get(
+            p.name, 2 if p.name.startswith(("replica", "py"))
+            else 3 if p.name.startswith("agent") else 0))
+
+    def logs(self):
+        return sorted(self.dir.rglob("*.log"))
+
+    def tails(self):
+        parts = []
+        for path in self.logs():
+            text = logs.tail(path)
+            if text and path.name != "access.log":
+                parts.append(f"--- {path}\n{text}")
+        return "\n".join(parts)
+
+    def remove(self):
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class PyReplica:
+    def __init__(self, cluster, name, options):
+        self.id = name
+        self.target = f"127.0.0.1:{cluster.ports.take()}"
+        self.proc = cluster.script(f"py-{name}", "pyreplica.py", "--listen",
+                                   self.target, *_options(options))
+        self.kill = self.proc.kill
+        from .rpc import Client
+        with Client(self.target) as client:
+            wait_for(lambda: client.check(), 10, f"{name} to serve")

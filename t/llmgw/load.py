@@ -1,0 +1,92 @@
+"""Many streams at once, as a process of its own.
+
+Reads one JSON job on standard input and answers with JSON lines:
+
+  {"event": "running"}   every stream has its first token (or has ended)
+  {"event": "done", "results": [...]}    fields as rpc.Result, in job order
+
+The job: target, connections, method ("infer" or "generate"), seconds (the
+streams' deadline), streams [[prompt, max_tokens], ...], starts_per_second.
+"""
+
+import asyncio
+import dataclasses
+import json
+import pathlib
+import sys
+import time
+
+import grpc
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from llmgw import rpc  # noqa: E402
+
+
+class Load:
+    def __init__(self, job):
+        self.job = job
+        self.waiting = len(job["streams"])
+        self.results = [rpc.Result() for _ in job["streams"]]
+        self.infer = job.get("method", "infer") == "infer"
+
+    def say(self, event, **fields):
+        print(json.dumps({"event": event, **fields}), flush=True)
+
+    def first(self):
+        self.waiting -= 1
+        if self.waiting == 0:
+            self.say("running")
+
+    def call(self, channel, prompt, max_tokens):
+        if self.infer:
+            method, answer = rpc.INFER, rpc.pb.InferResponse
+            message = rpc.pb.InferRequest(prompt=prompt,
+                                          max_tokens=max_tokens)
+        else:
+            method, answer = rpc.GENERATE, rpc.pb.GenerateResponse
+            message = rpc.pb.GenerateRequest(prompt=prompt,
+                                             max_tokens=max_tokens)
+        start = channel.unary_stream(method, type(message).SerializeToString,
+                                     answer.FromString)
+        return start(message, timeout=self.job.get("seconds", 60),
+                     wait_for_ready=True)
+
+    async def stream(self, i, channel, delay):
+        await asyncio.sleep(delay)
+        result, start = self.results[i], time.monotonic()
+        call = self.call(channel, *self.job["streams"][i])
+        told = False
+        try:
+            async for message in call:
+                result.add(message, start)
+                if not told:
+                    told = True
+                    self.first()
+        except grpc.RpcError:
+            pass
+        if not told:
+            self.first()
+        result.end(await call.code(), await call.details(),
+                   await call.trailing_metadata(), start)
+
+    async def run(self):
+        n = self.job.get("connections", 1)
+        channels = [grpc.aio.insecure_channel(self.job["target"],
+                                              options=rpc.OPTIONS)
+                    for _ in range(n)]
+        rate = self.job.get("starts_per_second", 0)
+        await asyncio.gather(*(
+            self.stream(i, channels[i % n], i / rate if rate else 0)
+            for i in range(len(self.results))))
+        self.say("done", results=[dataclasses.asdict(r)
+                                  for r in self.results])
+        for channel in channels:
+            await channel.close()
+
+
+def main():
+    asyncio.run(Load(json.loads(sys.stdin.readline())).run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""nginx with our module, under a directory of its own."""
+
+import functools
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import urllib.request
+
+from . import place
+from .proc import Proc, pids_of_group
+from .wait import wait_for
+
+CONF = """\
+load_module {module};
+user {user};
+worker_processes {workers};
+worker_rlimit_core 0;
+daemon off;
+master_process on;
+pid {dir}/nginx.pid;
+error_log {dir}/error.log info;
+{main}
+
+events {{
+    worker_connections {worker_connections};
+}}
+
+http {{
+    access_log {dir}/access.log;
+    client_body_temp_path {dir}/body;
+    proxy_temp_path {dir}/proxy;
+    fastcgi_temp_path {dir}/fastcgi;
+    uwsgi_temp_path {dir}/uwsgi;
+    scgi_temp_path {dir}/scgi;
+    {http}
+
+    upstream llm {{
+        {upstream}
+    }}
+
+    server {{
+        {listen}
+        listen 127.0.0.1:{status_port};
+        http2_max_concurrent_streams 10000;
+        keepalive_requests 1000000;
+        {server}
+
+        location / {{
+            client_max_body_size 8m;
+            llmgw_pass llm;
+            {location}
+        }}
+
+        location = /status {{
+            llmgw_status;
+        }}
+    }}
+}}
+"""
+
+
+@functools.lru_cache
+def version():
+    out = subprocess.run([place.NGINX, "-v"], capture_output=True, text=True)
+    return tuple(map(int, re.search(r"nginx/([\d.]+)",
+                                    out.stderr).group(1).split(".")))
+
+
+@functools.lru_cache
+def sanitizer_env():
+    """A module built with asan needs its runtime before the stock nginx."""
+    if place.FLAVOUR != "asan":
+        return {}
+    lib = subprocess.run(["gcc", "-print-file-name=libasan.so"],
+                         capture_output=True, text=True, check=True)
+    return {"LD_PRELOAD": lib.stdout.strip(),
+            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1"}
+
+
+def listen(port):
+    if version() >= (1, 25, 1):
+        return f"listen 127.0.0.1:{port};\n        http2 on;"
+    return f"listen 127.0.0.1:{port} http2;"
+
+
+class Nginx:
+    """upstream: lines of the upstream block.
+
+    options: further lines of the main, http, server and location contexts,
+    where @dir@ stands for the directory; user, workers, worker_connections.
+    """
+
+    def __init__(self, directory, ports, upstream, **options):
+        self.dir = pathlib.Path(directory)
+        self.dir.mkdir(parents=True, exist_ok=True)
+        self.port, self.status_port = ports.take(), ports.take()
+        self.target = f"127.0.0.1:{self.port}"
+        self.options = dict(user="root", workers=1, worker_connections=8192,
+                            main="", http="", server="", location="")
+        self.options.update(options)
+        self.upstream = upstream
+        self.proc = None
+        self.configure()
+
+    @property
+    def conf(self):
+        return self.dir / "nginx.conf"
+
+    @property
+    def error_log(self):
+        return self.dir / "error.log"
+
+    def configure(self, **options):
+        """Writes the file anew; a running nginx takes it at a reload."""
+        self.upstream = options.pop("upstream", self.upstream)
+        self.options.update(options)
+        text = CONF.format(
+            module=place.MODULE, dir="@dir@", listen=listen(self.port),
+            status_port=self.status_port, upstream=self.upstream,
+            **self.options)
+        self.conf.write_text(text.replace("@dir@", str(self.dir)))
+
+    def argv(self, *more):
+        return [place.NGINX, "-p", f"{self.dir}/", "-c", str(self.conf),
+                "-e", str(self.error_log), *more]
+
+    def command(self, *more):
+        """nginx -t, nginx -s quit and the like."""
+        return subprocess.run(
+            self.argv(*more), capture_output=True, text=True,
+            env={**os.environ, **sanitizer_env()}, timeout=60)
+
+    def start(self):
+        self.proc = Proc("nginx", self.argv(), self.dir / "stderr.log",
+                         env=sanitizer_env())
+        wait_for(self.up, 10, "nginx to answer")
+        return self
+
+    def up(self):
+        if not self.proc.alive():
+            raise AssertionError("nginx did not start:\n" + self.log())
+        try:
+            return self.status()
+        except OSError:
+            return None
+
+    def log(self):
+        parts = [self.proc.text() if self.proc else ""]
+        if self.error_log.exists():
+            parts.append(self.error_log.read_text(errors="replace"))
+        return "".join(parts)
+
+    # what it says
+
+    def get(self, path="/status"):
+        url = f"http://127.0.0.1:{self.status_port}{path}"
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.headers, answer.read()
+
+    def status(self):
+        return json.loads(self.get()[1])
+
+    def pool(self, name="llm"):
+        for pool in self.status()["pools"]:
+            if pool["name"] == name:
+                return pool
+        raise AssertionError(f"no pool {name}")
+
+    def replicas(self, name="llm"):
+        return {r["id"]: r for r in self.pool(name)["replicas"]}
+
+    def routable(self):
+        return sorted(i for i, r in self.replicas().items() if r["routable"])
+
+    def in_flight(self):
+        return self.pool()["in_flight"]
+
+    def counts(self):
+        """Every in-flight count that is not zero."""
+        found = {}
+        for pool in self.status()["pools"]:
+            if pool["in_flight"]:
+                found[pool["name"]] = pool["in_flight"]
+            for r in pool["replicas"]:
+                if r["in_flight"]:
+                    found[r["id"]] = r["in_flight"]
+        return found
+
+    # its processes
+
+    def workers(self):
+        return [p for p in pids_of_group(self.proc.pid) if p != self.proc.pid]
+
+    def reload(self):
+        """SIGHUP, and new workers answer."""
+        before = set(self.workers())
+        self.proc.send(signal.SIGHUP)
+        wait_for(lambda: set(self.workers()) - before, 10, "new workers")
+        wait_for(lambda: self.status()["worker_pid"] not in before, 10,
+                 "an answer from a new worker")
+
+    def quit(self):
+        self.proc.send(signal.SIGQUIT)

@@ -1,0 +1,29 @@
+"""Where the products are, and how they were built."""
+
+import os
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+PYTHON = "/usr/bin/python3"
+
+NGINX = os.environ.get("NGINX_BIN", "nginx")
+MODULE = os.environ.get("LLMGW_SO", str(BUILD / "ngx_http_llmgw_module.so"))
+
+
+def _flavour():
+    try:
+        return (BUILD / "flavour").read_text().strip()
+    except OSError:
+        return "release"
+
+
+FLAVOUR = os.environ.get("LLMGW_BUILD") or _flavour()
+
+# A sanitizer makes everything slower: limits on time are multiplied by this.
+SLOW = float(os.environ.get("LLMGW_SLOW")
+             or {"asan": 4, "ubsan": 3, "tsan": 8}.get(FLAVOUR, 1))
+
+
+def binary(name):
+    return str(BUILD / name)

@@ -1,0 +1,56 @@
+"""Ports to listen on.
+
+Below 32768, where the kernel takes no ports for outgoing connections.  A
+process takes a random block for itself by a lock on a file, so that test runs
+at the same time do not meet; each port is tried for TCP and UDP before it is
+given out.
+"""
+
+import fcntl
+import os
+import random
+import socket
+import tempfile
+
+FIRST, LAST, BLOCK = 10240, 32000, 320
+
+
+def _is_free(port):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        with socket.socket(socket.AF_INET, kind) as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                return False
+    return True
+
+
+class Ports:
+    def __init__(self):
+        self.dir = os.path.join(tempfile.gettempdir(), "llmgw-ports")
+        os.makedirs(self.dir, mode=0o777, exist_ok=True)
+        blocks = list(range(FIRST, LAST - BLOCK, BLOCK))
+        random.shuffle(blocks)
+        for base in blocks:
+            if self._lock(base):
+                self.base, self.next = base, 0
+                return
+        raise RuntimeError("every block of ports is taken")
+
+    def _lock(self, base):
+        self.fd = os.open(os.path.join(self.dir, str(base)),
+                          os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            os.close(self.fd)
+            return False
+
+    def take(self):
+        for _ in range(BLOCK):
+            port = self.base + self.next % BLOCK
+            self.next += 1
+            if _is_free(port):
+                return port
+        raise RuntimeError("no free port in this run's block")

@@ -1,0 +1,95 @@
+"""An engine that is not ours: LLMReplica served by grpcio.
+
+Knows nothing of drains, faults or agents.  SIGTERM is grpcio's graceful stop:
+GOAWAY, running streams go on to their end.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import pathlib
+import signal
+import sys
+import threading
+import time
+
+import grpc
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from llmgw import rpc  # noqa: E402
+
+
+def token(prompt, i):
+    return f"{hashlib.sha1(prompt.encode()).hexdigest()[:8]}-{i} "
+
+
+def tokens(prompt, n):
+    return [token(prompt, i) for i in range(n)]
+
+
+class Engine:
+    def __init__(self, args):
+        self.args = args
+
+    def generate(self, request, context):
+        end = max(self.args.end_after or request.max_tokens, 0)
+        for i in range(request.tokens_already_generated, request.max_tokens):
+            time.sleep(self.args.token_delay_ms / 1000)
+            if i >= end:
+                if self.args.end_code != "OK":
+                    context.abort(grpc.StatusCode[self.args.end_code], "fault")
+                return
+            yield rpc.pb.GenerateResponse(
+                token=token(request.prompt, i),
+                is_final=i + 1 == request.max_tokens)
+        if self.args.linger_ms:
+            time.sleep(self.args.linger_ms / 1000)
+
+    def check(self, request, context):
+        return rpc.health.HealthCheckResponse(status="SERVING")
+
+    def handlers(self):
+        return [
+            grpc.method_handlers_generic_handler("llmgateway.LLMReplica", {
+                "Generate": grpc.unary_stream_rpc_method_handler(
+                    self.generate, rpc.pb.GenerateRequest.FromString,
+                    rpc.pb.GenerateResponse.SerializeToString)}),
+            grpc.method_handlers_generic_handler("grpc.health.v1.Health", {
+                "Check": grpc.unary_unary_rpc_method_handler(
+                    self.check, rpc.health.HealthCheckRequest.FromString,
+                    rpc.health.HealthCheckResponse.SerializeToString)}),
+        ]
+
+
+def parse():
+    p = argparse.ArgumentParser()
+    p.add_argument("--listen", required=True)
+    p.add_argument("--token-delay-ms", type=float, default=10)
+    p.add_argument("--threads", type=int, default=128)
+    p.add_argument("--max-streams", type=int, default=0,
+                   help="SETTINGS_MAX_CONCURRENT_STREAMS")
+    p.add_argument("--end-after", type=int, default=0,
+                   help="each stream ends after so many tokens; -1: at once")
+    p.add_argument("--end-code", default="OK", help="with this status")
+    p.add_argument("--linger-ms", type=float, default=0,
+                   help="the status comes so long after the last token")
+    return p.parse_args()
+
+
+def main():
+    args = parse()
+    options = [("grpc.so_reuseport", 0)]
+    if args.max_streams:
+        options.append(("grpc.max_concurrent_streams", args.max_streams))
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(args.threads),
+                         handlers=Engine(args).handlers(), options=options)
+    server.add_insecure_port(args.listen)
+    server.start()
+    over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    over.wait()
+    server.stop(30).wait()
+
+
+if __name__ == "__main__":
+    main()

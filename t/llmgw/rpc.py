@@ -1,0 +1,184 @@
+"""The messages of proto/, and gRPC calls on them.
+
+protoc writes the message classes into a temporary directory when this module
+is first imported (child processes take the parent's); the calls are grpcio's
+generic ones, which need no stubs.
+"""
+
+import atexit
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import grpc
+
+from .place import ROOT
+
+
+
+def _messages():
+    if "LLMGW_PB" not in os.environ:
+        made = tempfile.mkdtemp(prefix="llmgw-pb-")
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        subprocess.run(["protoc", f"-I{ROOT / 'proto'}",
+                        f"--python_out={made}",
+                        "llmgateway.proto", "health.proto"], check=True)
+        os.environ["LLMGW_PB"] = made
+    sys.path.insert(0, os.environ["LLMGW_PB"])
+
+
+_messages()
+import health_pb2 as health  # noqa: E402
+import llmgateway_pb2 as pb  # noqa: E402
+
+INFER = "/llmgateway.InferenceGateway/Infer"
+GENERATE = "/llmgateway.LLMReplica/Generate"
+DRAIN = "/llmgateway.LLMReplica/Drain"
+UNDRAIN = "/llmgateway.LLMReplica/Undrain"
+SET_FAULTS = "/llmgateway.ReplicaControl/SetFaults"
+GET_STATS = "/llmgateway.ReplicaControl/GetStats"
+CHECK = "/grpc.health.v1.Health/Check"
+
+OPTIONS = [("grpc.use_local_subchannel_pool", 1),
+           ("grpc.max_receive_message_length", 64 << 20),
+           ("grpc.max_send_message_length", 64 << 20),
+           ("grpc.enable_http_proxy", 0),
+           ("grpc.initial_reconnect_backoff_ms", 100),
+           ("grpc.max_reconnect_backoff_ms", 1000)]
+
+
+@dataclasses.dataclass
+class Result:
+    """What became of one stream."""
+    code: str = ""
+    details: str = ""
+    tokens: list = dataclasses.field(default_factory=list)
+    finals: list = dataclasses.field(default_factory=list)
+    replicas: list = dataclasses.field(default_factory=list)
+    times: list = dataclasses.field(default_factory=list)
+    trailers: dict = dataclasses.field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def text(self):
+        return "".join(self.tokens)
+
+    def check(self, tokens):
+        """The stream was whole: these tokens, one final, the last one."""
+        assert self.code == "OK", (self.code, self.details, self.trailers,
+                                   len(self.tokens))
+        assert self.tokens == tokens
+        assert self.finals == [len(tokens) - 1]
+        return self
+
+    def add(self, message, start):
+        if message.is_final:
+            self.finals.append(len(self.tokens))
+        self.tokens.append(message.token)
+        replica = getattr(message, "replica_id", "")
+        if not self.replicas or self.replicas[-1] != replica:
+            self.replicas.append(replica)
+        self.times.append(time.monotonic() - start)
+
+    def end(self, call_code, details, trailers, start):
+        self.code, self.details = call_code.name, details
+        self.trailers = {k: v for k, v in trailers or ()
+                         if isinstance(v, str)}
+        self.seconds = time.monotonic() - start
+
+
+class Client:
+    """A channel of its own to one address."""
+
+    def __init__(self, target, **options):
+        self.target = target
+        self.channel = grpc.insecure_channel(
+            target, OPTIONS + list(options.items()))
+
+    def close(self):
+        self.channel.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def start(self, prompt, max_tokens, timeout=60, metadata=(),
+              method=INFER, already=0, **fields):
+        """The running call, to be read message by message."""
+        if method == GENERATE:
+            message = pb.GenerateRequest(
+                prompt=prompt, max_tokens=max_tokens,
+                tokens_already_generated=already, **fields)
+            answer = pb.GenerateResponse
+        else:
+            message = pb.InferRequest(prompt=prompt, max_tokens=max_tokens,
+                                      **fields)
+            answer = pb.InferResponse
+        call = self.channel.unary_stream(
+            method, type(message).SerializeToString, answer.FromString)
+        return call(message, timeout=timeout, metadata=metadata,
+                    wait_for_ready=True)
+
+    def stream(self, prompt, max_tokens, **kw):
+        """One stream to its end."""
+        start = time.monotonic()
+        return drain(self.start(prompt, max_tokens, **kw), start)
+
+    def generate(self, prompt, max_tokens, **kw):
+        return self.stream(prompt, max_tokens, method=GENERATE, **kw)
+
+    def unary(self, method, request, answer, timeout=5, **kw):
+        call = self.channel.unary_unary(
+            method, type(request).SerializeToString, answer.FromString)
+        return call(request, timeout=timeout, wait_for_ready=True, **kw)
+
+    def stats(self):
+        return self.unary(GET_STATS, pb.StatsRequest(), pb.Stats)
+
+    def faults(self, **faults):
+        return self.unary(SET_FAULTS, pb.Faults(**faults), pb.Faults)
+
+    def drain(self):
+        return self.unary(DRAIN, pb.DrainRequest(), pb.DrainResponse)
+
+    def undrain(self):
+        return self.unary(UNDRAIN, pb.UndrainRequest(), pb.UndrainResponse)
+
+    def check(self):
+        answer = self.unary(CHECK, health.HealthCheckRequest(),
+                            health.HealthCheckResponse)
+        return health.HealthCheckResponse.ServingStatus.Name(answer.status)
+
+    def raw(self, bodies, method=INFER, timeout=10, compression=None):
+        """Any messages to any method; only the end of it is of interest."""
+        start, result = time.monotonic(), Result()
+        call = self.channel.stream_stream(method)(
+            iter(bodies), timeout=timeout, compression=compression,
+            wait_for_ready=True)
+        try:
+            for message in call:
+                result.tokens.append(message)
+        except grpc.RpcError:
+            pass
+        result.end(call.code(), call.details(), call.trailing_metadata(),
+                   start)
+        return result
+
+
+def drain(call, start=None, into=None):
+    """Reads a call to its end, whatever that is."""
+    start = time.monotonic() if start is None else start
+    result = Result() if into is None else into
+    try:
+        for message in call:
+            result.add(message, start)
+    except grpc.RpcError:
+        pass
+    result.end(call.code(), call.details(), call.trailing_metadata(), start)
+    return result

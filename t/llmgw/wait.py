@@ -1,0 +1,35 @@
+"""Waiting for facts, with a deadline."""
+
+import time
+
+from .place import SLOW
+
+
+class TooLate(AssertionError):
+    pass
+
+
+def wait_for(predicate, timeout=5.0, what="it", interval=0.01):
+    """Returns what predicate() answers as soon as that is true.
+
+    The deadline is for the test not to hang: it stretches with the flavour.
+    A limit that the product has to keep is asserted by the test itself.
+    """
+    deadline = time.monotonic() + timeout * SLOW
+    while True:
+        got = predicate()
+        if got:
+            return got
+        if time.monotonic() >= deadline:
+            raise TooLate(f"waited {timeout * SLOW:g} s for {what}"
+                          f", last answer: {got!r}")
+        time.sleep(interval)
+
+
+def never(predicate, during, what="it", interval=0.02):
+    """Watches that predicate() stays false for a while."""
+    deadline = time.monotonic() + during
+    while time.monotonic() < deadline:
+        got = predicate()
+        assert not got, f"{what}: {got!r}"
+        time.sleep(interval)

@@ -1,0 +1,110 @@
+"""The client's deadline and the client's going away reach the replica."""
+
+import statistics
+import time
+
+import grpc
+import pytest
+
+from llmgw.place import SLOW
+from llmgw.wait import wait_for
+
+LIMIT = 0.050 * SLOW
+pytestmark = pytest.mark.alone
+
+
+def test_deadline_ends_a_slow_stream(cluster, client):
+    nginx = cluster.fleet(1, replica={"token_delay": "100ms"})
+    replica = cluster.replicas["r1"]
+    c = client(nginx)
+    c.stream("warm", 1)
+    before = replica.stats().cancelled
+
+    got = c.stream("slow", 1000, timeout=0.3)
+    assert got.code == "DEADLINE_EXCEEDED"
+    assert 0.25 <= got.seconds <= 0.4 * SLOW
+    wait_for(lambda: replica.stats().cancelled == before + 1, 2,
+             "the replica's stream to be cancelled")
+    assert replica.stats().active_requests == 0
+
+
+def test_gateway_keeps_the_deadline_itself(cluster):
+    """Told as a header by a client that would wait for ever."""
+    from llmgw import rawh2, rpc
+    nginx = cluster.fleet(1, replica={"token_delay": "100ms"})
+    body = rpc.pb.InferRequest(prompt="slow", max_tokens=1000)
+    for value in ("300m", "300000u"):
+        with rawh2.RawH2(nginx.target) as h:
+            start = time.monotonic()
+            sid = h.request(rpc.INFER, rawh2.frame(body.SerializeToString()),
+                            headers=[("grpc-timeout", value)])
+            answer = h.wait(sid)
+            took = time.monotonic() - start
+        assert answer.grpc_status == 4, vars(answer)
+        assert 0.29 <= took <= 0.4 * SLOW
+        messages, rest = rawh2.unframe(answer.data)
+        assert len(messages) in (2, 3) or SLOW > 1
+        assert rest == b""
+
+
+def test_deadline_before_the_first_token(cluster):
+    from llmgw import rawh2, rpc
+    nginx = cluster.fleet(1, replica={"first_token_delay": "30s"})
+    body = rpc.pb.InferRequest(prompt="slow", max_tokens=5)
+    with rawh2.RawH2(nginx.target) as h:
+        sid = h.request(rpc.INFER, rawh2.frame(body.SerializeToString()),
+                        headers=[("grpc-timeout", "200m")])
+        assert h.wait(sid).grpc_status == 4
+
+
+def _seconds_till_cancelled(replica, act):
+    before = replica.stats().cancelled
+    start = time.monotonic()
+    act()
+    wait_for(lambda: replica.stats().cancelled > before, 5,
+             "the cancel at the replica", interval=0.001)
+    return time.monotonic() - start
+
+
+def test_cancel_reaches_the_replica(cluster, client):
+    nginx = cluster.fleet(1, replica={"token_delay": "20ms"})
+    replica, c, took = cluster.replicas["r1"], client(nginx), []
+    for _ in range(5):
+        call = c.start("cancelled", 10000)
+        next(call)
+        took.append(_seconds_till_cancelled(replica, call.cancel))
+        with pytest.raises(grpc.RpcError):
+            next(call)
+    assert statistics.median(took) <= LIMIT, took
+    assert replica.stats().active_requests == 0
+
+
+def test_cancel_before_the_first_token(cluster, client):
+    nginx = cluster.fleet(1, replica={"first_token_delay": "30s"})
+    replica, c = cluster.replicas["r1"], client(nginx)
+    call = c.start("cancelled", 10)
+    wait_for(lambda: replica.stats().active_requests == 1, 5, "the stream")
+    assert _seconds_till_cancelled(replica, call.cancel) <= 1 * SLOW
+
+
+def test_killed_client_reaches_the_replica(cluster, load):
+    nginx = cluster.fleet(1, replica={"token_delay": "20ms"})
+    replica, took = cluster.replicas["r1"], []
+    for _ in range(3):
+        work = load(nginx, [["killed", 10000]])
+        work.running()
+        took.append(_seconds_till_cancelled(replica, work.proc.kill))
+    assert statistics.median(took) <= LIMIT, took
+    assert replica.stats().active_requests == 0
+
+
+def test_killed_client_with_many_streams(cluster, load):
+    nginx = cluster.fleet(replica={"token_delay": "20ms"})
+    work = load(nginx, [[f"killed {i}", 10000] for i in range(150)],
+                connections=3)
+    work.running()
+    work.proc.kill()
+    wait_for(lambda: sum(r.stats().cancelled
+                         for r in cluster.replicas.values()) == 150, 3,
+             "150 cancelled streams")
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")

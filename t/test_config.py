@@ -1,0 +1,190 @@
+"""nginx -t: what is refused, with file and line."""
+
+import pytest
+
+GOOD = "llmgw_members @dir@/members; llmgw_hash;"
+
+
+@pytest.fixture
+def check(cluster):
+    """check(upstream, ...): nginx -t over a configuration."""
+    cluster.allowed.append(r"\[emerg\]")
+
+    def run(upstream=GOOD, **options):
+        nginx = cluster.nginx(upstream, start=False, **options)
+        return nginx, nginx.command("-t")
+    return run
+
+
+def refused(check, word, *mentions, **options):
+    """The test fails; the message names the place of `word` and mentions."""
+    nginx, out = check(**options)
+    assert out.returncode != 0, out.stderr
+    lines = nginx.conf.read_text().splitlines()
+    at = [i + 1 for i, line in enumerate(lines) if word in line]
+    errors = [x for x in out.stderr.splitlines() if "[emerg]" in x]
+    assert len(errors) == 1, out.stderr
+    assert any(f"{nginx.conf}:{n}" in errors[0] for n in at), errors[0]
+    for mention in mentions:
+        assert mention in errors[0], errors[0]
+
+
+@pytest.mark.parametrize("upstream", [
+    GOOD, "llmgw_hash; server 127.0.0.1:1;", "llmgw_members @dir@/members;",
+    GOOD + " server 127.0.0.1:1 weight=2 max_conns=5;",
+    GOOD + " server 127.0.0.1:1 down;",
+    "llmgw_members members; llmgw_zone other:2m;"
+    " llmgw_hash prefix=1 vnodes=1 load_factor=0 min_load=0;",
+    "llmgw_hash load_factor=1.5 prefix=100000; server 127.0.0.1:1;",
+])
+def test_accepted(check, upstream):
+    nginx, out = check(upstream)
+    assert out.returncode == 0, out.stderr
+    assert not (nginx.dir / "members").exists()
+
+
+def test_timeouts_in_every_context(check):
+    lines = ("llmgw_tries 5; llmgw_connect_timeout 2s;"
+             " llmgw_first_token_timeout 1m; llmgw_token_timeout 500ms;")
+    _, out = check(http=lines, server=lines, location=lines)
+    assert out.returncode == 0, out.stderr
+
+
+@pytest.mark.parametrize("line, mention", [
+    ("llmgw_hash prefix=0;", "prefix"),
+    ("llmgw_hash prefix=-1;", "prefix"),
+    ("llmgw_hash prefix=x;", "prefix"),
+    ("llmgw_hash prefix=;", "prefix"),
+    ("llmgw_hash vnodes=0;", "vnodes"),
+    ("llmgw_hash vnodes=99999999;", "vnodes"),
+    ("llmgw_hash load_factor=0.5;", "load_factor"),
+    ("llmgw_hash load_factor=1.2.3;", "load_factor"),
+    ("llmgw_hash min_load=x;", "min_load"),
+    ("llmgw_hash colour=red;", "colour"),
+    ("llmgw_hash prefix;", "prefix"),
+    ("llmgw_hash; llmgw_hash;", "duplicate"),
+])
+def test_bad_hash(check, line, mention):
+    refused(check, "llmgw_hash", mention,
+            upstream=f"llmgw_members @dir@/members;\n        {line}")
+
+
+@pytest.mark.parametrize("line, mention", [
+    ("llmgw_members;", "number of arguments"),
+    ("llmgw_members a b;", "number of arguments"),
+    ("llmgw_members a; llmgw_members b;", "duplicate"),
+    ("llmgw_members \"\";", "llmgw_members"),
+])
+def test_bad_members(check, line, mention):
+    refused(check, "llmgw_members", mention, upstream=line)
+
+
+@pytest.mark.parametrize("line, mention", [
+    ("llmgw_zone x:1;", "1"),
+    ("llmgw_zone x;", "x"),
+    ("llmgw_zone x:;", "x:"),
+    ("llmgw_zone :1m;", ":1m"),
+    ("llmgw_zone x:lots;", "lots"),
+    ("llmgw_zone x:1m; llmgw_zone y:1m;", "duplicate"),
+])
+def test_bad_zone(check, line, mention):
+    refused(check, "llmgw_zone", mention,
+            upstream=f"llmgw_members @dir@/members;\n        {line}")
+
+
+@pytest.mark.parametrize("line", [
+    "server 127.0.0.1:1 backup;", "server 127.0.0.1:1 max_fails=3;",
+    "server 127.0.0.1:1 fail_timeout=5s;", "zone z 1m;"])
+def test_server_parameters_that_are_not_obeyed(check, line):
+    nginx, out = check(f"llmgw_hash;\n        server 127.0.0.1:2;\n"
+                       f"        {line}")
+    assert out.returncode != 0
+    word = line.rstrip(";").split()[-1].split("=")[0] \
+        if line.startswith("server") else "zone"
+    assert word in out.stderr
+    assert out.stderr.count("[emerg]") == 1
+    assert f"{nginx.conf}:" in out.stderr
+
+
+def test_upstream_of_nothing(check):
+    nginx, out = check("llmgw_hash;")
+    assert out.returncode != 0
+    assert "no servers" in out.stderr or "llm" in out.stderr
+    assert f"{nginx.conf}:" in out.stderr
+
+
+@pytest.mark.parametrize("line, mention", [
+    ("llmgw_tries 0;", "between 1 and"),
+    ("llmgw_tries x;", "llmgw_tries"),
+    ("llmgw_tries -1;", "llmgw_tries"),
+    ("llmgw_tries 1; llmgw_tries 2;", "duplicate"),
+    ("llmgw_connect_timeout never;", "llmgw_connect_timeout"),
+    ("llmgw_first_token_timeout 1x;", "llmgw_first_token_timeout"),
+    ("llmgw_token_timeout;", "llmgw_token_timeout"),
+    ("llmgw_token_timeout 1s 2s;", "llmgw_token_timeout"),
+    ("llmgw_status on;", "llmgw_status"),
+    ("llmgw_hash;", "not allowed here"),
+    ("llmgw_members x;", "not allowed here"),
+])
+def test_bad_location(check, line, mention):
+    refused(check, line, mention, location=line)
+
+
+def test_pass_to_an_upstream_that_is_not_there(check):
+    refused(check, "llmgw_pass nowhere", "nowhere",
+            server="location /x { llmgw_pass nowhere; }")
+
+
+def test_pass_to_an_upstream_that_is_not_ours(check):
+    refused(check, "llmgw_pass stock", "stock",
+            http="upstream stock { server 127.0.0.1:1; }",
+            server="location /x { llmgw_pass stock; }")
+
+
+@pytest.mark.parametrize("line", ["llmgw_pass;", "llmgw_pass a b;",
+                                  "llmgw_pass llm; llmgw_pass llm;"])
+def test_bad_pass(check, line):
+    refused(check, line, "llmgw_pass" if "llm;" not in line else "duplicate",
+            server=f"location /x {{ {line} }}")
+
+
+def test_upstream_may_come_later_in_the_file(cluster):
+    nginx = cluster.nginx(GOOD, start=False)
+    text = nginx.conf.read_text()
+    at, end = text.index("    upstream llm"), text.index("    server {")
+    block = text[at:end]
+    text = text.replace(block, "")
+    nginx.conf.write_text(text.rstrip()[:-1] + block + "}\n")
+    out = nginx.command("-t")
+    assert out.returncode == 0, out.stderr
+
+
+def test_two_pools(cluster, client):
+    a, b = cluster.replica("a"), cluster.replica("b")
+    nginx = cluster.nginx(
+        f"llmgw_hash; server {a.target};",
+        http=f"upstream second {{ llmgw_hash; server {b.target}; }}",
+        server="location = /llmgateway.InferenceGateway/Infer"
+               " { llmgw_pass second; }")
+    assert client(nginx).stream("x", 1).replicas == [b.target]
+    assert {p["name"] for p in nginx.status()["pools"]} == {"llm", "second"}
+
+
+def test_without_a_master(cluster, client, expect):
+    a = cluster.replica("a")
+    nginx = cluster.nginx(f"llmgw_hash; server {a.target};", start=False)
+    text = nginx.conf.read_text().replace("master_process on",
+                                          "master_process off")
+    nginx.conf.write_text(text)
+    cluster.launch(nginx)
+    client(nginx).stream("x", 3).check(expect("x", 3))
+
+
+def test_module_beside_stock_locations(cluster, client, expect):
+    """Other upstreams and locations of the same nginx are left alone."""
+    a = cluster.replica("a")
+    nginx = cluster.nginx(
+        f"llmgw_hash; server {a.target};",
+        server="location = /plain { return 200 plain; }")
+    assert nginx.get("/plain")[1] == b"plain"
+    client(nginx).stream("x", 3).check(expect("x", 3))

@@ -1,0 +1,209 @@
+"""The daemons' command lines, and the replica as a server by itself."""
+
+import signal
+import subprocess
+import time
+
+import pytest
+
+from llmgw import place, rpc
+from llmgw.place import SLOW
+from llmgw.wait import wait_for
+
+PROGRAMS = ["llmgw-agent", "llmgw-replica", "llmgwctl", "llmgw-client"]
+
+
+def run(*argv):
+    return subprocess.run([place.binary(argv[0]), *argv[1:]],
+                          capture_output=True, text=True, timeout=10)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_and_version(program):
+    out = run(program, "--help")
+    assert out.returncode == 0 and program in out.stdout
+    out = run(program, "--version")
+    assert out.returncode == 0
+    assert (place.ROOT / "VERSION").read_text().strip() in out.stdout
+
+
+@pytest.mark.parametrize("argv", [
+    ["llmgw-replica"],
+    ["llmgw-replica", "--id", "r1"],
+    ["llmgw-replica", "--id", "a b", "--listen", "127.0.0.1:1"],
+    ["llmgw-replica", "--id", "-x", "--listen", "127.0.0.1:1"],
+    ["llmgw-replica", "--id", "x" * 64, "--listen", "127.0.0.1:1"],
+    ["llmgw-replica", "--id", "r1", "--listen", "here"],
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:99999"],
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
+     "--token-delay", "50"],
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
+     "--error-rate", "1.5"],
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
+     "--max-capacity", "-1"],
+    ["llmgw-replica", "--nonsense"],
+    ["llmgw-agent"],
+    ["llmgw-agent", "--id", "a", "--role", "king", "--gossip",
+     "127.0.0.1:1"],
+    ["llmgw-agent", "--id", "a", "--role", "replica", "--gossip",
+     "0.0.0.0:20000"],
+    ["llmgw-agent", "--id", "a", "--role", "replica", "--gossip",
+     "127.0.0.1:9000"],
+    ["llmgwctl"],
+    ["llmgwctl", "dance"],
+    ["llmgw-client"],
+    ["llmgw-client", "infer"],
+    ["llmgw-client", "infer", "--gateway", "127.0.0.1:1", "--prompt", "x",
+     "--max-tokens", "many"],
+], ids=" ".join)
+def test_bad_command_line(argv):
+    """One line on standard error, exit 2."""
+    out = run(*argv)
+    assert out.returncode == 2, out
+    assert len(out.stderr.splitlines()) == 1, out.stderr
+    assert out.stdout == ""
+
+
+def test_options_from_a_file(cluster, client):
+    port = cluster.ports.take()
+    conf = cluster.dir / "replica.conf"
+    conf.write_text(f"# a replica\nid filed\nlisten 127.0.0.1:{port}\n"
+                    "model-version v42\ntoken-delay 1ms\n")
+    cluster.run("replica-filed", [place.binary("llmgw-replica"), "-c",
+                                  str(conf), "--model-version", "v43"])
+    assert client(f"127.0.0.1:{port}").stats().model_version == "v43"
+
+
+def test_port_that_is_taken(cluster):
+    taken = cluster.replica("a")
+    taken.stats()
+    out = run("llmgw-replica", "--id", "b", "--listen", taken.target)
+    assert out.returncode != 0
+    assert taken.target in out.stderr
+
+
+def test_ctl_without_an_agent(cluster):
+    out = run("llmgwctl", "-s", str(cluster.dir / "nobody.sock"), "members")
+    assert out.returncode not in (0, 2)
+    assert "nobody.sock" in out.stderr
+
+
+def test_ctl_members_for_people(cluster):
+    cluster.agent("gw", "gateway")
+    cluster.pair("r1")
+    wait_for(lambda: cluster.gateway.table().get("r1", {})
+             .get("service") == "READY", 10, "r1")
+    out = cluster.gateway.ctl("members")
+    assert out.returncode == 0
+    line = next(x for x in out.stdout.splitlines() if "r1" in x.split())
+    assert "ALIVE" in line and "READY" in line
+    assert cluster.gateway.ctl("status").returncode == 0
+
+
+# the replica
+
+@pytest.mark.alone
+def test_replica_streams_what_it_says(cluster, client, expect):
+    replica = cluster.replica("a", token_delay="20ms")
+    got = client(replica).generate("direct", 10)
+    got.check(expect("direct", 10))
+    assert 0.15 < got.seconds < 0.6 * SLOW
+
+
+def test_replica_continues_anywhere(cluster, client, expect):
+    c = client(cluster.replica("a", token_delay="0ms"))
+    whole = expect("parts", 20)
+    for already in (0, 1, 7, 19):
+        got = c.generate("parts", 20, already=already)
+        assert got.tokens == whole[already:]
+        assert got.finals == [19 - already]
+
+
+def test_replica_counts(cluster, client):
+    replica = cluster.replica("a", token_delay="5ms")
+    c = client(replica)
+    c.generate("x", 4)
+    call = c.start("x", 1000, method=rpc.GENERATE)
+    next(call)
+    assert replica.stats().active_requests == 1
+    call.cancel()
+    wait_for(lambda: replica.stats().cancelled == 1, 2, "the cancel")
+    replica.faults(error_rate=1.0)
+    assert c.generate("x", 1).code == "UNAVAILABLE"
+    got = replica.stats()
+    assert (got.started, got.finished, got.failed) == (2, 1, 1)
+    assert got.active_requests == 0
+    assert got.tokens >= 5
+
+
+def test_replica_refuses_above_its_capacity(cluster, client):
+    replica = cluster.replica("a", token_delay="20ms", max_capacity=2)
+    c = client(replica)
+    calls = [c.start("x", 1000, method=rpc.GENERATE) for _ in range(2)]
+    for call in calls:
+        next(call)
+    assert c.generate("x", 1).code == "RESOURCE_EXHAUSTED"
+    calls[0].cancel()
+    wait_for(lambda: replica.stats().active_requests == 1, 2, "a free slot")
+    assert c.generate("x", 1).code == "OK"
+    calls[1].cancel()
+
+
+def test_replica_drains(cluster, client):
+    replica = cluster.replica("a", token_delay="20ms")
+    c = client(replica)
+    call = c.start("x", 30, method=rpc.GENERATE)
+    next(call)
+    assert c.drain().success
+    got = c.generate("x", 1)
+    assert got.code == "UNAVAILABLE"
+    assert got.trailers["llmgw-draining"] == "1"
+    assert rpc.drain(call).code == "OK"
+    assert c.undrain().success
+    assert c.generate("x", 1).code == "OK"
+
+
+def test_replica_ends_after_its_streams(cluster, client):
+    replica = cluster.replica("a", token_delay="20ms")
+    c = client(replica)
+    call = c.start("x", 20, method=rpc.GENERATE)
+    next(call)
+    replica.proc.send(signal.SIGTERM)
+    assert rpc.drain(call).code == "OK"
+    assert replica.proc.wait(2) == 0
+
+
+def test_second_sigterm_ends_it_now(cluster, client):
+    replica = cluster.replica("a", token_delay="20ms")
+    c = client(replica)
+    call = c.start("x", 10000, method=rpc.GENERATE)
+    next(call)
+    replica.proc.send(signal.SIGTERM)
+    time.sleep(0.1)
+    assert replica.proc.alive()
+    replica.proc.send(signal.SIGTERM)
+    got = rpc.drain(call)
+    assert got.code == "UNAVAILABLE"
+    assert got.trailers["llmgw-draining"] == "1"
+    assert replica.proc.wait(2) == 0
+
+
+@pytest.mark.alone
+def test_replica_of_many_streams(cluster, load, expect):
+    """5,000 at once in one process."""
+    replica = cluster.replica("a", token_delay="100ms",
+                              first_token_delay=f"{5 * SLOW:.0f}s")
+    work = load(replica, [["many", 3]] * 5000, method="generate",
+                connections=10, seconds=120)
+    wait_for(lambda: replica.stats().active_requests == 5000, 20,
+             "5,000 streams at once")
+    for got in work.results():
+        got.check(expect("many", 3))
+
+
+def test_faults_answer_with_all_of_them(cluster):
+    replica = cluster.replica("a", token_delay="7ms")
+    got = replica.faults(stall=False)
+    assert got.token_delay_ms == 7
+    assert replica.faults(first_token_delay_ms=3).first_token_delay_ms == 3
+    assert replica.faults().first_token_delay_ms == 3

@@ -1,0 +1,346 @@
+"""A stream outlives the replica that began it."""
+
+import itertools
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from llmgw import rawh2, rpc
+from llmgw.place import SLOW
+from llmgw.wait import wait_for
+
+
+def serving(nginx):
+    """The replica with a stream on it."""
+    busy = [i for i, r in nginx.replicas().items() if r["in_flight"]]
+    assert len(busy) == 1, busy
+    return busy[0]
+
+
+def begun(c, nginx, cluster, prompt, n, tokens=5):
+    """A call with some tokens read, its result so far, and its replica."""
+    start, result = time.monotonic(), rpc.Result()
+    call = c.start(prompt, n)
+    for _ in range(tokens):
+        result.add(next(call), start)
+    return call, result, cluster.replicas[serving(nginx)]
+
+
+def test_killed_replica_mid_stream(cluster, client, expect):
+    nginx = cluster.fleet(replica={"token_delay": "20ms"})
+    c = client(nginx)
+    call, result, replica = begun(c, nginx, cluster, "carried over", 60)
+    replica.kill()
+    rpc.drain(call, into=result)
+
+    result.check(expect("carried over", 60))
+    assert result.replicas[0] == replica.id
+    assert len(result.replicas) == 2
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
+
+
+def test_two_deaths_in_one_stream(cluster, client, expect):
+    nginx = cluster.fleet(replica={"token_delay": "20ms"})
+    c = client(nginx)
+    call, result, first = begun(c, nginx, cluster, "twice", 100)
+    first.kill()
+    for _ in range(30):
+        result.add(next(call), 0)
+    second = cluster.replicas[result.replicas[-1]]
+    assert second is not first
+    second.kill()
+    rpc.drain(call, into=result)
+    result.check(expect("twice", 100))
+    assert len(set(result.replicas)) == 3
+
+
+def test_killed_replica_under_150_streams(cluster, load, expect):
+    nginx = cluster.fleet(replica={"token_delay": "20ms"})
+    jobs = [[f"prompt {i}", 80] for i in range(150)]
+    work = load(nginx, jobs, connections=3)
+    work.running()
+    cluster.replicas["r2"].kill()
+
+    results = work.results()
+    for (prompt, n), got in zip(jobs, results):
+        got.check(expect(prompt, n))
+    assert any(len(r.replicas) == 2 for r in results)
+    assert sum(1 for r in results if r.replicas[0] == "r2") > 10
+
+
+def test_killed_before_the_first_token(cluster, client, expect):
+    nginx = cluster.fleet(2, replica={"first_token_delay": "1s"})
+    c = client(nginx)
+    call = c.start("early", 5)
+    wait_for(lambda: nginx.in_flight() == 1, 5, "the stream")
+    victim = serving(nginx)
+    wait_for(lambda: cluster.replicas[victim].stats().active_requests, 5,
+             "the stream at the replica")
+    cluster.replicas[victim].kill()
+    got = rpc.drain(call).check(expect("early", 5))
+    assert victim not in got.replicas
+
+
+@pytest.mark.alone
+def test_stalled_replica_by_token_timeout(cluster, client, expect):
+    nginx = cluster.fleet(2, nginx={"location": "llmgw_token_timeout 400ms;"},
+                          replica={"token_delay": "20ms"})
+    call, result, replica = begun(client(nginx), nginx, cluster, "stall", 40)
+    replica.faults(stall=True)
+    stalled = time.monotonic()
+    rpc.drain(call, into=result)
+    assert time.monotonic() - stalled < 0.4 + 40 * 0.02 + 1 * SLOW
+    result.check(expect("stall", 40))
+    assert len(result.replicas) == 2
+    wait_for(lambda: replica.stats().active_requests == 0, 2,
+             "the stalled stream to be cancelled")
+
+
+@pytest.mark.alone
+def test_token_timeout_spares_a_healthy_stream(cluster, client, expect):
+    """Tokens every 100 ms under a timeout of 250 ms."""
+    nginx = cluster.fleet(1, nginx={"location": "llmgw_token_timeout 250ms;"},
+                          replica={"token_delay": "100ms"})
+    if SLOW > 1:
+        pytest.skip("too slow a build for 250 ms")
+    got = client(nginx).stream("steady", 20).check(expect("steady", 20))
+    assert len(got.replicas) == 1
+
+
+def test_first_token_timeout(cluster, client, expect):
+    nginx = cluster.fleet(
+        2, nginx={"location": "llmgw_first_token_timeout 300ms;"},
+        each={"r1": {"first_token_delay": "30s"}})
+    c = client(nginx)
+    for i in range(6):
+        got = c.stream(f"prompt {i}", 3).check(expect(f"prompt {i}", 3))
+        assert got.replicas == ["r2"]
+
+
+def test_frozen_replica(cluster, client, expect):
+    nginx = cluster.fleet(2, nginx={"location": "llmgw_token_timeout 400ms;"},
+                          replica={"token_delay": "20ms"})
+    call, result, replica = begun(client(nginx), nginx, cluster, "ice", 40)
+    replica.proc.freeze()
+    rpc.drain(call, into=result)
+    replica.proc.thaw()
+    result.check(expect("ice", 40))
+
+
+def test_connect_timeout(cluster, client, expect):
+    """A host that answers no SYN: a listener whose backlog is full."""
+    live = cluster.replica("live")
+    with socket.socket() as dead:
+        dead.bind(("127.0.0.1", cluster.ports.take()))
+        dead.listen(0)
+        fill = [socket.socket() for _ in range(3)]
+        for s in fill:
+            s.setblocking(False)
+            s.connect_ex(dead.getsockname())
+        nginx = cluster.nginx(
+            f"llmgw_hash; server {live.target};"
+            f" server 127.0.0.1:{dead.getsockname()[1]};",
+            location="llmgw_connect_timeout 200ms;")
+        c = client(nginx)
+        for i in range(8):
+            got = c.stream(f"prompt {i}", 2)
+            got.check(expect(f"prompt {i}", 2))
+            assert got.seconds < 1.5 * SLOW
+        for s in fill:
+            s.close()
+
+
+def test_replica_that_ends_streams_early(cluster, client, expect):
+    nginx = cluster.fleet(2, replica={"token_delay": "1ms"})
+    cluster.replicas["r1"].faults(die_after_tokens=4)
+    c, moved = client(nginx), 0
+    for i in range(10):
+        got = c.stream(f"prompt {i}", 12).check(expect(f"prompt {i}", 12))
+        moved += got.replicas == ["r1", "r2"]
+    assert moved > 0
+
+
+def test_replica_that_rejects_all(cluster, client, expect):
+    nginx = cluster.fleet(2)
+    cluster.replicas["r1"].faults(reject_all=True)
+    for i in range(20):
+        got = client(nginx).stream(f"prompt {i}", 2)
+        got.check(expect(f"prompt {i}", 2))
+        assert got.replicas == ["r2"]
+
+
+def test_all_replicas_reject(cluster, client):
+    nginx = cluster.fleet(3)
+    for replica in cluster.replicas.values():
+        replica.faults(reject_all=True)
+    got = client(nginx).stream("nobody", 5)
+    assert got.code == "UNAVAILABLE"
+    assert got.trailers["llmgw-reason"] == "tries_exhausted"
+    assert sum(r.stats().failed for r in cluster.replicas.values()) == 3
+
+
+@pytest.mark.parametrize("tries", [1, 2])
+def test_llmgw_tries(cluster, client, tries):
+    nginx = cluster.fleet(3, nginx={"location": f"llmgw_tries {tries};"})
+    for replica in cluster.replicas.values():
+        replica.faults(reject_all=True)
+    got = client(nginx).stream("nobody", 5)
+    assert got.trailers["llmgw-reason"] == "tries_exhausted"
+    assert sum(r.stats().failed
+               for r in cluster.replicas.values()) == tries
+
+
+def test_last_replica_dies_mid_stream(cluster, client, expect):
+    nginx = cluster.fleet(1, replica={"token_delay": "20ms"})
+    call, result, replica = begun(client(nginx), nginx, cluster, "alone", 100)
+    replica.kill()
+    rpc.drain(call, into=result)
+    assert result.code == "UNAVAILABLE"
+    assert result.trailers["llmgw-reason"] in ("tries_exhausted",
+                                               "no_replicas")
+    assert result.tokens == expect("alone", 100)[:len(result.tokens)]
+    assert result.finals == []
+
+
+# full
+
+def test_full_replica_sends_to_another(cluster, load, expect):
+    """The gateway knows the capacity from the members."""
+    nginx = cluster.fleet(3, nginx={"hash": "load_factor=0"},
+                          replica={"token_delay": "50ms", "max_capacity": 5})
+    jobs = [["all the same", 20]] * 15
+    work = load(nginx, jobs)
+    work.running()
+    assert sorted(r["in_flight"] for r in nginx.replicas().values()) \
+        == [5, 5, 5]
+    for got in work.results():
+        got.check(expect("all the same", 20))
+    assert sum(r.stats().failed for r in cluster.replicas.values()) == 0
+
+
+def test_replica_says_it_is_full(cluster, load, expect):
+    """The gateway does not know: RESOURCE_EXHAUSTED sends it elsewhere."""
+    replicas = [cluster.replica(x, token_delay="50ms", max_capacity=5)
+                for x in "abc"]
+    nginx = cluster.static(replicas, hash="load_factor=0")
+    work = load(nginx, [["all the same", 20]] * 12)
+    for got in work.results():
+        got.check(expect("all the same", 20))
+
+
+def test_all_replicas_full(cluster, client, load, expect):
+    nginx = cluster.fleet(2, replica={"token_delay": "50ms",
+                                      "max_capacity": 3})
+    work = load(nginx, [[f"{i}", 40] for i in range(6)])
+    work.running()
+    body = rpc.pb.InferRequest(prompt="one too many", max_tokens=2)
+    with rawh2.RawH2(nginx.target) as h:    # grpcio keeps the pushback
+        got = h.wait(h.request(rpc.INFER,
+                               rawh2.frame(body.SerializeToString())))
+    assert got.grpc_status == 8
+    assert got.get("llmgw-reason") == "queue_full"
+    assert int(got.get("grpc-retry-pushback-ms")) >= 0
+    assert all(r.code == "OK" for r in work.results())
+    client(nginx).stream("now", 2).check(expect("now", 2))
+
+
+# draining
+
+def test_draining_replica_gets_nothing_new(cluster, load, client, expect):
+    nginx = cluster.fleet(2, replica={"token_delay": "30ms"})
+    work = load(nginx, [[f"{i}", 50] for i in range(20)])
+    work.running()
+    r1 = cluster.replicas["r1"]
+    before = r1.stats().started
+    assert r1.client.drain().success
+    c = client(nginx)
+    for i in range(20):     # from the first on, before gossip has told
+        got = c.stream(f"new {i}", 1).check(expect(f"new {i}", 1))
+        assert got.replicas == ["r2"]
+    wait_for(lambda: nginx.routable() == ["r2"], 5, "r1 to be draining")
+    assert nginx.replicas()["r1"]["draining"] is True
+    results = work.results()
+    for i, got in enumerate(results):           # streams stay
+        got.check(expect(f"{i}", 50))
+        assert len(got.replicas) == 1
+    assert {r.replicas[0] for r in results} == {"r1", "r2"}
+    assert r1.stats().started == before
+
+    assert r1.client.undrain().success
+    wait_for(lambda: nginx.routable() == ["r1", "r2"], 5, "r1 to be back")
+
+
+def test_draining_static_replica_uses_up_no_try(cluster, client, expect):
+    """Told by the answer alone, with a single try."""
+    a, b = cluster.replica("a"), cluster.replica("b")
+    nginx = cluster.static([a, b], location="llmgw_tries 1;")
+    a.client.drain()
+    for i in range(10):
+        got = client(nginx).stream(f"{i}", 2).check(expect(f"{i}", 2))
+        assert got.replicas == [b.target]
+
+
+def test_stopping_replica_hands_its_streams_over(cluster, load, expect):
+    """Its drain time-out is shorter than the streams."""
+    nginx = cluster.fleet(2, replica={"token_delay": "30ms",
+                                      "drain_timeout": "300ms"})
+    jobs = [[f"{i}", 80] for i in range(40)]
+    work = load(nginx, jobs)
+    work.running()
+    assert cluster.replicas["r1"].stop() == 0
+    results = work.results()
+    for (prompt, n), got in zip(jobs, results):
+        got.check(expect(prompt, n))
+    assert any(r.replicas == ["r1", "r2"] for r in results)
+
+
+def test_stopping_replica_finishes_short_streams(cluster, load, expect):
+    nginx = cluster.fleet(2, replica={"token_delay": "30ms"})
+    jobs = [[f"{i}", 40] for i in range(40)]
+    work = load(nginx, jobs)
+    work.running()
+    cluster.replicas["r1"].proc.send(signal.SIGTERM)
+    results = work.results()
+    for (prompt, n), got in zip(jobs, results):
+        got.check(expect(prompt, n))
+        assert len(got.replicas) == 1
+    assert cluster.replicas["r1"].proc.wait(5) == 0
+
+
+def test_deaths_and_births_under_load(cluster, load, expect):
+    """Replicas killed and started one after another; no stream is lost."""
+    nginx = cluster.fleet(3, replica={"token_delay": "10ms"},
+                          nginx={"location": "llmgw_tries 5;"})
+    jobs = [[f"prompt {i}", 30] for i in range(500)]
+    work = load(nginx, jobs, connections=4, starts_per_second=100 / SLOW)
+    over = threading.Event()
+
+    def renew(id):
+        had = cluster.gateway.table()[id]["replica_start"]
+        cluster.replicas[id].kill()
+        wait_for(lambda: id not in nginx.routable(), 10, f"{id} to be out")
+        cluster.replicas[id].start()
+        wait_for(lambda: cluster.gateway.table()[id]["replica_start"] != had
+                 and id in nginx.routable(), 10, f"{id} to be back")
+        wait_for(lambda: over.is_set()
+                 or cluster.replicas[id].stats().finished >= 8, 20,
+                 f"{id} to serve again")
+
+    def churn():
+        for id in itertools.cycle(("r1", "r2", "r3")):
+            if over.is_set():
+                return
+            renew(id)
+
+    thread = threading.Thread(target=churn)
+    thread.start()
+    try:
+        results = work.results()
+    finally:
+        over.set()
+        thread.join()
+    for (prompt, n), got in zip(jobs, results):
+        got.check(expect(prompt, n))

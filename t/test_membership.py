@@ -1,0 +1,307 @@
+"""Who is there: from replica to agent to gossip to segment to nginx."""
+
+import itertools
+import os
+import signal
+
+import pytest
+
+from llmgw.place import SLOW
+from llmgw.wait import never, wait_for
+
+
+def view(nginx):
+    return nginx.pool()["view"]
+
+
+def test_members_are_told_in_full(cluster):
+    nginx = cluster.fleet(2, replica={"max_capacity": 4,
+                                      "model_version": "v7"})
+    r1 = cluster.replicas["r1"]
+    table = wait_for(lambda: len(cluster.gateway.table()) == 3
+                     and cluster.gateway.table(), 5, "three members")
+    got = table["r1"]
+    assert got["address"] == r1.agent.gossip
+    assert got["grpc"] == r1.target
+    assert (got["role"], got["state"], got["service"]) \
+        == ("replica", "ALIVE", "READY")
+    assert (got["model_version"], got["max_capacity"]) == ("v7", 4)
+    assert got["draining"] is False
+    assert got["replica_start"] > 1_600_000_000_000
+    assert table["gw"]["role"] == "gateway"
+
+    told = nginx.replicas()
+    assert set(told) == {"r1", "r2"}            # a gateway is no replica
+    assert told["r1"]["address"] == r1.target
+    assert told["r1"]["model_version"] == "v7"
+    assert told["r1"]["max_capacity"] == 4
+    assert view(nginx)["source"] == cluster.gateway.members
+    assert view(nginx)["stale"] is False
+
+
+def test_status_is_json(cluster):
+    nginx = cluster.fleet(1)
+    headers, _ = nginx.get()
+    assert headers.get_content_type() == "application/json"
+    status = nginx.status()
+    assert status["version"]
+    assert status["worker_pid"] in nginx.workers()
+
+
+def test_killed_replica_is_down_at_once(cluster):
+    """Its agent lives and says so: no suspicion, no time-out."""
+    nginx = cluster.fleet(3)
+    cluster.replicas["r2"].kill()
+    wait_for(lambda: nginx.routable() == ["r1", "r3"], 1, "r2 to be out")
+    got = wait_for(lambda: cluster.gateway.table().get("r2"), 2, "r2")
+    assert (got["state"], got["cause"], got["service"]) \
+        == ("DEAD", "down", "DOWN")
+    assert nginx.replicas()["r2"]["service"] == "DOWN"
+
+
+def test_killed_pair_is_dead_by_timeout(cluster):
+    nginx = cluster.fleet(3)
+    cluster.replicas["r2"].agent.kill()
+    cluster.replicas["r2"].kill()
+    wait_for(lambda: nginx.routable() == ["r1", "r3"], 4, "r2 to be out")
+    wait_for(lambda: cluster.gateway.table()["r2"]["state"] == "DEAD", 10,
+             "r2 to be declared dead")
+    assert cluster.gateway.table()["r2"]["cause"] == "timeout"
+
+
+def test_restarted_replica_is_back(cluster, client, expect):
+    nginx = cluster.fleet(2)
+    replica = cluster.replicas["r1"]
+    for _ in range(3):
+        replica.kill()
+        wait_for(lambda: nginx.routable() == ["r2"], 5, "r1 to be out")
+        replica.start()
+        wait_for(lambda: nginx.routable() == ["r1", "r2"], 10,
+                 "r1 to be back")
+    for i in range(10):
+        client(nginx).stream(f"{i}", 2).check(expect(f"{i}", 2))
+
+
+def test_stopped_replica_says_goodbye(cluster):
+    nginx = cluster.fleet(2)
+    assert cluster.replicas["r1"].stop() == 0
+    wait_for(lambda: nginx.routable() == ["r2"], 2, "r1 to be out")
+    got = cluster.gateway.table()["r1"]
+    assert (got["state"], got["service"]) == ("LEFT", "STOPPED")
+
+
+def test_agent_that_leaves_is_left(cluster):
+    nginx = cluster.fleet(2)
+    cluster.replicas["r1"].agent.stop()
+    wait_for(lambda: cluster.gateway.table()["r1"]["state"] == "LEFT", 5,
+             "r1 to have left")
+    wait_for(lambda: nginx.routable() == ["r2"], 2, "r1 to be out")
+
+
+def test_frozen_replica_is_stalled(cluster):
+    nginx = cluster.fleet(2)
+    replica = cluster.replicas["r1"]
+    replica.proc.freeze()
+    wait_for(lambda: nginx.replicas()["r1"]["service"] == "STALLED", 6,
+             "r1 to be called stalled")
+    assert nginx.routable() == ["r2"]
+    assert nginx.replicas()["r1"]["state"] == "ALIVE"
+    replica.proc.thaw()
+    wait_for(lambda: nginx.routable() == ["r1", "r2"], 5, "r1 to be back")
+
+
+def test_new_replica_joins(cluster, client, expect):
+    nginx = cluster.fleet(2)
+    before = view(nginx)["generation"]
+    cluster.pair("r9", token_delay="1ms")
+    wait_for(lambda: "r9" in nginx.routable(), 5, "r9 to be routable")
+    assert view(nginx)["generation"] > before
+    served = {client(nginx).stream(f"{i}", 1).replicas[0] for i in range(40)}
+    assert "r9" in served
+
+
+def test_load_is_told(cluster, load):
+    nginx = cluster.fleet(1, replica={"token_delay": "100ms"})
+    work = load(nginx, [[f"{i}", 30] for i in range(7)])
+    work.running()
+    wait_for(lambda: cluster.gateway.table()["r1"]["active_requests"] == 7, 5,
+             "7 in the members list")
+    wait_for(lambda: nginx.replicas()["r1"]["reported"] == 7, 2,
+             "7 in nginx's view")
+    work.results()
+    wait_for(lambda: nginx.replicas()["r1"]["reported"] == 0, 5, "none")
+
+
+# fail static
+
+def test_dead_agent_leaves_the_last_view(cluster, client, expect):
+    nginx = cluster.fleet(3)
+    c = client(nginx)
+    cluster.gateway.kill()
+    c.stream("at once", 3).check(expect("at once", 3))
+    wait_for(lambda: view(nginx)["stale"], 10, "a stale view")
+    assert nginx.routable() == ["r1", "r2", "r3"]
+    c.stream("stale", 3).check(expect("stale", 3))
+
+    nginx.reload()
+    assert view(nginx)["stale"] is True
+    assert nginx.routable() == ["r1", "r2", "r3"]
+    with_new_worker = client(nginx)
+    with_new_worker.stream("reloaded", 3).check(expect("reloaded", 3))
+
+    cluster.gateway.start()
+    wait_for(lambda: not view(nginx)["stale"], 10, "a fresh view")
+    wait_for(lambda: nginx.routable() == ["r1", "r2", "r3"], 10,
+             "all three again")
+    c.stream("fresh", 3).check(expect("fresh", 3))
+
+
+def test_no_request_is_lost_while_the_agent_restarts(cluster, load, expect):
+    nginx = cluster.fleet(3)
+    jobs = [[f"{i}", 5] for i in range(600)]
+    work = load(nginx, jobs, connections=2, starts_per_second=150 / SLOW)
+    for _ in range(3):
+        cluster.gateway.kill()
+        cluster.gateway.start()
+        wait_for(cluster.gateway.table, 5, "the agent to answer")
+    for (prompt, n), got in zip(jobs, work.results()):
+        got.check(expect(prompt, n))
+
+
+def test_replicas_own_agent_restarts(cluster, client, expect):
+    """The replica reports to the new one; streams never notice."""
+    nginx = cluster.fleet(2)
+    replica = cluster.replicas["r1"]
+    call = client(nginx)
+    replica.agent.kill()
+    replica.agent.start()
+    wait_for(lambda: cluster.gateway.table()["r1"]["state"] == "ALIVE"
+             and nginx.routable() == ["r1", "r2"], 15, "r1 as before")
+    for i in range(10):
+        call.stream(f"{i}", 2).check(expect(f"{i}", 2))
+
+
+def test_dead_replica_of_a_stale_view_is_passed_over(cluster, client):
+    nginx = cluster.fleet(3)
+    cluster.gateway.kill()
+    cluster.replicas["r2"].kill()
+    for i in range(30):
+        got = client(nginx).stream(f"prompt {i}", 2)
+        assert got.code == "OK", (got.code, got.details)
+        assert got.replicas[0] in ("r1", "r3")
+
+
+# a segment that is none
+
+def complaints(nginx):
+    return [line for line in nginx.error_log.read_text().splitlines()
+            if "llmgw" in line and ".members" in line and "stale" not in line]
+
+
+GARBAGE = {"empty": b"", "short": b"x", "zeros": bytes(65536),
+           "noise": bytes((i * 197 + i // 251) & 255 for i in range(300_000)),
+           "text": b"id address state\n" * 1000}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+def test_garbage_for_a_segment_is_refused(cluster, client, expect, kind):
+    nginx = cluster.fleet(2)
+    path = cluster.gateway.members
+    cluster.gateway.kill()
+    said = len(complaints(nginx))
+    with open(path + ".new", "wb") as f:
+        f.write(GARBAGE[kind])
+    os.rename(path + ".new", path)
+
+    wait_for(lambda: len(complaints(nginx)) > said, 5, "a complaint")
+    c = client(nginx)
+    for i in range(20):
+        c.stream(f"{i}", 2).check(expect(f"{i}", 2))
+    never(lambda: len(complaints(nginx)) != said + 1, 2, "logged once")
+    assert nginx.routable() == ["r1", "r2"]
+    cluster.gateway.start()
+    wait_for(lambda: not view(nginx)["stale"], 10, "a fresh view")
+
+
+def test_segment_damaged_in_place(cluster, client, expect):
+    """Every byte but the first page overwritten while nginx reads it."""
+    nginx = cluster.fleet(2)
+    path = cluster.gateway.members
+    cluster.gateway.kill()
+    size = os.path.getsize(path)
+    with open(path, "r+b") as f:
+        f.write(b"\xff" * size)
+    c = client(nginx)
+    for i in range(20):
+        c.stream(f"{i}", 2).check(expect(f"{i}", 2))
+    assert nginx.routable() == ["r1", "r2"]
+    cluster.gateway.start()
+    wait_for(lambda: not view(nginx)["stale"], 10, "a fresh view")
+    c.stream("after", 2).check(expect("after", 2))
+
+
+def test_segment_truncated_under_the_reader(cluster, client, expect):
+    """A mapping of what is gone would be a SIGBUS."""
+    nginx = cluster.fleet(2)
+    cluster.gateway.kill()
+    os.truncate(cluster.gateway.members, 100)
+    c = client(nginx)
+    for i in range(20):
+        c.stream(f"{i}", 2).check(expect(f"{i}", 2))
+    os.unlink(cluster.gateway.members)
+    c.stream("gone", 2).check(expect("gone", 2))
+    cluster.gateway.start()
+    wait_for(lambda: not view(nginx)["stale"], 10, "a fresh view")
+
+
+def test_agent_puts_a_removed_segment_back(cluster):
+    nginx = cluster.fleet(2)
+    os.unlink(cluster.gateway.members)
+    wait_for(lambda: os.path.exists(cluster.gateway.members), 5,
+             "the segment to be back")
+    wait_for(lambda: not view(nginx)["stale"], 5, "a fresh view")
+    assert nginx.routable() == ["r1", "r2"]
+
+
+def test_workers_of_another_user_read_the_segment(cluster, client, expect):
+    if os.getuid() != 0:
+        pytest.skip("needs root to run workers as nobody")
+    nginx = cluster.fleet(1, nginx={"user": "nobody nogroup"})
+    client(nginx).stream("x", 2).check(expect("x", 2))
+
+
+# all the orders of starting
+
+ORDERS = [o for o in itertools.permutations(["nginx", "gateway", "agent",
+                                             "replica"])
+          if o.index("nginx") in (0, 3) or o[0] == "replica"]
+
+
+@pytest.mark.parametrize("order", ORDERS[::2], ids="-".join)
+def test_they_come_together_by_themselves(cluster, client, expect, order):
+    cluster.agent("gw", "gateway", start=False)
+    replica = cluster.pair("r1", start=False)
+    nginx = cluster.nginx(start=False)
+    start = {"nginx": lambda: cluster.launch(nginx),
+             "gateway": cluster.gateway.start,
+             "agent": replica.agent.start,
+             "replica": replica.start}
+    for part in order:
+        start[part]()
+    wait_for(lambda: nginx.routable() == ["r1"], 10, "r1 to be routable")
+    client(nginx).stream("together", 2).check(expect("together", 2))
+
+
+def test_no_replicas(cluster, client):
+    """Told apart from other failures; nginx before any agent, and after."""
+    cluster.agent("gw", "gateway", start=False)
+    nginx = cluster.nginx()
+    c = client(nginx)
+    for _ in range(2):
+        got = c.stream("x", 2)
+        assert got.code == "UNAVAILABLE"
+        assert got.trailers["llmgw-reason"] == "no_replicas"
+        cluster.gateway.start()
+        wait_for(lambda: view(nginx)["members"] > 0
+                 or view(nginx)["generation"] > 0, 5, "the agent's view")
+        cluster.gateway.stop(signal.SIGQUIT)

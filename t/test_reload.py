@@ -1,0 +1,113 @@
+"""Reload and graceful stop finish running streams."""
+
+import os
+import signal
+import time
+
+from llmgw.proc import pids_of_group
+from llmgw.wait import wait_for
+
+
+def test_20_reloads_under_200_streams(cluster, load, expect):
+    nginx = cluster.fleet(replica={"token_delay": "50ms"})
+    jobs = [[f"prompt {i}", 200] for i in range(200)]
+    work = load(nginx, jobs, connections=4)
+    work.running()
+
+    for _ in range(20):
+        nginx.reload()
+    for (prompt, n), got in zip(jobs, work.results()):
+        got.check(expect(prompt, n))
+    wait_for(lambda: len(nginx.workers()) == 1, 10, "old workers to leave")
+
+
+def test_new_streams_during_reloads(cluster, client, expect):
+    nginx = cluster.fleet()
+    c = client(nginx)
+    for i in range(10):
+        nginx.proc.send(signal.SIGHUP)
+        for k in range(5):
+            c.stream(f"{i} {k}", 3).check(expect(f"{i} {k}", 3))
+
+
+def test_reload_with_a_new_configuration(cluster, client):
+    nginx = cluster.fleet(2)
+    before = nginx.pool()["view"]["source"]
+    nginx.configure(server="client_max_body_size 9m;")
+    nginx.reload()
+    assert nginx.pool()["view"]["source"] == before
+    assert nginx.routable() == ["r1", "r2"]     # from the first answer on
+
+
+def test_reload_that_is_refused_keeps_the_old(cluster, client, expect):
+    nginx = cluster.fleet(1)
+    cluster.allowed.append(r"\[emerg\].*prefix=none")
+    workers = nginx.workers()
+    good = nginx.upstream
+    nginx.configure(upstream=good.replace("prefix=64", "prefix=none"))
+    nginx.proc.send(signal.SIGHUP)
+    wait_for(lambda: "[emerg]" in nginx.log(), 5, "the refusal")
+    client(nginx).stream("still", 2).check(expect("still", 2))
+    assert nginx.workers() == workers
+    nginx.configure(upstream=good)
+
+
+def test_counts_survive_a_reload(cluster, load):
+    """Streams of the old worker stay counted by the new one."""
+    nginx = cluster.fleet(replica={"token_delay": "100ms"})
+    work = load(nginx, [[f"prompt {i}", 30] for i in range(30)])
+    work.running()
+    nginx.reload()
+    assert nginx.in_flight() == 30
+    assert all(r.code == "OK" for r in work.results())
+
+
+def test_quit_finishes_streams_and_leaves_nothing(cluster, load, expect):
+    nginx = cluster.fleet(replica={"token_delay": "50ms"})
+    jobs = [[f"prompt {i}", 40] for i in range(50)]
+    work = load(nginx, jobs, connections=2)
+    work.running()
+
+    out = nginx.command("-s", "quit")
+    assert out.returncode == 0, out.stderr
+    nginx.proc.told_to_end = True
+    for (prompt, n), got in zip(jobs, work.results()):
+        got.check(expect(prompt, n))
+    assert nginx.proc.wait(5) == 0
+    assert pids_of_group(nginx.proc.pid) == []
+
+
+def test_quit_of_an_idle_gateway_is_quick(cluster, client):
+    """Idle connections to replicas hold nobody back."""
+    nginx = cluster.fleet()
+    c = client(nginx)
+    c.stream("warm", 2)
+    c.close()
+    start = time.monotonic()
+    nginx.quit()
+    assert nginx.proc.wait(5) == 0
+    assert time.monotonic() - start < 3
+
+
+def test_fast_stop_with_streams(cluster, load):
+    """nginx -s stop cuts streams: UNAVAILABLE, and no alert."""
+    nginx = cluster.fleet(replica={"token_delay": "50ms"})
+    work = load(nginx, [[f"prompt {i}", 1000] for i in range(20)])
+    work.running()
+    nginx.proc.send(signal.SIGTERM)
+    assert nginx.proc.wait(5) == 0
+    assert all(r.code == "UNAVAILABLE" for r in work.results())
+
+
+def test_killed_worker_leaves_no_count(cluster, client, load, expect):
+    nginx = cluster.fleet(replica={"token_delay": "50ms"})
+    cluster.allowed.append("exited on signal 9")
+    work = load(nginx, [[f"prompt {i}", 1000] for i in range(20)])
+    work.running()
+    assert nginx.in_flight() == 20
+    worker = nginx.workers()[0]
+    os.kill(worker, signal.SIGKILL)
+    assert all(r.code != "OK" for r in work.results())
+    wait_for(lambda: nginx.workers() not in ([], [worker]), 5, "a new worker")
+    wait_for(lambda: nginx.in_flight() == 0, 5, "counts of zero")
+    client(nginx).stream("next", 2).check(expect("next", 2))

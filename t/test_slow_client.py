@@ -1,0 +1,123 @@
+"""A client that stops reading holds up nobody and fills no memory."""
+
+import time
+
+import pytest
+
+from llmgw import rawh2, rpc
+from llmgw.place import FLAVOUR
+from llmgw.proc import rss_kb
+from llmgw.wait import wait_for
+
+TOKENS = 200_000
+# asan keeps what is freed for a while; the whole stream is 8 MB on the wire,
+# and more in memory.
+SLACK_KB = 65536 if FLAVOUR == "asan" else 4096
+
+
+class Memory:
+    """Resident memory of nginx's worker and of the replica."""
+
+    def __init__(self, nginx, replica):
+        self.pids = {"nginx": nginx.workers()[0], "replica": replica.proc.pid}
+        self.first = self.now()
+
+    def now(self):
+        return {name: rss_kb(pid) for name, pid in self.pids.items()}
+
+    def flat(self):
+        now = self.now()
+        for name, kb in now.items():
+            assert kb - self.first[name] < SLACK_KB, (name, self.first, now)
+
+
+def ask(h, prompt, n):
+    body = rpc.pb.InferRequest(prompt=prompt, max_tokens=n)
+    return h.request(rpc.INFER, rawh2.frame(body.SerializeToString()))
+
+
+def still(count, during=0.5, timeout=20):
+    """Waits until a count has not moved for a while."""
+    deadline, last, since = time.monotonic() + timeout, count(), \
+        time.monotonic()
+    while time.monotonic() - since < during:
+        assert time.monotonic() < deadline, "it never comes to rest"
+        time.sleep(0.02)
+        now = count()
+        if now != last:
+            last, since = now, time.monotonic()
+    return last
+
+
+def test_stalled_client_of_200000_tokens(cluster, client, expect):
+    """Memory stays flat, others go on, the stream resumes in order."""
+    nginx = cluster.fleet(1, replica={"token_delay": "0ms"},
+                          nginx={"location": "llmgw_token_timeout 2s;"})
+    replica, c = cluster.replicas["r1"], client(nginx)
+    c.stream("warm", 1000)
+    memory = Memory(nginx, replica)
+
+    with rawh2.RawH2(nginx.target) as h:
+        h.reading = False
+        sid = ask(h, "stalled", TOKENS)
+        while h.pump(0.3):
+            pass
+        made = still(lambda: replica.stats().tokens)
+        assert made < TOKENS / 2, "the replica was never held up"
+        memory.flat()
+
+        c.stream("another", 2000).check(expect("another", 2000))
+        assert replica.stats().active_requests == 1
+        time.sleep(2.5)     # longer than the token timeout
+        memory.flat()
+        assert not h.answers[sid].ended, vars(h.answers[sid])
+
+        h.resume()
+        answer = h.wait(sid, 120)
+    memory.flat()
+    _in_order(answer, expect("stalled", TOKENS))
+
+
+def _in_order(answer, tokens):
+    assert answer.grpc_status == 0, (answer.headers, answer.trailers)
+    messages, rest = rawh2.unframe(answer.data)
+    assert rest == b""
+    got = [rpc.pb.InferResponse.FromString(m) for m in messages]
+    assert [m.token for m in got] == tokens
+    assert [i for i, m in enumerate(got) if m.is_final] == [len(tokens) - 1]
+
+
+def test_fifty_stalled_clients(cluster, client, expect):
+    nginx = cluster.fleet(1, replica={"token_delay": "0ms"})
+    replica, c = cluster.replicas["r1"], client(nginx)
+    c.stream("warm", 1000)
+    before = {"nginx": rss_kb(nginx.workers()[0]),
+              "replica": rss_kb(replica.proc.pid)}
+
+    stalled = []
+    for i in range(50):
+        h = rawh2.RawH2(nginx.target)
+        h.reading = False
+        ask(h, f"stalled {i}", TOKENS)
+        stalled.append(h)
+    wait_for(lambda: nginx.in_flight() == 50, 5, "50 streams")
+    still(lambda: replica.stats().tokens)
+    c.stream("another", 500).check(expect("another", 500))
+    after = {"nginx": rss_kb(nginx.workers()[0]),
+             "replica": rss_kb(replica.proc.pid)}
+    for name in before:     # 50 x 200,000 tokens would be over 400 MB
+        assert after[name] - before[name] < 50 * 512 + SLACK_KB, \
+            (before, after)
+
+    for h in stalled:
+        h.close()
+    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+
+
+@pytest.mark.parametrize("window", [1, 100])
+def test_tiny_windows(cluster, expect, window):
+    """A client that takes a byte or a hundred at a time gets it all."""
+    nginx = cluster.fleet(1, replica={"token_delay": "0ms"})
+    with rawh2.RawH2(nginx.target, window=window) as h:
+        answer = h.wait(ask(h, "sip by sip", 20), 30)
+    _in_order(answer, expect("sip by sip", 20))

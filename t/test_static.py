@@ -1,0 +1,178 @@
+"""Replicas that are not ours, as static `server` lines."""
+
+import signal
+
+import pytest
+
+from llmgw import pyreplica
+from llmgw.wait import wait_for
+
+
+def check_all(jobs, results):
+    for (prompt, n), got in zip(jobs, results):
+        got.check(pyreplica.tokens(prompt, n))
+
+
+def test_three_grpcio_servers_serve_100_streams(cluster, load):
+    engines = [cluster.pyreplica(x, token_delay_ms=20) for x in "abc"]
+    nginx = cluster.static(engines)
+    jobs = [[f"prompt {i}", 20] for i in range(100)]
+    work = load(nginx, jobs, connections=2)
+
+    results = work.results()
+    check_all(jobs, results)
+    served = {r.replicas[0] for r in results}
+    assert served == {e.target for e in engines}    # the id is the address
+
+
+def test_goaway_loses_no_stream(cluster, load):
+    engines = [cluster.pyreplica(x, token_delay_ms=30) for x in "abc"]
+    nginx = cluster.static(engines)
+    jobs = [[f"prompt {i}", 40] for i in range(100)]
+    work = load(nginx, jobs, connections=2)
+
+    work.running()
+    engines[0].proc.send(signal.SIGTERM)
+    check_all(jobs, work.results())
+    assert engines[0].proc.wait(10) == 0
+
+
+def test_new_streams_while_one_is_going_away(cluster, load):
+    engines = [cluster.pyreplica(x, token_delay_ms=20) for x in "abc"]
+    nginx = cluster.static(engines)
+    jobs = [[f"prompt {i}", 10] for i in range(300)]
+    work = load(nginx, jobs, connections=2, starts_per_second=200)
+    engines[1].proc.send(signal.SIGTERM)
+    check_all(jobs, work.results())
+
+
+def test_stream_goes_on_at_another_engine(cluster, load):
+    engines = [cluster.pyreplica(x, token_delay_ms=20) for x in "abc"]
+    nginx = cluster.static(engines)
+    jobs = [[f"prompt {i}", 60] for i in range(60)]
+    work = load(nginx, jobs, connections=2)
+    work.running()
+    engines[2].kill()
+    check_all(jobs, work.results())
+
+
+def test_final_token_ends_the_stream_at_once(cluster, client):
+    """The engine's status comes two seconds later: nobody waits for it."""
+    nginx = cluster.static([cluster.pyreplica("late", linger_ms=2000)])
+    got = client(nginx).stream("x", 3)
+    got.check(pyreplica.tokens("x", 3))
+    assert got.seconds < 1.5
+
+
+@pytest.mark.parametrize("code", ["OK", "INTERNAL", "UNAVAILABLE",
+                                  "ABORTED"])
+def test_unfinished_stream_is_never_ok(cluster, client, code):
+    """An engine that ends each stream at the 4th token, with any status: where
+    there is no other it is asked again, until the tries are used up."""
+    bad = cluster.pyreplica("bad", token_delay_ms=1, end_after=3,
+                            end_code=code)
+    nginx = cluster.static([bad])
+    got = client(nginx).stream("x", 20)
+    assert got.code == "UNAVAILABLE", (got.code, got.details)
+    assert got.trailers["llmgw-reason"] == "tries_exhausted"
+    assert got.tokens == pyreplica.tokens("x", 3)
+    assert got.finals == []
+
+
+@pytest.mark.parametrize("code", ["OK", "INTERNAL", "RESOURCE_EXHAUSTED"])
+def test_a_good_engine_finishes_what_a_bad_one_began(cluster, client, code):
+    bad = cluster.pyreplica("bad", token_delay_ms=1, end_after=3,
+                            end_code=code)
+    good = cluster.pyreplica("good", token_delay_ms=1)
+    nginx = cluster.static([bad, good])
+    moved = 0
+    for i in range(20):
+        got = client(nginx).stream(f"prompt {i}", 10)
+        got.check(pyreplica.tokens(f"prompt {i}", 10))
+        moved += got.replicas == [bad.target, good.target]
+    assert moved > 0
+
+
+@pytest.mark.parametrize("code", ["INVALID_ARGUMENT", "NOT_FOUND",
+                                  "PERMISSION_DENIED", "UNAUTHENTICATED",
+                                  "FAILED_PRECONDITION", "OUT_OF_RANGE",
+                                  "UNIMPLEMENTED"])
+def test_the_engines_no_is_passed_on(cluster, client, code):
+    engines = [cluster.pyreplica(x, token_delay_ms=1, end_after=-1,
+                                 end_code=code) for x in "ab"]
+    nginx = cluster.static(engines)
+    got = client(nginx).stream("x", 5)
+    assert got.code == code, (got.code, got.details)
+    assert got.tokens == []
+
+
+def test_dead_static_line_is_passed_over(cluster, client):
+    live, dead = cluster.replica("live"), cluster.replica("dead")
+    nginx = cluster.static([live, dead])
+    dead.kill()
+    for i in range(20):
+        got = client(nginx).stream(f"prompt {i}", 2)
+        assert got.code == "OK", (got.code, got.details)
+        assert got.replicas == [live.target]
+
+
+def test_no_static_line_answers(cluster, client):
+    dead = cluster.replica("dead")
+    nginx = cluster.static([dead])
+    dead.kill()
+    got = client(nginx).stream("x", 2)
+    assert got.code == "UNAVAILABLE"
+    assert got.trailers["llmgw-reason"] == "tries_exhausted"
+
+
+def test_down_and_weight_are_obeyed(cluster, load):
+    a, b, c = (cluster.replica(x, token_delay="0ms") for x in "abc")
+    nginx = cluster.nginx(f"""llmgw_hash;
+        server {a.target} weight=3;
+        server {b.target};
+        server {c.target} down;""")
+    results = load(nginx, [[f"{i} prompt", 1] for i in range(400)],
+                   starts_per_second=500).results()
+    served = [r.replicas[0] for r in results if r.code == "OK"]
+    assert len(served) == 400
+    assert served.count(c.target) == 0
+    assert 0.65 < served.count(a.target) / 400 < 0.85
+    assert nginx.replicas()[c.target]["routable"] is False
+
+
+def test_max_conns_is_a_capacity(cluster, load):
+    a, b = (cluster.replica(x, token_delay="50ms") for x in "ab")
+    nginx = cluster.nginx(f"""llmgw_hash load_factor=0;
+        server {a.target} max_conns=5;
+        server {b.target};""")
+    work = load(nginx, [[f"{i} prompt", 20] for i in range(40)])
+    work.running()
+    busy = {i: r["in_flight"] for i, r in nginx.replicas().items()}
+    assert busy == {a.target: 5, b.target: 35}
+    assert all(r.code == "OK" for r in work.results())
+
+
+def test_static_lines_beside_members(cluster, client):
+    cluster.agent("gw", "gateway")
+    cluster.pair("r1")
+    extra = cluster.replica("extra")
+    nginx = cluster.nginx(f"""llmgw_members {cluster.gateway.members};
+        llmgw_hash;
+        server {extra.target};""")
+    both = sorted(["r1", extra.target])
+    wait_for(lambda: nginx.routable() == both, 10, "both to be routable")
+    served = {client(nginx).stream(f"{i} prompt", 1).replicas[0]
+              for i in range(30)}
+    assert served == set(both)
+
+
+def test_static_line_of_a_member_is_inert(cluster, client):
+    """The same address twice is one replica."""
+    cluster.agent("gw", "gateway")
+    r1 = cluster.pair("r1")
+    nginx = cluster.nginx(f"""llmgw_members {cluster.gateway.members};
+        llmgw_hash;
+        server {r1.target};""")
+    wait_for(lambda: nginx.routable() == ["r1"], 10, "the member alone")
+    for i in range(10):
+        assert client(nginx).stream(f"{i}", 1).replicas == ["r1"]

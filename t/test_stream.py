@@ -1,0 +1,141 @@
+"""Tokens through nginx."""
+
+import json
+import subprocess
+
+import pytest
+
+from llmgw import place
+from llmgw.place import SLOW
+from llmgw.wait import wait_for
+
+
+def gaps(times):
+    return [b - a for a, b in zip(times, times[1:])]
+
+
+@pytest.mark.alone
+def test_tokens_arrive_one_at_a_time(cluster, client, expect):
+    nginx = cluster.fleet(replica={"token_delay": "50ms"})
+    got = client(nginx).stream("the pace of it", 20)
+
+    got.check(expect("the pace of it", 20))
+    assert len(got.replicas) == 1
+    assert got.replicas[0] in cluster.replicas
+    between = gaps(got.times)
+    twice = [max(a, b) for a, b in zip(between, between[1:])]
+    assert min(twice) >= 0.020, between
+    assert max(between) <= 0.200 * SLOW, between
+
+
+def test_neighbouring_tokens_differ(expect):
+    tokens = expect("any prompt", 50)
+    assert all(a != b for a, b in zip(tokens, tokens[1:]))
+
+
+def test_one_token(cluster, client, expect):
+    nginx = cluster.fleet(1)
+    client(nginx).stream("short", 1).check(expect("short", 1))
+
+
+def test_prompts_of_every_kind_keep_their_bytes(cluster, client, expect):
+    nginx = cluster.fleet(2)
+    c = client(nginx)
+    for prompt in ("", "ü", "日本語のプロンプト" * 20, "\x00\x01", "a" * 64,
+                   "a" * 65, "🚀" * 16):
+        c.stream(prompt, 3).check(expect(prompt, 3))
+
+
+def test_200_streams_at_once(cluster, load, expect):
+    nginx = cluster.fleet(replica={"token_delay": "20ms"})
+    jobs = [[f"prompt {i}", 20] for i in range(200)]
+    work = load(nginx, jobs, connections=4)
+
+    work.running()
+    for (prompt, n), got in zip(jobs, work.results()):
+        got.check(expect(prompt, n))
+        assert len(got.replicas) == 1
+
+
+@pytest.mark.alone
+def test_2000_streams_over_20_connections(cluster, load, expect):
+    nginx = cluster.fleet(replica={"token_delay": "100ms",
+                                   "first_token_delay": f"{4 * SLOW:.0f}s"})
+    prompts = [f"prompt {i}" for i in range(100)]
+    jobs = [[prompts[i % 100], 5] for i in range(2000)]
+    work = load(nginx, jobs, connections=20, seconds=120)
+
+    wait_for(lambda: nginx.in_flight() == 2000, 10, "2,000 streams at once")
+    for (prompt, n), got in zip(jobs, work.results()):
+        got.check(expect(prompt, n))
+
+
+def test_two_workers_share_the_streams(cluster, load, expect):
+    nginx = cluster.fleet(nginx={"workers": 2},
+                          replica={"token_delay": "20ms"})
+    jobs = [[f"prompt {i}", 20] for i in range(100)]
+    work = load(nginx, jobs, connections=20)
+
+    work.running()
+    wait_for(lambda: nginx.in_flight() > 50, 5, "one count for both workers")
+    for (prompt, n), got in zip(jobs, work.results()):
+        got.check(expect(prompt, n))
+
+
+def test_a_replicas_stream_limit_opens_a_second_connection(cluster, load):
+    from llmgw import pyreplica
+    engine = cluster.pyreplica("small", max_streams=10, token_delay_ms=20)
+    nginx = cluster.static([engine])
+    jobs = [[f"prompt {i}", 10] for i in range(40)]
+    for (prompt, n), got in zip(jobs, load(nginx, jobs).results()):
+        got.check(pyreplica.tokens(prompt, n))
+
+
+def test_variables_reach_the_access_log(cluster, client):
+    names = ["replica", "route", "tries", "failovers", "queue_time",
+             "first_token_time", "tokens"]
+    fields = ",".join(f'"{n}":"$llmgw_{n}"' for n in names)
+    nginx = cluster.fleet(2, nginx={
+        "http": f"log_format llmgw '{{{fields}}}';",
+        "location": "access_log @dir@/llmgw.json llmgw;"})
+    path = nginx.dir / "llmgw.json"
+    got = client(nginx).stream("logged", 7)
+
+    line = json.loads(wait_for(path.read_text, 5, "a line in the log"))
+    assert line["replica"] == got.replicas[0]
+    assert line["route"] == "affinity"
+    assert line["tries"] == "1"
+    assert line["failovers"] == "0"
+    assert line["tokens"] == "7"
+    assert 0.0 <= float(line["first_token_time"]) < 1.0 * SLOW
+    assert len(line["first_token_time"].partition(".")[2]) == 3
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_client_prints_tokens_as_they_come(cluster, expect, as_json):
+    nginx = cluster.fleet(2)
+    argv = [place.binary("llmgw-client"), "infer", "--gateway", nginx.target,
+            "--prompt", "from the shell", "--max-tokens", "8"]
+    out = subprocess.run(argv + ["--json"] * as_json, capture_output=True,
+                         text=True, timeout=20)
+
+    assert out.returncode == 0, out.stderr
+    tokens = expect("from the shell", 8)
+    if as_json:
+        lines = [json.loads(line) for line in out.stdout.splitlines()]
+        tokens_said = [x["token"] for x in lines if "token" in x]
+        assert tokens_said == tokens
+        assert {x["replica"] for x in lines if "token" in x} <= {"r1", "r2"}
+    else:
+        assert "".join(tokens).strip() in out.stdout
+
+
+def test_client_says_why_it_failed(cluster):
+    cluster.agent("gw", "gateway")
+    nginx = cluster.nginx()
+    out = subprocess.run(
+        [place.binary("llmgw-client"), "infer", "--gateway", nginx.target,
+         "--prompt", "x", "--max-tokens", "1"],
+        capture_output=True, text=True, timeout=20)
+    assert out.returncode == 1
+    assert "UNAVAILABLE" in out.stderr
