@@ -89,6 +89,11 @@ ngx_http_llmgw_conf_members(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     value = cf->args->elts;
+
+    if (value[1].len == 0) {
+        return "needs a path";
+    }
+
     lscf->members = value[1];
 
     if (ngx_conf_full_name(cf->cycle, &lscf->members, 0) != NGX_OK) {
