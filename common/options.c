@@ -394,7 +394,7 @@ static int
 options_take(options_state_t *s, int argc, char **argv, int i, int apply)
 {
     size_t           len;
-    const char      *name, *value;
+    const char      *name = NULL, *value = NULL;
     const option_t  *o;
 
     len = options_word(argv[i], &name, &value);

@@ -2,8 +2,8 @@
 /*
  * A stream: one client's request, from its decoded message to its last byte,
  * through as many attempts as it takes.  No protocol is spoken in here: the
- * client's end is front.c and output.c, the replica's is attempt.c, what follows an
- * attempt's end is decided by core/resume.c.
+ * client's end is front.c and output.c, the replica's is attempt.c, and what
+ * follows an attempt's end is decided by core/resume.c.
  *
  *     begin
  *       |

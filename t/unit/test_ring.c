@@ -47,7 +47,7 @@ static size_t
 naive_points(const llmgw_ring_node_t *nodes, size_t n, uint32_t vnodes,
     naive_point_t **points)
 {
-    char      text[ID_SIZE + 16];
+    char      text[256];      /* room for what XXH3 might read of it */
     size_t    i, total, len;
     uint32_t  k;
 
