@@ -504,20 +504,26 @@ options_parse(const options_spec_t *spec, void *values, int argc, char **argv,
         || options_read_file(&s) != 0
         || options_walk(&s, argc, argv, 1, rest) != OPTIONS_DONE)
     {
-        return OPTIONS_EUSAGE;
+        goto refused;
     }
 
     if (*rest < argc && !has_rest) {
         options_blame(&s);
         fprintf(stderr, "unexpected word \"%s\", see --help\n", argv[*rest]);
-        return OPTIONS_EUSAGE;
+        goto refused;
     }
 
     if (options_check_required(&s) != 0) {
-        return OPTIONS_EUSAGE;
+        goto refused;
     }
 
     return OPTIONS_DONE;
+
+refused:
+
+    options_done(spec, values);
+
+    return OPTIONS_EUSAGE;
 }
 
 

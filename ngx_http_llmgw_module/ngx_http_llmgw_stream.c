@@ -30,7 +30,7 @@
 #include "ngx_http_llmgw.h"
 
 
-static void ngx_http_llmgw_stream_pick(ngx_http_llmgw_stream_t *stream);
+static ngx_uint_t ngx_http_llmgw_stream_pick(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_stream_note_replica(
     ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_replica_t *replica);
 static void ngx_http_llmgw_stream_no_replica(ngx_http_llmgw_stream_t *stream,
@@ -66,11 +66,13 @@ ngx_http_llmgw_stream_begin(ngx_http_llmgw_stream_t *stream)
     stream->running = 1;
     ngx_http_llmgw_pool_stream_begins(stream->pool);
 
-    ngx_http_llmgw_stream_pick(stream);
+    (void) ngx_http_llmgw_stream_pick(stream);
 }
 
 
-static void
+/* 1: there is none, the stream is finished and may be gone. */
+
+static ngx_uint_t
 ngx_http_llmgw_stream_pick(ngx_http_llmgw_stream_t *stream)
 {
     llmgw_route_t              route;
@@ -87,7 +89,7 @@ ngx_http_llmgw_stream_pick(ngx_http_llmgw_stream_t *stream)
 
     if (rc != LLMGW_PICK_OK) {
         ngx_http_llmgw_stream_no_replica(stream, rc);
-        return;
+        return 1;
     }
 
     if (stream->attempts++ == 0) {
@@ -99,6 +101,8 @@ ngx_http_llmgw_stream_pick(ngx_http_llmgw_stream_t *stream)
 
     ngx_http_llmgw_attempt_start(&stream->attempt, replica);
     ngx_http_llmgw_stream_arm(stream);
+
+    return 0;
 }
 
 
@@ -217,7 +221,7 @@ ngx_http_llmgw_stream_unblocked(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* What follows the attempt.  1: the stream is finished. */
+/* What follows the attempt.  1: the stream is finished and may be gone. */
 
 static ngx_uint_t
 ngx_http_llmgw_stream_ended(ngx_http_llmgw_stream_t *stream)
@@ -269,9 +273,8 @@ ngx_http_llmgw_stream_ended(ngx_http_llmgw_stream_t *stream)
     }
 
     stream->may_restart = step.counted;
-    ngx_http_llmgw_stream_pick(stream);
 
-    return stream->finished;
+    return ngx_http_llmgw_stream_pick(stream);
 }
 
 

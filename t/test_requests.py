@@ -188,7 +188,7 @@ def test_body_that_never_ends_is_not_html(with_line, nginx):
 
 @pytest.mark.parametrize("line, status", [
     ("deny all;", 7), ("return 403;", 7), ("return 404;", 12),
-    ("return 503;", 14), ("return 429;", 14)])
+    ("return 503;", 14), ("return 429;", 8)])
 def test_status_that_nginx_raises(with_line, nginx, line, status):
     """As gRPC maps HTTP statuses; never HTML."""
     with_line(line)

@@ -53,6 +53,8 @@ PURE = [(CORE + "/", (CLOCK, CHANCE, LOGS, MEMORY)),
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 MACHINE = re.compile(r"(^|[\s\"'=(:])/wo" r"rk/")
 
+NOT_OURS = {"build", ".git", "__pycache__", ".pytest_cache"}
+
 
 class Lint:
     def __init__(self):
@@ -73,8 +75,8 @@ class Lint:
         if out.returncode == 0:
             return sorted(set(out.stdout.splitlines()))
         return sorted(str(p.relative_to(ROOT)) for p in ROOT.rglob("*")
-                      if p.is_file() and p.relative_to(ROOT).parts[0]
-                      not in ("build", ".git"))
+                      if p.is_file()
+                      and not NOT_OURS & set(p.relative_to(ROOT).parts))
 
     def say(self, path, line, what):
         self.found.append(f"{path}:{line}: {what}")

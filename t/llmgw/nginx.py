@@ -195,12 +195,19 @@ class Nginx:
         return [p for p in pids_of_group(self.proc.pid) if p != self.proc.pid]
 
     def reload(self):
-        """SIGHUP, and new workers answer."""
+        """SIGHUP; new workers answer, old ones accept no more."""
         before = set(self.workers())
         self.proc.send(signal.SIGHUP)
         wait_for(lambda: set(self.workers()) - before, 10, "new workers")
         wait_for(lambda: self.status()["worker_pid"] not in before, 10,
                  "an answer from a new worker")
+        wait_for(lambda: not self._accepting(before), 10,
+                 "the old workers to stop accepting")
+
+    def _accepting(self, pids):
+        log = self.error_log.read_text(errors="replace")
+        return [p for p in pids & set(self.workers())
+                if f" {p}#{p}: gracefully shutting down" not in log]
 
     def quit(self):
         self.proc.send(signal.SIGQUIT)
