@@ -13,7 +13,8 @@
  *
  *   front.c     handler, body, decode          (what gRPC clients speak)
  *   stream.c    begin, pick, outcome, finish   (no protocol in here)
- *   table.c     view, ring, pick and reserve
+ *   claim.c     pick and reserve, or line.c: wait
+ *   table.c     view, ring
  *   attempt.c   Generate call, its outcome     (what gRPC replicas speak)
  *   session.c   socket, connect, read, write
  *   output.c    encode, flush, trailers
@@ -35,7 +36,11 @@
 #include <ngx_event_connect.h>
 #include <ngx_http.h>
 
+#include "core/breaker.h"
+#include "core/hedge.h"
+#include "core/high_water.h"
 #include "core/pick.h"
+#include "core/queue.h"
 #include "core/resume.h"
 #include "core/ring.h"
 #include "proto/grpc_session.h"
@@ -68,6 +73,8 @@ typedef struct ngx_http_llmgw_attempt_s  ngx_http_llmgw_attempt_t;
 typedef struct ngx_http_llmgw_stream_s   ngx_http_llmgw_stream_t;
 typedef struct ngx_http_llmgw_zone_s     ngx_http_llmgw_zone_t;
 typedef struct ngx_http_llmgw_slot_s     ngx_http_llmgw_slot_t;
+typedef struct ngx_http_llmgw_claim_s    ngx_http_llmgw_claim_t;
+typedef struct ngx_http_llmgw_wakes_s    ngx_http_llmgw_wakes_t;
 
 
 /* Configuration. */
@@ -75,7 +82,7 @@ typedef struct ngx_http_llmgw_slot_s     ngx_http_llmgw_slot_t;
 typedef struct {
     ngx_array_t                   upstreams;    /* of srv_conf_t * */
     ngx_array_t                   passes;       /* of loc_conf_t *, to check */
-    ngx_cycle_t                  *cycle;
+    ngx_http_llmgw_wakes_t       *wakes;
     ngx_http_llmgw_worker_t      *worker;
 } ngx_http_llmgw_main_conf_t;
 
@@ -103,10 +110,21 @@ typedef struct {
     ngx_uint_t                    load_factor;  /* permille, 0: no bound */
     ngx_uint_t                    min_load;
 
+    ngx_uint_t                    queue_size;   /* 0: off */
+    ngx_msec_t                    queue_timeout;
+    llmgw_breaker_conf_t          breaker;
+    ngx_msec_t                    hedge_delay;  /* 0: not by time */
+    ngx_uint_t                    hedge_budget; /* permille, with a delay */
+
+    ngx_cycle_t                  *cycle;        /* that made the zone */
     ngx_http_llmgw_pool_t        *pool;         /* in this worker */
 
     unsigned                      enabled:1;
     unsigned                      hash_set:1;
+    unsigned                      queue_set:1;
+    unsigned                      breaker_set:1;
+    unsigned                      hedge_set:1;
+    unsigned                      hedge_on:1;   /* as a request asks for it */
 } ngx_http_llmgw_srv_conf_t;
 
 
@@ -163,10 +181,17 @@ struct ngx_http_llmgw_pool_s {
     ngx_event_t                   check;
     ngx_event_t                   tick;
     ngx_event_t                   build;
+    ngx_msec_t                    loads_ms;     /* read last */
+
+    ngx_queue_t                   waiting;      /* claims in the line */
+    ngx_event_t                   line;         /* posted */
+    ngx_event_t                   line_timer;
 
     ngx_uint_t                    streams;      /* running */
     ngx_uint_t                    backing_off;  /* replicas with retry_ms */
     ngx_uint_t                    round;        /* of taking views over */
+
+    time_t                        full_logged;
 
     unsigned                      stale:1;      /* said so in the log */
     unsigned                      absent:1;
@@ -228,6 +253,39 @@ struct ngx_http_llmgw_session_s {
 };
 
 
+/* Who wants a replica for a key, and may wait for it: claim.c, line.c. */
+struct ngx_http_llmgw_claim_s {
+    ngx_queue_t                   queue;        /* of the pool's waiting */
+    ngx_http_llmgw_pool_t        *pool;
+    uint64_t                      hash;
+    ngx_array_t                   excluded;     /* of replica_t * */
+    uint64_t                      ticket;       /* 0: not asked yet */
+    uint32_t                      entry;        /* in the line, or NONE */
+    void                        (*turn)(ngx_http_llmgw_claim_t *claim);
+
+    unsigned                      granted:1;    /* left the line before */
+    unsigned                      is_urgent:1;  /* tokens are out */
+};
+
+
+/* A replica's slot that is held: replica is NULL where none is. */
+typedef struct {
+    ngx_http_llmgw_replica_t     *replica;
+    llmgw_breaker_ticket_t        ticket;
+    unsigned                      is_judged:1;
+} ngx_http_llmgw_lease_t;
+
+
+typedef enum {
+    NGX_HTTP_LLMGW_LEASED = 0,
+    NGX_HTTP_LLMGW_WAITS,
+    NGX_HTTP_LLMGW_FULL,
+    NGX_HTTP_LLMGW_OPEN,
+    NGX_HTTP_LLMGW_EXCLUDED,
+    NGX_HTTP_LLMGW_NONE
+} ngx_http_llmgw_claim_rc_t;
+
+
 struct ngx_http_llmgw_attempt_s {
     ngx_queue_t                   queue;        /* of the replica */
     ngx_queue_t                   wait_queue;   /* of a session's waiting */
@@ -236,6 +294,7 @@ struct ngx_http_llmgw_attempt_s {
     ngx_http_llmgw_session_t     *session;
     llmgw_grpc_stream_t          *call;
 
+    ngx_http_llmgw_lease_t        lease;
     size_t                        owed;         /* window to give back */
     ngx_uint_t                    tokens;
     ngx_msec_t                    activity_ms;  /* start, then each token */
@@ -245,7 +304,6 @@ struct ngx_http_llmgw_attempt_s {
     ngx_int_t                     status;       /* gRPC, where it ended so */
     ngx_str_t                     message;      /* for PASSED; stream's pool */
 
-    unsigned                      reserved:1;   /* a slot is counted */
     unsigned                      waits:1;      /* in wait_queue */
     unsigned                      ended:1;      /* outcome is there */
     unsigned                      draining:1;   /* llmgw-draining was seen */
@@ -262,14 +320,16 @@ struct ngx_http_llmgw_stream_s {
     ngx_str_t                     prompt;
     ngx_str_t                     request_id;
     ngx_int_t                     max_tokens;
-    uint64_t                      hash;
 
     llmgw_resume_t                resume;
-    ngx_http_llmgw_attempt_t      attempt;
-    ngx_array_t                   excluded;     /* of replica_t * */
+    ngx_http_llmgw_claim_t        claim;
+    ngx_http_llmgw_attempt_t      legs[2];      /* the second: a hedge */
+    ngx_http_llmgw_attempt_t     *serving;      /* whose tokens are taken */
     ngx_event_t                   timer;        /* one, not cancelable */
     ngx_msec_t                    start_ms;
     ngx_msec_t                    deadline_ms;  /* with has_deadline */
+    ngx_msec_t                    queue_end_ms; /* with waits */
+    ngx_msec_t                    hedge_ms;     /* with may_hedge */
 
     /* the client's side */
     ngx_chain_t                  *out;          /* filled, not yet sent */
@@ -291,6 +351,13 @@ struct ngx_http_llmgw_stream_s {
     unsigned                      has_deadline:1;
     unsigned                      has_first_token:1;
     unsigned                      may_restart:1; /* with those excluded */
+    unsigned                      saw_full:1;   /* of those excluded */
+    unsigned                      waits:1;      /* in the line */
+    unsigned                      has_queue_end:1;
+    unsigned                      wants_hedge:1; /* the request's flag */
+    unsigned                      may_hedge:1;  /* at hedge_ms */
+    unsigned                      hedged:1;     /* the second leg served */
+    unsigned                      retried:1;
     unsigned                      rearm:1;      /* the first token came */
     unsigned                      blocked:1;    /* the client reads slowly */
     unsigned                      final:1;      /* is_final was appended */
@@ -307,6 +374,10 @@ char *ngx_http_llmgw_conf_members(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_llmgw_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_llmgw_conf_hash(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+ngx_http_llmgw_srv_conf_t *ngx_http_llmgw_conf_enable(ngx_conf_t *cf,
+    void *conf);
+char *ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param,
+    size_t skip, ngx_uint_t min, ngx_uint_t max, ngx_uint_t *field);
 char *ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_int_t ngx_http_llmgw_conf_check(ngx_conf_t *cf,
     ngx_http_llmgw_main_conf_t *lmcf);
@@ -319,29 +390,54 @@ ngx_http_llmgw_pool_t *ngx_http_llmgw_worker_pool(ngx_http_request_t *r);
 void ngx_http_llmgw_worker_post(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_worker_forget(ngx_http_llmgw_stream_t *stream);
 
-/* zone.c: counts that all workers share */
-ngx_int_t ngx_http_llmgw_zone_add(ngx_conf_t *cf,
-    ngx_http_llmgw_srv_conf_t *conf);
-ngx_http_llmgw_zone_t *ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone,
-    ngx_log_t *log);
-void ngx_http_llmgw_zone_yield(ngx_http_llmgw_zone_t *zone);
-void ngx_http_llmgw_zone_sweep(ngx_http_llmgw_zone_t *zone);
-ngx_http_llmgw_slot_t *ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone,
-    ngx_str_t *id);
-void ngx_http_llmgw_zone_stamp(ngx_http_llmgw_slot_t *slot);
-void ngx_http_llmgw_zone_lock(ngx_http_llmgw_zone_t *zone);
-void ngx_http_llmgw_zone_unlock(ngx_http_llmgw_zone_t *zone);
-void ngx_http_llmgw_zone_reserve_locked(ngx_http_llmgw_zone_t *zone,
-    ngx_http_llmgw_slot_t *slot);
-void ngx_http_llmgw_zone_release(ngx_http_llmgw_zone_t *zone,
-    ngx_http_llmgw_slot_t *slot);
-llmgw_peer_counts_t *ngx_http_llmgw_zone_counts(ngx_http_llmgw_slot_t *slot);
+/* policy.c: llmgw_queue, llmgw_breaker, llmgw_hedge */
+void ngx_http_llmgw_policy_defaults(ngx_http_llmgw_srv_conf_t *lscf);
+char *ngx_http_llmgw_policy_queue(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_llmgw_policy_breaker(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+/* wake.c: between workers */
+ngx_int_t ngx_http_llmgw_wake_init(ngx_cycle_t *cycle,
+    ngx_http_llmgw_main_conf_t *lmcf);
+ngx_int_t ngx_http_llmgw_wake_listen(ngx_http_llmgw_worker_t *worker,
+    ngx_cycle_t *cycle);
+void ngx_http_llmgw_wake_process(ngx_http_llmgw_worker_t *worker,
+    uint32_t process);
+
+/* claim.c: pick and reserve, or wait, as one step */
+void ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_pool_t *pool, uint64_t hash);
+ngx_http_llmgw_claim_rc_t ngx_http_llmgw_claim(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_lease_t *lease, llmgw_route_t *route);
+ngx_uint_t ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_replica_t *first, ngx_uint_t budget,
+    ngx_http_llmgw_lease_t *lease);
+void ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim);
+ngx_uint_t ngx_http_llmgw_claim_waits_open(ngx_http_llmgw_claim_t *claim);
+void ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim,
+    ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim);
+void ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease);
+void ngx_http_llmgw_lease_end(ngx_http_llmgw_lease_t *lease,
+    llmgw_verdict_t verdict);
+
+/* line.c: whose turn it is */
+void ngx_http_llmgw_line_init(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_line_done(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_line_joined(ngx_http_llmgw_claim_t *claim);
+void ngx_http_llmgw_line_left(ngx_http_llmgw_claim_t *claim);
+void ngx_http_llmgw_line_wake(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_line_run(ngx_http_llmgw_pool_t *pool);
 
 /* pool.c: view and timers */
 ngx_http_llmgw_pool_t *ngx_http_llmgw_pool_create(
     ngx_http_llmgw_srv_conf_t *conf, ngx_http_llmgw_worker_t *worker);
 void ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_pool_look(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_pool_loads(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_pool_stream_begins(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_pool_stream_ends(ngx_http_llmgw_pool_t *pool);
 ngx_uint_t ngx_http_llmgw_pool_is_stale(ngx_http_llmgw_pool_t *pool);
@@ -352,8 +448,9 @@ void ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool);
 ngx_int_t ngx_http_llmgw_table_build(ngx_http_llmgw_pool_t *pool,
     size_t budget);
 void ngx_http_llmgw_table_destroy(ngx_http_llmgw_table_t *table);
-llmgw_pick_rc_t ngx_http_llmgw_table_pick(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t **replica, llmgw_route_t *route);
+void ngx_http_llmgw_table_finish(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_table_peers(ngx_http_llmgw_pool_t *pool,
+    llmgw_pick_pool_t *peers);
 ngx_uint_t ngx_http_llmgw_table_has_routable(ngx_http_llmgw_pool_t *pool);
 
 /* replica.c: one of them */
@@ -368,6 +465,7 @@ void ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
     const llmgw_member_t *member);
 void ngx_http_llmgw_replica_unlist(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica);
 llmgw_peer_state_t ngx_http_llmgw_replica_state(
     ngx_http_llmgw_replica_t *replica);
 ngx_uint_t ngx_http_llmgw_replica_is_routable(
@@ -393,8 +491,7 @@ void ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_retire_all(ngx_http_llmgw_replica_t *replica);
 
 /* attempt.c: one replica's try at a stream, over gRPC */
-void ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
-    ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt);
 void ngx_http_llmgw_attempt_call(ngx_http_llmgw_attempt_t *attempt);
 void ngx_http_llmgw_attempt_fail(ngx_http_llmgw_attempt_t *attempt,
     llmgw_outcome_t outcome, llmgw_cause_t cause);
@@ -404,11 +501,21 @@ const llmgw_grpc_callbacks_t *ngx_http_llmgw_attempt_callbacks(void);
 
 /* stream.c: one client's request */
 void ngx_http_llmgw_stream_begin(ngx_http_llmgw_stream_t *stream);
-void ngx_http_llmgw_stream_token(ngx_http_llmgw_stream_t *stream,
+void ngx_http_llmgw_stream_token(ngx_http_llmgw_attempt_t *attempt,
     ngx_str_t *token, ngx_uint_t final);
 void ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_stream_unblocked(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,
+    llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
+void ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream);
+ngx_uint_t ngx_http_llmgw_stream_hedge(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_stream_cleanup(void *data);
+
+/* timer.c: whatever it waits for */
+void ngx_http_llmgw_timer_init(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_timer_done(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_stream_may_hedge(ngx_http_llmgw_stream_t *stream);
 
 /* front.c, body.c, output.c, answer.c: the client's end, over gRPC */
 ngx_int_t ngx_http_llmgw_front_handler(ngx_http_request_t *r);

@@ -2,9 +2,8 @@
 /*
  * An attempt: one replica's try at a stream, as a Generate call over gRPC.
  *
- * It begins with a slot reserved by the pick and ends exactly once, with an
- * outcome in the words of core/resume.h; the slot is given back in that same
- * moment.  What a status of the replica's means is decided here, in
+ * It begins with a lease and ends exactly once, with an outcome in the words of
+ * core/resume.h; the lease ends in that same moment.  What a status of the replica's means is decided here, in
  * ngx_http_llmgw_attempt_outcome(), and nowhere else.
  *
  * Ending and stopping are two steps.  Most attempts end inside of a callback,
@@ -37,6 +36,8 @@ static ngx_int_t ngx_http_llmgw_attempt_send(
 static uint64_t ngx_http_llmgw_attempt_timeout(
     ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
+    llmgw_outcome_t outcome, llmgw_cause_t cause);
+static llmgw_verdict_t ngx_http_llmgw_attempt_verdict(
     llmgw_outcome_t outcome, llmgw_cause_t cause);
 static llmgw_outcome_t ngx_http_llmgw_attempt_outcome(
     ngx_http_llmgw_attempt_t *attempt, int status, llmgw_cause_t *cause);
@@ -76,14 +77,12 @@ ngx_http_llmgw_attempt_callbacks(void)
 }
 
 
-/* The slot is reserved already: from here on it is this attempt's. */
+/* With a lease, which is this attempt's from here on. */
 
 void
-ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
-    ngx_http_llmgw_replica_t *replica)
+ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt)
 {
-    attempt->replica = replica;
-    attempt->reserved = 1;
+    attempt->replica = attempt->lease.replica;
     attempt->ended = 0;
     attempt->draining = 0;
     attempt->waits = 0;
@@ -94,7 +93,7 @@ ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
     attempt->message.len = 0;
     attempt->activity_ms = ngx_current_msec;
 
-    ngx_queue_insert_tail(&replica->attempts, &attempt->queue);
+    ngx_queue_insert_tail(&attempt->replica->attempts, &attempt->queue);
 
     ngx_http_llmgw_attempt_call(attempt);
 }
@@ -230,13 +229,45 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
 
     ngx_queue_remove(&attempt->queue);
 
-    if (attempt->reserved) {
-        attempt->reserved = 0;
-        ngx_http_llmgw_zone_release(attempt->stream->pool->zone,
-                                    attempt->replica->slot);
-    }
+    ngx_http_llmgw_lease_end(&attempt->lease,
+                             ngx_http_llmgw_attempt_verdict(outcome, cause));
 
     ngx_http_llmgw_worker_post(attempt->stream);
+}
+
+
+/*
+ * What the breaker makes of it.  What gossip says of a member is no failure of
+ * its process: when it is back, it is another one.
+ */
+
+static llmgw_verdict_t
+ngx_http_llmgw_attempt_verdict(llmgw_outcome_t outcome, llmgw_cause_t cause)
+{
+    switch (outcome) {
+
+    case LLMGW_OUTCOME_FINAL:
+    case LLMGW_OUTCOME_PASSED:
+        return LLMGW_VERDICT_SUCCESS;
+
+    case LLMGW_OUTCOME_FAILED:
+        break;
+
+    default:
+        return LLMGW_VERDICT_NEUTRAL;
+    }
+
+    switch (cause) {
+
+    case LLMGW_CAUSE_MEMBER_DOWN:
+    case LLMGW_CAUSE_MEMBER_DEAD:
+    case LLMGW_CAUSE_MEMBER_STALLED:
+    case LLMGW_CAUSE_INTERNAL:
+        return LLMGW_VERDICT_NEUTRAL;
+
+    default:
+        return LLMGW_VERDICT_FAILURE;
+    }
 }
 
 
@@ -251,7 +282,7 @@ ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt)
         return;
     }
 
-    ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
+    ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_CANCELLED,
                                LLMGW_CAUSE_NONE);
 
     if (attempt->call) {
@@ -342,7 +373,11 @@ ngx_http_llmgw_attempt_on_message(llmgw_grpc_stream_t *call,
     token.data = response->token.data;
     token.len = response->token.len;
 
-    ngx_http_llmgw_stream_token(attempt->stream, &token, response->is_final);
+    if (attempt->tokens == 1) {
+        ngx_http_llmgw_lease_proves(&attempt->lease);
+    }
+
+    ngx_http_llmgw_stream_token(attempt, &token, response->is_final);
 
     if (response->is_final) {
         ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FINAL,

@@ -8,7 +8,7 @@
  * `zone` line) is refused, not passed over.
  */
 
-#include "ngx_http_llmgw.h"
+#include "ngx_http_llmgw_zone.h"
 
 
 #define NGX_HTTP_LLMGW_ZONE_DEFAULT  (1024 * 1024)
@@ -18,12 +18,8 @@
 #define NGX_HTTP_LLMGW_MAX_VNODES    10000
 
 
-static ngx_http_llmgw_srv_conf_t *ngx_http_llmgw_conf_enable(ngx_conf_t *cf,
-    void *conf);
 static char *ngx_http_llmgw_conf_hash_param(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *lscf, ngx_str_t *param);
-static char *ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param,
-    size_t skip, ngx_uint_t min, ngx_uint_t max, ngx_uint_t *field);
 static ngx_int_t ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
 static ngx_int_t ngx_http_llmgw_conf_not_ours(ngx_conf_t *cf,
@@ -37,7 +33,9 @@ static ngx_int_t ngx_http_llmgw_conf_init_peer(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 
 
-static ngx_http_llmgw_srv_conf_t *
+/* The block is ours from now on. */
+
+ngx_http_llmgw_srv_conf_t *
 ngx_http_llmgw_conf_enable(ngx_conf_t *cf, void *conf)
 {
     ngx_http_upstream_srv_conf_t  *uscf;
@@ -240,7 +238,7 @@ ngx_http_llmgw_conf_hash_param(ngx_conf_t *cf,
 }
 
 
-static char *
+char *
 ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param, size_t skip,
     ngx_uint_t min, ngx_uint_t max, ngx_uint_t *field)
 {

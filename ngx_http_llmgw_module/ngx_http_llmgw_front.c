@@ -248,8 +248,12 @@ ngx_http_llmgw_front_decode(ngx_http_llmgw_stream_t *stream, ngx_str_t *body)
 
     ngx_http_llmgw_front_request_id(stream);
 
+    stream->wants_hedge = request->hedge;
+
     prefix = ngx_min(stream->prompt.len, stream->pool->conf->prefix);
-    stream->hash = llmgw_ring_hash(stream->prompt.data, prefix);
+
+    ngx_http_llmgw_claim_init(&stream->claim, stream->pool,
+                              llmgw_ring_hash(stream->prompt.data, prefix));
 
     return NGX_OK;
 }

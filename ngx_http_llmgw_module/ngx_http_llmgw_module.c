@@ -12,6 +12,7 @@ static void *ngx_http_llmgw_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
 static ngx_int_t ngx_http_llmgw_postconfiguration(ngx_conf_t *cf);
+static ngx_int_t ngx_http_llmgw_init_module(ngx_cycle_t *cycle);
 static ngx_int_t ngx_http_llmgw_init_process(ngx_cycle_t *cycle);
 static void ngx_http_llmgw_exit_process(ngx_cycle_t *cycle);
 
@@ -40,6 +41,27 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
     { ngx_string("llmgw_hash"),
       NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1234,
       ngx_http_llmgw_conf_hash,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_queue"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE12,
+      ngx_http_llmgw_policy_queue,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_breaker"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1234|NGX_CONF_TAKE5|NGX_CONF_TAKE6,
+      ngx_http_llmgw_policy_breaker,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_hedge"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE12,
+      ngx_http_llmgw_policy_hedge,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       NULL },
@@ -111,7 +133,7 @@ ngx_module_t  ngx_http_llmgw_module = {
     ngx_http_llmgw_commands,               /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    NULL,                                  /* init module */
+    ngx_http_llmgw_init_module,            /* init module */
     ngx_http_llmgw_init_process,           /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
@@ -157,6 +179,8 @@ ngx_http_llmgw_create_srv_conf(ngx_conf_t *cf)
     lscf->vnodes = 150;
     lscf->load_factor = 1250;
     lscf->min_load = 8;
+
+    ngx_http_llmgw_policy_defaults(lscf);
 
     return lscf;
 }
@@ -224,6 +248,17 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
     }
 
     return ngx_http_llmgw_answer_init(cf);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_init_module(ngx_cycle_t *cycle)
+{
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_llmgw_module);
+
+    return lmcf ? ngx_http_llmgw_wake_init(cycle, lmcf) : NGX_OK;
 }
 
 

@@ -35,8 +35,8 @@ ngx_http_llmgw_output_append(ngx_http_llmgw_stream_t *stream, ngx_str_t *token,
     response.token.data = token->data;
     response.token.len = token->len;
     response.is_final = final;
-    response.replica_id.data = stream->attempt.replica->node.str.data;
-    response.replica_id.len = stream->attempt.replica->node.str.len;
+    response.replica_id.data = stream->serving->replica->node.str.data;
+    response.replica_id.len = stream->serving->replica->node.str.len;
 
     size = llmgateway__infer_response__get_packed_size(&response);
 

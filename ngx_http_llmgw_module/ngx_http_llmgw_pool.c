@@ -16,7 +16,10 @@
  * removed file, garbage in it.  Each such change is logged once.
  */
 
-#include "ngx_http_llmgw.h"
+#include "ngx_http_llmgw_zone.h"
+
+
+#define NGX_HTTP_LLMGW_LOADS_MS  100     /* agents report as often */
 
 
 static ngx_int_t ngx_http_llmgw_pool_first_view(ngx_http_llmgw_pool_t *pool);
@@ -59,6 +62,8 @@ ngx_http_llmgw_pool_create(ngx_http_llmgw_srv_conf_t *conf,
     pool->check.cancelable = 1;
     pool->tick.cancelable = 1;
 
+    ngx_http_llmgw_line_init(pool);
+
     pool->zone = ngx_http_llmgw_zone_claim(conf->shm_zone, worker->log);
 
     if (pool->zone == NULL || ngx_http_llmgw_pool_first_view(pool) != NGX_OK) {
@@ -89,6 +94,8 @@ ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
     if (pool->build.posted) {
         ngx_delete_posted_event(&pool->build);
     }
+
+    ngx_http_llmgw_line_done(pool);
 
     while (pool->tree.root != &pool->sentinel) {
         node = ngx_rbtree_min(pool->tree.root, &pool->sentinel);
@@ -138,9 +145,7 @@ ngx_http_llmgw_pool_first_view(ngx_http_llmgw_pool_t *pool)
 
     ngx_http_llmgw_table_update(pool);
 
-    while (ngx_http_llmgw_table_build(pool, 1024 * 1024) == NGX_AGAIN) {
-        /* void */
-    }
+    ngx_http_llmgw_table_finish(pool);
 
     if (pool->build.posted) {
         ngx_delete_posted_event(&pool->build);
@@ -319,7 +324,7 @@ ngx_http_llmgw_pool_check_handler(ngx_event_t *ev)
     if (pool->reader) {
         ngx_http_llmgw_pool_reopen(pool);
         ngx_http_llmgw_pool_look(pool);
-        (void) llmgw_members_read_loads(pool->reader, &pool->view);
+        ngx_http_llmgw_pool_loads(pool);
         ngx_http_llmgw_pool_check_stale(pool);
     }
 
@@ -335,6 +340,28 @@ ngx_http_llmgw_pool_check_ms(ngx_http_llmgw_pool_t *pool)
 {
     return (pool->reader && pool->generation == 0) ? NGX_HTTP_LLMGW_ABSENT_MS
                                                    : NGX_HTTP_LLMGW_CHECK_MS;
+}
+
+
+/* What the replicas say of their load, other gateways' included. */
+
+void
+ngx_http_llmgw_pool_loads(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_uint_t  i;
+
+    pool->loads_ms = ngx_current_msec;
+
+    if (pool->reader == NULL
+        || llmgw_members_read_loads(pool->reader, &pool->view)
+           != LLMGW_MEMBERS_DONE)
+    {
+        return;
+    }
+
+    for (i = 0; i < pool->table->n; i++) {
+        ngx_http_llmgw_replica_set_foreign(pool->table->replicas[i]);
+    }
 }
 
 
@@ -361,7 +388,7 @@ ngx_http_llmgw_pool_tidy(ngx_http_llmgw_pool_t *pool)
             ngx_http_llmgw_replica_destroy(replica);
 
         } else if (replica->slot) {
-            ngx_http_llmgw_zone_stamp(replica->slot);
+            replica->slot->stamp = ngx_time();
         }
     }
 }
@@ -440,6 +467,10 @@ ngx_http_llmgw_pool_tick_handler(ngx_event_t *ev)
     ngx_http_llmgw_pool_t  *pool = ev->data;
 
     ngx_http_llmgw_pool_look(pool);
+
+    if (ngx_current_msec - pool->loads_ms >= NGX_HTTP_LLMGW_LOADS_MS) {
+        ngx_http_llmgw_pool_loads(pool);
+    }
 
     if (pool->streams) {
         ngx_add_timer(&pool->tick, NGX_HTTP_LLMGW_TICK_MS);

@@ -14,10 +14,15 @@
  * second, so that nobody needs to fear for it within a callback.
  */
 
-#include "ngx_http_llmgw.h"
+#include "ngx_http_llmgw_zone.h"
+
+
+#define NGX_HTTP_LLMGW_LOAD_MS  2000     /* an older report is unknown */
 
 
 static void ngx_http_llmgw_replica_resolve(ngx_http_llmgw_replica_t *replica);
+static void ngx_http_llmgw_replica_new_process(
+    ngx_http_llmgw_replica_t *replica, uint64_t start_ms);
 static void ngx_http_llmgw_replica_move_streams(
     ngx_http_llmgw_replica_t *replica);
 static llmgw_cause_t ngx_http_llmgw_replica_leaves(
@@ -151,8 +156,8 @@ ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
     }
 
     if (member->replica_start_ms != replica->member.replica_start_ms) {
-        replica->full_until_ms = 0;
-        ngx_http_llmgw_replica_connected(replica);
+        ngx_http_llmgw_replica_new_process(replica,
+                                           member->replica_start_ms);
     }
 
     replica->member = *member;
@@ -234,13 +239,78 @@ ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
 
     peer = &replica->pool->table->peers[replica->index];
 
-    peer->counts = replica->slot ? ngx_http_llmgw_zone_counts(replica->slot)
-                                 : NULL;
+    peer->counts = replica->slot ? &replica->slot->counts : NULL;
+    peer->breaker = replica->slot ? &replica->slot->breaker : NULL;
     peer->weight = ngx_max(replica->member.weight, 1);
     peer->max_capacity = replica->member.max_capacity;
     peer->full_until_ms = replica->full_until_ms;
-    peer->foreign = 0;
     peer->state = ngx_http_llmgw_replica_state(replica);
+
+    ngx_http_llmgw_replica_set_foreign(replica);
+}
+
+
+/* What others have running there, as far as it is known. */
+
+void
+ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica)
+{
+    uint64_t              now;
+    llmgw_pick_peer_t    *peer;
+    llmgw_member_load_t  *load;
+
+    if (replica->index == -1) {
+        return;
+    }
+
+    peer = &replica->pool->table->peers[replica->index];
+    peer->foreign = 0;
+
+    if (replica->is_static || !replica->listed || replica->slot == NULL) {
+        return;
+    }
+
+    load = &replica->pool->view.loads[replica->view_index];
+    now = ngx_http_llmgw_monotonic_ms();
+
+    if (load->reported_ms
+        && now < load->reported_ms + NGX_HTTP_LLMGW_LOAD_MS)
+    {
+        peer->foreign = llmgw_high_water_foreign(&replica->slot->high,
+                                          replica->slot->counts.in_flight,
+                                          load->active_requests,
+                                          ngx_current_msec);
+    }
+}
+
+
+/* Another process: what the last one did says nothing about it. */
+
+static void
+ngx_http_llmgw_replica_new_process(ngx_http_llmgw_replica_t *replica,
+    uint64_t start_ms)
+{
+    ngx_http_llmgw_slot_t  *slot;
+    ngx_http_llmgw_zone_t  *zone;
+
+    replica->full_until_ms = 0;
+    ngx_http_llmgw_replica_connected(replica);
+
+    slot = replica->slot;
+    zone = replica->pool->zone;
+
+    if (slot == NULL) {
+        return;
+    }
+
+    ngx_http_llmgw_zone_lock(zone);
+
+    if (slot->replica_start_ms != start_ms) {
+        slot->replica_start_ms = start_ms;
+        ngx_memzero(&slot->breaker, sizeof(llmgw_breaker_t));
+    }
+
+    ngx_http_llmgw_zone_unlock(zone);
 }
 
 

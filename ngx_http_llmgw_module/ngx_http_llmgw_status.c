@@ -5,14 +5,17 @@
 
 #include <jansson.h>
 
-#include "ngx_http_llmgw.h"
+#include "ngx_http_llmgw_zone.h"
 
 
 static ngx_int_t ngx_http_llmgw_status_handler(ngx_http_request_t *r);
 static json_t *ngx_http_llmgw_status_json(ngx_http_llmgw_main_conf_t *lmcf);
 static json_t *ngx_http_llmgw_status_pool(ngx_http_llmgw_pool_t *pool);
 static json_t *ngx_http_llmgw_status_view(ngx_http_llmgw_pool_t *pool);
+static json_t *ngx_http_llmgw_status_queue(ngx_http_llmgw_pool_t *pool);
 static json_t *ngx_http_llmgw_status_replica(
+    ngx_http_llmgw_replica_t *replica);
+static void ngx_http_llmgw_status_slot(json_t *json,
     ngx_http_llmgw_replica_t *replica);
 static json_t *ngx_http_llmgw_status_reported(
     ngx_http_llmgw_replica_t *replica);
@@ -151,9 +154,7 @@ ngx_http_llmgw_status_pool(ngx_http_llmgw_pool_t *pool)
 
     ngx_http_llmgw_pool_look(pool);
 
-    if (pool->reader) {
-        (void) llmgw_members_read_loads(pool->reader, &pool->view);
-    }
+    ngx_http_llmgw_pool_loads(pool);
 
     in_flight = 0;
     replicas = json_array();
@@ -166,19 +167,30 @@ ngx_http_llmgw_status_pool(ngx_http_llmgw_pool_t *pool)
         }
 
         if (replica->slot) {
-            in_flight += ngx_http_llmgw_zone_counts(replica->slot)->in_flight;
+            in_flight += replica->slot->counts.in_flight;
         }
 
         json_array_append_new(replicas,
                               ngx_http_llmgw_status_replica(replica));
     }
 
-    return json_pack("{s:s%, s:o, s:I, s:I, s:o}",
+    return json_pack("{s:s%, s:o, s:I, s:I, s:o, s:o}",
                      "name", pool->conf->name.data, pool->conf->name.len,
                      "view", ngx_http_llmgw_status_view(pool),
                      "streams", (json_int_t) pool->streams,
                      "in_flight", in_flight,
+                     "queue", ngx_http_llmgw_status_queue(pool),
                      "replicas", replicas);
+}
+
+
+static json_t *
+ngx_http_llmgw_status_queue(ngx_http_llmgw_pool_t *pool)
+{
+    return json_pack("{s:I, s:I, s:I}",
+                     "length", (json_int_t) pool->zone->shared->queue.length,
+                     "size", (json_int_t) pool->conf->queue_size,
+                     "timeout_ms", (json_int_t) pool->conf->queue_timeout);
 }
 
 
@@ -213,12 +225,11 @@ static json_t *
 ngx_http_llmgw_status_replica(ngx_http_llmgw_replica_t *replica)
 {
     double           share;
-    json_int_t       in_flight;
+    json_t          *json;
     llmgw_member_t  *m;
 
     m = &replica->member;
     share = 0;
-    in_flight = 0;
 
     if (replica->index != -1 && llmgw_ring_npoints(replica->pool->table->ring))
     {
@@ -226,12 +237,8 @@ ngx_http_llmgw_status_replica(ngx_http_llmgw_replica_t *replica)
                                      replica->index) / 1000000.0;
     }
 
-    if (replica->slot) {
-        in_flight = ngx_http_llmgw_zone_counts(replica->slot)->in_flight;
-    }
-
-    return json_pack("{s:s%, s:s, s:s, s:s, s:b, s:b, s:s, s:I, s:I, s:I, "
-                     "s:o, s:f, s:I}",
+    json = json_pack("{s:s%, s:s, s:s, s:s, s:b, s:b, s:s, s:I, s:I, s:o, "
+                     "s:f, s:I}",
                      "id", replica->node.str.data, replica->node.str.len,
                      "address", m->grpc,
                      "state", ngx_http_llmgw_status_state(m),
@@ -242,10 +249,46 @@ ngx_http_llmgw_status_replica(ngx_http_llmgw_replica_t *replica)
                      "model_version", m->model_version,
                      "weight", (json_int_t) m->weight,
                      "max_capacity", (json_int_t) m->max_capacity,
-                     "in_flight", in_flight,
                      "reported", ngx_http_llmgw_status_reported(replica),
                      "share", share,
                      "sessions", (json_int_t) replica->nsessions);
+
+    if (json && replica->slot) {
+        ngx_http_llmgw_status_slot(json, replica);
+    }
+
+    return json;
+}
+
+
+/* What all workers know of it together. */
+
+static void
+ngx_http_llmgw_status_slot(json_t *json, ngx_http_llmgw_replica_t *replica)
+{
+    ngx_http_llmgw_slot_t   *slot;
+    llmgw_breaker_conf_t    *conf;
+    llmgw_breaker_state_t    state;
+    llmgw_breaker_counts_t   counts;
+
+    slot = replica->slot;
+    conf = &replica->pool->conf->breaker;
+
+    ngx_http_llmgw_zone_lock(replica->pool->zone);
+
+    state = llmgw_breaker_state(&slot->breaker, conf);
+    counts = llmgw_breaker_counts(&slot->breaker, conf, ngx_current_msec);
+
+    ngx_http_llmgw_zone_unlock(replica->pool->zone);
+
+    json_object_set_new(json, "in_flight",
+                        json_integer(slot->counts.in_flight));
+    json_object_set_new(json, "breaker",
+                        json_string(llmgw_breaker_state_name(state)));
+    json_object_set_new(json, "breaker_failures",
+                        json_integer((json_int_t) counts.failed));
+    json_object_set_new(json, "breaker_requests",
+                        json_integer((json_int_t) counts.total));
 }
 
 

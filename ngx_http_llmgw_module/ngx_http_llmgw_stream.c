@@ -6,157 +6,258 @@
  * follows an attempt's end is decided by core/resume.c.
  *
  *     begin
- *       |
- *       v         no replica, none with room
- *     pick -------------------------------------> finish with a reason
- *       |  ^
+ *       |        full: waits in the line
+ *       v  +-----------------------------+
+ *     claim <----------------------------+
+ *       |  ^    no replica, queue full -----------> finish with a reason
+ *       |  |
  *       v  | another one takes over: DRAINING, FULL, REFUSED, FAILED
  *    attempt ----+
- *       |        \-- tries used up -------------> finish: tries_exhausted
- *       |        \-- PASSED --------------------> finish: replica's answer
+ *       |        \-- tries used up ---------------> finish: tries_exhausted
+ *       |        \-- PASSED ----------------------> finish: replica's answer
  *       | tokens
  *       v
- *     FINAL ------------------------------------> finish: OK
+ *     FINAL --------------------------------------> finish: OK
  *
  *    at any time: deadline -> finish: DEADLINE_EXCEEDED
  *                 client gone -> cleanup, the attempt is cancelled
  *
- * Each stream has one timer.  It is not cancelable, so that a worker that
- * shall exit waits for the stream, and it is not moved at each token: its
- * handler looks how long the silence has been and waits for the rest.  Only an
- * attempt's first token moves it, from the one time limit to the other.
+ * A hedged stream has two attempts, its legs, until the first token: who
+ * brings it serves, and the other is cancelled in that same moment.  A leg
+ * that fails before leaves the other running, as if it had never been.
  */
 
 #include "ngx_http_llmgw.h"
 
 
-static ngx_uint_t ngx_http_llmgw_stream_pick(ngx_http_llmgw_stream_t *stream);
-static void ngx_http_llmgw_stream_note_replica(
-    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_replica_t *replica);
+static void ngx_http_llmgw_stream_turn(ngx_http_llmgw_claim_t *claim);
+static ngx_uint_t ngx_http_llmgw_stream_claim(
+    ngx_http_llmgw_stream_t *stream);
+static ngx_uint_t ngx_http_llmgw_stream_excluded(
+    ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_stream_start(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *leg);
 static void ngx_http_llmgw_stream_no_replica(ngx_http_llmgw_stream_t *stream,
-    llmgw_pick_rc_t rc);
-static ngx_uint_t ngx_http_llmgw_stream_ended(
-    ngx_http_llmgw_stream_t *stream);
-static void ngx_http_llmgw_stream_exclude(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica);
-static void ngx_http_llmgw_stream_clear_excluded(
-    ngx_http_llmgw_stream_t *stream);
-static void ngx_http_llmgw_stream_log(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_claim_rc_t rc);
+static ngx_http_llmgw_attempt_t *ngx_http_llmgw_stream_other(
+    ngx_http_llmgw_attempt_t *leg);
+static ngx_uint_t ngx_http_llmgw_stream_leg_ended(
+    ngx_http_llmgw_attempt_t *leg);
+static ngx_uint_t ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *leg);
+static void ngx_http_llmgw_stream_log(ngx_http_llmgw_attempt_t *attempt,
     llmgw_next_t next);
-static void ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,
-    llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
 static void ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream);
-static void ngx_http_llmgw_stream_timer_handler(ngx_event_t *ev);
-static ngx_msec_t ngx_http_llmgw_stream_silence(
-    ngx_http_llmgw_stream_t *stream, llmgw_cause_t *cause);
-static void ngx_http_llmgw_stream_arm(ngx_http_llmgw_stream_t *stream);
 
 
 void
 ngx_http_llmgw_stream_begin(ngx_http_llmgw_stream_t *stream)
 {
-    stream->timer.handler = ngx_http_llmgw_stream_timer_handler;
-    stream->timer.data = stream;
-    stream->timer.log = stream->request->connection->log;
+    ngx_http_llmgw_timer_init(stream);
 
-    stream->attempt.stream = stream;
+    stream->legs[0].stream = stream;
+    stream->legs[1].stream = stream;
+    stream->claim.turn = ngx_http_llmgw_stream_turn;
     stream->resume.tries_max = stream->conf->tries;
     stream->resume.failovers_max = NGX_HTTP_LLMGW_MAX_FAILOVERS;
 
     stream->running = 1;
     ngx_http_llmgw_pool_stream_begins(stream->pool);
 
-    (void) ngx_http_llmgw_stream_pick(stream);
+    if (ngx_http_llmgw_stream_claim(stream) || stream->waits) {
+        return;
+    }
+
+    ngx_http_llmgw_stream_may_hedge(stream);
 }
 
 
-/* 1: there is none, the stream is finished and may be gone. */
+/* The head of the line is ours. */
+
+static void
+ngx_http_llmgw_stream_turn(ngx_http_llmgw_claim_t *claim)
+{
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = (ngx_http_llmgw_stream_t *)
+                 ((char *) claim - offsetof(ngx_http_llmgw_stream_t, claim));
+
+    if (!ngx_http_llmgw_stream_claim(stream) && !stream->waits
+        && stream->tokens == 0)
+    {
+        ngx_http_llmgw_stream_may_hedge(stream);
+    }
+}
+
+
+/* 1: there is no replica, the stream is finished and may be gone. */
 
 static ngx_uint_t
-ngx_http_llmgw_stream_pick(ngx_http_llmgw_stream_t *stream)
+ngx_http_llmgw_stream_claim(ngx_http_llmgw_stream_t *stream)
 {
-    llmgw_route_t              route;
-    llmgw_pick_rc_t            rc;
-    ngx_http_llmgw_replica_t  *replica;
+    ngx_http_llmgw_attempt_t   *leg;
+    ngx_http_llmgw_claim_rc_t   rc;
 
-    rc = ngx_http_llmgw_table_pick(stream, &replica, &route);
+    leg = &stream->legs[0];
+    stream->claim.is_urgent = (stream->tokens > 0);
 
-    if (rc == LLMGW_PICK_EXCLUDED && stream->may_restart) {
-        /* each has failed once, and there are tries left: start over */
-        ngx_http_llmgw_stream_clear_excluded(stream);
-        rc = ngx_http_llmgw_table_pick(stream, &replica, &route);
+    rc = ngx_http_llmgw_claim(&stream->claim, &leg->lease, &stream->route);
+
+    if (rc == NGX_HTTP_LLMGW_EXCLUDED
+        && ngx_http_llmgw_stream_excluded(stream))
+    {
+        rc = ngx_http_llmgw_claim(&stream->claim, &leg->lease,
+                                  &stream->route);
     }
 
-    if (rc != LLMGW_PICK_OK) {
+    stream->waits = (rc == NGX_HTTP_LLMGW_WAITS);
+
+    switch (rc) {
+
+    case NGX_HTTP_LLMGW_LEASED:
+        ngx_http_llmgw_stream_start(stream, leg);
+        return 0;
+
+    case NGX_HTTP_LLMGW_WAITS:
+        /* whoever was excluded may do by the time that its turn comes */
+        ngx_http_llmgw_claim_clear_excluded(&stream->claim);
+        ngx_http_llmgw_timer_arm(stream);
+        return 0;
+
+    default:
         ngx_http_llmgw_stream_no_replica(stream, rc);
         return 1;
     }
+}
+
+
+/* Each has been tried.  1: start over with all of them. */
+
+static ngx_uint_t
+ngx_http_llmgw_stream_excluded(ngx_http_llmgw_stream_t *stream)
+{
+    if (!stream->may_restart && !stream->saw_full) {
+        return 0;
+    }
+
+    stream->saw_full = 0;
+    ngx_http_llmgw_claim_clear_excluded(&stream->claim);
+
+    return 1;
+}
+
+
+/* The leg has its lease. */
+
+static void
+ngx_http_llmgw_stream_start(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *leg)
+{
+    u_char                    *p;
+    ngx_http_llmgw_replica_t  *replica;
 
     if (stream->attempts++ == 0) {
         stream->queue_ms = ngx_current_msec - stream->start_ms;
     }
 
-    stream->route = route;
-    ngx_http_llmgw_stream_note_replica(stream, replica);
+    /* for the log: the replica itself may be gone by then */
 
-    ngx_http_llmgw_attempt_start(&stream->attempt, replica);
-    ngx_http_llmgw_stream_arm(stream);
-
-    return 0;
-}
-
-
-/* For the log: the replica itself may be gone by then. */
-
-static void
-ngx_http_llmgw_stream_note_replica(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica)
-{
-    u_char  *p;
-
+    replica = leg->lease.replica;
     p = ngx_pstrdup(stream->request->pool, &replica->node.str);
 
     stream->replica.data = p;
     stream->replica.len = p ? replica->node.str.len : 0;
+
+    ngx_http_llmgw_attempt_start(leg);
+    ngx_http_llmgw_timer_arm(stream);
+}
+
+
+/* 1: a second replica was asked as well. */
+
+ngx_uint_t
+ngx_http_llmgw_stream_hedge(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_uint_t                 budget;
+    ngx_http_llmgw_attempt_t  *first, *second;
+
+    first = &stream->legs[0];
+    second = &stream->legs[1];
+
+    stream->may_hedge = 0;
+
+    if (stream->serving || first->replica == NULL || first->ended
+        || second->replica)
+    {
+        return 0;
+    }
+
+    budget = stream->pool->conf->hedge_delay ? stream->pool->conf->hedge_budget
+                                             : 0;
+
+    if (!ngx_http_llmgw_claim_second(&stream->claim, first->replica, budget,
+                                     &second->lease))
+    {
+        return 0;
+    }
+
+    ngx_http_llmgw_stream_start(stream, second);
+
+    return 1;
 }
 
 
 static void
 ngx_http_llmgw_stream_no_replica(ngx_http_llmgw_stream_t *stream,
-    llmgw_pick_rc_t rc)
+    ngx_http_llmgw_claim_rc_t rc)
 {
     static ngx_str_t  full = ngx_string("all replicas are full");
+    static ngx_str_t  open = ngx_string("the circuits of all replicas are open");
     static ngx_str_t  none = ngx_string("no replica can be used");
 
-    if (rc == LLMGW_PICK_FULL
-        || (rc == LLMGW_PICK_EXCLUDED
-            && stream->attempt.outcome == LLMGW_OUTCOME_FULL))
-    {
+    switch (rc) {
+
+    case NGX_HTTP_LLMGW_FULL:
         ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_RESOURCE_EXHAUSTED,
                                      "queue_full", &full);
-        return;
-    }
+        break;
 
-    ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_UNAVAILABLE,
-                                 "no_replicas", &none);
+    case NGX_HTTP_LLMGW_OPEN:
+        ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_UNAVAILABLE,
+                                     "circuits_open", &open);
+        break;
+
+    default:
+        ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_UNAVAILABLE,
+                                     "no_replicas", &none);
+        break;
+    }
 }
 
 
 /* Within a callback: nothing may be finished here. */
 
 void
-ngx_http_llmgw_stream_token(ngx_http_llmgw_stream_t *stream, ngx_str_t *token,
-    ngx_uint_t final)
+ngx_http_llmgw_stream_token(ngx_http_llmgw_attempt_t *attempt,
+    ngx_str_t *token, ngx_uint_t final)
 {
-    stream->tokens++;
+    ngx_http_llmgw_stream_t  *stream;
 
-    if (stream->attempt.tokens == 1) {
+    stream = attempt->stream;
+
+    if (stream->serving == NULL) {
+        stream->serving = attempt;
+        stream->may_hedge = 0;
         stream->rearm = 1;
+
+        ngx_http_llmgw_attempt_stop(ngx_http_llmgw_stream_other(attempt));
     }
+
+    stream->tokens++;
 
     if (!stream->has_first_token) {
         stream->has_first_token = 1;
         stream->first_token_ms = ngx_current_msec - stream->start_ms;
+        stream->hedged = (attempt == &stream->legs[1]);
     }
 
     if (ngx_http_llmgw_output_append(stream, token, final) != NGX_OK) {
@@ -167,37 +268,47 @@ ngx_http_llmgw_stream_token(ngx_http_llmgw_stream_t *stream, ngx_str_t *token,
 }
 
 
-/* Posted: the attempt has ended, or tokens are to be flushed, or both. */
+static ngx_http_llmgw_attempt_t *
+ngx_http_llmgw_stream_other(ngx_http_llmgw_attempt_t *leg)
+{
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = leg->stream;
+
+    return leg == &stream->legs[0] ? &stream->legs[1] : &stream->legs[0];
+}
+
+
+/* Posted: an attempt has ended, or tokens are to be flushed, or both. */
 
 void
 ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream)
 {
     if (stream->out_failed) {
-        ngx_http_llmgw_stream_release(stream);
-        ngx_http_finalize_request(stream->request, NGX_ERROR);
+        ngx_http_llmgw_stream_abort(stream);
         return;
     }
 
-    if (stream->attempt.replica && stream->attempt.ended
-        && ngx_http_llmgw_stream_ended(stream))
+    if (ngx_http_llmgw_stream_leg_ended(&stream->legs[1])
+        || ngx_http_llmgw_stream_leg_ended(&stream->legs[0]))
     {
-        return;
-    }
-
-    if (stream->finished) {
         return;
     }
 
     if (stream->rearm) {
         stream->rearm = 0;
-        ngx_http_llmgw_stream_arm(stream);
+        ngx_http_llmgw_timer_arm(stream);
     }
 
     switch (ngx_http_llmgw_output_flush(stream)) {
 
     case NGX_OK:
         stream->blocked = 0;
-        ngx_http_llmgw_attempt_consume(&stream->attempt);
+
+        if (stream->serving) {
+            ngx_http_llmgw_attempt_consume(stream->serving);
+        }
+
         break;
 
     case NGX_AGAIN:
@@ -205,8 +316,8 @@ ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream)
         break;
 
     default:
-        ngx_http_llmgw_stream_release(stream);
-        ngx_http_finalize_request(stream->request, NGX_ERROR);
+        ngx_http_llmgw_stream_abort(stream);
+        break;
     }
 }
 
@@ -216,29 +327,64 @@ ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream)
 void
 ngx_http_llmgw_stream_unblocked(ngx_http_llmgw_stream_t *stream)
 {
-    stream->attempt.activity_ms = ngx_current_msec;
+    if (stream->serving) {
+        stream->serving->activity_ms = ngx_current_msec;
+    }
+
     ngx_http_llmgw_stream_run(stream);
 }
 
 
-/* What follows the attempt.  1: the stream is finished and may be gone. */
+/* 1: the stream is finished and may be gone. */
 
 static ngx_uint_t
-ngx_http_llmgw_stream_ended(ngx_http_llmgw_stream_t *stream)
+ngx_http_llmgw_stream_leg_ended(ngx_http_llmgw_attempt_t *leg)
+{
+    ngx_http_llmgw_stream_t   *stream;
+    ngx_http_llmgw_attempt_t  *other;
+
+    if (leg->replica == NULL || !leg->ended) {
+        return 0;
+    }
+
+    stream = leg->stream;
+    other = ngx_http_llmgw_stream_other(leg);
+
+    if (other->replica == NULL || leg->outcome == LLMGW_OUTCOME_PASSED) {
+        ngx_http_llmgw_attempt_stop(other);
+        return ngx_http_llmgw_stream_ended(leg);
+    }
+
+    /* the other one goes on alone */
+
+    ngx_http_llmgw_stream_log(leg, LLMGW_NEXT_AGAIN);
+    ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
+                                 leg->replica);
+    ngx_http_llmgw_attempt_stop(leg);
+
+    return 0;
+}
+
+
+/* What follows the stream's only attempt.  1: it is finished. */
+
+static ngx_uint_t
+ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *attempt)
 {
     llmgw_resume_step_t        step;
-    ngx_http_llmgw_attempt_t  *attempt;
+    ngx_http_llmgw_stream_t   *stream;
     ngx_http_llmgw_replica_t  *replica;
     static ngx_str_t           exhausted = ngx_string("no replica finished it");
 
-    attempt = &stream->attempt;
+    stream = attempt->stream;
     replica = attempt->replica;
 
     step = llmgw_resume_next(&stream->resume, attempt->outcome,
                              attempt->tokens, stream->tokens);
 
-    ngx_http_llmgw_stream_log(stream, step.next);
+    ngx_http_llmgw_stream_log(attempt, step.next);
     ngx_http_llmgw_attempt_stop(attempt);
+    stream->serving = NULL;
 
     switch (step.next) {
 
@@ -260,32 +406,35 @@ ngx_http_llmgw_stream_ended(ngx_http_llmgw_stream_t *stream)
         break;
     }
 
-    if (stream->tokens) {
-        stream->failovers++;
-    }
+    stream->retried = 1;
+    stream->failovers += (stream->tokens > 0);
 
     if (step.clear_excluded) {
-        ngx_http_llmgw_stream_clear_excluded(stream);
+        ngx_http_llmgw_claim_clear_excluded(&stream->claim);
+        stream->has_queue_end = 0;
     }
 
     if (step.exclude) {
-        ngx_http_llmgw_stream_exclude(stream, replica);
+        ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
+                                     replica);
     }
 
     stream->may_restart = step.counted;
+    stream->saw_full |= (attempt->outcome == LLMGW_OUTCOME_FULL);
 
-    return ngx_http_llmgw_stream_pick(stream);
+    return ngx_http_llmgw_stream_claim(stream);
 }
 
 
 static void
-ngx_http_llmgw_stream_log(ngx_http_llmgw_stream_t *stream, llmgw_next_t next)
+ngx_http_llmgw_stream_log(ngx_http_llmgw_attempt_t *attempt,
+    llmgw_next_t next)
 {
-    ngx_log_t                 *log;
-    ngx_uint_t                 level;
-    ngx_http_llmgw_attempt_t  *attempt;
+    ngx_log_t                *log;
+    ngx_uint_t                level;
+    ngx_http_llmgw_stream_t  *stream;
 
-    attempt = &stream->attempt;
+    stream = attempt->stream;
     log = stream->request->connection->log;
 
     if (attempt->outcome != LLMGW_OUTCOME_FAILED) {
@@ -308,52 +457,24 @@ ngx_http_llmgw_stream_log(ngx_http_llmgw_stream_t *stream, llmgw_next_t next)
 }
 
 
-static void
-ngx_http_llmgw_stream_exclude(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica)
-{
-    ngx_http_llmgw_replica_t  **excluded;
-
-    if (stream->excluded.elts == NULL
-        && ngx_array_init(&stream->excluded, stream->request->pool, 4,
-                          sizeof(void *))
-           != NGX_OK)
-    {
-        return;
-    }
-
-    excluded = ngx_array_push(&stream->excluded);
-    if (excluded) {
-        *excluded = replica;
-        replica->holders++;
-    }
-}
-
-
-static void
-ngx_http_llmgw_stream_clear_excluded(ngx_http_llmgw_stream_t *stream)
-{
-    ngx_uint_t                  i;
-    ngx_http_llmgw_replica_t  **excluded;
-
-    excluded = stream->excluded.elts;
-
-    for (i = 0; i < stream->excluded.nelts; i++) {
-        excluded[i]->holders--;
-    }
-
-    stream->excluded.nelts = 0;
-}
-
-
 /* The request may be gone when this returns. */
 
-static void
+void
 ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,
     llmgw_grpc_status_t status, const char *reason, ngx_str_t *message)
 {
     ngx_http_llmgw_stream_release(stream);
     ngx_http_llmgw_output_finish(stream, status, reason, message);
+}
+
+
+/* Without an answer: there is nobody to read it, or no memory for it. */
+
+void
+ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_stream_release(stream);
+    ngx_http_finalize_request(stream->request, NGX_ERROR);
 }
 
 
@@ -364,13 +485,12 @@ ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream)
 {
     stream->finished = 1;
 
-    ngx_http_llmgw_attempt_stop(&stream->attempt);
+    ngx_http_llmgw_claim_leave(&stream->claim);
+    ngx_http_llmgw_claim_clear_excluded(&stream->claim);
+    ngx_http_llmgw_attempt_stop(&stream->legs[0]);
+    ngx_http_llmgw_attempt_stop(&stream->legs[1]);
     ngx_http_llmgw_worker_forget(stream);
-    ngx_http_llmgw_stream_clear_excluded(stream);
-
-    if (stream->timer.timer_set) {
-        ngx_del_timer(&stream->timer);
-    }
+    ngx_http_llmgw_timer_done(stream);
 
     if (stream->running) {
         stream->running = 0;
@@ -382,85 +502,9 @@ ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream)
 void
 ngx_http_llmgw_stream_cleanup(void *data)
 {
-    ngx_http_llmgw_stream_release(data);
-}
+    ngx_http_llmgw_stream_t  *stream = data;
 
-
-static void
-ngx_http_llmgw_stream_timer_handler(ngx_event_t *ev)
-{
-    llmgw_cause_t             cause;
-    ngx_http_llmgw_stream_t  *stream = ev->data;
-    static ngx_str_t          passed = ngx_string("deadline exceeded");
-
-    if (stream->has_deadline
-        && (ngx_msec_int_t) (stream->deadline_ms - ngx_current_msec) <= 0)
-    {
-        ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_DEADLINE_EXCEEDED,
-                                     NULL, &passed);
-        return;
+    if (stream->claim.pool) {
+        ngx_http_llmgw_stream_release(stream);
     }
-
-    if (!stream->blocked && !stream->attempt.ended
-        && ngx_http_llmgw_stream_silence(stream, &cause) == 0)
-    {
-        ngx_http_llmgw_attempt_fail(&stream->attempt, LLMGW_OUTCOME_FAILED,
-                                    cause);
-    }
-
-    ngx_http_llmgw_stream_arm(stream);
-}
-
-
-/* How long the replica may still be silent; 0: too long already. */
-
-static ngx_msec_t
-ngx_http_llmgw_stream_silence(ngx_http_llmgw_stream_t *stream,
-    llmgw_cause_t *cause)
-{
-    ngx_msec_t                 limit, silent;
-    ngx_http_llmgw_attempt_t  *attempt;
-
-    attempt = &stream->attempt;
-
-    if (attempt->tokens) {
-        *cause = LLMGW_CAUSE_TOKEN_TIMEOUT;
-        limit = stream->conf->token_timeout;
-
-    } else {
-        *cause = LLMGW_CAUSE_FIRST_TOKEN_TIMEOUT;
-        limit = stream->conf->first_token_timeout;
-    }
-
-    silent = ngx_current_msec - attempt->activity_ms;
-
-    return silent < limit ? limit - silent : 0;
-}
-
-
-/* For the earlier of deadline and silence; never earlier than is set. */
-
-static void
-ngx_http_llmgw_stream_arm(ngx_http_llmgw_stream_t *stream)
-{
-    ngx_msec_t      wait;
-    llmgw_cause_t   cause;
-    ngx_msec_int_t  left;
-
-    wait = stream->blocked ? stream->conf->token_timeout
-                           : ngx_http_llmgw_stream_silence(stream, &cause);
-    wait = ngx_max(wait, 1);
-
-    if (stream->has_deadline) {
-        left = (ngx_msec_int_t) (stream->deadline_ms - ngx_current_msec);
-        wait = ngx_min(wait, (ngx_msec_t) ngx_max(left, 1));
-    }
-
-    /* nginx would keep an old time that differs by little: ours may not */
-
-    if (stream->timer.timer_set) {
-        ngx_del_timer(&stream->timer);
-    }
-
-    ngx_add_timer(&stream->timer, wait);
 }

@@ -17,9 +17,6 @@
 #include "ngx_http_llmgw.h"
 
 
-#define NGX_HTTP_LLMGW_MAX_EXCLUDED  64     /* later ones are tried again */
-
-
 static void ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool);
 static void ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
     size_t i);
@@ -35,8 +32,6 @@ static llmgw_ring_t *ngx_http_llmgw_table_ring(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_table_t *table);
 static void ngx_http_llmgw_table_abandon(ngx_http_llmgw_pool_t *pool);
 static void ngx_http_llmgw_table_swap(ngx_http_llmgw_pool_t *pool);
-static ngx_uint_t ngx_http_llmgw_table_excluded(
-    ngx_http_llmgw_stream_t *stream, uint32_t *indexes);
 
 
 /* Takes the pool's view over. */
@@ -366,79 +361,33 @@ ngx_http_llmgw_table_swap(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/*
- * Picks for the stream's next attempt and reserves its slot, as one step for
- * all workers.
- */
+/* At once, not in slices: where nobody else could serve meanwhile. */
 
-llmgw_pick_rc_t
-ngx_http_llmgw_table_pick(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t **replica, llmgw_route_t *route)
+void
+ngx_http_llmgw_table_finish(ngx_http_llmgw_pool_t *pool)
 {
-    uint32_t                  excluded[NGX_HTTP_LLMGW_MAX_EXCLUDED];
-    llmgw_picked_t            picked;
-    llmgw_pick_rc_t           rc;
-    llmgw_pick_key_t          key;
-    llmgw_pick_pool_t         peers;
-    ngx_http_llmgw_pool_t    *pool;
-    ngx_http_llmgw_table_t   *table;
-
-    pool = stream->pool;
-    ngx_http_llmgw_pool_look(pool);
-
-    if (pool->table->n == 0) {
-        /* nothing serves meanwhile: no time to build in slices */
-        (void) ngx_http_llmgw_table_build(pool, LLMGW_RING_MAX_POINTS * 8);
+    while (ngx_http_llmgw_table_build(pool, LLMGW_RING_MAX_POINTS)
+           == NGX_AGAIN)
+    {
+        /* void */
     }
-
-    table = pool->table;
-
-    peers.ring = table->ring;
-    peers.peers = table->peers;
-    peers.npeers = table->n;
-    peers.load_factor_permille = pool->conf->load_factor;
-    peers.min_load = pool->conf->min_load;
-
-    key.hash = stream->hash;
-    key.excluded = excluded;
-    key.nexcluded = ngx_http_llmgw_table_excluded(stream, excluded);
-    key.now_ms = ngx_current_msec;
-    key.random = ((uint64_t) ngx_random() << 32) ^ (uint64_t) ngx_random();
-
-    ngx_http_llmgw_zone_lock(pool->zone);
-
-    rc = llmgw_pick(&peers, &key, &picked);
-
-    if (rc == LLMGW_PICK_OK) {
-        *replica = table->replicas[picked.peer];
-        *route = picked.route;
-
-        ngx_http_llmgw_zone_reserve_locked(pool->zone, (*replica)->slot);
-    }
-
-    ngx_http_llmgw_zone_unlock(pool->zone);
-
-    return rc;
 }
 
 
-static ngx_uint_t
-ngx_http_llmgw_table_excluded(ngx_http_llmgw_stream_t *stream,
-    uint32_t *indexes)
+/* For llmgw_pick(), which reads counts: under the zone's lock. */
+
+void
+ngx_http_llmgw_table_peers(ngx_http_llmgw_pool_t *pool,
+    llmgw_pick_pool_t *peers)
 {
-    ngx_uint_t                  i, n;
-    ngx_http_llmgw_replica_t  **excluded;
+    ngx_memzero(peers, sizeof(llmgw_pick_pool_t));
 
-    n = 0;
-    excluded = stream->excluded.elts;
-
-    for (i = 0; i < stream->excluded.nelts; i++) {
-        if (excluded[i]->index != -1 && n < NGX_HTTP_LLMGW_MAX_EXCLUDED) {
-            indexes[n++] = excluded[i]->index;
-        }
-    }
-
-    return n;
+    peers->ring = pool->table->ring;
+    peers->peers = pool->table->peers;
+    peers->npeers = pool->table->n;
+    peers->breaker_conf = &pool->conf->breaker;
+    peers->load_factor_permille = pool->conf->load_factor;
+    peers->min_load = pool->conf->min_load;
 }
 
 

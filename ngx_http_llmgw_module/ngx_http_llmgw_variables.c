@@ -95,6 +95,7 @@ ngx_http_llmgw_variable_route(ngx_http_request_t *r,
 {
     ngx_http_llmgw_stream_t  *stream;
     static ngx_str_t          retry = ngx_string("retry");
+    static ngx_str_t          hedge = ngx_string("hedge");
     static ngx_str_t          names[] = {
         ngx_string("affinity"), ngx_string("spill"), ngx_string("least_conn")
     };
@@ -105,7 +106,11 @@ ngx_http_llmgw_variable_route(ngx_http_request_t *r,
         return ngx_http_llmgw_variable_set(v, NULL);
     }
 
-    return ngx_http_llmgw_variable_set(v, stream->attempts > 1
+    if (stream->hedged) {
+        return ngx_http_llmgw_variable_set(v, &hedge);
+    }
+
+    return ngx_http_llmgw_variable_set(v, stream->retried
                                           ? &retry : &names[stream->route]);
 }
 

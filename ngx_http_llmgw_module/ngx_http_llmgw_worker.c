@@ -52,6 +52,10 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
     cln->handler = ngx_http_llmgw_worker_done;
     cln->data = lmcf;
 
+    if (ngx_http_llmgw_wake_listen(worker, cycle) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     conf = lmcf->upstreams.elts;
 
     for (i = 0; i < lmcf->upstreams.nelts; i++) {

@@ -1,85 +1,30 @@
 
 /*
- * The shared zone: what all workers count together.
- *
- *   header | rows[nrows] | buckets[nbuckets] | slots[nslots]
- *
- * A *slot* is a replica's: its id, the total of attempts in flight, and one
- * share of that total for each row.  A *row* is a worker process's, claimed
- * by pid and start time.  Total and share always change together, under the
- * zone's slab mutex, which nginx's master unlocks when its holder dies; so a
- * worker that is killed leaves behind exactly its shares, and whoever sweeps
- * next takes them off the totals.  Nothing here is ever reset by a guess.
- *
- * Slots are found by a hash of the id and chained.  A worker that shows a
- * replica stamps its slot every second.  When no slot is left, one is taken
- * that nobody has stamped for a while and nobody counts in: stamps cannot
- * leak as reference counts would.
- *
- * A reload with the same name and size keeps all of it; old and new workers
- * count in the same totals.
+ * The zone as memory: made with the configuration, kept by reloads, carved
+ * into the queue's entries and one slot a replica.  zone.h tells what lies
+ * where and who may change it.
  */
 
-#include "ngx_http_llmgw.h"
+#include "ngx_http_llmgw_zone.h"
 
 
-#define NGX_HTTP_LLMGW_ZONE_MAGIC    0x6c6c6d677a303031ull    /* "llmgz001" */
-#define NGX_HTTP_LLMGW_ZONE_UNUSED_S 10
-#define NGX_HTTP_LLMGW_NO_ROW        NGX_MAX_UINT32_VALUE
-#define NGX_HTTP_LLMGW_NO_SLOT       NGX_MAX_UINT32_VALUE
+#define NGX_HTTP_LLMGW_ZONE_UNUSED_S  10
 
-
-typedef struct {
-    ngx_pid_t                     pid;          /* 0: free */
-    uint64_t                      started;      /* clock ticks since boot */
-} ngx_http_llmgw_row_t;
-
-
-struct ngx_http_llmgw_slot_s {
-    u_char                        id[LLMGW_MEMBERS_ADDRESS_BYTES];
-    uint32_t                      id_len;       /* 0: free */
-    uint32_t                      next;         /* in its bucket */
-    time_t                        stamp;
-    llmgw_peer_counts_t           counts;
-    uint32_t                      shares[1];    /* of nrows */
-};
-
-
-typedef struct {
-    uint64_t                      magic;
-    uint32_t                      nrows;
-    uint32_t                      nbuckets;     /* a power of two */
-    uint32_t                      nslots;
-    uint32_t                      slot_bytes;
-    ngx_http_llmgw_row_t         *rows;
-    uint32_t                     *buckets;
-    u_char                       *slots;
-} ngx_http_llmgw_zone_shared_t;
-
-
-/* In the process: which zone, and which row of it is ours. */
-struct ngx_http_llmgw_zone_s {
-    ngx_http_llmgw_zone_shared_t *shared;
-    ngx_slab_pool_t              *shpool;
-    ngx_log_t                    *log;
-    uint32_t                      row;
-    unsigned                      full:1;       /* said so in the log */
-};
+/* those who come back to the line are not held to its size */
+#define NGX_HTTP_LLMGW_QUEUE_SPARE    256
 
 
 static ngx_int_t ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone,
     void *data);
+static ngx_int_t ngx_http_llmgw_zone_reuse(ngx_shm_zone_t *shm_zone,
+    ngx_http_llmgw_srv_conf_t *conf);
+static ngx_int_t ngx_http_llmgw_zone_make_queue(
+    ngx_http_llmgw_zone_shared_t *shared, ngx_slab_pool_t *shpool,
+    ngx_uint_t size);
 static ngx_int_t ngx_http_llmgw_zone_carve(
     ngx_http_llmgw_zone_shared_t *shared, ngx_slab_pool_t *shpool,
     ngx_uint_t nrows);
 static ngx_uint_t ngx_http_llmgw_zone_rows(ngx_cycle_t *cycle);
-static void ngx_http_llmgw_zone_sweep_locked(
-    ngx_http_llmgw_zone_shared_t *shared);
-static void ngx_http_llmgw_zone_take_back(
-    ngx_http_llmgw_zone_shared_t *shared, uint32_t row);
-static uint64_t ngx_http_llmgw_zone_started(ngx_pid_t pid);
-static ngx_http_llmgw_slot_t *ngx_http_llmgw_zone_slot(
-    ngx_http_llmgw_zone_shared_t *shared, uint32_t i);
 static uint32_t ngx_http_llmgw_zone_unused(
     ngx_http_llmgw_zone_shared_t *shared);
 static void ngx_http_llmgw_zone_unchain(ngx_http_llmgw_zone_shared_t *shared,
@@ -105,7 +50,8 @@ ngx_http_llmgw_zone_add(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *conf)
     }
 
     shm_zone->init = ngx_http_llmgw_zone_init;
-    shm_zone->data = cf->cycle;
+    shm_zone->data = conf;
+    conf->cycle = cf->cycle;
     conf->shm_zone = shm_zone;
 
     return NGX_OK;
@@ -115,33 +61,83 @@ ngx_http_llmgw_zone_add(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *conf)
 static ngx_int_t
 ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 {
-    ngx_cycle_t                   *cycle;
     ngx_slab_pool_t               *shpool;
+    ngx_http_llmgw_srv_conf_t     *conf;
     ngx_http_llmgw_zone_shared_t  *shared;
 
-    cycle = shm_zone->data;
+    conf = shm_zone->data;
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
 
     if (data || shm_zone->shm.exists) {
-        shm_zone->data = shpool->data;
-        return NGX_OK;
+        return ngx_http_llmgw_zone_reuse(shm_zone, conf);
     }
 
     shared = ngx_slab_calloc(shpool, sizeof(ngx_http_llmgw_zone_shared_t));
+
     if (shared == NULL
+        || ngx_http_llmgw_zone_make_queue(shared, shpool, conf->queue_size)
+           != NGX_OK
         || ngx_http_llmgw_zone_carve(shared, shpool,
-                                     ngx_http_llmgw_zone_rows(cycle))
+                                     ngx_http_llmgw_zone_rows(conf->cycle))
            != NGX_OK)
     {
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
-                      "llmgw: zone \"%V\" is too small for a single replica",
-                      &shm_zone->shm.name);
+                      "llmgw: zone \"%V\" is too small for its queue and a "
+                      "single replica", &shm_zone->shm.name);
         return NGX_ERROR;
     }
 
-    shared->magic = NGX_HTTP_LLMGW_ZONE_MAGIC;
     shpool->data = shared;
-    shm_zone->data = shared;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_zone_reuse(ngx_shm_zone_t *shm_zone,
+    ngx_http_llmgw_srv_conf_t *conf)
+{
+    ngx_slab_pool_t               *shpool;
+    ngx_http_llmgw_zone_shared_t  *shared;
+
+    shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+    shared = shpool->data;
+
+    if (conf->queue_size
+        && shared->queue.capacity
+           < conf->queue_size + NGX_HTTP_LLMGW_QUEUE_SPARE)
+    {
+        ngx_log_error(NGX_LOG_WARN, shm_zone->shm.log, 0,
+                      "llmgw: zone \"%V\" was made for a shorter queue, %uD "
+                      "at most wait until it gets another size",
+                      &shm_zone->shm.name, shared->queue.capacity);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_zone_make_queue(ngx_http_llmgw_zone_shared_t *shared,
+    ngx_slab_pool_t *shpool, ngx_uint_t size)
+{
+    uint32_t              capacity;
+    llmgw_queue_entry_t  *entries;
+
+    if (size == 0) {
+        llmgw_queue_init(&shared->queue, NULL, 0);
+        return NGX_OK;
+    }
+
+    capacity = size + NGX_HTTP_LLMGW_QUEUE_SPARE;
+
+    entries = ngx_slab_calloc(shpool, ngx_max(ngx_pagesize,
+                                  capacity * sizeof(llmgw_queue_entry_t)));
+    if (entries == NULL) {
+        return NGX_ERROR;
+    }
+
+    llmgw_queue_init(&shared->queue, entries, capacity);
 
     return NGX_OK;
 }
@@ -223,160 +219,6 @@ ngx_http_llmgw_zone_rows(ngx_cycle_t *cycle)
     }
 
     return ngx_max(64, 4 * ccf->worker_processes);
-}
-
-
-ngx_http_llmgw_zone_t *
-ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
-{
-    uint32_t                       i;
-    ngx_http_llmgw_zone_t         *zone;
-    ngx_http_llmgw_zone_shared_t  *shared;
-
-    zone = ngx_calloc(sizeof(ngx_http_llmgw_zone_t), log);
-    if (zone == NULL) {
-        return NULL;
-    }
-
-    shared = shm_zone->data;
-
-    zone->shared = shared;
-    zone->shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
-    zone->log = log;
-    zone->row = NGX_HTTP_LLMGW_NO_ROW;
-
-    ngx_shmtx_lock(&zone->shpool->mutex);
-
-    ngx_http_llmgw_zone_sweep_locked(shared);
-
-    for (i = 0; i < shared->nrows; i++) {
-        if (shared->rows[i].pid == 0) {
-            shared->rows[i].pid = ngx_pid;
-            shared->rows[i].started = ngx_http_llmgw_zone_started(ngx_pid);
-            zone->row = i;
-            break;
-        }
-    }
-
-    ngx_shmtx_unlock(&zone->shpool->mutex);
-
-    if (zone->row == NGX_HTTP_LLMGW_NO_ROW) {
-        ngx_log_error(NGX_LOG_WARN, log, 0,
-                      "llmgw: zone \"%V\" has no row left of %uD, this worker "
-                      "counts for itself alone", &shm_zone->shm.name,
-                      shared->nrows);
-    }
-
-    return zone;
-}
-
-
-/* An orderly end: shares go with the worker, at once. */
-
-void
-ngx_http_llmgw_zone_yield(ngx_http_llmgw_zone_t *zone)
-{
-    if (zone->row != NGX_HTTP_LLMGW_NO_ROW) {
-        ngx_shmtx_lock(&zone->shpool->mutex);
-        ngx_http_llmgw_zone_take_back(zone->shared, zone->row);
-        ngx_shmtx_unlock(&zone->shpool->mutex);
-    }
-
-    ngx_free(zone);
-}
-
-
-void
-ngx_http_llmgw_zone_sweep(ngx_http_llmgw_zone_t *zone)
-{
-    ngx_shmtx_lock(&zone->shpool->mutex);
-    ngx_http_llmgw_zone_sweep_locked(zone->shared);
-    ngx_shmtx_unlock(&zone->shpool->mutex);
-}
-
-
-static void
-ngx_http_llmgw_zone_sweep_locked(ngx_http_llmgw_zone_shared_t *shared)
-{
-    uint32_t               i;
-    ngx_http_llmgw_row_t  *row;
-
-    for (i = 0; i < shared->nrows; i++) {
-        row = &shared->rows[i];
-
-        if (row->pid == 0 || row->pid == ngx_pid) {
-            continue;
-        }
-
-        if (ngx_http_llmgw_zone_started(row->pid) != row->started) {
-            ngx_http_llmgw_zone_take_back(shared, i);
-        }
-    }
-}
-
-
-static void
-ngx_http_llmgw_zone_take_back(ngx_http_llmgw_zone_shared_t *shared,
-    uint32_t row)
-{
-    uint32_t                i;
-    ngx_http_llmgw_slot_t  *slot;
-
-    for (i = 0; i < shared->nslots; i++) {
-        slot = ngx_http_llmgw_zone_slot(shared, i);
-        slot->counts.in_flight -= slot->shares[row];
-        slot->shares[row] = 0;
-    }
-
-    shared->rows[row].pid = 0;
-}
-
-
-/*
- * When the process began, in clock ticks since boot: field 22 of its stat,
- * counted behind the name, which may hold anything.  A pid alone may have
- * been given to another process meanwhile.  0: there is no such process.
- */
-
-static uint64_t
-ngx_http_llmgw_zone_started(ngx_pid_t pid)
-{
-    char        *p, buf[1024];
-    ssize_t      n;
-    ngx_fd_t     fd;
-    ngx_uint_t   field;
-    u_char       path[sizeof("/proc//stat") + NGX_INT64_LEN];
-
-    ngx_sprintf(path, "/proc/%P/stat%Z", pid);
-
-    fd = open((char *) path, O_RDONLY|O_CLOEXEC);
-    if (fd == -1) {
-        return 0;
-    }
-
-    n = read(fd, buf, sizeof(buf) - 1);
-    (void) close(fd);
-
-    if (n <= 0) {
-        return 0;
-    }
-
-    buf[n] = '\0';
-    p = strrchr(buf, ')');
-
-    for (field = 2; p && field < 22; field++) {
-        p = strchr(p + 1, ' ');
-    }
-
-    return p ? strtoull(p, NULL, 10) : 0;
-}
-
-
-static ngx_http_llmgw_slot_t *
-ngx_http_llmgw_zone_slot(ngx_http_llmgw_zone_shared_t *shared, uint32_t i)
-{
-    return (ngx_http_llmgw_slot_t *)
-               (shared->slots + (size_t) i * shared->slot_bytes);
 }
 
 
@@ -483,65 +325,4 @@ ngx_http_llmgw_zone_unchain(ngx_http_llmgw_zone_shared_t *shared, uint32_t i)
 
     *link = slot->next;
     slot->id_len = 0;
-}
-
-
-void
-ngx_http_llmgw_zone_stamp(ngx_http_llmgw_slot_t *slot)
-{
-    slot->stamp = ngx_time();
-}
-
-
-void
-ngx_http_llmgw_zone_lock(ngx_http_llmgw_zone_t *zone)
-{
-    ngx_shmtx_lock(&zone->shpool->mutex);
-}
-
-
-void
-ngx_http_llmgw_zone_unlock(ngx_http_llmgw_zone_t *zone)
-{
-    ngx_shmtx_unlock(&zone->shpool->mutex);
-}
-
-
-/*
- * A worker without a row counts nothing: what it would add, nobody could take
- * back after its death.
- */
-
-void
-ngx_http_llmgw_zone_reserve_locked(ngx_http_llmgw_zone_t *zone,
-    ngx_http_llmgw_slot_t *slot)
-{
-    if (zone->row != NGX_HTTP_LLMGW_NO_ROW) {
-        slot->counts.in_flight++;
-        slot->shares[zone->row]++;
-    }
-}
-
-
-void
-ngx_http_llmgw_zone_release(ngx_http_llmgw_zone_t *zone,
-    ngx_http_llmgw_slot_t *slot)
-{
-    if (zone->row == NGX_HTTP_LLMGW_NO_ROW) {
-        return;
-    }
-
-    ngx_shmtx_lock(&zone->shpool->mutex);
-
-    slot->counts.in_flight--;
-    slot->shares[zone->row]--;
-
-    ngx_shmtx_unlock(&zone->shpool->mutex);
-}
-
-
-llmgw_peer_counts_t *
-ngx_http_llmgw_zone_counts(ngx_http_llmgw_slot_t *slot)
-{
-    return &slot->counts;
 }

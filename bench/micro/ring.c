@@ -3,7 +3,7 @@
  * Micro-benchmark of ring and pick: ns per lookup and per pick, ms per build.
  *
  *     gcc -O2 -std=gnu11 -Ingx_http_llmgw_module/core -o /tmp/bench_ring \
- *         bench/micro/ring.c ngx_http_llmgw_module/core/{ring*,pick}.c
+ *         bench/micro/ring.c ngx_http_llmgw_module/core/{ring*,pick,breaker}.c
  *     taskset -c 1 /tmp/bench_ring
  *
  * Every key depends on the answer before it, as the processor cannot then
@@ -34,6 +34,7 @@ typedef struct {
     llmgw_ring_node_t    *nodes;
     llmgw_peer_counts_t  *counts;
     llmgw_pick_peer_t    *peers;
+    llmgw_breaker_t      *breakers;
     llmgw_ring_t         *ring;
 } fleet_t;
 
@@ -105,12 +106,14 @@ fleet_init(fleet_t *fleet, size_t n)
     fleet->nodes = calloc(n, sizeof(llmgw_ring_node_t));
     fleet->counts = calloc(n, sizeof(llmgw_peer_counts_t));
     fleet->peers = calloc(n, sizeof(llmgw_pick_peer_t));
+    fleet->breakers = calloc(n, sizeof(llmgw_breaker_t));
     fleet->ring = NULL;
 
     must(fleet->ids);
     must(fleet->nodes);
     must(fleet->counts);
     must(fleet->peers);
+    must(fleet->breakers);
 
     for (i = 0; i < n; i++) {
         fleet->nodes[i].id = fleet->ids[i];
@@ -129,6 +132,7 @@ static void
 fleet_done(fleet_t *fleet)
 {
     llmgw_ring_destroy(fleet->ring);
+    free(fleet->breakers);
     free(fleet->peers);
     free(fleet->counts);
     free(fleet->nodes);
@@ -283,6 +287,12 @@ measure_pick(fleet_t *fleet, size_t picks)
     llmgw_pick_key_t   key;
     llmgw_pick_pool_t  pool;
 
+    static const llmgw_breaker_conf_t  breaker_conf = {
+        .cooldown_ms = 5000, .max_cooldown_ms = 60000, .probes = 1,
+        .enabled = 1
+    };
+
+    pool.breaker_conf = &breaker_conf;
     pool.ring = fleet->ring;
     pool.peers = fleet->peers;
     pool.npeers = fleet->n;
@@ -330,9 +340,22 @@ set_load(fleet_t *fleet, uint32_t load, uint32_t capacity)
 
 
 static void
+set_breakers(fleet_t *fleet, llmgw_breaker_state_t state)
+{
+    size_t  i;
+
+    for (i = 0; i < fleet->n; i++) {
+        fleet->peers[i].breaker = &fleet->breakers[i];
+        fleet->breakers[i].state = (uint8_t) state;
+        fleet->breakers[i].cooldown_ms = 5000;
+    }
+}
+
+
+static void
 measure(size_t n)
 {
-    double   cold, warm, slice, find, idle, bounded, full;
+    double   cold, warm, slice, find, idle, closed, bounded, full, open;
     size_t   picks;
     fleet_t  fleet;
 
@@ -349,6 +372,9 @@ measure(size_t n)
     find = measure_find(&fleet);
     idle = measure_pick(&fleet, PICKS);
 
+    set_breakers(&fleet, LLMGW_BREAKER_CLOSED);
+    closed = measure_pick(&fleet, PICKS);
+
     picks = PICKS / n + 100;
 
     set_load(&fleet, 20, 0);
@@ -357,8 +383,13 @@ measure(size_t n)
     set_load(&fleet, 20, 20);
     full = measure_pick(&fleet, picks);
 
-    printf("%8zu %10.3f %10.3f %9.1f %8.1f %8.1f %9.1f %9.1f\n",
-           n, cold / 1e6, warm / 1e6, slice / 1e3, find, idle, bounded, full);
+    set_load(&fleet, 20, 0);
+    set_breakers(&fleet, LLMGW_BREAKER_OPEN);
+    open = measure_pick(&fleet, picks);
+
+    printf("%8zu %8.3f %8.3f %7.1f %7.1f %7.1f %7.1f %8.1f %8.1f %8.1f\n",
+           n, cold / 1e6, warm / 1e6, slice / 1e3, find, idle, closed,
+           bounded, full, open);
 
     fleet_done(&fleet);
 }
@@ -371,11 +402,12 @@ main(void)
     static const size_t  sizes[] = { 3, 10, 100, 1000, 10000 };
 
     printf("build: ms, in fresh and in warm memory; slice: us, the longest of "
-           "budget 1000\nfind and pick: ns, %.1f of it the loop; bounded: "
-           "the mean is needed; full: nobody has room\n\n"
-           "%8s %10s %10s %9s %8s %8s %9s %9s\n", measure_loop(),
-           "replicas", "build", "warm", "slice", "find", "pick",
-           "bounded", "full");
+           "budget 1000\nfind and pick: ns, %.1f of it the loop; breaker: "
+           "all have one, closed, from here on;\nbounded: the mean is "
+           "needed; full: nobody has room; open: all circuits are\n\n"
+           "%8s %8s %8s %7s %7s %7s %7s %8s %8s %8s\n", measure_loop(),
+           "replicas", "build", "warm", "slice", "find", "pick", "breaker",
+           "bounded", "full", "open");
 
     for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         measure(sizes[i]);

@@ -8,8 +8,8 @@
  * over the bound, a walk over 150 points of each of 10000 peers would take
  * milliseconds to learn that nobody has room.  So after WALK_POINTS points the
  * round looks at each peer once: that tells whether anybody passes tier 1 at
- * all, who would be tier 2's choice, and, if nobody is, why.  The walk goes on
- * only when two or more pass, and then it ends, in the mean, after as many
+ * all, who would be tier 2's choice, and what the others lack.  The walk goes
+ * on only when two or more pass, and then it ends, in the mean, after as many
  * points as there are peers to each that passes.
  *
  * The walk keeps no set of the peers that it has seen.  Refusing one again
@@ -52,6 +52,10 @@ typedef struct {
 typedef struct {
     size_t    nusable;
     size_t    nfresh;           /* not excluded */
+    int       has_let;          /* one of them by its breaker */
+    size_t    nopen;            /* not excluded, with room, but not let */
+    uint32_t  open;             /* the one of those to be forced */
+    uint64_t  open_retry_ms;
     size_t    nbelow;           /* on the ring, eligible, within the bound */
     uint32_t  below;            /* the last of those */
     size_t    neligible;
@@ -104,6 +108,18 @@ peer_has_room(const llmgw_pick_peer_t *peer, uint64_t now_ms)
 }
 
 
+/* A closed circuit, which is nearly always, costs no call. */
+static int
+peer_is_let(const llmgw_pick_pool_t *pool, const llmgw_pick_peer_t *peer,
+    uint64_t now_ms)
+{
+    return peer->breaker == NULL
+           || peer->breaker->state == LLMGW_BREAKER_CLOSED
+           || pool->breaker_conf == NULL
+           || llmgw_breaker_allows(peer->breaker, pool->breaker_conf, now_ms);
+}
+
+
 /* A handful at most: as many as a request has tries. */
 static int
 key_excludes(const llmgw_pick_key_t *key, uint32_t peer)
@@ -133,7 +149,9 @@ round_add_up(pick_round_t *round)
     for (i = 0; i < round->pool->npeers; i++) {
         peer = &round->pool->peers[i];
 
-        if (peer->state == round->state) {
+        if (peer->state == round->state
+            && peer_is_let(round->pool, peer, round->key->now_ms))
+        {
             load += peer_load(peer);
             weight += peer_weight(peer);
         }
@@ -185,6 +203,7 @@ round_passes(pick_round_t *round, uint32_t i)
 
     return peer->state == round->state
            && peer_has_room(peer, round->key->now_ms)
+           && peer_is_let(round->pool, peer, round->key->now_ms)
            && !key_excludes(round->key, i)
            && round_is_below(round, peer);
 }
@@ -282,6 +301,61 @@ survey_compare(pick_survey_t *survey, const llmgw_pick_peer_t *peer,
 
 
 static void
+survey_note_open(pick_survey_t *survey, const llmgw_pick_pool_t *pool,
+    uint32_t i)
+{
+    uint64_t                retry_ms;
+    const llmgw_breaker_t  *breaker;
+
+    breaker = pool->peers[i].breaker;
+    retry_ms = 0;
+
+    if (breaker->state == LLMGW_BREAKER_OPEN) {
+        retry_ms = llmgw_breaker_retry_ms(breaker, pool->breaker_conf);
+    }
+
+    if (survey->nopen++ == 0 || retry_ms < survey->open_retry_ms) {
+        survey->open = i;
+        survey->open_retry_ms = retry_ms;
+    }
+}
+
+
+/* Returns 1: the peer is eligible. */
+static int
+survey_note(pick_survey_t *survey, const pick_round_t *round, uint32_t i)
+{
+    int                       has_room;
+    const llmgw_pick_peer_t  *peer;
+
+    peer = &round->pool->peers[i];
+    survey->nusable++;
+
+    if (key_excludes(round->key, i)) {
+        return 0;
+    }
+
+    survey->nfresh++;
+    has_room = peer_has_room(peer, round->key->now_ms);
+
+    if (!has_room && survey->has_let) {
+        return 0;       /* nothing to learn: spares the breaker's cache line */
+    }
+
+    if (peer_is_let(round->pool, peer, round->key->now_ms)) {
+        survey->has_let = 1;
+        return has_room;
+    }
+
+    if (has_room) {
+        survey_note_open(survey, round->pool, i);
+    }
+
+    return 0;
+}
+
+
+static void
 round_survey(pick_round_t *round, size_t nring, pick_survey_t *survey)
 {
     uint32_t                  i;
@@ -292,19 +366,7 @@ round_survey(pick_round_t *round, size_t nring, pick_survey_t *survey)
     for (i = 0; i < round->pool->npeers; i++) {
         peer = &round->pool->peers[i];
 
-        if (peer->state != round->state) {
-            continue;
-        }
-
-        survey->nusable++;
-
-        if (key_excludes(round->key, i)) {
-            continue;
-        }
-
-        survey->nfresh++;
-
-        if (!peer_has_room(peer, round->key->now_ms)) {
+        if (peer->state != round->state || !survey_note(survey, round, i)) {
             continue;
         }
 
@@ -318,22 +380,11 @@ round_survey(pick_round_t *round, size_t nring, pick_survey_t *survey)
 }
 
 
-static llmgw_pick_rc_t
-survey_refusal(const pick_survey_t *survey)
-{
-    if (survey->nfresh != 0) {
-        return LLMGW_PICK_FULL;
-    }
-
-    return survey->nusable != 0 ? LLMGW_PICK_EXCLUDED : LLMGW_PICK_NONE;
-}
-
-
-static llmgw_pick_rc_t
-round_pick(pick_round_t *round, llmgw_picked_t *picked)
+/* Returns 1: found; 0: *survey says what each lacks. */
+static int
+round_pick(pick_round_t *round, pick_survey_t *survey, llmgw_picked_t *picked)
 {
     size_t               nring;
-    pick_survey_t        survey;
     const llmgw_ring_t  *ring;
 
     ring = round->pool->ring;
@@ -343,53 +394,117 @@ round_pick(pick_round_t *round, llmgw_picked_t *picked)
         round->first = llmgw_ring_find(ring, round->key->hash);
 
         if (round_walk(round, 0, WALK_POINTS, picked)) {
-            return LLMGW_PICK_OK;
+            return 1;
         }
     }
 
-    round_survey(round, nring, &survey);
+    round_survey(round, nring, survey);
 
-    if (survey.neligible == 0) {
-        return survey_refusal(&survey);
+    if (survey->neligible == 0) {
+        return 0;
     }
 
-    if (survey.nbelow == 1) {
-        round_answer(round, survey.below, picked);
-        return LLMGW_PICK_OK;
+    if (survey->nbelow == 1) {
+        round_answer(round, survey->below, picked);
+        return 1;
     }
 
-    if (survey.nbelow > 1 && round_walk(round, WALK_POINTS, SIZE_MAX, picked)) {
-        return LLMGW_PICK_OK;
+    if (survey->nbelow > 1
+        && round_walk(round, WALK_POINTS, SIZE_MAX, picked))
+    {
+        return 1;
     }
 
-    picked->peer = survey.least;
+    picked->peer = survey->least;
     picked->route = LLMGW_ROUTE_LEAST_CONN;
 
-    return LLMGW_PICK_OK;
+    return 1;
 }
 
 
-/* The codes stand in the order in which one overrules another. */
+static void
+pick_open(const pick_round_t *round, const pick_survey_t *survey,
+    llmgw_picked_t *picked)
+{
+    const llmgw_ring_t  *ring;
+
+    ring = round->pool->ring;
+
+    if (ring != NULL && survey->open < llmgw_ring_nnodes(ring)) {
+        round_answer(round, survey->open, picked);
+        return;
+    }
+
+    picked->peer = survey->open;
+    picked->route = LLMGW_ROUTE_LEAST_CONN;
+}
+
+
+/* Nobody is eligible, and nobody lacks capacity alone. */
+static llmgw_pick_rc_t
+pick_refuse(const pick_round_t *round, const pick_survey_t *alive,
+    const pick_survey_t *suspect, llmgw_picked_t *picked)
+{
+    if (alive->nopen != 0 || suspect->nopen != 0) {
+        pick_open(round, alive->nopen != 0 ? alive : suspect, picked);
+        return LLMGW_PICK_OPEN;
+    }
+
+    if (alive->nfresh != 0 || suspect->nfresh != 0) {
+        return LLMGW_PICK_FULL;
+    }
+
+    if (alive->nusable != 0 || suspect->nusable != 0) {
+        return LLMGW_PICK_EXCLUDED;
+    }
+
+    return LLMGW_PICK_NONE;
+}
+
+
 llmgw_pick_rc_t
 llmgw_pick(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
     llmgw_picked_t *picked)
 {
-    pick_round_t     round;
-    llmgw_pick_rc_t  alive, suspect;
+    pick_round_t   round;
+    pick_survey_t  alive, suspect;
 
     round = (pick_round_t) { .pool = pool, .key = key,
                              .state = LLMGW_PEER_ALIVE };
 
-    alive = round_pick(&round, picked);
+    if (round_pick(&round, &alive, picked)) {
+        return LLMGW_PICK_OK;
+    }
 
-    if (alive == LLMGW_PICK_OK || alive == LLMGW_PICK_FULL) {
-        return alive;
+    if (alive.has_let) {
+        return LLMGW_PICK_FULL;
     }
 
     round = (pick_round_t) { .pool = pool, .key = key,
                              .state = LLMGW_PEER_SUSPECT };
 
-    suspect = round_pick(&round, picked);
+    if (round_pick(&round, &suspect, picked)) {
+        return LLMGW_PICK_OK;
+    }
 
-    return suspect < alive ? suspect : alive;
+    if (suspect.has_let) {
+        return LLMGW_PICK_FULL;
+    }
+
+    return pick_refuse(&round, &alive, &suspect, picked);
+}
+
+
+int
+llmgw_pick_peer_has_room(const llmgw_pick_peer_t *peer, uint64_t now_ms)
+{
+    return peer_has_room(peer, now_ms);
+}
+
+
+int
+llmgw_pick_peer_is_let(const llmgw_pick_pool_t *pool,
+    const llmgw_pick_peer_t *peer, uint64_t now_ms)
+{
+    return peer_is_let(pool, peer, now_ms);
 }

@@ -12,17 +12,35 @@
  * ties at random.
  *
  * Suspects are tried, through both tiers, only when no living peer is left
- * apart from capacity: living peers that are merely full mean waiting.
+ * apart from capacity: living peers that are merely full mean waiting.  A
+ * living peer with an open circuit is not left: it must not keep suspects
+ * from serving.
  *
- * Eligible: usable, not excluded, and with capacity: in_flight below
- * max_capacity (0: unlimited) and not marked full at now_ms.  Peers that are
- * not usable count in no mean.  The bound counts the request that is to be
- * placed, is rounded up, and is each peer's by its share of the weight; the
- * mean is that of the living, or, where suspects are tried, of the suspects.
+ * Eligible: usable, not excluded, let through by its breaker, and with
+ * capacity: in_flight below max_capacity (0: unlimited) and not marked full
+ * at now_ms.  Peers that are not usable, or not let through, count in no mean.
+ * The bound counts the request that is to be placed, is rounded up, and is
+ * each peer's by its share of the weight; the mean is that of the living, or,
+ * where suspects are tried, of the suspects.
  *
- * The function reads the peers' counts and changes nothing.  Whoever wants
- * pick and reservation to be one step holds the lock of the counts around
- * both.
+ * Nobody eligible: the first of these that holds says why.
+ *
+ *     FULL      among the living, or among the suspects where no living one
+ *               is left, somebody lacks nothing but capacity: wait for that
+ *     OPEN      somebody lacks nothing but its breaker's leave: one attempt
+ *               may be forced through, the others wait
+ *     FULL      somebody lacks both
+ *     EXCLUDED  all, living and suspect, were tried
+ *     NONE      there is neither a living peer nor a suspect
+ *
+ * OPEN names the peer to be forced.  The living come before the suspects; the
+ * one that is being probed before all others, so that, as its breaker refuses
+ * to be forced, a pool is probed by one attempt at a time; then the one whose
+ * cooldown ends first.
+ *
+ * The function reads the peers' counts and breakers and changes nothing.
+ * Whoever wants pick and reservation to be one step holds the lock of the
+ * counts around both; where there are breakers, the lock is a must.
  */
 
 #ifndef LLMGW_PICK_H
@@ -31,6 +49,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "breaker.h"
 #include "ring.h"
 
 
@@ -47,6 +66,7 @@ typedef struct {
 
 typedef struct {
     const llmgw_peer_counts_t  *counts;        /* NULL: count as zero */
+    const llmgw_breaker_t      *breaker;       /* NULL: lets through */
     uint64_t                    full_until_ms; /* the replica said: full */
     uint32_t                    foreign;       /* other gateways' in-flight */
     uint32_t                    weight;        /* >= 1 */
@@ -55,11 +75,14 @@ typedef struct {
 } llmgw_pick_peer_t;
 
 typedef struct {
-    const llmgw_ring_t       *ring;     /* whole, its nodes index peers */
-    const llmgw_pick_peer_t  *peers;
-    size_t                    npeers;   /* ring nodes >= npeers are skipped */
-    uint32_t                  load_factor_permille;    /* 0: no bound */
-    uint32_t                  min_load;
+    const llmgw_ring_t          *ring;  /* whole, its nodes index peers */
+    const llmgw_pick_peer_t     *peers;
+    const llmgw_breaker_conf_t  *breaker_conf;  /* NULL: all let through;
+                                           not read where no peer has one */
+    size_t                       npeers;    /* ring nodes >= npeers are
+                                               skipped */
+    uint32_t                     load_factor_permille;  /* 0: no bound */
+    uint32_t                     min_load;
 } llmgw_pick_pool_t;
 
 typedef struct {
@@ -78,9 +101,10 @@ typedef enum {
 
 typedef enum {
     LLMGW_PICK_OK = 0,
-    LLMGW_PICK_FULL,            /* not all excluded, but none has capacity */
-    LLMGW_PICK_EXCLUDED,        /* all, living and suspect, were tried */
-    LLMGW_PICK_NONE             /* neither a living peer nor a suspect */
+    LLMGW_PICK_FULL,
+    LLMGW_PICK_OPEN,            /* picked->peer may be forced */
+    LLMGW_PICK_EXCLUDED,
+    LLMGW_PICK_NONE
 } llmgw_pick_rc_t;
 
 typedef struct {
@@ -89,8 +113,15 @@ typedef struct {
 } llmgw_picked_t;
 
 
-/* *picked changes only with OK. */
+/* *picked changes with OK and OPEN only. */
 llmgw_pick_rc_t llmgw_pick(const llmgw_pick_pool_t *pool,
     const llmgw_pick_key_t *key, llmgw_picked_t *picked);
+
+/* Neither marked full nor at its capacity. */
+int llmgw_pick_peer_has_room(const llmgw_pick_peer_t *peer, uint64_t now_ms);
+
+/* Its breaker, if it has one, would let an attempt through. */
+int llmgw_pick_peer_is_let(const llmgw_pick_pool_t *pool,
+    const llmgw_pick_peer_t *peer, uint64_t now_ms);
 
 #endif /* LLMGW_PICK_H */

@@ -56,6 +56,9 @@ llmgw_resume_next(llmgw_resume_t *resume, llmgw_outcome_t outcome,
         }
         break;
 
+    case LLMGW_OUTCOME_CANCELLED:
+        break;
+
     case LLMGW_OUTCOME_FAILED:
         step = llmgw_resume_failed(resume, attempt_tokens, stream_tokens);
         break;

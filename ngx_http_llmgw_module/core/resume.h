@@ -37,7 +37,8 @@ typedef enum {
     LLMGW_OUTCOME_DRAINING,     /* the replica takes no new work */
     LLMGW_OUTCOME_FULL,         /* it has no room, nothing was begun */
     LLMGW_OUTCOME_REFUSED,      /* the connection would not take it */
-    LLMGW_OUTCOME_FAILED
+    LLMGW_OUTCOME_FAILED,
+    LLMGW_OUTCOME_CANCELLED     /* by us: nobody asks what follows */
 } llmgw_outcome_t;
 
 /* Why it failed: for the log, and for counters. */

@@ -26,15 +26,17 @@
 
 /* A pool, one request, and what belongs to them. */
 typedef struct {
-    llmgw_pick_pool_t    pool;
-    llmgw_pick_key_t     key;
-    llmgw_picked_t       picked;
-    llmgw_ring_t        *ring;
-    llmgw_pick_peer_t    peers[PEERS_MAX];
-    llmgw_peer_counts_t  counts[PEERS_MAX];
-    uint32_t             excluded[PEERS_MAX];
-    uint32_t             order[PEERS_MAX];  /* distinct, clockwise of key */
-    size_t               norder;
+    llmgw_pick_pool_t     pool;
+    llmgw_pick_key_t      key;
+    llmgw_picked_t        picked;
+    llmgw_ring_t         *ring;
+    llmgw_pick_peer_t     peers[PEERS_MAX];
+    llmgw_peer_counts_t   counts[PEERS_MAX];
+    llmgw_breaker_t       breakers[PEERS_MAX];   /* of no peer, at first */
+    llmgw_breaker_conf_t  breaker_conf;
+    uint32_t              excluded[PEERS_MAX];
+    uint32_t              order[PEERS_MAX]; /* distinct, clockwise of key */
+    size_t                norder;
 } scene_t;
 
 
@@ -127,8 +129,14 @@ scene_init(scene_t *scene, size_t n)
     scene->pool.ring = scene->ring;
     scene->pool.peers = scene->peers;
     scene->pool.npeers = n;
+    scene->pool.breaker_conf = &scene->breaker_conf;
     scene->pool.load_factor_permille = 1250;
     scene->pool.min_load = 8;
+
+    scene->breaker_conf.cooldown_ms = 500;
+    scene->breaker_conf.max_cooldown_ms = 4000;
+    scene->breaker_conf.probes = 1;
+    scene->breaker_conf.enabled = 1;
 
     scene->key.excluded = scene->excluded;
     scene->key.now_ms = 1000;
@@ -145,10 +153,47 @@ scene_done(scene_t *scene)
 }
 
 
+/* The circuit opened at since_ms, for the cooldown of 500 ms. */
+static inline void
+scene_open(scene_t *scene, uint32_t peer, uint64_t since_ms)
+{
+    scene->peers[peer].breaker = &scene->breakers[peer];
+    scene->breakers[peer].state = LLMGW_BREAKER_OPEN;
+    scene->breakers[peer].since_ms = since_ms;
+    scene->breakers[peer].cooldown_ms = scene->breaker_conf.cooldown_ms;
+}
+
+
 static inline void
 scene_exclude(scene_t *scene, uint32_t peer)
 {
     scene->excluded[scene->key.nexcluded++] = peer;
+}
+
+
+static inline void
+assert_picks(scene_t *scene, uint32_t peer, llmgw_route_t route)
+{
+    scene->picked.peer = NOBODY;
+
+    assert_int_equal(llmgw_pick(&scene->pool, &scene->key, &scene->picked),
+                     LLMGW_PICK_OK);
+    assert_int_equal(scene->picked.peer, peer);
+    assert_int_equal(scene->picked.route, route);
+}
+
+
+static inline void
+assert_refuses(scene_t *scene, llmgw_pick_rc_t rc)
+{
+    llmgw_picked_t  before = { NOBODY, LLMGW_ROUTE_SPILL };
+
+    scene->picked = before;
+
+    assert_int_equal(llmgw_pick(&scene->pool, &scene->key, &scene->picked),
+                     rc);
+    assert_int_equal(scene->picked.peer, before.peer);
+    assert_int_equal(scene->picked.route, before.route);
 }
 
 #endif /* PICK_SCENE_H */

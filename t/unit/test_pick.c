@@ -4,32 +4,6 @@
 #include "pick_scene.h"
 
 
-static void
-assert_picks(scene_t *scene, uint32_t peer, llmgw_route_t route)
-{
-    scene->picked.peer = NOBODY;
-
-    assert_int_equal(llmgw_pick(&scene->pool, &scene->key, &scene->picked),
-                     LLMGW_PICK_OK);
-    assert_int_equal(scene->picked.peer, peer);
-    assert_int_equal(scene->picked.route, route);
-}
-
-
-static void
-assert_refuses(scene_t *scene, llmgw_pick_rc_t rc)
-{
-    llmgw_picked_t  before = { NOBODY, LLMGW_ROUTE_SPILL };
-
-    scene->picked = before;
-
-    assert_int_equal(llmgw_pick(&scene->pool, &scene->key, &scene->picked),
-                     rc);
-    assert_int_equal(scene->picked.peer, before.peer);
-    assert_int_equal(scene->picked.route, before.route);
-}
-
-
 /* --- tier 1 */
 
 static void

@@ -8,20 +8,54 @@
 
 
 static int
-naive_eligible(const scene_t *s, uint32_t i, uint8_t wanted)
+naive_is_excluded(const scene_t *s, uint32_t i)
 {
-    size_t                    k;
-    const llmgw_pick_peer_t  *peer = &s->peers[i];
+    size_t  k;
 
     for (k = 0; k < s->key.nexcluded; k++) {
         if (s->excluded[k] == i) {
-            return 0;
+            return 1;
         }
     }
 
-    return peer->state == wanted && peer->full_until_ms <= s->key.now_ms
-           && (peer->max_capacity == 0
-               || peer->counts->in_flight < peer->max_capacity);
+    return 0;
+}
+
+
+static int
+naive_has_room(const scene_t *s, uint32_t i)
+{
+    return s->peers[i].full_until_ms <= s->key.now_ms
+           && (s->peers[i].max_capacity == 0
+               || s->counts[i].in_flight < s->peers[i].max_capacity);
+}
+
+
+/* By the drawing in breaker.h. */
+static int
+naive_is_let(const scene_t *s, uint32_t i)
+{
+    const llmgw_breaker_t  *breaker = s->peers[i].breaker;
+
+    if (breaker == NULL || breaker->state == LLMGW_BREAKER_CLOSED) {
+        return 1;
+    }
+
+    if (breaker->state == LLMGW_BREAKER_OPEN) {
+        return s->key.now_ms >= breaker->since_ms + breaker->cooldown_ms;
+    }
+
+    return breaker->probing < s->breaker_conf.probes
+           || s->key.now_ms
+              >= breaker->since_ms + s->breaker_conf.max_cooldown_ms;
+}
+
+
+static int
+naive_eligible(const scene_t *s, uint32_t i, uint8_t wanted)
+{
+    return s->peers[i].state == wanted && !naive_is_excluded(s, i)
+           && naive_has_room(s, i) && naive_is_let(s, i);
 }
 
 
@@ -49,7 +83,7 @@ naive_is_below(const scene_t *s, uint32_t i, uint8_t wanted)
     weight = 0;
 
     for (k = 0; k < s->pool.npeers; k++) {
-        if (s->peers[k].state == wanted) {
+        if (s->peers[k].state == wanted && naive_is_let(s, k)) {
             total += naive_load(s, k);
             weight += s->peers[k].weight;
         }
@@ -113,41 +147,83 @@ naive_agrees(const scene_t *s, llmgw_pick_rc_t rc, uint8_t wanted)
 }
 
 
-static int
-naive_is_excluded(const scene_t *s, uint32_t i)
+/* When it may be forced: the one being probed comes before all. */
+static uint64_t
+naive_rank(const scene_t *s, uint32_t i)
 {
-    size_t  k;
+    const llmgw_breaker_t  *breaker = &s->breakers[i];
 
-    for (k = 0; k < s->key.nexcluded; k++) {
-        if (s->excluded[k] == i) {
-            return 1;
-        }
-    }
-
-    return 0;
+    return breaker->state == LLMGW_BREAKER_HALF_OPEN
+           ? 0 : breaker->since_ms + breaker->cooldown_ms;
 }
 
 
+/* How many of that state are not excluded, and lack what is told. */
+static int
+naive_count(const scene_t *s, uint8_t wanted, int has_room, int is_let)
+{
+    int       n;
+    uint32_t  i;
+
+    n = 0;
+
+    for (i = 0; i < s->pool.npeers; i++) {
+        n += s->peers[i].state == wanted && !naive_is_excluded(s, i)
+             && naive_has_room(s, i) == has_room
+             && naive_is_let(s, i) == is_let;
+    }
+
+    return n;
+}
+
+
+static void
+assert_names_first_open(const scene_t *s, uint8_t wanted)
+{
+    uint32_t  i, picked;
+
+    picked = s->picked.peer;
+
+    assert_int_equal(s->peers[picked].state, wanted);
+    assert_false(naive_is_excluded(s, picked));
+    assert_true(naive_has_room(s, picked));
+    assert_false(naive_is_let(s, picked));
+
+    for (i = 0; i < s->pool.npeers; i++) {
+        if (s->peers[i].state == wanted && !naive_is_excluded(s, i)
+            && naive_has_room(s, i) && !naive_is_let(s, i))
+        {
+            assert_true(naive_rank(s, picked) <= naive_rank(s, i));
+        }
+    }
+}
+
+
+/* Nobody is eligible, and no living peer is merely full. */
 static llmgw_pick_rc_t
-naive_refusal(const scene_t *s, int living_only)
+naive_refusal(const scene_t *s)
 {
     uint32_t         i;
     llmgw_pick_rc_t  rc;
 
+    if (naive_count(s, SUSPECT, 0, 1)) {
+        return LLMGW_PICK_FULL;
+    }
+
+    if (naive_count(s, ALIVE, 1, 0) || naive_count(s, SUSPECT, 1, 0)) {
+        return LLMGW_PICK_OPEN;
+    }
+
+    if (naive_count(s, ALIVE, 0, 0) || naive_count(s, SUSPECT, 0, 0)) {
+        return LLMGW_PICK_FULL;
+    }
+
     rc = LLMGW_PICK_NONE;
 
     for (i = 0; i < s->pool.npeers; i++) {
-        if (s->peers[i].state == UNUSABLE
-            || (living_only && s->peers[i].state == SUSPECT))
-        {
-            continue;
+        if (s->peers[i].state != UNUSABLE) {
+            rc = LLMGW_PICK_EXCLUDED;
         }
-
-        if (!naive_is_excluded(s, i)) {
-            return LLMGW_PICK_FULL;
-        }
-
-        rc = LLMGW_PICK_EXCLUDED;
     }
 
     return rc;
@@ -161,27 +237,58 @@ assert_agrees(const scene_t *s, llmgw_pick_rc_t rc)
         return;
     }
 
-    if (naive_refusal(s, 1) == LLMGW_PICK_FULL) {
+    if (naive_count(s, ALIVE, 0, 1)) {
         assert_int_equal(rc, LLMGW_PICK_FULL);
         return;
     }
 
-    if (!naive_agrees(s, rc, SUSPECT)) {
-        assert_int_equal(rc, naive_refusal(s, 0));
+    if (naive_agrees(s, rc, SUSPECT)) {
+        return;
+    }
+
+    assert_int_equal(rc, naive_refusal(s));
+
+    if (rc == LLMGW_PICK_OPEN) {
+        assert_names_first_open(s, naive_count(s, ALIVE, 1, 0) ? ALIVE
+                                                               : SUSPECT);
     }
 }
 
 
-/* Each pool has its own temper: how many live, how many are full. */
+/* Around now, such that some cooldowns end at this very millisecond. */
+static void
+breaker_randomise(scene_t *s, uint32_t i, uint64_t open, uint64_t *seed)
+{
+    llmgw_breaker_t  *breaker = &s->breakers[i];
+
+    s->peers[i].breaker = next_random(seed) % 8 != 0 ? breaker : NULL;
+
+    breaker->state = LLMGW_BREAKER_CLOSED;
+    breaker->cooldown_ms = 500 + next_random(seed) % 3;
+    breaker->probing = (uint32_t) (next_random(seed) % 3);
+    breaker->since_ms = s->key.now_ms - next_random(seed) % 502;
+
+    if (next_random(seed) % 100 < open) {
+        breaker->state = LLMGW_BREAKER_OPEN;
+
+    } else if (next_random(seed) % 200 < open) {
+        breaker->state = LLMGW_BREAKER_HALF_OPEN;
+        breaker->since_ms = s->key.now_ms - 3999 - next_random(seed) % 2;
+    }
+}
+
+
+/* Each pool has its own temper: how many live, are full, are open. */
 static void
 scene_randomise(scene_t *s, uint64_t *seed)
 {
     size_t    i;
-    uint64_t  dead, suspect, full, heavy;
+    uint64_t  dead, suspect, full, open, heavy;
 
     dead = next_random(seed) % 101;
     suspect = next_random(seed) % 101;
     full = next_random(seed) % 101;
+    open = next_random(seed) % 2 * (next_random(seed) % 101);
     heavy = 1 + next_random(seed) % 40;
 
     for (i = 0; i < s->pool.npeers; i++) {
@@ -197,8 +304,12 @@ scene_randomise(scene_t *s, uint64_t *seed)
         s->peers[i].full_until_ms = next_random(seed) % 150 < full
                                     ? s->key.now_ms + next_random(seed) % 2
                                     : 0;
+
+        breaker_randomise(s, (uint32_t) i, open, seed);
     }
 
+    s->breaker_conf.probes = 1 + (uint32_t) (next_random(seed) % 2);
+    s->key.now_ms = 5000;
     s->key.nexcluded = 0;
 
     while (next_random(seed) % 3 != 0 && s->key.nexcluded < PEERS_MAX) {
@@ -213,7 +324,7 @@ scene_randomise(scene_t *s, uint64_t *seed)
 static void
 random_pools_agree_with_the_reference(void **state)
 {
-    int              i, seen[4] = { 0 }, routes[3] = { 0 };
+    int              i, seen[5] = { 0 }, routes[3] = { 0 };
     size_t           k, n;
     scene_t          s;
     uint64_t         seed;
@@ -246,7 +357,7 @@ random_pools_agree_with_the_reference(void **state)
         scene_done(&s);
     }
 
-    for (i = 0; i < 4; i++) {
+    for (i = 0; i < 5; i++) {
         assert_in_range(seen[i], 100, 30000);
     }
 

@@ -1,0 +1,65 @@
+
+/*
+ * Hedge: whether a request may be sent to a second replica, too.
+ *
+ * A hedge cuts the tail of the first token's time and costs a replica's work
+ * (Dean, Barroso: The Tail at Scale, 2013).  When everything is slow, every
+ * request would be sent twice and all become slower.  Two guards prevent it.
+ *
+ * The budget is a token bucket that requests fill.  Each brings
+ * budget_permille thousandths of a hedge; what is not used is kept up to
+ * BURST hedges, so that a few slow starts in a row are all caught.  LOAN
+ * hedges are lent, so that little traffic is hedged, too; the first requests
+ * pay them back before they earn more.  So of n requests in a row, counted
+ * from the start,
+ *
+ *     hedges <= max(LOAN, n x budget)
+ *
+ * and of any n in a row: hedges <= BURST + n x budget.
+ *
+ * A saturated pool is not hedged at all: the second attempt would take the
+ * place of somebody's first.
+ *
+ * The budget lives in memory that processes share, under its lock; zeroed
+ * memory is a new one.
+ */
+
+#ifndef LLMGW_HEDGE_H
+#define LLMGW_HEDGE_H
+
+#include <stdint.h>
+
+#include "pick.h"
+
+
+#define LLMGW_HEDGE_LOAN   2
+#define LLMGW_HEDGE_BURST  10
+
+/* Tells nine places in ten taken, or, with fewer than ten, all of them. */
+#define LLMGW_HEDGE_SATURATED_PERMILLE  900
+
+typedef struct {
+    int32_t   credit_permille;  /* thousandths of a hedge, less the loan */
+    uint32_t  repaid_permille;  /* of the loan */
+} llmgw_hedge_budget_t;
+
+
+/* A request begins: once for each, whatever the number of its attempts. */
+void llmgw_hedge_note_request(llmgw_hedge_budget_t *budget,
+    uint32_t budget_permille);
+
+/* 1: the budget has a hedge left; never with budget_permille 0. */
+int llmgw_hedge_may_hedge(const llmgw_hedge_budget_t *budget,
+    uint32_t budget_permille);
+
+/* A hedge is sent, for which may_hedge() was asked under the same lock. */
+void llmgw_hedge_note_hedge(llmgw_hedge_budget_t *budget);
+
+/*
+ * 1: the living peers that their breakers let through have no places to
+ * spare: too many of all are taken by this gateway's attempts.  A peer that
+ * is marked full has none, one without a limit has always some.
+ */
+int llmgw_hedge_is_saturated(const llmgw_pick_pool_t *pool, uint64_t now_ms);
+
+#endif /* LLMGW_HEDGE_H */

@@ -1,0 +1,97 @@
+
+/*
+ * The queue: in what order streams wait for capacity.
+ *
+ * One line for all workers, in shared memory, of entries that link each other
+ * by index.  Whoever calls holds the lock of that memory.
+ *
+ * An entry has a ticket, taken when its stream first asked; the line is kept
+ * in the order of tickets, so that a stream which was granted a place and was
+ * then refused by the replica goes back to where it stood.  Streams that have
+ * delivered tokens already (urgent) stand before all others: somebody reads
+ * them.  Neither counts against the size that new streams are held to.
+ *
+ *                 push                          remove
+ *      stream ----------> WAITING --- grant ---> GRANTED ----------> served
+ *                            ^                      |
+ *                            +------ ungrant -------+  (still no room)
+ *
+ * Only the head is granted, so nobody overtakes, whichever worker he waits
+ * in.  A granted head whose worker does not come for it (stopped, swapped
+ * out) is passed over after LLMGW_QUEUE_GRANT_MS, and keeps its place; the
+ * entries of a dead worker are dropped by its row.
+ */
+
+#ifndef LLMGW_QUEUE_H
+#define LLMGW_QUEUE_H
+
+#include <stdint.h>
+
+
+#define LLMGW_QUEUE_NONE      UINT32_MAX
+#define LLMGW_QUEUE_GRANT_MS  200
+
+typedef struct {
+    uint64_t  ticket;
+    uint64_t  granted_ms;       /* 0: not granted */
+    uint64_t  owner;            /* of the worker's own, read by it alone */
+    uint32_t  row;              /* of the worker */
+    uint32_t  process;          /* where to wake it */
+    uint32_t  next;             /* or of the free list */
+    uint32_t  prev;
+    uint8_t   is_urgent;
+    uint8_t   is_counted;
+    uint8_t   is_used;
+} llmgw_queue_entry_t;
+
+typedef struct {
+    llmgw_queue_entry_t  *entries;
+    uint32_t              capacity;
+    uint32_t              free;
+    uint32_t              first;
+    uint32_t              last;
+    uint32_t              length;
+    uint32_t              counted;
+    uint64_t              ticket;       /* the last one given out */
+} llmgw_queue_t;
+
+typedef struct {
+    uint64_t  ticket;           /* 0: a new one is taken */
+    uint64_t  owner;
+    uint32_t  row;
+    uint32_t  process;
+    int       is_urgent;
+    int       is_counted;       /* held to `size` */
+} llmgw_queue_place_t;
+
+
+/* entries: memory for capacity of them, of the caller's. */
+void llmgw_queue_init(llmgw_queue_t *queue, llmgw_queue_entry_t *entries,
+    uint32_t capacity);
+
+/* A ticket for a stream that asks for the first time; never 0. */
+uint64_t llmgw_queue_ticket(llmgw_queue_t *queue);
+
+/* Whether somebody in the line stands before that place. */
+int llmgw_queue_must_wait(const llmgw_queue_t *queue,
+    const llmgw_queue_place_t *place);
+
+/*
+ * Takes a place by ticket.  The entry's index, or LLMGW_QUEUE_NONE: a counted
+ * one finds `size` counted ones there, or no entry is left.
+ */
+uint32_t llmgw_queue_push(llmgw_queue_t *queue,
+    const llmgw_queue_place_t *place, uint32_t size);
+
+void llmgw_queue_remove(llmgw_queue_t *queue, uint32_t entry);
+
+/* Whose turn it is, or LLMGW_QUEUE_NONE. */
+uint32_t llmgw_queue_head(const llmgw_queue_t *queue, uint64_t now_ms);
+
+void llmgw_queue_grant(llmgw_queue_t *queue, uint32_t entry, uint64_t now_ms);
+void llmgw_queue_ungrant(llmgw_queue_t *queue, uint32_t entry);
+
+/* Drops what a dead worker left; how many. */
+uint32_t llmgw_queue_drop_row(llmgw_queue_t *queue, uint32_t row);
+
+#endif /* LLMGW_QUEUE_H */

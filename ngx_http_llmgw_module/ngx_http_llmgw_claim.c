@@ -1,0 +1,606 @@
+
+/*
+ * A claim: somebody wants a replica for a key.  A lease: he has one.
+ *
+ * ngx_http_llmgw_claim() answers in one step for all workers, under the
+ * zone's lock: it picks and reserves, or takes a place in the line, or says
+ * why neither can be.  So capacity cannot be oversold between two workers, and
+ * nobody can slip in between a full pool and the line before it.
+ *
+ *     claim --+--> LEASED   a slot is counted, a breaker's ticket held
+ *             +--> WAITS    in the line; its `turn` is called, claim again
+ *             +--> FULL, OPEN, EXCLUDED, NONE
+ *
+ * A lease ends exactly once, with a verdict for the breaker.
+ */
+
+#include "ngx_http_llmgw_zone.h"
+
+
+#define NGX_HTTP_LLMGW_MAX_EXCLUDED  64     /* later ones are tried again */
+
+
+static llmgw_pick_rc_t ngx_http_llmgw_claim_pick_locked(
+    ngx_http_llmgw_claim_t *claim, ngx_http_llmgw_lease_t *lease,
+    llmgw_route_t *route);
+static void ngx_http_llmgw_claim_reserve_locked(
+    ngx_http_llmgw_pool_t *pool, ngx_http_llmgw_lease_t *lease,
+    ngx_uint_t forced);
+static ngx_uint_t ngx_http_llmgw_claim_force(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_replica_t *replica);
+static ngx_http_llmgw_claim_rc_t ngx_http_llmgw_claim_wait_locked(
+    ngx_http_llmgw_claim_t *claim, llmgw_queue_place_t *place);
+static void ngx_http_llmgw_claim_log_full(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_claim_rc_t answer);
+static void ngx_http_llmgw_claim_place(ngx_http_llmgw_claim_t *claim,
+    llmgw_queue_place_t *place);
+static ngx_uint_t ngx_http_llmgw_claim_excluded(
+    ngx_http_llmgw_claim_t *claim, uint32_t *indexes);
+static llmgw_breaker_change_t ngx_http_llmgw_lease_judge_locked(
+    ngx_http_llmgw_lease_t *lease, llmgw_verdict_t verdict,
+    llmgw_breaker_counts_t *counts);
+static void ngx_http_llmgw_lease_log(ngx_http_llmgw_replica_t *replica,
+    llmgw_breaker_change_t change, llmgw_breaker_counts_t *counts);
+
+
+void
+ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_pool_t *pool, uint64_t hash)
+{
+    claim->pool = pool;
+    claim->hash = hash;
+    claim->entry = LLMGW_QUEUE_NONE;
+}
+
+
+ngx_http_llmgw_claim_rc_t
+ngx_http_llmgw_claim(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_lease_t *lease, llmgw_route_t *route)
+{
+    llmgw_queue_t              *queue;
+    llmgw_pick_rc_t             rc;
+    ngx_http_llmgw_pool_t      *pool;
+    llmgw_queue_place_t         place;
+    ngx_http_llmgw_zone_t      *zone;
+    ngx_http_llmgw_claim_rc_t   answer;
+
+    pool = claim->pool;
+    zone = pool->zone;
+    queue = &zone->shared->queue;
+
+    ngx_http_llmgw_pool_look(pool);
+
+    ngx_http_llmgw_zone_lock(zone);
+
+    if (claim->ticket == 0) {
+        claim->ticket = llmgw_queue_ticket(queue);
+        llmgw_hedge_note_request(&zone->shared->hedge,
+                                 pool->conf->hedge_budget);
+    }
+
+    ngx_http_llmgw_claim_place(claim, &place);
+
+    if (claim->entry != LLMGW_QUEUE_NONE) {
+
+        if (llmgw_queue_head(queue, ngx_current_msec) != claim->entry) {
+            ngx_http_llmgw_zone_unlock(zone);
+            return NGX_HTTP_LLMGW_WAITS;
+        }
+
+    } else if (llmgw_queue_must_wait(queue, &place)) {
+        answer = ngx_http_llmgw_claim_wait_locked(claim, &place);
+        ngx_http_llmgw_zone_unlock(zone);
+        ngx_http_llmgw_claim_log_full(claim, answer);
+        return answer;
+    }
+
+    rc = ngx_http_llmgw_claim_pick_locked(claim, lease, route);
+
+    switch (rc) {
+
+    case LLMGW_PICK_OK:
+        answer = NGX_HTTP_LLMGW_LEASED;
+
+        if (claim->entry != LLMGW_QUEUE_NONE) {
+            claim->granted = 1;
+            llmgw_queue_remove(queue, claim->entry);
+            ngx_http_llmgw_line_left(claim);
+        }
+
+        break;
+
+    case LLMGW_PICK_FULL:
+    case LLMGW_PICK_OPEN:
+        zone->shared->waits_open = (rc == LLMGW_PICK_OPEN);
+        answer = ngx_http_llmgw_claim_wait_locked(claim, &place);
+        break;
+
+    case LLMGW_PICK_EXCLUDED:
+        answer = NGX_HTTP_LLMGW_EXCLUDED;
+        break;
+
+    default:
+        answer = NGX_HTTP_LLMGW_NONE;
+        break;
+    }
+
+    ngx_http_llmgw_zone_unlock(zone);
+
+    if (rc == LLMGW_PICK_OK && queue->length) {
+        /* there may be room for one more */
+        ngx_http_llmgw_line_wake(pool);
+    }
+
+    ngx_http_llmgw_claim_log_full(claim, answer);
+
+    return answer;
+}
+
+
+static llmgw_pick_rc_t
+ngx_http_llmgw_claim_pick_locked(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_lease_t *lease, llmgw_route_t *route)
+{
+    uint32_t                 excluded[NGX_HTTP_LLMGW_MAX_EXCLUDED];
+    ngx_uint_t               forced;
+    llmgw_picked_t           picked;
+    llmgw_pick_rc_t          rc;
+    llmgw_pick_key_t         key;
+    llmgw_pick_pool_t        peers;
+    ngx_http_llmgw_pool_t   *pool;
+    ngx_http_llmgw_table_t  *table;
+
+    pool = claim->pool;
+
+    key.hash = claim->hash;
+    key.excluded = excluded;
+    key.nexcluded = ngx_http_llmgw_claim_excluded(claim, excluded);
+    key.now_ms = ngx_current_msec;
+    key.random = ((uint64_t) ngx_random() << 32) ^ (uint64_t) ngx_random();
+
+    ngx_http_llmgw_table_peers(pool, &peers);
+    rc = llmgw_pick(&peers, &key, &picked);
+
+    if (rc == LLMGW_PICK_NONE && pool->next) {
+        /* those who could serve stand in the next table: no time to wait */
+        ngx_http_llmgw_table_finish(pool);
+
+        key.nexcluded = ngx_http_llmgw_claim_excluded(claim, excluded);
+        ngx_http_llmgw_table_peers(pool, &peers);
+        rc = llmgw_pick(&peers, &key, &picked);
+    }
+
+    if (rc != LLMGW_PICK_OK && rc != LLMGW_PICK_OPEN) {
+        return rc;
+    }
+
+    table = pool->table;
+    forced = (rc == LLMGW_PICK_OPEN);
+
+    if (forced
+        && !ngx_http_llmgw_claim_force(pool, table->replicas[picked.peer]))
+    {
+        return LLMGW_PICK_OPEN;
+    }
+
+    *route = picked.route;
+    lease->replica = table->replicas[picked.peer];
+
+    ngx_http_llmgw_claim_reserve_locked(pool, lease, forced);
+
+    return LLMGW_PICK_OK;
+}
+
+
+/*
+ * A second replica beside the first, for a hedge.  It never waits, and is not
+ * to be had while others wait or the pool has no places to spare.  1: leased.
+ */
+
+ngx_uint_t
+ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_replica_t *first, ngx_uint_t budget,
+    ngx_http_llmgw_lease_t *lease)
+{
+    uint32_t                       excluded;
+    llmgw_picked_t                 picked;
+    llmgw_pick_rc_t                rc;
+    llmgw_pick_key_t               key;
+    llmgw_pick_pool_t              peers;
+    ngx_http_llmgw_pool_t         *pool;
+    ngx_http_llmgw_zone_shared_t  *shared;
+
+    if (first->index == -1) {
+        return 0;
+    }
+
+    pool = claim->pool;
+    shared = pool->zone->shared;
+    excluded = first->index;
+
+    ngx_memzero(&key, sizeof(llmgw_pick_key_t));
+
+    key.hash = claim->hash;
+    key.excluded = &excluded;
+    key.nexcluded = 1;
+    key.now_ms = ngx_current_msec;
+    key.random = ngx_random();
+
+    ngx_http_llmgw_table_peers(pool, &peers);
+
+    ngx_http_llmgw_zone_lock(pool->zone);
+
+    rc = LLMGW_PICK_FULL;
+
+    if (shared->queue.length == 0
+        && (budget == 0 || llmgw_hedge_may_hedge(&shared->hedge, budget))
+        && !llmgw_hedge_is_saturated(&peers, ngx_current_msec))
+    {
+        rc = llmgw_pick(&peers, &key, &picked);
+    }
+
+    if (rc == LLMGW_PICK_OK) {
+        if (budget) {
+            llmgw_hedge_note_hedge(&shared->hedge);
+        }
+
+        lease->replica = pool->table->replicas[picked.peer];
+        ngx_http_llmgw_claim_reserve_locked(pool, lease, 0);
+    }
+
+    ngx_http_llmgw_zone_unlock(pool->zone);
+
+    return rc == LLMGW_PICK_OK;
+}
+
+
+/* Every circuit is open: one at a time may look whether that still holds. */
+
+static ngx_uint_t
+ngx_http_llmgw_claim_force(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_replica_t *replica)
+{
+    llmgw_member_t  *m;
+
+    m = &replica->member;
+
+    return (m->max_capacity == 0
+            || replica->slot->counts.in_flight < m->max_capacity)
+           && llmgw_breaker_may_force(&replica->slot->breaker,
+                                      &pool->conf->breaker, ngx_current_msec);
+}
+
+
+/*
+ * A worker without a row counts nothing: what it would add, nobody could take
+ * back after its death.
+ */
+
+static void
+ngx_http_llmgw_claim_reserve_locked(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_lease_t *lease, ngx_uint_t forced)
+{
+    ngx_http_llmgw_slot_t   *slot;
+    llmgw_breaker_change_t   change;
+
+    slot = lease->replica->slot;
+
+    if (pool->zone->row != NGX_HTTP_LLMGW_NO_ROW) {
+        slot->counts.in_flight++;
+        slot->shares[pool->zone->row]++;
+    }
+
+    lease->is_judged = 0;
+
+    change = forced
+             ? llmgw_breaker_force(&slot->breaker, &pool->conf->breaker,
+                                   ngx_current_msec, &lease->ticket)
+             : llmgw_breaker_begin(&slot->breaker, &pool->conf->breaker,
+                                   ngx_current_msec, &lease->ticket);
+
+    ngx_http_llmgw_lease_log(lease->replica, change, NULL);
+}
+
+
+/* In the line, at once or still; or the reason why not. */
+
+static ngx_http_llmgw_claim_rc_t
+ngx_http_llmgw_claim_wait_locked(ngx_http_llmgw_claim_t *claim,
+    llmgw_queue_place_t *place)
+{
+    uint32_t                size;
+    llmgw_queue_t          *queue;
+    ngx_http_llmgw_pool_t  *pool;
+
+    pool = claim->pool;
+    queue = &pool->zone->shared->queue;
+    size = pool->conf->queue_size;
+
+    if (claim->entry != LLMGW_QUEUE_NONE) {
+        llmgw_queue_ungrant(queue, claim->entry);
+        return NGX_HTTP_LLMGW_WAITS;
+    }
+
+    if (size && pool->zone->row != NGX_HTTP_LLMGW_NO_ROW) {
+        claim->entry = llmgw_queue_push(queue, place, size);
+    }
+
+    if (claim->entry != LLMGW_QUEUE_NONE) {
+        ngx_http_llmgw_line_joined(claim);
+        return NGX_HTTP_LLMGW_WAITS;
+    }
+
+    return pool->zone->shared->waits_open && size == 0 ? NGX_HTTP_LLMGW_OPEN
+                                                       : NGX_HTTP_LLMGW_FULL;
+}
+
+
+/* Once a second is enough to know that it happens. */
+
+static void
+ngx_http_llmgw_claim_log_full(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_claim_rc_t answer)
+{
+    ngx_http_llmgw_pool_t  *pool;
+
+    pool = claim->pool;
+
+    if (answer != NGX_HTTP_LLMGW_FULL || pool->full_logged == ngx_time()) {
+        return;
+    }
+
+    pool->full_logged = ngx_time();
+
+    ngx_log_error(NGX_LOG_WARN, pool->worker->log, 0,
+                  "llmgw: upstream \"%V\": replicas and queue are full, "
+                  "%uD wait, refusing requests", &pool->conf->name,
+                  pool->zone->shared->queue.length);
+}
+
+
+/* What the line waits for: room, or the end of a cooldown. */
+
+ngx_uint_t
+ngx_http_llmgw_claim_waits_open(ngx_http_llmgw_claim_t *claim)
+{
+    return claim->pool->zone->shared->waits_open;
+}
+
+
+/* Those who were granted once, or have tokens out, are not held to the size. */
+
+static void
+ngx_http_llmgw_claim_place(ngx_http_llmgw_claim_t *claim,
+    llmgw_queue_place_t *place)
+{
+    place->ticket = claim->ticket;
+    place->owner = (uintptr_t) claim;
+    place->row = claim->pool->zone->row;
+    place->process = ngx_process_slot;
+    place->is_urgent = claim->is_urgent;
+    place->is_counted = !claim->is_urgent && !claim->granted;
+}
+
+
+/* Not wanted any more; also for one that waits nowhere. */
+
+void
+ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim)
+{
+    uint32_t                head;
+    llmgw_queue_t          *queue;
+    ngx_http_llmgw_zone_t  *zone;
+
+    if (claim->entry == LLMGW_QUEUE_NONE) {
+        return;
+    }
+
+    zone = claim->pool->zone;
+    queue = &zone->shared->queue;
+
+    ngx_http_llmgw_zone_lock(zone);
+
+    head = llmgw_queue_head(queue, ngx_current_msec);
+    llmgw_queue_remove(queue, claim->entry);
+
+    ngx_http_llmgw_zone_unlock(zone);
+
+    if (head == claim->entry) {
+        ngx_http_llmgw_line_wake(claim->pool);
+    }
+
+    ngx_http_llmgw_line_left(claim);
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_claim_excluded(ngx_http_llmgw_claim_t *claim,
+    uint32_t *indexes)
+{
+    ngx_uint_t                  i, n;
+    ngx_http_llmgw_replica_t  **excluded;
+
+    n = 0;
+    excluded = claim->excluded.elts;
+
+    for (i = 0; i < claim->excluded.nelts; i++) {
+        if (excluded[i]->index != -1 && n < NGX_HTTP_LLMGW_MAX_EXCLUDED) {
+            indexes[n++] = excluded[i]->index;
+        }
+    }
+
+    return n;
+}
+
+
+void
+ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim, ngx_pool_t *pool,
+    ngx_http_llmgw_replica_t *replica)
+{
+    ngx_http_llmgw_replica_t  **excluded;
+
+    if (claim->excluded.elts == NULL
+        && ngx_array_init(&claim->excluded, pool, 4, sizeof(void *))
+           != NGX_OK)
+    {
+        return;
+    }
+
+    excluded = ngx_array_push(&claim->excluded);
+    if (excluded) {
+        *excluded = replica;
+        replica->holders++;
+    }
+}
+
+
+void
+ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim)
+{
+    ngx_uint_t                  i;
+    ngx_http_llmgw_replica_t  **excluded;
+
+    excluded = claim->excluded.elts;
+
+    for (i = 0; i < claim->excluded.nelts; i++) {
+        excluded[i]->holders--;
+    }
+
+    claim->excluded.nelts = 0;
+}
+
+
+/* The replica has shown what it can: a probe need not last its whole stream. */
+
+void
+ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease)
+{
+    llmgw_breaker_change_t  change;
+    llmgw_breaker_counts_t  counts;
+
+    if (!llmgw_breaker_is_probe(lease->ticket) || lease->is_judged) {
+        return;
+    }
+
+    ngx_http_llmgw_zone_lock(lease->replica->pool->zone);
+
+    change = ngx_http_llmgw_lease_judge_locked(lease, LLMGW_VERDICT_SUCCESS,
+                                               &counts);
+
+    ngx_http_llmgw_zone_unlock(lease->replica->pool->zone);
+
+    ngx_http_llmgw_lease_log(lease->replica, change, &counts);
+}
+
+
+/* Gives the slot back, and wakes whoever waits for one. */
+
+void
+ngx_http_llmgw_lease_end(ngx_http_llmgw_lease_t *lease,
+    llmgw_verdict_t verdict)
+{
+    ngx_http_llmgw_zone_t     *zone;
+    ngx_http_llmgw_slot_t     *slot;
+    llmgw_breaker_change_t     change;
+    llmgw_breaker_counts_t     counts;
+    ngx_http_llmgw_replica_t  *replica;
+
+    replica = lease->replica;
+
+    if (replica == NULL) {
+        return;
+    }
+
+    slot = replica->slot;
+    zone = replica->pool->zone;
+
+    ngx_http_llmgw_zone_lock(zone);
+
+    if (zone->row != NGX_HTTP_LLMGW_NO_ROW) {
+        llmgw_high_water_note(&slot->high, slot->counts.in_flight,
+                              ngx_current_msec);
+
+        slot->counts.in_flight--;
+        slot->shares[zone->row]--;
+    }
+
+    change = ngx_http_llmgw_lease_judge_locked(lease, verdict, &counts);
+
+    ngx_http_llmgw_zone_unlock(zone);
+
+    lease->replica = NULL;
+
+    ngx_http_llmgw_lease_log(replica, change, &counts);
+
+    if (zone->shared->queue.length) {
+        ngx_http_llmgw_line_wake(replica->pool);
+    }
+}
+
+
+static llmgw_breaker_change_t
+ngx_http_llmgw_lease_judge_locked(ngx_http_llmgw_lease_t *lease,
+    llmgw_verdict_t verdict, llmgw_breaker_counts_t *counts)
+{
+    llmgw_breaker_t         *breaker;
+    llmgw_breaker_conf_t    *conf;
+    llmgw_breaker_change_t   change;
+
+    if (lease->is_judged) {
+        return LLMGW_BREAKER_UNCHANGED;
+    }
+
+    lease->is_judged = 1;
+
+    breaker = &lease->replica->slot->breaker;
+    conf = &lease->replica->pool->conf->breaker;
+
+    change = llmgw_breaker_end(breaker, conf, lease->ticket, verdict,
+                               ngx_current_msec);
+
+    if (change != LLMGW_BREAKER_UNCHANGED) {
+        *counts = llmgw_breaker_counts(breaker, conf, ngx_current_msec);
+    }
+
+    return change;
+}
+
+
+static void
+ngx_http_llmgw_lease_log(ngx_http_llmgw_replica_t *replica,
+    llmgw_breaker_change_t change, llmgw_breaker_counts_t *counts)
+{
+    ngx_log_t  *log;
+
+    log = replica->pool->worker->log;
+
+    switch (change) {
+
+    case LLMGW_BREAKER_OPENED:
+        ngx_log_error(NGX_LOG_WARN, log, 0,
+                      "llmgw: replica \"%V\" opened its circuit, "
+                      "%uL of %uL failed", &replica->node.str,
+                      counts->failed, counts->total);
+        break;
+
+    case LLMGW_BREAKER_REOPENED:
+        ngx_log_error(NGX_LOG_WARN, log, 0,
+                      "llmgw: replica \"%V\" failed its probe, its circuit "
+                      "stays open", &replica->node.str);
+        break;
+
+    case LLMGW_BREAKER_HALF_OPENED:
+        ngx_log_error(NGX_LOG_NOTICE, log, 0,
+                      "llmgw: replica \"%V\" is probed", &replica->node.str);
+        break;
+
+    case LLMGW_BREAKER_RECLOSED:
+        ngx_log_error(NGX_LOG_NOTICE, log, 0,
+                      "llmgw: replica \"%V\" closed its circuit",
+                      &replica->node.str);
+        break;
+
+    default:
+        break;
+    }
+}

@@ -1,0 +1,214 @@
+
+/*
+ * A stream's waits, all on one timer:
+ *
+ *   the client's deadline, at any time
+ *   the place in the line, as long as `llmgw_queue timeout` says
+ *   the first token of an attempt, the next token behind it
+ *   the moment for a hedge
+ *
+ * The timer is not cancelable, so that a worker that shall exit waits for the
+ * stream; and it is not moved at each token: its handler looks how long the
+ * silence has been, and waits for the rest.  Only an attempt's first token
+ * moves it, from the one limit to the other.
+ */
+
+#include "ngx_http_llmgw.h"
+
+
+static void ngx_http_llmgw_timer_handler(ngx_event_t *ev);
+static ngx_uint_t ngx_http_llmgw_timer_is_due(ngx_msec_t when);
+static void ngx_http_llmgw_timer_check_silence(
+    ngx_http_llmgw_attempt_t *leg);
+static ngx_msec_t ngx_http_llmgw_timer_silence(
+    ngx_http_llmgw_attempt_t *leg, llmgw_cause_t *cause);
+static ngx_msec_t ngx_http_llmgw_timer_until(ngx_msec_t wait,
+    ngx_msec_t when);
+
+
+void
+ngx_http_llmgw_timer_init(ngx_http_llmgw_stream_t *stream)
+{
+    stream->timer.handler = ngx_http_llmgw_timer_handler;
+    stream->timer.data = stream;
+    stream->timer.log = stream->request->connection->log;
+}
+
+
+void
+ngx_http_llmgw_timer_done(ngx_http_llmgw_stream_t *stream)
+{
+    if (stream->timer.timer_set) {
+        ngx_del_timer(&stream->timer);
+    }
+}
+
+
+/*
+ * The first attempt runs: is a second one wanted, now or later?  "on" obeys
+ * the request's own flag, at once; a delay is for every request.
+ */
+
+void
+ngx_http_llmgw_stream_may_hedge(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_srv_conf_t  *conf;
+
+    conf = stream->pool->conf;
+
+    if (conf->hedge_delay) {
+        stream->may_hedge = 1;
+        stream->hedge_ms = ngx_current_msec + conf->hedge_delay;
+        ngx_http_llmgw_timer_arm(stream);
+
+    } else if (conf->hedge_on && stream->wants_hedge) {
+        (void) ngx_http_llmgw_stream_hedge(stream);
+    }
+}
+
+
+static void
+ngx_http_llmgw_timer_handler(ngx_event_t *ev)
+{
+    ngx_http_llmgw_stream_t  *stream = ev->data;
+    static ngx_str_t          passed = ngx_string("deadline exceeded");
+    static ngx_str_t          waited = ngx_string("no replica had room in time");
+    static ngx_str_t          open = ngx_string("no circuit closed in time");
+
+    if (stream->has_deadline
+        && ngx_http_llmgw_timer_is_due(stream->deadline_ms))
+    {
+        ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_DEADLINE_EXCEEDED,
+                                     NULL, &passed);
+        return;
+    }
+
+    if (stream->waits && ngx_http_llmgw_timer_is_due(stream->queue_end_ms)) {
+
+        if (ngx_http_llmgw_claim_waits_open(&stream->claim)) {
+            ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_UNAVAILABLE,
+                                         "circuits_open", &open);
+            return;
+        }
+
+        ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_RESOURCE_EXHAUSTED,
+                                     "queue_timeout", &waited);
+        return;
+    }
+
+    if (stream->may_hedge && ngx_http_llmgw_timer_is_due(stream->hedge_ms)) {
+        (void) ngx_http_llmgw_stream_hedge(stream);
+    }
+
+    if (!stream->blocked) {
+        ngx_http_llmgw_timer_check_silence(&stream->legs[0]);
+        ngx_http_llmgw_timer_check_silence(&stream->legs[1]);
+    }
+
+    ngx_http_llmgw_timer_arm(stream);
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_timer_is_due(ngx_msec_t when)
+{
+    return (ngx_msec_int_t) (when - ngx_current_msec) <= 0;
+}
+
+
+static void
+ngx_http_llmgw_timer_check_silence(ngx_http_llmgw_attempt_t *leg)
+{
+    llmgw_cause_t  cause;
+
+    if (leg->replica && !leg->ended
+        && ngx_http_llmgw_timer_silence(leg, &cause) == 0)
+    {
+        ngx_http_llmgw_attempt_fail(leg, LLMGW_OUTCOME_FAILED, cause);
+    }
+}
+
+
+/* How long the replica may still be silent; 0: too long already. */
+
+static ngx_msec_t
+ngx_http_llmgw_timer_silence(ngx_http_llmgw_attempt_t *leg,
+    llmgw_cause_t *cause)
+{
+    ngx_msec_t  limit, silent;
+
+    if (leg->tokens) {
+        *cause = LLMGW_CAUSE_TOKEN_TIMEOUT;
+        limit = leg->stream->conf->token_timeout;
+
+    } else {
+        *cause = LLMGW_CAUSE_FIRST_TOKEN_TIMEOUT;
+        limit = leg->stream->conf->first_token_timeout;
+    }
+
+    silent = ngx_current_msec - leg->activity_ms;
+
+    return silent < limit ? limit - silent : 0;
+}
+
+
+/* For the earliest of what is waited for. */
+
+void
+ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_msec_t     wait;
+    ngx_uint_t     i;
+    llmgw_cause_t  cause;
+
+    wait = stream->conf->token_timeout;
+
+    if (stream->waits) {
+
+        if (!stream->has_queue_end) {
+            stream->has_queue_end = 1;
+            stream->queue_end_ms = ngx_current_msec
+                                   + stream->pool->conf->queue_timeout;
+        }
+
+        wait = ngx_http_llmgw_timer_until(NGX_MAX_INT32_VALUE,
+                                          stream->queue_end_ms);
+
+    } else if (!stream->blocked) {
+        wait = NGX_MAX_INT32_VALUE;
+
+        for (i = 0; i < 2; i++) {
+            if (stream->legs[i].replica) {
+                wait = ngx_min(wait, ngx_http_llmgw_timer_silence(
+                                         &stream->legs[i], &cause));
+            }
+        }
+    }
+
+    if (stream->has_deadline) {
+        wait = ngx_http_llmgw_timer_until(wait, stream->deadline_ms);
+    }
+
+    if (stream->may_hedge) {
+        wait = ngx_http_llmgw_timer_until(wait, stream->hedge_ms);
+    }
+
+    /* nginx would keep an old time that differs by little: ours may not */
+
+    if (stream->timer.timer_set) {
+        ngx_del_timer(&stream->timer);
+    }
+
+    ngx_add_timer(&stream->timer, ngx_max(wait, 1));
+}
+
+
+static ngx_msec_t
+ngx_http_llmgw_timer_until(ngx_msec_t wait, ngx_msec_t when)
+{
+    ngx_msec_int_t  left;
+
+    left = (ngx_msec_int_t) (when - ngx_current_msec);
+
+    return ngx_min(wait, (ngx_msec_t) ngx_max(left, 0));
+}

@@ -1,0 +1,178 @@
+
+/*
+ * How one worker wakes another: an eventfd for each process slot of nginx's.
+ *
+ * The table is made by the master before the first fork that needs it, and is
+ * handed on from one configuration to the next: old workers hold slots for
+ * which new ones wait, so both generations must reach each other.  For the
+ * same reason it is kept by process slot and not by worker number.
+ *
+ * A worker whose slot is beyond the table is woken by nobody, and looks by
+ * itself every 50 ms (line.c).
+ */
+
+#include <sys/eventfd.h>
+
+#include "ngx_http_llmgw.h"
+#include <ngx_channel.h>
+
+
+struct ngx_http_llmgw_wakes_s {
+    ngx_uint_t                    n;
+    int                           fds[1];       /* of n */
+};
+
+
+static ngx_http_llmgw_wakes_t *ngx_http_llmgw_wake_create(ngx_uint_t n,
+    ngx_log_t *log);
+static void ngx_http_llmgw_wake_handler(ngx_event_t *ev);
+static void ngx_http_llmgw_wake_drain(int fd);
+
+
+/* In the master, for each configuration; not for `nginx -t`. */
+
+ngx_int_t
+ngx_http_llmgw_wake_init(ngx_cycle_t *cycle, ngx_http_llmgw_main_conf_t *lmcf)
+{
+    ngx_core_conf_t             *ccf;
+    ngx_http_conf_ctx_t         *old;
+    ngx_http_llmgw_main_conf_t  *had;
+
+    if (ngx_test_config || lmcf->upstreams.nelts == 0) {
+        return NGX_OK;
+    }
+
+    old = NULL;
+
+    if (cycle->old_cycle && cycle->old_cycle->conf_ctx) {
+        old = (ngx_http_conf_ctx_t *)
+                  ngx_get_conf(cycle->old_cycle->conf_ctx, ngx_http_module);
+    }
+
+    had = old ? old->main_conf[ngx_http_llmgw_module.ctx_index] : NULL;
+
+    if (had && had->wakes) {
+        lmcf->wakes = had->wakes;
+        return NGX_OK;
+    }
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    lmcf->wakes = ngx_http_llmgw_wake_create(
+                      ngx_max(64, 4 * ccf->worker_processes), cycle->log);
+
+    return lmcf->wakes ? NGX_OK : NGX_ERROR;
+}
+
+
+static ngx_http_llmgw_wakes_t *
+ngx_http_llmgw_wake_create(ngx_uint_t n, ngx_log_t *log)
+{
+    ngx_uint_t               i;
+    ngx_http_llmgw_wakes_t  *wakes;
+
+    n = ngx_min(n, NGX_MAX_PROCESSES);
+
+    wakes = ngx_calloc(sizeof(ngx_http_llmgw_wakes_t) + n * sizeof(int), log);
+    if (wakes == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < n; i++) {
+        wakes->fds[i] = eventfd(0, EFD_NONBLOCK|EFD_CLOEXEC);
+
+        if (wakes->fds[i] == -1) {
+            ngx_log_error(NGX_LOG_WARN, log, ngx_errno,
+                          "llmgw: eventfd() failed, %ui of %ui made", i, n);
+            break;
+        }
+    }
+
+    wakes->n = i;
+
+    return wakes;
+}
+
+
+ngx_int_t
+ngx_http_llmgw_wake_listen(ngx_http_llmgw_worker_t *worker,
+    ngx_cycle_t *cycle)
+{
+    int                      fd;
+    ngx_http_llmgw_wakes_t  *wakes;
+
+    wakes = worker->conf->wakes;
+
+    if (wakes == NULL || ngx_process_slot < 0
+        || (ngx_uint_t) ngx_process_slot >= wakes->n)
+    {
+        return NGX_OK;
+    }
+
+    fd = wakes->fds[ngx_process_slot];
+    ngx_http_llmgw_wake_drain(fd);
+
+    return ngx_add_channel_event(cycle, fd, NGX_READ_EVENT,
+                                 ngx_http_llmgw_wake_handler);
+}
+
+
+void
+ngx_http_llmgw_wake_process(ngx_http_llmgw_worker_t *worker, uint32_t process)
+{
+    uint64_t                 one;
+    ngx_http_llmgw_wakes_t  *wakes;
+
+    wakes = worker->conf->wakes;
+
+    if (wakes == NULL || process >= wakes->n) {
+        return;
+    }
+
+    one = 1;
+
+    if (write(wakes->fds[process], &one, sizeof(one)) == -1
+        && ngx_errno != NGX_EAGAIN)
+    {
+        ngx_log_error(NGX_LOG_ERR, worker->log, ngx_errno,
+                      "llmgw: write() to an eventfd failed");
+    }
+}
+
+
+static void
+ngx_http_llmgw_wake_handler(ngx_event_t *ev)
+{
+    ngx_queue_t                 *q;
+    ngx_connection_t            *c;
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    c = ev->data;
+    ngx_http_llmgw_wake_drain(c->fd);
+
+    lmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
+                                               ngx_http_llmgw_module);
+
+    if (lmcf == NULL || lmcf->worker == NULL) {
+        return;
+    }
+
+    for (q = ngx_queue_head(&lmcf->worker->pools);
+         q != ngx_queue_sentinel(&lmcf->worker->pools);
+         q = ngx_queue_next(q))
+    {
+        ngx_http_llmgw_line_run(
+            ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
+    }
+}
+
+
+static void
+ngx_http_llmgw_wake_drain(int fd)
+{
+    uint64_t  n;
+
+    while (read(fd, &n, sizeof(n)) == sizeof(n)) {
+        /* void */
+    }
+}

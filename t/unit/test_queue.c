@@ -1,0 +1,247 @@
+
+/* The order in which streams wait: core/queue.h. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "queue.h"
+
+
+#define CAPACITY  8
+
+typedef struct {
+    llmgw_queue_t        queue;
+    llmgw_queue_entry_t  entries[CAPACITY];
+} line_t;
+
+
+static uint32_t
+push(line_t *line, uint64_t ticket, uint32_t row, int urgent, int counted)
+{
+    llmgw_queue_place_t  place;
+
+    memset(&place, 0, sizeof(place));
+    place.ticket = ticket;
+    place.row = row;
+    place.is_urgent = urgent;
+    place.is_counted = counted;
+
+    return llmgw_queue_push(&line->queue, &place, 4);
+}
+
+
+static int
+setup(void **state)
+{
+    static line_t  line;
+
+    llmgw_queue_init(&line.queue, line.entries, CAPACITY);
+    *state = &line;
+
+    return 0;
+}
+
+
+/* Takes heads until none is left, and compares their rows. */
+
+static void
+leaves_in_order(line_t *line, const uint32_t *rows, size_t n)
+{
+    size_t    i;
+    uint32_t  head;
+
+    for (i = 0; i < n; i++) {
+        head = llmgw_queue_head(&line->queue, 0);
+        assert_int_not_equal(head, LLMGW_QUEUE_NONE);
+        assert_int_equal(line->entries[head].row, rows[i]);
+        llmgw_queue_remove(&line->queue, head);
+    }
+
+    assert_int_equal(llmgw_queue_head(&line->queue, 0), LLMGW_QUEUE_NONE);
+    assert_int_equal(line->queue.length, 0);
+    assert_int_equal(line->queue.counted, 0);
+}
+
+
+static void
+first_come_is_first_served(void **state)
+{
+    line_t          *line = *state;
+    const uint32_t   rows[] = { 1, 2, 3 };
+
+    push(line, 0, 1, 0, 1);
+    push(line, 0, 2, 0, 1);
+    push(line, 0, 3, 0, 1);
+
+    leaves_in_order(line, rows, 3);
+}
+
+
+static void
+old_ticket_takes_its_old_place(void **state)
+{
+    line_t          *line = *state;
+    uint64_t         old;
+    const uint32_t   rows[] = { 1, 9, 2, 3 };
+
+    push(line, 0, 1, 0, 1);
+    old = llmgw_queue_ticket(&line->queue);
+    push(line, 0, 2, 0, 1);
+    push(line, 0, 3, 0, 1);
+    push(line, old, 9, 0, 0);
+
+    leaves_in_order(line, rows, 4);
+}
+
+
+static void
+urgent_stand_before_all_others(void **state)
+{
+    line_t          *line = *state;
+    uint64_t         first, second;
+    const uint32_t   rows[] = { 7, 8, 1, 2 };
+
+    first = llmgw_queue_ticket(&line->queue);
+    second = llmgw_queue_ticket(&line->queue);
+
+    push(line, 0, 1, 0, 1);
+    push(line, 0, 2, 0, 1);
+    push(line, second, 8, 1, 0);
+    push(line, first, 7, 1, 0);
+
+    leaves_in_order(line, rows, 4);
+}
+
+
+static void
+size_holds_for_new_streams_alone(void **state)
+{
+    int      i;
+    line_t  *line = *state;
+
+    for (i = 0; i < 4; i++) {
+        assert_int_not_equal(push(line, 0, 1, 0, 1), LLMGW_QUEUE_NONE);
+    }
+
+    assert_int_equal(push(line, 0, 1, 0, 1), LLMGW_QUEUE_NONE);
+    assert_int_not_equal(push(line, 1, 1, 0, 0), LLMGW_QUEUE_NONE);
+    assert_int_not_equal(push(line, 1, 1, 1, 0), LLMGW_QUEUE_NONE);
+    assert_int_equal(line->queue.length, 6);
+    assert_int_equal(line->queue.counted, 4);
+}
+
+
+static void
+memory_is_the_last_limit(void **state)
+{
+    int      i;
+    line_t  *line = *state;
+
+    for (i = 0; i < CAPACITY; i++) {
+        assert_int_not_equal(push(line, 0, 1, 0, 0), LLMGW_QUEUE_NONE);
+    }
+
+    assert_int_equal(push(line, 0, 1, 1, 0), LLMGW_QUEUE_NONE);
+    llmgw_queue_remove(&line->queue, llmgw_queue_head(&line->queue, 0));
+    assert_int_not_equal(push(line, 0, 1, 1, 0), LLMGW_QUEUE_NONE);
+}
+
+
+static void
+granted_head_that_does_not_come_is_passed_over(void **state)
+{
+    line_t    *line = *state;
+    uint32_t   first, second;
+
+    first = push(line, 0, 1, 0, 1);
+    second = push(line, 0, 2, 0, 1);
+
+    llmgw_queue_grant(&line->queue, first, 1000);
+    assert_int_equal(llmgw_queue_head(&line->queue, 1199), first);
+    assert_int_equal(llmgw_queue_head(&line->queue, 1200), second);
+
+    llmgw_queue_grant(&line->queue, second, 1200);
+    assert_int_equal(llmgw_queue_head(&line->queue, 1400), LLMGW_QUEUE_NONE);
+
+    llmgw_queue_ungrant(&line->queue, first);
+    assert_int_equal(llmgw_queue_head(&line->queue, 1400), first);
+}
+
+
+static void
+dead_workers_entries_are_dropped(void **state)
+{
+    line_t          *line = *state;
+    const uint32_t   rows[] = { 1, 3 };
+
+    push(line, 0, 1, 0, 1);
+    push(line, 0, 2, 0, 1);
+    push(line, 0, 3, 0, 1);
+    push(line, 0, 2, 1, 0);
+
+    assert_int_equal(llmgw_queue_drop_row(&line->queue, 2), 2);
+    assert_int_equal(line->queue.counted, 2);
+    leaves_in_order(line, rows, 2);
+}
+
+
+static void
+who_stands_behind_must_wait(void **state)
+{
+    line_t               *line = *state;
+    llmgw_queue_place_t   place;
+
+    memset(&place, 0, sizeof(place));
+    assert_false(llmgw_queue_must_wait(&line->queue, &place));
+
+    place.ticket = llmgw_queue_ticket(&line->queue);
+    push(line, 0, 1, 0, 1);
+    assert_false(llmgw_queue_must_wait(&line->queue, &place));
+
+    place.ticket = llmgw_queue_ticket(&line->queue);
+    assert_true(llmgw_queue_must_wait(&line->queue, &place));
+
+    place.is_urgent = 1;
+    assert_false(llmgw_queue_must_wait(&line->queue, &place));
+}
+
+
+static void
+removing_twice_does_no_harm(void **state)
+{
+    line_t    *line = *state;
+    uint32_t   entry;
+
+    entry = push(line, 0, 1, 0, 1);
+    push(line, 0, 2, 0, 1);
+
+    llmgw_queue_remove(&line->queue, entry);
+    llmgw_queue_remove(&line->queue, entry);
+
+    assert_int_equal(line->queue.length, 1);
+    assert_int_equal(line->queue.counted, 1);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test_setup(first_come_is_first_served, setup),
+        cmocka_unit_test_setup(old_ticket_takes_its_old_place, setup),
+        cmocka_unit_test_setup(urgent_stand_before_all_others, setup),
+        cmocka_unit_test_setup(size_holds_for_new_streams_alone, setup),
+        cmocka_unit_test_setup(memory_is_the_last_limit, setup),
+        cmocka_unit_test_setup(granted_head_that_does_not_come_is_passed_over,
+                               setup),
+        cmocka_unit_test_setup(dead_workers_entries_are_dropped, setup),
+        cmocka_unit_test_setup(who_stands_behind_must_wait, setup),
+        cmocka_unit_test_setup(removing_twice_does_no_harm, setup),
+    };
+
+    return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
+}
