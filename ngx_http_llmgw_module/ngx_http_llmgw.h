@@ -420,6 +420,10 @@ ngx_uint_t ngx_http_llmgw_claim_waits_open(ngx_http_llmgw_claim_t *claim);
 void ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim,
     ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim);
+
+/* lease.c: a slot that is held */
+void ngx_http_llmgw_lease_begin_locked(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_lease_t *lease, ngx_uint_t forced);
 void ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease);
 void ngx_http_llmgw_lease_end(ngx_http_llmgw_lease_t *lease,
     llmgw_verdict_t verdict);

@@ -2,9 +2,10 @@
 /*
  * An attempt: one replica's try at a stream, as a Generate call over gRPC.
  *
- * It begins with a lease and ends exactly once, with an outcome in the words of
- * core/resume.h; the lease ends in that same moment.  What a status of the replica's means is decided here, in
- * ngx_http_llmgw_attempt_outcome(), and nowhere else.
+ * It begins with a lease and ends exactly once, with an outcome in the words
+ * of core/resume.h; the lease ends in that same moment.  What a status of the
+ * replica's means is decided here, in ngx_http_llmgw_attempt_outcome(), and
+ * nowhere else.
  *
  * Ending and stopping are two steps.  Most attempts end inside of a callback,
  * where neither the request nor the session may be touched; the stream is

@@ -211,7 +211,7 @@ ngx_http_llmgw_stream_no_replica(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_claim_rc_t rc)
 {
     static ngx_str_t  full = ngx_string("all replicas are full");
-    static ngx_str_t  open = ngx_string("the circuits of all replicas are open");
+    static ngx_str_t  open = ngx_string("the circuits of all are open");
     static ngx_str_t  none = ngx_string("no replica can be used");
 
     switch (rc) {

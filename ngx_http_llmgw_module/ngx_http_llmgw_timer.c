@@ -72,7 +72,7 @@ ngx_http_llmgw_timer_handler(ngx_event_t *ev)
 {
     ngx_http_llmgw_stream_t  *stream = ev->data;
     static ngx_str_t          passed = ngx_string("deadline exceeded");
-    static ngx_str_t          waited = ngx_string("no replica had room in time");
+    static ngx_str_t          waited = ngx_string("no room in time");
     static ngx_str_t          open = ngx_string("no circuit closed in time");
 
     if (stream->has_deadline
