@@ -167,6 +167,13 @@ ngx_http_llmgw_stream_start(ngx_http_llmgw_stream_t *stream,
     stream->replica.data = p;
     stream->replica.len = p ? replica->node.str.len : 0;
 
+    if (stream->tokens) {
+        ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
+                      "llmgw: request \"%V\" goes on at replica \"%V\" "
+                      "behind %ui tokens", &stream->request_id,
+                      &stream->replica, stream->tokens);
+    }
+
     ngx_http_llmgw_attempt_start(leg);
     ngx_http_llmgw_timer_arm(stream);
 }
