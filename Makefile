@@ -12,9 +12,13 @@ CLANG     ?= clang
 PREFIX    ?= /usr/local
 MODULES   ?= /usr/lib/nginx/modules
 ARGS      ?=
+V         ?=     # V=1 shows the commands
 FUZZ_SECONDS ?= 60
 
 O   := build/obj/$(BUILD)
+Q   := $(if $(strip $(V)),,@)
+quiet = $(strip $(V))$(findstring s,$(firstword -$(MAKEFLAGS)))
+say  = $(if $(quiet),,@printf '  %-8s %s\n' '$(1)' '$(2)')
 GEN := build/gen
 
 SAN_asan  := -fsanitize=address -fno-omit-frame-pointer
@@ -76,7 +80,7 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z_.-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' \
 	    $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "  BUILD=debug|release|asan|ubsan|tsan   NGINX_SRC=$(NGINX_SRC)"
+	@echo "  BUILD=debug|release|asan|ubsan|tsan   NGINX_SRC=$(NGINX_SRC)   V=1"
 
 deps:  ## install the Debian packages that build and tests need
 	@DEB_PACKAGES="$(DEB_PACKAGES)" sh t/lint/deps.sh
@@ -144,17 +148,20 @@ $(GEN)/%.pb-c.c $(GEN)/%.pb-c.h &: proto/%.proto Makefile
 	@sed -E -e 's/^( *)string (prompt|token|replica_id) /\1bytes \2 /' \
 	    -e 's/^( *)optional +(\S+ +(\S+) *= *[0-9]+;)/\1oneof has_\3 { \2 }/' \
 	    $< > $(GEN)/proto/$(<F)
-	protoc-c --proto_path=$(GEN)/proto --c_out=$(GEN) $(<F)
+	$(call say,PROTOC,$<)
+	$(Q)protoc-c --proto_path=$(GEN)/proto --c_out=$(GEN) $(<F)
 
 $(O)/gen/%.pb-c.o: $(GEN)/%.pb-c.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -std=gnu11 $(OPT) $(SAN) -fPIC -c $< -o $@
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(OPT) $(SAN) -fPIC -c $< -o $@
 
 # --- objects
 
 $(O)/%.o: %.c $(O)/flags | $(GEN_C)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 # Recompiles when the flags change.
 $(O)/flags: FORCE
@@ -176,7 +183,7 @@ $(O)/libagent.a: $(call objs,$(AGENT_C))
 $(O)/libreplica.a: $(call objs,$(REPLICA_C))
 $(O)/lib%.a:
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 
 # --- products
 
@@ -187,7 +194,8 @@ build/llmgwctl: $(call objs,$(CTL_C)) $(FLOORS) build/flavour
 build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(FLOORS) build/flavour
 build/llmgw-client: $(call objs,$(CLIENT_C)) $(FLOORS) build/flavour
 $(DAEMONS):
-	$(CC) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
 
 # --- the module, by nginx's own build
 
@@ -210,7 +218,8 @@ $(NGX_OBJS)/Makefile: config $(O)/nginx-inputs | $(GEN_C)
 	    "$(CURDIR)/$(NGX_OBJS)" "$(CC)" "$(NGX_CC_OPT)" "$(SAN)"
 
 $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) build/flavour
-	@$(MAKE) --no-print-directory -C $(NGX_OBJS)/src \
+	$(call say,NGINX,$@)
+	@$(MAKE) $(if $(strip $(V)),,-s) --no-print-directory -C $(NGX_OBJS)/src \
 	    -f $(CURDIR)/$(NGX_OBJS)/Makefile modules
 	@cp $(NGX_OBJS)/ngx_http_llmgw_module.so $@.new
 	@mv $@.new $@   # a running nginx keeps the file that it has mapped
@@ -221,12 +230,14 @@ TEST_LIBS = $(O)/libagent.a $(O)/libreplica.a $(FLOORS)
 
 $(O)/t/test_%: $(O)/t/unit/test_%.o $(TEST_LIBS)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $< $(TEST_LIBS) $(LDLIBS) -lcmocka
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(TEST_LIBS) $(LDLIBS) -lcmocka
 
 SIM_C := $(filter-out t/sim/test_%,$(wildcard t/sim/*.c))
 $(O)/t/sim_%: $(O)/t/sim/test_%.o $(call objs,$(SIM_C)) $(TEST_LIBS)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_LIBS) $(LDLIBS) -lcmocka
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_LIBS) $(LDLIBS) -lcmocka
 
 FUZZ_SRC = $(PROTO_C) $(COMMON_C) $(AGENT_C) $(CORE_C) $(GEN_C)
 build/fuzz/fuzz_%: t/fuzz/fuzz_%.c $(FUZZ_SRC)
