@@ -45,6 +45,7 @@
 #include "core/ring.h"
 #include "proto/grpc_session.h"
 #include "proto/members.h"
+#include "ngx_http_llmgw_metrics.h"
 
 
 #define NGX_HTTP_LLMGW_TICK_MS        10     /* view, while streams run */
@@ -192,6 +193,7 @@ struct ngx_http_llmgw_pool_s {
     ngx_uint_t                    round;        /* of taking views over */
 
     time_t                        full_logged;
+    ngx_http_llmgw_counters_t    *sum;          /* while it is scraped */
 
     unsigned                      stale:1;      /* said so in the log */
     unsigned                      absent:1;
@@ -262,6 +264,8 @@ struct ngx_http_llmgw_claim_s {
     uint64_t                      ticket;       /* 0: not asked yet */
     uint32_t                      entry;        /* in the line, or NONE */
     void                        (*turn)(ngx_http_llmgw_claim_t *claim);
+
+    ngx_msec_t                    joined_ms;    /* the line */
 
     unsigned                      granted:1;    /* left the line before */
     unsigned                      is_urgent:1;  /* tokens are out */
@@ -345,6 +349,7 @@ struct ngx_http_llmgw_stream_s {
     ngx_uint_t                    tokens;
     ngx_msec_t                    first_token_ms;
     ngx_msec_t                    queue_ms;     /* until the first attempt */
+    ngx_msec_t                    token_ms;     /* the last one came */
 
     unsigned                      queued:1;     /* in work */
     unsigned                      running:1;    /* counted in the pool */
@@ -356,6 +361,7 @@ struct ngx_http_llmgw_stream_s {
     unsigned                      has_queue_end:1;
     unsigned                      wants_hedge:1; /* the request's flag */
     unsigned                      may_hedge:1;  /* at hedge_ms */
+    unsigned                      has_second:1; /* leg, or had one */
     unsigned                      hedged:1;     /* the second leg served */
     unsigned                      retried:1;
     unsigned                      rearm:1;      /* the first token came */
@@ -468,6 +474,7 @@ void ngx_http_llmgw_replica_destroy(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
     const llmgw_member_t *member);
 void ngx_http_llmgw_replica_unlist(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_stamp(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica);
 llmgw_peer_state_t ngx_http_llmgw_replica_state(
@@ -523,6 +530,8 @@ void ngx_http_llmgw_stream_may_hedge(ngx_http_llmgw_stream_t *stream);
 
 /* front.c, body.c, output.c, answer.c: the client's end, over gRPC */
 ngx_int_t ngx_http_llmgw_front_handler(ngx_http_request_t *r);
+ngx_table_elt_t *ngx_http_llmgw_front_find_header(ngx_http_request_t *r,
+    const char *name, size_t len);
 
 ngx_int_t ngx_http_llmgw_output_append(ngx_http_llmgw_stream_t *stream,
     ngx_str_t *token, ngx_uint_t final);
@@ -545,6 +554,42 @@ void ngx_http_llmgw_answer_message(ngx_http_request_t *r, u_char *data,
 ngx_int_t ngx_http_llmgw_answer_headers(ngx_http_request_t *r);
 ngx_int_t ngx_http_llmgw_answer_trailers(ngx_http_request_t *r,
     llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
+
+/* metrics.c: counting; export.c and gauge.c: telling */
+void ngx_http_llmgw_metrics_request(ngx_http_llmgw_pool_t *pool,
+    llmgw_grpc_status_t status, const char *reason);
+void ngx_http_llmgw_metrics_end(ngx_http_llmgw_stream_t *stream,
+    llmgw_grpc_status_t status, const char *reason);
+void ngx_http_llmgw_metrics_token(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_metrics_queued(ngx_http_llmgw_pool_t *pool,
+    ngx_msec_t ms);
+void ngx_http_llmgw_metrics_attempt(ngx_http_llmgw_attempt_t *attempt);
+void ngx_http_llmgw_metrics_again(ngx_http_llmgw_stream_t *stream,
+    llmgw_cause_t cause);
+void ngx_http_llmgw_metrics_hedge(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_hedge_outcome_t outcome);
+void ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_pool_t *pool,
+    llmgw_breaker_change_t change);
+void ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,
+    ngx_http_llmgw_counters_t *from, ngx_uint_t zero);
+const ngx_msec_t *ngx_http_llmgw_metrics_bounds(ngx_uint_t histogram);
+const char *ngx_http_llmgw_metrics_reason_name(ngx_uint_t reason);
+
+typedef double (*ngx_http_llmgw_gauge_pool_pt)(ngx_http_llmgw_pool_t *pool);
+typedef double (*ngx_http_llmgw_gauge_replica_pt)(
+    ngx_http_llmgw_replica_t *replica);
+
+#define NGX_HTTP_LLMGW_POOL_GAUGE(name, help)                                 \
+    double ngx_http_llmgw_gauge_##name(ngx_http_llmgw_pool_t *pool);
+#define NGX_HTTP_LLMGW_REPLICA_GAUGE(name, help)                              \
+    double ngx_http_llmgw_gauge_##name(ngx_http_llmgw_replica_t *replica);
+
+NGX_HTTP_LLMGW_POOL_GAUGES(NGX_HTTP_LLMGW_POOL_GAUGE)
+NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_REPLICA_GAUGE)
+
+char *ngx_http_llmgw_export_conf(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 /* status.c, variables.c */
 char *ngx_http_llmgw_status_conf(ngx_conf_t *cf, ngx_command_t *cmd,

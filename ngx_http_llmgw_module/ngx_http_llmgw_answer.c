@@ -69,7 +69,8 @@ void
 ngx_http_llmgw_answer_text(ngx_http_request_t *r, llmgw_grpc_status_t status,
     const char *text)
 {
-    ngx_str_t  message;
+    ngx_str_t               message;
+    ngx_http_llmgw_pool_t  *pool;
 
     message.data = (u_char *) text;
     message.len = ngx_strlen(text);
@@ -77,6 +78,12 @@ ngx_http_llmgw_answer_text(ngx_http_request_t *r, llmgw_grpc_status_t status,
     ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                   "llmgw: answered %s: %V", llmgw_grpc_status_name(status),
                   &message);
+
+    pool = ngx_http_llmgw_worker_pool(r);
+
+    if (pool) {
+        ngx_http_llmgw_metrics_request(pool, status, NULL);
+    }
 
     ngx_http_llmgw_answer(r, status, NULL, &message);
 }

@@ -93,6 +93,8 @@ ngx_http_llmgw_claim(ngx_http_llmgw_claim_t *claim,
 
         if (claim->entry != LLMGW_QUEUE_NONE) {
             claim->granted = 1;
+            ngx_http_llmgw_metrics_queued(pool, ngx_current_msec
+                                                - claim->joined_ms);
             llmgw_queue_remove(queue, claim->entry);
             ngx_http_llmgw_line_left(claim);
         }

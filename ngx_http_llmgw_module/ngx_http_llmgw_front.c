@@ -31,8 +31,6 @@ static ngx_int_t ngx_http_llmgw_front_check(
     Llmgateway__InferRequest *request, const char **wrong);
 static void ngx_http_llmgw_front_request_id(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_front_deadline(ngx_http_llmgw_stream_t *stream);
-static ngx_table_elt_t *ngx_http_llmgw_front_find_header(
-    ngx_http_request_t *r, const char *name, size_t len);
 static void *ngx_http_llmgw_front_alloc(void *data, size_t size);
 static void ngx_http_llmgw_front_free(void *data, void *p);
 
@@ -332,7 +330,7 @@ ngx_http_llmgw_front_deadline(ngx_http_llmgw_stream_t *stream)
 }
 
 
-static ngx_table_elt_t *
+ngx_table_elt_t *
 ngx_http_llmgw_front_find_header(ngx_http_request_t *r, const char *name,
     size_t len)
 {

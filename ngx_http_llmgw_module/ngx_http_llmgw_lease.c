@@ -153,6 +153,10 @@ ngx_http_llmgw_lease_log(ngx_http_llmgw_replica_t *replica,
 
     log = replica->pool->worker->log;
 
+    if (change != LLMGW_BREAKER_UNCHANGED) {
+        ngx_http_llmgw_metrics_breaker(replica->pool, change);
+    }
+
     switch (change) {
 
     case LLMGW_BREAKER_OPENED:

@@ -61,6 +61,7 @@ ngx_http_llmgw_line_joined(ngx_http_llmgw_claim_t *claim)
 
     pool = claim->pool;
 
+    claim->joined_ms = ngx_current_msec;
     ngx_queue_insert_tail(&pool->waiting, &claim->queue);
 
     if (!pool->line_timer.timer_set) {

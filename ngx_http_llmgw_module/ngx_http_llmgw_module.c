@@ -101,6 +101,13 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       offsetof(ngx_http_llmgw_loc_conf_t, token_timeout),
       NULL },
 
+    { ngx_string("llmgw_metrics"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
+      ngx_http_llmgw_export_conf,
+      0,
+      0,
+      NULL },
+
     { ngx_string("llmgw_status"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
       ngx_http_llmgw_status_conf,

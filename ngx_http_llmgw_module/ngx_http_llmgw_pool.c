@@ -387,8 +387,8 @@ ngx_http_llmgw_pool_tidy(ngx_http_llmgw_pool_t *pool)
         if (ngx_http_llmgw_replica_is_unused(replica)) {
             ngx_http_llmgw_replica_destroy(replica);
 
-        } else if (replica->slot) {
-            replica->slot->stamp = ngx_time();
+        } else {
+            ngx_http_llmgw_replica_stamp(replica);
         }
     }
 }

@@ -284,6 +284,32 @@ ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica)
 }
 
 
+/*
+ * The slot is in use.  A worker that was stopped for long may find that
+ * it has been given to another replica meanwhile.
+ */
+
+void
+ngx_http_llmgw_replica_stamp(ngx_http_llmgw_replica_t *replica)
+{
+    ngx_str_t              *id;
+    ngx_http_llmgw_slot_t  *slot;
+
+    id = &replica->node.str;
+    slot = replica->slot;
+
+    if (slot && slot->id_len == id->len
+        && ngx_memcmp(slot->id, id->data, id->len) == 0)
+    {
+        slot->stamp = ngx_time();
+        return;
+    }
+
+    replica->slot = ngx_http_llmgw_zone_attach(replica->pool->zone, id);
+    ngx_http_llmgw_replica_set_peer(replica);
+}
+
+
 /* Another process: what the last one did says nothing about it. */
 
 static void

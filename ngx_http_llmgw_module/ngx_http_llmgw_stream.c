@@ -207,6 +207,7 @@ ngx_http_llmgw_stream_hedge(ngx_http_llmgw_stream_t *stream)
         return 0;
     }
 
+    stream->has_second = 1;
     ngx_http_llmgw_stream_start(stream, second);
 
     return 1;
@@ -265,7 +266,16 @@ ngx_http_llmgw_stream_token(ngx_http_llmgw_attempt_t *attempt,
         stream->has_first_token = 1;
         stream->first_token_ms = ngx_current_msec - stream->start_ms;
         stream->hedged = (attempt == &stream->legs[1]);
+
+        if (stream->has_second) {
+            ngx_http_llmgw_metrics_hedge(stream->pool,
+                                         stream->hedged
+                                         ? NGX_HTTP_LLMGW_HEDGE_WON
+                                         : NGX_HTTP_LLMGW_HEDGE_LOST);
+        }
     }
+
+    ngx_http_llmgw_metrics_token(stream, attempt->replica);
 
     if (ngx_http_llmgw_output_append(stream, token, final) != NGX_OK) {
         stream->out_failed = 1;
@@ -365,6 +375,7 @@ ngx_http_llmgw_stream_leg_ended(ngx_http_llmgw_attempt_t *leg)
     /* the other one goes on alone */
 
     ngx_http_llmgw_stream_log(leg, LLMGW_NEXT_AGAIN);
+    ngx_http_llmgw_metrics_attempt(leg);
     ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
                                  leg->replica);
     ngx_http_llmgw_attempt_stop(leg);
@@ -390,6 +401,7 @@ ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *attempt)
                              attempt->tokens, stream->tokens);
 
     ngx_http_llmgw_stream_log(attempt, step.next);
+    ngx_http_llmgw_metrics_attempt(attempt);
     ngx_http_llmgw_attempt_stop(attempt);
     stream->serving = NULL;
 
@@ -415,6 +427,7 @@ ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *attempt)
 
     stream->retried = 1;
     stream->failovers += (stream->tokens > 0);
+    ngx_http_llmgw_metrics_again(stream, attempt->cause);
 
     if (step.clear_excluded) {
         ngx_http_llmgw_claim_clear_excluded(&stream->claim);
@@ -470,6 +483,7 @@ void
 ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,
     llmgw_grpc_status_t status, const char *reason, ngx_str_t *message)
 {
+    ngx_http_llmgw_metrics_end(stream, status, reason);
     ngx_http_llmgw_stream_release(stream);
     ngx_http_llmgw_output_finish(stream, status, reason, message);
 }
@@ -480,6 +494,7 @@ ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,
 void
 ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream)
 {
+    ngx_http_llmgw_metrics_end(stream, LLMGW_GRPC_CANCELLED, "client_gone");
     ngx_http_llmgw_stream_release(stream);
     ngx_http_finalize_request(stream->request, NGX_ERROR);
 }
@@ -511,7 +526,9 @@ ngx_http_llmgw_stream_cleanup(void *data)
 {
     ngx_http_llmgw_stream_t  *stream = data;
 
-    if (stream->claim.pool) {
+    if (stream->claim.pool && !stream->finished) {
+        ngx_http_llmgw_metrics_end(stream, LLMGW_GRPC_CANCELLED,
+                                   "client_gone");
         ngx_http_llmgw_stream_release(stream);
     }
 }

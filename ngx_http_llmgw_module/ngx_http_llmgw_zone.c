@@ -8,7 +8,7 @@
 #include "ngx_http_llmgw_zone.h"
 
 
-#define NGX_HTTP_LLMGW_ZONE_UNUSED_S  10
+#define NGX_HTTP_LLMGW_ZONE_UNUSED_S  30
 
 /* those who come back to the line are not held to its size */
 #define NGX_HTTP_LLMGW_QUEUE_SPARE    256
@@ -161,7 +161,10 @@ ngx_http_llmgw_zone_carve(ngx_http_llmgw_zone_shared_t *shared,
 
     shared->rows = ngx_slab_calloc(shpool,
                                    nrows * sizeof(ngx_http_llmgw_row_t));
-    if (shared->rows == NULL) {
+    shared->counters = ngx_slab_calloc(shpool,
+                                 nrows * sizeof(ngx_http_llmgw_counters_t));
+
+    if (shared->rows == NULL || shared->counters == NULL) {
         return NGX_ERROR;
     }
 
@@ -282,6 +285,30 @@ done:
 static uint32_t
 ngx_http_llmgw_zone_unused(ngx_http_llmgw_zone_shared_t *shared)
 {
+    uint32_t  i, again;
+
+    for (again = 0; again < 2; again++) {
+        for (i = 0; i < shared->nslots; i++) {
+            if (ngx_http_llmgw_zone_slot(shared, i)->id_len == 0) {
+                return i;
+            }
+        }
+
+        ngx_http_llmgw_zone_forget_locked(shared);
+    }
+
+    return NGX_HTTP_LLMGW_NO_SLOT;
+}
+
+
+/*
+ * Gives up the slots that no worker has shown for a while: their series end,
+ * and what they counted stays in the sums.
+ */
+
+void
+ngx_http_llmgw_zone_forget_locked(ngx_http_llmgw_zone_shared_t *shared)
+{
     time_t                  horizon;
     uint32_t                i;
     ngx_http_llmgw_slot_t  *slot;
@@ -291,21 +318,12 @@ ngx_http_llmgw_zone_unused(ngx_http_llmgw_zone_shared_t *shared)
     for (i = 0; i < shared->nslots; i++) {
         slot = ngx_http_llmgw_zone_slot(shared, i);
 
-        if (slot->id_len == 0) {
-            return i;
-        }
-    }
-
-    for (i = 0; i < shared->nslots; i++) {
-        slot = ngx_http_llmgw_zone_slot(shared, i);
-
-        if (slot->stamp < horizon && slot->counts.in_flight == 0) {
+        if (slot->id_len && slot->stamp < horizon
+            && slot->counts.in_flight == 0)
+        {
             ngx_http_llmgw_zone_unchain(shared, i);
-            return i;
         }
     }
-
-    return NGX_HTTP_LLMGW_NO_SLOT;
 }
 
 
@@ -324,5 +342,7 @@ ngx_http_llmgw_zone_unchain(ngx_http_llmgw_zone_shared_t *shared, uint32_t i)
     }
 
     *link = slot->next;
-    slot->id_len = 0;
+    shared->tokens_base += slot->tokens;
+
+    ngx_memzero(slot, shared->slot_bytes);
 }

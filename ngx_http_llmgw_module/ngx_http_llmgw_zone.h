@@ -2,7 +2,7 @@
 /*
  * The shared zone: what all workers count together.
  *
- *   shared | rows[nrows] | queue entries | buckets[nbuckets] | slots[nslots]
+ *   shared | rows[nrows] | counters[nrows] | queue entries | buckets | slots
  *
  * A *slot* is a replica's: its id, the total of attempts in flight, one share
  * of that total for each row, its breaker.  A *row* is a worker process's,
@@ -47,6 +47,7 @@ struct ngx_http_llmgw_slot_s {
     llmgw_high_water_t            high;
     llmgw_breaker_t               breaker;
     uint64_t                      replica_start_ms;  /* the breaker is of */
+    ngx_atomic_t                  tokens;       /* to clients */
     uint32_t                      shares[1];    /* of nrows */
 };
 
@@ -61,6 +62,9 @@ typedef struct {
     u_char                       *slots;
     llmgw_queue_t                 queue;
     llmgw_hedge_budget_t          hedge;
+    ngx_http_llmgw_counters_t    *counters;     /* of nrows */
+    ngx_http_llmgw_counters_t     base;         /* of rows given up */
+    uint64_t                      tokens_base;  /* of slots given up */
     uint32_t                      waits_open;   /* the line, for circuits */
 } ngx_http_llmgw_zone_shared_t;
 
@@ -102,6 +106,7 @@ ngx_int_t ngx_http_llmgw_zone_add(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *conf);
 ngx_http_llmgw_slot_t *ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone,
     ngx_str_t *id);
+void ngx_http_llmgw_zone_forget_locked(ngx_http_llmgw_zone_shared_t *shared);
 
 /* zone_row.c: processes that come, go and die */
 ngx_http_llmgw_zone_t *ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone,

@@ -241,6 +241,20 @@ class Lint:
                         r"^## (llmgw_\w+)$")
         self._both_ways("variable", variables, "docs/variables.md",
                         r"^## \$(llmgw_\w+)$")
+        self._both_ways("metric", self._metrics(), "docs/metrics.md",
+                        r"^\| `(llmgw_\w+)`")
+
+    def _metrics(self):
+        """Names as they are scraped, from the X-macros and the two that
+        export.c writes by itself."""
+        names = {"llmgw_requests_total", "llmgw_tokens_total"}
+        text = self.text.get(GLUE + "/ngx_http_llmgw_metrics.h", "")
+        for kind, body in re.findall(
+                r"#define NGX_HTTP_LLMGW_(\w+)\(X\)(.*?[^\\])\n\n", text, re.S):
+            suffix = "_total" if kind == "COUNTERS" else ""
+            names |= {f"llmgw_{name}{suffix}"
+                      for name in re.findall(r"^\s+X\((\w+),", body, re.M)}
+        return names
 
     def _both_ways(self, kind, code, path, heading):
         written = set(re.findall(heading, self.text.get(path, ""), re.M))

@@ -1,0 +1,88 @@
+
+/*
+ * Gauges: what is read where it lies when somebody scrapes (export.c).
+ */
+
+#include "ngx_http_llmgw_zone.h"
+
+
+/* Gauges of a pool. */
+
+double
+ngx_http_llmgw_gauge_queue_length(ngx_http_llmgw_pool_t *pool)
+{
+    return pool->zone->shared->queue.length;
+}
+
+
+double
+ngx_http_llmgw_gauge_queue_size(ngx_http_llmgw_pool_t *pool)
+{
+    return pool->conf->queue_size;
+}
+
+
+double
+ngx_http_llmgw_gauge_view_age_seconds(ngx_http_llmgw_pool_t *pool)
+{
+    return (ngx_http_llmgw_monotonic_ms() - pool->view.heartbeat_ms) / 1000.0;
+}
+
+
+double
+ngx_http_llmgw_gauge_view_stale(ngx_http_llmgw_pool_t *pool)
+{
+    return ngx_http_llmgw_pool_is_stale(pool);
+}
+
+
+double
+ngx_http_llmgw_gauge_view_isolated(ngx_http_llmgw_pool_t *pool)
+{
+    return pool->view.isolated;
+}
+
+
+double
+ngx_http_llmgw_gauge_view_members(ngx_http_llmgw_pool_t *pool)
+{
+    return pool->view.n;
+}
+
+
+/* Gauges of a replica. */
+
+double
+ngx_http_llmgw_gauge_replica_routable(ngx_http_llmgw_replica_t *replica)
+{
+    return ngx_http_llmgw_replica_is_routable(replica);
+}
+
+
+double
+ngx_http_llmgw_gauge_replica_draining(ngx_http_llmgw_replica_t *replica)
+{
+    return replica->member.draining;
+}
+
+
+double
+ngx_http_llmgw_gauge_replica_max_capacity(ngx_http_llmgw_replica_t *replica)
+{
+    return replica->member.max_capacity;
+}
+
+
+double
+ngx_http_llmgw_gauge_in_flight(ngx_http_llmgw_replica_t *replica)
+{
+    return replica->slot->counts.in_flight;
+}
+
+
+double
+ngx_http_llmgw_gauge_breaker_state(ngx_http_llmgw_replica_t *replica)
+{
+    return llmgw_breaker_state(&replica->slot->breaker,
+                               &replica->pool->conf->breaker);
+}

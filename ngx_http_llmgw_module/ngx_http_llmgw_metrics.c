@@ -1,0 +1,233 @@
+
+/*
+ * Counting: called where things happen, cheap enough for each token.
+ */
+
+#include "ngx_http_llmgw_zone.h"
+
+
+/* Upper bounds in ms; the last, +Inf, is not written. */
+
+static const ngx_msec_t  ngx_http_llmgw_first_token_ms[] = {
+    1, 5, 10, 20, 40, 60, 80, 100, 250, 500, 750, 1000, 2500, 5000, 7500,
+    10000, 20000, 40000, 80000, 160000, 640000, 2560000, 0
+};
+
+static const ngx_msec_t  ngx_http_llmgw_inter_token_ms[] = {
+    10, 25, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1000, 2500, 5000,
+    7500, 10000, 20000, 40000, 80000, 0
+};
+
+static const ngx_msec_t  ngx_http_llmgw_request_ms[] = {
+    300, 500, 800, 1000, 1500, 2000, 2500, 5000, 10000, 15000, 20000, 30000,
+    40000, 50000, 60000, 120000, 240000, 480000, 960000, 1920000, 7680000, 0
+};
+
+static const ngx_msec_t  ngx_http_llmgw_queue_wait_ms[] = {
+    1, 5, 10, 20, 50, 100, 200, 300, 500, 800, 1000, 1500, 2000, 2500, 5000,
+    10000, 15000, 20000, 30000, 60000, 0
+};
+
+
+static ngx_http_llmgw_counters_t *ngx_http_llmgw_metrics_row(
+    ngx_http_llmgw_pool_t *pool);
+static ngx_http_llmgw_reason_t ngx_http_llmgw_metrics_reason(
+    const char *reason);
+static void ngx_http_llmgw_metrics_observe(ngx_http_llmgw_histogram_t *h,
+    const ngx_msec_t *bounds, ngx_msec_t ms);
+
+
+/* A worker without a row counts in the base, with the others of its kind. */
+
+static ngx_http_llmgw_counters_t *
+ngx_http_llmgw_metrics_row(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_http_llmgw_zone_t  *zone;
+
+    zone = pool->zone;
+
+    return zone->row == NGX_HTTP_LLMGW_NO_ROW
+           ? &zone->shared->base : &zone->shared->counters[zone->row];
+}
+
+
+const ngx_msec_t *
+ngx_http_llmgw_metrics_bounds(ngx_uint_t histogram)
+{
+#define NGX_HTTP_LLMGW_BOUNDS(name, buckets, help)                            \
+    ngx_http_llmgw_##buckets##_ms,
+
+    static const ngx_msec_t  *bounds[] = {
+        NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_BOUNDS)
+    };
+
+    return bounds[histogram];
+}
+
+
+static void
+ngx_http_llmgw_metrics_observe(ngx_http_llmgw_histogram_t *h,
+    const ngx_msec_t *bounds, ngx_msec_t ms)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; bounds[i] && ms > bounds[i]; i++) {
+        /* void */
+    }
+
+    h->counts[i]++;
+    h->sum_ms += ms;
+}
+
+
+static const char  *ngx_http_llmgw_reasons[] = {
+    "", "queue_full", "queue_timeout", "no_replicas", "circuits_open",
+    "tries_exhausted", "client_gone"
+};
+
+
+const char *
+ngx_http_llmgw_metrics_reason_name(ngx_uint_t reason)
+{
+    return ngx_http_llmgw_reasons[reason];
+}
+
+
+static ngx_http_llmgw_reason_t
+ngx_http_llmgw_metrics_reason(const char *reason)
+{
+    ngx_uint_t  i;
+
+    for (i = 1; reason && i < NGX_HTTP_LLMGW_NREASONS; i++) {
+        if (ngx_strcmp(reason, ngx_http_llmgw_reasons[i]) == 0) {
+            return i;
+        }
+    }
+
+    return NGX_HTTP_LLMGW_REASON_NONE;
+}
+
+
+/* Each request ends once, with a gRPC code and perhaps a reason of ours. */
+
+void
+ngx_http_llmgw_metrics_request(ngx_http_llmgw_pool_t *pool,
+    llmgw_grpc_status_t status, const char *reason)
+{
+    ngx_uint_t  code;
+
+    code = ngx_min((ngx_uint_t) status, NGX_HTTP_LLMGW_NCODES - 1);
+
+    ngx_http_llmgw_metrics_row(pool)
+        ->requests[code][ngx_http_llmgw_metrics_reason(reason)]++;
+}
+
+
+void
+ngx_http_llmgw_metrics_end(ngx_http_llmgw_stream_t *stream,
+    llmgw_grpc_status_t status, const char *reason)
+{
+    ngx_http_llmgw_metrics_request(stream->pool, status, reason);
+
+    ngx_http_llmgw_metrics_observe(
+        &ngx_http_llmgw_metrics_row(stream->pool)->request_seconds,
+        ngx_http_llmgw_request_ms, ngx_current_msec - stream->start_ms);
+}
+
+
+/* For each token that goes to a client, once. */
+
+void
+ngx_http_llmgw_metrics_token(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t *replica)
+{
+    ngx_http_llmgw_counters_t  *row;
+
+    row = ngx_http_llmgw_metrics_row(stream->pool);
+
+    (void) ngx_atomic_fetch_add(&replica->slot->tokens, 1);
+
+    if (stream->tokens == 1) {
+        ngx_http_llmgw_metrics_observe(&row->first_token_seconds,
+                                       ngx_http_llmgw_first_token_ms,
+                                       stream->first_token_ms);
+    } else {
+        ngx_http_llmgw_metrics_observe(&row->inter_token_seconds,
+                                       ngx_http_llmgw_inter_token_ms,
+                                       ngx_current_msec - stream->token_ms);
+    }
+
+    stream->token_ms = ngx_current_msec;
+}
+
+
+void
+ngx_http_llmgw_metrics_queued(ngx_http_llmgw_pool_t *pool, ngx_msec_t ms)
+{
+    ngx_http_llmgw_metrics_observe(
+        &ngx_http_llmgw_metrics_row(pool)->queue_wait_seconds,
+        ngx_http_llmgw_queue_wait_ms, ms);
+}
+
+
+/* It has ended by itself. */
+
+void
+ngx_http_llmgw_metrics_attempt(ngx_http_llmgw_attempt_t *attempt)
+{
+    if (attempt->outcome == LLMGW_OUTCOME_FAILED) {
+        ngx_http_llmgw_metrics_row(attempt->stream->pool)
+            ->attempts_failed[attempt->cause]++;
+    }
+}
+
+
+/* Another one takes the stream over: a failover, once tokens are out. */
+
+void
+ngx_http_llmgw_metrics_again(ngx_http_llmgw_stream_t *stream,
+    llmgw_cause_t cause)
+{
+    if (stream->tokens) {
+        ngx_http_llmgw_metrics_row(stream->pool)->failovers[cause]++;
+    }
+}
+
+
+void
+ngx_http_llmgw_metrics_hedge(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_hedge_outcome_t outcome)
+{
+    ngx_http_llmgw_metrics_row(pool)->hedges[outcome]++;
+}
+
+
+void
+ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_pool_t *pool,
+    llmgw_breaker_change_t change)
+{
+    ngx_http_llmgw_metrics_row(pool)->breaker_transitions[change]++;
+}
+
+
+/* Adds one row to another, and zeroes it if it is given up. */
+
+void
+ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,
+    ngx_http_llmgw_counters_t *from, ngx_uint_t zero)
+{
+    uint64_t    *t, *f;
+    ngx_uint_t   i;
+
+    t = (uint64_t *) to;
+    f = (uint64_t *) from;
+
+    for (i = 0; i < sizeof(ngx_http_llmgw_counters_t) / sizeof(uint64_t); i++)
+    {
+        t[i] += f[i];
+    }
+
+    if (zero) {
+        ngx_memzero(from, sizeof(ngx_http_llmgw_counters_t));
+    }
+}

@@ -1,0 +1,102 @@
+
+/*
+ * Metrics, declared as data: name, kind, labels, help.  docs/metrics.md tells
+ * operators the same, and `make lint` holds the two together.
+ *
+ * Every worker counts in a row of its own, without a lock or an atomic; whoever
+ * scrapes adds the rows up.  When a row's process ends or dies, what it
+ * counted moves to the base, so that no sum ever falls.  Tokens are counted in
+ * the replica's slot, by all workers; when the slot is given up they move to
+ * the base as well, as replica "".
+ *
+ * Label values are bounded: codes, reasons, causes and outcomes are enums, and
+ * replicas are those that have a slot.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_METRICS_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_METRICS_H_INCLUDED_
+
+
+/* X(name, help): gauges, read where they lie */
+#define NGX_HTTP_LLMGW_POOL_GAUGES(X)                                         \
+    X(queue_length, "Streams that wait for a replica with room")              \
+    X(queue_size, "Streams that may wait")                                    \
+    X(view_age_seconds, "Age of the agent's last heartbeat")                  \
+    X(view_stale, "1: the agent is silent, its last view serves")             \
+    X(view_isolated, "1: the agent is cut off from gossip")                   \
+    X(view_members, "Members that the agent lists")
+
+#define NGX_HTTP_LLMGW_REPLICA_GAUGES(X)                                      \
+    X(in_flight, "Attempts at the replica, by all workers")                   \
+    X(replica_routable, "1: the replica takes new streams")                   \
+    X(replica_draining, "1: the replica is being drained")                    \
+    X(replica_max_capacity, "Streams that it takes, 0 is no limit")           \
+    X(breaker_state, "0 closed, 1 open, 2 half open")
+
+/* X(name, label, number of its values, help) */
+#define NGX_HTTP_LLMGW_COUNTERS(X)                                            \
+    X(failovers, cause, NGX_HTTP_LLMGW_NCAUSES,                               \
+      "Streams with tokens out that another replica took over")               \
+    X(attempts_failed, cause, NGX_HTTP_LLMGW_NCAUSES,                         \
+      "Attempts that failed")                                                 \
+    X(hedges, outcome, NGX_HTTP_LLMGW_NHEDGES,                                \
+      "Second attempts, by which of the two came first")                      \
+    X(breaker_transitions, to, NGX_HTTP_LLMGW_NTRANSITIONS,                   \
+      "Changes of a replica's circuit")
+
+/* X(name, buckets, help); buckets as vLLM has them */
+#define NGX_HTTP_LLMGW_HISTOGRAMS(X)                                          \
+    X(first_token_seconds, first_token, "From request to first token")        \
+    X(inter_token_seconds, inter_token, "From token to token of a stream")    \
+    X(request_seconds, request, "From request to end")                        \
+    X(queue_wait_seconds, queue_wait, "In the line, of those served")
+
+
+#define NGX_HTTP_LLMGW_NCODES        17
+#define NGX_HTTP_LLMGW_NBUCKETS      24     /* at most, with +Inf */
+
+
+typedef enum {
+    NGX_HTTP_LLMGW_REASON_NONE = 0,
+    NGX_HTTP_LLMGW_REASON_QUEUE_FULL,
+    NGX_HTTP_LLMGW_REASON_QUEUE_TIMEOUT,
+    NGX_HTTP_LLMGW_REASON_NO_REPLICAS,
+    NGX_HTTP_LLMGW_REASON_CIRCUITS_OPEN,
+    NGX_HTTP_LLMGW_REASON_TRIES_EXHAUSTED,
+    NGX_HTTP_LLMGW_REASON_CLIENT_GONE,
+    NGX_HTTP_LLMGW_NREASONS
+} ngx_http_llmgw_reason_t;
+
+
+typedef enum {
+    NGX_HTTP_LLMGW_HEDGE_WON = 0,           /* the second one served */
+    NGX_HTTP_LLMGW_HEDGE_LOST,
+    NGX_HTTP_LLMGW_NHEDGES
+} ngx_http_llmgw_hedge_outcome_t;
+
+
+#define NGX_HTTP_LLMGW_NCAUSES       (LLMGW_CAUSE_INTERNAL + 1)
+#define NGX_HTTP_LLMGW_NTRANSITIONS  (LLMGW_BREAKER_RECLOSED + 1)
+
+
+typedef struct {
+    uint64_t                      counts[NGX_HTTP_LLMGW_NBUCKETS];
+    uint64_t                      sum_ms;
+} ngx_http_llmgw_histogram_t;
+
+
+#define NGX_HTTP_LLMGW_COUNTER_FIELD(name, label, n, help)                    \
+    uint64_t                      name[n];
+#define NGX_HTTP_LLMGW_HISTOGRAM_FIELD(name, buckets, help)                   \
+    ngx_http_llmgw_histogram_t    name;
+
+/* Nothing but uint64_t: rows are added up as arrays of them. */
+typedef struct {
+    uint64_t                      requests[NGX_HTTP_LLMGW_NCODES]
+                                          [NGX_HTTP_LLMGW_NREASONS];
+    NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_COUNTER_FIELD)
+    NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_HISTOGRAM_FIELD)
+} ngx_http_llmgw_counters_t;
+
+
+#endif /* _NGX_HTTP_LLMGW_METRICS_H_INCLUDED_ */
