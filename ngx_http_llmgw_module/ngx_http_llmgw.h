@@ -83,6 +83,7 @@ typedef struct ngx_http_llmgw_wakes_s    ngx_http_llmgw_wakes_t;
 typedef struct {
     ngx_array_t                   upstreams;    /* of srv_conf_t * */
     ngx_array_t                   passes;       /* of loc_conf_t *, to check */
+    ngx_array_t                   keys;         /* the same, with a queue */
     ngx_http_llmgw_wakes_t       *wakes;
     ngx_http_llmgw_worker_t      *worker;
 } ngx_http_llmgw_main_conf_t;
@@ -133,6 +134,12 @@ typedef struct {
     ngx_http_upstream_srv_conf_t *upstream;
     u_char                       *file;         /* of the llmgw_pass line */
     ngx_uint_t                    line;
+
+    ngx_http_complex_value_t     *key;          /* of stock passes */
+    ngx_http_upstream_srv_conf_t *key_queue;    /* NULL: does not wait */
+    u_char                       *key_file;
+    ngx_uint_t                    key_line;
+    unsigned                      key_is_body:1;
 
     ngx_uint_t                    tries;
     ngx_msec_t                    connect_timeout;
@@ -252,6 +259,8 @@ struct ngx_http_llmgw_session_s {
     unsigned                      connected:1;
     unsigned                      ready:1;      /* the peer's SETTINGS came */
     unsigned                      retired:1;    /* no new streams */
+    unsigned                      called:1;     /* a call was opened */
+    unsigned                      proven:1;     /* and answered */
 };
 
 
@@ -269,12 +278,15 @@ struct ngx_http_llmgw_claim_s {
 
     unsigned                      granted:1;    /* left the line before */
     unsigned                      is_urgent:1;  /* tokens are out */
+    unsigned                      to_line:1;    /* each has said: full */
+    unsigned                      no_wait:1;    /* leased now, or never */
 };
 
 
 /* A replica's slot that is held: replica is NULL where none is. */
 typedef struct {
     ngx_http_llmgw_replica_t     *replica;
+    ngx_http_llmgw_slot_t        *slot;         /* as it was then */
     llmgw_breaker_ticket_t        ticket;
     unsigned                      is_judged:1;
 } ngx_http_llmgw_lease_t;
@@ -351,6 +363,7 @@ struct ngx_http_llmgw_stream_s {
     ngx_msec_t                    queue_ms;     /* until the first attempt */
     ngx_msec_t                    token_ms;     /* the last one came */
 
+    unsigned                      is_stock:1;   /* a stock_t's: stock.h */
     unsigned                      queued:1;     /* in work */
     unsigned                      running:1;    /* counted in the pool */
     unsigned                      has_deadline:1;
@@ -366,7 +379,6 @@ struct ngx_http_llmgw_stream_s {
     unsigned                      retried:1;
     unsigned                      rearm:1;      /* the first token came */
     unsigned                      blocked:1;    /* the client reads slowly */
-    unsigned                      final:1;      /* is_final was appended */
     unsigned                      finished:1;
     unsigned                      out_failed:1; /* no memory for a token */
 };
@@ -375,35 +387,15 @@ struct ngx_http_llmgw_stream_s {
 extern ngx_module_t  ngx_http_llmgw_module;
 
 
-/* conf.c: the upstream{} directives */
-char *ngx_http_llmgw_conf_members(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_llmgw_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_llmgw_conf_hash(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-ngx_http_llmgw_srv_conf_t *ngx_http_llmgw_conf_enable(ngx_conf_t *cf,
-    void *conf);
-char *ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param,
-    size_t skip, ngx_uint_t min, ngx_uint_t max, ngx_uint_t *field);
-char *ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-ngx_int_t ngx_http_llmgw_conf_check(ngx_conf_t *cf,
-    ngx_http_llmgw_main_conf_t *lmcf);
-
 /* worker.c: what a worker has once */
 ngx_int_t ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
     ngx_cycle_t *cycle);
 void ngx_http_llmgw_worker_done(void *data);
 ngx_http_llmgw_pool_t *ngx_http_llmgw_worker_pool(ngx_http_request_t *r);
+ngx_http_llmgw_pool_t *ngx_http_llmgw_worker_pool_of(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us);
 void ngx_http_llmgw_worker_post(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_worker_forget(ngx_http_llmgw_stream_t *stream);
-
-/* policy.c: llmgw_queue, llmgw_breaker, llmgw_hedge */
-void ngx_http_llmgw_policy_defaults(ngx_http_llmgw_srv_conf_t *lscf);
-char *ngx_http_llmgw_policy_queue(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_llmgw_policy_breaker(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 
 /* wake.c: between workers */
 ngx_int_t ngx_http_llmgw_wake_init(ngx_cycle_t *cycle,
@@ -492,6 +484,7 @@ ngx_http_llmgw_session_t *ngx_http_llmgw_session_get(
 void ngx_http_llmgw_session_wake(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_ready(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_retire(ngx_http_llmgw_session_t *session);
+void ngx_http_llmgw_session_proves(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_connected(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_read_handler(ngx_event_t *rev);
 void ngx_http_llmgw_session_write_handler(ngx_event_t *wev);
@@ -504,7 +497,7 @@ void ngx_http_llmgw_session_retire_all(ngx_http_llmgw_replica_t *replica);
 /* attempt.c: one replica's try at a stream, over gRPC */
 void ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt);
 void ngx_http_llmgw_attempt_call(ngx_http_llmgw_attempt_t *attempt);
-void ngx_http_llmgw_attempt_fail(ngx_http_llmgw_attempt_t *attempt,
+void ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
     llmgw_outcome_t outcome, llmgw_cause_t cause);
 void ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt);
 void ngx_http_llmgw_attempt_consume(ngx_http_llmgw_attempt_t *attempt);
@@ -588,13 +581,13 @@ typedef double (*ngx_http_llmgw_gauge_replica_pt)(
 NGX_HTTP_LLMGW_POOL_GAUGES(NGX_HTTP_LLMGW_POOL_GAUGE)
 NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_REPLICA_GAUGE)
 
-char *ngx_http_llmgw_export_conf(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
+/* stock*.c: grpc_pass and proxy_pass */
+ngx_int_t ngx_http_llmgw_stock_init(ngx_conf_t *cf);
+ngx_int_t ngx_http_llmgw_stock_init_peer(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us);
 
-/* status.c, variables.c */
-char *ngx_http_llmgw_status_conf(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-ngx_int_t ngx_http_llmgw_variables_add(ngx_conf_t *cf);
+
+#include "ngx_http_llmgw_conf.h"
 
 
 #endif /* _NGX_HTTP_LLMGW_H_INCLUDED_ */

@@ -36,8 +36,6 @@ static ngx_int_t ngx_http_llmgw_attempt_send(
     ngx_http_llmgw_attempt_t *attempt);
 static uint64_t ngx_http_llmgw_attempt_timeout(
     ngx_http_llmgw_stream_t *stream);
-static void ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
-    llmgw_outcome_t outcome, llmgw_cause_t cause);
 static llmgw_verdict_t ngx_http_llmgw_attempt_verdict(
     llmgw_outcome_t outcome, llmgw_cause_t cause);
 static llmgw_outcome_t ngx_http_llmgw_attempt_outcome(
@@ -172,6 +170,8 @@ ngx_http_llmgw_attempt_send(ngx_http_llmgw_attempt_t *attempt)
         return NGX_ERROR;
     }
 
+    attempt->session->called = 1;
+
     size = llmgateway__generate_request__get_packed_size(&request);
 
     p = llmgw_grpc_send_reserve(attempt->call, size);
@@ -201,17 +201,9 @@ ngx_http_llmgw_attempt_timeout(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* From outside of the replica's own words: a timer, gossip, a socket. */
+/* Once: by the replica's own words, a timer, gossip, a socket, or us. */
 
 void
-ngx_http_llmgw_attempt_fail(ngx_http_llmgw_attempt_t *attempt,
-    llmgw_outcome_t outcome, llmgw_cause_t cause)
-{
-    ngx_http_llmgw_attempt_end(attempt, outcome, cause);
-}
-
-
-static void
 ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
     llmgw_outcome_t outcome, llmgw_cause_t cause)
 {
@@ -367,6 +359,8 @@ ngx_http_llmgw_attempt_on_message(llmgw_grpc_stream_t *call,
         return;
     }
 
+    ngx_http_llmgw_session_proves(attempt->session);
+
     attempt->owed += wire_bytes;
     attempt->tokens++;
     attempt->activity_ms = ngx_current_msec;
@@ -434,6 +428,8 @@ ngx_http_llmgw_attempt_on_end(llmgw_grpc_stream_t *call, int status,
     if (attempt == NULL || attempt->ended) {
         return;
     }
+
+    ngx_http_llmgw_session_proves(attempt->session);
 
     attempt->status = status;
     ngx_http_llmgw_attempt_keep_message(attempt, message);

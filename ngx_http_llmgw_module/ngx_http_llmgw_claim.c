@@ -60,6 +60,8 @@ ngx_http_llmgw_claim(ngx_http_llmgw_claim_t *claim,
 
     ngx_http_llmgw_pool_look(pool);
 
+again:
+
     ngx_http_llmgw_zone_lock(zone);
 
     if (claim->ticket == 0) {
@@ -77,7 +79,8 @@ ngx_http_llmgw_claim(ngx_http_llmgw_claim_t *claim,
             return NGX_HTTP_LLMGW_WAITS;
         }
 
-    } else if (llmgw_queue_must_wait(queue, &place)) {
+    } else if (claim->to_line || llmgw_queue_must_wait(queue, &place)) {
+        claim->to_line = 0;
         answer = ngx_http_llmgw_claim_wait_locked(claim, &place);
         ngx_http_llmgw_zone_unlock(zone);
         ngx_http_llmgw_claim_log_full(claim, answer);
@@ -85,6 +88,13 @@ ngx_http_llmgw_claim(ngx_http_llmgw_claim_t *claim,
     }
 
     rc = ngx_http_llmgw_claim_pick_locked(claim, lease, route);
+
+    if (rc == LLMGW_PICK_NONE && pool->next) {
+        /* those who could serve stand in the next table: no time to wait */
+        ngx_http_llmgw_zone_unlock(zone);
+        ngx_http_llmgw_table_finish(pool);
+        goto again;
+    }
 
     switch (rc) {
 
@@ -152,15 +162,6 @@ ngx_http_llmgw_claim_pick_locked(ngx_http_llmgw_claim_t *claim,
 
     ngx_http_llmgw_table_peers(pool, &peers);
     rc = llmgw_pick(&peers, &key, &picked);
-
-    if (rc == LLMGW_PICK_NONE && pool->next) {
-        /* those who could serve stand in the next table: no time to wait */
-        ngx_http_llmgw_table_finish(pool);
-
-        key.nexcluded = ngx_http_llmgw_claim_excluded(claim, excluded);
-        ngx_http_llmgw_table_peers(pool, &peers);
-        rc = llmgw_pick(&peers, &key, &picked);
-    }
 
     if (rc != LLMGW_PICK_OK && rc != LLMGW_PICK_OPEN) {
         return rc;
@@ -282,7 +283,7 @@ ngx_http_llmgw_claim_wait_locked(ngx_http_llmgw_claim_t *claim,
         return NGX_HTTP_LLMGW_WAITS;
     }
 
-    if (size && pool->zone->row != NGX_HTTP_LLMGW_NO_ROW) {
+    if (size && !claim->no_wait && pool->zone->row != NGX_HTTP_LLMGW_NO_ROW) {
         claim->entry = llmgw_queue_push(queue, place, size);
     }
 
@@ -399,6 +400,10 @@ ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim, ngx_pool_t *pool,
     ngx_http_llmgw_replica_t *replica)
 {
     ngx_http_llmgw_replica_t  **excluded;
+
+    if (claim->excluded.nelts >= NGX_HTTP_LLMGW_MAX_EXCLUDED) {
+        return;
+    }
 
     if (claim->excluded.elts == NULL
         && ngx_array_init(&claim->excluded, pool, 4, sizeof(void *))

@@ -29,8 +29,9 @@ static ngx_int_t ngx_http_llmgw_conf_servers(ngx_conf_t *cf,
 static ngx_int_t ngx_http_llmgw_conf_server(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us, ngx_http_upstream_server_t *server,
     ngx_addr_t *addr, ngx_http_llmgw_srv_conf_t *lscf);
-static ngx_int_t ngx_http_llmgw_conf_init_peer(ngx_http_request_t *r,
-    ngx_http_upstream_srv_conf_t *us);
+static ngx_int_t ngx_http_llmgw_conf_is_ours(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us, const char *directive, u_char *file,
+    ngx_uint_t line);
 
 
 /* The block is ours from now on. */
@@ -62,6 +63,13 @@ ngx_http_llmgw_conf_enable(ngx_conf_t *cf, void *conf)
                   |NGX_HTTP_UPSTREAM_WEIGHT
                   |NGX_HTTP_UPSTREAM_MAX_CONNS
                   |NGX_HTTP_UPSTREAM_DOWN;
+
+    if (uscf->peer.init_upstream
+        && uscf->peer.init_upstream != ngx_http_llmgw_conf_not_ours)
+    {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "load balancing method redefined");
+    }
 
     uscf->peer.init_upstream = ngx_http_llmgw_conf_init_upstream;
 
@@ -295,7 +303,7 @@ ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
                                           &us->host) - lscf->zone_name.data;
     }
 
-    us->peer.init = ngx_http_llmgw_conf_init_peer;
+    us->peer.init = ngx_http_llmgw_stock_init_peer;
 
     return ngx_http_llmgw_zone_add(cf, lscf);
 }
@@ -392,24 +400,9 @@ ngx_http_llmgw_conf_server(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
 }
 
 
-/* Stock passes come here; llmgw_pass never does. */
-
-static ngx_int_t
-ngx_http_llmgw_conf_init_peer(ngx_http_request_t *r,
-    ngx_http_upstream_srv_conf_t *us)
-{
-    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                  "llmgw: upstream \"%V\" is served by \"llmgw_pass\" alone",
-                  &us->host);
-
-    return NGX_ERROR;
-}
-
-
 char *
 ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_url_t                    u;
     ngx_str_t                   *value;
     ngx_http_core_loc_conf_t    *clcf;
     ngx_http_llmgw_loc_conf_t   *llcf = conf, **slot;
@@ -421,22 +414,13 @@ ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    ngx_memzero(&u, sizeof(ngx_url_t));
-
-    u.url = value[1];
-    u.no_resolve = 1;
-
-    llcf->upstream = ngx_http_upstream_add(cf, &u, 0);
+    llcf->upstream = ngx_http_llmgw_conf_refer(cf, &value[1]);
     if (llcf->upstream == NULL) {
         return NGX_CONF_ERROR;
     }
 
     llcf->file = cf->conf_file->file.name.data;
     llcf->line = cf->conf_file->line;
-
-    if (llcf->upstream->peer.init_upstream == NULL) {
-        llcf->upstream->peer.init_upstream = ngx_http_llmgw_conf_not_ours;
-    }
 
     lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
 
@@ -468,6 +452,29 @@ ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* The upstream of that name, which may be defined later. */
+
+ngx_http_upstream_srv_conf_t *
+ngx_http_llmgw_conf_refer(ngx_conf_t *cf, ngx_str_t *name)
+{
+    ngx_url_t                      u;
+    ngx_http_upstream_srv_conf_t  *us;
+
+    ngx_memzero(&u, sizeof(ngx_url_t));
+
+    u.url = *name;
+    u.no_resolve = 1;
+
+    us = ngx_http_upstream_add(cf, &u, 0);
+
+    if (us && us->peer.init_upstream == NULL) {
+        us->peer.init_upstream = ngx_http_llmgw_conf_not_ours;
+    }
+
+    return us;
+}
+
+
 /* In place of a balancer that no block has set: ngx_http_llmgw_conf_check()
  * says what is missing, with the line that asked for it. */
 
@@ -488,31 +495,69 @@ ngx_http_llmgw_conf_check(ngx_conf_t *cf, ngx_http_llmgw_main_conf_t *lmcf)
     llcf = lmcf->passes.elts;
 
     for (i = 0; i < lmcf->passes.nelts; i++) {
-
-        lscf = llcf[i]->upstream->srv_conf
-               ? ngx_http_conf_upstream_srv_conf(llcf[i]->upstream,
-                                                 ngx_http_llmgw_module)
-               : NULL;
-
-        if (lscf == NULL) {
-            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                          "\"llmgw_pass\": upstream \"%V\" is not defined "
-                          "in %s:%ui", &llcf[i]->upstream->host,
-                          llcf[i]->file, llcf[i]->line);
-            return NGX_ERROR;
-        }
-
-        if (!lscf->enabled
-            || llcf[i]->upstream->peer.init_upstream
-               != ngx_http_llmgw_conf_init_upstream)
+        if (ngx_http_llmgw_conf_is_ours(cf, llcf[i]->upstream, "llmgw_pass",
+                                        llcf[i]->file, llcf[i]->line)
+            != NGX_OK)
         {
-            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                          "\"llmgw_pass\": upstream \"%V\" has neither "
-                          "\"llmgw_members\" nor \"llmgw_hash\", or another "
-                          "balancer, in %s:%ui", &llcf[i]->upstream->host,
-                          llcf[i]->file, llcf[i]->line);
             return NGX_ERROR;
         }
+    }
+
+    llcf = lmcf->keys.elts;
+
+    for (i = 0; i < lmcf->keys.nelts; i++) {
+        if (ngx_http_llmgw_conf_is_ours(cf, llcf[i]->key_queue, "llmgw_key",
+                                        llcf[i]->key_file, llcf[i]->key_line)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        lscf = ngx_http_conf_upstream_srv_conf(llcf[i]->key_queue,
+                                               ngx_http_llmgw_module);
+
+        if (lscf->queue_size == 0) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "\"llmgw_key\": upstream \"%V\" has "
+                          "\"llmgw_queue off\" in %s:%ui", &lscf->name,
+                          llcf[i]->key_file, llcf[i]->key_line);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * The zone is made where the block's last word on its balancer is ours;
+ * "keepalive" keeps it so, another balancer does not.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_conf_is_ours(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
+    const char *directive, u_char *file, ngx_uint_t line)
+{
+    ngx_http_llmgw_srv_conf_t  *lscf;
+
+    lscf = us->srv_conf ? ngx_http_conf_upstream_srv_conf(us,
+                                                    ngx_http_llmgw_module)
+                        : NULL;
+
+    if (lscf == NULL) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"%s\": upstream \"%V\" is not defined in %s:%ui",
+                      directive, &us->host, file, line);
+        return NGX_ERROR;
+    }
+
+    if (!lscf->enabled || lscf->shm_zone == NULL) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"%s\": upstream \"%V\" has neither "
+                      "\"llmgw_members\" nor \"llmgw_hash\", or another "
+                      "balancer, in %s:%ui", directive, &us->host, file,
+                      line);
+        return NGX_ERROR;
     }
 
     return NGX_OK;

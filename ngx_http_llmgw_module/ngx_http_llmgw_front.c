@@ -41,6 +41,11 @@ ngx_http_llmgw_front_handler(ngx_http_request_t *r)
     ngx_int_t                        rc;
     ngx_http_client_body_handler_pt  handler;
 
+    if (r != r->main) {
+        /* a mirror or auth_request: a stream has one reader, the client */
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     if (!ngx_http_llmgw_front_is_grpc(r)) {
         return ngx_http_llmgw_front_unimplemented(r,
                 "this is a gRPC service: POST application/grpc over HTTP/2");

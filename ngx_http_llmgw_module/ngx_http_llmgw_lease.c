@@ -31,6 +31,7 @@ ngx_http_llmgw_lease_begin_locked(ngx_http_llmgw_pool_t *pool,
     llmgw_breaker_change_t   change;
 
     slot = lease->replica->slot;
+    lease->slot = slot;
 
     if (pool->zone->row != NGX_HTTP_LLMGW_NO_ROW) {
         slot->counts.in_flight++;
@@ -90,7 +91,7 @@ ngx_http_llmgw_lease_end(ngx_http_llmgw_lease_t *lease,
         return;
     }
 
-    slot = replica->slot;
+    slot = lease->slot;
     zone = replica->pool->zone;
 
     ngx_http_llmgw_zone_lock(zone);
@@ -131,7 +132,7 @@ ngx_http_llmgw_lease_judge_locked(ngx_http_llmgw_lease_t *lease,
 
     lease->is_judged = 1;
 
-    breaker = &lease->replica->slot->breaker;
+    breaker = &lease->slot->breaker;
     conf = &lease->replica->pool->conf->breaker;
 
     change = llmgw_breaker_end(breaker, conf, lease->ticket, verdict,

@@ -18,6 +18,7 @@
 #define NGX_HTTP_LLMGW_LINE_MS  50
 
 
+static void ngx_http_llmgw_line_thaw(ngx_http_llmgw_pool_t *pool);
 static ngx_uint_t ngx_http_llmgw_line_next(ngx_http_llmgw_pool_t *pool);
 static void ngx_http_llmgw_line_timer_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_line_event_handler(ngx_event_t *ev);
@@ -121,6 +122,41 @@ ngx_http_llmgw_line_wake(ngx_http_llmgw_pool_t *pool)
 }
 
 
+/*
+ * A grant that grew old while this worker stood still: it is here again, and
+ * its waiters have their turns as before.
+ */
+
+static void
+ngx_http_llmgw_line_thaw(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_queue_t             *q;
+    llmgw_queue_t           *queue;
+    llmgw_queue_entry_t     *entry;
+    ngx_http_llmgw_claim_t  *claim;
+
+    queue = &pool->zone->shared->queue;
+
+    ngx_http_llmgw_zone_lock(pool->zone);
+
+    for (q = ngx_queue_head(&pool->waiting);
+         q != ngx_queue_sentinel(&pool->waiting);
+         q = ngx_queue_next(q))
+    {
+        claim = ngx_queue_data(q, ngx_http_llmgw_claim_t, queue);
+        entry = &queue->entries[claim->entry];
+
+        if (entry->granted_ms
+            && ngx_current_msec >= entry->granted_ms + LLMGW_QUEUE_GRANT_MS)
+        {
+            llmgw_queue_ungrant(queue, claim->entry);
+        }
+    }
+
+    ngx_http_llmgw_zone_unlock(pool->zone);
+}
+
+
 /* The head claims, and the next, as long as they are ours and get one. */
 
 void
@@ -193,6 +229,7 @@ ngx_http_llmgw_line_timer_handler(ngx_event_t *ev)
         return;
     }
 
+    ngx_http_llmgw_line_thaw(pool);
     ngx_http_llmgw_line_run(pool);
 
     if (!ngx_queue_empty(&pool->waiting) && !pool->line_timer.timer_set) {

@@ -73,6 +73,13 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       0,
       NULL },
 
+    { ngx_string("llmgw_key"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
+      ngx_http_llmgw_stock_conf_key,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("llmgw_tries"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_num_slot,
@@ -163,6 +170,8 @@ ngx_http_llmgw_create_main_conf(ngx_conf_t *cf)
     if (ngx_array_init(&lmcf->upstreams, cf->pool, 2, sizeof(void *))
         != NGX_OK
         || ngx_array_init(&lmcf->passes, cf->pool, 2, sizeof(void *))
+           != NGX_OK
+        || ngx_array_init(&lmcf->keys, cf->pool, 2, sizeof(void *))
            != NGX_OK)
     {
         return NULL;
@@ -203,6 +212,7 @@ ngx_http_llmgw_create_loc_conf(ngx_conf_t *cf)
         return NULL;
     }
 
+    llcf->key = NGX_CONF_UNSET_PTR;
     llcf->tries = NGX_CONF_UNSET_UINT;
     llcf->connect_timeout = NGX_CONF_UNSET_MSEC;
     llcf->first_token_timeout = NGX_CONF_UNSET_MSEC;
@@ -226,6 +236,12 @@ ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                               prev->first_token_timeout, 60000);
     ngx_conf_merge_msec_value(conf->token_timeout, prev->token_timeout,
                               10000);
+
+    if (conf->key == NGX_CONF_UNSET_PTR) {
+        conf->key = prev->key == NGX_CONF_UNSET_PTR ? NULL : prev->key;
+        conf->key_queue = prev->key_queue;
+        conf->key_is_body = prev->key_is_body;
+    }
 
     /* "if" and "limit_except" blocks serve as the location around them */
 
@@ -254,7 +270,11 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    return ngx_http_llmgw_answer_init(cf);
+    if (ngx_http_llmgw_answer_init(cf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_llmgw_stock_init(cf);
 }
 
 

@@ -328,8 +328,9 @@ ngx_http_llmgw_pool_check_handler(ngx_event_t *ev)
         ngx_http_llmgw_pool_check_stale(pool);
     }
 
-    ngx_http_llmgw_zone_sweep(pool->zone);
+    /* ours are stamped before any are given up */
     ngx_http_llmgw_pool_tidy(pool);
+    ngx_http_llmgw_zone_sweep(pool->zone);
 
     ngx_add_timer(&pool->check, ngx_http_llmgw_pool_check_ms(pool));
 }

@@ -114,28 +114,34 @@ ngx_http_llmgw_replica_destroy(ngx_http_llmgw_replica_t *replica)
 static void
 ngx_http_llmgw_replica_resolve(ngx_http_llmgw_replica_t *replica)
 {
-    ngx_int_t   rc;
-    ngx_addr_t  addr;
+    ngx_int_t    rc;
+    ngx_addr_t   addr;
+    ngx_pool_t  *pool;
 
     replica->usable_addr = 0;
     replica->address.data = (u_char *) replica->member.grpc;
     replica->address.len = ngx_strlen(replica->member.grpc);
 
-    rc = ngx_parse_addr_port(ngx_cycle->pool, &addr, replica->address.data,
-                             replica->address.len);
-
-    if (rc != NGX_OK || ngx_inet_get_port(addr.sockaddr) == 0) {
-        ngx_log_error(NGX_LOG_WARN, replica->pool->worker->log, 0,
-                      "llmgw: replica \"%V\" is not routed, \"%V\" is no "
-                      "address", &replica->node.str, &replica->address);
+    pool = ngx_create_pool(512, replica->pool->worker->log);
+    if (pool == NULL) {
         return;
     }
 
-    ngx_memcpy(&replica->sockaddr, addr.sockaddr, addr.socklen);
-    replica->socklen = addr.socklen;
-    replica->usable_addr = 1;
+    rc = ngx_parse_addr_port(pool, &addr, replica->address.data,
+                             replica->address.len);
 
-    (void) ngx_pfree(ngx_cycle->pool, addr.sockaddr);
+    if (rc == NGX_OK && ngx_inet_get_port(addr.sockaddr)) {
+        ngx_memcpy(&replica->sockaddr, addr.sockaddr, addr.socklen);
+        replica->socklen = addr.socklen;
+        replica->usable_addr = 1;
+
+    } else {
+        ngx_log_error(NGX_LOG_WARN, replica->pool->worker->log, 0,
+                      "llmgw: replica \"%V\" is not routed, \"%V\" is no "
+                      "address", &replica->node.str, &replica->address);
+    }
+
+    ngx_destroy_pool(pool);
 }
 
 
@@ -301,7 +307,7 @@ ngx_http_llmgw_replica_stamp(ngx_http_llmgw_replica_t *replica)
     if (slot && slot->id_len == id->len
         && ngx_memcmp(slot->id, id->data, id->len) == 0)
     {
-        slot->stamp = ngx_time();
+        slot->stamp = ngx_current_msec;
         return;
     }
 
@@ -361,7 +367,7 @@ ngx_http_llmgw_replica_move_streams(ngx_http_llmgw_replica_t *replica)
         cause = ngx_http_llmgw_replica_leaves(attempt);
 
         if (cause != LLMGW_CAUSE_NONE) {
-            ngx_http_llmgw_attempt_fail(attempt, LLMGW_OUTCOME_FAILED, cause);
+            ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED, cause);
         }
     }
 }

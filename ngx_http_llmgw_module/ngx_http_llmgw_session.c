@@ -31,6 +31,9 @@ static llmgw_grpc_session_t *ngx_http_llmgw_session_grpc(
     ngx_http_llmgw_session_t *session);
 static void ngx_http_llmgw_session_connect(ngx_http_llmgw_session_t *session);
 static ngx_int_t ngx_http_llmgw_session_test_connect(ngx_connection_t *c);
+static void ngx_http_llmgw_session_useless(ngx_http_llmgw_session_t *session);
+static void ngx_http_llmgw_session_fail_waiting(
+    ngx_http_llmgw_session_t *session);
 static void ngx_http_llmgw_session_timer_handler(ngx_event_t *ev);
 
 
@@ -44,9 +47,11 @@ ngx_http_llmgw_session_t *
 ngx_http_llmgw_session_get(ngx_http_llmgw_replica_t *replica,
     ngx_msec_t connect_timeout)
 {
+    ngx_uint_t                 n;
     ngx_queue_t               *q;
     ngx_http_llmgw_session_t  *session, *coming, *any;
 
+    n = 0;
     coming = NULL;
     any = NULL;
 
@@ -59,6 +64,8 @@ ngx_http_llmgw_session_get(ngx_http_llmgw_replica_t *replica,
         if (session->retired) {
             continue;
         }
+
+        n++;
 
         if (!session->ready) {
             coming = session;
@@ -76,7 +83,7 @@ ngx_http_llmgw_session_get(ngx_http_llmgw_replica_t *replica,
         return coming;
     }
 
-    if (replica->nsessions >= NGX_HTTP_LLMGW_MAX_SESSIONS) {
+    if (n >= NGX_HTTP_LLMGW_MAX_SESSIONS) {
         return any;
     }
 
@@ -280,8 +287,36 @@ ngx_http_llmgw_session_ready(ngx_http_llmgw_session_t *session)
         ngx_del_timer(&session->timer);
     }
 
-    ngx_http_llmgw_replica_connected(session->replica);
+    if (session->retired) {
+        ngx_http_llmgw_session_useless(session);
+    }
+
     ngx_http_llmgw_session_wake(session);
+}
+
+
+/*
+ * The replica takes connections and allows no stream on them.  That is as good
+ * as refusing them: whoever waits goes elsewhere, and the back-off grows.
+ */
+
+static void
+ngx_http_llmgw_session_useless(ngx_http_llmgw_session_t *session)
+{
+    ngx_http_llmgw_replica_connect_failed(session->replica);
+    ngx_http_llmgw_session_fail_waiting(session);
+}
+
+
+/* A call was answered: the back-off of the replica begins anew. */
+
+void
+ngx_http_llmgw_session_proves(ngx_http_llmgw_session_t *session)
+{
+    if (!session->proven) {
+        session->proven = 1;
+        ngx_http_llmgw_replica_connected(session->replica);
+    }
 }
 
 
@@ -291,6 +326,11 @@ void
 ngx_http_llmgw_session_retire(ngx_http_llmgw_session_t *session)
 {
     session->retired = 1;
+
+    if (session->ready && !session->called) {
+        ngx_http_llmgw_session_useless(session);
+    }
+
     ngx_http_llmgw_session_wake(session);
 }
 
@@ -333,22 +373,28 @@ ngx_http_llmgw_session_fail(ngx_http_llmgw_session_t *session,
 }
 
 
-void
-ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session)
+static void
+ngx_http_llmgw_session_fail_waiting(ngx_http_llmgw_session_t *session)
 {
     ngx_queue_t               *q;
     ngx_http_llmgw_attempt_t  *attempt;
-
-    session->retired = 1;
 
     while (!ngx_queue_empty(&session->waiting)) {
         q = ngx_queue_head(&session->waiting);
         attempt = ngx_queue_data(q, ngx_http_llmgw_attempt_t, wait_queue);
 
-        ngx_http_llmgw_attempt_fail(attempt, LLMGW_OUTCOME_FAILED,
-                                    LLMGW_CAUSE_CONNECT);
+        ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
+                                   LLMGW_CAUSE_CONNECT);
     }
+}
 
+
+void
+ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session)
+{
+    session->retired = 1;
+
+    ngx_http_llmgw_session_fail_waiting(session);
     llmgw_grpc_session_destroy(session->grpc);
 
     if (session->timer.timer_set) {

@@ -139,6 +139,9 @@ ngx_http_llmgw_stream_excluded(ngx_http_llmgw_stream_t *stream)
         return 0;
     }
 
+    /* not again to those who are full: in the line, where they stood */
+
+    stream->claim.to_line = !stream->may_restart;
     stream->saw_full = 0;
     ngx_http_llmgw_claim_clear_excluded(&stream->claim);
 
@@ -429,9 +432,12 @@ ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *attempt)
     stream->failovers += (stream->tokens > 0);
     ngx_http_llmgw_metrics_again(stream, attempt->cause);
 
+    if (attempt->outcome != LLMGW_OUTCOME_FULL) {
+        stream->has_queue_end = 0;      /* it was served, if only for a while */
+    }
+
     if (step.clear_excluded) {
         ngx_http_llmgw_claim_clear_excluded(&stream->claim);
-        stream->has_queue_end = 0;
     }
 
     if (step.exclude) {

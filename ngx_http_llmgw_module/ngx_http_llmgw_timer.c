@@ -124,7 +124,7 @@ ngx_http_llmgw_timer_check_silence(ngx_http_llmgw_attempt_t *leg)
     if (leg->replica && !leg->ended
         && ngx_http_llmgw_timer_silence(leg, &cause) == 0)
     {
-        ngx_http_llmgw_attempt_fail(leg, LLMGW_OUTCOME_FAILED, cause);
+        ngx_http_llmgw_attempt_end(leg, LLMGW_OUTCOME_FAILED, cause);
     }
 }
 

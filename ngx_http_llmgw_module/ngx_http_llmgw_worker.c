@@ -78,12 +78,22 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
 ngx_http_llmgw_pool_t *
 ngx_http_llmgw_worker_pool(ngx_http_request_t *r)
 {
+    ngx_http_llmgw_loc_conf_t  *llcf;
+
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
+
+    return ngx_http_llmgw_worker_pool_of(r, llcf->upstream);
+}
+
+
+ngx_http_llmgw_pool_t *
+ngx_http_llmgw_worker_pool_of(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us)
+{
     ngx_http_llmgw_srv_conf_t   *conf;
-    ngx_http_llmgw_loc_conf_t   *llcf;
     ngx_http_llmgw_main_conf_t  *lmcf;
 
     lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
-    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
 
     if (lmcf->worker == NULL
         && ngx_http_llmgw_worker_init(lmcf, (ngx_cycle_t *) ngx_cycle)
@@ -92,8 +102,8 @@ ngx_http_llmgw_worker_pool(ngx_http_request_t *r)
         return NULL;
     }
 
-    conf = ngx_http_conf_upstream_srv_conf(llcf->upstream,
-                                           ngx_http_llmgw_module);
+    conf = ngx_http_conf_upstream_srv_conf(us, ngx_http_llmgw_module);
+
     return conf->pool;
 }
 

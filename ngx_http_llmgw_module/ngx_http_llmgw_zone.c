@@ -8,7 +8,7 @@
 #include "ngx_http_llmgw_zone.h"
 
 
-#define NGX_HTTP_LLMGW_ZONE_UNUSED_S  30
+#define NGX_HTTP_LLMGW_ZONE_UNUSED_MS  30000
 
 /* those who come back to the line are not held to its size */
 #define NGX_HTTP_LLMGW_QUEUE_SPARE    256
@@ -108,8 +108,8 @@ ngx_http_llmgw_zone_reuse(ngx_shm_zone_t *shm_zone,
            < conf->queue_size + NGX_HTTP_LLMGW_QUEUE_SPARE)
     {
         ngx_log_error(NGX_LOG_WARN, shm_zone->shm.log, 0,
-                      "llmgw: zone \"%V\" was made for a shorter queue, %uD "
-                      "at most wait until it gets another size",
+                      "llmgw: zone \"%V\" was made for a queue of %uD, and "
+                      "keeps it until it gets another size or name",
                       &shm_zone->shm.name, shared->queue.capacity);
     }
 
@@ -274,7 +274,7 @@ ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone, ngx_str_t *id)
 
 done:
 
-    slot->stamp = ngx_time();
+    slot->stamp = ngx_current_msec;
 
     ngx_shmtx_unlock(&zone->shpool->mutex);
 
@@ -309,16 +309,16 @@ ngx_http_llmgw_zone_unused(ngx_http_llmgw_zone_shared_t *shared)
 void
 ngx_http_llmgw_zone_forget_locked(ngx_http_llmgw_zone_shared_t *shared)
 {
-    time_t                  horizon;
+    ngx_msec_t              horizon;
     uint32_t                i;
     ngx_http_llmgw_slot_t  *slot;
 
-    horizon = ngx_time() - NGX_HTTP_LLMGW_ZONE_UNUSED_S;
+    horizon = ngx_current_msec - NGX_HTTP_LLMGW_ZONE_UNUSED_MS;
 
     for (i = 0; i < shared->nslots; i++) {
         slot = ngx_http_llmgw_zone_slot(shared, i);
 
-        if (slot->id_len && slot->stamp < horizon
+        if (slot->id_len && (ngx_msec_int_t) (slot->stamp - horizon) < 0
             && slot->counts.in_flight == 0)
         {
             ngx_http_llmgw_zone_unchain(shared, i);

@@ -42,7 +42,7 @@ struct ngx_http_llmgw_slot_s {
     u_char                        id[LLMGW_MEMBERS_ADDRESS_BYTES];
     uint32_t                      id_len;       /* 0: free */
     uint32_t                      next;         /* in its bucket */
-    time_t                        stamp;
+    ngx_msec_t                    stamp;        /* monotonic */
     llmgw_peer_counts_t           counts;
     llmgw_high_water_t            high;
     llmgw_breaker_t               breaker;

@@ -13,6 +13,7 @@
 
 static void ngx_http_llmgw_zone_sweep_locked(
     ngx_http_llmgw_zone_shared_t *shared);
+static ngx_uint_t ngx_http_llmgw_zone_is_dead(ngx_http_llmgw_row_t *row);
 static void ngx_http_llmgw_zone_take_back(
     ngx_http_llmgw_zone_shared_t *shared, uint32_t row);
 static uint64_t ngx_http_llmgw_zone_started(ngx_pid_t pid);
@@ -90,20 +91,35 @@ ngx_http_llmgw_zone_sweep(ngx_http_llmgw_zone_t *zone)
 static void
 ngx_http_llmgw_zone_sweep_locked(ngx_http_llmgw_zone_shared_t *shared)
 {
-    uint32_t               i;
-    ngx_http_llmgw_row_t  *row;
+    uint32_t  i;
 
     for (i = 0; i < shared->nrows; i++) {
-        row = &shared->rows[i];
-
-        if (row->pid == 0 || row->pid == ngx_pid) {
-            continue;
-        }
-
-        if (ngx_http_llmgw_zone_started(row->pid) != row->started) {
+        if (shared->rows[i].pid
+            && ngx_http_llmgw_zone_is_dead(&shared->rows[i]))
+        {
             ngx_http_llmgw_zone_take_back(shared, i);
         }
     }
+}
+
+
+/*
+ * Only what is known to be dead is: that we cannot read when a process began,
+ * out of descriptors for example, tells nothing about it.
+ */
+
+static ngx_uint_t
+ngx_http_llmgw_zone_is_dead(ngx_http_llmgw_row_t *row)
+{
+    uint64_t  started;
+
+    if (kill(row->pid, 0) == -1 && ngx_errno == NGX_ESRCH) {
+        return 1;
+    }
+
+    started = ngx_http_llmgw_zone_started(row->pid);
+
+    return started && started != row->started;
 }
 
 
@@ -138,7 +154,7 @@ ngx_http_llmgw_zone_take_back(ngx_http_llmgw_zone_shared_t *shared,
 /*
  * When the process began, in clock ticks since boot: field 22 of its stat,
  * counted behind the name, which may hold anything.  A pid alone may have
- * been given to another process meanwhile.  0: there is no such process.
+ * been given to another process meanwhile.  0: it could not be read.
  */
 
 static uint64_t

@@ -139,7 +139,7 @@ typedef struct {
      * the grpc-status, or what PROTOCOL-HTTP2.md derives from an HTTP status
      * where there is none (200 without grpc-status: UNKNOWN), message is
      * percent-decoded; a response that cannot be read (compressed, cut off:
-     * INTERNAL; message over the limit: RESOURCE_EXHAUSTED) ends here too
+     * INTERNAL; message over the limit: INTERNAL) ends here too
      * and is reset.
      * Server: the request is complete, status is OK, or tells why it is no
      * proper one (compressed message: UNIMPLEMENTED; message over the limit:

@@ -217,7 +217,9 @@ stream_refuse(llmgw_grpc_stream_t *stream, llmgw_grpc_read_t why)
     int          status;
     const char  *message;
 
-    status = LLMGW_GRPC_RESOURCE_EXHAUSTED;
+    /* to a client it is the peer's response that cannot be read */
+    status = stream->session->is_server ? LLMGW_GRPC_RESOURCE_EXHAUSTED
+                                        : LLMGW_GRPC_INTERNAL;
 
     switch (why) {
 

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import signal
 import sys
 import zlib
 
@@ -9,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from llmgw import place  # noqa: E402
+from llmgw.callers import Caller  # noqa: E402
 from llmgw.cluster import Cluster  # noqa: E402
 from llmgw.ports import Ports  # noqa: E402
 from llmgw.rpc import Client, Result  # noqa: E402
@@ -21,6 +23,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # A shell's background jobs ignore these, and so would all that they start.
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     config.addinivalue_line(
         "markers", "alone: looks at the clock, and wants the machine")
 
@@ -123,6 +127,19 @@ def client():
         if not isinstance(target, str):
             target = target.target
         made.append(Client(target, **options))
+        return made[-1]
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def caller(cluster):
+    """caller(nginx): a Caller, closed before the cluster's end."""
+    made = []
+
+    def make(nginx):
+        made.append(Caller(nginx))
         return made[-1]
     yield make
     for one in made:

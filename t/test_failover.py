@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 
+import grpc
 import pytest
 
 from llmgw import rawh2, rpc
@@ -231,9 +232,9 @@ def test_replica_says_it_is_full(cluster, load, expect):
         got.check(expect("all the same", 20))
 
 
-def test_all_replicas_full(cluster, client, load, expect):
-    nginx = cluster.fleet(2, replica={"token_delay": "50ms",
-                                      "max_capacity": 3})
+def test_all_replicas_full_without_a_queue(cluster, client, load, expect):
+    nginx = cluster.fleet(2, nginx={"pool": "llmgw_queue off;"},
+                          replica={"token_delay": "50ms", "max_capacity": 3})
     work = load(nginx, [[f"{i}", 40] for i in range(6)])
     work.running()
     body = rpc.pb.InferRequest(prompt="one too many", max_tokens=2)
@@ -318,6 +319,12 @@ def test_deaths_and_births_under_load(cluster, load, expect):
     work = load(nginx, jobs, connections=4, starts_per_second=100 / SLOW)
     over = threading.Event()
 
+    def finished(id):
+        try:
+            return cluster.replicas[id].stats().finished
+        except grpc.RpcError:       # by its connection to the one killed
+            return 0
+
     def renew(id):
         had = cluster.gateway.table()[id]["replica_start"]
         cluster.replicas[id].kill()
@@ -325,8 +332,7 @@ def test_deaths_and_births_under_load(cluster, load, expect):
         cluster.replicas[id].start()
         wait_for(lambda: cluster.gateway.table()[id]["replica_start"] != had
                  and id in nginx.routable(), 10, f"{id} to be back")
-        wait_for(lambda: over.is_set()
-                 or cluster.replicas[id].stats().finished >= 8, 20,
+        wait_for(lambda: over.is_set() or finished(id) >= 8, 20,
                  f"{id} to serve again")
 
     def churn():

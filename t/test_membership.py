@@ -302,6 +302,6 @@ def test_no_replicas(cluster, client):
         assert got.code == "UNAVAILABLE"
         assert got.trailers["llmgw-reason"] == "no_replicas"
         cluster.gateway.start()
-        wait_for(lambda: view(nginx)["members"] > 0
-                 or view(nginx)["generation"] > 0, 5, "the agent's view")
+        wait_for(cluster.gateway.table, 5, "the agent's own table")
+        wait_for(lambda: view(nginx)["members"] > 0, 5, "the agent's view")
         cluster.gateway.stop(signal.SIGQUIT)

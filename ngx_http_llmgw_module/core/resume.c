@@ -32,6 +32,7 @@ llmgw_resume_next(llmgw_resume_t *resume, llmgw_outcome_t outcome,
     if (attempt_tokens > 0) {
         resume->tries = 0;
         resume->refusals = 0;
+        resume->drains = 0;
     }
 
     switch (outcome) {
@@ -45,6 +46,14 @@ llmgw_resume_next(llmgw_resume_t *resume, llmgw_outcome_t outcome,
         return step;
 
     case LLMGW_OUTCOME_DRAINING:
+        step.exclude = 1;
+
+        if (++resume->drains > LLMGW_RESUME_FREE_DRAINS) {
+            step = llmgw_resume_failed(resume, attempt_tokens,
+                                       stream_tokens);
+        }
+        break;
+
     case LLMGW_OUTCOME_FULL:
         step.exclude = 1;
         break;

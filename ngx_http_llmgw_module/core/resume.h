@@ -22,7 +22,8 @@
  * crashes engines cannot walk the whole fleet.
  *
  * The excluded set bounds what is not counted: each DRAINING or FULL answer
- * takes one replica out, until none is left.
+ * takes one replica out, until none is left.  In a fleet of very many that all
+ * drain, each further DRAINING counts as a failure.
  */
 
 #ifndef LLMGW_RESUME_H
@@ -63,6 +64,7 @@ typedef enum {
 const char *llmgw_cause_name(llmgw_cause_t cause);
 
 #define LLMGW_RESUME_FREE_REFUSALS  3
+#define LLMGW_RESUME_FREE_DRAINS    64
 
 typedef struct {
     uint32_t  tries_max;
@@ -70,6 +72,7 @@ typedef struct {
     uint32_t  tries;            /* failed in a row without a token */
     uint32_t  failovers;
     uint32_t  refusals;
+    uint32_t  drains;
 } llmgw_resume_t;
 
 typedef enum {

@@ -6,8 +6,10 @@
   nginx.py    a configuration file and the nginx that runs it
   cluster.py  replicas, agents and nginx together; the checks at a test's end
   rpc.py      the messages, and gRPC calls on them
+  callers.py  requests one by one, on connections of known workers
   load.py     many streams at once, as a process of its own
   pyreplica.py  an engine that is not ours: grpcio serving LLMReplica
+  pyhttp.py   an engine that speaks HTTP/1.1
   rawh2.py    HTTP/2 by hand, for what a gRPC client would never send
   wait.py     waiting for facts
 """

@@ -147,10 +147,14 @@ class Cluster:
         replica.argv += ["--agent", replica.agent.control]
         return replica.start() if start else replica
 
-    def nginx(self, upstream=None, start=True, hash="prefix=64", **options):
+    def nginx(self, upstream=None, start=True, hash="prefix=64", pool="",
+              gateway=None, **options):
+        """pool: further lines of the upstream block."""
         if upstream is None:
-            upstream = (f"llmgw_members {self.gateway.members};\n"
-                        f"        llmgw_hash {hash};")
+            members = (gateway or self.gateway).members
+            upstream = f"llmgw_members {members};\n        llmgw_hash {hash};"
+        if pool:
+            upstream += f"\n        {pool}"
         nginx = Nginx(self.dir / f"nginx{len(self.nginxes) or ''}",
                       self.ports, upstream, **options)
         self.nginxes.append(nginx)

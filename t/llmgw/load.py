@@ -6,7 +6,8 @@ Reads one JSON job on standard input and answers with JSON lines:
   {"event": "done", "results": [...]}    fields as rpc.Result, in job order
 
 The job: target, connections, method ("infer" or "generate"), seconds (the
-streams' deadline), streams [[prompt, max_tokens], ...], starts_per_second.
+streams' deadline), streams [[prompt, max_tokens], ...], starts_per_second,
+fields (more of the message), metadata [[name, value], ...].
 """
 
 import asyncio
@@ -38,17 +39,19 @@ class Load:
             self.say("running")
 
     def call(self, channel, prompt, max_tokens):
+        fields = self.job.get("fields", {})
         if self.infer:
             method, answer = rpc.INFER, rpc.pb.InferResponse
             message = rpc.pb.InferRequest(prompt=prompt,
-                                          max_tokens=max_tokens)
+                                          max_tokens=max_tokens, **fields)
         else:
             method, answer = rpc.GENERATE, rpc.pb.GenerateResponse
             message = rpc.pb.GenerateRequest(prompt=prompt,
-                                             max_tokens=max_tokens)
+                                             max_tokens=max_tokens, **fields)
         start = channel.unary_stream(method, type(message).SerializeToString,
                                      answer.FromString)
         return start(message, timeout=self.job.get("seconds", 60),
+                     metadata=[tuple(m) for m in self.job.get("metadata", ())],
                      wait_for_ready=True)
 
     async def stream(self, i, channel, delay):

@@ -178,12 +178,17 @@ class Nginx:
     def in_flight(self):
         return self.pool()["in_flight"]
 
+    def waiting(self):
+        return self.pool()["queue"]["length"]
+
     def counts(self):
-        """Every in-flight count that is not zero."""
+        """Every in-flight count and queue that is not zero."""
         found = {}
         for pool in self.status()["pools"]:
             if pool["in_flight"]:
                 found[pool["name"]] = pool["in_flight"]
+            if (pool.get("queue") or {}).get("length"):
+                found[f"queue of {pool['name']}"] = pool["queue"]["length"]
             for r in pool["replicas"]:
                 if r["in_flight"]:
                     found[r["id"]] = r["in_flight"]

@@ -199,7 +199,7 @@ response_without_status_has_one_derived(void **state)
     response_told("200", GRPC, "\1\0\0\0\2hi", 7, "end INTERNAL compressed "
                   "messages are not supported\nclose 8\n");
     response_told("200", GRPC, beyond, sizeof(beyond), "end "
-                  "RESOURCE_EXHAUSTED message is larger than the limit\n"
+                  "INTERNAL message is larger than the limit\n"
                   "close 8\n");
 }
 

@@ -13,7 +13,7 @@
 static llmgw_resume_t
 fresh(uint32_t tries, uint32_t failovers)
 {
-    llmgw_resume_t  r = { tries, failovers, 0, 0, 0 };
+    llmgw_resume_t  r = { tries, failovers, 0, 0, 0, 0 };
 
     return r;
 }
@@ -126,6 +126,23 @@ draining_and_full_use_no_try(void **state)
 
 
 static void
+draining_counts_after_very_many(void **state)
+{
+    int                  i;
+    llmgw_resume_t       r = fresh(1, 8);
+    llmgw_resume_step_t  step;
+
+    for (i = 0; i < LLMGW_RESUME_FREE_DRAINS; i++) {
+        step = llmgw_resume_next(&r, LLMGW_OUTCOME_DRAINING, 0, 0);
+        assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
+    }
+
+    step = llmgw_resume_next(&r, LLMGW_OUTCOME_DRAINING, 0, 0);
+    assert_int_equal(step.next, LLMGW_NEXT_GIVE_UP);
+}
+
+
+static void
 refusals_are_free_three_times(void **state)
 {
     int                  i;
@@ -171,6 +188,7 @@ main(void)
         cmocka_unit_test(token_gives_the_tries_back),
         cmocka_unit_test(failovers_of_a_stream_are_never_given_back),
         cmocka_unit_test(draining_and_full_use_no_try),
+        cmocka_unit_test(draining_counts_after_very_many),
         cmocka_unit_test(refusals_are_free_three_times),
         cmocka_unit_test(causes_have_names),
     };

@@ -1,0 +1,121 @@
+"""Callers one by one: each on a connection of its own, so that it is known
+which worker has it, and read together, so that their order shows."""
+
+import json
+import select
+import time
+
+from . import rawh2, rpc
+from .wait import wait_for
+
+
+class Caller:
+    """One request at a time on one connection."""
+
+    def __init__(self, nginx):
+        self.h = rawh2.RawH2(nginx.target)
+        self.sid = None
+        self.began = self.first = self.ended = None
+
+    def close(self):
+        self.h.close()
+
+    def worker(self):
+        """The pid of the worker that took this connection."""
+        sid = self.h.request("/status", method="GET", content_type=None)
+        return json.loads(bytes(self.h.wait(sid).data))["worker_pid"]
+
+    def ask(self, prompt, max_tokens, timeout=None, **fields):
+        message = rpc.pb.InferRequest(prompt=prompt, max_tokens=max_tokens,
+                                      **fields)
+        self.began = time.monotonic()
+        self.first = self.ended = None
+        self.sid = self.h.request(
+            rpc.INFER, rawh2.frame(message.SerializeToString()),
+            headers=[("grpc-timeout", timeout)] if timeout else ())
+        return self
+
+    def cancel(self):
+        self.h.cancel(self.sid)
+
+    @property
+    def answer(self):
+        return self.h.answers[self.sid]
+
+    @property
+    def status(self):
+        return self.answer.grpc_status
+
+    @property
+    def reason(self):
+        return self.answer.get("llmgw-reason")
+
+    @property
+    def messages(self):
+        return [rpc.pb.InferResponse.FromString(m)
+                for m in rawh2.unframe(self.answer.data)[0]]
+
+    @property
+    def tokens(self):
+        return [m.token for m in self.messages]
+
+    @property
+    def seconds(self):
+        return self.ended - self.began
+
+    def take_in(self):
+        """Reads what has come; its times are when we read it."""
+        self.h.pump(0.001)
+        now = time.monotonic()
+        if self.first is None and self.answer.data:
+            self.first = now
+        if self.ended is None and self.answer.ended:
+            self.ended = now
+
+    def wait(self, timeout=10):
+        return finish([self], timeout)[0]
+
+    def wait_first(self, timeout=10):
+        """Until its first token has come."""
+        deadline = time.monotonic() + timeout
+        while self.first is None:
+            assert self.ended is None, vars(self.answer)
+            assert time.monotonic() < deadline, "no token"
+            self.take_in()
+        return self
+
+
+def read(callers, seconds):
+    """Reads what comes to any of them within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        socks = {c.h.sock: c for c in callers if c.sid and c.ended is None}
+        for sock in select.select(list(socks), [], [], left)[0]:
+            socks[sock].take_in()
+
+
+def finish(callers, timeout=10):
+    """Reads all of them to their end; answers them in the order of their
+    first tokens, those without one behind."""
+    deadline = time.monotonic() + timeout
+    while any(c.ended is None for c in callers):
+        assert time.monotonic() < deadline, \
+            f"no end in {timeout} s of {[c.ended is None for c in callers]}"
+        read(callers, 0.01)
+    return sorted(callers, key=lambda c: (c.first is None, c.first or 0))
+
+
+def on_each_worker(nginx, n, caller=Caller):
+    """[[n callers of one worker], [n of the next], ...]."""
+    by_pid = {pid: [] for pid in nginx.workers()}
+    spare = []
+
+    def enough():
+        one = caller(nginx)
+        mine = by_pid[one.worker()]
+        (mine if len(mine) < n else spare).append(one)
+        return all(len(callers) == n for callers in by_pid.values())
+    wait_for(enough, 30, f"{n} connections of each worker", interval=0)
+    for one in spare:
+        one.close()
+    return list(by_pid.values())

@@ -1,0 +1,380 @@
+"""A sick replica is left alone, and asked again now and then."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from llmgw.callers import on_each_worker
+from llmgw.place import SLOW
+from llmgw.wait import never, wait_for
+
+OPENED = "opened its circuit"
+SOON = "llmgw_breaker cooldown=500ms max_cooldown=500ms;"
+LATE = "llmgw_breaker cooldown=60s;"
+
+
+def breaker(nginx, id):
+    return nginx.replicas()[id]["breaker"]
+
+
+def breakers(nginx):
+    return {r["breaker"] for r in nginx.replicas().values()}
+
+
+def opened(nginx):
+    return nginx.log().count(OPENED)
+
+
+def sicken(cluster, is_sick=True):
+    for replica in cluster.replicas.values():
+        replica.faults(reject_all=is_sick)
+
+
+def open_all(cluster, nginx, c):
+    """Every circuit, by requests that fail."""
+    sicken(cluster)
+    wait_for(lambda: c.stream("sick", 1, timeout=0.2).code
+             and breakers(nginx) == {"open"}, 20, "every circuit to be open")
+
+
+def ask_until(c, is_done, timeout, what):
+    """Requests one after the other; each is served."""
+    count = iter(range(1 << 30))
+
+    def ask():
+        got = c.stream(f"prompt {next(count)}", 1)
+        assert got.code == "OK", (got.code, got.details, got.trailers)
+        return is_done()
+    wait_for(ask, timeout, what)
+
+
+def check_quiet(nginx, ids):
+    """Nothing was held against these."""
+    for id in ids:
+        r = nginx.replicas()[id]
+        assert (r["breaker"], r["breaker_failures"]) == ("closed", 0), r
+    assert opened(nginx) == 0
+
+
+# one of several
+
+def test_sick_replica_is_avoided_until_it_is_well(cluster, client, load,
+                                                  expect):
+    nginx = cluster.fleet(3, nginx={"pool": "llmgw_breaker cooldown=2s;"})
+    r1 = cluster.replicas["r1"]
+    r1.faults(reject_all=True)
+    jobs = [[f"prompt {i}", 5] for i in range(50)]
+    results = load(nginx, jobs, connections=2).results()
+    for (prompt, n), got in zip(jobs, results):
+        got.check(expect(prompt, n))
+        assert "r1" not in got.replicas
+    assert breaker(nginx, "r1") == "open"
+    assert opened(nginx) == 1
+    assert f'"r1" {OPENED}' in nginx.log()
+    assert cluster.gateway.table()["r1"]["state"] == "ALIVE"
+    assert breaker(nginx, "r2") == breaker(nginx, "r3") == "closed"
+
+    failed, began = r1.stats().failed, time.monotonic()
+    results = load(nginx, jobs).results()
+    assert all(got.code == "OK" for got in results)
+    if time.monotonic() - began < 1.5:
+        assert r1.stats().failed == failed      # nobody came by
+        assert r1.stats().started == 0
+
+    r1.faults(reject_all=False)
+    c = client(nginx)
+    ask_until(c, lambda: breaker(nginx, "r1") == "closed", 10,
+              "the circuit to be closed")
+    ask_until(c, lambda: r1.stats().started > 3, 10, "r1 to serve again")
+    assert nginx.replicas()["r1"]["breaker_failures"] == 0
+
+
+def test_sick_replica_costs_few_requests_while_it_stays_sick(cluster, client,
+                                                             expect):
+    """After each cooldown one probe; each cooldown is longer."""
+    nginx = cluster.fleet(2, nginx={
+        "pool": "llmgw_breaker cooldown=200ms max_cooldown=10s;"})
+    r1 = cluster.replicas["r1"]
+    r1.faults(reject_all=True)
+    c = client(nginx)
+    ask_until(c, lambda: opened(nginx) == 1, 10, "the circuit to open")
+    before, began = r1.stats().failed, time.monotonic()
+    while time.monotonic() - began < 1.6:       # 200 + 400 + 800 ms
+        assert c.stream(f"{time.monotonic()}", 1).code == "OK"
+    assert 1 <= r1.stats().failed - before <= 4
+
+
+@pytest.mark.parametrize("fault", ["INTERNAL", "UNKNOWN", "DATA_LOSS",
+                                   "ABORTED", "CANCELLED",
+                                   "DEADLINE_EXCEEDED", "UNAVAILABLE"])
+def test_statuses_that_open_a_circuit(cluster, client, fault):
+    bad = cluster.pyreplica("bad", end_after=-1, end_code=fault,
+                            token_delay_ms=1)
+    good = cluster.pyreplica("good", token_delay_ms=1)
+    nginx = cluster.static([bad, good], pool=LATE)
+    c = client(nginx)
+    ask_until(c, lambda: breaker(nginx, bad.target) == "open", 20,
+              "the circuit to open")
+    assert breaker(nginx, good.target) == "closed"
+
+
+def test_unfinished_streams_open_a_circuit(cluster, client, expect):
+    nginx = cluster.fleet(2, nginx={"pool": LATE})
+    cluster.replicas["r1"].faults(die_after_tokens=2)
+    c = client(nginx)
+    for i in range(40):
+        c.stream(f"prompt {i}", 4).check(expect(f"prompt {i}", 4))
+    assert breaker(nginx, "r1") == "open"
+    assert breaker(nginx, "r2") == "closed"
+
+
+def test_replica_that_drips_is_sick(cluster, load, expect):
+    """Its streams stay open and silent."""
+    nginx = cluster.fleet(3, nginx={
+        "pool": LATE, "location": "llmgw_token_timeout 300ms;"
+        " llmgw_first_token_timeout 300ms;"},
+        replica={"token_delay": "10ms"})
+    cluster.replicas["r1"].faults(stall=True)
+    jobs = [[f"prompt {i}", 10] for i in range(40)]
+    results = load(nginx, jobs, connections=2).results()
+    for (prompt, n), got in zip(jobs, results):
+        got.check(expect(prompt, n))
+    assert breaker(nginx, "r1") == "open"
+    assert cluster.gateway.table()["r1"]["state"] == "ALIVE"
+    results = load(nginx, jobs).results()       # nobody waits for it now
+    assert max(got.seconds for got in results) < 0.1 + 0.5 * SLOW
+    wait_for(lambda: cluster.replicas["r1"].stats().active_requests == 0, 2,
+             "the silent streams to be cancelled")
+
+
+def test_dead_static_line_opens_its_circuit(cluster, client):
+    live, dead = cluster.replica("live"), cluster.replica("dead")
+    nginx = cluster.static([live, dead], pool=LATE)
+    dead.kill()
+    ask_until(client(nginx), lambda: breaker(nginx, dead.target) == "open",
+              10, "the circuit to open")
+
+
+# what is no fault of the replica's
+
+@pytest.mark.parametrize("code", ["INVALID_ARGUMENT", "NOT_FOUND",
+                                  "UNIMPLEMENTED"])
+def test_clients_faults_open_nothing(cluster, load, code):
+    engine = cluster.pyreplica("strict", end_after=-1, end_code=code,
+                               token_delay_ms=1)
+    nginx = cluster.static([engine])
+    results = load(nginx, [[f"{i}", 2] for i in range(50)]).results()
+    assert {got.code for got in results} == {code}
+    check_quiet(nginx, [engine.target])
+
+
+@pytest.mark.parametrize("first", ["5ms", "30s"])
+def test_cancels_open_nothing(cluster, caller, first):
+    """After a token, and before."""
+    nginx = cluster.fleet(2, replica={"first_token_delay": first})
+    replicas = cluster.replicas.values()
+    for i in range(30):
+        one = caller(nginx).ask(f"prompt {i}", 1000)
+        if first == "5ms":
+            one.wait_first()
+        wait_for(lambda: sum(r.stats().started for r in replicas) == i + 1,
+                 5, "the attempt")
+        (one.cancel if i % 2 else one.close)()
+    wait_for(lambda: sum(r.stats().cancelled for r in replicas) == 30, 5,
+             "cancels")
+    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    check_quiet(nginx, ["r1", "r2"])
+
+
+def test_deadlines_open_nothing(cluster, load):
+    nginx = cluster.fleet(2, replica={"token_delay": "50ms"})
+    results = load(nginx, [[f"{i}", 1000] for i in range(30)],
+                   seconds=0.3).results()
+    assert {got.code for got in results} == {"DEADLINE_EXCEEDED"}
+    check_quiet(nginx, ["r1", "r2"])
+
+
+def test_full_replicas_open_nothing(cluster, load):
+    """Refused by the replicas: the gateway knows of no capacity."""
+    replicas = [cluster.replica(x, token_delay="10ms", max_capacity=1)
+                for x in "ab"]
+    nginx = cluster.static(replicas, pool="llmgw_queue 10;")
+    results = load(nginx, [[f"{i}", 5] for i in range(60)]).results()
+    assert {got.code for got in results} == {"OK", "RESOURCE_EXHAUSTED"}
+    check_quiet(nginx, [r.target for r in replicas])
+
+
+def test_full_queue_opens_nothing(cluster, load):
+    nginx = cluster.fleet(2, nginx={"pool": "llmgw_queue 2;"},
+                          replica={"token_delay": "20ms", "max_capacity": 1})
+    results = load(nginx, [[f"{i}", 5] for i in range(60)]).results()
+    assert {got.code for got in results} == {"OK", "RESOURCE_EXHAUSTED"}
+    check_quiet(nginx, ["r1", "r2"])
+
+
+def test_draining_replica_opens_nothing(cluster, client):
+    a, b = cluster.replica("a"), cluster.replica("b")
+    nginx = cluster.static([a, b])
+    a.client.drain()
+    for i in range(20):
+        assert client(nginx).stream(f"{i}", 2).code == "OK"
+    check_quiet(nginx, [a.target, b.target])
+
+
+def test_breaker_off(cluster, client, expect):
+    nginx = cluster.fleet(2, nginx={"pool": "llmgw_breaker off;"})
+    r1 = cluster.replicas["r1"]
+    r1.faults(reject_all=True)
+    c = client(nginx)
+    for i in range(60):
+        c.stream(f"prompt {i}", 2).check(expect(f"prompt {i}", 2))
+    assert r1.stats().failed > 15
+    assert opened(nginx) == 0
+
+
+# all of them
+
+def test_all_open_is_not_the_end(cluster, client, load, expect):
+    nginx = cluster.fleet(2, nginx={"pool": "llmgw_breaker cooldown=1s"
+                                            " max_cooldown=1s;"})
+    c = client(nginx)
+    open_all(cluster, nginx, c)
+    sicken(cluster, False)
+    jobs = [[f"prompt {i}", 5] for i in range(20)]
+    results = load(nginx, jobs).results()
+    for (prompt, n), got in zip(jobs, results):
+        got.check(expect(prompt, n))
+        assert got.seconds < 1 + 0.5 * SLOW
+    ask_until(c, lambda: breakers(nginx) == {"closed"}, 10,
+              "every circuit to be closed")
+
+
+@pytest.mark.alone
+def test_all_open_and_sick(cluster, client, load):
+    """Those who wait for a probe are told when their time is over."""
+    nginx = cluster.fleet(2, nginx={
+        "pool": "llmgw_queue timeout=600ms;" + LATE})
+    open_all(cluster, nginx, client(nginx))
+    results = load(nginx, [[f"{i}", 5] for i in range(20)]).results()
+    assert {got.code for got in results} == {"UNAVAILABLE"}
+    waited = [got for got in results
+              if got.trailers["llmgw-reason"] == "circuits_open"]
+    assert len(waited) >= 16, [got.trailers for got in results]
+    for got in waited:
+        assert got.seconds < 0.6 + 0.4 * SLOW
+    assert sum(got.seconds > 0.55 for got in waited) >= 16
+    assert nginx.waiting() == 0
+
+
+@pytest.mark.alone
+def test_all_open_and_sick_without_a_queue(cluster, client):
+    nginx = cluster.fleet(2, nginx={"pool": "llmgw_queue off;" + LATE})
+    c = client(nginx)
+    open_all(cluster, nginx, c)
+    results = [c.stream(f"{i}", 5) for i in range(10)]
+    assert {got.code for got in results} == {"UNAVAILABLE"}
+    reasons = [got.trailers["llmgw-reason"] for got in results]
+    assert reasons.count("circuits_open") >= 8, reasons
+    assert max(got.seconds for got in results) < 0.2 * SLOW
+
+
+def test_probes_go_one_at_a_time(cluster, client, load):
+    """20 wait while one of them asks a replica that takes its time."""
+    nginx = cluster.fleet(1, nginx={"pool": SOON})
+    open_all(cluster, nginx, client(nginx))
+    r1 = cluster.replicas["r1"]
+    r1.faults(reject_all=False, first_token_delay_ms=600)
+    work = load(nginx, [[f"{i}", 2] for i in range(20)])
+    wait_for(lambda: r1.stats().active_requests == 1, 5, "the probe")
+    never(lambda: r1.stats().active_requests > 1, 0.3, "a second probe")
+    assert breaker(nginx, "r1") == "half_open"
+    assert {got.code for got in work.results()} == {"OK"}
+    assert breaker(nginx, "r1") == "closed"
+
+
+def test_cancelled_probe_is_not_the_last(cluster, client, caller):
+    nginx = cluster.fleet(1, nginx={"pool": SOON})
+    c = client(nginx)
+    open_all(cluster, nginx, c)
+    r1 = cluster.replicas["r1"]
+    r1.faults(reject_all=False, first_token_delay_ms=30000)
+    probe = caller(nginx).ask("probe", 2)
+    wait_for(lambda: r1.stats().active_requests == 1, 5, "the probe")
+    probe.cancel()
+    r1.faults(first_token_delay_ms=0)
+    got = c.stream("next", 2)
+    assert got.code == "OK", (got.code, got.trailers)
+    assert got.seconds < 1.5 * SLOW
+    assert breaker(nginx, "r1") == "closed"
+
+
+def test_probe_that_died_with_its_worker_is_not_the_last(cluster, client,
+                                                         caller):
+    cluster.allowed.append("exited on signal 9")
+    nginx = cluster.fleet(1, nginx={"pool": SOON, "workers": 2})
+    (a,), (b,) = on_each_worker(nginx, 1, caller)
+    open_all(cluster, nginx, client(nginx))
+    r1 = cluster.replicas["r1"]
+    r1.faults(reject_all=False, first_token_delay_ms=30000)
+    pid = a.worker()
+    a.ask("probe", 2)
+    wait_for(lambda: r1.stats().active_requests == 1, 5, "the probe")
+    os.kill(pid, signal.SIGKILL)
+    r1.faults(first_token_delay_ms=0)
+    assert b.ask("next", 2).wait().status == 0
+    assert b.seconds < 2 + 1.5 * SLOW
+
+
+# all workers know
+
+def test_workers_share_what_they_know(cluster, caller):
+    nginx = cluster.fleet(2, nginx={"pool": LATE, "workers": 2})
+    (a,), (b,) = on_each_worker(nginx, 1, caller)
+    r1 = cluster.replicas["r1"]
+    r1.faults(reject_all=True)
+    for i in range(40):
+        assert a.ask(f"prompt {i}", 1).wait().status == 0
+    assert breaker(nginx, "r1") == "open"
+    failed = r1.stats().failed
+    for i in range(40):
+        assert b.ask(f"prompt {i}", 1).wait().status == 0
+    assert r1.stats().failed == failed
+    assert opened(nginx) == 1
+
+
+def test_open_circuit_outlives_a_reload(cluster, client):
+    nginx = cluster.fleet(2, nginx={"pool": LATE})
+    cluster.replicas["r1"].faults(reject_all=True)
+    ask_until(client(nginx), lambda: breaker(nginx, "r1") == "open", 10,
+              "the circuit to open")
+    nginx.reload()
+    assert breaker(nginx, "r1") == "open"
+
+
+def test_good_replica_with_few_faults_stays(cluster, client, expect):
+    """One in four fails: below the error rate of 50 %."""
+    nginx = cluster.fleet(2)
+    r1 = cluster.replicas["r1"]
+    c = client(nginx)
+    for i in range(80):
+        r1.faults(reject_all=i % 4 == 0)
+        c.stream(f"prompt {i}", 2).check(expect(f"prompt {i}", 2))
+    assert opened(nginx) == 0
+    assert nginx.replicas()["r1"]["breaker_failures"] > 0
+
+
+def test_replica_that_starts_anew_serves_again(cluster, client):
+    """Its circuit was open when it died."""
+    nginx = cluster.fleet(2, nginx={"pool": SOON})
+    r1 = cluster.replicas["r1"]
+    r1.faults(reject_all=True)
+    c = client(nginx)
+    ask_until(c, lambda: breaker(nginx, "r1") == "open", 10,
+              "the circuit to open")
+    r1.kill()
+    wait_for(lambda: nginx.routable() == ["r2"], 5, "r1 to be out")
+    r1.start()
+    wait_for(lambda: nginx.routable() == ["r1", "r2"], 10, "r1 to be back")
+    ask_until(c, lambda: r1.stats().started > 0, 10, "r1 to serve")

@@ -1,0 +1,228 @@
+"""Everything fails at random, under load; then all of it must be quiet.
+
+LLMGW_CHAOS_SECONDS says how long (180 for the long one), LLMGW_CHAOS_SEED
+which order of events; each run prints its seed.
+"""
+
+import collections
+import os
+import random
+import signal
+import threading
+import time
+
+from llmgw.place import SLOW
+from llmgw.wait import wait_for
+
+SECONDS = float(os.environ.get("LLMGW_CHAOS_SECONDS", 20))
+SEED = int(os.environ.get("LLMGW_CHAOS_SEED", random.randrange(1 << 30)))
+
+GOSSIP = {"protocol_period": "200ms", "ping_timeout": "80ms",
+          "suspect_timeout": "1s"}
+REPLICAS = ("r1", "r2", "r3", "r4")
+PROMPTS = [[f"prompt {i}", 20 + i % 7 * 10] for i in range(40)]
+
+
+class Chaos:
+    """Breaks something, and mends it a while later."""
+
+    def __init__(self, cluster, nginx, rng):
+        self.cluster, self.nginx, self.rng = cluster, nginx, rng
+        self.mending = []           # [when, what, how]
+        self.broken = set()
+        self.done = collections.Counter()
+        self.actions = [self.kill_replica, self.freeze_replica,
+                        self.kill_agent, self.freeze_agent,
+                        self.kill_worker, self.freeze_worker, self.reload]
+
+    def mend_later(self, what, seconds, how):
+        self.broken.add(what)
+        self.mending.append([time.monotonic() + seconds, what, how])
+
+    def mend(self, everything=False):
+        now = time.monotonic()
+        for due in [m for m in self.mending if everything or m[0] <= now]:
+            self.mending.remove(due)
+            due[2]()
+            self.broken.discard(due[1])
+
+    def pick(self, kind, daemons):
+        """One that is whole; at least two of the replicas stay so."""
+        whole = [d for i, d in sorted(daemons.items())
+                 if f"{kind} {i}" not in self.broken]
+        enough = kind != "replica" or len(whole) > 2
+        return self.rng.choice(whole) if whole and enough else None
+
+    def kill(self, kind, daemons):
+        victim = self.pick(kind, daemons)
+        if victim:
+            victim.kill()
+            self.mend_later(f"{kind} {victim.id}", self.rng.uniform(0.1, 1),
+                            victim.start)
+        return victim
+
+    def freeze(self, kind, daemons):
+        victim = self.pick(kind, daemons)
+        if victim:
+            victim.proc.freeze()
+            self.mend_later(f"{kind} {victim.id}", self.rng.uniform(0.2, 4),
+                            victim.proc.thaw)
+        return victim
+
+    def kill_replica(self):
+        return self.kill("replica", self.cluster.replicas)
+
+    def freeze_replica(self):
+        return self.freeze("replica", self.cluster.replicas)
+
+    def kill_agent(self):
+        return self.kill("agent", self.cluster.agents)
+
+    def freeze_agent(self):
+        return self.freeze("agent", self.cluster.agents)
+
+    def worker(self):
+        return self.rng.choice(self.nginx.workers() or [0])
+
+    def kill_worker(self):
+        return self._signal(self.worker(), signal.SIGKILL)
+
+    def freeze_worker(self):
+        pid = self.worker()
+        if self._signal(pid, signal.SIGSTOP):
+            self.mend_later(f"worker {pid}", self.rng.uniform(0.05, 0.8),
+                            lambda: self._signal(pid, signal.SIGCONT))
+        return pid
+
+    def _signal(self, pid, sig):
+        """To a worker of this nginx alone."""
+        if pid not in self.nginx.workers():
+            return None
+        os.kill(pid, sig)
+        return pid
+
+    def reload(self):
+        os.kill(self.nginx.proc.pid, signal.SIGHUP)
+        return True
+
+    def run(self, seconds):
+        over = time.monotonic() + seconds
+        while time.monotonic() < over:
+            self.mend()
+            action = self.rng.choice(self.actions)
+            if action():
+                self.done[action.__name__] += 1
+            time.sleep(self.rng.uniform(0.05, 0.5))
+        self.mend(everything=True)
+
+
+class Lane:
+    """One load after the other, until it is over."""
+
+    def __init__(self, load, nginx, over, rng, is_killed=False, **job):
+        self.load, self.nginx, self.over = load, nginx, over
+        self.rng, self.is_killed, self.job = rng, is_killed, job
+        self.results = []           # [(prompt, n), result]
+        self.failure = None
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        try:
+            while not self.over.is_set():
+                self._once()
+        except BaseException as e:
+            self.failure = e
+
+    def _once(self):
+        jobs = [self.rng.choice(PROMPTS) for _ in range(60)]
+        work = self.load(self.nginx, jobs, connections=3,
+                         starts_per_second=30 / SLOW, **self.job)
+        if self.is_killed:
+            time.sleep(self.rng.uniform(0.7, 2) * SLOW)
+            work.proc.kill()
+        else:
+            self.results += zip(jobs, work.results())
+
+    def join(self):
+        self.thread.join()
+        if self.failure:
+            raise self.failure
+
+
+def check_exact(results, expect):
+    """OK: whole.  Anything else: a beginning, and no lie about its end."""
+    codes = collections.Counter()
+    for (prompt, n), got in results:
+        codes[got.code] += 1
+        if got.code == "OK":
+            got.check(expect(prompt, n))
+        else:
+            assert got.tokens == expect(prompt, n)[:len(got.tokens)]
+            assert got.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED",
+                                "RESOURCE_EXHAUSTED", "CANCELLED",
+                                "INTERNAL", "UNKNOWN"), got
+    return codes
+
+
+def check_quiet(cluster, nginx):
+    """Nothing is counted, waits or runs."""
+    wait_for(lambda: len(nginx.workers()) == 2, 15, "the old workers to go")
+    wait_for(lambda: nginx.routable() == list(REPLICAS), 20,
+             "every replica to be routable")
+    wait_for(lambda: not nginx.counts(), 10, "counts of zero")
+    seen = {}
+
+    def every_worker_has_no_stream():
+        said = nginx.status()
+        seen[said["worker_pid"]] = sum(p["streams"] for p in said["pools"])
+        return seen.keys() >= set(nginx.workers()) \
+            and not any(seen.values())
+    try:
+        wait_for(every_worker_has_no_stream, 3, "no stream in any worker")
+    except AssertionError:
+        assert not any(seen.values()), seen     # one never answers: fine
+    for id in REPLICAS:
+        r = cluster.replicas[id]
+        wait_for(lambda: r.stats().active_requests == 0, 10,
+                 f"no stream at {id}")
+        s = r.stats()
+        assert s.started == s.finished + s.cancelled + s.failed, (id, s)
+
+
+def test_chaos(cluster, client, load, expect):
+    print(f"LLMGW_CHAOS_SEED={SEED}")
+    rng = random.Random(SEED)
+    cluster.allowed += ["exited on signal 9", "was locked by"]
+    nginx = cluster.fleet(
+        len(REPLICAS), agent=GOSSIP,
+        replica={"token_delay": "5ms", "max_capacity": 6},
+        nginx={"workers": 2, "pool": "llmgw_queue 100 timeout=5s;"
+               " llmgw_breaker cooldown=500ms max_cooldown=2s;",
+               "location": "llmgw_token_timeout 1s; llmgw_tries 5;"
+               " llmgw_first_token_timeout 2s;"})
+    cluster.gateway.argv += ["--join", ",".join(
+        a.gossip for a in cluster.agents.values() if a.role == "replica")]
+
+    over = threading.Event()
+    lanes = [Lane(load, nginx, over, random.Random(SEED + k), **job)
+             for k, job in enumerate([
+                 {"seconds": 20}, {"seconds": 20, "fields": {"hedge": True}},
+                 {"seconds": 0.3}, {"is_killed": True}])]
+    chaos = Chaos(cluster, nginx, rng)
+    try:
+        chaos.run(SECONDS)
+    finally:
+        chaos.mend(everything=True)
+        over.set()
+        for lane in lanes:
+            lane.join()
+
+    codes = check_exact([x for lane in lanes for x in lane.results], expect)
+    patient = check_exact(lanes[0].results + lanes[1].results, expect)
+    print(dict(chaos.done), dict(codes), dict(patient))
+    check_quiet(cluster, nginx)
+    assert patient["OK"] > 0.5 * sum(patient.values()), patient
+    c = client(nginx)
+    for i in range(20):
+        c.stream(f"after {i}", 3).check(expect(f"after {i}", 3))

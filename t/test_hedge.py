@@ -1,0 +1,265 @@
+"""Two replicas at a slow start: the first token wins."""
+
+import time
+
+import pytest
+
+from llmgw import rpc
+from llmgw.place import SLOW
+from llmgw.wait import never, wait_for
+
+
+def started(cluster):
+    return {i: r.stats().started for i, r in cluster.replicas.items()}
+
+
+def fast_and_slow(cluster, **nginx):
+    """r1 is fast, r2 slow, whatever the prompt."""
+    return cluster.fleet(2, nginx=nginx,
+                         each={"r1": {"token_delay": "30ms"},
+                               "r2": {"token_delay": "500ms"}})
+
+
+def at_home(c, n, home):
+    """n prompts whose place on the ring is that replica."""
+    found, i = [], 0
+    while len(found) < n:
+        prompt = f"at home {i}"
+        if c.stream(prompt, 1).replicas == [home]:
+            found.append(prompt)
+        i += 1
+    return found
+
+
+ROUTE = ("log_format route '$llmgw_route';"
+         " access_log @dir@/route.log route;")
+
+
+def routes(nginx):
+    """What ROUTE wrote, without the requests for the status."""
+    return [x for x in (nginx.dir / "route.log").read_text().split()
+            if x != "-"]
+
+
+# hedge: true
+
+@pytest.mark.alone
+def test_fast_one_serves_hedged_requests(cluster, client, expect):
+    nginx = fast_and_slow(cluster)
+    c, slow = client(nginx), cluster.replicas["r2"]
+    for i in range(5):
+        prompt, start, result = f"prompt {i}", time.monotonic(), rpc.Result()
+        call = c.start(prompt, 10, hedge=True)
+        result.add(next(call), start)
+        won = time.monotonic()
+        wait_for(lambda: slow.stats().active_requests == 0, 2,
+                 "the slow one to be let go", interval=0.001)
+        assert time.monotonic() - won < 0.1 * SLOW
+        rpc.drain(call, start, result)
+        result.check(expect(prompt, 10))
+        assert result.replicas == ["r1"]
+        assert 0.28 < result.seconds < 0.3 + 0.15 * SLOW
+    assert started(cluster) == {"r1": 5, "r2": 5}
+    assert slow.stats().cancelled == 5
+    assert slow.stats().finished == 0
+    for r in nginx.replicas().values():
+        assert (r["breaker"], r["breaker_failures"]) == ("closed", 0), r
+        assert r["in_flight"] == 0
+
+
+def test_slot_of_the_loser_is_free_at_once(cluster, client):
+    nginx = fast_and_slow(cluster)
+    call = client(nginx).start("prompt", 40, hedge=True)
+    next(call)
+    wait_for(lambda: nginx.replicas()["r2"]["in_flight"] == 0, 0.4 * SLOW,
+             "the loser's slot to be free")
+    assert nginx.replicas()["r1"]["in_flight"] == 1
+    call.cancel()
+
+
+def test_requests_without_the_flag_are_not_hedged(cluster, client):
+    fast_and_slow(cluster)
+    c = client(cluster.nginxes[0])
+    for i in range(4):
+        assert c.stream(f"prompt {i}", 1).code == "OK"
+    assert sum(started(cluster).values()) == 4
+
+
+def test_hedge_off(cluster, client, expect):
+    nginx = cluster.fleet(2, nginx={"pool": "llmgw_hedge off;"})
+    c = client(nginx)
+    for i in range(6):
+        c.stream(f"prompt {i}", 2, hedge=True).check(expect(f"prompt {i}", 2))
+    assert sum(started(cluster).values()) == 6
+
+
+def test_hedge_with_nobody_to_hedge_with(cluster, client, expect):
+    nginx = cluster.fleet(1)
+    client(nginx).stream("one", 3, hedge=True).check(expect("one", 3))
+    assert started(cluster) == {"r1": 1}
+
+
+def test_route_of_a_hedge_that_won(cluster, client):
+    nginx = fast_and_slow(cluster, http=ROUTE)
+    c = client(nginx)
+    prompt = at_home(c, 1, "r2")[0]
+    before = len(routes(nginx))
+    assert c.stream(prompt, 2, hedge=True).replicas == ["r1"]
+    wait_for(lambda: len(routes(nginx)) > before, 5, "the access log")
+    assert routes(nginx)[-1] == "hedge"
+
+
+# one of the two fails
+
+@pytest.mark.parametrize("victim, winner", [("r1", "r2"), ("r2", "r1")])
+def test_killed_mid_race(cluster, client, expect, victim, winner):
+    nginx = cluster.fleet(2, each={"r1": {"first_token_delay": "400ms"},
+                                   "r2": {"first_token_delay": "700ms"}})
+    call = client(nginx).start("race", 8, hedge=True)
+    wait_for(lambda: all(r.stats().active_requests for r
+                         in cluster.replicas.values()), 5, "two attempts")
+    cluster.replicas[victim].kill()
+    got = rpc.drain(call).check(expect("race", 8))
+    assert got.replicas == [winner]
+
+
+def test_both_killed_mid_race(cluster, client, expect):
+    """A third one finishes it."""
+    nginx = cluster.fleet(3, replica={"first_token_delay": "400ms"})
+    call = client(nginx).start("race", 8, hedge=True)
+    wait_for(lambda: sum(started(cluster).values()) == 2, 5, "two attempts")
+    for id, n in started(cluster).items():
+        if n:
+            cluster.replicas[id].kill()
+    rpc.drain(call).check(expect("race", 8))
+
+
+def test_winner_killed_mid_stream(cluster, client, expect):
+    nginx = cluster.fleet(2, each={"r1": {"token_delay": "30ms"},
+                                   "r2": {"token_delay": "100ms"}})
+    start, result = time.monotonic(), rpc.Result()
+    call = client(nginx).start("after the race", 15, hedge=True)
+    for _ in range(5):
+        result.add(next(call), start)
+    cluster.replicas["r1"].kill()
+    rpc.drain(call, start, result)
+    result.check(expect("after the race", 15))
+    assert result.replicas == ["r1", "r2"]
+
+
+def test_one_rejects_in_the_race(cluster, client, expect):
+    nginx = cluster.fleet(2)
+    cluster.replicas["r1"].faults(reject_all=True)
+    c = client(nginx)
+    for i in range(10):
+        got = c.stream(f"prompt {i}", 5, hedge=True)
+        got.check(expect(f"prompt {i}", 5))
+        assert got.replicas == ["r2"]
+
+
+def test_both_reject_in_the_race(cluster, client):
+    nginx = cluster.fleet(2)
+    for r in cluster.replicas.values():
+        r.faults(reject_all=True)
+    got = client(nginx).stream("prompt", 5, hedge=True)
+    assert got.code == "UNAVAILABLE"
+    assert got.trailers["llmgw-reason"] in ("tries_exhausted",
+                                            "circuits_open")
+
+
+def test_client_that_goes_mid_race(cluster, client):
+    nginx = cluster.fleet(2, replica={"first_token_delay": "30s"})
+    call = client(nginx).start("race", 5, hedge=True)
+    wait_for(lambda: sum(started(cluster).values()) == 2, 5, "two attempts")
+    call.cancel()
+    wait_for(lambda: [r.stats().active_requests for r
+                      in cluster.replicas.values()] == [0, 0], 2, "cancels")
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
+
+
+def test_hedged_streams_outlive_a_replica(cluster, load, expect):
+    nginx = cluster.fleet(3, replica={"token_delay": "20ms"})
+    jobs = [[f"prompt {i}", 60] for i in range(60)]
+    work = load(nginx, jobs, connections=2, fields={"hedge": True})
+    work.running()
+    cluster.replicas["r2"].kill()
+    for (prompt, n), got in zip(jobs, work.results()):
+        got.check(expect(prompt, n))
+
+
+# full
+
+def test_no_hedge_while_others_wait(cluster, load, expect):
+    """Places are for those who have none."""
+    nginx = cluster.fleet(2, replica={"token_delay": "20ms",
+                                      "max_capacity": 2})
+    held = load(nginx, [[f"held {i}", 60] for i in range(4)])
+    held.running()
+    jobs = [[f"prompt {i}", 5] for i in range(20)]
+    results = load(nginx, jobs, fields={"hedge": True}).results()
+    for (prompt, n), got in zip(jobs, results):
+        got.check(expect(prompt, n))
+    assert all(got.code == "OK" for got in held.results())
+    # those at the end of the line, when there is room again, may be hedged
+    assert sum(started(cluster).values()) <= 4 + 20 + 6
+
+
+def test_hedge_does_without_a_full_replica(cluster, client, expect):
+    nginx = cluster.fleet(2, replica={"token_delay": "20ms",
+                                      "max_capacity": 1})
+    c = client(nginx)
+    held = c.start("held", 40)
+    next(held)
+    c.stream("hedged", 3, hedge=True).check(expect("hedged", 3))
+    assert sum(started(cluster).values()) == 2
+    assert len(list(held)) == 39
+
+
+# delay=
+
+@pytest.mark.alone
+def test_slow_starts_are_hedged_after_the_delay(cluster, client, load,
+                                                expect):
+    """3 % of the prompts are at home where first tokens take a second."""
+    nginx = cluster.fleet(3, nginx={"pool": "llmgw_hedge delay=50ms;"},
+                          replica={"token_delay": "1ms"})
+    c, n = client(nginx), 1000
+    slow, fast = at_home(c, 30, "r3"), iter(at_home(c, 60, "r1") * 17)
+    jobs = [[slow[i // 33 - 1] if i and i % 33 == 0 and i // 33 <= 30
+             else next(fast), 2] for i in range(n)]
+    cluster.replicas["r3"].faults(first_token_delay_ms=1000)
+    before = sum(started(cluster).values())
+
+    results = load(nginx, jobs, connections=2,
+                   starts_per_second=150 / SLOW).results()
+    for (prompt, k), got in zip(jobs, results):
+        got.check(expect(prompt, k))
+    first = sorted(got.times[0] for got in results)
+    normal = first[n // 2]
+    assert first[int(n * 0.99) - 1] < 0.05 + normal + 0.03 * SLOW, first[-30:]
+    extra = sum(started(cluster).values()) - before - n
+    assert 25 <= extra <= n * 0.05
+
+
+def test_hedges_keep_to_their_budget(cluster, load):
+    """Every start is slow: only 5 % of the requests are sent twice."""
+    nginx = cluster.fleet(3, nginx={
+        "pool": "llmgw_hedge delay=10ms budget=5%;"},
+        replica={"first_token_delay": "60ms"})
+    results = load(nginx, [[f"prompt {i}", 1] for i in range(400)],
+                   connections=2, starts_per_second=200 / SLOW).results()
+    assert {got.code for got in results} == {"OK"}
+    extra = sum(started(cluster).values()) - 400
+    assert 1 <= extra <= 400 * 0.05
+
+
+def test_no_hedge_after_a_token(cluster, client, expect):
+    """The delay is for the first token only."""
+    nginx = cluster.fleet(2, nginx={
+        "pool": "llmgw_hedge delay=300ms budget=100%;"},
+        each={"r1": {"first_token_delay": "20ms", "token_delay": "200ms"},
+              "r2": {"first_token_delay": "20ms", "token_delay": "200ms"}})
+    call = client(nginx).start("slow tokens", 6)
+    first = next(call)
+    never(lambda: sum(started(cluster).values()) > 1, 0.8, "a hedge")
+    assert [first.token] + [m.token for m in call] == expect("slow tokens", 6)

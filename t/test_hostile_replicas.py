@@ -1,0 +1,142 @@
+"""Replicas and machines that misbehave in ways that once did harm."""
+
+import concurrent.futures
+import socket
+import subprocess
+import threading
+import time
+
+import grpc
+import h2.config
+import h2.connection
+import h2.settings
+import pytest
+
+from llmgw import rpc
+from llmgw.callers import on_each_worker
+from llmgw.wait import wait_for
+
+
+class Target:
+    def __init__(self, port):
+        self.target = f"127.0.0.1:{port}"
+
+
+class NoStreams:
+    """An HTTP/2 server that allows no stream, and counts who comes."""
+
+    def __init__(self, ports):
+        self.port = ports.take()
+        self.connections = 0
+        self.listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                conn, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self._serve, args=(conn,),
+                             daemon=True).start()
+
+    @staticmethod
+    def _serve(conn):
+        none = h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS
+        h = h2.connection.H2Connection(
+            h2.config.H2Configuration(client_side=False))
+        h.local_settings = h2.settings.Settings(client=False,
+                                                initial_values={none: 0})
+        h.initiate_connection()
+        try:
+            conn.sendall(h.data_to_send())
+            while data := conn.recv(65536):
+                h.receive_data(data)
+                conn.sendall(h.data_to_send())
+        except (OSError, h2.exceptions.ProtocolError):
+            pass
+        finally:
+            conn.close()
+
+
+@pytest.fixture
+def no_streams(cluster):
+    server = NoStreams(cluster.ports)
+    yield server
+    server.listener.close()
+
+
+def test_replica_that_allows_no_stream_is_no_connect_storm(
+        cluster, client, no_streams):
+    nginx = cluster.static([Target(no_streams.port)])
+    got = client(nginx).stream("x", 3, timeout=10)
+    assert got.code == "UNAVAILABLE"
+    assert got.trailers["llmgw-reason"] == "tries_exhausted"
+    assert no_streams.connections <= 10
+
+
+def test_replica_that_allows_no_stream_leaves_it_to_others(
+        cluster, client, no_streams):
+    nginx = cluster.static([Target(no_streams.port),
+                            cluster.replica("good")])
+    for i in range(10):
+        assert client(nginx).stream(f"{i}", 3).code == "OK"
+
+
+def test_slow_refusals_wait_in_the_line(cluster, client):
+    """Replicas that take longer to say "full" than the mark lasts."""
+    engines = [cluster.pyreplica(x, token_delay_ms=150, end_after=-1,
+                                 end_code="RESOURCE_EXHAUSTED") for x in "ab"]
+    nginx = cluster.static(engines, pool="llmgw_queue timeout=1s;")
+    start = time.monotonic()
+    got = client(nginx).stream("x", 3, timeout=20)
+    assert got.code == "RESOURCE_EXHAUSTED"
+    assert got.trailers["llmgw-reason"] == "queue_timeout"
+    assert time.monotonic() - start < 10
+
+
+def test_token_over_the_limit_is_generated_few_times(cluster, client):
+    generated = []
+
+    def generate(request, context):
+        generated.append(1)
+        yield rpc.pb.GenerateResponse(token="x" * (1200 * 1024),
+                                      is_final=True)
+
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(8), handlers=[
+        grpc.method_handlers_generic_handler("llmgateway.LLMReplica", {
+            "Generate": grpc.unary_stream_rpc_method_handler(
+                generate, rpc.pb.GenerateRequest.FromString,
+                rpc.pb.GenerateResponse.SerializeToString)})])
+    port = cluster.ports.take()
+    server.add_insecure_port(f"127.0.0.1:{port}")
+    server.start()
+    try:
+        nginx = cluster.static([Target(port)])
+        got = client(nginx).stream("x", 1, timeout=20)
+    finally:
+        server.stop(0).wait()
+    assert got.code == "UNAVAILABLE"
+    assert got.trailers["llmgw-reason"] == "tries_exhausted"
+    assert len(generated) == 3
+
+
+def test_worker_out_of_descriptors_buries_nobody(cluster, caller):
+    """It cannot read when the others began; they live all the same."""
+    nginx = cluster.fleet(1, nginx={"workers": 2},
+                          replica={"token_delay": "50ms", "max_capacity": 8})
+    one, two = [group[0] for group in on_each_worker(nginx, 1, caller)]
+    one.ask("runs on", 80).wait_first()
+    limit = ["prlimit", "--pid", str(two.worker())]
+    subprocess.run([*limit, "--nofile=10:1024"], check=True)
+    swept = time.monotonic() + 2.2          # two sweeps of the zone
+    while time.monotonic() < swept:
+        one.take_in()
+    subprocess.run([*limit, "--nofile=1024:1024"], check=True)
+    assert one.answer.grpc_status is None
+    wait_for(lambda: nginx.in_flight() == 1, 2, "the stream to be counted")
+    one.wait(20)
+    wait_for(lambda: nginx.in_flight() == 0, 2, "a count of zero")
+    one.ask("again", 2).wait(5)
+    assert one.status == 0

@@ -1,0 +1,182 @@
+"""What a scraper sees equals what clients and replicas counted, exactly."""
+
+import os
+import re
+import signal
+import urllib.request
+
+import pytest
+
+from llmgw.callers import finish
+from llmgw.wait import wait_for
+
+LINE = re.compile(r'^(llmgw_[a-z_]+)\{([^}]*)\} ([0-9.eE+-]+|NaN)$')
+
+
+@pytest.fixture
+def gateway(cluster):
+    """A fleet whose status server also tells metrics."""
+    def make(n=3, pool="", **more):
+        nginx = cluster.fleet(n, nginx={"pool": pool, **more.pop("nginx", {})},
+                              **more)
+        nginx.conf.write_text(nginx.conf.read_text().replace(
+            "location = /status {",
+            "location = /metrics { llmgw_metrics; }\n"
+            "        location = /status {"))
+        nginx.reload()
+        return nginx
+    return make
+
+
+def scrape(nginx, accept="text/plain"):
+    url = f"http://127.0.0.1:{nginx.status_port}/metrics"
+    ask = urllib.request.Request(url, headers={"accept": accept})
+    with urllib.request.urlopen(ask, timeout=5) as answer:
+        return answer.headers["content-type"], answer.read().decode()
+
+
+def values(nginx):
+    """{(name, labels without upstream): value}"""
+    found = {}
+    for line in scrape(nginx)[1].splitlines():
+        if line.startswith("#"):
+            continue
+        name, labels, value = LINE.match(line).groups()
+        labels = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+        assert labels.pop("upstream") == "llm"
+        key = (name, *sorted(labels.items()))
+        assert key not in found, line
+        found[key] = float(value)
+    return found
+
+
+def total(found, name, **labels):
+    want = set(labels.items())
+    return sum(v for (n, *have), v in found.items()
+               if n == name and want <= set(have))
+
+
+def test_counts_equal_the_clients_and_the_replicas(cluster, gateway, load):
+    nginx = gateway(replica={"token_delay": "2ms"})
+    jobs = [[f"prompt {i}", 5 + i % 20] for i in range(300)]
+    results = load(nginx, jobs, connections=4).results()
+    assert {r.code for r in results} == {"OK"}
+    found = values(nginx)
+    tokens = sum(n for _, n in jobs)
+    assert total(found, "llmgw_tokens_total") == tokens
+    for id, replica in cluster.replicas.items():
+        assert total(found, "llmgw_tokens_total", replica=id) \
+            == replica.stats().tokens
+    assert total(found, "llmgw_requests_total", code="OK", reason="") == 300
+    assert total(found, "llmgw_requests_total") == 300
+    assert total(found, "llmgw_first_token_seconds_count") == 300
+    assert total(found, "llmgw_inter_token_seconds_count") == tokens - 300
+    assert total(found, "llmgw_request_seconds_count") == 300
+    assert total(found, "llmgw_in_flight") == 0
+    assert total(found, "llmgw_failovers_total") == 0
+
+
+def test_buckets_are_cumulative_and_end_with_the_count(gateway, client):
+    nginx = gateway(1, replica={"token_delay": "5ms"})
+    for i in range(5):
+        client(nginx).stream(f"{i}", 4)
+    found = values(nginx)
+    for name in ("first_token", "inter_token", "request", "queue_wait"):
+        rows = [(dict(labels)["le"], v) for (n, *labels), v in found.items()
+                if n == f"llmgw_{name}_seconds_bucket"]
+        counts = [v for _, v in rows]
+        assert counts == sorted(counts)
+        assert rows[-1][0] == "+Inf"
+        assert rows[-1][1] == total(found, f"llmgw_{name}_seconds_count")
+
+
+def test_failover_moves_its_counter_by_one(cluster, gateway, caller):
+    nginx = gateway(2, replica={"token_delay": "20ms"})
+    one = caller(nginx).ask("to be moved", 40)
+    one.wait_first()
+    serving = [r for r in cluster.replicas.values()
+               if r.stats().active_requests]
+    assert len(serving) == 1
+    serving[0].kill()
+    finish([one])
+    wait_for(lambda: total(values(nginx), "llmgw_requests_total") == 1, 5,
+             "the request's end")
+    found = values(nginx)
+    assert total(found, "llmgw_failovers_total") == 1
+    assert total(found, "llmgw_tokens_total") == 40
+    assert total(found, "llmgw_requests_total", code="OK") == 1
+
+
+def test_refusal_has_its_reason(gateway, client, caller):
+    nginx = gateway(1, pool="llmgw_queue off;",
+                    replica={"token_delay": "20ms", "max_capacity": 1})
+    busy = caller(nginx).ask("busy", 200)
+    busy.wait_first()
+    assert client(nginx).stream("x", 2).code == "RESOURCE_EXHAUSTED"
+    found = values(nginx)
+    assert total(found, "llmgw_requests_total", code="RESOURCE_EXHAUSTED",
+                 reason="queue_full") == 1
+    assert total(found, "llmgw_in_flight") == 1
+    busy.cancel()
+    wait_for(lambda: total(values(nginx), "llmgw_requests_total",
+                           code="CANCELLED", reason="client_gone") == 1,
+             5, "the cancel to be counted")
+
+
+def test_wait_in_the_line_is_measured(gateway, client, caller):
+    nginx = gateway(1, replica={"token_delay": "20ms", "max_capacity": 1})
+    busy = caller(nginx).ask("busy", 10)
+    busy.wait_first()
+    assert client(nginx).stream("x", 2).code == "OK"
+    found = values(nginx)
+    assert total(found, "llmgw_queue_wait_seconds_count") == 1
+    assert 0.05 < total(found, "llmgw_queue_wait_seconds_sum") < 5
+    assert total(found, "llmgw_queue_length") == 0
+
+
+def test_counts_survive_reload_and_a_killed_worker(cluster, gateway, client):
+    nginx = gateway(2, replica={"token_delay": "1ms"})
+    cluster.allowed.append("exited on signal 9")
+    for i in range(10):
+        client(nginx).stream(f"{i}", 7)
+    nginx.reload()
+    assert total(values(nginx), "llmgw_tokens_total") == 70
+    os.kill(nginx.workers()[0], signal.SIGKILL)
+    wait_for(lambda: nginx.workers() and nginx.up(), 10, "a new worker")
+    for i in range(10):
+        client(nginx).stream(f"{i}", 7)
+    found = values(nginx)
+    assert total(found, "llmgw_tokens_total") == 140
+    assert total(found, "llmgw_requests_total", code="OK") == 20
+
+
+def test_two_workers_tell_the_same(gateway, load):
+    nginx = gateway(2, nginx={"workers": 2}, replica={"token_delay": "1ms"})
+    load(nginx, [[f"{i}", 3] for i in range(100)], connections=8).results()
+    for _ in range(10):
+        assert total(values(nginx), "llmgw_requests_total") == 100
+
+
+def test_open_metrics_where_it_is_accepted(gateway):
+    nginx = gateway(1)
+    kind, text = scrape(nginx, "application/openmetrics-text;version=1.0.0")
+    assert kind.startswith("application/openmetrics-text")
+    assert text.endswith("# EOF\n")
+    assert "# TYPE llmgw_requests counter" in text
+    assert "llmgw_requests_total{" in text
+    kind, text = scrape(nginx)
+    assert kind.startswith("text/plain; version=0.0.4")
+    assert "# TYPE llmgw_requests_total counter" in text
+    assert "# EOF" not in text
+
+
+def test_breaker_is_told(cluster, gateway, client):
+    nginx = gateway(1, pool="llmgw_breaker min_requests=3 cooldown=60s;"
+                            " llmgw_queue off;")
+    cluster.replicas["r1"].faults(reject_all=True)
+    for i in range(4):
+        client(nginx).stream(f"{i}", 2)
+    found = values(nginx)
+    assert total(found, "llmgw_breaker_state", replica="r1") == 1
+    assert total(found, "llmgw_breaker_transitions_total", to="opened") == 1
+    assert total(found, "llmgw_attempts_failed_total", cause="status") >= 3

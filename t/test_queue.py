@@ -1,0 +1,476 @@
+"""A full pool: who waits, in what order, for how long, and who is refused."""
+
+import os
+import signal
+import statistics
+import threading
+import time
+
+import pytest
+
+from llmgw.callers import finish, on_each_worker, read
+from llmgw.place import SLOW
+from llmgw.wait import wait_for
+
+RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED = 8, 4
+TWO_WORKERS = {"workers": 2}
+
+
+def fleet(cluster, n, capacity, token_delay="20ms", pool="", **nginx):
+    return cluster.fleet(n, nginx={"pool": pool, **nginx},
+                         replica={"token_delay": token_delay,
+                                  "max_capacity": capacity})
+
+
+def line_up(nginx, callers, max_tokens, **fields):
+    """They ask one after the other; each is seen in the queue."""
+    before = nginx.waiting()
+    for i, one in enumerate(callers):
+        one.ask(f"waiter {i}", max_tokens, **fields)
+        wait_for(lambda: nginx.waiting() == before + i + 1, 5,
+                 f"waiter {i} in the queue", interval=0.002)
+    return callers
+
+
+def busy(caller, nginx, n, max_tokens):
+    """n callers with a token each, that have the whole pool."""
+    callers = [caller(nginx).ask(f"busy {i}", max_tokens) for i in range(n)]
+    for one in callers:
+        one.wait_first()
+    return callers
+
+
+def check(callers, expect, prompts, n):
+    for one, prompt in zip(callers, prompts):
+        assert one.status == 0, (one.status, one.reason)
+        assert one.tokens == expect(prompt, n)
+
+
+class Sampler:
+    """Asks all the time, beside the test, and keeps what it was told."""
+
+    def __init__(self, *questions, pause=0.002):
+        self.questions, self.pause = questions, pause
+        self.samples = []       # [time, answer, answer, ...]
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self.over.is_set():
+            self.samples.append([time.monotonic(),
+                                 *(q() for q in self.questions)])
+            time.sleep(self.pause)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
+# waves, order, refusals
+
+@pytest.mark.alone
+def test_8_requests_in_two_waves(cluster, load, expect):
+    nginx = fleet(cluster, 2, 2, "100ms", "llmgw_queue 10;")
+    jobs = [[f"prompt {i}", 10] for i in range(8)]
+    results = load(nginx, jobs, starts_per_second=100).results()
+    for (prompt, n), got in zip(jobs, results):
+        got.check(expect(prompt, n))
+    first = [got.times[0] for got in results]
+    assert max(first[:4]) < 0.1 + 0.5 * SLOW, first
+    assert min(first[4:]) > 1, first            # they came 40 ms later
+    assert max(first[4:]) < 1.1 + 0.5 * SLOW, first
+    assert sum(r.stats().started for r in cluster.replicas.values()) == 8
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("workers", [1, 2])
+def test_20_at_once_are_served_queued_and_refused(cluster, load, expect,
+                                                  workers):
+    nginx = fleet(cluster, 2, 2, "100ms", "llmgw_queue size=10;",
+                  workers=workers)
+    jobs = [[f"prompt {i}", 5] for i in range(20)]
+    results = load(nginx, jobs, connections=4).results()
+    good = [(job, got) for job, got in zip(jobs, results)
+            if got.code == "OK"]
+    bad = [got for got in results if got.code != "OK"]
+    for (prompt, n), got in good:
+        got.check(expect(prompt, n))
+    assert len(good) == 14, [(got.code, got.trailers) for got in bad]
+    for got in bad:
+        assert got.code == "RESOURCE_EXHAUSTED"
+        assert got.trailers["llmgw-reason"] == "queue_full"
+        assert got.seconds < 0.4 * SLOW         # none was let wait
+    assert 1 <= nginx.log().count("replicas and queue are full") <= workers
+
+
+@pytest.mark.alone
+def test_refusal_is_quick_and_says_when_to_come_back(cluster, caller):
+    nginx = fleet(cluster, 1, 1, "50ms", "llmgw_queue 2;")
+    busy(caller, nginx, 1, 60)
+    waiters = line_up(nginx, [caller(nginx) for _ in range(2)], 1)
+    took = []
+    one_more = caller(nginx)
+    for _ in range(20):
+        one_more.ask("one too many", 2).wait()
+        took.append(one_more.seconds)
+        assert one_more.status == RESOURCE_EXHAUSTED
+        assert one_more.reason == "queue_full"
+        assert int(one_more.answer.get("grpc-retry-pushback-ms")) >= 0
+        assert not one_more.answer.data
+    assert statistics.median(took) < 0.005 * SLOW, sorted(took)
+    assert [w.status for w in finish(waiters)] == [0, 0]
+
+
+def test_first_come_first_served(cluster, caller, expect):
+    nginx = fleet(cluster, 1, 1)
+    busy(caller, nginx, 1, 20)
+    waiters = line_up(nginx, [caller(nginx) for _ in range(8)], 3)
+    assert finish(waiters) == waiters
+    check(waiters, expect, [f"waiter {i}" for i in range(8)], 3)
+
+
+def test_first_come_first_served_over_two_workers(cluster, caller, expect):
+    nginx = fleet(cluster, 1, 1, **TWO_WORKERS)
+    a, b = on_each_worker(nginx, 5, caller)
+    a[0].ask("busy", 30).wait_first()
+    waiters = [a[1], b[0], b[1], a[2], b[2], a[3], a[4], b[3], b[4]]
+    line_up(nginx, waiters, 3)
+    assert finish(waiters) == waiters
+    check(waiters, expect, [f"waiter {i}" for i in range(9)], 3)
+
+
+def test_nobody_overtakes_while_some_wait(cluster, caller):
+    """A place comes free for the first of the line, not for who asks then:
+    newcomers ask all the time."""
+    nginx = fleet(cluster, 1, 1, "5ms", "llmgw_queue 40;", **TWO_WORKERS)
+    a, b = on_each_worker(nginx, 12, caller)
+    a[0].ask("busy", 60).wait_first()
+    waiters = line_up(nginx, [c for both in zip(a[1:6], b[:5])
+                              for c in both], 6)
+    late = a[6:12] + b[5:12]
+    for i, one in enumerate(late):
+        one.ask(f"late {i}", 6)
+        read(waiters + late, 0.007)
+    order = finish(waiters + late)
+    assert order[:10] == waiters
+    assert {c.status for c in order} == {0}
+
+
+def test_queue_time_is_logged(cluster, caller):
+    nginx = fleet(cluster, 1, 1, http="log_format q '$llmgw_queue_time';"
+                  " access_log @dir@/queue.log q;")
+    busy(caller, nginx, 1, 20)
+    finish(line_up(nginx, [caller(nginx)], 1))
+    log = nginx.dir / "queue.log"
+    times = wait_for(lambda: sorted(
+        float(x) for x in log.read_text().split() if x != "-")[-2:], 5,
+        "two lines")
+    assert times[0] < 0.05 * SLOW
+    assert 0.1 < times[1] < 0.4 * SLOW
+
+
+# leaving the line
+
+def test_deadline_ends_the_waiting(cluster, caller, expect):
+    nginx = fleet(cluster, 1, 1, "50ms")
+    first = busy(caller, nginx, 1, 20)
+    hasty, patient = line_up(nginx, [caller(nginx)], 2, timeout="200m") \
+        + line_up(nginx, [caller(nginx)], 2)
+    hasty.wait()
+    assert hasty.status == DEADLINE_EXCEEDED
+    assert 0.19 < hasty.seconds < 0.2 + 0.2 * SLOW
+    assert nginx.waiting() == 1
+    assert finish(first + [patient]) == first + [patient]
+    assert patient.tokens == expect("waiter 0", 2)
+    assert sum(r.stats().started for r in cluster.replicas.values()) == 2
+
+
+def test_deadline_that_passes_in_another_worker(cluster, caller):
+    nginx = fleet(cluster, 1, 1, "50ms", **TWO_WORKERS)
+    (a,), (b,) = on_each_worker(nginx, 1, caller)
+    a.ask("busy", 20).wait_first()
+    line_up(nginx, [b], 2, timeout="200m")
+    assert b.wait().status == DEADLINE_EXCEEDED
+    assert nginx.waiting() == 0
+    assert a.wait().status == 0
+
+
+@pytest.mark.parametrize("go", ["cancel", "close"])
+def test_client_that_goes_leaves_the_line(cluster, caller, expect, go):
+    nginx = fleet(cluster, 1, 1, "50ms")
+    first = busy(caller, nginx, 1, 30)
+    waiters = line_up(nginx, [caller(nginx) for _ in range(3)], 2)
+    getattr(waiters[0], go)()
+    wait_for(lambda: nginx.waiting() == 2, 1, "the line to be shorter")
+    getattr(waiters[2], go)()
+    wait_for(lambda: nginx.waiting() == 1, 1, "the line to be shorter")
+    finish(first + [waiters[1]])
+    assert waiters[1].tokens == expect("waiter 1", 2)
+    assert sum(r.stats().started for r in cluster.replicas.values()) == 2
+
+
+def test_place_of_one_who_left_is_free(cluster, caller):
+    nginx = fleet(cluster, 1, 1, "50ms", "llmgw_queue 1;")
+    busy(caller, nginx, 1, 30)
+    waiter, = line_up(nginx, [caller(nginx)], 1)
+    other = caller(nginx)
+    assert other.ask("no", 1).wait().reason == "queue_full"
+    waiter.cancel()
+    wait_for(lambda: nginx.waiting() == 0, 1, "an empty line")
+    assert other.ask("yes", 1).wait().status == 0
+
+
+@pytest.mark.alone
+def test_waiting_has_an_end(cluster, caller, expect):
+    nginx = fleet(cluster, 1, 1, "50ms", "llmgw_queue 10 timeout=300ms;")
+    first = busy(caller, nginx, 1, 30)
+    waiters = line_up(nginx, [caller(nginx) for _ in range(3)], 1)
+    finish(waiters)
+    for waiter in waiters:
+        assert waiter.status == RESOURCE_EXHAUSTED
+        assert waiter.reason == "queue_timeout"
+        assert int(waiter.answer.get("grpc-retry-pushback-ms")) >= 0
+        assert 0.29 < waiter.seconds < 0.3 + 0.2 * SLOW
+    assert nginx.waiting() == 0
+    check(finish(first), expect, ["busy 0"], 30)
+
+
+def test_queue_off_refuses_at_once(cluster, caller):
+    nginx = fleet(cluster, 2, 2, "50ms", "llmgw_queue off;")
+    callers = busy(caller, nginx, 4, 20)
+    fifth = caller(nginx)
+    fifth.ask("fifth", 1).wait()
+    assert fifth.status == RESOURCE_EXHAUSTED
+    assert fifth.reason == "queue_full"
+    assert {c.status for c in finish(callers)} == {0}
+
+
+# places come free
+
+@pytest.mark.parametrize("how", ["cancel", "kill", "new"])
+def test_waiter_is_served_when_room_is_made(cluster, caller, how):
+    """By a cancel, by the end of a client, by a replica that joins."""
+    nginx = fleet(cluster, 1, 1, "50ms", **TWO_WORKERS)
+    a, b = on_each_worker(nginx, 2, caller)
+    a[0].ask("busy", 400).wait_first()
+    waiters = line_up(nginx, [b[0], a[1]], 2)
+    if how == "cancel":
+        a[0].cancel()
+    elif how == "kill":
+        a[0].close()
+    else:
+        cluster.pair("r2", token_delay="5ms", max_capacity=1)
+    assert finish(waiters) == waiters
+    assert [w.status for w in waiters] == [0, 0]
+    if how == "new":
+        assert {m.replica_id for w in waiters for m in w.messages} == {"r2"}
+        a[0].close()
+
+
+def test_waiters_of_a_pool_whose_only_replica_died(cluster, caller, expect):
+    """They are told, or served by the one that comes back; none hangs."""
+    nginx = fleet(cluster, 1, 1, pool="llmgw_queue timeout=10s;")
+    first = busy(caller, nginx, 1, 60)
+    waiters = line_up(nginx, [caller(nginx) for _ in range(3)], 2)
+    cluster.replicas["r1"].kill()
+    cluster.replicas["r1"].start()
+    finish(first + waiters, 12)
+    for one in first + waiters:
+        assert one.status in (0, 14), (one.status, one.reason)
+
+
+def test_capacity_is_never_oversold(cluster, load, expect):
+    """Replicas without a limit of their own, and two workers."""
+    replicas = [cluster.replica(x, token_delay="5ms") for x in "ab"]
+    nginx = cluster.nginx(
+        "llmgw_hash;" + "".join(f" server {r.target} max_conns=2;"
+                                for r in replicas), workers=2)
+    jobs = [[f"prompt {i}", 6] for i in range(150)]
+    with Sampler(lambda: [r.stats().active_requests
+                          for r in replicas]) as sampler:
+        results = load(nginx, jobs, connections=8).results()
+    for (prompt, n), got in zip(jobs, results):
+        got.check(expect(prompt, n))
+    peaks = [max(s[1][k] for s in sampler.samples) for k in (0, 1)]
+    assert peaks == [2, 2], peaks
+
+
+def test_replica_that_is_fuller_than_it_seems(cluster, load, expect):
+    """Somebody else has its places: the gateway is refused, and waits."""
+    replica = cluster.replica("a", token_delay="20ms", max_capacity=2)
+    nginx = cluster.static([replica])
+    others = [replica.client.start(f"other {i}", 30, method="/llmgateway."
+                                   "LLMReplica/Generate") for i in range(2)]
+    for call in others:
+        next(call)
+    jobs = [[f"prompt {i}", 3] for i in range(12)]
+    results = load(nginx, jobs, starts_per_second=100).results()
+    for (prompt, n), got in zip(jobs, results):
+        got.check(expect(prompt, n))
+    assert all(len(list(call)) == 29 for call in others)
+
+
+def longest(samples, is_bad):
+    """The longest time without a break for which is_bad(*answers)."""
+    worst, since = 0, None
+    for at, *answers in samples:
+        if not is_bad(*answers):
+            since = None
+        elif since is None:
+            since = at
+        else:
+            worst = max(worst, at - since)
+    return worst
+
+
+@pytest.mark.alone
+def test_two_gateways_share_a_replica(cluster, load, expect):
+    """Neither knows what the other has; no waiter idles beside a place."""
+    one = fleet(cluster, 1, 2, "20ms")
+    agent = cluster.agent("gw2", "gateway")
+    two = cluster.nginx(gateway=agent)
+    wait_for(lambda: two.routable() == ["r1"], 10, "r1 at the second gateway")
+    replica = cluster.replicas["r1"]
+    jobs = [[f"prompt {i}", 4] for i in range(30)]
+    with Sampler(lambda: replica.stats().active_requests,
+                 lambda: one.waiting() + two.waiting()) as sampler:
+        works = [load(x, jobs, connections=2) for x in (one, two)]
+        answers = [work.results() for work in works]
+    for results in answers:
+        for (prompt, n), got in zip(jobs, results):
+            got.check(expect(prompt, n))
+    idle = longest(sampler.samples, lambda active, waiting:
+                   active < 2 and waiting > 0)
+    assert idle < 0.15 * SLOW
+    assert max(s[1] for s in sampler.samples) == 2
+    assert max(s[2] for s in sampler.samples) > 20
+
+
+# order of those who were there before
+
+def test_stream_that_lost_its_replica_goes_first(cluster, caller, expect):
+    nginx = fleet(cluster, 2, 1)
+    streams = busy(caller, nginx, 2, 100)
+    waiters = line_up(nginx, [caller(nginx) for _ in range(4)], 3)
+    at = streams[0].messages[0].replica_id
+    cluster.replicas[at].kill()
+    wait_for(lambda: nginx.waiting() == 5, 5, "the stream in the queue")
+    streams[1].cancel()     # a place at the other one
+    order = finish(waiters + [streams[0]])
+    assert order[1:] == waiters         # by first token
+    assert streams[0].tokens == expect("busy 0", 100)
+    assert waiters[0].first > streams[0].ended
+    check(waiters, expect, [f"waiter {i}" for i in range(4)], 3)
+
+
+def test_stream_that_lost_its_replica_finds_a_full_queue(cluster, caller,
+                                                         expect):
+    """`size` is for those who come new."""
+    nginx = fleet(cluster, 2, 1, pool="llmgw_queue 2;")
+    streams = busy(caller, nginx, 2, 50)
+    waiters = line_up(nginx, [caller(nginx) for _ in range(2)], 2)
+    cluster.replicas[streams[0].messages[0].replica_id].kill()
+    finish(streams + waiters)
+    check(streams, expect, ["busy 0", "busy 1"], 50)
+    check(waiters, expect, ["waiter 0", "waiter 1"], 2)
+
+
+# workers that die, workers that leave
+
+@pytest.mark.parametrize("victim", ["waiting", "serving"])
+def test_killed_worker_takes_only_its_own_with_it(cluster, caller, expect,
+                                                  victim):
+    """serving: he who would have granted the place is gone."""
+    cluster.allowed.append("exited on signal 9")
+    nginx = fleet(cluster, 1, 1, "20ms", **TWO_WORKERS)
+    a, b = on_each_worker(nginx, 4, caller)
+    pids = [a[3].worker(), b[3].worker()]
+    a[0].ask("busy", 50).wait_first()
+    line_up(nginx, [b[0], a[1], b[1], a[2], b[2]], 3)
+    dead, alive = (b, a) if victim == "waiting" else (a, b)
+    os.kill(pids[dead is b], signal.SIGKILL)
+    begun = time.monotonic()
+    order = finish([c for c in alive if c.sid and c.began])
+    assert order == sorted(order, key=lambda c: c.began)
+    assert {c.status for c in order} == {0}
+    if victim == "serving":     # the sweep is every second
+        assert order[0].first - begun < 2 + 0.5 * SLOW
+    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    c = caller(nginx)
+    assert c.ask("next", 2).wait().tokens == expect("next", 2)
+
+
+def test_stopped_worker_is_passed_over(cluster, caller, expect):
+    """Its waiter is first, and cannot take his place: the next one does, and
+    he does when his worker goes on."""
+    nginx = fleet(cluster, 1, 1, "20ms", **TWO_WORKERS)
+    a, b = on_each_worker(nginx, 3, caller)
+    pid = b[2].worker()
+    a[0].ask("busy", 30).wait_first()
+    line_up(nginx, [b[0], a[1], b[1]], 3)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        finish(a[:2])
+        assert a[1].tokens == expect("waiter 1", 3)
+        assert a[1].first - a[0].ended < 0.2 + 0.3 * SLOW
+        time.sleep(0.5)         # every grant is stale now
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    thawed = time.monotonic()
+    assert finish(b[:2]) == b[:2]
+    check(b[:2], expect, ["waiter 0", "waiter 2"], 3)
+    assert b[0].first - thawed < 0.5 * SLOW
+
+
+@pytest.mark.alone
+def test_newcomer_lets_the_first_one_take_his_time(cluster, caller, expect):
+    """A place is free, and somebody of a slow worker has been called: he who
+    comes just then is not served before that one's 200 ms are over."""
+    nginx = fleet(cluster, 1, 1, "20ms", **TWO_WORKERS)
+    a, b = on_each_worker(nginx, 2, caller)
+    pid = b[1].worker()
+    a[0].ask("busy", 20).wait_first()
+    line_up(nginx, [b[0]], 3)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        a[0].wait()
+        a[1].ask("newcomer", 3).wait()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert a[1].tokens == expect("newcomer", 3)
+    assert a[1].first - a[0].ended < 0.2 + 0.3 * SLOW
+    if a[1].began - a[0].ended < 0.05:
+        assert a[1].first - a[0].ended > 0.15
+    check([b[0].wait()], expect, ["waiter 0"], 3)
+
+
+def test_waiters_outlive_a_reload(cluster, caller, expect):
+    nginx = fleet(cluster, 1, 1, "50ms")
+    old = set(nginx.workers())
+    first = busy(caller, nginx, 1, 30)
+    waiters = line_up(nginx, [caller(nginx) for _ in range(3)], 3)
+    nginx.reload()
+    assert nginx.waiting() == 3
+    waiters += line_up(nginx, [caller(nginx) for _ in range(3)], 3)
+    assert finish(waiters) == waiters
+    check(waiters, expect, [f"waiter {i % 3}" for i in range(6)], 3)
+    assert {c.status for c in finish(first)} == {0}
+    for one in first + waiters:
+        one.close()         # nginx would linger for them
+    wait_for(lambda: not old & set(nginx.workers()), 5, "the old to leave")
+
+
+def test_waiters_outlive_a_quit(cluster, caller, expect):
+    nginx = fleet(cluster, 1, 1, "20ms")
+    first = busy(caller, nginx, 1, 30)
+    waiters = line_up(nginx, [caller(nginx) for _ in range(3)], 3)
+    nginx.quit()
+    assert finish(waiters) == waiters
+    check(waiters, expect, [f"waiter {i}" for i in range(3)], 3)
+    for one in first + waiters:
+        one.close()         # nginx would linger for them
+    assert nginx.proc.wait(5) == 0
