@@ -1,0 +1,83 @@
+
+/*
+ * Stock passes: nginx's own grpc_pass and proxy_pass over a pool of ours.
+ *
+ *   stock.c         what nginx asks a balancer for: get, free
+ *   stock_key.c     llmgw_key: which replica a request belongs to
+ *   stock_queue.c   llmgw_key ... queue=: waits before the pass begins
+ *   stock_filter.c  what an answer says about its replica
+ *
+ *             PRECONTENT, queue=      content           peer.get
+ *    request ------> READS ---> WAITS ----> GRANTED ------------> USES
+ *       |              |                       |                   |  ^
+ *       |              | no queue              | no pass asks      |  | get
+ *       |              v                       v              free |  |
+ *       +---------> RESTS <------------------ gone                 v  |
+ *                     |                                           RESTS
+ *                     +-- get: claims, never waits; NGX_BUSY where full
+ *
+ * A lease ends with `free`, or with the request, whichever comes first.  What
+ * holds one is found through the request's cleanup handlers, since an
+ * internal redirect forgets the contexts of modules.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_STOCK_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_STOCK_H_INCLUDED_
+
+
+#include "ngx_http_llmgw.h"
+
+
+typedef enum {
+    NGX_HTTP_LLMGW_STOCK_RESTS = 0,         /* holds no lease */
+    NGX_HTTP_LLMGW_STOCK_READS,             /* the body */
+    NGX_HTTP_LLMGW_STOCK_WAITS,             /* in the line */
+    NGX_HTTP_LLMGW_STOCK_GRANTED,           /* a lease for the first get */
+    NGX_HTTP_LLMGW_STOCK_USES               /* between get and free */
+} ngx_http_llmgw_stock_state_t;
+
+
+typedef struct {
+    /*
+     * Its claim, its first leg's lease, its timer and what is for the log:
+     * the variables show a stock pass as they show a stream.
+     */
+    ngx_http_llmgw_stream_t       stream;
+
+    ngx_http_llmgw_stock_state_t  state;
+    ngx_http_llmgw_replica_t     *replica;  /* held, with the lease */
+    ngx_http_upstream_t          *upstream;
+    ngx_sockaddr_t                sockaddr; /* the replica may be gone before
+                                               nginx has done with it */
+
+    unsigned                      has_data:1;   /* of this replica's body */
+    unsigned                      refused:1;    /* an error page waits not */
+} ngx_http_llmgw_stock_t;
+
+
+/* stock.c */
+ngx_http_llmgw_stock_t *ngx_http_llmgw_stock_create(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us);
+ngx_http_llmgw_stock_t *ngx_http_llmgw_stock_find(ngx_http_request_t *r);
+ngx_http_llmgw_claim_rc_t ngx_http_llmgw_stock_claim(
+    ngx_http_llmgw_stock_t *stock, ngx_uint_t no_wait);
+void ngx_http_llmgw_stock_give_back(ngx_http_llmgw_stock_t *stock,
+    llmgw_verdict_t verdict);
+void ngx_http_llmgw_stock_release(ngx_http_llmgw_stock_t *stock);
+
+/* stock_key.c */
+uint64_t ngx_http_llmgw_stock_hash(ngx_http_request_t *r,
+    ngx_http_llmgw_srv_conf_t *conf);
+
+/* stock_queue.c */
+ngx_int_t ngx_http_llmgw_stock_handler(ngx_http_request_t *r);
+
+/* stock_filter.c */
+ngx_uint_t ngx_http_llmgw_stock_is_grpc(ngx_table_elt_t *content_type);
+ngx_table_elt_t *ngx_http_llmgw_stock_field(ngx_list_t *list,
+    const char *name);
+llmgw_verdict_t ngx_http_llmgw_stock_verdict(ngx_http_llmgw_stock_t *stock,
+    ngx_uint_t state);
+
+
+#endif /* _NGX_HTTP_LLMGW_STOCK_H_INCLUDED_ */

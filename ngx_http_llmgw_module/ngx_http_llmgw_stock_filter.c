@@ -1,0 +1,297 @@
+
+/*
+ * What an answer through a stock pass says about its replica.
+ *
+ * The body filter changes nothing: it takes the time of the first byte, and
+ * tells the breaker that a probe has shown what it can.  The verdict is for
+ * `free` to ask, when the answer has ended: it stands in what nginx has kept
+ * of the upstream's headers and trailers.
+ *
+ *   HTTP   500, 502, 504, no or a broken answer   failure
+ *          429, 503: backpressure                 neutral, marked full
+ *   gRPC   as for llmgw_pass, but that nobody knows here which message is
+ *          the last one: OK is a success
+ *   the client went, or was too slow              neutral
+ */
+
+#include "ngx_http_llmgw_stock.h"
+
+
+static ngx_int_t ngx_http_llmgw_stock_body_filter(ngx_http_request_t *r,
+    ngx_chain_t *in);
+static void ngx_http_llmgw_stock_first_byte(ngx_http_llmgw_stock_t *stock);
+static llmgw_verdict_t ngx_http_llmgw_stock_http(
+    ngx_http_llmgw_stock_t *stock, ngx_uint_t status);
+static ngx_uint_t ngx_http_llmgw_stock_is_broken(ngx_http_upstream_t *u);
+static llmgw_verdict_t ngx_http_llmgw_stock_grpc(
+    ngx_http_llmgw_stock_t *stock);
+static ngx_uint_t ngx_http_llmgw_stock_drains(ngx_http_upstream_t *u);
+
+
+static ngx_http_output_body_filter_pt  ngx_http_next_body_filter;
+
+
+ngx_int_t
+ngx_http_llmgw_stock_init(ngx_conf_t *cf)
+{
+    ngx_http_handler_pt        *h;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_PRECONTENT_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = ngx_http_llmgw_stock_handler;
+
+    ngx_http_next_body_filter = ngx_http_top_body_filter;
+    ngx_http_top_body_filter = ngx_http_llmgw_stock_body_filter;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_stock_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+    ngx_chain_t              *cl;
+    ngx_http_llmgw_stock_t   *stock;
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    if (stream == NULL || !stream->is_stock) {
+        return ngx_http_next_body_filter(r, in);
+    }
+
+    stock = (ngx_http_llmgw_stock_t *) stream;
+
+    if (stock->state == NGX_HTTP_LLMGW_STOCK_USES && !stock->has_data) {
+
+        for (cl = in; cl; cl = cl->next) {
+            if (ngx_buf_size(cl->buf) > 0) {
+                ngx_http_llmgw_stock_first_byte(stock);
+                break;
+            }
+        }
+    }
+
+    return ngx_http_next_body_filter(r, in);
+}
+
+
+static void
+ngx_http_llmgw_stock_first_byte(ngx_http_llmgw_stock_t *stock)
+{
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = &stock->stream;
+    stock->has_data = 1;
+
+    if (!stream->has_first_token) {
+        stream->has_first_token = 1;
+        stream->first_token_ms = ngx_current_msec - stream->start_ms;
+    }
+
+    if (stock->upstream->headers_in.status_n < NGX_HTTP_SPECIAL_RESPONSE) {
+        ngx_http_llmgw_lease_proves(&stream->legs[0].lease);
+    }
+}
+
+
+/* state: as nginx gave it to `free`. */
+
+llmgw_verdict_t
+ngx_http_llmgw_stock_verdict(ngx_http_llmgw_stock_t *stock, ngx_uint_t state)
+{
+    ngx_uint_t            status;
+    ngx_connection_t     *client;
+    ngx_http_upstream_t  *u;
+
+    u = stock->upstream;
+    client = stock->stream.request->connection;
+
+    if (client->error || client->timedout) {
+        return LLMGW_VERDICT_NEUTRAL;
+    }
+
+    /* headers of an earlier try may still stand there */
+
+    status = u->state && u->state->bytes_received ? u->headers_in.status_n
+                                                  : 0;
+    if (status == 0) {
+        /* not failed: something of our own went wrong before it could */
+        return (state & NGX_PEER_FAILED) ? LLMGW_VERDICT_FAILURE
+                                         : LLMGW_VERDICT_NEUTRAL;
+    }
+
+    if (status != NGX_HTTP_OK) {
+        return ngx_http_llmgw_stock_http(stock, status);
+    }
+
+    if ((state & NGX_PEER_FAILED) || ngx_http_llmgw_stock_is_broken(u)) {
+        return LLMGW_VERDICT_FAILURE;
+    }
+
+    return ngx_http_llmgw_stock_is_grpc(u->headers_in.content_type)
+           ? ngx_http_llmgw_stock_grpc(stock) : LLMGW_VERDICT_SUCCESS;
+}
+
+
+static llmgw_verdict_t
+ngx_http_llmgw_stock_http(ngx_http_llmgw_stock_t *stock, ngx_uint_t status)
+{
+    switch (status) {
+
+    case NGX_HTTP_INTERNAL_SERVER_ERROR:
+    case NGX_HTTP_BAD_GATEWAY:
+    case NGX_HTTP_GATEWAY_TIME_OUT:
+        return LLMGW_VERDICT_FAILURE;
+
+    case NGX_HTTP_TOO_MANY_REQUESTS:
+    case NGX_HTTP_SERVICE_UNAVAILABLE:
+        ngx_http_llmgw_replica_is_full(stock->replica);
+        return LLMGW_VERDICT_NEUTRAL;
+
+    default:
+        return ngx_http_llmgw_stock_is_broken(stock->upstream)
+               ? LLMGW_VERDICT_FAILURE : LLMGW_VERDICT_SUCCESS;
+    }
+}
+
+
+/*
+ * The body stopped before its end.  A connection that was whole, and kept, is
+ * not there any more.
+ */
+
+static ngx_uint_t
+ngx_http_llmgw_stock_is_broken(ngx_http_upstream_t *u)
+{
+    ngx_connection_t  *c;
+    ngx_event_pipe_t  *p;
+
+    c = u->peer.connection;
+
+    if (c == NULL) {
+        return 0;
+    }
+
+    if (c->read->timedout || c->read->error || c->write->timedout
+        || u->error)
+    {
+        return 1;
+    }
+
+    p = u->pipe;
+
+    if (u->buffering && p) {
+        return p->upstream_error
+               || (p->upstream_eof && !p->upstream_done && p->length > 0);
+    }
+
+    return c->read->eof && u->length > 0;
+}
+
+
+static llmgw_verdict_t
+ngx_http_llmgw_stock_grpc(ngx_http_llmgw_stock_t *stock)
+{
+    ngx_list_t           *sent;
+    ngx_table_elt_t      *h;
+    ngx_http_upstream_t  *u;
+
+    u = stock->upstream;
+    sent = &stock->stream.request->headers_in.headers;
+    h = ngx_http_llmgw_stock_field(&u->headers_in.trailers, "grpc-status");
+
+    if (h == NULL) {
+        h = ngx_http_llmgw_stock_field(&u->headers_in.headers, "grpc-status");
+    }
+
+    switch (h ? ngx_atoi(h->value.data, h->value.len) : NGX_ERROR) {
+
+    case LLMGW_GRPC_UNAVAILABLE:
+        return ngx_http_llmgw_stock_drains(u) ? LLMGW_VERDICT_NEUTRAL
+                                              : LLMGW_VERDICT_FAILURE;
+
+    case LLMGW_GRPC_RESOURCE_EXHAUSTED:
+        if (stock->has_data) {
+            return LLMGW_VERDICT_FAILURE;
+        }
+
+        ngx_http_llmgw_replica_is_full(stock->replica);
+        return LLMGW_VERDICT_NEUTRAL;
+
+    case LLMGW_GRPC_DEADLINE_EXCEEDED:
+        /* the client's own deadline was passed on to the replica */
+        return ngx_http_llmgw_stock_field(sent, "grpc-timeout")
+               ? LLMGW_VERDICT_NEUTRAL : LLMGW_VERDICT_FAILURE;
+
+    case NGX_ERROR:
+    case LLMGW_GRPC_CANCELLED:
+    case LLMGW_GRPC_UNKNOWN:
+    case LLMGW_GRPC_ABORTED:
+    case LLMGW_GRPC_INTERNAL:
+    case LLMGW_GRPC_DATA_LOSS:
+        return LLMGW_VERDICT_FAILURE;
+
+    default:
+        return LLMGW_VERDICT_SUCCESS;
+    }
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_stock_drains(ngx_http_upstream_t *u)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_llmgw_stock_field(&u->headers_in.trailers, "llmgw-draining");
+
+    if (h == NULL) {
+        h = ngx_http_llmgw_stock_field(&u->headers_in.headers,
+                                       "llmgw-draining");
+    }
+
+    return h && h->value.len == 1 && h->value.data[0] == '1';
+}
+
+
+ngx_uint_t
+ngx_http_llmgw_stock_is_grpc(ngx_table_elt_t *content_type)
+{
+    return content_type
+           && content_type->value.len >= sizeof("application/grpc") - 1
+           && ngx_strncasecmp(content_type->value.data,
+                              (u_char *) "application/grpc",
+                              sizeof("application/grpc") - 1) == 0;
+}
+
+
+ngx_table_elt_t *
+ngx_http_llmgw_stock_field(ngx_list_t *list, const char *name)
+{
+    size_t            len;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    len = ngx_strlen(name);
+
+    for (part = &list->part; part; part = part->next) {
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+            if (h[i].key.len == len
+                && ngx_strncasecmp(h[i].key.data, (u_char *) name, len) == 0)
+            {
+                return &h[i];
+            }
+        }
+    }
+
+    return NULL;
+}

@@ -1,0 +1,260 @@
+
+/*
+ * llmgw_key: by what a request under a stock pass finds its replica.
+ *
+ *   a value       hashed whole; where it is empty, as without a directive
+ *   body          the prompt of a gRPC message, so that a prompt has the same
+ *                 home under grpc_pass and llmgw_pass; any other body's first
+ *                 bytes.  Of both as many as llmgw_hash's prefix
+ *   no directive  the client's address
+ */
+
+#include "ngx_http_llmgw_stock.h"
+#include "llmgateway.pb-c.h"
+
+
+static uint64_t ngx_http_llmgw_stock_hash_client(ngx_http_request_t *r);
+static ngx_int_t ngx_http_llmgw_stock_prompt(ngx_http_request_t *r,
+    ngx_str_t *prompt);
+static ngx_int_t ngx_http_llmgw_stock_body(ngx_http_request_t *r,
+    size_t limit, ngx_str_t *body);
+static void *ngx_http_llmgw_stock_alloc(void *data, size_t size);
+static void ngx_http_llmgw_stock_no_free(void *data, void *p);
+
+
+char *
+ngx_http_llmgw_stock_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_str_t                         *value, name;
+    ngx_http_llmgw_loc_conf_t         *llcf = conf, **slot;
+    ngx_http_llmgw_main_conf_t        *lmcf;
+    ngx_http_compile_complex_value_t   ccv;
+
+    if (llcf->key != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+    llcf->key = NULL;
+    llcf->key_queue = NULL;
+    llcf->key_is_body = (ngx_strcmp(value[1].data, "body") == 0);
+
+    if (!llcf->key_is_body) {
+        llcf->key = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
+        if (llcf->key == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+        ccv.cf = cf;
+        ccv.value = &value[1];
+        ccv.complex_value = llcf->key;
+
+        if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (cf->args->nelts == 2) {
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strncmp(value[2].data, "queue=", 6) != 0 || value[2].len == 6) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
+                           &value[2]);
+        return NGX_CONF_ERROR;
+    }
+
+    name.data = value[2].data + 6;
+    name.len = value[2].len - 6;
+
+    llcf->key_queue = ngx_http_llmgw_conf_refer(cf, &name);
+    llcf->key_file = cf->conf_file->file.name.data;
+    llcf->key_line = cf->conf_file->line;
+
+    lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
+    slot = ngx_array_push(&lmcf->keys);
+
+    if (llcf->key_queue == NULL || slot == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *slot = llcf;
+
+    return NGX_CONF_OK;
+}
+
+
+uint64_t
+ngx_http_llmgw_stock_hash(ngx_http_request_t *r,
+    ngx_http_llmgw_srv_conf_t *conf)
+{
+    ngx_str_t                   key;
+    ngx_http_llmgw_loc_conf_t  *llcf;
+
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
+    ngx_str_null(&key);
+
+    if (llcf->key_is_body) {
+
+        if (!ngx_http_llmgw_stock_is_grpc(r->headers_in.content_type)
+            || ngx_http_llmgw_stock_prompt(r, &key) != NGX_OK)
+        {
+            (void) ngx_http_llmgw_stock_body(r, conf->prefix, &key);
+        }
+
+        key.len = ngx_min(key.len, conf->prefix);
+
+    } else if (llcf->key) {
+        if (ngx_http_complex_value(r, llcf->key, &key) != NGX_OK) {
+            key.len = 0;
+        }
+    }
+
+    return key.len ? llmgw_ring_hash(key.data, key.len)
+                   : ngx_http_llmgw_stock_hash_client(r);
+}
+
+
+/* Of the address alone: a client's ports differ. */
+
+static uint64_t
+ngx_http_llmgw_stock_hash_client(ngx_http_request_t *r)
+{
+    struct sockaddr      *sa;
+    struct sockaddr_in   *sin;
+#if (NGX_HAVE_INET6)
+    struct sockaddr_in6  *sin6;
+#endif
+
+    sa = r->connection->sockaddr;
+
+    switch (sa->sa_family) {
+
+    case AF_INET:
+        sin = (struct sockaddr_in *) sa;
+        return llmgw_ring_hash(&sin->sin_addr, sizeof(sin->sin_addr));
+
+#if (NGX_HAVE_INET6)
+    case AF_INET6:
+        sin6 = (struct sockaddr_in6 *) sa;
+        return llmgw_ring_hash(&sin6->sin6_addr, sizeof(sin6->sin6_addr));
+#endif
+
+    default:
+        return llmgw_ring_hash(r->connection->addr_text.data,
+                               r->connection->addr_text.len);
+    }
+}
+
+
+/*
+ * The first message's prompt.  InferRequest and GenerateRequest have it in the
+ * same place, so the one decodes the other.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_stock_prompt(ngx_http_request_t *r, ngx_str_t *prompt)
+{
+    size_t                        len;
+    u_char                       *p;
+    ngx_str_t                     body;
+    ProtobufCAllocator            allocator;
+    Llmgateway__GenerateRequest  *request;
+
+    if (ngx_http_llmgw_stock_body(r, NGX_MAX_SIZE_T_VALUE, &body) != NGX_OK
+        || body.len < LLMGW_GRPC_PREFIX_BYTES)
+    {
+        return NGX_DECLINED;
+    }
+
+    p = body.data;
+    len = ((size_t) p[1] << 24) | ((size_t) p[2] << 16)
+          | ((size_t) p[3] << 8) | p[4];
+
+    if (p[0] != 0 || len > body.len - LLMGW_GRPC_PREFIX_BYTES) {
+        return NGX_DECLINED;
+    }
+
+    allocator.alloc = ngx_http_llmgw_stock_alloc;
+    allocator.free = ngx_http_llmgw_stock_no_free;
+    allocator.allocator_data = r->pool;
+
+    request = llmgateway__generate_request__unpack(&allocator, len,
+                                               p + LLMGW_GRPC_PREFIX_BYTES);
+
+    if (request == NULL || request->prompt.len == 0) {
+        return NGX_DECLINED;
+    }
+
+    prompt->data = request->prompt.data;
+    prompt->len = request->prompt.len;
+
+    return NGX_OK;
+}
+
+
+/* The body's first bytes, at most limit of them, in one piece. */
+
+static ngx_int_t
+ngx_http_llmgw_stock_body(ngx_http_request_t *r, size_t limit,
+    ngx_str_t *body)
+{
+    size_t        size, total;
+    u_char       *p;
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl, *bufs;
+
+    bufs = r->request_body ? r->request_body->bufs : NULL;
+    total = 0;
+
+    for (cl = bufs; cl; cl = cl->next) {
+        total += ngx_buf_size(cl->buf);
+    }
+
+    total = ngx_min(total, limit);
+
+    p = total ? ngx_pnalloc(r->pool, total) : NULL;
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    body->data = p;
+    body->len = total;
+
+    for (cl = bufs; cl && total; cl = cl->next) {
+        b = cl->buf;
+        size = ngx_buf_size(b);
+        size = ngx_min(size, total);
+
+        if (ngx_buf_in_memory(b)) {
+            ngx_memcpy(p, b->pos, size);
+
+        } else if (ngx_read_file(b->file, p, size, b->file_pos)
+                   != (ssize_t) size)
+        {
+            body->len = 0;
+            return NGX_ERROR;
+        }
+
+        p += size;
+        total -= size;
+    }
+
+    return NGX_OK;
+}
+
+
+static void *
+ngx_http_llmgw_stock_alloc(void *data, size_t size)
+{
+    return ngx_palloc(data, size);
+}
+
+
+static void
+ngx_http_llmgw_stock_no_free(void *data, void *p)
+{
+    /* the request's pool goes as a whole */
+}

@@ -1,0 +1,359 @@
+
+/*
+ * llmgw_key ... queue=name: a stock pass that waits for room.
+ *
+ * nginx's upstream cannot wait within `get`, so the request waits before its
+ * content handler runs: it is read whole, claims, and stands in the same line
+ * as the streams of llmgw_pass.  When its turn comes the phases go on, and
+ * the first `get` finds the lease.  Reading first also means that a request
+ * cannot stream while it is answered: this is for unary requests alone.
+ *
+ * llmgw_key body needs the body as well, and takes this way without the wait.
+ *
+ * A request that waits has one timer that is not cancelable, so that a worker
+ * that shall exit stays for it.  A client that goes ends its request, and by
+ * the cleanup handler its place in the line.
+ */
+
+#include "ngx_http_llmgw_stock.h"
+
+
+#define NGX_HTTP_LLMGW_RETRY_AFTER_S  "1"
+
+/* beyond a year a deadline is none, and nginx's timers stay in their range */
+#define NGX_HTTP_LLMGW_MAX_DEADLINE_MS  (365ull * 24 * 3600 * 1000)
+
+
+static void ngx_http_llmgw_stock_body_read(ngx_http_request_t *r);
+static void ngx_http_llmgw_stock_park(ngx_http_llmgw_stock_t *stock);
+static ngx_int_t ngx_http_llmgw_stock_watch(ngx_http_request_t *r);
+static void ngx_http_llmgw_stock_arm(ngx_http_llmgw_stock_t *stock);
+static void ngx_http_llmgw_stock_turn(ngx_http_llmgw_claim_t *claim);
+static void ngx_http_llmgw_stock_timer_handler(ngx_event_t *ev);
+static void ngx_http_llmgw_stock_resume(ngx_http_request_t *r);
+static void ngx_http_llmgw_stock_refuse(ngx_http_llmgw_stock_t *stock,
+    llmgw_grpc_status_t status, const char *reason, const char *text);
+static void ngx_http_llmgw_stock_no_replica(ngx_http_llmgw_stock_t *stock,
+    ngx_http_llmgw_claim_rc_t rc);
+static ngx_int_t ngx_http_llmgw_stock_retry_after(ngx_http_request_t *r);
+
+
+/* PRECONTENT; comes by again when the phases go on. */
+
+ngx_int_t
+ngx_http_llmgw_stock_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                   rc;
+    ngx_http_llmgw_stock_t     *stock;
+    ngx_http_llmgw_loc_conf_t  *llcf;
+
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
+
+    /* without a content handler the location passes to nobody */
+
+    if (r != r->main || r->content_handler == NULL || llcf->upstream
+        || (llcf->key_queue == NULL && !llcf->key_is_body))
+    {
+        return NGX_DECLINED;
+    }
+
+    if (llcf->key_queue == NULL) {
+
+        if (r->request_body) {
+            return NGX_DECLINED;
+        }
+
+    } else {
+        stock = ngx_http_llmgw_stock_find(r);
+
+        if (stock && (stock->state == NGX_HTTP_LLMGW_STOCK_GRANTED
+                      || stock->refused))
+        {
+            return NGX_DECLINED;
+        }
+
+        if (stock) {
+            /* it was redirected, out of a body that could not be read */
+            ngx_http_llmgw_stock_release(stock);
+        }
+
+        stock = ngx_http_llmgw_stock_create(r, llcf->key_queue);
+        if (stock == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        stock->state = NGX_HTTP_LLMGW_STOCK_READS;
+        ngx_http_set_ctx(r, &stock->stream, ngx_http_llmgw_module);
+    }
+
+    rc = ngx_http_read_client_request_body(r, ngx_http_llmgw_stock_body_read);
+
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+        return rc;
+    }
+
+    ngx_http_finalize_request(r, NGX_DONE);
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_llmgw_stock_body_read(ngx_http_request_t *r)
+{
+    ngx_http_llmgw_stock_t     *stock;
+    ngx_http_llmgw_loc_conf_t  *llcf;
+
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
+
+    if (llcf->key_queue == NULL) {
+        ngx_http_llmgw_stock_resume(r);
+        return;
+    }
+
+    stock = ngx_http_llmgw_stock_find(r);
+
+    ngx_http_llmgw_claim_init(&stock->stream.claim, stock->stream.pool,
+                              ngx_http_llmgw_stock_hash(r,
+                                                  stock->stream.pool->conf));
+    stock->stream.claim.turn = ngx_http_llmgw_stock_turn;
+
+    ngx_http_llmgw_stock_park(stock);
+}
+
+
+/* The request may have ended when this returns. */
+
+static void
+ngx_http_llmgw_stock_park(ngx_http_llmgw_stock_t *stock)
+{
+    ngx_http_request_t         *r;
+    ngx_http_llmgw_claim_rc_t   rc;
+
+    r = stock->stream.request;
+    rc = ngx_http_llmgw_stock_claim(stock, 0);
+
+    switch (rc) {
+
+    case NGX_HTTP_LLMGW_LEASED:
+        ngx_http_llmgw_stock_resume(r);
+        return;
+
+    case NGX_HTTP_LLMGW_WAITS:
+        break;
+
+    default:
+        ngx_http_llmgw_stock_no_replica(stock, rc);
+        return;
+    }
+
+    if (stock->state == NGX_HTTP_LLMGW_STOCK_WAITS) {
+        return;                             /* still */
+    }
+
+    stock->state = NGX_HTTP_LLMGW_STOCK_WAITS;
+    ngx_http_llmgw_stock_arm(stock);
+
+    if (ngx_http_llmgw_stock_watch(r) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+    }
+}
+
+
+/* For a client that goes; it may have gone while its body was read. */
+
+static ngx_int_t
+ngx_http_llmgw_stock_watch(ngx_http_request_t *r)
+{
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    if (r->connection->read->ready) {
+        ngx_post_event(r->connection->read, &ngx_posted_events);
+        return NGX_OK;
+    }
+
+    return ngx_handle_read_event(r->connection->read, 0);
+}
+
+
+/* For the line's own limit, or the client's if that is sooner. */
+
+static void
+ngx_http_llmgw_stock_arm(ngx_http_llmgw_stock_t *stock)
+{
+    uint64_t                  ms;
+    ngx_msec_t                wait;
+    ngx_table_elt_t          *h;
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = &stock->stream;
+    wait = stream->pool->conf->queue_timeout;
+
+    h = ngx_http_llmgw_stock_field(&stream->request->headers_in.headers,
+                                   "grpc-timeout");
+    ms = h ? llmgw_grpc_timeout_decode((char *) h->value.data, h->value.len)
+           : 0;
+
+    if (ms && ms < NGX_HTTP_LLMGW_MAX_DEADLINE_MS && (ngx_msec_t) ms < wait) {
+        wait = (ngx_msec_t) ms;
+        stream->has_deadline = 1;
+    }
+
+    stream->timer.handler = ngx_http_llmgw_stock_timer_handler;
+    stream->timer.data = stock;
+    stream->timer.log = stream->request->connection->log;
+
+    ngx_add_timer(&stream->timer, wait);
+}
+
+
+/* The head of the line is ours. */
+
+static void
+ngx_http_llmgw_stock_turn(ngx_http_llmgw_claim_t *claim)
+{
+    ngx_connection_t        *c;
+    ngx_http_request_t      *r;
+    ngx_http_llmgw_stock_t  *stock;
+
+    stock = (ngx_http_llmgw_stock_t *)
+                ((char *) claim - offsetof(ngx_http_llmgw_stock_t,
+                                           stream.claim));
+
+    r = stock->stream.request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_http_llmgw_stock_park(stock);
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_llmgw_stock_timer_handler(ngx_event_t *ev)
+{
+    ngx_connection_t        *c;
+    ngx_http_request_t      *r;
+    ngx_http_llmgw_stock_t  *stock = ev->data;
+
+    r = stock->stream.request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    if (stock->stream.has_deadline) {
+        ngx_http_llmgw_stock_refuse(stock, LLMGW_GRPC_DEADLINE_EXCEEDED,
+                                    NULL, "deadline exceeded");
+
+    } else if (ngx_http_llmgw_claim_waits_open(&stock->stream.claim)) {
+        ngx_http_llmgw_stock_refuse(stock, LLMGW_GRPC_UNAVAILABLE,
+                                    "circuits_open",
+                                    "no circuit closed in time");
+
+    } else {
+        ngx_http_llmgw_stock_refuse(stock, LLMGW_GRPC_RESOURCE_EXHAUSTED,
+                                    "queue_timeout", "no room in time");
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* On to the content handler, which finds the body read. */
+
+static void
+ngx_http_llmgw_stock_resume(ngx_http_request_t *r)
+{
+    ngx_http_llmgw_stock_t  *stock;
+
+    stock = ngx_http_llmgw_stock_find(r);
+
+    if (stock) {
+        ngx_http_llmgw_timer_done(&stock->stream);
+    }
+
+    r->preserve_body = 1;
+    r->read_event_handler = ngx_http_block_reading;
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
+}
+
+
+static void
+ngx_http_llmgw_stock_no_replica(ngx_http_llmgw_stock_t *stock,
+    ngx_http_llmgw_claim_rc_t rc)
+{
+    switch (rc) {
+
+    case NGX_HTTP_LLMGW_FULL:
+        ngx_http_llmgw_stock_refuse(stock, LLMGW_GRPC_RESOURCE_EXHAUSTED,
+                                    "queue_full", "all replicas are full");
+        break;
+
+    case NGX_HTTP_LLMGW_OPEN:
+        ngx_http_llmgw_stock_refuse(stock, LLMGW_GRPC_UNAVAILABLE,
+                                    "circuits_open",
+                                    "the circuits of all replicas are open");
+        break;
+
+    default:
+        ngx_http_llmgw_stock_refuse(stock, LLMGW_GRPC_UNAVAILABLE,
+                                    "no_replicas", "no replica can be used");
+        break;
+    }
+}
+
+
+/* In the words of the client's protocol; the request may be gone after it. */
+
+static void
+ngx_http_llmgw_stock_refuse(ngx_http_llmgw_stock_t *stock,
+    llmgw_grpc_status_t status, const char *reason, const char *text)
+{
+    ngx_str_t            message;
+    ngx_http_request_t  *r;
+
+    r = stock->stream.request;
+
+    ngx_http_llmgw_stock_release(stock);
+    ngx_http_llmgw_metrics_request(stock->stream.pool, status, reason);
+    stock->refused = 1;
+
+    if (ngx_http_llmgw_stock_is_grpc(r->headers_in.content_type)) {
+        message.data = (u_char *) text;
+        message.len = ngx_strlen(text);
+
+        ngx_http_llmgw_answer(r, status, reason, &message);
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_INFO, r->connection->log, 0, "llmgw: %s", text);
+
+    ngx_http_finalize_request(r, ngx_http_llmgw_stock_retry_after(r) == NGX_OK
+                                 ? NGX_HTTP_SERVICE_UNAVAILABLE
+                                 : NGX_HTTP_INTERNAL_SERVER_ERROR);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_stock_retry_after(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(h, sizeof(ngx_table_elt_t));
+
+    h->hash = 1;
+    ngx_str_set(&h->key, "Retry-After");
+    ngx_str_set(&h->value, NGX_HTTP_LLMGW_RETRY_AFTER_S);
+
+    return NGX_OK;
+}

@@ -1,0 +1,70 @@
+"""An engine that speaks HTTP/1.1: for proxy_pass.
+
+Whatever it is asked it answers with its own name and the length of the body,
+after a delay; with 200, or the status that it is told to fail with.  Told to
+break it stops in the middle of the body; told to answer once, it hangs up on
+the second request of a connection.  It counts.
+"""
+
+import http.server
+import threading
+import time
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def setup(self):
+        super().setup()
+        with self.server.engine.lock:
+            self.server.engine.connections += 1
+        self.answered = 0
+
+    def _answer(self):
+        engine = self.server.engine
+        size = int(self.headers.get("content-length") or 0)
+        self.rfile.read(size)
+        if engine.once and self.answered:
+            self.close_connection = True
+            return
+        self.answered += 1
+        with engine.lock:
+            engine.active += 1
+            engine.started += 1
+            engine.peak = max(engine.peak, engine.active)
+        time.sleep(engine.delay)
+        with engine.lock:
+            engine.active -= 1
+        body = f"{engine.name} {size}".encode()
+        self.send_response(engine.fails or 200)
+        self.send_header("content-length", str(len(body) + engine.breaks))
+        self.end_headers()
+        self.close_connection |= engine.breaks
+        self.wfile.write(body)
+
+    do_GET = do_POST = _answer
+
+    def log_message(self, *_):
+        pass
+
+
+class HttpEngine:
+    def __init__(self, port, name, delay=0.0):
+        self.name, self.delay = name, delay
+        self.fails, self.breaks, self.once = None, False, False
+        self.active = self.started = self.peak = self.connections = 0
+        self.lock = threading.Lock()
+        self.target = f"127.0.0.1:{port}"
+        self.server = http.server.ThreadingHTTPServer(
+            ("127.0.0.1", port), _Handler)
+        self.server.daemon_threads = True
+        self.server.engine = self
+        self.thread = threading.Thread(target=self.server.serve_forever,
+                                       kwargs={"poll_interval": 0.02})
+        self.thread.start()
+
+    def close(self):
+        if self.thread.is_alive():
+            self.server.shutdown()
+            self.thread.join()
+            self.server.server_close()

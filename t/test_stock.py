@@ -1,0 +1,589 @@
+"""The same upstream under nginx's own grpc_pass and proxy_pass."""
+
+import concurrent.futures
+import http.client as http_client
+import socket
+import urllib.error
+import urllib.request
+
+import pytest
+
+from llmgw import rpc
+from llmgw.nginx import version
+from llmgw.place import SLOW
+from llmgw.pyhttp import HttpEngine
+from llmgw.wait import wait_for
+
+GRPC = """
+        location /llmgateway.LLMReplica/ {{
+            grpc_pass grpc://llm;
+            {lines}
+        }}"""
+
+HTTP = """
+        location /http/ {{
+            proxy_pass http://llm;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            {lines}
+        }}"""
+
+SESSION = "llmgw_key $http_x_session;"
+QUEUED = "llmgw_key $http_x_session queue=llm;"
+
+
+def grpc(lines, **options):
+    return {"server": GRPC.format(lines=lines), **options}
+
+
+def http(lines, **options):
+    return {"server": HTTP.format(lines=lines), **options}
+
+
+def generate(c, session, prompt="p", n=3, **kw):
+    return c.generate(prompt, n, metadata=(("x-session", session),), **kw)
+
+
+def started(cluster):
+    return {i: r.stats().started for i, r in cluster.replicas.items()}
+
+
+def served_by(cluster, act):
+    """Act, and whose counter it moved."""
+    before = started(cluster)
+    act()
+    after = started(cluster)
+    return [i for i in after if after[i] > before[i]]
+
+
+@pytest.fixture
+def engines(cluster):
+    """engines(n): so many HTTP servers."""
+    made = []
+
+    def make(n, **options):
+        made.extend(HttpEngine(cluster.ports.take(), name, **options)
+                    for name in "abcdef"[:n])
+        return made
+    yield make
+    for one in made:
+        one.close()
+
+
+def get(nginx, session, path="/http/x", body=None, timeout=20):
+    """(status, body)"""
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{nginx.status_port}{path}", data=body,
+        headers={"X-Session": session})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as e:
+        return e.code, e.read().decode()
+
+
+def at_once(n, act):
+    with concurrent.futures.ThreadPoolExecutor(n) as pool:
+        return list(pool.map(act, range(n)))
+
+
+# grpc_pass
+
+def test_grpc_pass_generates(cluster, client, expect):
+    nginx = cluster.fleet(3, nginx=grpc(SESSION))
+    c = client(nginx)
+    for i in range(20):
+        generate(c, f"s{i}", f"prompt {i}", 5).check(
+            expect(f"prompt {i}", 5))
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
+
+
+def test_one_session_one_replica(cluster, client):
+    nginx = cluster.fleet(3, nginx=grpc(SESSION))
+    c, homes = client(nginx), set()
+    for i in range(12):
+        who = served_by(cluster, lambda: [
+            generate(c, f"session {i}", f"prompt {k}") for k in range(4)])
+        assert len(who) == 1, who
+        homes.update(who)
+    assert len(homes) > 1
+
+
+def test_key_of_the_body_is_the_prompt(cluster, client):
+    """The same replica as llmgw_pass finds for it."""
+    nginx = cluster.fleet(3, nginx=grpc("llmgw_key body;"))
+    c = client(nginx)
+    for i in range(10):
+        home = c.stream(f"prompt {i}", 1).replicas
+        who = served_by(cluster, lambda: c.generate(f"prompt {i}", 2))
+        assert who == home
+
+
+def test_without_a_key_the_client_is_the_key(cluster, client):
+    nginx = cluster.fleet(3, nginx=grpc(""))
+    c = client(nginx)
+    who = served_by(cluster, lambda: [c.generate(f"prompt {i}", 2)
+                                      for i in range(10)])
+    assert len(who) == 1
+
+
+def test_dead_replica_is_retried(cluster, client, expect):
+    """What grpc_next_upstream does; static lines, so no gossip helps."""
+    replicas = [cluster.replica(x, token_delay="5ms") for x in "abc"]
+    nginx = cluster.static(replicas, pool="llmgw_breaker off;",
+                           **grpc(SESSION))
+    replicas[0].kill()
+    c = client(nginx)
+    for i in range(30):
+        generate(c, f"s{i}", f"prompt {i}").check(expect(f"prompt {i}", 3))
+
+
+def test_capacity_without_a_queue(cluster, client):
+    """A full pool is an error at once, not an oversold one."""
+    nginx = cluster.fleet(2, nginx=grpc(SESSION),
+                          replica={"token_delay": "50ms", "max_capacity": 1})
+    c = client(nginx)
+    held = [c.start(f"held {i}", 20, method=rpc.GENERATE,
+                    metadata=(("x-session", f"{i}"),)) for i in range(2)]
+    for call in held:
+        next(call)
+    got = generate(c, "third")
+    assert got.code == "UNAVAILABLE", (got.code, got.details)
+    assert got.seconds < 0.5 * SLOW
+    assert [len(list(call)) for call in held] == [19, 19]
+    assert sum(started(cluster).values()) == 2
+    assert generate(c, "third").code == "OK"
+
+
+def test_queue_of_a_stock_pass(cluster, load, expect):
+    nginx = cluster.fleet(2, nginx=grpc(QUEUED, workers=2),
+                          replica={"token_delay": "10ms", "max_capacity": 2})
+    jobs = [[f"prompt {i}", 5] for i in range(40)]
+    results = load(nginx, jobs, connections=4, method="generate",
+                   metadata=[["x-session", "all the same"]]).results()
+    for (prompt, n), got in zip(jobs, results):
+        got.check(expect(prompt, n))
+    assert sum(started(cluster).values()) == 40     # none was refused
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
+
+
+def test_capacity_is_kept_for_both_passes(cluster, load):
+    """llmgw_pass and grpc_pass at the same replicas, with no limit of their
+    own."""
+    replicas = [cluster.replica(x, token_delay="5ms") for x in "ab"]
+    nginx = cluster.nginx(
+        "llmgw_hash;" + "".join(f" server {r.target} max_conns=2;"
+                                for r in replicas), **grpc(QUEUED))
+    works = [load(nginx, [[f"{i}", 8] for i in range(60)], connections=2,
+                  method=method) for method in ("infer", "generate")]
+    peak = 0
+    wait_for(nginx.in_flight, 10, "the first stream")
+    while nginx.in_flight():
+        peak = max(peak, *(r.stats().active_requests for r in replicas))
+    for work in works:
+        assert {got.code for got in work.results()} == {"OK"}
+    assert peak == 2
+
+
+def test_waiting_client_of_a_stock_pass_goes(cluster, client):
+    nginx = cluster.fleet(1, nginx=grpc(QUEUED),
+                          replica={"token_delay": "50ms", "max_capacity": 1})
+    c = client(nginx)
+    held = c.start("held", 20, method=rpc.GENERATE)
+    next(held)
+    waiter = c.start("waits", 2, method=rpc.GENERATE)
+    wait_for(lambda: nginx.waiting() == 1, 5, "the waiter")
+    waiter.cancel()
+    wait_for(lambda: nginx.waiting() == 0, 2, "nobody to wait")
+    assert len(list(held)) == 19
+    assert started(cluster) == {"r1": 1}
+
+
+def test_full_queue_of_a_stock_pass(cluster, client):
+    nginx = cluster.fleet(1, nginx=grpc(QUEUED, pool="llmgw_queue 1;"),
+                          replica={"token_delay": "50ms", "max_capacity": 1})
+    c = client(nginx)
+    held = c.start("held", 20, method=rpc.GENERATE)
+    next(held)
+    waiter = c.start("waits", 2, method=rpc.GENERATE)
+    wait_for(lambda: nginx.waiting() == 1, 5, "the waiter")
+    got = generate(c, "one too many")
+    assert got.code in ("RESOURCE_EXHAUSTED", "UNAVAILABLE")
+    assert got.seconds < 0.3 * SLOW
+    assert [len(list(x)) for x in (held, waiter)] == [19, 2]
+
+
+def test_errors_of_a_stock_pass_open_the_circuit(cluster, client):
+    """grpc-status tells, not the HTTP status of 200."""
+    nginx = cluster.fleet(2, nginx=grpc(
+        SESSION, pool="llmgw_breaker cooldown=60s;"))
+    r1, c = cluster.replicas["r1"], client(nginx)
+    r1.faults(reject_all=True)
+    for i in range(40):
+        generate(c, f"s{i}")
+    assert nginx.replicas()["r1"]["breaker"] == "open"
+    assert nginx.replicas()["r2"]["breaker"] == "closed"
+    failed = r1.stats().failed
+    for i in range(20):
+        assert generate(c, f"s{i}").code == "OK"
+    assert r1.stats().failed == failed
+    for i in range(5):      # what one pass learns the other knows
+        assert c.stream(f"p{i}", 1).replicas == ["r2"]
+
+
+def test_clients_faults_open_nothing(cluster, client):
+    engine = cluster.pyreplica("strict", end_after=-1, token_delay_ms=1,
+                               end_code="INVALID_ARGUMENT")
+    nginx = cluster.static([engine], **grpc(SESSION))
+    c = client(nginx)
+    for i in range(20):
+        assert generate(c, f"{i}").code == "INVALID_ARGUMENT"
+    assert nginx.replicas()[engine.target]["breaker_failures"] == 0
+
+
+def test_cancels_of_a_stock_pass_open_nothing(cluster, client):
+    nginx = cluster.fleet(1, nginx=grpc(SESSION),
+                          replica={"token_delay": "20ms"})
+    c, r1 = client(nginx), cluster.replicas["r1"]
+    for i in range(8):
+        call = c.start(f"{i}", 100, method=rpc.GENERATE)
+        next(call)
+        call.cancel()
+    wait_for(lambda: r1.stats().cancelled == 8, 5, "the cancels")
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
+    first = nginx.replicas()["r1"]
+    assert (first["breaker"], first["breaker_failures"]) == ("closed", 0)
+
+
+def test_replica_that_dies_in_a_stock_pass(cluster, client):
+    nginx = cluster.fleet(1, nginx=grpc(SESSION),
+                          replica={"token_delay": "20ms"})
+    calls = [client(nginx).start(f"{i}", 100, method=rpc.GENERATE)
+             for i in range(3)]
+    for call in calls:
+        next(call)
+    cluster.replicas["r1"].kill()
+    assert {rpc.drain(call).code for call in calls} <= {"INTERNAL",
+                                                        "UNAVAILABLE"}
+    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    assert nginx.replicas()["r1"]["breaker_failures"] == 3
+
+
+def test_waiter_of_a_stock_pass_outlives_a_quit(cluster, client, expect):
+    nginx = cluster.fleet(1, nginx=grpc(QUEUED),
+                          replica={"token_delay": "20ms", "max_capacity": 1})
+    c = client(nginx)
+    held = c.start("held", 30, method=rpc.GENERATE)
+    next(held)
+    waiter = c.start("waits", 3, method=rpc.GENERATE)
+    wait_for(lambda: nginx.waiting() == 1, 5, "the waiter")
+    nginx.quit()
+    rpc.drain(waiter).check(expect("waits", 3))
+    assert len(list(held)) == 29
+    c.close()           # nginx would linger for it
+    assert nginx.proc.wait(5) == 0
+
+
+# proxy_pass
+
+@pytest.mark.parametrize("key, streams", [(SESSION, True), (QUEUED, False)])
+def test_only_a_queue_reads_the_body_first(cluster, engines, key, streams):
+    made = engines(1)
+    nginx = cluster.static(made, **http(
+        key + " proxy_request_buffering off;"))
+    with socket.create_connection(("127.0.0.1", nginx.status_port)) as s:
+        s.sendall(b"POST /http/x HTTP/1.1\r\nhost: x\r\n"
+                  b"connection: close\r\ncontent-length: 10\r\n\r\nhalf ")
+        if streams:
+            wait_for(lambda: made[0].connections, 5, "the engine's half")
+        else:
+            wait_for(lambda: nginx.pool()["streams"], 5, "the request")
+            assert made[0].connections == 0
+        s.sendall(b"whole")
+        assert s.makefile("rb").read().endswith(b"a 10")
+
+
+def test_proxy_pass_keeps_a_session(cluster, engines):
+    nginx = cluster.static(engines(3), **http(SESSION))
+    homes = {}
+    for i in range(60):
+        status, body = get(nginx, f"session {i % 12}")
+        assert status == 200
+        homes.setdefault(i % 12, set()).add(body.split()[0])
+    assert all(len(home) == 1 for home in homes.values()), homes
+    assert len(set.union(*homes.values())) > 1
+
+
+def test_dead_http_engine_is_retried(cluster, engines):
+    made = engines(3)
+    nginx = cluster.static(made, **http(SESSION))
+    made[0].close()
+    for i in range(30):
+        status, body = get(nginx, f"session {i}")
+        assert (status, body.split()[0] in "bc") == (200, True)
+
+
+def test_http_engines_are_not_oversold(cluster, engines):
+    made = engines(2, delay=0.02)
+    nginx = cluster.nginx(
+        "llmgw_hash;" + "".join(f" server {e.target} max_conns=2;"
+                                for e in made), **http(QUEUED))
+    answers = at_once(30, lambda i: get(nginx, f"{i}", body=b"x" * 1000))
+    assert {status for status, _ in answers} == {200}
+    assert {body.split()[1] for _, body in answers} == {"1000"}
+    assert max(e.peak for e in made) == 2
+    assert sum(e.started for e in made) == 30
+
+
+def test_large_body_waits_and_arrives(cluster, engines):
+    """Larger than client_body_buffer_size: it is in a file meanwhile."""
+    made = engines(1, delay=0.3)
+    nginx = cluster.nginx(f"llmgw_hash; server {made[0].target} max_conns=1;",
+                          **http(QUEUED + " client_max_body_size 8m;"))
+    answers = at_once(3, lambda i: get(nginx, f"{i}", body=b"x" * 1000000))
+    assert answers == [(200, "a 1000000")] * 3
+    assert made[0].peak == 1
+
+
+def test_http_pool_without_a_queue_is_full(cluster, engines):
+    made = engines(1, delay=0.5)
+    nginx = cluster.nginx(f"llmgw_hash; server {made[0].target} max_conns=2;",
+                          **http(SESSION))
+    answers = at_once(6, lambda i: get(nginx, f"{i}")[0])
+    assert sorted(answers) == [200, 200, 502, 502, 502, 502]
+    assert made[0].peak <= 2
+
+
+def test_http_errors_open_the_circuit(cluster, engines):
+    made = engines(2)
+    nginx = cluster.static(made, pool="llmgw_breaker cooldown=60s;",
+                           **http(SESSION))
+    made[0].fails = 500
+    statuses = [get(nginx, f"{i}")[0] for i in range(40)]
+    assert set(statuses) == {200, 500}
+    assert nginx.replicas()[made[0].target]["breaker"] == "open"
+    started = made[0].started
+    assert {get(nginx, f"{i}")[0] for i in range(30)} == {200}
+    assert made[0].started == started
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_backpressure_opens_nothing(cluster, engines, status):
+    """It keeps requests away for a moment instead."""
+    made = engines(2)
+    nginx = cluster.static(made, **http(SESSION))
+    made[0].fails = status
+    statuses = [get(nginx, f"{i}")[0] for i in range(40)]
+    assert set(statuses) == {200, status}
+    first = nginx.replicas()[made[0].target]
+    assert (first["breaker"], first["breaker_failures"]) == ("closed", 0)
+    assert made[0].started < 10 * SLOW
+
+
+def test_broken_answer_is_a_failure(cluster, engines):
+    made = engines(1)
+    nginx = cluster.static(made, **http(SESSION))
+    made[0].breaks = True
+    for i in range(3):
+        with pytest.raises(http_client.IncompleteRead):
+            get(nginx, f"{i}")
+    made[0].breaks = False
+    assert get(nginx, "x")[0] == 200
+    assert nginx.replicas()[made[0].target]["breaker_failures"] == 3
+    assert not nginx.counts()
+
+
+def test_client_that_hangs_up_is_no_failure(cluster, engines):
+    made = engines(1, delay=0.3)
+    nginx = cluster.static(made, **http(SESSION))
+    for i in range(8):
+        with pytest.raises(OSError):
+            get(nginx, f"{i}", timeout=0.05)
+    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    first = nginx.replicas()[made[0].target]
+    assert (first["breaker"], first["breaker_failures"]) == ("closed", 0)
+
+
+def test_keepalive_behind_our_lines(cluster, engines):
+    made = engines(2)
+    nginx = cluster.static(made, pool="keepalive 8;", **http(SESSION))
+    bodies = {get(nginx, f"{i % 6}")[1] for i in range(60)}
+    assert len(bodies) == 2
+    assert sum(e.started for e in made) == 60
+    assert [e.connections for e in made] == [1, 1]
+    assert not nginx.counts()
+
+
+def test_kept_connection_that_has_died_is_no_fault(cluster, engines):
+    made = engines(2)
+    nginx = cluster.static(made, pool="keepalive 8;", **http(SESSION))
+    cluster.allowed.append("prematurely closed connection")
+    for e in made:
+        e.once = True
+    homes = {}
+    for i in range(24):
+        status, body = get(nginx, f"{i % 6}")
+        assert status == 200
+        homes.setdefault(i % 6, set()).add(body)
+    assert all(len(home) == 1 for home in homes.values()), homes
+    assert sum(e.connections for e in made) > 2
+    assert all(r["breaker_failures"] == 0
+               for r in nginx.replicas().values())
+
+
+def test_queue_with_keepalive(cluster, engines):
+    made = engines(2, delay=0.02)
+    nginx = cluster.nginx(
+        "llmgw_hash;" + "".join(f" server {e.target} max_conns=2;"
+                                for e in made) + " keepalive 8;",
+        **http(QUEUED))
+    answers = at_once(30, lambda i: get(nginx, f"{i}", body=b"x" * 1000))
+    assert {status for status, _ in answers} == {200}
+    assert max(e.peak for e in made) == 2
+    assert max(e.connections for e in made) <= 4
+
+
+def test_waiting_for_too_long(cluster, engines, client):
+    """Each is told in its own protocol, and when to come back."""
+    made = engines(1, delay=1.5)
+    nginx = cluster.nginx(
+        f"llmgw_hash; server {made[0].target} max_conns=1;"
+        " llmgw_queue 10 timeout=200ms;",
+        server=HTTP.format(lines=QUEUED) + GRPC.format(lines=QUEUED))
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        held = pool.submit(get, nginx, "held")
+        wait_for(nginx.in_flight, 5, "the first request")
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(
+                f"http://127.0.0.1:{nginx.status_port}/http/x")
+        assert refused.value.code == 503
+        assert refused.value.headers["retry-after"] == "1"
+        got = generate(client(nginx), "waits")
+        assert got.code == "RESOURCE_EXHAUSTED"
+        assert got.trailers["llmgw-reason"] == "queue_timeout"
+        assert int(got.trailers["grpc-retry-pushback-ms"]) > 0
+        got = generate(client(nginx), "waits", timeout=0.1)
+        assert got.code == "DEADLINE_EXCEEDED"
+        assert held.result()[0] == 200
+    assert not nginx.counts()
+
+
+def test_client_that_hangs_up_leaves_the_line(cluster, engines):
+    made = engines(1, delay=1)
+    nginx = cluster.nginx(f"llmgw_hash; server {made[0].target} max_conns=1;",
+                          **http(QUEUED))
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        held = pool.submit(get, nginx, "held")
+        wait_for(nginx.in_flight, 5, "the first request")
+        with pytest.raises(OSError):
+            get(nginx, "gone", body=b"x" * 100, timeout=0.2)
+        wait_for(lambda: nginx.waiting() == 0, 2, "nobody to wait")
+        assert held.result()[0] == 200
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
+    assert made[0].started == 1
+
+
+def test_error_page_does_not_wait_again(cluster, engines):
+    made = engines(1, delay=1)
+    spare = engines(1)[1]
+    nginx = cluster.nginx(
+        f"llmgw_hash; server {made[0].target} max_conns=1;"
+        " llmgw_queue 10 timeout=100ms;",
+        server="error_page 503 413 = /sorry; location = /sorry {"
+        f" {QUEUED} proxy_pass http://{spare.target}; }}"
+        + HTTP.format(lines=QUEUED + " client_max_body_size 10;"))
+    cluster.allowed.append("intended to send too large chunked body")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        held = pool.submit(get, nginx, "held")
+        wait_for(nginx.in_flight, 5, "the first request")
+        assert get(nginx, "waits") == (200, "a 0")
+        assert spare.started == 1
+        assert held.result()[0] == 200
+    chunks = http_client.HTTPConnection("127.0.0.1", nginx.status_port,
+                                        timeout=10)
+    chunks.request("POST", "/http/x", iter([b"x" * 50]),
+                   encode_chunked=True)
+    assert chunks.getresponse().status == 200
+    chunks.close()
+    assert spare.started == 2
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
+
+
+def test_lease_of_a_request_that_is_sent_elsewhere(cluster, engines):
+    made = engines(1)
+    nginx = cluster.nginx(
+        f"llmgw_hash; server {made[0].target} max_conns=1;",
+        server=HTTP.format(lines=QUEUED) + f"""
+        location /tried/ {{{{
+            {QUEUED}
+            try_files /none /http/there;
+            proxy_pass http://llm;
+        }}}}
+        location /never/ {{{{
+            {QUEUED}
+            try_files /none =404;
+            proxy_pass http://llm;
+        }}}}""".format())
+    for _ in range(3):
+        assert get(nginx, "s", path="/tried/x") == (200, "a 0")
+        assert get(nginx, "s", path="/never/x")[0] == 404
+    assert not nginx.counts()
+
+
+def test_stock_pass_in_the_log(cluster, client):
+    nginx = cluster.fleet(2, nginx=grpc(
+        QUEUED + " access_log @dir@/stock.log stock;",
+        http="log_format stock '$llmgw_replica $llmgw_route $llmgw_tries"
+             " $llmgw_queue_time $llmgw_first_token_time';"))
+    who = served_by(cluster, lambda: generate(client(nginx), "s"))
+    log = nginx.dir / "stock.log"
+    wait_for(lambda: log.exists() and log.read_text(), 5, "the log line")
+    replica, route, tries, waited, first = log.read_text().split()
+    assert ([replica], route, tries) == (who, "affinity", "1")
+    assert 0 <= float(waited) <= float(first) < 1 * SLOW
+
+
+def test_failed_replica_is_left_alone(cluster, client):
+    """Its refused connection is known to the next request."""
+    replicas = [cluster.replica(x, token_delay="5ms") for x in "ab"]
+    nginx = cluster.static(replicas, **grpc(SESSION))
+    replicas[0].kill()
+    c = client(nginx)
+    for i in range(20):
+        assert generate(c, f"s{i}").code == "OK"
+    text = nginx.log()
+    assert 1 <= text.count("Connection refused") <= 5 * SLOW
+
+
+@pytest.mark.parametrize("line, mention", [
+    ("llmgw_key $arg_k queue=other;", "other"),
+    ("llmgw_key $arg_k queue=plain;", "plain"),
+    ("llmgw_key $arg_k queue=off;", "llmgw_queue off"),
+    ("llmgw_key $arg_k queue=;", "queue="),
+    ("llmgw_key $arg_k wait=llm;", "wait="),
+    ("llmgw_key $arg_k; llmgw_key body;", "duplicate"),
+    ("llmgw_key $no_such_variable;", "no_such_variable"),
+])
+def test_refused_keys(cluster, line, mention):
+    cluster.allowed.append(r"\[emerg\]")
+    nginx = cluster.nginx(
+        "llmgw_hash; server 127.0.0.1:1;", start=False,
+        http="upstream plain { server 127.0.0.1:2; } upstream off {"
+             " server 127.0.0.1:3; llmgw_hash; llmgw_queue off; }",
+        server="location /x { " + line + " proxy_pass http://llm; }")
+    out = nginx.command("-t")
+    assert out.returncode != 0
+    errors = [x for x in out.stderr.splitlines() if "[emerg]" in x]
+    assert len(errors) == 1 and mention in errors[0], out.stderr
+    if "variable" not in line:
+        assert f"{nginx.conf}:" in errors[0]
+
+
+def test_keepalive_before_our_lines_is_warned_about(cluster):
+    cluster.allowed.append("load balancing method redefined")
+    nginx = cluster.nginx("keepalive 8; llmgw_hash; server 127.0.0.1:1;",
+                          start=False)
+    out = nginx.command("-t")
+    assert out.returncode == 0
+    if version() < (1, 29, 7):      # where the order still matters
+        assert "load balancing method redefined" in out.stderr
