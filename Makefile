@@ -11,9 +11,13 @@ CC        ?= gcc
 CLANG     ?= clang
 PREFIX    ?= /usr/local
 MODULES   ?= /usr/lib/nginx/modules
+UNITS_DIR ?= $(PREFIX)/lib/systemd/system
+SYSCONFDIR ?= /etc
 ARGS      ?=
 V         ?=     # V=1 shows the commands
 FUZZ_SECONDS ?= 60
+SEEDS     ?= 200
+FIRST     ?= 1000
 
 O   := build/obj/$(BUILD)
 Q   := $(if $(strip $(V)),,@)
@@ -70,8 +74,8 @@ UNITS   := $(patsubst t/unit/test_%.c,$(O)/t/test_%,$(wildcard t/unit/test_*.c))
            $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
-.PHONY: help deps deps-check build gen daemons module demo test test-unit units test-tsan test-e2e \
-        lint bench fuzz install clean FORCE
+.PHONY: help deps deps-check build gen daemons module demo test test-unit units soak-sim test-tsan test-e2e \
+        lint bench bench-gossip fuzz install clean FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -104,6 +108,10 @@ units: $(UNITS)
 test-unit: $(UNITS)  ## unit tests and the gossip simulator, no nginx
 	@for t in $(UNITS); do $$t || exit 1; done
 
+soak-sim: $(filter $(O)/t/sim_%,$(UNITS))  ## the gossip simulator with many seeds (SEEDS=200 FIRST=1000)
+	@for t in $(filter $(O)/t/sim_%,$(UNITS)); do \
+	    LLMGW_SIM_SEEDS=$(SEEDS) LLMGW_SIM_FIRST=$(FIRST) $$t || exit 1; done
+
 test-tsan:  ## the units that have threads, under the thread sanitizer
 	@$(MAKE) --no-print-directory BUILD=tsan build/obj/tsan/t/test_members
 	@build/obj/tsan/t/test_members
@@ -117,6 +125,9 @@ lint:  ## style, floors, docs against code
 bench: build  ## benchmarks of the core
 	@$(PYTHON) bench/run.py $(ARGS)
 
+bench-gossip: daemons  ## agents beside Serf (ARGS=--quick: 3 minutes)
+	@$(PYTHON) bench/gossip.py $(ARGS)
+
 fuzz: $(FUZZERS)  ## fuzz each decoder for FUZZ_SECONDS (60)
 	@for f in $(FUZZERS); do \
 	    mkdir -p build/fuzz/corpus/$$(basename $$f); \
@@ -129,10 +140,26 @@ compile_commands.json: gen FORCE  ## for editors
 	@$(PYTHON) t/lint/compile_commands.py "$(subst ",\",$(CC) $(CPPFLAGS) \
 	    $(CFLAGS))" "$(NGINX_SRC)" "$(NGX_OBJS)" > $@
 
-install: build  ## install into PREFIX, the module into MODULES
+install: build  ## install into PREFIX, MODULES, UNITS_DIR, SYSCONFDIR
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(MODULES)
 	install -m 755 $(DAEMONS) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(MODULE) $(DESTDIR)$(MODULES)
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 \
+	    $(DESTDIR)$(PREFIX)/share/man/man8
+	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 docs/man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
+	install -d $(DESTDIR)$(UNITS_DIR) $(DESTDIR)$(PREFIX)/lib/sysusers.d \
+	    $(DESTDIR)$(SYSCONFDIR)/llmgw $(DESTDIR)$(PREFIX)/share/doc/llmgw
+	@for unit in $(notdir $(wildcard packaging/systemd/*.service)); do \
+	    echo "install $$unit"; \
+	    sed 's|/usr/local|$(PREFIX)|g' packaging/systemd/$$unit \
+	        > $(DESTDIR)$(UNITS_DIR)/$$unit || exit 1; \
+	    chmod 644 $(DESTDIR)$(UNITS_DIR)/$$unit; \
+	done
+	install -m 644 packaging/sysusers.d/llmgw.conf \
+	    $(DESTDIR)$(PREFIX)/lib/sysusers.d
+	install -m 644 packaging/etc/*.example $(DESTDIR)$(SYSCONFDIR)/llmgw
+	install -m 644 docs/systemd.md $(DESTDIR)$(PREFIX)/share/doc/llmgw
 
 clean:  ## remove build/
 	rm -rf build

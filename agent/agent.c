@@ -1,7 +1,6 @@
 
 /* The wiring: who hears of what. */
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +48,9 @@ agent_publish(agent_t *agent)
 {
     char  error[LLMGW_MEMBERS_ERROR_BYTES];
 
+    publish_set_isolated(agent->publish,
+                         swim_is_isolated(node_swim(agent->node)));
+
     if (publish_flush(agent->publish, swim_table(node_swim(agent->node)),
                       error) != 0)
     {
@@ -67,7 +69,7 @@ agent_flush(struct ev_loop *loop, ev_prepare *prepare, int events)
         agent_publish(agent);
     }
 
-    if (agent->is_leaving && swim_has_left(node_swim(agent->node))) {
+    if (agent_life_is_over(agent)) {
         ev_break(loop, EVBREAK_ALL);
     }
 }
@@ -113,9 +115,14 @@ agent_conflict(void *data, const char *address)
 {
     agent_t  *agent = data;
 
-    log_write(agent->log, LOG_WARN,
-              "id \"%s\" has a later start at %s: a clock was set back, or "
-              "another agent has this id", agent->settings->id, address);
+    if (!agent->has_conflict) {
+        log_write(agent->log, LOG_ERROR,
+                  "id \"%s\" is that of a living agent at %s, ending",
+                  agent->settings->id, address);
+    }
+
+    agent->has_conflict = 1;
+    agent_child_stop(agent);
 }
 
 
@@ -131,10 +138,14 @@ agent_journal(void *data, const llmgw_member_t *before,
     agent_t  *agent = data;
 
     journal_change(agent->log, before, after);
+
+    if (agent->control != NULL) {
+        control_tell(agent->control, before, after);
+    }
 }
 
 
-/* --- seeds, signals */
+/* --- seeds */
 
 static void
 agent_seeds(void *data, const address_t *addresses, size_t n)
@@ -163,54 +174,25 @@ agent_now_us(void *data)
 }
 
 
-static void
-agent_terminate(struct ev_loop *loop, ev_signal *signal, int events)
+static uint64_t
+agent_wall_us(void *data)
 {
-    agent_t  *agent = signal->data;
+    agent_t  *agent = data;
 
-    if (!agent->is_leaving) {
-        log_write(agent->log, LOG_INFO, "leaving");
-        agent->is_leaving = 1;
-        node_leave(agent->node);
-    }
+    return clock_wall_us(agent->clock);
 }
 
 
-/*
- * Not a word: the next agent takes over socket file, segment and replica, and
- * others see nothing but a member that started anew.
- */
-static void
-agent_quit(struct ev_loop *loop, ev_signal *signal, int events)
+static int
+agent_inject(void *data, const char *id)
 {
-    agent_t  *agent = signal->data;
+    agent_t  *agent = data;
 
-    log_write(agent->log, LOG_INFO, "quitting silently");
-    _exit(0);
+    return node_inject_suspect(agent->node, id);
 }
 
 
 /* --- life */
-
-static void
-agent_start_signals(agent_t *agent)
-{
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);
-
-    ev_signal_init(&agent->on_term, agent_terminate, SIGTERM);
-    ev_signal_init(&agent->on_int, agent_terminate, SIGINT);
-    ev_signal_init(&agent->on_quit, agent_quit, SIGQUIT);
-
-    agent->on_term.data = agent;
-    agent->on_int.data = agent;
-    agent->on_quit.data = agent;
-
-    ev_signal_start(agent->loop, &agent->on_term);
-    ev_signal_start(agent->loop, &agent->on_int);
-    ev_signal_start(agent->loop, &agent->on_quit);
-}
-
 
 static void
 agent_start_timers(agent_t *agent)
@@ -286,6 +268,7 @@ agent_create_node(agent_t *agent, char *error)
     config.ping_timeout_us = settings->ping_timeout_ms * 1000;
     config.suspect_timeout_us = settings->suspect_timeout_ms * 1000;
     config.indirect_probes = settings->indirect_probes;
+    config.crypt = agent->crypt;
     config.callbacks = &agent_swim_callbacks;
     config.data = agent;
 
@@ -309,10 +292,13 @@ agent_create_node(agent_t *agent, char *error)
 static int
 agent_create_control(agent_t *agent, char *error)
 {
+    struct stat        st;
     command_env_t     *env;
     const settings_t  *settings;
 
     settings = agent->settings;
+    agent->is_successor = lstat(settings->control_path, &st) == 0
+                          && S_ISSOCK(st.st_mode);
 
     if (settings->control == NULL) {
         mkdir(SETTINGS_RUN_DIR, 0755);  /* what fails here, fails in bind */
@@ -326,8 +312,14 @@ agent_create_control(agent_t *agent, char *error)
     env->swim = node_swim(agent->node);
     env->publish = agent->publish;
     env->started_us = clock_mono_us(agent->clock);
+    env->keyring = agent->keyring;
+    env->uid = geteuid();
     env->now_us = agent_now_us;
+    env->wall_us = agent_wall_us;
     env->on_report = agent_replica_report;
+    env->on_leave = agent_leave;
+    env->on_keys = agent_keys_changed;
+    env->on_inject = agent_inject;
     env->data = agent;
 
     agent->control = control_create(agent->loop, settings->control_path, env,
@@ -362,6 +354,10 @@ agent_create_resolve(agent_t *agent, char *error)
 static int
 agent_create_parts(agent_t *agent, char *error)
 {
+    if (agent_keys_create(agent, error) != 0) {
+        return -1;
+    }
+
     agent->clock = clock_ev_create(agent->loop);
     if (agent->clock == NULL) {
         snprintf(error, AGENT_ERROR_BYTES, "out of memory");
@@ -404,7 +400,7 @@ agent_create(const settings_t *settings, log_t *log, char *error)
     agent->loop = ev_default_loop(0);
     agent_replica_init(agent);
     agent_start_timers(agent);
-    agent_start_signals(agent);
+    agent_life_init(agent);
 
     if (agent_create_parts(agent, error) != 0) {
         agent_destroy(agent);
@@ -423,7 +419,13 @@ agent_run(agent_t *agent)
               agent->settings->role_name, agent->settings->advertised,
               agent->settings->control_path);
 
+    agent_publish(agent);       /* who waits for READY looks at it next */
+    agent_life_begin(agent);
     ev_run(agent->loop, 0);
+
+    if (agent->has_conflict) {
+        return AGENT_CONFLICT;
+    }
 
     agent_publish(agent);
     log_write(agent->log, LOG_INFO, "left");
@@ -437,9 +439,7 @@ agent_stop_watchers(agent_t *agent)
 {
     ev_timer_stop(agent->loop, &agent->heartbeat);
     ev_prepare_stop(agent->loop, &agent->flush);
-    ev_signal_stop(agent->loop, &agent->on_term);
-    ev_signal_stop(agent->loop, &agent->on_int);
-    ev_signal_stop(agent->loop, &agent->on_quit);
+    agent_life_done(agent);
 }
 
 
@@ -474,6 +474,7 @@ agent_destroy(agent_t *agent)
         clock_ev_destroy(agent->clock);
     }
 
+    agent_keys_destroy(agent);
     ev_loop_destroy(agent->loop);
     free(agent);
 }

@@ -23,6 +23,9 @@ typedef struct agent_s  agent_t;
 
 agent_t *agent_create(const settings_t *settings, log_t *log, char *error);
 
+/* Exit status where another living agent had the id first. */
+#define AGENT_CONFLICT  3
+
 /* Serves until a signal ends it; the process's exit status. */
 int agent_run(agent_t *agent);
 

@@ -7,12 +7,16 @@
 #include <ev.h>
 
 #include "agent.h"
+#include "child.h"
 #include "control.h"
 #include "health.h"
 #include "local.h"
 #include "node.h"
+#include "notify.h"
 #include "publish.h"
+#include "reporter.h"
 #include "resolve.h"
+#include "supervise.h"
 
 
 struct agent_s {
@@ -24,11 +28,20 @@ struct agent_s {
     node_t            *node;
     publish_t         *publish;
     control_t         *control;
+    keyring_t         *keyring;         /* NULL: gossip is plain */
+    crypt_t           *crypt;
     resolve_t         *resolve;         /* NULL: no seeds */
     health_t          *health;          /* NULL: not asked (any more) */
     local_t            local;
     command_env_t      env;
     command_peer_t    *reporter;        /* the replica's connection */
+    reporter_t         watch;           /* and the process behind it */
+    int64_t            reported_pid;    /* which it says it is */
+
+    supervise_t        supervise;       /* with a command: */
+    child_t            child;
+    ev_timer           child_due;
+    notify_t           notify;
 
     ev_timer           heartbeat;
     ev_timer           stall;
@@ -36,7 +49,15 @@ struct agent_s {
     ev_signal          on_term;
     ev_signal          on_int;
     ev_signal          on_quit;
+    ev_signal          on_hup;
+    ev_timer           hold;
+    ev_timer           drain;
+    int                is_successor;    /* of an agent that did not leave */
+    int                is_held;         /* and silent yet */
     int                is_leaving;
+    int                is_hurried;      /* no streams are waited for */
+    int                has_parted;      /* LEFT is being told */
+    int                has_conflict;    /* another had our id first */
     int                is_troubled;     /* the segment is not written */
 };
 
@@ -53,5 +74,58 @@ void agent_replica_done(agent_t *agent);
 const command_error_t *agent_replica_report(void *data, command_peer_t *peer,
     const report_t *report);
 void agent_replica_lost(void *data, command_peer_t *peer);
+
+/* What agent->local says is told. */
+void agent_replica_changed(agent_t *agent);
+
+
+/* agent_child.c: the own replica as a child; nothing without a command. */
+
+void agent_child_init(agent_t *agent);
+void agent_child_begin(agent_t *agent);
+void agent_child_done(agent_t *agent);
+
+/* A connection reports, which may be an orphan's. */
+void agent_child_meet(agent_t *agent);
+
+/* The replica said goodbye. */
+void agent_child_parted(agent_t *agent);
+
+/* For good; again: without waiting for its streams. */
+void agent_child_stop(agent_t *agent);
+int agent_child_is_over(const agent_t *agent);
+
+
+/* agent_life.c: the beginning and the end. */
+
+void agent_life_init(agent_t *agent);
+void agent_life_done(agent_t *agent);
+
+/* Everything stands. */
+void agent_life_begin(agent_t *agent);
+
+/* The replica's state is known, no need to be silent any more. */
+void agent_life_speak(agent_t *agent);
+
+/*
+ * As SIGTERM does; data is the agent, for the control socket.
+ * agent_life_is_over(), asked each turn: it is done.
+ */
+void agent_leave(void *data);
+int agent_life_is_over(agent_t *agent);
+
+
+
+/* agent_keys.c: what gossip is sealed with. */
+
+/* -1 and a reason; nothing to do without --keyring. */
+int agent_keys_create(agent_t *agent, char *error);
+void agent_keys_destroy(agent_t *agent);
+
+/* SIGHUP. */
+void agent_keys_reload(struct ev_loop *loop, ev_signal *signal, int events);
+
+/* For the control socket; data is the agent. */
+void agent_keys_changed(void *data);
 
 #endif /* AGENT_INNER_H */

@@ -33,7 +33,7 @@ agent_replica_arm(agent_t *agent)
 
 
 /* DOWN leaves for the gateways before this returns. */
-static void
+void
 agent_replica_changed(agent_t *agent)
 {
     swim_own_t  own;
@@ -58,6 +58,22 @@ static const command_error_t  agent_replica_busy = {
 };
 
 
+/* What else depends on a report. */
+static void
+agent_replica_follow(agent_t *agent, const report_t *report, int is_first)
+{
+    agent_life_speak(agent);
+
+    if (is_first) {
+        agent_child_meet(agent);
+    }
+
+    if (report->goodbye) {
+        agent_child_parted(agent);
+    }
+}
+
+
 /*
  * The first who reports is the replica while its connection stands: two at
  * once would take turns in being the truth.
@@ -65,6 +81,7 @@ static const command_error_t  agent_replica_busy = {
 const command_error_t *
 agent_replica_report(void *data, command_peer_t *peer, const report_t *report)
 {
+    int       is_first;
     agent_t  *agent = data;
 
     if (agent->settings->role == LLMGW_ROLE_GATEWAY) {
@@ -80,11 +97,19 @@ agent_replica_report(void *data, command_peer_t *peer, const report_t *report)
         agent->health = NULL;
     }
 
+    is_first = (agent->reporter == NULL);
     agent->reporter = peer;
+    agent->reported_pid = report->pid;
     peer->is_reporter = 1;
+
+    if (is_first) {
+        reporter_watch(&agent->watch, control_socket(peer),
+                       control_take_fd(peer));
+    }
 
     local_report(&agent->local, report, clock_mono_us(agent->clock));
     agent_replica_changed(agent);
+    agent_replica_follow(agent, report, is_first);
 
     return NULL;
 }
@@ -98,8 +123,20 @@ agent_replica_lost(void *data, command_peer_t *peer)
     assert(peer == agent->reporter);
 
     agent->reporter = NULL;
+    reporter_forget(&agent->watch);
     local_lost(&agent->local);
     agent_replica_changed(agent);
+}
+
+
+/* Its process is dead, whatever its connection says. */
+static void
+agent_replica_died(void *data)
+{
+    agent_t  *agent = data;
+
+    control_drop(agent->reporter);
+    agent_replica_lost(agent, agent->reporter);
 }
 
 
@@ -134,6 +171,7 @@ agent_replica_verdict(void *data, local_health_t verdict)
 
     local_health(&agent->local, verdict);
     agent_replica_changed(agent);
+    agent_life_speak(agent);
 }
 
 
@@ -141,6 +179,8 @@ void
 agent_replica_init(agent_t *agent)
 {
     local_init(&agent->local);
+    reporter_init(&agent->watch, agent->loop, agent_replica_died, agent);
+    agent_child_init(agent);
     ev_init(&agent->stall, agent_replica_stalled);
     agent->stall.data = agent;
 }
@@ -169,6 +209,8 @@ void
 agent_replica_done(agent_t *agent)
 {
     ev_timer_stop(agent->loop, &agent->stall);
+    reporter_forget(&agent->watch);
+    agent_child_done(agent);
 
     if (agent->health != NULL) {
         health_destroy(agent->health);

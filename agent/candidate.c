@@ -7,13 +7,27 @@
 #include "swim_core.h"
 
 
+void
+candidates_done(candidates_t *candidates)
+{
+    free(candidates->entries);
+    free(candidates->hashes);
+}
+
+
+/* One of each datagram's senders may be among a thousand: hashes first. */
 static candidate_t *
 candidate_find(candidates_t *candidates, const char *id)
 {
-    size_t  i;
+    size_t    i;
+    uint32_t  hash;
+
+    hash = member_hash(id);
 
     for (i = 0; i < candidates->n; i++) {
-        if (strcmp(candidates->entries[i].id, id) == 0) {
+        if (candidates->hashes[i] == hash
+            && strcmp(candidates->entries[i].id, id) == 0)
+        {
             return &candidates->entries[i];
         }
     }
@@ -22,37 +36,67 @@ candidate_find(candidates_t *candidates, const char *id)
 }
 
 
-static candidate_t *
-candidate_new(candidates_t *candidates)
+static int
+candidate_reserve(candidates_t *candidates)
 {
     size_t        capacity;
+    uint32_t     *hashes;
     candidate_t  *entries;
 
-    if (candidates->n == CANDIDATE_MAX) {
+    if (candidates->n < candidates->capacity) {
+        return 0;
+    }
+
+    capacity = candidates->capacity ? candidates->capacity * 2 : 16;
+
+    entries = realloc(candidates->entries, capacity * sizeof(candidate_t));
+    if (entries == NULL) {
+        return -1;
+    }
+
+    candidates->entries = entries;
+
+    hashes = realloc(candidates->hashes, capacity * sizeof(uint32_t));
+    if (hashes == NULL) {
+        return -1;
+    }
+
+    candidates->hashes = hashes;
+    candidates->capacity = capacity;
+
+    return 0;
+}
+
+
+static candidate_t *
+candidate_new(candidates_t *candidates, const char *id)
+{
+    candidate_t  *candidate;
+
+    if (candidates->n == CANDIDATE_MAX
+        || candidate_reserve(candidates) != 0)
+    {
         return NULL;
     }
 
-    if (candidates->n == candidates->capacity) {
-        capacity = candidates->capacity ? candidates->capacity * 2 : 16;
-        entries = realloc(candidates->entries,
-                          capacity * sizeof(candidate_t));
-        if (entries == NULL) {
-            return NULL;
-        }
+    candidates->hashes[candidates->n] = member_hash(id);
+    candidate = &candidates->entries[candidates->n++];
+    memset(candidate, 0, sizeof(candidate_t));
+    strcpy(candidate->id, id);
 
-        candidates->entries = entries;
-        candidates->capacity = capacity;
-    }
-
-    return memset(&candidates->entries[candidates->n++], 0,
-                  sizeof(candidate_t));
+    return candidate;
 }
 
 
 static void
 candidate_forget(candidates_t *candidates, candidate_t *candidate)
 {
-    *candidate = candidates->entries[--candidates->n];
+    size_t  last;
+
+    last = --candidates->n;
+    candidates->hashes[candidate - candidates->entries]
+        = candidates->hashes[last];
+    *candidate = candidates->entries[last];
 }
 
 
@@ -89,16 +133,16 @@ candidate_add(swim_t *swim, const llmgw_member_t *who,
     candidate = candidate_find(&swim->candidates, who->id);
 
     if (candidate == NULL) {
-        candidate = candidate_new(&swim->candidates);
+        candidate = candidate_new(&swim->candidates, who->id);
 
         if (candidate == NULL) {
             swim->counters.strangers_refused++;
             return;
         }
 
-        strcpy(candidate->id, who->id);
         candidate->sequence = ++swim->sequence;
         candidate->next_us = now_us;
+        swim->candidates.next_us = now_us;
         strcpy(candidate->address, who->address);
     }
 
@@ -156,6 +200,21 @@ candidate_ack(swim_t *swim, const packet_t *packet, uint64_t now_us)
 }
 
 
+static void
+candidate_count_next(candidates_t *candidates)
+{
+    size_t  i;
+
+    candidates->next_us = SWIM_NEVER;
+
+    for (i = 0; i < candidates->n; i++) {
+        if (candidates->entries[i].next_us < candidates->next_us) {
+            candidates->next_us = candidates->entries[i].next_us;
+        }
+    }
+}
+
+
 /* Backwards, since forgetting moves the last one here. */
 void
 candidate_tick(swim_t *swim, uint64_t now_us)
@@ -183,6 +242,8 @@ candidate_tick(swim_t *swim, uint64_t now_us)
         sent++;
     }
 
+    candidate_count_next(candidates);
+
     if (sent == CANDIDATE_BURST) {
         candidates->burst_us = now_us + CANDIDATE_BURST_US;
     }
@@ -192,17 +253,10 @@ candidate_tick(swim_t *swim, uint64_t now_us)
 uint64_t
 candidate_next_us(const swim_t *swim)
 {
-    size_t    i;
-    uint64_t  next_us;
+    const candidates_t  *candidates;
 
-    next_us = SWIM_NEVER;
+    candidates = &swim->candidates;
 
-    for (i = 0; i < swim->candidates.n; i++) {
-        if (swim->candidates.entries[i].next_us < next_us) {
-            next_us = swim->candidates.entries[i].next_us;
-        }
-    }
-
-    return next_us > swim->candidates.burst_us ? next_us
-                                               : swim->candidates.burst_us;
+    return candidates->next_us > candidates->burst_us ? candidates->next_us
+                                                      : candidates->burst_us;
 }

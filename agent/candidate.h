@@ -47,9 +47,14 @@ typedef struct {
 
 typedef struct {
     candidate_t  *entries;
+    uint32_t     *hashes;           /* of their ids, to find them by */
     size_t        n;
     size_t        capacity;
+    uint64_t      next_us;          /* not after the first that is due */
     uint64_t      burst_us;         /* no further burst before */
 } candidates_t;
+
+
+void candidates_done(candidates_t *candidates);
 
 #endif /* CANDIDATE_H */

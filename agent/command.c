@@ -1,23 +1,33 @@
 
 #include <string.h>
 
-#include "command.h"
+#include "command_inner.h"
 #include "command_show.h"
 
 
-typedef json_t *(*command_pt)(const command_env_t *env, command_peer_t *peer,
-    const json_t *request);
+typedef enum {
+    COMMAND_ALL = 0,        /* whoever may open the socket */
+    COMMAND_OWNER           /* root and the agent's own user */
+} command_right_t;
 
 typedef struct {
-    const char  *name;
-    command_pt   answer;
+    const char       *name;
+    command_right_t   right;
+    command_pt        answer;
 } command_t;
 
 
-static json_t *
+json_t *
 command_error(const char *code, const char *text)
 {
     return json_pack("{s:b, s:s, s:s}", "ok", 0, "error", text, "code", code);
+}
+
+
+const char *
+command_text(const json_t *request, const char *name)
+{
+    return json_string_value(json_object_get(request, name));
 }
 
 
@@ -65,13 +75,74 @@ command_report(const command_env_t *env, command_peer_t *peer,
 }
 
 
+/* The answer is what is, as an event; changes follow as they come. */
+static json_t *
+command_listen(const command_env_t *env, command_peer_t *peer,
+    const json_t *request)
+{
+    peer->wants_events = 1;
+    peer->waits_for_end = 1;
+
+    return json_pack("{s:s, s:I, s:o}", "event", "members",
+                     "time", (json_int_t) (env->wall_us(env->data) / 1000),
+                     "members", command_show_members(env));
+}
+
+
+static json_t *
+command_leave(const command_env_t *env, command_peer_t *peer,
+    const json_t *request)
+{
+    peer->waits_for_end = 1;
+    env->on_leave(env->data);
+
+    return NULL;
+}
+
+
+static json_t *
+command_inject_suspect(const command_env_t *env, command_peer_t *peer,
+    const json_t *request)
+{
+    const char  *id;
+
+    id = command_text(request, "id");
+
+    if (id == NULL) {
+        return command_error("bad_request", "\"id\" is missing");
+    }
+
+    if (env->on_inject(env->data, id) != 0) {
+        return command_error("not_found", "no such member is ALIVE");
+    }
+
+    return json_pack("{s:b}", "ok", 1);
+}
+
+
 static const command_t  commands[] = {
-    { "members", command_members },
-    { "status",  command_status },
-    { "report",  command_report }
+    { "members",        COMMAND_ALL,   command_members },
+    { "status",         COMMAND_ALL,   command_status },
+    { "report",         COMMAND_ALL,   command_report },
+    { "events",         COMMAND_ALL,   command_listen },
+    { "leave",          COMMAND_OWNER, command_leave },
+    { "keyring_list",   COMMAND_ALL,   command_keyring_list },
+    { "keyring_add",    COMMAND_OWNER, command_keyring_add },
+    { "keyring_use",    COMMAND_OWNER, command_keyring_use },
+    { "keyring_remove", COMMAND_OWNER, command_keyring_remove },
+    { "inject_suspect", COMMAND_OWNER, command_inject_suspect }
 };
 
 #define COMMAND_N  (sizeof(commands) / sizeof(commands[0]))
+
+
+static int
+command_is_allowed(const command_env_t *env, const command_peer_t *peer,
+    const command_t *command)
+{
+    return command->right == COMMAND_ALL || peer->uid == 0
+           || peer->uid == env->uid;
+}
 
 
 static json_t *
@@ -81,7 +152,7 @@ command_dispatch(const command_env_t *env, command_peer_t *peer,
     size_t       i;
     const char  *name;
 
-    name = json_string_value(json_object_get(request, "cmd"));
+    name = command_text(request, "cmd");
 
     if (name == NULL) {
         return command_error("bad_request", "no \"cmd\" in the request");
@@ -89,11 +160,20 @@ command_dispatch(const command_env_t *env, command_peer_t *peer,
 
     for (i = 0; i < COMMAND_N; i++) {
         if (strcmp(commands[i].name, name) == 0) {
-            return commands[i].answer(env, peer, request);
+            break;
         }
     }
 
-    return command_error("unknown_command", "there is no such command");
+    if (i == COMMAND_N) {
+        return command_error("unknown_command", "there is no such command");
+    }
+
+    if (!command_is_allowed(env, peer, &commands[i])) {
+        return command_error("permission_denied",
+                             "only root and the agent's own user may do this");
+    }
+
+    return commands[i].answer(env, peer, request);
 }
 
 

@@ -3,15 +3,18 @@
  * What a line on the control socket asks, and what is answered.
  *
  * No sockets here: a line comes in, a JSON object goes out, so that tests and
- * the fuzzer ask what people ask.  A command is an entry in one table and a
- * function.  docs/control.md shows each with its answer.
+ * the fuzzer ask what people ask.  A command is an entry in one table, with
+ * the right that it needs, and a function.  docs/control.md shows each with
+ * its answer.
  */
 
 #ifndef COMMAND_H
 #define COMMAND_H
 
 #include <jansson.h>
+#include <sys/types.h>
 
+#include "keyring.h"
 #include "publish.h"
 #include "report.h"
 #include "swim.h"
@@ -19,7 +22,10 @@
 
 /* Who asks: one connection. */
 typedef struct {
-    int  is_reporter;       /* it is the replica's, and reported before */
+    uid_t  uid;             /* as the kernel knows it */
+    int    is_reporter;     /* it is the replica's, and reported before */
+    int    wants_events;    /* until it closes */
+    int    waits_for_end;   /* its answer comes when the agent has left */
 } command_peer_t;
 
 typedef struct {
@@ -34,22 +40,43 @@ typedef struct {
     const char       *members_path;     /* NULL: none is written */
     const swim_t     *swim;
     const publish_t  *publish;
+    keyring_t        *keyring;          /* NULL: gossip is plain */
+    uid_t             uid;              /* our own: may do all, as root may */
     uint64_t          started_us;       /* monotonic */
 
     uint64_t  (*now_us)(void *data);
+    uint64_t  (*wall_us)(void *data);
 
     /* NULL: taken; else why not. */
     const command_error_t *(*on_report)(void *data, command_peer_t *peer,
                                         const report_t *report);
+
+    /* The agent is to leave, as by SIGTERM. */
+    void  (*on_leave)(void *data);
+
+    /* The keys were changed on command. */
+    void  (*on_keys)(void *data);
+
+    /* For tests: a false suspicion.  0, or -1: no such member is ALIVE. */
+    int   (*on_inject)(void *data, const char *id);
     void             *data;
 } command_env_t;
 
 
 /*
  * Answers one line.  The answer is the caller's; NULL: nothing is to be said
- * (a report that is not the connection's first, or out of memory).
+ * (a report that is not the connection's first, an answer that comes at the
+ * end, or out of memory).
  */
 json_t *command_answer(const command_env_t *env, command_peer_t *peer,
     const char *line, size_t len);
+
+/*
+ * What happened to a member, as an array of events in their order, empty for
+ * what nobody is told (an incarnation).  before NULL: it came; after NULL: it
+ * is forgotten.  NULL: out of memory.
+ */
+json_t *command_events(const llmgw_member_t *before,
+    const llmgw_member_t *after, uint64_t wall_us);
 
 #endif /* COMMAND_H */

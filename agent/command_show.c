@@ -5,11 +5,11 @@
 
 
 /*
- * The one word for people.  What the replica's own agent knows of it is surer
- * than what others think of the agent, so DOWN and STOPPED come first.
+ * What the replica's own agent knows of it is surer than what others think of
+ * the agent, so DOWN and STOPPED come first.
  */
-static const char *
-command_state(const llmgw_member_t *member, const char **cause)
+const char *
+command_show_state(const llmgw_member_t *member, const char **cause)
 {
     *cause = NULL;
 
@@ -30,13 +30,13 @@ command_state(const llmgw_member_t *member, const char **cause)
 }
 
 
-static json_t *
+json_t *
 command_show_member(const llmgw_member_t *m, const llmgw_member_load_t *load)
 {
     json_t      *shown;
     const char  *state, *cause;
 
-    state = command_state(m, &cause);
+    state = command_show_state(m, &cause);
 
     shown = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:b, s:s, s:I, s:I, s:I,"
@@ -139,6 +139,22 @@ command_show_counts(const command_env_t *env)
 }
 
 
+/* What gossip is sealed with; JSON's null: nothing. */
+static json_t *
+command_show_key(const keyring_t *keyring)
+{
+    char  id[KEYRING_ID_TEXT_BYTES];
+
+    if (keyring == NULL) {
+        return json_null();
+    }
+
+    keyring_id_text(keyring, keyring_primary(keyring), id);
+
+    return json_string(id);
+}
+
+
 json_t *
 command_show_status(const command_env_t *env)
 {
@@ -149,17 +165,20 @@ command_show_status(const command_env_t *env)
     uptime_us = env->now_us(env->data) - env->started_us;
 
     return json_pack(
-        "{s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I,"
-        " s:s?, s:o, s:o}",
+        "{s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I,"
+        " s:I, s:I, s:s?, s:o, s:o, s:o}",
         "ok", 1, "id", env->id, "role", env->role, "cluster", env->cluster,
         "version", LLMGW_VERSION, "address", own->address, "grpc", own->grpc,
         "service", llmgw_service_name(own->service),
         "joined", !swim_is_alone(env->swim),
+        "isolated", swim_is_isolated(env->swim),
         "epoch", (json_int_t) own->epoch,
         "incarnation", (json_int_t) own->incarnation,
         "uptime_ms", (json_int_t) (uptime_us / 1000),
         "backlog", (json_int_t) swim_backlog(env->swim),
+        "doubt", (json_int_t) swim_doubt(env->swim),
         "segment", env->members_path,
+        "key", command_show_key(env->keyring),
         "members", command_show_counts(env),
         "counters", command_show_counters(swim_counters(env->swim)));
 }

@@ -7,7 +7,13 @@
 #include "command.h"
 
 
+/* The one word for people, and why, NULL where nothing is to be said. */
+const char *command_show_state(const llmgw_member_t *member,
+    const char **cause);
+
 /* New references; NULL: out of memory. */
+json_t *command_show_member(const llmgw_member_t *member,
+    const llmgw_member_load_t *load);
 json_t *command_show_members(const command_env_t *env);
 json_t *command_show_status(const command_env_t *env);
 

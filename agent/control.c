@@ -22,9 +22,10 @@
 typedef struct control_conn_s  control_conn_t;
 
 struct control_conn_s {
-    command_peer_t   peer;
+    command_peer_t   peer;          /* first: a peer is its connection */
     control_t       *control;
     line_conn_t     *line;
+    uint64_t         nlost;         /* events since the last that went */
     control_conn_t  *prev;
     control_conn_t  *next;
 };
@@ -84,33 +85,116 @@ control_conn_closed(line_conn_t *line, const char *reason)
 }
 
 
+/* Takes the reference; NULL is not sent. */
 static void
-control_conn_line(line_conn_t *line, char *text, size_t len)
+control_conn_send(control_conn_t *conn, json_t *json)
 {
-    char            *answer;
-    json_t          *json;
-    control_conn_t  *conn;
-
-    conn = line_conn_data(line);
-    json = command_answer(conn->control->env, &conn->peer, text, len);
+    char  *text;
 
     if (json == NULL) {
         return;
     }
 
-    answer = json_dumps(json, JSON_COMPACT);
+    text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
 
-    if (answer != NULL) {
-        line_conn_send(line, answer, strlen(answer));
-        free(answer);
+    if (text != NULL) {
+        line_conn_send(conn->line, text, strlen(text));
+        free(text);
     }
+}
+
+
+static void
+control_conn_line(line_conn_t *line, char *text, size_t len)
+{
+    control_conn_t  *conn;
+
+    conn = line_conn_data(line);
+    control_conn_send(conn, command_answer(conn->control->env, &conn->peer,
+                                           text, len));
+}
+
+
+static void
+control_conn_event(control_conn_t *conn, json_t *event)
+{
+    if (line_conn_queued(conn->line) > CONTROL_EVENTS_BYTES) {
+        conn->nlost++;
+        return;
+    }
+
+    if (conn->nlost > 0) {
+        control_conn_send(conn, json_pack("{s:s, s:I}", "event", "lost",
+                                          "count",
+                                          (json_int_t) conn->nlost));
+        conn->nlost = 0;
+    }
+
+    control_conn_send(conn, json_incref(event));
+}
+
+
+static int
+control_has_listener(const control_t *control)
+{
+    control_conn_t  *conn;
+
+    for (conn = control->conns; conn != NULL; conn = conn->next) {
+        if (conn->peer.wants_events) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+void
+control_tell(control_t *control, const llmgw_member_t *before,
+    const llmgw_member_t *after)
+{
+    size_t                i;
+    json_t               *events, *event;
+    control_conn_t       *conn;
+    const command_env_t  *env;
+
+    if (!control_has_listener(control)) {
+        return;
+    }
+
+    env = control->env;
+    events = command_events(before, after, env->wall_us(env->data));
+
+    json_array_foreach(events, i, event) {
+        for (conn = control->conns; conn != NULL; conn = conn->next) {
+            if (conn->peer.wants_events) {
+                control_conn_event(conn, event);
+            }
+        }
+    }
+
+    json_decref(events);
 }
 
 
 static const line_conn_callbacks_t  control_conn_callbacks = {
     control_conn_line, control_conn_closed
 };
+
+
+/* Nobody, where the kernel does not tell. */
+static uid_t
+control_peer_uid(int fd)
+{
+    socklen_t     len;
+    struct ucred  who;
+
+    len = sizeof(who);
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0
+           ? who.uid : (uid_t) -1;
+}
 
 
 static void
@@ -125,6 +209,7 @@ control_conn_create(control_t *control, int fd)
     }
 
     conn->control = control;
+    conn->peer.uid = control_peer_uid(fd);
     conn->line = line_conn_create(control->loop, fd, &control_conn_callbacks,
                                   conn);
     if (conn->line == NULL) {
@@ -307,6 +392,31 @@ control_create(struct ev_loop *loop, const char *path,
 }
 
 
+int
+control_socket(const command_peer_t *peer)
+{
+    return line_conn_fd(((const control_conn_t *) peer)->line);
+}
+
+
+int
+control_take_fd(command_peer_t *peer)
+{
+    return line_conn_take_fd(((control_conn_t *) peer)->line);
+}
+
+
+void
+control_drop(command_peer_t *peer)
+{
+    control_conn_t  *conn = (control_conn_t *) peer;
+
+    control_conn_unlink(conn);
+    line_conn_destroy(conn->line);
+    free(conn);
+}
+
+
 void
 control_destroy(control_t *control)
 {
@@ -315,6 +425,11 @@ control_destroy(control_t *control)
 
     while (control->conns != NULL) {
         conn = control->conns;
+
+        if (conn->peer.waits_for_end) {
+            control_conn_send(conn, json_pack("{s:b}", "ok", 1));
+        }
+
         control_conn_unlink(conn);
         line_conn_destroy(conn->line);
         free(conn);

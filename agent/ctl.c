@@ -11,18 +11,35 @@
 #include "ctl.h"
 
 
-#define CTL_RUN_DIR  "/run/llmgw"
+#define CTL_RUN_DIR     "/run/llmgw"
+#define CTL_HELP_WIDTH  18
 
 typedef struct {
     const char  *name;
-    const char  *help;
+    const char  *words;         /* behind it */
+    int          min_words;
+    int          max_words;
+    const char  *help;          /* NULL: hidden */
     int        (*run)(const ctl_t *ctl);
 } ctl_command_t;
 
 
 static const ctl_command_t  ctl_commands[] = {
-    { "members", "who is in the cluster, and how it is", ctl_members },
-    { "status",  "the agent itself, its counters",       ctl_status },
+    { "members", "", 0, 0, "who is in the cluster, and how it is",
+      ctl_members },
+    { "status", "", 0, 0, "the agent itself, its counters", ctl_status },
+    { "events", "", 0, 0, "what changes, as it changes, a JSON object a line",
+      ctl_events },
+    { "leave", "", 0, 0, "tell all that this member leaves, and end the agent",
+      ctl_leave },
+    { "keyring", " list", 1, 2, "ids of the keys, and which of them seals",
+      ctl_keyring },
+    { "keyring", " add KEY", 1, 2, "take a key in; \"-\": from standard input",
+      ctl_keyring },
+    { "keyring", " use ID", 1, 2, "seal with this key from now on",
+      ctl_keyring },
+    { "keyring", " remove ID", 1, 2, "take a key out", ctl_keyring },
+    { "inject-suspect", " ID", 1, 1, NULL, ctl_inject_suspect }
 };
 
 #define CTL_NCOMMANDS  (sizeof(ctl_commands) / sizeof(ctl_commands[0]))
@@ -37,7 +54,11 @@ ctl_help(void)
            "Asks an llmgw-agent.\n\n");
 
     for (i = 0; i < CTL_NCOMMANDS; i++) {
-        printf("  %-12s %s\n", ctl_commands[i].name, ctl_commands[i].help);
+        if (ctl_commands[i].help != NULL) {
+            printf("  %s%-*s %s\n", ctl_commands[i].name,
+                   CTL_HELP_WIDTH - (int) strlen(ctl_commands[i].name),
+                   ctl_commands[i].words, ctl_commands[i].help);
+        }
     }
 
     printf("\n"
@@ -118,7 +139,7 @@ ctl_run(const ctl_command_t *command, ctl_t *ctl)
 }
 
 
-static int
+int
 ctl_usage(const char *what, const char *value)
 {
     fprintf(stderr, "llmgwctl: %s%s%s%s, see --help\n", what,
@@ -143,7 +164,7 @@ ctl_parse(ctl_t *ctl, int argc, char **argv)
 
     opterr = 0;
 
-    while ((c = getopt_long(argc, argv, "s:h", options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "+s:h", options, NULL)) != -1) {
         switch (c) {
         case 's':
             ctl->socket = optarg;
@@ -189,8 +210,15 @@ main(int argc, char **argv)
         return ctl_usage("there is no command", argv[optind]);
     }
 
-    if (optind + 1 < argc) {
-        return ctl_usage("unexpected word", argv[optind + 1]);
+    ctl.words = argv + optind + 1;
+    ctl.nwords = argc - optind - 1;
+
+    if (ctl.nwords < command->min_words) {
+        return ctl_usage("a word is missing behind", command->name);
+    }
+
+    if (ctl.nwords > command->max_words) {
+        return ctl_usage("unexpected word", ctl.words[command->max_words]);
     }
 
     ctl.has_colours = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL;

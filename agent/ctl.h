@@ -21,13 +21,22 @@ typedef struct {
     const char  *socket;        /* path */
     int          is_json;       /* for programs, not for people */
     int          has_colours;
+    char       **words;         /* behind the command, */
+    int          nwords;        /* as many as its entry allows */
 } ctl_t;
 
 
 int ctl_members(const ctl_t *ctl);
 int ctl_status(const ctl_t *ctl);
+int ctl_leave(const ctl_t *ctl);
+int ctl_events(const ctl_t *ctl);
+int ctl_keyring(const ctl_t *ctl);
+int ctl_inject_suspect(const ctl_t *ctl);
 
 /* Prints one JSON object and a newline. */
 void ctl_print_json(const json_t *json);
+
+/* Says what is wrong with the command line; returns CTL_USAGE. */
+int ctl_usage(const char *what, const char *value);
 
 #endif /* CTL_H */

@@ -59,38 +59,59 @@ ctl_link_connect(const ctl_t *ctl)
 }
 
 
-/* The answer's line, allocated; NULL: it did not come. */
-static char *
-ctl_link_talk(const ctl_t *ctl, int fd, const char *request)
+/* Connects and writes the request.  NULL: not reached, and said so. */
+static FILE *
+ctl_link_open(const ctl_t *ctl, json_t *request)
 {
-    char     *line;
-    FILE     *stream;
-    size_t    capacity;
-    ssize_t   n;
+    int    fd;
+    FILE  *stream;
+
+    fd = ctl_link_connect(ctl);
+
+    if (fd == -1) {
+        json_decref(request);
+        return NULL;
+    }
 
     stream = fdopen(fd, "r+");
 
     if (stream == NULL) {
         close(fd);
-        return NULL;
+
+    } else {
+        json_dumpf(request, stream, JSON_COMPACT);
+        fputc('\n', stream);
+        fflush(stream);
     }
+
+    json_decref(request);
+
+    return stream;
+}
+
+
+/* NULL: it did not come, and that was said. */
+static json_t *
+ctl_link_read(const ctl_t *ctl, FILE *stream)
+{
+    char    *line;
+    size_t   capacity;
+    json_t  *json;
 
     line = NULL;
     capacity = 0;
 
-    fprintf(stream, "%s\n", request);
-    fflush(stream);
-    n = getline(&line, &capacity, stream);
-
-    if (n == -1) {
-        ctl_link_unreachable(ctl, "it does not answer");
+    if (getline(&line, &capacity, stream) == -1) {
+        ctl_link_unreachable(ctl, feof(stream) ? "it closed the connection"
+                                               : "it does not answer");
         free(line);
-        line = NULL;
+        return NULL;
     }
 
-    fclose(stream);
+    json = json_loads(line, 0, NULL);
+    free(line);
 
-    return line;
+    return json ? json : json_null();
 }
 
 
@@ -113,26 +134,24 @@ ctl_link_check(json_t *answer)
 
 
 int
-ctl_link_ask(const ctl_t *ctl, const char *request, json_t **answer)
+ctl_link_ask(const ctl_t *ctl, json_t *request, json_t **answer)
 {
-    int      fd, status;
-    char    *line;
+    int      status;
+    FILE    *stream;
     json_t  *json;
 
-    fd = ctl_link_connect(ctl);
+    stream = ctl_link_open(ctl, request);
 
-    if (fd == -1) {
+    if (stream == NULL) {
         return CTL_UNREACHABLE;
     }
 
-    line = ctl_link_talk(ctl, fd, request);
+    json = ctl_link_read(ctl, stream);
+    fclose(stream);
 
-    if (line == NULL) {
+    if (json == NULL) {
         return CTL_UNREACHABLE;
     }
-
-    json = json_loads(line, 0, NULL);
-    free(line);
 
     status = ctl_link_check(json);
 
@@ -144,4 +163,71 @@ ctl_link_ask(const ctl_t *ctl, const char *request, json_t **answer)
     *answer = json;
 
     return CTL_DONE;
+}
+
+
+int
+ctl_link_tell(const ctl_t *ctl, json_t *request)
+{
+    int      status;
+    json_t  *answer;
+
+    status = ctl_link_ask(ctl, request, &answer);
+
+    if (status == CTL_DONE) {
+        json_decref(answer);
+    }
+
+    return status;
+}
+
+
+/* The last line has no "event". */
+static int
+ctl_link_read_events(const ctl_t *ctl, FILE *stream, ctl_event_pt on_event)
+{
+    int      status;
+    json_t  *json;
+
+    for ( ;; ) {
+        json = ctl_link_read(ctl, stream);
+
+        if (json == NULL) {
+            return CTL_UNREACHABLE;
+        }
+
+        if (json_object_get(json, "event") == NULL) {
+            status = ctl_link_check(json);
+            json_decref(json);
+            return status;
+        }
+
+        if (on_event != NULL) {
+            on_event(json);
+        }
+
+        json_decref(json);
+    }
+}
+
+
+int
+ctl_link_follow(const ctl_t *ctl, json_t *request, ctl_event_pt on_event)
+{
+    int             status;
+    FILE           *stream;
+    struct timeval  never = { 0, 0 };
+
+    stream = ctl_link_open(ctl, request);
+
+    if (stream == NULL) {
+        return CTL_UNREACHABLE;
+    }
+
+    setsockopt(fileno(stream), SOL_SOCKET, SO_RCVTIMEO, &never,
+               sizeof(never));
+    status = ctl_link_read_events(ctl, stream, on_event);
+    fclose(stream);
+
+    return status;
 }

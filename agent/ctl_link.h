@@ -8,9 +8,22 @@
 
 
 /*
- * Sends one request line and reads one line.  CTL_DONE and *answer (owned by
- * the caller, its "ok" taken off); else one line has gone to stderr.
+ * Sends one request and reads one line.  CTL_DONE and *answer (owned by the
+ * caller, its "ok" taken off); else one line has gone to stderr.  The request
+ * is released.
  */
-int ctl_link_ask(const ctl_t *ctl, const char *request, json_t **answer);
+int ctl_link_ask(const ctl_t *ctl, json_t *request, json_t **answer);
+
+/* The same, where nothing is in the answer but that it was done. */
+int ctl_link_tell(const ctl_t *ctl, json_t *request);
+
+/*
+ * The same for what takes as long as it takes: gives out each event, NULL: to
+ * nobody, until the last line has come.
+ */
+typedef void (*ctl_event_pt)(const json_t *event);
+
+int ctl_link_follow(const ctl_t *ctl, json_t *request,
+    ctl_event_pt on_event);
 
 #endif /* CTL_LINK_H */

@@ -167,7 +167,7 @@ ctl_members(const ctl_t *ctl)
     int      status;
     json_t  *answer;
 
-    status = ctl_link_ask(ctl, "{\"cmd\":\"members\"}", &answer);
+    status = ctl_link_ask(ctl, json_pack("{s:s}", "cmd", "members"), &answer);
 
     if (status != CTL_DONE) {
         return status;

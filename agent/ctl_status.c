@@ -59,7 +59,7 @@ ctl_status(const ctl_t *ctl)
     int      status;
     json_t  *answer;
 
-    status = ctl_link_ask(ctl, "{\"cmd\":\"status\"}", &answer);
+    status = ctl_link_ask(ctl, json_pack("{s:s}", "cmd", "status"), &answer);
 
     if (status != CTL_DONE) {
         return status;

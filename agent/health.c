@@ -8,10 +8,10 @@
 
 
 /*
- * A replica that does report is back at its agent within a second of the
+ * A replica that does report is back at its agent within 200 ms of the
  * agent's start: it is not judged by a check before.
  */
-#define HEALTH_FIRST_S            1.2
+#define HEALTH_FIRST_S            0.3
 #define HEALTH_INTERVAL_S         1.0
 #define HEALTH_SILENT_S           2.5     /* seen by the third tick */
 #define HEALTH_CONNECT_MS         1000

@@ -46,20 +46,31 @@ swim_set_seeds(swim_t *swim, const address_t *seeds, size_t n,
 
 
 static int
-join_is_member(const swim_t *swim, const address_t *seed)
+join_is_at(const member_t *member, const char *address)
 {
-    char       text[ADDRESS_TEXT_BYTES];
-    size_t     i;
-    member_t  *member;
+    return member != NULL && member_is_present(member)
+           && strcmp(member->facts.address, address) == 0;
+}
 
-    address_format(seed, text);
+
+/* Who was found there last is most likely there still. */
+static int
+join_is_member(swim_t *swim, size_t seed)
+{
+    char       address[ADDRESS_TEXT_BYTES];
+    char      *found_id;
+    size_t     i;
+
+    address_format(&swim->join.seeds[seed], address);
+    found_id = swim->join.found_ids[seed];
+
+    if (join_is_at(table_find(&swim->table, found_id), address)) {
+        return 1;
+    }
 
     for (i = 0; i < swim->table.n; i++) {
-        member = swim->table.members[i];
-
-        if (member_is_present(member)
-            && strcmp(member->facts.address, text) == 0)
-        {
+        if (join_is_at(swim->table.members[i], address)) {
+            strcpy(found_id, swim->table.members[i]->facts.id);
             return 1;
         }
     }
@@ -128,7 +139,7 @@ join_tick(swim_t *swim, uint64_t now_us)
     join = &swim->join;
 
     for (i = 0; i < join->nseeds; i++) {
-        if (!join_is_member(swim, &join->seeds[i])) {
+        if (!join_is_member(swim, i)) {
             join_ask(swim, &join->seeds[i], NULL, now_us);
         }
     }

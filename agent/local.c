@@ -40,6 +40,32 @@ local_lost(local_t *local)
 
 
 void
+local_ended(local_t *local)
+{
+    if (local->is_connected || local->service == LLMGW_SERVICE_READY
+        || local->service == LLMGW_SERVICE_STALLED)
+    {
+        local_lost(local);
+    }
+}
+
+
+void
+local_leave(local_t *local)
+{
+    local->is_leaving = 1;
+}
+
+
+int
+local_is_idle(const local_t *local)
+{
+    return !local->is_connected || local->active_requests == 0
+           || local->service == LLMGW_SERVICE_STOPPED;
+}
+
+
+void
 local_tick(local_t *local, uint64_t now_us)
 {
     if (now_us >= local_next_us(local)) {
@@ -92,8 +118,8 @@ void
 local_own(const local_t *local, swim_own_t *own)
 {
     own->service = local->service;
-    own->draining = local->draining;
-    own->drain_owner = "";
+    own->draining = local->draining || local->is_leaving;
+    own->drain_owner = local->is_leaving ? "shutdown" : "";
     own->model_version = local->model_version;
     own->max_capacity = local->max_capacity;
     own->replica_start_ms = local->replica_start_ms;

@@ -51,6 +51,7 @@ typedef struct {
     uint64_t         replica_start_ms;
     uint64_t         reported_us;       /* 0: never */
     int              is_connected;      /* a report connection stands */
+    int              is_leaving;        /* the agent is */
 } local_t;
 
 
@@ -59,8 +60,17 @@ void local_init(local_t *local);
 /* On a connection that stands from now on until local_lost(). */
 void local_report(local_t *local, const report_t *report, uint64_t now_us);
 
-/* The report connection broke or was closed. */
+/* The report connection broke or was closed, or its process died. */
 void local_lost(local_t *local);
+
+/* The supervised process ended, reporting or not. */
+void local_ended(local_t *local);
+
+/* The agent drains for the end of this epoch. */
+void local_leave(local_t *local);
+
+/* Nothing that would be cut off when the replica ended now. */
+int local_is_idle(const local_t *local);
 
 /* At local_next_us(), UINT64_MAX: not to be called. */
 void local_tick(local_t *local, uint64_t now_us);

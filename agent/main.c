@@ -9,11 +9,21 @@
 static void
 main_warn_if_exposed(const settings_t *settings, const log_t *log)
 {
-    if (settings_is_exposed(settings)) {
+    if (!settings_is_exposed(settings)) {
+        return;
+    }
+
+    if (settings->keyring == NULL) {
         log_write(log, LOG_WARN,
                   "gossip of cluster \"%s\" on %s is not encrypted: whoever "
                   "reaches that port can speak for any member",
                   settings->cluster, settings->advertised);
+
+    } else if (settings_has_default_cluster(settings)) {
+        log_write(log, LOG_WARN,
+                  "cluster on %s has the name that all have: another's "
+                  "members with the same key would be its own",
+                  settings->advertised);
     }
 }
 
@@ -49,7 +59,7 @@ main(int argc, char **argv)
     char          error[SETTINGS_ERROR_BYTES];
     settings_t    settings = { 0 };
 
-    switch (options_parse(&settings_spec, &settings, argc, argv, 0, &rest)) {
+    switch (options_parse(&settings_spec, &settings, argc, argv, 1, &rest)) {
     case OPTIONS_EXIT:
         return 0;
     case OPTIONS_EUSAGE:
@@ -58,7 +68,9 @@ main(int argc, char **argv)
         break;
     }
 
-    if (settings_complete(&settings, error) != 0) {
+    if (settings_set_command(&settings, argc, argv, rest, error) != 0
+        || settings_complete(&settings, error) != 0)
+    {
         fprintf(stderr, "llmgw-agent: %s\n", error);
         status = 2;
 

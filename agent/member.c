@@ -7,6 +7,31 @@
 #include "member.h"
 
 
+static unsigned
+member_merge_accusers(member_t *member, const member_news_t *news)
+{
+    size_t    i;
+    unsigned  changes;
+
+    changes = 0;
+
+    if (news->facts.liveness != LLMGW_LIVENESS_SUSPECT
+        || news->facts.epoch != member->facts.epoch
+        || news->facts.incarnation != member->facts.incarnation)
+    {
+        return 0;
+    }
+
+    for (i = 0; i < news->naccusers; i++) {
+        if (member_accuse(member, news->accusers[i])) {
+            changes = MEMBER_ACCUSED;
+        }
+    }
+
+    return changes;
+}
+
+
 void
 member_init(member_t *member, const member_news_t *news, uint64_t now_us)
 {
@@ -20,6 +45,10 @@ member_init(member_t *member, const member_news_t *news, uint64_t now_us)
     member->load.active_requests = news->active_requests;
     member->load_seq = news->load_seq;
     member->since_us = now_us > age_us ? now_us - age_us : 0;
+    member->present_from_us = now_us;
+    member->present_until_us = member_is_present(member)
+                               ? UINT64_MAX : member->since_us;
+    member_merge_accusers(member, news);
 }
 
 
@@ -57,7 +86,7 @@ member_is_plausible(const llmgw_member_t *known, const llmgw_member_t *news)
  * fresh: a rumour's age is not known.
  */
 static unsigned
-member_merge_load(member_t *member, const member_news_t *news,
+member_merge_load_news(member_t *member, const member_news_t *news,
     int is_first_hand, uint64_t now_us)
 {
     if (news->facts.epoch != member->facts.epoch
@@ -66,12 +95,29 @@ member_merge_load(member_t *member, const member_news_t *news,
         return 0;
     }
 
+    if (is_first_hand) {
+        return member_merge_load(member, news->active_requests,
+                                 news->load_seq, now_us);
+    }
+
     member->load_seq = news->load_seq;
     member->load.active_requests = news->active_requests;
 
-    if (is_first_hand) {
-        member->load.reported_ms = now_us / 1000;
+    return MEMBER_LOAD;
+}
+
+
+unsigned
+member_merge_load(member_t *member, uint32_t active_requests,
+    uint64_t load_seq, uint64_t now_us)
+{
+    if (load_seq <= member->load_seq) {
+        return 0;
     }
+
+    member->load_seq = load_seq;
+    member->load.active_requests = active_requests;
+    member->load.reported_ms = now_us / 1000;
 
     return MEMBER_LOAD;
 }
@@ -98,6 +144,8 @@ member_merge_facts(member_t *member, const member_news_t *news,
         changes |= MEMBER_LIVENESS;
     }
 
+    member->naccusers = 0;
+
     if (news->facts.epoch == known->epoch
         && news->facts.incarnation == known->incarnation)
     {
@@ -107,6 +155,7 @@ member_merge_facts(member_t *member, const member_news_t *news,
     if (news->facts.epoch != known->epoch) {
         memset(&member->load, 0, sizeof(llmgw_member_load_t));
         member->load_seq = 0;
+        member->seen = 0;       /* a new process has nothing of us */
     }
 
     *known = news->facts;
@@ -122,8 +171,10 @@ member_merge(member_t *member, const member_news_t *news, int is_first_hand,
     unsigned  changes;
 
     changes = member_merge_facts(member, news, now_us);
+    changes |= member_merge_accusers(member, news);
 
-    return changes | member_merge_load(member, news, is_first_hand, now_us);
+    return changes | member_merge_load_news(member, news, is_first_hand,
+                                            now_us);
 }
 
 
@@ -131,8 +182,20 @@ void
 member_set_liveness(member_t *member, llmgw_liveness_t liveness,
     uint64_t now_us)
 {
+    int  was_present;
+
+    was_present = member_is_present(member);
     member->facts.liveness = liveness;
     member->since_us = now_us;
+    member->naccusers = 0;
+
+    if (!was_present && member_is_present(member)) {
+        member->present_from_us = now_us;
+        member->present_until_us = UINT64_MAX;
+
+    } else if (was_present && !member_is_present(member)) {
+        member->present_until_us = now_us;
+    }
 }
 
 
@@ -178,4 +241,70 @@ member_digest(const member_t *member)
     return XXH3_64bits_withSeed(order, sizeof(order),
                                 XXH3_64bits(member->facts.id,
                                             strlen(member->facts.id)));
+}
+
+
+uint32_t
+member_hash(const char *id)
+{
+    return XXH3_64bits(id, strlen(id));
+}
+
+
+uint32_t
+member_seen(const llmgw_member_t *facts)
+{
+    uint32_t  seen;
+    uint64_t  order[2];
+
+    order[0] = facts->epoch;
+    order[1] = facts->incarnation;
+    seen = XXH3_64bits(order, sizeof(order));
+
+    return seen ? seen : 1;
+}
+
+
+int
+member_accuse(member_t *member, uint32_t accuser)
+{
+    size_t  i;
+
+    if (member->facts.liveness != LLMGW_LIVENESS_SUSPECT
+        || member->naccusers == MEMBER_MAX_ACCUSERS)
+    {
+        return 0;
+    }
+
+    for (i = 0; i < member->naccusers; i++) {
+        if (member->accusers[i] == accuser) {
+            return 0;
+        }
+    }
+
+    member->accusers[member->naccusers++] = accuser;
+
+    return 1;
+}
+
+
+void
+member_measure_rtt(member_t *member, uint64_t rtt_us)
+{
+    uint32_t  rtt, error;
+
+    rtt = rtt_us < UINT32_MAX / 8 ? rtt_us : UINT32_MAX / 8;
+    rtt = rtt ? rtt : 1;
+
+    if (member->srtt_us == 0) {
+        member->srtt_us = rtt;
+        member->rttvar_us = rtt / 2;
+        return;
+    }
+
+    error = rtt > member->srtt_us ? rtt - member->srtt_us
+                                  : member->srtt_us - rtt;
+    member->rttvar_us += error / 4 - member->rttvar_us / 4;
+    member->srtt_us += rtt / 8 - member->srtt_us / 8;
+    member->srtt_us = member->srtt_us ? member->srtt_us : 1;
 }

@@ -49,12 +49,18 @@
 #define MEMBER_MAX_INCARNATION_JUMP  (1ULL << 20)
 
 
+/* The first one, and the three independent ones that make it sure. */
+#define MEMBER_MAX_ACCUSERS  4
+
+
 /* What one update of a packet says. */
 typedef struct {
     llmgw_member_t  facts;
     uint32_t        active_requests;
     uint64_t        load_seq;       /* 0: it knows no load */
     uint32_t        age_s;          /* of a DEAD or LEFT */
+    uint32_t        naccusers;      /* of a SUSPECT: member_hash() of each */
+    uint32_t        accusers[MEMBER_MAX_ACCUSERS];
 } member_news_t;
 
 typedef struct {
@@ -62,10 +68,20 @@ typedef struct {
     llmgw_member_load_t  load;      /* reported_ms: when it told us itself */
     uint64_t             load_seq;
     uint64_t             since_us;  /* of this liveness */
+    uint64_t             present_from_us;   /* last time that it was ... */
+    uint64_t             present_until_us;  /* ... ALIVE or SUSPECT */
+    uint64_t             suspect_from_us;
     uint64_t             suspect_until_us;
     uint64_t             table_told_us;     /* last answer to its JOIN */
+    uint32_t             accusers[MEMBER_MAX_ACCUSERS];
+    uint32_t             naccusers;
+    uint32_t             srtt_us;           /* 0: not measured */
+    uint32_t             rttvar_us;
+    uint32_t             seen;              /* what it has of ourselves */
     spread_link_t        spread;
     unsigned             in_round:1;        /* of the probe */
+    unsigned             is_witness_due:1;  /* it is to be pinged soon */
+    unsigned             is_base:1;         /* of agent/isolation.c */
 } member_t;
 
 /* What member_merge() changed. */
@@ -74,6 +90,8 @@ typedef struct {
 #define MEMBER_LOAD      0x4        /* figure or its freshness */
 #define MEMBER_ADDED     0x8        /* told by the table's owner */
 #define MEMBER_REMOVED   0x10
+#define MEMBER_ACCUSED   0x20       /* by one more; no matter of the owner's */
+#define MEMBER_REFUTED   0x40       /* the own record, by itself; likewise */
 
 
 /* Fills a record with what first news say. */
@@ -92,6 +110,10 @@ int member_is_plausible(const llmgw_member_t *known,
 unsigned member_merge(member_t *member, const member_news_t *news,
     int is_first_hand, uint64_t now_us);
 
+/* The load alone, from the member itself; MEMBER_LOAD or 0. */
+unsigned member_merge_load(member_t *member, uint32_t active_requests,
+    uint64_t load_seq, uint64_t now_us);
+
 /* A change of liveness by this agent's own judgement. */
 void member_set_liveness(member_t *member, llmgw_liveness_t liveness,
     uint64_t now_us);
@@ -105,5 +127,17 @@ uint32_t member_age_s(const member_t *member, uint64_t now_us);
 
 /* Of (id, epoch, incarnation, liveness). */
 uint64_t member_digest(const member_t *member);
+
+/* Of an id, for accusers. */
+uint32_t member_hash(const char *id);
+
+/* Of (epoch, incarnation): whether a peer has the present facts.  Never 0. */
+uint32_t member_seen(const llmgw_member_t *facts);
+
+/* 1: a new accuser of a SUSPECT; 0: known, or there are enough. */
+int member_accuse(member_t *member, uint32_t accuser);
+
+/* A ping came back (RFC 6298, section 2). */
+void member_measure_rtt(member_t *member, uint64_t rtt_us);
 
 #endif /* MEMBER_H */

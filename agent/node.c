@@ -1,15 +1,18 @@
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "node.h"
 
 
 struct node_s {
     swim_t                  *swim;
+    crypt_t                 *crypt;         /* NULL: plain */
     transport_t             *transport;
     clock_source_t          *clock;
     const swim_callbacks_t  *callbacks;     /* the owner's */
     void                    *data;
+    char                     cluster[LLMGW_MEMBERS_NAME_BYTES];
 };
 
 
@@ -36,24 +39,104 @@ node_alarm(void *data)
 }
 
 
+/*
+ * Opened, decoded, and had for the first time: in this order, since who sent
+ * it, and so which numbers of his were had, is known last.
+ */
+static packet_rc_t
+node_open(node_t *node, packet_t *packet, const uint8_t *bytes, size_t len)
+{
+    size_t       plain_len;
+    uint8_t      plain[PACKET_MAX_BYTES];
+    uint64_t     counter;
+    packet_rc_t  rc;
+
+    rc = crypt_open(node->crypt, plain, &plain_len, &counter, bytes, len);
+
+    if (rc == PACKET_DONE) {
+        rc = packet_decode(packet, node->cluster, plain, plain_len,
+                           clock_wall_us(node->clock));
+    }
+
+    if (rc == PACKET_DONE) {
+        rc = crypt_take(node->crypt, &packet->head, counter,
+                        clock_mono_us(node->clock));
+    }
+
+    return rc;
+}
+
+
+static void
+node_sealed(node_t *node, const address_t *from, const uint8_t *bytes,
+    size_t len)
+{
+    packet_t     packet;
+    packet_rc_t  rc;
+
+    rc = node_open(node, &packet, bytes, len);
+
+    if (rc == PACKET_DONE) {
+        swim_recv_packet(node->swim, from, &packet, len,
+                         clock_mono_us(node->clock));
+    } else {
+        swim_recv_dropped(node->swim, rc, len);
+    }
+}
+
+
 static void
 node_datagram(void *data, const address_t *from, const uint8_t *bytes,
     size_t len)
 {
     node_t  *node = data;
 
-    swim_recv(node->swim, from, bytes, len, clock_mono_us(node->clock),
-              clock_wall_us(node->clock));
+    if (node->crypt != NULL) {
+        node_sealed(node, from, bytes, len);
+
+    } else {
+        swim_recv(node->swim, from, bytes, len, clock_mono_us(node->clock),
+                  clock_wall_us(node->clock));
+    }
+
     node_arm(node);
+}
+
+
+/* What is to leave: sealed where there is a crypt, else as it is. */
+static const uint8_t *
+node_seal(node_t *node, uint8_t *sealed, const uint8_t *bytes, size_t *len)
+{
+    if (node->crypt == NULL) {
+        return bytes;
+    }
+
+    *len = crypt_seal(node->crypt, sealed, bytes, *len);
+
+    return sealed;
 }
 
 
 static void
 node_send(void *data, const address_t *to, const uint8_t *bytes, size_t len)
 {
-    node_t  *node = data;
+    node_t   *node = data;
+    uint8_t   sealed[PACKET_MAX_BYTES];
 
+    bytes = node_seal(node, sealed, bytes, &len);
     transport_send(node->transport, to, bytes, len);
+}
+
+
+/* The same over a connection. */
+static void
+node_stream(void *data, const address_t *to, const uint8_t *bytes, size_t len)
+{
+    node_t   *node = data;
+    uint8_t   sealed[PACKET_MAX_BYTES];
+
+    bytes = node_seal(node, sealed, bytes, &len);
+    transport_ask(node->transport, to, bytes, len);
 }
 
 
@@ -92,12 +175,16 @@ node_create(const swim_config_t *config, transport_t *transport,
         return NULL;
     }
 
+    node->crypt = config->crypt;
     node->transport = transport;
     node->clock = clock;
     node->callbacks = config->callbacks;
     node->data = config->data;
 
+    strcpy(node->cluster, config->cluster);
+
     inner = *config;
+    inner.on_stream = node_stream;
     inner.callbacks = &node_callbacks;
     inner.data = node;
 
@@ -169,4 +256,16 @@ node_leave(node_t *node)
 {
     swim_leave(node->swim, clock_mono_us(node->clock));
     node_arm(node);
+}
+
+
+int
+node_inject_suspect(node_t *node, const char *id)
+{
+    int  rc;
+
+    rc = swim_inject_suspect(node->swim, id, clock_mono_us(node->clock));
+    node_arm(node);
+
+    return rc;
 }

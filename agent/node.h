@@ -3,14 +3,16 @@
  * A swim joined to a transport and a clock: one running member.
  *
  * The agent and the simulator build it alike, so what tests drive is what
- * runs.  Each door reads the clock, calls the swim, and sets the alarm to the
- * swim's next deadline.
+ * runs: the seal (agent/crypt.h), too, is put on and taken off here.  Each
+ * door reads the clock, calls the swim, and sets the alarm to the swim's next
+ * deadline.
  */
 
 #ifndef NODE_H
 #define NODE_H
 
 #include "clock.h"
+#include "crypt.h"
 #include "swim.h"
 #include "transport.h"
 
@@ -18,8 +20,9 @@
 typedef struct node_s  node_t;
 
 /*
- * config->callbacks->on_send is not used.  Transport and clock must outlive
- * the node.  NULL: out of memory.
+ * config->callbacks->on_send is not used.  Transport, clock and config->crypt
+ * must outlive the node.  With a crypt all that leaves is sealed, and what
+ * comes plain is dropped.  NULL: out of memory.
  */
 node_t *node_create(const swim_config_t *config, transport_t *transport,
     clock_source_t *clock);
@@ -34,5 +37,8 @@ void node_set_seeds(node_t *node, const address_t *seeds, size_t n);
 void node_set_own(node_t *node, const swim_own_t *own);
 void node_set_load(node_t *node, uint32_t active_requests);
 void node_leave(node_t *node);
+
+/* swim_inject_suspect() */
+int node_inject_suspect(node_t *node, const char *id);
 
 #endif /* NODE_H */

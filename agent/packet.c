@@ -1,5 +1,5 @@
 
-/* The header, the message and its limits; see packet.h for the drawing. */
+/* The message and its limits; the bytes before it are in packet_header.c. */
 
 #include <string.h>
 
@@ -13,9 +13,11 @@ typedef Llmgateway__Gossip__GossipMessage     message_t;
 typedef Llmgateway__Gossip__MembershipUpdate  update_t;
 
 
-static const char  *packet_rc_names[PACKET_NRC] = {
-    "done", "length", "magic", "version", "flags", "cluster", "message",
-    "type", "sender", "target", "updates"
+static const char *const  packet_rc_names[PACKET_NRC] = {
+    "done",
+#define X(id, name, help)  name,
+    PACKET_DROPS(X)
+#undef X
 };
 
 
@@ -23,65 +25,6 @@ const char *
 packet_rc_name(packet_rc_t rc)
 {
     return packet_rc_names[rc];
-}
-
-
-/* Writes the header; returns its length. */
-size_t
-packet_header_encode(uint8_t *buf, const char *cluster)
-{
-    size_t  len;
-
-    len = strlen(cluster);
-
-    buf[0] = PACKET_MAGIC_0;
-    buf[1] = PACKET_MAGIC_1;
-    buf[2] = PACKET_VERSION;
-    buf[3] = 0;
-    buf[4] = len;
-    memcpy(buf + PACKET_HEADER_BYTES, cluster, len);
-
-    return PACKET_HEADER_BYTES + len;
-}
-
-
-static packet_rc_t
-packet_header_decode(const char *cluster, const uint8_t *data, size_t len,
-    size_t *header_bytes)
-{
-    size_t  cluster_len;
-
-    if (len < PACKET_HEADER_BYTES || len > PACKET_MAX_BYTES) {
-        return PACKET_ELENGTH;
-    }
-
-    if (data[0] != PACKET_MAGIC_0 || data[1] != PACKET_MAGIC_1) {
-        return PACKET_EMAGIC;
-    }
-
-    if (data[2] != PACKET_VERSION) {
-        return PACKET_EVERSION;
-    }
-
-    if (data[3] != 0) {
-        return PACKET_EFLAGS;
-    }
-
-    cluster_len = data[4];
-
-    if (len - PACKET_HEADER_BYTES < cluster_len) {
-        return PACKET_ELENGTH;
-    }
-
-    if (cluster_len != strlen(cluster)
-        || memcmp(data + PACKET_HEADER_BYTES, cluster, cluster_len) != 0)
-    {
-        return PACKET_ECLUSTER;
-    }
-
-    *header_bytes = PACKET_HEADER_BYTES + cluster_len;
-
-    return PACKET_DONE;
 }
 
 
@@ -163,6 +106,7 @@ packet_copy_numbers(member_news_t *news, const update_t *update,
     facts = &news->facts;
 
     if ((unsigned) update->state > LLMGW_LIVENESS_LEFT
+        || update->incarnation > PACKET_MAX_INCARNATION
         || (unsigned) update->service > LLMGW_SERVICE_DOWN
         || (unsigned) update->role > LLMGW_ROLE_GATEWAY
         || update->active_requests < 0 || update->max_capacity < 0
@@ -190,6 +134,24 @@ packet_copy_numbers(member_news_t *news, const update_t *update,
 }
 
 
+/* Too many are no error: who suspects says as many as its version knows. */
+static void
+packet_copy_accusers(member_news_t *news, const update_t *update)
+{
+    size_t  i;
+
+    if (news->facts.liveness != LLMGW_LIVENESS_SUSPECT) {
+        return;
+    }
+
+    for (i = 0; i < update->n_accusers && i < MEMBER_MAX_ACCUSERS; i++) {
+        news->accusers[i] = update->accusers[i];
+    }
+
+    news->naccusers = i;
+}
+
+
 static int
 packet_decode_update(member_news_t *news, const update_t *update,
     uint64_t wall_us)
@@ -210,6 +172,8 @@ packet_decode_update(member_news_t *news, const update_t *update,
         return -1;
     }
 
+    packet_copy_accusers(news, update);
+
     return facts->role == LLMGW_ROLE_REPLICA && facts->grpc[0] == '\0'
            ? -1 : 0;
 }
@@ -224,7 +188,9 @@ packet_decode_head(packet_head_t *head, const message_t *message,
     }
 
     if (packet_copy_name(head->sender_id, message->sender_id, 0) != 0
-        || message->sender_epoch > wall_us + PACKET_MAX_AHEAD_US)
+        || message->sender_epoch > wall_us + PACKET_MAX_AHEAD_US
+        || message->own_incarnation > PACKET_MAX_INCARNATION
+        || message->own_active_requests < 0)
     {
         return PACKET_ESENDER;
     }
@@ -241,6 +207,13 @@ packet_decode_head(packet_head_t *head, const message_t *message,
     head->sequence = message->sequence_num;
     head->sender_epoch = message->sender_epoch;
     head->table_digest = message->table_digest;
+    head->wait_ms = message->wait_ms;
+    head->seen = message->seen;
+    head->own_incarnation = message->own_incarnation;
+    head->own_active_requests = message->own_active_requests;
+    head->own_load_seq = message->own_load_seq;
+    head->boot_nonce = message->boot_nonce;
+    head->uptime_ms = message->uptime_ms;
 
     return PACKET_DONE;
 }
@@ -282,30 +255,61 @@ packet_decode_message(packet_t *packet, const message_t *message,
 }
 
 
+static void *
+packet_arena_alloc(void *data, size_t bytes)
+{
+    void      *taken;
+    packet_t  *packet = data;
+
+    bytes = (bytes + sizeof(max_align_t) - 1) & ~(sizeof(max_align_t) - 1);
+
+    if (bytes > PACKET_ARENA_BYTES - packet->arena_used) {
+        return NULL;
+    }
+
+    taken = (char *) packet->arena + packet->arena_used;
+    packet->arena_used += bytes;
+
+    return taken;
+}
+
+
+/* All of it at once, when the next datagram comes. */
+static void
+packet_arena_free(void *data, void *taken)
+{
+}
+
+
 packet_rc_t
 packet_decode(packet_t *packet, const char *cluster, const uint8_t *data,
     size_t len, uint64_t wall_us)
 {
-    size_t        header_bytes;
-    message_t    *message;
-    packet_rc_t   rc;
+    size_t              header_bytes;
+    unsigned            flags;
+    message_t          *message;
+    packet_rc_t         rc;
+    ProtobufCAllocator  arena;
 
-    rc = packet_header_decode(cluster, data, len, &header_bytes);
+    rc = packet_header_decode(cluster, data, len, &flags, &header_bytes);
 
     if (rc != PACKET_DONE) {
         return rc;
     }
 
-    message = llmgateway__gossip__gossip_message__unpack(NULL,
-                                                         len - header_bytes,
-                                                         data + header_bytes);
-    if (message == NULL) {
-        return PACKET_EMESSAGE;
+    if (flags & PACKET_FLAG_SEALED) {
+        return PACKET_ESEALED;
     }
 
-    rc = packet_decode_message(packet, message, wall_us);
+    packet->arena_used = 0;
+    arena.alloc = packet_arena_alloc;
+    arena.free = packet_arena_free;
+    arena.allocator_data = packet;
 
-    llmgateway__gossip__gossip_message__free_unpacked(message, NULL);
+    message = llmgateway__gossip__gossip_message__unpack(&arena,
+                                                         len - header_bytes,
+                                                         data + header_bytes);
 
-    return rc;
+    return message == NULL ? PACKET_EMESSAGE
+                           : packet_decode_message(packet, message, wall_us);
 }

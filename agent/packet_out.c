@@ -44,7 +44,7 @@ packet_out_create(const char *cluster)
         return NULL;
     }
 
-    out->header_bytes = packet_header_encode(out->buf, cluster);
+    out->header_bytes = packet_header_encode(out->buf, cluster, 0);
 
     return out;
 }
@@ -72,6 +72,13 @@ packet_begin(packet_out_t *out, const packet_head_t *head)
     message->sequence_num = head->sequence;
     message->sender_epoch = head->sender_epoch;
     message->table_digest = head->table_digest;
+    message->wait_ms = head->wait_ms;
+    message->seen = head->seen;
+    message->own_incarnation = head->own_incarnation;
+    message->own_active_requests = head->own_active_requests;
+    message->own_load_seq = head->own_load_seq;
+    message->boot_nonce = head->boot_nonce;
+    message->uptime_ms = head->uptime_ms;
     message->updates = out->pointers;
 
     out->bytes = out->header_bytes
@@ -104,6 +111,11 @@ packet_fill_update(update_t *update, const member_t *member, uint64_t now_us)
     update->active_requests = member->load.active_requests;
     update->load_seq = member->load_seq;
     update->age_s = member_age_s(member, now_us);
+
+    if (facts->liveness == LLMGW_LIVENESS_SUSPECT) {
+        update->n_accusers = member->naccusers;
+        update->accusers = (uint32_t *) member->accusers;
+    }
 }
 
 
@@ -125,7 +137,7 @@ packet_add(packet_out_t *out, const member_t *member, uint64_t now_us)
     bytes = PACKET_UPDATE_FRAME_BYTES
         + llmgateway__gossip__membership_update__get_packed_size(update);
 
-    if (out->bytes + bytes > PACKET_MAX_BYTES) {
+    if (out->bytes + bytes > PACKET_PLAIN_BYTES) {
         return -1;
     }
 
@@ -151,7 +163,7 @@ packet_end(packet_out_t *out, size_t *len)
         + llmgateway__gossip__gossip_message__pack(&out->message,
                                                    out->buf
                                                    + out->header_bytes);
-    assert(*len <= PACKET_MAX_BYTES);
+    assert(*len <= PACKET_PLAIN_BYTES);
 
     return out->buf;
 }

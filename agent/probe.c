@@ -2,10 +2,17 @@
 /*
  * Whom to ping, and what becomes of the ping.
  *
- *     period begins        ping timeout            period ends
- *          |  PING              |  k x PING_REQ         |
- *          +------------------->+---------------------->+--> SUSPECT
+ *     period begins        ping timeout              period ends
+ *          |  PING              |  k x PING_REQ           |
+ *          |                    |  and a PING over TCP    |
+ *          +------------------->+------------------------>+--> SUSPECT
  *             ACK: done            ACK by any way: done
+ *                                  NACK of each helper: at 80 % (relay.c)
+ *
+ * The timeout is each target's own, from the times of its answers; it only
+ * begins the detour, so it may be short.  The ping over TCP comes through
+ * where a firewall, or a loss that TCP makes good, is in the way of datagrams
+ * alone.
  *
  * The order is a shuffled list of all, walked to its end and then made anew:
  * a member waits for its next ping no longer than twice around, which a
@@ -16,6 +23,10 @@
 #include <string.h>
 
 #include "swim_core.h"
+
+
+/* A machine that is busy for a moment answers no faster. */
+#define PROBE_MIN_TIMEOUT_US  (50 * SWIM_MS)
 
 
 static int
@@ -137,6 +148,11 @@ probe_choose(swim_t *swim)
     member_t  *member;
 
     probe = &swim->probe;
+    member = suspicion_witness(swim);
+
+    if (member != NULL) {
+        return member;
+    }
 
     for (is_new_round = 0; is_new_round < 2; is_new_round++) {
         while (probe->next < probe->n) {
@@ -155,7 +171,7 @@ probe_choose(swim_t *swim)
 
 
 static void
-probe_ping(swim_t *swim, uint64_t now_us)
+probe_ping(swim_t *swim, int is_by_stream, uint64_t now_us)
 {
     swim_letter_t  letter;
 
@@ -163,7 +179,9 @@ probe_ping(swim_t *swim, uint64_t now_us)
     letter.type = PACKET_PING;
     letter.member = swim->probe.target;
     letter.target_id = swim->probe.target->facts.id;
-    letter.sequence = swim->probe.sequence;
+    letter.sequence = is_by_stream ? swim->probe.stream_sequence
+                                   : swim->probe.sequence;
+    letter.is_by_stream = is_by_stream;
 
     /* The suspected hears it first, so that it can contradict at once. */
     if (swim->probe.target->facts.liveness != LLMGW_LIVENESS_ALIVE) {
@@ -188,29 +206,80 @@ probe_ask_others(swim_t *swim, uint64_t now_us)
     letter.target_id = swim->probe.target->facts.id;
     letter.target_address = swim->probe.target->facts.address;
     letter.sequence = swim->probe.sequence;
+    letter.wait_ms = (swim->probe.period_us - now_us) / SWIM_MS;
 
     n = swim_pick(swim, helpers, swim->config.indirect_probes,
                   swim_fits_present, swim->probe.target);
 
     for (i = 0; i < n; i++) {
         letter.member = helpers[i];
+        swim->probe.nacks_due[i] = member_hash(helpers[i]->facts.id);
         swim_send(swim, &letter, now_us);
     }
+
+    probe_ping(swim, 1, now_us);
 }
 
 
 void
-probe_ack(swim_t *swim, const packet_head_t *ack)
+probe_ack(swim_t *swim, const packet_head_t *ack, uint64_t now_us)
 {
     probe_t  *probe;
 
     probe = &swim->probe;
 
-    if (probe->target != NULL && probe->sequence == ack->sequence
-        && strcmp(probe->target->facts.id, ack->target_id) == 0)
+    if (probe->target == NULL
+        || (probe->sequence != ack->sequence
+            && probe->stream_sequence != ack->sequence)
+        || strcmp(probe->target->facts.id, ack->target_id) != 0)
     {
-        probe->target = NULL;
+        return;
     }
+
+    if (probe->sequence == ack->sequence && probe->sent_us != 0
+        && strcmp(ack->sender_id, ack->target_id) == 0)
+    {
+        member_measure_rtt(probe->target, now_us - probe->sent_us);
+    }
+
+    doubt_less(swim);
+    probe->target = NULL;
+}
+
+
+void
+probe_nack(swim_t *swim, const packet_head_t *nack)
+{
+    size_t    i;
+    uint32_t  hash;
+
+    if (swim->probe.sequence != nack->sequence) {
+        return;
+    }
+
+    hash = member_hash(nack->sender_id);
+
+    for (i = 0; i < SWIM_MAX_INDIRECT_PROBES; i++) {
+        if (swim->probe.nacks_due[i] == hash) {
+            swim->probe.nacks_due[i] = 0;
+        }
+    }
+}
+
+
+static unsigned
+probe_missed_nacks(const probe_t *probe)
+{
+    size_t    i;
+    unsigned  n;
+
+    n = 0;
+
+    for (i = 0; i < SWIM_MAX_INDIRECT_PROBES; i++) {
+        n += probe->nacks_due[i] != 0;
+    }
+
+    return n;
 }
 
 
@@ -224,24 +293,51 @@ probe_forgive(swim_t *swim, const member_t *member)
 }
 
 
+static uint64_t
+probe_timeout_us(const swim_t *swim, const member_t *target)
+{
+    uint64_t  timeout_us;
+
+    timeout_us = swim->config.ping_timeout_us;
+
+    if (target->srtt_us != 0
+        && target->srtt_us + 4ULL * target->rttvar_us < timeout_us)
+    {
+        timeout_us = target->srtt_us + 4ULL * target->rttvar_us;
+    }
+
+    if (timeout_us < PROBE_MIN_TIMEOUT_US) {
+        timeout_us = PROBE_MIN_TIMEOUT_US < swim->config.ping_timeout_us
+                     ? PROBE_MIN_TIMEOUT_US : swim->config.ping_timeout_us;
+    }
+
+    return doubt_scale(swim, timeout_us);
+}
+
+
 static void
 probe_begin_period(swim_t *swim, uint64_t now_us)
 {
-    probe_t  *probe;
+    uint64_t   period_us;
+    probe_t   *probe;
 
     probe = &swim->probe;
+    period_us = doubt_scale(swim, swim->config.period_us);
 
     probe->target = probe_choose(swim);
     probe->sequence = ++swim->sequence;
-    probe->indirect_us = now_us + swim->config.ping_timeout_us;
-    probe->period_us += swim->config.period_us;
+    probe->stream_sequence = ++swim->sequence;
+    memset(probe->nacks_due, 0, sizeof(probe->nacks_due));
+    probe->period_us += period_us;
 
     if (probe->period_us <= now_us) {
-        probe->period_us = now_us + swim->config.period_us;
+        probe->period_us = now_us + period_us;
     }
 
     if (probe->target != NULL) {
-        probe_ping(swim, now_us);
+        probe->sent_us = now_us;
+        probe->indirect_us = now_us + probe_timeout_us(swim, probe->target);
+        probe_ping(swim, 0, now_us);
     }
 }
 
@@ -259,9 +355,9 @@ probe_tick(swim_t *swim, uint64_t now_us)
         return;
     }
 
-    if (target != NULL && target->facts.liveness == LLMGW_LIVENESS_ALIVE) {
-        swim->counters.suspicions++;
-        swim_judge(swim, target, LLMGW_LIVENESS_SUSPECT, now_us);
+    if (target != NULL) {
+        doubt_more(swim, probe_missed_nacks(&swim->probe));
+        swim_accuse(swim, target, now_us);
     }
 
     probe_begin_period(swim, now_us);
@@ -285,6 +381,7 @@ void
 probe_delay(swim_t *swim, uint64_t late_us)
 {
     swim->probe.period_us += late_us;
+    swim->probe.sent_us = 0;        /* no measure of the target's */
 
     if (swim->probe.indirect_us != 0) {
         swim->probe.indirect_us += late_us;

@@ -19,6 +19,7 @@ struct publish_s {
     void                    *data;
     publish_view_t           view;
     int                      is_marked;
+    int                      is_isolated;
 };
 
 
@@ -78,6 +79,14 @@ void
 publish_mark(publish_t *publish)
 {
     publish->is_marked = 1;
+}
+
+
+void
+publish_set_isolated(publish_t *publish, int is_isolated)
+{
+    publish->is_marked |= publish->is_isolated != is_isolated;
+    publish->is_isolated = is_isolated;
 }
 
 
@@ -210,7 +219,7 @@ publish_flush(publish_t *publish, const table_t *table, char *error)
 
     if (publish->writer != NULL) {
         rc = llmgw_members_publish(publish->writer, view.members, view.loads,
-                                   view.n, 0);
+                                   view.n, publish->is_isolated);
     }
 
     if (rc != LLMGW_MEMBERS_DONE) {

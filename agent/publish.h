@@ -33,6 +33,9 @@ void publish_destroy(publish_t *publish);
 /* The table has changed, other than in loads. */
 void publish_mark(publish_t *publish);
 
+/* For the next flush: swim_is_isolated(). */
+void publish_set_isolated(publish_t *publish, int is_isolated);
+
 /* A load has changed. */
 void publish_load(publish_t *publish, const member_t *member);
 

@@ -1,11 +1,14 @@
 
 /*
  * Pings on behalf of others.  Asked by a PING_REQ we ping its target under a
- * sequence number of our own and pass the ack on under the asker's.
+ * sequence number of our own and pass the ack on under the asker's.  Where
+ * none has come after 80 % of the time that the asker waits, we say NACK: it
+ * tells that we are there and were asked, so that who misses it knows that it
+ * is its own connection that fails (doubt.c).
  *
- * Nothing waits: what is out is kept in a ring that forgets its oldest, and
- * who asked has its own deadline.  Only members are pinged for members, so
- * that nobody is made to send to where a stranger points.
+ * What is out is kept in a ring that forgets its oldest; an ack that comes
+ * after the NACK is passed on all the same.  Only members are pinged for
+ * members, so that nobody is made to send to where a stranger points.
  */
 
 #include <string.h>
@@ -13,12 +16,43 @@
 #include "swim_core.h"
 
 
+#define RELAY_NACK_PERCENT  80
+
+/* What an asker may want us to wait: its period, at the most doubt. */
+#define RELAY_MAX_WAIT_MS   60000
+
+
+static void
+relay_keep(swim_t *swim, const packet_head_t *ping_req, uint64_t now_us)
+{
+    uint64_t        wait_ms;
+    relay_t        *relay;
+    relay_entry_t  *entry;
+
+    relay = &swim->relay;
+    entry = &relay->entries[relay->next++ % RELAY_MAX];
+    entry->sequence = ++swim->sequence;
+    entry->origin_sequence = ping_req->sequence;
+    entry->nack_us = SWIM_NEVER;
+    strcpy(entry->origin_id, ping_req->sender_id);
+    strcpy(entry->target_id, ping_req->target_id);
+
+    wait_ms = ping_req->wait_ms < RELAY_MAX_WAIT_MS ? ping_req->wait_ms
+                                                    : RELAY_MAX_WAIT_MS;
+    if (wait_ms != 0) {
+        entry->nack_us = now_us + wait_ms * SWIM_MS * RELAY_NACK_PERCENT
+                                  / 100;
+        relay->next_us = entry->nack_us < relay->next_us ? entry->nack_us
+                                                         : relay->next_us;
+    }
+}
+
+
 void
 relay_ask(swim_t *swim, const packet_head_t *ping_req, uint64_t now_us)
 {
     member_t       *target;
     swim_letter_t   letter;
-    relay_entry_t  *entry;
 
     target = table_find(&swim->table, ping_req->target_id);
 
@@ -26,16 +60,13 @@ relay_ask(swim_t *swim, const packet_head_t *ping_req, uint64_t now_us)
         return;
     }
 
-    entry = &swim->relay.entries[swim->relay.next++ % RELAY_MAX];
-    entry->sequence = ++swim->sequence;
-    entry->origin_sequence = ping_req->sequence;
-    strcpy(entry->origin_id, ping_req->sender_id);
+    relay_keep(swim, ping_req, now_us);
 
     memset(&letter, 0, sizeof(letter));
     letter.type = PACKET_PING;
     letter.member = target;
     letter.target_id = target->facts.id;
-    letter.sequence = entry->sequence;
+    letter.sequence = swim->sequence;
 
     if (target->facts.liveness != LLMGW_LIVENESS_ALIVE) {
         letter.about = target;
@@ -60,34 +91,77 @@ relay_find(swim_t *swim, uint64_t sequence)
 }
 
 
+static void
+relay_answer(swim_t *swim, packet_type_t type, const relay_entry_t *entry,
+    uint64_t now_us)
+{
+    swim_letter_t  letter;
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = type;
+    letter.member = table_find(&swim->table, entry->origin_id);
+    letter.target_id = entry->target_id;
+    letter.sequence = entry->origin_sequence;
+
+    if (letter.member == NULL) {
+        return;
+    }
+
+    /* What the target just said of itself may be what the asker lacks. */
+    letter.about = type == PACKET_ACK
+                   ? table_find(&swim->table, entry->target_id) : NULL;
+
+    swim_send(swim, &letter, now_us);
+}
+
+
 void
 relay_ack(swim_t *swim, const packet_head_t *ack, uint64_t now_us)
 {
-    member_t       *origin;
     relay_entry_t  *entry;
-    swim_letter_t   letter;
 
     entry = ack->sequence ? relay_find(swim, ack->sequence) : NULL;
 
-    if (entry == NULL) {
+    if (entry == NULL || strcmp(entry->target_id, ack->sender_id) != 0) {
         return;
     }
 
     entry->sequence = 0;
-    origin = table_find(&swim->table, entry->origin_id);
+    entry->nack_us = SWIM_NEVER;
+    relay_answer(swim, PACKET_ACK, entry, now_us);
+}
 
-    if (origin == NULL) {
-        return;
+
+void
+relay_tick(swim_t *swim, uint64_t now_us)
+{
+    size_t          i;
+    relay_t        *relay;
+    relay_entry_t  *entry;
+
+    relay = &swim->relay;
+    relay->next_us = SWIM_NEVER;
+
+    for (i = 0; i < RELAY_MAX; i++) {
+        entry = &relay->entries[i];
+
+        if (entry->sequence == 0) {
+            continue;
+        }
+
+        if (entry->nack_us <= now_us) {
+            entry->nack_us = SWIM_NEVER;
+            relay_answer(swim, PACKET_NACK, entry, now_us);
+        }
+
+        relay->next_us = entry->nack_us < relay->next_us ? entry->nack_us
+                                                         : relay->next_us;
     }
+}
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_ACK;
-    letter.member = origin;
-    letter.target_id = ack->target_id;
-    letter.sequence = entry->origin_sequence;
 
-    /* What the target just said of itself may be what the asker lacks. */
-    letter.about = table_find(&swim->table, ack->target_id);
-
-    swim_send(swim, &letter, now_us);
+uint64_t
+relay_next_us(const swim_t *swim)
+{
+    return swim->relay.next_us;
 }

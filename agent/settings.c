@@ -36,9 +36,12 @@ static const option_t  settings_table[] = {
     { .name = "members", .kind = OPTION_STRING, .metavar = "PATH",
       .offset = settings_field(members),
       .help = "members segment to write for nginx" },
-    { .name = "cluster", .kind = OPTION_NAME, .value = "default",
+    { .name = "cluster", .kind = OPTION_NAME, .value = SETTINGS_CLUSTER,
       .offset = settings_field(cluster),
       .help = "members of other clusters are not heard" },
+    { .name = "keyring", .kind = OPTION_STRING, .metavar = "FILE",
+      .offset = settings_field(keyring),
+      .help = "keys that gossip is encrypted with" },
     { .name = "state-dir", .kind = OPTION_STRING, .metavar = "DIR",
       .offset = settings_field(state_dir),
       .help = "keeps the epoch over clocks set back" },
@@ -58,12 +61,16 @@ static const option_t  settings_table[] = {
       .offset = settings_field(indirect_probes), .min = 0,
       .max = SWIM_MAX_INDIRECT_PROBES,
       .help = "how many others are asked" },
+    { .name = "drain-timeout", .kind = OPTION_DURATION, .value = "25s",
+      .offset = settings_field(drain_timeout_ms), .min = 0, .max = 86400000,
+      .help = "time for running streams at SIGTERM" },
     { .name = NULL }
 };
 
 const options_spec_t  settings_spec = {
     .program = "llmgw-agent",
-    .synopsis = "--id ID --role replica|gateway --gossip HOST:PORT [options]",
+    .synopsis = "--id ID --role replica|gateway --gossip HOST:PORT [options]"
+                "\n                   [-- REPLICA COMMAND ...]",
     .summary = "Keeps one replica's or gateway's place in the cluster.",
     .table = settings_table
 };
@@ -203,6 +210,28 @@ settings_set_control(settings_t *settings, char *error)
 
 
 int
+settings_set_command(settings_t *settings, int argc, char **argv, int rest,
+    char *error)
+{
+    if (rest < argc && strcmp(argv[rest - 1], "--") != 0) {
+        snprintf(error, SETTINGS_ERROR_BYTES,
+                 "unexpected \"%.64s\" (a replica's command follows \"--\")",
+                 argv[rest]);
+        return -1;
+    }
+
+    if (rest == argc && strcmp(argv[argc - 1], "--") == 0) {
+        snprintf(error, SETTINGS_ERROR_BYTES, "no command after \"--\"");
+        return -1;
+    }
+
+    settings->command = rest < argc ? &argv[rest] : NULL;
+
+    return 0;
+}
+
+
+int
 settings_complete(settings_t *settings, char *error)
 {
     address_t  advertised;
@@ -221,6 +250,13 @@ settings_complete(settings_t *settings, char *error)
         return -1;
     }
 
+    if (settings->command != NULL && settings->role == LLMGW_ROLE_GATEWAY) {
+        snprintf(error, SETTINGS_ERROR_BYTES,
+                 "a gateway's agent has no replica to run \"%.64s\" for",
+                 settings->command[0]);
+        return -1;
+    }
+
     return 0;
 }
 
@@ -229,4 +265,11 @@ int
 settings_is_exposed(const settings_t *settings)
 {
     return !address_is_loopback(&settings->bind_address);
+}
+
+
+int
+settings_has_default_cluster(const settings_t *settings)
+{
+    return strcmp(settings->cluster, SETTINGS_CLUSTER) == 0;
 }

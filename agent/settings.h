@@ -12,6 +12,7 @@
 
 
 #define SETTINGS_RUN_DIR      "/run/llmgw"
+#define SETTINGS_CLUSTER      "default"
 #define SETTINGS_ERROR_BYTES  256
 
 typedef struct {
@@ -25,12 +26,15 @@ typedef struct {
     const char    *control;
     const char    *members;
     const char    *cluster;
+    const char    *keyring;         /* NULL: gossip is plain */
     const char    *state_dir;
     int64_t        weight;
     int64_t        indirect_probes;
     uint64_t       period_ms;
     uint64_t       ping_timeout_ms;
     uint64_t       suspect_timeout_ms;
+    uint64_t       drain_timeout_ms;
+    char *const   *command;         /* the replica's words; NULL: none */
 
     /* what follows */
     llmgw_role_t   role;
@@ -44,6 +48,13 @@ typedef struct {
 extern const options_spec_t  settings_spec;
 
 /*
+ * The words from rest on are no options: after "--" they are the replica's
+ * command, which must outlive the settings.  0, or -1 and one line in error.
+ */
+int settings_set_command(settings_t *settings, int argc, char **argv,
+    int rest, char *error);
+
+/*
  * Fills what follows from what was given; names are resolved.  0, or -1 and
  * one line in error.
  */
@@ -51,5 +62,8 @@ int settings_complete(settings_t *settings, char *error);
 
 /* Gossip leaves this machine. */
 int settings_is_exposed(const settings_t *settings);
+
+/* Nobody gave it a name: another of the same may be near. */
+int settings_has_default_cluster(const settings_t *settings);
 
 #endif /* SETTINGS_H */

@@ -5,17 +5,29 @@
 #define spread_member(link)                                                   \
     ((member_t *) ((char *) (link) - offsetof(member_t, spread)))
 
+/* Whose turn each of six places is, while there is something of it. */
+static const uint8_t  spread_turns[] = {
+    SPREAD_GONE, SPREAD_DOUBT, SPREAD_GONE, SPREAD_JOIN, SPREAD_DOUBT,
+    SPREAD_GONE
+};
+
 
 void
 spread_init(spread_t *spread)
 {
-    size_t  i;
+    size_t          i, class;
+    spread_link_t  *head;
 
     spread->n = 0;
 
-    for (i = 0; i < SPREAD_MAX_SENDS; i++) {
-        spread->buckets[i].prev = &spread->buckets[i];
-        spread->buckets[i].next = &spread->buckets[i];
+    for (class = 0; class < SPREAD_NCLASSES; class++) {
+        spread->filled[class] = 0;
+
+        for (i = 0; i < SPREAD_MAX_SENDS; i++) {
+            head = &spread->buckets[class][i];
+            head->prev = head;
+            head->next = head;
+        }
     }
 }
 
@@ -25,12 +37,13 @@ spread_insert(spread_t *spread, spread_link_t *link)
 {
     spread_link_t  *head;
 
-    head = &spread->buckets[link->sends];
+    head = &spread->buckets[link->class][link->sends];
 
     link->prev = head->prev;
     link->next = head;
     head->prev->next = link;
     head->prev = link;
+    spread->filled[link->class] |= 1ULL << link->sends;
     spread->n++;
 }
 
@@ -38,7 +51,7 @@ spread_insert(spread_t *spread, spread_link_t *link)
 void
 spread_remove(spread_t *spread, member_t *member)
 {
-    spread_link_t  *link;
+    spread_link_t  *link, *head;
 
     link = &member->spread;
 
@@ -51,13 +64,20 @@ spread_remove(spread_t *spread, member_t *member)
     link->prev = NULL;
     link->next = NULL;
     spread->n--;
+
+    head = &spread->buckets[link->class][link->sends];
+
+    if (head->next == head) {
+        spread->filled[link->class] &= ~(1ULL << link->sends);
+    }
 }
 
 
 void
-spread_add(spread_t *spread, member_t *member)
+spread_add(spread_t *spread, member_t *member, spread_class_t class)
 {
     spread_remove(spread, member);
+    member->spread.class = class;
     member->spread.sends = 0;
     spread_insert(spread, &member->spread);
 }
@@ -74,39 +94,72 @@ spread_limit(size_t n)
 }
 
 
-static member_t *
-spread_first_from(spread_t *spread, unsigned sends)
+/* The first link of a class that was sent at least so often; or NULL. */
+static const spread_link_t *
+spread_first_from(const spread_t *spread, size_t class, unsigned sends)
 {
-    spread_link_t  *head;
+    uint64_t  filled;
 
-    for ( /* void */ ; sends < SPREAD_MAX_SENDS; sends++) {
-        head = &spread->buckets[sends];
-
-        if (head->next != head) {
-            return spread_member(head->next);
-        }
+    if (sends >= SPREAD_MAX_SENDS) {
+        return NULL;
     }
 
-    return NULL;
+    filled = spread->filled[class] >> sends << sends;
+
+    return filled ? spread->buckets[class][__builtin_ctzll(filled)].next
+                  : NULL;
+}
+
+
+void
+spread_walk(const spread_t *spread, spread_walk_t *walk)
+{
+    size_t  class;
+
+    walk->spread = spread;
+    walk->turn = 0;
+
+    for (class = 0; class < SPREAD_NCLASSES; class++) {
+        walk->next[class] = spread_first_from(spread, class, 0);
+    }
+}
+
+
+static member_t *
+spread_take(spread_walk_t *walk, size_t class)
+{
+    const spread_t       *spread;
+    const spread_link_t  *link;
+
+    spread = walk->spread;
+    link = walk->next[class];
+
+    walk->next[class] = link->next != &spread->buckets[class][link->sends]
+                        ? link->next
+                        : spread_first_from(spread, class, link->sends + 1);
+
+    return spread_member(link);
 }
 
 
 member_t *
-spread_next(spread_t *spread, const member_t *after)
+spread_next(spread_walk_t *walk)
 {
-    const spread_link_t  *link;
+    size_t  class;
 
-    if (after == NULL) {
-        return spread_first_from(spread, 0);
+    class = spread_turns[walk->turn++ % sizeof(spread_turns)];
+
+    if (walk->next[class] != NULL) {
+        return spread_take(walk, class);
     }
 
-    link = &after->spread;
-
-    if (link->next != &spread->buckets[link->sends]) {
-        return spread_member(link->next);
+    for (class = 0; class < SPREAD_NCLASSES; class++) {
+        if (walk->next[class] != NULL) {
+            return spread_take(walk, class);
+        }
     }
 
-    return spread_first_from(spread, link->sends + 1);
+    return NULL;
 }
 
 

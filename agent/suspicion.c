@@ -2,16 +2,36 @@
 /*
  * The way from SUSPECT to DEAD.
  *
- * A suspect has base x max(1, log10 n) to contradict: the more members, the
- * longer an accusation and its answer take through them.  Every agent that
- * hears of the suspicion holds its own clock on it, so that the accuser may
- * die without the accused living for ever.
+ * A suspect has at least base x max(1, log10 n) to contradict: the more
+ * members, the longer an accusation and its answer take through them.  On the
+ * word of one accuser it has six times that, which shrinks with each further
+ * one who found the same by a ping of his own (Dadgar and others, "Lifeguard",
+ * section IV-C), down to the least when there are three:
+ *
+ *     accusers        1       2       3       4
+ *     times least     6       3.5     2.04    1
+ *
+ * For one accuser may be the one who is deaf, four at once hardly; and so that
+ * a true death does not wait for chance to bring four pings to it, some of
+ * those who hear of a suspicion ping the suspect next (probe.c).  Where fewer
+ * than three others are alive to confirm, the least is all there is.
+ *
+ * Every agent that hears of the suspicion holds its own clock on it, so that
+ * the accuser may die without the accused living for ever.
  */
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "swim_core.h"
+
+
+#define SUSPICION_MAX_FACTOR     6
+#define SUSPICION_CONFIRMATIONS  3
+
+/* About so many of those who hear of a suspicion look for themselves: enough
+   for three confirmations when every other ping of theirs is lost. */
+#define SUSPICION_WITNESSES      8
 
 
 uint64_t
@@ -22,6 +42,52 @@ suspicion_timeout_us(uint64_t base_us, size_t n)
     factor = n > 10 ? log10(n) : 1.0;
 
     return base_us * factor;
+}
+
+
+uint64_t
+suspicion_confirmed_us(uint64_t least_us, size_t naccusers, size_t nwitnesses)
+{
+    double  shrink, most_us;
+
+    if (nwitnesses < SUSPICION_CONFIRMATIONS
+        || naccusers > SUSPICION_CONFIRMATIONS)
+    {
+        return least_us;
+    }
+
+    shrink = log(naccusers ? naccusers : 1)
+             / log(SUSPICION_CONFIRMATIONS + 1);
+    most_us = SUSPICION_MAX_FACTOR * (double) least_us;
+
+    return most_us - (most_us - least_us) * shrink;
+}
+
+
+/* Who is suspected confirms nothing; nor does the first accuser. */
+static void
+suspicion_count(swim_t *swim, member_t *member)
+{
+    size_t  nalive;
+
+    nalive = swim->table.npresent - swim->suspicion.n;
+
+    member->suspect_until_us = member->suspect_from_us
+        + suspicion_confirmed_us(
+              suspicion_timeout_us(swim->config.suspect_timeout_us,
+                                   swim->table.npresent),
+              member->naccusers, nalive ? nalive - 1 : 0);
+}
+
+
+static void
+suspicion_count_all(swim_t *swim)
+{
+    size_t  i;
+
+    for (i = 0; i < swim->suspicion.n; i++) {
+        suspicion_count(swim, swim->suspicion.members[i]);
+    }
 }
 
 
@@ -71,9 +137,10 @@ suspicion_start(swim_t *swim, member_t *member, uint64_t now_us)
         suspicion->members[suspicion->n++] = member;
     }
 
-    member->suspect_until_us = now_us
-        + suspicion_timeout_us(swim->config.suspect_timeout_us,
-                               swim->table.npresent);
+    member->suspect_from_us = now_us;
+    member->is_witness_due = rnd_below(&swim->rnd, swim->table.npresent + 1)
+                             < SUSPICION_WITNESSES;
+    suspicion_count_all(swim);
 
     return 0;
 }
@@ -92,10 +159,40 @@ suspicion_stop(swim_t *swim, member_t *member)
     }
 
     member->suspect_until_us = 0;
+    member->is_witness_due = 0;
 
     for (i = 0; suspicion->members[i] != member; i++) { /* void */ }
 
     suspicion->members[i] = suspicion->members[--suspicion->n];
+    suspicion_count_all(swim);
+}
+
+
+void
+suspicion_accused(swim_t *swim, member_t *member)
+{
+    if (member->suspect_until_us != 0) {
+        suspicion_count(swim, member);
+    }
+}
+
+
+member_t *
+suspicion_witness(swim_t *swim)
+{
+    size_t     i;
+    member_t  *member;
+
+    for (i = 0; i < swim->suspicion.n; i++) {
+        member = swim->suspicion.members[i];
+
+        if (member->is_witness_due) {
+            member->is_witness_due = 0;
+            return member;
+        }
+    }
+
+    return NULL;
 }
 
 
@@ -141,6 +238,7 @@ suspicion_delay(swim_t *swim, uint64_t late_us)
     size_t  i;
 
     for (i = 0; i < swim->suspicion.n; i++) {
+        swim->suspicion.members[i]->suspect_from_us += late_us;
         swim->suspicion.members[i]->suspect_until_us += late_us;
     }
 }

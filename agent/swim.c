@@ -27,6 +27,8 @@ static const swim_part_t  swim_parts[] = {
     { join_tick,      join_next_us },
     { gossip_tick,    gossip_next_us },
     { sync_tick,      sync_next_us },
+    { conflict_tick,  conflict_next_us },
+    { relay_tick,     relay_next_us },
     { probe_tick,     probe_next_us },
     { suspicion_tick, suspicion_next_us }
 };
@@ -57,6 +59,8 @@ swim_add_own(swim_t *swim, const swim_config_t *config, uint64_t now_us)
                    ? LLMGW_SERVICE_READY : LLMGW_SERVICE_STARTING;
 
     swim->own = table_add(&swim->table, &news, now_us);
+
+    swim->own_hash = member_hash(own->id);
 
     return swim->own ? 0 : -1;
 }
@@ -89,8 +93,13 @@ swim_create(const swim_config_t *config, uint64_t now_us)
     swim->sequence = rnd_next(&swim->rnd) >> 16;
     swim->join.sequence = ++swim->sequence;
     swim->join.next_us = now_us;
+    swim->started_us = now_us;
+    swim->boot_nonce = rnd_next(&swim->rnd) | 1;
     swim->load.next_us = SWIM_NEVER;
     swim->tell.next_us = SWIM_NEVER;
+    swim->relay.next_us = SWIM_NEVER;
+    swim->conflict.next_us = SWIM_NEVER;
+    swim->candidates.next_us = SWIM_NEVER;
     swim->sync_us = now_us + rnd_below(&swim->rnd, 10 * SWIM_S);
 
     /* Starters do not ping in step. */
@@ -108,7 +117,7 @@ swim_destroy(swim_t *swim)
     packet_out_destroy(swim->out);
     probe_done(&swim->probe);
     suspicion_done(&swim->suspicion);
-    free(swim->candidates.entries);
+    candidates_done(&swim->candidates);
     free(swim->tell.targets);
     free(swim);
 }
@@ -146,6 +155,7 @@ swim_forgive_lateness(swim_t *swim, uint64_t now_us)
     }
 
     swim->counters.late_ticks++;
+    doubt_more(swim, 1);
 
     probe_delay(swim, now_us - due_us + 1);
     suspicion_delay(swim, now_us - due_us + 1);
@@ -240,6 +250,39 @@ int
 swim_has_left(const swim_t *swim)
 {
     return !member_is_present(swim->own) && swim->tell.n == 0;
+}
+
+
+int
+swim_is_isolated(const swim_t *swim)
+{
+    return swim->is_isolated;
+}
+
+
+unsigned
+swim_doubt(const swim_t *swim)
+{
+    return swim->doubt;
+}
+
+
+int
+swim_inject_suspect(swim_t *swim, const char *id, uint64_t now_us)
+{
+    member_t  *member;
+
+    member = table_find(&swim->table, id);
+
+    if (member == NULL || member == swim->own
+        || member->facts.liveness != LLMGW_LIVENESS_ALIVE)
+    {
+        return -1;
+    }
+
+    swim_accuse(swim, member, now_us);
+
+    return 0;
 }
 
 

@@ -18,7 +18,8 @@
  * Where to find what: agent/member.h the order of news, agent/spread.h what
  * is told, probe.c whom to ping, suspicion.c the way to DEAD, candidate.c how
  * a stranger becomes a member, join.c and sync.c whole tables, tell.c what
- * must arrive at once, load.c the load.
+ * must arrive at once, load.c the load, doubt.c when we ourselves are slow,
+ * isolation.c when it is we who are cut off, conflict.c two of one id.
  *
  * Source: Das, Gupta, Motivala, "SWIM: Scalable Weakly-consistent
  * Infection-style Process Group Membership Protocol", DSN 2002.  docs/gossip.md
@@ -50,7 +51,8 @@ typedef struct {
      */
     void  (*on_change)(void *data, const member_t *member, unsigned what);
 
-    /* Another agent says that it has our id, with a later start. */
+    /* A living agent there has our id and had it first: end, and say no
+       LEFT, since that would be said of it. */
     void  (*on_conflict)(void *data, const char *address);
 } swim_callbacks_t;
 
@@ -67,6 +69,12 @@ typedef struct {
     uint64_t                 suspect_timeout_us;    /* base */
     unsigned                 indirect_probes;
     uint64_t                 random_seed;
+    struct crypt_s          *crypt;         /* NULL: plain; the node seals,
+                                               here it is only counted */
+    /* The same as on_send over a connection, for a ping that datagrams fail;
+       its answer comes by swim_recv().  NULL: there is none. */
+    void                   (*on_stream)(void *data, const address_t *to,
+                                        const uint8_t *bytes, size_t len);
     const swim_callbacks_t  *callbacks;     /* must outlive the swim */
     void                    *data;
 } swim_config_t;
@@ -92,6 +100,14 @@ void swim_destroy(swim_t *swim);
 /* A datagram came.  wall_us: our clock, to judge epochs by. */
 void swim_recv(swim_t *swim, const address_t *from, const uint8_t *data,
     size_t len, uint64_t now_us, uint64_t wall_us);
+
+/*
+ * The same in two halves, for who opens sealed datagrams in between: one that
+ * was decoded already, len bytes on the wire; and one that was dropped.
+ */
+void swim_recv_packet(swim_t *swim, const address_t *from,
+    const packet_t *packet, size_t len, uint64_t now_us);
+void swim_recv_dropped(swim_t *swim, packet_rc_t rc, size_t len);
 
 /* To be called at swim_next_us(); harmless when called before. */
 void swim_tick(swim_t *swim, uint64_t now_us);
@@ -122,6 +138,18 @@ void swim_set_load(swim_t *swim, uint32_t active_requests, uint64_t now_us);
 /* Says LEFT to all; swim_has_left(): all have heard it, or a second passed. */
 void swim_leave(swim_t *swim, uint64_t now_us);
 int swim_has_left(const swim_t *swim);
+
+/*
+ * Over half of those who were there died at once (agent/isolation.c): it is
+ * rather we who are cut off.  Changes along with some member's liveness.
+ */
+int swim_is_isolated(const swim_t *swim);
+
+/* How far this agent doubts itself, 0 .. 8 (agent/doubt.c). */
+unsigned swim_doubt(const swim_t *swim);
+
+/* For tests: a false suspicion.  -1: no such member, or it is not ALIVE. */
+int swim_inject_suspect(swim_t *swim, const char *id, uint64_t now_us);
 
 /* No table has been had from anybody yet. */
 int swim_is_alone(const swim_t *swim);

@@ -29,6 +29,9 @@ typedef struct {
     size_t      next;               /* in order */
     member_t   *target;             /* NULL: answered, or none */
     uint64_t    sequence;
+    uint64_t    stream_sequence;    /* of the ping over TCP */
+    uint64_t    sent_us;            /* 0: its time says nothing */
+    uint32_t    nacks_due[SWIM_MAX_INDIRECT_PROBES];    /* of whom; 0: none */
     uint64_t    indirect_us;        /* when others are asked; 0: they were */
     uint64_t    period_us;          /* when this period ends */
 } probe_t;
@@ -39,12 +42,15 @@ typedef struct {
 typedef struct {
     uint64_t  sequence;             /* ours; 0: free */
     uint64_t  origin_sequence;
+    uint64_t  nack_us;              /* SWIM_NEVER: said, or not wanted */
     char      origin_id[LLMGW_MEMBERS_NAME_BYTES];
+    char      target_id[LLMGW_MEMBERS_NAME_BYTES];
 } relay_entry_t;
 
 typedef struct {
     relay_entry_t  entries[RELAY_MAX];
     size_t         next;
+    uint64_t       next_us;         /* not after the first NACK due */
 } relay_t;
 
 /* suspicion.c: who is SUSPECT here. */
@@ -68,12 +74,23 @@ typedef struct {
 /* join.c */
 typedef struct {
     address_t  seeds[SWIM_MAX_SEEDS];
+    char       found_ids[SWIM_MAX_SEEDS][LLMGW_MEMBERS_NAME_BYTES];
     size_t     nseeds;
     uint64_t   sequence;            /* of every JOIN of this life */
     uint64_t   next_us;
     uint64_t   backoff_us;
     int        is_done;
 } join_t;
+
+/* conflict.c: who else has our id. */
+typedef struct {
+    char      address[LLMGW_MEMBERS_ADDRESS_BYTES];
+    uint64_t  epoch;                /* the latest that we heard of */
+    uint64_t  sequence;
+    uint64_t  next_us;              /* SWIM_NEVER: nobody is asked */
+    uint64_t  outbid_us;            /* last time; 0: never */
+    unsigned  tries;                /* left */
+} conflict_t;
 
 /* load.c */
 typedef struct {
@@ -88,6 +105,7 @@ struct swim_s {
     rnd_t            rnd;
     table_t          table;
     member_t        *own;
+    uint32_t         own_hash;      /* of the id */
     spread_t         spread;
     packet_out_t    *out;
     uint64_t         sequence;
@@ -101,7 +119,11 @@ struct swim_s {
     load_t           load;
     uint64_t         gossip_us;     /* next extra telling */
     uint64_t         sync_us;       /* next comparison of tables */
-    uint64_t         conflict_us;   /* last one answered */
+    conflict_t       conflict;
+    unsigned         doubt;         /* doubt.c */
+    int              is_isolated;   /* isolation.c */
+    uint64_t         started_us;
+    uint64_t         boot_nonce;
 
     swim_counters_t  counters;
 };
@@ -112,13 +134,16 @@ struct swim_s {
 typedef struct {
     packet_type_t    type;
     const address_t *to;            /* or, where NULL, this member's */
-    const member_t  *member;
+    const member_t  *member;        /* who it is for; NULL: not known */
     const char      *target_id;     /* NULL: none */
     const char      *target_address;
     uint64_t         sequence;
     uint64_t         table_digest;
     const member_t  *about;         /* its record goes along; NULL: none */
+    uint32_t         wait_ms;
     int              is_bare;       /* no news but the own record */
+    int              is_by_stream;
+    int              is_to_own_id;  /* it carries what tells two apart */
 } swim_letter_t;
 
 void swim_send(swim_t *swim, const swim_letter_t *letter, uint64_t now_us);
@@ -140,12 +165,19 @@ const member_news_t *swim_own_word(const packet_t *packet);
 /* Takes the updates of a packet. */
 void swim_hear(swim_t *swim, const packet_t *packet, uint64_t now_us);
 
+/* The sender's own record where it came in its short form. */
+void swim_hear_short(swim_t *swim, member_t *sender,
+    const packet_head_t *head, uint64_t now_us);
+
 /* A member that answered for itself. */
 member_t *swim_add(swim_t *swim, const member_news_t *news, uint64_t now_us);
 
 /* This agent's own judgement of a member. */
 void swim_judge(swim_t *swim, member_t *member, llmgw_liveness_t liveness,
     uint64_t now_us);
+
+/* Its ping failed by all ways: SUSPECT, or one accuser more. */
+void swim_accuse(swim_t *swim, member_t *member, uint64_t now_us);
 
 /* A record changed (MEMBER_ bits): tell others, and the caller. */
 void swim_changed(swim_t *swim, member_t *member, unsigned what);
@@ -173,7 +205,8 @@ int swim_fits_dead(const swim_t *swim, const member_t *member,
 
 int probe_add(swim_t *swim, member_t *member);
 void probe_drop(swim_t *swim, member_t *member);
-void probe_ack(swim_t *swim, const packet_head_t *ack);
+void probe_ack(swim_t *swim, const packet_head_t *ack, uint64_t now_us);
+void probe_nack(swim_t *swim, const packet_head_t *nack);
 void probe_forgive(swim_t *swim, const member_t *member);
 void probe_delay(swim_t *swim, uint64_t late_us);
 void probe_tick(swim_t *swim, uint64_t now_us);
@@ -185,17 +218,57 @@ void probe_done(probe_t *probe);
 
 void relay_ask(swim_t *swim, const packet_head_t *ping_req, uint64_t now_us);
 void relay_ack(swim_t *swim, const packet_head_t *ack, uint64_t now_us);
+void relay_tick(swim_t *swim, uint64_t now_us);
+uint64_t relay_next_us(const swim_t *swim);
 
 
 /* suspicion.c */
 
+/* The least that a suspect has, among n. */
 uint64_t suspicion_timeout_us(uint64_t base_us, size_t n);
+
+/* What it has by the word of so many, where so many more could confirm. */
+uint64_t suspicion_confirmed_us(uint64_t least_us, size_t naccusers,
+    size_t nwitnesses);
+
 int suspicion_start(swim_t *swim, member_t *member, uint64_t now_us);
 void suspicion_stop(swim_t *swim, member_t *member);
+
+/* One accuser more. */
+void suspicion_accused(swim_t *swim, member_t *member);
+
+/* A suspect that is to be pinged out of its turn; NULL: none. */
+member_t *suspicion_witness(swim_t *swim);
 void suspicion_delay(swim_t *swim, uint64_t late_us);
 void suspicion_tick(swim_t *swim, uint64_t now_us);
 uint64_t suspicion_next_us(const swim_t *swim);
 void suspicion_done(suspicion_t *suspicion);
+
+
+/* doubt.c */
+
+void doubt_more(swim_t *swim, unsigned signs);
+void doubt_less(swim_t *swim);
+uint64_t doubt_scale(const swim_t *swim, uint64_t us);
+
+
+/* conflict.c */
+
+/* News of the own id with a later start. */
+void conflict_hear(swim_t *swim, const llmgw_member_t *news,
+    uint64_t now_us);
+
+/* A datagram whose sender has the own id. */
+void conflict_recv(swim_t *swim, const packet_head_t *head,
+    const address_t *from, uint64_t now_us);
+void conflict_tick(swim_t *swim, uint64_t now_us);
+uint64_t conflict_next_us(const swim_t *swim);
+
+
+/* isolation.c */
+
+/* To be called when somebody died or came back. */
+void isolation_count(swim_t *swim, uint64_t now_us);
 
 
 /* candidate.c: see candidate.h */

@@ -16,15 +16,19 @@
     X(bytes_received, "payload bytes received")                               \
     X(updates_refused, "updates left out of a datagram: a bad field")         \
     X(updates_implausible, "updates refused: the incarnation jumped")         \
+    X(updates_doubted, "accusations by members that are not ALIVE here")      \
     X(echoes, "datagrams that bore this agent's own id")                      \
     X(strangers, "datagrams of senders that are no members yet")              \
     X(strangers_refused, "strangers not looked at: too many at once")         \
     X(members_refused, "members not added: the table is full")                \
     X(pings_missed, "pings not answered in time")                             \
+    X(stream_pings, "pings over TCP, since datagrams were not answered")      \
     X(suspicions, "suspicions raised by this agent")                          \
+    X(accusations, "suspects whose ping failed here too")                     \
     X(deaths, "members this agent declared dead")                             \
     X(refutations, "false suspicions of itself contradicted")                 \
-    X(conflicts, "news of this id from another, later start")                 \
+    X(conflicts, "others with this id, past or present, that were asked")     \
+    X(isolations, "times over half of the members died at once")              \
     X(late_ticks, "times this agent itself was late and accused nobody")      \
     X(syncs, "tables compared")                                               \
     X(syncs_differed, "tables compared that differed")

@@ -11,6 +11,10 @@
 #include "tombstone.h"
 
 
+/* How long after the start the past is heard of. */
+#define SWIM_PAST_US  (3 * SWIM_S)
+
+
 const member_news_t *
 swim_own_word(const packet_t *packet)
 {
@@ -41,17 +45,37 @@ swim_enact_liveness(swim_t *swim, member_t *member, uint64_t now_us)
     } else {
         tell_drop(swim, member);
     }
+
+    if (swim->is_isolated || member->facts.liveness == LLMGW_LIVENESS_DEAD) {
+        isolation_count(swim, now_us);
+    }
+}
+
+
+static spread_class_t
+swim_class(const member_t *member, unsigned what)
+{
+    if (!member_is_present(member)) {
+        return SPREAD_GONE;
+    }
+
+    return what & (MEMBER_LIVENESS|MEMBER_ACCUSED|MEMBER_REFUTED)
+           ? SPREAD_DOUBT : SPREAD_JOIN;
 }
 
 
 void
 swim_changed(swim_t *swim, member_t *member, unsigned what)
 {
-    if (what & (MEMBER_LIVENESS|MEMBER_FACTS|MEMBER_ADDED)) {
-        spread_add(&swim->spread, member);
+    if (what & ~MEMBER_LOAD) {
+        spread_add(&swim->spread, member, swim_class(member, what));
     }
 
-    swim->config.callbacks->on_change(swim->config.data, member, what);
+    what &= ~(MEMBER_ACCUSED|MEMBER_REFUTED);
+
+    if (what != 0) {
+        swim->config.callbacks->on_change(swim->config.data, member, what);
+    }
 }
 
 
@@ -90,6 +114,24 @@ swim_judge(swim_t *swim, member_t *member, llmgw_liveness_t liveness,
 
 
 void
+swim_accuse(swim_t *swim, member_t *member, uint64_t now_us)
+{
+    if (member->facts.liveness == LLMGW_LIVENESS_ALIVE) {
+        swim->counters.suspicions++;
+        swim_judge(swim, member, LLMGW_LIVENESS_SUSPECT, now_us);
+    }
+
+    member->is_witness_due = 0;
+
+    if (member_accuse(member, swim->own_hash)) {
+        swim->counters.accusations++;
+        suspicion_accused(swim, member);
+        swim_changed(swim, member, MEMBER_ACCUSED);
+    }
+}
+
+
+void
 swim_remove(swim_t *swim, member_t *member)
 {
     suspicion_stop(swim, member);
@@ -104,30 +146,28 @@ swim_remove(swim_t *swim, member_t *member)
 
 
 /*
- * Somebody has this id with a later start.  It is an earlier life of ours
- * under a clock that was set back, or a second agent with our id: we go on
- * above it, at most once a second so that two such do not race, and the owner
- * is told.
+ * What others still know of our last life: a drain that an operator asked for
+ * outlives a restart, even where the state directory does not.  Any other
+ * drain ended with the life that it was for.
  */
 static void
-swim_hear_of_later_self(swim_t *swim, const llmgw_member_t *news,
-    uint64_t now_us)
+swim_hear_of_past(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
 {
     llmgw_member_t  *own;
 
-    if (now_us < swim->conflict_us + SWIM_S && swim->conflict_us != 0) {
+    own = &swim->own->facts;
+
+    if (now_us > swim->started_us + SWIM_PAST_US
+        || own->draining || !news->draining
+        || strcmp(news->drain_owner, "operator") != 0)
+    {
         return;
     }
 
-    swim->conflict_us = now_us;
-    swim->counters.conflicts++;
-
-    own = &swim->own->facts;
-    own->epoch = news->epoch + 1;
-    own->incarnation = 0;
-
+    own->draining = 1;
+    strcpy(own->drain_owner, news->drain_owner);
+    own->incarnation++;
     swim_changed(swim, swim->own, MEMBER_FACTS);
-    swim->config.callbacks->on_conflict(swim->config.data, news->address);
 }
 
 
@@ -139,12 +179,23 @@ swim_hear_of_self(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
 
     own = &swim->own->facts;
 
-    if (!member_is_present(swim->own) || !member_is_newer(own, news)) {
+    if (!member_is_present(swim->own)) {
         return;
     }
 
-    if (news->epoch > own->epoch || news->liveness == LLMGW_LIVENESS_LEFT) {
-        swim_hear_of_later_self(swim, news, now_us);
+    if (news->epoch < own->epoch) {
+        swim_hear_of_past(swim, news, now_us);
+        return;
+    }
+
+    if (news->epoch > own->epoch || news->liveness == LLMGW_LIVENESS_LEFT
+        || strcmp(news->address, own->address) != 0)
+    {
+        conflict_hear(swim, news, now_us);
+        return;
+    }
+
+    if (!member_is_newer(own, news)) {
         return;
     }
 
@@ -155,7 +206,8 @@ swim_hear_of_self(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
 
     own->incarnation = news->incarnation + 1;
     swim->counters.refutations++;
-    swim_changed(swim, swim->own, MEMBER_FACTS);
+    doubt_more(swim, 1);
+    swim_changed(swim, swim->own, MEMBER_FACTS|MEMBER_REFUTED);
 }
 
 
@@ -179,15 +231,36 @@ swim_hear_of_stranger(swim_t *swim, const member_news_t *news,
 }
 
 
+/*
+ * Who is not ALIVE here, and does not contradict, may be one who hears nobody
+ * and so finds all others dead: what he says of them is not heard before he
+ * has said of himself that he lives.
+ */
+static int
+swim_is_doubtful(const member_t *sender, const member_news_t *news)
+{
+    return sender != NULL && sender->facts.liveness != LLMGW_LIVENESS_ALIVE
+           && (news->facts.liveness == LLMGW_LIVENESS_SUSPECT
+               || news->facts.liveness == LLMGW_LIVENESS_DEAD);
+}
+
+
 static void
-swim_hear_of(swim_t *swim, const member_news_t *news, int is_first_hand,
-    uint64_t now_us)
+swim_hear_of(swim_t *swim, const member_news_t *news, const member_t *sender,
+    int is_first_hand, uint64_t now_us)
 {
     int        was_present;
     unsigned   what;
     member_t  *member;
 
     member = table_find(&swim->table, news->facts.id);
+
+    if (member != swim->own && !is_first_hand
+        && swim_is_doubtful(sender, news))
+    {
+        swim->counters.updates_doubted++;
+        return;
+    }
 
     if (member == NULL) {
         swim_hear_of_stranger(swim, news, now_us);
@@ -222,6 +295,9 @@ swim_hear_of(swim_t *swim, const member_news_t *news, int is_first_hand,
     /* A suspicion of a new incarnation begins anew. */
     if (what & (MEMBER_LIVENESS|MEMBER_FACTS)) {
         swim_enact_liveness(swim, member, now_us);
+
+    } else if (what & MEMBER_ACCUSED) {
+        suspicion_accused(swim, member);
     }
 
     swim_changed(swim, member, what);
@@ -229,15 +305,35 @@ swim_hear_of(swim_t *swim, const member_news_t *news, int is_first_hand,
 
 
 void
+swim_hear_short(swim_t *swim, member_t *sender, const packet_head_t *head,
+    uint64_t now_us)
+{
+    if (head->sender_epoch != sender->facts.epoch
+        || head->own_incarnation != sender->facts.incarnation)
+    {
+        return;         /* we lack the rest of it, and our answer says so */
+    }
+
+    if (member_merge_load(sender, head->own_active_requests,
+                          head->own_load_seq, now_us))
+    {
+        swim_changed(swim, sender, MEMBER_LOAD);
+    }
+}
+
+
+void
 swim_hear(swim_t *swim, const packet_t *packet, uint64_t now_us)
 {
     size_t                i;
+    const member_t       *sender;
     const member_news_t  *own_word;
 
+    sender = table_find(&swim->table, packet->head.sender_id);
     own_word = swim_own_word(packet);
 
     for (i = 0; i < packet->nupdates; i++) {
-        swim_hear_of(swim, &packet->updates[i],
+        swim_hear_of(swim, &packet->updates[i], sender,
                      &packet->updates[i] == own_word, now_us);
     }
 }
@@ -260,6 +356,7 @@ swim_restore_member(swim_t *swim, const llmgw_member_t *facts,
     }
 
     member->load = *load;
+    member->present_from_us = 0;        /* of our last life's knowledge */
     swim_enact_liveness(swim, member, now_us);
     swim->config.callbacks->on_change(swim->config.data, member,
                                       MEMBER_ADDED);

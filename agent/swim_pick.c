@@ -1,7 +1,49 @@
 
-/* Members at random: a reservoir of one pass over the table. */
+/*
+ * Members at random.  Most of the table fits, as a rule, so a few throws find
+ * enough; else a reservoir of one pass over all.
+ */
 
 #include "swim_core.h"
+
+
+#define SWIM_THROWS  4              /* for each that is wanted */
+
+
+static int
+swim_is_picked(member_t *const *picked, size_t n, const member_t *member)
+{
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        if (picked[i] == member) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static size_t
+swim_throw(swim_t *swim, member_t **picked, size_t max, swim_pick_pt fits,
+    const void *data)
+{
+    size_t     i, n;
+    member_t  *member;
+
+    n = 0;
+
+    for (i = 0; i < max * SWIM_THROWS && n < max; i++) {
+        member = swim->table.members[rnd_below(&swim->rnd, swim->table.n)];
+
+        if (fits(swim, member, data) && !swim_is_picked(picked, n, member)) {
+            picked[n++] = member;
+        }
+    }
+
+    return n;
+}
 
 
 size_t
@@ -10,6 +52,10 @@ swim_pick(swim_t *swim, member_t **picked, size_t max, swim_pick_pt fits,
 {
     size_t     i, slot, seen;
     member_t  *member;
+
+    if (swim_throw(swim, picked, max, fits, data) == max) {
+        return max;
+    }
 
     seen = 0;
 

@@ -11,7 +11,8 @@
 
 /*
  * An answer goes to where the question came from.  A sender of whom we know
- * anything worse than ALIVE hears it at once, so that it can contradict.
+ * anything worse than ALIVE hears it at once, so that it can contradict; and
+ * so does one whose id has a later start elsewhere (agent/conflict.c).
  */
 static void
 swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
@@ -28,11 +29,15 @@ swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
     memset(&letter, 0, sizeof(letter));
     letter.type = PACKET_ACK;
     letter.to = from;
+    letter.member = sender;
     letter.target_id = swim->own->facts.id;
     letter.sequence = packet->head.sequence;
     letter.is_bare = sender == NULL;
 
-    if (sender != NULL && sender->facts.liveness != LLMGW_LIVENESS_ALIVE) {
+    if (sender != NULL
+        && (sender->facts.liveness != LLMGW_LIVENESS_ALIVE
+            || packet->head.sender_epoch < sender->facts.epoch))
+    {
         letter.about = sender;
     }
 
@@ -42,7 +47,8 @@ swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
 
 /*
  * A stranger is believed nothing but where to ask it.  One exception: the
- * table that we asked for comes from a seed that may not be a member yet.
+ * table that we asked for comes from a seed that may not be a member yet, and
+ * so does its word that somebody has our id (swim_tell_usurper()).
  */
 static void
 swim_recv_stranger(swim_t *swim, const packet_t *packet,
@@ -52,11 +58,16 @@ swim_recv_stranger(swim_t *swim, const packet_t *packet,
 
     swim->counters.strangers++;
 
-    if (packet->head.type == PACKET_TABLE
-        && packet->head.sequence == swim->join.sequence)
+    if (packet->head.sequence == swim->join.sequence
+        && (packet->head.type == PACKET_TABLE
+            || packet->head.type == PACKET_NEWS))
     {
         swim_hear(swim, packet, now_us);
-        join_answer(swim, &packet->head);
+
+        if (packet->head.type == PACKET_TABLE) {
+            join_answer(swim, &packet->head);
+        }
+
         return;
     }
 
@@ -76,6 +87,58 @@ swim_recv_stranger(swim_t *swim, const packet_t *packet,
 
 
 static void
+swim_tell_starter(swim_t *swim, const packet_t *packet,
+    const address_t *from, const member_t *sender, uint64_t now_us)
+{
+    swim_letter_t  letter;
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = PACKET_NEWS;
+    letter.to = from;
+    letter.sequence = packet->head.sequence;
+    letter.about = sender;
+    letter.is_bare = 1;
+    swim_send(swim, &letter, now_us);
+}
+
+
+/*
+ * What a starter must hear of its id before its own word replaces it here: in
+ * one datagram, not much longer than its own.  1: it has the id of a member
+ * with a later start and another address, where its table would go.
+ */
+static int
+swim_tell_usurper(swim_t *swim, const packet_t *packet,
+    const address_t *from, const member_t *sender, uint64_t now_us)
+{
+    const member_news_t   *own_word;
+    const llmgw_member_t  *known;
+
+    known = &sender->facts;
+    own_word = swim_own_word(packet);
+
+    if (packet->head.type != PACKET_JOIN || own_word == NULL) {
+        return 0;
+    }
+
+    if (own_word->facts.epoch > known->epoch && known->draining) {
+        swim_tell_starter(swim, packet, from, sender, now_us);
+        return 0;       /* who drained it may drain it still */
+    }
+
+    if (own_word->facts.epoch >= known->epoch
+        || strcmp(own_word->facts.address, known->address) == 0)
+    {
+        return 0;
+    }
+
+    swim_tell_starter(swim, packet, from, sender, now_us);
+
+    return 1;
+}
+
+
+static void
 swim_recv_member(swim_t *swim, const packet_t *packet, const address_t *from,
     member_t *sender, uint64_t now_us)
 {
@@ -83,7 +146,14 @@ swim_recv_member(swim_t *swim, const packet_t *packet, const address_t *from,
 
     head = &packet->head;
 
+    if (swim_tell_usurper(swim, packet, from, sender, now_us)) {
+        return;
+    }
+
     swim_hear(swim, packet, now_us);
+    swim_hear_short(swim, sender, head, now_us);
+
+    sender->seen = head->seen;
 
     switch (head->type) {
     case PACKET_PING:
@@ -93,9 +163,12 @@ swim_recv_member(swim_t *swim, const packet_t *packet, const address_t *from,
         relay_ask(swim, head, now_us);
         break;
     case PACKET_ACK:
-        probe_ack(swim, head);
+        probe_ack(swim, head, now_us);
         tell_ack(swim, head);
         relay_ack(swim, head, now_us);
+        break;
+    case PACKET_NACK:
+        probe_nack(swim, head);
         break;
     case PACKET_JOIN:
         join_asked(swim, sender, head->sequence, now_us);
@@ -107,7 +180,7 @@ swim_recv_member(swim_t *swim, const packet_t *packet, const address_t *from,
         sync_hear(swim, sender, head, now_us);
         break;
     default:
-        break;          /* NEWS was heard; NACK is for who counts them */
+        break;          /* NEWS was heard */
     }
 }
 
@@ -116,37 +189,54 @@ void
 swim_recv(swim_t *swim, const address_t *from, const uint8_t *data,
     size_t len, uint64_t now_us, uint64_t wall_us)
 {
-    member_t     *sender;
-    packet_t      packet;
-    packet_rc_t   rc;
-
-    swim->counters.datagrams_received++;
-    swim->counters.bytes_received += len;
+    packet_t     packet;
+    packet_rc_t  rc;
 
     rc = packet_decode(&packet, swim->cluster, data, len, wall_us);
 
     if (rc != PACKET_DONE) {
-        swim->counters.dropped[rc]++;
+        swim_recv_dropped(swim, rc, len);
         return;
     }
 
-    swim->counters.updates_refused += packet.nrefused;
+    swim_recv_packet(swim, from, &packet, len, now_us);
+}
 
-    sender = table_find(&swim->table, packet.head.sender_id);
+
+void
+swim_recv_dropped(swim_t *swim, packet_rc_t rc, size_t len)
+{
+    swim->counters.datagrams_received++;
+    swim->counters.bytes_received += len;
+    swim->counters.dropped[rc]++;
+}
+
+
+void
+swim_recv_packet(swim_t *swim, const address_t *from, const packet_t *packet,
+    size_t len, uint64_t now_us)
+{
+    member_t  *sender;
+
+    swim->counters.datagrams_received++;
+    swim->counters.bytes_received += len;
+    swim->counters.updates_refused += packet->nrefused;
+
+    sender = table_find(&swim->table, packet->head.sender_id);
 
     if (sender == swim->own) {
-        swim->counters.echoes++;
+        conflict_recv(swim, &packet->head, from, now_us);
         return;
     }
 
-    if (sender == NULL && packet.head.type == PACKET_ACK) {
-        sender = candidate_ack(swim, &packet, now_us);
+    if (sender == NULL && packet->head.type == PACKET_ACK) {
+        sender = candidate_ack(swim, packet, now_us);
     }
 
     if (sender == NULL) {
-        swim_recv_stranger(swim, &packet, from, now_us);
+        swim_recv_stranger(swim, packet, from, now_us);
         return;
     }
 
-    swim_recv_member(swim, &packet, from, sender, now_us);
+    swim_recv_member(swim, packet, from, sender, now_us);
 }

@@ -1,7 +1,14 @@
 
 /*
- * What goes out: the own record first in every datagram, then whom the
- * datagram is about, then as much of the queue of news as fits.
+ * What goes out: the own record first, then whom the datagram is about, then
+ * as much of the queue of news as fits.
+ *
+ * The own record is 70 to 150 bytes, and hardly ever changes but for its load.
+ * Every datagram tells what its sender has of its receiver (`seen`, a hash
+ * of epoch and incarnation), so whoever has ours gets a short form in the
+ * head: incarnation and load, beside the epoch that is there anyway.  What a
+ * peer has is its own word each time, so a peer that was started anew or has
+ * forgotten us gets the whole again by itself.
  */
 
 #include <string.h>
@@ -19,12 +26,15 @@
 
 
 static void
-swim_send_bytes(swim_t *swim, const address_t *to, const member_t *member)
+swim_send_bytes(swim_t *swim, const address_t *to, const member_t *member,
+    int is_by_stream)
 {
-    size_t          len;
-    address_t       address;
-    const uint8_t  *bytes;
+    size_t                 len;
+    address_t              address;
+    const uint8_t         *bytes;
+    const swim_config_t   *config;
 
+    config = &swim->config;
     bytes = packet_end(swim->out, &len);
 
     if (to == NULL) {
@@ -35,9 +45,23 @@ swim_send_bytes(swim_t *swim, const address_t *to, const member_t *member)
         to = &address;
     }
 
+    if (is_by_stream) {
+        if (config->on_stream != NULL) {
+            swim->counters.stream_pings++;
+            config->on_stream(config->data, to, bytes, len);
+        }
+
+        return;
+    }
+
     swim->counters.datagrams_sent++;
     swim->counters.bytes_sent += len;
-    swim->config.callbacks->on_send(swim->config.data, to, bytes, len);
+
+    if (swim->config.crypt != NULL) {
+        swim->counters.bytes_sent += PACKET_SEAL_BYTES;
+    }
+
+    config->callbacks->on_send(config->data, to, bytes, len);
 }
 
 
@@ -45,16 +69,15 @@ swim_send_bytes(swim_t *swim, const address_t *to, const member_t *member)
 static void
 swim_add_news(swim_t *swim, const member_t *about, uint64_t now_us)
 {
-    size_t     i, n;
-    unsigned   limit;
-    member_t  *member, *told[PACKET_MAX_UPDATES];
+    size_t         i, n;
+    unsigned       limit;
+    member_t      *member, *told[PACKET_MAX_UPDATES];
+    spread_walk_t  walk;
 
     n = 0;
+    spread_walk(&swim->spread, &walk);
 
-    for (member = spread_next(&swim->spread, NULL);
-         member != NULL && n < PACKET_MAX_UPDATES;
-         member = spread_next(&swim->spread, member))
-    {
+    while (n < PACKET_MAX_UPDATES && (member = spread_next(&walk)) != NULL) {
         if (member != swim->own && member != about
             && packet_add(swim->out, member, now_us) != 0)
         {
@@ -72,29 +95,65 @@ swim_add_news(swim_t *swim, const member_t *about, uint64_t now_us)
 }
 
 
-void
-swim_send(swim_t *swim, const swim_letter_t *letter, uint64_t now_us)
+static int
+swim_has_own(const swim_t *swim, const swim_letter_t *letter)
 {
-    packet_head_t  head;
+    return letter->member != NULL && letter->type != PACKET_JOIN
+           && letter->member->seen == member_seen(&swim->own->facts);
+}
 
-    memset(&head, 0, sizeof(head));
 
-    head.type = letter->type;
-    head.sequence = letter->sequence;
-    head.sender_epoch = swim->own->facts.epoch;
-    head.table_digest = letter->table_digest;
-    strcpy(head.sender_id, swim->own->facts.id);
+static void
+swim_fill_head(swim_t *swim, packet_head_t *head,
+    const swim_letter_t *letter, int is_short, uint64_t now_us)
+{
+    memset(head, 0, sizeof(packet_head_t));
+
+    head->type = letter->type;
+    head->sequence = letter->sequence;
+    head->sender_epoch = swim->own->facts.epoch;
+    head->table_digest = letter->table_digest;
+    head->wait_ms = letter->wait_ms;
+    strcpy(head->sender_id, swim->own->facts.id);
 
     if (letter->target_id != NULL) {
-        strcpy(head.target_id, letter->target_id);
+        strcpy(head->target_id, letter->target_id);
     }
 
     if (letter->target_address != NULL) {
-        strcpy(head.target_address, letter->target_address);
+        strcpy(head->target_address, letter->target_address);
     }
 
+    if (letter->member != NULL) {
+        head->seen = member_seen(&letter->member->facts);
+    }
+
+    if (letter->is_to_own_id) {
+        head->boot_nonce = swim->boot_nonce;
+        head->uptime_ms = (now_us - swim->started_us) / 1000;
+    }
+
+    if (is_short) {
+        head->own_incarnation = swim->own->facts.incarnation;
+        head->own_active_requests = swim->own->load.active_requests;
+        head->own_load_seq = swim->own->load_seq;
+    }
+}
+
+
+void
+swim_send(swim_t *swim, const swim_letter_t *letter, uint64_t now_us)
+{
+    int            is_short;
+    packet_head_t  head;
+
+    is_short = swim_has_own(swim, letter);
+    swim_fill_head(swim, &head, letter, is_short, now_us);
     packet_begin(swim->out, &head);
-    packet_add(swim->out, swim->own, now_us);
+
+    if (!is_short) {
+        packet_add(swim->out, swim->own, now_us);
+    }
 
     if (letter->about != NULL && letter->about != swim->own) {
         packet_add(swim->out, letter->about, now_us);
@@ -104,7 +163,7 @@ swim_send(swim_t *swim, const swim_letter_t *letter, uint64_t now_us)
         swim_add_news(swim, letter->about, now_us);
     }
 
-    swim_send_bytes(swim, letter->to, letter->member);
+    swim_send_bytes(swim, letter->to, letter->member, letter->is_by_stream);
 }
 
 
@@ -129,12 +188,12 @@ swim_send_table(swim_t *swim, const member_t *to, uint64_t sequence,
             continue;
         }
 
-        swim_send_bytes(swim, NULL, to);
+        swim_send_bytes(swim, NULL, to, 0);
         packet_begin(swim->out, &head);
         packet_add(swim->out, swim->table.members[i], now_us);
     }
 
-    swim_send_bytes(swim, NULL, to);
+    swim_send_bytes(swim, NULL, to, 0);
 }
 
 

@@ -69,6 +69,10 @@ sync_forget_dead(swim_t *swim, uint64_t now_us)
     size_t     i;
     member_t  *member;
 
+    if (swim->is_isolated && swim->table.npresent == 1) {
+        return;         /* cut off from all: whom would we find again? */
+    }
+
     for (i = swim->table.n; i > 0; i--) {
         member = swim->table.members[i - 1];
 
@@ -77,6 +81,10 @@ sync_forget_dead(swim_t *swim, uint64_t now_us)
         {
             swim_remove(swim, member);
         }
+    }
+
+    if (swim->is_isolated) {
+        isolation_count(swim, now_us);
     }
 }
 

@@ -29,6 +29,16 @@ void transport_listen(transport_t *transport, transport_recv_pt on_datagram,
 void transport_send(transport_t *transport, const address_t *to,
     const uint8_t *bytes, size_t len);
 
+/*
+ * The same over a connection of its own, for what datagrams do not reach: it
+ * is opened, the bytes go, one answer is waited for, as long as one asks
+ * usually waits for it.  At the other end they come as a datagram from an
+ * address that stands for the connection: what is sent to that address before
+ * on_datagram returns goes back by it, and comes to us as a datagram, too.
+ */
+void transport_ask(transport_t *transport, const address_t *to,
+    const uint8_t *bytes, size_t len);
+
 /* Hands over what has come by now and still waits, before it returns. */
 void transport_drain(transport_t *transport);
 

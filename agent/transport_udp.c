@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "packet.h"
+#include "stream.h"
 #include "transport_udp.h"
 
 
@@ -25,6 +26,8 @@ struct transport_s {
     struct ev_loop     *loop;
     ev_io               io;
     int                 fd;
+    streams_t          *streams;
+    int                 is_held;
     transport_recv_pt   on_datagram;
     void               *data;
 };
@@ -34,6 +37,18 @@ static void
 transport_readable(struct ev_loop *loop, ev_io *io, int events)
 {
     transport_drain(io->data);
+}
+
+
+static void
+transport_streamed(void *data, const address_t *from, const uint8_t *bytes,
+    size_t len)
+{
+    transport_t  *transport = data;
+
+    if (transport->on_datagram != NULL && !transport->is_held) {
+        transport->on_datagram(transport->data, from, bytes, len);
+    }
 }
 
 
@@ -73,6 +88,14 @@ transport_udp_create(struct ev_loop *loop, const address_t *address,
         return NULL;
     }
 
+    transport->streams = streams_create(loop, address, transport_streamed,
+                                        transport, error);
+    if (transport->streams == NULL) {
+        close(fd);
+        free(transport);
+        return NULL;
+    }
+
     transport->loop = loop;
     transport->fd = fd;
     ev_io_init(&transport->io, transport_readable, fd, EV_READ);
@@ -87,8 +110,23 @@ void
 transport_udp_destroy(transport_t *transport)
 {
     ev_io_stop(transport->loop, &transport->io);
+    streams_destroy(transport->streams);
     close(transport->fd);
     free(transport);
+}
+
+
+void
+transport_udp_hold(transport_t *transport, int is_held)
+{
+    transport->is_held = is_held;
+
+    if (is_held) {
+        ev_io_stop(transport->loop, &transport->io);
+
+    } else {
+        ev_io_start(transport->loop, &transport->io);
+    }
 }
 
 
@@ -107,10 +145,26 @@ transport_send(transport_t *transport, const address_t *to,
 {
     ssize_t  n;
 
+    if (transport->is_held) {
+        return;
+    }
+
+    if (streams_answer(transport->streams, to, bytes, len)) {
+        return;
+    }
+
     do {
         n = sendto(transport->fd, bytes, len, 0,
                    (const struct sockaddr *) &to->ss, to->len);
     } while (n == -1 && errno == EINTR);
+}
+
+
+void
+transport_ask(transport_t *transport, const address_t *to,
+    const uint8_t *bytes, size_t len)
+{
+    streams_ask(transport->streams, to, bytes, len);
 }
 
 
@@ -146,7 +200,7 @@ transport_drain(transport_t *transport)
 {
     int  i;
 
-    for (i = 0; i < TRANSPORT_MAX_BATCH; i++) {
+    for (i = 0; i < TRANSPORT_MAX_BATCH && !transport->is_held; i++) {
         if (transport_receive(transport) != 0) {
             return;
         }

@@ -1,5 +1,5 @@
 
-/* The transport of the agent: one UDP socket on a libev loop. */
+/* The transport of the agent: a UDP socket and agent/stream.h, on libev. */
 
 #ifndef TRANSPORT_UDP_H
 #define TRANSPORT_UDP_H
@@ -13,5 +13,11 @@
 transport_t *transport_udp_create(struct ev_loop *loop,
     const address_t *address, char *error);
 void transport_udp_destroy(transport_t *transport);
+
+/*
+ * is_held: nothing is sent, and what comes waits in the kernel until it is
+ * not.  For moments: who pings us waits too.
+ */
+void transport_udp_hold(transport_t *transport, int is_held);
 
 #endif /* TRANSPORT_UDP_H */

@@ -52,6 +52,7 @@ struct line_conn_s {
     line_conn_callbacks_t   callbacks;
     void                   *data;
     int                     fd;
+    int                     passed_fd;  /* -1: none */
     line_buffer_t           in;
     size_t                  scanned;    /* bytes of in without a newline */
     line_buffer_t           out;
@@ -124,6 +125,10 @@ line_buffer_len(const line_buffer_t *b)
 static void
 line_conn_free(line_conn_t *c)
 {
+    if (c->passed_fd != -1) {
+        close(c->passed_fd);
+    }
+
     free(c->in.data);
     free(c->out.data);
     free(c);
@@ -263,6 +268,62 @@ line_conn_cut(line_conn_t *c)
 }
 
 
+/* A second descriptor that nobody took the first before is not kept. */
+static void
+line_conn_keep_fd(line_conn_t *c, struct msghdr *message)
+{
+    int              fd;
+    struct cmsghdr  *control;
+
+    control = CMSG_FIRSTHDR(message);
+
+    if (control == NULL || control->cmsg_level != SOL_SOCKET
+        || control->cmsg_type != SCM_RIGHTS
+        || control->cmsg_len != CMSG_LEN(sizeof(int)))
+    {
+        return;
+    }
+
+    memcpy(&fd, CMSG_DATA(control), sizeof(int));
+
+    if (c->passed_fd != -1) {
+        close(fd);
+        return;
+    }
+
+    c->passed_fd = fd;
+}
+
+
+static ssize_t
+line_conn_recv(line_conn_t *c)
+{
+    ssize_t        n;
+    struct iovec   bytes;
+    struct msghdr  message;
+
+    /* Of more than one the kernel closes those without room. */
+    _Alignas(struct cmsghdr) char  control[CMSG_SPACE(sizeof(int))];
+
+    bytes.iov_base = c->in.data + c->in.end;
+    bytes.iov_len = LINE_READ_BYTES;
+
+    memset(&message, 0, sizeof(message));
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+
+    n = recvmsg(c->fd, &message, MSG_CMSG_CLOEXEC);
+
+    if (n >= 0) {
+        line_conn_keep_fd(c, &message);
+    }
+
+    return n;
+}
+
+
 static void
 line_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents)
 {
@@ -276,7 +337,7 @@ line_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents)
         return;
     }
 
-    n = recv(c->fd, c->in.data + c->in.end, LINE_READ_BYTES, 0);
+    n = line_conn_recv(c);
 
     if (n < 0) {
         if (errno != EAGAIN && errno != EINTR) {
@@ -344,6 +405,7 @@ line_conn_create(struct ev_loop *loop, int fd,
 
     c->loop = loop;
     c->fd = fd;
+    c->passed_fd = -1;
     c->callbacks = *callbacks;
     c->data = data;
 
@@ -395,6 +457,13 @@ line_conn_send(line_conn_t *c, const char *text, size_t len)
 }
 
 
+size_t
+line_conn_queued(const line_conn_t *c)
+{
+    return line_buffer_len(&c->out);
+}
+
+
 void
 line_conn_finish(line_conn_t *c)
 {
@@ -424,6 +493,18 @@ int
 line_conn_fd(const line_conn_t *c)
 {
     return c->fd;
+}
+
+
+int
+line_conn_take_fd(line_conn_t *c)
+{
+    int  fd;
+
+    fd = c->passed_fd;
+    c->passed_fd = -1;
+
+    return fd;
 }
 
 

@@ -41,11 +41,20 @@ void line_conn_destroy(line_conn_t *conn);
 /* Queues text and a newline.  0, or -1: over the limit, conn is closing. */
 int line_conn_send(line_conn_t *conn, const char *text, size_t len);
 
+/* Bytes that the peer has not taken yet. */
+size_t line_conn_queued(const line_conn_t *conn);
+
 /* Destroys the connection once what is queued has been written. */
 void line_conn_finish(line_conn_t *conn);
 
 void *line_conn_data(line_conn_t *conn);
 int line_conn_fd(const line_conn_t *conn);
+
+/*
+ * The descriptor that the peer passed along (SCM_RIGHTS), the caller's from
+ * now on; -1: none.  One that nobody takes is closed with the connection.
+ */
+int line_conn_take_fd(line_conn_t *conn);
 
 /* Non-blocking connect to a unix socket; the fd, or -1 and errno. */
 int line_conn_connect(const char *path);

@@ -14,6 +14,10 @@
  *        |  v                                                       |
  *       waiting  RETRY_MIN_S, doubling to RETRY_MAX_S <-------------'
  *
+ * An agent that was restarted shows nobody a replica before this one has
+ * reported to it, so the longest pause between attempts is short: one that
+ * nobody listens to costs a system call or two.
+ *
  * The replica serves whether its agent is there or not; the log has one line
  * when the link is lost and one when it is back.
  */
@@ -22,6 +26,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,7 +36,7 @@
 #define AGENT_LINK_GAP_S        0.02
 #define AGENT_LINK_PERIOD_S     0.5     /* half of what is promised */
 #define AGENT_LINK_RETRY_MIN_S  0.05
-#define AGENT_LINK_RETRY_MAX_S  1.0
+#define AGENT_LINK_RETRY_MAX_S  0.2
 
 
 static void agent_link_connect(agent_link_t *link);
@@ -101,6 +106,19 @@ agent_link_report_text(const agent_link_t *link, int is_goodbye)
 }
 
 
+/* What has been told is not told again before its time. */
+static void
+agent_link_reported(agent_link_t *link)
+{
+    link->sent_at = ev_now(link->loop);
+    link->sent_active = link->engine->stats.active;
+    link->sent_draining = engine_is_draining(link->engine);
+
+    ev_timer_set(&link->report_timer, AGENT_LINK_PERIOD_S, 0);
+    ev_timer_start(link->loop, &link->report_timer);
+}
+
+
 static void
 agent_link_report(agent_link_t *link, int is_goodbye)
 {
@@ -113,12 +131,66 @@ agent_link_report(agent_link_t *link, int is_goodbye)
         free(text);
     }
 
-    link->sent_at = ev_now(link->loop);
-    link->sent_active = link->engine->stats.active;
-    link->sent_draining = engine_is_draining(link->engine);
+    agent_link_reported(link);
+}
 
-    ev_timer_set(&link->report_timer, AGENT_LINK_PERIOD_S, 0);
-    ev_timer_start(link->loop, &link->report_timer);
+
+/*
+ * The line and the lifelock in one piece: a socket that has carried nothing
+ * yet takes it whole.
+ */
+static int
+agent_link_send_first(const agent_link_t *link, int fd, char *line,
+    size_t len)
+{
+    struct iovec     bytes;
+    struct msghdr    message;
+    struct cmsghdr  *control;
+
+    _Alignas(struct cmsghdr) char  space[CMSG_SPACE(sizeof(int))] = { 0 };
+
+    bytes.iov_base = line;
+    bytes.iov_len = len;
+
+    memset(&message, 0, sizeof(message));
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+
+    if (link->lifelock.fd != -1) {
+        message.msg_control = space;
+        message.msg_controllen = sizeof(space);
+
+        control = CMSG_FIRSTHDR(&message);
+        control->cmsg_level = SOL_SOCKET;
+        control->cmsg_type = SCM_RIGHTS;
+        control->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(control), &link->lifelock.fd, sizeof(int));
+    }
+
+    return sendmsg(fd, &message, MSG_NOSIGNAL) == (ssize_t) len ? 0 : -1;
+}
+
+
+static int
+agent_link_report_first(const agent_link_t *link, int fd)
+{
+    int     rc;
+    char   *text;
+    size_t  len;
+
+    text = agent_link_report_text(link, 0);
+
+    if (text == NULL) {
+        errno = ENOMEM;
+        return -1;
+    }
+
+    len = strlen(text);
+    text[len] = '\n';       /* its end is not needed */
+    rc = agent_link_send_first(link, fd, text, len + 1);
+    free(text);
+
+    return rc;
 }
 
 
@@ -220,8 +292,13 @@ agent_link_connect(agent_link_t *link)
 
     fd = line_conn_connect(link->path);
 
-    if (fd < 0) {
+    if (fd < 0 || agent_link_report_first(link, fd) != 0) {
         agent_link_trouble(link, strerror(errno));
+
+        if (fd >= 0) {
+            close(fd);
+        }
+
         agent_link_retry(link);
         return;
     }
@@ -236,7 +313,7 @@ agent_link_connect(agent_link_t *link)
     }
 
     link->is_accepted = 0;
-    agent_link_report(link, 0);
+    agent_link_reported(link);
 }
 
 
@@ -277,7 +354,10 @@ agent_link_init(agent_link_t *link, struct ev_loop *loop, const log_t *log,
     link->report_timer.data = link;
     link->retry_timer.data = link;
 
+    link->lifelock.fd = -1;
+
     if (path != NULL) {
+        lifelock_init(&link->lifelock);
         ev_prepare_start(loop, &link->watch);
         agent_link_connect(link);
     }
@@ -297,4 +377,5 @@ agent_link_goodbye(agent_link_t *link)
     }
 
     ev_timer_stop(link->loop, &link->report_timer);
+    lifelock_done(&link->lifelock);
 }

@@ -12,6 +12,7 @@
 #include "common/line_conn.h"
 #include "common/log.h"
 #include "engine.h"
+#include "lifelock.h"
 
 
 typedef struct {
@@ -20,6 +21,8 @@ typedef struct {
     const engine_t  *engine;
     const char      *path;          /* of the control socket; NULL: none */
     line_conn_t     *conn;          /* NULL: not connected */
+    lifelock_t       lifelock;      /* the agent gets it with each first
+                                       report */
     ev_prepare       watch;         /* looks for changes */
     ev_timer         report_timer;
     ev_timer         retry_timer;

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 
@@ -37,6 +38,7 @@ typedef struct {
     uint64_t     first_token_delay_ms;
     uint64_t     drain_timeout_ms;
     int64_t      max_capacity;
+    int64_t      model_memory_mb;
     double       error_rate;
     int          is_reject_all;
     int          is_remote_drain;
@@ -96,6 +98,10 @@ static const option_t  main_table[] = {
     { "remote-drain", OPTION_FLAG, FIELD(is_remote_drain), NULL, NULL,
       "take Drain and Undrain from other hosts too", 0, 0, 0 },
 
+    /* For tests of what the death of a large process looks like. */
+    { "model-memory", OPTION_INT, FIELD(model_memory_mb), "0", "MB",
+      NULL, 0, 1 << 20, 0 },
+
     { .name = NULL }
 };
 
@@ -118,6 +124,33 @@ main_raise_descriptors(void)
         limit.rlim_cur = limit.rlim_max;
         (void) setrlimit(RLIMIT_NOFILE, &limit);
     }
+}
+
+
+/* Touched, so that the kernel has to take each page back at the end. */
+static int
+main_load_model(const main_t *m)
+{
+    void    *model;
+    size_t   bytes;
+
+    bytes = (size_t) m->options.model_memory_mb << 20;
+
+    if (bytes == 0) {
+        return 0;
+    }
+
+    model = mmap(NULL, bytes, PROT_READ|PROT_WRITE,
+                 MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE, -1, 0);
+
+    if (model == MAP_FAILED) {
+        log_write(&m->log, LOG_ERROR, "no memory for the model");
+        return -1;
+    }
+
+    memset(model, 1, bytes);
+
+    return 0;
 }
 
 
@@ -219,7 +252,7 @@ main_run(main_t *m)
     }
 
     generate_init(&m->generate, m->loop, &m->engine);
-    rc = main_listen(m);
+    rc = main_load_model(m) == 0 ? main_listen(m) : -1;
 
     if (rc == 0) {
         main_serve(m);

@@ -1,39 +1,188 @@
 
 #include <assert.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <cmocka.h>
+
 #include "cluster.h"
+
+
+#define CLUSTER_NAME  "test"
+
+
+uint64_t
+cluster_seeds(uint64_t n)
+{
+    const char  *text;
+
+    text = getenv("LLMGW_SIM_SEEDS");
+
+    return text != NULL && text[0] != '\0' ? strtoull(text, NULL, 10) : n;
+}
+
+
+uint64_t
+cluster_first_seed(void)
+{
+    const char  *text;
+
+    text = getenv("LLMGW_SIM_FIRST");
+
+    return text != NULL && text[0] != '\0' ? strtoull(text, NULL, 10) : 1;
+}
+
+
+/* --- the log */
+
+static void
+cluster_say(cluster_t *cluster, const char *line)
+{
+    if (cluster->log != NULL) {
+        fprintf(cluster->log, "%s\n", line);
+    }
+}
+
+
+/* What became of a datagram. */
+static void
+cluster_tap(void *data, const char *what, size_t from, size_t to,
+    const uint8_t *bytes, size_t len)
+{
+    char         line[CLUSTER_LINE_BYTES];
+    packet_t     packet;
+    cluster_t   *cluster = data;
+    static const char *const  types[PACKET_NTYPES] = {
+        "PING", "PING_REQ", "ACK", "NACK", "JOIN", "TABLE", "NEWS", "SYNC"
+    };
+
+    if (packet_decode(&packet, cluster->name, bytes, len, UINT64_MAX / 2)
+        == PACKET_DONE)
+    {
+        snprintf(line, sizeof(line), "%12.6f %s h%zu > h%zu %s %s #%llu, "
+                 "%zu updates", fake_net_now_us(cluster->net) / 1e6, what,
+                 from, to, types[packet.head.type], packet.head.target_id,
+                 (unsigned long long) packet.head.sequence % 100000,
+                 packet.nupdates);
+    } else {
+        snprintf(line, sizeof(line), "%12.6f %s h%zu > h%zu, %zu bytes",
+                 fake_net_now_us(cluster->net) / 1e6, what, from, to, len);
+    }
+
+    cluster_say(cluster, line);
+}
+
+
+static void
+cluster_note(cluster_host_t *viewer, const member_t *member, unsigned what)
+{
+    char       *line;
+    cluster_t  *cluster;
+
+    cluster = viewer->cluster;
+    line = cluster->lines[cluster->nlines++ % CLUSTER_LOG_LINES];
+
+    snprintf(line, CLUSTER_LINE_BYTES,
+             "%12.6f h%zu: %s is %s%s, epoch %llu, incarnation %llu, "
+             "%u accusers", fake_net_now_us(cluster->net) / 1e6,
+             (size_t) (viewer - cluster->hosts), member->facts.id,
+             what & MEMBER_REMOVED ? "forgotten, was " : "",
+             llmgw_liveness_name(member->facts.liveness),
+             (unsigned long long) member->facts.epoch,
+             (unsigned long long) member->facts.incarnation,
+             member->naccusers);
+
+    cluster_say(cluster, line);
+}
+
+
+void
+cluster_holds(const cluster_t *cluster, int is, const char *what,
+    const char *file, int line)
+{
+    size_t  i;
+
+    if (is) {
+        return;
+    }
+
+    i = cluster->nlines < CLUSTER_LOG_LINES ? 0 : cluster->nlines
+                                                  - CLUSTER_LOG_LINES;
+
+    for ( /* void */ ; i < cluster->nlines; i++) {
+        print_error("%s\n", cluster->lines[i % CLUSTER_LOG_LINES]);
+    }
+
+    print_error("seed %llu, at %.6f s, does not hold: %s\n"
+                "  LLMGW_SIM_FIRST=%llu LLMGW_SIM_SEEDS=1 runs it alone, "
+                "LLMGW_SIM_LOG=FILE tells all\n",
+                (unsigned long long) cluster->random_seed,
+                fake_net_now_us(cluster->net) / 1e6, what,
+                (unsigned long long) cluster->random_seed);
+
+    _assert_true(0, what, file, line);
+}
+
+
+/* --- what the members say */
+
+/* As a rule host i; else who was started as it. */
+static cluster_host_t *
+cluster_find(cluster_t *cluster, const char *id)
+{
+    size_t  i;
+
+    i = strtoul(id + 1, NULL, 10);
+    assert(i < cluster->n);
+
+    if (strcmp(cluster->hosts[i].id, id) == 0) {
+        return &cluster->hosts[i];
+    }
+
+    for (i = 0; strcmp(cluster->hosts[i].id, id) != 0; i++) {
+        assert(i + 1 < cluster->n);
+    }
+
+    return &cluster->hosts[i];
+}
 
 
 /* A verdict over a member that runs is false. */
 static void
 cluster_change(void *data, const member_t *member, unsigned what)
 {
-    size_t           i;
-    cluster_t       *cluster;
     cluster_host_t  *viewer = data, *host;
 
-    if (!(what & MEMBER_LIVENESS)) {
+    if (!(what & (MEMBER_LIVENESS|MEMBER_ADDED|MEMBER_REMOVED))) {
         return;
     }
 
-    cluster = viewer->cluster;
-    i = strtoul(member->facts.id + 1, NULL, 10);
-    assert(i < cluster->n);
-    host = &cluster->hosts[i];
+    cluster_note(viewer, member, what);
+    host = cluster_find(viewer->cluster, member->facts.id);
 
-    if (member->facts.liveness == LLMGW_LIVENESS_SUSPECT
+    if (what & MEMBER_LIVENESS
+        && member->facts.liveness == LLMGW_LIVENESS_SUSPECT
         && host->suspected_us == 0)
     {
-        host->suspected_us = fake_net_now_us(cluster->net);
+        host->suspected_us = fake_net_now_us(viewer->cluster->net);
     }
 
-    if (member->facts.liveness == LLMGW_LIVENESS_DEAD) {
-        host->dead_us = fake_net_now_us(cluster->net);
-        host->ndeaths += host->node != NULL
-                         && member->facts.epoch == host->epoch;
+    if (what & MEMBER_LIVENESS
+        && member->facts.liveness == LLMGW_LIVENESS_DEAD)
+    {
+        host->dead_us = fake_net_now_us(viewer->cluster->net);
+
+        if (host->node != NULL
+            && member->facts.epoch
+               == swim_own(node_swim(host->node))->facts.epoch)
+        {
+            host->ndeaths++;
+            viewer->nverdicts++;
+        }
     }
 }
 
@@ -52,15 +201,20 @@ static const swim_callbacks_t  cluster_callbacks = {
 };
 
 
+/* --- life */
+
 cluster_t *
 cluster_create(size_t n, uint64_t random_seed)
 {
-    size_t      i;
-    cluster_t  *cluster;
+    size_t       i;
+    cluster_t   *cluster;
+    const char  *path;
 
     cluster = calloc(1, sizeof(cluster_t));
     cluster->n = n;
     cluster->random_seed = random_seed;
+    cluster->name = CLUSTER_NAME;
+    cluster->weight = 1;
     cluster->net = fake_net_create(n, random_seed);
     cluster->hosts = calloc(n, sizeof(cluster_host_t));
 
@@ -71,6 +225,12 @@ cluster_create(size_t n, uint64_t random_seed)
     }
 
     fake_net_weather(cluster->net)->delay_us = 500;
+    path = getenv("LLMGW_SIM_LOG");
+
+    if (path != NULL && path[0] != '\0') {
+        cluster->log = fopen(path, "a");
+        fake_net_tap(cluster->net, cluster_tap, cluster);
+    }
 
     return cluster;
 }
@@ -83,6 +243,10 @@ cluster_destroy(cluster_t *cluster)
 
     for (i = 0; i < cluster->n; i++) {
         cluster_crash(cluster, i);
+    }
+
+    if (cluster->log != NULL) {
+        fclose(cluster->log);
     }
 
     fake_net_destroy(cluster->net);
@@ -104,41 +268,80 @@ void
 cluster_start_at(cluster_t *cluster, size_t host, llmgw_role_t role,
     size_t seed_host, uint64_t epoch)
 {
+    cluster_start_as(cluster, host, host, role, seed_host, epoch);
+}
+
+
+/* A host that does not run takes the other id for its own. */
+static void
+cluster_rename(cluster_t *cluster, size_t host, size_t as)
+{
+    char             id[LLMGW_MEMBERS_NAME_BYTES];
+    cluster_host_t  *hosts;
+
+    if (host == as) {
+        return;
+    }
+
+    hosts = cluster->hosts;
+    strcpy(id, hosts[host].id);
+    strcpy(hosts[host].id, hosts[as].id);
+
+    if (hosts[as].node == NULL) {
+        strcpy(hosts[as].id, id);
+    }
+}
+
+
+static void
+cluster_configure(const cluster_t *cluster, size_t host,
+    swim_config_t *config)
+{
+    memset(config, 0, sizeof(swim_config_t));
+
+    config->cluster = cluster->name;
+    config->crypt = cluster->crypt;
+    config->weight = cluster->weight;
+    config->period_us = CLUSTER_PERIOD_MS * 1000;
+    config->ping_timeout_us = 200000;
+    config->suspect_timeout_us = 2000000;
+    config->indirect_probes = 3;
+    config->callbacks = &cluster_callbacks;
+    config->data = &cluster->hosts[host];
+}
+
+
+void
+cluster_start_as(cluster_t *cluster, size_t host, size_t as,
+    llmgw_role_t role, size_t seed_host, uint64_t epoch)
+{
     char             text[ADDRESS_TEXT_BYTES];
     address_t        address;
     swim_config_t    config;
-    clock_source_t  *clock;
     cluster_host_t  *self;
 
     self = &cluster->hosts[host];
     assert(self->node == NULL);
+    cluster_rename(cluster, host, as);
 
-    clock = fake_net_clock(cluster->net, host);
     fake_net_address(host, &address);
     address_format(&address, text);
     self->epoch = epoch;
+    self->role = role;
+    self->started_us = fake_net_now_us(cluster->net);
     self->suspected_us = 0;
     self->dead_us = 0;
 
-    memset(&config, 0, sizeof(config));
-    config.cluster = "test";
+    cluster_configure(cluster, host, &config);
     config.id = self->id;
     config.address = text;
     config.grpc = role == LLMGW_ROLE_GATEWAY ? "" : "10.0.0.1:50051";
     config.role = role;
-    config.weight = 1;
-    config.epoch = self->epoch;
-    config.period_us = 500000;
-    config.ping_timeout_us = 200000;
-    config.suspect_timeout_us = 2000000;
-    config.indirect_probes = 3;
-    config.random_seed = cluster->random_seed * 65537 + host * 257
-                         + self->epoch;
-    config.callbacks = &cluster_callbacks;
-    config.data = self;
+    config.epoch = epoch;
+    config.random_seed = cluster->random_seed * 65537 + host * 257 + epoch;
 
     self->node = node_create(&config, fake_net_transport(cluster->net, host),
-                             clock);
+                             fake_net_clock(cluster->net, host));
 
     if (seed_host != CLUSTER_NO_SEED) {
         fake_net_address(seed_host, &address);
@@ -158,6 +361,52 @@ cluster_start_all(cluster_t *cluster)
         cluster_run_ms(cluster, 10);
         cluster_start(cluster, i, LLMGW_ROLE_REPLICA, 0);
     }
+}
+
+
+cluster_t *
+cluster_formed(size_t n, uint64_t random_seed)
+{
+    cluster_t  *cluster;
+
+    cluster = cluster_create(n, random_seed);
+    cluster_start_all(cluster);
+    holds(cluster, cluster_run_until(cluster, cluster_is_whole, 0, 3000)
+                   != UINT64_MAX);
+
+    return cluster;
+}
+
+
+cluster_t *
+cluster_restored(size_t n, uint64_t random_seed)
+{
+    size_t                i;
+    cluster_t            *cluster;
+    llmgw_member_t       *members;
+    llmgw_member_load_t  *loads;
+
+    cluster = cluster_create(n, random_seed);
+    members = calloc(n, sizeof(llmgw_member_t));
+    loads = calloc(n, sizeof(llmgw_member_load_t));
+
+    for (i = 0; i < n; i++) {
+        cluster_start(cluster, i, i ? LLMGW_ROLE_REPLICA : LLMGW_ROLE_GATEWAY,
+                      i ? 0 : CLUSTER_NO_SEED);
+        members[i] = swim_own(node_swim(cluster->hosts[i].node))->facts;
+    }
+
+    /* Its own record there is of an earlier life. */
+    for (i = 0; i < n; i++) {
+        members[i].epoch--;
+        node_restore(cluster->hosts[i].node, members, loads, n);
+        members[i].epoch++;
+    }
+
+    free(members);
+    free(loads);
+
+    return cluster;
 }
 
 
@@ -193,88 +442,4 @@ cluster_run_until(cluster_t *cluster, cluster_ask_pt ask, size_t host,
     }
 
     return UINT64_MAX;
-}
-
-
-const member_t *
-cluster_view(const cluster_t *cluster, size_t viewer, size_t host)
-{
-    return table_find(swim_table(node_swim(cluster->hosts[viewer].node)),
-                      cluster->hosts[host].id);
-}
-
-
-int
-cluster_all_see(const cluster_t *cluster, size_t host,
-    llmgw_liveness_t liveness)
-{
-    size_t           i;
-    const member_t  *member;
-
-    for (i = 0; i < cluster->n; i++) {
-        if (i == host || cluster->hosts[i].node == NULL) {
-            continue;
-        }
-
-        member = cluster_view(cluster, i, host);
-
-        if (member == NULL || member->facts.liveness != liveness) {
-            return 0;
-        }
-    }
-
-    return 1;
-}
-
-
-int
-cluster_all_see_alive(const cluster_t *cluster, size_t host)
-{
-    return cluster_all_see(cluster, host, LLMGW_LIVENESS_ALIVE);
-}
-
-
-int
-cluster_all_see_dead(const cluster_t *cluster, size_t host)
-{
-    return cluster_all_see(cluster, host, LLMGW_LIVENESS_DEAD);
-}
-
-
-int
-cluster_any_suspects(const cluster_t *cluster, size_t host)
-{
-    return cluster->hosts[host].suspected_us != 0;
-}
-
-
-int
-cluster_is_whole(const cluster_t *cluster, size_t host)
-{
-    size_t  i;
-
-    for (i = 0; i < cluster->n; i++) {
-        if (cluster->hosts[i].node != NULL
-            && !cluster_all_see(cluster, i, LLMGW_LIVENESS_ALIVE))
-        {
-            return 0;
-        }
-    }
-
-    return 1;
-}
-
-
-size_t
-cluster_false_deaths(const cluster_t *cluster)
-{
-    size_t  i, n;
-
-    n = 0;
-
-    for (i = 0; i < cluster->n; i++) {
-        n += cluster->hosts[i].ndeaths;
-    }
-
-    return n;
 }

@@ -6,54 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/rnd.h"
-#include "fake_net.h"
-
-
-#define FAKE_EPOCH_WALL_US  1763650000000000ULL
-#define FAKE_START_US       1000000ULL
-
-typedef struct {
-    uint64_t  at_us;
-    uint64_t  order;                /* of two at the same time */
-    size_t    host;
-    size_t    from;
-    uint64_t  alarm;                /* its number; 0: a datagram */
-    uint8_t  *bytes;
-    size_t    len;
-} fake_event_t;
-
-struct transport_s {
-    fake_net_t         *net;
-    size_t              host;
-    transport_recv_pt   on_datagram;
-    void               *data;
-};
-
-struct clock_source_s {
-    fake_net_t      *net;
-    size_t           host;
-    clock_alarm_pt   on_alarm;
-    void            *data;
-    uint64_t         alarm;         /* the number of the one that counts */
-    uint64_t         at_us;
-};
-
-struct fake_net_s {
-    size_t           n;
-    transport_t     *transports;
-    clock_source_t  *clocks;
-    uint64_t        *stalled_until_us;
-    uint8_t         *cuts;          /* n x n */
-    fake_weather_t   weather;
-    rnd_t            rnd;
-    uint64_t         now_us;
-    uint64_t         order;
-    uint64_t         bytes;
-    fake_event_t    *heap;
-    size_t           nheap;
-    size_t           capacity;
-};
+#include "fake_inner.h"
 
 
 fake_net_t *
@@ -68,12 +21,14 @@ fake_net_create(size_t n, uint64_t seed)
     net->clocks = calloc(n, sizeof(clock_source_t));
     net->stalled_until_us = calloc(n, sizeof(uint64_t));
     net->cuts = calloc(n, n);
+    net->held = calloc(n, sizeof(fake_held_t));
     net->rnd.state = seed;
     net->now_us = FAKE_START_US;
 
     for (i = 0; i < n; i++) {
         net->transports[i].net = net;
         net->transports[i].host = i;
+        net->transports[i].asker = SIZE_MAX;
         net->clocks[i].net = net;
         net->clocks[i].host = i;
     }
@@ -85,11 +40,19 @@ fake_net_create(size_t n, uint64_t seed)
 void
 fake_net_destroy(fake_net_t *net)
 {
-    size_t  i;
+    size_t  i, j;
 
     for (i = 0; i < net->nheap; i++) {
         free(net->heap[i].bytes);
     }
+
+    for (i = 0; i < net->n; i++) {
+        for (j = 0; j < net->held[i].n; j++) {
+            free(net->held[i].events[j].bytes);
+        }
+    }
+
+    free(net->held);
 
     free(net->heap);
     free(net->transports);
@@ -131,6 +94,16 @@ fake_net_host(const address_t *address)
 }
 
 
+static void
+fake_net_tell(fake_net_t *net, const char *what, const fake_event_t *event)
+{
+    if (net->tap != NULL) {
+        net->tap(net->tap_data, what, event->from, event->host, event->bytes,
+                 event->len);
+    }
+}
+
+
 transport_t *
 fake_net_transport(fake_net_t *net, size_t host)
 {
@@ -146,9 +119,40 @@ fake_net_clock(fake_net_t *net, size_t host)
 
 
 void
-fake_net_cut(fake_net_t *net, size_t from, size_t to, int is_cut)
+fake_net_cut(fake_net_t *net, size_t from, size_t to, unsigned what)
 {
-    net->cuts[from * net->n + to] = is_cut;
+    net->cuts[from * net->n + to] = what;
+}
+
+
+void
+fake_net_part(fake_net_t *net, size_t first, size_t n, unsigned what)
+{
+    size_t  i, j;
+
+    for (i = first; i < first + n; i++) {
+        for (j = 0; j < net->n; j++) {
+            if (j < first || j >= first + n) {
+                fake_net_cut(net, i, j, what);
+                fake_net_cut(net, j, i, what);
+            }
+        }
+    }
+}
+
+
+void
+fake_net_tap(fake_net_t *net, fake_tap_pt tap, void *data)
+{
+    net->tap = tap;
+    net->tap_data = data;
+}
+
+
+void
+fake_net_set_wall(fake_net_t *net, size_t host, int64_t ahead_us)
+{
+    net->clocks[host].wall_us = ahead_us;
 }
 
 
@@ -173,65 +177,10 @@ fake_net_bytes(const fake_net_t *net)
 }
 
 
-static int
-fake_event_is_before(const fake_event_t *a, const fake_event_t *b)
+uint64_t
+fake_net_datagrams(const fake_net_t *net)
 {
-    return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
-}
-
-
-static void
-fake_net_push(fake_net_t *net, fake_event_t event)
-{
-    size_t  i, parent;
-
-    if (net->nheap == net->capacity) {
-        net->capacity = net->capacity ? net->capacity * 2 : 1024;
-        net->heap = realloc(net->heap, net->capacity * sizeof(fake_event_t));
-    }
-
-    event.order = ++net->order;
-
-    for (i = net->nheap++; i > 0; i = parent) {
-        parent = (i - 1) / 2;
-
-        if (!fake_event_is_before(&event, &net->heap[parent])) {
-            break;
-        }
-
-        net->heap[i] = net->heap[parent];
-    }
-
-    net->heap[i] = event;
-}
-
-
-static fake_event_t
-fake_net_pop(fake_net_t *net)
-{
-    size_t        i, child;
-    fake_event_t  first, last;
-
-    first = net->heap[0];
-    last = net->heap[--net->nheap];
-
-    for (i = 0; (child = 2 * i + 1) < net->nheap; i = child) {
-        if (child + 1 < net->nheap
-            && fake_event_is_before(&net->heap[child + 1], &net->heap[child]))
-        {
-            child++;
-        }
-
-        if (!fake_event_is_before(&net->heap[child], &last)) {
-            break;
-        }
-
-        net->heap[i] = net->heap[child];
-    }
-
-    net->heap[i] = last;
-
-    return first;
+    return net->datagrams;
 }
 
 
@@ -242,11 +191,20 @@ fake_net_deliver(fake_net_t *net, fake_event_t *event)
     transport_t  *transport;
 
     transport = &net->transports[event->host];
+    fake_net_tell(net, "had", event);
 
     if (transport->on_datagram != NULL) {
         fake_net_address(event->from, &from);
+
+        if (event->kind == FAKE_QUESTION) {
+            ((struct sockaddr_in *) &from.ss)->sin_port
+                = htons(FAKE_STREAM_PORT);
+            transport->asker = event->from;
+        }
+
         transport->on_datagram(transport->data, &from, event->bytes,
                                event->len);
+        transport->asker = SIZE_MAX;
     }
 
     free(event->bytes);
@@ -267,6 +225,42 @@ fake_net_alarm(fake_net_t *net, const fake_event_t *event)
 }
 
 
+/* What has waited its time goes on; the rest has an event of its own. */
+static void
+fake_net_release(fake_net_t *net, size_t host)
+{
+    size_t        i;
+    fake_held_t  *held;
+
+    held = &net->held[host];
+
+    for (i = held->n; i > 0; i--) {
+        if (held->events[i - 1].at_us + FAKE_HOLD_US <= net->now_us) {
+            fake_net_push(net, held->events[i - 1]);
+            held->events[i - 1] = held->events[--held->n];
+        }
+    }
+}
+
+
+static void
+fake_net_carry_out(fake_net_t *net, fake_event_t *event)
+{
+    switch (event->kind) {
+    case FAKE_ALARM:
+        fake_net_alarm(net, event);
+        break;
+    case FAKE_RELEASE:
+        fake_net_release(net, event->host);
+        break;
+    case FAKE_NOTHING:
+        break;
+    default:
+        fake_net_deliver(net, event);
+    }
+}
+
+
 void
 fake_net_run(fake_net_t *net, uint64_t until_us)
 {
@@ -274,17 +268,14 @@ fake_net_run(fake_net_t *net, uint64_t until_us)
 
     while (net->nheap > 0 && net->heap[0].at_us <= until_us) {
         event = fake_net_pop(net);
-        net->now_us = event.at_us;
+        net->now_us = event.at_us > net->now_us ? event.at_us : net->now_us;
 
-        if (net->stalled_until_us[event.host] > event.at_us) {
+        if (net->stalled_until_us[event.host] > net->now_us) {
             event.at_us = net->stalled_until_us[event.host];
             fake_net_push(net, event);
 
-        } else if (event.alarm) {
-            fake_net_alarm(net, &event);
-
         } else {
-            fake_net_deliver(net, &event);
+            fake_net_carry_out(net, &event);
         }
     }
 
@@ -302,7 +293,7 @@ clock_mono_us(clock_source_t *clock)
 uint64_t
 clock_wall_us(clock_source_t *clock)
 {
-    return FAKE_EPOCH_WALL_US + clock->net->now_us;
+    return FAKE_EPOCH_WALL_US + clock->net->now_us + clock->wall_us;
 }
 
 
@@ -333,6 +324,7 @@ clock_arm(clock_source_t *clock, uint64_t at_us, clock_alarm_pt on_alarm,
     memset(&event, 0, sizeof(event));
     event.at_us = at_us > net->now_us ? at_us : net->now_us;
     event.host = clock->host;
+    event.kind = FAKE_ALARM;
     event.alarm = net->order + 1;
     clock->alarm = event.alarm;
     fake_net_push(net, event);
@@ -348,32 +340,127 @@ transport_listen(transport_t *transport, transport_recv_pt on_datagram,
 }
 
 
+static int
+fake_net_is_lost(fake_net_t *net)
+{
+    return rnd_below(&net->rnd, 1000) < net->weather.loss_permille;
+}
+
+
+static uint64_t
+fake_net_flight_us(fake_net_t *net)
+{
+    return net->weather.delay_us
+           + (net->weather.jitter_us
+              ? rnd_below(&net->rnd, net->weather.jitter_us + 1) : 0);
+}
+
+
+/* It waits for others to overtake it, at the most FAKE_HOLD_US. */
+static void
+fake_net_hold(fake_net_t *net, const fake_event_t *event)
+{
+    fake_held_t   *held;
+    fake_event_t   release;
+
+    held = &net->held[event->host];
+    held->events[held->n++] = *event;
+
+    memset(&release, 0, sizeof(release));
+    release.kind = FAKE_RELEASE;
+    release.host = event->host;
+    release.at_us = event->at_us + FAKE_HOLD_US;
+    fake_net_push(net, release);
+}
+
+
+static void
+fake_net_push_copy(fake_net_t *net, fake_event_t event, const uint8_t *bytes)
+{
+    size_t        i;
+    fake_held_t  *held;
+
+    event.bytes = malloc(event.len);
+    memcpy(event.bytes, bytes, event.len);
+    held = &net->held[event.host];
+
+    if (event.kind != FAKE_DATAGRAM || net->weather.reorder == 0) {
+        fake_net_push(net, event);
+        return;
+    }
+
+    if (held->n == net->weather.reorder) {
+        i = rnd_below(&net->rnd, held->n);
+        fake_net_push(net, held->events[i]);
+        held->events[i] = held->events[--held->n];
+    }
+
+    fake_net_hold(net, &event);
+}
+
+
 static void
 fake_net_carry(fake_net_t *net, size_t from, size_t to, const uint8_t *bytes,
     size_t len)
 {
-    fake_event_t     event;
-    fake_weather_t  *weather;
+    fake_event_t  event;
 
-    weather = &net->weather;
+    memset(&event, 0, sizeof(event));
+    event.kind = FAKE_DATAGRAM;
+    event.host = to;
+    event.from = from;
+    event.len = len;
+    event.bytes = (uint8_t *) bytes;
 
-    if (rnd_below(&net->rnd, 1000) < weather->loss_permille) {
+    if (fake_net_is_lost(net)) {
+        fake_net_tell(net, "lost", &event);
+        return;
+    }
+
+    fake_net_tell(net, "sent", &event);
+    event.at_us = net->now_us + fake_net_flight_us(net);
+    fake_net_push_copy(net, event, bytes);
+}
+
+
+/* Both of the handshake's first packets must arrive; what follows is sent
+   again when it is lost. */
+static void
+fake_net_carry_stream(fake_net_t *net, fake_kind_t kind, size_t from,
+    size_t to, const uint8_t *bytes, size_t len)
+{
+    size_t        i, flights;
+    fake_event_t  event;
+
+    if ((net->cuts[from * net->n + to] | net->cuts[to * net->n + from])
+        & FAKE_STREAMS)
+    {
         return;
     }
 
     memset(&event, 0, sizeof(event));
-    event.at_us = net->now_us + weather->delay_us;
+    event.kind = kind;
     event.host = to;
     event.from = from;
     event.len = len;
-    event.bytes = malloc(len);
-    memcpy(event.bytes, bytes, len);
+    event.at_us = net->now_us;
+    flights = kind == FAKE_QUESTION ? 3 : 1;
 
-    if (weather->jitter_us) {
-        event.at_us += rnd_below(&net->rnd, weather->jitter_us + 1);
+    for (i = 0; i < flights; i++) {
+        event.at_us += fake_net_flight_us(net);
+
+        if (!fake_net_is_lost(net)) {
+            continue;
+        }
+
+        if (i + 1 < flights) {
+            return;
+        }
+
+        event.at_us += FAKE_RETRANSMIT_US;
     }
 
-    fake_net_push(net, event);
+    fake_net_push_copy(net, event, bytes);
 }
 
 
@@ -385,10 +472,23 @@ transport_send(transport_t *transport, const address_t *to,
     fake_net_t  *net;
 
     net = transport->net;
-    net->bytes += len;
     host = fake_net_host(to);
 
-    if (host >= net->n || net->cuts[transport->host * net->n + host]) {
+    if (address_port(to) == FAKE_STREAM_PORT) {
+        if (transport->asker == host) {
+            fake_net_carry_stream(net, FAKE_ANSWER, transport->host, host,
+                                  bytes, len);
+        }
+
+        return;
+    }
+
+    net->bytes += len;
+    net->datagrams++;
+
+    if (host >= net->n
+        || net->cuts[transport->host * net->n + host] & FAKE_DATAGRAMS)
+    {
         return;
     }
 
@@ -400,6 +500,48 @@ transport_send(transport_t *transport, const address_t *to,
 }
 
 
+void
+transport_ask(transport_t *transport, const address_t *to,
+    const uint8_t *bytes, size_t len)
+{
+    size_t       host;
+    fake_net_t  *net;
+
+    net = transport->net;
+    host = fake_net_host(to);
+    net->bytes += len;
+
+    if (host < net->n) {
+        fake_net_carry_stream(net, FAKE_QUESTION, transport->host, host,
+                              bytes, len);
+    }
+}
+
+
+/* The earliest datagram that waits for a host by now; NULL: none. */
+static fake_event_t *
+fake_net_waiting(fake_net_t *net, size_t host)
+{
+    size_t         i;
+    fake_event_t  *event, *found;
+
+    found = NULL;
+
+    for (i = 0; i < net->nheap; i++) {
+        event = &net->heap[i];
+
+        if (event->host == host && event->kind < FAKE_ALARM
+            && event->at_us <= net->now_us
+            && (found == NULL || fake_event_is_before(event, found)))
+        {
+            found = event;
+        }
+    }
+
+    return found;
+}
+
+
 /*
  * What came to a host while it was stalled: all of it is handed over before
  * its alarm, as a socket's buffer would be.  Otherwise nothing waits.
@@ -407,9 +549,8 @@ transport_send(transport_t *transport, const address_t *to,
 void
 transport_drain(transport_t *transport)
 {
-    size_t        i;
-    fake_net_t   *net;
-    fake_event_t  event;
+    fake_net_t    *net;
+    fake_event_t   event, *waiting;
 
     net = transport->net;
 
@@ -417,19 +558,10 @@ transport_drain(transport_t *transport)
         return;
     }
 
-    for (i = 0; i < net->nheap; /* void */) {
-        if (net->heap[i].host != transport->host || net->heap[i].alarm
-            || net->heap[i].at_us > net->now_us)
-        {
-            i++;
-            continue;
-        }
-
-        /* Moves to the front as the earliest of all, and out. */
-        event = net->heap[i];
-        net->heap[i].alarm = UINT64_MAX;
-        net->heap[i].bytes = NULL;
+    while ((waiting = fake_net_waiting(net, transport->host)) != NULL) {
+        event = *waiting;
+        waiting->kind = FAKE_NOTHING;
+        waiting->bytes = NULL;
         fake_net_deliver(net, &event);
-        i = 0;
     }
 }

@@ -23,7 +23,20 @@ typedef struct {
     unsigned  double_permille;
     uint64_t  delay_us;
     uint64_t  jitter_us;            /* 0 .. jitter is added */
+    size_t    reorder;              /* up to so many overtake one, up to
+                                       FAKE_MAX_REORDER; 0: by delays alone */
 } fake_weather_t;
+
+#define FAKE_MAX_REORDER  32
+
+/* What is cut of a way. */
+#define FAKE_DATAGRAMS    0x1
+#define FAKE_STREAMS      0x2
+#define FAKE_ALL          (FAKE_DATAGRAMS|FAKE_STREAMS)
+
+/* What became of a datagram, for a log; len 0: of a stream's. */
+typedef void (*fake_tap_pt)(void *data, const char *what, size_t from,
+    size_t to, const uint8_t *bytes, size_t len);
 
 /* Room for `n` hosts; host i has the address 10.0.i/250.(i%250 + 1):7946. */
 fake_net_t *fake_net_create(size_t n, uint64_t seed);
@@ -35,8 +48,19 @@ void fake_net_address(size_t host, address_t *address);
 transport_t *fake_net_transport(fake_net_t *net, size_t host);
 clock_source_t *fake_net_clock(fake_net_t *net, size_t host);
 
-/* One way; to and from may be the same in two calls for both ways. */
-void fake_net_cut(fake_net_t *net, size_t from, size_t to, int is_cut);
+/*
+ * One way, and what is cut of it: FAKE_ALL, ..., 0 to heal.  A stream needs
+ * both ways.
+ */
+void fake_net_cut(fake_net_t *net, size_t from, size_t to, unsigned what);
+
+/* Between each of some hosts and each other one, both ways. */
+void fake_net_part(fake_net_t *net, size_t first, size_t n, unsigned what);
+
+void fake_net_tap(fake_net_t *net, fake_tap_pt tap, void *data);
+
+/* This machine's wall clock goes wrong by so much. */
+void fake_net_set_wall(fake_net_t *net, size_t host, int64_t ahead_us);
 
 /* The host does not run until then: alarms and datagrams wait for it. */
 void fake_net_stall(fake_net_t *net, size_t host, uint64_t until_us);
@@ -44,7 +68,8 @@ void fake_net_stall(fake_net_t *net, size_t host, uint64_t until_us);
 uint64_t fake_net_now_us(const fake_net_t *net);
 void fake_net_run(fake_net_t *net, uint64_t until_us);
 
-/* Payload bytes sent by all since the beginning. */
+/* Payload bytes and datagrams sent by all since the beginning. */
 uint64_t fake_net_bytes(const fake_net_t *net);
+uint64_t fake_net_datagrams(const fake_net_t *net);
 
 #endif /* FAKE_NET_H */

@@ -15,38 +15,12 @@
 #include "cluster.h"
 
 
-static cluster_t *
-formed(size_t n, uint64_t seed)
-{
-    cluster_t  *cluster;
-
-    cluster = cluster_create(n, seed);
-    cluster_start_all(cluster);
-    assert_true(cluster_run_until(cluster, cluster_is_whole, 0, 3000)
-                != UINT64_MAX);
-
-    return cluster;
-}
-
-
-static const llmgw_member_t *
-facts(const cluster_t *cluster, size_t viewer, size_t host)
-{
-    const member_t  *member;
-
-    member = cluster_view(cluster, viewer, host);
-    assert_non_null(member);
-
-    return &member->facts;
-}
-
-
 static void
 leaver_is_LEFT_at_all_at_once(void **state)
 {
     cluster_t  *cluster;
 
-    cluster = formed(10, 9);
+    cluster = cluster_formed(10, 9);
     node_leave(cluster->hosts[4].node);
     assert_false(swim_has_left(node_swim(cluster->hosts[4].node)));
     cluster_run_ms(cluster, 5);
@@ -70,10 +44,10 @@ leaver_whom_nobody_hears_is_gone_after_a_second(void **state)
     size_t      i;
     cluster_t  *cluster;
 
-    cluster = formed(4, 10);
+    cluster = cluster_formed(4, 10);
 
     for (i = 0; i < 4; i++) {
-        fake_net_cut(cluster->net, 2, i, 1);
+        fake_net_cut(cluster->net, 2, i, FAKE_ALL);
     }
 
     node_leave(cluster->hosts[2].node);
@@ -86,40 +60,31 @@ leaver_whom_nobody_hears_is_gone_after_a_second(void **state)
 
 
 static void
-set_service(cluster_t *cluster, size_t host, llmgw_service_t service)
-{
-    swim_own_t  own;
-
-    memset(&own, 0, sizeof(own));
-    own.service = service;
-    own.drain_owner = "";
-    own.model_version = "v1";
-    own.max_capacity = 10;
-    node_set_own(cluster->hosts[host].node, &own);
-}
-
-
-static void
 down_reaches_the_gateway_in_one_flight_and_is_no_death(void **state)
 {
     cluster_t  *cluster;
 
-    cluster = formed(8, 12);
-    set_service(cluster, 3, LLMGW_SERVICE_READY);
+    cluster = cluster_formed(8, 12);
+    cluster_set_service(cluster, 3, LLMGW_SERVICE_READY);
     cluster_run_ms(cluster, 2000);
-    assert_int_equal(facts(cluster, 7, 3)->service, LLMGW_SERVICE_READY);
+    assert_int_equal(cluster_facts(cluster, 7, 3)->service,
+                     LLMGW_SERVICE_READY);
 
-    set_service(cluster, 3, LLMGW_SERVICE_DOWN);
+    cluster_set_service(cluster, 3, LLMGW_SERVICE_DOWN);
     cluster_run_ms(cluster, 1);
-    assert_int_equal(facts(cluster, 0, 3)->service, LLMGW_SERVICE_DOWN);
+    assert_int_equal(cluster_facts(cluster, 0, 3)->service,
+                     LLMGW_SERVICE_DOWN);
 
     cluster_run_ms(cluster, 20000);
-    assert_int_equal(facts(cluster, 7, 3)->service, LLMGW_SERVICE_DOWN);
-    assert_int_equal(facts(cluster, 7, 3)->liveness, LLMGW_LIVENESS_ALIVE);
+    assert_int_equal(cluster_facts(cluster, 7, 3)->service,
+                     LLMGW_SERVICE_DOWN);
+    assert_int_equal(cluster_facts(cluster, 7, 3)->liveness,
+                     LLMGW_LIVENESS_ALIVE);
 
-    set_service(cluster, 3, LLMGW_SERVICE_READY);
+    cluster_set_service(cluster, 3, LLMGW_SERVICE_READY);
     cluster_run_ms(cluster, 1);
-    assert_int_equal(facts(cluster, 0, 3)->service, LLMGW_SERVICE_READY);
+    assert_int_equal(cluster_facts(cluster, 0, 3)->service,
+                     LLMGW_SERVICE_READY);
     cluster_destroy(cluster);
 }
 
@@ -129,19 +94,21 @@ down_is_repeated_until_a_lossy_gateway_acks(void **state)
 {
     cluster_t  *cluster;
 
-    cluster = formed(3, 13);
-    set_service(cluster, 1, LLMGW_SERVICE_READY);
+    cluster = cluster_formed(3, 13);
+    cluster_set_service(cluster, 1, LLMGW_SERVICE_READY);
     cluster_run_ms(cluster, 2000);
 
-    fake_net_cut(cluster->net, 1, 0, 1);
-    fake_net_cut(cluster->net, 1, 2, 1);
-    set_service(cluster, 1, LLMGW_SERVICE_DOWN);
+    fake_net_cut(cluster->net, 1, 0, FAKE_ALL);
+    fake_net_cut(cluster->net, 1, 2, FAKE_ALL);
+    cluster_set_service(cluster, 1, LLMGW_SERVICE_DOWN);
     cluster_run_ms(cluster, 45);
-    assert_int_equal(facts(cluster, 0, 1)->service, LLMGW_SERVICE_READY);
+    assert_int_equal(cluster_facts(cluster, 0, 1)->service,
+                     LLMGW_SERVICE_READY);
 
     fake_net_cut(cluster->net, 1, 0, 0);
     cluster_run_ms(cluster, 11);
-    assert_int_equal(facts(cluster, 0, 1)->service, LLMGW_SERVICE_DOWN);
+    assert_int_equal(cluster_facts(cluster, 0, 1)->service,
+                     LLMGW_SERVICE_DOWN);
     cluster_destroy(cluster);
 }
 
@@ -154,8 +121,8 @@ gateway_hears_load_at_once_and_once_a_second(void **state)
     cluster_t       *cluster;
     const member_t  *member;
 
-    cluster = formed(6, 14);
-    set_service(cluster, 2, LLMGW_SERVICE_READY);
+    cluster = cluster_formed(6, 15);
+    cluster_set_service(cluster, 2, LLMGW_SERVICE_READY);
     cluster_run_ms(cluster, 1000);
     node_set_load(cluster->hosts[2].node, 0);
     cluster_run_ms(cluster, 1000);
@@ -192,12 +159,13 @@ gateway_is_never_listed_as_a_replica(void **state)
     size_t      i;
     cluster_t  *cluster;
 
-    cluster = formed(5, 15);
+    cluster = cluster_formed(5, 15);
     cluster_run_ms(cluster, 5000);
 
     for (i = 0; i < 5; i++) {
-        assert_int_equal(facts(cluster, i, 0)->role, LLMGW_ROLE_GATEWAY);
-        assert_string_equal(facts(cluster, i, 0)->grpc, "");
+        assert_int_equal(cluster_facts(cluster, i, 0)->role,
+                         LLMGW_ROLE_GATEWAY);
+        assert_string_equal(cluster_facts(cluster, i, 0)->grpc, "");
     }
 
     cluster_destroy(cluster);
@@ -213,13 +181,13 @@ restored_view_serves_at_once_and_its_dead_are_found(void **state)
     llmgw_member_t       view[6];
     llmgw_member_load_t  loads[6];
 
-    cluster = formed(6, 24);
-    set_service(cluster, 3, LLMGW_SERVICE_READY);
+    cluster = cluster_formed(6, 24);
+    cluster_set_service(cluster, 3, LLMGW_SERVICE_READY);
     cluster_run_ms(cluster, 100);
     memset(loads, 0, sizeof(loads));
 
     for (i = 0; i < 6; i++) {
-        view[i] = *facts(cluster, 0, i);
+        view[i] = *cluster_facts(cluster, 0, i);
     }
 
     loads[3].active_requests = 2;
@@ -230,18 +198,21 @@ restored_view_serves_at_once_and_its_dead_are_found(void **state)
     cluster_start(cluster, 0, LLMGW_ROLE_GATEWAY, CLUSTER_NO_SEED);
     node_restore(cluster->hosts[0].node, view, loads, 6);
 
-    assert_int_equal(facts(cluster, 0, 3)->service, LLMGW_SERVICE_READY);
+    assert_int_equal(cluster_facts(cluster, 0, 3)->service,
+                     LLMGW_SERVICE_READY);
     assert_int_equal(cluster_view(cluster, 0, 3)->load.active_requests, 2);
-    assert_int_equal(facts(cluster, 0, 4)->liveness, LLMGW_LIVENESS_ALIVE);
+    assert_int_equal(cluster_facts(cluster, 0, 4)->liveness,
+                     LLMGW_LIVENESS_ALIVE);
     assert_null(cluster_view(cluster, 0, 5));
-    assert_true(facts(cluster, 0, 0)->epoch > view[0].epoch);
+    assert_true(cluster_facts(cluster, 0, 0)->epoch > view[0].epoch);
     assert_int_equal(swim_backlog(node_swim(cluster->hosts[0].node)), 0);
 
     /* It needs no seed either: it knows whom to ask. */
     cluster_run_ms(cluster, 2000);
-    assert_int_equal(facts(cluster, 0, 5)->liveness, LLMGW_LIVENESS_ALIVE);
-    assert_int_equal(facts(cluster, 1, 0)->epoch,
-                     facts(cluster, 0, 0)->epoch);
+    assert_int_equal(cluster_facts(cluster, 0, 5)->liveness,
+                     LLMGW_LIVENESS_ALIVE);
+    assert_int_equal(cluster_facts(cluster, 1, 0)->epoch,
+                     cluster_facts(cluster, 0, 0)->epoch);
     cluster_run_ms(cluster, 6000);
     assert_true(cluster_all_see_dead(cluster, 4));
     cluster_destroy(cluster);

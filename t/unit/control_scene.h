@@ -4,6 +4,7 @@
 #ifndef CONTROL_SCENE_H
 #define CONTROL_SCENE_H
 
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/command.h"
@@ -17,6 +18,9 @@ typedef struct {
     report_t         report;        /* the last that was taken */
     int              nreports;
     int              is_busy;       /* refuse the next */
+    int              nleaves;
+    int              nkeys;
+    char             injected[64];
 } control_scene_t;
 
 
@@ -49,6 +53,38 @@ static uint64_t
 scene_now_us(void *data)
 {
     return 5000000;
+}
+
+
+static uint64_t
+scene_wall_us(void *data)
+{
+    return 1763650000123456ULL;
+}
+
+
+static void
+scene_leave(void *data)
+{
+    ((control_scene_t *) data)->nleaves++;
+}
+
+
+static void
+scene_keys(void *data)
+{
+    ((control_scene_t *) data)->nkeys++;
+}
+
+
+static int
+scene_inject(void *data, const char *id)
+{
+    control_scene_t  *scene = data;
+
+    snprintf(scene->injected, sizeof(scene->injected), "%s", id);
+
+    return strcmp(id, "r2") == 0 ? 0 : -1;
 }
 
 
@@ -107,7 +143,12 @@ scene_init(control_scene_t *scene)
     scene->env.publish = scene->publish;
     scene->env.started_us = 1000000;
     scene->env.now_us = scene_now_us;
+    scene->env.wall_us = scene_wall_us;
     scene->env.on_report = scene_report;
+    scene->env.on_leave = scene_leave;
+    scene->env.on_keys = scene_keys;
+    scene->env.on_inject = scene_inject;
+    scene->env.uid = 1000;
     scene->env.data = scene;
 }
 

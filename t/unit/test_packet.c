@@ -33,7 +33,7 @@ full_member(void)
     strcpy(m.facts.grpc, "[2001:db8:ffff:ffff:ffff:ffff:ffff:fffe]:65535");
     strcpy(m.facts.drain_owner, "update:lb1");
     m.facts.epoch = WALL_US;
-    m.facts.incarnation = UINT64_MAX;
+    m.facts.incarnation = PACKET_MAX_INCARNATION;
     m.facts.replica_start_ms = UINT64_MAX;
     m.facts.weight = 100;
     m.facts.max_capacity = INT32_MAX;
@@ -96,7 +96,8 @@ largest_fields_come_back_as_they_were(void **state)
 }
 
 
-/* Full to the last update that fits, and never over the limit. */
+/* Full to the last update that fits, and never over the limit: what is left
+   of the 1200 is for the seal. */
 static void
 datagram_is_filled_and_never_longer_than_1200(void **state)
 {
@@ -122,14 +123,14 @@ datagram_is_filled_and_never_longer_than_1200(void **state)
         while (packet_add(out, &member, 0) == 0) { /* void */ }
 
         data = packet_end(out, &len);
-        assert_true(len <= PACKET_MAX_BYTES);
+        assert_true(len <= PACKET_MAX_BYTES - PACKET_SEAL_BYTES);
         longest = len > longest ? len : longest;
         assert_int_equal(packet_decode(&packet, cluster, data, len, WALL_US),
                          PACKET_DONE);
         assert_int_equal(packet.nupdates, packet_nupdates(out));
     }
 
-    assert_true(longest > PACKET_MAX_BYTES - 50);
+    assert_true(longest > PACKET_MAX_BYTES - PACKET_SEAL_BYTES - 50);
     packet_out_destroy(out);
 }
 
@@ -172,7 +173,7 @@ mutilated_datagrams_are_dropped_with_their_reason(void **state)
         packet_rc_t  rc;
     } wrong[] = {
         { 0, PACKET_EMAGIC }, { 1, PACKET_EMAGIC }, { 2, PACKET_EVERSION },
-        { 3, PACKET_EFLAGS }, { 4, PACKET_ECLUSTER }, { 5, PACKET_ECLUSTER }
+        { 3, PACKET_ESEALED }, { 4, PACKET_ECLUSTER }, { 5, PACKET_ECLUSTER }
     };
 
     member = full_member();
@@ -193,6 +194,11 @@ mutilated_datagrams_are_dropped_with_their_reason(void **state)
         assert_int_equal(packet_decode(&packet, "prod", copy, len, WALL_US),
                          wrong[i].rc);
     }
+
+    copy[5] = 'p';
+    copy[3] = 2;
+    assert_int_equal(packet_decode(&packet, "prod", copy, len, WALL_US),
+                     PACKET_EFLAGS);
 
     for (i = 5 + 4; i < len; i++) {
         memcpy(copy, data, i);
@@ -306,7 +312,8 @@ wrong_updates_are_left_out_alone(void **state)
     assert_int_equal(packet.nrefused, refused);                               \
     assert_int_equal(packet.nupdates, 2 - refused);
 
-    wrong(incarnation, UINT64_MAX, 0);
+    wrong(incarnation, PACKET_MAX_INCARNATION, 0);
+    wrong(incarnation, PACKET_MAX_INCARNATION + 1, 1);
     wrong(member_id, "", 1);
     wrong(member_id, ".b", 1);
     wrong(member_id, name, 1);

@@ -115,7 +115,7 @@ next_ping(swim_t *swim, capture_t *capture, int is_answered)
         memset(&ack, 0, sizeof(ack));
         ack.sequence = swim->probe.sequence;
         strcpy(ack.target_id, capture->pinged);
-        probe_ack(swim, &ack);
+        probe_ack(swim, &ack, 2);
     }
 
     return strtoul(capture->pinged + 1, NULL, 10);
@@ -202,6 +202,95 @@ late_tick_accuses_nobody(void **state)
 }
 
 
+/* Answered after so long, again and again. */
+static uint64_t
+timeout_after_rtts_of(uint64_t rtt_us)
+{
+    size_t          i;
+    uint64_t        sent_us, timeout_us;
+    swim_t         *swim;
+    capture_t       capture;
+    packet_head_t   ack;
+
+    swim = create(&capture, 1);
+
+    for (i = 0; i < 50; i++) {
+        next_ping(swim, &capture, 0);
+        memset(&ack, 0, sizeof(ack));
+        ack.sequence = swim->probe.sequence;
+        strcpy(ack.target_id, "m0");
+        strcpy(ack.sender_id, "m0");
+        probe_ack(swim, &ack, swim->probe.sent_us + rtt_us);
+    }
+
+    next_ping(swim, &capture, 0);
+    sent_us = swim->probe.sent_us;
+    timeout_us = swim->probe.indirect_us - sent_us;
+    swim_destroy(swim);
+
+    return timeout_us;
+}
+
+
+static void
+timeout_follows_the_target_within_its_bounds(void **state)
+{
+    assert_int_equal(timeout_after_rtts_of(300), 50000);
+    assert_in_range(timeout_after_rtts_of(100000), 100000, 105000);
+    assert_int_equal(timeout_after_rtts_of(190000000), 200000);
+}
+
+
+static void
+helper_that_says_nothing_makes_one_doubt_oneself(void **state)
+{
+    size_t          i;
+    uint64_t        sent_us;
+    swim_t         *swim;
+    capture_t       capture;
+    packet_head_t   nack;
+
+    swim = create(&capture, MEMBERS);
+    next_ping(swim, &capture, 0);
+    sent_us = swim->probe.sent_us;
+    swim_tick(swim, sent_us + 200000);
+
+    /* One of three says NACK, twice. */
+    memset(&nack, 0, sizeof(nack));
+    nack.sequence = swim->probe.sequence;
+
+    for (i = 0; i < MEMBERS; i++) {
+        strcpy(nack.sender_id, swim->table.members[i + 1]->facts.id);
+
+        if (member_hash(nack.sender_id) == swim->probe.nacks_due[0]) {
+            probe_nack(swim, &nack);
+            probe_nack(swim, &nack);
+            break;
+        }
+    }
+
+    assert_in_range(i, 0, MEMBERS - 1);
+    swim_tick(swim, sent_us + PERIOD_US);
+    assert_int_equal(swim_doubt(swim), 2);
+
+    /* All takes three times as long; an answer makes it better. */
+    assert_int_equal(swim->probe.period_us,
+                     sent_us + PERIOD_US + 3 * PERIOD_US);
+    assert_int_equal(swim->probe.indirect_us,
+                     sent_us + PERIOD_US + 3 * 200000);
+    memset(&nack, 0, sizeof(nack));
+    nack.sequence = swim->probe.stream_sequence;
+    strcpy(nack.target_id, swim->probe.target->facts.id);
+    probe_ack(swim, &nack, sent_us + PERIOD_US);
+    assert_int_equal(swim_doubt(swim), 1);
+    assert_null(swim->probe.target);
+
+    doubt_more(swim, 100);
+    assert_int_equal(swim_doubt(swim), 8);
+    swim_destroy(swim);
+}
+
+
 int
 main(void)
 {
@@ -209,6 +298,8 @@ main(void)
         cmocka_unit_test(each_round_pings_everybody_once_in_another_order),
         cmocka_unit_test(unanswered_ping_asks_three_others_and_then_accuses),
         cmocka_unit_test(late_tick_accuses_nobody),
+        cmocka_unit_test(timeout_follows_the_target_within_its_bounds),
+        cmocka_unit_test(helper_that_says_nothing_makes_one_doubt_oneself),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

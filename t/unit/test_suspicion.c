@@ -24,12 +24,29 @@ timeout_grows_with_the_logarithm_and_never_shrinks_below_its_base(
 }
 
 
+static void
+each_confirmation_shortens_it_down_to_the_least(void **state)
+{
+    assert_int_equal(suspicion_confirmed_us(1000, 0, 18), 6000);
+    assert_int_equal(suspicion_confirmed_us(1000, 1, 18), 6000);
+    assert_int_equal(suspicion_confirmed_us(1000, 2, 18), 3500);
+    assert_in_range(suspicion_confirmed_us(1000, 3, 18), 2036, 2038);
+    assert_int_equal(suspicion_confirmed_us(1000, 4, 18), 1000);
+    assert_int_equal(suspicion_confirmed_us(1000, 1, 3), 6000);
+
+    /* Too few to confirm: n - 2 < 3. */
+    assert_int_equal(suspicion_confirmed_us(1000, 1, 2), 1000);
+    assert_int_equal(suspicion_confirmed_us(1000, 1, 0), 1000);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(
             timeout_grows_with_the_logarithm_and_never_shrinks_below_its_base),
+        cmocka_unit_test(each_confirmation_shortens_it_down_to_the_least),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

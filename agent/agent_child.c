@@ -1,0 +1,225 @@
+
+/*
+ * The replica as the agent's child (`-- REPLICA COMMAND ...`): what
+ * agent/supervise.h decides is done here.
+ *
+ * An orphan is who reports on the control socket of this agent, that is to
+ * say a replica of its, and is itself the process that it reports of.  Not
+ * only within the first two seconds: a child that cannot work because another
+ * replica has its port gives way to that one, when it reports.
+ */
+
+#include <inttypes.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "agent_inner.h"
+
+
+static uint64_t
+agent_child_now_us(const agent_t *agent)
+{
+    return clock_mono_us(agent->clock);
+}
+
+
+static void
+agent_child_arm(agent_t *agent)
+{
+    uint64_t  next_us, now_us;
+
+    ev_timer_stop(agent->loop, &agent->child_due);
+    next_us = supervise_next_us(&agent->supervise);
+
+    if (next_us == UINT64_MAX) {
+        return;
+    }
+
+    now_us = agent_child_now_us(agent);
+    ev_timer_set(&agent->child_due,
+                 next_us > now_us ? (next_us - now_us) / 1e6 : 0., 0.);
+    ev_timer_start(agent->loop, &agent->child_due);
+}
+
+
+static void
+agent_child_start(agent_t *agent)
+{
+    char  error[CHILD_ERROR_BYTES];
+
+    if (child_start(&agent->child, agent->settings->command, error) == 0) {
+        supervise_started(&agent->supervise, agent_child_now_us(agent));
+        log_write(agent->log, LOG_INFO, "started \"%s\", pid %d",
+                  agent->settings->command[0], (int) agent->child.pid);
+        return;
+    }
+
+    supervise_exited(&agent->supervise, agent_child_now_us(agent));
+    log_write(agent->log, LOG_ERROR, "%s, trying again in %" PRIu64 " ms",
+              error, supervise_pause_us(&agent->supervise) / 1000);
+}
+
+
+static void
+agent_child_do(agent_t *agent, supervise_action_t action)
+{
+    switch (action) {
+    case SUPERVISE_START:
+        agent_child_start(agent);
+        break;
+
+    case SUPERVISE_TERM:
+        child_signal(&agent->child, SIGTERM);
+        break;
+
+    case SUPERVISE_KILL:
+        log_write(agent->log, LOG_WARN, "replica, pid %d, does not end, "
+                  "killing it", (int) agent->child.pid);
+        child_signal(&agent->child, SIGKILL);
+        break;
+
+    case SUPERVISE_WAIT:
+        break;
+    }
+
+    agent_child_arm(agent);
+}
+
+
+static void
+agent_child_log_end(agent_t *agent, pid_t pid, const char *how)
+{
+    switch (agent->supervise.state) {
+    case SUPERVISE_BACKOFF:
+        log_write(agent->log, LOG_WARN, "replica, pid %d, ended (%s), "
+                  "starting it again in %" PRIu64 " ms", (int) pid, how,
+                  supervise_pause_us(&agent->supervise) / 1000);
+        break;
+
+    case SUPERVISE_RESTING:
+        log_write(agent->log, LOG_INFO, "replica, pid %d, said goodbye and "
+                  "ended (%s), it is not started again", (int) pid, how);
+        break;
+
+    default:
+        log_write(agent->log, LOG_INFO, "replica, pid %d, ended (%s)",
+                  (int) pid, how);
+        break;
+    }
+}
+
+
+static void
+agent_child_gone(void *data, pid_t pid, const char *how)
+{
+    agent_t             *agent = data;
+    supervise_action_t   action;
+
+    action = supervise_exited(&agent->supervise, agent_child_now_us(agent));
+    agent_child_log_end(agent, pid, how);
+
+    /* The end of a connection tells by itself. */
+    if (agent->reporter == NULL) {
+        local_ended(&agent->local);
+        agent_replica_changed(agent);
+
+    } else if (agent->watch.pid != pid) {
+        agent_child_meet(agent);
+    }
+
+    agent_child_do(agent, action);
+}
+
+
+static void
+agent_child_tick(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    agent_t  *agent = timer->data;
+
+    agent_child_do(agent, supervise_tick(&agent->supervise,
+                                         agent_child_now_us(agent)));
+}
+
+
+void
+agent_child_meet(agent_t *agent)
+{
+    int    pidfd;
+    pid_t  pid;
+
+    pid = agent->watch.pid;
+
+    if (agent->settings->command == NULL || pid == 0
+        || pid == agent->child.pid || agent->reported_pid != pid)
+    {
+        return;
+    }
+
+    pidfd = reporter_pidfd(&agent->watch);
+    if (pidfd == -1) {
+        return;
+    }
+
+    if (!supervise_adopt(&agent->supervise, agent_child_now_us(agent))) {
+        close(pidfd);
+        return;
+    }
+
+    child_adopt(&agent->child, pid, pidfd);
+    log_write(agent->log, LOG_INFO, "adopted the replica that reports, "
+              "pid %d", (int) pid);
+    agent_child_arm(agent);
+}
+
+
+void
+agent_child_parted(agent_t *agent)
+{
+    supervise_parted(&agent->supervise);
+}
+
+
+void
+agent_child_stop(agent_t *agent)
+{
+    if (agent->settings->command != NULL) {
+        agent_child_do(agent, supervise_stop(&agent->supervise,
+                                             agent_child_now_us(agent)));
+    }
+}
+
+
+int
+agent_child_is_over(const agent_t *agent)
+{
+    return agent->supervise.state == SUPERVISE_ENDED && agent->child.pid == 0;
+}
+
+
+void
+agent_child_init(agent_t *agent)
+{
+    child_init(&agent->child, agent->loop, agent_child_gone, agent);
+    ev_init(&agent->child_due, agent_child_tick);
+    agent->child_due.data = agent;
+}
+
+
+void
+agent_child_begin(agent_t *agent)
+{
+    if (agent->settings->command != NULL) {
+        supervise_init(&agent->supervise,
+                       agent->settings->drain_timeout_ms * 1000,
+                       agent_child_now_us(agent));
+        agent_child_arm(agent);
+    }
+}
+
+
+void
+agent_child_done(agent_t *agent)
+{
+    ev_timer_stop(agent->loop, &agent->child_due);
+    child_done(&agent->child);
+}

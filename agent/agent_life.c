@@ -1,0 +1,232 @@
+
+/*
+ * The beginning and the end of an agent.
+ *
+ * Beginning.  An agent that takes over from one that was killed or upgraded
+ * (its socket file is still there) does not know yet whether the replica
+ * beside it serves; would it speak at once, all would hear STARTING, and
+ * gateways would send nothing for the moment that the replica takes to connect
+ * again.  So it is silent until the replica has reported, or a health check
+ * has spoken, and AGENT_HOLD_S at most: less than it takes to be suspected.
+ * Others go on with what the last agent said.  Pings wait in the kernel.
+ *
+ * End.
+ *
+ *   SIGTERM, leave    all hear that this member drains; the child is told to
+ *                     end, or, without one, the replica's streams are waited
+ *                     for, --drain-timeout at most; then LEFT, a second at
+ *                     most.  A second SIGTERM does not wait.
+ *   another's id      its child, if it has one, is told to end; not a word,
+ *                     since LEFT would be said of the other.
+ *   SIGQUIT           not a word: the next agent takes over socket file,
+ *                     segment and replica.
+ */
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "agent_inner.h"
+#include "transport_udp.h"
+
+
+/* Two of a replica's attempts to connect, or the first health check. */
+#define AGENT_HOLD_S  0.4
+
+
+void
+agent_life_speak(agent_t *agent)
+{
+    if (!agent->is_held) {
+        return;
+    }
+
+    agent->is_held = 0;
+    ev_timer_stop(agent->loop, &agent->hold);
+    transport_udp_hold(agent->transport, 0);
+}
+
+
+static void
+agent_life_held(struct ev_loop *loop, ev_timer *hold, int events)
+{
+    agent_life_speak(hold->data);
+}
+
+
+/*
+ * A segment's members are pinged from the first moment on: who writes one
+ * would take its own silence for theirs.
+ */
+static int
+agent_life_is_to_hold(const agent_t *agent)
+{
+    return agent->is_successor && agent->settings->members == NULL
+           && agent->settings->role == LLMGW_ROLE_REPLICA;
+}
+
+
+void
+agent_life_begin(agent_t *agent)
+{
+    if (agent_life_is_to_hold(agent)) {
+        agent->is_held = 1;
+        transport_udp_hold(agent->transport, 1);
+
+        ev_timer_set(&agent->hold, AGENT_HOLD_S, 0.);
+        ev_timer_start(agent->loop, &agent->hold);
+    }
+
+    agent_child_begin(agent);
+    notify_ready(&agent->notify);
+}
+
+
+/* --- the end */
+
+static void
+agent_life_hurry(agent_t *agent)
+{
+    agent->is_hurried = 1;
+    agent_child_stop(agent);
+}
+
+
+static void
+agent_life_drain_over(struct ev_loop *loop, ev_timer *drain, int events)
+{
+    agent_t  *agent = drain->data;
+
+    if (agent->settings->command == NULL) {
+        log_write(agent->log, LOG_WARN,
+                  "leaving while the replica has %u requests",
+                  agent->local.active_requests);
+    }
+
+    agent->is_hurried = 1;
+}
+
+
+void
+agent_leave(void *data)
+{
+    agent_t  *agent = data;
+
+    if (agent->is_leaving) {
+        return;
+    }
+
+    log_write(agent->log, LOG_INFO, "leaving");
+
+    agent->is_leaving = 1;
+    notify_stopping(&agent->notify);
+    agent_life_speak(agent);
+
+    if (agent->settings->role == LLMGW_ROLE_REPLICA) {
+        local_leave(&agent->local);
+        agent_replica_changed(agent);
+        agent_child_stop(agent);
+    }
+
+    ev_timer_set(&agent->drain, agent->settings->drain_timeout_ms / 1e3, 0.);
+    ev_timer_start(agent->loop, &agent->drain);
+}
+
+
+static int
+agent_life_is_drained(const agent_t *agent)
+{
+    if (agent->settings->command != NULL) {
+        return agent_child_is_over(agent);
+    }
+
+    return agent->is_hurried || agent->settings->role == LLMGW_ROLE_GATEWAY
+           || local_is_idle(&agent->local);
+}
+
+
+int
+agent_life_is_over(agent_t *agent)
+{
+    if (agent->has_conflict) {
+        return agent->settings->command == NULL || agent_child_is_over(agent);
+    }
+
+    if (!agent->is_leaving) {
+        return 0;
+    }
+
+    if (!agent->has_parted && agent_life_is_drained(agent)) {
+        agent->has_parted = 1;
+        node_leave(agent->node);
+    }
+
+    return agent->has_parted && swim_has_left(node_swim(agent->node));
+}
+
+
+static void
+agent_life_terminate(struct ev_loop *loop, ev_signal *signal, int events)
+{
+    agent_t  *agent = signal->data;
+
+    if (agent->is_leaving) {
+        agent_life_hurry(agent);
+        return;
+    }
+
+    agent_leave(agent);
+}
+
+
+static void
+agent_life_quit(struct ev_loop *loop, ev_signal *signal, int events)
+{
+    agent_t  *agent = signal->data;
+
+    log_write(agent->log, LOG_INFO, "quitting silently");
+    _exit(0);
+}
+
+
+/* --- watchers */
+
+static void
+agent_life_on(agent_t *agent, ev_signal *watcher, int signal_number,
+    void (*callback)(struct ev_loop *loop, ev_signal *signal, int events))
+{
+    ev_signal_init(watcher, callback, signal_number);
+    watcher->data = agent;
+    ev_signal_start(agent->loop, watcher);
+}
+
+
+void
+agent_life_init(agent_t *agent)
+{
+    signal(SIGPIPE, SIG_IGN);
+
+    agent_life_on(agent, &agent->on_term, SIGTERM, agent_life_terminate);
+    agent_life_on(agent, &agent->on_int, SIGINT, agent_life_terminate);
+    agent_life_on(agent, &agent->on_quit, SIGQUIT, agent_life_quit);
+    agent_life_on(agent, &agent->on_hup, SIGHUP, agent_keys_reload);
+
+    ev_init(&agent->hold, agent_life_held);
+    ev_init(&agent->drain, agent_life_drain_over);
+    agent->hold.data = agent;
+    agent->drain.data = agent;
+
+    notify_init(&agent->notify, agent->loop);
+}
+
+
+void
+agent_life_done(agent_t *agent)
+{
+    notify_done(&agent->notify);
+    ev_timer_stop(agent->loop, &agent->hold);
+    ev_timer_stop(agent->loop, &agent->drain);
+    ev_signal_stop(agent->loop, &agent->on_term);
+    ev_signal_stop(agent->loop, &agent->on_int);
+    ev_signal_stop(agent->loop, &agent->on_quit);
+    ev_signal_stop(agent->loop, &agent->on_hup);
+}

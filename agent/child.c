@@ -1,0 +1,196 @@
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "child.h"
+
+
+extern char  **environ;
+
+
+static void
+child_empty(child_t *child)
+{
+    ev_child_stop(child->loop, &child->reaper);
+    ev_io_stop(child->loop, &child->watch);
+
+    if (child->pidfd != -1) {
+        close(child->pidfd);
+    }
+
+    child->pidfd = -1;
+    child->pid = 0;
+}
+
+
+static void
+child_reaped(struct ev_loop *loop, ev_child *reaper, int events)
+{
+    int       status;
+    char      how[CHILD_END_BYTES];
+    pid_t     pid;
+    child_t  *child = reaper->data;
+
+    status = reaper->rstatus;
+
+    if (WIFSIGNALED(status)) {
+        snprintf(how, sizeof(how), "signal %d", WTERMSIG(status));
+
+    } else {
+        snprintf(how, sizeof(how), "exit status %d", WEXITSTATUS(status));
+    }
+
+    pid = child->pid;
+    child_empty(child);
+    child->on_gone(child->data, pid, how);
+}
+
+
+static void
+child_vanished(struct ev_loop *loop, ev_io *watch, int events)
+{
+    pid_t     pid;
+    child_t  *child = watch->data;
+
+    pid = child->pid;
+    child_empty(child);
+    child->on_gone(child->data, pid, "ended");
+}
+
+
+void
+child_init(child_t *child, struct ev_loop *loop, child_gone_pt on_gone,
+    void *data)
+{
+    child->loop = loop;
+    child->on_gone = on_gone;
+    child->data = data;
+    child->pid = 0;
+    child->pidfd = -1;
+
+    ev_init(&child->reaper, child_reaped);
+    ev_init(&child->watch, child_vanished);
+    child->reaper.data = child;
+    child->watch.data = child;
+
+    /* Its last words on the report connection are heard before. */
+    ev_set_priority(&child->reaper, -1);
+    ev_set_priority(&child->watch, -1);
+}
+
+
+void
+child_done(child_t *child)
+{
+    child_empty(child);
+}
+
+
+/*
+ * All of this is done by the C library between clone and exec: no code of
+ * ours runs there, where locks of other threads may be held for ever.
+ */
+static int
+child_spawn(pid_t *pid, char *const *argv)
+{
+    int                         rc;
+    sigset_t                    all, none;
+    posix_spawnattr_t           attr;
+    posix_spawn_file_actions_t  files;
+
+    sigfillset(&all);
+    sigemptyset(&none);
+
+    rc = posix_spawnattr_init(&attr);
+    if (rc != 0) {
+        return rc;
+    }
+
+    rc = posix_spawn_file_actions_init(&files);
+    if (rc != 0) {
+        posix_spawnattr_destroy(&attr);
+        return rc;
+    }
+
+    rc = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF
+                                         | POSIX_SPAWN_SETSIGMASK
+                                         | POSIX_SPAWN_SETPGROUP)
+         || posix_spawnattr_setsigdefault(&attr, &all)
+         || posix_spawnattr_setsigmask(&attr, &none)
+         || posix_spawnattr_setpgroup(&attr, 0)
+         || posix_spawn_file_actions_addopen(&files, STDIN_FILENO,
+                                             "/dev/null", O_RDONLY, 0)
+         || posix_spawn_file_actions_addclosefrom_np(&files,
+                                                     STDERR_FILENO + 1);
+
+    rc = rc ? ENOMEM : posix_spawnp(pid, argv[0], &files, &attr, argv,
+                                    environ);
+
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attr);
+
+    return rc;
+}
+
+
+int
+child_start(child_t *child, char *const *argv, char *error)
+{
+    int    rc;
+    pid_t  pid;
+
+    assert(child->pid == 0);
+
+    rc = child_spawn(&pid, argv);
+
+    if (rc != 0) {
+        snprintf(error, CHILD_ERROR_BYTES, "cannot execute \"%.128s\": %s",
+                 argv[0], strerror(rc));
+        return -1;
+    }
+
+    child->pid = pid;
+    child->pidfd = pidfd_open(pid, 0);
+
+    ev_child_set(&child->reaper, pid, 0);
+    ev_child_start(child->loop, &child->reaper);
+
+    return 0;
+}
+
+
+void
+child_adopt(child_t *child, pid_t pid, int pidfd)
+{
+    assert(child->pid == 0);
+
+    child->pid = pid;
+    child->pidfd = pidfd;
+
+    ev_io_set(&child->watch, pidfd, EV_READ);
+    ev_io_start(child->loop, &child->watch);
+}
+
+
+void
+child_signal(const child_t *child, int signal_number)
+{
+    if (child->pid == 0) {
+        return;
+    }
+
+    if (child->pidfd != -1) {
+        (void) pidfd_send_signal(child->pidfd, signal_number, NULL, 0);
+
+    } else {
+        kill(child->pid, signal_number);    /* ours, and not reaped yet */
+    }
+}

@@ -1,0 +1,56 @@
+
+/*
+ * One child process: started, signalled, watched until it is gone.
+ *
+ * It gets /dev/null as standard input, our standard output and error, no
+ * other descriptor, and signals as a shell would give them; it leads a process
+ * group, so that Ctrl-C in a terminal asks the agent alone.  It is not tied
+ * to our life: when we are killed it serves on, and the next agent adopts it
+ * by its pid.
+ *
+ * Signals go through a pidfd, which never means another process that was
+ * given the same number.  The end of our own child comes from libev, whose
+ * default loop reaps every child; an adopted one is somebody else's child, and
+ * its pidfd becomes readable when it ends.
+ */
+
+#ifndef CHILD_H
+#define CHILD_H
+
+#include <ev.h>
+#include <sys/types.h>
+
+
+#define CHILD_ERROR_BYTES  256
+#define CHILD_END_BYTES    64
+
+/* how: "exit status 1", "signal 9", "ended"; the child is empty again. */
+typedef void (*child_gone_pt)(void *data, pid_t pid, const char *how);
+
+typedef struct {
+    struct ev_loop  *loop;
+    child_gone_pt    on_gone;
+    void            *data;
+    pid_t            pid;       /* 0: none */
+    int              pidfd;     /* -1: none */
+    ev_child         reaper;    /* of our own */
+    ev_io            watch;     /* of an adopted one */
+} child_t;
+
+
+/* loop: the default one. */
+void child_init(child_t *child, struct ev_loop *loop, child_gone_pt on_gone,
+    void *data);
+
+/* Stops watching; the process goes on. */
+void child_done(child_t *child);
+
+/* argv[0] is looked for in PATH.  0, or -1 and a reason in error. */
+int child_start(child_t *child, char *const *argv, char *error);
+
+/* pidfd is taken over.  on_gone comes also for one that is gone already. */
+void child_adopt(child_t *child, pid_t pid, int pidfd);
+
+void child_signal(const child_t *child, int signal_number);
+
+#endif /* CHILD_H */

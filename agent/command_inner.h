@@ -1,0 +1,30 @@
+
+/* Private to command*.c: what commands share. */
+
+#ifndef COMMAND_INNER_H
+#define COMMAND_INNER_H
+
+#include "command.h"
+
+
+typedef json_t *(*command_pt)(const command_env_t *env, command_peer_t *peer,
+    const json_t *request);
+
+json_t *command_error(const char *code, const char *text);
+
+/* A string of the request; NULL: it has none of that name. */
+const char *command_text(const json_t *request, const char *name);
+
+
+/* command_keys.c */
+
+json_t *command_keyring_list(const command_env_t *env, command_peer_t *peer,
+    const json_t *request);
+json_t *command_keyring_add(const command_env_t *env, command_peer_t *peer,
+    const json_t *request);
+json_t *command_keyring_use(const command_env_t *env, command_peer_t *peer,
+    const json_t *request);
+json_t *command_keyring_remove(const command_env_t *env, command_peer_t *peer,
+    const json_t *request);
+
+#endif /* COMMAND_INNER_H */

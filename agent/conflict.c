@@ -1,0 +1,194 @@
+
+/*
+ * Our own id at somebody else: it is our past, or a second agent's.
+ *
+ *     id heard of at     +-------+  5 pings, 200 ms apart
+ *     a later epoch ---> | asked | --(no answer)--------> past: we go on at
+ *                        +-------+                        that epoch + 1
+ *                            |
+ *                            +--(an answer with another boot nonce)-->
+ *                                  who has run for less is the later one:
+ *                                  we, and the owner is told to end;
+ *                                  or it, and we go on at that epoch + 1
+ *
+ * Which of two started first is not told by their epochs, since clocks are set
+ * back and forth, so the answer carries how long each has run; the nonce
+ * tells oneself from another, and settles what is equal.  Who is asked asks
+ * back: nobody ends on a word that it did not ask for, since that could be
+ * anyone's.
+ *
+ * Our own address at a later epoch is our past without asking: there is only
+ * one who can be bound there.
+ */
+
+#include <string.h>
+
+#include "swim_core.h"
+
+
+#define CONFLICT_TRIES        5
+#define CONFLICT_RETRY_US     (200 * SWIM_MS)
+
+/* Two that cannot hear each other must not race. */
+#define CONFLICT_INTERVAL_US  SWIM_S
+
+
+static void
+conflict_outbid(swim_t *swim, uint64_t now_us)
+{
+    llmgw_member_t  *own;
+
+    own = &swim->own->facts;
+    swim->conflict.next_us = SWIM_NEVER;
+    swim->conflict.outbid_us = now_us;
+
+    if (swim->conflict.epoch < own->epoch) {
+        return;
+    }
+
+    own->epoch = swim->conflict.epoch + 1;
+    own->incarnation = 0;
+    swim_changed(swim, swim->own, MEMBER_FACTS);
+}
+
+
+static void
+conflict_ask(swim_t *swim, const char *address, uint64_t now_us)
+{
+    conflict_t  *conflict;
+
+    conflict = &swim->conflict;
+
+    if (conflict->next_us != SWIM_NEVER) {
+        return;         /* asked already */
+    }
+
+    swim->counters.conflicts++;
+    strcpy(conflict->address, address);
+    conflict->sequence = ++swim->sequence;
+    conflict->tries = CONFLICT_TRIES;
+    conflict->next_us = now_us;
+}
+
+
+void
+conflict_hear(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
+{
+    conflict_t  *conflict;
+
+    conflict = &swim->conflict;
+
+    if (conflict->outbid_us != 0
+        && now_us < conflict->outbid_us + CONFLICT_INTERVAL_US)
+    {
+        return;
+    }
+
+    if (news->epoch > conflict->epoch) {
+        conflict->epoch = news->epoch;
+    }
+
+    if (strcmp(news->address, swim->own->facts.address) == 0) {
+        swim->counters.conflicts++;
+        conflict_outbid(swim, now_us);
+        return;
+    }
+
+    conflict_ask(swim, news->address, now_us);
+}
+
+
+static void
+conflict_say(swim_t *swim, packet_type_t type, const address_t *to,
+    uint64_t sequence, uint64_t now_us)
+{
+    swim_letter_t  letter;
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = type;
+    letter.to = to;
+    letter.target_id = swim->own->facts.id;
+    letter.sequence = sequence;
+    letter.is_bare = 1;
+    letter.is_to_own_id = 1;
+
+    swim_send(swim, &letter, now_us);
+}
+
+
+static void
+conflict_judge(swim_t *swim, const packet_head_t *answer, uint64_t now_us)
+{
+    uint64_t  uptime_ms;
+
+    uptime_ms = (now_us - swim->started_us) / 1000;
+
+    if (answer->uptime_ms < uptime_ms
+        || (answer->uptime_ms == uptime_ms
+            && answer->boot_nonce > swim->boot_nonce))
+    {
+        if (answer->sender_epoch > swim->conflict.epoch) {
+            swim->conflict.epoch = answer->sender_epoch;
+        }
+
+        conflict_outbid(swim, now_us);
+        return;
+    }
+
+    swim->conflict.next_us = SWIM_NEVER;
+    swim->config.callbacks->on_conflict(swim->config.data,
+                                        swim->conflict.address);
+}
+
+
+void
+conflict_recv(swim_t *swim, const packet_head_t *head, const address_t *from,
+    uint64_t now_us)
+{
+    char  address[ADDRESS_TEXT_BYTES];
+
+    if (head->boot_nonce == 0 || head->boot_nonce == swim->boot_nonce) {
+        swim->counters.echoes++;
+        return;
+    }
+
+    if (head->type == PACKET_PING) {
+        conflict_say(swim, PACKET_ACK, from, head->sequence, now_us);
+        address_format(from, address);
+        conflict_ask(swim, address, now_us);
+
+    } else if (head->type == PACKET_ACK
+               && swim->conflict.next_us != SWIM_NEVER
+               && head->sequence == swim->conflict.sequence)
+    {
+        conflict_judge(swim, head, now_us);
+    }
+}
+
+
+void
+conflict_tick(swim_t *swim, uint64_t now_us)
+{
+    address_t    address;
+    conflict_t  *conflict;
+
+    conflict = &swim->conflict;
+
+    if (conflict->tries == 0
+        || address_parse(conflict->address, &address) != 0)
+    {
+        conflict_outbid(swim, now_us);
+        return;
+    }
+
+    conflict->tries--;
+    conflict->next_us = now_us + CONFLICT_RETRY_US;
+    conflict_say(swim, PACKET_PING, &address, conflict->sequence, now_us);
+}
+
+
+uint64_t
+conflict_next_us(const swim_t *swim)
+{
+    return swim->conflict.next_us;
+}

@@ -1,0 +1,56 @@
+
+/*
+ * Seals what leaves and opens what comes: XChaCha20-Poly1305 of libsodium,
+ * with the header (and so the cluster's name) and the key's id as associated
+ * data.  agent/packet_header.h draws a sealed datagram.
+ *
+ *     swim -> plain datagram -> crypt_seal() -> transport
+ *     transport -> crypt_open() -> plain -> decoded -> crypt_take() -> swim
+ *
+ * A nonce must never be used twice with a key.  Its first 16 bytes are drawn
+ * at the start, its last 8 count: no state is kept, no clock is trusted, and
+ * members need not agree on anything.  The counter is what the replay window
+ * looks at (agent/replay.h), once the sender's id and epoch are known: these
+ * are within the sealed message, so that who listens does not learn them.
+ *
+ * A datagram that fails gets no answer, so who has no key learns nothing and
+ * gets nothing sent anywhere; why it failed is counted.
+ */
+
+#ifndef CRYPT_H
+#define CRYPT_H
+
+#include "keyring.h"
+#include "packet.h"
+
+
+typedef struct crypt_s  crypt_t;
+
+/*
+ * The ring must outlive it, and may change at any time: the next datagram is
+ * sealed and opened by what is in it then.  NULL: out of memory.
+ */
+crypt_t *crypt_create(const keyring_t *keyring, const char *cluster);
+void crypt_destroy(crypt_t *crypt);
+
+/*
+ * A plain datagram of our own, at most PACKET_PLAIN_BYTES long, into sealed
+ * (of PACKET_MAX_BYTES).  Returns the length.
+ */
+size_t crypt_seal(crypt_t *crypt, uint8_t *sealed, const uint8_t *plain,
+    size_t len);
+
+/*
+ * A datagram that came into plain (of PACKET_MAX_BYTES), to be decoded; its
+ * counter is for crypt_take().  Nothing is set but with PACKET_DONE.
+ */
+packet_rc_t crypt_open(const crypt_t *crypt, uint8_t *plain,
+    size_t *plain_len, uint64_t *counter, const uint8_t *data, size_t len);
+
+/* Is it the first time?  PACKET_DONE or PACKET_EREPLAYED. */
+packet_rc_t crypt_take(crypt_t *crypt, const packet_head_t *head,
+    uint64_t counter, uint64_t now_us);
+
+const keyring_t *crypt_keyring(const crypt_t *crypt);
+
+#endif /* CRYPT_H */

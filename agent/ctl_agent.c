@@ -1,0 +1,39 @@
+
+/* llmgwctl leave, events, inject-suspect: what has no table to show. */
+
+#include <stdio.h>
+
+#include "ctl_link.h"
+
+
+/* Waits for the end: when this returns the agent has told all that it left. */
+int
+ctl_leave(const ctl_t *ctl)
+{
+    return ctl_link_follow(ctl, json_pack("{s:s}", "cmd", "leave"), NULL);
+}
+
+
+static void
+ctl_print_event(const json_t *event)
+{
+    ctl_print_json(event);
+    fflush(stdout);         /* who reads a pipe wants it now */
+}
+
+
+int
+ctl_events(const ctl_t *ctl)
+{
+    return ctl_link_follow(ctl, json_pack("{s:s}", "cmd", "events"),
+                           ctl_print_event);
+}
+
+
+int
+ctl_inject_suspect(const ctl_t *ctl)
+{
+    return ctl_link_tell(ctl, json_pack("{s:s, s:s?}", "cmd",
+                                        "inject_suspect", "id",
+                                        ctl->words[0]));
+}

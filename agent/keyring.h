@@ -1,0 +1,84 @@
+
+/*
+ * The keys of a cluster, and the file that they are kept in.
+ *
+ * One key seals what this agent sends, the primary; any of the ring opens what
+ * comes.  So keys rotate while everybody talks: the new key is added at all
+ * agents, then used at all, then the old one is removed from all.
+ *
+ * The file has a key a line, 32 bytes in hex or base64; a '*' before it marks
+ * the primary, else the first is it.  Blank lines and lines that begin with
+ * '#' are skipped:
+ *
+ *     # cluster "prod", rotated in autumn
+ *     * GQzGBRMbq8WlBkmCwPvvlXI8fMXl3b2Yx7zS0m8hZ1E=
+ *     4f3c...                                     (64 hexadecimal digits)
+ *
+ * It is refused where others than its owner may read or write it.  It is
+ * written anew as a whole, beside the old one, and renamed over it.
+ *
+ * A key is spoken of by its id, the first four bytes of its BLAKE2b hash, as
+ * eight hexadecimal digits: ids are in logs, answers and datagrams, keys only
+ * in the file and in memory.
+ */
+
+#ifndef KEYRING_H
+#define KEYRING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+/* A rotation needs two; more are keys that were forgotten. */
+#define KEYRING_MAX_KEYS       8
+#define KEYRING_KEY_BYTES      32
+#define KEYRING_ID_BYTES       4
+#define KEYRING_ID_TEXT_BYTES  (2 * KEYRING_ID_BYTES + 1)
+#define KEYRING_ERROR_BYTES    256
+
+typedef enum {
+    KEYRING_DONE = 0,
+    KEYRING_EKEY,           /* neither 64 hex digits nor base64 of 32 bytes */
+    KEYRING_EFULL,
+    KEYRING_EUNKNOWN,       /* no such id */
+    KEYRING_EPRIMARY,       /* the primary is not removed */
+    KEYRING_EFILE
+} keyring_rc_t;
+
+typedef struct keyring_s  keyring_t;
+
+
+/* Reads the file.  NULL and one line in error. */
+keyring_t *keyring_create(const char *path, char *error);
+
+/* Overwrites the keys in memory. */
+void keyring_destroy(keyring_t *keyring);
+
+/* Reads the file again.  0; or -1, one line in error, the keys as before. */
+int keyring_reload(keyring_t *keyring, char *error);
+
+/*
+ * Changes in file and memory, or in neither.  text: a key as in the file; one
+ * that is there already is no error.  id: eight hexadecimal digits.  A reason
+ * is in error for KEYRING_EFILE.
+ */
+keyring_rc_t keyring_add(keyring_t *keyring, const char *text, char *error);
+keyring_rc_t keyring_use(keyring_t *keyring, const char *id, char *error);
+keyring_rc_t keyring_remove(keyring_t *keyring, const char *id, char *error);
+
+size_t keyring_count(const keyring_t *keyring);
+
+/* The i-th key's id as text, into KEYRING_ID_TEXT_BYTES. */
+void keyring_id_text(const keyring_t *keyring, size_t i, char *text);
+
+/* Its place in the ring: what seals. */
+size_t keyring_primary(const keyring_t *keyring);
+
+/* KEYRING_ID_BYTES and KEYRING_KEY_BYTES, valid until the next change. */
+const uint8_t *keyring_id(const keyring_t *keyring, size_t i);
+const uint8_t *keyring_key(const keyring_t *keyring, size_t i);
+
+/* The key with this id; NULL: none. */
+const uint8_t *keyring_find(const keyring_t *keyring, const uint8_t *id);
+
+#endif /* KEYRING_H */

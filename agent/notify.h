@@ -1,0 +1,41 @@
+
+/*
+ * Tells the service manager that we serve, and go on serving.
+ *
+ * systemd's protocol is one datagram of NAME=value lines to the unix socket
+ * that $NOTIFY_SOCKET names ('@' first: an abstract one); twenty lines here
+ * instead of a library.  READY=1 once segment and control socket stand,
+ * WATCHDOG=1 twice in the time of $WATCHDOG_USEC, from the loop: a loop that
+ * hangs is silent, and is started anew.
+ *
+ * The variables are taken out of the environment: a child that told the
+ * manager "ready" or "stopping" would speak for us.
+ */
+
+#ifndef NOTIFY_H
+#define NOTIFY_H
+
+#include <ev.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+
+typedef struct {
+    struct ev_loop      *loop;
+    int                  fd;            /* -1: nobody wants to know */
+    struct sockaddr_un   address;
+    socklen_t            address_len;
+    ev_timer             heartbeat;
+} notify_t;
+
+
+/* Reads the environment.  A socket that cannot be used is as none. */
+void notify_init(notify_t *notify, struct ev_loop *loop);
+void notify_done(notify_t *notify);
+
+void notify_ready(notify_t *notify);
+
+/* On the way out: it may take as long as streams are let finish. */
+void notify_stopping(notify_t *notify);
+
+#endif /* NOTIFY_H */

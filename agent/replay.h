@@ -1,0 +1,60 @@
+
+/*
+ * Which sealed datagrams were had already.
+ *
+ * A seal says who wrote a datagram and not when: one that was recorded can be
+ * sent again.  So each sender numbers what it seals, over all receivers, and
+ * each receiver remembers for each sender and epoch the highest number had
+ * and, in a window behind it, which of those below (RFC 4303, 3.4.3 does it
+ * so).  Below the window is as had.
+ *
+ *              window of 1024              top
+ *       ... |0 1 1 0 0 1 0 ... 1 1 0 1 1 1 1|  <- next
+ *
+ * A sender that starts anew has a higher epoch and counts from one.  Two
+ * epochs are remembered, so that what the last life still had under way, or
+ * another holder of the id, is not taken for an attack.  A third takes the
+ * lower one's place; one below both is as had, or old epochs could be sent
+ * again in turns.  But a sender that was silent for 30 s may come back below:
+ * its clock was set back and its state is lost.  What old datagrams can do
+ * then is what old news can do, nothing: see agent/member.h.
+ *
+ * Only who has a key comes to be remembered here, and memory is bounded all
+ * the same: who was silent longest makes room.
+ */
+
+#ifndef REPLAY_H
+#define REPLAY_H
+
+#include <stdint.h>
+
+#include "members.h"
+
+
+/* More than a member tells in the second that a datagram may be late; LEFT
+   goes to a thousand others at once. */
+#define REPLAY_WINDOW       1024
+
+/* As many as there can be members and strangers. */
+#define REPLAY_MAX_SENDERS  5120
+
+#define REPLAY_SILENCE_US   30000000ULL
+
+typedef struct replay_s  replay_t;
+
+
+/* NULL: out of memory. */
+replay_t *replay_create(void);
+void replay_destroy(replay_t *replay);
+
+/*
+ * Is this number of the sender's new?  1: yes, and it is had from now on; 0:
+ * it was had, or is too old to tell.  Counters begin with 1.
+ */
+int replay_take(replay_t *replay, const char *sender_id, uint64_t epoch,
+    uint64_t counter, uint64_t now_us);
+
+/* Senders remembered. */
+size_t replay_count(const replay_t *replay);
+
+#endif /* REPLAY_H */

@@ -1,0 +1,51 @@
+
+/*
+ * The process at the other end of the report connection, watched for its
+ * death by three ways; whichever is first counts.
+ *
+ *   end of file      the connection itself: agent/control.c
+ *   witness          before a large process's memory is freed, where the
+ *                    replica gave one with its first report
+ *   pidfd            when somebody else holds the connection open: a child of
+ *                    the replica's that inherited it
+ *
+ * What it had written before it died is read first: a goodbye counts.
+ */
+
+#ifndef REPORTER_H
+#define REPORTER_H
+
+#include <ev.h>
+#include <sys/types.h>
+
+#include "witness.h"
+
+
+/* Comes once. */
+typedef void (*reporter_dead_pt)(void *data);
+
+typedef struct {
+    struct ev_loop    *loop;
+    reporter_dead_pt   on_dead;
+    void              *data;
+    int                socket_fd;   /* the connection's; -1: no reporter */
+    pid_t              pid;         /* 0: unknown, of another namespace */
+    int                pidfd;       /* -1: none */
+    ev_io              watch;
+    witness_t         *witness;     /* NULL: none */
+} reporter_t;
+
+
+void reporter_init(reporter_t *reporter, struct ev_loop *loop,
+    reporter_dead_pt on_dead, void *data);
+
+/* passed_fd: what came with the report, -1: nothing; it is taken over. */
+void reporter_watch(reporter_t *reporter, int socket_fd, int passed_fd);
+
+/* No reporter any more.  Harmless when there was none. */
+void reporter_forget(reporter_t *reporter);
+
+/* A pidfd that is the caller's; -1: none. */
+int reporter_pidfd(const reporter_t *reporter);
+
+#endif /* REPORTER_H */

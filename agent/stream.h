@@ -1,0 +1,46 @@
+
+/*
+ * Datagrams over TCP: a listener on the gossip port, and connections that
+ * carry one question and one answer.
+ *
+ *     who asks                                     who is asked
+ *     connect ------------------------------------> accept
+ *     2 bytes of length, big endian, datagram ----> on_datagram, from P
+ *     on_datagram <--- 2 bytes of length, datagram  stream_answer, to P
+ *     close                                         close
+ *
+ * P is the peer's address as accept() tells it.  A slot is taken until the
+ * answer has come or gone, and a second at most; when all are taken the
+ * oldest is closed, so that who opens many and says nothing keeps nobody
+ * else out for long.
+ */
+
+#ifndef STREAM_H
+#define STREAM_H
+
+#include <ev.h>
+
+#include "transport.h"
+
+
+/* Questions of ours and of others at once: three late probers of ten each. */
+#define STREAM_MAX           32
+#define STREAM_TIMEOUT_S     1.0
+#define STREAM_ERROR_BYTES   256
+
+typedef struct streams_s  streams_t;
+
+/* Listens on the address.  NULL and a reason. */
+streams_t *streams_create(struct ev_loop *loop, const address_t *address,
+    transport_recv_pt on_datagram, void *data, char *error);
+void streams_destroy(streams_t *streams);
+
+/* Never blocks, never fails: what is not answered counts as lost. */
+void streams_ask(streams_t *streams, const address_t *to,
+    const uint8_t *bytes, size_t len);
+
+/* 1: `to` is who asks just now by a stream, and the answer is on its way. */
+int streams_answer(streams_t *streams, const address_t *to,
+    const uint8_t *bytes, size_t len);
+
+#endif /* STREAM_H */

@@ -1,0 +1,112 @@
+
+/*
+ * When a child process is to be started, stopped and started again.
+ *
+ *            an orphan reports: adopted
+ *   +--------+ ---------------------> +---------+ <----- start ------+
+ *   | ORPHAN |                        | RUNNING |                    |
+ *   +--------+ ---- 2 s: start -----> +---------+                    |
+ *                                      |   |   |                     |
+ *              exit after a goodbye    |   |   | exit without one    |
+ *              +-----------------------+   |   +------------> +---------+
+ *              v                           |                  | BACKOFF |
+ *         +---------+                      | stop: TERM       +---------+
+ *         | RESTING | -- told: start       v                    250 ms,
+ *         +---------+               +----------+  exit          doubling
+ *                                   | STOPPING | ------+        to 10 s
+ *                                   +----------+       |
+ *                   drain timeout: TERM again          v
+ *                   5 s more: KILL                 +-------+
+ *                                                  | ENDED |
+ *                                                  +-------+
+ *
+ * An agent that was killed leaves its child serving, and the next agent must
+ * not start a second one on the same port: so it waits first for somebody to
+ * report.  Two seconds are ten of a replica's attempts to connect.
+ *
+ * Who says goodbye unasked has been told to stop by somebody else, who would
+ * not like to see it come back.  Everything else is a crash, an exit status
+ * of 0 too: a server has no reason to end.  The pause doubles, so that a
+ * command that cannot work costs little, and is short again after the child
+ * has run for 30 s.
+ *
+ * Pure: time and events come in, what to do comes out.
+ */
+
+#ifndef SUPERVISE_H
+#define SUPERVISE_H
+
+#include <stdint.h>
+
+
+#define SUPERVISE_ORPHAN_US       2000000ULL
+#define SUPERVISE_BACKOFF_MIN_US   250000ULL
+#define SUPERVISE_BACKOFF_MAX_US 10000000ULL
+#define SUPERVISE_STEADY_US      30000000ULL
+
+/* Told twice to end and its time is over: last words take no longer. */
+#define SUPERVISE_KILL_US         5000000ULL
+
+typedef enum {
+    SUPERVISE_ORPHAN = 0,
+    SUPERVISE_RUNNING,
+    SUPERVISE_BACKOFF,
+    SUPERVISE_RESTING,
+    SUPERVISE_STOPPING,
+    SUPERVISE_ENDED
+} supervise_state_t;
+
+typedef enum {
+    SUPERVISE_WAIT = 0,     /* nothing to do before supervise_next_us() */
+    SUPERVISE_START,        /* then supervise_started() or _exited() */
+    SUPERVISE_TERM,         /* SIGTERM to the child */
+    SUPERVISE_KILL          /* SIGKILL to the child */
+} supervise_action_t;
+
+typedef struct {
+    supervise_state_t  state;
+    uint64_t           drain_timeout_us;
+    uint64_t           since_us;        /* in this state */
+    uint64_t           backoff_us;      /* the next pause */
+    int                has_parted;      /* it said goodbye */
+    int                is_restart;      /* STOPPING, to start again */
+    int                terms;           /* SIGTERM sent while STOPPING */
+} supervise_t;
+
+
+void supervise_init(supervise_t *supervise, uint64_t drain_timeout_us,
+    uint64_t now_us);
+
+/*
+ * A process reports that is not the child.  1: it is the child from now on,
+ * the caller watches it; 0: there is a child, or none is wanted.
+ */
+int supervise_adopt(supervise_t *supervise, uint64_t now_us);
+
+/* SUPERVISE_START has been done. */
+void supervise_started(supervise_t *supervise, uint64_t now_us);
+
+/* The child said goodbye; it will exit. */
+void supervise_parted(supervise_t *supervise);
+
+/* The child is gone, or could not be started. */
+supervise_action_t supervise_exited(supervise_t *supervise, uint64_t now_us);
+
+/* Ends it for good.  Once more: without waiting for its streams. */
+supervise_action_t supervise_stop(supervise_t *supervise, uint64_t now_us);
+
+/*
+ * Ends it and starts it again; from RESTING and BACKOFF starts it at once.
+ * Nothing while it is being ended already, or an orphan is waited for.
+ */
+supervise_action_t supervise_restart(supervise_t *supervise,
+    uint64_t now_us);
+
+/* To be called at supervise_next_us(); UINT64_MAX: not. */
+supervise_action_t supervise_tick(supervise_t *supervise, uint64_t now_us);
+uint64_t supervise_next_us(const supervise_t *supervise);
+
+/* How long the pause is that BACKOFF began with. */
+uint64_t supervise_pause_us(const supervise_t *supervise);
+
+#endif /* SUPERVISE_H */

@@ -1,0 +1,44 @@
+
+/*
+ * Hears of a process's death before the kernel has freed its memory.
+ *
+ * A process that dies is taken apart in order: its robust futexes are
+ * released, then its memory is freed, then its files are closed.  With some
+ * gigabytes the second step takes long, and the end of the report connection,
+ * which is in the third, comes only after it.  So a replica holds a robust
+ * futex in a page that it shares with us, and we wait for that.
+ *
+ * The page is the first of a memfd, sealed against shrinking (or our reading
+ * of it could be made a SIGBUS).  Its first 32 bits are the futex word of the
+ * kernel's robust futex ABI: the holder's thread id, FUTEX_WAITERS, and
+ * FUTEX_OWNER_DIED, which the kernel sets.  With glibc that is a robust
+ * process-shared pthread_mutex_t at the start of the page.
+ *
+ * Nothing else in the page is looked at.  Locking the mutex by the C library
+ * would follow pointers that the replica can write; waiting for the word
+ * does not.  A thread of its own does that, since no descriptor tells of a
+ * futex; an eventfd carries its news to the loop.  It sleeps in futex_waitv()
+ * on the word and on one of our own, by which it is ended; where the kernel
+ * is older than that call (5.16) there is no witness.
+ */
+
+#ifndef WITNESS_H
+#define WITNESS_H
+
+#include <ev.h>
+
+
+typedef struct witness_s  witness_t;
+
+/* The holder died.  Comes again each turn until the witness is destroyed. */
+typedef void (*witness_dead_pt)(void *data);
+
+/*
+ * fd is taken over, also on failure.  NULL: it is no sealed memfd, nobody
+ * holds the futex, or there is no memory or thread for it.
+ */
+witness_t *witness_create(struct ev_loop *loop, int fd,
+    witness_dead_pt on_dead, void *data);
+void witness_destroy(witness_t *witness);
+
+#endif /* WITNESS_H */

@@ -1,0 +1,192 @@
+
+/* Many members, many changes: what is told reaches all, in O(log n). */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cluster.h"
+
+
+#define SEEDS  20
+
+
+/* Scenario 15, each joiner 2 ms after the last. */
+static void
+join_all(size_t n, uint64_t seed, uint64_t step_ms, uint64_t max_ms)
+{
+    size_t      i;
+    uint64_t    ms;
+    cluster_t  *cluster;
+
+    cluster = cluster_create(n, seed);
+    cluster_start(cluster, 0, LLMGW_ROLE_GATEWAY, CLUSTER_NO_SEED);
+
+    for (i = 1; i < n; i++) {
+        cluster_start(cluster, i, LLMGW_ROLE_REPLICA, 0);
+        cluster_run_ms(cluster, 2);
+    }
+
+    for (ms = 0; ms < max_ms
+                 && !cluster_is_whole(cluster, 0); ms += step_ms) {
+        cluster_run_ms(cluster, step_ms);
+    }
+
+    holds(cluster, cluster_is_whole(cluster, 0));
+    holds(cluster, cluster_false_deaths(cluster) == 0);
+    cluster_settles(cluster, 30000);
+    cluster_destroy(cluster);
+}
+
+
+static void
+many_joiners_at_once_are_all_known_soon(void **state)
+{
+    uint64_t  seed;
+
+    cluster_each_seed(seed, SEEDS) {
+        join_all(60, seed, 10, 1500);
+    }
+}
+
+
+static void
+hundreds_of_joiners_are_all_known_soon(void **state)
+{
+    uint64_t  seed;
+
+    cluster_each_seed(seed, 1) {
+        join_all(250, seed, 250, 5000);
+    }
+}
+
+
+/* Scenario 16. */
+static void
+all_change_while_one_dies(void **state)
+{
+    size_t      i, round;
+    uint64_t    seed, ms;
+    cluster_t  *cluster;
+
+    cluster_each_seed(seed, SEEDS) {
+        cluster = cluster_formed(20, seed);
+        cluster_run_ms(cluster, 3000);
+        cluster_crash(cluster, 7);
+
+        for (round = 0; round < 20; round++) {
+            for (i = 1; i < 20; i++) {
+                if (i != 7) {
+                    cluster_set_service(cluster, i, round % 2
+                                        ? LLMGW_SERVICE_READY
+                                        : LLMGW_SERVICE_STALLED);
+                }
+            }
+
+            cluster_run_ms(cluster, 100);
+        }
+
+        ms = cluster_run_until(cluster, cluster_all_see_dead, 7, 5000);
+        holds(cluster, ms >= 600 && ms <= 4000);
+        holds(cluster, cluster_false_deaths(cluster) == 0);
+        cluster_settles(cluster, 3000);
+        cluster_destroy(cluster);
+    }
+}
+
+
+/* Scenario 17.  A thousand changes of load a second at each of 19. */
+static void
+load_storm_delays_no_news(void **state)
+{
+    size_t      i;
+    uint64_t    seed, ms, bytes;
+    cluster_t  *cluster;
+
+    cluster_each_seed(seed, SEEDS) {
+        cluster = cluster_formed(20, seed);
+
+        for (i = 1; i < 20; i++) {
+            cluster_set_service(cluster, i, LLMGW_SERVICE_READY);
+        }
+
+        cluster_run_ms(cluster, 4000);
+        bytes = fake_net_bytes(cluster->net);
+        cluster_crash(cluster, 7);
+
+        for (ms = 0; ms < 6000; ms++) {
+            for (i = 1; i < 20; i++) {
+                if (i != 7) {
+                    node_set_load(cluster->hosts[i].node, (ms + i) % 11);
+                }
+            }
+
+            cluster_run_ms(cluster, 1);
+            holds(cluster, ms > 3000 || !cluster_all_see_dead(cluster, 7));
+        }
+
+        holds(cluster, cluster_all_see_dead(cluster, 7));
+        holds(cluster, cluster_false_deaths(cluster) == 0);
+
+        /* At most ten a second each to the one gateway. */
+        bytes = (fake_net_bytes(cluster->net) - bytes) / 6 / 20;
+        holds(cluster, bytes <= 2500);
+
+        /* The last word counts. */
+        cluster_run_ms(cluster, 1100);
+        holds(cluster, cluster_view(cluster, 0, 3)->load.active_requests
+                       == (5999 + 3) % 11);
+        cluster_settles(cluster, 3000);
+        cluster_destroy(cluster);
+    }
+}
+
+
+/* Scenario 29.  log2 1000 = 10: suspected in a few periods, known to all in
+   one more. */
+static void
+death_among_a_thousand_is_known_to_all(void **state)
+{
+    uint64_t    seed, ms, bytes;
+    cluster_t  *cluster;
+
+    cluster_each_seed(seed, 2) {
+        cluster = cluster_restored(1000, seed);
+        cluster_run_ms(cluster, 6000);
+        bytes = fake_net_bytes(cluster->net);
+        cluster_run_ms(cluster, 2000);
+        bytes = (fake_net_bytes(cluster->net) - bytes) / 2 / 1000;
+        holds(cluster, bytes >= 100 && bytes <= 700);
+
+        cluster_crash(cluster, 500);
+        ms = cluster_run_until(cluster, cluster_any_suspects, 500, 5000);
+        holds(cluster, ms >= 500 && ms <= 5000);
+        ms = cluster_run_until(cluster, cluster_all_see_dead, 500, 12000);
+        holds(cluster, ms >= 5900 && ms <= 9000);
+        holds(cluster, cluster_false_deaths(cluster) == 0);
+
+        cluster_start(cluster, 500, LLMGW_ROLE_REPLICA, 0);
+        ms = cluster_run_until(cluster, cluster_all_see_alive, 500, 10000);
+        holds(cluster, ms >= 1 && ms <= 10 * CLUSTER_PERIOD_MS);
+        cluster_destroy(cluster);
+    }
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(many_joiners_at_once_are_all_known_soon),
+        cmocka_unit_test(hundreds_of_joiners_are_all_known_soon),
+        cmocka_unit_test(all_change_while_one_dies),
+        cmocka_unit_test(load_storm_delays_no_news),
+        cmocka_unit_test(death_among_a_thousand_is_known_to_all),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+"""Sealed gossip between real agents: keys, rotation, and what is dropped."""
+
+import base64
+import json
+import os
+import random
+import secrets
+import signal
+import socket
+import time
+
+import pytest
+
+from llmgw.place import SLOW
+from llmgw.wait import never, wait_for
+
+
+def new_key():
+    return base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def keyring(cluster, name, *keys):
+    """A file with these keys; the first seals."""
+    path = cluster.dir / f"{name}.keys"
+    path.touch(mode=0o600)
+    path.write_text("".join(f"{k}\n" for k in keys))
+    return str(path)
+
+
+def status(agent):
+    """As soon as it answers: it may just have been started."""
+    def ask():
+        out = agent.ctl("--json", "status")
+        return out.stdout if out.returncode == 0 else None
+    return json.loads(wait_for(ask, 10, f"an answer of {agent.id}"))
+
+
+def dropped(agent):
+    """What was dropped, without the reasons that nothing was for."""
+    return {k: n for k, n in status(agent)["counters"]["dropped"].items()
+            if n}
+
+
+def states(agent):
+    return {id: m["state"] for id, m in agent.table().items()}
+
+
+def ids(agent):
+    out = agent.ctl("--json", "keyring", "list")
+    assert out.returncode == 0, out.stderr
+    return {k["id"]: k["primary"] for k in json.loads(out.stdout)["keys"]}
+
+
+def ctl(agent, *words):
+    out = agent.ctl(*words)
+    assert out.returncode == 0, out.stderr
+
+
+def listener(cluster):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind(("127.0.0.1", cluster.ports.take()))
+    s.settimeout(10 * SLOW)
+    cluster.closers.append(s.close)
+    return s
+
+
+def address(agent):
+    host, port = agent.gossip.rsplit(":", 1)
+    return host, int(port)
+
+
+@pytest.mark.parametrize("theirs", ["key", "none", "cluster"])
+def test_strangers_are_never_members(cluster, theirs):
+    """Another key, no key, another cluster's name: counted, not answered."""
+    key = new_key()
+    gw = cluster.agent("gw", "gateway", keyring=keyring(cluster, "gw", key))
+    options = {
+        "key": {"keyring": keyring(cluster, "other", new_key())},
+        "none": {},
+        "cluster": {"keyring": keyring(cluster, "same", key)},
+    }[theirs]
+    reason = {"key": "wrong_key", "none": "plain",
+              "cluster": "other_cluster"}[theirs]
+
+    stranger = cluster.agent("r1", start=False, **options)
+    if theirs == "cluster":
+        stranger.argv += ["--cluster", "test"]
+    stranger.start()
+    wait_for(lambda: dropped(gw).get(reason, 0) >= 3, 15,
+             f"three drops by {reason}")
+    assert set(dropped(gw)) == {reason}
+    assert states(gw) == {"gw": "ALIVE"}
+
+    got = status(stranger)
+    assert states(stranger) == {"r1": "ALIVE"}
+    assert got["joined"] is False
+    assert got["counters"]["datagrams_received"] == 0
+    assert status(gw)["counters"]["datagrams_sent"] == 0
+
+
+def test_agent_without_a_key_drops_what_is_sealed(cluster):
+    gw = cluster.agent("gw", "gateway")
+    cluster.agent("r1", keyring=keyring(cluster, "r1", new_key()))
+    wait_for(lambda: dropped(gw).get("sealed", 0) >= 2, 15, "two drops")
+    assert states(gw) == {"gw": "ALIVE"}
+
+
+def five(cluster, key):
+    agents = [cluster.agent(f"a{i}", "gateway" if i == 0 else "replica",
+                            keyring=keyring(cluster, f"a{i}", key))
+              for i in range(5)]
+    whole = {f"a{i}": "ALIVE" for i in range(5)}
+    wait_for(lambda: all(states(a) == whole for a in agents), 15,
+             "five members")
+    return agents
+
+
+def assert_nothing_was_noticed(agents):
+    for a in agents:
+        counters = status(a)["counters"]
+        assert counters["suspicions"] == 0
+        assert counters["refutations"] == 0
+        assert dropped(a) == {}
+        assert set(states(a).values()) == {"ALIVE"}
+        assert {m["incarnation"] for m in a.table().values()} == {0}
+
+
+def test_keys_rotate_by_command(cluster):
+    """Add at all, use at all, remove at all; nobody is ever suspected."""
+    agents = five(cluster, new_key())
+    key = new_key()
+    [old] = ids(agents[0])
+    for a in random.sample(agents, 5):
+        ctl(a, "keyring", "add", key)
+    [new] = set(ids(agents[0])) - {old}
+    assert ids(agents[0]) == {old: True, new: False}
+    for verb, id in (("use", new), ("remove", old)):
+        for a in random.sample(agents, 5):
+            ctl(a, "keyring", verb, id)
+            time.sleep(0.3)         # so that mixed ones talk to each other
+    assert all(ids(a) == {new: True} for a in agents)
+    sent = [status(a)["counters"]["datagrams_sent"] for a in agents]
+    wait_for(lambda: all(status(a)["counters"]["datagrams_sent"] > n + 4
+                         for a, n in zip(agents, sent)), 15, "more pings")
+    assert_nothing_was_noticed(agents)
+    # What is in the files is what is in memory: a restart finds it.
+    agents[4].stop(signal.SIGQUIT)
+    agents[4].start()
+    wait_for(lambda: states(agents[4]) == {f"a{i}": "ALIVE"
+                                           for i in range(5)}, 15, "a4")
+    assert ids(agents[4]) == {new: True}
+
+
+def test_keys_rotate_by_file_and_sighup(cluster):
+    old, new = new_key(), new_key()
+    agents = five(cluster, old)
+    for keys in ([old, new], [old, "* " + new], [new]):
+        for i, a in enumerate(agents):
+            keyring(cluster, f"a{i}", *keys)
+            a.proc.send(signal.SIGHUP)
+            want = [k.startswith("* ") or len(keys) == 1 for k in keys]
+            if not any(want):
+                want[0] = True
+            wait_for(lambda: list(ids(a).values()) == want, 5, "the keys")
+            time.sleep(0.2)
+    assert_nothing_was_noticed(agents)
+
+
+def test_broken_file_leaves_the_keys_as_they_are(cluster):
+    agent = cluster.agent("gw", "gateway",
+                          keyring=keyring(cluster, "gw", new_key()))
+    before = wait_for(lambda: agent.table() and ids(agent), 5, "the agent")
+    keyring(cluster, "gw", "nonsense")
+    agent.proc.send(signal.SIGHUP)
+    wait_for(lambda: "line 1: no key" in agent.proc.text(), 5, "the complaint")
+    assert ids(agent) == before
+    assert agent.proc.alive()
+
+
+def test_file_that_others_may_read_is_refused(cluster):
+    path = keyring(cluster, "gw", new_key())
+    os.chmod(path, 0o640)
+    agent = cluster.agent("gw", "gateway", keyring=path)
+    agent.proc.told_to_end = True
+    assert agent.proc.wait() == 1
+    last = agent.proc.text().splitlines()[-1]
+    assert path in last and "0640" in last and "chmod 600" in last
+
+
+def recorded_join(cluster, key):
+    """A datagram that r1 sealed for a seed, who kept it for himself."""
+    ear = listener(cluster)
+    cluster.agent("r1", keyring=keyring(cluster, "r1", key),
+                  join=[f"127.0.0.1:{ear.getsockname()[1]}"])
+    return ear.recvfrom(2048)[0]
+
+
+def test_replayed_datagrams_are_dropped(cluster):
+    key = new_key()
+    gw = cluster.agent("gw", "gateway", keyring=keyring(cluster, "gw", key))
+    wait_for(lambda: gw.table(), 5, "the agent")
+    datagram = recorded_join(cluster, key)
+    mouth = listener(cluster)
+
+    mouth.sendto(datagram, address(gw))     # late, and its first time
+    wait_for(lambda: states(gw) == {"gw": "ALIVE", "r1": "ALIVE"}, 5, "r1")
+    before = gw.table()
+    assert dropped(gw) == {}
+
+    for n in range(1, 51):
+        mouth.sendto(datagram, address(gw))
+    wait_for(lambda: dropped(gw) == {"replayed": n}, 5, f"{n} drops")
+    assert gw.table() == before
+    assert_unanswered(mouth)
+
+
+def assert_unanswered(mouth):
+    mouth.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        mouth.recvfrom(2048)
+
+
+def test_changed_datagrams_are_dropped(cluster):
+    """A bit at every byte; every length; garbage, sealed and plain."""
+    key = new_key()
+    gw = cluster.agent("gw", "gateway", keyring=keyring(cluster, "gw", key))
+    wait_for(lambda: gw.table(), 5, "the agent")
+    datagram = recorded_join(cluster, key)
+    header = 5 + len("default")
+    mouth = listener(cluster)
+    before = gw.table()
+
+    sent = 0
+    for i in range(len(datagram)):
+        bad = bytearray(datagram)
+        bad[i] ^= 1 << random.randrange(8)
+        mouth.sendto(bad, address(gw))
+        mouth.sendto(datagram[:i], address(gw))
+        mouth.sendto(datagram[:header] + secrets.token_bytes(i),
+                     address(gw))
+        sent += 3
+        if i % 16 == 0:             # no faster than it is read
+            wait_for(lambda: sum(dropped(gw).values()) == sent, 10,
+                     f"{sent} drops")
+    mouth.sendto(datagram + b"x", address(gw))
+    plain = datagram[:3] + b"\0" + datagram[4:]
+    mouth.sendto(plain, address(gw))
+    sent += 2
+    got = wait_for(lambda: sum(dropped(gw).values()) == sent and dropped(gw),
+                   10, f"{sent} drops")
+
+    assert got["forged"] > len(datagram)
+    assert got["magic"] == 2
+    assert got["version"] == 1
+    assert got["length"] >= header + 44
+    assert got["wrong_key"] >= 4
+    assert got["plain"] >= 1
+    assert "replayed" not in got
+    assert gw.table() == before
+    assert status(gw)["counters"]["datagrams_sent"] == 0
+    assert_unanswered(mouth)
+
+    # And the one that is right still is.
+    mouth.sendto(datagram, address(gw))
+    wait_for(lambda: states(gw) == {"gw": "ALIVE", "r1": "ALIVE"}, 5, "r1")
+
+
+def test_injected_suspicion_is_refuted_under_seal(cluster):
+    agents = five(cluster, new_key())
+    ctl(agents[0], "inject-suspect", "a3")
+    wait_for(lambda: all(a.table().get("a3", {}).get("incarnation") == 1
+                         and states(a)["a3"] == "ALIVE" for a in agents), 5,
+             "the refutation")
+    assert status(agents[3])["counters"]["refutations"] == 1
+    never(lambda: [a.id for a in agents if "DEAD" in states(a).values()], 1,
+          "somebody dead")

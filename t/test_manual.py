@@ -1,0 +1,72 @@
+"""The manual pages: well formed, and they know what --help knows."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from llmgw import place
+
+PAGES = {
+    "llmgw-agent.8": [["llmgw-agent"]],
+    "llmgwctl.1": [["llmgwctl"]],
+    "llmgw-replica.1": [["llmgw-replica"]],
+    "llmgw-client.1": [["llmgw-client"], ["llmgw-client", "infer"]],
+}
+
+
+def page(name):
+    return place.ROOT / "docs" / "man" / name
+
+
+def options_of_help(command):
+    text = subprocess.run([place.binary(command[0]), *command[1:], "--help"],
+                          capture_output=True, text=True, timeout=10).stdout
+    heads = re.findall(r"^ +(-.*?)(?:  |$)", text, re.M)
+    return {word for head in heads
+            for word in re.findall(r"(?<!\w)--?[a-z][a-z-]*", head)}
+
+
+def options_of_page(name):
+    """What begins a paragraph with a tag."""
+    tags = re.findall(r"^\.TP\n(\..*)$", page(name).read_text(), re.M)
+    return {word.replace("\\", "") for tag in tags
+            for word in re.findall(r"(?<!\w)(?:\\-)+[a-z][a-z-]*", tag)}
+
+
+def commands_of_help(program):
+    text = subprocess.run([place.binary(program), "--help"],
+                          capture_output=True, text=True, timeout=10).stdout
+    return set(re.findall(r"^  ([a-z]+(?: [a-z]+)?)(?: [A-Z]+)?  ", text,
+                          re.M))
+
+
+def test_every_page_is_here():
+    assert {p.name for p in page("x").parent.iterdir()} == set(PAGES)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_options_are_those_of_help(name):
+    known = set().union(*map(options_of_help, PAGES[name]))
+    assert len(known) >= 3
+    assert options_of_page(name) == known
+
+
+def test_commands_of_ctl_are_those_of_help():
+    text = page("llmgwctl.1").read_text()
+    part = text[text.index(".SH COMMANDS"):text.index(".SH OPTIONS")]
+    told = {(a or b) for a, b in re.findall(
+        r'^\.TP\n\.B(?: ([a-z ]+)|I "([a-z ]+)" .*)$', part, re.M)}
+    assert told == commands_of_help("llmgwctl")
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="groff is not here")
+@pytest.mark.parametrize("name", PAGES)
+def test_groff_has_nothing_to_say(name):
+    out = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-rLL=80n",
+                          page(name)], capture_output=True, text=True)
+    assert out.returncode == 0
+    assert out.stderr == ""
+    shown = re.sub(".\b", "", out.stdout)
+    assert "NAME" in shown and "SEE ALSO" in shown

@@ -1,0 +1,572 @@
+"""An agent that runs its replica: `llmgw-agent ... -- COMMAND`."""
+
+import os
+import pathlib
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from llmgw import place, rpc
+from llmgw.place import SLOW
+from llmgw.wait import never, wait_for
+
+
+# processes
+
+def cmdline(pid):
+    try:
+        raw = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return []
+    return raw.decode(errors="replace").split("\0")[:-1]
+
+
+def stat(pid):
+    """(state, parent) or None."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return fields[0], int(fields[1])
+
+
+def pids():
+    return [int(n) for n in os.listdir("/proc") if n.isdigit()]
+
+
+def processes(*words):
+    """Those whose command line has all the words."""
+    return [p for p in pids()
+            if all(w in cmdline(p) for w in words)
+            and (stat(p) or "Z")[0] not in "ZX"]
+
+
+def zombies(parent):
+    return [p for p in pids() if stat(p) == ("Z", parent)]
+
+
+# the scene
+
+class Supervised:
+    """An agent whose replica is its child; .agent, .replica (never started
+    here), .pid of the child."""
+
+    def __init__(self, cluster, id, command=None, agent=None, **options):
+        self.id = id
+        self.replica = cluster.replica(id, None, start=False, **options)
+        self.agent = cluster.agent(id, grpc=self.replica.target, start=False,
+                                   **(agent or {}))
+        self.control = self.agent.control
+        self.agent.argv += ["--", *(command or [
+            *self.replica.argv, "--agent", self.control])]
+
+    def start(self):
+        self.agent.start()
+        return self
+
+    def children(self):
+        return [p for p in processes(place.binary("llmgw-replica"),
+                                     self.replica.target)
+                if cmdline(p)[:1] == [place.binary("llmgw-replica")]]
+
+    def pid(self, other_than=None):
+        def one():
+            found = self.children()
+            return len(found) == 1 and found != [other_than] and found[0]
+        return wait_for(one, 15, f"one child of {self.id}")
+
+    def service(self):
+        return self.agent.table().get(self.id, {}).get("service")
+
+    def ready(self):
+        wait_for(lambda: self.service() == "READY", 15,
+                 f"{self.id} to be READY")
+        return self
+
+    def log(self):
+        return self.agent.proc.text()
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left():
+    """After the cluster's own end: no child outlives it."""
+    made = []
+    yield made
+    left = [p for one in made for p in processes(one.replica.target)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left, "children left"
+
+
+@pytest.fixture
+def supervised(nobody_is_left, cluster):
+    def make(id="r1", **options):
+        one = Supervised(cluster, id, **options)
+        nobody_is_left.append(one)
+        return one.start()
+    return make
+
+
+@pytest.fixture
+def served(supervised, cluster):
+    """A gateway, one supervised replica and nginx: nothing to fall back to."""
+    def make(**options):
+        cluster.agent("gw", "gateway")
+        one = supervised(**{"token_delay": "20ms", **options}).ready()
+        nginx = cluster.nginx()
+        wait_for(lambda: nginx.routable() == ["r1"], 15, "r1 to be routable")
+        return one, nginx
+    return make
+
+
+# the command line
+
+@pytest.mark.parametrize("role, words, said", [
+    ("replica", ["--"], "no command"),
+    ("replica", ["stray"], "stray"),
+    ("replica", ["stray", "--", "sleep", "1"], "stray"),
+    ("gateway", ["--", "sleep", "1"], "sleep"),
+], ids=str)
+def test_usage(role, words, said):
+    out = subprocess.run(
+        [place.binary("llmgw-agent"), "--id", "a", "--role", role,
+         "--gossip", "127.0.0.1:20000", *words],
+        capture_output=True, text=True, timeout=10)
+    assert out.returncode == 2
+    assert said in out.stderr and len(out.stderr.splitlines()) == 1
+
+
+# start and stop
+
+def test_child_is_started_and_stopped(supervised, cluster):
+    cluster.agent("gw", "gateway")
+    one = supervised().ready()
+    pid = one.pid()
+    assert stat(pid)[1] == one.agent.proc.pid
+    assert os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
+    wait_for(lambda: "r1" in cluster.gateway.table(), 5, "r1 at the gateway")
+
+    assert one.agent.stop() == 0
+    assert stat(pid) is None
+    log = one.log()
+    order = ["leaving", "drains", "is STOPPED", "ended (exit status 0)",
+             "is LEFT", "left"]
+    at = [log.index(word) for word in order]
+    assert at == sorted(at), log
+    wait_for(lambda: cluster.gateway.table()["r1"]["state"] == "LEFT", 5,
+             "LEFT at the gateway")
+
+
+def test_child_inherits_nothing(supervised, tmp_path):
+    """Only the three standard descriptors, and default signals."""
+    out = tmp_path / "seen"
+    script = (
+        "import os, sys, time\n"
+        "has = lambda fd: os.path.exists(f'/proc/self/fd/{fd}')\n"
+        "open_fds = [fd for fd in range(256) if has(fd)]\n"
+        "status = open('/proc/self/status').read()\n"
+        "open(sys.argv[1] + '.new', 'w').write(f'{open_fds}\\n{status}')\n"
+        "os.rename(sys.argv[1] + '.new', sys.argv[1])\n"
+        "time.sleep(1000)\n")
+    one = supervised(command=[place.PYTHON, "-c", script, str(out)])
+    wait_for(out.exists, 10, "the child's words")
+    seen = out.read_text()
+    assert seen.startswith("[0, 1, 2]\n")
+    assert "SigBlk:\t0000000000000000" in seen
+    ignored = int(re.search(r"SigIgn:\t(\w+)", seen).group(1), 16)
+    # The agent ignores SIGPIPE, and so does Python: test_child.c looks at it.
+    assert ignored & (1 << (signal.SIGHUP - 1)) == 0
+    assert one.agent.stop() == 0
+
+
+def test_streams_finish_before_the_child_is_stopped(served, client, expect):
+    one, nginx = served()
+    call, result = client(nginx).start("to the end", 60), rpc.Result()
+    result.add(next(call), 0)
+    one.agent.proc.send(signal.SIGTERM)
+    wait_for(lambda: nginx.routable() == [], 5, "nothing new for r1")
+    rpc.drain(call, into=result)
+    result.check(expect("to the end", 60))
+    assert one.agent.proc.wait(5) == 0
+
+
+def test_streams_of_a_replica_that_is_no_child_finish(cluster, client,
+                                                      expect):
+    """Without a command the agent waits for them, and leaves then."""
+    nginx = cluster.fleet(1, replica={"token_delay": "20ms"})
+    agent = cluster.replicas["r1"].agent
+    call, result = client(nginx).start("to the end", 60), rpc.Result()
+    result.add(next(call), 0)
+    wait_for(lambda: agent.table()["r1"]["active_requests"] == 1, 5,
+             "the stream to be reported")
+    agent.proc.send(signal.SIGTERM)
+    wait_for(lambda: nginx.routable() == [], 5, "nothing new for r1")
+    assert agent.proc.alive()
+    rpc.drain(call, into=result)
+    result.check(expect("to the end", 60))
+    assert agent.proc.wait(5) == 0
+    assert cluster.replicas["r1"].proc.alive()
+
+
+def test_second_sigterm_waits_for_no_stream(served, client):
+    one, nginx = served()
+    call = client(one.replica.target).start("cut", 10000,
+                                            method=rpc.GENERATE)
+    next(call)
+    one.agent.proc.send(signal.SIGTERM)
+    wait_for(lambda: "drains" in one.log(), 5, "the drain")
+    assert one.agent.proc.alive()
+    one.agent.proc.send(signal.SIGTERM)
+    got = rpc.drain(call)
+    assert got.code == "UNAVAILABLE"
+    assert got.trailers["llmgw-draining"] == "1"
+    assert one.agent.proc.wait(5) == 0
+
+
+def test_drain_timeout_ends_streams(served, client):
+    """The agent's, where the replica's own is longer."""
+    one, nginx = served(agent={"drain_timeout": "500ms"})
+    call = client(one.replica.target).start("cut", 10000,
+                                            method=rpc.GENERATE)
+    next(call)
+    one.agent.proc.send(signal.SIGTERM)
+    got = rpc.drain(call)
+    assert got.trailers["llmgw-draining"] == "1"
+    assert one.agent.proc.wait(5) == 0
+    assert "killing" not in one.log()
+
+
+def test_child_that_does_not_end_is_killed(supervised):
+    one = supervised(agent={"drain_timeout": "100ms"}, command=[
+        "sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.2; done"])
+    wait_for(lambda: "deaf" in one.log(), 10, "the child")
+    one.agent.proc.send(signal.SIGTERM)
+    assert one.agent.proc.wait(15) == 0
+    log = one.log()
+    assert "killing it" in log and "ended (signal 9)" in log
+
+
+# crash
+
+def test_crashed_child_is_started_again(supervised):
+    one = supervised().ready()
+    pid, times = one.pid(), []
+    for pause in (250, 500, 1000):
+        os.kill(pid, signal.SIGKILL)
+        began = time.monotonic()
+        pid = one.pid(other_than=pid)
+        times.append(time.monotonic() - began)
+        assert times[-1] > pause / 1000 - 0.05, (pause, times)
+        assert f"(signal 9), starting it again in {pause} ms" in one.log()
+        one.ready()
+    assert zombies(one.agent.proc.pid) == []
+
+
+def test_crash_is_told_and_the_next_child_is_routed_to(served, cluster,
+                                                       client, expect):
+    one, nginx = served()
+    pid = one.pid()
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: 'replica "r1" is DOWN' in cluster.gateway.proc.text(), 5,
+             "DOWN at the gateway")
+    wait_for(lambda: one.pid(other_than=pid) and nginx.routable() == ["r1"],
+             10, "r1 to be back")
+    client(nginx).stream("again", 3).check(expect("again", 3))
+
+
+def test_command_that_is_not_there(supervised):
+    one = supervised(command=["llmgw-no-such-command"])
+    wait_for(lambda: one.log().count("cannot execute") >= 2, 10,
+             "two attempts")
+    assert "\"llmgw-no-such-command\": No such file" in one.log()
+    assert one.service() == "STARTING"
+    assert one.agent.stop() == 0
+
+
+def test_goodbye_unasked_is_respected(supervised):
+    """Somebody stopped the replica: it stays stopped."""
+    one = supervised().ready()
+    os.kill(one.pid(), signal.SIGTERM)
+    wait_for(lambda: "not started again" in one.log(), 10, "its end")
+    never(one.children, 1.5, "a child")
+    assert one.service() == "STOPPED"
+    assert zombies(one.agent.proc.pid) == []
+    assert one.agent.stop() == 0
+
+
+# the agent goes, the child stays
+
+def test_killed_agents_child_is_adopted(served, client, expect):
+    one, nginx = served()
+    pid = one.pid()
+    call, result = client(nginx).start("on and on", 250), rpc.Result()
+    result.add(next(call), 0)
+
+    one.agent.kill()
+    one.agent.start()
+    wait_for(lambda: f"adopted the replica that reports, pid {pid}"
+             in one.log(), 3, "the adoption")
+    never(lambda: one.children() != [pid], 2.2, "another child")
+    rpc.drain(call, into=result)
+    result.check(expect("on and on", 250))
+    assert result.replicas == ["r1"]
+
+    # It is as good as an own one: started again, and stopped with the agent.
+    os.kill(pid, signal.SIGKILL)
+    again = one.pid(other_than=pid)
+    one.ready()
+    assert one.agent.stop() == 0
+    assert stat(again) is None
+
+
+def test_adopted_child_is_stopped_with_the_agent(supervised):
+    one = supervised().ready()
+    pid = one.pid()
+    one.agent.kill()
+    one.agent.start()
+    one.ready()
+    assert one.agent.stop() == 0
+    wait_for(lambda: (stat(pid) or "Z")[0] in "ZX", 2, "the child's end")
+    assert "said goodbye" not in one.log()
+    assert one.log().index("ended (ended)") < one.log().index("is LEFT")
+
+
+def test_sigquit_is_an_upgrade(served, client, expect):
+    one, nginx = served()
+    pid = one.pid()
+    call, result = client(nginx).start("through it", 150), rpc.Result()
+    result.add(next(call), 0)
+    assert one.agent.stop(signal.SIGQUIT) == 0
+    assert "leaving" not in one.log()
+    assert stat(pid)[0] in "SR"
+    one.agent.start()
+    wait_for(lambda: f"pid {pid}" in one.log(), 3, "the adoption")
+    rpc.drain(call, into=result)
+    result.check(expect("through it", 150))
+    assert one.pid() == pid
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGQUIT])
+def test_no_request_is_refused_while_the_agent_restarts(served, load, expect,
+                                                        sig):
+    """The only replica's agent, five times: nginx routes to it throughout."""
+    one, nginx = served(token_delay="5ms")
+    jobs = [[f"{i}", 4] for i in range(600)]
+    work = load(nginx, jobs, connections=2, starts_per_second=100 / SLOW)
+    for _ in range(5):
+        one.agent.stop(sig)
+        one.agent.start()
+        one.ready()
+        time.sleep(0.3)
+    for (prompt, n), got in zip(jobs, work.results()):
+        got.check(expect(prompt, n))
+
+
+@pytest.mark.alone
+def test_no_request_is_refused_while_a_plain_agent_restarts(cluster, load,
+                                                            expect):
+    """Likewise where the replica is no child of its."""
+    nginx = cluster.fleet(1)
+    agent = cluster.replicas["r1"].agent
+    jobs = [[f"{i}", 4] for i in range(400)]
+    work = load(nginx, jobs, connections=2, starts_per_second=100 / SLOW)
+    for _ in range(4):
+        agent.kill()
+        agent.start()
+        wait_for(lambda: agent.table().get("r1", {}).get("service")
+                 == "READY", 5, "r1")
+        time.sleep(0.3)
+    for (prompt, n), got in zip(jobs, work.results()):
+        got.check(expect(prompt, n))
+
+
+def test_replica_of_a_child_that_is_a_shell(supervised, cluster):
+    """The reporter is not the child itself; killing it is seen as well."""
+    one = supervised(command=["sh", "-c", "\"$@\"; exit 9", "sh"])
+    one.agent.stop()
+    one.agent.argv += [*one.replica.argv, "--agent", one.control]
+    one.agent.start()
+    one.ready()
+    pid = one.pid()
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: "ended (exit status 9)" in one.log(), 5, "the shell")
+    assert one.pid(other_than=pid) != pid
+    assert one.agent.stop() == 0
+    # The shell passes no SIGTERM on.
+    for left in one.children():
+        os.kill(left, signal.SIGTERM)
+    wait_for(lambda: not one.children(), 5, "the replica's end")
+
+
+# death and sleep
+
+def test_frozen_child_is_stalled_and_never_dead(served, cluster):
+    one, nginx = served()
+    pid = one.pid()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_for(lambda: cluster.gateway.table()["r1"]["service"]
+                 == "STALLED", 6, "the stall")
+        never(lambda: cluster.gateway.table()["r1"]["state"] != "ALIVE", 4,
+              "frozen, and taken for dead")
+        assert one.children() == [pid]
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: nginx.routable() == ["r1"], 5, "r1 to be back")
+    assert one.pid() == pid
+
+
+def is_down_first(replica):
+    """Kills it.  Is it DOWN while its process has not ended?"""
+    pidfd = os.pidfd_open(replica.proc.pid)
+    try:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(replica.agent.control)
+            lines = s.makefile("r")
+            replica.proc.send(signal.SIGKILL)
+            while True:
+                ended = bool(select.select([pidfd], [], [], 0)[0])
+                s.sendall(b'{"cmd":"members"}\n')
+                if '"service":"DOWN"' in lines.readline().replace(" ", ""):
+                    return not ended
+    finally:
+        os.close(pidfd)
+
+
+@pytest.mark.alone
+def test_large_replica_is_down_before_it_has_ended(cluster):
+    """The lifelock speaks before memory is freed and files are closed.
+
+    That takes 70 ms for 1 GB; a machine that has no time for the agent then
+    gets two more tries.
+    """
+    one = cluster.pair("r1", model_memory=1024)
+    for _ in range(3):
+        wait_for(lambda: one.agent.table().get("r1", {}).get("service")
+                 == "READY", 30, "r1 to be READY")
+        if is_down_first(one):
+            return
+        one.start()
+    raise AssertionError("it was never DOWN before it had ended")
+
+
+def test_connection_that_a_child_of_the_replica_holds(cluster):
+    """No end of file comes: its pidfd tells."""
+    agent = cluster.agent("r1", grpc=f"127.0.0.1:{cluster.ports.take()}")
+    wait_for(agent.table, 5, "the agent")
+    script = (
+        "import os, socket, sys, time\n"
+        "s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])\n"
+        "s.sendall(b'{\"cmd\":\"report\",\"replica_start\":1,\"pid\":%d,'\n"
+        "          b'\"model_version\":\"v1\",\"max_capacity\":1,'\n"
+        "          b'\"active_requests\":0}\\n' % os.getpid())\n"
+        "os.fork()\n"
+        "time.sleep(100)\n")
+    engine = cluster.run("engine", [place.PYTHON, "-c", script,
+                                    agent.control])
+    wait_for(lambda: agent.table()["r1"]["service"] == "READY", 10, "a report")
+    try:
+        engine.send(signal.SIGKILL)
+        wait_for(lambda: agent.table()["r1"]["service"] == "DOWN", 2, "DOWN")
+    finally:
+        os.killpg(engine.pid, signal.SIGKILL)
+
+
+def test_health_judged_child_is_down_with_its_process(supervised, cluster):
+    """One that never reports, and is found by grpc.health.v1."""
+    one = supervised(command=["sh", "-c", "exec \"$@\"", "sh"])
+    one.agent.stop()
+    one.agent.argv += one.replica.argv
+    one.agent.start()
+    one.ready()
+    os.kill(one.pid(), signal.SIGKILL)
+    wait_for(lambda: "is DOWN, was READY" in one.log(), 2, "DOWN")
+    one.ready()
+    assert one.agent.stop() == 0
+
+
+# the service manager
+
+def test_service_manager_is_told(supervised, cluster, monkeypatch):
+    path = str(cluster.dir / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(path)
+        manager.settimeout(10 * SLOW)
+        monkeypatch.setenv("NOTIFY_SOCKET", path)
+        monkeypatch.setenv("WATCHDOG_USEC", "200000")
+        one = supervised()
+        monkeypatch.undo()
+        assert manager.recv(100) == b"READY=1"
+        assert os.path.exists(one.control)
+        assert [manager.recv(100) for _ in range(3)] == [b"WATCHDOG=1"] * 3
+
+        one.agent.proc.freeze()
+        manager.settimeout(0.5 * SLOW)
+        with pytest.raises(TimeoutError):
+            while True:
+                manager.recv(100)
+        one.agent.proc.thaw()
+        manager.settimeout(10 * SLOW)
+        assert manager.recv(100) == b"WATCHDOG=1"
+
+        one.ready()
+        environ = pathlib.Path(f"/proc/{one.pid()}/environ").read_bytes()
+        assert b"NOTIFY_SOCKET" not in environ
+        assert b"WATCHDOG" not in environ
+
+        # A manager that does not read has a short queue.
+        manager.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            while True:
+                manager.recv(100)
+        manager.settimeout(10 * SLOW)
+        assert one.agent.stop() == 0
+        while manager.recv(100) != b"STOPPING=1":
+            pass
+
+
+UNITS = sorted((place.ROOT / "packaging" / "systemd").glob("*.service"))
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"),
+                    reason="no systemd-analyze")
+def test_units_are_valid(tmp_path):
+    """Verified with the program where this build has it."""
+    assert len(UNITS) == 2
+    for unit in UNITS:
+        text = unit.read_text().replace("/usr/local/bin/llmgw-agent",
+                                        place.binary("llmgw-agent"))
+        (tmp_path / unit.name).write_text(text)
+    names = ["llmgw-agent.service", "llmgw-agent@r1.service"]
+    (tmp_path / "llmgw-agent@r1.service").symlink_to("llmgw-agent@.service")
+    out = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no",
+         *[str(tmp_path / name) for name in names]],
+        capture_output=True, text=True, timeout=60)
+    ours = [line for line in (out.stderr + out.stdout).splitlines()
+            if "llmgw" in line]
+    assert not ours, "\n".join(ours)
+
+
+@pytest.mark.parametrize("name", ["gateway", "replica"])
+def test_example_configurations_are_accepted(cluster, name):
+    example = place.ROOT / "packaging" / "etc" / f"{name}.conf.example"
+    gossip = f"127.0.0.1:{cluster.ports.take()}"
+    given = {"--gossip": gossip, "--advertise": gossip, "--join": gossip,
+             "--control": cluster.dir / "a.sock", "--state-dir": cluster.dir,
+             **({"--members": cluster.dir / "members"}
+                if name == "gateway" else {})}
+    words = [str(w) for pair in given.items() for w in pair]
+    agent = cluster.run("agent-example", [
+        place.binary("llmgw-agent"), "-c", str(example), *words])
+    wait_for(lambda: "serving" in agent.text(), 10, "the agent")
+    agent.send(signal.SIGTERM)
+    assert agent.wait(5) == 0
