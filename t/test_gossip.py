@@ -1,0 +1,205 @@
+"""What the members of a real cluster come to believe, and how soon.
+
+The simulator asks the same of more members, under worse networks, on a clock
+of its own; here are the processes, the sockets and the kernel's scheduler.
+"""
+
+import json
+import time
+
+import pytest
+
+from llmgw import place
+from llmgw.place import SLOW
+from llmgw.wait import wait_for
+
+
+class Eyes:
+    """The events of an agent since now; they end with it."""
+
+    def __init__(self, cluster, agent):
+        self.id = agent.id
+        wait_for(lambda: agent.table(), 5, f"agent {agent.id}")
+        self.proc = cluster.run(
+            f"events-{agent.id}.{agent.starts}",
+            [place.binary("llmgwctl"), "-s", agent.control, "events"])
+        self.proc.told_to_end = True
+        wait_for(self.lines, 5, "the first line")
+
+    def lines(self):
+        """Whole lines alone: the last may be half written."""
+        return [json.loads(x) for x in self.proc.text().split("\n")[:-1]
+                if x.startswith("{")]
+
+    def of(self, id, event, **fields):
+        return [x for x in self.lines()
+                if x["event"] == event and x["id"] == id
+                and fields.items() <= x.items()]
+
+    def called_dead(self):
+        return {x["id"] for x in self.lines() if x["event"] == "state"
+                and x["to"] == "DEAD"}
+
+
+def watch(cluster, ids=None):
+    """Eyes at each of the agents, when all of them know each other."""
+    agents = [a for a in cluster.agents.values() if not ids or a.id in ids]
+    wait_for(lambda: all(ready(a.table()) == set(cluster.replicas)
+                         for a in agents), 15, "all to know all")
+    return [Eyes(cluster, a) for a in agents]
+
+
+def ready(table):
+    return {m["id"] for m in table.values() if m["role"] == "replica"
+            and (m["state"], m["service"]) == ("ALIVE", "READY")}
+
+
+def pairs(cluster, n):
+    """A gateway's agent without nginx, and r1 .. rn."""
+    cluster.agent("gw", "gateway")
+    for i in range(n):
+        cluster.pair(f"r{i + 1}")
+
+
+def kill_pair(replica):
+    replica.agent.kill()
+    replica.kill()
+
+
+def now_ms():
+    return time.time() * 1000
+
+
+@pytest.mark.alone
+def test_killed_pair_is_suspected_then_dead_at_all(cluster):
+    """Nobody is left to tell of it: pings find it, and a suspicion ends."""
+    pairs(cluster, 4)
+    eyes = [e for e in watch(cluster) if e.id != "r2"]
+    killed = now_ms()
+    kill_pair(cluster.replicas["r2"])
+
+    dead = [wait_for(lambda: e.of("r2", "state", to="DEAD"), 20,
+                     f"{e.id} to call r2 dead")[0] for e in eyes]
+    suspected = [e.of("r2", "state", to="SUSPECT")[0] for e in eyes
+                 if e.id == "gw"]
+    assert suspected and suspected[0]["time"] < dead[0]["time"]
+    assert max(x["time"] for x in dead) - killed <= (4000 + 2000) * SLOW
+    assert max(x["time"] for x in dead) - killed >= 1900    # not rashly
+    for e in eyes:
+        assert e.called_dead() == {"r2"}, e.id
+
+
+def test_two_die_and_a_sixth_joins(cluster):
+    pairs(cluster, 5)
+    eyes = watch(cluster)
+    gone = {"r2", "r4"}
+    for id in gone:
+        kill_pair(cluster.replicas[id])
+    cluster.pair("r6")
+    sixth = cluster.agents["r6"]
+    alive = {"r1", "r3", "r5", "r6"}
+    judges = [a for a in cluster.agents.values() if a.id not in gone]
+
+    def agreed():
+        for table in [agent.table() for agent in judges]:
+            dead = {m["id"] for m in table.values() if m["state"] == "DEAD"}
+            if ready(table) != alive or dead != gone:
+                return False
+        return True
+    wait_for(agreed, 20, "two dead and four alive, at all")
+    assert set(sixth.table()) == alive | gone | {"gw"}
+    for e in eyes:
+        assert e.called_dead() <= gone, e.id
+
+
+def test_joiner_after_the_deaths_knows_of_the_dead(cluster):
+    """It never met them: it has them from somebody's table."""
+    pairs(cluster, 4)
+    eyes = watch(cluster)
+    gone = {"r1", "r3"}
+    for id in gone:
+        kill_pair(cluster.replicas[id])
+    for id in gone:
+        wait_for(lambda: cluster.gateway.table()[id]["state"] == "DEAD", 20,
+                 f"{id} to be dead")
+    cluster.pair("r5")
+    sees = Eyes(cluster, cluster.agents["r5"])
+    table = wait_for(
+        lambda: (t := cluster.agents["r5"].table())
+        and ready(t) == {"r2", "r4", "r5"} and gone <= set(t) and t,
+        10, "r5 to know all, and the dead")
+    assert {table[id]["state"] for id in gone} == {"DEAD"}
+    for e in eyes + [sees]:
+        assert e.called_dead() <= gone, e.id
+        assert not [x for id in gone for x in e.of(id, "state", to="ALIVE")]
+
+
+@pytest.mark.alone
+def test_member_restarted_ten_times_is_one_record(cluster, load, expect):
+    """Each life with a new model, while streams run through nginx."""
+    nginx = cluster.fleet(3, replica={"token_delay": "20ms"})
+    eyes = [e for e in watch(cluster) if e.id != "r1"]
+    jobs = [[f"{i}", 300] for i in range(20)]
+    work = load(nginx, jobs)
+    work.running()
+
+    replica, took = cluster.replicas["r1"], []
+    plain = replica.argv
+    for life in range(10):
+        version = f"v{life}"
+        kill_pair(replica)
+        replica.argv = plain + ["--model-version", version]
+        started = now_ms()
+        replica.agent.start()
+        replica.start()
+        known = [wait_for(lambda: e.of("r1", "version", to=version), 10,
+                          f"{e.id} to know of {version}")[0] for e in eyes]
+        took.append(max(x["time"] for x in known) - started)
+        for agent in cluster.agents.values():
+            if agent.id != "r1":
+                assert_one_record(agent, "r1", version)
+    assert max(took) <= 1000 * SLOW, took
+
+    for e in eyes:
+        told = [x["to"] for x in e.of("r1", "version")]
+        assert told == [f"v{life}" for life in range(10)], e.id
+        assert not e.of("r1", "joined"), e.id       # known all the time
+        assert not e.called_dead() - {"r1"}, e.id
+    for (prompt, n), got in zip(jobs, work.results()):
+        got.check(expect(prompt, n))
+
+
+def assert_one_record(agent, id, version):
+    out = agent.ctl("--json", "members")
+    assert out.returncode == 0, out.stderr
+    records = [m for m in json.loads(out.stdout)["members"] if m["id"] == id]
+    assert [m["model_version"] for m in records] == [version], records
+
+
+@pytest.mark.alone
+def test_injected_suspicion_is_refuted(cluster, load, expect):
+    """Suspected by mistake: incarnation up, ALIVE at all, never DEAD."""
+    nginx = cluster.fleet(3, replica={"token_delay": "10ms"})
+    eyes = watch(cluster)
+    jobs = [[f"{i}", 200] for i in range(12)]
+    work = load(nginx, jobs)
+    work.running()
+    before = cluster.gateway.table()["r2"]["incarnation"]
+
+    out = cluster.gateway.ctl("inject-suspect", "r2")
+    assert out.returncode == 0, out.stderr
+    gw = next(e for e in eyes if e.id == "gw")
+    at = wait_for(lambda: gw.of("r2", "state", to="SUSPECT"), 2,
+                  "the suspicion")[0]["time"]
+
+    def refuted():
+        return all((r2 := a.table().get("r2", {})).get("state") == "ALIVE"
+                   and r2["incarnation"] > before
+                   for a in cluster.agents.values())
+    wait_for(refuted, 5, "r2 to be ALIVE at all, anew")
+    again = [x["time"] for e in eyes for x in e.of("r2", "state", to="ALIVE")]
+    assert max(again) - at <= 1000 * SLOW          # two periods
+    for (prompt, n), got in zip(jobs, work.results()):
+        got.check(expect(prompt, n))
+    for e in eyes:
+        assert not e.called_dead(), e.id
