@@ -45,6 +45,7 @@
 #include "core/ring.h"
 #include "proto/grpc_session.h"
 #include "proto/members.h"
+#include "ngx_http_llmgw_metrics.h"
 
 
 #define NGX_HTTP_LLMGW_TICK_MS        10     /* view, while streams run */
@@ -54,7 +55,6 @@
 #define NGX_HTTP_LLMGW_RING_SLICE     2048   /* points a turn, < 100 us */
 #define NGX_HTTP_LLMGW_IO_BYTES       65536  /* one read or write */
 #define NGX_HTTP_LLMGW_CHUNK_BYTES    1024   /* of a stream's output */
-#define NGX_HTTP_LLMGW_CORKED         512    /* connections held in a turn */
 #define NGX_HTTP_LLMGW_BACKOFF_MS     50     /* first, doubling */
 #define NGX_HTTP_LLMGW_BACKOFF_MAX_MS 2000
 #define NGX_HTTP_LLMGW_FULL_MS        100    /* a replica said: full */
@@ -76,9 +76,6 @@ typedef struct ngx_http_llmgw_zone_s     ngx_http_llmgw_zone_t;
 typedef struct ngx_http_llmgw_slot_s     ngx_http_llmgw_slot_t;
 typedef struct ngx_http_llmgw_claim_s    ngx_http_llmgw_claim_t;
 typedef struct ngx_http_llmgw_wakes_s    ngx_http_llmgw_wakes_t;
-
-
-#include "ngx_http_llmgw_metrics.h"
 
 
 /* Configuration. */
@@ -160,10 +157,6 @@ struct ngx_http_llmgw_worker_s {
     ngx_http_llmgw_main_conf_t   *conf;
     ngx_log_t                    *log;
     u_char                       *io;           /* NGX_HTTP_LLMGW_IO_BYTES */
-
-    ngx_queue_t                   unsettled;    /* streams to be judged */
-    ngx_connection_t             *corked[NGX_HTTP_LLMGW_CORKED];
-    ngx_uint_t                    ncorked;
 };
 
 
@@ -335,7 +328,6 @@ struct ngx_http_llmgw_attempt_s {
 
 struct ngx_http_llmgw_stream_s {
     ngx_queue_t                   work;         /* of the worker */
-    ngx_queue_t                   settle;       /* of its unsettled */
     ngx_http_request_t           *request;
     ngx_http_llmgw_pool_t        *pool;
     ngx_http_llmgw_loc_conf_t    *conf;
@@ -373,7 +365,6 @@ struct ngx_http_llmgw_stream_s {
 
     unsigned                      is_stock:1;   /* a stock_t's: stock.h */
     unsigned                      queued:1;     /* in work */
-    unsigned                      unsettled:1;  /* in unsettled */
     unsigned                      running:1;    /* counted in the pool */
     unsigned                      has_deadline:1;
     unsigned                      has_first_token:1;
@@ -405,12 +396,6 @@ ngx_http_llmgw_pool_t *ngx_http_llmgw_worker_pool_of(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 void ngx_http_llmgw_worker_post(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_worker_forget(ngx_http_llmgw_stream_t *stream);
-void ngx_http_llmgw_worker_settle(ngx_http_llmgw_stream_t *stream);
-
-/* cork.c: one write for all streams of a client connection */
-ngx_uint_t ngx_http_llmgw_cork(ngx_http_llmgw_worker_t *worker,
-    ngx_http_request_t *r);
-void ngx_http_llmgw_uncork(ngx_http_llmgw_worker_t *worker);
 
 /* wake.c: between workers */
 ngx_int_t ngx_http_llmgw_wake_init(ngx_cycle_t *cycle,
@@ -523,7 +508,6 @@ void ngx_http_llmgw_stream_begin(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_stream_token(ngx_http_llmgw_attempt_t *attempt,
     ngx_str_t *token, ngx_uint_t final);
 void ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream);
-void ngx_http_llmgw_stream_settle(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_stream_unblocked(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,
     llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
@@ -544,7 +528,6 @@ ngx_table_elt_t *ngx_http_llmgw_front_find_header(ngx_http_request_t *r,
 
 ngx_int_t ngx_http_llmgw_output_append(ngx_http_llmgw_stream_t *stream,
     ngx_str_t *token, ngx_uint_t final);
-ngx_int_t ngx_http_llmgw_output_push(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_output_finish(ngx_http_llmgw_stream_t *stream,
     llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
@@ -564,6 +547,39 @@ void ngx_http_llmgw_answer_message(ngx_http_request_t *r, u_char *data,
 ngx_int_t ngx_http_llmgw_answer_headers(ngx_http_request_t *r);
 ngx_int_t ngx_http_llmgw_answer_trailers(ngx_http_request_t *r,
     llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
+
+/* metrics.c: counting; export.c and gauge.c: telling */
+void ngx_http_llmgw_metrics_request(ngx_http_llmgw_pool_t *pool,
+    llmgw_grpc_status_t status, const char *reason);
+void ngx_http_llmgw_metrics_end(ngx_http_llmgw_stream_t *stream,
+    llmgw_grpc_status_t status, const char *reason);
+void ngx_http_llmgw_metrics_token(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_metrics_queued(ngx_http_llmgw_pool_t *pool,
+    ngx_msec_t ms);
+void ngx_http_llmgw_metrics_attempt(ngx_http_llmgw_attempt_t *attempt);
+void ngx_http_llmgw_metrics_again(ngx_http_llmgw_stream_t *stream,
+    llmgw_cause_t cause);
+void ngx_http_llmgw_metrics_hedge(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_hedge_outcome_t outcome);
+void ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_pool_t *pool,
+    llmgw_breaker_change_t change);
+void ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,
+    ngx_http_llmgw_counters_t *from, ngx_uint_t zero);
+const ngx_msec_t *ngx_http_llmgw_metrics_bounds(ngx_uint_t histogram);
+const char *ngx_http_llmgw_metrics_reason_name(ngx_uint_t reason);
+
+typedef double (*ngx_http_llmgw_gauge_pool_pt)(ngx_http_llmgw_pool_t *pool);
+typedef double (*ngx_http_llmgw_gauge_replica_pt)(
+    ngx_http_llmgw_replica_t *replica);
+
+#define NGX_HTTP_LLMGW_POOL_GAUGE(name, help)                                 \
+    double ngx_http_llmgw_gauge_##name(ngx_http_llmgw_pool_t *pool);
+#define NGX_HTTP_LLMGW_REPLICA_GAUGE(name, help)                              \
+    double ngx_http_llmgw_gauge_##name(ngx_http_llmgw_replica_t *replica);
+
+NGX_HTTP_LLMGW_POOL_GAUGES(NGX_HTTP_LLMGW_POOL_GAUGE)
+NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_REPLICA_GAUGE)
 
 /* stock*.c: grpc_pass and proxy_pass */
 ngx_int_t ngx_http_llmgw_stock_init(ngx_conf_t *cf);

@@ -99,38 +99,4 @@ typedef struct {
 } ngx_http_llmgw_counters_t;
 
 
-/* metrics.c: counting; export.c and gauge.c: telling */
-void ngx_http_llmgw_metrics_request(ngx_http_llmgw_pool_t *pool,
-    llmgw_grpc_status_t status, const char *reason);
-void ngx_http_llmgw_metrics_end(ngx_http_llmgw_stream_t *stream,
-    llmgw_grpc_status_t status, const char *reason);
-void ngx_http_llmgw_metrics_token(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica);
-void ngx_http_llmgw_metrics_queued(ngx_http_llmgw_pool_t *pool,
-    ngx_msec_t ms);
-void ngx_http_llmgw_metrics_attempt(ngx_http_llmgw_attempt_t *attempt);
-void ngx_http_llmgw_metrics_again(ngx_http_llmgw_stream_t *stream,
-    llmgw_cause_t cause);
-void ngx_http_llmgw_metrics_hedge(ngx_http_llmgw_pool_t *pool,
-    ngx_http_llmgw_hedge_outcome_t outcome);
-void ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_pool_t *pool,
-    llmgw_breaker_change_t change);
-void ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,
-    ngx_http_llmgw_counters_t *from, ngx_uint_t zero);
-const ngx_msec_t *ngx_http_llmgw_metrics_bounds(ngx_uint_t histogram);
-const char *ngx_http_llmgw_metrics_reason_name(ngx_uint_t reason);
-
-typedef double (*ngx_http_llmgw_gauge_pool_pt)(ngx_http_llmgw_pool_t *pool);
-typedef double (*ngx_http_llmgw_gauge_replica_pt)(
-    ngx_http_llmgw_replica_t *replica);
-
-#define NGX_HTTP_LLMGW_POOL_GAUGE(name, help)                                 \
-    double ngx_http_llmgw_gauge_##name(ngx_http_llmgw_pool_t *pool);
-#define NGX_HTTP_LLMGW_REPLICA_GAUGE(name, help)                              \
-    double ngx_http_llmgw_gauge_##name(ngx_http_llmgw_replica_t *replica);
-
-NGX_HTTP_LLMGW_POOL_GAUGES(NGX_HTTP_LLMGW_POOL_GAUGE)
-NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_REPLICA_GAUGE)
-
-
 #endif /* _NGX_HTTP_LLMGW_METRICS_H_INCLUDED_ */

@@ -123,16 +123,6 @@ ngx_http_llmgw_output_chunk(ngx_http_llmgw_stream_t *stream, size_t size)
 }
 
 
-/* Hands over what is there, and asks nothing. */
-
-ngx_int_t
-ngx_http_llmgw_output_push(ngx_http_llmgw_stream_t *stream)
-{
-    return ngx_http_llmgw_output_send(stream, 0) == NGX_ERROR ? NGX_ERROR
-                                                              : NGX_OK;
-}
-
-
 /* NGX_OK: the client has all; NGX_AGAIN: it is slow; else the end of it. */
 
 ngx_int_t

@@ -320,27 +320,6 @@ ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream)
         ngx_http_llmgw_timer_arm(stream);
     }
 
-    if (stream->out && ngx_http_llmgw_cork(stream->pool->worker,
-                                           stream->request))
-    {
-        if (ngx_http_llmgw_output_push(stream) != NGX_OK) {
-            ngx_http_llmgw_stream_abort(stream);
-            return;
-        }
-
-        ngx_http_llmgw_worker_settle(stream);
-        return;
-    }
-
-    ngx_http_llmgw_stream_settle(stream);
-}
-
-
-/* What can be sent now is sent: does the client keep up? */
-
-void
-ngx_http_llmgw_stream_settle(ngx_http_llmgw_stream_t *stream)
-{
     switch (ngx_http_llmgw_output_flush(stream)) {
 
     case NGX_OK:

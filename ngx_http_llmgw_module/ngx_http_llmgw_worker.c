@@ -5,8 +5,7 @@
  *
  * Callbacks of a session put streams on the list; the posted event works it
  * off at the end of the event loop's turn.  So one turn's tokens of a stream
- * leave in one flush, those of a connection in one write (cork.c), and nothing
- * is finalized under a callback's feet.
+ * leave in one flush, and nothing is finalized under a callback's feet.
  */
 
 #include "ngx_http_llmgw.h"
@@ -46,7 +45,6 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
     worker->run.data = worker;
     worker->run.log = cycle->log;
     ngx_queue_init(&worker->work);
-    ngx_queue_init(&worker->unsettled);
     ngx_queue_init(&worker->pools);
 
     lmcf->worker = worker;
@@ -163,24 +161,6 @@ ngx_http_llmgw_worker_forget(ngx_http_llmgw_stream_t *stream)
         stream->queued = 0;
         ngx_queue_remove(&stream->work);
     }
-
-    if (stream->unsettled) {
-        stream->unsettled = 0;
-        ngx_queue_remove(&stream->settle);
-    }
-}
-
-
-/* Its connection is held: whether it is slow is seen when it is released. */
-
-void
-ngx_http_llmgw_worker_settle(ngx_http_llmgw_stream_t *stream)
-{
-    if (!stream->unsettled) {
-        stream->unsettled = 1;
-        ngx_queue_insert_tail(&stream->pool->worker->unsettled,
-                              &stream->settle);
-    }
 }
 
 
@@ -195,21 +175,7 @@ ngx_http_llmgw_worker_run(ngx_event_t *ev)
         q = ngx_queue_head(&worker->work);
         stream = ngx_queue_data(q, ngx_http_llmgw_stream_t, work);
 
-        stream->queued = 0;
-        ngx_queue_remove(&stream->work);
-
+        ngx_http_llmgw_worker_forget(stream);
         ngx_http_llmgw_stream_run(stream);
-    }
-
-    ngx_http_llmgw_uncork(worker);
-
-    while (!ngx_queue_empty(&worker->unsettled)) {
-        q = ngx_queue_head(&worker->unsettled);
-        stream = ngx_queue_data(q, ngx_http_llmgw_stream_t, settle);
-
-        stream->unsettled = 0;
-        ngx_queue_remove(&stream->settle);
-
-        ngx_http_llmgw_stream_settle(stream);
     }
 }
