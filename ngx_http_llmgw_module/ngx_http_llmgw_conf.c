@@ -562,3 +562,22 @@ ngx_http_llmgw_conf_is_ours(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
 
     return NGX_OK;
 }
+
+
+/* The whole location answers with that: llmgw_status, llmgw_metrics. */
+
+char *
+ngx_http_llmgw_conf_handler(ngx_conf_t *cf, ngx_http_handler_pt handler)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->handler) {
+        return "is duplicate, or the location has another handler";
+    }
+
+    clcf->handler = handler;
+
+    return NGX_CONF_OK;
+}

@@ -16,6 +16,8 @@ ngx_http_llmgw_srv_conf_t *ngx_http_llmgw_conf_enable(ngx_conf_t *cf,
     void *conf);
 char *ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param,
     size_t skip, ngx_uint_t min, ngx_uint_t max, ngx_uint_t *field);
+char *ngx_http_llmgw_conf_handler(ngx_conf_t *cf,
+    ngx_http_handler_pt handler);
 char *ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_http_upstream_srv_conf_t *ngx_http_llmgw_conf_refer(ngx_conf_t *cf,
     ngx_str_t *name);

@@ -27,17 +27,7 @@ static ngx_int_t ngx_http_llmgw_status_send(ngx_http_request_t *r,
 char *
 ngx_http_llmgw_status_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_core_loc_conf_t  *clcf;
-
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-
-    if (clcf->handler) {
-        return "is duplicate, or the location has another handler";
-    }
-
-    clcf->handler = ngx_http_llmgw_status_handler;
-
-    return NGX_CONF_OK;
+    return ngx_http_llmgw_conf_handler(cf, ngx_http_llmgw_status_handler);
 }
 
 
