@@ -12,34 +12,39 @@
 
 
 #define CTL_RUN_DIR     "/run/llmgw"
-#define CTL_HELP_WIDTH  18
+#define CTL_HELP_WIDTH  22
 
 typedef struct {
-    const char  *name;
-    const char  *words;         /* behind it */
-    int          min_words;
-    int          max_words;
-    const char  *help;          /* NULL: hidden */
-    int        (*run)(const ctl_t *ctl);
+    const char            *name;
+    const char            *words;       /* behind it */
+    int                    min_words;
+    int                    max_words;   /* CTL_MAX_WORDS at most */
+    const char            *help;        /* NULL: hidden */
+    int                  (*run)(const ctl_t *ctl);
+    const options_spec_t  *spec;        /* NULL: it has no options */
 } ctl_command_t;
 
 
 static const ctl_command_t  ctl_commands[] = {
     { "members", "", 0, 0, "who is in the cluster, and how it is",
-      ctl_members },
-    { "status", "", 0, 0, "the agent itself, its counters", ctl_status },
+      ctl_members, NULL },
+    { "status", "", 0, 0, "the agent itself, its counters", ctl_status, NULL },
     { "events", "", 0, 0, "what changes, as it changes, a JSON object a line",
-      ctl_events },
+      ctl_events, NULL },
+    { "drain", " ID [options]", 1, 1,
+      "send it nothing new, and wait for its last stream", ctl_drain,
+      &ctl_drain_spec },
+    { "undrain", " ID", 1, 1, "give it work again", ctl_undrain, NULL },
     { "leave", "", 0, 0, "tell all that this member leaves, and end the agent",
-      ctl_leave },
+      ctl_leave, NULL },
     { "keyring", " list", 1, 2, "ids of the keys, and which of them seals",
-      ctl_keyring },
+      ctl_keyring, NULL },
     { "keyring", " add KEY", 1, 2, "take a key in; \"-\": from standard input",
-      ctl_keyring },
+      ctl_keyring, NULL },
     { "keyring", " use ID", 1, 2, "seal with this key from now on",
-      ctl_keyring },
-    { "keyring", " remove ID", 1, 2, "take a key out", ctl_keyring },
-    { "inject-suspect", " ID", 1, 1, NULL, ctl_inject_suspect }
+      ctl_keyring, NULL },
+    { "keyring", " remove ID", 1, 2, "take a key out", ctl_keyring, NULL },
+    { "inject-suspect", " ID", 1, 1, NULL, ctl_inject_suspect, NULL }
 };
 
 #define CTL_NCOMMANDS  (sizeof(ctl_commands) / sizeof(ctl_commands[0]))
@@ -67,7 +72,8 @@ ctl_help(void)
            "                      else the only one in " CTL_RUN_DIR "\n"
            "  --json              one JSON object, for programs\n"
            "  --help, --version\n\n"
-           "exit status: 0 done, 1 failed, 2 usage, 6 agent not reached\n");
+           "exit status: 0 done, 1 failed, 2 usage, 3 refused, 4 not found,\n"
+           "             5 timed out, 6 agent not reached\n");
 }
 
 
@@ -187,6 +193,94 @@ ctl_parse(ctl_t *ctl, int argc, char **argv)
 }
 
 
+/* Words up to the next option; the index behind them, -1: too many. */
+static int
+ctl_take_words(ctl_t *ctl, const ctl_command_t *command, int argc,
+    char **argv, int i)
+{
+    for ( /* void */ ; i < argc; i++) {
+
+        if (argv[i][0] == '-' && argv[i][1] != '\0') {
+            break;
+        }
+
+        if (ctl->nwords == command->max_words) {
+            ctl_usage("unexpected word", argv[i]);
+            return -1;
+        }
+
+        ctl->words[ctl->nwords++] = argv[i];
+    }
+
+    return i;
+}
+
+
+/*
+ * Words come before a command's options or behind them; argv[0] is the
+ * command.  -1: go on; else the exit status.
+ */
+static int
+ctl_parse_command(ctl_t *ctl, const ctl_command_t *command, int argc,
+    char **argv)
+{
+    int  i, rest;
+
+    i = ctl_take_words(ctl, command, argc, argv, 1);
+
+    if (i == -1) {
+        return CTL_USAGE;
+    }
+
+    if (command->spec != NULL) {
+
+        switch (options_parse(command->spec, &ctl->options, argc - i + 1,
+                              argv + i - 1, 1, &rest))
+        {
+        case OPTIONS_EXIT:
+            return CTL_DONE;
+        case OPTIONS_EUSAGE:
+            return CTL_USAGE;
+        default:
+            i = ctl_take_words(ctl, command, argc, argv, i - 1 + rest);
+            break;
+        }
+    }
+
+    if (i == -1) {
+        return CTL_USAGE;
+    }
+
+    if (i < argc) {
+        return ctl_usage("unexpected option", argv[i]);
+    }
+
+    return ctl->nwords < command->min_words
+           ? ctl_usage("a word is missing behind", command->name) : -1;
+}
+
+
+/* The command with its options, which are released. */
+static int
+ctl_run_command(ctl_t *ctl, const ctl_command_t *command, int argc,
+    char **argv)
+{
+    int  status;
+
+    status = ctl_parse_command(ctl, command, argc, argv);
+
+    if (status == -1) {
+        status = ctl_run(command, ctl);
+    }
+
+    if (command->spec != NULL) {
+        options_done(command->spec, &ctl->options);
+    }
+
+    return status;
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -210,19 +304,8 @@ main(int argc, char **argv)
         return ctl_usage("there is no command", argv[optind]);
     }
 
-    ctl.words = argv + optind + 1;
-    ctl.nwords = argc - optind - 1;
-
-    if (ctl.nwords < command->min_words) {
-        return ctl_usage("a word is missing behind", command->name);
-    }
-
-    if (ctl.nwords > command->max_words) {
-        return ctl_usage("unexpected word", ctl.words[command->max_words]);
-    }
-
     ctl.has_colours = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL;
-    status = ctl_run(command, &ctl);
+    status = ctl_run_command(&ctl, command, argc - optind, argv + optind);
 
     if (fflush(stdout) != 0) {
         fprintf(stderr, "llmgwctl: the answer could not be written\n");
@@ -238,4 +321,12 @@ ctl_print_json(const json_t *json)
 {
     json_dumpf(json, stdout, JSON_COMPACT);
     putchar('\n');
+}
+
+
+void
+ctl_print_event(const json_t *event)
+{
+    ctl_print_json(event);
+    fflush(stdout);         /* who reads a pipe wants it now */
 }

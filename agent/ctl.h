@@ -3,6 +3,9 @@
  * llmgwctl: what its subcommands share.  A subcommand is an entry in the
  * table of ctl.c and a file; it asks the agent, shows the answer, and returns
  * the exit status.
+ *
+ * One that has options names their table (common/options.h) in its entry; the
+ * fields of all of them are in ctl_options_t.
  */
 
 #ifndef CTL_H
@@ -10,19 +13,32 @@
 
 #include <jansson.h>
 
+#include "common/options.h"
+
 
 /* Exit statuses, as docs/control.md has them. */
 #define CTL_DONE         0
 #define CTL_FAILED       1
 #define CTL_USAGE        2
+#define CTL_REFUSED      3
+#define CTL_NOT_FOUND    4
+#define CTL_TIMED_OUT    5
 #define CTL_UNREACHABLE  6
 
+#define CTL_MAX_WORDS    2
+
 typedef struct {
-    const char  *socket;        /* path */
-    int          is_json;       /* for programs, not for people */
-    int          has_colours;
-    char       **words;         /* behind the command, */
-    int          nwords;        /* as many as its entry allows */
+    uint64_t  drain_timeout_ms;     /* drain */
+    int       is_forced;
+} ctl_options_t;
+
+typedef struct {
+    const char     *socket;         /* path */
+    int             is_json;        /* for programs, not for people */
+    int             has_colours;
+    char           *words[CTL_MAX_WORDS];   /* behind the command, */
+    int             nwords;                 /* as many as its entry allows */
+    ctl_options_t   options;        /* of its table, if it has one */
 } ctl_t;
 
 
@@ -32,9 +48,16 @@ int ctl_leave(const ctl_t *ctl);
 int ctl_events(const ctl_t *ctl);
 int ctl_keyring(const ctl_t *ctl);
 int ctl_inject_suspect(const ctl_t *ctl);
+int ctl_drain(const ctl_t *ctl);
+int ctl_undrain(const ctl_t *ctl);
+
+extern const options_spec_t  ctl_drain_spec;
 
 /* Prints one JSON object and a newline. */
 void ctl_print_json(const json_t *json);
+
+/* The same, seen at once by who reads a pipe. */
+void ctl_print_event(const json_t *event);
 
 /* Says what is wrong with the command line; returns CTL_USAGE. */
 int ctl_usage(const char *what, const char *value);

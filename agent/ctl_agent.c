@@ -10,15 +10,8 @@
 int
 ctl_leave(const ctl_t *ctl)
 {
-    return ctl_link_follow(ctl, json_pack("{s:s}", "cmd", "leave"), NULL);
-}
-
-
-static void
-ctl_print_event(const json_t *event)
-{
-    ctl_print_json(event);
-    fflush(stdout);         /* who reads a pipe wants it now */
+    return ctl_link_follow(ctl, json_pack("{s:s}", "cmd", "leave"), NULL,
+                           CTL_LINK_PATIENT, NULL);
 }
 
 
@@ -26,7 +19,7 @@ int
 ctl_events(const ctl_t *ctl)
 {
     return ctl_link_follow(ctl, json_pack("{s:s}", "cmd", "events"),
-                           ctl_print_event);
+                           ctl_print_event, CTL_LINK_PATIENT, NULL);
 }
 
 

@@ -115,6 +115,47 @@ ctl_link_read(const ctl_t *ctl, FILE *stream)
 }
 
 
+/* What an agent's refusal is as an exit status; all others: CTL_FAILED. */
+static const struct {
+    const char  *code;
+    int          status;
+} ctl_link_statuses[] = {
+    { "not_found",      CTL_NOT_FOUND },
+    { "timeout",        CTL_TIMED_OUT },
+    { "unreachable",    CTL_UNREACHABLE },
+    { "last_replica",   CTL_REFUSED },
+    { "not_a_replica",  CTL_REFUSED },
+    { "no_keyring",     CTL_REFUSED },
+    { "no_child",       CTL_REFUSED },
+    { "owned",          CTL_REFUSED },
+    { "leaving",        CTL_REFUSED },
+    { "restarted",      CTL_REFUSED },
+    { "busy",           CTL_REFUSED },
+    { "update_running", CTL_REFUSED }
+};
+
+#define CTL_LINK_NSTATUSES                                                    \
+    (sizeof(ctl_link_statuses) / sizeof(ctl_link_statuses[0]))
+
+
+static int
+ctl_link_status(const json_t *answer)
+{
+    size_t       i;
+    const char  *code;
+
+    code = json_string_value(json_object_get(answer, "code"));
+
+    for (i = 0; code != NULL && i < CTL_LINK_NSTATUSES; i++) {
+        if (strcmp(ctl_link_statuses[i].code, code) == 0) {
+            return ctl_link_statuses[i].status;
+        }
+    }
+
+    return CTL_FAILED;
+}
+
+
 static int
 ctl_link_check(json_t *answer)
 {
@@ -129,7 +170,7 @@ ctl_link_check(json_t *answer)
     fprintf(stderr, "llmgwctl: %s\n",
             error ? error : "the answer makes no sense");
 
-    return CTL_FAILED;
+    return ctl_link_status(answer);
 }
 
 
@@ -182,24 +223,17 @@ ctl_link_tell(const ctl_t *ctl, json_t *request)
 }
 
 
-/* The last line has no "event". */
-static int
+/* The last line has no "event"; NULL: it did not come. */
+static json_t *
 ctl_link_read_events(const ctl_t *ctl, FILE *stream, ctl_event_pt on_event)
 {
-    int      status;
     json_t  *json;
 
     for ( ;; ) {
         json = ctl_link_read(ctl, stream);
 
-        if (json == NULL) {
-            return CTL_UNREACHABLE;
-        }
-
-        if (json_object_get(json, "event") == NULL) {
-            status = ctl_link_check(json);
-            json_decref(json);
-            return status;
+        if (json == NULL || json_object_get(json, "event") == NULL) {
+            return json;
         }
 
         if (on_event != NULL) {
@@ -212,11 +246,17 @@ ctl_link_read_events(const ctl_t *ctl, FILE *stream, ctl_event_pt on_event)
 
 
 int
-ctl_link_follow(const ctl_t *ctl, json_t *request, ctl_event_pt on_event)
+ctl_link_follow(const ctl_t *ctl, json_t *request, ctl_event_pt on_event,
+    ctl_link_mode_t mode, json_t **answer)
 {
     int             status;
     FILE           *stream;
+    json_t         *last;
     struct timeval  never = { 0, 0 };
+
+    if (answer != NULL) {
+        *answer = NULL;
+    }
 
     stream = ctl_link_open(ctl, request);
 
@@ -224,10 +264,21 @@ ctl_link_follow(const ctl_t *ctl, json_t *request, ctl_event_pt on_event)
         return CTL_UNREACHABLE;
     }
 
-    setsockopt(fileno(stream), SOL_SOCKET, SO_RCVTIMEO, &never,
-               sizeof(never));
-    status = ctl_link_read_events(ctl, stream, on_event);
+    if (mode == CTL_LINK_PATIENT) {
+        setsockopt(fileno(stream), SOL_SOCKET, SO_RCVTIMEO, &never,
+                   sizeof(never));
+    }
+
+    last = ctl_link_read_events(ctl, stream, on_event);
     fclose(stream);
+    status = last ? ctl_link_check(last) : CTL_UNREACHABLE;
+
+    if (answer != NULL) {
+        *answer = last;
+
+    } else {
+        json_decref(last);
+    }
 
     return status;
 }

@@ -18,12 +18,20 @@ int ctl_link_ask(const ctl_t *ctl, json_t *request, json_t **answer);
 int ctl_link_tell(const ctl_t *ctl, json_t *request);
 
 /*
- * The same for what takes as long as it takes: gives out each event, NULL: to
- * nobody, until the last line has come.
+ * The same for what takes as long as it takes: gives out each event (NULL: to
+ * nobody) until the last line has come.  *answer is that line whether it is
+ * good or bad, NULL where none came; answer NULL: it is not asked for.
+ *
+ * LIVELY: the command says something each second, or the agent does not run.
  */
 typedef void (*ctl_event_pt)(const json_t *event);
 
-int ctl_link_follow(const ctl_t *ctl, json_t *request,
-    ctl_event_pt on_event);
+typedef enum {
+    CTL_LINK_LIVELY = 0,
+    CTL_LINK_PATIENT
+} ctl_link_mode_t;
+
+int ctl_link_follow(const ctl_t *ctl, json_t *request, ctl_event_pt on_event,
+    ctl_link_mode_t mode, json_t **answer);
 
 #endif /* CTL_LINK_H */

@@ -167,9 +167,14 @@ def test_others_do_not_get_in(cluster):
     (["keyring", "list", "all"], 2),
     (["keyring", "use", "a", "b"], 2),
     (["inject-suspect"], 2),
-    (["keyring", "list"], 1),
-    (["keyring", "use", "00000000"], 1),
-    (["inject-suspect", "nobody"], 1),
+    (["keyring", "list"], 3),
+    (["keyring", "use", "00000000"], 3),
+    (["inject-suspect", "nobody"], 4),
+    (["drain"], 2),
+    (["drain", "r1", "r2"], 2),
+    (["drain", "r1", "--slowly"], 2),
+    (["drain", "--drain-timeout", "soon", "r1"], 2),
+    (["undrain", "r1", "--force"], 2),
 ], ids=str)
 def test_exit_status(shared, words, status):
     gw = shared.gateway or shared.agent("gw", "gateway")

@@ -1,0 +1,100 @@
+
+/* llmgwctl drain, undrain: the progress as it comes, then what became of it. */
+
+#include <stdio.h>
+
+#include "ctl_link.h"
+
+
+static const option_t  ctl_drain_table[] = {
+    { .name = "drain-timeout", .kind = OPTION_DURATION, .value = "60s",
+      .offset = offsetof(ctl_options_t, drain_timeout_ms),
+      .min = 0, .max = 86400000,
+      .help = "how long its streams are waited for" },
+    { .name = "force", .kind = OPTION_FLAG,
+      .offset = offsetof(ctl_options_t, is_forced),
+      .help = "even the last that gets work" },
+    { .name = NULL }
+};
+
+const options_spec_t  ctl_drain_spec = {
+    .program = "llmgwctl drain",
+    .synopsis = "ID [options]",
+    .summary = "Sends a replica nothing new, and waits for its last stream.",
+    .table = ctl_drain_table
+};
+
+
+static void
+ctl_print_draining(const json_t *event)
+{
+    json_t  *active;
+
+    active = json_object_get(event, "active_requests");
+
+    if (json_is_integer(active)) {
+        printf("%s drains, %" JSON_INTEGER_FORMAT " running\n",
+               json_string_value(json_object_get(event, "id")),
+               json_integer_value(active));
+
+    } else {
+        printf("%s drains, and does not say what runs\n",
+               json_string_value(json_object_get(event, "id")));
+    }
+
+    fflush(stdout);
+}
+
+
+int
+ctl_drain(const ctl_t *ctl)
+{
+    int      status;
+    json_t  *answer;
+
+    status = ctl_link_follow(ctl,
+                 json_pack("{s:s, s:s, s:I, s:b}", "cmd", "drain",
+                           "id", ctl->words[0], "timeout_ms",
+                           (json_int_t) ctl->options.drain_timeout_ms,
+                           "force", ctl->options.is_forced),
+                 ctl->is_json ? ctl_print_event : ctl_print_draining,
+                 CTL_LINK_LIVELY, &answer);
+
+    if (ctl->is_json && answer != NULL) {
+        ctl_print_json(answer);
+
+    } else if (status == CTL_DONE) {
+        printf("%s is drained\n", ctl->words[0]);
+    }
+
+    json_decref(answer);
+
+    return status;
+}
+
+
+int
+ctl_undrain(const ctl_t *ctl)
+{
+    int          status;
+    json_t      *answer;
+    const char  *owner;
+
+    status = ctl_link_follow(ctl, json_pack("{s:s, s:s}", "cmd", "undrain",
+                                            "id", ctl->words[0]),
+                             NULL, CTL_LINK_LIVELY, &answer);
+    owner = json_string_value(json_object_get(answer, "drain_owner"));
+
+    if (ctl->is_json && answer != NULL) {
+        ctl_print_json(answer);
+
+    } else if (status == CTL_DONE) {
+        printf("%s %s%s\n", ctl->words[0],
+               owner ? "is still drained by " : "gets work again",
+               owner ? owner : "");
+    }
+
+    json_decref(answer);
+
+    return status;
+}
