@@ -53,7 +53,8 @@ DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libev-dev \
     libxxhash-dev libsodium-dev libjansson-dev libpcre2-dev zlib1g-dev \
     libssl-dev libcmocka-dev clang libclang-rt-14-dev \
-    python3 python3-pytest python3-grpcio python3-protobuf python3-h2
+    python3 python3-pytest python3-grpcio python3-protobuf python3-h2 \
+    python3-jsonschema
 
 PROTOS  := llmgateway gossip health
 GEN_C   := $(PROTOS:%=$(GEN)/%.pb-c.c)

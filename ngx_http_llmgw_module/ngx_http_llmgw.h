@@ -288,6 +288,7 @@ typedef struct {
     ngx_http_llmgw_replica_t     *replica;
     ngx_http_llmgw_slot_t        *slot;         /* as it was then */
     llmgw_breaker_ticket_t        ticket;
+    ngx_msec_t                    start_ms;
     unsigned                      is_judged:1;
 } ngx_http_llmgw_lease_t;
 
@@ -423,6 +424,7 @@ void ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim);
 void ngx_http_llmgw_lease_begin_locked(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_lease_t *lease, ngx_uint_t forced);
 void ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease);
+void ngx_http_llmgw_lease_fails(ngx_http_llmgw_lease_t *lease);
 void ngx_http_llmgw_lease_end(ngx_http_llmgw_lease_t *lease,
     llmgw_verdict_t verdict);
 
@@ -562,6 +564,8 @@ void ngx_http_llmgw_metrics_again(ngx_http_llmgw_stream_t *stream,
     llmgw_cause_t cause);
 void ngx_http_llmgw_metrics_hedge(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_hedge_outcome_t outcome);
+void ngx_http_llmgw_metrics_streams(ngx_http_llmgw_pool_t *pool, int change);
+void ngx_http_llmgw_metrics_sessions(ngx_http_llmgw_pool_t *pool, int change);
 void ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_pool_t *pool,
     llmgw_breaker_change_t change);
 void ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,

@@ -222,6 +222,10 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
 
     ngx_queue_remove(&attempt->queue);
 
+    if (outcome == LLMGW_OUTCOME_FAILED) {
+        ngx_http_llmgw_lease_fails(&attempt->lease);
+    }
+
     ngx_http_llmgw_lease_end(&attempt->lease,
                              ngx_http_llmgw_attempt_verdict(outcome, cause));
 

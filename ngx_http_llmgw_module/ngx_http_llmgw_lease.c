@@ -39,6 +39,8 @@ ngx_http_llmgw_lease_begin_locked(ngx_http_llmgw_pool_t *pool,
     }
 
     lease->is_judged = 0;
+    lease->start_ms = ngx_current_msec;
+    slot->attempts++;
 
     change = forced
              ? llmgw_breaker_force(&slot->breaker, &pool->conf->breaker,
@@ -50,13 +52,18 @@ ngx_http_llmgw_lease_begin_locked(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* The replica has shown what it can: a probe need not last its whole stream. */
+/*
+ * The replica has shown what it can, by its first byte or token: a probe need
+ * not last its whole stream.
+ */
 
 void
 ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease)
 {
     llmgw_breaker_change_t  change;
     llmgw_breaker_counts_t  counts;
+
+    ngx_http_llmgw_recent_first_token(lease);
 
     if (!llmgw_breaker_is_probe(lease->ticket) || lease->is_judged) {
         return;
@@ -70,6 +77,15 @@ ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease)
     ngx_http_llmgw_zone_unlock(lease->replica->pool->zone);
 
     ngx_http_llmgw_lease_log(lease->replica, change, &counts);
+}
+
+
+/* Whatever the breaker makes of it; before its end. */
+
+void
+ngx_http_llmgw_lease_fails(ngx_http_llmgw_lease_t *lease)
+{
+    (void) ngx_atomic_fetch_add(&lease->slot->failures, 1);
 }
 
 

@@ -29,6 +29,11 @@ static const ngx_msec_t  ngx_http_llmgw_queue_wait_ms[] = {
 };
 
 
+_Static_assert(sizeof(ngx_http_llmgw_first_token_ms) / sizeof(ngx_msec_t)
+               == NGX_HTTP_LLMGW_NFIRST_TOKEN,
+               "slots have as many buckets as the histogram");
+
+
 static ngx_http_llmgw_counters_t *ngx_http_llmgw_metrics_row(
     ngx_http_llmgw_pool_t *pool);
 static ngx_http_llmgw_reason_t ngx_http_llmgw_metrics_reason(
@@ -90,6 +95,38 @@ const char *
 ngx_http_llmgw_metrics_reason_name(ngx_uint_t reason)
 {
     return ngx_http_llmgw_reasons[reason];
+}
+
+
+const char *
+ngx_http_llmgw_metrics_name_failovers(ngx_uint_t i)
+{
+    return i == LLMGW_CAUSE_NONE ? NULL : llmgw_cause_name(i);
+}
+
+
+const char *
+ngx_http_llmgw_metrics_name_attempts_failed(ngx_uint_t i)
+{
+    return ngx_http_llmgw_metrics_name_failovers(i);
+}
+
+
+const char *
+ngx_http_llmgw_metrics_name_hedges(ngx_uint_t i)
+{
+    return i == NGX_HTTP_LLMGW_HEDGE_WON ? "won" : "lost";
+}
+
+
+const char *
+ngx_http_llmgw_metrics_name_breaker_transitions(ngx_uint_t i)
+{
+    static const char  *names[] = {
+        NULL, "opened", "reopened", "half_opened", "closed"
+    };
+
+    return names[i];
 }
 
 
@@ -207,6 +244,34 @@ ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_pool_t *pool,
     llmgw_breaker_change_t change)
 {
     ngx_http_llmgw_metrics_row(pool)->breaker_transitions[change]++;
+}
+
+
+/* Levels: a worker without a row has none, as nobody could take them back. */
+
+void
+ngx_http_llmgw_metrics_streams(ngx_http_llmgw_pool_t *pool, int change)
+{
+    ngx_http_llmgw_zone_t  *zone;
+
+    zone = pool->zone;
+
+    if (zone->row != NGX_HTTP_LLMGW_NO_ROW) {
+        zone->shared->levels[zone->row].streams += change;
+    }
+}
+
+
+void
+ngx_http_llmgw_metrics_sessions(ngx_http_llmgw_pool_t *pool, int change)
+{
+    ngx_http_llmgw_zone_t  *zone;
+
+    zone = pool->zone;
+
+    if (zone->row != NGX_HTTP_LLMGW_NO_ROW) {
+        zone->shared->levels[zone->row].sessions += change;
+    }
 }
 
 

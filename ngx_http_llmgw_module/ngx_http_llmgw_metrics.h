@@ -54,6 +54,7 @@
 
 #define NGX_HTTP_LLMGW_NCODES        17
 #define NGX_HTTP_LLMGW_NBUCKETS      24     /* at most, with +Inf */
+#define NGX_HTTP_LLMGW_NFIRST_TOKEN  23     /* of first_token, with +Inf */
 
 
 typedef enum {
@@ -97,6 +98,13 @@ typedef struct {
     NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_COUNTER_FIELD)
     NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_HISTOGRAM_FIELD)
 } ngx_http_llmgw_counters_t;
+
+
+/* metrics.c: the values of a counter's label; NULL: that one is never told */
+#define NGX_HTTP_LLMGW_COUNTER_NAME(name, label, n, help)                     \
+    const char *ngx_http_llmgw_metrics_name_##name(ngx_uint_t i);
+
+NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_COUNTER_NAME)
 
 
 #endif /* _NGX_HTTP_LLMGW_METRICS_H_INCLUDED_ */

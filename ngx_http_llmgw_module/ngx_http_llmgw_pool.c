@@ -447,6 +447,8 @@ ngx_http_llmgw_pool_check_stale(ngx_http_llmgw_pool_t *pool)
 void
 ngx_http_llmgw_pool_stream_begins(ngx_http_llmgw_pool_t *pool)
 {
+    ngx_http_llmgw_metrics_streams(pool, 1);
+
     if (pool->streams++ == 0 && pool->reader) {
         ngx_add_timer(&pool->tick, NGX_HTTP_LLMGW_TICK_MS);
     }
@@ -456,6 +458,8 @@ ngx_http_llmgw_pool_stream_begins(ngx_http_llmgw_pool_t *pool)
 void
 ngx_http_llmgw_pool_stream_ends(ngx_http_llmgw_pool_t *pool)
 {
+    ngx_http_llmgw_metrics_streams(pool, -1);
+
     if (--pool->streams == 0 && pool->tick.timer_set) {
         ngx_del_timer(&pool->tick);
     }

@@ -117,6 +117,7 @@ ngx_http_llmgw_session_create(ngx_http_llmgw_replica_t *replica,
     ngx_queue_init(&session->waiting);
     ngx_queue_insert_tail(&replica->sessions, &session->queue);
     replica->nsessions++;
+    ngx_http_llmgw_metrics_sessions(replica->pool, 1);
 
     session->flush.handler = ngx_http_llmgw_session_flush_handler;
     session->flush.data = session;
@@ -415,6 +416,7 @@ ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session)
 
     ngx_queue_remove(&session->queue);
     session->replica->nsessions--;
+    ngx_http_llmgw_metrics_sessions(session->replica->pool, -1);
 
     ngx_free(session);
 }

@@ -343,6 +343,10 @@ ngx_http_llmgw_stock_give_back(ngx_http_llmgw_stock_t *stock,
     stock->replica->holders--;
     stock->replica = NULL;
 
+    if (verdict == LLMGW_VERDICT_FAILURE) {
+        ngx_http_llmgw_lease_fails(&stock->stream.legs[0].lease);
+    }
+
     ngx_http_llmgw_lease_end(&stock->stream.legs[0].lease, verdict);
 }
 

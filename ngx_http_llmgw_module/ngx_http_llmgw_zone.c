@@ -164,7 +164,12 @@ ngx_http_llmgw_zone_carve(ngx_http_llmgw_zone_shared_t *shared,
     shared->counters = ngx_slab_calloc(shpool,
                                  nrows * sizeof(ngx_http_llmgw_counters_t));
 
-    if (shared->rows == NULL || shared->counters == NULL) {
+    shared->levels = ngx_slab_calloc(shpool,
+                                   nrows * sizeof(ngx_http_llmgw_levels_t));
+
+    if (shared->rows == NULL || shared->counters == NULL
+        || shared->levels == NULL)
+    {
         return NGX_ERROR;
     }
 
@@ -343,6 +348,8 @@ ngx_http_llmgw_zone_unchain(ngx_http_llmgw_zone_shared_t *shared, uint32_t i)
 
     *link = slot->next;
     shared->tokens_base += slot->tokens;
+    shared->attempts_base += slot->attempts;
+    shared->failures_base += slot->failures;
 
     ngx_memzero(slot, shared->slot_bytes);
 }

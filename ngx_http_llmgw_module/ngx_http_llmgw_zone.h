@@ -48,8 +48,23 @@ struct ngx_http_llmgw_slot_s {
     llmgw_breaker_t               breaker;
     uint64_t                      replica_start_ms;  /* the breaker is of */
     ngx_atomic_t                  tokens;       /* to clients */
+    ngx_atomic_t                  attempts;
+    ngx_atomic_t                  failures;     /* of them */
+    uint64_t                      tokens_seen;  /* when rates were made */
+    uint64_t                      attempts_seen;
+    float                         tokens_rate;  /* a second */
+    float                         attempts_rate;
+    uint32_t                      first_token[  /* weights, decaying */
+                                      NGX_HTTP_LLMGW_NFIRST_TOKEN];
     uint32_t                      shares[1];    /* of nrows */
 };
+
+
+/* How many there are now: gone with the process, into no base. */
+typedef struct {
+    uint32_t                      streams;
+    uint32_t                      sessions;
+} ngx_http_llmgw_levels_t;
 
 
 typedef struct {
@@ -63,8 +78,13 @@ typedef struct {
     llmgw_queue_t                 queue;
     llmgw_hedge_budget_t          hedge;
     ngx_http_llmgw_counters_t    *counters;     /* of nrows */
+    ngx_http_llmgw_levels_t      *levels;       /* of nrows */
     ngx_http_llmgw_counters_t     base;         /* of rows given up */
     uint64_t                      tokens_base;  /* of slots given up */
+    uint64_t                      attempts_base;
+    uint64_t                      failures_base;
+    ngx_msec_t                    rated_ms;     /* rates were made */
+    ngx_msec_t                    decayed_ms;   /* weights were halved */
     uint32_t                      waits_open;   /* the line, for circuits */
 } ngx_http_llmgw_zone_shared_t;
 
@@ -107,6 +127,12 @@ ngx_int_t ngx_http_llmgw_zone_add(ngx_conf_t *cf,
 ngx_http_llmgw_slot_t *ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone,
     ngx_str_t *id);
 void ngx_http_llmgw_zone_forget_locked(ngx_http_llmgw_zone_shared_t *shared);
+
+/* recent.c: what slots tell of the last seconds and minutes */
+void ngx_http_llmgw_recent_first_token(ngx_http_llmgw_lease_t *lease);
+void ngx_http_llmgw_recent_update_locked(
+    ngx_http_llmgw_zone_shared_t *shared);
+void ngx_http_llmgw_recent_add(uint64_t *sum, ngx_http_llmgw_slot_t *slot);
 
 /* zone_row.c: processes that come, go and die */
 ngx_http_llmgw_zone_t *ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone,

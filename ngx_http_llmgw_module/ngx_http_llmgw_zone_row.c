@@ -84,6 +84,7 @@ ngx_http_llmgw_zone_sweep(ngx_http_llmgw_zone_t *zone)
     ngx_shmtx_lock(&zone->shpool->mutex);
     ngx_http_llmgw_zone_sweep_locked(zone->shared);
     ngx_http_llmgw_zone_forget_locked(zone->shared);
+    ngx_http_llmgw_recent_update_locked(zone->shared);
     ngx_shmtx_unlock(&zone->shpool->mutex);
 }
 
@@ -146,6 +147,7 @@ ngx_http_llmgw_zone_take_back(ngx_http_llmgw_zone_shared_t *shared,
 
     (void) llmgw_queue_drop_row(&shared->queue, row);
     ngx_http_llmgw_metrics_add(&shared->base, &shared->counters[row], 1);
+    ngx_memzero(&shared->levels[row], sizeof(ngx_http_llmgw_levels_t));
 
     shared->rows[row].pid = 0;
 }

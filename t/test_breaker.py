@@ -16,11 +16,11 @@ LATE = "llmgw_breaker cooldown=60s;"
 
 
 def breaker(nginx, id):
-    return nginx.replicas()[id]["breaker"]
+    return nginx.replicas()[id]["breaker"]["state"]
 
 
 def breakers(nginx):
-    return {r["breaker"] for r in nginx.replicas().values()}
+    return {r["breaker"]["state"] for r in nginx.replicas().values()}
 
 
 def opened(nginx):
@@ -54,7 +54,8 @@ def check_quiet(nginx, ids):
     """Nothing was held against these."""
     for id in ids:
         r = nginx.replicas()[id]
-        assert (r["breaker"], r["breaker_failures"]) == ("closed", 0), r
+        assert r["breaker"]["state"] == "closed", r
+        assert r["breaker"]["failures"] == 0, r
     assert opened(nginx) == 0
 
 
@@ -88,7 +89,7 @@ def test_sick_replica_is_avoided_until_it_is_well(cluster, client, load,
     ask_until(c, lambda: breaker(nginx, "r1") == "closed", 10,
               "the circuit to be closed")
     ask_until(c, lambda: r1.stats().started > 3, 10, "r1 to serve again")
-    assert nginx.replicas()["r1"]["breaker_failures"] == 0
+    assert nginx.replicas()["r1"]["breaker"]["failures"] == 0
 
 
 def test_sick_replica_costs_few_requests_while_it_stays_sick(cluster, client,
@@ -362,7 +363,7 @@ def test_good_replica_with_few_faults_stays(cluster, client, expect):
         r1.faults(reject_all=i % 4 == 0)
         c.stream(f"prompt {i}", 2).check(expect(f"prompt {i}", 2))
     assert opened(nginx) == 0
-    assert nginx.replicas()["r1"]["breaker_failures"] > 0
+    assert nginx.replicas()["r1"]["breaker"]["failures"] > 0
 
 
 def test_replica_that_starts_anew_serves_again(cluster, client):

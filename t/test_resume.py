@@ -227,7 +227,7 @@ def test_drain_within_a_stream_uses_up_no_try(cluster, client, expect):
     assert len(result.replicas) == 2
     assert replica.proc.wait(5) == 0
     left = nginx.replicas().get(replica.id)
-    assert left is None or left["breaker_failures"] == 0
+    assert left is None or left["breaker"]["failures"] == 0
 
 
 def test_member_that_left_keeps_its_streams(cluster, client, expect):

@@ -221,8 +221,8 @@ def test_errors_of_a_stock_pass_open_the_circuit(cluster, client):
     r1.faults(reject_all=True)
     for i in range(40):
         generate(c, f"s{i}")
-    assert nginx.replicas()["r1"]["breaker"] == "open"
-    assert nginx.replicas()["r2"]["breaker"] == "closed"
+    assert nginx.replicas()["r1"]["breaker"]["state"] == "open"
+    assert nginx.replicas()["r2"]["breaker"]["state"] == "closed"
     failed = r1.stats().failed
     for i in range(20):
         assert generate(c, f"s{i}").code == "OK"
@@ -238,7 +238,7 @@ def test_clients_faults_open_nothing(cluster, client):
     c = client(nginx)
     for i in range(20):
         assert generate(c, f"{i}").code == "INVALID_ARGUMENT"
-    assert nginx.replicas()[engine.target]["breaker_failures"] == 0
+    assert nginx.replicas()[engine.target]["breaker"]["failures"] == 0
 
 
 def test_cancels_of_a_stock_pass_open_nothing(cluster, client):
@@ -252,7 +252,8 @@ def test_cancels_of_a_stock_pass_open_nothing(cluster, client):
     wait_for(lambda: r1.stats().cancelled == 8, 5, "the cancels")
     wait_for(lambda: not nginx.counts(), 2, "counts of zero")
     first = nginx.replicas()["r1"]
-    assert (first["breaker"], first["breaker_failures"]) == ("closed", 0)
+    assert first["breaker"]["state"] == "closed"
+    assert first["breaker"]["failures"] == 0
 
 
 def test_replica_that_dies_in_a_stock_pass(cluster, client):
@@ -266,7 +267,7 @@ def test_replica_that_dies_in_a_stock_pass(cluster, client):
     assert {rpc.drain(call).code for call in calls} <= {"INTERNAL",
                                                         "UNAVAILABLE"}
     wait_for(lambda: not nginx.counts(), 5, "counts of zero")
-    assert nginx.replicas()["r1"]["breaker_failures"] == 3
+    assert nginx.replicas()["r1"]["breaker"]["failures"] == 3
 
 
 def test_waiter_of_a_stock_pass_outlives_a_quit(cluster, client, expect):
@@ -361,7 +362,7 @@ def test_http_errors_open_the_circuit(cluster, engines):
     made[0].fails = 500
     statuses = [get(nginx, f"{i}")[0] for i in range(40)]
     assert set(statuses) == {200, 500}
-    assert nginx.replicas()[made[0].target]["breaker"] == "open"
+    assert nginx.replicas()[made[0].target]["breaker"]["state"] == "open"
     started = made[0].started
     assert {get(nginx, f"{i}")[0] for i in range(30)} == {200}
     assert made[0].started == started
@@ -376,7 +377,8 @@ def test_backpressure_opens_nothing(cluster, engines, status):
     statuses = [get(nginx, f"{i}")[0] for i in range(40)]
     assert set(statuses) == {200, status}
     first = nginx.replicas()[made[0].target]
-    assert (first["breaker"], first["breaker_failures"]) == ("closed", 0)
+    assert first["breaker"]["state"] == "closed"
+    assert first["breaker"]["failures"] == 0
     assert made[0].started < 10 * SLOW
 
 
@@ -389,7 +391,7 @@ def test_broken_answer_is_a_failure(cluster, engines):
             get(nginx, f"{i}")
     made[0].breaks = False
     assert get(nginx, "x")[0] == 200
-    assert nginx.replicas()[made[0].target]["breaker_failures"] == 3
+    assert nginx.replicas()[made[0].target]["breaker"]["failures"] == 3
     assert not nginx.counts()
 
 
@@ -401,7 +403,8 @@ def test_client_that_hangs_up_is_no_failure(cluster, engines):
             get(nginx, f"{i}", timeout=0.05)
     wait_for(lambda: not nginx.counts(), 5, "counts of zero")
     first = nginx.replicas()[made[0].target]
-    assert (first["breaker"], first["breaker_failures"]) == ("closed", 0)
+    assert first["breaker"]["state"] == "closed"
+    assert first["breaker"]["failures"] == 0
 
 
 def test_keepalive_behind_our_lines(cluster, engines):
@@ -427,7 +430,7 @@ def test_kept_connection_that_has_died_is_no_fault(cluster, engines):
         homes.setdefault(i % 6, set()).add(body)
     assert all(len(home) == 1 for home in homes.values()), homes
     assert sum(e.connections for e in made) > 2
-    assert all(r["breaker_failures"] == 0
+    assert all(r["breaker"]["failures"] == 0
                for r in nginx.replicas().values())
 
 

@@ -1,0 +1,65 @@
+
+/*
+ * A page: what a location of ours answers by itself, written in slices.
+ *
+ * At a thousand replicas a page is half a megabyte.  Made in one go it would
+ * hold the worker's streams up and lie in memory whole; so it is made piece by
+ * piece, a slice a turn of the event loop, and no further while the client has
+ * not taken the last slice.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_PAGE_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_PAGE_H_INCLUDED_
+
+
+#include "ngx_http_llmgw.h"
+
+
+#define NGX_HTTP_LLMGW_PAGE_BYTES    32768  /* a slice, and a buffer */
+
+
+typedef struct ngx_http_llmgw_page_s  ngx_http_llmgw_page_t;
+
+/* Writes the next piece, a few kilobytes at most.  1: there is more. */
+typedef ngx_uint_t (*ngx_http_llmgw_page_pt)(ngx_http_llmgw_page_t *page);
+
+
+struct ngx_http_llmgw_page_s {
+    ngx_http_request_t           *request;
+    ngx_http_llmgw_page_pt        next;
+    void                        (*done)(void *data);    /* once, at the end */
+    void                         *data;
+
+    ngx_chain_t                  *out;          /* filled in this slice */
+    ngx_chain_t                 **last;
+    ngx_buf_t                    *buf;          /* the last of out */
+    ngx_chain_t                  *busy;
+    ngx_chain_t                  *free;
+    size_t                        bytes;        /* of this slice */
+
+    unsigned                      more:1;
+    unsigned                      failed:1;     /* out of memory */
+};
+
+
+/* A GET or HEAD with no body, or the status to refuse it with. */
+ngx_int_t ngx_http_llmgw_page_accept(ngx_http_request_t *r);
+
+/*
+ * Answers with what page->next() writes; type outlives the request.  Returns
+ * what a content handler returns.  done() is called also where this fails.
+ */
+ngx_int_t ngx_http_llmgw_page_send(ngx_http_llmgw_page_t *page,
+    ngx_str_t *type);
+
+/* Room for len bytes, at most a buffer's; NULL: the page has failed. */
+u_char *ngx_http_llmgw_page_room(ngx_http_llmgw_page_t *page, size_t len);
+
+/* What was written into that room ends here. */
+void ngx_http_llmgw_page_wrote(ngx_http_llmgw_page_t *page, u_char *end);
+
+void ngx_http_llmgw_page_write(ngx_http_llmgw_page_t *page, const void *data,
+    size_t len);
+
+
+#endif /* _NGX_HTTP_LLMGW_PAGE_H_INCLUDED_ */

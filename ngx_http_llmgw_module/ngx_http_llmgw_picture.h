@@ -1,0 +1,33 @@
+
+/*
+ * A picture of all pools, taken at once for a page that is written in slices:
+ * what all workers have counted, and who is listed.  The replicas in it are
+ * held, as streams hold those that they exclude, until the page is done.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_PICTURE_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_PICTURE_H_INCLUDED_
+
+
+#include "ngx_http_llmgw_zone.h"
+
+
+typedef struct {
+    ngx_http_llmgw_pool_t        *pool;
+    ngx_http_llmgw_counters_t     sum;          /* of all rows */
+    ngx_http_llmgw_levels_t       levels;       /* the same */
+    ngx_http_llmgw_replica_t    **replicas;     /* listed now */
+    ngx_uint_t                    n;
+    llmgw_member_t               *gateways;     /* copies */
+    ngx_uint_t                    ngateways;
+} ngx_http_llmgw_picture_t;
+
+
+/* One for each pool, in the request's pool; NULL: out of memory. */
+ngx_array_t *ngx_http_llmgw_picture_take(ngx_http_request_t *r);
+
+/* Lets the replicas go; also of NULL. */
+void ngx_http_llmgw_picture_release(ngx_array_t *pictures);
+
+
+#endif /* _NGX_HTTP_LLMGW_PICTURE_H_INCLUDED_ */

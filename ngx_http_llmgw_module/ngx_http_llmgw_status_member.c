@@ -1,0 +1,211 @@
+
+/* llmgw_status: a replica, and a gateway. */
+
+#include "core/quantile.h"
+#include "ngx_http_llmgw_status.h"
+
+
+static json_t *ngx_http_llmgw_status_slot(ngx_http_llmgw_replica_t *replica);
+static json_t *ngx_http_llmgw_status_breaker(
+    ngx_http_llmgw_replica_t *replica);
+static json_t *ngx_http_llmgw_status_first_token(ngx_http_llmgw_slot_t *slot);
+static json_t *ngx_http_llmgw_status_reported(
+    ngx_http_llmgw_replica_t *replica);
+static double ngx_http_llmgw_status_share(ngx_http_llmgw_replica_t *replica);
+static const char *ngx_http_llmgw_status_state(const llmgw_member_t *member,
+    const char **cause);
+
+
+json_t *
+ngx_http_llmgw_status_gateway(const llmgw_member_t *member)
+{
+    const char  *state, *cause;
+
+    state = ngx_http_llmgw_status_state(member, &cause);
+
+    return json_pack("{s:s, s:s, s:s, s:s?}",
+                     "id", member->id,
+                     "address", member->address,
+                     "state", state,
+                     "cause", cause);
+}
+
+
+json_t *
+ngx_http_llmgw_status_replica(ngx_http_llmgw_replica_t *replica)
+{
+    json_t          *json;
+    const char      *state, *cause;
+    llmgw_member_t  *m;
+
+    m = &replica->member;
+    state = ngx_http_llmgw_status_state(m, &cause);
+
+    json = json_pack("{s:s%, s:s, s:s, s:s?, s:s, s:b, s:s?, s:b, s:s, s:I, "
+                     "s:I, s:I, s:o, s:f}",
+                     "id", replica->node.str.data, replica->node.str.len,
+                     "address", m->grpc,
+                     "state", state,
+                     "cause", cause,
+                     "service", llmgw_service_name(m->service),
+                     "draining", (int) m->draining,
+                     "drain_owner", m->drain_owner[0] ? m->drain_owner : NULL,
+                     "routable",
+                     (int) ngx_http_llmgw_replica_is_routable(replica),
+                     "model_version", m->model_version,
+                     "replica_start_ms", (json_int_t) m->replica_start_ms,
+                     "weight", (json_int_t) m->weight,
+                     "max_capacity", (json_int_t) m->max_capacity,
+                     "reported", ngx_http_llmgw_status_reported(replica),
+                     "share", ngx_http_llmgw_status_share(replica));
+
+    if (json) {
+        (void) json_object_update_new(json,
+                                      ngx_http_llmgw_status_slot(replica));
+    }
+
+    return json;
+}
+
+
+/* What all workers have counted of it; without a slot it is not routed. */
+
+static json_t *
+ngx_http_llmgw_status_slot(ngx_http_llmgw_replica_t *replica)
+{
+    ngx_http_llmgw_slot_t  *slot;
+
+    slot = replica->slot;
+
+    if (slot == NULL) {
+        return json_pack("{s:i, s:i, s:i, s:i, s:{s:i, s:i}, s:n, s:n}",
+                         "in_flight", 0, "tokens", 0, "attempts", 0,
+                         "failures", 0, "rates", "tokens", 0, "attempts", 0,
+                         "first_token", "breaker");
+    }
+
+    return json_pack("{s:I, s:I, s:I, s:I, s:{s:f, s:f}, s:o, s:o}",
+                     "in_flight", (json_int_t) slot->counts.in_flight,
+                     "tokens", (json_int_t) slot->tokens,
+                     "attempts", (json_int_t) slot->attempts,
+                     "failures", (json_int_t) slot->failures,
+                     "rates",
+                     "tokens", slot->tokens_rate,
+                     "attempts", slot->attempts_rate,
+                     "first_token", ngx_http_llmgw_status_first_token(slot),
+                     "breaker", ngx_http_llmgw_status_breaker(replica));
+}
+
+
+static json_t *
+ngx_http_llmgw_status_first_token(ngx_http_llmgw_slot_t *slot)
+{
+    uint64_t  weights[NGX_HTTP_LLMGW_NFIRST_TOKEN];
+
+    ngx_memzero(weights, sizeof(weights));
+    ngx_http_llmgw_recent_add(weights, slot);
+
+    return ngx_http_llmgw_status_quantiles(weights);
+}
+
+
+json_t *
+ngx_http_llmgw_status_quantiles(const uint64_t *weights)
+{
+    double             p50, p99;
+    const ngx_msec_t  *bounds;
+
+    bounds = ngx_http_llmgw_metrics_bounds(0);
+    p50 = llmgw_quantile(bounds, weights, 500);
+    p99 = llmgw_quantile(bounds, weights, 990);
+
+    return p50 < 0 ? json_null()
+                   : json_pack("{s:f, s:f}", "p50_ms", p50, "p99_ms", p99);
+}
+
+
+static json_t *
+ngx_http_llmgw_status_breaker(ngx_http_llmgw_replica_t *replica)
+{
+    uint64_t                 retry_ms;
+    json_int_t               wait_ms;
+    llmgw_breaker_t         *breaker;
+    llmgw_breaker_conf_t    *conf;
+    llmgw_breaker_state_t    state;
+    llmgw_breaker_counts_t   counts;
+
+    breaker = &replica->slot->breaker;
+    conf = &replica->pool->conf->breaker;
+
+    if (!conf->enabled) {
+        return json_null();
+    }
+
+    ngx_http_llmgw_zone_lock(replica->pool->zone);
+
+    state = llmgw_breaker_state(breaker, conf);
+    counts = llmgw_breaker_counts(breaker, conf, ngx_current_msec);
+    retry_ms = llmgw_breaker_retry_ms(breaker, conf);
+
+    ngx_http_llmgw_zone_unlock(replica->pool->zone);
+
+    wait_ms = (json_int_t) (retry_ms - ngx_current_msec);
+
+    return json_pack("{s:s, s:I, s:I, s:o}",
+                     "state", llmgw_breaker_state_name(state),
+                     "failures", (json_int_t) counts.failed,
+                     "requests", (json_int_t) counts.total,
+                     "probe_in_ms", state == LLMGW_BREAKER_OPEN
+                     ? json_integer(ngx_max(wait_ms, 0)) : json_null());
+}
+
+
+/* What the replica says itself; null: nothing yet, or a static line. */
+
+static json_t *
+ngx_http_llmgw_status_reported(ngx_http_llmgw_replica_t *replica)
+{
+    llmgw_member_load_t  *load;
+
+    if (replica->is_static || !replica->listed) {
+        return json_null();
+    }
+
+    load = &replica->pool->view.loads[replica->view_index];
+
+    return load->reported_ms ? json_integer(load->active_requests)
+                             : json_null();
+}
+
+
+static double
+ngx_http_llmgw_status_share(ngx_http_llmgw_replica_t *replica)
+{
+    return replica->index == -1
+           ? 0 : llmgw_ring_share_ppm(replica->pool->table->ring,
+                                      replica->index) / 1000000.0;
+}
+
+
+/* One word for operators, as the agent's own listing has it. */
+
+static const char *
+ngx_http_llmgw_status_state(const llmgw_member_t *member, const char **cause)
+{
+    *cause = NULL;
+
+    if (member->service == LLMGW_SERVICE_DOWN) {
+        *cause = "down";
+        return llmgw_liveness_name(LLMGW_LIVENESS_DEAD);
+    }
+
+    if (member->service == LLMGW_SERVICE_STOPPED) {
+        return llmgw_liveness_name(LLMGW_LIVENESS_LEFT);
+    }
+
+    if (member->liveness == LLMGW_LIVENESS_DEAD) {
+        *cause = "timeout";
+    }
+
+    return llmgw_liveness_name(member->liveness);
+}

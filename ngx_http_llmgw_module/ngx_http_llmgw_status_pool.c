@@ -1,0 +1,273 @@
+
+/* llmgw_status: a pool as a whole, all but its gateways and replicas. */
+
+#include "ngx_http_llmgw_status.h"
+
+
+typedef struct {
+    json_int_t                    in_flight;
+    json_int_t                    slots;
+    double                        tokens_rate;
+    double                        attempts_rate;
+    uint64_t                      tokens;
+    uint64_t                      attempts;
+    uint64_t                      failures;
+    uint64_t                      first_token[NGX_HTTP_LLMGW_NFIRST_TOKEN];
+} ngx_http_llmgw_status_sum_t;
+
+
+static void ngx_http_llmgw_status_slots(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_status_sum_t *sum);
+static json_t *ngx_http_llmgw_status_view(ngx_http_llmgw_pool_t *pool);
+static json_t *ngx_http_llmgw_status_queue(ngx_http_llmgw_pool_t *pool);
+static json_t *ngx_http_llmgw_status_totals(
+    ngx_http_llmgw_counters_t *counters, ngx_http_llmgw_status_sum_t *sum);
+static json_t *ngx_http_llmgw_status_requests(
+    ngx_http_llmgw_counters_t *counters);
+static json_t *ngx_http_llmgw_status_named(const uint64_t *counts,
+    ngx_uint_t n, const char *(*name)(ngx_uint_t i));
+static json_t *ngx_http_llmgw_status_histograms(
+    ngx_http_llmgw_counters_t *counters);
+static json_t *ngx_http_llmgw_status_histogram(
+    ngx_http_llmgw_histogram_t *h, const ngx_msec_t *bounds);
+
+
+json_t *
+ngx_http_llmgw_status_pool(ngx_http_llmgw_picture_t *picture)
+{
+    ngx_http_llmgw_pool_t        *pool;
+    ngx_http_llmgw_status_sum_t   sum;
+
+    pool = picture->pool;
+
+    ngx_http_llmgw_status_slots(pool->zone, &sum);
+
+    return json_pack("{s:s%, s:o, s:I, s:I, s:I, s:{s:I, s:I}, s:o, "
+                     "s:{s:f, s:f}, s:o, s:o, s:o}",
+                     "name", pool->conf->name.data, pool->conf->name.len,
+                     "view", ngx_http_llmgw_status_view(pool),
+                     "streams", (json_int_t) picture->levels.streams,
+                     "in_flight", sum.in_flight,
+                     "sessions", (json_int_t) picture->levels.sessions,
+                     "zone",
+                     "slots", (json_int_t) pool->zone->shared->nslots,
+                     "used", sum.slots,
+                     "queue", ngx_http_llmgw_status_queue(pool),
+                     "rates",
+                     "tokens", sum.tokens_rate,
+                     "attempts", sum.attempts_rate,
+                     "first_token",
+                     ngx_http_llmgw_status_quantiles(sum.first_token),
+                     "totals",
+                     ngx_http_llmgw_status_totals(&picture->sum, &sum),
+                     "histograms",
+                     ngx_http_llmgw_status_histograms(&picture->sum));
+}
+
+
+/* Those too whom nobody lists any more. */
+
+static void
+ngx_http_llmgw_status_slots(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_status_sum_t *sum)
+{
+    uint32_t                       i;
+    ngx_http_llmgw_slot_t         *slot;
+    ngx_http_llmgw_zone_shared_t  *shared;
+
+    shared = zone->shared;
+    ngx_memzero(sum, sizeof(ngx_http_llmgw_status_sum_t));
+
+    ngx_http_llmgw_zone_lock(zone);
+
+    sum->tokens = shared->tokens_base;
+    sum->attempts = shared->attempts_base;
+    sum->failures = shared->failures_base;
+
+    for (i = 0; i < shared->nslots; i++) {
+        slot = ngx_http_llmgw_zone_slot(shared, i);
+
+        if (slot->id_len == 0) {
+            continue;
+        }
+
+        sum->slots++;
+        sum->in_flight += slot->counts.in_flight;
+        sum->tokens += slot->tokens;
+        sum->attempts += slot->attempts;
+        sum->failures += slot->failures;
+        sum->tokens_rate += slot->tokens_rate;
+        sum->attempts_rate += slot->attempts_rate;
+        ngx_http_llmgw_recent_add(sum->first_token, slot);
+    }
+
+    ngx_http_llmgw_zone_unlock(zone);
+}
+
+
+static json_t *
+ngx_http_llmgw_status_queue(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_http_llmgw_zone_shared_t  *shared;
+
+    shared = pool->zone->shared;
+
+    return json_pack("{s:I, s:I, s:I, s:s?}",
+                     "length", (json_int_t) shared->queue.length,
+                     "size", (json_int_t) pool->conf->queue_size,
+                     "timeout_ms", (json_int_t) pool->conf->queue_timeout,
+                     "waits_for", shared->queue.length == 0 ? NULL
+                     : shared->waits_open ? "circuit" : "room");
+}
+
+
+static json_t *
+ngx_http_llmgw_status_view(ngx_http_llmgw_pool_t *pool)
+{
+    uint64_t  now;
+
+    if (pool->reader == NULL) {
+        return json_pack("{s:n, s:n, s:b, s:I, s:b, s:i}", "source", "age_ms",
+                         "stale", 0, "generation", (json_int_t) 0,
+                         "isolated", 0, "members", 0);
+    }
+
+    now = ngx_http_llmgw_monotonic_ms();
+
+    return json_pack("{s:s%, s:o, s:b, s:I, s:b, s:I}",
+                     "source", pool->conf->members.data,
+                     pool->conf->members.len,
+                     "age_ms", pool->generation
+                     ? json_integer((json_int_t)
+                                    (now - pool->view.heartbeat_ms))
+                     : json_null(),
+                     "stale", (int) ngx_http_llmgw_pool_is_stale(pool),
+                     "generation", (json_int_t) pool->generation,
+                     "isolated", pool->view.isolated,
+                     "members", (json_int_t) pool->view.n);
+}
+
+
+static json_t *
+ngx_http_llmgw_status_totals(ngx_http_llmgw_counters_t *counters,
+    ngx_http_llmgw_status_sum_t *sum)
+{
+    json_t  *totals;
+
+    totals = json_pack("{s:I, s:I, s:I, s:o}",
+                       "tokens", (json_int_t) sum->tokens,
+                       "attempts", (json_int_t) sum->attempts,
+                       "failures", (json_int_t) sum->failures,
+                       "requests", ngx_http_llmgw_status_requests(counters));
+
+#define NGX_HTTP_LLMGW_STATUS_COUNTER(name, label, n, help)                   \
+    (void) json_object_set_new(totals, #name,                                 \
+               ngx_http_llmgw_status_named(counters->name, n,                 \
+                                       ngx_http_llmgw_metrics_name_##name));
+
+    NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_STATUS_COUNTER)
+
+    return totals;
+}
+
+
+/* Only what has happened: most pairs of code and reason never do. */
+
+static json_t *
+ngx_http_llmgw_status_requests(ngx_http_llmgw_counters_t *counters)
+{
+    json_t      *list;
+    uint64_t     n;
+    ngx_uint_t   code, reason;
+
+    list = json_array();
+
+    for (code = 0; code < NGX_HTTP_LLMGW_NCODES; code++) {
+        for (reason = 0; reason < NGX_HTTP_LLMGW_NREASONS; reason++) {
+            n = counters->requests[code][reason];
+
+            if (n) {
+                (void) json_array_append_new(list,
+                    json_pack("{s:s, s:s, s:I}",
+                              "code", llmgw_grpc_status_name(code),
+                              "reason",
+                              ngx_http_llmgw_metrics_reason_name(reason),
+                              "count", (json_int_t) n));
+            }
+        }
+    }
+
+    return list;
+}
+
+
+/* {"connect": 3, ...}; a value without a name is none that is counted. */
+
+static json_t *
+ngx_http_llmgw_status_named(const uint64_t *counts, ngx_uint_t n,
+    const char *(*name)(ngx_uint_t i))
+{
+    json_t      *object;
+    ngx_uint_t   i;
+
+    object = json_object();
+
+    for (i = 0; i < n; i++) {
+        if (name(i)) {
+            (void) json_object_set_new(object, name(i),
+                                       json_integer((json_int_t) counts[i]));
+        }
+    }
+
+    return object;
+}
+
+
+static json_t *
+ngx_http_llmgw_status_histograms(ngx_http_llmgw_counters_t *counters)
+{
+    json_t      *object;
+    ngx_uint_t   index;
+
+    object = json_object();
+    index = 0;
+
+#define NGX_HTTP_LLMGW_STATUS_HISTOGRAM(name, buckets, help)                  \
+    (void) json_object_set_new(object, #name,                                 \
+               ngx_http_llmgw_status_histogram(&counters->name,               \
+                                   ngx_http_llmgw_metrics_bounds(index++)));
+
+    NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_STATUS_HISTOGRAM)
+
+    return object;
+}
+
+
+/* counts has one more than bounds: what lies above. */
+
+static json_t *
+ngx_http_llmgw_status_histogram(ngx_http_llmgw_histogram_t *h,
+    const ngx_msec_t *bounds)
+{
+    json_t      *upper, *counts;
+    uint64_t     total;
+    ngx_uint_t   i;
+
+    upper = json_array();
+    counts = json_array();
+    total = 0;
+
+    for (i = 0; i == 0 || bounds[i - 1]; i++) {
+        total += h->counts[i];
+        (void) json_array_append_new(counts,
+                                     json_integer((json_int_t) h->counts[i]));
+
+        if (bounds[i]) {
+            (void) json_array_append_new(upper, json_real(bounds[i] / 1000.0));
+        }
+    }
+
+    return json_pack("{s:o, s:o, s:f, s:I}", "bounds", upper,
+                     "counts", counts, "sum", h->sum_ms / 1000.0,
+                     "count", (json_int_t) total);
+}

@@ -1,0 +1,182 @@
+"""llmgw_status says what docs/status.md promises, for all workers."""
+
+import json
+import os
+import pathlib
+import signal
+import urllib.request
+
+import jsonschema
+import pytest
+
+from llmgw.callers import finish
+from llmgw.wait import wait_for
+
+SCHEMA = json.loads((pathlib.Path(__file__).resolve().parents[1]
+                     / "docs" / "status.schema.json").read_text())
+
+
+def checked(nginx):
+    """The only pool, after the whole answer was held against the schema."""
+    headers, body = nginx.get()
+    assert headers["content-type"] == "application/json"
+    assert headers["cache-control"] == "no-store"
+    said = json.loads(body)
+    jsonschema.Draft202012Validator(SCHEMA).validate(said)
+    return said["pools"][0]
+
+
+def of(pool, id):
+    return next(r for r in pool["replicas"] if r["id"] == id)
+
+
+def requests(pool, **want):
+    return sum(r["count"] for r in pool["totals"]["requests"]
+               if want.items() <= r.items())
+
+
+def test_idle_pool_follows_the_schema(cluster):
+    nginx = cluster.fleet(3)
+    pool = checked(nginx)
+    assert {r["id"] for r in pool["replicas"]} == {"r1", "r2", "r3"}
+    assert [(g["state"], g["cause"]) for g in pool["gateways"]] \
+        == [("ALIVE", None)]
+    assert abs(sum(r["share"] for r in pool["replicas"]) - 1) < 0.001
+    assert pool["totals"]["requests"] == []
+    assert pool["first_token"] is None
+    assert all(r["first_token"] is None for r in pool["replicas"])
+    assert pool["zone"]["used"] == 3 <= pool["zone"]["slots"]
+    for h in pool["histograms"].values():
+        assert len(h["counts"]) == len(h["bounds"]) + 1
+        assert h["bounds"] == sorted(set(h["bounds"]))
+        assert h["count"] == 0
+
+
+def test_static_pool_follows_the_schema(cluster):
+    replica = cluster.replica("alone")
+    nginx = cluster.nginx(f"llmgw_hash; server {replica.target};")
+    pool = checked(nginx)
+    assert pool["gateways"] == []
+    assert pool["view"]["source"] is None
+    only, = pool["replicas"]
+    assert (only["id"], only["share"]) == (replica.target, 1)
+    assert only["reported"] is None
+
+
+def test_counts_are_those_of_the_replicas(cluster, load):
+    nginx = cluster.fleet(2, nginx={"workers": 2},
+                          replica={"token_delay": "2ms"})
+    jobs = [[f"prompt {i}", 3 + i % 5] for i in range(100)]
+    assert {r.code for r in load(nginx, jobs, connections=4).results()} \
+        == {"OK"}
+    pool = checked(nginx)
+    tokens = sum(n for _, n in jobs)
+    assert pool["totals"]["tokens"] == tokens
+    assert pool["totals"]["attempts"] == 100
+    assert pool["totals"]["failures"] == 0
+    assert requests(pool) == requests(pool, code="OK", reason="") == 100
+    for id, replica in cluster.replicas.items():
+        told, did = of(pool, id), replica.stats()
+        assert (told["tokens"], told["attempts"]) == (did.tokens, did.started)
+    for name, n in (("first_token", 100), ("inter_token", tokens - 100),
+                    ("request", 100), ("queue_wait", 0)):
+        h = pool["histograms"][f"{name}_seconds"]
+        assert h["count"] == sum(h["counts"]) == n
+
+
+def test_levels_are_those_of_all_workers(cluster, caller):
+    nginx = cluster.fleet(1, nginx={"workers": 2},
+                          replica={"token_delay": "20ms"})
+    cluster.allowed.append("exited on signal 9")
+    calls = [caller(nginx).ask(f"{i}", 1000) for i in range(8)]
+    for one in calls:
+        one.wait_first()
+    pool = checked(nginx)
+    assert pool["streams"] == pool["in_flight"] == 8
+    assert 1 <= pool["sessions"] <= 2
+    for one in calls:
+        one.cancel()
+    wait_for(lambda: checked(nginx)["streams"] == 0, 5, "no stream")
+    for pid in nginx.workers():
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: checked(nginx)["sessions"] == 0, 10,
+             "the dead workers' sessions to be taken off")
+
+
+def test_quantiles_and_rates_follow_the_load(cluster, client):
+    nginx = cluster.fleet(1, replica={"first_token_delay": "150ms",
+                                      "token_delay": "1ms"})
+    c = client(nginx)
+    for i in range(5):
+        c.stream(f"{i}", 20)
+    pool = checked(nginx)
+    assert 100 <= pool["first_token"]["p50_ms"] <= 250
+    assert of(pool, "r1")["first_token"] == pool["first_token"]
+    wait_for(lambda: checked(nginx)["rates"]["tokens"] > 0, 3, "a rate")
+    wait_for(lambda: checked(nginx)["rates"] == {"tokens": 0, "attempts": 0},
+             5, "the rate to fall to nothing")
+
+
+def test_failed_replica_is_told(cluster, client, caller):
+    nginx = cluster.fleet(
+        2, nginx={"pool": "llmgw_breaker min_requests=2 cooldown=60s;"},
+        replica={"token_delay": "20ms"})
+    one = caller(nginx).ask("to be moved", 30)
+    one.wait_first()
+    victim, = [r["id"] for r in checked(nginx)["replicas"] if r["in_flight"]]
+    cluster.replicas[victim].kill()
+    finish([one])
+    pool = wait_for(lambda: (p := checked(nginx))
+                    and of(p, victim)["cause"] == "down" and p, 5, "down")
+    told = of(pool, victim)
+    assert (told["state"], told["service"]) == ("DEAD", "DOWN")
+    assert (told["attempts"], told["failures"]) == (1, 1)
+    assert not told["routable"]
+    assert sum(pool["totals"]["failovers"].values()) == 1
+    assert sum(pool["totals"]["attempts_failed"].values()) == 1
+
+
+def test_open_circuit_tells_when_it_may_close(cluster, client):
+    nginx = cluster.fleet(1, nginx={
+        "pool": "llmgw_breaker min_requests=3 cooldown=60s; llmgw_queue off;"})
+    assert of(checked(nginx), "r1")["breaker"] == {
+        "state": "closed", "failures": 0, "requests": 0, "probe_in_ms": None}
+    cluster.replicas["r1"].faults(reject_all=True)
+    client(nginx).stream("x", 2)
+    pool = checked(nginx)
+    breaker = of(pool, "r1")["breaker"]
+    assert (breaker["state"], breaker["failures"]) == ("open", 3)
+    assert 50000 < breaker["probe_in_ms"] <= 60000
+    assert pool["totals"]["breaker_transitions"]["opened"] == 1
+
+
+def test_breaker_off_is_null(cluster):
+    nginx = cluster.fleet(1, nginx={"pool": "llmgw_breaker off;"})
+    assert of(checked(nginx), "r1")["breaker"] is None
+
+
+def test_line_tells_what_it_waits_for(cluster, caller):
+    nginx = cluster.fleet(1, replica={"token_delay": "20ms",
+                                      "max_capacity": 1})
+    busy = caller(nginx).ask("busy", 500)
+    busy.wait_first()
+    assert checked(nginx)["queue"]["waits_for"] is None
+    waiter = caller(nginx).ask("waiter", 2)
+    wait_for(lambda: checked(nginx)["queue"]["length"] == 1, 5, "a waiter")
+    assert checked(nginx)["queue"]["waits_for"] == "room"
+    busy.cancel()
+    finish([waiter])
+
+
+@pytest.mark.parametrize("method, status", [("HEAD", 200), ("POST", 405)])
+def test_other_methods(cluster, method, status):
+    nginx = cluster.fleet(1)
+    ask = urllib.request.Request(
+        f"http://127.0.0.1:{nginx.status_port}/status", method=method,
+        data=b"x" if method == "POST" else None)
+    try:
+        with urllib.request.urlopen(ask, timeout=5) as answer:
+            got, body = answer.status, answer.read()
+    except urllib.error.HTTPError as e:
+        got, body = e.code, b""
+    assert (got, body) == (status, b"")
