@@ -1,8 +1,9 @@
 
 /*
- * The simulated engine: what a replica would say, when, and whether it would
- * take one more request.  No sockets, no clock, no random source: times and
- * chances are arguments, so a test has them in its hand.
+ * The simulated engine: when a replica would speak, and whether it would take
+ * one more request; what it says is common/sim_token.h's.  No sockets, no
+ * clock, no random source: times and chances are arguments, so a test has
+ * them in its hand.
  */
 
 #ifndef ENGINE_H
@@ -12,7 +13,6 @@
 #include <stdint.h>
 
 
-#define ENGINE_TOKEN_BYTES    16        /* with the NUL */
 #define ENGINE_DELAY_MAX_MS   3600000   /* of both delays: an hour */
 #define ENGINE_CAPACITY_MAX   1000000   /* streams: a bound for typing errors */
 #define ENGINE_VERSION_BYTES  64
@@ -58,20 +58,6 @@ typedef struct {
     engine_faults_t  faults;
     engine_stats_t   stats;
 } engine_t;
-
-
-/*
- * What engine_token() needs of a prompt: FNV-1a, 64 bits, so that a test in
- * any language can tell what a stream should say.
- */
-uint64_t engine_prompt_hash(const uint8_t *prompt, size_t len);
-
-/*
- * The token at an index (>= 0), NUL terminated: a blank and a word of 4 to 7
- * letters.  Returns its length.
- */
-size_t engine_token(uint64_t prompt_hash, int32_t index,
-    char token[ENGINE_TOKEN_BYTES]);
 
 
 /*

@@ -27,6 +27,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/sim_token.h"
 #include "generate.h"
 #include "llmgateway.pb-c.h"
 
@@ -138,12 +139,12 @@ generate_finish(generation_t *gen, engine_end_t end,
 static int
 generate_token(generation_t *gen, int is_final)
 {
-    char                           token[ENGINE_TOKEN_BYTES];
+    char                           token[SIM_TOKEN_BYTES];
     size_t                         len, token_len;
     uint8_t                       *out;
     Llmgateway__GenerateResponse   response;
 
-    token_len = engine_token(gen->prompt_hash, gen->next, token);
+    token_len = sim_token(gen->prompt_hash, gen->next, token);
 
     llmgateway__generate_response__init(&response);
     response.token.data = (uint8_t *) token;

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/sim_token.h"
 #include "health.pb-c.h"
 #include "llmgateway.pb-c.h"
 #include "service.h"
@@ -153,8 +154,8 @@ service_generate(service_call_t *call)
         return;
     }
 
-    request.prompt_hash = engine_prompt_hash(message->prompt.data,
-                                             message->prompt.len);
+    request.prompt_hash = sim_token_hash(message->prompt.data,
+                                         message->prompt.len);
     request.next = message->tokens_already_generated;
     request.max_tokens = message->max_tokens;
     request.timeout_ms = llmgw_grpc_stream_timeout_ms(call->stream);

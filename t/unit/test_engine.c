@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "common/sim_token.h"
 #include "replica/due.h"
 #include "replica/engine.h"
 
@@ -20,7 +21,7 @@
 static uint64_t
 hash(const char *prompt)
 {
-    return engine_prompt_hash((const uint8_t *) prompt, strlen(prompt));
+    return sim_token_hash((const uint8_t *) prompt, strlen(prompt));
 }
 
 
@@ -43,17 +44,17 @@ engine(void)
 static void
 tokens_are_what_they_always_were(void **state)
 {
-    char    text[512], token[ENGINE_TOKEN_BYTES];
+    char    text[512], token[SIM_TOKEN_BYTES];
     size_t  len;
     int     i;
 
     assert_true(hash("") == 0xcbf29ce484222325ULL);
     assert_true(hash("foobar") == 0x85944171f73967e8ULL);
-    assert_true(engine_prompt_hash((const uint8_t *) "a\0b", 3)
-                != engine_prompt_hash((const uint8_t *) "a\0c", 3));
+    assert_true(sim_token_hash((const uint8_t *) "a\0b", 3)
+                != sim_token_hash((const uint8_t *) "a\0c", 3));
 
     for (len = 0, i = 0; i < 20; i++) {
-        len += engine_token(hash("hello"), i, token);
+        len += sim_token(hash("hello"), i, token);
         strcpy(text + len - strlen(token), token);
     }
 
@@ -61,7 +62,7 @@ tokens_are_what_they_always_were(void **state)
         " pipoto zumu hujivum ziku hasepus tosor havat tafuto papu zovora "
         "salabel rohut sigoga digupi higo jefi kahur lujon bukoka temul");
 
-    (void) engine_token(hash("hello"), INT32_MAX, token);
+    (void) sim_token(hash("hello"), INT32_MAX, token);
     assert_string_equal(token, " jifagos");
 }
 
@@ -70,8 +71,8 @@ static void
 neighbouring_tokens_differ_and_are_words(void **state)
 {
     int          i, p;
-    char         prompt[32], token[ENGINE_TOKEN_BYTES];
-    char         last[ENGINE_TOKEN_BYTES];
+    char         prompt[32], token[SIM_TOKEN_BYTES];
+    char         last[SIM_TOKEN_BYTES];
     size_t       len;
     const char  *c;
 
@@ -80,7 +81,7 @@ neighbouring_tokens_differ_and_are_words(void **state)
         strcpy(last, "");
 
         for (i = 0; i < 5000; i++) {
-            len = engine_token(hash(prompt), i, token);
+            len = sim_token(hash(prompt), i, token);
             assert_int_equal(len, strlen(token));
             assert_in_range(len, 5, 8);
             assert_int_equal(token[0], ' ');
@@ -101,13 +102,13 @@ static void
 different_prompts_say_different_things(void **state)
 {
     int   i, same;
-    char  a[ENGINE_TOKEN_BYTES], b[ENGINE_TOKEN_BYTES];
+    char  a[SIM_TOKEN_BYTES], b[SIM_TOKEN_BYTES];
 
     same = 0;
 
     for (i = 0; i < 10000; i++) {
-        (void) engine_token(hash("one"), i, a);
-        (void) engine_token(hash("two"), i, b);
+        (void) sim_token(hash("one"), i, a);
+        (void) sim_token(hash("two"), i, b);
         same += (strcmp(a, b) == 0);
     }
 
