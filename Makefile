@@ -65,7 +65,7 @@ COMMON_C:= $(wildcard common/*.c)
 CTL_C   := $(wildcard agent/ctl*.c)
 AGENT_C := $(filter-out $(CTL_C) agent/main.c,$(wildcard agent/*.c))
 REPLICA_C := $(filter-out replica/main.c,$(wildcard replica/*.c))
-CLIENT_C  := $(wildcard client/*.c)
+CLIENT_C  := $(filter-out client/main.c,$(wildcard client/*.c))
 objs     = $(patsubst %.c,$(O)/%.o,$(1))
 
 DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
@@ -209,6 +209,7 @@ $(O)/libcore.a: $(call objs,$(CORE_C))
 $(O)/libcommon.a: $(call objs,$(COMMON_C))
 $(O)/libagent.a: $(call objs,$(AGENT_C))
 $(O)/libreplica.a: $(call objs,$(REPLICA_C))
+$(O)/libclient.a: $(call objs,$(CLIENT_C))
 $(O)/lib%.a:
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -220,7 +221,7 @@ FLOORS := $(O)/libcommon.a $(O)/libcore.a $(O)/libproto.a
 build/llmgw-agent: $(call objs,agent/main.c) $(O)/libagent.a $(FLOORS) build/flavour
 build/llmgwctl: $(call objs,$(CTL_C)) $(FLOORS) build/flavour
 build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(FLOORS) build/flavour
-build/llmgw-client: $(call objs,$(CLIENT_C)) $(FLOORS) build/flavour
+build/llmgw-client: $(call objs,client/main.c) $(O)/libclient.a $(FLOORS) build/flavour
 $(DAEMONS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
@@ -254,7 +255,7 @@ $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) build/flavour
 
 # --- tests
 
-TEST_LIBS = $(O)/libagent.a $(O)/libreplica.a $(FLOORS)
+TEST_LIBS = $(O)/libagent.a $(O)/libreplica.a $(O)/libclient.a $(FLOORS)
 
 $(O)/t/test_%: $(O)/t/unit/test_%.o $(TEST_LIBS)
 	@mkdir -p $(@D)

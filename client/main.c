@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench.h"
 #include "common/options.h"
 #include "infer.h"
 
@@ -18,6 +19,7 @@ typedef struct {
 
 static const main_command_t  main_commands[] = {
     { "infer", infer_main },
+    { "bench", bench_main },
 };
 
 static const option_t  main_table[] = {
@@ -29,7 +31,8 @@ static const options_spec_t  main_spec = {
     "COMMAND [options]",
     "A command-line client of the gateway.",
     "commands (COMMAND --help tells more):\n"
-    "  infer                        stream the tokens of one prompt",
+    "  infer                        stream the tokens of one prompt\n"
+    "  bench                        run many streams, tell how fast they come",
     main_table
 };
 

@@ -12,7 +12,8 @@ PAGES = {
     "llmgw-agent.8": [["llmgw-agent"]],
     "llmgwctl.1": [["llmgwctl"]],
     "llmgw-replica.1": [["llmgw-replica"]],
-    "llmgw-client.1": [["llmgw-client"], ["llmgw-client", "infer"]],
+    "llmgw-client.1": [["llmgw-client"], ["llmgw-client", "infer"],
+                       ["llmgw-client", "bench"]],
 }
 
 

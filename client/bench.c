@@ -1,0 +1,213 @@
+
+/*
+ * llmgw-client bench: the command line, and the order of things.
+ */
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "bench.h"
+#include "bench_inner.h"
+#include "common/options.h"
+
+
+/* "prompt 123456789", the part in which prompts differ. */
+#define BENCH_PROMPT_BYTES_MIN  16
+#define BENCH_PROMPTS_MAX       1000000000
+
+/* Bounds for typing errors: each slot is some 150 bytes here. */
+#define BENCH_CONNECTIONS_MAX   20000
+#define BENCH_STREAMS_MAX       100000
+#define BENCH_SLOTS_MAX         1000000
+#define BENCH_TIME_MAX_MS       86400000
+
+#define FIELD(name)  offsetof(bench_options_t, name)
+
+static const option_t  bench_table[] = {
+
+    { "gateway", OPTION_ADDRESS, FIELD(gateway), NULL, NULL,
+      "what is measured: nginx, or any gRPC address", 0, 0, 1 },
+
+    { "method", OPTION_STRING, FIELD(method), "infer", "NAME",
+      "infer; or generate, for a replica or a proxy that changes nothing",
+      0, 0, 0 },
+
+    { "connections", OPTION_INT, FIELD(connections), "1", NULL,
+      "HTTP/2 connections", 1, BENCH_CONNECTIONS_MAX, 0 },
+
+    { "streams", OPTION_INT, FIELD(streams), "1", NULL,
+      "streams at once on each of them", 1, BENCH_STREAMS_MAX, 0 },
+
+    { "max-tokens", OPTION_INT, FIELD(max_tokens), "100", NULL,
+      "tokens of each stream", 1, INT32_MAX, 0 },
+
+    { "duration", OPTION_DURATION, FIELD(duration_ms), "10s", NULL,
+      "time that is measured", 1, BENCH_TIME_MAX_MS, 0 },
+
+    { "warmup", OPTION_DURATION, FIELD(warmup_ms), "0", NULL,
+      "time before it, not counted", 0, BENCH_TIME_MAX_MS, 0 },
+
+    { "drain", OPTION_DURATION, FIELD(drain_ms), "10s", NULL,
+      "time behind it, for running streams to end", 0, BENCH_TIME_MAX_MS, 0 },
+
+    { "requests", OPTION_INT, FIELD(requests), "0", NULL,
+      "end after so many; 0: no limit", 0, 1e15, 0 },
+
+    { "rate", OPTION_DOUBLE, FIELD(rate), "0", NULL,
+      "open loop: so many starts a second; 0: closed loop", 0, 1e6, 0 },
+
+    { "ramp", OPTION_DURATION, FIELD(ramp_ms), "1s", NULL,
+      "closed loop: the first starts are spread over this time",
+      0, BENCH_TIME_MAX_MS, 0 },
+
+    { "lockstep", OPTION_FLAG, FIELD(is_lockstep), NULL, NULL,
+      "start all at once, and the next when all have ended", 0, 0, 0 },
+
+    { "hold", OPTION_FLAG, FIELD(is_held), NULL, NULL,
+      "streams without an end, one a place, cut off at the end", 0, 0, 0 },
+
+    { "prompts", OPTION_INT, FIELD(prompts), "1000", NULL,
+      "different prompts", 1, BENCH_PROMPTS_MAX, 0 },
+
+    { "prompt-bytes", OPTION_INT, FIELD(prompt_bytes), "64", NULL,
+      "length of each", BENCH_PROMPT_BYTES_MIN, 8388608, 0 },
+
+    { "seed", OPTION_INT, FIELD(seed), "1", NULL,
+      "of the order of prompts", 0, 1e15, 0 },
+
+    { "hedge", OPTION_FLAG, FIELD(is_hedged), NULL, NULL,
+      "set the request's hedge flag (infer)", 0, 0, 0 },
+
+    { "timeout", OPTION_DURATION, FIELD(timeout_ms), "0", NULL,
+      "grpc-timeout of each stream; 0: none", 0, BENCH_TIME_MAX_MS, 0 },
+
+    { "token-delay", OPTION_DURATION, FIELD(token_delay_ms), "0", NULL,
+      "what the replicas were started with: lag is told; 0: not known",
+      0, 3600000, 0 },
+
+    { "first-token-delay", OPTION_DURATION, FIELD(first_token_delay_ms), "0",
+      NULL, "the same", 0, 3600000, 0 },
+
+    { "json", OPTION_FLAG, FIELD(is_json), NULL, NULL,
+      "one JSON object", 0, 0, 0 },
+
+    { .name = NULL }
+};
+
+static const options_spec_t  bench_spec = {
+    "llmgw-client bench",
+    "--gateway HOST:PORT [options]",
+    "Runs many token streams at once against simulated replicas, checks every\n"
+    "token, and tells how fast they came.",
+    "exit status: 0 every stream was right, 1 some were not, 2 usage",
+    bench_table
+};
+
+
+/* What no single option can tell.  NULL, or what is wrong. */
+static const char *
+bench_options_error(const bench_options_t *o)
+{
+    if (strcmp(o->method, "infer") != 0 && strcmp(o->method, "generate") != 0) {
+        return "--method is infer or generate";
+    }
+
+    if (o->is_lockstep && o->rate > 0) {
+        return "--lockstep is a closed loop, --rate an open one";
+    }
+
+    if (o->is_hedged && strcmp(o->method, "generate") == 0) {
+        return "--hedge is a flag of infer";
+    }
+
+    if (o->first_token_delay_ms > 0 && o->token_delay_ms == 0) {
+        return "--first-token-delay needs --token-delay";
+    }
+
+    if (o->connections * o->streams > BENCH_SLOTS_MAX) {
+        return "more than 1000000 streams at once";
+    }
+
+    return NULL;
+}
+
+
+/* Each connection is a descriptor. */
+static void
+bench_raise_limit(void)
+{
+    struct rlimit  limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void) setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+
+static int
+bench_measure(bench_t *bench)
+{
+    int  rc;
+
+    bench_raise_limit();
+
+    if (address_resolve(bench->options.gateway, &bench->address, bench->error)
+            != 0
+        || bench_run(bench) != 0)
+    {
+        fprintf(stderr, "llmgw-client: %s\n", bench->error);
+        return 1;
+    }
+
+    rc = 0;
+
+    if (bench->options.is_json) {
+        rc = bench_json(bench);
+
+    } else {
+        bench_report(bench);
+    }
+
+    return rc == 0 && bench->nfailed == 0 && bench->tally.n == 0 ? 0 : 1;
+}
+
+
+int
+bench_main(int argc, char **argv)
+{
+    int           rc, rest;
+    bench_t      *bench;
+    const char   *error;
+    options_rc_t  parsed;
+
+    bench = calloc(1, sizeof(bench_t));     /* histograms: not for the stack */
+
+    if (bench == NULL) {
+        fprintf(stderr, "llmgw-client: out of memory\n");
+        return 1;
+    }
+
+    parsed = options_parse(&bench_spec, &bench->options, argc, argv, 0, &rest);
+    rc = parsed == OPTIONS_EUSAGE ? 2 : 0;
+
+    if (parsed == OPTIONS_DONE) {
+        error = bench_options_error(&bench->options);
+
+        if (error != NULL) {
+            fprintf(stderr, "llmgw-client bench: %s\n", error);
+            rc = 2;
+
+        } else {
+            rc = bench_measure(bench);
+        }
+    }
+
+    options_done(&bench_spec, &bench->options);
+    free(bench);
+
+    return rc;
+}

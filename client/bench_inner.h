@@ -1,0 +1,213 @@
+
+/*
+ * What the files behind bench.h share; nobody else includes it.
+ *
+ *   bench.c         command line, and the order of things
+ *   bench_run.c     phases: connect, warm up, measure, drain
+ *   bench_start.c   which stream starts when
+ *   bench_conn.c    connections, and the slots that wait for them
+ *   bench_stream.c  one stream: its request, its tokens, its end
+ *   bench_tally.c   errors by kind
+ *   bench_report.c  what is printed; bench_json.c: as JSON
+ *   histogram.c     times
+ *
+ * A slot is a place for one stream at a time, on one connection for ever:
+ *
+ *                 pop, due                  on_close
+ *        IDLE ---------------> RUNNING ----------------.
+ *       ^  |                                            |
+ *       |  | the connection has no room                 |
+ *       |  v                                            v
+ *      PARKED <-------- its connection is gone ------- IDLE
+ *
+ * Idle slots are one list over all connections; parked ones hang on their
+ * connection until it stands again or one of its streams has ended.
+ */
+
+#ifndef BENCH_INNER_H
+#define BENCH_INNER_H
+
+#include <ev.h>
+#include <protobuf-c/protobuf-c.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "bench_tally.h"
+#include "common/grpc_conn.h"
+#include "histogram.h"
+
+
+#define BENCH_NS_S           1000000000ULL
+#define BENCH_NS_MS          1000000ULL
+
+/* A token's message is some 40 bytes; a larger one is no token of ours. */
+#define BENCH_MESSAGE_BYTES  16384
+#define BENCH_ARENA_BYTES    (2 * BENCH_MESSAGE_BYTES)
+
+#define BENCH_REPLICA_BYTES  24
+#define BENCH_REASON_BYTES   24
+
+typedef struct bench_s       bench_t;
+typedef struct bench_conn_s  bench_conn_t;
+typedef struct bench_slot_s  bench_slot_t;
+
+typedef struct {
+    const char  *gateway;
+    const char  *method;
+    int64_t      connections;
+    int64_t      streams;               /* of each connection */
+    int64_t      max_tokens;
+    int64_t      requests;              /* 0: no end but the time's */
+    double       rate;                  /* 0: closed loop */
+    uint64_t     duration_ms;
+    uint64_t     warmup_ms;
+    uint64_t     drain_ms;
+    uint64_t     ramp_ms;
+    uint64_t     timeout_ms;
+    uint64_t     token_delay_ms;        /* 0: the schedule is not known */
+    uint64_t     first_token_delay_ms;
+    int64_t      prompts;
+    int64_t      prompt_bytes;
+    int64_t      seed;
+    int          is_lockstep;
+    int          is_held;
+    int          is_hedged;
+    int          is_json;
+} bench_options_t;
+
+typedef enum {
+    BENCH_CONNECTING = 0,
+    BENCH_WARMING,
+    BENCH_MEASURING,
+    BENCH_DRAINING,
+    BENCH_OVER
+} bench_phase_t;
+
+struct bench_slot_s {
+    bench_conn_t         *conn;
+    bench_slot_t         *next;         /* of the idle, of the parked */
+    llmgw_grpc_stream_t  *stream;       /* NULL: not running */
+    uint64_t              prompt_hash;
+    uint64_t              due_ns;       /* when it was to start */
+    uint64_t              last_ns;      /* its last token */
+    int32_t               tokens;       /* that came */
+    unsigned              is_final:1;   /* the final one among them */
+    unsigned              is_told:1;    /* its outcome is counted */
+    uint8_t               replica_len;
+    char                  replica[BENCH_REPLICA_BYTES];
+    char                  reason[BENCH_REASON_BYTES];
+};
+
+struct bench_conn_s {
+    bench_t       *bench;
+    grpc_conn_t   *grpc;                /* NULL: gone, timer runs */
+    bench_slot_t  *parked;
+    ev_timer       timer;
+    int            is_up;               /* its SETTINGS have come */
+};
+
+/* A list with both ends, so that slots take turns. */
+typedef struct {
+    bench_slot_t  *first;
+    bench_slot_t  *last;
+} bench_idle_t;
+
+/* What is counted between the end of the warm-up and that of the duration. */
+typedef struct {
+    uint64_t     tokens;
+    uint64_t     ok;
+    uint64_t     failed;
+    uint64_t     takeovers;             /* another replica went on */
+    histogram_t  first_token;           /* all from when it was due */
+    histogram_t  total;
+    histogram_t  refusal;
+    histogram_t  gap;                   /* from token to token */
+    histogram_t  takeover;              /* the gap of a takeover */
+    histogram_t  lag;                   /* behind the schedule */
+} bench_counts_t;
+
+/* Memory of one decoded message; taken back by the next. */
+typedef struct {
+    ProtobufCAllocator  allocator;
+    size_t              used;
+    uint64_t            bytes[BENCH_ARENA_BYTES / sizeof(uint64_t)];
+} bench_arena_t;
+
+struct bench_s {
+    bench_options_t   options;
+    address_t         address;
+    struct ev_loop   *loop;
+    bench_phase_t     phase;
+    bench_conn_t     *conns;
+    bench_slot_t     *slots;
+    size_t            nslots;
+    size_t            nup;              /* connections that stood once */
+    size_t            nrunning;
+    bench_idle_t      idle;
+
+    uint64_t          nstarted;         /* ever */
+    uint64_t          nfailed;          /* ever */
+    uint64_t          waiting;          /* due in the window, never begun */
+    uint64_t          schedule_ns;      /* where the schedule begins */
+    uint64_t          random;
+    char             *prompt;
+    int               is_generate;
+
+    int               start_fd;         /* timerfd: the next start */
+    ev_io             start_timer;
+    ev_timer          phase_timer;
+    ev_timer          progress_timer;
+
+    uint64_t          began_ns;         /* the window */
+    uint64_t          ended_ns;
+    struct rusage     usage_began;
+    struct rusage     usage_ended;
+    bench_arena_t     arena;
+    bench_tally_t     tally;
+    bench_counts_t    counts;
+    char              error[256];       /* why there was no run */
+};
+
+
+uint64_t bench_now_ns(void);
+
+/* bench_run.c: 0, or -1 and error. */
+int bench_run(bench_t *bench);
+void bench_run_abort(bench_t *bench, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A connection stands; a stream has ended. */
+void bench_run_connected(bench_t *bench);
+void bench_run_look(bench_t *bench);
+
+/* bench_start.c: starts what is due, and sees to what is due later. */
+int bench_start_init(bench_t *bench);
+void bench_start_done(bench_t *bench);
+void bench_start_due(bench_t *bench);
+int bench_start_is_done(const bench_t *bench);
+
+/* Starts that were due at that time and had no slot. */
+uint64_t bench_start_waiting(const bench_t *bench, uint64_t now_ns);
+
+/* bench_conn.c */
+int bench_conn_open(bench_conn_t *conn);
+void bench_conn_close(bench_conn_t *conn);
+int bench_conn_can_call(const bench_conn_t *conn);
+void bench_conn_park(bench_slot_t *slot);
+void bench_conn_unpark(bench_conn_t *conn);
+void bench_idle_push(bench_idle_t *idle, bench_slot_t *slot);
+bench_slot_t *bench_idle_pop(bench_idle_t *idle);
+
+/* bench_stream.c: 0, or -1: no memory. */
+extern const llmgw_grpc_callbacks_t  bench_stream_callbacks;
+void bench_stream_init(bench_t *bench);
+int bench_stream_start(bench_slot_t *slot, uint64_t due_ns);
+
+/* bench_report.c, bench_json.c */
+void bench_report(const bench_t *bench);
+void bench_report_progress(const bench_t *bench);
+double bench_report_seconds(const bench_t *bench);
+double bench_report_client_cpu_s(const bench_t *bench);
+int bench_json(const bench_t *bench);
+
+#endif /* BENCH_INNER_H */

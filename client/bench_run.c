@@ -1,0 +1,341 @@
+
+/*
+ * The phases of a run.
+ *
+ *   CONNECTING   until every connection has the peer's SETTINGS
+ *   WARMING      streams start; nothing is counted but errors
+ *   MEASURING    the window: what happens within it is counted
+ *   DRAINING     no more starts; running streams may end
+ *   OVER         what still runs is cut off, and told as unfinished
+ *
+ * Each has its timer, so that a gateway that says nothing ends the run too.
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench_inner.h"
+
+
+#define BENCH_RUN_CONNECT_MS  15000
+#define BENCH_RUN_PROGRESS_S  0.5
+
+
+uint64_t
+bench_now_ns(void)
+{
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * BENCH_NS_S + (uint64_t) ts.tv_nsec;
+}
+
+
+static void
+bench_run_wait(bench_t *bench, uint64_t ms)
+{
+    ev_timer_stop(bench->loop, &bench->phase_timer);
+    ev_now_update(bench->loop);
+    ev_timer_set(&bench->phase_timer, (double) ms / 1000, 0);
+    ev_timer_start(bench->loop, &bench->phase_timer);
+}
+
+
+static void
+bench_run_over(bench_t *bench)
+{
+    bench->phase = BENCH_OVER;
+    ev_break(bench->loop, EVBREAK_ALL);
+}
+
+
+void
+bench_run_abort(bench_t *bench, const char *format, ...)
+{
+    va_list  args;
+
+    if (bench->phase == BENCH_OVER) {
+        return;
+    }
+
+    va_start(args, format);
+    vsnprintf(bench->error, sizeof(bench->error), format, args);
+    va_end(args);
+
+    bench_run_over(bench);
+}
+
+
+static void
+bench_run_measure(bench_t *bench)
+{
+    bench->phase = BENCH_MEASURING;
+    bench->began_ns = bench_now_ns();
+    (void) getrusage(RUSAGE_SELF, &bench->usage_began);
+    bench_run_wait(bench, bench->options.duration_ms);
+}
+
+
+static void
+bench_run_drain(bench_t *bench)
+{
+    bench->ended_ns = bench_now_ns();
+    (void) getrusage(RUSAGE_SELF, &bench->usage_ended);
+    bench->waiting = bench_start_waiting(bench, bench->ended_ns);
+    bench->phase = BENCH_DRAINING;
+
+    if (bench->options.is_held || bench->options.drain_ms == 0
+        || bench->nrunning == 0)
+    {
+        bench_run_over(bench);
+        return;
+    }
+
+    bench_run_wait(bench, bench->options.drain_ms);
+}
+
+
+static void
+bench_run_warm(bench_t *bench)
+{
+    bench->phase = BENCH_WARMING;
+    bench->schedule_ns = bench_now_ns();
+
+    if (bench->options.warmup_ms > 0) {
+        bench_run_wait(bench, bench->options.warmup_ms);
+
+    } else {
+        bench_run_measure(bench);
+    }
+
+    bench_start_due(bench);
+}
+
+
+void
+bench_run_connected(bench_t *bench)
+{
+    if (++bench->nup == (size_t) bench->options.connections) {
+        bench_run_warm(bench);
+    }
+}
+
+
+void
+bench_run_look(bench_t *bench)
+{
+    if (bench->nrunning > 0) {
+        return;
+    }
+
+    if (bench->phase == BENCH_MEASURING && !bench->options.is_held
+        && bench_start_is_done(bench))
+    {
+        bench_run_drain(bench);
+
+    } else if (bench->phase == BENCH_DRAINING) {
+        bench_run_over(bench);
+    }
+}
+
+
+static void
+bench_run_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    bench_t  *bench;
+
+    bench = w->data;
+
+    switch (bench->phase) {
+
+    case BENCH_CONNECTING:
+        bench_run_abort(bench, "%s speaks no HTTP/2: no SETTINGS in %d ms",
+                        bench->options.gateway, BENCH_RUN_CONNECT_MS);
+        break;
+
+    case BENCH_WARMING:
+        bench_run_measure(bench);
+        bench_run_look(bench);
+        break;
+
+    case BENCH_MEASURING:
+        bench_run_drain(bench);
+        break;
+
+    default:
+        bench_run_over(bench);
+    }
+}
+
+
+static void
+bench_run_on_progress(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    bench_report_progress(w->data);
+}
+
+
+static void
+bench_run_progress(bench_t *bench)
+{
+    ev_timer_init(&bench->progress_timer, bench_run_on_progress,
+                  BENCH_RUN_PROGRESS_S, BENCH_RUN_PROGRESS_S);
+    bench->progress_timer.data = bench;
+
+    if (isatty(STDERR_FILENO)) {
+        ev_timer_start(bench->loop, &bench->progress_timer);
+    }
+}
+
+
+/* Neighbouring slots are on different connections: starts take turns. */
+static int
+bench_run_slots(bench_t *bench)
+{
+    size_t  i, nconns;
+
+    nconns = (size_t) bench->options.connections;
+    bench->nslots = nconns * (size_t) bench->options.streams;
+    bench->conns = calloc(nconns, sizeof(bench_conn_t));
+    bench->slots = calloc(bench->nslots, sizeof(bench_slot_t));
+
+    if (bench->conns == NULL || bench->slots == NULL) {
+        return -1;
+    }
+
+    for (i = 0; i < nconns; i++) {
+        bench->conns[i].bench = bench;
+    }
+
+    for (i = 0; i < bench->nslots; i++) {
+        bench->slots[i].conn = &bench->conns[i % nconns];
+        bench_idle_push(&bench->idle, &bench->slots[i]);
+    }
+
+    return 0;
+}
+
+
+/* Every prompt ends in the same words; the key comes before them. */
+static int
+bench_run_prompt(bench_t *bench)
+{
+    size_t  i, len;
+
+    static const char  words[] = " and so on";
+
+    len = (size_t) bench->options.prompt_bytes;
+    bench->prompt = malloc(len);
+
+    if (bench->prompt == NULL) {
+        return -1;
+    }
+
+    for (i = 0; i < len; i++) {
+        bench->prompt[i] = words[i % (sizeof(words) - 1)];
+    }
+
+    return 0;
+}
+
+
+static int
+bench_run_prepare(bench_t *bench)
+{
+    bench->loop = ev_default_loop(EVFLAG_AUTO);
+    bench->start_fd = -1;
+    bench->random = (uint64_t) bench->options.seed;
+
+    if (bench->options.is_held) {
+        bench->options.max_tokens = INT32_MAX;
+    }
+
+    histogram_init(&bench->counts.first_token);
+    histogram_init(&bench->counts.total);
+    histogram_init(&bench->counts.refusal);
+    histogram_init(&bench->counts.gap);
+    histogram_init(&bench->counts.takeover);
+    histogram_init(&bench->counts.lag);
+    bench_stream_init(bench);
+
+    ev_init(&bench->phase_timer, bench_run_on_timer);
+    bench->phase_timer.data = bench;
+
+    if (bench->loop == NULL || bench_run_slots(bench) != 0
+        || bench_run_prompt(bench) != 0 || bench_start_init(bench) != 0)
+    {
+        bench_run_abort(bench, "out of memory or descriptors");
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static void
+bench_run_connect(bench_t *bench)
+{
+    int64_t  i;
+
+    bench_run_wait(bench, BENCH_RUN_CONNECT_MS);
+
+    for (i = 0; i < bench->options.connections; i++) {
+        if (bench_conn_open(&bench->conns[i]) != 0) {
+            bench_run_abort(bench, "out of memory or descriptors");
+            return;
+        }
+    }
+}
+
+
+static void
+bench_run_done(bench_t *bench)
+{
+    int64_t  i;
+
+    for (i = 0; bench->conns != NULL && i < bench->options.connections; i++) {
+        bench_conn_close(&bench->conns[i]);
+    }
+
+    if (bench->loop != NULL) {
+        bench_start_done(bench);
+        ev_timer_stop(bench->loop, &bench->phase_timer);
+        ev_timer_stop(bench->loop, &bench->progress_timer);
+        ev_loop_destroy(bench->loop);
+    }
+
+    free(bench->conns);
+    free(bench->slots);
+    free(bench->prompt);
+}
+
+
+int
+bench_run(bench_t *bench)
+{
+    size_t  unfinished;
+
+    if (bench_run_prepare(bench) == 0) {
+        bench_run_progress(bench);
+        bench_run_connect(bench);
+
+        if (bench->phase != BENCH_OVER) {
+            ev_run(bench->loop, 0);
+        }
+    }
+
+    if (ev_is_active(&bench->progress_timer)) {
+        bench_report_progress(bench);
+    }
+
+    unfinished = bench->nrunning;
+    bench_run_done(bench);
+    bench->nrunning = unfinished;
+
+    return bench->error[0] == '\0' ? 0 : -1;
+}

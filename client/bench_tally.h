@@ -1,0 +1,46 @@
+
+/*
+ * Errors by kind, counted: what a gateway says (a gRPC status and its
+ * llmgw-reason), what the tokens show, what became of the connection.
+ */
+
+#ifndef BENCH_TALLY_H
+#define BENCH_TALLY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+/*
+ * A gateway has about a dozen.  A peer that makes up reasons ends in the last
+ * row, "other", instead of in our memory.
+ */
+#define BENCH_TALLY_KINDS       32
+#define BENCH_TALLY_TEXT_BYTES  48
+
+typedef enum {
+    BENCH_TALLY_STATUS = 0,     /* the stream ended with this status */
+    BENCH_TALLY_TOKENS,         /* a token that should not be, or is not */
+    BENCH_TALLY_TRANSPORT       /* a reset, a connection that was lost */
+} bench_tally_class_t;
+
+typedef struct {
+    bench_tally_class_t  class;
+    char                 code[BENCH_TALLY_TEXT_BYTES];
+    char                 reason[BENCH_TALLY_TEXT_BYTES];    /* or "" */
+    uint64_t             count;
+} bench_tally_kind_t;
+
+typedef struct {
+    size_t              n;
+    bench_tally_kind_t  kinds[BENCH_TALLY_KINDS];
+} bench_tally_t;
+
+/* Texts are cut to their bytes; control characters become '?'. */
+void bench_tally_add(bench_tally_t *tally, bench_tally_class_t class,
+    const char *code, const char *reason);
+
+/* "status", "tokens" or "transport". */
+const char *bench_tally_class_name(bench_tally_class_t class);
+
+#endif /* BENCH_TALLY_H */

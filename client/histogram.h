@@ -1,0 +1,51 @@
+
+/*
+ * A histogram of times in nanoseconds, for percentiles far out in the tail.
+ *
+ * Buckets as HdrHistogram has them (Gil Tene, http://hdrhistogram.org): a
+ * power of two is cut into HISTOGRAM_STEPS equal steps, so that a bucket is
+ * never wider than 1/128 of its values, whatever their size.  Recording is a
+ * few instructions and touches one bucket; nothing is ever allocated or
+ * scaled, and no sample is lost.
+ *
+ *     value    0 .. 255    256 .. 511    512 .. 1023    ...
+ *     width        1            2             4         ...
+ *
+ * Values above HISTOGRAM_MAX (73 minutes) count as that; the exact least,
+ * greatest and mean are kept beside the buckets.
+ */
+
+#ifndef HISTOGRAM_H
+#define HISTOGRAM_H
+
+#include <stdint.h>
+
+
+#define HISTOGRAM_STEP_BITS  7
+#define HISTOGRAM_STEPS      (1 << HISTOGRAM_STEP_BITS)
+#define HISTOGRAM_MAX_BITS   42
+#define HISTOGRAM_MAX        ((1ULL << HISTOGRAM_MAX_BITS) - 1)
+#define HISTOGRAM_BUCKETS                                                     \
+    ((HISTOGRAM_MAX_BITS - HISTOGRAM_STEP_BITS + 1) * HISTOGRAM_STEPS)
+
+typedef struct {
+    uint64_t  n;
+    uint64_t  min;
+    uint64_t  max;
+    double    sum;
+    uint64_t  counts[HISTOGRAM_BUCKETS];
+} histogram_t;
+
+void histogram_init(histogram_t *histogram);
+void histogram_record(histogram_t *histogram, uint64_t value);
+
+/*
+ * The least value that a share of all (0 .. 1] does not exceed: the upper end
+ * of its bucket, never more than the greatest recorded.  0 where there is
+ * none.
+ */
+uint64_t histogram_quantile(const histogram_t *histogram, double share);
+
+double histogram_mean(const histogram_t *histogram);
+
+#endif /* HISTOGRAM_H */
