@@ -12,6 +12,7 @@
 #include "clock_ev.h"
 #include "epoch.h"
 #include "journal.h"
+#include "state_file.h"
 #include "transport_udp.h"
 
 
@@ -68,6 +69,8 @@ agent_flush(struct ev_loop *loop, ev_prepare *prepare, int events)
     if (!agent->is_troubled) {
         agent_publish(agent);
     }
+
+    agent_job_turn(agent);
 
     if (agent_life_is_over(agent)) {
         ev_break(loop, EVBREAK_ALL);
@@ -126,8 +129,20 @@ agent_conflict(void *data, const char *address)
 }
 
 
+/* Whoever gave it knows its id. */
+static void
+agent_ordered(void *data, uint64_t id, order_rc_t rc)
+{
+    agent_job_ordered(data, id, rc);
+}
+
+
 static const swim_callbacks_t  agent_swim_callbacks = {
-    NULL, agent_member_changed, agent_conflict
+    .on_change = agent_member_changed,
+    .on_conflict = agent_conflict,
+    .on_drain = agent_drain_act,
+    .on_restart = agent_child_restart,
+    .on_ordered = agent_ordered
 };
 
 
@@ -244,6 +259,7 @@ agent_restore(agent_t *agent)
 static int
 agent_create_node(agent_t *agent, char *error)
 {
+    char               kept[STATE_FILE_BYTES];
     uint64_t           epoch;
     swim_config_t      config;
     const settings_t  *settings;
@@ -268,6 +284,8 @@ agent_create_node(agent_t *agent, char *error)
     config.ping_timeout_us = settings->ping_timeout_ms * 1000;
     config.suspect_timeout_us = settings->suspect_timeout_ms * 1000;
     config.indirect_probes = settings->indirect_probes;
+    config.drain_kept = agent_drain_kept(agent, kept);
+    config.can_restart = settings->command != NULL;
     config.crypt = agent->crypt;
     config.callbacks = &agent_swim_callbacks;
     config.data = agent;
@@ -317,6 +335,8 @@ agent_create_control(agent_t *agent, char *error)
     env->now_us = agent_now_us;
     env->wall_us = agent_wall_us;
     env->on_report = agent_replica_report;
+    env->on_drain = agent_job_drain;
+    env->on_undrain = agent_job_undrain;
     env->on_leave = agent_leave;
     env->on_keys = agent_keys_changed;
     env->on_inject = agent_inject;
@@ -377,7 +397,8 @@ agent_create_parts(agent_t *agent, char *error)
         return -1;
     }
 
-    return agent_create_node(agent, error) != 0
+    return agent_drain_create(agent, error) != 0
+           || agent_create_node(agent, error) != 0
            || agent_create_control(agent, error) != 0
            || agent_replica_watch(agent, error) != 0
            || agent_create_resolve(agent, error) != 0 ? -1 : 0;
@@ -401,6 +422,7 @@ agent_create(const settings_t *settings, log_t *log, char *error)
     agent_replica_init(agent);
     agent_start_timers(agent);
     agent_life_init(agent);
+    agent_job_init(agent);
 
     if (agent_create_parts(agent, error) != 0) {
         agent_destroy(agent);
@@ -457,6 +479,9 @@ agent_destroy(agent_t *agent)
     if (agent->control != NULL) {
         control_destroy(agent->control);
     }
+
+    agent_job_done(agent);
+    agent_drain_destroy(agent);
 
     if (agent->node != NULL) {
         node_destroy(agent->node);

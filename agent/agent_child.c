@@ -9,11 +9,17 @@
  * replica has its port gives way to that one, when it reports.
  */
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent_inner.h"
+#include "child_words.h"
+#include "state_file.h"
 
 
 static uint64_t
@@ -42,12 +48,43 @@ agent_child_arm(agent_t *agent)
 }
 
 
+/*
+ * Beside its words the child has the version, and who and where it is, in its
+ * environment: a command that is a script need not be told twice.
+ */
+static int
+agent_child_spawn(agent_t *agent, char *error)
+{
+    int     rc;
+    char  **words;
+
+    words = child_words_create(agent->settings->command, agent->version);
+
+    if (words == NULL) {
+        snprintf(error, CHILD_ERROR_BYTES, "out of memory");
+        return -1;
+    }
+
+    setenv("LLMGW_ID", agent->settings->id, 1);
+    setenv("LLMGW_GRPC", agent->settings->grpc_text, 1);
+
+    if (agent->version[0] != '\0') {
+        setenv("LLMGW_VERSION", agent->version, 1);
+    }
+
+    rc = child_start(&agent->child, words, error);
+    child_words_destroy(words);
+
+    return rc;
+}
+
+
 static void
 agent_child_start(agent_t *agent)
 {
     char  error[CHILD_ERROR_BYTES];
 
-    if (child_start(&agent->child, agent->settings->command, error) == 0) {
+    if (agent_child_spawn(agent, error) == 0) {
         supervise_started(&agent->supervise, agent_child_now_us(agent));
         log_write(agent->log, LOG_INFO, "started \"%s\", pid %d",
                   agent->settings->command[0], (int) agent->child.pid);
@@ -141,6 +178,19 @@ agent_child_tick(struct ev_loop *loop, ev_timer *timer, int events)
 }
 
 
+/*
+ * Nobody ordered a version as far as we know, and what runs was started by a
+ * life of this agent that may have been told one: it is to stay so.
+ */
+static void
+agent_child_learn_version(agent_t *agent)
+{
+    if (!agent->is_version_ordered) {
+        strcpy(agent->version, agent->local.model_version);
+    }
+}
+
+
 void
 agent_child_meet(agent_t *agent)
 {
@@ -166,6 +216,7 @@ agent_child_meet(agent_t *agent)
     }
 
     child_adopt(&agent->child, pid, pidfd);
+    agent_child_learn_version(agent);
     log_write(agent->log, LOG_INFO, "adopted the replica that reports, "
               "pid %d", (int) pid);
     agent_child_arm(agent);
@@ -176,6 +227,50 @@ void
 agent_child_parted(agent_t *agent)
 {
     supervise_parted(&agent->supervise);
+}
+
+
+static void
+agent_child_set_version(agent_t *agent, const char *version)
+{
+    strcpy(agent->version, version);
+    agent->is_version_ordered = 1;
+
+    if (state_file_write(agent->settings->state_dir, agent->settings->id,
+                         SETTINGS_VERSION_FILE, version) != 0)
+    {
+        log_write(agent->log, LOG_WARN, "version \"%s\" of the replica is not "
+                  "kept in \"%s\": %s", version, agent->settings->state_dir,
+                  strerror(errno));
+    }
+}
+
+
+order_rc_t
+agent_child_restart(void *data, const char *version)
+{
+    agent_t  *agent = data;
+
+    if (agent->settings->command == NULL) {
+        return ORDER_ENOCHILD;
+    }
+
+    if (agent->is_leaving || agent->has_conflict) {
+        return ORDER_ELEAVING;
+    }
+
+    /* One that is being stopped to start again has the new version then. */
+    if (agent->supervise.state == SUPERVISE_ORPHAN) {
+        return ORDER_EBUSY;
+    }
+
+    agent_child_set_version(agent, version);
+    log_write(agent->log, LOG_INFO, "restarting the replica as version "
+              "\"%s\"", version);
+    agent_child_do(agent, supervise_restart(&agent->supervise,
+                                            agent_child_now_us(agent)));
+
+    return ORDER_DONE;
 }
 
 
@@ -209,6 +304,9 @@ void
 agent_child_begin(agent_t *agent)
 {
     if (agent->settings->command != NULL) {
+        strcpy(agent->version, agent->settings->version);
+        agent->is_version_ordered = agent->settings->is_version_kept;
+
         supervise_init(&agent->supervise,
                        agent->settings->drain_timeout_ms * 1000,
                        agent_child_now_us(agent));

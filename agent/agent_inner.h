@@ -14,10 +14,13 @@
 #include "node.h"
 #include "notify.h"
 #include "publish.h"
+#include "replica_call.h"
 #include "reporter.h"
 #include "resolve.h"
 #include "supervise.h"
 
+
+typedef struct agent_job_s  agent_job_t;
 
 struct agent_s {
     const settings_t  *settings;
@@ -33,6 +36,9 @@ struct agent_s {
     resolve_t         *resolve;         /* NULL: no seeds */
     health_t          *health;          /* NULL: not asked (any more) */
     local_t            local;
+    replica_call_t    *call;            /* NULL: a gateway's */
+    agent_job_t       *jobs;            /* drain, undrain */
+    ev_timer           jobs_turn;
     command_env_t      env;
     command_peer_t    *reporter;        /* the replica's connection */
     reporter_t         watch;           /* and the process behind it */
@@ -41,6 +47,8 @@ struct agent_s {
     supervise_t        supervise;       /* with a command: */
     child_t            child;
     ev_timer           child_due;
+    char               version[LLMGW_MEMBERS_NAME_BYTES];   /* "{version}" */
+    int                is_version_ordered;      /* in this life or before */
     notify_t           notify;
 
     ev_timer           heartbeat;
@@ -91,9 +99,56 @@ void agent_child_meet(agent_t *agent);
 /* The replica said goodbye. */
 void agent_child_parted(agent_t *agent);
 
+/* swim_callbacks_t's on_restart. */
+order_rc_t agent_child_restart(void *data, const char *version);
+
 /* For good; again: without waiting for its streams. */
 void agent_child_stop(agent_t *agent);
 int agent_child_is_over(const agent_t *agent);
+
+
+/* agent_drain.c: the own replica is told that it drains. */
+
+/* -1 and a reason. */
+int agent_drain_create(agent_t *agent, char *error);
+void agent_drain_destroy(agent_t *agent);
+
+/* What the last life left, in text (of STATE_FILE_BYTES); NULL: unknown. */
+const char *agent_drain_kept(agent_t *agent, char *text);
+
+/* swim_callbacks_t's on_drain. */
+void agent_drain_act(void *data, unsigned what);
+
+/* What was to be said was for the replica that is gone. */
+void agent_drain_replica_gone(agent_t *agent);
+
+
+/* agent_job.c: drain and undrain as commands. */
+
+void agent_job_init(agent_t *agent);
+void agent_job_done(agent_t *agent);
+
+/* For the control socket; data is the agent. */
+const command_error_t *agent_job_drain(void *data, command_peer_t *peer,
+    const char *id, uint64_t timeout_ms, int is_forced);
+const command_error_t *agent_job_undrain(void *data, command_peer_t *peer,
+    const char *id);
+
+/* One of node_order()'s orders is done; it may be somebody else's. */
+void agent_job_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc);
+
+/* In each turn of the loop, behind what it published. */
+void agent_job_turn(agent_t *agent);
+
+/* Requests that a member's replica has; it may not report any. */
+#define AGENT_JOB_UNKNOWN  -1
+int64_t agent_job_active(const member_t *member);
+
+/* A drain of it was accepted then: has its last request ended? */
+int agent_job_is_drained(const member_t *member, uint64_t accepted_us);
+
+/* Gateways may send it work. */
+int agent_job_is_routable(const llmgw_member_t *facts);
 
 
 /* agent_life.c: the beginning and the end. */

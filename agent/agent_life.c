@@ -122,8 +122,7 @@ agent_leave(void *data)
     agent_life_speak(agent);
 
     if (agent->settings->role == LLMGW_ROLE_REPLICA) {
-        local_leave(&agent->local);
-        agent_replica_changed(agent);
+        node_retire(agent->node);
         agent_child_stop(agent);
     }
 

@@ -32,18 +32,22 @@ agent_replica_arm(agent_t *agent)
 }
 
 
-/* DOWN leaves for the gateways before this returns. */
+/*
+ * DOWN leaves for the gateways before this returns.  The load is set first: a
+ * record that says that the replica refuses new requests comes with the
+ * figure of then, and not with an earlier one.
+ */
 void
 agent_replica_changed(agent_t *agent)
 {
     swim_own_t  own;
 
-    local_own(&agent->local, &own);
-    node_set_own(agent->node, &own);
-
     if (agent->local.reported_us != 0) {
         node_set_load(agent->node, agent->local.active_requests);
     }
+
+    local_own(&agent->local, &own);
+    node_set_own(agent->node, &own);
 
     agent_replica_arm(agent);
 }
@@ -125,6 +129,7 @@ agent_replica_lost(void *data, command_peer_t *peer)
     agent->reporter = NULL;
     reporter_forget(&agent->watch);
     local_lost(&agent->local);
+    agent_drain_replica_gone(agent);
     agent_replica_changed(agent);
 }
 

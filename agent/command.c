@@ -5,6 +5,9 @@
 #include "command_show.h"
 
 
+#define COMMAND_DRAIN_TIMEOUT_MS  60000
+#define COMMAND_MAX_TIMEOUT_MS    86400000
+
 typedef enum {
     COMMAND_ALL = 0,        /* whoever may open the socket */
     COMMAND_OWNER           /* root and the agent's own user */
@@ -100,6 +103,75 @@ command_leave(const command_env_t *env, command_peer_t *peer,
 }
 
 
+/* NULL: the request has none. */
+static const char *
+command_id(const json_t *request)
+{
+    const char  *id;
+
+    id = command_text(request, "id");
+
+    return id != NULL && llmgw_name_is_valid(id, strlen(id)) ? id : NULL;
+}
+
+
+/* What is said later by the job of the peer's is not said here. */
+static json_t *
+command_begun(const command_error_t *error)
+{
+    return error ? command_error(error->code, error->text) : NULL;
+}
+
+
+static json_t *
+command_drain(const command_env_t *env, command_peer_t *peer,
+    const json_t *request)
+{
+    json_t      *timeout, *force;
+    json_int_t   timeout_ms;
+    const char  *id;
+
+    id = command_id(request);
+    timeout = json_object_get(request, "timeout_ms");
+    force = json_object_get(request, "force");
+    timeout_ms = timeout ? json_integer_value(timeout)
+                         : COMMAND_DRAIN_TIMEOUT_MS;
+
+    if (id == NULL) {
+        return command_error("bad_request", "\"id\" is missing or wrong");
+    }
+
+    if ((timeout != NULL && !json_is_integer(timeout)) || timeout_ms < 0
+        || timeout_ms > COMMAND_MAX_TIMEOUT_MS)
+    {
+        return command_error("bad_request", "\"timeout_ms\" is wrong");
+    }
+
+    if (force != NULL && !json_is_boolean(force)) {
+        return command_error("bad_request", "\"force\" is wrong");
+    }
+
+    return command_begun(env->on_drain(env->data, peer, id, timeout_ms,
+                                       json_is_true(force)));
+}
+
+
+static json_t *
+command_undrain(const command_env_t *env, command_peer_t *peer,
+    const json_t *request)
+{
+    const char  *id;
+
+    id = command_id(request);
+
+    if (id == NULL) {
+        return command_error("bad_request", "\"id\" is missing or wrong");
+    }
+
+    return command_begun(env->on_undrain(env->data, peer, id));
+}
+
+
 static json_t *
 command_inject_suspect(const command_env_t *env, command_peer_t *peer,
     const json_t *request)
@@ -125,6 +197,8 @@ static const command_t  commands[] = {
     { "status",         COMMAND_ALL,   command_status },
     { "report",         COMMAND_ALL,   command_report },
     { "events",         COMMAND_ALL,   command_listen },
+    { "drain",          COMMAND_OWNER, command_drain },
+    { "undrain",        COMMAND_OWNER, command_undrain },
     { "leave",          COMMAND_OWNER, command_leave },
     { "keyring_list",   COMMAND_ALL,   command_keyring_list },
     { "keyring_add",    COMMAND_OWNER, command_keyring_add },

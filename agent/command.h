@@ -26,6 +26,11 @@ typedef struct {
     int    is_reporter;     /* it is the replica's, and reported before */
     int    wants_events;    /* until it closes */
     int    waits_for_end;   /* its answer comes when the agent has left */
+
+    /* What works for it, and sends it lines by control_send(); on_gone, with
+       the connection's end, is the job's end.  NULL: nothing. */
+    void  *job;
+    void  (*on_gone)(void *job);
 } command_peer_t;
 
 typedef struct {
@@ -51,6 +56,13 @@ typedef struct {
     const command_error_t *(*on_report)(void *data, command_peer_t *peer,
                                         const report_t *report);
 
+    /* NULL: the lines that answer it follow; else why not. */
+    const command_error_t *(*on_drain)(void *data, command_peer_t *peer,
+                                       const char *id, uint64_t timeout_ms,
+                                       int is_forced);
+    const command_error_t *(*on_undrain)(void *data, command_peer_t *peer,
+                                         const char *id);
+
     /* The agent is to leave, as by SIGTERM. */
     void  (*on_leave)(void *data);
 
@@ -65,8 +77,8 @@ typedef struct {
 
 /*
  * Answers one line.  The answer is the caller's; NULL: nothing is to be said
- * (a report that is not the connection's first, an answer that comes at the
- * end, or out of memory).
+ * (a report that is not the connection's first, an answer that comes later,
+ * or out of memory).
  */
 json_t *command_answer(const command_env_t *env, command_peer_t *peer,
     const char *line, size_t len);

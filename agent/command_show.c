@@ -66,11 +66,30 @@ command_show_member(const llmgw_member_t *m, const llmgw_member_load_t *load)
 }
 
 
+/* What is not in the segment, as far as it has come. */
+static void
+command_show_traits(json_t *shown, const member_t *member)
+{
+    if (member == NULL) {
+        return;
+    }
+
+    if (member->traits.can_restart) {
+        json_object_set_new(shown, "restartable", json_true());
+    }
+
+    if (member->traits.update[0] != '\0') {
+        json_object_set_new(shown, "update",
+                            json_string(member->traits.update));
+    }
+}
+
+
 json_t *
 command_show_members(const command_env_t *env)
 {
     size_t                      i, n;
-    json_t                     *list;
+    json_t                     *list, *shown;
     const llmgw_member_t       *members;
     const llmgw_member_load_t  *loads;
 
@@ -79,8 +98,10 @@ command_show_members(const command_env_t *env)
     loads = publish_loads(env->publish);
 
     for (i = 0; i < n; i++) {
-        json_array_append_new(list, command_show_member(&members[i],
-                                                        &loads[i]));
+        shown = command_show_member(&members[i], &loads[i]);
+        command_show_traits(shown, table_find(swim_table(env->swim),
+                                              members[i].id));
+        json_array_append_new(list, shown);
     }
 
     return list;

@@ -51,6 +51,10 @@ control_conn_unlink(control_conn_t *conn)
 
     control = conn->control;
 
+    if (conn->peer.job != NULL) {
+        conn->peer.on_gone(conn->peer.job);
+    }
+
     if (conn->prev != NULL) {
         conn->prev->next = conn->next;
 
@@ -403,6 +407,13 @@ int
 control_take_fd(command_peer_t *peer)
 {
     return line_conn_take_fd(((control_conn_t *) peer)->line);
+}
+
+
+void
+control_send(command_peer_t *peer, json_t *line)
+{
+    control_conn_send((control_conn_t *) peer, line);
 }
 
 

@@ -46,6 +46,9 @@ int control_socket(const command_peer_t *peer);
 /* The descriptor it passed along, the caller's from now on; -1: none. */
 int control_take_fd(command_peer_t *peer);
 
+/* One more line for it; takes the reference. */
+void control_send(command_peer_t *peer, json_t *line);
+
 /* Ends it; on_lost does not come. */
 void control_drop(command_peer_t *peer);
 

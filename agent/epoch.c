@@ -1,60 +1,34 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "epoch.h"
 #include "packet.h"
+#include "state_file.h"
 
 
 /* 0, also for a file that is none of ours: the clock is above it anyway. */
 static uint64_t
-epoch_read(const char *path)
+epoch_read(const char *state_dir, const char *id)
 {
-    FILE      *file;
-    uint64_t   epoch;
+    char      text[STATE_FILE_BYTES];
+    uint64_t  epoch;
 
-    file = fopen(path, "re");
-    if (file == NULL) {
-        return 0;
-    }
-
-    if (fscanf(file, "%" SCNu64, &epoch) != 1) {
-        epoch = 0;
-    }
-
-    fclose(file);
-
-    return epoch;
+    return state_file_read(state_dir, id, "epoch", text) == 1
+           && sscanf(text, "%" SCNu64, &epoch) == 1 ? epoch : 0;
 }
 
 
 static int
-epoch_write(const char *path, uint64_t epoch)
+epoch_write(const char *state_dir, const char *id, uint64_t epoch)
 {
-    int    rc;
-    char   temporary[PATH_MAX + 8];
-    FILE  *file;
+    char  text[STATE_FILE_BYTES];
 
-    snprintf(temporary, sizeof(temporary), "%s.new", path);
+    snprintf(text, sizeof(text), "%" PRIu64, epoch);
 
-    file = fopen(temporary, "we");
-    if (file == NULL) {
-        return -1;
-    }
-
-    rc = fprintf(file, "%" PRIu64 "\n", epoch) < 0 || fflush(file) != 0
-         || fsync(fileno(file)) != 0 ? -1 : 0;
-
-    if (fclose(file) != 0 || rc != 0) {
-        unlink(temporary);
-        return -1;
-    }
-
-    return rename(temporary, path);
+    return state_file_write(state_dir, id, "epoch", text);
 }
 
 
@@ -62,8 +36,6 @@ int
 epoch_next(const char *state_dir, const char *id, uint64_t wall_us,
     uint64_t *epoch, char *error)
 {
-    int       n;
-    char      path[PATH_MAX];
     uint64_t  stored, next;
 
     if (state_dir == NULL) {
@@ -71,25 +43,19 @@ epoch_next(const char *state_dir, const char *id, uint64_t wall_us,
         return 0;
     }
 
-    n = snprintf(path, sizeof(path), "%s/%s.epoch", state_dir, id);
-
-    if (n >= (int) sizeof(path)) {
-        snprintf(error, EPOCH_ERROR_BYTES, "state directory: name too long");
-        return -1;
-    }
-
-    stored = epoch_read(path);
+    stored = epoch_read(state_dir, id);
     next = stored + 1 > wall_us ? stored + 1 : wall_us;
 
     /* All others would refuse it, in silence. */
     if (next > wall_us + PACKET_MAX_AHEAD_US) {
         snprintf(error, EPOCH_ERROR_BYTES,
-                 "epoch in \"%.128s\" is more than a day ahead of the clock: "
-                 "set the clock, or remove the file", path);
+                 "epoch in \"%.96s/%.63s.epoch\" is more than a day ahead of "
+                 "the clock: set the clock, or remove the file", state_dir,
+                 id);
         return -1;
     }
 
-    if (epoch_write(path, next) != 0) {
+    if (epoch_write(state_dir, id, next) != 0) {
         snprintf(error, EPOCH_ERROR_BYTES,
                  "cannot write epoch in \"%.128s\": %s", state_dir,
                  strerror(errno));

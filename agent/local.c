@@ -50,13 +50,6 @@ local_ended(local_t *local)
 }
 
 
-void
-local_leave(local_t *local)
-{
-    local->is_leaving = 1;
-}
-
-
 int
 local_is_idle(const local_t *local)
 {
@@ -118,8 +111,7 @@ void
 local_own(const local_t *local, swim_own_t *own)
 {
     own->service = local->service;
-    own->draining = local->draining || local->is_leaving;
-    own->drain_owner = local->is_leaving ? "shutdown" : "";
+    own->draining = local->draining;
     own->model_version = local->model_version;
     own->max_capacity = local->max_capacity;
     own->replica_start_ms = local->replica_start_ms;

@@ -51,7 +51,6 @@ typedef struct {
     uint64_t         replica_start_ms;
     uint64_t         reported_us;       /* 0: never */
     int              is_connected;      /* a report connection stands */
-    int              is_leaving;        /* the agent is */
 } local_t;
 
 
@@ -65,9 +64,6 @@ void local_lost(local_t *local);
 
 /* The supervised process ended, reporting or not. */
 void local_ended(local_t *local);
-
-/* The agent drains for the end of this epoch. */
-void local_leave(local_t *local);
 
 /* Nothing that would be cut off when the replica ended now. */
 int local_is_idle(const local_t *local);

@@ -42,6 +42,7 @@ member_init(member_t *member, const member_news_t *news, uint64_t now_us)
     age_us = news->age_s * 1000000ULL;
 
     member->facts = news->facts;
+    member->traits = news->traits;
     member->load.active_requests = news->active_requests;
     member->load_seq = news->load_seq;
     member->since_us = now_us > age_us ? now_us - age_us : 0;
@@ -123,6 +124,23 @@ member_merge_load(member_t *member, uint32_t active_requests,
 }
 
 
+/* What the segment does not have of the facts that came from it. */
+static unsigned
+member_complete(member_t *member, const member_news_t *news)
+{
+    if (!member->lacks_traits || news->facts.epoch != member->facts.epoch
+        || news->facts.incarnation != member->facts.incarnation)
+    {
+        return 0;
+    }
+
+    member->traits = news->traits;
+    member->lacks_traits = 0;
+
+    return MEMBER_TRAITS;
+}
+
+
 static unsigned
 member_merge_facts(member_t *member, const member_news_t *news,
     uint64_t now_us)
@@ -131,10 +149,10 @@ member_merge_facts(member_t *member, const member_news_t *news,
     llmgw_member_t  *known;
 
     known = &member->facts;
-    changes = 0;
+    changes = member_complete(member, news);
 
     if (!member_is_newer(known, &news->facts)) {
-        return 0;
+        return changes;
     }
 
     if (news->facts.liveness != known->liveness) {
@@ -159,6 +177,8 @@ member_merge_facts(member_t *member, const member_news_t *news,
     }
 
     *known = news->facts;
+    member->traits = news->traits;
+    member->lacks_traits = 0;
 
     return changes | MEMBER_FACTS;
 }
@@ -262,6 +282,13 @@ member_seen(const llmgw_member_t *facts)
     seen = XXH3_64bits(order, sizeof(order));
 
     return seen ? seen : 1;
+}
+
+
+uint32_t
+member_has(const member_t *member)
+{
+    return member->lacks_traits ? 0 : member_seen(&member->facts);
 }
 
 

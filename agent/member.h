@@ -53,9 +53,18 @@
 #define MEMBER_MAX_ACCUSERS  4
 
 
+/* Facts that agents alone care for: they are not in the segment. */
+typedef struct {
+    char  update[LLMGW_MEMBERS_NAME_BYTES];     /* the rolling update that it
+                                                   drives; "": none */
+    int   can_restart;      /* its replica is its child */
+    int   refuses_new;      /* its replica says that it drains */
+} member_traits_t;
+
 /* What one update of a packet says. */
 typedef struct {
-    llmgw_member_t  facts;
+    llmgw_member_t   facts;
+    member_traits_t  traits;
     uint32_t        active_requests;
     uint64_t        load_seq;       /* 0: it knows no load */
     uint32_t        age_s;          /* of a DEAD or LEFT */
@@ -65,6 +74,7 @@ typedef struct {
 
 typedef struct {
     llmgw_member_t       facts;
+    member_traits_t      traits;
     llmgw_member_load_t  load;      /* reported_ms: when it told us itself */
     uint64_t             load_seq;
     uint64_t             since_us;  /* of this liveness */
@@ -82,6 +92,7 @@ typedef struct {
     unsigned             in_round:1;        /* of the probe */
     unsigned             is_witness_due:1;  /* it is to be pinged soon */
     unsigned             is_base:1;         /* of agent/isolation.c */
+    unsigned             lacks_traits:1;    /* its facts are of the segment */
 } member_t;
 
 /* What member_merge() changed. */
@@ -92,6 +103,7 @@ typedef struct {
 #define MEMBER_REMOVED   0x10
 #define MEMBER_ACCUSED   0x20       /* by one more; no matter of the owner's */
 #define MEMBER_REFUTED   0x40       /* the own record, by itself; likewise */
+#define MEMBER_TRAITS    0x80       /* what the segment had not; no news */
 
 
 /* Fills a record with what first news say. */
@@ -133,6 +145,9 @@ uint32_t member_hash(const char *id);
 
 /* Of (epoch, incarnation): whether a peer has the present facts.  Never 0. */
 uint32_t member_seen(const llmgw_member_t *facts);
+
+/* The same of what we have of a member; 0: not all of it. */
+uint32_t member_has(const member_t *member);
 
 /* 1: a new accuser of a SUSPECT; 0: known, or there are enough. */
 int member_accuse(member_t *member, uint32_t accuser);

@@ -158,8 +158,42 @@ node_conflict(void *data, const char *address)
 }
 
 
+static void
+node_drain(void *data, unsigned what)
+{
+    node_t  *node = data;
+
+    if (node->callbacks->on_drain != NULL) {
+        node->callbacks->on_drain(node->data, what);
+    }
+}
+
+
+static order_rc_t
+node_restart(void *data, const char *version)
+{
+    node_t  *node = data;
+
+    return node->callbacks->on_restart != NULL
+           ? node->callbacks->on_restart(node->data, version)
+           : ORDER_ENOCHILD;
+}
+
+
+static void
+node_ordered(void *data, uint64_t id, order_rc_t rc)
+{
+    node_t  *node = data;
+
+    if (node->callbacks->on_ordered != NULL) {
+        node->callbacks->on_ordered(node->data, id, rc);
+    }
+}
+
+
 static const swim_callbacks_t  node_callbacks = {
-    node_send, node_change, node_conflict
+    node_send, node_change, node_conflict, node_drain, node_restart,
+    node_ordered
 };
 
 
@@ -247,6 +281,49 @@ void
 node_set_load(node_t *node, uint32_t active_requests)
 {
     swim_set_load(node->swim, active_requests, clock_mono_us(node->clock));
+    node_arm(node);
+}
+
+
+void
+node_retire(node_t *node)
+{
+    swim_retire(node->swim, clock_mono_us(node->clock));
+    node_arm(node);
+}
+
+
+void
+node_set_update(node_t *node, const char *id)
+{
+    swim_set_update(node->swim, id, clock_mono_us(node->clock));
+    node_arm(node);
+}
+
+
+order_rc_t
+node_order(node_t *node, order_t *order)
+{
+    order_rc_t  rc;
+
+    rc = swim_order(node->swim, order, clock_mono_us(node->clock));
+    node_arm(node);
+
+    return rc;
+}
+
+
+void
+node_forget_order(node_t *node, uint64_t id)
+{
+    swim_forget_order(node->swim, id);
+}
+
+
+void
+node_ask(node_t *node, const char *id)
+{
+    swim_ask(node->swim, id, clock_mono_us(node->clock));
     node_arm(node);
 }
 

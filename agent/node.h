@@ -36,7 +36,14 @@ void node_restore(node_t *node, const llmgw_member_t *members,
 void node_set_seeds(node_t *node, const address_t *seeds, size_t n);
 void node_set_own(node_t *node, const swim_own_t *own);
 void node_set_load(node_t *node, uint32_t active_requests);
+void node_retire(node_t *node);
 void node_leave(node_t *node);
+void node_set_update(node_t *node, const char *id);
+
+/* swim_order(), swim_forget_order(), swim_ask() */
+order_rc_t node_order(node_t *node, order_t *order);
+void node_forget_order(node_t *node, uint64_t id);
+void node_ask(node_t *node, const char *id);
 
 /* swim_inject_suspect() */
 int node_inject_suspect(node_t *node, const char *id);

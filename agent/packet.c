@@ -11,6 +11,7 @@
 
 typedef Llmgateway__Gossip__GossipMessage     message_t;
 typedef Llmgateway__Gossip__MembershipUpdate  update_t;
+typedef Llmgateway__Gossip__Order             wish_t;
 
 
 static const char *const  packet_rc_names[PACKET_NRC] = {
@@ -167,11 +168,14 @@ packet_decode_update(member_news_t *news, const update_t *update,
         || packet_copy_address(facts->address, update->address, 0) != 0
         || packet_copy_address(facts->grpc, update->grpc_address, 1) != 0
         || packet_copy_owner(facts->drain_owner, update->drain_owner) != 0
+        || packet_copy_name(news->traits.update, update->update, 1) != 0
         || packet_copy_numbers(news, update, wall_us) != 0)
     {
         return -1;
     }
 
+    news->traits.can_restart = update->can_restart != 0;
+    news->traits.refuses_new = update->refuses_new != 0;
     packet_copy_accusers(news, update);
 
     return facts->role == LLMGW_ROLE_REPLICA && facts->grpc[0] == '\0'
@@ -219,6 +223,45 @@ packet_decode_head(packet_head_t *head, const message_t *message,
 }
 
 
+/* A verb or an answer that we do not know is for who asked to hear of. */
+static packet_rc_t
+packet_decode_order(packet_t *packet, const message_t *message)
+{
+    order_t       *order;
+    const wish_t  *from;
+
+    from = message->order;
+    packet->head.order = NULL;
+
+    if (packet->head.type != PACKET_ORDER
+        && packet->head.type != PACKET_ORDER_ACK)
+    {
+        return PACKET_DONE;
+    }
+
+    order = &packet->order;
+    memset(order, 0, sizeof(order_t));
+
+    if (from == NULL || from->id == 0
+        || packet_copy_owner(order->owner, from->owner) != 0
+        || packet_copy_name(order->version, from->version, 1) != 0)
+    {
+        return PACKET_EORDER;
+    }
+
+    strcpy(order->target_id, packet->head.target_id);
+    order->verb = (unsigned) from->verb < ORDER_NVERBS
+                  ? (order_verb_t) from->verb : ORDER_NVERBS;
+    order->id = from->id;
+    order->target_epoch = from->target_epoch;
+    order->answer = from->answer < ORDER_NRC ? (order_rc_t) from->answer
+                                             : ORDER_EVERB;
+    packet->head.order = order;
+
+    return PACKET_DONE;
+}
+
+
 static packet_rc_t
 packet_decode_message(packet_t *packet, const message_t *message,
     uint64_t wall_us)
@@ -228,6 +271,10 @@ packet_decode_message(packet_t *packet, const message_t *message,
     member_news_t  *news;
 
     rc = packet_decode_head(&packet->head, message, wall_us);
+
+    if (rc == PACKET_DONE) {
+        rc = packet_decode_order(packet, message);
+    }
 
     if (rc != PACKET_DONE) {
         return rc;

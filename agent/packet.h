@@ -23,6 +23,7 @@
 #include <stddef.h>
 
 #include "member.h"
+#include "order.h"
 
 
 #define PACKET_MAX_BYTES    1200
@@ -53,6 +54,8 @@ typedef enum {
     PACKET_TABLE,
     PACKET_NEWS,
     PACKET_SYNC,
+    PACKET_ORDER,
+    PACKET_ORDER_ACK,
     PACKET_NTYPES
 } packet_type_t;
 
@@ -72,6 +75,7 @@ typedef enum {
     X(TYPE,     "type", "of an unknown type")                                 \
     X(SENDER,   "sender", "the sender's id, epoch or figures are wrong")      \
     X(TARGET,   "target", "the target's id or address is wrong")              \
+    X(ORDER,    "order", "an order that is none")                             \
     X(UPDATES,  "updates", "too many updates")
 
 typedef enum {
@@ -100,10 +104,15 @@ typedef struct {
 
     uint64_t       boot_nonce;      /* between two of one id; or 0 */
     uint64_t       uptime_ms;
+
+    /* Of an ORDER, and of its answer; NULL in all others.  Decoded: the
+       packet's own. */
+    const order_t *order;
 } packet_head_t;
 
 typedef struct {
     packet_head_t  head;
+    order_t        order;
     size_t         nrefused;        /* updates left out */
     size_t         nupdates;
     member_news_t  updates[PACKET_MAX_UPDATES];

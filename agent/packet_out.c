@@ -18,11 +18,13 @@
 
 typedef Llmgateway__Gossip__GossipMessage     message_t;
 typedef Llmgateway__Gossip__MembershipUpdate  update_t;
+typedef Llmgateway__Gossip__Order             wish_t;
 
 struct packet_out_s {
     size_t      header_bytes;
     size_t      bytes;              /* of the datagram, as it stands */
     message_t   message;
+    wish_t      order;
     update_t    updates[PACKET_MAX_UPDATES];
     update_t   *pointers[PACKET_MAX_UPDATES];
     uint8_t     buf[PACKET_MAX_BYTES];
@@ -57,6 +59,20 @@ packet_out_destroy(packet_out_t *out)
 }
 
 
+static void
+packet_fill_order(wish_t *wish, const order_t *order)
+{
+    llmgateway__gossip__order__init(wish);
+
+    wish->verb = (Llmgateway__Gossip__OrderVerb) order->verb;
+    wish->id = order->id;
+    wish->target_epoch = order->target_epoch;
+    wish->owner = (char *) order->owner;
+    wish->version = (char *) order->version;
+    wish->answer = order->answer;
+}
+
+
 void
 packet_begin(packet_out_t *out, const packet_head_t *head)
 {
@@ -80,6 +96,11 @@ packet_begin(packet_out_t *out, const packet_head_t *head)
     message->boot_nonce = head->boot_nonce;
     message->uptime_ms = head->uptime_ms;
     message->updates = out->pointers;
+
+    if (head->order != NULL) {
+        packet_fill_order(&out->order, head->order);
+        message->order = &out->order;
+    }
 
     out->bytes = out->header_bytes
         + llmgateway__gossip__gossip_message__get_packed_size(message);
@@ -111,6 +132,9 @@ packet_fill_update(update_t *update, const member_t *member, uint64_t now_us)
     update->active_requests = member->load.active_requests;
     update->load_seq = member->load_seq;
     update->age_s = member_age_s(member, now_us);
+    update->can_restart = member->traits.can_restart;
+    update->refuses_new = member->traits.refuses_new;
+    update->update = (char *) member->traits.update;
 
     if (facts->liveness == LLMGW_LIVENESS_SUSPECT) {
         update->n_accusers = member->naccusers;

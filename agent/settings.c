@@ -1,8 +1,12 @@
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "child_words.h"
 #include "settings.h"
+#include "state_file.h"
 #include "swim.h"
 
 
@@ -44,7 +48,7 @@ static const option_t  settings_table[] = {
       .help = "keys that gossip is encrypted with" },
     { .name = "state-dir", .kind = OPTION_STRING, .metavar = "DIR",
       .offset = settings_field(state_dir),
-      .help = "keeps the epoch over clocks set back" },
+      .help = "keeps epoch, drain and version over restarts" },
     { .name = "weight", .kind = OPTION_INT, .value = "1",
       .offset = settings_field(weight), .min = 1, .max = 100,
       .help = "share of the ring" },
@@ -231,6 +235,63 @@ settings_set_command(settings_t *settings, int argc, char **argv, int rest,
 }
 
 
+/*
+ * What "{version}" in the command is: what was last ordered, as far as the
+ * state directory has it, else what the environment says.
+ */
+static int
+settings_set_version(settings_t *settings, char *error)
+{
+    char  kept[STATE_FILE_BYTES], *version;
+
+    if (settings->command == NULL) {
+        return 0;
+    }
+
+    version = getenv(SETTINGS_VERSION_ENV);
+
+    switch (state_file_read(settings->state_dir, settings->id,
+                            SETTINGS_VERSION_FILE, kept))
+    {
+    case 1:
+        settings->is_version_kept = 1;
+        version = kept;
+        break;
+
+    case -1:
+        snprintf(error, SETTINGS_ERROR_BYTES, "the version that is kept in "
+                 "\"%.128s\" is not read: %s", settings->state_dir,
+                 strerror(errno));
+        return -1;
+    }
+
+    if (version == NULL) {
+
+        if (child_words_want_version(settings->command)) {
+            snprintf(error, SETTINGS_ERROR_BYTES,
+                     "the command wants " CHILD_WORDS_VERSION ": set "
+                     SETTINGS_VERSION_ENV " to what it is at first");
+            return -1;
+        }
+
+        return 0;
+    }
+
+    if (!llmgw_name_is_valid(version, strlen(version))) {
+        snprintf(error, SETTINGS_ERROR_BYTES,
+                 "%s: \"%.64s\" is no version (letters, digits, '.', '_', "
+                 "'-'; 63 at most)",
+                 settings->is_version_kept ? "the version that is kept in "
+                 "--state-dir" : SETTINGS_VERSION_ENV, version);
+        return -1;
+    }
+
+    strcpy(settings->version, version);
+
+    return 0;
+}
+
+
 int
 settings_complete(settings_t *settings, char *error)
 {
@@ -257,7 +318,7 @@ settings_complete(settings_t *settings, char *error)
         return -1;
     }
 
-    return 0;
+    return settings_set_version(settings, error);
 }
 
 

@@ -13,6 +13,8 @@
 
 #define SETTINGS_RUN_DIR      "/run/llmgw"
 #define SETTINGS_CLUSTER      "default"
+#define SETTINGS_VERSION_FILE "version"         /* ID.version, state_file.h */
+#define SETTINGS_VERSION_ENV  "LLMGW_VERSION"
 #define SETTINGS_ERROR_BYTES  256
 
 typedef struct {
@@ -43,6 +45,8 @@ typedef struct {
     char           advertised[ADDRESS_TEXT_BYTES];
     char           grpc_text[ADDRESS_TEXT_BYTES];   /* "" for a gateway */
     char           control_path[PATH_MAX];
+    char           version[LLMGW_MEMBERS_NAME_BYTES];   /* of the command */
+    int            is_version_kept;             /* it was ordered, before */
 } settings_t;
 
 extern const options_spec_t  settings_spec;

@@ -21,16 +21,18 @@ typedef struct {
 
 /* What must arrive at once comes first, accusations come last. */
 static const swim_part_t  swim_parts[] = {
-    { tell_tick,      tell_next_us },
-    { load_tick,      load_next_us },
-    { candidate_tick, candidate_next_us },
-    { join_tick,      join_next_us },
-    { gossip_tick,    gossip_next_us },
-    { sync_tick,      sync_next_us },
-    { conflict_tick,  conflict_next_us },
-    { relay_tick,     relay_next_us },
-    { probe_tick,     probe_next_us },
-    { suspicion_tick, suspicion_next_us }
+    { swim_drain_tick, swim_drain_next_us },
+    { tell_tick,       tell_next_us },
+    { load_tick,       load_next_us },
+    { order_tick,      order_next_us },
+    { candidate_tick,  candidate_next_us },
+    { join_tick,       join_next_us },
+    { gossip_tick,     gossip_next_us },
+    { sync_tick,       sync_next_us },
+    { conflict_tick,   conflict_next_us },
+    { relay_tick,      relay_next_us },
+    { probe_tick,      probe_next_us },
+    { suspicion_tick,  suspicion_next_us }
 };
 
 #define SWIM_NPARTS  (sizeof(swim_parts) / sizeof(swim_parts[0]))
@@ -57,6 +59,9 @@ swim_add_own(swim_t *swim, const swim_config_t *config, uint64_t now_us)
     own->epoch = config->epoch;
     own->service = config->role == LLMGW_ROLE_GATEWAY
                    ? LLMGW_SERVICE_READY : LLMGW_SERVICE_STARTING;
+    own->draining = drain_owner(&swim->drain)[0] != '\0';
+    strcpy(own->drain_owner, drain_owner(&swim->drain));
+    news.traits.can_restart = config->can_restart;
 
     swim->own = table_add(&swim->table, &news, now_us);
 
@@ -81,6 +86,7 @@ swim_create(const swim_config_t *config, uint64_t now_us)
     strcpy(swim->cluster, config->cluster);
     table_init(&swim->table);
     spread_init(&swim->spread);
+    drain_init(&swim->drain, config->drain_kept);
 
     swim->out = packet_out_create(swim->cluster);
 
@@ -177,72 +183,10 @@ swim_tick(swim_t *swim, uint64_t now_us)
 }
 
 
-static int
-swim_own_differs(const llmgw_member_t *facts, const swim_own_t *own)
-{
-    return facts->service != own->service
-           || facts->draining != (own->draining != 0)
-           || facts->max_capacity != own->max_capacity
-           || facts->replica_start_ms != own->replica_start_ms
-           || strcmp(facts->model_version, own->model_version) != 0
-           || strcmp(facts->drain_owner, own->drain_owner) != 0;
-}
-
-
-void
-swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us)
-{
-    llmgw_member_t  *facts;
-
-    facts = &swim->own->facts;
-
-    if (!swim_own_differs(facts, own)) {
-        return;
-    }
-
-    assert(strlen(own->model_version) < LLMGW_MEMBERS_NAME_BYTES);
-    assert(strlen(own->drain_owner) < LLMGW_MEMBERS_OWNER_BYTES);
-
-    facts->service = own->service;
-    facts->draining = own->draining != 0;
-    facts->max_capacity = own->max_capacity;
-    facts->replica_start_ms = own->replica_start_ms;
-    strcpy(facts->model_version, own->model_version);
-    strcpy(facts->drain_owner, own->drain_owner);
-    facts->incarnation++;
-
-    swim_changed(swim, swim->own, MEMBER_FACTS);
-
-    if (!member_is_present(swim->own)) {
-        return;         /* leaving: LEFT is being told, and this with it */
-    }
-
-    /* Every change of what may be routed, DOWN above all, is news that the
-       gateways should not have to wait for. */
-    tell_gateways(swim, now_us);
-}
-
-
 void
 swim_set_load(swim_t *swim, uint32_t active_requests, uint64_t now_us)
 {
     load_set(swim, active_requests, now_us);
-}
-
-
-void
-swim_leave(swim_t *swim, uint64_t now_us)
-{
-    if (!member_is_present(swim->own)) {
-        return;
-    }
-
-    swim->own->facts.incarnation++;
-    member_set_liveness(swim->own, LLMGW_LIVENESS_LEFT, now_us);
-    table_count(&swim->table, 1, swim->own);
-    swim_changed(swim, swim->own, MEMBER_LIVENESS);
-
-    tell_all(swim, now_us);
 }
 
 

@@ -32,6 +32,7 @@
 #define SWIM_H
 
 #include "common/address.h"
+#include "order.h"
 #include "packet.h"
 #include "swim_counters.h"
 #include "table.h"
@@ -54,6 +55,21 @@ typedef struct {
     /* A living agent there has our id and had it first: end, and say no
        LEFT, since that would be said of it. */
     void  (*on_conflict)(void *data, const char *address);
+
+    /*
+     * The drain of the own replica changed: what is to be done of it, DRAIN_
+     * bits of agent/drain.h.  Calling the swim within is not allowed.  NULL:
+     * nobody cares.
+     */
+    void  (*on_drain)(void *data, unsigned what);
+
+    /* The own replica is to be restarted as this version: ORDER_DONE, or why
+       not.  The same holds.  NULL: it is nobody's child. */
+    order_rc_t  (*on_restart)(void *data, const char *version);
+
+    /* What became of an order that was PENDING.  The next may be given
+       within.  NULL: nobody waits. */
+    void  (*on_ordered)(void *data, uint64_t id, order_rc_t rc);
 } swim_callbacks_t;
 
 typedef struct {
@@ -69,6 +85,9 @@ typedef struct {
     uint64_t                 suspect_timeout_us;    /* base */
     unsigned                 indirect_probes;
     uint64_t                 random_seed;
+    const char              *drain_kept;    /* drain_kept() of the last life;
+                                               NULL: not known */
+    int                      can_restart;   /* on_restart may do it */
     struct crypt_s          *crypt;         /* NULL: plain; the node seals,
                                                here it is only counted */
     /* The same as on_send over a connection, for a ping that datagrams fail;
@@ -82,8 +101,7 @@ typedef struct {
 /* What the own agent says of its replica. */
 typedef struct {
     llmgw_service_t  service;
-    int              draining;
-    const char      *drain_owner;
+    int              draining;              /* by its own word */
     const char      *model_version;
     uint32_t         max_capacity;
     uint64_t         replica_start_ms;      /* wall clock */
@@ -134,6 +152,28 @@ void swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us);
 
 /* The replica's own word on its load; to be called at each report. */
 void swim_set_load(swim_t *swim, uint32_t active_requests, uint64_t now_us);
+
+/*
+ * Tells a member to do something with its replica (agent/order.h); id is
+ * filled in, and target_epoch where it is 0.  ORDER_PENDING: on_ordered() will
+ * tell; else that is what became of it.
+ */
+order_rc_t swim_order(swim_t *swim, order_t *order, uint64_t now_us);
+
+/* Nobody waits for that order any more; it is given on all the same. */
+void swim_forget_order(swim_t *swim, uint64_t id);
+
+/* Pings a member out of its turn: its answer brings its record and load. */
+void swim_ask(swim_t *swim, const char *id, uint64_t now_us);
+
+/* The own replica is drained for good, since its agent is to leave. */
+void swim_retire(swim_t *swim, uint64_t now_us);
+
+/* The id of the rolling update that this agent drives; "": none. */
+void swim_set_update(swim_t *swim, const char *id, uint64_t now_us);
+
+/* Who drains the own replica, for the next life: drain_kept(). */
+const char *swim_drain_kept(const swim_t *swim);
 
 /* Says LEFT to all; swim_has_left(): all have heard it, or a second passed. */
 void swim_leave(swim_t *swim, uint64_t now_us);

@@ -11,6 +11,7 @@
 #define SWIM_CORE_H
 
 #include "candidate.h"
+#include "drain.h"
 #include "rnd.h"
 #include "spread.h"
 #include "swim.h"
@@ -99,6 +100,28 @@ typedef struct {
     uint64_t  next_us;              /* SWIM_NEVER: there is no load */
 } load_t;
 
+/* order.c: given, and not done yet. */
+typedef struct {
+    order_t   order;                /* id 0: free */
+    uint64_t  next_us;
+    uint64_t  deadline_us;
+    int       is_answered;          /* done, says the target */
+    int       is_forgotten;
+} order_given_t;
+
+/* Taken, and answered. */
+typedef struct {
+    uint64_t    id;                 /* 0: free */
+    order_rc_t  answer;
+} order_taken_t;
+
+typedef struct {
+    order_given_t  given[ORDER_MAX];
+    size_t         ngiven;
+    order_taken_t  taken[ORDER_REMEMBERED];     /* a ring */
+    size_t         next_taken;
+} orders_t;
+
 struct swim_s {
     swim_config_t    config;
     char             cluster[LLMGW_MEMBERS_NAME_BYTES];
@@ -117,6 +140,8 @@ struct swim_s {
     tell_t           tell;
     join_t           join;
     load_t           load;
+    drain_t          drain;         /* of the own replica */
+    orders_t         orders;
     uint64_t         gossip_us;     /* next extra telling */
     uint64_t         sync_us;       /* next comparison of tables */
     conflict_t       conflict;
@@ -140,6 +165,7 @@ typedef struct {
     uint64_t         sequence;
     uint64_t         table_digest;
     const member_t  *about;         /* its record goes along; NULL: none */
+    const order_t   *order;         /* of an ORDER and its answer */
     uint32_t         wait_ms;
     int              is_bare;       /* no news but the own record */
     int              is_by_stream;
@@ -250,6 +276,26 @@ void suspicion_done(suspicion_t *suspicion);
 void doubt_more(swim_t *swim, unsigned signs);
 void doubt_less(swim_t *swim);
 uint64_t doubt_scale(const swim_t *swim, uint64_t us);
+
+
+/* order.c */
+
+void order_recv(swim_t *swim, const order_t *order, const address_t *from,
+    const member_t *sender, uint64_t sequence, uint64_t now_us);
+void order_recv_ack(swim_t *swim, const order_t *answer,
+    const member_t *sender);
+void order_tick(swim_t *swim, uint64_t now_us);
+uint64_t order_next_us(const swim_t *swim);
+
+
+/* swim_own.c */
+
+/* The drain changed: the own record follows, and the owner is told. */
+void swim_drain_changed(swim_t *swim, unsigned what, uint64_t now_us);
+
+/* A lease may end. */
+void swim_drain_tick(swim_t *swim, uint64_t now_us);
+uint64_t swim_drain_next_us(const swim_t *swim);
 
 
 /* conflict.c */

@@ -30,6 +30,8 @@
     X(conflicts, "others with this id, past or present, that were asked")     \
     X(isolations, "times over half of the members died at once")              \
     X(late_ticks, "times this agent itself was late and accused nobody")      \
+    X(orders_taken, "orders to this agent, refused ones included")            \
+    X(orders_repeated, "orders that came once more")                          \
     X(syncs, "tables compared")                                               \
     X(syncs_differed, "tables compared that differed")
 

@@ -67,7 +67,7 @@ swim_class(const member_t *member, unsigned what)
 void
 swim_changed(swim_t *swim, member_t *member, unsigned what)
 {
-    if (what & ~MEMBER_LOAD) {
+    if (what & ~(MEMBER_LOAD|MEMBER_TRAITS)) {
         spread_add(&swim->spread, member, swim_class(member, what));
     }
 
@@ -147,27 +147,15 @@ swim_remove(swim_t *swim, member_t *member)
 
 /*
  * What others still know of our last life: a drain that an operator asked for
- * outlives a restart, even where the state directory does not.  Any other
- * drain ended with the life that it was for.
+ * outlives a restart, even where the state directory does not (agent/drain.h).
  */
 static void
 swim_hear_of_past(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
 {
-    llmgw_member_t  *own;
-
-    own = &swim->own->facts;
-
-    if (now_us > swim->started_us + SWIM_PAST_US
-        || own->draining || !news->draining
-        || strcmp(news->drain_owner, "operator") != 0)
-    {
-        return;
+    if (now_us <= swim->started_us + SWIM_PAST_US) {
+        swim_drain_changed(swim, drain_hear_of_past(&swim->drain, news),
+                           now_us);
     }
-
-    own->draining = 1;
-    strcpy(own->drain_owner, news->drain_owner);
-    own->incarnation++;
-    swim_changed(swim, swim->own, MEMBER_FACTS);
 }
 
 
@@ -356,6 +344,7 @@ swim_restore_member(swim_t *swim, const llmgw_member_t *facts,
     }
 
     member->load = *load;
+    member->lacks_traits = 1;
     member->present_from_us = 0;        /* of our last life's knowledge */
     swim_enact_liveness(swim, member, now_us);
     swim->config.callbacks->on_change(swim->config.data, member,

@@ -179,6 +179,12 @@ swim_recv_member(swim_t *swim, const packet_t *packet, const address_t *from,
     case PACKET_SYNC:
         sync_hear(swim, sender, head, now_us);
         break;
+    case PACKET_ORDER:
+        order_recv(swim, head->order, from, sender, head->sequence, now_us);
+        break;
+    case PACKET_ORDER_ACK:
+        order_recv_ack(swim, head->order, sender);
+        break;
     default:
         break;          /* NEWS was heard */
     }

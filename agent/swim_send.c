@@ -114,6 +114,7 @@ swim_fill_head(swim_t *swim, packet_head_t *head,
     head->sender_epoch = swim->own->facts.epoch;
     head->table_digest = letter->table_digest;
     head->wait_ms = letter->wait_ms;
+    head->order = letter->order;
     strcpy(head->sender_id, swim->own->facts.id);
 
     if (letter->target_id != NULL) {
@@ -125,7 +126,7 @@ swim_fill_head(swim_t *swim, packet_head_t *head,
     }
 
     if (letter->member != NULL) {
-        head->seen = member_seen(&letter->member->facts);
+        head->seen = member_has(letter->member);
     }
 
     if (letter->is_to_own_id) {

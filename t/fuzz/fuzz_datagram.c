@@ -55,7 +55,9 @@ fuzz_conflict(void *data, const char *address)
 
 
 static const swim_callbacks_t  fuzz_callbacks = {
-    fuzz_send, fuzz_change, fuzz_conflict
+    .on_send = fuzz_send,
+    .on_change = fuzz_change,
+    .on_conflict = fuzz_conflict
 };
 
 

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "agent/drain.h"
 #include "cluster.h"
 
 
@@ -57,7 +58,8 @@ cluster_tap(void *data, const char *what, size_t from, size_t to,
     packet_t     packet;
     cluster_t   *cluster = data;
     static const char *const  types[PACKET_NTYPES] = {
-        "PING", "PING_REQ", "ACK", "NACK", "JOIN", "TABLE", "NEWS", "SYNC"
+        "PING", "PING_REQ", "ACK", "NACK", "JOIN", "TABLE", "NEWS", "SYNC",
+        "ORDER", "ORDER_ACK"
     };
 
     if (packet_decode(&packet, cluster->name, bytes, len, UINT64_MAX / 2)
@@ -196,8 +198,44 @@ cluster_conflict(void *data, const char *address)
 }
 
 
+static void
+cluster_drain(void *data, unsigned what)
+{
+    cluster_host_t  *host = data;
+
+    host->ntold += (what & DRAIN_TELL) != 0;
+    host->nuntold += (what & DRAIN_UNTELL) != 0;
+}
+
+
+static order_rc_t
+cluster_restart(void *data, const char *version)
+{
+    cluster_host_t  *host = data;
+
+    host->nrestarts++;
+    strcpy(host->version, version);
+
+    return ORDER_DONE;
+}
+
+
+static void
+cluster_ordered(void *data, uint64_t id, order_rc_t rc)
+{
+    cluster_host_t  *host = data;
+
+    host->nordered++;
+    host->ordered = rc;
+}
+
+
 static const swim_callbacks_t  cluster_callbacks = {
-    NULL, cluster_change, cluster_conflict
+    .on_change = cluster_change,
+    .on_conflict = cluster_conflict,
+    .on_drain = cluster_drain,
+    .on_restart = cluster_restart,
+    .on_ordered = cluster_ordered
 };
 
 
@@ -302,6 +340,8 @@ cluster_configure(const cluster_t *cluster, size_t host,
     config->cluster = cluster->name;
     config->crypt = cluster->crypt;
     config->weight = cluster->weight;
+    config->drain_kept = cluster->drain_kept;
+    config->can_restart = cluster->can_restart;
     config->period_us = CLUSTER_PERIOD_MS * 1000;
     config->ping_timeout_us = 200000;
     config->suspect_timeout_us = 2000000;

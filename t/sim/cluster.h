@@ -38,6 +38,12 @@ typedef struct {
     size_t         ndeaths;         /* verdicts of others while it ran */
     size_t         nverdicts;       /* of its own over those who ran */
     size_t         nconflicts;      /* times it was told to end */
+    size_t         ntold;           /* times its replica was to hear Drain */
+    size_t         nuntold;         /* or Undrain */
+    size_t         nrestarts;       /* times its replica was restarted */
+    char           version[LLMGW_MEMBERS_NAME_BYTES];   /* as what, last */
+    size_t         nordered;        /* orders of its own that came to an end */
+    order_rc_t     ordered;         /* what became of the last */
 } cluster_host_t;
 
 struct cluster_s {
@@ -47,6 +53,8 @@ struct cluster_s {
     const char      *name;          /* for those who start from now on */
     struct crypt_s  *crypt;         /* likewise; NULL: plain */
     uint32_t         weight;
+    const char      *drain_kept;    /* what a state directory has; likewise */
+    int              can_restart;   /* likewise */
     cluster_host_t  *hosts;
     FILE            *log;           /* LLMGW_SIM_LOG; or NULL */
     size_t           nlines;

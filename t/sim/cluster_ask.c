@@ -50,7 +50,6 @@ cluster_set_service(cluster_t *cluster, size_t host, llmgw_service_t service)
 
     memset(&own, 0, sizeof(own));
     own.service = service;
-    own.drain_owner = "";
     own.model_version = "v1";
     own.max_capacity = 10;
     node_set_own(cluster->hosts[host].node, &own);

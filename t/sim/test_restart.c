@@ -262,60 +262,6 @@ rolling_restart_is_known_to_all_each_time(void **state)
 }
 
 
-static void
-drain(cluster_t *cluster, size_t host, const char *owner)
-{
-    swim_own_t  own;
-
-    memset(&own, 0, sizeof(own));
-    own.service = LLMGW_SERVICE_READY;
-    own.draining = 1;
-    own.drain_owner = owner;
-    own.model_version = "v1";
-    node_set_own(cluster->hosts[host].node, &own);
-}
-
-
-/* Scenario 22.  The weight is the operator's own, in its configuration. */
-static void
-rejoin_keeps_an_operators_drain_and_no_other(void **state)
-{
-    size_t      i;
-    uint64_t    seed;
-    cluster_t  *cluster;
-    static const char *const  owners[] = { "operator", "update:m0",
-                                           "shutdown" };
-
-    cluster_each_seed(seed, SEEDS) {
-        cluster = cluster_create(5, seed);
-        cluster->weight = 7;
-        cluster_start_all(cluster);
-        cluster_run_ms(cluster, 1000);
-
-        for (i = 0; i < 3; i++) {
-            drain(cluster, i + 1, owners[i]);
-            cluster_run_ms(cluster, 1000);
-            holds(cluster, cluster_facts(cluster, 4, i + 1)->draining);
-            node_leave(cluster->hosts[i + 1].node);
-            cluster_run_ms(cluster, 1000);
-            cluster_crash(cluster, i + 1);
-            cluster_start(cluster, i + 1, LLMGW_ROLE_REPLICA, 0);
-        }
-
-        cluster_run_ms(cluster, 3000);
-
-        for (i = 0; i < 3; i++) {
-            holds(cluster, cluster_facts(cluster, 4, i + 1)->draining
-                           == (i == 0));
-            holds(cluster, cluster_facts(cluster, 4, i + 1)->weight == 7);
-        }
-
-        cluster_settles(cluster, 12000);
-        cluster_destroy(cluster);
-    }
-}
-
-
 int
 main(void)
 {
@@ -328,7 +274,6 @@ main(void)
             joiner_long_after_a_death_learns_of_it_and_revives_nobody),
         cmocka_unit_test(all_restart_at_once),
         cmocka_unit_test(rolling_restart_is_known_to_all_each_time),
-        cmocka_unit_test(rejoin_keeps_an_operators_drain_and_no_other),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@ typedef struct {
     int              nleaves;
     int              nkeys;
     char             injected[64];
+    char             drained[96];   /* id, time and "force" of the last */
 } control_scene_t;
 
 
@@ -89,6 +90,27 @@ scene_inject(void *data, const char *id)
 
 
 static const command_error_t *
+scene_drain(void *data, command_peer_t *peer, const char *id,
+    uint64_t timeout_ms, int is_forced)
+{
+    control_scene_t               *scene = data;
+    static const command_error_t   unknown = { "not_found", "no such member" };
+
+    snprintf(scene->drained, sizeof(scene->drained), "%s %llu%s", id,
+             (unsigned long long) timeout_ms, is_forced ? " force" : "");
+
+    return strcmp(id, "r2") == 0 ? NULL : &unknown;
+}
+
+
+static const command_error_t *
+scene_undrain(void *data, command_peer_t *peer, const char *id)
+{
+    return scene_drain(data, peer, id, 0, 0);
+}
+
+
+static const command_error_t *
 scene_report(void *data, command_peer_t *peer, const report_t *report)
 {
     control_scene_t               *scene = data;
@@ -107,7 +129,9 @@ scene_report(void *data, command_peer_t *peer, const report_t *report)
 
 
 static const swim_callbacks_t  scene_callbacks = {
-    scene_send, scene_change, scene_conflict
+    .on_send = scene_send,
+    .on_change = scene_change,
+    .on_conflict = scene_conflict
 };
 
 
@@ -145,6 +169,8 @@ scene_init(control_scene_t *scene)
     scene->env.now_us = scene_now_us;
     scene->env.wall_us = scene_wall_us;
     scene->env.on_report = scene_report;
+    scene->env.on_drain = scene_drain;
+    scene->env.on_undrain = scene_undrain;
     scene->env.on_leave = scene_leave;
     scene->env.on_keys = scene_keys;
     scene->env.on_inject = scene_inject;

@@ -89,7 +89,6 @@ assert_state(llmgw_service_t service, const char *state, const char *cause)
     memset(&own, 0, sizeof(own));
     own.service = service;
     own.model_version = "v1";
-    own.drain_owner = "";
     swim_set_own(scene.swim, &own, 2000000);
     publish_mark(scene.publish);
     publish_flush(scene.publish, swim_table(scene.swim), error);

@@ -31,7 +31,11 @@ full_member(void)
     strcpy(m.facts.address,
            "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535");
     strcpy(m.facts.grpc, "[2001:db8:ffff:ffff:ffff:ffff:ffff:fffe]:65535");
-    strcpy(m.facts.drain_owner, "update:lb1");
+    strcpy(m.facts.drain_owner, "update:");
+    memset(m.facts.drain_owner + 7, 'o', LLMGW_MEMBERS_NAME_BYTES - 1);
+    memset(m.traits.update, 'u', LLMGW_MEMBERS_NAME_BYTES - 1);
+    m.traits.can_restart = 1;
+    m.traits.refuses_new = 1;
     m.facts.epoch = WALL_US;
     m.facts.incarnation = PACKET_MAX_INCARNATION;
     m.facts.replica_start_ms = UINT64_MAX;
@@ -89,6 +93,8 @@ largest_fields_come_back_as_they_were(void **state)
     assert_int_equal(packet.nupdates, 1);
     assert_memory_equal(&packet.updates[0].facts, &member.facts,
                         sizeof(llmgw_member_t));
+    assert_memory_equal(&packet.updates[0].traits, &member.traits,
+                        sizeof(member_traits_t));
     assert_int_equal(packet.updates[0].active_requests, INT32_MAX);
     assert_true(packet.updates[0].load_seq == UINT64_MAX);
 
@@ -118,6 +124,7 @@ datagram_is_filled_and_never_longer_than_1200(void **state)
     for (n = 1; n < LLMGW_MEMBERS_NAME_BYTES; n++) {
         member = full_member();
         member.facts.id[n] = '\0';
+        member.traits.update[n] = '\0';
         packet_begin(out, &head);
 
         while (packet_add(out, &member, 0) == 0) { /* void */ }
@@ -265,7 +272,10 @@ wrong_heads_are_dropped(void **state)
     assert_int_equal(decode(&packet, &message), expected);
 
     wrong(sequence_num, 5, PACKET_DONE);
-    wrong(type, 8, PACKET_ETYPE);
+    wrong(type, 7, PACKET_DONE);
+    wrong(type, 8, PACKET_EORDER);
+    wrong(type, 9, PACKET_EORDER);
+    wrong(type, 10, PACKET_ETYPE);
     wrong(type, -1, PACKET_ETYPE);
     wrong(sender_id, "", PACKET_ESENDER);
     wrong(sender_id, "a/b", PACKET_ESENDER);
@@ -338,9 +348,107 @@ wrong_updates_are_left_out_alone(void **state)
     wrong(drain_owner, "update:lb1", 0);
     wrong(drain_owner, "update:", 1);
     wrong(drain_owner, "a b", 1);
+    wrong(update, "u1", 0);
+    wrong(update, "u 1", 1);
+    wrong(update, name, 1);
+    wrong(update, name + 1, 0);
     wrong(epoch, WALL_US + PACKET_MAX_AHEAD_US, 0);
     wrong(epoch, WALL_US + PACKET_MAX_AHEAD_US + 1, 1);
 #undef wrong
+}
+
+
+/* With the own record at its largest beside it, and room for the seal. */
+static void
+largest_order_fits_with_the_own_record(void **state)
+{
+    size_t          len;
+    char            cluster[LLMGW_MEMBERS_NAME_BYTES];
+    order_t         order;
+    member_t        member;
+    packet_t        packet;
+    packet_out_t   *out;
+    packet_head_t   head;
+    const uint8_t  *data;
+
+    memset(cluster, 'c', sizeof(cluster) - 1);
+    cluster[sizeof(cluster) - 1] = '\0';
+    member = full_member();
+    memset(&order, 0, sizeof(order));
+    order.verb = ORDER_RESTART;
+    order.id = UINT64_MAX;
+    order.target_epoch = UINT64_MAX;
+    order.answer = ORDER_EMANY;
+    memset(order.target_id, 't', LLMGW_MEMBERS_NAME_BYTES - 1);
+    memset(order.version, 'v', LLMGW_MEMBERS_NAME_BYTES - 1);
+    strcpy(order.owner, member.facts.drain_owner);
+
+    head = head_of(PACKET_ORDER);
+    head.sender_epoch = WALL_US;
+    strcpy(head.sender_id, member.facts.id);
+    strcpy(head.target_id, order.target_id);
+    head.order = &order;
+
+    out = packet_out_create(cluster);
+    packet_begin(out, &head);
+    assert_int_equal(packet_add(out, &member, 0), 0);
+    data = packet_end(out, &len);
+    assert_true(len <= PACKET_MAX_BYTES - PACKET_SEAL_BYTES);
+    assert_int_equal(packet_decode(&packet, cluster, data, len, WALL_US),
+                     PACKET_DONE);
+    assert_int_equal(packet.nupdates, 1);
+    assert_ptr_equal(packet.head.order, &packet.order);
+    assert_memory_equal(&packet.order, &order, sizeof(order));
+    packet_out_destroy(out);
+}
+
+
+static void
+wrong_orders_are_dropped_and_unknown_verbs_are_not(void **state)
+{
+    char                       name[65];
+    packet_t                   packet;
+    update_t                   update, *list[1];
+    message_t                  message;
+    Llmgateway__Gossip__Order  order;
+
+    memset(name, 'n', 64);
+    name[64] = '\0';
+
+#define wrong(field, value, expected)                                         \
+    good_message(&message, &update, list);                                    \
+    llmgateway__gossip__order__init(&order);                                  \
+    message.type = (Llmgateway__Gossip__MessageType) PACKET_ORDER;            \
+    message.target_id = "r1";                                                 \
+    message.order = &order;                                                   \
+    order.id = 1;                                                             \
+    order.field = value;                                                      \
+    assert_int_equal(decode(&packet, &message), expected);
+
+    wrong(owner, "operator", PACKET_DONE);
+    assert_string_equal(packet.head.order->target_id, "r1");
+    wrong(owner, "a b", PACKET_EORDER);
+    wrong(id, 0, PACKET_EORDER);
+    wrong(version, "v2", PACKET_DONE);
+    wrong(version, "v 2", PACKET_EORDER);
+    wrong(version, name, PACKET_EORDER);
+    wrong(version, name + 1, PACKET_DONE);
+    wrong(verb, 2, PACKET_DONE);
+    assert_int_equal(packet.head.order->verb, ORDER_RESTART);
+    wrong(verb, 3, PACKET_DONE);
+    assert_int_equal(packet.head.order->verb, ORDER_NVERBS);
+    wrong(verb, -1, PACKET_DONE);
+    assert_int_equal(packet.head.order->verb, ORDER_NVERBS);
+    wrong(answer, ORDER_EMANY, PACKET_DONE);
+    assert_int_equal(packet.head.order->answer, ORDER_EMANY);
+    wrong(answer, ORDER_NRC, PACKET_DONE);
+    assert_int_equal(packet.head.order->answer, ORDER_EVERB);
+#undef wrong
+
+    /* In another message it is passed over. */
+    message.type = (Llmgateway__Gossip__MessageType) PACKET_PING;
+    assert_int_equal(decode(&packet, &message), PACKET_DONE);
+    assert_null(packet.head.order);
 }
 
 
@@ -369,6 +477,8 @@ main(void)
         cmocka_unit_test(mutilated_datagrams_are_dropped_with_their_reason),
         cmocka_unit_test(wrong_heads_are_dropped),
         cmocka_unit_test(wrong_updates_are_left_out_alone),
+        cmocka_unit_test(largest_order_fits_with_the_own_record),
+        cmocka_unit_test(wrong_orders_are_dropped_and_unknown_verbs_are_not),
         cmocka_unit_test(weight_zero_reads_as_one_and_addresses_in_one_form),
     };
 

@@ -1,0 +1,161 @@
+
+/*
+ * The drain of the own replica, as far as it is more than gossip: the replica
+ * is told, the next life of this agent is left a note.
+ *
+ * Who drains it and until when is agent/drain.h's, in the swim.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent_inner.h"
+#include "common/grpc_conn.h"
+#include "drain.h"
+#include "state_file.h"
+
+
+#define AGENT_DRAIN_FILE  "drain"
+
+
+const char *
+agent_drain_kept(agent_t *agent, char *text)
+{
+    const char  *why;
+
+    switch (state_file_read(agent->settings->state_dir, agent->settings->id,
+                            AGENT_DRAIN_FILE, text))
+    {
+    case 0:
+        return NULL;
+
+    case 1:
+        if (text[0] == '\0' || drain_is_owner(text)) {
+            return text;
+        }
+
+        why = "it names nobody who drains";
+        break;
+
+    default:
+        why = strerror(errno);
+        break;
+    }
+
+    log_write(agent->log, LOG_WARN, "who drains the replica is not known from "
+              "\"%s/%s." AGENT_DRAIN_FILE "\": %s, others are asked",
+              agent->settings->state_dir, agent->settings->id, why);
+
+    return NULL;
+}
+
+
+static void
+agent_drain_keep(agent_t *agent)
+{
+    const char  *kept;
+
+    kept = swim_drain_kept(node_swim(agent->node));
+
+    if (state_file_write(agent->settings->state_dir, agent->settings->id,
+                         AGENT_DRAIN_FILE, kept) != 0)
+    {
+        log_write(agent->log, LOG_WARN, "that %s drains the replica is not "
+                  "kept in \"%s\": %s", kept[0] ? kept : "nobody",
+                  agent->settings->state_dir, strerror(errno));
+    }
+}
+
+
+/* No gateway's, and there is a process to be told. */
+static int
+agent_drain_has_replica(const agent_t *agent)
+{
+    return agent->call != NULL
+           && (agent->local.service == LLMGW_SERVICE_READY
+               || agent->local.service == LLMGW_SERVICE_STALLED);
+}
+
+
+void
+agent_drain_act(void *data, unsigned what)
+{
+    agent_t  *agent = data;
+
+    if (what & DRAIN_KEEP) {
+        agent_drain_keep(agent);
+    }
+
+    if (!agent_drain_has_replica(agent)) {
+        return;
+    }
+
+    if (what & DRAIN_TELL) {
+        replica_call_say(agent->call, REPLICA_CALL_DRAIN);
+
+    } else if (what & DRAIN_UNTELL) {
+        replica_call_say(agent->call, REPLICA_CALL_UNDRAIN);
+    }
+}
+
+
+static void
+agent_drain_told(void *data, replica_call_verb_t verb, int status,
+    const char *message)
+{
+    agent_t     *agent = data;
+    const char  *name;
+
+    name = verb == REPLICA_CALL_DRAIN ? "Drain" : "Undrain";
+
+    if (status == LLMGW_GRPC_OK) {
+        return;         /* its next report says so */
+    }
+
+    if (status == LLMGW_GRPC_UNIMPLEMENTED) {
+        log_write(agent->log, LOG_INFO, "the replica does not know %s, "
+                  "gateways alone hold traffic back", name);
+        return;
+    }
+
+    log_write(agent->log, LOG_WARN, "the replica did not take %s: %s "
+              "(gRPC status %d)", name, message ? message : "", status);
+}
+
+
+int
+agent_drain_create(agent_t *agent, char *error)
+{
+    if (agent->settings->role == LLMGW_ROLE_GATEWAY) {
+        return 0;
+    }
+
+    agent->call = replica_call_create(agent->loop,
+                                      &agent->settings->grpc_address,
+                                      agent_drain_told, agent);
+    if (agent->call == NULL) {
+        snprintf(error, AGENT_ERROR_BYTES, "out of memory");
+        return -1;
+    }
+
+    return 0;
+}
+
+
+void
+agent_drain_destroy(agent_t *agent)
+{
+    if (agent->call != NULL) {
+        replica_call_destroy(agent->call);
+    }
+}
+
+
+void
+agent_drain_replica_gone(agent_t *agent)
+{
+    if (agent->call != NULL) {
+        replica_call_drop(agent->call);
+    }
+}

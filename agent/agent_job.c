@@ -1,0 +1,541 @@
+
+/*
+ * drain and undrain, as commands: an order, and the wait for its effect.
+ *
+ *             order given              accepted           its last stream ended
+ *     start ---------------> ORDERED ----------> WAITING ----------------> end
+ *                               |                   |
+ *                               | refused,          | timeout, undrained by
+ *                               v unreachable       v somebody, agent dead
+ *                              end                 end
+ *
+ * A job is looked at in every turn of the loop, which is when what it waits
+ * for can have come.  It belongs to the connection that asked: when that is
+ * gone so is the job, and the drain stays as it was ordered.
+ *
+ * "Drained" is the target's own word: no request, in a figure that its replica
+ * gave after it refused new ones.  A replica that does not refuse by itself
+ * (it does not know Drain, or was started under the drain) gets no more from
+ * gateways once they have heard: what raced has reached it, and its figure has
+ * it, AGENT_JOB_RACE_US later.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent_inner.h"
+#include "drain.h"
+
+
+/* Gateways have heard and what they had sent has come: far more than gossip
+   takes to a gateway that hears, and than a connection is opened in. */
+#define AGENT_JOB_RACE_US    1500000ULL
+
+/* An agent that was started anew learns of an operator's drain meanwhile; and
+   a replica that was told to undrain says so. */
+#define AGENT_JOB_GRACE_US   5000000ULL
+
+#define AGENT_JOB_SAY_US     1000000ULL
+#define AGENT_JOB_ASK_US      500000ULL
+#define AGENT_JOB_TURN_S     0.1
+
+struct agent_job_s {
+    agent_t         *agent;
+    command_peer_t  *peer;
+    agent_job_t     *next;
+    char             id[LLMGW_MEMBERS_NAME_BYTES];
+    order_verb_t     verb;
+    uint64_t         order_id;          /* 0: it is accepted */
+    uint64_t         accepted_us;
+    uint64_t         deadline_us;
+    uint64_t         drained_us;        /* last time that the drain stood */
+    uint64_t         said_us;
+    uint64_t         asked_us;
+    int64_t          said_active;
+};
+
+
+static const command_error_t  agent_job_busy = {
+    "busy", "a command of this connection still runs"
+};
+
+static const command_error_t  agent_job_no_memory = {
+    "failed", "out of memory"
+};
+
+
+static uint64_t
+agent_job_now_us(const agent_job_t *job)
+{
+    return clock_mono_us(job->agent->clock);
+}
+
+
+static const member_t *
+agent_job_target(const agent_job_t *job)
+{
+    return table_find(swim_table(node_swim(job->agent->node)), job->id);
+}
+
+
+/* --- the end */
+
+static void
+agent_job_destroy(agent_job_t *job)
+{
+    agent_job_t  **at;
+
+    for (at = &job->agent->jobs; *at != job; at = &(*at)->next) { /* void */ }
+
+    *at = job->next;
+
+    if (job->agent->jobs == NULL) {
+        ev_timer_stop(job->agent->loop, &job->agent->jobs_turn);
+    }
+
+    if (job->order_id != 0) {
+        node_forget_order(job->agent->node, job->order_id);
+    }
+
+    free(job);
+}
+
+
+static void
+agent_job_gone(void *data)
+{
+    agent_job_destroy(data);
+}
+
+
+static void
+agent_job_end(agent_job_t *job, json_t *last)
+{
+    job->peer->job = NULL;
+    control_send(job->peer, last);
+    agent_job_destroy(job);
+}
+
+
+static void
+agent_job_fail(agent_job_t *job, const char *code, const char *text)
+{
+    agent_job_end(job, json_pack("{s:b, s:o, s:s, s:s}", "ok", 0, "error",
+                                 json_sprintf("\"%s\": %s", job->id, text),
+                                 "code", code, "id", job->id));
+}
+
+
+/* --- what runs there */
+
+static int
+agent_job_has_replica(const llmgw_member_t *facts)
+{
+    return facts->service == LLMGW_SERVICE_READY
+           || facts->service == LLMGW_SERVICE_STALLED;
+}
+
+
+int64_t
+agent_job_active(const member_t *member)
+{
+    if (!agent_job_has_replica(&member->facts)) {
+        return 0;
+    }
+
+    return member->load_seq != 0 ? (int64_t) member->load.active_requests
+                                 : AGENT_JOB_UNKNOWN;
+}
+
+
+int
+agent_job_is_drained(const member_t *member, uint64_t accepted_us)
+{
+    uint64_t  sure_us;
+
+    if (!agent_job_has_replica(&member->facts)) {
+        return 1;
+    }
+
+    sure_us = accepted_us + AGENT_JOB_RACE_US;
+
+    return agent_job_active(member) == 0
+           && (member->traits.refuses_new
+               || member->load.reported_ms * 1000 >= sure_us);
+}
+
+
+static json_t *
+agent_job_figure(int64_t active)
+{
+    return active == AGENT_JOB_UNKNOWN ? json_null() : json_integer(active);
+}
+
+
+/* On each change, and once a second, so that its reader knows that we run. */
+static void
+agent_job_say(agent_job_t *job, const member_t *member)
+{
+    uint64_t  now_us;
+    int64_t   active;
+
+    now_us = agent_job_now_us(job);
+    active = agent_job_active(member);
+
+    if (active == job->said_active && now_us < job->said_us + AGENT_JOB_SAY_US)
+    {
+        return;
+    }
+
+    job->said_us = now_us;
+    job->said_active = active;
+
+    control_send(job->peer,
+                 json_pack("{s:s, s:I, s:s, s:o}", "event",
+                           job->verb == ORDER_DRAIN ? "draining"
+                                                    : "undraining",
+                           "time",
+                           (json_int_t) (clock_wall_us(job->agent->clock)
+                                         / 1000),
+                           "id", job->id, "active_requests",
+                           agent_job_figure(active)));
+}
+
+
+/* --- waiting */
+
+static void
+agent_job_time_out(agent_job_t *job, const member_t *member)
+{
+    json_t   *text;
+    int64_t   active;
+
+    active = agent_job_active(member);
+
+    if (active == AGENT_JOB_UNKNOWN) {
+        text = json_sprintf("\"%s\" does not report what still runs; "
+                            "it stays drained", job->id);
+    } else {
+        text = json_sprintf("\"%s\" still has %" JSON_INTEGER_FORMAT
+                            " running; it stays drained", job->id,
+                            (json_int_t) active);
+    }
+
+    agent_job_end(job, json_pack("{s:b, s:o, s:s, s:s, s:o}", "ok", 0,
+                                 "error", text, "code", "timeout",
+                                 "id", job->id, "active_requests",
+                                 agent_job_figure(active)));
+}
+
+
+/* It was drained, and is no more: somebody undrained it, or its agent forgot
+   it with its last life.  A short while of that is its agent's restart. */
+static int
+agent_job_is_undone(agent_job_t *job, const member_t *member)
+{
+    uint64_t  now_us;
+
+    now_us = agent_job_now_us(job);
+
+    if (strcmp(member->facts.drain_owner, DRAIN_OPERATOR) == 0) {
+        job->drained_us = now_us;
+    }
+
+    return now_us > job->drained_us + AGENT_JOB_GRACE_US;
+}
+
+
+static void
+agent_job_wait_drained(agent_job_t *job, const member_t *member)
+{
+    uint64_t  now_us;
+
+    now_us = agent_job_now_us(job);
+
+    if (member->facts.liveness == LLMGW_LIVENESS_LEFT
+        || agent_job_is_drained(member, job->accepted_us))
+    {
+        agent_job_end(job, json_pack("{s:b, s:s, s:I}", "ok", 1, "id",
+                                     job->id, "active_requests",
+                                     (json_int_t) 0));
+
+    } else if (member->facts.liveness == LLMGW_LIVENESS_DEAD) {
+        agent_job_fail(job, "unreachable", "its agent died meanwhile");
+
+    } else if (agent_job_is_undone(job, member)) {
+        agent_job_fail(job, "failed", "it is drained no more");
+
+    } else if (now_us >= job->deadline_us) {
+        agent_job_time_out(job, member);
+
+    } else {
+        agent_job_say(job, member);
+    }
+}
+
+
+static void
+agent_job_wait_undrained(agent_job_t *job, const member_t *member)
+{
+    json_t  *last;
+
+    if (member->facts.draining && member->facts.drain_owner[0] == '\0') {
+
+        if (agent_job_now_us(job) >= job->accepted_us + AGENT_JOB_GRACE_US) {
+            agent_job_fail(job, "failed", "its replica refuses new requests "
+                           "all the same");
+            return;
+        }
+
+        agent_job_say(job, member);
+        return;
+    }
+
+    last = json_pack("{s:b, s:s, s:b}", "ok", 1, "id", job->id, "draining",
+                     member->facts.draining);
+
+    if (member->facts.draining) {
+        json_object_set_new(last, "drain_owner",
+                            json_string(member->facts.drain_owner));
+    }
+
+    agent_job_end(job, last);
+}
+
+
+static void
+agent_job_look(agent_job_t *job)
+{
+    uint64_t         now_us;
+    const member_t  *member;
+
+    member = agent_job_target(job);
+
+    if (member == NULL) {
+        agent_job_fail(job, "not_found", "it is forgotten meanwhile");
+        return;
+    }
+
+    if (job->order_id != 0) {
+        agent_job_say(job, member);
+        return;
+    }
+
+    now_us = agent_job_now_us(job);
+
+    if (now_us >= job->asked_us + AGENT_JOB_ASK_US) {
+        job->asked_us = now_us;
+        node_ask(job->agent->node, job->id);
+    }
+
+    if (job->verb == ORDER_DRAIN) {
+        agent_job_wait_drained(job, member);
+
+    } else {
+        agent_job_wait_undrained(job, member);
+    }
+}
+
+
+void
+agent_job_turn(agent_t *agent)
+{
+    agent_job_t  *job, *next;
+
+    for (job = agent->jobs; job != NULL; job = next) {
+        next = job->next;
+        agent_job_look(job);
+    }
+}
+
+
+/* Its firing alone makes a turn. */
+static void
+agent_job_tick(struct ev_loop *loop, ev_timer *timer, int events)
+{
+}
+
+
+/* --- the beginning */
+
+static void
+agent_job_settle(agent_job_t *job, order_rc_t rc)
+{
+    job->order_id = 0;
+
+    if (rc != ORDER_DONE) {
+        agent_job_fail(job, order_rc_name(rc), order_rc_text(rc));
+        return;
+    }
+
+    job->accepted_us = agent_job_now_us(job);
+    job->drained_us = job->accepted_us;
+}
+
+
+void
+agent_job_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc)
+{
+    agent_job_t  *job;
+
+    for (job = agent->jobs; job != NULL; job = job->next) {
+        if (job->order_id == order_id) {
+            agent_job_settle(job, rc);
+            return;
+        }
+    }
+}
+
+
+int
+agent_job_is_routable(const llmgw_member_t *facts)
+{
+    return facts->role == LLMGW_ROLE_REPLICA && !facts->draining
+           && facts->liveness == LLMGW_LIVENESS_ALIVE
+           && facts->service == LLMGW_SERVICE_READY;
+}
+
+
+/* It gets work, and nobody else does. */
+static int
+agent_job_is_last(const agent_t *agent, const member_t *member)
+{
+    size_t          i;
+    const table_t  *table;
+
+    table = swim_table(node_swim(agent->node));
+
+    for (i = 0; i < table->n; i++) {
+        if (table->members[i] != member
+            && agent_job_is_routable(&table->members[i]->facts))
+        {
+            return 0;
+        }
+    }
+
+    return agent_job_is_routable(&member->facts);
+}
+
+
+static agent_job_t *
+agent_job_create(agent_t *agent, command_peer_t *peer, const order_t *order)
+{
+    agent_job_t  *job;
+
+    job = calloc(1, sizeof(agent_job_t));
+    if (job == NULL) {
+        return NULL;
+    }
+
+    job->agent = agent;
+    job->peer = peer;
+    job->verb = order->verb;
+    job->said_active = AGENT_JOB_UNKNOWN - 1;
+    job->next = agent->jobs;
+    strcpy(job->id, order->target_id);
+
+    peer->job = job;
+    peer->on_gone = agent_job_gone;
+
+    if (agent->jobs == NULL) {
+        ev_timer_again(agent->loop, &agent->jobs_turn);
+    }
+
+    agent->jobs = job;
+
+    return job;
+}
+
+
+/* NULL: the job's own lines follow. */
+static const command_error_t *
+agent_job_order(agent_t *agent, command_peer_t *peer, order_verb_t verb,
+    const char *id, uint64_t timeout_us)
+{
+    order_t       order;
+    order_rc_t    rc;
+    agent_job_t  *job;
+
+    if (peer->job != NULL) {
+        return &agent_job_busy;
+    }
+
+    memset(&order, 0, sizeof(order));
+    order.verb = verb;
+    strcpy(order.target_id, id);
+    strcpy(order.owner, DRAIN_OPERATOR);
+
+    job = agent_job_create(agent, peer, &order);
+    if (job == NULL) {
+        return &agent_job_no_memory;
+    }
+
+    job->deadline_us = agent_job_now_us(job) + timeout_us;
+    rc = node_order(agent->node, &order);
+    job->order_id = order.id;
+
+    if (rc != ORDER_PENDING) {
+        agent_job_settle(job, rc);
+    }
+
+    return NULL;
+}
+
+
+const command_error_t *
+agent_job_drain(void *data, command_peer_t *peer, const char *id,
+    uint64_t timeout_ms, int is_forced)
+{
+    agent_t         *agent = data;
+    const member_t  *member;
+
+    static const command_error_t  last = {
+        "last_replica", "it is the last that gets work; --force drains it"
+    };
+
+    static const command_error_t  unknown = {
+        "not_found", "there is no such member"
+    };
+
+    static const command_error_t  gateway = {
+        "not_a_replica", "it is a gateway"
+    };
+
+    member = table_find(swim_table(node_swim(agent->node)), id);
+
+    if (member == NULL) {
+        return &unknown;
+    }
+
+    if (member->facts.role == LLMGW_ROLE_GATEWAY) {
+        return &gateway;
+    }
+
+    if (!is_forced && agent_job_is_last(agent, member)) {
+        return &last;
+    }
+
+    return agent_job_order(agent, peer, ORDER_DRAIN, id, timeout_ms * 1000);
+}
+
+
+const command_error_t *
+agent_job_undrain(void *data, command_peer_t *peer, const char *id)
+{
+    return agent_job_order(data, peer, ORDER_UNDRAIN, id, 0);
+}
+
+
+void
+agent_job_init(agent_t *agent)
+{
+    ev_init(&agent->jobs_turn, agent_job_tick);
+    agent->jobs_turn.repeat = AGENT_JOB_TURN_S;
+}
+
+
+void
+agent_job_done(agent_t *agent)
+{
+    ev_timer_stop(agent->loop, &agent->jobs_turn);
+}

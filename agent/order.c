@@ -1,0 +1,429 @@
+
+/* Orders given, and orders taken: agent/order.h. */
+
+#include <string.h>
+
+#include "swim_core.h"
+
+
+static const char *const  order_names[ORDER_NRC] = {
+#define X(id, name, text)  name,
+    ORDER_ANSWERS(X)
+#undef X
+};
+
+static const char *const  order_texts[ORDER_NRC] = {
+#define X(id, name, text)  text,
+    ORDER_ANSWERS(X)
+#undef X
+};
+
+
+const char *
+order_rc_name(order_rc_t rc)
+{
+    return order_names[rc];
+}
+
+
+const char *
+order_rc_text(order_rc_t rc)
+{
+    return order_texts[rc];
+}
+
+
+/* --- taken */
+
+static order_rc_t
+order_drain(swim_t *swim, const order_t *order, uint64_t now_us)
+{
+    unsigned    what;
+    order_rc_t  rc;
+
+    if (!drain_is_owner(order->owner)) {
+        return ORDER_EVERB;
+    }
+
+    rc = order->verb == ORDER_DRAIN
+         ? drain_begin(&swim->drain, order->owner, now_us, &what)
+         : drain_end(&swim->drain, order->owner, &what);
+
+    swim_drain_changed(swim, what, now_us);
+
+    return rc;
+}
+
+
+static order_rc_t
+order_restart(swim_t *swim, const order_t *order, int is_own)
+{
+    const swim_callbacks_t  *callbacks;
+
+    callbacks = swim->config.callbacks;
+
+    if (swim->config.crypt == NULL && !is_own) {
+        return ORDER_ENOKEYRING;
+    }
+
+    if (!swim->config.can_restart || callbacks->on_restart == NULL) {
+        return ORDER_ENOCHILD;
+    }
+
+    return order->version[0] != '\0'
+           ? callbacks->on_restart(swim->config.data, order->version)
+           : ORDER_EVERB;
+}
+
+
+/* is_own: it did not come by gossip, who gave it was known. */
+static order_rc_t
+order_carry_out(swim_t *swim, const order_t *order, int is_own,
+    uint64_t now_us)
+{
+    const llmgw_member_t  *own;
+
+    own = &swim->own->facts;
+
+    if (order->target_epoch != own->epoch) {
+        return ORDER_ERESTARTED;
+    }
+
+    if (own->role == LLMGW_ROLE_GATEWAY) {
+        return ORDER_EROLE;
+    }
+
+    if (!member_is_present(swim->own)) {
+        return ORDER_ELEAVING;
+    }
+
+    switch (order->verb) {
+    case ORDER_DRAIN:
+    case ORDER_UNDRAIN:
+        return order_drain(swim, order, now_us);
+    case ORDER_RESTART:
+        return order_restart(swim, order, is_own);
+    default:
+        return ORDER_EVERB;
+    }
+}
+
+
+/* NULL: it is new. */
+static const order_taken_t *
+order_find_taken(const orders_t *orders, uint64_t id)
+{
+    size_t  i;
+
+    for (i = 0; i < ORDER_REMEMBERED; i++) {
+        if (orders->taken[i].id == id) {
+            return &orders->taken[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+static order_rc_t
+order_take(swim_t *swim, const order_t *order, int is_own, uint64_t now_us)
+{
+    orders_t             *orders;
+    order_taken_t        *taken;
+    const order_taken_t  *known;
+
+    orders = &swim->orders;
+    known = order_find_taken(orders, order->id);
+
+    if (known != NULL) {
+        swim->counters.orders_repeated++;
+        return known->answer;
+    }
+
+    taken = &orders->taken[orders->next_taken++ % ORDER_REMEMBERED];
+    taken->id = order->id;
+    taken->answer = order_carry_out(swim, order, is_own, now_us);
+    swim->counters.orders_taken++;
+
+    return taken->answer;
+}
+
+
+/* The answer goes with the own record as it is after that. */
+void
+order_recv(swim_t *swim, const order_t *order, const address_t *from,
+    const member_t *sender, uint64_t sequence, uint64_t now_us)
+{
+    order_t        answer;
+    swim_letter_t  letter;
+
+    if (strcmp(order->target_id, swim->own->facts.id) != 0) {
+        return;         /* it means who had this address before */
+    }
+
+    memset(&answer, 0, sizeof(answer));
+    answer.id = order->id;
+    answer.answer = order_take(swim, order, 0, now_us);
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = PACKET_ORDER_ACK;
+    letter.to = from;
+    letter.member = sender;
+    letter.target_id = sender->facts.id;
+    letter.sequence = sequence;
+    letter.order = &answer;
+    letter.is_bare = 1;
+    swim_send(swim, &letter, now_us);
+}
+
+
+/* --- given */
+
+static order_given_t *
+order_find_given(swim_t *swim, uint64_t id)
+{
+    size_t  i;
+
+    for (i = 0; i < ORDER_MAX; i++) {
+        if (swim->orders.given[i].order.id == id) {
+            return &swim->orders.given[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+order_end(swim_t *swim, order_given_t *given, order_rc_t rc)
+{
+    int       is_awaited;
+    uint64_t  id;
+
+    id = given->order.id;
+    is_awaited = !given->is_forgotten;
+    memset(given, 0, sizeof(order_given_t));
+    swim->orders.ngiven--;
+
+    if (is_awaited && swim->config.callbacks->on_ordered != NULL) {
+        swim->config.callbacks->on_ordered(swim->config.data, id, rc);
+    }
+}
+
+
+/* Does the target's record, as it is known here, have the effect? */
+static int
+order_is_shown(const order_t *order, const llmgw_member_t *target)
+{
+    switch (order->verb) {
+    case ORDER_DRAIN:
+        return target->draining && target->drain_owner[0] != '\0';
+    case ORDER_UNDRAIN:
+        return strcmp(target->drain_owner, order->owner) != 0;
+    default:
+        return 1;       /* a restart takes its time: the answer must do */
+    }
+}
+
+
+/* What became of it, as far as the table tells. */
+static order_rc_t
+order_judge(const swim_t *swim, const order_given_t *given)
+{
+    const member_t  *target;
+
+    target = table_find(&swim->table, given->order.target_id);
+
+    if (target == NULL) {
+        return ORDER_EUNKNOWN;
+    }
+
+    if (target->facts.epoch != given->order.target_epoch) {
+        return ORDER_ERESTARTED;
+    }
+
+    return given->is_answered && order_is_shown(&given->order, &target->facts)
+           ? ORDER_DONE : ORDER_PENDING;
+}
+
+
+void
+order_recv_ack(swim_t *swim, const order_t *answer, const member_t *sender)
+{
+    order_rc_t      rc;
+    order_given_t  *given;
+
+    given = order_find_given(swim, answer->id);
+
+    if (given == NULL
+        || strcmp(given->order.target_id, sender->facts.id) != 0)
+    {
+        return;
+    }
+
+    if (answer->answer != ORDER_DONE) {
+        order_end(swim, given, answer->answer);
+        return;
+    }
+
+    given->is_answered = 1;
+    rc = order_judge(swim, given);
+
+    if (rc != ORDER_PENDING) {
+        order_end(swim, given, rc);
+    }
+}
+
+
+static void
+order_send(swim_t *swim, order_given_t *given, uint64_t now_us)
+{
+    member_t       *target;
+    swim_letter_t   letter;
+
+    given->next_us = now_us + ORDER_RETRY_US;
+    target = table_find(&swim->table, given->order.target_id);
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = PACKET_ORDER;
+    letter.member = target;
+    letter.target_id = target->facts.id;
+    letter.sequence = ++swim->sequence;
+    letter.order = &given->order;
+    letter.is_bare = 1;
+    swim_send(swim, &letter, now_us);
+}
+
+
+static void
+order_due(swim_t *swim, order_given_t *given, uint64_t now_us)
+{
+    order_rc_t  rc;
+
+    rc = order_judge(swim, given);
+
+    if (rc != ORDER_PENDING) {
+        order_end(swim, given, rc);
+
+    } else if (now_us >= given->deadline_us) {
+        order_end(swim, given, ORDER_EUNREACHED);
+
+    } else {
+        order_send(swim, given, now_us);
+    }
+}
+
+
+void
+order_tick(swim_t *swim, uint64_t now_us)
+{
+    size_t          i;
+    order_given_t  *given;
+
+    for (i = 0; i < ORDER_MAX; i++) {
+        given = &swim->orders.given[i];
+
+        if (given->order.id != 0 && given->next_us <= now_us) {
+            order_due(swim, given, now_us);
+        }
+    }
+}
+
+
+uint64_t
+order_next_us(const swim_t *swim)
+{
+    size_t                i;
+    uint64_t              next_us;
+    const order_given_t  *given;
+
+    next_us = SWIM_NEVER;
+
+    if (swim->orders.ngiven == 0) {
+        return next_us;
+    }
+
+    for (i = 0; i < ORDER_MAX; i++) {
+        given = &swim->orders.given[i];
+
+        if (given->order.id != 0 && given->next_us < next_us) {
+            next_us = given->next_us;
+        }
+    }
+
+    return next_us;
+}
+
+
+order_rc_t
+swim_order(swim_t *swim, order_t *order, uint64_t now_us)
+{
+    member_t       *target;
+    order_given_t  *given;
+
+    target = table_find(&swim->table, order->target_id);
+
+    if (target == NULL) {
+        return ORDER_EUNKNOWN;
+    }
+
+    order->id = rnd_next(&swim->rnd) | 1;
+    order->target_epoch = order->target_epoch ? order->target_epoch
+                                              : target->facts.epoch;
+
+    if (target == swim->own) {
+        return order_take(swim, order, 1, now_us);
+    }
+
+    if (!member_is_present(target)) {
+        return ORDER_EUNREACHED;
+    }
+
+    given = order_find_given(swim, 0);
+    if (given == NULL) {
+        return ORDER_EMANY;
+    }
+
+    memset(given, 0, sizeof(order_given_t));
+    given->order = *order;
+    swim->orders.ngiven++;
+    given->deadline_us = now_us + ORDER_TIMEOUT_US;
+    order_send(swim, given, now_us);
+
+    return ORDER_PENDING;
+}
+
+
+void
+swim_forget_order(swim_t *swim, uint64_t id)
+{
+    order_given_t  *given;
+
+    given = id ? order_find_given(swim, id) : NULL;
+
+    if (given != NULL) {
+        given->is_forgotten = 1;
+    }
+}
+
+
+void
+swim_ask(swim_t *swim, const char *id, uint64_t now_us)
+{
+    member_t       *member;
+    swim_letter_t   letter;
+
+    member = table_find(&swim->table, id);
+
+    if (member == NULL || member == swim->own) {
+        return;
+    }
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = PACKET_PING;
+    letter.member = member;
+    letter.target_id = member->facts.id;
+    letter.sequence = ++swim->sequence;
+    letter.is_bare = 1;
+    swim_send(swim, &letter, now_us);
+}

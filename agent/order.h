@@ -1,0 +1,94 @@
+
+/*
+ * What one agent tells another to do with its replica, and what it is told
+ * back.
+ *
+ * An order goes to the one address of its target, again every ORDER_RETRY_US,
+ * until the target has answered and its record here shows the effect; at
+ * ORDER_TIMEOUT_US it has failed.  The answer comes with the target's own
+ * record, so as a rule one flight there and back is all.
+ *
+ *               ORDER(id, verb, epoch, owner)          again every 200 ms
+ *     giver  ------------------------------------->  target
+ *            <-------------------------------------
+ *               ORDER_ACK(id, answer) + own record
+ *
+ * A datagram may come twice, and late.  Each order has an id that is drawn
+ * anew; a target carries out an id once and repeats its answer, for as many
+ * as ORDER_REMEMBERED.  An order is for one life of its target: one for an
+ * earlier epoch is refused, since who gave it did not know of the restart.
+ *
+ * An order to the own id is carried out at once, by the same rules, without a
+ * datagram.
+ */
+
+#ifndef ORDER_H
+#define ORDER_H
+
+#include <stdint.h>
+
+#include "members.h"
+
+
+#define ORDER_RETRY_US     200000ULL
+#define ORDER_TIMEOUT_US  5000000ULL
+
+/* Given at once: as many as there are connections to the control socket. */
+#define ORDER_MAX          64
+
+/* Taken and answered: an id is asked for again for five seconds, in which
+   this many others do not come. */
+#define ORDER_REMEMBERED   128
+
+typedef enum {
+    ORDER_DRAIN = 0,
+    ORDER_UNDRAIN,
+    ORDER_RESTART,
+    ORDER_NVERBS
+} order_verb_t;
+
+/*
+ * What becomes of an order: name for the control socket, text for people.
+ * These numbers are on the wire: new ones go to the end.
+ */
+#define ORDER_ANSWERS(X)                                                      \
+    X(DONE,        "done", "it is done")                                      \
+    X(EVERB,       "failed", "its agent does not know this order")            \
+    X(ERESTARTED,  "restarted", "its agent was started anew meanwhile")       \
+    X(EROLE,       "not_a_replica", "it is a gateway")                        \
+    X(EOWNED,      "owned", "a rolling update drains it")                     \
+    X(ELEAVING,    "leaving", "its agent is leaving")                         \
+    X(ENOKEYRING,  "no_keyring", "its agent restarts nothing on the word of " \
+                   "gossip that is not encrypted")                            \
+    X(ENOCHILD,    "no_child", "its agent did not start its replica")         \
+    X(EBUSY,       "busy", "its replica is being looked for, or stopped")     \
+    X(EUNREACHED,  "unreachable", "its agent was not reached")                \
+    X(EUNKNOWN,    "not_found", "there is no such member")                    \
+    X(EMANY,       "busy", "too many orders at once")
+
+typedef enum {
+#define X(id, name, text)  ORDER_##id,
+    ORDER_ANSWERS(X)
+#undef X
+    ORDER_NRC,
+    ORDER_PENDING           /* never on the wire: not known yet */
+} order_rc_t;
+
+typedef struct {
+    order_verb_t  verb;
+    uint64_t      id;
+    uint64_t      target_epoch;
+    char          target_id[LLMGW_MEMBERS_NAME_BYTES];
+    char          owner[LLMGW_MEMBERS_OWNER_BYTES];
+    char          version[LLMGW_MEMBERS_NAME_BYTES];    /* of a RESTART */
+    order_rc_t    answer;                               /* of an ORDER_ACK */
+} order_t;
+
+
+/* "not_a_replica": a code of the control socket. */
+const char *order_rc_name(order_rc_t rc);
+
+/* "it is a gateway": what follows the member's id and a colon. */
+const char *order_rc_text(order_rc_t rc);
+
+#endif /* ORDER_H */

@@ -1,0 +1,46 @@
+
+/*
+ * Drain and Undrain, said to the own replica over gRPC.
+ *
+ * One at a time, and the later one counts: what was being said is dropped.
+ * No answer in REPLICA_CALL_TIMEOUT_S, or no connection: again, five times in
+ * all.  Any status is an answer: a replica that does not know the call says
+ * UNIMPLEMENTED, and gateways alone hold its traffic back.
+ */
+
+#ifndef REPLICA_CALL_H
+#define REPLICA_CALL_H
+
+#include <ev.h>
+
+#include "common/address.h"
+
+
+typedef enum {
+    REPLICA_CALL_DRAIN = 0,
+    REPLICA_CALL_UNDRAIN
+} replica_call_verb_t;
+
+#define REPLICA_CALL_TIMEOUT_S  1.0
+#define REPLICA_CALL_PAUSE_S    0.2
+#define REPLICA_CALL_TRIES      5
+
+/* status of gRPC, and its message; -1 and why there was none. */
+typedef void (*replica_call_done_pt)(void *data, replica_call_verb_t verb,
+    int status, const char *message);
+
+typedef struct replica_call_s  replica_call_t;
+
+
+/* NULL: out of memory. */
+replica_call_t *replica_call_create(struct ev_loop *loop,
+    const address_t *address, replica_call_done_pt on_done, void *data);
+void replica_call_destroy(replica_call_t *call);
+
+/* on_done comes once for each that is not dropped, from the loop. */
+void replica_call_say(replica_call_t *call, replica_call_verb_t verb);
+
+/* The replica it was for is gone: another is not to hear it. */
+void replica_call_drop(replica_call_t *call);
+
+#endif /* REPLICA_CALL_H */

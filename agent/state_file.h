@@ -1,0 +1,36 @@
+
+/*
+ * What a life of this agent leaves to the next: small texts, a file each,
+ * DIR/ID.NAME in the directory of --state-dir.
+ *
+ * A file is replaced whole (written beside, synced, renamed, the directory
+ * synced), so an agent or a machine that dies at any moment leaves the old
+ * text or the new one.
+ *
+ *   ID.epoch     agent/epoch.h
+ *   ID.drain     drain_kept() of agent/drain.h; empty: nobody's
+ *   ID.version   what "{version}" was last ordered to be
+ */
+
+#ifndef STATE_FILE_H
+#define STATE_FILE_H
+
+#include <stddef.h>
+
+
+/* A line that it holds at most, with the NUL. */
+#define STATE_FILE_BYTES  128
+
+/*
+ * The first line, in text of STATE_FILE_BYTES.  1; 0: there is no such file,
+ * or dir is NULL; -1 and errno: it is there and cannot be read, or what is in
+ * it is no such line (EINVAL).
+ */
+int state_file_read(const char *dir, const char *id, const char *name,
+    char *text);
+
+/* 0, or -1 and errno.  Nothing to do where dir is NULL. */
+int state_file_write(const char *dir, const char *id, const char *name,
+    const char *text);
+
+#endif /* STATE_FILE_H */

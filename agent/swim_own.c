@@ -1,0 +1,174 @@
+
+/*
+ * What this agent says of itself: its replica's state, which comes from its
+ * owner, and the drain, which is kept here.
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "swim_core.h"
+
+
+static int
+swim_own_differs(const llmgw_member_t *known, const llmgw_member_t *facts)
+{
+    return known->service != facts->service
+           || known->draining != facts->draining
+           || known->max_capacity != facts->max_capacity
+           || known->replica_start_ms != facts->replica_start_ms
+           || strcmp(known->model_version, facts->model_version) != 0
+           || strcmp(known->drain_owner, facts->drain_owner) != 0;
+}
+
+
+static int
+swim_traits_differ(const member_traits_t *known, const member_traits_t *traits)
+{
+    return known->refuses_new != traits->refuses_new
+           || strcmp(known->update, traits->update) != 0;
+}
+
+
+/*
+ * The own record with what is new in it; told where it differs.  Every change
+ * of what may be routed, DOWN above all, is news that the gateways should not
+ * have to wait for.
+ */
+static void
+swim_replace_own(swim_t *swim, const llmgw_member_t *facts,
+    const member_traits_t *traits, uint64_t now_us)
+{
+    member_t  *own;
+
+    own = swim->own;
+
+    if (!swim_own_differs(&own->facts, facts)
+        && !swim_traits_differ(&own->traits, traits))
+    {
+        return;
+    }
+
+    own->facts = *facts;
+    own->traits = *traits;
+    own->facts.incarnation++;
+
+    swim_changed(swim, own, MEMBER_FACTS);
+
+    if (member_is_present(own)) {
+        tell_gateways(swim, now_us);
+    }
+
+    /* Else it leaves: LEFT is being told, and this with it. */
+}
+
+
+static void
+swim_fill_drain(const swim_t *swim, llmgw_member_t *facts,
+    const member_traits_t *traits)
+{
+    const char  *owner;
+
+    owner = drain_owner(&swim->drain);
+
+    facts->draining = traits->refuses_new || owner[0] != '\0';
+    strcpy(facts->drain_owner, owner);
+}
+
+
+void
+swim_drain_changed(swim_t *swim, unsigned what, uint64_t now_us)
+{
+    llmgw_member_t  facts;
+
+    facts = swim->own->facts;
+    swim_fill_drain(swim, &facts, &swim->own->traits);
+    swim_replace_own(swim, &facts, &swim->own->traits, now_us);
+
+    if (what != 0 && swim->config.callbacks->on_drain != NULL) {
+        swim->config.callbacks->on_drain(swim->config.data, what);
+    }
+}
+
+
+void
+swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us)
+{
+    unsigned         what;
+    llmgw_member_t   facts;
+    member_traits_t  traits;
+
+    assert(strlen(own->model_version) < LLMGW_MEMBERS_NAME_BYTES);
+
+    what = own->draining ? drain_hear_replica(&swim->drain) : 0;
+    facts = swim->own->facts;
+    traits = swim->own->traits;
+
+    facts.service = own->service;
+    facts.max_capacity = own->max_capacity;
+    facts.replica_start_ms = own->replica_start_ms;
+    strcpy(facts.model_version, own->model_version);
+    traits.refuses_new = own->draining != 0;
+
+    swim_fill_drain(swim, &facts, &traits);
+    swim_replace_own(swim, &facts, &traits, now_us);
+    swim_drain_changed(swim, what, now_us);
+}
+
+
+void
+swim_set_update(swim_t *swim, const char *id, uint64_t now_us)
+{
+    member_traits_t  traits;
+
+    assert(strlen(id) < sizeof(traits.update));
+
+    traits = swim->own->traits;
+    strcpy(traits.update, id);
+    swim_replace_own(swim, &swim->own->facts, &traits, now_us);
+}
+
+
+const char *
+swim_drain_kept(const swim_t *swim)
+{
+    return drain_kept(&swim->drain);
+}
+
+
+void
+swim_drain_tick(swim_t *swim, uint64_t now_us)
+{
+    swim_drain_changed(swim, drain_tick(&swim->drain, now_us), now_us);
+}
+
+
+uint64_t
+swim_drain_next_us(const swim_t *swim)
+{
+    return drain_next_us(&swim->drain);
+}
+
+
+void
+swim_retire(swim_t *swim, uint64_t now_us)
+{
+    drain_shutdown(&swim->drain);
+    swim_drain_changed(swim, 0, now_us);
+}
+
+
+void
+swim_leave(swim_t *swim, uint64_t now_us)
+{
+    if (!member_is_present(swim->own)) {
+        return;
+    }
+
+    swim->own->facts.incarnation++;
+    member_set_liveness(swim->own, LLMGW_LIVENESS_LEFT, now_us);
+    table_count(&swim->table, 1, swim->own);
+    swim_changed(swim, swim->own, MEMBER_LIVENESS);
+
+    tell_all(swim, now_us);
+}

@@ -1,0 +1,29 @@
+
+/* Orders among members of a fake network, and who drains whom. */
+
+#ifndef ORDERS_H
+#define ORDERS_H
+
+#include "cluster.h"
+
+
+#define ORDERS_UPDATE  "update:u1"
+
+/* The host says of its replica: READY, and draining or not. */
+void orders_says(cluster_t *cluster, size_t host, int draining);
+
+/* node_order(), a RESTART as "v2"; the other one waits for what becomes of
+   it. */
+order_rc_t orders_give(cluster_t *cluster, size_t giver, size_t target,
+    order_verb_t verb, const char *owner);
+order_rc_t orders_done(cluster_t *cluster, size_t giver, size_t target,
+    order_verb_t verb, const char *owner);
+
+/* Everybody who runs sees that it is drained by that one, "": by nobody. */
+int orders_all_see_owner(const cluster_t *cluster, size_t host,
+    const char *owner);
+int orders_all_see_operator(const cluster_t *cluster, size_t host);
+int orders_all_see_update(const cluster_t *cluster, size_t host);
+int orders_all_see_nobody(const cluster_t *cluster, size_t host);
+
+#endif /* ORDERS_H */
