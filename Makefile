@@ -70,12 +70,13 @@ objs     = $(patsubst %.c,$(O)/%.o,$(1))
 
 DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
            build/llmgw-client
+TOOLS   := build/llmgw-segment
 MODULE  := build/ngx_http_llmgw_module.so
 UNITS   := $(patsubst t/unit/test_%.c,$(O)/t/test_%,$(wildcard t/unit/test_*.c)) \
            $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
-.PHONY: help deps deps-check build gen daemons module demo test test-unit units soak-sim test-tsan test-e2e \
+.PHONY: help deps deps-check build gen daemons tools module demo test test-unit units soak-sim test-tsan test-e2e \
         lint bench bench-gossip fuzz install clean FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
@@ -90,8 +91,9 @@ help:  ## this list
 deps:  ## install the Debian packages that build and tests need
 	@DEB_PACKAGES="$(DEB_PACKAGES)" sh t/lint/deps.sh
 
-build: daemons module  ## compile the module, the daemons and the client
+build: daemons module tools  ## compile the module, the daemons and the client
 daemons: $(DAEMONS)
+tools: $(TOOLS)
 module: $(MODULE)
 gen: $(GEN_C)
 
@@ -222,7 +224,8 @@ build/llmgw-agent: $(call objs,agent/main.c) $(O)/libagent.a $(FLOORS) build/fla
 build/llmgwctl: $(call objs,$(CTL_C)) $(FLOORS) build/flavour
 build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(FLOORS) build/flavour
 build/llmgw-client: $(call objs,client/main.c) $(O)/libclient.a $(FLOORS) build/flavour
-$(DAEMONS):
+build/llmgw-segment: $(call objs,t/tool/segment.c) $(O)/libproto.a build/flavour
+$(DAEMONS) $(TOOLS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
 

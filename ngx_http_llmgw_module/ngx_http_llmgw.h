@@ -200,7 +200,6 @@ struct ngx_http_llmgw_pool_s {
     ngx_uint_t                    round;        /* of taking views over */
 
     time_t                        full_logged;
-    ngx_http_llmgw_counters_t    *sum;          /* while it is scraped */
 
     unsigned                      stale:1;      /* said so in the log */
     unsigned                      absent:1;
@@ -475,6 +474,8 @@ llmgw_peer_state_t ngx_http_llmgw_replica_state(
     ngx_http_llmgw_replica_t *replica);
 ngx_uint_t ngx_http_llmgw_replica_is_routable(
     ngx_http_llmgw_replica_t *replica);
+llmgw_liveness_t ngx_http_llmgw_replica_shown(const llmgw_member_t *member,
+    const char **cause);
 void ngx_http_llmgw_replica_connect_failed(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_may_retry(ngx_http_llmgw_replica_t *replica);
@@ -550,13 +551,16 @@ ngx_int_t ngx_http_llmgw_answer_headers(ngx_http_request_t *r);
 ngx_int_t ngx_http_llmgw_answer_trailers(ngx_http_request_t *r,
     llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
 
-/* metrics.c: counting; export.c and gauge.c: telling */
+/* metrics.c: counting; picture.h, export.h and status.h: telling */
 void ngx_http_llmgw_metrics_request(ngx_http_llmgw_pool_t *pool,
     llmgw_grpc_status_t status, const char *reason);
 void ngx_http_llmgw_metrics_end(ngx_http_llmgw_stream_t *stream,
     llmgw_grpc_status_t status, const char *reason);
 void ngx_http_llmgw_metrics_token(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_metrics_stock_first_byte(
+    ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_metrics_stock_end(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_metrics_queued(ngx_http_llmgw_pool_t *pool,
     ngx_msec_t ms);
 void ngx_http_llmgw_metrics_attempt(ngx_http_llmgw_attempt_t *attempt);
@@ -572,18 +576,6 @@ void ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,
     ngx_http_llmgw_counters_t *from, ngx_uint_t zero);
 const ngx_msec_t *ngx_http_llmgw_metrics_bounds(ngx_uint_t histogram);
 const char *ngx_http_llmgw_metrics_reason_name(ngx_uint_t reason);
-
-typedef double (*ngx_http_llmgw_gauge_pool_pt)(ngx_http_llmgw_pool_t *pool);
-typedef double (*ngx_http_llmgw_gauge_replica_pt)(
-    ngx_http_llmgw_replica_t *replica);
-
-#define NGX_HTTP_LLMGW_POOL_GAUGE(name, help)                                 \
-    double ngx_http_llmgw_gauge_##name(ngx_http_llmgw_pool_t *pool);
-#define NGX_HTTP_LLMGW_REPLICA_GAUGE(name, help)                              \
-    double ngx_http_llmgw_gauge_##name(ngx_http_llmgw_replica_t *replica);
-
-NGX_HTTP_LLMGW_POOL_GAUGES(NGX_HTTP_LLMGW_POOL_GAUGE)
-NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_REPLICA_GAUGE)
 
 /* stock*.c: grpc_pass and proxy_pass */
 ngx_int_t ngx_http_llmgw_stock_init(ngx_conf_t *cf);

@@ -1,65 +1,127 @@
 
 /*
  * llmgw_metrics: all pools in Prometheus' text format, or OpenMetrics where
- * the scraper accepts it.  One pass for each metric, as the format wants all
- * series of a name together.
+ * the scraper accepts it.
+ *
+ * The format wants all series of a name together, so the page goes through
+ * the families, in each through the pools, and in each through the replicas.
+ * What is told of replicas has been gathered before, in one pass over them
+ * (export_facts.c): a family is then a walk over an array, and a line costs
+ * two copies and a number.  At a thousand replicas nine lines of ten are of
+ * this kind.
  */
 
-#include "ngx_http_llmgw_zone.h"
+#include "ngx_http_llmgw_export.h"
+#include "ngx_http_llmgw_page.h"
 
 
-#define NGX_HTTP_LLMGW_EXPORT_PAGE   16384  /* output grows by these */
-#define NGX_HTTP_LLMGW_EXPORT_LINE   512    /* names are bounded by far less */
+#define NGX_HTTP_LLMGW_EXPORT_LINE    512   /* names are bounded by far less */
+#define NGX_HTTP_LLMGW_EXPORT_LINES   64    /* of replicas, in a piece */
 
 
-typedef struct {
-    ngx_http_request_t           *request;
-    ngx_http_llmgw_worker_t      *worker;
-    ngx_chain_t                  *first;
-    ngx_chain_t                  *last;
-    size_t                        size;
-    unsigned                      failed:1;
+typedef struct ngx_http_llmgw_export_s  ngx_http_llmgw_export_t;
+typedef struct ngx_http_llmgw_family_s  ngx_http_llmgw_family_t;
+
+/* One pool's series.  1: there are more, from e->item on. */
+typedef ngx_uint_t (*ngx_http_llmgw_family_pt)(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+
+
+struct ngx_http_llmgw_family_s {
+    const char                   *name;
+    const char                   *type;
+    const char                   *help;
+    ngx_http_llmgw_family_pt      write;
+
+    /* what of it the writer needs */
+    size_t                        offset;       /* in the counters */
+    ngx_uint_t                    n;            /* of values; an index */
+    const char                   *label;
+    const char                 *(*value)(ngx_uint_t i);
+    ngx_http_llmgw_gauge_pool_pt  get;
+};
+
+
+struct ngx_http_llmgw_export_s {
+    ngx_http_llmgw_page_t         page;
+    ngx_array_t                  *pictures;
+    ngx_http_llmgw_facts_t       *facts;        /* of each picture */
+    ngx_uint_t                    family;
+    ngx_uint_t                    pool;
+    ngx_uint_t                    item;
+    unsigned                      headed:1;     /* the family has its head */
     unsigned                      open_metrics:1;
-} ngx_http_llmgw_export_t;
+};
 
 
 static ngx_int_t ngx_http_llmgw_export_handler(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_llmgw_export_accepts(ngx_http_request_t *r);
-static ngx_int_t ngx_http_llmgw_export_send(ngx_http_llmgw_export_t *e);
-static void ngx_http_llmgw_export_all(ngx_http_llmgw_export_t *e);
-static void ngx_http_llmgw_export_pools(ngx_http_llmgw_export_t *e,
-    const char *name, const char *help, ngx_http_llmgw_gauge_pool_pt get);
-static void ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,
-    const char *name, const char *help, ngx_http_llmgw_gauge_replica_pt get);
-static void ngx_http_llmgw_export_tokens(ngx_http_llmgw_export_t *e);
-static void ngx_http_llmgw_export_pool_tokens(ngx_http_llmgw_export_t *e,
-    ngx_http_llmgw_pool_t *pool);
-static void ngx_http_llmgw_export_requests(ngx_http_llmgw_export_t *e);
-static void ngx_http_llmgw_export_pool_requests(ngx_http_llmgw_export_t *e,
-    ngx_http_llmgw_pool_t *pool);
-static void ngx_http_llmgw_export_counter(ngx_http_llmgw_export_t *e,
-    const char *name, const char *label, const char *help, size_t offset,
-    ngx_uint_t n, const char *(*value)(ngx_uint_t i));
-static void ngx_http_llmgw_export_histogram(ngx_http_llmgw_export_t *e,
-    const char *name, const char *help, size_t offset, ngx_uint_t index);
-static void ngx_http_llmgw_export_buckets(ngx_http_llmgw_export_t *e,
-    ngx_http_llmgw_pool_t *pool, const char *name,
-    ngx_http_llmgw_histogram_t *h, const ngx_msec_t *bounds);
+static void ngx_http_llmgw_export_done(void *data);
+static ngx_uint_t ngx_http_llmgw_export_next(ngx_http_llmgw_page_t *page);
 static void ngx_http_llmgw_export_head(ngx_http_llmgw_export_t *e,
-    const char *name, const char *type, const char *help);
+    const ngx_http_llmgw_family_t *family);
+static ngx_uint_t ngx_http_llmgw_export_requests(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+static ngx_uint_t ngx_http_llmgw_export_counter(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+static ngx_uint_t ngx_http_llmgw_export_histogram(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+static u_char *ngx_http_llmgw_export_bound(u_char *p, ngx_msec_t ms);
+static ngx_uint_t ngx_http_llmgw_export_pool(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+static ngx_uint_t ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+static ngx_uint_t ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+static void ngx_http_llmgw_export_replica_lines(ngx_http_llmgw_export_t *e,
+    ngx_str_t *head, ngx_http_llmgw_facts_t *facts, ngx_uint_t column,
+    ngx_uint_t last);
+static u_char *ngx_http_llmgw_export_number(u_char *p, uint64_t n);
 static void ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e,
     const char *format, ...);
-static void ngx_http_llmgw_export_sum(ngx_http_llmgw_pool_t *pool,
-    ngx_http_llmgw_counters_t *sum);
-static const char *ngx_http_llmgw_export_cause(ngx_uint_t i);
-static const char *ngx_http_llmgw_export_hedge(ngx_uint_t i);
-static const char *ngx_http_llmgw_export_transition(ngx_uint_t i);
 
 
-#define ngx_http_llmgw_export_each(e, q)                                      \
-    for (q = ngx_queue_head(&(e)->worker->pools);                             \
-         q != ngx_queue_sentinel(&(e)->worker->pools);                        \
-         q = ngx_queue_next(q))
+#define NGX_HTTP_LLMGW_FAMILY_COUNTER(name, label, n, help)                   \
+    { #name, "counter", help, ngx_http_llmgw_export_counter,                  \
+      offsetof(ngx_http_llmgw_counters_t, name), n, #label,                   \
+      ngx_http_llmgw_metrics_name_##name, NULL },
+
+#define NGX_HTTP_LLMGW_FAMILY_HISTOGRAM(name, buckets, help)                  \
+    { #name, "histogram", help, ngx_http_llmgw_export_histogram,              \
+      offsetof(ngx_http_llmgw_counters_t, name),                              \
+      NGX_HTTP_LLMGW_HISTOGRAM_##name, NULL, NULL, NULL },
+
+#define NGX_HTTP_LLMGW_FAMILY_POOL(name, help)                                \
+    { #name, "gauge", help, ngx_http_llmgw_export_pool, 0, 0, NULL, NULL,     \
+      ngx_http_llmgw_gauge_##name },
+
+#define NGX_HTTP_LLMGW_FAMILY_REPLICA_COUNTER(name, help)                     \
+    { #name, "counter", help, ngx_http_llmgw_export_replicas, 0,              \
+      NGX_HTTP_LLMGW_FACT_##name, NULL, NULL, NULL },
+
+#define NGX_HTTP_LLMGW_FAMILY_REPLICA_GAUGE(name, help)                       \
+    { #name, "gauge", help, ngx_http_llmgw_export_replicas, 0,                \
+      NGX_HTTP_LLMGW_FACT_##name, NULL, NULL, NULL },
+
+
+static const ngx_http_llmgw_family_t  ngx_http_llmgw_families[] = {
+
+    { "requests", "counter", "Requests that have ended",
+      ngx_http_llmgw_export_requests, 0, 0, NULL, NULL, NULL },
+
+    NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_FAMILY_COUNTER)
+    NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_FAMILY_HISTOGRAM)
+    NGX_HTTP_LLMGW_POOL_GAUGES(NGX_HTTP_LLMGW_FAMILY_POOL)
+
+    { "members", "gauge", "Members that the agent lists, by state",
+      ngx_http_llmgw_export_members, 0, 0, NULL, NULL, NULL },
+
+    NGX_HTTP_LLMGW_REPLICA_COUNTERS(NGX_HTTP_LLMGW_FAMILY_REPLICA_COUNTER)
+    NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_FAMILY_REPLICA_GAUGE)
+};
+
+#define NGX_HTTP_LLMGW_NFAMILIES                                              \
+    (sizeof(ngx_http_llmgw_families) / sizeof(ngx_http_llmgw_family_t))
 
 
 char *
@@ -72,36 +134,39 @@ ngx_http_llmgw_export_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 static ngx_int_t
 ngx_http_llmgw_export_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                    rc;
-    ngx_http_llmgw_export_t      e;
-    ngx_http_llmgw_main_conf_t  *lmcf;
+    ngx_int_t                 rc;
+    ngx_http_llmgw_export_t  *e;
+    static ngx_str_t          text = ngx_string("text/plain; version=0.0.4");
+    static ngx_str_t          open = ngx_string("application/openmetrics-text;"
+                                                " version=1.0.0;"
+                                                " charset=utf-8");
 
-    if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
-        return NGX_HTTP_NOT_ALLOWED;
-    }
-
-    rc = ngx_http_discard_request_body(r);
+    rc = ngx_http_llmgw_page_accept(r);
     if (rc != NGX_OK) {
         return rc;
     }
 
-    lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
-
-    ngx_memzero(&e, sizeof(ngx_http_llmgw_export_t));
-    e.request = r;
-    e.worker = lmcf->worker;
-    e.open_metrics = ngx_http_llmgw_export_accepts(r);
-
-    if (e.worker) {
-        ngx_http_llmgw_export_all(&e);
+    e = ngx_pcalloc(r->pool, sizeof(ngx_http_llmgw_export_t));
+    if (e == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (e.open_metrics) {
-        ngx_http_llmgw_export_line(&e, "# EOF\n");
+    e->pictures = ngx_http_llmgw_picture_take(r);
+    e->facts = e->pictures
+               ? ngx_http_llmgw_facts_gather(e->pictures, r->pool) : NULL;
+
+    if (e->facts == NULL) {
+        ngx_http_llmgw_picture_release(e->pictures);
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return e.failed ? NGX_HTTP_INTERNAL_SERVER_ERROR
-                    : ngx_http_llmgw_export_send(&e);
+    e->open_metrics = ngx_http_llmgw_export_accepts(r);
+    e->page.request = r;
+    e->page.next = ngx_http_llmgw_export_next;
+    e->page.done = ngx_http_llmgw_export_done;
+    e->page.data = e;
+
+    return ngx_http_llmgw_page_send(&e->page, e->open_metrics ? &open : &text);
 }
 
 
@@ -116,243 +181,78 @@ ngx_http_llmgw_export_accepts(ngx_http_request_t *r)
 }
 
 
-static ngx_int_t
-ngx_http_llmgw_export_send(ngx_http_llmgw_export_t *e)
+static void
+ngx_http_llmgw_export_done(void *data)
 {
-    ngx_int_t            rc;
-    ngx_http_request_t  *r;
-    static ngx_str_t     text = ngx_string("text/plain; version=0.0.4");
-    static ngx_str_t     open = ngx_string("application/openmetrics-text; "
-                                           "version=1.0.0; charset=utf-8");
+    ngx_http_llmgw_export_t  *e = data;
 
-    r = e->request;
-
-    r->headers_out.status = NGX_HTTP_OK;
-    r->headers_out.content_length_n = e->size;
-    r->headers_out.content_type = e->open_metrics ? open : text;
-    r->headers_out.content_type_len = r->headers_out.content_type.len;
-    r->headers_out.content_type_lowcase = NULL;
-
-    rc = ngx_http_send_header(r);
-
-    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
-        return rc;
-    }
-
-    if (e->last == NULL) {
-        return ngx_http_send_special(r, NGX_HTTP_LAST);
-    }
-
-    e->last->buf->last_buf = 1;
-    e->last->buf->last_in_chain = 1;
-
-    return ngx_http_output_filter(r, e->first);
+    ngx_http_llmgw_picture_release(e->pictures);
 }
 
 
-static void
-ngx_http_llmgw_export_all(ngx_http_llmgw_export_t *e)
+static ngx_uint_t
+ngx_http_llmgw_export_next(ngx_http_llmgw_page_t *page)
 {
-    ngx_uint_t              index;
-    ngx_queue_t            *q;
-    ngx_http_llmgw_pool_t  *pool;
+    ngx_http_llmgw_export_t        *e;
+    const ngx_http_llmgw_family_t  *family;
 
-    ngx_http_llmgw_export_each(e, q) {
-        pool = ngx_queue_data(q, ngx_http_llmgw_pool_t, queue);
-        ngx_http_llmgw_pool_look(pool);
-        ngx_http_llmgw_pool_loads(pool);
+    e = page->data;
 
-        pool->sum = ngx_palloc(e->request->pool,
-                               sizeof(ngx_http_llmgw_counters_t));
-        if (pool->sum == NULL) {
-            e->failed = 1;
-            return;
+    if (e->family == NGX_HTTP_LLMGW_NFAMILIES) {
+        if (e->open_metrics) {
+            ngx_http_llmgw_export_line(e, "# EOF\n");
         }
 
-        ngx_http_llmgw_export_sum(pool, pool->sum);
+        return 0;
     }
 
-    ngx_http_llmgw_export_requests(e);
-    ngx_http_llmgw_export_tokens(e);
+    family = &ngx_http_llmgw_families[e->family];
 
-#define NGX_HTTP_LLMGW_EXPORT_COUNTER(name, label, n, help)                   \
-    ngx_http_llmgw_export_counter(e, #name, #label, help,                     \
-        offsetof(ngx_http_llmgw_counters_t, name), n,                         \
-        ngx_http_llmgw_export_##label##_of(#name));
+    if (!e->headed) {
+        ngx_http_llmgw_export_head(e, family);
+        e->headed = 1;
+    }
 
-#define ngx_http_llmgw_export_cause_of(name)    ngx_http_llmgw_export_cause
-#define ngx_http_llmgw_export_outcome_of(name)  ngx_http_llmgw_export_hedge
-#define ngx_http_llmgw_export_to_of(name)                                     \
-    ngx_http_llmgw_export_transition
+    if (e->pool < e->pictures->nelts
+        && family->write(e, family, &e->facts[e->pool]))
+    {
+        return 1;
+    }
 
-    NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_EXPORT_COUNTER)
+    e->item = 0;
 
-    index = 0;
+    if (++e->pool >= e->pictures->nelts) {
+        e->pool = 0;
+        e->headed = 0;
+        e->family++;
+    }
 
-#define NGX_HTTP_LLMGW_EXPORT_HISTOGRAM(name, buckets, help)                  \
-    ngx_http_llmgw_export_histogram(e, #name, help,                           \
-        offsetof(ngx_http_llmgw_counters_t, name), index++);
-
-    NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_EXPORT_HISTOGRAM)
-
-#define NGX_HTTP_LLMGW_EXPORT_POOL(name, help)                                \
-    ngx_http_llmgw_export_pools(e, #name, help, ngx_http_llmgw_gauge_##name);
-#define NGX_HTTP_LLMGW_EXPORT_REPLICA(name, help)                             \
-    ngx_http_llmgw_export_replicas(e, #name, help,                            \
-                                   ngx_http_llmgw_gauge_##name);
-
-    NGX_HTTP_LLMGW_POOL_GAUGES(NGX_HTTP_LLMGW_EXPORT_POOL)
-    NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_EXPORT_REPLICA)
+    return 1;
 }
 
 
-/* All rows and the base, under the lock that moves the one to the other. */
+/* OpenMetrics names a counter's family without its suffix. */
 
 static void
-ngx_http_llmgw_export_sum(ngx_http_llmgw_pool_t *pool,
-    ngx_http_llmgw_counters_t *sum)
+ngx_http_llmgw_export_head(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family)
 {
-    uint32_t                       i;
-    ngx_http_llmgw_zone_shared_t  *shared;
+    const char  *suffix;
 
-    shared = pool->zone->shared;
+    suffix = (!e->open_metrics && family->type[0] == 'c') ? "_total" : "";
 
-    ngx_http_llmgw_zone_lock(pool->zone);
-
-    *sum = shared->base;
-
-    for (i = 0; i < shared->nrows; i++) {
-        if (shared->rows[i].pid) {
-            ngx_http_llmgw_metrics_add(sum, &shared->counters[i], 0);
-        }
-    }
-
-    ngx_http_llmgw_zone_unlock(pool->zone);
-}
-
-
-static void
-ngx_http_llmgw_export_pools(ngx_http_llmgw_export_t *e, const char *name,
-    const char *help, ngx_http_llmgw_gauge_pool_pt get)
-{
-    ngx_queue_t            *q;
-    ngx_http_llmgw_pool_t  *pool;
-
-    ngx_http_llmgw_export_head(e, name, "gauge", help);
-
-    ngx_http_llmgw_export_each(e, q) {
-        pool = ngx_queue_data(q, ngx_http_llmgw_pool_t, queue);
-
-        ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\"} %.3f\n",
-                                   name, &pool->conf->name, get(pool));
-    }
-}
-
-
-static void
-ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e, const char *name,
-    const char *help, ngx_http_llmgw_gauge_replica_pt get)
-{
-    ngx_uint_t                 i;
-    ngx_queue_t               *q;
-    ngx_http_llmgw_pool_t     *pool;
-    ngx_http_llmgw_replica_t  *replica;
-
-    ngx_http_llmgw_export_head(e, name, "gauge", help);
-
-    ngx_http_llmgw_export_each(e, q) {
-        pool = ngx_queue_data(q, ngx_http_llmgw_pool_t, queue);
-
-        for (i = 0; i < pool->table->n; i++) {
-            replica = pool->table->replicas[i];
-
-            if (!replica->listed || replica->slot == NULL) {
-                continue;
-            }
-
-            ngx_http_llmgw_export_line(e,
-                               "llmgw_%s{upstream=\"%V\",replica=\"%V\"} "
-                               "%.0f\n", name, &pool->conf->name,
-                               &replica->node.str, get(replica));
-        }
-    }
-}
-
-
-static void
-ngx_http_llmgw_export_tokens(ngx_http_llmgw_export_t *e)
-{
-    ngx_queue_t  *q;
-
-    ngx_http_llmgw_export_head(e, "tokens", "counter",
-                               "Tokens sent to clients, each once");
-
-    ngx_http_llmgw_export_each(e, q) {
-        ngx_http_llmgw_export_pool_tokens(e,
-            ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
-    }
-}
-
-
-/* Slots that nobody lists any more are told until they are given up. */
-
-static void
-ngx_http_llmgw_export_pool_tokens(ngx_http_llmgw_export_t *e,
-    ngx_http_llmgw_pool_t *pool)
-{
-    uint32_t                       i;
-    ngx_str_t                      id;
-    ngx_http_llmgw_slot_t         *slot;
-    ngx_http_llmgw_zone_shared_t  *shared;
-
-    shared = pool->zone->shared;
-
-    ngx_http_llmgw_zone_lock(pool->zone);
-
-    for (i = 0; i < shared->nslots; i++) {
-        slot = ngx_http_llmgw_zone_slot(shared, i);
-
-        if (slot->id_len == 0) {
-            continue;
-        }
-
-        id.data = slot->id;
-        id.len = slot->id_len;
-
-        ngx_http_llmgw_export_line(e, "llmgw_tokens_total{upstream=\"%V\","
-                                   "replica=\"%V\"} %uL\n",
-                                   &pool->conf->name, &id,
-                                   (uint64_t) slot->tokens);
-    }
-
-    ngx_http_llmgw_export_line(e, "llmgw_tokens_total{upstream=\"%V\","
-                               "replica=\"\"} %uL\n",
-                               &pool->conf->name, shared->tokens_base);
-
-    ngx_http_llmgw_zone_unlock(pool->zone);
-}
-
-
-static void
-ngx_http_llmgw_export_requests(ngx_http_llmgw_export_t *e)
-{
-    ngx_queue_t  *q;
-
-    ngx_http_llmgw_export_head(e, "requests", "counter",
-                               "Requests that have ended");
-
-    ngx_http_llmgw_export_each(e, q) {
-        ngx_http_llmgw_export_pool_requests(e,
-            ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
-    }
+    ngx_http_llmgw_export_line(e, "# HELP llmgw_%s%s %s\n"
+                               "# TYPE llmgw_%s%s %s\n",
+                               family->name, suffix, family->help,
+                               family->name, suffix, family->type);
 }
 
 
 /* Only what has happened: most pairs of code and reason never do. */
 
-static void
-ngx_http_llmgw_export_pool_requests(ngx_http_llmgw_export_t *e,
-    ngx_http_llmgw_pool_t *pool)
+static ngx_uint_t
+ngx_http_llmgw_export_requests(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
 {
     uint64_t    n;
     ngx_uint_t  code, reason;
@@ -360,7 +260,7 @@ ngx_http_llmgw_export_pool_requests(ngx_http_llmgw_export_t *e,
     for (code = 0; code < NGX_HTTP_LLMGW_NCODES; code++) {
         for (reason = 0; reason < NGX_HTTP_LLMGW_NREASONS; reason++) {
 
-            n = pool->sum->requests[code][reason];
+            n = facts->picture->sum.requests[code][reason];
 
             if (n == 0 && (code || reason)) {
                 continue;
@@ -369,108 +269,207 @@ ngx_http_llmgw_export_pool_requests(ngx_http_llmgw_export_t *e,
             ngx_http_llmgw_export_line(e,
                                "llmgw_requests_total{upstream=\"%V\","
                                "code=\"%s\",reason=\"%s\"} %uL\n",
-                               &pool->conf->name,
-                               llmgw_grpc_status_name(code),
+                               &facts->name, llmgw_grpc_status_name(code),
                                ngx_http_llmgw_metrics_reason_name(reason), n);
         }
     }
+
+    return 0;
 }
 
 
-static void
-ngx_http_llmgw_export_counter(ngx_http_llmgw_export_t *e, const char *name,
-    const char *label, const char *help, size_t offset, ngx_uint_t n,
-    const char *(*value)(ngx_uint_t i))
+static ngx_uint_t
+ngx_http_llmgw_export_counter(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
 {
-    uint64_t               *counts;
-    ngx_uint_t              i;
-    ngx_queue_t            *q;
-    ngx_http_llmgw_pool_t  *pool;
+    uint64_t    *counts;
+    ngx_uint_t   i;
 
-    ngx_http_llmgw_export_head(e, name, "counter", help);
+    counts = (uint64_t *) ((char *) &facts->picture->sum + family->offset);
 
-    ngx_http_llmgw_export_each(e, q) {
-        pool = ngx_queue_data(q, ngx_http_llmgw_pool_t, queue);
-        counts = (uint64_t *) ((char *) pool->sum + offset);
-
-        for (i = 0; i < n; i++) {
-            if (value(i) == NULL) {
-                continue;
-            }
-
+    for (i = 0; i < family->n; i++) {
+        if (family->value(i)) {
             ngx_http_llmgw_export_line(e,
                                "llmgw_%s_total{upstream=\"%V\",%s=\"%s\"} "
-                               "%uL\n", name, &pool->conf->name, label,
-                               value(i), counts[i]);
+                               "%uL\n", family->name, &facts->name,
+                               family->label, family->value(i), counts[i]);
         }
     }
+
+    return 0;
 }
 
 
-static void
-ngx_http_llmgw_export_histogram(ngx_http_llmgw_export_t *e, const char *name,
-    const char *help, size_t offset, ngx_uint_t index)
+static ngx_uint_t
+ngx_http_llmgw_export_histogram(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
 {
-    ngx_queue_t            *q;
-    ngx_http_llmgw_pool_t  *pool;
+    u_char                       le[NGX_INT64_LEN + sizeof(".000")];
+    uint64_t                     n;
+    ngx_uint_t                   i;
+    const ngx_msec_t            *bounds;
+    ngx_http_llmgw_histogram_t  *h;
 
-    ngx_http_llmgw_export_head(e, name, "histogram", help);
-
-    ngx_http_llmgw_export_each(e, q) {
-        pool = ngx_queue_data(q, ngx_http_llmgw_pool_t, queue);
-
-        ngx_http_llmgw_export_buckets(e, pool, name,
-            (ngx_http_llmgw_histogram_t *) ((char *) pool->sum + offset),
-            ngx_http_llmgw_metrics_bounds(index));
-    }
-}
-
-
-static void
-ngx_http_llmgw_export_buckets(ngx_http_llmgw_export_t *e,
-    ngx_http_llmgw_pool_t *pool, const char *name,
-    ngx_http_llmgw_histogram_t *h, const ngx_msec_t *bounds)
-{
-    uint64_t    n;
-    ngx_uint_t  i;
-
+    h = (ngx_http_llmgw_histogram_t *)
+            ((char *) &facts->picture->sum + family->offset);
+    bounds = ngx_http_llmgw_metrics_bounds(family->n);
     n = 0;
 
     for (i = 0; bounds[i]; i++) {
         n += h->counts[i];
+        *ngx_http_llmgw_export_bound(le, bounds[i]) = '\0';
 
         ngx_http_llmgw_export_line(e, "llmgw_%s_bucket{upstream=\"%V\","
-                                   "le=\"%M.%03M\"} %uL\n", name,
-                                   &pool->conf->name, bounds[i] / 1000,
-                                   bounds[i] % 1000, n);
+                                   "le=\"%s\"} %uL\n", family->name,
+                                   &facts->name, le, n);
     }
 
     n += h->counts[i];
 
     ngx_http_llmgw_export_line(e, "llmgw_%s_bucket{upstream=\"%V\","
-                               "le=\"+Inf\"} %uL\n", name, &pool->conf->name,
-                               n);
-    ngx_http_llmgw_export_line(e, "llmgw_%s_sum{upstream=\"%V\"} "
-                               "%uL.%03uL\n", name, &pool->conf->name,
-                               h->sum_ms / 1000, h->sum_ms % 1000);
-    ngx_http_llmgw_export_line(e, "llmgw_%s_count{upstream=\"%V\"} %uL\n",
-                               name, &pool->conf->name, n);
+                               "le=\"+Inf\"} %uL\n"
+                               "llmgw_%s_sum{upstream=\"%V\"} %uL.%03uL\n"
+                               "llmgw_%s_count{upstream=\"%V\"} %uL\n",
+                               family->name, &facts->name, n,
+                               family->name, &facts->name,
+                               h->sum_ms / 1000, h->sum_ms % 1000,
+                               family->name, &facts->name, n);
+
+    return 0;
 }
 
 
-/* OpenMetrics names a counter's family without its suffix. */
+/* As others write it, since it is a label: 0.001, 2.5, 10.0. */
+
+static u_char *
+ngx_http_llmgw_export_bound(u_char *p, ngx_msec_t ms)
+{
+    p = ngx_sprintf(p, "%M.%03M", ms / 1000, ms % 1000);
+
+    while (p[-1] == '0' && p[-2] != '.') {
+        p--;
+    }
+
+    return p;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_export_pool(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
+{
+    ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\"} %.3f\n",
+                               family->name, &facts->name,
+                               family->get(facts->picture));
+
+    return 0;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
+{
+    ngx_uint_t          role, state;
+    static const char  *roles[] = { "replica", "gateway" };
+
+    for (role = 0; role < NGX_HTTP_LLMGW_NROLES; role++) {
+        for (state = 0; state < NGX_HTTP_LLMGW_NSTATES; state++) {
+            ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\","
+                                       "role=\"%s\",state=\"%s\"} %ui\n",
+                                       family->name, &facts->name,
+                                       roles[role],
+                                       llmgw_liveness_name(state),
+                                       facts->members[role][state]);
+        }
+    }
+
+    return 0;
+}
+
+
+/*
+ * Slots that nobody lists any more have counters, but nothing that is; and
+ * slots that are no more have left theirs to replica "".
+ */
+
+static ngx_uint_t
+ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
+{
+    ngx_str_t   head;
+    ngx_uint_t  is_counter, last, n;
+    u_char      text[NGX_HTTP_LLMGW_EXPORT_LINE];
+
+    is_counter = (family->type[0] == 'c');
+    n = is_counter ? facts->nrows : facts->nlisted;
+    last = ngx_min(n, e->item + NGX_HTTP_LLMGW_EXPORT_LINES);
+
+    head.data = text;
+    head.len = ngx_snprintf(text, sizeof(text),
+                            "llmgw_%s%s{upstream=\"%V\",replica=\"",
+                            family->name, is_counter ? "_total" : "",
+                            &facts->name) - text;
+
+    ngx_http_llmgw_export_replica_lines(e, &head, facts, family->n, last);
+
+    e->item = last;
+
+    if (last < n) {
+        return 1;
+    }
+
+    if (is_counter) {
+        ngx_http_llmgw_export_line(e, "%V\"} %uL\n", &head,
+                                   facts->base[family->n]);
+    }
+
+    return 0;
+}
+
 
 static void
-ngx_http_llmgw_export_head(ngx_http_llmgw_export_t *e, const char *name,
-    const char *type, const char *help)
+ngx_http_llmgw_export_replica_lines(ngx_http_llmgw_export_t *e,
+    ngx_str_t *head, ngx_http_llmgw_facts_t *facts, ngx_uint_t column,
+    ngx_uint_t last)
 {
-    const char  *suffix;
+    u_char                 *p;
+    ngx_uint_t              i;
+    ngx_http_llmgw_fact_t  *row;
 
-    suffix = (!e->open_metrics && type[0] == 'c') ? "_total" : "";
+    for (i = e->item; i < last; i++) {
+        row = &facts->rows[i];
 
-    ngx_http_llmgw_export_line(e, "# HELP llmgw_%s%s %s\n"
-                               "# TYPE llmgw_%s%s %s\n", name, suffix, help,
-                               name, suffix, type);
+        p = ngx_http_llmgw_page_room(&e->page, head->len + row->id.len
+                                     + sizeof("\"} \n") + NGX_INT64_LEN);
+        if (p == NULL) {
+            return;
+        }
+
+        p = ngx_cpymem(p, head->data, head->len);
+        p = ngx_cpymem(p, row->id.data, row->id.len);
+        p = ngx_cpymem(p, "\"} ", 3);
+        p = ngx_http_llmgw_export_number(p, row->values[column]);
+        *p++ = '\n';
+
+        ngx_http_llmgw_page_wrote(&e->page, p);
+    }
+}
+
+
+static u_char *
+ngx_http_llmgw_export_number(u_char *p, uint64_t n)
+{
+    u_char  digits[NGX_INT64_LEN], *d;
+
+    d = digits + sizeof(digits);
+
+    do {
+        *--d = '0' + n % 10;
+        n /= 10;
+    } while (n);
+
+    return ngx_cpymem(p, d, digits + sizeof(digits) - d);
 }
 
 
@@ -478,63 +477,17 @@ static void
 ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e, const char *format,
     ...)
 {
-    u_char       *end;
-    va_list       args;
-    ngx_buf_t    *b;
-    ngx_chain_t  *cl;
+    u_char   *p;
+    va_list   args;
 
-    b = e->last ? e->last->buf : NULL;
-
-    if (b == NULL || b->end - b->last < NGX_HTTP_LLMGW_EXPORT_LINE) {
-        cl = ngx_alloc_chain_link(e->request->pool);
-        b = ngx_create_temp_buf(e->request->pool, NGX_HTTP_LLMGW_EXPORT_PAGE);
-
-        if (cl == NULL || b == NULL) {
-            e->failed = 1;
-            return;
-        }
-
-        cl->buf = b;
-        cl->next = NULL;
-
-        if (e->last) {
-            e->last->next = cl;
-        } else {
-            e->first = cl;
-        }
-
-        e->last = cl;
+    p = ngx_http_llmgw_page_room(&e->page, NGX_HTTP_LLMGW_EXPORT_LINE);
+    if (p == NULL) {
+        return;
     }
 
     va_start(args, format);
-    end = ngx_vslprintf(b->last, b->end, format, args);
+    p = ngx_vslprintf(p, p + NGX_HTTP_LLMGW_EXPORT_LINE, format, args);
     va_end(args);
 
-    e->size += end - b->last;
-    b->last = end;
-}
-
-
-static const char *
-ngx_http_llmgw_export_cause(ngx_uint_t i)
-{
-    return i == LLMGW_CAUSE_NONE ? NULL : llmgw_cause_name(i);
-}
-
-
-static const char *
-ngx_http_llmgw_export_hedge(ngx_uint_t i)
-{
-    return i == NGX_HTTP_LLMGW_HEDGE_WON ? "won" : "lost";
-}
-
-
-static const char *
-ngx_http_llmgw_export_transition(ngx_uint_t i)
-{
-    static const char  *names[] = {
-        NULL, "opened", "reopened", "half_opened", "closed"
-    };
-
-    return names[i];
+    ngx_http_llmgw_page_wrote(&e->page, p);
 }

@@ -3,84 +3,113 @@
  * Gauges: what is read where it lies when somebody scrapes (export.c).
  */
 
-#include "ngx_http_llmgw_zone.h"
+#include "ngx_http_llmgw_picture.h"
 
 
 /* Gauges of a pool. */
 
 double
-ngx_http_llmgw_gauge_queue_length(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_gauge_queue_length(ngx_http_llmgw_picture_t *picture)
 {
-    return pool->zone->shared->queue.length;
+    return picture->pool->zone->shared->queue.length;
 }
 
 
 double
-ngx_http_llmgw_gauge_queue_size(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_gauge_queue_size(ngx_http_llmgw_picture_t *picture)
 {
-    return pool->conf->queue_size;
+    return picture->pool->conf->queue_size;
 }
 
 
 double
-ngx_http_llmgw_gauge_view_age_seconds(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_gauge_view_age_seconds(ngx_http_llmgw_picture_t *picture)
 {
+    ngx_http_llmgw_pool_t  *pool;
+
+    pool = picture->pool;
+
+    if (pool->reader == NULL) {
+        return 0;
+    }
+
     return (ngx_http_llmgw_monotonic_ms() - pool->view.heartbeat_ms) / 1000.0;
 }
 
 
 double
-ngx_http_llmgw_gauge_view_stale(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_gauge_view_stale(ngx_http_llmgw_picture_t *picture)
 {
-    return ngx_http_llmgw_pool_is_stale(pool);
+    return ngx_http_llmgw_pool_is_stale(picture->pool);
 }
 
 
 double
-ngx_http_llmgw_gauge_view_isolated(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_gauge_view_isolated(ngx_http_llmgw_picture_t *picture)
 {
-    return pool->view.isolated;
+    return picture->pool->view.isolated;
 }
 
 
 double
-ngx_http_llmgw_gauge_view_members(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_gauge_view_members(ngx_http_llmgw_picture_t *picture)
 {
-    return pool->view.n;
+    return picture->pool->view.n;
+}
+
+
+double
+ngx_http_llmgw_gauge_streams(ngx_http_llmgw_picture_t *picture)
+{
+    return picture->levels.streams;
+}
+
+
+double
+ngx_http_llmgw_gauge_sessions(ngx_http_llmgw_picture_t *picture)
+{
+    return picture->levels.sessions;
 }
 
 
 /* Gauges of a replica. */
 
-double
+uint64_t
+ngx_http_llmgw_gauge_replica_state(ngx_http_llmgw_replica_t *replica)
+{
+    return ngx_http_llmgw_replica_shown(&replica->member, NULL);
+}
+
+
+uint64_t
 ngx_http_llmgw_gauge_replica_routable(ngx_http_llmgw_replica_t *replica)
 {
     return ngx_http_llmgw_replica_is_routable(replica);
 }
 
 
-double
+uint64_t
 ngx_http_llmgw_gauge_replica_draining(ngx_http_llmgw_replica_t *replica)
 {
     return replica->member.draining;
 }
 
 
-double
+uint64_t
 ngx_http_llmgw_gauge_replica_max_capacity(ngx_http_llmgw_replica_t *replica)
 {
     return replica->member.max_capacity;
 }
 
 
-double
+uint64_t
 ngx_http_llmgw_gauge_in_flight(ngx_http_llmgw_replica_t *replica)
 {
     return replica->slot->counts.in_flight;
 }
 
 
-double
+uint64_t
 ngx_http_llmgw_gauge_breaker_state(ngx_http_llmgw_replica_t *replica)
 {
     return llmgw_breaker_state(&replica->slot->breaker,

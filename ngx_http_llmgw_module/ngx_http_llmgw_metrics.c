@@ -172,6 +172,29 @@ ngx_http_llmgw_metrics_end(ngx_http_llmgw_stream_t *stream,
 }
 
 
+/*
+ * A stock pass has no tokens that we see: its first byte may be all of its
+ * answer, and would spoil the quantiles of first tokens.
+ */
+
+void
+ngx_http_llmgw_metrics_stock_first_byte(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_metrics_observe(
+        &ngx_http_llmgw_metrics_row(stream->pool)->stock_first_byte_seconds,
+        ngx_http_llmgw_request_ms, stream->first_token_ms);
+}
+
+
+void
+ngx_http_llmgw_metrics_stock_end(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_metrics_observe(
+        &ngx_http_llmgw_metrics_row(stream->pool)->stock_request_seconds,
+        ngx_http_llmgw_request_ms, ngx_current_msec - stream->start_ms);
+}
+
+
 /* For each token that goes to a client, once. */
 
 void

@@ -5,9 +5,9 @@
  *
  * Every worker counts in a row of its own, without a lock or an atomic; whoever
  * scrapes adds the rows up.  When a row's process ends or dies, what it
- * counted moves to the base, so that no sum ever falls.  Tokens are counted in
- * the replica's slot, by all workers; when the slot is given up they move to
- * the base as well, as replica "".
+ * counted moves to the base, so that no sum ever falls.  What is told of each
+ * replica is counted in its slot, by all workers; when the slot is given up it
+ * moves to the base as well, as replica "".
  *
  * Label values are bounded: codes, reasons, causes and outcomes are enums, and
  * replicas are those that have a slot.
@@ -24,10 +24,19 @@
     X(view_age_seconds, "Age of the agent's last heartbeat")                  \
     X(view_stale, "1: the agent is silent, its last view serves")             \
     X(view_isolated, "1: the agent is cut off from gossip")                   \
-    X(view_members, "Members that the agent lists")
+    X(view_members, "Members that the agent lists")                           \
+    X(streams, "Requests that run or wait")                                   \
+    X(sessions, "Connections to replicas")
+
+/* X(name, help): in the replica's slot, by all workers */
+#define NGX_HTTP_LLMGW_REPLICA_COUNTERS(X)                                    \
+    X(tokens, "Tokens sent to clients, each once")                            \
+    X(attempts, "Attempts that began")                                        \
+    X(attempt_failures, "Attempts that failed")
 
 #define NGX_HTTP_LLMGW_REPLICA_GAUGES(X)                                      \
     X(in_flight, "Attempts at the replica, by all workers")                   \
+    X(replica_state, "0 ALIVE, 1 SUSPECT, 2 DEAD, 3 LEFT")                    \
     X(replica_routable, "1: the replica takes new streams")                   \
     X(replica_draining, "1: the replica is being drained")                    \
     X(replica_max_capacity, "Streams that it takes, 0 is no limit")           \
@@ -49,7 +58,10 @@
     X(first_token_seconds, first_token, "From request to first token")        \
     X(inter_token_seconds, inter_token, "From token to token of a stream")    \
     X(request_seconds, request, "From request to end")                        \
-    X(queue_wait_seconds, queue_wait, "In the line, of those served")
+    X(queue_wait_seconds, queue_wait, "In the line, of those served")         \
+    X(stock_first_byte_seconds, request,                                      \
+      "Of stock passes: from request to the answer's first byte")             \
+    X(stock_request_seconds, request, "Of stock passes: from request to end")
 
 
 #define NGX_HTTP_LLMGW_NCODES        17
@@ -90,6 +102,13 @@ typedef struct {
     uint64_t                      name[n];
 #define NGX_HTTP_LLMGW_HISTOGRAM_FIELD(name, buckets, help)                   \
     ngx_http_llmgw_histogram_t    name;
+#define NGX_HTTP_LLMGW_HISTOGRAM_INDEX(name, buckets, help)                   \
+    NGX_HTTP_LLMGW_HISTOGRAM_##name,
+
+typedef enum {
+    NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_HISTOGRAM_INDEX)
+    NGX_HTTP_LLMGW_NHISTOGRAMS
+} ngx_http_llmgw_histogram_index_t;
 
 /* Nothing but uint64_t: rows are added up as arrays of them. */
 typedef struct {

@@ -155,8 +155,14 @@ ngx_http_llmgw_page_slice(ngx_http_llmgw_page_t *page)
         page->more = page->next(page);
     }
 
-    if (page->failed || page->buf == NULL) {
+    if (page->failed) {
         ngx_http_finalize_request(r, NGX_ERROR);
+        return;
+    }
+
+    if (page->buf == NULL) {
+        /* the end came with the end of the slice before */
+        ngx_http_finalize_request(r, ngx_http_send_special(r, NGX_HTTP_LAST));
         return;
     }
 

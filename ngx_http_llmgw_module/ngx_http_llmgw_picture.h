@@ -30,4 +30,18 @@ ngx_array_t *ngx_http_llmgw_picture_take(ngx_http_request_t *r);
 void ngx_http_llmgw_picture_release(ngx_array_t *pictures);
 
 
+/* gauge.c */
+
+typedef double (*ngx_http_llmgw_gauge_pool_pt)(
+    ngx_http_llmgw_picture_t *picture);
+
+#define NGX_HTTP_LLMGW_POOL_GAUGE(name, help)                                 \
+    double ngx_http_llmgw_gauge_##name(ngx_http_llmgw_picture_t *picture);
+#define NGX_HTTP_LLMGW_REPLICA_GAUGE(name, help)                              \
+    uint64_t ngx_http_llmgw_gauge_##name(ngx_http_llmgw_replica_t *replica);
+
+NGX_HTTP_LLMGW_POOL_GAUGES(NGX_HTTP_LLMGW_POOL_GAUGE)
+NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_REPLICA_GAUGE)
+
+
 #endif /* _NGX_HTTP_LLMGW_PICTURE_H_INCLUDED_ */

@@ -33,7 +33,8 @@ ngx_http_llmgw_recent_first_token(ngx_http_llmgw_lease_t *lease)
     const ngx_msec_t  *bounds;
 
     ms = ngx_current_msec - lease->start_ms;
-    bounds = ngx_http_llmgw_metrics_bounds(0);
+    bounds = ngx_http_llmgw_metrics_bounds(
+                 NGX_HTTP_LLMGW_HISTOGRAM_first_token_seconds);
 
     for (i = 0; bounds[i] && ms > bounds[i]; i++) {
         /* void */

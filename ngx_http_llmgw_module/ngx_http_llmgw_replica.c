@@ -234,6 +234,37 @@ ngx_http_llmgw_replica_is_routable(ngx_http_llmgw_replica_t *replica)
 }
 
 
+/*
+ * One word for operators, as the agent's own listing has it.  cause is why it
+ * is DEAD, or NULL; the caller may not want it.
+ */
+
+llmgw_liveness_t
+ngx_http_llmgw_replica_shown(const llmgw_member_t *member, const char **cause)
+{
+    const char        *why;
+    llmgw_liveness_t   state;
+
+    state = member->liveness;
+    why = (state == LLMGW_LIVENESS_DEAD) ? "timeout" : NULL;
+
+    if (member->service == LLMGW_SERVICE_DOWN) {
+        state = LLMGW_LIVENESS_DEAD;
+        why = "down";
+
+    } else if (member->service == LLMGW_SERVICE_STOPPED) {
+        state = LLMGW_LIVENESS_LEFT;
+        why = NULL;
+    }
+
+    if (cause) {
+        *cause = why;
+    }
+
+    return state;
+}
+
+
 void
 ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
 {

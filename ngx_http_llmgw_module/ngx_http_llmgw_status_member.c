@@ -12,21 +12,20 @@ static json_t *ngx_http_llmgw_status_first_token(ngx_http_llmgw_slot_t *slot);
 static json_t *ngx_http_llmgw_status_reported(
     ngx_http_llmgw_replica_t *replica);
 static double ngx_http_llmgw_status_share(ngx_http_llmgw_replica_t *replica);
-static const char *ngx_http_llmgw_status_state(const llmgw_member_t *member,
-    const char **cause);
 
 
 json_t *
 ngx_http_llmgw_status_gateway(const llmgw_member_t *member)
 {
-    const char  *state, *cause;
+    const char        *cause;
+    llmgw_liveness_t   state;
 
-    state = ngx_http_llmgw_status_state(member, &cause);
+    state = ngx_http_llmgw_replica_shown(member, &cause);
 
     return json_pack("{s:s, s:s, s:s, s:s?}",
                      "id", member->id,
                      "address", member->address,
-                     "state", state,
+                     "state", llmgw_liveness_name(state),
                      "cause", cause);
 }
 
@@ -34,18 +33,19 @@ ngx_http_llmgw_status_gateway(const llmgw_member_t *member)
 json_t *
 ngx_http_llmgw_status_replica(ngx_http_llmgw_replica_t *replica)
 {
-    json_t          *json;
-    const char      *state, *cause;
-    llmgw_member_t  *m;
+    json_t            *json;
+    const char        *cause;
+    llmgw_member_t    *m;
+    llmgw_liveness_t   state;
 
     m = &replica->member;
-    state = ngx_http_llmgw_status_state(m, &cause);
+    state = ngx_http_llmgw_replica_shown(m, &cause);
 
     json = json_pack("{s:s%, s:s, s:s, s:s?, s:s, s:b, s:s?, s:b, s:s, s:I, "
                      "s:I, s:I, s:o, s:f}",
                      "id", replica->node.str.data, replica->node.str.len,
                      "address", m->grpc,
-                     "state", state,
+                     "state", llmgw_liveness_name(state),
                      "cause", cause,
                      "service", llmgw_service_name(m->service),
                      "draining", (int) m->draining,
@@ -115,7 +115,8 @@ ngx_http_llmgw_status_quantiles(const uint64_t *weights)
     double             p50, p99;
     const ngx_msec_t  *bounds;
 
-    bounds = ngx_http_llmgw_metrics_bounds(0);
+    bounds = ngx_http_llmgw_metrics_bounds(
+                 NGX_HTTP_LLMGW_HISTOGRAM_first_token_seconds);
     p50 = llmgw_quantile(bounds, weights, 500);
     p99 = llmgw_quantile(bounds, weights, 990);
 
@@ -184,28 +185,4 @@ ngx_http_llmgw_status_share(ngx_http_llmgw_replica_t *replica)
     return replica->index == -1
            ? 0 : llmgw_ring_share_ppm(replica->pool->table->ring,
                                       replica->index) / 1000000.0;
-}
-
-
-/* One word for operators, as the agent's own listing has it. */
-
-static const char *
-ngx_http_llmgw_status_state(const llmgw_member_t *member, const char **cause)
-{
-    *cause = NULL;
-
-    if (member->service == LLMGW_SERVICE_DOWN) {
-        *cause = "down";
-        return llmgw_liveness_name(LLMGW_LIVENESS_DEAD);
-    }
-
-    if (member->service == LLMGW_SERVICE_STOPPED) {
-        return llmgw_liveness_name(LLMGW_LIVENESS_LEFT);
-    }
-
-    if (member->liveness == LLMGW_LIVENESS_DEAD) {
-        *cause = "timeout";
-    }
-
-    return llmgw_liveness_name(member->liveness);
 }

@@ -366,6 +366,10 @@ ngx_http_llmgw_stock_release(ngx_http_llmgw_stock_t *stock)
 
     stream->running = 0;
 
+    if (stream->attempts) {
+        ngx_http_llmgw_metrics_stock_end(stream);
+    }
+
     if (stream->claim.pool) {
         ngx_http_llmgw_claim_leave(&stream->claim);
         ngx_http_llmgw_claim_clear_excluded(&stream->claim);

@@ -93,6 +93,7 @@ ngx_http_llmgw_stock_first_byte(ngx_http_llmgw_stock_t *stock)
     if (!stream->has_first_token) {
         stream->has_first_token = 1;
         stream->first_token_ms = ngx_current_msec - stream->start_ms;
+        ngx_http_llmgw_metrics_stock_first_byte(stream);
     }
 
     if (stock->upstream->headers_in.status_n < NGX_HTTP_SPECIAL_RESPONSE) {

@@ -180,3 +180,53 @@ def test_breaker_is_told(cluster, gateway, client):
     assert total(found, "llmgw_breaker_state", replica="r1") == 1
     assert total(found, "llmgw_breaker_transitions_total", to="opened") == 1
     assert total(found, "llmgw_attempts_failed_total", cause="status") >= 3
+
+
+def test_members_and_levels_are_told(cluster, gateway, caller):
+    nginx = gateway(3, replica={"token_delay": "20ms"})
+    calls = [caller(nginx).ask(f"{i}", 500) for i in range(3)]
+    for one in calls:
+        one.wait_first()
+    found = values(nginx)
+    assert total(found, "llmgw_members", role="replica", state="ALIVE") == 3
+    assert total(found, "llmgw_members", role="gateway", state="ALIVE") == 1
+    assert total(found, "llmgw_members") == 4
+    assert total(found, "llmgw_streams") == 3
+    assert total(found, "llmgw_in_flight") == 3
+    assert 1 <= total(found, "llmgw_sessions") <= 3
+    cluster.replicas["r1"].kill()
+    wait_for(lambda: total(values(nginx), "llmgw_replica_state",
+                           replica="r1") == 2, 5, "r1 to be told as dead")
+    found = values(nginx)
+    assert total(found, "llmgw_members", role="replica", state="DEAD") == 1
+    assert total(found, "llmgw_replica_routable", replica="r1") == 0
+    for one in calls:
+        one.cancel()
+
+
+def test_attempts_and_failures_of_each_replica(cluster, gateway, client):
+    nginx = gateway(2, pool="llmgw_breaker off;")
+    cluster.replicas["r1"].faults(reject_all=True)
+    for i in range(20):
+        client(nginx).stream(f"prompt {i}", 2)
+    found = values(nginx)
+    failed = cluster.replicas["r1"].stats().failed
+    assert failed > 0
+    for name in ("attempts", "attempt_failures"):
+        assert total(found, f"llmgw_{name}_total", replica="r1") == failed
+    assert total(found, "llmgw_attempts_total", replica="r2") == 20
+    assert total(found, "llmgw_attempt_failures_total", replica="r2") == 0
+    assert total(found, "llmgw_attempts_failed_total", cause="status") \
+        == failed
+
+
+def test_hedge_moves_its_counter_by_one(cluster, gateway, client):
+    nginx = gateway(2)
+    c = client(nginx)
+    slow = c.stream("hedged", 2).replicas[0]
+    cluster.replicas[slow].faults(first_token_delay_ms=2000)
+    assert c.stream("hedged", 2, hedge=True).code == "OK"
+    found = values(nginx)
+    assert total(found, "llmgw_hedges_total", outcome="won") == 1
+    assert total(found, "llmgw_hedges_total") == 1
+    assert total(found, "llmgw_requests_total") == 2

@@ -544,6 +544,10 @@ def test_stock_pass_in_the_log(cluster, client):
     replica, route, tries, waited, first = log.read_text().split()
     assert ([replica], route, tries) == (who, "affinity", "1")
     assert 0 <= float(waited) <= float(first) < 1 * SLOW
+    told = nginx.pool()["histograms"]
+    assert {name: told[name]["count"] for name in told} == {
+        **dict.fromkeys(told, 0), "stock_first_byte_seconds": 1,
+        "stock_request_seconds": 1}
 
 
 def test_failed_replica_is_left_alone(cluster, client):

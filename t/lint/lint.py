@@ -247,11 +247,11 @@ class Lint:
     def _metrics(self):
         """Names as they are scraped, from the X-macros and the two that
         export.c writes by itself."""
-        names = {"llmgw_requests_total", "llmgw_tokens_total"}
+        names = {"llmgw_requests_total", "llmgw_members"}
         text = self.text.get(GLUE + "/ngx_http_llmgw_metrics.h", "")
         for kind, body in re.findall(
                 r"#define NGX_HTTP_LLMGW_(\w+)\(X\)(.*?[^\\])\n\n", text, re.S):
-            suffix = "_total" if kind == "COUNTERS" else ""
+            suffix = "_total" if kind.endswith("COUNTERS") else ""
             names |= {f"llmgw_{name}{suffix}"
                       for name in re.findall(r"^\s+X\((\w+),", body, re.M)}
         return names

@@ -1,0 +1,53 @@
+
+/*
+ * What llmgw_metrics tells of replicas: one row of numbers for each, gathered
+ * in one pass, so that each is fetched from where it lies once for all its
+ * series.  First those listed; then slots that nobody lists any more.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_EXPORT_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_EXPORT_H_INCLUDED_
+
+
+#include "ngx_http_llmgw_picture.h"
+
+
+#define NGX_HTTP_LLMGW_NSTATES  (LLMGW_LIVENESS_LEFT + 1)
+#define NGX_HTTP_LLMGW_NROLES   (LLMGW_ROLE_GATEWAY + 1)
+
+
+#define NGX_HTTP_LLMGW_FACT(name, help)  NGX_HTTP_LLMGW_FACT_##name,
+
+/* Columns: counters first. */
+typedef enum {
+    NGX_HTTP_LLMGW_REPLICA_COUNTERS(NGX_HTTP_LLMGW_FACT)
+    NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_FACT)
+    NGX_HTTP_LLMGW_NFACTS
+} ngx_http_llmgw_fact_column_t;
+
+
+typedef struct {
+    ngx_str_t                     id;
+    uint64_t                      values[NGX_HTTP_LLMGW_NFACTS];
+} ngx_http_llmgw_fact_t;
+
+
+/* Of one pool. */
+typedef struct {
+    ngx_http_llmgw_picture_t     *picture;
+    ngx_str_t                     name;         /* escaped, for a label */
+    ngx_http_llmgw_fact_t        *rows;
+    ngx_uint_t                    nlisted;
+    ngx_uint_t                    nrows;
+    uint64_t                      base[NGX_HTTP_LLMGW_NFACTS];
+    ngx_uint_t                    members[NGX_HTTP_LLMGW_NROLES]
+                                         [NGX_HTTP_LLMGW_NSTATES];
+} ngx_http_llmgw_facts_t;
+
+
+/* One for each picture; NULL: out of memory. */
+ngx_http_llmgw_facts_t *ngx_http_llmgw_facts_gather(ngx_array_t *pictures,
+    ngx_pool_t *pool);
+
+
+#endif /* _NGX_HTTP_LLMGW_EXPORT_H_INCLUDED_ */

@@ -1,0 +1,224 @@
+
+/* Gathering what llmgw_metrics tells of replicas: export.h. */
+
+#include "ngx_http_llmgw_export.h"
+
+
+static ngx_int_t ngx_http_llmgw_facts_name(ngx_http_llmgw_facts_t *facts,
+    ngx_pool_t *pool);
+static ngx_int_t ngx_http_llmgw_facts_pool(ngx_http_llmgw_facts_t *facts,
+    ngx_pool_t *pool);
+static void ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts,
+    u_char *seen);
+static ngx_int_t ngx_http_llmgw_facts_unlisted(ngx_http_llmgw_facts_t *facts,
+    u_char *seen, ngx_pool_t *pool);
+static void ngx_http_llmgw_facts_counters(ngx_http_llmgw_fact_t *row,
+    ngx_http_llmgw_slot_t *slot);
+static void ngx_http_llmgw_facts_gateways(ngx_http_llmgw_facts_t *facts);
+
+
+ngx_http_llmgw_facts_t *
+ngx_http_llmgw_facts_gather(ngx_array_t *pictures, ngx_pool_t *pool)
+{
+    ngx_uint_t                 i;
+    ngx_http_llmgw_facts_t    *facts;
+    ngx_http_llmgw_picture_t  *picture;
+
+    picture = pictures->elts;
+
+    facts = ngx_pcalloc(pool, (pictures->nelts + 1)
+                              * sizeof(ngx_http_llmgw_facts_t));
+    if (facts == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < pictures->nelts; i++) {
+        facts[i].picture = &picture[i];
+
+        if (ngx_http_llmgw_facts_name(&facts[i], pool) != NGX_OK
+            || ngx_http_llmgw_facts_pool(&facts[i], pool) != NGX_OK)
+        {
+            return NULL;
+        }
+
+        ngx_http_llmgw_facts_gateways(&facts[i]);
+    }
+
+    return facts;
+}
+
+
+/* A configuration may name an upstream as it likes. */
+
+static ngx_int_t
+ngx_http_llmgw_facts_name(ngx_http_llmgw_facts_t *facts, ngx_pool_t *pool)
+{
+    u_char     *p;
+    size_t      i;
+    ngx_str_t  *name;
+
+    name = &facts->picture->pool->conf->name;
+
+    p = ngx_pnalloc(pool, 2 * name->len + 1);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    facts->name.data = p;
+
+    for (i = 0; i < name->len; i++) {
+        if (name->data[i] == '"' || name->data[i] == '\\'
+            || name->data[i] == '\n')
+        {
+            *p++ = '\\';
+        }
+
+        *p++ = name->data[i] == '\n' ? 'n' : name->data[i];
+    }
+
+    facts->name.len = p - facts->name.data;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_facts_pool(ngx_http_llmgw_facts_t *facts, ngx_pool_t *pool)
+{
+    u_char                        *seen;
+    ngx_http_llmgw_zone_shared_t  *shared;
+
+    shared = facts->picture->pool->zone->shared;
+
+    /* every replica that is listed and has a slot, and every other slot */
+
+    facts->rows = ngx_palloc(pool, (shared->nslots + 1)
+                                   * sizeof(ngx_http_llmgw_fact_t));
+    seen = ngx_pcalloc(pool, shared->nslots + 1);
+
+    if (facts->rows == NULL || seen == NULL) {
+        return NGX_ERROR;
+    }
+
+    facts->base[NGX_HTTP_LLMGW_FACT_tokens] = shared->tokens_base;
+    facts->base[NGX_HTTP_LLMGW_FACT_attempts] = shared->attempts_base;
+    facts->base[NGX_HTTP_LLMGW_FACT_attempt_failures] = shared->failures_base;
+
+    ngx_http_llmgw_facts_listed(facts, seen);
+
+    return ngx_http_llmgw_facts_unlisted(facts, seen, pool);
+}
+
+
+static void
+ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts, u_char *seen)
+{
+    ngx_uint_t                     i, slot;
+    ngx_http_llmgw_fact_t         *row;
+    ngx_http_llmgw_picture_t      *picture;
+    ngx_http_llmgw_replica_t      *replica;
+    ngx_http_llmgw_zone_shared_t  *shared;
+
+    picture = facts->picture;
+    shared = picture->pool->zone->shared;
+
+    for (i = 0; i < picture->n; i++) {
+        replica = picture->replicas[i];
+        facts->members[LLMGW_ROLE_REPLICA]
+                      [ngx_http_llmgw_replica_shown(&replica->member, NULL)]++;
+
+        if (replica->slot == NULL) {
+            continue;
+        }
+
+        slot = ((u_char *) replica->slot - shared->slots) / shared->slot_bytes;
+
+        if (seen[slot]) {
+            continue;
+        }
+
+        seen[slot] = 1;
+        row = &facts->rows[facts->nlisted++];
+        row->id = replica->node.str;
+
+        ngx_http_llmgw_facts_counters(row, replica->slot);
+
+#define NGX_HTTP_LLMGW_FACT_GAUGE(name, help)                                 \
+        row->values[NGX_HTTP_LLMGW_FACT_##name] =                             \
+            ngx_http_llmgw_gauge_##name(replica);
+
+        NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_FACT_GAUGE)
+    }
+
+    facts->nrows = facts->nlisted;
+}
+
+
+/* Under the lock that gives slots up: their ids are copied. */
+
+static ngx_int_t
+ngx_http_llmgw_facts_unlisted(ngx_http_llmgw_facts_t *facts, u_char *seen,
+    ngx_pool_t *pool)
+{
+    uint32_t                       i;
+    ngx_int_t                      rc;
+    ngx_http_llmgw_fact_t         *row;
+    ngx_http_llmgw_slot_t         *slot;
+    ngx_http_llmgw_zone_t         *zone;
+    ngx_http_llmgw_zone_shared_t  *shared;
+
+    rc = NGX_OK;
+    zone = facts->picture->pool->zone;
+    shared = zone->shared;
+
+    ngx_http_llmgw_zone_lock(zone);
+
+    for (i = 0; i < shared->nslots && rc == NGX_OK; i++) {
+        slot = ngx_http_llmgw_zone_slot(shared, i);
+
+        if (seen[i] || slot->id_len == 0) {
+            continue;
+        }
+
+        row = &facts->rows[facts->nrows++];
+        row->id.len = slot->id_len;
+        row->id.data = ngx_pnalloc(pool, sizeof(slot->id));
+
+        if (row->id.data == NULL) {
+            rc = NGX_ERROR;
+            break;
+        }
+
+        ngx_memcpy(row->id.data, slot->id, sizeof(slot->id));
+        ngx_http_llmgw_facts_counters(row, slot);
+    }
+
+    ngx_http_llmgw_zone_unlock(zone);
+
+    return rc;
+}
+
+
+static void
+ngx_http_llmgw_facts_counters(ngx_http_llmgw_fact_t *row,
+    ngx_http_llmgw_slot_t *slot)
+{
+    row->values[NGX_HTTP_LLMGW_FACT_tokens] = slot->tokens;
+    row->values[NGX_HTTP_LLMGW_FACT_attempts] = slot->attempts;
+    row->values[NGX_HTTP_LLMGW_FACT_attempt_failures] = slot->failures;
+}
+
+
+static void
+ngx_http_llmgw_facts_gateways(ngx_http_llmgw_facts_t *facts)
+{
+    ngx_uint_t                 i;
+    ngx_http_llmgw_picture_t  *picture;
+
+    picture = facts->picture;
+
+    for (i = 0; i < picture->ngateways; i++) {
+        facts->members[LLMGW_ROLE_GATEWAY]
+            [ngx_http_llmgw_replica_shown(&picture->gateways[i], NULL)]++;
+    }
+}

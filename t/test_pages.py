@@ -1,0 +1,192 @@
+"""Metrics and status of a thousand replicas: whole, cheap, in slices."""
+
+import json
+import re
+import socket
+import time
+
+import jsonschema
+import pytest
+
+from llmgw import place
+from llmgw.place import SLOW
+from llmgw.proc import rss_kb
+from llmgw.wait import wait_for
+from test_status import SCHEMA
+
+N = 1000
+PATHS = ("/metrics", "/status")
+
+
+class Segment:
+    """A members segment of N replicas that nobody is."""
+
+    def __init__(self, cluster):
+        self.path = cluster.dir / "members"
+        self.proc = cluster.run(
+            "segment", [place.binary("llmgw-segment"), self.path, N],
+            pipes=True)
+        self.proc.told_to_end = True        # with its input
+        self._published()
+
+    def _published(self):
+        assert self.proc.popen.stdout.readline() == "published\n"
+
+    def change(self):
+        self.proc.popen.stdin.write("\n")
+        self.proc.popen.stdin.flush()
+        self._published()
+
+
+@pytest.fixture
+def big(cluster):
+    segment = Segment(cluster)
+    narrow = cluster.ports.take()
+    nginx = cluster.nginx(
+        f"llmgw_members {segment.path}; llmgw_hash prefix=64;",
+        http="send_timeout 2s;",
+        server=f"listen 127.0.0.1:{narrow} sndbuf=16k;"
+               " location = /metrics { llmgw_metrics; access_log off; }")
+    nginx.segment, nginx.narrow = segment, narrow
+    yield nginx
+    segment.proc.popen.stdin.close()
+
+
+class Scraper:
+    """One connection that asks again and again.
+
+    narrow: with buffers that hold a slice and not a page.
+    """
+
+    def __init__(self, nginx, path, narrow=False):
+        self.path = path
+        self.sock = socket.socket()
+        if narrow:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.sock.connect(("127.0.0.1",
+                           nginx.narrow if narrow else nginx.status_port))
+        self.sock.settimeout(10)
+
+    def ask(self):
+        self.sock.sendall(f"GET {self.path} HTTP/1.1\r\n"
+                          "Host: x\r\n\r\n".encode())
+
+    def read(self):
+        got = bytearray()
+        while not got.endswith(b"\r\n0\r\n\r\n"):
+            more = self.sock.recv(1 << 20)
+            if not more:
+                raise EOFError
+            got += more
+        return got
+
+    def close(self):
+        self.sock.close()
+
+
+def cpu_seconds(pid):
+    """The process's processor time, to the nanosecond: its CPU clock."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def cost(nginx, path, times):
+    """Seconds of the worker's processor time for a page; the best of 3."""
+    worker, = nginx.workers()
+    scraper = Scraper(nginx, path)
+    found = []
+    for _ in range(3):
+        before = cpu_seconds(worker)
+        for _ in range(times):
+            scraper.ask()
+            scraper.read()
+        found.append((cpu_seconds(worker) - before) / times)
+    scraper.close()
+    return min(found)
+
+
+def ids_of_metrics(text):
+    return re.findall(r'^llmgw_in_flight\{upstream="llm",replica="([^"]+)"\}'
+                      r' 0$', text, re.M)
+
+
+def test_pages_are_whole(big):
+    text = big.get("/metrics")[1].decode()
+    want = [f"replica-{i:05}" for i in range(N)]
+    assert sorted(ids_of_metrics(text)) == want
+    series = [line.rpartition(" ")[0] for line in text.splitlines()
+              if not line.startswith("#")]
+    assert len(series) == len(set(series))
+    assert 'llmgw_members{upstream="llm",role="replica",state="ALIVE"} 1000' \
+        in text
+    said = json.loads(big.get()[1])
+    jsonschema.Draft202012Validator(SCHEMA).validate(said)
+    pool, = said["pools"]
+    assert sorted(r["id"] for r in pool["replicas"]) == want
+    assert abs(sum(r["share"] for r in pool["replicas"]) - 1) < 0.01
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_page_is_whole_while_members_change(big, path):
+    """Read slowly, so that views change between its slices."""
+    scraper = Scraper(big, path, narrow=True)
+    scraper.ask()
+    got = bytearray()
+    for _ in range(10):
+        got += scraper.sock.recv(20000)
+        big.segment.change()
+    got += scraper.read()
+    scraper.close()
+    body = b"".join(re.split(rb"\r\n[0-9a-f]+\r\n", bytes(got))).decode()
+    ids = (ids_of_metrics(body) if path == "/metrics"
+           else re.findall(r'"id":"(replica-\d+)"', body))
+    assert len(ids) == len(set(ids)) == N
+
+
+@pytest.mark.alone
+def test_ten_scrapes_a_second_cost_less_than_a_percent(big):
+    seconds = cost(big, "/metrics", 50)
+    print(f"{seconds * 1e3:.3f} ms a scrape")
+    assert seconds * 10 < 0.01 * SLOW, seconds
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("path", PATHS)
+def test_slice_of_a_page_is_short(big, path):
+    """Chunks are slices: what one costs, streams wait."""
+    scraper = Scraper(big, path)
+    scraper.ask()
+    chunks = len(re.findall(rb"\r\n[0-9a-f]+\r\n", scraper.read()))
+    scraper.close()
+    assert chunks >= 10
+    seconds = cost(big, path, 20) / chunks
+    print(f"{seconds * 1e3:.3f} ms a slice of {chunks}")
+    assert seconds < 0.0025 * SLOW, seconds
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_client_that_does_not_read_costs_no_memory_and_goes(big, path):
+    worker, = big.workers()
+    big.get(path)
+    before = rss_kb(worker)
+    scrapers = [Scraper(big, path, narrow=True) for _ in range(20)]
+    for scraper in scrapers:
+        scraper.ask()
+    wait_for(lambda: json.loads(big.get()[1]), 5, "an answer meanwhile")
+    grown = rss_kb(worker) - before
+    assert grown < 20 * 400 * SLOW, f"{grown} kB for 20 clients"
+    wait_for(lambda: big.error_log.read_text().count(
+        "client does not take its page") == 20, 4, "send_timeout")
+    for scraper in scrapers:
+        with pytest.raises((EOFError, ConnectionResetError)):
+            scraper.read()
+        scraper.close()
+
+
+def test_page_goes_on_while_nginx_stops(big, cluster):
+    scraper = Scraper(big, "/metrics", narrow=True)
+    scraper.ask()
+    got = bytearray(scraper.sock.recv(1000))
+    big.quit()
+    got += scraper.read()
+    assert len(re.findall(rb'\nllmgw_in_flight\{', got)) == N
+    scraper.close()
