@@ -18,6 +18,7 @@
  *   attempt.c   Generate call, its outcome     (what gRPC replicas speak)
  *   session.c   socket, connect, read, write
  *   output.c    encode, flush, trailers
+ *   cork.c      one write a client connection
  *   stream.c    release, exactly once
  *
  * nghttp2's callbacks run inside of session.c's read and write.  They append
@@ -55,6 +56,7 @@
 #define NGX_HTTP_LLMGW_RING_SLICE     2048   /* points a turn, < 100 us */
 #define NGX_HTTP_LLMGW_IO_BYTES       65536  /* one read or write */
 #define NGX_HTTP_LLMGW_CHUNK_BYTES    1024   /* of a stream's output */
+#define NGX_HTTP_LLMGW_CORKED         512    /* connections held in a turn */
 #define NGX_HTTP_LLMGW_BACKOFF_MS     50     /* first, doubling */
 #define NGX_HTTP_LLMGW_BACKOFF_MAX_MS 2000
 #define NGX_HTTP_LLMGW_FULL_MS        100    /* a replica said: full */
@@ -157,6 +159,9 @@ struct ngx_http_llmgw_worker_s {
     ngx_http_llmgw_main_conf_t   *conf;
     ngx_log_t                    *log;
     u_char                       *io;           /* NGX_HTTP_LLMGW_IO_BYTES */
+    ngx_connection_t            **corked;       /* NGX_HTTP_LLMGW_CORKED */
+    ngx_uint_t                    ncorked;
+    unsigned                      hands_out:1;  /* connections may be held */
 };
 
 
@@ -524,33 +529,6 @@ void ngx_http_llmgw_timer_done(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_stream_may_hedge(ngx_http_llmgw_stream_t *stream);
 
-/* front.c, body.c, output.c, answer.c: the client's end, over gRPC */
-ngx_int_t ngx_http_llmgw_front_handler(ngx_http_request_t *r);
-ngx_table_elt_t *ngx_http_llmgw_front_find_header(ngx_http_request_t *r,
-    const char *name, size_t len);
-
-ngx_int_t ngx_http_llmgw_output_append(ngx_http_llmgw_stream_t *stream,
-    ngx_str_t *token, ngx_uint_t final);
-ngx_int_t ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream);
-void ngx_http_llmgw_output_finish(ngx_http_llmgw_stream_t *stream,
-    llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
-void ngx_http_llmgw_output_write_handler(ngx_http_request_t *r);
-
-ngx_int_t ngx_http_llmgw_body_message(ngx_http_request_t *r,
-    ngx_str_t *message);
-
-ngx_int_t ngx_http_llmgw_answer_init(ngx_conf_t *cf);
-void ngx_http_llmgw_answer_text(ngx_http_request_t *r,
-    llmgw_grpc_status_t status, const char *text);
-u_char *ngx_http_llmgw_answer_prefix(u_char *p, size_t len);
-void ngx_http_llmgw_answer(ngx_http_request_t *r, llmgw_grpc_status_t status,
-    const char *reason, ngx_str_t *message);
-void ngx_http_llmgw_answer_message(ngx_http_request_t *r, u_char *data,
-    size_t len);
-ngx_int_t ngx_http_llmgw_answer_headers(ngx_http_request_t *r);
-ngx_int_t ngx_http_llmgw_answer_trailers(ngx_http_request_t *r,
-    llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
-
 /* metrics.c: counting; picture.h, export.h and status.h: telling */
 void ngx_http_llmgw_metrics_request(ngx_http_llmgw_pool_t *pool,
     llmgw_grpc_status_t status, const char *reason);
@@ -584,6 +562,7 @@ ngx_int_t ngx_http_llmgw_stock_init_peer(ngx_http_request_t *r,
 
 
 #include "ngx_http_llmgw_conf.h"
+#include "ngx_http_llmgw_front.h"
 
 
 #endif /* _NGX_HTTP_LLMGW_H_INCLUDED_ */

@@ -4,8 +4,9 @@
  *
  * Tokens are packed one behind another into chunks that are reused for the
  * stream's whole life, and flushed once a turn of the event loop.  As long as
- * nginx holds bytes of ours, the client is slow: the stream counts as blocked,
- * and its replica gets no more window.
+ * nginx holds bytes of ours, the client is slow, or its connection is held
+ * for the rest of the turn (cork.c): the stream counts as blocked, and its
+ * replica gets no more window.
  */
 
 #include "ngx_http_llmgw.h"
@@ -150,6 +151,11 @@ ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream)
         return NGX_OK;
     }
 
+    if (r->connection->buffered == NGX_HTTP_V2_BUFFERED) {
+        /* frames in the connection's queue, which has a timer of its own */
+        return NGX_AGAIN;
+    }
+
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
     if (!wev->timer_set && !wev->delayed) {
@@ -167,6 +173,10 @@ ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream, ngx_uint_t last)
     ngx_http_request_t  *r;
 
     r = stream->request;
+
+    if (stream->out || r->out) {
+        ngx_http_llmgw_cork(stream->pool->worker, r);
+    }
 
     if (!r->header_sent) {
         rc = ngx_http_llmgw_answer_headers(r);
@@ -209,7 +219,9 @@ ngx_http_llmgw_output_write_handler(ngx_http_request_t *r)
         return;
     }
 
-    if (stream && !stream->finished && stream->blocked) {
+    if (stream && !stream->finished
+        && (stream->blocked || r->connection->error))
+    {
         if (wev->timer_set && !wev->delayed) {
             ngx_del_timer(wev);     /* something moved: a new term */
         }

@@ -76,16 +76,20 @@ ngx_http_llmgw_stream_begin(ngx_http_llmgw_stream_t *stream)
 static void
 ngx_http_llmgw_stream_turn(ngx_http_llmgw_claim_t *claim)
 {
+    ngx_connection_t         *c;
     ngx_http_llmgw_stream_t  *stream;
 
     stream = (ngx_http_llmgw_stream_t *)
                  ((char *) claim - offsetof(ngx_http_llmgw_stream_t, claim));
+    c = stream->request->connection;
 
     if (!ngx_http_llmgw_stream_claim(stream) && !stream->waits
         && stream->tokens == 0)
     {
         ngx_http_llmgw_stream_may_hedge(stream);
     }
+
+    ngx_http_run_posted_requests(c);
 }
 
 
@@ -304,7 +308,7 @@ ngx_http_llmgw_stream_other(ngx_http_llmgw_attempt_t *leg)
 void
 ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream)
 {
-    if (stream->out_failed) {
+    if (stream->out_failed || stream->request->connection->error) {
         ngx_http_llmgw_stream_abort(stream);
         return;
     }
@@ -351,7 +355,7 @@ ngx_http_llmgw_stream_unblocked(ngx_http_llmgw_stream_t *stream)
         stream->serving->activity_ms = ngx_current_msec;
     }
 
-    ngx_http_llmgw_stream_run(stream);
+    ngx_http_llmgw_worker_post(stream);
 }
 
 

@@ -17,6 +17,7 @@
 
 
 static void ngx_http_llmgw_timer_handler(ngx_event_t *ev);
+static void ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream);
 static ngx_uint_t ngx_http_llmgw_timer_is_due(ngx_msec_t when);
 static void ngx_http_llmgw_timer_check_silence(
     ngx_http_llmgw_attempt_t *leg);
@@ -70,10 +71,22 @@ ngx_http_llmgw_stream_may_hedge(ngx_http_llmgw_stream_t *stream)
 static void
 ngx_http_llmgw_timer_handler(ngx_event_t *ev)
 {
+    ngx_connection_t         *c;
     ngx_http_llmgw_stream_t  *stream = ev->data;
-    static ngx_str_t          passed = ngx_string("deadline exceeded");
-    static ngx_str_t          waited = ngx_string("no room in time");
-    static ngx_str_t          open = ngx_string("no circuit closed in time");
+
+    c = stream->request->connection;
+
+    ngx_http_llmgw_timer_expired(stream);
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream)
+{
+    static ngx_str_t  passed = ngx_string("deadline exceeded");
+    static ngx_str_t  waited = ngx_string("no room in time");
+    static ngx_str_t  open = ngx_string("no circuit closed in time");
 
     if (stream->has_deadline
         && ngx_http_llmgw_timer_is_due(stream->deadline_ms))

@@ -5,7 +5,8 @@
  *
  * Callbacks of a session put streams on the list; the posted event works it
  * off at the end of the event loop's turn.  So one turn's tokens of a stream
- * leave in one flush, and nothing is finalized under a callback's feet.
+ * leave in one flush, those of a connection in one write (cork.c), and nothing
+ * is finalized under a callback's feet.
  */
 
 #include "ngx_http_llmgw.h"
@@ -35,7 +36,10 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
     }
 
     worker->io = ngx_palloc(cycle->pool, NGX_HTTP_LLMGW_IO_BYTES);
-    if (worker->io == NULL) {
+    worker->corked = ngx_palloc(cycle->pool, NGX_HTTP_LLMGW_CORKED
+                                             * sizeof(ngx_connection_t *));
+
+    if (worker->io == NULL || worker->corked == NULL) {
         return NGX_ERROR;
     }
 
@@ -164,18 +168,32 @@ ngx_http_llmgw_worker_forget(ngx_http_llmgw_stream_t *stream)
 }
 
 
+/*
+ * We are not within one of nginx's own handlers of the request: what it posts
+ * to finalize it would wait for the next event of a client who may be gone.
+ */
+
 static void
 ngx_http_llmgw_worker_run(ngx_event_t *ev)
 {
     ngx_queue_t              *q;
+    ngx_connection_t         *c;
     ngx_http_llmgw_stream_t  *stream;
     ngx_http_llmgw_worker_t  *worker = ev->data;
+
+    worker->hands_out = 1;
 
     while (!ngx_queue_empty(&worker->work)) {
         q = ngx_queue_head(&worker->work);
         stream = ngx_queue_data(q, ngx_http_llmgw_stream_t, work);
+        c = stream->request->connection;
 
         ngx_http_llmgw_worker_forget(stream);
         ngx_http_llmgw_stream_run(stream);
+        ngx_http_run_posted_requests(c);
     }
+
+    worker->hands_out = 0;
+
+    ngx_http_llmgw_uncork(worker);
 }

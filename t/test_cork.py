@@ -1,0 +1,148 @@
+"""One write carries what a turn brought for all streams of a connection, and
+nothing is left behind when that write cannot be done."""
+
+import os
+import pathlib
+import re
+import signal
+import socket
+import struct
+
+import pytest
+
+from llmgw import rawh2, rpc
+from llmgw.wait import wait_for
+
+STREAMS = 20
+
+
+def ask(h, prompt, n):
+    body = rpc.pb.InferRequest(prompt=prompt, max_tokens=n)
+    return h.request(rpc.INFER, rawh2.frame(body.SerializeToString()))
+
+
+def begun(h, n):
+    """n streams of h, each with its first token."""
+    sids = [ask(h, f"lockstep {i}", n) for i in range(STREAMS)]
+    while not all(h.answers[sid].data for sid in sids):
+        assert h.pump(10)
+    return sids
+
+
+def check(h, sids, n, expect):
+    for i, sid in enumerate(sids):
+        answer = h.wait(sid, 60)
+        assert answer.grpc_status == 0, vars(answer)
+        messages, rest = rawh2.unframe(answer.data)
+        got = [rpc.pb.InferResponse.FromString(m).token for m in messages]
+        assert (got, rest) == (expect(f"lockstep {i}", n), b"")
+
+
+def sockets(pid):
+    """Of a process: how many it has open."""
+    found = 0
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            found += os.readlink(fd).startswith("socket:")
+        except FileNotFoundError:
+            pass        # closed just now
+    return found
+
+
+def writes(pid):
+    """writev() of clients' connections; what goes to replicas is send()."""
+    with open(f"/proc/{pid}/io") as f:
+        return int(re.search(r"syscw: (\d+)", f.read()).group(1))
+
+
+def reset(h):
+    """Closes a client's connection with a RST."""
+    h.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                      struct.pack("ii", 1, 0))
+    h.close()
+
+
+def test_tokens_of_a_connection_share_a_write(cluster, expect):
+    nginx = cluster.fleet(1, replica={"token_delay": "20ms"})
+    expect("lockstep 0", 50)
+    with rawh2.RawH2(nginx.target, window=1 << 20) as h:
+        sids = begun(h, 50)
+        before = writes(nginx.workers()[0])
+        check(h, sids, 50, expect)
+        made = writes(nginx.workers()[0]) - before
+    assert made < 0.5 * 50 * STREAMS, made
+
+
+@pytest.fixture
+def lockstep(cluster, client):
+    """(nginx, worker, its sockets): one event a turn, so that a client's end
+    is seen by the write before it is seen by a read."""
+    nginx = cluster.fleet(1, replica={"token_delay": "200ms"},
+                          nginx={"worker_connections":
+                                 "8192; epoll_events 1"})
+    client(nginx).stream("warm", 1)
+    worker = nginx.workers()[0]
+    return nginx, worker, sockets(worker)
+
+
+def held_write_fails(cluster, worker, clients):
+    """The clients are gone just when a turn's tokens are written to them."""
+    replica = cluster.replicas["r1"]
+    os.kill(worker, signal.SIGSTOP)
+    made = replica.stats().tokens
+    wait_for(lambda: replica.stats().tokens >= made
+             + 2 * STREAMS * len(clients), 10, "tokens of every stream")
+    for h in clients:
+        reset(h)
+    os.kill(worker, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("clients", [1, 5])
+def test_write_for_many_streams_fails(cluster, lockstep, clients):
+    nginx, worker, before = lockstep
+    hs = [rawh2.RawH2(nginx.target) for _ in range(clients)]
+    for h in hs:
+        begun(h, 1000)
+    held_write_fails(cluster, worker, hs)
+    wait_for(lambda: cluster.replicas["r1"].stats().active_requests == 0, 5,
+             "every stream to be cancelled")
+    wait_for(lambda: sockets(worker) <= before, 5, "the sockets' end")
+
+
+def test_write_for_streams_that_end_fails(cluster, lockstep):
+    """Trailers are held as tokens are."""
+    nginx, worker, before = lockstep
+    h = rawh2.RawH2(nginx.target)
+    begun(h, 3)
+    held_write_fails(cluster, worker, [h])
+    wait_for(lambda: sockets(worker) <= before, 5, "the socket's end")
+    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+
+
+def test_connection_window_of_many_streams(cluster, expect):
+    """The connection's window runs out under all of them, and comes back."""
+    nginx = cluster.fleet(1, replica={"token_delay": "0ms"})
+    with rawh2.RawH2(nginx.target) as h:
+        h.reading = False
+        sids = [ask(h, f"lockstep {i}", 300) for i in range(STREAMS)]
+        while h.pump(0.3):
+            pass
+        assert h.h2.inbound_flow_control_window == 0
+        h.resume()
+        check(h, sids, 300, expect)
+
+
+def test_many_streams_of_a_client_that_stops_reading(cluster, expect):
+    """Its socket takes nothing for send_timeout: that is its end, whole."""
+    nginx = cluster.fleet(1, replica={"token_delay": "0ms"},
+                          nginx={"server": "send_timeout 1s;"})
+    expect("warm", 1)
+    worker = nginx.workers()[0]
+    before = sockets(worker)
+    h = rawh2.RawH2(nginx.target, window=(1 << 31) - 1)
+    for i in range(STREAMS):
+        ask(h, f"stalled {i}", 1_000_000)
+    wait_for(lambda: nginx.in_flight() == STREAMS, 5, "the streams")
+    wait_for(lambda: not nginx.counts(), 20, "the client to be given up")
+    wait_for(lambda: sockets(worker) <= before + 1, 5, "the socket's end")
+    h.close()
