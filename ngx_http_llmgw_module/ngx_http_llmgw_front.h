@@ -15,6 +15,7 @@ ngx_table_elt_t *ngx_http_llmgw_front_find_header(ngx_http_request_t *r,
 ngx_int_t ngx_http_llmgw_output_append(ngx_http_llmgw_stream_t *stream,
     ngx_str_t *token, ngx_uint_t final);
 ngx_int_t ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream);
+ngx_uint_t ngx_http_llmgw_output_is_sent(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_output_finish(ngx_http_llmgw_stream_t *stream,
     llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
 void ngx_http_llmgw_output_write_handler(ngx_http_request_t *r);

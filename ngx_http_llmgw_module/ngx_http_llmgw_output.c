@@ -200,6 +200,40 @@ ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream, ngx_uint_t last)
 }
 
 
+/*
+ * 1: nginx has nothing of ours left, and the chunks are free.  What was held
+ * leaves in full nearly always; another walk through all of nginx's filters,
+ * to be told so, would cost as much as the first.
+ */
+
+ngx_uint_t
+ngx_http_llmgw_output_is_sent(ngx_http_llmgw_stream_t *stream)
+{
+#if (NGX_HTTP_V2)
+    ngx_http_request_t  *r;
+
+    r = stream->request;
+
+    if (r->stream == NULL || r->stream->queued || stream->out || r->out
+        || r->connection->buffered != NGX_HTTP_V2_BUFFERED
+        || r->connection->error)
+    {
+        return 0;
+    }
+
+    r->connection->buffered = 0;
+
+    ngx_chain_update_chains(r->pool, &stream->free, &stream->busy,
+                            &stream->out,
+                            (ngx_buf_tag_t) &ngx_http_llmgw_module);
+
+    return stream->busy == NULL;
+#else
+    return 0;
+#endif
+}
+
+
 /* The client takes bytes again, or has taken none for send_timeout. */
 
 void

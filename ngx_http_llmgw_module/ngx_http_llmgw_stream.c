@@ -39,6 +39,7 @@ static void ngx_http_llmgw_stream_start(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *leg);
 static void ngx_http_llmgw_stream_no_replica(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_claim_rc_t rc);
+static void ngx_http_llmgw_stream_sent(ngx_http_llmgw_stream_t *stream);
 static ngx_http_llmgw_attempt_t *ngx_http_llmgw_stream_other(
     ngx_http_llmgw_attempt_t *leg);
 static ngx_uint_t ngx_http_llmgw_stream_leg_ended(
@@ -327,12 +328,7 @@ ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream)
     switch (ngx_http_llmgw_output_flush(stream)) {
 
     case NGX_OK:
-        stream->blocked = 0;
-
-        if (stream->serving) {
-            ngx_http_llmgw_attempt_consume(stream->serving);
-        }
-
+        ngx_http_llmgw_stream_sent(stream);
         break;
 
     case NGX_AGAIN:
@@ -346,6 +342,19 @@ ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream)
 }
 
 
+/* The client has all that there was. */
+
+static void
+ngx_http_llmgw_stream_sent(ngx_http_llmgw_stream_t *stream)
+{
+    stream->blocked = 0;
+
+    if (stream->serving) {
+        ngx_http_llmgw_attempt_consume(stream->serving);
+    }
+}
+
+
 /* The client takes bytes again.  Its slowness was not the replica's. */
 
 void
@@ -353,6 +362,11 @@ ngx_http_llmgw_stream_unblocked(ngx_http_llmgw_stream_t *stream)
 {
     if (stream->serving) {
         stream->serving->activity_ms = ngx_current_msec;
+    }
+
+    if (ngx_http_llmgw_output_is_sent(stream)) {
+        ngx_http_llmgw_stream_sent(stream);
+        return;
     }
 
     ngx_http_llmgw_worker_post(stream);
