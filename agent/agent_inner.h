@@ -129,10 +129,9 @@ void agent_job_init(agent_t *agent);
 void agent_job_done(agent_t *agent);
 
 /* For the control socket; data is the agent. */
-const command_error_t *agent_job_drain(void *data, command_peer_t *peer,
-    const char *id, uint64_t timeout_ms, int is_forced);
-const command_error_t *agent_job_undrain(void *data, command_peer_t *peer,
-    const char *id);
+void agent_job_drain(void *data, command_peer_t *peer, const char *id,
+    uint64_t timeout_ms, int is_forced);
+void agent_job_undrain(void *data, command_peer_t *peer, const char *id);
 
 /* One of node_order()'s orders is done; it may be somebody else's. */
 void agent_job_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc);

@@ -55,15 +55,6 @@ struct agent_job_s {
 };
 
 
-static const command_error_t  agent_job_busy = {
-    "busy", "a command of this connection still runs"
-};
-
-static const command_error_t  agent_job_no_memory = {
-    "failed", "out of memory"
-};
-
-
 static uint64_t
 agent_job_now_us(const agent_job_t *job)
 {
@@ -117,12 +108,19 @@ agent_job_end(agent_job_t *job, json_t *last)
 }
 
 
+static json_t *
+agent_job_refusal(const char *id, const char *code, const char *text)
+{
+    return json_pack("{s:b, s:o, s:s, s:s}", "ok", 0, "error",
+                     json_sprintf("\"%s\": %s", id, text), "code", code,
+                     "id", id);
+}
+
+
 static void
 agent_job_fail(agent_job_t *job, const char *code, const char *text)
 {
-    agent_job_end(job, json_pack("{s:b, s:o, s:s, s:s}", "ok", 0, "error",
-                                 json_sprintf("\"%s\": %s", job->id, text),
-                                 "code", code, "id", job->id));
+    agent_job_end(job, agent_job_refusal(job->id, code, text));
 }
 
 
@@ -447,8 +445,7 @@ agent_job_create(agent_t *agent, command_peer_t *peer, const order_t *order)
 }
 
 
-/* NULL: the job's own lines follow. */
-static const command_error_t *
+static void
 agent_job_order(agent_t *agent, command_peer_t *peer, order_verb_t verb,
     const char *id, uint64_t timeout_us)
 {
@@ -456,18 +453,16 @@ agent_job_order(agent_t *agent, command_peer_t *peer, order_verb_t verb,
     order_rc_t    rc;
     agent_job_t  *job;
 
-    if (peer->job != NULL) {
-        return &agent_job_busy;
-    }
-
     memset(&order, 0, sizeof(order));
     order.verb = verb;
     strcpy(order.target_id, id);
     strcpy(order.owner, DRAIN_OPERATOR);
 
     job = agent_job_create(agent, peer, &order);
+
     if (job == NULL) {
-        return &agent_job_no_memory;
+        control_send(peer, agent_job_refusal(id, "failed", "out of memory"));
+        return;
     }
 
     job->deadline_us = agent_job_now_us(job) + timeout_us;
@@ -477,52 +472,33 @@ agent_job_order(agent_t *agent, command_peer_t *peer, order_verb_t verb,
     if (rc != ORDER_PENDING) {
         agent_job_settle(job, rc);
     }
-
-    return NULL;
 }
 
 
-const command_error_t *
+void
 agent_job_drain(void *data, command_peer_t *peer, const char *id,
     uint64_t timeout_ms, int is_forced)
 {
     agent_t         *agent = data;
     const member_t  *member;
 
-    static const command_error_t  last = {
-        "last_replica", "it is the last that gets work; --force drains it"
-    };
-
-    static const command_error_t  unknown = {
-        "not_found", "there is no such member"
-    };
-
-    static const command_error_t  gateway = {
-        "not_a_replica", "it is a gateway"
-    };
-
     member = table_find(swim_table(node_swim(agent->node)), id);
 
-    if (member == NULL) {
-        return &unknown;
+    if (member != NULL && !is_forced && agent_job_is_last(agent, member)) {
+        control_send(peer, agent_job_refusal(id, "last_replica", "it is the "
+                                             "last that gets work; drained "
+                                             "all the same with --force"));
+        return;
     }
 
-    if (member->facts.role == LLMGW_ROLE_GATEWAY) {
-        return &gateway;
-    }
-
-    if (!is_forced && agent_job_is_last(agent, member)) {
-        return &last;
-    }
-
-    return agent_job_order(agent, peer, ORDER_DRAIN, id, timeout_ms * 1000);
+    agent_job_order(agent, peer, ORDER_DRAIN, id, timeout_ms * 1000);
 }
 
 
-const command_error_t *
+void
 agent_job_undrain(void *data, command_peer_t *peer, const char *id)
 {
-    return agent_job_order(data, peer, ORDER_UNDRAIN, id, 0);
+    agent_job_order(data, peer, ORDER_UNDRAIN, id, 0);
 }
 
 

@@ -115,11 +115,10 @@ command_id(const json_t *request)
 }
 
 
-/* What is said later by the job of the peer's is not said here. */
 static json_t *
-command_begun(const command_error_t *error)
+command_busy(void)
 {
-    return error ? command_error(error->code, error->text) : NULL;
+    return command_error("busy", "a command of this connection still runs");
 }
 
 
@@ -151,8 +150,13 @@ command_drain(const command_env_t *env, command_peer_t *peer,
         return command_error("bad_request", "\"force\" is wrong");
     }
 
-    return command_begun(env->on_drain(env->data, peer, id, timeout_ms,
-                                       json_is_true(force)));
+    if (peer->job != NULL) {
+        return command_busy();
+    }
+
+    env->on_drain(env->data, peer, id, timeout_ms, json_is_true(force));
+
+    return NULL;
 }
 
 
@@ -168,7 +172,13 @@ command_undrain(const command_env_t *env, command_peer_t *peer,
         return command_error("bad_request", "\"id\" is missing or wrong");
     }
 
-    return command_begun(env->on_undrain(env->data, peer, id));
+    if (peer->job != NULL) {
+        return command_busy();
+    }
+
+    env->on_undrain(env->data, peer, id);
+
+    return NULL;
 }
 
 

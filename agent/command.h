@@ -56,12 +56,10 @@ typedef struct {
     const command_error_t *(*on_report)(void *data, command_peer_t *peer,
                                         const report_t *report);
 
-    /* NULL: the lines that answer it follow; else why not. */
-    const command_error_t *(*on_drain)(void *data, command_peer_t *peer,
-                                       const char *id, uint64_t timeout_ms,
-                                       int is_forced);
-    const command_error_t *(*on_undrain)(void *data, command_peer_t *peer,
-                                         const char *id);
+    /* What answers them comes by control_send(), the last line included. */
+    void  (*on_drain)(void *data, command_peer_t *peer, const char *id,
+                      uint64_t timeout_ms, int is_forced);
+    void  (*on_undrain)(void *data, command_peer_t *peer, const char *id);
 
     /* The agent is to leave, as by SIGTERM. */
     void  (*on_leave)(void *data);

@@ -62,13 +62,31 @@ ctl_fill_load(char *cell, const json_t *member)
 }
 
 
+/* "READY, draining (operator)" */
+static void
+ctl_fill_service(char *cell, const json_t *member)
+{
+    const char  *owner;
+
+    if (strcmp(ctl_text(member, "role"), "replica") != 0) {
+        strcpy(cell, "-");
+        return;
+    }
+
+    owner = json_string_value(json_object_get(member, "drain_owner"));
+
+    snprintf(cell, CTL_CELL_BYTES, "%s%s%s%s%s", ctl_text(member, "service"),
+             json_is_true(json_object_get(member, "draining"))
+             ? ", draining" : "",
+             owner ? " (" : "", owner ? owner : "", owner ? ")" : "");
+}
+
+
 static void
 ctl_fill_row(ctl_row_t *row, const json_t *member)
 {
-    int          is_replica;
     const char  *cause;
 
-    is_replica = strcmp(ctl_text(member, "role"), "replica") == 0;
     cause = json_string_value(json_object_get(member, "cause"));
 
 #define cell(i)  row->cells[i], CTL_CELL_BYTES
@@ -76,10 +94,7 @@ ctl_fill_row(ctl_row_t *row, const json_t *member)
     snprintf(cell(1), "%s", ctl_text(member, "role"));
     snprintf(cell(2), "%s%s%s%s", ctl_text(member, "state"),
              cause ? " (" : "", cause ? cause : "", cause ? ")" : "");
-    snprintf(cell(3), "%s%s",
-             is_replica ? ctl_text(member, "service") : "-",
-             json_is_true(json_object_get(member, "draining"))
-             ? ", draining" : "");
+    ctl_fill_service(row->cells[3], member);
     snprintf(cell(4), "%s", ctl_text(member, "model_version"));
     ctl_fill_load(row->cells[5], member);
     snprintf(cell(6), "%s", ctl_text(member, "grpc"));

@@ -45,9 +45,14 @@ journal_change(const log_t *log, const llmgw_member_t *before,
                   llmgw_service_name(before->service));
     }
 
-    if (before->draining != after->draining) {
-        log_write(log, LOG_INFO, "replica \"%s\" %s", after->id,
-                  after->draining ? "drains" : "drains no more");
+    if (before->draining && !after->draining) {
+        log_write(log, LOG_INFO, "replica \"%s\" drains no more", after->id);
+
+    } else if (before->draining != after->draining
+               || strcmp(before->drain_owner, after->drain_owner) != 0)
+    {
+        log_write(log, LOG_INFO, "replica \"%s\" is drained by %s", after->id,
+                  after->drain_owner[0] ? after->drain_owner : "itself");
     }
 
     if (strcmp(before->model_version, after->model_version) != 0) {

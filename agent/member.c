@@ -141,6 +141,23 @@ member_complete(member_t *member, const member_news_t *news)
 }
 
 
+static void
+member_keep_past(member_t *member, uint64_t now_us)
+{
+    const llmgw_member_t  *known;
+
+    known = &member->facts;
+    member->past.until_us = 0;
+
+    if (known->drain_owner[0] != '\0') {
+        member->past.until_us = now_us + MEMBER_PAST_US;
+        member->past.epoch = known->epoch;
+        member->past.incarnation = known->incarnation;
+        strcpy(member->past.owner, known->drain_owner);
+    }
+}
+
+
 static unsigned
 member_merge_facts(member_t *member, const member_news_t *news,
     uint64_t now_us)
@@ -174,6 +191,7 @@ member_merge_facts(member_t *member, const member_news_t *news,
         memset(&member->load, 0, sizeof(llmgw_member_load_t));
         member->load_seq = 0;
         member->seen = 0;       /* a new process has nothing of us */
+        member_keep_past(member, now_us);
     }
 
     *known = news->facts;
@@ -261,6 +279,24 @@ member_digest(const member_t *member)
     return XXH3_64bits_withSeed(order, sizeof(order),
                                 XXH3_64bits(member->facts.id,
                                             strlen(member->facts.id)));
+}
+
+
+int
+member_recall(const member_t *member, member_t *past, uint64_t now_us)
+{
+    if (now_us >= member->past.until_us) {
+        return 0;
+    }
+
+    memset(past, 0, sizeof(member_t));
+    past->facts = member->facts;
+    past->facts.epoch = member->past.epoch;
+    past->facts.incarnation = member->past.incarnation;
+    past->facts.draining = 1;
+    strcpy(past->facts.drain_owner, member->past.owner);
+
+    return 1;
 }
 
 

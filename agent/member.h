@@ -72,9 +72,21 @@ typedef struct {
     uint32_t        accusers[MEMBER_MAX_ACCUSERS];
 } member_news_t;
 
+/* Who drained it in the life before this one: it may not know. */
+typedef struct {
+    uint64_t  until_us;     /* it is told so long; 0: nobody did */
+    uint64_t  epoch;
+    uint64_t  incarnation;
+    char      owner[LLMGW_MEMBERS_OWNER_BYTES];
+} member_past_t;
+
+/* A starter listens as long (swim_hear.c). */
+#define MEMBER_PAST_US  3000000ULL
+
 typedef struct {
     llmgw_member_t       facts;
     member_traits_t      traits;
+    member_past_t        past;
     llmgw_member_load_t  load;      /* reported_ms: when it told us itself */
     uint64_t             load_seq;
     uint64_t             since_us;  /* of this liveness */
@@ -139,6 +151,12 @@ uint32_t member_age_s(const member_t *member, uint64_t now_us);
 
 /* Of (id, epoch, incarnation, liveness). */
 uint64_t member_digest(const member_t *member);
+
+/*
+ * Fills a record as it was at the end of its last life.  0: nobody drained it
+ * then, or that is long ago.
+ */
+int member_recall(const member_t *member, member_t *past, uint64_t now_us);
 
 /* Of an id, for accusers. */
 uint32_t member_hash(const char *id);

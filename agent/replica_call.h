@@ -6,6 +6,11 @@
  * No answer in REPLICA_CALL_TIMEOUT_S, or no connection: again, five times in
  * all.  Any status is an answer: a replica that does not know the call says
  * UNIMPLEMENTED, and gateways alone hold its traffic back.
+ *
+ * A replica lets its own host alone drain it, and knows that by the peer's
+ * address.  The address that it is reached at need not be a loopback one, so
+ * the call comes from one: the kernel allows that towards all addresses of
+ * this host.  For a replica that is elsewhere every second try does not.
  */
 
 #ifndef REPLICA_CALL_H

@@ -131,6 +131,7 @@ struct swim_s {
     uint32_t         own_hash;      /* of the id */
     spread_t         spread;
     packet_out_t    *out;
+    member_t         past;          /* in out, of whom it goes to */
     uint64_t         sequence;
 
     probe_t          probe;

@@ -12,7 +12,7 @@
 
 
 /* How long after the start the past is heard of. */
-#define SWIM_PAST_US  (3 * SWIM_S)
+#define SWIM_PAST_US  MEMBER_PAST_US
 
 
 const member_news_t *

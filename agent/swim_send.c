@@ -9,6 +9,10 @@
  * head: incarnation and load, beside the epoch that is there anyway.  What a
  * peer has is its own word each time, so a peer that was started anew or has
  * forgotten us gets the whole again by itself.
+ *
+ * One that was started anew may have forgotten more than us: who drained it.
+ * Its first word replaces here what was known of its last life, whichever
+ * datagram that comes in, so that is kept apart and told to it for a while.
  */
 
 #include <string.h>
@@ -158,6 +162,11 @@ swim_send(swim_t *swim, const swim_letter_t *letter, uint64_t now_us)
 
     if (letter->about != NULL && letter->about != swim->own) {
         packet_add(swim->out, letter->about, now_us);
+
+    } else if (letter->member != NULL
+               && member_recall(letter->member, &swim->past, now_us))
+    {
+        packet_add(swim->out, &swim->past, now_us);
     }
 
     if (!letter->is_bare) {

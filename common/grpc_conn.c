@@ -466,10 +466,34 @@ grpc_conn_open(grpc_conn_t *c)
 }
 
 
+/* -1 and errno, EINPROGRESS as a rule. */
+static int
+grpc_conn_begin(int fd, const address_t *address, const address_t *source)
+{
+    if (source != NULL
+        && bind(fd, (const struct sockaddr *) &source->ss, source->len) != 0)
+    {
+        return -1;
+    }
+
+    return connect(fd, (const struct sockaddr *) &address->ss, address->len);
+}
+
+
 grpc_conn_t *
 grpc_conn_connect(struct ev_loop *loop, const address_t *address,
     const llmgw_grpc_config_t *config, uint64_t connect_timeout_ms,
     grpc_conn_closed_pt on_closed)
+{
+    return grpc_conn_connect_from(loop, address, NULL, config,
+                                  connect_timeout_ms, on_closed);
+}
+
+
+grpc_conn_t *
+grpc_conn_connect_from(struct ev_loop *loop, const address_t *address,
+    const address_t *source, const llmgw_grpc_config_t *config,
+    uint64_t connect_timeout_ms, grpc_conn_closed_pt on_closed)
 {
     int           fd;
     grpc_conn_t  *c;
@@ -494,9 +518,7 @@ grpc_conn_connect(struct ev_loop *loop, const address_t *address,
 
     /* An error at once is told from the loop, like one that takes its time. */
 
-    if (connect(fd, (const struct sockaddr *) &address->ss, address->len) != 0
-        && errno != EINPROGRESS)
-    {
+    if (grpc_conn_begin(fd, address, source) != 0 && errno != EINPROGRESS) {
         c->connect_errno = errno;
         ev_feed_event(loop, &c->writer, EV_WRITE);
         return c;

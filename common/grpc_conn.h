@@ -38,6 +38,12 @@ grpc_conn_t *grpc_conn_connect(struct ev_loop *loop, const address_t *address,
     const llmgw_grpc_config_t *config, uint64_t connect_timeout_ms,
     grpc_conn_closed_pt on_closed);
 
+/* The same from an address of this host's; its port may be 0. */
+grpc_conn_t *grpc_conn_connect_from(struct ev_loop *loop,
+    const address_t *address, const address_t *source,
+    const llmgw_grpc_config_t *config, uint64_t connect_timeout_ms,
+    grpc_conn_closed_pt on_closed);
+
 /* NULL as soon as the connection ends, in its streams' on_close already. */
 llmgw_grpc_session_t *grpc_conn_session(grpc_conn_t *conn);
 void *grpc_conn_data(grpc_conn_t *conn);

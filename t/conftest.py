@@ -1,6 +1,7 @@
 """Fixtures: a cluster a test, and what its end must look like."""
 
 import json
+import os
 import pathlib
 import signal
 import sys
@@ -14,6 +15,7 @@ from llmgw.callers import Caller  # noqa: E402
 from llmgw.cluster import Cluster  # noqa: E402
 from llmgw.ports import Ports  # noqa: E402
 from llmgw.rpc import Client, Result  # noqa: E402
+from llmgw.supervised import Supervised, processes  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -144,6 +146,26 @@ def caller(cluster):
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def nobody_is_left():
+    """After the cluster's own end: no child outlives it."""
+    made = []
+    yield made
+    left = [p for one in made for p in processes(one.replica.target)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left, "children left"
+
+
+@pytest.fixture
+def supervised(nobody_is_left, cluster):
+    def make(id="r1", **options):
+        one = Supervised(cluster, id, **options)
+        nobody_is_left.append(one)
+        return one.start()
+    return make
 
 
 class Load:

@@ -14,105 +14,11 @@ import pytest
 
 from llmgw import place, rpc
 from llmgw.place import SLOW
+from llmgw.supervised import stat, zombies
 from llmgw.wait import never, wait_for
 
 
-# processes
-
-def cmdline(pid):
-    try:
-        raw = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return []
-    return raw.decode(errors="replace").split("\0")[:-1]
-
-
-def stat(pid):
-    """(state, parent) or None."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    return fields[0], int(fields[1])
-
-
-def pids():
-    return [int(n) for n in os.listdir("/proc") if n.isdigit()]
-
-
-def processes(*words):
-    """Those whose command line has all the words."""
-    return [p for p in pids()
-            if all(w in cmdline(p) for w in words)
-            and (stat(p) or "Z")[0] not in "ZX"]
-
-
-def zombies(parent):
-    return [p for p in pids() if stat(p) == ("Z", parent)]
-
-
 # the scene
-
-class Supervised:
-    """An agent whose replica is its child; .agent, .replica (never started
-    here), .pid of the child."""
-
-    def __init__(self, cluster, id, command=None, agent=None, **options):
-        self.id = id
-        self.replica = cluster.replica(id, None, start=False, **options)
-        self.agent = cluster.agent(id, grpc=self.replica.target, start=False,
-                                   **(agent or {}))
-        self.control = self.agent.control
-        self.agent.argv += ["--", *(command or [
-            *self.replica.argv, "--agent", self.control])]
-
-    def start(self):
-        self.agent.start()
-        return self
-
-    def children(self):
-        return [p for p in processes(place.binary("llmgw-replica"),
-                                     self.replica.target)
-                if cmdline(p)[:1] == [place.binary("llmgw-replica")]]
-
-    def pid(self, other_than=None):
-        def one():
-            found = self.children()
-            return len(found) == 1 and found != [other_than] and found[0]
-        return wait_for(one, 15, f"one child of {self.id}")
-
-    def service(self):
-        return self.agent.table().get(self.id, {}).get("service")
-
-    def ready(self):
-        wait_for(lambda: self.service() == "READY", 15,
-                 f"{self.id} to be READY")
-        return self
-
-    def log(self):
-        return self.agent.proc.text()
-
-
-@pytest.fixture(autouse=True)
-def nobody_is_left():
-    """After the cluster's own end: no child outlives it."""
-    made = []
-    yield made
-    left = [p for one in made for p in processes(one.replica.target)]
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    assert not left, "children left"
-
-
-@pytest.fixture
-def supervised(nobody_is_left, cluster):
-    def make(id="r1", **options):
-        one = Supervised(cluster, id, **options)
-        nobody_is_left.append(one)
-        return one.start()
-    return make
-
 
 @pytest.fixture
 def served(supervised, cluster):
@@ -156,8 +62,8 @@ def test_child_is_started_and_stopped(supervised, cluster):
     assert one.agent.stop() == 0
     assert stat(pid) is None
     log = one.log()
-    order = ["leaving", "drains", "is STOPPED", "ended (exit status 0)",
-             "is LEFT", "left"]
+    order = ["leaving", "drained by shutdown", "is STOPPED",
+             "ended (exit status 0)", "is LEFT", "left"]
     at = [log.index(word) for word in order]
     assert at == sorted(at), log
     wait_for(lambda: cluster.gateway.table()["r1"]["state"] == "LEFT", 5,
@@ -221,7 +127,7 @@ def test_second_sigterm_waits_for_no_stream(served, client):
                                             method=rpc.GENERATE)
     next(call)
     one.agent.proc.send(signal.SIGTERM)
-    wait_for(lambda: "drains" in one.log(), 5, "the drain")
+    wait_for(lambda: "drained by" in one.log(), 5, "the drain")
     assert one.agent.proc.alive()
     one.agent.proc.send(signal.SIGTERM)
     got = rpc.drain(call)

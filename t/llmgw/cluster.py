@@ -30,12 +30,14 @@ class Daemon:
 
     def __init__(self, cluster, name, argv):
         self.cluster, self.name, self.argv = cluster, name, argv
+        self.env = None
         self.starts = 0
         self.proc = None
 
     def start(self):
         self.starts += 1
-        self.proc = self.cluster.run(f"{self.name}.{self.starts}", self.argv)
+        self.proc = self.cluster.run(f"{self.name}.{self.starts}", self.argv,
+                                     env=self.env)
         return self
 
     def kill(self):

@@ -152,6 +152,29 @@ rejoin_keeps_an_operators_drain_and_no_other(void **state)
 }
 
 
+/* It answers a ping before it can ask anybody: that word replaces here what
+   was known of it, and it is told all the same. */
+static void
+starter_that_is_pinged_first_learns_who_drains_it(void **state)
+{
+    uint64_t    seed;
+    cluster_t  *cluster;
+
+    cluster_each_seed(seed, SEEDS) {
+        cluster = cluster_formed(N, seed);
+        fake_net_weather(cluster->net)->loss_permille = 100;
+        orders_done(cluster, 0, 1, ORDER_DRAIN, OP);
+        cluster_run_ms(cluster, 1000);
+        cluster_crash(cluster, 1);
+        cluster_start(cluster, 1, LLMGW_ROLE_REPLICA, CLUSTER_NO_SEED);
+        cluster_run_ms(cluster, 3000);
+        holds(cluster, swim_own(cluster_swim(cluster, 1))->facts.draining);
+        holds(cluster, cluster->hosts[1].ntold == 1);
+        cluster_destroy(cluster);
+    }
+}
+
+
 static void
 state_directory_is_believed_before_others(void **state)
 {
@@ -251,6 +274,7 @@ main(void)
             operators_drain_outlives_the_update_and_the_replicas_word),
         cmocka_unit_test(replicas_own_drain_has_no_owner),
         cmocka_unit_test(rejoin_keeps_an_operators_drain_and_no_other),
+        cmocka_unit_test(starter_that_is_pinged_first_learns_who_drains_it),
         cmocka_unit_test(state_directory_is_believed_before_others),
         cmocka_unit_test(update_that_runs_is_known_to_all),
         cmocka_unit_test(what_the_segment_lacks_is_learned_after_a_restart),

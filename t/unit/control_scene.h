@@ -89,24 +89,23 @@ scene_inject(void *data, const char *id)
 }
 
 
-static const command_error_t *
+static void
 scene_drain(void *data, command_peer_t *peer, const char *id,
     uint64_t timeout_ms, int is_forced)
 {
-    control_scene_t               *scene = data;
-    static const command_error_t   unknown = { "not_found", "no such member" };
+    control_scene_t  *scene = data;
 
     snprintf(scene->drained, sizeof(scene->drained), "%s %llu%s", id,
              (unsigned long long) timeout_ms, is_forced ? " force" : "");
-
-    return strcmp(id, "r2") == 0 ? NULL : &unknown;
 }
 
 
-static const command_error_t *
+static void
 scene_undrain(void *data, command_peer_t *peer, const char *id)
 {
-    return scene_drain(data, peer, id, 0, 0);
+    control_scene_t  *scene = data;
+
+    snprintf(scene->drained, sizeof(scene->drained), "%s no more", id);
 }
 
 

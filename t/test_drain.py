@@ -1,0 +1,388 @@
+"""llmgwctl drain and undrain, under traffic and under kill -9."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from llmgw import place, rpc
+from llmgw.cluster import PyReplica
+from llmgw.wait import never, wait_for
+
+
+def record(agent, id):
+    return agent.table().get(id, {})
+
+
+def drained_by(agent, id):
+    """Its owner, "" for nobody's, None where it is not drained."""
+    m = record(agent, id)
+    return m.get("drain_owner", "") if m.get("draining") else None
+
+
+class Drain:
+    """llmgwctl drain, while it runs."""
+
+    def __init__(self, cluster, agent, id, *words):
+        self.proc = cluster.run(
+            f"drain-{len(cluster.procs)}",
+            [place.binary("llmgwctl"), "-s", agent.control, "--json", "drain",
+             id, *words])
+        self.proc.told_to_end = True
+
+    def lines(self):
+        return [json.loads(x) for x in self.proc.text().splitlines()
+                if x.startswith("{") and x.endswith("}")]
+
+    def waits_with(self, active):
+        wait_for(lambda: [x for x in self.lines()
+                          if x.get("event") == "draining"
+                          and x["active_requests"] == active], 10,
+                 f"the drain to wait for {active}")
+        return self
+
+
+def a_stream(replica, prompt="long", tokens=10000):
+    """On that replica, past every gateway; it has its first token."""
+    call = replica.client.start(prompt, tokens, method=rpc.GENERATE)
+    result = rpc.Result()
+    result.add(next(call), 0)
+    return call, result
+
+
+def reported(agent, id, active):
+    wait_for(lambda: record(agent, id).get("active_requests") == active, 10,
+             f"{active} requests of {id}")
+
+
+# what it is for
+
+def test_drain_under_load_loses_nothing(cluster, load, expect):
+    nginx = cluster.fleet(3)
+    gw, r2 = cluster.gateway, cluster.replicas["r2"]
+    jobs = [[f"prompt {i % 30}", 5 + i % 46] for i in range(500)]
+    work = load(nginx, jobs, connections=4, starts_per_second=100)
+    wait_for(lambda: r2.stats().started > 10, 20, "work at r2")
+
+    out = gw.ctl("drain", "r2")
+    assert out.returncode == 0, out.stderr
+    after = r2.stats()
+    assert (after.active_requests, after.draining) == (0, True)
+    assert after.started < 400, "the load was over"
+    assert nginx.replicas()["r2"]["draining"] is True
+
+    results = work.results()
+    for (prompt, n), got in zip(jobs, results):
+        got.check(expect(prompt, n))
+    assert r2.stats().started == after.started
+    assert {r for got in results for r in got.replicas} == {"r1", "r2", "r3"}
+
+
+def test_drain_ends_with_the_last_stream(cluster, expect):
+    cluster.fleet(2, replica={"token_delay": "20ms"})
+    gw, r1 = cluster.gateway, cluster.replicas["r1"]
+    call, result = a_stream(r1, tokens=60)
+    drain = Drain(cluster, gw, "r1").waits_with(1)
+    while len(result.tokens) < 59:
+        result.add(next(call), 0)
+    assert drain.proc.alive()
+    rpc.drain(call, into=result)
+    result.check(expect("long", 60))
+    assert drain.proc.wait() == 0
+    assert drain.lines()[-1] == {"id": "r1", "active_requests": 0}
+    assert drained_by(gw, "r1") == "operator"
+
+
+def test_drain_timeout_says_what_is_left_and_the_drain_stays(cluster):
+    nginx = cluster.fleet(2)
+    gw, r1 = cluster.gateway, cluster.replicas["r1"]
+    call, _ = a_stream(r1)
+    out = gw.ctl("--json", "drain", "r1", "--drain-timeout", "300ms")
+    assert out.returncode == 5
+    assert "still has 1 running; it stays drained" in out.stderr
+    last = json.loads(out.stdout.splitlines()[-1])
+    assert last["code"] == "timeout" and last["active_requests"] == 1
+    assert drained_by(gw, "r1") == "operator"
+    assert nginx.routable() == ["r2"]
+    next(call)                      # nobody cut it off
+    call.cancel()
+    assert gw.ctl("drain", "r1").returncode == 0
+
+
+def test_undrain_brings_the_traffic_back(cluster, client, expect):
+    nginx = cluster.fleet(2)
+    gw, r1 = cluster.gateway, cluster.replicas["r1"]
+    assert gw.ctl("drain", "r1").returncode == 0
+    assert nginx.routable() == ["r2"]
+    assert "READY, draining (operator)" in gw.ctl("members").stdout
+    out = gw.ctl("--json", "undrain", "r1")
+    assert out.returncode == 0
+    assert json.loads(out.stdout) == {"id": "r1", "draining": False}
+    assert not r1.stats().draining
+    wait_for(lambda: nginx.routable() == ["r1", "r2"], 5, "r1 to be back")
+    c = client(nginx)
+    for i in range(40):
+        c.stream(f"{i}", 2).check(expect(f"{i}", 2))
+    assert r1.stats().started > 0
+
+
+@pytest.mark.parametrize("asked", ["r1", "r2"])
+def test_replicas_agents_take_the_command_too(cluster, asked):
+    nginx = cluster.fleet(2)
+    agent = cluster.agents[asked]
+    wait_for(lambda: record(agent, "r1").get("service") == "READY"
+             and record(agent, "r2").get("service") == "READY", 10, "both")
+    call, _ = a_stream(cluster.replicas["r1"])
+    drain = Drain(cluster, agent, "r1").waits_with(1)
+    assert nginx.routable() == ["r2"]
+    call.cancel()
+    assert drain.proc.wait() == 0
+    assert agent.ctl("undrain", "r1").returncode == 0
+    wait_for(lambda: nginx.routable() == ["r1", "r2"], 5, "r1 to be back")
+
+
+def test_drain_of_what_drains_on_its_own_and_back(cluster):
+    """Somebody told the replica: undrain ends that as well."""
+    cluster.fleet(2)
+    gw, r1 = cluster.gateway, cluster.replicas["r1"]
+    r1.client.drain()
+    wait_for(lambda: drained_by(gw, "r1") == "", 5, "its own drain")
+    assert gw.ctl("drain", "r1").returncode == 0
+    assert drained_by(gw, "r1") == "operator"
+    r1.client.undrain()             # its word alone does not end it
+    wait_for(lambda: not r1.stats().draining, 5, "its own word")
+    never(lambda: drained_by(gw, "r1") != "operator", 0.5, "the drain ended")
+
+    r1.client.drain()
+    assert gw.ctl("undrain", "r1").returncode == 0
+    assert drained_by(gw, "r1") is None
+    assert not r1.stats().draining
+
+
+# what is refused, and how it is said
+
+def test_exit_statuses(cluster):
+    cluster.fleet(2)
+    gw = cluster.gateway
+
+    def said(status, words, text):
+        out = gw.ctl(*words)
+        assert out.returncode == status, (words, out)
+        assert text in out.stderr + out.stdout, (words, out)
+        assert len(out.stderr.splitlines()) == (status != 0), out
+
+    said(4, ["drain", "nobody"], "no such member")
+    said(4, ["undrain", "nobody"], "no such member")
+    said(3, ["drain", "gw"], "it is a gateway")
+    said(1, ["drain", "../r1"], "wrong")
+    said(0, ["undrain", "r1"], "r1 gets work again")
+    said(0, ["drain", "r1"], "r1 is drained")
+    said(0, ["drain", "r1"], "r1 is drained")
+    said(3, ["drain", "r2"], "the last")
+    assert drained_by(gw, "r2") is None
+    said(0, ["drain", "r2", "--force"], "r2 is drained")
+    said(0, ["drain", "r2"], "r2 is drained")
+    said(0, ["undrain", "r2"], "r2 gets work again")
+
+    cluster.agents["r1"].kill()
+    said(6, ["undrain", "r1"], "was not reached")
+    assert drained_by(gw, "r1") == "operator"
+
+
+def test_last_but_for_a_replica_that_gets_none_is_the_last(cluster):
+    cluster.fleet(2)
+    gw = cluster.gateway
+    cluster.replicas["r2"].stop()
+    wait_for(lambda: record(gw, "r2")["service"] == "STOPPED", 5, "r2's end")
+    assert gw.ctl("drain", "r1").returncode == 3
+    assert gw.ctl("drain", "r2").returncode == 0    # which gets none anyway
+
+
+# somebody dies
+
+def test_drain_outlives_the_command(cluster):
+    nginx = cluster.fleet(2)
+    gw, r1 = cluster.gateway, cluster.replicas["r1"]
+    call, _ = a_stream(r1)
+    drain = Drain(cluster, gw, "r1").waits_with(1)
+    drain.proc.kill()
+    reported(gw, "r1", 1)
+    assert drained_by(gw, "r1") == "operator"
+    assert nginx.routable() == ["r2"]
+    call.cancel()
+    reported(gw, "r1", 0)
+    never(lambda: drained_by(gw, "r1") != "operator", 0.5, "the drain ended")
+    assert gw.ctl("undrain", "r1").returncode == 0
+
+
+def test_replica_that_dies_under_it_is_drained(cluster):
+    cluster.fleet(2)
+    gw, r1 = cluster.gateway, cluster.replicas["r1"]
+    call, _ = a_stream(r1)
+    drain = Drain(cluster, gw, "r1").waits_with(1)
+    r1.kill()
+    assert drain.proc.wait() == 0
+    assert drained_by(gw, "r1") == "operator"
+    assert rpc.drain(call).code == "UNAVAILABLE"
+
+
+def test_agent_that_dies_under_it_is_waited_for(cluster, tmp_path):
+    cluster.fleet(2, agent={"state_dir": tmp_path})
+    gw, r1 = cluster.gateway, cluster.replicas["r1"]
+    call, _ = a_stream(r1)
+    drain = Drain(cluster, gw, "r1").waits_with(1)
+    epoch = record(gw, "r1")["epoch"]
+    r1.agent.kill()
+    r1.agent.start()
+    wait_for(lambda: record(gw, "r1")["epoch"] > epoch, 10, "its next life")
+    assert drain.proc.alive()
+    assert drained_by(gw, "r1") == "operator"
+    call.cancel()
+    assert drain.proc.wait() == 0
+
+
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
+def test_state_directory_keeps_an_operators_drain(cluster, tmp_path, sig):
+    """All agents end, so nobody else remembers."""
+    cluster.fleet(2, agent={"state_dir": tmp_path})
+    gw, r1 = cluster.gateway, cluster.replicas["r1"]
+    assert gw.ctl("drain", "r1").returncode == 0
+    assert (tmp_path / "r1.drain").read_text() == "operator\n"
+    agents = list(cluster.agents.values())
+    for a in agents:
+        a.proc.send(sig)
+    for a in agents:
+        a.proc.wait()
+    os.unlink(gw.members)
+    for a in agents:
+        a.start()
+    wait_for(lambda: record(gw, "r1").get("service") == "READY"
+             and record(gw, "r2").get("service") == "READY", 10, "both")
+    assert drained_by(gw, "r1") == "operator"
+    assert drained_by(gw, "r2") is None
+    assert r1.stats().draining
+
+    assert gw.ctl("undrain", "r1").returncode == 0
+    assert (tmp_path / "r1.drain").read_text() == "\n"
+    assert not r1.stats().draining
+    epoch = record(gw, "r1")["epoch"]
+    r1.agent.kill()
+    r1.agent.start()
+    wait_for(lambda: record(gw, "r1")["epoch"] > epoch
+             and record(gw, "r1")["service"] == "READY", 10, "its next life")
+    never(lambda: drained_by(gw, "r1") is not None, 0.5, "drained again")
+
+
+def test_others_remember_an_operators_drain(cluster):
+    """No state directory."""
+    cluster.fleet(2)
+    gw, r1 = cluster.gateway, cluster.replicas["r1"]
+    assert gw.ctl("drain", "r1").returncode == 0
+    r1.agent.argv += ["--join", gw.gossip]
+    epoch = record(gw, "r1")["epoch"]
+    r1.agent.kill()
+    r1.agent.start()
+    wait_for(lambda: record(gw, "r1")["epoch"] > epoch
+             and record(gw, "r1")["service"] == "READY", 10, "its next life")
+    wait_for(lambda: drained_by(gw, "r1") == "operator", 5, "the drain")
+    never(lambda: drained_by(gw, "r1") != "operator", 0.5, "the drain ended")
+    assert gw.ctl("undrain", "r1").returncode == 0
+    assert not r1.stats().draining
+
+
+@pytest.mark.parametrize("text", ["somebody\n", "operator", "\0\n"], ids=repr)
+def test_state_that_makes_no_sense_is_one_warning(cluster, tmp_path, text):
+    (tmp_path / "r1.drain").write_text(text)
+    replica = cluster.pair("r1", agent_options={"state_dir": tmp_path})
+    wait_for(lambda: record(replica.agent, "r1").get("service") == "READY",
+             10, "r1")
+    assert drained_by(replica.agent, "r1") is None
+    assert replica.agent.proc.text().count("is not known from") == 1
+
+
+# who is told, and who is not
+
+def test_new_process_under_a_drain_is_not_told(cluster):
+    nginx = cluster.fleet(2)
+    gw, r1 = cluster.gateway, cluster.replicas["r1"]
+    assert gw.ctl("drain", "r1").returncode == 0
+    before = record(gw, "r1")["replica_start"]
+    r1.kill()
+    r1.start()
+    wait_for(lambda: record(gw, "r1")["replica_start"] > before
+             and record(gw, "r1")["service"] == "READY", 10, "r1 anew")
+    assert gw.ctl("drain", "r1").returncode == 0    # nor by a second one
+    never(lambda: r1.stats().draining, 0.5, "told to drain")
+    assert drained_by(gw, "r1") == "operator"
+    assert nginx.routable() == ["r2"]
+    r1.client.generate("probe", 1)      # whoever asks it directly is served
+    assert gw.ctl("undrain", "r1").returncode == 0
+    wait_for(lambda: nginx.routable() == ["r1", "r2"], 5, "r1 to be back")
+
+
+def test_engine_that_knows_no_drain_is_held_back_by_gateways(cluster,
+                                                             client):
+    """Nor does it report: what still runs there is not known."""
+    cluster.agent("gw", "gateway")
+    engines = [PyReplica(cluster, f"p{i}", {}) for i in (1, 2)]
+    for e in engines:
+        cluster.replicas[e.id] = e
+        cluster.agent(e.id, grpc=e.target)
+    gw, nginx = cluster.gateway, cluster.nginx()
+    wait_for(lambda: nginx.routable() == ["p1", "p2"], 15, "both")
+    out = gw.ctl("--json", "drain", "p1", "--drain-timeout", "500ms")
+    assert out.returncode == 5
+    assert json.loads(out.stdout.splitlines()[-1])["active_requests"] is None
+    assert "does not report" in out.stderr
+    assert "does not know Drain" in cluster.agents["p1"].proc.text()
+    assert nginx.routable() == ["p2"]
+    for i in range(20):
+        got = client(nginx).stream(f"{i}", 1)
+        assert (got.code, got.replicas) == ("OK", ["p2"])
+    assert gw.ctl("undrain", "p1").returncode == 0
+    wait_for(lambda: nginx.routable() == ["p1", "p2"], 5, "p1 to be back")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces")
+def test_replica_that_is_not_on_loopback_is_told(cluster):
+    """It lets its own host alone drain it, which it knows by the peer."""
+    space = cluster.run("space", ["unshare", "-n", "sh", "-c", "ip link set"
+                                  " lo up && ip addr add 10.9.9.9/32 dev lo"
+                                  " && echo up; exec sleep 1000"])
+    wait_for(lambda: "up" in space.text(), 5, "the namespace")
+    within = ["nsenter", "-t", str(space.pid), "-n"]
+
+    r1 = cluster.replica("r1", start=False)
+    r1.argv[r1.argv.index("--listen") + 1] = f"10.9.9.9:{r1.port}"
+    r1.agent = cluster.agent("r1", grpc=f"10.9.9.9:{r1.port}", start=False)
+    r1.argv = within + r1.argv + ["--agent", r1.agent.control]
+    r1.agent.argv = within + r1.agent.argv
+    r1.agent.start()
+    r1.start()
+    wait_for(lambda: record(r1.agent, "r1").get("service") == "READY", 10,
+             "r1")
+
+    assert r1.agent.ctl("drain", "r1", "--force").returncode == 0
+    assert r1.agent.ctl("undrain", "r1").returncode == 0
+    assert drained_by(r1.agent, "r1") is None
+    assert "did not take" not in r1.agent.proc.text()
+
+
+# the same path at the end
+
+def test_sigterm_of_the_agent_drains_as_shutdown(cluster, client, expect):
+    nginx = cluster.fleet(2, replica={"token_delay": "20ms"})
+    gw, r1 = cluster.gateway, cluster.replicas["r1"]
+    call, result = a_stream(r1, tokens=60)
+    reported(r1.agent, "r1", 1)
+    r1.agent.proc.send(signal.SIGTERM)
+    wait_for(lambda: drained_by(gw, "r1") == "shutdown", 5, "the drain")
+    assert nginx.routable() == ["r2"]
+    rpc.drain(call, into=result)
+    result.check(expect("long", 60))
+    assert r1.agent.proc.wait() == 0
+
+    r1.agent.argv += ["--join", gw.gossip]
+    r1.agent.start()                    # which ended with that life
+    wait_for(lambda: nginx.routable() == ["r1", "r2"], 10, "r1 to be back")
