@@ -1,6 +1,7 @@
 """The version of a replica that its agent runs: `{version}` in the command."""
 
 import os
+import signal
 import subprocess
 
 import pytest

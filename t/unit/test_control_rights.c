@@ -63,7 +63,7 @@ strangers_read_and_change_nothing(void **state)
     const uid_t       strangers[] = { OTHER, NOBODY };
     const char       *changes[] = {
         "leave", "keyring_add", "keyring_use", "keyring_remove",
-        "inject_suspect"
+        "inject_suspect", "drain", "undrain"
     };
     char              line[64];
 
@@ -72,7 +72,7 @@ strangers_read_and_change_nothing(void **state)
     for (i = 0; i < 2; i++) {
         scene.peer.uid = strangers[i];
 
-        for (j = 0; j < 5; j++) {
+        for (j = 0; j < 7; j++) {
             snprintf(line, sizeof(line), "{\"cmd\":\"%s\",\"id\":\"r2\"}",
                      changes[j]);
             assert_string_equal(code_of(&scene, line), "permission_denied");
@@ -180,6 +180,50 @@ keyring_commands_tell_ids_and_never_keys(void **state)
 }
 
 
+static void
+drain_takes_an_id_a_time_and_force(void **state)
+{
+    control_scene_t  scene;
+
+    scene_init(&scene);
+    scene.peer.uid = AGENT;
+
+#define drains(rest, code, what)                                              \
+    scene.drained[0] = '\0';                                                  \
+    assert_string_equal(code_of(&scene, "{\"cmd\":\"drain\"" rest "}"), code); \
+    assert_string_equal(scene.drained, what);
+
+    drains(",\"id\":\"r2\"", "", "r2 60000");
+    drains(",\"id\":\"r2\",\"timeout_ms\":0", "", "r2 0");
+    drains(",\"id\":\"r2\",\"timeout_ms\":86400000", "", "r2 86400000");
+    drains(",\"id\":\"r2\",\"timeout_ms\":86400001", "bad_request", "");
+    drains(",\"id\":\"r2\",\"timeout_ms\":-1", "bad_request", "");
+    drains(",\"id\":\"r2\",\"timeout_ms\":\"1s\"", "bad_request", "");
+    drains(",\"id\":\"r2\",\"force\":true", "", "r2 60000 force");
+    drains(",\"id\":\"r2\",\"force\":1", "bad_request", "");
+    drains(",\"id\":\"r 2\"", "bad_request", "");
+    drains(",\"id\":2", "bad_request", "");
+    drains("", "bad_request", "");
+
+    /* One at a time. */
+    scene.peer.job = &scene;
+    drains(",\"id\":\"r2\"", "busy", "");
+    assert_string_equal(code_of(&scene,
+                                "{\"cmd\":\"undrain\",\"id\":\"r2\"}"),
+                        "busy");
+    scene.peer.job = NULL;
+    assert_string_equal(code_of(&scene,
+                                "{\"cmd\":\"undrain\",\"id\":\"r2\"}"),
+                        "");
+    assert_string_equal(scene.drained, "r2 no more");
+    assert_string_equal(code_of(&scene, "{\"cmd\":\"undrain\"}"),
+                        "bad_request");
+#undef drains
+
+    scene_done(&scene);
+}
+
+
 int
 main(void)
 {
@@ -187,6 +231,7 @@ main(void)
         cmocka_unit_test(strangers_read_and_change_nothing),
         cmocka_unit_test(root_and_the_agents_user_change_what_they_like),
         cmocka_unit_test(keyring_commands_tell_ids_and_never_keys),
+        cmocka_unit_test(drain_takes_an_id_a_time_and_force),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
