@@ -10,7 +10,7 @@ from llmgw import place
 
 PAGES = {
     "llmgw-agent.8": [["llmgw-agent"]],
-    "llmgwctl.1": [["llmgwctl"]],
+    "llmgwctl.1": [["llmgwctl"], ["llmgwctl", "drain"]],
     "llmgw-replica.1": [["llmgw-replica"]],
     "llmgw-client.1": [["llmgw-client"], ["llmgw-client", "infer"],
                        ["llmgw-client", "bench"]],
@@ -39,8 +39,8 @@ def options_of_page(name):
 def commands_of_help(program):
     text = subprocess.run([place.binary(program), "--help"],
                           capture_output=True, text=True, timeout=10).stdout
-    return set(re.findall(r"^  ([a-z]+(?: [a-z]+)?)(?: [A-Z]+)?  ", text,
-                          re.M))
+    return set(re.findall(r"^  ([a-z][a-z-]*(?: [a-z]+)?)(?: [A-Z]+)?"
+                          r"(?: \[options\])?  ", text, re.M))
 
 
 def test_every_page_is_here():
@@ -58,7 +58,7 @@ def test_commands_of_ctl_are_those_of_help():
     text = page("llmgwctl.1").read_text()
     part = text[text.index(".SH COMMANDS"):text.index(".SH OPTIONS")]
     told = {(a or b) for a, b in re.findall(
-        r'^\.TP\n\.B(?: ([a-z ]+)|I "([a-z ]+)" .*)$', part, re.M)}
+        r'^\.TP\n\.B(?: ([a-z ]+)|I "([a-z -]+)" .*)$', part, re.M)}
     assert told == commands_of_help("llmgwctl")
 
 
