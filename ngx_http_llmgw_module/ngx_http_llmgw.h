@@ -78,6 +78,7 @@ typedef struct ngx_http_llmgw_zone_s     ngx_http_llmgw_zone_t;
 typedef struct ngx_http_llmgw_slot_s     ngx_http_llmgw_slot_t;
 typedef struct ngx_http_llmgw_claim_s    ngx_http_llmgw_claim_t;
 typedef struct ngx_http_llmgw_wakes_s    ngx_http_llmgw_wakes_t;
+typedef struct ngx_http_llmgw_trace_s    ngx_http_llmgw_trace_t;
 
 
 /* Configuration. */
@@ -87,6 +88,7 @@ typedef struct {
     ngx_array_t                   passes;       /* of loc_conf_t *, to check */
     ngx_array_t                   keys;         /* the same, with a queue */
     ngx_http_llmgw_wakes_t       *wakes;
+    ngx_int_t                     request_id_index;
     ngx_http_llmgw_worker_t      *worker;
 } ngx_http_llmgw_main_conf_t;
 
@@ -341,6 +343,7 @@ struct ngx_http_llmgw_stream_s {
     ngx_str_t                     prompt;
     ngx_str_t                     request_id;
     ngx_int_t                     max_tokens;
+    ngx_http_llmgw_trace_t       *trace;        /* NULL: none */
 
     llmgw_resume_t                resume;
     ngx_http_llmgw_claim_t        claim;
@@ -359,6 +362,7 @@ struct ngx_http_llmgw_stream_s {
     ngx_chain_t                  *free;
 
     /* for the log */
+    ngx_http_log_handler_pt       log_handler;  /* before ours */
     ngx_str_t                     replica;
     llmgw_route_t                 route;
     ngx_uint_t                    attempts;
@@ -367,6 +371,8 @@ struct ngx_http_llmgw_stream_s {
     ngx_msec_t                    first_token_ms;
     ngx_msec_t                    queue_ms;     /* until the first attempt */
     ngx_msec_t                    token_ms;     /* the last one came */
+    llmgw_grpc_status_t           status;       /* with finished */
+    const char                   *reason;       /* the same; NULL: none */
 
     unsigned                      is_stock:1;   /* a stock_t's: stock.h */
     unsigned                      queued:1;     /* in work */

@@ -13,7 +13,7 @@
  * open, is reset, and what comes for it later finds nobody.
  */
 
-#include "ngx_http_llmgw.h"
+#include "ngx_http_llmgw_trace.h"
 #include "llmgateway.pb-c.h"
 
 
@@ -143,6 +143,7 @@ ngx_http_llmgw_attempt_send(ngx_http_llmgw_attempt_t *attempt)
     size_t                         size;
     uint8_t                       *p;
     llmgw_grpc_call_t              call;
+    llmgw_grpc_field_t             fields[NGX_HTTP_LLMGW_TRACE_FIELDS];
     ngx_http_llmgw_stream_t       *stream;
     Llmgateway__GenerateRequest    request;
 
@@ -161,6 +162,8 @@ ngx_http_llmgw_attempt_send(ngx_http_llmgw_attempt_t *attempt)
     call.path = NGX_HTTP_LLMGW_GENERATE;
     call.authority = (char *) attempt->replica->member.grpc;
     call.timeout_ms = ngx_http_llmgw_attempt_timeout(stream);
+    call.fields = fields;
+    call.nfields = ngx_http_llmgw_trace_begin(stream, fields);
     call.data = attempt;
 
     if (llmgw_grpc_call(attempt->session->grpc, &call, &attempt->call)

@@ -39,6 +39,8 @@ char *ngx_http_llmgw_status_conf(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_llmgw_export_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_int_t ngx_http_llmgw_variables_add(ngx_conf_t *cf);
+ngx_int_t ngx_http_llmgw_variables_index(ngx_conf_t *cf,
+    ngx_http_llmgw_main_conf_t *lmcf);
 
 /* stock_key.c: llmgw_key */
 char *ngx_http_llmgw_stock_conf_key(ngx_conf_t *cf, ngx_command_t *cmd,

@@ -5,7 +5,7 @@
  * the stream's tokens leave through here, encoded, as nginx's response body.
  */
 
-#include "ngx_http_llmgw.h"
+#include "ngx_http_llmgw_trace.h"
 #include "core/utf8.h"
 #include "health.pb-c.h"
 #include "llmgateway.pb-c.h"
@@ -29,7 +29,6 @@ static ngx_int_t ngx_http_llmgw_front_decode(
     ngx_http_llmgw_stream_t *stream, ngx_str_t *body);
 static ngx_int_t ngx_http_llmgw_front_check(
     Llmgateway__InferRequest *request, const char **wrong);
-static void ngx_http_llmgw_front_request_id(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_front_deadline(ngx_http_llmgw_stream_t *stream);
 static void *ngx_http_llmgw_front_alloc(void *data, size_t size);
 static void ngx_http_llmgw_front_free(void *data, void *p);
@@ -178,6 +177,7 @@ ngx_http_llmgw_front_infer(ngx_http_request_t *r)
     }
 
     ngx_http_llmgw_front_deadline(stream);
+    ngx_http_llmgw_trace_read(stream);
 
     /* a client that resets or leaves ends the request, and by its cleanup
      * the stream */
@@ -249,7 +249,7 @@ ngx_http_llmgw_front_decode(ngx_http_llmgw_stream_t *stream, ngx_str_t *body)
     stream->request_id.data = (u_char *) request->request_id;
     stream->request_id.len = ngx_strlen(request->request_id);
 
-    ngx_http_llmgw_front_request_id(stream);
+    ngx_http_llmgw_trace_request_id(stream);
 
     stream->wants_hedge = request->hedge;
 
@@ -286,31 +286,6 @@ ngx_http_llmgw_front_check(Llmgateway__InferRequest *request,
     *wrong = "max_tokens must be 1 or more";
 
     return request->max_tokens >= 1 ? NGX_OK : NGX_ERROR;
-}
-
-
-/* A request without an id gets one, so that logs can be joined. */
-
-static void
-ngx_http_llmgw_front_request_id(ngx_http_llmgw_stream_t *stream)
-{
-    u_char  *p;
-
-    if (stream->request_id.len) {
-        return;
-    }
-
-    p = ngx_pnalloc(stream->request->pool, 33);
-    if (p == NULL) {
-        return;
-    }
-
-    stream->request_id.data = p;
-    stream->request_id.len = ngx_sprintf(p, "%08xD%08xD%08xD%08xD%Z",
-                                     (uint32_t) ngx_random(),
-                                     (uint32_t) ngx_random(),
-                                     (uint32_t) ngx_random(),
-                                     (uint32_t) ngx_random()) - p - 1;
 }
 
 

@@ -266,7 +266,9 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
 
     lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
 
-    if (ngx_http_llmgw_conf_check(cf, lmcf) != NGX_OK) {
+    if (ngx_http_llmgw_conf_check(cf, lmcf) != NGX_OK
+        || ngx_http_llmgw_variables_index(cf, lmcf) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

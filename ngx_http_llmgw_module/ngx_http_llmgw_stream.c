@@ -47,6 +47,8 @@ static ngx_uint_t ngx_http_llmgw_stream_leg_ended(
 static ngx_uint_t ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *leg);
 static void ngx_http_llmgw_stream_log(ngx_http_llmgw_attempt_t *attempt,
     llmgw_next_t next);
+static void ngx_http_llmgw_stream_over(ngx_http_llmgw_stream_t *stream,
+    llmgw_grpc_status_t status, const char *reason);
 static void ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream);
 
 
@@ -177,9 +179,8 @@ ngx_http_llmgw_stream_start(ngx_http_llmgw_stream_t *stream,
 
     if (stream->tokens) {
         ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
-                      "llmgw: request \"%V\" goes on at replica \"%V\" "
-                      "behind %ui tokens", &stream->request_id,
-                      &stream->replica, stream->tokens);
+                      "llmgw: stream goes on at replica \"%V\" behind %ui "
+                      "tokens", &stream->replica, stream->tokens);
     }
 
     ngx_http_llmgw_attempt_start(leg);
@@ -491,13 +492,25 @@ ngx_http_llmgw_stream_log(ngx_http_llmgw_attempt_t *attempt,
     level = (next == LLMGW_NEXT_GIVE_UP) ? NGX_LOG_ERR : NGX_LOG_WARN;
 
     ngx_log_error(level, log, 0,
-                  "llmgw: request \"%V\" lost replica \"%V\" after %ui "
-                  "tokens, cause %s, status %i, %s",
-                  &stream->request_id, &attempt->replica->node.str,
+                  "llmgw: stream lost replica \"%V\" after %ui tokens, "
+                  "cause %s, status %i, %s", &attempt->replica->node.str,
                   stream->tokens, llmgw_cause_name(attempt->cause),
                   attempt->status,
                   next == LLMGW_NEXT_GIVE_UP ? "giving up"
                                              : "another takes over");
+}
+
+
+/* Once for each stream. */
+
+static void
+ngx_http_llmgw_stream_over(ngx_http_llmgw_stream_t *stream,
+    llmgw_grpc_status_t status, const char *reason)
+{
+    stream->status = status;
+    stream->reason = reason;
+
+    ngx_http_llmgw_metrics_end(stream, status, reason);
 }
 
 
@@ -507,7 +520,13 @@ void
 ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,
     llmgw_grpc_status_t status, const char *reason, ngx_str_t *message)
 {
-    ngx_http_llmgw_metrics_end(stream, status, reason);
+    if (status != LLMGW_GRPC_OK) {
+        ngx_log_error(NGX_LOG_INFO, stream->request->connection->log, 0,
+                      "llmgw: answered %s%s%s", llmgw_grpc_status_name(status),
+                      reason ? ", " : "", reason ? reason : "");
+    }
+
+    ngx_http_llmgw_stream_over(stream, status, reason);
     ngx_http_llmgw_stream_release(stream);
     ngx_http_llmgw_output_finish(stream, status, reason, message);
 }
@@ -518,7 +537,7 @@ ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,
 void
 ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream)
 {
-    ngx_http_llmgw_metrics_end(stream, LLMGW_GRPC_CANCELLED, "client_gone");
+    ngx_http_llmgw_stream_over(stream, LLMGW_GRPC_CANCELLED, "client_gone");
     ngx_http_llmgw_stream_release(stream);
     ngx_http_finalize_request(stream->request, NGX_ERROR);
 }
@@ -550,8 +569,12 @@ ngx_http_llmgw_stream_cleanup(void *data)
 {
     ngx_http_llmgw_stream_t  *stream = data;
 
+    if (stream->log_handler) {
+        stream->request->log_handler = stream->log_handler;
+    }
+
     if (stream->claim.pool && !stream->finished) {
-        ngx_http_llmgw_metrics_end(stream, LLMGW_GRPC_CANCELLED,
+        ngx_http_llmgw_stream_over(stream, LLMGW_GRPC_CANCELLED,
                                    "client_gone");
         ngx_http_llmgw_stream_release(stream);
     }

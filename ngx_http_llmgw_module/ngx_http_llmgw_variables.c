@@ -4,7 +4,7 @@
  * not happen is "-".
  */
 
-#include "ngx_http_llmgw.h"
+#include "ngx_http_llmgw_trace.h"
 
 
 static ngx_int_t ngx_http_llmgw_variable_replica(ngx_http_request_t *r,
@@ -17,6 +17,18 @@ static ngx_int_t ngx_http_llmgw_variable_first_token(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_llmgw_variable_queue_time(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_request_id(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_trace_id(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_span_id(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_code(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_reason(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_text(ngx_http_variable_value_t *v,
+    const char *text);
 static ngx_int_t ngx_http_llmgw_variable_set(ngx_http_variable_value_t *v,
     ngx_str_t *value);
 static ngx_int_t ngx_http_llmgw_variable_seconds(ngx_http_request_t *r,
@@ -52,6 +64,21 @@ static ngx_http_variable_t  ngx_http_llmgw_vars[] = {
     { ngx_string("llmgw_first_token_time"), NULL,
       ngx_http_llmgw_variable_first_token, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
+    { ngx_string("llmgw_request_id"), NULL,
+      ngx_http_llmgw_variable_request_id, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_trace_id"), NULL,
+      ngx_http_llmgw_variable_trace_id, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_span_id"), NULL,
+      ngx_http_llmgw_variable_span_id, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_code"), NULL,
+      ngx_http_llmgw_variable_code, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_reason"), NULL,
+      ngx_http_llmgw_variable_reason, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
       ngx_http_null_variable
 };
 
@@ -72,6 +99,20 @@ ngx_http_llmgw_variables_add(ngx_conf_t *cf)
     }
 
     return NGX_OK;
+}
+
+
+/* An indexed variable has one value a request, $request_id too. */
+
+ngx_int_t
+ngx_http_llmgw_variables_index(ngx_conf_t *cf,
+    ngx_http_llmgw_main_conf_t *lmcf)
+{
+    ngx_str_t  name = ngx_string("request_id");
+
+    lmcf->request_id_index = ngx_http_get_variable_index(cf, &name);
+
+    return lmcf->request_id_index == NGX_ERROR ? NGX_ERROR : NGX_OK;
 }
 
 
@@ -173,6 +214,109 @@ ngx_http_llmgw_variable_queue_time(ngx_http_request_t *r,
     }
 
     return ngx_http_llmgw_variable_seconds(r, v, stream->queue_ms);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_request_id(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    return ngx_http_llmgw_variable_set(v, stream ? &stream->request_id : NULL);
+}
+
+
+/* Of the client; the trace lives as long as the request. */
+
+static ngx_int_t
+ngx_http_llmgw_variable_trace_id(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t                 value;
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    if (stream == NULL || stream->trace == NULL) {
+        return ngx_http_llmgw_variable_set(v, NULL);
+    }
+
+    value.data = (u_char *) stream->trace->parent.id;
+    value.len = LLMGW_TRACE_ID_BYTES - 1;
+
+    return ngx_http_llmgw_variable_set(v, &value);
+}
+
+
+/* Of the last attempt. */
+
+static ngx_int_t
+ngx_http_llmgw_variable_span_id(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t                 value;
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    if (stream == NULL || stream->trace == NULL || stream->trace->span == 0) {
+        return ngx_http_llmgw_variable_set(v, NULL);
+    }
+
+    value.len = LLMGW_TRACE_SPAN_BYTES - 1;
+    value.data = ngx_pnalloc(r->pool, value.len);
+
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    (void) ngx_sprintf(value.data, "%016xL", stream->trace->span);
+
+    return ngx_http_llmgw_variable_set(v, &value);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_code(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    if (stream == NULL || stream->is_stock || !stream->finished) {
+        return ngx_http_llmgw_variable_set(v, NULL);
+    }
+
+    return ngx_http_llmgw_variable_text(v,
+                                       llmgw_grpc_status_name(stream->status));
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_reason(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    return ngx_http_llmgw_variable_text(v, stream ? stream->reason : NULL);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_text(ngx_http_variable_value_t *v, const char *text)
+{
+    ngx_str_t  value;
+
+    value.data = (u_char *) text;
+    value.len = text ? ngx_strlen(text) : 0;
+
+    return ngx_http_llmgw_variable_set(v, &value);
 }
 
 

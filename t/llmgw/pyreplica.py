@@ -7,6 +7,7 @@ GOAWAY, running streams go on to their end.
 import argparse
 import concurrent.futures
 import hashlib
+import json
 import pathlib
 import signal
 import sys
@@ -32,6 +33,11 @@ class Engine:
         self.args = args
 
     def generate(self, request, context):
+        if self.args.tell:
+            print("CALL", json.dumps({
+                "request_id": request.request_id,
+                "already": request.tokens_already_generated,
+                "fields": context.invocation_metadata()}), flush=True)
         end = max(self.args.end_after or request.max_tokens, 0)
         for i in range(request.tokens_already_generated, request.max_tokens):
             time.sleep(self.args.token_delay_ms / 1000)
@@ -71,6 +77,8 @@ def parse():
     p.add_argument("--end-after", type=int, default=0,
                    help="each stream ends after so many tokens; -1: at once")
     p.add_argument("--end-code", default="OK", help="with this status")
+    p.add_argument("--tell", action="store_true",
+                   help="print a line for each call")
     p.add_argument("--linger-ms", type=float, default=0,
                    help="the status comes so long after the last token")
     return p.parse_args()

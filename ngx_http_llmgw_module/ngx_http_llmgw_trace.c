@@ -1,0 +1,223 @@
+
+/*
+ * Request ids and trace context.
+ *
+ * A replica's call is a span of its own under the client's: the trace id and
+ * the flags are the client's, the span id is new for each attempt, so that the
+ * two halves of a stream that was carried over can be told apart.  A client
+ * without a trace gets none: a made-up parent that nobody records would be a
+ * trace without its root, and would decide for the engines what is sampled.
+ */
+
+#include "ngx_http_llmgw_trace.h"
+
+
+#define NGX_HTTP_LLMGW_TRACE_LOG_MAX  128   /* of an id, in a log line */
+
+
+static ngx_uint_t ngx_http_llmgw_trace_parent(ngx_http_request_t *r,
+    llmgw_trace_t *parent);
+static const char *ngx_http_llmgw_trace_state(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_llmgw_trace_is(ngx_table_elt_t *h,
+    const char *name);
+static u_char *ngx_http_llmgw_trace_log(ngx_http_request_t *r,
+    ngx_http_request_t *sr, u_char *buf, size_t len);
+
+
+void
+ngx_http_llmgw_trace_read(ngx_http_llmgw_stream_t *stream)
+{
+    llmgw_trace_t            parent;
+    ngx_http_llmgw_trace_t  *trace;
+
+    if (!ngx_http_llmgw_trace_parent(stream->request, &parent)) {
+        return;
+    }
+
+    trace = ngx_pcalloc(stream->request->pool, sizeof(ngx_http_llmgw_trace_t));
+    if (trace == NULL) {
+        return;
+    }
+
+    trace->parent = parent;
+    trace->state = ngx_http_llmgw_trace_state(stream->request);
+    stream->trace = trace;
+}
+
+
+/* 0: none, no valid one, or two of them. */
+
+static ngx_uint_t
+ngx_http_llmgw_trace_parent(ngx_http_request_t *r, llmgw_trace_t *parent)
+{
+    ngx_uint_t        i, n, valid;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    n = 0;
+    valid = 0;
+
+    for (part = &r->headers_in.headers.part; part; part = part->next) {
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+            if (ngx_http_llmgw_trace_is(&h[i], "traceparent")) {
+                n++;
+                valid = llmgw_trace_parse(parent, (char *) h[i].value.data,
+                                          h[i].value.len);
+            }
+        }
+    }
+
+    return n == 1 && valid;
+}
+
+
+/* Several headers are one list.  NULL: none that can be handed on. */
+
+static const char *
+ngx_http_llmgw_trace_state(ngx_http_request_t *r)
+{
+    u_char           *text, *p, *end;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    /* one byte more than is handed on shows that it was longer */
+
+    text = ngx_pnalloc(r->pool, LLMGW_TRACE_STATE_MAX + 2);
+    if (text == NULL) {
+        return NULL;
+    }
+
+    p = text;
+    end = text + LLMGW_TRACE_STATE_MAX + 1;
+
+    for (part = &r->headers_in.headers.part; part; part = part->next) {
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+            if (ngx_http_llmgw_trace_is(&h[i], "tracestate")) {
+                p = ngx_slprintf(p, end, "%s%V", p == text ? "" : ",",
+                                 &h[i].value);
+            }
+        }
+    }
+
+    text[llmgw_trace_state_len((char *) text, p - text)] = '\0';
+
+    return text[0] ? (char *) text : NULL;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_trace_is(ngx_table_elt_t *h, const char *name)
+{
+    return h->key.len == ngx_strlen(name)
+           && ngx_strncasecmp(h->key.data, (u_char *) name, h->key.len) == 0;
+}
+
+
+ngx_uint_t
+ngx_http_llmgw_trace_begin(ngx_http_llmgw_stream_t *stream,
+    llmgw_grpc_field_t fields[NGX_HTTP_LLMGW_TRACE_FIELDS])
+{
+    ngx_http_llmgw_trace_t  *trace;
+
+    trace = stream->trace;
+
+    if (trace == NULL) {
+        return 0;
+    }
+
+    /* random enough to differ within one trace */
+
+    do {
+        trace->span = (uint64_t) ngx_random() << 42
+                      ^ (uint64_t) ngx_random() << 21
+                      ^ (uint64_t) ngx_random();
+    } while (trace->span == 0);
+
+    llmgw_trace_format(&trace->parent, trace->span, trace->text);
+
+    fields[0].name = "traceparent";
+    fields[0].value = trace->text;
+    fields[1].name = "tracestate";
+    fields[1].value = trace->state;
+
+    return trace->state ? 2 : 1;
+}
+
+
+void
+ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream)
+{
+    u_char                      *p;
+    ngx_http_request_t          *r;
+    ngx_http_variable_value_t   *v;
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    r = stream->request;
+
+    if (stream->request_id.len == 0) {
+        lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
+        v = ngx_http_get_indexed_variable(r, lmcf->request_id_index);
+
+        p = v && !v->not_found ? ngx_pnalloc(r->pool, v->len + 1) : NULL;
+
+        if (p) {
+            ngx_memcpy(p, v->data, v->len);
+            p[v->len] = '\0';
+            stream->request_id.data = p;
+            stream->request_id.len = v->len;
+        }
+    }
+
+    stream->log_handler = r->log_handler;
+    r->log_handler = ngx_http_llmgw_trace_log;
+}
+
+
+/*
+ * Behind what nginx tells of the client and the request.  An id comes from
+ * outside: what would break a line or a quoted string is shown as a dot.
+ */
+
+static u_char *
+ngx_http_llmgw_trace_log(ngx_http_request_t *r, ngx_http_request_t *sr,
+    u_char *buf, size_t len)
+{
+    u_char                   *p, *end;
+    size_t                    i;
+    ngx_str_t                *id;
+    ngx_http_cleanup_t       *cln;
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = NULL;
+
+    for (cln = r->main->cleanup; cln; cln = cln->next) {
+        if (cln->handler == ngx_http_llmgw_stream_cleanup) {
+            stream = cln->data;
+        }
+    }
+
+    if (stream == NULL) {
+        return buf;
+    }
+
+    end = buf + len;
+    id = &stream->request_id;
+
+    p = stream->log_handler(r, sr, buf, len);
+    p = ngx_slprintf(p, end, ", request_id: \"");
+
+    for (i = 0; i < id->len && i < NGX_HTTP_LLMGW_TRACE_LOG_MAX && p < end;
+         i++)
+    {
+        *p++ = (id->data[i] < ' ' || id->data[i] == 0x7f
+                || id->data[i] == '"' || id->data[i] == '\\')
+               ? '.' : id->data[i];
+    }
+
+    return ngx_slprintf(p, end, "\"");
+}
