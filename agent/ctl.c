@@ -26,9 +26,12 @@ typedef struct {
 
 
 static const ctl_command_t  ctl_commands[] = {
-    { "members", "", 0, 0, "who is in the cluster, and how it is",
-      ctl_members, NULL },
-    { "status", "", 0, 0, "the agent itself, its counters", ctl_status, NULL },
+    { "members", " [options]", 0, 0, "who is in the cluster, and how it is",
+      ctl_members, &ctl_members_spec },
+    { "status", " [options]", 0, 0, "the agent itself, its counters",
+      ctl_status, &ctl_status_spec },
+    { "metrics", "", 0, 0, "the agent's counters, as Prometheus reads them",
+      ctl_metrics, NULL },
     { "events", "", 0, 0, "what changes, as it changes, a JSON object a line",
       ctl_events, NULL },
     { "drain", " ID [options]", 1, 1,
@@ -304,7 +307,8 @@ main(int argc, char **argv)
         return ctl_usage("there is no command", argv[optind]);
     }
 
-    ctl.has_colours = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL;
+    ctl.is_terminal = isatty(STDOUT_FILENO);
+    ctl.has_colours = ctl.is_terminal && getenv("NO_COLOR") == NULL;
     status = ctl_run_command(&ctl, command, argc - optind, argv + optind);
 
     if (fflush(stdout) != 0) {

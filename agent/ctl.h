@@ -11,6 +11,8 @@
 #ifndef CTL_H
 #define CTL_H
 
+#include <stdio.h>
+
 #include <jansson.h>
 
 #include "common/options.h"
@@ -30,11 +32,13 @@
 typedef struct {
     uint64_t  drain_timeout_ms;     /* drain */
     int       is_forced;
+    int       is_watched;           /* members, status */
 } ctl_options_t;
 
 typedef struct {
     const char     *socket;         /* path */
     int             is_json;        /* for programs, not for people */
+    int             is_terminal;    /* standard output is one */
     int             has_colours;
     char           *words[CTL_MAX_WORDS];   /* behind the command, */
     int             nwords;                 /* as many as its entry allows */
@@ -44,6 +48,7 @@ typedef struct {
 
 int ctl_members(const ctl_t *ctl);
 int ctl_status(const ctl_t *ctl);
+int ctl_metrics(const ctl_t *ctl);
 int ctl_leave(const ctl_t *ctl);
 int ctl_events(const ctl_t *ctl);
 int ctl_keyring(const ctl_t *ctl);
@@ -52,6 +57,16 @@ int ctl_drain(const ctl_t *ctl);
 int ctl_undrain(const ctl_t *ctl);
 
 extern const options_spec_t  ctl_drain_spec;
+extern const options_spec_t  ctl_members_spec;
+extern const options_spec_t  ctl_status_spec;
+
+/*
+ * Asks, and shows the answer: once, or again each second with --watch.  show()
+ * is for people; --json is seen to here.
+ */
+typedef void (*ctl_show_pt)(const ctl_t *ctl, json_t *answer, FILE *out);
+
+int ctl_show(const ctl_t *ctl, const char *cmd, ctl_show_pt show);
 
 /* Prints one JSON object and a newline. */
 void ctl_print_json(const json_t *json);

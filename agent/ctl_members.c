@@ -134,7 +134,8 @@ ctl_state_colour(const char *state)
 
 
 static void
-ctl_print_row(const ctl_t *ctl, const size_t *widths, const ctl_row_t *row)
+ctl_print_row(const ctl_t *ctl, const size_t *widths, const ctl_row_t *row,
+    FILE *out)
 {
     int     is_coloured;
     size_t  i;
@@ -143,22 +144,24 @@ ctl_print_row(const ctl_t *ctl, const size_t *widths, const ctl_row_t *row)
         is_coloured = ctl->has_colours && i == CTL_STATE_COLUMN
                       && row != &ctl_heading;
 
-        printf("%s%-*s%s%s",
-               is_coloured ? ctl_state_colour(row->cells[i]) : "",
-               i + 1 < CTL_NCOLUMNS ? (int) widths[i] : 0, row->cells[i],
-               is_coloured ? "\033[0m" : "",
-               i + 1 < CTL_NCOLUMNS ? "  " : "\n");
+        fprintf(out, "%s%-*s%s%s",
+                is_coloured ? ctl_state_colour(row->cells[i]) : "",
+                i + 1 < CTL_NCOLUMNS ? (int) widths[i] : 0, row->cells[i],
+                is_coloured ? "\033[0m" : "",
+                i + 1 < CTL_NCOLUMNS ? "  " : "\n");
     }
 }
 
 
 static void
-ctl_print_members(const ctl_t *ctl, const json_t *members)
+ctl_members_show(const ctl_t *ctl, json_t *answer, FILE *out)
 {
     size_t      i;
     size_t      widths[CTL_NCOLUMNS] = { 0 };
+    json_t     *member, *members;
     ctl_row_t   row;
-    json_t     *member;
+
+    members = json_object_get(answer, "members");
 
     ctl_widen(widths, &ctl_heading);
 
@@ -167,11 +170,11 @@ ctl_print_members(const ctl_t *ctl, const json_t *members)
         ctl_widen(widths, &row);
     }
 
-    ctl_print_row(ctl, widths, &ctl_heading);
+    ctl_print_row(ctl, widths, &ctl_heading, out);
 
     json_array_foreach(members, i, member) {
         ctl_fill_row(&row, member);
-        ctl_print_row(ctl, widths, &row);
+        ctl_print_row(ctl, widths, &row, out);
     }
 }
 
@@ -179,23 +182,5 @@ ctl_print_members(const ctl_t *ctl, const json_t *members)
 int
 ctl_members(const ctl_t *ctl)
 {
-    int      status;
-    json_t  *answer;
-
-    status = ctl_link_ask(ctl, json_pack("{s:s}", "cmd", "members"), &answer);
-
-    if (status != CTL_DONE) {
-        return status;
-    }
-
-    if (ctl->is_json) {
-        ctl_print_json(answer);
-
-    } else {
-        ctl_print_members(ctl, json_object_get(answer, "members"));
-    }
-
-    json_decref(answer);
-
-    return CTL_DONE;
+    return ctl_show(ctl, "members", ctl_members_show);
 }

@@ -11,23 +11,23 @@
 
 
 static void
-ctl_print_value(const json_t *value)
+ctl_print_value(const json_t *value, FILE *out)
 {
     switch (json_typeof(value)) {
     case JSON_STRING:
-        printf("%s\n", json_string_value(value));
+        fprintf(out, "%s\n", json_string_value(value));
         break;
     case JSON_INTEGER:
-        printf("%" JSON_INTEGER_FORMAT "\n", json_integer_value(value));
+        fprintf(out, "%" JSON_INTEGER_FORMAT "\n", json_integer_value(value));
         break;
     case JSON_TRUE:
-        printf("yes\n");
+        fprintf(out, "yes\n");
         break;
     case JSON_FALSE:
-        printf("no\n");
+        fprintf(out, "no\n");
         break;
     default:
-        printf("-\n");
+        fprintf(out, "-\n");
         break;
     }
 }
@@ -35,44 +35,35 @@ ctl_print_value(const json_t *value)
 
 /* In the order of the answer; objects within are set in. */
 static void
-ctl_print_object(json_t *object, int indent)
+ctl_print_object(json_t *object, int indent, FILE *out)
 {
     json_t      *value;
     const char  *name;
 
     json_object_foreach(object, name, value) {
         if (json_is_object(value)) {
-            printf("%*s%s\n", indent, "", name);
-            ctl_print_object(value, indent + CTL_STATUS_INDENT);
+            fprintf(out, "%*s%s\n", indent, "", name);
+            ctl_print_object(value, indent + CTL_STATUS_INDENT, out);
             continue;
         }
 
-        printf("%*s%-*s", indent, "", CTL_STATUS_WIDTH - indent, name);
-        ctl_print_value(value);
+        fprintf(out, "%*s%-*s", indent, "", CTL_STATUS_WIDTH - indent, name);
+        ctl_print_value(value, out);
     }
+}
+
+
+static void
+ctl_status_show(const ctl_t *ctl, json_t *answer, FILE *out)
+{
+    (void) ctl;
+
+    ctl_print_object(answer, 0, out);
 }
 
 
 int
 ctl_status(const ctl_t *ctl)
 {
-    int      status;
-    json_t  *answer;
-
-    status = ctl_link_ask(ctl, json_pack("{s:s}", "cmd", "status"), &answer);
-
-    if (status != CTL_DONE) {
-        return status;
-    }
-
-    if (ctl->is_json) {
-        ctl_print_json(answer);
-
-    } else {
-        ctl_print_object(answer, 0);
-    }
-
-    json_decref(answer);
-
-    return CTL_DONE;
+    return ctl_show(ctl, "status", ctl_status_show);
 }

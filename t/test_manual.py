@@ -10,7 +10,8 @@ from llmgw import place
 
 PAGES = {
     "llmgw-agent.8": [["llmgw-agent"]],
-    "llmgwctl.1": [["llmgwctl"], ["llmgwctl", "drain"]],
+    "llmgwctl.1": [["llmgwctl"], ["llmgwctl", "drain"],
+                   ["llmgwctl", "members"], ["llmgwctl", "status"]],
     "llmgw-replica.1": [["llmgw-replica"]],
     "llmgw-client.1": [["llmgw-client"], ["llmgw-client", "infer"],
                        ["llmgw-client", "bench"]],

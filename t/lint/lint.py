@@ -245,8 +245,8 @@ class Lint:
                         r"^\| `(llmgw_\w+)`")
 
     def _metrics(self):
-        """Names as they are scraped, from the X-macros and the two that
-        export.c writes by itself."""
+        """Names as they are scraped, from the X-macros and the few that
+        export.c and ctl_metrics.c write by themselves."""
         names = {"llmgw_requests_total", "llmgw_members"}
         text = self.text.get(GLUE + "/ngx_http_llmgw_metrics.h", "")
         for kind, body in re.findall(
@@ -254,6 +254,14 @@ class Lint:
             suffix = "_total" if kind.endswith("COUNTERS") else ""
             names |= {f"llmgw_{name}{suffix}"
                       for name in re.findall(r"^\s+X\((\w+),", body, re.M)}
+        names |= {f"llmgw_agent_{name}" for name in (
+            "info", "uptime_seconds", "members", "dropped_total")}
+        names |= {f"llmgw_agent_{name}" for name in re.findall(
+            r'^    \{ "(\w+)", "', self.text.get("agent/ctl_metrics.c", ""),
+            re.M)}
+        names |= {f"llmgw_agent_{name}_total" for name in re.findall(
+            r"^    X\((\w+),", self.text.get("agent/swim_counters.h", ""),
+            re.M)}
         return names
 
     def _both_ways(self, kind, code, path, heading):

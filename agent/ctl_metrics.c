@@ -1,0 +1,140 @@
+
+/*
+ * llmgwctl metrics: what the agent's status counts, as Prometheus reads it,
+ * for the node exporter's textfile collector or anything like it.
+ *
+ * An agent has no HTTP server, and needs none for this: nobody but root and
+ * its group may ask it, and nothing more listens.  An agent of another
+ * version may lack a counter that is known here, which is left out then.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl_link.h"
+#include "swim_counters.h"
+
+
+typedef struct {
+    const char  *name;
+    const char  *help;
+} ctl_metric_t;
+
+
+static const ctl_metric_t  ctl_counters[] = {
+#define X(name, help)  { #name, help },
+    SWIM_COUNTERS(X)
+#undef X
+};
+
+static const ctl_metric_t  ctl_gauges[] = {
+    { "joined", "1: a table was had from another member" },
+    { "isolated", "1: it is rather this agent that is cut off" },
+    { "incarnation", "how often it has contradicted what was said of it" },
+    { "backlog", "updates still being told" },
+    { "doubt", "how far it doubts its own judgement, 0 to 8" }
+};
+
+#define CTL_COUNT(table)  (sizeof(table) / sizeof((table)[0]))
+
+
+static void
+ctl_metrics_head(FILE *out, const char *name, const char *suffix,
+    const char *help, const char *type)
+{
+    fprintf(out, "# HELP llmgw_agent_%s%s %s\n# TYPE llmgw_agent_%s%s %s\n",
+            name, suffix, help, name, suffix, type);
+}
+
+
+static void
+ctl_metrics_one(FILE *out, const char *id, const ctl_metric_t *metric,
+    const char *suffix, const char *type, const json_t *value)
+{
+    if (value == NULL) {
+        return;
+    }
+
+    ctl_metrics_head(out, metric->name, suffix, metric->help, type);
+    fprintf(out, "llmgw_agent_%s%s{agent=\"%s\"} %" JSON_INTEGER_FORMAT "\n",
+            metric->name, suffix, id,
+            json_is_true(value) ? 1 : json_integer_value(value));
+}
+
+
+/* One series for each key of the object. */
+static void
+ctl_metrics_keyed(FILE *out, const char *id, const char *name,
+    const char *label, const char *help, const char *type, json_t *object)
+{
+    json_t      *value;
+    const char  *key, *suffix;
+
+    suffix = strcmp(type, "counter") == 0 ? "_total" : "";
+    ctl_metrics_head(out, name, suffix, help, type);
+
+    json_object_foreach(object, key, value) {
+        fprintf(out, "llmgw_agent_%s%s{agent=\"%s\",%s=\"%s\"} %"
+                JSON_INTEGER_FORMAT "\n", name, suffix, id, label, key,
+                json_integer_value(value));
+    }
+}
+
+
+static const char *
+ctl_metrics_text(const json_t *status, const char *name)
+{
+    const char  *text;
+
+    text = json_string_value(json_object_get(status, name));
+
+    return text ? text : "";
+}
+
+
+static void
+ctl_metrics_show(const ctl_t *ctl, json_t *status, FILE *out)
+{
+    size_t       i;
+    json_t      *counters;
+    const char  *id;
+
+    (void) ctl;
+
+    id = ctl_metrics_text(status, "id");
+    counters = json_object_get(status, "counters");
+
+    ctl_metrics_head(out, "info", "", "what it is, as labels", "gauge");
+    fprintf(out, "llmgw_agent_info{agent=\"%s\",role=\"%s\",cluster=\"%s\","
+            "version=\"%s\"} 1\n", id, ctl_metrics_text(status, "role"),
+            ctl_metrics_text(status, "cluster"),
+            ctl_metrics_text(status, "version"));
+
+    ctl_metrics_head(out, "uptime_seconds", "", "since it began", "gauge");
+    fprintf(out, "llmgw_agent_uptime_seconds{agent=\"%s\"} %.3f\n", id,
+            (double) json_integer_value(json_object_get(status, "uptime_ms"))
+            / 1000);
+
+    for (i = 0; i < CTL_COUNT(ctl_gauges); i++) {
+        ctl_metrics_one(out, id, &ctl_gauges[i], "", "gauge",
+                        json_object_get(status, ctl_gauges[i].name));
+    }
+
+    ctl_metrics_keyed(out, id, "members", "state", "members by liveness",
+                      "gauge", json_object_get(status, "members"));
+
+    for (i = 0; i < CTL_COUNT(ctl_counters); i++) {
+        ctl_metrics_one(out, id, &ctl_counters[i], "_total", "counter",
+                        json_object_get(counters, ctl_counters[i].name));
+    }
+
+    ctl_metrics_keyed(out, id, "dropped", "reason", "datagrams refused",
+                      "counter", json_object_get(counters, "dropped"));
+}
+
+
+int
+ctl_metrics(const ctl_t *ctl)
+{
+    return ctl_show(ctl, "status", ctl_metrics_show);
+}
