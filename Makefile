@@ -56,6 +56,9 @@ DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     python3 python3-pytest python3-grpcio python3-protobuf python3-h2 \
     python3-jsonschema
 
+BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
+    libabsl-dev protobuf-compiler-grpc python3-matplotlib strace linux-perf
+
 PROTOS  := llmgateway gossip health
 GEN_C   := $(PROTOS:%=$(GEN)/%.pb-c.c)
 GEN_O   := $(PROTOS:%=$(O)/gen/%.pb-c.o)
@@ -77,7 +80,7 @@ UNITS   := $(patsubst t/unit/test_%.c,$(O)/t/test_%,$(wildcard t/unit/test_*.c))
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
 .PHONY: help deps deps-check build gen daemons tools module demo test test-unit units soak-sim test-tsan test-e2e \
-        lint bench bench-gossip fuzz install clean FORCE
+        lint bench bench-deps bench-full bench-peers bench-gossip fuzz install clean FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -125,8 +128,16 @@ test-e2e: build  ## real processes only (ARGS='-k name' for some)
 lint:  ## style, floors, docs against code
 	@$(PYTHON) t/lint/lint.py
 
-bench: build  ## benchmarks of the core
+bench-deps: deps  ## install the other proxies and what measures them
+	@DEB_PACKAGES="$(BENCH_PACKAGES)" sh t/lint/deps.sh
+
+bench:  ## beside nginx, HAProxy and a floor, 7 minutes (ARGS=--write)
+	@$(MAKE) --no-print-directory BUILD=release build bench-peers
 	@$(PYTHON) bench/run.py $(ARGS)
+
+bench-full:  ## and Caddy, threads, long runs, plots, 12 minutes (ARGS=--write)
+	@$(MAKE) --no-print-directory BUILD=release build bench-peers
+	@$(PYTHON) bench/run.py --full $(ARGS)
 
 bench-gossip: daemons  ## agents beside Serf (ARGS=--quick: 3 minutes)
 	@$(PYTHON) bench/gossip.py $(ARGS)
@@ -276,5 +287,33 @@ build/fuzz/fuzz_%: t/fuzz/fuzz_%.c $(FUZZ_SRC)
 	@mkdir -p $(@D)
 	$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=undefined $^ -o $@ $(LDLIBS)
+
+# --- what is measured beside us; a proxy that cannot be built is told so
+
+PEERS := build/bench
+bench-peers: $(PEERS)/floor $(PEERS)/segment
+	@$(MAKE) --no-print-directory $(PEERS)/threads \
+	    || echo "bench: no thread-per-stream gateway, see make bench-deps"
+
+$(PEERS)/floor: bench/peers/floor.c bench/peers/floor_relay.c \
+                bench/peers/floor.h Makefile
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -D_GNU_SOURCE -std=gnu11 -O2 $(WARN) -o $@ $(filter %.c,$^) \
+	    -lnghttp2
+
+$(PEERS)/segment: bench/peers/segment.c $(O)/libproto.a
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(O)/libproto.a $(LDLIBS)
+
+$(PEERS)/threads: bench/peers/threads.cc proto/llmgateway.proto
+	@mkdir -p $(@D)/gen
+	$(call say,CXX,$<)
+	$(Q)protoc -Iproto --cpp_out=$(@D)/gen --grpc_out=$(@D)/gen \
+	    --plugin=protoc-gen-grpc=$$(command -v grpc_cpp_plugin) \
+	    llmgateway.proto
+	$(Q)$(CXX) -O2 -std=c++17 -I$(@D)/gen -o $@ $< $(@D)/gen/*.cc \
+	    $$(pkg-config --libs grpc++ protobuf)
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -1,40 +1,218 @@
 #!/usr/bin/env python3
-"""`make bench`: builds and runs what is in bench/micro/.
+"""`make bench` and `make bench-full`: llmgw beside other proxies.
 
-Each is one C file over the core, compiled with -O2 whatever BUILD is, pinned
-to one processor.  Figures of a shared machine drift: compare runs in turns.
+    bench/run.py [--full] [--rounds N] [--write] [PART...]
+
+Parts are the names that --list prints; without any, all of the plan.  Results
+are kept in build/bench/results.json, and with --write in docs/benchmarks.md.
+A part that fails is told with its reason and the others go on; at the hard
+limit everything is taken down and what there is is told.
 """
 
+import argparse
+import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
-import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FLAGS = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror",
-         "-Wno-unused-parameter", "-D_GNU_SOURCE", "-I.", "-Iproto",
-         "-Ibuild/gen", "-Ingx_http_llmgw_module/core"]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "t")]
+from llmgw.ports import Ports  # noqa: E402
+from measure import alone, machine, micro, paired, peers  # noqa: E402
+from measure import plots, tables  # noqa: E402
+from measure.machine import Fail  # noqa: E402
+
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
+PICTURES = ROOT / "docs" / "img"
+RESULTS = ROOT / "build" / "bench" / "results.json"
+BEGIN, END = "<!-- proxies: begin -->", "<!-- proxies: end -->"
+
+LIMIT_S = {False: 480, True: 700}
+CLOSING_S = 30          # kept back for the rows in hand and for writing
+USUAL = [peers.Nginx, peers.Haproxy, peers.Floor, peers.Llmgw]
+SLOW = [peers.Threads, peers.Caddy]
 
 
-def run(source, directory):
-    binary = pathlib.Path(directory, source.stem)
-    core = sorted(ROOT.glob("ngx_http_llmgw_module/core/*.c"))
-    subprocess.run([os.environ.get("CC", "gcc"), *FLAGS, "-o", binary, source,
-                    *core, "-lxxhash", "-lm"], cwd=ROOT, check=True)
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    return subprocess.run([binary], cwd=ROOT).returncode
+class TimeLimit(BaseException):
+    pass
+
+
+class Bench:
+    """What every part is given."""
+
+    def __init__(self, options):
+        self.options = options
+        self.window_ms, self.warmup_ms = options.window, options.warmup
+        self.ports = Ports()
+        self.began = time.monotonic()
+        self.limit = options.limit or LIMIT_S[options.full]
+        self.results = {}
+
+    def elapsed(self):
+        return time.monotonic() - self.began
+
+    def left(self):
+        return self.limit - CLOSING_S - self.elapsed()
+
+    def is_late(self):
+        return self.left() <= 0
+
+    def say(self, text):
+        print(f"[{self.elapsed():4.0f} s] {text}", file=sys.stderr,
+              flush=True)
+
+    def guard(self, call, *args):
+        """What it returns, or {"fail": why}: one row does not end a run."""
+        try:
+            if self.is_late():
+                raise Fail("out of time")
+            return call(*args)
+        except Fail as e:
+            return {"fail": str(e)}
+        except (OSError, subprocess.SubprocessError, ImportError,
+                AssertionError, LookupError, TypeError, ValueError,
+                ArithmeticError, RuntimeError) as e:
+            return {"fail": f"{type(e).__name__}: {e}"}
+
+    # --- parts
+
+    def paired(self, scenario, rounds=None):
+        slow = SLOW if self.options.full else []
+        turns = paired.Rounds(self, scenario, slow)
+        return self.guard(turns.run, rounds or self.options.rounds)
+
+    def streams(self):
+        return {str(n): self.paired(paired.by_streams(n), 2)
+                for n in paired.STREAMS}
+
+    def memory(self):
+        full = self.options.full
+        rows = alone.memory(self, USUAL + SLOW[:1] if full else USUAL,
+                            [1000, 5000], 2)
+        rows.update(alone.memory(self, [peers.Llmgw], [10000],
+                                 self.options.hold or (60 if full else 8)))
+        return rows
+
+    def failover(self):
+        full = self.options.full
+        return alone.failover(self, [*USUAL, *SLOW] if full else USUAL,
+                              3 if full else 2)
+
+    def plan(self):
+        """name -> (in make bench, what runs it)"""
+        by_name = {s.name: s for s in paired.SCENARIOS}
+        two = [by_name["p200"], by_name["p200c"]]
+        return {
+            **{name: (name != "p200l", lambda s=s: self.paired(s))
+               for name, s in by_name.items()},
+            "memory": (True, self.memory),
+            "syscalls": (True, lambda: alone.syscalls(self, two, USUAL)),
+            "failover": (True, self.failover),
+            "hedging": (True, lambda: alone.hedging(self)),
+            "overload": (True, lambda: alone.overload(self)),
+            "stalled": (True, lambda: alone.stalled(self,
+                                                    self.options.rounds)),
+            "micro": (True, lambda: micro.run(self)),
+            "scale": (False, lambda: alone.scale(
+                self, [3, 10, 100, 1000, 10000], 2)),
+            "churn": (False, lambda: alone.churn(self, [1000, 10000], 3)),
+            "streams": (False, self.streams),
+        }
+
+    def run(self):
+        wanted, plan = self.options.part, self.plan()
+        for name, (usual, part) in plan.items():
+            if name in wanted or not wanted and (usual or self.options.full):
+                self.say(f"== {name}")
+                self.keep(name, {"fail": "the time limit came"})
+                self.keep(name, self.guard(part))
+
+    def keep(self, name, got):
+        if name in {s.name for s in paired.SCENARIOS}:
+            self.results.setdefault("paired", {})[name] = got
+        elif "fail" in got and not isinstance(got["fail"], dict):
+            self.results[name] = {"all": got}
+        else:
+            self.results[name] = got
+
+
+def on_limit(*_):
+    raise TimeLimit
+
+
+def on_term(*_):
+    raise SystemExit("told to end")
+
+
+def replaced(text, part):
+    """The document with its part between the marks anew."""
+    before, found, rest = text.partition(BEGIN)
+    _, ends, after = rest.partition(END)
+    if not found or not ends:
+        raise SystemExit(f"{DOCUMENT}: no {BEGIN} ... {END}")
+    return f"{before}{BEGIN}\n{part}\n{END}{after}"
+
+
+def parse():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--full", action="store_true",
+                   help="more proxies, longer runs, the plots")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--window", type=int, default=1000, metavar="MS")
+    p.add_argument("--warmup", type=int, default=400, metavar="MS")
+    p.add_argument("--hold", type=int, metavar="S",
+                   help="how long 10,000 streams are held")
+    p.add_argument("--limit", type=int, metavar="S",
+                   help="hard end (480; --full: 700)")
+    p.add_argument("--write", action="store_true",
+                   help="the results go to docs/benchmarks.md too")
+    p.add_argument("--list", action="store_true", help="print the parts")
+    p.add_argument("part", nargs="*")
+    return p.parse_args()
+
+
+def finish(bench, options):
+    results = bench.results
+    results["seconds"] = bench.elapsed()
+    results["load_at_end"] = os.getloadavg()[0]
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    pictures = plots.draw(results, PICTURES if options.write
+                          else RESULTS.parent / "img")
+    text = tables.document(results, pictures)
+    print(text)
+    if options.write:
+        DOCUMENT.write_text(replaced(DOCUMENT.read_text(), text))
+    return 1 if "MISSED" in text or "FAIL" in text else 0
 
 
 def main():
-    wanted, failed = sys.argv[1:], 0
-    with tempfile.TemporaryDirectory(prefix="llmgw-bench-") as directory:
-        for source in sorted((ROOT / "bench" / "micro").glob("*.c")):
-            if wanted and source.stem not in wanted:
-                continue
-            print(f"== {source.stem}", flush=True)
-            failed += run(source, directory) != 0
-    return 1 if failed else 0
+    options = parse()
+    bench = Bench(options)
+    if options.list:
+        print("\n".join(bench.plan()))
+        return 0
+    unknown = set(options.part) - set(bench.plan())
+    if unknown:
+        raise SystemExit(f"no part {', '.join(sorted(unknown))}: see --list")
+    signal.signal(signal.SIGTERM, on_term)
+    signal.signal(signal.SIGALRM, on_limit)
+    signal.alarm(bench.limit)
+    machine.pin_harness()
+    bench.results["machine"] = machine.describe()
+    bench.results["options"] = {
+        "command": " ".join(["bench/run.py", *sys.argv[1:]]),
+        "rounds": options.rounds, "window_ms": options.window,
+        "warmup_ms": options.warmup}
+    try:
+        bench.run()
+    except TimeLimit:
+        bench.say(f"the limit of {bench.limit} s has come")
+    signal.alarm(0)
+    return finish(bench, options)
 
 
 if __name__ == "__main__":

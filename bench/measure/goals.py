@@ -1,0 +1,171 @@
+"""What each row should be, and whether it is."""
+
+from .machine import Fail
+
+LLMGW = "llmgw"
+STALLED_KB = 100 * 512      # for 100 streams whose client does not read
+
+
+def at(results, *path):
+    """What stands there; a Fail with its reason where nothing does."""
+    for i, key in enumerate(path):
+        if not isinstance(results, dict) or key not in results:
+            raise Fail("not measured" if i == 0 else f"no {key}")
+        results = results[key]
+        if isinstance(results, dict) and "fail" in results \
+                and isinstance(results["fail"], str):
+            raise Fail(results["fail"])
+    return results
+
+
+def span(summary, digits=2):
+    return (f"{summary['median']:.{digits}f}"
+            f" ({summary['min']:.{digits}f}..{summary['max']:.{digits}f})")
+
+
+class Check:
+    """One figure with its limit."""
+
+    def __init__(self, text, value, limit):
+        self.text, self.is_met = text, value <= limit
+
+
+def ratio(scenario, limit, haproxy=None):
+    def checks(results):
+        row = at(results, "paired", scenario, "rows", LLMGW)
+        yield Check(f"{span(at(row, 'ratio'))} x nginx",
+                    row["ratio"]["median"], limit)
+        if haproxy:
+            theirs = at(row, "to", "haproxy")
+            yield Check(f"{span(theirs)} x HAProxy", theirs["median"],
+                        haproxy)
+    return checks
+
+
+def memory(results):
+    for n in (1000, 5000, 10000):
+        kb = at(results, "memory", f"{LLMGW}, {n}")["kb_per_stream"]
+        yield Check(f"{n}: {kb:.1f} kB", kb, 9)
+
+
+def many(results):
+    row = at(results, "memory", f"{LLMGW}, 10000")
+    yield Check(f"{row['sockets_per_replica']:g} a replica",
+                row["sockets_per_replica"], 4)
+    yield Check(f"{row['failed']} errors in {row['seconds']} s, memory"
+                f" {row['growth_kb']:+d} kB in the last third",
+                row["failed"], 0)
+
+
+def syscalls(results):
+    for scenario, limit in (("p200", 0.3), ("p200c", 1.2)):
+        value = at(results, "syscalls", f"{scenario}, {LLMGW}")["per_token"]
+        yield Check(f"{scenario}: {value:.2f}", value, limit)
+
+
+def failover(results):
+    row = at(results, "failover", LLMGW)
+    yield Check(f"{row['lost']} lost", row["lost"], 0)
+    yield Check(f"{row['doubled_or_wrong']} doubled or wrong",
+                row["doubled_or_wrong"], 0)
+    yield Check(f"p50 {at(row, 'beyond_p50_ms'):.1f} ms",
+                row["beyond_p50_ms"], 1)
+    yield Check(f"max {row['beyond_max_ms']:.1f} ms of {row['moved']}",
+                row["beyond_max_ms"], 5)
+
+
+def hedging(results):
+    row = at(results, "hedging", "delay=10ms")
+    yield Check(f"p99 {row['p99_ms']:.1f} ms with {row['slow_share']:.1%}"
+                " slow", row["p99_ms"], 17)
+    yield Check(f"{row['extra_share']:.1%} more", row["extra_share"], 0.05)
+
+
+def ring(results):
+    for n, limit in (("10", 10), ("100", 15), ("1000", 45), ("10000", 180)):
+        value = at(results, "micro", "ring", n)["find_ns"]
+        yield Check(f"{n}: {value:.0f} ns", value, limit)
+
+
+def change(results):
+    row = at(results, "micro", "ring", "1000")
+    yield Check(f"{row['build_ms']:.2f} ms in fresh memory,"
+                f" {row['warm_ms']:.2f} in warm", row["build_ms"], 1)
+
+
+def policy(results):
+    for scenario, what, limit in (("policy_request", "request", 0.3),
+                                  ("policy_token", "token", 0.01)):
+        delta = at(results, "paired", scenario, "rows", LLMGW, "delta")
+        yield Check(f"{what}: {delta['median'] * 1000:.0f} ns"
+                    f" ({delta['min'] * 1000:.0f}"
+                    f"..{delta['max'] * 1000:.0f})", delta["median"], limit)
+
+
+def overload(results):
+    calm = at(results, "overload", "unloaded, 60/s")
+    full = at(results, "overload", "twice the capacity, 400/s")
+    refusal = at(full, "refusal")
+    if not refusal:
+        raise Fail("nothing was refused")
+    yield Check(f"refusals p50 {refusal['p50']:.2f}, p99"
+                f" {refusal['p99']:.2f} ms", refusal["p99"], 1)
+    times = full["p99_ms"] / calm["p99_ms"]
+    yield Check(f"admitted p99 {full['p99_ms']:.0f} ms, x {times:.2f}",
+                times, 2)
+
+
+def stalled(results):
+    row = at(results, "stalled", "199 others")
+    yield Check(f"others' p99 x {row['ratio']:.2f} ({row['ratio_min']:.2f}"
+                f"..{row['ratio_max']:.2f})", row["ratio"], 1.1)
+    yield Check(f"{row['growth_kb']} kB", row["growth_kb"], STALLED_KB)
+
+
+GOALS = [
+    (1, "p200: CPU a token", "<= .28 x nginx, not above HAProxy",
+     ratio("p200", 0.28, 1.0)),
+    (2, "p200c: CPU a token", "<= .68 x nginx, not above HAProxy",
+     ratio("p200c", 0.68, 1.0)),
+    (3, "p1000: CPU a token", "<= .32 x nginx, below HAProxy",
+     ratio("p1000", 0.32, 1.0)),
+    (4, "rps: CPU a request", "<= .42 x nginx, below HAProxy",
+     ratio("rps", 0.42, 1.0)),
+    (5, "ttft1: first token, p50", "<= nginx", ratio("ttft1", 1.0)),
+    (6, "flood: CPU a token at no delay", "<= nginx", ratio("flood", 1.0)),
+    (7, "resident memory a stream", "<= 9 kB at 1k, 5k, 10k", memory),
+    (8, "10,000 streams held: upstream sockets, errors",
+     "<= 4 a replica, 0 errors", many),
+    (9, "system calls a token", "p200 <= .3, p200c <= 1.2", syscalls),
+    (10, "kill -9 under 200 streams: beyond interval and first token",
+     "0 lost, 0 doubled, p50 1 ms, max 5 ms", failover),
+    (11, "hedging: first token p99, more requests",
+     "<= 17 ms, <= 5 %", hedging),
+    (12, "ring lookup, dependent keys", "10: 10, 100: 15, 1000: 45,"
+     " 10000: 180 ns", ring),
+    (13, "ring change at 1000 replicas", "<= 1 ms", change),
+    (14, "policy on against off", "request <= 300 ns, token <= 10 ns",
+     policy),
+    (15, "overload at twice the capacity", "refusals < 1 ms, admitted p99"
+     " <= 2 x unloaded", overload),
+    (16, "a stalled client among 199", "others' p99 within 10 %, memory"
+     " bounded", stalled),
+]
+
+
+def judge(results):
+    """[(number, what, goal, measured, verdict)]"""
+    rows = []
+    for number, what, goal, checks in GOALS:
+        said, verdict = [], "met"
+        try:
+            for check in checks(results):
+                said.append(check.text)
+                if not check.is_met:
+                    verdict = "MISSED"
+        except Fail as e:
+            verdict = f"FAIL: {e}"
+        except (TypeError, KeyError, ValueError) as e:
+            verdict = f"FAIL: {type(e).__name__} {e}"
+        rows.append((number, what, goal, "; ".join(said), verdict))
+    return rows

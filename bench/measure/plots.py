@@ -1,0 +1,81 @@
+"""Two pictures, where the figures for them are there."""
+
+from . import paired
+
+SIZE = (5.6, 3.4)
+DPI = 90
+NAMES = ("nginx", "haproxy", "floor", "llmgw")
+
+
+def _figure():
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    figure, axes = pyplot.subplots(figsize=SIZE, dpi=DPI)
+    axes.grid(alpha=0.3)
+    axes.set_xscale("log")
+    return figure, axes
+
+
+def _save(figure, path):
+    path.parent.mkdir(exist_ok=True)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Software": None})
+
+
+def by_streams(results, path):
+    figure, axes = _figure()
+    for name in NAMES:
+        points = []
+        for n in paired.STREAMS:
+            row = results["streams"].get(str(n), {}).get("rows", {}) \
+                .get(name, {})
+            if "value" in row:
+                points.append((n, row["value"]))
+        if points:
+            x = [n for n, _ in points]
+            y = [v["median"] for _, v in points]
+            axes.errorbar(x, y, yerr=[
+                [v["median"] - v["min"] for _, v in points],
+                [v["max"] - v["median"] for _, v in points]],
+                marker="o", markersize=4, capsize=2, label=name)
+    axes.set_xticks(paired.STREAMS, map(str, paired.STREAMS))
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("streams, a token each 100 ms")
+    axes.set_ylabel("us of CPU a token")
+    axes.legend()
+    _save(figure, path)
+
+
+def by_replicas(results, path):
+    """Whole requests by nginx, and the ring's own part."""
+    figure, axes = _figure()
+    rows = {int(n): r["us_per_request"] for n, r in results["scale"].items()
+            if "us_per_request" in r}
+    ring = {int(n): r["pick_ns"] / 1000
+            for n, r in results.get("micro", {}).get("ring", {}).items()}
+    for label, of in (("a request, in nginx", rows),
+                      ("the pick in it", ring)):
+        if of:
+            axes.plot(sorted(of), [of[n] for n in sorted(of)], marker="o",
+                      markersize=4, label=label)
+    axes.set_yscale("log")
+    axes.set_xlabel("replicas")
+    axes.set_ylabel("us of CPU")
+    axes.legend()
+    _save(figure, path)
+
+
+def draw(results, directory):
+    """{part: path}, of those that could be drawn."""
+    made = {}
+    for part, call, name in (("streams", by_streams, "cpu-by-streams.png"),
+                             ("scale", by_replicas, "cpu-by-replicas.png")):
+        if not results.get(part):
+            continue
+        try:
+            call(results, directory / name)
+            made[part] = f"{directory.name}/{name}"
+        except ImportError:     # python3-matplotlib: make bench-deps
+            pass
+    return made

@@ -1,0 +1,69 @@
+
+/*
+ * What the micro-benchmarks share: a clock, and the least of several rounds,
+ * which is what the code costs without what the machine does meanwhile.
+ */
+
+#ifndef MICRO_H
+#define MICRO_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+
+#define MICRO_ROUNDS  9
+
+/* Does the thing n times; returns something that depends on all of them. */
+typedef uint64_t (*micro_pt)(void *data, size_t n);
+
+
+static inline double
+micro_now_ns(void)
+{
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (double) ts.tv_sec * 1e9 + (double) ts.tv_nsec;
+}
+
+
+static inline void *
+micro_must(void *p)
+{
+    if (p == NULL) {
+        fprintf(stderr, "failed\n");
+        exit(1);
+    }
+
+    return p;
+}
+
+
+/* One line: what, ns of one. */
+static inline void
+micro_measure(const char *what, micro_pt run, void *data, size_t n)
+{
+    int                round;
+    double             start, took, least;
+    static uint64_t    sum;
+
+    least = 0;
+
+    for (round = 0; round < MICRO_ROUNDS; round++) {
+        start = micro_now_ns();
+        sum += run(data, n);
+        took = micro_now_ns() - start;
+
+        if (round == 0 || took < least) {
+            least = took;
+        }
+    }
+
+    __asm__ volatile ("" : : "r" (sum));
+    printf("%-44s %10.1f ns\n", what, least / (double) n);
+}
+
+#endif /* MICRO_H */
