@@ -5,6 +5,7 @@
 
 Parts are the names that --list prints; without any, all of the plan.  Results
 are kept in build/bench/results.json, and with --write in docs/benchmarks.md.
+Exit: 0 all goals are met, 1 some are not or could not be measured, 2 usage.
 A part that fails is told with its reason and the others go on; at the hard
 limit everything is taken down and what there is is told.
 """
@@ -167,21 +168,26 @@ def parse():
                    help="how long 10,000 streams are held")
     p.add_argument("--limit", type=int, metavar="S",
                    help="hard end (480; --full: 700)")
+    p.add_argument("--results", type=pathlib.Path, default=RESULTS,
+                   metavar="FILE", help="where the figures are kept, as JSON")
     p.add_argument("--write", action="store_true",
                    help="the results go to docs/benchmarks.md too")
     p.add_argument("--list", action="store_true", help="print the parts")
     p.add_argument("part", nargs="*")
-    return p.parse_args()
+    options = p.parse_args()
+    if options.write and options.part:
+        p.error("--write is for a whole run")
+    return options
 
 
 def finish(bench, options):
     results = bench.results
     results["seconds"] = bench.elapsed()
     results["load_at_end"] = os.getloadavg()[0]
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    options.results.write_text(json.dumps(results, indent=1) + "\n")
     pictures = plots.draw(results, PICTURES if options.write
-                          else RESULTS.parent / "img")
+                          else options.results.parent / "img")
     text = tables.document(results, pictures)
     print(text)
     if options.write:
@@ -197,7 +203,9 @@ def main():
         return 0
     unknown = set(options.part) - set(bench.plan())
     if unknown:
-        raise SystemExit(f"no part {', '.join(sorted(unknown))}: see --list")
+        print(f"no part {', '.join(sorted(unknown))}: see --list",
+              file=sys.stderr)
+        return 2
     signal.signal(signal.SIGTERM, on_term)
     signal.signal(signal.SIGALRM, on_limit)
     signal.alarm(bench.limit)

@@ -9,8 +9,11 @@ STALLED_KB = 100 * 512      # for 100 streams whose client does not read
 def at(results, *path):
     """What stands there; a Fail with its reason where nothing does."""
     for i, key in enumerate(path):
-        if not isinstance(results, dict) or key not in results:
-            raise Fail("not measured" if i == 0 else f"no {key}")
+        if not isinstance(results, dict):
+            raise Fail(f"no {key}")
+        if key not in results:      # the part as a whole may have failed
+            raise Fail(results.get("all", {}).get("fail")
+                       or ("not measured" if i == 0 else f"no {key}"))
         results = results[key]
         if isinstance(results, dict) and "fail" in results \
                 and isinstance(results["fail"], str):

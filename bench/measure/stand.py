@@ -85,19 +85,25 @@ class Stand:
         return machine.pinned(self.pinning.rest, argv)
 
     def begin(self, peer, shape):
-        return subprocess.Popen(self.argv(peer, shape),
-                                stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(self.argv(peer, shape),
+                                   stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        process.limit_s = GRACE_S + sum(
+            seconds(shape[name]) for name in ("warmup", "duration", "drain")
+            if name in shape)
+        return process
 
     def finish(self, process, may_fail=False):
-        limit = max(5, min(self.bench.left(), 180)) + GRACE_S
+        """Its report.  The client has timers of its own; this one is for a
+        client that is stuck."""
         try:
-            out, err = process.communicate(timeout=limit)
+            out, err = process.communicate(timeout=process.limit_s)
         except BaseException as e:
             process.kill()
             process.wait()
             if isinstance(e, subprocess.TimeoutExpired):
-                raise Fail(f"the client did not end in {limit:.0f} s") from e
+                raise Fail("the client did not end in"
+                           f" {process.limit_s:.0f} s") from e
             raise
         if not out:
             raise Fail(f"client: {err.strip()[-160:] or 'said nothing'}")
@@ -117,6 +123,12 @@ class Stand:
                                 ("request", got["requests"]["ok"])):
                 got[f"us_per_{what}"] = cpu * 1e6 / count if count else None
         return got
+
+
+def seconds(text):
+    """Of "300ms" and "3s"."""
+    return float(text[:-2]) / 1000 if text.endswith("ms") else \
+        float(text[:-1])
 
 
 def last_line(proc):

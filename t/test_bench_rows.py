@@ -1,0 +1,100 @@
+"""bench/run.py: goals are judged as they stand, what failed says so, and a run
+ends when it must."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from llmgw import place
+
+sys.path.insert(0, str(place.ROOT / "bench"))
+from measure import goals, tables  # noqa: E402
+
+RUN = [place.PYTHON, str(place.ROOT / "bench" / "run.py")]
+
+
+def verdicts(results):
+    return {number: verdict
+            for number, _, _, _, verdict in goals.judge(results)}
+
+
+def of_p200(nginx, haproxy):
+    def around(x):
+        return {"median": x, "min": x / 2, "max": x * 2, "n": 5}
+    return {"paired": {"p200": {"rows": {"llmgw": {
+        "ratio": around(nginx), "to": {"haproxy": around(haproxy)}}}}}}
+
+
+@pytest.mark.parametrize("nginx, haproxy, verdict", [
+    (0.28, 1.0, "met"), (0.281, 1.0, "MISSED"), (0.28, 1.001, "MISSED")])
+def test_a_goal_is_met_at_its_limit(nginx, haproxy, verdict):
+    assert verdicts(of_p200(nginx, haproxy))[1] == verdict
+
+
+def test_what_was_not_measured_fails_and_says_why():
+    assert set(verdicts({}).values()) == {"FAIL: not measured"}
+    got = verdicts({"hedging": {"all": {"fail": "no such luck"}},
+                    "paired": {"p200": {"fail": "out of time"}, "rps": {
+                        "rows": {"llmgw": {"fail": "it broke"}}}}})
+    assert got[11] == "FAIL: no such luck"
+    assert got[1] == "FAIL: out of time"
+    assert got[4] == "FAIL: it broke"
+
+
+def test_a_row_that_failed_shows_no_figure():
+    text = tables.simple(
+        {"memory": {"nginx, 1000": {"fail": "no memory"}}},
+        "memory", [("kB", "kb_per_stream", "{:.1f}"), ("n", "n", "{}")])
+    assert text.splitlines()[-1] == "| nginx, 1000 | FAIL: no memory |  |"
+
+
+def run(tmp_path, *options, **env):
+    results = tmp_path / "results.json"
+    out = subprocess.run([*RUN, "--results", str(results), *options],
+                         capture_output=True, text=True, timeout=120,
+                         env={**os.environ, **env})
+    return out, json.loads(results.read_text()) if results.exists() else None
+
+
+built = pytest.mark.skipif(place.FLAVOUR != "release",
+                           reason="measures release builds")
+
+
+@built
+def test_a_part_is_measured(tmp_path):
+    out, got = run(tmp_path, "--rounds", "2", "--window", "200", "--warmup",
+                   "100", "policy_request")
+    assert out.returncode == 1, out.stderr      # the other goals
+    rows = got["paired"]["policy_request"]["rows"]
+    assert set(rows) == {"llmgw, policy off", "llmgw"}, out.stderr
+    assert rows["llmgw"]["value"]["n"] == rows["llmgw"]["delta"]["n"] == 2
+    assert rows["llmgw"]["value"]["median"] > 0
+    assert "| llmgw |" in out.stdout and "FAIL: not measured" in out.stdout
+
+
+@built
+def test_a_proxy_that_does_not_start_fails_alone(tmp_path):
+    """The others of its scenario are measured, and the run goes on."""
+    out, got = run(tmp_path, "--rounds", "1", "--window", "200", "--warmup",
+                   "100", "ttft1", "overload", LLMGW_SO="/no/such.so")
+    rows = got["paired"]["ttft1"]["rows"]
+    assert "such.so" in rows["llmgw"]["fail"]
+    assert rows["nginx"]["value"]["median"] > 0, out.stderr
+    assert all("such.so" in row["fail"] for row in got["overload"].values())
+    assert out.returncode == 1
+
+
+@built
+def test_the_limit_ends_a_run(tmp_path):
+    out, got = run(tmp_path, "--limit", "2", "hedging", "p200")
+    assert got["seconds"] < 30
+    assert "FAIL" in out.stdout and out.returncode == 1
+
+
+def test_bad_parts_are_refused(tmp_path):
+    out, got = run(tmp_path, "p201")
+    assert out.returncode == 2 and got is None
+    assert out.stderr.count("\n") == 1 and "p201" in out.stderr
