@@ -70,7 +70,7 @@ def test_a_part_is_measured(tmp_path):
     assert out.returncode == 1, out.stderr      # the other goals
     rows = got["paired"]["policy_request"]["rows"]
     assert set(rows) == {"llmgw, policy off", "llmgw"}, out.stderr
-    assert rows["llmgw"]["value"]["n"] == rows["llmgw"]["delta"]["n"] == 2
+    assert rows["llmgw"]["value"]["n"] == rows["llmgw"]["delta"]["n"] == 6
     assert rows["llmgw"]["value"]["median"] > 0
     assert "| llmgw |" in out.stdout and "FAIL: not measured" in out.stdout
 

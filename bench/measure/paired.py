@@ -22,9 +22,10 @@ class Scenario:
     """value: what is compared, of a turn's report."""
 
     def __init__(self, name, title, kind, unit, value, shape, replica,
-                 kinds=None, window_ms=None):
+                 kinds=None, window_ms=None, rounds=1):
         self.name, self.title, self.kind = name, title, kind
         self.window_ms = window_ms
+        self.rounds = rounds        # times as many as of others
         self.unit, self.value = unit, value
         self.shape, self.replica = shape, replica
         self.kinds = kinds or USUAL
@@ -75,15 +76,19 @@ SCENARIOS = [
              "us CPU a token", per_token,
              dict(connections=4, streams=50, max_tokens=1000, ramp="100ms"),
              dict(token_delay="0ms")),
+    # Small differences: many short turns, and a proxy that is never idle.
     Scenario("policy_token", "what the policy costs a token: on and off",
              "split", "us CPU a token", per_token,
              dict(connections=4, streams=50, max_tokens=1000, ramp="100ms"),
-             dict(token_delay="0ms"), [peers.LlmgwBare, peers.Llmgw]),
+             dict(token_delay="0ms"), [peers.LlmgwBare, peers.Llmgw],
+             window_ms=400, rounds=3),
     Scenario("policy_request", "what the policy costs a request: on and off",
-             "same", "us CPU a request", per_request,
-             dict(connections=4, streams=50, max_tokens=1, rate=2000),
-             dict(token_delay="0ms"), [peers.LlmgwBare, peers.Llmgw]),
+             "split", "us CPU a request", per_request,
+             dict(connections=4, streams=50, max_tokens=1, ramp="0s"),
+             dict(token_delay="0ms"), [peers.LlmgwBare, peers.Llmgw],
+             window_ms=400, rounds=3),
 ]
+
 
 STREAMS = [40, 200, 1000, 2000]     # of the plot
 
@@ -112,6 +117,7 @@ class Rounds:
 
     def run(self, rounds):
         s = self.scenario
+        rounds *= s.rounds
         with Stand(self.bench, s.kind, **s.replica) as stand:
             self.pinning = str(stand.pinning)
             up = []
@@ -126,8 +132,9 @@ class Rounds:
                     break
                 for peer in up[i % len(up):] + up[:i % len(up)]:
                     self.turn(stand, peer, i)
-                self.bench.say(f"{s.name} {i + 1}/{rounds}: "
-                               + self.line(i))
+                if (i + 1) % s.rounds == 0:
+                    self.bench.say(f"{s.name} {i + 1}/{rounds}: "
+                                   + self.line(i))
         return self.result()
 
     def turn(self, stand, peer, i):
