@@ -16,6 +16,7 @@ SYSCONFDIR ?= /etc
 ARGS      ?=
 V         ?=     # V=1 shows the commands
 FUZZ_SECONDS ?= 60
+N         ?= 10000000
 SEEDS     ?= 200
 FIRST     ?= 1000
 
@@ -80,7 +81,7 @@ UNITS   := $(patsubst t/unit/test_%.c,$(O)/t/test_%,$(wildcard t/unit/test_*.c))
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
 .PHONY: help deps deps-check build gen daemons tools module demo test test-unit units soak-sim test-tsan test-e2e \
-        lint bench bench-deps bench-full bench-peers bench-gossip fuzz install clean FORCE
+        lint bench bench-deps bench-full bench-peers bench-gossip fuzz fuzz-packets install clean FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -112,15 +113,14 @@ units: $(UNITS)
 	@echo $(UNITS)
 
 test-unit: $(UNITS)  ## unit tests and the gossip simulator, no nginx
-	@for t in $(UNITS); do $$t || exit 1; done
+	@$(PYTHON) t/run.py --only units --build $(BUILD)
 
 soak-sim: $(filter $(O)/t/sim_%,$(UNITS))  ## the gossip simulator with many seeds (SEEDS=200 FIRST=1000)
 	@for t in $(filter $(O)/t/sim_%,$(UNITS)); do \
 	    LLMGW_SIM_SEEDS=$(SEEDS) LLMGW_SIM_FIRST=$(FIRST) $$t || exit 1; done
 
 test-tsan:  ## the units that have threads, under the thread sanitizer
-	@$(MAKE) --no-print-directory BUILD=tsan build/obj/tsan/t/test_members
-	@build/obj/tsan/t/test_members
+	@$(PYTHON) t/run.py --only tsan
 
 test-e2e: build  ## real processes only (ARGS='-k name' for some)
 	@$(PYTHON) -m pytest -q t $(ARGS)
@@ -149,6 +149,9 @@ fuzz: $(FUZZERS)  ## fuzz each decoder for FUZZ_SECONDS (60)
 	    (cd build/fuzz && ./$$(basename $$f) -max_total_time=$(FUZZ_SECONDS) \
 	        -print_final_stats=0 -verbosity=0 corpus/$$(basename $$f)) || exit 1; \
 	done
+
+fuzz-packets: $(filter %_datagram %_sealed,$(FUZZERS))  ## fuzz until N (10000000) datagrams, half of them sealed
+	@$(PYTHON) t/fuzz/packets.py -n $(N)
 
 compile_commands.json: gen FORCE  ## for editors
 	@$(PYTHON) t/lint/compile_commands.py "$(subst ",\",$(CC) $(CPPFLAGS) \
@@ -283,10 +286,10 @@ $(O)/t/sim_%: $(O)/t/sim/test_%.o $(call objs,$(SIM_C)) $(TEST_LIBS)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_LIBS) $(LDLIBS) -lcmocka
 
 FUZZ_SRC = $(PROTO_C) $(COMMON_C) $(AGENT_C) $(CORE_C) $(GEN_C)
-build/fuzz/fuzz_%: t/fuzz/fuzz_%.c $(FUZZ_SRC)
+build/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/fuzz_count.h $(FUZZ_SRC)
 	@mkdir -p $(@D)
 	$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined \
-	    -fno-sanitize-recover=undefined $^ -o $@ $(LDLIBS)
+	    -fno-sanitize-recover=undefined $(filter %.c,$^) -o $@ $(LDLIBS)
 
 # --- what is measured beside us; a proxy that cannot be built is told so
 

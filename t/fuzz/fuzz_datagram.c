@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "agent/swim.h"
+#include "fuzz_count.h"
 
 
 #define FUZZ_WALL_US  1763650000000000ULL
@@ -99,6 +100,7 @@ fuzz_datagram(swim_t *swim, const uint8_t *data, size_t len, uint64_t now_us)
     address_parse("10.0.0.9:7946", &from);
 
     swim_recv(swim, &from, bytes, header_bytes + len, now_us, FUZZ_WALL_US);
+    fuzz_count();
 }
 
 

@@ -16,6 +16,7 @@
 
 #include "agent/crypt.h"
 #include "agent/packet_header.h"
+#include "fuzz_count.h"
 
 
 #define FUZZ_WALL_US  1763650000000000ULL
@@ -54,6 +55,7 @@ fuzz_open(crypt_t *crypt, uint8_t *plain, size_t *plain_len,
     packet_t      packet;
     packet_rc_t   rc;
 
+    fuzz_count();
     rc = crypt_open(crypt, plain, plain_len, &counter, data, len);
 
     if (rc != PACKET_DONE) {
