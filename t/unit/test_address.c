@@ -65,6 +65,33 @@ broken_texts_are_no_addresses(void **state)
 }
 
 
+/* As inet_pton() has it: no octet beyond 255, none with a zero before it. */
+static void
+ipv4_is_four_octets_and_a_port(void **state)
+{
+    char       buf[ADDRESS_TEXT_BYTES];
+    size_t     i;
+    address_t  a;
+
+    static const char *const  bad[] = {
+        "256.0.0.1:80", "1.2.3.1000:80", "01.2.3.4:80", "1.2.3.00:80",
+        "1.2.3:80", "1.2.3.4.5:80", "1..3.4:80", "1.2.3.4"
+    };
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(address_parse(bad[i], &a), -1);
+    }
+
+    a = parsed("255.255.255.255:65535");
+    address_format(&a, buf);
+    assert_string_equal(buf, "255.255.255.255:65535");
+
+    a = parsed("1.20.100.0:00080");
+    address_format(&a, buf);
+    assert_string_equal(buf, "1.20.100.0:80");
+}
+
+
 static void
 a_name_is_valid_up_to_its_longest_and_is_not_parsed(void **state)
 {
@@ -165,6 +192,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(numeric_addresses_come_back_as_written),
         cmocka_unit_test(broken_texts_are_no_addresses),
+        cmocka_unit_test(ipv4_is_four_octets_and_a_port),
         cmocka_unit_test(a_name_is_valid_up_to_its_longest_and_is_not_parsed),
         cmocka_unit_test(names_resolve_or_say_why_not),
         cmocka_unit_test(wildcards_and_loopback_are_told_apart),
