@@ -5,6 +5,7 @@ Runs them all whatever fails, and ends with one line: N passed, N failed.
 """
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -19,6 +20,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Pieces of the end-to-end tests that run side by side: most of their time is
 # waiting, and two processors are enough for this many.
 SHARDS = 2
+
+# The simulator computes all the time, and its longest two take a minute each.
+UNITS_AT_ONCE = 2
+
+# The unit tests that have threads; `make test-tsan` runs them alone.
+THREADED = ("test_members", "test_child_witness")
+
+# A sanitizer looks at every load: seeds that differ by chance alone are for
+# the other builds.
+SANITIZED_SEEDS = {"LLMGW_SIM_SEEDS": "1"}
 
 
 class Tally:
@@ -47,12 +58,13 @@ def lint(tally):
     tally.say("lint", began, out.returncode == 0, out.returncode != 0)
 
 
-def cmocka(tally, binary, label):
+def cmocka(tally, binary, label, env={}):
     """One cmocka binary; a crash is one failed test."""
     began = time.monotonic()
     try:
         out = subprocess.run([ROOT / binary], cwd=ROOT, capture_output=True,
-                             text=True, errors="replace", timeout=300)
+                             text=True, errors="replace", timeout=600,
+                             env={**env, **os.environ})
         said, code = out.stdout + out.stderr, out.returncode
     except subprocess.TimeoutExpired as e:
         said, code = f"{e}\n", 1
@@ -71,19 +83,25 @@ def units(tally, build):
         print(out.stdout + out.stderr)
         tally.say("build of the unit tests", began, 0, 1)
         return
-    for binary in out.stdout.split():
-        cmocka(tally, binary, pathlib.Path(binary).name)
+    env = SANITIZED_SEEDS if build in ("asan", "ubsan", "tsan") else {}
+    binaries = sorted(out.stdout.split(), key=lambda b: "/sim_" not in b)
+    with concurrent.futures.ThreadPoolExecutor(UNITS_AT_ONCE) as pool:
+        for run in [pool.submit(cmocka, tally, binary,
+                                pathlib.Path(binary).name, env)
+                    for binary in binaries]:
+            run.result()
 
 
 def tsan(tally):
-    began = time.monotonic()
-    binary = "build/obj/tsan/t/test_members"
-    out = make(binary, build="tsan")
-    if out.returncode != 0:
-        print(out.stdout + out.stderr)
-        tally.say("build of the tsan test", began, 0, 1)
-        return
-    cmocka(tally, binary, "test_members under tsan")
+    for name in THREADED:
+        began = time.monotonic()
+        binary = f"build/obj/tsan/t/{name}"
+        out = make(binary, build="tsan")
+        if out.returncode != 0:
+            print(out.stdout + out.stderr)
+            tally.say(f"build of {name} for tsan", began, 0, 1)
+            continue
+        cmocka(tally, binary, f"{name} under tsan")
 
 
 def junit(path):
@@ -135,13 +153,18 @@ def e2e(tally, build):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="release")
-    build = parser.parse_args().build
+    parser.add_argument("--only", choices=("units", "tsan"))
+    args = parser.parse_args()
 
     tally = Tally()
-    lint(tally)
-    units(tally, build)
-    tsan(tally)
-    e2e(tally, build)
+    if not args.only:
+        lint(tally)
+    if args.only != "tsan":
+        units(tally, args.build)
+    if args.only != "units":
+        tsan(tally)
+    if not args.only:
+        e2e(tally, args.build)
     print(f"{tally.passed} passed, {tally.failed} failed")
     return 1 if tally.failed else 0
 
