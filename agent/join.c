@@ -9,9 +9,9 @@
  * ask and both answer.  Without seeds there is nobody to ask: a cluster of
  * one, until somebody else comes.
  *
- * A seed at whose address there is no member is asked on, once a second, also
- * after the table is had: it may start later than all who name it, and when a
- * network was cut in two, this finds the other half.
+ * A seed at whose address there is no member is asked on, every ten seconds,
+ * also after the table is had: it may start later than all who name it, and
+ * when a network was cut in two, this finds the other half.
  */
 
 #include <string.h>
@@ -19,9 +19,11 @@
 #include "swim_core.h"
 
 
-/* Soon again at first, since all may be starting; then once a second. */
-#define JOIN_FIRST_BACKOFF_US  (100 * SWIM_MS)
-#define JOIN_MAX_BACKOFF_US    SWIM_S
+/* Soon again at first, since all may be starting; who has no table yet asks
+   once a second, who has one has time. */
+#define JOIN_FIRST_BACKOFF_US   (100 * SWIM_MS)
+#define JOIN_ALONE_BACKOFF_US   SWIM_S
+#define JOIN_ABSENT_BACKOFF_US  (10 * SWIM_S)
 
 /* One table a member in this time: a forged JOIN must not make us flood. */
 #define JOIN_TABLE_INTERVAL_US (100 * SWIM_MS)
@@ -134,6 +136,7 @@ join_tick(swim_t *swim, uint64_t now_us)
 {
     size_t     i;
     join_t    *join;
+    uint64_t   max_us;
     member_t  *member;
 
     join = &swim->join;
@@ -153,8 +156,10 @@ join_tick(swim_t *swim, uint64_t now_us)
     join->backoff_us = join->backoff_us ? join->backoff_us * 2
                                         : JOIN_FIRST_BACKOFF_US;
 
-    if (join->backoff_us > JOIN_MAX_BACKOFF_US) {
-        join->backoff_us = JOIN_MAX_BACKOFF_US;
+    max_us = join->is_done ? JOIN_ABSENT_BACKOFF_US : JOIN_ALONE_BACKOFF_US;
+
+    if (join->backoff_us > max_us) {
+        join->backoff_us = max_us;
     }
 
     join->next_us = now_us + join->backoff_us;

@@ -73,6 +73,15 @@ member_is_newer(const llmgw_member_t *known, const llmgw_member_t *news)
 
 
 int
+member_is_same(const llmgw_member_t *known, const llmgw_member_t *news)
+{
+    return news->epoch == known->epoch
+           && news->incarnation == known->incarnation
+           && news->liveness == known->liveness;
+}
+
+
+int
 member_is_plausible(const llmgw_member_t *known, const llmgw_member_t *news)
 {
     return news->epoch != known->epoch

@@ -101,7 +101,7 @@ typedef struct {
     uint32_t             rttvar_us;
     uint32_t             seen;              /* what it has of ourselves */
     spread_link_t        spread;
-    unsigned             in_round:1;        /* of the probe */
+    unsigned             is_in_turn:1;
     unsigned             is_witness_due:1;  /* it is to be pinged soon */
     unsigned             is_base:1;         /* of agent/isolation.c */
     unsigned             lacks_traits:1;    /* its facts are of the segment */
@@ -123,6 +123,9 @@ void member_init(member_t *member, const member_news_t *news, uint64_t now_us);
 
 /* Do the news come behind what is known, in the order above? */
 int member_is_newer(const llmgw_member_t *known, const llmgw_member_t *news);
+
+/* Are they at the same place of it? */
+int member_is_same(const llmgw_member_t *known, const llmgw_member_t *news);
 
 int member_is_plausible(const llmgw_member_t *known,
     const llmgw_member_t *news);

@@ -221,6 +221,7 @@ node_create(const swim_config_t *config, transport_t *transport,
     inner.on_stream = node_stream;
     inner.callbacks = &node_callbacks;
     inner.data = node;
+    inner.wall_us = clock_wall_us(clock);
 
     node->swim = swim_create(&inner, clock_mono_us(clock));
     if (node->swim == NULL) {

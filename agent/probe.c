@@ -1,6 +1,6 @@
 
 /*
- * Whom to ping, and what becomes of the ping.
+ * What becomes of a ping.
  *
  *     period begins        ping timeout              period ends
  *          |  PING              |  k x PING_REQ           |
@@ -14,12 +14,9 @@
  * where a firewall, or a loss that TCP makes good, is in the way of datagrams
  * alone.
  *
- * The order is a shuffled list of all, walked to its end and then made anew:
- * a member waits for its next ping no longer than twice around, which a
- * random choice each time would not promise (SWIM, section 4.3).
+ * Whom to ping is told by turn.c, but for suspects that want a witness.
  */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "swim_core.h"
@@ -29,144 +26,14 @@
 #define PROBE_MIN_TIMEOUT_US  (50 * SWIM_MS)
 
 
-static int
-probe_reserve(probe_t *probe, size_t n)
-{
-    size_t      capacity;
-    member_t  **order;
-
-    if (n <= probe->capacity) {
-        return 0;
-    }
-
-    capacity = n * 2;
-    order = realloc(probe->order, capacity * sizeof(member_t *));
-    if (order == NULL) {
-        return -1;
-    }
-
-    probe->order = order;
-    probe->capacity = capacity;
-
-    return 0;
-}
-
-
-void
-probe_done(probe_t *probe)
-{
-    free(probe->order);
-}
-
-
-/* Puts a member at a random place; -1: no memory, the next round has it. */
-int
-probe_add(swim_t *swim, member_t *member)
-{
-    size_t    last, place;
-    probe_t  *probe;
-
-    probe = &swim->probe;
-
-    if (member->in_round || member == swim->own) {
-        return 0;
-    }
-
-    if (probe_reserve(probe, probe->n + 1) != 0) {
-        return -1;
-    }
-
-    last = probe->n++;
-    place = rnd_below(&swim->rnd, probe->n);
-
-    if (place != last) {
-        probe->order[last] = probe->order[place];
-    }
-
-    probe->order[place] = member;
-    member->in_round = 1;
-
-    return 0;
-}
-
-
-void
-probe_drop(swim_t *swim, member_t *member)
-{
-    size_t    i;
-    probe_t  *probe;
-
-    probe = &swim->probe;
-
-    if (probe->target == member) {
-        probe->target = NULL;
-    }
-
-    for (i = 0; i < probe->n; i++) {
-        if (probe->order[i] == member) {
-            probe->n--;
-            memmove(&probe->order[i], &probe->order[i + 1],
-                    (probe->n - i) * sizeof(member_t *));
-            probe->next -= i < probe->next;
-            break;
-        }
-    }
-
-    member->in_round = 0;
-}
-
-
-/* A new round: all that are present, shuffled. */
-static void
-probe_shuffle(swim_t *swim)
-{
-    size_t     i;
-    member_t  *member;
-
-    for (i = 0; i < swim->probe.n; i++) {
-        swim->probe.order[i]->in_round = 0;
-    }
-
-    swim->probe.n = 0;
-    swim->probe.next = 0;
-
-    for (i = 0; i < swim->table.n; i++) {
-        member = swim->table.members[i];
-
-        if (member_is_present(member)) {
-            probe_add(swim, member);
-        }
-    }
-}
-
-
 static member_t *
 probe_choose(swim_t *swim)
 {
-    int        is_new_round;
-    probe_t   *probe;
     member_t  *member;
 
-    probe = &swim->probe;
     member = suspicion_witness(swim);
 
-    if (member != NULL) {
-        return member;
-    }
-
-    for (is_new_round = 0; is_new_round < 2; is_new_round++) {
-        while (probe->next < probe->n) {
-            member = probe->order[probe->next++];
-
-            if (member_is_present(member)) {
-                return member;
-            }
-        }
-
-        probe_shuffle(swim);
-    }
-
-    return NULL;
+    return member != NULL ? member : turn_choose(swim, swim->probe.period_us);
 }
 
 
@@ -283,7 +150,8 @@ probe_missed_nacks(const probe_t *probe)
 }
 
 
-/* It has been heard of in another way: the ping that is out proves nothing. */
+/* It has been heard of in another way, or is forgotten: the ping that is out
+   proves nothing. */
 void
 probe_forgive(swim_t *swim, const member_t *member)
 {

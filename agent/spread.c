@@ -2,6 +2,9 @@
 #include "spread.h"
 
 
+/* What hearing the same counts for. */
+#define SPREAD_HEARD_SENDS  4
+
 #define spread_member(link)                                                   \
     ((member_t *) ((char *) (link) - offsetof(member_t, spread)))
 
@@ -163,19 +166,36 @@ spread_next(spread_walk_t *walk)
 }
 
 
-void
-spread_sent(spread_t *spread, member_t *member, unsigned limit)
+static void
+spread_count(spread_t *spread, member_t *member, unsigned n, unsigned limit)
 {
+    unsigned  sends;
+
     if (member->spread.prev == NULL) {
         return;
     }
 
+    sends = member->spread.sends + n;
     spread_remove(spread, member);
-    member->spread.sends++;
 
-    if (member->spread.sends < limit
-        && member->spread.sends < SPREAD_MAX_SENDS)
-    {
+    if (sends < limit && sends < SPREAD_MAX_SENDS) {
+        member->spread.sends = sends;
         spread_insert(spread, &member->spread);
+    }
+}
+
+
+void
+spread_sent(spread_t *spread, member_t *member, unsigned limit)
+{
+    spread_count(spread, member, 1, limit);
+}
+
+
+void
+spread_heard(spread_t *spread, member_t *member, unsigned limit)
+{
+    if (member->spread.class == SPREAD_JOIN) {
+        spread_count(spread, member, SPREAD_HEARD_SENDS, limit);
     }
 }

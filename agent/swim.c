@@ -107,6 +107,7 @@ swim_create(const swim_config_t *config, uint64_t now_us)
     swim->conflict.next_us = SWIM_NEVER;
     swim->candidates.next_us = SWIM_NEVER;
     swim->sync_us = now_us + rnd_below(&swim->rnd, 10 * SWIM_S);
+    swim->turn.wall_ahead_us = config->wall_us - now_us;
 
     /* Starters do not ping in step. */
     swim->probe.period_us = now_us
@@ -121,7 +122,7 @@ swim_destroy(swim_t *swim)
 {
     table_done(&swim->table);
     packet_out_destroy(swim->out);
-    probe_done(&swim->probe);
+    turn_done(&swim->turn);
     suspicion_done(&swim->suspicion);
     candidates_done(&swim->candidates);
     free(swim->tell.targets);

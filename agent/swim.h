@@ -2,9 +2,9 @@
 /*
  * SWIM: who is a member, and who of them is alive, without a centre.
  *
- * Every period each agent pings one other, in a shuffled round robin, so that
+ * Every period each agent pings one other, in round robins that mesh, so that
  * each member is looked at at least every 2n - 1 periods by each other and
- * about once a period by somebody.  No answer within the ping timeout: some
+ * once a period by somebody.  No answer within the ping timeout: some
  * others are asked to ping it too (a bad path between two is no death).  No
  * answer by any way until the period ends: the member is SUSPECT, which it
  * can contradict; nothing for the suspicion timeout: DEAD.  All news ride on
@@ -16,10 +16,11 @@
  * transport and a clock: real ones in the agent, fake ones in t/sim.
  *
  * Where to find what: agent/member.h the order of news, agent/spread.h what
- * is told, probe.c whom to ping, suspicion.c the way to DEAD, candidate.c how
- * a stranger becomes a member, join.c and sync.c whole tables, tell.c what
- * must arrive at once, load.c the load, doubt.c when we ourselves are slow,
- * isolation.c when it is we who are cut off, conflict.c two of one id.
+ * is told, turn.c whom to ping, probe.c what becomes of it, suspicion.c the
+ * way to DEAD, candidate.c how a stranger becomes a member, join.c and sync.c
+ * whole tables, tell.c what must arrive at once, load.c the load, doubt.c
+ * when we ourselves are slow, isolation.c when it is we who are cut off,
+ * conflict.c two of one id.
  *
  * Source: Das, Gupta, Motivala, "SWIM: Scalable Weakly-consistent
  * Infection-style Process Group Membership Protocol", DSN 2002.  docs/gossip.md
@@ -80,6 +81,7 @@ typedef struct {
     llmgw_role_t             role;
     uint32_t                 weight;
     uint64_t                 epoch;
+    uint64_t                 wall_us;       /* now; for whose turn it is */
     uint64_t                 period_us;
     uint64_t                 ping_timeout_us;
     uint64_t                 suspect_timeout_us;    /* base */

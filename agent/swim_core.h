@@ -22,12 +22,16 @@
 #define SWIM_NEVER  UINT64_MAX
 
 
-/* probe.c: the round robin, and the ping that is out. */
+/* turn.c: all others that are present, in the order of their hashes. */
 typedef struct {
-    member_t  **order;
+    member_t  **ring;
     size_t      n;
     size_t      capacity;
-    size_t      next;               /* in order */
+    uint64_t    wall_ahead_us;      /* of our own time, at the start */
+} turn_t;
+
+/* probe.c: the ping that is out. */
+typedef struct {
     member_t   *target;             /* NULL: answered, or none */
     uint64_t    sequence;
     uint64_t    stream_sequence;    /* of the ping over TCP */
@@ -134,6 +138,7 @@ struct swim_s {
     member_t         past;          /* in out, of whom it goes to */
     uint64_t         sequence;
 
+    turn_t           turn;
     probe_t          probe;
     relay_t          relay;
     suspicion_t      suspicion;
@@ -228,17 +233,25 @@ int swim_fits_dead(const swim_t *swim, const member_t *member,
     const void *data);
 
 
+/* turn.c */
+
+/* Who is present takes part; without memory others alone will ping it. */
+void turn_add(swim_t *swim, member_t *member);
+void turn_drop(swim_t *swim, member_t *member);
+
+/* Whom we ping in the period that begins then; NULL: nobody is there. */
+member_t *turn_choose(swim_t *swim, uint64_t at_us);
+void turn_done(turn_t *turn);
+
+
 /* probe.c */
 
-int probe_add(swim_t *swim, member_t *member);
-void probe_drop(swim_t *swim, member_t *member);
 void probe_ack(swim_t *swim, const packet_head_t *ack, uint64_t now_us);
 void probe_nack(swim_t *swim, const packet_head_t *nack);
 void probe_forgive(swim_t *swim, const member_t *member);
 void probe_delay(swim_t *swim, uint64_t late_us);
 void probe_tick(swim_t *swim, uint64_t now_us);
 uint64_t probe_next_us(const swim_t *swim);
-void probe_done(probe_t *probe);
 
 
 /* relay.c */

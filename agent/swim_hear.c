@@ -40,9 +40,10 @@ swim_enact_liveness(swim_t *swim, member_t *member, uint64_t now_us)
     }
 
     if (member_is_present(member)) {
-        probe_add(swim, member);
+        turn_add(swim, member);
 
     } else {
+        turn_drop(swim, member);
         tell_drop(swim, member);
     }
 
@@ -135,7 +136,8 @@ void
 swim_remove(swim_t *swim, member_t *member)
 {
     suspicion_stop(swim, member);
-    probe_drop(swim, member);
+    turn_drop(swim, member);
+    probe_forgive(swim, member);
     tell_drop(swim, member);
     spread_remove(&swim->spread, member);
 
@@ -267,6 +269,13 @@ swim_hear_of(swim_t *swim, const member_news_t *news, const member_t *sender,
 
     was_present = member_is_present(member);
     what = member_merge(member, news, is_first_hand, now_us);
+
+    if ((what & ~MEMBER_LOAD) == 0 && !is_first_hand
+        && member_is_same(&member->facts, &news->facts))
+    {
+        spread_heard(&swim->spread, member,
+                     spread_limit(swim->table.npresent));
+    }
 
     if (what == 0) {
         return;

@@ -12,7 +12,9 @@
 /*
  * An answer goes to where the question came from.  A sender of whom we know
  * anything worse than ALIVE hears it at once, so that it can contradict; and
- * so does one whose id has a later start elsewhere (agent/conflict.c).
+ * so does one whose id has a later start elsewhere (agent/conflict.c).  Who
+ * has nothing of us asks who we are (agent/candidate.h) and hears that alone,
+ * or a thousand who meet would tell each other all news at each handshake.
  */
 static void
 swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
@@ -32,7 +34,7 @@ swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
     letter.member = sender;
     letter.target_id = swim->own->facts.id;
     letter.sequence = packet->head.sequence;
-    letter.is_bare = sender == NULL;
+    letter.is_bare = sender == NULL || packet->head.seen == 0;
 
     if (sender != NULL
         && (sender->facts.liveness != LLMGW_LIVENESS_ALIVE

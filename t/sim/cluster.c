@@ -13,7 +13,8 @@
 #include "cluster.h"
 
 
-#define CLUSTER_NAME  "test"
+#define CLUSTER_NAME        "test"
+#define CLUSTER_LINE_BYTES  256
 
 
 uint64_t
@@ -80,25 +81,43 @@ cluster_tap(void *data, const char *what, size_t from, size_t to,
 
 
 static void
-cluster_note(cluster_host_t *viewer, const member_t *member, unsigned what)
+cluster_format(const cluster_note_t *note, char *line)
 {
-    char       *line;
-    cluster_t  *cluster;
-
-    cluster = viewer->cluster;
-    line = cluster->lines[cluster->nlines++ % CLUSTER_LOG_LINES];
-
     snprintf(line, CLUSTER_LINE_BYTES,
              "%12.6f h%zu: %s is %s%s, epoch %llu, incarnation %llu, "
-             "%u accusers", fake_net_now_us(cluster->net) / 1e6,
-             (size_t) (viewer - cluster->hosts), member->facts.id,
-             what & MEMBER_REMOVED ? "forgotten, was " : "",
-             llmgw_liveness_name(member->facts.liveness),
-             (unsigned long long) member->facts.epoch,
-             (unsigned long long) member->facts.incarnation,
-             member->naccusers);
+             "%u accusers", note->now_us / 1e6, note->viewer, note->id,
+             note->is_removed ? "forgotten, was " : "",
+             llmgw_liveness_name(note->liveness),
+             (unsigned long long) note->epoch,
+             (unsigned long long) note->incarnation, note->naccusers);
+}
 
-    cluster_say(cluster, line);
+
+/* A thousand who join are a million notes: they become text when they are
+   read. */
+static void
+cluster_note(cluster_host_t *viewer, const member_t *member, unsigned what)
+{
+    char             line[CLUSTER_LINE_BYTES];
+    cluster_t       *cluster;
+    cluster_note_t  *note;
+
+    cluster = viewer->cluster;
+    note = &cluster->notes[cluster->nnotes++ % CLUSTER_MAX_NOTES];
+
+    note->now_us = fake_net_now_us(cluster->net);
+    note->viewer = viewer - cluster->hosts;
+    strcpy(note->id, member->facts.id);
+    note->is_removed = (what & MEMBER_REMOVED) != 0;
+    note->liveness = member->facts.liveness;
+    note->epoch = member->facts.epoch;
+    note->incarnation = member->facts.incarnation;
+    note->naccusers = member->naccusers;
+
+    if (cluster->log != NULL) {
+        cluster_format(note, line);
+        cluster_say(cluster, line);
+    }
 }
 
 
@@ -107,16 +126,18 @@ cluster_holds(const cluster_t *cluster, int is, const char *what,
     const char *file, int line)
 {
     size_t  i;
+    char    text[CLUSTER_LINE_BYTES];
 
     if (is) {
         return;
     }
 
-    i = cluster->nlines < CLUSTER_LOG_LINES ? 0 : cluster->nlines
-                                                  - CLUSTER_LOG_LINES;
+    i = cluster->nnotes < CLUSTER_MAX_NOTES ? 0 : cluster->nnotes
+                                                  - CLUSTER_MAX_NOTES;
 
-    for ( /* void */ ; i < cluster->nlines; i++) {
-        print_error("%s\n", cluster->lines[i % CLUSTER_LOG_LINES]);
+    for ( /* void */ ; i < cluster->nnotes; i++) {
+        cluster_format(&cluster->notes[i % CLUSTER_MAX_NOTES], text);
+        print_error("%s\n", text);
     }
 
     print_error("seed %llu, at %.6f s, does not hold: %s\n"
@@ -255,6 +276,7 @@ cluster_create(size_t n, uint64_t random_seed)
     cluster->weight = 1;
     cluster->net = fake_net_create(n, random_seed);
     cluster->hosts = calloc(n, sizeof(cluster_host_t));
+    cluster->wrong_line = calloc(1, sizeof(size_t));
 
     for (i = 0; i < n; i++) {
         cluster->hosts[i].cluster = cluster;
@@ -288,6 +310,7 @@ cluster_destroy(cluster_t *cluster)
     }
 
     fake_net_destroy(cluster->net);
+    free(cluster->wrong_line);
     free(cluster->hosts);
     free(cluster);
 }

@@ -21,8 +21,19 @@
 
 #define CLUSTER_NO_SEED       SIZE_MAX
 #define CLUSTER_PERIOD_MS     500
-#define CLUSTER_LOG_LINES     40
-#define CLUSTER_LINE_BYTES    256
+#define CLUSTER_MAX_NOTES     40
+
+/* What a member came to think of another. */
+typedef struct {
+    uint64_t          now_us;
+    size_t            viewer;
+    char              id[LLMGW_MEMBERS_NAME_BYTES];
+    int               is_removed;
+    llmgw_liveness_t  liveness;
+    uint64_t          epoch;
+    uint64_t          incarnation;
+    unsigned          naccusers;
+} cluster_note_t;
 
 typedef struct cluster_s  cluster_t;
 
@@ -56,9 +67,10 @@ struct cluster_s {
     const char      *drain_kept;    /* what a state directory has; likewise */
     int              can_restart;   /* likewise */
     cluster_host_t  *hosts;
+    size_t          *wrong_line;    /* cluster_ask.c */
     FILE            *log;           /* LLMGW_SIM_LOG; or NULL */
-    size_t           nlines;
-    char             lines[CLUSTER_LOG_LINES][CLUSTER_LINE_BYTES];
+    size_t           nnotes;
+    cluster_note_t   notes[CLUSTER_MAX_NOTES];
 };
 
 

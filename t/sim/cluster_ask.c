@@ -122,23 +122,6 @@ cluster_any_suspects(const cluster_t *cluster, size_t host)
 }
 
 
-int
-cluster_is_whole(const cluster_t *cluster, size_t host)
-{
-    size_t  i;
-
-    for (i = 0; i < cluster->n; i++) {
-        if (cluster->hosts[i].node != NULL
-            && !cluster_all_see(cluster, i, LLMGW_LIVENESS_ALIVE))
-        {
-            return 0;
-        }
-    }
-
-    return 1;
-}
-
-
 /* One line of a table against what is. */
 static int
 cluster_is_right(const cluster_t *cluster, size_t viewer, size_t host)
@@ -161,28 +144,69 @@ cluster_is_right(const cluster_t *cluster, size_t viewer, size_t host)
 }
 
 
-int
-cluster_is_settled(const cluster_t *cluster, size_t host)
+static int
+cluster_is_seen_alive(const cluster_t *cluster, size_t viewer, size_t host)
 {
-    size_t  i, j;
+    const member_t  *member;
 
-    for (i = 0; i < cluster->n; i++) {
-        if (cluster->hosts[i].node == NULL) {
-            continue;
-        }
+    if (viewer == host || cluster->hosts[host].node == NULL) {
+        return 1;
+    }
 
-        if (swim_backlog(cluster_swim(cluster, i)) != 0) {
+    member = cluster_view(cluster, viewer, host);
+
+    return member != NULL && member->facts.liveness == LLMGW_LIVENESS_ALIVE;
+}
+
+
+/*
+ * Every running viewer of every host.  A thousand have a million such lines,
+ * and are asked many times until all are right: so the walk goes on at the
+ * line that was wrong last time, which most likely is wrong still.
+ */
+static int
+cluster_is_all(const cluster_t *cluster,
+    int (*is)(const cluster_t *, size_t viewer, size_t host))
+{
+    size_t  left, line, lines;
+
+    lines = cluster->n * cluster->n;
+    line = *cluster->wrong_line;
+
+    for (left = lines; left > 0; left--, line = (line + 1) % lines) {
+        if (cluster->hosts[line / cluster->n].node != NULL
+            && !is(cluster, line / cluster->n, line % cluster->n))
+        {
+            *cluster->wrong_line = line;
             return 0;
-        }
-
-        for (j = 0; j < cluster->n; j++) {
-            if (!cluster_is_right(cluster, i, j)) {
-                return 0;
-            }
         }
     }
 
     return 1;
+}
+
+
+int
+cluster_is_whole(const cluster_t *cluster, size_t host)
+{
+    return cluster_is_all(cluster, cluster_is_seen_alive);
+}
+
+
+int
+cluster_is_settled(const cluster_t *cluster, size_t host)
+{
+    size_t  i;
+
+    for (i = 0; i < cluster->n; i++) {
+        if (cluster->hosts[i].node != NULL
+            && swim_backlog(cluster_swim(cluster, i)) != 0)
+        {
+            return 0;
+        }
+    }
+
+    return cluster_is_all(cluster, cluster_is_right);
 }
 
 

@@ -49,6 +49,7 @@ typedef struct {
 struct transport_s {
     fake_net_t         *net;
     size_t              host;
+    address_t           address;
     size_t              asker;      /* by the stream at hand; SIZE_MAX: none */
     transport_recv_pt   on_datagram;
     void               *data;

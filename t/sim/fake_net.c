@@ -29,6 +29,7 @@ fake_net_create(size_t n, uint64_t seed)
         net->transports[i].net = net;
         net->transports[i].host = i;
         net->transports[i].asker = SIZE_MAX;
+        fake_net_address(i, &net->transports[i].address);
         net->clocks[i].net = net;
         net->clocks[i].host = i;
     }
@@ -194,7 +195,7 @@ fake_net_deliver(fake_net_t *net, fake_event_t *event)
     fake_net_tell(net, "had", event);
 
     if (transport->on_datagram != NULL) {
-        fake_net_address(event->from, &from);
+        from = net->transports[event->from].address;
 
         if (event->kind == FAKE_QUESTION) {
             ((struct sockaddr_in *) &from.ss)->sin_port

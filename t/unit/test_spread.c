@@ -131,6 +131,35 @@ each_class_has_its_share_and_what_others_leave(void **state)
 }
 
 
+/* A join that others tell of is known; a death is told to the end. */
+static void
+what_others_tell_of_is_told_less_but_for_deaths(void **state)
+{
+    member_t  members[2];
+    spread_t  spread;
+
+    memset(members, 0, sizeof(members));
+    spread_init(&spread);
+    spread_add(&spread, &members[0], SPREAD_JOIN);
+    spread_add(&spread, &members[1], SPREAD_GONE);
+
+    spread_heard(&spread, &members[0], 15);
+    spread_heard(&spread, &members[1], 15);
+    assert_int_equal(members[0].spread.sends, 4);
+    assert_int_equal(members[1].spread.sends, 0);
+
+    spread_heard(&spread, &members[0], 15);
+    spread_heard(&spread, &members[0], 15);
+    assert_int_equal(spread.n, 2);
+    spread_heard(&spread, &members[0], 15);
+    assert_int_equal(spread.n, 1);
+
+    /* It is not queued any more. */
+    spread_heard(&spread, &members[0], 15);
+    assert_int_equal(spread.n, 1);
+}
+
+
 int
 main(void)
 {
@@ -139,6 +168,7 @@ main(void)
         cmocka_unit_test(update_is_sent_its_number_of_times),
         cmocka_unit_test(least_sent_go_first_and_news_start_anew),
         cmocka_unit_test(each_class_has_its_share_and_what_others_leave),
+        cmocka_unit_test(what_others_tell_of_is_told_less_but_for_deaths),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

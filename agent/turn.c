@@ -1,0 +1,188 @@
+
+/*
+ * Whose turn it is to be pinged: round robins that mesh.
+ *
+ * SWIM has each member walk a shuffled list of its own.  Each is then pinged
+ * once a period on the average, but by chance: in a period that follows a
+ * crash nobody pings the dead with probability 1/e, in two with 1/e^2, and
+ * that wait is most of what detection takes.  Here all walk the same way.
+ * The members stand on a ring, in the order of the hashes of their ids, and
+ * in the same period everybody pings who stands the same number of steps
+ * further on:
+ *
+ *     turn 7, 3 steps:   a > d   b > e   c > a   d > b   e > c
+ *     turn 8, 1 step:    a > b   b > c   c > d   d > e   e > a
+ *
+ * so that each is pinged by exactly one in each period.  The number of steps
+ * goes through 1 .. n - 1 in an order that is drawn anew each time around, by
+ * a generator that begins with the number of the round: a pair meets at most
+ * 2n - 1 turns after it met, as in SWIM, and no two are tied to each other.
+ *
+ * The number of the turn is the wall clock over the period.  Nothing is
+ * agreed upon and nothing hangs on it: periods begin at a moment of each
+ * one's own anyway, a clock that is off by less than a period is as good as a
+ * right one, and whoever's clock is further off, or who knows of other
+ * members for a while, pings somebody else than would be best, which is as
+ * good as SWIM's random choice.  As members that come and go change the ring,
+ * so do the pairs; each is still pinged by somebody.
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "swim_core.h"
+
+
+void
+turn_done(turn_t *turn)
+{
+    free(turn->ring);
+}
+
+
+/* Where on the ring the id stands, or would. */
+static size_t
+turn_place(const turn_t *turn, const char *id)
+{
+    size_t       low, high, middle;
+    uint32_t     hash, other;
+    const char  *other_id;
+
+    hash = member_hash(id);
+    low = 0;
+    high = turn->n;
+
+    while (low < high) {
+        middle = (low + high) / 2;
+        other_id = turn->ring[middle]->facts.id;
+        other = member_hash(other_id);
+
+        if (other < hash || (other == hash && strcmp(other_id, id) < 0)) {
+            low = middle + 1;
+
+        } else {
+            high = middle;
+        }
+    }
+
+    return low;
+}
+
+
+static int
+turn_reserve(turn_t *turn)
+{
+    size_t      capacity;
+    member_t  **ring;
+
+    if (turn->n < turn->capacity) {
+        return 0;
+    }
+
+    capacity = turn->capacity ? turn->capacity * 2 : 16;
+    ring = realloc(turn->ring, capacity * sizeof(member_t *));
+    if (ring == NULL) {
+        return -1;
+    }
+
+    turn->ring = ring;
+    turn->capacity = capacity;
+
+    return 0;
+}
+
+
+void
+turn_add(swim_t *swim, member_t *member)
+{
+    size_t   place;
+    turn_t  *turn;
+
+    turn = &swim->turn;
+    assert(member != swim->own);
+
+    if (member->is_in_turn || turn_reserve(turn) != 0) {
+        return;
+    }
+
+    place = turn_place(turn, member->facts.id);
+    memmove(&turn->ring[place + 1], &turn->ring[place],
+            (turn->n++ - place) * sizeof(member_t *));
+    turn->ring[place] = member;
+    member->is_in_turn = 1;
+}
+
+
+void
+turn_drop(swim_t *swim, member_t *member)
+{
+    size_t   place;
+    turn_t  *turn;
+
+    turn = &swim->turn;
+
+    if (!member->is_in_turn) {
+        return;
+    }
+
+    place = turn_place(turn, member->facts.id);
+    memmove(&turn->ring[place], &turn->ring[place + 1],
+            (--turn->n - place) * sizeof(member_t *));
+    member->is_in_turn = 0;
+}
+
+
+static size_t
+turn_gcd(size_t a, size_t b)
+{
+    size_t  rest;
+
+    while (b != 0) {
+        rest = a % b;
+        a = b;
+        b = rest;
+    }
+
+    return a;
+}
+
+
+/* Steps beyond the next one: a walk over 0 .. n - 1 that meets each once, by
+   a stride that has no divisor in common with n. */
+static size_t
+turn_steps(uint64_t turn, size_t n)
+{
+    rnd_t   rnd;
+    size_t  first, stride;
+
+    rnd.state = turn / n;
+    first = rnd_below(&rnd, n);
+    stride = 1 + rnd_below(&rnd, n);
+
+    while (turn_gcd(stride, n) != 1) {
+        stride++;
+    }
+
+    return (first + turn % n * stride) % n;
+}
+
+
+member_t *
+turn_choose(swim_t *swim, uint64_t at_us)
+{
+    size_t    place, steps;
+    turn_t   *turn;
+
+    turn = &swim->turn;
+
+    if (turn->n == 0) {
+        return NULL;
+    }
+
+    place = turn_place(turn, swim->own->facts.id);
+    steps = turn_steps((at_us + turn->wall_ahead_us) / swim->config.period_us,
+                       turn->n);
+
+    return turn->ring[(place + steps) % turn->n];
+}
