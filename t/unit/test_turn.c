@@ -42,7 +42,9 @@ on_conflict(void *data, const char *address)
 
 
 static const swim_callbacks_t  callbacks = {
-    on_send, on_change, on_conflict
+    .on_send = on_send,
+    .on_change = on_change,
+    .on_conflict = on_conflict
 };
 
 
