@@ -96,6 +96,7 @@ drain_begin(drain_t *drain, const char *owner, uint64_t now_us,
 {
     *what = 0;
     drain->is_decided = 1;
+    drain->is_lapsed = 0;
 
     return drain_is_update(owner)
            ? drain_begin_update(drain, owner, now_us, what)
@@ -105,9 +106,15 @@ drain_begin(drain_t *drain, const char *owner, uint64_t now_us,
 
 /* Whatever ended: is the replica free again? */
 static unsigned
-drain_ended(const drain_t *drain)
+drain_ended(drain_t *drain)
 {
-    return DRAIN_KEEP | (drain_is_on(drain) ? 0 : DRAIN_UNTELL);
+    if (drain_is_on(drain)) {
+        return DRAIN_KEEP;
+    }
+
+    drain->is_lapsed = 1;
+
+    return DRAIN_KEEP|DRAIN_UNTELL;
 }
 
 
@@ -215,7 +222,7 @@ drain_hear_of_past(drain_t *drain, const llmgw_member_t *past)
 
 
 unsigned
-drain_hear_replica(drain_t *drain)
+drain_hear_replica(drain_t *drain, int is_draining)
 {
     if (!drain->is_lapsed || drain_is_on(drain)) {
         return 0;
@@ -223,7 +230,7 @@ drain_hear_replica(drain_t *drain)
 
     drain->is_lapsed = 0;
 
-    return DRAIN_KEEP|DRAIN_UNTELL;
+    return is_draining ? DRAIN_KEEP|DRAIN_UNTELL : DRAIN_KEEP;
 }
 
 

@@ -34,7 +34,8 @@
  * A life that ends (kill -9, upgrade) while the replica drains by its word
  * leaves it so, and a lease that is not kept is nobody's to end.  So the next
  * life, which learns of it by what was kept or from others, tells the replica
- * to undrain when that reports that it drains (drain_hear_replica()).
+ * to undrain when that reports that it drains (drain_hear_replica()).  So does
+ * one whose drain ended while its replica was not there to be told.
  *
  * Pure: time and orders come in, what to do (DRAIN_ bits) comes out.
  */
@@ -65,7 +66,7 @@ typedef struct {
     int       is_shutdown;
     char      update[LLMGW_MEMBERS_OWNER_BYTES];    /* "": none */
     uint64_t  lease_until_us;
-    int       is_lapsed;        /* an earlier life's drain has ended */
+    int       is_lapsed;        /* it ended, the replica may not know */
     int       is_decided;       /* what others know of it is older */
     uint64_t  past_epoch;       /* the latest that was heard of ... */
     uint64_t  past_incarnation; /* ... an earlier life */
@@ -96,8 +97,8 @@ uint64_t drain_next_us(const drain_t *drain);
 /* What others know of an earlier life. */
 unsigned drain_hear_of_past(drain_t *drain, const llmgw_member_t *past);
 
-/* The replica says that it drains. */
-unsigned drain_hear_replica(drain_t *drain);
+/* What the replica says of itself. */
+unsigned drain_hear_replica(drain_t *drain, int is_draining);
 
 /* Whose it is, "": nobody's. */
 const char *drain_owner(const drain_t *drain);

@@ -20,7 +20,9 @@
  * way to DEAD, candidate.c how a stranger becomes a member, join.c and sync.c
  * whole tables, tell.c what must arrive at once, load.c the load, doubt.c
  * when we ourselves are slow, isolation.c when it is we who are cut off,
- * conflict.c two of one id.
+ * conflict.c two of one id, agent/order.h what one agent tells another to do,
+ * agent/drain.h who drains the own replica, swim_own.c what follows for the
+ * own record.
  *
  * Source: Das, Gupta, Motivala, "SWIM: Scalable Weakly-consistent
  * Infection-style Process Group Membership Protocol", DSN 2002.  docs/gossip.md

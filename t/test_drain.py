@@ -291,6 +291,24 @@ def test_others_remember_an_operators_drain(cluster):
     assert not r1.stats().draining
 
 
+def test_undrain_while_the_replica_is_not_there_yet(cluster, tmp_path):
+    """It drains by the word of an earlier agent, and says so too late."""
+    r1 = cluster.pair("r1", agent_options={"state_dir": tmp_path})
+    wait_for(lambda: record(r1.agent, "r1").get("service") == "READY", 10,
+             "r1")
+    assert r1.agent.ctl("drain", "r1", "--force").returncode == 0
+    r1.proc.freeze()
+    r1.agent.kill()
+    r1.agent.start()
+    wait_for(lambda: drained_by(r1.agent, "r1") == "operator", 10, "the agent")
+    assert record(r1.agent, "r1")["service"] == "STARTING"
+    assert r1.agent.ctl("undrain", "r1").returncode == 0
+    r1.proc.thaw()
+    wait_for(lambda: record(r1.agent, "r1")["service"] == "READY"
+             and drained_by(r1.agent, "r1") is None, 10, "r1 to be back")
+    assert not r1.stats().draining
+
+
 @pytest.mark.parametrize("text", ["somebody\n", "operator", "\0\n"], ids=repr)
 def test_state_that_makes_no_sense_is_one_warning(cluster, tmp_path, text):
     (tmp_path / "r1.drain").write_text(text)

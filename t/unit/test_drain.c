@@ -202,7 +202,7 @@ next_life_keeps_an_operators_drain_and_tells_nobody(void **state)
 
     drain_init(&drain, OP);
     assert_owner(&drain, OP);
-    assert_int_equal(drain_hear_replica(&drain), 0);
+    assert_int_equal(drain_hear_replica(&drain, 1), 0);
 }
 
 
@@ -214,11 +214,31 @@ next_life_undrains_what_a_lease_drained_once(void **state)
 
     drain_init(&drain, A);
     assert_owner(&drain, "");
-    assert_int_equal(drain_hear_replica(&drain), DRAIN_UNTELL|DRAIN_KEEP);
-    assert_int_equal(drain_hear_replica(&drain), 0);
+    assert_int_equal(drain_hear_replica(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
+    assert_int_equal(drain_hear_replica(&drain, 1), 0);
 
     drain = fresh();        /* somebody else told it: that is left alone */
-    assert_int_equal(drain_hear_replica(&drain), 0);
+    assert_int_equal(drain_hear_replica(&drain, 1), 0);
+}
+
+
+/* A replica that was not there when it was to be told comes back. */
+static void
+replica_that_missed_the_end_is_told_when_it_says_so(void **state)
+{
+    drain_t  drain;
+
+    drain = fresh();
+    begins(&drain, OP, ORDER_DONE, DRAIN_TELL|DRAIN_KEEP);
+    assert_int_equal(drain_hear_replica(&drain, 1), 0);
+    ends(&drain, OP, ORDER_DONE, DRAIN_UNTELL|DRAIN_KEEP);
+    assert_int_equal(drain_hear_replica(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
+
+    /* One that had heard: what it says later is not ours to end. */
+    begins(&drain, OP, ORDER_DONE, DRAIN_TELL|DRAIN_KEEP);
+    ends(&drain, OP, ORDER_DONE, DRAIN_UNTELL|DRAIN_KEEP);
+    assert_int_equal(drain_hear_replica(&drain, 0), DRAIN_KEEP);
+    assert_int_equal(drain_hear_replica(&drain, 1), 0);
 }
 
 
@@ -257,11 +277,11 @@ past_that_others_know_counts_by_its_order(void **state)
     news = past(6, 1, A);
     assert_int_equal(drain_hear_of_past(&drain, &news), 0);
     assert_owner(&drain, "");
-    assert_int_equal(drain_hear_replica(&drain), DRAIN_UNTELL|DRAIN_KEEP);
+    assert_int_equal(drain_hear_replica(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
 
     news = past(7, 0, "shutdown");  /* the replica was not told of that */
     assert_int_equal(drain_hear_of_past(&drain, &news), 0);
-    assert_int_equal(drain_hear_replica(&drain), 0);
+    assert_int_equal(drain_hear_replica(&drain, 1), 0);
 }
 
 
@@ -299,6 +319,7 @@ main(void)
             shutdown_lasts_and_an_operators_drain_goes_on_behind_it),
         cmocka_unit_test(next_life_keeps_an_operators_drain_and_tells_nobody),
         cmocka_unit_test(next_life_undrains_what_a_lease_drained_once),
+        cmocka_unit_test(replica_that_missed_the_end_is_told_when_it_says_so),
         cmocka_unit_test(past_that_others_know_counts_by_its_order),
         cmocka_unit_test(
             own_memory_and_later_orders_are_above_what_others_know),
