@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import time
 import urllib.request
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from llmgw.callers import finish
 from llmgw.wait import wait_for
 
+SECONDS = float(os.environ.get("LLMGW_METRICS_SECONDS", 3))
+TOKEN_MS = 10
 LINE = re.compile(r'^(llmgw_[a-z_]+)\{([^}]*)\} ([0-9.eE+-]+|NaN)$')
 
 
@@ -230,3 +233,91 @@ def test_hedge_moves_its_counter_by_one(cluster, gateway, client):
     assert total(found, "llmgw_hedges_total", outcome="won") == 1
     assert total(found, "llmgw_hedges_total") == 1
     assert total(found, "llmgw_requests_total") == 2
+
+
+def counters(found):
+    """What may only grow."""
+    return {key: v for key, v in found.items()
+            if key[0].endswith(("_total", "_count", "_bucket", "_sum"))}
+
+
+def test_counts_are_exact_under_load_and_scrapes(cluster, gateway, load):
+    """200 streams, ten scrapes a second; LLMGW_METRICS_SECONDS=10 is long."""
+    nginx = gateway(3, nginx={"workers": 2},
+                    replica={"token_delay": f"{TOKEN_MS}ms"})
+    n = int(SECONDS * 1000 / TOKEN_MS)
+    jobs = [[f"prompt {i}", n + i % 10] for i in range(200)]
+    work = load(nginx, jobs, connections=8, seconds=600)
+    work.running()
+    assert total(values(nginx), "llmgw_streams") == 200
+    before, scrapes = counters(values(nginx)), 0
+    while total(before, "llmgw_requests_total") < 200:
+        time.sleep(0.1)
+        now = counters(values(nginx))
+        assert now.keys() >= before.keys()
+        assert all(now[key] >= before[key] for key in before)
+        before, scrapes = now, scrapes + 1
+    assert scrapes >= SECONDS * 2
+    results = work.results()
+    assert {r.code for r in results} == {"OK"}
+
+    found = values(nginx)
+    tokens = sum(len(r.tokens) for r in results)
+    assert tokens == sum(n for _, n in jobs)
+    assert total(found, "llmgw_tokens_total") == tokens
+    assert total(found, "llmgw_requests_total") == 200
+    assert total(found, "llmgw_requests_total", code="OK", reason="") == 200
+    for name, count in (("first_token", 200), ("request", 200),
+                        ("inter_token", tokens - 200)):
+        assert total(found, f"llmgw_{name}_seconds_count") == count
+    for id, replica in cluster.replicas.items():
+        did = replica.stats()
+        assert total(found, "llmgw_tokens_total", replica=id) == did.tokens
+        assert total(found, "llmgw_attempts_total", replica=id) == did.started
+        assert did.started == did.finished
+    for name in ("in_flight", "streams", "attempt_failures_total",
+                 "failovers_total", "queue_length"):
+        assert total(found, f"llmgw_{name}") == 0
+
+
+def test_failover_under_load_is_exact(cluster, gateway, load):
+    """A replica that dies: what it began and what others went on with."""
+    nginx = gateway(3, replica={"token_delay": "10ms"})
+    jobs = [[f"prompt {i}", 150] for i in range(60)]
+    work = load(nginx, jobs, connections=4)
+    work.running()
+    victim = cluster.replicas["r1"]
+    running = total(values(nginx), "llmgw_in_flight", replica="r1")
+    assert running > 0
+    victim.kill()
+    results = work.results()
+    assert {r.code for r in results} == {"OK"}
+    found = values(nginx)
+    assert total(found, "llmgw_failovers_total") == running
+    assert total(found, "llmgw_attempts_failed_total") == running
+    assert total(found, "llmgw_attempt_failures_total", replica="r1") \
+        == total(found, "llmgw_attempts_total", replica="r1") == running
+    assert total(found, "llmgw_attempts_total") == 60 + running
+    assert total(found, "llmgw_tokens_total") \
+        == sum(len(r.tokens) for r in results) == 60 * 150
+    assert total(found, "llmgw_requests_total") == 60
+
+
+def test_worker_killed_under_load_loses_no_count(cluster, gateway, load):
+    nginx = gateway(2, nginx={"workers": 2}, replica={"token_delay": "10ms"})
+    cluster.allowed.append("exited on signal 9")
+    work = load(nginx, [[f"prompt {i}", 100] for i in range(40)],
+                connections=8)
+    work.running()
+    before = counters(values(nginx))
+    os.kill(nginx.workers()[0], signal.SIGKILL)
+    results = work.results()
+    wait_for(lambda: total(values(nginx), "llmgw_streams") == 0, 10,
+             "the dead worker's streams to be taken off")
+    after = counters(values(nginx))
+    assert all(after[key] >= before[key] for key in before)
+    ended = [r for r in results if r.code == "OK"]
+    assert total(after, "llmgw_requests_total", code="OK") == len(ended)
+    assert total(after, "llmgw_first_token_seconds_count") == 40
+    assert total(after, "llmgw_tokens_total") \
+        >= sum(len(r.tokens) for r in results)
