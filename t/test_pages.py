@@ -8,7 +8,7 @@ import time
 import jsonschema
 import pytest
 
-from llmgw import place
+from llmgw import place, rawh2
 from llmgw.place import SLOW
 from llmgw.proc import rss_kb
 from llmgw.wait import wait_for
@@ -46,7 +46,11 @@ def big(cluster):
         f"llmgw_members {segment.path}; llmgw_hash prefix=64;",
         http="send_timeout 2s;",
         server=f"listen 127.0.0.1:{narrow} sndbuf=16k;"
-               " location = /metrics { llmgw_metrics; access_log off; }")
+               " location = /metrics { llmgw_metrics; access_log off; }"
+               " location = /slow { llmgw_metrics; limit_rate 1m; }"
+               " location = /both { ssi on; ssi_types *;"
+               "     return 200 '<!--#include virtual=\"/status\" -->';"
+               " }")
     nginx.segment, nginx.narrow = segment, narrow
     yield nginx
     segment.proc.popen.stdin.close()
@@ -90,11 +94,11 @@ def cpu_seconds(pid):
 
 
 def cost(nginx, path, times):
-    """Seconds of the worker's processor time for a page; the best of 3."""
+    """Seconds of the worker's processor time for a page; the best of 5."""
     worker, = nginx.workers()
     scraper = Scraper(nginx, path)
     found = []
-    for _ in range(3):
+    for _ in range(5):
         before = cpu_seconds(worker)
         for _ in range(times):
             scraper.ask()
@@ -190,3 +194,50 @@ def test_page_goes_on_while_nginx_stops(big, cluster):
     got += scraper.read()
     assert len(re.findall(rb'\nllmgw_in_flight\{', got)) == N
     scraper.close()
+
+
+@pytest.mark.parametrize("window", [10000, 1 << 20])
+def test_page_over_http2(big, window):
+    """Blocked by flow control again and again; then with room for all."""
+    with rawh2.RawH2(big.target, window) as h:
+        sids = [h.request(path, method="GET", content_type=None)
+                for path in PATHS]
+        metrics, status = (h.wait(sid).data for sid in sids)
+        assert len(ids_of_metrics(metrics.decode())) == N
+        assert len(json.loads(bytes(status))["pools"][0]["replicas"]) == N
+
+
+def test_client_that_leaves_in_mid_page(big):
+    h = rawh2.RawH2(big.target, 10000)
+    sids = [h.request(path, method="GET", content_type=None)
+            for path in PATHS * 5]
+    wait_for(lambda: h.pump(1) and h.answers[sids[0]].data, 5, "its beginning")
+    for sid in sids[::2]:
+        h.cancel(sid)
+    h.close()
+    scraper = Scraper(big, "/metrics", narrow=True)
+    scraper.ask()
+    assert scraper.sock.recv(1000)
+    scraper.close()
+    assert len(ids_of_metrics(big.get("/metrics")[1].decode())) == N
+    assert len(big.workers()) == 1
+
+
+def test_limited_rate(big):
+    start = time.monotonic()
+    assert len(ids_of_metrics(big.get("/slow")[1].decode())) == N
+    assert time.monotonic() - start > 0.2       # 590 kB at 1 MB/s
+
+
+def test_page_within_a_page(big):
+    said = json.loads(big.get("/both")[1])
+    assert len(said["pools"][0]["replicas"]) == N
+
+
+def test_page_for_an_old_client(big):
+    with socket.create_connection(("127.0.0.1", big.status_port)) as sock:
+        sock.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        got = b"".join(iter(lambda: sock.recv(1 << 20), b""))
+    head, _, body = got.partition(b"\r\n\r\n")
+    assert b"chunked" not in head
+    assert len(ids_of_metrics(body.decode())) == N
