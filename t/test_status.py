@@ -12,8 +12,8 @@ import pytest
 from llmgw.callers import finish
 from llmgw.wait import wait_for
 
-SCHEMA = json.loads((pathlib.Path(__file__).resolve().parents[1]
-                     / "docs" / "status.schema.json").read_text())
+DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+SCHEMA = json.loads((DOCS / "status.schema.json").read_text())
 
 
 def checked(nginx):
@@ -180,3 +180,29 @@ def test_other_methods(cluster, method, status):
     except urllib.error.HTTPError as e:
         got, body = e.code, b""
     assert (got, body) == (status, b"")
+
+
+def without_required(schema):
+    if isinstance(schema, dict):
+        return {k: without_required(v) for k, v in schema.items()
+                if k != "required"}
+    return schema
+
+
+def test_example_of_the_docs_follows_the_schema():
+    """It leaves things out, and names nothing that is not there."""
+    text = (DOCS / "status.md").read_text()
+    example = json.loads(text.partition("```json\n")[2].partition("```")[0])
+    jsonschema.Draft202012Validator(without_required(SCHEMA)).validate(example)
+    pool, = example["pools"]
+    assert set(pool) == set(SCHEMA["$defs"]["pool"]["properties"])
+    replica, = pool["replicas"]
+    assert set(replica) == set(SCHEMA["$defs"]["replica"]["properties"])
+
+
+def test_docs_explain_every_field_of_a_replica():
+    text = (DOCS / "status.md").read_text()
+    table = text.partition("## A gateway, a replica")[2]
+    for name in SCHEMA["$defs"]["replica"]["properties"]:
+        assert f"`{name}`" in table or name in ("id", "address", "weight",
+                                                "model_version"), name
