@@ -55,7 +55,7 @@ DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     libxxhash-dev libsodium-dev libjansson-dev libpcre2-dev zlib1g-dev \
     libssl-dev libcmocka-dev clang libclang-rt-14-dev \
     python3 python3-pytest python3-grpcio python3-protobuf python3-h2 \
-    python3-jsonschema
+    python3-jsonschema chromium-headless-shell
 
 BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
     libabsl-dev protobuf-compiler-grpc python3-matplotlib strace linux-perf
@@ -63,6 +63,7 @@ BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
 PROTOS  := llmgateway gossip health
 GEN_C   := $(PROTOS:%=$(GEN)/%.pb-c.c)
 GEN_O   := $(PROTOS:%=$(O)/gen/%.pb-c.o)
+PAGE    := $(GEN)/dashboard.h
 PROTO_C := $(wildcard proto/*.c)
 CORE_C  := $(wildcard ngx_http_llmgw_module/core/*.c)
 COMMON_C:= $(wildcard common/*.c)
@@ -81,7 +82,7 @@ UNITS   := $(patsubst t/unit/test_%.c,$(O)/t/test_%,$(wildcard t/unit/test_*.c))
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
 .PHONY: help deps deps-check build gen daemons tools module demo test test-unit units soak-sim test-tsan test-e2e \
-        lint bench bench-deps bench-full bench-peers bench-gossip fuzz fuzz-packets install clean FORCE
+        lint bench bench-deps bench-full bench-peers bench-gossip fuzz fuzz-packets screenshots install clean FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -99,11 +100,14 @@ build: daemons module tools  ## compile the module, the daemons and the client
 daemons: $(DAEMONS)
 tools: $(TOOLS)
 module: $(MODULE)
-gen: $(GEN_C)
+gen: $(GEN_C) $(PAGE)
 
 demo: deps  ## start a cluster and watch it lose a replica (ARGS=--once)
 	@$(MAKE) --no-print-directory build
 	@$(PYTHON) t/demo.py $(ARGS)
+
+screenshots: build  ## pictures of the dashboard, into docs/ and build/screenshots/
+	@$(PYTHON) t/screenshots.py
 
 test: deps  ## everything: lint, units, tsan, real processes
 	@$(MAKE) --no-print-directory build
@@ -200,6 +204,13 @@ $(O)/gen/%.pb-c.o: $(GEN)/%.pb-c.c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(OPT) $(SAN) -fPIC -c $< -o $@
 
+# --- the dashboard, as one page and as C
+
+$(PAGE): $(wildcard dashboard/*)
+	@mkdir -p $(GEN)
+	$(call say,EMBED,$@)
+	$(Q)$(PYTHON) dashboard/embed.py $(GEN)
+
 # --- objects
 
 $(O)/%.o: %.c $(O)/flags | $(GEN_C)
@@ -259,11 +270,11 @@ $(O)/nginx-inputs: FORCE
 	@mkdir -p $(@D)
 	@echo '$(NGX_INPUTS)' | cmp -s - $@ || echo '$(NGX_INPUTS)' > $@
 
-$(NGX_OBJS)/Makefile: config $(O)/nginx-inputs | $(GEN_C)
+$(NGX_OBJS)/Makefile: config $(O)/nginx-inputs | $(GEN_C) $(PAGE)
 	@sh t/lint/nginx_configure.sh "$(NGINX_SRC)" "$(CURDIR)" \
 	    "$(CURDIR)/$(NGX_OBJS)" "$(CC)" "$(NGX_CC_OPT)" "$(SAN)"
 
-$(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) build/flavour
+$(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGE) build/flavour
 	$(call say,NGINX,$@)
 	@$(MAKE) $(if $(strip $(V)),,-s) --no-print-directory -C $(NGX_OBJS)/src \
 	    -f $(CURDIR)/$(NGX_OBJS)/Makefile modules

@@ -149,6 +149,9 @@ typedef struct {
     ngx_msec_t                    connect_timeout;
     ngx_msec_t                    first_token_timeout;
     ngx_msec_t                    token_timeout;
+
+    ngx_str_t                     dashboard_url;    /* of the status */
+    ngx_str_t                     dashboard_etag;
 } ngx_http_llmgw_loc_conf_t;
 
 

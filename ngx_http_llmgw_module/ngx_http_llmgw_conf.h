@@ -33,10 +33,12 @@ char *ngx_http_llmgw_policy_breaker(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* status.c, export.c, variables.c */
+/* status.c, export.c, dashboard.c, variables.c */
 char *ngx_http_llmgw_status_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_llmgw_export_conf(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_llmgw_dashboard_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_int_t ngx_http_llmgw_variables_add(ngx_conf_t *cf);
 ngx_int_t ngx_http_llmgw_variables_index(ngx_conf_t *cf,

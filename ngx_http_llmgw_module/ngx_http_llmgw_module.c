@@ -122,6 +122,13 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       0,
       NULL },
 
+    { ngx_string("llmgw_dashboard"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
+      ngx_http_llmgw_dashboard_conf,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
       ngx_null_command
 };
 

@@ -89,7 +89,8 @@ def lost(cluster, nginx, id):
 
 def show(cluster):
     step("Starting 3 replicas, their 3 agents, the gateway's agent and nginx")
-    nginx = cluster.fleet(3, replica={"token_delay": "60ms"})
+    nginx = cluster.fleet(3, replica={"token_delay": "60ms"}, nginx={
+        "server": "location = /dashboard { llmgw_dashboard; }"})
     members(cluster)
 
     step("A prompt goes to the replica that its first 64 bytes name")
@@ -131,6 +132,7 @@ def explain(cluster, nginx):
       --prompt 'Hello' --max-tokens 20
   {place.binary('llmgwctl')} -s {control} members
   curl -s http://127.0.0.1:{nginx.status_port}/status
+  a browser at http://127.0.0.1:{nginx.status_port}/dashboard
   kill -9 {cluster.replicas['r1'].proc.pid}      # r1
 
   Logs and configuration: {cluster.dir}""", flush=True)

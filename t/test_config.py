@@ -123,6 +123,11 @@ def test_upstream_of_nothing(check):
     ("llmgw_token_timeout;", "llmgw_token_timeout"),
     ("llmgw_token_timeout 1s 2s;", "llmgw_token_timeout"),
     ("llmgw_status on;", "llmgw_status"),
+    ("llmgw_dashboard a b;", "llmgw_dashboard"),
+    ("llmgw_dashboard '';", "not a path"),
+    ("llmgw_dashboard //example.org/status;", "not a path"),
+    ("llmgw_dashboard https://example.org/status;", "not a path"),
+    ("llmgw_status; llmgw_dashboard;", "duplicate"),
     ("llmgw_hash;", "not allowed here"),
     ("llmgw_members x;", "not allowed here"),
 ])

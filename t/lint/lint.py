@@ -53,6 +53,10 @@ PURE = [(CORE + "/", (CLOCK, CHANCE, LOGS, MEMORY)),
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 MACHINE = re.compile(r"(^|[\s\"'=(:])/wo" r"rk/")
 
+# What a status says reaches the dashboard as text, and in no other way.
+MARKUP = re.compile(r"\b(inner|outer)HTML\b|insertAdjacentHTML|\beval\("
+                    r"|document\.write|createContextualFragment|\bFunction\(")
+
 NOT_OURS = {"build", ".git", "__pycache__", ".pytest_cache"}
 
 
@@ -98,13 +102,14 @@ class Lint:
 
     def lines(self):
         for path, text in self.text.items():
-            columns = (LINE_COLUMNS if path.endswith((".c", ".h"))
+            columns = (LINE_COLUMNS
+                       if path.endswith((".c", ".h", ".js", ".css"))
                        else PYTHON_COLUMNS if path.endswith(".py") else None)
             for i, line in enumerate(text.splitlines(), 1):
                 self._line(path, i, line, columns)
             if text and not text.endswith("\n"):
                 self.say(path, text.count("\n") + 1, "no newline at the end")
-            if path.endswith((".c", ".h", ".py")) \
+            if path.endswith((".c", ".h", ".py", ".js", ".css")) \
                     and text.count("\n") > FILE_LINES:
                 self.say(path, 1, f"{text.count(chr(10))} lines, the limit is"
                                   f" {FILE_LINES}")
@@ -118,6 +123,8 @@ class Lint:
             self.say(path, i, "a tab")
         if UNFINISHED.search(line):
             self.say(path, i, "unfinished work: " + line.strip())
+        if path.endswith(".js") and MARKUP.search(line):
+            self.say(path, i, "text that would be taken for markup or code")
         if MACHINE.search(line):
             self.say(path, i, "a path of one machine")
 

@@ -1,0 +1,154 @@
+'use strict';
+
+/* What a status says, read with suspicion: see index.html. */
+
+const $ = (id) => document.getElementById(id);
+const SVG = 'http://www.w3.org/2000/svg';
+
+/* Attributes are ours; what a status said comes as a child, as text. */
+function make(space, tag, attributes, children) {
+  const node = space ? document.createElementNS(space, tag)
+                     : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+}
+const el = (tag, attributes, ...children) =>
+  make(null, tag, attributes, children);
+const svg = (tag, attributes, ...children) =>
+  make(SVG, tag, attributes, children);
+
+function glyph(kind) {
+  return svg('svg', { class: `glyph k-${kind}`, 'aria-hidden': 'true' },
+             svg('use', { href: `#g-${kind}` }));
+}
+
+/* The page is drawn every second: only what changed is written. */
+function put(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+function set(node, name, value) {
+  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+}
+
+const num = (x) => (Number.isFinite(x) ? x : 0);
+const str = (x) => (typeof x === 'string' ? x.slice(0, 128) : '');
+const list = (x) => (Array.isArray(x) ? x : []);
+const obj = (x) => (x && typeof x === 'object' ? x : {});
+
+const WHOLE = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const TENTH = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
+const order = new Intl.Collator('en', { numeric: true }).compare;
+
+function amount(x) {
+  return (x > 0 && x < 10 ? TENTH : WHOLE).format(x);
+}
+function percent(x) {
+  return `${(x * 100).toFixed(x > 0 && x < 0.0995 ? 1 : 0)}%`;
+}
+function seconds(s) {
+  if (!Number.isFinite(s)) return '–';
+  if (s < 0.0095) return `${(s * 1000).toFixed(1)} ms`;
+  if (s < 0.9995) return `${Math.round(s * 1000)} ms`;
+  if (s < 99.95) return `${s.toFixed(s < 9.995 ? 2 : 1)} s`;
+  return `${Math.round(s / 60)} min`;
+}
+function clock(ms) {
+  return new Date(ms).toTimeString().slice(0, 8);
+}
+function many(n, one, more) {
+  return `${WHOLE.format(n)} ${n === 1 ? one : more || `${one}s`}`;
+}
+const NAMES = 5;            // that one event spells out
+
+function names(ids) {
+  const some = ids.slice(0, NAMES).join(', ');
+  return ids.length > NAMES ? `${some} and ${ids.length - NAMES} more` : some;
+}
+
+const STATES = {        // in the order of the legend; trouble behind
+  serving: 'Serving', half: 'Circuit half open', open: 'Circuit open',
+  drain: 'Draining', starting: 'Starting', stalled: 'Stalled',
+  suspect: 'Suspect', dead: 'Dead', left: 'Left', off: 'Off',
+};
+
+/* One word for a replica: what keeps new streams from it comes first. */
+function kindOf(r) {
+  if (r.state === 'DEAD') return 'dead';
+  if (r.state === 'LEFT') return 'left';
+  if (r.state === 'SUSPECT') return 'suspect';
+  if (r.service === 'STALLED') return 'stalled';
+  if (r.service === 'STARTING') return 'starting';
+  if (r.draining) return 'drain';
+  if (r.breaker === 'open') return 'open';
+  if (r.breaker === 'half_open') return 'half';
+  return r.routable ? 'serving' : 'off';
+}
+
+function readReplica(x) {
+  const from = obj(x), breaker = obj(from.breaker);
+  const first = obj(from.first_token);
+  const r = {
+    id: str(from.id), address: str(from.address), state: str(from.state),
+    cause: str(from.cause), service: str(from.service),
+    draining: from.draining === true, owner: str(from.drain_owner),
+    routable: from.routable === true, version: str(from.model_version),
+    share: num(from.share), inFlight: num(from.in_flight),
+    capacity: num(from.max_capacity), breaker: str(breaker.state),
+    failures: num(breaker.failures), requests: num(breaker.requests),
+    probe: num(breaker.probe_in_ms) / 1000,
+    rate: num(obj(from.rates).tokens), first50: first.p50_ms / 1000,
+    first99: first.p99_ms / 1000,
+  };
+  r.kind = kindOf(r);
+  return r;
+}
+
+/* Cumulative counts by their upper bounds; the last one has none. */
+function readHistogram(x) {
+  let sum = 0;
+  return { bounds: [...list(obj(x).bounds).slice(0, 63), Infinity],
+           counts: list(obj(x).counts).slice(0, 64)
+             .map((n) => (sum += num(n))) };
+}
+
+/* What the gateway could not do, and not what its clients did. */
+const UNSERVED = new Set(['queue_full', 'queue_timeout', 'no_replicas',
+                          'circuits_open', 'tries_exhausted']);
+
+function readTotals(x) {
+  const requests = list(x.requests).map(obj);
+  const counts = (pairs) => new Map(pairs.slice(0, 64));
+  return {
+    tokens: num(x.tokens),
+    requests: requests.reduce((n, one) => n + num(one.count), 0),
+    circuits: obj(x.breaker_transitions),
+    failovers: counts(Object.entries(obj(x.failovers))
+      .map(([cause, n]) => [cause, num(n)])),
+    unserved: counts(requests.filter((one) => UNSERVED.has(one.reason))
+      .map((one) => [one.reason, num(one.count)])),
+  };
+}
+
+function readPool(x) {
+  const from = obj(x), view = obj(from.view), queue = obj(from.queue);
+  const histograms = obj(from.histograms);
+  const replicas = list(from.replicas).map(readReplica);
+  const routable = replicas.filter((r) => r.routable);
+  replicas.sort((a, b) => order(a.id, b.id));
+  return {
+    name: str(from.name), replicas,
+    inFlight: num(from.in_flight),
+    capacity: routable.every((r) => r.capacity > 0)
+      ? routable.reduce((n, r) => n + r.capacity, 0) : 0,
+    serving: replicas.filter((r) => r.kind === 'serving').length,
+    waiting: num(queue.length), room: num(queue.size),
+    circuit: queue.waits_for === 'circuit',
+    stale: view.stale === true, isolated: view.isolated === true,
+    age: num(view.age_ms), totals: readTotals(obj(from.totals)),
+    first: readHistogram(histograms.first_token_seconds),
+    gap: readHistogram(histograms.inter_token_seconds),
+  };
+}

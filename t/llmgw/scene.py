@@ -1,0 +1,200 @@
+"""What a gateway might say, without one: a status to be set as a test wants.
+
+The page cannot tell it from a gateway: what is said here is held against
+docs/status.schema.json, and the page is the one that the module carries.  For
+states and sizes that real processes take long to come to.
+"""
+
+import contextlib
+import http.server
+import json
+import pathlib
+import threading
+import time
+
+import jsonschema
+
+from . import place
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = place.BUILD / "gen" / "dashboard.html"
+SCHEMA = json.loads((ROOT / "docs" / "status.schema.json").read_text())
+
+# The strictest that operators put before every page of a host.
+POLICY = "default-src 'self' 'unsafe-inline'"
+
+BOUNDS = {
+    "first_token_seconds": [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,
+                            0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0,
+                            40.0, 80.0],
+    "inter_token_seconds": [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3,
+                            0.4, 0.5, 0.75, 1.0, 2.5],
+    "request_seconds": [1.0, 10.0],
+    "queue_wait_seconds": [1.0, 10.0],
+}
+
+
+def replica(id, **more):
+    return {
+        "id": id, "address": "10.0.0.1:7946", "state": "ALIVE", "cause": None,
+        "service": "READY", "draining": False, "drain_owner": None,
+        "routable": True, "model_version": "v1", "replica_start_ms": 0,
+        "weight": 1, "max_capacity": 8, "reported": 0, "share": 0.0,
+        "in_flight": 0, "tokens": 0, "attempts": 0, "failures": 0,
+        "rates": {"tokens": 0.0, "attempts": 0.0}, "first_token": None,
+        "breaker": {"state": "closed", "failures": 0, "requests": 0,
+                    "probe_in_ms": None}, **more}
+
+
+DEAD = {"state": "DEAD", "cause": "down", "service": "DOWN",
+        "routable": False}
+SILENT = {"state": "DEAD", "cause": "timeout", "routable": False}
+SUSPECT = {"state": "SUSPECT", "routable": False}
+LEFT = {"state": "LEFT", "service": "STOPPED", "routable": False}
+STARTING = {"service": "STARTING", "routable": False}
+STALLED = {"service": "STALLED", "routable": False}
+OPEN = {"breaker": {"state": "open", "failures": 6, "requests": 8,
+                    "probe_in_ms": 3200}}
+HALF = {"breaker": {"state": "half_open", "failures": 6, "requests": 8,
+                    "probe_in_ms": None}}
+
+
+def draining(owner=None):
+    return {"draining": True, "drain_owner": owner, "routable": False}
+
+
+class Pool:
+    def __init__(self, name, n):
+        self.name = name
+        self.replicas = {}
+        for i in range(1, n + 1):
+            self.add(f"r{i}", address=f"10.0.{i // 250}.{i % 250 + 1}:7946")
+        self.view = {"source": "/run/llmgw/members", "age_ms": 12,
+                     "stale": False, "generation": 1, "isolated": False,
+                     "members": n + 1}
+        self.queue = {"length": 0, "size": 1000, "timeout_ms": 30000,
+                      "waits_for": None}
+        self.tokens = 0
+        self.requests = {("OK", ""): 0}
+        self.failovers = {"connect": 0, "member_down": 0}
+        self.circuits = {"opened": 0, "reopened": 0, "half_opened": 0,
+                         "closed": 0}
+        self.histograms = {name: [0] * (len(bounds) + 1)
+                           for name, bounds in BOUNDS.items()}
+
+    def add(self, id, **more):
+        self.replicas[id] = replica(id, **more)
+
+    def set(self, id, *states, **more):
+        for state in (*states, more):
+            self.replicas[id].update(state)
+
+    def observe(self, name, seconds, n=1):
+        bounds = BOUNDS[name]
+        i = sum(seconds > bound for bound in bounds)
+        self.histograms[name][i] += n
+
+    def status(self):
+        shares = sum(not r["share"] for r in self.replicas.values())
+        return {
+            "name": self.name, "view": self.view, "streams": 0,
+            "in_flight": sum(r["in_flight"] for r in self.replicas.values()),
+            "sessions": len(self.replicas),
+            "zone": {"slots": 1033, "used": len(self.replicas)},
+            "queue": self.queue, "rates": {"tokens": 0.0, "attempts": 0.0},
+            "first_token": None,
+            "totals": {
+                "tokens": self.tokens, "attempts": 0, "failures": 0,
+                "requests": [{"code": c, "reason": r, "count": n}
+                             for (c, r), n in self.requests.items()],
+                "failovers": self.failovers, "attempts_failed": {},
+                "hedges": {"won": 0, "lost": 0},
+                "breaker_transitions": self.circuits},
+            "histograms": {
+                name: {"bounds": BOUNDS[name], "counts": counts, "sum": 0.0,
+                       "count": sum(counts)}
+                for name, counts in self.histograms.items()},
+            "gateways": [],
+            "replicas": [{**r, "share": r["share"] or 1 / shares}
+                         for r in self.replicas.values()]}
+
+
+class Scene(http.server.ThreadingHTTPServer):
+    """pools: {name: Pool}.  raw: what to answer instead of a status, as
+    (code, type, bytes).  before: called before each status."""
+
+    daemon_threads = True
+
+    def __init__(self, ports, n=3, pools=("llm",)):
+        self.pools = {name: Pool(name, n) for name in pools}
+        self.raw = self.before = None
+        self.gate = threading.Event()   # cleared: questions wait
+        self.gate.set()
+        self.asked = self.at_once = 0
+        self.lock = threading.Lock()
+        super().__init__(("127.0.0.1", ports.take()), Handler)
+        self.origin = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, args=(0.02,),
+                         daemon=True).start()
+
+    @property
+    def pool(self):
+        return next(iter(self.pools.values()))
+
+    def set(self, id, *states, **more):
+        self.pool.set(id, *states, **more)
+
+    def status(self):
+        said = {"schema": 1, "version": "0.1.0", "worker_pid": 1,
+                "time_ms": int(time.time() * 1000),
+                "pools": [pool.status() for pool in self.pools.values()]}
+        jsonschema.Draft202012Validator(SCHEMA).validate(said)
+        return said
+
+    @contextlib.contextmanager
+    def counted(self):
+        with self.lock:
+            self.asked += 1
+            self.at_once += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.at_once -= 1
+
+    def answer(self):
+        with self.counted():
+            self.gate.wait(20)
+            if self.raw:
+                return self.raw
+            if self.before:
+                self.before(self)
+            return 200, "application/json", json.dumps(self.status()).encode()
+
+    def handle_error(self, request, client_address):
+        """A page that has given up is no error of ours."""
+
+    def close(self):
+        self.gate.set()
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/status":
+            code, kind, body = self.server.answer()
+        elif self.path == "/dashboard":
+            code, kind, body = 200, "text/html; charset=utf-8", \
+                PAGE.read_bytes()
+        else:
+            code, kind, body = 404, "text/plain", b"nothing here\n"
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Security-Policy", POLICY)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass

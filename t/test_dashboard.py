@@ -1,0 +1,536 @@
+"""The dashboard in a browser, over a real gateway."""
+
+import json
+import re
+import signal
+import time
+import urllib.request
+
+import pytest
+
+from llmgw import scene as say
+from llmgw.browser import Browser
+from llmgw.place import SLOW
+from llmgw.wait import never, wait_for
+
+PAGE = """
+        location = /dashboard {
+            llmgw_dashboard;
+        }"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    made = Browser()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """open_page(nginx, ...): the dashboard, with an answer in it.
+
+    At the end of the test it may have complained of nothing but its allowed
+    complaints, and have asked nobody but its own server.
+    """
+    made = []
+
+    def make(server, **how):
+        page = browser.page(**how)
+        page.allowed = []
+        page.origin = server.origin
+        made.append(page)
+        page.open(page.origin + "/dashboard")
+        page.wait_text("#pulse", "Live")
+        return page
+    yield make
+    for page in made:
+        wrong = [c for c in page.complaints()
+                 if not any(re.search(a, c) for a in page.allowed)]
+        asked = [u for u in page.requests()
+                 if not u.startswith((page.origin + "/", "about:"))]
+        page.close()
+        assert not wrong and not asked
+
+
+@pytest.fixture
+def gateway(cluster):
+    def make(n=3, pool="", **more):
+        nginx = cluster.fleet(n, nginx={"pool": pool, "server": PAGE}, **more)
+        nginx.origin = f"http://127.0.0.1:{nginx.status_port}"
+        return nginx
+    return make
+
+
+@pytest.fixture
+def scene(ports):
+    """scene(n, ...): a Scene, which plays the gateway."""
+    made = []
+
+    def make(*args, **more):
+        made.append(say.Scene(ports, *args, **more))
+        return made[-1]
+    yield make
+    for one in made:
+        one.close()
+
+
+def row(page, id):
+    """What the table says of a replica, {column: text}."""
+    return page.js(f"""(() => {{
+        const text = (x) => x.innerText.replace(/\\s+/g, ' ').trim();
+        const head = [...document.querySelectorAll('#columns th')].map(text);
+        const row = [...document.querySelectorAll('#rows tr')]
+            .find((x) => x.firstChild.textContent === {id!r});
+        return row && Object.fromEntries(
+            [...row.children].map((x, i) => [head[i], text(x)]));
+    }})()""")
+
+
+def wait_state(page, id, state, timeout=10):
+    began = time.monotonic()
+    wait_for(lambda: (row(page, id) or {}).get("State", "").startswith(state),
+             timeout, f"{id} to be shown as {state}")
+    return time.monotonic() - began
+
+
+def wait_event(page, text, timeout=10):
+    return page.wait_text("#list", text, timeout)
+
+
+def refresh(page):
+    """Asks and draws now instead of at the next second."""
+    page.js("poller.ask().then((said) => page.take(said),"
+            " (e) => page.fail(e.message))")
+
+
+def fetch(nginx, method="GET", **headers):
+    url = f"http://127.0.0.1:{nginx.status_port}/dashboard"
+    ask = urllib.request.Request(url, method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(ask, timeout=5) as answer:
+            return answer.status, answer.headers, answer.read()
+    except urllib.error.HTTPError as e:
+        return e.code, e.headers, e.read()
+
+
+# the location
+
+
+def test_page_is_served_once_and_then_revalidated(cluster):
+    nginx = cluster.static([], server=PAGE, hash="prefix=64;\n"
+                           "        server 127.0.0.1:1")
+    code, headers, body = fetch(nginx)
+    assert code == 200
+    assert headers["content-type"] == "text/html; charset=utf-8"
+    assert int(headers["content-length"]) == len(body)
+    assert body.startswith(b"<!DOCTYPE html>")
+    assert body.rstrip().endswith(b"</html>")
+    assert b'<meta name="llmgw-status" content="status">' in body
+    assert headers["cache-control"] == "no-cache"
+    etag = headers["etag"]
+    code, headers, body = fetch(nginx, **{"If-None-Match": etag})
+    assert (code, body, headers["etag"]) == (304, b"", etag)
+    code, headers, body = fetch(nginx, "HEAD")
+    assert (code, body) == (200, b"")
+    assert int(headers["content-length"]) > 10000
+    assert fetch(nginx, "POST")[0] == 405
+
+
+def test_status_elsewhere_is_named_and_changes_the_etag(cluster):
+    nginx = cluster.static([], server=PAGE, hash="prefix=64;\n"
+                           "        server 127.0.0.1:1")
+    before = fetch(nginx)[1]["etag"]
+    nginx.configure(server=PAGE.replace(
+        "llmgw_dashboard;", """llmgw_dashboard '/a/"b"<c>&d';"""))
+    nginx.reload()
+    code, headers, body = fetch(nginx)
+    assert headers["etag"] != before
+    assert b'content="/a/&quot;b&quot;&lt;c&gt;&amp;d"' in body
+    assert int(headers["content-length"]) == len(body)
+
+
+# over real gateways
+
+
+def test_shows_load_and_a_killed_replica(cluster, gateway, open_page, caller):
+    nginx = gateway(3, replica={"token_delay": "20ms", "max_capacity": 4})
+    page = open_page(nginx)
+    assert page.text("#now dd") == "3 / 3"
+    assert page.js("document.title") == "3/3 serving · llm · llmgw"
+
+    running = [caller(nginx).ask(f"stream {i}", 2000) for i in range(3)]
+    for one in running:
+        one.wait_first()
+    page.wait_text("#now dl div:nth-child(2)", "3\nof 12 places")
+    wait_for(lambda: page.js("Number(document.querySelectorAll("
+                             "'#now dd')[6].textContent) > 20"), 10,
+             "the tokens of three streams")
+    wait_for(lambda: 10 <= shown_ms(page, "Token gap", "p50") <= 25, 10,
+             "the gap of 20 ms in its bucket")
+
+    victim = running[0].messages[-1].replica_id
+    began = time.monotonic()
+    cluster.replicas[victim].kill()
+    wait_state(page, victim, "Dead")
+    assert time.monotonic() - began < 2 * SLOW
+    wait_event(page, f"{victim} dead: its process broke off")
+    wait_event(page, "failed over: ")
+    assert page.text("#now dd") == "2 / 3"
+    for one in running:
+        one.cancel()
+
+
+def shown_ms(page, chart, series):
+    text = page.js(f"""[...document.querySelectorAll('.chart')].find(
+        (x) => x.innerText.startsWith({chart!r})).querySelector('svg.plot')
+        .getAttribute('aria-label')""")
+    return float((re.search(rf"{series} ([\d.]+) ms", text)
+                  or re.match("()", "0")).group(1) or 0)
+
+
+def test_shows_a_circuit_open_and_closed_again(cluster, gateway, open_page,
+                                               client):
+    nginx = gateway(2, pool="llmgw_breaker min_requests=3 cooldown=1s;")
+    page = open_page(nginx)
+    cluster.replicas["r1"].faults(reject_all=True)
+    n = iter(range(1000))
+    wait_for(lambda: client(nginx).stream(f"{next(n)}", 1) and
+             nginx.replicas()["r1"]["breaker"]["state"] == "open", 10,
+             "the circuit to open")
+    wait_event(page, "r1 circuit opened")
+    wait_state(page, "r1", "Circuit")
+    cluster.replicas["r1"].faults(reject_all=False)
+    wait_for(lambda: client(nginx).stream(f"{next(n)}", 1) and
+             nginx.replicas()["r1"]["breaker"]["state"] == "closed", 10,
+             "the circuit to close")
+    wait_event(page, "half open")
+    wait_event(page, "r1 circuit closed")
+    wait_state(page, "r1", "Serving")
+
+
+def test_shows_a_drain_and_a_restart_of_nginx(cluster, gateway, open_page,
+                                              client):
+    nginx = gateway(2)
+    page = open_page(nginx)
+    page.allowed.append("ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE")
+    assert client(nginx).stream("before", 5).code == "OK"
+    cluster.replicas["r2"].client.drain()
+    wait_state(page, "r2", "Draining by itself")
+    wait_event(page, "r2 draining")
+    cluster.replicas["r2"].client.undrain()
+    wait_state(page, "r2", "Serving")
+
+    nginx.proc.send(signal.SIGTERM)
+    nginx.proc.wait()
+    wait_for(lambda: re.match("No answer from the gateway for [4-9] s: ",
+                              page.text("#notices")), 15, "the alarm")
+    assert page.text("#pulse") == "No answer"
+    cluster.launch(nginx)
+    page.wait_text("#pulse", "Live")
+    wait_event(page, "nginx started anew")
+    assert page.text("#notices") == ""
+    assert row(page, "r1")["State"] == "Serving"
+
+
+# what a gateway might say
+
+
+def test_every_state_has_its_word_and_pattern(scene, open_page):
+    stage = scene(10)
+    states = {"r2": say.DEAD, "r3": say.SILENT, "r4": say.SUSPECT,
+              "r5": say.LEFT, "r6": say.STARTING, "r7": say.STALLED,
+              "r8": say.OPEN, "r9": say.HALF, "r10": say.draining("ops")}
+    for id, state in states.items():
+        stage.set(id, state)
+    page = open_page(stage)
+    got = {id: row(page, id)["State"] for id in stage.pool.replicas}
+    assert got == {
+        "r1": "Serving", "r2": "Dead process gone", "r3": "Dead silent",
+        "r4": "Suspect", "r5": "Left", "r6": "Starting", "r7": "Stalled",
+        "r8": "Circuit open probe in 4 s", "r9": "Circuit half open",
+        "r10": "Draining for ops"}
+    fills = page.js("""[...document.querySelectorAll('#ring-arcs path')]
+        .filter((x) => x.getAttribute('d'))
+        .map((x) => getComputedStyle(x).fill)""")
+    assert len(fills) == len(set(fills)) == 9
+    assert page.js("document.getElementById('ring-t').textContent") \
+        .startswith("Ring of 10 replicas: 1 serving, 1 circuit half open")
+
+
+def test_progress_of_a_rolling_update(scene, open_page):
+    stage = scene(3)
+    page = open_page(stage)
+    assert page.js("document.getElementById('update').hidden")
+    stage.set("r1", say.draining("update:u7"), in_flight=5)
+    refresh(page)
+    page.wait_text("#update", "Rolling update u7")
+    page.wait_text("#update-doing", "Draining r1: 5 streams left here")
+    wait_event(page, "r1 draining for update:u7")
+    stage.set("r1", draining=False, drain_owner=None, routable=True,
+              model_version="v2", in_flight=0)
+    stage.set("r2", say.draining("update:u7"))
+    refresh(page)
+    page.wait_text("#update-text", "1 of 3 replicas at v2")
+    page.wait_text("#update-doing", "Draining r2: 0 streams left here")
+    wait_event(page, "r1 version v1 → v2")
+    assert "v2: 1" in page.js("document.getElementById('update-split')"
+                              ".getAttribute('aria-label')")
+
+
+def test_counts_become_events_and_percentiles(scene, open_page):
+    stage = scene(2)
+    page = open_page(stage)
+    pool = stage.pool
+
+    def more(_):
+        pool.tokens += 500
+        pool.observe("first_token_seconds", 0.2, 99)
+        pool.observe("first_token_seconds", 30, 1)
+    stage.before = more
+    pool.requests[("RESOURCE_EXHAUSTED", "queue_full")] = 12
+    pool.requests[("CANCELLED", "client_gone")] = 40
+    pool.failovers["member_down"] = 3
+    refresh(page)
+    wait_event(page, "12 streams not served: queue full")
+    wait_event(page, "3 streams failed over: member down")
+    assert page.text("#now dl div:nth-child(8)").split()[2] == "12"
+    wait_for(lambda: 100 < shown_ms(page, "First token", "p50") < 250, 10,
+             "the median within its bucket")
+    assert "gone" not in page.text("#list")
+
+
+def test_says_what_is_wrong_with_the_view(scene, open_page):
+    stage = scene(2)
+    page = open_page(stage)
+    stage.pool.view.update(stale=True, age_ms=7000, isolated=True)
+    refresh(page)
+    page.wait_text("#notices", "The agent is silent for 7 s")
+    page.wait_text("#notices", "cut off from gossip")
+    wait_event(page, "the agent is silent")
+    stage.pool.view.update(stale=False, age_ms=3, isolated=False)
+    refresh(page)
+    wait_event(page, "the agent is back")
+    assert page.text("#notices") == ""
+    stage.set("r1", say.DEAD)
+    stage.set("r2", say.SILENT)
+    refresh(page)
+    page.wait_text("#notices", "No replica serves")
+
+
+def test_several_pools(scene, open_page):
+    stage = scene(2, pools=("llm", "embed"))
+    stage.pools["embed"].set("r1", say.DEAD)
+    page = open_page(stage)
+    assert page.text("#pools").split("\n") == ["llm 2/2", "embed 1/2"]
+    assert row(page, "r1")["State"] == "Serving"
+    page.click("#pools button:nth-child(2)")
+    assert row(page, "r1")["State"] == "Dead process gone"
+    stage.pools["llm"].set("r2", say.DEAD)
+    refresh(page)
+    wait_event(page, "llm: r2 dead")
+
+
+GARBAGE = [
+    (403, "text/html", b"<b>no</b>", "status answers 403"),
+    (200, "application/json", b"{}", "no status of llmgw"),
+    (200, "text/html", b"<script>x</script>", "not in JSON"),
+    (200, "application/json", b'{"pools": [null, 7, {"name": {}, "totals": 3,'
+     b' "replicas": [[], {"id": 5}], "queue": "x", "histograms": [1]}]}',
+     "No replica serves"),
+]
+
+
+def test_garbage_for_a_status(scene, open_page):
+    stage = scene(2)
+    page = open_page(stage)
+    page.allowed.append("status of 403")
+    for *raw, said in GARBAGE:
+        stage.raw = raw
+        refresh(page)
+        if said == "No replica serves":
+            page.wait_text("#now dd", "0 / 2")
+        else:
+            page.wait_text("#notices", said)
+    stage.raw = None
+    refresh(page)
+    wait_for(lambda: row(page, "r1") is not None, 10, "the status again")
+    assert page.text("#notices") == ""
+
+
+def test_hostile_names_are_text(scene, open_page):
+    bad = "<img src=x onerror=window.hit=1>"
+    stage = scene(1, pools=(bad, "b"))
+    stage.pool.add(bad, model_version="</script><script>window.hit=2</script>",
+                   **say.draining(f"update:{bad}"))
+    stage.pool.add("__proto__", address="${window.hit=3}")
+    stage.pool.failovers[bad] = 0
+    page = open_page(stage)
+    stage.pool.failovers[bad] = 2
+    stage.set("__proto__", say.DEAD)
+    refresh(page)
+    wait_event(page, "__proto__ dead")
+    wait_event(page, f"2 streams failed over: {bad}")
+    page.wait_text("#update", f"Rolling update {bad}")
+    assert row(page, bad)["Version"].startswith("</script>")
+    assert page.js("window.hit ?? document.querySelectorAll("
+                   "'img, body script + script').length") == 0
+
+
+def test_a_thousand_replicas_filtered_and_sorted(scene, open_page):
+    stage = scene(1000)
+    stage.set("r777", say.DEAD)
+    stage.set("r500", in_flight=8)
+    page = open_page(stage)
+    assert page.js("document.querySelectorAll('#rows tr').length") == 25
+    assert page.text("#page") == "1 to 25 of 1,000"
+    assert page.js("document.querySelectorAll('svg.ring *').length") < 120
+    page.click("#columns th:nth-child(3) button")
+    assert page.text("#rows th") == "r500"
+    page.click("#on")
+    assert page.text("#page") == "26 to 50 of 1,000"
+    page.js("document.getElementById('find').value = 'R77'; "
+            "document.getElementById('find').dispatchEvent("
+            "new Event('input'))")
+    assert page.text("#page") == "1 to 11 of 11" \
+        or page.js("document.querySelectorAll('#rows tr').length") == 11
+    page.click("#chips button:nth-child(3)")
+    assert page.text("#rows").split()[0] == "r777"
+    assert page.js("document.querySelectorAll('#rows tr').length") == 1
+
+
+def test_memory_is_bounded(scene, open_page):
+    """Ten minutes and more of changes, in one go."""
+    stage = scene(20)
+    page = open_page(stage)
+    said = stage.status()
+    for r in said["pools"][0]["replicas"]:
+        r.update(say.DEAD)
+    got = page.js("""(() => {
+        const states = [%s, %s];
+        poller.hold(true);
+        for (let i = 0; i < 700; i++) {
+            states[i %% 2].pools[0].replicas[i %% 20].draining = i %% 3 > 0;
+            page.take(structuredClone(states[i %% 2]));
+        }
+        const track = page.tracks.get('llm');
+        return [document.querySelectorAll('#list li').length,
+                track.history.length, track.history.at.length,
+                track.recent.length, page.events.last.size];
+    })()""" % (json.dumps(stage.status()), json.dumps(said)))
+    assert got == [200, 600, 600, 11, 0]
+
+
+def test_asks_one_at_a_time_and_not_while_hidden(scene, open_page):
+    stage = scene(2)
+    page = open_page(stage)
+    stage.gate.clear()
+    wait_for(lambda: stage.at_once == 1, 5, "a question that has to wait")
+    never(lambda: stage.at_once > 1, 1.3, "two questions at once")
+    page.js("""Object.defineProperty(document, 'hidden', {get: () => away});
+               var away = true;
+               document.dispatchEvent(new Event('visibilitychange'))""")
+    asked = stage.asked
+    stage.gate.set()
+    never(lambda: stage.asked > asked, 1.3, "a question while hidden")
+    page.js("away = false;"
+            "document.dispatchEvent(new Event('visibilitychange'))")
+    wait_for(lambda: stage.asked > asked, 5, "a question when back")
+    page.click("#hold")
+    page.wait_text("#pulse", "Paused")
+
+
+def test_gives_up_a_question_that_is_not_answered(scene, open_page):
+    stage = scene(2)
+    page = open_page(stage)
+    stage.gate.clear()
+    page.wait_text("#notices", "it does not answer in time", 15)
+    assert page.js("document.body.classList.contains('silent')")
+    stage.gate.set()
+    page.wait_text("#pulse", "Live")
+    assert not page.js("document.body.classList.contains('silent')")
+
+
+# for everybody
+
+
+def test_keyboard_reaches_everything(scene, open_page):
+    stage = scene(60)
+    stage.set("r60", say.DEAD)
+    page = open_page(stage)
+    reached = []
+    for _ in range(40):
+        page.key("Tab")
+        what, ring = page.js("""(() => {
+            const x = document.activeElement, style = getComputedStyle(x);
+            return [x === document.body ? 'BODY'
+                    : x.id || x.getAttribute('role') || x.innerText.trim(),
+                    style.outlineStyle !== 'none'
+                    && parseFloat(style.outlineWidth) > 0];
+        })()""")
+        if what in reached or what == "BODY":
+            break
+        assert ring, f"the focus does not show on {what}"
+        reached.append(what)
+    assert reached[:4] == ["Skip to the replicas", "hold", "theme", "find"]
+    assert {"All 60", "Dead 1", "Replica", "State", "region", "on",
+            "log"} <= set(reached)
+    page.js("document.querySelector('#columns th:nth-child(2) button')"
+            ".focus()")
+    page.key("Enter")
+    assert page.text("#rows th") == "r60"
+    assert page.js("document.querySelector('#columns th:nth-child(2)').ariaSort"
+                   ) == "ascending"
+    page.key("Enter")
+    assert page.text("#rows th") == "r1"
+
+
+def test_screen_reader_is_told(scene, open_page):
+    stage = scene(3)
+    page = open_page(stage)
+    nodes = page.names()
+    for role in ("button", "img", "image", "searchbox", "region", "table",
+                 "columnheader", "rowheader", "log", "textbox"):
+        assert all(name for had, name in nodes if had == role), role
+    roles = [role for role, _ in nodes]
+    assert roles.count("columnheader") == 10
+    assert roles.count("rowheader") == 3
+    assert ("log", "Events") in nodes
+    assert ("table", "Replicas") in nodes
+    assert any(name.startswith("Token gap, now: p50") for _, name in nodes)
+    assert page.js("document.getElementById('log').ariaLive") == "polite"
+    assert page.js("document.documentElement.lang") == "en"
+
+
+@pytest.mark.parametrize("width, dark", [(320, False), (390, True),
+                                         (768, False)])
+def test_narrow_screens_do_not_scroll_sideways(scene, open_page, width, dark):
+    stage = scene(12, pools=("llm", "p" * 63))
+    long = "x" * 63
+    stage.pool.add(long, model_version=long, **say.draining("update:" + long))
+    page = open_page(stage, width=width, height=800, dark=dark)
+    page.wait_text("#update", "Rolling update")
+    assert page.js("document.documentElement.scrollWidth") == width
+    assert page.js("""[...document.querySelectorAll('body *')].filter((x) => {
+        const box = x.getBoundingClientRect();
+        return box.width && box.right > innerWidth + 1
+            && !x.closest('.scroll, .unseen');
+    }).map((x) => x.outerHTML.slice(0, 80))""") == []
+
+
+def test_light_and_dark(scene, open_page):
+    stage = scene(2)
+    page = open_page(stage, dark=True)
+    back = "getComputedStyle(document.body).backgroundColor"
+    dark = page.js(back)
+    page.media(dark=False)
+    light = page.js(back)
+    assert dark != light
+    page.click("#theme")
+    page.click("#theme")
+    assert page.text("#theme") == "Theme: dark"
+    assert page.js(back) == dark
+    page.open(stage.origin + "/dashboard")
+    assert page.text("#theme") == "Theme: dark"
+    page.click("#theme")
+    assert page.js(back) == light
