@@ -24,8 +24,8 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 echo "llmgw: installing$missing"
 
-# The nginx package starts a service on port 80 where a service manager runs;
-# a build machine needs the binary alone.
+# The packages of nginx and Prometheus start services on ports 80 and 9090
+# where a service manager runs; a build machine needs the binaries alone.
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
 install() {
     $SUDO apt-get install -y -q --no-install-recommends $missing

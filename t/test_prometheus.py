@@ -1,0 +1,235 @@
+"""What docs/ gives to Prometheus and Grafana fits what is exported."""
+
+import contextlib
+import itertools
+import json
+import re
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+
+import pytest
+
+from llmgw import place
+from llmgw.wait import wait_for
+
+DOCS = place.ROOT / "docs"
+RULES = DOCS / "prometheus" / "llmgw.rules.yml"
+CASES = place.ROOT / "t" / "prometheus" / "llmgw.test.yml"
+BOARD = json.loads((DOCS / "grafana" / "llmgw.json").read_text())
+METRICS = "location = /metrics { llmgw_metrics; }"
+SUFFIXES = ("_bucket", "_sum", "_count")
+
+
+def promtool(*words, **more):
+    return subprocess.run(["promtool", *words], capture_output=True,
+                          text=True, timeout=60, **more)
+
+
+def documented():
+    """Names as they are scraped; lint holds these against the code."""
+    text = (DOCS / "metrics.md").read_text()
+    return set(re.findall(r"^\| `(llmgw_\w+)`", text, re.M))
+
+
+def histograms():
+    text = (DOCS / "metrics.md").read_text()
+    part = text[text.index("\n## Histograms"):text.index("\n## Gauges")]
+    return set(re.findall(r"^\| `(llmgw_\w+)`", part, re.M))
+
+
+def scraped_names():
+    return documented() - histograms() | {
+        name + suffix for name in histograms() for suffix in SUFFIXES}
+
+
+def named_in(text):
+    return set(re.findall(r"\bllmgw_\w+", text))
+
+
+def panels():
+    return [p for p in BOARD["panels"] if p["type"] != "row"]
+
+
+def expressions():
+    return [t["expr"] for p in panels() for t in p["targets"]]
+
+
+# the rules
+
+
+def test_rules_are_sound():
+    out = promtool("check", "rules", str(RULES))
+    assert out.returncode == 0, out.stdout + out.stderr
+
+
+def test_rules_fire_where_they_should():
+    out = promtool("test", "rules", str(CASES))
+    assert out.returncode == 0, out.stdout + out.stderr
+
+
+def test_every_alert_has_a_case_and_is_documented():
+    alerts = re.findall(r"- alert: (\w+)", RULES.read_text())
+    cases, page = CASES.read_text(), (DOCS / "monitoring.md").read_text()
+    assert len(alerts) > 10
+    for alert in alerts:
+        assert f'ALERTS{{alertname="{alert}"' in cases, alert
+        assert f"| `{alert}` |" in page, alert
+    told = set(re.findall(r"^\| `(Llmgw\w+)` \|", page, re.M))
+    assert told == set(alerts)
+
+
+def test_rules_name_metrics_that_exist():
+    code = re.sub(r"#.*", "", RULES.read_text())
+    assert named_in(code) <= scraped_names()
+    assert named_in(CASES.read_text()) <= scraped_names()
+
+
+# Grafana's dashboard
+
+
+def test_board_names_metrics_that_exist():
+    for expr in expressions():
+        assert named_in(expr) and named_in(expr) <= scraped_names(), expr
+    for one in BOARD["templating"]["list"]:
+        assert named_in(json.dumps(one)) <= scraped_names()
+
+
+def test_board_shows_every_family():
+    shown = set().union(*map(named_in, expressions()))
+    families = {n.removesuffix("_bucket") for n in shown}
+    assert documented() - families == {
+        "llmgw_view_stale",             # its age is shown
+        "llmgw_replica_draining"}       # routable is
+
+
+def test_boards_expressions_parse(tmp_path):
+    rules = "".join(
+        f"  - record: board:{i}\n    expr: {json.dumps(expr)}\n"
+        for i, expr in enumerate(
+            e.replace("$__rate_interval", "1m") for e in expressions()))
+    file = tmp_path / "board.yml"
+    file.write_text(f"groups:\n- name: board\n  rules:\n{rules}")
+    out = promtool("check", "rules", str(file))
+    assert out.returncode == 0, out.stdout + out.stderr
+
+
+def test_board_is_as_grafana_wants_it():
+    assert BOARD["schemaVersion"] >= 36 and BOARD["id"] is None
+    names = [one["name"] for one in BOARD["templating"]["list"]]
+    assert names == ["datasource", "instance", "upstream"]
+    ids = [p["id"] for p in BOARD["panels"]]
+    assert len(ids) == len(set(ids))
+    source = {"type": "prometheus", "uid": "${datasource}"}
+    for p in panels():
+        assert p["title"] and p["description"]
+        assert p["datasource"] == source
+        assert all(t["datasource"] == source for t in p["targets"])
+        refs = [t["refId"] for t in p["targets"]]
+        assert refs and len(refs) == len(set(refs))
+        assert all("$upstream" in t["expr"] for t in p["targets"])
+
+
+def test_boards_panels_do_not_overlap():
+    taken = set()
+    for at in (p["gridPos"] for p in BOARD["panels"]):
+        cells = set(itertools.product(range(at["x"], at["x"] + at["w"]),
+                                      range(at["y"], at["y"] + at["h"])))
+        assert at["x"] + at["w"] <= 24 and not cells & taken
+        taken |= cells
+    assert len(taken) == 24 * (max(y for _, y in taken) + 1)
+
+
+# over a real gateway
+
+
+def text_of(nginx, accept="text/plain"):
+    ask = urllib.request.Request(
+        f"http://127.0.0.1:{nginx.status_port}/metrics",
+        headers={"accept": accept})
+    with urllib.request.urlopen(ask, timeout=5) as answer:
+        return answer.read().decode()
+
+
+@pytest.fixture
+def gateway(cluster):
+    def make(n=2):
+        return cluster.fleet(n, nginx={"server": METRICS},
+                             replica={"token_delay": "1ms"})
+    return make
+
+
+def test_scrape_passes_promtools_check(gateway, client):
+    nginx = gateway()
+    for i in range(5):
+        assert client(nginx).stream(f"{i}", 5).code == "OK"
+    text = text_of(nginx)
+    out = promtool("check", "metrics", input=text)
+    assert out.returncode == 0, out.stdout + out.stderr
+    exported = {re.match(r"llmgw_\w+", line).group()
+                for line in text.splitlines() if not line.startswith("#")}
+    assert exported == scraped_names()
+
+
+@contextlib.contextmanager
+def prometheus(cluster, nginx):
+    """One that scrapes nginx, evaluates our rules, and answers."""
+    port, where = cluster.ports.take(), cluster.dir / "prometheus"
+    where.mkdir()
+    config = where / "prometheus.yml"
+    config.write_text(f"""\
+global: {{scrape_interval: 250ms, scrape_timeout: 250ms,
+         evaluation_interval: 250ms}}
+rule_files: [{RULES}]
+scrape_configs:
+  - job_name: llmgw
+    static_configs: [{{targets: ['127.0.0.1:{nginx.status_port}']}}]
+""")
+    proc = cluster.run("prometheus", [
+        "prometheus", f"--config.file={config}",
+        f"--storage.tsdb.path={where / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}"])
+
+    def ask(query):
+        """[(labels, value)] of an instant query; None before it answers."""
+        url = (f"http://127.0.0.1:{port}/api/v1/query?"
+               + urllib.parse.urlencode({"query": query}))
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                said = json.load(answer)
+        except OSError:
+            return None
+        assert said["status"] == "success", said
+        return [(r["metric"], float(r["value"][1]))
+                for r in said["data"]["result"]]
+    yield ask
+    assert proc.alive(), proc.text()
+
+
+def test_prometheus_scrapes_and_answers(cluster, gateway, client):
+    nginx = gateway(2)
+    with prometheus(cluster, nginx) as ask:
+        wait_for(lambda: ask('up{job="llmgw"} == 1'), 30, "the first scrape")
+        for i in range(40):
+            assert client(nginx).stream(f"{i}", 5).code == "OK"
+            time.sleep(0.02)    # so that scrapes fall between them
+        wait_for(lambda: ask("sum(llmgw_tokens_total)") == [({}, 200.0)], 10,
+                 "all tokens")
+        said = dict((m["replica"], v)
+                    for m, v in ask("llmgw_tokens_total{replica!=''}"))
+        assert said == {id: r.stats().tokens
+                        for id, r in cluster.replicas.items()}
+        rate = ask("sum by (upstream) (rate(llmgw_tokens_total[1m]))")
+        assert rate[0][0] == {"upstream": "llm"} and rate[0][1] > 0
+        slow = ask("histogram_quantile(0.99, sum by (le) "
+                   "(rate(llmgw_first_token_seconds_bucket[1m])))")
+        assert 0 < slow[0][1] < 5
+
+        cluster.replicas["r1"].kill()
+        cluster.replicas["r2"].kill()
+        wait_for(lambda: ask('ALERTS{alertname="LlmgwNoRoutableReplica"}'),
+                 10, "the alert to be pending")
+        state = ask("llmgw_replica_state")
+        assert {(m["replica"], v) for m, v in state} \
+            == {("r1", 2.0), ("r2", 2.0)}
