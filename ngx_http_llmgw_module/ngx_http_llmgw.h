@@ -55,7 +55,9 @@
 #define NGX_HTTP_LLMGW_STALE_MS       3000   /* agent's heartbeat is 1 s */
 #define NGX_HTTP_LLMGW_RING_SLICE     2048   /* points a turn, < 100 us */
 #define NGX_HTTP_LLMGW_IO_BYTES       65536  /* one read or write */
-#define NGX_HTTP_LLMGW_CHUNK_BYTES    1024   /* of a stream's output */
+#define NGX_HTTP_LLMGW_CHUNK_BYTES    256    /* of a stream's output: first */
+#define NGX_HTTP_LLMGW_CHUNK_MAX      8192   /* and as it doubles */
+#define NGX_HTTP_LLMGW_CHUNKS_KEPT    1024   /* of the first size, a worker */
 #define NGX_HTTP_LLMGW_CORKED         512    /* connections held in a turn */
 #define NGX_HTTP_LLMGW_BACKOFF_MS     50     /* first, doubling */
 #define NGX_HTTP_LLMGW_BACKOFF_MAX_MS 2000
@@ -164,6 +166,8 @@ struct ngx_http_llmgw_worker_s {
     ngx_http_llmgw_main_conf_t   *conf;
     ngx_log_t                    *log;
     u_char                       *io;           /* NGX_HTTP_LLMGW_IO_BYTES */
+    ngx_chain_t                  *chunks;       /* free ones: chunk.c */
+    ngx_uint_t                    nchunks;
     ngx_connection_t            **corked;       /* NGX_HTTP_LLMGW_CORKED */
     ngx_uint_t                    ncorked;
     unsigned                      hands_out:1;  /* connections may be held */
@@ -361,8 +365,7 @@ struct ngx_http_llmgw_stream_s {
     /* the client's side */
     ngx_chain_t                  *out;          /* filled, not yet sent */
     ngx_chain_t                  *last;
-    ngx_chain_t                  *busy;
-    ngx_chain_t                  *free;
+    ngx_chain_t                  *busy;         /* nginx has it */
 
     /* for the log */
     ngx_http_log_handler_pt       log_handler;  /* before ours */

@@ -25,6 +25,8 @@ static void ngx_http_llmgw_front_health(ngx_http_request_t *r);
 static void ngx_http_llmgw_front_infer(ngx_http_request_t *r);
 static ngx_http_llmgw_stream_t *ngx_http_llmgw_front_stream(
     ngx_http_request_t *r);
+static ngx_pool_t *ngx_http_llmgw_front_pool(ngx_http_request_t *r,
+    size_t size);
 static ngx_int_t ngx_http_llmgw_front_decode(
     ngx_http_llmgw_stream_t *stream, ngx_str_t *body);
 static ngx_int_t ngx_http_llmgw_front_check(
@@ -193,14 +195,18 @@ static ngx_http_llmgw_stream_t *
 ngx_http_llmgw_front_stream(ngx_http_request_t *r)
 {
     ngx_http_cleanup_t       *cln;
+    ngx_pool_cleanup_t       *chunks;
     ngx_http_llmgw_pool_t    *pool;
     ngx_http_llmgw_stream_t  *stream;
 
     pool = ngx_http_llmgw_worker_pool(r);
-    stream = ngx_pcalloc(r->pool, sizeof(ngx_http_llmgw_stream_t));
+    stream = ngx_pcalloc(ngx_http_llmgw_front_pool(r,
+                                             sizeof(ngx_http_llmgw_stream_t)),
+                         sizeof(ngx_http_llmgw_stream_t));
     cln = ngx_http_cleanup_add(r, 0);
+    chunks = ngx_pool_cleanup_add(r->pool, 0);
 
-    if (pool == NULL || stream == NULL || cln == NULL) {
+    if (pool == NULL || stream == NULL || cln == NULL || chunks == NULL) {
         return NULL;
     }
 
@@ -212,9 +218,38 @@ ngx_http_llmgw_front_stream(ngx_http_request_t *r)
     cln->handler = ngx_http_llmgw_stream_cleanup;
     cln->data = stream;
 
+    chunks->handler = ngx_http_llmgw_chunk_cleanup;
+    chunks->data = stream;
+
     ngx_http_set_ctx(r, stream, ngx_http_llmgw_module);
 
     return stream;
+}
+
+
+/*
+ * Where so many bytes are best taken from.  The header fields of an HTTP/2
+ * request have a pool of their own that goes right after the request's, and
+ * most of its kilobyte is left.
+ */
+
+static ngx_pool_t *
+ngx_http_llmgw_front_pool(ngx_http_request_t *r, size_t size)
+{
+#if (NGX_HTTP_V2)
+    ngx_pool_t  *pool;
+
+    if (r->stream) {
+        pool = r->stream->pool;
+
+        if ((size_t) (pool->d.end - pool->d.last) >= size + NGX_POOL_ALIGNMENT)
+        {
+            return pool;
+        }
+    }
+#endif
+
+    return r->pool;
 }
 
 

@@ -35,6 +35,13 @@ ngx_int_t ngx_http_llmgw_answer_headers(ngx_http_request_t *r);
 ngx_int_t ngx_http_llmgw_answer_trailers(ngx_http_request_t *r,
     llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
 
+/* chunk.c: the memory in which tokens leave */
+ngx_chain_t *ngx_http_llmgw_chunk_get(ngx_http_llmgw_worker_t *worker,
+    ngx_chain_t *last, size_t size);
+void ngx_http_llmgw_chunk_sent(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_chunk_cleanup(void *data);
+void ngx_http_llmgw_chunk_done(ngx_http_llmgw_worker_t *worker);
+
 /* cork.c: one write for all streams of a client connection */
 void ngx_http_llmgw_cork(ngx_http_llmgw_worker_t *worker,
     ngx_http_request_t *r);

@@ -2,11 +2,10 @@
 /*
  * Output: a stream's tokens on their way into nginx's response body.
  *
- * Tokens are packed one behind another into chunks that are reused for the
- * stream's whole life, and flushed once a turn of the event loop.  As long as
- * nginx holds bytes of ours, the client is slow, or its connection is held
- * for the rest of the turn (cork.c): the stream counts as blocked, and its
- * replica gets no more window.
+ * Tokens are packed one behind another into chunks (chunk.c), and flushed once
+ * a turn of the event loop.  As long as nginx holds bytes of ours, the client
+ * is slow, or its connection is held for the rest of the turn (cork.c): the
+ * stream counts as blocked, and its replica gets no more window.
  */
 
 #include "ngx_http_llmgw.h"
@@ -15,8 +14,6 @@
 
 static ngx_buf_t *ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream,
     size_t size);
-static ngx_chain_t *ngx_http_llmgw_output_chunk(
-    ngx_http_llmgw_stream_t *stream, size_t size);
 static ngx_int_t ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream,
     ngx_uint_t last);
 
@@ -64,7 +61,8 @@ ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream, size_t size)
         return cl->buf;
     }
 
-    cl = ngx_http_llmgw_output_chunk(stream, size);
+    cl = ngx_http_llmgw_chunk_get(stream->pool->worker,
+                                  stream->out ? stream->last : NULL, size);
     if (cl == NULL) {
         return NULL;
     }
@@ -78,49 +76,6 @@ ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream, size_t size)
     stream->last = cl;
 
     return cl->buf;
-}
-
-
-/*
- * A free chunk that is large enough, else a new one.  Sizes are powers of
- * two, so that large tokens too find chunks of their own again.
- */
-
-static ngx_chain_t *
-ngx_http_llmgw_output_chunk(ngx_http_llmgw_stream_t *stream, size_t size)
-{
-    size_t         bytes;
-    ngx_buf_t     *b;
-    ngx_chain_t   *cl, **ll;
-
-    for (ll = &stream->free; *ll; ll = &(*ll)->next) {
-        cl = *ll;
-        b = cl->buf;
-
-        if ((size_t) (b->end - b->start) >= size) {
-            *ll = cl->next;
-            cl->next = NULL;
-            b->flush = 0;
-            return cl;
-        }
-    }
-
-    for (bytes = NGX_HTTP_LLMGW_CHUNK_BYTES; bytes < size; bytes *= 2) {
-        /* void */
-    }
-
-    cl = ngx_alloc_chain_link(stream->request->pool);
-    b = ngx_create_temp_buf(stream->request->pool, bytes);
-
-    if (cl == NULL || b == NULL) {
-        return NULL;
-    }
-
-    b->tag = (ngx_buf_tag_t) &ngx_http_llmgw_module;
-    cl->buf = b;
-    cl->next = NULL;
-
-    return cl;
 }
 
 
@@ -192,9 +147,7 @@ ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream, ngx_uint_t last)
 
     rc = ngx_http_output_filter(r, stream->out);
 
-    ngx_chain_update_chains(r->pool, &stream->free, &stream->busy,
-                            &stream->out,
-                            (ngx_buf_tag_t) &ngx_http_llmgw_module);
+    ngx_http_llmgw_chunk_sent(stream);
 
     return rc;
 }
@@ -223,9 +176,7 @@ ngx_http_llmgw_output_is_sent(ngx_http_llmgw_stream_t *stream)
 
     r->connection->buffered = 0;
 
-    ngx_chain_update_chains(r->pool, &stream->free, &stream->busy,
-                            &stream->out,
-                            (ngx_buf_tag_t) &ngx_http_llmgw_module);
+    ngx_http_llmgw_chunk_sent(stream);
 
     return stream->busy == NULL;
 #else

@@ -138,6 +138,8 @@ ngx_http_llmgw_worker_done(void *data)
     if (worker->run.posted) {
         ngx_delete_posted_event(&worker->run);
     }
+
+    ngx_http_llmgw_chunk_done(worker);
 }
 
 

@@ -121,6 +121,20 @@ source_end(llmgw_grpc_stream_t *stream, uint32_t *flags)
 }
 
 
+/* A call's only message is gone: it will never need the memory again. */
+static void
+source_drop(llmgw_grpc_stream_t *stream, size_t n)
+{
+    llmgw_grpc_buf_drop(&stream->out, n);
+
+    if (stream->is_out_ended && !stream->session->is_server
+        && llmgw_grpc_buf_len(&stream->out) == 0)
+    {
+        llmgw_grpc_buf_done(&stream->out);
+    }
+}
+
+
 ssize_t
 llmgw_grpc_source_read(nghttp2_session *h2, int32_t id, uint8_t *buf,
     size_t length, uint32_t *flags, nghttp2_data_source *source, void *data)
@@ -158,7 +172,7 @@ llmgw_grpc_source_read(nghttp2_session *h2, int32_t id, uint8_t *buf,
 
     } else {
         memcpy(buf, stream->out.data + stream->out.start, n);
-        llmgw_grpc_buf_drop(&stream->out, n);
+        source_drop(stream, n);
     }
 
     return (ssize_t) n;
@@ -184,7 +198,7 @@ llmgw_grpc_source_send(nghttp2_session *h2, nghttp2_frame *frame,
            length);
 
     session->out_bytes += FRAME_HEADER_BYTES + length;
-    llmgw_grpc_buf_drop(&stream->out, length);
+    source_drop(stream, length);
 
     return 0;
 }

@@ -1,0 +1,173 @@
+
+/*
+ * Chunks: the memory in which tokens leave.
+ *
+ * A stream has chunks from a token's coming until nginx has sent it, which is
+ * mostly one turn of the event loop; then they are the worker's again, and the
+ * next token, of whichever stream, finds them still in the processor's cache.
+ * Ten thousand streams that wait for their next token hold none.
+ *
+ * nginx may refer to a chunk for as long as the request has its pool, so what
+ * a stream still has at its end goes back with that, and not before.
+ */
+
+#include "ngx_http_llmgw.h"
+
+
+typedef struct {
+    ngx_chain_t  link;
+    ngx_buf_t    buf;
+    u_char       bytes[];
+} ngx_http_llmgw_chunk_t;
+
+
+static ngx_chain_t *ngx_http_llmgw_chunk_create(
+    ngx_http_llmgw_worker_t *worker, size_t bytes);
+static void ngx_http_llmgw_chunk_release(ngx_http_llmgw_worker_t *worker,
+    ngx_chain_t *cl);
+
+
+/*
+ * For at least size bytes; behind another, which is full, if last is given.
+ * Sizes are powers of two.  The first is small, since most streams bring a
+ * token or two a turn; whoever fills it gets twice as much.
+ */
+
+ngx_chain_t *
+ngx_http_llmgw_chunk_get(ngx_http_llmgw_worker_t *worker, ngx_chain_t *last,
+    size_t size)
+{
+    size_t        bytes;
+    ngx_chain_t  *cl;
+
+    bytes = NGX_HTTP_LLMGW_CHUNK_BYTES;
+
+    if (last) {
+        bytes = 2 * (last->buf->end - last->buf->start);
+        bytes = ngx_min(bytes, NGX_HTTP_LLMGW_CHUNK_MAX);
+    }
+
+    while (bytes < size) {
+        bytes *= 2;
+    }
+
+    if (bytes > NGX_HTTP_LLMGW_CHUNK_BYTES || worker->chunks == NULL) {
+        return ngx_http_llmgw_chunk_create(worker, bytes);
+    }
+
+    cl = worker->chunks;
+    worker->chunks = cl->next;
+    worker->nchunks--;
+
+    cl->next = NULL;
+    cl->buf->flush = 0;
+
+    return cl;
+}
+
+
+static ngx_chain_t *
+ngx_http_llmgw_chunk_create(ngx_http_llmgw_worker_t *worker, size_t bytes)
+{
+    ngx_buf_t               *b;
+    ngx_http_llmgw_chunk_t  *chunk;
+
+    chunk = ngx_alloc(sizeof(ngx_http_llmgw_chunk_t) + bytes, worker->log);
+    if (chunk == NULL) {
+        return NULL;
+    }
+
+    b = &chunk->buf;
+    ngx_memzero(b, sizeof(ngx_buf_t));
+
+    b->start = chunk->bytes;
+    b->pos = b->start;
+    b->last = b->start;
+    b->end = b->start + bytes;
+    b->temporary = 1;
+    b->tag = (ngx_buf_tag_t) &ngx_http_llmgw_module;
+
+    chunk->link.buf = b;
+    chunk->link.next = NULL;
+
+    return &chunk->link;
+}
+
+
+/* What was filled is nginx's, and what nginx has sent is the worker's. */
+
+void
+ngx_http_llmgw_chunk_sent(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_chain_t  *cl, **ll;
+
+    for (ll = &stream->busy; *ll; ll = &(*ll)->next) {
+        /* void */
+    }
+
+    *ll = stream->out;
+    stream->out = NULL;
+
+    while (stream->busy && ngx_buf_size(stream->busy->buf) == 0) {
+        cl = stream->busy;
+        stream->busy = cl->next;
+        ngx_http_llmgw_chunk_release(stream->pool->worker, cl);
+    }
+}
+
+
+static void
+ngx_http_llmgw_chunk_release(ngx_http_llmgw_worker_t *worker, ngx_chain_t *cl)
+{
+    ngx_buf_t  *b;
+
+    b = cl->buf;
+
+    if (worker->nchunks == NGX_HTTP_LLMGW_CHUNKS_KEPT
+        || b->end - b->start > NGX_HTTP_LLMGW_CHUNK_BYTES)
+    {
+        ngx_free(cl);       /* the chunk begins with it */
+        return;
+    }
+
+    b->pos = b->start;
+    b->last = b->start;
+    b->last_buf = 0;
+
+    cl->next = worker->chunks;
+    worker->chunks = cl;
+    worker->nchunks++;
+}
+
+
+/* The request's pool goes. */
+
+void
+ngx_http_llmgw_chunk_cleanup(void *data)
+{
+    ngx_chain_t              *cl;
+    ngx_http_llmgw_stream_t  *stream = data;
+
+    ngx_http_llmgw_chunk_sent(stream);
+
+    while (stream->busy) {
+        cl = stream->busy;
+        stream->busy = cl->next;
+        ngx_http_llmgw_chunk_release(stream->pool->worker, cl);
+    }
+}
+
+
+void
+ngx_http_llmgw_chunk_done(ngx_http_llmgw_worker_t *worker)
+{
+    ngx_chain_t  *cl;
+
+    while (worker->chunks) {
+        cl = worker->chunks;
+        worker->chunks = cl->next;
+        ngx_free(cl);
+    }
+
+    worker->nchunks = 0;
+}
