@@ -294,6 +294,9 @@ agent_create_node(agent_t *agent, char *error)
         config.random_seed = epoch;
     }
 
+    transport_udp_lose(agent->transport, settings->test_loss,
+                       config.random_seed + 1);
+
     agent->node = node_create(&config, agent->transport, agent->clock);
     if (agent->node == NULL) {
         snprintf(error, AGENT_ERROR_BYTES, "out of memory");

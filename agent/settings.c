@@ -68,6 +68,8 @@ static const option_t  settings_table[] = {
     { .name = "drain-timeout", .kind = OPTION_DURATION, .value = "25s",
       .offset = settings_field(drain_timeout_ms), .min = 0, .max = 86400000,
       .help = "time for running streams at SIGTERM" },
+    { .name = "test-loss", .kind = OPTION_INT, .value = "0",
+      .offset = settings_field(test_loss), .min = 0, .max = 99 },
     { .name = NULL }
 };
 

@@ -36,6 +36,7 @@ typedef struct {
     uint64_t       ping_timeout_ms;
     uint64_t       suspect_timeout_ms;
     uint64_t       drain_timeout_ms;
+    int64_t        test_loss;       /* percent of incoming datagrams */
     char *const   *command;         /* the replica's words; NULL: none */
 
     /* what follows */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "packet.h"
+#include "rnd.h"
 #include "stream.h"
 #include "transport_udp.h"
 
@@ -28,6 +29,8 @@ struct transport_s {
     int                 fd;
     streams_t          *streams;
     int                 is_held;
+    unsigned            loss_percent;
+    rnd_t               rnd;
     transport_recv_pt   on_datagram;
     void               *data;
 };
@@ -131,6 +134,15 @@ transport_udp_hold(transport_t *transport, int is_held)
 
 
 void
+transport_udp_lose(transport_t *transport, unsigned percent,
+    uint64_t random_seed)
+{
+    transport->loss_percent = percent;
+    transport->rnd.state = random_seed;
+}
+
+
+void
 transport_listen(transport_t *transport, transport_recv_pt on_datagram,
     void *data)
 {
@@ -185,6 +197,12 @@ transport_receive(transport_t *transport)
 
     if (n == -1) {
         return errno == EAGAIN ? -1 : 0;
+    }
+
+    if (transport->loss_percent != 0
+        && rnd_below(&transport->rnd, 100) < transport->loss_percent)
+    {
+        return 0;
     }
 
     if (transport->on_datagram != NULL) {

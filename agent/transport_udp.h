@@ -20,4 +20,9 @@ void transport_udp_destroy(transport_t *transport);
  */
 void transport_udp_hold(transport_t *transport, int is_held);
 
+/* For tests: of the datagrams that come so many are not seen.  A connection
+   loses nothing, as it would not on a network that loses. */
+void transport_udp_lose(transport_t *transport, unsigned percent,
+    uint64_t random_seed);
+
 #endif /* TRANSPORT_UDP_H */
