@@ -47,7 +47,7 @@ WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
 CPPFLAGS := -D_GNU_SOURCE -DLLMGW_VERSION='"$(VERSION)"' -I. -Iproto \
             -I$(GEN) -Ingx_http_llmgw_module/core
 CFLAGS   := -std=gnu11 $(OPT) $(SAN) $(WARN) -fPIC
-LDFLAGS  := $(SAN)
+LDFLAGS  := $(SAN) -Wl,--as-needed
 LDLIBS   := -lnghttp2 -lprotobuf-c -lev -ljansson -lsodium -lm -lpthread
 
 DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \

@@ -20,7 +20,6 @@
  * the accuser may die without the accused living for ever.
  */
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "swim_core.h"
@@ -34,12 +33,45 @@
 #define SUSPICION_WITNESSES      8
 
 
+/*
+ * By digits: how often ten goes into it, then ten times, from what is left
+ * over raised to the tenth power, each next one.  The C library's own would
+ * bring libm along, which is a tenth of all memory that the agent is resident
+ * in.
+ */
+static double
+suspicion_log10(size_t n)
+{
+    int     digit, i;
+    double  left, unit, log, power;
+
+    left = n;
+    log = 0;
+
+    for (unit = 1; unit > 1e-6; unit /= 10) {
+        for (digit = 0; left >= 10; digit++) {
+            left /= 10;
+        }
+
+        log += digit * unit;
+
+        for (power = left, i = 1; i < 10; i++) {
+            power *= left;
+        }
+
+        left = power;
+    }
+
+    return log;
+}
+
+
 uint64_t
 suspicion_timeout_us(uint64_t base_us, size_t n)
 {
     double  factor;
 
-    factor = n > 10 ? log10(n) : 1.0;
+    factor = n > 10 ? suspicion_log10(n) : 1.0;
 
     return base_us * factor;
 }
@@ -48,7 +80,10 @@ suspicion_timeout_us(uint64_t base_us, size_t n)
 uint64_t
 suspicion_confirmed_us(uint64_t least_us, size_t naccusers, size_t nwitnesses)
 {
-    double  shrink, most_us;
+    double               most_us;
+    static const double  shrinks[] = {      /* log4 of the accusers */
+        0, 0, 0.5, 0.792481250360578
+    };
 
     if (nwitnesses < SUSPICION_CONFIRMATIONS
         || naccusers > SUSPICION_CONFIRMATIONS)
@@ -56,11 +91,9 @@ suspicion_confirmed_us(uint64_t least_us, size_t naccusers, size_t nwitnesses)
         return least_us;
     }
 
-    shrink = log(naccusers ? naccusers : 1)
-             / log(SUSPICION_CONFIRMATIONS + 1);
     most_us = SUSPICION_MAX_FACTOR * (double) least_us;
 
-    return most_us - (most_us - least_us) * shrink;
+    return most_us - (most_us - least_us) * shrinks[naccusers];
 }
 
 
