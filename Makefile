@@ -143,7 +143,7 @@ bench-full:  ## and Caddy, threads, long runs, plots, 12 minutes (ARGS=--write)
 	@$(MAKE) --no-print-directory BUILD=release build bench-peers
 	@$(PYTHON) bench/run.py --full $(ARGS)
 
-bench-gossip: daemons  ## agents beside Serf (ARGS=--quick: 3 minutes)
+bench-gossip: daemons  ## agents beside Serf (ARGS=--quick: 4 minutes)
 	@$(PYTHON) bench/gossip.py $(ARGS)
 
 fuzz: $(FUZZERS)  ## fuzz each decoder for FUZZ_SECONDS (60)

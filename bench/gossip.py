@@ -48,7 +48,8 @@ GOALS = {
     (20, "suspected"): 1.1, (50, "suspected"): 1.1,
     (20, "dead"): 4.0, (50, "dead"): 4.8,
     (20, "join"): 0.3, (50, "join"): 0.3,
-    (20, "bytes"): 700, (20, "rss"): 3.0, (50, "rss"): 3.0,
+    (20, "bytes"): 700, (20, "gateway"): 110, (50, "gateway"): 110,
+    (20, "rss"): 3.0, (50, "rss"): 3.0,
 }
 
 ROWS = [
@@ -57,6 +58,7 @@ ROWS = [
     ("dead", "kill -9 to DEAD at all", "s"),
     ("rejoin", "restart to known to all", "s"),
     ("bytes", "at rest, with all headers", "B/s a member"),
+    ("gateway", "the same, for one gateway more", "B/s a member"),
     ("cpu", "at rest, CPU", "ms/s a member"),
     ("rss", "VmRSS", "MiB a member"),
     ("pss", "Pss", "MiB a member"),
@@ -66,9 +68,10 @@ ROWS = [
 
 
 class Loop:
-    """One thread that reads what the members write."""
+    """One thread that reads what the members write, until the run's end."""
 
-    def __init__(self):
+    def __init__(self, end):
+        self.end = end
         self.selector = selectors.DefaultSelector()
         self.timers = []        # [due, period, call]
 
@@ -85,6 +88,8 @@ class Loop:
 
     def turn(self, until):
         now = time.monotonic()
+        if now >= self.end:
+            raise RuntimeError("out of time")
         for timer in list(self.timers):
             if timer[0] <= now:
                 timer[0] = now + timer[1]
@@ -302,12 +307,12 @@ class SerfAgent(Member):
 class Fleet:
     """n members of one kind, and what is measured of them."""
 
-    def __init__(self, options, n, kind, profile=None):
+    def __init__(self, options, n, kind, profile=None, gateways=None):
         self.options, self.n, self.profile = options, n, profile
-        self.gateways = options.gateways
+        self.gateways = gateways or options.gateways
         self.kind = kind
         self.key = None if options.plain else bytes(range(32))
-        self.loop, self.board = Loop(), Board()
+        self.loop, self.board = Loop(options.end), Board()
         self.random = random.Random(options.seed)
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="llmgw-gossip-"))
         if self.key:
@@ -437,7 +442,7 @@ def memory_mib(pid, file, field):
 
 
 def figure(row, value):
-    if row in ("wrong", "doubted", "bytes"):
+    if row in ("wrong", "doubted", "bytes", "gateway"):
         return f"{value:.0f}"
     return f"{value:.3f}" if row == "join" else f"{value:.2f}"
 
@@ -447,7 +452,7 @@ def cell(row, got):
         return f"FAIL: {got}"
     values = got.get(row)
     if not values:
-        return "FAIL: not measured"
+        return "" if row == "gateway" else "FAIL: not measured"
     text = figure(row, statistics.median(values))
     if len(values) > 1:
         text += (f" ({figure(row, min(values))}.."
@@ -500,8 +505,8 @@ def serf_version():
 
 
 def method(options, load):
-    kills = ", ".join(f"{k} at n = {n}"
-                      for n, k in zip(options.n, options.kills))
+    kills = ", ".join(f"{k} at n = {n} ({s} of Serf's)" for n, k, s in
+                      zip(options.n, options.kills, options.serf_kills))
     crypto = "none" if options.plain else "on, both"
     return f"""\
 {datetime.date.today()}, {processor()}, {os.cpu_count()} processors, Linux
@@ -538,8 +543,11 @@ def in_namespace():
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--n", type=int, nargs="+", default=[20, 50])
-    parser.add_argument("--kills", type=int, nargs="+", default=[15, 7],
+    parser.add_argument("--kills", type=int, nargs="+", default=[15, 15],
                         help="of each n")
+    parser.add_argument("--serf-kills", type=int, nargs="+", default=[15, 7])
+    parser.add_argument("--limit", type=float, default=1500,
+                        metavar="SECONDS", help="of the whole run")
     parser.add_argument("--rest", type=float, default=20, metavar="SECONDS")
     parser.add_argument("--gateways", type=int, default=1)
     parser.add_argument("--only", default="llmgw,serf local,serf lan")
@@ -555,10 +563,22 @@ def parse():
                         help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.quick:
-        options.kills, options.rest = [3] * len(options.n), 5
-    options.kills += options.kills[-1:] * (len(options.n)
-                                           - len(options.kills))
+        options.kills = options.serf_kills = [3]
+        options.rest = 5
+    for kills in (options.kills, options.serf_kills):
+        kills += kills[-1:] * (len(options.n) - len(kills))
+    options.end = time.monotonic() + options.limit
     return options
+
+
+def further_gateway(options, n, got):
+    """What each member sends more where one replica is a gateway instead."""
+    with Fleet(options, n, Agent, gateways=options.gateways + 1) as fleet:
+        fleet.build()
+        bytes_more = fleet.rest().get("bytes")
+        fleet.say(f"{fleet.gateways} gateways: {bytes_more}")
+    if bytes_more:
+        got["gateway"] = [bytes_more[0] - got["bytes"][0]]
 
 
 def run(options, n, kills, name):
@@ -566,7 +586,10 @@ def run(options, n, kills, name):
         else (SerfAgent, name.split()[1])
     try:
         with Fleet(options, n, kind, profile) as fleet:
-            return fleet.measure(kills)
+            got = fleet.measure(kills)
+        if kind is Agent:
+            further_gateway(options, n, got)
+        return got
     except (RuntimeError, OSError) as e:
         return str(e)
 
@@ -579,9 +602,10 @@ def main():
     else:
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     load, names, results = os.getloadavg(), options.only.split(","), {}
-    for n, kills in zip(options.n, options.kills):
+    for n, own, serf in zip(options.n, options.kills, options.serf_kills):
         for name in names:
-            results.setdefault(n, {})[name] = run(options, n, kills, name)
+            results.setdefault(n, {})[name] = run(
+                options, n, own if name == "llmgw" else serf, name)
             text = method(options, load) + "\n\n" + table(results, names)
             if options.write:   # a run that is broken off leaves its part
                 write(text)
