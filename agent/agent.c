@@ -12,7 +12,6 @@
 #include "clock_ev.h"
 #include "epoch.h"
 #include "journal.h"
-#include "state_file.h"
 #include "transport_udp.h"
 
 
@@ -259,7 +258,6 @@ agent_restore(agent_t *agent)
 static int
 agent_create_node(agent_t *agent, char *error)
 {
-    char               kept[STATE_FILE_BYTES];
     uint64_t           epoch;
     swim_config_t      config;
     const settings_t  *settings;
@@ -284,7 +282,7 @@ agent_create_node(agent_t *agent, char *error)
     config.ping_timeout_us = settings->ping_timeout_ms * 1000;
     config.suspect_timeout_us = settings->suspect_timeout_ms * 1000;
     config.indirect_probes = settings->indirect_probes;
-    config.drain_kept = agent_drain_kept(agent, kept);
+    config.drain_kept = agent_drain_kept(agent);
     config.can_restart = settings->command != NULL;
     config.crypt = agent->crypt;
     config.callbacks = &agent_swim_callbacks;

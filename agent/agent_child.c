@@ -19,7 +19,6 @@
 
 #include "agent_inner.h"
 #include "child_words.h"
-#include "state_file.h"
 
 
 static uint64_t

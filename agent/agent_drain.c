@@ -13,21 +13,27 @@
 #include "agent_inner.h"
 #include "common/grpc_conn.h"
 #include "drain.h"
-#include "state_file.h"
 
 
 #define AGENT_DRAIN_FILE  "drain"
 
+/* No owner: the file is not there, or makes no sense. */
+#define AGENT_DRAIN_NOT_KEPT  "?"
+
 
 const char *
-agent_drain_kept(agent_t *agent, char *text)
+agent_drain_kept(agent_t *agent)
 {
+    char        *text;
     const char  *why;
+
+    text = agent->drain_kept;
 
     switch (state_file_read(agent->settings->state_dir, agent->settings->id,
                             AGENT_DRAIN_FILE, text))
     {
     case 0:
+        strcpy(text, AGENT_DRAIN_NOT_KEPT);
         return NULL;
 
     case 1:
@@ -46,11 +52,13 @@ agent_drain_kept(agent_t *agent, char *text)
     log_write(agent->log, LOG_WARN, "who drains the replica is not known from "
               "\"%s/%s." AGENT_DRAIN_FILE "\": %s, others are asked",
               agent->settings->state_dir, agent->settings->id, why);
+    strcpy(text, AGENT_DRAIN_NOT_KEPT);
 
     return NULL;
 }
 
 
+/* What stands there is not written again: that waits for the disk. */
 static void
 agent_drain_keep(agent_t *agent)
 {
@@ -58,12 +66,19 @@ agent_drain_keep(agent_t *agent)
 
     kept = swim_drain_kept(node_swim(agent->node));
 
+    if (strcmp(kept, agent->drain_kept) == 0) {
+        return;
+    }
+
+    strcpy(agent->drain_kept, kept);
+
     if (state_file_write(agent->settings->state_dir, agent->settings->id,
                          AGENT_DRAIN_FILE, kept) != 0)
     {
         log_write(agent->log, LOG_WARN, "that %s drains the replica is not "
                   "kept in \"%s\": %s", kept[0] ? kept : "nobody",
                   agent->settings->state_dir, strerror(errno));
+        strcpy(agent->drain_kept, AGENT_DRAIN_NOT_KEPT);
     }
 }
 

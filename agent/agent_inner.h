@@ -17,6 +17,7 @@
 #include "replica_call.h"
 #include "reporter.h"
 #include "resolve.h"
+#include "state_file.h"
 #include "supervise.h"
 
 
@@ -37,6 +38,7 @@ struct agent_s {
     health_t          *health;          /* NULL: not asked (any more) */
     local_t            local;
     replica_call_t    *call;            /* NULL: a gateway's */
+    char               drain_kept[STATE_FILE_BYTES];    /* as it is written */
     agent_job_t       *jobs;            /* drain, undrain */
     ev_timer           jobs_turn;
     command_env_t      env;
@@ -113,8 +115,8 @@ int agent_child_is_over(const agent_t *agent);
 int agent_drain_create(agent_t *agent, char *error);
 void agent_drain_destroy(agent_t *agent);
 
-/* What the last life left, in text (of STATE_FILE_BYTES); NULL: unknown. */
-const char *agent_drain_kept(agent_t *agent, char *text);
+/* What the last life left; NULL: unknown. */
+const char *agent_drain_kept(agent_t *agent);
 
 /* swim_callbacks_t's on_drain. */
 void agent_drain_act(void *data, unsigned what);

@@ -31,8 +31,9 @@
    takes to a gateway that hears, and than a connection is opened in. */
 #define AGENT_JOB_RACE_US    1500000ULL
 
-/* An agent that was started anew learns of an operator's drain meanwhile; and
-   a replica that was told to undrain says so. */
+/* An agent that was started anew learns of an operator's drain meanwhile, and
+   its replica reports to it, if there is one; a replica that was told to
+   undrain says so. */
 #define AGENT_JOB_GRACE_US   5000000ULL
 
 #define AGENT_JOB_SAY_US     1000000ULL
@@ -49,6 +50,7 @@ struct agent_job_s {
     uint64_t         accepted_us;
     uint64_t         deadline_us;
     uint64_t         drained_us;        /* last time that the drain stood */
+    uint64_t         started_us;        /* and that it was not STARTING */
     uint64_t         said_us;
     uint64_t         asked_us;
     int64_t          said_active;
@@ -129,8 +131,8 @@ agent_job_fail(agent_job_t *job, const char *code, const char *text)
 static int
 agent_job_has_replica(const llmgw_member_t *facts)
 {
-    return facts->service == LLMGW_SERVICE_READY
-           || facts->service == LLMGW_SERVICE_STALLED;
+    return facts->service != LLMGW_SERVICE_DOWN
+           && facts->service != LLMGW_SERVICE_STOPPED;
 }
 
 
@@ -160,6 +162,22 @@ agent_job_is_drained(const member_t *member, uint64_t accepted_us)
     return agent_job_active(member) == 0
            && (member->traits.refuses_new
                || member->load.reported_ms * 1000 >= sure_us);
+}
+
+
+/* Its agent was started, and in all this time no replica reported to it. */
+static int
+agent_job_is_void(agent_job_t *job, const member_t *member)
+{
+    uint64_t  now_us;
+
+    now_us = agent_job_now_us(job);
+
+    if (member->facts.service != LLMGW_SERVICE_STARTING) {
+        job->started_us = now_us;
+    }
+
+    return now_us > job->started_us + AGENT_JOB_GRACE_US;
 }
 
 
@@ -251,7 +269,8 @@ agent_job_wait_drained(agent_job_t *job, const member_t *member)
     now_us = agent_job_now_us(job);
 
     if (member->facts.liveness == LLMGW_LIVENESS_LEFT
-        || agent_job_is_drained(member, job->accepted_us))
+        || agent_job_is_drained(member, job->accepted_us)
+        || agent_job_is_void(job, member))
     {
         agent_job_end(job, json_pack("{s:b, s:s, s:I}", "ok", 1, "id",
                                      job->id, "active_requests",
@@ -368,6 +387,7 @@ agent_job_settle(agent_job_t *job, order_rc_t rc)
 
     job->accepted_us = agent_job_now_us(job);
     job->drained_us = job->accepted_us;
+    job->started_us = job->accepted_us;
 }
 
 

@@ -11,7 +11,7 @@
 
 typedef Llmgateway__Gossip__GossipMessage     message_t;
 typedef Llmgateway__Gossip__MembershipUpdate  update_t;
-typedef Llmgateway__Gossip__Order             wish_t;
+typedef Llmgateway__Gossip__Order             wire_order_t;
 
 
 static const char *const  packet_rc_names[PACKET_NRC] = {
@@ -227,8 +227,8 @@ packet_decode_head(packet_head_t *head, const message_t *message,
 static packet_rc_t
 packet_decode_order(packet_t *packet, const message_t *message)
 {
-    order_t       *order;
-    const wish_t  *from;
+    order_t             *order;
+    const wire_order_t  *from;
 
     from = message->order;
     packet->head.order = NULL;

@@ -18,16 +18,16 @@
 
 typedef Llmgateway__Gossip__GossipMessage     message_t;
 typedef Llmgateway__Gossip__MembershipUpdate  update_t;
-typedef Llmgateway__Gossip__Order             wish_t;
+typedef Llmgateway__Gossip__Order             wire_order_t;
 
 struct packet_out_s {
-    size_t      header_bytes;
-    size_t      bytes;              /* of the datagram, as it stands */
-    message_t   message;
-    wish_t      order;
-    update_t    updates[PACKET_MAX_UPDATES];
-    update_t   *pointers[PACKET_MAX_UPDATES];
-    uint8_t     buf[PACKET_MAX_BYTES];
+    size_t        header_bytes;
+    size_t        bytes;            /* of the datagram, as it stands */
+    message_t     message;
+    wire_order_t  order;
+    update_t      updates[PACKET_MAX_UPDATES];
+    update_t     *pointers[PACKET_MAX_UPDATES];
+    uint8_t       buf[PACKET_MAX_BYTES];
 };
 
 /* Tag and length of an update: 1 + 2 bytes, since it is below 16 KiB. */
@@ -60,16 +60,16 @@ packet_out_destroy(packet_out_t *out)
 
 
 static void
-packet_fill_order(wish_t *wish, const order_t *order)
+packet_fill_order(wire_order_t *wire, const order_t *order)
 {
-    llmgateway__gossip__order__init(wish);
+    llmgateway__gossip__order__init(wire);
 
-    wish->verb = (Llmgateway__Gossip__OrderVerb) order->verb;
-    wish->id = order->id;
-    wish->target_epoch = order->target_epoch;
-    wish->owner = (char *) order->owner;
-    wish->version = (char *) order->version;
-    wish->answer = order->answer;
+    wire->verb = (Llmgateway__Gossip__OrderVerb) order->verb;
+    wire->id = order->id;
+    wire->target_epoch = order->target_epoch;
+    wire->owner = (char *) order->owner;
+    wire->version = (char *) order->version;
+    wire->answer = order->answer;
 }
 
 

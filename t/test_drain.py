@@ -51,6 +51,10 @@ def a_stream(replica, prompt="long", tokens=10000):
     return call, result
 
 
+def routable(nginx, *ids):
+    wait_for(lambda: nginx.routable() == list(ids), 5, f"{ids} alone")
+
+
 def reported(agent, id, active):
     wait_for(lambda: record(agent, id).get("active_requests") == active, 10,
              f"{active} requests of {id}")
@@ -70,6 +74,7 @@ def test_drain_under_load_loses_nothing(cluster, load, expect):
     after = r2.stats()
     assert (after.active_requests, after.draining) == (0, True)
     assert after.started < 400, "the load was over"
+    routable(nginx, "r1", "r3")
     assert nginx.replicas()["r2"]["draining"] is True
 
     results = work.results()
@@ -104,7 +109,7 @@ def test_drain_timeout_says_what_is_left_and_the_drain_stays(cluster):
     last = json.loads(out.stdout.splitlines()[-1])
     assert last["code"] == "timeout" and last["active_requests"] == 1
     assert drained_by(gw, "r1") == "operator"
-    assert nginx.routable() == ["r2"]
+    routable(nginx, "r2")
     next(call)                      # nobody cut it off
     call.cancel()
     assert gw.ctl("drain", "r1").returncode == 0
@@ -114,32 +119,40 @@ def test_undrain_brings_the_traffic_back(cluster, client, expect):
     nginx = cluster.fleet(2)
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
     assert gw.ctl("drain", "r1").returncode == 0
-    assert nginx.routable() == ["r2"]
+    routable(nginx, "r2")
     assert "READY, draining (operator)" in gw.ctl("members").stdout
     out = gw.ctl("--json", "undrain", "r1")
     assert out.returncode == 0
     assert json.loads(out.stdout) == {"id": "r1", "draining": False}
     assert not r1.stats().draining
-    wait_for(lambda: nginx.routable() == ["r1", "r2"], 5, "r1 to be back")
+    routable(nginx, "r1", "r2")
     c = client(nginx)
     for i in range(40):
         c.stream(f"{i}", 2).check(expect(f"{i}", 2))
     assert r1.stats().started > 0
 
 
-@pytest.mark.parametrize("asked", ["r1", "r2"])
-def test_replicas_agents_take_the_command_too(cluster, asked):
-    nginx = cluster.fleet(2)
+@pytest.mark.parametrize("asked, sealed", [("r1", False), ("r2", True)])
+def test_replicas_agents_take_the_command_too(cluster, asked, sealed):
+    """With a second gateway, and with a keyring."""
+    keys = cluster.dir / "keys"
+    keys.touch(mode=0o600)
+    keys.write_text("a" * 64 + "\n")
+    options = {"keyring": keys} if sealed else {}
+    nginx = cluster.fleet(2, agent=options)
+    cluster.agent("gw2", "gateway", **options)
     agent = cluster.agents[asked]
     wait_for(lambda: record(agent, "r1").get("service") == "READY"
              and record(agent, "r2").get("service") == "READY", 10, "both")
     call, _ = a_stream(cluster.replicas["r1"])
     drain = Drain(cluster, agent, "r1").waits_with(1)
-    assert nginx.routable() == ["r2"]
+    routable(nginx, "r2")
+    for a in cluster.agents.values():
+        wait_for(lambda: drained_by(a, "r1") == "operator", 5, f"{a.id}")
     call.cancel()
     assert drain.proc.wait() == 0
     assert agent.ctl("undrain", "r1").returncode == 0
-    wait_for(lambda: nginx.routable() == ["r1", "r2"], 5, "r1 to be back")
+    routable(nginx, "r1", "r2")
 
 
 def test_drain_of_what_drains_on_its_own_and_back(cluster):
@@ -209,7 +222,7 @@ def test_drain_outlives_the_command(cluster):
     drain.proc.kill()
     reported(gw, "r1", 1)
     assert drained_by(gw, "r1") == "operator"
-    assert nginx.routable() == ["r2"]
+    routable(nginx, "r2")
     call.cancel()
     reported(gw, "r1", 0)
     never(lambda: drained_by(gw, "r1") != "operator", 0.5, "the drain ended")
@@ -228,16 +241,22 @@ def test_replica_that_dies_under_it_is_drained(cluster):
 
 
 def test_agent_that_dies_under_it_is_waited_for(cluster, tmp_path):
+    """And its replica, which is slow to report to the next one."""
     cluster.fleet(2, agent={"state_dir": tmp_path})
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
     call, _ = a_stream(r1)
     drain = Drain(cluster, gw, "r1").waits_with(1)
     epoch = record(gw, "r1")["epoch"]
+    r1.proc.freeze()
     r1.agent.kill()
     r1.agent.start()
     wait_for(lambda: record(gw, "r1")["epoch"] > epoch, 10, "its next life")
-    assert drain.proc.alive()
+    assert record(gw, "r1")["service"] == "STARTING"
+    never(lambda: not drain.proc.alive(), 0.5, "the drain's end")
     assert drained_by(gw, "r1") == "operator"
+    r1.proc.thaw()
+    reported(gw, "r1", 1)
+    assert drain.proc.alive()
     call.cancel()
     assert drain.proc.wait() == 0
 
@@ -333,10 +352,10 @@ def test_new_process_under_a_drain_is_not_told(cluster):
     assert gw.ctl("drain", "r1").returncode == 0    # nor by a second one
     never(lambda: r1.stats().draining, 0.5, "told to drain")
     assert drained_by(gw, "r1") == "operator"
-    assert nginx.routable() == ["r2"]
+    routable(nginx, "r2")
     r1.client.generate("probe", 1)      # whoever asks it directly is served
     assert gw.ctl("undrain", "r1").returncode == 0
-    wait_for(lambda: nginx.routable() == ["r1", "r2"], 5, "r1 to be back")
+    routable(nginx, "r1", "r2")
 
 
 def test_engine_that_knows_no_drain_is_held_back_by_gateways(cluster,
@@ -354,12 +373,12 @@ def test_engine_that_knows_no_drain_is_held_back_by_gateways(cluster,
     assert json.loads(out.stdout.splitlines()[-1])["active_requests"] is None
     assert "does not report" in out.stderr
     assert "does not know Drain" in cluster.agents["p1"].proc.text()
-    assert nginx.routable() == ["p2"]
+    routable(nginx, "p2")
     for i in range(20):
         got = client(nginx).stream(f"{i}", 1)
         assert (got.code, got.replicas) == ("OK", ["p2"])
     assert gw.ctl("undrain", "p1").returncode == 0
-    wait_for(lambda: nginx.routable() == ["p1", "p2"], 5, "p1 to be back")
+    routable(nginx, "p1", "p2")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces")
@@ -396,11 +415,11 @@ def test_sigterm_of_the_agent_drains_as_shutdown(cluster, client, expect):
     reported(r1.agent, "r1", 1)
     r1.agent.proc.send(signal.SIGTERM)
     wait_for(lambda: drained_by(gw, "r1") == "shutdown", 5, "the drain")
-    assert nginx.routable() == ["r2"]
+    routable(nginx, "r2")
     rpc.drain(call, into=result)
     result.check(expect("long", 60))
     assert r1.agent.proc.wait() == 0
 
     r1.agent.argv += ["--join", gw.gossip]
     r1.agent.start()                    # which ended with that life
-    wait_for(lambda: nginx.routable() == ["r1", "r2"], 10, "r1 to be back")
+    routable(nginx, "r1", "r2")
