@@ -4,9 +4,9 @@
  * never a crash, and the table stays within its rules.
  *
  * The input is a sequence of records, each a length (two bytes), a pause in
- * units of 16 ms (one byte) and the datagram.  A datagram that does not begin
- * with the magic gets a right header before it, so that the fuzzer need not
- * find that first.
+ * units of 16 ms (one byte) and the datagram; length 0 and one byte more are
+ * an order.  A datagram that does not begin with the magic gets a right header
+ * before it, so that the fuzzer need not find that first.
  */
 
 #include <assert.h>
@@ -79,6 +79,8 @@ fuzz_check(swim_t *swim)
 
     assert(npresent == table->npresent);
     assert(swim_own(swim)->facts.liveness == LLMGW_LIVENESS_ALIVE);
+    assert(swim_own(swim)->facts.draining
+           == (swim_own(swim)->facts.drain_owner[0] != '\0'));
 }
 
 
@@ -156,6 +158,40 @@ fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
 }
 
 
+/* An order by one of them: what the fuzzer would have to find first. */
+static void
+fuzz_order(swim_t *swim, uint8_t byte, uint64_t now_us)
+{
+    size_t          len;
+    order_t         order;
+    packet_head_t   head;
+    packet_out_t   *out;
+    const uint8_t  *bytes;
+
+    static const char *const  owners[] = { "operator", "update:u1",
+                                           "update:u2", "me" };
+
+    memset(&order, 0, sizeof(order));
+    order.verb = byte % (ORDER_NVERBS + 1);
+    order.id = 1 + (byte >> 4);
+    order.target_epoch = swim_own(swim)->facts.epoch - (byte == 0xff);
+    strcpy(order.owner, owners[byte >> 2 & 3]);
+    strcpy(order.version, "v2");
+
+    memset(&head, 0, sizeof(head));
+    head.type = byte & 0x80 ? PACKET_ORDER_ACK : PACKET_ORDER;
+    head.order = &order;
+    strcpy(head.sender_id, "a");
+    strcpy(head.target_id, swim_own(swim)->facts.id);
+
+    out = packet_out_create("c");
+    packet_begin(out, &head);
+    bytes = packet_end(out, &len);
+    fuzz_datagram(swim, bytes, len, now_us);
+    packet_out_destroy(out);
+}
+
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
@@ -190,7 +226,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         n = n < len ? n : len;
 
         swim_tick(swim, now_us);
-        fuzz_datagram(swim, data, n, now_us);
+
+        if (n == 0 && len > 0) {
+            fuzz_order(swim, *data, now_us);
+            n = 1;
+
+        } else {
+            fuzz_datagram(swim, data, n, now_us);
+        }
+
         data += n;
         len -= n;
         fuzz_check(swim);
