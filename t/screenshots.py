@@ -50,7 +50,7 @@ def befall(cluster):
     """One thing after the other, each given time to be seen."""
     yield 55, cluster.replicas["r2"].kill
     yield 70, lambda: cluster.replicas["r5"].faults(reject_all=True)
-    yield 88, cluster.replicas["r4"].client.drain
+    yield 88, lambda: cluster.gateway.ctl("drain", "r4")
     yield 100, lambda: None
 
 

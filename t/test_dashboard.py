@@ -128,6 +128,9 @@ def test_page_is_served_once_and_then_revalidated(cluster):
     assert body.rstrip().endswith(b"</html>")
     assert b'<meta name="llmgw-status" content="status">' in body
     assert headers["cache-control"] == "no-cache"
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none';")
+    assert "script-src 'sha256-" in policy and "unsafe" not in policy
     etag = headers["etag"]
     code, headers, body = fetch(nginx, **{"If-None-Match": etag})
     assert (code, body, headers["etag"]) == (304, b"", etag)
@@ -215,10 +218,10 @@ def test_shows_a_drain_and_a_restart_of_nginx(cluster, gateway, open_page,
     page = open_page(nginx)
     page.allowed.append("ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE")
     assert client(nginx).stream("before", 5).code == "OK"
-    cluster.replicas["r2"].client.drain()
-    wait_state(page, "r2", "Draining by itself")
-    wait_event(page, "r2 draining")
-    cluster.replicas["r2"].client.undrain()
+    assert cluster.gateway.ctl("drain", "r2").returncode == 0
+    wait_state(page, "r2", "Draining for operator")
+    wait_event(page, "r2 draining for operator")
+    assert cluster.gateway.ctl("undrain", "r2").returncode == 0
     wait_state(page, "r2", "Serving")
 
     nginx.proc.send(signal.SIGTERM)
