@@ -79,7 +79,7 @@ class Chart {
     }
     const scale = what.log ? logarithmic(Math.min(least, .01), most || .1)
                            : linear(Math.max(most, 2));
-    this.draw_scale(scale);
+    this.drawScale(scale);
     what.series.forEach(([, name], i) => {
       const runs = this.runs(history, name, now, scale);
       set(this.lines[i], 'd', runs.map((run) => run.d).join(''));
@@ -91,7 +91,7 @@ class Chart {
     this.tell(history, now, part);
   }
 
-  draw_scale({ rules, at }) {
+  drawScale({ rules, at }) {
     const said = rules.join();
     if (said === this.said) return;
     this.said = said;

@@ -2,7 +2,7 @@
 
 /* The figures on top, and the progress of a rolling update. */
 
-/* The figures: [title, value, beneath, class of the value] of a track. */
+/* [title, (pool, track) => [value, what stands beneath it, its class]] */
 const FIGURES = [
   ['Serving', (p) => [`${WHOLE.format(p.serving)} / ${
     WHOLE.format(p.replicas.length)}`, 'replicas',
@@ -10,8 +10,9 @@ const FIGURES = [
   ['In flight', (p) => [WHOLE.format(p.inFlight), p.capacity
     ? `of ${many(p.capacity, 'place')}` : 'streams, no limit',
     p.capacity && p.inFlight >= p.capacity ? 'warn' : '']],
-  ['Waiting', (p) => [WHOLE.format(p.waiting), p.room
-    ? `of ${many(p.room, 'place')}` : 'the queue is off',
+  ['Waiting', (p) => [WHOLE.format(p.waiting), p.circuit
+    ? 'for a circuit' : p.room ? `of ${many(p.room, 'place')}`
+    : 'the queue is off',
     p.room && p.waiting > p.room / 2 ? 'warn' : '']],
   ['Tokens', (p) => [Number.isNaN(p.rate) ? '–' : amount(p.rate),
     'a second', '']],
@@ -45,6 +46,7 @@ class Figures {
   }
 }
 
+/* Versions side by side, and what an update drains of them. */
 class Update {
   draw(track) {
     const found = versions(track.now), { update } = track;

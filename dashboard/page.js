@@ -52,7 +52,7 @@ class Page {
 
   draw() {
     const track = this.tracks.get(this.name);
-    this.draw_pools();
+    this.drawPools();
     if (track && track.now) {
       this.figures.draw(track);
       this.ring.draw(track.now);
@@ -65,7 +65,7 @@ class Page {
     this.tell();
   }
 
-  draw_pools() {
+  drawPools() {
     const tracks = [...this.tracks.values()];
     $('pools').hidden = tracks.length < 2;
     const said = JSON.stringify(tracks.map((t) => t.name));
@@ -106,7 +106,7 @@ class Page {
         silent === 'yet' ? ' yet' : ''}`, silent === 'yet' ? ''
         : ` for ${Math.round((performance.now() - this.answered) / 1000)} s`,
         this.trouble ? `: ${this.trouble}` : '']);
-    } else if (track && track.now) this.of_pool(track.now, found);
+    } else if (track && track.now) this.poolTroubles(track.now, found);
     else if (this.answered !== null) {
       found.push(['warn', 'No upstream of llmgw is configured', '', '']);
     }
@@ -115,7 +115,7 @@ class Page {
     this.pulse(silent);
   }
 
-  of_pool(pool, found) {
+  poolTroubles(pool, found) {
     if (pool.stale) {
       found.push(['warn', 'The agent is silent',
                   ` for ${Math.round(pool.age / 1000)} s`,
@@ -127,7 +127,7 @@ class Page {
     }
     if (!pool.replicas.length) {
       found.push(['bad', 'The pool has no replica', '', '']);
-    } else if (!pool.serving) {
+    } else if (!pool.serving && !pool.isolated) {
       found.push(['bad', 'No replica serves', '', '']);
     }
   }

@@ -172,12 +172,3 @@ class Ring {
       el('li', {}, glyph(kind), `${STATES[kind]} ${WHOLE.format(n)}`)));
   }
 }
-
-function short(text, n) {
-  return text.length > n ? `${text.slice(0, Math.max(1, n - 1))}…` : text;
-}
-function countKinds(replicas) {
-  return Object.keys(STATES)
-    .map((kind) => [kind, replicas.filter((r) => r.kind === kind).length])
-    .filter(([, n]) => n > 0);
-}

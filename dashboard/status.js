@@ -1,72 +1,14 @@
 'use strict';
 
-/* What a status says, read with suspicion: see index.html. */
-
-const $ = (id) => document.getElementById(id);
-const SVG = 'http://www.w3.org/2000/svg';
-
-/* Attributes are ours; what a status said comes as a child, as text. */
-function make(space, tag, attributes, children) {
-  const node = space ? document.createElementNS(space, tag)
-                     : document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes || {})) {
-    node.setAttribute(name, value);
-  }
-  node.append(...children);
-  return node;
-}
-const el = (tag, attributes, ...children) =>
-  make(null, tag, attributes, children);
-const svg = (tag, attributes, ...children) =>
-  make(SVG, tag, attributes, children);
-
-function glyph(kind) {
-  return svg('svg', { class: `glyph k-${kind}`, 'aria-hidden': 'true' },
-             svg('use', { href: `#g-${kind}` }));
-}
-
-/* The page is drawn every second: only what changed is written. */
-function put(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
-function set(node, name, value) {
-  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
-}
+/*
+ * What a status says.  A field that is absent, or not of its kind, is 0, "" or
+ * empty, so that whatever comes can be drawn.
+ */
 
 const num = (x) => (Number.isFinite(x) ? x : 0);
 const str = (x) => (typeof x === 'string' ? x.slice(0, 128) : '');
 const list = (x) => (Array.isArray(x) ? x : []);
 const obj = (x) => (x && typeof x === 'object' ? x : {});
-
-const WHOLE = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
-const TENTH = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
-const order = new Intl.Collator('en', { numeric: true }).compare;
-
-function amount(x) {
-  return (x > 0 && x < 10 ? TENTH : WHOLE).format(x);
-}
-function percent(x) {
-  return `${(x * 100).toFixed(x > 0 && x < 0.0995 ? 1 : 0)}%`;
-}
-function seconds(s) {
-  if (!Number.isFinite(s)) return '–';
-  if (s < 0.0095) return `${(s * 1000).toFixed(1)} ms`;
-  if (s < 0.9995) return `${Math.round(s * 1000)} ms`;
-  if (s < 99.95) return `${s.toFixed(s < 9.995 ? 2 : 1)} s`;
-  return `${Math.round(s / 60)} min`;
-}
-function clock(ms) {
-  return new Date(ms).toTimeString().slice(0, 8);
-}
-function many(n, one, more) {
-  return `${WHOLE.format(n)} ${n === 1 ? one : more || `${one}s`}`;
-}
-const NAMES = 5;            // that one event spells out
-
-function names(ids) {
-  const some = ids.slice(0, NAMES).join(', ');
-  return ids.length > NAMES ? `${some} and ${ids.length - NAMES} more` : some;
-}
 
 const STATES = {        // in the order of the legend; trouble behind
   serving: 'Serving', half: 'Circuit half open', open: 'Circuit open',
@@ -151,4 +93,11 @@ function readPool(x) {
     first: readHistogram(histograms.first_token_seconds),
     gap: readHistogram(histograms.inter_token_seconds),
   };
+}
+
+/* [[state, replicas in it]] of those that occur, in the legend's order */
+function countKinds(replicas) {
+  return Object.keys(STATES)
+    .map((kind) => [kind, replicas.filter((r) => r.kind === kind).length])
+    .filter(([, n]) => n > 0);
 }

@@ -5,17 +5,21 @@
 const ROWS = 25;            // a page
 
 const KINDS = Object.keys(STATES);
+/* [title, field, comparison, whether the greatest come first] */
+const by = (key) => (a, b) => num(a[key]) - num(b[key]);
+const byText = (key) => (a, b) => order(a[key], b[key]);
 const COLUMNS = [
-  ['Replica', 'id', (a, b) => order(a.id, b.id)],
-  ['State', 'kind', (a, b) => KINDS.indexOf(b.kind) - KINDS.indexOf(a.kind)],
-  ['In flight', 'inFlight', (a, b) => b.inFlight - a.inFlight],
-  ['Tokens/s', 'rate', (a, b) => num(b.rate) - num(a.rate)],
-  ['First token p50', 'first50', (a, b) => num(b.first50) - num(a.first50)],
-  ['p99', 'first99', (a, b) => num(b.first99) - num(a.first99)],
-  ['Failures', 'failures', (a, b) => b.failures - a.failures],
-  ['Share', 'share', (a, b) => b.share - a.share],
-  ['Version', 'version', (a, b) => order(a.version, b.version)],
-  ['Address', 'address', (a, b) => order(a.address, b.address)],
+  ['Replica', 'id', byText('id'), false],
+  ['State', 'kind', (a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind),
+   true],
+  ['In flight', 'inFlight', by('inFlight'), true],
+  ['Tokens/s', 'rate', by('rate'), true],
+  ['First token p50', 'first50', by('first50'), true],
+  ['p99', 'first99', by('first99'), true],
+  ['Failures', 'failures', by('failures'), true],
+  ['Share', 'share', by('share'), true],
+  ['Version', 'version', byText('version'), false],
+  ['Address', 'address', byText('address'), false],
 ];
 const NUMERIC = new Set(['rate', 'first50', 'first99', 'failures']);
 
@@ -89,9 +93,9 @@ class Table {
     this.page = 0;
     this.rows = [];
     this.chips = new Map();
-    this.head = COLUMNS.map(([title, key]) => {
+    this.head = COLUMNS.map(([title, key, , falls]) => {
       const button = el('button', { type: 'button' }, title);
-      button.addEventListener('click', () => this.sort(key));
+      button.addEventListener('click', () => this.sort(key, falls));
       const cell = el('th', { scope: 'col' }, button);
       if (NUMERIC.has(key)) cell.className = 'num';
       $('columns').append(cell);
@@ -103,8 +107,8 @@ class Table {
     this.chip(null, 'All');
   }
 
-  sort(key) {
-    this.down = this.by === key && !this.down;
+  sort(key, falls) {
+    this.down = this.by === key ? !this.down : falls;
     this.by = key;
     this.turn(0);
   }
@@ -127,7 +131,7 @@ class Table {
   }
 
   /* A chip stays where it is while a state has replicas, or is pressed. */
-  draw_chips(replicas) {
+  drawChips(replicas) {
     const counts = new Map([[null, replicas.length],
                             ...countKinds(replicas)]);
     const wanted = [null, ...KINDS].filter((kind) =>
@@ -161,7 +165,7 @@ class Table {
 
   draw(pool) {
     this.pool = pool;
-    this.draw_chips(pool.replicas);
+    this.drawChips(pool.replicas);
     const chosen = this.chosen();
     const pages = Math.max(1, Math.ceil(chosen.length / ROWS));
     this.page = Math.max(0, Math.min(this.page, pages - 1));
@@ -177,7 +181,7 @@ class Table {
     for (let i = shown.length; i < this.rows.length; i++) {
       this.rows[i].node.remove();
     }
-    this.draw_head();
+    this.drawHead();
     $('none').hidden = shown.length > 0 || !pool.replicas.length;
     $('pager').hidden = pages < 2;
     put($('page'), `${WHOLE.format(first + 1)} to ${
@@ -186,14 +190,14 @@ class Table {
     $('on').disabled = this.page === pages - 1;
   }
 
-  draw_head() {
+  drawHead() {
     COLUMNS.forEach(([, key], i) => {
-      if (key === this.by) {
-        // numbers stand with the greatest first, so "up" is down
-        const falls = key === 'id' || key === 'version' || key === 'address'
-          || key === 'kind' ? this.down : !this.down;
-        set(this.head[i], 'aria-sort', falls ? 'descending' : 'ascending');
-      } else this.head[i].removeAttribute('aria-sort');
+      if (key !== this.by) {
+        this.head[i].removeAttribute('aria-sort');
+      } else {
+        set(this.head[i], 'aria-sort', this.down ? 'descending'
+                                                 : 'ascending');
+      }
     });
   }
 }

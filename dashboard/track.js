@@ -65,7 +65,7 @@ class Track {
       || pool.totals.requests < before.totals.requests;
     if (before && span > 3 * POLL_MS / 1000) this.history.add({ at: at - 1 });
     if (fresh) this.recent = [];
-    pool.rate = fresh ? NaN
+    pool.rate = fresh || span <= 0 ? NaN
       : (pool.totals.tokens - before.totals.tokens) / span;
     this.recent = this.recent.slice(-WINDOW_MS / POLL_MS)
       .filter((old) => at - old.at <= WINDOW_MS);

@@ -483,7 +483,7 @@ def test_keyboard_reaches_everything(scene, open_page):
     page.key("Enter")
     assert page.text("#rows th") == "r60"
     assert page.js("document.querySelector('#columns th:nth-child(2)').ariaSort"
-                   ) == "ascending"
+                   ) == "descending"
     page.key("Enter")
     assert page.text("#rows th") == "r1"
 
