@@ -41,8 +41,10 @@ function circuit(was, is) {
   return was.breaker ? ['serving', 'circuit closed'] : null;
 }
 
+/* Of one that comes back its liveness tells the version. */
 function version(was, is) {
   return was.version && is.version && was.version !== is.version
+    && was.state !== 'LEFT' && was.state !== 'DEAD'
     ? ['join', `version ${was.version} → ${is.version}`] : null;
 }
 

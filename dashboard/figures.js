@@ -59,7 +59,7 @@ class Update {
     put($('update-text'), update && target
       ? `${done} of ${many(all, 'replica')} at ${target}`
       : found.length > 1 ? `${found.length} versions serve side by side`
-      : `${many(all, 'replica')} at one version`);
+      : found.length ? `${many(all, 'replica')} at ${found[0][0]}` : '');
     this.split(found, target);
     const busy = track.now.replicas.filter(isUpdated);
     put($('update-doing'), busy.length

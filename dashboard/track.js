@@ -130,11 +130,15 @@ function total(counts) {
   return n;
 }
 
-/* [[version, replicas]] of those that are not gone, most of them first */
+/*
+ * [[version, replicas]] of those that are not gone, most of them first.  What
+ * an update has stopped is to come back, and counts as what it was.
+ */
 function versions(pool) {
   const found = new Map();
   for (const r of pool.replicas) {
-    if (r.kind !== 'left' && r.kind !== 'dead' && r.version) {
+    const gone = r.kind === 'left' || r.kind === 'dead';
+    if (r.version && (!gone || isUpdated(r))) {
       found.set(r.version, (found.get(r.version) || 0) + 1);
     }
   }

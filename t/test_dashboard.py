@@ -272,13 +272,17 @@ def test_progress_of_a_rolling_update(scene, open_page):
     wait_event(page, "r1 draining for update:u7")
     stage.set("r1", draining=False, drain_owner=None, routable=True,
               model_version="v2", in_flight=0)
-    stage.set("r2", say.draining("update:u7"))
+    stage.set("r2", say.LEFT, say.draining("update:u7"))
     refresh(page)
     page.wait_text("#update-text", "1 of 3 replicas at v2")
     page.wait_text("#update-doing", "Draining r2: 0 streams left here")
     wait_event(page, "r1 version v1 → v2")
     assert "v2: 1" in page.js("document.getElementById('update-split')"
                               ".getAttribute('aria-label')")
+    for id in ("r2", "r3"):
+        stage.pool.add(id, model_version="v2")
+    refresh(page)
+    page.wait_text("#update-text", "3 replicas at v2")
 
 
 def test_counts_become_events_and_percentiles(scene, open_page):
