@@ -12,7 +12,8 @@
 #include "ngx_http_llmgw_trace.h"
 
 
-#define NGX_HTTP_LLMGW_TRACE_LOG_MAX  128   /* of an id, in a log line */
+#define NGX_HTTP_LLMGW_TRACE_SHOWN  128     /* of an id, in a log line: it
+                                               may be as long as a body */
 
 
 static ngx_uint_t ngx_http_llmgw_trace_parent(ngx_http_request_t *r,
@@ -178,6 +179,27 @@ ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream)
 }
 
 
+/* Cut between two characters. */
+
+ngx_str_t
+ngx_http_llmgw_trace_shown_id(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_str_t  id;
+
+    id = stream->request_id;
+
+    if (id.len > NGX_HTTP_LLMGW_TRACE_SHOWN) {
+        id.len = NGX_HTTP_LLMGW_TRACE_SHOWN;
+
+        while (id.len && (id.data[id.len] & 0xc0) == 0x80) {
+            id.len--;
+        }
+    }
+
+    return id;
+}
+
+
 /*
  * Behind what nginx tells of the client and the request.  An id comes from
  * outside: what would break a line or a quoted string is shown as a dot.
@@ -189,7 +211,7 @@ ngx_http_llmgw_trace_log(ngx_http_request_t *r, ngx_http_request_t *sr,
 {
     u_char                   *p, *end;
     size_t                    i;
-    ngx_str_t                *id;
+    ngx_str_t                 id;
     ngx_http_cleanup_t       *cln;
     ngx_http_llmgw_stream_t  *stream;
 
@@ -206,17 +228,15 @@ ngx_http_llmgw_trace_log(ngx_http_request_t *r, ngx_http_request_t *sr,
     }
 
     end = buf + len;
-    id = &stream->request_id;
+    id = ngx_http_llmgw_trace_shown_id(stream);
 
     p = stream->log_handler(r, sr, buf, len);
     p = ngx_slprintf(p, end, ", request_id: \"");
 
-    for (i = 0; i < id->len && i < NGX_HTTP_LLMGW_TRACE_LOG_MAX && p < end;
-         i++)
-    {
-        *p++ = (id->data[i] < ' ' || id->data[i] == 0x7f
-                || id->data[i] == '"' || id->data[i] == '\\')
-               ? '.' : id->data[i];
+    for (i = 0; i < id.len && p < end; i++) {
+        *p++ = (id.data[i] < ' ' || id.data[i] == 0x7f
+                || id.data[i] == '"' || id.data[i] == '\\')
+               ? '.' : id.data[i];
     }
 
     return ngx_slprintf(p, end, "\"");

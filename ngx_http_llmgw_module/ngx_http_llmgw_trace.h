@@ -33,6 +33,9 @@ void ngx_http_llmgw_trace_read(ngx_http_llmgw_stream_t *stream);
  */
 void ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream);
 
+/* As much of the id as logs show. */
+ngx_str_t ngx_http_llmgw_trace_shown_id(ngx_http_llmgw_stream_t *stream);
+
 /* A new span; returns how many fields it has, which live as the stream does. */
 ngx_uint_t ngx_http_llmgw_trace_begin(ngx_http_llmgw_stream_t *stream,
     llmgw_grpc_field_t fields[NGX_HTTP_LLMGW_TRACE_FIELDS]);

@@ -221,11 +221,18 @@ static ngx_int_t
 ngx_http_llmgw_variable_request_id(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
+    ngx_str_t                 id;
     ngx_http_llmgw_stream_t  *stream;
 
     stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
 
-    return ngx_http_llmgw_variable_set(v, stream ? &stream->request_id : NULL);
+    if (stream == NULL) {
+        return ngx_http_llmgw_variable_set(v, NULL);
+    }
+
+    id = ngx_http_llmgw_trace_shown_id(stream);
+
+    return ngx_http_llmgw_variable_set(v, &id);
 }
 
 

@@ -159,7 +159,15 @@ def test_id_cannot_forge_a_log_line(cluster, client):
     assert 'request_id: "x...2026/01/01 [warn] forged' + "y" * 100 + '"' \
         in text
     assert "\n2026/01/01" not in text
-    assert logged(nginx)[0]["request_id"] == evil
+    assert logged(nginx)[0]["request_id"] == evil[:128]
+
+
+def test_long_id_is_cut_between_characters(engines, client):
+    nginx = engines({})
+    id = "x" + "ü" * 200
+    assert client(nginx).stream("x", 1, request_id=id).code == "OK"
+    assert calls(nginx, 1)[0]["request_id"] == id
+    assert logged(nginx)[0]["request_id"] == "x" + "ü" * 63
 
 
 def test_refused_request_is_told_with_its_id(cluster, client, caller):
