@@ -34,6 +34,7 @@ BEGIN, END = "<!-- proxies: begin -->", "<!-- proxies: end -->"
 LIMIT_S = {False: 480, True: 700}
 CLOSING_S = 30          # kept back for the rows in hand and for writing
 USUAL = [peers.Nginx, peers.Haproxy, peers.Floor, peers.Llmgw]
+FULL_ALONE = {"p200l", "storm"}
 SLOW = [peers.Threads, peers.Caddy]
 
 
@@ -107,7 +108,7 @@ class Bench:
         by_name = {s.name: s for s in paired.SCENARIOS}
         two = [by_name["p200"], by_name["p200c"]]
         return {
-            **{name: (name != "p200l", lambda s=s: self.paired(s))
+            **{name: (name not in FULL_ALONE, lambda s=s: self.paired(s))
                for name, s in by_name.items()},
             "memory": (True, self.memory),
             "syscalls": (True, lambda: alone.syscalls(self, two, USUAL)),

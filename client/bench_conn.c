@@ -112,7 +112,7 @@ bench_conn_on_closed(grpc_conn_t *grpc, const char *reason)
 }
 
 
-static void
+void
 bench_conn_on_settings(llmgw_grpc_session_t *session)
 {
     bench_conn_t  *conn;
@@ -146,20 +146,15 @@ bench_conn_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 int
 bench_conn_open(bench_conn_t *conn)
 {
-    bench_t                 *bench;
-    llmgw_grpc_config_t      config = {
+    bench_t              *bench;
+    llmgw_grpc_config_t   config = {
+        .callbacks = &bench_stream_callbacks,
         .data = conn,
         .max_message_bytes = BENCH_MESSAGE_BYTES,
         .connection_window_bytes = BENCH_CONN_WINDOW
     };
 
-    static llmgw_grpc_callbacks_t  callbacks;
-
     bench = conn->bench;
-    callbacks = bench_stream_callbacks;
-    callbacks.on_settings = bench_conn_on_settings;
-    config.callbacks = &callbacks;
-
     ev_init(&conn->timer, bench_conn_on_timer);
     conn->timer.data = conn;
     conn->is_up = 0;

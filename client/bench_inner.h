@@ -13,12 +13,12 @@
  *
  * A slot is a place for one stream at a time, on one connection for ever:
  *
- *                 pop, due                  on_close
- *        IDLE ---------------> RUNNING ----------------.
- *       ^  |                                            |
- *       |  | the connection has no room                 |
- *       |  v                                            v
- *      PARKED <-------- its connection is gone ------- IDLE
+ *                         due                     on_close
+ *              IDLE --------------------> RUNNING ---------> IDLE
+ *             ^    |
+ *   it stands |    | the connection has no room, or is gone
+ *   again, or |    v
+ *   has room  PARKED
  *
  * Idle slots are one list over all connections; parked ones hang on their
  * connection until it stands again or one of its streams has ended.
@@ -44,8 +44,8 @@
 #define BENCH_MESSAGE_BYTES  16384
 #define BENCH_ARENA_BYTES    (2 * BENCH_MESSAGE_BYTES)
 
-#define BENCH_REPLICA_BYTES  24
-#define BENCH_REASON_BYTES   24
+#define BENCH_REPLICA_BYTES  64     /* an id has 63 at most */
+#define BENCH_REASON_BYTES   32
 
 typedef struct bench_s       bench_t;
 typedef struct bench_conn_s  bench_conn_t;
@@ -157,6 +157,7 @@ struct bench_s {
     ev_io             start_timer;
     ev_timer          phase_timer;
     ev_timer          progress_timer;
+    ev_signal         interrupt;
 
     uint64_t          began_ns;         /* the window */
     uint64_t          ended_ns;
@@ -191,6 +192,7 @@ uint64_t bench_start_waiting(const bench_t *bench, uint64_t now_ns);
 
 /* bench_conn.c */
 int bench_conn_open(bench_conn_t *conn);
+void bench_conn_on_settings(llmgw_grpc_session_t *session);
 void bench_conn_close(bench_conn_t *conn);
 int bench_conn_can_call(const bench_conn_t *conn);
 void bench_conn_park(bench_slot_t *slot);

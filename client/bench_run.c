@@ -11,6 +11,7 @@
  * Each has its timer, so that a gateway that says nothing ends the run too.
  */
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,6 +174,27 @@ bench_run_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
+/* Ctrl-C: what was measured until now is told. */
+static void
+bench_run_on_interrupt(struct ev_loop *loop, ev_signal *w, int revents)
+{
+    bench_t  *bench;
+
+    bench = w->data;
+
+    if (bench->phase < BENCH_MEASURING) {
+        bench_run_abort(bench, "interrupted before anything was measured");
+        return;
+    }
+
+    if (bench->phase == BENCH_MEASURING) {
+        bench_run_drain(bench);
+    }
+
+    bench_run_over(bench);
+}
+
+
 static void
 bench_run_on_progress(struct ev_loop *loop, ev_timer *w, int revents)
 {
@@ -264,7 +286,9 @@ bench_run_prepare(bench_t *bench)
     bench_stream_init(bench);
 
     ev_init(&bench->phase_timer, bench_run_on_timer);
+    ev_signal_init(&bench->interrupt, bench_run_on_interrupt, SIGINT);
     bench->phase_timer.data = bench;
+    bench->interrupt.data = bench;
 
     if (bench->loop == NULL || bench_run_slots(bench) != 0
         || bench_run_prompt(bench) != 0 || bench_start_init(bench) != 0)
@@ -306,6 +330,7 @@ bench_run_done(bench_t *bench)
         bench_start_done(bench);
         ev_timer_stop(bench->loop, &bench->phase_timer);
         ev_timer_stop(bench->loop, &bench->progress_timer);
+        ev_signal_stop(bench->loop, &bench->interrupt);
         ev_loop_destroy(bench->loop);
     }
 
@@ -321,6 +346,7 @@ bench_run(bench_t *bench)
     size_t  unfinished;
 
     if (bench_run_prepare(bench) == 0) {
+        ev_signal_start(bench->loop, &bench->interrupt);
         bench_run_progress(bench);
         bench_run_connect(bench);
 

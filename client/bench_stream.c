@@ -397,7 +397,8 @@ const llmgw_grpc_callbacks_t  bench_stream_callbacks = {
     .on_field = bench_stream_on_field,
     .on_message = bench_stream_on_message,
     .on_end = bench_stream_on_end,
-    .on_close = bench_stream_on_close
+    .on_close = bench_stream_on_close,
+    .on_settings = bench_conn_on_settings
 };
 
 

@@ -4,6 +4,7 @@ wrong with a stream."""
 import concurrent.futures
 import contextlib
 import json
+import signal
 import subprocess
 
 import grpc
@@ -125,6 +126,17 @@ def test_hold_runs_until_the_end_and_is_no_failure(fleet):
     wait_for(lambda: not replicas[0].stats().active_requests, 10,
              "the replica to see them go")
     assert replicas[0].stats().cancelled == 6
+
+
+def test_an_interrupt_ends_the_window(fleet):
+    nginx, replicas = fleet(1)
+    process = start(nginx.target, "--streams", 4, "--max-tokens", 10**6,
+                    "--duration", "1h", "--ramp", 0)
+    wait_for(lambda: replicas[0].stats().tokens > 100, 10, "tokens")
+    process.send_signal(signal.SIGINT)
+    got = finish(process)
+    assert got["requests"]["unfinished"] == 4
+    assert got["tokens"]["count"] > 0
 
 
 def test_lockstep_starts_all_when_all_have_ended(fleet):

@@ -59,8 +59,9 @@ def run(tmp_path, *options, **env):
     return out, json.loads(results.read_text()) if results.exists() else None
 
 
-built = pytest.mark.skipif(place.FLAVOUR != "release",
-                           reason="measures release builds")
+built = pytest.mark.skipif(
+    place.FLAVOUR != "release" or len(os.sched_getaffinity(0)) < 2,
+    reason="measures release builds, on two processors")
 
 
 @built
@@ -70,7 +71,7 @@ def test_a_part_is_measured(tmp_path):
     assert out.returncode == 1, out.stderr      # the other goals
     rows = got["paired"]["policy_request"]["rows"]
     assert set(rows) == {"llmgw, policy off", "llmgw"}, out.stderr
-    assert rows["llmgw"]["value"]["n"] == rows["llmgw"]["delta"]["n"] == 6
+    assert rows["llmgw"]["value"]["n"] == rows["llmgw"]["delta"]["n"] == 4
     assert rows["llmgw"]["value"]["median"] > 0
     assert "| llmgw |" in out.stdout and "FAIL: not measured" in out.stdout
 

@@ -76,17 +76,22 @@ SCENARIOS = [
              "us CPU a token", per_token,
              dict(connections=4, streams=50, max_tokens=1000, ramp="100ms"),
              dict(token_delay="0ms")),
+    Scenario("storm", "20 connections x 50 streams, a token each ms",
+             "split", "us CPU a token", per_token,
+             dict(connections=20, streams=50, max_tokens=1000, ramp="100ms"),
+             dict(token_delay="1ms"),
+             [peers.Nginx, peers.Haproxy, peers.Floor, peers.Llmgw]),
     # Small differences: many short turns, and a proxy that is never idle.
     Scenario("policy_token", "what the policy costs a token: on and off",
              "split", "us CPU a token", per_token,
              dict(connections=4, streams=50, max_tokens=1000, ramp="100ms"),
              dict(token_delay="0ms"), [peers.LlmgwBare, peers.Llmgw],
-             window_ms=400, rounds=3),
+             window_ms=400, rounds=2),
     Scenario("policy_request", "what the policy costs a request: on and off",
              "split", "us CPU a request", per_request,
              dict(connections=4, streams=50, max_tokens=1, ramp="0s"),
              dict(token_delay="0ms"), [peers.LlmgwBare, peers.Llmgw],
-             window_ms=400, rounds=3),
+             window_ms=400, rounds=2),
 ]
 
 
