@@ -211,7 +211,7 @@ def test_wrong_tokens_are_seen(ports, expect, fault):
 def test_a_lost_replica_is_a_takeover(fleet):
     nginx, replicas = fleet(2, replica={"token_delay": "20ms"})
     process = start(nginx.target, "--connections", 2, "--streams", 10,
-                    "--requests", 20, "--max-tokens", 100, "--ramp", 0,
+                    "--requests", 20, "--max-tokens", 150, "--ramp", 0,
                     "--duration", "30s")
     wait_for(lambda: all(r.stats().active_requests for r in replicas)
              and sum(r.stats().tokens for r in replicas) > 100, 10,
@@ -220,7 +220,7 @@ def test_a_lost_replica_is_a_takeover(fleet):
     replicas[0].kill()
     got = finish(process)
     assert got["requests"]["ok"] == 20
-    assert got["tokens"]["count"] == 2000
+    assert got["tokens"]["count"] == 3000
     assert got["tokens"]["takeovers"] == lost
     assert got["ms"]["takeover"]["count"] == lost
 
