@@ -53,8 +53,9 @@ def ring_rows(text):
 
 
 def run(bench):
-    """{"ring": rows, "ns": {what: ns}, "fail": {file: why}}"""
-    got = {"ring": {}, "ns": {}, "fail": {}}
+    """{"ring": rows, "loop_ns": of its own in them, "ns": {what: ns},
+    "fail": {file: why}}"""
+    got = {"ring": {}, "loop_ns": 0, "ns": {}, "fail": {}}
     for source in sources():
         text = bench.guard(run_one, source)
         if isinstance(text, dict):
@@ -63,6 +64,8 @@ def run(bench):
             continue
         if source.stem == "ring":
             got["ring"] = ring_rows(text)
+            got["loop_ns"] = float(re.search(
+                r"([\d.]+) of it the loop", text)[1])
         got["ns"].update({what.strip(): float(ns) for what, ns in re.findall(
             r"^(\w+: .*?) +([\d.]+) ns$", text, re.M)})
         bench.say(f"micro {source.stem}: done")

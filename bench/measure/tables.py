@@ -86,6 +86,8 @@ def micro(results):
          "find ns", "pick", "with breakers", "load bound", "all full",
          "all open"],
         [[n, *row.values()] for n, row in got["ring"].items()])
+    text += (f"\n\nOf find, pick and what is right of them"
+             f" {got['loop_ns']:.1f} ns are the loop that measures.")
     text += "\n\n" + table(["", "ns"], list(got["ns"].items()))
     for name, why in got["fail"].items():
         text += f"\n\n{name}: FAIL: {why}"
