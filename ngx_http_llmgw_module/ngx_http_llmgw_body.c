@@ -120,3 +120,30 @@ ngx_http_llmgw_body_copy(ngx_http_request_t *r, u_char *p)
 
     return NGX_OK;
 }
+
+
+/*
+ * Decoded, it is not needed again.  A gRPC client does not say how long its
+ * message will be, so nginx has taken the whole of client_body_buffer_size for
+ * it, 16 kB and more, and would keep them for as long as the stream lasts.
+ */
+
+void
+ngx_http_llmgw_body_free(ngx_http_request_t *r)
+{
+    ngx_chain_t  *cl;
+
+    if (r->request_body == NULL) {
+        return;
+    }
+
+    for (cl = r->request_body->bufs; cl; cl = cl->next) {
+        if (cl->buf->start) {
+            /* what is small is not found, and stays in the pool */
+            (void) ngx_pfree(r->pool, cl->buf->start);
+        }
+    }
+
+    r->request_body->bufs = NULL;
+    r->request_body->buf = NULL;
+}
