@@ -81,7 +81,7 @@ UNITS   := $(patsubst t/unit/test_%.c,$(O)/t/test_%,$(wildcard t/unit/test_*.c))
            $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
-.PHONY: help deps deps-check build gen daemons tools module demo test test-unit units soak-sim test-tsan test-e2e \
+.PHONY: help deps deps-check build gen daemons tools module demo test test-unit units soak-sim test-tsan test-systemd test-e2e \
         lint bench bench-deps bench-full bench-peers bench-gossip fuzz fuzz-packets screenshots install clean FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
@@ -125,6 +125,9 @@ soak-sim: $(filter $(O)/t/sim_%,$(UNITS))  ## the gossip simulator with many see
 
 test-tsan:  ## the units that have threads, under the thread sanitizer
 	@$(PYTHON) t/run.py --only tsan
+
+test-systemd: build  ## the units under a systemd of their own (root; half a minute)
+	@$(PYTHON) t/systemd/run.py
 
 test-e2e: build  ## real processes only (ARGS='-k name' for some)
 	@$(PYTHON) -m pytest -q t $(ARGS)

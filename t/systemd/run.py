@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""`make test-systemd`: the units under a systemd that is booted for them.
+
+Root, and the cgroup hierarchy of systemd (the first version's), are needed;
+half a minute, most of which the watchdog waits.  boot.sh makes the place,
+units.sh looks.
+"""
+
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+CGROUPS = pathlib.Path("/sys/fs/cgroup/systemd")
+LIMIT_S = 180
+
+
+def why_not():
+    if os.geteuid() != 0:
+        return "not root"
+    if not os.access(CGROUPS / "cgroup.procs", os.W_OK):
+        return f"no cgroups of systemd in {CGROUPS}"
+    if not os.path.exists("/lib/systemd/systemd"):
+        return "no systemd is installed"
+    return None
+
+
+def listen(console, process):
+    """What it says until it ends, or does not in time."""
+    said, end = b"", time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        ready, _, _ = select.select([console], [], [], 0.5)
+        try:
+            data = os.read(console, 1 << 16) if ready else None
+        except OSError:         # its last process is gone
+            break
+        if data == b"" or (data is None and process.poll() is not None):
+            break
+        said += data or b""
+    return said.decode(errors="replace")
+
+
+def boot(work, cgroup):
+    console, terminal = pty.openpty()
+    cgroup.mkdir()
+    process = subprocess.Popen(
+        ["unshare", "--pid", "--mount", "--uts", "--ipc", "--net", "--cgroup",
+         "--fork", "--kill-child", "sh", str(HERE / "boot.sh"), str(work)],
+        stdin=terminal, stdout=terminal, stderr=terminal,
+        start_new_session=True, preexec_fn=lambda: (
+            cgroup / "cgroup.procs").write_text(str(os.getpid())))
+    os.close(terminal)
+    try:
+        return listen(console, process)
+    finally:
+        process.send_signal(signal.SIGKILL)     # and with it all in there
+        process.wait()
+        os.close(console)
+
+
+def main():
+    why = why_not()
+    if why:
+        sys.exit(f"cannot boot a systemd here: {why}")
+    work = pathlib.Path(tempfile.mkdtemp(prefix="llmgw-systemd-"))
+    cgroup = CGROUPS / work.name
+    try:
+        subprocess.run(["make", "-s", "install", f"DESTDIR={work}/install"],
+                       cwd=HERE.parents[1], check=True,
+                       stdout=subprocess.DEVNULL)
+        shutil.copy(HERE / "units.sh", work)
+        said = boot(work, cgroup)
+    finally:
+        for path in sorted(cgroup.rglob("*"), reverse=True):
+            if path.is_dir():
+                path.rmdir()
+        cgroup.rmdir()
+        shutil.rmtree(work, ignore_errors=True)
+
+    facts = re.findall(r"(PASSED|FAILED) ([^\r\n]+)", said)
+    failed = sum(result == "FAILED" for result, _ in facts)
+    for result, fact in facts:
+        print(result, fact)
+    if failed or not facts or "DONE" not in said:
+        print(said)
+        failed = failed or 1
+    print(f"{len(facts) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+#!/bin/sh
+# What the units do, looked at from within (boot.sh): a line for each fact,
+# "PASSED it" or "FAILED it", then DONE.
+
+PATH=/usr/local/bin:$PATH
+gateway=llmgw-agent
+replica=llmgw-agent@r1
+
+passes() {                      # passes WHAT COMMAND: soon, if not at once
+    what=$1
+    shift
+    for i in $(seq 200); do
+        if "$@" > /dev/null 2>&1; then
+            echo "PASSED $what"
+            return
+        fi
+        sleep 0.1
+    done
+    echo "FAILED $what"
+}
+
+property() { systemctl show -p "$2" --value "$1"; }
+agent() { property $replica MainPID; }
+engine() { pgrep -x llmgw-replica; }
+r1_is() { llmgwctl -s /run/llmgw/gw1.sock members | grep -Eq "^r1 .* $1 +$2"; }
+others_agent() { [ "$(agent)" != "$1" ] && [ "$(agent)" != 0 ]; }
+same_engine() { [ "$(engine)" = "$1" ]; }
+has_ended() { ! engine; }
+line_of() { grep -q "$2" "/proc/$(agent)/$1"; }
+
+systemd-sysusers
+cd /etc/llmgw || exit 1
+sed -e 's/0\.0\.0\.0/127.0.0.1/; /^advertise/d; s/^join .*/join 127.0.0.1:61000/' \
+    gateway.conf.example > agent.conf
+sed -e 's/0\.0\.0\.0/127.0.0.1/; /^advertise/d; s/^join .*/join 127.0.0.1:62000/' \
+    -e 's/^grpc .*/grpc 127.0.0.1:51000/' replica.conf.example > r1.conf
+sed -e 's/0\.0\.0\.0/127.0.0.1/' replica.env.example > r1.env
+systemctl daemon-reload
+
+systemctl start $gateway $replica
+passes "active means that the socket stands" test -S /run/llmgw/r1.sock
+passes "and the members segment" test -s /run/llmgw/members
+passes "the agent runs its replica" r1_is ALIVE READY
+passes "as a user of its own" line_of status "^Uid:.*$(id -u llmgw)"
+passes "without capabilities" line_of status "^CapEff:.0*$"
+passes "and no way to get any" line_of status "^NoNewPrivs:.1$"
+
+engine=$(engine)
+agent=$(agent)
+kill -STOP "$agent"
+passes "the watchdog replaces an agent that hangs" others_agent "$agent"
+passes "its replica is adopted" r1_is ALIVE READY
+passes "and is the same process" same_engine "$engine"
+
+agent=$(agent)
+kill -KILL "$agent"
+passes "an agent that is killed is started again" others_agent "$agent"
+passes "its replica serves on" same_engine "$engine"
+passes "and is adopted" r1_is ALIVE READY
+
+agent=$(agent)
+systemctl kill --kill-who=main -s QUIT $replica
+passes "SIGQUIT makes way for the next agent" others_agent "$agent"
+passes "whose replica is still the same" same_engine "$engine"
+passes "and is adopted as well" r1_is ALIVE READY
+passes "a reload does not end it" systemctl reload $replica
+
+systemctl stop $replica
+passes "a stop takes the replica along" has_ended
+passes "and says so" r1_is LEFT [A-Z]
+
+echo "nonsense 1" >> r1.conf
+systemctl start $replica 2> /dev/null
+passes "a wrong option is for people to mend" \
+    test "$(property $replica ExecMainStatus)/$(property $replica NRestarts)" = 2/0
+systemctl stop $gateway
+passes "the gateway's agent ends well" \
+    test "$(property $gateway Result)" = success
+
+echo DONE
+systemctl exit 0
