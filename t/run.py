@@ -63,7 +63,7 @@ def cmocka(tally, binary, label, env={}):
     began = time.monotonic()
     try:
         out = subprocess.run([ROOT / binary], cwd=ROOT, capture_output=True,
-                             text=True, errors="replace", timeout=600,
+                             text=True, errors="replace", timeout=1200,
                              env={**env, **os.environ})
         said, code = out.stdout + out.stderr, out.returncode
     except subprocess.TimeoutExpired as e:
