@@ -29,12 +29,15 @@ node_arm(node_t *node)
 static void
 node_alarm(void *data)
 {
-    node_t  *node = data;
+    node_t    *node = data;
+    uint64_t   now_us;
 
     /* Whoever answered in time must not be accused for our being slow. */
     transport_drain(node->transport);
 
-    swim_tick(node->swim, clock_mono_us(node->clock));
+    now_us = clock_mono_us(node->clock);
+    swim_set_wall_ahead(node->swim, clock_wall_us(node->clock) - now_us);
+    swim_tick(node->swim, now_us);
     node_arm(node);
 }
 
@@ -221,7 +224,6 @@ node_create(const swim_config_t *config, transport_t *transport,
     inner.on_stream = node_stream;
     inner.callbacks = &node_callbacks;
     inner.data = node;
-    inner.wall_us = clock_wall_us(clock);
 
     node->swim = swim_create(&inner, clock_mono_us(clock));
     if (node->swim == NULL) {

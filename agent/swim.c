@@ -107,7 +107,6 @@ swim_create(const swim_config_t *config, uint64_t now_us)
     swim->conflict.next_us = SWIM_NEVER;
     swim->candidates.next_us = SWIM_NEVER;
     swim->sync_us = now_us + rnd_below(&swim->rnd, 10 * SWIM_S);
-    swim->turn.wall_ahead_us = config->wall_us - now_us;
 
     /* Starters do not ping in step. */
     swim->probe.period_us = now_us
@@ -181,6 +180,13 @@ swim_tick(swim_t *swim, uint64_t now_us)
             swim_parts[i].tick(swim, now_us);
         }
     }
+}
+
+
+void
+swim_set_wall_ahead(swim_t *swim, uint64_t ahead_us)
+{
+    swim->turn.wall_ahead_us = ahead_us;
 }
 
 

@@ -83,7 +83,6 @@ typedef struct {
     llmgw_role_t             role;
     uint32_t                 weight;
     uint64_t                 epoch;
-    uint64_t                 wall_us;       /* now; for whose turn it is */
     uint64_t                 period_us;
     uint64_t                 ping_timeout_us;
     uint64_t                 suspect_timeout_us;    /* base */
@@ -142,6 +141,13 @@ uint64_t swim_next_us(const swim_t *swim);
  */
 void swim_set_seeds(swim_t *swim, const address_t *seeds, size_t n,
     uint64_t now_us);
+
+/*
+ * How far the wall clock is ahead of our own time, which is zero until then:
+ * whose turn it is to be pinged goes by it.  To be told anew before each
+ * tick, since wall clocks are set.
+ */
+void swim_set_wall_ahead(swim_t *swim, uint64_t ahead_us);
 
 /*
  * What an earlier life of this agent left in its segment, taken up at the

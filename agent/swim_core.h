@@ -27,7 +27,7 @@ typedef struct {
     member_t  **ring;
     size_t      n;
     size_t      capacity;
-    uint64_t    wall_ahead_us;      /* of our own time, at the start */
+    uint64_t    wall_ahead_us;      /* of our own time */
 } turn_t;
 
 /* probe.c: the ping that is out. */

@@ -15,6 +15,7 @@
 
 
 #define PERIOD_US  500000ULL
+#define AHEAD_US   1763650000000000ULL
 #define MAX        50
 
 typedef struct {
@@ -92,8 +93,8 @@ init(scene_t *s, size_t n)
         config.ping_timeout_us = 200000;
         config.suspect_timeout_us = 2000000;
         config.callbacks = &callbacks;
-        config.wall_us = 1763650000000000ULL - i * 777777;
         s->swims[i] = swim_create(&config, 90000000ULL - i * 777777);
+        swim_set_wall_ahead(s->swims[i], AHEAD_US);
 
         for (j = 1; j < n; j++) {
             meet(s->swims[i], (i + j * (i % 2 ? 1 : n - 1)) % n);
@@ -125,27 +126,39 @@ choice(const scene_t *s, size_t i, size_t turn)
 }
 
 
+/* How many are pinged by exactly one. */
+static size_t
+nmeshed(const scene_t *s, size_t turn)
+{
+    size_t  i, n, npings[MAX];
+
+    memset(npings, 0, sizeof(npings));
+
+    for (i = 0; i < s->n; i++) {
+        assert_int_not_equal(choice(s, i, turn), i);
+        npings[choice(s, i, turn)]++;
+    }
+
+    for (i = 0, n = 0; i < s->n; i++) {
+        n += npings[i] == 1;
+    }
+
+    return n;
+}
+
+
 static void
 each_is_pinged_by_one_other_in_each_turn(void **state)
 {
-    size_t         i, k, turn, npings[MAX];
-    scene_t        s;
+    size_t               k, turn;
+    scene_t              s;
     static const size_t  sizes[] = { 2, 3, 4, 7, 20, MAX };
 
     for (k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
         init(&s, sizes[k]);
 
         for (turn = 0; turn < 3 * s.n; turn++) {
-            memset(npings, 0, sizeof(npings));
-
-            for (i = 0; i < s.n; i++) {
-                assert_int_not_equal(choice(&s, i, turn), i);
-                npings[choice(&s, i, turn)]++;
-            }
-
-            for (i = 0; i < s.n; i++) {
-                assert_int_equal(npings[i], 1);
-            }
+            assert_int_equal(nmeshed(&s, turn), s.n);
         }
 
         done(&s);
@@ -218,6 +231,31 @@ who_is_gone_is_not_pinged_and_the_rest_still_mesh(void **state)
 
 
 static void
+clock_that_is_set_right_meshes_again(void **state)
+{
+    size_t   turn, n;
+    scene_t  s;
+
+    init(&s, 20);
+
+    swim_set_wall_ahead(s.swims[3], AHEAD_US + 60 * PERIOD_US);
+
+    for (turn = 0, n = 0; turn < 40; turn++) {
+        n += nmeshed(&s, turn);
+    }
+
+    assert_in_range(n, 40 * 18, 40 * 20 - 1);
+    swim_set_wall_ahead(s.swims[3], AHEAD_US);
+
+    for (turn = 0; turn < 40; turn++) {
+        assert_int_equal(nmeshed(&s, turn), 20);
+    }
+
+    done(&s);
+}
+
+
+static void
 alone_one_pings_nobody(void **state)
 {
     scene_t  s;
@@ -235,6 +273,7 @@ main(void)
         cmocka_unit_test(each_is_pinged_by_one_other_in_each_turn),
         cmocka_unit_test(no_pair_waits_for_more_than_twice_around),
         cmocka_unit_test(who_is_gone_is_not_pinged_and_the_rest_still_mesh),
+        cmocka_unit_test(clock_that_is_set_right_meshes_again),
         cmocka_unit_test(alone_one_pings_nobody),
     };
 
