@@ -75,7 +75,7 @@ objs     = $(patsubst %.c,$(O)/%.o,$(1))
 
 DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
            build/llmgw-client
-TOOLS   := build/llmgw-segment
+TOOLS   := build/bench/segment
 MODULE  := build/ngx_http_llmgw_module.so
 UNITS   := $(patsubst t/unit/test_%.c,$(O)/t/test_%,$(wildcard t/unit/test_*.c)) \
            $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
@@ -252,8 +252,7 @@ build/llmgw-agent: $(call objs,agent/main.c) $(O)/libagent.a $(FLOORS) build/fla
 build/llmgwctl: $(call objs,$(CTL_C)) $(FLOORS) build/flavour
 build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(FLOORS) build/flavour
 build/llmgw-client: $(call objs,client/main.c) $(O)/libclient.a $(FLOORS) build/flavour
-build/llmgw-segment: $(call objs,t/tool/segment.c) $(O)/libproto.a build/flavour
-$(DAEMONS) $(TOOLS):
+$(DAEMONS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
 

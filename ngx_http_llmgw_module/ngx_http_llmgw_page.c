@@ -102,6 +102,8 @@ ngx_http_llmgw_page_handler(ngx_http_request_t *r)
     ngx_http_cleanup_t     *cln;
     ngx_http_llmgw_page_t  *page;
 
+    /* only a request of its own is written in more than one slice */
+
     wev = r->connection->write;
 
     if (wev->timedout) {
