@@ -65,13 +65,13 @@ class Scraper:
                            nginx.narrow if narrow else nginx.status_port))
         self.sock.settimeout(10)
 
-    def ask(self):
-        self.sock.sendall(f"GET {self.path} HTTP/1.1\r\n"
+    def ask(self, method="GET"):
+        self.sock.sendall(f"{method} {self.path} HTTP/1.1\r\n"
                           "Host: x\r\n\r\n".encode())
 
-    def read(self):
+    def read(self, end=b"\r\n0\r\n\r\n"):
         got = bytearray()
-        while not got.endswith(b"\r\n0\r\n\r\n"):
+        while not got.endswith(end):
             more = self.sock.recv(1 << 20)
             if not more:
                 raise EOFError
@@ -87,7 +87,7 @@ def cpu_seconds(pid):
     return time.clock_gettime((~pid << 3) | 2)
 
 
-def cost(nginx, path, times):
+def cost(nginx, path, times, head=False):
     """Seconds of the worker's processor time for a page; the best of 5."""
     worker, = nginx.workers()
     scraper = Scraper(nginx, path)
@@ -95,8 +95,12 @@ def cost(nginx, path, times):
     for _ in range(5):
         before = cpu_seconds(worker)
         for _ in range(times):
-            scraper.ask()
-            scraper.read()
+            if head:
+                scraper.ask("HEAD")
+                scraper.read(b"\r\n\r\n")
+            else:
+                scraper.ask()
+                scraper.read()
         found.append((cpu_seconds(worker) - before) / times)
     scraper.close()
     return min(found)
@@ -154,15 +158,17 @@ def test_ten_scrapes_a_second_cost_less_than_a_percent(big):
 @pytest.mark.alone
 @pytest.mark.parametrize("path", PATHS)
 def test_slice_of_a_page_is_short(big, path):
-    """Chunks are slices: what one costs, streams wait."""
+    """Chunks are slices: what one costs, streams wait.  The first comes behind
+    the picture that is taken of all, which is what a HEAD costs."""
     scraper = Scraper(big, path)
     scraper.ask()
     chunks = len(re.findall(rb"\r\n[0-9a-f]+\r\n", scraper.read()))
     scraper.close()
     assert chunks >= 10
-    seconds = cost(big, path, 20) / chunks
-    print(f"{seconds * 1e3:.3f} ms a slice of {chunks}")
-    assert seconds < 0.0025 * SLOW, seconds
+    picture = cost(big, path, 20, head=True)
+    each = cost(big, path, 20) / chunks
+    print(f"{picture * 1e3:.3f} ms, and {each * 1e3:.3f} ms x {chunks}")
+    assert picture + each < 0.0025 * SLOW, (picture, each)
 
 
 @pytest.mark.parametrize("path", PATHS)
