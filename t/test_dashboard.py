@@ -156,6 +156,7 @@ def test_status_elsewhere_is_named_and_changes_the_etag(cluster):
 # over real gateways
 
 
+@pytest.mark.alone
 def test_shows_load_and_a_killed_replica(cluster, gateway, open_page, caller):
     nginx = gateway(3, replica={"token_delay": "20ms", "max_capacity": 4})
     page = open_page(nginx)
