@@ -1,0 +1,527 @@
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rollout_inner.h"
+
+
+const char *
+rollout_state_name(rollout_state_t state)
+{
+    static const char *const  names[] = {
+        "waiting", "drain", "stop", "start", "restart", "rejoin", "probe",
+        "release", "undo", "done", "skipped", "absent", "undone", "failed"
+    };
+
+    return names[state];
+}
+
+
+const char *
+rollout_verdict_name(rollout_verdict_t verdict)
+{
+    static const char *const  names[] = {
+        "running", "complete", "failed", "aborted", "yielded"
+    };
+
+    return names[verdict];
+}
+
+
+static int
+rollout_has_ended(const rollout_step_t *step)
+{
+    return step->state >= ROLLOUT_DONE;
+}
+
+
+int
+rollout_is_active(const rollout_step_t *step)
+{
+    return step->state != ROLLOUT_WAITING && !rollout_has_ended(step);
+}
+
+
+void
+rollout_enter(rollout_step_t *step, rollout_state_t state,
+    rollout_action_t due, uint64_t now_us)
+{
+    step->state = state;
+    step->due = due;
+    step->since_us = now_us;
+    step->is_news = 1;
+}
+
+
+/* --- the end */
+
+static void
+rollout_undo(rollout_step_t *step, rollout_state_t outcome, uint64_t now_us)
+{
+    step->outcome = outcome;
+
+    if (step->is_drained) {
+        rollout_enter(step, ROLLOUT_UNDOING, ROLLOUT_UNDRAIN, now_us);
+
+    } else {
+        rollout_enter(step, outcome, ROLLOUT_NOTHING, now_us);
+    }
+}
+
+
+void
+rollout_end(rollout_t *rollout, rollout_verdict_t verdict, uint64_t now_us)
+{
+    size_t           i;
+    rollout_step_t  *step;
+
+    if (rollout->is_ending) {
+        return;                 /* for the first reason */
+    }
+
+    rollout->is_ending = 1;
+    rollout->verdict = verdict;
+
+    for (i = 0; i < rollout->nsteps; i++) {
+        step = &rollout->steps[i];
+
+        if (step->state == ROLLOUT_WAITING
+            || step->state == ROLLOUT_DRAINING)
+        {
+            rollout_undo(step, ROLLOUT_UNDONE, now_us);
+        }
+    }
+}
+
+
+void
+rollout_fail(rollout_t *rollout, rollout_step_t *step, uint64_t now_us,
+    const char *format, ...)
+{
+    va_list  args;
+
+    va_start(args, format);
+    vsnprintf(step->reason, sizeof(step->reason), format, args);
+    va_end(args);
+
+    step->failed_in = step->state;
+    rollout_undo(step, ROLLOUT_FAILED, now_us);
+    rollout_end(rollout, ROLLOUT_BROKEN, now_us);
+}
+
+
+int
+rollout_is_over(const rollout_t *rollout)
+{
+    size_t  i;
+
+    for (i = 0; i < rollout->nsteps; i++) {
+        if (!rollout_has_ended(&rollout->steps[i])) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* --- from step to step */
+
+static void
+rollout_replace(rollout_t *rollout, rollout_step_t *step, uint64_t now_us)
+{
+    if (rollout->has_stop) {
+        rollout_enter(step, ROLLOUT_STOPPING, ROLLOUT_STOP, now_us);
+
+    } else if (rollout->has_start) {
+        rollout_enter(step, ROLLOUT_STARTING, ROLLOUT_START, now_us);
+
+    } else {
+        rollout_enter(step, ROLLOUT_RESTARTING, ROLLOUT_RESTART, now_us);
+    }
+}
+
+
+static void
+rollout_finish(rollout_t *rollout, rollout_step_t *step, uint64_t now_us)
+{
+    rollout_enter(step, ROLLOUT_DONE, ROLLOUT_NOTHING, now_us);
+    rollout->begin_us = now_us + rollout->settle_us;
+}
+
+
+static void
+rollout_done(rollout_t *rollout, rollout_step_t *step, uint64_t now_us)
+{
+    switch (step->state) {
+    case ROLLOUT_DRAINING:
+        step->held_us = now_us;
+        step->renew_us = now_us + ROLLOUT_RENEW_US;
+        break;
+    case ROLLOUT_STOPPING:
+        rollout_enter(step, ROLLOUT_STARTING, ROLLOUT_START, now_us);
+        break;
+    case ROLLOUT_STARTING:
+    case ROLLOUT_RESTARTING:
+        rollout_enter(step, ROLLOUT_REJOINING, ROLLOUT_NOTHING, now_us);
+        break;
+    case ROLLOUT_PROBING:
+        if (step->is_drained) {
+            rollout_enter(step, ROLLOUT_RELEASING, ROLLOUT_UNDRAIN, now_us);
+
+        } else {
+            rollout_finish(rollout, step, now_us);
+        }
+
+        break;
+    case ROLLOUT_RELEASING:
+        rollout_finish(rollout, step, now_us);
+        break;
+    default:
+        break;
+    }
+}
+
+
+/*
+ * Where no process serves there was nothing to drain or to stop, and that it
+ * could not be done tells nothing.
+ */
+static int
+rollout_is_harmless(const rollout_step_t *step)
+{
+    return !step->is_serving && (step->state == ROLLOUT_DRAINING
+                                 || step->state == ROLLOUT_STOPPING);
+}
+
+
+void
+rollout_result(rollout_t *rollout, size_t i, const char *error,
+    uint64_t now_us)
+{
+    rollout_action_t   action;
+    rollout_step_t    *step;
+
+    step = &rollout->steps[i];
+    action = step->doing;
+    step->doing = ROLLOUT_NOTHING;
+
+    if (step->state == ROLLOUT_UNDOING) {
+
+        /* A drain that was under way is nobody's business any more. */
+        if (action == ROLLOUT_UNDRAIN) {
+            rollout_enter(step, step->outcome, ROLLOUT_NOTHING, now_us);
+        }
+
+    } else if (error == NULL || rollout_is_harmless(step)) {
+        rollout_done(rollout, step, now_us);
+
+    } else {
+        rollout_fail(rollout, step, now_us, "%s", error);
+    }
+}
+
+
+/* --- facts */
+
+int
+rollout_is_present(const llmgw_member_t *member)
+{
+    return member != NULL && (member->liveness == LLMGW_LIVENESS_ALIVE
+                              || member->liveness == LLMGW_LIVENESS_SUSPECT);
+}
+
+
+static int
+rollout_serves(const llmgw_member_t *member)
+{
+    return rollout_is_present(member)
+           && (member->service == LLMGW_SERVICE_READY
+               || member->service == LLMGW_SERVICE_STALLED);
+}
+
+
+int
+rollout_is_up(const rollout_t *rollout, const llmgw_member_t *member)
+{
+    return member != NULL && member->liveness == LLMGW_LIVENESS_ALIVE
+           && member->service == LLMGW_SERVICE_READY
+           && strcmp(member->model_version, rollout->to) == 0;
+}
+
+
+void
+rollout_drain(rollout_step_t *step, const llmgw_member_t *member)
+{
+    step->due = ROLLOUT_DRAIN;
+    step->held_us = 0;
+    step->epoch = member->epoch;
+}
+
+
+static int
+rollout_may_report(const rollout_step_t *step, const llmgw_member_t *member,
+    uint64_t now_us)
+{
+    return rollout_is_present(member)
+           && member->service == LLMGW_SERVICE_STARTING
+           && now_us < step->held_us + ROLLOUT_ORPHAN_US;
+}
+
+
+/* A figure counts when what raced with the drain is in it. */
+static void
+rollout_look_draining(rollout_t *rollout, rollout_step_t *step,
+    const llmgw_member_t *member, const llmgw_member_load_t *load,
+    uint64_t now_us)
+{
+    step->streams = rollout_serves(member) ? load->active_requests : 0;
+
+    if (step->held_us == 0) {
+        return;
+    }
+
+    /* Its agent started anew, and knows of no lease. */
+    if (rollout_is_present(member) && member->epoch != step->epoch) {
+        rollout_drain(step, member);
+        return;
+    }
+
+    if (rollout_may_report(step, member, now_us)) {
+        return;
+    }
+
+    if (!rollout_serves(member)) {
+        rollout_replace(rollout, step, now_us);
+        return;
+    }
+
+    if (load->active_requests == 0
+        && load->reported_ms * 1000 > step->held_us + ROLLOUT_RACE_US)
+    {
+        rollout_replace(rollout, step, now_us);
+
+    } else if (now_us >= step->since_us + rollout->drain_timeout_us) {
+        step->is_late = 1;
+        rollout_replace(rollout, step, now_us);
+    }
+}
+
+
+static const char *
+rollout_absence(const rollout_step_t *step, const llmgw_member_t *member)
+{
+    if (member == NULL) {
+        return "it is no member any more";
+    }
+
+    if (member->liveness != LLMGW_LIVENESS_ALIVE) {
+        return "its agent is gone";
+    }
+
+    switch (member->service) {
+    case LLMGW_SERVICE_STARTING:
+        return "no replica reports to its agent";
+    case LLMGW_SERVICE_STALLED:
+        return "its process makes no progress";
+    case LLMGW_SERVICE_STOPPED:
+        return "it was stopped and not started";
+    case LLMGW_SERVICE_DOWN:
+        return "its process broke";
+    default:
+        return "the old process still runs";
+    }
+}
+
+
+static void
+rollout_look_rejoining(rollout_t *rollout, rollout_step_t *step,
+    const llmgw_member_t *member, uint64_t now_us)
+{
+    int  is_new;
+
+    is_new = member != NULL && member->liveness == LLMGW_LIVENESS_ALIVE
+             && member->service == LLMGW_SERVICE_READY
+             && member->replica_start_ms != step->start_ms;
+
+    if (is_new && strcmp(member->model_version, rollout->to) == 0) {
+        rollout_enter(step, ROLLOUT_PROBING, ROLLOUT_PROBE, now_us);
+        return;
+    }
+
+    if (!is_new) {
+        step->wrong_us = 0;
+
+    } else if (step->wrong_us == 0) {
+        step->wrong_us = now_us;
+
+    } else if (now_us >= step->wrong_us + ROLLOUT_WRONG_US) {
+        rollout_fail(rollout, step, now_us,
+                     "it came back with version \"%s\"",
+                     member->model_version);
+        return;
+    }
+
+    if (now_us >= step->since_us + rollout->rejoin_timeout_us) {
+        rollout_fail(rollout, step, now_us, "not back after %.3g s: %s",
+                     rollout->rejoin_timeout_us / 1e6,
+                     rollout_absence(step, member));
+    }
+}
+
+
+void
+rollout_look_at(rollout_t *rollout, rollout_step_t *step,
+    const rollout_view_t *view, uint64_t now_us)
+{
+    const llmgw_member_t       *member;
+    const llmgw_member_load_t  *load;
+
+    member = rollout_find(view, step->id);
+    load = member ? &view->loads[member - view->members] : NULL;
+    step->is_serving = rollout_serves(member);
+
+    if (member == NULL || member->epoch != step->epoch) {
+        step->renew_us = 0;
+    }
+
+    if (step->state == ROLLOUT_DRAINING) {
+        rollout_look_draining(rollout, step, member, load, now_us);
+    }
+
+    /* Until it is told to go: it may crash and be back before. */
+    if (member != NULL
+        && (step->state < ROLLOUT_STARTING || step->due == ROLLOUT_START
+            || step->due == ROLLOUT_RESTART))
+    {
+        step->start_ms = member->replica_start_ms;
+    }
+
+    if (step->state == ROLLOUT_REJOINING) {
+        rollout_look_rejoining(rollout, step, member, now_us);
+    }
+}
+
+
+void
+rollout_begin(rollout_t *rollout, uint64_t settle_us, uint64_t now_us)
+{
+    rollout->settle_us = settle_us;
+    rollout->begin_us = now_us + settle_us;
+}
+
+
+void
+rollout_look(rollout_t *rollout, const rollout_view_t *view, uint64_t now_us)
+{
+    size_t  i;
+
+    for (i = 0; i < rollout->nsteps; i++) {
+        if (!rollout_has_ended(&rollout->steps[i])) {
+            rollout_look_at(rollout, &rollout->steps[i], view, now_us);
+        }
+    }
+
+    if (now_us >= rollout->begin_us) {
+        rollout_look_waiting(rollout, view, now_us);
+    }
+
+    if (!rollout->is_ending && rollout_is_over(rollout)) {
+        rollout->verdict = ROLLOUT_COMPLETE;
+    }
+}
+
+
+/* --- what comes out */
+
+rollout_action_t
+rollout_next(rollout_t *rollout, size_t *i)
+{
+    rollout_step_t  *step;
+
+    for (*i = 0; *i < rollout->nsteps; (*i)++) {
+        step = &rollout->steps[*i];
+
+        if (step->due == ROLLOUT_NOTHING || step->doing != ROLLOUT_NOTHING
+            || (step->due == ROLLOUT_UNDRAIN && step->is_renewing))
+        {
+            continue;
+        }
+
+        step->doing = step->due;
+        step->due = ROLLOUT_NOTHING;
+
+        if (step->doing == ROLLOUT_DRAIN) {
+            step->is_drained = 1;
+        }
+
+        return step->doing;
+    }
+
+    return ROLLOUT_NOTHING;
+}
+
+
+/* Its lease is to be kept up, and nobody is at it. */
+static int
+rollout_is_leased(const rollout_step_t *step)
+{
+    return step->renew_us != 0 && !step->is_renewing
+           && step->state < ROLLOUT_RELEASING;
+}
+
+
+int
+rollout_renew(rollout_t *rollout, size_t *i, uint64_t now_us)
+{
+    rollout_step_t  *step;
+
+    for (*i = 0; *i < rollout->nsteps; (*i)++) {
+        step = &rollout->steps[*i];
+
+        if (rollout_is_leased(step) && now_us >= step->renew_us) {
+            step->is_renewing = 1;
+            step->renew_us = now_us + ROLLOUT_RENEW_US;
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+void
+rollout_renewed(rollout_t *rollout, size_t i)
+{
+    rollout->steps[i].is_renewing = 0;
+}
+
+
+int
+rollout_news(rollout_t *rollout, size_t *i)
+{
+    for (*i = 0; *i < rollout->nsteps; (*i)++) {
+        if (rollout->steps[*i].is_news) {
+            rollout->steps[*i].is_news = 0;
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+size_t
+rollout_count(const rollout_t *rollout, rollout_state_t state)
+{
+    size_t  i, n;
+
+    n = 0;
+
+    for (i = 0; i < rollout->nsteps; i++) {
+        n += rollout->steps[i].state == state;
+    }
+
+    return n;
+}

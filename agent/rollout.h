@@ -1,0 +1,266 @@
+
+/*
+ * A rolling update: which replica is drained, stopped, started, looked at and
+ * let in again, and when.
+ *
+ * One step a member of the plan:
+ *
+ *   +---------+  has the version, READY                        +---------+
+ *   | WAITING | ---------------------------------------------> | SKIPPED |
+ *   +---------+                                                +---------+
+ *        |     its agent is dead, and nobody named it: ABSENT from the start
+ *        | its turn, and enough others are routable
+ *        v
+ *   +----------+ drained, or drain timeout  +----------+
+ *   | DRAINING | -----------+-------------> | STOPPING |  --stop
+ *   +----------+            |               +----------+
+ *     DRAIN  |              |                    | exited with 0
+ *            |              | no commands        v
+ *            |              v               +----------+
+ *            |        +------------+        | STARTING |  --start
+ *            |        | RESTARTING |        +----------+
+ *            |        +------------+             | exited with 0
+ *            |              | order taken        |
+ *            |              v                    |
+ *            |        +-----------+ <------------+
+ *            |        | REJOINING |
+ *            |        +-----------+
+ *            |              | a new process, READY, of this version
+ *            |              v
+ *            |         +---------+ token came +-----------+       +------+
+ *            |         | PROBING | ---------> | RELEASING | ----> | DONE |
+ *            |         +---------+            +-----------+       +------+
+ *            |                                   UNDRAIN
+ *            | the update ends                      any state: fails
+ *            v                                              |
+ *       +---------+                                         v
+ *       | UNDOING | <-----------------------------------------
+ *       +---------+  UNDRAIN, if it was drained
+ *            |
+ *            +--> UNDONE (as if not begun), or FAILED
+ *
+ * A step that fails ends the update: no further one begins, those that only
+ * drain are undone, those whose process is being replaced go on to their own
+ * end, since half a restart is the worst place to stop at.  The same where
+ * somebody aborts it.
+ *
+ * Who is not READY goes first: it takes nothing away from the pool, and may
+ * be what the last attempt left behind.  Otherwise in the order of ids.
+ * Nobody is drained who would leave fewer than min_available routable ones;
+ * a step that has begun counts as not routable from that moment on, whatever
+ * the gossip says yet.
+ *
+ * A drain of ours is a lease, which is renewed while the step goes on.  An
+ * agent that started anew has none: it is drained again while its streams are
+ * waited for, and not any more behind that, since the new process would be
+ * told of it.  Our drains stand beside an operator's, and end
+ * without ending his.
+ *
+ * Pure: the members, the time and the results of actions come in; actions
+ * come out, and whoever carries them out sees to it that each has a result
+ * in bounded time.  Waits for facts are timed here.
+ */
+
+#ifndef ROLLOUT_H
+#define ROLLOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "members.h"
+
+
+#define ROLLOUT_REASON_BYTES  512
+
+/* A supervisor may bring the old version back on its own just before it hears
+   of the new one: a wrong version is believed when it stays. */
+#define ROLLOUT_WRONG_US      2000000ULL
+
+/* A request that was on its way when the replica heard of the drain is in the
+   load that its agent tells by then. */
+#define ROLLOUT_RACE_US        200000ULL
+
+/* A replica may be there that its agent, which started anew, has not heard of
+   yet; longer than that waits for one that it would adopt (SUPERVISE_ORPHAN_US,
+   and to report). */
+#define ROLLOUT_ORPHAN_US     3000000ULL
+
+/* Of a lease of 30 s (agent/drain.h). */
+#define ROLLOUT_RENEW_US      5000000ULL
+
+typedef enum {
+    ROLLOUT_WAITING = 0,
+    ROLLOUT_DRAINING,
+    ROLLOUT_STOPPING,
+    ROLLOUT_STARTING,
+    ROLLOUT_RESTARTING,
+    ROLLOUT_REJOINING,
+    ROLLOUT_PROBING,
+    ROLLOUT_RELEASING,
+    ROLLOUT_UNDOING,
+    ROLLOUT_DONE,           /* from here on: the end of a step */
+    ROLLOUT_SKIPPED,
+    ROLLOUT_ABSENT,
+    ROLLOUT_UNDONE,
+    ROLLOUT_FAILED
+} rollout_state_t;
+
+typedef enum {
+    ROLLOUT_NOTHING = 0,
+    ROLLOUT_DRAIN,          /* gossiped, in our name */
+    ROLLOUT_STOP,           /* the command */
+    ROLLOUT_START,          /* the command */
+    ROLLOUT_RESTART,        /* an order to the member's agent */
+    ROLLOUT_PROBE,          /* one token, asked for directly */
+    ROLLOUT_UNDRAIN
+} rollout_action_t;
+
+typedef enum {
+    ROLLOUT_RUNNING = 0,
+    ROLLOUT_COMPLETE,
+    ROLLOUT_BROKEN,         /* a step failed */
+    ROLLOUT_ABORTED,
+    ROLLOUT_YIELDED         /* another update was first */
+} rollout_verdict_t;
+
+typedef enum {
+    ROLLOUT_PLANNED = 0,
+    ROLLOUT_ENOMEM,
+    ROLLOUT_UNKNOWN,        /* no such replica, or none at all */
+    ROLLOUT_NOBODY,         /* that could restart it */
+    ROLLOUT_UNSEEN,         /* its version: it does not report */
+    ROLLOUT_TOO_FEW         /* would be routable */
+} rollout_refusal_t;
+
+/* What is known of the cluster: members in the order of ids. */
+typedef struct {
+    const llmgw_member_t       *members;
+    const llmgw_member_load_t  *loads;
+    const uint8_t              *can_restart;    /* for the plan: whether its
+                                                   agent runs it as a child */
+    size_t                      n;
+} rollout_view_t;
+
+typedef struct {
+    const char         *to;             /* version */
+    const char         *owner;          /* of the drains: update:ID */
+    const char *const  *ids;            /* whom; NULL: all that are present, */
+    size_t              nids;
+    const char *const  *also;           /* and these, as far as known */
+    size_t              nalso;
+    int                 has_stop;       /* commands */
+    int                 has_start;
+    int                 has_orders;     /* restart may be ordered: a keyring */
+    uint64_t            drain_timeout_us;
+    uint64_t            rejoin_timeout_us;
+    unsigned            max_unavailable;    /* >= 1 */
+    int64_t             min_available;      /* -1: the default */
+} rollout_spec_t;
+
+typedef struct {
+    char              id[LLMGW_MEMBERS_NAME_BYTES];
+    char              from[LLMGW_MEMBERS_NAME_BYTES];   /* version */
+    rollout_state_t   state;
+    rollout_state_t   failed_in;
+    rollout_state_t   outcome;          /* of UNDOING */
+    rollout_action_t  due;
+    rollout_action_t  doing;            /* handed out, without a result yet */
+    uint64_t          since_us;         /* in this state */
+    uint64_t          held_us;          /* the drain is known to hold since */
+    uint64_t          wrong_us;         /* of another version since; 0: no */
+    uint64_t          start_ms;         /* of the process to be replaced */
+    uint64_t          epoch;            /* of the agent that drains */
+    uint64_t          renew_us;         /* the lease is renewed then; 0: not */
+    uint32_t          streams;          /* that run there */
+    unsigned          is_first:1;       /* was not READY when planned */
+    unsigned          is_drained:1;     /* by us: an UNDRAIN is owed */
+    unsigned          is_renewing:1;
+    unsigned          is_serving:1;     /* a process was there, last */
+    unsigned          is_late:1;        /* the drain timeout ran out */
+    unsigned          is_news:1;        /* see rollout_news() */
+    char              reason[ROLLOUT_REASON_BYTES];     /* of FAILED */
+} rollout_step_t;
+
+typedef struct {
+    char               to[LLMGW_MEMBERS_NAME_BYTES];
+    char               owner[LLMGW_MEMBERS_OWNER_BYTES];
+    int                has_stop;
+    int                has_start;
+    uint64_t           drain_timeout_us;
+    uint64_t           rejoin_timeout_us;
+    unsigned           max_unavailable;
+    unsigned           min_available;
+    rollout_verdict_t  verdict;
+    int                is_ending;
+    uint64_t           settle_us;
+    uint64_t           begin_us;        /* nothing begins before */
+    uint64_t           blocked_us;      /* too few are routable since; 0: no */
+    size_t             nsteps;
+    rollout_step_t     steps[];
+} rollout_t;
+
+
+/* rollout_plan.c */
+
+/*
+ * Who is to be updated, in which order.  Replicas whose agent is DEAD are
+ * ABSENT, and those whose agent has LEFT are left out, unless they are named.
+ * NULL and why not: *refusal, and in
+ * text (of ROLLOUT_REASON_BYTES) one line for people.
+ */
+rollout_t *rollout_plan(const rollout_spec_t *spec,
+    const rollout_view_t *view, rollout_refusal_t *refusal, char *text);
+void rollout_destroy(rollout_t *rollout);
+
+/* NULL: not known. */
+const llmgw_member_t *rollout_find(const rollout_view_t *view,
+    const char *id);
+
+
+/* rollout.c */
+
+/*
+ * settle_us: what others need to hear of something.  Nothing begins so long
+ * behind this, and behind the end of a step: a gateway that had heard of the
+ * next drain alone might know of nobody to send to.
+ */
+void rollout_begin(rollout_t *rollout, uint64_t settle_us, uint64_t now_us);
+
+/*
+ * What the members are now.  To be called when they changed, behind each
+ * result, and now and then, since waits end by it.
+ */
+void rollout_look(rollout_t *rollout, const rollout_view_t *view,
+    uint64_t now_us);
+
+/* What is to be done next, and for which step; ROLLOUT_NOTHING: wait. */
+rollout_action_t rollout_next(rollout_t *rollout, size_t *step);
+
+/*
+ * The steps whose drain is to be ordered again, 0: none (more).  Each has to
+ * be told by rollout_renewed(), whether it was done or not: an UNDRAIN waits
+ * for that, so that it is the last word.
+ */
+int rollout_renew(rollout_t *rollout, size_t *step, uint64_t now_us);
+void rollout_renewed(rollout_t *rollout, size_t step);
+
+/* It was done; error: it was not, and why. */
+void rollout_result(rollout_t *rollout, size_t step, const char *error,
+    uint64_t now_us);
+
+/* verdict: ABORTED or YIELDED.  It goes on until rollout_is_over(). */
+void rollout_end(rollout_t *rollout, rollout_verdict_t verdict,
+    uint64_t now_us);
+int rollout_is_over(const rollout_t *rollout);
+
+/* The steps whose state changed since they were asked for; 0: no more. */
+int rollout_news(rollout_t *rollout, size_t *step);
+
+/* How many steps are in that state. */
+size_t rollout_count(const rollout_t *rollout, rollout_state_t state);
+
+/* "drain", "rejoin"; "done"; "complete". */
+const char *rollout_state_name(rollout_state_t state);
+const char *rollout_verdict_name(rollout_verdict_t verdict);
+
+#endif /* ROLLOUT_H */

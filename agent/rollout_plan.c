@@ -1,0 +1,346 @@
+
+/*
+ * The plan: refused as a whole before anything is touched, where it could not
+ * be carried out as it stands.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "member.h"
+#include "rollout.h"
+
+
+static int
+rollout_compare_id(const void *id, const void *member)
+{
+    return strcmp(id, ((const llmgw_member_t *) member)->id);
+}
+
+
+const llmgw_member_t *
+rollout_find(const rollout_view_t *view, const char *id)
+{
+    if (view->n == 0) {
+        return NULL;
+    }
+
+    return bsearch(id, view->members, view->n, sizeof(llmgw_member_t),
+                   rollout_compare_id);
+}
+
+
+static int
+rollout_is_ready(const llmgw_member_t *member)
+{
+    return member->liveness == LLMGW_LIVENESS_ALIVE
+           && member->service == LLMGW_SERVICE_READY;
+}
+
+
+static int
+rollout_is_named(const char *const *ids, size_t n, const char *id)
+{
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        if (strcmp(ids[i], id) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+rollout_is_wanted(const rollout_spec_t *spec, const llmgw_member_t *member)
+{
+    return spec->ids != NULL
+           ? rollout_is_named(spec->ids, spec->nids, member->id)
+           : rollout_is_named(spec->also, spec->nalso, member->id);
+}
+
+
+/* A replica whose agent took its leave is out of service: to start it again
+   is for who names it. */
+static int
+rollout_is_meant(const rollout_spec_t *spec, const llmgw_member_t *member)
+{
+    if (member->role != LLMGW_ROLE_REPLICA) {
+        return 0;
+    }
+
+    return rollout_is_wanted(spec, member)
+           || (spec->ids == NULL && member->liveness != LLMGW_LIVENESS_LEFT);
+}
+
+
+/* Nobody can tell whether there is anything left to be updated. */
+static int
+rollout_is_absent(const rollout_spec_t *spec, const llmgw_member_t *member)
+{
+    return member->liveness == LLMGW_LIVENESS_DEAD
+           && !rollout_is_wanted(spec, member);
+}
+
+
+static int
+rollout_has_unknown(const rollout_spec_t *spec, const rollout_view_t *view,
+    char *text)
+{
+    size_t                 i;
+    const llmgw_member_t  *member;
+
+    for (i = 0; i < spec->nids; i++) {
+        member = rollout_find(view, spec->ids[i]);
+
+        if (member == NULL) {
+            snprintf(text, ROLLOUT_REASON_BYTES,
+                     "there is no member \"%.63s\"", spec->ids[i]);
+            return 1;
+        }
+
+        if (member->role != LLMGW_ROLE_REPLICA) {
+            snprintf(text, ROLLOUT_REASON_BYTES,
+                     "member \"%s\" is no replica", member->id);
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+rollout_add(rollout_t *rollout, const rollout_spec_t *spec,
+    const llmgw_member_t *member)
+{
+    rollout_step_t  *step;
+
+    step = &rollout->steps[rollout->nsteps++];
+    strcpy(step->id, member->id);
+    strcpy(step->from, member->model_version);
+    step->is_first = !rollout_is_ready(member);
+
+    if (rollout_is_absent(spec, member)) {
+        step->state = ROLLOUT_ABSENT;
+
+    } else if (rollout_is_ready(member)
+               && strcmp(member->model_version, rollout->to) == 0)
+    {
+        step->state = ROLLOUT_SKIPPED;
+    }
+}
+
+
+/* Those that are not READY, then the others; the view is in order of ids. */
+static rollout_t *
+rollout_build(const rollout_spec_t *spec, const rollout_view_t *view)
+{
+    int                    is_first;
+    size_t                 i;
+    rollout_t             *rollout;
+    const llmgw_member_t  *member;
+
+    rollout = calloc(1, sizeof(rollout_t)
+                        + view->n * sizeof(rollout_step_t));
+    if (rollout == NULL) {
+        return NULL;
+    }
+
+    snprintf(rollout->to, sizeof(rollout->to), "%s", spec->to);
+    snprintf(rollout->owner, sizeof(rollout->owner), "%s", spec->owner);
+    rollout->has_stop = spec->has_stop;
+    rollout->has_start = spec->has_start;
+    rollout->drain_timeout_us = spec->drain_timeout_us;
+    rollout->rejoin_timeout_us = spec->rejoin_timeout_us;
+    rollout->max_unavailable = spec->max_unavailable;
+
+    for (is_first = 1; is_first >= 0; is_first--) {
+        for (i = 0; i < view->n; i++) {
+            member = &view->members[i];
+
+            if (rollout_is_meant(spec, member)
+                && rollout_is_ready(member) != is_first)
+            {
+                rollout_add(rollout, spec, member);
+            }
+        }
+    }
+
+    return rollout;
+}
+
+
+/* An agent that knows of none is cut off, and not done. */
+static rollout_refusal_t
+rollout_check_any(const rollout_t *rollout, char *text)
+{
+    size_t  i;
+
+    for (i = 0; i < rollout->nsteps; i++) {
+        if (rollout->steps[i].state != ROLLOUT_ABSENT) {
+            return ROLLOUT_PLANNED;
+        }
+    }
+
+    snprintf(text, ROLLOUT_REASON_BYTES, "no replica is there");
+
+    return ROLLOUT_UNKNOWN;
+}
+
+
+static rollout_refusal_t
+rollout_check_step(const rollout_spec_t *spec, const rollout_view_t *view,
+    const llmgw_member_t *member, char *text)
+{
+    if (rollout_is_ready(member) && member->replica_start_ms == 0) {
+        snprintf(text, ROLLOUT_REASON_BYTES,
+                 "replica \"%s\" does not report, so its version is not "
+                 "known", member->id);
+        return ROLLOUT_UNSEEN;
+    }
+
+    if (spec->has_start) {
+        return ROLLOUT_PLANNED;
+    }
+
+    if (!view->can_restart[member - view->members]) {
+        snprintf(text, ROLLOUT_REASON_BYTES,
+                 "nobody can restart replica \"%s\": its agent does not run "
+                 "it, and there is no --start", member->id);
+        return ROLLOUT_NOBODY;
+    }
+
+    if (!spec->has_orders) {
+        snprintf(text, ROLLOUT_REASON_BYTES,
+                 "the agent of replica \"%s\" takes no orders without a "
+                 "keyring, and there is no --start", member->id);
+        return ROLLOUT_NOBODY;
+    }
+
+    return ROLLOUT_PLANNED;
+}
+
+
+static rollout_refusal_t
+rollout_check_steps(const rollout_t *rollout, const rollout_spec_t *spec,
+    const rollout_view_t *view, char *text)
+{
+    size_t                i;
+    rollout_refusal_t     refusal;
+    const rollout_step_t *step;
+
+    for (i = 0; i < rollout->nsteps; i++) {
+        step = &rollout->steps[i];
+
+        if (step->state != ROLLOUT_WAITING) {
+            continue;
+        }
+
+        refusal = rollout_check_step(spec, view,
+                                     rollout_find(view, step->id), text);
+        if (refusal != ROLLOUT_PLANNED) {
+            return refusal;
+        }
+    }
+
+    return ROLLOUT_PLANNED;
+}
+
+
+/*
+ * As many as max_unavailable may be missing, but never all, unless it is said.
+ * What the plan brings back before (it goes first) counts when the others'
+ * turn comes.
+ */
+static rollout_refusal_t
+rollout_check_available(rollout_t *rollout, const rollout_spec_t *spec,
+    const rollout_view_t *view, char *text)
+{
+    size_t    i, routable, back, taken;
+    unsigned  least;
+
+    routable = 0;
+    back = 0;
+    taken = 0;
+
+    for (i = 0; i < view->n; i++) {
+        routable += member_is_routable(&view->members[i]);
+    }
+
+    for (i = 0; i < rollout->nsteps; i++) {
+        if (rollout->steps[i].state != ROLLOUT_WAITING) {
+            continue;
+        }
+
+        if (member_is_routable(rollout_find(view, rollout->steps[i].id))) {
+            taken++;
+
+        } else if (rollout->steps[i].is_first) {
+            back++;
+        }
+    }
+
+    least = routable > spec->max_unavailable + 1
+            ? routable - spec->max_unavailable : 1;
+    rollout->min_available = spec->min_available < 0
+                             ? least : (unsigned) spec->min_available;
+
+    if (taken == 0 || routable + back > rollout->min_available) {
+        return ROLLOUT_PLANNED;
+    }
+
+    snprintf(text, ROLLOUT_REASON_BYTES,
+             "%zu replicas are routable and %u have to stay so, none may be "
+             "drained (--min-available)", routable, rollout->min_available);
+
+    return ROLLOUT_TOO_FEW;
+}
+
+
+rollout_t *
+rollout_plan(const rollout_spec_t *spec, const rollout_view_t *view,
+    rollout_refusal_t *refusal, char *text)
+{
+    rollout_t  *rollout;
+
+    if (rollout_has_unknown(spec, view, text)) {
+        *refusal = ROLLOUT_UNKNOWN;
+        return NULL;
+    }
+
+    rollout = rollout_build(spec, view);
+
+    if (rollout == NULL) {
+        snprintf(text, ROLLOUT_REASON_BYTES, "out of memory");
+        *refusal = ROLLOUT_ENOMEM;
+        return NULL;
+    }
+
+    *refusal = rollout_check_any(rollout, text);
+
+    if (*refusal == ROLLOUT_PLANNED) {
+        *refusal = rollout_check_steps(rollout, spec, view, text);
+    }
+
+    if (*refusal == ROLLOUT_PLANNED) {
+        *refusal = rollout_check_available(rollout, spec, view, text);
+    }
+
+    if (*refusal != ROLLOUT_PLANNED) {
+        rollout_destroy(rollout);
+        return NULL;
+    }
+
+    return rollout;
+}
+
+
+void
+rollout_destroy(rollout_t *rollout)
+{
+    free(rollout);
+}
