@@ -123,8 +123,15 @@ agent_child_do(agent_t *agent, supervise_action_t action)
 
 
 static void
-agent_child_log_end(agent_t *agent, pid_t pid, const char *how)
+agent_child_log_end(agent_t *agent, pid_t pid, const char *how,
+    supervise_action_t action)
 {
+    if (action == SUPERVISE_START) {
+        log_write(agent->log, LOG_INFO, "replica, pid %d, ended (%s), "
+                  "as it was told to", (int) pid, how);
+        return;
+    }
+
     switch (agent->supervise.state) {
     case SUPERVISE_BACKOFF:
         log_write(agent->log, LOG_WARN, "replica, pid %d, ended (%s), "
@@ -152,7 +159,7 @@ agent_child_gone(void *data, pid_t pid, const char *how)
     supervise_action_t   action;
 
     action = supervise_exited(&agent->supervise, agent_child_now_us(agent));
-    agent_child_log_end(agent, pid, how);
+    agent_child_log_end(agent, pid, how, action);
 
     /* The end of a connection tells by itself. */
     if (agent->reporter == NULL) {

@@ -192,9 +192,13 @@ supervise_next_us(const supervise_t *supervise)
         return supervise->since_us + supervise->backoff_us;
 
     case SUPERVISE_STOPPING:
-        return supervise->since_us + (supervise->terms < 2
-                                      ? supervise->drain_timeout_us
-                                      : SUPERVISE_KILL_US);
+        if (supervise->terms >= 2) {
+            return supervise->since_us + SUPERVISE_KILL_US;
+        }
+
+        return supervise->since_us + (supervise->is_restart
+                                      ? SUPERVISE_RESTART_US
+                                      : supervise->drain_timeout_us);
     default:
         return UINT64_MAX;
     }

@@ -15,7 +15,7 @@
  *         +---------+               +----------+  exit          doubling
  *                                   | STOPPING | ------+        to 10 s
  *                                   +----------+       |
- *                   drain timeout: TERM again          v
+ *     drain timeout, restart 0.1 s: TERM again         v
  *                   5 s more: KILL                 +-------+
  *                                                  | ENDED |
  *                                                  +-------+
@@ -46,6 +46,10 @@
 
 /* Told twice to end and its time is over: last words take no longer. */
 #define SUPERVISE_KILL_US         5000000ULL
+
+/* Who is restarted was drained, as far as anybody waits for it: a second
+   SIGTERM follows the first, and what still runs goes on elsewhere. */
+#define SUPERVISE_RESTART_US      100000ULL
 
 typedef enum {
     SUPERVISE_ORPHAN = 0,

@@ -278,6 +278,29 @@ restart_stops_and_starts_at_once(void **state)
 
 
 static void
+restart_waits_for_no_streams(void **state)
+{
+    uint64_t     next_us;
+    supervise_t  supervise;
+
+    supervise = running();
+    supervise_restart(&supervise, BEGIN + S);
+    next_us = supervise_next_us(&supervise);
+    assert_int_equal(next_us, BEGIN + S + SUPERVISE_RESTART_US);
+    assert_int_equal(supervise_tick(&supervise, next_us), SUPERVISE_TERM);
+
+    next_us = supervise_next_us(&supervise);
+    assert_int_equal(supervise_tick(&supervise, next_us), SUPERVISE_KILL);
+
+    /* One that becomes an end for good has its time. */
+    supervise = running();
+    supervise_restart(&supervise, BEGIN + S);
+    supervise_stop(&supervise, BEGIN + S);
+    assert_int_equal(supervise_next_us(&supervise), BEGIN + S + DRAIN);
+}
+
+
+static void
 stop_within_a_restart_starts_nothing(void **state)
 {
     supervise_t  supervise;
@@ -310,6 +333,7 @@ main(void)
         cmocka_unit_test(a_second_stop_does_not_wait_for_streams),
         cmocka_unit_test(stop_without_a_child_is_the_end),
         cmocka_unit_test(restart_stops_and_starts_at_once),
+        cmocka_unit_test(restart_waits_for_no_streams),
         cmocka_unit_test(stop_within_a_restart_starts_nothing),
     };
 
