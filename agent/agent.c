@@ -70,6 +70,7 @@ agent_flush(struct ev_loop *loop, ev_prepare *prepare, int events)
     }
 
     agent_job_turn(agent);
+    agent_update_turn(agent);
 
     if (agent_life_is_over(agent)) {
         ev_break(loop, EVBREAK_ALL);
@@ -109,6 +110,8 @@ agent_member_changed(void *data, const member_t *member, unsigned what)
     } else {
         publish_mark(agent->publish);
     }
+
+    agent_update_changed(agent);
 }
 
 
@@ -132,7 +135,9 @@ agent_conflict(void *data, const char *address)
 static void
 agent_ordered(void *data, uint64_t id, order_rc_t rc)
 {
-    agent_job_ordered(data, id, rc);
+    if (!agent_update_ordered(data, id, rc)) {
+        agent_job_ordered(data, id, rc);
+    }
 }
 
 
@@ -338,6 +343,9 @@ agent_create_control(agent_t *agent, char *error)
     env->on_report = agent_replica_report;
     env->on_drain = agent_job_drain;
     env->on_undrain = agent_job_undrain;
+    env->on_update = agent_update_start;
+    env->on_abort = agent_update_abort;
+    env->on_show_update = agent_update_status;
     env->on_leave = agent_leave;
     env->on_keys = agent_keys_changed;
     env->on_inject = agent_inject;
@@ -476,6 +484,8 @@ agent_destroy(agent_t *agent)
     }
 
     agent_replica_done(agent);
+
+    agent_update_done(agent);       /* who follows it is told */
 
     if (agent->control != NULL) {
         control_destroy(agent->control);

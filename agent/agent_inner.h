@@ -21,7 +21,8 @@
 #include "supervise.h"
 
 
-typedef struct agent_job_s  agent_job_t;
+typedef struct agent_job_s     agent_job_t;
+typedef struct agent_update_s  agent_update_t;
 
 struct agent_s {
     const settings_t  *settings;
@@ -41,6 +42,7 @@ struct agent_s {
     char               drain_kept[STATE_FILE_BYTES];    /* as it is written */
     agent_job_t       *jobs;            /* drain, undrain */
     ev_timer           jobs_turn;
+    agent_update_t    *update;          /* the last one; NULL: none yet */
     command_env_t      env;
     command_peer_t    *reporter;        /* the replica's connection */
     reporter_t         watch;           /* and the process behind it */
@@ -150,6 +152,26 @@ int agent_job_is_drained(const member_t *member, uint64_t accepted_us);
 
 /* Gateways may send it work. */
 int agent_job_is_routable(const llmgw_member_t *facts);
+
+
+/* agent_update.c: the rolling update that this agent drives. */
+
+/* For the control socket; data is the agent. */
+json_t *agent_update_start(void *data, command_peer_t *peer,
+    const command_update_t *request);
+json_t *agent_update_abort(void *data, command_peer_t *peer);
+json_t *agent_update_status(void *data);
+
+/* Some member changed; and, in each turn, what follows from that. */
+void agent_update_changed(agent_t *agent);
+void agent_update_turn(agent_t *agent);
+
+/* 1: the order was the update's. */
+int agent_update_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc);
+
+/* No further step begins; it goes on until those that have are over. */
+void agent_update_stop(agent_t *agent);
+void agent_update_done(agent_t *agent);
 
 
 /* agent_life.c: the beginning and the end. */

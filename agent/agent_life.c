@@ -120,6 +120,7 @@ agent_leave(void *data)
     agent->is_leaving = 1;
     notify_stopping(&agent->notify);
     agent_life_speak(agent);
+    agent_update_stop(agent);
 
     if (agent->settings->role == LLMGW_ROLE_REPLICA) {
         node_retire(agent->node);

@@ -6,7 +6,6 @@
 
 
 #define COMMAND_DRAIN_TIMEOUT_MS  60000
-#define COMMAND_MAX_TIMEOUT_MS    86400000
 
 typedef enum {
     COMMAND_ALL = 0,        /* whoever may open the socket */
@@ -115,7 +114,7 @@ command_id(const json_t *request)
 }
 
 
-static json_t *
+json_t *
 command_busy(void)
 {
     return command_error("busy", "a command of this connection still runs");
@@ -209,6 +208,8 @@ static const command_t  commands[] = {
     { "events",         COMMAND_ALL,   command_listen },
     { "drain",          COMMAND_OWNER, command_drain },
     { "undrain",        COMMAND_OWNER, command_undrain },
+    { "rolling_update", COMMAND_OWNER, command_rolling_update },
+    { "update_abort",   COMMAND_OWNER, command_update_abort },
     { "leave",          COMMAND_OWNER, command_leave },
     { "keyring_list",   COMMAND_ALL,   command_keyring_list },
     { "keyring_add",    COMMAND_OWNER, command_keyring_add },

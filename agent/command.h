@@ -22,7 +22,8 @@
 
 /* Who asks: one connection. */
 typedef struct {
-    uid_t  uid;             /* as the kernel knows it */
+    uid_t  uid;             /* as the kernel knows them */
+    gid_t  gid;
     int    is_reporter;     /* it is the replica's, and reported before */
     int    wants_events;    /* until it closes */
     int    waits_for_end;   /* its answer comes when the agent has left */
@@ -37,6 +38,20 @@ typedef struct {
     const char  *code;      /* for programs: "busy" */
     const char  *text;      /* for people */
 } command_error_t;
+
+/* A rolling update, as it is asked for. */
+typedef struct {
+    const char   *to;           /* version */
+    const char  **ids;          /* whom; NULL: all */
+    size_t        nids;
+    const char   *stop;         /* commands; NULL: none */
+    const char   *start;
+    int64_t       drain_timeout_ms;
+    int64_t       rejoin_timeout_ms;
+    int64_t       max_unavailable;
+    int64_t       min_available;    /* -1: not said */
+    int           is_dry;
+} command_update_t;
 
 typedef struct {
     const char       *id;
@@ -60,6 +75,14 @@ typedef struct {
     void  (*on_drain)(void *data, command_peer_t *peer, const char *id,
                       uint64_t timeout_ms, int is_forced);
     void  (*on_undrain)(void *data, command_peer_t *peer, const char *id);
+
+    /* The answers; what is asked for is the caller's. */
+    json_t  *(*on_update)(void *data, command_peer_t *peer,
+                          const command_update_t *update);
+    json_t  *(*on_abort)(void *data, command_peer_t *peer);
+
+    /* The update that the agent drives, or drove last; JSON's null: none. */
+    json_t  *(*on_show_update)(void *data);
 
     /* The agent is to leave, as by SIGTERM. */
     void  (*on_leave)(void *data);

@@ -12,8 +12,23 @@ typedef json_t *(*command_pt)(const command_env_t *env, command_peer_t *peer,
 
 json_t *command_error(const char *code, const char *text);
 
+/* What is asked on a connection whose peer->job is not done. */
+json_t *command_busy(void);
+
 /* A string of the request; NULL: it has none of that name. */
 const char *command_text(const json_t *request, const char *name);
+
+
+/* The longest that anybody may ask us to wait. */
+#define COMMAND_MAX_TIMEOUT_MS    86400000
+
+
+/* command_update.c */
+
+json_t *command_rolling_update(const command_env_t *env, command_peer_t *peer,
+    const json_t *request);
+json_t *command_update_abort(const command_env_t *env, command_peer_t *peer,
+    const json_t *request);
 
 
 /* command_keys.c */

@@ -187,7 +187,7 @@ command_show_status(const command_env_t *env)
 
     return json_pack(
         "{s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I,"
-        " s:I, s:I, s:s?, s:o, s:o, s:o}",
+        " s:I, s:I, s:s?, s:o, s:o, s:o, s:o}",
         "ok", 1, "id", env->id, "role", env->role, "cluster", env->cluster,
         "version", LLMGW_VERSION, "address", own->address, "grpc", own->grpc,
         "service", llmgw_service_name(own->service),
@@ -200,6 +200,7 @@ command_show_status(const command_env_t *env)
         "doubt", (json_int_t) swim_doubt(env->swim),
         "segment", env->members_path,
         "key", command_show_key(env->keyring),
+        "update", env->on_show_update(env->data),
         "members", command_show_counts(env),
         "counters", command_show_counters(swim_counters(env->swim)));
 }

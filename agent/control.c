@@ -188,16 +188,21 @@ static const line_conn_callbacks_t  control_conn_callbacks = {
 
 
 /* Nobody, where the kernel does not tell. */
-static uid_t
-control_peer_uid(int fd)
+static void
+control_fill_peer(command_peer_t *peer, int fd)
 {
     socklen_t     len;
     struct ucred  who;
 
     len = sizeof(who);
 
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0
-           ? who.uid : (uid_t) -1;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0) {
+        who.uid = (uid_t) -1;
+        who.gid = (gid_t) -1;
+    }
+
+    peer->uid = who.uid;
+    peer->gid = who.gid;
 }
 
 
@@ -213,7 +218,7 @@ control_conn_create(control_t *control, int fd)
     }
 
     conn->control = control;
-    conn->peer.uid = control_peer_uid(fd);
+    control_fill_peer(&conn->peer, fd);
     conn->line = line_conn_create(control->loop, fd, &control_conn_callbacks,
                                   conn);
     if (conn->line == NULL) {

@@ -22,6 +22,8 @@ typedef struct {
     int              nkeys;
     char             injected[64];
     char             drained[96];   /* id, time and "force" of the last */
+    char             updated[256];  /* what the last update is */
+    int              naborts;
 } control_scene_t;
 
 
@@ -109,6 +111,41 @@ scene_undrain(void *data, command_peer_t *peer, const char *id)
 }
 
 
+static json_t *
+scene_update(void *data, command_peer_t *peer, const command_update_t *update)
+{
+    control_scene_t  *scene = data;
+
+    snprintf(scene->updated, sizeof(scene->updated),
+             "%s %s,%zu %s %s %lld %lld %lld %lld%s", update->to,
+             update->nids ? update->ids[update->nids - 1] : "-", update->nids,
+             update->stop ? update->stop : "-",
+             update->start ? update->start : "-",
+             (long long) update->drain_timeout_ms,
+             (long long) update->rejoin_timeout_ms,
+             (long long) update->max_unavailable,
+             (long long) update->min_available, update->is_dry ? " dry" : "");
+
+    return json_pack("{s:b}", "ok", 1);
+}
+
+
+static json_t *
+scene_abort(void *data, command_peer_t *peer)
+{
+    ((control_scene_t *) data)->naborts++;
+
+    return json_pack("{s:b}", "ok", 1);
+}
+
+
+static json_t *
+scene_show_update(void *data)
+{
+    return json_null();
+}
+
+
 static const command_error_t *
 scene_report(void *data, command_peer_t *peer, const report_t *report)
 {
@@ -170,6 +207,9 @@ scene_init(control_scene_t *scene)
     scene->env.on_report = scene_report;
     scene->env.on_drain = scene_drain;
     scene->env.on_undrain = scene_undrain;
+    scene->env.on_update = scene_update;
+    scene->env.on_abort = scene_abort;
+    scene->env.on_show_update = scene_show_update;
     scene->env.on_leave = scene_leave;
     scene->env.on_keys = scene_keys;
     scene->env.on_inject = scene_inject;

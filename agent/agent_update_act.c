@@ -1,0 +1,274 @@
+
+/* Orders, commands and probes of a rolling update, each with its result. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent_update.h"
+#include "drain.h"
+
+
+/* Every way to an end of an action comes through here. */
+static void
+agent_task_result(agent_task_t *task, const char *error)
+{
+    rollout_result(task->update->rollout, task->step, error,
+                   clock_mono_us(task->update->agent->clock));
+    agent_update_wake(task->update);
+}
+
+
+/* --- orders */
+
+/* order->id is filled in. */
+static order_rc_t
+agent_task_give(agent_task_t *task, order_verb_t verb, order_t *order)
+{
+    rollout_t  *rollout;
+
+    rollout = task->update->rollout;
+
+    memset(order, 0, sizeof(order_t));
+    order->verb = verb;
+    strcpy(order->target_id, rollout->steps[task->step].id);
+    strcpy(order->owner, rollout->owner);
+
+    if (verb == ORDER_RESTART) {
+        strcpy(order->version, rollout->to);
+    }
+
+    return node_order(task->update->agent->node, order);
+}
+
+
+static void
+agent_task_order(agent_task_t *task, order_verb_t verb)
+{
+    order_t     order;
+    order_rc_t  rc;
+
+    rc = agent_task_give(task, verb, &order);
+
+    if (rc == ORDER_PENDING) {
+        task->order_id = order.id;
+
+    } else {
+        agent_task_result(task, rc == ORDER_DONE ? NULL : order_rc_text(rc));
+    }
+}
+
+
+static void
+agent_task_renew(agent_task_t *task)
+{
+    order_t  order;
+
+    if (agent_task_give(task, ORDER_DRAIN, &order) == ORDER_PENDING) {
+        task->renewal_id = order.id;
+
+    } else {
+        rollout_renewed(task->update->rollout, task->step);
+    }
+}
+
+
+int
+agent_update_settle(agent_update_t *update, uint64_t order_id, order_rc_t rc)
+{
+    size_t         i;
+    agent_task_t  *task;
+
+    for (i = 0; i < update->rollout->nsteps; i++) {
+        task = &update->tasks[i];
+
+        if (task->order_id == order_id) {
+            task->order_id = 0;
+            agent_task_result(task, rc == ORDER_DONE ? NULL
+                                                     : order_rc_text(rc));
+            return 1;
+        }
+
+        if (task->renewal_id == order_id) {
+            task->renewal_id = 0;
+            rollout_renewed(update->rollout, i);
+            agent_update_wake(update);
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* --- commands */
+
+static void
+agent_task_ran(void *data, const char *error)
+{
+    agent_task_t  *task = data;
+
+    task->runner = NULL;
+    agent_task_result(task, error);
+}
+
+
+static const char *
+agent_task_grpc(const agent_task_t *task)
+{
+    rollout_view_t         view;
+    const llmgw_member_t  *member;
+
+    agent_update_view(task->update->agent, &view);
+    member = rollout_find(&view,
+                          task->update->rollout->steps[task->step].id);
+
+    return member ? member->grpc : "";
+}
+
+
+static void
+agent_task_run(agent_task_t *task, const char *command)
+{
+    char             error[RUNNER_ERROR_BYTES];
+    char             id[sizeof("LLMGW_ID=") + LLMGW_MEMBERS_NAME_BYTES];
+    char             version[sizeof("LLMGW_VERSION=")
+                             + LLMGW_MEMBERS_NAME_BYTES];
+    char             grpc[sizeof("LLMGW_GRPC=")
+                          + LLMGW_MEMBERS_ADDRESS_BYTES];
+    rollout_t       *rollout;
+    runner_spec_t    spec;
+    const char      *env[4] = { id, version, grpc, NULL };
+
+    rollout = task->update->rollout;
+    snprintf(id, sizeof(id), "LLMGW_ID=%s", rollout->steps[task->step].id);
+    snprintf(version, sizeof(version), "LLMGW_VERSION=%s", rollout->to);
+    snprintf(grpc, sizeof(grpc), "LLMGW_GRPC=%s", agent_task_grpc(task));
+
+    spec.command = command;
+    spec.env = env;
+    spec.uid = task->update->uid;
+    spec.gid = task->update->gid;
+    spec.timeout_ms = rollout->rejoin_timeout_us / 1000;
+
+    task->runner = runner_start(task->update->agent->loop, &spec,
+                                agent_task_ran, task, error);
+    if (task->runner == NULL) {
+        agent_task_result(task, error);
+    }
+}
+
+
+/* --- the probe */
+
+static void
+agent_task_tried(void *data, const char *error)
+{
+    agent_task_t  *task = data;
+
+    task->trial = NULL;
+    agent_task_result(task, error);
+}
+
+
+static void
+agent_task_try(agent_task_t *task)
+{
+    char             error[TRIAL_ERROR_BYTES];
+    agent_update_t  *update;
+
+    update = task->update;
+    task->trial = trial_start(update->agent->loop, agent_task_grpc(task),
+                              update->id,
+                              update->rollout->rejoin_timeout_us / 1000,
+                              agent_task_tried, task, error);
+    if (task->trial == NULL) {
+        agent_task_result(task, error);
+    }
+}
+
+
+/* --- all of them */
+
+static void
+agent_task_do(agent_task_t *task, rollout_action_t action)
+{
+    switch (action) {
+    case ROLLOUT_DRAIN:
+        agent_task_order(task, ORDER_DRAIN);
+        break;
+    case ROLLOUT_UNDRAIN:
+        agent_task_order(task, ORDER_UNDRAIN);
+        break;
+    case ROLLOUT_RESTART:
+        agent_task_order(task, ORDER_RESTART);
+        break;
+    case ROLLOUT_STOP:
+        agent_task_run(task, task->update->stop);
+        break;
+    case ROLLOUT_START:
+        agent_task_run(task, task->update->start);
+        break;
+    case ROLLOUT_PROBE:
+        agent_task_try(task);
+        break;
+    case ROLLOUT_NOTHING:
+        break;
+    }
+}
+
+
+void
+agent_update_act(agent_update_t *update)
+{
+    size_t            i;
+    rollout_action_t  action;
+
+    while (rollout_renew(update->rollout, &i,
+                         clock_mono_us(update->agent->clock)))
+    {
+        agent_task_renew(&update->tasks[i]);
+    }
+
+    for ( ;; ) {
+        action = rollout_next(update->rollout, &i);
+
+        if (action == ROLLOUT_NOTHING) {
+            return;
+        }
+
+        agent_task_do(&update->tasks[i], action);
+    }
+}
+
+
+void
+agent_update_forget(agent_update_t *update)
+{
+    size_t         i;
+    agent_task_t  *task;
+
+    for (i = 0; i < update->rollout->nsteps; i++) {
+        task = &update->tasks[i];
+
+        if (task->order_id != 0) {
+            node_forget_order(update->agent->node, task->order_id);
+        }
+
+        if (task->renewal_id != 0) {
+            node_forget_order(update->agent->node, task->renewal_id);
+        }
+
+        if (task->runner != NULL) {
+            runner_destroy(task->runner);
+        }
+
+        if (task->trial != NULL) {
+            trial_destroy(task->trial);
+        }
+
+        task->order_id = 0;
+        task->renewal_id = 0;
+        task->runner = NULL;
+        task->trial = NULL;
+    }
+}

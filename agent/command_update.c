@@ -1,0 +1,212 @@
+
+/*
+ * A rolling update as a request: what is in it is checked here, whether it
+ * can be done is the driver's to say (agent/agent_update.c).
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "command_inner.h"
+
+
+#define COMMAND_UPDATE_TIMEOUT_MS  60000
+
+
+static json_t *
+command_update_wrong(const char *name)
+{
+    return json_pack("{s:b, s:o, s:s}", "ok", 0, "error",
+                     json_sprintf("\"%s\" is missing or wrong", name),
+                     "code", "bad_request");
+}
+
+
+/* A number of the request; 0: it is none, or not within the limits. */
+static int
+command_number(const json_t *request, const char *name, json_int_t least,
+    json_int_t most, json_int_t otherwise, int64_t *number)
+{
+    json_t  *value;
+
+    value = json_object_get(request, name);
+
+    if (value == NULL) {
+        *number = otherwise;
+        return 1;
+    }
+
+    *number = json_integer_value(value);
+
+    return json_is_integer(value) && *number >= least && *number <= most;
+}
+
+
+static int
+command_is_name(const char *text)
+{
+    return text != NULL && llmgw_name_is_valid(text, strlen(text));
+}
+
+
+/* NULL: the field is missing, or a string that is not empty. */
+static const char *
+command_update_text(const json_t *request, const char *name, int *is_wrong)
+{
+    json_t      *value;
+    const char  *text;
+
+    value = json_object_get(request, name);
+    text = json_string_value(value);
+    *is_wrong |= value != NULL && (text == NULL || text[0] == '\0');
+
+    return text;
+}
+
+
+/* -1: no list of ids.  ids are the request's own strings. */
+static int
+command_update_ids(const json_t *request, command_update_t *update)
+{
+    size_t   i;
+    json_t  *list, *id;
+
+    list = json_object_get(request, "members");
+
+    if (list == NULL) {
+        return 0;
+    }
+
+    update->nids = json_array_size(list);
+
+    if (update->nids == 0) {
+        return -1;
+    }
+
+    update->ids = calloc(update->nids, sizeof(char *));
+    if (update->ids == NULL) {
+        return -1;
+    }
+
+    json_array_foreach(list, i, id) {
+        if (!command_is_name(json_string_value(id))) {
+            return -1;
+        }
+
+        update->ids[i] = json_string_value(id);
+    }
+
+    return 0;
+}
+
+
+/* NULL: all is well; else the name of what is not. */
+static const char *
+command_update_decode(const json_t *request, command_update_t *update)
+{
+    int      is_wrong;
+    json_t  *flag;
+
+    is_wrong = 0;
+    update->to = command_text(request, "to");
+    update->stop = command_update_text(request, "stop", &is_wrong);
+
+    if (!command_is_name(update->to)) {
+        return "to";
+    }
+
+    /* Who is stopped by a command, and started by nobody. */
+    if (is_wrong || (update->stop != NULL
+                     && json_object_get(request, "start") == NULL))
+    {
+        return "stop";
+    }
+
+    update->start = command_update_text(request, "start", &is_wrong);
+
+    if (is_wrong) {
+        return "start";
+    }
+
+    flag = json_object_get(request, "dry_run");
+    update->is_dry = json_is_true(flag);
+
+    if (flag != NULL && !json_is_boolean(flag)) {
+        return "dry_run";
+    }
+
+    return command_update_ids(request, update) == 0 ? NULL : "members";
+}
+
+
+static const char *
+command_update_decode_numbers(const json_t *request, command_update_t *update)
+{
+    static const char *const  names[] = {
+        "drain_timeout_ms", "rejoin_timeout_ms", "max_unavailable",
+        "min_available"
+    };
+
+    static const struct {
+        json_int_t  least;
+        json_int_t  most;
+        json_int_t  otherwise;
+    } limits[] = {
+        { 0, COMMAND_MAX_TIMEOUT_MS, COMMAND_UPDATE_TIMEOUT_MS },
+        { 1, COMMAND_MAX_TIMEOUT_MS, COMMAND_UPDATE_TIMEOUT_MS },
+        { 1, TABLE_MAX_MEMBERS, 1 },
+        { 0, TABLE_MAX_MEMBERS, -1 }
+    };
+
+    size_t          i;
+    int64_t *const  numbers[] = {
+        &update->drain_timeout_ms, &update->rejoin_timeout_ms,
+        &update->max_unavailable, &update->min_available
+    };
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (!command_number(request, names[i], limits[i].least,
+                            limits[i].most, limits[i].otherwise, numbers[i]))
+        {
+            return names[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+json_t *
+command_rolling_update(const command_env_t *env, command_peer_t *peer,
+    const json_t *request)
+{
+    json_t            *answer;
+    const char        *wrong;
+    command_update_t   update;
+
+    if (peer->job != NULL) {
+        return command_busy();
+    }
+
+    memset(&update, 0, sizeof(update));
+    wrong = command_update_decode(request, &update);
+
+    if (wrong == NULL) {
+        wrong = command_update_decode_numbers(request, &update);
+    }
+
+    answer = wrong ? command_update_wrong(wrong)
+                   : env->on_update(env->data, peer, &update);
+    free(update.ids);
+
+    return answer;
+}
+
+
+json_t *
+command_update_abort(const command_env_t *env, command_peer_t *peer,
+    const json_t *request)
+{
+    return peer->job != NULL ? command_busy()
+                             : env->on_abort(env->data, peer);
+}

@@ -1,0 +1,46 @@
+
+/*
+ * A rolling update as JSON: for the status, for the lines of who follows it,
+ * and for the last of them.  docs/control.md shows each.
+ */
+
+#ifndef ROLLOUT_SHOW_H
+#define ROLLOUT_SHOW_H
+
+#include <jansson.h>
+
+#include "rollout.h"
+
+
+/* What the rollout itself does not know. */
+typedef struct {
+    const char  *id;
+    uint64_t     began_ms;          /* wall clock */
+    uint64_t     ended_ms;          /* 0: it runs */
+    uint64_t     now_us;            /* as the rollout's */
+} rollout_label_t;
+
+
+/* All of it. */
+json_t *rollout_show(const rollout_t *rollout, const rollout_label_t *label);
+
+/* Who would be updated, how, and in which order. */
+json_t *rollout_show_plan(const rollout_t *rollout);
+
+/* One step, as it is now. */
+json_t *rollout_show_step(const rollout_t *rollout, size_t step,
+    uint64_t now_us);
+
+/* Those that have begun and not ended. */
+json_t *rollout_show_active(const rollout_t *rollout, uint64_t now_us);
+
+/* The last line: how it ended.  Takes the reference of update. */
+json_t *rollout_show_end(const rollout_t *rollout, json_t *update);
+
+/* Why it ended as it did, in one line; "" where it is complete. */
+void rollout_reason(const rollout_t *rollout, char *text);
+
+/* Steps whose replica has the version: DONE and SKIPPED. */
+size_t rollout_ndone(const rollout_t *rollout);
+
+#endif /* ROLLOUT_SHOW_H */
