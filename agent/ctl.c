@@ -12,7 +12,7 @@
 
 
 #define CTL_RUN_DIR     "/run/llmgw"
-#define CTL_HELP_WIDTH  22
+#define CTL_HELP_WIDTH  25
 
 typedef struct {
     const char            *name;
@@ -38,6 +38,9 @@ static const ctl_command_t  ctl_commands[] = {
       "send it nothing new, and wait for its last stream", ctl_drain,
       &ctl_drain_spec },
     { "undrain", " ID", 1, 1, "give it work again", ctl_undrain, NULL },
+    { "rolling-update", " [options]", 0, 0,
+      "give every replica another version, losing no request",
+      ctl_update, &ctl_update_spec },
     { "leave", "", 0, 0, "tell all that this member leaves, and end the agent",
       ctl_leave, NULL },
     { "keyring", " list", 1, 2, "ids of the keys, and which of them seals",
@@ -329,7 +332,7 @@ ctl_print_json(const json_t *json)
 
 
 void
-ctl_print_event(const json_t *event)
+ctl_print_event(void *data, const json_t *event)
 {
     ctl_print_json(event);
     fflush(stdout);         /* who reads a pipe wants it now */

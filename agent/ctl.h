@@ -33,6 +33,16 @@ typedef struct {
     uint64_t  drain_timeout_ms;     /* drain */
     int       is_forced;
     int       is_watched;           /* members, status */
+
+    const char  *to;                /* rolling-update; and the one above */
+    const char  *members;
+    const char  *stop;
+    const char  *start;
+    const char  *min_available;
+    uint64_t     rejoin_timeout_ms;
+    int64_t      max_unavailable;
+    int          is_dry;
+    int          is_abort;
 } ctl_options_t;
 
 typedef struct {
@@ -55,6 +65,7 @@ int ctl_keyring(const ctl_t *ctl);
 int ctl_inject_suspect(const ctl_t *ctl);
 int ctl_drain(const ctl_t *ctl);
 int ctl_undrain(const ctl_t *ctl);
+int ctl_update(const ctl_t *ctl);
 
 extern const options_spec_t  ctl_drain_spec;
 extern const options_spec_t  ctl_members_spec;
@@ -67,12 +78,13 @@ extern const options_spec_t  ctl_status_spec;
 typedef void (*ctl_show_pt)(const ctl_t *ctl, json_t *answer, FILE *out);
 
 int ctl_show(const ctl_t *ctl, const char *cmd, ctl_show_pt show);
+extern const options_spec_t  ctl_update_spec;
 
 /* Prints one JSON object and a newline. */
 void ctl_print_json(const json_t *json);
 
 /* The same, seen at once by who reads a pipe. */
-void ctl_print_event(const json_t *event);
+void ctl_print_event(void *data, const json_t *event);
 
 /* Says what is wrong with the command line; returns CTL_USAGE. */
 int ctl_usage(const char *what, const char *value);

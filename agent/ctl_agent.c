@@ -11,7 +11,7 @@ int
 ctl_leave(const ctl_t *ctl)
 {
     return ctl_link_follow(ctl, json_pack("{s:s}", "cmd", "leave"), NULL,
-                           CTL_LINK_PATIENT, NULL);
+                           NULL, CTL_LINK_PATIENT, NULL);
 }
 
 
@@ -19,7 +19,7 @@ int
 ctl_events(const ctl_t *ctl)
 {
     return ctl_link_follow(ctl, json_pack("{s:s}", "cmd", "events"),
-                           ctl_print_event, CTL_LINK_PATIENT, NULL);
+                           ctl_print_event, NULL, CTL_LINK_PATIENT, NULL);
 }
 
 

@@ -26,7 +26,7 @@ const options_spec_t  ctl_drain_spec = {
 
 
 static void
-ctl_print_draining(const json_t *event)
+ctl_print_draining(void *data, const json_t *event)
 {
     json_t  *active;
 
@@ -58,7 +58,7 @@ ctl_drain(const ctl_t *ctl)
                            (json_int_t) ctl->options.drain_timeout_ms,
                            "force", ctl->options.is_forced),
                  ctl->is_json ? ctl_print_event : ctl_print_draining,
-                 CTL_LINK_LIVELY, &answer);
+                 NULL, CTL_LINK_LIVELY, &answer);
 
     if (ctl->is_json && answer != NULL) {
         ctl_print_json(answer);
@@ -82,7 +82,7 @@ ctl_undrain(const ctl_t *ctl)
 
     status = ctl_link_follow(ctl, json_pack("{s:s, s:s}", "cmd", "undrain",
                                             "id", ctl->words[0]),
-                             NULL, CTL_LINK_LIVELY, &answer);
+                             NULL, NULL, CTL_LINK_LIVELY, &answer);
     owner = json_string_value(json_object_get(answer, "drain_owner"));
 
     if (ctl->is_json && answer != NULL) {

@@ -131,7 +131,12 @@ static const struct {
     { "leaving",        CTL_REFUSED },
     { "restarted",      CTL_REFUSED },
     { "busy",           CTL_REFUSED },
-    { "update_running", CTL_REFUSED }
+    { "update_running", CTL_REFUSED },
+    { "min_available",  CTL_REFUSED },
+    { "cannot_restart", CTL_REFUSED },
+    { "no_version",     CTL_REFUSED },
+    { "not_a_gateway",  CTL_REFUSED },
+    { "wrong_user",     CTL_REFUSED }
 };
 
 #define CTL_LINK_NSTATUSES                                                    \
@@ -225,7 +230,8 @@ ctl_link_tell(const ctl_t *ctl, json_t *request)
 
 /* The last line has no "event"; NULL: it did not come. */
 static json_t *
-ctl_link_read_events(const ctl_t *ctl, FILE *stream, ctl_event_pt on_event)
+ctl_link_read_events(const ctl_t *ctl, FILE *stream, ctl_event_pt on_event,
+    void *data)
 {
     json_t  *json;
 
@@ -237,7 +243,7 @@ ctl_link_read_events(const ctl_t *ctl, FILE *stream, ctl_event_pt on_event)
         }
 
         if (on_event != NULL) {
-            on_event(json);
+            on_event(data, json);
         }
 
         json_decref(json);
@@ -247,7 +253,7 @@ ctl_link_read_events(const ctl_t *ctl, FILE *stream, ctl_event_pt on_event)
 
 int
 ctl_link_follow(const ctl_t *ctl, json_t *request, ctl_event_pt on_event,
-    ctl_link_mode_t mode, json_t **answer)
+    void *data, ctl_link_mode_t mode, json_t **answer)
 {
     int             status;
     FILE           *stream;
@@ -269,7 +275,7 @@ ctl_link_follow(const ctl_t *ctl, json_t *request, ctl_event_pt on_event,
                    sizeof(never));
     }
 
-    last = ctl_link_read_events(ctl, stream, on_event);
+    last = ctl_link_read_events(ctl, stream, on_event, data);
     fclose(stream);
     status = last ? ctl_link_check(last) : CTL_UNREACHABLE;
 

@@ -24,7 +24,7 @@ int ctl_link_tell(const ctl_t *ctl, json_t *request);
  *
  * LIVELY: the command says something each second, or the agent does not run.
  */
-typedef void (*ctl_event_pt)(const json_t *event);
+typedef void (*ctl_event_pt)(void *data, const json_t *event);
 
 typedef enum {
     CTL_LINK_LIVELY = 0,
@@ -32,6 +32,6 @@ typedef enum {
 } ctl_link_mode_t;
 
 int ctl_link_follow(const ctl_t *ctl, json_t *request, ctl_event_pt on_event,
-    ctl_link_mode_t mode, json_t **answer);
+    void *data, ctl_link_mode_t mode, json_t **answer);
 
 #endif /* CTL_LINK_H */

@@ -33,7 +33,28 @@ ctl_print_value(const json_t *value, FILE *out)
 }
 
 
-/* In the order of the answer; objects within are set in. */
+/* Of a rolling update: who is how far. */
+static void
+ctl_print_list(const json_t *list, int indent, FILE *out)
+{
+    size_t       i;
+    json_t      *element, *step;
+    const char  *id;
+
+    json_array_foreach(list, i, element) {
+        id = json_string_value(json_object_get(element, "id"));
+        step = json_object_get(element, "step");
+
+        if (id != NULL && step != NULL) {
+            fprintf(out, "%*s%-*s", indent, "", CTL_STATUS_WIDTH - indent,
+                    id);
+            ctl_print_value(step, out);
+        }
+    }
+}
+
+
+/* In the order of the answer; what is within is set in. */
 static void
 ctl_print_object(json_t *object, int indent, FILE *out)
 {
@@ -44,6 +65,12 @@ ctl_print_object(json_t *object, int indent, FILE *out)
         if (json_is_object(value)) {
             fprintf(out, "%*s%s\n", indent, "", name);
             ctl_print_object(value, indent + CTL_STATUS_INDENT, out);
+            continue;
+        }
+
+        if (json_is_array(value)) {
+            fprintf(out, "%*s%s\n", indent, "", name);
+            ctl_print_list(value, indent + CTL_STATUS_INDENT, out);
             continue;
         }
 

@@ -11,7 +11,8 @@ from llmgw import place
 PAGES = {
     "llmgw-agent.8": [["llmgw-agent"]],
     "llmgwctl.1": [["llmgwctl"], ["llmgwctl", "drain"],
-                   ["llmgwctl", "members"], ["llmgwctl", "status"]],
+                   ["llmgwctl", "members"], ["llmgwctl", "status"],
+                   ["llmgwctl", "rolling-update"]],
     "llmgw-replica.1": [["llmgw-replica"]],
     "llmgw-client.1": [["llmgw-client"], ["llmgw-client", "infer"],
                        ["llmgw-client", "bench"]],

@@ -1,0 +1,213 @@
+
+/* llmgwctl rolling-update: asks for one, follows it, shows how it goes. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl_link.h"
+#include "ctl_update_view.h"
+#include "members.h"
+
+
+/* As many as an agent can know. */
+#define CTL_UPDATE_MAX_MEMBERS  4096
+
+#define ctl_update_field(name)  offsetof(ctl_options_t, name)
+
+
+static const option_t  ctl_update_table[] = {
+    { .name = "to", .kind = OPTION_NAME, .metavar = "VERSION",
+      .offset = ctl_update_field(to), .help = "what all shall have" },
+    { .name = "members", .kind = OPTION_STRING, .metavar = "ID,...",
+      .offset = ctl_update_field(members),
+      .help = "these alone, in the order of ids" },
+    { .name = "stop", .kind = OPTION_STRING, .metavar = "CMD",
+      .offset = ctl_update_field(stop),
+      .help = "stops a replica: $LLMGW_ID, $LLMGW_GRPC" },
+    { .name = "start", .kind = OPTION_STRING, .metavar = "CMD",
+      .offset = ctl_update_field(start),
+      .help = "starts it as $LLMGW_VERSION" },
+    { .name = "drain-timeout", .kind = OPTION_DURATION, .value = "60s",
+      .offset = ctl_update_field(drain_timeout_ms), .min = 0,
+      .max = 86400000, .help = "then its streams move to others" },
+    { .name = "rejoin-timeout", .kind = OPTION_DURATION, .value = "60s",
+      .offset = ctl_update_field(rejoin_timeout_ms), .min = 1,
+      .max = 86400000, .help = "for each command, the way back, the probe" },
+    { .name = "max-unavailable", .kind = OPTION_INT, .value = "1",
+      .offset = ctl_update_field(max_unavailable), .min = 1,
+      .max = CTL_UPDATE_MAX_MEMBERS, .help = "how many at once" },
+    { .name = "min-available", .kind = OPTION_STRING, .metavar = "N",
+      .offset = ctl_update_field(min_available),
+      .help = "never fewer (all less those at once, 1 at least)" },
+    { .name = "dry-run", .kind = OPTION_FLAG,
+      .offset = ctl_update_field(is_dry), .help = "show the plan alone" },
+    { .name = "abort", .kind = OPTION_FLAG,
+      .offset = ctl_update_field(is_abort),
+      .help = "end the one that runs, and wait for its end" },
+    { .name = NULL }
+};
+
+const options_spec_t  ctl_update_spec = {
+    .program = "llmgwctl rolling-update",
+    .synopsis = "--to VERSION [options] | --abort",
+    .summary = "Gives every replica another version, one after the other, "
+               "without\nlosing a request. It goes on when this command is "
+               "interrupted; the same\ncommand again follows it.",
+    .table = ctl_update_table
+};
+
+
+/* --- the request */
+
+/* -1: it is no number within the limits. */
+static int
+ctl_update_set_least(json_t *request, const char *text)
+{
+    long   least;
+    char  *end;
+
+    if (text == NULL) {
+        return 0;
+    }
+
+    errno = 0;
+    least = strtol(text, &end, 10);
+
+    if (end == text || *end != '\0' || errno != 0 || least < 0
+        || least > CTL_UPDATE_MAX_MEMBERS)
+    {
+        return -1;
+    }
+
+    json_object_set_new(request, "min_available", json_integer(least));
+
+    return 0;
+}
+
+
+/* "r1,r2"; -1: an id is empty. */
+static int
+ctl_update_set_members(json_t *request, const char *text)
+{
+    size_t   len;
+    json_t  *list;
+
+    if (text == NULL) {
+        return 0;
+    }
+
+    list = json_array();
+    json_object_set_new(request, "members", list);
+
+    for ( ;; ) {
+        len = strcspn(text, ",");
+
+        if (!llmgw_name_is_valid(text, len)) {
+            return -1;
+        }
+
+        json_array_append_new(list, json_stringn(text, len));
+
+        if (text[len] == '\0') {
+            return 0;
+        }
+
+        text += len + 1;
+    }
+}
+
+
+static void
+ctl_update_set_text(json_t *request, const char *name, const char *text)
+{
+    if (text != NULL) {
+        json_object_set_new(request, name, json_string(text));
+    }
+}
+
+
+/* NULL: usage, and that was said. */
+static json_t *
+ctl_update_request(const ctl_options_t *options)
+{
+    json_t  *request;
+
+    if (options->is_abort) {
+        return json_pack("{s:s}", "cmd", "update_abort");
+    }
+
+    if (options->to == NULL) {
+        ctl_usage("--to or --abort is required", NULL);
+        return NULL;
+    }
+
+    if (options->stop != NULL && options->start == NULL) {
+        ctl_usage("--stop needs --start", NULL);
+        return NULL;
+    }
+
+    request = json_pack("{s:s, s:s, s:b, s:I, s:I, s:I}",
+                        "cmd", "rolling_update", "to", options->to,
+                         "dry_run", options->is_dry,
+                         "drain_timeout_ms",
+                         (json_int_t) options->drain_timeout_ms,
+                         "rejoin_timeout_ms",
+                         (json_int_t) options->rejoin_timeout_ms,
+                         "max_unavailable",
+                         (json_int_t) options->max_unavailable);
+    ctl_update_set_text(request, "stop", options->stop);
+    ctl_update_set_text(request, "start", options->start);
+
+    if (ctl_update_set_members(request, options->members) != 0) {
+        ctl_usage("--members: ids and commas, not", options->members);
+        json_decref(request);
+        return NULL;
+    }
+
+    if (ctl_update_set_least(request, options->min_available) != 0) {
+        ctl_usage("--min-available: 0 .. 4096, not", options->min_available);
+        json_decref(request);
+        return NULL;
+    }
+
+    return request;
+}
+
+
+/* --- all of it */
+
+int
+ctl_update(const ctl_t *ctl)
+{
+    int                 status;
+    json_t             *request, *answer;
+    ctl_update_view_t   view;
+
+    request = ctl_update_request(&ctl->options);
+
+    if (request == NULL) {
+        return CTL_USAGE;
+    }
+
+    ctl_update_view_init(&view, ctl->has_colours);
+    status = ctl_link_follow(ctl, request,
+                             ctl->is_json ? ctl_print_event
+                                          : ctl_update_view_event,
+                             &view, CTL_LINK_LIVELY, &answer);
+
+    if (ctl->is_json) {
+        if (answer != NULL) {
+            ctl_print_json(answer);
+        }
+
+    } else {
+        ctl_update_view_end(&view, answer);
+    }
+
+    ctl_update_view_done(&view);
+    json_decref(answer);
+
+    return status;
+}
