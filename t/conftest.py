@@ -188,6 +188,11 @@ class Load:
         """Waits until every stream has its first token."""
         self._event("running")
 
+    def stop(self):
+        """Of one that goes on until it is told."""
+        self.proc.popen.stdin.write("stop\n")
+        self.proc.popen.stdin.flush()
+
     def results(self):
         results = [Result(**r) for r in self._event("done")["results"]]
         self.proc.told_to_end = True

@@ -7,7 +7,8 @@ Reads one JSON job on standard input and answers with JSON lines:
 
 The job: target, connections, method ("infer" or "generate"), seconds (the
 streams' deadline), streams [[prompt, max_tokens], ...], starts_per_second,
-fields (more of the message), metadata [[name, value], ...].
+fields (more of the message), metadata [[name, value], ...], until_told (begins
+with the first stream again behind the last, until a second line comes).
 """
 
 import asyncio
@@ -57,7 +58,8 @@ class Load:
     async def stream(self, i, channel, delay):
         await asyncio.sleep(delay)
         result, start = self.results[i], time.monotonic()
-        call = self.call(channel, *self.job["streams"][i])
+        call = self.call(channel,
+                         *self.job["streams"][i % len(self.job["streams"])])
         told = False
         try:
             async for message in call:
@@ -72,15 +74,30 @@ class Load:
         result.end(await call.code(), await call.details(),
                    await call.trailing_metadata(), start)
 
+    async def go_on(self, channels, rate):
+        loop = asyncio.get_running_loop()
+        told = loop.run_in_executor(None, sys.stdin.readline)
+        self.results, tasks, start = [], [], loop.time()
+        while not told.done():
+            i = len(self.results)
+            self.results.append(rpc.Result())
+            tasks.append(loop.create_task(
+                self.stream(i, channels[i % len(channels)], 0)))
+            await asyncio.sleep(max(0, start + i / rate - loop.time()))
+        await asyncio.gather(*tasks)
+
     async def run(self):
         n = self.job.get("connections", 1)
         channels = [grpc.aio.insecure_channel(self.job["target"],
                                               options=rpc.OPTIONS)
                     for _ in range(n)]
         rate = self.job.get("starts_per_second", 0)
-        await asyncio.gather(*(
-            self.stream(i, channels[i % n], i / rate if rate else 0)
-            for i in range(len(self.results))))
+        if self.job.get("until_told"):
+            await self.go_on(channels, rate)
+        else:
+            await asyncio.gather(*(
+                self.stream(i, channels[i % n], i / rate if rate else 0)
+                for i in range(len(self.results))))
         self.say("done", results=[dataclasses.asdict(r)
                                   for r in self.results])
         for channel in channels:

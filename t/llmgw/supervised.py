@@ -36,6 +36,12 @@ def processes(*words):
             and (stat(p) or "Z")[0] not in "ZX"]
 
 
+def serving(target):
+    """Replicas there; not their agents, whose words have theirs behind."""
+    binary = place.binary("llmgw-replica")
+    return [p for p in processes(binary, target) if cmdline(p)[:1] == [binary]]
+
+
 def zombies(parent):
     return [p for p in pids() if stat(p) == ("Z", parent)]
 
@@ -60,9 +66,7 @@ class Supervised:
         return self
 
     def children(self):
-        return [p for p in processes(place.binary("llmgw-replica"),
-                                     self.replica.target)
-                if cmdline(p)[:1] == [place.binary("llmgw-replica")]]
+        return serving(self.replica.target)
 
     def pid(self, other_than=None):
         def one():

@@ -1,0 +1,233 @@
+"""Fleets whose version can be changed, and rolling updates of them."""
+
+import base64
+import json
+import os
+import secrets
+import signal
+import time
+
+from . import place
+from .place import SLOW
+from .supervised import serving
+from .wait import wait_for
+
+# What --stop and --start of the tests are: a replica is a plain process with
+# a file for its pid.  A zombie has no executable any more.
+START = """\
+cd {dir} || exit
+setsid {replica} --id $LLMGW_ID --listen $LLMGW_GRPC \
+    --agent {dir}/$LLMGW_ID.sock --model-version $LLMGW_VERSION {options} \
+    >>replica-$LLMGW_ID.plain.log 2>&1 &
+echo $! >$LLMGW_ID.pid
+"""
+
+STOP = """\
+pid=$(cat {dir}/$LLMGW_ID.pid) && kill $pid && \
+while test -e /proc/$pid/exe; do sleep 0.02; done
+"""
+
+
+class Member:
+    """A replica and its agent; .pid() of the process that serves now."""
+
+    def __init__(self, id, replica, agent):
+        self.id, self.replica, self.agent = id, replica, agent
+        self.target = replica.target
+
+    def pid(self):
+        found = serving(self.target)
+        return found[0] if len(found) == 1 else None
+
+    def kill(self):
+        os.kill(wait_for(self.pid, 10, f"one process of {self.id}"),
+                signal.SIGKILL)
+
+
+class Fleet:
+    """gateways x (agent, nginx) over r1 .. rn of version v1.
+
+    commands: the replicas are plain processes, for --stop and --start (in
+    .stop and .start); else they are children of their agents.  quirk: shell
+    that a replica runs first; it may change $version and $more, or exit.
+    """
+
+    def __init__(self, cluster, n=3, gateways=1, commands=False,
+                 keyring=True, quirk="", agent=None, nginx=None, **options):
+        self.cluster, self.commands = cluster, commands
+        self.quirk = quirk
+        self.options = {"token_delay": "5ms", **options}
+        self.shared = dict(agent or {})
+        if keyring:
+            path = cluster.dir / "keys"
+            path.touch(mode=0o600)
+            path.write_bytes(base64.b64encode(secrets.token_bytes(32)))
+            self.shared["keyring"] = str(path)
+        self.gateways = [cluster.agent(f"gw{i + 1}", "gateway", **self.shared)
+                         for i in range(gateways)]
+        self.members = {f"r{i + 1}": self._member(f"r{i + 1}")
+                        for i in range(n)}
+        if commands:
+            for member in self.members.values():
+                self.shell(self.start, member)
+        self.nginxes = [cluster.nginx(gateway=gw, **(nginx or {}))
+                        for gw in self.gateways]
+        for one in self.nginxes:
+            wait_for(lambda: one.routable() == sorted(self.members), 20,
+                     "every replica to be routable")
+
+    @property
+    def gw(self):
+        return self.gateways[0]
+
+    @property
+    def nginx(self):
+        return self.nginxes[0]
+
+    def _words(self):
+        words = []
+        for name, value in self.options.items():
+            words.append("--" + name.replace("_", "-"))
+            words += [] if value is True else [str(value)]
+        return words
+
+    def _member(self, id):
+        replica = self.cluster.replica(id, None, start=False)
+        state = self.cluster.dir / "state"
+        state.mkdir(exist_ok=True)
+        agent = self.cluster.agent(id, grpc=replica.target, start=False,
+                                   state_dir=str(state), **self.shared)
+        if not self.commands:
+            agent.env = {"LLMGW_VERSION": "v1"}
+            agent.argv += ["--", *self.command(replica, agent)]
+        agent.start()
+        return Member(id, replica, agent)
+
+    def command(self, replica, agent):
+        words = [place.binary("llmgw-replica"), "--id", agent.id, "--listen",
+                 replica.target, "--agent", agent.control, *self._words()]
+        if not self.quirk:
+            return [*words, "--model-version", "{version}"]
+        return ["sh", "-c", "version={version} more=; " + self.quirk
+                + "; exec " + " ".join(words)
+                + " --model-version $version $more"]
+
+    # commands
+
+    @property
+    def start(self):
+        return START.format(dir=self.cluster.dir,
+                            replica=place.binary("llmgw-replica"),
+                            options=" ".join(self._words()))
+
+    @property
+    def stop(self):
+        return STOP.format(dir=self.cluster.dir)
+
+    def shell(self, command, member, version="v1"):
+        """As the agent would run it."""
+        proc = self.cluster.run(
+            f"shell-{member.id}", ["/bin/sh", "-c", command],
+            env={"LLMGW_ID": member.id, "LLMGW_VERSION": version,
+                 "LLMGW_GRPC": member.target})
+        proc.told_to_end = True
+        assert proc.wait(10) == 0
+
+    # what is known
+
+    def agents(self):
+        return [*self.gateways, *(m.agent for m in self.members.values())]
+
+    def versions(self, agent=None):
+        table = (agent or self.gw).table()
+        return {id: table[id]["model_version"] for id in self.members
+                if id in table}
+
+    def drained(self, agent=None):
+        """Who is drained by whom."""
+        return {id: m["drain_owner"]
+                for id, m in (agent or self.gw).table().items()
+                if m["draining"] and m.get("drain_owner")}
+
+    def whole(self, version):
+        """Every agent knows every replica so, and nothing is drained."""
+        for agent in self.agents():
+            table = agent.table()
+            for id in self.members:
+                m = table.get(id, {})
+                if (m.get("state"), m.get("service"), m.get("draining"),
+                        m.get("model_version")) \
+                        != ("ALIVE", "READY", False, version):
+                    return False
+        return True
+
+    def wait_whole(self, version, timeout=15):
+        wait_for(lambda: self.whole(version), timeout,
+                 f"every agent to know all as {version}")
+
+    def update(self, *words, to="v2", gateway=None, commands=None):
+        if commands is None:
+            commands = self.commands
+        more = ["--stop", self.stop, "--start", self.start] if commands else []
+        return Update(self.cluster, gateway or self.gw, "--to", to, *more,
+                      *words)
+
+    def close(self):
+        """Whoever outlives its agent; the names of those that were left."""
+        for member in self.members.values():
+            for pid in serving(member.target):
+                os.kill(pid, signal.SIGTERM)
+            wait_for(lambda: not serving(member.target), 10,
+                     f"the end of {member.id}")
+
+
+class Update:
+    """llmgwctl --json rolling-update, read as it goes."""
+
+    def __init__(self, cluster, agent, *words):
+        name = f"update-{len(cluster.procs)}"
+        self.began = time.monotonic()
+        self.proc = cluster.run(name, [
+            place.binary("llmgwctl"), "-s", agent.control, "--json",
+            "rolling-update", *words])
+
+    def lines(self):
+        return [json.loads(x) for x in self.proc.text().splitlines()
+                if x.startswith("{") and x.endswith("}")]
+
+    def said(self):
+        """What it wrote to standard error."""
+        return "\n".join(x for x in self.proc.text().splitlines()
+                         if not x.startswith("{"))
+
+    def steps(self, id):
+        return [e["step"] for e in self.lines()
+                if e.get("event") == "step" and e["id"] == id]
+
+    def order(self):
+        """The ids as they began."""
+        return [e["id"] for e in self.lines()
+                if e.get("event") == "step" and e["step"] == "drain"]
+
+    def wait_step(self, id, step, timeout=20):
+        wait_for(lambda: step in self.steps(id) or not self.proc.alive(),
+                 timeout, f"{step} of {id}")
+        assert step in self.steps(id), self.proc.text()
+
+    def end(self, timeout=60):
+        """Its exit status; the last line is .last then."""
+        self.proc.told_to_end = True
+        status = self.proc.wait(timeout)
+        lines = self.lines()
+        self.last = lines[-1] if lines else {}
+        self.seconds = time.monotonic() - self.began
+        return status
+
+    def done(self, timeout=60):
+        assert self.end(timeout) == 0, self.proc.text()
+        return self
+
+
+def limit(seconds):
+    """As an option, stretched with the build's flavour."""
+    return f"{int(seconds * 1000 * SLOW)}ms"
