@@ -143,16 +143,6 @@ void agent_job_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc);
 /* In each turn of the loop, behind what it published. */
 void agent_job_turn(agent_t *agent);
 
-/* Requests that a member's replica has; it may not report any. */
-#define AGENT_JOB_UNKNOWN  -1
-int64_t agent_job_active(const member_t *member);
-
-/* A drain of it was accepted then: has its last request ended? */
-int agent_job_is_drained(const member_t *member, uint64_t accepted_us);
-
-/* Gateways may send it work. */
-int agent_job_is_routable(const llmgw_member_t *facts);
-
 
 /* agent_update.c: the rolling update that this agent drives. */
 

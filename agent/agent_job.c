@@ -40,6 +40,9 @@
 #define AGENT_JOB_ASK_US      500000ULL
 #define AGENT_JOB_TURN_S     0.1
 
+/* Requests of a replica that reports none. */
+#define AGENT_JOB_UNKNOWN  -1
+
 struct agent_job_s {
     agent_t         *agent;
     command_peer_t  *peer;
@@ -136,7 +139,7 @@ agent_job_has_replica(const llmgw_member_t *facts)
 }
 
 
-int64_t
+static int64_t
 agent_job_active(const member_t *member)
 {
     if (!agent_job_has_replica(&member->facts)) {
@@ -148,7 +151,8 @@ agent_job_active(const member_t *member)
 }
 
 
-int
+/* A drain of it was accepted then: has its last request ended? */
+static int
 agent_job_is_drained(const member_t *member, uint64_t accepted_us)
 {
     uint64_t  sure_us;
@@ -405,15 +409,6 @@ agent_job_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc)
 }
 
 
-int
-agent_job_is_routable(const llmgw_member_t *facts)
-{
-    return facts->role == LLMGW_ROLE_REPLICA && !facts->draining
-           && facts->liveness == LLMGW_LIVENESS_ALIVE
-           && facts->service == LLMGW_SERVICE_READY;
-}
-
-
 /* It gets work, and nobody else does. */
 static int
 agent_job_is_last(const agent_t *agent, const member_t *member)
@@ -425,13 +420,13 @@ agent_job_is_last(const agent_t *agent, const member_t *member)
 
     for (i = 0; i < table->n; i++) {
         if (table->members[i] != member
-            && agent_job_is_routable(&table->members[i]->facts))
+            && member_is_routable(&table->members[i]->facts))
         {
             return 0;
         }
     }
 
-    return agent_job_is_routable(&member->facts);
+    return member_is_routable(&member->facts);
 }
 
 
