@@ -30,11 +30,11 @@
 #define CTL_MAX_WORDS    2
 
 typedef struct {
-    uint64_t  drain_timeout_ms;     /* drain */
-    int       is_forced;
+    uint64_t  drain_timeout_ms;     /* drain, rolling-update */
+    int       is_forced;            /* drain */
     int       is_watched;           /* members, status */
 
-    const char  *to;                /* rolling-update; and the one above */
+    const char  *to;                /* rolling-update, all that follow */
     const char  *members;
     const char  *stop;
     const char  *start;
