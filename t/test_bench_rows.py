@@ -34,6 +34,18 @@ def test_a_goal_is_met_at_its_limit(nginx, haproxy, verdict):
     assert verdicts(of_p200(nginx, haproxy))[1] == verdict
 
 
+def test_what_noise_hides_is_not_met():
+    def policy(span):
+        return {"paired": {
+            name: {"rows": {"llmgw": {"delta": {
+                "median": 0, "min": -span * limit / 2,
+                "max": span * limit / 2}}}}
+            for name, limit in (("policy_request", 0.3),
+                                ("policy_token", 0.01))}}
+    assert verdicts(policy(19))[14] == "met"
+    assert verdicts(policy(21))[14] == "FAIL: noise hides it"
+
+
 def test_what_was_not_measured_fails_and_says_why():
     assert set(verdicts({}).values()) == {"FAIL: not measured"}
     got = verdicts({"hedging": {"all": {"fail": "no such luck"}},

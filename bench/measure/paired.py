@@ -126,12 +126,7 @@ class Rounds:
         rounds *= s.rounds
         with Stand(self.bench, s.kind, **s.replica) as stand:
             self.pinning = str(stand.pinning)
-            up = []
-            for kind in [*s.kinds, *self.slow]:
-                try:
-                    up.append(stand.peer(kind))
-                except Fail as e:
-                    self.failed[kind.name] = str(e)
+            up = self.start(stand)
             for i in range(rounds):
                 if i and self.bench.is_late():
                     self.bench.say(f"{s.name}: out of time at round {i + 1}")
@@ -142,6 +137,17 @@ class Rounds:
                     self.bench.say(f"{s.name} {i + 1}/{rounds}: "
                                    + self.line(i))
         return self.result()
+
+    def start(self, stand):
+        up = []
+        for kind in [*self.scenario.kinds, *self.slow]:
+            try:
+                up.append(stand.peer(kind))
+            except (Fail, OSError) as e:
+                self.failed[kind.name] = str(e)
+        if not up:
+            raise Fail("; ".join(self.failed.values()))
+        return up
 
     def turn(self, stand, peer, i):
         if peer.name in self.failed or (type(peer) in self.slow
@@ -156,8 +162,8 @@ class Rounds:
             value = s.value(got)
             if value is None:
                 raise Fail("nothing came within the window")
-        except Fail as e:
-            self.failed[peer.name] = str(e)
+        except (Fail, OSError, ValueError, TypeError, KeyError) as e:
+            self.failed[peer.name] = f"round {i + 1}: {e}"
             return
         self.values.setdefault(peer.name, {})[i] = value
         self.reports.setdefault(peer.name, []).append(got)

@@ -1,5 +1,7 @@
 """Two pictures, where the figures for them are there."""
 
+import sys
+
 from . import paired
 
 SIZE = (5.6, 3.4)
@@ -76,6 +78,7 @@ def draw(results, directory):
         try:
             call(results, directory / name)
             made[part] = f"{directory.name}/{name}"
-        except ImportError:     # python3-matplotlib: make bench-deps
-            pass
+        except (ImportError, OSError, ValueError) as e:
+            print(f"no {name}: {e} (python3-matplotlib; make bench-deps)",
+                  file=sys.stderr)
     return made

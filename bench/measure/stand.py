@@ -27,7 +27,7 @@ class Stand:
         self.pinning = machine.Pinning(kind)
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="llmgw-bench-"))
         self.dir.chmod(0o755)
-        self.procs, self.replicas = [], []
+        self.procs, self.replicas, self.clients = [], [], []
         if isinstance(replicas, int):
             replicas = [options] * replicas
         self.replica_options = replicas
@@ -57,6 +57,10 @@ class Stand:
         self.close()
 
     def close(self):
+        for client in self.clients:
+            if client.poll() is None:
+                client.kill()
+                client.wait()
         for proc in reversed(self.procs):
             proc.stop(signal.SIGTERM, timeout=1)
         shutil.rmtree(self.dir, ignore_errors=True)
@@ -88,6 +92,7 @@ class Stand:
         process = subprocess.Popen(self.argv(peer, shape),
                                    stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
+        self.clients.append(process)
         process.limit_s = GRACE_S + sum(
             seconds(shape[name]) for name in ("warmup", "duration", "drain")
             if name in shape)
@@ -98,13 +103,9 @@ class Stand:
         client that is stuck."""
         try:
             out, err = process.communicate(timeout=process.limit_s)
-        except BaseException as e:
-            process.kill()
-            process.wait()
-            if isinstance(e, subprocess.TimeoutExpired):
-                raise Fail("the client did not end in"
-                           f" {process.limit_s:.0f} s") from e
-            raise
+        except subprocess.TimeoutExpired as e:
+            raise Fail("the client did not end in"
+                       f" {process.limit_s:.0f} s") from e
         if not out:
             raise Fail(f"client: {err.strip()[-160:] or 'said nothing'}")
         got = json.loads(out)
