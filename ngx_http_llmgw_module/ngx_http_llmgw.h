@@ -282,7 +282,7 @@ struct ngx_http_llmgw_claim_s {
     ngx_queue_t                   queue;        /* of the pool's waiting */
     ngx_http_llmgw_pool_t        *pool;
     uint64_t                      hash;
-    ngx_array_t                   excluded;     /* of replica_t * */
+    ngx_array_t                   excluded;     /* of claim.c's own */
     uint64_t                      ticket;       /* 0: not asked yet */
     uint32_t                      entry;        /* in the line, or NONE */
     void                        (*turn)(ngx_http_llmgw_claim_t *claim);
@@ -293,6 +293,7 @@ struct ngx_http_llmgw_claim_s {
     unsigned                      is_urgent:1;  /* tokens are out */
     unsigned                      to_line:1;    /* each has said: full */
     unsigned                      no_wait:1;    /* leased now, or never */
+    unsigned                      is_last:1;    /* try: not where it failed */
 };
 
 
@@ -385,7 +386,8 @@ struct ngx_http_llmgw_stream_s {
     unsigned                      running:1;    /* counted in the pool */
     unsigned                      has_deadline:1;
     unsigned                      has_first_token:1;
-    unsigned                      may_restart:1; /* with those excluded */
+    unsigned                      may_restart:1; /* one of those excluded
+                                                    failed it, counted */
     unsigned                      saw_full:1;   /* of those excluded */
     unsigned                      waits:1;      /* in the line */
     unsigned                      has_queue_end:1;
@@ -433,7 +435,7 @@ ngx_uint_t ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
 void ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim);
 ngx_uint_t ngx_http_llmgw_claim_waits_open(ngx_http_llmgw_claim_t *claim);
 void ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim,
-    ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica);
+    ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
 void ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim);
 
 /* lease.c: a slot that is held */

@@ -10,6 +10,11 @@
  *     claim --+--> LEASED   a slot is counted, a breaker's ticket held
  *             +--> WAITS    in the line; its `turn` is called, claim again
  *             +--> FULL, OPEN, EXCLUDED, NONE
+ *
+ * Who waits forgets whom he has excluded: by his turn they may do.  Only with
+ * his last try he goes on without those who failed him, as long as another
+ * one is merely full; where one of them has room he steps aside for those who
+ * can use it.  A replica that is another process by then has failed nobody.
  */
 
 #include "ngx_http_llmgw_zone.h"
@@ -18,19 +23,31 @@
 #define NGX_HTTP_LLMGW_MAX_EXCLUDED  64     /* later ones are tried again */
 
 
+typedef struct {
+    ngx_http_llmgw_replica_t     *replica;
+    uint64_t                      start_ms;     /* of its process */
+    unsigned                      failed:1;     /* the claim's stream */
+} ngx_http_llmgw_excluded_t;
+
+
 static llmgw_pick_rc_t ngx_http_llmgw_claim_pick_locked(
     ngx_http_llmgw_claim_t *claim, ngx_http_llmgw_lease_t *lease,
     llmgw_route_t *route);
 static ngx_uint_t ngx_http_llmgw_claim_force(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_replica_t *replica);
 static ngx_http_llmgw_claim_rc_t ngx_http_llmgw_claim_wait_locked(
-    ngx_http_llmgw_claim_t *claim, llmgw_queue_place_t *place);
+    ngx_http_llmgw_claim_t *claim, llmgw_queue_place_t *place,
+    llmgw_pick_rc_t rc);
+static void ngx_http_llmgw_claim_waits_locked(ngx_http_llmgw_claim_t *claim,
+    llmgw_pick_rc_t rc);
 static void ngx_http_llmgw_claim_log_full(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_claim_rc_t answer);
 static void ngx_http_llmgw_claim_place(ngx_http_llmgw_claim_t *claim,
     llmgw_queue_place_t *place);
 static ngx_uint_t ngx_http_llmgw_claim_excluded(
     ngx_http_llmgw_claim_t *claim, uint32_t *indexes);
+static void ngx_http_llmgw_claim_forget(ngx_http_llmgw_claim_t *claim,
+    ngx_uint_t but_failed);
 
 
 void
@@ -81,7 +98,8 @@ again:
 
     } else if (claim->to_line || llmgw_queue_must_wait(queue, &place)) {
         claim->to_line = 0;
-        answer = ngx_http_llmgw_claim_wait_locked(claim, &place);
+        answer = ngx_http_llmgw_claim_wait_locked(claim, &place,
+                                                  LLMGW_PICK_FULL);
         ngx_http_llmgw_zone_unlock(zone);
         ngx_http_llmgw_claim_log_full(claim, answer);
         return answer;
@@ -111,10 +129,12 @@ again:
 
         break;
 
+    case LLMGW_PICK_ASIDE:
     case LLMGW_PICK_FULL:
     case LLMGW_PICK_OPEN:
+    case LLMGW_PICK_FULL_OPEN:
         zone->shared->waits_open = (rc == LLMGW_PICK_OPEN);
-        answer = ngx_http_llmgw_claim_wait_locked(claim, &place);
+        answer = ngx_http_llmgw_claim_wait_locked(claim, &place, rc);
         break;
 
     case LLMGW_PICK_EXCLUDED:
@@ -268,7 +288,7 @@ ngx_http_llmgw_claim_force(ngx_http_llmgw_pool_t *pool,
 
 static ngx_http_llmgw_claim_rc_t
 ngx_http_llmgw_claim_wait_locked(ngx_http_llmgw_claim_t *claim,
-    llmgw_queue_place_t *place)
+    llmgw_queue_place_t *place, llmgw_pick_rc_t rc)
 {
     uint32_t                size;
     llmgw_queue_t          *queue;
@@ -280,6 +300,7 @@ ngx_http_llmgw_claim_wait_locked(ngx_http_llmgw_claim_t *claim,
 
     if (claim->entry != LLMGW_QUEUE_NONE) {
         llmgw_queue_ungrant(queue, claim->entry);
+        ngx_http_llmgw_claim_waits_locked(claim, rc);
         return NGX_HTTP_LLMGW_WAITS;
     }
 
@@ -289,11 +310,31 @@ ngx_http_llmgw_claim_wait_locked(ngx_http_llmgw_claim_t *claim,
 
     if (claim->entry != LLMGW_QUEUE_NONE) {
         ngx_http_llmgw_line_joined(claim);
+        ngx_http_llmgw_claim_waits_locked(claim, rc);
         return NGX_HTTP_LLMGW_WAITS;
     }
 
     return pool->zone->shared->waits_open && size == 0 ? NGX_HTTP_LLMGW_OPEN
                                                        : NGX_HTTP_LLMGW_FULL;
+}
+
+
+/* Whom it has excluded, it does not at its next turn; but see above. */
+
+static void
+ngx_http_llmgw_claim_waits_locked(ngx_http_llmgw_claim_t *claim,
+    llmgw_pick_rc_t rc)
+{
+    ngx_uint_t  but_failed;
+
+    but_failed = claim->is_last
+                 && (rc == LLMGW_PICK_FULL
+                     || (rc == LLMGW_PICK_ASIDE
+                         && llmgw_queue_step_aside(
+                                &claim->pool->zone->shared->queue,
+                                claim->entry)));
+
+    ngx_http_llmgw_claim_forget(claim, but_failed);
 }
 
 
@@ -380,14 +421,19 @@ ngx_http_llmgw_claim_excluded(ngx_http_llmgw_claim_t *claim,
     uint32_t *indexes)
 {
     ngx_uint_t                  i, n;
-    ngx_http_llmgw_replica_t  **excluded;
+    ngx_http_llmgw_replica_t   *replica;
+    ngx_http_llmgw_excluded_t  *excluded;
 
     n = 0;
     excluded = claim->excluded.elts;
 
     for (i = 0; i < claim->excluded.nelts; i++) {
-        if (excluded[i]->index != -1 && n < NGX_HTTP_LLMGW_MAX_EXCLUDED) {
-            indexes[n++] = excluded[i]->index;
+        replica = excluded[i].replica;
+
+        if (replica->index != -1
+            && replica->member.replica_start_ms == excluded[i].start_ms)
+        {
+            indexes[n++] = replica->index;
         }
     }
 
@@ -397,24 +443,26 @@ ngx_http_llmgw_claim_excluded(ngx_http_llmgw_claim_t *claim,
 
 void
 ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim, ngx_pool_t *pool,
-    ngx_http_llmgw_replica_t *replica)
+    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed)
 {
-    ngx_http_llmgw_replica_t  **excluded;
+    ngx_http_llmgw_excluded_t  *excluded;
 
     if (claim->excluded.nelts >= NGX_HTTP_LLMGW_MAX_EXCLUDED) {
         return;
     }
 
     if (claim->excluded.elts == NULL
-        && ngx_array_init(&claim->excluded, pool, 4, sizeof(void *))
-           != NGX_OK)
+        && ngx_array_init(&claim->excluded, pool, 4,
+                          sizeof(ngx_http_llmgw_excluded_t)) != NGX_OK)
     {
         return;
     }
 
     excluded = ngx_array_push(&claim->excluded);
     if (excluded) {
-        *excluded = replica;
+        excluded->replica = replica;
+        excluded->start_ms = replica->member.replica_start_ms;
+        excluded->failed = failed;
         replica->holders++;
     }
 }
@@ -423,14 +471,29 @@ ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim, ngx_pool_t *pool,
 void
 ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim)
 {
-    ngx_uint_t                  i;
-    ngx_http_llmgw_replica_t  **excluded;
+    ngx_http_llmgw_claim_forget(claim, 0);
+}
 
+
+static void
+ngx_http_llmgw_claim_forget(ngx_http_llmgw_claim_t *claim,
+    ngx_uint_t but_failed)
+{
+    ngx_uint_t                  i, n;
+    ngx_http_llmgw_excluded_t  *excluded;
+
+    n = 0;
     excluded = claim->excluded.elts;
 
     for (i = 0; i < claim->excluded.nelts; i++) {
-        excluded[i]->holders--;
+
+        if (but_failed && excluded[i].failed) {
+            excluded[n++] = excluded[i];
+            continue;
+        }
+
+        excluded[i].replica->holders--;
     }
 
-    claim->excluded.nelts = 0;
+    claim->excluded.nelts = n;
 }

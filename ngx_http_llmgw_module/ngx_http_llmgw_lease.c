@@ -122,6 +122,9 @@ ngx_http_llmgw_lease_end(ngx_http_llmgw_lease_t *lease,
 
     change = ngx_http_llmgw_lease_judge_locked(lease, verdict, &counts);
 
+    /* with the slot, or somebody new takes it before those who step aside */
+    llmgw_queue_recall(&zone->shared->queue);
+
     ngx_http_llmgw_zone_unlock(zone);
 
     lease->replica = NULL;

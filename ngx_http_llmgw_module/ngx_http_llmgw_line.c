@@ -9,7 +9,9 @@
  *
  * A wake-up may be lost, when the worker that should send it is killed just
  * then.  So each worker in which somebody waits also looks by itself, every
- * 50 ms: that is the longest that a free slot stands beside a waiter.
+ * 50 ms: that is the longest that a free slot stands beside a waiter.  Those
+ * who stepped aside look again as well, for room that no lease's end has made:
+ * a replica that joins, or is full no more.
  */
 
 #include "ngx_http_llmgw_zone.h"
@@ -152,6 +154,8 @@ ngx_http_llmgw_line_thaw(ngx_http_llmgw_pool_t *pool)
             llmgw_queue_ungrant(queue, claim->entry);
         }
     }
+
+    llmgw_queue_recall(queue);
 
     ngx_http_llmgw_zone_unlock(pool->zone);
 }

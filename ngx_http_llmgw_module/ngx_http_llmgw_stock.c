@@ -276,7 +276,7 @@ ngx_http_llmgw_stock_free(ngx_peer_connection_t *pc, void *data,
         if (state & (NGX_PEER_FAILED|NGX_PEER_NEXT)) {
             ngx_http_llmgw_claim_exclude(&stock->stream.claim,
                                          stock->stream.request->pool,
-                                         replica);
+                                         replica, 1);
         }
     }
 

@@ -35,6 +35,8 @@ static ngx_uint_t ngx_http_llmgw_stream_claim(
     ngx_http_llmgw_stream_t *stream);
 static ngx_uint_t ngx_http_llmgw_stream_excluded(
     ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_stream_exclude(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
 static void ngx_http_llmgw_stream_start(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *leg);
 static void ngx_http_llmgw_stream_no_replica(ngx_http_llmgw_stream_t *stream,
@@ -106,6 +108,7 @@ ngx_http_llmgw_stream_claim(ngx_http_llmgw_stream_t *stream)
 
     leg = &stream->legs[0];
     stream->claim.is_urgent = (stream->tokens > 0);
+    stream->claim.is_last = llmgw_resume_is_last_try(&stream->resume);
 
     rc = ngx_http_llmgw_claim(&stream->claim, &leg->lease, &stream->route);
 
@@ -125,8 +128,7 @@ ngx_http_llmgw_stream_claim(ngx_http_llmgw_stream_t *stream)
         return 0;
 
     case NGX_HTTP_LLMGW_WAITS:
-        /* whoever was excluded may do by the time that its turn comes */
-        ngx_http_llmgw_claim_clear_excluded(&stream->claim);
+        stream->saw_full = 0;
         ngx_http_llmgw_timer_arm(stream);
         return 0;
 
@@ -137,22 +139,39 @@ ngx_http_llmgw_stream_claim(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* Each has been tried.  1: start over with all of them. */
+/* Each has been tried.  1: claim again. */
 
 static ngx_uint_t
 ngx_http_llmgw_stream_excluded(ngx_http_llmgw_stream_t *stream)
 {
-    if (!stream->may_restart && !stream->saw_full) {
+    if (stream->saw_full && (stream->pool->conf->queue_size
+                             || !stream->may_restart))
+    {
+        /* not again to those who are full: in the line, where they stood */
+        stream->claim.to_line = 1;
+        stream->saw_full = 0;
+        return 1;
+    }
+
+    if (!stream->may_restart) {
         return 0;
     }
 
-    /* not again to those who are full: in the line, where they stood */
-
-    stream->claim.to_line = !stream->may_restart;
+    stream->may_restart = 0;
     stream->saw_full = 0;
     ngx_http_llmgw_claim_clear_excluded(&stream->claim);
 
     return 1;
+}
+
+
+static void
+ngx_http_llmgw_stream_exclude(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed)
+{
+    ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
+                                 replica, failed);
+    stream->may_restart |= failed;
 }
 
 
@@ -398,8 +417,8 @@ ngx_http_llmgw_stream_leg_ended(ngx_http_llmgw_attempt_t *leg)
 
     ngx_http_llmgw_stream_log(leg, LLMGW_NEXT_AGAIN);
     ngx_http_llmgw_metrics_attempt(leg);
-    ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
-                                 leg->replica);
+    ngx_http_llmgw_stream_exclude(stream, leg->replica,
+                                  leg->outcome == LLMGW_OUTCOME_FAILED);
     ngx_http_llmgw_attempt_stop(leg);
 
     return 0;
@@ -460,11 +479,9 @@ ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *attempt)
     }
 
     if (step.exclude) {
-        ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
-                                     replica);
+        ngx_http_llmgw_stream_exclude(stream, replica, step.counted);
     }
 
-    stream->may_restart = step.counted;
     stream->saw_full |= (attempt->outcome == LLMGW_OUTCOME_FULL);
 
     return ngx_http_llmgw_stream_claim(stream);

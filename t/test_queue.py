@@ -379,6 +379,116 @@ def test_stream_that_lost_its_replica_finds_a_full_queue(cluster, caller,
     check(waiters, expect, ["waiter 0", "waiter 1"], 2)
 
 
+# a replica with room that fails them
+
+PATIENT = "llmgw_breaker min_requests=50;"      # its circuit stays closed
+
+
+def one_full_one_failing(cluster, caller, **nginx):
+    """One has no room, the other has some and refuses everything."""
+    nginx = fleet(cluster, 2, 1, pool=PATIENT, **nginx)
+    first, = busy(caller, nginx, 1, 1500)
+    bad, = [r for r in cluster.replicas.values()
+            if r.id != first.messages[0].replica_id]
+    bad.faults(reject_all=True)
+    return nginx, first, bad
+
+
+def failed_twice(replica, nginx, one):
+    """It waits with its last try, and not for that replica."""
+    wait_for(lambda: replica.stats().failed == 2 and nginx.waiting() == 1, 5,
+             "two tries to be used up")
+    read([one], 0.3)            # six more looks
+    assert replica.stats().failed == 2
+    assert one.ended is None, one.reason
+    return one
+
+
+def test_last_try_waits_for_the_replica_that_is_merely_full(cluster, caller,
+                                                            expect):
+    nginx, first, bad = one_full_one_failing(cluster, caller)
+    one = failed_twice(bad, nginx, caller(nginx).ask("patient", 3))
+    first.cancel()
+    assert one.wait().tokens == expect("patient", 3)
+    assert one.messages[0].replica_id != bad.id
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_who_waits_with_its_last_try_holds_nobody_up(cluster, caller, expect,
+                                                     workers):
+    """Others use the replica that failed it, and it keeps its place for the
+    one that did not."""
+    nginx, first, bad = one_full_one_failing(cluster, caller, workers=workers)
+    each = on_each_worker(nginx, 4 // workers, caller)
+    one, second, third, fourth = [c for w in zip(*each) for c in w]
+    failed_twice(bad, nginx, one.ask("patient", 3))
+    bad.faults(reject_all=False)
+    second.ask("second", 30).wait_first()
+    third.ask("third", 400)
+    wait_for(lambda: nginx.waiting() == 2, 5, "the third in the queue")
+    assert second.wait().tokens == expect("second", 30)
+    third.wait_first()
+    assert third.first - second.ended < 0.1 * SLOW
+    fourth.ask("fourth", 3)
+    wait_for(lambda: nginx.waiting() == 2, 5, "the fourth in the queue")
+    read([one], 0.05)
+    assert one.ended is None, one.reason
+    first.cancel()
+    assert finish([one, fourth]) == [one, fourth]
+    check([one, fourth], expect, ["patient", "fourth"], 3)
+    assert not {m.replica_id for m in one.messages} & {bad.id}
+    third.cancel()
+
+
+def test_newcomer_does_not_overtake_who_stands_aside(cluster, caller,
+                                                     expect):
+    nginx, first, bad = one_full_one_failing(cluster, caller)
+    one = failed_twice(bad, nginx, caller(nginx).ask("patient", 50))
+    bad.faults(reject_all=False)
+    newcomer = caller(nginx)
+    first.cancel()
+    newcomer.ask("busy 0", 50)      # at home where there is room now
+    finish([one, newcomer])
+    check([one], expect, ["patient"], 50)
+    check([newcomer], expect, ["busy 0"], 50)
+    assert one.messages[0].replica_id == first.messages[0].replica_id
+    assert newcomer.messages[0].replica_id == bad.id
+
+
+def test_last_try_may_go_to_another_process_of_the_same_replica(
+        cluster, caller, expect):
+    nginx, first, bad = one_full_one_failing(cluster, caller)
+    one = failed_twice(bad, nginx, caller(nginx).ask("patient", 3))
+    bad.kill()
+    bad.start()
+    assert one.wait().tokens == expect("patient", 3)
+    assert one.messages[0].replica_id == bad.id
+    first.cancel()
+
+
+def test_last_try_is_spent_when_there_is_nobody_to_wait_for(cluster, caller):
+    nginx, first, bad = one_full_one_failing(cluster, caller)
+    one = failed_twice(bad, nginx, caller(nginx).ask("patient", 3))
+    cluster.replicas[first.messages[0].replica_id].kill()
+    finish([first, one])
+    assert first.reason == one.reason == "tries_exhausted"
+
+
+def test_last_try_waits_for_a_replica_that_says_it_is_full(cluster, caller,
+                                                           expect):
+    """Somebody else has its place, which the gateway learns by asking."""
+    a = cluster.replica("a", token_delay="20ms", max_capacity=1)
+    b = cluster.replica("b")
+    nginx = cluster.static([a, b], pool=PATIENT)
+    b.faults(reject_all=True)
+    other = a.client.start("other", 1500,
+                           method="/llmgateway.LLMReplica/Generate")
+    next(other)
+    one = failed_twice(b, nginx, caller(nginx).ask("patient", 3))
+    other.cancel()
+    assert one.wait().tokens == expect("patient", 3)
+
+
 # workers that die, workers that leave
 
 @pytest.mark.parametrize("victim", ["waiting", "serving"])

@@ -53,6 +53,7 @@ typedef struct {
     size_t    nusable;
     size_t    nfresh;           /* not excluded */
     int       has_let;          /* one of them by its breaker */
+    int       has_spare;        /* one that is excluded would be eligible */
     size_t    nopen;            /* not excluded, with room, but not let */
     uint32_t  open;             /* the one of those to be forced */
     uint64_t  open_retry_ms;
@@ -332,6 +333,9 @@ survey_note(pick_survey_t *survey, const pick_round_t *round, uint32_t i)
     survey->nusable++;
 
     if (key_excludes(round->key, i)) {
+        survey->has_spare |= peer_has_room(peer, round->key->now_ms)
+                             && peer_is_let(round->pool, peer,
+                                            round->key->now_ms);
         return 0;
     }
 
@@ -451,7 +455,7 @@ pick_refuse(const pick_round_t *round, const pick_survey_t *alive,
     }
 
     if (alive->nfresh != 0 || suspect->nfresh != 0) {
-        return LLMGW_PICK_FULL;
+        return LLMGW_PICK_FULL_OPEN;
     }
 
     if (alive->nusable != 0 || suspect->nusable != 0) {
@@ -477,7 +481,7 @@ llmgw_pick(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
     }
 
     if (alive.has_let) {
-        return LLMGW_PICK_FULL;
+        return alive.has_spare ? LLMGW_PICK_ASIDE : LLMGW_PICK_FULL;
     }
 
     round = (pick_round_t) { .pool = pool, .key = key,
@@ -488,7 +492,8 @@ llmgw_pick(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
     }
 
     if (suspect.has_let) {
-        return LLMGW_PICK_FULL;
+        return alive.has_spare || suspect.has_spare ? LLMGW_PICK_ASIDE
+                                                    : LLMGW_PICK_FULL;
     }
 
     return pick_refuse(&round, &alive, &suspect, picked);

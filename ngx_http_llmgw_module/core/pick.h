@@ -25,11 +25,13 @@
  *
  * Nobody eligible: the first of these that holds says why.
  *
+ *     ASIDE     as FULL, but somebody who is excluded lacks nothing: others,
+ *               who do not exclude him, need not wait
  *     FULL      among the living, or among the suspects where no living one
  *               is left, somebody lacks nothing but capacity: wait for that
  *     OPEN      somebody lacks nothing but its breaker's leave: one attempt
  *               may be forced through, the others wait
- *     FULL      somebody lacks both
+ *     FULL_OPEN somebody lacks both
  *     EXCLUDED  all, living and suspect, were tried
  *     NONE      there is neither a living peer nor a suspect
  *
@@ -101,8 +103,10 @@ typedef enum {
 
 typedef enum {
     LLMGW_PICK_OK = 0,
+    LLMGW_PICK_ASIDE,
     LLMGW_PICK_FULL,
     LLMGW_PICK_OPEN,            /* picked->peer may be forced */
+    LLMGW_PICK_FULL_OPEN,
     LLMGW_PICK_EXCLUDED,
     LLMGW_PICK_NONE
 } llmgw_pick_rc_t;

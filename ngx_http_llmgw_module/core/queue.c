@@ -2,6 +2,7 @@
 #include "queue.h"
 
 
+static uint32_t llmgw_queue_front(const llmgw_queue_t *queue);
 static int llmgw_queue_is_before(const llmgw_queue_place_t *place,
     const llmgw_queue_entry_t *entry);
 static void llmgw_queue_link(llmgw_queue_t *queue, uint32_t i,
@@ -21,6 +22,7 @@ llmgw_queue_init(llmgw_queue_t *queue, llmgw_queue_entry_t *entries,
     queue->last = LLMGW_QUEUE_NONE;
     queue->length = 0;
     queue->counted = 0;
+    queue->aside = 0;
     queue->ticket = 0;
 
     for (i = 0; i < capacity; i++) {
@@ -41,8 +43,30 @@ int
 llmgw_queue_must_wait(const llmgw_queue_t *queue,
     const llmgw_queue_place_t *place)
 {
-    return queue->first != LLMGW_QUEUE_NONE
-           && !llmgw_queue_is_before(place, &queue->entries[queue->first]);
+    uint32_t  front;
+
+    front = llmgw_queue_front(queue);
+
+    return front != LLMGW_QUEUE_NONE
+           && !llmgw_queue_is_before(place, &queue->entries[front]);
+}
+
+
+/* The first that does not stand aside. */
+
+static uint32_t
+llmgw_queue_front(const llmgw_queue_t *queue)
+{
+    uint32_t  i;
+
+    for (i = queue->first;
+         i != LLMGW_QUEUE_NONE && queue->entries[i].is_aside;
+         i = queue->entries[i].next)
+    {
+        /* void */
+    }
+
+    return i;
 }
 
 
@@ -70,6 +94,7 @@ llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
     entry->process = place->process;
     entry->is_urgent = (place->is_urgent != 0);
     entry->is_counted = (place->is_counted != 0);
+    entry->is_aside = 0;
     entry->is_used = 1;
 
     /* nearly always the last place: looked for from the end */
@@ -156,6 +181,7 @@ llmgw_queue_remove(llmgw_queue_t *queue, uint32_t i)
 
     queue->length--;
     queue->counted -= entry->is_counted;
+    queue->aside -= entry->is_aside;
 
     entry->is_used = 0;
     entry->next = queue->free;
@@ -172,8 +198,9 @@ llmgw_queue_head(const llmgw_queue_t *queue, uint64_t now_ms)
     for (i = queue->first; i != LLMGW_QUEUE_NONE; i = entry->next) {
         entry = &queue->entries[i];
 
-        if (entry->granted_ms == 0
-            || now_ms < entry->granted_ms + LLMGW_QUEUE_GRANT_MS)
+        if (!entry->is_aside
+            && (entry->granted_ms == 0
+                || now_ms < entry->granted_ms + LLMGW_QUEUE_GRANT_MS))
         {
             return i;
         }
@@ -194,6 +221,39 @@ void
 llmgw_queue_ungrant(llmgw_queue_t *queue, uint32_t i)
 {
     queue->entries[i].granted_ms = 0;
+}
+
+
+int
+llmgw_queue_step_aside(llmgw_queue_t *queue, uint32_t i)
+{
+    llmgw_queue_entry_t  *entry;
+
+    entry = &queue->entries[i];
+
+    if (!entry->is_aside) {
+
+        if (queue->aside == LLMGW_QUEUE_ASIDE) {
+            return 0;
+        }
+
+        entry->is_aside = 1;
+        queue->aside++;
+    }
+
+    return 1;
+}
+
+
+void
+llmgw_queue_recall(llmgw_queue_t *queue)
+{
+    uint32_t  i;
+
+    for (i = queue->first; queue->aside; i = queue->entries[i].next) {
+        queue->aside -= queue->entries[i].is_aside;
+        queue->entries[i].is_aside = 0;
+    }
 }
 
 

@@ -20,6 +20,11 @@
  * in.  A granted head whose worker does not come for it (stopped, swapped
  * out) is passed over after LLMGW_QUEUE_GRANT_MS, and keeps its place; the
  * entries of a dead worker are dropped by its row.
+ *
+ * A head that cannot use the room there is, while others could, steps aside:
+ * it is passed over until all are recalled, which whoever makes room does, and
+ * keeps its place as well.  Each recall makes all of them look again, so they
+ * are but a few.
  */
 
 #ifndef LLMGW_QUEUE_H
@@ -30,6 +35,7 @@
 
 #define LLMGW_QUEUE_NONE      UINT32_MAX
 #define LLMGW_QUEUE_GRANT_MS  200
+#define LLMGW_QUEUE_ASIDE     64
 
 typedef struct {
     uint64_t  ticket;
@@ -41,6 +47,7 @@ typedef struct {
     uint32_t  prev;
     uint8_t   is_urgent;
     uint8_t   is_counted;
+    uint8_t   is_aside;
     uint8_t   is_used;
 } llmgw_queue_entry_t;
 
@@ -52,6 +59,7 @@ typedef struct {
     uint32_t              last;
     uint32_t              length;
     uint32_t              counted;
+    uint32_t              aside;        /* at most LLMGW_QUEUE_ASIDE */
     uint64_t              ticket;       /* the last one given out */
 } llmgw_queue_t;
 
@@ -72,7 +80,7 @@ void llmgw_queue_init(llmgw_queue_t *queue, llmgw_queue_entry_t *entries,
 /* A ticket for a stream that asks for the first time; never 0. */
 uint64_t llmgw_queue_ticket(llmgw_queue_t *queue);
 
-/* Whether somebody in the line stands before that place. */
+/* Whether somebody in the line, not aside, stands before that place. */
 int llmgw_queue_must_wait(const llmgw_queue_t *queue,
     const llmgw_queue_place_t *place);
 
@@ -90,6 +98,12 @@ uint32_t llmgw_queue_head(const llmgw_queue_t *queue, uint64_t now_ms);
 
 void llmgw_queue_grant(llmgw_queue_t *queue, uint32_t entry, uint64_t now_ms);
 void llmgw_queue_ungrant(llmgw_queue_t *queue, uint32_t entry);
+
+/* 1: passed over from now on; 0: too many are. */
+int llmgw_queue_step_aside(llmgw_queue_t *queue, uint32_t entry);
+
+/* There is room, or there may be: each has its turn as before. */
+void llmgw_queue_recall(llmgw_queue_t *queue);
 
 /* Drops what a dead worker left; how many. */
 uint32_t llmgw_queue_drop_row(llmgw_queue_t *queue, uint32_t row);

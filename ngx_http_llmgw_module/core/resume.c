@@ -95,3 +95,10 @@ llmgw_resume_failed(llmgw_resume_t *resume, uint64_t attempt_tokens,
 
     return step;
 }
+
+
+int
+llmgw_resume_is_last_try(const llmgw_resume_t *resume)
+{
+    return resume->tries + 1 >= resume->tries_max;
+}

@@ -21,6 +21,12 @@
  * stream with tokens delivered; they are never given back, so a prompt that
  * crashes engines cannot walk the whole fleet.
  *
+ * The last try is not for a replica that has failed the stream before, as long
+ * as another one may have room some day: who waits for room forgets whom it
+ * has tried, but with its last try only those who did not fail it.  So a pool
+ * of which all but one refuse everything is worth the wait for that one, and
+ * a replica that failed just once is asked again at once.
+ *
  * The excluded set bounds what is not counted: each DRAINING or FULL answer
  * takes one replica out, until none is left.  In a fleet of very many that all
  * drain, each further DRAINING counts as a failure.
@@ -86,8 +92,9 @@ typedef struct {
     llmgw_next_t  next;
     unsigned      exclude:1;        /* the replica of this attempt */
     unsigned      clear_excluded:1; /* before excluding: there was progress */
-    unsigned      counted:1;        /* a try was used up: when no replica is
-                                       left unexcluded, start over */
+    unsigned      counted:1;        /* the replica failed it, a try is used
+                                       up: when none is left unexcluded, start
+                                       over, once */
 } llmgw_resume_step_t;
 
 
@@ -97,5 +104,8 @@ typedef struct {
  */
 llmgw_resume_step_t llmgw_resume_next(llmgw_resume_t *resume,
     llmgw_outcome_t outcome, uint64_t attempt_tokens, uint64_t stream_tokens);
+
+/* One more failure in this row would end the stream. */
+int llmgw_resume_is_last_try(const llmgw_resume_t *resume);
 
 #endif /* LLMGW_RESUME_H */

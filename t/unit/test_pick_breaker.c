@@ -124,7 +124,30 @@ full_peer_that_is_let_means_waiting(void **state)
     s.peers[0].full_until_ms = s.key.now_ms + 1;
     s.peers[1].max_capacity = 1;
     s.counts[1].in_flight = 1;
+    assert_refuses(&s, LLMGW_PICK_FULL_OPEN);
+
+    scene_done(&s);
+}
+
+
+static void
+excluded_peer_with_an_open_circuit_is_nothing_to_step_aside_for(void **state)
+{
+    scene_t  s;
+
+    scene_init(&s, 2);
+
+    scene_exclude(&s, 0);
+    s.peers[1].full_until_ms = s.key.now_ms + 1;
+    assert_refuses(&s, LLMGW_PICK_ASIDE);
+
+    scene_open(&s, 0, 900);
     assert_refuses(&s, LLMGW_PICK_FULL);
+
+    /* who is full behind an open circuit is not merely full */
+    s.peers[0].breaker = NULL;
+    scene_open(&s, 1, 900);
+    assert_refuses(&s, LLMGW_PICK_FULL_OPEN);
 
     scene_done(&s);
 }
@@ -172,6 +195,8 @@ main(void)
         cmocka_unit_test(open_circuits_count_in_no_mean),
         cmocka_unit_test(all_open_names_the_one_that_closes_first),
         cmocka_unit_test(full_peer_that_is_let_means_waiting),
+        cmocka_unit_test(
+            excluded_peer_with_an_open_circuit_is_nothing_to_step_aside_for),
         cmocka_unit_test(suspects_serve_when_all_living_circuits_are_open)
     };
 

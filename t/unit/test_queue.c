@@ -11,7 +11,7 @@
 #include "queue.h"
 
 
-#define CAPACITY  8
+#define CAPACITY  (LLMGW_QUEUE_ASIDE + 2)
 
 typedef struct {
     llmgw_queue_t        queue;
@@ -211,6 +211,63 @@ who_stands_behind_must_wait(void **state)
 
 
 static void
+who_steps_aside_keeps_its_place(void **state)
+{
+    line_t               *line = *state;
+    uint32_t              first, second;
+    const uint32_t        rows[] = { 1, 2 };
+    llmgw_queue_place_t   place;
+
+    memset(&place, 0, sizeof(place));
+    first = push(line, 0, 1, 0, 1);
+    second = push(line, 0, 2, 0, 1);
+    place.ticket = llmgw_queue_ticket(&line->queue);
+
+    assert_true(llmgw_queue_step_aside(&line->queue, first));
+    assert_int_equal(llmgw_queue_head(&line->queue, 0), second);
+    assert_true(llmgw_queue_must_wait(&line->queue, &place));
+
+    assert_true(llmgw_queue_step_aside(&line->queue, second));
+    assert_int_equal(llmgw_queue_head(&line->queue, 0), LLMGW_QUEUE_NONE);
+    assert_false(llmgw_queue_must_wait(&line->queue, &place));
+
+    llmgw_queue_recall(&line->queue);
+    assert_int_equal(line->queue.aside, 0);
+    assert_true(llmgw_queue_must_wait(&line->queue, &place));
+    leaves_in_order(line, rows, 2);
+}
+
+
+static void
+few_may_step_aside(void **state)
+{
+    int        i;
+    line_t    *line = *state;
+    uint32_t   entry, one_more;
+
+    entry = LLMGW_QUEUE_NONE;
+
+    for (i = 0; i < LLMGW_QUEUE_ASIDE; i++) {
+        entry = push(line, 0, 1, 0, 0);
+        assert_true(llmgw_queue_step_aside(&line->queue, entry));
+        assert_true(llmgw_queue_step_aside(&line->queue, entry));
+    }
+
+    one_more = push(line, 0, 1, 0, 0);
+    assert_false(llmgw_queue_step_aside(&line->queue, one_more));
+    assert_int_equal(llmgw_queue_head(&line->queue, 0), one_more);
+
+    llmgw_queue_remove(&line->queue, entry);
+    assert_true(llmgw_queue_step_aside(&line->queue, one_more));
+
+    assert_int_equal(llmgw_queue_drop_row(&line->queue, 1),
+                     LLMGW_QUEUE_ASIDE);
+    assert_int_equal(line->queue.aside, 0);
+    llmgw_queue_recall(&line->queue);
+}
+
+
+static void
 removing_twice_does_no_harm(void **state)
 {
     line_t    *line = *state;
@@ -240,6 +297,8 @@ main(void)
                                setup),
         cmocka_unit_test_setup(dead_workers_entries_are_dropped, setup),
         cmocka_unit_test_setup(who_stands_behind_must_wait, setup),
+        cmocka_unit_test_setup(who_steps_aside_keeps_its_place, setup),
+        cmocka_unit_test_setup(few_may_step_aside, setup),
         cmocka_unit_test_setup(removing_twice_does_no_harm, setup),
     };
 

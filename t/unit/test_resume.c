@@ -167,6 +167,27 @@ refusals_are_free_three_times(void **state)
 
 
 static void
+last_try_is_told(void **state)
+{
+    llmgw_resume_t  r = fresh(3, 8);
+
+    assert_false(llmgw_resume_is_last_try(&r));
+
+    llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0);
+    assert_false(llmgw_resume_is_last_try(&r));
+
+    llmgw_resume_next(&r, LLMGW_OUTCOME_FULL, 0, 0);
+    assert_false(llmgw_resume_is_last_try(&r));
+
+    llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0);
+    assert_true(llmgw_resume_is_last_try(&r));
+
+    llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 1, 1);
+    assert_false(llmgw_resume_is_last_try(&r));
+}
+
+
+static void
 causes_have_names(void **state)
 {
     assert_string_equal(llmgw_cause_name(LLMGW_CAUSE_NONE), "none");
@@ -190,6 +211,7 @@ main(void)
         cmocka_unit_test(draining_and_full_use_no_try),
         cmocka_unit_test(draining_counts_after_very_many),
         cmocka_unit_test(refusals_are_free_three_times),
+        cmocka_unit_test(last_try_is_told),
         cmocka_unit_test(causes_have_names),
     };
 
