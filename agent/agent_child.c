@@ -152,6 +152,22 @@ agent_child_log_end(agent_t *agent, pid_t pid, const char *how,
 }
 
 
+/*
+ * Another one reports than the child that ended: what a shell that was the
+ * child leaves behind, above all.  It is the child from now on, and what was
+ * to start again is yet to end: two would fight for the port.
+ */
+static supervise_action_t
+agent_child_succeed(agent_t *agent, supervise_action_t action)
+{
+    agent_child_meet(agent);
+
+    return action == SUPERVISE_START && agent->child.pid != 0
+           ? supervise_restart(&agent->supervise, agent_child_now_us(agent))
+           : action;
+}
+
+
 static void
 agent_child_gone(void *data, pid_t pid, const char *how)
 {
@@ -167,7 +183,7 @@ agent_child_gone(void *data, pid_t pid, const char *how)
         agent_replica_changed(agent);
 
     } else if (agent->watch.pid != pid) {
-        agent_child_meet(agent);
+        action = agent_child_succeed(agent, action);
     }
 
     agent_child_do(agent, action);

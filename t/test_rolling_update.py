@@ -84,6 +84,18 @@ def test_two_gateways_lose_nothing(fleet, load, expect, n):
         assert one.drained(agent) == {}
 
 
+def test_replica_that_a_shell_runs_is_restarted(fleet):
+    """The shell is what its agent started, and passes no SIGTERM on."""
+    one = fleet(2, is_wrapped=True)
+    before = {m.id: m.agent.proc.pid for m in one.members.values()}
+    one.update().done()
+    one.wait_whole("v2")
+    for member in one.members.values():
+        assert member.agent.proc.alive()
+        assert member.agent.proc.pid == before[member.id]
+        assert member.pid()
+
+
 def test_as_many_at_once_as_are_asked_for(fleet, client):
     one = fleet(5, commands=True)
     streams = [Stream(client, one.nginx, id, 400) for id in ("r1", "r2")]

@@ -50,12 +50,15 @@ class Fleet:
     commands: the replicas are plain processes, for --stop and --start (in
     .stop and .start); else they are children of their agents.  quirk: shell
     that a replica runs first; it may change $version and $more, or exit.
+    is_wrapped: that shell stays, and the replica is its child.
     """
 
     def __init__(self, cluster, n=3, gateways=1, commands=False,
-                 keyring=True, quirk="", agent=None, nginx=None, **options):
+                 keyring=True, quirk="", is_wrapped=False, agent=None,
+                 nginx=None, **options):
         self.cluster, self.commands = cluster, commands
-        self.quirk = quirk
+        self.quirk = quirk or (":" if is_wrapped else "")
+        self.is_wrapped = is_wrapped
         self.options = {"token_delay": "5ms", **options}
         self.shared = dict(agent or {})
         if keyring:
@@ -108,9 +111,10 @@ class Fleet:
                  replica.target, "--agent", agent.control, *self._words()]
         if not self.quirk:
             return [*words, "--model-version", "{version}"]
+        begin, end = ("", "; exit $?") if self.is_wrapped else ("exec ", "")
         return ["sh", "-c", "version={version} more=; " + self.quirk
-                + "; exec " + " ".join(words)
-                + " --model-version $version $more"]
+                + "; " + begin + " ".join(words)
+                + " --model-version $version $more" + end]
 
     # commands
 
