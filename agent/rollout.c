@@ -95,6 +95,22 @@ rollout_end(rollout_t *rollout, rollout_verdict_t verdict, uint64_t now_us)
 }
 
 
+/*
+ * Words of a command or of a replica, which may be anything, and cut within a
+ * character: a terminal would act on some, and JSON has no way to say others,
+ * so that the last line of the update would not come.
+ */
+static void
+rollout_clean(char *text)
+{
+    for ( /* void */ ; *text != '\0'; text++) {
+        if (*text < ' ' || *text > '~') {
+            *text = '?';
+        }
+    }
+}
+
+
 void
 rollout_fail(rollout_t *rollout, rollout_step_t *step, uint64_t now_us,
     const char *format, ...)
@@ -104,6 +120,7 @@ rollout_fail(rollout_t *rollout, rollout_step_t *step, uint64_t now_us,
     va_start(args, format);
     vsnprintf(step->reason, sizeof(step->reason), format, args);
     va_end(args);
+    rollout_clean(step->reason);
 
     step->failed_in = step->state;
     rollout_undo(step, ROLLOUT_FAILED, now_us);

@@ -244,7 +244,7 @@ runner_fork(const runner_spec_t *spec, int output)
 }
 
 
-/* The last line that is not empty, without what a terminal would act on. */
+/* The last line that is not empty, whatever it consists of. */
 static void
 runner_last_line(int output, char *line, size_t size)
 {
@@ -270,12 +270,6 @@ runner_last_line(int output, char *line, size_t size)
 
     from = strrchr(text, '\n');
     snprintf(line, size, "%.*s", (int) size - 1, from ? from + 1 : text);
-
-    for (to = line; *to != '\0'; to++) {
-        if (*to < ' ' || *to > '~') {
-            *to = '?';
-        }
-    }
 }
 
 

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "agent/rollout_show.h"
 #include "rollout_scene.h"
 
 
@@ -266,6 +267,27 @@ a_command_that_fails_fails_its_step(void **state)
 }
 
 
+/* Commands and replicas write what they like; JSON has to be UTF-8. */
+static void
+what_is_no_text_is_told_all_the_same(void **state)
+{
+    json_t   *end;
+    scene_t   s;
+
+    scene_commands(&s);
+    scene_result(&s, 0, "a\033[31m\377b");
+    scene_expect(&s, ROLLOUT_UNDRAIN, 0);
+    scene_release(&s, 0);
+    assert_failed(&s, 0, ROLLOUT_STOPPING, "a?[31m?b");
+
+    end = rollout_show_end(s.rollout, json_object());
+    assert_non_null(strstr(json_string_value(json_object_get(end, "error")),
+                           "a?[31m?b"));
+    json_decref(end);
+    scene_close(&s);
+}
+
+
 static void
 there_is_no_harm_in_a_stop_of_what_does_not_run(void **state)
 {
@@ -487,6 +509,7 @@ main(void)
         cmocka_unit_test(a_drain_that_does_not_arrive_fails),
         cmocka_unit_test(a_restart_that_is_refused_fails_and_is_undrained),
         cmocka_unit_test(a_command_that_fails_fails_its_step),
+        cmocka_unit_test(what_is_no_text_is_told_all_the_same),
         cmocka_unit_test(there_is_no_harm_in_a_stop_of_what_does_not_run),
         cmocka_unit_test(who_does_not_come_back_fails_in_time),
         cmocka_unit_test(a_wrong_version_that_stays_fails),

@@ -99,7 +99,7 @@ last_line_is_told(void **state)
                 "exit status 1: two");
     assert_ends("printf 'no newline'; exit 1", "exit status 1: no newline");
     assert_ends("printf 'a\\033[31m\\377b\\n'; exit 1",
-                "exit status 1: a?[31m?b");
+                "exit status 1: a\033[31m\377b");
     assert_ends("echo fine", "");
 }
 
