@@ -41,7 +41,8 @@ agent_task_give(agent_task_t *task, order_verb_t verb, order_t *order)
 }
 
 
-static void
+/* -1: not now, too many are under way, of whomever. */
+static int
 agent_task_order(agent_task_t *task, order_verb_t verb)
 {
     order_t     order;
@@ -49,25 +50,44 @@ agent_task_order(agent_task_t *task, order_verb_t verb)
 
     rc = agent_task_give(task, verb, &order);
 
-    if (rc == ORDER_PENDING) {
+    switch (rc) {
+    case ORDER_PENDING:
         task->order_id = order.id;
+        return 0;
 
-    } else {
+    case ORDER_EMANY:
+        rollout_put_back(task->update->rollout, task->step);
+        return -1;
+
+    default:
         agent_task_result(task, rc == ORDER_DONE ? NULL : order_rc_text(rc));
+        return 0;
     }
 }
 
 
-static void
+/* -1: likewise. */
+static int
 agent_task_renew(agent_task_t *task)
 {
-    order_t  order;
+    order_t     order;
+    rollout_t  *rollout;
 
-    if (agent_task_give(task, ORDER_DRAIN, &order) == ORDER_PENDING) {
+    rollout = task->update->rollout;
+
+    switch (agent_task_give(task, ORDER_DRAIN, &order)) {
+    case ORDER_PENDING:
         task->renewal_id = order.id;
+        return 0;
 
-    } else {
-        rollout_renewed(task->update->rollout, task->step);
+    case ORDER_EMANY:
+        rollout_put_back_renewal(rollout, task->step,
+                                 clock_mono_us(task->update->agent->clock));
+        return -1;
+
+    default:
+        rollout_renewed(rollout, task->step);
+        return 0;
     }
 }
 
@@ -189,19 +209,17 @@ agent_task_try(agent_task_t *task)
 
 /* --- all of them */
 
-static void
+/* -1: not now. */
+static int
 agent_task_do(agent_task_t *task, rollout_action_t action)
 {
     switch (action) {
     case ROLLOUT_DRAIN:
-        agent_task_order(task, ORDER_DRAIN);
-        break;
+        return agent_task_order(task, ORDER_DRAIN);
     case ROLLOUT_UNDRAIN:
-        agent_task_order(task, ORDER_UNDRAIN);
-        break;
+        return agent_task_order(task, ORDER_UNDRAIN);
     case ROLLOUT_RESTART:
-        agent_task_order(task, ORDER_RESTART);
-        break;
+        return agent_task_order(task, ORDER_RESTART);
     case ROLLOUT_STOP:
         agent_task_run(task, task->update->stop);
         break;
@@ -214,9 +232,12 @@ agent_task_do(agent_task_t *task, rollout_action_t action)
     case ROLLOUT_NOTHING:
         break;
     }
+
+    return 0;
 }
 
 
+/* What there is no room for now has its turn at the next tick. */
 void
 agent_update_act(agent_update_t *update)
 {
@@ -226,17 +247,19 @@ agent_update_act(agent_update_t *update)
     while (rollout_renew(update->rollout, &i,
                          clock_mono_us(update->agent->clock)))
     {
-        agent_task_renew(&update->tasks[i]);
+        if (agent_task_renew(&update->tasks[i]) != 0) {
+            return;
+        }
     }
 
     for ( ;; ) {
         action = rollout_next(update->rollout, &i);
 
-        if (action == ROLLOUT_NOTHING) {
+        if (action == ROLLOUT_NOTHING
+            || agent_task_do(&update->tasks[i], action) != 0)
+        {
             return;
         }
-
-        agent_task_do(&update->tasks[i], action);
     }
 }
 

@@ -480,6 +480,14 @@ rollout_next(rollout_t *rollout, size_t *i)
 }
 
 
+void
+rollout_put_back(rollout_t *rollout, size_t i)
+{
+    rollout->steps[i].due = rollout->steps[i].doing;
+    rollout->steps[i].doing = ROLLOUT_NOTHING;
+}
+
+
 /* Its lease is to be kept up, and nobody is at it. */
 static int
 rollout_is_leased(const rollout_step_t *step)
@@ -512,6 +520,14 @@ void
 rollout_renewed(rollout_t *rollout, size_t i)
 {
     rollout->steps[i].is_renewing = 0;
+}
+
+
+void
+rollout_put_back_renewal(rollout_t *rollout, size_t i, uint64_t now_us)
+{
+    rollout->steps[i].is_renewing = 0;
+    rollout->steps[i].renew_us = now_us;
 }
 
 

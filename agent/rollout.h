@@ -236,6 +236,9 @@ void rollout_look(rollout_t *rollout, const rollout_view_t *view,
 /* What is to be done next, and for which step; ROLLOUT_NOTHING: wait. */
 rollout_action_t rollout_next(rollout_t *rollout, size_t *step);
 
+/* It cannot be begun now: it is what is to be done next, again. */
+void rollout_put_back(rollout_t *rollout, size_t step);
+
 /*
  * The steps whose drain is to be ordered again, 0: none (more).  Each has to
  * be told by rollout_renewed(), whether it was done or not: an UNDRAIN waits
@@ -243,6 +246,10 @@ rollout_action_t rollout_next(rollout_t *rollout, size_t *step);
  */
 int rollout_renew(rollout_t *rollout, size_t *step, uint64_t now_us);
 void rollout_renewed(rollout_t *rollout, size_t step);
+
+/* Instead: it could not be ordered now. */
+void rollout_put_back_renewal(rollout_t *rollout, size_t step,
+    uint64_t now_us);
 
 /* It was done; error: it was not, and why. */
 void rollout_result(rollout_t *rollout, size_t step, const char *error,

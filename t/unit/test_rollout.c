@@ -286,6 +286,30 @@ leases_are_renewed_until_the_release(void **state)
 }
 
 
+/* As many orders as there is room for are under way. */
+static void
+what_cannot_be_begun_now_is_asked_for_again(void **state)
+{
+    size_t   step;
+    scene_t  s;
+
+    scene_open(&s, 2);
+    scene_plan(&s);
+    scene_expect(&s, ROLLOUT_DRAIN, 0);
+    rollout_put_back(s.rollout, 0);
+    scene_drained(&s, 0);
+    scene_expect(&s, ROLLOUT_RESTART, 0);
+
+    s.now_us += ROLLOUT_RENEW_US;
+    assert_true(rollout_renew(s.rollout, &step, s.now_us));
+    rollout_put_back_renewal(s.rollout, 0, s.now_us);
+    assert_true(rollout_renew(s.rollout, &step, s.now_us));
+    rollout_renewed(s.rollout, 0);
+    assert_false(rollout_renew(s.rollout, &step, s.now_us));
+    scene_close(&s);
+}
+
+
 static void
 an_agent_that_started_anew_is_drained_again(void **state)
 {
@@ -463,6 +487,7 @@ main(void)
         cmocka_unit_test(who_dies_while_it_drains_is_restarted),
         cmocka_unit_test(nothing_begins_before_others_could_hear_of_it),
         cmocka_unit_test(leases_are_renewed_until_the_release),
+        cmocka_unit_test(what_cannot_be_begun_now_is_asked_for_again),
         cmocka_unit_test(an_agent_that_started_anew_is_drained_again),
         cmocka_unit_test(a_replica_that_its_agent_may_adopt_is_waited_for),
         cmocka_unit_test(as_many_at_once_as_were_asked_for),
