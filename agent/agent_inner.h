@@ -159,8 +159,9 @@ void agent_update_turn(agent_t *agent);
 /* 1: the order was the update's. */
 int agent_update_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc);
 
-/* No further step begins; it goes on until those that have are over. */
+/* No further step begins; it runs until those that have are over. */
 void agent_update_stop(agent_t *agent);
+int agent_update_is_running(const agent_t *agent);
 void agent_update_done(agent_t *agent);
 
 

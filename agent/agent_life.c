@@ -15,7 +15,9 @@
  *   SIGTERM, leave    all hear that this member drains; the child is told to
  *                     end, or, without one, the replica's streams are waited
  *                     for, --drain-timeout at most; then LEFT, a second at
- *                     most.  A second SIGTERM does not wait.
+ *                     most.  A second SIGTERM does not wait.  A gateway's
+ *                     waits likewise for the replicas that its update has
+ *                     stopped, or nobody would start them.
  *   another's id      its child, if it has one, is told to end; not a word,
  *                     since LEFT would be said of the other.
  *   SIGQUIT           not a word: the next agent takes over socket file,
@@ -96,7 +98,11 @@ agent_life_drain_over(struct ev_loop *loop, ev_timer *drain, int events)
 {
     agent_t  *agent = drain->data;
 
-    if (agent->settings->command == NULL) {
+    if (agent->settings->role == LLMGW_ROLE_GATEWAY) {
+        log_write(agent->log, LOG_WARN, "leaving in the middle of an update: "
+                  "the same command at another gateway takes it up");
+
+    } else if (agent->settings->command == NULL) {
         log_write(agent->log, LOG_WARN,
                   "leaving while the replica has %u requests",
                   agent->local.active_requests);
@@ -139,8 +145,11 @@ agent_life_is_drained(const agent_t *agent)
         return agent_child_is_over(agent);
     }
 
-    return agent->is_hurried || agent->settings->role == LLMGW_ROLE_GATEWAY
-           || local_is_idle(&agent->local);
+    if (agent->settings->role == LLMGW_ROLE_GATEWAY) {
+        return agent->is_hurried || !agent_update_is_running(agent);
+    }
+
+    return agent->is_hurried || local_is_idle(&agent->local);
 }
 
 

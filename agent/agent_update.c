@@ -14,9 +14,11 @@
  * given to other gateways to hear that a replica is back, before the next is
  * drained.
  *
- * Dies this agent, so do its leases, 30 s later; its commands go on to their
- * own end.  Whoever begins an update then takes over the id that it finds in
- * the drains, so that what is drained already is not foreign to it.
+ * Leaves this agent, it waits for what has begun (agent/agent_life.c).  Dies
+ * it, so do its leases, 30 s later; its commands go on to their own end, but
+ * who was stopped is started by nobody.  Whoever begins an update then takes
+ * over the id that it finds in the drains, so that what is drained already is
+ * not foreign to it.
  */
 
 #include <stdio.h>
@@ -430,12 +432,17 @@ agent_update_look(agent_update_t *update)
 }
 
 
+int
+agent_update_is_running(const agent_t *agent)
+{
+    return agent->update != NULL && agent->update->is_running;
+}
+
+
 void
 agent_update_turn(agent_t *agent)
 {
-    if (agent->update != NULL && agent->update->is_running
-        && agent->update->is_due)
-    {
+    if (agent_update_is_running(agent) && agent->update->is_due) {
         agent_update_look(agent->update);
     }
 }
@@ -453,7 +460,7 @@ agent_update_changed(agent_t *agent)
 int
 agent_update_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc)
 {
-    return agent->update != NULL && agent->update->is_running
+    return agent_update_is_running(agent)
            && agent_update_settle(agent->update, order_id, rc);
 }
 
@@ -461,7 +468,7 @@ agent_update_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc)
 void
 agent_update_stop(agent_t *agent)
 {
-    if (agent->update != NULL && agent->update->is_running) {
+    if (agent_update_is_running(agent)) {
         rollout_end(agent->update->rollout, ROLLOUT_ABORTED,
                     agent_update_now_us(agent->update));
         agent_update_wake(agent->update);

@@ -347,7 +347,7 @@ agent_update_start(void *data, command_peer_t *peer,
     agent_t    *agent = data;
     rollout_t  *rollout;
 
-    if (agent->update != NULL && agent->update->is_running) {
+    if (agent_update_is_running(agent)) {
         return agent_update_meet(agent, peer, request);
     }
 
@@ -381,7 +381,7 @@ agent_update_abort(void *data, command_peer_t *peer)
 {
     agent_t  *agent = data;
 
-    if (agent->update == NULL || !agent->update->is_running) {
+    if (!agent_update_is_running(agent)) {
         return agent_update_refuse("not_found",
                                    "no update is driven by this agent");
     }

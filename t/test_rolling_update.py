@@ -253,6 +253,24 @@ def test_agent_that_leaves_gives_back_what_it_drained(fleet, client, expect):
     stream.check(expect)
 
 
+def test_agent_that_leaves_finishes_what_it_stopped(fleet, cluster):
+    one = fleet(3, commands=True)
+    go_on = cluster.dir / "go-on"
+    update = one.update(
+        "--stop", one.stop + f"while ! test -e {go_on}; do sleep 0.02; done",
+        "--start", one.start, commands=False)
+    update.wait_step("r1", "stop")
+    one.gw.proc.send(signal.SIGTERM)
+    wait_for(lambda: "leaving" in one.gw.proc.text(), 5, "SIGTERM")
+    go_on.touch()
+    assert one.gw.proc.wait(15) == 0
+    assert update.end() == 1 and update.last["code"] == "aborted"
+    assert update.last["update"]["done"] == 1
+    agent = one.members["r1"].agent
+    wait_for(lambda: one.versions(agent)["r1"] == "v2", 5, "r1 as v2")
+    assert one.drained(agent) == {}
+
+
 def test_killed_agent_leaves_what_the_same_command_takes_up(fleet, client,
                                                             expect):
     one = fleet(3)
