@@ -287,6 +287,28 @@ rollout_may_report(const rollout_step_t *step, const llmgw_member_t *member,
 }
 
 
+/* Its agent started anew.  If it does so again and again it is not waited for
+   for ever. */
+static int
+rollout_is_unsettled(const rollout_t *rollout, rollout_step_t *step,
+    const llmgw_member_t *member, uint64_t now_us)
+{
+    if (now_us >= step->since_us + rollout->drain_timeout_us
+                  + ROLLOUT_ORPHAN_US)
+    {
+        return 0;
+    }
+
+    /* And knows of no lease. */
+    if (rollout_is_present(member) && member->epoch != step->epoch) {
+        rollout_drain(step, member);
+        return 1;
+    }
+
+    return rollout_may_report(step, member, now_us);
+}
+
+
 /* A figure counts when what raced with the drain is in it. */
 static void
 rollout_look_draining(rollout_t *rollout, rollout_step_t *step,
@@ -299,13 +321,7 @@ rollout_look_draining(rollout_t *rollout, rollout_step_t *step,
         return;
     }
 
-    /* Its agent started anew, and knows of no lease. */
-    if (rollout_is_present(member) && member->epoch != step->epoch) {
-        rollout_drain(step, member);
-        return;
-    }
-
-    if (rollout_may_report(step, member, now_us)) {
+    if (rollout_is_unsettled(rollout, step, member, now_us)) {
         return;
     }
 

@@ -337,6 +337,36 @@ an_agent_that_started_anew_is_drained_again(void **state)
 }
 
 
+/* Neither for its drain to hold, nor for its replica to report. */
+static void
+an_agent_that_starts_anew_again_and_again_is_not_waited_for(void **state)
+{
+    size_t   i, step;
+    scene_t  s;
+
+    scene_open(&s, 2);
+    scene_plan(&s);
+    scene_expect(&s, ROLLOUT_DRAIN, 0);
+    scene_done(&s, 0);
+    s.members[0].service = LLMGW_SERVICE_STARTING;
+
+    for (i = 0; i < (DRAIN_US + ROLLOUT_ORPHAN_US) / S; i++) {
+        s.members[0].epoch++;
+        s.now_us += S;
+        scene_look(&s);
+
+        if (rollout_next(s.rollout, &step) == ROLLOUT_DRAIN) {
+            rollout_result(s.rollout, step, NULL, s.now_us);
+        }
+    }
+
+    s.members[0].epoch++;
+    scene_look(&s);
+    assert_state(&s, 0, ROLLOUT_RESTARTING);
+    scene_close(&s);
+}
+
+
 static void
 a_replica_that_its_agent_may_adopt_is_waited_for(void **state)
 {
@@ -489,6 +519,8 @@ main(void)
         cmocka_unit_test(leases_are_renewed_until_the_release),
         cmocka_unit_test(what_cannot_be_begun_now_is_asked_for_again),
         cmocka_unit_test(an_agent_that_started_anew_is_drained_again),
+        cmocka_unit_test(
+            an_agent_that_starts_anew_again_and_again_is_not_waited_for),
         cmocka_unit_test(a_replica_that_its_agent_may_adopt_is_waited_for),
         cmocka_unit_test(as_many_at_once_as_were_asked_for),
         cmocka_unit_test(never_fewer_than_the_least),
