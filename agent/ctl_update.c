@@ -119,12 +119,21 @@ ctl_update_set_members(json_t *request, const char *text)
 }
 
 
-static void
-ctl_update_set_text(json_t *request, const char *name, const char *text)
+/*
+ * -1: JSON cannot say it, and that was said.  To leave it out would be another
+ * update: one by orders, or one that stops nothing.
+ */
+static int
+ctl_update_set_command(json_t *request, const char *name, const char *command)
 {
-    if (text != NULL) {
-        json_object_set_new(request, name, json_string(text));
+    if (command != NULL
+        && json_object_set_new(request, name, json_string(command)) != 0)
+    {
+        ctl_usage("a command that is not UTF-8:", name);
+        return -1;
     }
+
+    return 0;
 }
 
 
@@ -157,8 +166,13 @@ ctl_update_request(const ctl_options_t *options)
                          (json_int_t) options->rejoin_timeout_ms,
                          "max_unavailable",
                          (json_int_t) options->max_unavailable);
-    ctl_update_set_text(request, "stop", options->stop);
-    ctl_update_set_text(request, "start", options->start);
+
+    if (ctl_update_set_command(request, "stop", options->stop) != 0
+        || ctl_update_set_command(request, "start", options->start) != 0)
+    {
+        json_decref(request);
+        return NULL;
+    }
 
     if (ctl_update_set_members(request, options->members) != 0) {
         ctl_usage("--members: ids and commas, not", options->members);

@@ -443,6 +443,7 @@ def test_exit_statuses(fleet, cluster):
     for words, said in [
             ([], "--to or --abort"), (["--to", "no good"], "--to"),
             (["--to", "v2", "--stop", "true"], "--start"),
+            (["--to", "v2", "--start", os.fsdecode(b"caf\xe9")], "UTF-8"),
             (["--to", "v2", "--members", "r1,,r2"], "--members"),
             (["--to", "v2", "--min-available", "-1"], "--min-available"),
             (["--to", "v2", "--max-unavailable", "0"], "--max-unavailable"),
