@@ -54,7 +54,9 @@ bench_start_next_ns(const bench_t *bench)
         return 0;
     }
 
-    return bench->schedule_ns + o->ramp_ms * BENCH_NS_MS * k / bench->nslots;
+    return bench->schedule_ns
+           + (uint64_t) ((double) k * (double) (o->ramp_ms * BENCH_NS_MS)
+                         / (double) bench->nslots);
 }
 
 
