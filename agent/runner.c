@@ -255,6 +255,13 @@ runner_last_line(int output, char *line, size_t size)
 
     line[0] = '\0';
     end = lseek(output, 0, SEEK_CUR);       /* the child's place, too */
+
+    if (end >= RUNNER_OUTPUT_BYTES) {       /* its last words had no room */
+        snprintf(line, size, "it wrote more than %d KiB, which belongs into "
+                 "a log of its own", RUNNER_OUTPUT_BYTES / 1024);
+        return;
+    }
+
     begin = end < (off_t) sizeof(text) ? 0 : end - (off_t) sizeof(text) + 1;
 
     n = end <= 0 ? 0 : pread(output, text, end - begin, begin);

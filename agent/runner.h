@@ -9,7 +9,9 @@
  *
  * What it writes goes to a file without a name, of a fixed size, and not to a
  * pipe: whatever still holds it when we are gone writes on, to the end of the
- * file and no further, where a pipe would have killed it.
+ * file and no further, where a pipe would have killed it.  A write past that
+ * end fails, which may fail the command: it is large enough for a talkative
+ * one, and takes memory as far as it is written.
  *
  * When we are killed, or destroy it, the command goes on to its own end: half
  * a start would be worse.
@@ -24,7 +26,7 @@
 
 
 #define RUNNER_ERROR_BYTES   512
-#define RUNNER_OUTPUT_BYTES  (64 * 1024)
+#define RUNNER_OUTPUT_BYTES  (1024 * 1024)
 
 /* After SIGTERM. */
 #define RUNNER_KILL_S        2.0

@@ -113,11 +113,21 @@ long_output_is_bounded(void **state)
     scene_run(&scene);
     assert_true(strlen(scene.error) < 400);
 
-    /* Past its end nothing is kept, and nobody is killed for it. */
-    scene_init(&scene, "head -c 1000000 /dev/zero; echo $? >/dev/null; "
+    /* Past its end nobody is killed, but a write fails: that is told. */
+    scene_init(&scene, "head -c 2000000 /dev/zero; echo $? >/dev/null; "
                        "exit 5");
     scene_run(&scene);
     assert_int_equal(strncmp(scene.error, "exit status 5", 13), 0);
+    assert_ends("yes x | head -c 2000000",
+                "exit status 1: it wrote more than 1024 KiB, which belongs "
+                "into a log of its own");
+}
+
+
+static void
+talkative_command_is_no_failure(void **state)
+{
+    assert_ends("yes x | head -c 300000", "");
 }
 
 
@@ -288,6 +298,7 @@ main(void)
         cmocka_unit_test(done_is_exit_status_0),
         cmocka_unit_test(last_line_is_told),
         cmocka_unit_test(long_output_is_bounded),
+        cmocka_unit_test(talkative_command_is_no_failure),
         cmocka_unit_test(it_gets_what_it_needs_and_nothing_of_ours),
         cmocka_unit_test(group_is_ended_at_the_limit),
         cmocka_unit_test(who_is_deaf_is_killed),
