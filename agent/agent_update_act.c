@@ -41,6 +41,23 @@ agent_task_give(agent_task_t *task, order_verb_t verb, order_t *order)
 }
 
 
+/* A lease ends with the life of the agent that it was given to: what that is
+   to give back is given back. */
+static void
+agent_task_ordered(agent_task_t *task, order_rc_t rc)
+{
+    const rollout_step_t  *step;
+
+    step = &task->update->rollout->steps[task->step];
+
+    if (rc == ORDER_ERESTARTED && step->doing == ROLLOUT_UNDRAIN) {
+        rc = ORDER_DONE;
+    }
+
+    agent_task_result(task, rc == ORDER_DONE ? NULL : order_rc_text(rc));
+}
+
+
 /* -1: not now, too many are under way, of whomever. */
 static int
 agent_task_order(agent_task_t *task, order_verb_t verb)
@@ -60,7 +77,7 @@ agent_task_order(agent_task_t *task, order_verb_t verb)
         return -1;
 
     default:
-        agent_task_result(task, rc == ORDER_DONE ? NULL : order_rc_text(rc));
+        agent_task_ordered(task, rc);
         return 0;
     }
 }
@@ -103,8 +120,7 @@ agent_update_settle(agent_update_t *update, uint64_t order_id, order_rc_t rc)
 
         if (task->order_id == order_id) {
             task->order_id = 0;
-            agent_task_result(task, rc == ORDER_DONE ? NULL
-                                                     : order_rc_text(rc));
+            agent_task_ordered(task, rc);
             return 1;
         }
 

@@ -349,6 +349,20 @@ def test_agent_of_a_draining_replica_may_be_killed(fleet, client, expect):
 
 # long streams
 
+def test_agent_that_starts_anew_at_the_release_has_released(fleet):
+    """A lease ends with the life of the agent that it was given to."""
+    one = fleet(2, first_token_delay="1s")
+    agent = one.members["r1"].agent
+    update = one.update()
+    update.wait_step("r1", "probe")
+    agent.proc.freeze()
+    update.wait_step("r1", "release")
+    agent.kill()
+    agent.start()
+    assert update.done().last["update"]["done"] == 2
+    one.wait_whole("v2")
+
+
 def test_drain_waits_for_a_long_stream(fleet, client, expect):
     one = fleet(3)
     stream = Stream(client, one.nginx, "r1", 100_000)
