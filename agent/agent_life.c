@@ -98,11 +98,13 @@ agent_life_drain_over(struct ev_loop *loop, ev_timer *drain, int events)
 {
     agent_t  *agent = drain->data;
 
-    if (agent->settings->role == LLMGW_ROLE_GATEWAY) {
+    if (agent_update_is_running(agent)) {
         log_write(agent->log, LOG_WARN, "leaving in the middle of an update: "
                   "the same command at another gateway takes it up");
 
-    } else if (agent->settings->command == NULL) {
+    } else if (agent->settings->role == LLMGW_ROLE_REPLICA
+               && agent->settings->command == NULL)
+    {
         log_write(agent->log, LOG_WARN,
                   "leaving while the replica has %u requests",
                   agent->local.active_requests);
