@@ -125,25 +125,44 @@ ngx_http_llmgw_body_copy(ngx_http_request_t *r, u_char *p)
 /*
  * Decoded, it is not needed again.  A gRPC client does not say how long its
  * message will be, so nginx has taken the whole of client_body_buffer_size for
- * it, 16 kB and more, and would keep them for as long as the stream lasts.
+ * it, 16 kB and more, and would keep them for as long as the stream lasts; a
+ * longer one lies in a file, open as long, and in the copy that joined it.
  */
 
 void
-ngx_http_llmgw_body_free(ngx_http_request_t *r)
+ngx_http_llmgw_body_free(ngx_http_request_t *r, ngx_str_t *message)
 {
-    ngx_chain_t  *cl;
+    ngx_chain_t              *cl;
+    ngx_temp_file_t          *tf;
+    ngx_http_request_body_t  *rb;
 
-    if (r->request_body == NULL) {
+    rb = r->request_body;
+
+    if (rb == NULL) {
         return;
     }
 
-    for (cl = r->request_body->bufs; cl; cl = cl->next) {
+    /* what is small, or one that was freed before, is not found */
+
+    for (cl = rb->bufs; cl; cl = cl->next) {
         if (cl->buf->start) {
-            /* what is small is not found, and stays in the pool */
             (void) ngx_pfree(r->pool, cl->buf->start);
         }
     }
 
-    r->request_body->bufs = NULL;
-    r->request_body->buf = NULL;
+    if (rb->buf && rb->buf->start) {
+        (void) ngx_pfree(r->pool, rb->buf->start);
+    }
+
+    (void) ngx_pfree(r->pool, message->data - LLMGW_GRPC_PREFIX_BYTES);
+
+    tf = rb->temp_file;
+
+    if (tf && tf->file.fd != NGX_INVALID_FILE) {
+        ngx_pool_run_cleanup_file(r->pool, tf->file.fd);
+        tf->file.fd = NGX_INVALID_FILE;
+    }
+
+    rb->bufs = NULL;
+    rb->buf = NULL;
 }

@@ -178,7 +178,7 @@ ngx_http_llmgw_front_infer(ngx_http_request_t *r)
         return;
     }
 
-    ngx_http_llmgw_body_free(r);
+    ngx_http_llmgw_body_free(r, &body);
     ngx_http_llmgw_front_deadline(stream);
     ngx_http_llmgw_trace_read(stream);
 

@@ -22,7 +22,7 @@ void ngx_http_llmgw_output_write_handler(ngx_http_request_t *r);
 
 ngx_int_t ngx_http_llmgw_body_message(ngx_http_request_t *r,
     ngx_str_t *message);
-void ngx_http_llmgw_body_free(ngx_http_request_t *r);
+void ngx_http_llmgw_body_free(ngx_http_request_t *r, ngx_str_t *message);
 
 ngx_int_t ngx_http_llmgw_answer_init(ngx_conf_t *cf);
 void ngx_http_llmgw_answer_text(ngx_http_request_t *r,

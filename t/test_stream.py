@@ -1,17 +1,32 @@
 """Tokens through nginx."""
 
+import contextlib
 import json
+import os
+import pathlib
 import subprocess
 
 import pytest
 
 from llmgw import place
 from llmgw.place import SLOW
+from llmgw.proc import rss_kb
 from llmgw.wait import wait_for
+
+MEGABYTE = 1 << 20
 
 
 def gaps(times):
     return [b - a for a, b in zip(times, times[1:])]
+
+
+def files_of(pid, part):
+    """Those that the process has open whose path has this part."""
+    found = []
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):    # closed just now
+            found.append(os.readlink(fd))
+    return [path for path in found if part in path]
 
 
 @pytest.mark.alone
@@ -44,6 +59,27 @@ def test_prompts_of_every_kind_keep_their_bytes(cluster, client, expect):
     for prompt in ("", "ü", "日本語のプロンプト" * 20, "\x00\x01", "a" * 64,
                    "a" * 65, "🚀" * 16):
         c.stream(prompt, 3).check(expect(prompt, 3))
+
+
+def test_long_prompts_leave_no_file_and_no_copy(cluster, client):
+    """nginx wrote them to files, which were joined in memory and decoded."""
+    nginx = cluster.fleet(1, replica={"token_delay": "100ms"})
+    worker, = nginx.workers()
+    prompts = [f"{i}" + "p" * MEGABYTE for i in range(16)]
+
+    def ask(prompt):
+        call = client(nginx).start(prompt, 100)
+        next(call)
+        return call
+    ask(prompts[0]).cancel()
+    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    before = rss_kb(worker)
+    asked = [ask(prompt) for prompt in prompts]
+    grown = rss_kb(worker) - before
+    assert files_of(worker, "/body/") == []
+    assert grown < len(prompts) * 1.5 * 1024 * SLOW, f"{grown} kB"
+    for call in asked:
+        call.cancel()
 
 
 def test_200_streams_at_once(cluster, load, expect):
