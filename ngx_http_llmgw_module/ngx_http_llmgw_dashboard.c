@@ -227,7 +227,7 @@ ngx_http_llmgw_dashboard_body(ngx_http_request_t *r,
     }
 
     *last = NULL;
-    b->last_buf = 1;
+    b->last_buf = (r == r->main);
     b->last_in_chain = 1;
 
     return ngx_http_output_filter(r, out);

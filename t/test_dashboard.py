@@ -153,6 +153,17 @@ def test_status_elsewhere_is_named_and_changes_the_etag(cluster):
     assert int(headers["content-length"]) == len(body)
 
 
+def test_page_within_a_page_does_not_end_it(cluster):
+    nginx = cluster.static([], server=PAGE + """
+        location = /around {
+            ssi on;
+            ssi_types *;
+            return 200 '<!--#include virtual="/dashboard" -->behind it';
+        }""", hash="prefix=64;\n        server 127.0.0.1:1")
+    body = nginx.get("/around")[1]
+    assert body == fetch(nginx)[2] + b"behind it"
+
+
 # over real gateways
 
 
