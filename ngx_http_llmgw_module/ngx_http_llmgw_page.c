@@ -15,6 +15,7 @@
 
 static void ngx_http_llmgw_page_cleanup(void *data);
 static void ngx_http_llmgw_page_handler(ngx_http_request_t *r);
+static ngx_http_llmgw_page_t *ngx_http_llmgw_page_of(ngx_http_request_t *r);
 static void ngx_http_llmgw_page_slice(ngx_http_llmgw_page_t *page);
 static ngx_int_t ngx_http_llmgw_page_flush(ngx_http_llmgw_page_t *page);
 static void ngx_http_llmgw_page_wait(ngx_http_llmgw_page_t *page);
@@ -99,10 +100,7 @@ static void
 ngx_http_llmgw_page_handler(ngx_http_request_t *r)
 {
     ngx_event_t            *wev;
-    ngx_http_cleanup_t     *cln;
     ngx_http_llmgw_page_t  *page;
-
-    /* only a request of its own is written in more than one slice */
 
     wev = r->connection->write;
 
@@ -114,11 +112,7 @@ ngx_http_llmgw_page_handler(ngx_http_request_t *r)
         return;
     }
 
-    for (cln = r->cleanup; cln->handler != ngx_http_llmgw_page_cleanup; ) {
-        cln = cln->next;
-    }
-
-    page = cln->data;
+    page = ngx_http_llmgw_page_of(r);
 
     if (page->busy) {
         switch (ngx_http_llmgw_page_flush(page)) {
@@ -137,6 +131,26 @@ ngx_http_llmgw_page_handler(ngx_http_request_t *r)
     }
 
     ngx_http_llmgw_page_slice(page);
+}
+
+
+/* A page that has others before or behind it shares their list of cleanups. */
+
+static ngx_http_llmgw_page_t *
+ngx_http_llmgw_page_of(ngx_http_request_t *r)
+{
+    ngx_http_cleanup_t     *cln;
+    ngx_http_llmgw_page_t  *page;
+
+    for (cln = r->main->cleanup; /* void */ ; cln = cln->next) {
+        page = cln->data;
+
+        if (cln->handler == ngx_http_llmgw_page_cleanup
+            && page->request == r)
+        {
+            return page;
+        }
+    }
 }
 
 

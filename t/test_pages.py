@@ -30,7 +30,7 @@ def segment(cluster, kind="still", period_ms=1000):
     return path
 
 
-def gateway(cluster, members):
+def gateway(cluster, members, more=""):
     narrow = cluster.ports.take()
     nginx = cluster.nginx(
         f"llmgw_members {members}; llmgw_hash prefix=64;",
@@ -40,7 +40,7 @@ def gateway(cluster, members):
                " location = /slow { llmgw_metrics; limit_rate 1m; }"
                " location = /both { ssi on; ssi_types *;"
                "     return 200 '<!--#include virtual=\"/status\" -->';"
-               " }")
+               " }" + more)
     nginx.narrow = narrow
     return nginx
 
@@ -236,6 +236,19 @@ def test_limited_rate(big):
 def test_page_within_a_page(big):
     said = json.loads(big.get("/both")[1])
     assert len(said["pools"][0]["replicas"]) == N
+
+
+def test_page_behind_another(cluster):
+    """Both are pages of ours, and each goes on with its own slices."""
+    nginx = gateway(cluster, segment(cluster),
+                    " location = /behind { llmgw_metrics; addition_types *;"
+                    "     add_before_body /status; }")
+    said, _, text = nginx.get("/behind")[1].decode().partition("\n")
+    pool, = json.loads(said)["pools"]
+    assert len(pool["replicas"]) == N
+    assert len(ids_of_metrics(text)) == N
+    worker, = nginx.workers()
+    assert nginx.status()["worker_pid"] == worker
 
 
 def test_page_for_an_old_client(big):
