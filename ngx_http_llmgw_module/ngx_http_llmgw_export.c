@@ -15,7 +15,8 @@
 #include "ngx_http_llmgw_page.h"
 
 
-#define NGX_HTTP_LLMGW_EXPORT_LINE    512   /* names are bounded by far less */
+#define NGX_HTTP_LLMGW_EXPORT_LINE    512   /* but for the upstream's name */
+#define NGX_HTTP_LLMGW_EXPORT_NAMES   3     /* as often it is there */
 #define NGX_HTTP_LLMGW_EXPORT_LINES   64    /* of replicas, in a piece */
 
 
@@ -49,12 +50,16 @@ struct ngx_http_llmgw_export_s {
     ngx_uint_t                    family;
     ngx_uint_t                    pool;
     ngx_uint_t                    item;
+    ngx_str_t                     head;         /* of a replica's line */
+    size_t                        line;         /* the longest one's room */
     unsigned                      headed:1;     /* the family has its head */
     unsigned                      open_metrics:1;
 };
 
 
 static ngx_int_t ngx_http_llmgw_export_handler(ngx_http_request_t *r);
+static u_char *ngx_http_llmgw_export_measure(ngx_http_llmgw_export_t *e,
+    ngx_pool_t *pool);
 static ngx_uint_t ngx_http_llmgw_export_accepts(ngx_http_request_t *r);
 static void ngx_http_llmgw_export_done(void *data);
 static ngx_uint_t ngx_http_llmgw_export_next(ngx_http_llmgw_page_t *page);
@@ -74,8 +79,7 @@ static ngx_uint_t ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
 static ngx_uint_t ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
 static void ngx_http_llmgw_export_replica_lines(ngx_http_llmgw_export_t *e,
-    ngx_str_t *head, ngx_http_llmgw_facts_t *facts, ngx_uint_t column,
-    ngx_uint_t last);
+    ngx_http_llmgw_facts_t *facts, ngx_uint_t column, ngx_uint_t last);
 static u_char *ngx_http_llmgw_export_number(u_char *p, uint64_t n);
 static void ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e,
     const char *format, ...);
@@ -155,7 +159,7 @@ ngx_http_llmgw_export_handler(ngx_http_request_t *r)
     e->facts = e->pictures
                ? ngx_http_llmgw_facts_gather(e->pictures, r->pool) : NULL;
 
-    if (e->facts == NULL) {
+    if (e->facts == NULL || ngx_http_llmgw_export_measure(e, r->pool) == NULL) {
         ngx_http_llmgw_picture_release(e->pictures);
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -167,6 +171,32 @@ ngx_http_llmgw_export_handler(ngx_http_request_t *r)
     e->page.data = e;
 
     return ngx_http_llmgw_page_send(&e->page, e->open_metrics ? &open : &text);
+}
+
+
+/*
+ * Room for the longest line.  The configuration's parser has no room for a
+ * word of more than a page, so that even with each byte escaped three names
+ * fit a page's buffer.
+ */
+
+static u_char *
+ngx_http_llmgw_export_measure(ngx_http_llmgw_export_t *e, ngx_pool_t *pool)
+{
+    size_t      longest;
+    ngx_uint_t  i;
+
+    longest = 0;
+
+    for (i = 0; i < e->pictures->nelts; i++) {
+        longest = ngx_max(longest, e->facts[i].name.len);
+    }
+
+    e->line = NGX_HTTP_LLMGW_EXPORT_LINE
+              + NGX_HTTP_LLMGW_EXPORT_NAMES * longest;
+    e->head.data = ngx_pnalloc(pool, e->line);
+
+    return e->head.data;
 }
 
 
@@ -397,21 +427,19 @@ static ngx_uint_t
 ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
 {
-    ngx_str_t   head;
     ngx_uint_t  is_counter, last, n;
-    u_char      text[NGX_HTTP_LLMGW_EXPORT_LINE];
 
     is_counter = (family->type[0] == 'c');
     n = is_counter ? facts->nrows : facts->nlisted;
     last = ngx_min(n, e->item + NGX_HTTP_LLMGW_EXPORT_LINES);
 
-    head.data = text;
-    head.len = ngx_snprintf(text, sizeof(text),
-                            "llmgw_%s%s{upstream=\"%V\",replica=\"",
-                            family->name, is_counter ? "_total" : "",
-                            &facts->name) - text;
+    e->head.len = ngx_snprintf(e->head.data, e->line,
+                               "llmgw_%s%s{upstream=\"%V\",replica=\"",
+                               family->name, is_counter ? "_total" : "",
+                               &facts->name)
+                  - e->head.data;
 
-    ngx_http_llmgw_export_replica_lines(e, &head, facts, family->n, last);
+    ngx_http_llmgw_export_replica_lines(e, facts, family->n, last);
 
     e->item = last;
 
@@ -420,7 +448,7 @@ ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,
     }
 
     if (is_counter) {
-        ngx_http_llmgw_export_line(e, "%V\"} %uL\n", &head,
+        ngx_http_llmgw_export_line(e, "%V\"} %uL\n", &e->head,
                                    facts->base[family->n]);
     }
 
@@ -430,8 +458,7 @@ ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,
 
 static void
 ngx_http_llmgw_export_replica_lines(ngx_http_llmgw_export_t *e,
-    ngx_str_t *head, ngx_http_llmgw_facts_t *facts, ngx_uint_t column,
-    ngx_uint_t last)
+    ngx_http_llmgw_facts_t *facts, ngx_uint_t column, ngx_uint_t last)
 {
     u_char                 *p;
     ngx_uint_t              i;
@@ -440,13 +467,13 @@ ngx_http_llmgw_export_replica_lines(ngx_http_llmgw_export_t *e,
     for (i = e->item; i < last; i++) {
         row = &facts->rows[i];
 
-        p = ngx_http_llmgw_page_room(&e->page, head->len + row->id.len
+        p = ngx_http_llmgw_page_room(&e->page, e->head.len + row->id.len
                                      + sizeof("\"} \n") + NGX_INT64_LEN);
         if (p == NULL) {
             return;
         }
 
-        p = ngx_cpymem(p, head->data, head->len);
+        p = ngx_cpymem(p, e->head.data, e->head.len);
         p = ngx_cpymem(p, row->id.data, row->id.len);
         p = ngx_cpymem(p, "\"} ", 3);
         p = ngx_http_llmgw_export_number(p, row->values[column]);
@@ -480,13 +507,13 @@ ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e, const char *format,
     u_char   *p;
     va_list   args;
 
-    p = ngx_http_llmgw_page_room(&e->page, NGX_HTTP_LLMGW_EXPORT_LINE);
+    p = ngx_http_llmgw_page_room(&e->page, e->line);
     if (p == NULL) {
         return;
     }
 
     va_start(args, format);
-    p = ngx_vslprintf(p, p + NGX_HTTP_LLMGW_EXPORT_LINE, format, args);
+    p = ngx_vslprintf(p, p + e->line, format, args);
     va_end(args);
 
     ngx_http_llmgw_page_wrote(&e->page, p);

@@ -173,6 +173,25 @@ def test_open_metrics_where_it_is_accepted(gateway):
     assert "# EOF" not in text
 
 
+@pytest.mark.parametrize("name", ["n" * 2000, r'\"\\' * 500],
+                         ids=["long", "escaped"])
+def test_upstream_of_any_name_has_whole_lines(cluster, name):
+    nginx = cluster.static([], hash="prefix=64;\n        server 127.0.0.1:1",
+                           server="location = /metrics { llmgw_metrics; }")
+    conf = nginx.conf.read_text()
+    for word in ("upstream", "llmgw_pass"):
+        conf = conf.replace(f"{word} llm", f'{word} "{name}"')
+    nginx.conf.write_text(conf)
+    nginx.reload()
+    line = re.compile(r'llmgw_\w+\{upstream="((?:[^"\\]|\\.)*)"(,[^}]+)?\}'
+                      r' [0-9.]+')
+    lines = [text for text in scrape(nginx)[1].splitlines()
+             if not text.startswith("#")]
+    assert len(lines) > 100
+    for text in lines:
+        assert (got := line.fullmatch(text)) and got[1] == name, text
+
+
 def test_breaker_is_told(cluster, gateway, client):
     nginx = gateway(1, pool="llmgw_breaker min_requests=3 cooldown=60s;"
                             " llmgw_queue off;")
