@@ -107,7 +107,13 @@ ngx_http_llmgw_trace_state(ngx_http_request_t *r)
 
     text[llmgw_trace_state_len((char *) text, p - text)] = '\0';
 
-    return text[0] ? (char *) text : NULL;
+    /* HTTP/2 has no value that begins or ends with a blank; nginx minds not */
+
+    while (*text == ' ' || *text == '\t') {
+        text++;
+    }
+
+    return *text ? (char *) text : NULL;
 }
 
 

@@ -100,5 +100,13 @@ llmgw_trace_state_len(const char *value, size_t len)
         }
     }
 
-    return len <= LLMGW_TRACE_STATE_MAX ? len : end;
+    if (len > LLMGW_TRACE_STATE_MAX) {
+        len = end;
+    }
+
+    while (len && (value[len - 1] == ' ' || value[len - 1] == '\t')) {
+        len--;
+    }
+
+    return len;
 }

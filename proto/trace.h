@@ -38,8 +38,8 @@ void llmgw_trace_format(const llmgw_trace_t *trace, uint64_t span,
 
 /*
  * How much of a tracestate is handed on: all of it, or as many of its members
- * from the left as fit LLMGW_TRACE_STATE_MAX; 0 where it holds what no header
- * may hold.
+ * from the left as fit LLMGW_TRACE_STATE_MAX, without blanks behind them; 0
+ * where it holds what no header may hold.
  */
 size_t llmgw_trace_state_len(const char *value, size_t len);
 

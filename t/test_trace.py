@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from llmgw import rawh2, rpc
 from llmgw.wait import wait_for
 
 DOC = (pathlib.Path(__file__).resolve().parents[1]
@@ -118,6 +119,20 @@ def test_unsampled_trace_and_long_state(engines, client):
     call, = calls(nginx, 1)
     assert fields(call, "traceparent")[0].endswith("-00")
     assert fields(call, "tracestate") == [",".join(members[:4])]
+
+
+def test_blanks_around_the_state_go_no_further(engines):
+    """HTTP/2 calls a request malformed where a value begins or ends with one,
+    and an engine that minds would look broken."""
+    nginx = engines({})
+    body = rpc.pb.InferRequest(prompt="x", max_tokens=2).SerializeToString()
+    with rawh2.RawH2(nginx.target) as h:
+        for state in (" \ta=1,b=2", "a=1,b=2\t ", " \t "):
+            answer = h.wait(h.request(rpc.INFER, rawh2.frame(body), headers=[
+                ("traceparent", PARENT), ("tracestate", state)]))
+            assert answer.grpc_status == 0
+    states = [fields(call, "tracestate") for call in calls(nginx, 3)]
+    assert sorted(states) == [[], ["a=1,b=2"], ["a=1,b=2"]]
 
 
 def test_request_id_of_the_client_is_everywhere(engines, client):

@@ -128,6 +128,21 @@ tracestate_is_cut_between_its_members(void **state)
 
 
 static void
+tracestate_ends_with_no_blank(void **state)
+{
+    char  text[LLMGW_TRACE_STATE_MAX + 2];
+
+    assert_int_equal(llmgw_trace_state_len("a=b, c=d", 8), 8);
+    assert_int_equal(llmgw_trace_state_len("a=b\t ", 5), 3);
+    assert_int_equal(llmgw_trace_state_len(" \t", 2), 0);
+
+    memset(text, 'x', sizeof(text));
+    memcpy(text + 100, " ,", 2);
+    assert_int_equal(llmgw_trace_state_len(text, sizeof(text)), 100);
+}
+
+
+static void
 tracestate_of_other_bytes_is_dropped(void **state)
 {
     assert_int_equal(llmgw_trace_state_len("a=b,c=d", 7), 7);
@@ -147,6 +162,7 @@ main(void)
         cmocka_unit_test(what_is_not_valid_is_no_trace),
         cmocka_unit_test(every_prefix_is_refused),
         cmocka_unit_test(tracestate_is_cut_between_its_members),
+        cmocka_unit_test(tracestate_ends_with_no_blank),
         cmocka_unit_test(tracestate_of_other_bytes_is_dropped),
     };
 
