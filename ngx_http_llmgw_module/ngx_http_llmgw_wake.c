@@ -23,6 +23,7 @@ struct ngx_http_llmgw_wakes_s {
 };
 
 
+static ngx_http_llmgw_main_conf_t *ngx_http_llmgw_wake_had(ngx_cycle_t *old);
 static ngx_http_llmgw_wakes_t *ngx_http_llmgw_wake_create(ngx_uint_t n,
     ngx_log_t *log);
 static void ngx_http_llmgw_wake_handler(ngx_event_t *ev);
@@ -35,21 +36,13 @@ ngx_int_t
 ngx_http_llmgw_wake_init(ngx_cycle_t *cycle, ngx_http_llmgw_main_conf_t *lmcf)
 {
     ngx_core_conf_t             *ccf;
-    ngx_http_conf_ctx_t         *old;
     ngx_http_llmgw_main_conf_t  *had;
 
     if (ngx_test_config || lmcf->upstreams.nelts == 0) {
         return NGX_OK;
     }
 
-    old = NULL;
-
-    if (cycle->old_cycle && cycle->old_cycle->conf_ctx) {
-        old = (ngx_http_conf_ctx_t *)
-                  ngx_get_conf(cycle->old_cycle->conf_ctx, ngx_http_module);
-    }
-
-    had = old ? old->main_conf[ngx_http_llmgw_module.ctx_index] : NULL;
+    had = ngx_http_llmgw_wake_had(cycle->old_cycle);
 
     if (had && had->wakes) {
         lmcf->wakes = had->wakes;
@@ -62,6 +55,33 @@ ngx_http_llmgw_wake_init(ngx_cycle_t *cycle, ngx_http_llmgw_main_conf_t *lmcf)
                       ngx_max(64, 4 * ccf->worker_processes), cycle->log);
 
     return lmcf->wakes ? NGX_OK : NGX_ERROR;
+}
+
+
+/*
+ * NULL: the configuration before had no http{}, or was without the module.
+ * Its array of modules' configurations then ends before our index.
+ */
+
+static ngx_http_llmgw_main_conf_t *
+ngx_http_llmgw_wake_had(ngx_cycle_t *old)
+{
+    ngx_uint_t            i;
+    ngx_http_conf_ctx_t  *ctx;
+
+    if (old == NULL || old->conf_ctx == NULL || old->modules == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; old->modules[i] != &ngx_http_llmgw_module; i++) {
+        if (old->modules[i] == NULL) {
+            return NULL;
+        }
+    }
+
+    ctx = (ngx_http_conf_ctx_t *) ngx_get_conf(old->conf_ctx, ngx_http_module);
+
+    return ctx ? ctx->main_conf[ngx_http_llmgw_module.ctx_index] : NULL;
 }
 
 

@@ -1,6 +1,7 @@
 """Reload and graceful stop finish running streams."""
 
 import os
+import re
 import signal
 import time
 
@@ -37,6 +38,22 @@ def test_reload_with_a_new_configuration(cluster, client):
     nginx.reload()
     assert nginx.pool()["view"]["source"] == before
     assert nginx.routable() == ["r1", "r2"]     # from the first answer on
+
+
+def test_reload_that_brings_the_module(cluster, client):
+    """And one that takes it away, and the next that brings it back."""
+    nginx = cluster.static([cluster.pyreplica("p0")], start=False)
+    with_it = nginx.conf.read_text()
+    without = re.sub(r"load_module[^;]*;|llmgw_(hash|pass)[^;]*;", "", with_it)
+    without = without.replace("llmgw_status;",
+                              """return 200 '{"worker_pid": 0}';""")
+    nginx.conf.write_text(without)
+    cluster.launch(nginx)
+    for text in (with_it, without, with_it):
+        nginx.conf.write_text(text)
+        nginx.reload()
+    assert client(nginx).stream("here", 2).code == "OK"
+    assert len(nginx.workers()) == 1
 
 
 def test_reload_that_is_refused_keeps_the_old(cluster, client, expect):
