@@ -9,6 +9,10 @@ from llmgw.proc import pids_of_group
 from llmgw.wait import wait_for
 
 
+def is_there(pid):
+    return os.path.exists(f"/proc/{pid}/exe")
+
+
 def test_20_reloads_under_200_streams(cluster, load, expect):
     nginx = cluster.fleet(replica={"token_delay": "50ms"})
     jobs = [[f"prompt {i}", 200] for i in range(200)]
@@ -104,6 +108,46 @@ def test_quit_of_an_idle_gateway_is_quick(cluster, client):
     nginx.quit()
     assert nginx.proc.wait(5) == 0
     assert time.monotonic() - start < 3
+
+
+def test_new_binary_takes_over_under_streams(cluster, client, load, expect):
+    """USR2, then QUIT to the old master: how another module is brought in.
+
+    nginx takes USR2 as a daemon alone.
+    """
+    cluster.fleet(replica={"token_delay": "50ms"})
+    nginx = cluster.nginx(start=False)
+    nginx.conf.write_text(
+        nginx.conf.read_text().replace("daemon off;", "daemon on;"))
+    pid_file = nginx.dir / "nginx.pid"
+
+    def master_but(pid):
+        text = pid_file.read_text().strip() if pid_file.exists() else ""
+        return int(text) if text not in ("", str(pid)) else None
+
+    out = nginx.command()
+    assert out.returncode == 0, out.stderr
+    old = wait_for(lambda: master_but(0), 10, "the master")
+    masters = [old]
+    try:
+        wait_for(lambda: nginx.routable() == ["r1", "r2", "r3"], 10, "a pool")
+        jobs = [[f"prompt {i}", 60] for i in range(50)]
+        work = load(nginx, jobs, connections=2)
+        work.running()
+        os.kill(old, signal.SIGUSR2)
+        masters.append(wait_for(lambda: master_but(old), 10, "the next one"))
+        os.kill(old, signal.SIGQUIT)
+        client(nginx).stream("new", 2).check(expect("new", 2))
+        for (prompt, n), got in zip(jobs, work.results()):
+            got.check(expect(prompt, n))
+        wait_for(lambda: not is_there(old), 10, "the old master to end")
+        assert nginx.routable() == ["r1", "r2", "r3"]
+        assert nginx.counts() == {}
+    finally:
+        for pid in filter(is_there, masters):
+            os.kill(pid, signal.SIGQUIT)
+        wait_for(lambda: not any(map(is_there, masters)), 10,
+                 "the masters to end")
 
 
 def test_fast_stop_with_streams(cluster, load):

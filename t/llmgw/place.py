@@ -2,12 +2,15 @@
 
 import os
 import pathlib
+import shutil
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 PYTHON = "/usr/bin/python3"
 
-NGINX = os.environ.get("NGINX_BIN", "nginx")
+# A path, since nginx starts its successor without looking through $PATH.
+_NGINX = os.environ.get("NGINX_BIN", "nginx")
+NGINX = shutil.which(_NGINX) or _NGINX
 MODULE = os.environ.get("LLMGW_SO", str(BUILD / "ngx_http_llmgw_module.so"))
 
 
