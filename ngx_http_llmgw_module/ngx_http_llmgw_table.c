@@ -257,27 +257,38 @@ ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
 }
 
 
+/* Out of the ring that serves, where most of its replicas stay. */
+
 static llmgw_ring_t *
 ngx_http_llmgw_table_ring(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_table_t *table)
 {
+    uint32_t           *before;
     ngx_uint_t          i;
     llmgw_ring_t       *ring;
     llmgw_ring_node_t  *nodes;
 
-    nodes = ngx_alloc((table->n + 1) * sizeof(llmgw_ring_node_t),
+    nodes = ngx_alloc((table->n + 1) * (sizeof(llmgw_ring_node_t)
+                                        + sizeof(uint32_t)),
                       pool->worker->log);
     if (nodes == NULL) {
         return NULL;
     }
 
+    before = (uint32_t *) &nodes[table->n + 1];
+
     for (i = 0; i < table->n; i++) {
         nodes[i].id = (char *) table->replicas[i]->node.str.data;
         nodes[i].id_len = table->replicas[i]->node.str.len;
         nodes[i].weight = ngx_max(table->weights[i], 1);
+
+        /* -1 in the table that serves is LLMGW_RING_NEW here */
+        before[i] = (uint32_t) table->replicas[i]->index;
     }
 
-    ring = llmgw_ring_create(nodes, table->n, pool->conf->vnodes, NULL);
+    ring = llmgw_ring_create_from(pool->table ? pool->table->ring : NULL,
+                                  before, nodes, table->n, pool->conf->vnodes,
+                                  NULL);
 
     ngx_free(nodes);
 

@@ -94,8 +94,8 @@ def ring(results):
 
 def change(results):
     row = at(results, "micro", "ring", "1000")
-    yield Check(f"{row['build_ms']:.2f} ms in fresh memory,"
-                f" {row['warm_ms']:.2f} in warm", row["build_ms"], 1)
+    yield Check(f"{row['change_ms']:.2f} ms where one of them changes,"
+                f" {row['build_ms']:.2f} where all do", row["change_ms"], 1)
 
 
 def policy(results):

@@ -83,8 +83,8 @@ def micro(results):
         return "FAIL: not measured"
     text = table(
         ["replicas", "ring build ms", "in warm memory", "longest slice us",
-         "find ns", "pick", "with breakers", "load bound", "all full",
-         "all open"],
+         "one changes, ms", "longest slice us", "find ns", "pick",
+         "with breakers", "load bound", "all full", "all open"],
         [[n, *row.values()] for n, row in got["ring"].items()])
     text += (f"\n\nOf find, pick and what is right of them"
              f" {got['loop_ns']:.1f} ns are the loop that measures.")

@@ -1,6 +1,7 @@
 
 /*
- * Micro-benchmark of ring and pick: ns per lookup and per pick, ms per build.
+ * Micro-benchmark of ring and pick: ns per lookup and per pick, ms per build,
+ * of all nodes and out of a ring of which one node leaves and one joins.
  *
  *     gcc -O2 -std=gnu11 -Ingx_http_llmgw_module/core -o /tmp/bench_ring \
  *         bench/micro/ring.c ngx_http_llmgw_module/core/{ring*,pick,breaker}.c
@@ -16,6 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "pick.h"
@@ -36,6 +38,7 @@ typedef struct {
     llmgw_pick_peer_t    *peers;
     llmgw_breaker_t      *breakers;
     llmgw_ring_t         *ring;
+    uint32_t             *before;       /* one of them in no older ring */
 } fleet_t;
 
 /* Serves the same sequence of allocations from the same blocks, each time. */
@@ -107,6 +110,7 @@ fleet_init(fleet_t *fleet, size_t n)
     fleet->counts = calloc(n, sizeof(llmgw_peer_counts_t));
     fleet->peers = calloc(n, sizeof(llmgw_pick_peer_t));
     fleet->breakers = calloc(n, sizeof(llmgw_breaker_t));
+    fleet->before = calloc(n, sizeof(uint32_t));
     fleet->ring = NULL;
 
     must(fleet->ids);
@@ -114,8 +118,10 @@ fleet_init(fleet_t *fleet, size_t n)
     must(fleet->counts);
     must(fleet->peers);
     must(fleet->breakers);
+    must(fleet->before);
 
     for (i = 0; i < n; i++) {
+        fleet->before[i] = i == n / 2 ? LLMGW_RING_NEW : (uint32_t) i;
         fleet->nodes[i].id = fleet->ids[i];
         fleet->nodes[i].id_len = (size_t) snprintf(fleet->ids[i], ID_SIZE,
                                                    "replica-%zu", i);
@@ -132,6 +138,7 @@ static void
 fleet_done(fleet_t *fleet)
 {
     llmgw_ring_destroy(fleet->ring);
+    free(fleet->before);
     free(fleet->breakers);
     free(fleet->peers);
     free(fleet->counts);
@@ -141,22 +148,23 @@ fleet_done(fleet_t *fleet)
 
 
 /*
- * Builds in slices of 1000; returns the time of all, *longest that of one.  A
- * slice counts without the last, which also gives memory back.
+ * Builds in slices of 1000, anew or out of `old`; *longest is the time of one.
+ * A slice counts without the last, which also gives memory back.
  */
-static double
-build_once(fleet_t *fleet, const llmgw_ring_memory_t *memory, double *longest)
+static llmgw_ring_t *
+build_ring(fleet_t *fleet, const llmgw_ring_t *old,
+    const llmgw_ring_memory_t *memory, double *longest)
 {
     int            whole;
-    double         start, before, after, slice;
+    double         before, after, slice;
     llmgw_ring_t  *ring;
 
     *longest = 0;
     slice = 0;
-    start = now_ns();
-    before = start;
+    before = now_ns();
 
-    ring = llmgw_ring_create(fleet->nodes, fleet->n, VNODES, memory);
+    ring = llmgw_ring_create_from(old, fleet->before, fleet->nodes, fleet->n,
+                                  VNODES, memory);
     must(ring);
 
     do {
@@ -169,9 +177,7 @@ build_once(fleet_t *fleet, const llmgw_ring_memory_t *memory, double *longest)
         before = after;
     } while (!whole);
 
-    llmgw_ring_destroy(ring);
-
-    return after - start;
+    return ring;
 }
 
 
@@ -184,13 +190,15 @@ measure_build(fleet_t *fleet, const llmgw_ring_memory_t *memory,
     double *slice)
 {
     int        round;
-    double     took, least, longest;
+    double     start, took, least, longest;
     blocks_t  *blocks;
 
     least = 0;
 
     for (round = 0; round < ROUNDS; round++) {
-        took = build_once(fleet, memory, &longest);
+        start = now_ns();
+        llmgw_ring_destroy(build_ring(fleet, NULL, memory, &longest));
+        took = now_ns() - start;
 
         if (round == 0 || took < least) {
             least = took;
@@ -363,10 +371,47 @@ set_breakers(fleet_t *fleet, llmgw_breaker_state_t state)
 }
 
 
+/*
+ * The least time in which one node is replaced by another, as a worker has it:
+ * each ring is made out of the one before, in the memory that malloc has.
+ */
+static double
+measure_change(fleet_t *fleet, double *slice)
+{
+    int                 round;
+    size_t              changed;
+    double              start, took, least, longest;
+    llmgw_ring_t       *old;
+    llmgw_ring_node_t  *node;
+
+    least = 0;
+    changed = fleet->n / 2;
+    node = &fleet->nodes[changed];
+    fleet->before[changed] = LLMGW_RING_NEW;
+
+    for (round = 0; round < 2 * ROUNDS; round++) {
+        node->id = round % 2 ? fleet->ids[changed] : "replica-other";
+        node->id_len = strlen(node->id);
+
+        old = fleet->ring;
+        start = now_ns();
+        fleet->ring = build_ring(fleet, old, NULL, &longest);
+        llmgw_ring_destroy(old);
+        took = now_ns() - start;
+
+        least = round == 0 || took < least ? took : least;
+        *slice = round == 0 || longest < *slice ? longest : *slice;
+    }
+
+    return least;
+}
+
+
 static void
 measure(size_t n)
 {
-    double   cold, warm, slice, find, idle, closed, bounded, full, open;
+    double   cold, warm, slice, change, change_slice;
+    double   find, idle, closed, bounded, full, open;
     size_t   picks;
     fleet_t  fleet;
 
@@ -375,10 +420,8 @@ measure(size_t n)
     cold = measure_build(&fleet, NULL, &slice);
     warm = measure_warm_build(&fleet);
 
-    fleet.ring = llmgw_ring_create(fleet.nodes, n, VNODES, NULL);
-    must(fleet.ring);
-
-    while (!llmgw_ring_build(fleet.ring, 1000)) { /* void */ }
+    fleet.ring = build_ring(&fleet, NULL, NULL, &change_slice);
+    change = measure_change(&fleet, &change_slice);
 
     find = measure_find(&fleet);
     idle = measure_pick(&fleet, PICKS);
@@ -398,9 +441,10 @@ measure(size_t n)
     set_breakers(&fleet, LLMGW_BREAKER_OPEN);
     open = measure_pick(&fleet, picks);
 
-    printf("%8zu %8.3f %8.3f %7.1f %7.1f %7.1f %7.1f %8.1f %8.1f %8.1f\n",
-           n, cold / 1e6, warm / 1e6, slice / 1e3, find, idle, closed,
-           bounded, full, open);
+    printf("%8zu %8.3f %8.3f %7.1f %8.3f %7.1f %7.1f %7.1f %7.1f %8.1f %8.1f "
+           "%8.1f\n",
+           n, cold / 1e6, warm / 1e6, slice / 1e3, change / 1e6,
+           change_slice / 1e3, find, idle, closed, bounded, full, open);
 
     fleet_done(&fleet);
 }
@@ -413,12 +457,13 @@ main(void)
     static const size_t  sizes[] = { 3, 10, 100, 1000, 10000 };
 
     printf("build: ms, in fresh and in warm memory; slice: us, the longest of "
-           "budget 1000\nfind and pick: ns, %.1f of it the loop; breaker: "
+           "budget 1000;\nchange: ms, out of a ring of which one node is "
+           "another\nfind and pick: ns, %.1f of it the loop; breaker: "
            "all have one, closed, from here on;\nbounded: the mean is "
            "needed; full: nobody has room; open: all circuits are\n\n"
-           "%8s %8s %8s %7s %7s %7s %7s %8s %8s %8s\n", measure_loop(),
-           "replicas", "build", "warm", "slice", "find", "pick", "breaker",
-           "bounded", "full", "open");
+           "%8s %8s %8s %7s %8s %7s %7s %7s %7s %8s %8s %8s\n",
+           measure_loop(), "replicas", "build", "warm", "slice", "change",
+           "slice", "find", "pick", "breaker", "bounded", "full", "open");
 
     for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         measure(sizes[i]);

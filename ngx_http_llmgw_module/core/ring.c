@@ -1,7 +1,7 @@
 
 /*
  * The hash ring: memory and lookup.  ring_impl.h says how a point is kept,
- * ring_build.c how the points get there.
+ * ring_build.c and ring_merge.c how the points get there.
  *
  * A lookup is one word of the index and, nearly always, one cache line of
  * points; the words of both arrays are small so that as much of them as can
@@ -100,13 +100,14 @@ ring_alloc_arrays(llmgw_ring_t *ring)
         return -1;
     }
 
-    ring->shares = ring_alloc(ring, ring->nnodes, sizeof(uint64_t));
+    ring->shares = ring_alloc(ring, (size_t) ring->nnodes + 1,
+                              sizeof(uint64_t));
     if (ring->shares == NULL) {
         return -1;
     }
 
     memset(&ring->points[ring->npoints], 0, PEEKED_POINTS * sizeof(uint64_t));
-    memset(ring->shares, 0, ring->nnodes * sizeof(uint64_t));
+    memset(ring->shares, 0, ((size_t) ring->nnodes + 1) * sizeof(uint64_t));
 
     ring->index[0] = 0;     /* the builder clears from the third on */
     ring->index[1] = 0;
@@ -115,8 +116,40 @@ ring_alloc_arrays(llmgw_ring_t *ring)
 }
 
 
+/* A merge where one is possible and pays. */
+static int
+ring_begin(llmgw_ring_t *ring, const llmgw_ring_t *old, const uint32_t *before,
+    const llmgw_ring_node_t *nodes, uint32_t vnodes)
+{
+    int  rc, scaled;
+
+    ring->builder = llmgw_ring_builder_create(ring, nodes, ring->nnodes,
+                                              vnodes, &scaled);
+    if (ring->builder == NULL) {
+        return -1;
+    }
+
+    rc = 1;
+
+    if (old != NULL && !scaled) {
+        rc = llmgw_ring_merge_init(ring, old, before, nodes, vnodes);
+    }
+
+    return rc == 1 ? llmgw_ring_build_init(ring) : rc;
+}
+
+
 llmgw_ring_t *
 llmgw_ring_create(const llmgw_ring_node_t *nodes, size_t n, uint32_t vnodes,
+    const llmgw_ring_memory_t *memory)
+{
+    return llmgw_ring_create_from(NULL, NULL, nodes, n, vnodes, memory);
+}
+
+
+llmgw_ring_t *
+llmgw_ring_create_from(const llmgw_ring_t *old, const uint32_t *before,
+    const llmgw_ring_node_t *nodes, size_t n, uint32_t vnodes,
     const llmgw_ring_memory_t *memory)
 {
     unsigned       bits;
@@ -141,8 +174,11 @@ llmgw_ring_create(const llmgw_ring_node_t *nodes, size_t n, uint32_t vnodes,
     ring->nnodes = (uint32_t) n;
     ring->node_bits = (uint8_t) bits_for(n);
 
-    ring->builder = llmgw_ring_builder_create(ring, nodes, n, vnodes);
-    if (ring->builder == NULL) {
+    ring->counts = ring_alloc(ring, n, sizeof(uint32_t));
+
+    if (ring->counts == NULL
+        || ring_begin(ring, old, before, nodes, vnodes) != 0)
+    {
         goto failed;
     }
 
@@ -188,6 +224,10 @@ llmgw_ring_destroy(llmgw_ring_t *ring)
 
     if (ring->shares != NULL) {
         memory.free(memory.data, ring->shares);
+    }
+
+    if (ring->counts != NULL) {
+        memory.free(memory.data, ring->counts);
     }
 
     memory.free(memory.data, ring);

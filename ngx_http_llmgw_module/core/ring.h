@@ -8,7 +8,8 @@
  * points and no other key moves (Karger and others, 1997).
  *
  * A ring is built in slices, off the request path, and never changes once it
- * is whole: a change of membership builds a new one while the old one serves.
+ * is whole: a change of membership builds a new one while the old one serves,
+ * out of the old one where most of its points stay.
  * Points are kept as a sorted array with an index of buckets over the high
  * bits of the circle, so that a lookup touches one bucket entry and, in the
  * mean, one or two neighbouring points; no tree, no binary search.  Equal
@@ -27,7 +28,7 @@
 typedef struct llmgw_ring_s  llmgw_ring_t;
 
 typedef struct {
-    const char  *id;            /* need not outlive llmgw_ring_create() */
+    const char  *id;            /* need not outlive the call */
     size_t       id_len;
     uint32_t     weight;        /* >= 1 */
 } llmgw_ring_node_t;
@@ -43,12 +44,25 @@ typedef struct {
 #define LLMGW_RING_MAX_NODES   65536
 #define LLMGW_RING_MAX_POINTS  (16u * 1024 * 1024)
 
+#define LLMGW_RING_NEW         UINT32_MAX   /* before: in no older ring */
+
 
 /*
  * Begins a ring of n nodes; node k of the answers is nodes[k].  NULL: out of
  * memory, or over a limit.  memory == NULL: malloc and free.  n may be 0.
  */
 llmgw_ring_t *llmgw_ring_create(const llmgw_ring_node_t *nodes, size_t n,
+    uint32_t vnodes, const llmgw_ring_memory_t *memory);
+
+/*
+ * The same ring, at a fraction of the price where it differs little from a
+ * whole one: what stands sorted in `old` is merged with the points of those
+ * that joined.  nodes[i] is node before[i] of `old`, which has the same id, or
+ * LLMGW_RING_NEW; weights and vnodes may differ.  old must stay until the ring
+ * is whole or destroyed; before need not outlive the call.
+ */
+llmgw_ring_t *llmgw_ring_create_from(const llmgw_ring_t *old,
+    const uint32_t *before, const llmgw_ring_node_t *nodes, size_t n,
     uint32_t vnodes, const llmgw_ring_memory_t *memory);
 
 void llmgw_ring_destroy(llmgw_ring_t *ring);

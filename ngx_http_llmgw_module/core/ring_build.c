@@ -62,8 +62,8 @@
  * moves it, and returns the work done.
  */
 
-static size_t
-clear_some(llmgw_ring_t *ring, size_t n)
+size_t
+llmgw_ring_clear_some(llmgw_ring_t *ring, size_t n)
 {
     llmgw_ring_builder_t  *builder;
 
@@ -170,23 +170,27 @@ write_id(llmgw_ring_builder_t *builder, const llmgw_ring_member_t *node)
 
 /* Of `limit` points, how many of the current node are to be done. */
 static size_t
-portion_of_node(const llmgw_ring_builder_t *builder, size_t limit)
+portion_of_node(const llmgw_ring_t *ring, size_t limit)
 {
     size_t  left;
 
-    left = builder->nodes[builder->node].npoints - builder->replica;
+    left = ring->counts[ring->builder->node] - ring->builder->replica;
 
     return left < limit ? left : limit;
 }
 
 
 static void
-advance_points(llmgw_ring_builder_t *builder, size_t n)
+advance_points(llmgw_ring_t *ring, size_t n)
 {
+    llmgw_ring_builder_t  *builder;
+
+    builder = ring->builder;
+
     builder->next += n;
     builder->replica += (uint32_t) n;
 
-    if (builder->replica == builder->nodes[builder->node].npoints) {
+    if (builder->replica == ring->counts[builder->node]) {
         builder->node++;
         builder->replica = 0;
     }
@@ -210,10 +214,10 @@ hash_some(llmgw_ring_t *ring, size_t n)
         }
 
         k = left < LLMGW_RING_BATCH ? left : LLMGW_RING_BATCH;
-        k = portion_of_node(builder, k);
+        k = portion_of_node(ring, k);
 
         hash_batch(ring, node, k);
-        advance_points(builder, k);
+        advance_points(ring, k);
     }
 
     return n;
@@ -272,7 +276,7 @@ scatter_some(llmgw_ring_t *ring, size_t n)
     index = ring->index + 1;
 
     for (left = n; left != 0; left -= k) {
-        k = portion_of_node(builder, left);
+        k = portion_of_node(ring, left);
 
         for (i = builder->next; i < builder->next + k; i++) {
             foresee(ring, i);
@@ -282,10 +286,25 @@ scatter_some(llmgw_ring_t *ring, size_t n)
                 = hash << ring->node_bits | builder->node;
         }
 
-        advance_points(builder, k);
+        advance_points(ring, k);
     }
 
     return n;
+}
+
+
+int
+llmgw_ring_is_id_after(const llmgw_ring_t *ring, size_t a, size_t b)
+{
+    int                         rc;
+    const llmgw_ring_member_t  *x, *y;
+
+    x = &ring->builder->nodes[a];
+    y = &ring->builder->nodes[b];
+
+    rc = memcmp(x->id, y->id, x->id_len < y->id_len ? x->id_len : y->id_len);
+
+    return rc != 0 ? rc > 0 : x->id_len > y->id_len;
 }
 
 
@@ -293,21 +312,15 @@ scatter_some(llmgw_ring_t *ring, size_t n)
 static int
 is_after(const llmgw_ring_t *ring, uint64_t a, uint64_t b)
 {
-    int                         rc;
-    uint64_t                    mask;
-    const llmgw_ring_member_t  *x, *y;
+    uint64_t  mask;
 
     if (((a ^ b) >> ring->node_bits) != 0) {
         return a > b;
     }
 
     mask = ((uint64_t) 1 << ring->node_bits) - 1;
-    x = &ring->builder->nodes[a & mask];
-    y = &ring->builder->nodes[b & mask];
 
-    rc = memcmp(x->id, y->id, x->id_len < y->id_len ? x->id_len : y->id_len);
-
-    return rc != 0 ? rc > 0 : x->id_len > y->id_len;
+    return llmgw_ring_is_id_after(ring, a & mask, b & mask);
 }
 
 
@@ -446,21 +459,33 @@ sort_some(llmgw_ring_t *ring, size_t n)
 }
 
 
-typedef struct {
-    size_t  (*some)(llmgw_ring_t *ring, size_t n);  /* returns work done */
-    size_t    per_unit;
-    int       by_point;                             /* else by bucket */
-} ring_step_def_t;
-
-
-static const ring_step_def_t  ring_steps[] = {
-    { clear_some,   CLEARED_PER_UNIT,   0 },
-    { touch_some,   TOUCHED_PER_UNIT,   1 },
-    { hash_some,    HASHED_PER_UNIT,    1 },
-    { sum_some,     SUMMED_PER_UNIT,    0 },
-    { scatter_some, SCATTERED_PER_UNIT, 1 },
-    { sort_some,    SORTED_PER_UNIT,    0 }
+const llmgw_ring_step_t  llmgw_ring_build_steps[] = {
+    { llmgw_ring_clear_some, CLEARED_PER_UNIT,   LLMGW_RING_BY_BUCKET },
+    { touch_some,            TOUCHED_PER_UNIT,   LLMGW_RING_BY_POINT },
+    { hash_some,             HASHED_PER_UNIT,    LLMGW_RING_BY_POINT },
+    { sum_some,              SUMMED_PER_UNIT,    LLMGW_RING_BY_BUCKET },
+    { scatter_some,          SCATTERED_PER_UNIT, LLMGW_RING_BY_POINT },
+    { sort_some,             SORTED_PER_UNIT,    LLMGW_RING_BY_BUCKET },
+    { NULL,                  0,                  LLMGW_RING_BY_BUCKET }
 };
+
+
+static size_t
+step_total(const llmgw_ring_t *ring)
+{
+    switch (ring->builder->step->by) {
+
+    case LLMGW_RING_BY_BUCKET:
+        return ring->nbuckets;
+
+    case LLMGW_RING_BY_POINT:
+        return ring->npoints;
+
+    default:
+        return ring->builder->kept_points.ring->npoints
+               + ring->builder->joined->npoints;
+    }
+}
 
 
 static void
@@ -477,16 +502,16 @@ next_step(llmgw_ring_builder_t *builder)
 static size_t
 build_some(llmgw_ring_t *ring, size_t budget)
 {
-    size_t                  n, left, total, used;
-    const ring_step_def_t  *def;
+    size_t                    n, left, total, used;
+    const llmgw_ring_step_t  *step;
 
-    def = &ring_steps[ring->builder->step];
-    total = def->by_point ? ring->npoints : ring->nbuckets;
+    step = ring->builder->step;
+    total = step_total(ring);
 
     left = total - ring->builder->next;
-    n = budget <= left / def->per_unit ? budget * def->per_unit : left;
+    n = budget <= left / step->per_unit ? budget * step->per_unit : left;
 
-    used = def->some(ring, n) / def->per_unit + 1;
+    used = step->some(ring, n) / step->per_unit + 1;
 
     if (ring->builder->next == total) {
         next_step(ring->builder);
@@ -499,10 +524,19 @@ build_some(llmgw_ring_t *ring, size_t budget)
 int
 llmgw_ring_build(llmgw_ring_t *ring, size_t budget)
 {
+    llmgw_ring_t  *joined;
+
+    joined = ring->builder ? ring->builder->joined : NULL;
+
+    if (joined != NULL && joined->builder != NULL) {
+        (void) llmgw_ring_build(joined, budget);
+        return 0;
+    }
+
     while (ring->builder != NULL && budget != 0) {
         budget = build_some(ring, budget);
 
-        if (ring->builder->step == LLMGW_RING_DONE) {
+        if (ring->builder->step->some == NULL) {
             close_circle(ring);
             llmgw_ring_builder_destroy(ring);
         }

@@ -2,8 +2,8 @@
 /*
  * The builder's memory: what a ring needs only while ring_build.c builds it.
  *
- * It keeps its own copy of the ids, since the caller's need not last, and one
- * hash a point, so that none is computed twice.
+ * It keeps its own copy of the ids, since the caller's need not last, and, but
+ * for a merge, one hash a point, so that none is computed twice.
  */
 
 #include <stdint.h>
@@ -83,18 +83,19 @@ builder_size(const llmgw_ring_node_t *nodes, size_t n, size_t *text_size)
 
 
 static void
-copy_nodes(llmgw_ring_builder_t *builder, const llmgw_ring_node_t *nodes,
-    size_t n, uint32_t vnodes, unsigned shift)
+copy_nodes(llmgw_ring_t *ring, llmgw_ring_builder_t *builder,
+    const llmgw_ring_node_t *nodes, uint32_t vnodes, unsigned shift)
 {
     char    *ids;
     size_t   i;
 
     ids = builder->texts + LLMGW_RING_BATCH * builder->text_size;
 
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < ring->nnodes; i++) {
+        ring->counts[i] = node_points(&nodes[i], vnodes, shift);
+
         builder->nodes[i].id = ids;
         builder->nodes[i].id_len = nodes[i].id_len;
-        builder->nodes[i].npoints = node_points(&nodes[i], vnodes, shift);
 
         if (nodes[i].id_len != 0) {
             memcpy(ids, nodes[i].id, nodes[i].id_len);
@@ -107,7 +108,7 @@ copy_nodes(llmgw_ring_builder_t *builder, const llmgw_ring_node_t *nodes,
 
 llmgw_ring_builder_t *
 llmgw_ring_builder_create(llmgw_ring_t *ring, const llmgw_ring_node_t *nodes,
-    size_t n, uint32_t vnodes)
+    size_t n, uint32_t vnodes, int *scaled)
 {
     size_t                      size, text_size;
     unsigned                    shift;
@@ -140,29 +141,52 @@ llmgw_ring_builder_create(llmgw_ring_t *ring, const llmgw_ring_node_t *nodes,
     builder->texts = (char *) (builder->nodes + n);
     builder->text_size = text_size;
 
-    copy_nodes(builder, nodes, n, vnodes, shift);
+    copy_nodes(ring, builder, nodes, vnodes, shift);
 
-    size = (ring->npoints == 0 ? 1 : ring->npoints) * sizeof(uint64_t);
-
-    builder->hashes = memory->alloc(memory->data, size);
-    if (builder->hashes == NULL) {
-        memory->free(memory->data, builder);
-        return NULL;
-    }
+    *scaled = shift != 0;
 
     return builder;
+}
+
+
+int
+llmgw_ring_build_init(llmgw_ring_t *ring)
+{
+    size_t                 size;
+    llmgw_ring_builder_t  *builder;
+
+    builder = ring->builder;
+    size = (ring->npoints == 0 ? 1 : ring->npoints) * sizeof(uint64_t);
+
+    builder->step = llmgw_ring_build_steps;
+    builder->hashes = ring->memory.alloc(ring->memory.data, size);
+
+    return builder->hashes == NULL ? -1 : 0;
 }
 
 
 void
 llmgw_ring_builder_destroy(llmgw_ring_t *ring)
 {
-    if (ring->builder == NULL) {
+    llmgw_ring_builder_t  *builder;
+
+    builder = ring->builder;
+
+    if (builder == NULL) {
         return;
     }
 
-    ring->memory.free(ring->memory.data, ring->builder->hashes);
-    ring->memory.free(ring->memory.data, ring->builder);
+    if (builder->hashes != NULL) {
+        ring->memory.free(ring->memory.data, builder->hashes);
+    }
+
+    if (builder->numbers != NULL) {
+        ring->memory.free(ring->memory.data, builder->numbers);
+    }
+
+    llmgw_ring_destroy(builder->joined);
+
+    ring->memory.free(ring->memory.data, builder);
 
     ring->builder = NULL;
 }
