@@ -192,6 +192,8 @@ struct ngx_http_llmgw_pool_s {
 
     llmgw_members_reader_t       *reader;       /* NULL: static only */
     llmgw_members_view_t          view;
+    ngx_http_llmgw_replica_t    **members;      /* of the view, by id */
+    ngx_uint_t                    nmembers;
     uint64_t                      generation;   /* that the table shows */
     ngx_msec_t                    looked_ms;    /* at the generation */
 
@@ -211,13 +213,14 @@ struct ngx_http_llmgw_pool_s {
 
     ngx_uint_t                    streams;      /* running */
     ngx_uint_t                    backing_off;  /* replicas with retry_ms */
-    ngx_uint_t                    round;        /* of taking views over */
+    ngx_uint_t                    round;        /* of looking at statics */
 
     time_t                        full_logged;
 
     unsigned                      stale:1;      /* said so in the log */
     unsigned                      absent:1;
     unsigned                      refused:1;
+    unsigned                      was_isolated:1;   /* when last applied */
 };
 
 
@@ -238,7 +241,7 @@ struct ngx_http_llmgw_replica_s {
     ngx_queue_t                   sessions;
     ngx_queue_t                   attempts;
     ngx_uint_t                    nsessions;
-    ngx_uint_t                    round;        /* the pool's, when seen */
+    ngx_uint_t                    round;        /* the pool's, if inert */
     ngx_uint_t                    holders;      /* streams that exclude it */
 
     ngx_msec_t                    suspect_ms;   /* since when, if SUSPECT */
@@ -466,7 +469,7 @@ ngx_uint_t ngx_http_llmgw_pool_is_stale(ngx_http_llmgw_pool_t *pool);
 uint64_t ngx_http_llmgw_monotonic_ms(void);
 
 /* table.c: replicas, ring, pick */
-void ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool);
+ngx_int_t ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool);
 ngx_int_t ngx_http_llmgw_table_build(ngx_http_llmgw_pool_t *pool,
     size_t budget);
 void ngx_http_llmgw_table_destroy(ngx_http_llmgw_table_t *table);

@@ -105,6 +105,7 @@ ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
 
     ngx_http_llmgw_table_destroy(pool->table);
     ngx_http_llmgw_table_destroy(pool->next);
+    ngx_free(pool->members);
 
     if (pool->reader) {
         llmgw_members_reader_destroy(pool->reader);
@@ -143,7 +144,9 @@ ngx_http_llmgw_pool_first_view(ngx_http_llmgw_pool_t *pool)
         ngx_http_llmgw_pool_reopen(pool);
     }
 
-    ngx_http_llmgw_table_update(pool);
+    if (ngx_http_llmgw_table_update(pool) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     ngx_http_llmgw_table_finish(pool);
 
@@ -283,10 +286,15 @@ ngx_http_llmgw_pool_read(ngx_http_llmgw_pool_t *pool)
     switch (rc) {
 
     case LLMGW_MEMBERS_DONE:
-        pool->generation = pool->view.generation;
         pool->absent = 0;
         pool->refused = 0;
-        ngx_http_llmgw_table_update(pool);
+
+        /* streams that the update moves pick, and shall not look again */
+        pool->looked_ms = ngx_current_msec;
+
+        if (ngx_http_llmgw_table_update(pool) == NGX_OK) {
+            pool->generation = pool->view.generation;
+        }
         break;
 
     case LLMGW_MEMBERS_ABSENT:

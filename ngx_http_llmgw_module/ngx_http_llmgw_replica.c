@@ -303,7 +303,9 @@ ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica)
     peer = &replica->pool->table->peers[replica->index];
     peer->foreign = 0;
 
-    if (replica->is_static || !replica->listed || replica->slot == NULL) {
+    if (replica->is_static || !replica->listed || replica->slot == NULL
+        || replica->view_index >= replica->pool->view.n)
+    {
         return;
     }
 

@@ -168,7 +168,9 @@ ngx_http_llmgw_status_reported(ngx_http_llmgw_replica_t *replica)
 {
     llmgw_member_load_t  *load;
 
-    if (replica->is_static || !replica->listed) {
+    if (replica->is_static || !replica->listed
+        || replica->view_index >= replica->pool->view.n)
+    {
         return json_null();
     }
 

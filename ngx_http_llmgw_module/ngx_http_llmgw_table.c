@@ -17,12 +17,16 @@
 #include "ngx_http_llmgw.h"
 
 
-static void ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool);
-static void ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
-    size_t i);
-static void ngx_http_llmgw_table_relist(ngx_http_llmgw_replica_t *replica);
-static ngx_uint_t ngx_http_llmgw_table_collect(ngx_http_llmgw_pool_t *pool,
+static void ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_replica_t **replicas);
+static ngx_http_llmgw_replica_t **ngx_http_llmgw_table_unlist(
+    ngx_http_llmgw_replica_t **last, ngx_http_llmgw_replica_t **end,
+    const char *id);
+static ngx_http_llmgw_replica_t *ngx_http_llmgw_table_apply_member(
+    ngx_http_llmgw_pool_t *pool, ngx_http_llmgw_replica_t *replica, size_t i);
+static ngx_uint_t ngx_http_llmgw_table_statics(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_replica_t **replicas);
+static void ngx_http_llmgw_table_relist(ngx_http_llmgw_replica_t *replica);
 static ngx_uint_t ngx_http_llmgw_table_is_same(ngx_http_llmgw_table_t *table,
     ngx_http_llmgw_replica_t **replicas, ngx_uint_t n);
 static ngx_http_llmgw_table_t *ngx_http_llmgw_table_create(
@@ -34,25 +38,28 @@ static void ngx_http_llmgw_table_abandon(ngx_http_llmgw_pool_t *pool);
 static void ngx_http_llmgw_table_swap(ngx_http_llmgw_pool_t *pool);
 
 
-/* Takes the pool's view over. */
+/*
+ * Takes the pool's view over.  NGX_ERROR: no memory; nothing was taken, and
+ * the generation stays, so that the next look tries again.
+ */
 
-void
+ngx_int_t
 ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool)
 {
     ngx_uint_t                  n;
     ngx_http_llmgw_table_t     *table;
     ngx_http_llmgw_replica_t  **replicas;
 
-    ngx_http_llmgw_table_apply(pool);
-
     n = pool->view.n + pool->conf->statics.nelts;
 
     replicas = ngx_alloc((n + 1) * sizeof(void *), pool->worker->log);
     if (replicas == NULL) {
-        return;
+        return NGX_ERROR;
     }
 
-    n = ngx_http_llmgw_table_collect(pool, replicas);
+    ngx_http_llmgw_table_apply(pool, replicas);
+    n = ngx_http_llmgw_table_statics(pool, replicas);
+
     table = pool->next ? pool->next : pool->table;
 
     if (table == NULL || !ngx_http_llmgw_table_is_same(table, replicas, n)) {
@@ -65,112 +72,138 @@ ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool)
         }
     }
 
-    ngx_free(replicas);
+    return NGX_OK;
 }
 
 
 /*
- * Members into replicas, each marked with this round; those that are not are
- * in the view no more.
+ * Members into replicas.  Both the view and the replicas of the last one
+ * ascend by id, so they are gone through side by side; most are as they were.
  */
 
 static void
-ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_replica_t **replicas)
 {
     size_t                     i;
-    ngx_rbtree_node_t         *node;
-    ngx_http_llmgw_replica_t  *replica;
+    ngx_uint_t                 n;
+    ngx_http_llmgw_replica_t  *replica, **last, **end;
 
-    pool->round++;
-
-    if (pool->tree.root != &pool->sentinel) {
-        for (node = ngx_rbtree_min(pool->tree.root, &pool->sentinel);
-             node;
-             node = ngx_rbtree_next(&pool->tree, node))
-        {
-            replica = (ngx_http_llmgw_replica_t *) node;
-            replica->round = replica->is_static ? pool->round
-                                                : replica->round;
-        }
-    }
+    n = 0;
+    last = pool->members;
+    end = last + pool->nmembers;
 
     for (i = 0; i < pool->view.n; i++) {
-        if (pool->view.members[i].role == LLMGW_ROLE_REPLICA) {
-            ngx_http_llmgw_table_apply_member(pool, i);
+        if (pool->view.members[i].role != LLMGW_ROLE_REPLICA) {
+            continue;
+        }
+
+        last = ngx_http_llmgw_table_unlist(last, end,
+                                           pool->view.members[i].id);
+        replica = NULL;
+
+        if (last != end && ngx_strcmp((*last)->member.id,
+                                      pool->view.members[i].id) == 0)
+        {
+            replica = *last++;
+        }
+
+        replica = ngx_http_llmgw_table_apply_member(pool, replica, i);
+
+        if (replica) {
+            replicas[n++] = replica;
         }
     }
 
-    if (pool->tree.root == &pool->sentinel) {
-        return;
-    }
+    (void) ngx_http_llmgw_table_unlist(last, end, NULL);
 
-    for (node = ngx_rbtree_min(pool->tree.root, &pool->sentinel);
-         node;
-         node = ngx_rbtree_next(&pool->tree, node))
-    {
-        ngx_http_llmgw_table_relist((ngx_http_llmgw_replica_t *) node);
-    }
+    ngx_free(pool->members);
+
+    pool->members = replicas;
+    pool->nmembers = n;
+    pool->was_isolated = pool->view.isolated;
 }
 
 
-static void
-ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool, size_t i)
+/* Those before an id are in the view no more; without one, all are. */
+
+static ngx_http_llmgw_replica_t **
+ngx_http_llmgw_table_unlist(ngx_http_llmgw_replica_t **last,
+    ngx_http_llmgw_replica_t **end, const char *id)
 {
-    const llmgw_member_t      *member;
-    ngx_http_llmgw_replica_t  *replica, *inert;
+    while (last != end
+           && (id == NULL || ngx_strcmp((*last)->member.id, id) < 0))
+    {
+        ngx_http_llmgw_replica_unlist(*last++);
+    }
+
+    return last;
+}
+
+
+/* replica: as the last view had it, or NULL. */
+
+static ngx_http_llmgw_replica_t *
+ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_replica_t *replica, size_t i)
+{
+    const llmgw_member_t  *member;
 
     member = &pool->view.members[i];
-    replica = ngx_http_llmgw_replica_find(pool, member->id);
+
+    if (replica && pool->view.isolated == pool->was_isolated
+        && ngx_memcmp(&replica->member, member, sizeof(llmgw_member_t)) == 0)
+    {
+        replica->view_index = i;
+        return replica;
+    }
+
+    if (replica == NULL) {
+        replica = ngx_http_llmgw_replica_find(pool, member->id);
+    }
 
     if (replica == NULL) {
         replica = ngx_http_llmgw_replica_create(pool, member);
         if (replica == NULL) {
-            return;
+            return NULL;
         }
     }
 
-    replica->round = pool->round;
     replica->view_index = i;
     ngx_http_llmgw_replica_update(replica, member);
 
-    /* a static line of the same address is inert while this one is listed */
-    inert = ngx_http_llmgw_replica_find(pool, member->grpc);
-
-    if (inert && inert->is_static) {
-        inert->round = 0;
-    }
+    return replica;
 }
 
 
-static void
-ngx_http_llmgw_table_relist(ngx_http_llmgw_replica_t *replica)
-{
-    ngx_uint_t  seen;
-
-    seen = (replica->round == replica->pool->round);
-
-    if (!seen && replica->listed) {
-        ngx_http_llmgw_replica_unlist(replica);
-
-    } else if (seen && !replica->listed) {
-        ngx_http_llmgw_replica_update(replica, &replica->member);
-    }
-}
-
+/*
+ * Static lines behind the members.  One whose address a member has is inert
+ * while that member is listed.  Returns how many are listed in all.
+ */
 
 static ngx_uint_t
-ngx_http_llmgw_table_collect(ngx_http_llmgw_pool_t *pool,
+ngx_http_llmgw_table_statics(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_replica_t **replicas)
 {
-    ngx_uint_t                 n;
+    ngx_uint_t                 i, n;
     ngx_rbtree_node_t         *node;
     ngx_http_llmgw_replica_t  *replica;
 
-    if (pool->tree.root == &pool->sentinel) {
-        return 0;
+    n = pool->nmembers;
+
+    if (pool->conf->statics.nelts == 0) {
+        return n;
     }
 
-    n = 0;
+    pool->round++;
+
+    for (i = 0; i < pool->nmembers; i++) {
+        replica = ngx_http_llmgw_replica_find(pool, replicas[i]->member.grpc);
+
+        if (replica && replica->is_static) {
+            replica->round = pool->round;
+        }
+    }
 
     for (node = ngx_rbtree_min(pool->tree.root, &pool->sentinel);
          node;
@@ -178,12 +211,32 @@ ngx_http_llmgw_table_collect(ngx_http_llmgw_pool_t *pool,
     {
         replica = (ngx_http_llmgw_replica_t *) node;
 
-        if (replica->listed) {
+        if (replica->is_static) {
+            ngx_http_llmgw_table_relist(replica);
+        }
+
+        if (replica->is_static && replica->listed) {
             replicas[n++] = replica;
         }
     }
 
     return n;
+}
+
+
+static void
+ngx_http_llmgw_table_relist(ngx_http_llmgw_replica_t *replica)
+{
+    ngx_uint_t  inert;
+
+    inert = (replica->round == replica->pool->round);
+
+    if (inert && replica->listed) {
+        ngx_http_llmgw_replica_unlist(replica);
+
+    } else if (!inert && !replica->listed) {
+        ngx_http_llmgw_replica_update(replica, &replica->member);
+    }
 }
 
 

@@ -109,7 +109,7 @@
  *   2. pread the header of buffer (sequence mod 2).  Its check, sequence and
  *      generation must be right, or else go to 6.
  *   3. pread the records.  Their check must be right, or else go to 6.
- *   4. Check every field of every record.
+ *   4. Check every field of every record that the last view does not have.
  *   5. pread the load slots.  A slot whose check fails is read again, at most
  *      4 times, then it says "never".  Done.
  *   6. pread the head again.  Has the sequence moved, the writer was faster:
@@ -301,7 +301,8 @@ llmgw_members_rc_t llmgw_members_reader_check(llmgw_members_reader_t *reader,
 uint64_t llmgw_members_reader_generation(llmgw_members_reader_t *reader);
 
 /*
- * Copies a whole view; opens the file where none is open.  DONE; ABSENT,
+ * Copies a whole view; opens the file where none is open.  What stands in the
+ * view already, from a read before, is not checked again.  DONE; ABSENT,
  * REFUSED, BUSY, ESYSTEM leave the view as it was.  Members ascend by id, so
  * the arrays of two views of one generation run side by side.
  */

@@ -192,12 +192,14 @@ busy_or_damaged(int fd, off_t file_bytes, const llmgw_members_head_t *head,
 
 static llmgw_members_rc_t
 table_check(const llmgw_members_buffer_t *buffer,
-    const llmgw_member_t *records, char *error)
+    const llmgw_member_t *records, const llmgw_members_view_t *known,
+    char *error)
 {
     size_t       where;
     const char  *reason;
 
-    reason = llmgw_members_table_reason(records, buffer->count, &where);
+    reason = llmgw_members_table_reason(records, buffer->count, known,
+                                        &where);
     if (reason == NULL) {
         return LLMGW_MEMBERS_DONE;
     }
@@ -259,7 +261,7 @@ table_read(int fd, off_t file_bytes, const llmgw_members_head_t *head,
 
 static llmgw_members_rc_t
 fetch_once(int fd, off_t file_bytes, llmgw_members_head_t *head,
-    llmgw_members_view_t *view, char *error)
+    llmgw_members_view_t *view, const llmgw_members_view_t *known, char *error)
 {
     llmgw_members_rc_t      rc;
     llmgw_members_buffer_t  buffer;
@@ -274,7 +276,7 @@ fetch_once(int fd, off_t file_bytes, llmgw_members_head_t *head,
         return rc;
     }
 
-    rc = table_check(&buffer, view->members, error);
+    rc = table_check(&buffer, view->members, known, error);
     if (rc != LLMGW_MEMBERS_DONE) {
         return rc;
     }
@@ -301,7 +303,7 @@ fetch_once(int fd, off_t file_bytes, llmgw_members_head_t *head,
 
 llmgw_members_rc_t
 llmgw_members_fetch(int fd, off_t file_bytes, llmgw_members_head_t *head,
-    llmgw_members_view_t *view, char *error)
+    llmgw_members_view_t *view, const llmgw_members_view_t *known, char *error)
 {
     int                   tries, refused;
     llmgw_members_rc_t    rc;
@@ -311,7 +313,7 @@ llmgw_members_fetch(int fd, off_t file_bytes, llmgw_members_head_t *head,
     rc = LLMGW_MEMBERS_BUSY;
 
     for (tries = 0; tries < VIEW_TRIES && refused < DAMAGE_TRIES; tries++) {
-        rc = fetch_once(fd, file_bytes, &copy, view, error);
+        rc = fetch_once(fd, file_bytes, &copy, view, known, error);
 
         if (rc == LLMGW_MEMBERS_DONE) {
             *head = copy;

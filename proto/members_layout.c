@@ -327,19 +327,47 @@ llmgw_members_record_reason(const llmgw_member_t *m)
 }
 
 
+/*
+ * Both tables ascend, so *next goes through the known one alongside.  Ids are
+ * compared as bytes, for nobody has checked that this one ends; where that
+ * loses the way, records are checked that need not be, and no more.
+ */
+static int
+is_known(const llmgw_members_view_t *known, size_t *next,
+    const llmgw_member_t *m)
+{
+    int  order;
+
+    for (/* void */; *next < known->n; (*next)++) {
+        order = memcmp(known->members[*next].id, m->id, sizeof(m->id));
+
+        if (order >= 0) {
+            return order == 0
+                   && memcmp(&known->members[*next], m, sizeof(*m)) == 0;
+        }
+    }
+
+    return 0;
+}
+
+
 const char *
 llmgw_members_table_reason(const llmgw_member_t *records, size_t n,
-    size_t *where)
+    const llmgw_members_view_t *known, size_t *where)
 {
-    size_t       i;
+    size_t       i, next;
     const char  *reason;
+
+    next = 0;
 
     for (i = 0; i < n; i++) {
         *where = i;
 
-        reason = llmgw_members_record_reason(&records[i]);
-        if (reason != NULL) {
-            return reason;
+        if (known == NULL || !is_known(known, &next, &records[i])) {
+            reason = llmgw_members_record_reason(&records[i]);
+            if (reason != NULL) {
+                return reason;
+            }
         }
 
         if (i > 0 && strcmp(records[i - 1].id, records[i].id) >= 0) {

@@ -83,9 +83,13 @@ const char *llmgw_members_head_reason(const llmgw_members_head_t *head,
 /* Every field of a member.  NULL: all are right; else the reason in words. */
 const char *llmgw_members_record_reason(const llmgw_member_t *member);
 
-/* The same for a table: each record, and ids that strictly ascend. */
+/*
+ * The same for a table: each record, and ids that strictly ascend.  A record
+ * that stands in `known`, an ascending table that was checked before, byte by
+ * byte the same, is not checked again; NULL: none is known.
+ */
 const char *llmgw_members_table_reason(const llmgw_member_t *records,
-    size_t n, size_t *where);
+    size_t n, const llmgw_members_view_t *known, size_t *where);
 
 
 /* Reads exactly, going on where it was cut.  1; 0: the file ends; -1: errno. */
@@ -94,10 +98,12 @@ int llmgw_members_pread(int fd, void *buf, size_t bytes, off_t at);
 /*
  * Copies a whole checked view of an open file (the reader's algorithm, steps
  * 1 to 6).  DONE: head is the one that the view belongs to; REFUSED, BUSY and
- * ESYSTEM leave head alone and the view's arrays in any state.
+ * ESYSTEM leave head alone and the view's arrays in any state.  known: another
+ * view, fetched before, or NULL.
  */
 llmgw_members_rc_t llmgw_members_fetch(int fd, off_t file_bytes,
-    llmgw_members_head_t *head, llmgw_members_view_t *view, char *error);
+    llmgw_members_head_t *head, llmgw_members_view_t *view,
+    const llmgw_members_view_t *known, char *error);
 
 /* Step 1 alone, DONE or REFUSED. */
 llmgw_members_rc_t llmgw_members_head_read(int fd, off_t file_bytes,

@@ -135,7 +135,8 @@ candidate_fetch(llmgw_members_reader_t *r, int fd, const struct stat *file,
     llmgw_members_head_t  head;
 
     if (S_ISREG(file->st_mode)) {
-        rc = llmgw_members_fetch(fd, file->st_size, &head, &r->spare, error);
+        rc = llmgw_members_fetch(fd, file->st_size, &head, &r->spare, NULL,
+                                 error);
 
     } else {
         rc = LLMGW_MEMBERS_REFUSED;
@@ -276,7 +277,7 @@ llmgw_members_read(llmgw_members_reader_t *r, llmgw_members_view_t *view,
 
     } else {
         rc = llmgw_members_fetch(r->fd, r->file.st_size, &head, &r->spare,
-                                 error);
+                                 view, error);
         if (rc != LLMGW_MEMBERS_DONE) {
             return rc;
         }

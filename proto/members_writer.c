@@ -190,7 +190,8 @@ segment_open(llmgw_members_writer_t *w, uint32_t capacity, char *error)
 
     fd = llmgw_members_file_open(w->path, &file_bytes);
     is_valid = fd != -1
-               && llmgw_members_fetch(fd, file_bytes, &head, &view, error)
+               && llmgw_members_fetch(fd, file_bytes, &head, &view, NULL,
+                                      error)
                   == LLMGW_MEMBERS_DONE;
     is_reusable = is_valid && head.capacity >= capacity;
 
@@ -458,7 +459,7 @@ llmgw_members_publish(llmgw_members_writer_t *w,
 
     records_encode(&table, members, n);
 
-    if (llmgw_members_table_reason(table.records, n, &where) != NULL) {
+    if (llmgw_members_table_reason(table.records, n, NULL, &where) != NULL) {
         return LLMGW_MEMBERS_REFUSED;
     }
 

@@ -357,6 +357,51 @@ lie_tell(unsigned char *data, const lie_t *lie)
 }
 
 
+/* In the very file that is open, beside records that the view has. */
+static void
+file_rewrite(const char *path, const void *data, size_t bytes)
+{
+    int  fd;
+
+    fd = open(path, O_WRONLY);
+    assert_int_not_equal(fd, -1);
+    assert_int_equal(pwrite(fd, data, bytes, 0), bytes);
+    close(fd);
+}
+
+
+static void
+test_lies_among_known_records_are_refused_by_name(void **state)
+{
+    size_t          i, bytes;
+    fixture_t      *f = *state;
+    unsigned char  *data, *copy;
+
+    data = segment_make(f, &bytes);
+    copy = malloc(bytes);
+    assert_non_null(copy);
+
+    for (i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+        memcpy(copy, data, bytes);
+        lie_tell(copy, &lies[i]);
+        file_rewrite(f->path, copy, bytes);
+
+        assert_int_equal(llmgw_members_read(f->reader, &f->view, f->error),
+                         LLMGW_MEMBERS_REFUSED);
+        assert_non_null(strstr(f->error, lies[i].why));
+
+        assert_int_equal(view_stamp(&f->view), 2);
+        assert_int_equal(f->view.n, RECORDS);
+    }
+
+    file_rewrite(f->path, data, bytes);
+    fixture_read(f);
+
+    free(copy);
+    free(data);
+}
+
+
 static void
 test_well_formed_lies_are_refused_by_name(void **state)
 {
@@ -469,6 +514,7 @@ main(void)
         fixture_test(test_flipped_bits_never_show),
         fixture_test(test_no_bit_of_head_or_header_may_flip),
         fixture_test(test_well_formed_lies_are_refused_by_name),
+        fixture_test(test_lies_among_known_records_are_refused_by_name),
         fixture_test(test_what_is_no_file_is_refused),
         fixture_test(test_refused_file_is_not_read_again_before_it_changes),
     };
