@@ -6,9 +6,10 @@
  *
  * Publishes MEMBERS replicas, whose addresses are the ports in turns, says
  * "ready", and publishes them again each period.  "moving": one of them,
- * another one each time, has begun to drain or ended to, so that the
- * generation moves and readers build a new ring; "still" costs the writer the
- * same and moves nothing.
+ * another one each time, has double weight or has it no more, which is a leave
+ * and a join to the ring: the generation moves and readers build a new one
+ * (for a drain none is built); "still" costs the writer the same and moves
+ * nothing.
  */
 
 #include <signal.h>
@@ -85,7 +86,7 @@ segment_keep(llmgw_members_writer_t *writer, llmgw_member_t *members,
     nap.tv_nsec = period_ms % 1000 * 1000000;
 
     for (turn = 0; !segment_is_over; turn++) {
-        members[turn / 2 * 7 % n].draining = is_moving ? turn & 1 : 0;
+        members[turn / 2 * 7 % n].weight = 1 + (is_moving ? turn & 1 : 0);
 
         if (llmgw_members_heartbeat(writer, segment_now_ms(), error)
                 != LLMGW_MEMBERS_DONE
