@@ -84,19 +84,19 @@ typedef struct {
 /* One block of memory: this, the members, the batch of texts, the ids. */
 struct llmgw_ring_builder_s {
     const llmgw_ring_step_t  *step;
-    size_t                next;         /* point or bucket, as steps count */
-    uint32_t              node;         /* the node of point `next` */
-    uint32_t              replica;      /* and which of its points that is */
-    uint64_t              last_hash;    /* of the point before, for shares */
-    uint64_t             *hashes;       /* by node, then by number */
-    uint32_t             *numbers;      /* NULL: no merge; of both sources */
-    llmgw_ring_t         *joined;       /* a ring of those that joined */
-    llmgw_ring_source_t   kept_points;
-    llmgw_ring_source_t   joined_points;
-    size_t                merged;       /* points written */
-    llmgw_ring_member_t  *nodes;
-    char                 *texts;        /* LLMGW_RING_BATCH of text_size */
-    size_t                text_size;
+    size_t                    next;     /* point or bucket, as steps count */
+    uint32_t                  node;     /* the node of point `next` */
+    uint32_t                  replica;  /* and which of its points that is */
+    uint64_t                  last_hash;    /* before, for shares */
+    uint64_t                 *hashes;   /* by node, then by number */
+    uint32_t                 *numbers;  /* NULL: no merge; of both sources */
+    llmgw_ring_t             *joined;   /* a ring of those that joined */
+    llmgw_ring_source_t       kept_points;
+    llmgw_ring_source_t       joined_points;
+    size_t                    merged;   /* points written */
+    llmgw_ring_member_t      *nodes;
+    char                     *texts;    /* LLMGW_RING_BATCH of text_size */
+    size_t                    text_size;
 };
 
 
