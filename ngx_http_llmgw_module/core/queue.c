@@ -233,27 +233,40 @@ llmgw_queue_step_aside(llmgw_queue_t *queue, uint32_t i)
 
     if (!entry->is_aside) {
 
-        if (queue->aside == LLMGW_QUEUE_ASIDE) {
+        if (queue->aside >= LLMGW_QUEUE_ASIDE) {
             return 0;
         }
 
-        entry->is_aside = 1;
         queue->aside++;
+        entry->is_aside = 1;
     }
 
     return 1;
 }
 
 
+/*
+ * The count only says where to stop.  A worker that was killed while it held
+ * the lock may have left one too many, so the line's end stops it as well, and
+ * from then on the count is right again.
+ */
+
 void
 llmgw_queue_recall(llmgw_queue_t *queue)
 {
-    uint32_t  i;
+    uint32_t  i, left;
 
-    for (i = queue->first; queue->aside; i = queue->entries[i].next) {
-        queue->aside -= queue->entries[i].is_aside;
+    left = queue->aside;
+
+    for (i = queue->first;
+         left != 0 && i != LLMGW_QUEUE_NONE;
+         i = queue->entries[i].next)
+    {
+        left -= queue->entries[i].is_aside;
         queue->entries[i].is_aside = 0;
     }
+
+    queue->aside = 0;
 }
 
 

@@ -267,6 +267,27 @@ few_may_step_aside(void **state)
 }
 
 
+/* Killed in remove(), with the entry out of the line but counted. */
+static void
+recall_ends_with_the_line_whatever_the_count_says(void **state)
+{
+    line_t    *line = *state;
+    uint32_t   entry;
+
+    line->queue.aside = 1;
+    llmgw_queue_recall(&line->queue);
+    assert_int_equal(line->queue.aside, 0);
+
+    entry = push(line, 0, 1, 0, 1);
+    assert_true(llmgw_queue_step_aside(&line->queue, entry));
+
+    line->queue.aside++;
+    llmgw_queue_recall(&line->queue);
+    assert_int_equal(line->queue.aside, 0);
+    assert_int_equal(llmgw_queue_head(&line->queue, 0), entry);
+}
+
+
 static void
 removing_twice_does_no_harm(void **state)
 {
@@ -299,6 +320,8 @@ main(void)
         cmocka_unit_test_setup(who_stands_behind_must_wait, setup),
         cmocka_unit_test_setup(who_steps_aside_keeps_its_place, setup),
         cmocka_unit_test_setup(few_may_step_aside, setup),
+        cmocka_unit_test_setup(
+            recall_ends_with_the_line_whatever_the_count_says, setup),
         cmocka_unit_test_setup(removing_twice_does_no_harm, setup),
     };
 
