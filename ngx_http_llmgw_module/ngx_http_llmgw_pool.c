@@ -266,6 +266,10 @@ ngx_http_llmgw_pool_reopen(ngx_http_llmgw_pool_t *pool)
         break;
 
     case LLMGW_MEMBERS_UNCHANGED:
+        if (pool->generation == 0) {
+            /* it was opened, and its first view not taken over */
+            ngx_http_llmgw_pool_read(pool);
+        }
         break;
 
     default:
