@@ -37,6 +37,9 @@
 /* With more than a quarter of the points new, a full build is as fast. */
 #define JOINED_MAX(npoints)  ((npoints) / 4)
 
+/* So it is where so few points are left of those that a merge would read. */
+#define READ_MAX(npoints)  ((npoints) * 6)
+
 
 /* The bits of a hash that its segment says, in their place. */
 static uint64_t
@@ -310,6 +313,10 @@ llmgw_ring_merge_init(llmgw_ring_t *ring, const llmgw_ring_t *old,
     llmgw_ring_builder_t  *builder;
 
     builder = ring->builder;
+
+    if (old->npoints > READ_MAX(ring->npoints)) {
+        return 1;
+    }
 
     numbers = ring->memory.alloc(ring->memory.data,
                                  ((size_t) old->nnodes + ring->nnodes + 1)

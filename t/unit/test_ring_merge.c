@@ -356,6 +356,38 @@ much_that_is_new_is_built_in_full(void **state)
 
 
 static void
+little_that_is_left_is_built_in_full(void **state)
+{
+    size_t         i, merged;
+    crowd_t        crowd;
+    llmgw_ring_t  *old, *ring;
+
+    crowd_init(&crowd, 10);
+    crowd.n = 60;
+    merged = 0;
+
+    for (i = 0; i < crowd.n; i++) {
+        crowd.nodes[i] = crowd.all.nodes[i];
+    }
+
+    old = crowd_ring(&crowd, NULL, VNODES, &merged);
+
+    crowd.n = 9;
+    ring = crowd_ring(&crowd, old, VNODES, &merged);
+    assert_int_equal(merged, 0);
+    llmgw_ring_destroy(ring);
+
+    crowd.n = 10;
+    ring = crowd_ring(&crowd, old, VNODES, &merged);
+    assert_int_equal(merged, 1);
+    llmgw_ring_destroy(ring);
+
+    llmgw_ring_destroy(old);
+    fleet_done(&crowd.all);
+}
+
+
+static void
 small_budgets_need_many_slices_in_a_merge(void **state)
 {
     size_t         slices;
@@ -466,6 +498,7 @@ main(void)
         cmocka_unit_test(ring_shrinks_to_none_and_grows_again),
         cmocka_unit_test(equal_points_keep_their_order),
         cmocka_unit_test(much_that_is_new_is_built_in_full),
+        cmocka_unit_test(little_that_is_left_is_built_in_full),
         cmocka_unit_test(small_budgets_need_many_slices_in_a_merge),
         cmocka_unit_test(any_allocation_of_a_merge_may_fail)
     };
