@@ -116,7 +116,8 @@ def test_new_binary_takes_over_under_streams(cluster, client, load, expect):
     nginx takes USR2 as a daemon alone.
     """
     cluster.fleet(replica={"token_delay": "50ms"})
-    nginx = cluster.nginx(start=False)
+    nginx = cluster.nginx(start=False, main="env LD_PRELOAD;"
+                          " env ASAN_OPTIONS;")     # nginx clears the rest
     nginx.conf.write_text(
         nginx.conf.read_text().replace("daemon off;", "daemon on;"))
     pid_file = nginx.dir / "nginx.pid"
@@ -134,9 +135,12 @@ def test_new_binary_takes_over_under_streams(cluster, client, load, expect):
         jobs = [[f"prompt {i}", 60] for i in range(50)]
         work = load(nginx, jobs, connections=2)
         work.running()
+        worker = nginx.status()["worker_pid"]
         os.kill(old, signal.SIGUSR2)
         masters.append(wait_for(lambda: master_but(old), 10, "the next one"))
         os.kill(old, signal.SIGQUIT)
+        wait_for(lambda: f" {worker}#{worker}: gracefully shutting down"
+                 in nginx.log(), 10, "the old worker to stop accepting")
         client(nginx).stream("new", 2).check(expect("new", 2))
         for (prompt, n), got in zip(jobs, work.results()):
             got.check(expect(prompt, n))
