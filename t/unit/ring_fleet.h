@@ -100,4 +100,37 @@ next_random(uint64_t *state)
     return x ^ x >> 31;
 }
 
+
+typedef struct {
+    int  left;          /* allocations until the one that fails */
+    int  standing;      /* not yet freed */
+} scarce_t;
+
+
+static inline void *
+scarce_alloc(void *data, size_t size)
+{
+    scarce_t  *scarce = data;
+
+    if (scarce->left-- == 0) {
+        return NULL;
+    }
+
+    scarce->standing++;
+
+    return malloc(size);
+}
+
+
+static inline void
+scarce_free(void *data, void *p)
+{
+    scarce_t  *scarce = data;
+
+    assert_non_null(p);
+
+    scarce->standing--;
+    free(p);
+}
+
 #endif /* RING_FLEET_H */

@@ -17,11 +17,6 @@ typedef struct {
     const llmgw_ring_node_t  *of;
 } naive_point_t;
 
-typedef struct {
-    int  left;          /* allocations until the one that fails */
-    int  standing;      /* not yet freed */
-} scarce_t;
-
 
 /* --- the definition */
 
@@ -480,33 +475,6 @@ weights_over_the_limit_are_scaled_down_alike(void **state)
     assert_int_equal(npoints_of(&fleet, 0), 4);
 
     fleet_done(&fleet);
-}
-
-
-static void *
-scarce_alloc(void *data, size_t size)
-{
-    scarce_t  *scarce = data;
-
-    if (scarce->left-- == 0) {
-        return NULL;
-    }
-
-    scarce->standing++;
-
-    return malloc(size);
-}
-
-
-static void
-scarce_free(void *data, void *p)
-{
-    scarce_t  *scarce = data;
-
-    assert_non_null(p);
-
-    scarce->standing--;
-    free(p);
 }
 
 

@@ -418,39 +418,6 @@ small_budgets_need_many_slices_in_a_merge(void **state)
 }
 
 
-typedef struct {
-    int  left;
-    int  standing;
-} scarce_t;
-
-
-static void *
-scarce_alloc(void *data, size_t size)
-{
-    scarce_t  *scarce = data;
-
-    if (scarce->left-- == 0) {
-        return NULL;
-    }
-
-    scarce->standing++;
-
-    return malloc(size);
-}
-
-
-static void
-scarce_free(void *data, void *p)
-{
-    scarce_t  *scarce = data;
-
-    assert_non_null(p);
-
-    scarce->standing--;
-    free(p);
-}
-
-
 static void
 any_allocation_of_a_merge_may_fail(void **state)
 {
