@@ -3,6 +3,8 @@
 import itertools
 import os
 import signal
+import statistics
+import time
 
 import pytest
 
@@ -57,6 +59,23 @@ def test_killed_replica_is_down_at_once(cluster):
     assert (got["state"], got["cause"], got["service"]) \
         == ("DEAD", "down", "DOWN")
     assert nginx.replicas()["r2"]["service"] == "DOWN"
+
+
+@pytest.mark.alone
+def test_killed_replica_gets_nothing_after_20_ms(cluster):
+    """From kill -9 to nginx's own word, of nine kills the median."""
+    nginx = cluster.fleet(2)
+    replica, took = cluster.replicas["r2"], []
+    for _ in range(9):
+        start = time.monotonic()
+        replica.kill()
+        wait_for(lambda: nginx.routable() == ["r1"], 1, "r2 to be out",
+                 interval=0.001)
+        took.append((time.monotonic() - start) * 1000)
+        replica.start()
+        wait_for(lambda: nginx.routable() == ["r1", "r2"], 10,
+                 "r2 to be back")
+    assert statistics.median(took) <= 20 * SLOW, took
 
 
 def test_killed_pair_is_dead_by_timeout(cluster):
