@@ -63,6 +63,9 @@ static const option_t  bench_table[] = {
       "closed loop: the first starts are spread over this time",
       0, BENCH_TIME_MAX_MS, 0 },
 
+    { "poisson", OPTION_FLAG, FIELD(is_poisson), NULL, NULL,
+      "starts at random times of the same rate, not at even steps", 0, 0, 0 },
+
     { "lockstep", OPTION_FLAG, FIELD(is_lockstep), NULL, NULL,
       "start all at once, and the next when all have ended", 0, 0, 0 },
 
@@ -76,7 +79,7 @@ static const option_t  bench_table[] = {
       "length of each", BENCH_PROMPT_BYTES_MIN, 8388608, 0 },
 
     { "seed", OPTION_INT, FIELD(seed), "1", NULL,
-      "of the order of prompts", 0, 1e15, 0 },
+      "of the order of prompts, and of --poisson", 0, 1e15, 0 },
 
     { "hedge", OPTION_FLAG, FIELD(is_hedged), NULL, NULL,
       "set the request's hedge flag (infer)", 0, 0, 0 },
@@ -117,6 +120,10 @@ bench_options_error(const bench_options_t *o)
 
     if (o->is_lockstep && o->rate > 0) {
         return "--lockstep is a closed loop, --rate an open one";
+    }
+
+    if (o->is_lockstep && o->is_poisson) {
+        return "--lockstep starts all at once, --poisson none";
     }
 
     if (o->is_hedged && strcmp(o->method, "generate") == 0) {

@@ -70,6 +70,7 @@ typedef struct {
     int64_t      prompt_bytes;
     int64_t      seed;
     int          is_lockstep;
+    int          is_poisson;
     int          is_held;
     int          is_hedged;
     int          is_json;
@@ -112,6 +113,13 @@ typedef struct {
     bench_slot_t  *last;
 } bench_idle_t;
 
+/* The next start of the schedule: how many were before it, and when. */
+typedef struct {
+    uint64_t  k;
+    double    poisson_ns;               /* with --poisson */
+    uint64_t  random;                   /* of its own: prompts stay the same */
+} bench_arrival_t;
+
 /* What is counted between the end of the warm-up and that of the duration. */
 typedef struct {
     uint64_t     tokens;
@@ -149,7 +157,8 @@ struct bench_s {
     uint64_t          nfailed;          /* ever */
     uint64_t          waiting;          /* due in the window, never begun */
     uint64_t          schedule_ns;      /* where the schedule begins */
-    uint64_t          random;
+    bench_arrival_t   arrival;
+    uint64_t          random;           /* for prompts */
     char             *prompt;
     int               is_generate;
 
@@ -171,6 +180,7 @@ struct bench_s {
 
 
 uint64_t bench_now_ns(void);
+uint64_t bench_random(uint64_t *state);
 
 /* bench_run.c: 0, or -1 and error. */
 int bench_run(bench_t *bench);

@@ -26,6 +26,21 @@
 #define BENCH_RUN_PROGRESS_S  0.5
 
 
+/* splitmix64 (Steele, Lea, Flood 2014). */
+uint64_t
+bench_random(uint64_t *state)
+{
+    uint64_t  x;
+
+    *state += 0x9e3779b97f4a7c15ULL;
+    x = *state;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+
+    return x ^ (x >> 31);
+}
+
+
 uint64_t
 bench_now_ns(void)
 {
@@ -216,6 +231,23 @@ bench_run_progress(bench_t *bench)
 
 
 /* Neighbouring slots are on different connections: starts take turns. */
+/* Which connections take the first starts, and the next. */
+static void
+bench_run_shuffle(bench_t *bench)
+{
+    size_t         i, j;
+    bench_conn_t  *conn;
+
+    for (i = bench->nslots - 1; i > 0; i--) {
+        j = (size_t) (bench_random(&bench->arrival.random) % (i + 1));
+
+        conn = bench->slots[i].conn;
+        bench->slots[i].conn = bench->slots[j].conn;
+        bench->slots[j].conn = conn;
+    }
+}
+
+
 static int
 bench_run_slots(bench_t *bench)
 {
@@ -236,6 +268,13 @@ bench_run_slots(bench_t *bench)
 
     for (i = 0; i < bench->nslots; i++) {
         bench->slots[i].conn = &bench->conns[i % nconns];
+    }
+
+    if (bench->options.is_poisson) {
+        bench_run_shuffle(bench);
+    }
+
+    for (i = 0; i < bench->nslots; i++) {
         bench_idle_push(&bench->idle, &bench->slots[i]);
     }
 
@@ -272,6 +311,7 @@ bench_run_prepare(bench_t *bench)
     bench->loop = ev_default_loop(EVFLAG_AUTO);
     bench->start_fd = -1;
     bench->random = (uint64_t) bench->options.seed;
+    bench->arrival.random = ~bench->random;
 
     if (bench->options.is_held) {
         bench->options.max_tokens = INT32_MAX;

@@ -11,11 +11,18 @@
  *                 cannot hide it by holding up the requests that would have
  *                 shown it (coordinated omission)
  *
+ * Starts that are due at even steps keep their steps for as long as streams
+ * run, and a gateway that hands them out in turn then finds all streams of a
+ * replica, or of a connection, in phase.  With --poisson the time from a start
+ * to the next is drawn from the exponential distribution of the same mean, and
+ * places are taken in no order.
+ *
  * The next start is waited for by a timerfd: the loop's own timers have the
  * grain of epoll, a millisecond, which is more than what is measured.
  */
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -26,6 +33,46 @@
 #define BENCH_START_NEVER  UINT64_MAX
 
 
+/* From one start to the next, in the mean. */
+static double
+bench_start_step_ns(const bench_t *bench)
+{
+    const bench_options_t  *o;
+
+    o = &bench->options;
+
+    return o->rate > 0
+           ? (double) BENCH_NS_S / o->rate
+           : (double) (o->ramp_ms * BENCH_NS_MS) / (double) bench->nslots;
+}
+
+
+/* How long after the schedule's begin a start is due; then the next. */
+static uint64_t
+bench_start_at(const bench_t *bench, const bench_arrival_t *arrival)
+{
+    return bench->schedule_ns
+           + (uint64_t) (bench->options.is_poisson
+                         ? arrival->poisson_ns
+                         : (double) arrival->k * bench_start_step_ns(bench));
+}
+
+
+static void
+bench_start_pass(const bench_t *bench, bench_arrival_t *arrival)
+{
+    double  uniform;
+
+    arrival->k++;
+
+    if (bench->options.is_poisson) {
+        uniform = ((double) (bench_random(&arrival->random) >> 11) + 1)
+                  * 0x1p-53;
+        arrival->poisson_ns -= log(uniform) * bench_start_step_ns(bench);
+    }
+}
+
+
 /* When the next start is due. */
 static uint64_t
 bench_start_next_ns(const bench_t *bench)
@@ -34,15 +81,14 @@ bench_start_next_ns(const bench_t *bench)
     const bench_options_t  *o;
 
     o = &bench->options;
-    k = bench->nstarted;
+    k = bench->arrival.k;
 
     if (bench_start_is_done(bench)) {
         return BENCH_START_NEVER;
     }
 
     if (o->rate > 0) {
-        return bench->schedule_ns
-               + (uint64_t) ((double) k * (double) BENCH_NS_S / o->rate);
+        return bench_start_at(bench, &bench->arrival);
     }
 
     if (o->is_lockstep) {
@@ -54,9 +100,7 @@ bench_start_next_ns(const bench_t *bench)
         return 0;
     }
 
-    return bench->schedule_ns
-           + (uint64_t) ((double) k * (double) (o->ramp_ms * BENCH_NS_MS)
-                         / (double) bench->nslots);
+    return bench_start_at(bench, &bench->arrival);
 }
 
 
@@ -82,25 +126,25 @@ bench_start_is_done(const bench_t *bench)
 uint64_t
 bench_start_waiting(const bench_t *bench, uint64_t now_ns)
 {
-    uint64_t  due;
-    double    rate;
+    uint64_t         n;
+    bench_arrival_t  arrival;
 
-    rate = bench->options.rate;
-
-    if (rate <= 0 || now_ns < bench->schedule_ns) {
+    if (bench->options.rate <= 0) {
         return 0;
     }
 
-    due = (uint64_t) ((double) (now_ns - bench->schedule_ns) * rate
-                      / (double) BENCH_NS_S) + 1;
+    arrival = bench->arrival;
+    n = 0;
 
-    if (bench->options.requests > 0
-        && due > (uint64_t) bench->options.requests)
+    while (bench_start_at(bench, &arrival) <= now_ns
+           && (bench->options.requests == 0
+               || arrival.k < (uint64_t) bench->options.requests))
     {
-        due = (uint64_t) bench->options.requests;
+        bench_start_pass(bench, &arrival);
+        n++;
     }
 
-    return due > bench->nstarted ? due - bench->nstarted : 0;
+    return n;
 }
 
 
@@ -161,6 +205,8 @@ bench_start_due(bench_t *bench)
         if (slot == NULL) {
             return;     /* the end of a stream comes here again */
         }
+
+        bench_start_pass(bench, &bench->arrival);
 
         if (bench_stream_start(slot, due_ns > 0 ? due_ns : now_ns) != 0) {
             bench_run_abort(bench, "out of memory");

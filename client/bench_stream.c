@@ -320,7 +320,7 @@ bench_stream_on_message(llmgw_grpc_stream_t *stream, const uint8_t *data,
     bench_token_t   token;
 
     slot = llmgw_grpc_stream_data(stream);
-    llmgw_grpc_stream_consume(stream, wire_bytes);
+    (void) llmgw_grpc_stream_consume(stream, wire_bytes);
 
     wrong = "malformed";
 
@@ -404,21 +404,6 @@ const llmgw_grpc_callbacks_t  bench_stream_callbacks = {
 
 /* --- the request */
 
-/* splitmix64 (Steele, Lea, Flood 2014). */
-static uint64_t
-bench_stream_random(bench_t *bench)
-{
-    uint64_t  x;
-
-    bench->random += 0x9e3779b97f4a7c15ULL;
-    x = bench->random;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-
-    return x ^ (x >> 31);
-}
-
-
 /* Prompts differ in their first bytes, which are what a gateway hashes. */
 static size_t
 bench_stream_prompt(bench_t *bench)
@@ -428,7 +413,7 @@ bench_stream_prompt(bench_t *bench)
 
     len = (size_t) bench->options.prompt_bytes;
     snprintf(key, sizeof(key), "prompt %09u",
-             (unsigned) (bench_stream_random(bench)
+             (unsigned) (bench_random(&bench->random)
                          % (uint64_t) bench->options.prompts));
     memcpy(bench->prompt, key, sizeof(key) - 1);
 

@@ -141,7 +141,7 @@ infer_on_message(llmgw_grpc_stream_t *stream, const uint8_t *data, size_t len,
     Llmgateway__InferResponse   *response;
 
     infer = infer_of(stream);
-    llmgw_grpc_stream_consume(stream, wire_bytes);
+    (void) llmgw_grpc_stream_consume(stream, wire_bytes);
 
     response = llmgateway__infer_response__unpack(NULL, len, data);
 

@@ -228,6 +228,7 @@ struct ngx_http_llmgw_replica_s {
     ngx_str_node_t                node;         /* node.str is the id */
     ngx_http_llmgw_pool_t        *pool;
     ngx_http_llmgw_slot_t        *slot;         /* NULL: zone too small */
+    ngx_str_t                     signature;    /* behind each of its tokens */
 
     llmgw_member_t                member;
     size_t                        view_index;   /* of a listed member */
@@ -320,69 +321,45 @@ typedef enum {
 } ngx_http_llmgw_claim_rc_t;
 
 
+/* First what each token needs, in one cache line; then the rest. */
 struct ngx_http_llmgw_attempt_s {
-    ngx_queue_t                   queue;        /* of the replica */
-    ngx_queue_t                   wait_queue;   /* of a session's waiting */
     ngx_http_llmgw_stream_t      *stream;
     ngx_http_llmgw_replica_t     *replica;      /* NULL: not running */
     ngx_http_llmgw_session_t     *session;
     llmgw_grpc_stream_t          *call;
-
-    ngx_http_llmgw_lease_t        lease;
     size_t                        owed;         /* window to give back */
     ngx_uint_t                    tokens;
     ngx_msec_t                    activity_ms;  /* start, then each token */
+
+    unsigned                      waits:1;      /* in wait_queue */
+    unsigned                      ended:1;      /* outcome is there */
+    unsigned                      draining:1;   /* llmgw-draining was seen */
+
+    ngx_queue_t                   queue;        /* of the replica */
+    ngx_queue_t                   wait_queue;   /* of a session's waiting */
+    ngx_http_llmgw_lease_t        lease;
 
     llmgw_outcome_t               outcome;
     llmgw_cause_t                 cause;
     ngx_int_t                     status;       /* gRPC, where it ended so */
     ngx_str_t                     message;      /* for PASSED; stream's pool */
-
-    unsigned                      waits:1;      /* in wait_queue */
-    unsigned                      ended:1;      /* outcome is there */
-    unsigned                      draining:1;   /* llmgw-draining was seen */
 };
 
 
+/* The same here; the serving attempt is mostly the first leg. */
 struct ngx_http_llmgw_stream_s {
     ngx_queue_t                   work;         /* of the worker */
     ngx_http_request_t           *request;
     ngx_http_llmgw_pool_t        *pool;
-    ngx_http_llmgw_loc_conf_t    *conf;
-
-    /* what is asked, decoded; in the request's pool */
-    ngx_str_t                     prompt;
-    ngx_str_t                     request_id;
-    ngx_int_t                     max_tokens;
-    ngx_http_llmgw_trace_t       *trace;        /* NULL: none */
-
-    llmgw_resume_t                resume;
-    ngx_http_llmgw_claim_t        claim;
-    ngx_http_llmgw_attempt_t      legs[2];      /* the second: a hedge */
     ngx_http_llmgw_attempt_t     *serving;      /* whose tokens are taken */
-    ngx_event_t                   timer;        /* one, not cancelable */
-    ngx_msec_t                    start_ms;
-    ngx_msec_t                    deadline_ms;  /* with has_deadline */
-    ngx_msec_t                    queue_end_ms; /* with waits */
-    ngx_msec_t                    hedge_ms;     /* with may_hedge */
 
     /* the client's side */
     ngx_chain_t                  *out;          /* filled, not yet sent */
     ngx_chain_t                  *last;
     ngx_chain_t                  *busy;         /* nginx has it */
 
-    /* for the log */
-    ngx_http_log_handler_pt       log_handler;  /* before ours */
-    ngx_str_t                     replica;
-    llmgw_route_t                 route;
-    ngx_uint_t                    attempts;
-    ngx_uint_t                    failovers;
     ngx_uint_t                    tokens;
-    ngx_msec_t                    first_token_ms;
-    ngx_msec_t                    queue_ms;     /* until the first attempt */
     ngx_msec_t                    token_ms;     /* the last one came */
-    llmgw_grpc_status_t           status;       /* with finished */
-    const char                   *reason;       /* the same; NULL: none */
 
     unsigned                      is_stock:1;   /* a stock_t's: stock.h */
     unsigned                      queued:1;     /* in work */
@@ -403,6 +380,34 @@ struct ngx_http_llmgw_stream_s {
     unsigned                      blocked:1;    /* the client reads slowly */
     unsigned                      finished:1;
     unsigned                      out_failed:1; /* no memory for a token */
+
+    ngx_http_llmgw_attempt_t      legs[2];      /* the second: a hedge */
+
+    /* what is asked, decoded; in the request's pool */
+    ngx_http_llmgw_loc_conf_t    *conf;
+    ngx_str_t                     prompt;
+    ngx_str_t                     request_id;
+    ngx_int_t                     max_tokens;
+    ngx_http_llmgw_trace_t       *trace;        /* NULL: none */
+
+    llmgw_resume_t                resume;
+    ngx_http_llmgw_claim_t        claim;
+    ngx_event_t                   timer;        /* one, not cancelable */
+    ngx_msec_t                    start_ms;
+    ngx_msec_t                    deadline_ms;  /* with has_deadline */
+    ngx_msec_t                    queue_end_ms; /* with waits */
+    ngx_msec_t                    hedge_ms;     /* with may_hedge */
+
+    /* for the log */
+    ngx_http_log_handler_pt       log_handler;  /* before ours */
+    ngx_str_t                     replica;
+    llmgw_route_t                 route;
+    ngx_uint_t                    attempts;
+    ngx_uint_t                    failovers;
+    ngx_msec_t                    first_token_ms;
+    ngx_msec_t                    queue_ms;     /* until the first attempt */
+    llmgw_grpc_status_t           status;       /* with finished */
+    const char                   *reason;       /* the same; NULL: none */
 };
 
 
@@ -531,7 +536,7 @@ const llmgw_grpc_callbacks_t *ngx_http_llmgw_attempt_callbacks(void);
 /* stream.c: one client's request */
 void ngx_http_llmgw_stream_begin(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_stream_token(ngx_http_llmgw_attempt_t *attempt,
-    ngx_str_t *token, ngx_uint_t final);
+    const u_char *message, size_t len);
 void ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_stream_unblocked(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,

@@ -15,20 +15,13 @@
 
 #include "ngx_http_llmgw_trace.h"
 #include "llmgateway.pb-c.h"
+#include "token_message.h"
 
 
 #define NGX_HTTP_LLMGW_GENERATE      "/llmgateway.LLMReplica/Generate"
 #define NGX_HTTP_LLMGW_CANCEL        8          /* RFC 9113, 7 */
 #define NGX_HTTP_LLMGW_GRACE_MS      1000       /* our deadline speaks first */
 #define NGX_HTTP_LLMGW_MAX_MESSAGE   1024       /* of a grpc-message */
-#define NGX_HTTP_LLMGW_SCRATCH       2048
-
-
-/* Decodes without malloc what is as small as a token is. */
-typedef struct {
-    size_t                        used;
-    u_char                        bytes[NGX_HTTP_LLMGW_SCRATCH];
-} ngx_http_llmgw_scratch_t;
 
 
 static void ngx_http_llmgw_attempt_wait(ngx_http_llmgw_attempt_t *attempt);
@@ -42,9 +35,8 @@ static llmgw_outcome_t ngx_http_llmgw_attempt_outcome(
     ngx_http_llmgw_attempt_t *attempt, int status, llmgw_cause_t *cause);
 static void ngx_http_llmgw_attempt_keep_message(
     ngx_http_llmgw_attempt_t *attempt, const char *message);
-static void *ngx_http_llmgw_scratch_alloc(void *data, size_t size);
-static void ngx_http_llmgw_scratch_free(void *data, void *p);
-
+static u_char *ngx_http_llmgw_attempt_rewrite(const uint8_t *data,
+    size_t *len, int *is_final);
 
 static void ngx_http_llmgw_attempt_on_field(llmgw_grpc_stream_t *call,
     const char *name, size_t name_len, const char *value, size_t value_len,
@@ -309,8 +301,9 @@ ngx_http_llmgw_attempt_consume(ngx_http_llmgw_attempt_t *attempt)
         return;
     }
 
-    if (attempt->call) {
-        llmgw_grpc_stream_consume(attempt->call, attempt->owed);
+    if (attempt->call && llmgw_grpc_stream_consume(attempt->call,
+                                                   attempt->owed))
+    {
         ngx_http_llmgw_session_wake(attempt->session);
     }
 
@@ -340,85 +333,84 @@ static void
 ngx_http_llmgw_attempt_on_message(llmgw_grpc_stream_t *call,
     const uint8_t *data, size_t len, size_t wire_bytes)
 {
-    ngx_str_t                      token;
-    ProtobufCAllocator             allocator;
-    ngx_http_llmgw_attempt_t      *attempt;
-    ngx_http_llmgw_scratch_t       scratch;
-    Llmgateway__GenerateResponse  *response;
+    int                        is_final;
+    u_char                    *rewritten;
+    ngx_http_llmgw_attempt_t  *attempt;
 
     attempt = llmgw_grpc_stream_data(call);
 
     if (attempt == NULL || attempt->ended) {
-        llmgw_grpc_stream_consume(call, wire_bytes);
+        (void) llmgw_grpc_stream_consume(call, wire_bytes);
         return;
     }
 
-    scratch.used = 0;
-    allocator.alloc = ngx_http_llmgw_scratch_alloc;
-    allocator.free = ngx_http_llmgw_scratch_free;
-    allocator.allocator_data = &scratch;
+    rewritten = NULL;
 
-    response = llmgateway__generate_response__unpack(&allocator, len, data);
+    if (!llmgw_token_message_is_plain(data, len, &is_final)) {
 
-    if (response == NULL) {
-        ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
-                                   LLMGW_CAUSE_MALFORMED);
-        return;
+        rewritten = ngx_http_llmgw_attempt_rewrite(data, &len, &is_final);
+
+        if (rewritten == NULL) {
+            ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
+                                       LLMGW_CAUSE_MALFORMED);
+            return;
+        }
+
+        data = rewritten;
     }
-
-    ngx_http_llmgw_session_proves(attempt->session);
 
     attempt->owed += wire_bytes;
-    attempt->tokens++;
     attempt->activity_ms = ngx_current_msec;
 
-    token.data = response->token.data;
-    token.len = response->token.len;
-
-    if (attempt->tokens == 1) {
+    if (attempt->tokens++ == 0) {
+        ngx_http_llmgw_session_proves(attempt->session);
         ngx_http_llmgw_lease_proves(&attempt->lease);
     }
 
-    ngx_http_llmgw_stream_token(attempt, &token, response->is_final);
+    ngx_http_llmgw_stream_token(attempt, data, len);
 
-    if (response->is_final) {
+    if (is_final) {
         ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FINAL,
                                    LLMGW_CAUSE_NONE);
     }
 
-    llmgateway__generate_response__free_unpacked(response, &allocator);
+    free(rewritten);
 }
 
 
-static void *
-ngx_http_llmgw_scratch_alloc(void *data, size_t size)
+/*
+ * Not as our own encoder would have it, or with more than we know: what we do
+ * know of it, anew.  NULL: no message, or no memory.
+ */
+
+static u_char *
+ngx_http_llmgw_attempt_rewrite(const uint8_t *data, size_t *len,
+    int *is_final)
 {
-    void                      *p;
-    ngx_http_llmgw_scratch_t  *scratch = data;
+    u_char                        *p;
+    Llmgateway__GenerateResponse   known, *response;
 
-    size = ngx_align(size, sizeof(void *) * 2);
-
-    if (size > sizeof(scratch->bytes) - scratch->used) {
-        return malloc(size);
+    response = llmgateway__generate_response__unpack(NULL, *len, data);
+    if (response == NULL) {
+        return NULL;
     }
 
-    p = scratch->bytes + scratch->used;
-    scratch->used += size;
+    llmgateway__generate_response__init(&known);
+
+    known.token = response->token;
+    known.is_final = response->is_final;
+
+    *is_final = known.is_final;
+    *len = llmgateway__generate_response__get_packed_size(&known);
+
+    p = malloc(*len + 1);       /* it may be empty */
+    if (p) {
+        llmgateway__generate_response__pack(&known, p);
+    }
+
+    llmgateway__generate_response__free_unpacked(response, NULL);
 
     return p;
-}
-
-
-static void
-ngx_http_llmgw_scratch_free(void *data, void *p)
-{
-    ngx_http_llmgw_scratch_t  *scratch = data;
-
-    if ((u_char *) p < scratch->bytes
-        || (u_char *) p >= scratch->bytes + sizeof(scratch->bytes))
-    {
-        free(p);
-    }
 }
 
 

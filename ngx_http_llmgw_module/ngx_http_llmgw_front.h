@@ -13,7 +13,7 @@ ngx_table_elt_t *ngx_http_llmgw_front_find_header(ngx_http_request_t *r,
     const char *name, size_t len);
 
 ngx_int_t ngx_http_llmgw_output_append(ngx_http_llmgw_stream_t *stream,
-    ngx_str_t *token, ngx_uint_t final);
+    const u_char *message, size_t len);
 ngx_int_t ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream);
 ngx_uint_t ngx_http_llmgw_output_is_sent(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_output_finish(ngx_http_llmgw_stream_t *stream,

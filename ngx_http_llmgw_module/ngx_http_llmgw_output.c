@@ -9,7 +9,6 @@
  */
 
 #include "ngx_http_llmgw.h"
-#include "llmgateway.pb-c.h"
 
 
 static ngx_buf_t *ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream,
@@ -18,33 +17,31 @@ static ngx_int_t ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream,
     ngx_uint_t last);
 
 
-/* Within a callback of the session: packs the token, sends nothing yet. */
+/*
+ * Within a callback of the session: packs the token, sends nothing yet.  The
+ * replica's message and its signature are the client's message, as
+ * proto/token_message.h has it.
+ */
 
 ngx_int_t
-ngx_http_llmgw_output_append(ngx_http_llmgw_stream_t *stream, ngx_str_t *token,
-    ngx_uint_t final)
+ngx_http_llmgw_output_append(ngx_http_llmgw_stream_t *stream,
+    const u_char *message, size_t len)
 {
-    size_t                      size;
-    ngx_buf_t                  *b;
-    Llmgateway__InferResponse   response;
+    u_char     *p;
+    ngx_buf_t  *b;
+    ngx_str_t  *signature;
 
-    llmgateway__infer_response__init(&response);
+    signature = &stream->serving->replica->signature;
 
-    response.token.data = token->data;
-    response.token.len = token->len;
-    response.is_final = final;
-    response.replica_id.data = stream->serving->replica->node.str.data;
-    response.replica_id.len = stream->serving->replica->node.str.len;
-
-    size = llmgateway__infer_response__get_packed_size(&response);
-
-    b = ngx_http_llmgw_output_room(stream, LLMGW_GRPC_PREFIX_BYTES + size);
+    b = ngx_http_llmgw_output_room(stream, LLMGW_GRPC_PREFIX_BYTES + len
+                                           + signature->len);
     if (b == NULL) {
         return NGX_ERROR;
     }
 
-    b->last = ngx_http_llmgw_answer_prefix(b->last, size);
-    b->last += llmgateway__infer_response__pack(&response, b->last);
+    p = ngx_http_llmgw_answer_prefix(b->last, len + signature->len);
+    p = ngx_cpymem(p, message, len);
+    b->last = ngx_cpymem(p, signature->data, signature->len);
 
     return NGX_OK;
 }

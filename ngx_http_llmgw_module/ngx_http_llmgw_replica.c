@@ -15,11 +15,14 @@
  */
 
 #include "ngx_http_llmgw_zone.h"
+#include "llmgateway.pb-c.h"
 
 
 #define NGX_HTTP_LLMGW_LOAD_MS  2000     /* an older report is unknown */
 
 
+static ngx_int_t ngx_http_llmgw_replica_sign(
+    ngx_http_llmgw_replica_t *replica);
 static void ngx_http_llmgw_replica_resolve(ngx_http_llmgw_replica_t *replica);
 static void ngx_http_llmgw_replica_new_process(
     ngx_http_llmgw_replica_t *replica, uint64_t start_ms);
@@ -67,6 +70,11 @@ ngx_http_llmgw_replica_create(ngx_http_llmgw_pool_t *pool,
     replica->node.node.key = ngx_crc32_long(replica->node.str.data,
                                             replica->node.str.len);
 
+    if (ngx_http_llmgw_replica_sign(replica) != NGX_OK) {
+        ngx_free(replica);
+        return NULL;
+    }
+
     ngx_queue_init(&replica->sessions);
     ngx_queue_init(&replica->attempts);
     ngx_rbtree_insert(&pool->tree, &replica->node.node);
@@ -76,6 +84,33 @@ ngx_http_llmgw_replica_create(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_replica_resolve(replica);
 
     return replica;
+}
+
+
+/* What its tokens get on their way: the fields that name it. */
+
+static ngx_int_t
+ngx_http_llmgw_replica_sign(ngx_http_llmgw_replica_t *replica)
+{
+    Llmgateway__InferResponse  response;
+
+    llmgateway__infer_response__init(&response);
+
+    response.replica_id.data = replica->node.str.data;
+    response.replica_id.len = replica->node.str.len;
+
+    replica->signature.len =
+        llmgateway__infer_response__get_packed_size(&response);
+    replica->signature.data = ngx_alloc(replica->signature.len,
+                                        replica->pool->worker->log);
+
+    if (replica->signature.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    llmgateway__infer_response__pack(&response, replica->signature.data);
+
+    return NGX_OK;
 }
 
 
@@ -105,6 +140,7 @@ ngx_http_llmgw_replica_destroy(ngx_http_llmgw_replica_t *replica)
     }
 
     ngx_rbtree_delete(&replica->pool->tree, &replica->node.node);
+    ngx_free(replica->signature.data);
     ngx_free(replica);
 }
 

@@ -82,7 +82,11 @@ ngx_http_llmgw_session_read_handler(ngx_event_t *rev)
         return;
     }
 
-    ngx_http_llmgw_session_wake(session);
+    if (llmgw_grpc_session_wants_write(session->grpc)
+        || llmgw_grpc_session_is_over(session->grpc))
+    {
+        ngx_http_llmgw_session_wake(session);
+    }
 }
 
 

@@ -274,7 +274,7 @@ ngx_http_llmgw_stream_no_replica(ngx_http_llmgw_stream_t *stream,
 
 void
 ngx_http_llmgw_stream_token(ngx_http_llmgw_attempt_t *attempt,
-    ngx_str_t *token, ngx_uint_t final)
+    const u_char *message, size_t len)
 {
     ngx_http_llmgw_stream_t  *stream;
 
@@ -305,7 +305,7 @@ ngx_http_llmgw_stream_token(ngx_http_llmgw_attempt_t *attempt,
 
     ngx_http_llmgw_metrics_token(stream, attempt->replica);
 
-    if (ngx_http_llmgw_output_append(stream, token, final) != NGX_OK) {
+    if (ngx_http_llmgw_output_append(stream, message, len) != NGX_OK) {
         stream->out_failed = 1;
     }
 

@@ -75,10 +75,7 @@ on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id,
 
     session = data;
     session->nempty_frames = 0;
-
-    if (nghttp2_session_consume_connection(h2, len) != 0) {
-        session->failed = LLMGW_GRPC_ENOMEM;
-    }
+    session->received += len;
 
     stream = stream_of(h2, id);
     if (stream != NULL) {

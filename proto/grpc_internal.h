@@ -47,6 +47,16 @@
 /* nghttp2 guesses the same before the peer's SETTINGS. */
 #define LLMGW_GRPC_ASSUMED_STREAMS      100
 
+#define LLMGW_GRPC_CACHE_LINE           64
+
+/*
+ * nghttp2 says WINDOW_UPDATE when half a window is consumed.  Until then it
+ * need not be told at each message, which costs it a look for the stream: this
+ * much of a window, and at most so many bytes, may be kept back.
+ */
+#define LLMGW_GRPC_KEEP_BACK_SHARE      16
+#define LLMGW_GRPC_KEEP_BACK_BYTES      4096
+
 /* Empty DATA frames in a row: no sender has a reason for more than one. */
 #define LLMGW_GRPC_MAX_EMPTY_FRAMES     1000
 
@@ -71,7 +81,6 @@ typedef struct {
 
 
 typedef struct {
-    llmgw_grpc_buf_t  body;           /* of a message in several pieces */
     size_t            held;           /* wire bytes of the unfinished message
                                          not yet given back */
     size_t            owed;           /* wire bytes told, not yet consumed */
@@ -79,6 +88,7 @@ typedef struct {
     uint8_t           prefix[LLMGW_GRPC_PREFIX_BYTES];
     uint8_t           prefix_bytes;
     uint8_t           is_whole;       /* message given out, not yet dropped */
+    llmgw_grpc_buf_t  body;           /* of a message in several pieces */
 } llmgw_grpc_reader_t;
 
 
@@ -111,18 +121,11 @@ typedef struct {
 } llmgw_grpc_block_t;
 
 
+/* First what each message needs, in one cache line; then the rest. */
 struct llmgw_grpc_stream_s {
     llmgw_grpc_session_t  *session;
-    llmgw_grpc_stream_t   *prev;
-    llmgw_grpc_stream_t   *next;
     void                  *data;
-    llmgw_grpc_buf_t       out;
-    llmgw_grpc_buf_t       text;      /* server: path; client: message */
-    llmgw_grpc_buf_t       trailers;  /* server: packed, until out is empty */
-    llmgw_grpc_reader_t    in;
-    uint64_t               timeout_ms;
     int32_t                id;
-    int                    status;    /* client: grpc-status */
     int                    http_status;
 
     unsigned               is_sent:1;       /* client: HEADERS have left */
@@ -134,7 +137,18 @@ struct llmgw_grpc_stream_s {
     unsigned               is_in_ended:1;   /* on_end was told */
     unsigned               is_out_ended:1;  /* half-closed or finished */
     unsigned               is_reset:1;      /* or closed: nothing goes on */
-};
+
+    uint32_t               kept_back;       /* consumed, nghttp2 not told */
+    llmgw_grpc_reader_t    in;
+
+    llmgw_grpc_stream_t   *prev;
+    llmgw_grpc_stream_t   *next;
+    llmgw_grpc_buf_t       out;
+    llmgw_grpc_buf_t       text;      /* server: path; client: message */
+    llmgw_grpc_buf_t       trailers;  /* server: packed, until out is empty */
+    uint64_t               timeout_ms;
+    int                    status;    /* client: grpc-status */
+} __attribute__((aligned(LLMGW_GRPC_CACHE_LINE)));
 
 
 struct llmgw_grpc_session_s {
@@ -149,7 +163,10 @@ struct llmgw_grpc_session_s {
     size_t                         nspare;
     size_t                         nempty_frames;
     size_t                         max_message_bytes;
+    size_t                         received;     /* DATA of the recv under
+                                                    way, not given back */
     uint32_t                       max_calls;    /* client: by SETTINGS */
+    uint32_t                       keep_back;    /* of a stream's window */
 
     uint8_t                       *out;          /* of the write under way */
     size_t                         out_bytes;

@@ -124,6 +124,44 @@ reader_body(llmgw_grpc_reader_t *reader, const uint8_t **data, size_t *len,
 }
 
 
+/*
+ * The usual case: a message in one piece, and nothing of it held.  1: given
+ * out, and the reader is where it was.
+ */
+static int
+reader_whole(llmgw_grpc_reader_t *reader, size_t max_message_bytes,
+    const uint8_t **data, size_t *len, llmgw_grpc_message_t *message)
+{
+    uint32_t        message_bytes;
+    const uint8_t  *p;
+
+    p = *data;
+
+    if (*len < LLMGW_GRPC_PREFIX_BYTES || p[0] != 0) {
+        return 0;
+    }
+
+    memcpy(&message_bytes, p + 1, sizeof(message_bytes));
+    message_bytes = ntohl(message_bytes);
+
+    if (message_bytes > *len - LLMGW_GRPC_PREFIX_BYTES
+        || message_bytes > max_message_bytes)
+    {
+        return 0;
+    }
+
+    message->data = p + LLMGW_GRPC_PREFIX_BYTES;
+    message->len = message_bytes;
+    message->wire_bytes = LLMGW_GRPC_PREFIX_BYTES + message_bytes;
+
+    *data += message->wire_bytes;
+    *len -= message->wire_bytes;
+    reader->owed += message->wire_bytes;
+
+    return 1;
+}
+
+
 llmgw_grpc_read_t
 llmgw_grpc_reader_next(llmgw_grpc_reader_t *reader, size_t max_message_bytes,
     const uint8_t **data, size_t *len, llmgw_grpc_message_t *message)
@@ -136,6 +174,12 @@ llmgw_grpc_reader_next(llmgw_grpc_reader_t *reader, size_t max_message_bytes,
 
     if (*len == 0) {
         return LLMGW_GRPC_READ_MORE;
+    }
+
+    if (reader->prefix_bytes == 0
+        && reader_whole(reader, max_message_bytes, data, len, message))
+    {
+        return LLMGW_GRPC_READ_MESSAGE;
     }
 
     if (reader->prefix_bytes < LLMGW_GRPC_PREFIX_BYTES) {

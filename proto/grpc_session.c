@@ -79,12 +79,16 @@ static int
 session_submit_settings(llmgw_grpc_session_t *session,
     const llmgw_grpc_config_t *config)
 {
-    uint32_t                connection_window_bytes;
+    uint32_t                connection_window_bytes, keep_back;
     nghttp2_settings_entry  iv[4];
 
     iv[0].settings_id = NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE;
     iv[0].value = window_or(config->stream_window_bytes,
                             DEFAULT_STREAM_WINDOW);
+
+    keep_back = iv[0].value / LLMGW_GRPC_KEEP_BACK_SHARE;
+    session->keep_back = keep_back < LLMGW_GRPC_KEEP_BACK_BYTES
+                         ? keep_back : LLMGW_GRPC_KEEP_BACK_BYTES;
 
     iv[1].settings_id = NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE;
     iv[1].value = LLMGW_GRPC_MAX_BLOCK_BYTES;
@@ -213,6 +217,16 @@ llmgw_grpc_session_recv(llmgw_grpc_session_t *session, const uint8_t *data,
     }
 
     n = nghttp2_session_mem_recv(session->h2, data, len);
+
+    if (session->received > 0) {
+        if (nghttp2_session_consume_connection(session->h2, session->received)
+            != 0)
+        {
+            session->failed = LLMGW_GRPC_ENOMEM;
+        }
+
+        session->received = 0;
+    }
 
     if (n < 0 && session->failed == LLMGW_GRPC_DONE) {
         session->failed = n == NGHTTP2_ERR_NOMEM ? LLMGW_GRPC_ENOMEM

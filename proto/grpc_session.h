@@ -297,8 +297,11 @@ llmgw_grpc_rc_t llmgw_grpc_finish(llmgw_grpc_stream_t *stream,
 void llmgw_grpc_stream_reset(llmgw_grpc_stream_t *stream,
     uint32_t http2_error);
 
-/* Gives wire bytes of the stream's incoming window back. */
-void llmgw_grpc_stream_consume(llmgw_grpc_stream_t *stream, size_t wire_bytes);
+/*
+ * Gives wire bytes of the stream's incoming window back; a few are kept until
+ * they are worth it.  1: there may be something to write now.
+ */
+int llmgw_grpc_stream_consume(llmgw_grpc_stream_t *stream, size_t wire_bytes);
 
 /* Bytes queued and not yet handed to write. */
 size_t llmgw_grpc_stream_queued(const llmgw_grpc_stream_t *stream);

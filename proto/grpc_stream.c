@@ -36,10 +36,13 @@ llmgw_grpc_stream_create(llmgw_grpc_session_t *session)
         session->nspare--;
 
     } else {
-        stream = calloc(1, sizeof(llmgw_grpc_stream_t));
+        stream = aligned_alloc(LLMGW_GRPC_CACHE_LINE,
+                               sizeof(llmgw_grpc_stream_t));
         if (stream == NULL) {
             return NULL;
         }
+
+        memset(stream, 0, sizeof(llmgw_grpc_stream_t));
     }
 
     stream->session = session;
@@ -245,27 +248,38 @@ stream_refuse(llmgw_grpc_stream_t *stream, llmgw_grpc_read_t why)
 }
 
 
-static void
+/* 1: nghttp2 was told, and may have something to send. */
+static int
 stream_give_back(llmgw_grpc_stream_t *stream, size_t wire_bytes)
 {
     if (wire_bytes == 0 || stream->is_reset) {
-        return;
+        return 0;
+    }
+
+    stream->kept_back += (uint32_t) wire_bytes;
+
+    if (stream->kept_back <= stream->session->keep_back) {
+        return 0;
     }
 
     if (nghttp2_session_consume_stream(stream->session->h2, stream->id,
-                                       wire_bytes)
+                                       stream->kept_back)
         != 0)
     {
         stream->session->failed = LLMGW_GRPC_ENOMEM;
     }
+
+    stream->kept_back = 0;
+
+    return 1;
 }
 
 
-void
+int
 llmgw_grpc_stream_consume(llmgw_grpc_stream_t *stream, size_t wire_bytes)
 {
-    stream_give_back(stream,
-                     llmgw_grpc_reader_release(&stream->in, wire_bytes));
+    return stream_give_back(stream, llmgw_grpc_reader_release(&stream->in,
+                                                              wire_bytes));
 }
 
 
@@ -296,7 +310,7 @@ llmgw_grpc_stream_receive(llmgw_grpc_stream_t *stream, const uint8_t *data,
     }
 
     if (stream_is_foreign(stream)) {
-        stream_give_back(stream, len);
+        (void) stream_give_back(stream, len);
         return;
     }
 
@@ -316,7 +330,7 @@ llmgw_grpc_stream_receive(llmgw_grpc_stream_t *stream, const uint8_t *data,
                            message.wire_bytes);
 
         } else {
-            llmgw_grpc_stream_consume(stream, message.wire_bytes);
+            (void) llmgw_grpc_stream_consume(stream, message.wire_bytes);
         }
 
         if (stream->is_reset) {
@@ -329,7 +343,7 @@ llmgw_grpc_stream_receive(llmgw_grpc_stream_t *stream, const uint8_t *data,
         return;
     }
 
-    llmgw_grpc_stream_consume(stream, 0);
+    (void) llmgw_grpc_stream_consume(stream, 0);
 }
 
 

@@ -419,7 +419,7 @@ service_on_message(llmgw_grpc_stream_t *stream, const uint8_t *data,
 {
     service_call_t  *call;
 
-    llmgw_grpc_stream_consume(stream, wire_bytes);
+    (void) llmgw_grpc_stream_consume(stream, wire_bytes);
     call = llmgw_grpc_stream_data(stream);
 
     if (call == NULL || call->is_answered) {

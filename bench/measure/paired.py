@@ -43,7 +43,7 @@ def first_token(got):
     return got["ms"]["first_token"]["p50"] * 1000
 
 
-TOKENS = dict(max_tokens=200, token_delay="20ms", ramp="200ms")
+TOKENS = dict(max_tokens=200, token_delay="20ms", ramp="200ms", poisson=True)
 
 SCENARIOS = [
     Scenario("p200", "4 connections x 50 streams, a token each 20 ms", "same",

@@ -1,0 +1,59 @@
+
+#include "token_message.h"
+
+
+#define TEXT_TAG         0x0a       /* field 1, so many bytes */
+#define FINAL_TAG        0x10       /* field 2, a number */
+
+#define LEN_BYTES_MAX    4          /* 256 MiB: more than any message has */
+
+
+/* NULL: longer than need be, too large, or cut off. */
+static const uint8_t *
+token_len(const uint8_t *p, const uint8_t *end, size_t *len)
+{
+    unsigned  i;
+
+    *len = 0;
+
+    for (i = 0; i < LEN_BYTES_MAX && p < end; i++) {
+        *len |= (size_t) (*p & 0x7f) << (7 * i);
+
+        if (*p++ < 0x80) {
+            return p[-1] == 0 ? NULL : p;
+        }
+    }
+
+    return NULL;
+}
+
+
+int
+llmgw_token_message_is_plain(const uint8_t *message, size_t len,
+    int *is_final)
+{
+    size_t          text_len;
+    const uint8_t  *p, *end;
+
+    p = message;
+    end = message + len;
+
+    *is_final = 0;
+
+    if (len > 0 && *p == TEXT_TAG) {
+        p = token_len(p + 1, end, &text_len);
+
+        if (p == NULL || text_len > (size_t) (end - p)) {
+            return 0;
+        }
+
+        p += text_len;
+    }
+
+    if (end - p == 2 && p[0] == FINAL_TAG && p[1] == 1) {
+        *is_final = 1;
+        return 1;
+    }
+
+    return p == end;
+}

@@ -1,0 +1,29 @@
+
+/*
+ * A token's message, told by its bytes.
+ *
+ * Both messages that carry a token begin alike (llmgateway.proto): field 1 is
+ * its text, field 2 says whether it is the last; what the gateway adds is
+ * field 3.  Of protobuf messages that follow each other in one piece of bytes
+ * a reader makes one (Protocol Buffers, "Encoding", last one wins): so a
+ * replica's message, as it lies there, with field 3 behind it, is the client's.
+ *
+ * That holds for a message which is written as every encoder writes it, and
+ * has nothing but these two fields.  Any other is for protobuf-c.
+ */
+
+#ifndef LLMGW_TOKEN_MESSAGE_H
+#define LLMGW_TOKEN_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+/*
+ * 1: the bytes are what an encoder makes of a GenerateResponse that it knows
+ * in full, and *is_final is its field.  0: they are not, or it cannot be told.
+ */
+int llmgw_token_message_is_plain(const uint8_t *message, size_t len,
+    int *is_final);
+
+#endif /* LLMGW_TOKEN_MESSAGE_H */
