@@ -59,6 +59,8 @@
 #define NGX_HTTP_LLMGW_CHUNK_MAX      8192   /* and as it doubles */
 #define NGX_HTTP_LLMGW_CHUNKS_KEPT    1024   /* of the first size, a worker */
 #define NGX_HTTP_LLMGW_CORKED         512    /* connections held in a turn */
+#define NGX_HTTP_LLMGW_SHARERS        256    /* cells of the survey: cork.c */
+#define NGX_HTTP_LLMGW_CACHE_LINE     64
 #define NGX_HTTP_LLMGW_BACKOFF_MS     50     /* first, doubling */
 #define NGX_HTTP_LLMGW_BACKOFF_MAX_MS 2000
 #define NGX_HTTP_LLMGW_FULL_MS        100    /* a replica said: full */
@@ -170,6 +172,7 @@ struct ngx_http_llmgw_worker_s {
     ngx_uint_t                    nchunks;
     ngx_connection_t            **corked;       /* NGX_HTTP_LLMGW_CORKED */
     ngx_uint_t                    ncorked;
+    u_char                        sharers[NGX_HTTP_LLMGW_SHARERS];
     unsigned                      hands_out:1;  /* connections may be held */
 };
 

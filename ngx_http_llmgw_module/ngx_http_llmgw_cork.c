@@ -17,6 +17,92 @@
 #include "ngx_http_llmgw.h"
 
 
+#if (NGX_HTTP_V2)
+
+static u_char *ngx_http_llmgw_cork_sharers(ngx_http_llmgw_worker_t *worker,
+    ngx_http_v2_connection_t *h2c);
+static void ngx_http_llmgw_cork_fetch(void *from, void *to);
+
+
+/* Two connections may meet in a cell: then one is held that need not be. */
+
+static u_char *
+ngx_http_llmgw_cork_sharers(ngx_http_llmgw_worker_t *worker,
+    ngx_http_v2_connection_t *h2c)
+{
+    uintptr_t  p = (uintptr_t) h2c;
+
+    return &worker->sharers[(p >> 4 ^ p >> 12) % NGX_HTTP_LLMGW_SHARERS];
+}
+
+
+static void
+ngx_http_llmgw_cork_fetch(void *from, void *to)
+{
+    u_char  *p;
+
+    for (p = from; p < (u_char *) to; p += NGX_HTTP_LLMGW_CACHE_LINE) {
+        __builtin_prefetch(p);
+    }
+}
+
+#endif
+
+
+/*
+ * Before the turn: how many streams of a connection have something.  What nginx
+ * will touch of each was touched a token ago, and thousands of lines since; so
+ * the processor is told of all of it here, and waits for it once, not once a
+ * stream.
+ */
+
+void
+ngx_http_llmgw_cork_survey(ngx_http_llmgw_worker_t *worker)
+{
+#if (NGX_HTTP_V2)
+    u_char                   *sharers;
+    ngx_queue_t              *q;
+    ngx_connection_t         *c;
+    ngx_http_request_t       *r;
+    ngx_http_llmgw_stream_t  *stream;
+
+    ngx_memzero(worker->sharers, NGX_HTTP_LLMGW_SHARERS);
+
+    for (q = ngx_queue_head(&worker->work);
+         q != ngx_queue_sentinel(&worker->work);
+         q = ngx_queue_next(q))
+    {
+        stream = ngx_queue_data(q, ngx_http_llmgw_stream_t, work);
+        r = stream->request;
+
+        ngx_http_llmgw_cork_fetch(r->connection, r->connection + 1);
+        ngx_http_llmgw_cork_fetch(r->stream, r->stream + 1);
+        ngx_http_llmgw_cork_fetch(&r->out, r + 1);
+    }
+
+    for (q = ngx_queue_head(&worker->work);
+         q != ngx_queue_sentinel(&worker->work);
+         q = ngx_queue_next(q))
+    {
+        stream = ngx_queue_data(q, ngx_http_llmgw_stream_t, work);
+        r = stream->request;
+        c = r->connection;
+
+        ngx_http_llmgw_cork_fetch(c->write, c->write + 1);
+        ngx_http_llmgw_cork_fetch(r->ctx, r->ctx + ngx_http_max_module);
+
+        if (r->stream) {
+            __builtin_prefetch(r->stream->free_frames);
+
+            sharers = ngx_http_llmgw_cork_sharers(worker,
+                                                  r->stream->connection);
+            *sharers += (*sharers < 255);
+        }
+    }
+#endif
+}
+
+
 /* The request is about to send. */
 
 void
@@ -34,7 +120,7 @@ ngx_http_llmgw_cork(ngx_http_llmgw_worker_t *worker, ngx_http_request_t *r)
     c = h2c->connection;
 
     if (!worker->hands_out || !c->write->ready || c->error
-        || (h2c->processing < 2 && r->header_sent)
+        || (*ngx_http_llmgw_cork_sharers(worker, h2c) < 2 && r->header_sent)
         || worker->ncorked == NGX_HTTP_LLMGW_CORKED)
     {
         return;

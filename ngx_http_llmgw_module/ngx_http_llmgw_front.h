@@ -44,6 +44,7 @@ void ngx_http_llmgw_chunk_cleanup(void *data);
 void ngx_http_llmgw_chunk_done(ngx_http_llmgw_worker_t *worker);
 
 /* cork.c: one write for all streams of a client connection */
+void ngx_http_llmgw_cork_survey(ngx_http_llmgw_worker_t *worker);
 void ngx_http_llmgw_cork(ngx_http_llmgw_worker_t *worker,
     ngx_http_request_t *r);
 void ngx_http_llmgw_uncork(ngx_http_llmgw_worker_t *worker);

@@ -183,6 +183,7 @@ ngx_http_llmgw_worker_run(ngx_event_t *ev)
     ngx_http_llmgw_stream_t  *stream;
     ngx_http_llmgw_worker_t  *worker = ev->data;
 
+    ngx_http_llmgw_cork_survey(worker);
     worker->hands_out = 1;
 
     while (!ngx_queue_empty(&worker->work)) {

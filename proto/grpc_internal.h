@@ -3,6 +3,7 @@
  * What the files behind grpc_session.h share; nobody else includes it.
  *
  *   grpc_session.c  a session: nghttp2 set up, fed and emptied
+ *   grpc_scout.c    what an input will need, fetched beforehand
  *   grpc_events.c   nghttp2's callbacks: each finds its stream and calls on
  *   grpc_headers.c  header blocks in both roles
  *   grpc_stream.c   a stream from birth to on_close, its incoming side
@@ -56,6 +57,10 @@
  */
 #define LLMGW_GRPC_KEEP_BACK_SHARE      16
 #define LLMGW_GRPC_KEEP_BACK_BYTES      4096
+
+/* Streams of one input that are fetched ahead: what a first cache holds. */
+#define LLMGW_GRPC_SCOUTED              64
+#define LLMGW_GRPC_FRAME_HEAD_BYTES     9
 
 /* Empty DATA frames in a row: no sender has a reason for more than one. */
 #define LLMGW_GRPC_MAX_EMPTY_FRAMES     1000
@@ -151,6 +156,14 @@ struct llmgw_grpc_stream_s {
 } __attribute__((aligned(LLMGW_GRPC_CACHE_LINE)));
 
 
+/* Where the next frame of the input begins: grpc_scout.c. */
+typedef struct {
+    size_t   skip;                    /* bytes of the frame under way */
+    size_t   head_bytes;              /* that came of a cut frame header */
+    uint8_t  head[LLMGW_GRPC_FRAME_HEAD_BYTES];
+} llmgw_grpc_scout_t;
+
+
 struct llmgw_grpc_session_s {
     nghttp2_session               *h2;
     const llmgw_grpc_callbacks_t  *callbacks;
@@ -159,6 +172,7 @@ struct llmgw_grpc_session_s {
     llmgw_grpc_stream_t           *spare;
     llmgw_grpc_stream_t           *drained;      /* by the frame now sent */
     llmgw_grpc_block_t             block;
+    llmgw_grpc_scout_t             scout;        /* client */
     size_t                         nstreams;
     size_t                         nspare;
     size_t                         nempty_frames;
@@ -217,6 +231,13 @@ int llmgw_grpc_reader_is_within(const llmgw_grpc_reader_t *reader);
 /* Wire bytes to give back now, and accounts for them. */
 size_t llmgw_grpc_reader_release(llmgw_grpc_reader_t *reader,
     size_t wire_bytes);
+
+
+/* grpc_scout.c */
+
+/* The input that nghttp2 will be given next. */
+void llmgw_grpc_scout(llmgw_grpc_session_t *session, const uint8_t *data,
+    size_t len);
 
 
 /* grpc_headers.c */

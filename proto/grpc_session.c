@@ -216,6 +216,10 @@ llmgw_grpc_session_recv(llmgw_grpc_session_t *session, const uint8_t *data,
         return session->failed;
     }
 
+    if (!session->is_server) {
+        llmgw_grpc_scout(session, data, len);
+    }
+
     n = nghttp2_session_mem_recv(session->h2, data, len);
 
     if (session->received > 0) {

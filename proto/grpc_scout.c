@@ -1,0 +1,109 @@
+
+/*
+ * Looks ahead over the frames of an input before nghttp2 is given them.
+ *
+ * A batch brings a token for each of many streams, and each of these has lain
+ * untouched since its last one: nghttp2's record of it, ours, and the owner's.
+ * Found one behind the other while the frames are handled, these are three
+ * waits for memory a stream.  Named beforehand, all streams' are fetched at
+ * once.
+ *
+ * It is a hint and nothing else: it may lose its way, and only time is lost.
+ */
+
+#include <string.h>
+
+#include "grpc_internal.h"
+
+
+static size_t
+frame_bytes(const uint8_t *head)
+{
+    return LLMGW_GRPC_FRAME_HEAD_BYTES
+           + ((size_t) head[0] << 16 | (size_t) head[1] << 8 | head[2]);
+}
+
+
+static llmgw_grpc_stream_t *
+frame_stream(llmgw_grpc_session_t *session, const uint8_t *head)
+{
+    int32_t  id;
+
+    if (head[3] != NGHTTP2_DATA) {
+        return NULL;
+    }
+
+    id = (int32_t) ((uint32_t) (head[5] & 0x7f) << 24
+                    | (uint32_t) head[6] << 16
+                    | (uint32_t) head[7] << 8 | head[8]);
+
+    return nghttp2_session_get_stream_user_data(session->h2, id);
+}
+
+
+/* The rest of a frame that began in an earlier input; where the next begins. */
+static size_t
+scout_resume(llmgw_grpc_scout_t *scout, const uint8_t *data, size_t len)
+{
+    size_t  n;
+
+    if (scout->head_bytes > 0) {
+        n = LLMGW_GRPC_FRAME_HEAD_BYTES - scout->head_bytes;
+        n = n < len ? n : len;
+
+        memcpy(scout->head + scout->head_bytes, data, n);
+        scout->head_bytes += n;
+
+        if (scout->head_bytes < LLMGW_GRPC_FRAME_HEAD_BYTES) {
+            return len;
+        }
+
+        scout->head_bytes = 0;
+        scout->skip = n + frame_bytes(scout->head)
+                      - LLMGW_GRPC_FRAME_HEAD_BYTES;
+    }
+
+    n = scout->skip < len ? scout->skip : len;
+    scout->skip -= n;
+
+    return n;
+}
+
+
+void
+llmgw_grpc_scout(llmgw_grpc_session_t *session, const uint8_t *data,
+    size_t len)
+{
+    size_t                at, i, n;
+    llmgw_grpc_stream_t  *stream, *found[LLMGW_GRPC_SCOUTED];
+
+    n = 0;
+
+    for (at = scout_resume(&session->scout, data, len);
+         at + LLMGW_GRPC_FRAME_HEAD_BYTES <= len;
+         at += frame_bytes(data + at))
+    {
+        if (n == LLMGW_GRPC_SCOUTED) {
+            continue;
+        }
+
+        stream = frame_stream(session, data + at);
+
+        if (stream != NULL) {
+            __builtin_prefetch(stream);
+            found[n++] = stream;
+        }
+    }
+
+    if (at < len) {
+        session->scout.head_bytes = len - at;
+        memcpy(session->scout.head, data + at, len - at);
+
+    } else {
+        session->scout.skip += at - len;
+    }
+
+    for (i = 0; i < n; i++) {
+        __builtin_prefetch(found[i]->data);
+    }
+}
