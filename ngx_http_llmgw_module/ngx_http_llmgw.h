@@ -61,6 +61,8 @@
 #define NGX_HTTP_LLMGW_CORKED         512    /* connections held in a turn */
 #define NGX_HTTP_LLMGW_SHARERS        256    /* cells of the survey: cork.c */
 #define NGX_HTTP_LLMGW_CACHE_LINE     64
+#define NGX_HTTP_LLMGW_ID_BYTES       16     /* of a request id, random */
+#define NGX_HTTP_LLMGW_IDS            16     /* drawn at a time */
 #define NGX_HTTP_LLMGW_BACKOFF_MS     50     /* first, doubling */
 #define NGX_HTTP_LLMGW_BACKOFF_MAX_MS 2000
 #define NGX_HTTP_LLMGW_FULL_MS        100    /* a replica said: full */
@@ -173,6 +175,9 @@ struct ngx_http_llmgw_worker_s {
     ngx_connection_t            **corked;       /* NGX_HTTP_LLMGW_CORKED */
     ngx_uint_t                    ncorked;
     u_char                        sharers[NGX_HTTP_LLMGW_SHARERS];
+    u_char                        ids[NGX_HTTP_LLMGW_IDS]
+                                     [NGX_HTTP_LLMGW_ID_BYTES];
+    ngx_uint_t                    nids;         /* of these not used yet */
     unsigned                      hands_out:1;  /* connections may be held */
 };
 

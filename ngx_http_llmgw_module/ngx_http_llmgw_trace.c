@@ -9,6 +9,8 @@
  * trace without its root, and would decide for the engines what is sampled.
  */
 
+#include <sys/random.h>
+
 #include "ngx_http_llmgw_trace.h"
 
 
@@ -21,6 +23,8 @@ static ngx_uint_t ngx_http_llmgw_trace_parent(ngx_http_request_t *r,
 static const char *ngx_http_llmgw_trace_state(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_llmgw_trace_is(ngx_table_elt_t *h,
     const char *name);
+static void ngx_http_llmgw_trace_draw(ngx_http_llmgw_stream_t *stream,
+    ngx_http_variable_value_t *v);
 static u_char *ngx_http_llmgw_trace_log(ngx_http_request_t *r,
     ngx_http_request_t *sr, u_char *buf, size_t len);
 
@@ -168,6 +172,9 @@ ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream)
 
     if (stream->request_id.len == 0) {
         lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
+
+        ngx_http_llmgw_trace_draw(stream,
+                                  &r->variables[lmcf->request_id_index]);
         v = ngx_http_get_indexed_variable(r, lmcf->request_id_index);
 
         p = v && !v->not_found ? ngx_pnalloc(r->pool, v->len + 1) : NULL;
@@ -182,6 +189,49 @@ ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream)
 
     stream->log_handler = r->log_handler;
     r->log_handler = ngx_http_llmgw_trace_log;
+}
+
+
+/*
+ * $request_id, where nobody has asked for it yet: nginx would draw it from
+ * OpenSSL, which costs a system call and a twentieth of a short request.  The
+ * kernel's bytes are as random, and come for many ids at a time.
+ */
+
+static void
+ngx_http_llmgw_trace_draw(ngx_http_llmgw_stream_t *stream,
+    ngx_http_variable_value_t *v)
+{
+    u_char                   *p;
+    ngx_http_llmgw_worker_t  *worker;
+
+    worker = stream->pool->worker;
+
+    if (v->valid || v->not_found) {
+        return;
+    }
+
+    if (worker->nids == 0) {
+        if (getrandom(worker->ids, sizeof(worker->ids), GRND_NONBLOCK)
+            != (ssize_t) sizeof(worker->ids))
+        {
+            return;     /* nginx draws it */
+        }
+
+        worker->nids = NGX_HTTP_LLMGW_IDS;
+    }
+
+    p = ngx_pnalloc(stream->request->pool, 2 * NGX_HTTP_LLMGW_ID_BYTES);
+    if (p == NULL) {
+        return;
+    }
+
+    worker->nids--;
+    ngx_hex_dump(p, worker->ids[worker->nids], NGX_HTTP_LLMGW_ID_BYTES);
+
+    v->data = p;
+    v->len = 2 * NGX_HTTP_LLMGW_ID_BYTES;
+    v->valid = 1;
 }
 
 
