@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/grpc_conn.h"
+#include "asker.h"
 #include "health.h"
 #include "health.pb-c.h"
 
@@ -17,36 +17,27 @@
 #define HEALTH_CONNECT_MS         1000
 #define HEALTH_MAX_MESSAGE_BYTES  4096
 
-#define HEALTH_HTTP2_CANCEL       8
-
 typedef Grpc__Health__V1__HealthCheckResponse  health_response_t;
 
 struct health_s {
-    struct ev_loop       *loop;
-    ev_timer              timer;
-    address_t             address;
-    grpc_conn_t          *conn;         /* NULL: none */
-    llmgw_grpc_stream_t  *stream;       /* the question that is out */
-    double                asked_at;     /* when the first unanswered one went */
-    int                   has_answered; /* on this connection */
-    int                   is_serving;   /* what the message said */
-    health_verdict_pt     on_verdict;
-    void                 *data;
+    asker_t             asker;
+    ev_timer            timer;
+    double              asked_at;       /* when the first unanswered one went */
+    int                 has_answered;   /* on this connection */
+    int                 is_serving;     /* what the message said */
+    health_verdict_pt   on_verdict;
+    void               *data;
 };
 
 
 static void
-health_message(llmgw_grpc_stream_t *stream, const uint8_t *data, size_t len,
-    size_t wire_bytes)
+health_message(void *data, const uint8_t *message, size_t len)
 {
-    health_t           *health;
+    health_t           *health = data;
     health_response_t  *response;
 
-    health = llmgw_grpc_stream_data(stream);
-    llmgw_grpc_stream_consume(stream, wire_bytes);
-
     response = grpc__health__v1__health_check_response__unpack(NULL, len,
-                                                               data);
+                                                               message);
     if (response == NULL) {
         return;
     }
@@ -59,11 +50,8 @@ health_message(llmgw_grpc_stream_t *stream, const uint8_t *data, size_t len,
 
 
 static void
-health_end(llmgw_grpc_stream_t *stream, int status, const char *message)
+health_answered(health_t *health, int status)
 {
-    health_t  *health;
-
-    health = llmgw_grpc_stream_data(stream);
     health->has_answered = 1;
     health->asked_at = 0;
 
@@ -78,60 +66,12 @@ health_end(llmgw_grpc_stream_t *stream, int status, const char *message)
 }
 
 
-static void
-health_close(llmgw_grpc_stream_t *stream, uint32_t http2_error,
-    int is_refused)
-{
-    health_t  *health;
-
-    health = llmgw_grpc_stream_data(stream);
-
-    if (health->stream == stream) {
-        health->stream = NULL;
-    }
-}
-
-
-static const llmgw_grpc_callbacks_t  health_callbacks = {
-    .on_message = health_message,
-    .on_end = health_end,
-    .on_close = health_close
-};
-
-
-static void
-health_disconnect(health_t *health)
-{
-    if (health->stream != NULL) {
-        llmgw_grpc_stream_reset(health->stream, HEALTH_HTTP2_CANCEL);
-        health->stream = NULL;
-    }
-
-    if (health->conn != NULL) {
-        grpc_conn_destroy(health->conn);
-        health->conn = NULL;
-    }
-}
-
-
-static void health_conn_closed(grpc_conn_t *conn, const char *reason);
-
-
 static int
 health_connect(health_t *health)
 {
-    llmgw_grpc_config_t  config;
-
-    memset(&config, 0, sizeof(config));
-    config.callbacks = &health_callbacks;
-    config.data = health;
-    config.max_message_bytes = HEALTH_MAX_MESSAGE_BYTES;
-
     health->has_answered = 0;
-    health->conn = grpc_conn_connect(health->loop, &health->address, &config,
-                                     HEALTH_CONNECT_MS, health_conn_closed);
 
-    return health->conn ? 0 : -1;
+    return asker_connect(&health->asker, NULL, HEALTH_CONNECT_MS);
 }
 
 
@@ -140,13 +80,8 @@ health_connect(health_t *health)
  * new connection waits for the next second's question.
  */
 static void
-health_conn_closed(grpc_conn_t *conn, const char *reason)
+health_broken(health_t *health)
 {
-    health_t  *health;
-
-    health = grpc_conn_data(conn);
-    health->conn = NULL;
-    health->stream = NULL;
     health->asked_at = 0;
 
     if (health->has_answered && health_connect(health) == 0) {
@@ -157,33 +92,42 @@ health_conn_closed(grpc_conn_t *conn, const char *reason)
 }
 
 
-/* Check of "", the server as a whole: an empty HealthCheckRequest. */
+/* A question that was reset is asked again, and is no answer. */
+static void
+health_end(void *data, asker_end_t end, int status, const char *text)
+{
+    if (end == ASKER_ANSWERED) {
+        health_answered(data, status);
+
+    } else if (end == ASKER_BROKEN) {
+        health_broken(data);
+    }
+}
+
+
+static const asker_use_t  health_use = {
+    .max_message_bytes = HEALTH_MAX_MESSAGE_BYTES,
+    .on_message = health_message,
+    .on_end = health_end
+};
+
+
+/*
+ * Check of "", the server as a whole: an empty HealthCheckRequest.  It has no
+ * limit of its own: the silence of several counts together.
+ */
 static void
 health_ask(health_t *health)
 {
-    llmgw_grpc_call_t      call;
-    llmgw_grpc_session_t  *session;
-
-    session = grpc_conn_session(health->conn);
-
-    memset(&call, 0, sizeof(call));
-    call.path = "/grpc.health.v1.Health/Check";
-    call.authority = "localhost";
-    call.data = health;
+    static const asker_question_t  question = {
+        .path = "/grpc.health.v1.Health/Check",
+        .authority = "localhost"
+    };
 
     health->is_serving = 0;
 
-    if (llmgw_grpc_call(session, &call, &health->stream) != LLMGW_GRPC_DONE) {
-        health->stream = NULL;
-        return;
-    }
-
-    llmgw_grpc_send_message(health->stream, (const uint8_t *) "", 0);
-    llmgw_grpc_half_close(health->stream);
-    grpc_conn_wake(health->conn);
-
-    if (health->asked_at == 0) {
-        health->asked_at = ev_now(health->loop);
+    if (asker_ask(&health->asker, &question) == 0 && health->asked_at == 0) {
+        health->asked_at = ev_now(health->asker.loop);
     }
 }
 
@@ -196,17 +140,17 @@ health_tick(struct ev_loop *loop, ev_timer *timer, int events)
     if (health->asked_at != 0
         && ev_now(loop) - health->asked_at >= HEALTH_SILENT_S)
     {
-        health_disconnect(health);
+        asker_drop(&health->asker);
         health->asked_at = 0;
         health->on_verdict(health->data, LOCAL_SILENT);
         return;
     }
 
-    if (health->conn == NULL && health_connect(health) != 0) {
+    if (health->asker.conn == NULL && health_connect(health) != 0) {
         return;
     }
 
-    if (health->stream == NULL) {
+    if (!asker_is_asked(&health->asker)) {
         health_ask(health);
     }
 }
@@ -223,8 +167,7 @@ health_create(struct ev_loop *loop, const address_t *address,
         return NULL;
     }
 
-    health->loop = loop;
-    health->address = *address;
+    asker_init(&health->asker, loop, address, &health_use, health);
     health->on_verdict = on_verdict;
     health->data = data;
 
@@ -240,7 +183,7 @@ health_create(struct ev_loop *loop, const address_t *address,
 void
 health_destroy(health_t *health)
 {
-    ev_timer_stop(health->loop, &health->timer);
-    health_disconnect(health);
+    ev_timer_stop(health->asker.loop, &health->timer);
+    asker_drop(&health->asker);
     free(health);
 }

@@ -3,7 +3,7 @@
  * Drain and Undrain, said to the own replica over gRPC.
  *
  * One at a time, and the later one counts: what was being said is dropped.
- * No answer in REPLICA_CALL_TIMEOUT_S, or no connection: again, five times in
+ * No answer in REPLICA_CALL_TIMEOUT_MS, or no connection: again, five times in
  * all.  Any status is an answer: a replica that does not know the call says
  * UNIMPLEMENTED, and gateways alone hold its traffic back.
  *
@@ -26,9 +26,9 @@ typedef enum {
     REPLICA_CALL_UNDRAIN
 } replica_call_verb_t;
 
-#define REPLICA_CALL_TIMEOUT_S  1.0
-#define REPLICA_CALL_PAUSE_S    0.2
-#define REPLICA_CALL_TRIES      5
+#define REPLICA_CALL_TIMEOUT_MS  1000
+#define REPLICA_CALL_PAUSE_S     0.2
+#define REPLICA_CALL_TRIES       5
 
 /* status of gRPC, and its message; -1 and why there was none. */
 typedef void (*replica_call_done_pt)(void *data, replica_call_verb_t verb,

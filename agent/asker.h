@@ -1,0 +1,93 @@
+
+/*
+ * Asks a replica over gRPC: a connection of the asker's own, one question at
+ * a time, and every question has an end.
+ *
+ *            asker_ask()          its status
+ *     idle -------------> asked --------------> ANSWERED   connection stands
+ *                           |    RST_STREAM
+ *                           |-----------------> RESET      connection stands
+ *                           |    limit_ms
+ *                           |-----------------> SILENT     we have closed it
+ *                           |    refused, broken, closed
+ *                           '-----------------> BROKEN     it is gone
+ *
+ * BROKEN is told of a connection that nobody asks on, too: it is kept, behind
+ * an answer, until asker_drop(), and its break is news by itself.
+ *
+ * Ends come from the loop, never from within a call of these functions.  An
+ * asker lies within its user; its callbacks may do anything to it, free the
+ * memory it lies in included: nothing of it is touched behind them.
+ */
+
+#ifndef ASKER_H
+#define ASKER_H
+
+#include <ev.h>
+#include <protobuf-c/protobuf-c.h>
+
+#include "common/grpc_conn.h"
+
+
+typedef enum {
+    ASKER_ANSWERED = 0,
+    ASKER_RESET,
+    ASKER_SILENT,
+    ASKER_BROKEN
+} asker_end_t;
+
+/* What is the same for all questions of a user. */
+typedef struct {
+    size_t    max_message_bytes;    /* 0: what a session has by itself */
+
+    /* A message of the answer.  NULL: the status says all. */
+    void    (*on_message)(void *data, const uint8_t *message, size_t len);
+
+    /* status: of an answer alone.  text: its message, or what went wrong. */
+    void    (*on_end)(void *data, asker_end_t end, int status,
+                      const char *text);
+} asker_use_t;
+
+typedef struct {
+    const char              *path;
+    const char              *authority;
+    const ProtobufCMessage  *message;       /* NULL: an empty one */
+    uint64_t                 limit_ms;      /* connecting too; 0: none */
+    uint64_t                 deadline_ms;   /* told the replica; 0: none is */
+} asker_question_t;
+
+typedef struct {
+    struct ev_loop       *loop;
+    ev_timer              limit;
+    uint64_t              limit_ms;         /* of the question */
+    address_t             address;
+    const asker_use_t    *use;
+    void                 *data;
+    grpc_conn_t          *conn;             /* NULL: none */
+    llmgw_grpc_stream_t  *stream;           /* the question; NULL: none */
+} asker_t;
+
+
+/* use outlives the asker; data is for its callbacks. */
+void asker_init(asker_t *asker, struct ev_loop *loop,
+    const address_t *address, const asker_use_t *use, void *data);
+
+/*
+ * Where there is no connection: begins one, from an address of this host's
+ * (source NULL: as the kernel likes).  -1 and errno.
+ */
+int asker_connect(asker_t *asker, const address_t *source,
+    uint64_t timeout_ms);
+
+/*
+ * Asks, on a connection made by asker_connect().  Only while not asked.  -1
+ * and errno: it was not asked, the connection is as it was.
+ */
+int asker_ask(asker_t *asker, const asker_question_t *question);
+
+int asker_is_asked(const asker_t *asker);
+
+/* No end comes any more, and the connection is closed.  Idempotent. */
+void asker_drop(asker_t *asker);
+
+#endif /* ASKER_H */
