@@ -4,11 +4,12 @@ import itertools
 import os
 import signal
 import statistics
+import subprocess
 import time
 
 import pytest
 
-from llmgw.place import SLOW
+from llmgw.place import ROOT, SLOW
 from llmgw.wait import never, wait_for
 
 
@@ -280,6 +281,38 @@ def test_agent_puts_a_removed_segment_back(cluster):
              "the segment to be back")
     wait_for(lambda: not view(nginx)["stale"], 5, "a fresh view")
     assert nginx.routable() == ["r1", "r2"]
+
+
+FIRST_READS = 12        # two whole readings, and some of the next
+
+
+@pytest.fixture
+def failing_read(tmp_path):
+    made = tmp_path / "failing_read.so"
+    source = ROOT / "t/llmgw/failing_read.c"
+    subprocess.run(["gcc", "-D_GNU_SOURCE", "-Wall", "-Werror", "-shared",
+                    "-fPIC", "-o", made, source], check=True)
+    return str(made)
+
+
+def test_first_view_is_read_again_whichever_read_of_it_fails(cluster,
+                                                             failing_read):
+    """Upstream n's segment comes late, and its n-th read fails."""
+    cluster.agent("gw", "gateway")
+    cluster.pair("r1")
+    wait_for(lambda: cluster.gateway.table().get("r1", {}).get("service")
+             == "READY", 10, "r1 in the segment")
+    cluster.gateway.kill()
+    each = range(1, FIRST_READS + 1)
+    nginx = cluster.nginx(preload=failing_read, http="\n    ".join(
+        f"upstream u{n} {{ llmgw_members @dir@/members.{n}; llmgw_hash; }}"
+        for n in each))
+    for n in each:
+        os.link(cluster.gateway.members, nginx.dir / f"members.{n}")
+    wait_for(lambda: all(f"read {n} of file {n} fails\n" in nginx.log()
+                         for n in each), 10, "each read to fail")
+    wait_for(lambda: all(nginx.routable(f"u{n}") == ["r1"] for n in each),
+             5, "r1 in each upstream")
 
 
 def test_workers_of_another_user_read_the_segment(cluster, client, expect):

@@ -91,9 +91,10 @@ class Nginx:
 
     options: further lines of the main, http, server and location contexts,
     where @dir@ stands for the directory; user, workers, worker_connections.
+    preload: a library to come before the C library's functions.
     """
 
-    def __init__(self, directory, ports, upstream, **options):
+    def __init__(self, directory, ports, upstream, preload=None, **options):
         self.dir = pathlib.Path(directory)
         self.dir.mkdir(parents=True, exist_ok=True)
         self.port, self.status_port = ports.take(), ports.take()
@@ -102,6 +103,7 @@ class Nginx:
                             main="", http="", server="", location="")
         self.options.update(options)
         self.upstream = upstream
+        self.preload = preload
         self.proc = None
         self.configure()
 
@@ -131,11 +133,18 @@ class Nginx:
         """nginx -t, nginx -s quit and the like."""
         return subprocess.run(
             self.argv(*more), capture_output=True, text=True,
-            env={**os.environ, **sanitizer_env()}, timeout=60)
+            env={**os.environ, **self.env()}, timeout=60)
+
+    def env(self):
+        env = dict(sanitizer_env())
+        if self.preload:
+            first = env.get("LD_PRELOAD")
+            env["LD_PRELOAD"] = ":".join(filter(None, [first, self.preload]))
+        return env
 
     def start(self):
         self.proc = Proc("nginx", self.argv(), self.dir / "stderr.log",
-                         env=sanitizer_env())
+                         env=self.env())
         wait_for(self.up, 10, "nginx to answer")
         return self
 
@@ -172,8 +181,9 @@ class Nginx:
     def replicas(self, name="llm"):
         return {r["id"]: r for r in self.pool(name)["replicas"]}
 
-    def routable(self):
-        return sorted(i for i, r in self.replicas().items() if r["routable"])
+    def routable(self, name="llm"):
+        return sorted(i for i, r in self.replicas(name).items()
+                      if r["routable"])
 
     def in_flight(self):
         return self.pool()["in_flight"]
