@@ -150,37 +150,6 @@ load_storm_delays_no_news(void **state)
 }
 
 
-/* Scenario 29.  log2 1000 = 10: suspected in a few periods, known to all in
-   one more. */
-static void
-death_among_a_thousand_is_known_to_all(void **state)
-{
-    uint64_t    seed, ms, bytes;
-    cluster_t  *cluster;
-
-    cluster_each_seed(seed, SEEDS) {
-        cluster = cluster_restored(1000, seed);
-        cluster_run_ms(cluster, 6000);
-        bytes = fake_net_bytes(cluster->net);
-        cluster_run_ms(cluster, 2000);
-        bytes = (fake_net_bytes(cluster->net) - bytes) / 2 / 1000;
-        holds(cluster, bytes >= 100 && bytes <= 700);
-
-        cluster_crash(cluster, 500);
-        ms = cluster_run_until(cluster, cluster_any_suspects, 500, 5000);
-        holds(cluster, ms >= 500 && ms <= 1501);
-        ms = cluster_run_until(cluster, cluster_all_see_dead, 500, 12000);
-        holds(cluster, ms >= 5900 && ms <= 7500);
-        holds(cluster, cluster_false_deaths(cluster) == 0);
-
-        cluster_start(cluster, 500, LLMGW_ROLE_REPLICA, 0);
-        ms = cluster_run_until(cluster, cluster_all_see_alive, 500, 10000);
-        holds(cluster, ms >= 1 && ms <= 10 * CLUSTER_PERIOD_MS);
-        cluster_destroy(cluster);
-    }
-}
-
-
 int
 main(void)
 {
@@ -189,7 +158,6 @@ main(void)
         cmocka_unit_test(a_thousand_joiners_are_all_known_soon),
         cmocka_unit_test(all_change_while_one_dies),
         cmocka_unit_test(load_storm_delays_no_news),
-        cmocka_unit_test(death_among_a_thousand_is_known_to_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
