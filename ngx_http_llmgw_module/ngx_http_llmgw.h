@@ -323,8 +323,9 @@ typedef enum {
     NGX_HTTP_LLMGW_LEASED = 0,
     NGX_HTTP_LLMGW_WAITS,
     NGX_HTTP_LLMGW_FULL,
+    NGX_HTTP_LLMGW_ASIDE,           /* full but for those it has excluded */
     NGX_HTTP_LLMGW_OPEN,
-    NGX_HTTP_LLMGW_EXCLUDED,
+    NGX_HTTP_LLMGW_EXCLUDED,        /* each has been tried */
     NGX_HTTP_LLMGW_NONE
 } ngx_http_llmgw_claim_rc_t;
 

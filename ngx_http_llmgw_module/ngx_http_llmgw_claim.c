@@ -9,7 +9,7 @@
  *
  *     claim --+--> LEASED   a slot is counted, a breaker's ticket held
  *             +--> WAITS    in the line; its `turn` is called, claim again
- *             +--> FULL, OPEN, EXCLUDED, NONE
+ *             +--> FULL, ASIDE, OPEN, EXCLUDED, NONE
  *
  * Who waits forgets whom he has excluded: by his turn they may do.  Only with
  * his last try he goes on without those who failed him, as long as another
@@ -206,8 +206,9 @@ ngx_http_llmgw_claim_pick_locked(ngx_http_llmgw_claim_t *claim,
 
 
 /*
- * A second replica beside the first, for a hedge.  It never waits, and is not
- * to be had while others wait or the pool has no places to spare.  1: leased.
+ * A second replica beside the first, for a hedge, and none that has failed or
+ * refused the stream.  It never waits, and is not to be had while others wait
+ * or the pool has no places to spare.  1: leased.
  */
 
 ngx_uint_t
@@ -215,7 +216,7 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_replica_t *first, ngx_uint_t budget,
     ngx_http_llmgw_lease_t *lease)
 {
-    uint32_t                       excluded;
+    uint32_t                       excluded[NGX_HTTP_LLMGW_MAX_EXCLUDED + 1];
     llmgw_picked_t                 picked;
     llmgw_pick_rc_t                rc;
     llmgw_pick_key_t               key;
@@ -229,13 +230,13 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
 
     pool = claim->pool;
     shared = pool->zone->shared;
-    excluded = first->index;
 
     ngx_memzero(&key, sizeof(llmgw_pick_key_t));
 
     key.hash = claim->hash;
-    key.excluded = &excluded;
-    key.nexcluded = 1;
+    key.excluded = excluded;
+    key.nexcluded = ngx_http_llmgw_claim_excluded(claim, excluded);
+    excluded[key.nexcluded++] = first->index;
     key.now_ms = ngx_current_msec;
     key.random = ngx_random();
 
@@ -312,6 +313,10 @@ ngx_http_llmgw_claim_wait_locked(ngx_http_llmgw_claim_t *claim,
         ngx_http_llmgw_line_joined(claim);
         ngx_http_llmgw_claim_waits_locked(claim, rc);
         return NGX_HTTP_LLMGW_WAITS;
+    }
+
+    if (rc == LLMGW_PICK_ASIDE) {
+        return NGX_HTTP_LLMGW_ASIDE;
     }
 
     return pool->zone->shared->waits_open && size == 0 ? NGX_HTTP_LLMGW_OPEN

@@ -290,6 +290,7 @@ ngx_http_llmgw_stock_no_replica(ngx_http_llmgw_stock_t *stock,
     switch (rc) {
 
     case NGX_HTTP_LLMGW_FULL:
+    case NGX_HTTP_LLMGW_ASIDE:
         ngx_http_llmgw_stock_refuse(stock, LLMGW_GRPC_RESOURCE_EXHAUSTED,
                                     "queue_full", "all replicas are full");
         break;

@@ -33,8 +33,8 @@
 static void ngx_http_llmgw_stream_turn(ngx_http_llmgw_claim_t *claim);
 static ngx_uint_t ngx_http_llmgw_stream_claim(
     ngx_http_llmgw_stream_t *stream);
-static ngx_uint_t ngx_http_llmgw_stream_excluded(
-    ngx_http_llmgw_stream_t *stream);
+static ngx_uint_t ngx_http_llmgw_stream_claims_again(
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_claim_rc_t rc);
 static void ngx_http_llmgw_stream_exclude(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
 static void ngx_http_llmgw_stream_start(ngx_http_llmgw_stream_t *stream,
@@ -110,14 +110,9 @@ ngx_http_llmgw_stream_claim(ngx_http_llmgw_stream_t *stream)
     stream->claim.is_urgent = (stream->tokens > 0);
     stream->claim.is_last = llmgw_resume_is_last_try(&stream->resume);
 
-    rc = ngx_http_llmgw_claim(&stream->claim, &leg->lease, &stream->route);
-
-    if (rc == NGX_HTTP_LLMGW_EXCLUDED
-        && ngx_http_llmgw_stream_excluded(stream))
-    {
-        rc = ngx_http_llmgw_claim(&stream->claim, &leg->lease,
-                                  &stream->route);
-    }
+    do {
+        rc = ngx_http_llmgw_claim(&stream->claim, &leg->lease, &stream->route);
+    } while (ngx_http_llmgw_stream_claims_again(stream, rc));
 
     stream->waits = (rc == NGX_HTTP_LLMGW_WAITS);
 
@@ -139,13 +134,14 @@ ngx_http_llmgw_stream_claim(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* Each has been tried.  1: claim again. */
+/* 1: those who failed it are worth another try, or the line is. */
 
 static ngx_uint_t
-ngx_http_llmgw_stream_excluded(ngx_http_llmgw_stream_t *stream)
+ngx_http_llmgw_stream_claims_again(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_claim_rc_t rc)
 {
-    if (stream->saw_full && (stream->pool->conf->queue_size
-                             || !stream->may_restart))
+    if (rc == NGX_HTTP_LLMGW_EXCLUDED && stream->saw_full
+        && (stream->pool->conf->queue_size || !stream->may_restart))
     {
         /* not again to those who are full: in the line, where they stood */
         stream->claim.to_line = 1;
@@ -153,7 +149,10 @@ ngx_http_llmgw_stream_excluded(ngx_http_llmgw_stream_t *stream)
         return 1;
     }
 
-    if (!stream->may_restart) {
+    if (!stream->may_restart
+        || (rc != NGX_HTTP_LLMGW_EXCLUDED && rc != NGX_HTTP_LLMGW_ASIDE
+            && rc != NGX_HTTP_LLMGW_OPEN))
+    {
         return 0;
     }
 
@@ -253,6 +252,7 @@ ngx_http_llmgw_stream_no_replica(ngx_http_llmgw_stream_t *stream,
     switch (rc) {
 
     case NGX_HTTP_LLMGW_FULL:
+    case NGX_HTTP_LLMGW_ASIDE:
         ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_RESOURCE_EXHAUSTED,
                                      "queue_full", &full);
         break;

@@ -281,6 +281,17 @@ def test_all_open_and_sick_without_a_queue(cluster, client):
     assert max(got.seconds for got in results) < 0.2 * SLOW
 
 
+def test_one_that_failed_once_is_better_than_an_open_circuit(cluster, client,
+                                                             expect):
+    """Just opened, it is not forced yet, and without a queue nobody waits."""
+    nginx = cluster.fleet(2, nginx={"pool": "llmgw_queue off;" + LATE})
+    c = client(nginx)
+    cluster.replicas["r2"].faults(reject_all=True)
+    ask_until(c, lambda: breaker(nginx, "r2") == "open", 20, "r2 to be open")
+    cluster.replicas["r1"].faults(die_after_tokens=2)
+    c.stream("in parts", 6).check(expect("in parts", 6))
+
+
 def test_probes_go_one_at_a_time(cluster, client, load):
     """20 wait while one of them asks a replica that takes its time."""
     nginx = cluster.fleet(1, nginx={"pool": SOON})

@@ -218,6 +218,21 @@ def test_hedge_does_without_a_full_replica(cluster, client, expect):
 
 # delay=
 
+def test_hedge_goes_to_nobody_who_has_failed_the_stream(cluster, client,
+                                                        expect):
+    nginx = cluster.fleet(3, nginx={
+        "pool": "llmgw_hedge delay=100ms budget=100%;"})
+    c = client(nginx)
+    prompt, = at_home(c, 1, "r1")
+    for r in cluster.replicas.values():
+        r.faults(first_token_delay_ms=500, reject_all=r.id == "r1")
+    before = started(cluster)
+    c.stream(prompt, 3).check(expect(prompt, 3))
+    assert cluster.replicas["r1"].stats().failed == 1
+    assert started(cluster) == {"r1": before["r1"], "r2": before["r2"] + 1,
+                                "r3": before["r3"] + 1}
+
+
 @pytest.mark.alone
 def test_slow_starts_are_hedged_after_the_delay(cluster, client, load,
                                                 expect):

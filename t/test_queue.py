@@ -12,7 +12,7 @@ from llmgw.callers import finish, on_each_worker, read
 from llmgw.place import SLOW
 from llmgw.wait import wait_for
 
-RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED = 8, 4
+DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE = 4, 8, 14
 TWO_WORKERS = {"workers": 2}
 
 
@@ -384,9 +384,9 @@ def test_stream_that_lost_its_replica_finds_a_full_queue(cluster, caller,
 PATIENT = "llmgw_breaker min_requests=50;"      # its circuit stays closed
 
 
-def one_full_one_failing(cluster, caller, **nginx):
+def one_full_one_failing(cluster, caller, pool="", **nginx):
     """One has no room, the other has some and refuses everything."""
-    nginx = fleet(cluster, 2, 1, pool=PATIENT, **nginx)
+    nginx = fleet(cluster, 2, 1, pool=PATIENT + pool, **nginx)
     first, = busy(caller, nginx, 1, 1500)
     bad, = [r for r in cluster.replicas.values()
             if r.id != first.messages[0].replica_id]
@@ -487,6 +487,18 @@ def test_last_try_waits_for_a_replica_that_says_it_is_full(cluster, caller,
     one = failed_twice(b, nginx, caller(nginx).ask("patient", 3))
     other.cancel()
     assert one.wait().tokens == expect("patient", 3)
+
+
+def test_who_cannot_wait_spends_its_tries_where_there_is_room(cluster, caller,
+                                                              expect):
+    nginx, first, bad = one_full_one_failing(cluster, caller,
+                                             " llmgw_queue off;")
+    one = caller(nginx).ask("refused", 3).wait()
+    assert (one.status, one.reason) == (UNAVAILABLE, "tries_exhausted")
+    assert bad.stats().failed == 3
+    bad.faults(reject_all=False, die_after_tokens=2)
+    check(finish([one.ask("in parts", 6)]), expect, ["in parts"], 6)
+    first.cancel()
 
 
 # workers that die, workers that leave
