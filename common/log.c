@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "utf8.h"
 
 
 /* Below PIPE_BUF: a write of this size into a pipe is not torn. */
@@ -59,10 +60,13 @@ log_fitted(int n, size_t capacity)
 static void
 log_clean(char *text, size_t len)
 {
-    size_t  i;
+    size_t  i, n;
 
-    for (i = 0; i < len; i++) {
-        if ((unsigned char) text[i] < 0x20 || text[i] == 0x7f) {
+    for (i = 0; i < len; i += n) {
+        n = llmgw_utf8_shown(text + i, len - i);
+
+        if (n == 0) {
+            n = 1;
             text[i] = '?';
         }
     }

@@ -12,6 +12,7 @@
 #include <sys/random.h>
 
 #include "ngx_http_llmgw_trace.h"
+#include "core/utf8.h"
 
 
 #define NGX_HTTP_LLMGW_TRACE_SHOWN  128     /* of an id, in a log line: it
@@ -266,7 +267,7 @@ ngx_http_llmgw_trace_log(ngx_http_request_t *r, ngx_http_request_t *sr,
     u_char *buf, size_t len)
 {
     u_char                   *p, *end;
-    size_t                    i;
+    size_t                    i, n;
     ngx_str_t                 id;
     ngx_http_cleanup_t       *cln;
     ngx_http_llmgw_stream_t  *stream;
@@ -289,10 +290,16 @@ ngx_http_llmgw_trace_log(ngx_http_request_t *r, ngx_http_request_t *sr,
     p = stream->log_handler(r, sr, buf, len);
     p = ngx_slprintf(p, end, ", request_id: \"");
 
-    for (i = 0; i < id.len && p < end; i++) {
-        *p++ = (id.data[i] < ' ' || id.data[i] == 0x7f
-                || id.data[i] == '"' || id.data[i] == '\\')
-               ? '.' : id.data[i];
+    for (i = 0; i < id.len && p < end; i += n) {
+        n = llmgw_utf8_shown(&id.data[i], id.len - i);
+
+        if (n == 0 || id.data[i] == '"' || id.data[i] == '\\') {
+            n = 1;
+            *p++ = '.';
+
+        } else {
+            p = ngx_cpymem(p, &id.data[i], ngx_min(n, (size_t) (end - p)));
+        }
     }
 
     return ngx_slprintf(p, end, "\"");

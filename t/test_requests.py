@@ -112,6 +112,7 @@ def test_above_the_limit_said_beforehand(raw):
     rawh2.frame(b"\x12\xff\xff\xff\xff\x0f"),       # a string of 4 GB
     rawh2.frame(b"\x12\x02\xc3\x28\x18\x01"),       # prompt not UTF-8
     rawh2.frame(b"\x0a\x01\xff\x12\x01a\x18\x01"),  # client id not UTF-8
+    rawh2.frame(b"\x12\x01a\x18\x01\x2a\x01\x9b"),     # request id is not
     rawh2.frame(infer(max_tokens=0)),
     rawh2.frame(infer(max_tokens=-5)),
     struct.pack(">BI", 0, 0xffffffff) + b"abc",     # 4 GB to come

@@ -168,13 +168,14 @@ def test_request_without_an_id_has_that_of_nginx(cluster, client):
 def test_id_cannot_forge_a_log_line(cluster, client):
     nginx = cluster.fleet(1, nginx=documented_log())
     cluster.replicas["r1"].faults(reject_all=True)
-    evil = 'x"\\\n2026/01/01 [warn] forged' + "y" * 500
+    evil = 'x"\\\n2026/01/01 [warn] forged\x7f\x9b31m' + "y" * 500
     client(nginx).stream("x", 2, request_id=evil)
     text = nginx.error_log.read_text()
-    assert 'request_id: "x...2026/01/01 [warn] forged' + "y" * 100 + '"' \
+    assert 'request_id: "x...2026/01/01 [warn] forged...31m' + "y" * 94 + '"' \
         in text
     assert "\n2026/01/01" not in text
-    assert logged(nginx)[0]["request_id"] == evil[:128]
+    assert "\x9b" not in text
+    assert logged(nginx)[0]["request_id"] == evil[:127]
 
 
 def test_long_id_is_cut_between_characters(engines, client):

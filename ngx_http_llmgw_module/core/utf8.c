@@ -40,6 +40,23 @@ llmgw_utf8_is_valid(const void *text, size_t len)
 }
 
 
+size_t
+llmgw_utf8_shown(const void *text, size_t len)
+{
+    const unsigned char  *p = text;
+
+    if (len == 0 || p[0] < 0x20 || p[0] == 0x7f) {
+        return 0;
+    }
+
+    if (p[0] == 0xc2 && len > 1 && p[1] < 0xa0) {
+        return 0;
+    }
+
+    return llmgw_utf8_char(p, len);
+}
+
+
 /* The bytes of the character at p, 0: there is none. */
 
 static size_t

@@ -12,4 +12,11 @@
 
 int llmgw_utf8_is_valid(const void *text, size_t len);
 
+/*
+ * The bytes of the first character, where it may stand in a line of a log.
+ * 0: it is a control character (C0, DEL, or C1: U+009B is what ESC [ is to a
+ * terminal), or no character at all.
+ */
+size_t llmgw_utf8_shown(const void *text, size_t len);
+
 #endif /* LLMGW_UTF8_H */

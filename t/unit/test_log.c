@@ -101,6 +101,11 @@ control_bytes_cannot_forge_a_line(void **state)
     log_write(&log, LOG_INFO, "got \"%s\"", "a\nb\033[1m\x7f\xc3\xa9");
     assert_true(matches(restore(), STAMP "info prog: got \"a[?]b[?]\\[1m"
                                    "[?]\xc3\xa9\"\n$"));
+
+    divert();
+    log_write(&log, LOG_INFO, "got \"%s\"", "\xc2\x9b" "1m\x9b" "2m\xc3");
+    assert_true(matches(restore(), STAMP "info prog: got "
+                                   "\"[?][?]1m[?]2m[?]\"\n$"));
 }
 
 

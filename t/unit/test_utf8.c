@@ -75,6 +75,43 @@ cut_or_broken_is_not(void **state)
 }
 
 
+static size_t
+shown(const char *text)
+{
+    return llmgw_utf8_shown(text, strlen(text));
+}
+
+
+static void
+characters_are_shown_whole(void **state)
+{
+    assert_int_equal(shown(" "), 1);
+    assert_int_equal(shown("~"), 1);
+    assert_int_equal(shown("\xc2\xa0"), 2);
+    assert_int_equal(shown("\xc3\x9b" "a"), 2);    /* 9b is no C1 here */
+    assert_int_equal(shown("\xe4\xbd\xa0"), 3);
+    assert_int_equal(shown("\xf0\x9f\x98\x80"), 4);
+}
+
+
+static void
+control_characters_and_bytes_that_are_none_are_not_shown(void **state)
+{
+    assert_int_equal(shown(""), 0);
+    assert_int_equal(llmgw_utf8_shown("\0", 1), 0);
+    assert_int_equal(shown("\n"), 0);
+    assert_int_equal(shown("\x1f"), 0);
+    assert_int_equal(shown("\x7f"), 0);
+    assert_int_equal(shown("\xc2\x80"), 0);
+    assert_int_equal(shown("\xc2\x9b"), 0);
+    assert_int_equal(shown("\xc2\x9f"), 0);
+    assert_int_equal(shown("\x80"), 0);
+    assert_int_equal(shown("\x9b"), 0);
+    assert_int_equal(shown("\xc2"), 0);
+    assert_int_equal(shown("\xe4\xbd"), 0);
+}
+
+
 int
 main(void)
 {
@@ -83,6 +120,9 @@ main(void)
         cmocka_unit_test(edges_are_valid),
         cmocka_unit_test(beyond_the_edges_is_not),
         cmocka_unit_test(cut_or_broken_is_not),
+        cmocka_unit_test(characters_are_shown_whole),
+        cmocka_unit_test(
+            control_characters_and_bytes_that_are_none_are_not_shown),
     };
 
     return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
