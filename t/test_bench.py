@@ -1,16 +1,16 @@
 """llmgw-client bench: what it counts is what happened, and it sees what is
 wrong with a stream."""
 
-import concurrent.futures
-import contextlib
 import json
 import signal
+import statistics
 import subprocess
+import time
 
-import grpc
 import pytest
 
 from llmgw import place, rpc
+from llmgw.scripted import scripted
 from llmgw.wait import wait_for
 
 CLIENT = place.binary("llmgw-client")
@@ -116,6 +116,32 @@ def test_open_loop_keeps_its_schedule(fleet):
     assert ms["max"] > 100 > ms["min"], ms
 
 
+@pytest.mark.parametrize("options, even", [
+    (("--rate", 100), True), (("--rate", 100, "--poisson"), False),
+    (("--ramp", "1s"), True), (("--ramp", "1s", "--poisson"), False)])
+def test_starts_are_even_or_a_poisson_process(ports, expect, options, even):
+    """The time between starts varies as much as its mean is, or not at all;
+    a machine that is busy delays some of them."""
+    began = []
+
+    def generate(request, context):
+        began.append(time.monotonic())
+        yield rpc.pb.GenerateResponse(token=expect(request.prompt, 1)[0],
+                                      is_final=True)
+
+    port = ports.take()
+    with scripted(port, generate):
+        got = bench(f"127.0.0.1:{port}", "--method", "generate", "--requests",
+                    100, "--streams", 100, "--max-tokens", 1, "--duration",
+                    "30s", *options)
+    assert got["requests"]["ok"] == 100
+    began.sort()
+    gaps = [b - a for a, b in zip(began, began[1:])]
+    assert 0.7 < sum(gaps) < 1.6
+    varies = statistics.pstdev(gaps) / statistics.mean(gaps)
+    assert (varies < 0.6) if even else (0.7 < varies < 1.5)
+
+
 def test_hold_runs_until_the_end_and_is_no_failure(fleet):
     nginx, replicas = fleet(1)
     got = bench(nginx.target, "--connections", 2, "--streams", 3, "--hold",
@@ -169,24 +195,6 @@ def test_an_unfinished_stream_is_seen(cluster):
     assert got["tokens"]["count"] == 18
 
 
-@contextlib.contextmanager
-def liar(port, messages):
-    """A replica that says the same to everybody."""
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
-    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(
-        "llmgateway.LLMReplica", {
-            "Generate": grpc.unary_stream_rpc_method_handler(
-                lambda request, context: iter(messages),
-                rpc.pb.GenerateRequest.FromString,
-                rpc.pb.GenerateResponse.SerializeToString)})])
-    assert server.add_insecure_port(f"127.0.0.1:{port}") == port
-    server.start()
-    try:
-        yield
-    finally:
-        server.stop(None).wait()
-
-
 @pytest.mark.parametrize("fault", ["doubled", "lost", "wrong",
                                    "final too early", "final missing"])
 def test_wrong_tokens_are_seen(ports, expect, fault):
@@ -200,7 +208,7 @@ def test_wrong_tokens_are_seen(ports, expect, fault):
     messages = [rpc.pb.GenerateResponse(token=t, is_final=i == final)
                 for i, t in enumerate(tokens)]
     port = ports.take()
-    with liar(port, messages):
+    with scripted(port, lambda request, context: iter(messages)):
         got = bench(f"127.0.0.1:{port}", "--method", "generate",
                     "--prompts", 1, "--prompt-bytes", 16, "--max-tokens", 6,
                     "--requests", 2, code=1)
@@ -261,6 +269,7 @@ def test_nobody_listens(ports):
     (["--prompt-bytes", "15"], "from 16 to"),
     (["--method", "Infer"], "infer or generate"),
     (["--lockstep", "--rate", "5"], "open one"),
+    (["--lockstep", "--poisson"], "all at once"),
     (["--hedge", "--method", "generate"], "--hedge"),
     (["--first-token-delay", "5ms"], "--token-delay"),
     (["--connections", "20000", "--streams", "100"], "1000000"),

@@ -1,12 +1,10 @@
 """Replicas and machines that misbehave in ways that once did harm."""
 
-import concurrent.futures
 import socket
 import subprocess
 import threading
 import time
 
-import grpc
 import h2.config
 import h2.connection
 import h2.settings
@@ -14,6 +12,7 @@ import pytest
 
 from llmgw import rpc
 from llmgw.callers import on_each_worker
+from llmgw.scripted import scripted
 from llmgw.wait import wait_for
 
 
@@ -104,22 +103,47 @@ def test_token_over_the_limit_is_generated_few_times(cluster, client):
         yield rpc.pb.GenerateResponse(token="x" * (1200 * 1024),
                                       is_final=True)
 
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(8), handlers=[
-        grpc.method_handlers_generic_handler("llmgateway.LLMReplica", {
-            "Generate": grpc.unary_stream_rpc_method_handler(
-                generate, rpc.pb.GenerateRequest.FromString,
-                rpc.pb.GenerateResponse.SerializeToString)})])
     port = cluster.ports.take()
-    server.add_insecure_port(f"127.0.0.1:{port}")
-    server.start()
-    try:
+    with scripted(port, generate):
         nginx = cluster.static([Target(port)])
         got = client(nginx).stream("x", 1, timeout=20)
-    finally:
-        server.stop(0).wait()
     assert got.code == "UNAVAILABLE"
     assert got.trailers["llmgw-reason"] == "tries_exhausted"
     assert len(generated) == 3
+
+
+def test_messages_are_read_however_they_are_written(cluster, client):
+    """What protobuf allows and no encoder does; and a field 3, which is the
+    gateway's own in its answers: who generated the token."""
+    messages = [
+        b"\x10\x00\x0a\x02hi",                 # the other way round
+        b"\x0a\x01?\x0a\x03 yo",               # twice: the last one counts
+        b"\x0a\x82\x00 a",                     # a length in two bytes
+        b"",                                    # an empty token
+        b"\x0a\x02 b\x1a\x04evil",             # a replica_id
+        b"\x0a\x02 c\x18\x05",                 # the same, a number
+        b"\x0a\x02 d\xfa\x01\x03new",          # field 31
+        b"\x0a\x02 e\x10\x02",                 # true, but not as 1
+    ]
+    port = cluster.ports.take()
+    with scripted(port, lambda request, context: iter(messages)):
+        nginx = cluster.static([Target(port)])
+        got = client(nginx).stream("x", len(messages))
+    assert got.code == "OK"
+    got.check(["hi", " yo", " a", "", " b", " c", " d", " e"])
+    assert set(got.replicas) == {f"127.0.0.1:{port}"}
+
+
+@pytest.mark.parametrize("message", [b"\x0a\x05cut", b"\x0a", b"\x10",
+                                     b"\x0b", b"\xff" * 9])
+def test_message_that_is_none_is_a_failure(cluster, client, message):
+    port = cluster.ports.take()
+    with scripted(port, lambda request, context: iter([message])):
+        nginx = cluster.static([Target(port)])
+        got = client(nginx).stream("x", 3)
+    assert (got.code, got.tokens) == ("UNAVAILABLE", [])
+    assert got.trailers["llmgw-reason"] == "tries_exhausted"
+    assert "cause malformed" in nginx.error_log.read_text()
 
 
 def test_worker_out_of_descriptors_buries_nobody(cluster, caller):

@@ -1,0 +1,28 @@
+"""A replica whose every answer a test writes itself."""
+
+import concurrent.futures
+import contextlib
+
+import grpc
+
+from . import rpc
+
+
+@contextlib.contextmanager
+def scripted(port, generate, threads=8):
+    """generate(request, context) yields messages, or bytes as they are."""
+    def serialize(message):
+        return message if isinstance(message, bytes) \
+            else message.SerializeToString()
+
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(threads))
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(
+        "llmgateway.LLMReplica", {
+            "Generate": grpc.unary_stream_rpc_method_handler(
+                generate, rpc.pb.GenerateRequest.FromString, serialize)})])
+    assert server.add_insecure_port(f"127.0.0.1:{port}") == port
+    server.start()
+    try:
+        yield
+    finally:
+        server.stop(None).wait()
