@@ -12,6 +12,7 @@
  * A request's path through the files, in order:
  *
  *   front.c     handler, body, decode          (what gRPC clients speak)
+ *   memory.c    where its bytes lie
  *   stream.c    begin, pick, outcome, finish   (no protocol in here)
  *   claim.c     pick and reserve, or line.c: wait
  *   table.c     view, ring
@@ -142,7 +143,8 @@ typedef struct {
 
 typedef struct {
     ngx_http_upstream_srv_conf_t *upstream;
-    u_char                       *file;         /* of the llmgw_pass line */
+    ngx_http_core_srv_conf_t     *server;       /* with the llmgw_pass line */
+    u_char                       *file;
     ngx_uint_t                    line;
 
     ngx_http_complex_value_t     *key;          /* of stock passes */

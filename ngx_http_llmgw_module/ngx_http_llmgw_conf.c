@@ -419,6 +419,7 @@ ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+    llcf->server = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
     llcf->file = cf->conf_file->file.name.data;
     llcf->line = cf->conf_file->line;
 

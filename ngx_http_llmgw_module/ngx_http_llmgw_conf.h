@@ -33,6 +33,10 @@ char *ngx_http_llmgw_policy_breaker(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
+/* memory.c: request_pool_size */
+void ngx_http_llmgw_memory_conf(ngx_conf_t *cf,
+    ngx_http_llmgw_main_conf_t *lmcf);
+
 /* status.c, export.c, dashboard.c, variables.c */
 char *ngx_http_llmgw_status_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

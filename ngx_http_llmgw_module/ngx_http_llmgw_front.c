@@ -25,8 +25,6 @@ static void ngx_http_llmgw_front_health(ngx_http_request_t *r);
 static void ngx_http_llmgw_front_infer(ngx_http_request_t *r);
 static ngx_http_llmgw_stream_t *ngx_http_llmgw_front_stream(
     ngx_http_request_t *r);
-static ngx_pool_t *ngx_http_llmgw_front_pool(ngx_http_request_t *r,
-    size_t size);
 static ngx_int_t ngx_http_llmgw_front_decode(
     ngx_http_llmgw_stream_t *stream, ngx_str_t *body);
 static ngx_int_t ngx_http_llmgw_front_check(
@@ -53,6 +51,7 @@ ngx_http_llmgw_front_handler(ngx_http_request_t *r)
     }
 
     if (ngx_http_llmgw_front_is(r, NGX_HTTP_LLMGW_INFER)) {
+        ngx_http_llmgw_memory_lend(r);
         handler = ngx_http_llmgw_front_infer;
 
     } else if (ngx_http_llmgw_front_is(r, NGX_HTTP_LLMGW_HEALTH)) {
@@ -127,7 +126,7 @@ ngx_http_llmgw_front_health(ngx_http_request_t *r)
 
     allocator.alloc = ngx_http_llmgw_front_alloc;
     allocator.free = ngx_http_llmgw_front_free;
-    allocator.allocator_data = r->pool;
+    allocator.allocator_data = r;
 
     request = grpc__health__v1__health_check_request__unpack(&allocator,
                                                          body.len, body.data);
@@ -201,15 +200,15 @@ ngx_http_llmgw_front_stream(ngx_http_request_t *r)
     ngx_http_llmgw_stream_t  *stream;
 
     pool = ngx_http_llmgw_worker_pool(r);
-    stream = ngx_pcalloc(ngx_http_llmgw_front_pool(r,
-                                             sizeof(ngx_http_llmgw_stream_t)),
-                         sizeof(ngx_http_llmgw_stream_t));
+    stream = ngx_http_llmgw_memory_alloc(r, sizeof(ngx_http_llmgw_stream_t));
     cln = ngx_http_cleanup_add(r, 0);
     chunks = ngx_pool_cleanup_add(r->pool, 0);
 
     if (pool == NULL || stream == NULL || cln == NULL || chunks == NULL) {
         return NULL;
     }
+
+    ngx_memzero(stream, sizeof(ngx_http_llmgw_stream_t));
 
     stream->request = r;
     stream->conf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
@@ -228,32 +227,6 @@ ngx_http_llmgw_front_stream(ngx_http_request_t *r)
 }
 
 
-/*
- * Where so many bytes are best taken from.  The header fields of an HTTP/2
- * request have a pool of their own that goes right after the request's, and
- * most of its kilobyte is left.
- */
-
-static ngx_pool_t *
-ngx_http_llmgw_front_pool(ngx_http_request_t *r, size_t size)
-{
-#if (NGX_HTTP_V2)
-    ngx_pool_t  *pool;
-
-    if (r->stream) {
-        pool = r->stream->pool;
-
-        if ((size_t) (pool->d.end - pool->d.last) >= size + NGX_POOL_ALIGNMENT)
-        {
-            return pool;
-        }
-    }
-#endif
-
-    return r->pool;
-}
-
-
 /* NGX_DONE: answered. */
 
 static ngx_int_t
@@ -269,7 +242,7 @@ ngx_http_llmgw_front_decode(ngx_http_llmgw_stream_t *stream, ngx_str_t *body)
 
     allocator.alloc = ngx_http_llmgw_front_alloc;
     allocator.free = ngx_http_llmgw_front_free;
-    allocator.allocator_data = r->pool;
+    allocator.allocator_data = r;
 
     request = llmgateway__infer_request__unpack(&allocator, body->len,
                                                 body->data);
@@ -373,7 +346,7 @@ ngx_http_llmgw_front_find_header(ngx_http_request_t *r, const char *name,
 static void *
 ngx_http_llmgw_front_alloc(void *data, size_t size)
 {
-    return ngx_palloc(data, size);
+    return ngx_http_llmgw_memory_alloc(data, size);
 }
 
 

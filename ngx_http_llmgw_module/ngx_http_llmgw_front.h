@@ -36,6 +36,10 @@ ngx_int_t ngx_http_llmgw_answer_headers(ngx_http_request_t *r);
 ngx_int_t ngx_http_llmgw_answer_trailers(ngx_http_request_t *r,
     llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
 
+/* memory.c: what a stream keeps of its request */
+void ngx_http_llmgw_memory_lend(ngx_http_request_t *r);
+void *ngx_http_llmgw_memory_alloc(ngx_http_request_t *r, size_t size);
+
 /* chunk.c: the memory in which tokens leave */
 ngx_chain_t *ngx_http_llmgw_chunk_get(ngx_http_llmgw_worker_t *worker,
     ngx_chain_t *last, size_t size);

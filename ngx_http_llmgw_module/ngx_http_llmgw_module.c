@@ -279,6 +279,8 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
+    ngx_http_llmgw_memory_conf(cf, lmcf);
+
     if (ngx_http_llmgw_answer_init(cf) != NGX_OK) {
         return NGX_ERROR;
     }

@@ -22,6 +22,7 @@
 static ngx_uint_t ngx_http_llmgw_trace_parent(ngx_http_request_t *r,
     llmgw_trace_t *parent);
 static const char *ngx_http_llmgw_trace_state(ngx_http_request_t *r);
+static size_t ngx_http_llmgw_trace_state_size(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_llmgw_trace_is(ngx_table_elt_t *h,
     const char *name);
 static void ngx_http_llmgw_trace_draw(ngx_http_llmgw_stream_t *stream,
@@ -40,10 +41,13 @@ ngx_http_llmgw_trace_read(ngx_http_llmgw_stream_t *stream)
         return;
     }
 
-    trace = ngx_pcalloc(stream->request->pool, sizeof(ngx_http_llmgw_trace_t));
+    trace = ngx_http_llmgw_memory_alloc(stream->request,
+                                        sizeof(ngx_http_llmgw_trace_t));
     if (trace == NULL) {
         return;
     }
+
+    ngx_memzero(trace, sizeof(ngx_http_llmgw_trace_t));
 
     trace->parent = parent;
     trace->state = ngx_http_llmgw_trace_state(stream->request);
@@ -84,6 +88,7 @@ ngx_http_llmgw_trace_parent(ngx_http_request_t *r, llmgw_trace_t *parent)
 static const char *
 ngx_http_llmgw_trace_state(ngx_http_request_t *r)
 {
+    size_t            size;
     u_char           *text, *p, *end;
     ngx_uint_t        i;
     ngx_list_part_t  *part;
@@ -91,13 +96,16 @@ ngx_http_llmgw_trace_state(ngx_http_request_t *r)
 
     /* one byte more than is handed on shows that it was longer */
 
-    text = ngx_pnalloc(r->pool, LLMGW_TRACE_STATE_MAX + 2);
+    size = ngx_min(ngx_http_llmgw_trace_state_size(r),
+                   LLMGW_TRACE_STATE_MAX + 1);
+
+    text = size ? ngx_http_llmgw_memory_alloc(r, size + 1) : NULL;
     if (text == NULL) {
         return NULL;
     }
 
     p = text;
-    end = text + LLMGW_TRACE_STATE_MAX + 1;
+    end = text + size;
 
     for (part = &r->headers_in.headers.part; part; part = part->next) {
         h = part->elts;
@@ -119,6 +127,32 @@ ngx_http_llmgw_trace_state(ngx_http_request_t *r)
     }
 
     return *text ? (char *) text : NULL;
+}
+
+
+/* With a comma for each; 0: there is none. */
+
+static size_t
+ngx_http_llmgw_trace_state_size(ngx_http_request_t *r)
+{
+    size_t            size;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    size = 0;
+
+    for (part = &r->headers_in.headers.part; part; part = part->next) {
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+            if (ngx_http_llmgw_trace_is(&h[i], "tracestate")) {
+                size += h[i].value.len + 1;
+            }
+        }
+    }
+
+    return size;
 }
 
 
@@ -178,7 +212,8 @@ ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream)
                                   &r->variables[lmcf->request_id_index]);
         v = ngx_http_get_indexed_variable(r, lmcf->request_id_index);
 
-        p = v && !v->not_found ? ngx_pnalloc(r->pool, v->len + 1) : NULL;
+        p = v && !v->not_found ? ngx_http_llmgw_memory_alloc(r, v->len + 1)
+                               : NULL;
 
         if (p) {
             ngx_memcpy(p, v->data, v->len);

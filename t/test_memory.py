@@ -1,0 +1,109 @@
+"""What a stream that waits for its next token takes of a worker's memory."""
+
+import contextlib
+import subprocess
+
+import pytest
+
+from llmgw import place, rpc
+from llmgw.nginx import listen
+from llmgw.place import FLAVOUR
+from llmgw.proc import rss_kb
+from llmgw.wait import wait_for
+
+HELD = 1000
+GOAL_KB = 9
+ADDED = {f"x-out-{i}": f"{i}" * 30 for i in range(30)}
+
+measured = pytest.mark.skipif(
+    FLAVOUR == "asan", reason="its malloc surrounds what is asked for")
+
+
+def tokens(nginx):
+    return nginx.pool()["totals"]["tokens"]
+
+
+@contextlib.contextmanager
+def held(nginx, connections, streams, prompt_bytes=64):
+    """So many streams, each with a token."""
+    in_flight, had = nginx.in_flight(), tokens(nginx)
+    client = subprocess.Popen(
+        [place.binary("llmgw-client"), "bench", "--gateway", nginx.target,
+         "--connections", str(connections), "--streams",
+         str(streams // connections), "--prompt-bytes", str(prompt_bytes),
+         "--hold", "--duration", "2m"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: nginx.in_flight() >= in_flight + streams, 20,
+                 f"{streams} streams more")
+        wait_for(lambda: tokens(nginx) >= had + streams, 20,
+                 "a token for each")
+        yield
+    finally:
+        client.kill()
+        client.wait()
+
+
+def a_stream(nginx, **options):
+    """kB; what a worker takes once and for all is there before."""
+    worker, = nginx.workers()
+    with held(nginx, 1, 20):
+        before = rss_kb(worker)
+        with held(nginx, 10, HELD, **options):
+            return (rss_kb(worker) - before) / HELD
+
+
+@pytest.fixture
+def gateway(cluster):
+    """A replica that is slow enough to wait for, and nginx before it."""
+    def make(**options):
+        replica = cluster.replica("r1", token_delay="10s",
+                                  first_token_delay="1ms")
+        wait_for(lambda: replica.client.check(), 10, "the replica")
+        return cluster.static([replica], **options)
+    return make
+
+
+@pytest.fixture(scope="module")
+def crowded(shared):
+    lines = [f"add_header {name} {value};" for name, value in ADDED.items()]
+    return shared.fleet(1, nginx={"location": " ".join(lines)})
+
+
+@measured
+def test_nginx_as_it_comes_holds_a_stream_in_nine_kilobytes(gateway):
+    assert a_stream(gateway()) < GOAL_KB
+
+
+@measured
+def test_default_server_of_the_address_does_not_change_that(gateway):
+    """nginx takes a request's pool before it knows whose request it is."""
+    nginx = gateway(server="server_name 127.0.0.1;", start=False)
+    nginx.configure(http="server {\n        " + listen(nginx.port)
+                    + "\n        return 404;\n    }")
+    nginx.start()
+    assert a_stream(nginx) < GOAL_KB
+
+
+@measured
+def test_request_pool_size_of_the_configuration_stands(gateway):
+    kb = a_stream(gateway(server="request_pool_size 12k;"))
+    assert 12 < kb < 12 + GOAL_KB
+
+
+@measured
+def test_prompt_takes_its_bytes_and_no_block(gateway):
+    kb = a_stream(gateway(), prompt_bytes=3000)
+    assert kb < GOAL_KB + 3.3
+
+
+@pytest.mark.parametrize("fields", [0, 1, 8, 14, 40])
+def test_fields_beyond_the_room_that_is_kept_arrive(crowded, client, expect,
+                                                    fields):
+    """Both lists grow behind the ends that were lent."""
+    sent = [(f"x-in-{i}", "i" * 60) for i in range(fields)]
+    for prompt in ("short", "p" * 700, "p" * 5000):
+        call = client(crowded).start(prompt, 3, metadata=sent)
+        rpc.drain(call).check(expect(prompt, 3))
+        answer = dict(call.initial_metadata())
+        assert [answer.get(name) for name in ADDED] == list(ADDED.values())
