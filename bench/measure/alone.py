@@ -24,9 +24,12 @@ QUEUE = 10
 # --- rows 7 and 8: many streams held
 
 def hold(bench, kind, streams, seconds):
-    """Memory a stream, at the end of holding them."""
+    """Memory a stream, at the end of holding them: what came on top of a
+    proxy that has served one stream, and so has started all of its processes
+    and touched the code that it runs."""
     with Stand(bench, "split", token_delay="1s") as stand:
         peer = stand.peer(kind)
+        stand.run(peer, requests=1, max_tokens=1, duration="10s")
         before = machine.rss(peer.pids())
         ramp_s = max(0.5, streams / 5000)
         began = time.monotonic()
@@ -46,7 +49,7 @@ def hold(bench, kind, streams, seconds):
         raise Fail(f"only {got['requests']['started']} of {streams} streams"
                    " were opened")
     return {"streams": streams, "seconds": seconds,
-            "kb_per_stream": (late - before) / streams,
+            "kb_per_stream": (late - before) / streams, "idle_kb": before,
             "growth_kb": late - early, "sockets": sockets,
             "sockets_per_replica": sockets / 2,
             "failed": got["requests"]["failed"],

@@ -97,6 +97,7 @@ def micro(results):
 SECTIONS = [
     ("Memory of streams that are held", "memory", [
         ("kB a stream", "kb_per_stream", "{:.1f}"),
+        ("kB before them", "idle_kb", "{}"),
         ("s held", "seconds", "{}"),
         ("kB more in the last third", "growth_kb", "{}"),
         ("upstream sockets", "sockets", "{}"), ("failed", "failed", "{}")]),
