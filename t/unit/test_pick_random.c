@@ -344,7 +344,8 @@ scene_randomise(scene_t *s, uint64_t *seed)
 static void
 random_pools_agree_with_the_reference(void **state)
 {
-    int              i, seen[5] = { 0 }, routes[3] = { 0 };
+    int              i, seen[LLMGW_PICK_NONE + 1] = { 0 };
+    int              routes[LLMGW_ROUTE_LEAST_CONN + 1] = { 0 };
     size_t           k, n;
     scene_t          s;
     uint64_t         seed;
@@ -377,11 +378,11 @@ random_pools_agree_with_the_reference(void **state)
         scene_done(&s);
     }
 
-    for (i = 0; i < 5; i++) {
+    for (i = 0; i <= LLMGW_PICK_NONE; i++) {
         assert_in_range(seen[i], 100, 30000);
     }
 
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i <= LLMGW_ROUTE_LEAST_CONN; i++) {
         assert_in_range(routes[i], 100, 30000);
     }
 }
