@@ -11,11 +11,10 @@
  * is whole: a change of membership builds a new one while the old one serves,
  * out of the old one where most of its points stay.
  * Points are kept as a sorted array with an index of buckets over the high
- * bits of the circle, so that a lookup touches one bucket entry and, in the
- * mean, one or two neighbouring points; no tree, no binary search.  Equal
- * points (never seen, but possible) are ordered by node id, so that every
- * gateway draws the same ring from the same members, in whatever order it
- * was told of them.
+ * bits of the circle, so that a lookup touches one bucket entry and some
+ * neighbouring points; no tree, no binary search.  Equal points (never seen,
+ * but possible) are ordered by node id, so that every gateway draws the same
+ * ring from the same members, in whatever order it was told of them.
  */
 
 #ifndef LLMGW_RING_H

@@ -4,29 +4,33 @@
  *
  * Hashes are uniform, so that sorting them is mostly distributing them:
  *
- *   CLEAR     zero the counts of the buckets
+ *   CLEAR     zero the counts of the bins
  *   TOUCH     write to the points' memory, in order
- *   HASH      hash each point, count it in its bucket
+ *   HASH      hash each point, count it in its bin
  *   SUM       turn counts into first positions
- *   SCATTER   put each point at its bucket's next free position
- *   SORT      order the few points of each bucket, add up the nodes' shares
+ *   SCATTER   put each point at its bin's next free position
+ *   SORT      order the few points of each bin, add up the nodes' shares, note
+ *             in index[] where buckets end
  *
- * Each is a loop over points or buckets that can stop and go on anywhere.  A
+ * A bin is a part of a bucket, down to one or two points: the index that a
+ * lookup wants small would leave SORT with half of the work still to do.
+ *
+ * Each is a loop over points or bins that can stop and go on anywhere.  A
  * comparison sort would need n log n and could not stop as simply.  The one
- * thing that a slice does not split is a group of 32 buckets, some 40 points;
+ * thing that a slice does not split is a group of 32 bins, some 40 points;
  * more only if somebody has forged hashes, or ids are given twice.
  *
  * TOUCH is there since SCATTER goes everywhere at once: in memory fresh from
  * the system its first slice would meet every page fault of the array, 3 ms at
  * 1.5 million points.
  *
- * Three roles of index[], without a second array: HASH counts bucket b in
- * index[b + 2]; SUM makes index[b + 1] the first position of bucket b;
- * SCATTER moves it on to the end of b, which is where b + 1 begins.  So in
- * the end index[b] is the first position of b.
+ * Three roles of bins[], without a second array: HASH counts bin b in
+ * bins[b + 2]; SUM makes bins[b + 1] the first position of bin b; SCATTER
+ * moves it on to the end of b, which is where b + 1 begins.  So in the end
+ * bins[b] is the first position of b.
  *
- * What only building needs (ids, hashes) lives in the builder and is freed
- * with it in the last slice.
+ * What only building needs (ids, hashes, bins) lives in the builder and is
+ * freed with it in the last slice.
  */
 
 #include <stdint.h>
@@ -58,18 +62,18 @@
 
 
 /*
- * The steps.  Each goes on from builder->next by up to n points or buckets,
+ * The steps.  Each goes on from builder->next by up to n points or bins,
  * moves it, and returns the work done.
  */
 
-size_t
-llmgw_ring_clear_some(llmgw_ring_t *ring, size_t n)
+static size_t
+clear_some(llmgw_ring_t *ring, size_t n)
 {
     llmgw_ring_builder_t  *builder;
 
     builder = ring->builder;
 
-    memset(&ring->index[builder->next + 2], 0, n * sizeof(uint32_t));
+    memset(&builder->bins[builder->next + 2], 0, n * sizeof(uint32_t));
     builder->next += n;
 
     return n;
@@ -112,7 +116,7 @@ put_decimal(char *p, uint32_t value)
 
 
 /*
- * Points fall anywhere in index[] and points[], which at 10000 nodes are
+ * Points fall anywhere in bins[] and points[], which at 10000 nodes are
  * larger than what the processor's tables of pages reach.  Asked for ahead,
  * the misses overlap: a build takes .8 of the time there, .65 in warm memory.
  */
@@ -129,10 +133,12 @@ hash_batch(llmgw_ring_t *ring, const llmgw_ring_member_t *node, size_t n)
 {
     char                  *text;
     size_t                 i, prefix, lens[LLMGW_RING_BATCH];
+    uint32_t              *bins;
     uint64_t              *hashes;
     llmgw_ring_builder_t  *builder;
 
     builder = ring->builder;
+    bins = builder->bins + 2;
     hashes = &builder->hashes[builder->next];
     prefix = node->id_len + 1;
 
@@ -145,11 +151,11 @@ hash_batch(llmgw_ring_t *ring, const llmgw_ring_member_t *node, size_t n)
     for (i = 0; i < n; i++) {
         text = builder->texts + i * builder->text_size;
         hashes[i] = XXH3_64bits(text, lens[i]);
-        will_write(&ring->index[(hashes[i] >> ring->bucket_shift) + 2]);
+        will_write(&bins[hashes[i] >> builder->bin_shift]);
     }
 
     for (i = 0; i < n; i++) {
-        ring->index[(hashes[i] >> ring->bucket_shift) + 2]++;
+        bins[hashes[i] >> builder->bin_shift]++;
     }
 }
 
@@ -228,14 +234,14 @@ static size_t
 sum_some(llmgw_ring_t *ring, size_t n)
 {
     size_t     i;
-    uint32_t   sum, *index;
+    uint32_t   sum, *bins;
 
-    index = &ring->index[ring->builder->next + 1];
-    sum = index[0];
+    bins = &ring->builder->bins[ring->builder->next + 1];
+    sum = bins[0];
 
     for (i = 1; i <= n; i++) {
-        sum += index[i];
-        index[i] = sum;
+        sum += bins[i];
+        bins[i] = sum;
     }
 
     ring->builder->next += n;
@@ -244,23 +250,25 @@ sum_some(llmgw_ring_t *ring, size_t n)
 }
 
 
-/* Point i is put in its place now: the bucket of a later one, and then, of
- * one that is nearer, the place itself. */
+/* Point i is put in its place now: the bin of a later one, and then, of one
+ * that is nearer, the place itself. */
 static inline void
 foresee(const llmgw_ring_t *ring, size_t i)
 {
-    uint32_t  *index;
+    unsigned   shift;
+    uint32_t  *bins;
     uint64_t  *hashes;
 
     if (ring->npoints - i <= 2 * FORESEEN) {
         return;
     }
 
-    index = ring->index + 1;
+    bins = ring->builder->bins + 1;
+    shift = ring->builder->bin_shift;
     hashes = &ring->builder->hashes[i];
 
-    will_write(&index[hashes[2 * FORESEEN] >> ring->bucket_shift]);
-    will_write(&ring->points[index[hashes[FORESEEN] >> ring->bucket_shift]]);
+    will_write(&bins[hashes[2 * FORESEEN] >> shift]);
+    will_write(&ring->points[bins[hashes[FORESEEN] >> shift]]);
 }
 
 
@@ -268,12 +276,12 @@ static size_t
 scatter_some(llmgw_ring_t *ring, size_t n)
 {
     size_t                 i, k, left;
-    uint32_t              *index;
+    uint32_t              *bins;
     uint64_t               hash;
     llmgw_ring_builder_t  *builder;
 
     builder = ring->builder;
-    index = ring->index + 1;
+    bins = builder->bins + 1;
 
     for (left = n; left != 0; left -= k) {
         k = portion_of_node(ring, left);
@@ -282,7 +290,7 @@ scatter_some(llmgw_ring_t *ring, size_t n)
             foresee(ring, i);
 
             hash = builder->hashes[i];
-            ring->points[index[hash >> ring->bucket_shift]++]
+            ring->points[bins[hash >> builder->bin_shift]++]
                 = hash << ring->node_bits | builder->node;
         }
 
@@ -355,7 +363,7 @@ sweep_group(uint64_t *points, size_t n)
  * SCATTER left few points out of order and none of them far from its place.
  * Two sweeps put nearly all right, then insertion is a mere check: 2.9 ns a
  * point, shares included, instead of 4.1 without sweeps, and 8.6 with
- * insertion in each bucket.
+ * insertion in each bin.
  */
 static void
 sort_group(const llmgw_ring_t *ring, uint64_t *points, size_t n)
@@ -379,7 +387,7 @@ sort_group(const llmgw_ring_t *ring, uint64_t *points, size_t n)
 
 
 /*
- * Buckets are sorted in groups, since branches at the ends of ever so short
+ * Bins are sorted in groups, since branches at the ends of ever so short
  * loops cannot be foreseen.  Within a group points must compare like
  * hashes: what their words lost at the top is the same for all of it.
  */
@@ -388,7 +396,7 @@ group_bits(const llmgw_ring_t *ring)
 {
     unsigned  bits;
 
-    bits = 64 - ring->bucket_shift - ring->node_bits;
+    bits = 64 - ring->builder->bin_shift - ring->node_bits;
 
     return bits < GROUP_BITS_MAX ? bits : GROUP_BITS_MAX;
 }
@@ -396,7 +404,7 @@ group_bits(const llmgw_ring_t *ring)
 
 /* A point owns the arc from the point before it to itself. */
 static void
-add_shares(llmgw_ring_t *ring, size_t bucket, size_t first, size_t n)
+add_shares(llmgw_ring_t *ring, size_t bin, size_t first, size_t n)
 {
     size_t                 i;
     uint64_t               point, hash, high, low, node;
@@ -405,7 +413,7 @@ add_shares(llmgw_ring_t *ring, size_t bucket, size_t first, size_t n)
     builder = ring->builder;
     node = ((uint64_t) 1 << ring->node_bits) - 1;
     low = UINT64_MAX >> ring->node_bits;
-    high = ((uint64_t) bucket << ring->bucket_shift) & ~low;
+    high = ((uint64_t) bin << builder->bin_shift) & ~low;
 
     for (i = first; i < first + n; i++) {
         point = ring->points[i];
@@ -434,6 +442,24 @@ close_circle(llmgw_ring_t *ring)
 }
 
 
+/* A group is some whole buckets. */
+static void
+note_ends(llmgw_ring_t *ring, size_t bin, size_t group)
+{
+    size_t                       end, bucket;
+    unsigned                     bits;
+    const llmgw_ring_builder_t  *builder;
+
+    builder = ring->builder;
+    bits = ring->bucket_shift - builder->bin_shift;
+    end = (bin + group) >> bits;
+
+    for (bucket = bin >> bits; bucket < end; bucket++) {
+        ring->index[bucket + 1] = builder->bins[(bucket + 1) << bits];
+    }
+}
+
+
 /* Counts points, too: it need not trust in hashes to stop in time. */
 static size_t
 sort_some(llmgw_ring_t *ring, size_t n)
@@ -446,11 +472,12 @@ sort_some(llmgw_ring_t *ring, size_t n)
     group = (size_t) 1 << group_bits(ring);
 
     for (work = 0; work < n && builder->next < end; work += count + 1) {
-        first = ring->index[builder->next];
-        count = ring->index[builder->next + group] - first;
+        first = builder->bins[builder->next];
+        count = builder->bins[builder->next + group] - first;
 
         sort_group(ring, &ring->points[first], count);
         add_shares(ring, builder->next, first, count);
+        note_ends(ring, builder->next, group);
 
         builder->next += group;
     }
@@ -460,13 +487,13 @@ sort_some(llmgw_ring_t *ring, size_t n)
 
 
 const llmgw_ring_step_t  llmgw_ring_build_steps[] = {
-    { llmgw_ring_clear_some, CLEARED_PER_UNIT,   LLMGW_RING_BY_BUCKET },
-    { touch_some,            TOUCHED_PER_UNIT,   LLMGW_RING_BY_POINT },
-    { hash_some,             HASHED_PER_UNIT,    LLMGW_RING_BY_POINT },
-    { sum_some,              SUMMED_PER_UNIT,    LLMGW_RING_BY_BUCKET },
-    { scatter_some,          SCATTERED_PER_UNIT, LLMGW_RING_BY_POINT },
-    { sort_some,             SORTED_PER_UNIT,    LLMGW_RING_BY_BUCKET },
-    { NULL,                  0,                  LLMGW_RING_BY_BUCKET }
+    { clear_some,   CLEARED_PER_UNIT,   LLMGW_RING_BY_BIN },
+    { touch_some,   TOUCHED_PER_UNIT,   LLMGW_RING_BY_POINT },
+    { hash_some,    HASHED_PER_UNIT,    LLMGW_RING_BY_POINT },
+    { sum_some,     SUMMED_PER_UNIT,    LLMGW_RING_BY_BIN },
+    { scatter_some, SCATTERED_PER_UNIT, LLMGW_RING_BY_POINT },
+    { sort_some,    SORTED_PER_UNIT,    LLMGW_RING_BY_BIN },
+    { NULL,         0,                  LLMGW_RING_BY_BIN }
 };
 
 
@@ -477,6 +504,9 @@ step_total(const llmgw_ring_t *ring)
 
     case LLMGW_RING_BY_BUCKET:
         return ring->nbuckets;
+
+    case LLMGW_RING_BY_BIN:
+        return ring->builder->nbins;
 
     case LLMGW_RING_BY_POINT:
         return ring->npoints;

@@ -3,7 +3,7 @@
  * The builder's memory: what a ring needs only while ring_build.c builds it.
  *
  * It keeps its own copy of the ids, since the caller's need not last, and, but
- * for a merge, one hash a point, so that none is computed twice.
+ * for a merge, the bins, and one hash a point, so that none is computed twice.
  */
 
 #include <stdint.h>
@@ -152,16 +152,32 @@ llmgw_ring_builder_create(llmgw_ring_t *ring, const llmgw_ring_node_t *nodes,
 int
 llmgw_ring_build_init(llmgw_ring_t *ring)
 {
-    size_t                 size;
-    llmgw_ring_builder_t  *builder;
+    size_t                      size;
+    llmgw_ring_builder_t       *builder;
+    const llmgw_ring_memory_t  *memory;
 
+    memory = &ring->memory;
     builder = ring->builder;
+    builder->step = llmgw_ring_build_steps;
+
     size = (ring->npoints == 0 ? 1 : ring->npoints) * sizeof(uint64_t);
 
-    builder->step = llmgw_ring_build_steps;
-    builder->hashes = ring->memory.alloc(ring->memory.data, size);
+    builder->hashes = memory->alloc(memory->data, size);
+    if (builder->hashes == NULL) {
+        return -1;
+    }
 
-    return builder->hashes == NULL ? -1 : 0;
+    size = (builder->nbins + 2) * sizeof(uint32_t);
+
+    builder->bins = memory->alloc(memory->data, size);
+    if (builder->bins == NULL) {
+        return -1;
+    }
+
+    builder->bins[0] = 0;       /* CLEAR begins with the third */
+    builder->bins[1] = 0;
+
+    return 0;
 }
 
 
@@ -178,6 +194,10 @@ llmgw_ring_builder_destroy(llmgw_ring_t *ring)
 
     if (builder->hashes != NULL) {
         ring->memory.free(ring->memory.data, builder->hashes);
+    }
+
+    if (builder->bins != NULL) {
+        ring->memory.free(ring->memory.data, builder->bins);
     }
 
     if (builder->numbers != NULL) {

@@ -7,15 +7,14 @@
  * and the node's number in the room that this makes.  The node_bits that
  * fall off at the top are implied by the bucket in which the point lies,
  * since there are never fewer bucket bits than node bits.  So nothing is lost,
- * points of one bucket compare like their hashes, and a lookup touches one
- * cache line of the index and one of the points.
+ * and points of one bucket compare like their hashes.
  *
  *     hash    [ bucket ................ |  rest ...................... ]
  *     point            [ low 64 - node_bits bits of the hash ][ node   ]
  *
  * index[b] is the position of the first point of bucket b, index[b + 1] that
- * of the next bucket.  While the ring is built the same words count and
- * then distribute; see ring_build.c.
+ * of the next bucket.  What is right for a lookup is too coarse for sorting:
+ * a full build divides each bucket into bins; see ring_build.c.
  */
 
 #ifndef LLMGW_RING_IMPL_H
@@ -38,7 +37,7 @@ typedef struct llmgw_ring_builder_s  llmgw_ring_builder_t;
 
 struct llmgw_ring_s {
     uint64_t              *points;      /* some words longer than npoints */
-    uint32_t              *index;       /* nbuckets + 2 words */
+    uint32_t              *index;       /* nbuckets + 1 words */
     uint64_t              *shares;      /* of each node, in 2^-44 circles;
                                            and one word for the builder */
     uint32_t              *counts;      /* points of each node */
@@ -53,6 +52,7 @@ struct llmgw_ring_s {
 
 typedef enum {
     LLMGW_RING_BY_BUCKET = 0,
+    LLMGW_RING_BY_BIN,
     LLMGW_RING_BY_POINT,
     LLMGW_RING_BY_MERGED                /* points of both rings, gone too */
 } llmgw_ring_unit_t;
@@ -84,11 +84,14 @@ typedef struct {
 /* One block of memory: this, the members, the batch of texts, the ids. */
 struct llmgw_ring_builder_s {
     const llmgw_ring_step_t  *step;
-    size_t                    next;     /* point or bucket, as steps count */
+    size_t                    next;     /* as the step in hand counts */
     uint32_t                  node;     /* the node of point `next` */
     uint32_t                  replica;  /* and which of its points that is */
     uint64_t                  last_hash;    /* before, for shares */
     uint64_t                 *hashes;   /* by node, then by number */
+    uint32_t                 *bins;     /* nbins + 2 words; NULL: a merge */
+    size_t                    nbins;    /* a power of two */
+    uint8_t                   bin_shift;
     uint32_t                 *numbers;  /* NULL: no merge; of both sources */
     llmgw_ring_t             *joined;   /* a ring of those that joined */
     llmgw_ring_source_t       kept_points;
@@ -102,9 +105,6 @@ struct llmgw_ring_builder_s {
 
 extern const llmgw_ring_step_t  llmgw_ring_build_steps[];
 extern const llmgw_ring_step_t  llmgw_ring_merge_steps[];
-
-/* Zeroes the counts of the next n buckets. */
-size_t llmgw_ring_clear_some(llmgw_ring_t *ring, size_t n);
 
 /*
  * NULL: out of memory.  Takes what it needs of nodes; sets ring->npoints and

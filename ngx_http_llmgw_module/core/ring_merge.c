@@ -168,6 +168,21 @@ kept_is_first(const llmgw_ring_t *ring, const llmgw_ring_source_t *kept,
 }
 
 
+/* Zeroes the ends of the next n buckets. */
+static size_t
+clear_some(llmgw_ring_t *ring, size_t n)
+{
+    llmgw_ring_builder_t  *builder;
+
+    builder = ring->builder;
+
+    memset(&ring->index[builder->next + 1], 0, n * sizeof(uint32_t));
+    builder->next += n;
+
+    return n;
+}
+
+
 /* Up to n points of the kept before the next that joined, or else that one. */
 static size_t
 merge_run(llmgw_ring_t *ring, size_t n)
@@ -232,10 +247,10 @@ fill_some(llmgw_ring_t *ring, size_t n)
 
 
 const llmgw_ring_step_t  llmgw_ring_merge_steps[] = {
-    { llmgw_ring_clear_some, CLEARED_PER_UNIT, LLMGW_RING_BY_BUCKET },
-    { merge_some,            MERGED_PER_UNIT,  LLMGW_RING_BY_MERGED },
-    { fill_some,             FILLED_PER_UNIT,  LLMGW_RING_BY_BUCKET },
-    { NULL,                  0,                LLMGW_RING_BY_BUCKET }
+    { clear_some, CLEARED_PER_UNIT, LLMGW_RING_BY_BUCKET },
+    { merge_some, MERGED_PER_UNIT,  LLMGW_RING_BY_MERGED },
+    { fill_some,  FILLED_PER_UNIT,  LLMGW_RING_BY_BUCKET },
+    { NULL,       0,                LLMGW_RING_BY_BUCKET }
 };
 
 

@@ -387,6 +387,52 @@ little_that_is_left_is_built_in_full(void **state)
 }
 
 
+/* From some number of points on a lookup wants longer buckets, and fewer. */
+static void
+a_merge_may_lengthen_or_shorten_the_buckets(void **state)
+{
+    size_t         i, merged, nbuckets;
+    crowd_t        crowd;
+    llmgw_ring_t  *old, *ring;
+
+    static const size_t    sizes[] = { 61, 63, 64, 62 };
+    static const uint32_t  vnodes = 1600;   /* 100000 points lie between */
+
+    crowd_init(&crowd, 11);
+    merged = 0;
+    old = NULL;
+    nbuckets = 0;
+
+    for (i = 0; i < NODES_MAX; i++) {
+        crowd.nodes[i] = crowd.all.nodes[i];
+    }
+
+    for (i = 0; i < 4; i++) {
+        crowd.n = sizes[i];
+        crowd.before[61] = LLMGW_RING_NEW;
+        crowd.before[62] = LLMGW_RING_NEW;
+        crowd.before[63] = LLMGW_RING_NEW;
+
+        ring = crowd_ring(&crowd, old, vnodes, &merged);
+        llmgw_ring_destroy(old);
+        old = ring;
+
+        if (i == 0 || i == 3) {
+            assert_true(nbuckets == 0 || ring->nbuckets == nbuckets);
+            nbuckets = ring->nbuckets;
+
+        } else {
+            assert_true(ring->nbuckets < nbuckets);
+        }
+    }
+
+    assert_int_equal(merged, 3);
+
+    llmgw_ring_destroy(old);
+    fleet_done(&crowd.all);
+}
+
+
 static void
 small_budgets_need_many_slices_in_a_merge(void **state)
 {
@@ -466,6 +512,7 @@ main(void)
         cmocka_unit_test(equal_points_keep_their_order),
         cmocka_unit_test(much_that_is_new_is_built_in_full),
         cmocka_unit_test(little_that_is_left_is_built_in_full),
+        cmocka_unit_test(a_merge_may_lengthen_or_shorten_the_buckets),
         cmocka_unit_test(small_budgets_need_many_slices_in_a_merge),
         cmocka_unit_test(any_allocation_of_a_merge_may_fail)
     };
