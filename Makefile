@@ -58,7 +58,8 @@ DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     python3-jsonschema chromium-headless-shell prometheus
 
 BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
-    libabsl-dev protobuf-compiler-grpc python3-matplotlib strace linux-perf
+    libabsl-dev protobuf-compiler-grpc python3-matplotlib strace linux-perf \
+    valgrind
 
 PROTOS  := llmgateway gossip health
 GEN_C   := $(PROTOS:%=$(GEN)/%.pb-c.c)

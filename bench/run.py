@@ -22,8 +22,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "t")]
 from llmgw.ports import Ports  # noqa: E402
-from measure import alone, machine, micro, paired, peers  # noqa: E402
-from measure import plots, tables  # noqa: E402
+from measure import alone, instructions, machine, micro  # noqa: E402
+from measure import paired, peers, plots, tables  # noqa: E402
 from measure.machine import Fail  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -106,12 +106,14 @@ class Bench:
     def plan(self):
         """name -> (in make bench, what runs it)"""
         by_name = {s.name: s for s in paired.SCENARIOS}
-        two = [by_name["p200"], by_name["p200c"]]
+        counted = [by_name[name] for name in ("p200", "p200l", "p200c")]
         return {
             **{name: (name not in FULL_ALONE, lambda s=s: self.paired(s))
                for name, s in by_name.items()},
             "memory": (True, self.memory),
-            "syscalls": (True, lambda: alone.syscalls(self, two, USUAL)),
+            "syscalls": (True, lambda: alone.syscalls(self, counted,
+                                                      USUAL)),
+            "instructions": (False, lambda: instructions.run(self)),
             "failover": (True, self.failover),
             "hedging": (True, lambda: alone.hedging(self)),
             "overload": (True, lambda: alone.overload(self)),

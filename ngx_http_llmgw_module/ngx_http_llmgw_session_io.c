@@ -104,7 +104,11 @@ ngx_http_llmgw_session_write_handler(ngx_event_t *wev)
         return;
     }
 
-    ngx_http_llmgw_session_wake(session);
+    /* epoll says "writable" along with each "readable" */
+
+    if (session->pending) {
+        ngx_http_llmgw_session_wake(session);
+    }
 }
 
 

@@ -24,8 +24,10 @@ def verdicts(results):
 def of_p200(nginx, haproxy):
     def around(x):
         return {"median": x, "min": x / 2, "max": x * 2, "n": 5}
-    return {"paired": {"p200": {"rows": {"llmgw": {
-        "ratio": around(nginx), "to": {"haproxy": around(haproxy)}}}}}}
+    return {"paired": {"p200": {"rows": {
+        "floor": {"ratio": around(0.1)},
+        "llmgw": {"ratio": around(nginx),
+                  "to": {"haproxy": around(haproxy)}}}}}}
 
 
 @pytest.mark.parametrize("nginx, haproxy, verdict", [
@@ -34,16 +36,13 @@ def test_a_goal_is_met_at_its_limit(nginx, haproxy, verdict):
     assert verdicts(of_p200(nginx, haproxy))[1] == verdict
 
 
-def test_what_noise_hides_is_not_met():
-    def policy(span):
-        return {"paired": {
-            name: {"rows": {"llmgw": {"delta": {
-                "median": 0, "min": -span * limit / 2,
-                "max": span * limit / 2}}}}
-            for name, limit in (("policy_request", 0.3),
-                                ("policy_token", 0.01))}}
-    assert verdicts(policy(19))[14] == "met"
-    assert verdicts(policy(21))[14] == "FAIL: noise hides it"
+@pytest.mark.parametrize("more, verdict", [
+    (-1000, "met"), (15, "met"), (16, "MISSED")])
+def test_policy_is_judged_by_what_it_adds(more, verdict):
+    assert verdicts({"instructions": {
+        "llmgw": {"request": 40450, "token": 3000 + more},
+        "llmgw, policy off": {"request": 40000, "token": 3000}}})[14] \
+        == verdict
 
 
 def test_what_was_not_measured_fails_and_says_why():
@@ -79,11 +78,11 @@ built = pytest.mark.skipif(
 @built
 def test_a_part_is_measured(tmp_path):
     out, got = run(tmp_path, "--rounds", "2", "--window", "200", "--warmup",
-                   "100", "policy_request")
+                   "100", "p200l")
     assert out.returncode == 1, out.stderr      # the other goals
-    rows = got["paired"]["policy_request"]["rows"]
-    assert set(rows) == {"llmgw, policy off", "llmgw"}, out.stderr
-    assert rows["llmgw"]["value"]["n"] == rows["llmgw"]["delta"]["n"] == 4
+    rows = got["paired"]["p200l"]["rows"]
+    assert set(rows) == {"nginx", "haproxy", "floor", "llmgw"}, out.stderr
+    assert rows["llmgw"]["value"]["n"] == rows["llmgw"]["ratio"]["n"] == 2
     assert rows["llmgw"]["value"]["median"] > 0
     assert "| llmgw |" in out.stdout and "FAIL: not measured" in out.stdout
 

@@ -22,10 +22,9 @@ class Scenario:
     """value: what is compared, of a turn's report."""
 
     def __init__(self, name, title, kind, unit, value, shape, replica,
-                 kinds=None, window_ms=None, warmup_ms=None, rounds=1):
+                 kinds=None, window_ms=None, warmup_ms=None):
         self.name, self.title, self.kind = name, title, kind
         self.window_ms, self.warmup_ms = window_ms, warmup_ms
-        self.rounds = rounds        # times as many as of others
         self.unit, self.value = unit, value
         self.shape, self.replica = shape, replica
         self.kinds = kinds or USUAL
@@ -87,17 +86,6 @@ SCENARIOS = [
              dict(connections=20, streams=50, max_tokens=1000, ramp="100ms"),
              dict(token_delay="1ms"),
              [peers.Nginx, peers.Haproxy, peers.Floor, peers.Llmgw]),
-    # Small differences: many short turns, and a proxy that is never idle.
-    Scenario("policy_token", "what the policy costs a token: on and off",
-             "split", "us CPU a token", per_token,
-             dict(connections=4, streams=50, max_tokens=1000, ramp="100ms"),
-             dict(token_delay="0ms"), [peers.LlmgwBare, peers.Llmgw],
-             window_ms=400, rounds=2),
-    Scenario("policy_request", "what the policy costs a request: on and off",
-             "split", "us CPU a request", per_request,
-             dict(connections=4, streams=50, max_tokens=1, ramp="0s"),
-             dict(token_delay="0ms"), [peers.LlmgwBare, peers.Llmgw],
-             window_ms=400, rounds=2),
 ]
 
 
@@ -128,7 +116,6 @@ class Rounds:
 
     def run(self, rounds):
         s = self.scenario
-        rounds *= s.rounds
         with Stand(self.bench, s.kind, **s.replica) as stand:
             self.pinning = str(stand.pinning)
             up = self.start(stand)
@@ -138,9 +125,7 @@ class Rounds:
                     break
                 for peer in up[i % len(up):] + up[:i % len(up)]:
                     self.turn(stand, peer, i)
-                if (i + 1) % s.rounds == 0:
-                    self.bench.say(f"{s.name} {i + 1}/{rounds}: "
-                                   + self.line(i))
+                self.bench.say(f"{s.name} {i + 1}/{rounds}: " + self.line(i))
         return self.result()
 
     def start(self, stand):
@@ -191,9 +176,6 @@ class Rounds:
             ratios = [of[i] / of_base[i] for i in of if i in of_base]
             if ratios and name != base:
                 row["ratio"] = summary(ratios)
-            deltas = [of[i] - of_base[i] for i in of if i in of_base]
-            if deltas and name != base:
-                row["delta"] = summary(deltas)
             row["to"] = {
                 other: summary([of[i] / theirs[i] for i in of if i in theirs])
                 for other, theirs in self.values.items()

@@ -103,6 +103,9 @@ SECTIONS = [
         ("upstream sockets", "sockets", "{}"), ("failed", "failed", "{}")]),
     ("System calls", "syscalls", [("a token", "per_token", "{:.2f}"),
                                   ("counted by", "tool", "{}")]),
+    ("Instructions beside the kernel's, one stream at a time",
+     "instructions", [("a request", "request", "{:.0f}"),
+                      ("a token", "token", "{:.0f}")]),
     ("kill -9 of one of two replicas under 200 streams", "failover", [
         ("lost", "lost", "{}"), ("moved", "moved", "{}"),
         ("doubled or wrong", "doubled_or_wrong", "{}"),
