@@ -59,6 +59,7 @@
 #define NGX_HTTP_LLMGW_CHUNK_BYTES    256    /* of a stream's output: first */
 #define NGX_HTTP_LLMGW_CHUNK_MAX      8192   /* and as it doubles */
 #define NGX_HTTP_LLMGW_CHUNKS_KEPT    1024   /* of the first size, a worker */
+#define NGX_HTTP_LLMGW_WAKES          16     /* of other workers, in a turn */
 #define NGX_HTTP_LLMGW_CORKED         512    /* connections held in a turn */
 #define NGX_HTTP_LLMGW_SHARERS        256    /* cells of the survey: cork.c */
 #define NGX_HTTP_LLMGW_CACHE_LINE     64
@@ -168,6 +169,9 @@ typedef struct {
 struct ngx_http_llmgw_worker_s {
     ngx_event_t                   run;          /* posted */
     ngx_queue_t                   work;         /* streams that have some */
+    ngx_event_t                   wake;         /* posted: wake.c */
+    uint32_t                      wakes[NGX_HTTP_LLMGW_WAKES];
+    ngx_uint_t                    nwakes;       /* process slots to wake */
     ngx_queue_t                   pools;
     ngx_http_llmgw_main_conf_t   *conf;
     ngx_log_t                    *log;
@@ -442,6 +446,7 @@ ngx_int_t ngx_http_llmgw_wake_listen(ngx_http_llmgw_worker_t *worker,
     ngx_cycle_t *cycle);
 void ngx_http_llmgw_wake_process(ngx_http_llmgw_worker_t *worker,
     uint32_t process);
+void ngx_http_llmgw_wake_flush(ngx_http_llmgw_worker_t *worker);
 
 /* claim.c: pick and reserve, or wait, as one step */
 void ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
@@ -585,13 +590,6 @@ void ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_pool_t *pool,
     llmgw_breaker_change_t change);
 void ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,
     ngx_http_llmgw_counters_t *from, ngx_uint_t zero);
-const ngx_msec_t *ngx_http_llmgw_metrics_bounds(ngx_uint_t histogram);
-const char *ngx_http_llmgw_metrics_reason_name(ngx_uint_t reason);
-
-/* stock*.c: grpc_pass and proxy_pass */
-ngx_int_t ngx_http_llmgw_stock_init(ngx_conf_t *cf);
-ngx_int_t ngx_http_llmgw_stock_init_peer(ngx_http_request_t *r,
-    ngx_http_upstream_srv_conf_t *us);
 
 
 #include "ngx_http_llmgw_conf.h"

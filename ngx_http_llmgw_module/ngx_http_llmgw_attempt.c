@@ -274,8 +274,7 @@ ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt)
         return;
     }
 
-    ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_CANCELLED,
-                               LLMGW_CAUSE_NONE);
+    /* the replica first: its place is free when it knows */
 
     if (attempt->call) {
         grpc = llmgw_grpc_stream_session(attempt->call);
@@ -286,6 +285,9 @@ ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt)
 
         ngx_http_llmgw_session_wake(llmgw_grpc_session_data(grpc));
     }
+
+    ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_CANCELLED,
+                               LLMGW_CAUSE_NONE);
 
     attempt->replica = NULL;
     attempt->session = NULL;

@@ -8,6 +8,7 @@
  * `zone` line) is refused, not passed over.
  */
 
+#include "ngx_http_llmgw_stock.h"
 #include "ngx_http_llmgw_zone.h"
 
 

@@ -125,5 +125,8 @@ typedef struct {
 
 NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_COUNTER_NAME)
 
+const ngx_msec_t *ngx_http_llmgw_metrics_bounds(ngx_uint_t histogram);
+const char *ngx_http_llmgw_metrics_reason_name(ngx_uint_t reason);
+
 
 #endif /* _NGX_HTTP_LLMGW_METRICS_H_INCLUDED_ */

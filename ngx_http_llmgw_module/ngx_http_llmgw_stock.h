@@ -69,6 +69,11 @@ void ngx_http_llmgw_stock_release(ngx_http_llmgw_stock_t *stock);
 uint64_t ngx_http_llmgw_stock_hash(ngx_http_request_t *r,
     ngx_http_llmgw_srv_conf_t *conf);
 
+/* stock_filter.c, stock.c: where the configuration begins with them */
+ngx_int_t ngx_http_llmgw_stock_init(ngx_conf_t *cf);
+ngx_int_t ngx_http_llmgw_stock_init_peer(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us);
+
 /* stock_queue.c */
 ngx_int_t ngx_http_llmgw_stock_handler(ngx_http_request_t *r);
 

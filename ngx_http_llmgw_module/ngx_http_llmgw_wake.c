@@ -9,6 +9,10 @@
  *
  * A worker whose slot is beyond the table is woken by nobody, and looks by
  * itself every 50 ms (line.c).
+ *
+ * Wakes are posted, behind what a turn has for its replicas: a place that a
+ * cancelled stream leaves is one at the replica only when it knows, and the
+ * other worker would be there first and be told that it is full.
  */
 
 #include <sys/eventfd.h>
@@ -26,6 +30,9 @@ struct ngx_http_llmgw_wakes_s {
 static ngx_http_llmgw_main_conf_t *ngx_http_llmgw_wake_had(ngx_cycle_t *old);
 static ngx_http_llmgw_wakes_t *ngx_http_llmgw_wake_create(ngx_uint_t n,
     ngx_log_t *log);
+static void ngx_http_llmgw_wake_posted(ngx_event_t *ev);
+static void ngx_http_llmgw_wake_write(ngx_http_llmgw_worker_t *worker,
+    uint32_t process);
 static void ngx_http_llmgw_wake_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_wake_drain(int fd);
 
@@ -121,6 +128,10 @@ ngx_http_llmgw_wake_listen(ngx_http_llmgw_worker_t *worker,
     int                      fd;
     ngx_http_llmgw_wakes_t  *wakes;
 
+    worker->wake.handler = ngx_http_llmgw_wake_posted;
+    worker->wake.data = worker;
+    worker->wake.log = worker->log;
+
     wakes = worker->conf->wakes;
 
     if (wakes == NULL || ngx_process_slot < 0
@@ -139,6 +150,42 @@ ngx_http_llmgw_wake_listen(ngx_http_llmgw_worker_t *worker,
 
 void
 ngx_http_llmgw_wake_process(ngx_http_llmgw_worker_t *worker, uint32_t process)
+{
+    if (worker->nwakes == NGX_HTTP_LLMGW_WAKES) {
+        ngx_http_llmgw_wake_flush(worker);
+    }
+
+    worker->wakes[worker->nwakes++] = process;
+    ngx_post_event(&worker->wake, &ngx_posted_events);
+}
+
+
+static void
+ngx_http_llmgw_wake_posted(ngx_event_t *ev)
+{
+    ngx_http_llmgw_wake_flush(ev->data);
+}
+
+
+void
+ngx_http_llmgw_wake_flush(ngx_http_llmgw_worker_t *worker)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < worker->nwakes; i++) {
+        ngx_http_llmgw_wake_write(worker, worker->wakes[i]);
+    }
+
+    worker->nwakes = 0;
+
+    if (worker->wake.posted) {
+        ngx_delete_posted_event(&worker->wake);
+    }
+}
+
+
+static void
+ngx_http_llmgw_wake_write(ngx_http_llmgw_worker_t *worker, uint32_t process)
 {
     uint64_t                 one;
     ngx_http_llmgw_wakes_t  *wakes;

@@ -139,6 +139,8 @@ ngx_http_llmgw_worker_done(void *data)
         ngx_delete_posted_event(&worker->run);
     }
 
+    ngx_http_llmgw_wake_flush(worker);
+
     ngx_http_llmgw_chunk_done(worker);
 }
 
