@@ -55,7 +55,8 @@ DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     libxxhash-dev libsodium-dev libjansson-dev libpcre2-dev zlib1g-dev \
     libssl-dev libcmocka-dev clang libclang-rt-14-dev \
     python3 python3-pytest python3-grpcio python3-protobuf python3-h2 \
-    python3-jsonschema chromium-headless-shell prometheus
+    python3-jsonschema chromium-headless-shell prometheus \
+    libnginx-mod-http-headers-more-filter
 
 BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
     libabsl-dev protobuf-compiler-grpc python3-matplotlib strace linux-perf \

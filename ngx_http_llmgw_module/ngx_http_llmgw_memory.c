@@ -182,7 +182,13 @@ ngx_http_llmgw_memory_lend(ngx_http_request_t *r)
     cln->handler = ngx_http_llmgw_memory_take_back;
     cln->data = r->pool;
 
-    ngx_http_llmgw_memory_lend_list(r->pool, &r->headers_in.headers);
+    /* a subrequest that runs, a mirror's, has a copy of the client's list,
+     * and its modules may add to that, up to the twentieth field */
+
+    if (r->count == 1) {
+        ngx_http_llmgw_memory_lend_list(r->pool, &r->headers_in.headers);
+    }
+
     ngx_http_llmgw_memory_lend_list(r->pool, &r->headers_out.headers);
 }
 

@@ -1,6 +1,8 @@
 """What a stream that waits for its next token takes of a worker's memory."""
 
 import contextlib
+import os
+import pathlib
 import subprocess
 
 import pytest
@@ -14,6 +16,10 @@ from llmgw.wait import wait_for
 HELD = 1000
 GOAL_KB = 9
 ADDED = {f"x-out-{i}": f"{i}" * 30 for i in range(30)}
+
+# Debian's, for Debian's nginx.
+HEADERS_MORE = pathlib.Path("/usr/lib/nginx/modules",
+                            "ngx_http_headers_more_filter_module.so")
 
 measured = pytest.mark.skipif(
     FLAVOUR == "asan", reason="its malloc surrounds what is asked for")
@@ -107,3 +113,20 @@ def test_fields_beyond_the_room_that_is_kept_arrive(crowded, client, expect,
         rpc.drain(call).check(expect(prompt, 3))
         answer = dict(call.initial_metadata())
         assert [answer.get(name) for name in ADDED] == list(ADDED.values())
+
+
+@pytest.mark.skipif("NGINX_BIN" in os.environ or not HEADERS_MORE.exists(),
+                    reason="no headers-more for this nginx")
+@pytest.mark.parametrize("body", ["on", "off"])
+def test_mirror_that_adds_fields_to_its_copy(cluster, client, expect, body):
+    """The copy shares the memory of the client's list, and its room."""
+    added = " ".join(f"'X-More-{i}: {i}'" for i in range(4))
+    nginx = cluster.fleet(1, nginx={
+        "main": f"load_module {HEADERS_MORE};",
+        "location": f"mirror /mirror; mirror_request_body {body};",
+        "server": "location = /mirror { internal; "
+                  f"more_set_input_headers {added}; empty_gif; }}"})
+    for fields in range(8):
+        sent = [(f"x-in-{i}", "i" * 60) for i in range(fields)]
+        call = client(nginx).start("mirrored", 3, metadata=sent)
+        rpc.drain(call).check(expect("mirrored", 3))
