@@ -18,7 +18,7 @@
  *   table.c     view, ring
  *   attempt.c   Generate call, its outcome     (what gRPC replicas speak)
  *   session.c   socket, connect, read, write
- *   output.c    encode, flush, trailers
+ *   output.c    sign, flush, trailers
  *   cork.c      one write a client connection
  *   stream.c    release, exactly once
  *
@@ -62,7 +62,6 @@
 #define NGX_HTTP_LLMGW_WAKES          16     /* of other workers, in a turn */
 #define NGX_HTTP_LLMGW_CORKED         512    /* connections held in a turn */
 #define NGX_HTTP_LLMGW_SHARERS        256    /* cells of the survey: cork.c */
-#define NGX_HTTP_LLMGW_CACHE_LINE     64
 #define NGX_HTTP_LLMGW_ID_BYTES       16     /* of a request id, random */
 #define NGX_HTTP_LLMGW_IDS            16     /* drawn at a time */
 #define NGX_HTTP_LLMGW_BACKOFF_MS     50     /* first, doubling */

@@ -19,6 +19,9 @@
 
 #if (NGX_HTTP_V2)
 
+#define NGX_HTTP_LLMGW_CACHE_LINE  64
+
+
 static u_char *ngx_http_llmgw_cork_sharers(ngx_http_llmgw_worker_t *worker,
     ngx_http_v2_connection_t *h2c);
 static void ngx_http_llmgw_cork_fetch(void *from, void *to);
@@ -76,8 +79,11 @@ ngx_http_llmgw_cork_survey(ngx_http_llmgw_worker_t *worker)
         r = stream->request;
 
         ngx_http_llmgw_cork_fetch(r->connection, r->connection + 1);
-        ngx_http_llmgw_cork_fetch(r->stream, r->stream + 1);
         ngx_http_llmgw_cork_fetch(&r->out, r + 1);
+
+        if (r->stream) {
+            ngx_http_llmgw_cork_fetch(r->stream, r->stream + 1);
+        }
     }
 
     for (q = ngx_queue_head(&worker->work);
