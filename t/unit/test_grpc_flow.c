@@ -169,6 +169,49 @@ large_message_waits_for_what_is_owed_before_it(void **state)
 }
 
 
+/*
+ * Some of what was consumed is kept back.  Whatever the window, that stops
+ * nobody, and who is told of nothing to write has nothing to write.
+ */
+static void
+any_window_goes_on_when_all_is_consumed(void **state)
+{
+    int                   told;
+    size_t                i, k, n, before;
+    peer_t                client, server;
+    llmgw_grpc_stream_t  *stream;
+
+    static const uint32_t  windows[] = {
+        1, 2, 15, 16, 17, 31, 32, 100, 4095, 65535, 65536, 1024 * 1024
+    };
+
+    for (i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
+        flow_open(&client, &server, windows[i]);
+        server.is_holding = 1;
+        stream = peer_call(&client, PATH);
+        n = 0;
+
+        for (k = 0; k <= 40; k++, n += 2) {
+            peer_say_bytes(stream, k * windows[i] / 16);
+            peer_say_bytes(stream, k);
+        }
+
+        while (server.messages < n) {
+            before = server.messages;
+            pair_run(&client, &server);
+            assert_true(server.messages > before);
+
+            told = llmgw_grpc_stream_consume(server.stream, server.held);
+            server.held = 0;
+            assert_true(told
+                        || !llmgw_grpc_session_wants_write(server.session));
+        }
+
+        pair_close(&client, &server);
+    }
+}
+
+
 static void
 reset_stream_keeps_no_connection_window(void **state)
 {
@@ -240,6 +283,7 @@ main(void)
         cmocka_unit_test(consuming_more_than_told_opens_no_window),
         cmocka_unit_test(message_larger_than_the_window_passes),
         cmocka_unit_test(large_message_waits_for_what_is_owed_before_it),
+        cmocka_unit_test(any_window_goes_on_when_all_is_consumed),
         cmocka_unit_test(reset_stream_keeps_no_connection_window),
         cmocka_unit_test(answers_take_turns),
     };
