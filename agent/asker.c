@@ -35,7 +35,7 @@ asker_on_message(llmgw_grpc_stream_t *stream, const uint8_t *message,
     asker_t  *asker;
 
     asker = llmgw_grpc_stream_data(stream);
-    llmgw_grpc_stream_consume(stream, wire_bytes);
+    (void) llmgw_grpc_stream_consume(stream, wire_bytes);
 
     if (asker != NULL && asker->use->on_message != NULL) {
         asker->use->on_message(asker->data, message, len);

@@ -230,7 +230,6 @@ bench_run_progress(bench_t *bench)
 }
 
 
-/* Neighbouring slots are on different connections: starts take turns. */
 /* Which connections take the first starts, and the next. */
 static void
 bench_run_shuffle(bench_t *bench)
@@ -248,6 +247,7 @@ bench_run_shuffle(bench_t *bench)
 }
 
 
+/* Neighbouring slots are on different connections: starts take turns. */
 static int
 bench_run_slots(bench_t *bench)
 {

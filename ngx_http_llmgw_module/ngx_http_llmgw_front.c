@@ -2,7 +2,7 @@
 /*
  * The front: what gRPC clients speak.  A request comes in here as an HTTP/2
  * request of nginx's, is read, checked and decoded, and becomes a stream;
- * the stream's tokens leave through here, encoded, as nginx's response body.
+ * whose tokens leave through output.c.
  */
 
 #include "ngx_http_llmgw_trace.h"
