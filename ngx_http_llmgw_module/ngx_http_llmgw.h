@@ -68,8 +68,6 @@
 #define NGX_HTTP_LLMGW_BACKOFF_MAX_MS 2000
 #define NGX_HTTP_LLMGW_FULL_MS        100    /* a replica said: full */
 #define NGX_HTTP_LLMGW_IDLE_MS        60000  /* a spare session */
-#define NGX_HTTP_LLMGW_MAX_SESSIONS   64     /* a replica and worker: bounds
-                                                what a peer's SETTINGS ask */
 #define NGX_HTTP_LLMGW_MAX_FAILOVERS  8
 #define NGX_HTTP_LLMGW_MAX_RESPONSE   (1024 * 1024)   /* one token */
 
@@ -527,6 +525,7 @@ void ngx_http_llmgw_replica_is_full(ngx_http_llmgw_replica_t *replica);
 ngx_http_llmgw_session_t *ngx_http_llmgw_session_get(
     ngx_http_llmgw_replica_t *replica, ngx_msec_t connect_timeout);
 void ngx_http_llmgw_session_wake(ngx_http_llmgw_session_t *session);
+void ngx_http_llmgw_session_wake_waiting(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_session_ready(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_retire(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_proves(ngx_http_llmgw_session_t *session);

@@ -25,6 +25,10 @@
 #include "ngx_http_llmgw.h"
 
 
+/* Of a replica, in a worker: bounds what a peer's SETTINGS ask for. */
+#define NGX_HTTP_LLMGW_MAX_SESSIONS  64
+
+
 static ngx_http_llmgw_session_t *ngx_http_llmgw_session_create(
     ngx_http_llmgw_replica_t *replica, ngx_msec_t connect_timeout);
 static llmgw_grpc_session_t *ngx_http_llmgw_session_grpc(
@@ -333,6 +337,7 @@ ngx_http_llmgw_session_retire(ngx_http_llmgw_session_t *session)
     }
 
     ngx_http_llmgw_session_wake(session);
+    ngx_http_llmgw_session_wake_waiting(session->replica);
 }
 
 
@@ -357,6 +362,30 @@ void
 ngx_http_llmgw_session_wake(ngx_http_llmgw_session_t *session)
 {
     ngx_post_event(&session->flush, &ngx_posted_events);
+}
+
+
+/*
+ * Those who wait with one session may have a place at another one now, or one
+ * more session: they ask again.
+ */
+
+void
+ngx_http_llmgw_session_wake_waiting(ngx_http_llmgw_replica_t *replica)
+{
+    ngx_queue_t               *q;
+    ngx_http_llmgw_session_t  *session;
+
+    for (q = ngx_queue_head(&replica->sessions);
+         q != ngx_queue_sentinel(&replica->sessions);
+         q = ngx_queue_next(q))
+    {
+        session = ngx_queue_data(q, ngx_http_llmgw_session_t, queue);
+
+        if (!ngx_queue_empty(&session->waiting)) {
+            ngx_http_llmgw_session_wake(session);
+        }
+    }
 }
 
 
@@ -416,6 +445,7 @@ ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session)
 
     ngx_queue_remove(&session->queue);
     session->replica->nsessions--;
+    ngx_http_llmgw_session_wake_waiting(session->replica);
     ngx_http_llmgw_metrics_sessions(session->replica->pool, -1);
 
     ngx_free(session);

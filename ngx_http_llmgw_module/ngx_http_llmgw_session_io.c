@@ -123,6 +123,10 @@ ngx_http_llmgw_session_flush_handler(ngx_event_t *ev)
 
     if (session->ready) {
         ngx_http_llmgw_session_call_waiting(session);
+
+        if (!session->retired && llmgw_grpc_session_can_call(session->grpc)) {
+            ngx_http_llmgw_session_wake_waiting(session->replica);
+        }
     }
 
     if (ngx_http_llmgw_session_send(session) != NGX_OK) {

@@ -5,12 +5,15 @@ import json
 import os
 import pathlib
 import subprocess
+import threading
+import types
 
 import pytest
 
-from llmgw import place
+from llmgw import place, rpc
 from llmgw.place import SLOW
 from llmgw.proc import rss_kb
+from llmgw.scripted import scripted
 from llmgw.wait import wait_for
 
 MEGABYTE = 1 << 20
@@ -125,6 +128,40 @@ def test_a_replicas_stream_limit_opens_a_second_connection(cluster, load):
     jobs = [[f"prompt {i}", 10] for i in range(40)]
     for (prompt, n), got in zip(jobs, load(nginx, jobs).results()):
         got.check(pyreplica.tokens(prompt, n))
+
+
+def test_place_at_any_connection_serves_who_waits(cluster, client):
+    """He waits with the last of the connections that a replica may have; the
+    place is at the first, and all others are silent."""
+    calls, leaves, ends = 64, threading.Event(), threading.Event()
+    begun = set()
+
+    def generate(request, context):
+        begun.add(request.prompt)
+        yield rpc.pb.GenerateResponse(token="begun")
+        if request.prompt != "waits":
+            (leaves if request.prompt == "0" else ends).wait(60)
+        yield rpc.pb.GenerateResponse(token="ended", is_final=True)
+
+    port = cluster.ports.take()
+    with scripted(port, generate, threads=calls + 8,
+                  options=[("grpc.max_concurrent_streams", 1)]):
+        nginx = cluster.static([types.SimpleNamespace(
+            target=f"127.0.0.1:{port}")])
+        c, running = client(nginx), []
+        for i in range(calls):
+            running.append(c.start(f"{i}", 2))
+            wait_for(lambda: f"{i}" in begun, 10, f"call {i}")
+        running.append(c.start("waits", 2))
+        wait_for(lambda: nginx.in_flight() == calls + 1, 10, "who waits")
+        assert "waits" not in begun
+        try:
+            leaves.set()
+            wait_for(lambda: "waits" in begun, 10, "his turn")
+        finally:
+            ends.set()
+        for call in running:
+            rpc.drain(call).check(["begun", "ended"])
 
 
 def test_variables_reach_the_access_log(cluster, client):

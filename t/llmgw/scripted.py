@@ -9,13 +9,14 @@ from . import rpc
 
 
 @contextlib.contextmanager
-def scripted(port, generate, threads=8):
+def scripted(port, generate, threads=8, options=()):
     """generate(request, context) yields messages, or bytes as they are."""
     def serialize(message):
         return message if isinstance(message, bytes) \
             else message.SerializeToString()
 
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(threads))
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(threads),
+                         options=list(options))
     server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(
         "llmgateway.LLMReplica", {
             "Generate": grpc.unary_stream_rpc_method_handler(
