@@ -31,7 +31,7 @@ PICTURES = ROOT / "docs" / "img"
 RESULTS = ROOT / "build" / "bench" / "results.json"
 BEGIN, END = "<!-- proxies: begin -->", "<!-- proxies: end -->"
 
-LIMIT_S = {False: 480, True: 700}
+LIMIT_S = {False: 480, True: 780}
 CLOSING_S = 30          # kept back for the rows in hand and for writing
 USUAL = [peers.Nginx, peers.Haproxy, peers.Floor, peers.Llmgw]
 FULL_ALONE = {"p200l", "storm"}
@@ -170,7 +170,7 @@ def parse():
     p.add_argument("--hold", type=int, metavar="S",
                    help="how long 10,000 streams are held")
     p.add_argument("--limit", type=int, metavar="S",
-                   help="hard end (480; --full: 700)")
+                   help="hard end (480; --full: 780)")
     p.add_argument("--results", type=pathlib.Path, default=RESULTS,
                    metavar="FILE", help="where the figures are kept, as JSON")
     p.add_argument("--write", action="store_true",
