@@ -309,7 +309,9 @@ ngx_http_llmgw_stream_token(ngx_http_llmgw_attempt_t *attempt,
         stream->out_failed = 1;
     }
 
-    ngx_http_llmgw_worker_post(stream);
+    if (!stream->blocked || stream->out_failed) {
+        ngx_http_llmgw_worker_post(stream);     /* else nginx calls us */
+    }
 }
 
 
