@@ -121,3 +121,12 @@ def test_tiny_windows(cluster, expect, window):
     with rawh2.RawH2(nginx.target, window=window) as h:
         answer = h.wait(ask(h, "sip by sip", 20), 30)
     _in_order(answer, expect("sip by sip", 20))
+
+
+def test_limited_rate_delays_and_loses_nothing(cluster, client, expect):
+    """nginx's own limit, by a timer of its own: 400 tokens are 8 kB."""
+    nginx = cluster.fleet(1, nginx={"location": "limit_rate 2k;"},
+                          replica={"token_delay": "1ms"})
+    got = client(nginx).stream("limited", 400, timeout=30)
+    got.check(expect("limited", 400))
+    assert 1 < got.seconds < 10
