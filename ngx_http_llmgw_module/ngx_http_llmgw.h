@@ -167,8 +167,8 @@ struct ngx_http_llmgw_worker_s {
     ngx_event_t                   run;          /* posted */
     ngx_queue_t                   work;         /* streams that have some */
     ngx_event_t                   wake;         /* posted: wake.c */
-    uint32_t                      wakes[NGX_HTTP_LLMGW_WAKES];
-    ngx_uint_t                    nwakes;       /* process slots to wake */
+    uint32_t                      waking[NGX_HTTP_LLMGW_WAKES];
+    ngx_uint_t                    nwaking;      /* process slots to wake */
     ngx_queue_t                   pools;
     ngx_http_llmgw_main_conf_t   *conf;
     ngx_log_t                    *log;

@@ -151,11 +151,11 @@ ngx_http_llmgw_wake_listen(ngx_http_llmgw_worker_t *worker,
 void
 ngx_http_llmgw_wake_process(ngx_http_llmgw_worker_t *worker, uint32_t process)
 {
-    if (worker->nwakes == NGX_HTTP_LLMGW_WAKES) {
+    if (worker->nwaking == NGX_HTTP_LLMGW_WAKES) {
         ngx_http_llmgw_wake_flush(worker);
     }
 
-    worker->wakes[worker->nwakes++] = process;
+    worker->waking[worker->nwaking++] = process;
     ngx_post_event(&worker->wake, &ngx_posted_events);
 }
 
@@ -172,11 +172,11 @@ ngx_http_llmgw_wake_flush(ngx_http_llmgw_worker_t *worker)
 {
     ngx_uint_t  i;
 
-    for (i = 0; i < worker->nwakes; i++) {
-        ngx_http_llmgw_wake_write(worker, worker->wakes[i]);
+    for (i = 0; i < worker->nwaking; i++) {
+        ngx_http_llmgw_wake_write(worker, worker->waking[i]);
     }
 
-    worker->nwakes = 0;
+    worker->nwaking = 0;
 
     if (worker->wake.posted) {
         ngx_delete_posted_event(&worker->wake);

@@ -1,9 +1,9 @@
 """The proxies, each with one worker on one processor.
 
-llmgw and the thread-per-stream gateway speak the client's Infer and translate
-each message; the others pass the bytes of the replica's own Generate on.  Each
-is given what it needs to do well: unlimited streams and requests a connection,
-kept connections upstream, no access log.
+llmgw and the thread-per-stream gateway speak the client's Infer, and say in
+each message who generated it; the others pass the bytes of the replica's own
+Generate on.  Each is given what it needs to do well: unlimited streams and
+requests a connection, kept connections upstream, no access log.
 """
 
 import os

@@ -1,14 +1,16 @@
 
 /*
  * What the messages of one token cost: protobuf-c's decoding of the replica's
- * answer, the encoding of the gateway's, and both, as the gateway does it, in
- * memory that each message overwrites.
+ * answer, the encoding of the gateway's, and both; and the look at its bytes
+ * with which the gateway saves all that.  In memory that each message
+ * overwrites.
  */
 
 #include <string.h>
 
 #include "llmgateway.pb-c.h"
 #include "micro.h"
+#include "token_message.h"
 
 
 #define TOKENS  1000000
@@ -121,6 +123,24 @@ translate_all(void *data, size_t n)
 }
 
 
+static uint64_t
+look_all(void *data, size_t n)
+{
+    int        is_final;
+    size_t     i;
+    codec_t   *c = data;
+    uint64_t   sum;
+
+    for (sum = 0, i = 0; i < n; i++) {
+        sum += (uint64_t) llmgw_token_message_is_plain(c->in, c->in_len,
+                                                       &is_final);
+        sum += (uint64_t) is_final;
+    }
+
+    return sum;
+}
+
+
 int
 main(void)
 {
@@ -140,6 +160,7 @@ main(void)
     micro_measure("codec: decode a GenerateResponse", decode_all, &c, TOKENS);
     micro_measure("codec: encode an InferResponse", encode_all, &c, TOKENS);
     micro_measure("codec: translate a token", translate_all, &c, TOKENS);
+    micro_measure("codec: look at a token's bytes", look_all, &c, TOKENS);
 
     return 0;
 }

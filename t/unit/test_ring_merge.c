@@ -174,6 +174,19 @@ crowd_ring(crowd_t *crowd, const llmgw_ring_t *old, uint32_t vnodes,
 }
 
 
+/* Whether the next ring of the crowd is a merge: 1, or built in full: 0. */
+static size_t
+crowd_merges(crowd_t *crowd, const llmgw_ring_t *old)
+{
+    size_t  merged;
+
+    merged = 0;
+    llmgw_ring_destroy(crowd_ring(crowd, old, VNODES, &merged));
+
+    return merged;
+}
+
+
 static void
 crowd_init(crowd_t *crowd, uint64_t seed)
 {
@@ -323,7 +336,7 @@ much_that_is_new_is_built_in_full(void **state)
 {
     size_t         i, merged;
     crowd_t        crowd;
-    llmgw_ring_t  *old, *ring;
+    llmgw_ring_t  *old;
 
     crowd_init(&crowd, 9);
     merged = 0;
@@ -333,22 +346,19 @@ much_that_is_new_is_built_in_full(void **state)
     }
 
     old = crowd_ring(&crowd, NULL, VNODES, &merged);
+    assert_int_equal(merged, 0);
 
     for (i = 0; i < 6; i++) {
         crowd.before[3 * i] = LLMGW_RING_NEW;
     }
 
-    ring = crowd_ring(&crowd, old, VNODES, &merged);
-    assert_int_equal(merged, 0);
-    llmgw_ring_destroy(ring);
+    assert_int_equal(crowd_merges(&crowd, old), 0);
 
     for (i = 0; i < 5; i++) {
         crowd.before[3 * i] = LLMGW_RING_NEW;
     }
 
-    ring = crowd_ring(&crowd, old, VNODES, &merged);
-    assert_int_equal(merged, 1);
-    llmgw_ring_destroy(ring);
+    assert_int_equal(crowd_merges(&crowd, old), 1);
 
     llmgw_ring_destroy(old);
     fleet_done(&crowd.all);
@@ -360,7 +370,7 @@ little_that_is_left_is_built_in_full(void **state)
 {
     size_t         i, merged;
     crowd_t        crowd;
-    llmgw_ring_t  *old, *ring;
+    llmgw_ring_t  *old;
 
     crowd_init(&crowd, 10);
     crowd.n = 60;
@@ -371,16 +381,13 @@ little_that_is_left_is_built_in_full(void **state)
     }
 
     old = crowd_ring(&crowd, NULL, VNODES, &merged);
+    assert_int_equal(merged, 0);
 
     crowd.n = 9;
-    ring = crowd_ring(&crowd, old, VNODES, &merged);
-    assert_int_equal(merged, 0);
-    llmgw_ring_destroy(ring);
+    assert_int_equal(crowd_merges(&crowd, old), 0);
 
     crowd.n = 10;
-    ring = crowd_ring(&crowd, old, VNODES, &merged);
-    assert_int_equal(merged, 1);
-    llmgw_ring_destroy(ring);
+    assert_int_equal(crowd_merges(&crowd, old), 1);
 
     llmgw_ring_destroy(old);
     fleet_done(&crowd.all);
