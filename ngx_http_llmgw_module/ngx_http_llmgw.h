@@ -563,6 +563,7 @@ void ngx_http_llmgw_stream_cleanup(void *data);
 void ngx_http_llmgw_timer_init(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_timer_done(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_attempt_t *leg);
 void ngx_http_llmgw_stream_may_hedge(ngx_http_llmgw_stream_t *stream);
 
 /* metrics.c: counting; picture.h, export.h and status.h: telling */

@@ -472,9 +472,7 @@ ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *attempt)
     stream->failovers += (stream->tokens > 0);
     ngx_http_llmgw_metrics_again(stream, attempt->cause);
 
-    if (attempt->outcome != LLMGW_OUTCOME_FULL) {
-        stream->has_queue_end = 0;      /* it was served, if only for a while */
-    }
+    ngx_http_llmgw_timer_attempt_failed(attempt);
 
     if (step.clear_excluded) {
         ngx_http_llmgw_claim_clear_excluded(&stream->claim);

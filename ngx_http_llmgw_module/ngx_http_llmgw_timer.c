@@ -165,6 +165,29 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_attempt_t *leg,
 }
 
 
+/*
+ * What the line's limit counts is the waiting since the last token.  So an
+ * attempt that failed without one stops the clock while it lasts; a refusal
+ * for want of room does not, or a replica that refuses for ever could keep
+ * the stream for ever.
+ */
+
+void
+ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_attempt_t *leg)
+{
+    if (leg->outcome == LLMGW_OUTCOME_FULL) {
+        return;
+    }
+
+    if (leg->tokens) {
+        leg->stream->has_queue_end = 0;
+        return;
+    }
+
+    leg->stream->queue_end_ms += ngx_current_msec - leg->activity_ms;
+}
+
+
 /* For the earliest of what is waited for. */
 
 void
