@@ -18,6 +18,7 @@
  *   table.c     view, ring
  *   attempt.c   Generate call, its outcome     (what gRPC replicas speak)
  *   session.c   socket, connect, read, write
+ *   coalesce.c  or when it is read
  *   output.c    sign, flush, trailers
  *   cork.c      one write a client connection
  *   stream.c    release, exactly once
@@ -39,6 +40,7 @@
 #include <ngx_http.h>
 
 #include "core/breaker.h"
+#include "core/coalesce.h"
 #include "core/hedge.h"
 #include "core/high_water.h"
 #include "core/pick.h"
@@ -86,82 +88,17 @@ typedef struct ngx_http_llmgw_wakes_s    ngx_http_llmgw_wakes_t;
 typedef struct ngx_http_llmgw_trace_s    ngx_http_llmgw_trace_t;
 
 
-/* Configuration. */
-
-typedef struct {
-    ngx_array_t                   upstreams;    /* of srv_conf_t * */
-    ngx_array_t                   passes;       /* of loc_conf_t *, to check */
-    ngx_array_t                   keys;         /* the same, with a queue */
-    ngx_http_llmgw_wakes_t       *wakes;
-    ngx_int_t                     request_id_index;
-    ngx_http_llmgw_worker_t      *worker;
-} ngx_http_llmgw_main_conf_t;
-
-
-typedef struct {
-    ngx_str_t                     id;           /* the address as text */
-    struct sockaddr              *sockaddr;
-    socklen_t                     socklen;
-    ngx_uint_t                    weight;
-    ngx_uint_t                    max_conns;
-    unsigned                      down:1;
-} ngx_http_llmgw_static_t;
-
-
-typedef struct {
-    ngx_str_t                     name;
-    ngx_str_t                     members;      /* path; empty: static only */
-    ngx_str_t                     zone_name;
-    size_t                        zone_size;
-    ngx_shm_zone_t               *shm_zone;
-    ngx_array_t                   statics;      /* of static_t */
-
-    ngx_uint_t                    prefix;       /* bytes */
-    ngx_uint_t                    vnodes;
-    ngx_uint_t                    load_factor;  /* permille, 0: no bound */
-    ngx_uint_t                    min_load;
-
-    ngx_uint_t                    queue_size;   /* 0: off */
-    ngx_msec_t                    queue_timeout;
-    llmgw_breaker_conf_t          breaker;
-    ngx_msec_t                    hedge_delay;  /* 0: not by time */
-    ngx_uint_t                    hedge_budget; /* permille, with a delay */
-
-    ngx_cycle_t                  *cycle;        /* that made the zone */
-    ngx_http_llmgw_pool_t        *pool;         /* in this worker */
-
-    unsigned                      enabled:1;
-    unsigned                      hash_set:1;
-    unsigned                      queue_set:1;
-    unsigned                      breaker_set:1;
-    unsigned                      hedge_set:1;
-    unsigned                      hedge_on:1;   /* as a request asks for it */
-} ngx_http_llmgw_srv_conf_t;
-
-
-typedef struct {
-    ngx_http_upstream_srv_conf_t *upstream;
-    ngx_http_core_srv_conf_t     *server;       /* with the llmgw_pass line */
-    u_char                       *file;
-    ngx_uint_t                    line;
-
-    ngx_http_complex_value_t     *key;          /* of stock passes */
-    ngx_http_upstream_srv_conf_t *key_queue;    /* NULL: does not wait */
-    u_char                       *key_file;
-    ngx_uint_t                    key_line;
-    unsigned                      key_is_body:1;
-
-    ngx_uint_t                    tries;
-    ngx_msec_t                    connect_timeout;
-    ngx_msec_t                    first_token_timeout;
-    ngx_msec_t                    token_timeout;
-
-    ngx_str_t                     dashboard_url;    /* of the status */
-    ngx_str_t                     dashboard_etag;
-} ngx_http_llmgw_loc_conf_t;
+#include "ngx_http_llmgw_conf.h"
 
 
 /* Life in a worker. */
+
+typedef struct {
+    llmgw_coalesce_load_t         load;
+    ngx_queue_t                   sessions;     /* read at intervals */
+    ngx_event_t                   timer;
+} ngx_http_llmgw_coalesce_t;
+
 
 struct ngx_http_llmgw_worker_s {
     ngx_event_t                   run;          /* posted */
@@ -182,6 +119,7 @@ struct ngx_http_llmgw_worker_s {
                                      [NGX_HTTP_LLMGW_ID_BYTES];
     ngx_uint_t                    nids;         /* of these not used yet */
     unsigned                      hands_out:1;  /* connections may be held */
+    ngx_http_llmgw_coalesce_t     coalesce;
 };
 
 
@@ -282,6 +220,8 @@ struct ngx_http_llmgw_session_s {
     size_t                        pending_last;
 
     ngx_msec_t                    connect_timeout;
+    llmgw_coalesce_source_t       source;
+    ngx_queue_t                   coalesced;    /* of worker, at intervals */
 
     unsigned                      connecting:1;
     unsigned                      connected:1;
@@ -531,12 +471,21 @@ void ngx_http_llmgw_session_retire(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_proves(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_connected(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_read_handler(ngx_event_t *rev);
+void ngx_http_llmgw_session_read(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_write_handler(ngx_event_t *wev);
 void ngx_http_llmgw_session_flush_handler(ngx_event_t *ev);
 void ngx_http_llmgw_session_fail(ngx_http_llmgw_session_t *session,
     const char *error);
 void ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_retire_all(ngx_http_llmgw_replica_t *replica);
+
+/* coalesce.c: or they are read at intervals */
+void ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker);
+void ngx_http_llmgw_coalesce_done(ngx_http_llmgw_worker_t *worker);
+void ngx_http_llmgw_coalesce_turn(ngx_http_llmgw_worker_t *worker,
+    ngx_uint_t n);
+void ngx_http_llmgw_coalesce_event(ngx_http_llmgw_session_t *session);
+void ngx_http_llmgw_coalesce_leave(ngx_http_llmgw_session_t *session);
 
 /* attempt.c: one replica's try at a stream, over gRPC */
 void ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt);
@@ -585,13 +534,14 @@ void ngx_http_llmgw_metrics_hedge(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_hedge_outcome_t outcome);
 void ngx_http_llmgw_metrics_streams(ngx_http_llmgw_pool_t *pool, int change);
 void ngx_http_llmgw_metrics_sessions(ngx_http_llmgw_pool_t *pool, int change);
+void ngx_http_llmgw_metrics_read(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_read_t by);
 void ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_pool_t *pool,
     llmgw_breaker_change_t change);
 void ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,
     ngx_http_llmgw_counters_t *from, ngx_uint_t zero);
 
 
-#include "ngx_http_llmgw_conf.h"
 #include "ngx_http_llmgw_front.h"
 
 

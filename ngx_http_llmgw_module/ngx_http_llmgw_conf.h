@@ -1,10 +1,84 @@
 
 /*
- * What happens while nginx reads its configuration.
+ * The configuration, and what happens while nginx reads it.
  */
 
 #ifndef _NGX_HTTP_LLMGW_CONF_H_INCLUDED_
 #define _NGX_HTTP_LLMGW_CONF_H_INCLUDED_
+
+
+typedef struct {
+    ngx_array_t                   upstreams;    /* of srv_conf_t * */
+    ngx_array_t                   passes;       /* of loc_conf_t *, to check */
+    ngx_array_t                   keys;         /* the same, with a queue */
+    ngx_http_llmgw_wakes_t       *wakes;
+    ngx_int_t                     request_id_index;
+    ngx_msec_t                    coalesce;     /* 0: off */
+    ngx_http_llmgw_worker_t      *worker;
+} ngx_http_llmgw_main_conf_t;
+
+
+typedef struct {
+    ngx_str_t                     id;           /* the address as text */
+    struct sockaddr              *sockaddr;
+    socklen_t                     socklen;
+    ngx_uint_t                    weight;
+    ngx_uint_t                    max_conns;
+    unsigned                      down:1;
+} ngx_http_llmgw_static_t;
+
+
+typedef struct {
+    ngx_str_t                     name;
+    ngx_str_t                     members;      /* path; empty: static only */
+    ngx_str_t                     zone_name;
+    size_t                        zone_size;
+    ngx_shm_zone_t               *shm_zone;
+    ngx_array_t                   statics;      /* of static_t */
+
+    ngx_uint_t                    prefix;       /* bytes */
+    ngx_uint_t                    vnodes;
+    ngx_uint_t                    load_factor;  /* permille, 0: no bound */
+    ngx_uint_t                    min_load;
+
+    ngx_uint_t                    queue_size;   /* 0: off */
+    ngx_msec_t                    queue_timeout;
+    llmgw_breaker_conf_t          breaker;
+    ngx_msec_t                    hedge_delay;  /* 0: not by time */
+    ngx_uint_t                    hedge_budget; /* permille, with a delay */
+
+    ngx_cycle_t                  *cycle;        /* that made the zone */
+    ngx_http_llmgw_pool_t        *pool;         /* in this worker */
+
+    unsigned                      enabled:1;
+    unsigned                      hash_set:1;
+    unsigned                      queue_set:1;
+    unsigned                      breaker_set:1;
+    unsigned                      hedge_set:1;
+    unsigned                      hedge_on:1;   /* as a request asks for it */
+} ngx_http_llmgw_srv_conf_t;
+
+
+typedef struct {
+    ngx_http_upstream_srv_conf_t *upstream;
+    ngx_http_core_srv_conf_t     *server;       /* with the llmgw_pass line */
+    u_char                       *file;
+    ngx_uint_t                    line;
+
+    ngx_http_complex_value_t     *key;          /* of stock passes */
+    ngx_http_upstream_srv_conf_t *key_queue;    /* NULL: does not wait */
+    u_char                       *key_file;
+    ngx_uint_t                    key_line;
+    unsigned                      key_is_body:1;
+
+    ngx_uint_t                    tries;
+    ngx_msec_t                    connect_timeout;
+    ngx_msec_t                    first_token_timeout;
+    ngx_msec_t                    token_timeout;
+
+    ngx_str_t                     dashboard_url;    /* of the status */
+    ngx_str_t                     dashboard_etag;
+} ngx_http_llmgw_loc_conf_t;
 
 
 /* conf.c: the upstream{} directives */
@@ -31,6 +105,10 @@ char *ngx_http_llmgw_policy_queue(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_llmgw_policy_breaker(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+/* coalesce.c: llmgw_coalesce */
+char *ngx_http_llmgw_coalesce_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 /* memory.c: request_pool_size */

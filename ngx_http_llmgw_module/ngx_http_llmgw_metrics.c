@@ -130,6 +130,13 @@ ngx_http_llmgw_metrics_name_breaker_transitions(ngx_uint_t i)
 }
 
 
+const char *
+ngx_http_llmgw_metrics_name_reads(ngx_uint_t i)
+{
+    return i == NGX_HTTP_LLMGW_READ_EVENT ? "event" : "interval";
+}
+
+
 static ngx_http_llmgw_reason_t
 ngx_http_llmgw_metrics_reason(const char *reason)
 {
@@ -267,6 +274,14 @@ ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_pool_t *pool,
     llmgw_breaker_change_t change)
 {
     ngx_http_llmgw_metrics_row(pool)->breaker_transitions[change]++;
+}
+
+
+void
+ngx_http_llmgw_metrics_read(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_read_t by)
+{
+    ngx_http_llmgw_metrics_row(pool)->reads[by]++;
 }
 
 

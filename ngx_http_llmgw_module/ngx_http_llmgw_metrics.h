@@ -51,7 +51,9 @@
     X(hedges, outcome, NGX_HTTP_LLMGW_NHEDGES,                                \
       "Second attempts, by which of the two came first")                      \
     X(breaker_transitions, to, NGX_HTTP_LLMGW_NTRANSITIONS,                   \
-      "Changes of a replica's circuit")
+      "Changes of a replica's circuit")                                       \
+    X(reads, by, NGX_HTTP_LLMGW_NREADS,                                       \
+      "Readings of connections to replicas")
 
 /* X(name, buckets, help); buckets as vLLM has them */
 #define NGX_HTTP_LLMGW_HISTOGRAMS(X)                                          \
@@ -86,6 +88,13 @@ typedef enum {
     NGX_HTTP_LLMGW_HEDGE_LOST,
     NGX_HTTP_LLMGW_NHEDGES
 } ngx_http_llmgw_hedge_outcome_t;
+
+
+typedef enum {
+    NGX_HTTP_LLMGW_READ_EVENT = 0,
+    NGX_HTTP_LLMGW_READ_INTERVAL,           /* see coalesce.c */
+    NGX_HTTP_LLMGW_NREADS
+} ngx_http_llmgw_read_t;
 
 
 #define NGX_HTTP_LLMGW_NCAUSES       (LLMGW_CAUSE_INTERNAL + 1)

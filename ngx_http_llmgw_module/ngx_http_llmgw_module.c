@@ -66,6 +66,13 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       0,
       NULL },
 
+    { ngx_string("llmgw_coalesce"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_llmgw_coalesce_conf,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("llmgw_pass"),
       NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_TAKE1,
       ngx_http_llmgw_conf_pass,
@@ -184,6 +191,8 @@ ngx_http_llmgw_create_main_conf(ngx_conf_t *cf)
         return NULL;
     }
 
+    lmcf->coalesce = NGX_CONF_UNSET_MSEC;
+
     return lmcf;
 }
 
@@ -278,6 +287,8 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
     {
         return NGX_ERROR;
     }
+
+    ngx_conf_init_msec_value(lmcf->coalesce, 1);
 
     ngx_http_llmgw_memory_conf(cf, lmcf);
 

@@ -435,6 +435,8 @@ ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session)
         ngx_delete_posted_event(&session->flush);
     }
 
+    ngx_http_llmgw_coalesce_leave(session);
+
     if (session->peer.connection) {
         ngx_close_connection(session->peer.connection);
     }

@@ -31,19 +31,37 @@ static void ngx_http_llmgw_session_rest(ngx_http_llmgw_session_t *session);
 void
 ngx_http_llmgw_session_read_handler(ngx_event_t *rev)
 {
-    u_char                    *io;
-    ssize_t                    n;
-    ngx_uint_t                 turn;
     ngx_connection_t          *c;
     ngx_http_llmgw_session_t  *session;
 
     c = rev->data;
     session = c->data;
-    io = session->replica->pool->worker->io;
 
     if (session->connecting) {
         return;
     }
+
+    ngx_http_llmgw_metrics_read(session->replica->pool,
+                                NGX_HTTP_LLMGW_READ_EVENT);
+    ngx_http_llmgw_coalesce_event(session);
+    ngx_http_llmgw_session_read(session);
+}
+
+
+/* The session may be gone when this returns. */
+
+void
+ngx_http_llmgw_session_read(ngx_http_llmgw_session_t *session)
+{
+    u_char            *io;
+    ssize_t            n;
+    ngx_uint_t         turn;
+    ngx_event_t       *rev;
+    ngx_connection_t  *c;
+
+    c = session->peer.connection;
+    rev = c->read;
+    io = session->replica->pool->worker->io;
 
     for (turn = 0; turn < NGX_HTTP_LLMGW_READS_A_TURN; turn++) {
 
@@ -57,6 +75,8 @@ ngx_http_llmgw_session_read_handler(ngx_event_t *rev)
             ngx_http_llmgw_session_fail(session, "closed by the replica");
             return;
         }
+
+        llmgw_coalesce_brought(&session->source);
 
         if (llmgw_grpc_session_recv(session->grpc, io, n)
             != LLMGW_GRPC_DONE)

@@ -50,6 +50,7 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
     worker->run.log = cycle->log;
     ngx_queue_init(&worker->work);
     ngx_queue_init(&worker->pools);
+    ngx_http_llmgw_coalesce_init(worker);
 
     lmcf->worker = worker;
 
@@ -139,6 +140,7 @@ ngx_http_llmgw_worker_done(void *data)
         ngx_delete_posted_event(&worker->run);
     }
 
+    ngx_http_llmgw_coalesce_done(worker);
     ngx_http_llmgw_wake_flush(worker);
 
     ngx_http_llmgw_chunk_done(worker);
@@ -180,6 +182,7 @@ ngx_http_llmgw_worker_forget(ngx_http_llmgw_stream_t *stream)
 static void
 ngx_http_llmgw_worker_run(ngx_event_t *ev)
 {
+    ngx_uint_t                n;
     ngx_queue_t              *q;
     ngx_connection_t         *c;
     ngx_http_llmgw_stream_t  *stream;
@@ -188,7 +191,7 @@ ngx_http_llmgw_worker_run(ngx_event_t *ev)
     ngx_http_llmgw_cork_survey(worker);
     worker->hands_out = 1;
 
-    while (!ngx_queue_empty(&worker->work)) {
+    for (n = 0; !ngx_queue_empty(&worker->work); n++) {
         q = ngx_queue_head(&worker->work);
         stream = ngx_queue_data(q, ngx_http_llmgw_stream_t, work);
         c = stream->request->connection;
@@ -201,4 +204,5 @@ ngx_http_llmgw_worker_run(ngx_event_t *ev)
     worker->hands_out = 0;
 
     ngx_http_llmgw_uncork(worker);
+    ngx_http_llmgw_coalesce_turn(worker, n);
 }

@@ -1,0 +1,217 @@
+
+/*
+ * Reading replicas at intervals while the worker is busy: core/coalesce.h
+ * says when and why, here is how.
+ *
+ * A session that is read at intervals stays in epoll, and its socket gets a
+ * low-water mark (SO_RCVLOWAT) that it does not reach: the kernel wakes us for
+ * a broken or closed connection as ever, and for a token no more.  One timer of
+ * the worker reads all such sessions.  Where so much comes that the mark is
+ * reached, the event serves, as without all this.
+ */
+
+#include "ngx_http_llmgw.h"
+
+
+/* The half of what is read at once. */
+#define NGX_HTTP_LLMGW_COALESCE_BYTES   (NGX_HTTP_LLMGW_IO_BYTES / 2)
+
+#define NGX_HTTP_LLMGW_COALESCE_MAX_MS  100
+
+
+static ngx_int_t ngx_http_llmgw_coalesce_mark(
+    ngx_http_llmgw_session_t *session, int bytes);
+static void ngx_http_llmgw_coalesce_handler(ngx_event_t *ev);
+static void ngx_http_llmgw_coalesce_read(ngx_http_llmgw_session_t *session);
+
+
+char *
+ngx_http_llmgw_coalesce_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_int_t                    ms;
+    ngx_str_t                   *value;
+    ngx_http_llmgw_main_conf_t  *lmcf = conf;
+
+    if (lmcf->coalesce != NGX_CONF_UNSET_MSEC) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "off") == 0) {
+        lmcf->coalesce = 0;
+        return NGX_CONF_OK;
+    }
+
+    ms = ngx_parse_time(&value[1], 0);
+
+    if (ms < 1 || ms > NGX_HTTP_LLMGW_COALESCE_MAX_MS) {
+        return "must be \"off\" or from 1ms to 100ms";
+    }
+
+    lmcf->coalesce = ms;
+
+    return NGX_CONF_OK;
+}
+
+
+void
+ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker)
+{
+    ngx_http_llmgw_coalesce_t  *coalesce;
+
+    coalesce = &worker->coalesce;
+
+    coalesce->load.interval_ms = worker->conf->coalesce;
+    ngx_queue_init(&coalesce->sessions);
+
+    coalesce->timer.handler = ngx_http_llmgw_coalesce_handler;
+    coalesce->timer.data = worker;
+    coalesce->timer.log = worker->log;
+    coalesce->timer.cancelable = 1;
+}
+
+
+void
+ngx_http_llmgw_coalesce_done(ngx_http_llmgw_worker_t *worker)
+{
+    if (worker->coalesce.timer.timer_set) {
+        ngx_del_timer(&worker->coalesce.timer);
+    }
+}
+
+
+/* A turn ends that passed tokens of so many streams on. */
+
+void
+ngx_http_llmgw_coalesce_turn(ngx_http_llmgw_worker_t *worker, ngx_uint_t n)
+{
+    llmgw_coalesce_turn(&worker->coalesce.load, n, ngx_current_msec);
+}
+
+
+/* An event: the session is read next, and perhaps at intervals from then on. */
+
+void
+ngx_http_llmgw_coalesce_event(ngx_http_llmgw_session_t *session)
+{
+    ngx_http_llmgw_coalesce_t  *coalesce;
+
+    coalesce = &session->replica->pool->worker->coalesce;
+
+    if (!llmgw_coalesce_event(&coalesce->load, &session->source,
+                              ngx_current_msec))
+    {
+        return;
+    }
+
+    if (ngx_http_llmgw_coalesce_mark(session, NGX_HTTP_LLMGW_COALESCE_BYTES)
+        != NGX_OK)
+    {
+        session->source.at_intervals = 0;
+        return;
+    }
+
+    ngx_queue_insert_tail(&coalesce->sessions, &session->coalesced);
+
+    if (!coalesce->timer.timer_set) {
+        ngx_add_timer(&coalesce->timer, coalesce->load.interval_ms);
+    }
+}
+
+
+/* The session ends, or is told of by events again. */
+
+void
+ngx_http_llmgw_coalesce_leave(ngx_http_llmgw_session_t *session)
+{
+    if (session->source.at_intervals) {
+        session->source.at_intervals = 0;
+        ngx_queue_remove(&session->coalesced);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_coalesce_mark(ngx_http_llmgw_session_t *session, int bytes)
+{
+    ngx_connection_t  *c;
+
+    c = session->peer.connection;
+
+    if (setsockopt(c->fd, SOL_SOCKET, SO_RCVLOWAT, (const void *) &bytes,
+                   sizeof(int))
+        == -1)
+    {
+        (void) ngx_connection_error(c, ngx_socket_errno,
+                                    "llmgw: setsockopt(SO_RCVLOWAT) failed");
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Any of them may end while it is read, or while another one is. */
+
+static void
+ngx_http_llmgw_coalesce_handler(ngx_event_t *ev)
+{
+    ngx_queue_t                 due, *q;
+    ngx_http_llmgw_worker_t    *worker = ev->data;
+    ngx_http_llmgw_coalesce_t  *coalesce;
+
+    coalesce = &worker->coalesce;
+
+    ngx_queue_init(&due);
+
+    if (!ngx_queue_empty(&coalesce->sessions)) {
+        ngx_queue_add(&due, &coalesce->sessions);
+        ngx_queue_init(&coalesce->sessions);
+    }
+
+    while (!ngx_queue_empty(&due)) {
+        q = ngx_queue_head(&due);
+
+        ngx_queue_remove(q);
+        ngx_queue_insert_tail(&coalesce->sessions, q);
+
+        ngx_http_llmgw_coalesce_read(
+            ngx_queue_data(q, ngx_http_llmgw_session_t, coalesced));
+    }
+
+    if (!ngx_queue_empty(&coalesce->sessions)) {
+        ngx_add_timer(ev, coalesce->load.interval_ms);
+    }
+}
+
+
+/*
+ * With its mark taken back first, what comes behind this reading is an event.
+ * The session may be gone when this returns.
+ */
+
+static void
+ngx_http_llmgw_coalesce_read(ngx_http_llmgw_session_t *session)
+{
+    ngx_event_t            *rev;
+    ngx_http_llmgw_pool_t  *pool;
+
+    pool = session->replica->pool;
+
+    if (llmgw_coalesce_interval(&pool->worker->coalesce.load,
+                                &session->source)
+        && ngx_http_llmgw_coalesce_mark(session, 1) == NGX_OK)
+    {
+        ngx_http_llmgw_coalesce_leave(session);
+    }
+
+    /* as epoll would say it: something is there, how much is not known */
+
+    rev = session->peer.connection->read;
+    rev->ready = 1;
+    rev->available = -1;
+
+    ngx_http_llmgw_metrics_read(pool, NGX_HTTP_LLMGW_READ_INTERVAL);
+    ngx_http_llmgw_session_read(session);
+}
