@@ -53,7 +53,7 @@ LDLIBS   := -lnghttp2 -lprotobuf-c -lev -ljansson -lsodium -lm -lpthread
 DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libev-dev \
     libxxhash-dev libsodium-dev libjansson-dev libpcre2-dev zlib1g-dev \
-    libssl-dev libcmocka-dev clang libclang-rt-14-dev \
+    libssl-dev openssl libcmocka-dev clang libclang-rt-14-dev \
     python3 python3-pytest python3-grpcio python3-protobuf python3-h2 \
     python3-jsonschema chromium-headless-shell prometheus \
     libnginx-mod-http-headers-more-filter

@@ -55,12 +55,15 @@ class _Connection(h2.connection.H2Connection):
 
 
 class RawH2:
-    """window: of a stream and of the connection, given back as it is read."""
+    """window: of a stream and of the connection, given back as it is read.
+    tls: the context to speak it with."""
 
-    def __init__(self, target, window=65535):
+    def __init__(self, target, window=65535, tls=None):
         host, port = target.rsplit(":", 1)
         self.sock = socket.create_connection((host, int(port)), timeout=10)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.sock = tls.wrap_socket(self.sock, server_hostname=host)
         self.h2 = _Connection(h2.config.H2Configuration(
             client_side=True, header_encoding="utf-8",
             validate_outbound_headers=False,

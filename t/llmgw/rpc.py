@@ -92,12 +92,15 @@ class Result:
 
 
 class Client:
-    """A channel of its own to one address."""
+    """A channel of its own to one address; with TLS if the server's
+    certificate is given."""
 
-    def __init__(self, target, **options):
+    def __init__(self, target, certificate=None, **options):
         self.target = target
-        self.channel = grpc.insecure_channel(
-            target, OPTIONS + list(options.items()))
+        options = OPTIONS + list(options.items())
+        self.channel = grpc.secure_channel(
+            target, grpc.ssl_channel_credentials(certificate), options) \
+            if certificate else grpc.insecure_channel(target, options)
 
     def close(self):
         self.channel.close()

@@ -1,0 +1,180 @@
+"""Clients over TLS: what is held for one write, and a client that is slow,
+pass through nginx's TLS as they pass through a bare socket."""
+
+import os
+import signal
+import ssl
+import subprocess
+
+import pytest
+
+from llmgw import rawh2, rpc
+from llmgw.nginx import version
+from llmgw.rpc import Client
+from llmgw.wait import wait_for
+
+STREAMS = 20
+
+SERVER = """
+        listen 127.0.0.1:{port} ssl{http2} sndbuf=16k;
+        ssl_certificate {certificate};
+        ssl_certificate_key {key};
+        ssl_protocols {protocol};"""
+
+
+class Tls:
+    """A fleet whose clients come over TLS."""
+
+    def __init__(self, cluster, protocol, **fleet):
+        self.cluster = cluster
+        self.certificate = cluster.dir / "server.crt"
+        key = cluster.dir / "server.key"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+             "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+             "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+             "-keyout", key, "-out", self.certificate],
+            check=True, capture_output=True)
+        port = cluster.ports.take()
+        self.target = f"127.0.0.1:{port}"
+        self.nginx = cluster.fleet(nginx={"server": SERVER.format(
+            port=port, key=key, certificate=self.certificate,
+            protocol=protocol,
+            http2="" if version() >= (1, 25, 1) else " http2")}, **fleet)
+
+    def client(self):
+        return Client(self.target, certificate=self.certificate.read_bytes())
+
+    def raw(self, window=65535):
+        tls = ssl.create_default_context(cafile=self.certificate)
+        tls.set_alpn_protocols(["h2"])
+        h = rawh2.RawH2(self.target, window, tls)
+        assert h.sock.selected_alpn_protocol() == "h2"
+        return h
+
+
+@pytest.fixture(params=["TLSv1.2", "TLSv1.3"])
+def tls(request, cluster):
+    return lambda **fleet: Tls(cluster, request.param, **fleet)
+
+
+def ask(h, prompt, n):
+    body = rpc.pb.InferRequest(prompt=prompt, max_tokens=n)
+    return h.request(rpc.INFER, rawh2.frame(body.SerializeToString()))
+
+
+def tokens(answer):
+    messages, rest = rawh2.unframe(answer.data)
+    assert rest == b""
+    return [rpc.pb.InferResponse.FromString(m).token for m in messages]
+
+
+def check(h, sids, n, expect):
+    """sids: of each stream, its prompt."""
+    for sid, prompt in sids.items():
+        answer = h.wait(sid, 60)
+        assert answer.grpc_status == 0, vars(answer)
+        assert tokens(answer) == expect(prompt, n)
+
+
+def writes(pid):
+    with open(f"/proc/{pid}/io") as f:
+        return int(f.read().split("syscw: ")[1].split()[0])
+
+
+def test_streams_are_whole(tls, expect):
+    """grpcio's client; then many streams of one connection, in step, whose
+    tokens share a write; then records of many sizes."""
+    server = tls(n=2, replica={"token_delay": "20ms"})
+    with server.client() as c:
+        c.stream("over TLS", 20).check(expect("over TLS", 20))
+    worker = server.nginx.workers()[0]
+    with server.raw(1 << 20) as h:
+        sids = {ask(h, f"in step {i}", 50): f"in step {i}"
+                for i in range(STREAMS)}
+        while not all(h.answers[sid].data for sid in sids):
+            assert h.pump(10)
+        before = writes(worker)
+        check(h, sids, 50, expect)
+        made = writes(worker) - before
+        assert made < 0.5 * 50 * STREAMS, made
+    for replica in server.cluster.replicas.values():
+        replica.faults(token_delay_ms=0)
+    with server.client() as c:
+        c.stream("at once", 5000).check(expect("at once", 5000))
+
+
+def test_stream_goes_on_at_another_replica(tls, expect):
+    server = tls(n=2)
+    with server.client() as c:
+        call = c.start("moved", 400)
+        first = [next(call) for _ in range(5)]
+        server.cluster.replicas[first[0].replica_id].proc.kill()
+        rest = list(call)
+    got = [m.token for m in [*first, *rest]]
+    assert got == expect("moved", 400)
+    assert rest[-1].replica_id != first[0].replica_id
+    assert server.nginx.log().count("stream goes on at replica") == 1
+
+
+def test_slow_client_holds_up_its_own_stream_alone(tls, expect):
+    server = tls(n=1, replica={"token_delay": "0ms"})
+    replica = server.cluster.replicas["r1"]
+    with server.raw() as h, server.client() as c:
+        h.reading = False
+        sid = ask(h, "stalled", 20000)
+        while h.pump(0.3):
+            pass
+        c.stream("another", 2000).check(expect("another", 2000))
+        assert replica.stats().active_requests == 1
+        assert replica.stats().tokens < 15000
+        h.resume()
+        answer = h.wait(sid, 60)
+    assert answer.grpc_status == 0
+    assert tokens(answer) == expect("stalled", 20000)
+
+
+def test_client_that_does_not_read_its_socket(tls, expect):
+    """Windows are open; it is TLS's records that wait for the socket."""
+    server = tls(n=1, replica={"token_delay": "0ms"})
+    with server.raw(64 << 20) as h, server.client() as c:
+        sids = {ask(h, "waiting", 10000): "waiting" for _ in range(STREAMS)}
+        stats = server.cluster.replicas["r1"].stats
+        wait_for(lambda: stats().tokens > 1000, 10, "tokens")
+        c.stream("another", 1000).check(expect("another", 1000))
+        assert stats().active_requests == STREAMS, "sockets hold it all"
+        check(h, sids, 10000, expect)
+
+
+def test_cancelled_stream_is_given_back(tls):
+    server = tls(n=1)
+    stats = server.cluster.replicas["r1"].stats
+    with server.raw(1 << 20) as h:
+        sid = ask(h, "cancelled", 100000)
+        while not h.answers[sid].data:
+            assert h.pump(10)
+        h.cancel(sid)
+        wait_for(lambda: stats().active_requests == 0, 5, "its end")
+        kept = ask(h, "gone", 100000)
+        while not h.answers[kept].data:
+            assert h.pump(10)
+    wait_for(lambda: stats().active_requests == 0, 5, "the other's end")
+    wait_for(lambda: not server.nginx.counts(), 5, "counts of zero")
+
+
+def test_write_for_many_streams_fails(tls):
+    """The client is gone just when a turn's tokens are written to it."""
+    server = tls(n=1, replica={"token_delay": "50ms"})
+    stats = server.cluster.replicas["r1"].stats
+    worker = server.nginx.workers()[0]
+    h = server.raw(1 << 20)
+    sids = [ask(h, f"in step {i}", 100000) for i in range(STREAMS)]
+    while not all(h.answers[sid].data for sid in sids):
+        assert h.pump(10)
+    os.kill(worker, signal.SIGSTOP)
+    made = stats().tokens
+    wait_for(lambda: stats().tokens >= made + 2 * STREAMS, 10, "more tokens")
+    h.close()
+    os.kill(worker, signal.SIGCONT)
+    wait_for(lambda: stats().active_requests == 0, 5, "every stream's end")
+    wait_for(lambda: not server.nginx.counts(), 5, "counts of zero")
