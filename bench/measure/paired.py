@@ -19,15 +19,19 @@ FEW_ROUNDS = 2      # of the slow ones
 
 
 class Scenario:
-    """value: what is compared, of a turn's report."""
+    """value: what is compared, of a turn's report.
+
+    kinds: of proxies, where not the usual; more: beside those.
+    """
 
     def __init__(self, name, title, kind, unit, value, shape, replica,
-                 kinds=None, window_ms=None, warmup_ms=None):
+                 kinds=None, more=(), window_ms=None, warmup_ms=None):
         self.name, self.title, self.kind = name, title, kind
         self.window_ms, self.warmup_ms = window_ms, warmup_ms
         self.unit, self.value = unit, value
         self.shape, self.replica = shape, replica
-        self.kinds = kinds or USUAL
+        self.kinds = [*(kinds or USUAL), *more]
+        self.has_slow = kinds is None
 
 
 def per_token(got):
@@ -48,7 +52,7 @@ SCENARIOS = [
     Scenario("p200", "4 connections x 50 streams, a token each 20 ms", "same",
              "us CPU a token", per_token,
              dict(connections=4, streams=50, **TOKENS),
-             dict(token_delay="20ms")),
+             dict(token_delay="20ms"), more=[peers.LlmgwWaits]),
     Scenario("p200c", "200 connections x 1 stream, a token each 20 ms",
              "same", "us CPU a token", per_token,
              dict(connections=200, streams=1, **TOKENS),
@@ -76,6 +80,7 @@ SCENARIOS = [
              "split", "us CPU a token", per_token,
              dict(connections=20, streams=50, **TOKENS),
              dict(token_delay="20ms"),
+             more=[peers.LlmgwAtOnce, peers.LlmgwWaits],
              warmup_ms=800),    # nginx makes a thousand connections
     Scenario("flood", "throughput, no delay between tokens", "split",
              "us CPU a token", per_token,
@@ -111,7 +116,7 @@ class Rounds:
 
     def __init__(self, bench, scenario, slow=()):
         self.bench, self.scenario = bench, scenario
-        self.slow = [k for k in slow if scenario.kinds is USUAL]
+        self.slow = slow if scenario.has_slow else []
         self.values, self.reports, self.failed = {}, {}, {}
 
     def run(self, rounds):

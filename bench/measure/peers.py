@@ -34,6 +34,7 @@ http {{
     fastcgi_temp_path {dir}/fastcgi;
     uwsgi_temp_path {dir}/uwsgi;
     scgi_temp_path {dir}/scgi;
+    {http}
     upstream llm {{
         {upstream}
     }}
@@ -148,6 +149,9 @@ class Nginx(Peer):
     def load(self):
         return ""
 
+    def http(self):
+        return ""
+
     def status_location(self):
         return "return 204;"
 
@@ -161,7 +165,7 @@ class Nginx(Peer):
         self.status = self.stand.ports.take()
         conf = self.write("nginx.conf", NGINX.format(
             dir=self.dir, port=self.port, load=self.load(),
-            upstream=self.upstream(), location=self.location(),
+            http=self.http(), upstream=self.upstream(), location=self.location(),
             http2_word="" if new else "http2",
             http2_line="http2 on;" if new else "", status=self.status,
             status_location=self.status_location()))
@@ -205,6 +209,24 @@ class LlmgwBare(Llmgw):
     def upstream(self):
         return super().upstream() + \
             " llmgw_queue off; llmgw_breaker off; llmgw_hedge off;"
+
+
+class LlmgwAtOnce(Llmgw):
+    """Reads its replicas whenever they send, however busy it is."""
+
+    name = "llmgw, at once"
+
+    def http(self):
+        return "llmgw_coalesce off;"
+
+
+class LlmgwWaits(Llmgw):
+    """Reads them at long intervals."""
+
+    name = "llmgw, 4 ms"
+
+    def http(self):
+        return "llmgw_coalesce 4ms;"
 
 
 class NginxAgain(Nginx):
