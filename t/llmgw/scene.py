@@ -109,7 +109,8 @@ class Pool:
                              for (c, r), n in self.requests.items()],
                 "failovers": self.failovers, "attempts_failed": {},
                 "hedges": {"won": 0, "lost": 0},
-                "breaker_transitions": self.circuits},
+                "breaker_transitions": self.circuits,
+                "reads": {"event": 0, "interval": 0}},
             "histograms": {
                 name: {"bounds": BOUNDS[name], "counts": counts, "sum": 0.0,
                        "count": sum(counts)}
