@@ -135,6 +135,34 @@ def test_bad_location(check, line, mention):
     refused(check, line, mention, location=line)
 
 
+@pytest.mark.parametrize("value", ["off", "1ms", "100ms"])
+def test_coalesce(check, value):
+    _, out = check(http=f"llmgw_coalesce {value};")
+    assert out.returncode == 0, out.stderr
+
+
+@pytest.mark.parametrize("line, mention", [
+    ("llmgw_coalesce 0;", "from 1ms to 100ms"),
+    ("llmgw_coalesce 0ms;", "from 1ms to 100ms"),
+    ("llmgw_coalesce 101ms;", "from 1ms to 100ms"),
+    ("llmgw_coalesce 1s;", "from 1ms to 100ms"),
+    ("llmgw_coalesce -1;", "from 1ms to 100ms"),
+    ("llmgw_coalesce 99999999999999999999ms;", "from 1ms to 100ms"),
+    ("llmgw_coalesce foo;", "from 1ms to 100ms"),
+    ("llmgw_coalesce '';", "from 1ms to 100ms"),
+    ("llmgw_coalesce;", "number of arguments"),
+    ("llmgw_coalesce 1ms 2ms;", "number of arguments"),
+    ("llmgw_coalesce off; llmgw_coalesce 1ms;", "duplicate"),
+])
+def test_bad_coalesce(check, line, mention):
+    refused(check, line, mention, http=line)
+
+
+def test_coalesce_is_for_all_of_http(check):
+    refused(check, "llmgw_coalesce 1ms;", "not allowed here",
+            server="llmgw_coalesce 1ms;")
+
+
 def test_pass_to_an_upstream_that_is_not_there(check):
     refused(check, "llmgw_pass nowhere", "nowhere",
             server="location /x { llmgw_pass nowhere; }")
