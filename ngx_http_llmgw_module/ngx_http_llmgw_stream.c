@@ -289,6 +289,7 @@ ngx_http_llmgw_stream_token(ngx_http_llmgw_attempt_t *attempt,
     }
 
     stream->tokens++;
+    stream->pool->worker->coalesce.tokens++;
 
     if (!stream->has_first_token) {
         stream->has_first_token = 1;

@@ -182,7 +182,6 @@ ngx_http_llmgw_worker_forget(ngx_http_llmgw_stream_t *stream)
 static void
 ngx_http_llmgw_worker_run(ngx_event_t *ev)
 {
-    ngx_uint_t                n;
     ngx_queue_t              *q;
     ngx_connection_t         *c;
     ngx_http_llmgw_stream_t  *stream;
@@ -191,7 +190,7 @@ ngx_http_llmgw_worker_run(ngx_event_t *ev)
     ngx_http_llmgw_cork_survey(worker);
     worker->hands_out = 1;
 
-    for (n = 0; !ngx_queue_empty(&worker->work); n++) {
+    while (!ngx_queue_empty(&worker->work)) {
         q = ngx_queue_head(&worker->work);
         stream = ngx_queue_data(q, ngx_http_llmgw_stream_t, work);
         c = stream->request->connection;
@@ -204,5 +203,5 @@ ngx_http_llmgw_worker_run(ngx_event_t *ev)
     worker->hands_out = 0;
 
     ngx_http_llmgw_uncork(worker);
-    ngx_http_llmgw_coalesce_turn(worker, n);
+    ngx_http_llmgw_coalesce_turn(worker);
 }

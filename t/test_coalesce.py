@@ -111,6 +111,19 @@ def test_busy_worker_reads_at_intervals(busy, expect):
     check(work, made, expect)
 
 
+def test_streams_with_many_tokens_an_interval_are_busy(gateway, load, expect):
+    """Six streams of 2 ms are 75 tokens in 25 ms: what counts is tokens, and
+    not how many streams they are of."""
+    nginx = gateway(replica={"token_delay": "2ms"})
+    made = jobs(600, 6)
+    work = load(nginx, made)
+    work.running()
+    at_intervals(nginx)
+    got = Reads(nginx).wait("interval", 20)     # two windows and more
+    assert got["event"] == 0, got
+    check(work, made, expect)
+
+
 def test_off_reads_by_events_alone(gateway, load, expect):
     nginx = gateway(coalesce="llmgw_coalesce off;")
     seen, made = Reads(nginx), jobs(50)
