@@ -159,6 +159,9 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_attempt_t *leg,
         limit = leg->stream->conf->first_token_timeout;
     }
 
+    /* what came may be held for as long */
+    limit += leg->stream->pool->worker->coalesce.load.interval_ms;
+
     silent = ngx_current_msec - leg->activity_ms;
 
     return silent < limit ? limit - silent : 0;

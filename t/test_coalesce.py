@@ -181,6 +181,14 @@ def test_killed_replica_is_noticed_by_an_event(busy, cluster, load, expect):
     assert any(len(r.replicas) == 2 for r in results)
 
 
+def test_held_tokens_are_no_silence(busy, expect):
+    """A token timeout shorter than the interval: whoever sends is heard."""
+    nginx, work, made = busy(240, coalesce="llmgw_coalesce 100ms;",
+                             location="llmgw_token_timeout 95ms;")
+    check(work, made, expect)
+    assert nginx.pool()["totals"]["failures"] == 0
+
+
 def test_stopped_replica_is_not_asked_at_intervals(busy, cluster, expect):
     nginx, work, made = busy(120)
     replica = cluster.replicas["r1"]
