@@ -481,7 +481,8 @@ void ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_retire_all(ngx_http_llmgw_replica_t *replica);
 
 /* coalesce.c: or they are read at intervals */
-void ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker);
+void ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker,
+    ngx_cycle_t *cycle);
 void ngx_http_llmgw_coalesce_done(ngx_http_llmgw_worker_t *worker);
 void ngx_http_llmgw_coalesce_turn(ngx_http_llmgw_worker_t *worker);
 void ngx_http_llmgw_coalesce_event(ngx_http_llmgw_session_t *session);

@@ -55,14 +55,22 @@ ngx_http_llmgw_coalesce_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* Not with a clock that is coarser than the interval: timers end by it. */
+
 void
-ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker)
+ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker,
+    ngx_cycle_t *cycle)
 {
+    ngx_core_conf_t            *ccf;
     ngx_http_llmgw_coalesce_t  *coalesce;
 
     coalesce = &worker->coalesce;
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
 
-    coalesce->load.interval_ms = worker->conf->coalesce;
+    if (ccf->timer_resolution <= worker->conf->coalesce) {
+        coalesce->load.interval_ms = worker->conf->coalesce;
+    }
+
     ngx_queue_init(&coalesce->sessions);
 
     coalesce->timer.handler = ngx_http_llmgw_coalesce_handler;

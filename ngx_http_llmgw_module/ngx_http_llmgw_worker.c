@@ -50,7 +50,7 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
     worker->run.log = cycle->log;
     ngx_queue_init(&worker->work);
     ngx_queue_init(&worker->pools);
-    ngx_http_llmgw_coalesce_init(worker);
+    ngx_http_llmgw_coalesce_init(worker, cycle);
 
     lmcf->worker = worker;
 

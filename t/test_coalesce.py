@@ -189,6 +189,14 @@ def test_held_tokens_are_no_silence(busy, expect):
     assert nginx.pool()["totals"]["failures"] == 0
 
 
+def test_coarse_clock_reads_by_events_alone(gateway, load, expect):
+    """nginx sees the time pass, and its timers end, each 100 ms: too rare."""
+    nginx = gateway(main="timer_resolution 100ms;")
+    seen, made = Reads(nginx), jobs(80)
+    check(load(nginx, made), made, expect)
+    assert seen.now()["interval"] == 0
+
+
 def test_stopped_replica_is_not_asked_at_intervals(busy, cluster, expect):
     nginx, work, made = busy(120)
     replica = cluster.replicas["r1"]
