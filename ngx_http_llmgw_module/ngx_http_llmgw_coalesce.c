@@ -13,7 +13,7 @@
 #include "ngx_http_llmgw.h"
 
 
-/* The half of what is read at once. */
+/* Less than a stream's window: no replica waits for it to be reached. */
 #define NGX_HTTP_LLMGW_COALESCE_BYTES   (NGX_HTTP_LLMGW_IO_BYTES / 2)
 
 #define NGX_HTTP_LLMGW_COALESCE_MAX_MS  100

@@ -445,17 +445,17 @@ def two_pools(cluster, load):
 
 
 def test_slow_replica_stays_with_events(cluster, two_pools, client, expect):
-    """A token in seven intervals: each is read when it comes."""
-    slow = cluster.replica("slow", token_delay="180ms")
-    nginx, target, work, made = two_pools(slow.target, "25ms", 220)
+    """A token in three intervals: each is read when it comes."""
+    slow = cluster.replica("slow", token_delay="75ms")
+    nginx, target, work, made = two_pools(slow.target, "25ms", 260)
     start, result = time.monotonic(), rpc.Result()
-    call = client(target).start("slow", 7)
-    for _ in range(3):      # its first answers may be close to each other
+    call = client(target).start("slow", 18)
+    for _ in range(8):      # its first answers are close to each other
         result.add(next(call), start)
     seen = Reads(nginx, "second")
-    rpc.drain(call, start, result).check(expect("slow", 7))
+    rpc.drain(call, start, result).check(expect("slow", 18))
     got = seen.now()
-    assert got["event"] >= 4 > got["interval"], got
+    assert got["event"] >= 8 > got["interval"], got
     check(work, made, expect)
 
 

@@ -165,7 +165,8 @@ class Nginx(Peer):
         self.status = self.stand.ports.take()
         conf = self.write("nginx.conf", NGINX.format(
             dir=self.dir, port=self.port, load=self.load(),
-            http=self.http(), upstream=self.upstream(), location=self.location(),
+            http=self.http(), upstream=self.upstream(),
+            location=self.location(),
             http2_word="" if new else "http2",
             http2_line="http2 on;" if new else "", status=self.status,
             status_location=self.status_location()))

@@ -55,12 +55,21 @@ int
 llmgw_coalesce_interval(const llmgw_coalesce_load_t *load,
     llmgw_coalesce_source_t *source)
 {
-    return !load->is_busy || source->quiet++ >= LLMGW_COALESCE_QUIET;
+    if (!source->has_brought) {
+        source->quiet++;
+
+    } else if (source->quiet) {
+        source->quiet--;
+    }
+
+    source->has_brought = 0;
+
+    return !load->is_busy || source->quiet > LLMGW_COALESCE_QUIET;
 }
 
 
 void
 llmgw_coalesce_brought(llmgw_coalesce_source_t *source)
 {
-    source->quiet = 0;
+    source->has_brought = 1;
 }

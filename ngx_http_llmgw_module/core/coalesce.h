@@ -13,14 +13,15 @@
  *                    busy, and read within the last interval
  *      by events ----------------------------------------------> at intervals
  *          ^                                                          |
- *          +------ not busy, or QUIET intervals without a byte -------+
+ *          +------- not busy, or most intervals brought nothing ------+
  *
  * A token then waits half an interval, a whole one at most.  It is worth that
  * only where an interval gathers tokens enough: a timer that fires costs as
  * much as several turns.  Measured on one processor's worker with 4 to 20
  * client connections, 10 and 20 tokens an interval cost as much as without, 40
  * and 50 a third less.  So a worker is busy from BUSY tokens an interval on,
- * and calm again below CALM; WINDOW intervals are looked at together.
+ * and calm again below CALM; WINDOW intervals are looked at together.  A source
+ * goes back when of its intervals QUIET more were empty than were not.
  *
  * now_ms is monotonic; zeroed memory is a calm worker, a source read by
  * events.
@@ -48,7 +49,8 @@ typedef struct {
 /* Of a connection to a replica. */
 typedef struct {
     uint64_t  read_ms;          /* last, by an event */
-    uint32_t  quiet;            /* intervals without a byte */
+    uint32_t  quiet;            /* empty intervals, less the others */
+    int       has_brought;      /* in this one */
     int       at_intervals;
 } llmgw_coalesce_source_t;
 

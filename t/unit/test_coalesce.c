@@ -219,7 +219,7 @@ great_numbers_do_no_harm(void **state)
     llmgw_coalesce_turn(&load, UINT64_C(1) << 50, now_ms + WINDOW * 100);
     assert_true(load.is_busy);
 
-    source.quiet = UINT32_MAX;
+    source.quiet = UINT32_MAX;          /* of another time */
     assert_false(llmgw_coalesce_event(&load, &source, now_ms));
     assert_true(llmgw_coalesce_event(&load, &source, now_ms));
     assert_false(llmgw_coalesce_interval(&load, &source));
@@ -321,8 +321,9 @@ quiet_intervals_give_it_back(void **state)
 }
 
 
-static void
-bytes_begin_the_quiet_anew(void **state)
+/* How long a source stays that brings something each n-th interval. */
+static int
+stays(int n)
 {
     int      i;
     scene_t  s;
@@ -330,12 +331,27 @@ bytes_begin_the_quiet_anew(void **state)
     scene_at_intervals(&s, 1);
 
     for (i = 0; i < 1000; i++) {
-        assert_false(llmgw_coalesce_interval(&s.load, &s.source));
+        if (llmgw_coalesce_interval(&s.load, &s.source)) {
+            return i;
+        }
 
-        if (i % QUIET == QUIET - 1) {
+        if (i % n == 0) {
+            llmgw_coalesce_brought(&s.source);
             llmgw_coalesce_brought(&s.source);
         }
     }
+
+    return i;
+}
+
+
+static void
+mostly_empty_intervals_give_it_back(void **state)
+{
+    assert_int_equal(stays(1), 1000);
+    assert_int_equal(stays(2), 1000);
+    assert_in_range(stays(3), QUIET + 1, 4 * QUIET);
+    assert_in_range(stays(10), QUIET + 1, 2 * QUIET);
 }
 
 
@@ -370,7 +386,7 @@ main(void)
         cmocka_unit_test(source_of_a_calm_worker_does_not_follow),
         cmocka_unit_test(source_goes_over_once),
         cmocka_unit_test(quiet_intervals_give_it_back),
-        cmocka_unit_test(bytes_begin_the_quiet_anew),
+        cmocka_unit_test(mostly_empty_intervals_give_it_back),
         cmocka_unit_test(calm_gives_it_back_at_once)
     };
 
