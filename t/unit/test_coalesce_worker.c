@@ -257,7 +257,7 @@ worker_whose_load_ends_ticks_no_more(void **state)
         w.period_ms[i] = 0;
     }
 
-    worker_run(&w, &now_ms, 10 * (QUIET + 2));
+    worker_run(&w, &now_ms, 10 * (QUIET + 3));
     assert_int_equal(w.fires_ms, 0);
     assert_int_equal(w.passed, w.sent);
 
@@ -310,7 +310,7 @@ changing_paces_make_few_marks(void **state)
 
         assert_true(marks);             /* it was not for nothing */
 
-        worker_run(&w, &now_ms, w.interval_ms * (QUIET + 2));
+        worker_run(&w, &now_ms, w.interval_ms * (QUIET + 3));
         assert_int_equal(w.passed, w.sent);
     }
 }
