@@ -265,7 +265,7 @@ worker_whose_load_ends_ticks_no_more(void **state)
 
     w.period_ms[3] = 7;
     w.tokens[3] = 1;
-    worker_run(&w, &now_ms, 10 * (WINDOW + 2));
+    worker_run(&w, &now_ms, 10 * (WINDOW + 3));
     worker_run(&w, &now_ms, 70000);
     assert_int_equal(w.by_event, 10000);
     assert_int_equal(w.by_interval, 0);
