@@ -95,7 +95,6 @@ typedef struct ngx_http_llmgw_trace_s    ngx_http_llmgw_trace_t;
 
 typedef struct {
     llmgw_coalesce_load_t         load;
-    ngx_uint_t                    tokens;       /* since the last turn */
     ngx_queue_t                   sessions;     /* read at intervals */
     ngx_event_t                   timer;
 } ngx_http_llmgw_coalesce_t;
@@ -484,7 +483,6 @@ void ngx_http_llmgw_session_retire_all(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker,
     ngx_cycle_t *cycle);
 void ngx_http_llmgw_coalesce_done(ngx_http_llmgw_worker_t *worker);
-void ngx_http_llmgw_coalesce_turn(ngx_http_llmgw_worker_t *worker);
 void ngx_http_llmgw_coalesce_event(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_coalesce_leave(ngx_http_llmgw_session_t *session);
 

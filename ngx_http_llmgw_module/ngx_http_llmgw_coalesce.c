@@ -89,20 +89,6 @@ ngx_http_llmgw_coalesce_done(ngx_http_llmgw_worker_t *worker)
 }
 
 
-/*
- * A turn ends.  Tokens were counted and not streams with one: of these an
- * interval sees each once, so that holding would make a worker look calm.
- */
-
-void
-ngx_http_llmgw_coalesce_turn(ngx_http_llmgw_worker_t *worker)
-{
-    llmgw_coalesce_turn(&worker->coalesce.load, worker->coalesce.tokens,
-                        ngx_current_msec);
-    worker->coalesce.tokens = 0;
-}
-
-
 /* An event: the session is read next, and perhaps at intervals from then on. */
 
 void

@@ -289,7 +289,7 @@ ngx_http_llmgw_stream_token(ngx_http_llmgw_attempt_t *attempt,
     }
 
     stream->tokens++;
-    stream->pool->worker->coalesce.tokens++;
+    stream->pool->worker->coalesce.load.tokens++;
 
     if (!stream->has_first_token) {
         stream->has_first_token = 1;

@@ -203,5 +203,5 @@ ngx_http_llmgw_worker_run(ngx_event_t *ev)
     worker->hands_out = 0;
 
     ngx_http_llmgw_uncork(worker);
-    ngx_http_llmgw_coalesce_turn(worker);
+    llmgw_coalesce_turn(&worker->coalesce.load, ngx_current_msec);
 }

@@ -3,8 +3,7 @@
 
 
 void
-llmgw_coalesce_turn(llmgw_coalesce_load_t *load, uint64_t tokens,
-    uint64_t now_ms)
+llmgw_coalesce_turn(llmgw_coalesce_load_t *load, uint64_t now_ms)
 {
     uint64_t  elapsed_ms, enough;
 
@@ -12,7 +11,6 @@ llmgw_coalesce_turn(llmgw_coalesce_load_t *load, uint64_t tokens,
         return;
     }
 
-    load->tokens += tokens;
     elapsed_ms = now_ms - load->since_ms;
 
     if (elapsed_ms < LLMGW_COALESCE_WINDOW * load->interval_ms) {

@@ -23,6 +23,9 @@
  * and calm again below CALM; WINDOW intervals are looked at together.  A source
  * goes back when of its intervals QUIET more were empty than were not.
  *
+ * Tokens are counted, and not the streams that have some: an interval sees a
+ * stream once, so that a worker would look calmer for having held them.
+ *
  * now_ms is monotonic; zeroed memory is a calm worker, a source read by
  * events.
  */
@@ -42,7 +45,7 @@
 typedef struct {
     uint64_t  interval_ms;      /* 0: off */
     uint64_t  since_ms;         /* the window */
-    uint64_t  tokens;           /* in it */
+    uint64_t  tokens;           /* in it: whoever passes one on adds it */
     int       is_busy;
 } llmgw_coalesce_load_t;
 
@@ -55,9 +58,8 @@ typedef struct {
 } llmgw_coalesce_source_t;
 
 
-/* A turn ends that passed on so many tokens. */
-void llmgw_coalesce_turn(llmgw_coalesce_load_t *load, uint64_t tokens,
-    uint64_t now_ms);
+/* A turn of the event loop ends. */
+void llmgw_coalesce_turn(llmgw_coalesce_load_t *load, uint64_t now_ms);
 
 /*
  * An event says that there is something to read.  1: at_intervals was set, the

@@ -146,7 +146,8 @@ worker_turn(worker_t *w, uint64_t now_ms)
     }
 
     if (n) {
-        llmgw_coalesce_turn(&w->load, n, now_ms);
+        w->load.tokens += n;
+        llmgw_coalesce_turn(&w->load, now_ms);
     }
 }
 
