@@ -184,11 +184,14 @@ def check_quiet(cluster, nginx):
 def test_chaos(cluster, client, load, expect):
     print(f"LLMGW_CHAOS_SEED={SEED}")
     rng = random.Random(SEED)
+    coalesce = rng.choice(["off", "1ms", "60ms"])
+    print(f"llmgw_coalesce {coalesce}")
     cluster.allowed += ["exited on signal 9", "was locked by"]
     nginx = cluster.fleet(
         len(REPLICAS), agent=GOSSIP,
         replica={"token_delay": "5ms", "max_capacity": 6},
-        nginx={"workers": 2, "pool": "llmgw_queue 100 timeout=5s;"
+        nginx={"workers": 2, "http": f"llmgw_coalesce {coalesce};",
+               "pool": "llmgw_queue 100 timeout=5s;"
                " llmgw_breaker cooldown=500ms max_cooldown=2s;",
                "location": "llmgw_token_timeout 1s; llmgw_tries 5;"
                " llmgw_first_token_timeout 2s;"})
