@@ -32,12 +32,10 @@ def test_gateway_keeps_the_deadline_itself(cluster):
     """Told as a header by a client that would wait for ever."""
     from llmgw import rawh2, rpc
     nginx = cluster.fleet(1, replica={"token_delay": "100ms"})
-    body = rpc.pb.InferRequest(prompt="slow", max_tokens=1000)
     for value in ("300m", "300000u"):
         with rawh2.RawH2(nginx.target) as h:
             start = time.monotonic()
-            sid = h.request(rpc.INFER, rawh2.frame(body.SerializeToString()),
-                            headers=[("grpc-timeout", value)])
+            sid = rpc.ask(h, "slow", 1000, [("grpc-timeout", value)])
             answer = h.wait(sid)
             took = time.monotonic() - start
         assert answer.grpc_status == 4, vars(answer)
@@ -50,10 +48,8 @@ def test_gateway_keeps_the_deadline_itself(cluster):
 def test_deadline_before_the_first_token(cluster):
     from llmgw import rawh2, rpc
     nginx = cluster.fleet(1, replica={"first_token_delay": "30s"})
-    body = rpc.pb.InferRequest(prompt="slow", max_tokens=5)
     with rawh2.RawH2(nginx.target) as h:
-        sid = h.request(rpc.INFER, rawh2.frame(body.SerializeToString()),
-                        headers=[("grpc-timeout", "200m")])
+        sid = rpc.ask(h, "slow", 5, [("grpc-timeout", "200m")])
         assert h.wait(sid).grpc_status == 4
 
 

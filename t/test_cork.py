@@ -3,7 +3,6 @@ nothing is left behind when that write cannot be done."""
 
 import os
 import pathlib
-import re
 import signal
 import socket
 import struct
@@ -11,19 +10,15 @@ import struct
 import pytest
 
 from llmgw import rawh2, rpc
+from llmgw.proc import writes
 from llmgw.wait import wait_for
 
 STREAMS = 20
 
 
-def ask(h, prompt, n):
-    body = rpc.pb.InferRequest(prompt=prompt, max_tokens=n)
-    return h.request(rpc.INFER, rawh2.frame(body.SerializeToString()))
-
-
 def begun(h, n):
     """n streams of h, each with its first token."""
-    sids = [ask(h, f"lockstep {i}", n) for i in range(STREAMS)]
+    sids = [rpc.ask(h, f"lockstep {i}", n) for i in range(STREAMS)]
     while not all(h.answers[sid].data for sid in sids):
         assert h.pump(10)
     return sids
@@ -31,11 +26,7 @@ def begun(h, n):
 
 def check(h, sids, n, expect):
     for i, sid in enumerate(sids):
-        answer = h.wait(sid, 60)
-        assert answer.grpc_status == 0, vars(answer)
-        messages, rest = rawh2.unframe(answer.data)
-        got = [rpc.pb.InferResponse.FromString(m).token for m in messages]
-        assert (got, rest) == (expect(f"lockstep {i}", n), b"")
+        assert rpc.tokens(h.wait(sid, 60)) == expect(f"lockstep {i}", n)
 
 
 def sockets(pid):
@@ -47,12 +38,6 @@ def sockets(pid):
         except FileNotFoundError:
             pass        # closed just now
     return found
-
-
-def writes(pid):
-    """writev() of clients' connections; what goes to replicas is send()."""
-    with open(f"/proc/{pid}/io") as f:
-        return int(re.search(r"syscw: (\d+)", f.read()).group(1))
 
 
 def reset(h):
@@ -124,7 +109,7 @@ def test_connection_window_of_many_streams(cluster, expect):
     nginx = cluster.fleet(1, replica={"token_delay": "0ms"})
     with rawh2.RawH2(nginx.target) as h:
         h.reading = False
-        sids = [ask(h, f"lockstep {i}", 300) for i in range(STREAMS)]
+        sids = [rpc.ask(h, f"lockstep {i}", 300) for i in range(STREAMS)]
         while h.pump(0.3):
             pass
         assert h.h2.inbound_flow_control_window == 0
@@ -141,7 +126,7 @@ def test_many_streams_of_a_client_that_stops_reading(cluster, expect):
     before = sockets(worker)
     h = rawh2.RawH2(nginx.target, window=(1 << 31) - 1)
     for i in range(STREAMS):
-        ask(h, f"stalled {i}", 1_000_000)
+        rpc.ask(h, f"stalled {i}", 1_000_000)
     wait_for(lambda: nginx.in_flight() == STREAMS, 5, "the streams")
     wait_for(lambda: not nginx.counts(), 20, "the client to be given up")
     wait_for(lambda: sockets(worker) <= before + 1, 5, "the socket's end")

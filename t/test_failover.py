@@ -237,10 +237,8 @@ def test_all_replicas_full_without_a_queue(cluster, client, load, expect):
                           replica={"token_delay": "50ms", "max_capacity": 3})
     work = load(nginx, [[f"{i}", 40] for i in range(6)])
     work.running()
-    body = rpc.pb.InferRequest(prompt="one too many", max_tokens=2)
     with rawh2.RawH2(nginx.target) as h:    # grpcio keeps the pushback
-        got = h.wait(h.request(rpc.INFER,
-                               rawh2.frame(body.SerializeToString())))
+        got = h.wait(rpc.ask(h, "one too many", 2))
     assert got.grpc_status == 8
     assert got.get("llmgw-reason") == "queue_full"
     assert int(got.get("grpc-retry-pushback-ms")) >= 0

@@ -10,6 +10,7 @@ import pytest
 
 from llmgw import rawh2, rpc
 from llmgw.nginx import version
+from llmgw.proc import writes
 from llmgw.rpc import Client
 from llmgw.wait import wait_for
 
@@ -58,28 +59,10 @@ def tls(request, cluster):
     return lambda **fleet: Tls(cluster, request.param, **fleet)
 
 
-def ask(h, prompt, n):
-    body = rpc.pb.InferRequest(prompt=prompt, max_tokens=n)
-    return h.request(rpc.INFER, rawh2.frame(body.SerializeToString()))
-
-
-def tokens(answer):
-    messages, rest = rawh2.unframe(answer.data)
-    assert rest == b""
-    return [rpc.pb.InferResponse.FromString(m).token for m in messages]
-
-
 def check(h, sids, n, expect):
     """sids: of each stream, its prompt."""
     for sid, prompt in sids.items():
-        answer = h.wait(sid, 60)
-        assert answer.grpc_status == 0, vars(answer)
-        assert tokens(answer) == expect(prompt, n)
-
-
-def writes(pid):
-    with open(f"/proc/{pid}/io") as f:
-        return int(f.read().split("syscw: ")[1].split()[0])
+        assert rpc.tokens(h.wait(sid, 60)) == expect(prompt, n)
 
 
 def test_streams_are_whole(tls, expect):
@@ -90,7 +73,7 @@ def test_streams_are_whole(tls, expect):
         c.stream("over TLS", 20).check(expect("over TLS", 20))
     worker = server.nginx.workers()[0]
     with server.raw(1 << 20) as h:
-        sids = {ask(h, f"in step {i}", 50): f"in step {i}"
+        sids = {rpc.ask(h, f"in step {i}", 50): f"in step {i}"
                 for i in range(STREAMS)}
         while not all(h.answers[sid].data for sid in sids):
             assert h.pump(10)
@@ -122,23 +105,21 @@ def test_slow_client_holds_up_its_own_stream_alone(tls, expect):
     replica = server.cluster.replicas["r1"]
     with server.raw() as h, server.client() as c:
         h.reading = False
-        sid = ask(h, "stalled", 20000)
+        sid = rpc.ask(h, "stalled", 20000)
         while h.pump(0.3):
             pass
         c.stream("another", 2000).check(expect("another", 2000))
         assert replica.stats().active_requests == 1
         assert replica.stats().tokens < 15000
         h.resume()
-        answer = h.wait(sid, 60)
-    assert answer.grpc_status == 0
-    assert tokens(answer) == expect("stalled", 20000)
+        assert rpc.tokens(h.wait(sid, 60)) == expect("stalled", 20000)
 
 
 def test_client_that_does_not_read_its_socket(tls, expect):
     """Windows are open; it is TLS's records that wait for the socket."""
     server = tls(n=1, replica={"token_delay": "0ms"})
     with server.raw(64 << 20) as h, server.client() as c:
-        sids = {ask(h, "waiting", 10000): "waiting" for _ in range(STREAMS)}
+        sids = {rpc.ask(h, "waiting", 10000): "waiting" for _ in range(STREAMS)}
         stats = server.cluster.replicas["r1"].stats
         wait_for(lambda: stats().tokens > 1000, 10, "tokens")
         c.stream("another", 1000).check(expect("another", 1000))
@@ -150,12 +131,12 @@ def test_cancelled_stream_is_given_back(tls):
     server = tls(n=1)
     stats = server.cluster.replicas["r1"].stats
     with server.raw(1 << 20) as h:
-        sid = ask(h, "cancelled", 100000)
+        sid = rpc.ask(h, "cancelled", 100000)
         while not h.answers[sid].data:
             assert h.pump(10)
         h.cancel(sid)
         wait_for(lambda: stats().active_requests == 0, 5, "its end")
-        kept = ask(h, "gone", 100000)
+        kept = rpc.ask(h, "gone", 100000)
         while not h.answers[kept].data:
             assert h.pump(10)
     wait_for(lambda: stats().active_requests == 0, 5, "the other's end")
@@ -168,7 +149,7 @@ def test_write_for_many_streams_fails(tls):
     stats = server.cluster.replicas["r1"].stats
     worker = server.nginx.workers()[0]
     h = server.raw(1 << 20)
-    sids = [ask(h, f"in step {i}", 100000) for i in range(STREAMS)]
+    sids = [rpc.ask(h, f"in step {i}", 100000) for i in range(STREAMS)]
     while not all(h.answers[sid].data for sid in sids):
         assert h.pump(10)
     os.kill(worker, signal.SIGSTOP)

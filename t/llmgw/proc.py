@@ -45,6 +45,13 @@ def rss_kb(pid):
     return 0
 
 
+def writes(pid):
+    """write() and writev(): to an nginx's clients; what goes to replicas is
+    sent."""
+    io = pathlib.Path(f"/proc/{pid}/io").read_text()
+    return int(io.split("syscw: ")[1].split()[0])
+
+
 class Proc:
     """name: for messages.  log: file for standard output and error."""
 

@@ -16,8 +16,8 @@ import time
 
 import grpc
 
+from . import rawh2
 from .place import ROOT
-
 
 
 def _messages():
@@ -172,6 +172,23 @@ class Client:
         result.end(call.code(), call.details(), call.trailing_metadata(),
                    start)
         return result
+
+
+def ask(h, prompt, max_tokens, headers=()):
+    """Infer as a stream of h, a RawH2; its id."""
+    body = pb.InferRequest(prompt=prompt, max_tokens=max_tokens)
+    return h.request(INFER, rawh2.frame(body.SerializeToString()),
+                     headers=headers)
+
+
+def tokens(answer):
+    """Of such a stream, that has ended well; the last one is its final."""
+    assert answer.grpc_status == 0, (answer.headers, answer.trailers)
+    messages, rest = rawh2.unframe(answer.data)
+    assert rest == b""
+    got = [pb.InferResponse.FromString(m) for m in messages]
+    assert [i for i, m in enumerate(got) if m.is_final] == [len(got) - 1]
+    return [m.token for m in got]
 
 
 def drain(call, start=None, into=None):
