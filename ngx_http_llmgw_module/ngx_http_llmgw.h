@@ -348,6 +348,7 @@ struct ngx_http_llmgw_stream_s {
     ngx_msec_t                    start_ms;
     ngx_msec_t                    deadline_ms;  /* with has_deadline */
     ngx_msec_t                    queue_end_ms; /* with waits */
+    ngx_msec_t                    attempt_ms;   /* the first leg began */
     ngx_msec_t                    hedge_ms;     /* with may_hedge */
 
     /* for the log */
@@ -484,6 +485,7 @@ void ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker,
     ngx_cycle_t *cycle);
 void ngx_http_llmgw_coalesce_done(ngx_http_llmgw_worker_t *worker);
 void ngx_http_llmgw_coalesce_event(ngx_http_llmgw_session_t *session);
+void ngx_http_llmgw_coalesce_written(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_coalesce_leave(ngx_http_llmgw_session_t *session);
 
 /* attempt.c: one replica's try at a stream, over gRPC */

@@ -55,7 +55,7 @@ ngx_http_llmgw_coalesce_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Not with a clock that is coarser than the interval: timers end by it. */
+/* Not with a clock that is as coarse as the interval: timers end by it. */
 
 void
 ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker,
@@ -67,7 +67,7 @@ ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker,
     coalesce = &worker->coalesce;
     ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
 
-    if (ccf->timer_resolution <= worker->conf->coalesce) {
+    if (ccf->timer_resolution < worker->conf->coalesce) {
         coalesce->load.interval_ms = worker->conf->coalesce;
     }
 
@@ -89,12 +89,19 @@ ngx_http_llmgw_coalesce_done(ngx_http_llmgw_worker_t *worker)
 }
 
 
-/* An event: the session is read next, and perhaps at intervals from then on. */
+/*
+ * An event: the session is read next, and perhaps at intervals from then on.
+ * Not while a prompt waits for the replica's window: that is to be read too.
+ */
 
 void
 ngx_http_llmgw_coalesce_event(ngx_http_llmgw_session_t *session)
 {
     ngx_http_llmgw_coalesce_t  *coalesce;
+
+    if (llmgw_grpc_session_unsent(session->grpc)) {
+        return;
+    }
 
     coalesce = &session->replica->pool->worker->coalesce;
 
@@ -115,6 +122,20 @@ ngx_http_llmgw_coalesce_event(ngx_http_llmgw_session_t *session)
 
     if (!coalesce->timer.timer_set) {
         ngx_add_timer(&coalesce->timer, coalesce->load.interval_ms);
+    }
+}
+
+
+/* What could be written was. */
+
+void
+ngx_http_llmgw_coalesce_written(ngx_http_llmgw_session_t *session)
+{
+    if (session->source.at_intervals
+        && llmgw_grpc_session_unsent(session->grpc)
+        && ngx_http_llmgw_coalesce_mark(session, 1) == NGX_OK)
+    {
+        ngx_http_llmgw_coalesce_leave(session);
     }
 }
 

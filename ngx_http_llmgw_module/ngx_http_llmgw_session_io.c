@@ -154,6 +154,7 @@ ngx_http_llmgw_session_flush_handler(ngx_event_t *ev)
         return;
     }
 
+    ngx_http_llmgw_coalesce_written(session);
     ngx_http_llmgw_session_rest(session);
 }
 

@@ -187,7 +187,7 @@ ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_attempt_t *leg)
         return;
     }
 
-    leg->stream->queue_end_ms += ngx_current_msec - leg->activity_ms;
+    leg->stream->queue_end_ms += ngx_current_msec - leg->stream->attempt_ms;
 }
 
 

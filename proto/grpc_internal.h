@@ -174,6 +174,7 @@ struct llmgw_grpc_session_s {
     llmgw_grpc_block_t             block;
     llmgw_grpc_scout_t             scout;        /* client */
     size_t                         nstreams;
+    size_t                         nunsent;      /* of these, by their out */
     size_t                         nspare;
     size_t                         nempty_frames;
     size_t                         max_message_bytes;

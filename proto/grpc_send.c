@@ -121,15 +121,22 @@ source_end(llmgw_grpc_stream_t *stream, uint32_t *flags)
 }
 
 
-/* A call's only message is gone: it will never need the memory again. */
+/*
+ * n bytes of some are gone.  Behind a call's only message it will never need
+ * the memory again.
+ */
 static void
 source_drop(llmgw_grpc_stream_t *stream, size_t n)
 {
     llmgw_grpc_buf_drop(&stream->out, n);
 
-    if (stream->is_out_ended && !stream->session->is_server
-        && llmgw_grpc_buf_len(&stream->out) == 0)
-    {
+    if (llmgw_grpc_buf_len(&stream->out) != 0) {
+        return;
+    }
+
+    stream->session->nunsent--;
+
+    if (stream->is_out_ended && !stream->session->is_server) {
         llmgw_grpc_buf_done(&stream->out);
     }
 }
@@ -313,6 +320,7 @@ stream_answer(llmgw_grpc_stream_t *stream)
 uint8_t *
 llmgw_grpc_send_reserve(llmgw_grpc_stream_t *stream, size_t len)
 {
+    int        was_empty;
     uint8_t   *p;
     uint32_t   length;
 
@@ -322,10 +330,14 @@ llmgw_grpc_send_reserve(llmgw_grpc_stream_t *stream, size_t len)
         return NULL;
     }
 
+    was_empty = llmgw_grpc_buf_len(&stream->out) == 0;
+
     p = llmgw_grpc_buf_reserve(&stream->out, LLMGW_GRPC_PREFIX_BYTES + len);
     if (p == NULL) {
         return NULL;
     }
+
+    stream->session->nunsent += was_empty;
 
     length = htonl((uint32_t) len);
     *p = 0;

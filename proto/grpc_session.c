@@ -317,6 +317,13 @@ llmgw_grpc_session_streams(const llmgw_grpc_session_t *session)
 }
 
 
+size_t
+llmgw_grpc_session_unsent(const llmgw_grpc_session_t *session)
+{
+    return session->nunsent;
+}
+
+
 int
 llmgw_grpc_session_can_call(llmgw_grpc_session_t *session)
 {

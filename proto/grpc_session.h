@@ -237,6 +237,9 @@ void llmgw_grpc_session_goaway(llmgw_grpc_session_t *session);
 /* Streams that have not seen on_close. */
 size_t llmgw_grpc_session_streams(const llmgw_grpc_session_t *session);
 
+/* Of these: those with bytes that wait for write, or for the peer's window. */
+size_t llmgw_grpc_session_unsent(const llmgw_grpc_session_t *session);
+
 /*
  * Client: whether llmgw_grpc_call() would get a stream now: no GOAWAY, ids
  * left, fewer streams than the peer's SETTINGS_MAX_CONCURRENT_STREAMS

@@ -82,6 +82,15 @@ stream_unlink(llmgw_grpc_stream_t *stream)
 }
 
 
+/* What it has not sent it never will. */
+static void
+stream_unqueue(llmgw_grpc_stream_t *stream)
+{
+    stream->session->nunsent -= llmgw_grpc_buf_len(&stream->out) != 0;
+    llmgw_grpc_buf_clear(&stream->out);
+}
+
+
 /* Everything zero but the memory of the buffers, which the next may use. */
 static void
 stream_recycle(llmgw_grpc_stream_t *stream)
@@ -114,6 +123,7 @@ llmgw_grpc_stream_free(llmgw_grpc_stream_t *stream)
 
     session = stream->session;
 
+    stream_unqueue(stream);
     stream_unlink(stream);
 
     if (session->nspare < LLMGW_GRPC_SPARE_STREAMS) {
@@ -188,7 +198,7 @@ llmgw_grpc_stream_reset(llmgw_grpc_stream_t *stream, uint32_t http2_error)
     }
 
     stream->is_reset = 1;
-    llmgw_grpc_buf_clear(&stream->out);
+    stream_unqueue(stream);
 
     if (nghttp2_submit_rst_stream(stream->session->h2, NGHTTP2_FLAG_NONE,
                                   stream->id, http2_error)

@@ -267,6 +267,20 @@ def test_all_open_and_sick(cluster, client, load):
     assert nginx.waiting() == 0
 
 
+def test_time_of_a_probe_is_no_waiting(cluster, client):
+    """Half a second each, between waits of a tenth; six tenths are allowed."""
+    nginx = cluster.fleet(1, nginx={
+        "pool": "llmgw_queue timeout=600ms;" + LATE,
+        "location": "llmgw_tries 100; llmgw_first_token_timeout 500ms;"})
+    c = client(nginx)
+    open_all(cluster, nginx, c)
+    cluster.replicas["r1"].faults(reject_all=False, first_token_delay_ms=30000)
+    got = c.stream("probe", 1)
+    assert (got.code, got.trailers["llmgw-reason"]) == ("UNAVAILABLE",
+                                                        "circuits_open")
+    assert got.seconds > 2.2
+
+
 @pytest.mark.alone
 def test_all_open_and_sick_without_a_queue(cluster, client):
     nginx = cluster.fleet(2, nginx={"pool": "llmgw_queue off;" + LATE})

@@ -88,11 +88,12 @@ def cpu_seconds(pid):
 
 
 def cost(nginx, path, times, head=False):
-    """Seconds of the worker's processor time for a page; the best of 5."""
+    """Seconds of the worker's processor time for a page, so many times; the
+    best of 25: what else runs makes it dearer, for some of them."""
     worker, = nginx.workers()
     scraper = Scraper(nginx, path)
     found = []
-    for _ in range(5):
+    for _ in range(25):
         before = cpu_seconds(worker)
         for _ in range(times):
             if head:
@@ -150,7 +151,7 @@ def test_page_is_whole_while_members_change(cluster, path):
 
 @pytest.mark.alone
 def test_ten_scrapes_a_second_cost_less_than_a_percent(big):
-    seconds = cost(big, "/metrics", 50)
+    seconds = cost(big, "/metrics", 10)
     print(f"{seconds * 1e3:.3f} ms a scrape")
     assert seconds * 10 < 0.01 * SLOW, seconds
 
@@ -165,8 +166,8 @@ def test_slice_of_a_page_is_short(big, path):
     chunks = len(re.findall(rb"\r\n[0-9a-f]+\r\n", scraper.read()))
     scraper.close()
     assert chunks >= 10
-    picture = cost(big, path, 20, head=True)
-    each = cost(big, path, 20) / chunks
+    picture = cost(big, path, 5, head=True)
+    each = cost(big, path, 5) / chunks
     print(f"{picture * 1e3:.3f} ms, and {each * 1e3:.3f} ms x {chunks}")
     assert picture + each < 0.0025 * SLOW, (picture, each)
 

@@ -62,7 +62,7 @@ llmgw_coalesce_interval(const llmgw_coalesce_load_t *load,
 
     source->has_brought = 0;
 
-    return !load->is_busy || source->quiet > LLMGW_COALESCE_QUIET;
+    return !load->is_busy || source->quiet >= LLMGW_COALESCE_QUIET;
 }
 
 

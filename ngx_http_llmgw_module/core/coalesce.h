@@ -21,7 +21,7 @@
  * client connections, 10 and 20 tokens an interval cost as much as without, 40
  * and 50 a third less.  So a worker is busy from BUSY tokens an interval on,
  * and calm again below CALM; WINDOW intervals are looked at together.  A source
- * goes back when of its intervals QUIET more were empty than were not.
+ * goes back when of its last intervals QUIET more were empty than were not.
  *
  * Tokens are counted, and not the streams that have some: an interval sees a
  * stream once, so that a worker would look calmer for having held them.

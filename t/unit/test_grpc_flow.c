@@ -67,6 +67,50 @@ unconsumed_stream_stops_its_sender_alone(void **state)
 }
 
 
+/* Until they are sent, reset from here, or closed from there. */
+static void
+streams_that_wait_are_counted(void **state)
+{
+    size_t                held;
+    peer_t                client, server;
+    llmgw_grpc_stream_t  *given_up;
+
+    flow_open(&client, &server, WINDOW_BYTES);
+    server.is_holding = 1;
+    given_up = peer_call(&client, PATH);
+    assert_int_equal(llmgw_grpc_session_unsent(client.session), 0);
+    say_many(given_up, 1000);
+    pair_run(&client, &server);
+    assert_int_equal(llmgw_grpc_session_unsent(client.session), 1);
+
+    held = server.held;
+    say_many(peer_call(&client, PATH), 1000);
+    assert_int_equal(llmgw_grpc_session_unsent(client.session), 2);
+    pair_run(&client, &server);
+    assert_int_equal(llmgw_grpc_session_unsent(client.session), 2);
+
+    llmgw_grpc_stream_reset(given_up, NGHTTP2_CANCEL);
+    assert_int_equal(llmgw_grpc_session_unsent(client.session), 1);
+    pair_run(&client, &server);
+    assert_int_equal(llmgw_grpc_session_unsent(client.session), 1);
+
+    server.is_holding = 0;
+    llmgw_grpc_stream_consume(server.stream, server.held - held);
+    pair_run(&client, &server);
+    assert_int_equal(llmgw_grpc_session_unsent(client.session), 0);
+
+    server.is_holding = 1;
+    say_many(peer_call(&client, PATH), 1000);
+    pair_run(&client, &server);
+    assert_int_equal(llmgw_grpc_session_unsent(client.session), 1);
+    llmgw_grpc_stream_reset(server.stream, NGHTTP2_REFUSED_STREAM);
+    pair_run(&client, &server);
+    assert_int_equal(llmgw_grpc_session_unsent(client.session), 0);
+
+    pair_close(&client, &server);
+}
+
+
 /* Each message is given back when the next has come: never a standstill. */
 static void
 late_consumption_keeps_the_stream_going(void **state)
@@ -279,6 +323,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(unconsumed_stream_stops_its_sender_alone),
+        cmocka_unit_test(streams_that_wait_are_counted),
         cmocka_unit_test(late_consumption_keeps_the_stream_going),
         cmocka_unit_test(consuming_more_than_told_opens_no_window),
         cmocka_unit_test(message_larger_than_the_window_passes),
