@@ -348,7 +348,6 @@ struct ngx_http_llmgw_stream_s {
     ngx_msec_t                    start_ms;
     ngx_msec_t                    deadline_ms;  /* with has_deadline */
     ngx_msec_t                    queue_end_ms; /* with waits */
-    ngx_msec_t                    attempt_ms;   /* the first leg began */
     ngx_msec_t                    hedge_ms;     /* with may_hedge */
 
     /* for the log */

@@ -84,10 +84,6 @@ ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt)
     attempt->message.len = 0;
     attempt->activity_ms = ngx_current_msec;
 
-    if (attempt == &attempt->stream->legs[0]) {
-        attempt->stream->attempt_ms = ngx_current_msec;
-    }
-
     ngx_queue_insert_tail(&attempt->replica->attempts, &attempt->queue);
 
     ngx_http_llmgw_attempt_call(attempt);

@@ -19,6 +19,7 @@
 #define NGX_HTTP_LLMGW_COALESCE_MAX_MS  100
 
 
+static void ngx_http_llmgw_coalesce_stop(ngx_http_llmgw_session_t *session);
 static ngx_int_t ngx_http_llmgw_coalesce_mark(
     ngx_http_llmgw_session_t *session, int bytes);
 static void ngx_http_llmgw_coalesce_handler(ngx_event_t *ev);
@@ -132,15 +133,25 @@ void
 ngx_http_llmgw_coalesce_written(ngx_http_llmgw_session_t *session)
 {
     if (session->source.at_intervals
-        && llmgw_grpc_session_unsent(session->grpc)
-        && ngx_http_llmgw_coalesce_mark(session, 1) == NGX_OK)
+        && llmgw_grpc_session_unsent(session->grpc))
     {
+        ngx_http_llmgw_coalesce_stop(session);
+    }
+}
+
+
+/* By events again; still at intervals where the mark cannot be taken back. */
+
+static void
+ngx_http_llmgw_coalesce_stop(ngx_http_llmgw_session_t *session)
+{
+    if (ngx_http_llmgw_coalesce_mark(session, 1) == NGX_OK) {
         ngx_http_llmgw_coalesce_leave(session);
     }
 }
 
 
-/* The session ends, or is told of by events again. */
+/* The session ends, or its mark was taken back. */
 
 void
 ngx_http_llmgw_coalesce_leave(ngx_http_llmgw_session_t *session)
@@ -220,10 +231,9 @@ ngx_http_llmgw_coalesce_read(ngx_http_llmgw_session_t *session)
     pool = session->replica->pool;
 
     if (llmgw_coalesce_interval(&pool->worker->coalesce.load,
-                                &session->source)
-        && ngx_http_llmgw_coalesce_mark(session, 1) == NGX_OK)
+                                &session->source))
     {
-        ngx_http_llmgw_coalesce_leave(session);
+        ngx_http_llmgw_coalesce_stop(session);
     }
 
     /* as epoll would say it: something is there, how much is not known */

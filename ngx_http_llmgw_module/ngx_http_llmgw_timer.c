@@ -172,7 +172,8 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_attempt_t *leg,
  * What the line's limit counts is the waiting since the last token.  So an
  * attempt that failed without one stops the clock while it lasts; a refusal
  * for want of room does not, or a replica that refuses for ever could keep
- * the stream for ever.
+ * the stream for ever.  Of a hedge the first leg began before the second; what
+ * it did last, without a token, is to begin.
  */
 
 void
@@ -187,7 +188,8 @@ ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_attempt_t *leg)
         return;
     }
 
-    leg->stream->queue_end_ms += ngx_current_msec - leg->stream->attempt_ms;
+    leg->stream->queue_end_ms += ngx_current_msec
+                                 - leg->stream->legs[0].activity_ms;
 }
 
 

@@ -22,7 +22,7 @@ from llmgw.nginx import listen
 from llmgw.place import SLOW
 from llmgw.proc import pids_of_group
 from llmgw.scripted import scripted
-from llmgw.wait import wait_for
+from llmgw.wait import still, wait_for
 
 STREAMS = 20
 INTERVAL = 0.025
@@ -160,11 +160,11 @@ def test_calm_comes_back_when_the_load_ends(busy, client, expect):
     got = wait_for(alone, 5, "a stream without a reading by interval")
     assert got["event"] >= 15 / SLOW, got
 
-    def still():
+    def at_rest():
         before = switches(worker)
         time.sleep(12 * INTERVAL)
         return switches(worker) - before < 6
-    wait_for(still, 5, "rest")
+    wait_for(at_rest, 5, "rest")
 
 
 def test_killed_replica_is_noticed_by_an_event(busy, cluster, load, expect):
@@ -212,12 +212,8 @@ def test_stopped_replica_is_not_asked_at_intervals(busy, cluster, expect):
     nginx, work, made = busy(120)
     replica = cluster.replicas["r1"]
     replica.proc.freeze()
-
-    def still():
-        seen = Reads(nginx)
-        time.sleep(3 * INTERVAL)
-        return seen.now()["interval"] == 0
-    wait_for(still, 5, "no more readings")
+    seen = Reads(nginx)
+    still(lambda: seen.now()["interval"], 3 * INTERVAL, 5)
     replica.proc.thaw()
     check(work, made, expect)
 

@@ -7,7 +7,7 @@ import pytest
 from llmgw import rawh2, rpc
 from llmgw.place import FLAVOUR
 from llmgw.proc import rss_kb
-from llmgw.wait import wait_for
+from llmgw.wait import still, wait_for
 
 TOKENS = 200_000
 # asan keeps what is freed for a while; the whole stream is 8 MB on the wire,
@@ -29,19 +29,6 @@ class Memory:
         now = self.now()
         for name, kb in now.items():
             assert kb - self.first[name] < SLACK_KB, (name, self.first, now)
-
-
-def still(count, during=0.5, timeout=20):
-    """Waits until a count has not moved for a while."""
-    deadline, last, since = time.monotonic() + timeout, count(), \
-        time.monotonic()
-    while time.monotonic() - since < during:
-        assert time.monotonic() < deadline, "it never comes to rest"
-        time.sleep(0.02)
-        now = count()
-        if now != last:
-            last, since = now, time.monotonic()
-    return last
 
 
 def test_stalled_client_of_200000_tokens(cluster, client, expect):

@@ -33,3 +33,16 @@ def never(predicate, during, what="it", interval=0.02):
         got = predicate()
         assert not got, f"{what}: {got!r}"
         time.sleep(interval)
+
+
+def still(count, during=0.5, timeout=20):
+    """Waits until a count has not moved for a while."""
+    deadline, last, since = time.monotonic() + timeout, count(), \
+        time.monotonic()
+    while time.monotonic() - since < during:
+        assert time.monotonic() < deadline, "it never comes to rest"
+        time.sleep(0.02)
+        now = count()
+        if now != last:
+            last, since = now, time.monotonic()
+    return last
