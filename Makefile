@@ -44,8 +44,8 @@ VERSION := $(shell cat VERSION)
 
 WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
             -Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter
-CPPFLAGS := -D_GNU_SOURCE -DLLMGW_VERSION='"$(VERSION)"' -I. -Iproto \
-            -I$(GEN) -Ingx_http_llmgw_module/core
+CPPFLAGS := -D_GNU_SOURCE -DLLMGW_VERSION='"$(VERSION)"' -I. -Iagent \
+            -Ingx_http_llmgw_module -I$(GEN)
 CFLAGS   := -std=gnu11 $(OPT) $(SAN) $(WARN) -fPIC
 LDFLAGS  := $(SAN) -Wl,--as-needed
 LDLIBS   := -lnghttp2 -lprotobuf-c -lev -ljansson -lsodium -lm -lpthread
@@ -66,11 +66,12 @@ PROTOS  := llmgateway gossip health
 GEN_C   := $(PROTOS:%=$(GEN)/%.pb-c.c)
 GEN_O   := $(PROTOS:%=$(O)/gen/%.pb-c.o)
 PAGE    := $(GEN)/dashboard.h
-PROTO_C := $(wildcard proto/*.c)
-CORE_C  := $(wildcard ngx_http_llmgw_module/core/*.c)
-COMMON_C:= $(wildcard common/*.c)
-CTL_C   := $(wildcard agent/ctl*.c)
-AGENT_C := $(filter-out $(CTL_C) agent/main.c,$(wildcard agent/*.c))
+tree     = $(wildcard $(foreach d,* */* */*/*,$(1)/$(d).c))
+PROTO_C := $(call tree,proto)
+CORE_C  := $(call tree,ngx_http_llmgw_module/core)
+COMMON_C:= $(call tree,common)
+CTL_C   := $(call tree,agent/ctl)
+AGENT_C := $(filter-out $(CTL_C) agent/main.c,$(call tree,agent))
 REPLICA_C := $(filter-out replica/main.c,$(wildcard replica/*.c))
 CLIENT_C  := $(filter-out client/main.c,$(wildcard client/*.c))
 objs     = $(patsubst %.c,$(O)/%.o,$(1))
@@ -79,8 +80,8 @@ DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
            build/llmgw-client
 TOOLS   := build/bench/segment
 MODULE  := build/ngx_http_llmgw_module.so
-UNITS   := $(patsubst t/unit/test_%.c,$(O)/t/test_%,$(wildcard t/unit/test_*.c)) \
-           $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
+SIMS    := $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
+UNITS   := $(patsubst %.c,$(O)/%,$(filter %.c,$(shell find t/unit -name 'test_*.c'))) $(SIMS)
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
 .PHONY: help deps deps-check build gen daemons tools module demo test test-unit units soak-sim test-tsan test-systemd test-e2e \
@@ -121,8 +122,8 @@ units: $(UNITS)
 test-unit: $(UNITS)  ## unit tests and the gossip simulator, no nginx
 	@$(PYTHON) t/run.py --only units --build $(BUILD)
 
-soak-sim: $(filter $(O)/t/sim_%,$(UNITS))  ## the gossip simulator with many seeds (SEEDS=200 FIRST=1000)
-	@for t in $(filter $(O)/t/sim_%,$(UNITS)); do \
+soak-sim: $(SIMS)  ## the gossip simulator with many seeds (SEEDS=200 FIRST=1000)
+	@for t in $(SIMS); do \
 	    LLMGW_SIM_SEEDS=$(SEEDS) LLMGW_SIM_FIRST=$(FIRST) $$t || exit 1; done
 
 test-tsan:  ## the units that have threads, under the thread sanitizer
@@ -264,8 +265,7 @@ NGX_OBJS := $(O)/nginx
 NGX_CC_OPT := $(OPT) $(SAN) -D_GNU_SOURCE \
     -DLLMGW_VERSION='\"$(VERSION)\"' \
     -Wno-error=cpp
-MODULE_DEPS := $(wildcard ngx_http_llmgw_module/*.[ch]) \
-    $(wildcard ngx_http_llmgw_module/core/*.[ch]) $(wildcard proto/*.[ch])
+MODULE_DEPS := $(shell find ngx_http_llmgw_module proto -name '*.[ch]')
 
 # Configured anew when options, sources of nginx, or our list of files change.
 NGX_INPUTS := $(NGINX_SRC) $(CC) $(SAN) $(VERSION) $(OPT) \
@@ -289,7 +289,7 @@ $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGE) build/flavour
 
 TEST_LIBS = $(O)/libagent.a $(O)/libreplica.a $(O)/libclient.a $(FLOORS)
 
-$(O)/t/test_%: $(O)/t/unit/test_%.o $(TEST_LIBS)
+$(O)/t/unit/%: $(O)/t/unit/%.o $(TEST_LIBS)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(TEST_LIBS) $(LDLIBS) -lcmocka

@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent_inner.h"
-#include "clock_ev.h"
-#include "epoch.h"
-#include "journal.h"
-#include "transport_udp.h"
+#include "agent/agent_inner.h"
+#include "net/clock_ev.h"
+#include "state/epoch.h"
+#include "state/journal.h"
+#include "net/transport_udp.h"
 
 
 #define AGENT_HEARTBEAT_S  1.0

@@ -13,7 +13,7 @@
 #define AGENT_H
 
 #include "common/log.h"
-#include "settings.h"
+#include "agent/settings.h"
 
 
 typedef struct agent_s  agent_t;

@@ -6,19 +6,19 @@
 
 #include <ev.h>
 
-#include "agent.h"
-#include "child.h"
-#include "control.h"
-#include "health.h"
-#include "local.h"
-#include "node.h"
-#include "notify.h"
-#include "publish.h"
-#include "replica_call.h"
-#include "reporter.h"
-#include "resolve.h"
-#include "state_file.h"
-#include "supervise.h"
+#include "agent/agent.h"
+#include "supervise/child.h"
+#include "control/control.h"
+#include "supervise/health.h"
+#include "supervise/local.h"
+#include "agent/node.h"
+#include "state/notify.h"
+#include "state/publish.h"
+#include "rollout/replica_call.h"
+#include "supervise/reporter.h"
+#include "net/resolve.h"
+#include "state/state_file.h"
+#include "supervise/supervise.h"
 
 
 typedef struct agent_job_s     agent_job_t;

@@ -1,7 +1,7 @@
 
 /*
  * The replica as the agent's child (`-- REPLICA COMMAND ...`): what
- * agent/supervise.h decides is done here.
+ * supervise/supervise.h decides is done here.
  *
  * An orphan is who reports on the control socket of this agent, that is to
  * say a replica of its, and is itself the process that it reports of.  Not
@@ -17,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent_inner.h"
-#include "child_words.h"
+#include "agent/agent_inner.h"
+#include "supervise/child_words.h"
 
 
 static uint64_t

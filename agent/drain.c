@@ -3,16 +3,16 @@
  * The drain of the own replica, as far as it is more than gossip: the replica
  * is told, the next life of this agent is left a note.
  *
- * Who drains it and until when is agent/drain.h's, in the swim.
+ * Who drains it and until when is swim/drain.h's, in the swim.
  */
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "agent_inner.h"
+#include "agent/agent_inner.h"
 #include "common/grpc_conn.h"
-#include "drain.h"
+#include "swim/drain.h"
 
 
 #define AGENT_DRAIN_FILE  "drain"

@@ -23,8 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent_inner.h"
-#include "drain.h"
+#include "agent/agent_inner.h"
+#include "swim/drain.h"
 
 
 /* Gateways have heard and what they had sent has come: far more than gossip

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "agent_inner.h"
+#include "agent/agent_inner.h"
 
 
 int

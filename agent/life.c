@@ -27,8 +27,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "agent_inner.h"
-#include "transport_udp.h"
+#include "agent/agent_inner.h"
+#include "net/transport_udp.h"
 
 
 /* Two of a replica's attempts to connect, or the first health check. */

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "agent.h"
+#include "agent/agent.h"
 
 
 static void

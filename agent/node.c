@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node.h"
+#include "agent/node.h"
 
 
 struct node_s {

@@ -3,7 +3,7 @@
  * A swim joined to a transport and a clock: one running member.
  *
  * The agent and the simulator build it alike, so what tests drive is what
- * runs: the seal (agent/crypt.h), too, is put on and taken off here.  Each
+ * runs: the seal (net/crypt.h), too, is put on and taken off here.  Each
  * door reads the clock, calls the swim, and sets the alarm to the swim's next
  * deadline.
  */
@@ -11,10 +11,10 @@
 #ifndef NODE_H
 #define NODE_H
 
-#include "clock.h"
-#include "crypt.h"
-#include "swim.h"
-#include "transport.h"
+#include "net/clock.h"
+#include "net/crypt.h"
+#include "swim/swim.h"
+#include "net/transport.h"
 
 
 typedef struct node_s  node_t;

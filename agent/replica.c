@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "agent_inner.h"
+#include "agent/agent_inner.h"
 
 
 /* A stall is looked for again this much later when there is something left

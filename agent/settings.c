@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "child_words.h"
-#include "settings.h"
-#include "state_file.h"
-#include "swim.h"
+#include "supervise/child_words.h"
+#include "agent/settings.h"
+#include "state/state_file.h"
+#include "swim/swim.h"
 
 
 /* A replica's gRPC port is its gossip port less this, unless it is told. */

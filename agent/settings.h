@@ -8,7 +8,7 @@
 
 #include "common/address.h"
 #include "common/options.h"
-#include "members.h"
+#include "proto/members/members.h"
 
 
 #define SETTINGS_RUN_DIR      "/run/llmgw"

@@ -2,7 +2,7 @@
 /*
  * The rolling update that this agent drives.
  *
- * What is decided is agent/rollout.h's.  Here it is given what was published
+ * What is decided is rollout/rollout.h's.  Here it is given what was published
  * (so nothing is acted upon that nginx could not know), asked what to do, and
  * what became of it is told to whoever follows: any number of connections,
  * none of which the update depends on.
@@ -14,7 +14,7 @@
  * given to other gateways to hear that a replica is back, before the next is
  * drained.
  *
- * Leaves this agent, it waits for what has begun (agent/agent_life.c).  Dies
+ * Leaves this agent, it waits for what has begun (agent/life.c).  Dies
  * it, so do its leases, 30 s later; its commands go on to their own end, but
  * who was stopped is started by nobody.  Whoever begins an update then takes
  * over the id that it finds in the drains, so that what is drained already is
@@ -25,8 +25,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent_update.h"
-#include "rollout_show.h"
+#include "agent/update.h"
+#include "rollout/show.h"
 
 
 /* Waits end by it, to that precision. */

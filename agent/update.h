@@ -5,16 +5,16 @@
  *
  *   agent_update.c          begins, looks, tells, ends; who follows it
  *   agent_update_request.c  may it begin?
- *   agent_update_act.c      what agent/rollout.h asks for is done
+ *   agent_update_act.c      what rollout/rollout.h asks for is done
  */
 
 #ifndef AGENT_UPDATE_H
 #define AGENT_UPDATE_H
 
-#include "agent_inner.h"
-#include "rollout.h"
-#include "runner.h"
-#include "trial.h"
+#include "agent/agent_inner.h"
+#include "rollout/rollout.h"
+#include "rollout/runner.h"
+#include "rollout/trial.h"
 
 
 typedef struct agent_follower_s  agent_follower_t;

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent_update.h"
-#include "drain.h"
+#include "agent/update.h"
+#include "swim/drain.h"
 
 
 /* Every way to an end of an action comes through here. */

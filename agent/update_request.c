@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent_update.h"
-#include "drain.h"
-#include "rollout_show.h"
+#include "agent/update.h"
+#include "swim/drain.h"
+#include "rollout/show.h"
 
 
 /*

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "bench.h"
-#include "bench_inner.h"
+#include "client/bench.h"
+#include "client/bench_inner.h"
 #include "common/options.h"
 
 

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "bench_inner.h"
+#include "client/bench_inner.h"
 
 
 #define BENCH_CONN_TIMEOUT_MS  10000

@@ -32,9 +32,9 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
-#include "bench_tally.h"
+#include "client/bench_tally.h"
 #include "common/grpc_conn.h"
-#include "histogram.h"
+#include "client/histogram.h"
 
 
 #define BENCH_NS_S           1000000000ULL

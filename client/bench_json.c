@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench_inner.h"
+#include "client/bench_inner.h"
 
 
 #define BENCH_JSON_FLAGS  (JSON_COMPACT|JSON_REAL_PRECISION(12))

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench_inner.h"
+#include "client/bench_inner.h"
 
 
 double

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bench_inner.h"
+#include "client/bench_inner.h"
 
 
 #define BENCH_RUN_CONNECT_MS  15000

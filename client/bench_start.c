@@ -27,7 +27,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "bench_inner.h"
+#include "client/bench_inner.h"
 
 
 #define BENCH_START_NEVER  UINT64_MAX

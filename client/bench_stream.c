@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench_inner.h"
+#include "client/bench_inner.h"
 #include "common/sim_token.h"
 #include "llmgateway.pb-c.h"
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "bench_tally.h"
+#include "client/bench_tally.h"
 
 
 static void

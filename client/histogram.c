@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "histogram.h"
+#include "client/histogram.h"
 
 
 void

@@ -16,8 +16,8 @@
 
 #include "common/grpc_conn.h"
 #include "common/options.h"
-#include "infer.h"
-#include "infer_output.h"
+#include "client/infer.h"
+#include "client/infer_output.h"
 #include "llmgateway.pb-c.h"
 
 

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "grpc_session.h"
-#include "infer_output.h"
+#include "proto/grpc/session.h"
+#include "client/infer_output.h"
 
 
 #define INFER_OUTPUT_DIM     "\033[2m"

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench.h"
+#include "client/bench.h"
 #include "common/options.h"
-#include "infer.h"
+#include "client/infer.h"
 
 
 typedef struct {

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "address.h"
+#include "common/address.h"
 
 
 #define ADDRESS_HOST_BYTES    256       /* a DNS name has 253 at most */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "duration.h"
+#include "common/duration.h"
 
 
 typedef struct {

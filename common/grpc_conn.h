@@ -1,7 +1,7 @@
 
 /*
  * A gRPC session on a libev socket: what the daemons put between
- * proto/grpc_session.h and the network.
+ * proto/grpc/session.h and the network.
  *
  * Output is gathered: whatever the callbacks of one turn of the loop queue
  * leaves in as few writes as the socket takes, when the turn is at its end,
@@ -13,8 +13,8 @@
 
 #include <ev.h>
 
-#include "address.h"
-#include "grpc_session.h"
+#include "common/address.h"
+#include "proto/grpc/session.h"
 
 
 typedef struct grpc_conn_s    grpc_conn_t;

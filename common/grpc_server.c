@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "grpc_conn_inner.h"
+#include "common/grpc_conn_inner.h"
 
 
 #define GRPC_SERVER_BACKLOG      4096

@@ -30,7 +30,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "line_conn.h"
+#include "common/line_conn.h"
 
 
 #define LINE_READ_BYTES  16384      /* one read(2) a turn, for fairness */

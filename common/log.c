@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "log.h"
-#include "utf8.h"
+#include "common/log.h"
+#include "core/utf8.h"
 
 
 /* Below PIPE_BUF: a write of this size into a pipe is not torn. */

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
-#include "duration.h"
-#include "members.h"
-#include "option_value.h"
+#include "common/address.h"
+#include "common/duration.h"
+#include "proto/members/members.h"
+#include "common/option_value.h"
 
 
 static int

@@ -6,7 +6,7 @@
 #ifndef OPTION_VALUE_H
 #define OPTION_VALUE_H
 
-#include "options.h"
+#include "common/options.h"
 
 
 /* Sets the field from text.  0, or -1: refused, the field as it was. */

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "option_value.h"
-#include "options.h"
+#include "common/option_value.h"
+#include "common/options.h"
 
 
 #define OPTIONS_MAX         64      /* options in one table */

@@ -14,7 +14,7 @@
  * next.
  */
 
-#include "sim_token.h"
+#include "common/sim_token.h"
 
 
 /* FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/ */

@@ -3,7 +3,7 @@
  * The module as nginx sees it: directives, configuration, hooks.
  */
 
-#include "ngx_http_llmgw_stock.h"
+#include "native/native.h"
 
 
 static void *ngx_http_llmgw_create_main_conf(ngx_conf_t *cf);

@@ -39,17 +39,17 @@
 #include <ngx_event_connect.h>
 #include <ngx_http.h>
 
-#include "core/breaker.h"
+#include "core/admission/breaker.h"
 #include "core/coalesce.h"
-#include "core/hedge.h"
-#include "core/high_water.h"
-#include "core/pick.h"
-#include "core/queue.h"
+#include "core/admission/hedge.h"
+#include "core/policy/high_water.h"
+#include "core/policy/pick.h"
+#include "core/admission/queue.h"
 #include "core/resume.h"
-#include "core/ring.h"
-#include "proto/grpc_session.h"
-#include "proto/members.h"
-#include "ngx_http_llmgw_metrics.h"
+#include "core/ring/ring.h"
+#include "proto/grpc/session.h"
+#include "proto/members/members.h"
+#include "zone/metrics.h"
 
 
 #define NGX_HTTP_LLMGW_TICK_MS        10     /* view, while streams run */
@@ -88,7 +88,7 @@ typedef struct ngx_http_llmgw_wakes_s    ngx_http_llmgw_wakes_t;
 typedef struct ngx_http_llmgw_trace_s    ngx_http_llmgw_trace_t;
 
 
-#include "ngx_http_llmgw_conf.h"
+#include "conf/conf.h"
 
 
 /* Life in a worker. */
@@ -542,7 +542,7 @@ void ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,
     ngx_http_llmgw_counters_t *from, ngx_uint_t zero);
 
 
-#include "ngx_http_llmgw_front.h"
+#include "front/grpc.h"
 
 
 #endif /* _NGX_HTTP_LLMGW_H_INCLUDED_ */

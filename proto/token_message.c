@@ -1,5 +1,5 @@
 
-#include "token_message.h"
+#include "proto/token_message.h"
 
 
 #define TEXT_TAG         0x0a       /* field 1, so many bytes */

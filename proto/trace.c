@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "trace.h"
+#include "proto/trace.h"
 
 
 /* Where the parts begin. */

@@ -30,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent_link.h"
+#include "replica/agent_link.h"
 
 
 #define AGENT_LINK_GAP_S        0.02

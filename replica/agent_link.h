@@ -11,8 +11,8 @@
 
 #include "common/line_conn.h"
 #include "common/log.h"
-#include "engine.h"
-#include "lifelock.h"
+#include "replica/engine.h"
+#include "replica/lifelock.h"
 
 
 typedef struct {

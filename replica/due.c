@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "due.h"
+#include "replica/due.h"
 
 
 static void

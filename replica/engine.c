@@ -4,7 +4,7 @@
  * common/sim_token.h's.
  */
 
-#include "engine.h"
+#include "replica/engine.h"
 
 
 int

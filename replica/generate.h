@@ -9,8 +9,8 @@
 #include <ev.h>
 
 #include "common/grpc_conn.h"
-#include "due.h"
-#include "engine.h"
+#include "replica/due.h"
+#include "replica/engine.h"
 
 
 /*

@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lifelock.h"
+#include "replica/lifelock.h"
 
 
 #define LIFELOCK_PAGE_BYTES  4096

@@ -18,11 +18,11 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 
-#include "agent_link.h"
+#include "replica/agent_link.h"
 #include "common/options.h"
-#include "generate.h"
-#include "retire.h"
-#include "service.h"
+#include "replica/generate.h"
+#include "replica/retire.h"
+#include "replica/service.h"
 
 
 /* Far above what a gateway opens (one a worker), below the descriptors. */

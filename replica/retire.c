@@ -16,7 +16,7 @@
  * the same answer as a trailer, and goes on elsewhere.
  */
 
-#include "retire.h"
+#include "replica/retire.h"
 
 
 /* For clients that do not read their last trailers. */

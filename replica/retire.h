@@ -9,10 +9,10 @@
 #include <ev.h>
 #include <stdint.h>
 
-#include "agent_link.h"
+#include "replica/agent_link.h"
 #include "common/grpc_conn.h"
 #include "common/log.h"
-#include "generate.h"
+#include "replica/generate.h"
 
 
 typedef enum {

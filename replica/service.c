@@ -22,7 +22,7 @@
 #include "common/sim_token.h"
 #include "health.pb-c.h"
 #include "llmgateway.pb-c.h"
-#include "service.h"
+#include "replica/service.h"
 
 
 typedef struct service_call_s  service_call_t;

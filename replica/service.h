@@ -7,7 +7,7 @@
 #define SERVICE_H
 
 #include "common/grpc_conn.h"
-#include "generate.h"
+#include "replica/generate.h"
 
 
 /* A prompt: twice what the documented gateway lets through. */

@@ -27,7 +27,8 @@ UNITS_AT_ONCE = 2
 LONGEST_UNITS = ("sim_long_loss", "sim_thousand", "sim_crowd", "sim_loss")
 
 # The unit tests that have threads; `make test-tsan` runs them alone.
-THREADED = ("test_members", "test_child_witness")
+THREADED = ("proto/members/test_members",
+            "agent/supervise/test_child_witness")
 
 # A sanitizer looks at every load: seeds that differ by chance alone are for
 # the other builds.
@@ -104,7 +105,7 @@ def units(tally, build):
 def tsan(tally):
     for name in THREADED:
         began = time.monotonic()
-        binary = f"build/obj/tsan/t/{name}"
+        binary = f"build/obj/tsan/t/unit/{name}"
         out = make(binary, build="tsan")
         if out.returncode != 0:
             print(out.stdout + out.stderr)

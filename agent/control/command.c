@@ -1,8 +1,8 @@
 
 #include <string.h>
 
-#include "command_inner.h"
-#include "command_show.h"
+#include "control/command_inner.h"
+#include "control/show.h"
 
 
 #define COMMAND_DRAIN_TIMEOUT_MS  60000

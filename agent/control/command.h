@@ -14,10 +14,10 @@
 #include <jansson.h>
 #include <sys/types.h>
 
-#include "keyring.h"
-#include "publish.h"
-#include "report.h"
-#include "swim.h"
+#include "net/keyring.h"
+#include "state/publish.h"
+#include "supervise/report.h"
+#include "swim/swim.h"
 
 
 /* Who asks: one connection. */

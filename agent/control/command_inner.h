@@ -4,7 +4,7 @@
 #ifndef COMMAND_INNER_H
 #define COMMAND_INNER_H
 
-#include "command.h"
+#include "control/command.h"
 
 
 typedef json_t *(*command_pt)(const command_env_t *env, command_peer_t *peer,

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/line_conn.h"
-#include "control.h"
+#include "control/control.h"
 
 
 /*

@@ -3,7 +3,7 @@
  * The control socket: a unix stream socket, mode 0660, that speaks JSON lines.
  *
  * Connections and their limits are here; what a line means is in
- * agent/command.h.  The replica's reports come this way too, and the end of
+ * control/command.h.  The replica's reports come this way too, and the end of
  * the connection they came on is itself news.
  *
  * Who listens to events has a queue of CONTROL_EVENTS_BYTES.  While it is full
@@ -17,7 +17,7 @@
 
 #include <ev.h>
 
-#include "command.h"
+#include "control/command.h"
 
 
 typedef struct control_s  control_t;

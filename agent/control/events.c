@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "command.h"
-#include "command_show.h"
+#include "control/command.h"
+#include "control/show.h"
 
 
 static json_t *

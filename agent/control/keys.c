@@ -1,7 +1,7 @@
 
 /* The ring of keys on command: ids go out, keys only come in. */
 
-#include "command_inner.h"
+#include "control/command_inner.h"
 
 
 static const command_error_t  command_key_errors[] = {

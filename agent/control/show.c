@@ -1,7 +1,7 @@
 
 /* Members and status as JSON. */
 
-#include "command_show.h"
+#include "control/show.h"
 
 
 /*

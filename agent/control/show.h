@@ -4,7 +4,7 @@
 #ifndef COMMAND_SHOW_H
 #define COMMAND_SHOW_H
 
-#include "command.h"
+#include "control/command.h"
 
 
 /* The one word for people, and why, NULL where nothing is to be said. */

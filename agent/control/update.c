@@ -1,13 +1,13 @@
 
 /*
  * A rolling update as a request: what is in it is checked here, whether it
- * can be done is the driver's to say (agent/agent_update.c).
+ * can be done is the driver's to say (agent/update.c).
  */
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "command_inner.h"
+#include "control/command_inner.h"
 
 
 #define COMMAND_UPDATE_TIMEOUT_MS  60000

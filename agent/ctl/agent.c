@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "ctl_link.h"
+#include "ctl/link.h"
 
 
 /* Waits for the end: when this returns the agent has told all that it left. */

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "ctl_link.h"
+#include "ctl/link.h"
 
 
 static const option_t  ctl_drain_table[] = {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl_link.h"
+#include "ctl/link.h"
 
 
 /* A key and a newline have 65 characters. */

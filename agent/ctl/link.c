@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ctl_link.h"
+#include "ctl/link.h"
 
 
 /* An agent that does not answer in this time does not run. */

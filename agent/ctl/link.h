@@ -4,7 +4,7 @@
 #ifndef CTL_LINK_H
 #define CTL_LINK_H
 
-#include "ctl.h"
+#include "ctl/main.h"
 
 
 /*

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl.h"
+#include "ctl/main.h"
 
 
 #define CTL_RUN_DIR     "/run/llmgw"

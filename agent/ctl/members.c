@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl_link.h"
+#include "ctl/link.h"
 
 
 #define CTL_CELL_BYTES  96

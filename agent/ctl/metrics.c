@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl_link.h"
-#include "swim_counters.h"
+#include "ctl/link.h"
+#include "swim/counters.h"
 
 
 typedef struct {

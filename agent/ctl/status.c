@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "ctl_link.h"
+#include "ctl/link.h"
 
 
 #define CTL_STATUS_INDENT  2

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl_link.h"
-#include "ctl_update_view.h"
-#include "members.h"
+#include "ctl/link.h"
+#include "ctl/update_view.h"
+#include "proto/members/members.h"
 
 
 /* As many as an agent can know. */

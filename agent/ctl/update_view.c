@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "ctl_update_view.h"
+#include "ctl/update_view.h"
 
 
 #define VIEW_BAR_CELLS   24

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl_link.h"
+#include "ctl/link.h"
 
 
 #define CTL_WATCH_ROWS  24      /* a terminal that does not tell */

@@ -2,7 +2,7 @@
 /*
  * Seam: what time it is, and one alarm.
  *
- * Two implementations, chosen when linking: agent/clock_ev.c for the agent,
+ * Two implementations, chosen when linking: net/clock_ev.c for the agent,
  * t/sim/fake_net.c for tests.
  */
 

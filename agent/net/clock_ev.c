@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "clock_ev.h"
+#include "net/clock_ev.h"
 
 
 struct clock_source_s {

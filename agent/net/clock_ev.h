@@ -6,7 +6,7 @@
 
 #include <ev.h>
 
-#include "clock.h"
+#include "net/clock.h"
 
 
 /* NULL: out of memory. */

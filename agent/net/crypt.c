@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "crypt.h"
-#include "packet_header.h"
-#include "replay.h"
+#include "net/crypt.h"
+#include "swim/wire/header.h"
+#include "net/replay.h"
 
 
 #define CRYPT_NONCE_BYTES  (PACKET_START_BYTES + PACKET_COUNTER_BYTES)

@@ -2,7 +2,7 @@
 /*
  * Seals what leaves and opens what comes: XChaCha20-Poly1305 of libsodium,
  * with the header (and so the cluster's name) and the key's id as associated
- * data.  agent/packet_header.h draws a sealed datagram.
+ * data.  swim/wire/header.h draws a sealed datagram.
  *
  *     swim -> plain datagram -> crypt_seal() -> transport
  *     transport -> crypt_open() -> plain -> decoded -> crypt_take() -> swim
@@ -10,7 +10,7 @@
  * A nonce must never be used twice with a key.  Its first 16 bytes are drawn
  * at the start, its last 8 count: no state is kept, no clock is trusted, and
  * members need not agree on anything.  The counter is what the replay window
- * looks at (agent/replay.h), once the sender's id and epoch are known: these
+ * looks at (net/replay.h), once the sender's id and epoch are known: these
  * are within the sealed message, so that who listens does not learn them.
  *
  * A datagram that fails gets no answer, so who has no key learns nothing and
@@ -20,8 +20,8 @@
 #ifndef CRYPT_H
 #define CRYPT_H
 
-#include "keyring.h"
-#include "packet.h"
+#include "net/keyring.h"
+#include "swim/wire/packet.h"
 
 
 typedef struct crypt_s  crypt_t;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "keyring_file.h"
+#include "net/keyring_file.h"
 
 
 struct keyring_s {

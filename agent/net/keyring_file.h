@@ -4,7 +4,7 @@
 #ifndef KEYRING_FILE_H
 #define KEYRING_FILE_H
 
-#include "keyring.h"
+#include "net/keyring.h"
 
 
 typedef struct {

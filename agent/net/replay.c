@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "replay.h"
+#include "net/replay.h"
 
 
 #define REPLAY_EPOCHS     2

@@ -17,7 +17,7 @@
  * lower one's place; one below both is as had, or old epochs could be sent
  * again in turns.  But a sender that was silent for 30 s may come back below:
  * its clock was set back and its state is lost.  What old datagrams can do
- * then is what old news can do, nothing: see agent/member.h.
+ * then is what old news can do, nothing: see swim/table/member.h.
  *
  * Only who has a key comes to be remembered here, and memory is bounded all
  * the same: who was silent longest makes room.
@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#include "members.h"
+#include "proto/members/members.h"
 
 
 /* More than a member tells in the second that a datagram may be late; LEFT

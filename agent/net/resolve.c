@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "resolve.h"
+#include "net/resolve.h"
 
 
 #define RESOLVE_URGENT_S  1.0

@@ -13,7 +13,7 @@
 
 #include <ev.h>
 
-#include "swim.h"
+#include "swim/swim.h"
 
 
 typedef struct resolve_s  resolve_t;

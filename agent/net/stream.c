@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "packet.h"
-#include "stream.h"
+#include "swim/wire/packet.h"
+#include "net/stream.h"
 
 
 #define STREAM_LENGTH_BYTES  2

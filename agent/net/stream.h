@@ -20,7 +20,7 @@
 
 #include <ev.h>
 
-#include "transport.h"
+#include "net/transport.h"
 
 
 /* Questions of ours and of others at once: three late probers of ten each. */

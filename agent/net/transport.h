@@ -2,7 +2,7 @@
 /*
  * Seam: how datagrams leave and come.
  *
- * Two implementations, chosen when linking: agent/transport_udp.c for the
+ * Two implementations, chosen when linking: net/transport_udp.c for the
  * agent, t/sim/fake_net.c for tests.  A datagram may be lost, doubled,
  * delayed and reordered by either.
  */

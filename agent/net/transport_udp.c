@@ -6,10 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "packet.h"
-#include "rnd.h"
-#include "stream.h"
-#include "transport_udp.h"
+#include "swim/wire/packet.h"
+#include "net/rnd.h"
+#include "net/stream.h"
+#include "net/transport_udp.h"
 
 
 /*

@@ -1,12 +1,12 @@
 
-/* The transport of the agent: a UDP socket and agent/stream.h, on libev. */
+/* The transport of the agent: a UDP socket and net/stream.h, on libev. */
 
 #ifndef TRANSPORT_UDP_H
 #define TRANSPORT_UDP_H
 
 #include <ev.h>
 
-#include "transport.h"
+#include "net/transport.h"
 
 
 /* NULL and a reason in error (>= 256 bytes). */

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "member.h"
-#include "rollout.h"
+#include "swim/table/member.h"
+#include "rollout/rollout.h"
 
 
 static int

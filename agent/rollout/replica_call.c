@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "asker.h"
-#include "replica_call.h"
+#include "supervise/asker.h"
+#include "rollout/replica_call.h"
 
 
 #define REPLICA_CALL_MAX_MESSAGE_BYTES  4096

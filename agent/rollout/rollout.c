@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rollout_inner.h"
+#include "rollout/rollout_inner.h"
 
 
 const char *

@@ -67,7 +67,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "members.h"
+#include "proto/members/members.h"
 
 
 #define ROLLOUT_REASON_BYTES  512
@@ -85,7 +85,7 @@
    and to report). */
 #define ROLLOUT_ORPHAN_US     3000000ULL
 
-/* Of a lease of 30 s (agent/drain.h). */
+/* Of a lease of 30 s (swim/drain.h). */
 #define ROLLOUT_RENEW_US      5000000ULL
 
 typedef enum {

@@ -4,7 +4,7 @@
 #ifndef ROLLOUT_INNER_H
 #define ROLLOUT_INNER_H
 
-#include "rollout.h"
+#include "rollout/rollout.h"
 
 
 /* rollout.c */

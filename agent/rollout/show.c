@@ -1,7 +1,7 @@
 
 #include <stdio.h>
 
-#include "rollout_show.h"
+#include "rollout/show.h"
 
 
 size_t

@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "rollout.h"
+#include "rollout/rollout.h"
 
 
 /* What the rollout itself does not know. */

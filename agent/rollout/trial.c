@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "asker.h"
+#include "supervise/asker.h"
 #include "llmgateway.pb-c.h"
-#include "trial.h"
+#include "rollout/trial.h"
 
 
 #define TRIAL_PROMPT  "Does this replica work?"

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "member.h"
-#include "rollout_inner.h"
+#include "swim/table/member.h"
+#include "rollout/rollout_inner.h"
 
 
 static unsigned

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "epoch.h"
-#include "packet.h"
-#include "state_file.h"
+#include "state/epoch.h"
+#include "swim/wire/packet.h"
+#include "state/state_file.h"
 
 
 /* 0, also for a file that is none of ours: the clock is above it anyway. */

@@ -1,7 +1,7 @@
 
 #include <string.h>
 
-#include "journal.h"
+#include "state/journal.h"
 
 
 static void

@@ -5,7 +5,7 @@
 #define JOURNAL_H
 
 #include "common/log.h"
-#include "members.h"
+#include "proto/members/members.h"
 
 
 /* before NULL: new; after NULL: forgotten. */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "notify.h"
+#include "state/notify.h"
 
 
 /* Who sets less than this wants no watchdog but a load test. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "publish.h"
+#include "state/publish.h"
 
 
 typedef struct {

@@ -12,7 +12,7 @@
 #ifndef PUBLISH_H
 #define PUBLISH_H
 
-#include "table.h"
+#include "swim/table/table.h"
 
 
 typedef struct publish_s  publish_t;

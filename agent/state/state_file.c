@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "state_file.h"
+#include "state/state_file.h"
 
 
 /* -1: too long. */

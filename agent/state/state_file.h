@@ -7,8 +7,8 @@
  * synced), so an agent or a machine that dies at any moment leaves the old
  * text or the new one.
  *
- *   ID.epoch     agent/epoch.h
- *   ID.drain     drain_kept() of agent/drain.h; empty: nobody's
+ *   ID.epoch     state/epoch.h
+ *   ID.drain     drain_kept() of swim/drain.h; empty: nobody's
  *   ID.version   what "{version}" was last ordered to be
  */
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "child_words.h"
+#include "supervise/child_words.h"
 
 
 int

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "asker.h"
-#include "health.h"
+#include "supervise/asker.h"
+#include "supervise/health.h"
 #include "health.pb-c.h"
 
 

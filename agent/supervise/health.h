@@ -20,7 +20,7 @@
 #include <ev.h>
 
 #include "common/address.h"
-#include "local.h"
+#include "supervise/local.h"
 
 
 typedef struct health_s  health_t;

@@ -1,7 +1,7 @@
 
 #include <string.h>
 
-#include "local.h"
+#include "supervise/local.h"
 
 
 void

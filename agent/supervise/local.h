@@ -28,8 +28,8 @@
 #ifndef LOCAL_H
 #define LOCAL_H
 
-#include "report.h"
-#include "swim.h"
+#include "supervise/report.h"
+#include "swim/swim.h"
 
 
 /* Three reports are missing by then: one a second is the least. */

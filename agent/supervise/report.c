@@ -1,7 +1,7 @@
 
 #include <string.h>
 
-#include "report.h"
+#include "supervise/report.h"
 
 
 static int

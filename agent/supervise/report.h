@@ -16,7 +16,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "members.h"
+#include "proto/members/members.h"
 
 
 typedef struct {

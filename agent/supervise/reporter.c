@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "reporter.h"
+#include "supervise/reporter.h"
 
 
 /* Linux 6.5: the peer itself, and not whoever has its number by now. */

@@ -3,7 +3,7 @@
  * The process at the other end of the report connection, watched for its
  * death by three ways; whichever is first counts.
  *
- *   end of file      the connection itself: agent/control.c
+ *   end of file      the connection itself: control/control.c
  *   witness          before a large process's memory is freed, where the
  *                    replica gave one with its first report
  *   pidfd            when somebody else holds the connection open: a child of
@@ -18,7 +18,7 @@
 #include <ev.h>
 #include <sys/types.h>
 
-#include "witness.h"
+#include "supervise/witness.h"
 
 
 /* Comes once. */

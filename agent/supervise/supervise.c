@@ -1,7 +1,7 @@
 
 #include <string.h>
 
-#include "supervise.h"
+#include "supervise/supervise.h"
 
 
 static void

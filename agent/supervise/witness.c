@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "witness.h"
+#include "supervise/witness.h"
 
 
 #define WITNESS_PAGE_BYTES  4096

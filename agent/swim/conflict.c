@@ -23,7 +23,7 @@
 
 #include <string.h>
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 #define CONFLICT_TRIES        5

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "packet.h"
+#include "swim/wire/packet.h"
 
 
 #define SWIM_COUNTERS(X)                                                      \

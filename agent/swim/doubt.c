@@ -10,7 +10,7 @@
  * so it accuses late while it doubts and is itself again soon after.
  */
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 #define DOUBT_MAX  8

@@ -1,7 +1,7 @@
 
 #include <string.h>
 
-#include "drain.h"
+#include "swim/drain.h"
 
 
 void

@@ -45,8 +45,8 @@
 
 #include <stdint.h>
 
-#include "members.h"
-#include "order.h"
+#include "proto/members/members.h"
+#include "swim/order.h"
 
 
 /* Six of its renewals must fail. */

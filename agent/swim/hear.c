@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "swim_core.h"
-#include "tombstone.h"
+#include "swim/swim_inner.h"
+#include "swim/table/tombstone.h"
 
 
 /* How long after the start the past is heard of. */
@@ -149,7 +149,7 @@ swim_remove(swim_t *swim, member_t *member)
 
 /*
  * What others still know of our last life: a drain that an operator asked for
- * outlives a restart, even where the state directory does not (agent/drain.h).
+ * outlives a restart, even where the state directory does not (swim/drain.h).
  */
 static void
 swim_hear_of_past(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)

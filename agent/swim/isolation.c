@@ -12,7 +12,7 @@
  * 30 s ago, and the cut goes on all the same.
  */
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 #define ISOLATION_MEMORY_US  (30 * SWIM_S)

@@ -4,7 +4,7 @@
  *
  * A starter asks its seeds, and whomever it has met, for ever until a first
  * answer: JOIN, answered by TABLE messages.  The seed looks at a stranger
- * before it sends it a table (agent/candidate.h), which is also how it gets
+ * before it sends it a table (table/candidate.h), which is also how it gets
  * to know it.  Two that start at the same time, each naming the other, both
  * ask and both answer.  Without seeds there is nobody to ask: a cluster of
  * one, until somebody else comes.
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 /* Soon again at first, since all may be starting; who has no table yet asks

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 #define LOAD_MIN_INTERVAL_US  (100 * SWIM_MS)

@@ -1,9 +1,9 @@
 
-/* Orders given, and orders taken: agent/order.h. */
+/* Orders given, and orders taken: swim/order.h. */
 
 #include <string.h>
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 static const char *const  order_names[ORDER_NRC] = {

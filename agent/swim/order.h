@@ -27,7 +27,7 @@
 
 #include <stdint.h>
 
-#include "members.h"
+#include "proto/members/members.h"
 
 
 #define ORDER_RETRY_US     200000ULL

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 static int

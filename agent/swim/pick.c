@@ -4,7 +4,7 @@
  * enough; else a reservoir of one pass over all.
  */
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 #define SWIM_THROWS  4              /* for each that is wanted */

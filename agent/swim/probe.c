@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 /* A machine that is busy for a moment answers no faster. */

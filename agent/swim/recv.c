@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 /*
  * An answer goes to where the question came from.  A sender of whom we know
  * anything worse than ALIVE hears it at once, so that it can contradict; and
- * so does one whose id has a later start elsewhere (agent/conflict.c).  Who
- * has nothing of us asks who we are (agent/candidate.h) and hears that alone,
+ * so does one whose id has a later start elsewhere (swim/conflict.c).  Who
+ * has nothing of us asks who we are (table/candidate.h) and hears that alone,
  * or a thousand who meet would tell each other all news at each handshake.
  */
 static void

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 #define RELAY_NACK_PERCENT  80

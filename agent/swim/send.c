@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 /*

@@ -22,7 +22,7 @@
 
 #include <stdlib.h>
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 #define SUSPICION_MAX_FACTOR     6

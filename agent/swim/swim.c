@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 /*

@@ -8,20 +8,20 @@
  * others are asked to ping it too (a bad path between two is no death).  No
  * answer by any way until the period ends: the member is SUSPECT, which it
  * can contradict; nothing for the suspicion timeout: DEAD.  All news ride on
- * these pings and acks (agent/spread.h).
+ * these pings and acks (table/spread.h).
  *
  * This is the protocol alone, a function of its arguments: time comes in,
  * datagrams come in and go out, chance comes from a seed; nothing here reads
  * a clock, owns a socket, logs or sleeps.  agent/node.h joins it to a
  * transport and a clock: real ones in the agent, fake ones in t/sim.
  *
- * Where to find what: agent/member.h the order of news, agent/spread.h what
+ * Where to find what: table/member.h the order of news, table/spread.h what
  * is told, turn.c whom to ping, probe.c what becomes of it, suspicion.c the
  * way to DEAD, candidate.c how a stranger becomes a member, join.c and sync.c
  * whole tables, tell.c what must arrive at once, load.c the load, doubt.c
  * when we ourselves are slow, isolation.c when it is we who are cut off,
- * conflict.c two of one id, agent/order.h what one agent tells another to do,
- * agent/drain.h who drains the own replica, swim_own.c what follows for the
+ * conflict.c two of one id, swim/order.h what one agent tells another to do,
+ * swim/drain.h who drains the own replica, swim_own.c what follows for the
  * own record.
  *
  * Source: Das, Gupta, Motivala, "SWIM: Scalable Weakly-consistent
@@ -35,10 +35,10 @@
 #define SWIM_H
 
 #include "common/address.h"
-#include "order.h"
-#include "packet.h"
-#include "swim_counters.h"
-#include "table.h"
+#include "swim/order.h"
+#include "swim/wire/packet.h"
+#include "swim/counters.h"
+#include "swim/table/table.h"
 
 
 typedef struct swim_s  swim_t;
@@ -61,7 +61,7 @@ typedef struct {
 
     /*
      * The drain of the own replica changed: what is to be done of it, DRAIN_
-     * bits of agent/drain.h.  Calling the swim within is not allowed.  NULL:
+     * bits of swim/drain.h.  Calling the swim within is not allowed.  NULL:
      * nobody cares.
      */
     void  (*on_drain)(void *data, unsigned what);
@@ -164,7 +164,7 @@ void swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us);
 void swim_set_load(swim_t *swim, uint32_t active_requests, uint64_t now_us);
 
 /*
- * Tells a member to do something with its replica (agent/order.h); id is
+ * Tells a member to do something with its replica (swim/order.h); id is
  * filled in, and target_epoch where it is 0.  ORDER_PENDING: on_ordered() will
  * tell; else that is what became of it.
  */
@@ -190,12 +190,12 @@ void swim_leave(swim_t *swim, uint64_t now_us);
 int swim_has_left(const swim_t *swim);
 
 /*
- * Over half of those who were there died at once (agent/isolation.c): it is
+ * Over half of those who were there died at once (swim/isolation.c): it is
  * rather we who are cut off.  Changes along with some member's liveness.
  */
 int swim_is_isolated(const swim_t *swim);
 
-/* How far this agent doubts itself, 0 .. 8 (agent/doubt.c). */
+/* How far this agent doubts itself, 0 .. 8 (swim/doubt.c). */
 unsigned swim_doubt(const swim_t *swim);
 
 /* For tests: a false suspicion.  -1: no such member, or it is not ALIVE. */

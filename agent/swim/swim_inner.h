@@ -10,11 +10,11 @@
 #ifndef SWIM_CORE_H
 #define SWIM_CORE_H
 
-#include "candidate.h"
-#include "drain.h"
-#include "rnd.h"
-#include "spread.h"
-#include "swim.h"
+#include "swim/table/candidate.h"
+#include "swim/drain.h"
+#include "net/rnd.h"
+#include "swim/table/spread.h"
+#include "swim/swim.h"
 
 
 #define SWIM_MS     1000ULL

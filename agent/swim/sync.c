@@ -5,17 +5,17 @@
  * News are sent a bounded number of times, so under loss, or for who was away,
  * some never arrive.  Every ten seconds each agent sends a digest of its
  * table to one other; where the digests differ both send their tables, and
- * the order of news (agent/member.h) does the rest: comparing revives nobody.
+ * the order of news (table/member.h) does the rest: comparing revives nobody.
  *
  * The same round pings one of the dead, so that the two halves of a network
- * that was cut find each other again (agent/join.c asks absent seeds), and
+ * that was cut find each other again (swim/join.c asks absent seeds), and
  * forgets tombstones past their time.
  */
 
 #include <string.h>
 
-#include "swim_core.h"
-#include "tombstone.h"
+#include "swim/swim_inner.h"
+#include "swim/table/tombstone.h"
 
 
 /* Shaken by a tenth, so that a cluster started at once does not stay in

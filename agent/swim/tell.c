@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 #define TELL_TRIES               10

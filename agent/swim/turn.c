@@ -31,7 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "swim_core.h"
+#include "swim/swim_inner.h"
 
 
 void

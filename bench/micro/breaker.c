@@ -5,8 +5,8 @@
  * 64 requests, so that the window's buckets turn.
  */
 
-#include "breaker.h"
-#include "micro.h"
+#include "core/admission/breaker.h"
+#include "bench/micro/micro.h"
 
 
 #define REQUESTS  2000000

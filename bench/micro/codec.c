@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "llmgateway.pb-c.h"
-#include "micro.h"
-#include "token_message.h"
+#include "bench/micro/micro.h"
+#include "proto/token_message.h"
 
 
 #define TOKENS  1000000

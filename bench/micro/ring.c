@@ -20,8 +20,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "pick.h"
-#include "ring.h"
+#include "core/policy/pick.h"
+#include "core/ring/ring.h"
 
 
 #define LOOKUPS  1000000

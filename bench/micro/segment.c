@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "members.h"
-#include "micro.h"
+#include "proto/members/members.h"
+#include "bench/micro/micro.h"
 
 
 #define LOOKS  200000

@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "floor.h"
+#include "bench/peers/floor.h"
 
 
 #define EVENTS    512

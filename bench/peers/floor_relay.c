@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "floor.h"
+#include "bench/peers/floor.h"
 
 
 /* --- pipes */

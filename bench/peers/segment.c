@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "members.h"
+#include "proto/members/members.h"
 
 
 static volatile sig_atomic_t  segment_is_over;

@@ -8,8 +8,8 @@
  * `zone` line) is refused, not passed over.
  */
 
-#include "ngx_http_llmgw_stock.h"
-#include "ngx_http_llmgw_zone.h"
+#include "native/native.h"
+#include "zone/zone.h"
 
 
 #define NGX_HTTP_LLMGW_ZONE_DEFAULT  (1024 * 1024)

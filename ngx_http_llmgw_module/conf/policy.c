@@ -5,7 +5,7 @@
  * All three are active, with their defaults, without being written.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 #define NGX_HTTP_LLMGW_MAX_QUEUE  1000000

@@ -1,5 +1,5 @@
 
-#include "coalesce.h"
+#include "core/coalesce.h"
 
 
 void

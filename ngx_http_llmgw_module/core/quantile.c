@@ -1,7 +1,7 @@
 
 /* See quantile.h. */
 
-#include "quantile.h"
+#include "core/quantile.h"
 
 
 double

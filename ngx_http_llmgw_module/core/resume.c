@@ -1,5 +1,5 @@
 
-#include "resume.h"
+#include "core/resume.h"
 
 
 static llmgw_resume_step_t llmgw_resume_failed(llmgw_resume_t *resume,

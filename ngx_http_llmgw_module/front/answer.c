@@ -10,7 +10,7 @@
  * each of them into a gRPC answer on its way out.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 #define NGX_HTTP_LLMGW_PUSHBACK_MS  1000

@@ -5,7 +5,7 @@
  * memory, in several buffers, or in a temporary file.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 static ngx_int_t ngx_http_llmgw_body_join(ngx_http_request_t *r,

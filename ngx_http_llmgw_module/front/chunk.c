@@ -11,7 +11,7 @@
  * a stream still has at its end goes back with that, and not before.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 typedef struct {

@@ -14,7 +14,7 @@
  * broke.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 #if (NGX_HTTP_V2)

@@ -5,7 +5,7 @@
  * whose tokens leave through output.c.
  */
 
-#include "ngx_http_llmgw_trace.h"
+#include "front/trace.h"
 #include "core/utf8.h"
 #include "health.pb-c.h"
 #include "llmgateway.pb-c.h"

@@ -22,7 +22,7 @@
  * another block.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 /* nginx's request_pool_size where the configuration has none. */

@@ -8,7 +8,7 @@
  * stream counts as blocked, and its replica gets no more window.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 static ngx_buf_t *ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream,

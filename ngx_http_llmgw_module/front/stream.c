@@ -27,7 +27,7 @@
  * that fails before leaves the other running, as if it had never been.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 static void ngx_http_llmgw_stream_turn(ngx_http_llmgw_claim_t *claim);

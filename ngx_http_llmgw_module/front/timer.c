@@ -13,7 +13,7 @@
  * moves it, from the one limit to the other.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 static void ngx_http_llmgw_timer_handler(ngx_event_t *ev);

@@ -11,7 +11,7 @@
 
 #include <sys/random.h>
 
-#include "ngx_http_llmgw_trace.h"
+#include "front/trace.h"
 #include "core/utf8.h"
 
 

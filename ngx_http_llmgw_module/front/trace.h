@@ -8,8 +8,8 @@
 #define _NGX_HTTP_LLMGW_TRACE_H_INCLUDED_
 
 
-#include "ngx_http_llmgw.h"
-#include "trace.h"
+#include "module.h"
+#include "proto/trace.h"
 
 
 #define NGX_HTTP_LLMGW_TRACE_FIELDS  2

@@ -4,7 +4,7 @@
  * not happen is "-".
  */
 
-#include "ngx_http_llmgw_trace.h"
+#include "front/trace.h"
 
 
 static ngx_int_t ngx_http_llmgw_variable_replica(ngx_http_request_t *r,

@@ -14,7 +14,7 @@
  *   the client went, or was too slow              neutral
  */
 
-#include "ngx_http_llmgw_stock.h"
+#include "native/native.h"
 
 
 static ngx_int_t ngx_http_llmgw_stock_body_filter(ngx_http_request_t *r,

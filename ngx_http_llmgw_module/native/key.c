@@ -9,7 +9,7 @@
  *   no directive  the client's address
  */
 
-#include "ngx_http_llmgw_stock.h"
+#include "native/native.h"
 #include "llmgateway.pb-c.h"
 
 

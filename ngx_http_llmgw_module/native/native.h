@@ -25,7 +25,7 @@
 #define _NGX_HTTP_LLMGW_STOCK_H_INCLUDED_
 
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 typedef enum {

@@ -9,7 +9,7 @@
  * proxy_next_upstream); here it finds those excluded that have failed.
  */
 
-#include "ngx_http_llmgw_stock.h"
+#include "native/native.h"
 
 
 static ngx_int_t ngx_http_llmgw_stock_get(ngx_peer_connection_t *pc,

@@ -15,7 +15,7 @@
  * the cleanup handler its place in the line.
  */
 
-#include "ngx_http_llmgw_stock.h"
+#include "native/native.h"
 
 
 #define NGX_HTTP_LLMGW_RETRY_AFTER_S  "1"

@@ -9,9 +9,9 @@
  * the page's own server: markup that got in through a name could do nothing.
  */
 
-#include "ngx_http_llmgw.h"
-#include "ngx_http_llmgw_conf.h"
-#include "ngx_http_llmgw_page.h"
+#include "module.h"
+#include "conf/conf.h"
+#include "pages/page.h"
 #include "dashboard.h"
 
 

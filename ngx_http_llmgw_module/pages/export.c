@@ -11,8 +11,8 @@
  * this kind.
  */
 
-#include "ngx_http_llmgw_export.h"
-#include "ngx_http_llmgw_page.h"
+#include "pages/export.h"
+#include "pages/page.h"
 
 
 #define NGX_HTTP_LLMGW_EXPORT_LINE    512   /* but for the upstream's name */

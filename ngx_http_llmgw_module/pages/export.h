@@ -9,7 +9,7 @@
 #define _NGX_HTTP_LLMGW_EXPORT_H_INCLUDED_
 
 
-#include "ngx_http_llmgw_picture.h"
+#include "pages/snapshot.h"
 
 
 #define NGX_HTTP_LLMGW_NSTATES  (LLMGW_LIVENESS_LEFT + 1)

@@ -1,7 +1,7 @@
 
 /* Gathering what llmgw_metrics tells of replicas: export.h. */
 
-#include "ngx_http_llmgw_export.h"
+#include "pages/export.h"
 
 
 static ngx_int_t ngx_http_llmgw_facts_name(ngx_http_llmgw_facts_t *facts,

@@ -3,7 +3,7 @@
  * Gauges: what is read where it lies when somebody scrapes (export.c).
  */
 
-#include "ngx_http_llmgw_picture.h"
+#include "pages/snapshot.h"
 
 
 /* Gauges of a pool. */

@@ -10,7 +10,7 @@
  * there is none, and a client that does not read must not keep it for ever.
  */
 
-#include "ngx_http_llmgw_page.h"
+#include "pages/page.h"
 
 
 static void ngx_http_llmgw_page_cleanup(void *data);

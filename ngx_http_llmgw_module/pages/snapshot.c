@@ -1,7 +1,7 @@
 
 /* Pictures of the pools: picture.h. */
 
-#include "ngx_http_llmgw_picture.h"
+#include "pages/snapshot.h"
 
 
 static ngx_int_t ngx_http_llmgw_picture_pool(ngx_http_llmgw_pool_t *pool,

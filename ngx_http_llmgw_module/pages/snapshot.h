@@ -9,7 +9,7 @@
 #define _NGX_HTTP_LLMGW_PICTURE_H_INCLUDED_
 
 
-#include "ngx_http_llmgw_zone.h"
+#include "zone/zone.h"
 
 
 typedef struct {

@@ -6,8 +6,8 @@
  * and one by one their gateways and replicas.  docs/status.md has the schema.
  */
 
-#include "ngx_http_llmgw_page.h"
-#include "ngx_http_llmgw_status.h"
+#include "pages/page.h"
+#include "pages/status.h"
 
 
 #define NGX_HTTP_LLMGW_STATUS_SCHEMA  1

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "ngx_http_llmgw_picture.h"
+#include "pages/snapshot.h"
 
 
 /* status_pool.c: what is asked of the pool as a whole */

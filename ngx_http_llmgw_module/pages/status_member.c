@@ -2,7 +2,7 @@
 /* llmgw_status: a replica, and a gateway. */
 
 #include "core/quantile.h"
-#include "ngx_http_llmgw_status.h"
+#include "pages/status.h"
 
 
 static json_t *ngx_http_llmgw_status_slot(ngx_http_llmgw_replica_t *replica);

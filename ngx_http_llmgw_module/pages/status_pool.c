@@ -1,7 +1,7 @@
 
 /* llmgw_status: a pool as a whole, all but its gateways and replicas. */
 
-#include "ngx_http_llmgw_status.h"
+#include "pages/status.h"
 
 
 typedef struct {

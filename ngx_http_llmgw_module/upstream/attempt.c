@@ -13,9 +13,9 @@
  * open, is reset, and what comes for it later finds nobody.
  */
 
-#include "ngx_http_llmgw_trace.h"
+#include "front/trace.h"
 #include "llmgateway.pb-c.h"
-#include "token_message.h"
+#include "proto/token_message.h"
 
 
 #define NGX_HTTP_LLMGW_GENERATE      "/llmgateway.LLMReplica/Generate"

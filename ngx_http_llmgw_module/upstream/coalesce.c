@@ -10,7 +10,7 @@
  * reached, the event serves, as without all this.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 /* Less than a stream's window: no replica waits for it to be reached. */

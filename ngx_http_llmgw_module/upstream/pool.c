@@ -16,7 +16,7 @@
  * removed file, garbage in it.  Each such change is logged once.
  */
 
-#include "ngx_http_llmgw_zone.h"
+#include "zone/zone.h"
 
 
 #define NGX_HTTP_LLMGW_LOADS_MS  100     /* agents report as often */

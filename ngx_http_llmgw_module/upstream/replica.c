@@ -14,7 +14,7 @@
  * second, so that nobody needs to fear for it within a callback.
  */
 
-#include "ngx_http_llmgw_zone.h"
+#include "zone/zone.h"
 #include "llmgateway.pb-c.h"
 
 

@@ -22,7 +22,7 @@
  * gRPC servers answer them with GOAWAY.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 /* Of a replica, in a worker: bounds what a peer's SETTINGS ask for. */

@@ -10,7 +10,7 @@
  * The flush is also where a session ends that has nothing left to do.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 /* then the others get their turn, and the rest comes in the next one */

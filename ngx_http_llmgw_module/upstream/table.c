@@ -14,7 +14,7 @@
  * built for a crash.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 static void ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,

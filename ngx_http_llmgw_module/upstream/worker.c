@@ -9,7 +9,7 @@
  * is finalized under a callback's feet.
  */
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 static void ngx_http_llmgw_worker_run(ngx_event_t *ev);

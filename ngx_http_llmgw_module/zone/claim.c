@@ -17,7 +17,7 @@
  * can use it.  A replica that is another process by then has failed nobody.
  */
 
-#include "ngx_http_llmgw_zone.h"
+#include "zone/zone.h"
 
 
 #define NGX_HTTP_LLMGW_MAX_EXCLUDED  64     /* later ones are tried again */

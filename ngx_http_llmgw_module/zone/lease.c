@@ -8,7 +8,7 @@
  * wakes the line.  A circuit that opens or closes is logged here.
  */
 
-#include "ngx_http_llmgw_zone.h"
+#include "zone/zone.h"
 
 
 static llmgw_breaker_change_t ngx_http_llmgw_lease_judge_locked(

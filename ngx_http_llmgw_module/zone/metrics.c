@@ -3,7 +3,7 @@
  * Counting: called where things happen, cheap enough for each token.
  */
 
-#include "ngx_http_llmgw_zone.h"
+#include "zone/zone.h"
 
 
 /* Upper bounds in ms; the last, +Inf, is not written. */

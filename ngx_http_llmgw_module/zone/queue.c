@@ -2,7 +2,7 @@
 /*
  * The line: whose turn it is, over all workers.
  *
- * The order stands in the zone (core/queue.h); the streams that wait stand
+ * The order stands in the zone (admission/queue.h); the streams that wait stand
  * each in its own worker.  Whoever gives a slot back wakes the worker of the
  * head, by its eventfd, and that worker lets the head claim again; when it
  * got its replica, the next head is woken, until one finds no room.
@@ -14,7 +14,7 @@
  * a replica that joins, or is full no more.
  */
 
-#include "ngx_http_llmgw_zone.h"
+#include "zone/zone.h"
 
 
 #define NGX_HTTP_LLMGW_LINE_MS  50

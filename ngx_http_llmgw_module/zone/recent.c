@@ -11,7 +11,7 @@
  * instant of a halving may be lost, which no quantile notices.
  */
 
-#include "ngx_http_llmgw_zone.h"
+#include "zone/zone.h"
 
 
 #define NGX_HTTP_LLMGW_RECENT_WEIGHT   1024

@@ -8,7 +8,7 @@
  * one counted and the places in which it waited.
  */
 
-#include "ngx_http_llmgw_zone.h"
+#include "zone/zone.h"
 
 
 static void ngx_http_llmgw_zone_sweep_locked(

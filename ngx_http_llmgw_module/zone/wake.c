@@ -17,7 +17,7 @@
 
 #include <sys/eventfd.h>
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 #include <ngx_channel.h>
 
 

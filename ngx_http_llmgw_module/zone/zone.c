@@ -5,7 +5,7 @@
  * where and who may change it.
  */
 
-#include "ngx_http_llmgw_zone.h"
+#include "zone/zone.h"
 
 
 #define NGX_HTTP_LLMGW_ZONE_UNUSED_MS  30000

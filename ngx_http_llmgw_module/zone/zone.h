@@ -25,7 +25,7 @@
 #define _NGX_HTTP_LLMGW_ZONE_H_INCLUDED_
 
 
-#include "ngx_http_llmgw.h"
+#include "module.h"
 
 
 #define NGX_HTTP_LLMGW_NO_ROW        NGX_MAX_UINT32_VALUE

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grpc_internal.h"
+#include "proto/grpc/session_inner.h"
 
 
 #define MIN_CAPACITY  128

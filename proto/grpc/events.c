@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "grpc_internal.h"
+#include "proto/grpc/session_inner.h"
 
 
 static llmgw_grpc_stream_t *

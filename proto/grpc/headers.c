@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grpc_internal.h"
+#include "proto/grpc/session_inner.h"
 
 
 #define FIELD_OVERHEAD  32

@@ -26,7 +26,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "grpc_internal.h"
+#include "proto/grpc/session_inner.h"
 
 
 static void

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "grpc_internal.h"
+#include "proto/grpc/session_inner.h"
 
 
 static size_t

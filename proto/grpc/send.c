@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "grpc_internal.h"
+#include "proto/grpc/session_inner.h"
 
 
 #define FRAME_HEADER_BYTES  9

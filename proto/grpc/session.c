@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grpc_internal.h"
+#include "proto/grpc/session_inner.h"
 
 
 #define DEFAULT_MESSAGE_BYTES     (4 * 1024 * 1024)

@@ -23,7 +23,7 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include "grpc_session.h"
+#include "proto/grpc/session.h"
 
 
 /* Of one header block, counted as RFC 9113 6.5.2 has it (32 a field). */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "grpc_internal.h"
+#include "proto/grpc/session_inner.h"
 
 
 static const char  *status_names[] = {

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grpc_internal.h"
+#include "proto/grpc/session_inner.h"
 
 
 llmgw_grpc_stream_t *

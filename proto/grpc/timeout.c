@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "grpc_internal.h"
+#include "proto/grpc/session_inner.h"
 
 
 #define MAX_DIGITS  8

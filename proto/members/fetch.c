@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "members_layout.h"
+#include "proto/members/layout.h"
 
 
 /*

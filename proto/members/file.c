@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "members_file.h"
+#include "proto/members/file.h"
 
 
 #define COMPARE_BYTES  16384

@@ -7,7 +7,7 @@
 #ifndef LLMGW_MEMBERS_FILE_H
 #define LLMGW_MEMBERS_FILE_H
 
-#include "members_layout.h"
+#include "proto/members/layout.h"
 
 
 #define LLMGW_MEMBERS_MODE  0644    /* workers run under another user */

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "members_layout.h"
+#include "proto/members/layout.h"
 
 
 #define assert_at(type, field, offset)                                       \

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#include "members.h"
+#include "proto/members/members.h"
 
 
 #define LLMGW_MEMBERS_MAGIC         "LLMGWMBR"

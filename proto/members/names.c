@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "members.h"
-#include "members_layout.h"
+#include "proto/members/members.h"
+#include "proto/members/layout.h"
 
 
 #define HOST_BYTES  (LLMGW_MEMBERS_ADDRESS_BYTES)

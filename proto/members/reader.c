@@ -26,7 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "members_layout.h"
+#include "proto/members/layout.h"
 
 
 #define GENERATION_TRIES  4     /* of 0.3 us; the last one known is good too */

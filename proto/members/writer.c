@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "members_file.h"
+#include "proto/members/file.h"
 
 
 struct llmgw_members_writer_s {

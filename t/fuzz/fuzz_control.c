@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "t/unit/control_scene.h"
+#include "t/unit/agent/control/control_scene.h"
 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

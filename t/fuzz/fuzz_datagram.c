@@ -12,8 +12,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "agent/swim.h"
-#include "fuzz_count.h"
+#include "swim/swim.h"
+#include "t/fuzz/fuzz_count.h"
 
 
 #define FUZZ_WALL_US  1763650000000000ULL

@@ -15,7 +15,7 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include "grpc_session.h"
+#include "proto/grpc/session.h"
 #include "llmgateway.pb-c.h"
 
 

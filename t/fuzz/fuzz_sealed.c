@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/crypt.h"
-#include "agent/packet_header.h"
-#include "fuzz_count.h"
+#include "net/crypt.h"
+#include "swim/wire/header.h"
+#include "t/fuzz/fuzz_count.h"
 
 
 #define FUZZ_WALL_US  1763650000000000ULL

@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "proto/members_layout.h"
+#include "proto/members/layout.h"
 
 
 #define CAPACITY    4

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "trace.h"
+#include "proto/trace.h"
 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -27,6 +27,10 @@ P90_LINES = 45
 GLUE = "ngx_http_llmgw_module"
 CORE = GLUE + "/core"
 
+# Where an include's path begins; what is generated has no room.
+ROOTS = ("", "agent/", GLUE + "/")
+GENERATED = (".pb-c.h", "dashboard.h")
+
 # What a floor may include besides itself.  Tests may include all of it.
 FLOORS = {
     "proto": set(),
@@ -48,7 +52,7 @@ MEMORY = (r"(?<![.>\w])(malloc|calloc|realloc|free|strdup|strndup|alloca)"
           r"\s*\(")
 ALLOCATOR = re.compile(r"\w+_(malloc|free)$")   # what is passed by default
 PURE = [(CORE + "/", (CLOCK, CHANCE, LOGS, MEMORY)),
-        ("agent/swim", (CLOCK, CHANCE, LOGS))]
+        ("agent/swim/", (CLOCK, CHANCE, LOGS))]
 
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 MACHINE = re.compile(r"(^|[\s\"'=(:])/wo" r"rk/")
@@ -188,10 +192,6 @@ class Lint:
         return None
 
     def includes(self):
-        home = {}       # of a header's name
-        for path in self.of(".h"):
-            if not path.startswith("t/"):
-                home[path.rsplit("/", 1)[1]] = self.floor(path)
         for path in self.of(".c", ".h"):
             mine = self.floor(path)
             if mine is None:
@@ -199,17 +199,22 @@ class Lint:
             for i, line in enumerate(self.text[path].splitlines(), 1):
                 got = re.match(r'\s*#\s*include\s+(["<])([^">]+)[">]', line)
                 if got:
-                    self._include(path, i, mine, got.group(2), home)
+                    self._include(path, i, mine, got.group(1) == '"',
+                                  got.group(2))
 
-    def _include(self, path, i, mine, header, home):
-        name = header.rsplit("/", 1)[-1]
-        if name.endswith(".pb-c.h"):
-            theirs = "proto"
+    def _include(self, path, i, mine, quoted, header):
+        if quoted and not header.endswith(GENERATED):
+            theirs = next((root + header for root in ROOTS
+                           if root + header in self.text), None)
+            if theirs is None:
+                self.say(path, i, f"{header} is not a path from a root")
+                return
+            theirs = self.floor(theirs)
         else:
-            theirs = home.get(name)
+            theirs = "proto" if header.endswith(".pb-c.h") else None
         if theirs and theirs != mine and theirs not in FLOORS[mine]:
             self.say(path, i, f"{mine} does not know {theirs} ({header})")
-        if name.startswith("ngx_") and mine != GLUE:
+        if header.startswith("ngx_") and mine != GLUE:
             self.say(path, i, f"{mine} does not know nginx ({header})")
 
     def purity(self):
@@ -253,9 +258,9 @@ class Lint:
 
     def _metrics(self):
         """Names as they are scraped, from the X-macros and the few that
-        export.c and ctl_metrics.c write by themselves."""
+        pages/export.c and ctl/metrics.c write by themselves."""
         names = {"llmgw_requests_total", "llmgw_members"}
-        text = self.text.get(GLUE + "/ngx_http_llmgw_metrics.h", "")
+        text = self.text.get(GLUE + "/zone/metrics.h", "")
         for kind, body in re.findall(
                 r"#define NGX_HTTP_LLMGW_(\w+)\(X\)(.*?[^\\])\n\n", text, re.S):
             suffix = "_total" if kind.endswith("COUNTERS") else ""
@@ -264,10 +269,10 @@ class Lint:
         names |= {f"llmgw_agent_{name}" for name in (
             "info", "uptime_seconds", "members", "dropped_total")}
         names |= {f"llmgw_agent_{name}" for name in re.findall(
-            r'^    \{ "(\w+)", "', self.text.get("agent/ctl_metrics.c", ""),
+            r'^    \{ "(\w+)", "', self.text.get("agent/ctl/metrics.c", ""),
             re.M)}
         names |= {f"llmgw_agent_{name}_total" for name in re.findall(
-            r"^    X\((\w+),", self.text.get("agent/swim_counters.h", ""),
+            r"^    X\((\w+),", self.text.get("agent/swim/counters.h", ""),
             re.M)}
         return names
 
@@ -313,7 +318,7 @@ class Lint:
                              f"{node.name} hides the one of line"
                              f" {seen[node.name]}")
                 seen[node.name] = node.lineno
-        is_test = re.match(r"t/test_\w+\.py$", path)
+        is_test = re.match(r"t/e2e/\w+/test_\w+\.py$", path)
         if is_test and not any(isinstance(n, ast.FunctionDef)
                                and n.name.startswith("test_")
                                for n in tree.body):

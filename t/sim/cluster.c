@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "agent/drain.h"
-#include "cluster.h"
+#include "swim/drain.h"
+#include "t/sim/cluster.h"
 
 
 #define CLUSTER_NAME        "test"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cluster.h"
+#include "t/sim/cluster.h"
 
 
 #define CLUSTER_STORM_MS  (9 * CLUSTER_PERIOD_MS)

@@ -4,8 +4,8 @@
 #ifndef FAKE_INNER_H
 #define FAKE_INNER_H
 
-#include "agent/rnd.h"
-#include "fake_net.h"
+#include "net/rnd.h"
+#include "t/sim/fake_net.h"
 
 
 #define FAKE_EPOCH_WALL_US  1763650000000000ULL

@@ -1,7 +1,7 @@
 
 /*
  * A network and a clock that exist in memory: the second implementation of
- * agent/transport.h and agent/clock.h.
+ * net/transport.h and net/clock.h.
  *
  * Everything that happens (a datagram arrives, an alarm goes off) is an event
  * in one heap, carried out in order of time, so that an hour of a cluster
@@ -11,8 +11,8 @@
 #ifndef FAKE_NET_H
 #define FAKE_NET_H
 
-#include "agent/clock.h"
-#include "agent/transport.h"
+#include "net/clock.h"
+#include "net/transport.h"
 
 
 typedef struct fake_net_s  fake_net_t;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "orders.h"
+#include "t/sim/orders.h"
 
 
 order_rc_t

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cluster.h"
+#include "t/sim/cluster.h"
 
 
 #define SEEDS  20

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "orders.h"
+#include "t/sim/orders.h"
 
 
 #define SEEDS   20

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "agent/rnd.h"
-#include "cluster.h"
+#include "net/rnd.h"
+#include "t/sim/cluster.h"
 
 
 #define SEEDS       20

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "agent/crypt.h"
-#include "cluster.h"
+#include "net/crypt.h"
+#include "t/sim/cluster.h"
 
 
 #define SEEDS  20

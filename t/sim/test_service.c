@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "cluster.h"
+#include "t/sim/cluster.h"
 
 
 static void

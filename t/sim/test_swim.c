@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "cluster.h"
+#include "t/sim/cluster.h"
 
 
 #define SEEDS  5
@@ -119,7 +119,7 @@ seed_that_starts_last_is_found_by_those_who_have_met_without_it(void **state)
 
 
 /*
- * Somebody pings each in each period (agent/turn.c), at a moment of his own:
+ * Somebody pings each in each period (swim/turn.c), at a moment of his own:
  * the next ping comes within two periods, and fails at the end of one more.
  */
 static void

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "common/address.h"
-#include "members.h"
+#include "proto/members/members.h"
 
 
 /* A starter in a cluster of a thousand hears of all at once. */

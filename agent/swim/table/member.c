@@ -4,7 +4,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "member.h"
+#include "swim/table/member.h"
 
 
 static unsigned

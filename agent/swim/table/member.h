@@ -37,8 +37,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "members.h"
-#include "spread_link.h"
+#include "proto/members/members.h"
+#include "swim/table/spread_link.h"
 
 
 /*
@@ -103,7 +103,7 @@ typedef struct {
     spread_link_t        spread;
     unsigned             is_in_turn:1;
     unsigned             is_witness_due:1;  /* it is to be pinged soon */
-    unsigned             is_base:1;         /* of agent/isolation.c */
+    unsigned             is_base:1;         /* of swim/isolation.c */
     unsigned             lacks_traits:1;    /* its facts are of the segment */
 } member_t;
 

@@ -1,5 +1,5 @@
 
-#include "spread.h"
+#include "swim/table/spread.h"
 
 
 /* What hearing the same counts for. */

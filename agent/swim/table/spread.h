@@ -14,7 +14,7 @@
  * gone, two for doubts and their answers, one for who is new; what a class
  * does not use the others have.  So a thousand joiners do not hold up one
  * death, nor a thousand deaths a refutation.  Load figures need no class:
- * they ride in the sender's own record and are no news (agent/load.c).
+ * they ride in the sender's own record and are no news (swim/load.c).
  *
  * Who hears from others what it was about to tell learns that it is known:
  * of joins and changed facts that counts as four sends (Demers and others,
@@ -33,7 +33,7 @@
 
 #include <stddef.h>
 
-#include "member.h"
+#include "swim/table/member.h"
 
 
 /* 3 ceil(log2(4096 + 1)) = 39 is the most that is asked of it. */

@@ -1,6 +1,6 @@
 
 /*
- * A member's place in the queue of agent/spread.h, embedded in the member so
+ * A member's place in the queue of table/spread.h, embedded in the member so
  * that queueing allocates nothing.
  */
 

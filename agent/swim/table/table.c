@@ -6,7 +6,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "table.h"
+#include "swim/table/table.h"
 
 
 #define TABLE_MIN_SLOTS  64

@@ -12,7 +12,7 @@
 #ifndef TABLE_H
 #define TABLE_H
 
-#include "member.h"
+#include "swim/table/member.h"
 
 
 /*

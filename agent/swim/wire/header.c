@@ -1,7 +1,7 @@
 
 #include <string.h>
 
-#include "packet_header.h"
+#include "swim/wire/header.h"
 
 
 #define PACKET_KNOWN_FLAGS  PACKET_FLAG_SEALED

@@ -2,7 +2,7 @@
 /*
  * The bytes before the message: private to who writes or reads datagrams.
  *
- * Plain, and sealed (agent/crypt.h):
+ * Plain, and sealed (net/crypt.h):
  *
  *      0        1        2         3        4         5
  *     +--------+--------+---------+--------+---------+------------------+
@@ -31,7 +31,7 @@
 #ifndef PACKET_HEADER_H
 #define PACKET_HEADER_H
 
-#include "packet.h"
+#include "swim/wire/packet.h"
 
 
 #define PACKET_MAGIC_0       'L'

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "gossip.pb-c.h"
-#include "packet.h"
-#include "packet_header.h"
+#include "swim/wire/packet.h"
+#include "swim/wire/header.h"
 
 
 typedef Llmgateway__Gossip__GossipMessage     message_t;

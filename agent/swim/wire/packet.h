@@ -2,12 +2,12 @@
 /*
  * One datagram: what goes over the wire, and nothing about what it means.
  *
- *     header (agent/packet_header.h draws it): magic, version, flags, cluster
+ *     header (swim/wire/header.h draws it): magic, version, flags, cluster
  *     GossipMessage of proto/gossip.proto, protobuf
  *
  * The header is outside of the protobuf so that another cluster's datagram
  * is told, and dropped, before anything of it is parsed, and so that it can
- * be the associated data of the seal (agent/crypt.h).  What is decoded here
+ * be the associated data of the seal (net/crypt.h).  What is decoded here
  * is plain, or was opened before.  1200 bytes pass every path that
  * IPv6 allows (RFC 8200, 5: 1280) without being fragmented: a fragmented
  * datagram is lost when one of its parts is.
@@ -22,8 +22,8 @@
 
 #include <stddef.h>
 
-#include "member.h"
-#include "order.h"
+#include "swim/table/member.h"
+#include "swim/order.h"
 
 
 #define PACKET_MAX_BYTES    1200

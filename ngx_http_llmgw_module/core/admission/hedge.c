@@ -1,7 +1,7 @@
 
 /* Hedge: the budget, and the saturated pool.  hedge.h says why. */
 
-#include "hedge.h"
+#include "core/admission/hedge.h"
 
 
 #define HEDGE_PERMILLE  1000    /* the price of one */

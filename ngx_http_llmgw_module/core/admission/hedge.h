@@ -29,7 +29,7 @@
 
 #include <stdint.h>
 
-#include "pick.h"
+#include "core/policy/pick.h"
 
 
 #define LLMGW_HEDGE_LOAN   2

@@ -1,5 +1,5 @@
 
-#include "queue.h"
+#include "core/admission/queue.h"
 
 
 static uint32_t llmgw_queue_front(const llmgw_queue_t *queue);

@@ -28,7 +28,7 @@
  * all peers, only when a peer with room has min_load or more.
  */
 
-#include "pick.h"
+#include "core/policy/pick.h"
 
 
 /*

@@ -51,8 +51,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "breaker.h"
-#include "ring.h"
+#include "core/admission/breaker.h"
+#include "core/ring/ring.h"
 
 
 typedef enum {

@@ -39,8 +39,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "ring.h"
-#include "ring_impl.h"
+#include "core/ring/ring.h"
+#include "core/ring/ring_inner.h"
 
 
 /*

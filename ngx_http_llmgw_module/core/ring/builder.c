@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "ring.h"
-#include "ring_impl.h"
+#include "core/ring/ring.h"
+#include "core/ring/ring_inner.h"
 
 
 /* "#" and the digits of a 32-bit number */

@@ -25,8 +25,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "ring.h"
-#include "ring_impl.h"
+#include "core/ring/ring.h"
+#include "core/ring/ring_inner.h"
 
 
 /* A unit of budget is some 25 to 45 ns, as in ring_build.c. */

@@ -17,8 +17,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "ring.h"
-#include "ring_impl.h"
+#include "core/ring/ring.h"
+#include "core/ring/ring_inner.h"
 
 
 /* Points per bin, see ring_build.c, are between half of this and this. */

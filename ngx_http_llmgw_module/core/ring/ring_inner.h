@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ring.h"
+#include "core/ring/ring.h"
 
 
 /*

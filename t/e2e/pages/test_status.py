@@ -12,7 +12,7 @@ import pytest
 from llmgw.callers import finish
 from llmgw.wait import wait_for
 
-DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
 SCHEMA = json.loads((DOCS / "status.schema.json").read_text())
 
 

@@ -9,7 +9,7 @@ import pytest
 from llmgw import rawh2, rpc
 from llmgw.wait import wait_for
 
-DOC = (pathlib.Path(__file__).resolve().parents[1]
+DOC = (pathlib.Path(__file__).resolve().parents[3]
        / "docs" / "logging.md").read_text()
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"

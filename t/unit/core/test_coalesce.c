@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "coalesce.h"
+#include "core/coalesce.h"
 
 
 #define BUSY      LLMGW_COALESCE_BUSY

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "coalesce.h"
+#include "core/coalesce.h"
 
 
 #define WINDOW    LLMGW_COALESCE_WINDOW

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "quantile.h"
+#include "core/quantile.h"
 
 
 static const uint64_t  bounds[] = { 10, 20, 100, 0 };

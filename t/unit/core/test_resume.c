@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "resume.h"
+#include "core/resume.h"
 
 
 static llmgw_resume_t

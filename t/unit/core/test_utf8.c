@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "utf8.h"
+#include "core/utf8.h"
 
 
 static int

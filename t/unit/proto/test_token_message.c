@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "llmgateway.pb-c.h"
-#include "token_message.h"
+#include "proto/token_message.h"
 
 
 #define RANDOM_MESSAGES  300000

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "trace.h"
+#include "proto/trace.h"
 
 
 #define ID    "0af7651916cd43dd8448eb211c80319c"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/command.h"
+#include "control/command.h"
 
 
 typedef struct {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "control_scene.h"
+#include "t/unit/agent/control/control_scene.h"
 
 
 #define REPORT  "{\"cmd\":\"report\",\"replica_start\":1763650000000,"        \

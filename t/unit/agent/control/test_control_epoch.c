@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "agent/epoch.h"
+#include "state/epoch.h"
 
 
 #define WALL_US  1763650000000000ULL

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "agent/control.h"
+#include "control/control.h"
 #include "common/line_conn.h"
-#include "control_scene.h"
+#include "t/unit/agent/control/control_scene.h"
 
 
 #define NOW_US  1763650000123456ULL

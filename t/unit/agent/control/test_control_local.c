@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/local.h"
+#include "supervise/local.h"
 
 
 #define S  1000000ULL

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "control_scene.h"
+#include "t/unit/agent/control/control_scene.h"
 
 
 #define A16    "aaaaaaaaaaaaaaaa"

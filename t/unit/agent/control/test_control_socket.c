@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "agent/control.h"
+#include "control/control.h"
 #include "common/line_conn.h"
-#include "control_scene.h"
+#include "t/unit/agent/control/control_scene.h"
 
 
 typedef struct {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "control_scene.h"
+#include "t/unit/agent/control/control_scene.h"
 
 
 /* What the driver was given; "": nothing. */

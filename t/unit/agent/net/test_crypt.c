@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "agent/crypt.h"
-#include "agent/packet_header.h"
+#include "net/crypt.h"
+#include "swim/wire/header.h"
 
 
 #define A16    "aaaaaaaaaaaaaaaa"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "agent/keyring.h"
+#include "net/keyring.h"
 
 
 /* 32 bytes of 0xaa, and of 0x00, 0x01, ... 0x1f. */

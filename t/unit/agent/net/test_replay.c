@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "agent/replay.h"
+#include "net/replay.h"
 
 
 #define S  1000000ULL

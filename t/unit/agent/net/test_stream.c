@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/stream.h"
+#include "net/stream.h"
 
 
 typedef struct {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/rollout.h"
+#include "rollout/rollout.h"
 
 
 #define S          1000000ULL

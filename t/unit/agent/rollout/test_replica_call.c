@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "agent/replica_call.h"
+#include "rollout/replica_call.h"
 #include "common/grpc_conn.h"
 
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "rollout_scene.h"
+#include "t/unit/agent/rollout/rollout_scene.h"
 
 
 static void

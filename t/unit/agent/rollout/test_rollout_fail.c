@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "agent/rollout_show.h"
-#include "rollout_scene.h"
+#include "rollout/show.h"
+#include "t/unit/agent/rollout/rollout_scene.h"
 
 
 static const char *const  some_ids[] = { "r2", "r9" };

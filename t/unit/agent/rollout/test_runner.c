@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "agent/runner.h"
+#include "rollout/runner.h"
 
 
 typedef struct {

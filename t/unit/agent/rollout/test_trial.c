@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "agent/trial.h"
+#include "rollout/trial.h"
 #include "common/grpc_conn.h"
 #include "llmgateway.pb-c.h"
 

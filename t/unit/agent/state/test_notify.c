@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "agent/notify.h"
+#include "state/notify.h"
 
 
 /* Abstract, so that no file is left; sets the environment. */

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "agent/child_words.h"
-#include "agent/state_file.h"
+#include "supervise/child_words.h"
+#include "state/state_file.h"
 
 
 static void

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "agent/asker.h"
+#include "supervise/asker.h"
 
 
 #define PORT_FIRST      21500

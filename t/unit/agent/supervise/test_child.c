@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "agent/child.h"
+#include "supervise/child.h"
 
 
 typedef struct {

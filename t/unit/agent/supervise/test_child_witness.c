@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "agent/witness.h"
+#include "supervise/witness.h"
 #include "replica/lifelock.h"
 
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/supervise.h"
+#include "supervise/supervise.h"
 
 
 #define MS     1000ULL

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "agent/drain.h"
+#include "swim/drain.h"
 
 
 #define S      1000000ULL

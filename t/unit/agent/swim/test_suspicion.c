@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/swim_core.h"
+#include "swim/swim_inner.h"
 
 
 static void

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "agent/swim_core.h"
+#include "swim/swim_inner.h"
 
 
 #define PERIOD_US  500000ULL

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "breaker.h"
+#include "core/admission/breaker.h"
 
 
 #define SUCCESS  LLMGW_VERDICT_SUCCESS

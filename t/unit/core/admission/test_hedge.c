@@ -1,8 +1,8 @@
 
 /* Hedge: the budget over short and long runs, and the saturated pool. */
 
-#include "hedge.h"
-#include "pick_scene.h"
+#include "core/admission/hedge.h"
+#include "t/unit/core/policy/pick_scene.h"
 
 
 /* Returns 1: the request, a slow one, was hedged. */

@@ -1,5 +1,5 @@
 
-/* The order in which streams wait: core/queue.h. */
+/* The order in which streams wait: core/admission/queue.h. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "queue.h"
+#include "core/admission/queue.h"
 
 
 #define CAPACITY  (LLMGW_QUEUE_ASIDE + 2)

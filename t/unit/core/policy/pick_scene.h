@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "pick.h"
+#include "core/policy/pick.h"
 
 
 #define PEERS_MAX  64

@@ -1,7 +1,7 @@
 
 /* The pick: each tier and each code, by hand. */
 
-#include "pick_scene.h"
+#include "t/unit/core/policy/pick_scene.h"
 
 
 /* --- tier 1 */

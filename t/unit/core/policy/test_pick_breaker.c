@@ -1,7 +1,7 @@
 
 /* The pick among peers with breakers: who is let, and who is forced. */
 
-#include "pick_scene.h"
+#include "t/unit/core/policy/pick_scene.h"
 
 
 static void

@@ -4,7 +4,7 @@
  * alone, without a thought for speed.
  */
 
-#include "pick_scene.h"
+#include "t/unit/core/policy/pick_scene.h"
 
 
 static int

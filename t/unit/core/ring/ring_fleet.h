@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "ring.h"
+#include "core/ring/ring.h"
 
 
 #define VNODES   150

@@ -5,7 +5,7 @@
  * members and the slicing; and its edges: limits, weights, no memory.
  */
 
-#include "ring_fleet.h"
+#include "t/unit/core/ring/ring_fleet.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

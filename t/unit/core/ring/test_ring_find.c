@@ -5,8 +5,8 @@
  * guess has to be right in.
  */
 
-#include "ring_fleet.h"
-#include "ring_impl.h"
+#include "t/unit/core/ring/ring_fleet.h"
+#include "core/ring/ring_inner.h"
 
 
 #define NODE_BITS    5

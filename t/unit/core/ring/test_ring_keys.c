@@ -4,7 +4,7 @@
  * the keys that it must.
  */
 
-#include "ring_fleet.h"
+#include "t/unit/core/ring/ring_fleet.h"
 
 
 static void

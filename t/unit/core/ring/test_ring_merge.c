@@ -4,8 +4,8 @@
  * for word, whatever has happened between the two.
  */
 
-#include "ring_fleet.h"
-#include "ring_impl.h"
+#include "t/unit/core/ring/ring_fleet.h"
+#include "core/ring/ring_inner.h"
 
 
 #define NODES_MAX  70       /* past a power of two, both ways */

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 #include <nghttp2/nghttp2.h>
 
-#include "grpc_session.h"
+#include "proto/grpc/session.h"
 
 
 #define PAIR_BUFFER  (64 * 1024)

@@ -1,7 +1,7 @@
 
 /* Windows, and who stops whom. */
 
-#include "grpc_pair.h"
+#include "t/unit/proto/grpc/grpc_pair.h"
 
 
 #define PATH          "/llmgateway.InferenceGateway/Infer"

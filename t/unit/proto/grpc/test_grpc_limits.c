@@ -1,7 +1,7 @@
 
 /* Peers that leave, that allow little, and that are no peers at all. */
 
-#include "grpc_pair.h"
+#include "t/unit/proto/grpc/grpc_pair.h"
 
 
 #define PATH  "/llmgateway.InferenceGateway/Infer"

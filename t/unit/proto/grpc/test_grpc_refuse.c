@@ -4,7 +4,7 @@
  * all the same.
  */
 
-#include "grpc_pair.h"
+#include "t/unit/proto/grpc/grpc_pair.h"
 
 
 #define PATH         "/llmgateway.InferenceGateway/Infer"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "grpc_internal.h"
+#include "proto/grpc/session_inner.h"
 
 
 #define FRAMES     200

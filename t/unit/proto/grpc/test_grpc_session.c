@@ -4,7 +4,7 @@
  * the cutting of the input nor the size of the output buffer changes it.
  */
 
-#include "grpc_pair.h"
+#include "t/unit/proto/grpc/grpc_pair.h"
 
 
 #define PATH  "/llmgateway.LLMReplica/Generate"

@@ -1,7 +1,7 @@
 
 /* Timeouts, status names and messages as they are written in headers. */
 
-#include "grpc_pair.h"
+#include "t/unit/proto/grpc/grpc_pair.h"
 
 
 static void

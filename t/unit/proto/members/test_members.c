@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "t/unit/test_members_support.h"
+#include "t/unit/proto/members/test_members_support.h"
 
 
 static void

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "t/unit/test_members_support.h"
+#include "t/unit/proto/members/test_members_support.h"
 
 
 #define RECORDS     5

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "t/unit/test_members_support.h"
+#include "t/unit/proto/members/test_members_support.h"
 
 
 static struct {

@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
-#include "t/unit/test_members_support.h"
+#include "t/unit/proto/members/test_members_support.h"
 
 
 #define RECORDS     5

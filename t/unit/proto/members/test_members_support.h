@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "proto/members_layout.h"
+#include "proto/members/layout.h"
 
 
 typedef struct {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/member.h"
+#include "swim/table/member.h"
 
 
 static llmgw_member_t

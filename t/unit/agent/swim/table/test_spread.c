@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/spread.h"
+#include "swim/table/spread.h"
 
 
 static void

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "agent/table.h"
+#include "swim/table/table.h"
 
 
 static member_news_t

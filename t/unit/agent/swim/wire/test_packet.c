@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "agent/packet.h"
+#include "swim/wire/packet.h"
 #include "gossip.pb-c.h"
 
 
