@@ -39,10 +39,10 @@
 #include <ngx_event_connect.h>
 #include <ngx_http.h>
 
-#include "core/admission/breaker.h"
+#include "core/breaker.h"
 #include "core/coalesce.h"
 #include "core/admission/hedge.h"
-#include "core/policy/high_water.h"
+#include "core/admission/high_water.h"
 #include "core/policy/pick.h"
 #include "core/admission/queue.h"
 #include "core/resume.h"

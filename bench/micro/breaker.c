@@ -5,7 +5,7 @@
  * 64 requests, so that the window's buckets turn.
  */
 
-#include "core/admission/breaker.h"
+#include "core/breaker.h"
 #include "bench/micro/micro.h"
 
 

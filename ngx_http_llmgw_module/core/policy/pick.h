@@ -51,7 +51,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/admission/breaker.h"
+#include "core/breaker.h"
 #include "core/ring/ring.h"
 
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/policy/high_water.h"
+#include "core/admission/high_water.h"
 
 
 #define CHANGES  20000

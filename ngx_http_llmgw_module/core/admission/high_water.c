@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/policy/high_water.h"
+#include "core/admission/high_water.h"
 
 
 #define BUCKETS  LLMGW_HIGH_WATER_BUCKETS

@@ -1,7 +1,7 @@
 
 /* The breaker when things come late, by force, or not at all. */
 
-#include "t/unit/core/admission/breaker_scene.h"
+#include "t/unit/core/breaker_scene.h"
 
 
 /* --- late results */

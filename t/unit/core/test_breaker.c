@@ -1,7 +1,7 @@
 
 /* The breaker: each arrow of its drawing, its window, leases. */
 
-#include "t/unit/core/admission/breaker_scene.h"
+#include "t/unit/core/breaker_scene.h"
 
 
 /* --- closed */

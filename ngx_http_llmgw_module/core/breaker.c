@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/admission/breaker.h"
+#include "core/breaker.h"
 
 
 _Static_assert(sizeof(llmgw_breaker_t) <= 128, "one per replica, two lines");

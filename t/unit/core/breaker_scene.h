@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/admission/breaker.h"
+#include "core/breaker.h"
 
 
 #define SUCCESS  LLMGW_VERDICT_SUCCESS
