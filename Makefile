@@ -249,7 +249,7 @@ $(O)/lib%.a:
 
 # --- products
 
-FLOORS := $(O)/libcommon.a $(O)/libcore.a $(O)/libproto.a
+FLOORS := $(O)/libcommon.a $(O)/libproto.a
 
 build/llmgw-agent: $(call objs,agent/main.c) $(O)/libagent.a $(FLOORS) build/flavour
 build/llmgwctl: $(call objs,$(CTL_C)) $(FLOORS) build/flavour
@@ -287,7 +287,8 @@ $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGE) build/flavour
 
 # --- tests
 
-TEST_LIBS = $(O)/libagent.a $(O)/libreplica.a $(O)/libclient.a $(FLOORS)
+TEST_LIBS = $(O)/libagent.a $(O)/libreplica.a $(O)/libclient.a \
+            $(O)/libcore.a $(FLOORS)
 
 $(O)/t/unit/%: $(O)/t/unit/%.o $(TEST_LIBS)
 	@mkdir -p $(@D)

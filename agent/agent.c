@@ -17,6 +17,8 @@
 
 #define AGENT_HEARTBEAT_S  1.0
 
+_Static_assert(RESOLVE_MAX_SEEDS <= SWIM_MAX_SEEDS, "seeds");
+
 static void
 agent_segment_trouble(agent_t *agent, const char *reason)
 {
@@ -43,17 +45,33 @@ agent_segment_well(agent_t *agent)
 }
 
 
+/* publish_source_t's at: of the swim's table. */
+static void
+agent_member_at(const void *data, size_t i, const llmgw_member_t **member,
+    const llmgw_member_load_t **load)
+{
+    const table_t  *table = data;
+
+    *member = &table->members[i]->facts;
+    *load = &table->members[i]->load;
+}
+
+
 static void
 agent_publish(agent_t *agent)
 {
-    char  error[LLMGW_MEMBERS_ERROR_BYTES];
+    char               error[LLMGW_MEMBERS_ERROR_BYTES];
+    const swim_t      *swim;
+    publish_source_t   source;
 
-    publish_set_isolated(agent->publish,
-                         swim_is_isolated(node_swim(agent->node)));
+    swim = node_swim(agent->node);
+    source.n = swim_table(swim)->n;
+    source.data = swim_table(swim);
+    source.at = agent_member_at;
 
-    if (publish_flush(agent->publish, swim_table(node_swim(agent->node)),
-                      error) != 0)
-    {
+    publish_set_isolated(agent->publish, swim_is_isolated(swim));
+
+    if (publish_flush(agent->publish, &source, error) != 0) {
         agent_segment_trouble(agent, error);
     }
 }
@@ -105,7 +123,7 @@ agent_member_changed(void *data, const member_t *member, unsigned what)
     agent_t  *agent = data;
 
     if (what == MEMBER_LOAD) {
-        publish_load(agent->publish, member);
+        publish_load(agent->publish, member->facts.id, &member->load);
 
     } else {
         publish_mark(agent->publish);
@@ -333,13 +351,13 @@ agent_create_control(agent_t *agent, char *error)
     env->role = settings->role_name;
     env->cluster = settings->cluster;
     env->members_path = settings->members;
-    env->swim = node_swim(agent->node);
-    env->publish = agent->publish;
     env->started_us = clock_mono_us(agent->clock);
-    env->keyring = agent->keyring;
     env->uid = geteuid();
     env->now_us = agent_now_us;
     env->wall_us = agent_wall_us;
+    env->show_view = agent_show_view;
+    env->show_traits = agent_show_traits;
+    env->show_status = agent_show_status;
     env->on_report = agent_replica_report;
     env->on_drain = agent_job_drain;
     env->on_undrain = agent_job_undrain;
@@ -347,7 +365,7 @@ agent_create_control(agent_t *agent, char *error)
     env->on_abort = agent_update_abort;
     env->on_show_update = agent_update_status;
     env->on_leave = agent_leave;
-    env->on_keys = agent_keys_changed;
+    env->on_keys = agent_keys_command;
     env->on_inject = agent_inject;
     env->data = agent;
 
@@ -400,8 +418,9 @@ agent_create_parts(agent_t *agent, char *error)
         return -1;
     }
 
-    agent->publish = publish_create(agent->settings->members, agent_journal,
-                                    agent, error);
+    agent->publish = publish_create(agent->settings->members,
+                                    TABLE_MAX_MEMBERS, agent_journal, agent,
+                                    error);
     if (agent->publish == NULL) {
         return -1;
     }

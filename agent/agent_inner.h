@@ -10,7 +10,7 @@
 #include "supervise/child.h"
 #include "control/control.h"
 #include "supervise/health.h"
-#include "supervise/local.h"
+#include "agent/local.h"
 #include "agent/node.h"
 #include "state/notify.h"
 #include "state/publish.h"
@@ -35,6 +35,7 @@ struct agent_s {
     control_t         *control;
     keyring_t         *keyring;         /* NULL: gossip is plain */
     crypt_t           *crypt;
+    char               key_id[KEYRING_ID_TEXT_BYTES];
     resolve_t         *resolve;         /* NULL: no seeds */
     health_t          *health;          /* NULL: not asked (any more) */
     local_t            local;
@@ -195,6 +196,18 @@ void agent_keys_destroy(agent_t *agent);
 void agent_keys_reload(struct ev_loop *loop, ev_signal *signal, int events);
 
 /* For the control socket; data is the agent. */
-void agent_keys_changed(void *data);
+json_t *agent_keys_command(void *data, command_peer_t *peer,
+    command_keys_t verb, const char *text);
+
+/* The id of the key that seals, valid until the next change; NULL: gossip is
+   plain. */
+const char *agent_keys_primary(agent_t *agent);
+
+
+/* agent_show.c: what the control socket shows; data is the agent. */
+
+void agent_show_view(void *data, command_view_t *view);
+void agent_show_traits(void *data, const char *id, command_traits_t *traits);
+void agent_show_status(void *data, command_status_t *status);
 
 #endif /* AGENT_INNER_H */

@@ -420,13 +420,13 @@ agent_job_is_last(const agent_t *agent, const member_t *member)
 
     for (i = 0; i < table->n; i++) {
         if (table->members[i] != member
-            && member_is_routable(&table->members[i]->facts))
+            && llmgw_member_is_routable(&table->members[i]->facts))
         {
             return 0;
         }
     }
 
-    return member_is_routable(&member->facts);
+    return llmgw_member_is_routable(&member->facts);
 }
 
 

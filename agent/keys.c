@@ -78,8 +78,90 @@ agent_keys_reload(struct ev_loop *loop, ev_signal *signal, int events)
 }
 
 
-void
-agent_keys_changed(void *data)
+const char *
+agent_keys_primary(agent_t *agent)
 {
-    agent_keys_log(data, "was changed on command");
+    if (agent->keyring == NULL) {
+        return NULL;
+    }
+
+    keyring_id_text(agent->keyring, keyring_primary(agent->keyring),
+                    agent->key_id);
+
+    return agent->key_id;
+}
+
+
+/* --- on command */
+
+static json_t *
+agent_keys_answer(const keyring_t *keyring)
+{
+    char     id[KEYRING_ID_TEXT_BYTES];
+    size_t   i;
+    json_t  *keys;
+
+    keys = json_array();
+
+    for (i = 0; i < keyring_count(keyring); i++) {
+        keyring_id_text(keyring, i, id);
+        json_array_append_new(
+            keys, json_pack("{s:s, s:b}", "id", id, "primary",
+                            i == keyring_primary(keyring)));
+    }
+
+    return json_pack("{s:b, s:o}", "ok", 1, "keys", keys);
+}
+
+
+static json_t *
+agent_keys_refusal(keyring_rc_t rc, const char *error)
+{
+    static const command_error_t  refusals[] = {
+        [KEYRING_EKEY] = { "bad_key", "no key: 64 hexadecimal digits, or "
+                                      "base64 of 32 bytes" },
+        [KEYRING_EFULL] = { "too_many", "there are 8 keys: remove one first" },
+        [KEYRING_EUNKNOWN] = { "not_found", "there is no key with this id" },
+        [KEYRING_EPRIMARY] = { "in_use",
+                               "this key seals: use another one first" },
+        [KEYRING_EFILE] = { "failed", NULL }
+    };
+
+    return command_error(refusals[rc].code,
+                         refusals[rc].text ? refusals[rc].text : error);
+}
+
+
+json_t *
+agent_keys_command(void *data, command_peer_t *peer, command_keys_t verb,
+    const char *text)
+{
+    static keyring_rc_t  (*const changes[])(keyring_t *keyring,
+                                            const char *text, char *error) = {
+        [COMMAND_KEYS_ADD] = keyring_add,
+        [COMMAND_KEYS_USE] = keyring_use,
+        [COMMAND_KEYS_REMOVE] = keyring_remove
+    };
+
+    char           error[KEYRING_ERROR_BYTES];
+    agent_t       *agent = data;
+    keyring_rc_t   rc;
+
+    if (agent->keyring == NULL) {
+        return command_error("no_keyring", "this agent has no keyring");
+    }
+
+    if (verb == COMMAND_KEYS_LIST) {
+        return agent_keys_answer(agent->keyring);
+    }
+
+    rc = changes[verb](agent->keyring, text, error);
+
+    if (rc != KEYRING_DONE) {
+        return agent_keys_refusal(rc, error);
+    }
+
+    agent_keys_log(agent, "was changed on command");
+
+    return agent_keys_answer(agent->keyring);
 }

@@ -1,7 +1,7 @@
 
 #include <string.h>
 
-#include "supervise/local.h"
+#include "agent/local.h"
 
 
 void
@@ -76,13 +76,13 @@ local_next_us(const local_t *local)
 
 
 void
-local_health(local_t *local, local_health_t health)
+local_health(local_t *local, health_verdict_t verdict)
 {
     if (local->reported_us != 0) {
         return;
     }
 
-    if (health == LOCAL_SERVING) {
+    if (verdict == HEALTH_SERVING) {
         local->service = LLMGW_SERVICE_READY;
         local->draining = 0;
         return;
@@ -92,12 +92,12 @@ local_health(local_t *local, local_health_t health)
         return;
     }
 
-    switch (health) {
-    case LOCAL_NOT_SERVING:
+    switch (verdict) {
+    case HEALTH_NOT_SERVING:
         local->service = LLMGW_SERVICE_READY;
         local->draining = 1;
         break;
-    case LOCAL_SILENT:
+    case HEALTH_SILENT:
         local->service = LLMGW_SERVICE_STALLED;
         break;
     default:

@@ -28,19 +28,13 @@
 #ifndef LOCAL_H
 #define LOCAL_H
 
-#include "supervise/report.h"
+#include "control/report.h"
+#include "supervise/health.h"
 #include "swim/swim.h"
 
 
 /* Three reports are missing by then: one a second is the least. */
 #define LOCAL_STALL_US  3000000ULL
-
-typedef enum {
-    LOCAL_SERVING = 0,
-    LOCAL_NOT_SERVING,
-    LOCAL_SILENT,           /* the connection stands and no answer comes */
-    LOCAL_GONE              /* refused or broken */
-} local_health_t;
 
 typedef struct {
     llmgw_service_t  service;
@@ -72,7 +66,7 @@ int local_is_idle(const local_t *local);
 void local_tick(local_t *local, uint64_t now_us);
 uint64_t local_next_us(const local_t *local);
 
-void local_health(local_t *local, local_health_t health);
+void local_health(local_t *local, health_verdict_t verdict);
 
 /* What to tell the cluster; the strings are the local's. */
 void local_own(const local_t *local, swim_own_t *own);

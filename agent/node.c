@@ -62,7 +62,8 @@ node_open(node_t *node, packet_t *packet, const uint8_t *bytes, size_t len)
     }
 
     if (rc == PACKET_DONE) {
-        rc = crypt_take(node->crypt, &packet->head, counter,
+        rc = crypt_take(node->crypt, packet->head.sender_id,
+                        packet->head.sender_epoch, counter,
                         clock_mono_us(node->clock));
     }
 

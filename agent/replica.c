@@ -170,7 +170,7 @@ agent_replica_stalled(struct ev_loop *loop, ev_timer *timer, int events)
 
 
 static void
-agent_replica_verdict(void *data, local_health_t verdict)
+agent_replica_verdict(void *data, health_verdict_t verdict)
 {
     agent_t  *agent = data;
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "supervise/asker.h"
+#include "common/asker.h"
 
 
 #define ASKER_HTTP2_CANCEL  8       /* RFC 9113 */

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "core/utf8.h"
+#include "proto/utf8.h"
 
 
 /* Below PIPE_BUF: a write of this size into a pipe is not torn. */

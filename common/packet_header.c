@@ -1,11 +1,24 @@
 
 #include <string.h>
 
-#include "swim/wire/header.h"
+#include "common/packet_header.h"
 
 
 #define PACKET_KNOWN_FLAGS  PACKET_FLAG_SEALED
 
+static const char *const  packet_rc_names[PACKET_NRC] = {
+    "done",
+#define X(id, name, help)  name,
+    PACKET_DROPS(X)
+#undef X
+};
+
+
+const char *
+packet_rc_name(packet_rc_t rc)
+{
+    return packet_rc_names[rc];
+}
 
 size_t
 packet_header_encode(uint8_t *buf, const char *cluster, unsigned flags)

@@ -1,8 +1,10 @@
 
 /*
- * The bytes before the message: private to who writes or reads datagrams.
+ * The frame of a gossip datagram: its size, the bytes before its message, and
+ * why one is dropped.  The room that carries and seals datagrams and the one
+ * that decodes them both know it; the message itself is swim/wire/packet.h's.
  *
- * Plain, and sealed (net/crypt.h):
+ * Plain, and sealed:
  *
  *      0        1        2         3        4         5
  *     +--------+--------+---------+--------+---------+------------------+
@@ -31,8 +33,16 @@
 #ifndef PACKET_HEADER_H
 #define PACKET_HEADER_H
 
-#include "swim/wire/packet.h"
+#include <stddef.h>
+#include <stdint.h>
 
+
+/*
+ * 1200 bytes pass every path that IPv6 allows (RFC 8200, 5: 1280) without
+ * being fragmented: a fragmented datagram is lost when one of its parts is.
+ */
+#define PACKET_MAX_BYTES    1200
+#define PACKET_SEAL_BYTES   44      /* what sealing adds to a datagram */
 
 #define PACKET_MAGIC_0       'L'
 #define PACKET_MAGIC_1       'G'
@@ -49,9 +59,40 @@
 /* What our own datagrams have at most before they are sealed. */
 #define PACKET_PLAIN_BYTES  (PACKET_MAX_BYTES - PACKET_SEAL_BYTES)
 
-/* A ring has 150 points a unit of weight: a forged weight must not cost
-   every worker its memory. */
-#define PACKET_MAX_WEIGHT    100
+/* An epoch (wall clock, us) further ahead is refused: it would outlast every
+   restart of the member it speaks of. */
+#define PACKET_MAX_AHEAD_US  (24ULL * 3600 * 1000000)
+
+/* Why a datagram is dropped, as data: name and help are for counters. */
+#define PACKET_DROPS(X)                                                       \
+    X(LENGTH,   "length", "truncated, or longer than any of ours")            \
+    X(MAGIC,    "magic", "not of this protocol")                              \
+    X(VERSION,  "version", "of another version")                              \
+    X(FLAGS,    "flags", "unknown flags")                                     \
+    X(CLUSTER,  "other_cluster", "of another cluster")                        \
+    X(PLAIN,    "plain", "not encrypted, and this agent has a keyring")       \
+    X(SEALED,   "sealed", "encrypted, and this agent has no keyring")         \
+    X(KEY,      "wrong_key", "encrypted with a key that is not in the ring")  \
+    X(FORGED,   "forged", "changed on the way, or by who has not the key")    \
+    X(REPLAYED, "replayed", "had before, or older than what is remembered")   \
+    X(MESSAGE,  "malformed", "no message of this protocol")                   \
+    X(TYPE,     "type", "of an unknown type")                                 \
+    X(SENDER,   "sender", "the sender's id, epoch or figures are wrong")      \
+    X(TARGET,   "target", "the target's id or address is wrong")              \
+    X(ORDER,    "order", "an order that is none")                             \
+    X(UPDATES,  "updates", "too many updates")
+
+typedef enum {
+    PACKET_DONE = 0,
+#define X(id, name, help)  PACKET_E##id,
+    PACKET_DROPS(X)
+#undef X
+    PACKET_NRC
+} packet_rc_t;
+
+
+/* "magic", "other_cluster", ... for counters; "done" for PACKET_DONE. */
+const char *packet_rc_name(packet_rc_t rc);
 
 
 /* Writes the header into buf (of PACKET_MAX_BYTES); returns its length. */

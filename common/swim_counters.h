@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "swim/wire/packet.h"
+#include "common/packet_header.h"
 
 
 #define SWIM_COUNTERS(X)                                                      \

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/utf8.h"
+#include "proto/utf8.h"
 
 
 static size_t llmgw_utf8_char(const unsigned char *p, size_t left);

@@ -14,10 +14,9 @@
 #include <jansson.h>
 #include <sys/types.h>
 
-#include "net/keyring.h"
-#include "state/publish.h"
-#include "supervise/report.h"
-#include "swim/swim.h"
+#include "common/swim_counters.h"
+#include "control/report.h"
+#include "proto/members/members.h"
 
 
 /* Who asks: one connection. */
@@ -53,19 +52,56 @@ typedef struct {
     int           is_dry;
 } command_update_t;
 
+/* What is shown of the cluster: what was published last, in order of ids. */
+typedef struct {
+    const llmgw_member_t       *members;
+    const llmgw_member_load_t  *loads;
+    size_t                      n;
+} command_view_t;
+
+/* What is known of a member and is not in the segment. */
+typedef struct {
+    int          can_restart;
+    const char  *update;        /* the rolling update it drives; "": none */
+} command_traits_t;
+
+/* The agent itself. */
+typedef struct {
+    const llmgw_member_t   *own;
+    const swim_counters_t  *counters;
+    const char             *key;        /* id of what seals; NULL: nothing */
+    size_t                  backlog;
+    unsigned                doubt;
+    int                     is_joined;
+    int                     is_isolated;
+} command_status_t;
+
+typedef enum {
+    COMMAND_KEYS_LIST = 0,
+    COMMAND_KEYS_ADD,
+    COMMAND_KEYS_USE,
+    COMMAND_KEYS_REMOVE
+} command_keys_t;
+
+/*
+ * What the commands ask of the agent.  Pointers that it hands out are read
+ * before anything else is asked.
+ */
 typedef struct {
     const char       *id;
     const char       *role;
     const char       *cluster;
     const char       *members_path;     /* NULL: none is written */
-    const swim_t     *swim;
-    const publish_t  *publish;
-    keyring_t        *keyring;          /* NULL: gossip is plain */
     uid_t             uid;              /* our own: may do all, as root may */
     uint64_t          started_us;       /* monotonic */
 
     uint64_t  (*now_us)(void *data);
     uint64_t  (*wall_us)(void *data);
+
+    void  (*show_view)(void *data, command_view_t *view);
+    void  (*show_traits)(void *data, const char *id,
+                         command_traits_t *traits);
+    void  (*show_status)(void *data, command_status_t *status);
 
     /* NULL: taken; else why not. */
     const command_error_t *(*on_report)(void *data, command_peer_t *peer,
@@ -87,8 +123,10 @@ typedef struct {
     /* The agent is to leave, as by SIGTERM. */
     void  (*on_leave)(void *data);
 
-    /* The keys were changed on command. */
-    void  (*on_keys)(void *data);
+    /* The answer, as above.  text: a key to ADD, the id of another; NULL for
+       LIST. */
+    json_t  *(*on_keys)(void *data, command_peer_t *peer, command_keys_t verb,
+                        const char *text);
 
     /* For tests: a false suspicion.  0, or -1: no such member is ALIVE. */
     int   (*on_inject)(void *data, const char *id);
@@ -103,6 +141,9 @@ typedef struct {
  */
 json_t *command_answer(const command_env_t *env, command_peer_t *peer,
     const char *line, size_t len);
+
+/* {"ok":false,"error":TEXT,"code":CODE} */
+json_t *command_error(const char *code, const char *text);
 
 /*
  * What happened to a member, as an array of events in their order, empty for

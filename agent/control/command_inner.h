@@ -10,8 +10,6 @@
 typedef json_t *(*command_pt)(const command_env_t *env, command_peer_t *peer,
     const json_t *request);
 
-json_t *command_error(const char *code, const char *text);
-
 /* What is asked on a connection whose peer->job is not done. */
 json_t *command_busy(void);
 
@@ -21,6 +19,9 @@ const char *command_text(const json_t *request, const char *name);
 
 /* The longest that anybody may ask us to wait. */
 #define COMMAND_MAX_TIMEOUT_MS    86400000
+
+/* More replicas than any cluster has. */
+#define COMMAND_MAX_MEMBERS  65536
 
 
 /* command_update.c */

@@ -1,7 +1,7 @@
 
 #include <string.h>
 
-#include "supervise/report.h"
+#include "control/report.h"
 
 
 static int

@@ -68,19 +68,14 @@ command_show_member(const llmgw_member_t *m, const llmgw_member_load_t *load)
 
 /* What is not in the segment, as far as it has come. */
 static void
-command_show_traits(json_t *shown, const member_t *member)
+command_show_traits(json_t *shown, const command_traits_t *traits)
 {
-    if (member == NULL) {
-        return;
-    }
-
-    if (member->traits.can_restart) {
+    if (traits->can_restart) {
         json_object_set_new(shown, "restartable", json_true());
     }
 
-    if (member->traits.update[0] != '\0') {
-        json_object_set_new(shown, "update",
-                            json_string(member->traits.update));
+    if (traits->update[0] != '\0') {
+        json_object_set_new(shown, "update", json_string(traits->update));
     }
 }
 
@@ -88,19 +83,18 @@ command_show_traits(json_t *shown, const member_t *member)
 json_t *
 command_show_members(const command_env_t *env)
 {
-    size_t                      i, n;
-    json_t                     *list, *shown;
-    const llmgw_member_t       *members;
-    const llmgw_member_load_t  *loads;
+    size_t             i;
+    json_t            *list, *shown;
+    command_view_t     view;
+    command_traits_t   traits;
 
     list = json_array();
-    members = publish_members(env->publish, &n);
-    loads = publish_loads(env->publish);
+    env->show_view(env->data, &view);
 
-    for (i = 0; i < n; i++) {
-        shown = command_show_member(&members[i], &loads[i]);
-        command_show_traits(shown, table_find(swim_table(env->swim),
-                                              members[i].id));
+    for (i = 0; i < view.n; i++) {
+        shown = command_show_member(&view.members[i], &view.loads[i]);
+        env->show_traits(env->data, view.members[i].id, &traits);
+        command_show_traits(shown, &traits);
         json_array_append_new(list, shown);
     }
 
@@ -137,16 +131,16 @@ command_show_counters(const swim_counters_t *counters)
 static json_t *
 command_show_counts(const command_env_t *env)
 {
-    size_t                 i, n;
-    unsigned               liveness;
-    json_t                *shown;
-    json_int_t             counts[LLMGW_LIVENESS_LEFT + 1] = { 0 };
-    const llmgw_member_t  *members;
+    size_t           i;
+    unsigned         liveness;
+    json_t          *shown;
+    json_int_t       counts[LLMGW_LIVENESS_LEFT + 1] = { 0 };
+    command_view_t   view;
 
-    members = publish_members(env->publish, &n);
+    env->show_view(env->data, &view);
 
-    for (i = 0; i < n; i++) {
-        counts[members[i].liveness]++;
+    for (i = 0; i < view.n; i++) {
+        counts[view.members[i].liveness]++;
     }
 
     shown = json_object();
@@ -160,47 +154,33 @@ command_show_counts(const command_env_t *env)
 }
 
 
-/* What gossip is sealed with; JSON's null: nothing. */
-static json_t *
-command_show_key(const keyring_t *keyring)
-{
-    char  id[KEYRING_ID_TEXT_BYTES];
-
-    if (keyring == NULL) {
-        return json_null();
-    }
-
-    keyring_id_text(keyring, keyring_primary(keyring), id);
-
-    return json_string(id);
-}
-
-
 json_t *
 command_show_status(const command_env_t *env)
 {
     uint64_t               uptime_us;
+    command_status_t       status;
     const llmgw_member_t  *own;
 
-    own = &swim_own(env->swim)->facts;
+    env->show_status(env->data, &status);
+    own = status.own;
     uptime_us = env->now_us(env->data) - env->started_us;
 
     return json_pack(
         "{s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I,"
-        " s:I, s:I, s:s?, s:o, s:o, s:o, s:o}",
+        " s:I, s:I, s:s?, s:s?, s:o, s:o, s:o}",
         "ok", 1, "id", env->id, "role", env->role, "cluster", env->cluster,
         "version", LLMGW_VERSION, "address", own->address, "grpc", own->grpc,
         "service", llmgw_service_name(own->service),
-        "joined", !swim_is_alone(env->swim),
-        "isolated", swim_is_isolated(env->swim),
+        "joined", status.is_joined,
+        "isolated", status.is_isolated,
         "epoch", (json_int_t) own->epoch,
         "incarnation", (json_int_t) own->incarnation,
         "uptime_ms", (json_int_t) (uptime_us / 1000),
-        "backlog", (json_int_t) swim_backlog(env->swim),
-        "doubt", (json_int_t) swim_doubt(env->swim),
+        "backlog", (json_int_t) status.backlog,
+        "doubt", (json_int_t) status.doubt,
         "segment", env->members_path,
-        "key", command_show_key(env->keyring),
+        "key", status.key,
         "update", env->on_show_update(env->data),
         "members", command_show_counts(env),
-        "counters", command_show_counters(swim_counters(env->swim)));
+        "counters", command_show_counters(status.counters));
 }

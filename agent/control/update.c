@@ -154,8 +154,8 @@ command_update_decode_numbers(const json_t *request, command_update_t *update)
     } limits[] = {
         { 0, COMMAND_MAX_TIMEOUT_MS, COMMAND_UPDATE_TIMEOUT_MS },
         { 1, COMMAND_MAX_TIMEOUT_MS, COMMAND_UPDATE_TIMEOUT_MS },
-        { 1, TABLE_MAX_MEMBERS, 1 },
-        { 0, TABLE_MAX_MEMBERS, -1 }
+        { 1, COMMAND_MAX_MEMBERS, 1 },
+        { 0, COMMAND_MAX_MEMBERS, -1 }
     };
 
     size_t          i;

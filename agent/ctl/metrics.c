@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "ctl/link.h"
-#include "swim/counters.h"
+#include "common/swim_counters.h"
 
 
 typedef struct {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "net/crypt.h"
-#include "swim/wire/header.h"
 #include "net/replay.h"
 
 
@@ -172,16 +171,9 @@ crypt_open(const crypt_t *crypt, uint8_t *plain, size_t *plain_len,
 
 
 packet_rc_t
-crypt_take(crypt_t *crypt, const packet_head_t *head, uint64_t counter,
-    uint64_t now_us)
+crypt_take(crypt_t *crypt, const char *sender_id, uint64_t sender_epoch,
+    uint64_t counter, uint64_t now_us)
 {
-    return replay_take(crypt->replay, head->sender_id, head->sender_epoch,
-                       counter, now_us) ? PACKET_DONE : PACKET_EREPLAYED;
-}
-
-
-const keyring_t *
-crypt_keyring(const crypt_t *crypt)
-{
-    return crypt->keyring;
+    return replay_take(crypt->replay, sender_id, sender_epoch, counter,
+                       now_us) ? PACKET_DONE : PACKET_EREPLAYED;
 }

@@ -2,7 +2,7 @@
 /*
  * Seals what leaves and opens what comes: XChaCha20-Poly1305 of libsodium,
  * with the header (and so the cluster's name) and the key's id as associated
- * data.  swim/wire/header.h draws a sealed datagram.
+ * data.  common/packet_header.h draws a sealed datagram.
  *
  *     swim -> plain datagram -> crypt_seal() -> transport
  *     transport -> crypt_open() -> plain -> decoded -> crypt_take() -> swim
@@ -20,8 +20,8 @@
 #ifndef CRYPT_H
 #define CRYPT_H
 
+#include "common/packet_header.h"
 #include "net/keyring.h"
-#include "swim/wire/packet.h"
 
 
 typedef struct crypt_s  crypt_t;
@@ -47,10 +47,9 @@ size_t crypt_seal(crypt_t *crypt, uint8_t *sealed, const uint8_t *plain,
 packet_rc_t crypt_open(const crypt_t *crypt, uint8_t *plain,
     size_t *plain_len, uint64_t *counter, const uint8_t *data, size_t len);
 
-/* Is it the first time?  PACKET_DONE or PACKET_EREPLAYED. */
-packet_rc_t crypt_take(crypt_t *crypt, const packet_head_t *head,
-    uint64_t counter, uint64_t now_us);
-
-const keyring_t *crypt_keyring(const crypt_t *crypt);
+/* Is it the first time, from this life of the sender?  PACKET_DONE or
+   PACKET_EREPLAYED. */
+packet_rc_t crypt_take(crypt_t *crypt, const char *sender_id,
+    uint64_t sender_epoch, uint64_t counter, uint64_t now_us);
 
 #endif /* CRYPT_H */

@@ -23,9 +23,9 @@ typedef struct {
     ev_async          async;
     int               holders;
     int               is_running;
-    char             *names[SWIM_MAX_SEEDS];
+    char             *names[RESOLVE_MAX_SEEDS];
     size_t            nnames;
-    address_t         addresses[SWIM_MAX_SEEDS];
+    address_t         addresses[RESOLVE_MAX_SEEDS];
     size_t            naddresses;
 } resolve_job_t;
 
@@ -69,7 +69,7 @@ resolve_thread(void *data)
 {
     char            reason[RESOLVE_REASON_BYTES];
     size_t          i, n;
-    address_t       addresses[SWIM_MAX_SEEDS];
+    address_t       addresses[RESOLVE_MAX_SEEDS];
     resolve_job_t  *job = data;
 
     n = 0;
@@ -100,7 +100,7 @@ static void
 resolve_arrived(struct ev_loop *loop, ev_async *async, int events)
 {
     size_t          n;
-    address_t       addresses[SWIM_MAX_SEEDS];
+    address_t       addresses[RESOLVE_MAX_SEEDS];
     resolve_t      *resolve = async->data;
     resolve_job_t  *job;
 
@@ -193,9 +193,9 @@ resolve_add_name(resolve_t *resolve, const char *name, char *error)
         return -1;
     }
 
-    if (job->nnames == SWIM_MAX_SEEDS) {
+    if (job->nnames == RESOLVE_MAX_SEEDS) {
         snprintf(error, RESOLVE_ERROR_BYTES, "more than %d seeds",
-                 SWIM_MAX_SEEDS);
+                 RESOLVE_MAX_SEEDS);
         return -1;
     }
 

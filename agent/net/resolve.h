@@ -13,7 +13,7 @@
 
 #include <ev.h>
 
-#include "swim/swim.h"
+#include "common/address.h"
 
 
 typedef struct resolve_s  resolve_t;
@@ -25,12 +25,13 @@ typedef void (*resolve_done_pt)(void *data, const address_t *addresses,
 /* Is it still urgent? */
 typedef int (*resolve_is_urgent_pt)(void *data);
 
+#define RESOLVE_MAX_SEEDS    32
 #define RESOLVE_ERROR_BYTES  256
 
 /*
  * list: "HOST:PORT,HOST:PORT".  on_done is called from the loop, not before
  * this has returned.  NULL and a reason in error: a seed is malformed, there
- * are more than SWIM_MAX_SEEDS.
+ * are more than RESOLVE_MAX_SEEDS.
  */
 resolve_t *resolve_create(struct ev_loop *loop, const char *list,
     resolve_done_pt on_done, resolve_is_urgent_pt is_urgent, void *data,

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "swim/wire/packet.h"
+#include "common/packet_header.h"
 #include "net/stream.h"
 
 

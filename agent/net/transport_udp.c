@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "swim/wire/packet.h"
-#include "net/rnd.h"
+#include "common/packet_header.h"
+#include "common/rnd.h"
 #include "net/stream.h"
 #include "net/transport_udp.h"
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "swim/table/member.h"
 #include "rollout/rollout.h"
 
 
@@ -260,15 +259,16 @@ static rollout_refusal_t
 rollout_check_available(rollout_t *rollout, const rollout_spec_t *spec,
     const rollout_view_t *view, char *text)
 {
-    size_t    i, routable, back, taken;
-    unsigned  least;
+    size_t                 i, routable, back, taken;
+    unsigned               least;
+    const llmgw_member_t  *member;
 
     routable = 0;
     back = 0;
     taken = 0;
 
     for (i = 0; i < view->n; i++) {
-        routable += member_is_routable(&view->members[i]);
+        routable += llmgw_member_is_routable(&view->members[i]);
     }
 
     for (i = 0; i < rollout->nsteps; i++) {
@@ -276,7 +276,9 @@ rollout_check_available(rollout_t *rollout, const rollout_spec_t *spec,
             continue;
         }
 
-        if (member_is_routable(rollout_find(view, rollout->steps[i].id))) {
+        member = rollout_find(view, rollout->steps[i].id);
+
+        if (llmgw_member_is_routable(member)) {
             taken++;
 
         } else if (rollout->steps[i].is_first) {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "supervise/asker.h"
+#include "common/asker.h"
 #include "rollout/replica_call.h"
 
 

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "swim/table/member.h"
 #include "rollout/rollout_inner.h"
 
 
@@ -34,13 +33,13 @@ rollout_available(const rollout_t *rollout, const rollout_view_t *view)
     n = 0;
 
     for (i = 0; i < view->n; i++) {
-        n += member_is_routable(&view->members[i]);
+        n += llmgw_member_is_routable(&view->members[i]);
     }
 
     for (i = 0; i < rollout->nsteps; i++) {
         if (rollout_is_active(&rollout->steps[i])) {
             member = rollout_find(view, rollout->steps[i].id);
-            n -= member != NULL && member_is_routable(member);
+            n -= member != NULL && llmgw_member_is_routable(member);
         }
     }
 
@@ -77,7 +76,7 @@ rollout_try(rollout_t *rollout, rollout_step_t *step,
         return 1;
     }
 
-    if (member != NULL && member_is_routable(member)
+    if (member != NULL && llmgw_member_is_routable(member)
         && rollout_available(rollout, view) <= rollout->min_available)
     {
         return 0;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "state/epoch.h"
-#include "swim/wire/packet.h"
+#include "common/packet_header.h"
 #include "state/state_file.h"
 
 

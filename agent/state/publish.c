@@ -13,6 +13,11 @@ typedef struct {
     size_t                n;
 } publish_view_t;
 
+typedef struct {
+    const llmgw_member_t       *member;
+    const llmgw_member_load_t  *load;
+} publish_item_t;
+
 struct publish_s {
     llmgw_members_writer_t  *writer;        /* NULL: a view alone */
     publish_change_pt        on_change;
@@ -24,8 +29,8 @@ struct publish_s {
 
 
 publish_t *
-publish_create(const char *path, publish_change_pt on_change, void *data,
-    char *error)
+publish_create(const char *path, uint32_t capacity,
+    publish_change_pt on_change, void *data, char *error)
 {
     publish_t           *publish;
     llmgw_members_rc_t   rc;
@@ -43,8 +48,7 @@ publish_create(const char *path, publish_change_pt on_change, void *data,
         return publish;
     }
 
-    rc = llmgw_members_writer_create(&publish->writer, path,
-                                     TABLE_MAX_MEMBERS, error);
+    rc = llmgw_members_writer_create(&publish->writer, path, capacity, error);
 
     if (rc != LLMGW_MEMBERS_DONE) {
         free(publish);
@@ -98,7 +102,8 @@ publish_compare_id(const void *id, const void *member)
 
 
 void
-publish_load(publish_t *publish, const member_t *member)
+publish_load(publish_t *publish, const char *id,
+    const llmgw_member_load_t *load)
 {
     size_t           i;
     llmgw_member_t  *found;
@@ -107,7 +112,7 @@ publish_load(publish_t *publish, const member_t *member)
         return;
     }
 
-    found = bsearch(member->facts.id, publish->view.members, publish->view.n,
+    found = bsearch(id, publish->view.members, publish->view.n,
                     sizeof(llmgw_member_t), publish_compare_id);
 
     if (found == NULL) {
@@ -115,34 +120,33 @@ publish_load(publish_t *publish, const member_t *member)
     }
 
     i = found - publish->view.members;
-    publish->view.loads[i] = member->load;
+    publish->view.loads[i] = *load;
 
     if (publish->writer != NULL) {
-        llmgw_members_set_load(publish->writer, i, &member->load);
+        llmgw_members_set_load(publish->writer, i, load);
     }
 }
 
 
 static int
-publish_compare_members(const void *a, const void *b)
+publish_compare_items(const void *a, const void *b)
 {
-    const member_t *const  *first = a;
-    const member_t *const  *second = b;
+    const publish_item_t  *first = a, *second = b;
 
-    return strcmp((*first)->facts.id, (*second)->facts.id);
+    return strcmp(first->member->id, second->member->id);
 }
 
 
 static int
-publish_view_build(publish_view_t *view, const table_t *table)
+publish_view_build(publish_view_t *view, const publish_source_t *source)
 {
-    size_t            i;
-    const member_t  **sorted;
+    size_t           i;
+    publish_item_t  *sorted;
 
-    view->n = table->n;
-    view->members = malloc(table->n * sizeof(llmgw_member_t));
-    view->loads = malloc(table->n * sizeof(llmgw_member_load_t));
-    sorted = malloc(table->n * sizeof(member_t *));
+    view->n = source->n;
+    view->members = malloc(view->n * sizeof(llmgw_member_t));
+    view->loads = malloc(view->n * sizeof(llmgw_member_load_t));
+    sorted = malloc(view->n * sizeof(publish_item_t));
 
     if (view->members == NULL || view->loads == NULL || sorted == NULL) {
         publish_view_done(view);
@@ -150,12 +154,15 @@ publish_view_build(publish_view_t *view, const table_t *table)
         return -1;
     }
 
-    memcpy(sorted, table->members, table->n * sizeof(member_t *));
-    qsort(sorted, table->n, sizeof(member_t *), publish_compare_members);
+    for (i = 0; i < view->n; i++) {
+        source->at(source->data, i, &sorted[i].member, &sorted[i].load);
+    }
 
-    for (i = 0; i < table->n; i++) {
-        view->members[i] = sorted[i]->facts;
-        view->loads[i] = sorted[i]->load;
+    qsort(sorted, view->n, sizeof(publish_item_t), publish_compare_items);
+
+    for (i = 0; i < view->n; i++) {
+        view->members[i] = *sorted[i].member;
+        view->loads[i] = *sorted[i].load;
     }
 
     free(sorted);
@@ -201,7 +208,8 @@ publish_tell_changes(const publish_t *publish, const publish_view_t *before)
 
 
 int
-publish_flush(publish_t *publish, const table_t *table, char *error)
+publish_flush(publish_t *publish, const publish_source_t *source,
+    char *error)
 {
     publish_view_t      view, before;
     llmgw_members_rc_t  rc;
@@ -210,7 +218,7 @@ publish_flush(publish_t *publish, const table_t *table, char *error)
         return 0;
     }
 
-    if (publish_view_build(&view, table) != 0) {
+    if (publish_view_build(&view, source) != 0) {
         snprintf(error, LLMGW_MEMBERS_ERROR_BYTES, "out of memory");
         return -1;
     }

@@ -1,7 +1,7 @@
 
 /*
- * From the protocol's table to what others see of it: the members segment,
- * and the view that the control socket answers from.
+ * From the members that the agent knows to what others see of them: the
+ * members segment, and the view that the control socket answers from.
  *
  * The view is what was published last, sorted by id.  Whoever asks for the
  * members is shown the view, so nothing is shown that is not in the segment.
@@ -12,7 +12,7 @@
 #ifndef PUBLISH_H
 #define PUBLISH_H
 
-#include "swim/table/table.h"
+#include "proto/members/members.h"
 
 
 typedef struct publish_s  publish_t;
@@ -21,26 +21,37 @@ typedef struct publish_s  publish_t;
 typedef void (*publish_change_pt)(void *data, const llmgw_member_t *before,
     const llmgw_member_t *after);
 
+/* The members as they are now: the i-th of n, in any order. */
+typedef struct {
+    size_t        n;
+    const void   *data;
+    void        (*at)(const void *data, size_t i,
+                      const llmgw_member_t **member,
+                      const llmgw_member_load_t **load);
+} publish_source_t;
+
 /*
- * path NULL: a view alone.  on_change is called for each member that differs
- * in a publication from the one before.  NULL and a reason in error (of
- * LLMGW_MEMBERS_ERROR_BYTES).
+ * path NULL: a view alone.  capacity: members at most.  on_change is called
+ * for each member that differs in a publication from the one before.  NULL
+ * and a reason in error (of LLMGW_MEMBERS_ERROR_BYTES).
  */
-publish_t *publish_create(const char *path, publish_change_pt on_change,
-    void *data, char *error);
+publish_t *publish_create(const char *path, uint32_t capacity,
+    publish_change_pt on_change, void *data, char *error);
 void publish_destroy(publish_t *publish);
 
-/* The table has changed, other than in loads. */
+/* Members have changed, other than in loads. */
 void publish_mark(publish_t *publish);
 
-/* For the next flush: swim_is_isolated(). */
+/* For the next flush: this agent is cut off, rather than the others dead. */
 void publish_set_isolated(publish_t *publish, int is_isolated);
 
-/* A load has changed. */
-void publish_load(publish_t *publish, const member_t *member);
+/* The load of one has changed. */
+void publish_load(publish_t *publish, const char *id,
+    const llmgw_member_load_t *load);
 
 /* Publishes if marked.  0, or -1 and a reason; it stays marked then. */
-int publish_flush(publish_t *publish, const table_t *table, char *error);
+int publish_flush(publish_t *publish, const publish_source_t *source,
+    char *error);
 
 /* Each second.  0, or -1 and a reason. */
 int publish_heartbeat(publish_t *publish, uint64_t now_ms, char *error);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "supervise/asker.h"
+#include "common/asker.h"
 #include "supervise/health.h"
 #include "health.pb-c.h"
 
@@ -58,10 +58,10 @@ health_answered(health_t *health, int status)
     if (status == LLMGW_GRPC_UNIMPLEMENTED
         || (status == LLMGW_GRPC_OK && health->is_serving))
     {
-        health->on_verdict(health->data, LOCAL_SERVING);
+        health->on_verdict(health->data, HEALTH_SERVING);
 
     } else {
-        health->on_verdict(health->data, LOCAL_NOT_SERVING);
+        health->on_verdict(health->data, HEALTH_NOT_SERVING);
     }
 }
 
@@ -88,7 +88,7 @@ health_broken(health_t *health)
         return;
     }
 
-    health->on_verdict(health->data, LOCAL_GONE);
+    health->on_verdict(health->data, HEALTH_GONE);
 }
 
 
@@ -142,7 +142,7 @@ health_tick(struct ev_loop *loop, ev_timer *timer, int events)
     {
         asker_drop(&health->asker);
         health->asked_at = 0;
-        health->on_verdict(health->data, LOCAL_SILENT);
+        health->on_verdict(health->data, HEALTH_SILENT);
         return;
     }
 

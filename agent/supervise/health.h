@@ -20,12 +20,18 @@
 #include <ev.h>
 
 #include "common/address.h"
-#include "supervise/local.h"
 
+
+typedef enum {
+    HEALTH_SERVING = 0,
+    HEALTH_NOT_SERVING,
+    HEALTH_SILENT,          /* the connection stands and no answer comes */
+    HEALTH_GONE             /* refused or broken */
+} health_verdict_t;
 
 typedef struct health_s  health_t;
 
-typedef void (*health_verdict_pt)(void *data, local_health_t verdict);
+typedef void (*health_verdict_pt)(void *data, health_verdict_t verdict);
 
 /* Starts asking a little later.  NULL: out of memory. */
 health_t *health_create(struct ev_loop *loop, const address_t *address,

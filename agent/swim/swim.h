@@ -37,7 +37,7 @@
 #include "common/address.h"
 #include "swim/order.h"
 #include "swim/wire/packet.h"
-#include "swim/counters.h"
+#include "common/swim_counters.h"
 #include "swim/table/table.h"
 
 

@@ -12,7 +12,7 @@
 
 #include "swim/table/candidate.h"
 #include "swim/drain.h"
-#include "net/rnd.h"
+#include "common/rnd.h"
 #include "swim/table/spread.h"
 #include "swim/swim.h"
 

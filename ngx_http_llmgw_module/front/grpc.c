@@ -6,7 +6,7 @@
  */
 
 #include "front/trace.h"
-#include "core/utf8.h"
+#include "proto/utf8.h"
 #include "health.pb-c.h"
 #include "llmgateway.pb-c.h"
 

@@ -12,7 +12,7 @@
 #include <sys/random.h>
 
 #include "front/trace.h"
-#include "core/utf8.h"
+#include "proto/utf8.h"
 
 
 #define NGX_HTTP_LLMGW_TRACE_SHOWN  128     /* of an id, in a log line: it

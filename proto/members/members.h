@@ -321,6 +321,9 @@ llmgw_members_rc_t llmgw_members_read_loads(llmgw_members_reader_t *reader,
 const char *llmgw_liveness_name(unsigned liveness);     /* "ALIVE" ... */
 const char *llmgw_service_name(unsigned service);       /* "READY" ... */
 
+/* A replica that gets requests: ALIVE, READY, not draining. */
+int llmgw_member_is_routable(const llmgw_member_t *member);
+
 /* [A-Za-z0-9][A-Za-z0-9._-]{0,62}: ids, versions, cluster names. */
 int llmgw_name_is_valid(const char *name, size_t len);
 

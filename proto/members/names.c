@@ -39,6 +39,15 @@ llmgw_service_name(unsigned service)
 }
 
 
+int
+llmgw_member_is_routable(const llmgw_member_t *member)
+{
+    return member->role == LLMGW_ROLE_REPLICA
+           && member->liveness == LLMGW_LIVENESS_ALIVE
+           && member->service == LLMGW_SERVICE_READY && !member->draining;
+}
+
+
 /* Not isalnum(): that asks the locale. */
 static int
 is_alnum(char c)

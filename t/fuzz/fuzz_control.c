@@ -32,7 +32,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         json_decref(answer);
     }
 
-    scene_done(&scene);
 
     return 0;
 }

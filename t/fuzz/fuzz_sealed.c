@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "net/crypt.h"
-#include "swim/wire/header.h"
+#include "swim/wire/packet.h"
 #include "t/fuzz/fuzz_count.h"
 
 
@@ -64,7 +64,8 @@ fuzz_open(crypt_t *crypt, uint8_t *plain, size_t *plain_len,
 
     rc = packet_decode(&packet, "c", plain, *plain_len, FUZZ_WALL_US);
 
-    return rc == PACKET_DONE ? crypt_take(crypt, &packet.head, counter, 1)
+    return rc == PACKET_DONE ? crypt_take(crypt, packet.head.sender_id,
+                                          packet.head.sender_epoch, counter, 1)
                              : rc;
 }
 

@@ -272,7 +272,7 @@ class Lint:
             r'^    \{ "(\w+)", "', self.text.get("agent/ctl/metrics.c", ""),
             re.M)}
         names |= {f"llmgw_agent_{name}_total" for name in re.findall(
-            r"^    X\((\w+),", self.text.get("agent/swim/counters.h", ""),
+            r"^    X\((\w+),", self.text.get("common/swim_counters.h", ""),
             re.M)}
         return names
 

@@ -4,7 +4,7 @@
 #ifndef FAKE_INNER_H
 #define FAKE_INNER_H
 
-#include "net/rnd.h"
+#include "common/rnd.h"
 #include "t/sim/fake_net.h"
 
 

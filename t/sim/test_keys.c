@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "net/rnd.h"
+#include "common/rnd.h"
 #include "t/sim/cluster.h"
 
 

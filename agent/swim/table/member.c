@@ -255,15 +255,6 @@ member_liveness_is_present(unsigned liveness)
 
 
 int
-member_is_routable(const llmgw_member_t *facts)
-{
-    return facts->role == LLMGW_ROLE_REPLICA
-           && facts->liveness == LLMGW_LIVENESS_ALIVE
-           && facts->service == LLMGW_SERVICE_READY && !facts->draining;
-}
-
-
-int
 member_is_present(const member_t *member)
 {
     return member_liveness_is_present(member->facts.liveness);

@@ -145,9 +145,6 @@ unsigned member_merge_load(member_t *member, uint32_t active_requests,
 void member_set_liveness(member_t *member, llmgw_liveness_t liveness,
     uint64_t now_us);
 
-/* A replica that gets work: ALIVE, READY, not draining. */
-int member_is_routable(const llmgw_member_t *facts);
-
 /* ALIVE or SUSPECT. */
 int member_is_present(const member_t *member);
 int member_liveness_is_present(unsigned liveness);

@@ -13,7 +13,6 @@
 
 #include "gossip.pb-c.h"
 #include "swim/wire/packet.h"
-#include "swim/wire/header.h"
 
 
 typedef Llmgateway__Gossip__GossipMessage     message_t;

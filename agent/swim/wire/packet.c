@@ -1,32 +1,16 @@
 
-/* The message and its limits; the bytes before it are in packet_header.c. */
+/* The message; the bytes before it are common/packet_header.c's. */
 
 #include <string.h>
 
 #include "common/address.h"
 #include "gossip.pb-c.h"
 #include "swim/wire/packet.h"
-#include "swim/wire/header.h"
 
 
 typedef Llmgateway__Gossip__GossipMessage     message_t;
 typedef Llmgateway__Gossip__MembershipUpdate  update_t;
 typedef Llmgateway__Gossip__Order             wire_order_t;
-
-
-static const char *const  packet_rc_names[PACKET_NRC] = {
-    "done",
-#define X(id, name, help)  name,
-    PACKET_DROPS(X)
-#undef X
-};
-
-
-const char *
-packet_rc_name(packet_rc_t rc)
-{
-    return packet_rc_names[rc];
-}
 
 
 static int

@@ -2,15 +2,13 @@
 /*
  * One datagram: what goes over the wire, and nothing about what it means.
  *
- *     header (swim/wire/header.h draws it): magic, version, flags, cluster
+ *     header (common/packet_header.h draws it): magic, version, flags, cluster
  *     GossipMessage of proto/gossip.proto, protobuf
  *
  * The header is outside of the protobuf so that another cluster's datagram
  * is told, and dropped, before anything of it is parsed, and so that it can
  * be the associated data of the seal (net/crypt.h).  What is decoded here
- * is plain, or was opened before.  1200 bytes pass every path that
- * IPv6 allows (RFC 8200, 5: 1280) without being fragmented: a fragmented
- * datagram is lost when one of its parts is.
+ * is plain, or was opened before.
  *
  * A datagram that is wrong as a whole is dropped.  One update in it that is
  * wrong is left out alone and counted: an update may be a third party's, and
@@ -22,21 +20,20 @@
 
 #include <stddef.h>
 
+#include "common/packet_header.h"
 #include "swim/table/member.h"
 #include "swim/order.h"
 
 
-#define PACKET_MAX_BYTES    1200
-#define PACKET_SEAL_BYTES   44      /* what sealing adds to a datagram */
 #define PACKET_MAX_UPDATES  64      /* the smallest valid update has 16 bytes,
                                        a usual one 70 */
 
-/* An epoch (wall clock, us) further ahead is refused: it would outlast every
-   restart of the member it speaks of. */
-#define PACKET_MAX_AHEAD_US  (24ULL * 3600 * 1000000)
+/* A ring has 150 points a unit of weight: a forged weight must not cost
+   every worker its memory. */
+#define PACKET_MAX_WEIGHT    100
 
-/* Nor an incarnation that leaves no room for the answer to it: 2^48 changes
-   are nine years of a million a second. */
+/* An incarnation that leaves no room for the answer to it is refused: 2^48
+   changes are nine years of a million a second. */
 #define PACKET_MAX_INCARNATION  (1ULL << 48)
 
 /*
@@ -58,33 +55,6 @@ typedef enum {
     PACKET_ORDER_ACK,
     PACKET_NTYPES
 } packet_type_t;
-
-/* Why a datagram is dropped, as data: name and help are for counters. */
-#define PACKET_DROPS(X)                                                       \
-    X(LENGTH,   "length", "truncated, or longer than any of ours")            \
-    X(MAGIC,    "magic", "not of this protocol")                              \
-    X(VERSION,  "version", "of another version")                              \
-    X(FLAGS,    "flags", "unknown flags")                                     \
-    X(CLUSTER,  "other_cluster", "of another cluster")                        \
-    X(PLAIN,    "plain", "not encrypted, and this agent has a keyring")       \
-    X(SEALED,   "sealed", "encrypted, and this agent has no keyring")         \
-    X(KEY,      "wrong_key", "encrypted with a key that is not in the ring")  \
-    X(FORGED,   "forged", "changed on the way, or by who has not the key")    \
-    X(REPLAYED, "replayed", "had before, or older than what is remembered")   \
-    X(MESSAGE,  "malformed", "no message of this protocol")                   \
-    X(TYPE,     "type", "of an unknown type")                                 \
-    X(SENDER,   "sender", "the sender's id, epoch or figures are wrong")      \
-    X(TARGET,   "target", "the target's id or address is wrong")              \
-    X(ORDER,    "order", "an order that is none")                             \
-    X(UPDATES,  "updates", "too many updates")
-
-typedef enum {
-    PACKET_DONE = 0,
-#define X(id, name, help)  PACKET_E##id,
-    PACKET_DROPS(X)
-#undef X
-    PACKET_NRC
-} packet_rc_t;
 
 typedef struct {
     packet_type_t  type;
@@ -128,9 +98,6 @@ typedef struct {
  */
 packet_rc_t packet_decode(packet_t *packet, const char *cluster,
     const uint8_t *data, size_t len, uint64_t wall_us);
-
-/* "magic", "other_cluster", ... for counters; "done" for PACKET_DONE. */
-const char *packet_rc_name(packet_rc_t rc);
 
 
 /*

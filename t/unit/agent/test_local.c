@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "supervise/local.h"
+#include "agent/local.h"
 
 
 #define S  1000000ULL
@@ -105,24 +105,24 @@ health_judges_who_never_reported(void **state)
     local_t  local;
 
     local_init(&local);
-    local_health(&local, LOCAL_GONE);
-    local_health(&local, LOCAL_SILENT);
-    local_health(&local, LOCAL_NOT_SERVING);
+    local_health(&local, HEALTH_GONE);
+    local_health(&local, HEALTH_SILENT);
+    local_health(&local, HEALTH_NOT_SERVING);
     assert_int_equal(local.service, LLMGW_SERVICE_STARTING);
 
-    local_health(&local, LOCAL_SERVING);
+    local_health(&local, HEALTH_SERVING);
     assert_int_equal(local.service, LLMGW_SERVICE_READY);
     assert_int_equal(local.max_capacity, 0);
 
-    local_health(&local, LOCAL_NOT_SERVING);
+    local_health(&local, HEALTH_NOT_SERVING);
     assert_int_equal(local.service, LLMGW_SERVICE_READY);
     assert_true(local.draining);
-    local_health(&local, LOCAL_SILENT);
+    local_health(&local, HEALTH_SILENT);
     assert_int_equal(local.service, LLMGW_SERVICE_STALLED);
-    local_health(&local, LOCAL_GONE);
+    local_health(&local, HEALTH_GONE);
     assert_int_equal(local.service, LLMGW_SERVICE_DOWN);
 
-    local_health(&local, LOCAL_SERVING);
+    local_health(&local, HEALTH_SERVING);
     assert_int_equal(local.service, LLMGW_SERVICE_READY);
     assert_false(local.draining);
 }
@@ -135,14 +135,14 @@ health_is_not_asked_about_who_reports(void **state)
     report_t  said;
 
     local_init(&local);
-    local_health(&local, LOCAL_SERVING);
+    local_health(&local, HEALTH_SERVING);
     said = report(1);
     local_report(&local, &said, S);
-    local_health(&local, LOCAL_GONE);
+    local_health(&local, HEALTH_GONE);
     assert_int_equal(local.service, LLMGW_SERVICE_READY);
 
     local_lost(&local);
-    local_health(&local, LOCAL_SERVING);
+    local_health(&local, HEALTH_SERVING);
     assert_int_equal(local.service, LLMGW_SERVICE_DOWN);
 }
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "supervise/asker.h"
+#include "common/asker.h"
 
 
 #define PORT_FIRST      21500

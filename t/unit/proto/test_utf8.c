@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/utf8.h"
+#include "proto/utf8.h"
 
 
 static int

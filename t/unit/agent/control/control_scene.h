@@ -13,43 +13,18 @@
 typedef struct {
     command_env_t    env;
     command_peer_t   peer;
-    swim_t          *swim;
-    publish_t       *publish;
+    llmgw_member_t   own;
+    swim_counters_t  counters;
     report_t         report;        /* the last that was taken */
     int              nreports;
     int              is_busy;       /* refuse the next */
     int              nleaves;
-    int              nkeys;
+    char             keys[96];      /* verb and text of the last */
     char             injected[64];
     char             drained[96];   /* id, time and "force" of the last */
     char             updated[256];  /* what the last update is */
     int              naborts;
 } control_scene_t;
-
-
-static void
-scene_send(void *data, const address_t *to, const uint8_t *bytes, size_t len)
-{
-}
-
-
-static void
-scene_change(void *data, const member_t *member, unsigned what)
-{
-}
-
-
-static void
-scene_conflict(void *data, const char *address)
-{
-}
-
-
-static void
-scene_journal(void *data, const llmgw_member_t *before,
-    const llmgw_member_t *after)
-{
-}
 
 
 static uint64_t
@@ -73,10 +48,48 @@ scene_leave(void *data)
 }
 
 
-static void
-scene_keys(void *data)
+static json_t *
+scene_keys(void *data, command_peer_t *peer, command_keys_t verb,
+    const char *text)
 {
-    ((control_scene_t *) data)->nkeys++;
+    control_scene_t  *scene = data;
+
+    snprintf(scene->keys, sizeof(scene->keys), "%d %s", verb,
+             text ? text : "-");
+
+    return json_pack("{s:b}", "ok", 1);
+}
+
+
+/* The one member is the agent itself. */
+static void
+scene_show_view(void *data, command_view_t *view)
+{
+    control_scene_t                   *scene = data;
+    static const llmgw_member_load_t   none;
+
+    view->members = &scene->own;
+    view->loads = &none;
+    view->n = 1;
+}
+
+
+static void
+scene_show_traits(void *data, const char *id, command_traits_t *traits)
+{
+    traits->can_restart = 0;
+    traits->update = "";
+}
+
+
+static void
+scene_show_status(void *data, command_status_t *status)
+{
+    control_scene_t  *scene = data;
+
+    memset(status, 0, sizeof(command_status_t));
+    status->own = &scene->own;
+    status->counters = &scene->counters;
 }
 
 
@@ -164,46 +177,27 @@ scene_report(void *data, command_peer_t *peer, const report_t *report)
 }
 
 
-static const swim_callbacks_t  scene_callbacks = {
-    .on_send = scene_send,
-    .on_change = scene_change,
-    .on_conflict = scene_conflict
-};
-
-
 static void
 scene_init(control_scene_t *scene)
 {
-    char           error[LLMGW_MEMBERS_ERROR_BYTES];
-    swim_config_t  config;
-
     memset(scene, 0, sizeof(control_scene_t));
-    memset(&config, 0, sizeof(config));
-    config.cluster = "c";
-    config.id = "r1";
-    config.address = "127.0.0.1:21001";
-    config.grpc = "127.0.0.1:11001";
-    config.weight = 1;
-    config.epoch = 9;
-    config.period_us = 500000;
-    config.ping_timeout_us = 200000;
-    config.suspect_timeout_us = 2000000;
-    config.indirect_probes = 3;
-    config.callbacks = &scene_callbacks;
 
-    scene->swim = swim_create(&config, 1000000);
-    scene->publish = publish_create(NULL, scene_journal, NULL, error);
-    publish_mark(scene->publish);
-    publish_flush(scene->publish, swim_table(scene->swim), error);
+    strcpy(scene->own.id, "r1");
+    strcpy(scene->own.address, "127.0.0.1:21001");
+    strcpy(scene->own.grpc, "127.0.0.1:11001");
+    scene->own.role = LLMGW_ROLE_REPLICA;
+    scene->own.weight = 1;
+    scene->own.epoch = 9;
 
     scene->env.id = "r1";
     scene->env.role = "replica";
     scene->env.cluster = "c";
-    scene->env.swim = scene->swim;
-    scene->env.publish = scene->publish;
     scene->env.started_us = 1000000;
     scene->env.now_us = scene_now_us;
     scene->env.wall_us = scene_wall_us;
+    scene->env.show_view = scene_show_view;
+    scene->env.show_traits = scene_show_traits;
+    scene->env.show_status = scene_show_status;
     scene->env.on_report = scene_report;
     scene->env.on_drain = scene_drain;
     scene->env.on_undrain = scene_undrain;
@@ -215,14 +209,6 @@ scene_init(control_scene_t *scene)
     scene->env.on_inject = scene_inject;
     scene->env.uid = 1000;
     scene->env.data = scene;
-}
-
-
-static void
-scene_done(control_scene_t *scene)
-{
-    publish_destroy(scene->publish);
-    swim_destroy(scene->swim);
 }
 
 #endif /* CONTROL_SCENE_H */

@@ -55,7 +55,6 @@ init(socket_scene_t *s)
 static void
 done(socket_scene_t *s)
 {
-    scene_done(&s->scene);
     ev_loop_destroy(s->loop);
     unlink(s->path);
     assert_int_equal(rmdir(s->dir), 0);

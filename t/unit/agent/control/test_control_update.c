@@ -30,7 +30,6 @@ assert_updated(const char *line, const char *updated)
     }
 
     json_decref(answer);
-    scene_done(&scene);
 }
 
 
@@ -48,9 +47,9 @@ all_of_it_arrives(void **state)
     assert_updated("{\"cmd\":\"rolling_update\",\"to\":\"v2\","
                    "\"members\":[\"r1\",\"r2\"],\"stop\":\"a\","
                    "\"start\":\"b\",\"drain_timeout_ms\":0,"
-                   "\"rejoin_timeout_ms\":1,\"max_unavailable\":4096,"
+                   "\"rejoin_timeout_ms\":1,\"max_unavailable\":65536,"
                    "\"min_available\":0,\"dry_run\":true}",
-                   "v2 r2,2 a b 0 1 4096 0 dry");
+                   "v2 r2,2 a b 0 1 65536 0 dry");
 }
 
 
@@ -65,7 +64,7 @@ what_is_wrong_is_refused(void **state)
         "\"stop\":\"\",\"start\":\"b\"", "\"start\":\"\"", "\"start\":false",
         "\"drain_timeout_ms\":-1", "\"drain_timeout_ms\":86400001",
         "\"drain_timeout_ms\":1.5", "\"rejoin_timeout_ms\":0",
-        "\"max_unavailable\":0", "\"max_unavailable\":4097",
+        "\"max_unavailable\":0", "\"max_unavailable\":65537",
         "\"min_available\":-1", "\"min_available\":\"1\"", "\"dry_run\":1"
     };
 
@@ -115,7 +114,6 @@ only_the_owner_may(void **state)
     json_decref(command_answer(&scene.env, &scene.peer, lines[1],
                                strlen(lines[1])));
     assert_int_equal(scene.naborts, 1);
-    scene_done(&scene);
 }
 
 

@@ -1,0 +1,45 @@
+
+/* What the control socket shows of the agent and its cluster. */
+
+#include "agent/agent_inner.h"
+
+
+void
+agent_show_view(void *data, command_view_t *view)
+{
+    agent_t  *agent = data;
+
+    view->members = publish_members(agent->publish, &view->n);
+    view->loads = publish_loads(agent->publish);
+}
+
+
+void
+agent_show_traits(void *data, const char *id, command_traits_t *traits)
+{
+    agent_t         *agent = data;
+    const member_t  *member;
+
+    member = table_find(swim_table(node_swim(agent->node)), id);
+
+    traits->can_restart = member != NULL && member->traits.can_restart;
+    traits->update = member != NULL ? member->traits.update : "";
+}
+
+
+void
+agent_show_status(void *data, command_status_t *status)
+{
+    agent_t       *agent = data;
+    const swim_t  *swim;
+
+    swim = node_swim(agent->node);
+
+    status->own = &swim_own(swim)->facts;
+    status->counters = swim_counters(swim);
+    status->key = agent_keys_primary(agent);
+    status->backlog = swim_backlog(swim);
+    status->doubt = swim_doubt(swim);
+    status->is_joined = !swim_is_alone(swim);
+    status->is_isolated = swim_is_isolated(swim);
+}
