@@ -47,6 +47,10 @@ swim_enact_liveness(swim_t *swim, member_t *member, uint64_t now_us)
         tell_drop(swim, member);
     }
 
+    if (member->facts.liveness == LLMGW_LIVENESS_DEAD) {
+        reconnect_died(swim, member, now_us);
+    }
+
     if (swim->is_isolated || member->facts.liveness == LLMGW_LIVENESS_DEAD) {
         isolation_count(swim, now_us);
     }
@@ -198,6 +202,10 @@ swim_hear_of_self(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
     swim->counters.refutations++;
     doubt_more(swim, 1);
     swim_changed(swim, swim->own, MEMBER_FACTS|MEMBER_REFUTED);
+
+    if (news->liveness == LLMGW_LIVENESS_DEAD) {
+        reconnect_returned(swim, now_us);
+    }
 }
 
 
@@ -235,39 +243,36 @@ swim_is_doubtful(const member_t *sender, const member_news_t *news)
 }
 
 
+/* What a changed record means to the parts that keep something about it. */
 static void
-swim_hear_of(swim_t *swim, const member_news_t *news, const member_t *sender,
+swim_enact(swim_t *swim, member_t *member, unsigned what, uint64_t now_us)
+{
+    if (what & MEMBER_FACTS) {
+        probe_forgive(swim, member);
+    }
+
+    /* A suspicion of a new incarnation begins anew. */
+    if (what & (MEMBER_LIVENESS|MEMBER_FACTS)) {
+        swim_enact_liveness(swim, member, now_us);
+
+    } else if (what & MEMBER_ACCUSED) {
+        suspicion_accused(swim, member);
+    }
+
+    swim_changed(swim, member, what);
+}
+
+
+static void
+swim_hear_of_member(swim_t *swim, member_t *member, const member_news_t *news,
     int is_first_hand, uint64_t now_us)
 {
-    int        was_present;
-    unsigned   what;
-    member_t  *member;
-
-    member = table_find(&swim->table, news->facts.id);
-
-    if (member != swim->own && !is_first_hand
-        && swim_is_doubtful(sender, news))
-    {
-        swim->counters.updates_doubted++;
-        return;
-    }
-
-    if (member == NULL) {
-        swim_hear_of_stranger(swim, news, now_us);
-        return;
-    }
-
-    if (member == swim->own) {
-        swim_hear_of_self(swim, &news->facts, now_us);
-        return;
-    }
-
-    if (!member_is_plausible(&member->facts, &news->facts)) {
-        swim->counters.updates_implausible++;
-        return;
-    }
+    int       was_present, was_dead;
+    unsigned  what;
 
     was_present = member_is_present(member);
+    was_dead = member->facts.liveness == LLMGW_LIVENESS_DEAD
+               && member->facts.epoch == news->facts.epoch;
     what = member_merge(member, news, is_first_hand, now_us);
 
     if ((what & ~MEMBER_LOAD) == 0 && !is_first_hand
@@ -285,19 +290,39 @@ swim_hear_of(swim_t *swim, const member_news_t *news, const member_t *sender,
         table_count(&swim->table, was_present, member);
     }
 
-    if (what & MEMBER_FACTS) {
-        probe_forgive(swim, member);
+    swim_enact(swim, member, what, now_us);
+
+    if (was_dead && member_is_present(member)) {
+        reconnect_returned(swim, now_us);
     }
+}
 
-    /* A suspicion of a new incarnation begins anew. */
-    if (what & (MEMBER_LIVENESS|MEMBER_FACTS)) {
-        swim_enact_liveness(swim, member, now_us);
 
-    } else if (what & MEMBER_ACCUSED) {
-        suspicion_accused(swim, member);
+static void
+swim_hear_of(swim_t *swim, const member_news_t *news, const member_t *sender,
+    int is_first_hand, uint64_t now_us)
+{
+    member_t  *member;
+
+    member = table_find(&swim->table, news->facts.id);
+
+    if (member != swim->own && !is_first_hand
+        && swim_is_doubtful(sender, news))
+    {
+        swim->counters.updates_doubted++;
+
+    } else if (member == NULL) {
+        swim_hear_of_stranger(swim, news, now_us);
+
+    } else if (member == swim->own) {
+        swim_hear_of_self(swim, &news->facts, now_us);
+
+    } else if (!member_is_plausible(&member->facts, &news->facts)) {
+        swim->counters.updates_implausible++;
+
+    } else {
+        swim_hear_of_member(swim, member, news, is_first_hand, now_us);
     }
-
-    swim_changed(swim, member, what);
 }
 
 

@@ -29,6 +29,7 @@ static const swim_part_t  swim_parts[] = {
     { join_tick,       join_next_us },
     { gossip_tick,     gossip_next_us },
     { sync_tick,       sync_next_us },
+    { reconnect_tick,  reconnect_next_us },
     { conflict_tick,   conflict_next_us },
     { relay_tick,      relay_next_us },
     { probe_tick,      probe_next_us },
@@ -104,6 +105,7 @@ swim_create(const swim_config_t *config, uint64_t now_us)
     swim->load.next_us = SWIM_NEVER;
     swim->tell.next_us = SWIM_NEVER;
     swim->relay.next_us = SWIM_NEVER;
+    swim->reconnect.next_us = SWIM_NEVER;
     swim->conflict.next_us = SWIM_NEVER;
     swim->candidates.next_us = SWIM_NEVER;
     swim->sync_us = now_us + rnd_below(&swim->rnd, 10 * SWIM_S);

@@ -97,6 +97,14 @@ typedef struct {
     unsigned  tries;                /* left */
 } conflict_t;
 
+/* reconnect.c: pings to the dead. */
+typedef struct {
+    uint64_t  next_us;              /* SWIM_NEVER: nobody is DEAD */
+    uint64_t  last_us;
+    uint64_t  died_us;              /* when the last one did */
+    uint64_t  burst_until_us;
+} reconnect_t;
+
 /* load.c */
 typedef struct {
     uint32_t  told;                 /* what gateways heard last */
@@ -150,6 +158,7 @@ struct swim_s {
     orders_t         orders;
     uint64_t         gossip_us;     /* next extra telling */
     uint64_t         sync_us;       /* next comparison of tables */
+    reconnect_t      reconnect;
     conflict_t       conflict;
     unsigned         doubt;         /* doubt.c */
     int              is_isolated;   /* isolation.c */
@@ -379,6 +388,17 @@ void sync_hear(swim_t *swim, member_t *sender, const packet_head_t *sync,
     uint64_t now_us);
 void sync_tick(swim_t *swim, uint64_t now_us);
 uint64_t sync_next_us(const swim_t *swim);
+
+
+/* reconnect.c */
+
+/* A member became DEAD. */
+void reconnect_died(swim_t *swim, const member_t *member, uint64_t now_us);
+
+/* One that was DEAD had never stopped. */
+void reconnect_returned(swim_t *swim, uint64_t now_us);
+void reconnect_tick(swim_t *swim, uint64_t now_us);
+uint64_t reconnect_next_us(const swim_t *swim);
 
 
 /* load.c */

@@ -7,9 +7,7 @@
  * table to one other; where the digests differ both send their tables, and
  * the order of news (table/member.h) does the rest: comparing revives nobody.
  *
- * The same round pings one of the dead, so that the two halves of a network
- * that was cut find each other again (swim/join.c asks absent seeds), and
- * forgets tombstones past their time.
+ * The same round forgets tombstones past their time.
  */
 
 #include <string.h>
@@ -89,34 +87,12 @@ sync_forget_dead(swim_t *swim, uint64_t now_us)
 }
 
 
-/* A dead member may live: whoever is told that it is dead contradicts. */
-static void
-sync_knock(swim_t *swim, uint64_t now_us)
-{
-    member_t      *dead;
-    swim_letter_t  letter;
-
-    if (swim_pick(swim, &dead, 1, swim_fits_dead, NULL) == 0) {
-        return;
-    }
-
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_PING;
-    letter.sequence = ++swim->sequence;
-    letter.member = dead;
-    letter.about = dead;
-    letter.target_id = dead->facts.id;
-    swim_send(swim, &letter, now_us);
-}
-
-
 void
 sync_tick(swim_t *swim, uint64_t now_us)
 {
     member_t  *member;
 
     sync_forget_dead(swim, now_us);
-    sync_knock(swim, now_us);
 
     if (swim_pick(swim, &member, 1, swim_fits_present, NULL) == 1) {
         sync_send(swim, PACKET_SYNC, member, ++swim->sequence, now_us);
