@@ -46,21 +46,22 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       NULL },
 
     { ngx_string("llmgw_queue"),
-      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE12,
+      NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE12,
       ngx_http_llmgw_policy_queue,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       NULL },
 
     { ngx_string("llmgw_breaker"),
-      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1234|NGX_CONF_TAKE5|NGX_CONF_TAKE6,
+      NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1234
+                       |NGX_CONF_TAKE5|NGX_CONF_TAKE6,
       ngx_http_llmgw_policy_breaker,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       NULL },
 
     { ngx_string("llmgw_hedge"),
-      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE12,
+      NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE12,
       ngx_http_llmgw_policy_hedge,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,

@@ -202,6 +202,11 @@ ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     lscf->hedge_set = 1;
+
+    if (cf->args->nelts == 1) {
+        return NGX_CONF_OK;
+    }
+
     value = cf->args->elts;
 
     if (ngx_strncmp(value[1].data, "delay=", 6) == 0) {

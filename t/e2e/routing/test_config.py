@@ -36,6 +36,7 @@ def refused(check, word, *mentions, **options):
     "llmgw_members members; llmgw_zone other:2m;"
     " llmgw_hash prefix=1 vnodes=1 load_factor=0 min_load=0;",
     "llmgw_hash load_factor=1.5 prefix=100000; server 127.0.0.1:1;",
+    GOOD + " llmgw_queue; llmgw_breaker; llmgw_hedge;",
 ])
 def test_accepted(check, upstream):
     nginx, out = check(upstream)
