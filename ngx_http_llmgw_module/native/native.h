@@ -9,12 +9,12 @@
  *
  *             PRECONTENT, queue=      content           peer.get
  *    request ------> READS ---> WAITS ----> GRANTED ------------> USES
- *       |              |                       |                   |  ^
- *       |              | no queue              | no pass asks      |  | get
- *       |              v                       v              free |  |
- *       +---------> RESTS <------------------ gone                 v  |
- *                     |                                           RESTS
- *                     +-- get: claims, never waits; NGX_BUSY where full
+ *       |              |          ^            |                   |  ^
+ *       |              | no queue |            | no pass asks      |  | get
+ *       |              v          |            v              free |  |
+ *       +---------> RESTS <-------|---------- gone                 v  |
+ *                     |           +------ get, queue=, full ----- RESTS
+ *                     +-- get: claims; NGX_BUSY where full
  *
  * A lease ends with `free`, or with the request, whichever comes first.  What
  * holds one is found through the request's cleanup handlers, since an
@@ -50,6 +50,13 @@ typedef struct {
     ngx_sockaddr_t                sockaddr; /* the replica may be gone before
                                                nginx has done with it */
 
+    ngx_msec_t                    patience_ms;  /* of the queue's timeout */
+    ngx_msec_t                    armed_ms;     /* when this wait began */
+
+    ngx_connection_t             *stand_in;     /* a wait within the pass */
+    ngx_event_t                   disarm;       /* posted: its connect timer */
+    ngx_log_t                     silent;       /* for its end */
+
     unsigned                      has_data:1;   /* of this replica's body */
     unsigned                      refused:1;    /* an error page waits not */
 } ngx_http_llmgw_stock_t;
@@ -74,8 +81,17 @@ ngx_int_t ngx_http_llmgw_stock_init(ngx_conf_t *cf);
 ngx_int_t ngx_http_llmgw_stock_init_peer(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 
-/* stock_queue.c */
+/* queue.c */
 ngx_int_t ngx_http_llmgw_stock_handler(ngx_http_request_t *r);
+void ngx_http_llmgw_stock_arm(ngx_http_llmgw_stock_t *stock);
+
+/* wait.c: a wait within the pass, after a try that has failed */
+ngx_uint_t ngx_http_llmgw_stock_may_wait(ngx_http_llmgw_stock_t *stock);
+ngx_int_t ngx_http_llmgw_stock_wait(ngx_http_llmgw_stock_t *stock,
+    ngx_peer_connection_t *pc);
+void ngx_http_llmgw_stock_wait_ends(ngx_http_llmgw_stock_t *stock);
+void ngx_http_llmgw_stock_wait_aborts(ngx_http_llmgw_stock_t *stock);
+void ngx_http_llmgw_stock_wait_forget(ngx_http_llmgw_stock_t *stock);
 
 /* stock_filter.c */
 ngx_uint_t ngx_http_llmgw_stock_is_grpc(ngx_table_elt_t *content_type);

@@ -2,11 +2,12 @@
 /*
  * A pool of ours as nginx's upstream asks for it: peer.init, get, free.
  *
- * `get` cannot wait: a pool that has no room is NGX_BUSY, which is a 502.
- * Whoever shall wait does so before the pass begins (stock_queue.c), and
- * brings his lease along for the first `get`.  Another try before the
- * answer's first byte is nginx's to decide (grpc_next_upstream,
- * proxy_next_upstream); here it finds those excluded that have failed.
+ * `get` cannot wait: a pool that is full is NGX_BUSY, which is a 502.  With
+ * queue= a request waits before the pass begins (queue.c), and brings its lease
+ * along for the first `get`.  Another try before the answer's first byte is
+ * nginx's to decide (grpc_next_upstream, proxy_next_upstream); here it finds
+ * the replicas excluded that have failed, and waits again where the others are
+ * full (wait.c).
  */
 
 #include "native/native.h"
@@ -117,6 +118,7 @@ ngx_http_llmgw_stock_create(ngx_http_request_t *r,
     stream->pool = pool;
     stream->start_ms = ngx_current_msec;
     stream->running = 1;
+    stock->patience_ms = pool->conf->queue_timeout;
 
     ngx_http_llmgw_pool_stream_begins(pool);
 
@@ -155,15 +157,26 @@ ngx_http_llmgw_stock_find(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_llmgw_stock_get(ngx_peer_connection_t *pc, void *data)
 {
-    ngx_http_llmgw_stock_t  *stock = data;
+    ngx_http_llmgw_claim_rc_t   rc;
+    ngx_http_llmgw_stock_t     *stock = data;
 
     pc->cached = 0;
     pc->connection = NULL;
 
-    if (stock->state != NGX_HTTP_LLMGW_STOCK_GRANTED
-        && ngx_http_llmgw_stock_claim(stock, 1) != NGX_HTTP_LLMGW_LEASED)
-    {
-        return NGX_BUSY;
+    if (stock->state != NGX_HTTP_LLMGW_STOCK_GRANTED) {
+        /* a wait keeps those excluded that have failed: tries are few */
+        stock->stream.claim.is_last = 1;
+
+        rc = ngx_http_llmgw_stock_claim(stock,
+                                     !ngx_http_llmgw_stock_may_wait(stock));
+
+        if (rc == NGX_HTTP_LLMGW_WAITS) {
+            return ngx_http_llmgw_stock_wait(stock, pc);
+        }
+
+        if (rc != NGX_HTTP_LLMGW_LEASED) {
+            return NGX_BUSY;
+        }
     }
 
     stock->state = NGX_HTTP_LLMGW_STOCK_USES;
@@ -376,6 +389,7 @@ ngx_http_llmgw_stock_release(ngx_http_llmgw_stock_t *stock)
     }
 
     ngx_http_llmgw_stock_give_back(stock, LLMGW_VERDICT_NEUTRAL);
+    ngx_http_llmgw_stock_wait_forget(stock);
     ngx_http_llmgw_timer_done(stream);
     ngx_http_llmgw_pool_stream_ends(stream->pool);
 

@@ -27,7 +27,7 @@
 static void ngx_http_llmgw_stock_body_read(ngx_http_request_t *r);
 static void ngx_http_llmgw_stock_park(ngx_http_llmgw_stock_t *stock);
 static ngx_int_t ngx_http_llmgw_stock_watch(ngx_http_request_t *r);
-static void ngx_http_llmgw_stock_arm(ngx_http_llmgw_stock_t *stock);
+static void ngx_http_llmgw_stock_disarm(ngx_http_llmgw_stock_t *stock);
 static void ngx_http_llmgw_stock_turn(ngx_http_llmgw_claim_t *claim);
 static void ngx_http_llmgw_stock_timer_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_stock_resume(ngx_http_request_t *r);
@@ -136,6 +136,13 @@ ngx_http_llmgw_stock_park(ngx_http_llmgw_stock_t *stock)
     switch (rc) {
 
     case NGX_HTTP_LLMGW_LEASED:
+
+        if (stock->stand_in) {
+            ngx_http_llmgw_stock_disarm(stock);
+            ngx_http_llmgw_stock_wait_ends(stock);
+            return;
+        }
+
         ngx_http_llmgw_stock_resume(r);
         return;
 
@@ -177,27 +184,36 @@ ngx_http_llmgw_stock_watch(ngx_http_request_t *r)
 }
 
 
-/* For the line's own limit, or the client's if that is sooner. */
+/*
+ * For what is left of the queue's timeout, over all waits of the request, or
+ * of the client's deadline if that is less.
+ */
 
-static void
+void
 ngx_http_llmgw_stock_arm(ngx_http_llmgw_stock_t *stock)
 {
     uint64_t                  ms;
-    ngx_msec_t                wait;
+    ngx_msec_t                wait, spent;
     ngx_table_elt_t          *h;
     ngx_http_llmgw_stream_t  *stream;
 
     stream = &stock->stream;
-    wait = stream->pool->conf->queue_timeout;
+    wait = stock->patience_ms;
+    stock->armed_ms = ngx_current_msec;
 
     h = ngx_http_llmgw_stock_field(&stream->request->headers_in.headers,
                                    "grpc-timeout");
     ms = h ? llmgw_grpc_timeout_decode((char *) h->value.data, h->value.len)
            : 0;
 
-    if (ms && ms < NGX_HTTP_LLMGW_MAX_DEADLINE_MS && (ngx_msec_t) ms < wait) {
-        wait = (ngx_msec_t) ms;
-        stream->has_deadline = 1;
+    if (ms && ms < NGX_HTTP_LLMGW_MAX_DEADLINE_MS) {
+        spent = ngx_current_msec - stream->start_ms;
+        ms = (ms > spent) ? ms - spent : 0;
+
+        if ((ngx_msec_t) ms < wait) {
+            wait = (ngx_msec_t) ms;
+            stream->has_deadline = 1;
+        }
     }
 
     stream->timer.handler = ngx_http_llmgw_stock_timer_handler;
@@ -205,6 +221,22 @@ ngx_http_llmgw_stock_arm(ngx_http_llmgw_stock_t *stock)
     stream->timer.log = stream->request->connection->log;
 
     ngx_add_timer(&stream->timer, wait);
+}
+
+
+/* The wait has ended with a lease. */
+
+static void
+ngx_http_llmgw_stock_disarm(ngx_http_llmgw_stock_t *stock)
+{
+    ngx_msec_t  waited;
+
+    if (stock->stream.timer.timer_set) {
+        waited = ngx_current_msec - stock->armed_ms;
+        stock->patience_ms -= ngx_min(waited, stock->patience_ms);
+    }
+
+    ngx_http_llmgw_timer_done(&stock->stream);
 }
 
 
@@ -272,7 +304,7 @@ ngx_http_llmgw_stock_resume(ngx_http_request_t *r)
     stock = ngx_http_llmgw_stock_find(r);
 
     if (stock) {
-        ngx_http_llmgw_timer_done(&stock->stream);
+        ngx_http_llmgw_stock_disarm(stock);
     }
 
     r->preserve_body = 1;
@@ -320,6 +352,7 @@ ngx_http_llmgw_stock_refuse(ngx_http_llmgw_stock_t *stock,
 
     r = stock->stream.request;
 
+    ngx_http_llmgw_stock_wait_aborts(stock);
     ngx_http_llmgw_stock_release(stock);
     ngx_http_llmgw_metrics_request(stock->stream.pool, status, reason);
     stock->refused = 1;

@@ -446,6 +446,105 @@ def test_queue_with_keepalive(cluster, engines):
     assert max(e.connections for e in made) <= 4
 
 
+def one_dead_of(cluster, engines, n, lines="", pool="", delay=0.1):
+    """n servers of two places each, the first just gone."""
+    made = engines(n, delay=delay)
+    nginx = cluster.nginx(
+        "llmgw_hash;" + "".join(f" server {e.target} max_conns=2;"
+                                for e in made) + pool,
+        **http(QUEUED + lines))
+    made[0].close()
+    return made, nginx
+
+
+def test_failed_try_waits_again(cluster, engines):
+    """The others are full by then: each request is served all the same."""
+    made, nginx = one_dead_of(cluster, engines, 3)
+    for k in range(3):
+        answers = at_once(16, lambda i: get(nginx, f"{k} {i}", body=b"x" * 9))
+        assert {status for status, _ in answers} == {200}, answers
+    assert max(e.peak for e in made) == 2
+    assert "no live upstreams" not in nginx.log()
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
+
+
+def test_failed_try_of_a_grpc_pass_waits_again(cluster, client):
+    replicas = [cluster.replica(x, token_delay="20ms") for x in "ab"]
+    nginx = cluster.nginx(
+        "llmgw_hash;" + "".join(f" server {r.target} max_conns=1;"
+                                for r in replicas), **grpc(QUEUED))
+    replicas[0].kill()
+    c = client(nginx)
+    answers = at_once(8, lambda i: generate(c, f"s{i}"))
+    assert {got.code for got in answers} == {"OK"}, answers
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
+
+
+def failed_try(cluster, engines, pool="", lines=""):
+    """Two servers of one place: the first dead, the second held for 1 s.
+
+    Returns nginx and the session whose first try is the dead server's.
+    """
+    made = engines(2)
+    nginx = cluster.nginx(
+        "llmgw_hash;" + "".join(f" server {e.target} max_conns=1;"
+                                for e in made) + pool, **http(QUEUED + lines))
+    homes = {get(nginx, f"{i}")[1].split()[0]: f"{i}" for i in range(50)}
+    made[0].close()
+    made[1].delay = 1
+    return nginx, homes
+
+
+@pytest.fixture
+def aside():
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        yield pool.submit
+
+
+@pytest.mark.parametrize("lines", [
+    "", " proxy_connect_timeout 100ms;"], ids=["", "short connect timeout"])
+def test_failed_try_waits_for_the_queues_time(cluster, engines, aside, lines):
+    nginx, homes = failed_try(cluster, engines, " llmgw_queue timeout=400ms;",
+                              lines)
+    held = aside(get, nginx, homes["b"])
+    wait_for(nginx.in_flight, 5, "the second server to be held")
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(
+            f"http://127.0.0.1:{nginx.status_port}/http/x", data=b"x",
+            headers={"X-Session": homes["a"]}), timeout=10)
+    assert refused.value.code == 503
+    assert refused.value.headers["retry-after"] == "1"
+    refused.value.close()
+    assert nginx.in_flight() == 1, "it waited for longer than it should"
+    assert held.result()[0] == 200
+    assert "timed out" not in nginx.log()
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
+
+
+def test_client_leaves_a_failed_try_that_waits(cluster, engines, aside):
+    nginx, homes = failed_try(cluster, engines)
+    held = aside(get, nginx, homes["b"])
+    wait_for(nginx.in_flight, 5, "the second server to be held")
+    gone = aside(get, nginx, homes["a"], body=b"x", timeout=0.3)
+    wait_for(nginx.waiting, 5, "the failed try to wait")
+    assert isinstance(gone.exception(), OSError)
+    wait_for(lambda: nginx.waiting() == 0, 0.5, "its place to be free")
+    assert held.result()[0] == 200
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
+
+
+def test_reload_while_a_failed_try_waits(cluster, engines, aside):
+    nginx, homes = failed_try(cluster, engines)
+    held = aside(get, nginx, homes["b"])
+    wait_for(nginx.in_flight, 5, "the second server to be held")
+    waits = aside(get, nginx, homes["a"], body=b"x" * 1000)
+    wait_for(nginx.waiting, 5, "the failed try to wait")
+    nginx.reload()
+    assert held.result()[0] == 200
+    assert waits.result() == (200, "b 1000")
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
+
+
 def test_waiting_for_too_long(cluster, engines, client):
     """Each is told in its own protocol, and when to come back."""
     made = engines(1, delay=1.5)

@@ -1,0 +1,153 @@
+
+/*
+ * A wait within the pass.
+ *
+ * A request with queue= that was given a place at a replica which then failed
+ * asks `get` for another one.  Where the others are full it goes back into the
+ * queue, with its old ticket; but nginx's upstream knows no wait.  What it
+ * does know is a connection that is still being made: so it gets one that
+ * stands in for the replica's until there is one, an eventfd that no event
+ * comes from.  When the request is granted its replica, nginx is told that
+ * this connection has failed, and asks `get` again, which finds the lease.
+ *
+ *     get: full --> stand-in, in the queue --+--> granted: "connect failed",
+ *                                            |    nginx's next try, get
+ *                                            +--> refused: the pass is ended,
+ *                                            |    answered as before the pass
+ *                                            +--> the client goes: nginx ends
+ *
+ * The connect timer that nginx sets is taken away again: the queue's timeout
+ * limits the wait.  It takes "error" among what proxy_next_upstream or
+ * grpc_next_upstream name, which is so by default; without it a full pool is
+ * a 502 here, too.  $upstream_addr shows the wait by the upstream's name.
+ */
+
+#include <sys/eventfd.h>
+
+#include "native/native.h"
+
+
+static void ngx_http_llmgw_stock_disarm_handler(ngx_event_t *ev);
+
+
+ngx_uint_t
+ngx_http_llmgw_stock_may_wait(ngx_http_llmgw_stock_t *stock)
+{
+    return stock->stream.claim.turn
+           && (stock->upstream->conf->next_upstream
+               & NGX_HTTP_UPSTREAM_FT_ERROR);
+}
+
+
+/* What `get` returns; the claim is in the queue. */
+
+ngx_int_t
+ngx_http_llmgw_stock_wait(ngx_http_llmgw_stock_t *stock,
+    ngx_peer_connection_t *pc)
+{
+    int                 fd;
+    ngx_log_t          *log;
+    ngx_connection_t   *c;
+
+    log = stock->stream.request->connection->log;
+
+    fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
+    if (fd == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "eventfd() failed");
+        goto failed;
+    }
+
+    c = ngx_get_connection(fd, log);
+    if (c == NULL) {
+        (void) close(fd);
+        goto failed;
+    }
+
+    stock->state = NGX_HTTP_LLMGW_STOCK_WAITS;
+    stock->stand_in = c;
+    ngx_http_llmgw_stock_arm(stock);
+
+    stock->disarm.handler = ngx_http_llmgw_stock_disarm_handler;
+    stock->disarm.data = stock;
+    stock->disarm.log = log;
+    ngx_post_event(&stock->disarm, &ngx_posted_events);
+
+    pc->connection = c;
+    pc->name = &stock->stream.pool->conf->name;
+
+    return NGX_AGAIN;
+
+failed:
+
+    ngx_http_llmgw_claim_leave(&stock->stream.claim);
+
+    return NGX_BUSY;
+}
+
+
+/* nginx has set it behind `get`. */
+
+static void
+ngx_http_llmgw_stock_disarm_handler(ngx_event_t *ev)
+{
+    ngx_http_llmgw_stock_t  *stock = ev->data;
+
+    if (stock->stand_in && stock->stand_in->write->timer_set) {
+        ngx_del_timer(stock->stand_in->write);
+    }
+}
+
+
+/* A replica is leased; the request may have ended when this returns. */
+
+void
+ngx_http_llmgw_stock_wait_ends(ngx_http_llmgw_stock_t *stock)
+{
+    ngx_event_t       *wev;
+    ngx_connection_t  *c;
+
+    c = stock->stand_in;
+    wev = c->write;
+
+    ngx_http_llmgw_stock_wait_forget(stock);
+
+    /* nothing has failed that anybody should read of */
+    c->log = &stock->silent;
+
+    wev->handler(wev);
+}
+
+
+/* The pass ends, and the request goes on without it; also if none waits. */
+
+void
+ngx_http_llmgw_stock_wait_aborts(ngx_http_llmgw_stock_t *stock)
+{
+    ngx_http_request_t  *r;
+
+    if (stock->stand_in == NULL) {
+        return;
+    }
+
+    ngx_http_llmgw_stock_wait_forget(stock);
+
+    r = stock->stream.request;
+
+    /* one reference goes with the pass, the other with the answer */
+    r->main->count++;
+
+    (*stock->upstream->cleanup)(r);
+}
+
+
+/* The connection is nginx's to close. */
+
+void
+ngx_http_llmgw_stock_wait_forget(ngx_http_llmgw_stock_t *stock)
+{
+    stock->stand_in = NULL;
+
+    if (stock->disarm.posted) {
+        ngx_delete_posted_event(&stock->disarm);
+    }
+}
