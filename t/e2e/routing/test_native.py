@@ -1,51 +1,16 @@
 """The same upstream under nginx's own grpc_pass and proxy_pass."""
 
-import concurrent.futures
 import http.client as http_client
 import socket
-import urllib.error
-import urllib.request
 
 import pytest
 
 from llmgw import rpc
+from llmgw.native import (QUEUED, SESSION, at_once, generate, get, grpc, http,
+                          started)
 from llmgw.nginx import version
 from llmgw.place import SLOW
-from llmgw.pyhttp import HttpEngine
 from llmgw.wait import wait_for
-
-GRPC = """
-        location /llmgateway.LLMReplica/ {{
-            grpc_pass grpc://llm;
-            {lines}
-        }}"""
-
-HTTP = """
-        location /http/ {{
-            proxy_pass http://llm;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            {lines}
-        }}"""
-
-SESSION = "llmgw_key $http_x_session;"
-QUEUED = "llmgw_key $http_x_session queue=llm;"
-
-
-def grpc(lines, **options):
-    return {"server": GRPC.format(lines=lines), **options}
-
-
-def http(lines, **options):
-    return {"server": HTTP.format(lines=lines), **options}
-
-
-def generate(c, session, prompt="p", n=3, **kw):
-    return c.generate(prompt, n, metadata=(("x-session", session),), **kw)
-
-
-def started(cluster):
-    return {i: r.stats().started for i, r in cluster.replicas.items()}
 
 
 def served_by(cluster, act):
@@ -54,37 +19,6 @@ def served_by(cluster, act):
     act()
     after = started(cluster)
     return [i for i in after if after[i] > before[i]]
-
-
-@pytest.fixture
-def engines(cluster):
-    """engines(n): so many HTTP servers."""
-    made = []
-
-    def make(n, **options):
-        made.extend(HttpEngine(cluster.ports.take(), name, **options)
-                    for name in "abcdef"[:n])
-        return made
-    yield make
-    for one in made:
-        one.close()
-
-
-def get(nginx, session, path="/http/x", body=None, timeout=20):
-    """(status, body)"""
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{nginx.status_port}{path}", data=body,
-        headers={"X-Session": session})
-    try:
-        with urllib.request.urlopen(request, timeout=timeout) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as e:
-        return e.code, e.read().decode()
-
-
-def at_once(n, act):
-    with concurrent.futures.ThreadPoolExecutor(n) as pool:
-        return list(pool.map(act, range(n)))
 
 
 # grpc_pass
@@ -155,18 +89,6 @@ def test_capacity_without_a_queue(cluster, client):
     assert generate(c, "third").code == "OK"
 
 
-def test_queue_of_a_stock_pass(cluster, load, expect):
-    nginx = cluster.fleet(2, nginx=grpc(QUEUED, workers=2),
-                          replica={"token_delay": "10ms", "max_capacity": 2})
-    jobs = [[f"prompt {i}", 5] for i in range(40)]
-    results = load(nginx, jobs, connections=4, method="generate",
-                   metadata=[["x-session", "all the same"]]).results()
-    for (prompt, n), got in zip(jobs, results):
-        got.check(expect(prompt, n))
-    assert sum(started(cluster).values()) == 40     # none was refused
-    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
-
-
 def test_capacity_is_kept_for_both_passes(cluster, load):
     """llmgw_pass and grpc_pass at the same replicas, with no limit of their
     own."""
@@ -197,20 +119,6 @@ def test_waiting_client_of_a_stock_pass_goes(cluster, client):
     wait_for(lambda: nginx.waiting() == 0, 2, "nobody to wait")
     assert len(list(held)) == 19
     assert started(cluster) == {"r1": 1}
-
-
-def test_full_queue_of_a_stock_pass(cluster, client):
-    nginx = cluster.fleet(1, nginx=grpc(QUEUED, pool="llmgw_queue 1;"),
-                          replica={"token_delay": "50ms", "max_capacity": 1})
-    c = client(nginx)
-    held = c.start("held", 20, method=rpc.GENERATE)
-    next(held)
-    waiter = c.start("waits", 2, method=rpc.GENERATE)
-    wait_for(lambda: nginx.waiting() == 1, 5, "the waiter")
-    got = generate(c, "one too many")
-    assert got.code in ("RESOURCE_EXHAUSTED", "UNAVAILABLE")
-    assert got.seconds < 0.3 * SLOW
-    assert [len(list(x)) for x in (held, waiter)] == [19, 2]
 
 
 def test_errors_of_a_stock_pass_open_the_circuit(cluster, client):
@@ -324,28 +232,6 @@ def test_dead_http_engine_is_retried(cluster, engines):
         assert (status, body.split()[0] in "bc") == (200, True)
 
 
-def test_http_engines_are_not_oversold(cluster, engines):
-    made = engines(2, delay=0.02)
-    nginx = cluster.nginx(
-        "llmgw_hash;" + "".join(f" server {e.target} max_conns=2;"
-                                for e in made), **http(QUEUED))
-    answers = at_once(30, lambda i: get(nginx, f"{i}", body=b"x" * 1000))
-    assert {status for status, _ in answers} == {200}
-    assert {body.split()[1] for _, body in answers} == {"1000"}
-    assert max(e.peak for e in made) == 2
-    assert sum(e.started for e in made) == 30
-
-
-def test_large_body_waits_and_arrives(cluster, engines):
-    """Larger than client_body_buffer_size: it is in a file meanwhile."""
-    made = engines(1, delay=0.3)
-    nginx = cluster.nginx(f"llmgw_hash; server {made[0].target} max_conns=1;",
-                          **http(QUEUED + " client_max_body_size 8m;"))
-    answers = at_once(3, lambda i: get(nginx, f"{i}", body=b"x" * 1000000))
-    assert answers == [(200, "a 1000000")] * 3
-    assert made[0].peak == 1
-
-
 def test_http_pool_without_a_queue_is_full(cluster, engines):
     made = engines(1, delay=0.5)
     nginx = cluster.nginx(f"llmgw_hash; server {made[0].target} max_conns=2;",
@@ -432,204 +318,6 @@ def test_kept_connection_that_has_died_is_no_fault(cluster, engines):
     assert sum(e.connections for e in made) > 2
     assert all(r["breaker"]["failures"] == 0
                for r in nginx.replicas().values())
-
-
-def test_queue_with_keepalive(cluster, engines):
-    made = engines(2, delay=0.02)
-    nginx = cluster.nginx(
-        "llmgw_hash;" + "".join(f" server {e.target} max_conns=2;"
-                                for e in made) + " keepalive 8;",
-        **http(QUEUED))
-    answers = at_once(30, lambda i: get(nginx, f"{i}", body=b"x" * 1000))
-    assert {status for status, _ in answers} == {200}
-    assert max(e.peak for e in made) == 2
-    assert max(e.connections for e in made) <= 4
-
-
-def one_dead_of(cluster, engines, n, lines="", pool="", delay=0.1):
-    """n servers of two places each, the first just gone."""
-    made = engines(n, delay=delay)
-    nginx = cluster.nginx(
-        "llmgw_hash;" + "".join(f" server {e.target} max_conns=2;"
-                                for e in made) + pool,
-        **http(QUEUED + lines))
-    made[0].close()
-    return made, nginx
-
-
-def test_failed_try_waits_again(cluster, engines):
-    """The others are full by then: each request is served all the same."""
-    made, nginx = one_dead_of(cluster, engines, 3)
-    for k in range(3):
-        answers = at_once(16, lambda i: get(nginx, f"{k} {i}", body=b"x" * 9))
-        assert {status for status, _ in answers} == {200}, answers
-    assert max(e.peak for e in made) == 2
-    assert "no live upstreams" not in nginx.log()
-    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
-
-
-def test_failed_try_of_a_grpc_pass_waits_again(cluster, client):
-    replicas = [cluster.replica(x, token_delay="20ms") for x in "ab"]
-    nginx = cluster.nginx(
-        "llmgw_hash;" + "".join(f" server {r.target} max_conns=1;"
-                                for r in replicas), **grpc(QUEUED))
-    replicas[0].kill()
-    c = client(nginx)
-    answers = at_once(8, lambda i: generate(c, f"s{i}"))
-    assert {got.code for got in answers} == {"OK"}, answers
-    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
-
-
-def failed_try(cluster, engines, pool="", lines=""):
-    """Two servers of one place: the first dead, the second held for 1 s.
-
-    Returns nginx and the session whose first try is the dead server's.
-    """
-    made = engines(2)
-    nginx = cluster.nginx(
-        "llmgw_hash;" + "".join(f" server {e.target} max_conns=1;"
-                                for e in made) + pool, **http(QUEUED + lines))
-    homes = {get(nginx, f"{i}")[1].split()[0]: f"{i}" for i in range(50)}
-    made[0].close()
-    made[1].delay = 1
-    return nginx, homes
-
-
-@pytest.fixture
-def aside():
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        yield pool.submit
-
-
-@pytest.mark.parametrize("lines", [
-    "", " proxy_connect_timeout 100ms;"], ids=["", "short connect timeout"])
-def test_failed_try_waits_for_the_queues_time(cluster, engines, aside, lines):
-    nginx, homes = failed_try(cluster, engines, " llmgw_queue timeout=400ms;",
-                              lines)
-    held = aside(get, nginx, homes["b"])
-    wait_for(nginx.in_flight, 5, "the second server to be held")
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(urllib.request.Request(
-            f"http://127.0.0.1:{nginx.status_port}/http/x", data=b"x",
-            headers={"X-Session": homes["a"]}), timeout=10)
-    assert refused.value.code == 503
-    assert refused.value.headers["retry-after"] == "1"
-    refused.value.close()
-    assert nginx.in_flight() == 1, "it waited for longer than it should"
-    assert held.result()[0] == 200
-    assert "timed out" not in nginx.log()
-    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
-
-
-def test_client_leaves_a_failed_try_that_waits(cluster, engines, aside):
-    nginx, homes = failed_try(cluster, engines)
-    held = aside(get, nginx, homes["b"])
-    wait_for(nginx.in_flight, 5, "the second server to be held")
-    gone = aside(get, nginx, homes["a"], body=b"x", timeout=0.3)
-    wait_for(nginx.waiting, 5, "the failed try to wait")
-    assert isinstance(gone.exception(), OSError)
-    wait_for(lambda: nginx.waiting() == 0, 0.5, "its place to be free")
-    assert held.result()[0] == 200
-    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
-
-
-def test_reload_while_a_failed_try_waits(cluster, engines, aside):
-    nginx, homes = failed_try(cluster, engines)
-    held = aside(get, nginx, homes["b"])
-    wait_for(nginx.in_flight, 5, "the second server to be held")
-    waits = aside(get, nginx, homes["a"], body=b"x" * 1000)
-    wait_for(nginx.waiting, 5, "the failed try to wait")
-    nginx.reload()
-    assert held.result()[0] == 200
-    assert waits.result() == (200, "b 1000")
-    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
-
-
-def test_waiting_for_too_long(cluster, engines, client):
-    """Each is told in its own protocol, and when to come back."""
-    made = engines(1, delay=1.5)
-    nginx = cluster.nginx(
-        f"llmgw_hash; server {made[0].target} max_conns=1;"
-        " llmgw_queue 10 timeout=200ms;",
-        server=HTTP.format(lines=QUEUED) + GRPC.format(lines=QUEUED))
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        held = pool.submit(get, nginx, "held")
-        wait_for(nginx.in_flight, 5, "the first request")
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(
-                f"http://127.0.0.1:{nginx.status_port}/http/x")
-        assert refused.value.code == 503
-        assert refused.value.headers["retry-after"] == "1"
-        got = generate(client(nginx), "waits")
-        assert got.code == "RESOURCE_EXHAUSTED"
-        assert got.trailers["llmgw-reason"] == "queue_timeout"
-        assert int(got.trailers["grpc-retry-pushback-ms"]) > 0
-        got = generate(client(nginx), "waits", timeout=0.1)
-        assert got.code == "DEADLINE_EXCEEDED"
-        assert held.result()[0] == 200
-    assert not nginx.counts()
-
-
-def test_client_that_hangs_up_leaves_the_line(cluster, engines):
-    made = engines(1, delay=1)
-    nginx = cluster.nginx(f"llmgw_hash; server {made[0].target} max_conns=1;",
-                          **http(QUEUED))
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        held = pool.submit(get, nginx, "held")
-        wait_for(nginx.in_flight, 5, "the first request")
-        with pytest.raises(OSError):
-            get(nginx, "gone", body=b"x" * 100, timeout=0.2)
-        wait_for(lambda: nginx.waiting() == 0, 2, "nobody to wait")
-        assert held.result()[0] == 200
-    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
-    assert made[0].started == 1
-
-
-def test_error_page_does_not_wait_again(cluster, engines):
-    made = engines(1, delay=1)
-    spare = engines(1)[1]
-    nginx = cluster.nginx(
-        f"llmgw_hash; server {made[0].target} max_conns=1;"
-        " llmgw_queue 10 timeout=100ms;",
-        server="error_page 503 413 = /sorry; location = /sorry {"
-        f" {QUEUED} proxy_pass http://{spare.target}; }}"
-        + HTTP.format(lines=QUEUED + " client_max_body_size 10;"))
-    cluster.allowed.append("intended to send too large chunked body")
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        held = pool.submit(get, nginx, "held")
-        wait_for(nginx.in_flight, 5, "the first request")
-        assert get(nginx, "waits") == (200, "a 0")
-        assert spare.started == 1
-        assert held.result()[0] == 200
-    chunks = http_client.HTTPConnection("127.0.0.1", nginx.status_port,
-                                        timeout=10)
-    chunks.request("POST", "/http/x", iter([b"x" * 50]),
-                   encode_chunked=True)
-    assert chunks.getresponse().status == 200
-    chunks.close()
-    assert spare.started == 2
-    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
-
-
-def test_lease_of_a_request_that_is_sent_elsewhere(cluster, engines):
-    made = engines(1)
-    nginx = cluster.nginx(
-        f"llmgw_hash; server {made[0].target} max_conns=1;",
-        server=HTTP.format(lines=QUEUED) + f"""
-        location /tried/ {{{{
-            {QUEUED}
-            try_files /none /http/there;
-            proxy_pass http://llm;
-        }}}}
-        location /never/ {{{{
-            {QUEUED}
-            try_files /none =404;
-            proxy_pass http://llm;
-        }}}}""".format())
-    for _ in range(3):
-        assert get(nginx, "s", path="/tried/x") == (200, "a 0")
-        assert get(nginx, "s", path="/never/x")[0] == 404
-    assert not nginx.counts()
 
 
 def test_stock_pass_in_the_log(cluster, client):
