@@ -97,7 +97,7 @@ help:  ## this list
 	@echo "  BUILD=debug|release|asan|ubsan|tsan   NGINX_SRC=$(NGINX_SRC)   V=1"
 
 deps:  ## install the Debian packages that build and tests need
-	@DEB_PACKAGES="$(DEB_PACKAGES)" sh t/lint/deps.sh
+	@DEB_PACKAGES="$(DEB_PACKAGES)" sh build-aux/deps.sh
 
 build: daemons module tools  ## compile the module, the daemons and the client
 daemons: $(DAEMONS)
@@ -139,7 +139,7 @@ lint:  ## style, floors, docs against code
 	@$(PYTHON) t/lint/lint.py
 
 bench-deps: deps  ## install the other proxies and what measures them
-	@DEB_PACKAGES="$(BENCH_PACKAGES)" sh t/lint/deps.sh
+	@DEB_PACKAGES="$(BENCH_PACKAGES)" sh build-aux/deps.sh
 
 bench:  ## beside nginx, HAProxy and a floor, 7 minutes (ARGS=--write)
 	@$(MAKE) --no-print-directory BUILD=release build bench-peers
@@ -164,7 +164,7 @@ fuzz-packets: $(filter %_datagram %_sealed,$(FUZZERS))  ## fuzz until N (1000000
 	@$(PYTHON) t/fuzz/packets.py -n $(N)
 
 compile_commands.json: gen FORCE  ## for editors
-	@$(PYTHON) t/lint/compile_commands.py "$(subst ",\",$(CC) $(CPPFLAGS) \
+	@$(PYTHON) build-aux/compile_commands.py "$(subst ",\",$(CC) $(CPPFLAGS) \
 	    $(CFLAGS))" "$(NGINX_SRC)" "$(NGX_OBJS)" > $@
 
 install: build  ## install into PREFIX, MODULES, UNITS_DIR, SYSCONFDIR
@@ -275,7 +275,7 @@ $(O)/nginx-inputs: FORCE
 	@echo '$(NGX_INPUTS)' | cmp -s - $@ || echo '$(NGX_INPUTS)' > $@
 
 $(NGX_OBJS)/Makefile: config $(O)/nginx-inputs | $(GEN_C) $(PAGE)
-	@sh t/lint/nginx_configure.sh "$(NGINX_SRC)" "$(CURDIR)" \
+	@sh build-aux/nginx_configure.sh "$(NGINX_SRC)" "$(CURDIR)" \
 	    "$(CURDIR)/$(NGX_OBJS)" "$(CC)" "$(NGX_CC_OPT)" "$(SAN)"
 
 $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGE) build/flavour

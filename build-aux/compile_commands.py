@@ -7,7 +7,7 @@ import json
 import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 FLOORS = ["proto", "common", "ngx_http_llmgw_module", "agent", "replica",
           "client", "t/unit", "t/sim", "t/fuzz", "bench/micro"]
 
