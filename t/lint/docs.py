@@ -1,0 +1,128 @@
+"""Docs against code: names both ways, links, paths, and the two walks."""
+
+import fnmatch
+import re
+
+from rooms import MODULE, ROOTS
+
+# Their paths lead a newcomer, so each of them has to exist.
+GUIDES = ("docs/ARCHITECTURE.md", "CONTRIBUTING.md")
+
+# A word in backticks is a path if it has a slash or one of these endings.
+PATH = re.compile(r"[\w.*-]+(/[\w.*-]*)+|[\w*-]+\.(c|h|py|js|md|sh|proto)")
+NOT_KEPT = ("build/", "/")
+
+
+def check(tree):
+    directives, variables = set(), set()
+    for path in tree.of(".c"):
+        if not path.startswith(MODULE + "/"):
+            continue
+        for name, after in re.findall(
+                r'ngx_string\("(llmgw_\w+)"\),\s*(\w+)', tree.text[path]):
+            (directives if after.startswith("NGX_") else variables).add(name)
+    _both_ways(tree, "directive", directives, "docs/directives.md",
+               r"^## (llmgw_\w+)$")
+    _both_ways(tree, "variable", variables, "docs/variables.md",
+               r"^## \$(llmgw_\w+)$")
+    _both_ways(tree, "metric", _metrics(tree), "docs/metrics.md",
+               r"^\| `(llmgw_\w+)`")
+    _links(tree)
+    for path in GUIDES:
+        _paths(tree, path)
+        _walks(tree, path)
+
+
+def _metrics(tree):
+    """Names as they are scraped, from the X-macros and the few that
+    pages/export.c and ctl/metrics.c write by themselves."""
+    names = {"llmgw_requests_total", "llmgw_members"}
+    text = tree.text.get(MODULE + "/zone/metrics.h", "")
+    for kind, body in re.findall(
+            r"#define NGX_HTTP_LLMGW_(\w+)\(X\)(.*?[^\\])\n\n", text, re.S):
+        suffix = "_total" if kind.endswith("COUNTERS") else ""
+        names |= {f"llmgw_{name}{suffix}"
+                  for name in re.findall(r"^\s+X\((\w+),", body, re.M)}
+    names |= {f"llmgw_agent_{name}" for name in (
+        "info", "uptime_seconds", "members", "dropped_total")}
+    names |= {f"llmgw_agent_{name}" for name in re.findall(
+        r'^    \{ "(\w+)", "', tree.text.get("agent/ctl/metrics.c", ""),
+        re.M)}
+    names |= {f"llmgw_agent_{name}_total" for name in re.findall(
+        r"^    X\((\w+),", tree.text.get("common/swim_counters.h", ""),
+        re.M)}
+    return names
+
+
+def _both_ways(tree, kind, code, path, heading):
+    written = {}
+    for i, line in tree.lines(path):
+        got = re.match(heading, line)
+        if got:
+            written[got.group(1)] = i
+    for name in sorted(code - set(written)):
+        tree.say(path, 1, f"{kind} {name} is not documented")
+    for name in sorted(set(written) - code):
+        tree.say(path, written[name], f"{kind} {name} is not in the code")
+
+
+def _links(tree):
+    """A link to a file in this repository leads to one."""
+    for path in tree.of(".md"):
+        for i, line in tree.lines(path):
+            for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", line):
+                if "://" not in target and not (
+                        (tree.root / path).parent / target).exists():
+                    tree.say(path, i, f"a link to {target}, which is not")
+
+
+def _words(line):
+    return re.findall(r"`([^`\s]+)`", line)
+
+
+def _paths(tree, path):
+    for i, line in tree.lines(path):
+        for word in _words(line):
+            if PATH.fullmatch(word) and not word.startswith(NOT_KEPT) \
+                    and not _exists(tree, word):
+                tree.say(path, i, f"{word} is not there")
+
+
+def _exists(tree, word):
+    """NNNN and NAME stand for what a reader fills in."""
+    word = re.sub(r"NNNN|NAME", "*", word)
+    if "*" in word:
+        return any(fnmatch.fnmatch(p, root + word)
+                   for root in ROOTS for p in tree.files)
+    return any(tree.has(root + word) for root in ROOTS)
+
+
+# --- walks
+
+def _walks(tree, path):
+    """A table whose columns are file, function, ...: the function is defined
+    in the file, and the file of the row before it names the function."""
+    before = columns = None
+    for i, line in tree.lines(path):
+        cells = [c.strip() for c in line.strip("| ").split("|")]
+        if not line.startswith("|"):
+            columns = None
+        elif cells[:2] == ["file", "function"]:
+            columns, before = cells, None
+        elif columns and not line.startswith("|--"):
+            before = _step(tree, path, i, cells, before)
+
+
+def _step(tree, path, i, cells, before):
+    file, function = (c.strip("`") for c in cells[:2])
+    name = function.removesuffix("()")
+    at = next((root + file for root in ROOTS if root + file in tree.text),
+              None)
+    if at is None:
+        return before               # _paths() says so
+    if not re.search(rf"^{re.escape(name)}\(", tree.text[at], re.M):
+        tree.say(path, i, f"{function} is not defined in {file}")
+    elif before and not re.search(rf"\b{re.escape(name)}\b",
+                                  tree.text[before]):
+        tree.say(path, i, f"{before} does not name {function}")
+    return at

@@ -1,0 +1,94 @@
+"""C functions: how long they are, and what the pure ones may call."""
+
+import re
+import statistics
+
+from rooms import CORE, MODULE
+
+LINES = 90
+GLUE_LINES = 120                # nginx's API asks for long functions
+MEDIAN_LINES = 15
+P90_LINES = 45
+
+# Time, randomness and memory come as arguments where decisions are made.
+CLOCK = (r"\b(clock_gettime|gettimeofday|time|ev_now|ev_time|ngx_current_msec"
+         r"|ngx_time|nanosleep|usleep|sleep)\b\s*[(;]")
+CHANCE = r"\b(rand|random|srand|drand48|getrandom|randombytes_\w+)\s*\("
+LOGS = (r"\b(printf|fprintf|puts|fputs|perror|syslog|log_write|ngx_log_\w+)"
+        r"\s*\(")
+MEMORY = (r"(?<![.>\w])(malloc|calloc|realloc|free|strdup|strndup|alloca)"
+          r"\s*\(")
+ALLOCATOR = re.compile(r"\w+_(malloc|free)$")   # what is passed by default
+PURE = [(CORE + "/", (CLOCK, CHANCE, LOGS, MEMORY)),
+        ("agent/swim/", (CLOCK, CHANCE, LOGS))]
+
+
+def check(tree):
+    sizes = []
+    for path in tree.of(".c", ".h"):
+        for size, line, name in _functions(tree, path):
+            limit = (GLUE_LINES if path.startswith(MODULE + "/")
+                     and not path.startswith(CORE + "/") else LINES)
+            if size > limit:
+                tree.say(path, line, f"{name}() has {size} lines, the limit"
+                                     f" is {limit}")
+            if path.split("/")[0] not in ("t", "bench"):
+                sizes.append((size, path, line, name))
+        for prefix, patterns in PURE:
+            if path.startswith(prefix):
+                _pure(tree, path, patterns)
+    return _summary(tree, sorted(sizes))
+
+
+def _functions(tree, path):
+    """In this style a function's braces stand alone at column 0."""
+    lines = tree.text[path].splitlines()
+    start = None
+    for i, line in enumerate(lines, 1):
+        if line == "{":
+            start = i
+        elif line.startswith("}") and start:
+            yield i - start - 1, start, _name(lines, start - 1)
+            start = None
+        elif re.match(r"\w[\w\s*]*\w\([^;]*\)\s*\{$", line):
+            tree.say(path, i, "the brace of a function stands alone")
+
+
+def _name(lines, at):
+    for line in reversed(lines[max(0, at - 12):at]):
+        got = re.match(r"(\w+)\(", line)
+        if got:
+            return got.group(1)
+    return "?"
+
+
+def _summary(tree, sizes):
+    if not sizes:
+        return "no functions"
+    median = statistics.median(s[0] for s in sizes)
+    p90 = sizes[min(len(sizes) - 1, len(sizes) * 9 // 10)][0]
+    if median > MEDIAN_LINES:
+        tree.say(".", 0, f"median function of {median:g} lines, the limit is"
+                         f" {MEDIAN_LINES}")
+    if p90 > P90_LINES:
+        tree.say(".", 0, f"90th percentile function of {p90} lines, the limit"
+                         f" is {P90_LINES}")
+        for size, path, line, name in sizes[-10:]:
+            print(f"  {size:4} {path}:{line} {name}()")
+    return (f"{len(sizes)} functions, median {median:g} lines, 90th"
+            f" percentile {p90}, longest {sizes[-1][0]}")
+
+
+def _pure(tree, path, patterns):
+    code = re.sub(r"/\*.*?\*/|//[^\n]*|\"(\\.|[^\"\\])*\"",
+                  lambda m: "\n" * m.group().count("\n"),
+                  tree.text[path], flags=re.S)
+    function = ""
+    for i, line in enumerate(code.splitlines(), 1):
+        begins = re.match(r"(\w+)\(", line)
+        function = begins.group(1) if begins else function
+        for pattern in patterns:
+            got = re.search(pattern, line)
+            if got and not (pattern == MEMORY and ALLOCATOR.match(function)):
+                tree.say(path, i, f"{got.group().strip()} in what takes its"
+                                  " surroundings as arguments")

@@ -1,0 +1,287 @@
+"""The lint finds what it is there for: one planted violation of each kind, by
+its file and line, in a small tree that is clean without it."""
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import lint  # noqa: E402
+
+TABLE = """\
+| room | may include |
+|---|---|
+| `proto/` | nothing |
+| `common/` | `proto/` |
+| `core/` | nothing |
+| `zone/` | nginx, `core/` |
+| `pages/` | nginx, `zone/` |
+| `pages/snapshot.c` | `core/`, `zone/` |
+| `ngx_http_llmgw_module/` | all |
+| `swim/`, `net/` | `common/`, `proto/` |
+| `agent/` | all |
+| `t/` | all |
+"""
+
+WALK = """\
+
+| file | function | what |
+|---|---|---|
+| `zone/rows.c` | `rows_claim()` | begins |
+| `core/queue.c` | `queue_next()` | ends |
+"""
+
+GLUE = "ngx_http_llmgw_module"
+
+CLEAN = {
+    "docs/ARCHITECTURE.md": TABLE + WALK,
+    "CONTRIBUTING.md": "See `core/queue.c`, `t/unit/` and `proto/*.h`.\n",
+    "docs/directives.md": "## llmgw_queue\n",
+    "docs/variables.md": "## $llmgw_tries\n",
+    "docs/metrics.md": "| `llmgw_requests_total` |\n| `llmgw_members` |\n"
+                       "| `llmgw_agent_info` |\n"
+                       "| `llmgw_agent_uptime_seconds` |\n"
+                       "| `llmgw_agent_members` |\n"
+                       "| `llmgw_agent_dropped_total` |\n",
+    "proto/layout.h": "#include <stdint.h>\n",
+    "common/log.c": '#include "proto/layout.h"\n',
+    f"{GLUE}/module.c": '#include <ngx_core.h>\n#include "zone/rows.h"\n'
+                        'ngx_string("llmgw_queue"), NGX_HTTP\n'
+                        'ngx_string("llmgw_tries"), NULL\n',
+    f"{GLUE}/core/queue.h": "#include <stddef.h>\n",
+    f"{GLUE}/core/queue.c": '#include "core/queue.h"\n\n'
+                            "int\nqueue_next(void)\n{\n    return 1;\n}\n",
+    f"{GLUE}/zone/rows.h": '#include "core/queue.h"\n',
+    f"{GLUE}/zone/rows.c": '#include <ngx_core.h>\n#include "zone/rows.h"\n\n'
+                           "int\nrows_claim(void)\n{\n"
+                           "    return queue_next();\n}\n",
+    f"{GLUE}/pages/page.c": '#include "zone/rows.h"\n'
+                            '#include "dashboard.h"\n',
+    f"{GLUE}/pages/snapshot.c": '#include "core/queue.h"\n',
+    "agent/agent.c": '#include "swim/swim.h"\n#include "net/udp.h"\n',
+    "agent/swim/swim.h": '#include "common/log.h"\n',
+    "agent/swim/swim_inner.h": '#include "gossip.pb-c.h"\n',
+    "agent/swim/probe.c": '#include "swim/swim_inner.h"\n',
+    "agent/net/udp.h": "#include <stddef.h>\n",
+    "common/log.h": "#include <stddef.h>\n",
+    "t/unit/agent/swim/test_probe.c": '#include "swim/swim_inner.h"\n',
+    "t/tool.py": "import os\n\nprint(os.sep)\n",
+}
+
+# What is planted (path: further text), and what is said of it.
+PLANTED = {
+    "proto knows nothing": (
+        {"proto/layout.h": '#include "common/log.h"\n'},
+        "proto/layout.h:2: proto/ may not include common/log.h"),
+    "common does not know core": (
+        {"common/log.c": '#include "core/queue.h"\n'},
+        "common/log.c:2: common/ may not include core/queue.h"),
+    "core knows nothing": (
+        {f"{GLUE}/core/queue.c": '#include "proto/layout.h"\n'},
+        f"{GLUE}/core/queue.c:8: {GLUE}/core/ may not include"
+        " proto/layout.h"),
+    "core does not know nginx": (
+        {f"{GLUE}/core/queue.c": "#include <ngx_core.h>\n"},
+        f"{GLUE}/core/queue.c:8: {GLUE}/core/ does not know nginx"
+        " (ngx_core.h)"),
+    "core does not know messages": (
+        {f"{GLUE}/core/queue.c": '#include "gossip.pb-c.h"\n'},
+        f"{GLUE}/core/queue.c:8: {GLUE}/core/ may not include gossip.pb-c.h"),
+    "the page is for the pages": (
+        {f"{GLUE}/zone/rows.c": '#include "dashboard.h"\n'},
+        f"{GLUE}/zone/rows.c:9: {GLUE}/zone/ may not include dashboard.h"),
+    "one room below another": (
+        {f"{GLUE}/zone/rows.h": '#include "pages/page.h"\n',
+         f"{GLUE}/pages/page.h": "#include <stddef.h>\n"},
+        f"{GLUE}/zone/rows.h:2: {GLUE}/zone/ may not include pages/page.h"),
+    "a file may do more than its folder": (
+        {f"{GLUE}/pages/page.c": '#include "core/queue.h"\n'},
+        f"{GLUE}/pages/page.c:3: {GLUE}/pages/ may not include core/queue.h"),
+    "rooms of the agent": (
+        {"agent/net/udp.c": '#include "swim/swim.h"\n'},
+        "agent/net/udp.c:1: agent/net/ may not include swim/swim.h"),
+    "the agent's root is above its rooms": (
+        {"agent/swim/probe.c": '#include "agent/agent.h"\n',
+         "agent/agent.h": "#include <stddef.h>\n"},
+        "agent/swim/probe.c:2: agent/swim/ may not include agent/agent.h"),
+    "a folder without a row": (
+        {"agent/fresh/new.c": '#include "common/log.h"\n'},
+        "agent/fresh/new.c:1: agent/fresh/ has no row in"
+        " docs/ARCHITECTURE.md"),
+    "a row without a folder": (
+        {"docs/ARCHITECTURE.md":
+         "\n| room | may include |\n|---|---|\n| `gone/` | nothing |\n"},
+        "docs/ARCHITECTURE.md:21: gone/ is not there"),
+    "an exception that is no longer needed": (
+        {"t/lint/known.txt": "agent/net -> common\n"},
+        "t/lint/known.txt:1: no longer needed: agent/net -> common"),
+    "an inner header": (
+        {"agent/agent.c": '#include "swim/swim_inner.h"\n'},
+        "agent/agent.c:3: swim/swim_inner.h stays in its folder"),
+    "an inner header and a test of another room": (
+        {"t/unit/agent/net/test_udp.c": '#include "swim/swim_inner.h"\n'},
+        "t/unit/agent/net/test_udp.c:1: swim/swim_inner.h stays in its"
+        " folder"),
+    "a path from nowhere": (
+        {"agent/net/udp.c": '#include "udp.h"\n'},
+        "agent/net/udp.c:1: udp.h is not a path from a root"),
+    "a path with two meanings": (
+        {"agent/core/queue.h": "\n", "agent/net/udp.c":
+         '#include "core/queue.h"\n'},
+        "agent/net/udp.c:1: core/queue.h may be agent/core/queue.h or"
+        f" {GLUE}/core/queue.h"),
+    "a circle of files": (
+        {"common/log.h": '#include "common/line.h"\n',
+         "common/line.h": '#include "common/log.h"\n'},
+        "common/line.h:1: include circle of files: common/line.h ->"
+        " common/log.h -> common/line.h"),
+    "a circle of folders": (
+        {f"{GLUE}/core/ring/ring.h": '#include "core/queue.h"\n',
+         f"{GLUE}/core/pick.h": '#include "core/ring/ring.h"\n'},
+        f"{GLUE}/core/pick.h:1: include circle of folders: {GLUE}/core ->"
+        f" {GLUE}/core/ring -> {GLUE}/core"),
+    "one object's name twice": (
+        {f"{GLUE}/zone/grpc/log.c": "\n", "proto/grpc/log.c": "\n"},
+        f"proto/grpc/log.c:1: the same object as {GLUE}/zone/grpc/log.c in"
+        " nginx's build: grpc/log.c"),
+    "26 sources in a folder": (
+        {f"common/f{i}.c": "\n" for i in range(10, 34)},
+        "common/log.h:1: source file 26 of 26 in common/, the limit is 25"),
+    "26 sources in a folder of tests": (
+        {f"t/unit/f{i}.c": "\n" for i in range(10, 36)},
+        "t/unit/f35.c:1: source file 26 of 26 in t/unit/, the limit is 25"),
+    "a long file": (
+        {"common/log.c": "\n" * 600},
+        "common/log.c:601: 601 lines, the limit is 600"),
+    "a long line": (
+        {"common/log.c": "/* " + "-" * 75 + " */\n"},
+        "common/log.c:2: 81 columns, the limit is 80"),
+    "a space at the end": (
+        {"common/log.c": "int x; \n"},
+        "common/log.c:2: space at the end of the line"),
+    "no newline at the end": (
+        {"common/log.c": "int x;"},
+        "common/log.c:2: no newline at the end"),
+    "a tab": ({"common/log.c": "\tint x;\n"}, "common/log.c:2: a tab"),
+    "unfinished work": (
+        {"common/log.c": "/* TO" "DO */\n"},
+        "common/log.c:2: unfinished work: /* TO" "DO */"),
+    "a path of one machine": (
+        {"common/log.c": "/* /wo" "rk/x */\n"},
+        "common/log.c:2: a path of one machine"),
+    "markup": (
+        {"t/page.js": "e.innerHTML = x;\n"},
+        "t/page.js:1: text that would be taken for markup or code"),
+    "a long function": (
+        {"common/log.c": "int\nlog_all(void)\n{\n" + "    x();\n" * 91
+         + "}\n"},
+        "common/log.c:4: log_all() has 91 lines, the limit is 90"),
+    "a long function of the glue": (
+        {f"{GLUE}/zone/rows.c": "int\nrows_all(void)\n{\n"
+         + "    x();\n" * 121 + "}\n"},
+        f"{GLUE}/zone/rows.c:11: rows_all() has 121 lines, the limit is 120"),
+    "long functions by the median": (
+        {f"common/f{i}.c": "int\nf(void)\n{\n" + "    x();\n" * 16 + "}\n"
+         for i in range(3)},
+        ".:0: median function of 16 lines, the limit is 15"),
+    "long functions by the 90th percentile": (
+        {f"common/f{i}.c": "int\nf(void)\n{\n" + "    x();\n" * (46 * (i < 3))
+         + "}\n" for i in range(9)},
+        ".:0: 90th percentile function of 46 lines, the limit is 45"),
+    "a function's brace": (
+        {"common/log.c": "int log_it(void) {\n}\n"},
+        "common/log.c:2: the brace of a function stands alone"),
+    "a clock in core": (
+        {f"{GLUE}/core/queue.c": "int\nqueue_now(void)\n{\n"
+         "    return time(NULL);\n}\n"},
+        f"{GLUE}/core/queue.c:11: time( in what takes its surroundings as"
+        " arguments"),
+    "memory in core": (
+        {f"{GLUE}/core/queue.c": "void *\nqueue_new(void)\n{\n"
+         "    return malloc(1);\n}\n"},
+        f"{GLUE}/core/queue.c:11: malloc( in what takes its surroundings as"
+        " arguments"),
+    "chance in swim": (
+        {"agent/swim/probe.c": "int\nprobe_any(void)\n{\n"
+         "    return random();\n}\n"},
+        "agent/swim/probe.c:5: random( in what takes its surroundings as"
+        " arguments"),
+    "a log in swim": (
+        {"agent/swim/probe.c": "void\nprobe_say(void)\n{\n"
+         '    printf("x");\n}\n'},
+        "agent/swim/probe.c:5: printf( in what takes its surroundings as"
+        " arguments"),
+    "a directive that is not documented": (
+        {f"{GLUE}/module.c": 'ngx_string("llmgw_new"), NGX_HTTP\n'},
+        "docs/directives.md:1: directive llmgw_new is not documented"),
+    "a variable that is not in the code": (
+        {"docs/variables.md": "## $llmgw_gone\n"},
+        "docs/variables.md:2: variable llmgw_gone is not in the code"),
+    "a metric that is not documented": (
+        {f"{GLUE}/zone/metrics.h":
+         "#define NGX_HTTP_LLMGW_COUNTERS(X) \\\n    X(new, 1)\n\n"},
+        "docs/metrics.md:1: metric llmgw_new_total is not documented"),
+    "a link to nothing": (
+        {"docs/metrics.md": "[more](more.md)\n"},
+        "docs/metrics.md:7: a link to more.md, which is not"),
+    "a path that is not there": (
+        {"CONTRIBUTING.md": "Then `core/gone.c`.\n"},
+        "CONTRIBUTING.md:2: core/gone.c is not there"),
+    "a pattern that nothing fits": (
+        {"CONTRIBUTING.md": "Then `t/gone/test_NAME.c`.\n"},
+        "CONTRIBUTING.md:2: t/gone/test_NAME.c is not there"),
+    "a step in a file that does not have it": (
+        {"docs/ARCHITECTURE.md": WALK.replace("rows_claim", "rows_gone")},
+        "docs/ARCHITECTURE.md:21: rows_gone() is not defined in zone/rows.c"),
+    "a step that the one before does not take": (
+        {"docs/ARCHITECTURE.md": WALK.replace(
+            "| `core/queue.c` | `queue_next()`",
+            "| `core/other.c` | `queue_other()`"),
+         f"{GLUE}/core/other.c": "int\nqueue_other(void)\n{\n}\n"},
+        f"docs/ARCHITECTURE.md:22: {GLUE}/zone/rows.c does not name"
+        " queue_other()"),
+    "Python that does not compile": (
+        {"t/tool.py": "def f(:\n"}, "t/tool.py:4: syntax: invalid syntax"),
+    "an import in vain": (
+        {"t/tool.py": "import sys\n"}, "t/tool.py:4: imports sys in vain"),
+    "a test that hides another": (
+        {"t/tool.py": "def f():\n    pass\n\n\ndef f():\n    pass\n"},
+        "t/tool.py:8: f hides the one of line 4"),
+    "a test file without a test": (
+        {"t/e2e/x/test_x.py": "x = 1\n"},
+        "t/e2e/x/test_x.py:1: a test file without a test"),
+}
+
+
+@pytest.fixture
+def found(tmp_path, capsys):
+    """found(more): the findings, as lines."""
+    def findings(more={}):
+        for path in {**CLEAN, **more}:
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(CLEAN.get(path, "")
+                                         + more.get(path, ""))
+        code = lint.main(tmp_path)
+        *lines, summary = capsys.readouterr().out.splitlines()
+        assert summary.startswith("lint: ")
+        assert code == (1 if lines else 0)
+        return [line for line in lines if not line.startswith(" ")]
+    return findings
+
+
+def test_clean_tree_passes(found):
+    assert found() == []
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_planted_violation_is_found(found, kind):
+    more, said = PLANTED[kind]
+    assert said in found(more)
+
+
+def test_known_violation_passes(found):
+    """... and its place is the only one that does."""
+    more = {"agent/net/udp.c": '#include "swim/swim.h"\n',
+            "t/lint/known.txt": "agent/net -> agent/swim\n"}
+    assert found(more) == []
