@@ -92,8 +92,10 @@ class Bench:
 
     def memory(self):
         full = self.options.full
-        rows = alone.memory(self, USUAL + SLOW[:1] if full else USUAL,
-                            [1000, 5000], 2)
+        kinds = USUAL + SLOW[:1] if full else list(USUAL)
+        if self.options.before:
+            kinds.append(peers.LlmgwBefore)
+        rows = alone.memory(self, kinds, [1000, 5000], 2)
         rows.update(alone.memory(self, [peers.Llmgw], [10000],
                                  self.options.hold or (60 if full else 8)))
         return rows
@@ -173,6 +175,9 @@ def parse():
                    help="hard end (480; --full: 780)")
     p.add_argument("--results", type=pathlib.Path, default=RESULTS,
                    metavar="FILE", help="where the figures are kept, as JSON")
+    p.add_argument("--before", type=pathlib.Path, metavar="SO",
+                   help="another build of the module, measured beside this"
+                        " one where rows compare")
     p.add_argument("--write", action="store_true",
                    help="the results go to docs/benchmarks.md too")
     p.add_argument("--list", action="store_true", help="print the parts")
@@ -213,6 +218,7 @@ def main():
     signal.signal(signal.SIGALRM, on_limit)
     signal.alarm(bench.limit)
     machine.pin_harness()
+    peers.LlmgwBefore.module = options.before and options.before.resolve()
     bench.results["machine"] = machine.describe()
     bench.results["options"] = {
         "command": " ".join(["bench/run.py", *sys.argv[1:]]),

@@ -116,6 +116,9 @@ class Rounds:
 
     def __init__(self, bench, scenario, slow=()):
         self.bench, self.scenario = bench, scenario
+        self.kinds = list(scenario.kinds)
+        if peers.Llmgw in self.kinds and peers.LlmgwBefore.module:
+            self.kinds.append(peers.LlmgwBefore)
         self.slow = slow if scenario.has_slow else []
         self.values, self.reports, self.failed = {}, {}, {}
 
@@ -135,7 +138,7 @@ class Rounds:
 
     def start(self, stand):
         up = []
-        for kind in [*self.scenario.kinds, *self.slow]:
+        for kind in [*self.kinds, *self.slow]:
             try:
                 up.append(stand.peer(kind))
             except (Fail, OSError) as e:

@@ -230,6 +230,16 @@ class LlmgwWaits(Llmgw):
         return "llmgw_coalesce 4ms;"
 
 
+class LlmgwBefore(Llmgw):
+    """Another build of the module, in the same rounds (--before)."""
+
+    name = "llmgw before"
+    module = None
+
+    def load(self):
+        return f"load_module {self.module};"
+
+
 class NginxAgain(Nginx):
     """A second nginx as the first: what the ratio of equals looks like."""
 
