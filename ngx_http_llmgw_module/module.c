@@ -1,9 +1,33 @@
 
 /*
- * The module as nginx sees it: directives, configuration, hooks.
+ * The module as nginx sees it: directives, configuration, hooks.  The one file
+ * that knows all rooms:
+ *
+ *   conf/       directives                  known by all, knows none
+ *   core/       decisions, pure             knows nothing
+ *   http/       nginx's requests            -> core, proto
+ *   zone/       the shared memory           -> core
+ *   upstream/   pools, replicas, attempts   -> zone, core, proto
+ *   front/      what clients speak          -> upstream, zone, http
+ *   native/     grpc_pass and proxy_pass    -> upstream, zone, http
+ *   pages/      status, metrics             -> zone, http and a snapshot
+ *
+ * What hangs from what:
+ *
+ *   srv conf   one upstream{} block of ours
+ *   pool       its life in this worker: view, ring, replicas
+ *   replica    one member or static address; owns its sessions
+ *   session    one HTTP/2 connection to a replica, shared by many attempts
+ *   stream     one client's request, from its body to its last byte
+ *   attempt    one replica's try at a stream; a stream has one at a time
  */
 
+#include "front/answer.h"
+#include "front/grpc.h"
+#include "front/memory.h"
+#include "front/variables.h"
 #include "native/native.h"
+#include "pages/pages.h"
 
 
 static void *ngx_http_llmgw_create_main_conf(ngx_conf_t *cf);
@@ -15,6 +39,13 @@ static ngx_int_t ngx_http_llmgw_postconfiguration(ngx_conf_t *cf);
 static ngx_int_t ngx_http_llmgw_init_module(ngx_cycle_t *cycle);
 static ngx_int_t ngx_http_llmgw_init_process(ngx_cycle_t *cycle);
 static void ngx_http_llmgw_exit_process(ngx_cycle_t *cycle);
+
+
+static const ngx_http_llmgw_rooms_t  ngx_http_llmgw_rooms = {
+    .pass = ngx_http_llmgw_front_handler,
+    .init_peer = ngx_http_llmgw_stock_init_peer,
+    .add_zone = ngx_http_llmgw_zone_add,
+};
 
 
 static ngx_conf_num_bounds_t  ngx_http_llmgw_tries_bounds = {
@@ -192,6 +223,7 @@ ngx_http_llmgw_create_main_conf(ngx_conf_t *cf)
         return NULL;
     }
 
+    lmcf->rooms = &ngx_http_llmgw_rooms;
     lmcf->coalesce = NGX_CONF_UNSET_MSEC;
 
     return lmcf;

@@ -8,8 +8,8 @@
  * `zone` line) is refused, not passed over.
  */
 
-#include "native/native.h"
-#include "zone/zone.h"
+#include "conf/conf.h"
+#include "proto/members/members.h"
 
 
 #define NGX_HTTP_LLMGW_ZONE_DEFAULT  (1024 * 1024)
@@ -268,13 +268,25 @@ ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param, size_t skip,
 }
 
 
+const ngx_http_llmgw_rooms_t *
+ngx_http_llmgw_conf_rooms(ngx_conf_t *cf)
+{
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
+
+    return lmcf->rooms;
+}
+
+
 /* At the end of the http{} block: all lines of the upstream are known. */
 
 static ngx_int_t
 ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_http_llmgw_srv_conf_t  *lscf;
+    ngx_http_llmgw_srv_conf_t     *lscf;
+    const ngx_http_llmgw_rooms_t  *rooms;
 
     lscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_llmgw_module);
 
@@ -304,9 +316,10 @@ ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
                                           &us->host) - lscf->zone_name.data;
     }
 
-    us->peer.init = ngx_http_llmgw_stock_init_peer;
+    rooms = ngx_http_llmgw_conf_rooms(cf);
+    us->peer.init = rooms->init_peer;
 
-    return ngx_http_llmgw_zone_add(cf, lscf);
+    return rooms->add_zone(cf, lscf);
 }
 
 
@@ -434,7 +447,7 @@ ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     *slot = llcf;
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_llmgw_front_handler;
+    clcf->handler = ngx_http_llmgw_conf_rooms(cf)->pass;
 
     if (clcf->name.len && clcf->name.data[clcf->name.len - 1] == '/') {
         clcf->auto_redirect = 0;

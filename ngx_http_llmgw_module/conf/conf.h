@@ -1,20 +1,41 @@
 
 /*
- * The configuration, and what happens while nginx reads it.
+ * The configuration, and what happens while nginx reads it.  Every room knows
+ * it, and it knows none: what it needs of them, module.c puts into the main
+ * configuration.
  */
 
 #ifndef _NGX_HTTP_LLMGW_CONF_H_INCLUDED_
 #define _NGX_HTTP_LLMGW_CONF_H_INCLUDED_
 
 
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include <ngx_http.h>
+
+#include "core/breaker.h"
+
+
+extern ngx_module_t  ngx_http_llmgw_module;
+
+typedef struct ngx_http_llmgw_worker_s  ngx_http_llmgw_worker_t;
+typedef struct ngx_http_llmgw_pool_s    ngx_http_llmgw_pool_t;
+typedef struct ngx_http_llmgw_wakes_s   ngx_http_llmgw_wakes_t;
+typedef struct ngx_http_llmgw_waker_s   ngx_http_llmgw_waker_t;
+typedef struct ngx_http_llmgw_rooms_s   ngx_http_llmgw_rooms_t;
+
+
 typedef struct {
     ngx_array_t                   upstreams;    /* of srv_conf_t * */
     ngx_array_t                   passes;       /* of loc_conf_t *, to check */
     ngx_array_t                   keys;         /* the same, with a queue */
+    const ngx_http_llmgw_rooms_t *rooms;
     ngx_http_llmgw_wakes_t       *wakes;
     ngx_int_t                     request_id_index;
     ngx_msec_t                    coalesce;     /* 0: off */
-    ngx_http_llmgw_worker_t      *worker;
+    ngx_http_llmgw_waker_t       *waker;        /* in this worker */
+    ngx_http_llmgw_worker_t      *worker;       /* the same */
 } ngx_http_llmgw_main_conf_t;
 
 
@@ -65,7 +86,7 @@ typedef struct {
     u_char                       *file;
     ngx_uint_t                    line;
 
-    ngx_http_complex_value_t     *key;          /* of stock passes */
+    ngx_http_complex_value_t     *key;          /* of native passes */
     ngx_http_upstream_srv_conf_t *key_queue;    /* NULL: does not wait */
     u_char                       *key_file;
     ngx_uint_t                    key_line;
@@ -95,6 +116,7 @@ char *ngx_http_llmgw_conf_handler(ngx_conf_t *cf,
 char *ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_http_upstream_srv_conf_t *ngx_http_llmgw_conf_refer(ngx_conf_t *cf,
     ngx_str_t *name);
+const ngx_http_llmgw_rooms_t *ngx_http_llmgw_conf_rooms(ngx_conf_t *cf);
 ngx_int_t ngx_http_llmgw_conf_check(ngx_conf_t *cf,
     ngx_http_llmgw_main_conf_t *lmcf);
 
@@ -107,28 +129,14 @@ char *ngx_http_llmgw_policy_breaker(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* coalesce.c: llmgw_coalesce */
-char *ngx_http_llmgw_coalesce_conf(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 
-/* memory.c: request_pool_size */
-void ngx_http_llmgw_memory_conf(ngx_conf_t *cf,
-    ngx_http_llmgw_main_conf_t *lmcf);
-
-/* status.c, export.c, dashboard.c, variables.c */
-char *ngx_http_llmgw_status_conf(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_llmgw_export_conf(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_llmgw_dashboard_conf(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-ngx_int_t ngx_http_llmgw_variables_add(ngx_conf_t *cf);
-ngx_int_t ngx_http_llmgw_variables_index(ngx_conf_t *cf,
-    ngx_http_llmgw_main_conf_t *lmcf);
-
-/* stock_key.c: llmgw_key */
-char *ngx_http_llmgw_stock_conf_key(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
+/* What an upstream{} block and a location of ours are to the other rooms. */
+struct ngx_http_llmgw_rooms_s {
+    ngx_http_handler_pt             pass;       /* llmgw_pass */
+    ngx_http_upstream_init_peer_pt  init_peer;  /* native passes */
+    ngx_int_t                     (*add_zone)(ngx_conf_t *cf,
+                                      ngx_http_llmgw_srv_conf_t *conf);
+};
 
 
 #endif /* _NGX_HTTP_LLMGW_CONF_H_INCLUDED_ */

@@ -5,7 +5,7 @@
  * All three are active, with their defaults, without being written.
  */
 
-#include "module.h"
+#include "conf/conf.h"
 
 
 #define NGX_HTTP_LLMGW_MAX_QUEUE  1000000

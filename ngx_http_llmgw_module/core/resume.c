@@ -24,7 +24,7 @@ llmgw_cause_name(llmgw_cause_t cause)
 
 
 llmgw_resume_step_t
-llmgw_resume_next(llmgw_resume_t *resume, llmgw_outcome_t outcome,
+llmgw_resume_next(llmgw_resume_t *resume, llmgw_ending_t outcome,
     uint64_t attempt_tokens, uint64_t stream_tokens)
 {
     llmgw_resume_step_t  step = { LLMGW_NEXT_AGAIN, 0, 0, 0 };
@@ -37,15 +37,15 @@ llmgw_resume_next(llmgw_resume_t *resume, llmgw_outcome_t outcome,
 
     switch (outcome) {
 
-    case LLMGW_OUTCOME_FINAL:
+    case LLMGW_ENDING_FINAL:
         step.next = LLMGW_NEXT_FINISH;
         return step;
 
-    case LLMGW_OUTCOME_PASSED:
+    case LLMGW_ENDING_PASSED:
         step.next = LLMGW_NEXT_PASS;
         return step;
 
-    case LLMGW_OUTCOME_DRAINING:
+    case LLMGW_ENDING_DRAINING:
         step.exclude = 1;
 
         if (++resume->drains > LLMGW_RESUME_FREE_DRAINS) {
@@ -54,21 +54,21 @@ llmgw_resume_next(llmgw_resume_t *resume, llmgw_outcome_t outcome,
         }
         break;
 
-    case LLMGW_OUTCOME_FULL:
+    case LLMGW_ENDING_FULL:
         step.exclude = 1;
         break;
 
-    case LLMGW_OUTCOME_REFUSED:
+    case LLMGW_ENDING_REFUSED:
         if (++resume->refusals > LLMGW_RESUME_FREE_REFUSALS) {
             step = llmgw_resume_failed(resume, attempt_tokens,
                                        stream_tokens);
         }
         break;
 
-    case LLMGW_OUTCOME_CANCELLED:
+    case LLMGW_ENDING_CANCELLED:
         break;
 
-    case LLMGW_OUTCOME_FAILED:
+    case LLMGW_ENDING_FAILED:
         step = llmgw_resume_failed(resume, attempt_tokens, stream_tokens);
         break;
     }

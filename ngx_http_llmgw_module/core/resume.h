@@ -39,14 +39,14 @@
 
 
 typedef enum {
-    LLMGW_OUTCOME_FINAL = 0,    /* the final token came */
-    LLMGW_OUTCOME_PASSED,       /* the request's own fault, by the replica */
-    LLMGW_OUTCOME_DRAINING,     /* the replica takes no new work */
-    LLMGW_OUTCOME_FULL,         /* it has no room, nothing was begun */
-    LLMGW_OUTCOME_REFUSED,      /* the connection would not take it */
-    LLMGW_OUTCOME_FAILED,
-    LLMGW_OUTCOME_CANCELLED     /* by us: nobody asks what follows */
-} llmgw_outcome_t;
+    LLMGW_ENDING_FINAL = 0,    /* the final token came */
+    LLMGW_ENDING_PASSED,       /* the request's own fault, by the replica */
+    LLMGW_ENDING_DRAINING,     /* the replica takes no new work */
+    LLMGW_ENDING_FULL,         /* it has no room, nothing was begun */
+    LLMGW_ENDING_REFUSED,      /* the connection would not take it */
+    LLMGW_ENDING_FAILED,
+    LLMGW_ENDING_CANCELLED     /* by us: nobody asks what follows */
+} llmgw_ending_t;
 
 /* Why it failed: for the log, and for counters. */
 typedef enum {
@@ -103,7 +103,7 @@ typedef struct {
  * whole stream, so a failover is one that has some.
  */
 llmgw_resume_step_t llmgw_resume_next(llmgw_resume_t *resume,
-    llmgw_outcome_t outcome, uint64_t attempt_tokens, uint64_t stream_tokens);
+    llmgw_ending_t outcome, uint64_t attempt_tokens, uint64_t stream_tokens);
 
 /* One more failure in this row would end the stream. */
 int llmgw_resume_is_last_try(const llmgw_resume_t *resume);

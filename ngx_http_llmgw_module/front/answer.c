@@ -10,7 +10,8 @@
  * each of them into a gRPC answer on its way out.
  */
 
-#include "module.h"
+#include "front/answer.h"
+#include "upstream/pool.h"
 
 
 #define NGX_HTTP_LLMGW_PUSHBACK_MS  1000
@@ -82,7 +83,7 @@ ngx_http_llmgw_answer_text(ngx_http_request_t *r, llmgw_grpc_status_t status,
     pool = ngx_http_llmgw_worker_pool(r);
 
     if (pool) {
-        ngx_http_llmgw_metrics_request(pool, status, NULL);
+        ngx_http_llmgw_metrics_request(pool->zone, status, NULL);
     }
 
     ngx_http_llmgw_answer(r, status, NULL, &message);

@@ -5,7 +5,8 @@
  * memory, in several buffers, or in a temporary file.
  */
 
-#include "module.h"
+#include "front/answer.h"
+#include "front/body.h"
 
 
 static ngx_int_t ngx_http_llmgw_body_join(ngx_http_request_t *r,

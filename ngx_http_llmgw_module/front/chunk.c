@@ -11,7 +11,7 @@
  * a stream still has at its end goes back with that, and not before.
  */
 
-#include "module.h"
+#include "front/output.h"
 
 
 typedef struct {

@@ -14,7 +14,7 @@
  * broke.
  */
 
-#include "module.h"
+#include "front/output.h"
 
 
 #if (NGX_HTTP_V2)

@@ -5,8 +5,15 @@
  * whose tokens leave through output.c.
  */
 
+#include "front/answer.h"
+#include "front/body.h"
+#include "front/grpc.h"
+#include "front/memory.h"
+#include "front/output.h"
 #include "front/trace.h"
+#include "http/header.h"
 #include "proto/utf8.h"
+#include "upstream/table.h"
 #include "health.pb-c.h"
 #include "llmgateway.pb-c.h"
 
@@ -92,19 +99,9 @@ ngx_http_llmgw_front_is(ngx_http_request_t *r, const char *path)
 static ngx_uint_t
 ngx_http_llmgw_front_is_grpc(ngx_http_request_t *r)
 {
-    ngx_str_t  *type;
-
-    if (r->method != NGX_HTTP_POST || r->http_version < NGX_HTTP_VERSION_20
-        || r->headers_in.content_type == NULL)
-    {
-        return 0;
-    }
-
-    type = &r->headers_in.content_type->value;
-
-    return type->len >= sizeof("application/grpc") - 1
-           && ngx_strncasecmp(type->data, (u_char *) "application/grpc",
-                              sizeof("application/grpc") - 1) == 0;
+    return r->method == NGX_HTTP_POST
+           && r->http_version >= NGX_HTTP_VERSION_20
+           && ngx_http_llmgw_header_is_grpc(r->headers_in.content_type);
 }
 
 
@@ -304,8 +301,8 @@ ngx_http_llmgw_front_deadline(ngx_http_llmgw_stream_t *stream)
     uint64_t          ms;
     ngx_table_elt_t  *h;
 
-    h = ngx_http_llmgw_front_find_header(stream->request, "grpc-timeout",
-                                         sizeof("grpc-timeout") - 1);
+    h = ngx_http_llmgw_header_find(&stream->request->headers_in.headers,
+                                   "grpc-timeout");
 
     ms = h ? llmgw_grpc_timeout_decode((char *) h->value.data, h->value.len)
            : 0;
@@ -316,30 +313,6 @@ ngx_http_llmgw_front_deadline(ngx_http_llmgw_stream_t *stream)
         stream->deadline_ms = stream->start_ms + (ngx_msec_t) ms;
         stream->has_deadline = 1;
     }
-}
-
-
-ngx_table_elt_t *
-ngx_http_llmgw_front_find_header(ngx_http_request_t *r, const char *name,
-    size_t len)
-{
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
-
-    for (part = &r->headers_in.headers.part; part; part = part->next) {
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-            if (h[i].key.len == len
-                && ngx_strncasecmp(h[i].key.data, (u_char *) name, len) == 0)
-            {
-                return &h[i];
-            }
-        }
-    }
-
-    return NULL;
 }
 
 

@@ -22,7 +22,7 @@
  * another block.
  */
 
-#include "module.h"
+#include "front/memory.h"
 
 
 /* nginx's request_pool_size where the configuration has none. */

@@ -8,7 +8,8 @@
  * stream counts as blocked, and its replica gets no more window.
  */
 
-#include "module.h"
+#include "front/answer.h"
+#include "front/output.h"
 
 
 static ngx_buf_t *ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream,

@@ -27,7 +27,9 @@
  * that fails before leaves the other running, as if it had never been.
  */
 
-#include "module.h"
+#include "front/output.h"
+#include "front/stream.h"
+#include "upstream/pool.h"
 
 
 static void ngx_http_llmgw_stream_turn(ngx_http_llmgw_claim_t *claim);
@@ -37,17 +39,17 @@ static ngx_uint_t ngx_http_llmgw_stream_claims_again(
     ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_claim_rc_t rc);
 static void ngx_http_llmgw_stream_exclude(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
-static void ngx_http_llmgw_stream_start(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *leg);
 static void ngx_http_llmgw_stream_no_replica(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_claim_rc_t rc);
+static void ngx_http_llmgw_stream_count(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t *replica);
 static void ngx_http_llmgw_stream_sent(ngx_http_llmgw_stream_t *stream);
 static ngx_http_llmgw_attempt_t *ngx_http_llmgw_stream_other(
     ngx_http_llmgw_attempt_t *leg);
 static ngx_uint_t ngx_http_llmgw_stream_leg_ended(
     ngx_http_llmgw_attempt_t *leg);
 static ngx_uint_t ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *leg);
-static void ngx_http_llmgw_stream_log(ngx_http_llmgw_attempt_t *attempt,
+static void ngx_http_llmgw_stream_note(ngx_http_llmgw_attempt_t *attempt,
     llmgw_next_t next);
 static void ngx_http_llmgw_stream_over(ngx_http_llmgw_stream_t *stream,
     llmgw_grpc_status_t status, const char *reason);
@@ -72,7 +74,7 @@ ngx_http_llmgw_stream_begin(ngx_http_llmgw_stream_t *stream)
         return;
     }
 
-    ngx_http_llmgw_stream_may_hedge(stream);
+    ngx_http_llmgw_hedge_later(stream);
 }
 
 
@@ -91,7 +93,7 @@ ngx_http_llmgw_stream_turn(ngx_http_llmgw_claim_t *claim)
     if (!ngx_http_llmgw_stream_claim(stream) && !stream->waits
         && stream->tokens == 0)
     {
-        ngx_http_llmgw_stream_may_hedge(stream);
+        ngx_http_llmgw_hedge_later(stream);
     }
 
     ngx_http_run_posted_requests(c);
@@ -176,7 +178,7 @@ ngx_http_llmgw_stream_exclude(ngx_http_llmgw_stream_t *stream,
 
 /* The leg has its lease. */
 
-static void
+void
 ngx_http_llmgw_stream_start(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *leg)
 {
@@ -203,41 +205,6 @@ ngx_http_llmgw_stream_start(ngx_http_llmgw_stream_t *stream,
 
     ngx_http_llmgw_attempt_start(leg);
     ngx_http_llmgw_timer_arm(stream);
-}
-
-
-/* 1: a second replica was asked as well. */
-
-ngx_uint_t
-ngx_http_llmgw_stream_hedge(ngx_http_llmgw_stream_t *stream)
-{
-    ngx_uint_t                 budget;
-    ngx_http_llmgw_attempt_t  *first, *second;
-
-    first = &stream->legs[0];
-    second = &stream->legs[1];
-
-    stream->may_hedge = 0;
-
-    if (stream->serving || first->replica == NULL || first->ended
-        || second->replica)
-    {
-        return 0;
-    }
-
-    budget = stream->pool->conf->hedge_delay ? stream->pool->conf->hedge_budget
-                                             : 0;
-
-    if (!ngx_http_llmgw_claim_second(&stream->claim, first->replica, budget,
-                                     &second->lease))
-    {
-        return 0;
-    }
-
-    stream->has_second = 1;
-    ngx_http_llmgw_stream_start(stream, second);
-
-    return 1;
 }
 
 
@@ -297,14 +264,14 @@ ngx_http_llmgw_stream_token(ngx_http_llmgw_attempt_t *attempt,
         stream->hedged = (attempt == &stream->legs[1]);
 
         if (stream->has_second) {
-            ngx_http_llmgw_metrics_hedge(stream->pool,
+            ngx_http_llmgw_metrics_hedge(stream->pool->zone,
                                          stream->hedged
                                          ? NGX_HTTP_LLMGW_HEDGE_WON
                                          : NGX_HTTP_LLMGW_HEDGE_LOST);
         }
     }
 
-    ngx_http_llmgw_metrics_token(stream, attempt->replica);
+    ngx_http_llmgw_stream_count(stream, attempt->replica);
 
     if (ngx_http_llmgw_output_append(stream, message, len) != NGX_OK) {
         stream->out_failed = 1;
@@ -313,6 +280,22 @@ ngx_http_llmgw_stream_token(ngx_http_llmgw_attempt_t *attempt,
     if (!stream->blocked || stream->out_failed) {
         ngx_http_llmgw_worker_post(stream);     /* else nginx calls us */
     }
+}
+
+
+static void
+ngx_http_llmgw_stream_count(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t *replica)
+{
+    ngx_uint_t  is_first;
+
+    is_first = (stream->tokens == 1);
+
+    ngx_http_llmgw_metrics_token(stream->pool->zone, replica->slot, is_first,
+                                 is_first ? stream->first_token_ms
+                                 : ngx_current_msec - stream->token_ms);
+
+    stream->token_ms = ngx_current_msec;
 }
 
 
@@ -411,17 +394,16 @@ ngx_http_llmgw_stream_leg_ended(ngx_http_llmgw_attempt_t *leg)
     stream = leg->stream;
     other = ngx_http_llmgw_stream_other(leg);
 
-    if (other->replica == NULL || leg->outcome == LLMGW_OUTCOME_PASSED) {
+    if (other->replica == NULL || leg->outcome == LLMGW_ENDING_PASSED) {
         ngx_http_llmgw_attempt_stop(other);
         return ngx_http_llmgw_stream_ended(leg);
     }
 
     /* the other one goes on alone */
 
-    ngx_http_llmgw_stream_log(leg, LLMGW_NEXT_AGAIN);
-    ngx_http_llmgw_metrics_attempt(leg);
+    ngx_http_llmgw_stream_note(leg, LLMGW_NEXT_AGAIN);
     ngx_http_llmgw_stream_exclude(stream, leg->replica,
-                                  leg->outcome == LLMGW_OUTCOME_FAILED);
+                                  leg->outcome == LLMGW_ENDING_FAILED);
     ngx_http_llmgw_attempt_stop(leg);
 
     return 0;
@@ -444,8 +426,7 @@ ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *attempt)
     step = llmgw_resume_next(&stream->resume, attempt->outcome,
                              attempt->tokens, stream->tokens);
 
-    ngx_http_llmgw_stream_log(attempt, step.next);
-    ngx_http_llmgw_metrics_attempt(attempt);
+    ngx_http_llmgw_stream_note(attempt, step.next);
     ngx_http_llmgw_attempt_stop(attempt);
     stream->serving = NULL;
 
@@ -471,7 +452,10 @@ ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *attempt)
 
     stream->retried = 1;
     stream->failovers += (stream->tokens > 0);
-    ngx_http_llmgw_metrics_again(stream, attempt->cause);
+
+    if (stream->tokens) {
+        ngx_http_llmgw_metrics_failover(stream->pool->zone, attempt->cause);
+    }
 
     ngx_http_llmgw_timer_attempt_failed(attempt);
 
@@ -483,14 +467,14 @@ ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *attempt)
         ngx_http_llmgw_stream_exclude(stream, replica, step.counted);
     }
 
-    stream->saw_full |= (attempt->outcome == LLMGW_OUTCOME_FULL);
+    stream->saw_full |= (attempt->outcome == LLMGW_ENDING_FULL);
 
     return ngx_http_llmgw_stream_claim(stream);
 }
 
 
 static void
-ngx_http_llmgw_stream_log(ngx_http_llmgw_attempt_t *attempt,
+ngx_http_llmgw_stream_note(ngx_http_llmgw_attempt_t *attempt,
     llmgw_next_t next)
 {
     ngx_log_t                *log;
@@ -500,12 +484,14 @@ ngx_http_llmgw_stream_log(ngx_http_llmgw_attempt_t *attempt,
     stream = attempt->stream;
     log = stream->request->connection->log;
 
-    if (attempt->outcome != LLMGW_OUTCOME_FAILED) {
+    if (attempt->outcome != LLMGW_ENDING_FAILED) {
         ngx_log_debug2(NGX_LOG_DEBUG_HTTP, log, 0,
                        "llmgw: attempt at \"%V\" ends, outcome %d",
                        &attempt->replica->node.str, attempt->outcome);
         return;
     }
+
+    ngx_http_llmgw_metrics_attempt_failed(stream->pool->zone, attempt->cause);
 
     level = (next == LLMGW_NEXT_GIVE_UP) ? NGX_LOG_ERR : NGX_LOG_WARN;
 
@@ -528,7 +514,10 @@ ngx_http_llmgw_stream_over(ngx_http_llmgw_stream_t *stream,
     stream->status = status;
     stream->reason = reason;
 
-    ngx_http_llmgw_metrics_end(stream, status, reason);
+    ngx_http_llmgw_metrics_request(stream->pool->zone, status, reason);
+    ngx_http_llmgw_metrics_time(stream->pool->zone,
+                                NGX_HTTP_LLMGW_HISTOGRAM_request_seconds,
+                                ngx_current_msec - stream->start_ms);
 }
 
 

@@ -13,7 +13,7 @@
  * moves it, from the one limit to the other.
  */
 
-#include "module.h"
+#include "front/stream.h"
 
 
 static void ngx_http_llmgw_timer_handler(ngx_event_t *ev);
@@ -41,29 +41,6 @@ ngx_http_llmgw_timer_done(ngx_http_llmgw_stream_t *stream)
 {
     if (stream->timer.timer_set) {
         ngx_del_timer(&stream->timer);
-    }
-}
-
-
-/*
- * The first attempt runs: is a second one wanted, now or later?  "on" obeys
- * the request's own flag, at once; a delay is for every request.
- */
-
-void
-ngx_http_llmgw_stream_may_hedge(ngx_http_llmgw_stream_t *stream)
-{
-    ngx_http_llmgw_srv_conf_t  *conf;
-
-    conf = stream->pool->conf;
-
-    if (conf->hedge_delay) {
-        stream->may_hedge = 1;
-        stream->hedge_ms = ngx_current_msec + conf->hedge_delay;
-        ngx_http_llmgw_timer_arm(stream);
-
-    } else if (conf->hedge_on && stream->wants_hedge) {
-        (void) ngx_http_llmgw_stream_hedge(stream);
     }
 }
 
@@ -110,7 +87,7 @@ ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream)
     }
 
     if (stream->may_hedge && ngx_http_llmgw_timer_is_due(stream->hedge_ms)) {
-        (void) ngx_http_llmgw_stream_hedge(stream);
+        (void) ngx_http_llmgw_hedge(stream);
     }
 
     if (!stream->blocked) {
@@ -137,7 +114,7 @@ ngx_http_llmgw_timer_check_silence(ngx_http_llmgw_attempt_t *leg)
     if (leg->replica && !leg->ended
         && ngx_http_llmgw_timer_silence(leg, &cause) == 0)
     {
-        ngx_http_llmgw_attempt_end(leg, LLMGW_OUTCOME_FAILED, cause);
+        ngx_http_llmgw_attempt_end(leg, LLMGW_ENDING_FAILED, cause);
     }
 }
 
@@ -179,7 +156,7 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_attempt_t *leg,
 void
 ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_attempt_t *leg)
 {
-    if (leg->outcome == LLMGW_OUTCOME_FULL) {
+    if (leg->outcome == LLMGW_ENDING_FULL) {
         return;
     }
 

@@ -11,6 +11,7 @@
 
 #include <sys/random.h>
 
+#include "front/memory.h"
 #include "front/trace.h"
 #include "proto/utf8.h"
 

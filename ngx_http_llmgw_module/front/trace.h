@@ -8,8 +8,10 @@
 #define _NGX_HTTP_LLMGW_TRACE_H_INCLUDED_
 
 
-#include "module.h"
+#include "proto/grpc/session.h"
 #include "proto/trace.h"
+
+#include "front/stream.h"
 
 
 #define NGX_HTTP_LLMGW_TRACE_FIELDS  2

@@ -5,6 +5,7 @@
  */
 
 #include "front/trace.h"
+#include "front/variables.h"
 
 
 static ngx_int_t ngx_http_llmgw_variable_replica(ngx_http_request_t *r,

@@ -14,7 +14,10 @@
  *   the client went, or was too slow              neutral
  */
 
+#include "http/header.h"
 #include "native/native.h"
+#include "proto/grpc/session.h"
+#include "upstream/replica.h"
 
 
 static ngx_int_t ngx_http_llmgw_stock_body_filter(ngx_http_request_t *r,
@@ -93,7 +96,11 @@ ngx_http_llmgw_stock_first_byte(ngx_http_llmgw_stock_t *stock)
     if (!stream->has_first_token) {
         stream->has_first_token = 1;
         stream->first_token_ms = ngx_current_msec - stream->start_ms;
-        ngx_http_llmgw_metrics_stock_first_byte(stream);
+
+        /* it may be all of the answer: no token, for its quantiles */
+        ngx_http_llmgw_metrics_time(stream->pool->zone,
+                        NGX_HTTP_LLMGW_HISTOGRAM_stock_first_byte_seconds,
+                        stream->first_token_ms);
     }
 
     if (stock->upstream->headers_in.status_n < NGX_HTTP_SPECIAL_RESPONSE) {
@@ -136,7 +143,7 @@ ngx_http_llmgw_stock_verdict(ngx_http_llmgw_stock_t *stock, ngx_uint_t state)
         return LLMGW_VERDICT_FAILURE;
     }
 
-    return ngx_http_llmgw_stock_is_grpc(u->headers_in.content_type)
+    return ngx_http_llmgw_header_is_grpc(u->headers_in.content_type)
            ? ngx_http_llmgw_stock_grpc(stock) : LLMGW_VERDICT_SUCCESS;
 }
 
@@ -206,10 +213,10 @@ ngx_http_llmgw_stock_grpc(ngx_http_llmgw_stock_t *stock)
 
     u = stock->upstream;
     sent = &stock->stream.request->headers_in.headers;
-    h = ngx_http_llmgw_stock_field(&u->headers_in.trailers, "grpc-status");
+    h = ngx_http_llmgw_header_find(&u->headers_in.trailers, "grpc-status");
 
     if (h == NULL) {
-        h = ngx_http_llmgw_stock_field(&u->headers_in.headers, "grpc-status");
+        h = ngx_http_llmgw_header_find(&u->headers_in.headers, "grpc-status");
     }
 
     switch (h ? ngx_atoi(h->value.data, h->value.len) : NGX_ERROR) {
@@ -228,7 +235,7 @@ ngx_http_llmgw_stock_grpc(ngx_http_llmgw_stock_t *stock)
 
     case LLMGW_GRPC_DEADLINE_EXCEEDED:
         /* the client's own deadline was passed on to the replica */
-        return ngx_http_llmgw_stock_field(sent, "grpc-timeout")
+        return ngx_http_llmgw_header_find(sent, "grpc-timeout")
                ? LLMGW_VERDICT_NEUTRAL : LLMGW_VERDICT_FAILURE;
 
     case NGX_ERROR:
@@ -250,49 +257,12 @@ ngx_http_llmgw_stock_drains(ngx_http_upstream_t *u)
 {
     ngx_table_elt_t  *h;
 
-    h = ngx_http_llmgw_stock_field(&u->headers_in.trailers, "llmgw-draining");
+    h = ngx_http_llmgw_header_find(&u->headers_in.trailers, "llmgw-draining");
 
     if (h == NULL) {
-        h = ngx_http_llmgw_stock_field(&u->headers_in.headers,
+        h = ngx_http_llmgw_header_find(&u->headers_in.headers,
                                        "llmgw-draining");
     }
 
     return h && h->value.len == 1 && h->value.data[0] == '1';
-}
-
-
-ngx_uint_t
-ngx_http_llmgw_stock_is_grpc(ngx_table_elt_t *content_type)
-{
-    return content_type
-           && content_type->value.len >= sizeof("application/grpc") - 1
-           && ngx_strncasecmp(content_type->value.data,
-                              (u_char *) "application/grpc",
-                              sizeof("application/grpc") - 1) == 0;
-}
-
-
-ngx_table_elt_t *
-ngx_http_llmgw_stock_field(ngx_list_t *list, const char *name)
-{
-    size_t            len;
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
-
-    len = ngx_strlen(name);
-
-    for (part = &list->part; part; part = part->next) {
-        h = part->elts;
-
-        for (i = 0; i < part->nelts; i++) {
-            if (h[i].key.len == len
-                && ngx_strncasecmp(h[i].key.data, (u_char *) name, len) == 0)
-            {
-                return &h[i];
-            }
-        }
-    }
-
-    return NULL;
 }

@@ -9,8 +9,9 @@
  *   no directive  the client's address
  */
 
-#include "native/native.h"
 #include "llmgateway.pb-c.h"
+#include "http/header.h"
+#include "native/native.h"
 
 
 static uint64_t ngx_http_llmgw_stock_hash_client(ngx_http_request_t *r);
@@ -98,7 +99,7 @@ ngx_http_llmgw_stock_hash(ngx_http_request_t *r,
 
     if (llcf->key_is_body) {
 
-        if (!ngx_http_llmgw_stock_is_grpc(r->headers_in.content_type)
+        if (!ngx_http_llmgw_header_is_grpc(r->headers_in.content_type)
             || ngx_http_llmgw_stock_prompt(r, &key) != NGX_OK)
         {
             (void) ngx_http_llmgw_stock_body(r, conf->prefix, &key);

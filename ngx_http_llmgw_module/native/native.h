@@ -2,10 +2,10 @@
 /*
  * Stock passes: nginx's own grpc_pass and proxy_pass over a pool of ours.
  *
- *   stock.c         what nginx asks a balancer for: get, free
- *   stock_key.c     llmgw_key: which replica a request belongs to
- *   stock_queue.c   llmgw_key ... queue=: waits before the pass begins
- *   stock_filter.c  what an answer says about its replica
+ *   peer.c    what nginx asks a balancer for: get, free
+ *   key.c     llmgw_key: which replica a request belongs to
+ *   queue.c   llmgw_key ... queue=: waits before the pass begins
+ *   filter.c  what an answer says about its replica
  *
  *             PRECONTENT, queue=      content           peer.get
  *    request ------> READS ---> WAITS ----> GRANTED ------------> USES
@@ -25,7 +25,7 @@
 #define _NGX_HTTP_LLMGW_STOCK_H_INCLUDED_
 
 
-#include "module.h"
+#include "front/stream.h"
 
 
 typedef enum {
@@ -62,7 +62,7 @@ typedef struct {
 } ngx_http_llmgw_stock_t;
 
 
-/* stock.c */
+/* peer.c */
 ngx_http_llmgw_stock_t *ngx_http_llmgw_stock_create(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 ngx_http_llmgw_stock_t *ngx_http_llmgw_stock_find(ngx_http_request_t *r);
@@ -72,11 +72,13 @@ void ngx_http_llmgw_stock_give_back(ngx_http_llmgw_stock_t *stock,
     llmgw_verdict_t verdict);
 void ngx_http_llmgw_stock_release(ngx_http_llmgw_stock_t *stock);
 
-/* stock_key.c */
+/* key.c: llmgw_key */
+char *ngx_http_llmgw_stock_conf_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 uint64_t ngx_http_llmgw_stock_hash(ngx_http_request_t *r,
     ngx_http_llmgw_srv_conf_t *conf);
 
-/* stock_filter.c, stock.c: where the configuration begins with them */
+/* filter.c, peer.c: where the configuration begins with them */
 ngx_int_t ngx_http_llmgw_stock_init(ngx_conf_t *cf);
 ngx_int_t ngx_http_llmgw_stock_init_peer(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
@@ -93,10 +95,7 @@ void ngx_http_llmgw_stock_wait_ends(ngx_http_llmgw_stock_t *stock);
 void ngx_http_llmgw_stock_wait_aborts(ngx_http_llmgw_stock_t *stock);
 void ngx_http_llmgw_stock_wait_forget(ngx_http_llmgw_stock_t *stock);
 
-/* stock_filter.c */
-ngx_uint_t ngx_http_llmgw_stock_is_grpc(ngx_table_elt_t *content_type);
-ngx_table_elt_t *ngx_http_llmgw_stock_field(ngx_list_t *list,
-    const char *name);
+/* filter.c */
 llmgw_verdict_t ngx_http_llmgw_stock_verdict(ngx_http_llmgw_stock_t *stock,
     ngx_uint_t state);
 

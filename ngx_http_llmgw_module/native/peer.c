@@ -11,6 +11,7 @@
  */
 
 #include "native/native.h"
+#include "upstream/table.h"
 
 
 static ngx_int_t ngx_http_llmgw_stock_get(ngx_peer_connection_t *pc,
@@ -380,7 +381,9 @@ ngx_http_llmgw_stock_release(ngx_http_llmgw_stock_t *stock)
     stream->running = 0;
 
     if (stream->attempts) {
-        ngx_http_llmgw_metrics_stock_end(stream);
+        ngx_http_llmgw_metrics_time(stream->pool->zone,
+                        NGX_HTTP_LLMGW_HISTOGRAM_stock_request_seconds,
+                        ngx_current_msec - stream->start_ms);
     }
 
     if (stream->claim.pool) {

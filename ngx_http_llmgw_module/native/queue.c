@@ -15,6 +15,8 @@
  * the cleanup handler its place in the line.
  */
 
+#include "front/answer.h"
+#include "http/header.h"
 #include "native/native.h"
 
 
@@ -201,7 +203,7 @@ ngx_http_llmgw_stock_arm(ngx_http_llmgw_stock_t *stock)
     wait = stock->patience_ms;
     stock->armed_ms = ngx_current_msec;
 
-    h = ngx_http_llmgw_stock_field(&stream->request->headers_in.headers,
+    h = ngx_http_llmgw_header_find(&stream->request->headers_in.headers,
                                    "grpc-timeout");
     ms = h ? llmgw_grpc_timeout_decode((char *) h->value.data, h->value.len)
            : 0;
@@ -354,10 +356,10 @@ ngx_http_llmgw_stock_refuse(ngx_http_llmgw_stock_t *stock,
 
     ngx_http_llmgw_stock_wait_aborts(stock);
     ngx_http_llmgw_stock_release(stock);
-    ngx_http_llmgw_metrics_request(stock->stream.pool, status, reason);
+    ngx_http_llmgw_metrics_request(stock->stream.pool->zone, status, reason);
     stock->refused = 1;
 
-    if (ngx_http_llmgw_stock_is_grpc(r->headers_in.content_type)) {
+    if (ngx_http_llmgw_header_is_grpc(r->headers_in.content_type)) {
         message.data = (u_char *) text;
         message.len = ngx_strlen(text);
 

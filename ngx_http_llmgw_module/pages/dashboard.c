@@ -9,9 +9,8 @@
  * the page's own server: markup that got in through a name could do nothing.
  */
 
-#include "module.h"
-#include "conf/conf.h"
 #include "pages/page.h"
+#include "pages/pages.h"
 #include "dashboard.h"
 
 

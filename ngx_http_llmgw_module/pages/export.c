@@ -11,8 +11,11 @@
  * this kind.
  */
 
+#include "http/header.h"
 #include "pages/export.h"
 #include "pages/page.h"
+#include "pages/pages.h"
+#include "proto/grpc/session.h"
 
 
 #define NGX_HTTP_LLMGW_EXPORT_LINE    512   /* but for the upstream's name */
@@ -205,7 +208,7 @@ ngx_http_llmgw_export_accepts(ngx_http_request_t *r)
 {
     ngx_table_elt_t  *h;
 
-    h = ngx_http_llmgw_front_find_header(r, "accept", sizeof("accept") - 1);
+    h = ngx_http_llmgw_header_find(&r->headers_in.headers, "accept");
 
     return h && ngx_strstr(h->value.data, "application/openmetrics-text");
 }

@@ -12,7 +12,7 @@
 #define _NGX_HTTP_LLMGW_PAGE_H_INCLUDED_
 
 
-#include "module.h"
+#include "conf/conf.h"
 
 
 #define NGX_HTTP_LLMGW_PAGE_BYTES    32768  /* a slice, and a buffer */

@@ -1,5 +1,5 @@
 
-/* Pictures of the pools: picture.h. */
+/* Snapshots of the pools: snapshot.h. */
 
 #include "pages/snapshot.h"
 

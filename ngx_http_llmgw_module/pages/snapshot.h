@@ -9,7 +9,8 @@
 #define _NGX_HTTP_LLMGW_PICTURE_H_INCLUDED_
 
 
-#include "zone/zone.h"
+#include "upstream/replica.h"
+#include "upstream/table.h"
 
 
 typedef struct {

@@ -7,6 +7,7 @@
  */
 
 #include "pages/page.h"
+#include "pages/pages.h"
 #include "pages/status.h"
 
 

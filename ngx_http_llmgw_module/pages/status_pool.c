@@ -2,6 +2,7 @@
 /* llmgw_status: a pool as a whole, all but its gateways and replicas. */
 
 #include "pages/status.h"
+#include "proto/grpc/session.h"
 
 
 typedef struct {

@@ -16,6 +16,7 @@
 #include "front/trace.h"
 #include "llmgateway.pb-c.h"
 #include "proto/token_message.h"
+#include "upstream/attempt.h"
 
 
 #define NGX_HTTP_LLMGW_GENERATE      "/llmgateway.LLMReplica/Generate"
@@ -30,8 +31,8 @@ static ngx_int_t ngx_http_llmgw_attempt_send(
 static uint64_t ngx_http_llmgw_attempt_timeout(
     ngx_http_llmgw_stream_t *stream);
 static llmgw_verdict_t ngx_http_llmgw_attempt_verdict(
-    llmgw_outcome_t outcome, llmgw_cause_t cause);
-static llmgw_outcome_t ngx_http_llmgw_attempt_outcome(
+    llmgw_ending_t outcome, llmgw_cause_t cause);
+static llmgw_ending_t ngx_http_llmgw_attempt_outcome(
     ngx_http_llmgw_attempt_t *attempt, int status, llmgw_cause_t *cause);
 static void ngx_http_llmgw_attempt_keep_message(
     ngx_http_llmgw_attempt_t *attempt, const char *message);
@@ -100,7 +101,7 @@ ngx_http_llmgw_attempt_call(ngx_http_llmgw_attempt_t *attempt)
     session = ngx_http_llmgw_session_get(attempt->replica,
                                    attempt->stream->conf->connect_timeout);
     if (session == NULL) {
-        ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
+        ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED,
                                    LLMGW_CAUSE_INTERNAL);
         return;
     }
@@ -113,7 +114,7 @@ ngx_http_llmgw_attempt_call(ngx_http_llmgw_attempt_t *attempt)
     }
 
     if (ngx_http_llmgw_attempt_send(attempt) != NGX_OK) {
-        ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
+        ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED,
                                    LLMGW_CAUSE_INTERNAL);
     }
 
@@ -200,7 +201,7 @@ ngx_http_llmgw_attempt_timeout(ngx_http_llmgw_stream_t *stream)
 
 void
 ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
-    llmgw_outcome_t outcome, llmgw_cause_t cause)
+    llmgw_ending_t outcome, llmgw_cause_t cause)
 {
     if (attempt->ended) {
         return;
@@ -217,7 +218,7 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
 
     ngx_queue_remove(&attempt->queue);
 
-    if (outcome == LLMGW_OUTCOME_FAILED) {
+    if (outcome == LLMGW_ENDING_FAILED) {
         ngx_http_llmgw_lease_fails(&attempt->lease);
     }
 
@@ -234,15 +235,15 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
  */
 
 static llmgw_verdict_t
-ngx_http_llmgw_attempt_verdict(llmgw_outcome_t outcome, llmgw_cause_t cause)
+ngx_http_llmgw_attempt_verdict(llmgw_ending_t outcome, llmgw_cause_t cause)
 {
     switch (outcome) {
 
-    case LLMGW_OUTCOME_FINAL:
-    case LLMGW_OUTCOME_PASSED:
+    case LLMGW_ENDING_FINAL:
+    case LLMGW_ENDING_PASSED:
         return LLMGW_VERDICT_SUCCESS;
 
-    case LLMGW_OUTCOME_FAILED:
+    case LLMGW_ENDING_FAILED:
         break;
 
     default:
@@ -286,7 +287,7 @@ ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt)
         ngx_http_llmgw_session_wake(llmgw_grpc_session_data(grpc));
     }
 
-    ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_CANCELLED,
+    ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_CANCELLED,
                                LLMGW_CAUSE_NONE);
 
     attempt->replica = NULL;
@@ -353,7 +354,7 @@ ngx_http_llmgw_attempt_on_message(llmgw_grpc_stream_t *call,
         rewritten = ngx_http_llmgw_attempt_rewrite(data, &len, &is_final);
 
         if (rewritten == NULL) {
-            ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
+            ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED,
                                        LLMGW_CAUSE_MALFORMED);
             return;
         }
@@ -372,7 +373,7 @@ ngx_http_llmgw_attempt_on_message(llmgw_grpc_stream_t *call,
     ngx_http_llmgw_stream_token(attempt, data, len);
 
     if (is_final) {
-        ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FINAL,
+        ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FINAL,
                                    LLMGW_CAUSE_NONE);
     }
 
@@ -421,7 +422,7 @@ ngx_http_llmgw_attempt_on_end(llmgw_grpc_stream_t *call, int status,
     const char *message)
 {
     llmgw_cause_t              cause;
-    llmgw_outcome_t            outcome;
+    llmgw_ending_t            outcome;
     ngx_http_llmgw_attempt_t  *attempt;
 
     attempt = llmgw_grpc_stream_data(call);
@@ -437,7 +438,7 @@ ngx_http_llmgw_attempt_on_end(llmgw_grpc_stream_t *call, int status,
 
     outcome = ngx_http_llmgw_attempt_outcome(attempt, status, &cause);
 
-    if (outcome == LLMGW_OUTCOME_FULL) {
+    if (outcome == LLMGW_ENDING_FULL) {
         ngx_http_llmgw_replica_is_full(attempt->replica);
     }
 
@@ -445,7 +446,7 @@ ngx_http_llmgw_attempt_on_end(llmgw_grpc_stream_t *call, int status,
 }
 
 
-static llmgw_outcome_t
+static llmgw_ending_t
 ngx_http_llmgw_attempt_outcome(ngx_http_llmgw_attempt_t *attempt, int status,
     llmgw_cause_t *cause)
 {
@@ -455,7 +456,7 @@ ngx_http_llmgw_attempt_outcome(ngx_http_llmgw_attempt_t *attempt, int status,
 
     case LLMGW_GRPC_OK:
         *cause = LLMGW_CAUSE_UNFINISHED;
-        return LLMGW_OUTCOME_FAILED;
+        return LLMGW_ENDING_FAILED;
 
     case LLMGW_GRPC_INVALID_ARGUMENT:
     case LLMGW_GRPC_NOT_FOUND:
@@ -464,24 +465,24 @@ ngx_http_llmgw_attempt_outcome(ngx_http_llmgw_attempt_t *attempt, int status,
     case LLMGW_GRPC_FAILED_PRECONDITION:
     case LLMGW_GRPC_OUT_OF_RANGE:
     case LLMGW_GRPC_UNIMPLEMENTED:
-        return LLMGW_OUTCOME_PASSED;
+        return LLMGW_ENDING_PASSED;
 
     case LLMGW_GRPC_UNAVAILABLE:
         if (attempt->draining) {
             *cause = LLMGW_CAUSE_DRAINING;
-            return LLMGW_OUTCOME_DRAINING;
+            return LLMGW_ENDING_DRAINING;
         }
-        return LLMGW_OUTCOME_FAILED;
+        return LLMGW_ENDING_FAILED;
 
     case LLMGW_GRPC_RESOURCE_EXHAUSTED:
         if (attempt->tokens == 0) {
             *cause = LLMGW_CAUSE_FULL;
-            return LLMGW_OUTCOME_FULL;
+            return LLMGW_ENDING_FULL;
         }
-        return LLMGW_OUTCOME_FAILED;
+        return LLMGW_ENDING_FAILED;
 
     default:
-        return LLMGW_OUTCOME_FAILED;
+        return LLMGW_ENDING_FAILED;
     }
 }
 
@@ -529,12 +530,12 @@ ngx_http_llmgw_attempt_on_close(llmgw_grpc_stream_t *call,
     attempt->call = NULL;
 
     if (is_refused) {
-        ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_REFUSED,
+        ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_REFUSED,
                                    LLMGW_CAUSE_GOAWAY);
         return;
     }
 
-    ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
+    ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED,
                                LLMGW_CAUSE_RESET);
 }
 

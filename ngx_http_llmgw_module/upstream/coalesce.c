@@ -10,7 +10,8 @@
  * reached, the event serves, as without all this.
  */
 
-#include "module.h"
+#include "upstream/pool.h"
+#include "upstream/session.h"
 
 
 /* Less than a stream's window: no replica waits for it to be reached. */
@@ -242,6 +243,6 @@ ngx_http_llmgw_coalesce_read(ngx_http_llmgw_session_t *session)
     rev->ready = 1;
     rev->available = -1;
 
-    ngx_http_llmgw_metrics_read(pool, NGX_HTTP_LLMGW_READ_INTERVAL);
+    ngx_http_llmgw_metrics_read(pool->zone, NGX_HTTP_LLMGW_READ_INTERVAL);
     ngx_http_llmgw_session_read(session);
 }

@@ -16,7 +16,10 @@
  * removed file, garbage in it.  Each such change is logged once.
  */
 
-#include "zone/zone.h"
+#include "upstream/pool.h"
+#include "upstream/replica.h"
+#include "upstream/table.h"
+#include "zone/queue.h"
 
 
 #define NGX_HTTP_LLMGW_LOADS_MS  100     /* agents report as often */
@@ -459,7 +462,7 @@ ngx_http_llmgw_pool_check_stale(ngx_http_llmgw_pool_t *pool)
 void
 ngx_http_llmgw_pool_stream_begins(ngx_http_llmgw_pool_t *pool)
 {
-    ngx_http_llmgw_metrics_streams(pool, 1);
+    ngx_http_llmgw_metrics_streams(pool->zone, 1);
 
     if (pool->streams++ == 0 && pool->reader) {
         ngx_add_timer(&pool->tick, NGX_HTTP_LLMGW_TICK_MS);
@@ -470,7 +473,7 @@ ngx_http_llmgw_pool_stream_begins(ngx_http_llmgw_pool_t *pool)
 void
 ngx_http_llmgw_pool_stream_ends(ngx_http_llmgw_pool_t *pool)
 {
-    ngx_http_llmgw_metrics_streams(pool, -1);
+    ngx_http_llmgw_metrics_streams(pool->zone, -1);
 
     if (--pool->streams == 0 && pool->tick.timer_set) {
         ngx_del_timer(&pool->tick);

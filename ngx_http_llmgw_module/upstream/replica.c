@@ -14,8 +14,9 @@
  * second, so that nobody needs to fear for it within a callback.
  */
 
-#include "zone/zone.h"
 #include "llmgateway.pb-c.h"
+#include "upstream/attempt.h"
+#include "upstream/table.h"
 
 
 #define NGX_HTTP_LLMGW_LOAD_MS  2000     /* an older report is unknown */
@@ -436,7 +437,7 @@ ngx_http_llmgw_replica_move_streams(ngx_http_llmgw_replica_t *replica)
         cause = ngx_http_llmgw_replica_leaves(attempt);
 
         if (cause != LLMGW_CAUSE_NONE) {
-            ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED, cause);
+            ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED, cause);
         }
     }
 }

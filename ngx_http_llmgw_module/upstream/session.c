@@ -22,7 +22,8 @@
  * gRPC servers answer them with GOAWAY.
  */
 
-#include "module.h"
+#include "upstream/attempt.h"
+#include "upstream/session.h"
 
 
 /* Of a replica, in a worker: bounds what a peer's SETTINGS ask for. */
@@ -121,7 +122,7 @@ ngx_http_llmgw_session_create(ngx_http_llmgw_replica_t *replica,
     ngx_queue_init(&session->waiting);
     ngx_queue_insert_tail(&replica->sessions, &session->queue);
     replica->nsessions++;
-    ngx_http_llmgw_metrics_sessions(replica->pool, 1);
+    ngx_http_llmgw_metrics_sessions(replica->pool->zone, 1);
 
     session->flush.handler = ngx_http_llmgw_session_flush_handler;
     session->flush.data = session;
@@ -413,7 +414,7 @@ ngx_http_llmgw_session_fail_waiting(ngx_http_llmgw_session_t *session)
         q = ngx_queue_head(&session->waiting);
         attempt = ngx_queue_data(q, ngx_http_llmgw_attempt_t, wait_queue);
 
-        ngx_http_llmgw_attempt_end(attempt, LLMGW_OUTCOME_FAILED,
+        ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED,
                                    LLMGW_CAUSE_CONNECT);
     }
 }
@@ -448,7 +449,7 @@ ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session)
     ngx_queue_remove(&session->queue);
     session->replica->nsessions--;
     ngx_http_llmgw_session_wake_waiting(session->replica);
-    ngx_http_llmgw_metrics_sessions(session->replica->pool, -1);
+    ngx_http_llmgw_metrics_sessions(session->replica->pool->zone, -1);
 
     ngx_free(session);
 }

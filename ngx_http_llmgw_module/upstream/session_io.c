@@ -10,7 +10,8 @@
  * The flush is also where a session ends that has nothing left to do.
  */
 
-#include "module.h"
+#include "upstream/attempt.h"
+#include "upstream/session.h"
 
 
 /* then the others get their turn, and the rest comes in the next one */
@@ -41,7 +42,7 @@ ngx_http_llmgw_session_read_handler(ngx_event_t *rev)
         return;
     }
 
-    ngx_http_llmgw_metrics_read(session->replica->pool,
+    ngx_http_llmgw_metrics_read(session->replica->pool->zone,
                                 NGX_HTTP_LLMGW_READ_EVENT);
     ngx_http_llmgw_coalesce_event(session);
     ngx_http_llmgw_session_read(session);

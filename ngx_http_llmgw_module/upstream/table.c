@@ -14,7 +14,9 @@
  * built for a crash.
  */
 
-#include "module.h"
+#include "upstream/replica.h"
+#include "upstream/session.h"
+#include "upstream/table.h"
 
 
 static void ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,

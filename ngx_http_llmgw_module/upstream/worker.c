@@ -9,9 +9,13 @@
  * is finalized under a callback's feet.
  */
 
-#include "module.h"
+#include "front/output.h"
+#include "upstream/pool.h"
+#include "upstream/worker.h"
+#include "zone/queue.h"
 
 
+static void ngx_http_llmgw_worker_woken(void *data);
 static void ngx_http_llmgw_worker_run(ngx_event_t *ev);
 
 
@@ -57,7 +61,12 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
     cln->handler = ngx_http_llmgw_worker_done;
     cln->data = lmcf;
 
-    if (ngx_http_llmgw_wake_listen(worker, cycle) != NGX_OK) {
+    worker->waker.woken = ngx_http_llmgw_worker_woken;
+    worker->waker.data = worker;
+    worker->waker.conf = lmcf;
+    worker->waker.log = cycle->log;
+
+    if (ngx_http_llmgw_wake_listen(&worker->waker, cycle) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -141,9 +150,27 @@ ngx_http_llmgw_worker_done(void *data)
     }
 
     ngx_http_llmgw_coalesce_done(worker);
-    ngx_http_llmgw_wake_flush(worker);
+    ngx_http_llmgw_wake_done(&worker->waker);
 
     ngx_http_llmgw_chunk_done(worker);
+}
+
+
+/* Another worker says that a head of ours may go on. */
+
+static void
+ngx_http_llmgw_worker_woken(void *data)
+{
+    ngx_queue_t              *q;
+    ngx_http_llmgw_worker_t  *worker = data;
+
+    for (q = ngx_queue_head(&worker->pools);
+         q != ngx_queue_sentinel(&worker->pools);
+         q = ngx_queue_next(q))
+    {
+        ngx_http_llmgw_line_run(
+            ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
+    }
 }
 
 

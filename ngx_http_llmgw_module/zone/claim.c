@@ -17,7 +17,10 @@
  * can use it.  A replica that is another process by then has failed nobody.
  */
 
-#include "zone/zone.h"
+#include "upstream/replica.h"
+#include "upstream/table.h"
+#include "zone/claim.h"
+#include "zone/queue.h"
 
 
 #define NGX_HTTP_LLMGW_MAX_EXCLUDED  64     /* later ones are tried again */
@@ -121,8 +124,9 @@ again:
 
         if (claim->entry != LLMGW_QUEUE_NONE) {
             claim->granted = 1;
-            ngx_http_llmgw_metrics_queued(pool, ngx_current_msec
-                                                - claim->joined_ms);
+            ngx_http_llmgw_metrics_time(zone,
+                        NGX_HTTP_LLMGW_HISTOGRAM_queue_wait_seconds,
+                        ngx_current_msec - claim->joined_ms);
             llmgw_queue_remove(queue, claim->entry);
             ngx_http_llmgw_line_left(claim);
         }

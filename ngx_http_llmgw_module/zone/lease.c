@@ -8,7 +8,9 @@
  * wakes the line.  A circuit that opens or closes is logged here.
  */
 
-#include "zone/zone.h"
+#include "upstream/replica.h"
+#include "zone/lease.h"
+#include "zone/queue.h"
 
 
 static llmgw_breaker_change_t ngx_http_llmgw_lease_judge_locked(
@@ -63,7 +65,8 @@ ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease)
     llmgw_breaker_change_t  change;
     llmgw_breaker_counts_t  counts;
 
-    ngx_http_llmgw_recent_first_token(lease);
+    ngx_http_llmgw_recent_first_token(lease->slot, ngx_current_msec
+                                                   - lease->start_ms);
 
     if (!llmgw_breaker_is_probe(lease->ticket) || lease->is_judged) {
         return;
@@ -174,7 +177,7 @@ ngx_http_llmgw_lease_log(ngx_http_llmgw_replica_t *replica,
     log = replica->pool->worker->log;
 
     if (change != LLMGW_BREAKER_UNCHANGED) {
-        ngx_http_llmgw_metrics_breaker(replica->pool, change);
+        ngx_http_llmgw_metrics_breaker(replica->pool->zone, change);
     }
 
     switch (change) {

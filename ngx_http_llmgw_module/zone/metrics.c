@@ -35,7 +35,7 @@ _Static_assert(sizeof(ngx_http_llmgw_first_token_ms) / sizeof(ngx_msec_t)
 
 
 static ngx_http_llmgw_counters_t *ngx_http_llmgw_metrics_row(
-    ngx_http_llmgw_pool_t *pool);
+    ngx_http_llmgw_zone_t *zone);
 static ngx_http_llmgw_reason_t ngx_http_llmgw_metrics_reason(
     const char *reason);
 static void ngx_http_llmgw_metrics_observe(ngx_http_llmgw_histogram_t *h,
@@ -45,12 +45,8 @@ static void ngx_http_llmgw_metrics_observe(ngx_http_llmgw_histogram_t *h,
 /* A worker without a row counts in the base, with the others of its kind. */
 
 static ngx_http_llmgw_counters_t *
-ngx_http_llmgw_metrics_row(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_metrics_row(ngx_http_llmgw_zone_t *zone)
 {
-    ngx_http_llmgw_zone_t  *zone;
-
-    zone = pool->zone;
-
     return zone->row == NGX_HTTP_LLMGW_NO_ROW
            ? &zone->shared->base : &zone->shared->counters[zone->row];
 }
@@ -152,148 +148,90 @@ ngx_http_llmgw_metrics_reason(const char *reason)
 }
 
 
-/* Each request ends once, with a gRPC code and perhaps a reason of ours. */
-
 void
-ngx_http_llmgw_metrics_request(ngx_http_llmgw_pool_t *pool,
-    llmgw_grpc_status_t status, const char *reason)
+ngx_http_llmgw_metrics_request(ngx_http_llmgw_zone_t *zone, ngx_uint_t code,
+    const char *reason)
 {
-    ngx_uint_t  code;
+    code = ngx_min(code, NGX_HTTP_LLMGW_NCODES - 1);
 
-    code = ngx_min((ngx_uint_t) status, NGX_HTTP_LLMGW_NCODES - 1);
-
-    ngx_http_llmgw_metrics_row(pool)
+    ngx_http_llmgw_metrics_row(zone)
         ->requests[code][ngx_http_llmgw_metrics_reason(reason)]++;
 }
 
 
 void
-ngx_http_llmgw_metrics_end(ngx_http_llmgw_stream_t *stream,
-    llmgw_grpc_status_t status, const char *reason)
+ngx_http_llmgw_metrics_time(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_histogram_index_t histogram, ngx_msec_t ms)
 {
-    ngx_http_llmgw_metrics_request(stream->pool, status, reason);
+    ngx_http_llmgw_histogram_t  *histograms;
 
-    ngx_http_llmgw_metrics_observe(
-        &ngx_http_llmgw_metrics_row(stream->pool)->request_seconds,
-        ngx_http_llmgw_request_ms, ngx_current_msec - stream->start_ms);
-}
+    /* they lie one behind the other */
+    histograms = &ngx_http_llmgw_metrics_row(zone)->first_token_seconds;
 
-
-/*
- * A stock pass has no tokens that we see: its first byte may be all of its
- * answer, and would spoil the quantiles of first tokens.
- */
-
-void
-ngx_http_llmgw_metrics_stock_first_byte(ngx_http_llmgw_stream_t *stream)
-{
-    ngx_http_llmgw_metrics_observe(
-        &ngx_http_llmgw_metrics_row(stream->pool)->stock_first_byte_seconds,
-        ngx_http_llmgw_request_ms, stream->first_token_ms);
-}
-
-
-void
-ngx_http_llmgw_metrics_stock_end(ngx_http_llmgw_stream_t *stream)
-{
-    ngx_http_llmgw_metrics_observe(
-        &ngx_http_llmgw_metrics_row(stream->pool)->stock_request_seconds,
-        ngx_http_llmgw_request_ms, ngx_current_msec - stream->start_ms);
+    ngx_http_llmgw_metrics_observe(&histograms[histogram],
+                                   ngx_http_llmgw_metrics_bounds(histogram),
+                                   ms);
 }
 
 
 /* For each token that goes to a client, once. */
 
 void
-ngx_http_llmgw_metrics_token(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica)
+ngx_http_llmgw_metrics_token(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_slot_t *slot, ngx_uint_t is_first, ngx_msec_t ms)
 {
-    ngx_http_llmgw_counters_t  *row;
+    (void) ngx_atomic_fetch_add(&slot->tokens, 1);
 
-    row = ngx_http_llmgw_metrics_row(stream->pool);
-
-    (void) ngx_atomic_fetch_add(&replica->slot->tokens, 1);
-
-    if (stream->tokens == 1) {
-        ngx_http_llmgw_metrics_observe(&row->first_token_seconds,
-                                       ngx_http_llmgw_first_token_ms,
-                                       stream->first_token_ms);
-    } else {
-        ngx_http_llmgw_metrics_observe(&row->inter_token_seconds,
-                                       ngx_http_llmgw_inter_token_ms,
-                                       ngx_current_msec - stream->token_ms);
-    }
-
-    stream->token_ms = ngx_current_msec;
+    ngx_http_llmgw_metrics_time(zone, is_first
+                             ? NGX_HTTP_LLMGW_HISTOGRAM_first_token_seconds
+                             : NGX_HTTP_LLMGW_HISTOGRAM_inter_token_seconds,
+                             ms);
 }
 
 
 void
-ngx_http_llmgw_metrics_queued(ngx_http_llmgw_pool_t *pool, ngx_msec_t ms)
-{
-    ngx_http_llmgw_metrics_observe(
-        &ngx_http_llmgw_metrics_row(pool)->queue_wait_seconds,
-        ngx_http_llmgw_queue_wait_ms, ms);
-}
-
-
-/* It has ended by itself. */
-
-void
-ngx_http_llmgw_metrics_attempt(ngx_http_llmgw_attempt_t *attempt)
-{
-    if (attempt->outcome == LLMGW_OUTCOME_FAILED) {
-        ngx_http_llmgw_metrics_row(attempt->stream->pool)
-            ->attempts_failed[attempt->cause]++;
-    }
-}
-
-
-/* Another one takes the stream over: a failover, once tokens are out. */
-
-void
-ngx_http_llmgw_metrics_again(ngx_http_llmgw_stream_t *stream,
+ngx_http_llmgw_metrics_attempt_failed(ngx_http_llmgw_zone_t *zone,
     llmgw_cause_t cause)
 {
-    if (stream->tokens) {
-        ngx_http_llmgw_metrics_row(stream->pool)->failovers[cause]++;
-    }
+    ngx_http_llmgw_metrics_row(zone)->attempts_failed[cause]++;
 }
 
 
 void
-ngx_http_llmgw_metrics_hedge(ngx_http_llmgw_pool_t *pool,
+ngx_http_llmgw_metrics_failover(ngx_http_llmgw_zone_t *zone,
+    llmgw_cause_t cause)
+{
+    ngx_http_llmgw_metrics_row(zone)->failovers[cause]++;
+}
+
+
+void
+ngx_http_llmgw_metrics_hedge(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_hedge_outcome_t outcome)
 {
-    ngx_http_llmgw_metrics_row(pool)->hedges[outcome]++;
+    ngx_http_llmgw_metrics_row(zone)->hedges[outcome]++;
 }
 
 
 void
-ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_pool_t *pool,
+ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_zone_t *zone,
     llmgw_breaker_change_t change)
 {
-    ngx_http_llmgw_metrics_row(pool)->breaker_transitions[change]++;
+    ngx_http_llmgw_metrics_row(zone)->breaker_transitions[change]++;
 }
 
 
 void
-ngx_http_llmgw_metrics_read(ngx_http_llmgw_pool_t *pool,
+ngx_http_llmgw_metrics_read(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_read_t by)
 {
-    ngx_http_llmgw_metrics_row(pool)->reads[by]++;
+    ngx_http_llmgw_metrics_row(zone)->reads[by]++;
 }
 
 
-/* Levels: a worker without a row has none, as nobody could take them back. */
-
 void
-ngx_http_llmgw_metrics_streams(ngx_http_llmgw_pool_t *pool, int change)
+ngx_http_llmgw_metrics_streams(ngx_http_llmgw_zone_t *zone, int change)
 {
-    ngx_http_llmgw_zone_t  *zone;
-
-    zone = pool->zone;
-
     if (zone->row != NGX_HTTP_LLMGW_NO_ROW) {
         zone->shared->levels[zone->row].streams += change;
     }
@@ -301,19 +239,13 @@ ngx_http_llmgw_metrics_streams(ngx_http_llmgw_pool_t *pool, int change)
 
 
 void
-ngx_http_llmgw_metrics_sessions(ngx_http_llmgw_pool_t *pool, int change)
+ngx_http_llmgw_metrics_sessions(ngx_http_llmgw_zone_t *zone, int change)
 {
-    ngx_http_llmgw_zone_t  *zone;
-
-    zone = pool->zone;
-
     if (zone->row != NGX_HTTP_LLMGW_NO_ROW) {
         zone->shared->levels[zone->row].sessions += change;
     }
 }
 
-
-/* Adds one row to another, and zeroes it if it is given up. */
 
 void
 ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,

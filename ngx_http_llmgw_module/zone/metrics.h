@@ -17,6 +17,13 @@
 #define _NGX_HTTP_LLMGW_METRICS_H_INCLUDED_
 
 
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "core/breaker.h"
+#include "core/resume.h"
+
+
 /* X(name, help): gauges, read where they lie */
 #define NGX_HTTP_LLMGW_POOL_GAUGES(X)                                         \
     X(queue_length, "Streams that wait for a replica with room")              \
@@ -60,7 +67,7 @@
     X(first_token_seconds, first_token, "From request to first token")        \
     X(inter_token_seconds, inter_token, "From token to token of a stream")    \
     X(request_seconds, request, "From request to end")                        \
-    X(queue_wait_seconds, queue_wait, "In the line, of those served")         \
+    X(queue_wait_seconds, queue_wait, "In the queue, of those served")         \
     X(stock_first_byte_seconds, request,                                      \
       "Of stock passes: from request to the answer's first byte")             \
     X(stock_request_seconds, request, "Of stock passes: from request to end")
@@ -136,6 +143,42 @@ NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_COUNTER_NAME)
 
 const ngx_msec_t *ngx_http_llmgw_metrics_bounds(ngx_uint_t histogram);
 const char *ngx_http_llmgw_metrics_reason_name(ngx_uint_t reason);
+
+
+typedef struct ngx_http_llmgw_zone_s  ngx_http_llmgw_zone_t;
+typedef struct ngx_http_llmgw_slot_s  ngx_http_llmgw_slot_t;
+
+
+/* A request has ended, with a gRPC code and perhaps a reason of ours. */
+void ngx_http_llmgw_metrics_request(ngx_http_llmgw_zone_t *zone,
+    ngx_uint_t code, const char *reason);
+
+/* Adds ms to one of the histograms. */
+void ngx_http_llmgw_metrics_time(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_histogram_index_t histogram, ngx_msec_t ms);
+
+/* A token for a client: its replica's, and how long it was waited for. */
+void ngx_http_llmgw_metrics_token(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_slot_t *slot, ngx_uint_t is_first, ngx_msec_t ms);
+
+void ngx_http_llmgw_metrics_attempt_failed(ngx_http_llmgw_zone_t *zone,
+    llmgw_cause_t cause);
+void ngx_http_llmgw_metrics_failover(ngx_http_llmgw_zone_t *zone,
+    llmgw_cause_t cause);
+void ngx_http_llmgw_metrics_hedge(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_hedge_outcome_t outcome);
+void ngx_http_llmgw_metrics_read(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_read_t by);
+void ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_zone_t *zone,
+    llmgw_breaker_change_t change);
+
+/* Levels: a worker without a row has none, as nobody could take them back. */
+void ngx_http_llmgw_metrics_streams(ngx_http_llmgw_zone_t *zone, int change);
+void ngx_http_llmgw_metrics_sessions(ngx_http_llmgw_zone_t *zone, int change);
+
+/* Adds one row to another, and zeroes it if it is given up. */
+void ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,
+    ngx_http_llmgw_counters_t *from, ngx_uint_t zero);
 
 
 #endif /* _NGX_HTTP_LLMGW_METRICS_H_INCLUDED_ */

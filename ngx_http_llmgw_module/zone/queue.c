@@ -14,7 +14,8 @@
  * a replica that joins, or is full no more.
  */
 
-#include "zone/zone.h"
+#include "upstream/pool.h"
+#include "zone/queue.h"
 
 
 #define NGX_HTTP_LLMGW_LINE_MS  50
@@ -119,7 +120,7 @@ ngx_http_llmgw_line_wake(ngx_http_llmgw_pool_t *pool)
         ngx_post_event(&pool->line, &ngx_posted_events);
 
     } else if (is_new) {
-        ngx_http_llmgw_wake_process(pool->worker, process);
+        ngx_http_llmgw_wake_process(&pool->worker->waker, process);
     }
 }
 

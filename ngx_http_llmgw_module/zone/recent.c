@@ -23,16 +23,14 @@ static void ngx_http_llmgw_recent_rate(ngx_http_llmgw_slot_t *slot,
     float seconds);
 
 
-/* The first token of an attempt, from its lease on. */
+/* The first token of an attempt, ms after its lease began. */
 
 void
-ngx_http_llmgw_recent_first_token(ngx_http_llmgw_lease_t *lease)
+ngx_http_llmgw_recent_first_token(ngx_http_llmgw_slot_t *slot, ngx_msec_t ms)
 {
     ngx_uint_t         i;
-    ngx_msec_t         ms;
     const ngx_msec_t  *bounds;
 
-    ms = ngx_current_msec - lease->start_ms;
     bounds = ngx_http_llmgw_metrics_bounds(
                  NGX_HTTP_LLMGW_HISTOGRAM_first_token_seconds);
 
@@ -40,7 +38,7 @@ ngx_http_llmgw_recent_first_token(ngx_http_llmgw_lease_t *lease)
         /* void */
     }
 
-    (void) __sync_fetch_and_add(&lease->slot->first_token[i],
+    (void) __sync_fetch_and_add(&slot->first_token[i],
                                 NGX_HTTP_LLMGW_RECENT_WEIGHT);
 }
 

@@ -8,7 +8,7 @@
  * same reason it is kept by process slot and not by worker number.
  *
  * A worker whose slot is beyond the table is woken by nobody, and looks by
- * itself every 50 ms (line.c).
+ * itself every 50 ms (queue.c).
  *
  * Wakes are posted, behind what a turn has for its replicas: a place that a
  * cancelled stream leaves is one at the replica only when it knows, and the
@@ -17,7 +17,7 @@
 
 #include <sys/eventfd.h>
 
-#include "module.h"
+#include "zone/wake.h"
 #include <ngx_channel.h>
 
 
@@ -31,7 +31,8 @@ static ngx_http_llmgw_main_conf_t *ngx_http_llmgw_wake_had(ngx_cycle_t *old);
 static ngx_http_llmgw_wakes_t *ngx_http_llmgw_wake_create(ngx_uint_t n,
     ngx_log_t *log);
 static void ngx_http_llmgw_wake_posted(ngx_event_t *ev);
-static void ngx_http_llmgw_wake_write(ngx_http_llmgw_worker_t *worker,
+static void ngx_http_llmgw_wake_flush(ngx_http_llmgw_waker_t *waker);
+static void ngx_http_llmgw_wake_write(ngx_http_llmgw_waker_t *waker,
     uint32_t process);
 static void ngx_http_llmgw_wake_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_wake_drain(int fd);
@@ -122,17 +123,18 @@ ngx_http_llmgw_wake_create(ngx_uint_t n, ngx_log_t *log)
 
 
 ngx_int_t
-ngx_http_llmgw_wake_listen(ngx_http_llmgw_worker_t *worker,
+ngx_http_llmgw_wake_listen(ngx_http_llmgw_waker_t *waker,
     ngx_cycle_t *cycle)
 {
     int                      fd;
     ngx_http_llmgw_wakes_t  *wakes;
 
-    worker->wake.handler = ngx_http_llmgw_wake_posted;
-    worker->wake.data = worker;
-    worker->wake.log = worker->log;
+    waker->post.handler = ngx_http_llmgw_wake_posted;
+    waker->post.data = waker;
+    waker->post.log = waker->log;
 
-    wakes = worker->conf->wakes;
+    waker->conf->waker = waker;
+    wakes = waker->conf->wakes;
 
     if (wakes == NULL || ngx_process_slot < 0
         || (ngx_uint_t) ngx_process_slot >= wakes->n)
@@ -149,14 +151,14 @@ ngx_http_llmgw_wake_listen(ngx_http_llmgw_worker_t *worker,
 
 
 void
-ngx_http_llmgw_wake_process(ngx_http_llmgw_worker_t *worker, uint32_t process)
+ngx_http_llmgw_wake_process(ngx_http_llmgw_waker_t *waker, uint32_t process)
 {
-    if (worker->nwaking == NGX_HTTP_LLMGW_WAKES) {
-        ngx_http_llmgw_wake_flush(worker);
+    if (waker->n == NGX_HTTP_LLMGW_WAKES) {
+        ngx_http_llmgw_wake_flush(waker);
     }
 
-    worker->waking[worker->nwaking++] = process;
-    ngx_post_event(&worker->wake, &ngx_posted_events);
+    waker->slots[waker->n++] = process;
+    ngx_post_event(&waker->post, &ngx_posted_events);
 }
 
 
@@ -167,30 +169,40 @@ ngx_http_llmgw_wake_posted(ngx_event_t *ev)
 }
 
 
-void
-ngx_http_llmgw_wake_flush(ngx_http_llmgw_worker_t *worker)
+static void
+ngx_http_llmgw_wake_flush(ngx_http_llmgw_waker_t *waker)
 {
     ngx_uint_t  i;
 
-    for (i = 0; i < worker->nwaking; i++) {
-        ngx_http_llmgw_wake_write(worker, worker->waking[i]);
+    for (i = 0; i < waker->n; i++) {
+        ngx_http_llmgw_wake_write(waker, waker->slots[i]);
     }
 
-    worker->nwaking = 0;
+    waker->n = 0;
 
-    if (worker->wake.posted) {
-        ngx_delete_posted_event(&worker->wake);
+    if (waker->post.posted) {
+        ngx_delete_posted_event(&waker->post);
     }
 }
 
 
+/* What is posted is still written: those who wait for it live on. */
+
+void
+ngx_http_llmgw_wake_done(ngx_http_llmgw_waker_t *waker)
+{
+    ngx_http_llmgw_wake_flush(waker);
+    waker->conf->waker = NULL;
+}
+
+
 static void
-ngx_http_llmgw_wake_write(ngx_http_llmgw_worker_t *worker, uint32_t process)
+ngx_http_llmgw_wake_write(ngx_http_llmgw_waker_t *waker, uint32_t process)
 {
     uint64_t                 one;
     ngx_http_llmgw_wakes_t  *wakes;
 
-    wakes = worker->conf->wakes;
+    wakes = waker->conf->wakes;
 
     if (wakes == NULL || process >= wakes->n) {
         return;
@@ -201,7 +213,7 @@ ngx_http_llmgw_wake_write(ngx_http_llmgw_worker_t *worker, uint32_t process)
     if (write(wakes->fds[process], &one, sizeof(one)) == -1
         && ngx_errno != NGX_EAGAIN)
     {
-        ngx_log_error(NGX_LOG_ERR, worker->log, ngx_errno,
+        ngx_log_error(NGX_LOG_ERR, waker->log, ngx_errno,
                       "llmgw: write() to an eventfd failed");
     }
 }
@@ -210,7 +222,6 @@ ngx_http_llmgw_wake_write(ngx_http_llmgw_worker_t *worker, uint32_t process)
 static void
 ngx_http_llmgw_wake_handler(ngx_event_t *ev)
 {
-    ngx_queue_t                 *q;
     ngx_connection_t            *c;
     ngx_http_llmgw_main_conf_t  *lmcf;
 
@@ -220,16 +231,8 @@ ngx_http_llmgw_wake_handler(ngx_event_t *ev)
     lmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
                                                ngx_http_llmgw_module);
 
-    if (lmcf == NULL || lmcf->worker == NULL) {
-        return;
-    }
-
-    for (q = ngx_queue_head(&lmcf->worker->pools);
-         q != ngx_queue_sentinel(&lmcf->worker->pools);
-         q = ngx_queue_next(q))
-    {
-        ngx_http_llmgw_line_run(
-            ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
+    if (lmcf && lmcf->waker) {
+        lmcf->waker->woken(lmcf->waker->data);
     }
 }
 

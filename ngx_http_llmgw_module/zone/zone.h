@@ -18,18 +18,26 @@
  * leak as reference counts would.
  *
  * A reload with the same name and size keeps all of it; old and new workers
- * count in the same totals and wait in the same line.
+ * count in the same totals and wait in the same queue.
  */
 
 #ifndef _NGX_HTTP_LLMGW_ZONE_H_INCLUDED_
 #define _NGX_HTTP_LLMGW_ZONE_H_INCLUDED_
 
 
-#include "module.h"
+#include "conf/conf.h"
+#include "core/breaker.h"
+#include "core/admission/hedge.h"
+#include "core/admission/queue.h"
+#include "core/admission/high_water.h"
+#include "core/policy/pick.h"
+
+#include "zone/metrics.h"
 
 
 #define NGX_HTTP_LLMGW_NO_ROW        NGX_MAX_UINT32_VALUE
 #define NGX_HTTP_LLMGW_NO_SLOT       NGX_MAX_UINT32_VALUE
+#define NGX_HTTP_LLMGW_SLOT_ID_BYTES 72     /* as long as an address may be */
 
 
 typedef struct {
@@ -39,7 +47,7 @@ typedef struct {
 
 
 struct ngx_http_llmgw_slot_s {
-    u_char                        id[LLMGW_MEMBERS_ADDRESS_BYTES];
+    u_char                        id[NGX_HTTP_LLMGW_SLOT_ID_BYTES];
     uint32_t                      id_len;       /* 0: free */
     uint32_t                      next;         /* in its bucket */
     ngx_msec_t                    stamp;        /* monotonic */
@@ -85,7 +93,7 @@ typedef struct {
     uint64_t                      failures_base;
     ngx_msec_t                    rated_ms;     /* rates were made */
     ngx_msec_t                    decayed_ms;   /* weights were halved */
-    uint32_t                      waits_open;   /* the line, for circuits */
+    uint32_t                      waits_open;   /* the queue, for circuits */
 } ngx_http_llmgw_zone_shared_t;
 
 
@@ -129,12 +137,13 @@ ngx_http_llmgw_slot_t *ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone,
 void ngx_http_llmgw_zone_forget_locked(ngx_http_llmgw_zone_shared_t *shared);
 
 /* recent.c: what slots tell of the last seconds and minutes */
-void ngx_http_llmgw_recent_first_token(ngx_http_llmgw_lease_t *lease);
+void ngx_http_llmgw_recent_first_token(ngx_http_llmgw_slot_t *slot,
+    ngx_msec_t ms);
 void ngx_http_llmgw_recent_update_locked(
     ngx_http_llmgw_zone_shared_t *shared);
 void ngx_http_llmgw_recent_add(uint64_t *sum, ngx_http_llmgw_slot_t *slot);
 
-/* zone_row.c: processes that come, go and die */
+/* rows.c: processes that come, go and die */
 ngx_http_llmgw_zone_t *ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone,
     ngx_log_t *log);
 void ngx_http_llmgw_zone_yield(ngx_http_llmgw_zone_t *zone);

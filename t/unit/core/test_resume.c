@@ -24,7 +24,7 @@ final_token_finishes(void **state)
 {
     llmgw_resume_t  r = fresh(3, 8);
 
-    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FINAL, 5, 5).next,
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_ENDING_FINAL, 5, 5).next,
                      LLMGW_NEXT_FINISH);
 }
 
@@ -34,7 +34,7 @@ clients_fault_is_passed_on(void **state)
 {
     llmgw_resume_t  r = fresh(3, 8);
 
-    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_PASSED, 0, 0).next,
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_ENDING_PASSED, 0, 0).next,
                      LLMGW_NEXT_PASS);
     assert_int_equal(r.tries, 0);
 }
@@ -46,16 +46,16 @@ tries_in_a_row_without_a_token_end_it(void **state)
     llmgw_resume_t       r = fresh(3, 8);
     llmgw_resume_step_t  step;
 
-    step = llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0);
+    step = llmgw_resume_next(&r, LLMGW_ENDING_FAILED, 0, 0);
     assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
     assert_true(step.exclude);
     assert_true(step.counted);
     assert_false(step.clear_excluded);
 
-    step = llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0);
+    step = llmgw_resume_next(&r, LLMGW_ENDING_FAILED, 0, 0);
     assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
 
-    step = llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0);
+    step = llmgw_resume_next(&r, LLMGW_ENDING_FAILED, 0, 0);
     assert_int_equal(step.next, LLMGW_NEXT_GIVE_UP);
 }
 
@@ -65,7 +65,7 @@ single_try_gives_up_at_once(void **state)
 {
     llmgw_resume_t  r = fresh(1, 8);
 
-    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0).next,
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_ENDING_FAILED, 0, 0).next,
                      LLMGW_NEXT_GIVE_UP);
 }
 
@@ -76,17 +76,17 @@ token_gives_the_tries_back(void **state)
     llmgw_resume_t       r = fresh(2, 8);
     llmgw_resume_step_t  step;
 
-    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0).next,
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_ENDING_FAILED, 0, 0).next,
                      LLMGW_NEXT_AGAIN);
 
-    step = llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 1, 1);
+    step = llmgw_resume_next(&r, LLMGW_ENDING_FAILED, 1, 1);
     assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
     assert_true(step.clear_excluded);
     assert_true(step.exclude);
 
-    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 1).next,
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_ENDING_FAILED, 0, 1).next,
                      LLMGW_NEXT_AGAIN);
-    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 1).next,
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_ENDING_FAILED, 0, 1).next,
                      LLMGW_NEXT_GIVE_UP);
 }
 
@@ -98,12 +98,12 @@ failovers_of_a_stream_are_never_given_back(void **state)
     llmgw_resume_t  r = fresh(3, 8);
 
     for (i = 1; i <= 8; i++) {
-        assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 1,
+        assert_int_equal(llmgw_resume_next(&r, LLMGW_ENDING_FAILED, 1,
                                            i).next,
                          LLMGW_NEXT_AGAIN);
     }
 
-    assert_int_equal(llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 1, 9).next,
+    assert_int_equal(llmgw_resume_next(&r, LLMGW_ENDING_FAILED, 1, 9).next,
                      LLMGW_NEXT_GIVE_UP);
 }
 
@@ -116,8 +116,8 @@ draining_and_full_use_no_try(void **state)
     llmgw_resume_step_t  step;
 
     for (i = 0; i < 100; i++) {
-        step = llmgw_resume_next(&r, i % 2 ? LLMGW_OUTCOME_DRAINING
-                                           : LLMGW_OUTCOME_FULL, 0, 3);
+        step = llmgw_resume_next(&r, i % 2 ? LLMGW_ENDING_DRAINING
+                                           : LLMGW_ENDING_FULL, 0, 3);
         assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
         assert_true(step.exclude);
         assert_false(step.counted);
@@ -133,11 +133,11 @@ draining_counts_after_very_many(void **state)
     llmgw_resume_step_t  step;
 
     for (i = 0; i < LLMGW_RESUME_FREE_DRAINS; i++) {
-        step = llmgw_resume_next(&r, LLMGW_OUTCOME_DRAINING, 0, 0);
+        step = llmgw_resume_next(&r, LLMGW_ENDING_DRAINING, 0, 0);
         assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
     }
 
-    step = llmgw_resume_next(&r, LLMGW_OUTCOME_DRAINING, 0, 0);
+    step = llmgw_resume_next(&r, LLMGW_ENDING_DRAINING, 0, 0);
     assert_int_equal(step.next, LLMGW_NEXT_GIVE_UP);
 }
 
@@ -150,18 +150,18 @@ refusals_are_free_three_times(void **state)
     llmgw_resume_step_t  step;
 
     for (i = 0; i < LLMGW_RESUME_FREE_REFUSALS; i++) {
-        step = llmgw_resume_next(&r, LLMGW_OUTCOME_REFUSED, 0, 0);
+        step = llmgw_resume_next(&r, LLMGW_ENDING_REFUSED, 0, 0);
         assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
         assert_false(step.exclude);
         assert_int_equal(r.tries, 0);
     }
 
-    step = llmgw_resume_next(&r, LLMGW_OUTCOME_REFUSED, 0, 0);
+    step = llmgw_resume_next(&r, LLMGW_ENDING_REFUSED, 0, 0);
     assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
     assert_true(step.exclude);
     assert_int_equal(r.tries, 1);
 
-    step = llmgw_resume_next(&r, LLMGW_OUTCOME_REFUSED, 0, 0);
+    step = llmgw_resume_next(&r, LLMGW_ENDING_REFUSED, 0, 0);
     assert_int_equal(step.next, LLMGW_NEXT_GIVE_UP);
 }
 
@@ -173,16 +173,16 @@ last_try_is_told(void **state)
 
     assert_false(llmgw_resume_is_last_try(&r));
 
-    llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0);
+    llmgw_resume_next(&r, LLMGW_ENDING_FAILED, 0, 0);
     assert_false(llmgw_resume_is_last_try(&r));
 
-    llmgw_resume_next(&r, LLMGW_OUTCOME_FULL, 0, 0);
+    llmgw_resume_next(&r, LLMGW_ENDING_FULL, 0, 0);
     assert_false(llmgw_resume_is_last_try(&r));
 
-    llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 0, 0);
+    llmgw_resume_next(&r, LLMGW_ENDING_FAILED, 0, 0);
     assert_true(llmgw_resume_is_last_try(&r));
 
-    llmgw_resume_next(&r, LLMGW_OUTCOME_FAILED, 1, 1);
+    llmgw_resume_next(&r, LLMGW_ENDING_FAILED, 1, 1);
     assert_false(llmgw_resume_is_last_try(&r));
 }
 

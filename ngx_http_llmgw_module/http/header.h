@@ -1,0 +1,24 @@
+
+/*
+ * Header fields of nginx's requests and upstreams: what fronts, native passes
+ * and pages ask of them.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_HEADER_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_HEADER_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/* The first field of that name, whatever its case; NULL: none. */
+ngx_table_elt_t *ngx_http_llmgw_header_find(ngx_list_t *list,
+    const char *name);
+
+/* What a content-type says; NULL: there is none. */
+ngx_uint_t ngx_http_llmgw_header_is_grpc(ngx_table_elt_t *content_type);
+
+
+#endif /* _NGX_HTTP_LLMGW_HEADER_H_INCLUDED_ */

@@ -1,0 +1,79 @@
+
+/*
+ * A pool: what one worker knows of one upstream{} block, its members, its
+ * replicas, the table over them, and when it looks for news.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_POOL_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_POOL_H_INCLUDED_
+
+
+#include "proto/members/members.h"
+
+#include "upstream/worker.h"
+#include "zone/zone.h"
+
+
+#define NGX_HTTP_LLMGW_TICK_MS        10     /* view, while streams run */
+#define NGX_HTTP_LLMGW_CHECK_MS       1000   /* file, stamps, dead rows */
+#define NGX_HTTP_LLMGW_ABSENT_MS      200    /* file, while there is none */
+#define NGX_HTTP_LLMGW_STALE_MS       3000   /* agent's heartbeat is 1 s */
+#define NGX_HTTP_LLMGW_RING_SLICE     2048   /* points a turn, < 100 us */
+
+
+typedef struct ngx_http_llmgw_table_s    ngx_http_llmgw_table_t;
+typedef struct ngx_http_llmgw_replica_s  ngx_http_llmgw_replica_t;
+
+
+struct ngx_http_llmgw_pool_s {
+    ngx_queue_t                   queue;        /* of the worker */
+    ngx_http_llmgw_worker_t      *worker;
+    ngx_http_llmgw_srv_conf_t    *conf;
+    ngx_http_llmgw_zone_t        *zone;
+
+    llmgw_members_reader_t       *reader;       /* NULL: static only */
+    llmgw_members_view_t          view;
+    ngx_http_llmgw_replica_t    **members;      /* of the view, by id */
+    ngx_uint_t                    nmembers;
+    uint64_t                      generation;   /* that the table shows */
+    ngx_msec_t                    looked_ms;    /* at the generation */
+
+    ngx_rbtree_t                  tree;         /* replicas by id */
+    ngx_rbtree_node_t             sentinel;
+    ngx_http_llmgw_table_t       *table;
+    ngx_http_llmgw_table_t       *next;         /* its ring is being built */
+
+    ngx_event_t                   check;
+    ngx_event_t                   tick;
+    ngx_event_t                   build;
+    ngx_msec_t                    loads_ms;     /* read last */
+
+    ngx_queue_t                   waiting;      /* claims in the queue */
+    ngx_event_t                   line;         /* posted */
+    ngx_event_t                   line_timer;
+
+    ngx_uint_t                    streams;      /* running */
+    ngx_uint_t                    backing_off;  /* replicas with retry_ms */
+    ngx_uint_t                    round;        /* of looking at statics */
+
+    time_t                        full_logged;
+
+    unsigned                      stale:1;      /* said so in the log */
+    unsigned                      absent:1;
+    unsigned                      refused:1;
+    unsigned                      was_isolated:1;   /* when last applied */
+};
+
+
+ngx_http_llmgw_pool_t *ngx_http_llmgw_pool_create(
+    ngx_http_llmgw_srv_conf_t *conf, ngx_http_llmgw_worker_t *worker);
+void ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_pool_look(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_pool_loads(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_pool_stream_begins(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_pool_stream_ends(ngx_http_llmgw_pool_t *pool);
+ngx_uint_t ngx_http_llmgw_pool_is_stale(ngx_http_llmgw_pool_t *pool);
+uint64_t ngx_http_llmgw_monotonic_ms(void);
+
+
+#endif /* _NGX_HTTP_LLMGW_POOL_H_INCLUDED_ */

@@ -1,0 +1,79 @@
+
+/*
+ * A replica as this worker knows it: a member of the segment, or a static
+ * `server` line; its sessions and its attempts.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_REPLICA_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_REPLICA_H_INCLUDED_
+
+
+#include "core/policy/pick.h"
+#include "proto/members/members.h"
+
+#include "upstream/pool.h"
+
+
+#define NGX_HTTP_LLMGW_BACKOFF_MS     50     /* first, doubling */
+#define NGX_HTTP_LLMGW_BACKOFF_MAX_MS 2000
+#define NGX_HTTP_LLMGW_FULL_MS        100    /* a replica said: full */
+
+
+struct ngx_http_llmgw_replica_s {
+    ngx_str_node_t                node;         /* node.str is the id */
+    ngx_http_llmgw_pool_t        *pool;
+    ngx_http_llmgw_slot_t        *slot;         /* NULL: zone too small */
+    ngx_str_t                     signature;    /* behind each of its tokens */
+
+    llmgw_member_t                member;
+    size_t                        view_index;   /* of a listed member */
+    ngx_sockaddr_t                sockaddr;
+    socklen_t                     socklen;
+    ngx_str_t                     address;      /* text, in member.grpc */
+
+    ngx_int_t                     index;        /* in table, or -1 */
+    ngx_int_t                     next_index;   /* in next, or -1 */
+
+    ngx_queue_t                   sessions;
+    ngx_queue_t                   attempts;
+    ngx_uint_t                    nsessions;
+    ngx_uint_t                    round;        /* the pool's, if inert */
+    ngx_uint_t                    holders;      /* streams that exclude it */
+
+    ngx_msec_t                    suspect_ms;   /* since when, if SUSPECT */
+    ngx_msec_t                    retry_ms;     /* connect not before; 0: now */
+    ngx_msec_t                    backoff;
+    ngx_msec_t                    full_until_ms;
+
+    unsigned                      is_static:1;
+    unsigned                      listed:1;     /* in the last view */
+    unsigned                      usable_addr:1;
+};
+
+
+ngx_http_llmgw_replica_t *ngx_http_llmgw_replica_find(
+    ngx_http_llmgw_pool_t *pool, const char *id);
+ngx_http_llmgw_replica_t *ngx_http_llmgw_replica_create(
+    ngx_http_llmgw_pool_t *pool, const llmgw_member_t *member);
+ngx_uint_t ngx_http_llmgw_replica_is_unused(
+    ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_destroy(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
+    const llmgw_member_t *member);
+void ngx_http_llmgw_replica_unlist(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_stamp(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica);
+llmgw_peer_state_t ngx_http_llmgw_replica_state(
+    ngx_http_llmgw_replica_t *replica);
+ngx_uint_t ngx_http_llmgw_replica_is_routable(
+    ngx_http_llmgw_replica_t *replica);
+llmgw_liveness_t ngx_http_llmgw_replica_shown(const llmgw_member_t *member,
+    const char **cause);
+void ngx_http_llmgw_replica_connect_failed(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_may_retry(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_is_full(ngx_http_llmgw_replica_t *replica);
+
+
+#endif /* _NGX_HTTP_LLMGW_REPLICA_H_INCLUDED_ */

@@ -1,0 +1,35 @@
+
+/*
+ * The table: a pool's replicas by index, what the pick knows of each, and the
+ * ring over them.  They change as one.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_TABLE_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_TABLE_H_INCLUDED_
+
+
+#include "core/policy/pick.h"
+
+#include "upstream/pool.h"
+
+
+struct ngx_http_llmgw_table_s {
+    ngx_http_llmgw_replica_t    **replicas;
+    llmgw_pick_peer_t            *peers;        /* of the same indexes */
+    uint32_t                     *weights;      /* that the ring was built of */
+    ngx_uint_t                    n;
+    llmgw_ring_t                 *ring;
+};
+
+
+ngx_int_t ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool);
+ngx_int_t ngx_http_llmgw_table_build(ngx_http_llmgw_pool_t *pool,
+    size_t budget);
+void ngx_http_llmgw_table_destroy(ngx_http_llmgw_table_t *table);
+void ngx_http_llmgw_table_finish(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_table_peers(ngx_http_llmgw_pool_t *pool,
+    llmgw_pick_pool_t *peers);
+ngx_uint_t ngx_http_llmgw_table_has_routable(ngx_http_llmgw_pool_t *pool);
+
+
+#endif /* _NGX_HTTP_LLMGW_TABLE_H_INCLUDED_ */

@@ -1,0 +1,45 @@
+
+/*
+ * How one worker wakes another, by an eventfd for each process slot of nginx.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_WAKE_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_WAKE_H_INCLUDED_
+
+
+#include "conf/conf.h"
+
+
+#define NGX_HTTP_LLMGW_WAKES          16     /* of other workers, in a turn */
+
+
+/* In a worker. */
+struct ngx_http_llmgw_waker_s {
+    void                        (*woken)(void *data);
+    void                         *data;
+    ngx_http_llmgw_main_conf_t   *conf;
+    ngx_log_t                    *log;
+    ngx_event_t                   post;
+    uint32_t                      slots[NGX_HTTP_LLMGW_WAKES];
+    ngx_uint_t                    n;            /* process slots to wake */
+};
+
+
+/* In the master, for each configuration: the eventfds. */
+ngx_int_t ngx_http_llmgw_wake_init(ngx_cycle_t *cycle,
+    ngx_http_llmgw_main_conf_t *lmcf);
+
+/*
+ * In a worker, with woken, data, conf and log set: woken(data) is called when
+ * another worker wants it.
+ */
+ngx_int_t ngx_http_llmgw_wake_listen(ngx_http_llmgw_waker_t *waker,
+    ngx_cycle_t *cycle);
+void ngx_http_llmgw_wake_done(ngx_http_llmgw_waker_t *waker);
+
+/* At the end of the event loop's iteration, or when there are many. */
+void ngx_http_llmgw_wake_process(ngx_http_llmgw_waker_t *waker,
+    uint32_t process);
+
+
+#endif /* _NGX_HTTP_LLMGW_WAKE_H_INCLUDED_ */
