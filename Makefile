@@ -318,7 +318,7 @@ $(PEERS)/floor: bench/peers/floor.c bench/peers/floor_relay.c \
                 bench/peers/floor.h Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) -D_GNU_SOURCE -std=gnu11 -O2 $(WARN) -o $@ $(filter %.c,$^) \
+	$(Q)$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -I. $(WARN) -o $@ $(filter %.c,$^) \
 	    -lnghttp2
 
 $(PEERS)/segment: bench/peers/segment.c $(O)/libproto.a

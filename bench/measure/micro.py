@@ -11,8 +11,8 @@ from . import machine
 from .machine import ROOT, Fail
 
 FLAGS = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror",
-         "-Wno-unused-parameter", "-D_GNU_SOURCE", "-I.", "-Iproto",
-         "-Ibuild/gen", "-Ingx_http_llmgw_module/core"]
+         "-Wno-unused-parameter", "-D_GNU_SOURCE", "-I.", "-Iagent",
+         "-Ibuild/gen", "-Ingx_http_llmgw_module"]
 ARCHIVES = ["build/obj/release/libcore.a", "build/obj/release/libproto.a"]
 LIBS = ["-lprotobuf-c", "-lnghttp2", "-lxxhash", "-lm"]
 LIMIT_S = 120
