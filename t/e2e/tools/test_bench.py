@@ -121,7 +121,7 @@ def test_open_loop_keeps_its_schedule(fleet):
     (("--ramp", "1s"), True), (("--ramp", "1s", "--poisson"), False)])
 def test_starts_are_even_or_a_poisson_process(ports, expect, options, even):
     """The time between starts varies as much as its mean is, or not at all;
-    a machine that is busy delays some of them."""
+    its quartiles say so on a machine that is busy and delays some of them."""
     began = []
 
     def generate(request, context):
@@ -138,8 +138,9 @@ def test_starts_are_even_or_a_poisson_process(ports, expect, options, even):
     began.sort()
     gaps = [b - a for a, b in zip(began, began[1:])]
     assert 0.7 < sum(gaps) < 1.6
-    varies = statistics.pstdev(gaps) / statistics.mean(gaps)
-    assert (varies < 0.6) if even else (0.7 < varies < 1.5)
+    first, _, last = statistics.quantiles(gaps, n=4)
+    varies = (last - first) / statistics.mean(gaps)
+    assert (varies < 0.5) if even else (0.6 < varies < 1.8)
 
 
 def test_hold_runs_until_the_end_and_is_no_failure(fleet):
