@@ -5,7 +5,6 @@ import os
 import pathlib
 import signal
 import sys
-import zlib
 
 import pytest
 
@@ -15,13 +14,8 @@ from llmgw.callers import Caller  # noqa: E402
 from llmgw.cluster import Cluster  # noqa: E402
 from llmgw.ports import Ports  # noqa: E402
 from llmgw.rpc import Client, Result  # noqa: E402
+from llmgw.share import Share  # noqa: E402
 from llmgw.supervised import Supervised, processes  # noqa: E402
-
-
-def pytest_addoption(parser):
-    parser.addoption("--shard", metavar="I/N|alone",
-                     help="the I-th of N parts of the tests that may run"
-                          " beside each other, or those that may not")
 
 
 def pytest_configure(config):
@@ -29,23 +23,9 @@ def pytest_configure(config):
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     config.addinivalue_line(
         "markers", "alone: looks at the clock, and wants the machine")
-
-
-def pytest_collection_modifyitems(config, items):
-    shard = config.getoption("--shard")
-    if shard == "alone":
-        items[:] = [x for x in items if x.get_closest_marker("alone")]
-    elif shard:
-        i, n = map(int, shard.split("/"))
-        items[:] = [x for k, x in enumerate(items) if _shard_of(x, k) % n == i
-                    and not x.get_closest_marker("alone")]
-
-
-def _shard_of(item, k):
-    """A module with a shared cluster stays together."""
-    if "shared" in item.fixturenames:
-        return zlib.crc32(item.module.__name__.encode())
-    return k
+    config.addinivalue_line("markers", "first: takes long, so begins early")
+    if "LLMGW_SHARE" in os.environ:
+        config.pluginmanager.register(Share(os.environ["LLMGW_SHARE"]))
 
 
 def pytest_report_header():

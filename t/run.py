@@ -17,18 +17,21 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# Pieces of the end-to-end tests that run side by side: most of their time is
-# waiting, and two processors are enough for this many.
-SHARDS = 2
+# Runs of pytest that share the end-to-end tests: most of their time is waiting,
+# so two processors are enough for this many.  What computes without a look at
+# the clock (the simulator, the build for tsan) goes on beside them with what
+# they leave.
+SHARERS = 3
+LOWEST = ("nice", "-n", "19")
 
-# The simulator computes all the time: half a minute to one for each of these,
-# seconds for the others.  The longest are the first to begin.
+# Without real processes beside them, two at once; the simulator's longest, a
+# minute each, are the first to begin.
 UNITS_AT_ONCE = 2
-LONGEST_UNITS = ("sim_long_loss", "sim_thousand", "sim_crowd", "sim_loss")
+LONGEST_UNITS = ("sim_thousand", "sim_long_loss", "sim_crowd", "sim_loss")
 
 # The unit tests that have threads; `make test-tsan` runs them alone.
-THREADED = ("proto/members/test_members",
-            "agent/supervise/test_child_witness")
+TSAN = ("build/obj/tsan/t/unit/proto/members/test_members",
+        "build/obj/tsan/t/unit/agent/supervise/test_child_witness")
 
 # A sanitizer looks at every load: seeds that differ by chance alone are for
 # the other builds.
@@ -49,9 +52,10 @@ class Tally:
               f" {time.monotonic() - began:6.1f} s", flush=True)
 
 
-def make(*words, build):
+def make(*words, build, before=()):
     return subprocess.run(
-        ["make", "--no-print-directory", "-s", f"BUILD={build}", *words],
+        [*before, "make", "--no-print-directory", "-s",
+         f"-j{os.cpu_count()}", f"BUILD={build}", *words],
         cwd=ROOT, capture_output=True, text=True)
 
 
@@ -61,13 +65,13 @@ def lint(tally):
     tally.say("lint", began, out.returncode == 0, out.returncode != 0)
 
 
-def cmocka(tally, binary, label, env={}):
+def cmocka(tally, binary, label, env={}, before=()):
     """One cmocka binary; a crash is one failed test."""
     began = time.monotonic()
     try:
-        out = subprocess.run([ROOT / binary], cwd=ROOT, capture_output=True,
-                             text=True, errors="replace", timeout=1200,
-                             env={**env, **os.environ})
+        out = subprocess.run([*before, ROOT / binary], cwd=ROOT,
+                             capture_output=True, text=True, errors="replace",
+                             timeout=1200, env={**env, **os.environ})
         said, code = out.stdout + out.stderr, out.returncode
     except subprocess.TimeoutExpired as e:
         said, code = f"{e}\n", 1
@@ -86,32 +90,45 @@ def _unit_turn(binary):
     return len(LONGEST_UNITS) + (not name.startswith("sim_"))
 
 
-def units(tally, build):
+def is_sim(binary):
+    return pathlib.Path(binary).name.startswith("sim_")
+
+
+class Units:
+    def __init__(self, tally, build):
+        self.tally = tally
+        self.env = (SANITIZED_SEEDS if build in ("asan", "ubsan", "tsan")
+                    else {})
+        began = time.monotonic()
+        out = make("units", build=build)
+        self.binaries = sorted(out.stdout.split(), key=_unit_turn)
+        if out.returncode != 0:
+            print(out.stdout + out.stderr)
+            tally.say("build of the unit tests", began, 0, 1)
+            self.binaries = []
+
+    def run(self, which=lambda binary: True, at_once=UNITS_AT_ONCE, before=()):
+        with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+            for run in [pool.submit(cmocka, self.tally, binary,
+                                    pathlib.Path(binary).name, self.env,
+                                    before)
+                        for binary in filter(which, self.binaries)]:
+                run.result()
+
+
+def tsan_build(tally, before=()):
+    """Whether there is something to run."""
     began = time.monotonic()
-    out = make("units", build=build)
+    out = make(*TSAN, build="tsan", before=before)
     if out.returncode != 0:
         print(out.stdout + out.stderr)
-        tally.say("build of the unit tests", began, 0, 1)
-        return
-    env = SANITIZED_SEEDS if build in ("asan", "ubsan", "tsan") else {}
-    binaries = sorted(out.stdout.split(), key=_unit_turn)
-    with concurrent.futures.ThreadPoolExecutor(UNITS_AT_ONCE) as pool:
-        for run in [pool.submit(cmocka, tally, binary,
-                                pathlib.Path(binary).name, env)
-                    for binary in binaries]:
-            run.result()
+        tally.say("build for tsan", began, 0, 1)
+    return out.returncode == 0
 
 
 def tsan(tally):
-    for name in THREADED:
-        began = time.monotonic()
-        binary = f"build/obj/tsan/t/unit/{name}"
-        out = make(binary, build="tsan")
-        if out.returncode != 0:
-            print(out.stdout + out.stderr)
-            tally.say(f"build of {name} for tsan", began, 0, 1)
-            continue
-        cmocka(tally, binary, f"{name} under tsan")
+    for binary in TSAN:
+        cmocka(tally, binary, f"{pathlib.Path(binary).name} under tsan")
 
 
 def junit(path):
@@ -130,17 +147,16 @@ def junit(path):
 class Pytest:
     """One run of pytest over t/; its output is kept till it has ended."""
 
-    def __init__(self, build, shard):
+    def __init__(self, build, name, *words, **env):
         self.began = time.monotonic()
-        self.shard = shard
+        self.name = name
         self.out = tempfile.TemporaryFile("w+", errors="replace")
         self.report = tempfile.NamedTemporaryFile(suffix=".xml")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-             "--durations=5", "t", f"--shard={shard}",
-             f"--junit-xml={self.report.name}"],
+             "--durations=5", "t", *words, f"--junit-xml={self.report.name}"],
             cwd=ROOT, stdout=self.out, stderr=subprocess.STDOUT,
-            env={**os.environ, "LLMGW_BUILD": build})
+            env={**os.environ, "LLMGW_BUILD": build, **env})
 
     def finish(self, tally):
         code = self.process.wait()
@@ -149,15 +165,29 @@ class Pytest:
         self.out.seek(0)
         print("".join(self.out.readlines()[0 if failed else -9:]))
         more = f" ({skipped} skipped)" if skipped else ""
-        tally.say(f"end to end, {self.shard}{more}", self.began, passed,
+        tally.say(f"end to end, {self.name}{more}", self.began, passed,
                   failed)
 
 
-def e2e(tally, build):
-    side_by_side = [Pytest(build, f"{i}/{SHARDS}") for i in range(SHARDS)]
-    for part in side_by_side:
-        part.finish(tally)
-    Pytest(build, "alone").finish(tally)
+def shared_e2e(tally, build):
+    with tempfile.NamedTemporaryFile() as number:
+        runs = [Pytest(build, f"{i + 1} of {SHARERS}", "-m", "not alone",
+                       LLMGW_SHARE=number.name) for i in range(SHARERS)]
+        for run in runs:
+            run.finish(tally)
+
+
+def everything(tally, build):
+    lint(tally)
+    units = Units(tally, build)
+    units.run(lambda binary: not is_sim(binary))
+    with concurrent.futures.ThreadPoolExecutor(1) as beside:
+        beside.submit(units.run, is_sim, 1, LOWEST)
+        is_built = beside.submit(tsan_build, tally, LOWEST)
+        shared_e2e(tally, build)
+    if is_built.result():
+        tsan(tally)
+    Pytest(build, "alone", "-m", "alone").finish(tally)
 
 
 def main():
@@ -167,14 +197,13 @@ def main():
     args = parser.parse_args()
 
     tally = Tally()
-    if not args.only:
-        lint(tally)
-    if args.only != "tsan":
-        units(tally, args.build)
-    if args.only != "units":
-        tsan(tally)
-    if not args.only:
-        e2e(tally, args.build)
+    if args.only == "units":
+        Units(tally, args.build).run()
+    elif args.only == "tsan":
+        if tsan_build(tally):
+            tsan(tally)
+    else:
+        everything(tally, args.build)
     print(f"{tally.passed} passed, {tally.failed} failed")
     return 1 if tally.failed else 0
 

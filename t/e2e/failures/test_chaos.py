@@ -11,6 +11,8 @@ import signal
 import threading
 import time
 
+import pytest
+
 from llmgw.place import SLOW
 from llmgw.wait import wait_for
 
@@ -181,6 +183,7 @@ def check_quiet(cluster, nginx):
         assert s.started == s.finished + s.cancelled + s.failed, (id, s)
 
 
+@pytest.mark.first
 def test_chaos(cluster, client, load, expect):
     print(f"LLMGW_CHAOS_SEED={SEED}")
     rng = random.Random(SEED)

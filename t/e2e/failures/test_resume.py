@@ -280,6 +280,7 @@ def test_resumed_stream_in_the_log(cluster, client):
 
 # gossip gone
 
+@pytest.mark.first
 def test_gateway_cut_off_from_gossip_serves_on(cluster, client, expect):
     """Every member is dead by timeout, and every replica well: the agent
     compares with half a minute ago, and says that it is isolated."""

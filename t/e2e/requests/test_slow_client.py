@@ -31,6 +31,7 @@ class Memory:
             assert kb - self.first[name] < SLACK_KB, (name, self.first, now)
 
 
+@pytest.mark.first
 def test_stalled_client_of_200000_tokens(cluster, client, expect):
     """Memory stays flat, others go on, the stream resumes in order."""
     nginx = cluster.fleet(1, replica={"token_delay": "0ms"},

@@ -5,6 +5,8 @@ import re
 import signal
 import time
 
+import pytest
+
 from llmgw.proc import pids_of_group
 from llmgw.wait import wait_for
 
@@ -13,6 +15,7 @@ def is_there(pid):
     return os.path.exists(f"/proc/{pid}/exe")
 
 
+@pytest.mark.first
 def test_20_reloads_under_200_streams(cluster, load, expect):
     nginx = cluster.fleet(replica={"token_delay": "50ms"})
     jobs = [[f"prompt {i}", 200] for i in range(200)]

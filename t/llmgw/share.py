@@ -1,0 +1,64 @@
+"""Several runs of pytest share the tests: each takes the next one that none
+of the others has.
+
+All of them collect the same list in the same order, so a number in a file,
+under a lock, says how far they have come.  Tests that share a fixture of their
+module stay together; these and what is marked `first` begin before the others,
+so that nothing long is left for the end.
+"""
+
+import fcntl
+
+import pytest
+
+
+class Share:
+    """A plugin of pytest.  path: the file, empty at the beginning."""
+
+    def __init__(self, path):
+        self.path = path
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session):
+        if session.testsfailed:
+            return None             # in collection: pytest says so itself
+        mine = self._mine(session.items)
+        item = next(mine, None)
+        while item is not None:
+            after = next(mine, None)    # decides which fixtures live on
+            item.config.hook.pytest_runtest_protocol(item=item,
+                                                     nextitem=after)
+            if session.shouldfail or session.shouldstop:
+                raise session.Interrupted(session.shouldfail
+                                          or session.shouldstop)
+            item = after
+        return True
+
+    def _mine(self, items):
+        pieces = _pieces(items)
+        while (number := self._take()) < len(pieces):
+            yield from pieces[number]
+
+    def _take(self):
+        """The next number."""
+        with open(self.path, "r+") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            number = int(f.read() or 0)
+            f.seek(0)
+            f.write(str(number + 1))
+        return number
+
+
+def _pieces(items):
+    """Lists of tests, each for one run."""
+    pieces = {}
+    for item in items:
+        key = item.module if _is_of_module(item) else item
+        pieces.setdefault(key, []).append(item)
+    return sorted(pieces.values(), key=lambda piece: not (
+        len(piece) > 1 or piece[0].get_closest_marker("first")))
+
+
+def _is_of_module(item):
+    return any(defs[-1].scope == "module"
+               for defs in item._fixtureinfo.name2fixturedefs.values())
