@@ -7,7 +7,7 @@
 
 
 #define REPLAY_EPOCHS     2
-#define REPLAY_NBUCKETS   1024
+#define REPLAY_NBUCKETS   4096
 #define REPLAY_WORD_BITS  64
 
 typedef struct {

@@ -35,8 +35,9 @@
    goes to a thousand others at once. */
 #define REPLAY_WINDOW       1024
 
-/* As many as there can be members and strangers. */
-#define REPLAY_MAX_SENDERS  5120
+/* As many as there can be members (swim/table/table.h) and strangers
+   (swim/table/candidate.h). */
+#define REPLAY_MAX_SENDERS  17408
 
 #define REPLAY_SILENCE_US   30000000ULL
 

@@ -16,10 +16,10 @@
 
 
 /*
- * Four times the thousand members that the protocol is measured with.  A
- * stranger who invents ids fills no more than this.
+ * Above the 10,000 replicas that nginx's ring is made for.  A stranger who
+ * invents ids fills no more than this.
  */
-#define TABLE_MAX_MEMBERS  4096
+#define TABLE_MAX_MEMBERS  16384
 
 typedef struct {
     member_t  **members;
