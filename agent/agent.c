@@ -71,19 +71,32 @@ agent_publish(agent_t *agent)
 
     publish_set_isolated(agent->publish, swim_is_isolated(swim));
 
-    if (publish_flush(agent->publish, &source, error) != 0) {
+    if (publish_flush(agent->publish, &source, clock_mono_us(agent->clock),
+                      error) != 0)
+    {
         agent_segment_trouble(agent, error);
     }
 }
 
 
-/* Before the loop sleeps: what this turn changed is published together. */
+/*
+ * Before the loop sleeps: what this iteration changed is published together,
+ * unless the last publication is too near.  Then the loop sleeps no longer
+ * than until the next one is due.
+ */
 static void
 agent_flush(struct ev_loop *loop, ev_prepare *prepare, int events)
 {
+    uint64_t  wait_us;
     agent_t  *agent = prepare->data;
 
-    if (!agent->is_troubled) {
+    wait_us = publish_wait_us(agent->publish, clock_mono_us(agent->clock));
+
+    if (wait_us != 0 && !ev_is_active(&agent->publish_due)) {
+        ev_timer_set(&agent->publish_due, wait_us / 1e6, 0.);
+        ev_timer_start(loop, &agent->publish_due);
+
+    } else if (wait_us == 0 && !agent->is_troubled) {
         agent_publish(agent);
     }
 
@@ -93,6 +106,13 @@ agent_flush(struct ev_loop *loop, ev_prepare *prepare, int events)
     if (agent_life_is_over(agent)) {
         ev_break(loop, EVBREAK_ALL);
     }
+}
+
+
+/* It wakes the loop: agent_flush() follows. */
+static void
+agent_publish_due(struct ev_loop *loop, ev_timer *timer, int events)
+{
 }
 
 
@@ -238,6 +258,7 @@ agent_start_timers(agent_t *agent)
     agent->heartbeat.data = agent;
     ev_timer_start(agent->loop, &agent->heartbeat);
 
+    ev_timer_init(&agent->publish_due, agent_publish_due, 0., 0.);
     ev_prepare_init(&agent->flush, agent_flush);
     agent->flush.data = agent;
     ev_prepare_start(agent->loop, &agent->flush);
@@ -419,8 +440,9 @@ agent_create_parts(agent_t *agent, char *error)
     }
 
     agent->publish = publish_create(agent->settings->members,
-                                    TABLE_MAX_MEMBERS, agent_journal, agent,
-                                    error);
+                                    TABLE_MAX_MEMBERS,
+                                    agent->settings->members_layout,
+                                    agent_journal, agent, error);
     if (agent->publish == NULL) {
         return -1;
     }
@@ -488,6 +510,7 @@ static void
 agent_stop_watchers(agent_t *agent)
 {
     ev_timer_stop(agent->loop, &agent->heartbeat);
+    ev_timer_stop(agent->loop, &agent->publish_due);
     ev_prepare_stop(agent->loop, &agent->flush);
     agent_life_done(agent);
 }

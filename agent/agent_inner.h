@@ -58,6 +58,7 @@ struct agent_s {
 
     ev_timer           heartbeat;
     ev_timer           stall;
+    ev_timer           publish_due;
     ev_prepare         flush;
     ev_signal          on_term;
     ev_signal          on_int;

@@ -30,6 +30,7 @@ typedef struct {
     const char    *cluster;
     const char    *keyring;         /* NULL: gossip is plain */
     const char    *state_dir;
+    int64_t        members_layout;
     int64_t        weight;
     int64_t        indirect_probes;
     uint64_t       period_ms;

@@ -1,5 +1,4 @@
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,29 +6,25 @@
 #include "state/publish.h"
 
 
-typedef struct {
-    llmgw_member_t       *members;
-    llmgw_member_load_t  *loads;
-    size_t                n;
-} publish_view_t;
-
-typedef struct {
-    const llmgw_member_t       *member;
-    const llmgw_member_load_t  *load;
-} publish_item_t;
+/*
+ * A publication sorts, checks and writes the whole table, some ms of work at
+ * 10,000 members; at most one in so long, whatever the changes.
+ */
+#define PUBLISH_INTERVAL_US  20000
 
 struct publish_s {
-    llmgw_members_writer_t  *writer;        /* NULL: a view alone */
+    llmgw_members_writer_t  *writer;
     publish_change_pt        on_change;
     void                    *data;
-    publish_view_t           view;
+    uint64_t                 last_us;
+    int                      has_published;
     int                      is_marked;
     int                      is_isolated;
 };
 
 
 publish_t *
-publish_create(const char *path, uint32_t capacity,
+publish_create(const char *path, uint32_t capacity, unsigned layout,
     publish_change_pt on_change, void *data, char *error)
 {
     publish_t           *publish;
@@ -44,11 +39,8 @@ publish_create(const char *path, uint32_t capacity,
     publish->on_change = on_change;
     publish->data = data;
 
-    if (path == NULL) {
-        return publish;
-    }
-
-    rc = llmgw_members_writer_create(&publish->writer, path, capacity, error);
+    rc = llmgw_members_writer_create(&publish->writer, path, capacity, layout,
+                                     error);
 
     if (rc != LLMGW_MEMBERS_DONE) {
         free(publish);
@@ -59,22 +51,10 @@ publish_create(const char *path, uint32_t capacity,
 }
 
 
-static void
-publish_view_done(publish_view_t *view)
-{
-    free(view->members);
-    free(view->loads);
-}
-
-
 void
 publish_destroy(publish_t *publish)
 {
-    if (publish->writer != NULL) {
-        llmgw_members_writer_destroy(publish->writer);
-    }
-
-    publish_view_done(&publish->view);
+    llmgw_members_writer_destroy(publish->writer);
     free(publish);
 }
 
@@ -94,110 +74,55 @@ publish_set_isolated(publish_t *publish, int is_isolated)
 }
 
 
-static int
-publish_compare_id(const void *id, const void *member)
+uint64_t
+publish_wait_us(const publish_t *publish, uint64_t now_us)
 {
-    return strcmp(id, ((const llmgw_member_t *) member)->id);
+    uint64_t  due_us;
+
+    due_us = publish->last_us + PUBLISH_INTERVAL_US;
+
+    return publish->is_marked && publish->has_published && now_us < due_us
+           ? due_us - now_us : 0;
 }
 
 
+/* Who is not published yet will be, with this load. */
 void
 publish_load(publish_t *publish, const char *id,
     const llmgw_member_load_t *load)
 {
-    size_t           i;
-    llmgw_member_t  *found;
-
-    if (publish->view.n == 0) {
-        return;
-    }
-
-    found = bsearch(id, publish->view.members, publish->view.n,
-                    sizeof(llmgw_member_t), publish_compare_id);
-
-    if (found == NULL) {
-        return;         /* not published yet: it will be with its load */
-    }
-
-    i = found - publish->view.members;
-    publish->view.loads[i] = *load;
-
-    if (publish->writer != NULL) {
-        llmgw_members_set_load(publish->writer, i, load);
-    }
-}
-
-
-static int
-publish_compare_items(const void *a, const void *b)
-{
-    const publish_item_t  *first = a, *second = b;
-
-    return strcmp(first->member->id, second->member->id);
-}
-
-
-static int
-publish_view_build(publish_view_t *view, const publish_source_t *source)
-{
-    size_t           i;
-    publish_item_t  *sorted;
-
-    view->n = source->n;
-    view->members = malloc(view->n * sizeof(llmgw_member_t));
-    view->loads = malloc(view->n * sizeof(llmgw_member_load_t));
-    sorted = malloc(view->n * sizeof(publish_item_t));
-
-    if (view->members == NULL || view->loads == NULL || sorted == NULL) {
-        publish_view_done(view);
-        free(sorted);
-        return -1;
-    }
-
-    for (i = 0; i < view->n; i++) {
-        source->at(source->data, i, &sorted[i].member, &sorted[i].load);
-    }
-
-    qsort(sorted, view->n, sizeof(publish_item_t), publish_compare_items);
-
-    for (i = 0; i < view->n; i++) {
-        view->members[i] = *sorted[i].member;
-        view->loads[i] = *sorted[i].load;
-    }
-
-    free(sorted);
-
-    return 0;
+    llmgw_members_set_load(publish->writer, id, load);
 }
 
 
 /* Both are sorted: one walk tells who came, went and changed. */
 static void
-publish_tell_changes(const publish_t *publish, const publish_view_t *before)
+publish_tell_changes(const publish_t *publish)
 {
     int                    order;
-    size_t                 i, j;
-    const publish_view_t  *after;
+    size_t                 i, j, nbefore, nafter;
+    const llmgw_member_t  *before, *after;
 
-    after = &publish->view;
+    after = llmgw_members_published(publish->writer, NULL, &nafter);
+    before = llmgw_members_published_before(publish->writer, &nbefore);
 
-    for (i = 0, j = 0; i < before->n || j < after->n; /* void */) {
-        order = i == before->n ? 1
-                : j == after->n ? -1
-                : strcmp(before->members[i].id, after->members[j].id);
+    /* What an earlier life left is not this one's to tell changes of. */
+    nbefore = publish->has_published ? nbefore : 0;
+
+    for (i = 0, j = 0; i < nbefore || j < nafter; /* void */) {
+        order = i == nbefore ? 1
+                : j == nafter ? -1
+                : strcmp(before[i].id, after[j].id);
 
         if (order < 0) {
-            publish->on_change(publish->data, &before->members[i++], NULL);
+            publish->on_change(publish->data, &before[i++], NULL);
 
         } else if (order > 0) {
-            publish->on_change(publish->data, NULL, &after->members[j++]);
+            publish->on_change(publish->data, NULL, &after[j++]);
 
         } else {
-            if (memcmp(&before->members[i], &after->members[j],
-                       sizeof(llmgw_member_t)) != 0)
-            {
-                publish->on_change(publish->data, &before->members[i],
-                                   &after->members[j]);
+            if (memcmp(&before[i], &after[j], sizeof(llmgw_member_t)) != 0) {
+                publish->on_change(publish->data, &before[i], &after[j]);
             }
 
             i++;
@@ -207,42 +132,57 @@ publish_tell_changes(const publish_t *publish, const publish_view_t *before)
 }
 
 
+/* The members as the writer takes them. */
+static llmgw_members_rc_t
+publish_source(publish_t *publish, const publish_source_t *source)
+{
+    size_t                       i;
+    llmgw_members_rc_t           rc;
+    const llmgw_member_t       **members;
+    const llmgw_member_load_t  **loads;
+
+    members = malloc((source->n + 1) * 2 * sizeof(void *));
+    if (members == NULL) {
+        return LLMGW_MEMBERS_ESYSTEM;
+    }
+
+    loads = (const llmgw_member_load_t **) &members[source->n];
+
+    for (i = 0; i < source->n; i++) {
+        source->at(source->data, i, &members[i], &loads[i]);
+    }
+
+    rc = llmgw_members_publish(publish->writer, members, loads, source->n,
+                               publish->is_isolated);
+    free(members);
+
+    return rc;
+}
+
+
 int
 publish_flush(publish_t *publish, const publish_source_t *source,
-    char *error)
+    uint64_t now_us, char *error)
 {
-    publish_view_t      view, before;
     llmgw_members_rc_t  rc;
 
     if (!publish->is_marked) {
         return 0;
     }
 
-    if (publish_view_build(&view, source) != 0) {
-        snprintf(error, LLMGW_MEMBERS_ERROR_BYTES, "out of memory");
-        return -1;
-    }
-
-    rc = LLMGW_MEMBERS_DONE;
-
-    if (publish->writer != NULL) {
-        rc = llmgw_members_publish(publish->writer, view.members, view.loads,
-                                   view.n, publish->is_isolated);
-    }
+    rc = publish_source(publish, source);
 
     if (rc != LLMGW_MEMBERS_DONE) {
-        publish_view_done(&view);
         snprintf(error, LLMGW_MEMBERS_ERROR_BYTES,
                  rc == LLMGW_MEMBERS_EFULL ? "it is full"
                                            : "it could not be written");
         return -1;
     }
 
-    before = publish->view;
-    publish->view = view;
     publish->is_marked = 0;
-    publish_tell_changes(publish, &before);
-    publish_view_done(&before);
+    publish->last_us = now_us;
+    publish_tell_changes(publish);
+    publish->has_published = 1;
 
     return 0;
 }
@@ -251,10 +191,6 @@ publish_flush(publish_t *publish, const publish_source_t *source,
 int
 publish_heartbeat(publish_t *publish, uint64_t now_ms, char *error)
 {
-    if (publish->writer == NULL) {
-        return 0;
-    }
-
     return llmgw_members_heartbeat(publish->writer, now_ms, error)
            == LLMGW_MEMBERS_DONE ? 0 : -1;
 }
@@ -263,14 +199,17 @@ publish_heartbeat(publish_t *publish, uint64_t now_ms, char *error)
 const llmgw_member_t *
 publish_members(const publish_t *publish, size_t *n)
 {
-    *n = publish->view.n;
-
-    return publish->view.members;
+    return llmgw_members_published(publish->writer, NULL, n);
 }
 
 
 const llmgw_member_load_t *
 publish_loads(const publish_t *publish)
 {
-    return publish->view.loads;
+    size_t                      n;
+    const llmgw_member_load_t  *loads;
+
+    llmgw_members_published(publish->writer, &loads, &n);
+
+    return loads;
 }

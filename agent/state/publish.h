@@ -3,10 +3,14 @@
  * From the members that the agent knows to what others see of them: the
  * members segment, and the view that the control socket answers from.
  *
- * The view is what was published last, sorted by id.  Whoever asks for the
- * members is shown the view, so nothing is shown that is not in the segment.
- * Changes are gathered during one turn of the loop and published together;
- * load figures go straight in place, and move no generation.
+ * The view is what was published last, sorted by id; the segment's writer has
+ * it.  Whoever asks for the members is shown the view, so nothing is shown that
+ * is not in the segment.
+ *
+ * The first change is published at once, that is before the event loop sleeps.
+ * Those that follow are gathered and published together, every 20 ms at most,
+ * so that a storm of changes costs an agent a bounded share of its time.  Load
+ * figures go straight in place, and move no generation.
  */
 
 #ifndef PUBLISH_H
@@ -31,12 +35,12 @@ typedef struct {
 } publish_source_t;
 
 /*
- * path NULL: a view alone.  capacity: members at most.  on_change is called
- * for each member that differs in a publication from the one before.  NULL
- * and a reason in error (of LLMGW_MEMBERS_ERROR_BYTES).
+ * path NULL: a view alone.  capacity: members at most.  layout: of the segment.
+ * on_change is called for each member that differs in a publication from the
+ * one before.  NULL and a reason in error (of LLMGW_MEMBERS_ERROR_BYTES).
  */
 publish_t *publish_create(const char *path, uint32_t capacity,
-    publish_change_pt on_change, void *data, char *error);
+    unsigned layout, publish_change_pt on_change, void *data, char *error);
 void publish_destroy(publish_t *publish);
 
 /* Members have changed, other than in loads. */
@@ -49,9 +53,12 @@ void publish_set_isolated(publish_t *publish, int is_isolated);
 void publish_load(publish_t *publish, const char *id,
     const llmgw_member_load_t *load);
 
+/* How long a flush should wait still; 0: it is due, or there is nothing. */
+uint64_t publish_wait_us(const publish_t *publish, uint64_t now_us);
+
 /* Publishes if marked.  0, or -1 and a reason; it stays marked then. */
 int publish_flush(publish_t *publish, const publish_source_t *source,
-    char *error);
+    uint64_t now_us, char *error);
 
 /* Each second.  0, or -1 and a reason. */
 int publish_heartbeat(publish_t *publish, uint64_t now_ms, char *error);

@@ -17,6 +17,7 @@ typedef struct {
     char                      path[64];
     size_t                    n;
     llmgw_member_t           *members;
+    const llmgw_member_t    **published;
     llmgw_members_writer_t   *writer;
     llmgw_members_reader_t   *reader;
     llmgw_members_view_t      view;
@@ -42,6 +43,7 @@ segment_init(segment_t *s, size_t n)
     memset(s, 0, sizeof(*s));
     s->n = n;
     s->members = micro_must(calloc(n, sizeof(llmgw_member_t)));
+    s->published = micro_must(calloc(n, sizeof(llmgw_member_t *)));
     snprintf(s->path, sizeof(s->path), "/dev/shm/llmgw-micro-%d",
              (int) getpid());
 
@@ -53,12 +55,15 @@ segment_init(segment_t *s, size_t n)
         s->members[i].weight = 1;
         s->members[i].epoch = 1;
         s->members[i].service = LLMGW_SERVICE_READY;
+        s->published[i] = &s->members[i];
     }
 
     error[0] = '\0';
     must_be_done(llmgw_members_writer_create(&s->writer, s->path,
-                                             (uint32_t) n, error), error);
-    must_be_done(llmgw_members_publish(s->writer, s->members, NULL, n, 0),
+                                             (uint32_t) n,
+                                             LLMGW_MEMBERS_LAYOUT_2, error),
+                 error);
+    must_be_done(llmgw_members_publish(s->writer, s->published, NULL, n, 0),
                  "publish");
     s->reader = micro_must(llmgw_members_reader_create(s->path));
     must_be_done(llmgw_members_read(s->reader, &s->view, error), error);
@@ -74,6 +79,7 @@ segment_done(segment_t *s)
     llmgw_members_reader_destroy(s->reader);
     llmgw_members_writer_destroy(s->writer);
     free(s->members);
+    free(s->published);
     unlink(s->path);
     snprintf(lock, sizeof(lock), "%s.lock", s->path);
     unlink(lock);
@@ -132,8 +138,8 @@ publish(void *data, size_t n)
 
     for (i = 0; i < n; i++) {
         s->members[0].draining ^= 1;
-        must_be_done(llmgw_members_publish(s->writer, s->members, NULL, s->n,
-                                           0), "publish");
+        must_be_done(llmgw_members_publish(s->writer, s->published, NULL,
+                                           s->n, 0), "publish");
     }
 
     return n;

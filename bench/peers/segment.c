@@ -76,11 +76,15 @@ segment_members(size_t n, char **ports, size_t nports)
 /* Until told to end.  Returns 0, or -1 with the error printed. */
 static int
 segment_keep(llmgw_members_writer_t *writer, llmgw_member_t *members,
-    size_t n, long period_ms, int is_moving)
+    const llmgw_member_t **published, size_t n, long period_ms, int is_moving)
 {
     char             error[LLMGW_MEMBERS_ERROR_BYTES];
-    size_t           turn;
+    size_t           i, turn;
     struct timespec  nap;
+
+    for (i = 0; i < n; i++) {
+        published[i] = &members[i];
+    }
 
     nap.tv_sec = period_ms / 1000;
     nap.tv_nsec = period_ms % 1000 * 1000000;
@@ -90,7 +94,7 @@ segment_keep(llmgw_members_writer_t *writer, llmgw_member_t *members,
 
         if (llmgw_members_heartbeat(writer, segment_now_ms(), error)
                 != LLMGW_MEMBERS_DONE
-            || llmgw_members_publish(writer, members, NULL, n, 0)
+            || llmgw_members_publish(writer, published, NULL, n, 0)
                 != LLMGW_MEMBERS_DONE)
         {
             fprintf(stderr, "segment: cannot be written\n");
@@ -116,6 +120,7 @@ main(int argc, char **argv)
     char                     error[LLMGW_MEMBERS_ERROR_BYTES];
     size_t                   n;
     llmgw_member_t          *members;
+    const llmgw_member_t   **published;
     llmgw_members_writer_t  *writer;
 
     if (argc < 6 || atoi(argv[2]) < 1 || atoi(argv[3]) < 1) {
@@ -126,22 +131,26 @@ main(int argc, char **argv)
 
     n = (size_t) atoi(argv[2]);
     members = segment_members(n, argv + 5, (size_t) argc - 5);
+    published = calloc(n, sizeof(llmgw_member_t *));
     signal(SIGTERM, segment_on_signal);
 
-    if (members == NULL
-        || llmgw_members_writer_create(&writer, argv[1], (uint32_t) n, error)
+    if (members == NULL || published == NULL
+        || llmgw_members_writer_create(&writer, argv[1], (uint32_t) n,
+                                       LLMGW_MEMBERS_LAYOUT_2, error)
            != LLMGW_MEMBERS_DONE)
     {
         fprintf(stderr, "segment: %s: %s\n", argv[1],
-                members != NULL ? error : "out of memory");
+                members != NULL && published != NULL ? error
+                                                     : "out of memory");
         return 1;
     }
 
-    rc = segment_keep(writer, members, n, atol(argv[3]),
+    rc = segment_keep(writer, members, published, n, atol(argv[3]),
                       strcmp(argv[4], "moving") == 0);
 
     llmgw_members_writer_destroy(writer);
     free(members);
+    free(published);
 
     return rc == 0 ? 0 : 1;
 }

@@ -26,8 +26,9 @@
 #define VIEW_TRIES    8
 #define DAMAGE_TRIES  2
 #define SLOT_TRIES    4
+#define LIST_TRIES    4
 
-#define SLOTS_AT_ONCE  256      /* 4 KiB of stack */
+#define SLOTS_AT_ONCE  256      /* 16 KiB of stack */
 
 
 static llmgw_members_rc_t
@@ -82,17 +83,18 @@ llmgw_members_head_read(int fd, off_t file_bytes, llmgw_members_head_t *head,
 
 
 static llmgw_members_rc_t
-slot_read_again(int fd, off_t at, const char *id, llmgw_member_load_t *load)
+slot_read_again(int fd, off_t at, size_t bytes, const char *id,
+    llmgw_member_load_t *load)
 {
     int                   tries;
     llmgw_members_slot_t  slot;
 
     for (tries = 0; tries < SLOT_TRIES; tries++) {
-        if (llmgw_members_pread(fd, &slot, sizeof(slot), at) != 1) {
+        if (llmgw_members_pread(fd, &slot, bytes, at) != 1) {
             return LLMGW_MEMBERS_REFUSED;
         }
 
-        if (llmgw_members_slot_decode(&slot, id, load)) {
+        if (llmgw_members_slot_decode(&slot, bytes, id, load)) {
             break;
         }
     }
@@ -105,23 +107,27 @@ llmgw_members_rc_t
 llmgw_members_slots_read(int fd, const llmgw_members_head_t *head,
     const llmgw_member_t *members, llmgw_member_load_t *loads, size_t n)
 {
-    off_t                 at;
-    size_t                i, k, some;
-    llmgw_members_slot_t  slots[SLOTS_AT_ONCE];
+    off_t                       at;
+    size_t                      i, k, some, bytes;
+    llmgw_members_slot_t        slots[SLOTS_AT_ONCE];
+    const llmgw_members_slot_t *slot;
 
-    at = llmgw_members_slots_at(head->capacity, head->sequence);
+    at = llmgw_members_slots_at(head, head->sequence);
+    bytes = llmgw_members_slot_bytes(head);
 
-    for (i = 0; i < n; i += some, at += (off_t) (some * sizeof(slots[0]))) {
+    for (i = 0; i < n; i += some, at += (off_t) (some * bytes)) {
         some = n - i < SLOTS_AT_ONCE ? n - i : SLOTS_AT_ONCE;
 
-        if (llmgw_members_pread(fd, slots, some * sizeof(slots[0]), at) != 1) {
+        if (llmgw_members_pread(fd, slots, some * bytes, at) != 1) {
             return LLMGW_MEMBERS_REFUSED;
         }
 
         for (k = 0; k < some; k++) {
-            if (!llmgw_members_slot_decode(&slots[k], members[i + k].id,
+            slot = (const void *) ((const char *) slots + k * bytes);
+
+            if (!llmgw_members_slot_decode(slot, bytes, members[i + k].id,
                                            &loads[i + k])
-                && slot_read_again(fd, at + (off_t) (k * sizeof(slots[0])),
+                && slot_read_again(fd, at + (off_t) (k * bytes), bytes,
                                    members[i + k].id, &loads[i + k])
                    != LLMGW_MEMBERS_DONE)
             {
@@ -210,6 +216,71 @@ table_check(const llmgw_members_buffer_t *buffer,
 }
 
 
+/*
+ * Records as long as the file has them become records as long as ours, in
+ * place: they were read to the end of the room, so none of ours runs over one
+ * that is still to be moved.
+ */
+static void
+records_move(llmgw_member_t *members, const char *raw, size_t n, size_t bytes)
+{
+    size_t  i, some;
+
+    if (bytes == sizeof(llmgw_member_t)) {
+        return;
+    }
+
+    some = bytes < sizeof(llmgw_member_t) ? bytes : sizeof(llmgw_member_t);
+
+    for (i = 0; i < n; i++) {
+        memmove(&members[i], raw + i * bytes, some);
+        memset((char *) &members[i] + some, 0,
+               sizeof(llmgw_member_t) - some);
+    }
+}
+
+
+/* Step 3. */
+static llmgw_members_rc_t
+records_read(int fd, off_t at, const llmgw_members_head_t *head,
+    const llmgw_members_buffer_t *buffer, llmgw_members_view_t *view,
+    char *error)
+{
+    int                 rc;
+    char               *raw;
+    size_t              bytes, room;
+    llmgw_members_rc_t  reserved;
+
+    bytes = (size_t) buffer->count * head->record_bytes;
+    room = (bytes + sizeof(llmgw_member_t) - 1) / sizeof(llmgw_member_t);
+    room = room > buffer->count ? room : buffer->count;
+
+    reserved = view_reserve(view, room, error);
+    if (reserved != LLMGW_MEMBERS_DONE) {
+        return reserved;
+    }
+
+    raw = (char *) view->members;
+
+    if (room != 0) {
+        raw += room * sizeof(llmgw_member_t) - bytes;
+    }
+
+    rc = llmgw_members_pread(fd, raw, bytes, at);
+    if (rc != 1) {
+        return short_read(rc, error);
+    }
+
+    if (!llmgw_members_records_are_sealed(buffer, raw, head->record_bytes)) {
+        return LLMGW_MEMBERS_BUSY;
+    }
+
+    records_move(view->members, raw, buffer->count, head->record_bytes);
+
+    return LLMGW_MEMBERS_DONE;
+}
+
+
 /* Steps 2 and 3. */
 static llmgw_members_rc_t
 table_read(int fd, off_t file_bytes, const llmgw_members_head_t *head,
@@ -217,9 +288,9 @@ table_read(int fd, off_t file_bytes, const llmgw_members_head_t *head,
 {
     int                 rc;
     off_t               at;
-    llmgw_members_rc_t  reserved;
+    llmgw_members_rc_t  read;
 
-    at = llmgw_members_buffer_at(head->capacity, head->sequence);
+    at = llmgw_members_buffer_at(head, head->sequence);
 
     rc = llmgw_members_pread(fd, buffer, sizeof(*buffer), at);
     if (rc != 1) {
@@ -239,23 +310,11 @@ table_read(int fd, off_t file_bytes, const llmgw_members_head_t *head,
         return refuse(error, "its table's header is out of range");
     }
 
-    reserved = view_reserve(view, buffer->count, error);
-    if (reserved != LLMGW_MEMBERS_DONE) {
-        return reserved;
-    }
+    read = records_read(fd, at + (off_t) sizeof(*buffer), head, buffer, view,
+                        error);
 
-    rc = llmgw_members_pread(fd, view->members,
-                             buffer->count * sizeof(llmgw_member_t),
-                             at + (off_t) sizeof(*buffer));
-    if (rc != 1) {
-        return short_read(rc, error);
-    }
-
-    if (!llmgw_members_records_are_sealed(buffer, view->members)) {
-        return busy_or_damaged(fd, file_bytes, head, error);
-    }
-
-    return LLMGW_MEMBERS_DONE;
+    return read == LLMGW_MEMBERS_BUSY
+           ? busy_or_damaged(fd, file_bytes, head, error) : read;
 }
 
 
@@ -328,4 +387,50 @@ llmgw_members_fetch(int fd, off_t file_bytes, llmgw_members_head_t *head,
     }
 
     return rc;
+}
+
+
+llmgw_members_rc_t
+llmgw_members_list_fetch(int fd, const llmgw_members_head_t *head,
+    uint64_t list, char *names, size_t *bytes)
+{
+    int                        tries;
+    size_t                     i, n;
+    llmgw_members_directory_t  directory;
+
+    for (tries = 0; tries < LIST_TRIES; tries++) {
+        if (llmgw_members_pread(fd, &directory, sizeof(directory),
+                                llmgw_members_directory_at(head))
+            != 1)
+        {
+            return LLMGW_MEMBERS_REFUSED;
+        }
+
+        for (i = 0; i < LLMGW_MEMBERS_LISTS
+                    && directory.entries[i].list != list; i++)
+        {
+            /* void */
+        }
+
+        if (i == LLMGW_MEMBERS_LISTS) {
+            break;
+        }
+
+        n = directory.entries[i].bytes;
+
+        if (n > LLMGW_MEMBERS_LIST_BYTES
+            || llmgw_members_pread(fd, names, n,
+                                   llmgw_members_list_at(head, i)) != 1)
+        {
+            return LLMGW_MEMBERS_REFUSED;
+        }
+
+        if (llmgw_members_list_hash(names, n) == list) {
+            *bytes = n;
+            return llmgw_members_list_is_valid(names, n)
+                   ? LLMGW_MEMBERS_DONE : LLMGW_MEMBERS_REFUSED;
+        }
+    }
+
+    return LLMGW_MEMBERS_ABSENT;
 }

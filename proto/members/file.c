@@ -59,41 +59,6 @@ path_with_suffix(char *buf, const char *path, const char *suffix, char *error)
 }
 
 
-/* calloc: pages of records that never come are never touched. */
-int
-llmgw_members_table_init(llmgw_members_table_t *table, uint32_t capacity)
-{
-    table->header = calloc(1, sizeof(llmgw_members_buffer_t)
-                              + capacity * sizeof(llmgw_member_t));
-    table->slots = calloc(capacity, sizeof(llmgw_members_slot_t));
-    table->sorted = calloc(capacity, sizeof(uint32_t));
-    table->place = calloc(capacity, sizeof(uint32_t));
-    table->published = 0;
-
-    if (table->header == NULL || table->slots == NULL
-        || table->sorted == NULL || table->place == NULL)
-    {
-        llmgw_members_table_done(table);
-        return -1;
-    }
-
-    table->records = (llmgw_member_t *) (table->header + 1);
-
-    return 0;
-}
-
-
-void
-llmgw_members_table_done(llmgw_members_table_t *table)
-{
-    free(table->header);
-    free(table->slots);
-    free(table->sorted);
-    free(table->place);
-    memset(table, 0, sizeof(*table));
-}
-
-
 static long
 lock_owner(int fd)
 {
@@ -236,58 +201,64 @@ llmgw_members_head_write(int fd, const llmgw_members_head_t *head)
 }
 
 
-static size_t
-table_bytes(const llmgw_members_table_t *table)
-{
-    return sizeof(llmgw_members_buffer_t)
-           + table->header->count * sizeof(llmgw_member_t);
-}
-
-
-static size_t
-slots_bytes(const llmgw_members_table_t *table)
-{
-    return table->header->count * sizeof(llmgw_members_slot_t);
-}
-
-
 int
-llmgw_members_table_write(int fd, uint32_t capacity,
+llmgw_members_table_write(int fd, const llmgw_members_head_t *head,
     const llmgw_members_table_t *table)
 {
-    off_t     at;
     uint64_t  sequence;
 
     sequence = table->header->sequence;
 
-    at = llmgw_members_buffer_at(capacity, sequence);
-    if (llmgw_members_pwrite(fd, table->header, table_bytes(table), at) == -1) {
+    if (llmgw_members_pwrite(fd, table->header,
+                             llmgw_members_table_bytes(table),
+                             llmgw_members_buffer_at(head, sequence))
+        == -1)
+    {
         return -1;
     }
 
-    at = llmgw_members_slots_at(capacity, sequence);
+    return llmgw_members_pwrite(fd, table->slots,
+                                llmgw_members_table_slots_bytes(table),
+                                llmgw_members_slots_at(head, sequence));
+}
 
-    return llmgw_members_pwrite(fd, table->slots, slots_bytes(table), at);
+
+/* Aligned as the head is. */
+int
+llmgw_members_slot_write(int fd, const llmgw_members_head_t *head,
+    const llmgw_members_table_t *table, size_t k)
+{
+    size_t                             bytes;
+    _Alignas(64) llmgw_members_slot_t  copy;
+
+    bytes = table->slot_bytes;
+    memcpy(&copy, table->slots + k * bytes, bytes);
+
+    return llmgw_members_pwrite(fd, &copy, bytes,
+                                llmgw_members_slots_at(head, head->sequence)
+                                + (off_t) (k * bytes));
 }
 
 
 /* The new file under its temporary name, whole. */
 static int
 file_fill(int fd, const char *tmp, const llmgw_members_head_t *head,
-    const llmgw_members_table_t *table, char *error)
+    const llmgw_members_table_t *table, const llmgw_members_lists_t *lists,
+    char *error)
 {
     if (fchmod(fd, LLMGW_MEMBERS_MODE) == -1) {
         llmgw_members_file_error("fchmod", tmp, error);
         return -1;
     }
 
-    errno = posix_fallocate(fd, 0, llmgw_members_file_bytes(head->capacity));
+    errno = posix_fallocate(fd, 0, llmgw_members_file_bytes(head));
     if (errno != 0) {
         llmgw_members_file_error("posix_fallocate", tmp, error);
         return -1;
     }
 
-    if (llmgw_members_table_write(fd, head->capacity, table) == -1
+    if (llmgw_members_table_write(fd, head, table) == -1
+        || llmgw_members_lists_write(lists, fd, head) == -1
         || llmgw_members_head_write(fd, head) == -1)
     {
         llmgw_members_file_error("pwrite", tmp, error);
@@ -300,7 +271,8 @@ file_fill(int fd, const char *tmp, const llmgw_members_head_t *head,
 
 int
 llmgw_members_file_make(const char *path, const llmgw_members_head_t *head,
-    const llmgw_members_table_t *table, char *error)
+    const llmgw_members_table_t *table, const llmgw_members_lists_t *lists,
+    char *error)
 {
     int   fd, saved;
     char  tmp[PATH_MAX];
@@ -317,7 +289,7 @@ llmgw_members_file_make(const char *path, const llmgw_members_head_t *head,
         return -1;
     }
 
-    if (file_fill(fd, tmp, head, table, error) == -1) {
+    if (file_fill(fd, tmp, head, table, lists, error) == -1) {
         goto failed;
     }
 
@@ -339,8 +311,8 @@ failed:
 }
 
 
-static int
-stands_in_file(int fd, const void *what, size_t bytes, off_t at)
+int
+llmgw_members_file_has(int fd, const void *what, size_t bytes, off_t at)
 {
     size_t       some;
     const char  *p;
@@ -368,17 +340,20 @@ all_stands_in_file(int fd, const llmgw_members_head_t *head,
 
     sequence = head->sequence;
 
-    return stands_in_file(fd, head, sizeof(*head), 0)
-           && stands_in_file(fd, table->header, table_bytes(table),
-                             llmgw_members_buffer_at(head->capacity, sequence))
-           && stands_in_file(fd, table->slots, slots_bytes(table),
-                             llmgw_members_slots_at(head->capacity, sequence));
+    return llmgw_members_file_has(fd, head, sizeof(*head), 0)
+           && llmgw_members_file_has(fd, table->header,
+                                     llmgw_members_table_bytes(table),
+                                     llmgw_members_buffer_at(head, sequence))
+           && llmgw_members_file_has(fd, table->slots,
+                                     llmgw_members_table_slots_bytes(table),
+                                     llmgw_members_slots_at(head, sequence));
 }
 
 
 const char *
 llmgw_members_file_loss(const char *path, int fd,
-    const llmgw_members_head_t *head, const llmgw_members_table_t *table)
+    const llmgw_members_head_t *head, const llmgw_members_table_t *table,
+    const llmgw_members_lists_t *lists)
 {
     struct stat  ours, there;
 
@@ -393,7 +368,7 @@ llmgw_members_file_loss(const char *path, int fd,
         return "was replaced";
     }
 
-    if (ours.st_size != llmgw_members_file_bytes(head->capacity)) {
+    if (ours.st_size != llmgw_members_file_bytes(head)) {
         return "has another size";
     }
 
@@ -401,7 +376,9 @@ llmgw_members_file_loss(const char *path, int fd,
         return "has another mode";
     }
 
-    if (!all_stands_in_file(fd, head, table)) {
+    if (!all_stands_in_file(fd, head, table)
+        || !llmgw_members_lists_stand(lists, fd, head))
+    {
         return "was overwritten";
     }
 

@@ -7,27 +7,11 @@
 #ifndef LLMGW_MEMBERS_FILE_H
 #define LLMGW_MEMBERS_FILE_H
 
-#include "proto/members/layout.h"
+#include "proto/members/lists.h"
+#include "proto/members/table.h"
 
 
 #define LLMGW_MEMBERS_MODE  0644    /* workers run under another user */
-
-/*
- * One buffer as it is to stand in the file: header and records in one block,
- * so that one pwrite takes both, and the load slots.
- */
-typedef struct {
-    llmgw_members_buffer_t  *header;
-    llmgw_member_t          *records;   /* right behind the header */
-    llmgw_members_slot_t    *slots;
-    uint32_t                *sorted;    /* k-th record: which published one */
-    uint32_t                *place;     /* i-th published: which record */
-    size_t                   published;
-} llmgw_members_table_t;
-
-/* Room for `capacity` records, all zero.  0, or -1. */
-int llmgw_members_table_init(llmgw_members_table_t *table, uint32_t capacity);
-void llmgw_members_table_done(llmgw_members_table_t *table);
 
 /*
  * Takes the writer's lock on PATH.lock: its descriptor, or -1 and the reason,
@@ -43,27 +27,35 @@ int llmgw_members_lock(const char *path, char *error);
 int llmgw_members_file_open(const char *path, off_t *file_bytes);
 
 /*
- * Makes a whole new file of this head and table and renames it to the path.
- * A descriptor, or -1 and the reason, and the path is as it was.
+ * Makes a whole new file of this head, table and lists and renames it to the
+ * path.  A descriptor, or -1 and the reason, and the path is as it was.
  */
 int llmgw_members_file_make(const char *path,
     const llmgw_members_head_t *head, const llmgw_members_table_t *table,
-    char *error);
+    const llmgw_members_lists_t *lists, char *error);
 
 /* All the bytes.  0, or -1 with errno. */
 int llmgw_members_pwrite(int fd, const void *buf, size_t bytes, off_t at);
 
 /* The head, in one aligned write; header, records and slots, in two. */
 int llmgw_members_head_write(int fd, const llmgw_members_head_t *head);
-int llmgw_members_table_write(int fd, uint32_t capacity,
+int llmgw_members_table_write(int fd, const llmgw_members_head_t *head,
     const llmgw_members_table_t *table);
+
+/* The k-th load record of the table in use, in one aligned write. */
+int llmgw_members_slot_write(int fd, const llmgw_members_head_t *head,
+    const llmgw_members_table_t *table, size_t k);
+
+/* These bytes stand at this place. */
+int llmgw_members_file_has(int fd, const void *what, size_t bytes, off_t at);
 
 /*
  * NULL where the path is the open file and all that was written stands in it;
  * else what became of it, in words.
  */
 const char *llmgw_members_file_loss(const char *path, int fd,
-    const llmgw_members_head_t *head, const llmgw_members_table_t *table);
+    const llmgw_members_head_t *head, const llmgw_members_table_t *table,
+    const llmgw_members_lists_t *lists);
 
 /* errno and the call, as "CALL("PATH") failed (N: TEXT)". */
 void llmgw_members_file_error(const char *call, const char *path, char *error);

@@ -38,7 +38,9 @@ assert_at(llmgw_member_t, role, 376);
 assert_at(llmgw_member_t, liveness, 377);
 assert_at(llmgw_member_t, service, 378);
 assert_at(llmgw_member_t, draining, 379);
-static_assert(sizeof(llmgw_member_t) == 384, "record");
+assert_at(llmgw_member_t, resume_group, LLMGW_MEMBERS_RECORD_1_BYTES);
+assert_at(llmgw_member_t, spare, 448);
+static_assert(sizeof(llmgw_member_t) == 512, "record");
 
 assert_at(llmgw_members_head_t, layout, 8);
 assert_at(llmgw_members_head_t, capacity, 12);
@@ -57,18 +59,43 @@ assert_at(llmgw_members_buffer_t, check, 56);
 static_assert(sizeof(llmgw_members_buffer_t) == 64, "buffer's header");
 
 assert_at(llmgw_members_slot_t, active_requests, 8);
-assert_at(llmgw_members_slot_t, check, 12);
-static_assert(sizeof(llmgw_members_slot_t) == 16, "load slot");
+assert_at(llmgw_members_slot_t, rest, 12);
+static_assert(sizeof(llmgw_members_slot_t) == 64, "load record");
+
+assert_at(llmgw_members_entry_t, bytes, 8);
+static_assert(sizeof(llmgw_members_directory_t) == 4096, "directory");
+
+
+void
+llmgw_members_head_init(llmgw_members_head_t *head, unsigned layout,
+    uint32_t capacity)
+{
+    memset(head, 0, sizeof(*head));
+    memcpy(head->magic, LLMGW_MEMBERS_MAGIC, LLMGW_MEMBERS_MAGIC_BYTES);
+    head->layout = layout;
+    head->capacity = capacity;
+    head->record_bytes = layout == LLMGW_MEMBERS_LAYOUT_1
+                         ? LLMGW_MEMBERS_RECORD_1_BYTES
+                         : sizeof(llmgw_member_t);
+}
+
+
+size_t
+llmgw_members_slot_bytes(const llmgw_members_head_t *head)
+{
+    return head->layout == LLMGW_MEMBERS_LAYOUT_1
+           ? LLMGW_MEMBERS_SLOT_1_BYTES : sizeof(llmgw_members_slot_t);
+}
 
 
 static off_t
-buffer_bytes(uint32_t capacity)
+buffer_bytes(const llmgw_members_head_t *head)
 {
     off_t  bytes;
 
     bytes = sizeof(llmgw_members_buffer_t)
-            + (off_t) capacity * (off_t) (sizeof(llmgw_member_t)
-                                          + sizeof(llmgw_members_slot_t));
+            + (off_t) head->capacity
+              * (off_t) (head->record_bytes + llmgw_members_slot_bytes(head));
 
     return (bytes + LLMGW_MEMBERS_PAGE_BYTES - 1)
            / LLMGW_MEMBERS_PAGE_BYTES * LLMGW_MEMBERS_PAGE_BYTES;
@@ -76,26 +103,44 @@ buffer_bytes(uint32_t capacity)
 
 
 off_t
-llmgw_members_file_bytes(uint32_t capacity)
+llmgw_members_file_bytes(const llmgw_members_head_t *head)
 {
-    return LLMGW_MEMBERS_HEAD_BYTES + 2 * buffer_bytes(capacity);
+    return head->layout == LLMGW_MEMBERS_LAYOUT_1
+           ? llmgw_members_directory_at(head)
+           : llmgw_members_list_at(head, LLMGW_MEMBERS_LISTS);
 }
 
 
 off_t
-llmgw_members_buffer_at(uint32_t capacity, uint64_t sequence)
+llmgw_members_buffer_at(const llmgw_members_head_t *head, uint64_t sequence)
 {
     return LLMGW_MEMBERS_HEAD_BYTES
-           + (off_t) (sequence % 2) * buffer_bytes(capacity);
+           + (off_t) (sequence % 2) * buffer_bytes(head);
 }
 
 
 off_t
-llmgw_members_slots_at(uint32_t capacity, uint64_t sequence)
+llmgw_members_slots_at(const llmgw_members_head_t *head, uint64_t sequence)
 {
-    return llmgw_members_buffer_at(capacity, sequence)
+    return llmgw_members_buffer_at(head, sequence)
            + (off_t) sizeof(llmgw_members_buffer_t)
-           + (off_t) capacity * (off_t) sizeof(llmgw_member_t);
+           + (off_t) head->capacity * (off_t) head->record_bytes;
+}
+
+
+off_t
+llmgw_members_directory_at(const llmgw_members_head_t *head)
+{
+    return LLMGW_MEMBERS_HEAD_BYTES + 2 * buffer_bytes(head);
+}
+
+
+off_t
+llmgw_members_list_at(const llmgw_members_head_t *head, size_t place)
+{
+    return llmgw_members_directory_at(head)
+           + (off_t) sizeof(llmgw_members_directory_t)
+           + (off_t) (place * LLMGW_MEMBERS_LIST_BYTES);
 }
 
 
@@ -128,18 +173,18 @@ buffer_check(const llmgw_members_buffer_t *buffer)
 
 
 static uint64_t
-records_check(const llmgw_members_buffer_t *buffer,
-    const llmgw_member_t *records)
+records_check(const llmgw_members_buffer_t *buffer, const void *records,
+    size_t record_bytes)
 {
-    return XXH3_64bits(records, buffer->count * sizeof(llmgw_member_t));
+    return XXH3_64bits(records, buffer->count * record_bytes);
 }
 
 
 void
-llmgw_members_buffer_seal(llmgw_members_buffer_t *buffer,
-    const llmgw_member_t *records)
+llmgw_members_buffer_seal(llmgw_members_buffer_t *buffer, const void *records,
+    size_t record_bytes)
 {
-    buffer->records_check = records_check(buffer, records);
+    buffer->records_check = records_check(buffer, records, record_bytes);
     buffer->check = buffer_check(buffer);
 }
 
@@ -153,39 +198,56 @@ llmgw_members_buffer_is_sealed(const llmgw_members_buffer_t *buffer)
 
 int
 llmgw_members_records_are_sealed(const llmgw_members_buffer_t *buffer,
-    const llmgw_member_t *records)
+    const void *records, size_t record_bytes)
 {
-    return buffer->records_check == records_check(buffer, records);
+    return buffer->records_check
+           == records_check(buffer, records, record_bytes);
 }
 
 
 static uint32_t
-slot_check(const llmgw_members_slot_t *slot, const char *id)
+slot_check(const llmgw_members_slot_t *slot, size_t bytes, const char *id)
 {
     uint64_t  seed;
 
     seed = XXH3_64bits(id, strlen(id));
 
-    return (uint32_t) XXH3_64bits_withSeed(slot,
-                          offsetof(llmgw_members_slot_t, check), seed);
+    return (uint32_t) XXH3_64bits_withSeed(slot, bytes - sizeof(uint32_t),
+                                           seed);
+}
+
+
+static unsigned char *
+slot_end(const llmgw_members_slot_t *slot, size_t bytes)
+{
+    return (unsigned char *) slot + bytes - sizeof(uint32_t);
 }
 
 
 void
-llmgw_members_slot_encode(llmgw_members_slot_t *slot, const char *id,
-    const llmgw_member_load_t *load)
+llmgw_members_slot_encode(llmgw_members_slot_t *slot, size_t bytes,
+    const char *id, const llmgw_member_load_t *load)
 {
+    uint32_t  check;
+
+    memset(slot, 0, bytes);
     slot->reported_ms = load->reported_ms;
     slot->active_requests = load->active_requests;
-    slot->check = slot_check(slot, id);
+
+    check = slot_check(slot, bytes, id);
+    memcpy(slot_end(slot, bytes), &check, sizeof(check));
 }
 
 
 int
-llmgw_members_slot_decode(const llmgw_members_slot_t *slot, const char *id,
-    llmgw_member_load_t *load)
+llmgw_members_slot_decode(const llmgw_members_slot_t *slot, size_t bytes,
+    const char *id, llmgw_member_load_t *load)
 {
-    if (slot->check != slot_check(slot, id)) {
+    uint32_t  check;
+
+    check = slot_check(slot, bytes, id);
+
+    if (memcmp(slot_end(slot, bytes), &check, sizeof(check)) != 0) {
         return 0;
     }
 
@@ -196,6 +258,21 @@ llmgw_members_slot_decode(const llmgw_members_slot_t *slot, const char *id,
 }
 
 
+/* Records of a later version may be longer than those known here. */
+static int
+layout_is_known(const llmgw_members_head_t *head)
+{
+    if (head->layout == LLMGW_MEMBERS_LAYOUT_1) {
+        return head->record_bytes == LLMGW_MEMBERS_RECORD_1_BYTES;
+    }
+
+    return head->layout == LLMGW_MEMBERS_LAYOUT_2
+           && head->record_bytes >= sizeof(llmgw_member_t)
+           && head->record_bytes <= LLMGW_MEMBERS_RECORD_MAX_BYTES
+           && head->record_bytes % sizeof(llmgw_members_slot_t) == 0;
+}
+
+
 const char *
 llmgw_members_head_reason(const llmgw_members_head_t *head, off_t file_bytes)
 {
@@ -203,9 +280,7 @@ llmgw_members_head_reason(const llmgw_members_head_t *head, off_t file_bytes)
         return "it has another magic";
     }
 
-    if (head->layout != LLMGW_MEMBERS_LAYOUT
-        || head->record_bytes != sizeof(llmgw_member_t))
-    {
+    if (!layout_is_known(head)) {
         return "it has another layout";
     }
 
@@ -213,7 +288,7 @@ llmgw_members_head_reason(const llmgw_members_head_t *head, off_t file_bytes)
         return "its capacity is out of range";
     }
 
-    if (file_bytes != llmgw_members_file_bytes(head->capacity)) {
+    if (file_bytes != llmgw_members_file_bytes(head)) {
         return "its size does not fit its capacity";
     }
 
@@ -239,7 +314,8 @@ strings_are_terminated(const llmgw_member_t *m)
            && is_terminated(m->model_version, sizeof(m->model_version))
            && is_terminated(m->address, sizeof(m->address))
            && is_terminated(m->grpc, sizeof(m->grpc))
-           && is_terminated(m->drain_owner, sizeof(m->drain_owner));
+           && is_terminated(m->drain_owner, sizeof(m->drain_owner))
+           && is_terminated(m->resume_group, sizeof(m->resume_group));
 }
 
 
@@ -267,6 +343,13 @@ grpc_is_valid(const llmgw_member_t *m)
 }
 
 
+static int
+name_may_be_empty(const char *name)
+{
+    return name[0] == '\0' || llmgw_name_is_valid(name, strlen(name));
+}
+
+
 static const char *
 strings_reason(const llmgw_member_t *m)
 {
@@ -278,10 +361,12 @@ strings_reason(const llmgw_member_t *m)
         return "an invalid id";
     }
 
-    if (m->model_version[0] != '\0'
-        && !llmgw_name_is_valid(m->model_version, strlen(m->model_version)))
-    {
+    if (!name_may_be_empty(m->model_version)) {
         return "an invalid model version";
+    }
+
+    if (!name_may_be_empty(m->resume_group)) {
+        return "an invalid resume group";
     }
 
     if (!llmgw_members_address_is_valid(m->address)) {
@@ -324,6 +409,38 @@ llmgw_members_record_reason(const llmgw_member_t *m)
     }
 
     return strings_reason(m);
+}
+
+
+uint64_t
+llmgw_members_list_hash(const char *names, size_t bytes)
+{
+    uint64_t  hash;
+
+    hash = XXH3_64bits(names, bytes);
+
+    return hash ? hash : 1;
+}
+
+
+int
+llmgw_members_list_is_valid(const char *names, size_t bytes)
+{
+    size_t  at;
+
+    if (bytes == 0 || bytes > LLMGW_MEMBERS_LIST_BYTES
+        || names[bytes - 1] != '\0')
+    {
+        return 0;
+    }
+
+    for (at = 0; at < bytes; at += strlen(names + at) + 1) {
+        if (names[at] == '\0' || !is_printable(names + at)) {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 

@@ -15,12 +15,15 @@
 
 #define LLMGW_MEMBERS_MAGIC         "LLMGWMBR"
 #define LLMGW_MEMBERS_MAGIC_BYTES   8
-#define LLMGW_MEMBERS_LAYOUT        1
 
 #define LLMGW_MEMBERS_HEAD_BYTES    4096    /* the head's page */
 #define LLMGW_MEMBERS_PAGE_BYTES    4096
 
 #define LLMGW_MEMBERS_ISOLATED      1u      /* flags of a buffer */
+
+#define LLMGW_MEMBERS_RECORD_1_BYTES    384
+#define LLMGW_MEMBERS_RECORD_MAX_BYTES  1024
+#define LLMGW_MEMBERS_SLOT_1_BYTES      16
 
 typedef struct {
     char      magic[LLMGW_MEMBERS_MAGIC_BYTES];
@@ -44,34 +47,65 @@ typedef struct {
     uint64_t  check;
 } llmgw_members_buffer_t;
 
+/* A load record; the check is in its last four bytes, which in layout 1 are
+   the first four of the rest. */
 typedef struct {
     uint64_t  reported_ms;
     uint32_t  active_requests;
-    uint32_t  check;
+    uint8_t   rest[52];
 } llmgw_members_slot_t;
 
+/* One place of the names area. */
+typedef struct {
+    uint64_t  list;
+    uint32_t  bytes;
+    uint32_t  reserved;
+} llmgw_members_entry_t;
 
-/* Places in a file of `capacity` records. */
-off_t llmgw_members_file_bytes(uint32_t capacity);
-off_t llmgw_members_buffer_at(uint32_t capacity, uint64_t sequence);
-off_t llmgw_members_slots_at(uint32_t capacity, uint64_t sequence);
+typedef struct {
+    llmgw_members_entry_t  entries[LLMGW_MEMBERS_LISTS];
+} llmgw_members_directory_t;
+
+
+/* A head of this layout and capacity, all else 0. */
+void llmgw_members_head_init(llmgw_members_head_t *head, unsigned layout,
+    uint32_t capacity);
+
+/* Places in a file with this head; the sequence tells which buffer. */
+size_t llmgw_members_slot_bytes(const llmgw_members_head_t *head);
+off_t llmgw_members_file_bytes(const llmgw_members_head_t *head);
+off_t llmgw_members_buffer_at(const llmgw_members_head_t *head,
+    uint64_t sequence);
+off_t llmgw_members_slots_at(const llmgw_members_head_t *head,
+    uint64_t sequence);
+off_t llmgw_members_directory_at(const llmgw_members_head_t *head);
+off_t llmgw_members_list_at(const llmgw_members_head_t *head, size_t place);
 
 /* Seals: write the checks, or tell whether they are right. */
 void llmgw_members_head_seal(llmgw_members_head_t *head);
 int llmgw_members_head_is_sealed(const llmgw_members_head_t *head);
 void llmgw_members_buffer_seal(llmgw_members_buffer_t *buffer,
-    const llmgw_member_t *records);
+    const void *records, size_t record_bytes);
 int llmgw_members_buffer_is_sealed(const llmgw_members_buffer_t *buffer);
 int llmgw_members_records_are_sealed(const llmgw_members_buffer_t *buffer,
-    const llmgw_member_t *records);
+    const void *records, size_t record_bytes);
 
-/* A slot is bound to the id of its member, so it fits no other. */
-void llmgw_members_slot_encode(llmgw_members_slot_t *slot, const char *id,
-    const llmgw_member_load_t *load);
+/*
+ * The first `bytes` of a slot, llmgw_members_slot_bytes().  It is bound to the
+ * id of its member, so it fits no other.
+ */
+void llmgw_members_slot_encode(llmgw_members_slot_t *slot, size_t bytes,
+    const char *id, const llmgw_member_load_t *load);
 
 /* 0: not a whole slot of this id, and load is as it was. */
-int llmgw_members_slot_decode(const llmgw_members_slot_t *slot, const char *id,
-    llmgw_member_load_t *load);
+int llmgw_members_slot_decode(const llmgw_members_slot_t *slot, size_t bytes,
+    const char *id, llmgw_member_load_t *load);
+
+/* The hash of a list; never 0. */
+uint64_t llmgw_members_list_hash(const char *names, size_t bytes);
+
+/* Names, none of them empty, each ended by a NUL. */
+int llmgw_members_list_is_valid(const char *names, size_t bytes);
 
 /*
  * Everything about a head but its check, in a file of this size.  NULL: it is
@@ -108,6 +142,14 @@ llmgw_members_rc_t llmgw_members_fetch(int fd, off_t file_bytes,
 /* Step 1 alone, DONE or REFUSED. */
 llmgw_members_rc_t llmgw_members_head_read(int fd, off_t file_bytes,
     llmgw_members_head_t *head, char *error);
+
+/*
+ * A list out of an open file.  DONE; ABSENT; REFUSED: what has this hash is no
+ * list; ESYSTEM.
+ */
+llmgw_members_rc_t llmgw_members_list_fetch(int fd,
+    const llmgw_members_head_t *head, uint64_t list, char *names,
+    size_t *bytes);
 
 /*
  * Step 5 alone, for n records that lie in buffer (sequence mod 2).  A slot

@@ -19,40 +19,52 @@
  * FORMAT
  *
  * Integers are in the machine's own byte order: the file never leaves it.
- * Reserved bytes are written as 0 and not looked at.  "Check" is XXH3, 64
- * bits, seed 0 where nothing else is said.  C is the capacity in records.
+ * Spare and reserved bytes are written as 0 and not looked at.  "Check" is
+ * XXH3, 64 bits, seed 0 where nothing else is said.  C is the capacity in
+ * records, R the bytes of a record, L the bytes of a load record.
+ *
+ * There are two layouts.  Readers read both; a writer is told which to write.
+ *
+ *                  R                               L     names area
+ *   layout 1       384                             16    none
+ *   layout 2       512 (a reader accepts more,     64    yes
+ *                  up to 1024, in steps of 64,
+ *                  and ignores what it does not
+ *                  know)
  *
  *   offset          bytes    what
  *   0               64       head
  *   64              4032     reserved
  *   4096            S        buffer 0
  *   4096 + S        S        buffer 1
- *                            S = 64 + C * (384 + 16), rounded up to 4096;
- *                            the file is 4096 + 2 * S bytes, no more, no less
+ *                            S = 64 + C * (R + L), rounded up to 4096
+ *   4096 + 2 * S    4096     layout 2: directory of the names area
+ *   8192 + 2 * S    1 MiB    layout 2: 256 places of 4096 bytes for names;
+ *                            the file ends here, not before and not later
  *
  *   head                     rewritten whole by one aligned pwrite
  *   0               8        magic "LLMGWMBR"
- *   8               4        layout version, 1
+ *   8               4        layout version, 1 or 2
  *   12              4        capacity C, 1 .. LLMGW_MEMBERS_MAX
  *   16              8        generation, never 0
  *   24              8        sequence; buffer (sequence mod 2) is in use
  *   32              8        heartbeat, CLOCK_MONOTONIC ms; 0: none yet
- *   40              4        bytes of a record, 384
+ *   40              4        bytes of a record, R
  *   44              12       reserved
  *   56              8        check of bytes 0 .. 55
  *
  *   buffer
  *   0               64       buffer's header
- *   64              C * 384  records, of which the first `count` count,
+ *   64              C * R    records, of which the first `count` count,
  *                            strictly ascending by id (as strcmp orders)
- *   64 + C * 384    C * 16   load slots; slot i is of record i
+ *   64 + C * R      C * L    load records; number i is of record i
  *
  *   buffer's header
  *   0               8        sequence of the publish that wrote it
  *   8               8        generation
  *   16              4        count, 0 .. C
  *   20              4        flags: bit 0 isolated, others 0
- *   24              8        check of the records, count * 384 bytes
+ *   24              8        check of the records, count * R bytes
  *   32              24       reserved
  *   56              8        check of bytes 0 .. 55
  *
@@ -70,35 +82,57 @@
  *   372             4        capacity in requests, 0: unlimited
  *   376             4 x 1    role, liveness, service, draining
  *   380             4        reserved
+ *   384             64       layout 2: resume group, may be empty
+ *   448             64       layout 2: spare
  *
- *   load slot                rewritten whole by one aligned pwrite
+ *   load record              rewritten whole by one aligned pwrite
  *   0               8        reported, CLOCK_MONOTONIC ms; 0: never
  *   8               4        active requests
- *   12              4        low half of the check of bytes 0 .. 11, whose
- *                            seed is the check of the record's id
+ *   12              L - 16   layout 2: spare
+ *   L - 4           4        low half of the check of the bytes before it,
+ *                            whose seed is the check of the record's id
+ *
+ *   directory                256 entries; entry i is of place i
+ *   0               8        the list's hash, 0: the place is free
+ *   8               4        bytes, 1 .. 4096
+ *   12              4        reserved
+ *
+ *   place                    a list: names of printable ASCII, none of them
+ *                            empty, each ended by a NUL.  Its hash is its
+ *                            check (1 where that is 0), so a list proves
+ *                            itself and needs no other.
  *
  * The sequence moves with every publish, the generation with those alone that
  * change what routes: membership, role, liveness, service, draining, gRPC
- * address, weight, capacity, isolated.  The order of records follows from the
- * ids, so two tables of one generation have the same member at one index, and
- * load figures may be refreshed in a view as long as the generation stands.
+ * address, weight, capacity, resume group, isolated.  The order of records
+ * follows from the ids, so two tables of one generation have the same member
+ * at one index, and load figures may be refreshed in a view as long as the
+ * generation stands.
+ *
+ * The names area holds what is too long for a record and common to many: a
+ * record names a list by its hash.  Lists never change; a place is given to
+ * another list when neither the table in use nor the next one needs its own.
  *
  * WRITER
  *
  *   start      Take the lock on PATH.lock (flock; the file stays for ever and
- *              holds the pid).  Is PATH a valid segment of this layout, of at
- *              least the capacity asked for, and ours?  Then go on in it, else
- *              make one.
+ *              holds the pid).  Is PATH a valid segment of the layout that is
+ *              to be written, of at least the capacity asked for, and ours?
+ *              Then go on in it.  Else make one; a valid segment of the other
+ *              layout, or a smaller one, gives its table, lists and
+ *              generation.
  *   make       PATH.tmp: take the space (posix_fallocate, so that no later
- *              write can fail for want of it), write the table known so far,
+ *              write can fail for want of it), write what is known so far,
  *              rename to PATH.  The generation is the last one known plus 1;
  *              where none is known the wall clock in us, which is past any
  *              generation of a lost segment unless it published a million
  *              changes a second.  A file is never truncated.
+ *   list       Before the publish of a record that names it: the names into a
+ *              free place, then its entry of the directory.
  *   publish    1. header and records into the buffer not in use,
- *              2. its load slots,
+ *              2. its load records,
  *              3. the head, with sequence + 1: the flip.
- *   load       One slot of the buffer in use.
+ *   load       One load record of the buffer in use.
  *   heartbeat  Is PATH the file that is open, has it its size, is what stands
  *              in it what was written?  If not: make.  Then the head, with the
  *              new time.
@@ -110,11 +144,15 @@
  *      generation must be right, or else go to 6.
  *   3. pread the records.  Their check must be right, or else go to 6.
  *   4. Check every field of every record that the last view does not have.
- *   5. pread the load slots.  A slot whose check fails is read again, at most
+ *   5. pread the load records.  One whose check fails is read again, at most
  *      4 times, then it says "never".  Done.
  *   6. pread the head again.  Has the sequence moved, the writer was faster:
  *      go to 1, at most 8 times, then say BUSY.  Has it not, the segment is
  *      damaged: once more from 1, then refuse it.
+ *
+ *   A list: pread the directory, find the hash, pread the place.  Where its
+ *   check is not its hash, again, at most 4 times, then say ABSENT: the list
+ *   belongs to a table that is not in use any more.
  *
  * The copy is right by its checks, not by its timing: step 6 only tells a busy
  * writer from a damaged file.
@@ -127,6 +165,9 @@
  *   In publish 3, heartbeat or load: the write is of 64 (16) bytes, aligned,
  *   within one page, from an aligned source.  The kernel copies that without
  *   looking at signals, so it is there or it is not.
+ *
+ *   In list: the place holds a mixture, which no hash fits, and no record of
+ *   the table in use names it; the next writer finds the place free.
  *
  *   In make, before the rename: PATH is what it was; the next writer removes
  *   PATH.tmp.
@@ -151,6 +192,14 @@
 
 #define LLMGW_MEMBERS_MAX            65536  /* records a segment can hold */
 #define LLMGW_MEMBERS_WEIGHT_MAX     65536
+
+/* What a writer may be told to write. */
+#define LLMGW_MEMBERS_LAYOUT_1       1
+#define LLMGW_MEMBERS_LAYOUT_2       2
+
+#define LLMGW_MEMBERS_SPARE_BYTES    64     /* of a record of layout 2 */
+#define LLMGW_MEMBERS_LIST_BYTES     4096   /* the longest list of names */
+#define LLMGW_MEMBERS_LISTS          256    /* that a segment can hold */
 
 typedef enum {
     LLMGW_LIVENESS_ALIVE = 0,
@@ -187,6 +236,9 @@ typedef struct {
     uint8_t   liveness;
     uint8_t   service;
     uint8_t   draining;
+    uint8_t   reserved[4];
+    char      resume_group[LLMGW_MEMBERS_NAME_BYTES];   /* may be "" */
+    uint8_t   spare[LLMGW_MEMBERS_SPARE_BYTES];
 } llmgw_member_t;
 
 /* Updated in place; moves no generation. */
@@ -204,7 +256,8 @@ typedef enum {
                                        the error text says why */
     LLMGW_MEMBERS_BUSY,             /* reader: the writer was faster than
                                        several tries; ask again */
-    LLMGW_MEMBERS_EFULL,            /* writer: more members than records */
+    LLMGW_MEMBERS_EFULL,            /* writer: more members than records, or
+                                       lists than places */
     LLMGW_MEMBERS_ESYSTEM           /* errno says it, the text names the call */
 } llmgw_members_rc_t;
 
@@ -216,13 +269,16 @@ typedef enum {
 typedef struct llmgw_members_writer_s  llmgw_members_writer_t;
 
 /*
- * Opens a valid segment of this layout and at least this capacity and goes on
- * from its generation, else makes a new one, whole, and renames it into place
- * (the space is taken by posix_fallocate, mode 0644).  error holds
- * LLMGW_MEMBERS_ERROR_BYTES.
+ * Opens a valid segment of this layout (LLMGW_MEMBERS_LAYOUT_1 or _2) and at
+ * least this capacity and goes on from its generation, else makes a new one,
+ * whole, and renames it into place (the space is taken by posix_fallocate, mode
+ * 0644).  error holds LLMGW_MEMBERS_ERROR_BYTES.
+ *
+ * path NULL: a table in memory alone, for an agent that has no nginx beside
+ * it; everything below works on it but the names area.
  */
 llmgw_members_rc_t llmgw_members_writer_create(llmgw_members_writer_t **writer,
-    const char *path, uint32_t capacity, char *error);
+    const char *path, uint32_t capacity, unsigned layout, char *error);
 
 /* Leaves the segment where it is: readers keep the last view. */
 void llmgw_members_writer_destroy(llmgw_members_writer_t *writer);
@@ -230,20 +286,29 @@ void llmgw_members_writer_destroy(llmgw_members_writer_t *writer);
 /*
  * Publishes the whole table, in any order; readers see it ordered by id.  The
  * generation moves only when something that routes has changed: membership,
- * role, liveness, service, draining, grpc, weight, capacity, isolated.
- * loads[i] belongs to members[i]; NULL: keep what is known by id, else
- * "never".
+ * role, liveness, service, draining, grpc, weight, capacity, resume group,
+ * isolated.  loads[i] belongs to members[i]; NULL: keep what is known by id,
+ * else "never".
  *
  * REFUSED: a member that readers would refuse, or an id twice.  EFULL, REFUSED
  * and ESYSTEM have published nothing, and the last view stands.
  */
 llmgw_members_rc_t llmgw_members_publish(llmgw_members_writer_t *writer,
-    const llmgw_member_t *members, const llmgw_member_load_t *loads, size_t n,
-    int isolated);
+    const llmgw_member_t *const *members,
+    const llmgw_member_load_t *const *loads, size_t n, int isolated);
 
-/* In place.  `i` is the member's index in the last publish that was DONE. */
-void llmgw_members_set_load(llmgw_members_writer_t *writer, size_t i,
+/* In place.  A member that the last publish did not have is ignored. */
+void llmgw_members_set_load(llmgw_members_writer_t *writer, const char *id,
     const llmgw_member_load_t *load);
+
+/*
+ * Needs a list for the next publish: puts it into the names area, or finds it
+ * there, and says its hash.  names: each ended by a NUL.  A list stays until a
+ * publish that it was not held for.  REFUSED: no list, or layout 1, which has
+ * no place for it; EFULL: the table in use and the next one need all places.
+ */
+llmgw_members_rc_t llmgw_members_hold_list(llmgw_members_writer_t *writer,
+    const char *names, size_t bytes, uint64_t *list);
 
 /*
  * To be called every second or so: tells readers that the view is fresh, and
@@ -252,6 +317,17 @@ void llmgw_members_set_load(llmgw_members_writer_t *writer, size_t i,
  */
 llmgw_members_rc_t llmgw_members_heartbeat(llmgw_members_writer_t *writer,
     uint64_t now_ms, char *error);
+
+/*
+ * The table as it was published last, ascending by id; it is the writer's own
+ * and stands until the next publish.  loads may be NULL.  The table before
+ * that one is there directly after a publish that was DONE.
+ */
+const llmgw_member_t *llmgw_members_published(
+    const llmgw_members_writer_t *writer, const llmgw_member_load_t **loads,
+    size_t *n);
+const llmgw_member_t *llmgw_members_published_before(
+    const llmgw_members_writer_t *writer, size_t *n);
 
 
 /* Reader. */
@@ -316,6 +392,14 @@ llmgw_members_rc_t llmgw_members_read(llmgw_members_reader_t *reader,
  */
 llmgw_members_rc_t llmgw_members_read_loads(llmgw_members_reader_t *reader,
     llmgw_members_view_t *view);
+
+/*
+ * A list of the names area, by the hash that a record of the last view names
+ * it by; names holds LLMGW_MEMBERS_LIST_BYTES.  ABSENT: it is not there (any
+ * more): read the view again.  REFUSED, ESYSTEM: damaged.
+ */
+llmgw_members_rc_t llmgw_members_read_list(llmgw_members_reader_t *reader,
+    uint64_t list, char *names, size_t *bytes);
 
 
 const char *llmgw_liveness_name(unsigned liveness);     /* "ALIVE" ... */

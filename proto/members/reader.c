@@ -319,3 +319,28 @@ llmgw_members_read_loads(llmgw_members_reader_t *r, llmgw_members_view_t *view)
 
     return rc;
 }
+
+
+llmgw_members_rc_t
+llmgw_members_read_list(llmgw_members_reader_t *r, uint64_t list, char *names,
+    size_t *bytes)
+{
+    llmgw_members_rc_t    rc;
+    llmgw_members_head_t  head;
+    char                  error[LLMGW_MEMBERS_ERROR_BYTES];
+
+    if (r->fd == -1 || list == 0) {
+        return LLMGW_MEMBERS_ABSENT;
+    }
+
+    rc = llmgw_members_head_read(r->fd, r->file.st_size, &head, error);
+    if (rc != LLMGW_MEMBERS_DONE) {
+        return rc;
+    }
+
+    if (head.layout == LLMGW_MEMBERS_LAYOUT_1) {
+        return LLMGW_MEMBERS_ABSENT;
+    }
+
+    return llmgw_members_list_fetch(r->fd, &head, list, names, bytes);
+}

@@ -1,7 +1,9 @@
 
 /*
  * The writer of the members segment: two tables in memory, the one in use and
- * the next one, as there are two buffers in the file.
+ * the next one, as there are two buffers in the file.  Until the next one is
+ * begun it is the one before, so who was told of a publish can be told what it
+ * changed.
  *
  * A publish builds the next table, decides whether it routes otherwise than
  * the one in use, writes it into the buffer not in use, and flips the head
@@ -24,12 +26,13 @@
 
 
 struct llmgw_members_writer_s {
-    char                  *path;
+    char                  *path;        /* NULL: no file */
     int                    lock;        /* -1: not held */
     int                    fd;          /* -1: none yet */
     llmgw_members_head_t   head;        /* as it stands in the file */
     llmgw_members_table_t  current;     /* as it stands in the buffer in use */
-    llmgw_members_table_t  next;
+    llmgw_members_table_t  next;        /* or the one before */
+    llmgw_members_lists_t  lists;
 };
 
 
@@ -46,30 +49,6 @@ generation_after(uint64_t generation)
     clock_gettime(CLOCK_REALTIME, &now);
 
     return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
-}
-
-
-static void
-head_init(llmgw_members_head_t *head, uint32_t capacity)
-{
-    memset(head, 0, sizeof(*head));
-    memcpy(head->magic, LLMGW_MEMBERS_MAGIC, LLMGW_MEMBERS_MAGIC_BYTES);
-    head->layout = LLMGW_MEMBERS_LAYOUT;
-    head->capacity = capacity;
-    head->record_bytes = sizeof(llmgw_member_t);
-}
-
-
-static void
-table_seal(llmgw_members_table_t *table, const llmgw_members_head_t *head,
-    size_t n, uint32_t flags)
-{
-    memset(table->header, 0, sizeof(*table->header));
-    table->header->sequence = head->sequence;
-    table->header->generation = head->generation;
-    table->header->count = (uint32_t) n;
-    table->header->flags = flags;
-    llmgw_members_buffer_seal(table->header, table->records);
 }
 
 
@@ -115,11 +94,12 @@ segment_make(llmgw_members_writer_t *w, char *error)
     llmgw_members_head_seal(&head);
 
     table = w->current.header;
-    table_seal(&w->current, &head, table->count, table->flags);
+    llmgw_members_table_seal(&w->current, &head, table->count, table->flags);
 
-    fd = llmgw_members_file_make(w->path, &head, &w->current, error);
+    fd = llmgw_members_file_make(w->path, &head, &w->current, &w->lists, error);
     if (fd == -1) {
-        table_seal(&w->current, &w->head, table->count, table->flags);
+        llmgw_members_table_seal(&w->current, &w->head, table->count,
+                                 table->flags);
         return LLMGW_MEMBERS_ESYSTEM;
     }
 
@@ -136,15 +116,14 @@ segment_make(llmgw_members_writer_t *w, char *error)
 
 /* What a predecessor left becomes the table in use. */
 static void
-table_adopt(llmgw_members_writer_t *w, const llmgw_members_head_t *head,
-    const llmgw_members_view_t *view)
+table_adopt(llmgw_members_writer_t *w, int fd,
+    const llmgw_members_head_t *head, const llmgw_members_view_t *view)
 {
     size_t  i;
 
     for (i = 0; i < view->n; i++) {
         w->current.records[i] = view->members[i];
-        llmgw_members_slot_encode(&w->current.slots[i], view->members[i].id,
-                                  &view->loads[i]);
+        llmgw_members_table_set_load(&w->current, i, &view->loads[i]);
     }
 
     w->head.generation = head->generation;
@@ -152,22 +131,21 @@ table_adopt(llmgw_members_writer_t *w, const llmgw_members_head_t *head,
     w->head.heartbeat_ms = head->heartbeat_ms;
     llmgw_members_head_seal(&w->head);
 
-    table_seal(&w->current, &w->head, view->n,
-               view->isolated ? LLMGW_MEMBERS_ISOLATED : 0);
+    llmgw_members_table_seal(&w->current, &w->head, view->n,
+                             view->isolated ? LLMGW_MEMBERS_ISOLATED : 0);
+    llmgw_members_lists_adopt(&w->lists, fd, head);
 }
 
 
 static int
-tables_init(llmgw_members_writer_t *w, uint32_t capacity, char *error)
+tables_init(llmgw_members_writer_t *w, char *error)
 {
-    head_init(&w->head, capacity);
-
-    if (llmgw_members_table_init(&w->current, capacity) == -1
-        || llmgw_members_table_init(&w->next, capacity) == -1)
+    if (llmgw_members_table_init(&w->current, &w->head) == -1
+        || llmgw_members_table_init(&w->next, &w->head) == -1)
     {
         errno = ENOMEM;
         snprintf(error, LLMGW_MEMBERS_ERROR_BYTES,
-                 "no memory for a segment of %u members", capacity);
+                 "no memory for a segment of %u members", w->head.capacity);
         return -1;
     }
 
@@ -175,16 +153,29 @@ tables_init(llmgw_members_writer_t *w, uint32_t capacity, char *error)
 }
 
 
+/* The same layout, to the byte, and room enough. */
+static int
+is_reusable(const llmgw_members_head_t *wanted,
+    const llmgw_members_head_t *found)
+{
+    return found->layout == wanted->layout
+           && found->record_bytes == wanted->record_bytes
+           && found->capacity >= wanted->capacity;
+}
+
+
 /*
- * Goes on from what lies at the path.  A valid segment that is too small is
- * not continued in its file, but its table and generation are: the fleet does
- * not vanish from the readers' sight because a limit was raised.
+ * Goes on from what lies at the path.  A valid segment that is too small or of
+ * the other layout is not continued in its file, but its table and generation
+ * are: the fleet does not vanish from the readers' sight because a limit was
+ * raised or an agent was upgraded.
  */
 static llmgw_members_rc_t
-segment_open(llmgw_members_writer_t *w, uint32_t capacity, char *error)
+segment_open(llmgw_members_writer_t *w, char *error)
 {
-    int                   fd, is_valid, is_reusable;
+    int                   fd, is_valid;
     off_t                 file_bytes;
+    llmgw_members_rc_t    rc;
     llmgw_members_head_t  head;
     llmgw_members_view_t  view = { 0 };
 
@@ -193,34 +184,54 @@ segment_open(llmgw_members_writer_t *w, uint32_t capacity, char *error)
                && llmgw_members_fetch(fd, file_bytes, &head, &view, NULL,
                                       error)
                   == LLMGW_MEMBERS_DONE;
-    is_reusable = is_valid && head.capacity >= capacity;
 
-    if (is_reusable) {
-        capacity = head.capacity;
+    if (is_valid && is_reusable(&w->head, &head)) {
+        w->head.capacity = head.capacity;
         w->fd = fd;
+    }
 
-    } else if (fd != -1) {
+    rc = tables_init(w, error) == -1 ? LLMGW_MEMBERS_ESYSTEM
+                                     : LLMGW_MEMBERS_DONE;
+
+    if (rc == LLMGW_MEMBERS_DONE && is_valid) {
+        table_adopt(w, fd, &head, &view);
+    }
+
+    if (fd != -1 && w->fd != fd) {
         close(fd);
-    }
-
-    if (tables_init(w, capacity, error) == -1) {
-        llmgw_members_view_done(&view);
-        return LLMGW_MEMBERS_ESYSTEM;
-    }
-
-    if (is_valid) {
-        table_adopt(w, &head, &view);
     }
 
     llmgw_members_view_done(&view);
 
-    return is_reusable ? LLMGW_MEMBERS_DONE : segment_make(w, error);
+    return rc == LLMGW_MEMBERS_DONE && w->fd == -1 ? segment_make(w, error)
+                                                   : rc;
+}
+
+
+static llmgw_members_rc_t
+writer_open(llmgw_members_writer_t *w, const char *path, char *error)
+{
+    if (path == NULL) {
+        return tables_init(w, error) == -1 ? LLMGW_MEMBERS_ESYSTEM
+                                           : LLMGW_MEMBERS_DONE;
+    }
+
+    w->path = strdup(path);
+    if (w->path == NULL) {
+        errno = ENOMEM;
+        snprintf(error, LLMGW_MEMBERS_ERROR_BYTES, "no memory for a writer");
+        return LLMGW_MEMBERS_ESYSTEM;
+    }
+
+    w->lock = llmgw_members_lock(path, error);
+
+    return w->lock == -1 ? LLMGW_MEMBERS_ESYSTEM : segment_open(w, error);
 }
 
 
 llmgw_members_rc_t
 llmgw_members_writer_create(llmgw_members_writer_t **writer, const char *path,
-    uint32_t capacity, char *error)
+    uint32_t capacity, unsigned layout, char *error)
 {
     int                      saved;
     llmgw_members_rc_t       rc;
@@ -235,18 +246,17 @@ llmgw_members_writer_create(llmgw_members_writer_t **writer, const char *path,
     }
 
     w = calloc(1, sizeof(*w));
-    if (w == NULL || (w->path = strdup(path)) == NULL) {
-        free(w);
+    if (w == NULL) {
         errno = ENOMEM;
         snprintf(error, LLMGW_MEMBERS_ERROR_BYTES, "no memory for a writer");
         return LLMGW_MEMBERS_ESYSTEM;
     }
 
     w->fd = -1;
-    w->lock = llmgw_members_lock(path, error);
+    w->lock = -1;
+    llmgw_members_head_init(&w->head, layout, capacity);
 
-    rc = w->lock == -1 ? LLMGW_MEMBERS_ESYSTEM
-                       : segment_open(w, capacity, error);
+    rc = writer_open(w, path, error);
 
     if (rc != LLMGW_MEMBERS_DONE) {
         saved = errno;
@@ -279,173 +289,31 @@ llmgw_members_writer_destroy(llmgw_members_writer_t *w)
 
     llmgw_members_table_done(&w->current);
     llmgw_members_table_done(&w->next);
+    llmgw_members_lists_done(&w->lists);
     free(w->path);
     free(w);
 }
 
 
-/* So that bytes behind a NUL, the caller's stack perhaps, stay at home. */
-static void
-string_encode(char *to, const char *from, size_t bytes)
-{
-    size_t  len;
-
-    len = strnlen(from, bytes);
-    memcpy(to, from, len);
-    memset(to + len, 0, bytes - len);
-}
-
-
-static void
-record_encode(llmgw_member_t *to, const llmgw_member_t *from)
-{
-    memset(to, 0, sizeof(*to));
-
-    string_encode(to->id, from->id, sizeof(to->id));
-    string_encode(to->model_version, from->model_version,
-                  sizeof(to->model_version));
-    string_encode(to->address, from->address, sizeof(to->address));
-    string_encode(to->grpc, from->grpc, sizeof(to->grpc));
-    string_encode(to->drain_owner, from->drain_owner,
-                  sizeof(to->drain_owner));
-
-    to->epoch = from->epoch;
-    to->incarnation = from->incarnation;
-    to->replica_start_ms = from->replica_start_ms;
-    to->weight = from->weight;
-    to->max_capacity = from->max_capacity;
-    to->role = from->role;
-    to->liveness = from->liveness;
-    to->service = from->service;
-    to->draining = from->draining;
-}
-
-
+/* The flip: until the head is written, nothing has changed. */
 static int
-order_by_id(const void *a, const void *b, void *members)
+table_flip(llmgw_members_writer_t *w, const llmgw_members_head_t *head,
+    const llmgw_members_table_t *table)
 {
-    const llmgw_member_t  *m;
-
-    m = members;
-
-    return strncmp(m[*(const uint32_t *) a].id, m[*(const uint32_t *) b].id,
-                   LLMGW_MEMBERS_NAME_BYTES);
-}
-
-
-/* Records in the order of ids, whatever the order of the members. */
-static void
-records_encode(llmgw_members_table_t *table, const llmgw_member_t *members,
-    size_t n)
-{
-    size_t  k;
-
-    for (k = 0; k < n; k++) {
-        table->sorted[k] = (uint32_t) k;
-    }
-
-    qsort_r(table->sorted, n, sizeof(uint32_t), order_by_id, (void *) members);
-
-    for (k = 0; k < n; k++) {
-        record_encode(&table->records[k], &members[table->sorted[k]]);
-        table->place[table->sorted[k]] = (uint32_t) k;
-    }
-
-    table->published = n;
-}
-
-
-/* What the table in use knows of this id's load, from `*from` upwards. */
-static void
-load_recall(const llmgw_members_table_t *table, const char *id, size_t *from,
-    llmgw_member_load_t *load)
-{
-    int     order;
-    size_t  k;
-
-    memset(load, 0, sizeof(*load));
-
-    for (k = *from; k < table->header->count; k++) {
-        order = strcmp(table->records[k].id, id);
-
-        if (order == 0) {
-            (void) llmgw_members_slot_decode(&table->slots[k], id, load);
-        }
-
-        if (order >= 0) {
-            break;
-        }
-    }
-
-    *from = k;
-}
-
-
-static void
-slots_encode(llmgw_members_table_t *table, const llmgw_members_table_t *old,
-    const llmgw_member_load_t *loads, size_t n)
-{
-    size_t               i, k, from;
-    llmgw_member_load_t  load;
-
-    if (loads != NULL) {
-        for (i = 0; i < n; i++) {
-            k = table->place[i];
-            llmgw_members_slot_encode(&table->slots[k], table->records[k].id,
-                                      &loads[i]);
-        }
-
-        return;
-    }
-
-    for (k = 0, from = 0; k < n; k++) {
-        load_recall(old, table->records[k].id, &from, &load);
-        llmgw_members_slot_encode(&table->slots[k], table->records[k].id,
-                                  &load);
-    }
-}
-
-
-static int
-record_routes_alike(const llmgw_member_t *a, const llmgw_member_t *b)
-{
-    return a->role == b->role
-           && a->liveness == b->liveness
-           && a->service == b->service
-           && a->draining == b->draining
-           && a->weight == b->weight
-           && a->max_capacity == b->max_capacity
-           && strcmp(a->id, b->id) == 0
-           && strcmp(a->grpc, b->grpc) == 0;
-}
-
-
-static int
-table_routes_alike(const llmgw_members_table_t *a,
-    const llmgw_members_table_t *b, size_t n, uint32_t flags)
-{
-    size_t  k;
-
-    if (a->header->count != n || a->header->flags != flags) {
+    if (w->path == NULL) {
         return 0;
     }
 
-    for (k = 0; k < n; k++) {
-        if (!record_routes_alike(&a->records[k], &b->records[k])) {
-            return 0;
-        }
-    }
-
-    return 1;
+    return llmgw_members_table_write(w->fd, head, table) == -1
+           || llmgw_members_head_write(w->fd, head) == -1 ? -1 : 0;
 }
 
 
 llmgw_members_rc_t
 llmgw_members_publish(llmgw_members_writer_t *w,
-    const llmgw_member_t *members, const llmgw_member_load_t *loads, size_t n,
-    int isolated)
+    const llmgw_member_t *const *members,
+    const llmgw_member_load_t *const *loads, size_t n, int isolated)
 {
-    size_t                 where;
     uint32_t               flags;
     llmgw_members_head_t   head;
     llmgw_members_table_t  table;
@@ -457,33 +325,30 @@ llmgw_members_publish(llmgw_members_writer_t *w,
     table = w->next;
     flags = isolated ? LLMGW_MEMBERS_ISOLATED : 0;
 
-    records_encode(&table, members, n);
-
-    if (llmgw_members_table_reason(table.records, n, NULL, &where) != NULL) {
+    if (llmgw_members_table_build(&table, &w->current, members, loads, n)
+        == -1)
+    {
         return LLMGW_MEMBERS_REFUSED;
     }
-
-    slots_encode(&table, &w->current, loads, n);
 
     head = w->head;
     head.sequence++;
 
-    if (!table_routes_alike(&w->current, &table, n, flags)) {
+    if (!llmgw_members_table_routes_alike(&w->current, &table, n, flags)) {
         head.generation = generation_after(head.generation);
     }
 
     llmgw_members_head_seal(&head);
-    table_seal(&table, &head, n, flags);
+    llmgw_members_table_seal(&table, &head, n, flags);
 
-    if (llmgw_members_table_write(w->fd, head.capacity, &table) == -1
-        || llmgw_members_head_write(w->fd, &head) == -1)
-    {
+    if (table_flip(w, &head, &table) == -1) {
         return LLMGW_MEMBERS_ESYSTEM;
     }
 
     w->head = head;
     w->next = w->current;
     w->current = table;
+    llmgw_members_lists_published(&w->lists);
 
     return LLMGW_MEMBERS_DONE;
 }
@@ -491,24 +356,31 @@ llmgw_members_publish(llmgw_members_writer_t *w,
 
 /* A write that fails is found by the next heartbeat. */
 void
-llmgw_members_set_load(llmgw_members_writer_t *w, size_t i,
+llmgw_members_set_load(llmgw_members_writer_t *w, const char *id,
     const llmgw_member_load_t *load)
 {
-    off_t                  at;
-    uint32_t               k;
-    llmgw_members_slot_t  *slot;
+    ssize_t  k;
 
-    if (i >= w->current.published) {
+    k = llmgw_members_table_find(&w->current, id);
+    if (k == -1) {
         return;
     }
 
-    k = w->current.place[i];
-    slot = &w->current.slots[k];
-    llmgw_members_slot_encode(slot, w->current.records[k].id, load);
+    llmgw_members_table_set_load(&w->current, (size_t) k, load);
 
-    at = llmgw_members_slots_at(w->head.capacity, w->head.sequence)
-         + (off_t) (k * sizeof(*slot));
-    (void) llmgw_members_pwrite(w->fd, slot, sizeof(*slot), at);
+    if (w->path != NULL) {
+        (void) llmgw_members_slot_write(w->fd, &w->head, &w->current,
+                                        (size_t) k);
+    }
+}
+
+
+llmgw_members_rc_t
+llmgw_members_hold_list(llmgw_members_writer_t *w, const char *names,
+    size_t bytes, uint64_t *list)
+{
+    return llmgw_members_lists_hold(&w->lists, w->fd, &w->head, names, bytes,
+                                    list);
 }
 
 
@@ -521,7 +393,12 @@ llmgw_members_heartbeat(llmgw_members_writer_t *w, uint64_t now_ms, char *error)
 
     error[0] = '\0';
 
-    loss = llmgw_members_file_loss(w->path, w->fd, &w->head, &w->current);
+    if (w->path == NULL) {
+        return LLMGW_MEMBERS_DONE;
+    }
+
+    loss = llmgw_members_file_loss(w->path, w->fd, &w->head, &w->current,
+                                   &w->lists);
     if (loss != NULL) {
         rc = segment_make(w, error);
         if (rc != LLMGW_MEMBERS_DONE) {
@@ -544,4 +421,27 @@ llmgw_members_heartbeat(llmgw_members_writer_t *w, uint64_t now_ms, char *error)
     w->head = head;
 
     return LLMGW_MEMBERS_DONE;
+}
+
+
+const llmgw_member_t *
+llmgw_members_published(const llmgw_members_writer_t *w,
+    const llmgw_member_load_t **loads, size_t *n)
+{
+    if (loads != NULL) {
+        *loads = w->current.loads;
+    }
+
+    *n = w->current.header->count;
+
+    return w->current.records;
+}
+
+
+const llmgw_member_t *
+llmgw_members_published_before(const llmgw_members_writer_t *w, size_t *n)
+{
+    *n = w->next.header->count;
+
+    return w->next.records;
 }

@@ -1,13 +1,14 @@
 
 /*
- * Fuzzes the reader of the members segment.
+ * Fuzzes the reader of the members segment, in both layouts.
  *
  * The bytes become a file (memfd, opened anew through /proc/self/fd like any
  * path) and a reader looks at it in every way it has.  Raw bytes never get
- * past the first check, so the input's first byte chooses how true the file
- * is: as it comes; as damage to a valid segment; or as contents of a segment
- * whose sizes and checks are made right afterwards, so that the look at every
- * field is reached.  What is given out must keep every promise of members.h.
+ * past the first check, so the input's first byte chooses the layout and how
+ * true the file is: as it comes; as damage to a valid segment; or as contents
+ * of a segment whose sizes and checks are made right afterwards, so that the
+ * look at every field is reached.  What is given out must keep every promise of
+ * members.h.
  */
 
 #define XXH_INLINE_ALL
@@ -22,8 +23,14 @@
 #include "proto/members/layout.h"
 
 
-#define CAPACITY    4
-#define FILE_BYTES  12288   /* of a segment of four */
+#define CAPACITY     4
+#define TABLES_AT    4096
+#define TABLES_BYTES 12288      /* head and buffers of a segment of four */
+#define NAMES_AT     (TABLES_BYTES + 4096)      /* the first place */
+#define PATCH_BYTES  (NAMES_AT + 4096)          /* what is damaged */
+#define FILE_BYTES   (TABLES_BYTES + 4096 + 256 * 4096)
+
+static const char  names[] = "llama\0mistral";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,19 +46,18 @@ expect(int truth)
 
 /* A segment with two members, written out by hand. */
 static void
-segment_build(uint8_t *file)
+segment_build(uint8_t *file, unsigned layout)
 {
     size_t                   i;
     llmgw_member_t           m;
-    llmgw_members_head_t     head = { .layout = LLMGW_MEMBERS_LAYOUT };
+    llmgw_members_head_t     head;
+    llmgw_members_entry_t    entry = { .bytes = sizeof(names) };
     llmgw_members_buffer_t   buffer = { .sequence = 2, .generation = 9 };
 
     memset(file, 0, FILE_BYTES);
-    memcpy(head.magic, LLMGW_MEMBERS_MAGIC, sizeof(head.magic));
-    head.capacity = CAPACITY;
+    llmgw_members_head_init(&head, layout, CAPACITY);
     head.generation = 9;
     head.sequence = 2;
-    head.record_bytes = sizeof(m);
     memcpy(file, &head, sizeof(head));
 
     for (i = 0; i < 2; i++) {
@@ -60,11 +66,18 @@ segment_build(uint8_t *file)
         strcpy(m.address, "127.0.0.1:60000");
         strcpy(m.grpc, "[::1]:50000");
         m.weight = 1;
-        memcpy(file + 4096 + 64 + i * sizeof(m), &m, sizeof(m));
+        memcpy(file + TABLES_AT + 64 + i * head.record_bytes, &m,
+               head.record_bytes);
     }
 
     buffer.count = 2;
-    memcpy(file + 4096, &buffer, sizeof(buffer));
+    memcpy(file + TABLES_AT, &buffer, sizeof(buffer));
+
+    if (layout == LLMGW_MEMBERS_LAYOUT_2) {
+        entry.list = llmgw_members_list_hash(names, sizeof(names));
+        memcpy(file + TABLES_BYTES, &entry, sizeof(entry));
+        memcpy(file + NAMES_AT, names, sizeof(names));
+    }
 }
 
 
@@ -73,13 +86,26 @@ static void
 segment_seal(uint8_t *file)
 {
     uint64_t                check;
+    llmgw_members_head_t    head;
+    llmgw_members_entry_t   entry;
     llmgw_members_buffer_t  buffer;
 
-    memcpy(&buffer, file + 4096, sizeof(buffer));
-    buffer.records_check = XXH3_64bits(file + 4096 + 64,
-        (buffer.count > CAPACITY ? 0 : buffer.count) * sizeof(llmgw_member_t));
+    memcpy(&head, file, sizeof(head));
+    memcpy(&buffer, file + TABLES_AT, sizeof(buffer));
+    buffer.records_check = XXH3_64bits(file + TABLES_AT + 64,
+        (buffer.count > CAPACITY ? 0 : buffer.count)
+        * (head.record_bytes > LLMGW_MEMBERS_RECORD_MAX_BYTES
+           ? 0 : head.record_bytes));
     buffer.check = XXH3_64bits(&buffer, 56);
-    memcpy(file + 4096, &buffer, sizeof(buffer));
+    memcpy(file + TABLES_AT, &buffer, sizeof(buffer));
+
+    memcpy(&entry, file + TABLES_BYTES, sizeof(entry));
+
+    if (entry.bytes <= LLMGW_MEMBERS_LIST_BYTES) {
+        entry.list = llmgw_members_list_hash((const char *) file + NAMES_AT,
+                                             entry.bytes);
+        memcpy(file + TABLES_BYTES, &entry, sizeof(entry));
+    }
 
     check = XXH3_64bits(file, 56);
     memcpy(file + 56, &check, sizeof(check));
@@ -91,7 +117,7 @@ static void
 segment_patch(uint8_t *file, const uint8_t *data, size_t size)
 {
     for (; size >= 3; data += 3, size -= 3) {
-        file[(data[0] * 256u + data[1]) % FILE_BYTES] = data[2];
+        file[(data[0] * 256u + data[1]) % PATCH_BYTES] = data[2];
     }
 }
 
@@ -106,10 +132,11 @@ segment_fill(uint8_t *file, const uint8_t *data, size_t size)
         return;
     }
 
-    at = 4096 + (data[0] * 256u + data[1]) % 2048;
+    at = (data[0] & 0x80 ? TABLES_BYTES : TABLES_AT)
+         + (data[0] * 256u + data[1]) % 8192;
     data += 2;
     size -= 2;
-    memcpy(file + at, data, size < FILE_BYTES - at ? size : FILE_BYTES - at);
+    memcpy(file + at, data, size < PATCH_BYTES - at ? size : PATCH_BYTES - at);
 }
 
 
@@ -129,8 +156,24 @@ view_expect(const llmgw_members_view_t *view)
 }
 
 
+/* Whatever is given out is a list, and the one that was asked for. */
 static void
-reader_try(const char *path)
+list_try(llmgw_members_reader_t *reader, uint64_t list)
+{
+    char    found[LLMGW_MEMBERS_LIST_BYTES];
+    size_t  bytes;
+
+    if (llmgw_members_read_list(reader, list, found, &bytes)
+        == LLMGW_MEMBERS_DONE)
+    {
+        expect(llmgw_members_list_is_valid(found, bytes));
+        expect(llmgw_members_list_hash(found, bytes) == list);
+    }
+}
+
+
+static void
+reader_try(const char *path, uint64_t list)
 {
     char                     error[LLMGW_MEMBERS_ERROR_BYTES];
     llmgw_members_rc_t       rc;
@@ -148,6 +191,7 @@ reader_try(const char *path)
         view_expect(&view);
         (void) llmgw_members_read_loads(reader, &view);
         view_expect(&view);
+        list_try(reader, list);
 
     } else {
         expect(rc == LLMGW_MEMBERS_REFUSED);
@@ -164,14 +208,19 @@ reader_try(const char *path)
 static void
 file_try(const uint8_t *file, size_t bytes)
 {
-    int   fd;
-    char  path[64];
+    int                    fd;
+    char                   path[64];
+    llmgw_members_entry_t  entry = { .list = 0 };
+
+    if (bytes >= PATCH_BYTES) {
+        memcpy(&entry, file + TABLES_BYTES, sizeof(entry));
+    }
 
     fd = memfd_create("segment", MFD_CLOEXEC);
     expect(fd != -1);
     expect(pwrite(fd, file, bytes, 0) == (ssize_t) bytes);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    reader_try(path);
+    reader_try(path, entry.list);
     close(fd);
 }
 
@@ -179,13 +228,16 @@ file_try(const uint8_t *file, size_t bytes)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    uint8_t  kind, file[FILE_BYTES];
+    uint8_t         kind;
+    unsigned        layout;
+    static uint8_t  file[FILE_BYTES];
 
     if (size == 0) {
         return 0;
     }
 
     kind = data[0] % 4;
+    layout = data[0] & 4 ? LLMGW_MEMBERS_LAYOUT_1 : LLMGW_MEMBERS_LAYOUT_2;
     data++;
     size--;
 
@@ -194,7 +246,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    segment_build(file);
+    segment_build(file, layout);
 
     if (kind == 1) {
         segment_seal(file);
@@ -209,7 +261,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         segment_seal(file);
     }
 
-    file_try(file, sizeof(file));
+    file_try(file, layout == LLMGW_MEMBERS_LAYOUT_1 ? TABLES_BYTES
+                                                    : FILE_BYTES);
 
     return 0;
 }

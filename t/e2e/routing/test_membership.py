@@ -106,8 +106,9 @@ def test_stopped_replica_says_goodbye(cluster):
     nginx = cluster.fleet(2)
     assert cluster.replicas["r1"].stop() == 0
     wait_for(lambda: nginx.routable() == ["r2"], 2, "r1 to be out")
-    got = cluster.gateway.table()["r1"]
-    assert (got["state"], got["service"]) == ("LEFT", "STOPPED")
+    wait_for(lambda: (cluster.gateway.table()["r1"]["state"],
+                      cluster.gateway.table()["r1"]["service"])
+             == ("LEFT", "STOPPED"), 2, "its goodbye")   # it drained first
 
 
 def test_agent_that_leaves_is_left(cluster):

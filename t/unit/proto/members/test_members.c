@@ -66,7 +66,7 @@ test_what_is_published_is_read_ordered_by_id(void **state)
     }
 
     fixture_write(f, 16);
-    assert_int_equal(llmgw_members_publish(f->writer, reversed, NULL, 5, 1),
+    assert_int_equal(publish_array(f->writer, reversed, NULL, 5, 1),
                      LLMGW_MEMBERS_DONE);
     fixture_read(f);
 
@@ -86,14 +86,16 @@ test_mode_is_0644_under_any_umask(void **state)
     mode_t       old;
     fixture_t   *f = *state;
     struct stat  file;
+    llmgw_members_head_t  head;
 
+    head = fixture_head(f, 16);
     old = umask(0077);
     fixture_write(f, 16);
     umask(old);
 
     assert_int_equal(stat(f->path, &file), 0);
     assert_int_equal(file.st_mode & 07777, 0644);
-    assert_int_equal(file.st_size, llmgw_members_file_bytes(16));
+    assert_int_equal(file.st_size, llmgw_members_file_bytes(&head));
     assert_true(file.st_blocks * 512 >= file.st_size);
 }
 
@@ -107,7 +109,7 @@ test_second_writer_is_told_the_first_ones_pid(void **state)
 
     fixture_write(f, 16);
     assert_int_equal(llmgw_members_writer_create(&second, f->path, 16,
-                                                 f->error),
+                                                 f->layout, f->error),
                      LLMGW_MEMBERS_ESYSTEM);
     assert_int_equal(errno, EWOULDBLOCK);
     assert_null(second);
@@ -128,7 +130,7 @@ test_writer_goes_on_in_a_valid_file(void **state)
 
     fixture_write(f, 16);
     publish(f, 3, 5);
-    llmgw_members_set_load(f->writer, 1, &load);
+    set_load_of(f->writer, 1, &load);
     assert_int_equal(llmgw_members_heartbeat(f->writer, 123, f->error),
                      LLMGW_MEMBERS_DONE);
     fixture_read(f);
@@ -191,7 +193,7 @@ test_full_table_works_and_one_more_is_refused(void **state)
     fixture_read(f);
     assert_int_equal(f->view.n, 8);
 
-    assert_int_equal(llmgw_members_publish(f->writer, members, NULL, 9, 0),
+    assert_int_equal(publish_array(f->writer, members, NULL, 9, 0),
                      LLMGW_MEMBERS_EFULL);
     fixture_read(f);
     assert_int_equal(f->view.n, 8);
@@ -205,11 +207,11 @@ test_capacity_has_limits(void **state)
     fixture_t  *f = *state;
 
     assert_int_equal(llmgw_members_writer_create(&f->writer, f->path, 0,
-                                                 f->error),
+                                                 f->layout, f->error),
                      LLMGW_MEMBERS_ESYSTEM);
     assert_int_equal(llmgw_members_writer_create(&f->writer, f->path,
                                                  LLMGW_MEMBERS_MAX + 1,
-                                                 f->error),
+                                                 f->layout, f->error),
                      LLMGW_MEMBERS_ESYSTEM);
     assert_int_equal(errno, EINVAL);
     assert_null(f->writer);
@@ -232,12 +234,12 @@ test_invalid_members_are_not_published(void **state)
 
     members_make(members, 3, 2);
     members[2] = members[0];
-    assert_int_equal(llmgw_members_publish(f->writer, members, NULL, 3, 0),
+    assert_int_equal(publish_array(f->writer, members, NULL, 3, 0),
                      LLMGW_MEMBERS_REFUSED);
 
     members_make(members, 3, 2);
     memset(members[1].id, 'a', sizeof(members[1].id));
-    assert_int_equal(llmgw_members_publish(f->writer, members, NULL, 3, 0),
+    assert_int_equal(publish_array(f->writer, members, NULL, 3, 0),
                      LLMGW_MEMBERS_REFUSED);
 
     fixture_read(f);
@@ -256,8 +258,7 @@ moves(fixture_t *f, const llmgw_member_t *member, int isolated)
     uint64_t  before, after;
 
     before = llmgw_members_reader_generation(f->reader);
-    assert_int_equal(llmgw_members_publish(f->writer, member, NULL, 1,
-                                           isolated),
+    assert_int_equal(publish_array(f->writer, member, NULL, 1, isolated),
                      LLMGW_MEMBERS_DONE);
     after = llmgw_members_reader_generation(f->reader);
     assert_true(after == before || after == before + 1);
@@ -322,8 +323,8 @@ test_loads_change_in_place(void **state)
     fixture_read(f);
     assert_int_equal(f->view.loads[2].reported_ms, 0);
 
-    llmgw_members_set_load(f->writer, 2, &load);
-    llmgw_members_set_load(f->writer, 4, &load);    /* no such member */
+    set_load_of(f->writer, 2, &load);
+    set_load_of(f->writer, 4, &load);    /* no such member */
     assert_int_equal(llmgw_members_heartbeat(f->writer, 42, f->error),
                      LLMGW_MEMBERS_DONE);
     assert_string_equal(f->error, "");
@@ -354,7 +355,7 @@ test_loads_follow_their_members(void **state)
         loads[i] = load_make(i, 1);
     }
 
-    assert_int_equal(llmgw_members_publish(f->writer, members, loads, 4, 0),
+    assert_int_equal(publish_array(f->writer, members, loads, 4, 0),
                      LLMGW_MEMBERS_DONE);
     fixture_read(f);
 
@@ -362,7 +363,7 @@ test_loads_follow_their_members(void **state)
     members[0] = members[3];
     members[3] = members[1];
     member_make(&members[1], 9, 1);
-    assert_int_equal(llmgw_members_publish(f->writer, members, NULL, 4, 0),
+    assert_int_equal(publish_array(f->writer, members, NULL, 4, 0),
                      LLMGW_MEMBERS_DONE);
 
     /* The old view takes nothing of the new table. */
@@ -379,9 +380,8 @@ test_loads_follow_their_members(void **state)
         assert_int_equal(f->view.loads[i].active_requests, (i + 1) * 1000 + 1);
     }
 
-    /* An index is of the publish, not of the record. */
     load = load_make(9, 2);
-    llmgw_members_set_load(f->writer, 1, &load);
+    set_load_of(f->writer, 9, &load);
     assert_int_equal(llmgw_members_read_loads(f->reader, &f->view),
                      LLMGW_MEMBERS_DONE);
     assert_int_equal(f->view.loads[3].active_requests, 9002);
@@ -457,7 +457,7 @@ busy_publish(busy_t *b, uint64_t stamp)
         loads[i] = load_make(k, stamp);
     }
 
-    if (llmgw_members_publish(b->writer, members, loads, n, 0)
+    if (publish_array(b->writer, members, loads, n, 0)
         != LLMGW_MEMBERS_DONE)
     {
         b->failures++;
@@ -465,7 +465,7 @@ busy_publish(busy_t *b, uint64_t stamp)
 
     for (i = 0; i < n; i += 3) {
         loads[i] = load_make(member_number(&members[i]), stamp + 1);
-        llmgw_members_set_load(b->writer, i, &loads[i]);
+        set_load_of(b->writer, member_number(&members[i]), &loads[i]);
     }
 }
 
@@ -569,9 +569,6 @@ test_reader_beside_a_busy_writer_sees_whole_views(void **state)
     assert_int_equal(view_stamp(&f->view), b.published);
 }
 
-
-#define fixture_test(name)                                                   \
-    cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int
 main(void)

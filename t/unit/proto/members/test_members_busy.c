@@ -70,7 +70,7 @@ haste(void *data, size_t bytes)
         h->stamp++;
         members_make(members, RECORDS, h->stamp);
         member_make(&members[0], h->stamp % 2 ? 0 : 9, h->stamp);
-        (void) llmgw_members_publish(h->f->writer, members, NULL, RECORDS, 0);
+        (void) publish_array(h->f->writer, members, NULL, RECORDS, 0);
     }
 }
 
@@ -107,7 +107,7 @@ test_overtaken_reader_tries_again_then_says_busy(void **state)
     assert_non_null(strstr(f->error, "changes faster"));
 
     /* Between records and slots: the view is right, if not the newest. */
-    h.bytes = RECORDS * sizeof(llmgw_member_t);
+    h.bytes = RECORDS * fixture_record_bytes(f);
     expect_read_in_haste(f, &h, 1, LLMGW_MEMBERS_DONE);
     assert_int_equal(view_stamp(&f->view), h.stamp - 2);
     assert_true(view_loads_are_right(&f->view));
@@ -125,7 +125,7 @@ test_slots_of_a_later_table_are_not_taken_for_ones_own(void **state)
 
     fixture_write(f, CAPACITY);
     h.f = f;
-    h.bytes = RECORDS * sizeof(llmgw_member_t);
+    h.bytes = RECORDS * fixture_record_bytes(f);
 
     /* r000 .. r004 with loads; in haste r009 is there in r000's stead. */
     members_make(members, RECORDS, 10);
@@ -134,8 +134,7 @@ test_slots_of_a_later_table_are_not_taken_for_ones_own(void **state)
         loads[i] = load_make(i, 10);
     }
 
-    assert_int_equal(llmgw_members_publish(f->writer, members, loads, RECORDS,
-                                           0),
+    assert_int_equal(publish_array(f->writer, members, loads, RECORDS, 0),
                      LLMGW_MEMBERS_DONE);
     expect_read_in_haste(f, &h, 1, LLMGW_MEMBERS_DONE);
 
@@ -157,7 +156,8 @@ torment(fixture_t *f)
 {
     uint64_t  stamp;
 
-    if (llmgw_members_writer_create(&f->writer, f->path, CAPACITY, f->error)
+    if (llmgw_members_writer_create(&f->writer, f->path, CAPACITY, f->layout,
+                                    f->error)
         != LLMGW_MEMBERS_DONE)
     {
         _exit(1);
@@ -168,7 +168,7 @@ torment(fixture_t *f)
 
         members_make(members, RECORDS, stamp);
 
-        if (llmgw_members_publish(f->writer, members, NULL, RECORDS, 0)
+        if (publish_array(f->writer, members, NULL, RECORDS, 0)
                 != LLMGW_MEMBERS_DONE
             || truncate(f->path, rand() % 12288) == -1
             || llmgw_members_heartbeat(f->writer, stamp, f->error)
@@ -216,9 +216,6 @@ test_reader_outlives_truncation_under_its_hands(void **state)
     assert_true(views >= TORMENT_VIEWS && refused > 0);
 }
 
-
-#define fixture_test(name)                                                   \
-    cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int
 main(void)

@@ -28,6 +28,7 @@ typedef struct {
     char                     dir[64];
     char                     path[80];
     char                     error[LLMGW_MEMBERS_ERROR_BYTES];
+    unsigned                 layout;        /* that the writer writes */
     llmgw_members_writer_t  *writer;
     llmgw_members_reader_t  *reader;
     llmgw_members_view_t     view;
@@ -47,9 +48,71 @@ fixture_setup(void **state)
 
     f->reader = llmgw_members_reader_create(f->path);
     assert_non_null(f->reader);
+    f->layout = LLMGW_MEMBERS_LAYOUT_2;
     *state = f;
 
     return 0;
+}
+
+
+static inline int
+fixture_setup_1(void **state)
+{
+    fixture_setup(state);
+    ((fixture_t *) *state)->layout = LLMGW_MEMBERS_LAYOUT_1;
+
+    return 0;
+}
+
+
+/* The same test beside a writer of each layout. */
+#define fixture_test(name)                                                   \
+    { #name " (layout 1)", name, fixture_setup_1, fixture_teardown, NULL },  \
+    { #name " (layout 2)", name, fixture_setup, fixture_teardown, NULL }
+
+#define fixture_test_2(name)                                                 \
+    cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+
+/* Of the writer's segments with this capacity. */
+static inline llmgw_members_head_t
+fixture_head(const fixture_t *f, uint32_t capacity)
+{
+    llmgw_members_head_t  head;
+
+    llmgw_members_head_init(&head, f->layout, capacity);
+
+    return head;
+}
+
+
+static inline off_t
+fixture_buffer_at(const fixture_t *f, uint32_t capacity, uint64_t sequence)
+{
+    llmgw_members_head_t  head;
+
+    head = fixture_head(f, capacity);
+
+    return llmgw_members_buffer_at(&head, sequence);
+}
+
+
+static inline size_t
+fixture_record_bytes(const fixture_t *f)
+{
+    return fixture_head(f, 1).record_bytes;
+}
+
+
+/* Of head and buffers: what is behind them is the names area, a MiB of it. */
+static inline size_t
+fixture_tables_bytes(const fixture_t *f, uint32_t capacity)
+{
+    llmgw_members_head_t  head;
+
+    head = fixture_head(f, capacity);
+
+    return (size_t) llmgw_members_directory_at(&head);
 }
 
 
@@ -83,7 +146,7 @@ static inline void
 fixture_write(fixture_t *f, uint32_t capacity)
 {
     assert_int_equal(llmgw_members_writer_create(&f->writer, f->path, capacity,
-                                                 f->error),
+                                                 f->layout, f->error),
                      LLMGW_MEMBERS_DONE);
 }
 
@@ -214,6 +277,39 @@ view_loads_are_right(const llmgw_members_view_t *view)
 }
 
 
+#define PUBLISH_MAX  64
+
+static inline llmgw_members_rc_t
+publish_array(llmgw_members_writer_t *writer, const llmgw_member_t *members,
+    const llmgw_member_load_t *loads, size_t n, int isolated)
+{
+    size_t                      i;
+    const llmgw_member_t       *member[PUBLISH_MAX];
+    const llmgw_member_load_t  *load[PUBLISH_MAX];
+
+    assert_in_range(n, 0, PUBLISH_MAX);
+
+    for (i = 0; i < n; i++) {
+        member[i] = &members[i];
+        load[i] = loads != NULL ? &loads[i] : NULL;
+    }
+
+    return llmgw_members_publish(writer, member, loads != NULL ? load : NULL,
+                                 n, isolated);
+}
+
+
+static inline void
+set_load_of(llmgw_members_writer_t *writer, size_t number,
+    const llmgw_member_load_t *load)
+{
+    llmgw_member_t  member;
+
+    member_make(&member, number, 1);
+    llmgw_members_set_load(writer, member.id, load);
+}
+
+
 static inline void
 publish(fixture_t *f, size_t n, uint64_t stamp)
 {
@@ -221,7 +317,7 @@ publish(fixture_t *f, size_t n, uint64_t stamp)
 
     assert_in_range(n, 0, 64);
     members_make(members, n, stamp);
-    assert_int_equal(llmgw_members_publish(f->writer, members, NULL, n, 0),
+    assert_int_equal(publish_array(f->writer, members, NULL, n, 0),
                      LLMGW_MEMBERS_DONE);
 }
 

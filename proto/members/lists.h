@@ -1,0 +1,47 @@
+
+/*
+ * The writer's half of the names area: which list has which place.
+ *
+ * A list is held for publishes, each of which says anew what it needs.  A
+ * place is given to another list when its own was held neither for the table
+ * in use nor for the one to come, so no record of a table in use ever names a
+ * list that is gone.
+ */
+
+#ifndef LLMGW_MEMBERS_LISTS_H
+#define LLMGW_MEMBERS_LISTS_H
+
+#include "proto/members/layout.h"
+
+
+typedef struct {
+    llmgw_members_directory_t  directory;       /* as it stands in the file */
+    char                      *names[LLMGW_MEMBERS_LISTS];
+    uint64_t                   held[LLMGW_MEMBERS_LISTS];
+    uint64_t                   publishes;       /* done so far */
+} llmgw_members_lists_t;
+
+/* Zero is empty. */
+void llmgw_members_lists_done(llmgw_members_lists_t *lists);
+
+/* A publish is done: what was held for it belongs to the table in use. */
+void llmgw_members_lists_published(llmgw_members_lists_t *lists);
+
+/* llmgw_members_hold_list(); fd -1: no file. */
+llmgw_members_rc_t llmgw_members_lists_hold(llmgw_members_lists_t *lists,
+    int fd, const llmgw_members_head_t *head, const char *names, size_t bytes,
+    uint64_t *list);
+
+/* Takes over what a predecessor left, held for the table that it left. */
+void llmgw_members_lists_adopt(llmgw_members_lists_t *lists, int fd,
+    const llmgw_members_head_t *head);
+
+/* All of them, into a new file.  0, or -1 with errno. */
+int llmgw_members_lists_write(const llmgw_members_lists_t *lists, int fd,
+    const llmgw_members_head_t *head);
+
+/* All that was written stands in the file. */
+int llmgw_members_lists_stand(const llmgw_members_lists_t *lists, int fd,
+    const llmgw_members_head_t *head);
+
+#endif /* LLMGW_MEMBERS_LISTS_H */

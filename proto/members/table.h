@@ -1,0 +1,60 @@
+
+/*
+ * The writer's table in memory: what one buffer of the file is to hold, and
+ * the members and loads that it was made of.
+ *
+ * In layout 2 the records lie in memory as they lie in the file.  Those of
+ * layout 1 are shorter, so the buffer's image is packed apart.
+ */
+
+#ifndef LLMGW_MEMBERS_TABLE_H
+#define LLMGW_MEMBERS_TABLE_H
+
+#include "proto/members/layout.h"
+
+
+typedef struct {
+    llmgw_members_buffer_t  *header;    /* the image: records follow */
+    llmgw_member_t          *records;   /* in the image, or apart */
+    llmgw_member_load_t     *loads;
+    unsigned char           *slots;     /* the same as in the file */
+    uint32_t                *sorted;    /* k-th record: which published one */
+    size_t                   record_bytes;
+    size_t                   slot_bytes;
+} llmgw_members_table_t;
+
+/* Room for the head's capacity, all zero.  0, or -1. */
+int llmgw_members_table_init(llmgw_members_table_t *table,
+    const llmgw_members_head_t *head);
+void llmgw_members_table_done(llmgw_members_table_t *table);
+
+/* Bytes of header and records, and of load records, that are in use. */
+size_t llmgw_members_table_bytes(const llmgw_members_table_t *table);
+size_t llmgw_members_table_slots_bytes(const llmgw_members_table_t *table);
+
+/*
+ * Members become records, in the order of ids.  loads NULL: as `before`, which
+ * is the table in use, knows them.  Records that it has too are not checked
+ * again.  0, or -1: a reader would refuse one of them.
+ */
+int llmgw_members_table_build(llmgw_members_table_t *table,
+    const llmgw_members_table_t *before, const llmgw_member_t *const *members,
+    const llmgw_member_load_t *const *loads, size_t n);
+
+/* One load anew. */
+void llmgw_members_table_set_load(llmgw_members_table_t *table, size_t k,
+    const llmgw_member_load_t *load);
+
+/* The buffer's header, for the publish that this head belongs to. */
+void llmgw_members_table_seal(llmgw_members_table_t *table,
+    const llmgw_members_head_t *head, size_t n, uint32_t flags);
+
+/* The table routes as one of n records and these flags does. */
+int llmgw_members_table_routes_alike(const llmgw_members_table_t *a,
+    const llmgw_members_table_t *b, size_t n, uint32_t flags);
+
+/* The record with this id; -1: none. */
+ssize_t llmgw_members_table_find(const llmgw_members_table_t *table,
+    const char *id);
+
+#endif /* LLMGW_MEMBERS_TABLE_H */

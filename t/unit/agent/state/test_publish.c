@@ -1,0 +1,299 @@
+
+/*
+ * What is published when: the first change at once, those that follow it
+ * together, loads in place at any time.  The clock is the test's.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "state/publish.h"
+
+
+#define T0_US  5000000ULL
+#define MS     1000ULL
+
+typedef struct {
+    char        path[64];
+    char        error[LLMGW_MEMBERS_ERROR_BYTES];
+    publish_t  *publish;
+    size_t      n;              /* members */
+    struct {
+        llmgw_member_t       member;
+        llmgw_member_load_t  load;
+    } members[8];
+    size_t      nnew;           /* told of, so far */
+    size_t      ngone;
+    size_t      nchanged;
+} scene_t;
+
+static scene_t  scene;
+
+
+static void
+scene_told(void *data, const llmgw_member_t *before,
+    const llmgw_member_t *after)
+{
+    scene.nnew += before == NULL;
+    scene.ngone += after == NULL;
+    scene.nchanged += before != NULL && after != NULL;
+}
+
+
+static void
+scene_add(const char *id)
+{
+    llmgw_member_t  *m;
+
+    m = &scene.members[scene.n++].member;
+    memset(m, 0, sizeof(*m));
+    strcpy(m->id, id);
+    strcpy(m->address, "10.0.0.1:7946");
+    strcpy(m->grpc, "10.0.0.1:50051");
+    m->weight = 1;
+    publish_mark(scene.publish);
+}
+
+
+static void
+scene_at(const void *data, size_t i, const llmgw_member_t **member,
+    const llmgw_member_load_t **load)
+{
+    *member = &scene.members[i].member;
+    *load = &scene.members[i].load;
+}
+
+
+static int
+scene_try(uint64_t now_us)
+{
+    publish_source_t  source = { .n = scene.n, .at = scene_at };
+
+    return publish_flush(scene.publish, &source, now_us, scene.error);
+}
+
+
+static void
+scene_flush(uint64_t now_us)
+{
+    assert_int_equal(scene_try(now_us), 0);
+}
+
+
+static void
+scene_open(void)
+{
+    scene.publish = publish_create(scene.path, 8, LLMGW_MEMBERS_LAYOUT_2,
+                                   scene_told, NULL, scene.error);
+    assert_non_null(scene.publish);
+    scene.nnew = scene.ngone = scene.nchanged = 0;
+}
+
+
+static int
+setup(void **state)
+{
+    memset(&scene, 0, sizeof(scene));
+    snprintf(scene.path, sizeof(scene.path), "/dev/shm/llmgw-publish-%d",
+             (int) getpid());
+    scene_open();
+
+    return 0;
+}
+
+
+static int
+teardown(void **state)
+{
+    char  lock[80];
+
+    publish_destroy(scene.publish);
+    unlink(scene.path);
+    snprintf(lock, sizeof(lock), "%s.lock", scene.path);
+
+    return unlink(lock);
+}
+
+
+/* What nginx would see. */
+static size_t
+scene_nread(llmgw_members_view_t *view)
+{
+    llmgw_members_reader_t  *reader;
+
+    memset(view, 0, sizeof(*view));
+    reader = llmgw_members_reader_create(scene.path);
+    assert_int_equal(llmgw_members_read(reader, view, scene.error),
+                     LLMGW_MEMBERS_DONE);
+    llmgw_members_reader_destroy(reader);
+
+    return view->n;
+}
+
+
+static size_t
+scene_npublished(void)
+{
+    size_t                n;
+    llmgw_members_view_t  view;
+
+    (void) publish_members(scene.publish, &n);
+    assert_int_equal(scene_nread(&view), n);
+    llmgw_members_view_done(&view);
+
+    return n;
+}
+
+
+static void
+first_change_is_due_at_once_and_the_next_after_20_ms(void **state)
+{
+    assert_int_equal(publish_wait_us(scene.publish, T0_US), 0);
+
+    scene_add("a");
+    assert_int_equal(publish_wait_us(scene.publish, T0_US), 0);
+    scene_flush(T0_US);
+    assert_int_equal(scene_npublished(), 1);
+
+    /* Nothing to do is nothing to wait for. */
+    assert_int_equal(publish_wait_us(scene.publish, T0_US + 1), 0);
+
+    scene_add("b");
+    assert_int_equal(publish_wait_us(scene.publish, T0_US + MS), 19 * MS);
+    scene_add("c");
+    assert_int_equal(publish_wait_us(scene.publish, T0_US + 20 * MS - 1), 1);
+    assert_int_equal(scene_npublished(), 1);
+    assert_int_equal(publish_wait_us(scene.publish, T0_US + 20 * MS), 0);
+    scene_flush(T0_US + 20 * MS);
+    assert_int_equal(scene_npublished(), 3);
+    assert_int_equal(scene.nnew, 3);
+
+    /* After a quiet time the first is due at once again. */
+    scene_add("d");
+    assert_int_equal(publish_wait_us(scene.publish, T0_US + 40 * MS), 0);
+}
+
+
+/* The end of the agent does not wait. */
+static void
+flush_publishes_whenever_it_is_called(void **state)
+{
+    scene_add("a");
+    scene_flush(T0_US);
+    scene_add("b");
+    scene_flush(T0_US + 1);
+    assert_int_equal(scene_npublished(), 2);
+}
+
+
+static void
+load_is_told_in_place_while_a_change_waits(void **state)
+{
+    llmgw_member_load_t   *load;
+    llmgw_members_view_t   view;
+
+    scene_add("a");
+    scene_flush(T0_US);
+    scene_add("b");
+
+    load = &scene.members[0].load;
+    load->active_requests = 7;
+    load->reported_ms = 9;
+    publish_load(scene.publish, "a", load);
+    publish_load(scene.publish, "b", load);     /* not published yet */
+
+    assert_int_equal(scene_nread(&view), 1);
+    assert_int_equal(view.loads[0].active_requests, 7);
+    llmgw_members_view_done(&view);
+    assert_int_equal(publish_loads(scene.publish)[0].active_requests, 7);
+
+    scene_flush(T0_US + 20 * MS);
+    assert_int_equal(scene_nread(&view), 2);
+    assert_int_equal(view.loads[0].active_requests, 7);
+    llmgw_members_view_done(&view);
+}
+
+
+static void
+changes_are_told_once_each(void **state)
+{
+    scene_add("a");
+    scene_add("b");
+    scene_flush(T0_US);
+    assert_int_equal(scene.nnew, 2);
+
+    scene.members[0].member.incarnation++;
+    scene.n--;
+    scene_add("c");             /* in b's stead */
+    scene_flush(T0_US + 20 * MS);
+    assert_int_equal(scene.nnew, 3);
+    assert_int_equal(scene.ngone, 1);
+    assert_int_equal(scene.nchanged, 1);
+
+    publish_mark(scene.publish);
+    scene_flush(T0_US + 40 * MS);
+    assert_int_equal(scene.nnew + scene.ngone + scene.nchanged, 5);
+}
+
+
+static void
+next_life_is_told_of_all_that_it_publishes(void **state)
+{
+    scene_add("a");
+    scene_add("b");
+    scene_flush(T0_US);
+
+    publish_destroy(scene.publish);
+    scene_open();
+    assert_int_equal(scene_npublished(), 2);
+
+    publish_mark(scene.publish);
+    scene.n--;
+    assert_int_equal(publish_wait_us(scene.publish, T0_US + 1), 0);
+    scene_flush(T0_US + 1);
+    assert_int_equal(scene.nnew, 1);
+    assert_int_equal(scene.ngone, 0);
+}
+
+
+static void
+refused_table_stays_marked(void **state)
+{
+    scene_add("a");
+    scene_flush(T0_US);
+    scene_add("b");
+    scene.members[1].member.weight = 0;
+    assert_int_equal(scene_try(T0_US + 20 * MS), -1);
+    assert_int_equal(scene_npublished(), 1);
+
+    scene.members[1].member.weight = 1;
+    scene_flush(T0_US + 21 * MS);
+    assert_int_equal(scene_npublished(), 2);
+}
+
+
+#define publish_test(name)  \
+    cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        publish_test(first_change_is_due_at_once_and_the_next_after_20_ms),
+        publish_test(flush_publishes_whenever_it_is_called),
+        publish_test(load_is_told_in_place_while_a_change_waits),
+        publish_test(changes_are_told_once_each),
+        publish_test(next_life_is_told_of_all_that_it_publishes),
+        publish_test(refused_table_stays_marked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

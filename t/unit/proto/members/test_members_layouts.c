@@ -1,0 +1,422 @@
+
+/*
+ * The two layouts of the members segment beside each other: a writer of one
+ * goes on from a segment of the other, readers follow it without a gap, and
+ * each field is where a layout has a place for it.  And the names area, which
+ * only layout 2 has.
+ */
+
+#include "t/unit/proto/members/test_members_support.h"
+
+
+#define CAPACITY  8
+
+
+/* A writer of the other layout takes over; what does the open reader see? */
+static void
+hand_over(fixture_t *f, unsigned to)
+{
+    uint64_t             generation;
+    struct stat          before, after;
+    llmgw_member_load_t  load = load_make(1, 5);
+
+    fixture_write(f, CAPACITY);
+    publish(f, 3, 5);
+    set_load_of(f->writer, 1, &load);
+    assert_int_equal(llmgw_members_heartbeat(f->writer, 123, f->error),
+                     LLMGW_MEMBERS_DONE);
+    fixture_read(f);
+    generation = f->view.generation;
+    assert_int_equal(stat(f->path, &before), 0);
+
+    f->layout = to;
+    fixture_rewrite(f, CAPACITY);
+    assert_int_equal(stat(f->path, &after), 0);
+    assert_int_not_equal(before.st_ino, after.st_ino);
+
+    /* Whoever has the old file open reads on in it, until it looks. */
+    fixture_read(f);
+    assert_int_equal(f->view.generation, generation);
+    assert_int_equal(view_stamp(&f->view), 5);
+
+    assert_int_equal(llmgw_members_reader_check(f->reader, f->error),
+                     LLMGW_MEMBERS_DONE);
+    fixture_read(f);
+    assert_int_equal(f->view.generation, generation + 1);
+    assert_int_equal(f->view.n, 3);
+    assert_int_equal(view_stamp(&f->view), 5);
+    assert_int_equal(f->view.heartbeat_ms, 123);
+    assert_int_equal(f->view.loads[1].active_requests, 1005);
+    assert_int_equal(f->view.loads[1].reported_ms, 6);
+
+    publish(f, 4, 6);
+    fixture_read(f);
+    assert_int_equal(f->view.n, 4);
+    assert_int_equal(view_stamp(&f->view), 6);
+}
+
+
+static void
+test_each_layout_takes_over_from_the_other(void **state)
+{
+    fixture_t  *f = *state;
+
+    hand_over(f, LLMGW_MEMBERS_LAYOUT_1 + LLMGW_MEMBERS_LAYOUT_2 - f->layout);
+}
+
+
+static void
+test_resume_group_is_told_where_there_is_a_place_for_it(void **state)
+{
+    uint64_t        generation;
+    fixture_t      *f = *state;
+    llmgw_member_t  m;
+
+    fixture_write(f, CAPACITY);
+    member_make(&m, 1, 1);
+    assert_int_equal(publish_array(f->writer, &m, NULL, 1, 0),
+                     LLMGW_MEMBERS_DONE);
+    fixture_read(f);
+    generation = f->view.generation;
+
+    /* It routes, so the generation moves; in layout 1 there is none. */
+    strcpy(m.resume_group, "llama-8b.v1");
+    assert_int_equal(publish_array(f->writer, &m, NULL, 1, 0),
+                     LLMGW_MEMBERS_DONE);
+    fixture_read(f);
+
+    if (f->layout == LLMGW_MEMBERS_LAYOUT_1) {
+        assert_int_equal(f->view.generation, generation);
+        assert_string_equal(f->view.members[0].resume_group, "");
+        return;
+    }
+
+    assert_int_equal(f->view.generation, generation + 1);
+    assert_string_equal(f->view.members[0].resume_group, "llama-8b.v1");
+
+    strcpy(m.resume_group, "a b");
+    assert_int_equal(publish_array(f->writer, &m, NULL, 1, 0),
+                     LLMGW_MEMBERS_REFUSED);
+}
+
+
+/*
+ * As a later writer would make it: the file of `record_bytes`, out of ours.
+ * Returns the bytes; free() them.
+ */
+static unsigned char *
+stretch(fixture_t *f, uint32_t record_bytes, size_t *bytes)
+{
+    off_t                    from, to;
+    size_t                   i, some;
+    unsigned char           *data, *other;
+    llmgw_members_head_t     head, wide;
+    llmgw_members_buffer_t  *buffer;
+
+    data = file_load(f->path, bytes);
+    memcpy(&head, data, sizeof(head));
+    wide = head;
+    wide.record_bytes = record_bytes;
+    llmgw_members_head_seal(&wide);
+
+    *bytes = (size_t) llmgw_members_file_bytes(&wide);
+    other = malloc(*bytes);
+    assert_non_null(other);
+    memset(other, 'x', *bytes);
+    memcpy(other, &wide, sizeof(wide));
+
+    from = llmgw_members_buffer_at(&head, head.sequence);
+    to = llmgw_members_buffer_at(&wide, head.sequence);
+    memcpy(other + to, data + from, sizeof(*buffer));
+    buffer = (llmgw_members_buffer_t *) (other + to);
+    some = record_bytes < head.record_bytes ? record_bytes
+                                            : head.record_bytes;
+
+    for (i = 0; i < buffer->count; i++) {
+        memcpy(other + to + sizeof(*buffer) + i * record_bytes,
+               data + from + sizeof(*buffer) + i * head.record_bytes, some);
+    }
+
+    llmgw_members_buffer_seal(buffer, buffer + 1, record_bytes);
+    memcpy(other + llmgw_members_slots_at(&wide, head.sequence),
+           data + llmgw_members_slots_at(&head, head.sequence),
+           CAPACITY * sizeof(llmgw_members_slot_t));
+    free(data);
+
+    return other;
+}
+
+
+static void
+test_longer_records_are_read_as_far_as_they_are_known(void **state)
+{
+    size_t           i, bytes;
+    fixture_t       *f = *state;
+    const uint32_t   good[] = { 512, 576, 768, 1024 };
+    const uint32_t   bad[] = { 384, 448, 513, 520, 1088, 4096 };
+    unsigned char   *data;
+    llmgw_member_load_t  load = load_make(3, 2);
+
+    for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        fixture_write(f, CAPACITY);
+        publish(f, 5, 2);
+        set_load_of(f->writer, 3, &load);
+        data = stretch(f, good[i], &bytes);
+        file_replace(f->path, data, bytes);
+        free(data);
+        assert_int_equal(fixture_judge(f, &f->view), LLMGW_MEMBERS_DONE);
+        assert_int_equal(f->view.n, 5);
+        assert_int_equal(view_stamp(&f->view), 2);
+        assert_int_equal(f->view.loads[3].active_requests, 3002);
+
+        /* And taken over by one who writes shorter ones. */
+        fixture_rewrite(f, CAPACITY);
+        assert_int_equal(fixture_judge(f, &f->view), LLMGW_MEMBERS_DONE);
+        assert_int_equal(view_stamp(&f->view), 2);
+        llmgw_members_writer_destroy(f->writer);
+        f->writer = NULL;
+    }
+
+    fixture_write(f, CAPACITY);
+    publish(f, 5, 2);
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        data = stretch(f, bad[i], &bytes);
+        file_replace(f->path, data, bytes);
+        free(data);
+        assert_int_equal(fixture_judge(f, &f->view), LLMGW_MEMBERS_REFUSED);
+        assert_non_null(strstr(f->error, "another layout"));
+        (void) llmgw_members_heartbeat(f->writer, 1, f->error);
+    }
+}
+
+
+/* --- the names area */
+
+/* "n00042" and a tail, so long that it has so many bytes. */
+static size_t
+list_make(char *names, size_t number, size_t bytes)
+{
+    memset(names, 'x', bytes);
+    snprintf(names, 8, "n%06zu", number);
+    names[7] = 'x';
+    names[bytes - 1] = '\0';
+
+    return bytes;
+}
+
+
+static uint64_t
+hold(fixture_t *f, size_t number, size_t bytes, llmgw_members_rc_t expected)
+{
+    char      names[LLMGW_MEMBERS_LIST_BYTES + 1];
+    uint64_t  list = 0;
+
+    list_make(names, number, bytes);
+    assert_int_equal(llmgw_members_hold_list(f->writer, names, bytes, &list),
+                     expected);
+
+    return list;
+}
+
+
+static void
+expect_list(fixture_t *f, uint64_t list, size_t number, size_t bytes)
+{
+    char    names[LLMGW_MEMBERS_LIST_BYTES], read[LLMGW_MEMBERS_LIST_BYTES];
+    size_t  n = 0;
+
+    list_make(names, number, bytes);
+    assert_int_equal(llmgw_members_read_list(f->reader, list, read, &n),
+                     LLMGW_MEMBERS_DONE);
+    assert_int_equal(n, bytes);
+    assert_memory_equal(read, names, bytes);
+}
+
+
+static void
+expect_no_list(fixture_t *f, uint64_t list)
+{
+    char    read[LLMGW_MEMBERS_LIST_BYTES];
+    size_t  n;
+
+    assert_int_equal(llmgw_members_read_list(f->reader, list, read, &n),
+                     LLMGW_MEMBERS_ABSENT);
+}
+
+
+static void
+test_list_is_read_by_its_hash(void **state)
+{
+    uint64_t     one, two;
+    fixture_t   *f = *state;
+    const char  *bad[] = { "a\n", "\x80", "", "a\0\0" };
+    const size_t sizes[] = { 3, 2, 1, 3 };
+    size_t       i;
+    uint64_t     list;
+
+    fixture_write(f, CAPACITY);
+    fixture_read(f);
+    one = hold(f, 1, 30, LLMGW_MEMBERS_DONE);
+    two = hold(f, 2, LLMGW_MEMBERS_LIST_BYTES, LLMGW_MEMBERS_DONE);
+    assert_true(one != 0 && two != 0 && one != two);
+    assert_int_equal(hold(f, 1, 30, LLMGW_MEMBERS_DONE), one);
+
+    expect_list(f, one, 1, 30);
+    expect_list(f, two, 2, LLMGW_MEMBERS_LIST_BYTES);
+    expect_no_list(f, one + 1);
+    expect_no_list(f, 0);
+
+    hold(f, 3, LLMGW_MEMBERS_LIST_BYTES + 1, LLMGW_MEMBERS_REFUSED);
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(llmgw_members_hold_list(f->writer, bad[i], sizes[i],
+                                                 &list),
+                         LLMGW_MEMBERS_REFUSED);
+    }
+
+    assert_int_equal(llmgw_members_hold_list(f->writer, "ab", 2, &list),
+                     LLMGW_MEMBERS_REFUSED);
+    assert_int_equal(llmgw_members_hold_list(f->writer, "a\0b c", 6, &list),
+                     LLMGW_MEMBERS_DONE);
+}
+
+
+static void
+test_layout_1_has_no_place_for_lists(void **state)
+{
+    fixture_t  *f = *state;
+
+    f->layout = LLMGW_MEMBERS_LAYOUT_1;
+    fixture_write(f, CAPACITY);
+    fixture_read(f);
+    hold(f, 1, 30, LLMGW_MEMBERS_REFUSED);
+    expect_no_list(f, 1);
+}
+
+
+static void
+test_list_stays_as_long_as_a_table_may_need_it(void **state)
+{
+    size_t      i;
+    uint64_t    lists[LLMGW_MEMBERS_LISTS], late;
+    fixture_t  *f = *state;
+
+    fixture_write(f, CAPACITY);
+    fixture_read(f);
+
+    for (i = 0; i < LLMGW_MEMBERS_LISTS; i++) {
+        lists[i] = hold(f, i, 100, LLMGW_MEMBERS_DONE);
+    }
+
+    hold(f, 1000, 100, LLMGW_MEMBERS_EFULL);
+    publish(f, 2, 1);
+
+    /* The table in use may name them all. */
+    hold(f, 1000, 100, LLMGW_MEMBERS_EFULL);
+
+    for (i = 1; i < LLMGW_MEMBERS_LISTS; i++) {
+        hold(f, i, 100, LLMGW_MEMBERS_DONE);
+    }
+
+    publish(f, 2, 2);
+
+    /* The one that this publish did without. */
+    expect_list(f, lists[0], 0, 100);
+    late = hold(f, 1000, 100, LLMGW_MEMBERS_DONE);
+    expect_list(f, late, 1000, 100);
+    expect_no_list(f, lists[0]);
+    hold(f, 1001, 100, LLMGW_MEMBERS_EFULL);
+
+    for (i = 1; i < LLMGW_MEMBERS_LISTS; i++) {
+        expect_list(f, lists[i], i, 100);
+    }
+}
+
+
+static void
+test_lists_outlive_their_writer_and_their_file(void **state)
+{
+    int         fd;
+    uint64_t    list;
+    fixture_t  *f = *state;
+
+    fixture_write(f, CAPACITY);
+    publish(f, 2, 1);
+    list = hold(f, 7, 50, LLMGW_MEMBERS_DONE);
+    publish(f, 2, 2);
+    fixture_read(f);
+    expect_list(f, list, 7, 50);
+
+    fixture_rewrite(f, CAPACITY);
+    expect_list(f, list, 7, 50);
+
+    fixture_rewrite(f, CAPACITY * 2);
+    assert_int_equal(llmgw_members_reader_check(f->reader, f->error),
+                     LLMGW_MEMBERS_DONE);
+    expect_list(f, list, 7, 50);
+
+    /* Somebody writes into a place: the heartbeat puts it back. */
+    fd = open(f->path, O_RDWR);
+    assert_int_not_equal(fd, -1);
+    assert_int_equal(pwrite(fd, "y", 1,
+                            (off_t) (fixture_tables_bytes(f, CAPACITY * 2)
+                                     + 4096 * LLMGW_MEMBERS_LISTS)),
+                     1);
+    close(fd);
+    expect_no_list(f, list);
+    assert_int_equal(llmgw_members_heartbeat(f->writer, 5, f->error),
+                     LLMGW_MEMBERS_DONE);
+    assert_non_null(strstr(f->error, "was overwritten"));
+    assert_int_equal(llmgw_members_reader_check(f->reader, f->error),
+                     LLMGW_MEMBERS_DONE);
+    expect_list(f, list, 7, 50);
+}
+
+
+static void
+test_writer_without_a_file_keeps_the_table(void **state)
+{
+    size_t                      n;
+    fixture_t                  *f = *state;
+    llmgw_member_load_t         load = load_make(1, 5);
+    const llmgw_member_t       *members;
+    const llmgw_member_load_t  *loads;
+
+    assert_int_equal(llmgw_members_writer_create(&f->writer, NULL, CAPACITY,
+                                                 f->layout, f->error),
+                     LLMGW_MEMBERS_DONE);
+    publish(f, 3, 1);
+    publish(f, 2, 2);
+    set_load_of(f->writer, 1, &load);
+    assert_int_equal(llmgw_members_heartbeat(f->writer, 1, f->error),
+                     LLMGW_MEMBERS_DONE);
+
+    members = llmgw_members_published(f->writer, &loads, &n);
+    assert_int_equal(n, 2);
+    assert_string_equal(members[1].id, "r001");
+    assert_int_equal(members[1].epoch, 2);
+    assert_int_equal(loads[1].active_requests, 1005);
+    members = llmgw_members_published_before(f->writer, &n);
+    assert_int_equal(n, 3);
+    assert_int_equal(members[2].epoch, 1);
+    assert_int_equal(access(f->path, F_OK), -1);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        fixture_test(test_each_layout_takes_over_from_the_other),
+        fixture_test(test_resume_group_is_told_where_there_is_a_place_for_it),
+        fixture_test_2(test_longer_records_are_read_as_far_as_they_are_known),
+        fixture_test_2(test_list_is_read_by_its_hash),
+        fixture_test_2(test_layout_1_has_no_place_for_lists),
+        fixture_test_2(test_list_stays_as_long_as_a_table_may_need_it),
+        fixture_test_2(test_lists_outlive_their_writer_and_their_file),
+        fixture_test_2(test_writer_without_a_file_keeps_the_table),
+    };
+
+    return cmocka_run_group_tests_name("members_layouts", tests, NULL, NULL);
+}
