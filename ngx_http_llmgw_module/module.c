@@ -43,7 +43,7 @@ static void ngx_http_llmgw_exit_process(ngx_cycle_t *cycle);
 
 static const ngx_http_llmgw_rooms_t  ngx_http_llmgw_rooms = {
     .pass = ngx_http_llmgw_front_handler,
-    .init_peer = ngx_http_llmgw_stock_init_peer,
+    .init_peer = ngx_http_llmgw_native_init_peer,
     .add_zone = ngx_http_llmgw_zone_add,
 };
 
@@ -114,7 +114,7 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
 
     { ngx_string("llmgw_key"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
-      ngx_http_llmgw_stock_conf_key,
+      ngx_http_llmgw_native_conf_key,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
@@ -329,7 +329,7 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    return ngx_http_llmgw_stock_init(cf);
+    return ngx_http_llmgw_native_init(cf);
 }
 
 

@@ -35,7 +35,7 @@ struct ngx_http_llmgw_stream_s {
     ngx_uint_t                    tokens;
     ngx_msec_t                    token_ms;     /* the last one came */
 
-    unsigned                      is_stock:1;   /* a stock_t's: native.h */
+    unsigned                      is_native:1;   /* a native_t: native.h */
     unsigned                      queued:1;     /* in work */
     unsigned                      running:1;    /* counted in the pool */
     unsigned                      has_deadline:1;

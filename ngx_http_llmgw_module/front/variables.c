@@ -295,7 +295,7 @@ ngx_http_llmgw_variable_code(ngx_http_request_t *r,
 
     stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
 
-    if (stream == NULL || stream->is_stock || !stream->finished) {
+    if (stream == NULL || stream->is_native || !stream->finished) {
         return ngx_http_llmgw_variable_set(v, NULL);
     }
 

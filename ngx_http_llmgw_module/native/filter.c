@@ -1,6 +1,6 @@
 
 /*
- * What an answer through a stock pass says about its replica.
+ * What an answer through a native pass says about its replica.
  *
  * The body filter changes nothing: it takes the time of the first byte, and
  * tells the breaker that a probe has shown what it can.  The verdict is for
@@ -20,22 +20,22 @@
 #include "upstream/replica.h"
 
 
-static ngx_int_t ngx_http_llmgw_stock_body_filter(ngx_http_request_t *r,
+static ngx_int_t ngx_http_llmgw_native_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
-static void ngx_http_llmgw_stock_first_byte(ngx_http_llmgw_stock_t *stock);
-static llmgw_verdict_t ngx_http_llmgw_stock_http(
-    ngx_http_llmgw_stock_t *stock, ngx_uint_t status);
-static ngx_uint_t ngx_http_llmgw_stock_is_broken(ngx_http_upstream_t *u);
-static llmgw_verdict_t ngx_http_llmgw_stock_grpc(
-    ngx_http_llmgw_stock_t *stock);
-static ngx_uint_t ngx_http_llmgw_stock_drains(ngx_http_upstream_t *u);
+static void ngx_http_llmgw_native_first_byte(ngx_http_llmgw_native_t *pass);
+static llmgw_verdict_t ngx_http_llmgw_native_http(
+    ngx_http_llmgw_native_t *pass, ngx_uint_t status);
+static ngx_uint_t ngx_http_llmgw_native_is_broken(ngx_http_upstream_t *u);
+static llmgw_verdict_t ngx_http_llmgw_native_grpc(
+    ngx_http_llmgw_native_t *pass);
+static ngx_uint_t ngx_http_llmgw_native_drains(ngx_http_upstream_t *u);
 
 
 static ngx_http_output_body_filter_pt  ngx_http_next_body_filter;
 
 
 ngx_int_t
-ngx_http_llmgw_stock_init(ngx_conf_t *cf)
+ngx_http_llmgw_native_init(ngx_conf_t *cf)
 {
     ngx_http_handler_pt        *h;
     ngx_http_core_main_conf_t  *cmcf;
@@ -47,35 +47,35 @@ ngx_http_llmgw_stock_init(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    *h = ngx_http_llmgw_stock_handler;
+    *h = ngx_http_llmgw_native_handler;
 
     ngx_http_next_body_filter = ngx_http_top_body_filter;
-    ngx_http_top_body_filter = ngx_http_llmgw_stock_body_filter;
+    ngx_http_top_body_filter = ngx_http_llmgw_native_body_filter;
 
     return NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_http_llmgw_stock_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
+ngx_http_llmgw_native_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
     ngx_chain_t              *cl;
-    ngx_http_llmgw_stock_t   *stock;
+    ngx_http_llmgw_native_t  *pass;
     ngx_http_llmgw_stream_t  *stream;
 
     stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
 
-    if (stream == NULL || !stream->is_stock) {
+    if (stream == NULL || !stream->is_native) {
         return ngx_http_next_body_filter(r, in);
     }
 
-    stock = (ngx_http_llmgw_stock_t *) stream;
+    pass = (ngx_http_llmgw_native_t *) stream;
 
-    if (stock->state == NGX_HTTP_LLMGW_STOCK_USES && !stock->has_data) {
+    if (pass->state == NGX_HTTP_LLMGW_NATIVE_USES && !pass->has_data) {
 
         for (cl = in; cl; cl = cl->next) {
             if (ngx_buf_size(cl->buf) > 0) {
-                ngx_http_llmgw_stock_first_byte(stock);
+                ngx_http_llmgw_native_first_byte(pass);
                 break;
             }
         }
@@ -86,12 +86,12 @@ ngx_http_llmgw_stock_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
 
 static void
-ngx_http_llmgw_stock_first_byte(ngx_http_llmgw_stock_t *stock)
+ngx_http_llmgw_native_first_byte(ngx_http_llmgw_native_t *pass)
 {
     ngx_http_llmgw_stream_t  *stream;
 
-    stream = &stock->stream;
-    stock->has_data = 1;
+    stream = &pass->stream;
+    pass->has_data = 1;
 
     if (!stream->has_first_token) {
         stream->has_first_token = 1;
@@ -103,7 +103,7 @@ ngx_http_llmgw_stock_first_byte(ngx_http_llmgw_stock_t *stock)
                         stream->first_token_ms);
     }
 
-    if (stock->upstream->headers_in.status_n < NGX_HTTP_SPECIAL_RESPONSE) {
+    if (pass->upstream->headers_in.status_n < NGX_HTTP_SPECIAL_RESPONSE) {
         ngx_http_llmgw_lease_proves(&stream->legs[0].lease);
     }
 }
@@ -112,14 +112,14 @@ ngx_http_llmgw_stock_first_byte(ngx_http_llmgw_stock_t *stock)
 /* state: as nginx gave it to `free`. */
 
 llmgw_verdict_t
-ngx_http_llmgw_stock_verdict(ngx_http_llmgw_stock_t *stock, ngx_uint_t state)
+ngx_http_llmgw_native_verdict(ngx_http_llmgw_native_t *pass, ngx_uint_t state)
 {
     ngx_uint_t            status;
     ngx_connection_t     *client;
     ngx_http_upstream_t  *u;
 
-    u = stock->upstream;
-    client = stock->stream.request->connection;
+    u = pass->upstream;
+    client = pass->stream.request->connection;
 
     if (client->error || client->timedout) {
         return LLMGW_VERDICT_NEUTRAL;
@@ -136,20 +136,20 @@ ngx_http_llmgw_stock_verdict(ngx_http_llmgw_stock_t *stock, ngx_uint_t state)
     }
 
     if (status != NGX_HTTP_OK) {
-        return ngx_http_llmgw_stock_http(stock, status);
+        return ngx_http_llmgw_native_http(pass, status);
     }
 
-    if ((state & NGX_PEER_FAILED) || ngx_http_llmgw_stock_is_broken(u)) {
+    if ((state & NGX_PEER_FAILED) || ngx_http_llmgw_native_is_broken(u)) {
         return LLMGW_VERDICT_FAILURE;
     }
 
     return ngx_http_llmgw_header_is_grpc(u->headers_in.content_type)
-           ? ngx_http_llmgw_stock_grpc(stock) : LLMGW_VERDICT_SUCCESS;
+           ? ngx_http_llmgw_native_grpc(pass) : LLMGW_VERDICT_SUCCESS;
 }
 
 
 static llmgw_verdict_t
-ngx_http_llmgw_stock_http(ngx_http_llmgw_stock_t *stock, ngx_uint_t status)
+ngx_http_llmgw_native_http(ngx_http_llmgw_native_t *pass, ngx_uint_t status)
 {
     switch (status) {
 
@@ -160,11 +160,11 @@ ngx_http_llmgw_stock_http(ngx_http_llmgw_stock_t *stock, ngx_uint_t status)
 
     case NGX_HTTP_TOO_MANY_REQUESTS:
     case NGX_HTTP_SERVICE_UNAVAILABLE:
-        ngx_http_llmgw_replica_is_full(stock->replica);
+        ngx_http_llmgw_replica_is_full(pass->replica);
         return LLMGW_VERDICT_NEUTRAL;
 
     default:
-        return ngx_http_llmgw_stock_is_broken(stock->upstream)
+        return ngx_http_llmgw_native_is_broken(pass->upstream)
                ? LLMGW_VERDICT_FAILURE : LLMGW_VERDICT_SUCCESS;
     }
 }
@@ -176,7 +176,7 @@ ngx_http_llmgw_stock_http(ngx_http_llmgw_stock_t *stock, ngx_uint_t status)
  */
 
 static ngx_uint_t
-ngx_http_llmgw_stock_is_broken(ngx_http_upstream_t *u)
+ngx_http_llmgw_native_is_broken(ngx_http_upstream_t *u)
 {
     ngx_connection_t  *c;
     ngx_event_pipe_t  *p;
@@ -205,14 +205,14 @@ ngx_http_llmgw_stock_is_broken(ngx_http_upstream_t *u)
 
 
 static llmgw_verdict_t
-ngx_http_llmgw_stock_grpc(ngx_http_llmgw_stock_t *stock)
+ngx_http_llmgw_native_grpc(ngx_http_llmgw_native_t *pass)
 {
     ngx_list_t           *sent;
     ngx_table_elt_t      *h;
     ngx_http_upstream_t  *u;
 
-    u = stock->upstream;
-    sent = &stock->stream.request->headers_in.headers;
+    u = pass->upstream;
+    sent = &pass->stream.request->headers_in.headers;
     h = ngx_http_llmgw_header_find(&u->headers_in.trailers, "grpc-status");
 
     if (h == NULL) {
@@ -222,15 +222,15 @@ ngx_http_llmgw_stock_grpc(ngx_http_llmgw_stock_t *stock)
     switch (h ? ngx_atoi(h->value.data, h->value.len) : NGX_ERROR) {
 
     case LLMGW_GRPC_UNAVAILABLE:
-        return ngx_http_llmgw_stock_drains(u) ? LLMGW_VERDICT_NEUTRAL
+        return ngx_http_llmgw_native_drains(u) ? LLMGW_VERDICT_NEUTRAL
                                               : LLMGW_VERDICT_FAILURE;
 
     case LLMGW_GRPC_RESOURCE_EXHAUSTED:
-        if (stock->has_data) {
+        if (pass->has_data) {
             return LLMGW_VERDICT_FAILURE;
         }
 
-        ngx_http_llmgw_replica_is_full(stock->replica);
+        ngx_http_llmgw_replica_is_full(pass->replica);
         return LLMGW_VERDICT_NEUTRAL;
 
     case LLMGW_GRPC_DEADLINE_EXCEEDED:
@@ -253,7 +253,7 @@ ngx_http_llmgw_stock_grpc(ngx_http_llmgw_stock_t *stock)
 
 
 static ngx_uint_t
-ngx_http_llmgw_stock_drains(ngx_http_upstream_t *u)
+ngx_http_llmgw_native_drains(ngx_http_upstream_t *u)
 {
     ngx_table_elt_t  *h;
 

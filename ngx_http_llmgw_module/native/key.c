@@ -1,6 +1,6 @@
 
 /*
- * llmgw_key: by what a request under a stock pass finds its replica.
+ * llmgw_key: by what a request under a native pass finds its replica.
  *
  *   a value       hashed whole; where it is empty, as without a directive
  *   body          the prompt of a gRPC message, so that a prompt has the same
@@ -14,17 +14,17 @@
 #include "native/native.h"
 
 
-static uint64_t ngx_http_llmgw_stock_hash_client(ngx_http_request_t *r);
-static ngx_int_t ngx_http_llmgw_stock_prompt(ngx_http_request_t *r,
+static uint64_t ngx_http_llmgw_native_hash_client(ngx_http_request_t *r);
+static ngx_int_t ngx_http_llmgw_native_prompt(ngx_http_request_t *r,
     ngx_str_t *prompt);
-static ngx_int_t ngx_http_llmgw_stock_body(ngx_http_request_t *r,
+static ngx_int_t ngx_http_llmgw_native_body(ngx_http_request_t *r,
     size_t limit, ngx_str_t *body);
-static void *ngx_http_llmgw_stock_alloc(void *data, size_t size);
-static void ngx_http_llmgw_stock_no_free(void *data, void *p);
+static void *ngx_http_llmgw_native_alloc(void *data, size_t size);
+static void ngx_http_llmgw_native_no_free(void *data, void *p);
 
 
 char *
-ngx_http_llmgw_stock_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_str_t                         *value, name;
     ngx_http_llmgw_loc_conf_t         *llcf = conf, **slot;
@@ -88,7 +88,7 @@ ngx_http_llmgw_stock_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 uint64_t
-ngx_http_llmgw_stock_hash(ngx_http_request_t *r,
+ngx_http_llmgw_native_hash(ngx_http_request_t *r,
     ngx_http_llmgw_srv_conf_t *conf)
 {
     ngx_str_t                   key;
@@ -100,9 +100,9 @@ ngx_http_llmgw_stock_hash(ngx_http_request_t *r,
     if (llcf->key_is_body) {
 
         if (!ngx_http_llmgw_header_is_grpc(r->headers_in.content_type)
-            || ngx_http_llmgw_stock_prompt(r, &key) != NGX_OK)
+            || ngx_http_llmgw_native_prompt(r, &key) != NGX_OK)
         {
-            (void) ngx_http_llmgw_stock_body(r, conf->prefix, &key);
+            (void) ngx_http_llmgw_native_body(r, conf->prefix, &key);
         }
 
         key.len = ngx_min(key.len, conf->prefix);
@@ -114,14 +114,14 @@ ngx_http_llmgw_stock_hash(ngx_http_request_t *r,
     }
 
     return key.len ? llmgw_ring_hash(key.data, key.len)
-                   : ngx_http_llmgw_stock_hash_client(r);
+                   : ngx_http_llmgw_native_hash_client(r);
 }
 
 
 /* Of the address alone: a client's ports differ. */
 
 static uint64_t
-ngx_http_llmgw_stock_hash_client(ngx_http_request_t *r)
+ngx_http_llmgw_native_hash_client(ngx_http_request_t *r)
 {
     struct sockaddr      *sa;
     struct sockaddr_in   *sin;
@@ -156,7 +156,7 @@ ngx_http_llmgw_stock_hash_client(ngx_http_request_t *r)
  */
 
 static ngx_int_t
-ngx_http_llmgw_stock_prompt(ngx_http_request_t *r, ngx_str_t *prompt)
+ngx_http_llmgw_native_prompt(ngx_http_request_t *r, ngx_str_t *prompt)
 {
     size_t                        len;
     u_char                       *p;
@@ -164,7 +164,7 @@ ngx_http_llmgw_stock_prompt(ngx_http_request_t *r, ngx_str_t *prompt)
     ProtobufCAllocator            allocator;
     Llmgateway__GenerateRequest  *request;
 
-    if (ngx_http_llmgw_stock_body(r, NGX_MAX_SIZE_T_VALUE, &body) != NGX_OK
+    if (ngx_http_llmgw_native_body(r, NGX_MAX_SIZE_T_VALUE, &body) != NGX_OK
         || body.len < LLMGW_GRPC_PREFIX_BYTES)
     {
         return NGX_DECLINED;
@@ -178,8 +178,8 @@ ngx_http_llmgw_stock_prompt(ngx_http_request_t *r, ngx_str_t *prompt)
         return NGX_DECLINED;
     }
 
-    allocator.alloc = ngx_http_llmgw_stock_alloc;
-    allocator.free = ngx_http_llmgw_stock_no_free;
+    allocator.alloc = ngx_http_llmgw_native_alloc;
+    allocator.free = ngx_http_llmgw_native_no_free;
     allocator.allocator_data = r->pool;
 
     request = llmgateway__generate_request__unpack(&allocator, len,
@@ -199,7 +199,7 @@ ngx_http_llmgw_stock_prompt(ngx_http_request_t *r, ngx_str_t *prompt)
 /* The body's first bytes, at most limit of them, in one piece. */
 
 static ngx_int_t
-ngx_http_llmgw_stock_body(ngx_http_request_t *r, size_t limit,
+ngx_http_llmgw_native_body(ngx_http_request_t *r, size_t limit,
     ngx_str_t *body)
 {
     size_t        size, total;
@@ -248,14 +248,14 @@ ngx_http_llmgw_stock_body(ngx_http_request_t *r, size_t limit,
 
 
 static void *
-ngx_http_llmgw_stock_alloc(void *data, size_t size)
+ngx_http_llmgw_native_alloc(void *data, size_t size)
 {
     return ngx_palloc(data, size);
 }
 
 
 static void
-ngx_http_llmgw_stock_no_free(void *data, void *p)
+ngx_http_llmgw_native_no_free(void *data, void *p)
 {
     /* the request's pool goes as a whole */
 }

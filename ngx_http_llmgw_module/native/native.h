@@ -1,6 +1,6 @@
 
 /*
- * Stock passes: nginx's own grpc_pass and proxy_pass over a pool of ours.
+ * Native passes: nginx's own grpc_pass and proxy_pass over a pool of ours.
  *
  *   peer.c    what nginx asks a balancer for: get, free
  *   key.c     llmgw_key: which replica a request belongs to
@@ -21,30 +21,30 @@
  * internal redirect forgets the contexts of modules.
  */
 
-#ifndef _NGX_HTTP_LLMGW_STOCK_H_INCLUDED_
-#define _NGX_HTTP_LLMGW_STOCK_H_INCLUDED_
+#ifndef _NGX_HTTP_LLMGW_NATIVE_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_NATIVE_H_INCLUDED_
 
 
 #include "front/stream.h"
 
 
 typedef enum {
-    NGX_HTTP_LLMGW_STOCK_RESTS = 0,         /* holds no lease */
-    NGX_HTTP_LLMGW_STOCK_READS,             /* the body */
-    NGX_HTTP_LLMGW_STOCK_WAITS,             /* in the line */
-    NGX_HTTP_LLMGW_STOCK_GRANTED,           /* a lease for the first get */
-    NGX_HTTP_LLMGW_STOCK_USES               /* between get and free */
-} ngx_http_llmgw_stock_state_t;
+    NGX_HTTP_LLMGW_NATIVE_RESTS = 0,        /* holds no lease */
+    NGX_HTTP_LLMGW_NATIVE_READS,            /* the body */
+    NGX_HTTP_LLMGW_NATIVE_WAITS,            /* in the queue */
+    NGX_HTTP_LLMGW_NATIVE_GRANTED,          /* a lease for the first get */
+    NGX_HTTP_LLMGW_NATIVE_USES              /* between get and free */
+} ngx_http_llmgw_native_state_t;
 
 
 typedef struct {
     /*
      * Its claim, its first leg's lease, its timer and what is for the log:
-     * the variables show a stock pass as they show a stream.
+     * the variables show a native pass as they show a stream.
      */
     ngx_http_llmgw_stream_t       stream;
 
-    ngx_http_llmgw_stock_state_t  state;
+    ngx_http_llmgw_native_state_t state;
     ngx_http_llmgw_replica_t     *replica;  /* held, with the lease */
     ngx_http_upstream_t          *upstream;
     ngx_sockaddr_t                sockaddr; /* the replica may be gone before
@@ -59,45 +59,45 @@ typedef struct {
 
     unsigned                      has_data:1;   /* of this replica's body */
     unsigned                      refused:1;    /* an error page waits not */
-} ngx_http_llmgw_stock_t;
+} ngx_http_llmgw_native_t;
 
 
 /* peer.c */
-ngx_http_llmgw_stock_t *ngx_http_llmgw_stock_create(ngx_http_request_t *r,
+ngx_http_llmgw_native_t *ngx_http_llmgw_native_create(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
-ngx_http_llmgw_stock_t *ngx_http_llmgw_stock_find(ngx_http_request_t *r);
-ngx_http_llmgw_claim_rc_t ngx_http_llmgw_stock_claim(
-    ngx_http_llmgw_stock_t *stock, ngx_uint_t no_wait);
-void ngx_http_llmgw_stock_give_back(ngx_http_llmgw_stock_t *stock,
+ngx_http_llmgw_native_t *ngx_http_llmgw_native_find(ngx_http_request_t *r);
+ngx_http_llmgw_claim_rc_t ngx_http_llmgw_native_claim(
+    ngx_http_llmgw_native_t *pass, ngx_uint_t no_wait);
+void ngx_http_llmgw_native_give_back(ngx_http_llmgw_native_t *pass,
     llmgw_verdict_t verdict);
-void ngx_http_llmgw_stock_release(ngx_http_llmgw_stock_t *stock);
+void ngx_http_llmgw_native_release(ngx_http_llmgw_native_t *pass);
 
 /* key.c: llmgw_key */
-char *ngx_http_llmgw_stock_conf_key(ngx_conf_t *cf, ngx_command_t *cmd,
+char *ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-uint64_t ngx_http_llmgw_stock_hash(ngx_http_request_t *r,
+uint64_t ngx_http_llmgw_native_hash(ngx_http_request_t *r,
     ngx_http_llmgw_srv_conf_t *conf);
 
 /* filter.c, peer.c: where the configuration begins with them */
-ngx_int_t ngx_http_llmgw_stock_init(ngx_conf_t *cf);
-ngx_int_t ngx_http_llmgw_stock_init_peer(ngx_http_request_t *r,
+ngx_int_t ngx_http_llmgw_native_init(ngx_conf_t *cf);
+ngx_int_t ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 
 /* queue.c */
-ngx_int_t ngx_http_llmgw_stock_handler(ngx_http_request_t *r);
-void ngx_http_llmgw_stock_arm(ngx_http_llmgw_stock_t *stock);
+ngx_int_t ngx_http_llmgw_native_handler(ngx_http_request_t *r);
+void ngx_http_llmgw_native_arm(ngx_http_llmgw_native_t *pass);
 
 /* wait.c: a wait within the pass, after a try that has failed */
-ngx_uint_t ngx_http_llmgw_stock_may_wait(ngx_http_llmgw_stock_t *stock);
-ngx_int_t ngx_http_llmgw_stock_wait(ngx_http_llmgw_stock_t *stock,
+ngx_uint_t ngx_http_llmgw_native_may_wait(ngx_http_llmgw_native_t *pass);
+ngx_int_t ngx_http_llmgw_native_wait(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc);
-void ngx_http_llmgw_stock_wait_ends(ngx_http_llmgw_stock_t *stock);
-void ngx_http_llmgw_stock_wait_aborts(ngx_http_llmgw_stock_t *stock);
-void ngx_http_llmgw_stock_wait_forget(ngx_http_llmgw_stock_t *stock);
+void ngx_http_llmgw_native_wait_ends(ngx_http_llmgw_native_t *pass);
+void ngx_http_llmgw_native_wait_aborts(ngx_http_llmgw_native_t *pass);
+void ngx_http_llmgw_native_wait_forget(ngx_http_llmgw_native_t *pass);
 
 /* filter.c */
-llmgw_verdict_t ngx_http_llmgw_stock_verdict(ngx_http_llmgw_stock_t *stock,
+llmgw_verdict_t ngx_http_llmgw_native_verdict(ngx_http_llmgw_native_t *pass,
     ngx_uint_t state);
 
 
-#endif /* _NGX_HTTP_LLMGW_STOCK_H_INCLUDED_ */
+#endif /* _NGX_HTTP_LLMGW_NATIVE_H_INCLUDED_ */

@@ -14,61 +14,61 @@
 #include "upstream/table.h"
 
 
-static ngx_int_t ngx_http_llmgw_stock_get(ngx_peer_connection_t *pc,
+static ngx_int_t ngx_http_llmgw_native_get(ngx_peer_connection_t *pc,
     void *data);
-static ngx_int_t ngx_http_llmgw_stock_set_peer(ngx_http_llmgw_stock_t *stock,
+static ngx_int_t ngx_http_llmgw_native_set_peer(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc);
-static void ngx_http_llmgw_stock_free(ngx_peer_connection_t *pc, void *data,
+static void ngx_http_llmgw_native_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
-static void ngx_http_llmgw_stock_note_connect(ngx_http_llmgw_stock_t *stock,
+static void ngx_http_llmgw_native_note_connect(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc, ngx_uint_t state);
-static ngx_uint_t ngx_http_llmgw_stock_is_spent(ngx_peer_connection_t *pc,
+static ngx_uint_t ngx_http_llmgw_native_is_spent(ngx_peer_connection_t *pc,
     ngx_http_upstream_t *u);
-static ngx_uint_t ngx_http_llmgw_stock_tries(ngx_http_llmgw_pool_t *pool);
-static void ngx_http_llmgw_stock_cleanup(void *data);
+static ngx_uint_t ngx_http_llmgw_native_tries(ngx_http_llmgw_pool_t *pool);
+static void ngx_http_llmgw_native_cleanup(void *data);
 
 
 /* nginx's peer.init: each pass of a request begins here. */
 
 ngx_int_t
-ngx_http_llmgw_stock_init_peer(ngx_http_request_t *r,
+ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us)
 {
     ngx_http_upstream_t        *u;
-    ngx_http_llmgw_stock_t     *stock;
+    ngx_http_llmgw_native_t    *pass;
     ngx_http_llmgw_srv_conf_t  *conf;
 
     conf = ngx_http_conf_upstream_srv_conf(us, ngx_http_llmgw_module);
-    stock = ngx_http_llmgw_stock_find(r);
+    pass = ngx_http_llmgw_native_find(r);
 
-    if (stock && (stock->state != NGX_HTTP_LLMGW_STOCK_GRANTED
-                  || stock->stream.pool->conf != conf))
+    if (pass && (pass->state != NGX_HTTP_LLMGW_NATIVE_GRANTED
+                  || pass->stream.pool->conf != conf))
     {
         /* done with, or it waited for another upstream than it is passed to */
-        ngx_http_llmgw_stock_release(stock);
-        stock = NULL;
+        ngx_http_llmgw_native_release(pass);
+        pass = NULL;
     }
 
-    if (stock == NULL) {
-        stock = ngx_http_llmgw_stock_create(r, us);
-        if (stock == NULL) {
+    if (pass == NULL) {
+        pass = ngx_http_llmgw_native_create(r, us);
+        if (pass == NULL) {
             return NGX_ERROR;
         }
 
-        ngx_http_llmgw_claim_init(&stock->stream.claim, stock->stream.pool,
-                                  ngx_http_llmgw_stock_hash(r, conf));
+        ngx_http_llmgw_claim_init(&pass->stream.claim, pass->stream.pool,
+                                  ngx_http_llmgw_native_hash(r, conf));
     }
 
     /* a redirect since may have cleared it */
-    ngx_http_set_ctx(r, &stock->stream, ngx_http_llmgw_module);
+    ngx_http_set_ctx(r, &pass->stream, ngx_http_llmgw_module);
 
     u = r->upstream;
-    stock->upstream = u;
+    pass->upstream = u;
 
-    u->peer.data = stock;
-    u->peer.get = ngx_http_llmgw_stock_get;
-    u->peer.free = ngx_http_llmgw_stock_free;
-    u->peer.tries = ngx_http_llmgw_stock_tries(stock->stream.pool);
+    u->peer.data = pass;
+    u->peer.get = ngx_http_llmgw_native_get;
+    u->peer.free = ngx_http_llmgw_native_free;
+    u->peer.tries = ngx_http_llmgw_native_tries(pass->stream.pool);
 
     return NGX_OK;
 }
@@ -77,7 +77,7 @@ ngx_http_llmgw_stock_init_peer(ngx_http_request_t *r,
 /* All that could serve, the excluded aside: nobody is asked twice. */
 
 static ngx_uint_t
-ngx_http_llmgw_stock_tries(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_native_tries(ngx_http_llmgw_pool_t *pool)
 {
     ngx_uint_t         i, n;
     llmgw_pick_pool_t  peers;
@@ -95,59 +95,59 @@ ngx_http_llmgw_stock_tries(ngx_http_llmgw_pool_t *pool)
 }
 
 
-ngx_http_llmgw_stock_t *
-ngx_http_llmgw_stock_create(ngx_http_request_t *r,
+ngx_http_llmgw_native_t *
+ngx_http_llmgw_native_create(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us)
 {
     ngx_http_cleanup_t       *cln;
     ngx_http_llmgw_pool_t    *pool;
-    ngx_http_llmgw_stock_t   *stock;
+    ngx_http_llmgw_native_t  *pass;
     ngx_http_llmgw_stream_t  *stream;
 
     pool = ngx_http_llmgw_worker_pool_of(r, us);
-    stock = ngx_pcalloc(r->pool, sizeof(ngx_http_llmgw_stock_t));
+    pass = ngx_pcalloc(r->pool, sizeof(ngx_http_llmgw_native_t));
     cln = ngx_http_cleanup_add(r, 0);
 
-    if (pool == NULL || stock == NULL || cln == NULL) {
+    if (pool == NULL || pass == NULL || cln == NULL) {
         return NULL;
     }
 
-    stream = &stock->stream;
+    stream = &pass->stream;
 
-    stream->is_stock = 1;
+    stream->is_native = 1;
     stream->request = r;
     stream->pool = pool;
     stream->start_ms = ngx_current_msec;
     stream->running = 1;
-    stock->patience_ms = pool->conf->queue_timeout;
+    pass->patience_ms = pool->conf->queue_timeout;
 
     ngx_http_llmgw_pool_stream_begins(pool);
 
-    cln->handler = ngx_http_llmgw_stock_cleanup;
-    cln->data = stock;
+    cln->handler = ngx_http_llmgw_native_cleanup;
+    cln->data = pass;
 
-    return stock;
+    return pass;
 }
 
 
 /* The request's last one: a cleanup handler is put before the others. */
 
-ngx_http_llmgw_stock_t *
-ngx_http_llmgw_stock_find(ngx_http_request_t *r)
+ngx_http_llmgw_native_t *
+ngx_http_llmgw_native_find(ngx_http_request_t *r)
 {
     ngx_http_cleanup_t      *cln;
-    ngx_http_llmgw_stock_t  *stock;
+    ngx_http_llmgw_native_t  *pass;
 
     for (cln = r->main->cleanup; cln; cln = cln->next) {
 
-        if (cln->handler != ngx_http_llmgw_stock_cleanup) {
+        if (cln->handler != ngx_http_llmgw_native_cleanup) {
             continue;
         }
 
-        stock = cln->data;
+        pass = cln->data;
 
-        if (stock->stream.request == r) {
-            return stock;
+        if (pass->stream.request == r) {
+            return pass;
         }
     }
 
@@ -156,23 +156,23 @@ ngx_http_llmgw_stock_find(ngx_http_request_t *r)
 
 
 static ngx_int_t
-ngx_http_llmgw_stock_get(ngx_peer_connection_t *pc, void *data)
+ngx_http_llmgw_native_get(ngx_peer_connection_t *pc, void *data)
 {
     ngx_http_llmgw_claim_rc_t   rc;
-    ngx_http_llmgw_stock_t     *stock = data;
+    ngx_http_llmgw_native_t    *pass = data;
 
     pc->cached = 0;
     pc->connection = NULL;
 
-    if (stock->state != NGX_HTTP_LLMGW_STOCK_GRANTED) {
+    if (pass->state != NGX_HTTP_LLMGW_NATIVE_GRANTED) {
         /* a wait keeps those excluded that have failed: tries are few */
-        stock->stream.claim.is_last = 1;
+        pass->stream.claim.is_last = 1;
 
-        rc = ngx_http_llmgw_stock_claim(stock,
-                                     !ngx_http_llmgw_stock_may_wait(stock));
+        rc = ngx_http_llmgw_native_claim(pass,
+                                     !ngx_http_llmgw_native_may_wait(pass));
 
         if (rc == NGX_HTTP_LLMGW_WAITS) {
-            return ngx_http_llmgw_stock_wait(stock, pc);
+            return ngx_http_llmgw_native_wait(pass, pc);
         }
 
         if (rc != NGX_HTTP_LLMGW_LEASED) {
@@ -180,11 +180,11 @@ ngx_http_llmgw_stock_get(ngx_peer_connection_t *pc, void *data)
         }
     }
 
-    stock->state = NGX_HTTP_LLMGW_STOCK_USES;
-    stock->has_data = 0;
+    pass->state = NGX_HTTP_LLMGW_NATIVE_USES;
+    pass->has_data = 0;
 
-    if (ngx_http_llmgw_stock_set_peer(stock, pc) != NGX_OK) {
-        ngx_http_llmgw_stock_give_back(stock, LLMGW_VERDICT_NEUTRAL);
+    if (ngx_http_llmgw_native_set_peer(pass, pc) != NGX_OK) {
+        ngx_http_llmgw_native_give_back(pass, LLMGW_VERDICT_NEUTRAL);
         return NGX_ERROR;
     }
 
@@ -192,24 +192,24 @@ ngx_http_llmgw_stock_get(ngx_peer_connection_t *pc, void *data)
 }
 
 
-/* LEASED: the replica is held until ngx_http_llmgw_stock_give_back(). */
+/* LEASED: the replica is held until ngx_http_llmgw_native_give_back(). */
 
 ngx_http_llmgw_claim_rc_t
-ngx_http_llmgw_stock_claim(ngx_http_llmgw_stock_t *stock, ngx_uint_t no_wait)
+ngx_http_llmgw_native_claim(ngx_http_llmgw_native_t *pass, ngx_uint_t no_wait)
 {
     ngx_http_llmgw_stream_t    *stream;
     ngx_http_llmgw_claim_rc_t   rc;
 
-    stream = &stock->stream;
+    stream = &pass->stream;
     stream->claim.no_wait = no_wait;
 
     rc = ngx_http_llmgw_claim(&stream->claim, &stream->legs[0].lease,
                               &stream->route);
 
     if (rc == NGX_HTTP_LLMGW_LEASED) {
-        stock->replica = stream->legs[0].lease.replica;
-        stock->replica->holders++;
-        stock->state = NGX_HTTP_LLMGW_STOCK_GRANTED;
+        pass->replica = stream->legs[0].lease.replica;
+        pass->replica->holders++;
+        pass->state = NGX_HTTP_LLMGW_NATIVE_GRANTED;
     }
 
     return rc;
@@ -219,7 +219,7 @@ ngx_http_llmgw_stock_claim(ngx_http_llmgw_stock_t *stock, ngx_uint_t no_wait)
 /* nginx keeps pointers to the name for its log: it goes with the request. */
 
 static ngx_int_t
-ngx_http_llmgw_stock_set_peer(ngx_http_llmgw_stock_t *stock,
+ngx_http_llmgw_native_set_peer(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc)
 {
     ngx_str_t                 *name;
@@ -227,8 +227,8 @@ ngx_http_llmgw_stock_set_peer(ngx_http_llmgw_stock_t *stock,
     ngx_http_llmgw_stream_t   *stream;
     ngx_http_llmgw_replica_t  *replica;
 
-    stream = &stock->stream;
-    replica = stock->replica;
+    stream = &pass->stream;
+    replica = pass->replica;
     pool = stream->request->pool;
 
     name = ngx_palloc(pool, sizeof(ngx_str_t));
@@ -246,9 +246,9 @@ ngx_http_llmgw_stock_set_peer(ngx_http_llmgw_stock_t *stock,
         return NGX_ERROR;
     }
 
-    ngx_memcpy(&stock->sockaddr, &replica->sockaddr, replica->socklen);
+    ngx_memcpy(&pass->sockaddr, &replica->sockaddr, replica->socklen);
 
-    pc->sockaddr = &stock->sockaddr.sockaddr;
+    pc->sockaddr = &pass->sockaddr.sockaddr;
     pc->socklen = replica->socklen;
     pc->name = name;
 
@@ -263,39 +263,39 @@ ngx_http_llmgw_stock_set_peer(ngx_http_llmgw_stock_t *stock,
 
 
 static void
-ngx_http_llmgw_stock_free(ngx_peer_connection_t *pc, void *data,
+ngx_http_llmgw_native_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state)
 {
     llmgw_verdict_t            verdict;
     ngx_http_upstream_t       *u;
-    ngx_http_llmgw_stock_t    *stock = data;
+    ngx_http_llmgw_native_t   *pass = data;
     ngx_http_llmgw_replica_t  *replica;
 
     if (pc->tries) {
         pc->tries--;
     }
 
-    replica = stock->replica;
+    replica = pass->replica;
 
     if (replica == NULL) {
         return;
     }
 
-    u = stock->upstream;
+    u = pass->upstream;
     verdict = LLMGW_VERDICT_NEUTRAL;
 
-    if (!(state & NGX_PEER_FAILED) || !ngx_http_llmgw_stock_is_spent(pc, u)) {
-        verdict = ngx_http_llmgw_stock_verdict(stock, state);
+    if (!(state & NGX_PEER_FAILED) || !ngx_http_llmgw_native_is_spent(pc, u)) {
+        verdict = ngx_http_llmgw_native_verdict(pass, state);
 
         if (state & (NGX_PEER_FAILED|NGX_PEER_NEXT)) {
-            ngx_http_llmgw_claim_exclude(&stock->stream.claim,
-                                         stock->stream.request->pool,
+            ngx_http_llmgw_claim_exclude(&pass->stream.claim,
+                                         pass->stream.request->pool,
                                          replica, 1);
         }
     }
 
-    ngx_http_llmgw_stock_note_connect(stock, pc, state);
-    ngx_http_llmgw_stock_give_back(stock, verdict);
+    ngx_http_llmgw_native_note_connect(pass, pc, state);
+    ngx_http_llmgw_native_give_back(pass, verdict);
 }
 
 
@@ -306,23 +306,23 @@ ngx_http_llmgw_stock_free(ngx_peer_connection_t *pc, void *data,
  */
 
 static void
-ngx_http_llmgw_stock_note_connect(ngx_http_llmgw_stock_t *stock,
+ngx_http_llmgw_native_note_connect(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc, ngx_uint_t state)
 {
     ngx_uint_t            failed;
     ngx_http_upstream_t  *u;
 
-    u = stock->upstream;
+    u = pass->upstream;
     failed = (state & NGX_PEER_FAILED)
              && (pc->connection == NULL || !u->request_sent);
 
     if (failed) {
-        ngx_http_llmgw_replica_connect_failed(stock->replica);
+        ngx_http_llmgw_replica_connect_failed(pass->replica);
 
-    } else if (stock->replica->backoff && u->state
+    } else if (pass->replica->backoff && u->state
                && u->state->bytes_received)
     {
-        ngx_http_llmgw_replica_connected(stock->replica);
+        ngx_http_llmgw_replica_connected(pass->replica);
     }
 }
 
@@ -333,7 +333,7 @@ ngx_http_llmgw_stock_note_connect(ngx_http_llmgw_stock_t *stock,
  */
 
 static ngx_uint_t
-ngx_http_llmgw_stock_is_spent(ngx_peer_connection_t *pc,
+ngx_http_llmgw_native_is_spent(ngx_peer_connection_t *pc,
     ngx_http_upstream_t *u)
 {
     ngx_connection_t  *c;
@@ -346,33 +346,33 @@ ngx_http_llmgw_stock_is_spent(ngx_peer_connection_t *pc,
 
 
 void
-ngx_http_llmgw_stock_give_back(ngx_http_llmgw_stock_t *stock,
+ngx_http_llmgw_native_give_back(ngx_http_llmgw_native_t *pass,
     llmgw_verdict_t verdict)
 {
-    if (stock->replica == NULL) {
+    if (pass->replica == NULL) {
         return;
     }
 
-    stock->state = NGX_HTTP_LLMGW_STOCK_RESTS;
-    stock->replica->holders--;
-    stock->replica = NULL;
+    pass->state = NGX_HTTP_LLMGW_NATIVE_RESTS;
+    pass->replica->holders--;
+    pass->replica = NULL;
 
     if (verdict == LLMGW_VERDICT_FAILURE) {
-        ngx_http_llmgw_lease_fails(&stock->stream.legs[0].lease);
+        ngx_http_llmgw_lease_fails(&pass->stream.legs[0].lease);
     }
 
-    ngx_http_llmgw_lease_end(&stock->stream.legs[0].lease, verdict);
+    ngx_http_llmgw_lease_end(&pass->stream.legs[0].lease, verdict);
 }
 
 
 /* All that is not the request's memory; idempotent. */
 
 void
-ngx_http_llmgw_stock_release(ngx_http_llmgw_stock_t *stock)
+ngx_http_llmgw_native_release(ngx_http_llmgw_native_t *pass)
 {
     ngx_http_llmgw_stream_t  *stream;
 
-    stream = &stock->stream;
+    stream = &pass->stream;
 
     if (!stream->running) {
         return;
@@ -391,19 +391,19 @@ ngx_http_llmgw_stock_release(ngx_http_llmgw_stock_t *stock)
         ngx_http_llmgw_claim_clear_excluded(&stream->claim);
     }
 
-    ngx_http_llmgw_stock_give_back(stock, LLMGW_VERDICT_NEUTRAL);
-    ngx_http_llmgw_stock_wait_forget(stock);
+    ngx_http_llmgw_native_give_back(pass, LLMGW_VERDICT_NEUTRAL);
+    ngx_http_llmgw_native_wait_forget(pass);
     ngx_http_llmgw_timer_done(stream);
     ngx_http_llmgw_pool_stream_ends(stream->pool);
 
-    stock->state = NGX_HTTP_LLMGW_STOCK_RESTS;
+    pass->state = NGX_HTTP_LLMGW_NATIVE_RESTS;
 }
 
 
 /* Before nginx's own, whose `free` then finds no lease. */
 
 static void
-ngx_http_llmgw_stock_cleanup(void *data)
+ngx_http_llmgw_native_cleanup(void *data)
 {
-    ngx_http_llmgw_stock_release(data);
+    ngx_http_llmgw_native_release(data);
 }

@@ -1,6 +1,6 @@
 
 /*
- * llmgw_key ... queue=name: a stock pass that waits for room.
+ * llmgw_key ... queue=name: a native pass that waits for room.
  *
  * nginx's upstream cannot wait within `get`, so the request waits before its
  * content handler runs: it is read whole, claims, and stands in the same line
@@ -26,27 +26,27 @@
 #define NGX_HTTP_LLMGW_MAX_DEADLINE_MS  (365ull * 24 * 3600 * 1000)
 
 
-static void ngx_http_llmgw_stock_body_read(ngx_http_request_t *r);
-static void ngx_http_llmgw_stock_park(ngx_http_llmgw_stock_t *stock);
-static ngx_int_t ngx_http_llmgw_stock_watch(ngx_http_request_t *r);
-static void ngx_http_llmgw_stock_disarm(ngx_http_llmgw_stock_t *stock);
-static void ngx_http_llmgw_stock_turn(ngx_http_llmgw_claim_t *claim);
-static void ngx_http_llmgw_stock_timer_handler(ngx_event_t *ev);
-static void ngx_http_llmgw_stock_resume(ngx_http_request_t *r);
-static void ngx_http_llmgw_stock_refuse(ngx_http_llmgw_stock_t *stock,
+static void ngx_http_llmgw_native_body_read(ngx_http_request_t *r);
+static void ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass);
+static ngx_int_t ngx_http_llmgw_native_watch(ngx_http_request_t *r);
+static void ngx_http_llmgw_native_disarm(ngx_http_llmgw_native_t *pass);
+static void ngx_http_llmgw_native_turn(ngx_http_llmgw_claim_t *claim);
+static void ngx_http_llmgw_native_timer_handler(ngx_event_t *ev);
+static void ngx_http_llmgw_native_resume(ngx_http_request_t *r);
+static void ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
     llmgw_grpc_status_t status, const char *reason, const char *text);
-static void ngx_http_llmgw_stock_no_replica(ngx_http_llmgw_stock_t *stock,
+static void ngx_http_llmgw_native_no_replica(ngx_http_llmgw_native_t *pass,
     ngx_http_llmgw_claim_rc_t rc);
-static ngx_int_t ngx_http_llmgw_stock_retry_after(ngx_http_request_t *r);
+static ngx_int_t ngx_http_llmgw_native_retry_after(ngx_http_request_t *r);
 
 
 /* PRECONTENT; comes by again when the phases go on. */
 
 ngx_int_t
-ngx_http_llmgw_stock_handler(ngx_http_request_t *r)
+ngx_http_llmgw_native_handler(ngx_http_request_t *r)
 {
     ngx_int_t                   rc;
-    ngx_http_llmgw_stock_t     *stock;
+    ngx_http_llmgw_native_t    *pass;
     ngx_http_llmgw_loc_conf_t  *llcf;
 
     llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
@@ -66,29 +66,29 @@ ngx_http_llmgw_stock_handler(ngx_http_request_t *r)
         }
 
     } else {
-        stock = ngx_http_llmgw_stock_find(r);
+        pass = ngx_http_llmgw_native_find(r);
 
-        if (stock && (stock->state == NGX_HTTP_LLMGW_STOCK_GRANTED
-                      || stock->refused))
+        if (pass && (pass->state == NGX_HTTP_LLMGW_NATIVE_GRANTED
+                      || pass->refused))
         {
             return NGX_DECLINED;
         }
 
-        if (stock) {
+        if (pass) {
             /* it was redirected, out of a body that could not be read */
-            ngx_http_llmgw_stock_release(stock);
+            ngx_http_llmgw_native_release(pass);
         }
 
-        stock = ngx_http_llmgw_stock_create(r, llcf->key_queue);
-        if (stock == NULL) {
+        pass = ngx_http_llmgw_native_create(r, llcf->key_queue);
+        if (pass == NULL) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
 
-        stock->state = NGX_HTTP_LLMGW_STOCK_READS;
-        ngx_http_set_ctx(r, &stock->stream, ngx_http_llmgw_module);
+        pass->state = NGX_HTTP_LLMGW_NATIVE_READS;
+        ngx_http_set_ctx(r, &pass->stream, ngx_http_llmgw_module);
     }
 
-    rc = ngx_http_read_client_request_body(r, ngx_http_llmgw_stock_body_read);
+    rc = ngx_http_read_client_request_body(r, ngx_http_llmgw_native_body_read);
 
     if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
         return rc;
@@ -101,69 +101,69 @@ ngx_http_llmgw_stock_handler(ngx_http_request_t *r)
 
 
 static void
-ngx_http_llmgw_stock_body_read(ngx_http_request_t *r)
+ngx_http_llmgw_native_body_read(ngx_http_request_t *r)
 {
-    ngx_http_llmgw_stock_t     *stock;
+    ngx_http_llmgw_native_t    *pass;
     ngx_http_llmgw_loc_conf_t  *llcf;
 
     llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
 
     if (llcf->key_queue == NULL) {
-        ngx_http_llmgw_stock_resume(r);
+        ngx_http_llmgw_native_resume(r);
         return;
     }
 
-    stock = ngx_http_llmgw_stock_find(r);
+    pass = ngx_http_llmgw_native_find(r);
 
-    ngx_http_llmgw_claim_init(&stock->stream.claim, stock->stream.pool,
-                              ngx_http_llmgw_stock_hash(r,
-                                                  stock->stream.pool->conf));
-    stock->stream.claim.turn = ngx_http_llmgw_stock_turn;
+    ngx_http_llmgw_claim_init(&pass->stream.claim, pass->stream.pool,
+                              ngx_http_llmgw_native_hash(r,
+                                                  pass->stream.pool->conf));
+    pass->stream.claim.turn = ngx_http_llmgw_native_turn;
 
-    ngx_http_llmgw_stock_park(stock);
+    ngx_http_llmgw_native_park(pass);
 }
 
 
 /* The request may have ended when this returns. */
 
 static void
-ngx_http_llmgw_stock_park(ngx_http_llmgw_stock_t *stock)
+ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
 {
     ngx_http_request_t         *r;
     ngx_http_llmgw_claim_rc_t   rc;
 
-    r = stock->stream.request;
-    rc = ngx_http_llmgw_stock_claim(stock, 0);
+    r = pass->stream.request;
+    rc = ngx_http_llmgw_native_claim(pass, 0);
 
     switch (rc) {
 
     case NGX_HTTP_LLMGW_LEASED:
 
-        if (stock->stand_in) {
-            ngx_http_llmgw_stock_disarm(stock);
-            ngx_http_llmgw_stock_wait_ends(stock);
+        if (pass->stand_in) {
+            ngx_http_llmgw_native_disarm(pass);
+            ngx_http_llmgw_native_wait_ends(pass);
             return;
         }
 
-        ngx_http_llmgw_stock_resume(r);
+        ngx_http_llmgw_native_resume(r);
         return;
 
     case NGX_HTTP_LLMGW_WAITS:
         break;
 
     default:
-        ngx_http_llmgw_stock_no_replica(stock, rc);
+        ngx_http_llmgw_native_no_replica(pass, rc);
         return;
     }
 
-    if (stock->state == NGX_HTTP_LLMGW_STOCK_WAITS) {
+    if (pass->state == NGX_HTTP_LLMGW_NATIVE_WAITS) {
         return;                             /* still */
     }
 
-    stock->state = NGX_HTTP_LLMGW_STOCK_WAITS;
-    ngx_http_llmgw_stock_arm(stock);
+    pass->state = NGX_HTTP_LLMGW_NATIVE_WAITS;
+    ngx_http_llmgw_native_arm(pass);
 
-    if (ngx_http_llmgw_stock_watch(r) != NGX_OK) {
+    if (ngx_http_llmgw_native_watch(r) != NGX_OK) {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
     }
 }
@@ -172,7 +172,7 @@ ngx_http_llmgw_stock_park(ngx_http_llmgw_stock_t *stock)
 /* For a client that goes; it may have gone while its body was read. */
 
 static ngx_int_t
-ngx_http_llmgw_stock_watch(ngx_http_request_t *r)
+ngx_http_llmgw_native_watch(ngx_http_request_t *r)
 {
     r->read_event_handler = ngx_http_test_reading;
     r->write_event_handler = ngx_http_request_empty_handler;
@@ -192,16 +192,16 @@ ngx_http_llmgw_stock_watch(ngx_http_request_t *r)
  */
 
 void
-ngx_http_llmgw_stock_arm(ngx_http_llmgw_stock_t *stock)
+ngx_http_llmgw_native_arm(ngx_http_llmgw_native_t *pass)
 {
     uint64_t                  ms;
     ngx_msec_t                wait, spent;
     ngx_table_elt_t          *h;
     ngx_http_llmgw_stream_t  *stream;
 
-    stream = &stock->stream;
-    wait = stock->patience_ms;
-    stock->armed_ms = ngx_current_msec;
+    stream = &pass->stream;
+    wait = pass->patience_ms;
+    pass->armed_ms = ngx_current_msec;
 
     h = ngx_http_llmgw_header_find(&stream->request->headers_in.headers,
                                    "grpc-timeout");
@@ -218,8 +218,8 @@ ngx_http_llmgw_stock_arm(ngx_http_llmgw_stock_t *stock)
         }
     }
 
-    stream->timer.handler = ngx_http_llmgw_stock_timer_handler;
-    stream->timer.data = stock;
+    stream->timer.handler = ngx_http_llmgw_native_timer_handler;
+    stream->timer.data = pass;
     stream->timer.log = stream->request->connection->log;
 
     ngx_add_timer(&stream->timer, wait);
@@ -229,66 +229,66 @@ ngx_http_llmgw_stock_arm(ngx_http_llmgw_stock_t *stock)
 /* The wait has ended with a lease. */
 
 static void
-ngx_http_llmgw_stock_disarm(ngx_http_llmgw_stock_t *stock)
+ngx_http_llmgw_native_disarm(ngx_http_llmgw_native_t *pass)
 {
     ngx_msec_t  waited;
 
-    if (stock->stream.timer.timer_set) {
-        waited = ngx_current_msec - stock->armed_ms;
-        stock->patience_ms -= ngx_min(waited, stock->patience_ms);
+    if (pass->stream.timer.timer_set) {
+        waited = ngx_current_msec - pass->armed_ms;
+        pass->patience_ms -= ngx_min(waited, pass->patience_ms);
     }
 
-    ngx_http_llmgw_timer_done(&stock->stream);
+    ngx_http_llmgw_timer_done(&pass->stream);
 }
 
 
 /* The head of the line is ours. */
 
 static void
-ngx_http_llmgw_stock_turn(ngx_http_llmgw_claim_t *claim)
+ngx_http_llmgw_native_turn(ngx_http_llmgw_claim_t *claim)
 {
     ngx_connection_t        *c;
     ngx_http_request_t      *r;
-    ngx_http_llmgw_stock_t  *stock;
+    ngx_http_llmgw_native_t  *pass;
 
-    stock = (ngx_http_llmgw_stock_t *)
-                ((char *) claim - offsetof(ngx_http_llmgw_stock_t,
+    pass = (ngx_http_llmgw_native_t *)
+                ((char *) claim - offsetof(ngx_http_llmgw_native_t,
                                            stream.claim));
 
-    r = stock->stream.request;
+    r = pass->stream.request;
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
 
-    ngx_http_llmgw_stock_park(stock);
+    ngx_http_llmgw_native_park(pass);
 
     ngx_http_run_posted_requests(c);
 }
 
 
 static void
-ngx_http_llmgw_stock_timer_handler(ngx_event_t *ev)
+ngx_http_llmgw_native_timer_handler(ngx_event_t *ev)
 {
     ngx_connection_t        *c;
     ngx_http_request_t      *r;
-    ngx_http_llmgw_stock_t  *stock = ev->data;
+    ngx_http_llmgw_native_t  *pass = ev->data;
 
-    r = stock->stream.request;
+    r = pass->stream.request;
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
 
-    if (stock->stream.has_deadline) {
-        ngx_http_llmgw_stock_refuse(stock, LLMGW_GRPC_DEADLINE_EXCEEDED,
+    if (pass->stream.has_deadline) {
+        ngx_http_llmgw_native_refuse(pass, LLMGW_GRPC_DEADLINE_EXCEEDED,
                                     NULL, "deadline exceeded");
 
-    } else if (ngx_http_llmgw_claim_waits_open(&stock->stream.claim)) {
-        ngx_http_llmgw_stock_refuse(stock, LLMGW_GRPC_UNAVAILABLE,
+    } else if (ngx_http_llmgw_claim_waits_open(&pass->stream.claim)) {
+        ngx_http_llmgw_native_refuse(pass, LLMGW_GRPC_UNAVAILABLE,
                                     "circuits_open",
                                     "no circuit closed in time");
 
     } else {
-        ngx_http_llmgw_stock_refuse(stock, LLMGW_GRPC_RESOURCE_EXHAUSTED,
+        ngx_http_llmgw_native_refuse(pass, LLMGW_GRPC_RESOURCE_EXHAUSTED,
                                     "queue_timeout", "no room in time");
     }
 
@@ -299,14 +299,14 @@ ngx_http_llmgw_stock_timer_handler(ngx_event_t *ev)
 /* On to the content handler, which finds the body read. */
 
 static void
-ngx_http_llmgw_stock_resume(ngx_http_request_t *r)
+ngx_http_llmgw_native_resume(ngx_http_request_t *r)
 {
-    ngx_http_llmgw_stock_t  *stock;
+    ngx_http_llmgw_native_t  *pass;
 
-    stock = ngx_http_llmgw_stock_find(r);
+    pass = ngx_http_llmgw_native_find(r);
 
-    if (stock) {
-        ngx_http_llmgw_stock_disarm(stock);
+    if (pass) {
+        ngx_http_llmgw_native_disarm(pass);
     }
 
     r->preserve_body = 1;
@@ -318,25 +318,25 @@ ngx_http_llmgw_stock_resume(ngx_http_request_t *r)
 
 
 static void
-ngx_http_llmgw_stock_no_replica(ngx_http_llmgw_stock_t *stock,
+ngx_http_llmgw_native_no_replica(ngx_http_llmgw_native_t *pass,
     ngx_http_llmgw_claim_rc_t rc)
 {
     switch (rc) {
 
     case NGX_HTTP_LLMGW_FULL:
     case NGX_HTTP_LLMGW_ASIDE:
-        ngx_http_llmgw_stock_refuse(stock, LLMGW_GRPC_RESOURCE_EXHAUSTED,
+        ngx_http_llmgw_native_refuse(pass, LLMGW_GRPC_RESOURCE_EXHAUSTED,
                                     "queue_full", "all replicas are full");
         break;
 
     case NGX_HTTP_LLMGW_OPEN:
-        ngx_http_llmgw_stock_refuse(stock, LLMGW_GRPC_UNAVAILABLE,
+        ngx_http_llmgw_native_refuse(pass, LLMGW_GRPC_UNAVAILABLE,
                                     "circuits_open",
                                     "the circuits of all replicas are open");
         break;
 
     default:
-        ngx_http_llmgw_stock_refuse(stock, LLMGW_GRPC_UNAVAILABLE,
+        ngx_http_llmgw_native_refuse(pass, LLMGW_GRPC_UNAVAILABLE,
                                     "no_replicas", "no replica can be used");
         break;
     }
@@ -346,18 +346,18 @@ ngx_http_llmgw_stock_no_replica(ngx_http_llmgw_stock_t *stock,
 /* In the words of the client's protocol; the request may be gone after it. */
 
 static void
-ngx_http_llmgw_stock_refuse(ngx_http_llmgw_stock_t *stock,
+ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
     llmgw_grpc_status_t status, const char *reason, const char *text)
 {
     ngx_str_t            message;
     ngx_http_request_t  *r;
 
-    r = stock->stream.request;
+    r = pass->stream.request;
 
-    ngx_http_llmgw_stock_wait_aborts(stock);
-    ngx_http_llmgw_stock_release(stock);
-    ngx_http_llmgw_metrics_request(stock->stream.pool->zone, status, reason);
-    stock->refused = 1;
+    ngx_http_llmgw_native_wait_aborts(pass);
+    ngx_http_llmgw_native_release(pass);
+    ngx_http_llmgw_metrics_request(pass->stream.pool->zone, status, reason);
+    pass->refused = 1;
 
     if (ngx_http_llmgw_header_is_grpc(r->headers_in.content_type)) {
         message.data = (u_char *) text;
@@ -369,14 +369,14 @@ ngx_http_llmgw_stock_refuse(ngx_http_llmgw_stock_t *stock,
 
     ngx_log_error(NGX_LOG_INFO, r->connection->log, 0, "llmgw: %s", text);
 
-    ngx_http_finalize_request(r, ngx_http_llmgw_stock_retry_after(r) == NGX_OK
+    ngx_http_finalize_request(r, ngx_http_llmgw_native_retry_after(r) == NGX_OK
                                  ? NGX_HTTP_SERVICE_UNAVAILABLE
                                  : NGX_HTTP_INTERNAL_SERVER_ERROR);
 }
 
 
 static ngx_int_t
-ngx_http_llmgw_stock_retry_after(ngx_http_request_t *r)
+ngx_http_llmgw_native_retry_after(ngx_http_request_t *r)
 {
     ngx_table_elt_t  *h;
 

@@ -27,14 +27,14 @@
 #include "native/native.h"
 
 
-static void ngx_http_llmgw_stock_disarm_handler(ngx_event_t *ev);
+static void ngx_http_llmgw_native_disarm_handler(ngx_event_t *ev);
 
 
 ngx_uint_t
-ngx_http_llmgw_stock_may_wait(ngx_http_llmgw_stock_t *stock)
+ngx_http_llmgw_native_may_wait(ngx_http_llmgw_native_t *pass)
 {
-    return stock->stream.claim.turn
-           && (stock->upstream->conf->next_upstream
+    return pass->stream.claim.turn
+           && (pass->upstream->conf->next_upstream
                & NGX_HTTP_UPSTREAM_FT_ERROR);
 }
 
@@ -42,14 +42,14 @@ ngx_http_llmgw_stock_may_wait(ngx_http_llmgw_stock_t *stock)
 /* What `get` returns; the claim is in the queue. */
 
 ngx_int_t
-ngx_http_llmgw_stock_wait(ngx_http_llmgw_stock_t *stock,
+ngx_http_llmgw_native_wait(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc)
 {
     int                 fd;
     ngx_log_t          *log;
     ngx_connection_t   *c;
 
-    log = stock->stream.request->connection->log;
+    log = pass->stream.request->connection->log;
 
     fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
     if (fd == -1) {
@@ -63,23 +63,23 @@ ngx_http_llmgw_stock_wait(ngx_http_llmgw_stock_t *stock,
         goto failed;
     }
 
-    stock->state = NGX_HTTP_LLMGW_STOCK_WAITS;
-    stock->stand_in = c;
-    ngx_http_llmgw_stock_arm(stock);
+    pass->state = NGX_HTTP_LLMGW_NATIVE_WAITS;
+    pass->stand_in = c;
+    ngx_http_llmgw_native_arm(pass);
 
-    stock->disarm.handler = ngx_http_llmgw_stock_disarm_handler;
-    stock->disarm.data = stock;
-    stock->disarm.log = log;
-    ngx_post_event(&stock->disarm, &ngx_posted_events);
+    pass->disarm.handler = ngx_http_llmgw_native_disarm_handler;
+    pass->disarm.data = pass;
+    pass->disarm.log = log;
+    ngx_post_event(&pass->disarm, &ngx_posted_events);
 
     pc->connection = c;
-    pc->name = &stock->stream.pool->conf->name;
+    pc->name = &pass->stream.pool->conf->name;
 
     return NGX_AGAIN;
 
 failed:
 
-    ngx_http_llmgw_claim_leave(&stock->stream.claim);
+    ngx_http_llmgw_claim_leave(&pass->stream.claim);
 
     return NGX_BUSY;
 }
@@ -88,12 +88,12 @@ failed:
 /* nginx has set it behind `get`. */
 
 static void
-ngx_http_llmgw_stock_disarm_handler(ngx_event_t *ev)
+ngx_http_llmgw_native_disarm_handler(ngx_event_t *ev)
 {
-    ngx_http_llmgw_stock_t  *stock = ev->data;
+    ngx_http_llmgw_native_t  *pass = ev->data;
 
-    if (stock->stand_in && stock->stand_in->write->timer_set) {
-        ngx_del_timer(stock->stand_in->write);
+    if (pass->stand_in && pass->stand_in->write->timer_set) {
+        ngx_del_timer(pass->stand_in->write);
     }
 }
 
@@ -101,18 +101,18 @@ ngx_http_llmgw_stock_disarm_handler(ngx_event_t *ev)
 /* A replica is leased; the request may have ended when this returns. */
 
 void
-ngx_http_llmgw_stock_wait_ends(ngx_http_llmgw_stock_t *stock)
+ngx_http_llmgw_native_wait_ends(ngx_http_llmgw_native_t *pass)
 {
     ngx_event_t       *wev;
     ngx_connection_t  *c;
 
-    c = stock->stand_in;
+    c = pass->stand_in;
     wev = c->write;
 
-    ngx_http_llmgw_stock_wait_forget(stock);
+    ngx_http_llmgw_native_wait_forget(pass);
 
     /* nothing has failed that anybody should read of */
-    c->log = &stock->silent;
+    c->log = &pass->silent;
 
     wev->handler(wev);
 }
@@ -121,33 +121,33 @@ ngx_http_llmgw_stock_wait_ends(ngx_http_llmgw_stock_t *stock)
 /* The pass ends, and the request goes on without it; also if none waits. */
 
 void
-ngx_http_llmgw_stock_wait_aborts(ngx_http_llmgw_stock_t *stock)
+ngx_http_llmgw_native_wait_aborts(ngx_http_llmgw_native_t *pass)
 {
     ngx_http_request_t  *r;
 
-    if (stock->stand_in == NULL) {
+    if (pass->stand_in == NULL) {
         return;
     }
 
-    ngx_http_llmgw_stock_wait_forget(stock);
+    ngx_http_llmgw_native_wait_forget(pass);
 
-    r = stock->stream.request;
+    r = pass->stream.request;
 
     /* one reference goes with the pass, the other with the answer */
     r->main->count++;
 
-    (*stock->upstream->cleanup)(r);
+    (*pass->upstream->cleanup)(r);
 }
 
 
 /* The connection is nginx's to close. */
 
 void
-ngx_http_llmgw_stock_wait_forget(ngx_http_llmgw_stock_t *stock)
+ngx_http_llmgw_native_wait_forget(ngx_http_llmgw_native_t *pass)
 {
-    stock->stand_in = NULL;
+    pass->stand_in = NULL;
 
-    if (stock->disarm.posted) {
-        ngx_delete_posted_event(&stock->disarm);
+    if (pass->disarm.posted) {
+        ngx_delete_posted_event(&pass->disarm);
     }
 }

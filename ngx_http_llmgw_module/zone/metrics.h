@@ -69,8 +69,8 @@
     X(request_seconds, request, "From request to end")                        \
     X(queue_wait_seconds, queue_wait, "In the queue, of those served")         \
     X(stock_first_byte_seconds, request,                                      \
-      "Of stock passes: from request to the answer's first byte")             \
-    X(stock_request_seconds, request, "Of stock passes: from request to end")
+      "Of native passes: from request to the answer's first byte")             \
+    X(stock_request_seconds, request, "Of native passes: from request to end")
 
 
 #define NGX_HTTP_LLMGW_NCODES        17
