@@ -82,7 +82,7 @@ def micro(results):
     if not got.get("ring") and not got.get("ns"):
         return "FAIL: not measured"
     text = table(
-        ["replicas", "ring build ms", "in warm memory", "longest slice us",
+        ["replicas", "ring build ms", "longest slice us",
          "one changes, ms", "longest slice us", "find ns", "pick",
          "with breakers", "load bound", "all full", "all open"],
         [[n, *row.values()] for n, row in got["ring"].items()])

@@ -3,15 +3,15 @@
  * Micro-benchmark of ring and pick: ns per lookup and per pick, ms per build,
  * of all nodes and out of a ring of which one node leaves and one joins.
  *
- *     gcc -O2 -std=gnu11 -Ingx_http_llmgw_module/core -o /tmp/bench_ring \
- *         bench/micro/ring.c ngx_http_llmgw_module/core/{ring*,pick,breaker}.c
+ *     cd ngx_http_llmgw_module
+ *     gcc -O2 -std=gnu11 -I. -o /tmp/bench_ring ../bench/micro/ring.c \
+ *         core/ring/{ring,build}.c core/policy/pick.c core/breaker.c
  *     taskset -c 1 /tmp/bench_ring
  *
  * Every key depends on the answer before it, as the processor cannot then
  * overlap the cache misses of lookups that in life are milliseconds apart.
  * Each figure is the least of several rounds: what the code costs, without
- * what the machine does meanwhile.  "warm" builds get the memory of the build
- * before, which is touched already: page faults cost as much as the rest.
+ * what the machine does meanwhile.
  */
 
 #include <stdint.h>
@@ -28,6 +28,7 @@
 #define PICKS    200000
 #define VNODES   150
 #define ROUNDS   7
+#define SLICE    8192   /* units, as in a worker */
 #define ID_SIZE  24
 
 typedef struct {
@@ -40,12 +41,6 @@ typedef struct {
     llmgw_ring_t         *ring;
     uint32_t             *before;       /* one of them in no older ring */
 } fleet_t;
-
-/* Serves the same sequence of allocations from the same blocks, each time. */
-typedef struct {
-    void    *blocks[8];
-    size_t   n;
-} blocks_t;
 
 
 static double
@@ -77,25 +72,6 @@ must(const void *p)
         fprintf(stderr, "out of memory\n");
         exit(1);
     }
-}
-
-
-static void *
-blocks_alloc(void *data, size_t size)
-{
-    blocks_t  *blocks = data;
-
-    if (blocks->blocks[blocks->n] == NULL) {
-        blocks->blocks[blocks->n] = malloc(size);
-    }
-
-    return blocks->blocks[blocks->n++];
-}
-
-
-static void
-blocks_free(void *data, void *p)
-{
 }
 
 
@@ -137,7 +113,7 @@ fleet_init(fleet_t *fleet, size_t n)
 static void
 fleet_done(fleet_t *fleet)
 {
-    llmgw_ring_destroy(fleet->ring);
+    free(fleet->ring);
     free(fleet->before);
     free(fleet->breakers);
     free(fleet->peers);
@@ -148,88 +124,61 @@ fleet_done(fleet_t *fleet)
 
 
 /*
- * Builds in slices of 1000, anew or out of `old`; *longest is the time of one.
- * A slice counts without the last, which also gives memory back.
+ * Builds in a worker's slices, anew or out of `old`; *longest is the time of
+ * one.
  */
 static llmgw_ring_t *
-build_ring(fleet_t *fleet, const llmgw_ring_t *old,
-    const llmgw_ring_memory_t *memory, double *longest)
+build_ring(fleet_t *fleet, const llmgw_ring_t *old, double *longest)
 {
-    int            whole;
-    double         before, after, slice;
-    llmgw_ring_t  *ring;
+    int                  whole;
+    void                *memory, *builder;
+    double               before, after, slice;
+    llmgw_ring_t        *ring;
+    llmgw_ring_bytes_t   bytes;
 
     *longest = 0;
-    slice = 0;
     before = now_ns();
 
-    ring = llmgw_ring_create_from(old, fleet->before, fleet->nodes, fleet->n,
-                                  VNODES, memory);
-    must(ring);
+    bytes = llmgw_ring_bytes(old, fleet->nodes, fleet->n, VNODES);
+    memory = malloc(bytes.ring);
+    builder = malloc(bytes.builder);
+    must(memory);
+    must(builder);
+
+    ring = llmgw_ring_init(memory, builder, old, fleet->before, fleet->nodes,
+                           fleet->n, VNODES);
 
     do {
-        *longest = slice > *longest ? slice : *longest;
-
-        whole = llmgw_ring_build(ring, 1000);
+        whole = llmgw_ring_build(ring, SLICE);
 
         after = now_ns();
         slice = after - before;
         before = after;
+        *longest = slice > *longest ? slice : *longest;
     } while (!whole);
+
+    free(builder);
 
     return ring;
 }
 
 
-/*
- * The least time of a build, from nodes to a whole ring, in memory fresh from
- * the system or, warm, in blocks that are never given back.
- */
+/* The least time of a build, from nodes to a whole ring. */
 static double
-measure_build(fleet_t *fleet, const llmgw_ring_memory_t *memory,
-    double *slice)
+measure_build(fleet_t *fleet, double *slice)
 {
-    int        round;
-    double     start, took, least, longest;
-    blocks_t  *blocks;
+    int     round;
+    double  start, took, least, longest;
 
     least = 0;
 
     for (round = 0; round < ROUNDS; round++) {
         start = now_ns();
-        llmgw_ring_destroy(build_ring(fleet, NULL, memory, &longest));
+        free(build_ring(fleet, NULL, &longest));
         took = now_ns() - start;
 
-        if (round == 0 || took < least) {
-            least = took;
-        }
-
-        if (round == 0 || longest < *slice) {
-            *slice = longest;
-        }
-
-        if (memory != NULL) {
-            blocks = memory->data;
-            blocks->n = 0;
-        }
-    }
-
-    return least;
-}
-
-
-static double
-measure_warm_build(fleet_t *fleet)
-{
-    size_t               i;
-    double               least, slice;
-    blocks_t             blocks = { { NULL }, 0 };
-    llmgw_ring_memory_t  memory = { blocks_alloc, blocks_free, &blocks };
-
-    least = measure_build(fleet, &memory, &slice);
-
-    for (i = 0; i < sizeof(blocks.blocks) / sizeof(void *); i++) {
-        free(blocks.blocks[i]);
+        least = round == 0 || took < least ? took : least;
+        *slice = round == 0 || longest < *slice ? longest : *slice;
     }
 
     return least;
@@ -395,8 +344,8 @@ measure_change(fleet_t *fleet, double *slice)
 
         old = fleet->ring;
         start = now_ns();
-        fleet->ring = build_ring(fleet, old, NULL, &longest);
-        llmgw_ring_destroy(old);
+        fleet->ring = build_ring(fleet, old, &longest);
+        free(old);
         took = now_ns() - start;
 
         least = round == 0 || took < least ? took : least;
@@ -410,17 +359,16 @@ measure_change(fleet_t *fleet, double *slice)
 static void
 measure(size_t n)
 {
-    double   cold, warm, slice, change, change_slice;
+    double   build, slice, change, change_slice;
     double   find, idle, closed, bounded, full, open;
     size_t   picks;
     fleet_t  fleet;
 
     fleet_init(&fleet, n);
 
-    cold = measure_build(&fleet, NULL, &slice);
-    warm = measure_warm_build(&fleet);
+    build = measure_build(&fleet, &slice);
 
-    fleet.ring = build_ring(&fleet, NULL, NULL, &change_slice);
+    fleet.ring = build_ring(&fleet, NULL, &change_slice);
     change = measure_change(&fleet, &change_slice);
 
     find = measure_find(&fleet);
@@ -441,9 +389,9 @@ measure(size_t n)
     set_breakers(&fleet, LLMGW_BREAKER_OPEN);
     open = measure_pick(&fleet, picks);
 
-    printf("%8zu %8.3f %8.3f %7.1f %8.3f %7.1f %7.1f %7.1f %7.1f %8.1f %8.1f "
+    printf("%8zu %8.3f %7.1f %8.3f %7.1f %7.1f %7.1f %7.1f %8.1f %8.1f "
            "%8.1f\n",
-           n, cold / 1e6, warm / 1e6, slice / 1e3, change / 1e6,
+           n, build / 1e6, slice / 1e3, change / 1e6,
            change_slice / 1e3, find, idle, closed, bounded, full, open);
 
     fleet_done(&fleet);
@@ -456,13 +404,13 @@ main(void)
     size_t               i;
     static const size_t  sizes[] = { 3, 10, 100, 1000, 10000 };
 
-    printf("build: ms, in fresh and in warm memory; slice: us, the longest of "
-           "budget 1000;\nchange: ms, out of a ring of which one node is "
-           "another\nfind and pick: ns, %.1f of it the loop; breaker: "
-           "all have one, closed, from here on;\nbounded: the mean is "
-           "needed; full: nobody has room; open: all circuits are\n\n"
-           "%8s %8s %8s %7s %8s %7s %7s %7s %7s %8s %8s %8s\n",
-           measure_loop(), "replicas", "build", "warm", "slice", "change",
+    printf("build: ms; slice: us, the longest of budget %d;\nchange: ms, out "
+           "of a ring of which one node is another\nfind and pick: ns, %.1f "
+           "of it the loop; breaker: all have one, closed, from here on;\n"
+           "bounded: the mean is needed; full: nobody has room; open: all "
+           "circuits are\n\n"
+           "%8s %8s %7s %8s %7s %7s %7s %7s %8s %8s %8s\n",
+           SLICE, measure_loop(), "replicas", "build", "slice", "change",
            "slice", "find", "pick", "breaker", "bounded", "full", "open");
 
     for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {

@@ -18,7 +18,7 @@
 #define NGX_HTTP_LLMGW_CHECK_MS       1000   /* file, stamps, dead rows */
 #define NGX_HTTP_LLMGW_ABSENT_MS      200    /* file, while there is none */
 #define NGX_HTTP_LLMGW_STALE_MS       3000   /* agent's heartbeat is 1 s */
-#define NGX_HTTP_LLMGW_RING_SLICE     2048   /* points a turn, < 100 us */
+#define NGX_HTTP_LLMGW_RING_SLICE     8192   /* units: some 30 us */
 
 
 typedef struct ngx_http_llmgw_table_s    ngx_http_llmgw_table_t;

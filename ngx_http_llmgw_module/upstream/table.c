@@ -34,7 +34,7 @@ static ngx_uint_t ngx_http_llmgw_table_is_same(ngx_http_llmgw_table_t *table,
 static ngx_http_llmgw_table_t *ngx_http_llmgw_table_create(
     ngx_http_llmgw_pool_t *pool, ngx_http_llmgw_replica_t **replicas,
     ngx_uint_t n);
-static llmgw_ring_t *ngx_http_llmgw_table_ring(ngx_http_llmgw_pool_t *pool,
+static ngx_int_t ngx_http_llmgw_table_ring(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_table_t *table);
 static void ngx_http_llmgw_table_abandon(ngx_http_llmgw_pool_t *pool);
 static void ngx_http_llmgw_table_swap(ngx_http_llmgw_pool_t *pool);
@@ -254,7 +254,7 @@ ngx_http_llmgw_table_is_same(ngx_http_llmgw_table_t *table,
 
     for (i = 0; i < n; i++) {
         if (table->replicas[i] != replicas[i]
-            || table->weights[i] != replicas[i]->member.weight)
+            || table->nodes[i].weight != ngx_max(replicas[i]->member.weight, 1))
         {
             return 0;
         }
@@ -273,7 +273,8 @@ ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
     ngx_uint_t               i;
     ngx_http_llmgw_table_t  *table;
 
-    per = sizeof(llmgw_pick_peer_t) + sizeof(void *) + sizeof(uint32_t);
+    per = sizeof(llmgw_pick_peer_t) + sizeof(void *)
+          + sizeof(llmgw_ring_node_t);
 
     p = ngx_calloc(sizeof(ngx_http_llmgw_table_t) + n * per,
                    pool->worker->log);
@@ -285,22 +286,23 @@ ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
     p += sizeof(ngx_http_llmgw_table_t);
     table->peers = (llmgw_pick_peer_t *) p;
     p += n * sizeof(llmgw_pick_peer_t);
+    table->nodes = (llmgw_ring_node_t *) p;
+    p += n * sizeof(llmgw_ring_node_t);
     table->replicas = (ngx_http_llmgw_replica_t **) p;
-    p += n * sizeof(void *);
-    table->weights = (uint32_t *) p;
     table->n = n;
 
     for (i = 0; i < n; i++) {
         table->replicas[i] = replicas[i];
-        table->weights[i] = replicas[i]->member.weight;
+        table->nodes[i].id = (char *) replicas[i]->node.str.data;
+        table->nodes[i].id_len = replicas[i]->node.str.len;
+        table->nodes[i].weight = ngx_max(replicas[i]->member.weight, 1);
     }
 
-    table->ring = ngx_http_llmgw_table_ring(pool, table);
-    if (table->ring == NULL) {
+    if (ngx_http_llmgw_table_ring(pool, table) != NGX_OK) {
         ngx_log_error(NGX_LOG_ERR, pool->worker->log, 0,
                       "llmgw: upstream \"%V\": no ring of %ui replicas can "
                       "be built, the last one stays", &pool->conf->name, n);
-        ngx_free(table);
+        ngx_http_llmgw_table_destroy(table);
         return NULL;
     }
 
@@ -312,42 +314,45 @@ ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* Out of the ring that serves, where most of its replicas stay. */
+/* Begins the ring, out of the one that serves. */
 
-static llmgw_ring_t *
+static ngx_int_t
 ngx_http_llmgw_table_ring(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_table_t *table)
 {
-    uint32_t           *before;
-    ngx_uint_t          i;
-    llmgw_ring_t       *ring;
-    llmgw_ring_node_t  *nodes;
+    void                *ring;
+    uint32_t            *before;
+    ngx_uint_t           i;
+    llmgw_ring_t        *old;
+    llmgw_ring_bytes_t   bytes;
 
-    nodes = ngx_alloc((table->n + 1) * (sizeof(llmgw_ring_node_t)
-                                        + sizeof(uint32_t)),
-                      pool->worker->log);
-    if (nodes == NULL) {
-        return NULL;
+    old = pool->table ? pool->table->ring : NULL;
+    bytes = llmgw_ring_bytes(old, table->nodes, table->n, pool->conf->vnodes);
+
+    if (bytes.ring == 0) {
+        return NGX_ERROR;
     }
 
-    before = (uint32_t *) &nodes[table->n + 1];
+    ring = ngx_alloc(bytes.ring, pool->worker->log);
+    before = ngx_alloc((table->n + 1) * sizeof(uint32_t), pool->worker->log);
+    table->builder = ngx_alloc(bytes.builder, pool->worker->log);
+
+    if (ring == NULL || before == NULL || table->builder == NULL) {
+        ngx_free(ring);
+        ngx_free(before);
+        return NGX_ERROR;
+    }
 
     for (i = 0; i < table->n; i++) {
-        nodes[i].id = (char *) table->replicas[i]->node.str.data;
-        nodes[i].id_len = table->replicas[i]->node.str.len;
-        nodes[i].weight = ngx_max(table->weights[i], 1);
-
         /* -1 in the table that serves is LLMGW_RING_NEW here */
         before[i] = (uint32_t) table->replicas[i]->index;
     }
 
-    ring = llmgw_ring_create_from(pool->table ? pool->table->ring : NULL,
-                                  before, nodes, table->n, pool->conf->vnodes,
-                                  NULL);
+    table->ring = llmgw_ring_init(ring, table->builder, old, before,
+                                  table->nodes, table->n, pool->conf->vnodes);
+    ngx_free(before);
 
-    ngx_free(nodes);
-
-    return ring;
+    return NGX_OK;
 }
 
 
@@ -355,7 +360,8 @@ void
 ngx_http_llmgw_table_destroy(ngx_http_llmgw_table_t *table)
 {
     if (table) {
-        llmgw_ring_destroy(table->ring);
+        ngx_free(table->builder);
+        ngx_free(table->ring);
         ngx_free(table);
     }
 }
@@ -412,6 +418,9 @@ ngx_http_llmgw_table_swap(ngx_http_llmgw_pool_t *pool)
 
     pool->table = pool->next;
     pool->next = NULL;
+
+    ngx_free(pool->table->builder);
+    pool->table->builder = NULL;
 
     for (i = 0; i < pool->table->n; i++) {
         pool->table->replicas[i]->index = i;

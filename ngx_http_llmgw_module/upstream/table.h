@@ -16,9 +16,10 @@
 struct ngx_http_llmgw_table_s {
     ngx_http_llmgw_replica_t    **replicas;
     llmgw_pick_peer_t            *peers;        /* of the same indexes */
-    uint32_t                     *weights;      /* that the ring was built of */
+    llmgw_ring_node_t            *nodes;        /* the same; for the ring */
     ngx_uint_t                    n;
     llmgw_ring_t                 *ring;
+    void                         *builder;      /* while the ring is built */
 };
 
 

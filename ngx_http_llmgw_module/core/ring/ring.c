@@ -1,7 +1,7 @@
 
 /*
- * The hash ring: memory and lookup.  ring_impl.h says how a point is kept,
- * ring_build.c and ring_merge.c how the points get there.
+ * The hash ring: where its parts lie, and lookup.  ring_inner.h says how a
+ * point is kept, build.c how the points get there.
  *
  * A lookup is one word of the index, and then one or two neighbouring cache
  * lines of points.  From some hundred nodes on the caches decide.  The points
@@ -11,7 +11,6 @@
  * uniform (interpolation search; Peterson, 1957).
  */
 
-#include <stdlib.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -21,14 +20,15 @@
 #include "core/ring/ring_inner.h"
 
 
-/* Points per bin, see ring_build.c, are between half of this and this. */
-#define BIN_POINTS  2
+/* Points per bucket are between half of this and this. */
+#define BUCKET_POINTS  2
 
 /*
- * Where there are so many points, a bucket is 16 bins.  At 10000 nodes a lookup
- * is 249 ns with buckets of one bin and 4 MB of index, 164 with 8, 138 with 16
- * and 256 kB, hardly less with 32.  The guess costs 6 ns where the first-level
- * cache holds all, 1.5 at 500 nodes, and pays from 700 on.
+ * But where there are so many points, a bucket has 16 times as many.  At 10000
+ * nodes a lookup is 249 ns with short buckets and 4 MB of index, 164 with 8
+ * times as many points, 138 with 16 times and 256 kB, hardly less with 32.  The
+ * guess costs 6 ns where the first-level cache holds all, 1.5 at 500 nodes, and
+ * pays from 700 on.
  */
 #define MANY_POINTS       100000
 #define LONG_BUCKET_BITS  4
@@ -48,203 +48,136 @@
 #define GUESSED_POINTS  10
 
 
-static void *
-ring_malloc(void *data, size_t size)
-{
-    return malloc(size);
-}
-
-
-static void
-ring_free(void *data, void *p)
-{
-    free(p);
-}
-
-
-static const llmgw_ring_memory_t  ring_heap = { ring_malloc, ring_free, NULL };
-
-
-/* Bits that tell n things apart. */
+/* Bits that tell n things apart, and one: a shift by 64 is undefined. */
 static unsigned
 bits_for(size_t n)
 {
     unsigned  bits;
 
-    for (bits = 0; ((size_t) 1 << bits) < n; bits++) { /* void */ }
+    for (bits = 1; ((size_t) 1 << bits) < n; bits++) { /* void */ }
 
     return bits;
 }
 
 
 /*
- * There are at least as many bucket bits as a node's number has, see
- * ring_impl.h, and one, as a shift by 64 is not defined.
+ * Scaling halves until all fit: exact in integers, the same for any order of
+ * nodes, and never coarser than half of the limit.
  */
-static void
-ring_divide(llmgw_ring_t *ring)
+static size_t
+node_points(const llmgw_ring_node_t *node, uint32_t vnodes, unsigned shift)
 {
-    unsigned  least, bins, buckets;
+    uint64_t  n;
 
-    least = ring->node_bits == 0 ? 1 : ring->node_bits;
+    n = ((uint64_t) vnodes * node->weight) >> shift;
 
-    bins = bits_for((ring->npoints + BIN_POINTS - 1) / BIN_POINTS);
-    bins = bins < least ? least : bins;
-
-    buckets = bins;
-
-    if (ring->npoints > MANY_POINTS) {
-        buckets -= LONG_BUCKET_BITS;
-        buckets = buckets < least ? least : buckets;
-    }
-
-    ring->nbuckets = (size_t) 1 << buckets;
-    ring->bucket_shift = (uint8_t) (64 - buckets);
-
-    ring->builder->nbins = (size_t) 1 << bins;
-    ring->builder->bin_shift = (uint8_t) (64 - bins);
+    return n == 0 ? 1 : n;
 }
 
 
-static void *
-ring_alloc(llmgw_ring_t *ring, size_t n, size_t size)
+static size_t
+all_points(const llmgw_ring_node_t *nodes, size_t n, uint32_t vnodes,
+    unsigned *shift)
 {
-    return ring->memory.alloc(ring->memory.data, n == 0 ? size : n * size);
+    size_t  i, sum;
+
+    for (*shift = 0; /* void */; (*shift)++) {
+        sum = 0;
+
+        for (i = 0; i < n && sum <= LLMGW_RING_MAX_POINTS; i++) {
+            sum += node_points(&nodes[i], vnodes, *shift);
+        }
+
+        if (sum <= LLMGW_RING_MAX_POINTS) {
+            return sum;
+        }
+    }
 }
 
 
 static int
-ring_alloc_arrays(llmgw_ring_t *ring)
+is_within_limits(const llmgw_ring_node_t *nodes, size_t n)
 {
-    ring->points = ring_alloc(ring, ring->npoints + PEEKED_POINTS,
-                              sizeof(uint64_t));
-    if (ring->points == NULL) {
-        return -1;
+    size_t  i;
+
+    for (i = 0; i < n && i < LLMGW_RING_MAX_NODES; i++) {
+        if (nodes[i].id_len > LLMGW_RING_MAX_ID) {
+            return 0;
+        }
     }
 
-    ring->index = ring_alloc(ring, ring->nbuckets + 1, sizeof(uint32_t));
-    if (ring->index == NULL) {
-        return -1;
-    }
-
-    ring->shares = ring_alloc(ring, (size_t) ring->nnodes + 1,
-                              sizeof(uint64_t));
-    if (ring->shares == NULL) {
-        return -1;
-    }
-
-    memset(&ring->points[ring->npoints], 0, PEEKED_POINTS * sizeof(uint64_t));
-    memset(ring->shares, 0, ((size_t) ring->nnodes + 1) * sizeof(uint64_t));
-
-    ring->index[0] = 0;     /* the builder writes ends */
-
-    return 0;
+    return n <= LLMGW_RING_MAX_NODES;
 }
 
 
-/* A merge where one is possible and pays. */
-static int
-ring_begin(llmgw_ring_t *ring, const llmgw_ring_t *old, const uint32_t *before,
-    const llmgw_ring_node_t *nodes, uint32_t vnodes)
+static unsigned
+bucket_bits(size_t npoints)
 {
-    int  rc, scaled;
+    unsigned  bits;
 
-    ring->builder = llmgw_ring_builder_create(ring, nodes, ring->nnodes,
-                                              vnodes, &scaled);
-    if (ring->builder == NULL) {
-        return -1;
+    bits = bits_for((npoints + BUCKET_POINTS - 1) / BUCKET_POINTS);
+
+    return npoints > MANY_POINTS ? bits - LONG_BUCKET_BITS : bits;
+}
+
+
+llmgw_ring_bytes_t
+llmgw_ring_bytes(const llmgw_ring_t *old, const llmgw_ring_node_t *nodes,
+    size_t n, uint32_t vnodes)
+{
+    size_t              npoints, nbuckets;
+    unsigned            shift;
+    llmgw_ring_bytes_t  bytes = { 0, 0 };
+
+    if (!is_within_limits(nodes, n)) {
+        return bytes;
     }
 
-    ring_divide(ring);
+    npoints = all_points(nodes, n, vnodes, &shift);
+    nbuckets = (size_t) 1 << bucket_bits(npoints);
 
-    rc = 1;
+    bytes.ring = sizeof(llmgw_ring_t)
+                 + (npoints + PEEKED_POINTS + n) * sizeof(uint64_t)
+                 + (n + nbuckets + 1) * sizeof(uint32_t);
+    bytes.builder = llmgw_ring_builder_bytes(old, n, npoints);
 
-    if (old != NULL && !scaled) {
-        rc = llmgw_ring_merge_init(ring, old, before, nodes, vnodes);
-    }
-
-    return rc == 1 ? llmgw_ring_build_init(ring) : rc;
+    return bytes;
 }
 
 
 llmgw_ring_t *
-llmgw_ring_create(const llmgw_ring_node_t *nodes, size_t n, uint32_t vnodes,
-    const llmgw_ring_memory_t *memory)
+llmgw_ring_init(void *memory, void *builder, const llmgw_ring_t *old,
+    const uint32_t *before, const llmgw_ring_node_t *nodes, size_t n,
+    uint32_t vnodes)
 {
-    return llmgw_ring_create_from(NULL, NULL, nodes, n, vnodes, memory);
-}
-
-
-llmgw_ring_t *
-llmgw_ring_create_from(const llmgw_ring_t *old, const uint32_t *before,
-    const llmgw_ring_node_t *nodes, size_t n, uint32_t vnodes,
-    const llmgw_ring_memory_t *memory)
-{
+    size_t         i;
+    unsigned       bits, shift;
     llmgw_ring_t  *ring;
 
-    if (n > LLMGW_RING_MAX_NODES) {
-        return NULL;
+    ring = memory;
+    ring->builder = builder;
+
+    ring->nnodes = n;
+    ring->npoints = all_points(nodes, n, vnodes, &shift);
+    bits = bucket_bits(ring->npoints);
+    ring->nbuckets = (size_t) 1 << bits;
+    ring->bucket_shift = (uint8_t) (64 - bits);
+
+    ring->points = (uint64_t *) (ring + 1);
+    ring->shares = ring->points + ring->npoints + PEEKED_POINTS;
+    ring->counts = (uint32_t *) (ring->shares + n);
+    ring->index = ring->counts + n;
+
+    memset(&ring->points[ring->npoints], 0, PEEKED_POINTS * sizeof(uint64_t));
+    memset(ring->shares, 0, n * sizeof(uint64_t));
+
+    for (i = 0; i < n; i++) {
+        ring->counts[i] = (uint32_t) node_points(&nodes[i], vnodes, shift);
     }
 
-    if (memory == NULL) {
-        memory = &ring_heap;
-    }
-
-    ring = memory->alloc(memory->data, sizeof(llmgw_ring_t));
-    if (ring == NULL) {
-        return NULL;
-    }
-
-    memset(ring, 0, sizeof(llmgw_ring_t));
-
-    ring->memory = *memory;
-    ring->nnodes = (uint32_t) n;
-    ring->node_bits = (uint8_t) bits_for(n);
-
-    ring->counts = ring_alloc(ring, n, sizeof(uint32_t));
-
-    if (ring->counts == NULL
-        || ring_begin(ring, old, before, nodes, vnodes) != 0
-        || ring_alloc_arrays(ring) != 0)
-    {
-        llmgw_ring_destroy(ring);
-        return NULL;
-    }
+    llmgw_ring_builder_init(builder, ring, old, before, nodes);
 
     return ring;
-}
-
-
-void
-llmgw_ring_destroy(llmgw_ring_t *ring)
-{
-    llmgw_ring_memory_t  memory;
-
-    if (ring == NULL) {
-        return;
-    }
-
-    memory = ring->memory;
-
-    llmgw_ring_builder_destroy(ring);
-
-    if (ring->points != NULL) {
-        memory.free(memory.data, ring->points);
-    }
-
-    if (ring->index != NULL) {
-        memory.free(memory.data, ring->index);
-    }
-
-    if (ring->shares != NULL) {
-        memory.free(memory.data, ring->shares);
-    }
-
-    if (ring->counts != NULL) {
-        memory.free(memory.data, ring->counts);
-    }
-
-    memory.free(memory.data, ring);
 }
 
 
@@ -331,10 +264,7 @@ count_long(const uint64_t *points, size_t n, uint64_t key, uint64_t fraction)
 }
 
 
-/*
- * A hash shifted like a point is not above a point of the same hash,
- * whichever node stands there: so words compare like hashes.
- */
+/* Node 0 at the key's place is the lowest word there. */
 size_t
 llmgw_ring_find(const llmgw_ring_t *ring, uint64_t hash)
 {
@@ -344,7 +274,7 @@ llmgw_ring_find(const llmgw_ring_t *ring, uint64_t hash)
     const uint64_t  *points;
 
     bucket = &ring->index[hash >> ring->bucket_shift];
-    key = hash << ring->node_bits;
+    key = hash & ~LLMGW_RING_NODE_MASK;
 
     points = &ring->points[bucket[0]];
     n = bucket[1] - bucket[0];
@@ -364,8 +294,7 @@ llmgw_ring_find(const llmgw_ring_t *ring, uint64_t hash)
 uint32_t
 llmgw_ring_node(const llmgw_ring_t *ring, size_t position)
 {
-    return (uint32_t) (ring->points[position]
-                       & (((uint64_t) 1 << ring->node_bits) - 1));
+    return (uint32_t) (ring->points[position] & LLMGW_RING_NODE_MASK);
 }
 
 

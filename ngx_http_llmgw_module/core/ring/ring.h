@@ -2,19 +2,23 @@
 /*
  * The hash ring: which replica a prompt's prefix belongs to.
  *
- * Each node stands at vnodes x weight points of a 64-bit circle, point i of
- * node "id" at xxh3_64(id "#" i).  A key belongs to the first point clockwise
- * (greater or equal, wrapping).  When a node leaves, its keys go to their next
- * points and no other key moves (Karger and others, 1997).
+ * Each node stands at vnodes x weight points of a circle, point i of node
+ * "id" at xxh3_64(id "#" i), of which the upper 48 bits count.  A key belongs
+ * to the first point clockwise (greater or equal, wrapping).  When a node
+ * leaves, its keys go to their next points and no other key moves (Karger and
+ * others, 1997).
  *
- * A ring is built in slices, off the request path, and never changes once it
- * is whole: a change of membership builds a new one while the old one serves,
- * out of the old one where most of its points stay.
- * Points are kept as a sorted array with an index of buckets over the high
- * bits of the circle, so that a lookup touches one bucket entry and some
- * neighbouring points; no tree, no binary search.  Equal points (never seen,
- * but possible) are ordered by node id, so that every gateway draws the same
- * ring from the same members, in whatever order it was told of them.
+ * A ring never changes once it is whole: a change of membership builds a new
+ * one out of the old one while the old one serves.  The build is one linear
+ * pass, in slices, off the request path: it copies the points without those
+ * that went and merges those that came.  A ring out of nothing is the same
+ * pass, in which all points came.
+ *
+ * Points are a sorted array with an index of buckets over the high bits of the
+ * circle, so that a lookup touches one bucket entry and some neighbouring
+ * points; no tree, no binary search.  Points at one place stand in the order
+ * of their nodes' numbers.  So every gateway draws the same ring, provided
+ * that each numbers the same members in the same order.
  */
 
 #ifndef LLMGW_RING_H
@@ -27,49 +31,44 @@
 typedef struct llmgw_ring_s  llmgw_ring_t;
 
 typedef struct {
-    const char  *id;            /* need not outlive the call */
-    size_t       id_len;
+    const char  *id;
+    size_t       id_len;        /* up to LLMGW_RING_MAX_ID */
     uint32_t     weight;        /* >= 1 */
 } llmgw_ring_node_t;
-
-/* Memory comes from the caller; size is exact, zero-filling not needed. */
-typedef struct {
-    void  *(*alloc)(void *data, size_t size);   /* NULL: none left */
-    void   (*free)(void *data, void *p);
-    void    *data;
-} llmgw_ring_memory_t;
 
 /* Limits: above them weights are scaled down alike, at least one point each */
 #define LLMGW_RING_MAX_NODES   65536
 #define LLMGW_RING_MAX_POINTS  (16u * 1024 * 1024)
+#define LLMGW_RING_MAX_ID      1024
 
 #define LLMGW_RING_NEW         UINT32_MAX   /* before: in no older ring */
 
 
+/* The memory that a ring and its builder need; 0: over a limit. */
+typedef struct {
+    size_t  ring;
+    size_t  builder;
+} llmgw_ring_bytes_t;
+
+llmgw_ring_bytes_t llmgw_ring_bytes(const llmgw_ring_t *old,
+    const llmgw_ring_node_t *nodes, size_t n, uint32_t vnodes);
+
 /*
- * Begins a ring of n nodes; node k of the answers is nodes[k].  NULL: out of
- * memory, or over a limit.  memory == NULL: malloc and free.  n may be 0.
+ * Begins a ring of n nodes in `memory`, with a builder in `builder`, both of
+ * the sizes above and aligned as malloc() does; they stay the caller's.  Node k
+ * of the answers is nodes[k].  What stands in `old`, a whole ring, is copied:
+ * nodes[i] is its node before[i], of the same id, or LLMGW_RING_NEW.  Nodes
+ * that stay keep their order among each other; weights and vnodes may differ.
+ * old == NULL: all nodes are new, `before` is not read.  builder, nodes, their
+ * ids and old must stay until the ring is whole; before need not.
  */
-llmgw_ring_t *llmgw_ring_create(const llmgw_ring_node_t *nodes, size_t n,
-    uint32_t vnodes, const llmgw_ring_memory_t *memory);
+llmgw_ring_t *llmgw_ring_init(void *memory, void *builder,
+    const llmgw_ring_t *old, const uint32_t *before,
+    const llmgw_ring_node_t *nodes, size_t n, uint32_t vnodes);
 
 /*
- * The same ring, at a fraction of the price where it differs little from a
- * whole one: what stands sorted in `old` is merged with the points of those
- * that joined.  nodes[i] is node before[i] of `old`, which has the same id, or
- * LLMGW_RING_NEW; weights and vnodes may differ.  old must stay until the ring
- * is whole or destroyed; before need not outlive the call.
- */
-llmgw_ring_t *llmgw_ring_create_from(const llmgw_ring_t *old,
-    const uint32_t *before, const llmgw_ring_node_t *nodes, size_t n,
-    uint32_t vnodes, const llmgw_ring_memory_t *memory);
-
-void llmgw_ring_destroy(llmgw_ring_t *ring);
-
-/*
- * Does about `budget` points' worth of work (one unit is some 20-50 ns; no
- * slice costs more than a small multiple of its budget, sorting included).
- * Returns 1 when the ring is whole, 0 when there is more to do.
+ * Does `budget` units of work; a unit is some 2 to 5 ns.  Returns 1 when the
+ * ring is whole, 0 when there is more to do.
  */
 int llmgw_ring_build(llmgw_ring_t *ring, size_t budget);
 
@@ -80,7 +79,7 @@ uint64_t llmgw_ring_hash(const void *key, size_t len);
 
 size_t llmgw_ring_npoints(const llmgw_ring_t *ring);
 
-/* The n of llmgw_ring_create(); each of them has at least one point. */
+/* The n of llmgw_ring_init(); each of them has at least one point. */
 size_t llmgw_ring_nnodes(const llmgw_ring_t *ring);
 
 /*

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "core/policy/pick.h"
+#include "t/unit/core/ring/ring_fleet.h"
 
 
 #define PEERS_MAX  64
@@ -40,26 +41,12 @@ typedef struct {
 } scene_t;
 
 
-static inline uint64_t
-next_random(uint64_t *state)
-{
-    uint64_t  x;
-
-    x = *state += 0x9e3779b97f4a7c15ull;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-
-    return x ^ x >> 31;
-}
-
-
 static inline llmgw_ring_t *
 ring_of(size_t n, const llmgw_pick_peer_t *peers, uint32_t vnodes)
 {
     char                ids[PEERS_MAX][16];
-    size_t              i;
-    llmgw_ring_t       *ring;
-    llmgw_ring_node_t   nodes[PEERS_MAX];
+    size_t             i;
+    llmgw_ring_node_t  nodes[PEERS_MAX];
 
     for (i = 0; i < n; i++) {
         nodes[i].id = ids[i];
@@ -68,12 +55,7 @@ ring_of(size_t n, const llmgw_pick_peer_t *peers, uint32_t vnodes)
         nodes[i].weight = peers[i].weight;
     }
 
-    ring = llmgw_ring_create(nodes, n, vnodes, NULL);
-    assert_non_null(ring);
-
-    while (!llmgw_ring_build(ring, 1000)) { /* void */ }
-
-    return ring;
+    return whole_ring(nodes, n, vnodes, 1000);
 }
 
 
@@ -149,7 +131,7 @@ scene_init(scene_t *scene, size_t n)
 static inline void
 scene_done(scene_t *scene)
 {
-    llmgw_ring_destroy(scene->ring);
+    free(scene->ring);
 }
 
 

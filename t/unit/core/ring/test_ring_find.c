@@ -9,7 +9,6 @@
 #include "core/ring/ring_inner.h"
 
 
-#define NODE_BITS    5
 #define BUCKET_BITS  6
 #define NBUCKETS     64
 #define POINTS_MAX   (NBUCKETS * 300)
@@ -93,7 +92,8 @@ made_init(made_t *made, size_t most, uint64_t *seed)
         n = next_random(seed) % (most + 1);
 
         for (k = 0; k < n; k++) {
-            made->hashes[made->n++] = hash_of_shape(shape, i, k, seed);
+            made->hashes[made->n++] = hash_of_shape(shape, i, k, seed)
+                                      & ~LLMGW_RING_NODE_MASK;
         }
     }
 
@@ -104,8 +104,7 @@ made_init(made_t *made, size_t most, uint64_t *seed)
     assert_non_null(made->points);
 
     for (i = 0; i < made->n; i++) {
-        made->points[i] = made->hashes[i] << NODE_BITS
-                          | i % ((uint64_t) 1 << NODE_BITS);
+        made->points[i] = made->hashes[i] | i;
     }
 
     memset(&made->ring, 0, sizeof(llmgw_ring_t));
@@ -114,8 +113,7 @@ made_init(made_t *made, size_t most, uint64_t *seed)
     made->ring.index = made->index;
     made->ring.npoints = made->n;
     made->ring.nbuckets = NBUCKETS;
-    made->ring.nnodes = 1 << NODE_BITS;
-    made->ring.node_bits = NODE_BITS;
+    made->ring.nnodes = LLMGW_RING_NODE_MASK + 1;
     made->ring.bucket_shift = 64 - BUCKET_BITS;
 }
 
@@ -131,7 +129,7 @@ assert_finds(const made_t *made, uint64_t hash)
     while (low < high) {
         middle = (low + high) / 2;
 
-        if (made->hashes[middle] < hash) {
+        if (made->hashes[middle] < (hash & ~LLMGW_RING_NODE_MASK)) {
             low = middle + 1;
 
         } else {
@@ -153,7 +151,8 @@ assert_finds_all(const made_t *made, uint64_t *seed)
     for (i = 0; i < made->n; i++) {
         assert_finds(made, made->hashes[i] - 1);
         assert_finds(made, made->hashes[i]);
-        assert_finds(made, made->hashes[i] + 1);
+        assert_finds(made, made->hashes[i] + LLMGW_RING_NODE_MASK);
+        assert_finds(made, made->hashes[i] + LLMGW_RING_NODE_MASK + 1);
     }
 
     for (i = 0; i < NBUCKETS; i++) {

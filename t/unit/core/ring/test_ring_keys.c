@@ -37,8 +37,8 @@ leaving_moves_only_the_keys_of_the_one_that_left(void **state)
         }
     }
 
-    llmgw_ring_destroy(before);
-    llmgw_ring_destroy(after);
+    free(before);
+    free(after);
     fleet_done(&fleet);
 }
 
@@ -65,8 +65,8 @@ keys_moved_by_a_join(const fleet_t *fleet, size_t n, int keys)
         }
     }
 
-    llmgw_ring_destroy(before);
-    llmgw_ring_destroy(after);
+    free(before);
+    free(after);
 
     return moved;
 }
@@ -137,7 +137,7 @@ three_replicas_share_prompts_evenly(void **state)
             assert_in_range(counts[k], 5, 20);
         }
 
-        llmgw_ring_destroy(ring);
+        free(ring);
         fleet_done(&fleet);
     }
 }
