@@ -11,7 +11,7 @@ function liveness(was, is) {
   if (was.state === is.state) return null;
   switch (is.state) {
   case 'DEAD':
-    return ['dead', is.cause === 'down' ? 'dead: its process broke off'
+    return ['dead', is.cause === 'down' ? 'dead: its process ended'
                                         : 'dead: its agent is silent'];
   case 'LEFT': return ['left', 'left'];
   case 'SUSPECT': return ['suspect', 'suspect: its agent is silent'];

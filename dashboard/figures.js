@@ -2,7 +2,7 @@
 
 /* The figures on top, and the progress of a rolling update. */
 
-/* [title, (pool, track) => [value, what stands beneath it, its class]] */
+/* [title, (pool, track) => [value, the line below it, its class]] */
 const FIGURES = [
   ['Serving', (p) => [`${WHOLE.format(p.serving)} / ${
     WHOLE.format(p.replicas.length)}`, 'replicas',
@@ -65,10 +65,10 @@ class Update {
     put($('update-doing'), busy.length
       ? `Draining ${names(busy.map((r) => r.id))}: ${many(
         busy.reduce((n, r) => n + r.inFlight, 0), 'stream')} left here`
-      : update ? 'No replica is drained at the moment' : '');
+      : update ? 'No replica is draining at the moment' : '');
   }
 
-  /* The version that came last; nobody tells what an update aims at. */
+  /* The version that appeared last; the status does not say the target. */
   target({ seen }) {
     const [first, ...later] = [...seen].sort((a, b) => a[1] - b[1]);
     const last = later.pop();

@@ -94,7 +94,7 @@ class Page {
     });
   }
 
-  /* What keeps the picture from being true, or the pool from serving. */
+  /* What keeps the page from being current, or the pool from serving. */
   tell() {
     const silent = this.answered === null
       ? Boolean(this.trouble) && 'yet'
@@ -119,16 +119,16 @@ class Page {
     if (pool.stale) {
       found.push(['warn', 'The agent is silent',
                   ` for ${Math.round(pool.age / 1000)} s`,
-                  ': nginx serves by its last view']);
+                  ': nginx routes by its last view']);
     }
     if (pool.isolated) {
       found.push(['warn', 'This gateway is cut off from gossip', '',
-                  ': it tries replicas that it cannot hear']);
+                  ': it still tries the replicas that it does not hear']);
     }
     if (!pool.replicas.length) {
       found.push(['bad', 'The pool has no replica', '', '']);
     } else if (!pool.serving && !pool.isolated) {
-      found.push(['bad', 'No replica serves', '', '']);
+      found.push(['bad', 'No replica is serving', '', '']);
     }
   }
 

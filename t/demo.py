@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A cluster to look at: three replicas, their agents, one nginx.
+"""A demonstration: three replicas, their agents, one nginx.
 
-Streams a prompt, kills the replica that served it, shows the members change
-and the next prompt served elsewhere, kills a replica in the middle of a
-stream, and leaves the cluster running until Ctrl-C.  With --once it ends by
-itself, and its exit status says whether all was as it should be.
+Streams a prompt, kills the replica that served it, shows how the members
+change and that the next prompt is served elsewhere, kills a replica in the
+middle of a stream, and leaves the cluster running until Ctrl-C.  With --once
+it ends by itself, and its exit status says whether all went as expected.
 """
 
 import argparse
@@ -29,7 +29,7 @@ TTY = sys.stdout.isatty()
 
 
 class Surprise(Exception):
-    """The demo saw something that should not be."""
+    """The demo saw something that should not happen."""
 
 
 def paint(code, text):
@@ -41,7 +41,7 @@ def step(text):
 
 
 def ask(nginx, prompt, max_tokens=24, on_token=None):
-    """Streams to the terminal; the replicas that spoke, in order."""
+    """Streams to the terminal; returns the replicas that served, in order."""
     argv = [place.binary("llmgw-client"), "infer", "--gateway", nginx.target,
             "--prompt", prompt, "--max-tokens", str(max_tokens), "--json"]
     spoke, count = [], 0
@@ -61,7 +61,7 @@ def ask(nginx, prompt, max_tokens=24, on_token=None):
     print(flush=True)
     if client.returncode != 0 or count != max_tokens:
         raise Surprise(f"{count} of {max_tokens} tokens came, the client"
-                       f" ended with {client.returncode}")
+                       f" exited with {client.returncode}")
     return spoke
 
 
@@ -78,7 +78,7 @@ def state(cluster, id):
 
 
 def lost(cluster, nginx, id):
-    """kill -9, and wait till everybody knows."""
+    """kill -9, and wait until everybody knows."""
     began = time.monotonic()
     cluster.replicas[id].kill()
     wait_for(lambda: id not in nginx.routable(), 10, f"{id} to be out")
@@ -93,10 +93,10 @@ def show(cluster):
         "server": "location = /dashboard { llmgw_dashboard; }"})
     members(cluster)
 
-    step("A prompt goes to the replica that its first 64 bytes name")
+    step("A prompt goes to the replica that its first 64 bytes select")
     first = ask(nginx, PROMPT)[0]
 
-    step(f"kill -9 {first}: its agent tells the cluster")
+    step(f"kill -9 {first}: its agent tells the others")
     took = lost(cluster, nginx, first)
     print(f"  nginx stopped routing to {first} within {took * 1000:.0f} ms")
     members(cluster)
@@ -104,9 +104,9 @@ def show(cluster):
     step("The next prompt with the same beginning is served elsewhere")
     second = ask(nginx, NEXT)[0]
     if second == first:
-        raise Surprise(f"{first} is dead and answered")
+        raise Surprise(f"{first} is dead, but it answered")
 
-    step(f"kill -9 {second} in the middle of a stream: another carries it on")
+    step(f"kill -9 {second} in the middle of a stream: another continues it")
 
     def at_token(count, replica):
         if count == 10:
@@ -116,7 +116,7 @@ def show(cluster):
     if len(spoke) != 2:
         raise Surprise(f"the stream was served by {spoke}")
 
-    step("Both come back")
+    step("Both are started again")
     for id in sorted({first, spoke[0]}):
         cluster.replicas[id].start()
     wait_for(lambda: len(nginx.routable()) == 3, 15, "all three replicas")
@@ -125,14 +125,14 @@ def show(cluster):
 
 
 def explain(cluster, nginx):
-    step("The cluster is yours until Ctrl-C.  In another terminal:")
+    step("The cluster runs until Ctrl-C.  Try in another terminal:")
     control = cluster.gateway.control
     print(f"""
   {place.binary('llmgw-client')} infer --gateway {nginx.target} \\
       --prompt 'Hello' --max-tokens 20
   {place.binary('llmgwctl')} -s {control} members
   curl -s http://127.0.0.1:{nginx.status_port}/status
-  a browser at http://127.0.0.1:{nginx.status_port}/dashboard
+  open http://127.0.0.1:{nginx.status_port}/dashboard in a browser
   kill -9 {cluster.replicas['r1'].proc.pid}      # r1
 
   Logs and configuration: {cluster.dir}""", flush=True)
@@ -152,7 +152,7 @@ def interrupted(*_):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--once", action="store_true",
-                        help="end by itself; the exit status tells")
+                        help="end by itself; the exit status says how it went")
     args = parser.parse_args()
 
     signal.signal(signal.SIGTERM, interrupted)
@@ -164,7 +164,7 @@ def main():
     except (Surprise, AssertionError, OSError) as e:
         wrong.append(str(e))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    step("Taking everything down")
+    step("Stopping everything")
     wrong += cluster.close()
     if wrong:
         print("\n".join(wrong) + "\n" + cluster.tails(), file=sys.stderr)

@@ -189,7 +189,7 @@ def test_shows_load_and_a_killed_replica(cluster, gateway, open_page, caller):
     cluster.replicas[victim].kill()
     wait_state(page, victim, "Dead")
     assert time.monotonic() - began < 2 * SLOW
-    wait_event(page, f"{victim} dead: its process broke off")
+    wait_event(page, f"{victim} dead: its process ended")
     wait_event(page, "failed over: ")
     assert page.text("#now dd") == "2 / 3"
     for one in running:
@@ -334,7 +334,7 @@ def test_says_what_is_wrong_with_the_view(scene, open_page):
     stage.set("r1", say.DEAD)
     stage.set("r2", say.SILENT)
     refresh(page)
-    page.wait_text("#notices", "No replica serves")
+    page.wait_text("#notices", "No replica is serving")
 
 
 def test_several_pools(scene, open_page):
@@ -356,7 +356,7 @@ GARBAGE = [
     (200, "text/html", b"<script>x</script>", "not in JSON"),
     (200, "application/json", b'{"pools": [null, 7, {"name": {}, "totals": 3,'
      b' "replicas": [[], {"id": 5}], "queue": "x", "histograms": [1]}]}',
-     "No replica serves"),
+     "No replica is serving"),
 ]
 
 
@@ -367,7 +367,7 @@ def test_garbage_for_a_status(scene, open_page):
     for *raw, said in GARBAGE:
         stage.raw = raw
         refresh(page)
-        if said == "No replica serves":
+        if said == "No replica is serving":
             page.wait_text("#now dd", "0 / 2")
         else:
             page.wait_text("#notices", said)
