@@ -48,8 +48,8 @@ struct ngx_http_llmgw_family_s {
 
 struct ngx_http_llmgw_export_s {
     ngx_http_llmgw_page_t         page;
-    ngx_array_t                  *pictures;
-    ngx_http_llmgw_facts_t       *facts;        /* of each picture */
+    ngx_array_t                  *snapshots;
+    ngx_http_llmgw_facts_t       *facts;        /* of each snapshot */
     ngx_uint_t                    family;
     ngx_uint_t                    pool;
     ngx_uint_t                    item;
@@ -158,12 +158,12 @@ ngx_http_llmgw_export_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    e->pictures = ngx_http_llmgw_picture_take(r);
-    e->facts = e->pictures
-               ? ngx_http_llmgw_facts_gather(e->pictures, r->pool) : NULL;
+    e->snapshots = ngx_http_llmgw_snapshot_take(r);
+    e->facts = e->snapshots
+               ? ngx_http_llmgw_facts_gather(e->snapshots, r->pool) : NULL;
 
     if (e->facts == NULL || ngx_http_llmgw_export_measure(e, r->pool) == NULL) {
-        ngx_http_llmgw_picture_release(e->pictures);
+        ngx_http_llmgw_snapshot_release(e->snapshots);
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -191,7 +191,7 @@ ngx_http_llmgw_export_measure(ngx_http_llmgw_export_t *e, ngx_pool_t *pool)
 
     longest = 0;
 
-    for (i = 0; i < e->pictures->nelts; i++) {
+    for (i = 0; i < e->snapshots->nelts; i++) {
         longest = ngx_max(longest, e->facts[i].name.len);
     }
 
@@ -219,7 +219,7 @@ ngx_http_llmgw_export_done(void *data)
 {
     ngx_http_llmgw_export_t  *e = data;
 
-    ngx_http_llmgw_picture_release(e->pictures);
+    ngx_http_llmgw_snapshot_release(e->snapshots);
 }
 
 
@@ -246,7 +246,7 @@ ngx_http_llmgw_export_next(ngx_http_llmgw_page_t *page)
         e->headed = 1;
     }
 
-    if (e->pool < e->pictures->nelts
+    if (e->pool < e->snapshots->nelts
         && family->write(e, family, &e->facts[e->pool]))
     {
         return 1;
@@ -254,7 +254,7 @@ ngx_http_llmgw_export_next(ngx_http_llmgw_page_t *page)
 
     e->item = 0;
 
-    if (++e->pool >= e->pictures->nelts) {
+    if (++e->pool >= e->snapshots->nelts) {
         e->pool = 0;
         e->headed = 0;
         e->family++;
@@ -293,7 +293,7 @@ ngx_http_llmgw_export_requests(ngx_http_llmgw_export_t *e,
     for (code = 0; code < NGX_HTTP_LLMGW_NCODES; code++) {
         for (reason = 0; reason < NGX_HTTP_LLMGW_NREASONS; reason++) {
 
-            n = facts->picture->sum.requests[code][reason];
+            n = facts->snapshot->sum.requests[code][reason];
 
             if (n == 0 && (code || reason)) {
                 continue;
@@ -318,7 +318,7 @@ ngx_http_llmgw_export_counter(ngx_http_llmgw_export_t *e,
     uint64_t    *counts;
     ngx_uint_t   i;
 
-    counts = (uint64_t *) ((char *) &facts->picture->sum + family->offset);
+    counts = (uint64_t *) ((char *) &facts->snapshot->sum + family->offset);
 
     for (i = 0; i < family->n; i++) {
         if (family->value(i)) {
@@ -344,7 +344,7 @@ ngx_http_llmgw_export_histogram(ngx_http_llmgw_export_t *e,
     ngx_http_llmgw_histogram_t  *h;
 
     h = (ngx_http_llmgw_histogram_t *)
-            ((char *) &facts->picture->sum + family->offset);
+            ((char *) &facts->snapshot->sum + family->offset);
     bounds = ngx_http_llmgw_metrics_bounds(family->n);
     n = 0;
 
@@ -393,7 +393,7 @@ ngx_http_llmgw_export_pool(ngx_http_llmgw_export_t *e,
 {
     ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\"} %.3f\n",
                                family->name, &facts->name,
-                               family->get(facts->picture));
+                               family->get(facts->snapshot));
 
     return 0;
 }

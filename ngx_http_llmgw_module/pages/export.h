@@ -34,7 +34,7 @@ typedef struct {
 
 /* Of one pool. */
 typedef struct {
-    ngx_http_llmgw_picture_t     *picture;
+    ngx_http_llmgw_snapshot_t    *snapshot;
     ngx_str_t                     name;         /* escaped, for a label */
     ngx_http_llmgw_fact_t        *rows;
     ngx_uint_t                    nlisted;
@@ -45,8 +45,8 @@ typedef struct {
 } ngx_http_llmgw_facts_t;
 
 
-/* One for each picture; NULL: out of memory. */
-ngx_http_llmgw_facts_t *ngx_http_llmgw_facts_gather(ngx_array_t *pictures,
+/* One for each snapshot; NULL: out of memory. */
+ngx_http_llmgw_facts_t *ngx_http_llmgw_facts_gather(ngx_array_t *snapshots,
     ngx_pool_t *pool);
 
 

@@ -18,22 +18,22 @@ static void ngx_http_llmgw_facts_gateways(ngx_http_llmgw_facts_t *facts);
 
 
 ngx_http_llmgw_facts_t *
-ngx_http_llmgw_facts_gather(ngx_array_t *pictures, ngx_pool_t *pool)
+ngx_http_llmgw_facts_gather(ngx_array_t *snapshots, ngx_pool_t *pool)
 {
-    ngx_uint_t                 i;
-    ngx_http_llmgw_facts_t    *facts;
-    ngx_http_llmgw_picture_t  *picture;
+    ngx_uint_t                  i;
+    ngx_http_llmgw_facts_t     *facts;
+    ngx_http_llmgw_snapshot_t  *snapshot;
 
-    picture = pictures->elts;
+    snapshot = snapshots->elts;
 
-    facts = ngx_pcalloc(pool, (pictures->nelts + 1)
+    facts = ngx_pcalloc(pool, (snapshots->nelts + 1)
                               * sizeof(ngx_http_llmgw_facts_t));
     if (facts == NULL) {
         return NULL;
     }
 
-    for (i = 0; i < pictures->nelts; i++) {
-        facts[i].picture = &picture[i];
+    for (i = 0; i < snapshots->nelts; i++) {
+        facts[i].snapshot = &snapshot[i];
 
         if (ngx_http_llmgw_facts_name(&facts[i], pool) != NGX_OK
             || ngx_http_llmgw_facts_pool(&facts[i], pool) != NGX_OK)
@@ -57,7 +57,7 @@ ngx_http_llmgw_facts_name(ngx_http_llmgw_facts_t *facts, ngx_pool_t *pool)
     size_t      i;
     ngx_str_t  *name;
 
-    name = &facts->picture->pool->conf->name;
+    name = &facts->snapshot->pool->conf->name;
 
     p = ngx_pnalloc(pool, 2 * name->len + 1);
     if (p == NULL) {
@@ -88,7 +88,7 @@ ngx_http_llmgw_facts_pool(ngx_http_llmgw_facts_t *facts, ngx_pool_t *pool)
     u_char                        *seen;
     ngx_http_llmgw_zone_shared_t  *shared;
 
-    shared = facts->picture->pool->zone->shared;
+    shared = facts->snapshot->pool->zone->shared;
 
     /* every replica that is listed and has a slot, and every other slot */
 
@@ -115,15 +115,15 @@ ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts, u_char *seen)
 {
     ngx_uint_t                     i, slot;
     ngx_http_llmgw_fact_t         *row;
-    ngx_http_llmgw_picture_t      *picture;
+    ngx_http_llmgw_snapshot_t     *snapshot;
     ngx_http_llmgw_replica_t      *replica;
     ngx_http_llmgw_zone_shared_t  *shared;
 
-    picture = facts->picture;
-    shared = picture->pool->zone->shared;
+    snapshot = facts->snapshot;
+    shared = snapshot->pool->zone->shared;
 
-    for (i = 0; i < picture->n; i++) {
-        replica = picture->replicas[i];
+    for (i = 0; i < snapshot->n; i++) {
+        replica = snapshot->replicas[i];
         facts->members[LLMGW_ROLE_REPLICA]
                       [ngx_http_llmgw_replica_shown(&replica->member, NULL)]++;
 
@@ -168,7 +168,7 @@ ngx_http_llmgw_facts_unlisted(ngx_http_llmgw_facts_t *facts, u_char *seen,
     ngx_http_llmgw_zone_shared_t  *shared;
 
     rc = NGX_OK;
-    zone = facts->picture->pool->zone;
+    zone = facts->snapshot->pool->zone;
     shared = zone->shared;
 
     ngx_http_llmgw_zone_lock(zone);
@@ -212,13 +212,13 @@ ngx_http_llmgw_facts_counters(ngx_http_llmgw_fact_t *row,
 static void
 ngx_http_llmgw_facts_gateways(ngx_http_llmgw_facts_t *facts)
 {
-    ngx_uint_t                 i;
-    ngx_http_llmgw_picture_t  *picture;
+    ngx_uint_t                  i;
+    ngx_http_llmgw_snapshot_t  *snapshot;
 
-    picture = facts->picture;
+    snapshot = facts->snapshot;
 
-    for (i = 0; i < picture->ngateways; i++) {
+    for (i = 0; i < snapshot->ngateways; i++) {
         facts->members[LLMGW_ROLE_GATEWAY]
-            [ngx_http_llmgw_replica_shown(&picture->gateways[i], NULL)]++;
+            [ngx_http_llmgw_replica_shown(&snapshot->gateways[i], NULL)]++;
     }
 }

@@ -9,25 +9,25 @@
 /* Gauges of a pool. */
 
 double
-ngx_http_llmgw_gauge_queue_length(ngx_http_llmgw_picture_t *picture)
+ngx_http_llmgw_gauge_queue_length(ngx_http_llmgw_snapshot_t *snapshot)
 {
-    return picture->pool->zone->shared->queue.length;
+    return snapshot->pool->zone->shared->queue.length;
 }
 
 
 double
-ngx_http_llmgw_gauge_queue_size(ngx_http_llmgw_picture_t *picture)
+ngx_http_llmgw_gauge_queue_size(ngx_http_llmgw_snapshot_t *snapshot)
 {
-    return picture->pool->conf->queue_size;
+    return snapshot->pool->conf->queue_size;
 }
 
 
 double
-ngx_http_llmgw_gauge_view_age_seconds(ngx_http_llmgw_picture_t *picture)
+ngx_http_llmgw_gauge_view_age_seconds(ngx_http_llmgw_snapshot_t *snapshot)
 {
     ngx_http_llmgw_pool_t  *pool;
 
-    pool = picture->pool;
+    pool = snapshot->pool;
 
     if (pool->reader == NULL) {
         return 0;
@@ -38,37 +38,37 @@ ngx_http_llmgw_gauge_view_age_seconds(ngx_http_llmgw_picture_t *picture)
 
 
 double
-ngx_http_llmgw_gauge_view_stale(ngx_http_llmgw_picture_t *picture)
+ngx_http_llmgw_gauge_view_stale(ngx_http_llmgw_snapshot_t *snapshot)
 {
-    return ngx_http_llmgw_pool_is_stale(picture->pool);
+    return ngx_http_llmgw_pool_is_stale(snapshot->pool);
 }
 
 
 double
-ngx_http_llmgw_gauge_view_isolated(ngx_http_llmgw_picture_t *picture)
+ngx_http_llmgw_gauge_view_isolated(ngx_http_llmgw_snapshot_t *snapshot)
 {
-    return picture->pool->view.isolated;
+    return snapshot->pool->view.isolated;
 }
 
 
 double
-ngx_http_llmgw_gauge_view_members(ngx_http_llmgw_picture_t *picture)
+ngx_http_llmgw_gauge_view_members(ngx_http_llmgw_snapshot_t *snapshot)
 {
-    return picture->pool->view.n;
+    return snapshot->pool->view.n;
 }
 
 
 double
-ngx_http_llmgw_gauge_streams(ngx_http_llmgw_picture_t *picture)
+ngx_http_llmgw_gauge_streams(ngx_http_llmgw_snapshot_t *snapshot)
 {
-    return picture->levels.streams;
+    return snapshot->levels.streams;
 }
 
 
 double
-ngx_http_llmgw_gauge_sessions(ngx_http_llmgw_picture_t *picture)
+ngx_http_llmgw_gauge_sessions(ngx_http_llmgw_snapshot_t *snapshot)
 {
-    return picture->levels.sessions;
+    return snapshot->levels.sessions;
 }
 
 

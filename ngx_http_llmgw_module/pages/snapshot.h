@@ -1,12 +1,12 @@
 
 /*
- * A picture of all pools, taken at once for a page that is written in slices:
+ * A snapshot of all pools, taken at once for a page that is written in slices:
  * what all workers have counted, and who is listed.  The replicas in it are
  * held, as streams hold those that they exclude, until the page is done.
  */
 
-#ifndef _NGX_HTTP_LLMGW_PICTURE_H_INCLUDED_
-#define _NGX_HTTP_LLMGW_PICTURE_H_INCLUDED_
+#ifndef _NGX_HTTP_LLMGW_SNAPSHOT_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_SNAPSHOT_H_INCLUDED_
 
 
 #include "upstream/replica.h"
@@ -21,23 +21,23 @@ typedef struct {
     ngx_uint_t                    n;
     llmgw_member_t               *gateways;     /* copies */
     ngx_uint_t                    ngateways;
-} ngx_http_llmgw_picture_t;
+} ngx_http_llmgw_snapshot_t;
 
 
 /* One for each pool, in the request's pool; NULL: out of memory. */
-ngx_array_t *ngx_http_llmgw_picture_take(ngx_http_request_t *r);
+ngx_array_t *ngx_http_llmgw_snapshot_take(ngx_http_request_t *r);
 
 /* Lets the replicas go; also of NULL. */
-void ngx_http_llmgw_picture_release(ngx_array_t *pictures);
+void ngx_http_llmgw_snapshot_release(ngx_array_t *snapshots);
 
 
 /* gauge.c */
 
 typedef double (*ngx_http_llmgw_gauge_pool_pt)(
-    ngx_http_llmgw_picture_t *picture);
+    ngx_http_llmgw_snapshot_t *snapshot);
 
 #define NGX_HTTP_LLMGW_POOL_GAUGE(name, help)                                 \
-    double ngx_http_llmgw_gauge_##name(ngx_http_llmgw_picture_t *picture);
+    double ngx_http_llmgw_gauge_##name(ngx_http_llmgw_snapshot_t *snapshot);
 #define NGX_HTTP_LLMGW_REPLICA_GAUGE(name, help)                              \
     uint64_t ngx_http_llmgw_gauge_##name(ngx_http_llmgw_replica_t *replica);
 
@@ -45,4 +45,4 @@ NGX_HTTP_LLMGW_POOL_GAUGES(NGX_HTTP_LLMGW_POOL_GAUGE)
 NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_REPLICA_GAUGE)
 
 
-#endif /* _NGX_HTTP_LLMGW_PICTURE_H_INCLUDED_ */
+#endif /* _NGX_HTTP_LLMGW_SNAPSHOT_H_INCLUDED_ */

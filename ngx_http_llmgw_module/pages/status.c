@@ -26,8 +26,8 @@ typedef enum {
 
 typedef struct {
     ngx_http_llmgw_page_t         page;
-    ngx_array_t                  *pictures;
-    ngx_uint_t                    pool;         /* index in pictures */
+    ngx_array_t                  *snapshots;
+    ngx_uint_t                    pool;         /* index in snapshots */
     ngx_uint_t                    item;         /* within the part */
     ngx_http_llmgw_status_part_t  part;
 } ngx_http_llmgw_status_t;
@@ -37,7 +37,7 @@ static ngx_int_t ngx_http_llmgw_status_handler(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_llmgw_status_next(ngx_http_llmgw_page_t *page);
 static void ngx_http_llmgw_status_begin(ngx_http_llmgw_page_t *page);
 static void ngx_http_llmgw_status_items(ngx_http_llmgw_status_t *status,
-    ngx_http_llmgw_picture_t *picture, ngx_uint_t n);
+    ngx_http_llmgw_snapshot_t *snapshot, ngx_uint_t n);
 static void ngx_http_llmgw_status_put(ngx_http_llmgw_page_t *page,
     json_t *json, size_t flags);
 static void ngx_http_llmgw_status_text(ngx_http_llmgw_page_t *page,
@@ -71,8 +71,8 @@ ngx_http_llmgw_status_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    status->pictures = ngx_http_llmgw_picture_take(r);
-    if (status->pictures == NULL) {
+    status->snapshots = ngx_http_llmgw_snapshot_take(r);
+    if (status->snapshots == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -90,7 +90,7 @@ ngx_http_llmgw_status_done(void *data)
 {
     ngx_http_llmgw_status_t  *status = data;
 
-    ngx_http_llmgw_picture_release(status->pictures);
+    ngx_http_llmgw_snapshot_release(status->snapshots);
 }
 
 
@@ -101,12 +101,12 @@ ngx_http_llmgw_status_done(void *data)
 static ngx_uint_t
 ngx_http_llmgw_status_next(ngx_http_llmgw_page_t *page)
 {
-    ngx_http_llmgw_status_t   *status;
-    ngx_http_llmgw_picture_t  *picture;
+    ngx_http_llmgw_status_t    *status;
+    ngx_http_llmgw_snapshot_t  *snapshot;
 
     status = page->data;
-    picture = status->pictures->elts;
-    picture += status->pool;
+    snapshot = status->snapshots->elts;
+    snapshot += status->pool;
 
     switch (status->part) {
 
@@ -116,24 +116,24 @@ ngx_http_llmgw_status_next(ngx_http_llmgw_page_t *page)
         return 1;
 
     case NGX_HTTP_LLMGW_STATUS_POOL:
-        if (status->pool == status->pictures->nelts) {
+        if (status->pool == status->snapshots->nelts) {
             ngx_http_llmgw_status_text(page, "]}\n");
             return 0;
         }
 
         ngx_http_llmgw_status_text(page, status->pool ? ",{" : "{");
-        ngx_http_llmgw_status_put(page, ngx_http_llmgw_status_pool(picture),
+        ngx_http_llmgw_status_put(page, ngx_http_llmgw_status_pool(snapshot),
                                   JSON_EMBED);
         ngx_http_llmgw_status_text(page, ",\"gateways\":[");
         status->part = NGX_HTTP_LLMGW_STATUS_GATEWAYS;
         return 1;
 
     case NGX_HTTP_LLMGW_STATUS_GATEWAYS:
-        ngx_http_llmgw_status_items(status, picture, picture->ngateways);
+        ngx_http_llmgw_status_items(status, snapshot, snapshot->ngateways);
         return 1;
 
     default: /* NGX_HTTP_LLMGW_STATUS_REPLICAS */
-        ngx_http_llmgw_status_items(status, picture, picture->n);
+        ngx_http_llmgw_status_items(status, snapshot, snapshot->n);
         return 1;
     }
 }
@@ -162,21 +162,23 @@ ngx_http_llmgw_status_begin(ngx_http_llmgw_page_t *page)
 
 static void
 ngx_http_llmgw_status_items(ngx_http_llmgw_status_t *status,
-    ngx_http_llmgw_picture_t *picture, ngx_uint_t n)
+    ngx_http_llmgw_snapshot_t *snapshot, ngx_uint_t n)
 {
     json_t                 *json;
-    ngx_uint_t              gateways;
+    ngx_uint_t              i, gateways;
     ngx_http_llmgw_page_t  *page;
 
     page = &status->page;
     gateways = (status->part == NGX_HTTP_LLMGW_STATUS_GATEWAYS);
 
-    if (status->item < n) {
-        json = gateways
-               ? ngx_http_llmgw_status_gateway(&picture->gateways[status->item])
-               : ngx_http_llmgw_status_replica(picture->replicas[status->item]);
+    i = status->item;
 
-        ngx_http_llmgw_status_text(page, status->item ? "," : "");
+    if (i < n) {
+        json = gateways
+               ? ngx_http_llmgw_status_gateway(&snapshot->gateways[i])
+               : ngx_http_llmgw_status_replica(snapshot->replicas[i]);
+
+        ngx_http_llmgw_status_text(page, i ? "," : "");
         ngx_http_llmgw_status_put(page, json, 0);
         status->item++;
         return;

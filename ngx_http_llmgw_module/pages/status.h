@@ -11,7 +11,7 @@
 
 
 /* status_pool.c: what is asked of the pool as a whole */
-json_t *ngx_http_llmgw_status_pool(ngx_http_llmgw_picture_t *picture);
+json_t *ngx_http_llmgw_status_pool(ngx_http_llmgw_snapshot_t *snapshot);
 
 /* status_member.c */
 json_t *ngx_http_llmgw_status_gateway(const llmgw_member_t *member);

@@ -34,12 +34,12 @@ static json_t *ngx_http_llmgw_status_histogram(
 
 
 json_t *
-ngx_http_llmgw_status_pool(ngx_http_llmgw_picture_t *picture)
+ngx_http_llmgw_status_pool(ngx_http_llmgw_snapshot_t *snapshot)
 {
     ngx_http_llmgw_pool_t        *pool;
     ngx_http_llmgw_status_sum_t   sum;
 
-    pool = picture->pool;
+    pool = snapshot->pool;
 
     ngx_http_llmgw_status_slots(pool->zone, &sum);
 
@@ -47,9 +47,9 @@ ngx_http_llmgw_status_pool(ngx_http_llmgw_picture_t *picture)
                      "s:{s:f, s:f}, s:o, s:o, s:o}",
                      "name", pool->conf->name.data, pool->conf->name.len,
                      "view", ngx_http_llmgw_status_view(pool),
-                     "streams", (json_int_t) picture->levels.streams,
+                     "streams", (json_int_t) snapshot->levels.streams,
                      "in_flight", sum.in_flight,
-                     "sessions", (json_int_t) picture->levels.sessions,
+                     "sessions", (json_int_t) snapshot->levels.sessions,
                      "zone",
                      "slots", (json_int_t) pool->zone->shared->nslots,
                      "used", sum.slots,
@@ -60,9 +60,9 @@ ngx_http_llmgw_status_pool(ngx_http_llmgw_picture_t *picture)
                      "first_token",
                      ngx_http_llmgw_status_quantiles(sum.first_token),
                      "totals",
-                     ngx_http_llmgw_status_totals(&picture->sum, &sum),
+                     ngx_http_llmgw_status_totals(&snapshot->sum, &sum),
                      "histograms",
-                     ngx_http_llmgw_status_histograms(&picture->sum));
+                     ngx_http_llmgw_status_histograms(&snapshot->sum));
 }
 
 
