@@ -35,8 +35,6 @@ on_header(nghttp2_session *h2, const nghttp2_frame *frame,
     const uint8_t *name, size_t name_len, const uint8_t *value,
     size_t value_len, uint8_t flags, void *data)
 {
-    int                    is_last;
-    llmgw_grpc_stream_t   *stream;
     llmgw_grpc_session_t  *session;
 
     session = data;
@@ -45,22 +43,8 @@ on_header(nghttp2_session *h2, const nghttp2_frame *frame,
         return 0;
     }
 
-    if (session->is_server) {
-        if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
-            llmgw_grpc_request_field(session, (char *) name, name_len,
-                                     (char *) value, value_len);
-        }
-
-        return 0;
-    }
-
-    stream = stream_of(h2, frame->hd.stream_id);
-
-    if (stream != NULL && !stream->is_reset) {
-        is_last = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
-        llmgw_grpc_response_field(stream, is_last, (char *) name, name_len,
-                                  (char *) value, value_len);
-    }
+    session->role->field(session, frame, (char *) name, name_len,
+                         (char *) value, value_len);
 
     return 0;
 }
@@ -168,9 +152,10 @@ on_stream_frame(llmgw_grpc_session_t *session, const nghttp2_frame *frame)
     llmgw_grpc_stream_t  *stream;
 
     if (frame->hd.type == NGHTTP2_HEADERS
-        && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+        && frame->headers.cat == NGHTTP2_HCAT_REQUEST
+        && session->role->request != NULL)
     {
-        stream = llmgw_grpc_request(session, frame->hd.stream_id);
+        stream = session->role->request(session, frame->hd.stream_id);
 
     } else if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
         stream = stream_of(session->h2, frame->hd.stream_id);
@@ -254,33 +239,6 @@ on_stream_close(nghttp2_session *h2, int32_t id, uint32_t error, void *data)
 
 
 static void
-on_headers_sent(llmgw_grpc_session_t *session, const nghttp2_frame *frame)
-{
-    int32_t               id;
-    llmgw_grpc_stream_t  *stream;
-
-    id = frame->hd.stream_id;
-
-    if (!session->is_server) {
-        stream = stream_of(session->h2, id);
-        if (stream != NULL) {
-            stream->is_sent = 1;
-        }
-
-        return;
-    }
-
-    /* RFC 9113 8.1: all is said, the rest of the request is not wanted. */
-    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
-        && nghttp2_session_get_stream_remote_close(session->h2, id) == 0)
-    {
-        (void) nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE, id,
-                                         NGHTTP2_NO_ERROR);
-    }
-}
-
-
-static void
 on_data_sent(llmgw_grpc_session_t *session)
 {
     llmgw_grpc_stream_t  *stream;
@@ -313,7 +271,7 @@ on_frame_send(nghttp2_session *h2, const nghttp2_frame *frame, void *data)
         break;
 
     case NGHTTP2_HEADERS:
-        on_headers_sent(session, frame);
+        session->role->sent(session, frame);
         break;
 
     case NGHTTP2_GOAWAY:

@@ -13,7 +13,6 @@
 #define DEFAULT_MESSAGE_BYTES     (4 * 1024 * 1024)
 #define DEFAULT_STREAM_WINDOW     (64 * 1024 - 1)
 #define DEFAULT_CONNECTION_WINDOW (1024 * 1024)
-#define DEFAULT_MAX_STREAMS       100000
 
 /* The most HTTP/2 allows a window to be. */
 #define MAX_WINDOW_BYTES          0x7fffffff
@@ -40,13 +39,7 @@ session_create_h2(llmgw_grpc_session_t *session, nghttp2_option *option,
                                                LLMGW_GRPC_RESETS_PER_S);
     llmgw_grpc_events_set(callbacks);
 
-    if (session->is_server) {
-        return nghttp2_session_server_new2(&session->h2, callbacks, session,
-                                           option);
-    }
-
-    return nghttp2_session_client_new2(&session->h2, callbacks, session,
-                                       option);
+    return session->role->open(&session->h2, callbacks, session, option);
 }
 
 
@@ -97,14 +90,7 @@ session_submit_settings(llmgw_grpc_session_t *session,
     iv[2].settings_id = NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES;
     iv[2].value = 1;
 
-    iv[3].settings_id = NGHTTP2_SETTINGS_ENABLE_PUSH;
-    iv[3].value = 0;
-
-    if (session->is_server) {
-        iv[3].settings_id = NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS;
-        iv[3].value = config->max_streams ? config->max_streams
-                                          : DEFAULT_MAX_STREAMS;
-    }
+    session->role->setting(config, &iv[3]);
 
     if (nghttp2_submit_settings(session->h2, NGHTTP2_FLAG_NONE, iv, 4) != 0) {
         return -1;
@@ -119,8 +105,9 @@ session_submit_settings(llmgw_grpc_session_t *session,
 }
 
 
-static llmgw_grpc_session_t *
-session_create(const llmgw_grpc_config_t *config, int is_server)
+llmgw_grpc_session_t *
+llmgw_grpc_session_create(const llmgw_grpc_config_t *config,
+    const llmgw_grpc_role_t *role)
 {
     llmgw_grpc_session_t  *session;
 
@@ -131,7 +118,8 @@ session_create(const llmgw_grpc_config_t *config, int is_server)
 
     session->callbacks = config->callbacks;
     session->data = config->data;
-    session->is_server = is_server != 0;
+    session->role = role;
+    session->is_server = role->request != NULL;
     session->max_calls = LLMGW_GRPC_ASSUMED_STREAMS;
     session->max_message_bytes = config->max_message_bytes
                                  ? config->max_message_bytes
@@ -145,20 +133,6 @@ session_create(const llmgw_grpc_config_t *config, int is_server)
     }
 
     return session;
-}
-
-
-llmgw_grpc_session_t *
-llmgw_grpc_client_create(const llmgw_grpc_config_t *config)
-{
-    return session_create(config, 0);
-}
-
-
-llmgw_grpc_session_t *
-llmgw_grpc_server_create(const llmgw_grpc_config_t *config)
-{
-    return session_create(config, 1);
 }
 
 

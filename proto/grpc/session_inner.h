@@ -1,17 +1,19 @@
 
 /*
- * What the files behind grpc_session.h share; nobody else includes it.
+ * What the files behind session.h share; nobody else includes it.
  *
- *   grpc_session.c  a session: nghttp2 set up, fed and emptied
- *   grpc_scout.c    what an input will need, fetched beforehand
- *   grpc_events.c   nghttp2's callbacks: each finds its stream and calls on
- *   grpc_headers.c  header blocks in both roles
- *   grpc_stream.c   a stream from birth to on_close, its incoming side
- *   grpc_send.c     a stream's outgoing side: queue, data source, trailers
- *   grpc_message.c  cuts DATA into messages
- *   grpc_buf.c      the one growing buffer, and fields packed into it
- *   grpc_status.c   status names, HTTP status, percent-encoding
- *   grpc_timeout.c  grpc-timeout
+ *   session.c  a session: nghttp2 set up, fed and emptied
+ *   scout.c    what an input will need, fetched beforehand
+ *   events.c   nghttp2's callbacks: each finds its stream and calls on
+ *   headers.c  a header block as it comes
+ *   client.c   the client's half: calls and responses
+ *   server.c   the server's half: requests and answers
+ *   stream.c   a stream from birth to on_close, its incoming side
+ *   send.c     a stream's outgoing side: queue and data source
+ *   message.c  cuts DATA into messages
+ *   buf.c      the one growing buffer, and fields packed into it
+ *   status.c   status names, HTTP status, percent-encoding
+ *   timeout.c  grpc-timeout
  *
  * nghttp2's stream_user_data is our stream.  It is NULL for streams that are
  * nghttp2's alone: a request that was answered with an HTTP error, a call
@@ -156,7 +158,7 @@ struct llmgw_grpc_stream_s {
 } __attribute__((aligned(LLMGW_GRPC_CACHE_LINE)));
 
 
-/* Where the next frame of the input begins: grpc_scout.c. */
+/* Where the next frame of the input begins: scout.c. */
 typedef struct {
     size_t   skip;                    /* bytes of the frame under way */
     size_t   head_bytes;              /* that came of a cut frame header */
@@ -164,8 +166,45 @@ typedef struct {
 } llmgw_grpc_scout_t;
 
 
+/*
+ * What each role does in its own way.  Where it differs by no more than a
+ * condition, is_server says which it is.
+ */
+typedef struct {
+    int   (*open)(nghttp2_session **h2,
+                  const nghttp2_session_callbacks *callbacks, void *data,
+                  const nghttp2_option *option);
+
+    /* The one of its SETTINGS that the other role has not. */
+    void  (*setting)(const llmgw_grpc_config_t *config,
+                     nghttp2_settings_entry *entry);
+
+    /* A field of the block that arrives. */
+    void  (*field)(llmgw_grpc_session_t *session, const nghttp2_frame *frame,
+                   const char *name, size_t name_len, const char *value,
+                   size_t value_len);
+
+    /* HEADERS have left. */
+    void  (*sent)(llmgw_grpc_session_t *session, const nghttp2_frame *frame);
+
+    /*
+     * The server's alone.  A request's block is whole: makes its stream, or
+     * answers by HTTP; NULL then.
+     */
+    llmgw_grpc_stream_t *(*request)(llmgw_grpc_session_t *session,
+                                    int32_t id);
+
+    /* A message is to follow: sends HEADERS unless they were sent. */
+    llmgw_grpc_rc_t (*answer)(llmgw_grpc_stream_t *stream);
+
+    /* The last byte was cut off the queue: what is behind it; 0, or not. */
+    int   (*end)(llmgw_grpc_stream_t *stream, uint32_t *flags);
+} llmgw_grpc_role_t;
+
+
 struct llmgw_grpc_session_s {
     nghttp2_session               *h2;
+    const llmgw_grpc_role_t       *role;
     const llmgw_grpc_callbacks_t  *callbacks;
     void                          *data;
     llmgw_grpc_stream_t           *streams;      /* newest first */
@@ -196,7 +235,7 @@ struct llmgw_grpc_session_s {
 };
 
 
-/* grpc_buf.c */
+/* buf.c */
 
 /* n bytes behind the last; NULL: out of memory, nothing changed. */
 uint8_t *llmgw_grpc_buf_reserve(llmgw_grpc_buf_t *buf, size_t n);
@@ -221,7 +260,7 @@ int llmgw_grpc_unpack(const llmgw_grpc_buf_t *buf, size_t *offset,
     nghttp2_nv *nv);
 
 
-/* grpc_message.c */
+/* message.c */
 
 /* Takes from *data, *len.  A message is valid until the next call. */
 llmgw_grpc_read_t llmgw_grpc_reader_next(llmgw_grpc_reader_t *reader,
@@ -234,28 +273,38 @@ size_t llmgw_grpc_reader_release(llmgw_grpc_reader_t *reader,
     size_t wire_bytes);
 
 
-/* grpc_scout.c */
+/* scout.c */
 
 /* The input that nghttp2 will be given next. */
 void llmgw_grpc_scout(llmgw_grpc_session_t *session, const uint8_t *data,
     size_t len);
 
 
-/* grpc_headers.c */
+/* headers.c */
 
 void llmgw_grpc_block_init(llmgw_grpc_block_t *block);
 void llmgw_grpc_block_done(llmgw_grpc_block_t *block);
-void llmgw_grpc_request_field(llmgw_grpc_session_t *session,
-    const char *name, size_t name_len, const char *value, size_t value_len);
-void llmgw_grpc_response_field(llmgw_grpc_stream_t *stream, int is_last,
-    const char *name, size_t name_len, const char *value, size_t value_len);
 
-/* The request's block is whole: makes its stream, or answers by HTTP. */
-llmgw_grpc_stream_t *llmgw_grpc_request(llmgw_grpc_session_t *session,
-    int32_t id);
+/* Counts a field; 0: with it the block is over the limit. */
+int llmgw_grpc_block_add(llmgw_grpc_block_t *block, size_t name_len,
+    size_t value_len);
+
+/* "application/grpc", alone or with "+proto", ";charset" or the like. */
+int llmgw_grpc_is_grpc_type(const char *value, size_t len);
+
+/* Where name and name_len are the caller's. */
+#define llmgw_grpc_is_field(literal)                                          \
+    (name_len == sizeof(literal) - 1                                          \
+     && memcmp(name, literal, sizeof(literal) - 1) == 0)
 
 
-/* grpc_stream.c */
+/* session.c */
+
+llmgw_grpc_session_t *llmgw_grpc_session_create(
+    const llmgw_grpc_config_t *config, const llmgw_grpc_role_t *role);
+
+
+/* stream.c */
 
 llmgw_grpc_stream_t *llmgw_grpc_stream_create(llmgw_grpc_session_t *session);
 void llmgw_grpc_stream_free(llmgw_grpc_stream_t *stream);
@@ -269,23 +318,29 @@ void llmgw_grpc_stream_close(llmgw_grpc_stream_t *stream, uint32_t error,
 void llmgw_grpc_stream_abandon(llmgw_grpc_stream_t *stream, uint32_t error);
 
 
-/* grpc_send.c */
+/* send.c */
 
 ssize_t llmgw_grpc_source_read(nghttp2_session *h2, int32_t id, uint8_t *buf,
     size_t length, uint32_t *flags, nghttp2_data_source *source, void *data);
 int llmgw_grpc_source_send(nghttp2_session *h2, nghttp2_frame *frame,
     const uint8_t *frame_header, size_t length, nghttp2_data_source *source,
     void *data);
+void llmgw_grpc_stream_resume(llmgw_grpc_stream_t *stream);
 void llmgw_grpc_nv(nghttp2_nv *nv, const char *name, size_t name_len,
     const char *value, size_t value_len);
 
+#define llmgw_grpc_nv_literal(name, value)                                    \
+    { (uint8_t *) name, (uint8_t *) value, sizeof(name) - 1,                  \
+      sizeof(value) - 1,                                                      \
+      NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE }
 
-/* grpc_events.c */
+
+/* events.c */
 
 void llmgw_grpc_events_set(nghttp2_session_callbacks *callbacks);
 
 
-/* grpc_status.c */
+/* status.c */
 
 /* In place; returns the length. */
 size_t llmgw_grpc_message_decode(char *message, size_t len);

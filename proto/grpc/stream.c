@@ -441,21 +441,3 @@ llmgw_grpc_stream_set_data(llmgw_grpc_stream_t *stream, void *data)
 {
     stream->data = data;
 }
-
-
-const char *
-llmgw_grpc_stream_path(const llmgw_grpc_stream_t *stream)
-{
-    if (!stream->session->is_server || stream->text.data == NULL) {
-        return "";
-    }
-
-    return (char *) stream->text.data;
-}
-
-
-uint64_t
-llmgw_grpc_stream_timeout_ms(const llmgw_grpc_stream_t *stream)
-{
-    return stream->timeout_ms;
-}
