@@ -296,7 +296,7 @@ $(O)/t/unit/%: $(O)/t/unit/%.o $(TEST_LIBS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(TEST_LIBS) $(LDLIBS) -lcmocka
 
-SIM_C := $(filter-out t/sim/test_%,$(wildcard t/sim/*.c))
+SIM_C := $(wildcard t/sim/stage/*.c)
 $(O)/t/sim_%: $(O)/t/sim/test_%.o $(call objs,$(SIM_C)) $(TEST_LIBS)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)

@@ -3,7 +3,7 @@
  * The drain of the own replica, as far as it is more than gossip: the replica
  * is told, the next life of this agent is left a note.
  *
- * Who drains it and until when is swim/drain.h's, in the swim.
+ * Who drains it and until when is swim/order/drain.h's, in the swim.
  */
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "agent/agent_inner.h"
 #include "common/grpc_conn.h"
-#include "swim/drain.h"
+#include "swim/order/drain.h"
 
 
 #define AGENT_DRAIN_FILE  "drain"

@@ -24,7 +24,7 @@
 #include <string.h>
 
 #include "agent/agent_inner.h"
-#include "swim/drain.h"
+#include "swim/order/drain.h"
 
 
 /* Gateways have heard and what they had sent has come: far more than gossip

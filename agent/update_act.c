@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/update.h"
-#include "swim/drain.h"
+#include "swim/order/drain.h"
 
 
 /* Every way to an end of an action comes through here. */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "agent/update.h"
-#include "swim/drain.h"
+#include "swim/order/drain.h"
 #include "rollout/show.h"
 
 

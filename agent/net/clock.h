@@ -3,7 +3,7 @@
  * Seam: what time it is, and one alarm.
  *
  * Two implementations, chosen when linking: net/clock_ev.c for the agent,
- * t/sim/fake_net.c for tests.
+ * t/sim/stage/fake_net.c for tests.
  */
 
 #ifndef CLOCK_H

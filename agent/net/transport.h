@@ -3,7 +3,7 @@
  * Seam: how datagrams leave and come.
  *
  * Two implementations, chosen when linking: net/transport_udp.c for the
- * agent, t/sim/fake_net.c for tests.  A datagram may be lost, doubled,
+ * agent, t/sim/stage/fake_net.c for tests.  A datagram may be lost, doubled,
  * delayed and reordered by either.
  */
 

@@ -85,7 +85,7 @@
    and to report). */
 #define ROLLOUT_ORPHAN_US     3000000ULL
 
-/* Of a lease of 30 s (swim/drain.h). */
+/* Of a lease of 30 s (swim/order/drain.h). */
 #define ROLLOUT_RENEW_US      5000000ULL
 
 typedef enum {

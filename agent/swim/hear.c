@@ -153,7 +153,8 @@ swim_remove(swim_t *swim, member_t *member)
 
 /*
  * What others still know of our last life: a drain that an operator asked for
- * outlives a restart, even where the state directory does not (swim/drain.h).
+ * outlives a restart, even where the state directory does not
+ * (swim/order/drain.h).
  */
 static void
 swim_hear_of_past(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
@@ -219,7 +220,7 @@ swim_hear_of_stranger(swim_t *swim, const member_news_t *news,
     uint64_t now_us)
 {
     if (member_liveness_is_present(news->facts.liveness)) {
-        candidate_add(swim, &news->facts, 0, now_us);
+        stranger_add(swim, &news->facts, 0, now_us);
         return;
     }
 

@@ -76,7 +76,7 @@ swim_recv_stranger(swim_t *swim, const packet_t *packet,
     own_word = swim_own_word(packet);
 
     if (own_word != NULL) {
-        candidate_add(swim, &own_word->facts,
+        stranger_add(swim, &own_word->facts,
                       packet->head.type == PACKET_JOIN ? packet->head.sequence
                                                        : 0,
                       now_us);
@@ -238,7 +238,7 @@ swim_recv_packet(swim_t *swim, const address_t *from, const packet_t *packet,
     }
 
     if (sender == NULL && packet->head.type == PACKET_ACK) {
-        sender = candidate_ack(swim, packet, now_us);
+        sender = stranger_ack(swim, packet, now_us);
     }
 
     if (sender == NULL) {

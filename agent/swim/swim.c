@@ -25,7 +25,7 @@ static const swim_part_t  swim_parts[] = {
     { tell_tick,       tell_next_us },
     { load_tick,       load_next_us },
     { order_tick,      order_next_us },
-    { candidate_tick,  candidate_next_us },
+    { stranger_tick,  stranger_next_us },
     { join_tick,       join_next_us },
     { gossip_tick,     gossip_next_us },
     { sync_tick,       sync_next_us },

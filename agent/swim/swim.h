@@ -17,12 +17,12 @@
  *
  * Where to find what: table/member.h the order of news, table/spread.h what
  * is told, turn.c whom to ping, probe.c what becomes of it, suspicion.c the
- * way to DEAD, candidate.c how a stranger becomes a member, join.c and sync.c
+ * way to DEAD, stranger.c how a stranger becomes a member, join.c and sync.c
  * whole tables, tell.c what must arrive at once, load.c the load, doubt.c
  * when we ourselves are slow, isolation.c when it is we who are cut off,
- * conflict.c two of one id, swim/order.h what one agent tells another to do,
- * swim/drain.h who drains the own replica, swim_own.c what follows for the
- * own record.
+ * conflict.c two of one id, order/order.h what one agent tells another to do,
+ * order/drain.h who drains the own replica, own.c what follows for the own
+ * record.
  *
  * Source: Das, Gupta, Motivala, "SWIM: Scalable Weakly-consistent
  * Infection-style Process Group Membership Protocol", DSN 2002.  docs/gossip.md
@@ -35,7 +35,7 @@
 #define SWIM_H
 
 #include "common/address.h"
-#include "swim/order.h"
+#include "swim/order/order.h"
 #include "swim/wire/packet.h"
 #include "common/swim_counters.h"
 #include "swim/table/table.h"
@@ -61,8 +61,8 @@ typedef struct {
 
     /*
      * The drain of the own replica changed: what is to be done of it, DRAIN_
-     * bits of swim/drain.h.  Calling the swim within is not allowed.  NULL:
-     * nobody cares.
+     * bits of swim/order/drain.h.  Calling the swim within is not allowed.
+     * NULL: nobody cares.
      */
     void  (*on_drain)(void *data, unsigned what);
 
@@ -164,7 +164,7 @@ void swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us);
 void swim_set_load(swim_t *swim, uint32_t active_requests, uint64_t now_us);
 
 /*
- * Tells a member to do something with its replica (swim/order.h); id is
+ * Tells a member to do something with its replica (swim/order/order.h); id is
  * filled in, and target_epoch where it is 0.  ORDER_PENDING: on_ordered() will
  * tell; else that is what became of it.
  */

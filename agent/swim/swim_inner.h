@@ -11,7 +11,7 @@
 #define SWIM_CORE_H
 
 #include "swim/table/candidate.h"
-#include "swim/drain.h"
+#include "swim/order/drain.h"
 #include "common/rnd.h"
 #include "swim/table/spread.h"
 #include "swim/swim.h"
@@ -340,20 +340,20 @@ uint64_t conflict_next_us(const swim_t *swim);
 void isolation_count(swim_t *swim, uint64_t now_us);
 
 
-/* candidate.c: see candidate.h */
+/* stranger.c: see table/candidate.h */
 
-void candidate_tick(swim_t *swim, uint64_t now_us);
-uint64_t candidate_next_us(const swim_t *swim);
+void stranger_tick(swim_t *swim, uint64_t now_us);
+uint64_t stranger_next_us(const swim_t *swim);
 
 /*
  * Heard of somebody who is no member: ask himself.  join_sequence: of the
  * JOIN that it sent, to be answered when it is a member; 0: it sent none.
  */
-void candidate_add(swim_t *swim, const llmgw_member_t *who,
+void stranger_add(swim_t *swim, const llmgw_member_t *who,
     uint64_t join_sequence, uint64_t now_us);
 
 /* The answer; returns the new member, NULL if it is none. */
-member_t *candidate_ack(swim_t *swim, const packet_t *packet,
+member_t *stranger_ack(swim_t *swim, const packet_t *packet,
     uint64_t now_us);
 
 

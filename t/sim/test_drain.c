@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "t/sim/orders.h"
+#include "t/sim/stage/orders.h"
 
 
 #define SEEDS   20

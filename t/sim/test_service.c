@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "t/sim/cluster.h"
+#include "t/sim/stage/cluster.h"
 
 
 static void

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "common/rnd.h"
-#include "t/sim/cluster.h"
+#include "t/sim/stage/cluster.h"
 
 
 #define SEEDS  20

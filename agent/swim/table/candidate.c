@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "swim/swim_inner.h"
+#include "swim/table/candidate.h"
+#include "swim/table/member.h"
 
 
 void
@@ -16,7 +17,7 @@ candidates_done(candidates_t *candidates)
 
 
 /* One of each datagram's senders may be among a thousand: hashes first. */
-static candidate_t *
+candidate_t *
 candidate_find(candidates_t *candidates, const char *id)
 {
     size_t    i;
@@ -68,7 +69,7 @@ candidate_reserve(candidates_t *candidates)
 }
 
 
-static candidate_t *
+candidate_t *
 candidate_new(candidates_t *candidates, const char *id)
 {
     candidate_t  *candidate;
@@ -88,7 +89,7 @@ candidate_new(candidates_t *candidates, const char *id)
 }
 
 
-static void
+void
 candidate_forget(candidates_t *candidates, candidate_t *candidate)
 {
     size_t  last;
@@ -97,166 +98,4 @@ candidate_forget(candidates_t *candidates, candidate_t *candidate)
     candidates->hashes[candidate - candidates->entries]
         = candidates->hashes[last];
     *candidate = candidates->entries[last];
-}
-
-
-static void
-candidate_ping(swim_t *swim, candidate_t *candidate, uint64_t now_us)
-{
-    address_t      address;
-    swim_letter_t  letter;
-
-    candidate->tries++;
-    candidate->next_us = now_us + CANDIDATE_RETRY_US;
-
-    if (address_parse(candidate->address, &address) != 0) {
-        return;         /* its tries end */
-    }
-
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_PING;
-    letter.to = &address;
-    letter.target_id = candidate->id;
-    letter.sequence = candidate->sequence;
-    letter.is_bare = 1;
-
-    swim_send(swim, &letter, now_us);
-}
-
-
-void
-candidate_add(swim_t *swim, const llmgw_member_t *who,
-    uint64_t join_sequence, uint64_t now_us)
-{
-    candidate_t  *candidate;
-
-    candidate = candidate_find(&swim->candidates, who->id);
-
-    if (candidate == NULL) {
-        candidate = candidate_new(&swim->candidates, who->id);
-
-        if (candidate == NULL) {
-            swim->counters.strangers_refused++;
-            return;
-        }
-
-        candidate->sequence = ++swim->sequence;
-        candidate->next_us = now_us;
-        swim->candidates.next_us = now_us;
-        strcpy(candidate->address, who->address);
-    }
-
-    if (join_sequence != 0) {
-        candidate->join_sequence = join_sequence;
-
-        /* Its own word on its address is better than hearsay. */
-        strcpy(candidate->address, who->address);
-    }
-}
-
-
-/*
- * The address that answered is the one that is added: an answer that names
- * another one is asked again there, as far as the tries go.
- */
-member_t *
-candidate_ack(swim_t *swim, const packet_t *packet, uint64_t now_us)
-{
-    uint64_t              join_sequence;
-    member_t             *member;
-    candidate_t          *candidate;
-    const member_news_t  *news;
-
-    news = swim_own_word(packet);
-    candidate = candidate_find(&swim->candidates, packet->head.sender_id);
-
-    if (news == NULL || candidate == NULL
-        || candidate->sequence != packet->head.sequence)
-    {
-        return NULL;
-    }
-
-    if (strcmp(candidate->address, news->facts.address) != 0) {
-        strcpy(candidate->address, news->facts.address);
-        candidate->sequence = ++swim->sequence;
-        return NULL;
-    }
-
-    join_sequence = candidate->join_sequence;
-    candidate_forget(&swim->candidates, candidate);
-
-    member = swim_add(swim, news, now_us);
-    if (member == NULL) {
-        return NULL;
-    }
-
-    if (join_sequence != 0) {
-        join_asked(swim, member, join_sequence, now_us);
-    }
-
-    join_met(swim, member, now_us);
-
-    return member;
-}
-
-
-static void
-candidate_count_next(candidates_t *candidates)
-{
-    size_t  i;
-
-    candidates->next_us = SWIM_NEVER;
-
-    for (i = 0; i < candidates->n; i++) {
-        if (candidates->entries[i].next_us < candidates->next_us) {
-            candidates->next_us = candidates->entries[i].next_us;
-        }
-    }
-}
-
-
-/* Backwards, since forgetting moves the last one here. */
-void
-candidate_tick(swim_t *swim, uint64_t now_us)
-{
-    size_t         i, sent;
-    candidate_t   *candidate;
-    candidates_t  *candidates;
-
-    candidates = &swim->candidates;
-    sent = 0;
-
-    for (i = candidates->n; i > 0 && sent < CANDIDATE_BURST; i--) {
-        candidate = &candidates->entries[i - 1];
-
-        if (candidate->next_us > now_us) {
-            continue;
-        }
-
-        if (candidate->tries == CANDIDATE_TRIES) {
-            candidate_forget(candidates, candidate);
-            continue;
-        }
-
-        candidate_ping(swim, candidate, now_us);
-        sent++;
-    }
-
-    candidate_count_next(candidates);
-
-    if (sent == CANDIDATE_BURST) {
-        candidates->burst_us = now_us + CANDIDATE_BURST_US;
-    }
-}
-
-
-uint64_t
-candidate_next_us(const swim_t *swim)
-{
-    const candidates_t  *candidates;
-
-    candidates = &swim->candidates;
-
-    return candidates->next_us > candidates->burst_us ? candidates->next_us
-                                                      : candidates->burst_us;
 }

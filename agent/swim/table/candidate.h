@@ -57,4 +57,13 @@ typedef struct {
 
 void candidates_done(candidates_t *candidates);
 
+/* NULL: nobody of that id.  Valid until the next new or forget. */
+candidate_t *candidate_find(candidates_t *candidates, const char *id);
+
+/* All zero but its id; NULL: CANDIDATE_MAX are there, or out of memory. */
+candidate_t *candidate_new(candidates_t *candidates, const char *id);
+
+/* The last one takes its place. */
+void candidate_forget(candidates_t *candidates, candidate_t *candidate);
+
 #endif /* CANDIDATE_H */

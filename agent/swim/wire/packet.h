@@ -22,7 +22,7 @@
 
 #include "common/packet_header.h"
 #include "swim/table/member.h"
-#include "swim/order.h"
+#include "swim/order/order.h"
 
 
 #define PACKET_MAX_UPDATES  64      /* the smallest valid update has 16 bytes,

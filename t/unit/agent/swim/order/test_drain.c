@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "swim/drain.h"
+#include "swim/order/drain.h"
 
 
 #define S      1000000ULL

@@ -46,7 +46,7 @@
 #include <stdint.h>
 
 #include "proto/members/members.h"
-#include "swim/order.h"
+#include "swim/order/order.h"
 
 
 /* Six of its renewals must fail. */

@@ -4,7 +4,7 @@
 #ifndef ORDERS_H
 #define ORDERS_H
 
-#include "t/sim/cluster.h"
+#include "t/sim/stage/cluster.h"
 
 
 #define ORDERS_UPDATE  "update:u1"

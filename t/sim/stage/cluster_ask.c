@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "t/sim/cluster.h"
+#include "t/sim/stage/cluster.h"
 
 
 #define CLUSTER_STORM_MS  (9 * CLUSTER_PERIOD_MS)

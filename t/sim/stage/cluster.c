@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "swim/drain.h"
-#include "t/sim/cluster.h"
+#include "swim/order/drain.h"
+#include "t/sim/stage/cluster.h"
 
 
 #define CLUSTER_NAME        "test"

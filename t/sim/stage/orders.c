@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "t/sim/orders.h"
+#include "t/sim/stage/orders.h"
 
 
 order_rc_t

@@ -1,7 +1,7 @@
 
 #include <string.h>
 
-#include "swim/drain.h"
+#include "swim/order/drain.h"
 
 
 void
