@@ -29,57 +29,57 @@
 static const option_t  bench_table[] = {
 
     { "gateway", OPTION_ADDRESS, FIELD(gateway), NULL, NULL,
-      "what is measured: nginx, or any gRPC address", 0, 0, 1 },
+      "what to measure: nginx, or another", 0, 0, 1 },
 
     { "method", OPTION_STRING, FIELD(method), "infer", "NAME",
-      "infer; or generate, for a replica or a proxy that changes nothing",
+      "infer, or generate for a replica",
       0, 0, 0 },
 
     { "connections", OPTION_INT, FIELD(connections), "1", NULL,
-      "HTTP/2 connections", 1, BENCH_CONNECTIONS_MAX, 0 },
+      "number of HTTP/2 connections", 1, BENCH_CONNECTIONS_MAX, 0 },
 
     { "streams", OPTION_INT, FIELD(streams), "1", NULL,
-      "streams at once on each of them", 1, BENCH_STREAMS_MAX, 0 },
+      "concurrent streams on each of them", 1, BENCH_STREAMS_MAX, 0 },
 
     { "max-tokens", OPTION_INT, FIELD(max_tokens), "100", NULL,
-      "tokens of each stream", 1, INT32_MAX, 0 },
+      "tokens in each stream", 1, INT32_MAX, 0 },
 
     { "duration", OPTION_DURATION, FIELD(duration_ms), "10s", NULL,
-      "time that is measured", 1, BENCH_TIME_MAX_MS, 0 },
+      "length of the measurement window", 1, BENCH_TIME_MAX_MS, 0 },
 
     { "warmup", OPTION_DURATION, FIELD(warmup_ms), "0", NULL,
-      "time before it, not counted", 0, BENCH_TIME_MAX_MS, 0 },
+      "time before the window, not measured", 0, BENCH_TIME_MAX_MS, 0 },
 
     { "drain", OPTION_DURATION, FIELD(drain_ms), "10s", NULL,
-      "time behind it, for running streams to end", 0, BENCH_TIME_MAX_MS, 0 },
+      "time after it, for running streams to end", 0, BENCH_TIME_MAX_MS, 0 },
 
     { "requests", OPTION_INT, FIELD(requests), "0", NULL,
-      "end after so many; 0: no limit", 0, 1e15, 0 },
+      "end after this many; 0: no limit", 0, 1e15, 0 },
 
     { "rate", OPTION_DOUBLE, FIELD(rate), "0", NULL,
-      "open loop: so many starts a second; 0: closed loop", 0, 1e6, 0 },
+      "open loop: starts per second; 0: closed loop", 0, 1e6, 0 },
 
     { "ramp", OPTION_DURATION, FIELD(ramp_ms), "1s", NULL,
-      "closed loop: the first starts are spread over this time",
+      "closed loop: time for the first starts",
       0, BENCH_TIME_MAX_MS, 0 },
 
     { "poisson", OPTION_FLAG, FIELD(is_poisson), NULL, NULL,
-      "starts at random times of the same rate, not at even steps", 0, 0, 0 },
+      "start at random times with the same rate", 0, 0, 0 },
 
     { "lockstep", OPTION_FLAG, FIELD(is_lockstep), NULL, NULL,
-      "start all at once, and the next when all have ended", 0, 0, 0 },
+      "start all at once, the next when all have ended", 0, 0, 0 },
 
     { "hold", OPTION_FLAG, FIELD(is_held), NULL, NULL,
-      "streams without an end, one a place, cut off at the end", 0, 0, 0 },
+      "hold streams open, cut them off at the end", 0, 0, 0 },
 
     { "prompts", OPTION_INT, FIELD(prompts), "1000", NULL,
-      "different prompts", 1, BENCH_PROMPTS_MAX, 0 },
+      "number of different prompts", 1, BENCH_PROMPTS_MAX, 0 },
 
     { "prompt-bytes", OPTION_INT, FIELD(prompt_bytes), "64", NULL,
-      "length of each", BENCH_PROMPT_BYTES_MIN, 8388608, 0 },
+      "length of each prompt", BENCH_PROMPT_BYTES_MIN, 8388608, 0 },
 
     { "seed", OPTION_INT, FIELD(seed), "1", NULL,
-      "of the order of prompts, and of --poisson", 0, 1e15, 0 },
+      "seed for the order of prompts, and --poisson", 0, 1e15, 0 },
 
     { "hedge", OPTION_FLAG, FIELD(is_hedged), NULL, NULL,
       "set the request's hedge flag (infer)", 0, 0, 0 },
@@ -88,14 +88,14 @@ static const option_t  bench_table[] = {
       "grpc-timeout of each stream; 0: none", 0, BENCH_TIME_MAX_MS, 0 },
 
     { "token-delay", OPTION_DURATION, FIELD(token_delay_ms), "0", NULL,
-      "what the replicas were started with: lag is told; 0: not known",
+      "that of the replicas, for the lag",
       0, 3600000, 0 },
 
     { "first-token-delay", OPTION_DURATION, FIELD(first_token_delay_ms), "0",
-      NULL, "the same", 0, 3600000, 0 },
+      NULL, "likewise", 0, 3600000, 0 },
 
     { "json", OPTION_FLAG, FIELD(is_json), NULL, NULL,
-      "one JSON object", 0, 0, 0 },
+      "print one JSON object", 0, 0, 0 },
 
     { .name = NULL }
 };
@@ -103,9 +103,9 @@ static const option_t  bench_table[] = {
 static const options_spec_t  bench_spec = {
     "llmgw-client bench",
     "--gateway HOST:PORT [options]",
-    "Runs many token streams at once against simulated replicas, checks every\n"
-    "token, and tells how fast they came.",
-    "exit status: 0 every stream was right, 1 some were not, 2 usage",
+    "Runs many concurrent streams against simulated replicas, checks every\n"
+    "token, and reports how fast they came.",
+    "exit status: 0 all streams were correct, 1 some were not, 2 usage",
     bench_table
 };
 

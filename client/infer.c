@@ -60,22 +60,22 @@ static const option_t  infer_table[] = {
       "where nginx listens", 0, 0, 1 },
 
     { "prompt", OPTION_STRING, FIELD(prompt), NULL, NULL,
-      "what to go on from", 0, 0, 1 },
+      "the prompt", 0, 0, 1 },
 
     { "max-tokens", OPTION_INT, FIELD(max_tokens), NULL, NULL,
-      "tokens to generate", 1, INT32_MAX, 1 },
+      "how many tokens to generate", 1, INT32_MAX, 1 },
 
     { "hedge", OPTION_FLAG, FIELD(is_hedged), NULL, NULL,
-      "ask two replicas, take the faster", 0, 0, 0 },
+      "send it to two replicas, the faster one serves", 0, 0, 0 },
 
     { "client-id", OPTION_STRING, FIELD(client_id), "", "ID",
-      "who asks", 0, 0, 0 },
+      "name of the client", 0, 0, 0 },
 
     { "json", OPTION_FLAG, FIELD(is_json), NULL, NULL,
-      "one JSON object a token, with its time and replica", 0, 0, 0 },
+      "one JSON object per token, with time and replica", 0, 0, 0 },
 
     { "timeout", OPTION_DURATION, FIELD(timeout_ms), "0", NULL,
-      "time for the whole stream; 0: no limit", 0, 86400000, 0 },
+      "limit for the whole stream; 0: no limit", 0, 86400000, 0 },
 
     { .name = NULL }
 };
@@ -84,7 +84,7 @@ static const options_spec_t  infer_spec = {
     "llmgw-client infer",
     "--gateway HOST:PORT --prompt TEXT --max-tokens N [options]",
     "Streams the tokens of one prompt through the gateway.",
-    "exit status: 0 the stream is complete, 1 it is not, 2 usage",
+    "exit status: 0 the stream was complete, 1 it was not, 2 usage",
     infer_table
 };
 

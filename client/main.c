@@ -30,9 +30,9 @@ static const options_spec_t  main_spec = {
     "llmgw-client",
     "COMMAND [options]",
     "A command-line client of the gateway.",
-    "commands (COMMAND --help tells more):\n"
+    "commands (see COMMAND --help):\n"
     "  infer                        stream the tokens of one prompt\n"
-    "  bench                        run many streams, tell how fast they come",
+    "  bench                        run many streams and measure them",
     main_table
 };
 

@@ -288,8 +288,8 @@ options_print_help(const options_spec_t *spec)
 
     static const option_t  common[] = {
         { .name = "c", .metavar = "FILE",
-          .help = "read options from FILE, \"key value\" a line" },
-        { .name = "help", .kind = OPTION_FLAG, .help = "print this" },
+          .help = "read options from FILE, \"key value\" lines" },
+        { .name = "help", .kind = OPTION_FLAG, .help = "print this help" },
         { .name = "version", .kind = OPTION_FLAG, .help = "print the version" },
     };
 

@@ -14,26 +14,26 @@
     X(bytes_sent, "payload bytes sent")                                       \
     X(datagrams_received, "datagrams received, dropped ones included")        \
     X(bytes_received, "payload bytes received")                               \
-    X(updates_refused, "updates left out of a datagram: a bad field")         \
-    X(updates_implausible, "updates refused: the incarnation jumped")         \
-    X(updates_doubted, "accusations by members that are not ALIVE here")      \
-    X(echoes, "datagrams that bore this agent's own id")                      \
-    X(strangers, "datagrams of senders that are no members yet")              \
-    X(strangers_refused, "strangers not looked at: too many at once")         \
+    X(updates_refused, "updates ignored because of an invalid field")         \
+    X(updates_implausible, "updates ignored: their incarnation jumped")       \
+    X(updates_doubted, "suspicions ignored: their sender is not ALIVE")       \
+    X(echoes, "datagrams with this agent's own id as sender")                 \
+    X(strangers, "datagrams from senders that are not members yet")           \
+    X(strangers_refused, "such datagrams ignored: too many at once")          \
     X(members_refused, "members not added: the table is full")                \
     X(pings_missed, "pings not answered in time")                             \
-    X(stream_pings, "pings over TCP, since datagrams were not answered")      \
+    X(stream_pings, "pings over TCP, after datagrams were not answered")      \
     X(suspicions, "suspicions raised by this agent")                          \
-    X(accusations, "suspects whose ping failed here too")                     \
-    X(deaths, "members this agent declared dead")                             \
-    X(refutations, "false suspicions of itself contradicted")                 \
-    X(conflicts, "others with this id, past or present, that were asked")     \
-    X(isolations, "times over half of the members died at once")              \
-    X(late_ticks, "times this agent itself was late and accused nobody")      \
-    X(orders_taken, "orders to this agent, refused ones included")            \
-    X(orders_repeated, "orders that came once more")                          \
-    X(syncs, "tables compared")                                               \
-    X(syncs_differed, "tables compared that differed")
+    X(accusations, "suspects that did not answer this agent either")          \
+    X(deaths, "members that this agent declared DEAD")                        \
+    X(refutations, "false suspicions of itself that it refuted")              \
+    X(conflicts, "other holders of its id that it asked")                     \
+    X(isolations, "times that over half of the members were DEAD")            \
+    X(late_ticks, "times that this agent ran late, accusing nobody")          \
+    X(orders_taken, "orders received, refused ones included")                 \
+    X(orders_repeated, "orders received again")                               \
+    X(syncs, "push-pull syncs")                                               \
+    X(syncs_differed, "push-pull syncs that found a difference")
 
 typedef struct {
 #define X(name, help)  uint64_t name;

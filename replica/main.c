@@ -74,20 +74,20 @@ static const option_t  main_table[] = {
       "time between tokens", 0, ENGINE_DELAY_MAX_MS, 0 },
 
     { "first-token-delay", OPTION_DURATION, FIELD(first_token_delay_ms), "0ms",
-      NULL, "time to the first token; 0: like the others", 0,
+      NULL, "time to the first token; 0: as others", 0,
       ENGINE_DELAY_MAX_MS, 0 },
 
     { "max-capacity", OPTION_INT, FIELD(max_capacity), "0", NULL,
-      "streams at once; 0: no limit", 0, ENGINE_CAPACITY_MAX, 0 },
+      "concurrent streams; 0: no limit", 0, ENGINE_CAPACITY_MAX, 0 },
 
     { "model", OPTION_NAME, FIELD(model), "sim", "NAME",
       "name of the model, for the log", 0, 0, 0 },
 
     { "model-version", OPTION_NAME, FIELD(model_version), "v1", "VERSION",
-      "version of the model, reported", 0, 0, 0 },
+      "version of the model, as reported", 0, 0, 0 },
 
     { "error-rate", OPTION_DOUBLE, FIELD(error_rate), "0", NULL,
-      "share of requests answered UNAVAILABLE", 0, 1, 0 },
+      "fraction of requests answered UNAVAILABLE", 0, 1, 0 },
 
     { "reject-all", OPTION_FLAG, FIELD(is_reject_all), NULL, NULL,
       "answer every request UNAVAILABLE", 0, 0, 0 },
@@ -96,7 +96,7 @@ static const option_t  main_table[] = {
       "time for running streams at SIGTERM", 0, ENGINE_DELAY_MAX_MS, 0 },
 
     { "remote-drain", OPTION_FLAG, FIELD(is_remote_drain), NULL, NULL,
-      "take Drain and Undrain from other hosts too", 0, 0, 0 },
+      "accept Drain and Undrain from other hosts too", 0, 0, 0 },
 
     /* For tests of what the death of a large process looks like. */
     { "model-memory", OPTION_INT, FIELD(model_memory_mb), "0", "MB",

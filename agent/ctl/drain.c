@@ -10,10 +10,10 @@ static const option_t  ctl_drain_table[] = {
     { .name = "drain-timeout", .kind = OPTION_DURATION, .value = "60s",
       .offset = offsetof(ctl_options_t, drain_timeout_ms),
       .min = 0, .max = 86400000,
-      .help = "how long its streams are waited for" },
+      .help = "how long to wait for its streams" },
     { .name = "force", .kind = OPTION_FLAG,
       .offset = offsetof(ctl_options_t, is_forced),
-      .help = "even the last that gets work" },
+      .help = "even if it is the last routable replica" },
     { .name = NULL }
 };
 

@@ -26,30 +26,30 @@ typedef struct {
 
 
 static const ctl_command_t  ctl_commands[] = {
-    { "members", " [options]", 0, 0, "who is in the cluster, and how it is",
+    { "members", " [options]", 0, 0, "list the members and their state",
       ctl_members, &ctl_members_spec },
-    { "status", " [options]", 0, 0, "the agent itself, its counters",
+    { "status", " [options]", 0, 0, "show the agent's state and its counters",
       ctl_status, &ctl_status_spec },
-    { "metrics", "", 0, 0, "the agent's counters, as Prometheus reads them",
+    { "metrics", "", 0, 0, "print the agent's counters for Prometheus",
       ctl_metrics, NULL },
-    { "events", "", 0, 0, "what changes, as it changes, a JSON object a line",
+    { "events", "", 0, 0, "print changes as they happen, as JSON lines",
       ctl_events, NULL },
     { "drain", " ID [options]", 1, 1,
-      "send it nothing new, and wait for its last stream", ctl_drain,
+      "send it nothing new, wait for its last stream", ctl_drain,
       &ctl_drain_spec },
-    { "undrain", " ID", 1, 1, "give it work again", ctl_undrain, NULL },
+    { "undrain", " ID", 1, 1, "end the drain", ctl_undrain, NULL },
     { "rolling-update", " [options]", 0, 0,
-      "give every replica another version, losing no request",
+      "give every replica another version",
       ctl_update, &ctl_update_spec },
-    { "leave", "", 0, 0, "tell all that this member leaves, and end the agent",
+    { "leave", "", 0, 0, "leave the cluster, and end the agent",
       ctl_leave, NULL },
-    { "keyring", " list", 1, 2, "ids of the keys, and which of them seals",
+    { "keyring", " list", 1, 2, "list the ids of the keys, and the primary",
       ctl_keyring, NULL },
-    { "keyring", " add KEY", 1, 2, "take a key in; \"-\": from standard input",
+    { "keyring", " add KEY", 1, 2, "add a key; \"-\": from standard input",
       ctl_keyring, NULL },
-    { "keyring", " use ID", 1, 2, "seal with this key from now on",
+    { "keyring", " use ID", 1, 2, "make this key the primary: it encrypts",
       ctl_keyring, NULL },
-    { "keyring", " remove ID", 1, 2, "take a key out", ctl_keyring, NULL },
+    { "keyring", " remove ID", 1, 2, "remove a key", ctl_keyring, NULL },
     { "inject-suspect", " ID", 1, 1, NULL, ctl_inject_suspect, NULL }
 };
 
@@ -62,7 +62,7 @@ ctl_help(void)
     size_t  i;
 
     printf("usage: llmgwctl [-s PATH] [--json] COMMAND\n"
-           "Asks an llmgw-agent.\n\n");
+           "Queries and controls an llmgw-agent.\n\n");
 
     for (i = 0; i < CTL_NCOMMANDS; i++) {
         if (ctl_commands[i].help != NULL) {
@@ -76,10 +76,10 @@ ctl_help(void)
            "  -s, --socket PATH   the agent's control socket; else "
            "$LLMGW_CONTROL,\n"
            "                      else the only one in " CTL_RUN_DIR "\n"
-           "  --json              one JSON object, for programs\n"
+           "  --json              print JSON, for programs\n"
            "  --help, --version\n\n"
            "exit status: 0 done, 1 failed, 2 usage, 3 refused, 4 not found,\n"
-           "             5 timed out, 6 agent not reached\n");
+           "             5 timed out, 6 agent not reachable\n");
 }
 
 

@@ -28,11 +28,11 @@ static const ctl_metric_t  ctl_counters[] = {
 };
 
 static const ctl_metric_t  ctl_gauges[] = {
-    { "joined", "1: a table was had from another member" },
-    { "isolated", "1: it is rather this agent that is cut off" },
-    { "incarnation", "how often it has contradicted what was said of it" },
-    { "backlog", "updates still being told" },
-    { "doubt", "how far it doubts its own judgement, 0 to 8" }
+    { "joined", "1: it has received another member's table" },
+    { "isolated", "1: this agent is probably cut off" },
+    { "incarnation", "its incarnation" },
+    { "backlog", "updates still being gossiped" },
+    { "doubt", "its local health, 0 (good) to 8" }
 };
 
 #define CTL_COUNT(table)  (sizeof(table) / sizeof((table)[0]))
@@ -110,7 +110,8 @@ ctl_metrics_show(const ctl_t *ctl, json_t *status, FILE *out)
             ctl_metrics_text(status, "cluster"),
             ctl_metrics_text(status, "version"));
 
-    ctl_metrics_head(out, "uptime_seconds", "", "since it began", "gauge");
+    ctl_metrics_head(out, "uptime_seconds", "",
+                     "time since the agent started", "gauge");
     fprintf(out, "llmgw_agent_uptime_seconds{agent=\"%s\"} %.3f\n", id,
             (double) json_integer_value(json_object_get(status, "uptime_ms"))
             / 1000);
@@ -128,7 +129,7 @@ ctl_metrics_show(const ctl_t *ctl, json_t *status, FILE *out)
                         json_object_get(counters, ctl_counters[i].name));
     }
 
-    ctl_metrics_keyed(out, id, "dropped", "reason", "datagrams refused",
+    ctl_metrics_keyed(out, id, "dropped", "reason", "datagrams dropped",
                       "counter", json_object_get(counters, "dropped"));
 }
 

@@ -19,33 +19,33 @@
 
 static const option_t  ctl_update_table[] = {
     { .name = "to", .kind = OPTION_NAME, .metavar = "VERSION",
-      .offset = ctl_update_field(to), .help = "what all shall have" },
+      .offset = ctl_update_field(to), .help = "the new version" },
     { .name = "members", .kind = OPTION_STRING, .metavar = "ID,...",
       .offset = ctl_update_field(members),
-      .help = "these alone, in the order of ids" },
+      .help = "only these, in the order of ids" },
     { .name = "stop", .kind = OPTION_STRING, .metavar = "CMD",
       .offset = ctl_update_field(stop),
-      .help = "stops a replica: $LLMGW_ID, $LLMGW_GRPC" },
+      .help = "command that stops replica $LLMGW_ID" },
     { .name = "start", .kind = OPTION_STRING, .metavar = "CMD",
       .offset = ctl_update_field(start),
-      .help = "starts it as $LLMGW_VERSION" },
+      .help = "command that starts it as $LLMGW_VERSION" },
     { .name = "drain-timeout", .kind = OPTION_DURATION, .value = "60s",
       .offset = ctl_update_field(drain_timeout_ms), .min = 0,
       .max = 86400000, .help = "then its streams move to others" },
     { .name = "rejoin-timeout", .kind = OPTION_DURATION, .value = "60s",
       .offset = ctl_update_field(rejoin_timeout_ms), .min = 1,
-      .max = 86400000, .help = "for each command, the way back, the probe" },
+      .max = 86400000, .help = "for each command, the rejoin, the probe" },
     { .name = "max-unavailable", .kind = OPTION_INT, .value = "1",
       .offset = ctl_update_field(max_unavailable), .min = 1,
-      .max = CTL_UPDATE_MAX_MEMBERS, .help = "how many at once" },
+      .max = CTL_UPDATE_MAX_MEMBERS, .help = "how many replicas at once" },
     { .name = "min-available", .kind = OPTION_STRING, .metavar = "N",
       .offset = ctl_update_field(min_available),
-      .help = "never fewer (all less those at once, 1 at least)" },
+      .help = "how many must stay routable (all but those)" },
     { .name = "dry-run", .kind = OPTION_FLAG,
-      .offset = ctl_update_field(is_dry), .help = "show the plan alone" },
+      .offset = ctl_update_field(is_dry), .help = "only show the plan" },
     { .name = "abort", .kind = OPTION_FLAG,
       .offset = ctl_update_field(is_abort),
-      .help = "end the one that runs, and wait for its end" },
+      .help = "abort the running update, and wait for its end" },
     { .name = NULL }
 };
 
@@ -53,8 +53,8 @@ const options_spec_t  ctl_update_spec = {
     .program = "llmgwctl rolling-update",
     .synopsis = "--to VERSION [options] | --abort",
     .summary = "Gives every replica another version, one after the other, "
-               "without\nlosing a request. It goes on when this command is "
-               "interrupted; the same\ncommand again follows it.",
+               "without\nlosing a request. It continues when this command is "
+               "interrupted; the\nsame command again follows it.",
     .table = ctl_update_table
 };
 

@@ -39,21 +39,21 @@
 static const option_t  ctl_watch_table[] = {
     { .name = "watch", .kind = OPTION_FLAG,
       .offset = offsetof(ctl_options_t, is_watched),
-      .help = "again each second, until interrupted" },
+      .help = "show it again every second" },
     { .name = NULL }
 };
 
 const options_spec_t  ctl_members_spec = {
     .program = "llmgwctl members",
     .synopsis = "[options]",
-    .summary = "Tells who is in the cluster, and how it is.",
+    .summary = "Lists the members of the cluster and their state.",
     .table = ctl_watch_table
 };
 
 const options_spec_t  ctl_status_spec = {
     .program = "llmgwctl status",
     .synopsis = "[options]",
-    .summary = "Tells of the agent itself, and its counters.",
+    .summary = "Shows the agent's own state and its counters.",
     .table = ctl_watch_table
 };
 

@@ -26,50 +26,50 @@
 
 /* X(name, help): gauges, read where they lie */
 #define NGX_HTTP_LLMGW_POOL_GAUGES(X)                                         \
-    X(queue_length, "Streams that wait for a replica with room")              \
-    X(queue_size, "Streams that may wait")                                    \
+    X(queue_length, "Requests waiting in the queue")                          \
+    X(queue_size, "Requests that may wait in the queue")                      \
     X(view_age_seconds, "Age of the agent's last heartbeat")                  \
-    X(view_stale, "1: the agent is silent, its last view serves")             \
+    X(view_stale, "1: the agent is silent, nginx routes by its last view")    \
     X(view_isolated, "1: the agent is cut off from gossip")                   \
-    X(view_members, "Members that the agent lists")                           \
+    X(view_members, "Members in the segment")                                 \
     X(streams, "Requests that run or wait")                                   \
     X(sessions, "Connections to replicas")
 
 /* X(name, help): in the replica's slot, by all workers */
 #define NGX_HTTP_LLMGW_REPLICA_COUNTERS(X)                                    \
     X(tokens, "Tokens sent to clients, each once")                            \
-    X(attempts, "Attempts that began")                                        \
+    X(attempts, "Attempts begun")                                             \
     X(attempt_failures, "Attempts that failed")
 
 #define NGX_HTTP_LLMGW_REPLICA_GAUGES(X)                                      \
-    X(in_flight, "Attempts at the replica, by all workers")                   \
+    X(in_flight, "Attempts in flight at the replica")                         \
     X(replica_state, "0 ALIVE, 1 SUSPECT, 2 DEAD, 3 LEFT")                    \
-    X(replica_routable, "1: the replica takes new streams")                   \
-    X(replica_draining, "1: the replica is being drained")                    \
-    X(replica_max_capacity, "Streams that it takes, 0 is no limit")           \
+    X(replica_routable, "1: the replica is ALIVE, READY and not draining")    \
+    X(replica_draining, "1: the replica is draining")                         \
+    X(replica_max_capacity, "Concurrent streams that it takes, 0: no limit") \
     X(breaker_state, "0 closed, 1 open, 2 half open")
 
 /* X(name, label, number of its values, help) */
 #define NGX_HTTP_LLMGW_COUNTERS(X)                                            \
     X(failovers, cause, NGX_HTTP_LLMGW_NCAUSES,                               \
-      "Streams with tokens out that another replica took over")               \
+      "Streams taken over after they had delivered tokens")                   \
     X(attempts_failed, cause, NGX_HTTP_LLMGW_NCAUSES,                         \
       "Attempts that failed")                                                 \
     X(hedges, outcome, NGX_HTTP_LLMGW_NHEDGES,                                \
-      "Second attempts, by which of the two came first")                      \
+      "Second attempts of hedged requests, by outcome")                       \
     X(breaker_transitions, to, NGX_HTTP_LLMGW_NTRANSITIONS,                   \
       "Changes of a replica's circuit")                                       \
     X(reads, by, NGX_HTTP_LLMGW_NREADS,                                       \
-      "Readings of connections to replicas")
+      "Reads of connections to replicas")
 
 /* X(name, buckets, help); buckets as vLLM has them */
 #define NGX_HTTP_LLMGW_HISTOGRAMS(X)                                          \
     X(first_token_seconds, first_token, "From request to first token")        \
-    X(inter_token_seconds, inter_token, "From token to token of a stream")    \
+    X(inter_token_seconds, inter_token, "Between two tokens of a stream")     \
     X(request_seconds, request, "From request to end")                        \
-    X(queue_wait_seconds, queue_wait, "In the queue, of those served")         \
+    X(queue_wait_seconds, queue_wait, "In the queue, of those served")        \
     X(stock_first_byte_seconds, request,                                      \
-      "Of native passes: from request to the answer's first byte")             \
+      "Of native passes: from request to the answer's first byte")            \
     X(stock_request_seconds, request, "Of native passes: from request to end")
 
 

@@ -340,8 +340,8 @@ help_lists_the_table_and_version_prints_it(void **state)
         "  --capacity N                 most streams at once (0)\n"
         "  --rate X                     share of errors (0)\n"
         "  -c FILE                      read options from FILE, \"key value\" "
-        "a line\n"
-        "  --help                       print this\n"
+        "lines\n"
+        "  --help                       print this help\n"
         "  --version                    print the version\n"
         "\nThe end.\n");
 
