@@ -1,7 +1,7 @@
 # llmgw.  `make help` lists the targets.
 #
-# Products land in build/, whatever BUILD is; objects of each BUILD are kept
-# apart in build/obj/BUILD, so that changing it back and forth is cheap.
+# Products land in build/, whatever BUILD is.  Objects of each BUILD stay apart
+# in build/obj/BUILD, so changing it back and forth is cheap.
 
 BUILD     ?= release
 NGINX_SRC ?= /usr/share/nginx/src
@@ -82,11 +82,13 @@ DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
 TOOLS   := build/bench/segment
 MODULE  := build/ngx_http_llmgw_module.so
 SIMS    := $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
-UNITS   := $(patsubst %.c,$(O)/%,$(filter %.c,$(shell find t/unit -name 'test_*.c'))) $(SIMS)
+UNITS   := $(patsubst %.c,$(O)/%,$(shell find t/unit -name 'test_*.c')) $(SIMS)
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
-.PHONY: help deps deps-check build gen daemons tools module demo test test-unit units soak-sim test-tsan test-systemd test-e2e \
-        lint bench bench-deps bench-full bench-peers bench-gossip fuzz fuzz-packets screenshots install clean FORCE
+.PHONY: help deps build gen daemons tools module demo screenshots install clean \
+        test test-unit units soak-sim test-tsan test-systemd test-e2e lint \
+        fuzz fuzz-packets bench bench-deps bench-full bench-peers bench-gossip \
+        FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -136,7 +138,7 @@ test-systemd: build  ## the units under a systemd of their own (root; half a min
 test-e2e: build  ## real processes only (ARGS='-k name' for some)
 	@$(PYTHON) -m pytest -q t $(ARGS)
 
-lint:  ## style, floors, docs against code
+lint:  ## style, who includes whom, docs against code
 	@$(PYTHON) t/lint/lint.py
 
 bench-deps: deps  ## install the other proxies and what measures them
@@ -194,10 +196,10 @@ clean:  ## remove build/
 
 # --- generated messages
 
-# What protobuf-c is given differs in two points from what is in proto/, and in
-# none on the wire: it does not know proto3's `optional`, which is a oneof with
-# one member (has_NAME_case tells); and strings that pass through as they are
-# become bytes, which have a length, so that a NUL within them is not the end.
+# protobuf-c gets these messages with two changes, neither visible on the wire.
+# It does not know proto3's `optional`: that becomes a oneof with one member
+# (has_NAME_case tells).  Strings that only pass through become bytes, which
+# have a length, so that a NUL inside does not end them.
 $(GEN)/%.pb-c.c $(GEN)/%.pb-c.h &: proto/%.proto Makefile
 	@mkdir -p $(GEN)/proto
 	@sed -E -e 's/^( *)string (prompt|token|replica_id) /\1bytes \2 /' \
@@ -236,7 +238,7 @@ build/flavour: FORCE
 	@mkdir -p build
 	@echo $(BUILD) | cmp -s - $@ || echo $(BUILD) > $@
 
-# --- floors, as archives
+# --- rooms, as archives
 
 $(O)/libproto.a: $(GEN_O) $(call objs,$(PROTO_C))
 $(O)/libcore.a: $(call objs,$(CORE_C))
@@ -250,12 +252,12 @@ $(O)/lib%.a:
 
 # --- products
 
-FLOORS := $(O)/libcommon.a $(O)/libproto.a
+SHARED := $(O)/libcommon.a $(O)/libproto.a
 
-build/llmgw-agent: $(call objs,agent/main.c) $(O)/libagent.a $(FLOORS) build/flavour
-build/llmgwctl: $(call objs,$(CTL_C)) $(FLOORS) build/flavour
-build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(FLOORS) build/flavour
-build/llmgw-client: $(call objs,client/main.c) $(O)/libclient.a $(FLOORS) build/flavour
+build/llmgw-agent: $(call objs,agent/main.c) $(O)/libagent.a $(SHARED) build/flavour
+build/llmgwctl: $(call objs,$(CTL_C)) $(SHARED) build/flavour
+build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(SHARED) build/flavour
+build/llmgw-client: $(call objs,client/main.c) $(O)/libclient.a $(SHARED) build/flavour
 $(DAEMONS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
@@ -268,7 +270,7 @@ NGX_CC_OPT := $(OPT) $(SAN) -D_GNU_SOURCE \
     -Wno-error=cpp
 MODULE_DEPS := $(shell find ngx_http_llmgw_module proto -name '*.[ch]')
 
-# Configured anew when options, sources of nginx, or our list of files change.
+# Configures again when options, nginx's sources or our list of files change.
 NGX_INPUTS := $(NGINX_SRC) $(CC) $(SAN) $(VERSION) $(OPT) \
     $(filter %.c,$(MODULE_DEPS))
 $(O)/nginx-inputs: FORCE
@@ -289,7 +291,7 @@ $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGE) build/flavour
 # --- tests
 
 TEST_LIBS = $(O)/libagent.a $(O)/libreplica.a $(O)/libclient.a \
-            $(O)/libcore.a $(FLOORS)
+            $(O)/libcore.a $(SHARED)
 
 $(O)/t/unit/%: $(O)/t/unit/%.o $(TEST_LIBS)
 	@mkdir -p $(@D)
@@ -308,7 +310,7 @@ build/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/fuzz_count.h $(FUZZ_SRC)
 	$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=undefined $(filter %.c,$^) -o $@ $(LDLIBS)
 
-# --- what is measured beside us; a proxy that cannot be built is told so
+# --- what we are measured against; without grpc++ one of them is left out
 
 PEERS := build/bench
 bench-peers: $(PEERS)/floor $(PEERS)/segment

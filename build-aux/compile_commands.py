@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FLOORS = ["proto", "common", "ngx_http_llmgw_module", "agent", "replica",
+FOLDERS = ["proto", "common", "ngx_http_llmgw_module", "agent", "replica",
           "client", "t/unit", "t/sim", "t/fuzz", "bench/micro"]
 
 
@@ -18,10 +18,10 @@ def main():
              "http/modules", "http/v2"]
     glue = " ".join(f"-I{nginx}/src/{p}" for p in parts) + f" -I{objs}"
     entries = []
-    for floor in FLOORS:
-        for path in sorted((ROOT / floor).rglob("*.c")):
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.c")):
             name = str(path.relative_to(ROOT))
-            more = f" {glue}" if floor.startswith("ngx_") else ""
+            more = f" {glue}" if folder.startswith("ngx_") else ""
             entries.append({"directory": str(ROOT), "file": name,
                             "command": f"{command}{more} -c {name}"})
     json.dump(entries, sys.stdout, indent=1)
