@@ -1,6 +1,8 @@
 
 /* The wiring: who hears of what. */
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,6 @@
 
 #include "agent/agent_inner.h"
 #include "net/clock_ev.h"
-#include "state/epoch.h"
 #include "state/journal.h"
 #include "net/transport_udp.h"
 
@@ -22,26 +23,25 @@ _Static_assert(RESOLVE_MAX_SEEDS <= SWIM_MAX_SEEDS, "seeds");
 static void
 agent_segment_trouble(agent_t *agent, const char *reason)
 {
-    if (!agent->is_troubled) {
+    if (agent->trouble[0] == '\0') {
         log_write(agent->log, LOG_WARN,
                   "members segment \"%s\" is not written: %s, trying on",
                   agent->settings->members, reason);
+        snprintf(agent->trouble, sizeof(agent->trouble), "%s", reason);
     }
-
-    agent->is_troubled = 1;
 }
 
 
 static void
 agent_segment_well(agent_t *agent)
 {
-    if (agent->is_troubled) {
+    if (agent->trouble[0] != '\0') {
         log_write(agent->log, LOG_INFO,
                   "members segment \"%s\" is written again",
                   agent->settings->members);
     }
 
-    agent->is_troubled = 0;
+    agent->trouble[0] = '\0';
 }
 
 
@@ -96,7 +96,7 @@ agent_flush(struct ev_loop *loop, ev_prepare *prepare, int events)
         ev_timer_set(&agent->publish_due, wait_us / 1e6, 0.);
         ev_timer_start(loop, &agent->publish_due);
 
-    } else if (wait_us == 0 && !agent->is_troubled) {
+    } else if (wait_us == 0 && agent->trouble[0] == '\0') {
         agent_publish(agent);
     }
 
@@ -122,16 +122,17 @@ agent_heartbeat(struct ev_loop *loop, ev_timer *timer, int events)
     char      error[LLMGW_MEMBERS_ERROR_BYTES];
     agent_t  *agent = timer->data;
 
-    agent_publish(agent);
+    agent_keep_retry(agent);
 
     if (publish_heartbeat(agent->publish,
                           clock_mono_us(agent->clock) / 1000, error) != 0)
     {
         agent_segment_trouble(agent, error);
-
-    } else {
-        agent_segment_well(agent);
+        return;
     }
+
+    agent_segment_well(agent);
+    agent_publish(agent);
 }
 
 
@@ -184,6 +185,7 @@ static const swim_callbacks_t  agent_swim_callbacks = {
     .on_conflict = agent_conflict,
     .on_drain = agent_drain_act,
     .on_restart = agent_child_restart,
+    .is_kept = agent_keep_is_done,
     .on_ordered = agent_ordered
 };
 
@@ -299,6 +301,29 @@ agent_restore(agent_t *agent)
 }
 
 
+/* A disk that does not take the epoch keeps no agent from starting. */
+static int
+agent_next_epoch(agent_t *agent, uint64_t *epoch, char *error)
+{
+    char  text[STATE_FILE_BYTES];
+
+    switch (epoch_next(agent->settings->state_dir, agent->settings->id,
+                       clock_wall_us(agent->clock), epoch, error))
+    {
+    case EPOCH_KEPT:
+        return 0;
+
+    case EPOCH_UNKEPT:
+        snprintf(text, sizeof(text), "%" PRIu64, *epoch);
+        agent_keep_lacking(agent, AGENT_EPOCH, text, errno);
+        return 0;
+
+    default:
+        return -1;
+    }
+}
+
+
 static int
 agent_create_node(agent_t *agent, char *error)
 {
@@ -308,9 +333,7 @@ agent_create_node(agent_t *agent, char *error)
 
     settings = agent->settings;
 
-    if (epoch_next(settings->state_dir, settings->id,
-                   clock_wall_us(agent->clock), &epoch, error) != 0)
-    {
+    if (agent_next_epoch(agent, &epoch, error) != 0) {
         return -1;
     }
 
@@ -447,7 +470,12 @@ agent_create_parts(agent_t *agent, char *error)
         return -1;
     }
 
-    return agent_drain_create(agent, error) != 0
+    if (error[0] != '\0') {
+        agent_segment_trouble(agent, error);
+    }
+
+    return agent_keep_create(agent, error) != 0
+           || agent_drain_create(agent, error) != 0
            || agent_create_node(agent, error) != 0
            || agent_create_control(agent, error) != 0
            || agent_replica_watch(agent, error) != 0
@@ -520,6 +548,7 @@ void
 agent_destroy(agent_t *agent)
 {
     agent_stop_watchers(agent);
+    agent_keep_destroy(agent);
 
     if (agent->resolve != NULL) {
         resolve_destroy(agent->resolve);

@@ -17,12 +17,30 @@
 #include "rollout/replica_call.h"
 #include "supervise/reporter.h"
 #include "net/resolve.h"
+#include "state/epoch.h"
 #include "state/state_file.h"
+#include "state/writer.h"
 #include "supervise/supervise.h"
 
 
-typedef struct agent_job_s     agent_job_t;
-typedef struct agent_update_s  agent_update_t;
+typedef struct agent_job_s       agent_job_t;
+typedef struct agent_keys_job_s  agent_keys_job_t;
+typedef struct agent_update_s    agent_update_t;
+
+/* What is kept in the state directory for the next life. */
+typedef enum {
+    AGENT_EPOCH = 0,
+    AGENT_DRAIN,
+    AGENT_VERSION,
+    AGENT_NFILES
+} agent_file_t;
+
+typedef struct {
+    char  text[STATE_FILE_BYTES];       /* as it is to be */
+    int   is_writing;
+    int   is_due;                       /* to be written again, behind that */
+    int   error;                        /* of the last write, errno */
+} agent_kept_t;
 
 struct agent_s {
     const settings_t  *settings;
@@ -36,11 +54,14 @@ struct agent_s {
     keyring_t         *keyring;         /* NULL: gossip is plain */
     crypt_t           *crypt;
     char               key_id[KEYRING_ID_TEXT_BYTES];
+    agent_keys_job_t  *keys_job;        /* NULL: no change is under way */
+    int                is_keys_stale;   /* to be read again behind that */
     resolve_t         *resolve;         /* NULL: no seeds */
     health_t          *health;          /* NULL: not asked (any more) */
     local_t            local;
     replica_call_t    *call;            /* NULL: a gateway's */
-    char               drain_kept[STATE_FILE_BYTES];    /* as it is written */
+    writer_t          *writer;
+    agent_kept_t       kept[AGENT_NFILES];
     agent_job_t       *jobs;            /* drain, undrain */
     ev_timer           jobs_turn;
     agent_update_t    *update;          /* the last one; NULL: none yet */
@@ -72,7 +93,9 @@ struct agent_s {
     int                is_hurried;      /* no streams are waited for */
     int                has_parted;      /* LEFT is being told */
     int                has_conflict;    /* another had our id first */
-    int                is_troubled;     /* the segment is not written */
+    char               trouble[LLMGW_MEMBERS_ERROR_BYTES];
+                                        /* why the segment is not written; "":
+                                           it is */
 };
 
 
@@ -111,6 +134,32 @@ order_rc_t agent_child_restart(void *data, const char *version);
 /* For good; again: without waiting for its streams. */
 void agent_child_stop(agent_t *agent);
 int agent_child_is_over(const agent_t *agent);
+
+
+/* agent_keep.c: what the next life finds on the disk. */
+
+/* -1 and a reason. */
+int agent_keep_create(agent_t *agent, char *error);
+
+/* Waits for what is being written, two seconds at most. */
+void agent_keep_destroy(agent_t *agent);
+
+/* The text of that file from now on; nothing without --state-dir. */
+void agent_keep(agent_t *agent, agent_file_t file, const char *text);
+
+/* It could not be written, errno; agent_keep_retry() tries again. */
+void agent_keep_lacking(agent_t *agent, agent_file_t file, const char *text,
+    int error);
+void agent_keep_retry(agent_t *agent);
+
+/*
+ * swim_callbacks_t's is_kept: nothing is being written that an answer would
+ * promise.  node_kept() is called when it is again.
+ */
+int agent_keep_is_done(void *data);
+
+/* Why something is not written; NULL: all is. */
+const char *agent_keep_trouble(const agent_t *agent);
 
 
 /* agent_drain.c: the own replica is told that it drains. */

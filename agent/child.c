@@ -257,14 +257,7 @@ agent_child_set_version(agent_t *agent, const char *version)
 {
     strcpy(agent->version, version);
     agent->is_version_ordered = 1;
-
-    if (state_file_write(agent->settings->state_dir, agent->settings->id,
-                         SETTINGS_VERSION_FILE, version) != 0)
-    {
-        log_write(agent->log, LOG_WARN, "version \"%s\" of the replica is not "
-                  "kept in \"%s\": %s", version, agent->settings->state_dir,
-                  strerror(errno));
-    }
+    agent_keep(agent, AGENT_VERSION, version);
 }
 
 

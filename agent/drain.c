@@ -15,8 +15,6 @@
 #include "swim/order/drain.h"
 
 
-#define AGENT_DRAIN_FILE  "drain"
-
 /* No owner: the file is not there, or makes no sense. */
 #define AGENT_DRAIN_NOT_KEPT  "?"
 
@@ -27,10 +25,10 @@ agent_drain_kept(agent_t *agent)
     char        *text;
     const char  *why;
 
-    text = agent->drain_kept;
+    text = agent->kept[AGENT_DRAIN].text;
 
     switch (state_file_read(agent->settings->state_dir, agent->settings->id,
-                            AGENT_DRAIN_FILE, text))
+                            SETTINGS_DRAIN_FILE, text))
     {
     case 0:
         strcpy(text, AGENT_DRAIN_NOT_KEPT);
@@ -50,7 +48,7 @@ agent_drain_kept(agent_t *agent)
     }
 
     log_write(agent->log, LOG_WARN, "who drains the replica is not known from "
-              "\"%s/%s." AGENT_DRAIN_FILE "\": %s, others are asked",
+              "\"%s/%s." SETTINGS_DRAIN_FILE "\": %s, others are asked",
               agent->settings->state_dir, agent->settings->id, why);
     strcpy(text, AGENT_DRAIN_NOT_KEPT);
 
@@ -58,27 +56,16 @@ agent_drain_kept(agent_t *agent)
 }
 
 
-/* What stands there is not written again: that waits for the disk. */
+/* What stands there is not written again. */
 static void
 agent_drain_keep(agent_t *agent)
 {
-    const char  *kept;
+    const char  *owner;
 
-    kept = swim_drain_kept(node_swim(agent->node));
+    owner = swim_drain_kept(node_swim(agent->node));
 
-    if (strcmp(kept, agent->drain_kept) == 0) {
-        return;
-    }
-
-    strcpy(agent->drain_kept, kept);
-
-    if (state_file_write(agent->settings->state_dir, agent->settings->id,
-                         AGENT_DRAIN_FILE, kept) != 0)
-    {
-        log_write(agent->log, LOG_WARN, "that %s drains the replica is not "
-                  "kept in \"%s\": %s", kept[0] ? kept : "nobody",
-                  agent->settings->state_dir, strerror(errno));
-        strcpy(agent->drain_kept, AGENT_DRAIN_NOT_KEPT);
+    if (strcmp(owner, agent->kept[AGENT_DRAIN].text) != 0) {
+        agent_keep(agent, AGENT_DRAIN, owner);
     }
 }
 

@@ -2,8 +2,20 @@
 /* The agent's ring of keys: read at the start, at SIGHUP, and on command. */
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "agent/agent_inner.h"
+
+
+/* A change of the file, under way. */
+struct agent_keys_job_s {
+    writer_job_t      job;      /* first: a job is its change */
+    agent_t          *agent;
+    command_peer_t   *peer;     /* NULL: it is gone */
+    keyring_plan_t   *plan;
+    int               rc;
+    char              error[KEYRING_ERROR_BYTES];
+};
 
 
 int
@@ -58,15 +70,10 @@ agent_keys_log(const agent_t *agent, const char *what)
 }
 
 
-void
-agent_keys_reload(struct ev_loop *loop, ev_signal *signal, int events)
+static void
+agent_keys_read(agent_t *agent)
 {
-    char      error[KEYRING_ERROR_BYTES];
-    agent_t  *agent = signal->data;
-
-    if (agent->keyring == NULL) {
-        return;
-    }
+    char  error[KEYRING_ERROR_BYTES];
 
     if (keyring_reload(agent->keyring, error) != 0) {
         log_write(agent->log, LOG_ERROR, "%s, going on with the keys as they "
@@ -75,6 +82,25 @@ agent_keys_reload(struct ev_loop *loop, ev_signal *signal, int events)
     }
 
     agent_keys_log(agent, "was read again");
+}
+
+
+/* A change that is being written comes first, or it would undo this. */
+void
+agent_keys_reload(struct ev_loop *loop, ev_signal *signal, int events)
+{
+    agent_t  *agent = signal->data;
+
+    if (agent->keyring == NULL) {
+        return;
+    }
+
+    if (agent->keys_job != NULL) {
+        agent->is_keys_stale = 1;
+        return;
+    }
+
+    agent_keys_read(agent);
 }
 
 
@@ -132,36 +158,140 @@ agent_keys_refusal(keyring_rc_t rc, const char *error)
 }
 
 
+/* In the writer's thread. */
+static void
+agent_keys_write(writer_job_t *job)
+{
+    agent_keys_job_t  *keys = (agent_keys_job_t *) job;
+
+    keys->rc = keyring_plan_write(keys->plan, keys->error);
+}
+
+
+static json_t *
+agent_keys_end(agent_keys_job_t *keys)
+{
+    agent_t  *agent;
+
+    agent = keys->agent;
+
+    if (keys->rc != 0) {
+        keyring_plan_destroy(keys->plan);
+        return agent_keys_refusal(KEYRING_EFILE, keys->error);
+    }
+
+    keyring_take(agent->keyring, keys->plan);
+    agent_keys_log(agent, "was changed on command");
+
+    return agent_keys_answer(agent->keyring);
+}
+
+
+static void
+agent_keys_written(writer_job_t *job)
+{
+    json_t            *answer;
+    agent_t           *agent;
+    agent_keys_job_t  *keys = (agent_keys_job_t *) job;
+
+    agent = keys->agent;
+    agent->keys_job = NULL;
+    answer = agent_keys_end(keys);
+
+    if (keys->peer != NULL) {
+        keys->peer->job = NULL;
+        control_send(keys->peer, answer);
+
+    } else {
+        json_decref(answer);
+    }
+
+    free(keys);
+
+    if (agent->is_keys_stale) {
+        agent->is_keys_stale = 0;
+        agent_keys_read(agent);
+    }
+}
+
+
+/* Who asked has gone: the change is made all the same. */
+static void
+agent_keys_gone(void *job)
+{
+    ((agent_keys_job_t *) job)->peer = NULL;
+}
+
+
+/* NULL: the answer comes when the file is written. */
+static json_t *
+agent_keys_start(agent_t *agent, command_peer_t *peer, keyring_plan_t *plan)
+{
+    agent_keys_job_t  *keys;
+
+    keys = calloc(1, sizeof(agent_keys_job_t));
+
+    if (keys == NULL) {
+        keyring_plan_destroy(plan);
+        return command_error("failed", "out of memory");
+    }
+
+    keys->job.write = agent_keys_write;
+    keys->job.done = agent_keys_written;
+    keys->agent = agent;
+    keys->plan = plan;
+    keys->peer = peer;
+    peer->job = keys;
+    peer->on_gone = agent_keys_gone;
+
+    agent->keys_job = keys;
+    writer_put(agent->writer, &keys->job);
+
+    return NULL;
+}
+
+
+static json_t *
+agent_keys_change(agent_t *agent, command_peer_t *peer, keyring_verb_t verb,
+    const char *text)
+{
+    char             error[KEYRING_ERROR_BYTES];
+    keyring_rc_t     rc;
+    keyring_plan_t  *plan;
+
+    if (peer->job != NULL) {
+        return command_busy();
+    }
+
+    if (agent->keys_job != NULL) {
+        return command_error("busy", "another change is being written");
+    }
+
+    rc = keyring_plan(agent->keyring, verb, text, &plan, error);
+
+    return rc == KEYRING_DONE ? agent_keys_start(agent, peer, plan)
+                              : agent_keys_refusal(rc, error);
+}
+
+
 json_t *
 agent_keys_command(void *data, command_peer_t *peer, command_keys_t verb,
     const char *text)
 {
-    static keyring_rc_t  (*const changes[])(keyring_t *keyring,
-                                            const char *text, char *error) = {
-        [COMMAND_KEYS_ADD] = keyring_add,
-        [COMMAND_KEYS_USE] = keyring_use,
-        [COMMAND_KEYS_REMOVE] = keyring_remove
-    };
-
-    char           error[KEYRING_ERROR_BYTES];
-    agent_t       *agent = data;
-    keyring_rc_t   rc;
+    agent_t  *agent = data;
 
     if (agent->keyring == NULL) {
         return command_error("no_keyring", "this agent has no keyring");
     }
 
-    if (verb == COMMAND_KEYS_LIST) {
+    switch (verb) {
+    case COMMAND_KEYS_ADD:
+        return agent_keys_change(agent, peer, KEYRING_ADD, text);
+    case COMMAND_KEYS_USE:
+        return agent_keys_change(agent, peer, KEYRING_USE, text);
+    case COMMAND_KEYS_REMOVE:
+        return agent_keys_change(agent, peer, KEYRING_REMOVE, text);
+    default:
         return agent_keys_answer(agent->keyring);
     }
-
-    rc = changes[verb](agent->keyring, text, error);
-
-    if (rc != KEYRING_DONE) {
-        return agent_keys_refusal(rc, error);
-    }
-
-    agent_keys_log(agent, "was changed on command");
-
-    return agent_keys_answer(agent->keyring);
 }

@@ -184,6 +184,16 @@ node_restart(void *data, const char *version)
 }
 
 
+static int
+node_is_kept(void *data)
+{
+    node_t  *node = data;
+
+    return node->callbacks->is_kept == NULL
+           || node->callbacks->is_kept(node->data);
+}
+
+
 static void
 node_ordered(void *data, uint64_t id, order_rc_t rc)
 {
@@ -196,8 +206,13 @@ node_ordered(void *data, uint64_t id, order_rc_t rc)
 
 
 static const swim_callbacks_t  node_callbacks = {
-    node_send, node_change, node_conflict, node_drain, node_restart,
-    node_ordered
+    .on_send = node_send,
+    .on_change = node_change,
+    .on_conflict = node_conflict,
+    .on_drain = node_drain,
+    .on_restart = node_restart,
+    .is_kept = node_is_kept,
+    .on_ordered = node_ordered
 };
 
 
@@ -314,6 +329,14 @@ node_order(node_t *node, order_t *order)
     node_arm(node);
 
     return rc;
+}
+
+
+void
+node_kept(node_t *node)
+{
+    swim_kept(node->swim, clock_mono_us(node->clock));
+    node_arm(node);
 }
 
 

@@ -40,8 +40,9 @@ void node_retire(node_t *node);
 void node_leave(node_t *node);
 void node_set_update(node_t *node, const char *id);
 
-/* swim_order(), swim_forget_order(), swim_ask() */
+/* swim_order(), swim_kept(), swim_forget_order(), swim_ask() */
 order_rc_t node_order(node_t *node, order_t *order);
+void node_kept(node_t *node);
 void node_forget_order(node_t *node, uint64_t id);
 void node_ask(node_t *node, const char *id);
 

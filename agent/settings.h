@@ -13,7 +13,10 @@
 
 #define SETTINGS_RUN_DIR      "/run/llmgw"
 #define SETTINGS_CLUSTER      "default"
-#define SETTINGS_VERSION_FILE "version"         /* ID.version, state_file.h */
+/* In the state directory, ID.NAME: state/state_file.h. */
+#define SETTINGS_DRAIN_FILE   "drain"
+#define SETTINGS_VERSION_FILE "version"
+
 #define SETTINGS_VERSION_ENV  "LLMGW_VERSION"
 #define SETTINGS_ERROR_BYTES  256
 

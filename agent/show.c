@@ -42,4 +42,7 @@ agent_show_status(void *data, command_status_t *status)
     status->doubt = swim_doubt(swim);
     status->is_joined = !swim_is_alone(swim);
     status->is_isolated = swim_is_isolated(swim);
+    status->segment_trouble = agent->trouble[0] != '\0' ? agent->trouble
+                                                        : NULL;
+    status->state_trouble = agent_keep_trouble(agent);
 }

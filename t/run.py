@@ -31,6 +31,7 @@ LONGEST_UNITS = ("sim_thousand", "sim_long_loss", "sim_crowd", "sim_loss")
 
 # The unit tests that have threads; `make test-tsan` runs them alone.
 TSAN = ("build/obj/tsan/t/unit/proto/members/test_members",
+        "build/obj/tsan/t/unit/agent/state/test_writer",
         "build/obj/tsan/t/unit/agent/supervise/test_child_witness")
 
 # A sanitizer looks at every load: seeds that differ by chance alone are for

@@ -74,6 +74,8 @@ typedef struct {
     unsigned                doubt;
     int                     is_joined;
     int                     is_isolated;
+    const char             *segment_trouble;    /* why it is not written; */
+    const char             *state_trouble;      /* NULL: it is */
 } command_status_t;
 
 typedef enum {
@@ -144,6 +146,9 @@ json_t *command_answer(const command_env_t *env, command_peer_t *peer,
 
 /* {"ok":false,"error":TEXT,"code":CODE} */
 json_t *command_error(const char *code, const char *text);
+
+/* What is asked on a connection whose peer->job is not done. */
+json_t *command_busy(void);
 
 /*
  * What happened to a member, as an array of events in their order, empty for

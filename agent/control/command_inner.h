@@ -10,9 +10,6 @@
 typedef json_t *(*command_pt)(const command_env_t *env, command_peer_t *peer,
     const json_t *request);
 
-/* What is asked on a connection whose peer->job is not done. */
-json_t *command_busy(void);
-
 /* A string of the request; NULL: it has none of that name. */
 const char *command_text(const json_t *request, const char *name);
 

@@ -154,6 +154,28 @@ command_show_counts(const command_env_t *env)
 }
 
 
+/* What is not written, and why; empty: all is well. */
+static json_t *
+command_show_troubles(const command_status_t *status)
+{
+    json_t  *shown;
+
+    shown = json_object();
+
+    if (status->segment_trouble != NULL) {
+        json_object_set_new(shown, "segment",
+                            json_string(status->segment_trouble));
+    }
+
+    if (status->state_trouble != NULL) {
+        json_object_set_new(shown, "state",
+                            json_string(status->state_trouble));
+    }
+
+    return shown;
+}
+
+
 json_t *
 command_show_status(const command_env_t *env)
 {
@@ -167,7 +189,7 @@ command_show_status(const command_env_t *env)
 
     return json_pack(
         "{s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I,"
-        " s:I, s:I, s:s?, s:s?, s:o, s:o, s:o}",
+        " s:I, s:I, s:s?, s:s?, s:o, s:o, s:o, s:o}",
         "ok", 1, "id", env->id, "role", env->role, "cluster", env->cluster,
         "version", LLMGW_VERSION, "address", own->address, "grpc", own->grpc,
         "service", llmgw_service_name(own->service),
@@ -180,6 +202,7 @@ command_show_status(const command_env_t *env)
         "doubt", (json_int_t) status.doubt,
         "segment", env->members_path,
         "key", status.key,
+        "troubles", command_show_troubles(&status),
         "update", env->on_show_update(env->data),
         "members", command_show_counts(env),
         "counters", command_show_counters(status.counters));

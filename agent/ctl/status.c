@@ -62,7 +62,7 @@ ctl_print_object(json_t *object, int indent, FILE *out)
     const char  *name;
 
     json_object_foreach(object, name, value) {
-        if (json_is_object(value)) {
+        if (json_object_size(value) > 0) {
             fprintf(out, "%*s%s\n", indent, "", name);
             ctl_print_object(value, indent + CTL_STATUS_INDENT, out);
             continue;

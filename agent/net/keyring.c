@@ -13,6 +13,12 @@ struct keyring_s {
     keyring_ring_t   ring;
 };
 
+/* The ring as it is to be. */
+struct keyring_plan_s {
+    char            *path;
+    keyring_ring_t   ring;
+};
+
 
 keyring_t *
 keyring_create(const char *path, char *error)
@@ -143,51 +149,62 @@ keyring_ring_remove(keyring_ring_t *ring, const char *id)
 }
 
 
-/* The file first: what cannot be kept is not begun. */
-static keyring_rc_t
-keyring_change(keyring_t *keyring, keyring_change_pt change, const char *text,
-    char *error)
+keyring_rc_t
+keyring_plan(const keyring_t *keyring, keyring_verb_t verb, const char *text,
+    keyring_plan_t **plan, char *error)
 {
-    keyring_rc_t    rc;
-    keyring_ring_t  ring;
+    static const keyring_change_pt  changes[] = {
+        [KEYRING_ADD] = keyring_ring_add,
+        [KEYRING_USE] = keyring_ring_use,
+        [KEYRING_REMOVE] = keyring_ring_remove
+    };
 
-    ring = keyring->ring;
-    rc = change(&ring, text);
+    keyring_rc_t     rc;
+    keyring_plan_t  *planned;
 
-    if (rc == KEYRING_DONE
-        && keyring_file_write(&ring, keyring->path, error) != 0)
-    {
-        rc = KEYRING_EFILE;
+    planned = malloc(sizeof(keyring_plan_t));
+
+    if (planned == NULL || (planned->path = strdup(keyring->path)) == NULL) {
+        snprintf(error, KEYRING_ERROR_BYTES, "out of memory");
+        free(planned);
+        return KEYRING_EFILE;
     }
 
-    if (rc == KEYRING_DONE) {
-        keyring->ring = ring;
+    planned->ring = keyring->ring;
+    rc = changes[verb](&planned->ring, text);
+
+    if (rc != KEYRING_DONE) {
+        keyring_plan_destroy(planned);
+        return rc;
     }
 
-    sodium_memzero(&ring, sizeof(ring));
+    *plan = planned;
 
-    return rc;
+    return KEYRING_DONE;
 }
 
 
-keyring_rc_t
-keyring_add(keyring_t *keyring, const char *text, char *error)
+int
+keyring_plan_write(const keyring_plan_t *plan, char *error)
 {
-    return keyring_change(keyring, keyring_ring_add, text, error);
+    return keyring_file_write(&plan->ring, plan->path, error);
 }
 
 
-keyring_rc_t
-keyring_use(keyring_t *keyring, const char *id, char *error)
+void
+keyring_take(keyring_t *keyring, keyring_plan_t *plan)
 {
-    return keyring_change(keyring, keyring_ring_use, id, error);
+    keyring->ring = plan->ring;
+    keyring_plan_destroy(plan);
 }
 
 
-keyring_rc_t
-keyring_remove(keyring_t *keyring, const char *id, char *error)
+void
+keyring_plan_destroy(keyring_plan_t *plan)
 {
-    return keyring_change(keyring, keyring_ring_remove, id, error);
+    sodium_memzero(&plan->ring, sizeof(plan->ring));
+    free(plan->path);
+    free(plan);
 }
 
 

@@ -45,7 +45,14 @@ typedef enum {
     KEYRING_EFILE
 } keyring_rc_t;
 
-typedef struct keyring_s  keyring_t;
+typedef enum {
+    KEYRING_ADD = 0,
+    KEYRING_USE,
+    KEYRING_REMOVE
+} keyring_verb_t;
+
+typedef struct keyring_s       keyring_t;
+typedef struct keyring_plan_s  keyring_plan_t;
 
 
 /* Reads the file.  NULL and one line in error. */
@@ -58,13 +65,26 @@ void keyring_destroy(keyring_t *keyring);
 int keyring_reload(keyring_t *keyring, char *error);
 
 /*
- * Changes in file and memory, or in neither.  text: a key as in the file; one
- * that is there already is no error.  id: eight hexadecimal digits.  A reason
- * is in error for KEYRING_EFILE.
+ * A change in three steps, since the file may have to wait for a slow disk:
+ * plan it, write the file, and then take it over.  A change is in file and
+ * memory, or, where the second step fails, in neither.
+ *
+ * text: a key as in the file, to be added; one that is there already is no
+ * error.  To be used or removed: an id, eight hexadecimal digits.  A reason is
+ * in error for KEYRING_EFILE, which here means out of memory.  *plan is set
+ * with KEYRING_DONE.
  */
-keyring_rc_t keyring_add(keyring_t *keyring, const char *text, char *error);
-keyring_rc_t keyring_use(keyring_t *keyring, const char *id, char *error);
-keyring_rc_t keyring_remove(keyring_t *keyring, const char *id, char *error);
+keyring_rc_t keyring_plan(const keyring_t *keyring, keyring_verb_t verb,
+    const char *text, keyring_plan_t **plan, char *error);
+
+/* May be another thread.  0, or -1 and one line in error. */
+int keyring_plan_write(const keyring_plan_t *plan, char *error);
+
+/* No other change or reload came between.  The plan is gone then. */
+void keyring_take(keyring_t *keyring, keyring_plan_t *plan);
+
+/* Overwrites its keys. */
+void keyring_plan_destroy(keyring_plan_t *plan);
 
 size_t keyring_count(const keyring_t *keyring);
 

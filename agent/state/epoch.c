@@ -6,6 +6,7 @@
 
 #include "state/epoch.h"
 #include "common/packet_header.h"
+#include "proto/members/members.h"
 #include "state/state_file.h"
 
 
@@ -16,7 +17,7 @@ epoch_read(const char *state_dir, const char *id)
     char      text[STATE_FILE_BYTES];
     uint64_t  epoch;
 
-    return state_file_read(state_dir, id, "epoch", text) == 1
+    return state_file_read(state_dir, id, EPOCH_FILE, text) == 1
            && sscanf(text, "%" SCNu64, &epoch) == 1 ? epoch : 0;
 }
 
@@ -28,11 +29,11 @@ epoch_write(const char *state_dir, const char *id, uint64_t epoch)
 
     snprintf(text, sizeof(text), "%" PRIu64, epoch);
 
-    return state_file_write(state_dir, id, "epoch", text);
+    return state_file_write(state_dir, id, EPOCH_FILE, text);
 }
 
 
-int
+epoch_rc_t
 epoch_next(const char *state_dir, const char *id, uint64_t wall_us,
     uint64_t *epoch, char *error)
 {
@@ -40,7 +41,7 @@ epoch_next(const char *state_dir, const char *id, uint64_t wall_us,
 
     if (state_dir == NULL) {
         *epoch = wall_us;
-        return 0;
+        return EPOCH_KEPT;
     }
 
     stored = epoch_read(state_dir, id);
@@ -52,17 +53,22 @@ epoch_next(const char *state_dir, const char *id, uint64_t wall_us,
                  "epoch in \"%.96s/%.63s.epoch\" is more than a day ahead of "
                  "the clock: set the clock, or remove the file", state_dir,
                  id);
-        return -1;
+        return EPOCH_REFUSED;
     }
 
-    if (epoch_write(state_dir, id, next) != 0) {
+    if (epoch_write(state_dir, id, next) == 0) {
+        *epoch = next;
+        return EPOCH_KEPT;
+    }
+
+    if (!llmgw_disk_refuses(errno)) {
         snprintf(error, EPOCH_ERROR_BYTES,
                  "cannot write epoch in \"%.128s\": %s", state_dir,
                  strerror(errno));
-        return -1;
+        return EPOCH_REFUSED;
     }
 
     *epoch = next;
 
-    return 0;
+    return EPOCH_UNKEPT;
 }

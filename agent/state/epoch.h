@@ -14,14 +14,23 @@
 #include <stdint.h>
 
 
+#define EPOCH_FILE         "epoch"      /* DIR/ID.epoch, state_file.h */
 #define EPOCH_ERROR_BYTES  256
 
+typedef enum {
+    EPOCH_KEPT = 0,
+    EPOCH_UNKEPT,       /* errno: the disk does not take it just now */
+    EPOCH_REFUSED       /* a reason is in error */
+} epoch_rc_t;
+
 /*
- * state_dir NULL: the clock alone.  The file is DIR/ID.epoch, replaced whole.
- * 0, or -1 and a reason in error: also where the epoch kept is so far ahead
- * of the clock that other members would refuse it.
+ * state_dir NULL: the clock alone.  Refused where the directory is not there
+ * or not ours to write in, which is a mistake in the configuration, and where
+ * the epoch kept is so far ahead of the clock that other members would refuse
+ * it.  A full or broken disk is neither: *epoch is good, and the caller sees
+ * to it that it is written later.
  */
-int epoch_next(const char *state_dir, const char *id, uint64_t wall_us,
+epoch_rc_t epoch_next(const char *state_dir, const char *id, uint64_t wall_us,
     uint64_t *epoch, char *error);
 
 #endif /* EPOCH_H */

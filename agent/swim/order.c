@@ -83,8 +83,8 @@ order_carry_out(swim_t *swim, const order_t *order, int is_own,
 
 
 /* NULL: it is new. */
-static const order_taken_t *
-order_find_taken(const orders_t *orders, uint64_t id)
+static order_taken_t *
+order_find_taken(orders_t *orders, uint64_t id)
 {
     size_t  i;
 
@@ -98,55 +98,123 @@ order_find_taken(const orders_t *orders, uint64_t id)
 }
 
 
-static order_rc_t
+/* An answer that promises something waits until the disk has it. */
+static int
+order_is_to_hold(const swim_t *swim, const order_taken_t *taken)
+{
+    const swim_callbacks_t  *callbacks;
+
+    callbacks = swim->config.callbacks;
+
+    return taken->answer == ORDER_DONE && callbacks->is_kept != NULL
+           && !callbacks->is_kept(swim->config.data);
+}
+
+
+static order_taken_t *
 order_take(swim_t *swim, const order_t *order, int is_own, uint64_t now_us)
 {
-    orders_t             *orders;
-    order_taken_t        *taken;
-    const order_taken_t  *known;
+    orders_t       *orders;
+    order_taken_t  *taken;
 
     orders = &swim->orders;
-    known = order_find_taken(orders, order->id);
+    taken = order_find_taken(orders, order->id);
 
-    if (known != NULL) {
+    if (taken != NULL) {
         swim->counters.orders_repeated++;
-        return known->answer;
+        return taken;
     }
 
     taken = &orders->taken[orders->next_taken++ % ORDER_REMEMBERED];
+    memset(taken, 0, sizeof(order_taken_t));
     taken->id = order->id;
     taken->answer = order_carry_out(swim, order, is_own, now_us);
+    taken->is_held = order_is_to_hold(swim, taken);
     swim->counters.orders_taken++;
 
-    return taken->answer;
+    return taken;
 }
 
 
 /* The answer goes with the own record as it is after that. */
+static void
+order_answer(swim_t *swim, const order_taken_t *taken, const address_t *to,
+    const member_t *giver, uint64_t sequence, uint64_t now_us)
+{
+    order_t        answer;
+    swim_letter_t  letter;
+
+    memset(&answer, 0, sizeof(answer));
+    answer.id = taken->id;
+    answer.answer = taken->answer;
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = PACKET_ORDER_ACK;
+    letter.to = to;
+    letter.member = giver;
+    letter.target_id = giver->facts.id;
+    letter.sequence = sequence;
+    letter.order = &answer;
+    letter.is_bare = 1;
+    swim_send(swim, &letter, now_us);
+}
+
+
 void
 order_recv(swim_t *swim, const order_t *order, const address_t *from,
     const member_t *sender, uint64_t sequence, uint64_t now_us)
 {
-    order_t        answer;
-    swim_letter_t  letter;
+    order_taken_t  *taken;
 
     if (strcmp(order->target_id, swim->own->facts.id) != 0) {
         return;         /* it means who had this address before */
     }
 
-    memset(&answer, 0, sizeof(answer));
-    answer.id = order->id;
-    answer.answer = order_take(swim, order, 0, now_us);
+    taken = order_take(swim, order, 0, now_us);
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_ORDER_ACK;
-    letter.to = from;
-    letter.member = sender;
-    letter.target_id = sender->facts.id;
-    letter.sequence = sequence;
-    letter.order = &answer;
-    letter.is_bare = 1;
-    swim_send(swim, &letter, now_us);
+    if (!taken->is_held) {
+        order_answer(swim, taken, from, sender, sequence, now_us);
+        return;
+    }
+
+    taken->giver = *from;
+    strcpy(taken->giver_id, sender->facts.id);
+    taken->sequence = sequence;
+}
+
+
+static void
+order_release(swim_t *swim, order_taken_t *taken, uint64_t now_us)
+{
+    const member_t  *giver;
+
+    taken->is_held = 0;
+
+    if (taken->giver.len == 0) {
+        swim->config.callbacks->on_ordered(swim->config.data, taken->id,
+                                           taken->answer);
+        return;
+    }
+
+    giver = table_find(&swim->table, taken->giver_id);
+
+    if (giver != NULL) {
+        order_answer(swim, taken, &taken->giver, giver, taken->sequence,
+                     now_us);
+    }
+}
+
+
+void
+swim_kept(swim_t *swim, uint64_t now_us)
+{
+    size_t  i;
+
+    for (i = 0; i < ORDER_REMEMBERED; i++) {
+        if (swim->orders.taken[i].is_held) {
+            order_release(swim, &swim->orders.taken[i], now_us);
+        }
+    }
 }
 
 
@@ -331,8 +399,9 @@ order_next_us(const swim_t *swim)
 order_rc_t
 swim_order(swim_t *swim, order_t *order, uint64_t now_us)
 {
-    member_t       *target;
-    order_given_t  *given;
+    member_t             *target;
+    order_given_t        *given;
+    const order_taken_t  *taken;
 
     target = table_find(&swim->table, order->target_id);
 
@@ -345,7 +414,8 @@ swim_order(swim_t *swim, order_t *order, uint64_t now_us)
                                               : target->facts.epoch;
 
     if (target == swim->own) {
-        return order_take(swim, order, 1, now_us);
+        taken = order_take(swim, order, 1, now_us);
+        return taken->is_held ? ORDER_PENDING : taken->answer;
     }
 
     if (!member_is_present(target)) {

@@ -70,6 +70,12 @@ typedef struct {
        not.  The same holds.  NULL: it is nobody's child. */
     order_rc_t  (*on_restart)(void *data, const char *version);
 
+    /*
+     * 0: what on_drain() or on_restart() was told is not on the disk yet, and
+     * the answers to orders wait for swim_kept().  NULL: they never do.
+     */
+    int  (*is_kept)(void *data);
+
     /* What became of an order that was PENDING.  The next may be given
        within.  NULL: nobody waits. */
     void  (*on_ordered)(void *data, uint64_t id, order_rc_t rc);
@@ -169,6 +175,9 @@ void swim_set_load(swim_t *swim, uint32_t active_requests, uint64_t now_us);
  * tell; else that is what became of it.
  */
 order_rc_t swim_order(swim_t *swim, order_t *order, uint64_t now_us);
+
+/* is_kept() is true again: what was held back is answered. */
+void swim_kept(swim_t *swim, uint64_t now_us);
 
 /* Nobody waits for that order any more; it is given on all the same. */
 void swim_forget_order(swim_t *swim, uint64_t id);

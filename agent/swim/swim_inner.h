@@ -121,10 +121,14 @@ typedef struct {
     int       is_forgotten;
 } order_given_t;
 
-/* Taken, and answered. */
+/* Taken, and answered as soon as what it changed is kept. */
 typedef struct {
     uint64_t    id;                 /* 0: free */
     order_rc_t  answer;
+    int         is_held;            /* its answer waits */
+    address_t   giver;              /* of a held one; len 0: ourselves */
+    char        giver_id[LLMGW_MEMBERS_NAME_BYTES];
+    uint64_t    sequence;
 } order_taken_t;
 
 typedef struct {

@@ -42,6 +42,14 @@ llmgw_members_file_error(const char *call, const char *path, char *error)
 }
 
 
+int
+llmgw_disk_refuses(int error)
+{
+    return error == ENOSPC || error == EDQUOT || error == EROFS
+           || error == EIO;
+}
+
+
 /* 0; -1: too long, as the system would say it. */
 static int
 path_with_suffix(char *buf, const char *path, const char *suffix, char *error)

@@ -274,11 +274,19 @@ typedef struct llmgw_members_writer_s  llmgw_members_writer_t;
  * whole, and renames it into place (the space is taken by posix_fallocate, mode
  * 0644).  error holds LLMGW_MEMBERS_ERROR_BYTES.
  *
+ * A disk that refuses the file (llmgw_disk_refuses()) is left to the heartbeat:
+ * the writer is there, error says why, and publishing fails meanwhile.  Else
+ * error is "".
+ *
  * path NULL: a table in memory alone, for an agent that has no nginx beside
  * it; everything below works on it but the names area.
  */
 llmgw_members_rc_t llmgw_members_writer_create(llmgw_members_writer_t **writer,
     const char *path, uint32_t capacity, unsigned layout, char *error);
+
+/* Is this errno that of a disk that is full or broken, which may pass, and not
+   of a path that is wrong? */
+int llmgw_disk_refuses(int error);
 
 /* Leaves the segment where it is: readers keep the last view. */
 void llmgw_members_writer_destroy(llmgw_members_writer_t *writer);

@@ -164,6 +164,19 @@ is_reusable(const llmgw_members_head_t *wanted,
 }
 
 
+/* Where the disk has no room it is left to the heartbeat; error says so. */
+static llmgw_members_rc_t
+segment_begin(llmgw_members_writer_t *w, char *error)
+{
+    llmgw_members_rc_t  rc;
+
+    rc = segment_make(w, error);
+
+    return rc == LLMGW_MEMBERS_DONE || llmgw_disk_refuses(errno)
+           ? LLMGW_MEMBERS_DONE : rc;
+}
+
+
 /*
  * Goes on from what lies at the path.  A valid segment that is too small or of
  * the other layout is not continued in its file, but its table and generation
@@ -203,8 +216,13 @@ segment_open(llmgw_members_writer_t *w, char *error)
 
     llmgw_members_view_done(&view);
 
-    return rc == LLMGW_MEMBERS_DONE && w->fd == -1 ? segment_make(w, error)
-                                                   : rc;
+    if (rc != LLMGW_MEMBERS_DONE) {
+        return rc;
+    }
+
+    error[0] = '\0';
+
+    return w->fd == -1 ? segment_begin(w, error) : LLMGW_MEMBERS_DONE;
 }
 
 
@@ -212,6 +230,8 @@ static llmgw_members_rc_t
 writer_open(llmgw_members_writer_t *w, const char *path, char *error)
 {
     if (path == NULL) {
+        error[0] = '\0';
+
         return tables_init(w, error) == -1 ? LLMGW_MEMBERS_ESYSTEM
                                            : LLMGW_MEMBERS_DONE;
     }
@@ -265,7 +285,6 @@ llmgw_members_writer_create(llmgw_members_writer_t **writer, const char *path,
         return rc;
     }
 
-    error[0] = '\0';
     *writer = w;
 
     return LLMGW_MEMBERS_DONE;

@@ -16,6 +16,7 @@
 
 #include "common/rnd.h"
 #include "t/sim/stage/cluster.h"
+#include "t/unit/agent/net/keyring_now.h"
 
 
 #define SEEDS       20

@@ -323,6 +323,61 @@ restart_is_for_who_has_a_key_and_done_once(void **state)
 }
 
 
+/* Carried out at once, and answered when its disk has it; once. */
+static void
+answer_waits_for_the_targets_disk(void **state)
+{
+    cluster_t       *cluster;
+    cluster_host_t  *target, *giver;
+
+    cluster = cluster_formed(N, 1);
+    giver = &cluster->hosts[0];
+    target = &cluster->hosts[2];
+
+    target->is_writing = 1;
+    assert_int_equal(orders_give(cluster, 0, 2, ORDER_DRAIN, OP),
+                     ORDER_PENDING);
+    cluster_run_ms(cluster, 3000);
+    assert_int_equal(target->ntold, 1);
+    assert_string_equal(cluster_facts(cluster, 0, 2)->drain_owner, OP);
+    assert_int_equal(giver->nordered, 0);
+
+    target->is_writing = 0;
+    node_kept(target->node);
+    cluster_run_ms(cluster, 1);
+    assert_int_equal(giver->nordered, 1);
+    assert_int_equal(giver->ordered, ORDER_DONE);
+
+    /* Its own order, too. */
+    target->is_writing = 1;
+    assert_int_equal(orders_give(cluster, 2, 2, ORDER_UNDRAIN, OP),
+                     ORDER_PENDING);
+    cluster_run_ms(cluster, 100);
+    assert_int_equal(target->nordered, 0);
+    target->is_writing = 0;
+    node_kept(target->node);
+    node_kept(target->node);
+    assert_int_equal(target->nordered, 1);
+    assert_int_equal(target->ordered, ORDER_DONE);
+    assert_int_equal(target->ntold, 1);
+    cluster_destroy(cluster);
+}
+
+
+/* What was refused promises nothing. */
+static void
+refusal_does_not_wait_for_the_disk(void **state)
+{
+    cluster_t  *cluster;
+
+    cluster = cluster_formed(N, 1);
+    cluster->hosts[2].is_writing = 1;
+    assert_int_equal(orders_done(cluster, 0, 2, ORDER_DRAIN, "nobody"),
+                     ORDER_EVERB);
+    cluster_destroy(cluster);
+}
+
+
 int
 main(void)
 {
@@ -336,6 +391,8 @@ main(void)
         cmocka_unit_test(who_cannot_do_it_says_why),
         cmocka_unit_test(more_orders_than_there_is_room_for_are_refused),
         cmocka_unit_test(restart_is_for_who_has_a_key_and_done_once),
+        cmocka_unit_test(answer_waits_for_the_targets_disk),
+        cmocka_unit_test(refusal_does_not_wait_for_the_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,10 @@
  * as ORDER_REMEMBERED.  An order is for one life of its target: one for an
  * earlier epoch is refused, since who gave it did not know of the restart.
  *
+ * What an order changes is kept on the target's disk, which may be slow.  The
+ * target carries it out at once and holds the answer back until the disk has
+ * it (swim_kept()); the giver asks again meanwhile, and is not answered.
+ *
  * An order to the own id is carried out at once, by the same rules, without a
  * datagram.
  */

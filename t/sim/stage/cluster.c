@@ -241,6 +241,13 @@ cluster_restart(void *data, const char *version)
 }
 
 
+static int
+cluster_is_kept(void *data)
+{
+    return !((cluster_host_t *) data)->is_writing;
+}
+
+
 static void
 cluster_ordered(void *data, uint64_t id, order_rc_t rc)
 {
@@ -256,6 +263,7 @@ static const swim_callbacks_t  cluster_callbacks = {
     .on_conflict = cluster_conflict,
     .on_drain = cluster_drain,
     .on_restart = cluster_restart,
+    .is_kept = cluster_is_kept,
     .on_ordered = cluster_ordered
 };
 

@@ -51,6 +51,7 @@ typedef struct {
     size_t         nconflicts;      /* times it was told to end */
     size_t         ntold;           /* times its replica was to hear Drain */
     size_t         nuntold;         /* or Undrain */
+    int            is_writing;      /* to its disk, what it promises */
     size_t         nrestarts;       /* times its replica was restarted */
     char           version[LLMGW_MEMBERS_NAME_BYTES];   /* as what, last */
     size_t         nordered;        /* orders of its own that came to an end */

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "net/crypt.h"
+#include "t/unit/agent/net/keyring_now.h"
 #include "swim/wire/packet.h"
 
 

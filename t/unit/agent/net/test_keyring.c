@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "net/keyring.h"
+#include "t/unit/agent/net/keyring_now.h"
 
 
 /* 32 bytes of 0xaa, and of 0x00, 0x01, ... 0x1f. */

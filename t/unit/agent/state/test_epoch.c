@@ -47,7 +47,7 @@ epochs_grow_over_a_clock_set_back(void **state)
 
     /* Further ahead than others would believe. */
     assert_int_equal(epoch_next(dir, "r1", WALL_US - 24 * HOUR_US, &epoch,
-                                error), -1);
+                                error), EPOCH_REFUSED);
     assert_non_null(strstr(error, "r1.epoch"));
     assert_true(epoch == WALL_US + HOUR_US);
 
@@ -60,7 +60,8 @@ epochs_grow_over_a_clock_set_back(void **state)
 
     unlink(path);
     assert_int_equal(rmdir(dir), 0);
-    assert_int_equal(epoch_next(dir, "r1", 7, &epoch, error), -1);
+    assert_int_equal(epoch_next(dir, "r1", 7, &epoch, error),
+                     EPOCH_REFUSED);
     assert_non_null(strstr(error, dir));
 }
 

@@ -1,0 +1,262 @@
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "state/writer.h"
+
+
+typedef struct {
+    writer_job_t  *first;
+    writer_job_t  *last;
+} writer_queue_t;
+
+/*
+ * What the loop and the thread share.  Whoever lets go of it last frees it,
+ * so that an agent can end while the disk keeps the thread waiting.
+ */
+struct writer_s {
+    struct ev_loop  *loop;
+    ev_async         async;         /* something is written */
+    pthread_mutex_t  mutex;
+    pthread_cond_t   changed;
+    writer_queue_t   asked;
+    writer_queue_t   written;
+    int              is_busy;       /* the thread has a job in hand */
+    int              is_ending;     /* nothing is asked any more */
+    int              is_left;       /* by the loop: nobody takes what is
+                                       written */
+    int              holders;
+};
+
+
+static void
+writer_push(writer_queue_t *queue, writer_job_t *job)
+{
+    job->next = NULL;
+
+    if (queue->first == NULL) {
+        queue->first = job;
+
+    } else {
+        queue->last->next = job;
+    }
+
+    queue->last = job;
+}
+
+
+static writer_job_t *
+writer_pop(writer_queue_t *queue)
+{
+    writer_job_t  *job;
+
+    job = queue->first;
+
+    if (job != NULL) {
+        queue->first = job->next;
+    }
+
+    return job;
+}
+
+
+/* With the mutex held; unlocks it. */
+static void
+writer_release(writer_t *writer)
+{
+    int  is_last;
+
+    is_last = --writer->holders == 0;
+    pthread_mutex_unlock(&writer->mutex);
+
+    if (is_last) {
+        pthread_cond_destroy(&writer->changed);
+        pthread_mutex_destroy(&writer->mutex);
+        free(writer);
+    }
+}
+
+
+/* With the mutex held.  The next job, waited for; NULL: there is none more. */
+static writer_job_t *
+writer_next(writer_t *writer)
+{
+    writer_job_t  *job;
+
+    for ( ;; ) {
+        job = writer->is_left ? NULL : writer_pop(&writer->asked);
+
+        if (job != NULL || writer->is_ending) {
+            return job;
+        }
+
+        pthread_cond_wait(&writer->changed, &writer->mutex);
+    }
+}
+
+
+static void *
+writer_main(void *data)
+{
+    writer_t      *writer = data;
+    writer_job_t  *job;
+
+    pthread_mutex_lock(&writer->mutex);
+
+    while ((job = writer_next(writer)) != NULL) {
+        writer->is_busy = 1;
+        pthread_mutex_unlock(&writer->mutex);
+
+        job->write(job);
+
+        pthread_mutex_lock(&writer->mutex);
+        writer->is_busy = 0;
+        writer_push(&writer->written, job);
+        pthread_cond_broadcast(&writer->changed);
+
+        if (!writer->is_left) {
+            ev_async_send(writer->loop, &writer->async);
+        }
+    }
+
+    writer_release(writer);
+
+    return NULL;
+}
+
+
+static void
+writer_deliver(writer_t *writer)
+{
+    writer_job_t  *job;
+
+    for ( ;; ) {
+        pthread_mutex_lock(&writer->mutex);
+        job = writer_pop(&writer->written);
+        pthread_mutex_unlock(&writer->mutex);
+
+        if (job == NULL) {
+            return;
+        }
+
+        job->done(job);
+    }
+}
+
+
+static void
+writer_arrived(struct ev_loop *loop, ev_async *async, int events)
+{
+    writer_deliver(async->data);
+}
+
+
+/* Signals are the loop's, whichever thread they would find. */
+static int
+writer_start(writer_t *writer)
+{
+    int             rc;
+    sigset_t        all, before;
+    pthread_t       thread;
+    pthread_attr_t  attr;
+
+    sigfillset(&all);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&thread, &attr, writer_main, writer);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+
+    return rc == 0 ? 0 : -1;
+}
+
+
+writer_t *
+writer_create(struct ev_loop *loop)
+{
+    writer_t            *writer;
+    pthread_condattr_t   attr;
+
+    writer = calloc(1, sizeof(writer_t));
+    if (writer == NULL) {
+        return NULL;
+    }
+
+    writer->loop = loop;
+    writer->holders = 2;
+    pthread_mutex_init(&writer->mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&writer->changed, &attr);
+    pthread_condattr_destroy(&attr);
+
+    if (writer_start(writer) != 0) {
+        pthread_cond_destroy(&writer->changed);
+        pthread_mutex_destroy(&writer->mutex);
+        free(writer);
+        return NULL;
+    }
+
+    ev_async_init(&writer->async, writer_arrived);
+    writer->async.data = writer;
+    ev_async_start(loop, &writer->async);
+
+    return writer;
+}
+
+
+void
+writer_put(writer_t *writer, writer_job_t *job)
+{
+    pthread_mutex_lock(&writer->mutex);
+    writer_push(&writer->asked, job);
+    pthread_cond_broadcast(&writer->changed);
+    pthread_mutex_unlock(&writer->mutex);
+}
+
+
+/* With the mutex held. */
+static void
+writer_wait(writer_t *writer, double limit_s)
+{
+    struct timespec  until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t) limit_s;
+    until.tv_nsec += (limit_s - (time_t) limit_s) * 1e9;
+
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+
+    while (writer->asked.first != NULL || writer->is_busy) {
+        if (pthread_cond_timedwait(&writer->changed, &writer->mutex, &until)
+            != 0)
+        {
+            return;
+        }
+    }
+}
+
+
+void
+writer_destroy(writer_t *writer, double limit_s)
+{
+    ev_async_stop(writer->loop, &writer->async);
+
+    pthread_mutex_lock(&writer->mutex);
+    writer_wait(writer, limit_s);
+    writer->is_left = 1;
+    writer->is_ending = 1;
+    pthread_cond_broadcast(&writer->changed);
+    pthread_mutex_unlock(&writer->mutex);
+
+    writer_deliver(writer);
+
+    pthread_mutex_lock(&writer->mutex);
+    writer_release(writer);
+}

@@ -1,0 +1,237 @@
+"""Agents whose disk is slow, or full."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from llmgw import place
+from llmgw.wait import never, wait_for
+
+
+def compiled(name, tmp_path):
+    """A preload of ours, as an environment without a sanitizer's complaint."""
+    made = tmp_path / f"{name}.so"
+    subprocess.run(["gcc", "-D_GNU_SOURCE", "-Wall", "-Werror", "-shared",
+                    "-fPIC", "-o", made, place.ROOT / f"t/llmgw/{name}.c"],
+                   check=True)
+    return {"LD_PRELOAD": str(made),
+            "ASAN_OPTIONS": "verify_asan_link_order=0"}
+
+
+class SlowDisk:
+    """fsync() of agents with this env does not return between the two."""
+
+    def __init__(self, tmp_path):
+        self.gate = tmp_path / "gate"
+        self.env = {**compiled("slow_sync", tmp_path),
+                    "SLOW_SYNC": str(self.gate)}
+
+    def hold(self):
+        self.gate.touch()
+
+    def release(self):
+        self.gate.unlink()
+
+
+@pytest.fixture
+def slow_disk(tmp_path):
+    disk = SlowDisk(tmp_path)
+    yield disk
+    disk.gate.unlink(missing_ok=True)
+
+
+def ctl(cluster, agent, *words, **options):
+    """llmgwctl, while it runs."""
+    proc = cluster.run(f"ctl-{len(cluster.procs)}",
+                       [place.binary("llmgwctl"), "-s", agent.control, *words],
+                       **options)
+    proc.told_to_end = True
+    return proc
+
+
+def state(agent, id):
+    return agent.table().get(id, {}).get("state")
+
+
+def slow_pair(cluster, slow_disk, tmp_path, id="r1", **agent_options):
+    kept = tmp_path / "state"
+    kept.mkdir()
+    r1 = cluster.pair(id, start=False,
+                      agent_options={"state_dir": kept, **agent_options})
+    r1.agent.env = slow_disk.env
+    r1.agent.start()
+    r1.start()
+    wait_for(lambda: cluster.gateway.table().get(id, {}).get("service")
+             == "READY", 10, f"{id}")
+    return r1.agent, kept
+
+
+# slow
+
+@pytest.mark.parametrize("asked", ["gw", "r1"])
+def test_drain_on_a_slow_disk_is_answered_when_it_is_kept(
+        cluster, slow_disk, tmp_path, asked):
+    gw = cluster.agent("gw", "gateway")
+    cluster.pair("r2")
+    r1, kept = slow_pair(cluster, slow_disk, tmp_path)
+    slow_disk.hold()
+    drain = ctl(cluster, cluster.agents[asked], "drain", "r1")
+    wait_for(lambda: gw.table()["r1"]["draining"], 3, "the drain of r1")
+    never(lambda: state(gw, "r1") != "ALIVE" or not drain.alive(), 3,
+          "r1 is suspected, or the drain answered")
+    assert not (kept / "r1.drain").exists()
+    slow_disk.release()
+    assert drain.wait(5) == 0, drain.text()
+    assert (kept / "r1.drain").read_text() == "operator\n"
+    assert gw.ctl("undrain", "r1").returncode == 0
+    wait_for(lambda: (kept / "r1.drain").read_text() == "\n", 5, "the undrain")
+
+
+def test_agent_ends_though_its_disk_hangs(cluster, slow_disk, tmp_path):
+    gw = cluster.agent("gw", "gateway")
+    cluster.pair("r2")
+    r1, _ = slow_pair(cluster, slow_disk, tmp_path)
+    slow_disk.hold()
+    ctl(cluster, gw, "drain", "r1")
+    wait_for(lambda: gw.table()["r1"]["draining"], 3, "the drain of r1")
+    cluster.replicas["r1"].stop()
+    assert r1.stop(timeout=8) == 0
+    assert state(gw, "r1") == "LEFT"
+
+
+def test_keys_on_a_slow_disk_are_used_when_they_are_kept(
+        cluster, slow_disk, tmp_path):
+    ring = tmp_path / "ring"
+    ring.write_text("11" * 32 + "\n")
+    ring.chmod(0o600)
+    other = tmp_path / "other"
+    other.write_text(ring.read_text())
+    other.chmod(0o600)
+    gw = cluster.agent("gw", "gateway", keyring=other)
+    r1, _ = slow_pair(cluster, slow_disk, tmp_path, keyring=ring)
+
+    def keys():
+        out = r1.ctl("--json", "keyring", "list")
+        return len(json.loads(out.stdout)["keys"])
+
+    def add(key):
+        proc = ctl(cluster, r1, "keyring", "add", "-", pipes=True)
+        proc.popen.stdin.write(key + "\n")
+        proc.popen.stdin.close()
+        return proc
+
+    slow_disk.hold()
+    first = add("22" * 32)
+    wait_for(lambda: (tmp_path / "ring.new").exists(), 3, "the write")
+    second = add("33" * 32)
+    assert second.wait(3) != 0          # one change at a time
+    r1.proc.send(signal.SIGHUP)         # and no reading in between
+    never(lambda: state(gw, "r1") != "ALIVE" or not first.alive()
+          or keys() != 1, 3, "r1 is suspected, or the key there")
+    slow_disk.release()
+    assert first.wait(5) == 0
+    assert keys() == 2
+    assert len(ring.read_text().splitlines()) == 3      # and a comment
+    wait_for(lambda: "was read again" in r1.proc.text(), 5, "the reading")
+    assert keys() == 2
+
+
+# full
+
+@pytest.fixture
+def tiny(tmp_path):
+    """A small file system, to be filled."""
+    if os.getuid() != 0:
+        pytest.skip("needs root to mount")
+    made = tmp_path / "tiny"
+    made.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m,mode=755", "tiny",
+                    made], check=True)
+    yield made
+    subprocess.run(["umount", "-l", made], check=True)
+
+
+def fill(where):
+    """To the last byte; a file that is there already keeps its pages."""
+    with open(where / "filler", "wb", buffering=0) as f:
+        for size in (65536, 4096, 1):
+            try:
+                while True:
+                    f.write(b"x" * size)
+            except OSError:
+                pass
+
+
+def troubles(agent):
+    out = agent.ctl("--json", "status")
+    return json.loads(out.stdout)["troubles"] if out.returncode == 0 else None
+
+
+def test_agent_starts_on_a_full_state_disk(cluster, tiny):
+    """And keeps its epoch as soon as there is room."""
+    gw = cluster.agent("gw", "gateway")
+    fill(tiny)
+    r1 = cluster.pair("r1", agent_options={"state_dir": tiny}).agent
+    wait_for(lambda: gw.table().get("r1", {}).get("service") == "READY", 10,
+             "r1")
+    assert "No space left" in troubles(r1)["state"]
+    assert "No space left" in r1.ctl("status").stdout
+    assert r1.proc.text().count("is not written: No space left") == 1
+    time.sleep(1.5)
+    assert r1.proc.text().count("No space left") == 1       # said once
+    (tiny / "filler").unlink()
+    wait_for(lambda: troubles(r1) == {}, 5, "the epoch to be kept")
+    epoch = gw.table()["r1"]["epoch"]
+    assert (tiny / "r1.epoch").read_text() == f"{epoch}\n"
+    assert "is written again" in r1.proc.text()
+
+
+def test_drain_on_a_full_disk_holds_nobody_up(cluster, tiny):
+    gw = cluster.agent("gw", "gateway")
+    cluster.pair("r2")
+    r1 = cluster.pair("r1", agent_options={"state_dir": tiny}).agent
+    wait_for(lambda: gw.table().get("r1", {}).get("service") == "READY", 10,
+             "r1")
+    fill(tiny)
+    assert gw.ctl("drain", "r1").returncode == 0
+    assert "No space left" in troubles(r1)["state"]
+    assert gw.ctl("undrain", "r1").returncode == 0
+    assert gw.ctl("drain", "r1").returncode == 0
+    (tiny / "filler").unlink()
+    wait_for(lambda: troubles(r1) == {}, 5, "the drain to be kept")
+    assert (tiny / "r1.drain").read_text() == "operator\n"
+
+
+def test_gateway_starts_on_a_full_members_disk(cluster, tiny, client, expect):
+    """nginx goes on with what it has: here nothing, until there is room."""
+    fill(tiny)
+    gw = cluster.agent("gw", "gateway", start=False)
+    gw.members = str(tiny / "gw.members")
+    gw.argv[gw.argv.index("--members") + 1] = gw.members
+    gw.start()
+    cluster.pair("r1")
+    nginx = cluster.nginx()
+    wait_for(lambda: (troubles(gw) or {}).get("segment"), 5, "it to say so")
+    assert "No space left" in troubles(gw)["segment"]
+    assert gw.proc.text().count("is not written") == 1
+    assert nginx.routable() == []
+    (tiny / "filler").unlink()
+    wait_for(lambda: nginx.routable() == ["r1"], 5, "r1 to be routable")
+    assert troubles(gw) == {}
+    assert "is written again" in gw.proc.text()
+    client(nginx).stream("hello", 5).check(expect("hello", 5))
+
+
+@pytest.mark.parametrize("option, path, said", [
+    ("members", "/nonexistent/members", "No such file"),
+    ("state_dir", "/nonexistent", "No such file"),
+], ids=["members", "state"])
+def test_directory_that_is_not_there_is_refused(cluster, option, path, said):
+    agent = cluster.agent("a", **{option: path, "join": ()})
+    agent.proc.told_to_end = True
+    assert agent.proc.wait(5) == 1
+    assert said in agent.proc.text()
