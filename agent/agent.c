@@ -12,7 +12,6 @@
 
 #include "agent/agent_inner.h"
 #include "net/clock_ev.h"
-#include "state/journal.h"
 #include "net/transport_udp.h"
 
 
@@ -20,86 +19,13 @@
 
 _Static_assert(RESOLVE_MAX_SEEDS <= SWIM_MAX_SEEDS, "seeds");
 
-static void
-agent_segment_trouble(agent_t *agent, const char *reason)
-{
-    if (agent->trouble[0] == '\0') {
-        log_write(agent->log, LOG_WARN,
-                  "members segment \"%s\" is not written: %s, trying on",
-                  agent->settings->members, reason);
-        snprintf(agent->trouble, sizeof(agent->trouble), "%s", reason);
-    }
-}
-
-
-static void
-agent_segment_well(agent_t *agent)
-{
-    if (agent->trouble[0] != '\0') {
-        log_write(agent->log, LOG_INFO,
-                  "members segment \"%s\" is written again",
-                  agent->settings->members);
-    }
-
-    agent->trouble[0] = '\0';
-}
-
-
-/* publish_source_t's at: of the swim's table. */
-static void
-agent_member_at(const void *data, size_t i, const llmgw_member_t **member,
-    const llmgw_member_load_t **load)
-{
-    const table_t  *table = data;
-
-    *member = &table->members[i]->facts;
-    *load = &table->members[i]->load;
-}
-
-
-static void
-agent_publish(agent_t *agent)
-{
-    char               error[LLMGW_MEMBERS_ERROR_BYTES];
-    const swim_t      *swim;
-    publish_source_t   source;
-
-    swim = node_swim(agent->node);
-    source.n = swim_table(swim)->n;
-    source.data = swim_table(swim);
-    source.at = agent_member_at;
-
-    publish_set_isolated(agent->publish, swim_is_isolated(swim));
-
-    if (publish_flush(agent->publish, &source, clock_mono_us(agent->clock),
-                      error) != 0)
-    {
-        agent_segment_trouble(agent, error);
-    }
-}
-
-
-/*
- * Before the loop sleeps: what this iteration changed is published together,
- * unless the last publication is too near.  Then the loop sleeps no longer
- * than until the next one is due.
- */
+/* Before the loop sleeps. */
 static void
 agent_flush(struct ev_loop *loop, ev_prepare *prepare, int events)
 {
-    uint64_t  wait_us;
     agent_t  *agent = prepare->data;
 
-    wait_us = publish_wait_us(agent->publish, clock_mono_us(agent->clock));
-
-    if (wait_us != 0 && !ev_is_active(&agent->publish_due)) {
-        ev_timer_set(&agent->publish_due, wait_us / 1e6, 0.);
-        ev_timer_start(loop, &agent->publish_due);
-
-    } else if (wait_us == 0 && agent->trouble[0] == '\0') {
-        agent_publish(agent);
-    }
-
+    agent_segment_flush(agent);
     agent_job_turn(agent);
     agent_update_turn(agent);
 
@@ -109,30 +35,13 @@ agent_flush(struct ev_loop *loop, ev_prepare *prepare, int events)
 }
 
 
-/* It wakes the loop: agent_flush() follows. */
-static void
-agent_publish_due(struct ev_loop *loop, ev_timer *timer, int events)
-{
-}
-
-
 static void
 agent_heartbeat(struct ev_loop *loop, ev_timer *timer, int events)
 {
-    char      error[LLMGW_MEMBERS_ERROR_BYTES];
     agent_t  *agent = timer->data;
 
     agent_keep_retry(agent);
-
-    if (publish_heartbeat(agent->publish,
-                          clock_mono_us(agent->clock) / 1000, error) != 0)
-    {
-        agent_segment_trouble(agent, error);
-        return;
-    }
-
-    agent_segment_well(agent);
-    agent_publish(agent);
+    agent_segment_beat(agent);
 }
 
 
@@ -190,20 +99,6 @@ static const swim_callbacks_t  agent_swim_callbacks = {
 };
 
 
-static void
-agent_journal(void *data, const llmgw_member_t *before,
-    const llmgw_member_t *after)
-{
-    agent_t  *agent = data;
-
-    journal_change(agent->log, before, after);
-
-    if (agent->control != NULL) {
-        control_tell(agent->control, before, after);
-    }
-}
-
-
 /* --- seeds */
 
 static void
@@ -251,6 +146,30 @@ agent_inject(void *data, const char *id)
 }
 
 
+/* --- connections that find no descriptor */
+
+static void
+agent_starved(agent_t *agent, const char *where, int error)
+{
+    log_write(agent->log, LOG_WARN, "no connection is accepted at %s: %s, "
+              "trying on", where, strerror(error));
+}
+
+
+static void
+agent_gossip_starved(void *data, int error)
+{
+    agent_starved(data, "the gossip address", error);
+}
+
+
+static void
+agent_control_starved(void *data, int error)
+{
+    agent_starved(data, "the control socket", error);
+}
+
+
 /* --- life */
 
 static void
@@ -260,44 +179,9 @@ agent_start_timers(agent_t *agent)
     agent->heartbeat.data = agent;
     ev_timer_start(agent->loop, &agent->heartbeat);
 
-    ev_timer_init(&agent->publish_due, agent_publish_due, 0., 0.);
     ev_prepare_init(&agent->flush, agent_flush);
     agent->flush.data = agent;
     ev_prepare_start(agent->loop, &agent->flush);
-}
-
-
-/*
- * nginx serves by the view that is in the segment; a new agent goes on from
- * it, so that its first publication takes nothing away that lives.  A segment
- * that is not there, or none, is as one without members.
- */
-static void
-agent_restore(agent_t *agent)
-{
-    char                     error[LLMGW_MEMBERS_ERROR_BYTES];
-    llmgw_members_view_t     view;
-    llmgw_members_reader_t  *reader;
-
-    if (agent->settings->members == NULL) {
-        return;
-    }
-
-    reader = llmgw_members_reader_create(agent->settings->members);
-    if (reader == NULL) {
-        return;
-    }
-
-    memset(&view, 0, sizeof(view));
-
-    if (llmgw_members_reader_check(reader, error) == LLMGW_MEMBERS_DONE
-        && llmgw_members_read(reader, &view, error) == LLMGW_MEMBERS_DONE)
-    {
-        node_restore(agent->node, view.members, view.loads, view.n);
-    }
-
-    llmgw_members_view_done(&view);
-    llmgw_members_reader_destroy(reader);
 }
 
 
@@ -369,7 +253,7 @@ agent_create_node(agent_t *agent, char *error)
     }
 
     publish_mark(agent->publish);
-    agent_restore(agent);
+    agent_segment_restore(agent);
 
     return 0;
 }
@@ -416,7 +300,13 @@ agent_create_control(agent_t *agent, char *error)
     agent->control = control_create(agent->loop, settings->control_path, env,
                                     agent_replica_lost, error);
 
-    return agent->control ? 0 : -1;
+    if (agent->control == NULL) {
+        return -1;
+    }
+
+    control_on_starved(agent->control, agent_control_starved, agent);
+
+    return 0;
 }
 
 
@@ -462,19 +352,11 @@ agent_create_parts(agent_t *agent, char *error)
         return -1;
     }
 
-    agent->publish = publish_create(agent->settings->members,
-                                    TABLE_MAX_MEMBERS,
-                                    agent->settings->members_layout,
-                                    agent_journal, agent, error);
-    if (agent->publish == NULL) {
-        return -1;
-    }
+    transport_udp_on_starved(agent->transport, agent_gossip_starved, agent);
 
-    if (error[0] != '\0') {
-        agent_segment_trouble(agent, error);
-    }
 
-    return agent_keep_create(agent, error) != 0
+    return agent_segment_create(agent, error) != 0
+           || agent_keep_create(agent, error) != 0
            || agent_drain_create(agent, error) != 0
            || agent_create_node(agent, error) != 0
            || agent_create_control(agent, error) != 0
@@ -498,6 +380,7 @@ agent_create(const settings_t *settings, log_t *log, char *error)
     agent->log = log;
     agent->loop = ev_default_loop(0);
     agent_replica_init(agent);
+    agent_segment_init(agent);
     agent_start_timers(agent);
     agent_life_init(agent);
     agent_job_init(agent);
@@ -519,7 +402,7 @@ agent_run(agent_t *agent)
               agent->settings->role_name, agent->settings->advertised,
               agent->settings->control_path);
 
-    agent_publish(agent);       /* who waits for READY looks at it next */
+    agent_segment_publish(agent);       /* who waits for READY looks at it next */
     agent_life_begin(agent);
     ev_run(agent->loop, 0);
 
@@ -527,7 +410,7 @@ agent_run(agent_t *agent)
         return AGENT_CONFLICT;
     }
 
-    agent_publish(agent);
+    agent_segment_publish(agent);
     log_write(agent->log, LOG_INFO, "left");
 
     return 0;
@@ -538,7 +421,6 @@ static void
 agent_stop_watchers(agent_t *agent)
 {
     ev_timer_stop(agent->loop, &agent->heartbeat);
-    ev_timer_stop(agent->loop, &agent->publish_due);
     ev_prepare_stop(agent->loop, &agent->flush);
     agent_life_done(agent);
 }
@@ -569,9 +451,7 @@ agent_destroy(agent_t *agent)
         node_destroy(agent->node);
     }
 
-    if (agent->publish != NULL) {
-        publish_destroy(agent->publish);
-    }
+    agent_segment_destroy(agent);
 
     if (agent->transport != NULL) {
         transport_udp_destroy(agent->transport);

@@ -99,6 +99,25 @@ struct agent_s {
 };
 
 
+/* agent_segment.c: what others see of the members. */
+
+void agent_segment_init(agent_t *agent);
+
+/* -1 and a reason; a disk that refuses the segment is none. */
+int agent_segment_create(agent_t *agent, char *error);
+void agent_segment_destroy(agent_t *agent);
+
+/* The last life's members, so that the first publication takes nothing away
+   that lives. */
+void agent_segment_restore(agent_t *agent);
+
+/* Publishes what is marked; before the loop sleeps the same, unless the last
+   time was just now; and each second. */
+void agent_segment_publish(agent_t *agent);
+void agent_segment_flush(agent_t *agent);
+void agent_segment_beat(agent_t *agent);
+
+
 /* agent_replica.c: the own replica. */
 
 void agent_replica_init(agent_t *agent);

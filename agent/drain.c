@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "agent/agent_inner.h"
-#include "common/grpc_conn.h"
+#include "common/grpc/conn.h"
 #include "swim/order/drain.h"
 
 

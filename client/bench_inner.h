@@ -33,7 +33,7 @@
 #include <sys/resource.h>
 
 #include "client/bench_tally.h"
-#include "common/grpc_conn.h"
+#include "common/grpc/conn.h"
 #include "client/histogram.h"
 
 

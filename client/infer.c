@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/grpc_conn.h"
+#include "common/grpc/conn.h"
 #include "common/options.h"
 #include "client/infer.h"
 #include "client/infer_output.h"

@@ -8,7 +8,7 @@
 
 #include <ev.h>
 
-#include "common/grpc_conn.h"
+#include "common/grpc/conn.h"
 #include "replica/due.h"
 #include "replica/engine.h"
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "replica/agent_link.h"
-#include "common/grpc_conn.h"
+#include "common/grpc/conn.h"
 #include "common/log.h"
 #include "replica/generate.h"
 

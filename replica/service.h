@@ -6,7 +6,7 @@
 #ifndef SERVICE_H
 #define SERVICE_H
 
-#include "common/grpc_conn.h"
+#include "common/grpc/conn.h"
 #include "replica/generate.h"
 
 

@@ -12,12 +12,7 @@
 #include "control/control.h"
 
 
-/*
- * A replica, a few people and a metrics collector; each connection may hold
- * a long line in memory.
- */
-#define CONTROL_MAX_CONNS  64
-#define CONTROL_BACKLOG    64
+#define CONTROL_BACKLOG  64
 
 typedef struct control_conn_s  control_conn_t;
 
@@ -26,14 +21,15 @@ struct control_conn_s {
     control_t       *control;
     line_conn_t     *line;
     uint64_t         nlost;         /* events since the last that went */
+    double           line_at;       /* its last line, or its beginning */
     control_conn_t  *prev;
     control_conn_t  *next;
 };
 
 struct control_s {
     struct ev_loop       *loop;
-    ev_io                 io;
-    int                   fd;
+    listener_t            listener;
+    ev_timer              sweep;
     char                 *path;
     dev_t                 dev;      /* of the socket file that is ours */
     ino_t                 ino;
@@ -66,10 +62,18 @@ control_conn_unlink(control_conn_t *conn)
         conn->next->prev = conn->prev;
     }
 
-    /* Who waits in the backlog has room now. */
-    if (control->nconns-- == CONTROL_MAX_CONNS) {
-        ev_io_start(control->loop, &control->io);
-    }
+    control->nconns--;
+}
+
+
+void
+control_drop(command_peer_t *peer)
+{
+    control_conn_t  *conn = (control_conn_t *) peer;
+
+    control_conn_unlink(conn);
+    line_conn_destroy(conn->line);
+    free(conn);
 }
 
 
@@ -115,6 +119,7 @@ control_conn_line(line_conn_t *line, char *text, size_t len)
     control_conn_t  *conn;
 
     conn = line_conn_data(line);
+    conn->line_at = ev_now(conn->control->loop);
     control_conn_send(conn, command_answer(conn->control->env, &conn->peer,
                                            text, len));
 }
@@ -206,10 +211,120 @@ control_fill_peer(command_peer_t *peer, int fd)
 }
 
 
-static void
-control_conn_create(control_t *control, int fd)
+/* --- connections come and go */
+
+/* Nobody waits for anything on it. */
+static int
+control_conn_is_idle(const control_conn_t *conn)
 {
+    return !conn->peer.is_reporter && !conn->peer.wants_events
+           && !conn->peer.waits_for_end && conn->peer.job == NULL
+           && line_conn_queued(conn->line) == 0;
+}
+
+
+void
+control_expire(control_t *control, double idle_s)
+{
+    double           before;
+    control_conn_t  *conn, *next;
+
+    before = ev_now(control->loop) - idle_s;
+
+    for (conn = control->conns; conn != NULL; conn = next) {
+        next = conn->next;
+
+        if (conn->line_at <= before && control_conn_is_idle(conn)) {
+            control_drop(&conn->peer);
+        }
+    }
+}
+
+
+static void
+control_sweep(struct ev_loop *loop, ev_timer *sweep, int events)
+{
+    control_expire(sweep->data, CONTROL_IDLE_S);
+}
+
+
+static int
+control_is_owner(const control_t *control, const command_peer_t *peer)
+{
+    return peer->uid == 0 || peer->uid == control->env->uid;
+}
+
+
+/* Does a give up its place rather than b? */
+static int
+control_conn_yields(const control_conn_t *a, const control_conn_t *b)
+{
+    int  a_is_owner, b_is_owner;
+
+    a_is_owner = control_is_owner(a->control, &a->peer);
+    b_is_owner = control_is_owner(b->control, &b->peer);
+
+    return a_is_owner != b_is_owner ? b_is_owner : a->line_at < b->line_at;
+}
+
+
+/* 0: there is room for the peer, if need be an idle one's. */
+static int
+control_make_room(control_t *control, const command_peer_t *peer)
+{
+    control_conn_t  *conn, *idle;
+
+    if (control->nconns < CONTROL_MAX_CONNS) {
+        return 0;
+    }
+
+    idle = NULL;
+
+    for (conn = control->conns; conn != NULL; conn = conn->next) {
+        if (control_conn_is_idle(conn)
+            && (idle == NULL || control_conn_yields(conn, idle)))
+        {
+            idle = conn;
+        }
+    }
+
+    if (idle != NULL) {
+        control_drop(&idle->peer);
+        return 0;
+    }
+
+    return control_is_owner(control, peer)
+           && control->nconns < CONTROL_MAX_CONNS + CONTROL_OWNER_CONNS
+           ? 0 : -1;
+}
+
+
+/* It fits into a socket that has carried nothing yet. */
+static void
+control_refuse(int fd)
+{
+    static const char  refusal[] = "{\"ok\":false,\"error\":"
+        "\"too many connections\",\"code\":\"busy\"}\n";
+
+    (void) !send(fd, refusal, sizeof(refusal) - 1, MSG_NOSIGNAL);
+    close(fd);
+}
+
+
+static void
+control_accept(void *data, int fd, const address_t *address)
+{
+    control_t       *control = data;
+    command_peer_t   peer;
     control_conn_t  *conn;
+
+    memset(&peer, 0, sizeof(peer));
+    control_fill_peer(&peer, fd);
+
+    if (control_make_room(control, &peer) != 0) {
+        control_refuse(fd);
+        return;
+    }
 
     conn = calloc(1, sizeof(control_conn_t));
     if (conn == NULL) {
@@ -218,7 +333,8 @@ control_conn_create(control_t *control, int fd)
     }
 
     conn->control = control;
-    control_fill_peer(&conn->peer, fd);
+    conn->peer = peer;
+    conn->line_at = ev_now(control->loop);
     conn->line = line_conn_create(control->loop, fd, &control_conn_callbacks,
                                   conn);
     if (conn->line == NULL) {
@@ -234,26 +350,11 @@ control_conn_create(control_t *control, int fd)
     }
 
     control->conns = conn;
-
-    if (++control->nconns == CONTROL_MAX_CONNS) {
-        ev_io_stop(control->loop, &control->io);
-    }
+    control->nconns++;
 }
 
 
-static void
-control_acceptable(struct ev_loop *loop, ev_io *io, int events)
-{
-    int         fd;
-    control_t  *control = io->data;
-
-    fd = accept4(control->fd, NULL, NULL, SOCK_NONBLOCK|SOCK_CLOEXEC);
-
-    if (fd != -1) {
-        control_conn_create(control, fd);
-    }
-}
-
+/* --- the socket */
 
 /* Does anybody listen at the socket file that is there? */
 static int
@@ -355,13 +456,14 @@ control_init(struct ev_loop *loop, int fd, const char *path)
     }
 
     control->loop = loop;
-    control->fd = fd;
     control->dev = st.st_dev;
     control->ino = st.st_ino;
 
-    ev_io_init(&control->io, control_acceptable, fd, EV_READ);
-    control->io.data = control;
-    ev_io_start(loop, &control->io);
+    listener_init(&control->listener, loop, fd, control_accept, control);
+    ev_timer_init(&control->sweep, control_sweep, CONTROL_SWEEP_S,
+                  CONTROL_SWEEP_S);
+    control->sweep.data = control;
+    ev_timer_start(loop, &control->sweep);
 
     return control;
 }
@@ -423,13 +525,10 @@ control_send(command_peer_t *peer, json_t *line)
 
 
 void
-control_drop(command_peer_t *peer)
+control_on_starved(control_t *control, listener_starved_pt on_starved,
+    void *data)
 {
-    control_conn_t  *conn = (control_conn_t *) peer;
-
-    control_conn_unlink(conn);
-    line_conn_destroy(conn->line);
-    free(conn);
+    listener_on_starved(&control->listener, on_starved, data);
 }
 
 
@@ -446,9 +545,7 @@ control_destroy(control_t *control)
             control_conn_send(conn, json_pack("{s:b}", "ok", 1));
         }
 
-        control_conn_unlink(conn);
-        line_conn_destroy(conn->line);
-        free(conn);
+        control_drop(&conn->peer);
     }
 
     /* Another agent may have put its own there meanwhile. */
@@ -458,8 +555,8 @@ control_destroy(control_t *control)
         unlink(control->path);
     }
 
-    ev_io_stop(control->loop, &control->io);
-    close(control->fd);
+    ev_timer_stop(control->loop, &control->sweep);
+    listener_done(&control->listener);
     free(control->path);
     free(control);
 }

@@ -6,6 +6,14 @@
  * control/command.h.  The replica's reports come this way too, and the end of
  * the connection they came on is itself news.
  *
+ * There are CONTROL_MAX_CONNS connections at most.  One that never reported,
+ * listens to no events and waits for no answer is idle, and is closed after
+ * CONTROL_IDLE_S without a line; when all places are taken, the one that is
+ * idle for longest gives its place to the newcomer, strangers' first.  Where
+ * none is idle, a newcomer is told "busy" and closed; CONTROL_OWNER_CONNS
+ * further places are kept for root and the agent's own user, who have to get
+ * in to see what is the matter.
+ *
  * Who listens to events has a queue of CONTROL_EVENTS_BYTES.  While it is full
  * events are dropped and counted, and the next one that finds room comes
  * behind {"event":"lost","count":N}: a slow reader costs bounded memory, is
@@ -17,6 +25,7 @@
 
 #include <ev.h>
 
+#include "common/listener.h"
 #include "control/command.h"
 
 
@@ -26,6 +35,17 @@ typedef struct control_s  control_t;
 typedef void (*control_lost_pt)(void *data, command_peer_t *peer);
 
 #define CONTROL_ERROR_BYTES  256
+
+/*
+ * A replica, a few people and a metrics collector; each connection may hold
+ * a long line in memory.
+ */
+#define CONTROL_MAX_CONNS    64
+#define CONTROL_OWNER_CONNS  8
+
+/* Longer than collectors wait between two questions. */
+#define CONTROL_IDLE_S       60.0
+#define CONTROL_SWEEP_S      5.0
 
 /* A thousand members that change all that they have. */
 #define CONTROL_EVENTS_BYTES  (1024 * 1024)
@@ -37,6 +57,16 @@ typedef void (*control_lost_pt)(void *data, command_peer_t *peer);
  */
 control_t *control_create(struct ev_loop *loop, const char *path,
     const command_env_t *env, control_lost_pt on_lost, char *error);
+
+/* Who is told when there is no descriptor for a connection that comes. */
+void control_on_starved(control_t *control, listener_starved_pt on_starved,
+    void *data);
+
+/*
+ * Ends connections that are idle for that long.  The control does so itself
+ * every CONTROL_SWEEP_S with CONTROL_IDLE_S.
+ */
+void control_expire(control_t *control, double idle_s);
 
 /* For env's functions, and while the peer's connection stands: */
 

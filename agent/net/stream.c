@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/packet_header.h"
+#include "common/listener.h"
 #include "net/stream.h"
 
 
@@ -30,8 +31,7 @@ typedef struct {
 
 struct streams_s {
     struct ev_loop     *loop;
-    int                 fd;
-    ev_io               accept;
+    listener_t          listener;
     transport_recv_pt   on_datagram;
     void               *data;
     stream_t           *asked;      /* whose question is being answered */
@@ -279,20 +279,17 @@ streams_answer(streams_t *streams, const address_t *to, const uint8_t *bytes,
 
 
 static void
-streams_accept(struct ev_loop *loop, ev_io *io, int events)
+streams_accept(void *data, int fd, const address_t *peer)
 {
-    int         fd;
-    address_t   peer;
-    streams_t  *streams = io->data;
+    stream_open(data, fd, peer);
+}
 
-    memset(&peer, 0, sizeof(peer));
-    peer.len = sizeof(peer.ss);
-    fd = accept4(streams->fd, (struct sockaddr *) &peer.ss, &peer.len,
-                 SOCK_NONBLOCK|SOCK_CLOEXEC);
 
-    if (fd != -1) {
-        stream_open(streams, fd, &peer);
-    }
+void
+streams_on_starved(streams_t *streams, listener_starved_pt on_starved,
+    void *data)
+{
+    listener_on_starved(&streams->listener, on_starved, data);
 }
 
 
@@ -348,7 +345,6 @@ streams_create(struct ev_loop *loop, const address_t *address,
     }
 
     streams->loop = loop;
-    streams->fd = fd;
     streams->on_datagram = on_datagram;
     streams->data = data;
 
@@ -357,9 +353,7 @@ streams_create(struct ev_loop *loop, const address_t *address,
         streams->streams[i].fd = -1;
     }
 
-    ev_io_init(&streams->accept, streams_accept, fd, EV_READ);
-    streams->accept.data = streams;
-    ev_io_start(loop, &streams->accept);
+    listener_init(&streams->listener, loop, fd, streams_accept, streams);
 
     return streams;
 }
@@ -374,7 +368,6 @@ streams_destroy(streams_t *streams)
         stream_close(&streams->streams[i]);
     }
 
-    ev_io_stop(streams->loop, &streams->accept);
-    close(streams->fd);
+    listener_done(&streams->listener);
     free(streams);
 }

@@ -20,6 +20,7 @@
 
 #include <ev.h>
 
+#include "common/listener.h"
 #include "net/transport.h"
 
 
@@ -34,6 +35,10 @@ typedef struct streams_s  streams_t;
 streams_t *streams_create(struct ev_loop *loop, const address_t *address,
     transport_recv_pt on_datagram, void *data, char *error);
 void streams_destroy(streams_t *streams);
+
+/* Who is told when there is no descriptor for a connection that comes. */
+void streams_on_starved(streams_t *streams, listener_starved_pt on_starved,
+    void *data);
 
 /* Never blocks, never fails: what is not answered counts as lost. */
 void streams_ask(streams_t *streams, const address_t *to,

@@ -120,6 +120,14 @@ transport_udp_destroy(transport_t *transport)
 
 
 void
+transport_udp_on_starved(transport_t *transport,
+    listener_starved_pt on_starved, void *data)
+{
+    streams_on_starved(transport->streams, on_starved, data);
+}
+
+
+void
 transport_udp_hold(transport_t *transport, int is_held)
 {
     transport->is_held = is_held;

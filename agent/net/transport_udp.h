@@ -6,6 +6,7 @@
 
 #include <ev.h>
 
+#include "common/listener.h"
 #include "net/transport.h"
 
 
@@ -13,6 +14,10 @@
 transport_t *transport_udp_create(struct ev_loop *loop,
     const address_t *address, char *error);
 void transport_udp_destroy(transport_t *transport);
+
+/* Who is told when there is no descriptor for a connection that comes. */
+void transport_udp_on_starved(transport_t *transport,
+    listener_starved_pt on_starved, void *data);
 
 /*
  * is_held: nothing is sent, and what comes waits in the kernel until it is

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/asker.h"
+#include "common/grpc/asker.h"
 #include "rollout/replica_call.h"
 
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/asker.h"
+#include "common/grpc/asker.h"
 #include "llmgateway.pb-c.h"
 #include "rollout/trial.h"
 

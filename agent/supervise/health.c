@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/asker.h"
+#include "common/grpc/asker.h"
 #include "supervise/health.h"
 #include "health.pb-c.h"
 

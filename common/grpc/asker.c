@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/asker.h"
+#include "common/grpc/asker.h"
 
 
 #define ASKER_HTTP2_CANCEL  8       /* RFC 9113 */

@@ -26,7 +26,7 @@
 #include <ev.h>
 #include <protobuf-c/protobuf-c.h>
 
-#include "common/grpc_conn.h"
+#include "common/grpc/conn.h"
 
 
 typedef enum {

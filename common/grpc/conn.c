@@ -31,8 +31,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/grpc_conn.h"
-#include "common/grpc_conn_inner.h"
+#include "common/grpc/conn.h"
+#include "common/grpc/conn_inner.h"
 
 
 #define GRPC_CONN_READ_BYTES   65536

@@ -7,7 +7,7 @@
 #ifndef GRPC_CONN_INNER_H
 #define GRPC_CONN_INNER_H
 
-#include "common/grpc_conn.h"
+#include "common/grpc/conn.h"
 
 
 struct grpc_conn_s {

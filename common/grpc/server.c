@@ -1,10 +1,8 @@
 
 /*
- * The server's half of grpc_conn.h: a listening socket and its connections.
+ * The server's half of conn.h: a listening socket and its connections.
  *
- * A server that has max_conns takes no more from the backlog until one ends;
- * out of descriptors it waits for one, or for GRPC_SERVER_PAUSE_S, since an
- * accept(2) that fails leaves the socket readable and would spin.
+ * A server that has max_conns takes no more from the backlog until one ends.
  */
 
 #include <errno.h>
@@ -16,12 +14,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/grpc_conn_inner.h"
+#include "common/grpc/conn_inner.h"
+#include "common/listener.h"
 
 
 #define GRPC_SERVER_BACKLOG      4096
-#define GRPC_SERVER_ACCEPTS      64     /* a turn of the loop */
-#define GRPC_SERVER_PAUSE_S      0.1
 #define GRPC_SERVER_ERROR_BYTES  256
 
 /* A peer whose host vanished is found after 30 + 3 * 10 seconds. */
@@ -32,31 +29,12 @@
 
 struct grpc_server_s {
     struct ev_loop       *loop;
-    ev_io                 acceptor;
-    ev_timer              pause;
+    listener_t            listener;
     llmgw_grpc_config_t   config;
-    int                   fd;           /* -1: accepts no more */
     size_t                max_conns;
     size_t                nconns;
     grpc_conn_t          *conns;
 };
-
-
-static void
-grpc_server_resume(grpc_server_t *s)
-{
-    if (s->fd >= 0 && s->nconns < s->max_conns) {
-        ev_timer_stop(s->loop, &s->pause);
-        ev_io_start(s->loop, &s->acceptor);
-    }
-}
-
-
-static void
-grpc_server_on_pause_end(struct ev_loop *loop, ev_timer *w, int revents)
-{
-    grpc_server_resume(w->data);
-}
 
 
 static void
@@ -78,7 +56,7 @@ grpc_server_on_gone(grpc_conn_t *c)
     }
 
     s->nconns--;
-    grpc_server_resume(s);
+    listener_open(&s->listener);
 }
 
 
@@ -101,9 +79,10 @@ grpc_server_keepalive(int fd)
 
 
 static void
-grpc_server_add(grpc_server_t *s, int fd, const address_t *peer)
+grpc_server_on_accept(void *data, int fd, const address_t *peer)
 {
-    grpc_conn_t  *c;
+    grpc_conn_t    *c;
+    grpc_server_t  *s = data;
 
     c = grpc_conn_create(s->loop, fd, peer, &s->config,
                          llmgw_grpc_server_create);
@@ -124,47 +103,12 @@ grpc_server_add(grpc_server_t *s, int fd, const address_t *peer)
     }
 
     s->conns = c;
-    s->nconns++;
+
+    if (++s->nconns >= s->max_conns) {
+        listener_shut(&s->listener);
+    }
 
     grpc_conn_open(c);
-}
-
-
-static void
-grpc_server_on_acceptable(struct ev_loop *loop, ev_io *w, int revents)
-{
-    int             i, fd;
-    address_t       peer;
-    grpc_server_t  *s;
-
-    s = w->data;
-
-    for (i = 0; i < GRPC_SERVER_ACCEPTS && s->nconns < s->max_conns; i++) {
-        memset(&peer, 0, sizeof(peer));
-        peer.len = sizeof(peer.ss);
-
-        fd = accept4(s->fd, (struct sockaddr *) &peer.ss, &peer.len,
-                     SOCK_NONBLOCK|SOCK_CLOEXEC);
-
-        if (fd >= 0) {
-            grpc_server_add(s, fd, &peer);
-            continue;
-        }
-
-        if (errno == EAGAIN) {
-            return;
-        }
-
-        if (errno != EINTR && errno != ECONNABORTED) {
-            ev_io_stop(loop, &s->acceptor);
-            ev_timer_again(loop, &s->pause);
-            return;
-        }
-    }
-
-    if (s->nconns >= s->max_conns) {
-        ev_io_stop(loop, &s->acceptor);
-    }
 }
 
 
@@ -202,6 +146,7 @@ grpc_server_t *
 grpc_server_create(struct ev_loop *loop, const address_t *address,
     const llmgw_grpc_config_t *config, size_t max_conns, char *error)
 {
+    int             fd;
     char            text[ADDRESS_TEXT_BYTES];
     grpc_server_t  *s;
 
@@ -212,9 +157,9 @@ grpc_server_create(struct ev_loop *loop, const address_t *address,
         return NULL;
     }
 
-    s->fd = grpc_server_listen(address);
+    fd = grpc_server_listen(address);
 
-    if (s->fd < 0) {
+    if (fd < 0) {
         address_format(address, text);
         snprintf(error, GRPC_SERVER_ERROR_BYTES, "cannot listen on %s: %s",
                  text, strerror(errno));
@@ -225,30 +170,9 @@ grpc_server_create(struct ev_loop *loop, const address_t *address,
     s->loop = loop;
     s->config = *config;
     s->max_conns = max_conns;
-
-    ev_io_init(&s->acceptor, grpc_server_on_acceptable, s->fd, EV_READ);
-    ev_init(&s->pause, grpc_server_on_pause_end);
-    s->acceptor.data = s;
-    s->pause.data = s;
-    s->pause.repeat = GRPC_SERVER_PAUSE_S;
-
-    ev_io_start(loop, &s->acceptor);
+    listener_init(&s->listener, loop, fd, grpc_server_on_accept, s);
 
     return s;
-}
-
-
-static void
-grpc_server_stop_accepting(grpc_server_t *s)
-{
-    if (s->fd < 0) {
-        return;
-    }
-
-    ev_io_stop(s->loop, &s->acceptor);
-    ev_timer_stop(s->loop, &s->pause);
-    close(s->fd);
-    s->fd = -1;
 }
 
 
@@ -257,7 +181,7 @@ grpc_server_goaway(grpc_server_t *s)
 {
     grpc_conn_t  *c;
 
-    grpc_server_stop_accepting(s);
+    listener_done(&s->listener);
 
     for (c = s->conns; c != NULL; c = c->next) {
         if (!c->is_destroyed) {
@@ -280,7 +204,7 @@ grpc_server_destroy(grpc_server_t *s)
 {
     grpc_conn_t  *c, *next;
 
-    grpc_server_stop_accepting(s);
+    listener_done(&s->listener);
 
     for (c = s->conns; c != NULL; c = next) {
         next = c->next;

@@ -132,51 +132,177 @@ file_that_is_no_socket_is_left_alone(void **state)
 }
 
 
-/* The 65th waits until one of the 64 has gone. */
 static void
-connections_are_limited_and_reporters_missed(void **state)
+turns(socket_scene_t *s)
 {
-    int              i, fds[65];
-    char             line[128];
+    int  i;
+
+    for (i = 0; i < 1000; i++) {
+        ev_run(s->loop, EVRUN_NOWAIT);
+    }
+}
+
+
+/* It is a connection's that listens to events, so it is not idle. */
+static int
+listener(const socket_scene_t *s)
+{
+    int  fd;
+
+    fd = line_conn_connect(s->path);
+    assert_true(fd != -1);
+    assert_true(dprintf(fd, "{\"cmd\":\"events\"}\n") > 0);
+
+    return fd;
+}
+
+
+static int
+idler(const socket_scene_t *s)
+{
+    int  fd;
+
+    fd = line_conn_connect(s->path);
+    assert_true(fd != -1);
+
+    return fd;
+}
+
+
+static int
+is_closed(int fd)
+{
+    char  line[128];
+
+    return read(fd, line, sizeof(line)) == 0;
+}
+
+
+static void
+assert_answered(int fd, const char *what)
+{
+    char     line[4096];
+    ssize_t  n;
+
+    n = read(fd, line, sizeof(line) - 1);
+    assert_true(n > 0);
+    line[n] = '\0';
+    assert_non_null(strstr(line, what));
+}
+
+
+/* All places are taken by idle ones: the oldest goes. */
+static void
+idle_connections_keep_nobody_out(void **state)
+{
+    int              i, fds[CONTROL_MAX_CONNS], fd;
     control_t       *control;
     socket_scene_t   s;
 
     init(&s);
     control = create(&s);
 
-    for (i = 0; i < 65; i++) {
-        fds[i] = line_conn_connect(s.path);
-        assert_true(fds[i] != -1);
-        assert_int_equal(write(fds[i], "{}\n", 3), 3);
+    for (i = 0; i < CONTROL_MAX_CONNS; i++) {
+        fds[i] = i == 0 ? listener(&s) : idler(&s);
+        turns(&s);
     }
 
-    for (i = 0; i < 1000; i++) {
-        ev_run(s.loop, EVRUN_NOWAIT);
-    }
+    fd = idler(&s);
+    turns(&s);
+    assert_true(write(fd, "{}\n", 3) == 3);
+    turns(&s);
+    assert_answered(fd, "bad_request");
+    assert_answered(fds[0], "members");
+    assert_false(is_closed(fds[0]));
+    assert_true(is_closed(fds[1]));
+    assert_false(is_closed(fds[2]));
+    close(fd);
 
-    assert_true(read(fds[63], line, sizeof(line)) > 0);
-    assert_int_equal(read(fds[64], line, sizeof(line)), -1);
-
-    dprintf(fds[0], "{\"cmd\":\"report\",\"replica_start\":1,\"pid\":1,"
-            "\"model_version\":\"v1\",\"max_capacity\":1,"
-            "\"active_requests\":0}\n");
-    close(fds[0]);
-    close(fds[1]);
-
-    for (i = 0; i < 1000; i++) {
-        ev_run(s.loop, EVRUN_NOWAIT);
-    }
-
-    assert_true(read(fds[64], line, sizeof(line)) > 0);
-    assert_int_equal(s.scene.nreports, 1);
-    assert_int_equal(s.nlost, 1);
-
-    control_destroy(control);
-
-    for (i = 2; i < 65; i++) {
+    for (i = 0; i < CONTROL_MAX_CONNS; i++) {
         close(fds[i]);
     }
 
+    control_destroy(control);
+    done(&s);
+}
+
+
+/* None is idle: an owner gets in, up to what is kept for owners. */
+static void
+owners_get_in_and_strangers_are_told_that_it_is_busy(void **state)
+{
+    int              i, fds[CONTROL_MAX_CONNS + CONTROL_OWNER_CONNS], fd;
+    control_t       *control;
+    socket_scene_t   s;
+
+    init(&s);
+    s.scene.env.uid = geteuid();
+    control = create(&s);
+
+    for (i = 0; i < CONTROL_MAX_CONNS + CONTROL_OWNER_CONNS; i++) {
+        fds[i] = listener(&s);
+        turns(&s);
+        assert_answered(fds[i], "members");
+    }
+
+    fd = idler(&s);
+    turns(&s);
+    assert_answered(fd, "\"code\":\"busy\"");
+    assert_true(is_closed(fd));
+    close(fd);
+
+    close(fds[0]);
+    turns(&s);
+    fds[0] = listener(&s);
+    turns(&s);
+    assert_answered(fds[0], "members");
+    control_destroy(control);
+
+    for (i = 0; i < CONTROL_MAX_CONNS + CONTROL_OWNER_CONNS; i++) {
+        close(fds[i]);
+    }
+
+    done(&s);
+}
+
+
+static void
+idle_connections_are_closed_and_reporters_missed(void **state)
+{
+    int              idle, events, reporter;
+    control_t       *control;
+    socket_scene_t   s;
+
+    init(&s);
+    control = create(&s);
+    idle = idler(&s);
+    events = listener(&s);
+    reporter = idler(&s);
+    dprintf(reporter, "{\"cmd\":\"report\",\"replica_start\":1,\"pid\":1,"
+            "\"model_version\":\"v1\",\"max_capacity\":1,"
+            "\"active_requests\":0}\n");
+    turns(&s);
+    assert_answered(events, "members");
+    assert_answered(reporter, "ok");
+    assert_int_equal(s.scene.nreports, 1);
+
+    control_expire(control, CONTROL_IDLE_S);
+    turns(&s);
+    assert_false(is_closed(idle));
+    control_expire(control, 0.);
+    turns(&s);
+    assert_true(is_closed(idle));
+    assert_false(is_closed(events));
+    assert_false(is_closed(reporter));
+    assert_int_equal(s.nlost, 0);
+
+    close(reporter);
+    turns(&s);
+    assert_int_equal(s.nlost, 1);
+
+    control_destroy(control);
+    close(idle);
+    close(events);
     done(&s);
 }
 
@@ -189,7 +315,9 @@ main(void)
         cmocka_unit_test(
             dead_agents_socket_is_replaced_and_others_cannot_open_it),
         cmocka_unit_test(file_that_is_no_socket_is_left_alone),
-        cmocka_unit_test(connections_are_limited_and_reporters_missed),
+        cmocka_unit_test(idle_connections_keep_nobody_out),
+        cmocka_unit_test(owners_get_in_and_strangers_are_told_that_it_is_busy),
+        cmocka_unit_test(idle_connections_are_closed_and_reporters_missed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

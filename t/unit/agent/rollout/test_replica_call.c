@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "rollout/replica_call.h"
-#include "common/grpc_conn.h"
+#include "common/grpc/conn.h"
 
 
 #define PORT_FIRST  21500

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "rollout/trial.h"
-#include "common/grpc_conn.h"
+#include "common/grpc/conn.h"
 #include "llmgateway.pb-c.h"
 
 

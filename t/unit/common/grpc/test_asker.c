@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "common/asker.h"
+#include "common/grpc/asker.h"
 
 
 #define PORT_FIRST      21500

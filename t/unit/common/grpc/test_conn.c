@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/grpc_conn.h"
+#include "common/grpc/conn.h"
 
 
 #define TURNS_MAX      200000       /* of the loop, before a test gives up */

@@ -1,0 +1,204 @@
+
+/*
+ * The members segment, as far as the agent drives it: what the swim knows is
+ * published before the loop sleeps, each difference goes to the log and to
+ * those who listen, and each second there is a heartbeat.  A segment that
+ * cannot be written is one warning and stands in the status; the heartbeat
+ * tries again, and nginx goes on with what it has.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/agent_inner.h"
+#include "state/journal.h"
+
+
+static void
+agent_segment_journal(void *data, const llmgw_member_t *before,
+    const llmgw_member_t *after)
+{
+    agent_t  *agent = data;
+
+    journal_change(agent->log, before, after);
+
+    if (agent->control != NULL) {
+        control_tell(agent->control, before, after);
+    }
+}
+
+
+static void
+agent_segment_trouble(agent_t *agent, const char *reason)
+{
+    if (agent->trouble[0] == '\0') {
+        log_write(agent->log, LOG_WARN,
+                  "members segment \"%s\" is not written: %s, trying on",
+                  agent->settings->members, reason);
+        snprintf(agent->trouble, sizeof(agent->trouble), "%s", reason);
+    }
+}
+
+
+static void
+agent_segment_well(agent_t *agent)
+{
+    if (agent->trouble[0] != '\0') {
+        log_write(agent->log, LOG_INFO,
+                  "members segment \"%s\" is written again",
+                  agent->settings->members);
+    }
+
+    agent->trouble[0] = '\0';
+}
+
+
+/* publish_source_t's at: of the swim's table. */
+static void
+agent_segment_at(const void *data, size_t i, const llmgw_member_t **member,
+    const llmgw_member_load_t **load)
+{
+    const table_t  *table = data;
+
+    *member = &table->members[i]->facts;
+    *load = &table->members[i]->load;
+}
+
+
+void
+agent_segment_publish(agent_t *agent)
+{
+    char               error[LLMGW_MEMBERS_ERROR_BYTES];
+    const swim_t      *swim;
+    publish_source_t   source;
+
+    swim = node_swim(agent->node);
+    source.n = swim_table(swim)->n;
+    source.data = swim_table(swim);
+    source.at = agent_segment_at;
+
+    publish_set_isolated(agent->publish, swim_is_isolated(swim));
+
+    if (publish_flush(agent->publish, &source, clock_mono_us(agent->clock),
+                      error) != 0)
+    {
+        agent_segment_trouble(agent, error);
+    }
+}
+
+
+/*
+ * What this iteration changed is published together, unless the last
+ * publication is too near.  Then the loop sleeps no longer than until the next
+ * one is due.
+ */
+void
+agent_segment_flush(agent_t *agent)
+{
+    uint64_t  wait_us;
+
+    wait_us = publish_wait_us(agent->publish, clock_mono_us(agent->clock));
+
+    if (wait_us != 0 && !ev_is_active(&agent->publish_due)) {
+        ev_timer_set(&agent->publish_due, wait_us / 1e6, 0.);
+        ev_timer_start(agent->loop, &agent->publish_due);
+
+    } else if (wait_us == 0 && agent->trouble[0] == '\0') {
+        agent_segment_publish(agent);
+    }
+}
+
+
+/* It wakes the loop: agent_segment_flush() follows. */
+static void
+agent_segment_due(struct ev_loop *loop, ev_timer *timer, int events)
+{
+}
+
+
+void
+agent_segment_beat(agent_t *agent)
+{
+    char  error[LLMGW_MEMBERS_ERROR_BYTES];
+
+    if (publish_heartbeat(agent->publish,
+                          clock_mono_us(agent->clock) / 1000, error) != 0)
+    {
+        agent_segment_trouble(agent, error);
+        return;
+    }
+
+    agent_segment_well(agent);
+    agent_segment_publish(agent);
+}
+
+
+/*
+ * nginx serves by the view that is in the segment; a new agent goes on from
+ * it, so that its first publication takes nothing away that lives.  A segment
+ * that is not there, or none, is as one without members.
+ */
+void
+agent_segment_restore(agent_t *agent)
+{
+    char                     error[LLMGW_MEMBERS_ERROR_BYTES];
+    llmgw_members_view_t     view;
+    llmgw_members_reader_t  *reader;
+
+    if (agent->settings->members == NULL) {
+        return;
+    }
+
+    reader = llmgw_members_reader_create(agent->settings->members);
+    if (reader == NULL) {
+        return;
+    }
+
+    memset(&view, 0, sizeof(view));
+
+    if (llmgw_members_reader_check(reader, error) == LLMGW_MEMBERS_DONE
+        && llmgw_members_read(reader, &view, error) == LLMGW_MEMBERS_DONE)
+    {
+        node_restore(agent->node, view.members, view.loads, view.n);
+    }
+
+    llmgw_members_view_done(&view);
+    llmgw_members_reader_destroy(reader);
+}
+
+
+void
+agent_segment_init(agent_t *agent)
+{
+    ev_init(&agent->publish_due, agent_segment_due);
+}
+
+
+int
+agent_segment_create(agent_t *agent, char *error)
+{
+    agent->publish = publish_create(agent->settings->members,
+                                    TABLE_MAX_MEMBERS,
+                                    agent->settings->members_layout,
+                                    agent_segment_journal, agent, error);
+    if (agent->publish == NULL) {
+        return -1;
+    }
+
+    if (error[0] != '\0') {
+        agent_segment_trouble(agent, error);
+    }
+
+    return 0;
+}
+
+
+void
+agent_segment_destroy(agent_t *agent)
+{
+    ev_timer_stop(agent->loop, &agent->publish_due);
+
+    if (agent->publish != NULL) {
+        publish_destroy(agent->publish);
+    }
+}

@@ -1,0 +1,67 @@
+"""An agent that runs out of descriptors, or of places at its control socket."""
+
+import os
+import resource
+import socket
+import time
+
+import pytest
+
+from llmgw.wait import wait_for
+
+LIMIT = 48
+
+
+def ticks(pid):
+    """CPU time of a process, in clock ticks."""
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def share_of_a_cpu(pid, seconds=2.0):
+    before = ticks(pid)
+    time.sleep(seconds)
+    return (ticks(pid) - before) / os.sysconf("SC_CLK_TCK") / seconds
+
+
+def control(agent):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(agent.control)
+    return s
+
+
+def gossip(agent):
+    host, port = agent.gossip.rsplit(":", 1)
+    return socket.create_connection((host, int(port)), timeout=2)
+
+
+@pytest.mark.parametrize("door", [control, gossip])
+def test_agent_without_descriptors_does_not_spin(cluster, door):
+    agent = cluster.agent("a")
+    wait_for(agent.table, 5, "the agent")
+    resource.prlimit(agent.proc.pid, resource.RLIMIT_NOFILE, (LIMIT, LIMIT))
+    # What listens to events keeps its place, and its descriptor.
+    taken = [control(agent) for _ in range(LIMIT)]
+    for s in taken:
+        s.send(b'{"cmd":"events"}\n')
+    wait_for(lambda: len(os.listdir(f"/proc/{agent.proc.pid}/fd")) == LIMIT,
+             5, "no descriptor to be left")
+    more = [door(agent) for _ in range(4)]
+    assert share_of_a_cpu(agent.proc.pid) < 0.1
+    where = "control socket" if door is control else "gossip address"
+    assert agent.proc.text().count(f"no connection is accepted at the {where}:"
+                                   " Too many open files") == 1
+    for s in taken + more:
+        s.close()
+    wait_for(agent.table, 5, "the agent to answer again")
+
+
+def test_idle_connections_lock_nobody_out(cluster):
+    agent = cluster.agent("a")
+    wait_for(agent.table, 5, "the agent")
+    taken = [control(agent) for _ in range(80)]
+    assert agent.ctl("status").returncode == 0
+    assert agent.ctl("members").returncode == 0
+    for s in taken:
+        s.close()
