@@ -315,6 +315,18 @@ agent_child_init(agent_t *agent)
 }
 
 
+/*
+ * Has an earlier life of this agent left a replica?  It would have left its
+ * socket file, too; and one whose file was removed meanwhile still listens.
+ */
+static int
+agent_child_may_be_there(const agent_t *agent)
+{
+    return agent->is_successor
+           || address_is_served(&agent->settings->grpc_address);
+}
+
+
 void
 agent_child_begin(agent_t *agent)
 {
@@ -324,6 +336,7 @@ agent_child_begin(agent_t *agent)
 
         supervise_init(&agent->supervise,
                        agent->settings->drain_timeout_ms * 1000,
+                       agent_child_may_be_there(agent),
                        agent_child_now_us(agent));
         agent_child_arm(agent);
     }

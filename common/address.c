@@ -12,10 +12,13 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/address.h"
 
@@ -432,4 +435,48 @@ address_equal(const address_t *a, const address_t *b)
     default:
         return 0;
     }
+}
+
+
+/* errno of a connection that was begun; ETIMEDOUT: nothing was heard. */
+static int
+address_connect_error(int fd)
+{
+    int            error;
+    socklen_t      len;
+    struct pollfd  ready = { .fd = fd, .events = POLLOUT };
+
+    len = sizeof(error);
+
+    if (poll(&ready, 1, ADDRESS_SERVED_MS) != 1
+        || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == -1)
+    {
+        return ETIMEDOUT;
+    }
+
+    return error;
+}
+
+
+int
+address_is_served(const address_t *address)
+{
+    int  fd, error;
+
+    fd = socket(address->ss.ss_family, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC,
+                0);
+    if (fd == -1) {
+        return 1;
+    }
+
+    error = connect(fd, (const struct sockaddr *) &address->ss, address->len)
+            == 0 ? 0 : errno;
+
+    if (error == EINPROGRESS) {
+        error = address_connect_error(fd);
+    }
+
+    close(fd);
+
+    return error != ECONNREFUSED;
 }

@@ -15,10 +15,11 @@ supervise_enter(supervise_t *supervise, supervise_state_t state,
 
 void
 supervise_init(supervise_t *supervise, uint64_t drain_timeout_us,
-    uint64_t now_us)
+    int may_have_orphan, uint64_t now_us)
 {
     memset(supervise, 0, sizeof(supervise_t));
     supervise->drain_timeout_us = drain_timeout_us;
+    supervise->orphan_us = may_have_orphan ? SUPERVISE_ORPHAN_US : 0;
     supervise->backoff_us = SUPERVISE_BACKOFF_MIN_US;
     supervise_enter(supervise, SUPERVISE_ORPHAN, now_us);
 }
@@ -186,7 +187,7 @@ supervise_next_us(const supervise_t *supervise)
 {
     switch (supervise->state) {
     case SUPERVISE_ORPHAN:
-        return supervise->since_us + SUPERVISE_ORPHAN_US;
+        return supervise->since_us + supervise->orphan_us;
 
     case SUPERVISE_BACKOFF:
         return supervise->since_us + supervise->backoff_us;

@@ -21,8 +21,9 @@
  *                                                  +-------+
  *
  * An agent that was killed leaves its child serving, and the next agent must
- * not start a second one on the same port: so it waits first for somebody to
- * report.  Two seconds are ten of a replica's attempts to connect.
+ * not start a second one on the same port.  So where an earlier life left a
+ * trace, it waits first for somebody to report: two seconds are ten of a
+ * replica's attempts to connect.  Where there is none it starts at once.
  *
  * Who says goodbye unasked has been told to stop by somebody else, who would
  * not like to see it come back.  Everything else is a crash, an exit status
@@ -70,6 +71,7 @@ typedef enum {
 typedef struct {
     supervise_state_t  state;
     uint64_t           drain_timeout_us;
+    uint64_t           orphan_us;       /* that one is waited for */
     uint64_t           since_us;        /* in this state */
     uint64_t           backoff_us;      /* the next pause */
     int                has_parted;      /* it said goodbye */
@@ -78,8 +80,9 @@ typedef struct {
 } supervise_t;
 
 
+/* may_have_orphan: 0 means that nothing can be adopted. */
 void supervise_init(supervise_t *supervise, uint64_t drain_timeout_us,
-    uint64_t now_us);
+    int may_have_orphan, uint64_t now_us);
 
 /*
  * A process reports that is not the child.  1: it is the child from now on,

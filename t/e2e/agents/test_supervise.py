@@ -232,6 +232,26 @@ def test_killed_agents_child_is_adopted(served, client, expect):
     assert stat(again) is None
 
 
+@pytest.mark.alone
+def test_first_agents_child_is_started_at_once(supervised):
+    began = time.monotonic()
+    one = supervised()
+    wait_for(one.children, 5, "the child")
+    assert time.monotonic() - began < 1.5 * SLOW, "2 s for nobody"
+
+
+def test_child_is_adopted_though_the_socket_file_is_gone(supervised):
+    """As systemd removes it with /run/llmgw."""
+    one = supervised().ready()
+    pid = one.pid()
+    one.agent.kill()
+    os.unlink(one.control)
+    one.agent.start()
+    wait_for(lambda: f"adopted the replica that reports, pid {pid}"
+             in one.log(), 3, "the adoption")
+    never(lambda: one.children() != [pid], 2.2, "another child")
+
+
 def test_adopted_child_is_stopped_with_the_agent(supervised):
     one = supervised().ready()
     pid = one.pid()

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "common/address.h"
@@ -186,6 +187,29 @@ equality_is_family_host_and_port(void **state)
 }
 
 
+static void
+port_is_served_while_somebody_listens(void **state)
+{
+    int        fd;
+    address_t  address;
+
+    address_parse("127.0.0.1:1", &address);
+    address_set_port(&address, 0);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *) &address.ss, address.len),
+                     0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *) &address.ss,
+                                 &address.len), 0);
+    assert_false(address_is_served(&address));
+
+    assert_int_equal(listen(fd, 1), 0);
+    assert_true(address_is_served(&address));
+
+    close(fd);
+    assert_false(address_is_served(&address));
+}
+
+
 int
 main(void)
 {
@@ -197,6 +221,7 @@ main(void)
         cmocka_unit_test(names_resolve_or_say_why_not),
         cmocka_unit_test(wildcards_and_loopback_are_told_apart),
         cmocka_unit_test(equality_is_family_host_and_port),
+        cmocka_unit_test(port_is_served_while_somebody_listens),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ running(void)
 {
     supervise_t  supervise;
 
-    supervise_init(&supervise, DRAIN, BEGIN - SUPERVISE_ORPHAN_US);
+    supervise_init(&supervise, DRAIN, 1, BEGIN - SUPERVISE_ORPHAN_US);
     assert_int_equal(supervise_tick(&supervise, BEGIN), SUPERVISE_START);
     supervise_started(&supervise, BEGIN);
 
@@ -55,7 +55,7 @@ an_orphan_is_waited_for_two_seconds(void **state)
 {
     supervise_t  supervise;
 
-    supervise_init(&supervise, DRAIN, BEGIN);
+    supervise_init(&supervise, DRAIN, 1, BEGIN);
     assert_int_equal(supervise_next_us(&supervise), BEGIN + 2 * S);
     assert_int_equal(supervise_tick(&supervise, BEGIN + 2 * S - 1),
                      SUPERVISE_WAIT);
@@ -65,11 +65,22 @@ an_orphan_is_waited_for_two_seconds(void **state)
 
 
 static void
+child_is_started_at_once_where_there_is_no_orphan(void **state)
+{
+    supervise_t  supervise;
+
+    supervise_init(&supervise, DRAIN, 0, BEGIN);
+    assert_int_equal(supervise_next_us(&supervise), BEGIN);
+    assert_int_equal(supervise_tick(&supervise, BEGIN), SUPERVISE_START);
+}
+
+
+static void
 an_orphan_that_reports_is_adopted_and_nothing_is_started(void **state)
 {
     supervise_t  supervise;
 
-    supervise_init(&supervise, DRAIN, BEGIN);
+    supervise_init(&supervise, DRAIN, 1, BEGIN);
     assert_true(supervise_adopt(&supervise, BEGIN + S));
     assert_int_equal(supervise.state, SUPERVISE_RUNNING);
     assert_true(supervise_next_us(&supervise) == UINT64_MAX);
@@ -147,7 +158,7 @@ a_start_that_fails_is_a_crash(void **state)
     uint64_t     now_us;
     supervise_t  supervise;
 
-    supervise_init(&supervise, DRAIN, BEGIN);
+    supervise_init(&supervise, DRAIN, 1, BEGIN);
     now_us = BEGIN + 2 * S;
     assert_int_equal(supervise_tick(&supervise, now_us), SUPERVISE_START);
     assert_int_equal(supervise_exited(&supervise, now_us), SUPERVISE_WAIT);
@@ -244,7 +255,7 @@ stop_without_a_child_is_the_end(void **state)
 {
     supervise_t  supervise;
 
-    supervise_init(&supervise, DRAIN, BEGIN);
+    supervise_init(&supervise, DRAIN, 1, BEGIN);
     assert_int_equal(supervise_stop(&supervise, BEGIN), SUPERVISE_WAIT);
     assert_int_equal(supervise.state, SUPERVISE_ENDED);
 
@@ -321,6 +332,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(an_orphan_is_waited_for_two_seconds),
+        cmocka_unit_test(child_is_started_at_once_where_there_is_no_orphan),
         cmocka_unit_test(
             an_orphan_that_reports_is_adopted_and_nothing_is_started),
         cmocka_unit_test(nobody_is_adopted_beside_a_child),
