@@ -402,7 +402,7 @@ agent_run(agent_t *agent)
               agent->settings->role_name, agent->settings->advertised,
               agent->settings->control_path);
 
-    agent_segment_publish(agent);       /* who waits for READY looks at it next */
+    agent_segment_publish(agent);   /* READY means that it is there */
     agent_life_begin(agent);
     ev_run(agent->loop, 0);
 
