@@ -22,10 +22,10 @@
  *   attempt    one replica's try at a stream; a stream has one at a time
  */
 
-#include "front/answer.h"
 #include "front/grpc.h"
 #include "front/memory.h"
-#include "front/variables.h"
+#include "front/stream.h"
+#include "http/record.h"
 #include "native/native.h"
 #include "pages/pages.h"
 
@@ -42,7 +42,7 @@ static void ngx_http_llmgw_exit_process(ngx_cycle_t *cycle);
 
 
 static const ngx_http_llmgw_rooms_t  ngx_http_llmgw_rooms = {
-    .pass = ngx_http_llmgw_front_handler,
+    .pass = ngx_http_llmgw_grpc_front_handler,
     .init_peer = ngx_http_llmgw_native_init_peer,
     .add_zone = ngx_http_llmgw_zone_add,
 };
@@ -300,7 +300,7 @@ ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->upstream = prev->upstream;
 
         if (clcf->handler == NULL && conf->upstream) {
-            clcf->handler = ngx_http_llmgw_front_handler;
+            clcf->handler = ngx_http_llmgw_grpc_front_handler;
         }
     }
 
@@ -316,7 +316,7 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
     lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
 
     if (ngx_http_llmgw_conf_check(cf, lmcf) != NGX_OK
-        || ngx_http_llmgw_variables_index(cf, lmcf) != NGX_OK)
+        || ngx_http_llmgw_trace_conf(cf, lmcf) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -325,7 +325,7 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
 
     ngx_http_llmgw_memory_conf(cf, lmcf);
 
-    if (ngx_http_llmgw_answer_init(cf) != NGX_OK) {
+    if (ngx_http_llmgw_refusal_init(cf) != NGX_OK) {
         return NGX_ERROR;
     }
 

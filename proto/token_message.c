@@ -29,29 +29,33 @@ token_len(const uint8_t *p, const uint8_t *end, size_t *len)
 
 
 int
-llmgw_token_message_is_plain(const uint8_t *message, size_t len,
-    int *is_final)
+llmgw_token_message_read(const uint8_t *message, size_t len,
+    llmgw_token_t *token)
 {
-    size_t          text_len;
     const uint8_t  *p, *end;
 
     p = message;
     end = message + len;
 
-    *is_final = 0;
+    token->message = message;
+    token->len = len;
+    token->text = p;
+    token->text_len = 0;
+    token->is_final = 0;
 
     if (len > 0 && *p == TEXT_TAG) {
-        p = token_len(p + 1, end, &text_len);
+        p = token_len(p + 1, end, &token->text_len);
 
-        if (p == NULL || text_len > (size_t) (end - p)) {
+        if (p == NULL || token->text_len > (size_t) (end - p)) {
             return 0;
         }
 
-        p += text_len;
+        token->text = p;
+        p += token->text_len;
     }
 
     if (end - p == 2 && p[0] == FINAL_TAG && p[1] == 1) {
-        *is_final = 1;
+        token->is_final = 1;
         return 1;
     }
 

@@ -19,11 +19,21 @@
 #include <stdint.h>
 
 
+/* A GenerateResponse, and what stands in it. */
+typedef struct {
+    const uint8_t  *message;
+    size_t          len;
+    const uint8_t  *text;       /* within the message */
+    size_t          text_len;
+    int             is_final;
+} llmgw_token_t;
+
+
 /*
  * 1: the bytes are what an encoder makes of a GenerateResponse that it knows
- * in full, and *is_final is its field.  0: they are not, or it cannot be told.
+ * in full, and *token tells of them.  0: they are not, or it cannot be told.
  */
-int llmgw_token_message_is_plain(const uint8_t *message, size_t len,
-    int *is_final);
+int llmgw_token_message_read(const uint8_t *message, size_t len,
+    llmgw_token_t *token);
 
 #endif /* LLMGW_TOKEN_MESSAGE_H */

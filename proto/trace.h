@@ -28,6 +28,14 @@ typedef struct {
     uint8_t  flags;
 } llmgw_trace_t;
 
+/* What a caller sent, and the span of the last call made under it. */
+typedef struct {
+    llmgw_trace_t  parent;
+    const char    *state;           /* NULL: none */
+    uint64_t       span;            /* 0: no call yet */
+    char           text[LLMGW_TRACE_PARENT_BYTES];
+} llmgw_trace_span_t;
+
 
 /* 0, and *trace as it was: not valid, so that there is no trace. */
 int llmgw_trace_parse(llmgw_trace_t *trace, const char *value, size_t len);

@@ -126,15 +126,14 @@ translate_all(void *data, size_t n)
 static uint64_t
 look_all(void *data, size_t n)
 {
-    int        is_final;
-    size_t     i;
-    codec_t   *c = data;
-    uint64_t   sum;
+    size_t         i;
+    codec_t       *c = data;
+    uint64_t       sum;
+    llmgw_token_t  token;
 
     for (sum = 0, i = 0; i < n; i++) {
-        sum += (uint64_t) llmgw_token_message_is_plain(c->in, c->in_len,
-                                                       &is_final);
-        sum += (uint64_t) is_final;
+        sum += (uint64_t) llmgw_token_message_read(c->in, c->in_len, &token);
+        sum += (uint64_t) token.is_final;
     }
 
     return sum;

@@ -24,6 +24,7 @@ typedef struct ngx_http_llmgw_pool_s    ngx_http_llmgw_pool_t;
 typedef struct ngx_http_llmgw_wakes_s   ngx_http_llmgw_wakes_t;
 typedef struct ngx_http_llmgw_waker_s   ngx_http_llmgw_waker_t;
 typedef struct ngx_http_llmgw_rooms_s   ngx_http_llmgw_rooms_t;
+typedef struct ngx_http_llmgw_clients_s ngx_http_llmgw_clients_t;
 
 
 typedef struct {
@@ -36,6 +37,7 @@ typedef struct {
     ngx_msec_t                    coalesce;     /* 0: off */
     ngx_http_llmgw_waker_t       *waker;        /* in this worker */
     ngx_http_llmgw_worker_t      *worker;       /* the same */
+    ngx_http_llmgw_clients_t     *clients;      /* the same */
 } ngx_http_llmgw_main_conf_t;
 
 

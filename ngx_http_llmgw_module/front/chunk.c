@@ -3,15 +3,16 @@
  * Chunks: the memory in which tokens leave.
  *
  * A stream has chunks from a token's coming until nginx has sent it, which is
- * mostly one turn of the event loop; then they are the worker's again, and the
- * next token, of whichever stream, finds them still in the processor's cache.
+ * mostly one iteration of the event loop; then they are the worker's again, and
+ * the next token, of whichever stream, finds them still in the processor's
+ * cache.
  * Ten thousand streams that wait for their next token hold none.
  *
  * nginx may refer to a chunk for as long as the request has its pool, so what
  * a stream still has at its end goes back with that, and not before.
  */
 
-#include "front/output.h"
+#include "front/clients.h"
 
 
 typedef struct {
@@ -22,19 +23,19 @@ typedef struct {
 
 
 static ngx_chain_t *ngx_http_llmgw_chunk_create(
-    ngx_http_llmgw_worker_t *worker, size_t bytes);
-static void ngx_http_llmgw_chunk_release(ngx_http_llmgw_worker_t *worker,
+    ngx_http_llmgw_clients_t *clients, size_t bytes);
+static void ngx_http_llmgw_chunk_release(ngx_http_llmgw_clients_t *clients,
     ngx_chain_t *cl);
 
 
 /*
  * For at least size bytes; behind another, which is full, if last is given.
  * Sizes are powers of two.  The first is small, since most streams bring a
- * token or two a turn; whoever fills it gets twice as much.
+ * token or two an iteration; one that fills it gets twice as much.
  */
 
 ngx_chain_t *
-ngx_http_llmgw_chunk_get(ngx_http_llmgw_worker_t *worker, ngx_chain_t *last,
+ngx_http_llmgw_chunk_get(ngx_http_llmgw_clients_t *clients, ngx_chain_t *last,
     size_t size)
 {
     size_t        bytes;
@@ -51,13 +52,13 @@ ngx_http_llmgw_chunk_get(ngx_http_llmgw_worker_t *worker, ngx_chain_t *last,
         bytes *= 2;
     }
 
-    if (bytes > NGX_HTTP_LLMGW_CHUNK_BYTES || worker->chunks == NULL) {
-        return ngx_http_llmgw_chunk_create(worker, bytes);
+    if (bytes > NGX_HTTP_LLMGW_CHUNK_BYTES || clients->chunks == NULL) {
+        return ngx_http_llmgw_chunk_create(clients, bytes);
     }
 
-    cl = worker->chunks;
-    worker->chunks = cl->next;
-    worker->nchunks--;
+    cl = clients->chunks;
+    clients->chunks = cl->next;
+    clients->nchunks--;
 
     cl->next = NULL;
     cl->buf->flush = 0;
@@ -67,12 +68,12 @@ ngx_http_llmgw_chunk_get(ngx_http_llmgw_worker_t *worker, ngx_chain_t *last,
 
 
 static ngx_chain_t *
-ngx_http_llmgw_chunk_create(ngx_http_llmgw_worker_t *worker, size_t bytes)
+ngx_http_llmgw_chunk_create(ngx_http_llmgw_clients_t *clients, size_t bytes)
 {
     ngx_buf_t               *b;
     ngx_http_llmgw_chunk_t  *chunk;
 
-    chunk = ngx_alloc(sizeof(ngx_http_llmgw_chunk_t) + bytes, worker->log);
+    chunk = ngx_alloc(sizeof(ngx_http_llmgw_chunk_t) + bytes, clients->log);
     if (chunk == NULL) {
         return NULL;
     }
@@ -111,19 +112,19 @@ ngx_http_llmgw_chunk_sent(ngx_http_llmgw_stream_t *stream)
     while (stream->busy && ngx_buf_size(stream->busy->buf) == 0) {
         cl = stream->busy;
         stream->busy = cl->next;
-        ngx_http_llmgw_chunk_release(stream->pool->worker, cl);
+        ngx_http_llmgw_chunk_release(stream->clients, cl);
     }
 }
 
 
 static void
-ngx_http_llmgw_chunk_release(ngx_http_llmgw_worker_t *worker, ngx_chain_t *cl)
+ngx_http_llmgw_chunk_release(ngx_http_llmgw_clients_t *clients, ngx_chain_t *cl)
 {
     ngx_buf_t  *b;
 
     b = cl->buf;
 
-    if (worker->nchunks == NGX_HTTP_LLMGW_CHUNKS_KEPT
+    if (clients->nchunks == NGX_HTTP_LLMGW_CHUNKS_KEPT
         || b->end - b->start > NGX_HTTP_LLMGW_CHUNK_BYTES)
     {
         ngx_free(cl);       /* the chunk begins with it */
@@ -134,9 +135,9 @@ ngx_http_llmgw_chunk_release(ngx_http_llmgw_worker_t *worker, ngx_chain_t *cl)
     b->last = b->start;
     b->last_buf = 0;
 
-    cl->next = worker->chunks;
-    worker->chunks = cl;
-    worker->nchunks++;
+    cl->next = clients->chunks;
+    clients->chunks = cl;
+    clients->nchunks++;
 }
 
 
@@ -153,21 +154,21 @@ ngx_http_llmgw_chunk_cleanup(void *data)
     while (stream->busy) {
         cl = stream->busy;
         stream->busy = cl->next;
-        ngx_http_llmgw_chunk_release(stream->pool->worker, cl);
+        ngx_http_llmgw_chunk_release(stream->clients, cl);
     }
 }
 
 
 void
-ngx_http_llmgw_chunk_done(ngx_http_llmgw_worker_t *worker)
+ngx_http_llmgw_chunk_done(ngx_http_llmgw_clients_t *clients)
 {
     ngx_chain_t  *cl;
 
-    while (worker->chunks) {
-        cl = worker->chunks;
-        worker->chunks = cl->next;
+    while (clients->chunks) {
+        cl = clients->chunks;
+        clients->chunks = cl->next;
         ngx_free(cl);
     }
 
-    worker->nchunks = 0;
+    clients->nchunks = 0;
 }

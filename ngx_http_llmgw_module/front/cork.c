@@ -14,7 +14,7 @@
  * broke.
  */
 
-#include "front/output.h"
+#include "front/clients.h"
 
 
 #if (NGX_HTTP_V2)
@@ -22,7 +22,7 @@
 #define NGX_HTTP_LLMGW_CACHE_LINE  64
 
 
-static u_char *ngx_http_llmgw_cork_sharers(ngx_http_llmgw_worker_t *worker,
+static u_char *ngx_http_llmgw_cork_sharers(ngx_http_llmgw_clients_t *clients,
     ngx_http_v2_connection_t *h2c);
 static void ngx_http_llmgw_cork_fetch(void *from, void *to);
 
@@ -30,12 +30,12 @@ static void ngx_http_llmgw_cork_fetch(void *from, void *to);
 /* Two connections may meet in a cell: then one is held that need not be. */
 
 static u_char *
-ngx_http_llmgw_cork_sharers(ngx_http_llmgw_worker_t *worker,
+ngx_http_llmgw_cork_sharers(ngx_http_llmgw_clients_t *clients,
     ngx_http_v2_connection_t *h2c)
 {
     uintptr_t  p = (uintptr_t) h2c;
 
-    return &worker->sharers[(p >> 4 ^ p >> 12) % NGX_HTTP_LLMGW_SHARERS];
+    return &clients->sharers[(p >> 4 ^ p >> 12) % NGX_HTTP_LLMGW_SHARERS];
 }
 
 
@@ -60,7 +60,7 @@ ngx_http_llmgw_cork_fetch(void *from, void *to)
  */
 
 void
-ngx_http_llmgw_cork_survey(ngx_http_llmgw_worker_t *worker)
+ngx_http_llmgw_cork_survey(ngx_http_llmgw_clients_t *clients)
 {
 #if (NGX_HTTP_V2)
     u_char                   *sharers;
@@ -69,10 +69,10 @@ ngx_http_llmgw_cork_survey(ngx_http_llmgw_worker_t *worker)
     ngx_http_request_t       *r;
     ngx_http_llmgw_stream_t  *stream;
 
-    ngx_memzero(worker->sharers, NGX_HTTP_LLMGW_SHARERS);
+    ngx_memzero(clients->sharers, NGX_HTTP_LLMGW_SHARERS);
 
-    for (q = ngx_queue_head(&worker->work);
-         q != ngx_queue_sentinel(&worker->work);
+    for (q = ngx_queue_head(&clients->work);
+         q != ngx_queue_sentinel(&clients->work);
          q = ngx_queue_next(q))
     {
         stream = ngx_queue_data(q, ngx_http_llmgw_stream_t, work);
@@ -86,8 +86,8 @@ ngx_http_llmgw_cork_survey(ngx_http_llmgw_worker_t *worker)
         }
     }
 
-    for (q = ngx_queue_head(&worker->work);
-         q != ngx_queue_sentinel(&worker->work);
+    for (q = ngx_queue_head(&clients->work);
+         q != ngx_queue_sentinel(&clients->work);
          q = ngx_queue_next(q))
     {
         stream = ngx_queue_data(q, ngx_http_llmgw_stream_t, work);
@@ -100,7 +100,7 @@ ngx_http_llmgw_cork_survey(ngx_http_llmgw_worker_t *worker)
         if (r->stream) {
             __builtin_prefetch(r->stream->free_frames);
 
-            sharers = ngx_http_llmgw_cork_sharers(worker,
+            sharers = ngx_http_llmgw_cork_sharers(clients,
                                                   r->stream->connection);
             *sharers += (*sharers < 255);
         }
@@ -112,7 +112,7 @@ ngx_http_llmgw_cork_survey(ngx_http_llmgw_worker_t *worker)
 /* The request is about to send. */
 
 void
-ngx_http_llmgw_cork(ngx_http_llmgw_worker_t *worker, ngx_http_request_t *r)
+ngx_http_llmgw_cork(ngx_http_llmgw_clients_t *clients, ngx_http_request_t *r)
 {
 #if (NGX_HTTP_V2)
     ngx_connection_t          *c;
@@ -125,15 +125,15 @@ ngx_http_llmgw_cork(ngx_http_llmgw_worker_t *worker, ngx_http_request_t *r)
     h2c = r->stream->connection;
     c = h2c->connection;
 
-    if (!worker->hands_out || !c->write->ready || c->error
-        || (*ngx_http_llmgw_cork_sharers(worker, h2c) < 2 && r->header_sent)
-        || worker->ncorked == NGX_HTTP_LLMGW_CORKED)
+    if (!clients->hands_out || !c->write->ready || c->error
+        || (*ngx_http_llmgw_cork_sharers(clients, h2c) < 2 && r->header_sent)
+        || clients->ncorked == NGX_HTTP_LLMGW_CORKED)
     {
         return;
     }
 
     c->write->ready = 0;
-    worker->corked[worker->ncorked++] = c;
+    clients->corked[clients->ncorked++] = c;
 #endif
 }
 
@@ -144,17 +144,17 @@ ngx_http_llmgw_cork(ngx_http_llmgw_worker_t *worker, ngx_http_request_t *r)
  */
 
 void
-ngx_http_llmgw_uncork(ngx_http_llmgw_worker_t *worker)
+ngx_http_llmgw_uncork(ngx_http_llmgw_clients_t *clients)
 {
     ngx_uint_t         i;
     ngx_connection_t  *c;
 
-    for (i = 0; i < worker->ncorked; i++) {
-        c = worker->corked[i];
+    for (i = 0; i < clients->ncorked; i++) {
+        c = clients->corked[i];
 
         c->write->ready = 1;
         c->write->handler(c->write);
     }
 
-    worker->ncorked = 0;
+    clients->ncorked = 0;
 }

@@ -1,21 +1,24 @@
 
 /*
- * The front: what gRPC clients speak.  A request comes in here as an HTTP/2
- * request of nginx's, is read, checked and decoded, and becomes a stream;
- * whose tokens leave through output.c.
+ * The front that gRPC clients speak to: InferenceGateway.Infer as a stream,
+ * and grpc.health.v1 for the pool.
+ *
+ * A token is not decoded: the replica's message and its signature are the
+ * client's message, as proto/token_message.h has it.
  */
 
-#include "front/answer.h"
-#include "front/body.h"
 #include "front/grpc.h"
 #include "front/memory.h"
 #include "front/output.h"
-#include "front/trace.h"
+#include "front/stream.h"
+#include "health.pb-c.h"
+#include "http/body.h"
+#include "http/grpc.h"
 #include "http/header.h"
+#include "llmgateway.pb-c.h"
+#include "proto/grpc/prefix.h"
 #include "proto/utf8.h"
 #include "upstream/table.h"
-#include "health.pb-c.h"
-#include "llmgateway.pb-c.h"
 
 
 #define NGX_HTTP_LLMGW_INFER   "/llmgateway.InferenceGateway/Infer"
@@ -23,26 +26,41 @@
 #define NGX_HTTP_LLMGW_SERVICE "llmgateway.InferenceGateway"
 
 
-static ngx_uint_t ngx_http_llmgw_front_is(ngx_http_request_t *r,
+static ngx_uint_t ngx_http_llmgw_grpc_front_is(ngx_http_request_t *r,
     const char *path);
-static ngx_uint_t ngx_http_llmgw_front_is_grpc(ngx_http_request_t *r);
-static ngx_int_t ngx_http_llmgw_front_unimplemented(ngx_http_request_t *r,
+static ngx_int_t ngx_http_llmgw_grpc_front_unknown(ngx_http_request_t *r,
     const char *text);
-static void ngx_http_llmgw_front_health(ngx_http_request_t *r);
-static void ngx_http_llmgw_front_infer(ngx_http_request_t *r);
-static ngx_http_llmgw_stream_t *ngx_http_llmgw_front_stream(
-    ngx_http_request_t *r);
-static ngx_int_t ngx_http_llmgw_front_decode(
-    ngx_http_llmgw_stream_t *stream, ngx_str_t *body);
-static ngx_int_t ngx_http_llmgw_front_check(
-    Llmgateway__InferRequest *request, const char **wrong);
-static void ngx_http_llmgw_front_deadline(ngx_http_llmgw_stream_t *stream);
-static void *ngx_http_llmgw_front_alloc(void *data, size_t size);
-static void ngx_http_llmgw_front_free(void *data, void *p);
+static void ngx_http_llmgw_grpc_front_refuse(ngx_http_request_t *r,
+    llmgw_outcome_t outcome, const char *text);
+static void ngx_http_llmgw_grpc_front_infer(ngx_http_request_t *r);
+static void ngx_http_llmgw_grpc_front_health(ngx_http_request_t *r);
+static ngx_int_t ngx_http_llmgw_grpc_front_message(ngx_http_request_t *r,
+    ngx_str_t *body, ngx_str_t *message);
+static void *ngx_http_llmgw_grpc_front_alloc(void *data, size_t size);
+static void ngx_http_llmgw_grpc_front_free(void *data, void *p);
+
+static ngx_int_t ngx_http_llmgw_grpc_front_read(
+    ngx_http_llmgw_stream_t *stream);
+static ngx_int_t ngx_http_llmgw_grpc_front_decode(
+    ngx_http_llmgw_stream_t *stream, ngx_str_t *message);
+static const char *ngx_http_llmgw_grpc_front_check(
+    Llmgateway__InferRequest *request);
+static ngx_int_t ngx_http_llmgw_grpc_front_token(
+    ngx_http_llmgw_stream_t *stream, const llmgw_token_t *token);
+static void ngx_http_llmgw_grpc_front_end(ngx_http_llmgw_stream_t *stream,
+    const llmgw_end_t *end);
+
+
+static const ngx_http_llmgw_front_t  ngx_http_llmgw_grpc_front = {
+    .read = ngx_http_llmgw_grpc_front_read,
+    .begin = ngx_http_llmgw_grpc_headers,
+    .token = ngx_http_llmgw_grpc_front_token,
+    .end = ngx_http_llmgw_grpc_front_end,
+};
 
 
 ngx_int_t
-ngx_http_llmgw_front_handler(ngx_http_request_t *r)
+ngx_http_llmgw_grpc_front_handler(ngx_http_request_t *r)
 {
     ngx_int_t                        rc;
     ngx_http_client_body_handler_pt  handler;
@@ -52,20 +70,22 @@ ngx_http_llmgw_front_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (!ngx_http_llmgw_front_is_grpc(r)) {
-        return ngx_http_llmgw_front_unimplemented(r,
+    if (r->method != NGX_HTTP_POST || r->http_version < NGX_HTTP_VERSION_20
+        || !ngx_http_llmgw_header_is_grpc(r->headers_in.content_type))
+    {
+        return ngx_http_llmgw_grpc_front_unknown(r,
                 "this is a gRPC service: POST application/grpc over HTTP/2");
     }
 
-    if (ngx_http_llmgw_front_is(r, NGX_HTTP_LLMGW_INFER)) {
+    if (ngx_http_llmgw_grpc_front_is(r, NGX_HTTP_LLMGW_INFER)) {
         ngx_http_llmgw_memory_lend(r);
-        handler = ngx_http_llmgw_front_infer;
+        handler = ngx_http_llmgw_grpc_front_infer;
 
-    } else if (ngx_http_llmgw_front_is(r, NGX_HTTP_LLMGW_HEALTH)) {
-        handler = ngx_http_llmgw_front_health;
+    } else if (ngx_http_llmgw_grpc_front_is(r, NGX_HTTP_LLMGW_HEALTH)) {
+        handler = ngx_http_llmgw_grpc_front_health;
 
     } else {
-        return ngx_http_llmgw_front_unimplemented(r, "no such method");
+        return ngx_http_llmgw_grpc_front_unknown(r, "no such method");
     }
 
     rc = ngx_http_read_client_request_body(r, handler);
@@ -74,70 +94,103 @@ ngx_http_llmgw_front_handler(ngx_http_request_t *r)
 }
 
 
-/* The answer finalizes the request, and so does the phase that called us. */
-
-static ngx_int_t
-ngx_http_llmgw_front_unimplemented(ngx_http_request_t *r, const char *text)
-{
-    (void) ngx_http_discard_request_body(r);
-
-    r->main->count++;
-    ngx_http_llmgw_answer_text(r, LLMGW_GRPC_UNIMPLEMENTED, text);
-
-    return NGX_DONE;
-}
-
-
 static ngx_uint_t
-ngx_http_llmgw_front_is(ngx_http_request_t *r, const char *path)
+ngx_http_llmgw_grpc_front_is(ngx_http_request_t *r, const char *path)
 {
     return r->uri.len == ngx_strlen(path)
            && ngx_memcmp(r->uri.data, path, r->uri.len) == 0;
 }
 
 
-static ngx_uint_t
-ngx_http_llmgw_front_is_grpc(ngx_http_request_t *r)
+/* The answer finalizes the request, and so does the phase that called us. */
+
+static ngx_int_t
+ngx_http_llmgw_grpc_front_unknown(ngx_http_request_t *r, const char *text)
 {
-    return r->method == NGX_HTTP_POST
-           && r->http_version >= NGX_HTTP_VERSION_20
-           && ngx_http_llmgw_header_is_grpc(r->headers_in.content_type);
+    (void) ngx_http_discard_request_body(r);
+
+    r->main->count++;
+    ngx_http_llmgw_grpc_front_refuse(r, LLMGW_OUTCOME_UNKNOWN_METHOD, text);
+
+    return NGX_DONE;
 }
 
 
-/* Serving: somebody would take a request now. */
+/* Before there is a stream, or instead of it; text lives for ever. */
 
 static void
-ngx_http_llmgw_front_health(ngx_http_request_t *r)
+ngx_http_llmgw_grpc_front_refuse(ngx_http_request_t *r,
+    llmgw_outcome_t outcome, const char *text)
+{
+    llmgw_end_t             end;
+    ngx_http_llmgw_pool_t  *pool;
+    llmgw_grpc_status_t     status;
+
+    ngx_memzero(&end, sizeof(llmgw_end_t));
+
+    end.outcome = outcome;
+    end.text = text;
+    end.text_len = ngx_strlen(text);
+
+    status = ngx_http_llmgw_outcome_grpc(&end);
+
+    ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                  "llmgw: answered %s: %s", llmgw_grpc_status_name(status),
+                  text);
+
+    pool = ngx_http_llmgw_worker_pool(r);
+
+    if (pool) {
+        ngx_http_llmgw_metrics_request(pool->zone, status, outcome);
+    }
+
+    ngx_http_llmgw_grpc_answer(r, &end);
+}
+
+
+static void
+ngx_http_llmgw_grpc_front_infer(ngx_http_request_t *r)
+{
+    if (ngx_http_llmgw_stream_open(r, &ngx_http_llmgw_grpc_front) != NGX_OK) {
+        ngx_http_llmgw_grpc_front_refuse(r, LLMGW_OUTCOME_INTERNAL,
+                                         "out of memory");
+    }
+}
+
+
+/* Serving: a replica would take a request now. */
+
+static void
+ngx_http_llmgw_grpc_front_health(ngx_http_request_t *r)
 {
     u_char                                  buf[16];
-    ngx_str_t                               body;
+    ngx_str_t                               body, message;
     ProtobufCAllocator                      allocator;
     ngx_http_llmgw_pool_t                  *pool;
     Grpc__Health__V1__HealthCheckRequest   *request;
     Grpc__Health__V1__HealthCheckResponse   response;
 
-    if (ngx_http_llmgw_body_message(r, &body) != NGX_OK) {
+    if (ngx_http_llmgw_grpc_front_message(r, &body, &message) != NGX_OK) {
         return;
     }
 
-    allocator.alloc = ngx_http_llmgw_front_alloc;
-    allocator.free = ngx_http_llmgw_front_free;
+    allocator.alloc = ngx_http_llmgw_grpc_front_alloc;
+    allocator.free = ngx_http_llmgw_grpc_front_free;
     allocator.allocator_data = r;
 
     request = grpc__health__v1__health_check_request__unpack(&allocator,
-                                                         body.len, body.data);
+                                                   message.len, message.data);
     if (request == NULL) {
-        ngx_http_llmgw_answer_text(r, LLMGW_GRPC_INVALID_ARGUMENT,
-                                   "the message is no HealthCheckRequest");
+        ngx_http_llmgw_grpc_front_refuse(r, LLMGW_OUTCOME_BAD_REQUEST,
+                                  "the message is no HealthCheckRequest");
         return;
     }
 
     if (request->service[0]
         && ngx_strcmp(request->service, NGX_HTTP_LLMGW_SERVICE) != 0)
     {
-        ngx_http_llmgw_answer_text(r, LLMGW_GRPC_NOT_FOUND,
-                                   "no such service");
+        ngx_http_llmgw_grpc_front_refuse(r, LLMGW_OUTCOME_NOT_FOUND,
+                                         "no such service");
         return;
     }
 
@@ -149,136 +202,137 @@ ngx_http_llmgw_front_health(ngx_http_request_t *r)
         ? GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING
         : GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING;
 
-    ngx_http_llmgw_answer_message(r, buf,
+    ngx_http_llmgw_grpc_answer_message(r, buf,
         grpc__health__v1__health_check_response__pack(&response, buf));
 }
 
 
-static void
-ngx_http_llmgw_front_infer(ngx_http_request_t *r)
-{
-    ngx_str_t                 body;
-    ngx_http_llmgw_stream_t  *stream;
-
-    if (ngx_http_llmgw_body_message(r, &body) != NGX_OK) {
-        return;
-    }
-
-    stream = ngx_http_llmgw_front_stream(r);
-    if (stream == NULL) {
-        ngx_http_llmgw_answer_text(r, LLMGW_GRPC_INTERNAL, "out of memory");
-        return;
-    }
-
-    if (ngx_http_llmgw_front_decode(stream, &body) != NGX_OK) {
-        return;
-    }
-
-    ngx_http_llmgw_body_free(r, &body);
-    ngx_http_llmgw_front_deadline(stream);
-    ngx_http_llmgw_trace_read(stream);
-
-    /* a client that resets or leaves ends the request, and by its cleanup
-     * the stream */
-
-    r->read_event_handler = ngx_http_test_reading;
-    r->write_event_handler = ngx_http_llmgw_output_write_handler;
-
-    ngx_http_llmgw_stream_begin(stream);
-}
-
-
-static ngx_http_llmgw_stream_t *
-ngx_http_llmgw_front_stream(ngx_http_request_t *r)
-{
-    ngx_http_cleanup_t       *cln;
-    ngx_pool_cleanup_t       *chunks;
-    ngx_http_llmgw_pool_t    *pool;
-    ngx_http_llmgw_stream_t  *stream;
-
-    pool = ngx_http_llmgw_worker_pool(r);
-    stream = ngx_http_llmgw_memory_alloc(r, sizeof(ngx_http_llmgw_stream_t));
-    cln = ngx_http_cleanup_add(r, 0);
-    chunks = ngx_pool_cleanup_add(r->pool, 0);
-
-    if (pool == NULL || stream == NULL || cln == NULL || chunks == NULL) {
-        return NULL;
-    }
-
-    ngx_memzero(stream, sizeof(ngx_http_llmgw_stream_t));
-
-    stream->request = r;
-    stream->conf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
-    stream->pool = pool;
-    stream->start_ms = ngx_current_msec;
-
-    cln->handler = ngx_http_llmgw_stream_cleanup;
-    cln->data = stream;
-
-    chunks->handler = ngx_http_llmgw_chunk_cleanup;
-    chunks->data = stream;
-
-    ngx_http_set_ctx(r, stream, ngx_http_llmgw_module);
-
-    return stream;
-}
-
-
-/* NGX_DONE: answered. */
+/*
+ * The request is one message: its prefix, and exactly that many bytes.
+ * NGX_DONE: it is not, and was refused.
+ */
 
 static ngx_int_t
-ngx_http_llmgw_front_decode(ngx_http_llmgw_stream_t *stream, ngx_str_t *body)
+ngx_http_llmgw_grpc_front_message(ngx_http_request_t *r, ngx_str_t *body,
+    ngx_str_t *message)
 {
-    size_t                     prefix;
-    const char                *wrong;
-    ProtobufCAllocator         allocator;
+    llmgw_outcome_t  outcome;
+    const char      *wrong;
+
+    outcome = LLMGW_OUTCOME_BAD_REQUEST;
+
+    if (ngx_http_llmgw_body_bytes(r, NGX_MAX_SIZE_T_VALUE, body) != NGX_OK) {
+        outcome = LLMGW_OUTCOME_INTERNAL;
+        wrong = "the request could not be read";
+
+    } else if (body->len < LLMGW_GRPC_PREFIX_BYTES) {
+        wrong = "the request holds no message";
+
+    } else if (body->data[0] == 1) {
+        outcome = LLMGW_OUTCOME_UNKNOWN_METHOD;
+        wrong = "compressed messages are not supported";
+
+    } else if (body->data[0] != 0
+               || llmgw_grpc_prefix_len(body->data)
+                  != body->len - LLMGW_GRPC_PREFIX_BYTES)
+    {
+        wrong = "the request is not one whole message";
+
+    } else {
+        message->data = body->data + LLMGW_GRPC_PREFIX_BYTES;
+        message->len = body->len - LLMGW_GRPC_PREFIX_BYTES;
+        return NGX_OK;
+    }
+
+    ngx_http_llmgw_grpc_front_refuse(r, outcome, wrong);
+
+    return NGX_DONE;
+}
+
+
+static void *
+ngx_http_llmgw_grpc_front_alloc(void *data, size_t size)
+{
+    return ngx_http_llmgw_memory_alloc(data, size);
+}
+
+
+static void
+ngx_http_llmgw_grpc_front_free(void *data, void *p)
+{
+    /* the request's pool goes as a whole */
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_grpc_front_read(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_str_t                  body, message;
+    ngx_msec_t                 ms;
     ngx_http_request_t        *r;
-    Llmgateway__InferRequest  *request;
 
     r = stream->request;
 
-    allocator.alloc = ngx_http_llmgw_front_alloc;
-    allocator.free = ngx_http_llmgw_front_free;
-    allocator.allocator_data = r;
-
-    request = llmgateway__infer_request__unpack(&allocator, body->len,
-                                                body->data);
-
-    if (ngx_http_llmgw_front_check(request, &wrong) != NGX_OK) {
-        ngx_http_llmgw_answer_text(r, LLMGW_GRPC_INVALID_ARGUMENT, wrong);
+    if (ngx_http_llmgw_grpc_front_message(r, &body, &message) != NGX_OK
+        || ngx_http_llmgw_grpc_front_decode(stream, &message) != NGX_OK)
+    {
         return NGX_DONE;
     }
 
-    stream->prompt.data = request->prompt.data;
-    stream->prompt.len = request->prompt.len;
-    stream->max_tokens = request->max_tokens;
-    stream->request_id.data = (u_char *) request->request_id;
-    stream->request_id.len = ngx_strlen(request->request_id);
+    ngx_http_llmgw_body_free(r, &body);
 
-    ngx_http_llmgw_trace_request_id(stream);
+    ms = ngx_http_llmgw_grpc_timeout(r);
 
-    stream->wants_hedge = request->hedge;
-
-    prefix = ngx_min(stream->prompt.len, stream->pool->conf->prefix);
-
-    ngx_http_llmgw_claim_init(&stream->claim, stream->pool,
-                              llmgw_ring_hash(stream->prompt.data, prefix));
+    if (ms) {
+        stream->ask.deadline_ms = stream->record.start_ms + ms;
+        stream->ask.has_deadline = 1;
+    }
 
     return NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_http_llmgw_front_check(Llmgateway__InferRequest *request,
-    const char **wrong)
+ngx_http_llmgw_grpc_front_decode(ngx_http_llmgw_stream_t *stream,
+    ngx_str_t *message)
 {
-    *wrong = "the message is no InferRequest";
+    const char                *wrong;
+    ProtobufCAllocator         allocator;
+    Llmgateway__InferRequest  *request;
 
-    if (request == NULL) {
-        return NGX_ERROR;
+    allocator.alloc = ngx_http_llmgw_grpc_front_alloc;
+    allocator.free = ngx_http_llmgw_grpc_front_free;
+    allocator.allocator_data = stream->request;
+
+    request = llmgateway__infer_request__unpack(&allocator, message->len,
+                                                message->data);
+    wrong = ngx_http_llmgw_grpc_front_check(request);
+
+    if (wrong) {
+        ngx_http_llmgw_grpc_front_refuse(stream->request,
+                                         LLMGW_OUTCOME_BAD_REQUEST, wrong);
+        return NGX_DONE;
     }
 
-    *wrong = "prompt, client_id and request_id must be UTF-8";
+    stream->ask.prompt.data = request->prompt.data;
+    stream->ask.prompt.len = request->prompt.len;
+    stream->ask.max_tokens = request->max_tokens;
+    stream->wants_hedge = request->hedge;
+    stream->record.request_id.data = (u_char *) request->request_id;
+    stream->record.request_id.len = ngx_strlen(request->request_id);
+
+    return NGX_OK;
+}
+
+
+/* What is wrong with it, or NULL. */
+
+static const char *
+ngx_http_llmgw_grpc_front_check(Llmgateway__InferRequest *request)
+{
+    if (request == NULL) {
+        return "the message is no InferRequest";
+    }
 
     if (!llmgw_utf8_is_valid(request->prompt.data, request->prompt.len)
         || !llmgw_utf8_is_valid(request->client_id,
@@ -286,45 +340,54 @@ ngx_http_llmgw_front_check(Llmgateway__InferRequest *request,
         || !llmgw_utf8_is_valid(request->request_id,
                                 ngx_strlen(request->request_id)))
     {
+        return "prompt, client_id and request_id must be UTF-8";
+    }
+
+    return request->max_tokens >= 1 ? NULL : "max_tokens must be 1 or more";
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_grpc_front_token(ngx_http_llmgw_stream_t *stream,
+    const llmgw_token_t *token)
+{
+    u_char     *p;
+    ngx_buf_t  *b;
+    ngx_str_t  *signature;
+
+    signature = &stream->serving->replica->signature;
+
+    b = ngx_http_llmgw_output_room(stream, LLMGW_GRPC_PREFIX_BYTES
+                                           + token->len + signature->len);
+    if (b == NULL) {
         return NGX_ERROR;
     }
 
-    *wrong = "max_tokens must be 1 or more";
+    p = llmgw_grpc_prefix_write(b->last, token->len + signature->len);
+    p = ngx_cpymem(p, token->message, token->len);
+    b->last = ngx_cpymem(p, signature->data, signature->len);
 
-    return request->max_tokens >= 1 ? NGX_OK : NGX_ERROR;
+    return NGX_OK;
 }
 
 
 static void
-ngx_http_llmgw_front_deadline(ngx_http_llmgw_stream_t *stream)
+ngx_http_llmgw_grpc_front_end(ngx_http_llmgw_stream_t *stream,
+    const llmgw_end_t *end)
 {
-    uint64_t          ms;
-    ngx_table_elt_t  *h;
+    ngx_http_request_t  *r;
 
-    h = ngx_http_llmgw_header_find(&stream->request->headers_in.headers,
-                                   "grpc-timeout");
+    r = stream->request;
 
-    ms = h ? llmgw_grpc_timeout_decode((char *) h->value.data, h->value.len)
-           : 0;
-
-    /* beyond a year it is none, and nginx's timers stay in their range */
-
-    if (ms && ms < 365ull * 24 * 3600 * 1000) {
-        stream->deadline_ms = stream->start_ms + (ngx_msec_t) ms;
-        stream->has_deadline = 1;
+    if (!r->header_sent && stream->out == NULL) {
+        ngx_http_llmgw_grpc_answer(r, end);
+        return;
     }
-}
 
+    if (ngx_http_llmgw_grpc_trailers(r, end) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_ERROR);
+        return;
+    }
 
-static void *
-ngx_http_llmgw_front_alloc(void *data, size_t size)
-{
-    return ngx_http_llmgw_memory_alloc(data, size);
-}
-
-
-static void
-ngx_http_llmgw_front_free(void *data, void *p)
-{
-    /* the request's pool goes as a whole */
+    ngx_http_llmgw_output_last(stream);
 }

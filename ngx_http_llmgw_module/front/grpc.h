@@ -10,7 +10,11 @@
 #include "conf/conf.h"
 
 
-ngx_int_t ngx_http_llmgw_front_handler(ngx_http_request_t *r);
+/* llmgw_pass */
+ngx_int_t ngx_http_llmgw_grpc_front_handler(ngx_http_request_t *r);
+
+/* What nginx itself answers in a location of ours becomes gRPC's. */
+ngx_int_t ngx_http_llmgw_refusal_init(ngx_conf_t *cf);
 
 
 #endif /* _NGX_HTTP_LLMGW_GRPC_FRONT_H_INCLUDED_ */

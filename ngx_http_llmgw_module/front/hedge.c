@@ -1,7 +1,7 @@
 
 /*
  * A second attempt beside the first, at another replica: whichever brings the
- * first token serves the stream (stream.c).
+ * first token serves the stream (serve.c).
  */
 
 #include "front/stream.h"
@@ -60,7 +60,7 @@ ngx_http_llmgw_hedge(ngx_http_llmgw_stream_t *stream)
     }
 
     stream->has_second = 1;
-    ngx_http_llmgw_stream_start(stream, second);
+    ngx_http_llmgw_serve_start(stream, second);
 
     return 1;
 }

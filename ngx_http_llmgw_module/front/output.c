@@ -1,54 +1,23 @@
 
 /*
- * Output: a stream's tokens on their way into nginx's response body.
+ * Output: a stream's bytes on their way into nginx's response body.
  *
- * Tokens are packed one behind another into chunks (chunk.c), and flushed once
- * a turn of the event loop.  As long as nginx holds bytes of ours, the client
- * is slow, or its connection is held for the rest of the turn (cork.c): the
- * stream counts as blocked, and its replica gets no more window.
+ * A front packs tokens one behind another into chunks (chunk.c), and they are
+ * flushed once an iteration of the event loop.  As long as nginx holds bytes of
+ * ours, because the client is slow or its connection is held for the rest of
+ * the iteration (cork.c), the stream counts as blocked, and its replica gets no
+ * more window.
  */
 
-#include "front/answer.h"
+#include "front/clients.h"
 #include "front/output.h"
 
 
-static ngx_buf_t *ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream,
-    size_t size);
 static ngx_int_t ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream,
     ngx_uint_t last);
 
 
-/*
- * Within a callback of the session: packs the token, sends nothing yet.  The
- * replica's message and its signature are the client's message, as
- * proto/token_message.h has it.
- */
-
-ngx_int_t
-ngx_http_llmgw_output_append(ngx_http_llmgw_stream_t *stream,
-    const u_char *message, size_t len)
-{
-    u_char     *p;
-    ngx_buf_t  *b;
-    ngx_str_t  *signature;
-
-    signature = &stream->serving->replica->signature;
-
-    b = ngx_http_llmgw_output_room(stream, LLMGW_GRPC_PREFIX_BYTES + len
-                                           + signature->len);
-    if (b == NULL) {
-        return NGX_ERROR;
-    }
-
-    p = ngx_http_llmgw_answer_prefix(b->last, len + signature->len);
-    p = ngx_cpymem(p, message, len);
-    b->last = ngx_cpymem(p, signature->data, signature->len);
-
-    return NGX_OK;
-}
-
-
-static ngx_buf_t *
+ngx_buf_t *
 ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream, size_t size)
 {
     ngx_chain_t  *cl;
@@ -59,7 +28,7 @@ ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream, size_t size)
         return cl->buf;
     }
 
-    cl = ngx_http_llmgw_chunk_get(stream->pool->worker,
+    cl = ngx_http_llmgw_chunk_get(stream->clients,
                                   stream->out ? stream->last : NULL, size);
     if (cl == NULL) {
         return NULL;
@@ -76,8 +45,6 @@ ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream, size_t size)
     return cl->buf;
 }
 
-
-/* NGX_OK: the client has all; NGX_AGAIN: it is slow; else the end of it. */
 
 ngx_int_t
 ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream)
@@ -128,11 +95,11 @@ ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream, ngx_uint_t last)
     r = stream->request;
 
     if (stream->out || r->out) {
-        ngx_http_llmgw_cork(stream->pool->worker, r);
+        ngx_http_llmgw_cork(stream->clients, r);
     }
 
     if (!r->header_sent) {
-        rc = ngx_http_llmgw_answer_headers(r);
+        rc = stream->front->begin(r);
         if (rc == NGX_ERROR || rc > NGX_OK) {
             return NGX_ERROR;
         }
@@ -192,7 +159,7 @@ ngx_http_llmgw_output_write_handler(ngx_http_request_t *r)
     ngx_http_llmgw_stream_t  *stream;
 
     wev = r->connection->write;
-    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+    stream = ngx_http_llmgw_stream_of(r);
 
     if (wev->timedout) {
         ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
@@ -202,7 +169,7 @@ ngx_http_llmgw_output_write_handler(ngx_http_request_t *r)
         return;
     }
 
-    if (stream && !stream->finished
+    if (stream && !stream->record.finished
         && (stream->blocked || r->connection->error))
     {
         if (wev->timer_set && !wev->delayed) {
@@ -217,25 +184,12 @@ ngx_http_llmgw_output_write_handler(ngx_http_request_t *r)
 /* The request may be gone when this returns. */
 
 void
-ngx_http_llmgw_output_finish(ngx_http_llmgw_stream_t *stream,
-    llmgw_grpc_status_t status, const char *reason, ngx_str_t *message)
+ngx_http_llmgw_output_last(ngx_http_llmgw_stream_t *stream)
 {
     ngx_int_t            rc;
     ngx_http_request_t  *r;
 
     r = stream->request;
-
-    if (!r->header_sent && stream->out == NULL) {
-        ngx_http_llmgw_answer(r, status, reason, message);
-        return;
-    }
-
-    if (ngx_http_llmgw_answer_trailers(r, status, reason, message)
-        != NGX_OK)
-    {
-        ngx_http_finalize_request(r, NGX_ERROR);
-        return;
-    }
 
     rc = stream->out ? ngx_http_llmgw_output_send(stream, 1)
                      : ngx_http_send_special(r, NGX_HTTP_LAST);

@@ -1,8 +1,7 @@
 
 /*
- * A stream's tokens on their way to the client: output.c packs and flushes
- * them, chunk.c is the memory in which they leave, cork.c makes one write of
- * what all streams of a client connection have.
+ * A stream's bytes on their way into nginx's response body: what all fronts
+ * do alike.
  */
 
 #ifndef _NGX_HTTP_LLMGW_OUTPUT_H_INCLUDED_
@@ -12,33 +11,21 @@
 #include "front/stream.h"
 
 
-#define NGX_HTTP_LLMGW_CHUNK_BYTES    256    /* of a stream's output: first */
-#define NGX_HTTP_LLMGW_CHUNK_MAX      8192   /* and as it doubles */
-#define NGX_HTTP_LLMGW_CHUNKS_KEPT    1024   /* of the first size, a worker */
+/* Room for size bytes more, from buf->last on; NULL: no memory. */
+ngx_buf_t *ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream,
+    size_t size);
 
-
-ngx_int_t ngx_http_llmgw_output_append(ngx_http_llmgw_stream_t *stream,
-    const u_char *message, size_t len);
+/* NGX_OK: the client has all; NGX_AGAIN: it is slow; else the end of it. */
 ngx_int_t ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream);
+
+/* 1: nginx has nothing of ours left. */
 ngx_uint_t ngx_http_llmgw_output_is_sent(ngx_http_llmgw_stream_t *stream);
-void ngx_http_llmgw_output_finish(ngx_http_llmgw_stream_t *stream,
-    llmgw_grpc_status_t status, const char *reason, ngx_str_t *message);
+
+/* Sends what is left as the last of it, and finalizes the request. */
+void ngx_http_llmgw_output_last(ngx_http_llmgw_stream_t *stream);
+
+/* r->write_event_handler */
 void ngx_http_llmgw_output_write_handler(ngx_http_request_t *r);
-
-
-/* chunk.c: the memory in which tokens leave */
-ngx_chain_t *ngx_http_llmgw_chunk_get(ngx_http_llmgw_worker_t *worker,
-    ngx_chain_t *last, size_t size);
-void ngx_http_llmgw_chunk_sent(ngx_http_llmgw_stream_t *stream);
-void ngx_http_llmgw_chunk_cleanup(void *data);
-void ngx_http_llmgw_chunk_done(ngx_http_llmgw_worker_t *worker);
-
-
-/* cork.c: one write for all streams of a client connection */
-void ngx_http_llmgw_cork_survey(ngx_http_llmgw_worker_t *worker);
-void ngx_http_llmgw_cork(ngx_http_llmgw_worker_t *worker,
-    ngx_http_request_t *r);
-void ngx_http_llmgw_uncork(ngx_http_llmgw_worker_t *worker);
 
 
 #endif /* _NGX_HTTP_LLMGW_OUTPUT_H_INCLUDED_ */

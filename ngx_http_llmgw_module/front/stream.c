@@ -1,316 +1,115 @@
 
 /*
- * A stream: one client's request, from its decoded message to its last byte,
- * through as many attempts as it takes.  No protocol is spoken in here: the
- * client's end is front.c and output.c, the replica's is attempt.c, and what
- * follows an attempt's end is decided by core/resume.c.
+ * A stream: one client's request, from its decoded message to its last byte.
+ * How it is served, by which attempts, is in serve.c; no protocol is spoken in
+ * here.
  *
- *     begin
- *       |        full: waits in the line
- *       v  +-----------------------------+
- *     claim <----------------------------+
- *       |  ^    no replica, queue full -----------> finish with a reason
- *       |  |
- *       v  | another one takes over: DRAINING, FULL, REFUSED, FAILED
- *    attempt ----+
- *       |        \-- tries used up ---------------> finish: tries_exhausted
- *       |        \-- PASSED ----------------------> finish: replica's answer
- *       | tokens
- *       v
- *     FINAL --------------------------------------> finish: OK
+ *     open ---> begins ---> runs, each time tokens came or an attempt ended
+ *                             |
+ *                             +--> flush: sent, or the client is slow
+ *                             +--> finish with an outcome, exactly once
  *
- *    at any time: deadline -> finish: DEADLINE_EXCEEDED
- *                 client gone -> cleanup, the attempt is cancelled
- *
- * A hedged stream has two attempts, its legs, until the first token: who
- * brings it serves, and the other is cancelled in that same moment.  A leg
- * that fails before leaves the other running, as if it had never been.
+ *     at any time: deadline -> finish
+ *                  client gone -> cleanup, the attempts are cancelled
  */
 
+#include "front/clients.h"
+#include "front/memory.h"
 #include "front/output.h"
 #include "front/stream.h"
+#include "http/outcome.h"
 #include "upstream/pool.h"
 
 
-static void ngx_http_llmgw_stream_turn(ngx_http_llmgw_claim_t *claim);
-static ngx_uint_t ngx_http_llmgw_stream_claim(
-    ngx_http_llmgw_stream_t *stream);
-static ngx_uint_t ngx_http_llmgw_stream_claims_again(
-    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_claim_rc_t rc);
-static void ngx_http_llmgw_stream_exclude(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
-static void ngx_http_llmgw_stream_no_replica(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_claim_rc_t rc);
-static void ngx_http_llmgw_stream_count(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica);
+static ngx_http_llmgw_stream_t *ngx_http_llmgw_stream_create(
+    ngx_http_request_t *r, const ngx_http_llmgw_front_t *front);
 static void ngx_http_llmgw_stream_sent(ngx_http_llmgw_stream_t *stream);
-static ngx_http_llmgw_attempt_t *ngx_http_llmgw_stream_other(
-    ngx_http_llmgw_attempt_t *leg);
-static ngx_uint_t ngx_http_llmgw_stream_leg_ended(
-    ngx_http_llmgw_attempt_t *leg);
-static ngx_uint_t ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *leg);
-static void ngx_http_llmgw_stream_note(ngx_http_llmgw_attempt_t *attempt,
-    llmgw_next_t next);
+static void ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_stream_over(ngx_http_llmgw_stream_t *stream,
-    llmgw_grpc_status_t status, const char *reason);
+    const llmgw_end_t *end);
 static void ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_stream_cleanup(void *data);
 
 
-void
-ngx_http_llmgw_stream_begin(ngx_http_llmgw_stream_t *stream)
+ngx_int_t
+ngx_http_llmgw_stream_open(ngx_http_request_t *r,
+    const ngx_http_llmgw_front_t *front)
 {
-    ngx_http_llmgw_timer_init(stream);
+    ngx_http_llmgw_stream_t  *stream;
 
-    stream->legs[0].stream = stream;
-    stream->legs[1].stream = stream;
-    stream->claim.turn = ngx_http_llmgw_stream_turn;
-    stream->resume.tries_max = stream->conf->tries;
-    stream->resume.failovers_max = NGX_HTTP_LLMGW_MAX_FAILOVERS;
+    stream = ngx_http_llmgw_stream_create(r, front);
+    if (stream == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (front->read(stream) != NGX_OK) {
+        return NGX_OK;
+    }
+
+    ngx_http_llmgw_trace_request_id(stream);
+    ngx_http_llmgw_trace_read(stream);
+
+    stream->ask.request_id = (char *) stream->record.request_id.data;
+
+    /* a client that resets or leaves ends the request, and by its cleanup
+     * the stream */
+
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_llmgw_output_write_handler;
 
     stream->running = 1;
     ngx_http_llmgw_pool_stream_begins(stream->pool);
+    ngx_http_llmgw_timer_init(stream);
+    ngx_http_llmgw_serve_begin(stream);
 
-    if (ngx_http_llmgw_stream_claim(stream) || stream->waits) {
-        return;
-    }
-
-    ngx_http_llmgw_hedge_later(stream);
+    return NGX_OK;
 }
 
 
-/* The head of the line is ours. */
-
-static void
-ngx_http_llmgw_stream_turn(ngx_http_llmgw_claim_t *claim)
+static ngx_http_llmgw_stream_t *
+ngx_http_llmgw_stream_create(ngx_http_request_t *r,
+    const ngx_http_llmgw_front_t *front)
 {
-    ngx_connection_t         *c;
+    ngx_http_cleanup_t       *cln;
+    ngx_pool_cleanup_t       *chunks;
+    ngx_http_llmgw_pool_t    *pool;
     ngx_http_llmgw_stream_t  *stream;
 
-    stream = (ngx_http_llmgw_stream_t *)
-                 ((char *) claim - offsetof(ngx_http_llmgw_stream_t, claim));
-    c = stream->request->connection;
+    pool = ngx_http_llmgw_worker_pool(r);
+    stream = ngx_http_llmgw_memory_alloc(r, sizeof(ngx_http_llmgw_stream_t));
+    cln = ngx_http_cleanup_add(r, 0);
+    chunks = ngx_pool_cleanup_add(r->pool, 0);
 
-    if (!ngx_http_llmgw_stream_claim(stream) && !stream->waits
-        && stream->tokens == 0)
-    {
-        ngx_http_llmgw_hedge_later(stream);
+    if (pool == NULL || stream == NULL || cln == NULL || chunks == NULL) {
+        return NULL;
     }
 
-    ngx_http_run_posted_requests(c);
+    ngx_memzero(stream, sizeof(ngx_http_llmgw_stream_t));
+
+    stream->clients = ngx_http_llmgw_clients_get(pool->worker);
+    if (stream->clients == NULL) {
+        return NULL;
+    }
+
+    stream->request = r;
+    stream->front = front;
+    stream->pool = pool;
+    stream->conf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
+    stream->record.start_ms = ngx_current_msec;
+    stream->ask.connect_timeout = stream->conf->connect_timeout;
+    stream->ask.memory = r->pool;
+
+    cln->handler = ngx_http_llmgw_stream_cleanup;
+    cln->data = stream;
+
+    chunks->handler = ngx_http_llmgw_chunk_cleanup;
+    chunks->data = stream;
+
+    ngx_http_set_ctx(r, &stream->record, ngx_http_llmgw_module);
+
+    return stream;
 }
 
-
-/* 1: there is no replica, the stream is finished and may be gone. */
-
-static ngx_uint_t
-ngx_http_llmgw_stream_claim(ngx_http_llmgw_stream_t *stream)
-{
-    ngx_http_llmgw_attempt_t   *leg;
-    ngx_http_llmgw_claim_rc_t   rc;
-
-    leg = &stream->legs[0];
-    stream->claim.is_urgent = (stream->tokens > 0);
-    stream->claim.is_last = llmgw_resume_is_last_try(&stream->resume);
-
-    do {
-        rc = ngx_http_llmgw_claim(&stream->claim, &leg->lease, &stream->route);
-    } while (ngx_http_llmgw_stream_claims_again(stream, rc));
-
-    stream->waits = (rc == NGX_HTTP_LLMGW_WAITS);
-
-    switch (rc) {
-
-    case NGX_HTTP_LLMGW_LEASED:
-        ngx_http_llmgw_stream_start(stream, leg);
-        return 0;
-
-    case NGX_HTTP_LLMGW_WAITS:
-        stream->saw_full = 0;
-        ngx_http_llmgw_timer_arm(stream);
-        return 0;
-
-    default:
-        ngx_http_llmgw_stream_no_replica(stream, rc);
-        return 1;
-    }
-}
-
-
-/* 1: those who failed it are worth another try, or the line is. */
-
-static ngx_uint_t
-ngx_http_llmgw_stream_claims_again(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_claim_rc_t rc)
-{
-    if (rc == NGX_HTTP_LLMGW_EXCLUDED && stream->saw_full
-        && (stream->pool->conf->queue_size || !stream->may_restart))
-    {
-        /* not again to those who are full: in the line, where they stood */
-        stream->claim.to_line = 1;
-        stream->saw_full = 0;
-        return 1;
-    }
-
-    if (!stream->may_restart
-        || (rc != NGX_HTTP_LLMGW_EXCLUDED && rc != NGX_HTTP_LLMGW_ASIDE
-            && rc != NGX_HTTP_LLMGW_OPEN))
-    {
-        return 0;
-    }
-
-    stream->may_restart = 0;
-    stream->saw_full = 0;
-    ngx_http_llmgw_claim_clear_excluded(&stream->claim);
-
-    return 1;
-}
-
-
-static void
-ngx_http_llmgw_stream_exclude(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed)
-{
-    ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
-                                 replica, failed);
-    stream->may_restart |= failed;
-}
-
-
-/* The leg has its lease. */
-
-void
-ngx_http_llmgw_stream_start(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *leg)
-{
-    u_char                    *p;
-    ngx_http_llmgw_replica_t  *replica;
-
-    if (stream->attempts++ == 0) {
-        stream->queue_ms = ngx_current_msec - stream->start_ms;
-    }
-
-    /* for the log: the replica itself may be gone by then */
-
-    replica = leg->lease.replica;
-    p = ngx_pstrdup(stream->request->pool, &replica->node.str);
-
-    stream->replica.data = p;
-    stream->replica.len = p ? replica->node.str.len : 0;
-
-    if (stream->tokens) {
-        ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
-                      "llmgw: stream goes on at replica \"%V\" behind %ui "
-                      "tokens", &stream->replica, stream->tokens);
-    }
-
-    ngx_http_llmgw_attempt_start(leg);
-    ngx_http_llmgw_timer_arm(stream);
-}
-
-
-static void
-ngx_http_llmgw_stream_no_replica(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_claim_rc_t rc)
-{
-    static ngx_str_t  full = ngx_string("all replicas are full");
-    static ngx_str_t  open = ngx_string("the circuits of all are open");
-    static ngx_str_t  none = ngx_string("no replica can be used");
-
-    switch (rc) {
-
-    case NGX_HTTP_LLMGW_FULL:
-    case NGX_HTTP_LLMGW_ASIDE:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_RESOURCE_EXHAUSTED,
-                                     "queue_full", &full);
-        break;
-
-    case NGX_HTTP_LLMGW_OPEN:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_UNAVAILABLE,
-                                     "circuits_open", &open);
-        break;
-
-    default:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_UNAVAILABLE,
-                                     "no_replicas", &none);
-        break;
-    }
-}
-
-
-/* Within a callback: nothing may be finished here. */
-
-void
-ngx_http_llmgw_stream_token(ngx_http_llmgw_attempt_t *attempt,
-    const u_char *message, size_t len)
-{
-    ngx_http_llmgw_stream_t  *stream;
-
-    stream = attempt->stream;
-
-    if (stream->serving == NULL) {
-        stream->serving = attempt;
-        stream->may_hedge = 0;
-        stream->rearm = 1;
-
-        ngx_http_llmgw_attempt_stop(ngx_http_llmgw_stream_other(attempt));
-    }
-
-    stream->tokens++;
-    stream->pool->worker->coalesce.load.tokens++;
-
-    if (!stream->has_first_token) {
-        stream->has_first_token = 1;
-        stream->first_token_ms = ngx_current_msec - stream->start_ms;
-        stream->hedged = (attempt == &stream->legs[1]);
-
-        if (stream->has_second) {
-            ngx_http_llmgw_metrics_hedge(stream->pool->zone,
-                                         stream->hedged
-                                         ? NGX_HTTP_LLMGW_HEDGE_WON
-                                         : NGX_HTTP_LLMGW_HEDGE_LOST);
-        }
-    }
-
-    ngx_http_llmgw_stream_count(stream, attempt->replica);
-
-    if (ngx_http_llmgw_output_append(stream, message, len) != NGX_OK) {
-        stream->out_failed = 1;
-    }
-
-    if (!stream->blocked || stream->out_failed) {
-        ngx_http_llmgw_worker_post(stream);     /* else nginx calls us */
-    }
-}
-
-
-static void
-ngx_http_llmgw_stream_count(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica)
-{
-    ngx_uint_t  is_first;
-
-    is_first = (stream->tokens == 1);
-
-    ngx_http_llmgw_metrics_token(stream->pool->zone, replica->slot, is_first,
-                                 is_first ? stream->first_token_ms
-                                 : ngx_current_msec - stream->token_ms);
-
-    stream->token_ms = ngx_current_msec;
-}
-
-
-static ngx_http_llmgw_attempt_t *
-ngx_http_llmgw_stream_other(ngx_http_llmgw_attempt_t *leg)
-{
-    ngx_http_llmgw_stream_t  *stream;
-
-    stream = leg->stream;
-
-    return leg == &stream->legs[0] ? &stream->legs[1] : &stream->legs[0];
-}
-
-
-/* Posted: an attempt has ended, or tokens are to be flushed, or both. */
 
 void
 ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream)
@@ -320,15 +119,8 @@ ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream)
         return;
     }
 
-    if (ngx_http_llmgw_stream_leg_ended(&stream->legs[1])
-        || ngx_http_llmgw_stream_leg_ended(&stream->legs[0]))
-    {
+    if (ngx_http_llmgw_serve_run(stream)) {
         return;
-    }
-
-    if (stream->rearm) {
-        stream->rearm = 0;
-        ngx_http_llmgw_timer_arm(stream);
     }
 
     switch (ngx_http_llmgw_output_flush(stream)) {
@@ -375,133 +167,55 @@ ngx_http_llmgw_stream_unblocked(ngx_http_llmgw_stream_t *stream)
         return;
     }
 
-    ngx_http_llmgw_worker_post(stream);
+    ngx_http_llmgw_clients_post(stream);
 }
 
 
-/* 1: the stream is finished and may be gone. */
-
-static ngx_uint_t
-ngx_http_llmgw_stream_leg_ended(ngx_http_llmgw_attempt_t *leg)
+void
+ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,
+    llmgw_outcome_t outcome)
 {
-    ngx_http_llmgw_stream_t   *stream;
-    ngx_http_llmgw_attempt_t  *other;
+    llmgw_end_t  end;
 
-    if (leg->replica == NULL || !leg->ended) {
-        return 0;
-    }
+    ngx_memzero(&end, sizeof(llmgw_end_t));
+    end.outcome = outcome;
 
-    stream = leg->stream;
-    other = ngx_http_llmgw_stream_other(leg);
-
-    if (other->replica == NULL || leg->outcome == LLMGW_ENDING_PASSED) {
-        ngx_http_llmgw_attempt_stop(other);
-        return ngx_http_llmgw_stream_ended(leg);
-    }
-
-    /* the other one goes on alone */
-
-    ngx_http_llmgw_stream_note(leg, LLMGW_NEXT_AGAIN);
-    ngx_http_llmgw_stream_exclude(stream, leg->replica,
-                                  leg->outcome == LLMGW_ENDING_FAILED);
-    ngx_http_llmgw_attempt_stop(leg);
-
-    return 0;
+    ngx_http_llmgw_stream_answer(stream, &end);
 }
 
 
-/* What follows the stream's only attempt.  1: it is finished. */
-
-static ngx_uint_t
-ngx_http_llmgw_stream_ended(ngx_http_llmgw_attempt_t *attempt)
+void
+ngx_http_llmgw_stream_answer(ngx_http_llmgw_stream_t *stream,
+    const llmgw_end_t *end)
 {
-    llmgw_resume_step_t        step;
-    ngx_http_llmgw_stream_t   *stream;
-    ngx_http_llmgw_replica_t  *replica;
-    static ngx_str_t           exhausted = ngx_string("no replica finished it");
+    const char  *reason;
 
-    stream = attempt->stream;
-    replica = attempt->replica;
+    ngx_http_llmgw_stream_over(stream, end);
 
-    step = llmgw_resume_next(&stream->resume, attempt->outcome,
-                             attempt->tokens, stream->tokens);
+    if (end->outcome != LLMGW_OUTCOME_SERVED) {
+        reason = llmgw_outcome_reason(end->outcome);
 
-    ngx_http_llmgw_stream_note(attempt, step.next);
-    ngx_http_llmgw_attempt_stop(attempt);
-    stream->serving = NULL;
-
-    switch (step.next) {
-
-    case LLMGW_NEXT_FINISH:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_OK, NULL, NULL);
-        return 1;
-
-    case LLMGW_NEXT_PASS:
-        ngx_http_llmgw_stream_finish(stream, attempt->status, NULL,
-                                     &attempt->message);
-        return 1;
-
-    case LLMGW_NEXT_GIVE_UP:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_UNAVAILABLE,
-                                     "tries_exhausted", &exhausted);
-        return 1;
-
-    case LLMGW_NEXT_AGAIN:
-        break;
+        ngx_log_error(NGX_LOG_INFO, stream->request->connection->log, 0,
+                      "llmgw: answered %s%s%s",
+                      llmgw_grpc_status_name(stream->record.status),
+                      reason ? ", " : "", reason ? reason : "");
     }
 
-    stream->retried = 1;
-    stream->failovers += (stream->tokens > 0);
-
-    if (stream->tokens) {
-        ngx_http_llmgw_metrics_failover(stream->pool->zone, attempt->cause);
-    }
-
-    ngx_http_llmgw_timer_attempt_failed(attempt);
-
-    if (step.clear_excluded) {
-        ngx_http_llmgw_claim_clear_excluded(&stream->claim);
-    }
-
-    if (step.exclude) {
-        ngx_http_llmgw_stream_exclude(stream, replica, step.counted);
-    }
-
-    stream->saw_full |= (attempt->outcome == LLMGW_ENDING_FULL);
-
-    return ngx_http_llmgw_stream_claim(stream);
+    ngx_http_llmgw_stream_release(stream);
+    stream->front->end(stream, end);
 }
 
+
+/* Without an answer: there is nobody to read it, or no memory for it. */
 
 static void
-ngx_http_llmgw_stream_note(ngx_http_llmgw_attempt_t *attempt,
-    llmgw_next_t next)
+ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream)
 {
-    ngx_log_t                *log;
-    ngx_uint_t                level;
-    ngx_http_llmgw_stream_t  *stream;
+    static const llmgw_end_t  gone = { .outcome = LLMGW_OUTCOME_GONE };
 
-    stream = attempt->stream;
-    log = stream->request->connection->log;
-
-    if (attempt->outcome != LLMGW_ENDING_FAILED) {
-        ngx_log_debug2(NGX_LOG_DEBUG_HTTP, log, 0,
-                       "llmgw: attempt at \"%V\" ends, outcome %d",
-                       &attempt->replica->node.str, attempt->outcome);
-        return;
-    }
-
-    ngx_http_llmgw_metrics_attempt_failed(stream->pool->zone, attempt->cause);
-
-    level = (next == LLMGW_NEXT_GIVE_UP) ? NGX_LOG_ERR : NGX_LOG_WARN;
-
-    ngx_log_error(level, log, 0,
-                  "llmgw: stream lost replica \"%V\" after %ui tokens, "
-                  "cause %s, status %i, %s", &attempt->replica->node.str,
-                  stream->tokens, llmgw_cause_name(attempt->cause),
-                  attempt->status,
-                  next == LLMGW_NEXT_GIVE_UP ? "giving up"
-                                             : "another takes over");
+    ngx_http_llmgw_stream_over(stream, &gone);
+    ngx_http_llmgw_stream_release(stream);
+    ngx_http_finalize_request(stream->request, NGX_ERROR);
 }
 
 
@@ -509,44 +223,16 @@ ngx_http_llmgw_stream_note(ngx_http_llmgw_attempt_t *attempt,
 
 static void
 ngx_http_llmgw_stream_over(ngx_http_llmgw_stream_t *stream,
-    llmgw_grpc_status_t status, const char *reason)
+    const llmgw_end_t *end)
 {
-    stream->status = status;
-    stream->reason = reason;
+    stream->record.outcome = end->outcome;
+    stream->record.status = ngx_http_llmgw_outcome_grpc(end);
 
-    ngx_http_llmgw_metrics_request(stream->pool->zone, status, reason);
+    ngx_http_llmgw_metrics_request(stream->pool->zone, stream->record.status,
+                                   end->outcome);
     ngx_http_llmgw_metrics_time(stream->pool->zone,
                                 NGX_HTTP_LLMGW_HISTOGRAM_request_seconds,
-                                ngx_current_msec - stream->start_ms);
-}
-
-
-/* The request may be gone when this returns. */
-
-void
-ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,
-    llmgw_grpc_status_t status, const char *reason, ngx_str_t *message)
-{
-    if (status != LLMGW_GRPC_OK) {
-        ngx_log_error(NGX_LOG_INFO, stream->request->connection->log, 0,
-                      "llmgw: answered %s%s%s", llmgw_grpc_status_name(status),
-                      reason ? ", " : "", reason ? reason : "");
-    }
-
-    ngx_http_llmgw_stream_over(stream, status, reason);
-    ngx_http_llmgw_stream_release(stream);
-    ngx_http_llmgw_output_finish(stream, status, reason, message);
-}
-
-
-/* Without an answer: there is nobody to read it, or no memory for it. */
-
-void
-ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream)
-{
-    ngx_http_llmgw_stream_over(stream, LLMGW_GRPC_CANCELLED, "client_gone");
-    ngx_http_llmgw_stream_release(stream);
-    ngx_http_finalize_request(stream->request, NGX_ERROR);
+                                ngx_current_msec - stream->record.start_ms);
 }
 
 
@@ -555,13 +241,13 @@ ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream)
 static void
 ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream)
 {
-    stream->finished = 1;
+    stream->record.finished = 1;
 
     ngx_http_llmgw_claim_leave(&stream->claim);
     ngx_http_llmgw_claim_clear_excluded(&stream->claim);
     ngx_http_llmgw_attempt_stop(&stream->legs[0]);
     ngx_http_llmgw_attempt_stop(&stream->legs[1]);
-    ngx_http_llmgw_worker_forget(stream);
+    ngx_http_llmgw_clients_forget(stream);
     ngx_http_llmgw_timer_done(stream);
 
     if (stream->running) {
@@ -571,18 +257,25 @@ ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream)
 }
 
 
-void
+static void
 ngx_http_llmgw_stream_cleanup(void *data)
 {
-    ngx_http_llmgw_stream_t  *stream = data;
+    ngx_http_llmgw_stream_t   *stream = data;
+    static const llmgw_end_t   gone = { .outcome = LLMGW_OUTCOME_GONE };
 
     if (stream->log_handler) {
         stream->request->log_handler = stream->log_handler;
     }
 
-    if (stream->claim.pool && !stream->finished) {
-        ngx_http_llmgw_stream_over(stream, LLMGW_GRPC_CANCELLED,
-                                   "client_gone");
+    if (stream->claim.pool && !stream->record.finished) {
+        ngx_http_llmgw_stream_over(stream, &gone);
         ngx_http_llmgw_stream_release(stream);
     }
+}
+
+
+ngx_http_llmgw_stream_t *
+ngx_http_llmgw_stream_of_cleanup(ngx_http_cleanup_t *cln)
+{
+    return cln->handler == ngx_http_llmgw_stream_cleanup ? cln->data : NULL;
 }

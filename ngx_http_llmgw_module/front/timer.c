@@ -3,7 +3,7 @@
  * A stream's waits, all on one timer:
  *
  *   the client's deadline, at any time
- *   the place in the line, as long as `llmgw_queue timeout` says
+ *   the place in the queue, as long as `llmgw_queue timeout` says
  *   the first token of an attempt, the next token behind it
  *   the moment for a hedge
  *
@@ -14,15 +14,17 @@
  */
 
 #include "front/stream.h"
+#include "upstream/pool.h"
 
 
 static void ngx_http_llmgw_timer_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream);
 static ngx_uint_t ngx_http_llmgw_timer_is_due(ngx_msec_t when);
 static void ngx_http_llmgw_timer_check_silence(
-    ngx_http_llmgw_attempt_t *leg);
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *leg);
 static ngx_msec_t ngx_http_llmgw_timer_silence(
-    ngx_http_llmgw_attempt_t *leg, llmgw_cause_t *cause);
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *leg,
+    llmgw_cause_t *cause);
 static ngx_msec_t ngx_http_llmgw_timer_until(ngx_msec_t wait,
     ngx_msec_t when);
 
@@ -61,28 +63,18 @@ ngx_http_llmgw_timer_handler(ngx_event_t *ev)
 static void
 ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream)
 {
-    static ngx_str_t  passed = ngx_string("deadline exceeded");
-    static ngx_str_t  waited = ngx_string("no room in time");
-    static ngx_str_t  open = ngx_string("no circuit closed in time");
-
-    if (stream->has_deadline
-        && ngx_http_llmgw_timer_is_due(stream->deadline_ms))
+    if (stream->ask.has_deadline
+        && ngx_http_llmgw_timer_is_due(stream->ask.deadline_ms))
     {
-        ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_DEADLINE_EXCEEDED,
-                                     NULL, &passed);
+        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_DEADLINE);
         return;
     }
 
     if (stream->waits && ngx_http_llmgw_timer_is_due(stream->queue_end_ms)) {
-
-        if (ngx_http_llmgw_claim_waits_open(&stream->claim)) {
-            ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_UNAVAILABLE,
-                                         "circuits_open", &open);
-            return;
-        }
-
-        ngx_http_llmgw_stream_finish(stream, LLMGW_GRPC_RESOURCE_EXHAUSTED,
-                                     "queue_timeout", &waited);
+        ngx_http_llmgw_stream_finish(stream,
+                            ngx_http_llmgw_claim_waits_open(&stream->claim)
+                            ? LLMGW_OUTCOME_CIRCUITS_OPEN
+                            : LLMGW_OUTCOME_QUEUE_TIMEOUT);
         return;
     }
 
@@ -91,8 +83,8 @@ ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream)
     }
 
     if (!stream->blocked) {
-        ngx_http_llmgw_timer_check_silence(&stream->legs[0]);
-        ngx_http_llmgw_timer_check_silence(&stream->legs[1]);
+        ngx_http_llmgw_timer_check_silence(stream, &stream->legs[0]);
+        ngx_http_llmgw_timer_check_silence(stream, &stream->legs[1]);
     }
 
     ngx_http_llmgw_timer_arm(stream);
@@ -107,12 +99,13 @@ ngx_http_llmgw_timer_is_due(ngx_msec_t when)
 
 
 static void
-ngx_http_llmgw_timer_check_silence(ngx_http_llmgw_attempt_t *leg)
+ngx_http_llmgw_timer_check_silence(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *leg)
 {
     llmgw_cause_t  cause;
 
     if (leg->replica && !leg->ended
-        && ngx_http_llmgw_timer_silence(leg, &cause) == 0)
+        && ngx_http_llmgw_timer_silence(stream, leg, &cause) == 0)
     {
         ngx_http_llmgw_attempt_end(leg, LLMGW_ENDING_FAILED, cause);
     }
@@ -122,22 +115,22 @@ ngx_http_llmgw_timer_check_silence(ngx_http_llmgw_attempt_t *leg)
 /* How long the replica may still be silent; 0: too long already. */
 
 static ngx_msec_t
-ngx_http_llmgw_timer_silence(ngx_http_llmgw_attempt_t *leg,
-    llmgw_cause_t *cause)
+ngx_http_llmgw_timer_silence(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *leg, llmgw_cause_t *cause)
 {
     ngx_msec_t  limit, silent;
 
     if (leg->tokens) {
         *cause = LLMGW_CAUSE_TOKEN_TIMEOUT;
-        limit = leg->stream->conf->token_timeout;
+        limit = stream->conf->token_timeout;
 
     } else {
         *cause = LLMGW_CAUSE_FIRST_TOKEN_TIMEOUT;
-        limit = leg->stream->conf->first_token_timeout;
+        limit = stream->conf->first_token_timeout;
     }
 
     /* what came may be held for as long */
-    limit += leg->stream->pool->worker->coalesce.load.interval_ms;
+    limit += stream->pool->worker->coalesce.load.interval_ms;
 
     silent = ngx_current_msec - leg->activity_ms;
 
@@ -146,7 +139,7 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_attempt_t *leg,
 
 
 /*
- * What the line's limit counts is the waiting since the last token.  So an
+ * What the queue's limit counts is the waiting since the last token.  So an
  * attempt that failed without one stops the clock while it lasts; a refusal
  * for want of room does not, or a replica that refuses for ever could keep
  * the stream for ever.  Of a hedge the first leg began before the second; what
@@ -154,19 +147,19 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_attempt_t *leg,
  */
 
 void
-ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_attempt_t *leg)
+ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *leg)
 {
-    if (leg->outcome == LLMGW_ENDING_FULL) {
+    if (leg->ending == LLMGW_ENDING_FULL) {
         return;
     }
 
     if (leg->tokens) {
-        leg->stream->has_queue_end = 0;
+        stream->has_queue_end = 0;
         return;
     }
 
-    leg->stream->queue_end_ms += ngx_current_msec
-                                 - leg->stream->legs[0].activity_ms;
+    stream->queue_end_ms += ngx_current_msec - stream->legs[0].activity_ms;
 }
 
 
@@ -198,13 +191,13 @@ ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
         for (i = 0; i < 2; i++) {
             if (stream->legs[i].replica) {
                 wait = ngx_min(wait, ngx_http_llmgw_timer_silence(
-                                         &stream->legs[i], &cause));
+                                 stream, &stream->legs[i], &cause));
             }
         }
     }
 
-    if (stream->has_deadline) {
-        wait = ngx_http_llmgw_timer_until(wait, stream->deadline_ms);
+    if (stream->ask.has_deadline) {
+        wait = ngx_http_llmgw_timer_until(wait, stream->ask.deadline_ms);
     }
 
     if (stream->may_hedge) {

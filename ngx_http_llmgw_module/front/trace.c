@@ -1,58 +1,66 @@
 
 /*
- * Request ids and trace context.
+ * Who a request is, for those who look for it later: its id, with which each of
+ * its log lines ends, and the trace that its client belongs to.
  *
- * A replica's call is a span of its own under the client's: the trace id and
- * the flags are the client's, the span id is new for each attempt, so that the
- * two halves of a stream that was carried over can be told apart.  A client
- * without a trace gets none: a made-up parent that nobody records would be a
- * trace without its root, and would decide for the engines what is sampled.
+ * A client without a trace gets none: a made-up parent that nobody records
+ * would be a trace without its root, and would decide for the engines what is
+ * sampled.
  */
 
 #include <sys/random.h>
 
+#include "front/clients.h"
 #include "front/memory.h"
-#include "front/trace.h"
+#include "http/header.h"
 #include "proto/utf8.h"
-
-
-#define NGX_HTTP_LLMGW_TRACE_SHOWN  128     /* of an id, in a log line: it
-                                               may be as long as a body */
 
 
 static ngx_uint_t ngx_http_llmgw_trace_parent(ngx_http_request_t *r,
     llmgw_trace_t *parent);
 static const char *ngx_http_llmgw_trace_state(ngx_http_request_t *r);
 static size_t ngx_http_llmgw_trace_state_size(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_llmgw_trace_is(ngx_table_elt_t *h,
-    const char *name);
 static void ngx_http_llmgw_trace_draw(ngx_http_llmgw_stream_t *stream,
     ngx_http_variable_value_t *v);
 static u_char *ngx_http_llmgw_trace_log(ngx_http_request_t *r,
     ngx_http_request_t *sr, u_char *buf, size_t len);
 
 
+/* An indexed variable has one value a request, $request_id too. */
+
+ngx_int_t
+ngx_http_llmgw_trace_conf(ngx_conf_t *cf, ngx_http_llmgw_main_conf_t *lmcf)
+{
+    ngx_str_t  name = ngx_string("request_id");
+
+    lmcf->request_id_index = ngx_http_get_variable_index(cf, &name);
+
+    return lmcf->request_id_index == NGX_ERROR ? NGX_ERROR : NGX_OK;
+}
+
+
 void
 ngx_http_llmgw_trace_read(ngx_http_llmgw_stream_t *stream)
 {
-    llmgw_trace_t            parent;
-    ngx_http_llmgw_trace_t  *trace;
+    llmgw_trace_t        parent;
+    llmgw_trace_span_t  *trace;
 
     if (!ngx_http_llmgw_trace_parent(stream->request, &parent)) {
         return;
     }
 
     trace = ngx_http_llmgw_memory_alloc(stream->request,
-                                        sizeof(ngx_http_llmgw_trace_t));
+                                        sizeof(llmgw_trace_span_t));
     if (trace == NULL) {
         return;
     }
 
-    ngx_memzero(trace, sizeof(ngx_http_llmgw_trace_t));
+    ngx_memzero(trace, sizeof(llmgw_trace_span_t));
 
     trace->parent = parent;
     trace->state = ngx_http_llmgw_trace_state(stream->request);
-    stream->trace = trace;
+    stream->record.trace = trace;
+    stream->ask.trace = trace;
 }
 
 
@@ -72,7 +80,7 @@ ngx_http_llmgw_trace_parent(ngx_http_request_t *r, llmgw_trace_t *parent)
         h = part->elts;
 
         for (i = 0; i < part->nelts; i++) {
-            if (ngx_http_llmgw_trace_is(&h[i], "traceparent")) {
+            if (ngx_http_llmgw_header_is(&h[i], "traceparent")) {
                 n++;
                 valid = llmgw_trace_parse(parent, (char *) h[i].value.data,
                                           h[i].value.len);
@@ -112,7 +120,7 @@ ngx_http_llmgw_trace_state(ngx_http_request_t *r)
         h = part->elts;
 
         for (i = 0; i < part->nelts; i++) {
-            if (ngx_http_llmgw_trace_is(&h[i], "tracestate")) {
+            if (ngx_http_llmgw_header_is(&h[i], "tracestate")) {
                 p = ngx_slprintf(p, end, "%s%V", p == text ? "" : ",",
                                  &h[i].value);
             }
@@ -147,52 +155,13 @@ ngx_http_llmgw_trace_state_size(ngx_http_request_t *r)
         h = part->elts;
 
         for (i = 0; i < part->nelts; i++) {
-            if (ngx_http_llmgw_trace_is(&h[i], "tracestate")) {
+            if (ngx_http_llmgw_header_is(&h[i], "tracestate")) {
                 size += h[i].value.len + 1;
             }
         }
     }
 
     return size;
-}
-
-
-static ngx_uint_t
-ngx_http_llmgw_trace_is(ngx_table_elt_t *h, const char *name)
-{
-    return h->key.len == ngx_strlen(name)
-           && ngx_strncasecmp(h->key.data, (u_char *) name, h->key.len) == 0;
-}
-
-
-ngx_uint_t
-ngx_http_llmgw_trace_begin(ngx_http_llmgw_stream_t *stream,
-    llmgw_grpc_field_t fields[NGX_HTTP_LLMGW_TRACE_FIELDS])
-{
-    ngx_http_llmgw_trace_t  *trace;
-
-    trace = stream->trace;
-
-    if (trace == NULL) {
-        return 0;
-    }
-
-    /* random enough to differ within one trace */
-
-    do {
-        trace->span = (uint64_t) ngx_random() << 42
-                      ^ (uint64_t) ngx_random() << 21
-                      ^ (uint64_t) ngx_random();
-    } while (trace->span == 0);
-
-    llmgw_trace_format(&trace->parent, trace->span, trace->text);
-
-    fields[0].name = "traceparent";
-    fields[0].value = trace->text;
-    fields[1].name = "tracestate";
-    fields[1].value = trace->state;
-
-    return trace->state ? 2 : 1;
 }
 
 
@@ -206,7 +175,7 @@ ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream)
 
     r = stream->request;
 
-    if (stream->request_id.len == 0) {
+    if (stream->record.request_id.len == 0) {
         lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
 
         ngx_http_llmgw_trace_draw(stream,
@@ -219,8 +188,8 @@ ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream)
         if (p) {
             ngx_memcpy(p, v->data, v->len);
             p[v->len] = '\0';
-            stream->request_id.data = p;
-            stream->request_id.len = v->len;
+            stream->record.request_id.data = p;
+            stream->record.request_id.len = v->len;
         }
     }
 
@@ -239,23 +208,23 @@ static void
 ngx_http_llmgw_trace_draw(ngx_http_llmgw_stream_t *stream,
     ngx_http_variable_value_t *v)
 {
-    u_char                   *p;
-    ngx_http_llmgw_worker_t  *worker;
+    u_char                    *p;
+    ngx_http_llmgw_clients_t  *clients;
 
-    worker = stream->pool->worker;
+    clients = stream->clients;
 
     if (v->valid || v->not_found) {
         return;
     }
 
-    if (worker->nids == 0) {
-        if (getrandom(worker->ids, sizeof(worker->ids), GRND_NONBLOCK)
-            != (ssize_t) sizeof(worker->ids))
+    if (clients->nids == 0) {
+        if (getrandom(clients->ids, sizeof(clients->ids), GRND_NONBLOCK)
+            != (ssize_t) sizeof(clients->ids))
         {
             return;     /* nginx draws it */
         }
 
-        worker->nids = NGX_HTTP_LLMGW_IDS;
+        clients->nids = NGX_HTTP_LLMGW_IDS;
     }
 
     p = ngx_pnalloc(stream->request->pool, 2 * NGX_HTTP_LLMGW_ID_BYTES);
@@ -263,33 +232,12 @@ ngx_http_llmgw_trace_draw(ngx_http_llmgw_stream_t *stream,
         return;
     }
 
-    worker->nids--;
-    ngx_hex_dump(p, worker->ids[worker->nids], NGX_HTTP_LLMGW_ID_BYTES);
+    clients->nids--;
+    ngx_hex_dump(p, clients->ids[clients->nids], NGX_HTTP_LLMGW_ID_BYTES);
 
     v->data = p;
     v->len = 2 * NGX_HTTP_LLMGW_ID_BYTES;
     v->valid = 1;
-}
-
-
-/* Cut between two characters. */
-
-ngx_str_t
-ngx_http_llmgw_trace_shown_id(ngx_http_llmgw_stream_t *stream)
-{
-    ngx_str_t  id;
-
-    id = stream->request_id;
-
-    if (id.len > NGX_HTTP_LLMGW_TRACE_SHOWN) {
-        id.len = NGX_HTTP_LLMGW_TRACE_SHOWN;
-
-        while (id.len && (id.data[id.len] & 0xc0) == 0x80) {
-            id.len--;
-        }
-    }
-
-    return id;
 }
 
 
@@ -310,10 +258,8 @@ ngx_http_llmgw_trace_log(ngx_http_request_t *r, ngx_http_request_t *sr,
 
     stream = NULL;
 
-    for (cln = r->main->cleanup; cln; cln = cln->next) {
-        if (cln->handler == ngx_http_llmgw_stream_cleanup) {
-            stream = cln->data;
-        }
+    for (cln = r->main->cleanup; cln && stream == NULL; cln = cln->next) {
+        stream = ngx_http_llmgw_stream_of_cleanup(cln);
     }
 
     if (stream == NULL) {
@@ -321,7 +267,7 @@ ngx_http_llmgw_trace_log(ngx_http_request_t *r, ngx_http_request_t *sr,
     }
 
     end = buf + len;
-    id = ngx_http_llmgw_trace_shown_id(stream);
+    id = ngx_http_llmgw_record_id(&stream->record);
 
     p = stream->log_handler(r, sr, buf, len);
     p = ngx_slprintf(p, end, ", request_id: \"");

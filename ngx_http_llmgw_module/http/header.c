@@ -2,29 +2,55 @@
 #include "http/header.h"
 
 
+ngx_uint_t
+ngx_http_llmgw_header_is(ngx_table_elt_t *h, const char *name)
+{
+    return h->key.len == ngx_strlen(name)
+           && ngx_strncasecmp(h->key.data, (u_char *) name, h->key.len) == 0;
+}
+
+
 ngx_table_elt_t *
 ngx_http_llmgw_header_find(ngx_list_t *list, const char *name)
 {
-    size_t            len;
     ngx_uint_t        i;
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
-
-    len = ngx_strlen(name);
 
     for (part = &list->part; part; part = part->next) {
         h = part->elts;
 
         for (i = 0; i < part->nelts; i++) {
-            if (h[i].key.len == len
-                && ngx_strncasecmp(h[i].key.data, (u_char *) name, len) == 0)
-            {
+            if (ngx_http_llmgw_header_is(&h[i], name)) {
                 return &h[i];
             }
         }
     }
 
     return NULL;
+}
+
+
+ngx_table_elt_t *
+ngx_http_llmgw_header_add(ngx_list_t *list, const char *name,
+    const ngx_str_t *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(list);
+    if (h == NULL) {
+        return NULL;
+    }
+
+    ngx_memzero(h, sizeof(ngx_table_elt_t));
+
+    h->hash = 1;
+    h->key.data = (u_char *) name;
+    h->key.len = ngx_strlen(name);
+    h->lowcase_key = h->key.data;       /* lower case, where it is looked at */
+    h->value = *value;
+
+    return h;
 }
 
 

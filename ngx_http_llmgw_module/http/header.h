@@ -13,9 +13,17 @@
 #include <ngx_http.h>
 
 
+ngx_uint_t ngx_http_llmgw_header_is(ngx_table_elt_t *h, const char *name);
+
 /* The first field of that name, whatever its case; NULL: none. */
 ngx_table_elt_t *ngx_http_llmgw_header_find(ngx_list_t *list,
     const char *name);
+
+/*
+ * One field more; NULL: no memory.  Name and value live as long as the request.
+ */
+ngx_table_elt_t *ngx_http_llmgw_header_add(ngx_list_t *list, const char *name,
+    const ngx_str_t *value);
 
 /* What a content-type says; NULL: there is none. */
 ngx_uint_t ngx_http_llmgw_header_is_grpc(ngx_table_elt_t *content_type);

@@ -61,15 +61,15 @@ ngx_http_llmgw_native_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
     ngx_chain_t              *cl;
     ngx_http_llmgw_native_t  *pass;
-    ngx_http_llmgw_stream_t  *stream;
+    ngx_http_llmgw_record_t  *record;
 
-    stream = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+    record = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
 
-    if (stream == NULL || !stream->is_native) {
+    if (record == NULL || !record->is_native) {
         return ngx_http_next_body_filter(r, in);
     }
 
-    pass = (ngx_http_llmgw_native_t *) stream;
+    pass = ngx_queue_data(record, ngx_http_llmgw_native_t, record);
 
     if (pass->state == NGX_HTTP_LLMGW_NATIVE_USES && !pass->has_data) {
 
@@ -88,23 +88,18 @@ ngx_http_llmgw_native_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 static void
 ngx_http_llmgw_native_first_byte(ngx_http_llmgw_native_t *pass)
 {
-    ngx_http_llmgw_stream_t  *stream;
-
-    stream = &pass->stream;
     pass->has_data = 1;
 
-    if (!stream->has_first_token) {
-        stream->has_first_token = 1;
-        stream->first_token_ms = ngx_current_msec - stream->start_ms;
+    if (ngx_http_llmgw_record_first_token(&pass->record)) {
 
         /* it may be all of the answer: no token, for its quantiles */
-        ngx_http_llmgw_metrics_time(stream->pool->zone,
+        ngx_http_llmgw_metrics_time(pass->pool->zone,
                         NGX_HTTP_LLMGW_HISTOGRAM_stock_first_byte_seconds,
-                        stream->first_token_ms);
+                        pass->record.first_token_ms);
     }
 
     if (pass->upstream->headers_in.status_n < NGX_HTTP_SPECIAL_RESPONSE) {
-        ngx_http_llmgw_lease_proves(&stream->legs[0].lease);
+        ngx_http_llmgw_lease_proves(&pass->lease);
     }
 }
 
@@ -119,7 +114,7 @@ ngx_http_llmgw_native_verdict(ngx_http_llmgw_native_t *pass, ngx_uint_t state)
     ngx_http_upstream_t  *u;
 
     u = pass->upstream;
-    client = pass->stream.request->connection;
+    client = pass->request->connection;
 
     if (client->error || client->timedout) {
         return LLMGW_VERDICT_NEUTRAL;
@@ -212,7 +207,7 @@ ngx_http_llmgw_native_grpc(ngx_http_llmgw_native_t *pass)
     ngx_http_upstream_t  *u;
 
     u = pass->upstream;
-    sent = &pass->stream.request->headers_in.headers;
+    sent = &pass->request->headers_in.headers;
     h = ngx_http_llmgw_header_find(&u->headers_in.trailers, "grpc-status");
 
     if (h == NULL) {

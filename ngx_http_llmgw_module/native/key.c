@@ -10,15 +10,16 @@
  */
 
 #include "llmgateway.pb-c.h"
+#include "core/ring/ring.h"
+#include "http/body.h"
 #include "http/header.h"
 #include "native/native.h"
+#include "proto/grpc/prefix.h"
 
 
 static uint64_t ngx_http_llmgw_native_hash_client(ngx_http_request_t *r);
 static ngx_int_t ngx_http_llmgw_native_prompt(ngx_http_request_t *r,
     ngx_str_t *prompt);
-static ngx_int_t ngx_http_llmgw_native_body(ngx_http_request_t *r,
-    size_t limit, ngx_str_t *body);
 static void *ngx_http_llmgw_native_alloc(void *data, size_t size);
 static void ngx_http_llmgw_native_no_free(void *data, void *p);
 
@@ -102,7 +103,7 @@ ngx_http_llmgw_native_hash(ngx_http_request_t *r,
         if (!ngx_http_llmgw_header_is_grpc(r->headers_in.content_type)
             || ngx_http_llmgw_native_prompt(r, &key) != NGX_OK)
         {
-            (void) ngx_http_llmgw_native_body(r, conf->prefix, &key);
+            (void) ngx_http_llmgw_body_bytes(r, conf->prefix, &key);
         }
 
         key.len = ngx_min(key.len, conf->prefix);
@@ -164,15 +165,14 @@ ngx_http_llmgw_native_prompt(ngx_http_request_t *r, ngx_str_t *prompt)
     ProtobufCAllocator            allocator;
     Llmgateway__GenerateRequest  *request;
 
-    if (ngx_http_llmgw_native_body(r, NGX_MAX_SIZE_T_VALUE, &body) != NGX_OK
+    if (ngx_http_llmgw_body_bytes(r, NGX_MAX_SIZE_T_VALUE, &body) != NGX_OK
         || body.len < LLMGW_GRPC_PREFIX_BYTES)
     {
         return NGX_DECLINED;
     }
 
     p = body.data;
-    len = ((size_t) p[1] << 24) | ((size_t) p[2] << 16)
-          | ((size_t) p[3] << 8) | p[4];
+    len = llmgw_grpc_prefix_len(p);
 
     if (p[0] != 0 || len > body.len - LLMGW_GRPC_PREFIX_BYTES) {
         return NGX_DECLINED;
@@ -191,57 +191,6 @@ ngx_http_llmgw_native_prompt(ngx_http_request_t *r, ngx_str_t *prompt)
 
     prompt->data = request->prompt.data;
     prompt->len = request->prompt.len;
-
-    return NGX_OK;
-}
-
-
-/* The body's first bytes, at most limit of them, in one piece. */
-
-static ngx_int_t
-ngx_http_llmgw_native_body(ngx_http_request_t *r, size_t limit,
-    ngx_str_t *body)
-{
-    size_t        size, total;
-    u_char       *p;
-    ngx_buf_t    *b;
-    ngx_chain_t  *cl, *bufs;
-
-    bufs = r->request_body ? r->request_body->bufs : NULL;
-    total = 0;
-
-    for (cl = bufs; cl; cl = cl->next) {
-        total += ngx_buf_size(cl->buf);
-    }
-
-    total = ngx_min(total, limit);
-
-    p = total ? ngx_pnalloc(r->pool, total) : NULL;
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    body->data = p;
-    body->len = total;
-
-    for (cl = bufs; cl && total; cl = cl->next) {
-        b = cl->buf;
-        size = ngx_buf_size(b);
-        size = ngx_min(size, total);
-
-        if (ngx_buf_in_memory(b)) {
-            ngx_memcpy(p, b->pos, size);
-
-        } else if (ngx_read_file(b->file, p, size, b->file_pos)
-                   != (ssize_t) size)
-        {
-            body->len = 0;
-            return NGX_ERROR;
-        }
-
-        p += size;
-        total -= size;
-    }
 
     return NGX_OK;
 }

@@ -25,7 +25,9 @@
 #define _NGX_HTTP_LLMGW_NATIVE_H_INCLUDED_
 
 
-#include "front/stream.h"
+#include "http/record.h"
+#include "upstream/replica.h"
+#include "zone/claim.h"
 
 
 typedef enum {
@@ -38,13 +40,13 @@ typedef enum {
 
 
 typedef struct {
-    /*
-     * Its claim, its first leg's lease, its timer and what is for the log:
-     * the variables show a native pass as they show a stream.
-     */
-    ngx_http_llmgw_stream_t       stream;
-
+    ngx_http_llmgw_record_t       record;       /* the request's context */
     ngx_http_llmgw_native_state_t state;
+    ngx_http_request_t           *request;
+    ngx_http_llmgw_pool_t        *pool;
+    ngx_http_llmgw_claim_t        claim;
+    ngx_http_llmgw_lease_t        lease;
+    ngx_event_t                   timer;        /* of a wait */
     ngx_http_llmgw_replica_t     *replica;  /* held, with the lease */
     ngx_http_upstream_t          *upstream;
     ngx_sockaddr_t                sockaddr; /* the replica may be gone before
@@ -57,6 +59,8 @@ typedef struct {
     ngx_event_t                   disarm;       /* posted: its connect timer */
     ngx_log_t                     silent;       /* for its end */
 
+    unsigned                      running:1;    /* counted in the pool */
+    unsigned                      has_deadline:1;   /* the timer's end */
     unsigned                      has_data:1;   /* of this replica's body */
     unsigned                      refused:1;    /* an error page waits not */
 } ngx_http_llmgw_native_t;

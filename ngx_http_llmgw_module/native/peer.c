@@ -42,7 +42,7 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
     pass = ngx_http_llmgw_native_find(r);
 
     if (pass && (pass->state != NGX_HTTP_LLMGW_NATIVE_GRANTED
-                  || pass->stream.pool->conf != conf))
+                  || pass->pool->conf != conf))
     {
         /* done with, or it waited for another upstream than it is passed to */
         ngx_http_llmgw_native_release(pass);
@@ -55,12 +55,12 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
             return NGX_ERROR;
         }
 
-        ngx_http_llmgw_claim_init(&pass->stream.claim, pass->stream.pool,
+        ngx_http_llmgw_claim_init(&pass->claim, pass->pool,
                                   ngx_http_llmgw_native_hash(r, conf));
     }
 
     /* a redirect since may have cleared it */
-    ngx_http_set_ctx(r, &pass->stream, ngx_http_llmgw_module);
+    ngx_http_set_ctx(r, &pass->record, ngx_http_llmgw_module);
 
     u = r->upstream;
     pass->upstream = u;
@@ -68,7 +68,7 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
     u->peer.data = pass;
     u->peer.get = ngx_http_llmgw_native_get;
     u->peer.free = ngx_http_llmgw_native_free;
-    u->peer.tries = ngx_http_llmgw_native_tries(pass->stream.pool);
+    u->peer.tries = ngx_http_llmgw_native_tries(pass->pool);
 
     return NGX_OK;
 }
@@ -102,7 +102,6 @@ ngx_http_llmgw_native_create(ngx_http_request_t *r,
     ngx_http_cleanup_t       *cln;
     ngx_http_llmgw_pool_t    *pool;
     ngx_http_llmgw_native_t  *pass;
-    ngx_http_llmgw_stream_t  *stream;
 
     pool = ngx_http_llmgw_worker_pool_of(r, us);
     pass = ngx_pcalloc(r->pool, sizeof(ngx_http_llmgw_native_t));
@@ -112,13 +111,11 @@ ngx_http_llmgw_native_create(ngx_http_request_t *r,
         return NULL;
     }
 
-    stream = &pass->stream;
-
-    stream->is_native = 1;
-    stream->request = r;
-    stream->pool = pool;
-    stream->start_ms = ngx_current_msec;
-    stream->running = 1;
+    pass->record.is_native = 1;
+    pass->request = r;
+    pass->pool = pool;
+    pass->record.start_ms = ngx_current_msec;
+    pass->running = 1;
     pass->patience_ms = pool->conf->queue_timeout;
 
     ngx_http_llmgw_pool_stream_begins(pool);
@@ -146,7 +143,7 @@ ngx_http_llmgw_native_find(ngx_http_request_t *r)
 
         pass = cln->data;
 
-        if (pass->stream.request == r) {
+        if (pass->request == r) {
             return pass;
         }
     }
@@ -166,7 +163,7 @@ ngx_http_llmgw_native_get(ngx_peer_connection_t *pc, void *data)
 
     if (pass->state != NGX_HTTP_LLMGW_NATIVE_GRANTED) {
         /* a wait keeps those excluded that have failed: tries are few */
-        pass->stream.claim.is_last = 1;
+        pass->claim.is_last = 1;
 
         rc = ngx_http_llmgw_native_claim(pass,
                                      !ngx_http_llmgw_native_may_wait(pass));
@@ -197,17 +194,15 @@ ngx_http_llmgw_native_get(ngx_peer_connection_t *pc, void *data)
 ngx_http_llmgw_claim_rc_t
 ngx_http_llmgw_native_claim(ngx_http_llmgw_native_t *pass, ngx_uint_t no_wait)
 {
-    ngx_http_llmgw_stream_t    *stream;
     ngx_http_llmgw_claim_rc_t   rc;
 
-    stream = &pass->stream;
-    stream->claim.no_wait = no_wait;
+    pass->claim.no_wait = no_wait;
 
-    rc = ngx_http_llmgw_claim(&stream->claim, &stream->legs[0].lease,
-                              &stream->route);
+    rc = ngx_http_llmgw_claim(&pass->claim, &pass->lease,
+                              &pass->record.route);
 
     if (rc == NGX_HTTP_LLMGW_LEASED) {
-        pass->replica = stream->legs[0].lease.replica;
+        pass->replica = pass->lease.replica;
         pass->replica->holders++;
         pass->state = NGX_HTTP_LLMGW_NATIVE_GRANTED;
     }
@@ -224,12 +219,10 @@ ngx_http_llmgw_native_set_peer(ngx_http_llmgw_native_t *pass,
 {
     ngx_str_t                 *name;
     ngx_pool_t                *pool;
-    ngx_http_llmgw_stream_t   *stream;
     ngx_http_llmgw_replica_t  *replica;
 
-    stream = &pass->stream;
     replica = pass->replica;
-    pool = stream->request->pool;
+    pool = pass->request->pool;
 
     name = ngx_palloc(pool, sizeof(ngx_str_t));
     if (name == NULL) {
@@ -238,11 +231,13 @@ ngx_http_llmgw_native_set_peer(ngx_http_llmgw_native_t *pass,
 
     name->len = replica->address.len;
     name->data = ngx_pstrdup(pool, &replica->address);
-    stream->replica.len = replica->node.str.len;
-    stream->replica.data = ngx_pstrdup(pool, &replica->node.str);
+    pass->record.retried = (pass->record.attempts > 0);
 
-    if (name->data == NULL || stream->replica.data == NULL) {
-        stream->replica.len = 0;
+    if (name->data == NULL
+        || ngx_http_llmgw_record_attempt(&pass->record, pool,
+                                         &replica->node.str)
+           != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -251,12 +246,6 @@ ngx_http_llmgw_native_set_peer(ngx_http_llmgw_native_t *pass,
     pc->sockaddr = &pass->sockaddr.sockaddr;
     pc->socklen = replica->socklen;
     pc->name = name;
-
-    stream->retried = (stream->attempts > 0);
-
-    if (stream->attempts++ == 0) {
-        stream->queue_ms = ngx_current_msec - stream->start_ms;
-    }
 
     return NGX_OK;
 }
@@ -288,8 +277,8 @@ ngx_http_llmgw_native_free(ngx_peer_connection_t *pc, void *data,
         verdict = ngx_http_llmgw_native_verdict(pass, state);
 
         if (state & (NGX_PEER_FAILED|NGX_PEER_NEXT)) {
-            ngx_http_llmgw_claim_exclude(&pass->stream.claim,
-                                         pass->stream.request->pool,
+            ngx_http_llmgw_claim_exclude(&pass->claim,
+                                         pass->request->pool,
                                          replica, 1);
         }
     }
@@ -358,10 +347,10 @@ ngx_http_llmgw_native_give_back(ngx_http_llmgw_native_t *pass,
     pass->replica = NULL;
 
     if (verdict == LLMGW_VERDICT_FAILURE) {
-        ngx_http_llmgw_lease_fails(&pass->stream.legs[0].lease);
+        ngx_http_llmgw_lease_fails(&pass->lease);
     }
 
-    ngx_http_llmgw_lease_end(&pass->stream.legs[0].lease, verdict);
+    ngx_http_llmgw_lease_end(&pass->lease, verdict);
 }
 
 
@@ -370,31 +359,31 @@ ngx_http_llmgw_native_give_back(ngx_http_llmgw_native_t *pass,
 void
 ngx_http_llmgw_native_release(ngx_http_llmgw_native_t *pass)
 {
-    ngx_http_llmgw_stream_t  *stream;
-
-    stream = &pass->stream;
-
-    if (!stream->running) {
+    if (!pass->running) {
         return;
     }
 
-    stream->running = 0;
+    pass->running = 0;
 
-    if (stream->attempts) {
-        ngx_http_llmgw_metrics_time(stream->pool->zone,
+    if (pass->record.attempts) {
+        ngx_http_llmgw_metrics_time(pass->pool->zone,
                         NGX_HTTP_LLMGW_HISTOGRAM_stock_request_seconds,
-                        ngx_current_msec - stream->start_ms);
+                        ngx_current_msec - pass->record.start_ms);
     }
 
-    if (stream->claim.pool) {
-        ngx_http_llmgw_claim_leave(&stream->claim);
-        ngx_http_llmgw_claim_clear_excluded(&stream->claim);
+    if (pass->claim.pool) {
+        ngx_http_llmgw_claim_leave(&pass->claim);
+        ngx_http_llmgw_claim_clear_excluded(&pass->claim);
     }
 
     ngx_http_llmgw_native_give_back(pass, LLMGW_VERDICT_NEUTRAL);
     ngx_http_llmgw_native_wait_forget(pass);
-    ngx_http_llmgw_timer_done(stream);
-    ngx_http_llmgw_pool_stream_ends(stream->pool);
+
+    if (pass->timer.timer_set) {
+        ngx_del_timer(&pass->timer);
+    }
+
+    ngx_http_llmgw_pool_stream_ends(pass->pool);
 
     pass->state = NGX_HTTP_LLMGW_NATIVE_RESTS;
 }

@@ -15,15 +15,9 @@
  * the cleanup handler its place in the line.
  */
 
-#include "front/answer.h"
+#include "http/grpc.h"
 #include "http/header.h"
 #include "native/native.h"
-
-
-#define NGX_HTTP_LLMGW_RETRY_AFTER_S  "1"
-
-/* beyond a year a deadline is none, and nginx's timers stay in their range */
-#define NGX_HTTP_LLMGW_MAX_DEADLINE_MS  (365ull * 24 * 3600 * 1000)
 
 
 static void ngx_http_llmgw_native_body_read(ngx_http_request_t *r);
@@ -34,10 +28,7 @@ static void ngx_http_llmgw_native_turn(ngx_http_llmgw_claim_t *claim);
 static void ngx_http_llmgw_native_timer_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_native_resume(ngx_http_request_t *r);
 static void ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
-    llmgw_grpc_status_t status, const char *reason, const char *text);
-static void ngx_http_llmgw_native_no_replica(ngx_http_llmgw_native_t *pass,
-    ngx_http_llmgw_claim_rc_t rc);
-static ngx_int_t ngx_http_llmgw_native_retry_after(ngx_http_request_t *r);
+    llmgw_outcome_t outcome);
 
 
 /* PRECONTENT; comes by again when the phases go on. */
@@ -85,7 +76,7 @@ ngx_http_llmgw_native_handler(ngx_http_request_t *r)
         }
 
         pass->state = NGX_HTTP_LLMGW_NATIVE_READS;
-        ngx_http_set_ctx(r, &pass->stream, ngx_http_llmgw_module);
+        ngx_http_set_ctx(r, &pass->record, ngx_http_llmgw_module);
     }
 
     rc = ngx_http_read_client_request_body(r, ngx_http_llmgw_native_body_read);
@@ -115,10 +106,10 @@ ngx_http_llmgw_native_body_read(ngx_http_request_t *r)
 
     pass = ngx_http_llmgw_native_find(r);
 
-    ngx_http_llmgw_claim_init(&pass->stream.claim, pass->stream.pool,
+    ngx_http_llmgw_claim_init(&pass->claim, pass->pool,
                               ngx_http_llmgw_native_hash(r,
-                                                  pass->stream.pool->conf));
-    pass->stream.claim.turn = ngx_http_llmgw_native_turn;
+                                                  pass->pool->conf));
+    pass->claim.turn = ngx_http_llmgw_native_turn;
 
     ngx_http_llmgw_native_park(pass);
 }
@@ -132,7 +123,7 @@ ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
     ngx_http_request_t         *r;
     ngx_http_llmgw_claim_rc_t   rc;
 
-    r = pass->stream.request;
+    r = pass->request;
     rc = ngx_http_llmgw_native_claim(pass, 0);
 
     switch (rc) {
@@ -151,8 +142,17 @@ ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
     case NGX_HTTP_LLMGW_WAITS:
         break;
 
+    case NGX_HTTP_LLMGW_FULL:
+    case NGX_HTTP_LLMGW_ASIDE:
+        ngx_http_llmgw_native_refuse(pass, LLMGW_OUTCOME_QUEUE_FULL);
+        return;
+
+    case NGX_HTTP_LLMGW_OPEN:
+        ngx_http_llmgw_native_refuse(pass, LLMGW_OUTCOME_CIRCUITS_OPEN);
+        return;
+
     default:
-        ngx_http_llmgw_native_no_replica(pass, rc);
+        ngx_http_llmgw_native_refuse(pass, LLMGW_OUTCOME_NO_REPLICAS);
         return;
     }
 
@@ -194,35 +194,28 @@ ngx_http_llmgw_native_watch(ngx_http_request_t *r)
 void
 ngx_http_llmgw_native_arm(ngx_http_llmgw_native_t *pass)
 {
-    uint64_t                  ms;
-    ngx_msec_t                wait, spent;
-    ngx_table_elt_t          *h;
-    ngx_http_llmgw_stream_t  *stream;
+    ngx_msec_t  ms, wait, spent;
 
-    stream = &pass->stream;
     wait = pass->patience_ms;
     pass->armed_ms = ngx_current_msec;
 
-    h = ngx_http_llmgw_header_find(&stream->request->headers_in.headers,
-                                   "grpc-timeout");
-    ms = h ? llmgw_grpc_timeout_decode((char *) h->value.data, h->value.len)
-           : 0;
+    ms = ngx_http_llmgw_grpc_timeout(pass->request);
 
-    if (ms && ms < NGX_HTTP_LLMGW_MAX_DEADLINE_MS) {
-        spent = ngx_current_msec - stream->start_ms;
+    if (ms) {
+        spent = ngx_current_msec - pass->record.start_ms;
         ms = (ms > spent) ? ms - spent : 0;
 
-        if ((ngx_msec_t) ms < wait) {
-            wait = (ngx_msec_t) ms;
-            stream->has_deadline = 1;
+        if (ms < wait) {
+            wait = ms;
+            pass->has_deadline = 1;
         }
     }
 
-    stream->timer.handler = ngx_http_llmgw_native_timer_handler;
-    stream->timer.data = pass;
-    stream->timer.log = stream->request->connection->log;
+    pass->timer.handler = ngx_http_llmgw_native_timer_handler;
+    pass->timer.data = pass;
+    pass->timer.log = pass->request->connection->log;
 
-    ngx_add_timer(&stream->timer, wait);
+    ngx_add_timer(&pass->timer, wait);
 }
 
 
@@ -233,12 +226,11 @@ ngx_http_llmgw_native_disarm(ngx_http_llmgw_native_t *pass)
 {
     ngx_msec_t  waited;
 
-    if (pass->stream.timer.timer_set) {
+    if (pass->timer.timer_set) {
         waited = ngx_current_msec - pass->armed_ms;
         pass->patience_ms -= ngx_min(waited, pass->patience_ms);
+        ngx_del_timer(&pass->timer);
     }
-
-    ngx_http_llmgw_timer_done(&pass->stream);
 }
 
 
@@ -251,11 +243,9 @@ ngx_http_llmgw_native_turn(ngx_http_llmgw_claim_t *claim)
     ngx_http_request_t      *r;
     ngx_http_llmgw_native_t  *pass;
 
-    pass = (ngx_http_llmgw_native_t *)
-                ((char *) claim - offsetof(ngx_http_llmgw_native_t,
-                                           stream.claim));
+    pass = ngx_queue_data(claim, ngx_http_llmgw_native_t, claim);
 
-    r = pass->stream.request;
+    r = pass->request;
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
@@ -273,24 +263,16 @@ ngx_http_llmgw_native_timer_handler(ngx_event_t *ev)
     ngx_http_request_t      *r;
     ngx_http_llmgw_native_t  *pass = ev->data;
 
-    r = pass->stream.request;
+    r = pass->request;
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
 
-    if (pass->stream.has_deadline) {
-        ngx_http_llmgw_native_refuse(pass, LLMGW_GRPC_DEADLINE_EXCEEDED,
-                                    NULL, "deadline exceeded");
-
-    } else if (ngx_http_llmgw_claim_waits_open(&pass->stream.claim)) {
-        ngx_http_llmgw_native_refuse(pass, LLMGW_GRPC_UNAVAILABLE,
-                                    "circuits_open",
-                                    "no circuit closed in time");
-
-    } else {
-        ngx_http_llmgw_native_refuse(pass, LLMGW_GRPC_RESOURCE_EXHAUSTED,
-                                    "queue_timeout", "no room in time");
-    }
+    ngx_http_llmgw_native_refuse(pass, pass->has_deadline
+                                 ? LLMGW_OUTCOME_DEADLINE
+                                 : ngx_http_llmgw_claim_waits_open(&pass->claim)
+                                 ? LLMGW_OUTCOME_CIRCUITS_OPEN
+                                 : LLMGW_OUTCOME_QUEUE_TIMEOUT);
 
     ngx_http_run_posted_requests(c);
 }
@@ -317,79 +299,45 @@ ngx_http_llmgw_native_resume(ngx_http_request_t *r)
 }
 
 
-static void
-ngx_http_llmgw_native_no_replica(ngx_http_llmgw_native_t *pass,
-    ngx_http_llmgw_claim_rc_t rc)
-{
-    switch (rc) {
-
-    case NGX_HTTP_LLMGW_FULL:
-    case NGX_HTTP_LLMGW_ASIDE:
-        ngx_http_llmgw_native_refuse(pass, LLMGW_GRPC_RESOURCE_EXHAUSTED,
-                                    "queue_full", "all replicas are full");
-        break;
-
-    case NGX_HTTP_LLMGW_OPEN:
-        ngx_http_llmgw_native_refuse(pass, LLMGW_GRPC_UNAVAILABLE,
-                                    "circuits_open",
-                                    "the circuits of all replicas are open");
-        break;
-
-    default:
-        ngx_http_llmgw_native_refuse(pass, LLMGW_GRPC_UNAVAILABLE,
-                                    "no_replicas", "no replica can be used");
-        break;
-    }
-}
-
-
 /* In the words of the client's protocol; the request may be gone after it. */
 
 static void
 ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
-    llmgw_grpc_status_t status, const char *reason, const char *text)
+    llmgw_outcome_t outcome)
 {
-    ngx_str_t            message;
+    llmgw_end_t          end;
+    ngx_int_t            rc;
     ngx_http_request_t  *r;
+    static ngx_str_t     retry_after = ngx_string("1");     /* seconds */
 
-    r = pass->stream.request;
+    r = pass->request;
+
+    ngx_memzero(&end, sizeof(llmgw_end_t));
+    end.outcome = outcome;
 
     ngx_http_llmgw_native_wait_aborts(pass);
     ngx_http_llmgw_native_release(pass);
-    ngx_http_llmgw_metrics_request(pass->stream.pool->zone, status, reason);
+    ngx_http_llmgw_metrics_request(pass->pool->zone,
+                                   ngx_http_llmgw_outcome_grpc(&end), outcome);
     pass->refused = 1;
 
     if (ngx_http_llmgw_header_is_grpc(r->headers_in.content_type)) {
-        message.data = (u_char *) text;
-        message.len = ngx_strlen(text);
-
-        ngx_http_llmgw_answer(r, status, reason, &message);
+        ngx_http_llmgw_grpc_answer(r, &end);
         return;
     }
 
-    ngx_log_error(NGX_LOG_INFO, r->connection->log, 0, "llmgw: %s", text);
+    ngx_log_error(NGX_LOG_INFO, r->connection->log, 0, "llmgw: %s",
+                  llmgw_outcome_text(outcome));
 
-    ngx_http_finalize_request(r, ngx_http_llmgw_native_retry_after(r) == NGX_OK
-                                 ? NGX_HTTP_SERVICE_UNAVAILABLE
-                                 : NGX_HTTP_INTERNAL_SERVER_ERROR);
-}
+    rc = ngx_http_llmgw_outcome_http(&end);
 
-
-static ngx_int_t
-ngx_http_llmgw_native_retry_after(ngx_http_request_t *r)
-{
-    ngx_table_elt_t  *h;
-
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
-        return NGX_ERROR;
+    if (rc == NGX_HTTP_SERVICE_UNAVAILABLE
+        && ngx_http_llmgw_header_add(&r->headers_out.headers, "Retry-After",
+                                     &retry_after)
+           == NULL)
+    {
+        rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_memzero(h, sizeof(ngx_table_elt_t));
-
-    h->hash = 1;
-    ngx_str_set(&h->key, "Retry-After");
-    ngx_str_set(&h->value, NGX_HTTP_LLMGW_RETRY_AFTER_S);
-
-    return NGX_OK;
+    ngx_http_finalize_request(r, rc);
 }

@@ -33,7 +33,7 @@ static void ngx_http_llmgw_native_disarm_handler(ngx_event_t *ev);
 ngx_uint_t
 ngx_http_llmgw_native_may_wait(ngx_http_llmgw_native_t *pass)
 {
-    return pass->stream.claim.turn
+    return pass->claim.turn
            && (pass->upstream->conf->next_upstream
                & NGX_HTTP_UPSTREAM_FT_ERROR);
 }
@@ -49,7 +49,7 @@ ngx_http_llmgw_native_wait(ngx_http_llmgw_native_t *pass,
     ngx_log_t          *log;
     ngx_connection_t   *c;
 
-    log = pass->stream.request->connection->log;
+    log = pass->request->connection->log;
 
     fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
     if (fd == -1) {
@@ -73,13 +73,13 @@ ngx_http_llmgw_native_wait(ngx_http_llmgw_native_t *pass,
     ngx_post_event(&pass->disarm, &ngx_posted_events);
 
     pc->connection = c;
-    pc->name = &pass->stream.pool->conf->name;
+    pc->name = &pass->pool->conf->name;
 
     return NGX_AGAIN;
 
 failed:
 
-    ngx_http_llmgw_claim_leave(&pass->stream.claim);
+    ngx_http_llmgw_claim_leave(&pass->claim);
 
     return NGX_BUSY;
 }
@@ -131,7 +131,7 @@ ngx_http_llmgw_native_wait_aborts(ngx_http_llmgw_native_t *pass)
 
     ngx_http_llmgw_native_wait_forget(pass);
 
-    r = pass->stream.request;
+    r = pass->request;
 
     /* one reference goes with the pass, the other with the answer */
     r->main->count++;

@@ -9,6 +9,7 @@
  * the page's own server: markup that got in through a name could do nothing.
  */
 
+#include "http/header.h"
 #include "pages/page.h"
 #include "pages/pages.h"
 #include "dashboard.h"
@@ -20,8 +21,6 @@
 static ngx_int_t ngx_http_llmgw_dashboard_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_llmgw_dashboard_headers(ngx_http_request_t *r,
     ngx_http_llmgw_loc_conf_t *llcf);
-static ngx_table_elt_t *ngx_http_llmgw_dashboard_header(ngx_http_request_t *r,
-    const char *name, ngx_str_t *value);
 static ngx_int_t ngx_http_llmgw_dashboard_body(ngx_http_request_t *r,
     ngx_http_llmgw_loc_conf_t *llcf);
 static ngx_int_t ngx_http_llmgw_dashboard_set(ngx_conf_t *cf,
@@ -151,41 +150,19 @@ ngx_http_llmgw_dashboard_headers(ngx_http_request_t *r,
     ngx_str_set(&r->headers_out.charset, "utf-8");
 
     for (i = 0; ngx_http_llmgw_dashboard_fixed[i].name; i++) {
-        if (ngx_http_llmgw_dashboard_header(r,
+        if (ngx_http_llmgw_header_add(&r->headers_out.headers,
                        ngx_http_llmgw_dashboard_fixed[i].name,
-                       (ngx_str_t *) &ngx_http_llmgw_dashboard_fixed[i].value)
+                       &ngx_http_llmgw_dashboard_fixed[i].value)
             == NULL)
         {
             return NGX_ERROR;
         }
     }
 
-    r->headers_out.etag = ngx_http_llmgw_dashboard_header(r, "ETag",
-                                                     &llcf->dashboard_etag);
+    r->headers_out.etag = ngx_http_llmgw_header_add(&r->headers_out.headers,
+                                              "ETag", &llcf->dashboard_etag);
 
     return r->headers_out.etag ? NGX_OK : NGX_ERROR;
-}
-
-
-static ngx_table_elt_t *
-ngx_http_llmgw_dashboard_header(ngx_http_request_t *r, const char *name,
-    ngx_str_t *value)
-{
-    ngx_table_elt_t  *h;
-
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
-        return NULL;
-    }
-
-    ngx_memzero(h, sizeof(ngx_table_elt_t));
-
-    h->hash = 1;
-    h->key.data = (u_char *) name;
-    h->key.len = ngx_strlen(name);
-    h->value = *value;
-
-    return h;
 }
 
 

@@ -291,7 +291,7 @@ ngx_http_llmgw_export_requests(ngx_http_llmgw_export_t *e,
     ngx_uint_t  code, reason;
 
     for (code = 0; code < NGX_HTTP_LLMGW_NCODES; code++) {
-        for (reason = 0; reason < NGX_HTTP_LLMGW_NREASONS; reason++) {
+        for (reason = 0; reason < LLMGW_NREASONS; reason++) {
 
             n = facts->snapshot->sum.requests[code][reason];
 

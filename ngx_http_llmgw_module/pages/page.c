@@ -10,6 +10,7 @@
  * there is none, and a client that does not read must not keep it for ever.
  */
 
+#include "http/header.h"
 #include "pages/page.h"
 
 
@@ -37,29 +38,27 @@ ngx_int_t
 ngx_http_llmgw_page_send(ngx_http_llmgw_page_t *page, ngx_str_t *type)
 {
     ngx_int_t            rc;
-    ngx_table_elt_t     *h;
     ngx_http_cleanup_t  *cln;
     ngx_http_request_t  *r;
+    static ngx_str_t     no_store = ngx_string("no-store");
 
     r = page->request;
     page->more = 1;
     page->last = &page->out;
 
     cln = ngx_http_cleanup_add(r, 0);
-    h = ngx_list_push(&r->headers_out.headers);
 
-    if (cln == NULL || h == NULL) {
+    if (cln == NULL
+        || ngx_http_llmgw_header_add(&r->headers_out.headers, "Cache-Control",
+                                     &no_store)
+           == NULL)
+    {
         page->done(page->data);
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     cln->handler = ngx_http_llmgw_page_cleanup;
     cln->data = page;
-
-    ngx_memzero(h, sizeof(ngx_table_elt_t));
-    h->hash = 1;
-    ngx_str_set(&h->key, "Cache-Control");
-    ngx_str_set(&h->value, "no-store");
 
     r->headers_out.status = NGX_HTTP_OK;
     r->headers_out.content_type = *type;

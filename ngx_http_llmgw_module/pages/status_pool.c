@@ -184,7 +184,7 @@ ngx_http_llmgw_status_requests(ngx_http_llmgw_counters_t *counters)
     list = json_array();
 
     for (code = 0; code < NGX_HTTP_LLMGW_NCODES; code++) {
-        for (reason = 0; reason < NGX_HTTP_LLMGW_NREASONS; reason++) {
+        for (reason = 0; reason < LLMGW_NREASONS; reason++) {
             n = counters->requests[code][reason];
 
             if (n) {

@@ -2,20 +2,19 @@
 /*
  * An attempt: one replica's try at a stream, as a Generate call over gRPC.
  *
- * It begins with a lease and ends exactly once, with an outcome in the words
- * of core/resume.h; the lease ends in that same moment.  What a status of the
- * replica's means is decided here, in ngx_http_llmgw_attempt_outcome(), and
- * nowhere else.
+ * It begins with a lease and ends exactly once, with an ending in the words of
+ * core/resume.h; the lease ends in that same moment.  What a status of the
+ * replica means is decided here, in ngx_http_llmgw_attempt_ending(), and
+ * nowhere else.  Whose attempt it is, and in what protocol a client waits for
+ * it, is not known here: the owner is told by the events of what it asks.
  *
  * Ending and stopping are two steps.  Most attempts end inside of a callback,
- * where neither the request nor the session may be touched; the stream is
- * then posted, and stops the attempt when it runs: the call, if it is still
- * open, is reset, and what comes for it later finds nobody.
+ * where neither the request nor the session may be touched; the owner takes
+ * note, and stops the attempt later: the call, if it is still open, is reset,
+ * and what comes for it after that finds nobody.
  */
 
-#include "front/trace.h"
 #include "llmgateway.pb-c.h"
-#include "proto/token_message.h"
 #include "upstream/attempt.h"
 
 
@@ -23,21 +22,26 @@
 #define NGX_HTTP_LLMGW_CANCEL        8          /* RFC 9113, 7 */
 #define NGX_HTTP_LLMGW_GRACE_MS      1000       /* our deadline speaks first */
 #define NGX_HTTP_LLMGW_MAX_MESSAGE   1024       /* of a grpc-message */
+#define NGX_HTTP_LLMGW_TRACE_FIELDS  2
 
 
 static void ngx_http_llmgw_attempt_wait(ngx_http_llmgw_attempt_t *attempt);
 static ngx_int_t ngx_http_llmgw_attempt_send(
     ngx_http_llmgw_attempt_t *attempt);
 static uint64_t ngx_http_llmgw_attempt_timeout(
-    ngx_http_llmgw_stream_t *stream);
+    const ngx_http_llmgw_ask_t *ask);
+static ngx_uint_t ngx_http_llmgw_attempt_trace(llmgw_trace_span_t *trace,
+    llmgw_grpc_field_t fields[NGX_HTTP_LLMGW_TRACE_FIELDS]);
 static llmgw_verdict_t ngx_http_llmgw_attempt_verdict(
-    llmgw_ending_t outcome, llmgw_cause_t cause);
-static llmgw_ending_t ngx_http_llmgw_attempt_outcome(
+    llmgw_ending_t ending, llmgw_cause_t cause);
+static llmgw_ending_t ngx_http_llmgw_attempt_ending(
     ngx_http_llmgw_attempt_t *attempt, int status, llmgw_cause_t *cause);
 static void ngx_http_llmgw_attempt_keep_message(
     ngx_http_llmgw_attempt_t *attempt, const char *message);
+static void ngx_http_llmgw_attempt_token(ngx_http_llmgw_attempt_t *attempt,
+    const llmgw_token_t *token, size_t wire_bytes);
 static u_char *ngx_http_llmgw_attempt_rewrite(const uint8_t *data,
-    size_t *len, int *is_final);
+    size_t *len);
 
 static void ngx_http_llmgw_attempt_on_field(llmgw_grpc_stream_t *call,
     const char *name, size_t name_len, const char *value, size_t value_len,
@@ -69,11 +73,12 @@ ngx_http_llmgw_attempt_callbacks(void)
 }
 
 
-/* With a lease, which is this attempt's from here on. */
-
 void
-ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt)
+ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
+    const ngx_http_llmgw_ask_t *ask, ngx_uint_t from)
 {
+    attempt->ask = ask;
+    attempt->from = from;
     attempt->replica = attempt->lease.replica;
     attempt->ended = 0;
     attempt->draining = 0;
@@ -91,15 +96,13 @@ ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt)
 }
 
 
-/* Opens the call, or waits with a session that is not ready for it. */
-
 void
 ngx_http_llmgw_attempt_call(ngx_http_llmgw_attempt_t *attempt)
 {
     ngx_http_llmgw_session_t  *session;
 
     session = ngx_http_llmgw_session_get(attempt->replica,
-                                   attempt->stream->conf->connect_timeout);
+                                         attempt->ask->connect_timeout);
     if (session == NULL) {
         ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED,
                                    LLMGW_CAUSE_INTERNAL);
@@ -137,26 +140,26 @@ ngx_http_llmgw_attempt_send(ngx_http_llmgw_attempt_t *attempt)
     uint8_t                       *p;
     llmgw_grpc_call_t              call;
     llmgw_grpc_field_t             fields[NGX_HTTP_LLMGW_TRACE_FIELDS];
-    ngx_http_llmgw_stream_t       *stream;
+    const ngx_http_llmgw_ask_t    *ask;
     Llmgateway__GenerateRequest    request;
 
-    stream = attempt->stream;
+    ask = attempt->ask;
 
     llmgateway__generate_request__init(&request);
 
-    request.request_id = (char *) stream->request_id.data;
-    request.prompt.data = stream->prompt.data;
-    request.prompt.len = stream->prompt.len;
-    request.max_tokens = stream->max_tokens;
-    request.tokens_already_generated = stream->tokens;
+    request.request_id = ask->request_id;
+    request.prompt.data = ask->prompt.data;
+    request.prompt.len = ask->prompt.len;
+    request.max_tokens = ask->max_tokens;
+    request.tokens_already_generated = attempt->from;
 
     ngx_memzero(&call, sizeof(llmgw_grpc_call_t));
 
     call.path = NGX_HTTP_LLMGW_GENERATE;
     call.authority = (char *) attempt->replica->member.grpc;
-    call.timeout_ms = ngx_http_llmgw_attempt_timeout(stream);
+    call.timeout_ms = ngx_http_llmgw_attempt_timeout(ask);
     call.fields = fields;
-    call.nfields = ngx_http_llmgw_trace_begin(stream, fields);
+    call.nfields = ngx_http_llmgw_attempt_trace(ask->trace, fields);
     call.data = attempt;
 
     if (llmgw_grpc_call(attempt->session->grpc, &call, &attempt->call)
@@ -183,32 +186,63 @@ ngx_http_llmgw_attempt_send(ngx_http_llmgw_attempt_t *attempt)
 
 
 static uint64_t
-ngx_http_llmgw_attempt_timeout(ngx_http_llmgw_stream_t *stream)
+ngx_http_llmgw_attempt_timeout(const ngx_http_llmgw_ask_t *ask)
 {
     ngx_msec_int_t  left;
 
-    if (!stream->has_deadline) {
+    if (!ask->has_deadline) {
         return 0;
     }
 
-    left = (ngx_msec_int_t) (stream->deadline_ms - ngx_current_msec);
+    left = (ngx_msec_int_t) (ask->deadline_ms - ngx_current_msec);
 
     return ngx_max(left, 0) + NGX_HTTP_LLMGW_GRACE_MS;
 }
 
 
-/* Once: by the replica's own words, a timer, gossip, a socket, or us. */
+/*
+ * A replica's call is a span of its own under the client's: the two halves of
+ * a stream that another replica took over can be told apart.  Returns how many
+ * fields it takes.
+ */
+
+static ngx_uint_t
+ngx_http_llmgw_attempt_trace(llmgw_trace_span_t *trace,
+    llmgw_grpc_field_t fields[NGX_HTTP_LLMGW_TRACE_FIELDS])
+{
+    if (trace == NULL) {
+        return 0;
+    }
+
+    /* random enough to differ within one trace */
+
+    do {
+        trace->span = (uint64_t) ngx_random() << 42
+                      ^ (uint64_t) ngx_random() << 21
+                      ^ (uint64_t) ngx_random();
+    } while (trace->span == 0);
+
+    llmgw_trace_format(&trace->parent, trace->span, trace->text);
+
+    fields[0].name = "traceparent";
+    fields[0].value = trace->text;
+    fields[1].name = "tracestate";
+    fields[1].value = trace->state;
+
+    return trace->state ? 2 : 1;
+}
+
 
 void
 ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
-    llmgw_ending_t outcome, llmgw_cause_t cause)
+    llmgw_ending_t ending, llmgw_cause_t cause)
 {
     if (attempt->ended) {
         return;
     }
 
     attempt->ended = 1;
-    attempt->outcome = outcome;
+    attempt->ending = ending;
     attempt->cause = cause;
 
     if (attempt->waits) {
@@ -218,14 +252,14 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
 
     ngx_queue_remove(&attempt->queue);
 
-    if (outcome == LLMGW_ENDING_FAILED) {
+    if (ending == LLMGW_ENDING_FAILED) {
         ngx_http_llmgw_lease_fails(&attempt->lease);
     }
 
     ngx_http_llmgw_lease_end(&attempt->lease,
-                             ngx_http_llmgw_attempt_verdict(outcome, cause));
+                             ngx_http_llmgw_attempt_verdict(ending, cause));
 
-    ngx_http_llmgw_worker_post(attempt->stream);
+    attempt->ask->events->end(attempt);
 }
 
 
@@ -235,9 +269,9 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
  */
 
 static llmgw_verdict_t
-ngx_http_llmgw_attempt_verdict(llmgw_ending_t outcome, llmgw_cause_t cause)
+ngx_http_llmgw_attempt_verdict(llmgw_ending_t ending, llmgw_cause_t cause)
 {
-    switch (outcome) {
+    switch (ending) {
 
     case LLMGW_ENDING_FINAL:
     case LLMGW_ENDING_PASSED:
@@ -263,8 +297,6 @@ ngx_http_llmgw_attempt_verdict(llmgw_ending_t outcome, llmgw_cause_t cause)
     }
 }
 
-
-/* Safe at any time, also for one that never started or has been stopped. */
 
 void
 ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt)
@@ -294,8 +326,6 @@ ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt)
     attempt->session = NULL;
 }
 
-
-/* The client has taken what came: the replica may send as much again. */
 
 void
 ngx_http_llmgw_attempt_consume(ngx_http_llmgw_attempt_t *attempt)
@@ -336,8 +366,8 @@ static void
 ngx_http_llmgw_attempt_on_message(llmgw_grpc_stream_t *call,
     const uint8_t *data, size_t len, size_t wire_bytes)
 {
-    int                        is_final;
     u_char                    *rewritten;
+    llmgw_token_t              token;
     ngx_http_llmgw_attempt_t  *attempt;
 
     attempt = llmgw_grpc_stream_data(call);
@@ -349,19 +379,30 @@ ngx_http_llmgw_attempt_on_message(llmgw_grpc_stream_t *call,
 
     rewritten = NULL;
 
-    if (!llmgw_token_message_is_plain(data, len, &is_final)) {
+    if (!llmgw_token_message_read(data, len, &token)) {
 
-        rewritten = ngx_http_llmgw_attempt_rewrite(data, &len, &is_final);
+        rewritten = ngx_http_llmgw_attempt_rewrite(data, &len);
 
-        if (rewritten == NULL) {
+        if (rewritten == NULL
+            || !llmgw_token_message_read(rewritten, len, &token))
+        {
             ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED,
                                        LLMGW_CAUSE_MALFORMED);
+            free(rewritten);
             return;
         }
-
-        data = rewritten;
     }
 
+    ngx_http_llmgw_attempt_token(attempt, &token, wire_bytes);
+
+    free(rewritten);
+}
+
+
+static void
+ngx_http_llmgw_attempt_token(ngx_http_llmgw_attempt_t *attempt,
+    const llmgw_token_t *token, size_t wire_bytes)
+{
     attempt->owed += wire_bytes;
     attempt->activity_ms = ngx_current_msec;
 
@@ -370,14 +411,12 @@ ngx_http_llmgw_attempt_on_message(llmgw_grpc_stream_t *call,
         ngx_http_llmgw_lease_proves(&attempt->lease);
     }
 
-    ngx_http_llmgw_stream_token(attempt, data, len);
+    attempt->ask->events->token(attempt, token);
 
-    if (is_final) {
+    if (token->is_final) {
         ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FINAL,
                                    LLMGW_CAUSE_NONE);
     }
-
-    free(rewritten);
 }
 
 
@@ -387,8 +426,7 @@ ngx_http_llmgw_attempt_on_message(llmgw_grpc_stream_t *call,
  */
 
 static u_char *
-ngx_http_llmgw_attempt_rewrite(const uint8_t *data, size_t *len,
-    int *is_final)
+ngx_http_llmgw_attempt_rewrite(const uint8_t *data, size_t *len)
 {
     u_char                        *p;
     Llmgateway__GenerateResponse   known, *response;
@@ -403,7 +441,6 @@ ngx_http_llmgw_attempt_rewrite(const uint8_t *data, size_t *len,
     known.token = response->token;
     known.is_final = response->is_final;
 
-    *is_final = known.is_final;
     *len = llmgateway__generate_response__get_packed_size(&known);
 
     p = malloc(*len + 1);       /* it may be empty */
@@ -422,7 +459,7 @@ ngx_http_llmgw_attempt_on_end(llmgw_grpc_stream_t *call, int status,
     const char *message)
 {
     llmgw_cause_t              cause;
-    llmgw_ending_t            outcome;
+    llmgw_ending_t             ending;
     ngx_http_llmgw_attempt_t  *attempt;
 
     attempt = llmgw_grpc_stream_data(call);
@@ -436,18 +473,18 @@ ngx_http_llmgw_attempt_on_end(llmgw_grpc_stream_t *call, int status,
     attempt->status = status;
     ngx_http_llmgw_attempt_keep_message(attempt, message);
 
-    outcome = ngx_http_llmgw_attempt_outcome(attempt, status, &cause);
+    ending = ngx_http_llmgw_attempt_ending(attempt, status, &cause);
 
-    if (outcome == LLMGW_ENDING_FULL) {
+    if (ending == LLMGW_ENDING_FULL) {
         ngx_http_llmgw_replica_is_full(attempt->replica);
     }
 
-    ngx_http_llmgw_attempt_end(attempt, outcome, cause);
+    ngx_http_llmgw_attempt_end(attempt, ending, cause);
 }
 
 
 static llmgw_ending_t
-ngx_http_llmgw_attempt_outcome(ngx_http_llmgw_attempt_t *attempt, int status,
+ngx_http_llmgw_attempt_ending(ngx_http_llmgw_attempt_t *attempt, int status,
     llmgw_cause_t *cause)
 {
     *cause = LLMGW_CAUSE_STATUS;
@@ -497,7 +534,7 @@ ngx_http_llmgw_attempt_keep_message(ngx_http_llmgw_attempt_t *attempt,
     len = message ? ngx_strlen(message) : 0;
     len = ngx_min(len, NGX_HTTP_LLMGW_MAX_MESSAGE);
 
-    p = len ? ngx_pnalloc(attempt->stream->request->pool, len) : NULL;
+    p = len ? ngx_pnalloc(attempt->ask->memory, len) : NULL;
 
     if (p == NULL) {
         attempt->message.len = 0;

@@ -9,6 +9,8 @@
 
 #include "core/resume.h"
 #include "proto/grpc/session.h"
+#include "proto/token_message.h"
+#include "proto/trace.h"
 
 #include "upstream/session.h"
 #include "zone/lease.h"
@@ -17,9 +19,36 @@
 typedef struct ngx_http_llmgw_attempt_s  ngx_http_llmgw_attempt_t;
 
 
+/*
+ * What an attempt tells its owner.  Both are called within callbacks of the
+ * session: the owner takes note, and finalizes no request.
+ */
+typedef struct {
+    void  (*token)(ngx_http_llmgw_attempt_t *attempt,
+              const llmgw_token_t *token);
+
+    /* Once, by whatever it ended; also by attempt_stop(). */
+    void  (*end)(ngx_http_llmgw_attempt_t *attempt);
+} ngx_http_llmgw_attempt_events_t;
+
+
+/* What is asked of each replica that tries; the owner's, and outlives them. */
+typedef struct {
+    const ngx_http_llmgw_attempt_events_t  *events;
+    ngx_uint_t                    max_tokens;
+    ngx_str_t                     prompt;
+    char                         *request_id;
+    llmgw_trace_span_t           *trace;        /* NULL: none */
+    ngx_msec_t                    connect_timeout;
+    ngx_msec_t                    deadline_ms;  /* with has_deadline */
+    ngx_pool_t                   *memory;       /* for what a replica says */
+    unsigned                      has_deadline:1;
+} ngx_http_llmgw_ask_t;
+
+
 /* First what each token needs, in one cache line; then the rest. */
 struct ngx_http_llmgw_attempt_s {
-    ngx_http_llmgw_stream_t      *stream;
+    const ngx_http_llmgw_ask_t   *ask;
     ngx_http_llmgw_replica_t     *replica;      /* NULL: not running */
     ngx_http_llmgw_session_t     *session;
     llmgw_grpc_stream_t          *call;
@@ -28,26 +57,41 @@ struct ngx_http_llmgw_attempt_s {
     ngx_msec_t                    activity_ms;  /* start, then each token */
 
     unsigned                      waits:1;      /* in wait_queue */
-    unsigned                      ended:1;      /* outcome is there */
+    unsigned                      ended:1;      /* ending is there */
     unsigned                      draining:1;   /* llmgw-draining was seen */
 
+    ngx_uint_t                    from;         /* tokens before its first */
     ngx_queue_t                   queue;        /* of the replica */
     ngx_queue_t                   wait_queue;   /* of a session's waiting */
     ngx_http_llmgw_lease_t        lease;
 
-    llmgw_ending_t               outcome;
+    llmgw_ending_t                ending;
     llmgw_cause_t                 cause;
     ngx_int_t                     status;       /* gRPC, where it ended so */
-    ngx_str_t                     message;      /* for PASSED; stream's pool */
+    ngx_str_t                     message;      /* for PASSED; ask->memory */
 };
 
 
-void ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt);
-void ngx_http_llmgw_attempt_call(ngx_http_llmgw_attempt_t *attempt);
-void ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
-    llmgw_ending_t outcome, llmgw_cause_t cause);
+/*
+ * With a lease, which is this attempt's from here on, and behind so many
+ * tokens of the stream.  It ends exactly once, and so does the lease.
+ */
+void ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
+    const ngx_http_llmgw_ask_t *ask, ngx_uint_t from);
+
+/* Safe at any time, also for one that never started or has been stopped. */
 void ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt);
+
+/* The client has taken what came: the replica may send as much again. */
 void ngx_http_llmgw_attempt_consume(ngx_http_llmgw_attempt_t *attempt);
+
+/* By a timer, gossip, a socket; nothing where it has ended. */
+void ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
+    llmgw_ending_t ending, llmgw_cause_t cause);
+
+/* Opens the call, or waits with a session that is not ready for it. */
+void ngx_http_llmgw_attempt_call(ngx_http_llmgw_attempt_t *attempt);
+
 const llmgw_grpc_callbacks_t *ngx_http_llmgw_attempt_callbacks(void);
 
 

@@ -1,22 +1,14 @@
 
 /*
- * What a worker has once: its pools, one buffer for all reading and writing
- * of sessions, and the list of streams that have something to do.
- *
- * Callbacks of a session put streams on the list; the posted event works it
- * off at the end of the event loop's turn.  So one turn's tokens of a stream
- * leave in one flush, those of a connection in one write (cork.c), and nothing
- * is finalized under a callback's feet.
+ * What a worker has once, from before it accepts until it ends.
  */
 
-#include "front/output.h"
 #include "upstream/pool.h"
 #include "upstream/worker.h"
 #include "zone/queue.h"
 
 
 static void ngx_http_llmgw_worker_woken(void *data);
-static void ngx_http_llmgw_worker_run(ngx_event_t *ev);
 
 
 ngx_int_t
@@ -40,19 +32,13 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
     }
 
     worker->io = ngx_palloc(cycle->pool, NGX_HTTP_LLMGW_IO_BYTES);
-    worker->corked = ngx_palloc(cycle->pool, NGX_HTTP_LLMGW_CORKED
-                                             * sizeof(ngx_connection_t *));
-
-    if (worker->io == NULL || worker->corked == NULL) {
+    if (worker->io == NULL) {
         return NGX_ERROR;
     }
 
     worker->conf = lmcf;
     worker->log = cycle->log;
-    worker->run.handler = ngx_http_llmgw_worker_run;
-    worker->run.data = worker;
-    worker->run.log = cycle->log;
-    ngx_queue_init(&worker->work);
+    worker->memory = cycle->pool;
     ngx_queue_init(&worker->pools);
     ngx_http_llmgw_coalesce_init(worker, cycle);
 
@@ -145,14 +131,8 @@ ngx_http_llmgw_worker_done(void *data)
             ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
     }
 
-    if (worker->run.posted) {
-        ngx_delete_posted_event(&worker->run);
-    }
-
     ngx_http_llmgw_coalesce_done(worker);
     ngx_http_llmgw_wake_done(&worker->waker);
-
-    ngx_http_llmgw_chunk_done(worker);
 }
 
 
@@ -171,64 +151,4 @@ ngx_http_llmgw_worker_woken(void *data)
         ngx_http_llmgw_line_run(
             ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
     }
-}
-
-
-void
-ngx_http_llmgw_worker_post(ngx_http_llmgw_stream_t *stream)
-{
-    ngx_http_llmgw_worker_t  *worker;
-
-    if (stream->queued || stream->finished) {
-        return;
-    }
-
-    worker = stream->pool->worker;
-
-    stream->queued = 1;
-    ngx_queue_insert_tail(&worker->work, &stream->work);
-    ngx_post_event(&worker->run, &ngx_posted_events);
-}
-
-
-void
-ngx_http_llmgw_worker_forget(ngx_http_llmgw_stream_t *stream)
-{
-    if (stream->queued) {
-        stream->queued = 0;
-        ngx_queue_remove(&stream->work);
-    }
-}
-
-
-/*
- * We are not within one of nginx's own handlers of the request: what it posts
- * to finalize it would wait for the next event of a client who may be gone.
- */
-
-static void
-ngx_http_llmgw_worker_run(ngx_event_t *ev)
-{
-    ngx_queue_t              *q;
-    ngx_connection_t         *c;
-    ngx_http_llmgw_stream_t  *stream;
-    ngx_http_llmgw_worker_t  *worker = ev->data;
-
-    ngx_http_llmgw_cork_survey(worker);
-    worker->hands_out = 1;
-
-    while (!ngx_queue_empty(&worker->work)) {
-        q = ngx_queue_head(&worker->work);
-        stream = ngx_queue_data(q, ngx_http_llmgw_stream_t, work);
-        c = stream->request->connection;
-
-        ngx_http_llmgw_worker_forget(stream);
-        ngx_http_llmgw_stream_run(stream);
-        ngx_http_run_posted_requests(c);
-    }
-
-    worker->hands_out = 0;
-
-    ngx_http_llmgw_uncork(worker);
-    llmgw_coalesce_turn(&worker->coalesce.load, ngx_current_msec);
 }

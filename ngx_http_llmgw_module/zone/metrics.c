@@ -36,8 +36,6 @@ _Static_assert(sizeof(ngx_http_llmgw_first_token_ms) / sizeof(ngx_msec_t)
 
 static ngx_http_llmgw_counters_t *ngx_http_llmgw_metrics_row(
     ngx_http_llmgw_zone_t *zone);
-static ngx_http_llmgw_reason_t ngx_http_llmgw_metrics_reason(
-    const char *reason);
 static void ngx_http_llmgw_metrics_observe(ngx_http_llmgw_histogram_t *h,
     const ngx_msec_t *bounds, ngx_msec_t ms);
 
@@ -81,16 +79,14 @@ ngx_http_llmgw_metrics_observe(ngx_http_llmgw_histogram_t *h,
 }
 
 
-static const char  *ngx_http_llmgw_reasons[] = {
-    "", "queue_full", "queue_timeout", "no_replicas", "circuits_open",
-    "tries_exhausted", "client_gone"
-};
-
-
 const char *
 ngx_http_llmgw_metrics_reason_name(ngx_uint_t reason)
 {
-    return ngx_http_llmgw_reasons[reason];
+    const char  *name;
+
+    name = llmgw_outcome_reason(reason);
+
+    return name ? name : "";
 }
 
 
@@ -133,29 +129,16 @@ ngx_http_llmgw_metrics_name_reads(ngx_uint_t i)
 }
 
 
-static ngx_http_llmgw_reason_t
-ngx_http_llmgw_metrics_reason(const char *reason)
-{
-    ngx_uint_t  i;
-
-    for (i = 1; reason && i < NGX_HTTP_LLMGW_NREASONS; i++) {
-        if (ngx_strcmp(reason, ngx_http_llmgw_reasons[i]) == 0) {
-            return i;
-        }
-    }
-
-    return NGX_HTTP_LLMGW_REASON_NONE;
-}
-
-
 void
 ngx_http_llmgw_metrics_request(ngx_http_llmgw_zone_t *zone, ngx_uint_t code,
-    const char *reason)
+    llmgw_outcome_t outcome)
 {
-    code = ngx_min(code, NGX_HTTP_LLMGW_NCODES - 1);
+    ngx_uint_t  reason;
 
-    ngx_http_llmgw_metrics_row(zone)
-        ->requests[code][ngx_http_llmgw_metrics_reason(reason)]++;
+    code = ngx_min(code, NGX_HTTP_LLMGW_NCODES - 1);
+    reason = outcome < LLMGW_NREASONS ? outcome : LLMGW_OUTCOME_SERVED;
+
+    ngx_http_llmgw_metrics_row(zone)->requests[code][reason]++;
 }
 
 

@@ -21,6 +21,7 @@
 #include <ngx_core.h>
 
 #include "core/breaker.h"
+#include "core/outcome.h"
 #include "core/resume.h"
 
 
@@ -79,18 +80,6 @@
 
 
 typedef enum {
-    NGX_HTTP_LLMGW_REASON_NONE = 0,
-    NGX_HTTP_LLMGW_REASON_QUEUE_FULL,
-    NGX_HTTP_LLMGW_REASON_QUEUE_TIMEOUT,
-    NGX_HTTP_LLMGW_REASON_NO_REPLICAS,
-    NGX_HTTP_LLMGW_REASON_CIRCUITS_OPEN,
-    NGX_HTTP_LLMGW_REASON_TRIES_EXHAUSTED,
-    NGX_HTTP_LLMGW_REASON_CLIENT_GONE,
-    NGX_HTTP_LLMGW_NREASONS
-} ngx_http_llmgw_reason_t;
-
-
-typedef enum {
     NGX_HTTP_LLMGW_HEDGE_WON = 0,           /* the second one served */
     NGX_HTTP_LLMGW_HEDGE_LOST,
     NGX_HTTP_LLMGW_NHEDGES
@@ -129,7 +118,7 @@ typedef enum {
 /* Nothing but uint64_t: rows are added up as arrays of them. */
 typedef struct {
     uint64_t                      requests[NGX_HTTP_LLMGW_NCODES]
-                                          [NGX_HTTP_LLMGW_NREASONS];
+                                          [LLMGW_NREASONS];
     NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_COUNTER_FIELD)
     NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_HISTOGRAM_FIELD)
 } ngx_http_llmgw_counters_t;
@@ -151,7 +140,7 @@ typedef struct ngx_http_llmgw_slot_s  ngx_http_llmgw_slot_t;
 
 /* A request has ended, with a gRPC code and perhaps a reason of ours. */
 void ngx_http_llmgw_metrics_request(ngx_http_llmgw_zone_t *zone,
-    ngx_uint_t code, const char *reason);
+    ngx_uint_t code, llmgw_outcome_t outcome);
 
 /* Adds ms to one of the histograms. */
 void ngx_http_llmgw_metrics_time(ngx_http_llmgw_zone_t *zone,

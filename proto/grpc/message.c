@@ -23,7 +23,6 @@
  *             given back                          given back
  */
 
-#include <arpa/inet.h>
 #include <string.h>
 
 #include "proto/grpc/session_inner.h"
@@ -59,7 +58,6 @@ reader_prefix(llmgw_grpc_reader_t *reader, size_t max_message_bytes,
     const uint8_t **data, size_t *len)
 {
     size_t          n;
-    uint32_t        message_bytes;
     const uint8_t  *p;
 
     p = *data;
@@ -76,8 +74,7 @@ reader_prefix(llmgw_grpc_reader_t *reader, size_t max_message_bytes,
         return LLMGW_GRPC_READ_COMPRESSED;
     }
 
-    memcpy(&message_bytes, reader->prefix + 1, sizeof(message_bytes));
-    reader->message_bytes = ntohl(message_bytes);
+    reader->message_bytes = llmgw_grpc_prefix_len(reader->prefix);
 
     if (reader->message_bytes > max_message_bytes) {
         return LLMGW_GRPC_READ_TOO_LARGE;
@@ -132,7 +129,7 @@ static int
 reader_whole(llmgw_grpc_reader_t *reader, size_t max_message_bytes,
     const uint8_t **data, size_t *len, llmgw_grpc_message_t *message)
 {
-    uint32_t        message_bytes;
+    size_t          message_bytes;
     const uint8_t  *p;
 
     p = *data;
@@ -141,8 +138,7 @@ reader_whole(llmgw_grpc_reader_t *reader, size_t max_message_bytes,
         return 0;
     }
 
-    memcpy(&message_bytes, p + 1, sizeof(message_bytes));
-    message_bytes = ntohl(message_bytes);
+    message_bytes = llmgw_grpc_prefix_len(p);
 
     if (message_bytes > *len - LLMGW_GRPC_PREFIX_BYTES
         || message_bytes > max_message_bytes)

@@ -18,7 +18,6 @@
  *       ended <-----------------------------------------------------+
  */
 
-#include <arpa/inet.h>
 #include <string.h>
 
 #include "proto/grpc/session_inner.h"
@@ -150,7 +149,6 @@ llmgw_grpc_send_reserve(llmgw_grpc_stream_t *stream, size_t len)
 {
     int                       was_empty;
     uint8_t                  *p;
-    uint32_t                  length;
     const llmgw_grpc_role_t  *role;
 
     role = stream->session->role;
@@ -170,13 +168,9 @@ llmgw_grpc_send_reserve(llmgw_grpc_stream_t *stream, size_t len)
 
     stream->session->nunsent += was_empty;
 
-    length = htonl((uint32_t) len);
-    *p = 0;
-    memcpy(p + 1, &length, sizeof(length));
-
     llmgw_grpc_stream_resume(stream);
 
-    return p + LLMGW_GRPC_PREFIX_BYTES;
+    return llmgw_grpc_prefix_write(p, len);
 }
 
 

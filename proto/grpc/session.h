@@ -57,6 +57,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "proto/grpc/prefix.h"
+
 
 typedef struct llmgw_grpc_session_s  llmgw_grpc_session_t;
 typedef struct llmgw_grpc_stream_s   llmgw_grpc_stream_t;
@@ -82,8 +84,6 @@ typedef enum {
     LLMGW_GRPC_DATA_LOSS = 15,
     LLMGW_GRPC_UNAUTHENTICATED = 16
 } llmgw_grpc_status_t;
-
-#define LLMGW_GRPC_PREFIX_BYTES  5
 
 /* A stream that ended without a grpc-status: a reset, a broken connection. */
 #define LLMGW_GRPC_NO_STATUS     (-1)

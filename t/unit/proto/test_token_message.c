@@ -55,15 +55,16 @@ is_written_so(const uint8_t *bytes, size_t len, int *is_final)
 static void
 assert_alike(const uint8_t *bytes, size_t len)
 {
-    int  theirs, ours;
+    int            theirs;
+    llmgw_token_t  ours;
 
     theirs = 0;
 
-    assert_int_equal(llmgw_token_message_is_plain(bytes, len, &ours),
+    assert_int_equal(llmgw_token_message_read(bytes, len, &ours),
                      is_written_so(bytes, len, &theirs));
 
-    if (llmgw_token_message_is_plain(bytes, len, &ours)) {
-        assert_int_equal(ours, theirs);
+    if (llmgw_token_message_read(bytes, len, &ours)) {
+        assert_int_equal(ours.is_final, theirs);
     }
 }
 
@@ -71,9 +72,9 @@ assert_alike(const uint8_t *bytes, size_t len)
 static void
 what_is_written_is_plain(void **state)
 {
-    int                           is_final;
     size_t                        i, len;
     uint8_t                      *bytes;
+    llmgw_token_t                 token;
     Llmgateway__GenerateResponse  response;
 
     static const size_t  lens[] = {
@@ -93,8 +94,12 @@ what_is_written_is_plain(void **state)
         assert_non_null(bytes);
         llmgateway__generate_response__pack(&response, bytes);
 
-        assert_true(llmgw_token_message_is_plain(bytes, len, &is_final));
-        assert_int_equal(is_final, (int) (i % 2));
+        assert_true(llmgw_token_message_read(bytes, len, &token));
+        assert_int_equal(token.is_final, (int) (i % 2));
+        assert_ptr_equal(token.message, bytes);
+        assert_int_equal(token.len, len);
+        assert_int_equal(token.text_len, response.token.len);
+        assert_memory_equal(token.text, response.token.data, token.text_len);
 
         free(bytes);
         free(response.token.data);
@@ -105,8 +110,8 @@ what_is_written_is_plain(void **state)
 static void
 other_shapes_are_not(void **state)
 {
-    int     is_final;
-    size_t  i;
+    size_t         i;
+    llmgw_token_t  token;
 
     static const struct {
         size_t   len;
@@ -131,8 +136,8 @@ other_shapes_are_not(void **state)
     };
 
     for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        assert_false(llmgw_token_message_is_plain(others[i].bytes,
-                                                  others[i].len, &is_final));
+        assert_false(llmgw_token_message_read(others[i].bytes,
+                                              others[i].len, &token));
         assert_alike(others[i].bytes, others[i].len);
     }
 }
@@ -142,10 +147,10 @@ other_shapes_are_not(void **state)
 static void
 random_bytes_are_judged_alike(void **state)
 {
-    size_t    i, k, len;
-    uint8_t   bytes[RANDOM_BYTES];
-    unsigned  seed, plain;
-    int       is_final;
+    size_t         i, k, len;
+    uint8_t        bytes[RANDOM_BYTES];
+    unsigned       seed, plain;
+    llmgw_token_t  token;
 
     static const uint8_t  likely[] = {
         0x0a, 0x10, 0x1a, 0, 1, 1, 2, 3, 0x80, 0x81, 'x'
@@ -162,7 +167,7 @@ random_bytes_are_judged_alike(void **state)
         }
 
         assert_alike(bytes, len);
-        plain += llmgw_token_message_is_plain(bytes, len, &is_final) != 0;
+        plain += llmgw_token_message_read(bytes, len, &token) != 0;
     }
 
     assert_true(plain > RANDOM_MESSAGES / 100);

@@ -1,0 +1,53 @@
+
+/*
+ * How a request ended, in our own words.  What each is called in gRPC and in
+ * HTTP stands in one table, http/outcome.c; who ends a request says none of
+ * those.
+ */
+
+#ifndef LLMGW_OUTCOME_H
+#define LLMGW_OUTCOME_H
+
+#include <stddef.h>
+
+
+/* Those with a reason come first: counters are indexed by it. */
+typedef enum {
+    LLMGW_OUTCOME_SERVED = 0,
+    LLMGW_OUTCOME_QUEUE_FULL,
+    LLMGW_OUTCOME_QUEUE_TIMEOUT,
+    LLMGW_OUTCOME_NO_REPLICAS,
+    LLMGW_OUTCOME_CIRCUITS_OPEN,
+    LLMGW_OUTCOME_TRIES_EXHAUSTED,
+    LLMGW_OUTCOME_GONE,             /* the client, before the end */
+    LLMGW_NREASONS,
+
+    LLMGW_OUTCOME_DEADLINE = LLMGW_NREASONS,
+    LLMGW_OUTCOME_BAD_REQUEST,
+    LLMGW_OUTCOME_TOO_LARGE,
+    LLMGW_OUTCOME_UNKNOWN_METHOD,   /* or one that is not supported */
+    LLMGW_OUTCOME_NOT_FOUND,
+    LLMGW_OUTCOME_INTERNAL,         /* ours: no memory */
+    LLMGW_OUTCOME_REFUSED,          /* by a replica, in its own words */
+    LLMGW_NOUTCOMES
+} llmgw_outcome_t;
+
+
+typedef struct {
+    llmgw_outcome_t  outcome;
+    int              status;        /* gRPC, of REFUSED alone */
+    const char      *text;          /* for people; NULL: the outcome's own */
+    size_t           text_len;
+} llmgw_end_t;
+
+
+/*
+ * What stands in llmgw-reason, in logs and in the label of metrics; NULL: this
+ * outcome has none.
+ */
+const char *llmgw_outcome_reason(llmgw_outcome_t outcome);
+
+/* One line for people; "" where there is nothing to say. */
+const char *llmgw_outcome_text(llmgw_outcome_t outcome);
+
+#endif /* LLMGW_OUTCOME_H */

@@ -1,0 +1,119 @@
+
+/*
+ * The list of streams that have something to do.
+ *
+ * Callbacks of a session put streams on it; the posted event works it off at
+ * the end of the event loop's iteration.  So the tokens that an iteration
+ * brought to a stream leave in one flush, those of a connection in one write
+ * (cork.c), and nothing is finalized while a callback still uses it.
+ */
+
+#include "front/clients.h"
+#include "upstream/worker.h"
+
+
+static void ngx_http_llmgw_clients_run(ngx_event_t *ev);
+static void ngx_http_llmgw_clients_done(void *data);
+
+
+ngx_http_llmgw_clients_t *
+ngx_http_llmgw_clients_get(ngx_http_llmgw_worker_t *worker)
+{
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_llmgw_clients_t  *clients;
+
+    if (worker->conf->clients) {
+        return worker->conf->clients;
+    }
+
+    clients = ngx_pcalloc(worker->memory, sizeof(ngx_http_llmgw_clients_t));
+    cln = ngx_pool_cleanup_add(worker->memory, 0);
+
+    if (clients == NULL || cln == NULL) {
+        return NULL;
+    }
+
+    clients->worker = worker;
+    clients->log = worker->log;
+    clients->run.handler = ngx_http_llmgw_clients_run;
+    clients->run.data = clients;
+    clients->run.log = worker->log;
+    ngx_queue_init(&clients->work);
+
+    cln->handler = ngx_http_llmgw_clients_done;
+    cln->data = clients;
+
+    worker->conf->clients = clients;
+
+    return clients;
+}
+
+
+static void
+ngx_http_llmgw_clients_done(void *data)
+{
+    ngx_http_llmgw_clients_t  *clients = data;
+
+    if (clients->run.posted) {
+        ngx_delete_posted_event(&clients->run);
+    }
+
+    ngx_http_llmgw_chunk_done(clients);
+    clients->done = 1;
+}
+
+
+void
+ngx_http_llmgw_clients_post(ngx_http_llmgw_stream_t *stream)
+{
+    if (stream->queued || stream->record.finished || stream->clients->done) {
+        return;
+    }
+
+    stream->queued = 1;
+    ngx_queue_insert_tail(&stream->clients->work, &stream->work);
+    ngx_post_event(&stream->clients->run, &ngx_posted_events);
+}
+
+
+void
+ngx_http_llmgw_clients_forget(ngx_http_llmgw_stream_t *stream)
+{
+    if (stream->queued) {
+        stream->queued = 0;
+        ngx_queue_remove(&stream->work);
+    }
+}
+
+
+/*
+ * We are not within one of nginx's own handlers of the request: what it posts
+ * to finalize it would wait for the next event of a client that may be gone.
+ */
+
+static void
+ngx_http_llmgw_clients_run(ngx_event_t *ev)
+{
+    ngx_queue_t               *q;
+    ngx_connection_t          *c;
+    ngx_http_llmgw_stream_t   *stream;
+    ngx_http_llmgw_clients_t  *clients = ev->data;
+
+    ngx_http_llmgw_cork_survey(clients);
+    clients->hands_out = 1;
+
+    while (!ngx_queue_empty(&clients->work)) {
+        q = ngx_queue_head(&clients->work);
+        stream = ngx_queue_data(q, ngx_http_llmgw_stream_t, work);
+        c = stream->request->connection;
+
+        ngx_http_llmgw_clients_forget(stream);
+        ngx_http_llmgw_stream_run(stream);
+        ngx_http_run_posted_requests(c);
+    }
+
+    clients->hands_out = 0;
+
+    ngx_http_llmgw_uncork(clients);
+    llmgw_coalesce_turn(&clients->worker->coalesce.load, ngx_current_msec);
+}

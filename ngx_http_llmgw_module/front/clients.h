@@ -1,0 +1,65 @@
+
+/*
+ * What a worker has for its clients: the list of streams that have something
+ * to do, the memory in which tokens leave, and the connections that are held
+ * until each of their streams has sent.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_CLIENTS_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_CLIENTS_H_INCLUDED_
+
+
+#include "front/stream.h"
+
+
+#define NGX_HTTP_LLMGW_CHUNK_BYTES    256    /* of a stream's output: first */
+#define NGX_HTTP_LLMGW_CHUNK_MAX      8192   /* and as it doubles */
+#define NGX_HTTP_LLMGW_CHUNKS_KEPT    1024   /* of the first size, a worker */
+#define NGX_HTTP_LLMGW_CORKED         512    /* connections held at a time */
+#define NGX_HTTP_LLMGW_SHARERS        256    /* cells of the survey: cork.c */
+#define NGX_HTTP_LLMGW_ID_BYTES       16     /* of a request id, random */
+#define NGX_HTTP_LLMGW_IDS            16     /* drawn at a time */
+
+
+struct ngx_http_llmgw_clients_s {
+    ngx_event_t                   run;          /* posted */
+    ngx_queue_t                   work;         /* streams that have some */
+    ngx_http_llmgw_worker_t      *worker;
+    ngx_log_t                    *log;
+    ngx_chain_t                  *chunks;       /* free ones: chunk.c */
+    ngx_uint_t                    nchunks;
+    ngx_uint_t                    ncorked;
+    ngx_uint_t                    nids;         /* of these not used yet */
+    unsigned                      hands_out:1;  /* connections may be held */
+    unsigned                      done:1;       /* the cycle's memory goes */
+    u_char                        sharers[NGX_HTTP_LLMGW_SHARERS];
+    u_char                        ids[NGX_HTTP_LLMGW_IDS]
+                                     [NGX_HTTP_LLMGW_ID_BYTES];
+    ngx_connection_t             *corked[NGX_HTTP_LLMGW_CORKED];
+};
+
+
+/* This worker's, made for its first stream.  NULL: no memory. */
+ngx_http_llmgw_clients_t *ngx_http_llmgw_clients_get(
+    ngx_http_llmgw_worker_t *worker);
+
+/* The stream runs at the end of the event loop's iteration, once. */
+void ngx_http_llmgw_clients_post(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_clients_forget(ngx_http_llmgw_stream_t *stream);
+
+
+/* chunk.c */
+ngx_chain_t *ngx_http_llmgw_chunk_get(ngx_http_llmgw_clients_t *clients,
+    ngx_chain_t *last, size_t size);
+void ngx_http_llmgw_chunk_sent(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_chunk_cleanup(void *data);
+void ngx_http_llmgw_chunk_done(ngx_http_llmgw_clients_t *clients);
+
+/* cork.c: one write for all streams of a client connection */
+void ngx_http_llmgw_cork_survey(ngx_http_llmgw_clients_t *clients);
+void ngx_http_llmgw_cork(ngx_http_llmgw_clients_t *clients,
+    ngx_http_request_t *r);
+void ngx_http_llmgw_uncork(ngx_http_llmgw_clients_t *clients);
+
+
+#endif /* _NGX_HTTP_LLMGW_CLIENTS_H_INCLUDED_ */

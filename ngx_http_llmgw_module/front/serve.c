@@ -1,0 +1,442 @@
+
+/*
+ * How a stream is served, through as many attempts as it takes.  What follows
+ * when one has ended is decided by core/resume.c; an attempt's own protocol is
+ * upstream/attempt.c's.
+ *
+ *     begin
+ *       |        full: waits in the queue
+ *       v  +-----------------------------+
+ *     claim <----------------------------+
+ *       |  ^    no replica, queue full -----------> finish with a reason
+ *       |  |
+ *       v  | another one takes over: DRAINING, FULL, REFUSED, FAILED
+ *    attempt ----+
+ *       |        \-- tries used up ---------------> finish: tries_exhausted
+ *       |        \-- PASSED ----------------------> finish: replica's answer
+ *       | tokens
+ *       v
+ *     FINAL --------------------------------------> finish: served
+ *
+ * A hedged stream has two attempts, its legs, until the first token: the leg
+ * that brings it serves, and the other is cancelled in that same moment.  A leg
+ * that fails before leaves the other running, as if it had never been.
+ */
+
+#include "core/ring/ring.h"
+#include "front/clients.h"
+#include "front/stream.h"
+#include "upstream/pool.h"
+
+
+static void ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim);
+static ngx_uint_t ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream);
+static ngx_uint_t ngx_http_llmgw_serve_claims_again(
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_claim_rc_t rc);
+static void ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
+static void ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
+    const llmgw_token_t *token);
+static void ngx_http_llmgw_serve_attempt_ended(
+    ngx_http_llmgw_attempt_t *attempt);
+static void ngx_http_llmgw_serve_count(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t *replica);
+static ngx_http_llmgw_stream_t *ngx_http_llmgw_serve_owner(
+    ngx_http_llmgw_attempt_t *attempt);
+static ngx_http_llmgw_attempt_t *ngx_http_llmgw_serve_other(
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *leg);
+static ngx_uint_t ngx_http_llmgw_serve_leg_ended(
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *leg);
+static ngx_uint_t ngx_http_llmgw_serve_last_ended(
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
+static void ngx_http_llmgw_serve_note(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt, llmgw_next_t next);
+
+
+static const ngx_http_llmgw_attempt_events_t  ngx_http_llmgw_serve_events = {
+    .token = ngx_http_llmgw_serve_token,
+    .end = ngx_http_llmgw_serve_attempt_ended,
+};
+
+
+void
+ngx_http_llmgw_serve_begin(ngx_http_llmgw_stream_t *stream)
+{
+    size_t      prefix;
+    ngx_str_t  *prompt;
+
+    prompt = &stream->ask.prompt;
+    prefix = ngx_min(prompt->len, stream->pool->conf->prefix);
+
+    ngx_http_llmgw_claim_init(&stream->claim, stream->pool,
+                              llmgw_ring_hash(prompt->data, prefix));
+
+    stream->ask.events = &ngx_http_llmgw_serve_events;
+    stream->claim.turn = ngx_http_llmgw_serve_turn;
+    stream->resume.tries_max = stream->conf->tries;
+    stream->resume.failovers_max = NGX_HTTP_LLMGW_MAX_FAILOVERS;
+
+    if (ngx_http_llmgw_serve_claim(stream) || stream->waits) {
+        return;
+    }
+
+    ngx_http_llmgw_hedge_later(stream);
+}
+
+
+/* The head of the queue is ours. */
+
+static void
+ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim)
+{
+    ngx_connection_t         *c;
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = (ngx_http_llmgw_stream_t *)
+                 ((char *) claim - offsetof(ngx_http_llmgw_stream_t, claim));
+    c = stream->request->connection;
+
+    if (!ngx_http_llmgw_serve_claim(stream) && !stream->waits
+        && stream->record.tokens == 0)
+    {
+        ngx_http_llmgw_hedge_later(stream);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* 1: there is no replica, the stream is finished and may be gone. */
+
+static ngx_uint_t
+ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_attempt_t   *leg;
+    ngx_http_llmgw_claim_rc_t   rc;
+
+    leg = &stream->legs[0];
+    stream->claim.is_urgent = (stream->record.tokens > 0);
+    stream->claim.is_last = llmgw_resume_is_last_try(&stream->resume);
+
+    do {
+        rc = ngx_http_llmgw_claim(&stream->claim, &leg->lease,
+                                  &stream->record.route);
+    } while (ngx_http_llmgw_serve_claims_again(stream, rc));
+
+    stream->waits = (rc == NGX_HTTP_LLMGW_WAITS);
+
+    switch (rc) {
+
+    case NGX_HTTP_LLMGW_LEASED:
+        ngx_http_llmgw_serve_start(stream, leg);
+        return 0;
+
+    case NGX_HTTP_LLMGW_WAITS:
+        stream->saw_full = 0;
+        ngx_http_llmgw_timer_arm(stream);
+        return 0;
+
+    case NGX_HTTP_LLMGW_FULL:
+    case NGX_HTTP_LLMGW_ASIDE:
+        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_QUEUE_FULL);
+        return 1;
+
+    case NGX_HTTP_LLMGW_OPEN:
+        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_CIRCUITS_OPEN);
+        return 1;
+
+    default:
+        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_NO_REPLICAS);
+        return 1;
+    }
+}
+
+
+/* 1: those that failed it are worth another try, or the queue is. */
+
+static ngx_uint_t
+ngx_http_llmgw_serve_claims_again(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_claim_rc_t rc)
+{
+    if (rc == NGX_HTTP_LLMGW_EXCLUDED && stream->saw_full
+        && (stream->pool->conf->queue_size || !stream->may_restart))
+    {
+        /* not again to those that are full: into the queue */
+        stream->claim.to_line = 1;
+        stream->saw_full = 0;
+        return 1;
+    }
+
+    if (!stream->may_restart
+        || (rc != NGX_HTTP_LLMGW_EXCLUDED && rc != NGX_HTTP_LLMGW_ASIDE
+            && rc != NGX_HTTP_LLMGW_OPEN))
+    {
+        return 0;
+    }
+
+    stream->may_restart = 0;
+    stream->saw_full = 0;
+    ngx_http_llmgw_claim_clear_excluded(&stream->claim);
+
+    return 1;
+}
+
+
+static void
+ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed)
+{
+    ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
+                                 replica, failed);
+    stream->may_restart |= failed;
+}
+
+
+void
+ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *leg)
+{
+    (void) ngx_http_llmgw_record_attempt(&stream->record,
+                                         stream->request->pool,
+                                         &leg->lease.replica->node.str);
+
+    if (stream->record.tokens) {
+        ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
+                      "llmgw: stream goes on at replica \"%V\" behind %ui "
+                      "tokens", &stream->record.replica,
+                      stream->record.tokens);
+    }
+
+    ngx_http_llmgw_attempt_start(leg, &stream->ask, stream->record.tokens);
+    ngx_http_llmgw_timer_arm(stream);
+}
+
+
+/* Within a callback: nothing may be finished here. */
+
+static void
+ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
+    const llmgw_token_t *token)
+{
+    ngx_http_llmgw_stream_t  *stream;
+
+    stream = ngx_http_llmgw_serve_owner(attempt);
+
+    if (stream->serving == NULL) {
+        stream->serving = attempt;
+        stream->may_hedge = 0;
+        stream->rearm = 1;
+
+        ngx_http_llmgw_attempt_stop(ngx_http_llmgw_serve_other(stream,
+                                                                attempt));
+    }
+
+    stream->record.tokens++;
+    stream->pool->worker->coalesce.load.tokens++;
+
+    if (ngx_http_llmgw_record_first_token(&stream->record)) {
+        stream->record.hedged = (attempt == &stream->legs[1]);
+
+        if (stream->has_second) {
+            ngx_http_llmgw_metrics_hedge(stream->pool->zone,
+                                         stream->record.hedged
+                                         ? NGX_HTTP_LLMGW_HEDGE_WON
+                                         : NGX_HTTP_LLMGW_HEDGE_LOST);
+        }
+    }
+
+    ngx_http_llmgw_serve_count(stream, attempt->replica);
+
+    if (stream->front->token(stream, token) != NGX_OK) {
+        stream->out_failed = 1;
+    }
+
+    if (!stream->blocked || stream->out_failed) {
+        ngx_http_llmgw_clients_post(stream);    /* else nginx calls us */
+    }
+}
+
+
+/* The same: the stream runs, and asks what follows. */
+
+static void
+ngx_http_llmgw_serve_attempt_ended(ngx_http_llmgw_attempt_t *attempt)
+{
+    ngx_http_llmgw_clients_post(ngx_http_llmgw_serve_owner(attempt));
+}
+
+
+static void
+ngx_http_llmgw_serve_count(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t *replica)
+{
+    ngx_uint_t  is_first;
+
+    is_first = (stream->record.tokens == 1);
+
+    ngx_http_llmgw_metrics_token(stream->pool->zone, replica->slot, is_first,
+                                 is_first ? stream->record.first_token_ms
+                                 : ngx_current_msec - stream->token_ms);
+
+    stream->token_ms = ngx_current_msec;
+}
+
+
+static ngx_http_llmgw_stream_t *
+ngx_http_llmgw_serve_owner(ngx_http_llmgw_attempt_t *attempt)
+{
+    return ngx_queue_data(attempt->ask, ngx_http_llmgw_stream_t, ask);
+}
+
+
+static ngx_http_llmgw_attempt_t *
+ngx_http_llmgw_serve_other(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *leg)
+{
+    return leg == &stream->legs[0] ? &stream->legs[1] : &stream->legs[0];
+}
+
+
+/* 1: the stream is finished and may be gone. */
+
+ngx_uint_t
+ngx_http_llmgw_serve_run(ngx_http_llmgw_stream_t *stream)
+{
+    if (ngx_http_llmgw_serve_leg_ended(stream, &stream->legs[1])
+        || ngx_http_llmgw_serve_leg_ended(stream, &stream->legs[0]))
+    {
+        return 1;
+    }
+
+    if (stream->rearm) {
+        stream->rearm = 0;
+        ngx_http_llmgw_timer_arm(stream);
+    }
+
+    return 0;
+}
+
+
+/* The same. */
+
+static ngx_uint_t
+ngx_http_llmgw_serve_leg_ended(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *leg)
+{
+    ngx_http_llmgw_attempt_t  *other;
+
+    if (leg->replica == NULL || !leg->ended) {
+        return 0;
+    }
+
+    other = ngx_http_llmgw_serve_other(stream, leg);
+
+    if (other->replica == NULL || leg->ending == LLMGW_ENDING_PASSED) {
+        ngx_http_llmgw_attempt_stop(other);
+        return ngx_http_llmgw_serve_last_ended(stream, leg);
+    }
+
+    /* the other one goes on alone */
+
+    ngx_http_llmgw_serve_note(stream, leg, LLMGW_NEXT_AGAIN);
+    ngx_http_llmgw_serve_exclude(stream, leg->replica,
+                                  leg->ending == LLMGW_ENDING_FAILED);
+    ngx_http_llmgw_attempt_stop(leg);
+
+    return 0;
+}
+
+
+/* What follows the stream's only attempt.  1: it is finished. */
+
+static ngx_uint_t
+ngx_http_llmgw_serve_last_ended(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt)
+{
+    llmgw_end_t                end;
+    llmgw_resume_step_t        step;
+    ngx_http_llmgw_replica_t  *replica;
+
+    replica = attempt->replica;
+
+    step = llmgw_resume_next(&stream->resume, attempt->ending,
+                             attempt->tokens, stream->record.tokens);
+
+    ngx_http_llmgw_serve_note(stream, attempt, step.next);
+    ngx_http_llmgw_attempt_stop(attempt);
+    stream->serving = NULL;
+
+    switch (step.next) {
+
+    case LLMGW_NEXT_FINISH:
+        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_SERVED);
+        return 1;
+
+    case LLMGW_NEXT_PASS:
+        end.outcome = LLMGW_OUTCOME_REFUSED;
+        end.status = attempt->status;
+        end.text = (char *) attempt->message.data;
+        end.text_len = attempt->message.len;
+
+        ngx_http_llmgw_stream_answer(stream, &end);
+        return 1;
+
+    case LLMGW_NEXT_GIVE_UP:
+        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_TRIES_EXHAUSTED);
+        return 1;
+
+    case LLMGW_NEXT_AGAIN:
+        break;
+    }
+
+    stream->record.retried = 1;
+
+    if (stream->record.tokens) {
+        stream->record.failovers++;
+        ngx_http_llmgw_metrics_failover(stream->pool->zone, attempt->cause);
+    }
+
+    ngx_http_llmgw_timer_attempt_failed(stream, attempt);
+
+    if (step.clear_excluded) {
+        ngx_http_llmgw_claim_clear_excluded(&stream->claim);
+    }
+
+    if (step.exclude) {
+        ngx_http_llmgw_serve_exclude(stream, replica, step.counted);
+    }
+
+    stream->saw_full |= (attempt->ending == LLMGW_ENDING_FULL);
+
+    return ngx_http_llmgw_serve_claim(stream);
+}
+
+
+static void
+ngx_http_llmgw_serve_note(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt, llmgw_next_t next)
+{
+    ngx_log_t   *log;
+    ngx_uint_t   level;
+
+    log = stream->request->connection->log;
+
+    if (attempt->ending != LLMGW_ENDING_FAILED) {
+        ngx_log_debug2(NGX_LOG_DEBUG_HTTP, log, 0,
+                       "llmgw: attempt at \"%V\" ends, ending %d",
+                       &attempt->replica->node.str, attempt->ending);
+        return;
+    }
+
+    ngx_http_llmgw_metrics_attempt_failed(stream->pool->zone, attempt->cause);
+
+    level = (next == LLMGW_NEXT_GIVE_UP) ? NGX_LOG_ERR : NGX_LOG_WARN;
+
+    ngx_log_error(level, log, 0,
+                  "llmgw: stream lost replica \"%V\" after %ui tokens, "
+                  "cause %s, status %i, %s", &attempt->replica->node.str,
+                  stream->record.tokens, llmgw_cause_name(attempt->cause),
+                  attempt->status,
+                  next == LLMGW_NEXT_GIVE_UP ? "giving up"
+                                             : "another takes over");
+}

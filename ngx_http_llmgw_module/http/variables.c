@@ -1,0 +1,308 @@
+
+/*
+ * $llmgw_* for the access log.  Times are seconds with milliseconds; what did
+ * not happen is "-".
+ */
+
+#include "http/record.h"
+#include "proto/grpc/session.h"
+
+
+static ngx_int_t ngx_http_llmgw_variable_count(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_time(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_text(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+
+static ngx_str_t ngx_http_llmgw_variable_replica(
+    ngx_http_llmgw_record_t *record, u_char *buf);
+static ngx_str_t ngx_http_llmgw_variable_route(
+    ngx_http_llmgw_record_t *record, u_char *buf);
+static ngx_str_t ngx_http_llmgw_variable_request_id(
+    ngx_http_llmgw_record_t *record, u_char *buf);
+static ngx_str_t ngx_http_llmgw_variable_trace_id(
+    ngx_http_llmgw_record_t *record, u_char *buf);
+static ngx_str_t ngx_http_llmgw_variable_span_id(
+    ngx_http_llmgw_record_t *record, u_char *buf);
+static ngx_str_t ngx_http_llmgw_variable_code(
+    ngx_http_llmgw_record_t *record, u_char *buf);
+static ngx_str_t ngx_http_llmgw_variable_reason(
+    ngx_http_llmgw_record_t *record, u_char *buf);
+
+static ngx_str_t ngx_http_llmgw_variable_string(const char *text);
+static ngx_int_t ngx_http_llmgw_variable_set(ngx_http_variable_value_t *v,
+    ngx_str_t value);
+
+
+/*
+ * Text that lives as long as the request, or is written to buf, which has
+ * LLMGW_TRACE_SPAN_BYTES; empty: it did not happen.
+ */
+typedef ngx_str_t (*ngx_http_llmgw_text_pt)(ngx_http_llmgw_record_t *record,
+    u_char *buf);
+
+
+static ngx_http_variable_t  ngx_http_llmgw_vars[] = {
+
+    { ngx_string("llmgw_replica"), NULL, ngx_http_llmgw_variable_text,
+      (uintptr_t) ngx_http_llmgw_variable_replica,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_route"), NULL, ngx_http_llmgw_variable_text,
+      (uintptr_t) ngx_http_llmgw_variable_route,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_tries"), NULL, ngx_http_llmgw_variable_count,
+      offsetof(ngx_http_llmgw_record_t, attempts),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_failovers"), NULL, ngx_http_llmgw_variable_count,
+      offsetof(ngx_http_llmgw_record_t, failovers),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_tokens"), NULL, ngx_http_llmgw_variable_count,
+      offsetof(ngx_http_llmgw_record_t, tokens),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_queue_time"), NULL, ngx_http_llmgw_variable_time,
+      offsetof(ngx_http_llmgw_record_t, queue_ms),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_first_token_time"), NULL,
+      ngx_http_llmgw_variable_time,
+      offsetof(ngx_http_llmgw_record_t, first_token_ms),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_request_id"), NULL, ngx_http_llmgw_variable_text,
+      (uintptr_t) ngx_http_llmgw_variable_request_id,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_trace_id"), NULL, ngx_http_llmgw_variable_text,
+      (uintptr_t) ngx_http_llmgw_variable_trace_id,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_span_id"), NULL, ngx_http_llmgw_variable_text,
+      (uintptr_t) ngx_http_llmgw_variable_span_id,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_code"), NULL, ngx_http_llmgw_variable_text,
+      (uintptr_t) ngx_http_llmgw_variable_code,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_reason"), NULL, ngx_http_llmgw_variable_text,
+      (uintptr_t) ngx_http_llmgw_variable_reason,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+      ngx_http_null_variable
+};
+
+
+ngx_int_t
+ngx_http_llmgw_variables_add(ngx_conf_t *cf)
+{
+    ngx_http_variable_t  *var, *v;
+
+    for (v = ngx_http_llmgw_vars; v->name.len; v++) {
+        var = ngx_http_add_variable(cf, &v->name, v->flags);
+        if (var == NULL) {
+            return NGX_ERROR;
+        }
+
+        var->get_handler = v->get_handler;
+        var->data = v->data;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_count(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t                 value;
+    ngx_http_llmgw_record_t  *record;
+
+    record = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+    ngx_str_null(&value);
+
+    if (record) {
+        value.data = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
+        if (value.data == NULL) {
+            return NGX_ERROR;
+        }
+
+        value.len = ngx_sprintf(value.data, "%ui",
+                                *(ngx_uint_t *) ((char *) record + data))
+                    - value.data;
+    }
+
+    return ngx_http_llmgw_variable_set(v, value);
+}
+
+
+/* Until the first attempt, where there was one; until the first token. */
+
+static ngx_int_t
+ngx_http_llmgw_variable_time(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t                 value;
+    ngx_msec_t                ms;
+    ngx_uint_t                happened;
+    ngx_http_llmgw_record_t  *record;
+
+    record = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+    ngx_str_null(&value);
+
+    happened = record
+               && (data == offsetof(ngx_http_llmgw_record_t, queue_ms)
+                   ? record->attempts > 0 : record->has_first_token);
+
+    if (happened) {
+        ms = *(ngx_msec_t *) ((char *) record + data);
+
+        value.data = ngx_pnalloc(r->pool, NGX_TIME_T_LEN + 4);
+        if (value.data == NULL) {
+            return NGX_ERROR;
+        }
+
+        value.len = ngx_sprintf(value.data, "%T.%03M", (time_t) (ms / 1000),
+                                ms % 1000)
+                    - value.data;
+    }
+
+    return ngx_http_llmgw_variable_set(v, value);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_text(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    u_char                    buf[LLMGW_TRACE_SPAN_BYTES];
+    ngx_str_t                 value;
+    ngx_http_llmgw_text_pt    text;
+    ngx_http_llmgw_record_t  *record;
+
+    record = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+    text = (ngx_http_llmgw_text_pt) data;
+    ngx_str_null(&value);
+
+    if (record) {
+        value = text(record, buf);
+    }
+
+    if (value.data == buf) {
+        value.data = ngx_pstrdup(r->pool, &value);
+        if (value.data == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    return ngx_http_llmgw_variable_set(v, value);
+}
+
+
+static ngx_str_t
+ngx_http_llmgw_variable_replica(ngx_http_llmgw_record_t *record, u_char *buf)
+{
+    return record->replica;
+}
+
+
+static ngx_str_t
+ngx_http_llmgw_variable_route(ngx_http_llmgw_record_t *record, u_char *buf)
+{
+    static const char  *names[] = { "affinity", "spill", "least_conn" };
+
+    return ngx_http_llmgw_variable_string(
+               record->attempts == 0 ? NULL
+               : record->hedged ? "hedge"
+               : record->retried ? "retry" : names[record->route]);
+}
+
+
+static ngx_str_t
+ngx_http_llmgw_variable_request_id(ngx_http_llmgw_record_t *record,
+    u_char *buf)
+{
+    return ngx_http_llmgw_record_id(record);
+}
+
+
+/* Of the client. */
+
+static ngx_str_t
+ngx_http_llmgw_variable_trace_id(ngx_http_llmgw_record_t *record, u_char *buf)
+{
+    return ngx_http_llmgw_variable_string(record->trace
+                                          ? record->trace->parent.id : NULL);
+}
+
+
+/* Of the last attempt. */
+
+static ngx_str_t
+ngx_http_llmgw_variable_span_id(ngx_http_llmgw_record_t *record, u_char *buf)
+{
+    ngx_str_t  value;
+
+    value.data = buf;
+    value.len = 0;
+
+    if (record->trace && record->trace->span) {
+        value.len = ngx_sprintf(buf, "%016xL", record->trace->span) - buf;
+    }
+
+    return value;
+}
+
+
+static ngx_str_t
+ngx_http_llmgw_variable_code(ngx_http_llmgw_record_t *record, u_char *buf)
+{
+    return ngx_http_llmgw_variable_string(
+               record->finished ? llmgw_grpc_status_name(record->status)
+                                : NULL);
+}
+
+
+static ngx_str_t
+ngx_http_llmgw_variable_reason(ngx_http_llmgw_record_t *record, u_char *buf)
+{
+    return ngx_http_llmgw_variable_string(
+               record->finished ? llmgw_outcome_reason(record->outcome)
+                                : NULL);
+}
+
+
+static ngx_str_t
+ngx_http_llmgw_variable_string(const char *text)
+{
+    ngx_str_t  value;
+
+    value.data = (u_char *) text;
+    value.len = text ? ngx_strlen(text) : 0;
+
+    return value;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_set(ngx_http_variable_value_t *v, ngx_str_t value)
+{
+    if (value.len == 0) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    v->data = value.data;
+    v->len = value.len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
