@@ -228,6 +228,7 @@ agent_create_node(agent_t *agent, char *error)
     config.grpc = settings->grpc_text;
     config.role = settings->role;
     config.weight = settings->weight;
+    config.resume_group = settings->resume_group;
     config.epoch = epoch;
     config.period_us = settings->period_ms * 1000;
     config.ping_timeout_us = settings->ping_timeout_ms * 1000;

@@ -57,6 +57,11 @@ command_show_member(const llmgw_member_t *m, const llmgw_member_load_t *load)
         json_object_set_new(shown, "cause", json_string(cause));
     }
 
+    if (m->resume_group[0] != '\0') {
+        json_object_set_new(shown, "resume_group",
+                            json_string(m->resume_group));
+    }
+
     if (m->drain_owner[0] != '\0') {
         json_object_set_new(shown, "drain_owner",
                             json_string(m->drain_owner));

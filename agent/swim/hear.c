@@ -277,7 +277,8 @@ swim_hear_of_member(swim_t *swim, member_t *member, const member_news_t *news,
     what = member_merge(member, news, is_first_hand, now_us);
 
     if ((what & ~MEMBER_LOAD) == 0 && !is_first_hand
-        && member_is_same(&member->facts, &news->facts))
+        && member_is_same(&member->facts, &news->facts)
+        && member_says_as_much(member, news))
     {
         spread_heard(&swim->spread, member,
                      spread_limit(swim->table.npresent));
@@ -380,6 +381,7 @@ swim_restore_member(swim_t *swim, const llmgw_member_t *facts,
 
     member->load = *load;
     member->lacks_traits = 1;
+    member->lacks_more = 1;
     member->present_from_us = 0;        /* of our last life's knowledge */
     swim_enact_liveness(swim, member, now_us);
     swim->config.callbacks->on_change(swim->config.data, member,

@@ -63,6 +63,12 @@ swim_add_own(swim_t *swim, const swim_config_t *config, uint64_t now_us)
     own->draining = drain_owner(&swim->drain)[0] != '\0';
     strcpy(own->drain_owner, drain_owner(&swim->drain));
     news.traits.can_restart = config->can_restart;
+    news.has_more = 1;
+
+    if (config->resume_group != NULL) {
+        assert(strlen(config->resume_group) < LLMGW_MEMBERS_NAME_BYTES);
+        strcpy(own->resume_group, config->resume_group);
+    }
 
     swim->own = table_add(&swim->table, &news, now_us);
 

@@ -97,6 +97,7 @@ typedef struct {
     const char              *drain_kept;    /* drain_kept() of the last life;
                                                NULL: not known */
     int                      can_restart;   /* on_restart may do it */
+    const char              *resume_group;  /* NULL: the empty one */
     struct crypt_s          *crypt;         /* NULL: plain; the node seals,
                                                here it is only counted */
     /* The same as on_send over a connection, for a ping that datagrams fail;

@@ -133,20 +133,68 @@ member_merge_load(member_t *member, uint32_t active_requests,
 }
 
 
-/* What the segment does not have of the facts that came from it. */
+/*
+ * What the segment does not have of the facts that came from it, and what an
+ * older agent left out.
+ */
 static unsigned
-member_complete(member_t *member, const member_news_t *news)
+member_complete(member_t *member, const member_news_t *news,
+    int is_first_hand)
 {
-    if (!member->lacks_traits || news->facts.epoch != member->facts.epoch
+    unsigned  changes;
+
+    changes = 0;
+
+    if (news->facts.epoch != member->facts.epoch
         || news->facts.incarnation != member->facts.incarnation)
     {
         return 0;
     }
 
+    if (member->lacks_more && (news->has_more || is_first_hand)) {
+        if (strcmp(member->facts.resume_group, news->facts.resume_group)
+            != 0)
+        {
+            changes = MEMBER_MORE;
+        }
+
+        strcpy(member->facts.resume_group, news->facts.resume_group);
+        member->lacks_more = 0;
+    }
+
+    if (member->lacks_traits) {
+        member->traits = news->traits;
+        member->lacks_traits = 0;
+        changes = MEMBER_TRAITS;
+    }
+
+    return changes;
+}
+
+
+/*
+ * The facts of a later place.  What they lack stays as it was, but for an
+ * agent that was started anew and says itself that it has no more to say.
+ */
+static void
+member_replace_facts(member_t *member, const member_news_t *news,
+    int is_first_hand)
+{
+    int   keeps;
+    char  resume_group[LLMGW_MEMBERS_NAME_BYTES];
+
+    keeps = !news->has_more
+            && !(is_first_hand && news->facts.epoch != member->facts.epoch);
+    strcpy(resume_group, member->facts.resume_group);
+
+    member->facts = news->facts;
     member->traits = news->traits;
     member->lacks_traits = 0;
+    member->lacks_more = !news->has_more && !is_first_hand;
 
-    return MEMBER_TRAITS;
+    if (keeps) {
+        strcpy(member->facts.resume_group, resume_group);
+    }
 }
 
 
@@ -169,13 +217,13 @@ member_keep_past(member_t *member, uint64_t now_us)
 
 static unsigned
 member_merge_facts(member_t *member, const member_news_t *news,
-    uint64_t now_us)
+    int is_first_hand, uint64_t now_us)
 {
     unsigned         changes;
     llmgw_member_t  *known;
 
     known = &member->facts;
-    changes = member_complete(member, news);
+    changes = member_complete(member, news, is_first_hand);
 
     if (!member_is_newer(known, &news->facts)) {
         return changes;
@@ -203,9 +251,7 @@ member_merge_facts(member_t *member, const member_news_t *news,
         member_keep_past(member, now_us);
     }
 
-    *known = news->facts;
-    member->traits = news->traits;
-    member->lacks_traits = 0;
+    member_replace_facts(member, news, is_first_hand);
 
     return changes | MEMBER_FACTS;
 }
@@ -217,7 +263,7 @@ member_merge(member_t *member, const member_news_t *news, int is_first_hand,
 {
     unsigned  changes;
 
-    changes = member_merge_facts(member, news, now_us);
+    changes = member_merge_facts(member, news, is_first_hand, now_us);
     changes |= member_merge_accusers(member, news);
 
     return changes | member_merge_load_news(member, news, is_first_hand,
@@ -330,10 +376,19 @@ member_seen(const llmgw_member_t *facts)
 }
 
 
+int
+member_says_as_much(const member_t *member, const member_news_t *news)
+{
+    return news->has_more || member->lacks_more
+           || member->facts.resume_group[0] == '\0';
+}
+
+
 uint32_t
 member_has(const member_t *member)
 {
-    return member->lacks_traits ? 0 : member_seen(&member->facts);
+    return member->lacks_traits || member->lacks_more
+           ? 0 : member_seen(&member->facts);
 }
 
 

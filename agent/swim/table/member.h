@@ -29,6 +29,15 @@
  *
  * Load figures change with every request and are no fact: they have an order
  * of their own, (epoch, load_seq).
+ *
+ * Some facts came later (MemberMore of proto/gossip.proto), and an agent that
+ * does not know them tells a record on without them.  Such a record is taken
+ * for what it says; what it lacks stays as it was known, and is made good by
+ * any other record of the same (epoch, incarnation) that has it.  Until then
+ * the member is told that we have not seen its record, so it sends it whole.
+ * Only the member itself can say that it has nothing more: it is an agent of
+ * that kind.  Who is newer, who is dead, and whether two tables are equal is
+ * judged without them.
  */
 
 #ifndef MEMBER_H
@@ -70,6 +79,7 @@ typedef struct {
     uint32_t        age_s;          /* of a DEAD or LEFT */
     uint32_t        naccusers;      /* of a SUSPECT: member_hash() of each */
     uint32_t        accusers[MEMBER_MAX_ACCUSERS];
+    int             has_more;       /* it was not told on by who lacks it */
 } member_news_t;
 
 /* Who drained it in the life before this one: it may not know. */
@@ -105,6 +115,7 @@ typedef struct {
     unsigned             is_witness_due:1;  /* it is to be pinged soon */
     unsigned             is_base:1;         /* of swim/isolation.c */
     unsigned             lacks_traits:1;    /* its facts are of the segment */
+    unsigned             lacks_more:1;      /* they came without */
 } member_t;
 
 /* What member_merge() changed. */
@@ -116,6 +127,7 @@ typedef struct {
 #define MEMBER_ACCUSED   0x20       /* by one more; no matter of the owner's */
 #define MEMBER_REFUTED   0x40       /* the own record, by itself; likewise */
 #define MEMBER_TRAITS    0x80       /* what the segment had not; no news */
+#define MEMBER_MORE      0x100      /* what had come without it */
 
 
 /* Fills a record with what first news say. */
@@ -167,7 +179,10 @@ uint32_t member_hash(const char *id);
 /* Of (epoch, incarnation): whether a peer has the present facts.  Never 0. */
 uint32_t member_seen(const llmgw_member_t *facts);
 
-/* The same of what we have of a member; 0: not all of it. */
+/* News of the same place lack nothing that we know of the member. */
+int member_says_as_much(const member_t *member, const member_news_t *news);
+
+/* The same as member_seen() of what we have of a member; 0: not all of it. */
 uint32_t member_has(const member_t *member);
 
 /* 1: a new accuser of a SUSPECT; 0: known, or there are enough. */

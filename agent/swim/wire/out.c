@@ -17,6 +17,7 @@
 
 typedef Llmgateway__Gossip__GossipMessage     message_t;
 typedef Llmgateway__Gossip__MembershipUpdate  update_t;
+typedef Llmgateway__Gossip__MemberMore        more_t;
 typedef Llmgateway__Gossip__Order             wire_order_t;
 
 struct packet_out_s {
@@ -25,6 +26,7 @@ struct packet_out_s {
     message_t     message;
     wire_order_t  order;
     update_t      updates[PACKET_MAX_UPDATES];
+    more_t        mores[PACKET_MAX_UPDATES];
     update_t     *pointers[PACKET_MAX_UPDATES];
     uint8_t       buf[PACKET_MAX_BYTES];
 };
@@ -142,6 +144,20 @@ packet_fill_update(update_t *update, const member_t *member, uint64_t now_us)
 }
 
 
+/* What we lack is not told as if there were none. */
+static void
+packet_fill_more(update_t *update, more_t *more, const member_t *member)
+{
+    if (member->lacks_more) {
+        return;
+    }
+
+    llmgateway__gossip__member_more__init(more);
+    more->resume_group = (char *) member->facts.resume_group;
+    update->more = more;
+}
+
+
 int
 packet_add(packet_out_t *out, const member_t *member, uint64_t now_us)
 {
@@ -156,6 +172,7 @@ packet_add(packet_out_t *out, const member_t *member, uint64_t now_us)
 
     update = &out->updates[n];
     packet_fill_update(update, member, now_us);
+    packet_fill_more(update, &out->mores[n], member);
 
     bytes = PACKET_UPDATE_FRAME_BYTES
         + llmgateway__gossip__membership_update__get_packed_size(update);

@@ -138,6 +138,18 @@ packet_copy_accusers(member_news_t *news, const update_t *update)
 
 
 static int
+packet_copy_more(member_news_t *news, const update_t *update)
+{
+    news->has_more = update->more != NULL;
+
+    return news->has_more
+           ? packet_copy_name(news->facts.resume_group,
+                              update->more->resume_group, 1)
+           : 0;
+}
+
+
+static int
 packet_decode_update(member_news_t *news, const update_t *update,
     uint64_t wall_us)
 {
@@ -153,6 +165,7 @@ packet_decode_update(member_news_t *news, const update_t *update,
         || packet_copy_address(facts->grpc, update->grpc_address, 1) != 0
         || packet_copy_owner(facts->drain_owner, update->drain_owner) != 0
         || packet_copy_name(news->traits.update, update->update, 1) != 0
+        || packet_copy_more(news, update) != 0
         || packet_copy_numbers(news, update, wall_us) != 0)
     {
         return -1;

@@ -37,8 +37,8 @@
 #define PACKET_MAX_INCARNATION  (1ULL << 48)
 
 /*
- * What protobuf-c takes while it unpacks: a usual datagram 4 KiB, the most
- * that 64 updates take 20.  A datagram made to take more is no message.
+ * What protobuf-c takes while it unpacks: a usual datagram 5 KiB, the most
+ * that 64 updates take 24.  A datagram made to take more is no message.
  */
 #define PACKET_ARENA_BYTES  (32 * 1024)
 

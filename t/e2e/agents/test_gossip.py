@@ -258,3 +258,16 @@ def test_injected_suspicion_is_refuted(cluster, load, expect):
         got.check(expect(prompt, n))
     for e in eyes:
         assert not e.called_dead(), e.id
+
+
+def test_resume_group_is_told(cluster):
+    """By gossip and the segment to whoever asks; absent where it is empty."""
+    cluster.agent("gw", "gateway")
+    cluster.pair("r1", agent_options={"resume_group": "llama-8b.v1"})
+    cluster.pair("r2")
+    wait_for(lambda: cluster.gateway.table().get("r1", {})
+             .get("resume_group") == "llama-8b.v1", 5, "r1's group")
+    table = wait_for(lambda: len(cluster.gateway.table()) == 3
+                     and cluster.gateway.table(), 5, "three members")
+    assert "resume_group" not in table["r2"]
+    assert "resume_group" not in table["gw"]

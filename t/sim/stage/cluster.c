@@ -13,7 +13,6 @@
 #include "t/sim/stage/cluster.h"
 
 
-#define CLUSTER_NAME        "test"
 #define CLUSTER_LINE_BYTES  256
 
 
@@ -280,7 +279,7 @@ cluster_create(size_t n, uint64_t random_seed)
     cluster = calloc(1, sizeof(cluster_t));
     cluster->n = n;
     cluster->random_seed = random_seed;
-    cluster->name = CLUSTER_NAME;
+    cluster->name = FAKE_CLUSTER;
     cluster->weight = 1;
     cluster->net = fake_net_create(n, random_seed);
     cluster->hosts = calloc(n, sizeof(cluster_host_t));
@@ -373,6 +372,7 @@ cluster_configure(const cluster_t *cluster, size_t host,
     config->weight = cluster->weight;
     config->drain_kept = cluster->drain_kept;
     config->can_restart = cluster->can_restart;
+    config->resume_group = cluster->resume_group;
     config->period_us = CLUSTER_PERIOD_MS * 1000;
     config->ping_timeout_us = 200000;
     config->suspect_timeout_us = 2000000;

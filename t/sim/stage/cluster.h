@@ -67,6 +67,7 @@ struct cluster_s {
     uint32_t         weight;
     const char      *drain_kept;    /* what a state directory has; likewise */
     int              can_restart;   /* likewise */
+    const char      *resume_group;  /* likewise */
     cluster_host_t  *hosts;
     size_t          *wrong_line;    /* cluster_ask.c */
     FILE            *log;           /* LLMGW_SIM_LOG; or NULL */

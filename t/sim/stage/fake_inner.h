@@ -50,6 +50,7 @@ struct transport_s {
     fake_net_t         *net;
     size_t              host;
     address_t           address;
+    fake_filter_pt      filter;     /* or NULL */
     size_t              asker;      /* by the stream at hand; SIZE_MAX: none */
     transport_recv_pt   on_datagram;
     void               *data;

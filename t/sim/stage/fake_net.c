@@ -143,6 +143,13 @@ fake_net_part(fake_net_t *net, size_t first, size_t n, unsigned what)
 
 
 void
+fake_net_filter(fake_net_t *net, size_t host, fake_filter_pt filter)
+{
+    net->transports[host].filter = filter;
+}
+
+
+void
 fake_net_tap(fake_net_t *net, fake_tap_pt tap, void *data)
 {
     net->tap = tap;
@@ -185,11 +192,29 @@ fake_net_datagrams(const fake_net_t *net)
 }
 
 
+/* As the host's filter makes it, if it has one: in room. */
+static const uint8_t *
+fake_net_filtered(const transport_t *transport, const uint8_t *bytes,
+    size_t *len, int is_heard, uint8_t *room)
+{
+    if (transport->filter == NULL) {
+        return bytes;
+    }
+
+    memcpy(room, bytes, *len);
+    *len = transport->filter(room, *len, is_heard);
+
+    return room;
+}
+
+
 static void
 fake_net_deliver(fake_net_t *net, fake_event_t *event)
 {
-    address_t     from;
-    transport_t  *transport;
+    uint8_t         room[FAKE_FILTER_BYTES];
+    address_t       from;
+    transport_t    *transport;
+    const uint8_t  *bytes;
 
     transport = &net->transports[event->host];
     fake_net_tell(net, "had", event);
@@ -203,8 +228,9 @@ fake_net_deliver(fake_net_t *net, fake_event_t *event)
             transport->asker = event->from;
         }
 
-        transport->on_datagram(transport->data, &from, event->bytes,
-                               event->len);
+        bytes = fake_net_filtered(transport, event->bytes, &event->len, 1,
+                                  room);
+        transport->on_datagram(transport->data, &from, bytes, event->len);
         transport->asker = SIZE_MAX;
     }
 
@@ -470,10 +496,12 @@ transport_send(transport_t *transport, const address_t *to,
     const uint8_t *bytes, size_t len)
 {
     size_t       host;
+    uint8_t      room[FAKE_FILTER_BYTES];
     fake_net_t  *net;
 
     net = transport->net;
     host = fake_net_host(to);
+    bytes = fake_net_filtered(transport, bytes, &len, 0, room);
 
     if (address_port(to) == FAKE_STREAM_PORT) {
         if (transport->asker == host) {
@@ -506,10 +534,12 @@ transport_ask(transport_t *transport, const address_t *to,
     const uint8_t *bytes, size_t len)
 {
     size_t       host;
+    uint8_t      room[FAKE_FILTER_BYTES];
     fake_net_t  *net;
 
     net = transport->net;
     host = fake_net_host(to);
+    bytes = fake_net_filtered(transport, bytes, &len, 0, room);
     net->bytes += len;
 
     if (host < net->n) {

@@ -29,6 +29,9 @@ typedef struct {
 
 #define FAKE_MAX_REORDER  32
 
+/* The name in the datagrams that a filter understands. */
+#define FAKE_CLUSTER      "test"
+
 /* What is cut of a way. */
 #define FAKE_DATAGRAMS    0x1
 #define FAKE_STREAMS      0x2
@@ -56,6 +59,16 @@ void fake_net_cut(fake_net_t *net, size_t from, size_t to, unsigned what);
 
 /* Between each of some hosts and each other one, both ways. */
 void fake_net_part(fake_net_t *net, size_t first, size_t n, unsigned what);
+
+/*
+ * What a host sends and hears is changed on its way, in place; bytes has room
+ * for FAKE_FILTER_BYTES.  Returns the new length.
+ */
+#define FAKE_FILTER_BYTES  4096
+
+typedef size_t (*fake_filter_pt)(uint8_t *bytes, size_t len, int is_heard);
+
+void fake_net_filter(fake_net_t *net, size_t host, fake_filter_pt filter);
 
 void fake_net_tap(fake_net_t *net, fake_tap_pt tap, void *data);
 

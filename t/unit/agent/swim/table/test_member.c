@@ -208,6 +208,144 @@ age_counts_from_death_here_or_as_told(void **state)
 }
 
 
+/* News with a group, or, where that is NULL, without `more`. */
+static member_news_t
+grouped(uint64_t epoch, uint64_t incarnation, const char *group)
+{
+    member_news_t  said;
+
+    said = news(epoch, incarnation, LLMGW_LIVENESS_ALIVE);
+    said.has_more = group != NULL;
+
+    if (group != NULL) {
+        strcpy(said.facts.resume_group, group);
+    }
+
+    return said;
+}
+
+
+static void
+record_without_more_is_not_seen_until_it_is_completed(void **state)
+{
+    member_t       member;
+    member_news_t  said;
+
+    said = grouped(1, 1, "a");
+    member_init(&member, &said, 0);
+    assert_int_equal(member_has(&member), member_seen(&member.facts));
+
+    /* A later place, told on by one who does not know `more`. */
+    said = grouped(1, 2, NULL);
+    assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_FACTS);
+    assert_int_equal(member_has(&member), 0);
+    assert_string_equal(member.facts.resume_group, "a");
+
+    /* The same again is no news; another place's `more` is not taken. */
+    assert_int_equal(member_merge(&member, &said, 0, 1), 0);
+    said = grouped(1, 1, "b");
+    assert_int_equal(member_merge(&member, &said, 0, 1), 0);
+    assert_string_equal(member.facts.resume_group, "a");
+
+    said = grouped(1, 2, "b");
+    assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_MORE);
+    assert_string_equal(member.facts.resume_group, "b");
+    assert_int_equal(member_has(&member), member_seen(&member.facts));
+
+    /* Whole is whole: neither lack nor another word changes it. */
+    said = grouped(1, 2, NULL);
+    assert_int_equal(member_merge(&member, &said, 0, 1), 0);
+    said = grouped(1, 2, "c");
+    assert_int_equal(member_merge(&member, &said, 0, 1), 0);
+    assert_string_equal(member.facts.resume_group, "b");
+    assert_int_equal(member_has(&member), member_seen(&member.facts));
+}
+
+
+static void
+graver_word_completes_too(void **state)
+{
+    member_t       member;
+    member_news_t  said;
+
+    said = grouped(1, 1, "a");
+    member_init(&member, &said, 0);
+    said = grouped(1, 2, NULL);
+    member_merge(&member, &said, 0, 1);
+
+    said = grouped(1, 2, "b");
+    said.facts.liveness = LLMGW_LIVENESS_SUSPECT;
+    assert_int_equal(member_merge(&member, &said, 0, 1),
+                     MEMBER_MORE|MEMBER_LIVENESS);
+    assert_string_equal(member.facts.resume_group, "b");
+}
+
+
+static void
+own_word_without_more_is_that_of_an_old_agent(void **state)
+{
+    member_t       member;
+    member_news_t  said;
+
+    said = grouped(1, 1, "a");
+    member_init(&member, &said, 0);
+
+    /* Started anew by an old binary, first heard of by others. */
+    said = grouped(2, 0, NULL);
+    member_merge(&member, &said, 0, 1);
+    assert_int_equal(member_has(&member), 0);
+
+    assert_string_equal(member.facts.resume_group, "a");
+    assert_int_equal(member_merge(&member, &said, 1, 1), MEMBER_MORE);
+    assert_string_equal(member.facts.resume_group, "");
+    assert_int_equal(member_has(&member), member_seen(&member.facts));
+
+    /* The same by its own first word. */
+    said = grouped(3, 0, "b");
+    member_merge(&member, &said, 1, 1);
+    said = grouped(4, 0, NULL);
+    assert_int_equal(member_merge(&member, &said, 1, 1), MEMBER_FACTS);
+    assert_int_equal(member_has(&member), member_seen(&member.facts));
+    assert_string_equal(member.facts.resume_group, "");
+}
+
+
+static void
+copy_that_lacks_what_we_know_tells_less_than_ours(void **state)
+{
+    member_t       member;
+    member_news_t  with, without;
+
+    with = grouped(1, 1, "a");
+    without = grouped(1, 1, NULL);
+    member_init(&member, &with, 0);
+    assert_true(member_says_as_much(&member, &with));
+    assert_false(member_says_as_much(&member, &without));
+
+    member.facts.resume_group[0] = '\0';
+    assert_true(member_says_as_much(&member, &without));
+}
+
+
+static void
+digest_and_order_do_not_look_at_more(void **state)
+{
+    member_t       one, other;
+    member_news_t  with, without;
+
+    with = grouped(1, 1, "a");
+    without = grouped(1, 1, NULL);
+    member_init(&one, &with, 0);
+    member_init(&other, &without, 0);
+    other.lacks_more = 1;
+
+    assert_int_equal(member_digest(&one), member_digest(&other));
+    assert_false(member_is_newer(&one.facts, &other.facts));
+    assert_false(member_is_newer(&other.facts, &one.facts));
+    assert_true(member_is_same(&one.facts, &other.facts));
+}
+
+
 int
 main(void)
 {
@@ -219,6 +357,12 @@ main(void)
         cmocka_unit_test(service_changes_no_liveness_but_by_incarnation),
         cmocka_unit_test(load_has_an_order_of_its_own),
         cmocka_unit_test(age_counts_from_death_here_or_as_told),
+        cmocka_unit_test(
+            record_without_more_is_not_seen_until_it_is_completed),
+        cmocka_unit_test(graver_word_completes_too),
+        cmocka_unit_test(own_word_without_more_is_that_of_an_old_agent),
+        cmocka_unit_test(copy_that_lacks_what_we_know_tells_less_than_ours),
+        cmocka_unit_test(digest_and_order_do_not_look_at_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@ full_member(void)
     strcpy(m.facts.grpc, "[2001:db8:ffff:ffff:ffff:ffff:ffff:fffe]:65535");
     strcpy(m.facts.drain_owner, "update:");
     memset(m.facts.drain_owner + 7, 'o', LLMGW_MEMBERS_NAME_BYTES - 1);
+    memset(m.facts.resume_group, 'g', LLMGW_MEMBERS_NAME_BYTES - 1);
     memset(m.traits.update, 'u', LLMGW_MEMBERS_NAME_BYTES - 1);
     m.traits.can_restart = 1;
     m.traits.refuses_new = 1;
@@ -467,6 +468,57 @@ weight_zero_reads_as_one_and_addresses_in_one_form(void **state)
 }
 
 
+static int
+decode_one(const member_t *member, member_news_t *said)
+{
+    size_t          len;
+    packet_t        packet;
+    packet_out_t   *out;
+    packet_head_t   head;
+    const uint8_t  *data;
+
+    head = head_of(PACKET_NEWS);
+    out = packet_out_create("c");
+    packet_begin(out, &head);
+    assert_int_equal(packet_add(out, member, 0), 0);
+    data = packet_end(out, &len);
+    assert_int_equal(packet_decode(&packet, "c", data, len, WALL_US),
+                     PACKET_DONE);
+    *said = packet.updates[0];
+    packet_out_destroy(out);
+
+    return (int) packet.nupdates;
+}
+
+
+/* Absent, empty and said are three things. */
+static void
+more_is_told_by_who_has_it(void **state)
+{
+    member_t       member;
+    member_news_t  said;
+
+    member = full_member();
+    assert_int_equal(decode_one(&member, &said), 1);
+    assert_true(said.has_more);
+
+    member.facts.resume_group[0] = '\0';
+    assert_int_equal(decode_one(&member, &said), 1);
+    assert_true(said.has_more);
+    assert_string_equal(said.facts.resume_group, "");
+
+    member = full_member();
+    member.lacks_more = 1;
+    assert_int_equal(decode_one(&member, &said), 1);
+    assert_false(said.has_more);
+    assert_string_equal(said.facts.resume_group, "");
+
+    member.lacks_more = 0;
+    strcpy(member.facts.resume_group, "a/b");
+    assert_int_equal(decode_one(&member, &said), 0);
+}
+
+
 int
 main(void)
 {
@@ -480,6 +532,7 @@ main(void)
         cmocka_unit_test(largest_order_fits_with_the_own_record),
         cmocka_unit_test(wrong_orders_are_dropped_and_unknown_verbs_are_not),
         cmocka_unit_test(weight_zero_reads_as_one_and_addresses_in_one_form),
+        cmocka_unit_test(more_is_told_by_who_has_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

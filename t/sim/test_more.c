@@ -1,0 +1,391 @@
+
+/*
+ * Agents from before MemberMore and of today in one cluster: three and three,
+ * and relays of the other kind between any two.  What an old one tells on it
+ * tells without `more`; nothing may be lost by that, and nobody may die of it.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "t/sim/stage/cluster.h"
+#include "t/sim/stage/old_agent.h"
+
+
+#define SEEDS  20
+#define N      6
+
+/* Hosts 0, 2, 4 are new, 1, 3, 5 old; host 0 is the gateway. */
+static int
+is_old(size_t host)
+{
+    return host % 2;
+}
+
+
+static void
+start(cluster_t *cluster, size_t host, size_t seed_host, const char *prefix)
+{
+    char  group[LLMGW_MEMBERS_NAME_BYTES];
+
+    snprintf(group, sizeof(group), "%s%zu", prefix, host);
+    cluster->resume_group = is_old(host) ? NULL : group;
+    fake_net_filter(cluster->net, host, is_old(host) ? old_agent_filter
+                                                     : NULL);
+    cluster_start(cluster, host, host ? LLMGW_ROLE_REPLICA
+                                      : LLMGW_ROLE_GATEWAY, seed_host);
+    cluster->resume_group = NULL;
+}
+
+
+static cluster_t *
+mixed(uint64_t seed)
+{
+    size_t      i;
+    cluster_t  *cluster;
+
+    cluster = cluster_create(N, seed);
+
+    for (i = 0; i < N; i++) {
+        start(cluster, i, i ? 0 : CLUSTER_NO_SEED, "g");
+        cluster_run_ms(cluster, 10);
+    }
+
+    holds(cluster, cluster_run_until(cluster, cluster_is_whole, 0, 5000)
+                   != UINT64_MAX);
+
+    return cluster;
+}
+
+
+/* What one knows of another's group: the prefix and its number. */
+static int
+knows(const cluster_t *cluster, size_t viewer, size_t host,
+    const char *prefix)
+{
+    char             group[LLMGW_MEMBERS_NAME_BYTES];
+    const member_t  *member;
+
+    snprintf(group, sizeof(group), "%s%zu", prefix, host);
+    member = cluster_view(cluster, viewer, host);
+
+    return member != NULL && !member->lacks_more
+           && strcmp(member->facts.resume_group,
+                     is_old(viewer) || is_old(host) ? "" : group) == 0;
+}
+
+
+static int
+all_know_all(const cluster_t *cluster, size_t host)
+{
+    size_t  i, j;
+
+    for (i = 0; i < N; i++) {
+        for (j = 0; j < N; j++) {
+            if (i != j && !knows(cluster, i, j, "g")) {
+                return 0;
+            }
+        }
+    }
+
+    return 1;
+}
+
+
+/* Each replica says something new, some times. */
+static void
+chatter(cluster_t *cluster, size_t rounds, uint64_t step_ms)
+{
+    size_t  i, round;
+
+    for (round = 0; round < rounds; round++) {
+        for (i = 1; i < N; i++) {
+            cluster_set_service(cluster, i, round % 2
+                                ? LLMGW_SERVICE_READY
+                                : LLMGW_SERVICE_STALLED);
+            cluster_run_ms(cluster, step_ms);
+        }
+    }
+}
+
+
+/* Ways between some: all that are new, or all that are old. */
+static void
+cut(cluster_t *cluster, int olds, unsigned what)
+{
+    size_t  i, j;
+
+    for (i = 0; i < N; i++) {
+        for (j = 0; j < N; j++) {
+            if (i != j && is_old(i) == olds && is_old(j) == olds) {
+                fake_net_cut(cluster->net, i, j, what);
+            }
+        }
+    }
+}
+
+
+static void
+finish(cluster_t *cluster)
+{
+    holds(cluster, cluster_false_deaths(cluster) == 0);
+    cluster_settles(cluster, 5000);
+    holds(cluster, all_know_all(cluster, 0));
+    cluster_destroy(cluster);
+}
+
+
+static void
+new_ones_know_all_of_new_ones_under_loss(void **state)
+{
+    uint64_t    seed;
+    cluster_t  *cluster;
+
+    cluster_each_seed(seed, SEEDS) {
+        cluster = mixed(seed);
+        holds(cluster, cluster_run_until(cluster, all_know_all, 0, 20000)
+                       != UINT64_MAX);
+
+        fake_net_weather(cluster->net)->loss_permille = 150;
+        chatter(cluster, 20, 100);
+        finish(cluster);
+    }
+}
+
+
+static int
+has_word_of(const cluster_t *cluster, size_t viewer, size_t host)
+{
+    return cluster_facts(cluster, viewer, host)->incarnation
+           == swim_own(cluster_swim(cluster, host))->facts.incarnation;
+}
+
+
+static int
+gateway_is_told(const cluster_t *cluster, size_t host)
+{
+    return has_word_of(cluster, 0, 2) && has_word_of(cluster, 0, 4);
+}
+
+
+/*
+ * The new ones hear of each other through old ones alone: what changes gets
+ * through, what was known of a group stays, and `more` is asked for.
+ */
+static void
+old_relays_take_nothing_away(void **state)
+{
+    size_t      i, j, round;
+    uint64_t    seed;
+    cluster_t  *cluster;
+
+    cluster_each_seed(seed, SEEDS) {
+        cluster = mixed(seed);
+        holds(cluster, cluster_run_until(cluster, all_know_all, 0, 20000)
+                       != UINT64_MAX);
+        cut(cluster, 0, FAKE_ALL);
+        fake_net_weather(cluster->net)->loss_permille = 50;
+
+        for (round = 0; round < 10; round++) {
+            chatter(cluster, 1, 100);
+
+            for (i = 0; i < N; i += 2) {
+                for (j = 0; j < N; j += 2) {
+                    holds(cluster, i == j
+                                   || strlen(cluster_facts(cluster, i, j)
+                                             ->resume_group) == 2);
+                }
+            }
+        }
+
+        /* Facts did come that way. */
+        fake_net_weather(cluster->net)->loss_permille = 0;
+        holds(cluster, cluster_run_until(cluster, gateway_is_told, 0, 15000)
+                       != UINT64_MAX);
+        holds(cluster, cluster_view(cluster, 0, 2)->lacks_more);
+
+        cut(cluster, 0, 0);
+        holds(cluster, cluster_run_until(cluster, all_know_all, 0, 20000)
+                       != UINT64_MAX);
+        finish(cluster);
+    }
+}
+
+
+static int
+first_old_one_is_told(const cluster_t *cluster, size_t host)
+{
+    return has_word_of(cluster, 1, 3) && has_word_of(cluster, 1, 5);
+}
+
+
+/* And the old ones among each other through new ones. */
+static void
+new_relays_serve_old_ones(void **state)
+{
+    uint64_t    seed;
+    cluster_t  *cluster;
+
+    cluster_each_seed(seed, SEEDS) {
+        cluster = mixed(seed);
+        cut(cluster, 1, FAKE_ALL);
+        fake_net_weather(cluster->net)->loss_permille = 50;
+        chatter(cluster, 10, 100);
+        fake_net_weather(cluster->net)->loss_permille = 0;
+        holds(cluster, cluster_run_until(cluster, first_old_one_is_told, 0,
+                                         15000) != UINT64_MAX);
+        cut(cluster, 1, 0);
+        finish(cluster);
+    }
+}
+
+
+/*
+ * A new one starts again with another group, while the others of its kind hear
+ * of it through old ones alone; once they meet they know the new group.
+ */
+static void
+restart_with_another_group_is_learned(void **state)
+{
+    uint64_t    seed;
+    cluster_t  *cluster;
+
+    cluster_each_seed(seed, SEEDS) {
+        cluster = mixed(seed);
+        cut(cluster, 0, FAKE_ALL);
+        cluster_crash(cluster, 2);
+        cluster_run_ms(cluster, 50);
+        start(cluster, 2, 1, "h");
+        cluster_run_ms(cluster, 2000);
+
+        holds(cluster, cluster_facts(cluster, 0, 2)->epoch
+                       == cluster->hosts[2].epoch);
+        holds(cluster, cluster_view(cluster, 0, 2)->lacks_more);
+        holds(cluster, cluster_view(cluster, 4, 2)->lacks_more);
+
+        cut(cluster, 0, 0);
+        cluster_settles(cluster, 5000);
+        holds(cluster, knows(cluster, 0, 2, "h"));
+        holds(cluster, knows(cluster, 4, 2, "h"));
+        holds(cluster, knows(cluster, 2, 0, "g"));
+        holds(cluster, cluster_false_deaths(cluster) == 0);
+        cluster_destroy(cluster);
+    }
+}
+
+
+/* An agent of the old kind in the place of a new one has no group. */
+static void
+downgraded_agent_has_no_group(void **state)
+{
+    uint64_t    seed;
+    cluster_t  *cluster;
+
+    cluster_each_seed(seed, SEEDS) {
+        cluster = mixed(seed);
+        cluster_run_ms(cluster, 1000);
+        cluster_crash(cluster, 4);
+        fake_net_filter(cluster->net, 4, old_agent_filter);
+        cluster_start(cluster, 4, LLMGW_ROLE_REPLICA, 0);
+        cluster_settles(cluster, 5000);
+
+        holds(cluster, !cluster_view(cluster, 0, 4)->lacks_more);
+        holds(cluster, cluster_facts(cluster, 0, 4)->resume_group[0] == '\0');
+        holds(cluster, cluster_facts(cluster, 2, 4)->resume_group[0] == '\0');
+        cluster_destroy(cluster);
+    }
+}
+
+
+/* At rest nobody sends whole records for want of `more`. */
+static void
+mixed_cluster_costs_what_a_new_one_costs(void **state)
+{
+    size_t      i;
+    uint64_t    seed, bytes[2];
+    cluster_t  *cluster;
+
+    cluster_each_seed(seed, SEEDS) {
+        for (i = 0; i < 2; i++) {
+            cluster = i ? mixed(seed) : cluster_formed(N, seed);
+            cluster_run_ms(cluster, 10000);
+            bytes[i] = fake_net_bytes(cluster->net);
+            cluster_run_ms(cluster, 20000);
+            bytes[i] = fake_net_bytes(cluster->net) - bytes[i];
+            cluster_destroy(cluster);
+        }
+
+        assert_in_range(bytes[1], bytes[0] * 9 / 10, bytes[0] * 11 / 10);
+    }
+}
+
+
+/*
+ * Load has an order of its own: doubled and overtaken datagrams, in the short
+ * form and in whole records, never take a figure back.
+ */
+static void
+load_never_goes_backwards(void **state)
+{
+    uint64_t          seed, ms, last;
+    cluster_t        *cluster;
+    fake_weather_t   *weather;
+    const member_t   *seen;
+
+    cluster_each_seed(seed, SEEDS) {
+        cluster = mixed(seed);
+        cluster_set_service(cluster, 2, LLMGW_SERVICE_READY);
+        weather = fake_net_weather(cluster->net);
+        weather->reorder = FAKE_MAX_REORDER;
+        weather->double_permille = 300;
+        weather->loss_permille = 100;
+        weather->jitter_us = 50000;
+
+        for (ms = 0, last = 0; ms < 10000; ms++) {
+            if (ms % 10 == 0) {
+                node_set_load(cluster->hosts[2].node,
+                              (swim_own(cluster_swim(cluster, 2))->load_seq
+                               + 1) % 1000);
+            }
+
+            if (ms % 500 == 0) {
+                cluster_set_service(cluster, 2, ms % 1000
+                                    ? LLMGW_SERVICE_READY
+                                    : LLMGW_SERVICE_STALLED);
+            }
+
+            cluster_run_ms(cluster, 1);
+            seen = cluster_view(cluster, 0, 2);
+            holds(cluster, seen->load_seq >= last);
+            holds(cluster, seen->load.active_requests
+                           == seen->load_seq % 1000);
+            last = seen->load_seq;
+        }
+
+        holds(cluster, last > 500);
+        finish(cluster);
+    }
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(new_ones_know_all_of_new_ones_under_loss),
+        cmocka_unit_test(old_relays_take_nothing_away),
+        cmocka_unit_test(new_relays_serve_old_ones),
+        cmocka_unit_test(restart_with_another_group_is_learned),
+        cmocka_unit_test(downgraded_agent_has_no_group),
+        cmocka_unit_test(mixed_cluster_costs_what_a_new_one_costs),
+        cmocka_unit_test(load_never_goes_backwards),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
