@@ -35,8 +35,6 @@ struct agent_update_s {
     rollout_t         *rollout;
     char              *stop;        /* commands; NULL: none */
     char              *start;
-    uid_t              uid;         /* whose they are */
-    gid_t              gid;
     int                is_running;
     int                is_due;      /* for a look */
     uint64_t           began_ms;    /* wall clock */

@@ -182,8 +182,6 @@ agent_task_run(agent_task_t *task, const char *command)
 
     spec.command = command;
     spec.env = env;
-    spec.uid = task->update->uid;
-    spec.gid = task->update->gid;
     spec.timeout_ms = rollout->rejoin_timeout_us / 1000;
 
     task->runner = runner_start(task->update->agent->loop, &spec,

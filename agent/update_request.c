@@ -176,6 +176,7 @@ agent_update_refusal(agent_t *agent, const command_peer_t *peer,
         return agent_update_refuse("leaving", "the agent leaves");
     }
 
+    /* Its commands would run as our user, and not as root. */
     if (request->start != NULL && geteuid() != 0 && peer->uid != geteuid()) {
         return json_pack("{s:b, s:o, s:s}", "ok", 0, "error",
                    json_sprintf("commands run as their caller, and this agent "
@@ -316,8 +317,6 @@ agent_update_launch(agent_t *agent, command_peer_t *peer,
         return agent_update_refuse("failed", "out of memory");
     }
 
-    update->uid = peer->uid;
-    update->gid = peer->gid;
     update->stop = request->stop ? strdup(request->stop) : NULL;
     update->start = request->start ? strdup(request->start) : NULL;
 

@@ -22,7 +22,6 @@
 /* Who asks: one connection. */
 typedef struct {
     uid_t  uid;             /* as the kernel knows them */
-    gid_t  gid;
     int    is_reporter;     /* it is the replica's, and reported before */
     int    wants_events;    /* until it closes */
     int    waits_for_end;   /* its answer comes when the agent has left */

@@ -203,11 +203,9 @@ control_fill_peer(command_peer_t *peer, int fd)
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0) {
         who.uid = (uid_t) -1;
-        who.gid = (gid_t) -1;
     }
 
     peer->uid = who.uid;
-    peer->gid = who.gid;
 }
 
 

@@ -11,8 +11,8 @@
 #include "proto/members/members.h"
 
 
-/* As many as an agent can know. */
-#define CTL_UPDATE_MAX_MEMBERS  4096
+/* More replicas than any cluster has; the agent has the same limit. */
+#define CTL_UPDATE_MAX_MEMBERS  65536
 
 #define ctl_update_field(name)  offsetof(ctl_options_t, name)
 
@@ -181,7 +181,7 @@ ctl_update_request(const ctl_options_t *options)
     }
 
     if (ctl_update_set_least(request, options->min_available) != 0) {
-        ctl_usage("--min-available: 0 .. 4096, not", options->min_available);
+        ctl_usage("--min-available: 0 .. 65536, not", options->min_available);
         json_decref(request);
         return NULL;
     }

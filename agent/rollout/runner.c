@@ -2,8 +2,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +18,6 @@ extern char  **environ;
 #define RUNNER_SHELL       "/bin/sh"
 #define RUNNER_NOT_RUN     127      /* as a shell says it */
 #define RUNNER_LINE_BYTES  320      /* of its last words */
-#define RUNNER_NGROUPS     256      /* who is in more is in the first ones */
 
 struct runner_s {
     struct ev_loop  *loop;
@@ -36,15 +33,10 @@ struct runner_s {
 
 /* What the child needs, made before the fork: then nothing allocates. */
 typedef struct {
-    char    *argv[4];
-    char   **env;
-    uid_t    uid;
-    gid_t    gid;
-    gid_t    groups[RUNNER_NGROUPS];
-    int      ngroups;
-    int      is_other;              /* user than we are */
-    int      null;
-    int      output;
+    char   *argv[4];
+    char  **env;
+    int     null;
+    int     output;
 } runner_child_t;
 
 
@@ -65,18 +57,6 @@ runner_default_signals(void)
 }
 
 
-static int
-runner_become(const runner_child_t *child)
-{
-    if (!child->is_other) {
-        return 0;
-    }
-
-    return setgroups(child->ngroups, child->groups) == 0
-           && setgid(child->gid) == 0 && setuid(child->uid) == 0 ? 0 : -1;
-}
-
-
 /*
  * Only async-signal-safe calls: another thread of the parent may have held a
  * lock at the fork.
@@ -84,7 +64,6 @@ runner_become(const runner_child_t *child)
 static void
 runner_exec(const runner_child_t *child)
 {
-    static const char  refused[] = "cannot become the caller's user\n";
     static const char  failed[] = "cannot execute " RUNNER_SHELL "\n";
 
     setpgid(0, 0);
@@ -95,11 +74,6 @@ runner_exec(const runner_child_t *child)
         || dup2(child->output, STDERR_FILENO) == -1
         || close_range(STDERR_FILENO + 1, ~0U, 0) == -1)
     {
-        _exit(RUNNER_NOT_RUN);
-    }
-
-    if (runner_become(child) != 0) {
-        (void) !write(STDERR_FILENO, refused, sizeof(refused) - 1);
         _exit(RUNNER_NOT_RUN);
     }
 
@@ -176,33 +150,6 @@ runner_build_env(const char *const *more)
 }
 
 
-/* The groups of the user, who may be in no passwd file. */
-static void
-runner_fill_user(runner_child_t *child, const runner_spec_t *spec)
-{
-    int             n, rc;
-    struct passwd  *user;
-
-    child->uid = spec->uid;
-    child->gid = spec->gid;
-    child->is_other = spec->uid != geteuid();
-
-    if (!child->is_other) {
-        return;
-    }
-
-    user = getpwuid(spec->uid);
-    child->groups[0] = spec->gid;
-    child->ngroups = 1;
-
-    if (user != NULL) {
-        n = RUNNER_NGROUPS;
-        rc = getgrouplist(user->pw_name, spec->gid, child->groups, &n);
-        child->ngroups = rc == -1 ? RUNNER_NGROUPS : n;
-    }
-}
-
-
 static pid_t
 runner_fork(const runner_spec_t *spec, int output)
 {
@@ -214,7 +161,6 @@ runner_fork(const runner_spec_t *spec, int output)
     child.argv[1] = (char *) "-c";
     child.argv[2] = (char *) spec->command;
     child.output = output;
-    runner_fill_user(&child, spec);
 
     child.null = open("/dev/null", O_RDONLY|O_CLOEXEC);
     if (child.null == -1) {

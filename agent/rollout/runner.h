@@ -1,20 +1,24 @@
 
 /*
- * One command of an operator's: `/bin/sh -c`, with the caller's user, a time
- * limit, and its last words.
+ * Runs one command of an operator: `/bin/sh -c`, with a time limit, and keeps
+ * the last line that it writes.
  *
- * It leads a process group, which is ended at the limit: SIGTERM, and SIGKILL
- * RUNNER_KILL_S later.  Done means that the shell has exited; what it left
- * running in the background is not waited for, and keeps running.
+ * It runs as the agent's own user.  That is the caller's user, too: the
+ * control socket takes updates from root and from the agent's user alone, and
+ * an agent that is not root refuses root's commands.
  *
- * What it writes goes to a file without a name, of a fixed size, and not to a
- * pipe: whatever still holds it when we are gone writes on, to the end of the
- * file and no further, where a pipe would have killed it.  A write past that
- * end fails, which may fail the command: it is large enough for a talkative
- * one, and takes memory as far as it is written.
+ * The command leads a process group, which is ended at the limit: by SIGTERM,
+ * and by SIGKILL RUNNER_KILL_S later.  It is done when the shell has exited;
+ * what the shell left running in the background is not waited for.
  *
- * When we are killed, or destroy it, the command goes on to its own end: half
- * a start would be worse.
+ * Its output goes to a file without a name and of a fixed size.  A pipe would
+ * break when the agent ends, and kill what still writes; to the file a process
+ * may write on, up to its end.  A write past that end fails, which may fail
+ * the command: the file is large enough for a talkative one, and takes memory
+ * only as far as it is written.
+ *
+ * When the agent is killed, or the runner destroyed, the command runs on to
+ * its end: half a start would be worse.
  */
 
 #ifndef RUNNER_H
@@ -40,8 +44,6 @@ typedef void (*runner_done_pt)(void *data, const char *error);
 typedef struct {
     const char          *command;
     const char *const   *env;       /* "NAME=value" beside ours, to NULL */
-    uid_t                uid;       /* another than ours: only as root */
-    gid_t                gid;
     uint64_t             timeout_ms;
 } runner_spec_t;
 

@@ -2,7 +2,6 @@
 /* Commands of an operator's: how they end, what they get, what they leave. */
 
 #include <fcntl.h>
-#include <grp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -52,8 +51,6 @@ scene_init(scene_t *scene, const char *command)
     scene->loop = ev_default_loop(0);
     scene->spec.command = command;
     scene->spec.env = scene_env;
-    scene->spec.uid = geteuid();
-    scene->spec.gid = getegid();
     scene->spec.timeout_ms = 60000;
 }
 
@@ -230,67 +227,6 @@ background_lives_on(void **state)
 }
 
 
-static void
-it_runs_as_the_caller(void **state)
-{
-    scene_t  scene;
-
-    if (geteuid() != 0) {
-        skip();
-    }
-
-    scene_init(&scene, "test \"$(id -u):$(id -g):$(id -G)\" "
-                       "= 65534:65534:65534 && ! cat /proc/1/environ "
-                       ">/dev/null 2>&1");
-    scene.spec.uid = 65534;
-    scene.spec.gid = 65534;
-    scene_run(&scene);
-    assert_string_equal(scene.error, "");
-
-    /* Who is in no passwd file has his group alone. */
-    scene_init(&scene, "test \"$(id -u):$(id -g):$(id -G)\" "
-                       "= 54321:54322:54322");
-    scene.spec.uid = 54321;
-    scene.spec.gid = 54322;
-    scene_run(&scene);
-    assert_string_equal(scene.error, "");
-}
-
-
-static void
-who_may_not_become_the_caller_does_not_run_it(void **state)
-{
-    scene_t  scene;
-    pid_t    pid;
-    int      status;
-
-    if (geteuid() != 0) {
-        skip();
-    }
-
-    pid = fork();
-
-    if (pid == 0) {
-        if (setgroups(0, NULL) != 0 || setgid(65534) != 0
-            || setuid(65534) != 0)
-        {
-            _exit(2);
-        }
-
-        ev_loop_fork(ev_default_loop(0));
-        scene_init(&scene, "exit 0");
-        scene.spec.uid = 0;
-        scene.spec.gid = 0;
-        scene_run(&scene);
-        _exit(strcmp(scene.error, "exit status 127: cannot become the "
-                                  "caller's user") != 0);
-    }
-
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-}
-
-
 int
 main(void)
 {
@@ -302,9 +238,7 @@ main(void)
         cmocka_unit_test(it_gets_what_it_needs_and_nothing_of_ours),
         cmocka_unit_test(group_is_ended_at_the_limit),
         cmocka_unit_test(who_is_deaf_is_killed),
-        cmocka_unit_test(background_lives_on),
-        cmocka_unit_test(it_runs_as_the_caller),
-        cmocka_unit_test(who_may_not_become_the_caller_does_not_run_it)
+        cmocka_unit_test(background_lives_on)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
