@@ -23,10 +23,10 @@ typedef struct agent_s  agent_t;
 
 agent_t *agent_create(const settings_t *settings, log_t *log, char *error);
 
-/* Exit status where another living agent had the id first. */
+/* Exit status when another running agent has this id, and had it first. */
 #define AGENT_CONFLICT  3
 
-/* Serves until a signal ends it; the process's exit status. */
+/* Serves until a signal ends it.  Returns the process's exit status. */
 int agent_run(agent_t *agent);
 
 void agent_destroy(agent_t *agent);

@@ -99,7 +99,7 @@ struct agent_s {
 };
 
 
-/* agent_segment.c: what others see of the members. */
+/* segment.c: what others see of the members. */
 
 void agent_segment_init(agent_t *agent);
 
@@ -118,7 +118,7 @@ void agent_segment_flush(agent_t *agent);
 void agent_segment_beat(agent_t *agent);
 
 
-/* agent_replica.c: the own replica. */
+/* replica.c: the own replica. */
 
 void agent_replica_init(agent_t *agent);
 
@@ -131,17 +131,17 @@ const command_error_t *agent_replica_report(void *data, command_peer_t *peer,
     const report_t *report);
 void agent_replica_lost(void *data, command_peer_t *peer);
 
-/* What agent->local says is told. */
+/* agent->local has changed: tells the cluster. */
 void agent_replica_changed(agent_t *agent);
 
 
-/* agent_child.c: the own replica as a child; nothing without a command. */
+/* child.c: the own replica as a child process; no-ops without a command. */
 
 void agent_child_init(agent_t *agent);
 void agent_child_begin(agent_t *agent);
 void agent_child_done(agent_t *agent);
 
-/* A connection reports, which may be an orphan's. */
+/* A replica began to report, which may be an earlier agent's child. */
 void agent_child_meet(agent_t *agent);
 
 /* The replica said goodbye. */
@@ -150,12 +150,12 @@ void agent_child_parted(agent_t *agent);
 /* swim_callbacks_t's on_restart. */
 order_rc_t agent_child_restart(void *data, const char *version);
 
-/* For good; again: without waiting for its streams. */
+/* Stops it for good.  Called again: without waiting for its streams. */
 void agent_child_stop(agent_t *agent);
 int agent_child_is_over(const agent_t *agent);
 
 
-/* agent_keep.c: what the next life finds on the disk. */
+/* keep.c: what the next life finds on the disk. */
 
 /* -1 and a reason. */
 int agent_keep_create(agent_t *agent, char *error);
@@ -181,23 +181,23 @@ int agent_keep_is_done(void *data);
 const char *agent_keep_trouble(const agent_t *agent);
 
 
-/* agent_drain.c: the own replica is told that it drains. */
+/* drain.c: the own replica is told that it drains. */
 
 /* -1 and a reason. */
 int agent_drain_create(agent_t *agent, char *error);
 void agent_drain_destroy(agent_t *agent);
 
-/* What the last life left; NULL: unknown. */
+/* Who drained it when the last life ended; NULL: unknown. */
 const char *agent_drain_kept(agent_t *agent);
 
 /* swim_callbacks_t's on_drain. */
 void agent_drain_act(void *data, unsigned what);
 
-/* What was to be said was for the replica that is gone. */
+/* The replica is gone: what it was still to be told is dropped. */
 void agent_drain_replica_gone(agent_t *agent);
 
 
-/* agent_job.c: drain and undrain as commands. */
+/* job.c: drain and undrain as commands. */
 
 void agent_job_init(agent_t *agent);
 void agent_job_done(agent_t *agent);
@@ -207,14 +207,14 @@ void agent_job_drain(void *data, command_peer_t *peer, const char *id,
     uint64_t timeout_ms, int is_forced);
 void agent_job_undrain(void *data, command_peer_t *peer, const char *id);
 
-/* One of node_order()'s orders is done; it may be somebody else's. */
+/* One of node_order()'s orders has ended; it may be none of a job's. */
 void agent_job_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc);
 
-/* In each turn of the loop, behind what it published. */
+/* In each event-loop iteration, after publishing. */
 void agent_job_turn(agent_t *agent);
 
 
-/* agent_update.c: the rolling update that this agent drives. */
+/* update.c: the rolling update that this agent drives. */
 
 /* For the control socket; data is the agent. */
 json_t *agent_update_start(void *data, command_peer_t *peer,
@@ -222,40 +222,40 @@ json_t *agent_update_start(void *data, command_peer_t *peer,
 json_t *agent_update_abort(void *data, command_peer_t *peer);
 json_t *agent_update_status(void *data);
 
-/* Some member changed; and, in each turn, what follows from that. */
+/* A member changed.  And, in each iteration: acts on what changed. */
 void agent_update_changed(agent_t *agent);
 void agent_update_turn(agent_t *agent);
 
 /* 1: the order was the update's. */
 int agent_update_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc);
 
-/* No further step begins; it runs until those that have are over. */
+/* Begins no further step; the update runs until the begun ones have ended. */
 void agent_update_stop(agent_t *agent);
 int agent_update_is_running(const agent_t *agent);
 void agent_update_done(agent_t *agent);
 
 
-/* agent_life.c: the beginning and the end. */
+/* life.c: the beginning and the end. */
 
 void agent_life_init(agent_t *agent);
 void agent_life_done(agent_t *agent);
 
-/* Everything stands. */
+/* All parts are there: begins to serve. */
 void agent_life_begin(agent_t *agent);
 
-/* The replica's state is known, no need to be silent any more. */
+/* The replica's state is known: gossip may be sent from now on. */
 void agent_life_speak(agent_t *agent);
 
 /*
- * As SIGTERM does; data is the agent, for the control socket.
- * agent_life_is_over(), asked each turn: it is done.
+ * Leaves, as at SIGTERM; data is the agent, for the control socket.
+ * agent_life_is_over() is asked in each iteration and ends the loop.
  */
 void agent_leave(void *data);
 int agent_life_is_over(agent_t *agent);
 
 
 
-/* agent_keys.c: what gossip is sealed with. */
+/* keys.c: what gossip is sealed with. */
 
 /* -1 and a reason; nothing to do without --keyring. */
 int agent_keys_create(agent_t *agent, char *error);
@@ -273,7 +273,7 @@ json_t *agent_keys_command(void *data, command_peer_t *peer,
 const char *agent_keys_primary(agent_t *agent);
 
 
-/* agent_show.c: what the control socket shows; data is the agent. */
+/* show.c: what the control socket shows; data is the agent. */
 
 void agent_show_view(void *data, command_view_t *view);
 void agent_show_traits(void *data, const char *id, command_traits_t *traits);

@@ -3,10 +3,10 @@
  * The replica as the agent's child (`-- REPLICA COMMAND ...`): what
  * supervise/supervise.h decides is done here.
  *
- * An orphan is who reports on the control socket of this agent, that is to
- * say a replica of its, and is itself the process that it reports of.  Not
- * only within the first two seconds: a child that cannot work because another
- * replica has its port gives way to that one, when it reports.
+ * An orphan is a process that reports on this agent's control socket and is
+ * itself the process that its report names: an earlier life of this agent
+ * started it.  It is adopted later than in the first two seconds, too: a child
+ * that cannot work because an orphan has its port gives way to that orphan.
  */
 
 #include <errno.h>
@@ -48,8 +48,8 @@ agent_child_arm(agent_t *agent)
 
 
 /*
- * Beside its words the child has the version, and who and where it is, in its
- * environment: a command that is a script need not be told twice.
+ * The child's environment has its version, id and address, so that a command
+ * that is a script does not need them as arguments.
  */
 static int
 agent_child_spawn(agent_t *agent, char *error)
@@ -153,9 +153,10 @@ agent_child_log_end(agent_t *agent, pid_t pid, const char *how,
 
 
 /*
- * Another one reports than the child that ended: what a shell that was the
- * child leaves behind, above all.  It is the child from now on, and what was
- * to start again is yet to end: two would fight for the port.
+ * The process that reports is not the child that ended: often the child was a
+ * shell, and what it started lives on.  That process is the child from now on.
+ * A restart that was under way has to end it first, or two would fight for
+ * the port.
  */
 static supervise_action_t
 agent_child_succeed(agent_t *agent, supervise_action_t action)
@@ -201,8 +202,8 @@ agent_child_tick(struct ev_loop *loop, ev_timer *timer, int events)
 
 
 /*
- * Nobody ordered a version as far as we know, and what runs was started by a
- * life of this agent that may have been told one: it is to stay so.
+ * Unless a version was ordered in this life, an adopted child keeps the one
+ * that it reports: the life that started it may have been told that version.
  */
 static void
 agent_child_learn_version(agent_t *agent)

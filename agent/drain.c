@@ -1,7 +1,7 @@
 
 /*
- * The drain of the own replica, as far as it is more than gossip: the replica
- * is told, the next life of this agent is left a note.
+ * The drain of the own replica, apart from gossip: the replica is told, and
+ * the drain's owner is kept on disk for the next life of this agent.
  *
  * Who drains it and until when is swim/order/drain.h's, in the swim.
  */
@@ -70,7 +70,7 @@ agent_drain_keep(agent_t *agent)
 }
 
 
-/* No gateway's, and there is a process to be told. */
+/* There is a process that can be told; a gateway's agent has none. */
 static int
 agent_drain_has_replica(const agent_t *agent)
 {

@@ -9,15 +9,15 @@
  *                               v unreachable       v somebody, agent dead
  *                              end                 end
  *
- * A job is looked at in every turn of the loop, which is when what it waits
- * for can have come.  It belongs to the connection that asked: when that is
- * gone so is the job, and the drain stays as it was ordered.
+ * Each job is looked at in every event-loop iteration.  It belongs to the
+ * connection that asked: when that closes, the job ends, and the drain stays
+ * as it was ordered.
  *
- * "Drained" is the target's own word: no request, in a figure that its replica
- * gave after it refused new ones.  A replica that does not refuse by itself
- * (it does not know Drain, or was started under the drain) gets no more from
- * gateways once they have heard: what raced has reached it, and its figure has
- * it, AGENT_JOB_RACE_US later.
+ * "Drained" is what the target itself says: a load of zero, reported after its
+ * replica began to refuse new requests.  A replica that does not refuse by
+ * itself (it does not know Drain, or was started under the drain) gets no more
+ * requests once the gateways have heard.  Requests that raced with that have
+ * reached it, and are in its load, AGENT_JOB_RACE_US later.
  */
 
 #include <stdlib.h>
@@ -27,13 +27,12 @@
 #include "swim/order/drain.h"
 
 
-/* Gateways have heard and what they had sent has come: far more than gossip
-   takes to a gateway that hears, and than a connection is opened in. */
+/* By then all gateways have heard and what they sent has arrived: far longer
+   than gossip takes, and than it takes to open a connection. */
 #define AGENT_JOB_RACE_US    1500000ULL
 
-/* An agent that was started anew learns of an operator's drain meanwhile, and
-   its replica reports to it, if there is one; a replica that was told to
-   undrain says so. */
+/* Within this time a restarted agent learns of an operator's drain and its
+   replica reports to it; and a replica that was told to undrain says so. */
 #define AGENT_JOB_GRACE_US   5000000ULL
 
 #define AGENT_JOB_SAY_US     1000000ULL
@@ -169,7 +168,7 @@ agent_job_is_drained(const member_t *member, uint64_t accepted_us)
 }
 
 
-/* Its agent was started, and in all this time no replica reported to it. */
+/* Its agent restarted, and no replica has reported to it since. */
 static int
 agent_job_is_void(agent_job_t *job, const member_t *member)
 {
@@ -192,7 +191,7 @@ agent_job_figure(int64_t active)
 }
 
 
-/* On each change, and once a second, so that its reader knows that we run. */
+/* On each change and once a second, so that its reader sees progress. */
 static void
 agent_job_say(agent_job_t *job, const member_t *member)
 {
@@ -248,8 +247,8 @@ agent_job_time_out(agent_job_t *job, const member_t *member)
 }
 
 
-/* It was drained, and is no more: somebody undrained it, or its agent forgot
-   it with its last life.  A short while of that is its agent's restart. */
+/* It was drained and is no longer: somebody undrained it, or its agent lost
+   the drain in a restart.  For a short while that is normal in a restart. */
 static int
 agent_job_is_undone(agent_job_t *job, const member_t *member)
 {
@@ -370,7 +369,7 @@ agent_job_turn(agent_t *agent)
 }
 
 
-/* Its firing alone makes a turn. */
+/* It only wakes the loop. */
 static void
 agent_job_tick(struct ev_loop *loop, ev_timer *timer, int events)
 {
@@ -409,7 +408,7 @@ agent_job_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc)
 }
 
 
-/* It gets work, and nobody else does. */
+/* It is the only routable replica. */
 static int
 agent_job_is_last(const agent_t *agent, const member_t *member)
 {

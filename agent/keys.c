@@ -1,5 +1,5 @@
 
-/* The agent's ring of keys: read at the start, at SIGHUP, and on command. */
+/* The agent's keyring: read at start and at SIGHUP, changed on command. */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,26 +2,28 @@
 /*
  * The beginning and the end of an agent.
  *
- * Beginning.  An agent that takes over from one that was killed or upgraded
- * (its socket file is still there) does not know yet whether the replica
- * beside it serves; would it speak at once, all would hear STARTING, and
- * gateways would send nothing for the moment that the replica takes to connect
- * again.  So it is silent until the replica has reported, or a health check
- * has spoken, and AGENT_HOLD_S at most: less than it takes to be suspected.
- * Others go on with what the last agent said.  Pings wait in the kernel.
+ * Beginning.  An agent that follows one that was killed or upgraded (its
+ * socket file is still there) does not know yet whether the replica beside it
+ * serves.  If it gossiped at once, all members would hear STARTING, and
+ * gateways would send nothing until the replica has connected again.  So it
+ * sends nothing until the replica has reported or a health check has an
+ * answer, AGENT_HOLD_S at most, which is less than it takes to be suspected.
+ * Meanwhile other members keep what the last agent said, and pings wait in the
+ * kernel.
  *
  * End.
  *
- *   SIGTERM, leave    all hear that this member drains; the child is told to
- *                     end, or, without one, the replica's streams are waited
- *                     for, --drain-timeout at most; then LEFT, a second at
- *                     most.  A second SIGTERM does not wait.  A gateway's
- *                     waits likewise for the replicas that its update has
- *                     stopped, or nobody would start them.
- *   another's id      its child, if it has one, is told to end; not a word,
- *                     since LEFT would be said of the other.
- *   SIGQUIT           not a word: the next agent takes over socket file,
- *                     segment and replica.
+ *   SIGTERM, leave    all members hear that this one drains.  The child is
+ *                     told to end; without a child the replica's streams may
+ *                     finish, for --drain-timeout at most.  Then LEFT, for a
+ *                     second at most.  A second SIGTERM does not wait.  A
+ *                     gateway's agent waits in the same way for the replicas
+ *                     that its update has stopped, since nobody else would
+ *                     start them.
+ *   another's id      its child, if there is one, is told to end.  LEFT is not
+ *                     sent: members would take it for the other agent's.
+ *   SIGQUIT           ends without a word: the next agent takes over socket
+ *                     file, segment and replica.
  */
 
 #include <signal.h>
@@ -56,8 +58,8 @@ agent_life_held(struct ev_loop *loop, ev_timer *hold, int events)
 
 
 /*
- * A segment's members are pinged from the first moment on: who writes one
- * would take its own silence for theirs.
+ * An agent that writes a segment pings its members from the first moment on:
+ * if it held its datagrams back, it would take its own silence for theirs.
  */
 static int
 agent_life_is_to_hold(const agent_t *agent)

@@ -15,14 +15,14 @@ main_warn_if_exposed(const settings_t *settings, const log_t *log)
 
     if (settings->keyring == NULL) {
         log_write(log, LOG_WARN,
-                  "gossip of cluster \"%s\" on %s is not encrypted: whoever "
-                  "reaches that port can speak for any member",
+                  "gossip of cluster \"%s\" on %s is not encrypted: anybody "
+                  "who reaches that port can speak for any member",
                   settings->cluster, settings->advertised);
 
     } else if (settings_has_default_cluster(settings)) {
         log_write(log, LOG_WARN,
-                  "cluster on %s has the name that all have: another's "
-                  "members with the same key would be its own",
+                  "cluster on %s has the default name: another such cluster "
+                  "with the same key would merge with it",
                   settings->advertised);
     }
 }

@@ -32,7 +32,7 @@ node_alarm(void *data)
     node_t    *node = data;
     uint64_t   now_us;
 
-    /* Whoever answered in time must not be accused for our being slow. */
+    /* No member that answered in time may be accused because we are slow. */
     transport_drain(node->transport);
 
     now_us = clock_mono_us(node->clock);
@@ -43,8 +43,8 @@ node_alarm(void *data)
 
 
 /*
- * Opened, decoded, and had for the first time: in this order, since who sent
- * it, and so which numbers of his were had, is known last.
+ * Opens, decodes, and checks for replays, in this order: which counters were
+ * seen depends on the sender, and that is known only after decoding.
  */
 static packet_rc_t
 node_open(node_t *node, packet_t *packet, const uint8_t *bytes, size_t len)
@@ -107,7 +107,7 @@ node_datagram(void *data, const address_t *from, const uint8_t *bytes,
 }
 
 
-/* What is to leave: sealed where there is a crypt, else as it is. */
+/* What is to be sent: sealed where there is a crypt, else as it is. */
 static const uint8_t *
 node_seal(node_t *node, uint8_t *sealed, const uint8_t *bytes, size_t *len)
 {

@@ -3,9 +3,8 @@
  * A swim joined to a transport and a clock: one running member.
  *
  * The agent and the simulator build it alike, so what tests drive is what
- * runs: the seal (net/crypt.h), too, is put on and taken off here.  Each
- * door reads the clock, calls the swim, and sets the alarm to the swim's next
- * deadline.
+ * runs.  Sealing and opening (net/crypt.h) are done here, too.  Each function
+ * reads the clock, calls the swim, and sets the alarm to its next deadline.
  */
 
 #ifndef NODE_H
@@ -21,14 +20,14 @@ typedef struct node_s  node_t;
 
 /*
  * config->callbacks->on_send is not used.  Transport, clock and config->crypt
- * must outlive the node.  With a crypt all that leaves is sealed, and what
- * comes plain is dropped.  NULL: out of memory.
+ * must outlive the node.  With a crypt everything sent is sealed, and plain
+ * datagrams are dropped.  NULL: out of memory.
  */
 node_t *node_create(const swim_config_t *config, transport_t *transport,
     clock_source_t *clock);
 void node_destroy(node_t *node);
 
-/* To read from; what changes it goes through the doors below. */
+/* For reading; changes go through the functions below. */
 const swim_t *node_swim(const node_t *node);
 
 void node_restore(node_t *node, const llmgw_member_t *members,

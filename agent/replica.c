@@ -1,5 +1,5 @@
 
-/* What the own replica does, and what follows from it for the cluster. */
+/* The own replica's reports and health, and what the cluster is told of it. */
 
 #include <assert.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include "agent/agent_inner.h"
 
 
-/* A stall is looked for again this much later when there is something left
-   to read: the agent was slow, not the replica. */
+/* When the stall timer comes late, the agent was slow and reports may be
+   waiting: they are read first, and the stall is judged this much later. */
 #define AGENT_GRACE_S  0.05
 
 
@@ -33,9 +33,9 @@ agent_replica_arm(agent_t *agent)
 
 
 /*
- * DOWN leaves for the gateways before this returns.  The load is set first: a
- * record that says that the replica refuses new requests comes with the
- * figure of then, and not with an earlier one.
+ * DOWN has been sent to the gateways when this returns.  The load is set
+ * first, so that a record which says that the replica refuses new requests
+ * comes with the load of that moment.
  */
 void
 agent_replica_changed(agent_t *agent)
@@ -62,7 +62,7 @@ static const command_error_t  agent_replica_busy = {
 };
 
 
-/* What else depends on a report. */
+/* What else a report starts. */
 static void
 agent_replica_follow(agent_t *agent, const report_t *report, int is_first)
 {
@@ -79,8 +79,8 @@ agent_replica_follow(agent_t *agent, const report_t *report, int is_first)
 
 
 /*
- * The first who reports is the replica while its connection stands: two at
- * once would take turns in being the truth.
+ * The connection that reports first is the replica's as long as it is open:
+ * with two at once the state would flap between them.
  */
 const command_error_t *
 agent_replica_report(void *data, command_peer_t *peer, const report_t *report)

@@ -10,7 +10,7 @@
 #include "swim/swim.h"
 
 
-/* A replica's gRPC port is its gossip port less this, unless it is told. */
+/* A replica's gRPC port is its gossip port less this, without --grpc. */
 #define SETTINGS_PORT_DISTANCE  10000
 
 #define settings_field(name)  offsetof(settings_t, name)
@@ -67,14 +67,14 @@ static const option_t  settings_table[] = {
     { .name = "suspect-timeout", .kind = OPTION_DURATION, .value = "2s",
       .offset = settings_field(suspect_timeout_ms), .min = 100,
       .max = 600000,
-      .help = "to refute, x max(1, log10(members))" },
+      .help = "time to refute, x max(1, log10(members))" },
     { .name = "indirect-probes", .kind = OPTION_INT, .value = "3",
       .offset = settings_field(indirect_probes), .min = 0,
       .max = SWIM_MAX_INDIRECT_PROBES,
       .help = "how many others are asked to ping" },
     { .name = "drain-timeout", .kind = OPTION_DURATION, .value = "25s",
       .offset = settings_field(drain_timeout_ms), .min = 0, .max = 86400000,
-      .help = "time for running streams at SIGTERM" },
+      .help = "time for running streams after SIGTERM" },
     { .name = "test-loss", .kind = OPTION_INT, .value = "0",
       .offset = settings_field(test_loss), .min = 0, .max = 99 },
     { .name = NULL }

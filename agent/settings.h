@@ -1,5 +1,5 @@
 
-/* The command line of llmgw-agent: options as given, and what follows. */
+/* The command line of llmgw-agent: options as given, and values derived. */
 
 #ifndef SETTINGS_H
 #define SETTINGS_H
@@ -44,7 +44,7 @@ typedef struct {
     int64_t        test_loss;       /* percent of incoming datagrams */
     char *const   *command;         /* the replica's words; NULL: none */
 
-    /* what follows */
+    /* derived from them */
     llmgw_role_t   role;
     address_t      bind_address;
     address_t      grpc_address;                /* of a replica */
@@ -65,15 +65,15 @@ int settings_set_command(settings_t *settings, int argc, char **argv,
     int rest, char *error);
 
 /*
- * Fills what follows from what was given; names are resolved.  0, or -1 and
- * one line in error.
+ * Fills the derived values; names are resolved.  0, or -1 and one line in
+ * error.
  */
 int settings_complete(settings_t *settings, char *error);
 
-/* Gossip leaves this machine. */
+/* Gossip can be reached from other machines. */
 int settings_is_exposed(const settings_t *settings);
 
-/* Nobody gave it a name: another of the same may be near. */
+/* The cluster has no name of its own: another one may be called the same. */
 int settings_has_default_cluster(const settings_t *settings);
 
 #endif /* SETTINGS_H */

@@ -2,23 +2,22 @@
 /*
  * The rolling update that this agent drives.
  *
- * What is decided is rollout/rollout.h's.  Here it is given what was published
- * (so nothing is acted upon that nginx could not know), asked what to do, and
- * what became of it is told to whoever follows: any number of connections,
- * none of which the update depends on.
+ * rollout/rollout.h decides.  It is given what was published, so that the
+ * update acts on nothing that nginx could not know; it is asked what to do;
+ * and the results are sent to the connections that follow the update.  There
+ * may be any number of them, and the update depends on none.
  *
- * The id of the update is in the own record while it runs, so that others
- * refuse a second one.  Where two begin before they can have heard of each
- * other, both wait AGENT_UPDATE_SETTLE_US before their first step, and the
- * later one (by id, which begins with the time) yields.  The same time is
- * given to other gateways to hear that a replica is back, before the next is
- * drained.
+ * The id of the update is in the own record while it runs, so that other
+ * agents refuse a second one.  Two agents may begin before they have heard of
+ * each other: both wait AGENT_UPDATE_SETTLE_US before their first step, and
+ * the later one (by id, which begins with the time) yields.  Other gateways
+ * get the same time to hear that a replica is back before the next is drained.
  *
- * Leaves this agent, it waits for what has begun (agent/life.c).  Dies
- * it, so do its leases, 30 s later; its commands go on to their own end, but
- * who was stopped is started by nobody.  Whoever begins an update then takes
- * over the id that it finds in the drains, so that what is drained already is
- * not foreign to it.
+ * If this agent shuts down, it waits for the steps in progress (agent/life.c).
+ * If it crashes, its leases expire after 30 s, its commands run to their end,
+ * and a replica that it had stopped is not restarted.  The next update takes
+ * over the id that it finds in the drains, so that it owns what is drained
+ * already.
  */
 
 #include <stdio.h>
@@ -29,13 +28,13 @@
 #include "rollout/show.h"
 
 
-/* Waits end by it, to that precision. */
+/* How exactly timeouts of the update are kept. */
 #define AGENT_UPDATE_TICK_S    0.1
 
-/* Each ping brings a fresh figure of what still runs. */
+/* How often a draining replica is pinged for its load. */
 #define AGENT_UPDATE_ASK_US    200000ULL
 
-/* Who follows knows that we run. */
+/* How often those who follow are sent a line at least. */
 #define AGENT_UPDATE_SAY_US   1000000ULL
 
 struct agent_follower_s {
@@ -83,7 +82,7 @@ agent_update_show(const agent_update_t *update)
 }
 
 
-/* --- who follows */
+/* --- connections that follow */
 
 /* Takes the reference. */
 static void
@@ -144,7 +143,7 @@ agent_update_follow(agent_update_t *update, command_peer_t *peer,
 }
 
 
-/* The last line of all; takes the reference. */
+/* Sends all the last line; takes the reference. */
 static void
 agent_update_dismiss(agent_update_t *update, json_t *line)
 {
@@ -266,7 +265,7 @@ agent_update_create(agent_t *agent, rollout_t *rollout, const char *id)
 }
 
 
-/* Its firing alone makes a turn. */
+/* It only wakes the loop. */
 static void
 agent_update_tick(struct ev_loop *loop, ev_timer *tick, int events)
 {
@@ -345,7 +344,7 @@ agent_update_destroy(agent_update_t *update)
 }
 
 
-/* --- each turn */
+/* --- each iteration */
 
 void
 agent_update_wake(agent_update_t *update)

@@ -68,7 +68,7 @@ json_t *agent_update_follow(agent_update_t *update, command_peer_t *peer,
 
 json_t *agent_update_show(const agent_update_t *update);
 
-/* It is to be looked at before the loop sleeps. */
+/* Has the update looked at before the loop sleeps. */
 void agent_update_wake(agent_update_t *update);
 
 
@@ -84,7 +84,7 @@ const member_t *agent_update_rival(const agent_t *agent);
 /* Does what the rollout wants done. */
 void agent_update_act(agent_update_t *update);
 
-/* Nobody waits for what is under way any more. */
+/* Forgets all that is under way; no result comes. */
 void agent_update_forget(agent_update_t *update);
 
 /* 1: the order was this update's. */

@@ -8,7 +8,7 @@
 #include "swim/order/drain.h"
 
 
-/* Every way to an end of an action comes through here. */
+/* Every action ends here. */
 static void
 agent_task_result(agent_task_t *task, const char *error)
 {
@@ -41,8 +41,8 @@ agent_task_give(agent_task_t *task, order_verb_t verb, order_t *order)
 }
 
 
-/* A lease ends with the life of the agent that it was given to: what that is
-   to give back is given back. */
+/* A lease ends when its agent restarts: then an UNDRAIN has nothing left to
+   do. */
 static void
 agent_task_ordered(agent_task_t *task, order_rc_t rc)
 {
@@ -58,7 +58,7 @@ agent_task_ordered(agent_task_t *task, order_rc_t rc)
 }
 
 
-/* -1: not now, too many are under way, of whomever. */
+/* -1: not now, too many orders are under way. */
 static int
 agent_task_order(agent_task_t *task, order_verb_t verb)
 {
@@ -251,7 +251,7 @@ agent_task_do(agent_task_t *task, rollout_action_t action)
 }
 
 
-/* What there is no room for now has its turn at the next tick. */
+/* What finds no room now is tried again at the next tick. */
 void
 agent_update_act(agent_update_t *update)
 {

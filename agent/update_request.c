@@ -13,9 +13,9 @@
 
 
 /*
- * The own record is at all gateways by then: it is told to each of them at
- * once, again by gossip in 100 ms, and a second is what an order takes that
- * loses its first four datagrams.
+ * By then the own record has reached all gateways: it is sent to each of them
+ * at once, and gossiped again within 100 ms.  An order that loses its first
+ * four datagrams takes a second.
  */
 #define AGENT_UPDATE_SETTLE_US  1000000ULL
 
@@ -79,7 +79,7 @@ agent_update_has_peers(const agent_t *agent)
 
 /* --- the id */
 
-/* Ids are ordered as the updates began, and no two agents make the same. */
+/* Ids sort by the time of their beginning, and differ between agents. */
 static void
 agent_update_new_id(const agent_t *agent, char *id)
 {
@@ -97,7 +97,8 @@ agent_update_new_id(const agent_t *agent, char *id)
 }
 
 
-/* An update whose driver is gone left its drains: their id, or a new one. */
+/* The id in drains that an update left whose driver is gone; else a new
+   one. */
 static void
 agent_update_choose_id(const agent_t *agent, char *id)
 {
@@ -159,7 +160,7 @@ agent_update_meet(agent_t *agent, command_peer_t *peer,
 }
 
 
-/* NULL: nothing speaks against it. */
+/* NULL: it may begin. */
 static json_t *
 agent_update_refusal(agent_t *agent, const command_peer_t *peer,
     const command_update_t *request)
@@ -206,7 +207,7 @@ agent_update_refuse_plan(rollout_refusal_t refusal, const char *text)
 
 /* --- the plan */
 
-/* Those of the last update to this version that it did not get to. */
+/* The replicas that the last update to this version did not finish. */
 static size_t
 agent_update_unfinished(const agent_t *agent, const char *to,
     const char **ids)

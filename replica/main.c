@@ -93,7 +93,7 @@ static const option_t  main_table[] = {
       "answer every request UNAVAILABLE", 0, 0, 0 },
 
     { "drain-timeout", OPTION_DURATION, FIELD(drain_timeout_ms), "25s", NULL,
-      "time for running streams at SIGTERM", 0, ENGINE_DELAY_MAX_MS, 0 },
+      "time for running streams after SIGTERM", 0, ENGINE_DELAY_MAX_MS, 0 },
 
     { "remote-drain", OPTION_FLAG, FIELD(is_remote_drain), NULL, NULL,
       "accept Drain and Undrain from other hosts too", 0, 0, 0 },

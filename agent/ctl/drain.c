@@ -20,7 +20,7 @@ static const option_t  ctl_drain_table[] = {
 const options_spec_t  ctl_drain_spec = {
     .program = "llmgwctl drain",
     .synopsis = "ID [options]",
-    .summary = "Sends a replica nothing new, and waits for its last stream.",
+    .summary = "Stops new requests to a replica and waits for its last stream.",
     .table = ctl_drain_table
 };
 

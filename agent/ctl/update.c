@@ -31,7 +31,7 @@ static const option_t  ctl_update_table[] = {
       .help = "command that starts it as $LLMGW_VERSION" },
     { .name = "drain-timeout", .kind = OPTION_DURATION, .value = "60s",
       .offset = ctl_update_field(drain_timeout_ms), .min = 0,
-      .max = 86400000, .help = "then its streams move to others" },
+      .max = 86400000, .help = "limit for its streams, which then move on" },
     { .name = "rejoin-timeout", .kind = OPTION_DURATION, .value = "60s",
       .offset = ctl_update_field(rejoin_timeout_ms), .min = 1,
       .max = 86400000, .help = "for each command, the rejoin, the probe" },
