@@ -272,10 +272,9 @@ node_swim(const node_t *node)
 
 
 void
-node_restore(node_t *node, const llmgw_member_t *members,
-    const llmgw_member_load_t *loads, size_t n)
+node_restore(node_t *node, const llmgw_members_view_t *view)
 {
-    swim_restore(node->swim, members, loads, n, clock_mono_us(node->clock));
+    swim_restore(node->swim, view, clock_mono_us(node->clock));
     node_arm(node);
 }
 

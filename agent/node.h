@@ -30,8 +30,7 @@ void node_destroy(node_t *node);
 /* For reading; changes go through the functions below. */
 const swim_t *node_swim(const node_t *node);
 
-void node_restore(node_t *node, const llmgw_member_t *members,
-    const llmgw_member_load_t *loads, size_t n);
+void node_restore(node_t *node, const llmgw_members_view_t *view);
 void node_set_seeds(node_t *node, const address_t *seeds, size_t n);
 void node_set_own(node_t *node, const swim_own_t *own);
 void node_set_load(node_t *node, uint32_t active_requests);

@@ -159,7 +159,7 @@ agent_segment_restore(agent_t *agent)
     if (llmgw_members_reader_check(reader, error) == LLMGW_MEMBERS_DONE
         && llmgw_members_read(reader, &view, error) == LLMGW_MEMBERS_DONE)
     {
-        node_restore(agent->node, view.members, view.loads, view.n);
+        node_restore(agent->node, &view);
     }
 
     llmgw_members_view_done(&view);

@@ -84,8 +84,10 @@ swim_changed(swim_t *swim, member_t *member, unsigned what)
 }
 
 
-member_t *
-swim_add(swim_t *swim, const member_news_t *news, uint64_t now_us)
+/* is_update: others are to hear of it. */
+static member_t *
+swim_add_member(swim_t *swim, const member_news_t *news, int is_update,
+    uint64_t now_us)
 {
     member_t  *member;
 
@@ -97,9 +99,30 @@ swim_add(swim_t *swim, const member_news_t *news, uint64_t now_us)
     }
 
     swim_enact_liveness(swim, member, now_us);
-    swim_changed(swim, member, MEMBER_ADDED);
+
+    if (is_update) {
+        swim_changed(swim, member, MEMBER_ADDED);
+
+    } else {
+        swim->config.callbacks->on_change(swim->config.data, member,
+                                          MEMBER_ADDED);
+    }
 
     return member;
+}
+
+
+member_t *
+swim_add(swim_t *swim, const member_news_t *news, uint64_t now_us)
+{
+    return swim_add_member(swim, news, 1, now_us);
+}
+
+
+member_t *
+swim_restore_member(swim_t *swim, const member_news_t *news, uint64_t now_us)
+{
+    return swim_add_member(swim, news, 0, now_us);
 }
 
 
@@ -359,59 +382,5 @@ swim_hear(swim_t *swim, const packet_t *packet, uint64_t now_us)
     for (i = 0; i < packet->nupdates; i++) {
         swim_hear_of(swim, &packet->updates[i], sender,
                      &packet->updates[i] == own_word, now_us);
-    }
-}
-
-
-static void
-swim_restore_member(swim_t *swim, const llmgw_member_t *facts,
-    const llmgw_member_load_t *load, uint64_t now_us)
-{
-    member_t       *member;
-    member_news_t   news;
-
-    memset(&news, 0, sizeof(news));
-    news.facts = *facts;
-
-    member = table_add(&swim->table, &news, now_us);
-    if (member == NULL) {
-        swim->counters.members_refused++;
-        return;
-    }
-
-    member->load = *load;
-    member->lacks_traits = 1;
-    member->lacks_more = 1;
-    member->present_from_us = 0;        /* of our last life's knowledge */
-    swim_enact_liveness(swim, member, now_us);
-    swim->config.callbacks->on_change(swim->config.data, member,
-                                      MEMBER_ADDED);
-}
-
-
-/* The dead are left to others: they know how long they are it. */
-void
-swim_restore(swim_t *swim, const llmgw_member_t *members,
-    const llmgw_member_load_t *loads, size_t n, uint64_t now_us)
-{
-    size_t           i;
-    llmgw_member_t  *own;
-
-    own = &swim->own->facts;
-
-    for (i = 0; i < n; i++) {
-        if (strcmp(members[i].id, own->id) == 0) {
-            if (members[i].epoch >= own->epoch) {
-                own->epoch = members[i].epoch + 1;
-            }
-
-            continue;
-        }
-
-        if (member_liveness_is_present(members[i].liveness)
-            && table_find(&swim->table, members[i].id) == NULL)
-        {
-            swim_restore_member(swim, &members[i], &loads[i], now_us);
-        }
     }
 }

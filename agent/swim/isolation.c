@@ -1,15 +1,17 @@
 
 /*
- * Is it they who died, or are we cut off?
+ * Is it the others that died, or are we cut off?
  *
- * Over half of those who were there 30 s ago are DEAD, all of a sudden: more
- * likely it is our own gossip that is cut.  nginx then takes the DEAD for
- * suspects and lets its own connections judge (llmgw_members_publish(),
+ * When over half of the members that were present in the last 30 s are DEAD,
+ * it is more likely that our own gossip is cut.  nginx then takes the DEAD for
+ * suspects, and its own connections judge them (llmgw_members_publish(),
  * isolated).
  *
- * Who was there when it began is remembered, one bit a member, and it ends
- * when no more than half of those are DEAD: 30 s into a cut nobody was there
- * 30 s ago, and the cut goes on all the same.
+ * The members that were present when that began are remembered, one bit each,
+ * and it ends when no more than half of those are DEAD.  Without that memory
+ * it would end by itself after 30 s, with the cut still there.
+ *
+ * What is in the segment of an isolated agent outlives the agent (restore.c).
  */
 
 #include "swim/swim_inner.h"
@@ -22,16 +24,15 @@ static int
 isolation_was_there(const swim_t *swim, const member_t *member,
     uint64_t now_us)
 {
-    uint64_t  then_us;
+    uint64_t  from_us;
 
     if (swim->is_isolated) {
         return member->is_base;
     }
 
-    then_us = now_us > ISOLATION_MEMORY_US ? now_us - ISOLATION_MEMORY_US : 0;
+    from_us = now_us > ISOLATION_MEMORY_US ? now_us - ISOLATION_MEMORY_US : 1;
 
-    return member->present_from_us <= then_us
-           && member->present_until_us >= then_us;
+    return member->present_until_us >= from_us;
 }
 
 
@@ -77,4 +78,20 @@ isolation_count(swim_t *swim, uint64_t now_us)
     if (is_isolated != swim->is_isolated) {
         isolation_set(swim, is_isolated, now_us);
     }
+}
+
+
+/* All that a predecessor knew count: which of them it counted is not in the
+   segment. */
+void
+isolation_restore(swim_t *swim, uint64_t now_us)
+{
+    size_t  i;
+
+    for (i = 0; i < swim->table.n; i++) {
+        swim->table.members[i]->is_base = 1;
+    }
+
+    swim->is_isolated = 1;
+    isolation_count(swim, now_us);
 }

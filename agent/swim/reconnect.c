@@ -92,6 +92,16 @@ reconnect_died(swim_t *swim, const member_t *member, uint64_t now_us)
 }
 
 
+/* Since when they are DEAD is not known: they are looked for as if they had
+   just died. */
+void
+reconnect_restore(swim_t *swim, uint64_t now_us)
+{
+    swim->reconnect.died_us = now_us;
+    swim->reconnect.next_us = now_us;
+}
+
+
 void
 reconnect_returned(swim_t *swim, uint64_t now_us)
 {

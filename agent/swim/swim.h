@@ -157,12 +157,11 @@ void swim_set_seeds(swim_t *swim, const address_t *seeds, size_t n,
 void swim_set_wall_ahead(swim_t *swim, uint64_t ahead_us);
 
 /*
- * What an earlier life of this agent left in its segment, taken up at the
- * start: members that were present then are members now, until pings or
- * others tell otherwise.  It is memory and no news: nobody is told.
+ * What the segment of an earlier life of this agent holds, taken up at the
+ * start (swim/restore.c).  It is memory and no update: nobody is told.
  */
-void swim_restore(swim_t *swim, const llmgw_member_t *members,
-    const llmgw_member_load_t *loads, size_t n, uint64_t now_us);
+void swim_restore(swim_t *swim, const llmgw_members_view_t *view,
+    uint64_t now_us);
 
 /* A difference raises the incarnation; DOWN goes to every gateway at once. */
 void swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us);

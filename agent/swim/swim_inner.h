@@ -217,6 +217,10 @@ void swim_hear_short(swim_t *swim, member_t *sender,
 /* A member that answered for itself. */
 member_t *swim_add(swim_t *swim, const member_news_t *news, uint64_t now_us);
 
+/* One that an earlier life of this agent knew: nobody is told of it. */
+member_t *swim_restore_member(swim_t *swim, const member_news_t *news,
+    uint64_t now_us);
+
 /* This agent's own judgement of a member. */
 void swim_judge(swim_t *swim, member_t *member, llmgw_liveness_t liveness,
     uint64_t now_us);
@@ -343,6 +347,9 @@ uint64_t conflict_next_us(const swim_t *swim);
 /* To be called when somebody died or came back. */
 void isolation_count(swim_t *swim, uint64_t now_us);
 
+/* The agent before this one was isolated; its members are in the table. */
+void isolation_restore(swim_t *swim, uint64_t now_us);
+
 
 /* stranger.c: see table/candidate.h */
 
@@ -401,6 +408,9 @@ void reconnect_died(swim_t *swim, const member_t *member, uint64_t now_us);
 
 /* One that was DEAD had never stopped. */
 void reconnect_returned(swim_t *swim, uint64_t now_us);
+
+/* There are DEAD ones from the start on. */
+void reconnect_restore(swim_t *swim, uint64_t now_us);
 void reconnect_tick(swim_t *swim, uint64_t now_us);
 uint64_t reconnect_next_us(const swim_t *swim);
 

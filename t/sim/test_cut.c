@@ -168,79 +168,6 @@ gateway_without_datagrams_is_alive_by_tcp(void **state)
 }
 
 
-static int
-is_isolated(const cluster_t *cluster, size_t host)
-{
-    return swim_is_isolated(cluster_swim(cluster, host));
-}
-
-
-static int
-is_not_isolated(const cluster_t *cluster, size_t host)
-{
-    return !is_isolated(cluster, host);
-}
-
-
-/* Second half: the gossip port is cut, and what nginx does is not. */
-static void
-cut_off_gateway_is_isolated_until_it_heals(void **state)
-{
-    size_t      i;
-    uint64_t    seed, ms;
-    cluster_t  *cluster;
-
-    cluster_each_seed(seed, SEEDS) {
-        cluster = cluster_formed(N, seed);
-        cluster_run_ms(cluster, 40000);
-        fake_net_part(cluster->net, 0, 1, FAKE_ALL);
-        ms = cluster_run_until(cluster, is_isolated, 0, 60000);
-        holds(cluster, ms >= 2500 && ms <= 55000);
-
-        /* It holds on, and forgets nobody, as long as that takes. */
-        cluster_run_ms(cluster, seed == 1 ? 700000 : 60000);
-        holds(cluster, is_isolated(cluster, 0));
-        holds(cluster, swim_table(cluster_swim(cluster, 0))->n == N);
-
-        for (i = 1; i < N; i++) {
-            holds(cluster, !is_isolated(cluster, i));
-        }
-
-        fake_net_part(cluster->net, 0, 1, 0);
-        ms = cluster_run_until(cluster, is_not_isolated, 0, 12000);
-        holds(cluster, ms <= 12000);
-        cluster_settles(cluster, 20000);
-        cluster_destroy(cluster);
-    }
-}
-
-
-/* Less than half of all is no isolation. */
-static void
-half_of_a_cluster_may_die_without_isolation(void **state)
-{
-    size_t      i;
-    uint64_t    seed;
-    cluster_t  *cluster;
-
-    cluster_each_seed(seed, SEEDS) {
-        cluster = cluster_formed(N, seed);
-        cluster_run_ms(cluster, 40000);
-
-        for (i = 6; i < N; i++) {
-            cluster_crash(cluster, i);
-        }
-
-        cluster_run_ms(cluster, 20000);
-        holds(cluster, cluster_all_see_dead(cluster, 6));
-        holds(cluster, !is_isolated(cluster, 0));
-        holds(cluster, cluster_false_deaths(cluster) == 0);
-        cluster_settles(cluster, 12000);
-        cluster_destroy(cluster);
-    }
-}
-
-
 int
 main(void)
 {
@@ -250,8 +177,6 @@ main(void)
         cmocka_unit_test(who_hears_none_kills_nobody),
         cmocka_unit_test(parts_come_together_after_any_time),
         cmocka_unit_test(gateway_without_datagrams_is_alive_by_tcp),
-        cmocka_unit_test(cut_off_gateway_is_isolated_until_it_heals),
-        cmocka_unit_test(half_of_a_cluster_may_die_without_isolation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

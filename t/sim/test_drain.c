@@ -237,30 +237,27 @@ what_the_segment_lacks_is_learned_after_a_restart(void **state)
 {
     size_t                i;
     cluster_t            *cluster;
-    llmgw_member_t        members[N];
-    llmgw_member_load_t   loads[N] = { { 0 } };
+    llmgw_members_view_t  view;
 
     cluster = cluster_create(N, 10);
     cluster->can_restart = 1;
     cluster_start_all(cluster);
     cluster_run_ms(cluster, 2000);
 
-    for (i = 0; i < N; i++) {
-        members[i] = *cluster_facts(cluster, 0, i);
-    }
-
+    cluster_segment(cluster, 0, &view);
     cluster_crash(cluster, 0);
     cluster_start(cluster, 0, LLMGW_ROLE_GATEWAY, CLUSTER_NO_SEED);
-    node_restore(cluster->hosts[0].node, members, loads, N);
+    node_restore(cluster->hosts[0].node, &view);
     assert_false(cluster_view(cluster, 0, 1)->traits.can_restart);
     cluster_run_ms(cluster, 2 * N * CLUSTER_PERIOD_MS);
 
     for (i = 1; i < N; i++) {
         assert_true(cluster_view(cluster, 0, i)->traits.can_restart);
         assert_int_equal(cluster_facts(cluster, 0, i)->incarnation,
-                         members[i].incarnation);
+                         view.members[i].incarnation);
     }
 
+    llmgw_members_view_done(&view);
     cluster_destroy(cluster);
 }
 

@@ -176,27 +176,24 @@ gateway_is_never_listed_as_a_replica(void **state)
 static void
 restored_view_serves_at_once_and_its_dead_are_found(void **state)
 {
-    size_t               i;
-    cluster_t           *cluster;
-    llmgw_member_t       view[6];
-    llmgw_member_load_t  loads[6];
+    uint64_t              past_epoch;
+    cluster_t            *cluster;
+    llmgw_members_view_t  view;
 
     cluster = cluster_formed(6, 24);
     cluster_set_service(cluster, 3, LLMGW_SERVICE_READY);
     cluster_run_ms(cluster, 100);
-    memset(loads, 0, sizeof(loads));
+    cluster_segment(cluster, 0, &view);
 
-    for (i = 0; i < 6; i++) {
-        view[i] = *cluster_facts(cluster, 0, i);
-    }
-
-    loads[3].active_requests = 2;
-    view[0].epoch += 3600000000ULL;     /* the clock was set back */
-    view[5].liveness = LLMGW_LIVENESS_DEAD;
+    view.loads[3].active_requests = 2;
+    view.members[0].epoch += 3600000000ULL;     /* the clock was set back */
+    past_epoch = view.members[0].epoch;
+    view.members[5].liveness = LLMGW_LIVENESS_DEAD;
     cluster_crash(cluster, 0);
     cluster_crash(cluster, 4);
     cluster_start(cluster, 0, LLMGW_ROLE_GATEWAY, CLUSTER_NO_SEED);
-    node_restore(cluster->hosts[0].node, view, loads, 6);
+    node_restore(cluster->hosts[0].node, &view);
+    llmgw_members_view_done(&view);
 
     assert_int_equal(cluster_facts(cluster, 0, 3)->service,
                      LLMGW_SERVICE_READY);
@@ -204,7 +201,7 @@ restored_view_serves_at_once_and_its_dead_are_found(void **state)
     assert_int_equal(cluster_facts(cluster, 0, 4)->liveness,
                      LLMGW_LIVENESS_ALIVE);
     assert_null(cluster_view(cluster, 0, 5));
-    assert_true(cluster_facts(cluster, 0, 0)->epoch > view[0].epoch);
+    assert_true(cluster_facts(cluster, 0, 0)->epoch > past_epoch);
     assert_int_equal(swim_backlog(node_swim(cluster->hosts[0].node)), 0);
 
     /* It needs no seed either: it knows whom to ask. */

@@ -46,9 +46,7 @@ member_init(member_t *member, const member_news_t *news, uint64_t now_us)
     member->load.active_requests = news->active_requests;
     member->load_seq = news->load_seq;
     member->since_us = now_us > age_us ? now_us - age_us : 0;
-    member->present_from_us = now_us;
-    member->present_until_us = member_is_present(member)
-                               ? UINT64_MAX : member->since_us;
+    member->present_until_us = member_is_present(member) ? UINT64_MAX : 0;
     member_merge_accusers(member, news);
 }
 
@@ -283,7 +281,6 @@ member_set_liveness(member_t *member, llmgw_liveness_t liveness,
     member->naccusers = 0;
 
     if (!was_present && member_is_present(member)) {
-        member->present_from_us = now_us;
         member->present_until_us = UINT64_MAX;
 
     } else if (was_present && !member_is_present(member)) {

@@ -100,8 +100,9 @@ typedef struct {
     llmgw_member_load_t  load;      /* reported_ms: when it told us itself */
     uint64_t             load_seq;
     uint64_t             since_us;  /* of this liveness */
-    uint64_t             present_from_us;   /* last time that it was ... */
-    uint64_t             present_until_us;  /* ... ALIVE or SUSPECT */
+    uint64_t             present_until_us;  /* last time that it was ALIVE
+                                               or SUSPECT here; 0: never,
+                                               UINT64_MAX: it is */
     uint64_t             suspect_from_us;
     uint64_t             suspect_until_us;
     uint64_t             table_told_us;     /* last answer to its JOIN */

@@ -276,33 +276,3 @@ def test_resumed_stream_in_the_log(cluster, client):
     lost = [x for x in nginx.log().splitlines()
             if f'lost replica "{replica.id}"' in x]
     assert len(lost) == 1 and "after" in lost[0] and "cause" in lost[0], lost
-
-
-# gossip gone
-
-@pytest.mark.first
-def test_gateway_cut_off_from_gossip_serves_on(cluster, client, expect):
-    """Every member is dead by timeout, and every replica well: the agent
-    compares with half a minute ago, and says that it is isolated."""
-    nginx = cluster.fleet(3, agent=QUICK)
-    c = client(nginx)
-    began = time.monotonic()
-    wait_for(lambda: c.stream("before", 2).code == "OK"
-             and time.monotonic() - began > 31, 60, "a past to compare with",
-             interval=0.5)
-    ids = ("r1", "r2", "r3")
-    for id in ids:
-        cluster.agents[id].proc.freeze()
-    try:
-        wait_for(lambda: {cluster.gateway.table()[i]["state"] for i in ids}
-                 == {"DEAD"}, 20, "all members to be dead")
-        wait_for(lambda: nginx.status()["pools"][0]["view"]["isolated"], 5,
-                 "the agent to be isolated")
-        for i in range(10):
-            c.stream(f"after {i}", 5).check(expect(f"after {i}", 5))
-    finally:
-        for id in ids:
-            cluster.agents[id].proc.thaw()
-    wait_for(lambda: nginx.routable() == list(ids), 20, "all to be back")
-    wait_for(lambda: not nginx.status()["pools"][0]["view"]["isolated"], 40,
-             "the isolation to end")

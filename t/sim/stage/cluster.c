@@ -449,33 +449,59 @@ cluster_formed(size_t n, uint64_t random_seed)
 }
 
 
+static void
+cluster_view_init(llmgw_members_view_t *view, size_t n)
+{
+    memset(view, 0, sizeof(llmgw_members_view_t));
+    view->members = calloc(n, sizeof(llmgw_member_t));
+    view->loads = calloc(n, sizeof(llmgw_member_load_t));
+    view->n = n;
+}
+
+
+void
+cluster_segment(const cluster_t *cluster, size_t host,
+    llmgw_members_view_t *view)
+{
+    size_t           i;
+    const member_t  *member;
+
+    cluster_view_init(view, cluster->n);
+    view->isolated = swim_is_isolated(cluster_swim(cluster, host));
+
+    for (i = 0; i < cluster->n; i++) {
+        member = cluster_view(cluster, host, i);
+        holds(cluster, member != NULL);
+        view->members[i] = member->facts;
+        view->loads[i] = member->load;
+    }
+}
+
+
 cluster_t *
 cluster_restored(size_t n, uint64_t random_seed)
 {
     size_t                i;
     cluster_t            *cluster;
-    llmgw_member_t       *members;
-    llmgw_member_load_t  *loads;
+    llmgw_members_view_t  view;
 
     cluster = cluster_create(n, random_seed);
-    members = calloc(n, sizeof(llmgw_member_t));
-    loads = calloc(n, sizeof(llmgw_member_load_t));
+    cluster_view_init(&view, n);
 
     for (i = 0; i < n; i++) {
         cluster_start(cluster, i, i ? LLMGW_ROLE_REPLICA : LLMGW_ROLE_GATEWAY,
                       i ? 0 : CLUSTER_NO_SEED);
-        members[i] = swim_own(node_swim(cluster->hosts[i].node))->facts;
+        view.members[i] = swim_own(node_swim(cluster->hosts[i].node))->facts;
     }
 
     /* Its own record there is of an earlier life. */
     for (i = 0; i < n; i++) {
-        members[i].epoch--;
-        node_restore(cluster->hosts[i].node, members, loads, n);
-        members[i].epoch++;
+        view.members[i].epoch--;
+        node_restore(cluster->hosts[i].node, &view);
+        view.members[i].epoch++;
     }
 
-    free(members);
-    free(loads);
+    llmgw_members_view_done(&view);
 
     return cluster;
 }

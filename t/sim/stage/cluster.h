@@ -122,6 +122,13 @@ cluster_t *cluster_formed(size_t n, uint64_t random_seed);
  */
 cluster_t *cluster_restored(size_t n, uint64_t random_seed);
 
+/*
+ * What the segment of a host would hold, host i's record at i; all hosts must
+ * be known.  To be freed by llmgw_members_view_done().
+ */
+void cluster_segment(const cluster_t *cluster, size_t host,
+    llmgw_members_view_t *view);
+
 /* Ends without a word. */
 void cluster_crash(cluster_t *cluster, size_t host);
 

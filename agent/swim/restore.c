@@ -1,0 +1,90 @@
+
+/*
+ * What an agent takes over from the segment that its predecessor wrote.
+ *
+ * nginx routes by that segment, so the first publication of a new agent must
+ * not take away anything that works.  Members that were ALIVE or SUSPECT are
+ * taken as that.  Those that were DEAD are left to others, which know since
+ * when they are dead, with one exception: a predecessor that was isolated saw
+ * its members DEAD while nginx served by them.  Then the new agent is isolated
+ * as well, with the same members DEAD, until it has met enough of them again
+ * (isolation.c).
+ */
+
+#include <string.h>
+
+#include "swim/swim_inner.h"
+#include "swim/table/tombstone.h"
+
+
+static void
+restore_member(swim_t *swim, const llmgw_member_t *facts,
+    const llmgw_member_load_t *load, uint64_t now_us)
+{
+    member_t       *member;
+    member_news_t   news;
+
+    memset(&news, 0, sizeof(news));
+    news.facts = *facts;
+
+    /* So old that it is not told to those that have forgotten it. */
+    if (!member_liveness_is_present(facts->liveness)) {
+        news.age_s = TOMBSTONE_TOLD_US / SWIM_S;
+    }
+
+    member = swim_restore_member(swim, &news, now_us);
+
+    if (member != NULL) {
+        member->load = *load;
+        member->lacks_traits = 1;
+        member->lacks_more = 1;
+    }
+}
+
+
+/* Our own record there is of an earlier life. */
+static void
+restore_own(swim_t *swim, const llmgw_member_t *past)
+{
+    llmgw_member_t  *own;
+
+    own = &swim->own->facts;
+
+    if (past->epoch >= own->epoch) {
+        own->epoch = past->epoch + 1;
+    }
+}
+
+
+static int
+restore_is_wanted(const llmgw_member_t *facts, int is_isolated)
+{
+    return member_liveness_is_present(facts->liveness)
+           || (is_isolated && facts->liveness == LLMGW_LIVENESS_DEAD);
+}
+
+
+void
+swim_restore(swim_t *swim, const llmgw_members_view_t *view, uint64_t now_us)
+{
+    size_t                 i;
+    const llmgw_member_t  *facts;
+
+    for (i = 0; i < view->n; i++) {
+        facts = &view->members[i];
+
+        if (strcmp(facts->id, swim->own->facts.id) == 0) {
+            restore_own(swim, facts);
+
+        } else if (restore_is_wanted(facts, view->isolated)
+                   && table_find(&swim->table, facts->id) == NULL)
+        {
+            restore_member(swim, facts, &view->loads[i], now_us);
+        }
+    }
+
+    if (view->isolated) {
+        isolation_restore(swim, now_us);
+        reconnect_restore(swim, now_us);
+    }
+}

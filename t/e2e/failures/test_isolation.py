@@ -1,0 +1,118 @@
+"""All other agents are gone, and the replicas are well: nginx serves on."""
+
+import threading
+import time
+
+from llmgw.wait import wait_for
+
+# Gossip that makes up its mind within a second or so.
+QUICK = {"protocol_period": "100ms", "ping_timeout": "40ms",
+         "suspect_timeout": "400ms"}
+IDS = ("r1", "r2", "r3")
+
+
+def view(nginx):
+    return nginx.status()["pools"][0]["view"]
+
+
+def all_dead(cluster):
+    table = cluster.gateway.table()
+    return {table.get(id, {}).get("state") for id in IDS} == {"DEAD"}
+
+
+class Asker:
+    """Asks without a pause and remembers what was not answered well."""
+
+    def __init__(self, client):
+        self.client = client
+        self.asked, self.wrong = 0, []
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._ask)
+
+    def _ask(self):
+        while not self.ended.is_set():
+            self.asked += 1
+            prompt = f"prompt {self.asked}"
+            got = self.client.stream(prompt, 3)
+            if got.code != "OK":
+                self.wrong.append((self.asked, got.trailers))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+
+    def check(self):
+        assert self.asked > 20
+        assert not self.wrong, (len(self.wrong), self.asked, self.wrong[:3])
+
+
+def test_gateway_cut_off_from_gossip_serves_on(cluster, client, expect):
+    """Every agent is frozen: dead by timeout, while every replica is well."""
+    nginx = cluster.fleet(3, agent=QUICK)
+    c = client(nginx)
+    for id in IDS:
+        cluster.agents[id].proc.freeze()
+    try:
+        wait_for(lambda: all_dead(cluster), 20, "all members to be dead")
+        wait_for(lambda: view(nginx)["isolated"], 5,
+                 "the agent to be isolated")
+        for i in range(10):
+            c.stream(f"after {i}", 5).check(expect(f"after {i}", 5))
+    finally:
+        for id in IDS:
+            cluster.agents[id].proc.thaw()
+    wait_for(lambda: nginx.routable() == list(IDS), 20, "all to be back")
+    wait_for(lambda: not view(nginx)["isolated"], 10, "the isolation to end")
+
+
+def isolated_by_kill(cluster, nginx):
+    """The agents of all replicas are gone, and the gateway's knows."""
+    for id in IDS:
+        cluster.agents[id].kill()
+    wait_for(lambda: all_dead(cluster), 20, "all members to be dead")
+    wait_for(lambda: view(nginx)["isolated"], 5, "the agent to be isolated")
+
+
+def test_gateways_agent_restarted_in_isolation(cluster, client, expect):
+    """What it publishes first routes no less than what nginx had; and when
+    the replicas' agents are there again, isolation ends."""
+    nginx = cluster.fleet(3, agent=QUICK)
+    with Asker(client(nginx)) as asker:
+        isolated_by_kill(cluster, nginx)
+        for _ in range(2):
+            cluster.gateway.kill()
+            cluster.gateway.start()
+            wait_for(lambda: all_dead(cluster), 5, "the dead to be listed")
+            assert view(nginx)["isolated"]
+            time.sleep(1)
+        for id in IDS:
+            cluster.agents[id].start()
+        wait_for(lambda: nginx.routable() == list(IDS), 20, "all to be back")
+        wait_for(lambda: not view(nginx)["isolated"], 10,
+                 "the isolation to end")
+    asker.check()
+    client(nginx).stream("after", 5).check(expect("after", 5))
+
+
+def test_the_dead_are_judged_by_their_connections(cluster, client, expect):
+    """Isolated, and the replicas end one after the other: streams go to who
+    is left, and with nobody left they are refused at once."""
+    nginx = cluster.fleet(3, agent=QUICK)
+    isolated_by_kill(cluster, nginx)
+    cluster.gateway.kill()
+    cluster.gateway.start()
+    wait_for(lambda: all_dead(cluster), 5, "the dead to be listed")
+    c = client(nginx)
+    for id in ("r1", "r2"):
+        cluster.replicas[id].kill()
+        for i in range(10):
+            c.stream(f"to {i}", 3).check(expect(f"to {i}", 3))
+    cluster.replicas["r3"].kill()
+    for i in range(5):
+        got = c.stream(f"to nobody {i}", 3)
+        assert got.code == "UNAVAILABLE", got
+        assert got.seconds < 5, got
