@@ -79,6 +79,30 @@ agent_conflict(void *data, const char *address)
 }
 
 
+static void
+agent_skew(void *data, const char *id, const address_t *from,
+    uint64_t ahead_us)
+{
+    char       address[ADDRESS_TEXT_BYTES];
+    double     hours;
+    agent_t   *agent = data;
+
+    hours = ahead_us / 3.6e9;
+
+    if (from == NULL) {
+        log_write(agent->log, LOG_WARN, "own epoch is %.0f hours ahead of "
+                  "this clock, which no other member would accept: begun "
+                  "anew at the clock's time", hours);
+        return;
+    }
+
+    address_format(from, address);
+    log_write(agent->log, LOG_WARN, "epoch of member \"%s\" at %s is %.0f "
+              "hours ahead of this clock: it is not heard until one of the "
+              "two clocks is set right", id, address, hours);
+}
+
+
 /* Whoever gave it knows its id. */
 static void
 agent_ordered(void *data, uint64_t id, order_rc_t rc)
@@ -95,6 +119,7 @@ static const swim_callbacks_t  agent_swim_callbacks = {
     .on_drain = agent_drain_act,
     .on_restart = agent_child_restart,
     .is_kept = agent_keep_is_done,
+    .on_skew = agent_skew,
     .on_ordered = agent_ordered
 };
 
@@ -189,22 +214,23 @@ agent_start_timers(agent_t *agent)
 static int
 agent_next_epoch(agent_t *agent, uint64_t *epoch, char *error)
 {
-    char  text[STATE_FILE_BYTES];
+    char        text[STATE_FILE_BYTES];
+    uint64_t    ahead_us;
+    epoch_rc_t  rc;
 
-    switch (epoch_next(agent->settings->state_dir, agent->settings->id,
-                       clock_wall_us(agent->clock), epoch, error))
-    {
-    case EPOCH_KEPT:
-        return 0;
+    rc = epoch_next(agent->settings->state_dir, agent->settings->id,
+                    clock_wall_us(agent->clock), epoch, &ahead_us, error);
 
-    case EPOCH_UNKEPT:
+    if (rc == EPOCH_UNKEPT) {
         snprintf(text, sizeof(text), "%" PRIu64, *epoch);
         agent_keep_lacking(agent, AGENT_EPOCH, text, errno);
-        return 0;
-
-    default:
-        return -1;
     }
+
+    if (ahead_us != 0) {
+        agent_skew(agent, agent->settings->id, NULL, ahead_us);
+    }
+
+    return rc == EPOCH_REFUSED ? -1 : 0;
 }
 
 

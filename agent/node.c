@@ -27,17 +27,23 @@ node_arm(node_t *node)
 
 
 static void
+node_read_wall(node_t *node)
+{
+    swim_set_wall_ahead(node->swim, clock_wall_us(node->clock)
+                                    - clock_mono_us(node->clock));
+}
+
+
+static void
 node_alarm(void *data)
 {
-    node_t    *node = data;
-    uint64_t   now_us;
+    node_t  *node = data;
 
     /* No member that answered in time may be accused because we are slow. */
     transport_drain(node->transport);
 
-    now_us = clock_mono_us(node->clock);
-    swim_set_wall_ahead(node->swim, clock_wall_us(node->clock) - now_us);
-    swim_tick(node->swim, now_us);
+    node_read_wall(node);
+    swim_tick(node->swim, clock_mono_us(node->clock));
     node_arm(node);
 }
 
@@ -84,7 +90,8 @@ node_sealed(node_t *node, const address_t *from, const uint8_t *bytes,
         swim_recv_packet(node->swim, from, &packet, len,
                          clock_mono_us(node->clock));
     } else {
-        swim_recv_dropped(node->swim, rc, len);
+        swim_recv_dropped(node->swim, from, &packet, rc, len,
+                          clock_mono_us(node->clock));
     }
 }
 
@@ -195,6 +202,18 @@ node_is_kept(void *data)
 
 
 static void
+node_skew(void *data, const char *id, const address_t *from,
+    uint64_t ahead_us)
+{
+    node_t  *node = data;
+
+    if (node->callbacks->on_skew != NULL) {
+        node->callbacks->on_skew(node->data, id, from, ahead_us);
+    }
+}
+
+
+static void
 node_ordered(void *data, uint64_t id, order_rc_t rc)
 {
     node_t  *node = data;
@@ -212,6 +231,7 @@ static const swim_callbacks_t  node_callbacks = {
     .on_drain = node_drain,
     .on_restart = node_restart,
     .is_kept = node_is_kept,
+    .on_skew = node_skew,
     .on_ordered = node_ordered
 };
 
@@ -274,6 +294,7 @@ node_swim(const node_t *node)
 void
 node_restore(node_t *node, const llmgw_members_view_t *view)
 {
+    node_read_wall(node);
     swim_restore(node->swim, view, clock_mono_us(node->clock));
     node_arm(node);
 }

@@ -77,7 +77,8 @@
     X(REPLAYED, "replayed", "had before, or older than what is remembered")   \
     X(MESSAGE,  "malformed", "no message of this protocol")                   \
     X(TYPE,     "type", "of an unknown type")                                 \
-    X(SENDER,   "sender", "the sender's id, epoch or figures are wrong")      \
+    X(SENDER,   "sender", "the sender's id or figures are wrong")             \
+    X(CLOCK,    "clock", "the sender's epoch is a day ahead of our clock")    \
     X(TARGET,   "target", "the target's id or address is wrong")              \
     X(ORDER,    "order", "an order that is none")                             \
     X(UPDATES,  "updates", "too many updates")

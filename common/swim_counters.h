@@ -28,6 +28,7 @@
     X(deaths, "members that this agent declared DEAD")                        \
     X(refutations, "false suspicions of itself that it refuted")              \
     X(conflicts, "other holders of its id that it asked")                     \
+    X(epochs_refused, "times that its epoch was a day ahead of its clock")    \
     X(isolations, "times that over half of the members were DEAD")            \
     X(late_ticks, "times that this agent ran late, accusing nobody")          \
     X(orders_taken, "orders received, refused ones included")                 \

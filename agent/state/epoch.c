@@ -35,9 +35,11 @@ epoch_write(const char *state_dir, const char *id, uint64_t epoch)
 
 epoch_rc_t
 epoch_next(const char *state_dir, const char *id, uint64_t wall_us,
-    uint64_t *epoch, char *error)
+    uint64_t *epoch, uint64_t *ahead_us, char *error)
 {
     uint64_t  stored, next;
+
+    *ahead_us = 0;
 
     if (state_dir == NULL) {
         *epoch = wall_us;
@@ -47,13 +49,9 @@ epoch_next(const char *state_dir, const char *id, uint64_t wall_us,
     stored = epoch_read(state_dir, id);
     next = stored + 1 > wall_us ? stored + 1 : wall_us;
 
-    /* All others would refuse it, in silence. */
     if (next > wall_us + PACKET_MAX_AHEAD_US) {
-        snprintf(error, EPOCH_ERROR_BYTES,
-                 "epoch in \"%.96s/%.63s.epoch\" is more than a day ahead of "
-                 "the clock: set the clock, or remove the file", state_dir,
-                 id);
-        return EPOCH_REFUSED;
+        *ahead_us = next - wall_us;
+        next = wall_us;
     }
 
     if (epoch_write(state_dir, id, next) == 0) {

@@ -25,12 +25,15 @@ typedef enum {
 
 /*
  * state_dir NULL: the clock alone.  Refused where the directory is not there
- * or not ours to write in, which is a mistake in the configuration, and where
- * the epoch kept is so far ahead of the clock that other members would refuse
- * it.  A full or broken disk is neither: *epoch is good, and the caller sees
- * to it that it is written later.
+ * or not ours to write in, which is a mistake in the configuration.  A full or
+ * broken disk is none: *epoch is good, and the caller sees to it that it is
+ * written later.
+ *
+ * An epoch that was kept and is so far ahead of the clock that other members
+ * would refuse it is given up for the clock's time; *ahead_us is by how much
+ * it was, else 0.
  */
 epoch_rc_t epoch_next(const char *state_dir, const char *id, uint64_t wall_us,
-    uint64_t *epoch, char *error);
+    uint64_t *epoch, uint64_t *ahead_us, char *error);
 
 #endif /* EPOCH_H */

@@ -294,6 +294,8 @@ swim_hear_of_member(swim_t *swim, member_t *member, const member_news_t *news,
     int       was_present, was_dead;
     unsigned  what;
 
+    skew_give_way(swim, member, now_us);
+
     was_present = member_is_present(member);
     was_dead = member->facts.liveness == LLMGW_LIVENESS_DEAD
                && member->facts.epoch == news->facts.epoch;

@@ -203,7 +203,7 @@ swim_recv(swim_t *swim, const address_t *from, const uint8_t *data,
     rc = packet_decode(&packet, swim->cluster, data, len, wall_us);
 
     if (rc != PACKET_DONE) {
-        swim_recv_dropped(swim, rc, len);
+        swim_recv_dropped(swim, from, &packet, rc, len, now_us);
         return;
     }
 
@@ -212,11 +212,16 @@ swim_recv(swim_t *swim, const address_t *from, const uint8_t *data,
 
 
 void
-swim_recv_dropped(swim_t *swim, packet_rc_t rc, size_t len)
+swim_recv_dropped(swim_t *swim, const address_t *from,
+    const packet_t *packet, packet_rc_t rc, size_t len, uint64_t now_us)
 {
     swim->counters.datagrams_received++;
     swim->counters.bytes_received += len;
     swim->counters.dropped[rc]++;
+
+    if (rc == PACKET_ECLOCK) {
+        skew_refused(swim, &packet->head, from, now_us);
+    }
 }
 
 

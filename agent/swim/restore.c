@@ -44,13 +44,16 @@ restore_member(swim_t *swim, const llmgw_member_t *facts,
 
 /* Our own record there is of an earlier life. */
 static void
-restore_own(swim_t *swim, const llmgw_member_t *past)
+restore_own(swim_t *swim, const llmgw_member_t *past, uint64_t now_us)
 {
     llmgw_member_t  *own;
 
     own = &swim->own->facts;
 
-    if (past->epoch >= own->epoch) {
+    if (skew_is_refused(swim, past->epoch, now_us)) {
+        skew_own_refused(swim, past->epoch, now_us);
+
+    } else if (past->epoch >= own->epoch) {
         own->epoch = past->epoch + 1;
     }
 }
@@ -74,7 +77,7 @@ swim_restore(swim_t *swim, const llmgw_members_view_t *view, uint64_t now_us)
         facts = &view->members[i];
 
         if (strcmp(facts->id, swim->own->facts.id) == 0) {
-            restore_own(swim, facts);
+            restore_own(swim, facts, now_us);
 
         } else if (restore_is_wanted(facts, view->isolated)
                    && table_find(&swim->table, facts->id) == NULL)

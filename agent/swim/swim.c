@@ -182,6 +182,7 @@ swim_tick(swim_t *swim, uint64_t now_us)
     size_t  i;
 
     swim_forgive_lateness(swim, now_us);
+    skew_check_own(swim, now_us);
 
     for (i = 0; i < SWIM_NPARTS; i++) {
         if (swim_parts[i].next_us(swim) <= now_us) {
@@ -194,7 +195,7 @@ swim_tick(swim_t *swim, uint64_t now_us)
 void
 swim_set_wall_ahead(swim_t *swim, uint64_t ahead_us)
 {
-    swim->turn.wall_ahead_us = ahead_us;
+    swim->wall_ahead_us = ahead_us;
 }
 
 

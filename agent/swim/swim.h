@@ -76,6 +76,14 @@ typedef struct {
      */
     int  (*is_kept)(void *data);
 
+    /*
+     * The epoch of that id is so far ahead of our clock that it is refused
+     * (swim/skew.c): of a sender, whose datagrams are dropped; or, where from
+     * is NULL, our own, which was given up.  NULL: nobody cares.
+     */
+    void  (*on_skew)(void *data, const char *id, const address_t *from,
+                     uint64_t ahead_us);
+
     /* What became of an order that was PENDING.  The next may be given
        within.  NULL: nobody waits. */
     void  (*on_ordered)(void *data, uint64_t id, order_rc_t rc);
@@ -135,7 +143,8 @@ void swim_recv(swim_t *swim, const address_t *from, const uint8_t *data,
  */
 void swim_recv_packet(swim_t *swim, const address_t *from,
     const packet_t *packet, size_t len, uint64_t now_us);
-void swim_recv_dropped(swim_t *swim, packet_rc_t rc, size_t len);
+void swim_recv_dropped(swim_t *swim, const address_t *from,
+    const packet_t *packet, packet_rc_t rc, size_t len, uint64_t now_us);
 
 /* To be called at swim_next_us(); harmless when called before. */
 void swim_tick(swim_t *swim, uint64_t now_us);
@@ -150,9 +159,9 @@ void swim_set_seeds(swim_t *swim, const address_t *seeds, size_t n,
     uint64_t now_us);
 
 /*
- * How far the wall clock is ahead of our own time, which is zero until then:
- * whose turn it is to be pinged goes by it.  To be told anew before each
- * tick, since wall clocks are set.
+ * How far the wall clock is ahead of our own time: whose turn it is to be
+ * pinged goes by it, and which epochs are refused.  To be told before
+ * swim_restore() and before each tick, since wall clocks are set.
  */
 void swim_set_wall_ahead(swim_t *swim, uint64_t ahead_us);
 

@@ -27,7 +27,6 @@ typedef struct {
     member_t  **ring;
     size_t      n;
     size_t      capacity;
-    uint64_t    wall_ahead_us;      /* of our own time */
 } turn_t;
 
 /* probe.c: the ping that is out. */
@@ -105,6 +104,20 @@ typedef struct {
     uint64_t  burst_until_us;
 } reconnect_t;
 
+/* skew.c: whom the owner was told of. */
+#define SKEW_SENDERS  32
+
+typedef struct {
+    uint32_t  hash;                 /* of the id */
+    uint64_t  told_us;              /* 0: free */
+} skew_sender_t;
+
+typedef struct {
+    skew_sender_t  senders[SKEW_SENDERS];       /* a ring */
+    size_t         next;
+    uint64_t       silent_until_us;
+} skew_t;
+
 /* load.c */
 typedef struct {
     uint32_t  told;                 /* what gateways heard last */
@@ -163,10 +176,12 @@ struct swim_s {
     uint64_t         gossip_us;     /* next extra telling */
     uint64_t         sync_us;       /* next comparison of tables */
     reconnect_t      reconnect;
+    skew_t           skew;
     conflict_t       conflict;
     unsigned         doubt;         /* doubt.c */
     int              is_isolated;   /* isolation.c */
     uint64_t         started_us;
+    uint64_t         wall_ahead_us; /* of our own time; 0: not known */
     uint64_t         boot_nonce;
 
     swim_counters_t  counters;
@@ -413,6 +428,25 @@ void reconnect_returned(swim_t *swim, uint64_t now_us);
 void reconnect_restore(swim_t *swim, uint64_t now_us);
 void reconnect_tick(swim_t *swim, uint64_t now_us);
 uint64_t reconnect_next_us(const swim_t *swim);
+
+
+/* skew.c */
+
+/* Would an epoch be refused by a clock that shows the time of ours? */
+int skew_is_refused(const swim_t *swim, uint64_t epoch, uint64_t now_us);
+
+/* A datagram was dropped for its sender's epoch. */
+void skew_refused(swim_t *swim, const packet_head_t *head,
+    const address_t *from, uint64_t now_us);
+
+/* An epoch of an earlier life was not gone on from. */
+void skew_own_refused(swim_t *swim, uint64_t epoch, uint64_t now_us);
+
+/* Our clock may have been set back. */
+void skew_check_own(swim_t *swim, uint64_t now_us);
+
+/* To be called before a record is compared with what an update says. */
+void skew_give_way(const swim_t *swim, member_t *member, uint64_t now_us);
 
 
 /* load.c */

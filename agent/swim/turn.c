@@ -181,7 +181,7 @@ turn_choose(swim_t *swim, uint64_t at_us)
     }
 
     place = turn_place(turn, swim->own->facts.id);
-    steps = turn_steps((at_us + turn->wall_ahead_us) / swim->config.period_us,
+    steps = turn_steps((at_us + swim->wall_ahead_us) / swim->config.period_us,
                        turn->n);
 
     return turn->ring[(place + steps) % turn->n];

@@ -189,11 +189,16 @@ packet_decode_head(packet_head_t *head, const message_t *message,
     }
 
     if (packet_copy_name(head->sender_id, message->sender_id, 0) != 0
-        || message->sender_epoch > wall_us + PACKET_MAX_AHEAD_US
         || message->own_incarnation > PACKET_MAX_INCARNATION
         || message->own_active_requests < 0)
     {
         return PACKET_ESENDER;
+    }
+
+    head->sender_epoch = message->sender_epoch;
+
+    if (message->sender_epoch > wall_us + PACKET_MAX_AHEAD_US) {
+        return PACKET_ECLOCK;
     }
 
     if (packet_copy_name(head->target_id, message->target_id, 1) != 0
@@ -206,7 +211,6 @@ packet_decode_head(packet_head_t *head, const message_t *message,
 
     head->type = (packet_type_t) message->type;
     head->sequence = message->sequence_num;
-    head->sender_epoch = message->sender_epoch;
     head->table_digest = message->table_digest;
     head->wait_ms = message->wait_ms;
     head->seen = message->seen;

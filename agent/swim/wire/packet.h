@@ -93,7 +93,8 @@ typedef struct {
 
 /*
  * Decodes a datagram of this cluster.  wall_us is our own clock.  *packet is
- * only complete with PACKET_DONE.  Allocates nothing: what unpacking needs is
+ * only complete with PACKET_DONE; with PACKET_ECLOCK its head has the sender's
+ * id and epoch.  Allocates nothing: what unpacking needs is
  * in the packet, too.
  */
 packet_rc_t packet_decode(packet_t *packet, const char *cluster,

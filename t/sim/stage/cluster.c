@@ -248,6 +248,21 @@ cluster_is_kept(void *data)
 
 
 static void
+cluster_skew(void *data, const char *id, const address_t *from,
+    uint64_t ahead_us)
+{
+    cluster_host_t  *host = data;
+
+    if (from == NULL) {
+        host->nown_skews++;
+
+    } else {
+        host->nskews++;
+    }
+}
+
+
+static void
 cluster_ordered(void *data, uint64_t id, order_rc_t rc)
 {
     cluster_host_t  *host = data;
@@ -263,6 +278,7 @@ static const swim_callbacks_t  cluster_callbacks = {
     .on_drain = cluster_drain,
     .on_restart = cluster_restart,
     .is_kept = cluster_is_kept,
+    .on_skew = cluster_skew,
     .on_ordered = cluster_ordered
 };
 

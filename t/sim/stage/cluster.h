@@ -54,6 +54,8 @@ typedef struct {
     int            is_writing;      /* to its disk, what it promises */
     size_t         nrestarts;       /* times its replica was restarted */
     char           version[LLMGW_MEMBERS_NAME_BYTES];   /* as what, last */
+    size_t         nskews;          /* senders whose epoch is refused here */
+    size_t         nown_skews;      /* own epochs that were given up */
     size_t         nordered;        /* orders of its own that came to an end */
     order_rc_t     ordered;         /* what became of the last */
 } cluster_host_t;

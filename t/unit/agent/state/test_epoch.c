@@ -25,43 +25,63 @@ epochs_grow_over_a_clock_set_back(void **state)
     char      dir[] = "/tmp/llmgw-test-XXXXXX", path[64];
     char      error[EPOCH_ERROR_BYTES];
     FILE     *file;
-    uint64_t  epoch;
+    uint64_t  epoch, ahead_us;
 
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof(path), "%s/r1.epoch", dir);
 
-    assert_int_equal(epoch_next(NULL, "r1", 5, &epoch, error), 0);
+    assert_int_equal(epoch_next(NULL, "r1", 5, &epoch,
+                                &ahead_us, error), 0);
     assert_int_equal(epoch, 5);
 
-    assert_int_equal(epoch_next(dir, "r1", WALL_US, &epoch, error), 0);
+    assert_int_equal(epoch_next(dir, "r1", WALL_US, &epoch,
+                                &ahead_us, error), 0);
     assert_true(epoch == WALL_US);
-    assert_int_equal(epoch_next(dir, "r1", WALL_US - HOUR_US, &epoch, error),
-                     0);
+    assert_int_equal(epoch_next(dir, "r1", WALL_US - HOUR_US, &epoch,
+                                &ahead_us, error), 0);
     assert_true(epoch == WALL_US + 1);
-    assert_int_equal(epoch_next(dir, "r1", WALL_US - HOUR_US, &epoch, error),
-                     0);
+    assert_int_equal(epoch_next(dir, "r1", WALL_US - HOUR_US, &epoch,
+                                &ahead_us, error), 0);
     assert_true(epoch == WALL_US + 2);
-    assert_int_equal(epoch_next(dir, "r1", WALL_US + HOUR_US, &epoch, error),
-                     0);
+    assert_int_equal(epoch_next(dir, "r1", WALL_US + HOUR_US, &epoch,
+                                &ahead_us, error), 0);
     assert_true(epoch == WALL_US + HOUR_US);
 
     /* Further ahead than others would believe. */
+    assert_true(ahead_us == 0);
     assert_int_equal(epoch_next(dir, "r1", WALL_US - 24 * HOUR_US, &epoch,
-                                error), EPOCH_REFUSED);
-    assert_non_null(strstr(error, "r1.epoch"));
-    assert_true(epoch == WALL_US + HOUR_US);
+                                &ahead_us, error), EPOCH_KEPT);
+    assert_true(ahead_us == 25 * HOUR_US + 1);
+    assert_true(epoch == WALL_US - 24 * HOUR_US);
+
+    /* That is what is kept from then on. */
+    assert_int_equal(epoch_next(dir, "r1", WALL_US - 25 * HOUR_US, &epoch,
+                                &ahead_us, error), EPOCH_KEPT);
+    assert_true(ahead_us == 0);
+    assert_true(epoch == WALL_US - 24 * HOUR_US + 1);
+
+    /* By a day, which others just believe, and by one more. */
+    assert_int_equal(epoch_next(dir, "r1", WALL_US - 48 * HOUR_US + 2, &epoch,
+                                &ahead_us, error), EPOCH_KEPT);
+    assert_true(ahead_us == 0);
+    assert_true(epoch == WALL_US - 24 * HOUR_US + 2);
+    assert_int_equal(epoch_next(dir, "r1", WALL_US - 48 * HOUR_US + 2, &epoch,
+                                &ahead_us, error), EPOCH_KEPT);
+    assert_true(ahead_us != 0);
+    assert_true(epoch == WALL_US - 48 * HOUR_US + 2);
 
     /* A file that makes no sense is as none. */
     file = fopen(path, "w");
     fputs("garbage\n", file);
     fclose(file);
-    assert_int_equal(epoch_next(dir, "r1", 7, &epoch, error), 0);
+    assert_int_equal(epoch_next(dir, "r1", 7, &epoch,
+                                &ahead_us, error), 0);
     assert_int_equal(epoch, 7);
 
     unlink(path);
     assert_int_equal(rmdir(dir), 0);
-    assert_int_equal(epoch_next(dir, "r1", 7, &epoch, error),
-                     EPOCH_REFUSED);
+    assert_int_equal(epoch_next(dir, "r1", 7, &epoch,
+                                &ahead_us, error), EPOCH_REFUSED);
     assert_non_null(strstr(error, dir));
 }
 

@@ -281,7 +281,7 @@ wrong_heads_are_dropped(void **state)
     wrong(sender_id, "", PACKET_ESENDER);
     wrong(sender_id, "a/b", PACKET_ESENDER);
     wrong(sender_epoch, WALL_US + PACKET_MAX_AHEAD_US, PACKET_DONE);
-    wrong(sender_epoch, WALL_US + PACKET_MAX_AHEAD_US + 1, PACKET_ESENDER);
+    wrong(sender_epoch, WALL_US + PACKET_MAX_AHEAD_US + 1, PACKET_ECLOCK);
     wrong(target_id, "-b", PACKET_ETARGET);
     wrong(target_address, "localhost:1", PACKET_ETARGET);
 #undef wrong

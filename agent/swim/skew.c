@@ -1,0 +1,141 @@
+
+/*
+ * Epochs that were drawn from a wrong clock.
+ *
+ * An epoch is the wall clock of a member at its start, and the later one wins.
+ * So one that is far ahead of the time would outlast every restart of its
+ * member; it is refused where it is more than PACKET_MAX_AHEAD_US ahead of
+ * the receiver's clock.  A member with such an epoch is heard by nobody, and
+ * must neither stay so nor go unnoticed:
+ *
+ *   its own agent    gives the epoch up when its clock has been set right, and
+ *                    begins anew at the clock's time; so does a restarted one
+ *                    that finds it in the segment (restore.c) or in its state
+ *                    file (state/epoch.h)
+ *   a receiver       counts, and tells its owner of each such sender once an
+ *                    hour, but no more than one in ten seconds: which of the
+ *                    two clocks is wrong is for people to find out
+ *   who believed it  since its own clock was wrong, too: once that is right,
+ *                    any epoch that is not refused replaces one that would be
+ */
+
+#include <string.h>
+
+#include "swim/swim_inner.h"
+
+
+#define SKEW_REPEAT_US  (3600 * SWIM_S)
+#define SKEW_PAUSE_US   (10 * SWIM_S)
+
+
+/* 0: not ahead, or the wall clock is not known. */
+static uint64_t
+skew_us(const swim_t *swim, uint64_t epoch, uint64_t now_us)
+{
+    uint64_t  wall_us;
+
+    wall_us = now_us + swim->wall_ahead_us;
+
+    return swim->wall_ahead_us != 0 && epoch > wall_us ? epoch - wall_us : 0;
+}
+
+
+int
+skew_is_refused(const swim_t *swim, uint64_t epoch, uint64_t now_us)
+{
+    return skew_us(swim, epoch, now_us) > PACKET_MAX_AHEAD_US;
+}
+
+
+static void
+skew_tell(swim_t *swim, const char *id, const address_t *from, uint64_t epoch,
+    uint64_t now_us)
+{
+    if (swim->config.callbacks->on_skew != NULL) {
+        swim->config.callbacks->on_skew(swim->config.data, id, from,
+                                        skew_us(swim, epoch, now_us));
+    }
+}
+
+
+/* NULL: the sender is not remembered. */
+static skew_sender_t *
+skew_find(skew_t *skew, uint32_t hash)
+{
+    size_t  i;
+
+    for (i = 0; i < SKEW_SENDERS; i++) {
+        if (skew->senders[i].hash == hash && skew->senders[i].told_us != 0) {
+            return &skew->senders[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+void
+skew_refused(swim_t *swim, const packet_head_t *head, const address_t *from,
+    uint64_t now_us)
+{
+    skew_t         *skew;
+    uint32_t        hash;
+    skew_sender_t  *sender;
+
+    skew = &swim->skew;
+    hash = member_hash(head->sender_id);
+    sender = skew_find(skew, hash);
+
+    if (now_us < skew->silent_until_us
+        || (sender != NULL && now_us < sender->told_us + SKEW_REPEAT_US))
+    {
+        return;
+    }
+
+    if (sender == NULL) {
+        sender = &skew->senders[skew->next++ % SKEW_SENDERS];
+    }
+
+    sender->hash = hash;
+    sender->told_us = now_us;
+    skew->silent_until_us = now_us + SKEW_PAUSE_US;
+    skew_tell(swim, head->sender_id, from, head->sender_epoch, now_us);
+}
+
+
+void
+skew_own_refused(swim_t *swim, uint64_t epoch, uint64_t now_us)
+{
+    swim->counters.epochs_refused++;
+    skew_tell(swim, swim->own->facts.id, NULL, epoch, now_us);
+}
+
+
+void
+skew_check_own(swim_t *swim, uint64_t now_us)
+{
+    llmgw_member_t  *own;
+
+    own = &swim->own->facts;
+
+    if (!skew_is_refused(swim, own->epoch, now_us)) {
+        return;
+    }
+
+    skew_own_refused(swim, own->epoch, now_us);
+
+    own->epoch = now_us + swim->wall_ahead_us;
+    own->incarnation = 0;
+    swim->conflict.epoch = 0;       /* what was heard of it is refused, too */
+    swim_changed(swim, swim->own, MEMBER_FACTS);
+}
+
+
+void
+skew_give_way(const swim_t *swim, member_t *member, uint64_t now_us)
+{
+    if (skew_is_refused(swim, member->facts.epoch, now_us)) {
+        member->facts.epoch = 0;
+        member->facts.incarnation = 0;
+    }
+}
