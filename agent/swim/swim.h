@@ -1,32 +1,58 @@
 
 /*
- * SWIM: who is a member, and who of them is alive, without a centre.
+ * SWIM: which members there are and which of them live, without a centre.
  *
- * Every period each agent pings one other, in round robins that mesh, so that
- * each member is looked at at least every 2n - 1 periods by each other and
- * once a period by somebody.  No answer within the ping timeout: some
- * others are asked to ping it too (a bad path between two is no death).  No
- * answer by any way until the period ends: the member is SUSPECT, which it
- * can contradict; nothing for the suspicion timeout: DEAD.  All news ride on
- * these pings and acks (table/spread.h).
+ * In every period each agent pings one other.  The round robins of all agents
+ * mesh, so each member is pinged by one other in each period.  If no answer
+ * comes within the ping timeout, a few others are asked to ping it as well,
+ * since one bad path is no death.  If no answer comes by any path until the
+ * period ends, the member is SUSPECT.  It may refute that; if it does not
+ * within the suspicion timeout, it is DEAD.  All updates travel on these pings
+ * and acks, and in gossip between them.
  *
  * This is the protocol alone, a function of its arguments: time comes in,
- * datagrams come in and go out, chance comes from a seed; nothing here reads
- * a clock, owns a socket, logs or sleeps.  agent/node.h joins it to a
- * transport and a clock: real ones in the agent, fake ones in t/sim.
+ * datagrams come in and go out, randomness comes from a seed.  Nothing here
+ * reads a clock, owns a socket, logs or sleeps.  agent/node.h joins it to a
+ * transport and a clock: real ones in the agent, simulated ones in t/sim.
  *
- * Where to find what: table/member.h the order of news, table/spread.h what
- * is told, turn.c whom to ping, probe.c what becomes of it, suspicion.c the
- * way to DEAD, stranger.c how a stranger becomes a member, join.c and sync.c
- * whole tables, tell.c what must arrive at once, load.c the load, doubt.c
- * when we ourselves are slow, isolation.c when it is we who are cut off,
- * conflict.c two of one id, order/order.h what one agent tells another to do,
- * order/drain.h who drains the own replica, own.c what follows for the own
- * record.
+ * Where to find what:
+ *
+ *   failure detection
+ *     turn.c              which member is pinged in which period
+ *     probe.c             a ping, its indirect pings, and what follows
+ *     relay.c             pings on behalf of others
+ *     suspicion.c         from SUSPECT to DEAD, and confirmations
+ *     doubt.c             local health: this agent itself may be slow
+ *     isolation.c         this agent itself may be cut off
+ *     reconnect.c         members that are DEAD here and alive
+ *   dissemination
+ *     table/spread.h      the queue of updates
+ *     send.c, recv.c      what goes into a datagram, what is done with one
+ *     hear.c              what an update changes
+ *     tell.c              what must reach some members at once
+ *     join.c, sync.c      whole tables
+ *     load.c              load figures, which are no updates
+ *   membership
+ *     table/member.h      a record, and the order of updates about it
+ *     table/table.h       all records
+ *     stranger.c          how a stranger becomes a member
+ *     table/tombstone.h   how long the dead are remembered
+ *     conflict.c          two agents with one id
+ *     skew.c              epochs that a wrong clock made
+ *     restore.c           what the segment of an earlier life holds
+ *   the own replica
+ *     own.c               the own record
+ *     order/order.h       what one agent may tell another to do
+ *     order.c             orders given, and orders taken
+ *     order/drain.h       who drains the replica, and until when
+ *   the wire
+ *     wire/packet.h       a datagram, decoded and encoded
+ *     swim_inner.h        the state of all these, and their doors to each other
  *
  * Source: Das, Gupta, Motivala, "SWIM: Scalable Weakly-consistent
- * Infection-style Process Group Membership Protocol", DSN 2002.  docs/gossip.md
- * tells where this departs from it.
+ * Infection-style Process Group Membership Protocol", DSN 2002; Dadgar and
+ * others, "Lifeguard: Local Health Awareness for More Accurate Failure
+ * Detection", DSN-W 2018.  docs/gossip.md says where this departs from them.
  *
  * Times are microseconds of a monotonic clock, unless a name says wall.
  */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "t/sim/cluster.h"
+#include "t/sim/stage/cluster.h"
 
 
 #define SEEDS  20
