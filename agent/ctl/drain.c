@@ -33,12 +33,12 @@ ctl_print_draining(void *data, const json_t *event)
     active = json_object_get(event, "active_requests");
 
     if (json_is_integer(active)) {
-        printf("%s drains, %" JSON_INTEGER_FORMAT " running\n",
+        printf("%s is draining, %" JSON_INTEGER_FORMAT " running\n",
                json_string_value(json_object_get(event, "id")),
                json_integer_value(active));
 
     } else {
-        printf("%s drains, and does not say what runs\n",
+        printf("%s is draining, and does not report what it runs\n",
                json_string_value(json_object_get(event, "id")));
     }
 

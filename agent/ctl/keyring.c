@@ -108,7 +108,7 @@ ctl_keyring(const ctl_t *ctl)
     }
 
     if (ctl->nwords == 1 && verb->field != NULL) {
-        return ctl_usage("a word is missing behind", verb->verb);
+        return ctl_usage("a word is missing after", verb->verb);
     }
 
     if (ctl->nwords == 2 && verb->field == NULL) {

@@ -17,7 +17,7 @@
 static int
 ctl_link_unreachable(const ctl_t *ctl, const char *what)
 {
-    fprintf(stderr, "llmgwctl: agent at \"%s\" is not reached: %s\n",
+    fprintf(stderr, "llmgwctl: cannot reach the agent at \"%s\": %s\n",
             ctl->socket, what);
 
     return -1;
@@ -173,7 +173,7 @@ ctl_link_check(json_t *answer)
 
     error = json_string_value(json_object_get(answer, "error"));
     fprintf(stderr, "llmgwctl: %s\n",
-            error ? error : "the answer makes no sense");
+            error ? error : "the answer is malformed");
 
     return ctl_link_status(answer);
 }

@@ -138,8 +138,8 @@ ctl_run(const ctl_command_t *command, ctl_t *ctl)
     path = ctl_default_socket();
 
     if (path == NULL) {
-        fprintf(stderr, "llmgwctl: not one agent's socket in " CTL_RUN_DIR
-                ", name it by -s PATH\n");
+        fprintf(stderr, "llmgwctl: not exactly one socket in " CTL_RUN_DIR
+                ", use -s PATH\n");
         return CTL_UNREACHABLE;
     }
 
@@ -262,7 +262,7 @@ ctl_parse_command(ctl_t *ctl, const ctl_command_t *command, int argc,
     }
 
     return ctl->nwords < command->min_words
-           ? ctl_usage("a word is missing behind", command->name) : -1;
+           ? ctl_usage("a word is missing after", command->name) : -1;
 }
 
 

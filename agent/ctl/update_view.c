@@ -312,7 +312,7 @@ view_begin(ctl_update_view_t *view, const json_t *event)
     printf("update %s to %s%s\n", view_text(view->update, "id"),
            view_text(view->update, "to"),
            json_is_true(json_object_get(event, "attached"))
-           ? " runs already" : "");
+           ? " is running already" : "");
     fflush(stdout);
 }
 
