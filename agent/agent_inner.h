@@ -112,9 +112,9 @@ void agent_segment_destroy(agent_t *agent);
 void agent_segment_restore(agent_t *agent);
 
 /* Publishes what is marked; before the loop sleeps the same, unless the last
-   time was just now; and each second. */
+   time was just now (0: that is still to come); and each second. */
 void agent_segment_publish(agent_t *agent);
-void agent_segment_flush(agent_t *agent);
+int agent_segment_flush(agent_t *agent);
 void agent_segment_beat(agent_t *agent);
 
 

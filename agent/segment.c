@@ -90,9 +90,9 @@ agent_segment_publish(agent_t *agent)
 /*
  * What this iteration changed is published together, unless the last
  * publication is too near.  Then the loop sleeps no longer than until the next
- * one is due.
+ * one is due, and what is left to publish makes this 0.
  */
-void
+int
 agent_segment_flush(agent_t *agent)
 {
     uint64_t  wait_us;
@@ -106,6 +106,8 @@ agent_segment_flush(agent_t *agent)
     } else if (wait_us == 0 && agent->trouble[0] == '\0') {
         agent_segment_publish(agent);
     }
+
+    return wait_us == 0;
 }
 
 
