@@ -145,6 +145,13 @@ ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
         ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_CIRCUITS_OPEN);
         return 1;
 
+    case NGX_HTTP_LLMGW_EXCLUDED:
+        /* with tokens out, none of its resume group is left */
+        ngx_http_llmgw_stream_finish(stream, stream->record.tokens
+                                             ? LLMGW_OUTCOME_TRIES_EXHAUSTED
+                                             : LLMGW_OUTCOME_NO_REPLICAS);
+        return 1;
+
     default:
         ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_NO_REPLICAS);
         return 1;
@@ -227,6 +234,7 @@ ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
         stream->may_hedge = 0;
         stream->rearm = 1;
 
+        ngx_http_llmgw_claim_resume_as(&stream->claim, attempt->replica);
         ngx_http_llmgw_attempt_stop(ngx_http_llmgw_serve_other(stream,
                                                                 attempt));
     }

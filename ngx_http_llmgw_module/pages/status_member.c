@@ -41,8 +41,8 @@ ngx_http_llmgw_status_replica(ngx_http_llmgw_replica_t *replica)
     m = &replica->member;
     state = ngx_http_llmgw_replica_shown(m, &cause);
 
-    json = json_pack("{s:s%, s:s, s:s, s:s?, s:s, s:b, s:s?, s:b, s:s, s:I, "
-                     "s:I, s:I, s:o, s:f}",
+    json = json_pack("{s:s%, s:s, s:s, s:s?, s:s, s:b, s:s?, s:b, s:s, s:s, "
+                     "s:I, s:I, s:I, s:o, s:f}",
                      "id", replica->node.str.data, replica->node.str.len,
                      "address", m->grpc,
                      "state", llmgw_liveness_name(state),
@@ -53,6 +53,7 @@ ngx_http_llmgw_status_replica(ngx_http_llmgw_replica_t *replica)
                      "routable",
                      (int) ngx_http_llmgw_replica_is_routable(replica),
                      "model_version", m->model_version,
+                     "resume_group", m->resume_group,
                      "replica_start_ms", (json_int_t) m->replica_start_ms,
                      "weight", (json_int_t) m->weight,
                      "max_capacity", (json_int_t) m->max_capacity,

@@ -204,6 +204,8 @@ ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
     }
 
     replica->member = *member;
+    replica->resume_group = llmgw_ring_hash(replica->member.resume_group,
+                                ngx_strlen(replica->member.resume_group));
     replica->listed = 1;
 
     if (moved) {
@@ -318,6 +320,7 @@ ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
     peer->weight = ngx_max(replica->member.weight, 1);
     peer->max_capacity = replica->member.max_capacity;
     peer->full_until_ms = replica->full_until_ms;
+    peer->resume_group = replica->resume_group;
     peer->state = ngx_http_llmgw_replica_state(replica);
 
     ngx_http_llmgw_replica_set_foreign(replica);

@@ -26,6 +26,7 @@ struct ngx_http_llmgw_replica_s {
     ngx_str_t                     signature;    /* behind each of its tokens */
 
     llmgw_member_t                member;
+    uint64_t                      resume_group; /* hash of its name */
     size_t                        view_index;   /* of a listed member */
     ngx_sockaddr_t                sockaddr;
     socklen_t                     socklen;

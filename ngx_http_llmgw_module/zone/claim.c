@@ -11,6 +11,9 @@
  *             +--> WAITS    in the line; its `turn` is called, claim again
  *             +--> FULL, ASIDE, OPEN, EXCLUDED, NONE
  *
+ * A stream with tokens out is carried on in its resume group alone; where
+ * others have room, it steps aside as well.
+ *
  * Who waits forgets whom he has excluded: by his turn they may do.  Only with
  * his last try he goes on without those who failed him, as long as another
  * one is merely full; where one of them has room he steps aside for those who
@@ -110,7 +113,10 @@ again:
 
     rc = ngx_http_llmgw_claim_pick_locked(claim, lease, route);
 
-    if (rc == LLMGW_PICK_NONE && pool->next) {
+    if ((rc == LLMGW_PICK_NONE
+         || (rc == LLMGW_PICK_EXCLUDED && claim->resumes))
+        && pool->next)
+    {
         /* those who could serve stand in the next table: no time to wait */
         ngx_http_llmgw_zone_unlock(zone);
         ngx_http_llmgw_table_finish(pool);
@@ -182,6 +188,8 @@ ngx_http_llmgw_claim_pick_locked(ngx_http_llmgw_claim_t *claim,
     key.excluded = excluded;
     key.nexcluded = ngx_http_llmgw_claim_excluded(claim, excluded);
     key.now_ms = ngx_current_msec;
+    key.resumes = claim->resumes;
+    key.resume_group = claim->resume_group;
     key.random = ((uint64_t) ngx_random() << 32) ^ (uint64_t) ngx_random();
 
     ngx_http_llmgw_table_peers(pool, &peers);
@@ -334,16 +342,15 @@ static void
 ngx_http_llmgw_claim_waits_locked(ngx_http_llmgw_claim_t *claim,
     llmgw_pick_rc_t rc)
 {
-    ngx_uint_t  but_failed;
+    ngx_uint_t  is_aside;
 
-    but_failed = claim->is_last
-                 && (rc == LLMGW_PICK_FULL
-                     || (rc == LLMGW_PICK_ASIDE
-                         && llmgw_queue_step_aside(
-                                &claim->pool->zone->shared->queue,
-                                claim->entry)));
+    is_aside = rc == LLMGW_PICK_ASIDE
+               && (claim->is_last || claim->resumes)
+               && llmgw_queue_step_aside(&claim->pool->zone->shared->queue,
+                                         claim->entry);
 
-    ngx_http_llmgw_claim_forget(claim, but_failed);
+    ngx_http_llmgw_claim_forget(claim, claim->is_last
+                                       && (rc == LLMGW_PICK_FULL || is_aside));
 }
 
 
@@ -474,6 +481,20 @@ ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim, ngx_pool_t *pool,
         excluded->failed = failed;
         replica->holders++;
     }
+}
+
+
+/*
+ * The replica has delivered tokens: from now on the stream goes on in its
+ * group, by the name that the group has now.
+ */
+
+void
+ngx_http_llmgw_claim_resume_as(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_replica_t *replica)
+{
+    claim->resumes = 1;
+    claim->resume_group = replica->resume_group;
 }
 
 

@@ -26,12 +26,14 @@ struct ngx_http_llmgw_claim_s {
     void                        (*turn)(ngx_http_llmgw_claim_t *claim);
 
     ngx_msec_t                    joined_ms;    /* the queue */
+    uint64_t                      resume_group; /* where it resumes */
 
     unsigned                      granted:1;    /* left the queue before */
     unsigned                      is_urgent:1;  /* tokens are out */
     unsigned                      to_line:1;    /* each has said: full */
     unsigned                      no_wait:1;    /* leased now, or never */
     unsigned                      is_last:1;    /* try: not where it failed */
+    unsigned                      resumes:1;    /* in that group alone */
 };
 
 
@@ -57,6 +59,8 @@ void ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim);
 ngx_uint_t ngx_http_llmgw_claim_waits_open(ngx_http_llmgw_claim_t *claim);
 void ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim,
     ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
+void ngx_http_llmgw_claim_resume_as(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim);
 
 

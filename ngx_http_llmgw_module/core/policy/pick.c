@@ -123,9 +123,14 @@ peer_is_let(const llmgw_pick_pool_t *pool, const llmgw_pick_peer_t *peer,
 
 /* A handful at most: as many as a request has tries. */
 static int
-key_excludes(const llmgw_pick_key_t *key, uint32_t peer)
+key_excludes(const llmgw_pick_key_t *key, const llmgw_pick_peer_t *peers,
+    uint32_t peer)
 {
     size_t  i;
+
+    if (key->resumes && peers[peer].resume_group != key->resume_group) {
+        return 1;
+    }
 
     for (i = 0; i < key->nexcluded; i++) {
         if (key->excluded[i] == peer) {
@@ -205,7 +210,7 @@ round_passes(pick_round_t *round, uint32_t i)
     return peer->state == round->state
            && peer_has_room(peer, round->key->now_ms)
            && peer_is_let(round->pool, peer, round->key->now_ms)
-           && !key_excludes(round->key, i)
+           && !key_excludes(round->key, round->pool->peers, i)
            && round_is_below(round, peer);
 }
 
@@ -332,7 +337,7 @@ survey_note(pick_survey_t *survey, const pick_round_t *round, uint32_t i)
     peer = &round->pool->peers[i];
     survey->nusable++;
 
-    if (key_excludes(round->key, i)) {
+    if (key_excludes(round->key, round->pool->peers, i)) {
         survey->has_spare |= peer_has_room(peer, round->key->now_ms)
                              && peer_is_let(round->pool, peer,
                                             round->key->now_ms);

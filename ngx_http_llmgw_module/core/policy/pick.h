@@ -16,6 +16,9 @@
  * living peer with an open circuit is not left: it must not keep suspects
  * from serving.
  *
+ * A stream that has delivered tokens is carried on only within the resume group
+ * of the peer that served it: peers of other groups are excluded for it.
+ *
  * Eligible: usable, not excluded, let through by its breaker, and with
  * capacity: in_flight below max_capacity (0: unlimited) and not marked full
  * at now_ms.  Peers that are not usable, or not let through, count in no mean.
@@ -70,6 +73,7 @@ typedef struct {
     const llmgw_peer_counts_t  *counts;        /* NULL: count as zero */
     const llmgw_breaker_t      *breaker;       /* NULL: lets through */
     uint64_t                    full_until_ms; /* the replica said: full */
+    uint64_t                    resume_group;  /* hash of its name */
     uint32_t                    foreign;       /* other gateways' in-flight */
     uint32_t                    weight;        /* >= 1 */
     uint32_t                    max_capacity;  /* 0: unlimited */
@@ -93,6 +97,8 @@ typedef struct {
     size_t           nexcluded;
     uint64_t         now_ms;
     uint64_t         random;            /* breaks ties */
+    uint64_t         resume_group;      /* all others are excluded ... */
+    int              resumes;           /* ... where this is set */
 } llmgw_pick_key_t;
 
 typedef enum {
