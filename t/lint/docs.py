@@ -101,28 +101,35 @@ def _exists(tree, word):
 
 def _walks(tree, path):
     """A table whose columns are file, function, ...: the function is defined
-    in the file, and the file of the row before it names the function."""
+    in the file, and a file of the rows before calls it, by its name or by the
+    field that it was put into."""
     before = columns = None
     for i, line in tree.lines(path):
         cells = [c.strip() for c in line.strip("| ").split("|")]
         if not line.startswith("|"):
             columns = None
         elif cells[:2] == ["file", "function"]:
-            columns, before = cells, None
+            columns, before = cells, []
         elif columns and not line.startswith("|--"):
-            before = _step(tree, path, i, cells, before)
+            _step(tree, path, i, cells, before)
 
 
 def _step(tree, path, i, cells, before):
     file, function = (c.strip("`") for c in cells[:2])
-    name = function.removesuffix("()")
     at = next((root + file for root in ROOTS if root + file in tree.text),
               None)
     if at is None:
-        return before               # _paths() says so
+        return                      # _paths() says so
+    name = function.removesuffix("()")
     if not re.search(rf"^{re.escape(name)}\(", tree.text[at], re.M):
         tree.say(path, i, f"{function} is not defined in {file}")
-    elif before and not re.search(rf"\b{re.escape(name)}\b",
-                                  tree.text[before]):
-        tree.say(path, i, f"{before} does not name {function}")
-    return at
+    elif before and not _is_called(tree, name, before):
+        tree.say(path, i, f"no step before calls {function}")
+    before.append(at)
+
+
+def _is_called(tree, name, before):
+    fields = {field for text in map(tree.text.get, tree.of(".c", ".h"))
+              for field in re.findall(rf"(?:\.|->)(\w+) = &?{name}\b", text)}
+    return any(re.search(rf"\b(?:{'|'.join([name, *fields])})\b",
+                         tree.text[path]) for path in before)
