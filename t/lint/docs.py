@@ -11,6 +11,7 @@ GUIDES = ("docs/ARCHITECTURE.md", "CONTRIBUTING.md")
 # A word in backticks is a path if it has a slash or one of these endings.
 PATH = re.compile(r"[\w.*-]+(/[\w.*-]*)+|[\w*-]+\.(c|h|py|js|md|sh|proto)")
 NOT_KEPT = ("build/", "/")
+NAME = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 
 
 def check(tree):
@@ -81,11 +82,18 @@ def _words(line):
 
 
 def _paths(tree, path):
+    """And names in capitals: on a line with files, in one of these."""
     for i, line in tree.lines(path):
-        for word in _words(line):
+        words = _words(line)
+        for word in words:
             if PATH.fullmatch(word) and not word.startswith(NOT_KEPT) \
                     and not _exists(tree, word):
                 tree.say(path, i, f"{word} is not there")
+        texts = [tree.text[root + word] for root in ROOTS for word in words
+                 if root + word in tree.text]
+        for word in filter(NAME.fullmatch, words):
+            if texts and not any(word in text for text in texts):
+                tree.say(path, i, f"{word} is in none of these files")
 
 
 def _exists(tree, word):

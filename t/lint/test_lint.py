@@ -228,6 +228,9 @@ PLANTED = {
     "a path that is not there": (
         {"CONTRIBUTING.md": "Then `core/gone.c`.\n"},
         "CONTRIBUTING.md:2: core/gone.c is not there"),
+    "a name that its file does not have": (
+        {"CONTRIBUTING.md": "`QUEUE_MAX` in `core/queue.c`.\n"},
+        "CONTRIBUTING.md:2: QUEUE_MAX is in none of these files"),
     "a pattern that nothing fits": (
         {"CONTRIBUTING.md": "Then `t/gone/test_NAME.c`.\n"},
         "CONTRIBUTING.md:2: t/gone/test_NAME.c is not there"),
