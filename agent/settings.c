@@ -57,7 +57,7 @@ static const option_t  settings_table[] = {
       .help = "weight on the ring, 1 to 100" },
     { .name = "resume-group", .kind = OPTION_NAME, .metavar = "NAME",
       .offset = settings_field(resume_group),
-      .help = "replicas of it carry on each other's streams" },
+      .help = "replicas of it continue each other's streams" },
     { .name = "protocol-period", .kind = OPTION_DURATION, .value = "500ms",
       .offset = settings_field(period_ms), .min = 20, .max = 60000,
       .help = "one member is pinged in each period" },
