@@ -1,5 +1,5 @@
 
-/* The wiring: who hears of what. */
+/* The wiring: creates the parts and connects them. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -468,7 +468,7 @@ agent_destroy(agent_t *agent)
 
     agent_replica_done(agent);
 
-    agent_update_done(agent);       /* who follows it is told */
+    agent_update_done(agent);       /* its followers are told */
 
     if (agent->control != NULL) {
         control_destroy(agent->control);

@@ -1,5 +1,5 @@
 
-/* Private to agent*.c: the one struct. */
+/* Private to agent/ itself: the one struct, and what its files share. */
 
 #ifndef AGENT_INNER_H
 #define AGENT_INNER_H

@@ -39,7 +39,7 @@ agent_drain_kept(agent_t *agent)
             return text;
         }
 
-        why = "it names nobody who drains";
+        why = "it names no owner of a drain";
         break;
 
     default:
@@ -47,8 +47,9 @@ agent_drain_kept(agent_t *agent)
         break;
     }
 
-    log_write(agent->log, LOG_WARN, "who drains the replica is not known from "
-              "\"%s/%s." SETTINGS_DRAIN_FILE "\": %s, others are asked",
+    log_write(agent->log, LOG_WARN, "the owner of the replica's drain is not "
+              "known from \"%s/%s." SETTINGS_DRAIN_FILE "\": %s, others are "
+              "asked",
               agent->settings->state_dir, agent->settings->id, why);
     strcpy(text, AGENT_DRAIN_NOT_KEPT);
 

@@ -215,7 +215,7 @@ agent_keys_written(writer_job_t *job)
 }
 
 
-/* Who asked has gone: the change is made all the same. */
+/* The connection that asked has gone: the change is made all the same. */
 static void
 agent_keys_gone(void *job)
 {

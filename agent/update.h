@@ -1,11 +1,11 @@
 
 /*
- * Private to agent_update*.c: the rolling update that this agent drives, or
- * drove last.
+ * Private to update*.c: the rolling update that this agent drives, or drove
+ * last.
  *
- *   agent_update.c          begins, looks, tells, ends; who follows it
- *   agent_update_request.c  may it begin?
- *   agent_update_act.c      what rollout/rollout.h asks for is done
+ *   update.c            begins, looks, tells, ends; its followers
+ *   update_request.c    may it begin?
+ *   update_act.c        does what rollout/rollout.h asks for
  */
 
 #ifndef AGENT_UPDATE_H

@@ -4,7 +4,7 @@
  *
  *   closed loop   each slot once, spread evenly over the ramp; then anew as
  *                 soon as its stream has ended
- *   lockstep      all slots in one turn, and again when the last has ended
+ *   lockstep      all slots at once, and again when the last has ended
  *   open loop     the k-th start is due at k / rate, whatever became of those
  *                 before it; where no slot is free it waits, and its times
  *                 still count from when it was due.  So a gateway that stalls
@@ -12,7 +12,7 @@
  *                 shown it (coordinated omission)
  *
  * Starts that are due at even steps keep their steps for as long as streams
- * run, and a gateway that hands them out in turn then finds all streams of a
+ * run, and a gateway that hands them out by turns then finds all streams of a
  * replica, or of a connection, in phase.  With --poisson the time from a start
  * to the next is drawn from the exponential distribution of the same mean, and
  * places are taken in no order.

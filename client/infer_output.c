@@ -75,7 +75,7 @@ infer_output_json(infer_output_t *o, const infer_token_t *token)
 }
 
 
-/* Says on a terminal who speaks, each time that it is another one. */
+/* Names the replica on a terminal, each time that it is another one. */
 static void
 infer_output_replica(infer_output_t *o, const infer_token_t *token)
 {

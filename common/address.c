@@ -6,8 +6,8 @@
  * brackets, so the last ':' outside of them always begins the port.  Numeric
  * hosts go through inet_pton(), which takes no shorthand ("127.1") and no
  * scope; names go to the resolver, and of a name with both kinds of address
- * the first IPv4 one is taken: "localhost" shall mean the same to whoever
- * listens and to whoever connects.
+ * the first IPv4 one is taken: "localhost" has to mean the same for listening
+ * and for connecting.
  */
 
 #include <arpa/inet.h>

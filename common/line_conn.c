@@ -20,7 +20,7 @@
  * A caller may destroy a connection from within its own callbacks: while one
  * runs (`busy`) the memory stays, and is freed when it has returned.  An
  * error met in line_conn_send() is kept, and told by on_close from the loop:
- * nobody is called back from within his own call.
+ * no callback comes from within a caller's own call.
  */
 
 #include <errno.h>

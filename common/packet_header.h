@@ -73,14 +73,14 @@
     X(PLAIN,    "plain", "not encrypted, and this agent has a keyring")       \
     X(SEALED,   "sealed", "encrypted, and this agent has no keyring")         \
     X(KEY,      "wrong_key", "encrypted with a key that is not in the ring")  \
-    X(FORGED,   "forged", "changed on the way, or by who has not the key")    \
-    X(REPLAYED, "replayed", "had before, or older than what is remembered")   \
+    X(FORGED,   "forged", "changed on the way, or sealed without the key")    \
+    X(REPLAYED, "replayed", "received before, or too old to tell")            \
     X(MESSAGE,  "malformed", "no message of this protocol")                   \
     X(TYPE,     "type", "of an unknown type")                                 \
     X(SENDER,   "sender", "the sender's id or figures are wrong")             \
     X(CLOCK,    "clock", "the sender's epoch is a day ahead of our clock")    \
     X(TARGET,   "target", "the target's id or address is wrong")              \
-    X(ORDER,    "order", "an order that is none")                             \
+    X(ORDER,    "order", "a malformed order")                             \
     X(UPDATES,  "updates", "too many updates")
 
 typedef enum {

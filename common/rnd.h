@@ -1,8 +1,8 @@
 
 /*
  * Randomness as an argument: a splitmix64 state that its owner seeds, so that
- * a run of the protocol is repeated by repeating its seed.  Chooses whom to
- * ping and when; nothing secret depends on it.
+ * a run of the protocol is repeated by repeating its seed.  It chooses
+ * which member to ping and when; nothing secret depends on it.
  *
  * Source: Steele, Lea, Flood, "Fast splittable pseudorandom number
  * generators", OOPSLA 2014.

@@ -1,7 +1,7 @@
 
 /*
  * What the simulated engine says: a function of a prompt and an index, known
- * to who generates it and to who checks it.
+ * to the one that generates it and to the one that checks it.
  */
 
 #ifndef SIM_TOKEN_H

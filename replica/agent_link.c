@@ -6,7 +6,7 @@
  * draining (at most one in REPORT_GAP_S), and after REPORT_PERIOD_S without
  * one: the agent takes silence on a standing connection for a stall.  Nobody
  * has to tell the link of changes: it looks at the engine's counters in each
- * turn of the loop, which costs two comparisons.
+ * event-loop iteration, which costs two comparisons.
  *
  *                 connected            refused line, broken, end of file
  *   disconnected -----------> reporting ----------------------------.

@@ -5,7 +5,7 @@
  * All of them hang in one heap, keyed by what comes first: the next token or
  * the client's deadline.  One libev timer stands for the earliest.  It fires
  * a moment late on purpose (GENERATE_SLACK_US), so that streams of nearly the
- * same rhythm share a turn of the loop, and their tokens a write.
+ * same rhythm share an event-loop iteration, and their tokens a write.
  *
  *                          queue over its limit
  *   admitted --> RUNNING ------------------------> PAUSED

@@ -26,7 +26,7 @@ typedef struct {
     due_heap_t       heap;          /* every running generation */
 } generate_t;
 
-/* Part of whoever owns the stream; zeroed by it. */
+/* Part of the stream's owner, which zeroes it. */
 typedef struct {
     due_item_t            due;              /* must be first */
     generate_t           *owner;            /* NULL: not running */

@@ -170,7 +170,7 @@ service_generate(service_call_t *call)
 }
 
 
-/* Draining is for whoever runs the replica, and he is on this host. */
+/* Drain is for those who run the replica, and they are on this host. */
 static int
 service_may_drain(service_call_t *call)
 {

@@ -8,7 +8,7 @@
 #define COMMAND_DRAIN_TIMEOUT_MS  60000
 
 typedef enum {
-    COMMAND_ALL = 0,        /* whoever may open the socket */
+    COMMAND_ALL = 0,        /* everybody who may open the socket */
     COMMAND_OWNER           /* root and the agent's own user */
 } command_right_t;
 

@@ -1,11 +1,11 @@
 
 /*
- * What a line on the control socket asks, and what is answered.
+ * Requests on the control socket and their answers.
  *
- * No sockets here: a line comes in, a JSON object goes out, so that tests and
- * the fuzzer ask what people ask.  A command is an entry in one table, with
- * the right that it needs, and a function.  docs/control.md shows each with
- * its answer.
+ * No sockets here: a line comes in and a JSON object goes out, so that tests
+ * and the fuzzer send the same lines as people do.  A command is an entry in
+ * one table, with the right that it needs, and a function.  docs/control.md
+ * shows each with its answer.
  */
 
 #ifndef COMMAND_H
@@ -19,7 +19,7 @@
 #include "proto/members/members.h"
 
 
-/* Who asks: one connection. */
+/* The one that asks: one connection. */
 typedef struct {
     uid_t  uid;             /* as the kernel knows them */
     int    is_reporter;     /* it is the replica's, and reported before */
@@ -40,7 +40,7 @@ typedef struct {
 /* A rolling update, as it is asked for. */
 typedef struct {
     const char   *to;           /* version */
-    const char  **ids;          /* whom; NULL: all */
+    const char  **ids;          /* which; NULL: all */
     size_t        nids;
     const char   *stop;         /* commands; NULL: none */
     const char   *start;

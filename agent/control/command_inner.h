@@ -1,5 +1,5 @@
 
-/* Private to command*.c: what commands share. */
+/* Private to the commands: what they share. */
 
 #ifndef COMMAND_INNER_H
 #define COMMAND_INNER_H
@@ -21,7 +21,7 @@ const char *command_text(const json_t *request, const char *name);
 #define COMMAND_MAX_MEMBERS  65536
 
 
-/* command_update.c */
+/* update.c */
 
 json_t *command_rolling_update(const command_env_t *env, command_peer_t *peer,
     const json_t *request);
@@ -29,7 +29,7 @@ json_t *command_update_abort(const command_env_t *env, command_peer_t *peer,
     const json_t *request);
 
 
-/* command_keys.c */
+/* keys.c */
 
 json_t *command_keyring_list(const command_env_t *env, command_peer_t *peer,
     const json_t *request);

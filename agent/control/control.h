@@ -2,9 +2,9 @@
 /*
  * The control socket: a unix stream socket, mode 0660, that speaks JSON lines.
  *
- * Connections and their limits are here; what a line means is in
- * control/command.h.  The replica's reports come this way too, and the end of
- * the connection they came on is itself news.
+ * Connections and their limits are here; control/command.h has the meaning of
+ * the lines.  The replica reports over this socket, too, and the end of its
+ * connection is told to the cluster.
  *
  * There are CONTROL_MAX_CONNS connections at most.  One that never reported,
  * listens to no events and waits for no answer is idle, and is closed after
@@ -14,10 +14,10 @@
  * further places are kept for root and the agent's own user, who have to get
  * in to see what is the matter.
  *
- * Who listens to events has a queue of CONTROL_EVENTS_BYTES.  While it is full
- * events are dropped and counted, and the next one that finds room comes
- * behind {"event":"lost","count":N}: a slow reader costs bounded memory, is
- * never waited for, and knows that it has to ask for the members again.
+ * A connection that listens to events has a queue of CONTROL_EVENTS_BYTES.
+ * While it is full, events are dropped and counted; {"event":"lost","count":N}
+ * comes before the next event that finds room.  So a slow reader costs bounded
+ * memory, is never waited for, and knows when to ask for the members again.
  */
 
 #ifndef CONTROL_H
@@ -31,14 +31,14 @@
 
 typedef struct control_s  control_t;
 
-/* A connection of the replica's that had reported is gone. */
+/* The replica's connection, which had reported, is gone. */
 typedef void (*control_lost_pt)(void *data, command_peer_t *peer);
 
 #define CONTROL_ERROR_BYTES  256
 
 /*
- * A replica, a few people and a metrics collector; each connection may hold
- * a long line in memory.
+ * Enough for a replica, a few people and a metrics collector; each connection
+ * may hold a long line in memory.
  */
 #define CONTROL_MAX_CONNS    64
 #define CONTROL_OWNER_CONNS  8
@@ -58,7 +58,7 @@ typedef void (*control_lost_pt)(void *data, command_peer_t *peer);
 control_t *control_create(struct ev_loop *loop, const char *path,
     const command_env_t *env, control_lost_pt on_lost, char *error);
 
-/* Who is told when there is no descriptor for a connection that comes. */
+/* on_starved is called when an incoming connection finds no descriptor. */
 void control_on_starved(control_t *control, listener_starved_pt on_starved,
     void *data);
 
@@ -70,7 +70,7 @@ void control_expire(control_t *control, double idle_s);
 
 /* For env's functions, and while the peer's connection stands: */
 
-/* Its socket, to be looked at alone. */
+/* Its socket, not to be read or written. */
 int control_socket(const command_peer_t *peer);
 
 /* The descriptor it passed along, the caller's from now on; -1: none. */
@@ -82,7 +82,7 @@ void control_send(command_peer_t *peer, json_t *line);
 /* Ends it; on_lost does not come. */
 void control_drop(command_peer_t *peer);
 
-/* A member changed, as command_events() takes it: tells who listens. */
+/* A member changed, as command_events() takes it: tells all listeners. */
 void control_tell(control_t *control, const llmgw_member_t *before,
     const llmgw_member_t *after);
 

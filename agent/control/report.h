@@ -6,8 +6,8 @@
  *    "model_version":"v1","max_capacity":4,"active_requests":0,
  *    "draining":false}
  *
- * and with "goodbye":true as its last word.  docs/control.md tells it to who
- * writes an engine.
+ * and with "goodbye":true as its last word.  docs/control.md has it for
+ * those who write an engine.
  */
 
 #ifndef REPORT_H

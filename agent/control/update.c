@@ -115,7 +115,7 @@ command_update_decode(const json_t *request, command_update_t *update)
         return "to";
     }
 
-    /* Who is stopped by a command, and started by nobody. */
+    /* A replica would be stopped, and never started. */
     if (is_wrong || (update->stop != NULL
                      && json_object_get(request, "start") == NULL))
     {

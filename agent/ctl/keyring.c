@@ -1,7 +1,8 @@
 
 /*
  * llmgwctl keyring: ids are shown, keys never.  A key on the command line is
- * seen by who may list processes, so "-" reads it from standard input.
+ * visible to everybody who can list processes, so "-" reads it from standard
+ * input.
  */
 
 #include <stdio.h>

@@ -16,7 +16,7 @@
 
 typedef struct {
     const char            *name;
-    const char            *words;       /* behind it */
+    const char            *words;       /* that follow it */
     int                    min_words;
     int                    max_words;   /* CTL_MAX_WORDS at most */
     const char            *help;        /* NULL: hidden */
@@ -335,5 +335,5 @@ void
 ctl_print_event(void *data, const json_t *event)
 {
     ctl_print_json(event);
-    fflush(stdout);         /* who reads a pipe wants it now */
+    fflush(stdout);         /* a reader of a pipe wants it now */
 }

@@ -83,7 +83,7 @@ extern const options_spec_t  ctl_update_spec;
 /* Prints one JSON object and a newline. */
 void ctl_print_json(const json_t *json);
 
-/* The same, seen at once by who reads a pipe. */
+/* The same, flushed at once, for readers of a pipe. */
 void ctl_print_event(void *data, const json_t *event);
 
 /* Says what is wrong with the command line; returns CTL_USAGE. */

@@ -104,7 +104,7 @@ ctl_metrics_show(const ctl_t *ctl, json_t *status, FILE *out)
     id = ctl_metrics_text(status, "id");
     counters = json_object_get(status, "counters");
 
-    ctl_metrics_head(out, "info", "", "what it is, as labels", "gauge");
+    ctl_metrics_head(out, "info", "", "identity, as labels", "gauge");
     fprintf(out, "llmgw_agent_info{agent=\"%s\",role=\"%s\",cluster=\"%s\","
             "version=\"%s\"} 1\n", id, ctl_metrics_text(status, "role"),
             ctl_metrics_text(status, "cluster"),

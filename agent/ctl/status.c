@@ -33,7 +33,7 @@ ctl_print_value(const json_t *value, FILE *out)
 }
 
 
-/* Of a rolling update: who is how far. */
+/* Of a rolling update: each replica's step. */
 static void
 ctl_print_list(const json_t *list, int indent, FILE *out)
 {

@@ -11,10 +11,10 @@
  * at the start, its last 8 count: no state is kept, no clock is trusted, and
  * members need not agree on anything.  The counter is what the replay window
  * looks at (net/replay.h), once the sender's id and epoch are known: these
- * are within the sealed message, so that who listens does not learn them.
+ * are within the sealed message, and an eavesdropper learns neither.
  *
- * A datagram that fails gets no answer, so who has no key learns nothing and
- * gets nothing sent anywhere; why it failed is counted.
+ * A datagram that fails is not answered: a sender without a key learns
+ * nothing, and makes this agent send nothing.  The reason is counted.
  */
 
 #ifndef CRYPT_H

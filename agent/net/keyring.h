@@ -2,9 +2,9 @@
 /*
  * The keys of a cluster, and the file that they are kept in.
  *
- * One key seals what this agent sends, the primary; any of the ring opens what
- * comes.  So keys rotate while everybody talks: the new key is added at all
- * agents, then used at all, then the old one is removed from all.
+ * The primary key seals what this agent sends; every key of the ring opens
+ * what it receives.  So keys rotate while agents talk: the new key is added at
+ * all agents, then used at all, then the old one is removed from all.
  *
  * The file has a key a line, 32 bytes in hex or base64; a '*' before it marks
  * the primary, else the first is it.  Blank lines and lines that begin with
@@ -14,8 +14,8 @@
  *     * GQzGBRMbq8WlBkmCwPvvlXI8fMXl3b2Yx7zS0m8hZ1E=
  *     4f3c...                                     (64 hexadecimal digits)
  *
- * It is refused where others than its owner may read or write it.  It is
- * written anew as a whole, beside the old one, and renamed over it.
+ * The file is refused if anybody but its owner may read or write it.  A change
+ * writes a whole new file beside it and renames that over it.
  *
  * A key is spoken of by its id, the first four bytes of its BLAKE2b hash, as
  * eight hexadecimal digits: ids are in logs, answers and datagrams, keys only

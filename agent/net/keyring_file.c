@@ -186,7 +186,7 @@ keyring_read_lines(keyring_ring_t *ring, FILE *file, const char *path,
 }
 
 
-/* Whose it is, and who may read it: what is open is looked at. */
+/* Owner and mode, of the file that is open. */
 static int
 keyring_check_file(FILE *file, const char *path, char *error)
 {
@@ -302,7 +302,7 @@ keyring_file_write(const keyring_ring_t *ring, const char *path, char *error)
     char  temporary[PATH_MAX + 8];
 
     snprintf(temporary, sizeof(temporary), "%s.new", path);
-    unlink(temporary);                  /* of one who died at this */
+    unlink(temporary);                  /* of an agent that died here */
 
     fd = open(temporary, O_WRONLY|O_CREAT|O_EXCL|O_NOFOLLOW|O_CLOEXEC, 0600);
     if (fd == -1) {

@@ -2,7 +2,7 @@
 /*
  * Which sealed datagrams were had already.
  *
- * A seal says who wrote a datagram and not when: one that was recorded can be
+ * A seal tells the writer of a datagram and not the time: a recorded one can be
  * sent again.  So each sender numbers what it seals, over all receivers, and
  * each receiver remembers for each sender and epoch the highest number had
  * and, in a window behind it, which of those below (RFC 4303, 3.4.3 does it
@@ -19,8 +19,8 @@
  * its clock was set back and its state is lost.  What old datagrams can do
  * then is what old news can do, nothing: see swim/table/member.h.
  *
- * Only who has a key comes to be remembered here, and memory is bounded all
- * the same: who was silent longest makes room.
+ * Only senders that have a key are remembered, and memory is bounded all the
+ * same: the sender that was silent for longest makes room.
  */
 
 #ifndef REPLAY_H

@@ -14,8 +14,9 @@
 #define RESOLVE_REASON_BYTES  128
 
 /*
- * What the loop and the thread share.  Whoever lets go of it last frees it,
- * so that an agent can end while a name server keeps the thread waiting.
+ * What the loop and the thread share.  The last of the two to let go of it
+ * frees it, so that an agent can end while a name server keeps the thread
+ * waiting.
  */
 typedef struct {
     pthread_mutex_t   mutex;

@@ -3,16 +3,16 @@
  * Datagrams over TCP: a listener on the gossip port, and connections that
  * carry one question and one answer.
  *
- *     who asks                                     who is asked
+ *     asks                                         is asked
  *     connect ------------------------------------> accept
  *     2 bytes of length, big endian, datagram ----> on_datagram, from P
  *     on_datagram <--- 2 bytes of length, datagram  stream_answer, to P
  *     close                                         close
  *
  * P is the peer's address as accept() tells it.  A slot is taken until the
- * answer has come or gone, and a second at most; when all are taken the
- * oldest is closed, so that who opens many and says nothing keeps nobody
- * else out for long.
+ * answer has been received or sent, for a second at most.  When all are taken
+ * the oldest is closed, so that a peer which opens many and sends nothing
+ * cannot keep others out for long.
  */
 
 #ifndef STREAM_H
@@ -36,7 +36,7 @@ streams_t *streams_create(struct ev_loop *loop, const address_t *address,
     transport_recv_pt on_datagram, void *data, char *error);
 void streams_destroy(streams_t *streams);
 
-/* Who is told when there is no descriptor for a connection that comes. */
+/* on_starved is called when an incoming connection finds no descriptor. */
 void streams_on_starved(streams_t *streams, listener_starved_pt on_starved,
     void *data);
 
@@ -44,7 +44,7 @@ void streams_on_starved(streams_t *streams, listener_starved_pt on_starved,
 void streams_ask(streams_t *streams, const address_t *to,
     const uint8_t *bytes, size_t len);
 
-/* 1: `to` is who asks just now by a stream, and the answer is on its way. */
+/* 1: `to` is the peer whose question is being handled; the answer is sent. */
 int streams_answer(streams_t *streams, const address_t *to,
     const uint8_t *bytes, size_t len);
 

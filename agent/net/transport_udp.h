@@ -15,13 +15,13 @@ transport_t *transport_udp_create(struct ev_loop *loop,
     const address_t *address, char *error);
 void transport_udp_destroy(transport_t *transport);
 
-/* Who is told when there is no descriptor for a connection that comes. */
+/* on_starved is called when an incoming connection finds no descriptor. */
 void transport_udp_on_starved(transport_t *transport,
     listener_starved_pt on_starved, void *data);
 
 /*
  * is_held: nothing is sent, and what comes waits in the kernel until it is
- * not.  For moments: who pings us waits too.
+ * not.  For moments only: those that ping us wait, too.
  */
 void transport_udp_hold(transport_t *transport, int is_held);
 

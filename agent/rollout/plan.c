@@ -62,8 +62,8 @@ rollout_is_wanted(const rollout_spec_t *spec, const llmgw_member_t *member)
 }
 
 
-/* A replica whose agent took its leave is out of service: to start it again
-   is for who names it. */
+/* A replica whose agent has left is out of service: it is updated only if it
+   is named. */
 static int
 rollout_is_meant(const rollout_spec_t *spec, const llmgw_member_t *member)
 {

@@ -39,26 +39,25 @@
  *            |
  *            +--> UNDONE (as if not begun), or FAILED
  *
- * A step that fails ends the update: no further one begins, those that only
- * drain are undone, those whose process is being replaced go on to their own
- * end, since half a restart is the worst place to stop at.  The same where
- * somebody aborts it.
+ * A step that fails ends the update: no further step begins, steps that only
+ * drain are undone, and steps whose process is being replaced go on to their
+ * end, since half a restart is the worst place to stop at.  An abort does the
+ * same.
  *
- * Who is not READY goes first: it takes nothing away from the pool, and may
- * be what the last attempt left behind.  Otherwise in the order of ids.
- * Nobody is drained who would leave fewer than min_available routable ones;
- * a step that has begun counts as not routable from that moment on, whatever
- * the gossip says yet.
+ * Replicas that are not READY go first: updating them takes nothing away from
+ * the pool, and they may be left over from an earlier attempt.  The others
+ * follow in the order of ids.  A replica is drained only if min_available
+ * routable ones remain.  One whose step has begun counts as not routable from
+ * that moment on, whatever gossip says.
  *
- * A drain of ours is a lease, which is renewed while the step goes on.  An
- * agent that started anew has none: it is drained again while its streams are
- * waited for, and not any more behind that, since the new process would be
- * told of it.  Our drains stand beside an operator's, and end
- * without ending his.
+ * The update's drain is a lease, renewed while the step goes on.  An agent
+ * that restarts loses it.  While the step waits for streams, the replica is
+ * drained again; later it is not, since the new process would hear of it.  The
+ * update's drain exists beside an operator's, and ends without ending that.
  *
  * Pure: the members, the time and the results of actions come in; actions
- * come out, and whoever carries them out sees to it that each has a result
- * in bounded time.  Waits for facts are timed here.
+ * come out, and the caller sees to it that each has a result in bounded time.
+ * Waits for facts are timed here.
  */
 
 #ifndef ROLLOUT_H
@@ -144,7 +143,7 @@ typedef struct {
 typedef struct {
     const char         *to;             /* version */
     const char         *owner;          /* of the drains: update:ID */
-    const char *const  *ids;            /* whom; NULL: all that are present, */
+    const char *const  *ids;            /* which; NULL: all that are present, */
     size_t              nids;
     const char *const  *also;           /* and these, as far as known */
     size_t              nalso;
@@ -200,13 +199,13 @@ typedef struct {
 } rollout_t;
 
 
-/* rollout_plan.c */
+/* plan.c */
 
 /*
- * Who is to be updated, in which order.  Replicas whose agent is DEAD are
- * ABSENT, and those whose agent has LEFT are left out, unless they are named.
- * NULL and why not: *refusal, and in
- * text (of ROLLOUT_REASON_BYTES) one line for people.
+ * Plans which replicas are updated, in which order.  Replicas whose agent is
+ * DEAD are ABSENT, and those whose agent has LEFT are left out, unless they are
+ * named.  NULL and why not: *refusal, and one line for people in text (of
+ * ROLLOUT_REASON_BYTES).
  */
 rollout_t *rollout_plan(const rollout_spec_t *spec,
     const rollout_view_t *view, rollout_refusal_t *refusal, char *text);

@@ -1,5 +1,5 @@
 
-/* Private to rollout*.c. */
+/* Private to plan.c, rollout.c and turn.c. */
 
 #ifndef ROLLOUT_INNER_H
 #define ROLLOUT_INNER_H
@@ -31,7 +31,7 @@ void rollout_look_at(rollout_t *rollout, rollout_step_t *step,
     const rollout_view_t *view, uint64_t now_us);
 
 
-/* rollout_turn.c: begins what may begin. */
+/* turn.c: begins what may begin. */
 void rollout_look_waiting(rollout_t *rollout, const rollout_view_t *view,
     uint64_t now_us);
 

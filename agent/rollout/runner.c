@@ -180,7 +180,7 @@ runner_fork(const runner_spec_t *spec, int output)
     }
 
     if (pid != -1) {
-        setpgid(pid, pid);          /* whoever of the two is first */
+        setpgid(pid, pid);          /* here or there, whichever is first */
     }
 
     free(child.env);

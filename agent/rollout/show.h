@@ -1,7 +1,7 @@
 
 /*
- * A rolling update as JSON: for the status, for the lines of who follows it,
- * and for the last of them.  docs/control.md shows each.
+ * A rolling update as JSON: for the status, and for the lines and the last line
+ * that those who follow it get.  docs/control.md shows each.
  */
 
 #ifndef ROLLOUT_SHOW_H
@@ -24,7 +24,7 @@ typedef struct {
 /* All of it. */
 json_t *rollout_show(const rollout_t *rollout, const rollout_label_t *label);
 
-/* Who would be updated, how, and in which order. */
+/* Which replicas would be updated, how, and in which order. */
 json_t *rollout_show_plan(const rollout_t *rollout);
 
 /* One step, as it is now. */

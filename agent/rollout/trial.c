@@ -19,7 +19,7 @@ struct trial_s {
 };
 
 
-/* error NULL: it works.  The trial is gone behind it. */
+/* error NULL: it works.  The trial is gone afterwards. */
 static void
 trial_end(trial_t *trial, const char *error)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Which start of this member this is: a number higher than at every start
- * before.
+ * The boot epoch: a number that is higher at every start of this member than
+ * at all starts before.
  *
  * The wall clock in microseconds is that by itself while nobody sets it back;
  * with a state directory the last epoch is kept there too, and the next is

@@ -7,7 +7,7 @@
 #include "state/notify.h"
 
 
-/* Who sets less than this wants no watchdog but a load test. */
+/* A shorter watchdog is a mistake: it would be all that the agent does. */
 #define NOTIFY_MIN_WATCHDOG_US  10000ULL
 
 

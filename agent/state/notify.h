@@ -4,9 +4,9 @@
  *
  * systemd's protocol is one datagram of NAME=value lines to the unix socket
  * that $NOTIFY_SOCKET names ('@' first: an abstract one); twenty lines here
- * instead of a library.  READY=1 once segment and control socket stand,
- * WATCHDOG=1 twice in the time of $WATCHDOG_USEC, from the loop: a loop that
- * hangs is silent, and is started anew.
+ * instead of a library.  READY=1 when segment and control socket are there,
+ * WATCHDOG=1 twice in the time of $WATCHDOG_USEC, from the loop: when the loop
+ * hangs, that stops, and the agent is restarted.
  *
  * The variables are taken out of the environment: a child that told the
  * manager "ready" or "stopping" would speak for us.
@@ -35,7 +35,7 @@ void notify_done(notify_t *notify);
 
 void notify_ready(notify_t *notify);
 
-/* On the way out: it may take as long as streams are let finish. */
+/* The agent leaves; that may take as long as streams may finish. */
 void notify_stopping(notify_t *notify);
 
 #endif /* NOTIFY_H */

@@ -86,7 +86,7 @@ publish_wait_us(const publish_t *publish, uint64_t now_us)
 }
 
 
-/* Who is not published yet will be, with this load. */
+/* A member that is not published yet will be, with this load. */
 void
 publish_load(publish_t *publish, const char *id,
     const llmgw_member_load_t *load)
@@ -95,7 +95,7 @@ publish_load(publish_t *publish, const char *id,
 }
 
 
-/* Both are sorted: one walk tells who came, went and changed. */
+/* Both are sorted: one walk finds what was added, removed and changed. */
 static void
 publish_tell_changes(const publish_t *publish)
 {

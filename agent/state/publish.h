@@ -4,7 +4,7 @@
  * members segment, and the view that the control socket answers from.
  *
  * The view is what was published last, sorted by id; the segment's writer has
- * it.  Whoever asks for the members is shown the view, so nothing is shown that
+ * it.  The control socket shows the view, so nothing is shown that
  * is not in the segment.
  *
  * The first change is published at once, that is before the event loop sleeps.

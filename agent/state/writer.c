@@ -13,8 +13,8 @@ typedef struct {
 } writer_queue_t;
 
 /*
- * What the loop and the thread share.  Whoever lets go of it last frees it,
- * so that an agent can end while the disk keeps the thread waiting.
+ * What the loop and the thread share.  The last of the two to let go of it
+ * frees it, so that an agent can end while the disk keeps the thread waiting.
  */
 struct writer_s {
     struct ev_loop  *loop;

@@ -8,7 +8,7 @@
 #include "supervise/reporter.h"
 
 
-/* Linux 6.5: the peer itself, and not whoever has its number by now. */
+/* Linux 6.5: the peer itself, and not a process that got its number. */
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD  77
 #endif

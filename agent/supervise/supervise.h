@@ -25,11 +25,11 @@
  * trace, it waits first for somebody to report: two seconds are ten of a
  * replica's attempts to connect.  Where there is none it starts at once.
  *
- * Who says goodbye unasked has been told to stop by somebody else, who would
- * not like to see it come back.  Everything else is a crash, an exit status
- * of 0 too: a server has no reason to end.  The pause doubles, so that a
- * command that cannot work costs little, and is short again after the child
- * has run for 30 s.
+ * A replica that says goodbye although this agent did not stop it was stopped
+ * by somebody else, on purpose: it is not started again.  Every other end is a
+ * crash, even with exit status 0, since a server has no reason to end.  The
+ * pause doubles, so that a command that cannot work costs little; it is short
+ * again after the child has run for 30 s.
  *
  * Pure: time and events come in, what to do comes out.
  */
@@ -45,11 +45,11 @@
 #define SUPERVISE_BACKOFF_MAX_US 10000000ULL
 #define SUPERVISE_STEADY_US      30000000ULL
 
-/* Told twice to end and its time is over: last words take no longer. */
+/* From the second SIGTERM to SIGKILL: long enough for its last messages. */
 #define SUPERVISE_KILL_US         5000000ULL
 
-/* Who is restarted was drained, as far as anybody waits for it: a second
-   SIGTERM follows the first, and what still runs goes on elsewhere. */
+/* A replica that is restarted has been drained, as far as that was waited for:
+   a second SIGTERM follows, and streams that still run move elsewhere. */
 #define SUPERVISE_RESTART_US      100000ULL
 
 typedef enum {

@@ -30,7 +30,7 @@
 
 typedef struct witness_s  witness_t;
 
-/* The holder died.  Comes again each turn until the witness is destroyed. */
+/* The holder died.  Comes in each iteration until it is destroyed. */
 typedef void (*witness_dead_pt)(void *data);
 
 /*

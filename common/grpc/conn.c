@@ -3,11 +3,11 @@
  * The client's half of grpc_conn.h and what both halves share: bytes between
  * a socket and a session.
  *
- * Reading is one recv(2) a turn of the loop and connection.  Writing is put
- * off: whoever queues something wakes the connection (recv does by itself),
- * which feeds an event of the lowest priority: libev comes to it when the
- * turn's sockets and timers have had their say.  Ten streams that emit a token
- * in one turn cost one send(2), an idle connection costs nothing.  (An
+ * Reading is one recv(2) per event-loop iteration and connection.  Writing is
+ * put off: a caller that queues something wakes the connection (recv does by
+ * itself), which feeds an event of the lowest priority.  libev comes to it
+ * after the iteration's sockets and timers.  So ten streams that emit a token
+ * in one iteration cost one send(2), and an idle connection costs nothing.  (An
  * ev_prepare would miss what other ev_prepares queue, and sleep on it.)
  *
  *                connected              end of file, error, protocol error
@@ -242,7 +242,7 @@ grpc_conn_write(grpc_conn_t *c, int *is_over)
 /*
  * Both sides have said all.  A close(2) with the peer's bytes unread would
  * send a reset after our GOAWAY, and a peer that writes just then would see
- * the reset first: so his end of file is waited for.
+ * the reset first: so the peer's end of file is waited for.
  */
 static void
 grpc_conn_linger(grpc_conn_t *c)

@@ -3,9 +3,9 @@
  * A gRPC session on a libev socket: what the daemons put between
  * proto/grpc/session.h and the network.
  *
- * Output is gathered: whatever the callbacks of one turn of the loop queue
- * leaves in as few writes as the socket takes, when the turn is at its end,
- * never one write a message.
+ * Output is gathered: what the callbacks of one event-loop iteration queue is
+ * sent at its end, in as few writes as the socket takes, and not one write per
+ * message.
  */
 
 #ifndef GRPC_CONN_H
