@@ -106,7 +106,7 @@ agent_skew(void *data, const char *id, const address_t *from,
 }
 
 
-/* Whoever gave it knows its id. */
+/* The update or the job that gave it knows its id. */
 static void
 agent_ordered(void *data, uint64_t id, order_rc_t rc)
 {
