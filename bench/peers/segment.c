@@ -10,6 +10,10 @@
  * and a join to the ring: the generation moves and readers build a new one
  * (for a drain none is built); "still" costs the writer the same and moves
  * nothing.
+ *
+ * SIGHUP turns "still" into "moving" and back; SIGUSR1 lists some newcomers,
+ * "n00000" and on, of great weight, which answer at the last port; SIGUSR2
+ * moves each member to the next port.
  */
 
 #include <signal.h>
@@ -21,13 +25,36 @@
 #include "proto/members/members.h"
 
 
+#define NEWCOMERS        4
+#define NEWCOMER_WEIGHT  100
+
 static volatile sig_atomic_t  segment_is_over;
+static volatile sig_atomic_t  segment_is_moving;
+static volatile sig_atomic_t  segment_newcomers;
+static volatile sig_atomic_t  segment_moves;    /* to the next port */
 
 
 static void
 segment_on_signal(int signo)
 {
-    segment_is_over = 1;
+    switch (signo) {
+
+    case SIGHUP:
+        segment_is_moving = !segment_is_moving;
+        break;
+
+    case SIGUSR1:
+        segment_newcomers = NEWCOMERS;
+        break;
+
+    case SIGUSR2:
+        segment_moves++;
+        break;
+
+    default:
+        segment_is_over = 1;
+        break;
+    }
 }
 
 
@@ -42,27 +69,35 @@ segment_now_ms(void)
 }
 
 
+static void
+segment_set_port(llmgw_member_t *member, const char *port)
+{
+    snprintf(member->grpc, sizeof(member->grpc), "127.0.0.1:%s", port);
+}
+
+
+/* n of them, and behind them the newcomers. */
 static llmgw_member_t *
 segment_members(size_t n, char **ports, size_t nports)
 {
     size_t           i;
     llmgw_member_t  *members;
 
-    members = calloc(n, sizeof(llmgw_member_t));
+    members = calloc(n + NEWCOMERS, sizeof(llmgw_member_t));
 
     if (members == NULL) {
         return NULL;
     }
 
-    for (i = 0; i < n; i++) {
-        snprintf(members[i].id, sizeof(members[i].id), "m%05zu", i);
+    for (i = 0; i < n + NEWCOMERS; i++) {
+        snprintf(members[i].id, sizeof(members[i].id), "%c%05zu",
+                 i < n ? 'm' : 'n', i < n ? i : i - n);
         snprintf(members[i].model_version, sizeof(members[i].model_version),
                  "v1");
         snprintf(members[i].address, sizeof(members[i].address),
                  "127.0.0.1:%zu", 1 + i % 65535);
-        snprintf(members[i].grpc, sizeof(members[i].grpc), "127.0.0.1:%s",
-                 ports[i % nports]);
-        members[i].weight = 1;
+        segment_set_port(&members[i], ports[i < n ? i % nports : nports - 1]);
+        members[i].weight = i < n ? 1 : NEWCOMER_WEIGHT;
         members[i].epoch = 1;
         members[i].role = LLMGW_ROLE_REPLICA;
         members[i].liveness = LLMGW_LIVENESS_ALIVE;
@@ -76,25 +111,37 @@ segment_members(size_t n, char **ports, size_t nports)
 /* Until told to end.  Returns 0, or -1 with the error printed. */
 static int
 segment_keep(llmgw_members_writer_t *writer, llmgw_member_t *members,
-    const llmgw_member_t **published, size_t n, long period_ms, int is_moving)
+    const llmgw_member_t **published, size_t n, long period_ms, char **ports,
+    size_t nports)
 {
+    int              moves;
     char             error[LLMGW_MEMBERS_ERROR_BYTES];
     size_t           i, turn;
     struct timespec  nap;
 
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < n + NEWCOMERS; i++) {
         published[i] = &members[i];
     }
 
+    moves = 0;
     nap.tv_sec = period_ms / 1000;
     nap.tv_nsec = period_ms % 1000 * 1000000;
 
     for (turn = 0; !segment_is_over; turn++) {
-        members[turn / 2 * 7 % n].weight = 1 + (is_moving ? turn & 1 : 0);
+        members[turn / 2 * 7 % n].weight = 1 + (segment_is_moving ? turn & 1
+                                                                  : 0);
+
+        for ( /* void */ ; moves != segment_moves; moves++) {
+            for (i = 0; i < n; i++) {
+                segment_set_port(&members[i],
+                                 ports[(i + (size_t) moves + 1) % nports]);
+            }
+        }
 
         if (llmgw_members_heartbeat(writer, segment_now_ms(), error)
                 != LLMGW_MEMBERS_DONE
-            || llmgw_members_publish(writer, published, NULL, n, 0)
+            || llmgw_members_publish(writer, published, NULL,
+                                     n + (size_t) segment_newcomers, 0)
                 != LLMGW_MEMBERS_DONE)
         {
             fprintf(stderr, "segment: cannot be written\n");
@@ -131,11 +178,17 @@ main(int argc, char **argv)
 
     n = (size_t) atoi(argv[2]);
     members = segment_members(n, argv + 5, (size_t) argc - 5);
-    published = calloc(n, sizeof(llmgw_member_t *));
+    published = calloc(n + NEWCOMERS, sizeof(llmgw_member_t *));
+    segment_is_moving = strcmp(argv[4], "moving") == 0;
+
     signal(SIGTERM, segment_on_signal);
+    signal(SIGHUP, segment_on_signal);
+    signal(SIGUSR1, segment_on_signal);
+    signal(SIGUSR2, segment_on_signal);
 
     if (members == NULL || published == NULL
-        || llmgw_members_writer_create(&writer, argv[1], (uint32_t) n,
+        || llmgw_members_writer_create(&writer, argv[1],
+                                       (uint32_t) n + NEWCOMERS,
                                        LLMGW_MEMBERS_LAYOUT_2, error)
            != LLMGW_MEMBERS_DONE)
     {
@@ -145,8 +198,8 @@ main(int argc, char **argv)
         return 1;
     }
 
-    rc = segment_keep(writer, members, published, n, atol(argv[3]),
-                      strcmp(argv[4], "moving") == 0);
+    rc = segment_keep(writer, members, published, n, atol(argv[3]), argv + 5,
+                      (size_t) argc - 5);
 
     llmgw_members_writer_destroy(writer);
     free(members);

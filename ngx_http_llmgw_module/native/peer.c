@@ -24,7 +24,6 @@ static void ngx_http_llmgw_native_note_connect(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc, ngx_uint_t state);
 static ngx_uint_t ngx_http_llmgw_native_is_spent(ngx_peer_connection_t *pc,
     ngx_http_upstream_t *u);
-static ngx_uint_t ngx_http_llmgw_native_tries(ngx_http_llmgw_pool_t *pool);
 static void ngx_http_llmgw_native_cleanup(void *data);
 
 
@@ -65,33 +64,16 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
     u = r->upstream;
     pass->upstream = u;
 
+    ngx_http_llmgw_pool_look(pass->pool);
+
     u->peer.data = pass;
     u->peer.get = ngx_http_llmgw_native_get;
     u->peer.free = ngx_http_llmgw_native_free;
-    u->peer.tries = ngx_http_llmgw_native_tries(pass->pool);
+
+    /* all that could serve: none is asked twice */
+    u->peer.tries = ngx_max(pass->pool->table->nusable, 1);
 
     return NGX_OK;
-}
-
-
-/* All that could serve, the excluded aside: nobody is asked twice. */
-
-static ngx_uint_t
-ngx_http_llmgw_native_tries(ngx_http_llmgw_pool_t *pool)
-{
-    ngx_uint_t         i, n;
-    llmgw_pick_pool_t  peers;
-
-    ngx_http_llmgw_pool_look(pool);
-    ngx_http_llmgw_table_peers(pool, &peers);
-
-    n = 0;
-
-    for (i = 0; i < peers.npeers; i++) {
-        n += (peers.peers[i].state != LLMGW_PEER_UNUSABLE);
-    }
-
-    return ngx_max(n, 1);
 }
 
 

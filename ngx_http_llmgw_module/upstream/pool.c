@@ -22,12 +22,13 @@
 #include "zone/queue.h"
 
 
-#define NGX_HTTP_LLMGW_LOADS_MS  100     /* agents report as often */
+#define NGX_HTTP_LLMGW_LOADS_MS      100     /* agents report as often */
+#define NGX_HTTP_LLMGW_MEMBERS_A_MS  100     /* read in some 30 us */
 
 
 static ngx_int_t ngx_http_llmgw_pool_first_view(ngx_http_llmgw_pool_t *pool);
 static ngx_int_t ngx_http_llmgw_pool_statics(ngx_http_llmgw_pool_t *pool);
-static void ngx_http_llmgw_pool_end_backoffs(ngx_http_llmgw_pool_t *pool);
+static ngx_uint_t ngx_http_llmgw_pool_may_read(ngx_http_llmgw_pool_t *pool);
 static void ngx_http_llmgw_pool_reopen(ngx_http_llmgw_pool_t *pool);
 static void ngx_http_llmgw_pool_read(ngx_http_llmgw_pool_t *pool);
 static void ngx_http_llmgw_pool_refused(ngx_http_llmgw_pool_t *pool,
@@ -64,6 +65,7 @@ ngx_http_llmgw_pool_create(ngx_http_llmgw_srv_conf_t *conf,
     pool->check.log = pool->tick.log = pool->build.log = worker->log;
     pool->check.cancelable = 1;
     pool->tick.cancelable = 1;
+    pool->build.cancelable = 1;
 
     ngx_http_llmgw_line_init(pool);
 
@@ -98,6 +100,10 @@ ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
         ngx_delete_posted_event(&pool->build);
     }
 
+    if (pool->build.timer_set) {
+        ngx_del_timer(&pool->build);
+    }
+
     ngx_http_llmgw_line_done(pool);
 
     while (pool->tree.root != &pool->sentinel) {
@@ -108,7 +114,7 @@ ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
 
     ngx_http_llmgw_table_destroy(pool->table);
     ngx_http_llmgw_table_destroy(pool->next);
-    ngx_free(pool->members);
+    ngx_free(pool->listed);
 
     if (pool->reader) {
         llmgw_members_reader_destroy(pool->reader);
@@ -207,10 +213,6 @@ ngx_http_llmgw_pool_look(ngx_http_llmgw_pool_t *pool)
 
     pool->looked_ms = ngx_current_msec;
 
-    if (pool->backing_off) {
-        ngx_http_llmgw_pool_end_backoffs(pool);
-    }
-
     if (pool->reader == NULL) {
         return;
     }
@@ -220,27 +222,24 @@ ngx_http_llmgw_pool_look(ngx_http_llmgw_pool_t *pool)
         return;
     }
 
-    if (llmgw_members_reader_generation(pool->reader) != pool->generation) {
+    if (ngx_http_llmgw_pool_may_read(pool)
+        && llmgw_members_reader_generation(pool->reader) != pool->generation)
+    {
         ngx_http_llmgw_pool_read(pool);
     }
 }
 
 
-static void
-ngx_http_llmgw_pool_end_backoffs(ngx_http_llmgw_pool_t *pool)
+/*
+ * A large view is read at intervals: with steady change a worker would do
+ * nothing else.
+ */
+
+static ngx_uint_t
+ngx_http_llmgw_pool_may_read(ngx_http_llmgw_pool_t *pool)
 {
-    ngx_uint_t                 i;
-    ngx_http_llmgw_replica_t  *replica;
-
-    for (i = 0; i < pool->table->n; i++) {
-        replica = pool->table->replicas[i];
-
-        if (replica->retry_ms
-            && (ngx_msec_int_t) (ngx_current_msec - replica->retry_ms) >= 0)
-        {
-            ngx_http_llmgw_replica_may_retry(replica);
-        }
-    }
+    return ngx_current_msec - pool->read_ms
+           >= pool->view.n / NGX_HTTP_LLMGW_MEMBERS_A_MS;
 }
 
 
@@ -298,6 +297,7 @@ ngx_http_llmgw_pool_read(ngx_http_llmgw_pool_t *pool)
 
         /* streams that the update moves pick, and shall not look again */
         pool->looked_ms = ngx_current_msec;
+        pool->read_ms = ngx_current_msec;
 
         if (ngx_http_llmgw_table_update(pool) == NGX_OK) {
             pool->generation = pool->view.generation;
@@ -421,6 +421,20 @@ ngx_http_llmgw_monotonic_ms(void)
 }
 
 
+/* The same, asked once an iteration of the event loop. */
+
+uint64_t
+ngx_http_llmgw_pool_clock_ms(ngx_http_llmgw_pool_t *pool)
+{
+    if (pool->clock_ms == 0 || pool->clock_at_ms != ngx_current_msec) {
+        pool->clock_ms = ngx_http_llmgw_monotonic_ms();
+        pool->clock_at_ms = ngx_current_msec;
+    }
+
+    return pool->clock_ms;
+}
+
+
 ngx_uint_t
 ngx_http_llmgw_pool_is_stale(ngx_http_llmgw_pool_t *pool)
 {
@@ -498,16 +512,8 @@ ngx_http_llmgw_pool_tick_handler(ngx_event_t *ev)
 }
 
 
-/* A slice a turn of the event loop, until the new ring is whole. */
-
 static void
 ngx_http_llmgw_pool_build_handler(ngx_event_t *ev)
 {
-    ngx_http_llmgw_pool_t  *pool = ev->data;
-
-    if (ngx_http_llmgw_table_build(pool, NGX_HTTP_LLMGW_RING_SLICE)
-        == NGX_AGAIN)
-    {
-        ngx_post_event(&pool->build, &ngx_posted_next_events);
-    }
+    ngx_http_llmgw_table_build(ev->data);
 }

@@ -18,7 +18,6 @@
 #define NGX_HTTP_LLMGW_CHECK_MS       1000   /* file, stamps, dead rows */
 #define NGX_HTTP_LLMGW_ABSENT_MS      200    /* file, while there is none */
 #define NGX_HTTP_LLMGW_STALE_MS       3000   /* agent's heartbeat is 1 s */
-#define NGX_HTTP_LLMGW_RING_SLICE     8192   /* units: some 30 us */
 
 
 typedef struct ngx_http_llmgw_table_s    ngx_http_llmgw_table_t;
@@ -33,10 +32,12 @@ struct ngx_http_llmgw_pool_s {
 
     llmgw_members_reader_t       *reader;       /* NULL: static only */
     llmgw_members_view_t          view;
-    ngx_http_llmgw_replica_t    **members;      /* of the view, by id */
-    ngx_uint_t                    nmembers;
-    uint64_t                      generation;   /* that the table shows */
+    ngx_http_llmgw_replica_t    **listed;       /* members, then statics */
+    ngx_uint_t                    nlisted;
+    ngx_uint_t                    nmembers;     /* of them, by id */
+    uint64_t                      generation;   /* of the view */
     ngx_msec_t                    looked_ms;    /* at the generation */
+    ngx_msec_t                    read_ms;      /* the view */
 
     ngx_rbtree_t                  tree;         /* replicas by id */
     ngx_rbtree_node_t             sentinel;
@@ -45,15 +46,17 @@ struct ngx_http_llmgw_pool_s {
 
     ngx_event_t                   check;
     ngx_event_t                   tick;
-    ngx_event_t                   build;
+    ngx_event_t                   build;        /* posted, or its timer */
+    ngx_msec_t                    rest_ms;      /* no build before */
     ngx_msec_t                    loads_ms;     /* read last */
+    uint64_t                      clock_ms;     /* CLOCK_MONOTONIC, */
+    ngx_msec_t                    clock_at_ms;  /* as it was here */
 
     ngx_queue_t                   waiting;      /* claims in the queue */
     ngx_event_t                   line;         /* posted */
     ngx_event_t                   line_timer;
 
     ngx_uint_t                    streams;      /* running */
-    ngx_uint_t                    backing_off;  /* replicas with retry_ms */
     ngx_uint_t                    round;        /* of looking at statics */
 
     time_t                        full_logged;
@@ -61,6 +64,8 @@ struct ngx_http_llmgw_pool_s {
     unsigned                      stale:1;      /* said so in the log */
     unsigned                      absent:1;
     unsigned                      refused:1;
+    unsigned                      behind:1;     /* listed is in no table */
+    unsigned                      build_failed:1;
     unsigned                      was_isolated:1;   /* when last applied */
 };
 
@@ -74,6 +79,7 @@ void ngx_http_llmgw_pool_stream_begins(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_pool_stream_ends(ngx_http_llmgw_pool_t *pool);
 ngx_uint_t ngx_http_llmgw_pool_is_stale(ngx_http_llmgw_pool_t *pool);
 uint64_t ngx_http_llmgw_monotonic_ms(void);
+uint64_t ngx_http_llmgw_pool_clock_ms(ngx_http_llmgw_pool_t *pool);
 
 
 #endif /* _NGX_HTTP_LLMGW_POOL_H_INCLUDED_ */

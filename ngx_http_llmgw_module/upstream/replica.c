@@ -29,6 +29,7 @@ static void ngx_http_llmgw_replica_new_process(
     ngx_http_llmgw_replica_t *replica, uint64_t start_ms);
 static void ngx_http_llmgw_replica_move_streams(
     ngx_http_llmgw_replica_t *replica);
+static void ngx_http_llmgw_replica_retry_handler(ngx_event_t *ev);
 static llmgw_cause_t ngx_http_llmgw_replica_leaves(
     ngx_http_llmgw_attempt_t *attempt);
 
@@ -78,6 +79,12 @@ ngx_http_llmgw_replica_create(ngx_http_llmgw_pool_t *pool,
 
     ngx_queue_init(&replica->sessions);
     ngx_queue_init(&replica->attempts);
+
+    replica->retry.handler = ngx_http_llmgw_replica_retry_handler;
+    replica->retry.data = replica;
+    replica->retry.log = pool->worker->log;
+    replica->retry.cancelable = 1;
+
     ngx_rbtree_insert(&pool->tree, &replica->node.node);
 
     replica->slot = ngx_http_llmgw_zone_attach(pool->zone,
@@ -132,7 +139,9 @@ ngx_http_llmgw_replica_destroy(ngx_http_llmgw_replica_t *replica)
     ngx_queue_t               *q;
     ngx_http_llmgw_session_t  *session;
 
-    ngx_http_llmgw_replica_may_retry(replica);
+    if (replica->retry.timer_set) {
+        ngx_del_timer(&replica->retry);
+    }
 
     while (!ngx_queue_empty(&replica->sessions)) {
         q = ngx_queue_head(&replica->sessions);
@@ -247,7 +256,8 @@ ngx_http_llmgw_replica_state(ngx_http_llmgw_replica_t *replica)
     switch (m->liveness) {
 
     case LLMGW_LIVENESS_ALIVE:
-        return replica->retry_ms ? LLMGW_PEER_SUSPECT : LLMGW_PEER_ALIVE;
+        return replica->retry.timer_set ? LLMGW_PEER_SUSPECT
+                                        : LLMGW_PEER_ALIVE;
 
     case LLMGW_LIVENESS_SUSPECT:
         return LLMGW_PEER_SUSPECT;
@@ -307,13 +317,16 @@ ngx_http_llmgw_replica_shown(const llmgw_member_t *member, const char **cause)
 void
 ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
 {
-    llmgw_pick_peer_t  *peer;
+    llmgw_pick_peer_t       *peer;
+    ngx_http_llmgw_table_t  *table;
 
     if (replica->index == -1) {
         return;
     }
 
-    peer = &replica->pool->table->peers[replica->index];
+    table = replica->pool->table;
+    peer = &table->peers[replica->index];
+    table->nusable -= (peer->state != LLMGW_PEER_UNUSABLE);
 
     peer->counts = replica->slot ? &replica->slot->counts : NULL;
     peer->breaker = replica->slot ? &replica->slot->breaker : NULL;
@@ -322,6 +335,8 @@ ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
     peer->full_until_ms = replica->full_until_ms;
     peer->resume_group = replica->resume_group;
     peer->state = ngx_http_llmgw_replica_state(replica);
+
+    table->nusable += (peer->state != LLMGW_PEER_UNUSABLE);
 
     ngx_http_llmgw_replica_set_foreign(replica);
 }
@@ -350,7 +365,7 @@ ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica)
     }
 
     load = &replica->pool->view.loads[replica->view_index];
-    now = ngx_http_llmgw_monotonic_ms();
+    now = ngx_http_llmgw_pool_clock_ms(replica->pool);
 
     if (load->reported_ms
         && now < load->reported_ms + NGX_HTTP_LLMGW_LOAD_MS)
@@ -487,37 +502,33 @@ ngx_http_llmgw_replica_connect_failed(ngx_http_llmgw_replica_t *replica)
                                  NGX_HTTP_LLMGW_BACKOFF_MAX_MS)
                        : NGX_HTTP_LLMGW_BACKOFF_MS;
 
-    if (replica->retry_ms == 0) {
-        replica->pool->backing_off++;
+    if (replica->retry.timer_set) {
+        ngx_del_timer(&replica->retry);
     }
 
-    replica->retry_ms = ngx_current_msec + replica->backoff;
-
-    if (replica->retry_ms == 0) {
-        replica->retry_ms = 1;
-    }
-
+    ngx_add_timer(&replica->retry, replica->backoff);
     ngx_http_llmgw_replica_set_peer(replica);
 }
 
 
-void
-ngx_http_llmgw_replica_may_retry(ngx_http_llmgw_replica_t *replica)
+static void
+ngx_http_llmgw_replica_retry_handler(ngx_event_t *ev)
 {
-    if (replica->retry_ms) {
-        replica->retry_ms = 0;
-        replica->pool->backing_off--;
-    }
-
-    ngx_http_llmgw_replica_set_peer(replica);
+    ngx_http_llmgw_replica_set_peer(ev->data);
 }
 
+
+/* It may be connected to again, and what was counted is forgotten. */
 
 void
 ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica)
 {
     replica->backoff = 0;
-    ngx_http_llmgw_replica_may_retry(replica);
+
+    if (replica->retry.timer_set) {
+        ngx_del_timer(&replica->retry);
+        ngx_http_llmgw_replica_set_peer(replica);
+    }
 }
 
 

@@ -42,7 +42,7 @@ struct ngx_http_llmgw_replica_s {
     ngx_uint_t                    holders;      /* streams that exclude it */
 
     ngx_msec_t                    suspect_ms;   /* since when, if SUSPECT */
-    ngx_msec_t                    retry_ms;     /* connect not before; 0: now */
+    ngx_event_t                   retry;        /* timer: connect not before */
     ngx_msec_t                    backoff;
     ngx_msec_t                    full_until_ms;
 
@@ -73,7 +73,6 @@ llmgw_liveness_t ngx_http_llmgw_replica_shown(const llmgw_member_t *member,
     const char **cause);
 void ngx_http_llmgw_replica_connect_failed(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica);
-void ngx_http_llmgw_replica_may_retry(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_is_full(ngx_http_llmgw_replica_t *replica);
 
 

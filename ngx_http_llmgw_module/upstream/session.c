@@ -136,8 +136,9 @@ ngx_http_llmgw_session_create(ngx_http_llmgw_replica_t *replica,
     /* the connect itself may fail at once, and is left to the timer: nobody
      * is told of a failure before he has the session */
 
-    wait = replica->retry_ms
-           ? (ngx_msec_int_t) (replica->retry_ms - ngx_current_msec) : 0;
+    wait = replica->retry.timer_set
+           ? (ngx_msec_int_t) (replica->retry.timer.key - ngx_current_msec)
+           : 0;
 
     ngx_add_timer(&session->timer, wait > 0 ? wait : 0);
 

@@ -9,6 +9,17 @@
  * serves, with those gone marked unusable.  Then the new one takes its place
  * and every replica its new index, in one step.
  *
+ *     listed changes           slices, until whole          rest is over
+ *   ----------------> building --------------------> resting ------------> idle
+ *                        ^                              |
+ *                        +------------------------------+ listed has changed
+ *
+ * One table is built at a time, and always to its end.  What changes meanwhile
+ * is gathered into the next one, which begins after a rest that grows with the
+ * ring: so steady change costs a worker a bounded part of its time, and a
+ * newcomer waits for two builds at most.  A build that fails for want of memory
+ * is tried again.
+ *
  * The dead stay listed, and in the ring, until their tombstone expires: a
  * replica that comes back finds its keys where they were, and no ring is
  * built for a crash.
@@ -19,6 +30,17 @@
 #include "upstream/table.h"
 
 
+#define NGX_HTTP_LLMGW_RING_SLICE      8192     /* units: some 30 us */
+#define NGX_HTTP_LLMGW_POINTS_A_MS     4096     /* takes some 15 us */
+#define NGX_HTTP_LLMGW_BUILD_AGAIN_MS  1000     /* after one that failed */
+
+
+static void ngx_http_llmgw_table_schedule(ngx_http_llmgw_pool_t *pool);
+static ngx_int_t ngx_http_llmgw_table_begin(ngx_http_llmgw_pool_t *pool);
+static void ngx_http_llmgw_table_rest(ngx_http_llmgw_pool_t *pool,
+    ngx_msec_t ms);
+static void ngx_http_llmgw_table_slice(ngx_http_llmgw_pool_t *pool,
+    size_t budget);
 static void ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_replica_t **replicas);
 static ngx_http_llmgw_replica_t **ngx_http_llmgw_table_unlist(
@@ -36,7 +58,6 @@ static ngx_http_llmgw_table_t *ngx_http_llmgw_table_create(
     ngx_uint_t n);
 static ngx_int_t ngx_http_llmgw_table_ring(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_table_t *table);
-static void ngx_http_llmgw_table_abandon(ngx_http_llmgw_pool_t *pool);
 static void ngx_http_llmgw_table_swap(ngx_http_llmgw_pool_t *pool);
 
 
@@ -60,21 +81,132 @@ ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool)
     }
 
     ngx_http_llmgw_table_apply(pool, replicas);
-    n = ngx_http_llmgw_table_statics(pool, replicas);
+    pool->nlisted = ngx_http_llmgw_table_statics(pool, replicas);
 
     table = pool->next ? pool->next : pool->table;
 
-    if (table == NULL || !ngx_http_llmgw_table_is_same(table, replicas, n)) {
-        ngx_http_llmgw_table_abandon(pool);
-
-        pool->next = ngx_http_llmgw_table_create(pool, replicas, n);
-
-        if (pool->next) {
-            ngx_post_event(&pool->build, &ngx_posted_next_events);
-        }
-    }
+    pool->behind = (table == NULL
+                    || !ngx_http_llmgw_table_is_same(table, replicas,
+                                                     pool->nlisted));
+    ngx_http_llmgw_table_schedule(pool);
 
     return NGX_OK;
+}
+
+
+/* The build goes on, or begins, or waits for its time. */
+
+static void
+ngx_http_llmgw_table_schedule(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_msec_int_t  rest;
+
+    if (pool->next == NULL && !pool->behind) {
+        return;
+    }
+
+    rest = (ngx_msec_int_t) (pool->rest_ms - ngx_current_msec);
+
+    if (pool->next == NULL && pool->rest_ms && rest > 0) {
+        if (!pool->build.timer_set) {
+            ngx_add_timer(&pool->build, rest);
+        }
+
+        return;
+    }
+
+    ngx_post_event(&pool->build, &ngx_posted_next_events);
+}
+
+
+/* A slice an iteration of the event loop. */
+
+void
+ngx_http_llmgw_table_build(ngx_http_llmgw_pool_t *pool)
+{
+    if (pool->next || ngx_http_llmgw_table_begin(pool) == NGX_OK) {
+        ngx_http_llmgw_table_slice(pool, NGX_HTTP_LLMGW_RING_SLICE);
+    }
+
+    ngx_http_llmgw_table_schedule(pool);
+}
+
+
+/* Begins the next table, if there is to be one. */
+
+static ngx_int_t
+ngx_http_llmgw_table_begin(ngx_http_llmgw_pool_t *pool)
+{
+    if (!pool->behind) {
+        return NGX_DECLINED;
+    }
+
+    pool->next = ngx_http_llmgw_table_create(pool, pool->listed,
+                                             pool->nlisted);
+
+    if (pool->next) {
+        pool->behind = 0;
+        pool->build_failed = 0;
+        return NGX_OK;
+    }
+
+    if (!pool->build_failed) {
+        pool->build_failed = 1;
+        ngx_log_error(NGX_LOG_ERR, pool->worker->log, 0,
+                      "llmgw: upstream \"%V\": no ring of %ui replicas can "
+                      "be built, the last one stays and it is tried again",
+                      &pool->conf->name, pool->nlisted);
+    }
+
+    ngx_http_llmgw_table_rest(pool, NGX_HTTP_LLMGW_BUILD_AGAIN_MS);
+
+    return NGX_ERROR;
+}
+
+
+static void
+ngx_http_llmgw_table_rest(ngx_http_llmgw_pool_t *pool, ngx_msec_t ms)
+{
+    pool->rest_ms = ngx_current_msec + ms;
+}
+
+
+static void
+ngx_http_llmgw_table_slice(ngx_http_llmgw_pool_t *pool, size_t budget)
+{
+    size_t  npoints;
+
+    if (!llmgw_ring_build(pool->next->ring, budget)) {
+        return;
+    }
+
+    npoints = llmgw_ring_npoints(pool->next->ring);
+
+    ngx_http_llmgw_table_swap(pool);
+    ngx_http_llmgw_table_rest(pool, npoints / NGX_HTTP_LLMGW_POINTS_A_MS);
+}
+
+
+/*
+ * At once, not in slices, and without a rest: where nobody else could serve
+ * meanwhile.
+ */
+
+void
+ngx_http_llmgw_table_finish(ngx_http_llmgw_pool_t *pool)
+{
+    while (pool->next || ngx_http_llmgw_table_begin(pool) == NGX_OK) {
+        ngx_http_llmgw_table_slice(pool, NGX_MAX_SIZE_T_VALUE);
+    }
+}
+
+
+/* Whether some who are listed are in no table that serves. */
+
+ngx_uint_t
+ngx_http_llmgw_table_is_behind(ngx_http_llmgw_pool_t *pool)
+{
+    return pool->next || (pool->behind && !pool->build_failed);
 }
 
 
@@ -92,7 +224,7 @@ ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_replica_t  *replica, **last, **end;
 
     n = 0;
-    last = pool->members;
+    last = pool->listed;
     end = last + pool->nmembers;
 
     for (i = 0; i < pool->view.n; i++) {
@@ -119,9 +251,9 @@ ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
 
     (void) ngx_http_llmgw_table_unlist(last, end, NULL);
 
-    ngx_free(pool->members);
+    ngx_free(pool->listed);
 
-    pool->members = replicas;
+    pool->listed = replicas;
     pool->nmembers = n;
     pool->was_isolated = pool->view.isolated;
 }
@@ -299,9 +431,6 @@ ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
     }
 
     if (ngx_http_llmgw_table_ring(pool, table) != NGX_OK) {
-        ngx_log_error(NGX_LOG_ERR, pool->worker->log, 0,
-                      "llmgw: upstream \"%V\": no ring of %ui replicas can "
-                      "be built, the last one stays", &pool->conf->name, n);
         ngx_http_llmgw_table_destroy(table);
         return NULL;
     }
@@ -368,43 +497,6 @@ ngx_http_llmgw_table_destroy(ngx_http_llmgw_table_t *table)
 
 
 static void
-ngx_http_llmgw_table_abandon(ngx_http_llmgw_pool_t *pool)
-{
-    ngx_uint_t  i;
-
-    if (pool->next == NULL) {
-        return;
-    }
-
-    for (i = 0; i < pool->next->n; i++) {
-        pool->next->replicas[i]->next_index = -1;
-    }
-
-    ngx_http_llmgw_table_destroy(pool->next);
-    pool->next = NULL;
-}
-
-
-/* NGX_AGAIN: there is more to build. */
-
-ngx_int_t
-ngx_http_llmgw_table_build(ngx_http_llmgw_pool_t *pool, size_t budget)
-{
-    if (pool->next == NULL) {
-        return NGX_OK;
-    }
-
-    if (!llmgw_ring_build(pool->next->ring, budget)) {
-        return NGX_AGAIN;
-    }
-
-    ngx_http_llmgw_table_swap(pool);
-
-    return NGX_OK;
-}
-
-
-static void
 ngx_http_llmgw_table_swap(ngx_http_llmgw_pool_t *pool)
 {
     ngx_uint_t               i;
@@ -433,19 +525,6 @@ ngx_http_llmgw_table_swap(ngx_http_llmgw_pool_t *pool)
     ngx_log_debug2(NGX_LOG_DEBUG_HTTP, pool->worker->log, 0,
                    "llmgw: ring of %ui replicas, %uz points",
                    pool->table->n, llmgw_ring_npoints(pool->table->ring));
-}
-
-
-/* At once, not in slices: where nobody else could serve meanwhile. */
-
-void
-ngx_http_llmgw_table_finish(ngx_http_llmgw_pool_t *pool)
-{
-    while (ngx_http_llmgw_table_build(pool, LLMGW_RING_MAX_POINTS)
-           == NGX_AGAIN)
-    {
-        /* void */
-    }
 }
 
 

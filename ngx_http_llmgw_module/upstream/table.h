@@ -18,16 +18,17 @@ struct ngx_http_llmgw_table_s {
     llmgw_pick_peer_t            *peers;        /* of the same indexes */
     llmgw_ring_node_t            *nodes;        /* the same; for the ring */
     ngx_uint_t                    n;
+    ngx_uint_t                    nusable;      /* peers, suspects included */
     llmgw_ring_t                 *ring;
     void                         *builder;      /* while the ring is built */
 };
 
 
 ngx_int_t ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool);
-ngx_int_t ngx_http_llmgw_table_build(ngx_http_llmgw_pool_t *pool,
-    size_t budget);
+void ngx_http_llmgw_table_build(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_table_destroy(ngx_http_llmgw_table_t *table);
 void ngx_http_llmgw_table_finish(ngx_http_llmgw_pool_t *pool);
+ngx_uint_t ngx_http_llmgw_table_is_behind(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_table_peers(ngx_http_llmgw_pool_t *pool,
     llmgw_pick_pool_t *peers);
 ngx_uint_t ngx_http_llmgw_table_has_routable(ngx_http_llmgw_pool_t *pool);

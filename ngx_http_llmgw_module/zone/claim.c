@@ -115,7 +115,7 @@ again:
 
     if ((rc == LLMGW_PICK_NONE
          || (rc == LLMGW_PICK_EXCLUDED && claim->resumes))
-        && pool->next)
+        && ngx_http_llmgw_table_is_behind(pool))
     {
         /* those who could serve stand in the next table: no time to wait */
         ngx_http_llmgw_zone_unlock(zone);

@@ -255,10 +255,18 @@ ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone, ngx_str_t *id)
         }
     }
 
-    i = ngx_http_llmgw_zone_unused(shared);
+    /* the others of this iteration would look through all slots for nothing */
+
+    i = NGX_HTTP_LLMGW_NO_SLOT;
+
+    if (!zone->full || zone->full_ms != ngx_current_msec) {
+        i = ngx_http_llmgw_zone_unused(shared);
+    }
 
     if (i == NGX_HTTP_LLMGW_NO_SLOT) {
         ngx_shmtx_unlock(&zone->shpool->mutex);
+
+        zone->full_ms = ngx_current_msec;
 
         if (!zone->full) {
             zone->full = 1;
@@ -287,14 +295,22 @@ done:
 }
 
 
+/*
+ * Goes on where it last found one: a worker's first view takes a slot a step.
+ * The cursor is a hint, so that it may be as old as it likes.
+ */
+
 static uint32_t
 ngx_http_llmgw_zone_unused(ngx_http_llmgw_zone_shared_t *shared)
 {
-    uint32_t  i, again;
+    uint32_t  i, n, again;
 
     for (again = 0; again < 2; again++) {
-        for (i = 0; i < shared->nslots; i++) {
+        for (n = 0; n < shared->nslots; n++) {
+            i = (shared->cursor + n) % shared->nslots;
+
             if (ngx_http_llmgw_zone_slot(shared, i)->id_len == 0) {
+                shared->cursor = i;
                 return i;
             }
         }

@@ -79,6 +79,7 @@ typedef struct {
     uint32_t                      nrows;
     uint32_t                      nbuckets;     /* a power of two */
     uint32_t                      nslots;
+    uint32_t                      cursor;       /* a free slot was here */
     uint32_t                      slot_bytes;
     ngx_http_llmgw_row_t         *rows;
     uint32_t                     *buckets;
@@ -103,6 +104,7 @@ struct ngx_http_llmgw_zone_s {
     ngx_slab_pool_t              *shpool;
     ngx_log_t                    *log;
     uint32_t                      row;
+    ngx_msec_t                    full_ms;      /* no slot was left */
     unsigned                      full:1;       /* said so in the log */
 };
 
