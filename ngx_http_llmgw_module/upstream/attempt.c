@@ -248,6 +248,12 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
     if (attempt->waits) {
         attempt->waits = 0;
         ngx_queue_remove(&attempt->wait_queue);
+
+    } else if (cause == LLMGW_CAUSE_TOKEN_TIMEOUT
+               || cause == LLMGW_CAUSE_FIRST_TOKEN_TIMEOUT)
+    {
+        ngx_http_llmgw_session_timed_out(attempt->session,
+                                         attempt->activity_ms);
     }
 
     ngx_queue_remove(&attempt->queue);

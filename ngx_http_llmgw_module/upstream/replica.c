@@ -218,7 +218,9 @@ ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
     replica->listed = 1;
 
     if (moved) {
+        /* what the last address did is no fault of the new one's */
         ngx_http_llmgw_session_retire_all(replica);
+        ngx_http_llmgw_replica_connected(replica);
         ngx_http_llmgw_replica_resolve(replica);
     }
 

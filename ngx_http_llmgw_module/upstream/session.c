@@ -35,10 +35,13 @@ static ngx_http_llmgw_session_t *ngx_http_llmgw_session_create(
 static llmgw_grpc_session_t *ngx_http_llmgw_session_grpc(
     ngx_http_llmgw_session_t *session);
 static void ngx_http_llmgw_session_connect(ngx_http_llmgw_session_t *session);
+static void ngx_http_llmgw_session_keep_alive(
+    ngx_http_llmgw_session_t *session);
 static ngx_int_t ngx_http_llmgw_session_test_connect(ngx_connection_t *c);
 static void ngx_http_llmgw_session_useless(ngx_http_llmgw_session_t *session);
-static void ngx_http_llmgw_session_fail_waiting(
-    ngx_http_llmgw_session_t *session);
+static void ngx_http_llmgw_session_end_waiting(
+    ngx_http_llmgw_session_t *session, llmgw_ending_t ending,
+    llmgw_cause_t cause);
 static void ngx_http_llmgw_session_timer_handler(ngx_event_t *ev);
 
 
@@ -252,8 +255,47 @@ ngx_http_llmgw_session_connected(ngx_http_llmgw_session_t *session)
     session->connected = 1;
 
     (void) ngx_tcp_nodelay(c);
+    ngx_http_llmgw_session_keep_alive(session);
 
     ngx_http_llmgw_session_wake(session);
+}
+
+
+/*
+ * A peer that is gone without a word is noticed: in silence by probes, which
+ * also keep a NAT's flow alive, else by bytes that nobody acknowledges.
+ */
+
+static void
+ngx_http_llmgw_session_keep_alive(ngx_http_llmgw_session_t *session)
+{
+    size_t             i;
+    ngx_connection_t  *c;
+
+    static const struct {
+        int  level, name, value;
+    } options[] = {
+        { SOL_SOCKET,  SO_KEEPALIVE,     1 },
+        { IPPROTO_TCP, TCP_KEEPIDLE,     15 },      /* s */
+        { IPPROTO_TCP, TCP_KEEPINTVL,    5 },
+        { IPPROTO_TCP, TCP_KEEPCNT,      3 },
+        { IPPROTO_TCP, TCP_USER_TIMEOUT, 20000 }    /* ms */
+    };
+
+    c = session->peer.connection;
+
+    if (session->peer.sockaddr->sa_family == AF_UNIX) {
+        return;
+    }
+
+    for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        if (setsockopt(c->fd, options[i].level, options[i].name,
+                       (const void *) &options[i].value, sizeof(int)) == -1)
+        {
+            ngx_connection_error(c, ngx_socket_errno,
+                                 "llmgw: setsockopt() of keepalive failed");
+        }
+    }
 }
 
 
@@ -311,7 +353,8 @@ static void
 ngx_http_llmgw_session_useless(ngx_http_llmgw_session_t *session)
 {
     ngx_http_llmgw_replica_connect_failed(session->replica);
-    ngx_http_llmgw_session_fail_waiting(session);
+    ngx_http_llmgw_session_end_waiting(session, LLMGW_ENDING_FAILED,
+                                       LLMGW_CAUSE_CONNECT);
 }
 
 
@@ -343,18 +386,61 @@ ngx_http_llmgw_session_retire(ngx_http_llmgw_session_t *session)
 }
 
 
+/*
+ * The replica has moved or is not listed any more, which is no fault of its
+ * own.  Streams that run stay; who waits with a session asks for a replica
+ * anew, and a session that is not ready ends.
+ */
+
 void
 ngx_http_llmgw_session_retire_all(ngx_http_llmgw_replica_t *replica)
 {
-    ngx_queue_t  *q;
+    ngx_queue_t               *q, *next;
+    ngx_http_llmgw_session_t  *session;
 
     for (q = ngx_queue_head(&replica->sessions);
          q != ngx_queue_sentinel(&replica->sessions);
-         q = ngx_queue_next(q))
+         q = next)
     {
-        ngx_http_llmgw_session_retire(
-            ngx_queue_data(q, ngx_http_llmgw_session_t, queue));
+        next = ngx_queue_next(q);
+        session = ngx_queue_data(q, ngx_http_llmgw_session_t, queue);
+
+        session->retired = 1;
+        ngx_http_llmgw_session_end_waiting(session, LLMGW_ENDING_REFUSED,
+                                           LLMGW_CAUSE_GOAWAY);
+
+        if (session->ready) {
+            ngx_http_llmgw_session_wake(session);
+
+        } else {
+            ngx_http_llmgw_session_fail(session, "not wanted");
+        }
     }
+}
+
+
+/*
+ * An attempt has heard nothing since then.  If no other has either, the
+ * connection may be dead without a word: a firewall or NAT that forgets a flow
+ * drops what is sent.  The next attempt opens a fresh one.
+ */
+
+void
+ngx_http_llmgw_session_timed_out(ngx_http_llmgw_session_t *session,
+    ngx_msec_t since_ms)
+{
+    if (session->retired || !session->ready
+        || (ngx_msec_int_t) (session->read_ms - since_ms) > 0)
+    {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, &session->log, 0,
+                  "llmgw: replica \"%V\" at %V sent nothing for %M ms, the "
+                  "connection is given up", &session->replica->node.str,
+                  &session->replica->address, ngx_current_msec - since_ms);
+
+    ngx_http_llmgw_session_retire(session);
 }
 
 
@@ -406,7 +492,8 @@ ngx_http_llmgw_session_fail(ngx_http_llmgw_session_t *session,
 
 
 static void
-ngx_http_llmgw_session_fail_waiting(ngx_http_llmgw_session_t *session)
+ngx_http_llmgw_session_end_waiting(ngx_http_llmgw_session_t *session,
+    llmgw_ending_t ending, llmgw_cause_t cause)
 {
     ngx_queue_t               *q;
     ngx_http_llmgw_attempt_t  *attempt;
@@ -415,8 +502,7 @@ ngx_http_llmgw_session_fail_waiting(ngx_http_llmgw_session_t *session)
         q = ngx_queue_head(&session->waiting);
         attempt = ngx_queue_data(q, ngx_http_llmgw_attempt_t, wait_queue);
 
-        ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED,
-                                   LLMGW_CAUSE_CONNECT);
+        ngx_http_llmgw_attempt_end(attempt, ending, cause);
     }
 }
 
@@ -426,7 +512,8 @@ ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session)
 {
     session->retired = 1;
 
-    ngx_http_llmgw_session_fail_waiting(session);
+    ngx_http_llmgw_session_end_waiting(session, LLMGW_ENDING_FAILED,
+                                       LLMGW_CAUSE_CONNECT);
     llmgw_grpc_session_destroy(session->grpc);
 
     if (session->timer.timer_set) {

@@ -35,6 +35,7 @@ struct ngx_http_llmgw_session_s {
     size_t                        pending_last;
 
     ngx_msec_t                    connect_timeout;
+    ngx_msec_t                    read_ms;      /* bytes came last */
     llmgw_coalesce_source_t       source;
     ngx_queue_t                   coalesced;    /* of worker, at intervals */
 
@@ -63,6 +64,8 @@ void ngx_http_llmgw_session_fail(ngx_http_llmgw_session_t *session,
     const char *error);
 void ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_retire_all(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_session_timed_out(ngx_http_llmgw_session_t *session,
+    ngx_msec_t since_ms);
 
 
 #endif /* _NGX_HTTP_LLMGW_SESSION_H_INCLUDED_ */

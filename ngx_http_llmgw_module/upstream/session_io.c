@@ -77,6 +77,7 @@ ngx_http_llmgw_session_read(ngx_http_llmgw_session_t *session)
             return;
         }
 
+        session->read_ms = ngx_current_msec;
         llmgw_coalesce_brought(&session->source);
 
         if (llmgw_grpc_session_recv(session->grpc, io, n)

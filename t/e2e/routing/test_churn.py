@@ -1,7 +1,8 @@
-"""Members that come and go, many of them and all the time."""
+"""Members that come, go and move, many of them and all the time."""
 
 import os
 import signal
+import socket
 import statistics
 import subprocess
 import threading
@@ -149,3 +150,39 @@ def test_build_that_failed_is_tried_again(cluster, tmp_path, monkeypatch):
     no_memory.unlink()
     wait_for(lambda: "n00000" in nginx.replicas(), 3,
              "a newcomer on the ring")
+
+
+# --- an address that moves
+
+@pytest.fixture
+def black_hole(cluster):
+    """A port that takes no more connections: SYNs are dropped."""
+    port = cluster.ports.take()
+    listener = socket.create_server(("127.0.0.1", port), backlog=0)
+    fill = []
+    for _ in range(3):
+        sock = socket.socket()
+        sock.setblocking(False)
+        sock.connect_ex(("127.0.0.1", port))
+        fill.append(sock)
+    yield port
+    for sock in [listener, *fill]:
+        sock.close()
+
+
+def test_address_that_moves_starts_fresh(cluster, client, expect, black_hole):
+    replica = cluster.replica("r", token_delay="5ms")
+    segment = Segment(cluster, 1, 20, [black_hole, replica.port])
+    nginx = gateway(cluster, segment,
+                    location="llmgw_connect_timeout 3s;")
+    call = client(nginx).start("x", 3)
+    wait_for(lambda: nginx.in_flight() == 1, 5, "an attempt")
+    start = time.monotonic()
+    segment.move_to_the_next_port()
+    rpc.drain(call).check(expect("x", 3))
+    assert time.monotonic() - start < 1.5 * SLOW
+    client(nginx).stream("y", 3).check(expect("y", 3))
+    time.sleep(max(0, start + 3.3 - time.monotonic()))
+    assert "did not take the connection" not in nginx.log()
+    assert "lost replica" not in nginx.log()
+    assert nginx.replicas()["m00000"]["breaker"]["failures"] == 0

@@ -1,0 +1,95 @@
+"""Connections to replicas that died without a word."""
+
+import time
+
+import pytest
+
+from llmgw import rpc
+from llmgw.place import SLOW
+from llmgw.relay import Relay
+from llmgw.wait import wait_for
+
+TIMEOUT_S = 1
+TIMEOUTS = (f"llmgw_first_token_timeout {TIMEOUT_S}s;"
+            f" llmgw_token_timeout {TIMEOUT_S}s; llmgw_tries 1;")
+GIVEN_UP = "the connection is given up"
+
+
+@pytest.fixture
+def relayed(cluster):
+    """The only server of an nginx, behind a relay."""
+    replica = cluster.replica("r1", token_delay="20ms")
+    wait_for(lambda: replica.client.check() == "SERVING", 10, "r1")
+    relay = Relay(cluster.ports, replica.target)
+    nginx = cluster.static([relay], location=TIMEOUTS)
+    nginx.relay, nginx.replica = relay, replica
+    yield nginx
+    relay.close()
+
+
+def served_after(client, seconds):
+    """How long it takes until a request is answered."""
+    start = time.monotonic()
+    while time.monotonic() < start + seconds:
+        if client.stream("y", 2, timeout=10).code == "OK":
+            return time.monotonic() - start
+    raise AssertionError(f"nothing was served for {seconds} s")
+
+
+def test_silent_connection_is_given_up_within_two_timeouts(relayed, client,
+                                                           expect):
+    c = client(relayed)
+    c.stream("x", 2).check(expect("x", 2))
+    assert relayed.relay.connections == 1
+    relayed.relay.silence()
+    assert served_after(c, 10) < 2 * TIMEOUT_S + .5 * SLOW
+    assert relayed.relay.connections == 2
+    assert relayed.log().count(GIVEN_UP) == 1
+
+
+def test_stream_goes_on_by_a_fresh_connection(relayed, client, expect):
+    call = client(relayed).start("x", 100)
+    wait_for(lambda: relayed.replica.stats().tokens > 10, 5, "tokens")
+    relayed.relay.silence()
+    rpc.drain(call).check(expect("x", 100))
+    assert relayed.relay.connections == 2
+
+
+def test_probe_of_an_open_circuit_gets_a_fresh_connection(relayed, client):
+    relayed.configure(upstream=relayed.upstream + " llmgw_breaker"
+                      " min_requests=1 cooldown=500ms max_cooldown=500ms;")
+    relayed.reload()
+    c = client(relayed)
+    assert c.stream("x", 2).code == "OK"
+    relayed.relay.silence()
+    assert c.stream("x", 2, timeout=10).code == "UNAVAILABLE"
+    assert relayed.pool()["replicas"][0]["breaker"]["state"] != "closed"
+    assert served_after(c, 10) < 2 * TIMEOUT_S + .5 * SLOW
+
+
+def test_slow_replica_whose_other_streams_run_keeps_its_connection(
+        relayed, client):
+    c = client(relayed)
+    running = c.start("x", 150)
+    wait_for(lambda: relayed.replica.stats().tokens > 10, 5, "tokens")
+    relayed.replica.faults(first_token_delay_ms=5000)
+    assert c.stream("slow", 2, timeout=10).code == "UNAVAILABLE"
+    relayed.replica.faults(first_token_delay_ms=0)
+    assert rpc.drain(running).code == "OK"
+    assert c.stream("y", 2).code == "OK"
+    assert relayed.relay.connections == 1
+    assert GIVEN_UP not in relayed.log()
+
+
+def keepalive_timers(port):
+    """Timers of connections to the port, as /proc/net/tcp has them."""
+    for line in open("/proc/net/tcp").read().splitlines()[1:]:
+        fields = line.split()
+        if (fields[2] == f"0100007F:{port:04X}" and fields[3] == "01"):
+            yield fields[5].split(":")[0]
+
+
+def test_idle_connection_is_probed_by_the_kernel(relayed, client):
+    assert client(relayed).stream("x", 2).code == "OK"
+    wait_for(lambda: list(keepalive_timers(relayed.relay.port)) == ["02"], 5,
+             "a keepalive timer")

@@ -1,0 +1,51 @@
+"""A relay of TCP that can go silent on what is open, as a firewall or NAT that
+has forgotten a flow does: nobody is told, and bytes go nowhere."""
+
+import socket
+import threading
+
+
+class Relay:
+    def __init__(self, ports, target):
+        self.port = ports.take()
+        self.target = f"127.0.0.1:{self.port}"
+        self.connections = 0            # taken, ever
+        self._behind = target.rsplit(":", 1)
+        self._pairs = []
+        self._silent = set()
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def silence(self):
+        """Forwards nothing more on what is open; what is new, it does."""
+        self._silent.update(self._pairs)
+
+    def close(self):
+        self._listener.close()
+        for pair in self._pairs:
+            for sock in pair:
+                sock.close()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            server = socket.create_connection(self._behind)
+            pair = (client, server)
+            self._pairs.append(pair)
+            for source, sink in (pair, pair[::-1]):
+                threading.Thread(target=self._pump, daemon=True,
+                                 args=(pair, source, sink)).start()
+
+    def _pump(self, pair, source, sink):
+        try:
+            while data := source.recv(65536):
+                if pair not in self._silent:
+                    sink.sendall(data)
+            if pair not in self._silent:
+                sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
