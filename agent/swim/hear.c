@@ -224,7 +224,7 @@ swim_hear_of_self(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
 
     own->incarnation = news->incarnation + 1;
     swim->counters.refutations++;
-    doubt_more(swim, 1);
+    local_health_worsen(swim, 1);
     swim_changed(swim, swim->own, MEMBER_FACTS|MEMBER_REFUTED);
 
     if (news->liveness == LLMGW_LIVENESS_DEAD) {

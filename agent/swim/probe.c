@@ -109,7 +109,7 @@ probe_ack(swim_t *swim, const packet_head_t *ack, uint64_t now_us)
         member_measure_rtt(probe->target, now_us - probe->sent_us);
     }
 
-    doubt_less(swim);
+    local_health_improve(swim);
     probe->target = NULL;
 }
 
@@ -179,7 +179,7 @@ probe_timeout_us(const swim_t *swim, const member_t *target)
                      ? PROBE_MIN_TIMEOUT_US : swim->config.ping_timeout_us;
     }
 
-    return doubt_scale(swim, timeout_us);
+    return local_health_scale(swim, timeout_us);
 }
 
 
@@ -190,7 +190,7 @@ probe_begin_period(swim_t *swim, uint64_t now_us)
     probe_t   *probe;
 
     probe = &swim->probe;
-    period_us = doubt_scale(swim, swim->config.period_us);
+    period_us = local_health_scale(swim, swim->config.period_us);
 
     probe->target = probe_choose(swim);
     probe->sequence = ++swim->sequence;
@@ -224,7 +224,7 @@ probe_tick(swim_t *swim, uint64_t now_us)
     }
 
     if (target != NULL) {
-        doubt_more(swim, probe_missed_nacks(&swim->probe));
+        local_health_worsen(swim, probe_missed_nacks(&swim->probe));
         swim_accuse(swim, target, now_us);
     }
 

@@ -4,7 +4,7 @@
  * sequence number of our own and pass the ack on under the asker's.  Where
  * none has come after 80 % of the time that the asker waits, we say NACK: it
  * tells that we are there and were asked, so that who misses it knows that it
- * is its own connection that fails (doubt.c).
+ * is its own connection that fails (local_health.c).
  *
  * What is out is kept in a ring that forgets its oldest; an ack that comes
  * after the NACK is passed on all the same.  Only members are pinged for

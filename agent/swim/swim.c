@@ -169,7 +169,7 @@ swim_forgive_lateness(swim_t *swim, uint64_t now_us)
     }
 
     swim->counters.late_ticks++;
-    doubt_more(swim, 1);
+    local_health_worsen(swim, 1);
 
     probe_delay(swim, now_us - due_us + 1);
     suspicion_delay(swim, now_us - due_us + 1);
@@ -221,9 +221,9 @@ swim_is_isolated(const swim_t *swim)
 
 
 unsigned
-swim_doubt(const swim_t *swim)
+swim_local_health(const swim_t *swim)
 {
-    return swim->doubt;
+    return swim->local_health;
 }
 
 

@@ -22,7 +22,7 @@
  *     probe.c             a ping, its indirect pings, and what follows
  *     relay.c             pings on behalf of others
  *     suspicion.c         from SUSPECT to DEAD, and confirmations
- *     doubt.c             local health: this agent itself may be slow
+ *     local_health.c             local health: this agent itself may be slow
  *     isolation.c         this agent itself may be cut off
  *     reconnect.c         members that are DEAD here and alive
  *   dissemination
@@ -239,8 +239,8 @@ int swim_has_left(const swim_t *swim);
  */
 int swim_is_isolated(const swim_t *swim);
 
-/* How far this agent doubts itself, 0 .. 8 (swim/doubt.c). */
-unsigned swim_doubt(const swim_t *swim);
+/* How far this agent doubts itself, 0 .. 8 (swim/local_health.c). */
+unsigned swim_local_health(const swim_t *swim);
 
 /* For tests: a false suspicion.  -1: no such member, or it is not ALIVE. */
 int swim_inject_suspect(swim_t *swim, const char *id, uint64_t now_us);

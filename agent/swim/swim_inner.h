@@ -178,7 +178,7 @@ struct swim_s {
     reconnect_t      reconnect;
     skew_t           skew;
     conflict_t       conflict;
-    unsigned         doubt;         /* doubt.c */
+    unsigned         local_health;  /* local_health.c */
     int              is_isolated;   /* isolation.c */
     uint64_t         started_us;
     uint64_t         wall_ahead_us; /* of our own time; 0: not known */
@@ -317,11 +317,11 @@ uint64_t suspicion_next_us(const swim_t *swim);
 void suspicion_done(suspicion_t *suspicion);
 
 
-/* doubt.c */
+/* local_health.c */
 
-void doubt_more(swim_t *swim, unsigned signs);
-void doubt_less(swim_t *swim);
-uint64_t doubt_scale(const swim_t *swim, uint64_t us);
+void local_health_worsen(swim_t *swim, unsigned signs);
+void local_health_improve(swim_t *swim);
+uint64_t local_health_scale(const swim_t *swim, uint64_t us);
 
 
 /* order.c */

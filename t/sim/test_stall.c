@@ -75,11 +75,11 @@ stalled_observer_accuses_nobody(void **state)
         stall(cluster, 1, 1500);
         cluster_run_ms(cluster, 1501);
         holds(cluster, cluster_counters(cluster, 1)->late_ticks >= 1);
-        holds(cluster, swim_doubt(cluster_swim(cluster, 1)) >= 1);
+        holds(cluster, swim_local_health(cluster_swim(cluster, 1)) >= 1);
         cluster_run_ms(cluster, 10000);
         holds(cluster, cluster_counters(cluster, 1)->suspicions == 0);
         holds(cluster, cluster_counters(cluster, 1)->accusations == 0);
-        holds(cluster, swim_doubt(cluster_swim(cluster, 1)) == 0);
+        holds(cluster, swim_local_health(cluster_swim(cluster, 1)) == 0);
         holds(cluster, cluster_false_deaths(cluster) == 0);
         cluster_settles(cluster, 12000);
         cluster_destroy(cluster);

@@ -273,7 +273,7 @@ helper_that_says_nothing_makes_one_doubt_oneself(void **state)
 
     assert_in_range(i, 0, MEMBERS - 1);
     swim_tick(swim, sent_us + PERIOD_US);
-    assert_int_equal(swim_doubt(swim), 2);
+    assert_int_equal(swim_local_health(swim), 2);
 
     /* All takes three times as long; an answer makes it better. */
     assert_int_equal(swim->probe.period_us,
@@ -284,11 +284,11 @@ helper_that_says_nothing_makes_one_doubt_oneself(void **state)
     nack.sequence = swim->probe.stream_sequence;
     strcpy(nack.target_id, swim->probe.target->facts.id);
     probe_ack(swim, &nack, sent_us + PERIOD_US);
-    assert_int_equal(swim_doubt(swim), 1);
+    assert_int_equal(swim_local_health(swim), 1);
     assert_null(swim->probe.target);
 
-    doubt_more(swim, 100);
-    assert_int_equal(swim_doubt(swim), 8);
+    local_health_worsen(swim, 100);
+    assert_int_equal(swim_local_health(swim), 8);
     swim_destroy(swim);
 }
 
