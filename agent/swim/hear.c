@@ -44,7 +44,7 @@ swim_enact_liveness(swim_t *swim, member_t *member, uint64_t now_us)
 
     } else {
         turn_drop(swim, member);
-        tell_drop(swim, member);
+        delivery_drop(swim, member);
     }
 
     if (member->facts.liveness == LLMGW_LIVENESS_DEAD) {
@@ -165,7 +165,7 @@ swim_remove(swim_t *swim, member_t *member)
     suspicion_stop(swim, member);
     turn_drop(swim, member);
     probe_forgive(swim, member);
-    tell_drop(swim, member);
+    delivery_drop(swim, member);
     spread_remove(&swim->spread, member);
 
     swim->config.callbacks->on_change(swim->config.data, member,

@@ -56,7 +56,7 @@ swim_replace_own(swim_t *swim, const llmgw_member_t *facts,
     swim_changed(swim, own, MEMBER_FACTS);
 
     if (member_is_present(own)) {
-        tell_gateways(swim, now_us);
+        delivery_to_gateways(swim, now_us);
     }
 
     /* Else it leaves: LEFT is being told, and this with it. */
@@ -171,5 +171,5 @@ swim_leave(swim_t *swim, uint64_t now_us)
     table_count(&swim->table, 1, swim->own);
     swim_changed(swim, swim->own, MEMBER_LIVENESS);
 
-    tell_all(swim, now_us);
+    delivery_to_all(swim, now_us);
 }

@@ -166,7 +166,7 @@ swim_recv_member(swim_t *swim, const packet_t *packet, const address_t *from,
         break;
     case PACKET_ACK:
         probe_ack(swim, head, now_us);
-        tell_ack(swim, head);
+        delivery_ack(swim, head);
         relay_ack(swim, head, now_us);
         break;
     case PACKET_NACK:

@@ -22,7 +22,7 @@ typedef struct {
 /* What must arrive at once comes first, accusations come last. */
 static const swim_part_t  swim_parts[] = {
     { swim_drain_tick, swim_drain_next_us },
-    { tell_tick,       tell_next_us },
+    { delivery_tick,       delivery_next_us },
     { load_tick,       load_next_us },
     { order_tick,      order_next_us },
     { stranger_tick,  stranger_next_us },
@@ -109,7 +109,7 @@ swim_create(const swim_config_t *config, uint64_t now_us)
     swim->started_us = now_us;
     swim->boot_nonce = rnd_next(&swim->rnd) | 1;
     swim->load.next_us = SWIM_NEVER;
-    swim->tell.next_us = SWIM_NEVER;
+    swim->delivery.next_us = SWIM_NEVER;
     swim->relay.next_us = SWIM_NEVER;
     swim->reconnect.next_us = SWIM_NEVER;
     swim->conflict.next_us = SWIM_NEVER;
@@ -132,7 +132,7 @@ swim_destroy(swim_t *swim)
     turn_done(&swim->turn);
     suspicion_done(&swim->suspicion);
     candidates_done(&swim->candidates);
-    free(swim->tell.targets);
+    free(swim->delivery.targets);
     free(swim);
 }
 
@@ -209,7 +209,7 @@ swim_set_load(swim_t *swim, uint32_t active_requests, uint64_t now_us)
 int
 swim_has_left(const swim_t *swim)
 {
-    return !member_is_present(swim->own) && swim->tell.n == 0;
+    return !member_is_present(swim->own) && swim->delivery.n == 0;
 }
 
 

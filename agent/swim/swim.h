@@ -29,7 +29,7 @@
  *     table/spread.h      the queue of updates
  *     send.c, recv.c      what goes into a datagram, what is done with one
  *     hear.c              what an update changes
- *     tell.c              what must reach some members at once
+ *     delivery.c              what must reach some members at once
  *     join.c, sync.c      whole tables
  *     load.c              load figures, which are no updates
  *   membership

@@ -64,7 +64,7 @@ typedef struct {
     size_t      capacity;
 } suspicion_t;
 
-/* tell.c: what must reach each of some members. */
+/* delivery.c: what must reach each of some members. */
 typedef struct {
     member_t  **targets;            /* those that have not acked */
     size_t      n;
@@ -73,7 +73,7 @@ typedef struct {
     uint64_t    interval_us;
     uint64_t    next_us;
     unsigned    tries;              /* left */
-} tell_t;
+} delivery_t;
 
 /* join.c */
 typedef struct {
@@ -168,7 +168,7 @@ struct swim_s {
     relay_t          relay;
     suspicion_t      suspicion;
     candidates_t     candidates;
-    tell_t           tell;
+    delivery_t           delivery;
     join_t           join;
     load_t           load;
     drain_t          drain;         /* of the own replica */
@@ -383,14 +383,14 @@ member_t *stranger_ack(swim_t *swim, const packet_t *packet,
     uint64_t now_us);
 
 
-/* tell.c */
+/* delivery.c */
 
-void tell_gateways(swim_t *swim, uint64_t now_us);
-void tell_all(swim_t *swim, uint64_t now_us);
-void tell_ack(swim_t *swim, const packet_head_t *ack);
-void tell_drop(swim_t *swim, const member_t *member);
-void tell_tick(swim_t *swim, uint64_t now_us);
-uint64_t tell_next_us(const swim_t *swim);
+void delivery_to_gateways(swim_t *swim, uint64_t now_us);
+void delivery_to_all(swim_t *swim, uint64_t now_us);
+void delivery_ack(swim_t *swim, const packet_head_t *ack);
+void delivery_drop(swim_t *swim, const member_t *member);
+void delivery_tick(swim_t *swim, uint64_t now_us);
+uint64_t delivery_next_us(const swim_t *swim);
 
 
 /* join.c */

@@ -1,0 +1,155 @@
+
+/*
+ * What must reach each of some members, and soon: the own record, pinged to
+ * them again and again until each has acked or the tries are used up.
+ *
+ *     gateways, after a change of the own replica:  every 10 ms, 10 times
+ *     everybody, when leaving:                     every 100 ms, 10 times
+ *
+ * Ten tries of 10 ms end before the queue of news has the change everywhere
+ * anyway; ten of 100 ms are the second that an agent takes to leave.  A
+ * later telling replaces an earlier one: it says the same record, newer.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "swim/swim_inner.h"
+
+
+#define DELIVERY_TRIES               10
+#define DELIVERY_GATEWAY_INTERVAL_US (10 * SWIM_MS)
+#define DELIVERY_ALL_INTERVAL_US     (100 * SWIM_MS)
+
+
+static void
+delivery_add_target(swim_t *swim, member_t *member)
+{
+    size_t       capacity;
+    delivery_t  *delivery;
+    member_t   **targets;
+
+    delivery = &swim->delivery;
+
+    if (delivery->n == delivery->capacity) {
+        capacity = delivery->capacity ? delivery->capacity * 2 : 8;
+        targets = realloc(delivery->targets, capacity * sizeof(member_t *));
+        if (targets == NULL) {
+            return;     /* the queue of news has it too */
+        }
+
+        delivery->targets = targets;
+        delivery->capacity = capacity;
+    }
+
+    delivery->targets[delivery->n++] = member;
+}
+
+
+static void
+delivery_begin(swim_t *swim, int is_gateways, uint64_t interval_us,
+    uint64_t now_us)
+{
+    size_t       i;
+    delivery_t  *delivery;
+    member_t    *member;
+
+    delivery = &swim->delivery;
+    delivery->n = 0;
+    delivery->sequence = ++swim->sequence;
+    delivery->interval_us = interval_us;
+    delivery->tries = DELIVERY_TRIES;
+    delivery->next_us = now_us;
+
+    for (i = 0; i < swim->table.n; i++) {
+        member = swim->table.members[i];
+
+        if (member != swim->own && member_is_present(member)
+            && (!is_gateways || member->facts.role == LLMGW_ROLE_GATEWAY))
+        {
+            delivery_add_target(swim, member);
+        }
+    }
+
+    delivery_tick(swim, now_us);
+}
+
+
+void
+delivery_to_gateways(swim_t *swim, uint64_t now_us)
+{
+    delivery_begin(swim, 1, DELIVERY_GATEWAY_INTERVAL_US, now_us);
+}
+
+
+void
+delivery_to_all(swim_t *swim, uint64_t now_us)
+{
+    delivery_begin(swim, 0, DELIVERY_ALL_INTERVAL_US, now_us);
+}
+
+
+static void
+delivery_remove(delivery_t *delivery, size_t i)
+{
+    delivery->targets[i] = delivery->targets[--delivery->n];
+}
+
+
+void
+delivery_drop(swim_t *swim, const member_t *member)
+{
+    size_t  i;
+
+    for (i = 0; i < swim->delivery.n; i++) {
+        if (swim->delivery.targets[i] == member) {
+            delivery_remove(&swim->delivery, i);
+            return;
+        }
+    }
+}
+
+
+void
+delivery_ack(swim_t *swim, const packet_head_t *ack)
+{
+    if (swim->delivery.n > 0 && swim->delivery.sequence == ack->sequence) {
+        delivery_drop(swim, table_find(&swim->table, ack->sender_id));
+    }
+}
+
+
+void
+delivery_tick(swim_t *swim, uint64_t now_us)
+{
+    size_t         i;
+    delivery_t    *delivery;
+    swim_letter_t  letter;
+
+    delivery = &swim->delivery;
+
+    if (delivery->tries == 0) {
+        delivery->n = 0;
+        return;
+    }
+
+    memset(&letter, 0, sizeof(letter));
+    letter.type = PACKET_PING;
+    letter.sequence = delivery->sequence;
+
+    for (i = 0; i < delivery->n; i++) {
+        letter.member = delivery->targets[i];
+        letter.target_id = delivery->targets[i]->facts.id;
+        swim_send(swim, &letter, now_us);
+    }
+
+    delivery->tries--;
+    delivery->next_us = now_us + delivery->interval_us;
+}
+
+
+uint64_t
+delivery_next_us(const swim_t *swim)
+{
+    return swim->delivery.n > 0 ? swim->delivery.next_us : SWIM_NEVER;
+}
