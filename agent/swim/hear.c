@@ -40,10 +40,10 @@ swim_enact_liveness(swim_t *swim, member_t *member, uint64_t now_us)
     }
 
     if (member_is_present(member)) {
-        turn_add(swim, member);
+        schedule_add(swim, member);
 
     } else {
-        turn_drop(swim, member);
+        schedule_drop(swim, member);
         delivery_drop(swim, member);
     }
 
@@ -163,7 +163,7 @@ void
 swim_remove(swim_t *swim, member_t *member)
 {
     suspicion_stop(swim, member);
-    turn_drop(swim, member);
+    schedule_drop(swim, member);
     probe_forgive(swim, member);
     delivery_drop(swim, member);
     spread_remove(&swim->spread, member);

@@ -14,7 +14,7 @@
  * where a firewall, or a loss that TCP makes good, is in the way of datagrams
  * alone.
  *
- * Whom to ping is told by turn.c, but for suspects that want a witness.
+ * Whom to ping is told by schedule.c, but for suspects that want a witness.
  */
 
 #include <string.h>
@@ -33,7 +33,8 @@ probe_choose(swim_t *swim)
 
     member = suspicion_witness(swim);
 
-    return member != NULL ? member : turn_choose(swim, swim->probe.period_us);
+    return member != NULL ? member
+                          : schedule_choose(swim, swim->probe.period_us);
 }
 
 

@@ -129,7 +129,7 @@ swim_destroy(swim_t *swim)
 {
     table_done(&swim->table);
     packet_out_destroy(swim->out);
-    turn_done(&swim->turn);
+    schedule_done(&swim->schedule);
     suspicion_done(&swim->suspicion);
     candidates_done(&swim->candidates);
     free(swim->delivery.targets);

@@ -18,7 +18,7 @@
  * Where to find what:
  *
  *   failure detection
- *     turn.c              which member is pinged in which period
+ *     schedule.c              which member is pinged in which period
  *     probe.c             a ping, its indirect pings, and what follows
  *     relay.c             pings on behalf of others
  *     suspicion.c         from SUSPECT to DEAD, and confirmations

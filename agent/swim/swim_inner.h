@@ -22,12 +22,12 @@
 #define SWIM_NEVER  UINT64_MAX
 
 
-/* turn.c: all others that are present, in the order of their hashes. */
+/* schedule.c: all others that are present, in the order of their hashes. */
 typedef struct {
     member_t  **ring;
     size_t      n;
     size_t      capacity;
-} turn_t;
+} schedule_t;
 
 /* probe.c: the ping that is out. */
 typedef struct {
@@ -163,7 +163,7 @@ struct swim_s {
     member_t         past;          /* in out, of whom it goes to */
     uint64_t         sequence;
 
-    turn_t           turn;
+    schedule_t           schedule;
     probe_t          probe;
     relay_t          relay;
     suspicion_t      suspicion;
@@ -265,15 +265,15 @@ int swim_fits_dead(const swim_t *swim, const member_t *member,
     const void *data);
 
 
-/* turn.c */
+/* schedule.c */
 
 /* Who is present takes part; without memory others alone will ping it. */
-void turn_add(swim_t *swim, member_t *member);
-void turn_drop(swim_t *swim, member_t *member);
+void schedule_add(swim_t *swim, member_t *member);
+void schedule_drop(swim_t *swim, member_t *member);
 
 /* Whom we ping in the period that begins then; NULL: nobody is there. */
-member_t *turn_choose(swim_t *swim, uint64_t at_us);
-void turn_done(turn_t *turn);
+member_t *schedule_choose(swim_t *swim, uint64_t at_us);
+void schedule_done(schedule_t *turn);
 
 
 /* probe.c */

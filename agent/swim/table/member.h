@@ -112,7 +112,7 @@ typedef struct {
     uint32_t             rttvar_us;
     uint32_t             seen;              /* what it has of ourselves */
     spread_link_t        spread;
-    unsigned             is_in_turn:1;
+    unsigned             is_scheduled:1;
     unsigned             is_witness_due:1;  /* it is to be pinged soon */
     unsigned             is_base:1;         /* of swim/isolation.c */
     unsigned             lacks_traits:1;    /* its facts are of the segment */

@@ -35,15 +35,15 @@
 
 
 void
-turn_done(turn_t *turn)
+schedule_done(schedule_t *schedule)
 {
-    free(turn->ring);
+    free(schedule->ring);
 }
 
 
 /* Where on the ring the id stands, or would. */
 static size_t
-turn_place(const turn_t *turn, const char *id)
+schedule_place(const schedule_t *schedule, const char *id)
 {
     size_t       low, high, middle;
     uint32_t     hash, other;
@@ -51,11 +51,11 @@ turn_place(const turn_t *turn, const char *id)
 
     hash = member_hash(id);
     low = 0;
-    high = turn->n;
+    high = schedule->n;
 
     while (low < high) {
         middle = (low + high) / 2;
-        other_id = turn->ring[middle]->facts.id;
+        other_id = schedule->ring[middle]->facts.id;
         other = member_hash(other_id);
 
         if (other < hash || (other == hash && strcmp(other_id, id) < 0)) {
@@ -71,70 +71,70 @@ turn_place(const turn_t *turn, const char *id)
 
 
 static int
-turn_reserve(turn_t *turn)
+schedule_reserve(schedule_t *schedule)
 {
     size_t      capacity;
     member_t  **ring;
 
-    if (turn->n < turn->capacity) {
+    if (schedule->n < schedule->capacity) {
         return 0;
     }
 
-    capacity = turn->capacity ? turn->capacity * 2 : 16;
-    ring = realloc(turn->ring, capacity * sizeof(member_t *));
+    capacity = schedule->capacity ? schedule->capacity * 2 : 16;
+    ring = realloc(schedule->ring, capacity * sizeof(member_t *));
     if (ring == NULL) {
         return -1;
     }
 
-    turn->ring = ring;
-    turn->capacity = capacity;
+    schedule->ring = ring;
+    schedule->capacity = capacity;
 
     return 0;
 }
 
 
 void
-turn_add(swim_t *swim, member_t *member)
+schedule_add(swim_t *swim, member_t *member)
 {
-    size_t   place;
-    turn_t  *turn;
+    size_t       place;
+    schedule_t  *schedule;
 
-    turn = &swim->turn;
+    schedule = &swim->schedule;
     assert(member != swim->own);
 
-    if (member->is_in_turn || turn_reserve(turn) != 0) {
+    if (member->is_scheduled || schedule_reserve(schedule) != 0) {
         return;
     }
 
-    place = turn_place(turn, member->facts.id);
-    memmove(&turn->ring[place + 1], &turn->ring[place],
-            (turn->n++ - place) * sizeof(member_t *));
-    turn->ring[place] = member;
-    member->is_in_turn = 1;
+    place = schedule_place(schedule, member->facts.id);
+    memmove(&schedule->ring[place + 1], &schedule->ring[place],
+            (schedule->n++ - place) * sizeof(member_t *));
+    schedule->ring[place] = member;
+    member->is_scheduled = 1;
 }
 
 
 void
-turn_drop(swim_t *swim, member_t *member)
+schedule_drop(swim_t *swim, member_t *member)
 {
-    size_t   place;
-    turn_t  *turn;
+    size_t       place;
+    schedule_t  *schedule;
 
-    turn = &swim->turn;
+    schedule = &swim->schedule;
 
-    if (!member->is_in_turn) {
+    if (!member->is_scheduled) {
         return;
     }
 
-    place = turn_place(turn, member->facts.id);
-    memmove(&turn->ring[place], &turn->ring[place + 1],
-            (--turn->n - place) * sizeof(member_t *));
-    member->is_in_turn = 0;
+    place = schedule_place(schedule, member->facts.id);
+    memmove(&schedule->ring[place], &schedule->ring[place + 1],
+            (--schedule->n - place) * sizeof(member_t *));
+    member->is_scheduled = 0;
 }
 
 
 static size_t
-turn_gcd(size_t a, size_t b)
+schedule_gcd(size_t a, size_t b)
 {
     size_t  rest;
 
@@ -151,38 +151,39 @@ turn_gcd(size_t a, size_t b)
 /* Steps beyond the next one: a walk over 0 .. n - 1 that meets each once, by
    a stride that has no divisor in common with n. */
 static size_t
-turn_steps(uint64_t turn, size_t n)
+schedule_steps(uint64_t round, size_t n)
 {
     rnd_t   rnd;
     size_t  first, stride;
 
-    rnd.state = turn / n;
+    rnd.state = round / n;
     first = rnd_below(&rnd, n);
     stride = 1 + rnd_below(&rnd, n);
 
-    while (turn_gcd(stride, n) != 1) {
+    while (schedule_gcd(stride, n) != 1) {
         stride++;
     }
 
-    return (first + turn % n * stride) % n;
+    return (first + round % n * stride) % n;
 }
 
 
 member_t *
-turn_choose(swim_t *swim, uint64_t at_us)
+schedule_choose(swim_t *swim, uint64_t at_us)
 {
-    size_t    place, steps;
-    turn_t   *turn;
+    size_t       place, steps;
+    uint64_t     round;
+    schedule_t  *schedule;
 
-    turn = &swim->turn;
+    schedule = &swim->schedule;
 
-    if (turn->n == 0) {
+    if (schedule->n == 0) {
         return NULL;
     }
 
-    place = turn_place(turn, swim->own->facts.id);
-    steps = turn_steps((at_us + swim->wall_ahead_us) / swim->config.period_us,
-                       turn->n);
+    place = schedule_place(schedule, swim->own->facts.id);
+    round = (at_us + swim->wall_ahead_us) / swim->config.period_us;
+    steps = schedule_steps(round, schedule->n);
 
-    return turn->ring[(place + steps) % turn->n];
+    return schedule->ring[(place + steps) % schedule->n];
 }

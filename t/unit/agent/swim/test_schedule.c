@@ -119,7 +119,7 @@ choice(const scene_t *s, size_t i, size_t turn)
 {
     const member_t  *member;
 
-    member = turn_choose(s->swims[i], 100000000ULL + turn * PERIOD_US);
+    member = schedule_choose(s->swims[i], 100000000ULL + turn * PERIOD_US);
     assert_non_null(member);
 
     return strtoul(member->facts.id + 1, NULL, 10);
@@ -202,7 +202,7 @@ who_is_gone_is_not_pinged_and_the_rest_still_mesh(void **state)
         if (i != 4) {
             gone = table_find(&s.swims[i]->table, "m4");
             swim_judge(s.swims[i], gone, LLMGW_LIVENESS_DEAD, 1);
-            assert_false(gone->is_in_turn);
+            assert_false(gone->is_scheduled);
         }
     }
 
@@ -222,7 +222,7 @@ who_is_gone_is_not_pinged_and_the_rest_still_mesh(void **state)
         if (i != 4) {
             swim_judge(s.swims[i], table_find(&s.swims[i]->table, "m4"),
                        LLMGW_LIVENESS_ALIVE, 1);
-            assert_int_equal(s.swims[i]->turn.n, 7);
+            assert_int_equal(s.swims[i]->schedule.n, 7);
         }
     }
 
@@ -261,7 +261,7 @@ alone_one_pings_nobody(void **state)
     scene_t  s;
 
     init(&s, 1);
-    assert_null(turn_choose(s.swims[0], 100000000));
+    assert_null(schedule_choose(s.swims[0], 100000000));
     done(&s);
 }
 
