@@ -57,15 +57,15 @@ swim_enact_liveness(swim_t *swim, member_t *member, uint64_t now_us)
 }
 
 
-static spread_class_t
+static broadcast_class_t
 swim_class(const member_t *member, unsigned what)
 {
     if (!member_is_present(member)) {
-        return SPREAD_GONE;
+        return BROADCAST_GONE;
     }
 
     return what & (MEMBER_LIVENESS|MEMBER_ACCUSED|MEMBER_REFUTED)
-           ? SPREAD_DOUBT : SPREAD_JOIN;
+           ? BROADCAST_SUSPICION : BROADCAST_JOIN;
 }
 
 
@@ -73,7 +73,7 @@ void
 swim_changed(swim_t *swim, member_t *member, unsigned what)
 {
     if (what & ~(MEMBER_LOAD|MEMBER_TRAITS)) {
-        spread_add(&swim->spread, member, swim_class(member, what));
+        broadcast_add(&swim->broadcast, member, swim_class(member, what));
     }
 
     what &= ~(MEMBER_ACCUSED|MEMBER_REFUTED);
@@ -166,7 +166,7 @@ swim_remove(swim_t *swim, member_t *member)
     schedule_drop(swim, member);
     probe_forgive(swim, member);
     delivery_drop(swim, member);
-    spread_remove(&swim->spread, member);
+    broadcast_remove(&swim->broadcast, member);
 
     swim->config.callbacks->on_change(swim->config.data, member,
                                       MEMBER_REMOVED);
@@ -305,8 +305,8 @@ swim_hear_of_member(swim_t *swim, member_t *member, const member_news_t *news,
         && member_is_same(&member->facts, &news->facts)
         && member_says_as_much(member, news))
     {
-        spread_heard(&swim->spread, member,
-                     spread_limit(swim->table.npresent));
+        broadcast_heard(&swim->broadcast, member,
+                     broadcast_limit(swim->table.npresent));
     }
 
     if (what == 0) {

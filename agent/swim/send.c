@@ -73,15 +73,15 @@ swim_send_bytes(swim_t *swim, const address_t *to, const member_t *member,
 static void
 swim_add_news(swim_t *swim, const member_t *about, uint64_t now_us)
 {
-    size_t         i, n;
-    unsigned       limit;
-    member_t      *member, *told[PACKET_MAX_UPDATES];
-    spread_walk_t  walk;
+    size_t            i, n;
+    unsigned          limit;
+    member_t         *member, *told[PACKET_MAX_UPDATES];
+    broadcast_walk_t  walk;
 
     n = 0;
-    spread_walk(&swim->spread, &walk);
+    broadcast_walk(&swim->broadcast, &walk);
 
-    while (n < PACKET_MAX_UPDATES && (member = spread_next(&walk)) != NULL) {
+    while (n < PACKET_MAX_UPDATES && (member = broadcast_next(&walk)) != NULL) {
         if (member != swim->own && member != about
             && packet_add(swim->out, member, now_us) != 0)
         {
@@ -91,10 +91,10 @@ swim_add_news(swim_t *swim, const member_t *about, uint64_t now_us)
         told[n++] = member;
     }
 
-    limit = spread_limit(swim->table.npresent);
+    limit = broadcast_limit(swim->table.npresent);
 
     for (i = 0; i < n; i++) {
-        spread_sent(&swim->spread, told[i], limit);
+        broadcast_sent(&swim->broadcast, told[i], limit);
     }
 }
 
@@ -219,7 +219,7 @@ gossip_tick(swim_t *swim, uint64_t now_us)
 
     n = swim_pick(swim, picked, GOSSIP_FANOUT, swim_fits_present, NULL);
 
-    for (i = 0; i < n && swim->spread.n > 0; i++) {
+    for (i = 0; i < n && swim->broadcast.n > 0; i++) {
         letter.member = picked[i];
         swim_send(swim, &letter, now_us);
     }
@@ -231,6 +231,6 @@ gossip_tick(swim_t *swim, uint64_t now_us)
 uint64_t
 gossip_next_us(const swim_t *swim)
 {
-    return swim->spread.n > 0 && swim->table.n > 1 ? swim->gossip_us
+    return swim->broadcast.n > 0 && swim->table.n > 1 ? swim->gossip_us
                                                    : SWIM_NEVER;
 }

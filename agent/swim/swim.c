@@ -92,7 +92,7 @@ swim_create(const swim_config_t *config, uint64_t now_us)
     swim->rnd.state = config->random_seed;
     strcpy(swim->cluster, config->cluster);
     table_init(&swim->table);
-    spread_init(&swim->spread);
+    broadcast_init(&swim->broadcast);
     drain_init(&swim->drain, config->drain_kept);
 
     swim->out = packet_out_create(swim->cluster);
@@ -277,5 +277,5 @@ swim_counters(const swim_t *swim)
 size_t
 swim_backlog(const swim_t *swim)
 {
-    return swim->spread.n;
+    return swim->broadcast.n;
 }

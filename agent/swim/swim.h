@@ -26,7 +26,7 @@
  *     isolation.c         this agent itself may be cut off
  *     reconnect.c         members that are DEAD here and alive
  *   dissemination
- *     table/spread.h      the queue of updates
+ *     table/broadcast.h      the queue of updates
  *     send.c, recv.c      what goes into a datagram, what is done with one
  *     hear.c              what an update changes
  *     delivery.c              what must reach some members at once

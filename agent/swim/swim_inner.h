@@ -13,7 +13,7 @@
 #include "swim/table/candidate.h"
 #include "swim/order/drain.h"
 #include "common/rnd.h"
-#include "swim/table/spread.h"
+#include "swim/table/broadcast.h"
 #include "swim/swim.h"
 
 
@@ -158,7 +158,7 @@ struct swim_s {
     table_t          table;
     member_t        *own;
     uint32_t         own_hash;      /* of the id */
-    spread_t         spread;
+    broadcast_t      broadcast;
     packet_out_t    *out;
     member_t         past;          /* in out, of whom it goes to */
     uint64_t         sequence;

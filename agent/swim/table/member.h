@@ -47,7 +47,7 @@
 #include <stdint.h>
 
 #include "proto/members/members.h"
-#include "swim/table/spread_link.h"
+#include "swim/table/broadcast_link.h"
 
 
 /*
@@ -111,7 +111,7 @@ typedef struct {
     uint32_t             srtt_us;           /* 0: not measured */
     uint32_t             rttvar_us;
     uint32_t             seen;              /* what it has of ourselves */
-    spread_link_t        spread;
+    broadcast_link_t     broadcast;
     unsigned             is_scheduled:1;
     unsigned             is_witness_due:1;  /* it is to be pinged soon */
     unsigned             is_base:1;         /* of swim/isolation.c */
