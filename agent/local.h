@@ -33,7 +33,7 @@
 #include "swim/swim.h"
 
 
-/* Three reports are missing by then: one a second is the least. */
+/* Replicas report at least once a second, so three reports are missing. */
 #define LOCAL_STALL_US  3000000ULL
 
 typedef struct {
@@ -50,7 +50,7 @@ typedef struct {
 
 void local_init(local_t *local);
 
-/* On a connection that stands from now on until local_lost(). */
+/* The report connection is open from now on, until local_lost(). */
 void local_report(local_t *local, const report_t *report, uint64_t now_us);
 
 /* The report connection broke or was closed, or its process died. */
@@ -59,10 +59,10 @@ void local_lost(local_t *local);
 /* The supervised process ended, reporting or not. */
 void local_ended(local_t *local);
 
-/* Nothing that would be cut off when the replica ended now. */
+/* No request would be cut off if the replica ended now. */
 int local_is_idle(const local_t *local);
 
-/* At local_next_us(), UINT64_MAX: not to be called. */
+/* To be called at local_next_us(); UINT64_MAX: never. */
 void local_tick(local_t *local, uint64_t now_us);
 uint64_t local_next_us(const local_t *local);
 

@@ -156,7 +156,7 @@ line_conn_destroy(line_conn_t *c)
 }
 
 
-/* Tells the caller once, unless it has given the connection up already. */
+/* Calls on_close once, unless the caller has destroyed the connection. */
 static void
 line_conn_close(line_conn_t *c, const char *reason)
 {

@@ -15,8 +15,8 @@
 #include <stddef.h>
 
 
-#define LINE_MAX_BYTES    (256 * 1024)          /* a members answer is bigger
-                                                   than that only outward */
+#define LINE_MAX_BYTES    (256 * 1024)          /* of a line that is received;
+                                                   sent ones may be longer */
 #define LINE_QUEUE_BYTES  (64 * 1024 * 1024)    /* 65536 members as JSON */
 
 typedef struct line_conn_s  line_conn_t;

@@ -17,13 +17,13 @@
 
 #define LISTENER_PAUSE_S  0.1
 
-/* A shortage that goes on is told again after that. */
+/* A shortage that continues is reported again after this time. */
 #define LISTENER_TELL_S   60.0
 
 /* fd is the callee's, non-blocking.  peer is empty for a unix socket. */
 typedef void (*listener_accept_pt)(void *data, int fd, const address_t *peer);
 
-/* Nothing can be accepted for now; error: errno. */
+/* Nothing can be accepted for now. error: errno. */
 typedef void (*listener_starved_pt)(void *data, int error);
 
 typedef struct {

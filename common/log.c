@@ -4,7 +4,7 @@
  * that share a terminal or a file do not run into each other.
  *
  * Values in a line may come from a peer: control bytes are shown as '?', so
- * nobody forges a line of ours or talks to a terminal.  What does not fit
+ * nobody can forge a line or control a terminal.  What does not fit
  * LOG_LINE_BYTES is cut.  A line that cannot be written is dropped: a daemon
  * does not stop for its log.
  */

@@ -3,10 +3,10 @@
  * The replica's reports to its agent: JSON lines on the control socket.
  *
  * A report goes out when the connection stands, on every change of load or
- * draining (at most one in REPORT_GAP_S), and after REPORT_PERIOD_S without
- * one: the agent takes silence on a standing connection for a stall.  Nobody
- * has to tell the link of changes: it looks at the engine's counters in each
- * event-loop iteration, which costs two comparisons.
+ * draining (at most one in AGENT_LINK_GAP_S), and after AGENT_LINK_PERIOD_S
+ * without one: the agent takes silence on an open connection for a stall.
+ * Nobody has to tell the link of changes: it looks at the engine's counters in
+ * each event-loop iteration, which costs two comparisons.
  *
  *                 connected            refused line, broken, end of file
  *   disconnected -----------> reporting ----------------------------.
@@ -106,7 +106,7 @@ agent_link_report_text(const agent_link_t *link, int is_goodbye)
 }
 
 
-/* What has been told is not told again before its time. */
+/* Notes what was reported and when the next report is due. */
 static void
 agent_link_reported(agent_link_t *link)
 {
@@ -136,8 +136,8 @@ agent_link_report(agent_link_t *link, int is_goodbye)
 
 
 /*
- * The line and the lifelock in one piece: a socket that has carried nothing
- * yet takes it whole.
+ * Sends the line and the lifelock together: a socket that has carried nothing
+ * yet takes both.
  */
 static int
 agent_link_send_first(const agent_link_t *link, int fd, char *line,

@@ -40,7 +40,9 @@ typedef struct {
 void agent_link_init(agent_link_t *link, struct ev_loop *loop,
     const log_t *log, const engine_t *engine, const char *path);
 
-/* The orderly end: tells the agent, as far as it listens, and disconnects. */
+/*
+ * The orderly end: says goodbye to the agent, if it listens, and disconnects.
+ */
 void agent_link_goodbye(agent_link_t *link);
 
 #endif /* AGENT_LINK_H */

@@ -103,7 +103,7 @@ generate_key_us(const generation_t *gen)
 }
 
 
-/* Outside of the session's callbacks nobody else sees to the writing. */
+/* Outside of the session's callbacks the writing has to be started. */
 static void
 generate_wake(const generation_t *gen)
 {

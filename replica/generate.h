@@ -58,7 +58,7 @@ int generate_start(generate_t *g, generation_t *gen,
 /* The stream is gone.  These two may be called for one that is not running. */
 void generate_cancel(generation_t *gen);
 
-/* What the stream had queued has left. */
+/* What the stream had queued has been sent. */
 void generate_resume(generation_t *gen);
 
 /* The engine's faults have changed: running streams obey them from now on. */

@@ -9,7 +9,7 @@
 #define LIFELOCK_PAGE_BYTES  4096
 
 
-/* The agent touches no page that could be taken away from under it. */
+/* Sealed, so that the page cannot vanish while the agent reads it. */
 static int
 lifelock_create_page(void)
 {

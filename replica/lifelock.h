@@ -1,11 +1,10 @@
 
 /*
  * A robust mutex that this process holds as long as it lives, in a page that
- * its agent shares: how the agent hears of our death before the kernel has
- * freed our memory.  docs/control.md says what the page looks like.
- *
- * Not to be had on some kernel is no error: the agent sees the end of the
- * connection then, a little later.
+ * its agent shares: so the agent notices this process's death before the
+ * kernel has freed its memory. docs/control.md describes the page.  A kernel
+ * without it is no error: then the agent sees the end of the connection, a
+ * little later.
  */
 
 #ifndef LIFELOCK_H
@@ -20,10 +19,12 @@ typedef struct {
 } lifelock_t;
 
 
-/* By the thread that ends last: it is that one's death that is told. */
+/*
+ * To be called by the thread that ends last: its death is what the agent sees.
+ */
 void lifelock_init(lifelock_t *lock);
 
-/* Lets go: an orderly end is not told as a death. */
+/* Unlocks it: an orderly end must not look like a death. */
 void lifelock_done(lifelock_t *lock);
 
 #endif /* LIFELOCK_H */

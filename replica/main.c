@@ -127,7 +127,7 @@ main_raise_descriptors(void)
 }
 
 
-/* Touched, so that the kernel has to take each page back at the end. */
+/* Touched, so that the kernel has to free each page at the end. */
 static int
 main_load_model(const main_t *m)
 {

@@ -1,6 +1,6 @@
 
 /*
- * The replica's gRPC services, over common/grpc_conn.h.
+ * The replica's gRPC services, over common/grpc/conn.h.
  */
 
 #ifndef SERVICE_H

@@ -1,7 +1,7 @@
 
 /*
- * Changes as events.  A change of a record is taken apart: one event for each
- * thing that a listener may wait for, with what it was and what it is.
+ * Changes as events: one event for each field that changed and that a listener
+ * may wait for, with its old and its new value.
  */
 
 #include <string.h>

@@ -5,8 +5,8 @@
 
 
 /*
- * What the replica's own agent knows of it is surer than what others think of
- * the agent, so DOWN and STOPPED come first.
+ * What the own agent of a replica knows is more certain than what others think
+ * of that agent, so DOWN and STOPPED come first.
  */
 const char *
 command_show_state(const llmgw_member_t *member, const char **cause)
@@ -71,7 +71,7 @@ command_show_member(const llmgw_member_t *m, const llmgw_member_load_t *load)
 }
 
 
-/* What is not in the segment, as far as it has come. */
+/* What is known of a member and is not in the segment. */
 static void
 command_show_traits(json_t *shown, const command_traits_t *traits)
 {

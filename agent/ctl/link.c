@@ -59,7 +59,7 @@ ctl_link_connect(const ctl_t *ctl)
 }
 
 
-/* Connects and writes the request.  NULL: not reached, and said so. */
+/* Connects and sends the request.  NULL: not reached, which was reported. */
 static FILE *
 ctl_link_open(const ctl_t *ctl, json_t *request)
 {
@@ -90,7 +90,7 @@ ctl_link_open(const ctl_t *ctl, json_t *request)
 }
 
 
-/* NULL: it did not come, and that was said. */
+/* NULL: no line came, which was reported. */
 static json_t *
 ctl_link_read(const ctl_t *ctl, FILE *stream)
 {
@@ -115,7 +115,7 @@ ctl_link_read(const ctl_t *ctl, FILE *stream)
 }
 
 
-/* What an agent's refusal is as an exit status; all others: CTL_FAILED. */
+/* The exit status for a refusal's code; for all others: CTL_FAILED. */
 static const struct {
     const char  *code;
     int          status;

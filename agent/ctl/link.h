@@ -14,15 +14,14 @@
  */
 int ctl_link_ask(const ctl_t *ctl, json_t *request, json_t **answer);
 
-/* The same, where nothing is in the answer but that it was done. */
+/* The same, for an answer that has nothing but "ok". */
 int ctl_link_tell(const ctl_t *ctl, json_t *request);
 
 /*
- * The same for what takes as long as it takes: gives out each event (NULL: to
- * nobody) until the last line has come.  *answer is that line whether it is
- * good or bad, NULL where none came; answer NULL: it is not asked for.
- *
- * LIVELY: the command says something each second, or the agent does not run.
+ * The same for commands that take long: on_event (NULL: none) gets each event
+ * until the last line has come.  *answer is that line, be it good or bad, or
+ * NULL if none came; answer may be NULL. LIVELY: the agent sends a line each
+ * second, and counts as gone if it does not.
  */
 typedef void (*ctl_event_pt)(void *data, const json_t *event);
 

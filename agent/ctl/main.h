@@ -72,8 +72,8 @@ extern const options_spec_t  ctl_members_spec;
 extern const options_spec_t  ctl_status_spec;
 
 /*
- * Asks, and shows the answer: once, or again each second with --watch.  show()
- * is for people; --json is seen to here.
+ * Asks, and shows the answer: once, or again each second with --watch. show()
+ * prints it for people; --json is handled here.
  */
 typedef void (*ctl_show_pt)(const ctl_t *ctl, json_t *answer, FILE *out);
 

@@ -1,5 +1,5 @@
 
-/* llmgwctl members: one line a member, columns as wide as they need be. */
+/* llmgwctl members: one line per member, columns as wide as needed. */
 
 #include <stdio.h>
 #include <string.h>

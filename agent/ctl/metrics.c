@@ -1,11 +1,9 @@
 
 /*
- * llmgwctl metrics: what the agent's status counts, as Prometheus reads it,
- * for the node exporter's textfile collector or anything like it.
- *
- * An agent has no HTTP server, and needs none for this: nobody but root and
- * its group may ask it, and nothing more listens.  An agent of another
- * version may lack a counter that is known here, which is left out then.
+ * llmgwctl metrics: the agent's counters in Prometheus' format, for the node
+ * exporter's textfile collector or the like.  So an agent needs no HTTP
+ * server: it listens on nothing more, and only root and its group may ask it.
+ * A counter that an agent of another version lacks is left out.
  */
 
 #include <stdio.h>

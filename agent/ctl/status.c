@@ -54,7 +54,7 @@ ctl_print_list(const json_t *list, int indent, FILE *out)
 }
 
 
-/* In the order of the answer; what is within is set in. */
+/* In the order of the answer; inner objects are indented. */
 static void
 ctl_print_object(json_t *object, int indent, FILE *out)
 {

@@ -120,8 +120,8 @@ ctl_update_set_members(json_t *request, const char *text)
 
 
 /*
- * -1: JSON cannot say it, and that was said.  To leave it out would be another
- * update: one by orders, or one that stops nothing.
+ * -1: JSON cannot carry it, which was reported.  Without it this would be
+ * another update: one by orders, or one that stops nothing.
  */
 static int
 ctl_update_set_command(json_t *request, const char *name, const char *command)
@@ -137,7 +137,7 @@ ctl_update_set_command(json_t *request, const char *name, const char *command)
 }
 
 
-/* NULL: usage, and that was said. */
+/* NULL: wrong usage, which was reported. */
 static json_t *
 ctl_update_request(const ctl_options_t *options)
 {

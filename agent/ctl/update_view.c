@@ -172,8 +172,8 @@ view_put_heading(ctl_update_view_t *view, int columns)
 
 
 /*
- * The rows from `first` on; where not all fit, those that are over are left
- * out from the top.
+ * The rows from `first` on.  If not all fit, rows of steps that are over are
+ * left out, from the top.
  */
 static size_t
 view_first_row(const json_t *steps, size_t rows)
@@ -390,7 +390,7 @@ ctl_update_view_end(ctl_update_view_t *view, const json_t *answer)
         return;
     }
 
-    /* A refusal names the update that runs; that is no end of it. */
+    /* A refusal names the running update, which has not ended. */
     if (!json_is_object(update)) {
         return;
     }

@@ -1,12 +1,12 @@
 
 /*
- * Which sealed datagrams were had already.
+ * Which sealed datagrams have been received already.
  *
  * A seal tells the writer of a datagram and not the time: a recorded one can be
  * sent again.  So each sender numbers what it seals, over all receivers, and
- * each receiver remembers for each sender and epoch the highest number had
- * and, in a window behind it, which of those below (RFC 4303, 3.4.3 does it
- * so).  Below the window is as had.
+ * each receiver remembers for each sender and epoch the highest number seen
+ * and, in a window below it, which numbers were seen (as RFC 4303, 3.4.3
+ * does).  Numbers below the window count as seen.
  *
  *              window of 1024              top
  *       ... |0 1 1 0 0 1 0 ... 1 1 0 1 1 1 1|  <- next
@@ -31,8 +31,10 @@
 #include "proto/members/members.h"
 
 
-/* More than a member tells in the second that a datagram may be late; LEFT
-   goes to a thousand others at once. */
+/*
+ * More than a member sends in the second that a datagram may be late; LEFT
+ * goes to a thousand others at once.
+ */
 #define REPLAY_WINDOW       1024
 
 /* As many as there can be members (swim/table/table.h) and strangers
@@ -49,8 +51,8 @@ replay_t *replay_create(void);
 void replay_destroy(replay_t *replay);
 
 /*
- * Is this number of the sender's new?  1: yes, and it is had from now on; 0:
- * it was had, or is too old to tell.  Counters begin with 1.
+ * Is this number of the sender new? 1: yes, and it counts as seen from now on;
+ * 0: it was seen, or is too old to tell.  Counters begin with 1.
  */
 int replay_take(replay_t *replay, const char *sender_id, uint64_t epoch,
     uint64_t counter, uint64_t now_us);

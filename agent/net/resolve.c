@@ -64,7 +64,7 @@ resolve_job_release(resolve_job_t *job)
 }
 
 
-/* Of the names nobody writes after the start, so they need no lock. */
+/* The names are not written after the start, so they need no lock. */
 static void *
 resolve_thread(void *data)
 {

@@ -1,11 +1,9 @@
 
 /*
- * The seeds' addresses, resolved off the loop.
- *
- * Numeric seeds are handed over at once and for good.  Names are asked for in
- * a thread of their own, since getaddrinfo() may take its time: every second
- * while nobody has answered yet (a name may not exist before the member it
- * names), then every ten, as members move.
+ * The seeds' addresses, resolved outside of the loop.  Numeric seeds are
+ * handed over at once.  Names are resolved in a thread, since getaddrinfo()
+ * may block: every second until a member has answered (a name may not exist
+ * before its member does), then every ten seconds, since members move.
  */
 
 #ifndef RESOLVE_H

@@ -153,7 +153,7 @@ stream_write(stream_t *stream)
 }
 
 
-/* The whole of a question or of an answer is there. */
+/* A whole question or answer has been received. */
 static void
 stream_deliver(stream_t *stream)
 {
@@ -170,7 +170,7 @@ stream_deliver(stream_t *stream)
                          stream->bytes + STREAM_LENGTH_BYTES, len);
     streams->asked = NULL;
 
-    /* Nothing came back, or it was an answer: there is no more to it. */
+    /* No answer was given, or it was an answer itself: the stream is over. */
     if (stream->number == number && stream->len == 0) {
         stream_close(stream);
     }
@@ -304,7 +304,7 @@ streams_listen(const address_t *address)
         return -1;
     }
 
-    /* What is left of an earlier life's connections is in nobody's way. */
+    /* Connections left by an earlier life must not keep the port busy. */
     on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 

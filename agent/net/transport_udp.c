@@ -13,8 +13,8 @@
 
 
 /*
- * A table of a thousand members comes as a hundred datagrams at once; the
- * kernel gives what net.core.rmem_max allows of this.
+ * A table of a thousand members arrives as a hundred datagrams at once;
+ * net.core.rmem_max may limit this.
  */
 #define TRANSPORT_RCVBUF_BYTES  (4 * 1024 * 1024)
 
@@ -189,8 +189,8 @@ transport_ask(transport_t *transport, const address_t *to,
 
 
 /*
- * A port that is closed answers by ICMP, which recvfrom() reports as an
- * error of ours (ECONNREFUSED): it is no end.
+ * A closed port at a peer answers by ICMP, and recvfrom() reports that as
+ * ECONNREFUSED: the socket is still good.
  */
 static int
 transport_receive(transport_t *transport)

@@ -25,8 +25,10 @@ void transport_udp_on_starved(transport_t *transport,
  */
 void transport_udp_hold(transport_t *transport, int is_held);
 
-/* For tests: of the datagrams that come so many are not seen.  A connection
-   loses nothing, as it would not on a network that loses. */
+/*
+ * For tests: drops that share of the datagrams that arrive.  TCP connections
+ * lose nothing, as on a real network.
+ */
 void transport_udp_lose(transport_t *transport, unsigned percent,
     uint64_t random_seed);
 

@@ -1,7 +1,7 @@
 
 /*
- * The plan: refused as a whole before anything is touched, where it could not
- * be carried out as it stands.
+ * The plan.  One that could not be carried out is refused as a whole, before
+ * anything is changed.
  */
 
 #include <stdio.h>
@@ -76,7 +76,7 @@ rollout_is_meant(const rollout_spec_t *spec, const llmgw_member_t *member)
 }
 
 
-/* Nobody can tell whether there is anything left to be updated. */
+/* Nothing tells whether a replica is left there that could be updated. */
 static int
 rollout_is_absent(const rollout_spec_t *spec, const llmgw_member_t *member)
 {
@@ -173,7 +173,7 @@ rollout_build(const rollout_spec_t *spec, const rollout_view_t *view)
 }
 
 
-/* An agent that knows of none is cut off, and not done. */
+/* An agent that knows of no replica is cut off; the update is not complete. */
 static rollout_refusal_t
 rollout_check_any(const rollout_t *rollout, char *text)
 {
@@ -251,9 +251,9 @@ rollout_check_steps(const rollout_t *rollout, const rollout_spec_t *spec,
 
 
 /*
- * As many as max_unavailable may be missing, but never all, unless it is said.
- * What the plan brings back before (it goes first) counts when the others'
- * turn comes.
+ * By default max_unavailable replicas may be missing, but never all of them.
+ * Replicas that are not READY are updated first, so they count as available
+ * for the steps that follow.
  */
 static rollout_refusal_t
 rollout_check_available(rollout_t *rollout, const rollout_spec_t *spec,

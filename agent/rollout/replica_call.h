@@ -1,11 +1,12 @@
 
 /*
- * Drain and Undrain, said to the own replica over gRPC.
+ * Calls Drain and Undrain at the own replica over gRPC.
  *
- * One at a time, and the later one counts: what was being said is dropped.
- * No answer in REPLICA_CALL_TIMEOUT_MS, or no connection: again, five times in
- * all.  Any status is an answer: a replica that does not know the call says
- * UNIMPLEMENTED, and gateways alone hold its traffic back.
+ * One call at a time: a later call replaces the one that is under way.  Without
+ * an answer in REPLICA_CALL_TIMEOUT_MS, or without a connection, it is tried
+ * again, five times in all.  Any status is an answer: a replica that does not
+ * know the call answers UNIMPLEMENTED, and then only the gateways keep requests
+ * away from it.
  *
  * A replica lets its own host alone drain it, and knows that by the peer's
  * address.  The address that it is reached at need not be a loopback one, so
@@ -30,7 +31,7 @@ typedef enum {
 #define REPLICA_CALL_PAUSE_S     0.2
 #define REPLICA_CALL_TRIES       5
 
-/* status of gRPC, and its message; -1 and why there was none. */
+/* The gRPC status and its message; or -1, and why there was none. */
 typedef void (*replica_call_done_pt)(void *data, replica_call_verb_t verb,
     int status, const char *message);
 
@@ -42,10 +43,10 @@ replica_call_t *replica_call_create(struct ev_loop *loop,
     const address_t *address, replica_call_done_pt on_done, void *data);
 void replica_call_destroy(replica_call_t *call);
 
-/* on_done comes once for each that is not dropped, from the loop. */
+/* on_done comes from the loop, once for each call that is not dropped. */
 void replica_call_say(replica_call_t *call, replica_call_verb_t verb);
 
-/* The replica it was for is gone: another is not to hear it. */
+/* Drops the call: its replica is gone, and another one must not get it. */
 void replica_call_drop(replica_call_t *call);
 
 #endif /* REPLICA_CALL_H */

@@ -96,9 +96,10 @@ rollout_end(rollout_t *rollout, rollout_verdict_t verdict, uint64_t now_us)
 
 
 /*
- * Words of a command or of a replica, which may be anything, and cut within a
- * character: a terminal would act on some, and JSON has no way to say others,
- * so that the last line of the update would not come.
+ * Cleans the words of a command or a replica: they may be any bytes, and may
+ * be cut within a character.  A terminal would act on some of them, and JSON
+ * cannot carry others, so that the last line of the update would never be
+ * sent.
  */
 static void
 rollout_clean(char *text)
@@ -202,8 +203,8 @@ rollout_done(rollout_t *rollout, rollout_step_t *step, uint64_t now_us)
 
 
 /*
- * Where no process serves there was nothing to drain or to stop, and that it
- * could not be done tells nothing.
+ * If no process was serving, there was nothing to drain or to stop, and a
+ * failure of that does not matter.
  */
 static int
 rollout_is_harmless(const rollout_step_t *step)
@@ -226,7 +227,7 @@ rollout_result(rollout_t *rollout, size_t i, const char *error,
 
     if (step->state == ROLLOUT_UNDOING) {
 
-        /* A drain that was under way is nobody's business any more. */
+        /* Nothing waits for a drain that was under way any more. */
         if (action == ROLLOUT_UNDRAIN) {
             rollout_enter(step, step->outcome, ROLLOUT_NOTHING, now_us);
         }
@@ -287,8 +288,7 @@ rollout_may_report(const rollout_step_t *step, const llmgw_member_t *member,
 }
 
 
-/* Its agent started anew.  If it does so again and again it is not waited for
-   for ever. */
+/* Its agent restarted.  If it does so again and again, the wait still ends. */
 static int
 rollout_is_unsettled(const rollout_t *rollout, rollout_step_t *step,
     const llmgw_member_t *member, uint64_t now_us)
@@ -299,7 +299,7 @@ rollout_is_unsettled(const rollout_t *rollout, rollout_step_t *step,
         return 0;
     }
 
-    /* And knows of no lease. */
+    /* The restarted agent knows of no lease. */
     if (rollout_is_present(member) && member->epoch != step->epoch) {
         rollout_drain(step, member);
         return 1;
@@ -309,7 +309,7 @@ rollout_is_unsettled(const rollout_t *rollout, rollout_step_t *step,
 }
 
 
-/* A figure counts when what raced with the drain is in it. */
+/* A load counts when it includes the requests that raced with the drain. */
 static void
 rollout_look_draining(rollout_t *rollout, rollout_step_t *step,
     const llmgw_member_t *member, const llmgw_member_load_t *load,
@@ -423,7 +423,7 @@ rollout_look_at(rollout_t *rollout, rollout_step_t *step,
         rollout_look_draining(rollout, step, member, load, now_us);
     }
 
-    /* Until it is told to go: it may crash and be back before. */
+    /* Until it is told to stop: it may crash and come back before that. */
     if (member != NULL
         && (step->state < ROLLOUT_STARTING || step->due == ROLLOUT_START
             || step->due == ROLLOUT_RESTART))
@@ -504,7 +504,7 @@ rollout_put_back(rollout_t *rollout, size_t i)
 }
 
 
-/* Its lease is to be kept up, and nobody is at it. */
+/* Its lease has to be renewed, and no renewal is under way. */
 static int
 rollout_is_leased(const rollout_step_t *step)
 {

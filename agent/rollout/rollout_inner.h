@@ -9,7 +9,7 @@
 
 /* rollout.c */
 
-/* It has begun, and its replica may not be counted upon. */
+/* It has begun, so its replica does not count as routable. */
 int rollout_is_active(const rollout_step_t *step);
 
 void rollout_enter(rollout_step_t *step, rollout_state_t state,
@@ -18,10 +18,10 @@ void rollout_enter(rollout_step_t *step, rollout_state_t state,
 void rollout_fail(rollout_t *rollout, rollout_step_t *step, uint64_t now_us,
     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Its present agent is to drain it. */
+/* The present agent of the replica is to drain it. */
 void rollout_drain(rollout_step_t *step, const llmgw_member_t *member);
 
-/* There is an agent to talk to; NULL: no such member. */
+/* Its agent can be reached; NULL: no such member. */
 int rollout_is_present(const llmgw_member_t *member);
 
 /* It serves, in the new version. */

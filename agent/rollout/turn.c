@@ -1,5 +1,5 @@
 
-/* Whose turn it is, and whether the others are enough without it. */
+/* Which replica is next, and whether enough others remain without it. */
 
 #include <string.h>
 
@@ -22,7 +22,7 @@ rollout_active(const rollout_t *rollout)
 }
 
 
-/* Those that would take requests, less those that we are busy with. */
+/* The routable replicas, less those whose step has begun. */
 static unsigned
 rollout_available(const rollout_t *rollout, const rollout_view_t *view)
 {
@@ -88,7 +88,7 @@ rollout_try(rollout_t *rollout, rollout_step_t *step,
 }
 
 
-/* While a step is under way it will be its replica that is routable next. */
+/* While a step is under way, its replica will be routable again. */
 static void
 rollout_look_blocked(rollout_t *rollout, rollout_step_t *step,
     const rollout_view_t *view, uint64_t now_us)

@@ -10,7 +10,7 @@
 #include "state/state_file.h"
 
 
-/* 0, also for a file that is none of ours: the clock is above it anyway. */
+/* 0, also for a file that is not ours: the clock is above that anyway. */
 static uint64_t
 epoch_read(const char *state_dir, const char *id)
 {

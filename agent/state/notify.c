@@ -11,7 +11,7 @@
 #define NOTIFY_MIN_WATCHDOG_US  10000ULL
 
 
-/* Nothing to be done about a manager that does not listen. */
+/* A manager that does not listen cannot be helped. */
 static void
 notify_send(notify_t *notify, const char *text)
 {

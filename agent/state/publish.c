@@ -106,7 +106,7 @@ publish_tell_changes(const publish_t *publish)
     after = llmgw_members_published(publish->writer, NULL, &nafter);
     before = llmgw_members_published_before(publish->writer, &nbefore);
 
-    /* What an earlier life left is not this one's to tell changes of. */
+    /* Changes to what an earlier life left are not reported. */
     nbefore = publish->has_published ? nbefore : 0;
 
     for (i = 0, j = 0; i < nbefore || j < nafter; /* void */) {

@@ -56,7 +56,7 @@ void publish_set_isolated(publish_t *publish, int is_isolated);
 void publish_load(publish_t *publish, const char *id,
     const llmgw_member_load_t *load);
 
-/* How long a flush should wait still; 0: it is due, or there is nothing. */
+/* How long a flush should still wait; 0: it is due, or nothing is marked. */
 uint64_t publish_wait_us(const publish_t *publish, uint64_t now_us);
 
 /* Publishes if marked.  0, or -1 and a reason; it stays marked then. */

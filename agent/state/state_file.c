@@ -75,7 +75,7 @@ state_file_fill(const char *path, const char *text)
 }
 
 
-/* A name that is lost with the machine would be as if never written. */
+/* Without this, a power failure could undo the rename. */
 static void
 state_file_sync_dir(const char *dir)
 {

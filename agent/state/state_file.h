@@ -18,7 +18,7 @@
 #include <stddef.h>
 
 
-/* A line that it holds at most, with the NUL. */
+/* The longest line, with the NUL. */
 #define STATE_FILE_BYTES  128
 
 /*

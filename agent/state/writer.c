@@ -79,7 +79,7 @@ writer_release(writer_t *writer)
 }
 
 
-/* With the mutex held.  The next job, waited for; NULL: there is none more. */
+/* With the mutex held.  Waits for the next job; NULL: no more will come. */
 static writer_job_t *
 writer_next(writer_t *writer)
 {

@@ -81,7 +81,7 @@ child_init(child_t *child, struct ev_loop *loop, child_gone_pt on_gone,
     child->reaper.data = child;
     child->watch.data = child;
 
-    /* Its last words on the report connection are heard before. */
+    /* Its last message on the report connection is read before. */
     ev_set_priority(&child->reaper, -1);
     ev_set_priority(&child->watch, -1);
 }

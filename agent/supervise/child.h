@@ -2,11 +2,10 @@
 /*
  * One child process: started, signalled, watched until it is gone.
  *
- * It gets /dev/null as standard input, our standard output and error, no
- * other descriptor, and signals as a shell would give them; it leads a process
- * group, so that Ctrl-C in a terminal asks the agent alone.  It is not tied
- * to our life: when we are killed it serves on, and the next agent adopts it
- * by its pid.
+ * It gets /dev/null as standard input, the agent's standard output and error,
+ * no other descriptor, and default signals.  It leads a process group, so that
+ * Ctrl-C in a terminal reaches the agent alone.  When the agent is killed the
+ * child serves on, and the next agent adopts it by its pid.
  *
  * Signals go through a pidfd, which never means another process that was
  * given the same number.  The end of our own child comes from libev, whose
@@ -24,7 +23,7 @@
 #define CHILD_ERROR_BYTES  256
 #define CHILD_END_BYTES    64
 
-/* how: "exit status 1", "signal 9", "ended"; the child is empty again. */
+/* how: "exit status 1", "signal 9", "ended".  Another child may be started. */
 typedef void (*child_gone_pt)(void *data, pid_t pid, const char *how);
 
 typedef struct {

@@ -1,7 +1,6 @@
 
 /*
- * The words of a replica's command, with the version that it is to have put
- * where they say "{version}".
+ * The words of a replica's command, with its version in place of "{version}".
  */
 
 #ifndef CHILD_WORDS_H
@@ -10,7 +9,7 @@
 
 #define CHILD_WORDS_VERSION  "{version}"
 
-/* Does any of them want to know it? */
+/* Does any word contain "{version}"? */
 int child_words_want_version(char *const *command);
 
 /* As posix_spawn() takes them; NULL: out of memory. */

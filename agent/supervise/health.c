@@ -8,8 +8,8 @@
 
 
 /*
- * A replica that does report is back at its agent within 200 ms of the
- * agent's start: it is not judged by a check before.
+ * A replica that reports does so within 200 ms of the agent's start: no check
+ * judges it before that.
  */
 #define HEALTH_FIRST_S            0.3
 #define HEALTH_INTERVAL_S         1.0
@@ -76,8 +76,9 @@ health_connect(health_t *health)
 
 
 /*
- * See the header: one that had answered is looked for before it is gone.  The
- * new connection waits for the next second's question.
+ * See the header: after a break, a replica that had answered is connected to
+ * again before it counts as gone.  The new connection waits for the next
+ * question.
  */
 static void
 health_broken(health_t *health)
@@ -92,7 +93,7 @@ health_broken(health_t *health)
 }
 
 
-/* A question that was reset is asked again, and is no answer. */
+/* A question that was reset is not answered, and is asked again. */
 static void
 health_end(void *data, asker_end_t end, int status, const char *text)
 {
@@ -114,7 +115,7 @@ static const asker_use_t  health_use = {
 
 /*
  * Check of "", the server as a whole: an empty HealthCheckRequest.  It has no
- * limit of its own: the silence of several counts together.
+ * limit of its own: silence is measured over several questions.
  */
 static void
 health_ask(health_t *health)

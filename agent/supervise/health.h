@@ -3,7 +3,7 @@
  * Asks a replica that does not report whether it serves: grpc.health.v1
  * every second, on one connection that is kept.
  *
- * The connection is a witness of its own: it breaks the moment the process
+ * The connection itself tells something, too: it breaks the moment the process
  * dies, long before a check would time out.  A break is looked into at once
  * (an engine may close idle or old connections): a connection that is refused,
  * or that breaks before it has carried an answer, says that nobody is there.
@@ -33,7 +33,7 @@ typedef struct health_s  health_t;
 
 typedef void (*health_verdict_pt)(void *data, health_verdict_t verdict);
 
-/* Starts asking a little later.  NULL: out of memory. */
+/* The first question is asked a little later.  NULL: out of memory. */
 health_t *health_create(struct ev_loop *loop, const address_t *address,
     health_verdict_pt on_verdict, void *data);
 

@@ -1,7 +1,7 @@
 
 /*
- * The process at the other end of the report connection, watched for its
- * death by three ways; whichever is first counts.
+ * The process at the other end of the report connection.  Its death is noticed
+ * in three ways; the first one counts.
  *
  *   end of file      the connection itself: control/control.c
  *   witness          before a large process's memory is freed, where the
@@ -9,7 +9,7 @@
  *   pidfd            when somebody else holds the connection open: a child of
  *                    the replica's that inherited it
  *
- * What it had written before it died is read first: a goodbye counts.
+ * What it had sent before it died is read first: a goodbye counts.
  */
 
 #ifndef REPORTER_H
@@ -42,7 +42,7 @@ void reporter_init(reporter_t *reporter, struct ev_loop *loop,
 /* passed_fd: what came with the report, -1: nothing; it is taken over. */
 void reporter_watch(reporter_t *reporter, int socket_fd, int passed_fd);
 
-/* No reporter any more.  Harmless when there was none. */
+/* There is no reporter any more.  Harmless when there was none. */
 void reporter_forget(reporter_t *reporter);
 
 /* A pidfd that is the caller's; -1: none. */

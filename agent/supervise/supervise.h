@@ -85,8 +85,8 @@ void supervise_init(supervise_t *supervise, uint64_t drain_timeout_us,
     int may_have_orphan, uint64_t now_us);
 
 /*
- * A process reports that is not the child.  1: it is the child from now on,
- * the caller watches it; 0: there is a child, or none is wanted.
+ * A process reports that is not the child. 1: it is the child from now on, and
+ * the caller watches it; 0: there is a child already, or none is wanted.
  */
 int supervise_adopt(supervise_t *supervise, uint64_t now_us);
 
@@ -99,17 +99,17 @@ void supervise_parted(supervise_t *supervise);
 /* The child is gone, or could not be started. */
 supervise_action_t supervise_exited(supervise_t *supervise, uint64_t now_us);
 
-/* Ends it for good.  Once more: without waiting for its streams. */
+/* Stops it for good.  Called again: without waiting for its streams. */
 supervise_action_t supervise_stop(supervise_t *supervise, uint64_t now_us);
 
 /*
- * Ends it and starts it again; from RESTING and BACKOFF starts it at once.
- * Nothing while it is being ended already, or an orphan is waited for.
+ * Stops it and starts it again; from RESTING and BACKOFF it is started at
+ * once.  No-op while it is being stopped already, or an orphan is waited for.
  */
 supervise_action_t supervise_restart(supervise_t *supervise,
     uint64_t now_us);
 
-/* To be called at supervise_next_us(); UINT64_MAX: not. */
+/* To be called at supervise_next_us(); UINT64_MAX: never. */
 supervise_action_t supervise_tick(supervise_t *supervise, uint64_t now_us);
 uint64_t supervise_next_us(const supervise_t *supervise);
 

@@ -1,6 +1,6 @@
 
 /*
- * The client's half of grpc_conn.h and what both halves share: bytes between
+ * The client's half of conn.h, and what both halves share: bytes between
  * a socket and a session.
  *
  * Reading is one recv(2) per event-loop iteration and connection.  Writing is

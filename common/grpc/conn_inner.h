@@ -1,7 +1,6 @@
 
 /*
- * What grpc_conn.c and grpc_server.c know of a connection; nobody else
- * includes this.
+ * Private to conn.c and server.c: what both know of a connection.
  */
 
 #ifndef GRPC_CONN_INNER_H
