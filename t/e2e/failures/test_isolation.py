@@ -3,6 +3,8 @@
 import threading
 import time
 
+import pytest
+
 from llmgw.wait import wait_for
 
 # Gossip that makes up its mind within a second or so.
@@ -98,6 +100,7 @@ def test_gateways_agent_restarted_in_isolation(cluster, client, expect):
     client(nginx).stream("after", 5).check(expect("after", 5))
 
 
+@pytest.mark.first
 def test_the_dead_are_judged_by_their_connections(cluster, client, expect):
     """Isolated, and the replicas end one after the other: streams go to who
     is left, and with nobody left they are refused at once."""

@@ -26,10 +26,10 @@ def test_stream_goes_on_in_its_group(cluster, client, expect, group):
     """The empty group is one, too.  Five of another one stand by."""
     nginx = fleet(cluster, {"r1": group, "r2": group,
                             **{f"s{i}": "other" for i in range(5)}})
-    streams = [Stream(client, nginx, "r1", 300) for _ in range(4)]
+    streams = [Stream(client, nginx, "r1", 150) for _ in range(4)]
     cluster.replicas["r1"].kill()
     for stream in streams:
-        got = stream.end().check(expect(stream.prompt, 300))
+        got = stream.end().check(expect(stream.prompt, 150))
         assert got.replicas == ["r1", "r2"]
 
 
