@@ -8,6 +8,13 @@
 #define LEN_BYTES_MAX    4          /* 256 MiB: more than any message has */
 
 
+static const uint8_t  final_message[] = { FINAL_TAG, 1 };
+
+const llmgw_token_t  llmgw_token_final = {
+    final_message, sizeof(final_message), final_message, 0, 1
+};
+
+
 /* NULL: longer than need be, too large, or cut off. */
 static const uint8_t *
 token_len(const uint8_t *p, const uint8_t *end, size_t *len)

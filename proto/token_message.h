@@ -29,6 +29,10 @@ typedef struct {
 } llmgw_token_t;
 
 
+/* The last one of a stream, without text. */
+extern const llmgw_token_t  llmgw_token_final;
+
+
 /*
  * 1: the bytes are what an encoder makes of a GenerateResponse that it knows
  * in full, and *token tells of them.  0: they are not, or it cannot be told.

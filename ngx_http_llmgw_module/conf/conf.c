@@ -268,27 +268,17 @@ ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param, size_t skip,
 }
 
 
-const ngx_http_llmgw_rooms_t *
-ngx_http_llmgw_conf_rooms(ngx_conf_t *cf)
-{
-    ngx_http_llmgw_main_conf_t  *lmcf;
-
-    lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
-
-    return lmcf->rooms;
-}
-
-
 /* At the end of the http{} block: all lines of the upstream are known. */
 
 static ngx_int_t
 ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_http_llmgw_srv_conf_t     *lscf;
-    const ngx_http_llmgw_rooms_t  *rooms;
+    ngx_http_llmgw_srv_conf_t   *lscf;
+    ngx_http_llmgw_main_conf_t  *lmcf;
 
     lscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_llmgw_module);
+    lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
 
 #if (NGX_HTTP_UPSTREAM_ZONE)
     if (us->shm_zone) {
@@ -316,10 +306,9 @@ ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
                                           &us->host) - lscf->zone_name.data;
     }
 
-    rooms = ngx_http_llmgw_conf_rooms(cf);
-    us->peer.init = rooms->init_peer;
+    us->peer.init = lmcf->rooms->init_peer;
 
-    return rooms->add_zone(cf, lscf);
+    return lmcf->rooms->add_zone(cf, lscf);
 }
 
 
@@ -420,6 +409,7 @@ ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_str_t                   *value;
     ngx_http_core_loc_conf_t    *clcf;
     ngx_http_llmgw_loc_conf_t   *llcf = conf, **slot;
+    ngx_http_llmgw_srv_conf_t   *lscf;
     ngx_http_llmgw_main_conf_t  *lmcf;
 
     if (llcf->upstream) {
@@ -446,8 +436,11 @@ ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     *slot = llcf;
 
+    lscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_llmgw_module);
+    lscf->has_pass = 1;
+
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_llmgw_conf_rooms(cf)->pass;
+    clcf->handler = lmcf->rooms->pass;
 
     if (clcf->name.len && clcf->name.data[clcf->name.len - 1] == '/') {
         clcf->auto_redirect = 0;

@@ -79,6 +79,8 @@ typedef struct {
     unsigned                      breaker_set:1;
     unsigned                      hedge_set:1;
     unsigned                      hedge_on:1;   /* as a request asks for it */
+
+    unsigned                      has_pass:1;   /* a server{} with llmgw_pass */
 } ngx_http_llmgw_srv_conf_t;
 
 
@@ -118,7 +120,6 @@ char *ngx_http_llmgw_conf_handler(ngx_conf_t *cf,
 char *ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_http_upstream_srv_conf_t *ngx_http_llmgw_conf_refer(ngx_conf_t *cf,
     ngx_str_t *name);
-const ngx_http_llmgw_rooms_t *ngx_http_llmgw_conf_rooms(ngx_conf_t *cf);
 ngx_int_t ngx_http_llmgw_conf_check(ngx_conf_t *cf,
     ngx_http_llmgw_main_conf_t *lmcf);
 

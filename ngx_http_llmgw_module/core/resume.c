@@ -55,6 +55,7 @@ llmgw_resume_next(llmgw_resume_t *resume, llmgw_ending_t outcome,
         break;
 
     case LLMGW_ENDING_FULL:
+    case LLMGW_ENDING_DOUBTED:
         step.exclude = 1;
         break;
 

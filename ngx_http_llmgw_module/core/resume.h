@@ -10,6 +10,7 @@
  *
  *                 FINAL ------------------------------> FINISH
  *                 PASSED (client's fault) ------------> PASS
+ *                 DOUBTED (not counted, once) --------> AGAIN, excluded
  *    attempt ---- DRAINING, FULL (not counted) -------> AGAIN, excluded
  *                 REFUSED (new connection, counted
  *                          from the fourth on) -------> AGAIN
@@ -41,6 +42,8 @@
 typedef enum {
     LLMGW_ENDING_FINAL = 0,    /* the final token came */
     LLMGW_ENDING_PASSED,       /* the request's own fault, by the replica */
+    LLMGW_ENDING_DOUBTED,      /* the same, or the replica is deployed wrongly:
+                                  another one is asked to tell */
     LLMGW_ENDING_DRAINING,     /* the replica takes no new work */
     LLMGW_ENDING_FULL,         /* it has no room, nothing was begun */
     LLMGW_ENDING_REFUSED,      /* the connection would not take it */

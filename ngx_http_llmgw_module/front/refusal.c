@@ -8,9 +8,11 @@
 #include "conf/conf.h"
 #include "front/grpc.h"
 #include "http/grpc.h"
+#include "http/header.h"
 
 
 static ngx_int_t ngx_http_llmgw_refusal_filter(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_llmgw_refusal_is_ours(ngx_http_request_t *r);
 static void ngx_http_llmgw_refusal_end(ngx_uint_t http, llmgw_end_t *end);
 
 
@@ -31,12 +33,9 @@ static ngx_int_t
 ngx_http_llmgw_refusal_filter(ngx_http_request_t *r)
 {
     llmgw_end_t                 end;
-    ngx_http_llmgw_loc_conf_t  *llcf;
 
-    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
-
-    if (llcf->upstream == NULL || r != r->main
-        || r->headers_out.status < NGX_HTTP_SPECIAL_RESPONSE)
+    if (r->headers_out.status < NGX_HTTP_SPECIAL_RESPONSE || r != r->main
+        || !ngx_http_llmgw_refusal_is_ours(r))
     {
         return ngx_http_next_header_filter(r);
     }
@@ -52,6 +51,32 @@ ngx_http_llmgw_refusal_filter(ngx_http_request_t *r)
     }
 
     return ngx_http_next_header_filter(r);
+}
+
+
+/*
+ * In a location with llmgw_pass; or before any was found, as with a header that
+ * is too large, a gRPC request for a server that has such a location.
+ */
+
+static ngx_uint_t
+ngx_http_llmgw_refusal_is_ours(ngx_http_request_t *r)
+{
+    ngx_http_core_srv_conf_t   *cscf;
+    ngx_http_llmgw_srv_conf_t  *lscf;
+    ngx_http_llmgw_loc_conf_t  *llcf;
+
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
+
+    if (llcf->upstream) {
+        return 1;
+    }
+
+    cscf = ngx_http_get_module_srv_conf(r, ngx_http_core_module);
+    lscf = ngx_http_get_module_srv_conf(r, ngx_http_llmgw_module);
+
+    return lscf->has_pass && r->loc_conf == cscf->ctx->loc_conf
+           && ngx_http_llmgw_header_is_grpc(r->headers_in.content_type);
 }
 
 

@@ -31,6 +31,8 @@
 
 static void ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim);
 static ngx_uint_t ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream);
+static ngx_http_llmgw_claim_rc_t ngx_http_llmgw_serve_claim_any(
+    ngx_http_llmgw_stream_t *stream);
 static ngx_uint_t ngx_http_llmgw_serve_claims_again(
     ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_claim_rc_t rc);
 static void ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
@@ -47,6 +49,8 @@ static ngx_http_llmgw_attempt_t *ngx_http_llmgw_serve_other(
     ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *leg);
 static ngx_uint_t ngx_http_llmgw_serve_leg_ended(
     ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *leg);
+static llmgw_ending_t ngx_http_llmgw_serve_ending(
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
 static ngx_uint_t ngx_http_llmgw_serve_last_ended(
     ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
 static void ngx_http_llmgw_serve_note(ngx_http_llmgw_stream_t *stream,
@@ -92,8 +96,7 @@ ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim)
     ngx_connection_t         *c;
     ngx_http_llmgw_stream_t  *stream;
 
-    stream = (ngx_http_llmgw_stream_t *)
-                 ((char *) claim - offsetof(ngx_http_llmgw_stream_t, claim));
+    stream = ngx_queue_data(claim, ngx_http_llmgw_stream_t, claim);
     c = stream->request->connection;
 
     if (!ngx_http_llmgw_serve_claim(stream) && !stream->waits
@@ -116,12 +119,17 @@ ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
 
     leg = &stream->legs[0];
     stream->claim.is_urgent = (stream->record.tokens > 0);
-    stream->claim.is_last = llmgw_resume_is_last_try(&stream->resume);
+    stream->claim.is_last = stream->doubt
+                            || llmgw_resume_is_last_try(&stream->resume);
 
-    do {
-        rc = ngx_http_llmgw_claim(&stream->claim, &leg->lease,
-                                  &stream->record.route);
-    } while (ngx_http_llmgw_serve_claims_again(stream, rc));
+    rc = ngx_http_llmgw_serve_claim_any(stream);
+
+    if (stream->doubt && rc != NGX_HTTP_LLMGW_LEASED
+        && rc != NGX_HTTP_LLMGW_WAITS && rc != NGX_HTTP_LLMGW_FULL)
+    {
+        ngx_http_llmgw_doubt_answer(stream);
+        return 1;
+    }
 
     stream->waits = (rc == NGX_HTTP_LLMGW_WAITS);
 
@@ -159,6 +167,39 @@ ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
 }
 
 
+/*
+ * In doubt the queue is for those that are full alone: whether another replica
+ * serves what one has refused need not be waited for.
+ */
+
+static ngx_http_llmgw_claim_rc_t
+ngx_http_llmgw_serve_claim_any(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_claim_rc_t  rc;
+
+    stream->claim.no_wait = (stream->doubt != NULL);
+
+    do {
+        rc = ngx_http_llmgw_claim(&stream->claim, &stream->legs[0].lease,
+                                  &stream->record.route);
+    } while (ngx_http_llmgw_serve_claims_again(stream, rc));
+
+    if (stream->doubt == NULL
+        || (rc != NGX_HTTP_LLMGW_FULL && rc != NGX_HTTP_LLMGW_ASIDE))
+    {
+        return rc;
+    }
+
+    ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_NEUTRAL);
+
+    stream->claim.no_wait = 0;
+    stream->claim.to_line = 1;
+
+    return ngx_http_llmgw_claim(&stream->claim, &stream->legs[0].lease,
+                                &stream->record.route);
+}
+
+
 /* 1: those that failed it are worth another try, or the queue is. */
 
 static ngx_uint_t
@@ -193,8 +234,10 @@ static void
 ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_replica_t *replica, ngx_uint_t failed)
 {
+    /* in doubt a wait forgets none of them: another one is to be asked */
+
     ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
-                                 replica, failed);
+                                 replica, failed || stream->doubt);
     stream->may_restart |= failed;
 }
 
@@ -234,12 +277,16 @@ ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
         stream->may_hedge = 0;
         stream->rearm = 1;
 
+        ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_FAILURE);
+        stream->doubt = NULL;
+
         ngx_http_llmgw_claim_resume_as(&stream->claim, attempt->replica);
         ngx_http_llmgw_attempt_stop(ngx_http_llmgw_serve_other(stream,
                                                                 attempt));
     }
 
     stream->record.tokens++;
+    stream->has_final = token->is_final;
     stream->pool->worker->coalesce.load.tokens++;
 
     if (ngx_http_llmgw_record_first_token(&stream->record)) {
@@ -339,7 +386,10 @@ ngx_http_llmgw_serve_leg_ended(ngx_http_llmgw_stream_t *stream,
 
     other = ngx_http_llmgw_serve_other(stream, leg);
 
-    if (other->replica == NULL || leg->ending == LLMGW_ENDING_PASSED) {
+    if (other->replica == NULL || leg->ending == LLMGW_ENDING_PASSED
+        || (leg->ending == LLMGW_ENDING_DOUBTED
+            && !ngx_http_llmgw_doubt_take(stream, leg)))
+    {
         ngx_http_llmgw_attempt_stop(other);
         return ngx_http_llmgw_serve_last_ended(stream, leg);
     }
@@ -355,6 +405,33 @@ ngx_http_llmgw_serve_leg_ended(ngx_http_llmgw_stream_t *stream,
 }
 
 
+/*
+ * How the attempt ended, for its stream.  One that has all tokens it asked for
+ * is complete, whatever its replica did instead of saying so: none is left that
+ * another one could be asked for.
+ */
+
+static llmgw_ending_t
+ngx_http_llmgw_serve_ending(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt)
+{
+    if (stream->record.tokens >= stream->ask.max_tokens) {
+        return LLMGW_ENDING_FINAL;
+    }
+
+    if (attempt->ending == LLMGW_ENDING_DOUBTED
+        && !ngx_http_llmgw_doubt_take(stream, attempt))
+    {
+        /* two of two refuse it */
+        ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_SUCCESS);
+        ngx_http_llmgw_lease_end(&attempt->lease, LLMGW_VERDICT_SUCCESS);
+        return LLMGW_ENDING_PASSED;
+    }
+
+    return attempt->ending;
+}
+
+
 /* What follows the stream's only attempt.  1: it is finished. */
 
 static ngx_uint_t
@@ -367,8 +444,15 @@ ngx_http_llmgw_serve_last_ended(ngx_http_llmgw_stream_t *stream,
 
     replica = attempt->replica;
 
-    step = llmgw_resume_next(&stream->resume, attempt->ending,
+    step = llmgw_resume_next(&stream->resume,
+                             ngx_http_llmgw_serve_ending(stream, attempt),
                              attempt->tokens, stream->record.tokens);
+
+    if (step.next == LLMGW_NEXT_FINISH && !stream->has_final
+        && stream->front->token(stream, &llmgw_token_final) != NGX_OK)
+    {
+        step.next = LLMGW_NEXT_GIVE_UP;
+    }
 
     ngx_http_llmgw_serve_note(stream, attempt, step.next);
     ngx_http_llmgw_attempt_stop(attempt);
@@ -446,5 +530,6 @@ ngx_http_llmgw_serve_note(ngx_http_llmgw_stream_t *stream,
                   stream->record.tokens, llmgw_cause_name(attempt->cause),
                   attempt->status,
                   next == LLMGW_NEXT_GIVE_UP ? "giving up"
-                                             : "another takes over");
+                  : next == LLMGW_NEXT_FINISH ? "but has all tokens"
+                                              : "another takes over");
 }

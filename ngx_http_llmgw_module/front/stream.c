@@ -245,6 +245,7 @@ ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream)
 
     ngx_http_llmgw_claim_leave(&stream->claim);
     ngx_http_llmgw_claim_clear_excluded(&stream->claim);
+    ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_NEUTRAL);
     ngx_http_llmgw_attempt_stop(&stream->legs[0]);
     ngx_http_llmgw_attempt_stop(&stream->legs[1]);
     ngx_http_llmgw_clients_forget(stream);

@@ -22,6 +22,7 @@
 
 typedef struct ngx_http_llmgw_front_s    ngx_http_llmgw_front_t;
 typedef struct ngx_http_llmgw_stream_s   ngx_http_llmgw_stream_t;
+typedef struct ngx_http_llmgw_doubt_s    ngx_http_llmgw_doubt_t;
 
 
 /* One protocol that clients speak. */
@@ -78,6 +79,9 @@ struct ngx_http_llmgw_stream_s {
     unsigned                      rearm:1;      /* the first token came */
     unsigned                      blocked:1;    /* the client reads slowly */
     unsigned                      out_failed:1; /* no memory for a token */
+    unsigned                      has_final:1;  /* the final token went out */
+    unsigned                      looked:1;     /* for silence, once */
+    unsigned                      is_spared:1;  /* since spared_ms */
 
     ngx_http_llmgw_record_t       record;
     ngx_http_llmgw_attempt_t      legs[2];      /* the second: a hedge */
@@ -87,9 +91,11 @@ struct ngx_http_llmgw_stream_s {
     ngx_http_llmgw_ask_t          ask;
 
     llmgw_resume_t                resume;
+    ngx_http_llmgw_doubt_t       *doubt;        /* serve.c; NULL: none */
     ngx_http_llmgw_claim_t        claim;
     ngx_event_t                   timer;        /* one, not cancelable */
     ngx_msec_t                    queue_end_ms; /* with waits */
+    ngx_msec_t                    spared_ms;    /* with is_spared */
     ngx_msec_t                    hedge_ms;     /* with may_hedge */
 
     ngx_http_log_handler_pt       log_handler;  /* before ours */
@@ -146,6 +152,20 @@ ngx_uint_t ngx_http_llmgw_serve_run(ngx_http_llmgw_stream_t *stream);
 /* The leg has its lease. */
 void ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *leg);
+
+/*
+ * doubt.c: a refusal that may be its replica's own fault.  The attempt's lease
+ * is held from then on.  0: there is a doubt already, or no memory.
+ */
+ngx_uint_t ngx_http_llmgw_doubt_take(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt);
+
+/* Gives the lease back; once, and nothing where there is no doubt. */
+void ngx_http_llmgw_doubt_judge(ngx_http_llmgw_stream_t *stream,
+    llmgw_verdict_t verdict);
+
+/* Passes the refusal on; the request may be gone when this returns. */
+void ngx_http_llmgw_doubt_answer(ngx_http_llmgw_stream_t *stream);
 
 /* timer.c: all that a stream waits for */
 void ngx_http_llmgw_timer_init(ngx_http_llmgw_stream_t *stream);

@@ -17,8 +17,16 @@
 #include "upstream/pool.h"
 
 
+/* a timer that comes later than that: the worker stood still */
+#define NGX_HTTP_LLMGW_LATE_MS  100
+
 static void ngx_http_llmgw_timer_handler(ngx_event_t *ev);
-static void ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream,
+    ngx_msec_int_t late);
+static ngx_uint_t ngx_http_llmgw_timer_looks_again(
+    ngx_http_llmgw_stream_t *stream, ngx_msec_int_t late);
+static ngx_uint_t ngx_http_llmgw_timer_is_silent(
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *leg);
 static ngx_uint_t ngx_http_llmgw_timer_is_due(ngx_msec_t when);
 static void ngx_http_llmgw_timer_check_silence(
     ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *leg);
@@ -55,13 +63,15 @@ ngx_http_llmgw_timer_handler(ngx_event_t *ev)
 
     c = stream->request->connection;
 
-    ngx_http_llmgw_timer_expired(stream);
+    ngx_http_llmgw_timer_expired(stream, (ngx_msec_int_t) (ngx_current_msec
+                                                           - ev->timer.key));
     ngx_http_run_posted_requests(c);
 }
 
 
 static void
-ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream)
+ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream,
+    ngx_msec_int_t late)
 {
     if (stream->ask.has_deadline
         && ngx_http_llmgw_timer_is_due(stream->ask.deadline_ms))
@@ -82,7 +92,7 @@ ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream)
         (void) ngx_http_llmgw_hedge(stream);
     }
 
-    if (!stream->blocked) {
+    if (!stream->blocked && !ngx_http_llmgw_timer_looks_again(stream, late)) {
         ngx_http_llmgw_timer_check_silence(stream, &stream->legs[0]);
         ngx_http_llmgw_timer_check_silence(stream, &stream->legs[1]);
     }
@@ -95,6 +105,47 @@ static ngx_uint_t
 ngx_http_llmgw_timer_is_due(ngx_msec_t when)
 {
     return (ngx_msec_int_t) (when - ngx_current_msec) <= 0;
+}
+
+
+/*
+ * Silence is judged at the second look.  This worker may have stood still, by
+ * SIGSTOP or with its machine, and the sockets are full of tokens: between two
+ * looks they are read.  Where it stood still for long, replicas of the same
+ * machine did too, and have all of their time again.  1: not yet.
+ */
+
+static ngx_uint_t
+ngx_http_llmgw_timer_looks_again(ngx_http_llmgw_stream_t *stream,
+    ngx_msec_int_t late)
+{
+    if (stream->looked
+        || (!ngx_http_llmgw_timer_is_silent(stream, &stream->legs[0])
+            && !ngx_http_llmgw_timer_is_silent(stream, &stream->legs[1])))
+    {
+        stream->looked = 0;
+        return 0;
+    }
+
+    stream->looked = 1;
+
+    if (late >= NGX_HTTP_LLMGW_LATE_MS) {
+        stream->spared_ms = ngx_current_msec;
+        stream->is_spared = 1;
+    }
+
+    return 1;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_timer_is_silent(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *leg)
+{
+    llmgw_cause_t  cause;
+
+    return leg->replica && !leg->ended
+           && ngx_http_llmgw_timer_silence(stream, leg, &cause) == 0;
 }
 
 
@@ -118,7 +169,7 @@ static ngx_msec_t
 ngx_http_llmgw_timer_silence(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *leg, llmgw_cause_t *cause)
 {
-    ngx_msec_t  limit, silent;
+    ngx_msec_t  limit, silent, since;
 
     if (leg->tokens) {
         *cause = LLMGW_CAUSE_TOKEN_TIMEOUT;
@@ -132,7 +183,15 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_stream_t *stream,
     /* what came may be held for as long */
     limit += stream->pool->worker->coalesce.load.interval_ms;
 
-    silent = ngx_current_msec - leg->activity_ms;
+    since = leg->activity_ms;
+
+    if (stream->is_spared
+        && (ngx_msec_int_t) (stream->spared_ms - since) > 0)
+    {
+        since = stream->spared_ms;
+    }
+
+    silent = ngx_current_msec - since;
 
     return silent < limit ? limit - silent : 0;
 }

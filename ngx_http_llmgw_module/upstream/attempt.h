@@ -74,7 +74,9 @@ struct ngx_http_llmgw_attempt_s {
 
 /*
  * With a lease, which is this attempt's from here on, and behind so many
- * tokens of the stream.  It ends exactly once, and so does the lease.
+ * tokens of the stream.  It ends exactly once, and the lease with it; only one
+ * that is DOUBTED keeps its lease until it is stopped, so that its owner may
+ * take it and say later what the replica is to blame for.
  */
 void ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
     const ngx_http_llmgw_ask_t *ask, ngx_uint_t from);
@@ -91,8 +93,6 @@ void ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
 
 /* Opens the call, or waits with a session that is not ready for it. */
 void ngx_http_llmgw_attempt_call(ngx_http_llmgw_attempt_t *attempt);
-
-const llmgw_grpc_callbacks_t *ngx_http_llmgw_attempt_callbacks(void);
 
 
 #endif /* _NGX_HTTP_LLMGW_ATTEMPT_H_INCLUDED_ */

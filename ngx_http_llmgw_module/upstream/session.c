@@ -23,6 +23,7 @@
  */
 
 #include "upstream/attempt.h"
+#include "upstream/generate.h"
 #include "upstream/session.h"
 
 
@@ -156,7 +157,7 @@ ngx_http_llmgw_session_grpc(ngx_http_llmgw_session_t *session)
 
     ngx_memzero(&config, sizeof(llmgw_grpc_config_t));
 
-    config.callbacks = ngx_http_llmgw_attempt_callbacks();
+    config.callbacks = ngx_http_llmgw_generate_callbacks();
     config.data = session;
     config.max_message_bytes = NGX_HTTP_LLMGW_MAX_RESPONSE;
 

@@ -228,3 +228,20 @@ def test_many_broken_requests_on_one_connection(raw):
             for i in range(200)]
     for sid in sids:
         grpc_answer(raw.wait(sid), INVALID)
+
+
+@pytest.mark.parametrize("entries", [1000, 5000])
+def test_more_metadata_than_nginx_takes(nginx, client, entries):
+    """It is refused before a location is found, and not with HTML."""
+    sent = [(f"x-entry-{i}", "v" * 20) for i in range(entries)]
+    result = rpc.drain(client(nginx).start("hello", 1, metadata=sent))
+    assert (result.code, result.details) == ("INVALID_ARGUMENT",
+                                             "refused by the gateway")
+
+
+def test_other_requests_of_the_server_keep_their_html(raw):
+    answer = raw.wait(raw.request(
+        "/status", content_type=None,
+        headers=[(f"x-entry-{i}", "v" * 20) for i in range(2000)]))
+    assert answer.headers[":status"] == "400"
+    assert b"<html" in answer.data.lower()

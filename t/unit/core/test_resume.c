@@ -41,6 +41,21 @@ clients_fault_is_passed_on(void **state)
 
 
 static void
+doubted_refusal_asks_another_one_and_costs_no_try(void **state)
+{
+    llmgw_resume_t       r = fresh(1, 8);
+    llmgw_resume_step_t  step;
+
+    step = llmgw_resume_next(&r, LLMGW_ENDING_DOUBTED, 0, 0);
+
+    assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
+    assert_true(step.exclude);
+    assert_false(step.counted);
+    assert_int_equal(r.tries, 0);
+}
+
+
+static void
 tries_in_a_row_without_a_token_end_it(void **state)
 {
     llmgw_resume_t       r = fresh(3, 8);
@@ -204,6 +219,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(final_token_finishes),
         cmocka_unit_test(clients_fault_is_passed_on),
+        cmocka_unit_test(doubted_refusal_asks_another_one_and_costs_no_try),
         cmocka_unit_test(tries_in_a_row_without_a_token_end_it),
         cmocka_unit_test(single_try_gives_up_at_once),
         cmocka_unit_test(token_gives_the_tries_back),

@@ -1,0 +1,96 @@
+
+/*
+ * A doubt: a replica has refused the request as one deployed wrongly would,
+ * UNIMPLEMENTED or UNAUTHENTICATED.  Is the request to blame, or the replica?
+ * Another one is asked, and the refusal's lease is held until it has answered:
+ *
+ *     it brings a token         the first one failed, for its breaker too
+ *     it refuses alike          the request is to blame: passed on
+ *     there is no other one     the same, as far as anybody can tell
+ *     it fails, or the stream
+ *     waits for it in the queue nobody is blamed
+ */
+
+#include "front/stream.h"
+#include "upstream/pool.h"
+
+
+struct ngx_http_llmgw_doubt_s {
+    ngx_http_llmgw_lease_t        lease;
+    ngx_http_llmgw_replica_t     *replica;      /* held */
+    ngx_int_t                     status;
+    ngx_str_t                     message;
+};
+
+
+ngx_uint_t
+ngx_http_llmgw_doubt_take(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt)
+{
+    ngx_http_llmgw_doubt_t  *doubt;
+
+    if (stream->doubt) {
+        return 0;
+    }
+
+    doubt = ngx_palloc(stream->request->pool, sizeof(ngx_http_llmgw_doubt_t));
+    if (doubt == NULL) {
+        return 0;
+    }
+
+    doubt->lease = attempt->lease;
+    doubt->replica = attempt->replica;
+    doubt->replica->holders++;
+    doubt->status = attempt->status;
+    doubt->message = attempt->message;
+
+    attempt->lease.replica = NULL;
+    stream->doubt = doubt;
+
+    return 1;
+}
+
+
+void
+ngx_http_llmgw_doubt_judge(ngx_http_llmgw_stream_t *stream,
+    llmgw_verdict_t verdict)
+{
+    ngx_http_llmgw_doubt_t  *doubt;
+
+    doubt = stream->doubt;
+
+    if (doubt == NULL || doubt->replica == NULL) {
+        return;
+    }
+
+    if (verdict == LLMGW_VERDICT_FAILURE) {
+        ngx_http_llmgw_lease_fails(&doubt->lease);
+        ngx_http_llmgw_metrics_attempt_failed(stream->pool->zone,
+                                              LLMGW_CAUSE_STATUS);
+
+        ngx_log_error(NGX_LOG_WARN, stream->request->connection->log, 0,
+                      "llmgw: replica \"%V\" answered %s to what another "
+                      "one serves", &doubt->replica->node.str,
+                      llmgw_grpc_status_name(doubt->status));
+    }
+
+    ngx_http_llmgw_lease_end(&doubt->lease, verdict);
+
+    doubt->replica->holders--;
+    doubt->replica = NULL;
+}
+
+
+void
+ngx_http_llmgw_doubt_answer(ngx_http_llmgw_stream_t *stream)
+{
+    llmgw_end_t  end;
+
+    end.outcome = LLMGW_OUTCOME_REFUSED;
+    end.status = stream->doubt->status;
+    end.text = (char *) stream->doubt->message.data;
+    end.text_len = stream->doubt->message.len;
+
+    ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_SUCCESS);
+    ngx_http_llmgw_stream_answer(stream, &end);
+}
