@@ -45,6 +45,7 @@ swim_enact_liveness(swim_t *swim, member_t *member, uint64_t now_us)
     } else {
         schedule_drop(swim, member);
         delivery_drop(swim, member);
+        handout_drop(swim, member);
     }
 
     if (member->facts.liveness == LLMGW_LIVENESS_DEAD) {
@@ -166,6 +167,7 @@ swim_remove(swim_t *swim, member_t *member)
     schedule_drop(swim, member);
     probe_forgive(swim, member);
     delivery_drop(swim, member);
+    handout_drop(swim, member);
     broadcast_remove(&swim->broadcast, member);
 
     swim->config.callbacks->on_change(swim->config.data, member,

@@ -28,6 +28,15 @@
 #define GOSSIP_INTERVAL_US  (100 * SWIM_MS)
 #define GOSSIP_FANOUT       3
 
+/*
+ * A whole table: at once as many records as a starter can ask all of who they
+ * are (table/candidate.h), then as many every 100 ms as it asks in that time.
+ * More would be lost in its socket buffer, or forgotten.
+ */
+#define HANDOUT_FIRST        CANDIDATE_MAX
+#define HANDOUT_MORE         320
+#define HANDOUT_INTERVAL_US  (100 * SWIM_MS)
+
 
 static void
 swim_send_bytes(swim_t *swim, const address_t *to, const member_t *member,
@@ -177,33 +186,141 @@ swim_send(swim_t *swim, const swim_letter_t *letter, uint64_t now_us)
 }
 
 
-void
-swim_send_table(swim_t *swim, const member_t *to, uint64_t sequence,
+/* Up to max records from this one on; the first that was not sent. */
+static size_t
+handout_send(swim_t *swim, const handout_t *handout, size_t max,
     uint64_t now_us)
 {
-    size_t         i;
+    size_t         i, end;
     packet_head_t  head;
 
     memset(&head, 0, sizeof(head));
 
     head.type = PACKET_TABLE;
-    head.sequence = sequence;
+    head.sequence = handout->sequence;
     head.sender_epoch = swim->own->facts.epoch;
     strcpy(head.sender_id, swim->own->facts.id);
 
     packet_begin(swim->out, &head);
+    end = swim->table.n - handout->next > max ? handout->next + max
+                                              : swim->table.n;
 
-    for (i = 0; i < swim->table.n; i++) {
+    for (i = handout->next; i < end; i++) {
         if (packet_add(swim->out, swim->table.members[i], now_us) == 0) {
             continue;
         }
 
-        swim_send_bytes(swim, NULL, to, 0);
+        swim_send_bytes(swim, NULL, handout->to, 0);
         packet_begin(swim->out, &head);
         packet_add(swim->out, swim->table.members[i], now_us);
     }
 
-    swim_send_bytes(swim, NULL, to, 0);
+    swim_send_bytes(swim, NULL, handout->to, 0);
+
+    return end;
+}
+
+
+static handout_t *
+handout_find(swim_t *swim, const member_t *to)
+{
+    size_t  i;
+
+    for (i = 0; i < swim->handouts.n; i++) {
+        if (swim->handouts.entries[i].to == to) {
+            return &swim->handouts.entries[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+/*
+ * Who asks again in the same life goes on receiving.  Whom no place is left for
+ * gets all at once; a later push-pull sync tells what it loses.
+ */
+void
+swim_send_table(swim_t *swim, const member_t *to, uint64_t sequence,
+    uint64_t now_us)
+{
+    handout_t    handout, *former;
+    handouts_t  *handouts;
+
+    handouts = &swim->handouts;
+    former = handout_find(swim, to);
+
+    if (former != NULL && former->sequence == sequence) {
+        return;
+    }
+
+    handout_drop(swim, to);
+    handout.to = to;
+    handout.sequence = sequence;
+    handout.next = 0;
+    handout.next = handout_send(swim, &handout,
+                                handouts->n < HANDOUT_MAX ? HANDOUT_FIRST
+                                                          : SIZE_MAX,
+                                now_us);
+
+    if (handout.next == swim->table.n) {
+        return;
+    }
+
+    if (handouts->n == 0) {
+        handouts->next_us = now_us + HANDOUT_INTERVAL_US;
+    }
+
+    handouts->entries[handouts->n++] = handout;
+}
+
+
+void
+handout_drop(swim_t *swim, const member_t *to)
+{
+    handout_t   *handout;
+    handouts_t  *handouts;
+
+    handouts = &swim->handouts;
+    handout = handout_find(swim, to);
+
+    if (handout != NULL) {
+        *handout = handouts->entries[--handouts->n];
+    }
+}
+
+
+/* Backwards, since the last takes the place of one that is done.  A record
+   that moved in the table meanwhile is found by the next push-pull sync. */
+void
+handout_tick(swim_t *swim, uint64_t now_us)
+{
+    size_t       i;
+    handout_t   *handout;
+    handouts_t  *handouts;
+
+    handouts = &swim->handouts;
+
+    for (i = handouts->n; i > 0; i--) {
+        handout = &handouts->entries[i - 1];
+
+        if (handout->next < swim->table.n) {
+            handout->next = handout_send(swim, handout, HANDOUT_MORE, now_us);
+        }
+
+        if (handout->next >= swim->table.n) {
+            *handout = handouts->entries[--handouts->n];
+        }
+    }
+
+    handouts->next_us = now_us + HANDOUT_INTERVAL_US;
+}
+
+
+uint64_t
+handout_next_us(const swim_t *swim)
+{
+    return swim->handouts.n > 0 ? swim->handouts.next_us : SWIM_NEVER;
 }
 
 

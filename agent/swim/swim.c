@@ -27,6 +27,7 @@ static const swim_part_t  swim_parts[] = {
     { order_tick,      order_next_us },
     { stranger_tick,  stranger_next_us },
     { join_tick,       join_next_us },
+    { handout_tick,    handout_next_us },
     { gossip_tick,     gossip_next_us },
     { sync_tick,       sync_next_us },
     { reconnect_tick,  reconnect_next_us },

@@ -118,6 +118,21 @@ typedef struct {
     uint64_t       silent_until_us;
 } skew_t;
 
+/* send.c: tables that are on their way. */
+#define HANDOUT_MAX  64
+
+typedef struct {
+    const member_t  *to;
+    uint64_t         sequence;
+    size_t           next;          /* the first record that is not sent */
+} handout_t;
+
+typedef struct {
+    handout_t  entries[HANDOUT_MAX];
+    size_t     n;
+    uint64_t   next_us;
+} handouts_t;
+
 /* load.c */
 typedef struct {
     uint32_t  told;                 /* what gateways heard last */
@@ -170,6 +185,7 @@ struct swim_s {
     candidates_t     candidates;
     delivery_t           delivery;
     join_t           join;
+    handouts_t       handouts;
     load_t           load;
     drain_t          drain;         /* of the own replica */
     orders_t         orders;
@@ -208,9 +224,12 @@ typedef struct {
 
 void swim_send(swim_t *swim, const swim_letter_t *letter, uint64_t now_us);
 
-/* The whole table, in as many datagrams as it takes. */
+/* The whole table, in as many datagrams as it takes, not all at once. */
 void swim_send_table(swim_t *swim, const member_t *to, uint64_t sequence,
     uint64_t now_us);
+void handout_drop(swim_t *swim, const member_t *to);
+void handout_tick(swim_t *swim, uint64_t now_us);
+uint64_t handout_next_us(const swim_t *swim);
 
 /* Tells news to a few members while there are any. */
 void gossip_tick(swim_t *swim, uint64_t now_us);
