@@ -69,9 +69,11 @@ void
 agent_segment_publish(agent_t *agent)
 {
     char               error[LLMGW_MEMBERS_ERROR_BYTES];
+    uint64_t           began_us;
     const swim_t      *swim;
     publish_source_t   source;
 
+    began_us = clock_mono_us(agent->clock);
     swim = node_swim(agent->node);
     source.n = swim_table(swim)->n;
     source.data = swim_table(swim);
@@ -79,11 +81,11 @@ agent_segment_publish(agent_t *agent)
 
     publish_set_isolated(agent->publish, swim_is_isolated(swim));
 
-    if (publish_flush(agent->publish, &source, clock_mono_us(agent->clock),
-                      error) != 0)
-    {
+    if (publish_flush(agent->publish, &source, began_us, error) != 0) {
         agent_segment_trouble(agent, error);
     }
+
+    publish_took(agent->publish, clock_mono_us(agent->clock) - began_us);
 }
 
 

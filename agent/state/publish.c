@@ -8,15 +8,18 @@
 
 /*
  * A publication sorts, checks and writes the whole table, some ms of work at
- * 10,000 members; at most one in so long, whatever the changes.
+ * 10,000 members: at most one in so long, and never more than a quarter of the
+ * agent's time, whatever the changes.  The heartbeat publishes in any case.
  */
 #define PUBLISH_INTERVAL_US  20000
+#define PUBLISH_SHARE        4
 
 struct publish_s {
     llmgw_members_writer_t  *writer;
     publish_change_pt        on_change;
     void                    *data;
-    uint64_t                 last_us;
+    uint64_t                 last_us;       /* when the last one began */
+    uint64_t                 interval_us;   /* from then on */
     int                      has_published;
     int                      is_marked;
     int                      is_isolated;
@@ -79,7 +82,7 @@ publish_wait_us(const publish_t *publish, uint64_t now_us)
 {
     uint64_t  due_us;
 
-    due_us = publish->last_us + PUBLISH_INTERVAL_US;
+    due_us = publish->last_us + publish->interval_us;
 
     return publish->is_marked && publish->has_published && now_us < due_us
            ? due_us - now_us : 0;
@@ -181,10 +184,20 @@ publish_flush(publish_t *publish, const publish_source_t *source,
 
     publish->is_marked = 0;
     publish->last_us = now_us;
+    publish->interval_us = PUBLISH_INTERVAL_US;
     publish_tell_changes(publish);
     publish->has_published = 1;
 
     return 0;
+}
+
+
+void
+publish_took(publish_t *publish, uint64_t took_us)
+{
+    if (took_us * PUBLISH_SHARE > publish->interval_us) {
+        publish->interval_us = took_us * PUBLISH_SHARE;
+    }
 }
 
 

@@ -9,7 +9,7 @@
  *
  * The first change is published at once, that is before the event loop sleeps.
  * Those that follow are gathered and published together, every 20 ms at most,
- * so that a storm of changes costs an agent a bounded share of its time.  Load
+ * and so that publishing takes a quarter of the agent's time at most.  Load
  * figures go straight in place, and move no generation.
  */
 
@@ -62,6 +62,9 @@ uint64_t publish_wait_us(const publish_t *publish, uint64_t now_us);
 /* Publishes if marked.  0, or -1 and a reason; it stays marked then. */
 int publish_flush(publish_t *publish, const publish_source_t *source,
     uint64_t now_us, char *error);
+
+/* The last flush took so long, on_change included. */
+void publish_took(publish_t *publish, uint64_t took_us);
 
 /* Each second.  0, or -1 and a reason. */
 int publish_heartbeat(publish_t *publish, uint64_t now_ms, char *error);

@@ -182,6 +182,31 @@ first_change_is_due_at_once_and_the_next_after_20_ms(void **state)
 }
 
 
+/* A large table is published less often, so that other work is done, too. */
+static void
+publishing_takes_a_quarter_of_the_time_at_most(void **state)
+{
+    scene_add("a");
+    scene_flush(T0_US);
+    publish_took(scene.publish, 5 * MS);
+    scene_add("b");
+    assert_int_equal(publish_wait_us(scene.publish, T0_US + 5 * MS), 15 * MS);
+
+    scene_flush(T0_US + 20 * MS);
+    publish_took(scene.publish, 15 * MS);
+    scene_add("c");
+    assert_int_equal(publish_wait_us(scene.publish, T0_US + 35 * MS),
+                     45 * MS);
+
+    /* One that was quick ends it. */
+    scene_flush(T0_US + 80 * MS);
+    publish_took(scene.publish, 1);
+    scene_add("d");
+    assert_int_equal(publish_wait_us(scene.publish, T0_US + 80 * MS),
+                     20 * MS);
+}
+
+
 /* The end of the agent does not wait. */
 static void
 flush_publishes_whenever_it_is_called(void **state)
@@ -288,6 +313,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         publish_test(first_change_is_due_at_once_and_the_next_after_20_ms),
+        publish_test(publishing_takes_a_quarter_of_the_time_at_most),
         publish_test(flush_publishes_whenever_it_is_called),
         publish_test(load_is_told_in_place_while_a_change_waits),
         publish_test(changes_are_told_once_each),
