@@ -29,9 +29,9 @@
 #define GOSSIP_FANOUT       3
 
 /*
- * A whole table: at once as many records as a starter can ask all of who they
- * are (table/candidate.h), then as many every 100 ms as it asks in that time.
- * More would be lost in its socket buffer, or forgotten.
+ * A whole table: first as many records as there can be strangers that a starter
+ * asks who they are (table/candidate.h), then every 100 ms as many as it asks
+ * in that time.  More would be lost in its socket buffer, or be forgotten.
  */
 #define HANDOUT_FIRST        CANDIDATE_MAX
 #define HANDOUT_MORE         320
@@ -237,8 +237,8 @@ handout_find(swim_t *swim, const member_t *to)
 
 
 /*
- * Who asks again in the same life goes on receiving.  Whom no place is left for
- * gets all at once; a later push-pull sync tells what it loses.
+ * A second JOIN of the same life changes nothing.  If there is no place left,
+ * all is sent at once, and a later push-pull sync brings what is lost.
  */
 void
 swim_send_table(swim_t *swim, const member_t *to, uint64_t sequence,

@@ -310,10 +310,11 @@ void llmgw_members_set_load(llmgw_members_writer_t *writer, const char *id,
     const llmgw_member_load_t *load);
 
 /*
- * Needs a list for the next publish: puts it into the names area, or finds it
+ * Holds a list for the next publish: puts it into the names area, or finds it
  * there, and says its hash.  names: each ended by a NUL.  A list stays until a
- * publish that it was not held for.  REFUSED: no list, or layout 1, which has
- * no place for it; EFULL: the table in use and the next one need all places.
+ * publish that it was not held for.  REFUSED: it is no valid list, or layout 1,
+ * which has no place for it; EFULL: the lists held for the table in use and for
+ * the next one take all places.
  */
 llmgw_members_rc_t llmgw_members_hold_list(llmgw_members_writer_t *writer,
     const char *names, size_t bytes, uint64_t *list);

@@ -2,7 +2,7 @@
 /*
  * The reader of the members segment: which file is open, and when to change.
  *
- * How a view comes out of an open file is in members_fetch.c; here is what
+ * How a view comes out of an open file is in fetch.c; here is what
  * surrounds it.  The path may be absent, be replaced, or hold anything, at any
  * time, and none of that may take away what is known already:
  *

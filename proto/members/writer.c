@@ -2,8 +2,8 @@
 /*
  * The writer of the members segment: two tables in memory, the one in use and
  * the next one, as there are two buffers in the file.  Until the next one is
- * begun it is the one before, so who was told of a publish can be told what it
- * changed.
+ * begun, its memory has the table before, so that the changes of a publish can
+ * be told.
  *
  * A publish builds the next table, decides whether it routes otherwise than
  * the one in use, writes it into the buffer not in use, and flips the head

@@ -66,6 +66,7 @@ static void
 fuzz_check(swim_t *swim)
 {
     size_t          i, npresent;
+    const char     *group;
     const table_t  *table;
 
     table = swim_table(swim);
@@ -75,6 +76,8 @@ fuzz_check(swim_t *swim)
         npresent += member_is_present(table->members[i]);
         assert(table_find(table, table->members[i]->facts.id)
                == table->members[i]);
+        group = table->members[i]->facts.resume_group;
+        assert(group[0] == '\0' || llmgw_name_is_valid(group, strlen(group)));
     }
 
     assert(npresent == table->npresent);
@@ -143,6 +146,8 @@ fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
         stranger.facts.weight = 1;
         stranger.facts.epoch = 5;
         stranger.facts.role = LLMGW_ROLE_GATEWAY;
+        stranger.lacks_more = i == 1;
+        strcpy(stranger.facts.resume_group, i ? "g" : "");
         strcpy(stranger.facts.address, "10.0.0.2:7946");
         stranger.facts.address[7] = '2' + i;
 

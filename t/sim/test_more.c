@@ -1,8 +1,9 @@
 
 /*
- * Agents from before MemberMore and of today in one cluster: three and three,
- * and relays of the other kind between any two.  What an old one tells on it
- * tells without `more`; nothing may be lost by that, and nobody may die of it.
+ * Three agents from before MemberMore and three of today in one cluster, with
+ * relays of the other kind between any two.  An old agent passes records on
+ * without `more`: nothing may be lost by that, and no member may be declared
+ * dead.
  */
 
 #include <setjmp.h>

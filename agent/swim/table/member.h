@@ -30,14 +30,14 @@
  * Load figures change with every request and are no fact: they have an order
  * of their own, (epoch, load_seq).
  *
- * Some facts came later (MemberMore of proto/gossip.proto), and an agent that
- * does not know them tells a record on without them.  Such a record is taken
- * for what it says; what it lacks stays as it was known, and is made good by
- * any other record of the same (epoch, incarnation) that has it.  Until then
- * the member is told that we have not seen its record, so it sends it whole.
- * Only the member itself can say that it has nothing more: it is an agent of
- * that kind.  Who is newer, who is dead, and whether two tables are equal is
- * judged without them.
+ * Some facts were added later (MemberMore of proto/gossip.proto), and an agent
+ * that does not know them passes a record on without them.  Such a record is
+ * taken for what it says.  What it lacks stays as it was known, and is
+ * completed by any other record of the same (epoch, incarnation) that has it.
+ * Until then we tell the member that we have not seen its record, so it sends
+ * all of it.  Only the member itself can say that there is no more: then its
+ * agent is an old one.  Which record is newer, which member is dead, and
+ * whether two tables are equal is judged without these facts.
  */
 
 #ifndef MEMBER_H
@@ -79,7 +79,7 @@ typedef struct {
     uint32_t        age_s;          /* of a DEAD or LEFT */
     uint32_t        naccusers;      /* of a SUSPECT: member_hash() of each */
     uint32_t        accusers[MEMBER_MAX_ACCUSERS];
-    int             has_more;       /* it was not told on by who lacks it */
+    int             has_more;       /* MemberMore came with it */
 } member_news_t;
 
 /* Who drained it in the life before this one: it may not know. */

@@ -144,7 +144,7 @@ packet_fill_update(update_t *update, const member_t *member, uint64_t now_us)
 }
 
 
-/* What we lack is not told as if there were none. */
+/* Absent, where we lack it ourselves: empty would say that there is none. */
 static void
 packet_fill_more(update_t *update, more_t *more, const member_t *member)
 {

@@ -80,7 +80,7 @@ meet(swim_t *swim, size_t i)
 }
 
 
-/* "m0" and n - 1 others, who say nothing by themselves. */
+/* "m0" and n - 1 others. */
 static swim_t *
 full_of(size_t n)
 {
@@ -128,7 +128,7 @@ one_more_member_is_refused_and_counted(void **state)
 }
 
 
-/* No more at a time than who asks for it can take. */
+/* No more at a time than its receiver can take. */
 static void
 table_is_handed_out_in_parts(void **state)
 {

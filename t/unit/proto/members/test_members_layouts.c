@@ -34,7 +34,7 @@ hand_over(fixture_t *f, unsigned to)
     assert_int_equal(stat(f->path, &after), 0);
     assert_int_not_equal(before.st_ino, after.st_ino);
 
-    /* Whoever has the old file open reads on in it, until it looks. */
+    /* A reader of the old file reads on in it, until it checks the path. */
     fixture_read(f);
     assert_int_equal(f->view.generation, generation);
     assert_int_equal(view_stamp(&f->view), 5);
@@ -169,7 +169,7 @@ test_longer_records_are_read_as_far_as_they_are_known(void **state)
         assert_int_equal(view_stamp(&f->view), 2);
         assert_int_equal(f->view.loads[3].active_requests, 3002);
 
-        /* And taken over by one who writes shorter ones. */
+        /* And taken over by a writer of shorter ones. */
         fixture_rewrite(f, CAPACITY);
         assert_int_equal(fixture_judge(f, &f->view), LLMGW_MEMBERS_DONE);
         assert_int_equal(view_stamp(&f->view), 2);
