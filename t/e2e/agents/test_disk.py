@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from llmgw import place
+from llmgw import place, rpc
 from llmgw.wait import never, wait_for
 
 
@@ -138,6 +138,38 @@ def test_keys_on_a_slow_disk_are_used_when_they_are_kept(
     assert len(ring.read_text().splitlines()) == 3      # and a comment
     wait_for(lambda: "was read again" in r1.proc.text(), 5, "the reading")
     assert keys() == 2
+
+
+def test_version_on_a_slow_disk_is_kept_before_the_order_is_answered(
+        supervised, cluster, slow_disk, tmp_path):
+    ring = tmp_path / "ring"
+    ring.write_text("11" * 32 + "\n")
+    ring.chmod(0o600)
+    gw = cluster.agent("gw", "gateway", keyring=ring)
+    kept = tmp_path / "state"
+    kept.mkdir()
+    one = supervised(env={**slow_disk.env, "LLMGW_VERSION": "v1"},
+                     agent={"state_dir": kept, "keyring": ring},
+                     model_version="{version}").ready()
+    wait_for(lambda: gw.table().get("r1", {}).get("service") == "READY", 10,
+             "r1 at the gateway")
+    call = one.replica.client.start("long", 10000, method=rpc.GENERATE)
+    next(call)                          # the drain waits for it
+    update = ctl(cluster, gw, "rolling-update", "--to", "v2",
+                 "--min-available", "0")
+    wait_for(lambda: (kept / "r1.drain").exists()
+             and "update:" in (kept / "r1.drain").read_text(), 5, "the drain")
+    slow_disk.hold()
+    call.cancel()
+    wait_for(lambda: "restarting the replica as version" in one.log(), 5,
+             "the restart")
+    never(lambda: state(gw, "r1") in ("SUSPECT", "DEAD")
+          or not update.alive(), 2, "r1 is suspected, or the update done")
+    assert not (kept / "r1.version").exists()
+    slow_disk.release()
+    assert update.wait(10) == 0, update.text()
+    assert (kept / "r1.version").read_text() == "v2\n"
+    assert one.agent.table()["r1"]["model_version"] == "v2"
 
 
 # full
