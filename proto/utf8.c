@@ -5,6 +5,7 @@
 #include "proto/utf8.h"
 
 
+static inline size_t llmgw_utf8_ascii(const unsigned char *p, size_t left);
 static size_t llmgw_utf8_char(const unsigned char *p, size_t left);
 
 
@@ -12,31 +13,54 @@ int
 llmgw_utf8_is_valid(const void *text, size_t len)
 {
     size_t                n;
-    uint64_t              eight;
     const unsigned char  *p = text, *end = p + len;
 
     while (p < end) {
 
-        /* prompts are mostly ASCII: eight bytes at once */
+        n = llmgw_utf8_ascii(p, end - p);
 
-        if (end - p >= 8) {
-            memcpy(&eight, p, 8);
-
-            if ((eight & 0x8080808080808080ull) == 0) {
-                p += 8;
-                continue;
-            }
-        }
-
-        n = llmgw_utf8_char(p, end - p);
         if (n == 0) {
-            return 0;
+            n = llmgw_utf8_char(p, end - p);
+
+            if (n == 0) {
+                return 0;
+            }
         }
 
         p += n;
     }
 
     return 1;
+}
+
+
+/*
+ * Prompts and tokens are mostly ASCII, and tokens short: so many bytes at once
+ * of 8, 4 or 1.  0: not one.
+ */
+
+static inline size_t
+llmgw_utf8_ascii(const unsigned char *p, size_t left)
+{
+    uint64_t  eight;
+    uint32_t  four;
+
+    if (left >= 8) {
+        memcpy(&eight, p, 8);
+
+        if ((eight & 0x8080808080808080ull) == 0) {
+            return 8;
+        }
+
+    } else if (left >= 4) {
+        memcpy(&four, p, 4);
+
+        if ((four & 0x80808080u) == 0) {
+            return 4;
+        }
+    }
+
+    return *p < 0x80;
 }
 
 

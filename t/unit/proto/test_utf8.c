@@ -82,6 +82,26 @@ shown(const char *text)
 }
 
 
+/* Bytes are judged in eights and fours, where a text has so many. */
+static void
+each_byte_of_each_length_is_judged(void **state)
+{
+    char    text[24];
+    size_t  at, len;
+
+    for (len = 1; len <= sizeof(text); len++) {
+        memset(text, 'a', sizeof(text));
+        assert_true(llmgw_utf8_is_valid(text, len));
+
+        for (at = 0; at < len; at++) {
+            text[at] = (char) 0x80;
+            assert_false(llmgw_utf8_is_valid(text, len));
+            text[at] = 'a';
+        }
+    }
+}
+
+
 static void
 characters_are_shown_whole(void **state)
 {
@@ -120,6 +140,7 @@ main(void)
         cmocka_unit_test(edges_are_valid),
         cmocka_unit_test(beyond_the_edges_is_not),
         cmocka_unit_test(cut_or_broken_is_not),
+        cmocka_unit_test(each_byte_of_each_length_is_judged),
         cmocka_unit_test(characters_are_shown_whole),
         cmocka_unit_test(
             control_characters_and_bytes_that_are_none_are_not_shown),
