@@ -3,11 +3,11 @@
  * Cork: one write for all streams of a client connection.
  *
  * nginx writes an HTTP/2 connection whenever one of its streams sends, so
- * fifty streams that get a token in one turn of the event loop would cost
+ * fifty streams that get a token in one iteration of the event loop would cost
  * fifty writes, and a stream's first token two, its headers being one.  While
- * the worker hands out what the turn brought, such a connection is held: its
+ * the worker hands out what it brought, such a connection is held: its
  * write event says that the socket takes nothing, and nginx queues the frames.
- * At the turn's end its own write handler sends them all in one go.
+ * At the iteration's end its own write handler sends them all in one go.
  *
  * To a stream this looks as if its client were slow: it is blocked until nginx
  * calls its write handler, because its frames were sent, or the connection
@@ -53,7 +53,7 @@ ngx_http_llmgw_cork_fetch(void *from, void *to)
 
 
 /*
- * Before the turn: how many streams of a connection have something.  What nginx
+ * Before all that: how many streams of a connection have something.  What nginx
  * will touch of each was touched a token ago, and thousands of lines since; so
  * the processor is told of all of it here, and waits for it once, not once a
  * stream.

@@ -282,7 +282,7 @@ ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
 
         ngx_http_llmgw_claim_resume_as(&stream->claim, attempt->replica);
         ngx_http_llmgw_attempt_stop(ngx_http_llmgw_serve_other(stream,
-                                                                attempt));
+                                                               attempt));
     }
 
     stream->record.tokens++;

@@ -393,7 +393,7 @@ ngx_http_llmgw_generate_on_close(llmgw_grpc_stream_t *call,
     attempt = llmgw_grpc_stream_data(call);
     session = llmgw_grpc_session_data(llmgw_grpc_stream_session(call));
 
-    /* a place is free for one who waits */
+    /* a place is free for one that waits */
     ngx_http_llmgw_session_wake(session);
 
     if (attempt == NULL) {
