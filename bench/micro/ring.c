@@ -171,6 +171,7 @@ measure_build(fleet_t *fleet, double *slice)
     double  start, took, least, longest;
 
     least = 0;
+    *slice = 0;
 
     for (round = 0; round < ROUNDS; round++) {
         start = now_ns();
@@ -252,8 +253,8 @@ measure_pick(fleet_t *fleet, size_t picks)
     size_t             i;
     double             start, took, least;
     llmgw_picked_t     picked;
-    llmgw_pick_key_t   key;
-    llmgw_pick_pool_t  pool;
+    llmgw_pick_key_t   key = { 0 };
+    llmgw_pick_pool_t  pool = { 0 };
 
     static const llmgw_breaker_conf_t  breaker_conf = {
         .cooldown_ms = 5000, .max_cooldown_ms = 60000, .probes = 1,
@@ -268,8 +269,6 @@ measure_pick(fleet_t *fleet, size_t picks)
     pool.min_load = 8;
 
     key.hash = 1;
-    key.excluded = NULL;
-    key.nexcluded = 0;
     key.now_ms = 1;
     key.random = 1;
 
