@@ -74,12 +74,12 @@ llmgw_hedge_is_saturated(const llmgw_pick_pool_t *pool, uint64_t now_ms)
         peer = &pool->peers[i];
 
         if (peer->state != LLMGW_PEER_ALIVE
-            || !llmgw_pick_peer_is_let(pool, peer, now_ms))
+            || !llmgw_peer_is_admitted(pool, peer, now_ms))
         {
             continue;
         }
 
-        has_room = llmgw_pick_peer_has_room(peer, now_ms);
+        has_room = llmgw_peer_has_room(peer, now_ms);
 
         if (has_room && peer->max_capacity == 0) {
             return 0;

@@ -29,7 +29,7 @@
 
 #include <stdint.h>
 
-#include "core/policy/pick.h"
+#include "core/policy/peer.h"
 
 
 #define LLMGW_HEDGE_LOAN   2
@@ -56,7 +56,7 @@ int llmgw_hedge_may_hedge(const llmgw_hedge_budget_t *budget,
 void llmgw_hedge_note_hedge(llmgw_hedge_budget_t *budget);
 
 /*
- * 1: the living peers that their breakers let through have no places to
+ * 1: the living peers that their breakers admit have no places to
  * spare: too many of all are taken by this gateway's attempts.  A peer that
  * is marked full has none, one without a limit has always some.
  */

@@ -1,0 +1,184 @@
+
+/*
+ * A pool as a policy sees it, and whether a peer of it is eligible.
+ *
+ * Eligible: the peer is in the state that this round looks at, is not
+ * excluded, has room (fewer attempts in flight than max_capacity, and not
+ * marked full), and its breaker admits an attempt.  For a stream that has
+ * delivered tokens, peers of other resume groups than that of the peer that
+ * served it are excluded as well.  All of it is judged here and nowhere else;
+ * a policy only ranks the peers that pass.
+ *
+ * Everything here is read, never written.  A caller that wants pick and
+ * reservation to be one step holds the lock of the counts around both; where
+ * peers have breakers it must hold that lock.
+ */
+
+#ifndef LLMGW_PEER_H
+#define LLMGW_PEER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/breaker.h"
+#include "core/ring/ring.h"
+
+
+typedef enum {
+    LLMGW_PEER_UNUSABLE = 0,    /* dead, left, not ready, draining, down */
+    LLMGW_PEER_SUSPECT,         /* the last resort */
+    LLMGW_PEER_ALIVE
+} llmgw_peer_state_t;
+
+/* Counted by all workers; lives in shared memory, changes under its lock. */
+typedef struct {
+    uint32_t  in_flight;        /* attempts of all workers of this gateway */
+} llmgw_peer_counts_t;
+
+typedef struct {
+    const llmgw_peer_counts_t  *counts;        /* NULL: count as zero */
+    const llmgw_breaker_t      *breaker;       /* NULL: admits */
+    uint64_t                    full_until_ms; /* the replica said: full */
+    uint64_t                    resume_group;  /* hash of its name */
+    uint32_t                    foreign;       /* other gateways' in-flight */
+    uint32_t                    weight;        /* >= 1 */
+    uint32_t                    max_capacity;  /* 0: unlimited */
+    uint8_t                     state;         /* llmgw_peer_state_t */
+} llmgw_pick_peer_t;
+
+typedef struct {
+    const llmgw_ring_t          *ring;  /* whole, its nodes index peers */
+    const llmgw_pick_peer_t     *peers;
+    const llmgw_breaker_conf_t  *breaker_conf;  /* NULL: all are admitted;
+                                           not read where no peer has one */
+    size_t                       npeers;    /* ring nodes >= npeers are
+                                               skipped */
+    uint32_t                     load_factor_permille;  /* 0: no bound */
+    uint32_t                     min_load;
+} llmgw_pick_pool_t;
+
+typedef struct {
+    uint64_t         hash;              /* of the key */
+    const uint32_t  *excluded;          /* indexes of peers tried already */
+    size_t           nexcluded;
+    uint64_t         now_ms;
+    uint64_t         random;            /* breaks ties */
+    uint64_t         resume_group;      /* all others are excluded ... */
+    int              resumes;           /* ... where this is set */
+} llmgw_pick_key_t;
+
+/* What a peer lacks to be eligible: the first of these that holds. */
+typedef enum {
+    LLMGW_LACKS_NOTHING = 0,
+    LLMGW_LACKS_STATE,          /* not in the state that is asked for */
+    LLMGW_LACKS_TRUST,          /* excluded */
+    LLMGW_LACKS_ROOM,
+    LLMGW_LACKS_CIRCUIT         /* has room, but its breaker refuses */
+} llmgw_lacks_t;
+
+
+/* The sum is held at 32 bits, so that load x weight never overflows. */
+static inline uint64_t
+llmgw_peer_load(const llmgw_pick_peer_t *peer)
+{
+    uint64_t  load;
+
+    load = peer->foreign;
+
+    if (peer->counts != NULL) {
+        load += __atomic_load_n(&peer->counts->in_flight, __ATOMIC_RELAXED);
+    }
+
+    return load < UINT32_MAX ? load : UINT32_MAX;
+}
+
+
+static inline uint64_t
+llmgw_peer_weight(const llmgw_pick_peer_t *peer)
+{
+    return peer->weight == 0 ? 1 : peer->weight;
+}
+
+
+/* Neither marked full nor at its capacity. */
+static inline int
+llmgw_peer_has_room(const llmgw_pick_peer_t *peer, uint64_t now_ms)
+{
+    uint32_t  in_flight;
+
+    if (now_ms < peer->full_until_ms) {
+        return 0;
+    }
+
+    if (peer->max_capacity == 0 || peer->counts == NULL) {
+        return 1;
+    }
+
+    in_flight = __atomic_load_n(&peer->counts->in_flight, __ATOMIC_RELAXED);
+
+    return in_flight < peer->max_capacity;
+}
+
+
+/* A closed circuit, which is nearly always, costs no call. */
+static inline int
+llmgw_peer_is_admitted(const llmgw_pick_pool_t *pool,
+    const llmgw_pick_peer_t *peer, uint64_t now_ms)
+{
+    return peer->breaker == NULL
+           || peer->breaker->state == LLMGW_BREAKER_CLOSED
+           || pool->breaker_conf == NULL
+           || llmgw_breaker_allows(peer->breaker, pool->breaker_conf, now_ms);
+}
+
+
+/*
+ * Tried already, a handful at most; or of a resume group that cannot carry the
+ * request's stream on.
+ */
+static inline int
+llmgw_peer_is_excluded(const llmgw_pick_pool_t *pool,
+    const llmgw_pick_key_t *key, uint32_t i)
+{
+    size_t  k;
+
+    if (key->resumes && pool->peers[i].resume_group != key->resume_group) {
+        return 1;
+    }
+
+    for (k = 0; k < key->nexcluded; k++) {
+        if (key->excluded[k] == i) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* i < pool->npeers; state: of the peers that are asked for */
+static inline llmgw_lacks_t
+llmgw_peer_lacks(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
+    llmgw_peer_state_t state, uint32_t i)
+{
+    const llmgw_pick_peer_t  *peer;
+
+    peer = &pool->peers[i];
+
+    if (peer->state != state) {
+        return LLMGW_LACKS_STATE;
+    }
+
+    if (llmgw_peer_is_excluded(pool, key, i)) {
+        return LLMGW_LACKS_TRUST;
+    }
+
+    if (!llmgw_peer_has_room(peer, key->now_ms)) {
+        return LLMGW_LACKS_ROOM;
+    }
+
+    return llmgw_peer_is_admitted(pool, peer, key->now_ms)
+           ? LLMGW_LACKS_NOTHING : LLMGW_LACKS_CIRCUIT;
+}
+
+#endif /* LLMGW_PEER_H */

@@ -1,0 +1,230 @@
+
+/*
+ * The ring with bounded load: clockwise from the key, the first eligible peer
+ * that is not over the bound (Mirrokni, Thorup, Zadimoghaddam: Consistent
+ * Hashing with Bounded Loads, 2018).
+ *
+ * Nearly always one of the first points is good.  But when most peers are
+ * full or over the bound, a walk over 150 points of each of 10000 peers would
+ * take milliseconds to learn that nobody has room.  So the walk stops after
+ * WALK_POINTS points and lets each peer be looked at once: that tells how many
+ * pass, and the walk goes on only when two or more do.  It then ends, in the
+ * mean, after as many points as there are peers to each that passes.
+ *
+ * The walk keeps no set of the peers that it has seen.  Refusing one again
+ * costs less than looking it up.
+ *
+ * The bound counts the request that is to be placed and is rounded up: with T
+ * in flight on peers of total weight W, a peer of weight w may come to hold
+ *
+ *     ceil(factor x (T + 1) x w / W)
+ *
+ * requests, this one included.  So a peer that holds `load` passes when
+ * load + 1 <= ceil(x), and as load is whole, when load < x.  An idle peer
+ * always passes, since x > 0; with a factor of at least 1 some peer always
+ * does.  T and W are those of the round's own state, and are added up, over
+ * all peers, only when a peer with room has min_load or more.
+ */
+
+#include "core/policy/policy.h"
+
+
+/*
+ * With a factor of 1.25 at least a fifth of the weight is below the bound, so
+ * that fewer than one walk in a million gets here for the bound's sake.
+ */
+#define WALK_POINTS  64
+
+
+typedef struct {
+    size_t    first;            /* position of the key's point */
+    size_t    nnodes;           /* of the ring */
+    size_t    nbelow;           /* eligible, on the ring, within the bound */
+    uint32_t  below;            /* the last of those */
+    int       have_mean;
+    double    load_side;        /* 1000 W */
+    double    mean_side;        /* 1000 factor (T + 1) */
+} walk_t;
+
+_Static_assert(sizeof(walk_t) <= LLMGW_POLICY_SCRATCH, "a policy's scratch");
+
+
+static void
+walk_add_up(walk_t *walk, const llmgw_policy_round_t *round)
+{
+    size_t                    i;
+    uint64_t                  load, weight;
+    const llmgw_pick_peer_t  *peer;
+
+    load = 0;
+    weight = 0;
+
+    for (i = 0; i < round->pool->npeers; i++) {
+        peer = &round->pool->peers[i];
+
+        if (peer->state == round->state
+            && llmgw_peer_is_admitted(round->pool, peer, round->key->now_ms))
+        {
+            load += llmgw_peer_load(peer);
+            weight += llmgw_peer_weight(peer);
+        }
+    }
+
+    walk->load_side = 1000.0 * (double) weight;
+    walk->mean_side = (double) round->pool->load_factor_permille
+                      * (double) (load + 1);
+    walk->have_mean = 1;
+}
+
+
+/*
+ * In doubles, as the products may exceed 64 bits when a peer lies about its
+ * load; below 2^53 they are exact.
+ */
+static int
+walk_is_below(walk_t *walk, const llmgw_policy_round_t *round, uint32_t i)
+{
+    uint64_t                  load;
+    const llmgw_pick_peer_t  *peer;
+
+    peer = &round->pool->peers[i];
+    load = llmgw_peer_load(peer);
+
+    if (round->pool->load_factor_permille == 0
+        || load < round->pool->min_load)
+    {
+        return 1;
+    }
+
+    if (!walk->have_mean) {
+        walk_add_up(walk, round);
+    }
+
+    return (double) load * walk->load_side
+           < walk->mean_side * (double) llmgw_peer_weight(peer);
+}
+
+
+static int
+walk_answer(const walk_t *walk, const llmgw_policy_round_t *round,
+    uint32_t peer, llmgw_picked_t *picked)
+{
+    picked->peer = peer;
+    picked->route = LLMGW_ROUTE_SPILL;
+
+    if (peer == llmgw_ring_node(round->pool->ring, walk->first)) {
+        picked->route = LLMGW_ROUTE_AFFINITY;
+    }
+
+    return 1;
+}
+
+
+/* Looks at points `from` to `to` clockwise of the key's.  Returns 1: found. */
+static int
+walk_points(walk_t *walk, const llmgw_policy_round_t *round, size_t from,
+    size_t to, llmgw_picked_t *picked)
+{
+    size_t               position, npoints;
+    uint32_t             node;
+    const llmgw_ring_t  *ring;
+
+    ring = round->pool->ring;
+    npoints = llmgw_ring_npoints(ring);
+
+    for ( /* void */ ; from < to && from < npoints; from++) {
+        position = walk->first + from;
+
+        if (position >= npoints) {
+            position -= npoints;
+        }
+
+        node = llmgw_ring_node(ring, position);
+
+        if (node < round->pool->npeers
+            && llmgw_peer_lacks(round->pool, round->key, round->state, node)
+               == LLMGW_LACKS_NOTHING
+            && walk_is_below(walk, round, node))
+        {
+            return walk_answer(walk, round, node, picked);
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+ring_begin(const llmgw_policy_round_t *round, void *scratch,
+    llmgw_picked_t *picked)
+{
+    walk_t              *walk = scratch;
+    const llmgw_ring_t  *ring;
+
+    ring = round->pool->ring;
+
+    walk->nnodes = ring == NULL ? 0 : llmgw_ring_nnodes(ring);
+    walk->nbelow = 0;
+    walk->have_mean = 0;
+
+    if (walk->nnodes == 0) {
+        return 0;
+    }
+
+    walk->first = llmgw_ring_find(ring, round->key->hash);
+
+    return walk_points(walk, round, 0, WALK_POINTS, picked);
+}
+
+
+static void
+ring_note(const llmgw_policy_round_t *round, void *scratch,
+    const uint32_t *peers, size_t n)
+{
+    size_t   i;
+    walk_t  *walk = scratch;
+
+    for (i = 0; i < n && peers[i] < walk->nnodes; i++) {
+        if (walk_is_below(walk, round, peers[i])) {
+            walk->nbelow++;
+            walk->below = peers[i];
+        }
+    }
+}
+
+
+static int
+ring_choose(const llmgw_policy_round_t *round, void *scratch,
+    llmgw_picked_t *picked)
+{
+    walk_t  *walk = scratch;
+
+    if (walk->nbelow == 1) {
+        return walk_answer(walk, round, walk->below, picked);
+    }
+
+    return walk->nbelow > 1
+           && walk_points(walk, round, WALK_POINTS, SIZE_MAX, picked);
+}
+
+
+llmgw_route_t
+llmgw_policy_ring_route(const llmgw_pick_pool_t *pool,
+    const llmgw_pick_key_t *key, uint32_t peer)
+{
+    const llmgw_ring_t  *ring;
+
+    ring = pool->ring;
+
+    if (ring == NULL || peer >= llmgw_ring_nnodes(ring)) {
+        return LLMGW_ROUTE_LEAST_CONN;
+    }
+
+    return peer == llmgw_ring_node(ring, llmgw_ring_find(ring, key->hash))
+           ? LLMGW_ROUTE_AFFINITY : LLMGW_ROUTE_SPILL;
+}
+
+
+const llmgw_policy_t  llmgw_policy_ring = {
+    ring_begin, ring_note, ring_choose
+};
