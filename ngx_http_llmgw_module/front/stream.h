@@ -14,7 +14,7 @@
 
 #include "http/record.h"
 #include "upstream/attempt.h"
-#include "zone/claim.h"
+#include "upstream/claim.h"
 
 
 #define NGX_HTTP_LLMGW_MAX_FAILOVERS  8

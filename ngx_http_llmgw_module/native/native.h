@@ -27,7 +27,7 @@
 
 #include "http/record.h"
 #include "upstream/replica.h"
-#include "zone/claim.h"
+#include "upstream/claim.h"
 
 
 typedef enum {

@@ -13,7 +13,7 @@
 #include "proto/trace.h"
 
 #include "upstream/session.h"
-#include "zone/lease.h"
+#include "upstream/lease.h"
 
 
 typedef struct ngx_http_llmgw_attempt_s  ngx_http_llmgw_attempt_t;

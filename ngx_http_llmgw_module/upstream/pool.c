@@ -19,7 +19,7 @@
 #include "upstream/pool.h"
 #include "upstream/replica.h"
 #include "upstream/table.h"
-#include "zone/queue.h"
+#include "upstream/queue.h"
 
 
 #define NGX_HTTP_LLMGW_LOADS_MS      100     /* agents report as often */

@@ -5,7 +5,7 @@
 
 #include "upstream/pool.h"
 #include "upstream/worker.h"
-#include "zone/queue.h"
+#include "upstream/queue.h"
 
 
 static void ngx_http_llmgw_worker_woken(void *data);

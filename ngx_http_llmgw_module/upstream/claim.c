@@ -22,8 +22,8 @@
 
 #include "upstream/replica.h"
 #include "upstream/table.h"
-#include "zone/claim.h"
-#include "zone/queue.h"
+#include "upstream/claim.h"
+#include "upstream/queue.h"
 
 
 #define NGX_HTTP_LLMGW_MAX_EXCLUDED  64     /* later ones are tried again */

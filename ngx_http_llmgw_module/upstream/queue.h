@@ -1,6 +1,6 @@
 
 /*
- * The queue, over all workers: zone/queue.c.  In a worker it is the list of
+ * The queue, over all workers: upstream/queue.c.  In a worker it is the list of
  * its own claims that wait, the head of which is told when it may go on.
  */
 
@@ -8,7 +8,7 @@
 #define _NGX_HTTP_LLMGW_QUEUE_H_INCLUDED_
 
 
-#include "zone/claim.h"
+#include "upstream/claim.h"
 
 
 void ngx_http_llmgw_line_init(ngx_http_llmgw_pool_t *pool);

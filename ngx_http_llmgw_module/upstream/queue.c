@@ -15,7 +15,7 @@
  */
 
 #include "upstream/pool.h"
-#include "zone/queue.h"
+#include "upstream/queue.h"
 
 
 #define NGX_HTTP_LLMGW_LINE_MS  50

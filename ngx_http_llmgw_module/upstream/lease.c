@@ -9,8 +9,8 @@
  */
 
 #include "upstream/replica.h"
-#include "zone/lease.h"
-#include "zone/queue.h"
+#include "upstream/lease.h"
+#include "upstream/queue.h"
 
 
 static llmgw_breaker_change_t ngx_http_llmgw_lease_judge_locked(

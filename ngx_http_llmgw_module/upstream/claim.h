@@ -10,7 +10,7 @@
 
 #include "core/policy/pick.h"
 
-#include "zone/lease.h"
+#include "upstream/lease.h"
 
 
 typedef struct ngx_http_llmgw_claim_s  ngx_http_llmgw_claim_t;
