@@ -31,10 +31,8 @@
 
 static void ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim);
 static ngx_uint_t ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream);
-static ngx_http_llmgw_claim_rc_t ngx_http_llmgw_serve_claim_any(
+static llmgw_admission_rc_t ngx_http_llmgw_serve_claim_any(
     ngx_http_llmgw_stream_t *stream);
-static ngx_uint_t ngx_http_llmgw_serve_claims_again(
-    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_claim_rc_t rc);
 static void ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
 static void ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
@@ -114,46 +112,45 @@ ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim)
 static ngx_uint_t
 ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
 {
-    ngx_http_llmgw_attempt_t   *leg;
-    ngx_http_llmgw_claim_rc_t   rc;
+    llmgw_admission_rc_t       rc;
+    ngx_http_llmgw_attempt_t  *leg;
 
     leg = &stream->legs[0];
-    stream->claim.is_urgent = (stream->record.tokens > 0);
-    stream->claim.is_last = stream->doubt
+    stream->claim.ask.is_urgent = (stream->record.tokens > 0);
+    stream->claim.ask.is_last = stream->doubt
                             || llmgw_resume_is_last_try(&stream->resume);
 
     rc = ngx_http_llmgw_serve_claim_any(stream);
 
-    if (stream->doubt && rc != NGX_HTTP_LLMGW_LEASED
-        && rc != NGX_HTTP_LLMGW_WAITS && rc != NGX_HTTP_LLMGW_FULL)
+    if (stream->doubt && rc != LLMGW_ADMISSION_LEASED
+        && rc != LLMGW_ADMISSION_WAITS && rc != LLMGW_ADMISSION_FULL)
     {
         ngx_http_llmgw_doubt_answer(stream);
         return 1;
     }
 
-    stream->waits = (rc == NGX_HTTP_LLMGW_WAITS);
+    stream->waits = (rc == LLMGW_ADMISSION_WAITS);
 
     switch (rc) {
 
-    case NGX_HTTP_LLMGW_LEASED:
+    case LLMGW_ADMISSION_LEASED:
         ngx_http_llmgw_serve_start(stream, leg);
         return 0;
 
-    case NGX_HTTP_LLMGW_WAITS:
-        stream->saw_full = 0;
+    case LLMGW_ADMISSION_WAITS:
         ngx_http_llmgw_timer_arm(stream);
         return 0;
 
-    case NGX_HTTP_LLMGW_FULL:
-    case NGX_HTTP_LLMGW_ASIDE:
+    case LLMGW_ADMISSION_FULL:
+    case LLMGW_ADMISSION_ASIDE:
         ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_QUEUE_FULL);
         return 1;
 
-    case NGX_HTTP_LLMGW_OPEN:
+    case LLMGW_ADMISSION_OPEN:
         ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_CIRCUITS_OPEN);
         return 1;
 
-    case NGX_HTTP_LLMGW_EXCLUDED:
+    case LLMGW_ADMISSION_EXCLUDED:
         /* with tokens out, none of its resume group is left */
         ngx_http_llmgw_stream_finish(stream, stream->record.tokens
                                              ? LLMGW_OUTCOME_TRIES_EXHAUSTED
@@ -172,61 +169,29 @@ ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
  * serves what one has refused need not be waited for.
  */
 
-static ngx_http_llmgw_claim_rc_t
+static llmgw_admission_rc_t
 ngx_http_llmgw_serve_claim_any(ngx_http_llmgw_stream_t *stream)
 {
-    ngx_http_llmgw_claim_rc_t  rc;
+    llmgw_admission_rc_t  rc;
 
-    stream->claim.no_wait = (stream->doubt != NULL);
+    stream->claim.ask.no_wait = (stream->doubt != NULL);
 
-    do {
-        rc = ngx_http_llmgw_claim(&stream->claim, &stream->legs[0].lease,
-                                  &stream->record.route);
-    } while (ngx_http_llmgw_serve_claims_again(stream, rc));
+    rc = ngx_http_llmgw_claim(&stream->claim, &stream->legs[0].lease,
+                              &stream->record.route);
 
     if (stream->doubt == NULL
-        || (rc != NGX_HTTP_LLMGW_FULL && rc != NGX_HTTP_LLMGW_ASIDE))
+        || (rc != LLMGW_ADMISSION_FULL && rc != LLMGW_ADMISSION_ASIDE))
     {
         return rc;
     }
 
     ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_NEUTRAL);
 
-    stream->claim.no_wait = 0;
-    stream->claim.to_line = 1;
+    stream->claim.ask.no_wait = 0;
+    stream->claim.ask.to_queue = 1;
 
     return ngx_http_llmgw_claim(&stream->claim, &stream->legs[0].lease,
                                 &stream->record.route);
-}
-
-
-/* 1: those that failed it are worth another try, or the queue is. */
-
-static ngx_uint_t
-ngx_http_llmgw_serve_claims_again(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_claim_rc_t rc)
-{
-    if (rc == NGX_HTTP_LLMGW_EXCLUDED && stream->saw_full
-        && (stream->pool->conf->queue_size || !stream->may_restart))
-    {
-        /* not again to those that are full: into the queue */
-        stream->claim.to_line = 1;
-        stream->saw_full = 0;
-        return 1;
-    }
-
-    if (!stream->may_restart
-        || (rc != NGX_HTTP_LLMGW_EXCLUDED && rc != NGX_HTTP_LLMGW_ASIDE
-            && rc != NGX_HTTP_LLMGW_OPEN))
-    {
-        return 0;
-    }
-
-    stream->may_restart = 0;
-    stream->saw_full = 0;
-    ngx_http_llmgw_claim_clear_excluded(&stream->claim);
-
-    return 1;
 }
 
 
@@ -238,7 +203,7 @@ ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
 
     ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
                                  replica, failed || stream->doubt);
-    stream->may_restart |= failed;
+    stream->claim.ask.may_restart |= failed;
 }
 
 
@@ -498,7 +463,7 @@ ngx_http_llmgw_serve_last_ended(ngx_http_llmgw_stream_t *stream,
         ngx_http_llmgw_serve_exclude(stream, replica, step.counted);
     }
 
-    stream->saw_full |= (attempt->ending == LLMGW_ENDING_FULL);
+    stream->claim.ask.saw_full |= (attempt->ending == LLMGW_ENDING_FULL);
 
     return ngx_http_llmgw_serve_claim(stream);
 }

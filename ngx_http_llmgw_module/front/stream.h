@@ -68,9 +68,6 @@ struct ngx_http_llmgw_stream_s {
 
     unsigned                      queued:1;     /* in work */
     unsigned                      running:1;    /* counted in the pool */
-    unsigned                      may_restart:1; /* one of those excluded
-                                                    failed it, counted */
-    unsigned                      saw_full:1;   /* of those excluded */
     unsigned                      waits:1;      /* in the queue */
     unsigned                      has_queue_end:1;
     unsigned                      wants_hedge:1; /* the request's flag */

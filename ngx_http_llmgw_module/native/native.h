@@ -70,7 +70,7 @@ typedef struct {
 ngx_http_llmgw_native_t *ngx_http_llmgw_native_create(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 ngx_http_llmgw_native_t *ngx_http_llmgw_native_find(ngx_http_request_t *r);
-ngx_http_llmgw_claim_rc_t ngx_http_llmgw_native_claim(
+llmgw_admission_rc_t ngx_http_llmgw_native_claim(
     ngx_http_llmgw_native_t *pass, ngx_uint_t no_wait);
 void ngx_http_llmgw_native_give_back(ngx_http_llmgw_native_t *pass,
     llmgw_verdict_t verdict);

@@ -137,7 +137,7 @@ ngx_http_llmgw_native_find(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_llmgw_native_get(ngx_peer_connection_t *pc, void *data)
 {
-    ngx_http_llmgw_claim_rc_t   rc;
+    llmgw_admission_rc_t        rc;
     ngx_http_llmgw_native_t    *pass = data;
 
     pc->cached = 0;
@@ -145,16 +145,16 @@ ngx_http_llmgw_native_get(ngx_peer_connection_t *pc, void *data)
 
     if (pass->state != NGX_HTTP_LLMGW_NATIVE_GRANTED) {
         /* a wait keeps those excluded that have failed: tries are few */
-        pass->claim.is_last = 1;
+        pass->claim.ask.is_last = 1;
 
         rc = ngx_http_llmgw_native_claim(pass,
                                      !ngx_http_llmgw_native_may_wait(pass));
 
-        if (rc == NGX_HTTP_LLMGW_WAITS) {
+        if (rc == LLMGW_ADMISSION_WAITS) {
             return ngx_http_llmgw_native_wait(pass, pc);
         }
 
-        if (rc != NGX_HTTP_LLMGW_LEASED) {
+        if (rc != LLMGW_ADMISSION_LEASED) {
             return NGX_BUSY;
         }
     }
@@ -173,17 +173,17 @@ ngx_http_llmgw_native_get(ngx_peer_connection_t *pc, void *data)
 
 /* LEASED: the replica is held until ngx_http_llmgw_native_give_back(). */
 
-ngx_http_llmgw_claim_rc_t
+llmgw_admission_rc_t
 ngx_http_llmgw_native_claim(ngx_http_llmgw_native_t *pass, ngx_uint_t no_wait)
 {
-    ngx_http_llmgw_claim_rc_t   rc;
+    llmgw_admission_rc_t        rc;
 
-    pass->claim.no_wait = no_wait;
+    pass->claim.ask.no_wait = no_wait;
 
     rc = ngx_http_llmgw_claim(&pass->claim, &pass->lease,
                               &pass->record.route);
 
-    if (rc == NGX_HTTP_LLMGW_LEASED) {
+    if (rc == LLMGW_ADMISSION_LEASED) {
         pass->replica = pass->lease.replica;
         pass->replica->holders++;
         pass->state = NGX_HTTP_LLMGW_NATIVE_GRANTED;

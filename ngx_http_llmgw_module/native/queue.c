@@ -121,14 +121,14 @@ static void
 ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
 {
     ngx_http_request_t         *r;
-    ngx_http_llmgw_claim_rc_t   rc;
+    llmgw_admission_rc_t        rc;
 
     r = pass->request;
     rc = ngx_http_llmgw_native_claim(pass, 0);
 
     switch (rc) {
 
-    case NGX_HTTP_LLMGW_LEASED:
+    case LLMGW_ADMISSION_LEASED:
 
         if (pass->stand_in) {
             ngx_http_llmgw_native_disarm(pass);
@@ -139,15 +139,15 @@ ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
         ngx_http_llmgw_native_resume(r);
         return;
 
-    case NGX_HTTP_LLMGW_WAITS:
+    case LLMGW_ADMISSION_WAITS:
         break;
 
-    case NGX_HTTP_LLMGW_FULL:
-    case NGX_HTTP_LLMGW_ASIDE:
+    case LLMGW_ADMISSION_FULL:
+    case LLMGW_ADMISSION_ASIDE:
         ngx_http_llmgw_native_refuse(pass, LLMGW_OUTCOME_QUEUE_FULL);
         return;
 
-    case NGX_HTTP_LLMGW_OPEN:
+    case LLMGW_ADMISSION_OPEN:
         ngx_http_llmgw_native_refuse(pass, LLMGW_OUTCOME_CIRCUITS_OPEN);
         return;
 

@@ -92,9 +92,9 @@ ngx_http_llmgw_facts_pool(ngx_http_llmgw_facts_t *facts, ngx_pool_t *pool)
 
     /* every replica that is listed and has a slot, and every other slot */
 
-    facts->rows = ngx_palloc(pool, (shared->nslots + 1)
+    facts->rows = ngx_palloc(pool, (shared->admission->nslots + 1)
                                    * sizeof(ngx_http_llmgw_fact_t));
-    seen = ngx_pcalloc(pool, shared->nslots + 1);
+    seen = ngx_pcalloc(pool, shared->admission->nslots + 1);
 
     if (facts->rows == NULL || seen == NULL) {
         return NGX_ERROR;
@@ -117,10 +117,8 @@ ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts, u_char *seen)
     ngx_http_llmgw_fact_t         *row;
     ngx_http_llmgw_snapshot_t     *snapshot;
     ngx_http_llmgw_replica_t      *replica;
-    ngx_http_llmgw_zone_shared_t  *shared;
 
     snapshot = facts->snapshot;
-    shared = snapshot->pool->zone->shared;
 
     for (i = 0; i < snapshot->n; i++) {
         replica = snapshot->replicas[i];
@@ -131,7 +129,7 @@ ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts, u_char *seen)
             continue;
         }
 
-        slot = ((u_char *) replica->slot - shared->slots) / shared->slot_bytes;
+        slot = replica->place.slot;
 
         if (seen[slot]) {
             continue;
@@ -173,23 +171,23 @@ ngx_http_llmgw_facts_unlisted(ngx_http_llmgw_facts_t *facts, u_char *seen,
 
     ngx_http_llmgw_zone_lock(zone);
 
-    for (i = 0; i < shared->nslots && rc == NGX_OK; i++) {
+    for (i = 0; i < shared->admission->nslots && rc == NGX_OK; i++) {
         slot = ngx_http_llmgw_zone_slot(shared, i);
 
-        if (seen[i] || slot->id_len == 0) {
+        if (seen[i] || slot->admission.id_len == 0) {
             continue;
         }
 
         row = &facts->rows[facts->nrows++];
-        row->id.len = slot->id_len;
-        row->id.data = ngx_pnalloc(pool, sizeof(slot->id));
+        row->id.len = slot->admission.id_len;
+        row->id.data = ngx_pnalloc(pool, row->id.len);
 
         if (row->id.data == NULL) {
             rc = NGX_ERROR;
             break;
         }
 
-        ngx_memcpy(row->id.data, slot->id, sizeof(slot->id));
+        ngx_memcpy(row->id.data, slot->admission.id, row->id.len);
         ngx_http_llmgw_facts_counters(row, slot);
     }
 

@@ -11,7 +11,7 @@
 double
 ngx_http_llmgw_gauge_queue_length(ngx_http_llmgw_snapshot_t *snapshot)
 {
-    return snapshot->pool->zone->shared->queue.length;
+    return snapshot->pool->zone->self.shared->queue.length;
 }
 
 
@@ -105,13 +105,13 @@ ngx_http_llmgw_gauge_replica_max_capacity(ngx_http_llmgw_replica_t *replica)
 uint64_t
 ngx_http_llmgw_gauge_in_flight(ngx_http_llmgw_replica_t *replica)
 {
-    return replica->slot->counts.in_flight;
+    return replica->slot->admission.counts.in_flight;
 }
 
 
 uint64_t
 ngx_http_llmgw_gauge_breaker_state(ngx_http_llmgw_replica_t *replica)
 {
-    return llmgw_breaker_state(&replica->slot->breaker,
+    return llmgw_breaker_state(&replica->slot->admission.breaker,
                                &replica->pool->conf->breaker);
 }

@@ -132,7 +132,7 @@ ngx_http_llmgw_snapshot_sum(ngx_http_llmgw_snapshot_t *snapshot)
 
     snapshot->sum = shared->base;
 
-    for (i = 0; i < shared->nrows; i++) {
+    for (i = 0; i < shared->admission->nrows; i++) {
         if (shared->rows[i].pid) {
             ngx_http_llmgw_metrics_add(&snapshot->sum, &shared->counters[i], 0);
             snapshot->levels.streams += shared->levels[i].streams;

@@ -86,7 +86,7 @@ ngx_http_llmgw_status_slot(ngx_http_llmgw_replica_t *replica)
     }
 
     return json_pack("{s:I, s:I, s:I, s:I, s:{s:f, s:f}, s:o, s:o}",
-                     "in_flight", (json_int_t) slot->counts.in_flight,
+                     "in_flight", (json_int_t) slot->admission.counts.in_flight,
                      "tokens", (json_int_t) slot->tokens,
                      "attempts", (json_int_t) slot->attempts,
                      "failures", (json_int_t) slot->failures,
@@ -136,7 +136,7 @@ ngx_http_llmgw_status_breaker(ngx_http_llmgw_replica_t *replica)
     llmgw_breaker_state_t    state;
     llmgw_breaker_counts_t   counts;
 
-    breaker = &replica->slot->breaker;
+    breaker = &replica->slot->admission.breaker;
     conf = &replica->pool->conf->breaker;
 
     if (!conf->enabled) {

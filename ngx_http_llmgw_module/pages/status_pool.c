@@ -51,7 +51,7 @@ ngx_http_llmgw_status_pool(ngx_http_llmgw_snapshot_t *snapshot)
                      "in_flight", sum.in_flight,
                      "sessions", (json_int_t) snapshot->levels.sessions,
                      "zone",
-                     "slots", (json_int_t) pool->zone->shared->nslots,
+                     "slots", (json_int_t) pool->zone->self.shared->nslots,
                      "used", sum.slots,
                      "queue", ngx_http_llmgw_status_queue(pool),
                      "rates",
@@ -85,15 +85,15 @@ ngx_http_llmgw_status_slots(ngx_http_llmgw_zone_t *zone,
     sum->attempts = shared->attempts_base;
     sum->failures = shared->failures_base;
 
-    for (i = 0; i < shared->nslots; i++) {
+    for (i = 0; i < shared->admission->nslots; i++) {
         slot = ngx_http_llmgw_zone_slot(shared, i);
 
-        if (slot->id_len == 0) {
+        if (slot->admission.id_len == 0) {
             continue;
         }
 
         sum->slots++;
-        sum->in_flight += slot->counts.in_flight;
+        sum->in_flight += slot->admission.counts.in_flight;
         sum->tokens += slot->tokens;
         sum->attempts += slot->attempts;
         sum->failures += slot->failures;
@@ -109,9 +109,9 @@ ngx_http_llmgw_status_slots(ngx_http_llmgw_zone_t *zone,
 static json_t *
 ngx_http_llmgw_status_queue(ngx_http_llmgw_pool_t *pool)
 {
-    ngx_http_llmgw_zone_shared_t  *shared;
+    llmgw_admission_t  *shared;
 
-    shared = pool->zone->shared;
+    shared = pool->zone->self.shared;
 
     return json_pack("{s:I, s:I, s:I, s:s?}",
                      "length", (json_int_t) shared->queue.length,

@@ -67,11 +67,11 @@ ngx_http_llmgw_pool_create(ngx_http_llmgw_srv_conf_t *conf,
     pool->tick.cancelable = 1;
     pool->build.cancelable = 1;
 
-    ngx_http_llmgw_line_init(pool);
-
     pool->zone = ngx_http_llmgw_zone_claim(conf->shm_zone, worker->log);
 
-    if (pool->zone == NULL || ngx_http_llmgw_pool_first_view(pool) != NGX_OK) {
+    if (pool->zone == NULL || ngx_http_llmgw_queue_init(pool) != NGX_OK
+        || ngx_http_llmgw_pool_first_view(pool) != NGX_OK)
+    {
         ngx_http_llmgw_pool_destroy(pool);
         return NULL;
     }
@@ -104,7 +104,7 @@ ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
         ngx_del_timer(&pool->build);
     }
 
-    ngx_http_llmgw_line_done(pool);
+    ngx_http_llmgw_queue_done(pool);
 
     while (pool->tree.root != &pool->sentinel) {
         node = ngx_rbtree_min(pool->tree.root, &pool->sentinel);

@@ -22,6 +22,7 @@
 
 typedef struct ngx_http_llmgw_table_s    ngx_http_llmgw_table_t;
 typedef struct ngx_http_llmgw_replica_s  ngx_http_llmgw_replica_t;
+typedef struct ngx_http_llmgw_claim_s    ngx_http_llmgw_claim_t;
 
 
 struct ngx_http_llmgw_pool_s {
@@ -52,9 +53,10 @@ struct ngx_http_llmgw_pool_s {
     uint64_t                      clock_ms;     /* CLOCK_MONOTONIC, */
     ngx_msec_t                    clock_at_ms;  /* as it was here */
 
-    ngx_queue_t                   waiting;      /* claims in the queue */
-    ngx_event_t                   line;         /* posted */
-    ngx_event_t                   line_timer;
+    ngx_http_llmgw_claim_t      **waiting;      /* by entry in the queue */
+    ngx_uint_t                    nwaiting;
+    ngx_event_t                   turn;         /* posted: of the head */
+    ngx_event_t                   turn_timer;
 
     ngx_uint_t                    streams;      /* running */
     ngx_uint_t                    round;        /* of looking at statics */

@@ -1,15 +1,17 @@
 
 /*
- * The line: whose turn it is, over all workers.
+ * The queue in a worker: whose turn it is, over all workers.
  *
- * The order stands in the zone (admission/queue.h); the streams that wait stand
- * each in its own worker.  Whoever gives a slot back wakes the worker of the
- * head, by its eventfd, and that worker lets the head claim again; when it
- * got its replica, the next head is woken, until one finds no room.
+ * The order stands in the zone (core/admission/queue.h); the claims that wait
+ * stand each in its own worker, by the entry that they have there, so that no
+ * worker ever follows a pointer that another one wrote.  Whoever gives a place
+ * back wakes the worker of the head, by its eventfd, and that worker lets the
+ * head claim again; when it got its replica, the next head is woken, until one
+ * finds no room.
  *
  * A wake-up may be lost, when the worker that should send it is killed just
- * then.  So each worker in which somebody waits also looks by itself, every
- * 50 ms: that is the longest that a free slot stands beside a waiter.  Those
+ * then.  So each worker in which a claim waits also looks by itself, every
+ * 50 ms: that is the longest that a free place stands beside a waiter.  Those
  * who stepped aside look again as well, for room that no lease's end has made:
  * a replica that joins, or is full no more.
  */
@@ -18,226 +20,187 @@
 #include "upstream/queue.h"
 
 
-#define NGX_HTTP_LLMGW_LINE_MS  50
+#define NGX_HTTP_LLMGW_QUEUE_MS  50
 
 
-static void ngx_http_llmgw_line_thaw(ngx_http_llmgw_pool_t *pool);
-static ngx_uint_t ngx_http_llmgw_line_next(ngx_http_llmgw_pool_t *pool);
-static void ngx_http_llmgw_line_timer_handler(ngx_event_t *ev);
-static void ngx_http_llmgw_line_event_handler(ngx_event_t *ev);
+static ngx_http_llmgw_claim_t *ngx_http_llmgw_queue_turn(
+    ngx_http_llmgw_pool_t *pool, uint32_t *entry, uint64_t *ticket);
+static void ngx_http_llmgw_queue_timer_handler(ngx_event_t *ev);
+static void ngx_http_llmgw_queue_event_handler(ngx_event_t *ev);
 
 
-void
-ngx_http_llmgw_line_init(ngx_http_llmgw_pool_t *pool)
+ngx_int_t
+ngx_http_llmgw_queue_init(ngx_http_llmgw_pool_t *pool)
 {
-    ngx_queue_init(&pool->waiting);
+    pool->turn.handler = ngx_http_llmgw_queue_event_handler;
+    pool->turn.data = pool;
+    pool->turn.log = pool->worker->log;
 
-    pool->line.handler = ngx_http_llmgw_line_event_handler;
-    pool->line.data = pool;
-    pool->line.log = pool->worker->log;
+    pool->turn_timer.handler = ngx_http_llmgw_queue_timer_handler;
+    pool->turn_timer.data = pool;
+    pool->turn_timer.log = pool->worker->log;
+    pool->turn_timer.cancelable = 1;
 
-    pool->line_timer.handler = ngx_http_llmgw_line_timer_handler;
-    pool->line_timer.data = pool;
-    pool->line_timer.log = pool->worker->log;
-    pool->line_timer.cancelable = 1;
+    pool->waiting = ngx_calloc((pool->zone->self.shared->queue.capacity + 1)
+                               * sizeof(ngx_http_llmgw_claim_t *),
+                               pool->worker->log);
+
+    return pool->waiting ? NGX_OK : NGX_ERROR;
 }
 
 
 void
-ngx_http_llmgw_line_done(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_queue_done(ngx_http_llmgw_pool_t *pool)
 {
-    if (pool->line.posted) {
-        ngx_delete_posted_event(&pool->line);
+    if (pool->turn.posted) {
+        ngx_delete_posted_event(&pool->turn);
     }
 
-    if (pool->line_timer.timer_set) {
-        ngx_del_timer(&pool->line_timer);
+    if (pool->turn_timer.timer_set) {
+        ngx_del_timer(&pool->turn_timer);
     }
+
+    ngx_free(pool->waiting);
 }
 
 
-/* Somebody of this worker waits from now on. */
-
 void
-ngx_http_llmgw_line_joined(ngx_http_llmgw_claim_t *claim)
+ngx_http_llmgw_queue_joined(ngx_http_llmgw_claim_t *claim)
 {
     ngx_http_llmgw_pool_t  *pool;
 
     pool = claim->pool;
 
-    claim->joined_ms = ngx_current_msec;
-    ngx_queue_insert_tail(&pool->waiting, &claim->queue);
+    pool->waiting[claim->ask.entry] = claim;
+    pool->nwaiting++;
 
-    if (!pool->line_timer.timer_set) {
-        ngx_add_timer(&pool->line_timer, NGX_HTTP_LLMGW_LINE_MS);
+    if (!pool->turn_timer.timer_set) {
+        ngx_add_timer(&pool->turn_timer, NGX_HTTP_LLMGW_QUEUE_MS);
     }
 }
 
 
 void
-ngx_http_llmgw_line_left(ngx_http_llmgw_claim_t *claim)
+ngx_http_llmgw_queue_left(ngx_http_llmgw_claim_t *claim, uint32_t entry)
 {
-    claim->entry = LLMGW_QUEUE_NONE;
-    ngx_queue_remove(&claim->queue);
+    ngx_http_llmgw_pool_t  *pool;
+
+    pool = claim->pool;
+
+    if (pool->waiting[entry] == claim) {
+        pool->waiting[entry] = NULL;
+    }
+
+    pool->nwaiting--;
 }
 
 
-/* There may be room: the head shall look. */
-
 void
-ngx_http_llmgw_line_wake(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_queue_tell(ngx_http_llmgw_pool_t *pool,
+    const llmgw_wake_t *wake)
 {
-    uint32_t                head, row, process;
-    ngx_uint_t              is_new;
-    llmgw_queue_t          *queue;
-    llmgw_queue_entry_t    *entry;
-    ngx_http_llmgw_zone_t  *zone;
-
-    zone = pool->zone;
-    queue = &zone->shared->queue;
-
-    ngx_http_llmgw_zone_lock(zone);
-
-    head = llmgw_queue_head(queue, ngx_current_msec);
-
-    if (head == LLMGW_QUEUE_NONE) {
-        ngx_http_llmgw_zone_unlock(zone);
+    if (wake->row == LLMGW_NO_ROW) {
         return;
     }
 
-    entry = &queue->entries[head];
-    row = entry->row;
-    process = entry->process;
-    is_new = (entry->granted_ms == 0);
+    if (wake->row == pool->zone->self.row) {
+        ngx_post_event(&pool->turn, &ngx_posted_events);
 
-    if (is_new) {
-        llmgw_queue_grant(queue, head, ngx_current_msec);
-    }
-
-    ngx_http_llmgw_zone_unlock(zone);
-
-    if (row == zone->row) {
-        ngx_post_event(&pool->line, &ngx_posted_events);
-
-    } else if (is_new) {
-        ngx_http_llmgw_wake_process(&pool->worker->waker, process);
+    } else if (wake->is_new) {
+        ngx_http_llmgw_wake_process(&pool->worker->waker, wake->process);
     }
 }
 
 
-/*
- * A grant that grew old while this worker stood still: it is here again, and
- * its waiters have their turns as before.
- */
-
-static void
-ngx_http_llmgw_line_thaw(ngx_http_llmgw_pool_t *pool)
-{
-    ngx_queue_t             *q;
-    llmgw_queue_t           *queue;
-    llmgw_queue_entry_t     *entry;
-    ngx_http_llmgw_claim_t  *claim;
-
-    queue = &pool->zone->shared->queue;
-
-    ngx_http_llmgw_zone_lock(pool->zone);
-
-    for (q = ngx_queue_head(&pool->waiting);
-         q != ngx_queue_sentinel(&pool->waiting);
-         q = ngx_queue_next(q))
-    {
-        claim = ngx_queue_data(q, ngx_http_llmgw_claim_t, queue);
-        entry = &queue->entries[claim->entry];
-
-        if (entry->granted_ms
-            && ngx_current_msec >= entry->granted_ms + LLMGW_QUEUE_GRANT_MS)
-        {
-            llmgw_queue_ungrant(queue, claim->entry);
-        }
-    }
-
-    llmgw_queue_recall(queue);
-
-    ngx_http_llmgw_zone_unlock(pool->zone);
-}
-
-
-/* The head claims, and the next, as long as they are ours and get one. */
+/* A head that stays where it is, is asked once. */
 
 void
-ngx_http_llmgw_line_run(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_queue_run(ngx_http_llmgw_pool_t *pool)
 {
-    while (ngx_http_llmgw_line_next(pool)) {
-        /* void */
+    uint32_t                 entry, last_entry;
+    uint64_t                 ticket, last_ticket;
+    ngx_http_llmgw_claim_t  *claim;
+
+    last_entry = LLMGW_QUEUE_NONE;
+    last_ticket = 0;
+
+    for ( ;; ) {
+        claim = ngx_http_llmgw_queue_turn(pool, &entry, &ticket);
+
+        if (entry == LLMGW_QUEUE_NONE
+            || (entry == last_entry && ticket == last_ticket))
+        {
+            return;
+        }
+
+        last_entry = entry;
+        last_ticket = ticket;
+
+        if (claim) {
+            claim->turn(claim);         /* it may be gone after this */
+        }
     }
 }
 
 
-static ngx_uint_t
-ngx_http_llmgw_line_next(ngx_http_llmgw_pool_t *pool)
+/* NULL with an entry: nobody had it, and it is gone. */
+
+static ngx_http_llmgw_claim_t *
+ngx_http_llmgw_queue_turn(ngx_http_llmgw_pool_t *pool, uint32_t *entry,
+    uint64_t *ticket)
 {
-    uint32_t                 head;
-    uint64_t                 ticket;
-    ngx_uint_t               moved;
-    llmgw_queue_t           *queue;
+    llmgw_wake_t             wake;
     ngx_http_llmgw_zone_t   *zone;
     ngx_http_llmgw_claim_t  *claim;
 
     zone = pool->zone;
-    queue = &zone->shared->queue;
+    claim = NULL;
 
     ngx_http_llmgw_zone_lock(zone);
 
-    head = llmgw_queue_head(queue, ngx_current_msec);
+    *entry = llmgw_admission_turn(&zone->self, ngx_current_msec, ticket,
+                                  &wake);
 
-    if (head == LLMGW_QUEUE_NONE || queue->entries[head].row != zone->row) {
-        ngx_http_llmgw_zone_unlock(zone);
+    if (*entry != LLMGW_QUEUE_NONE) {
+        claim = pool->waiting[*entry];
 
-        if (head != LLMGW_QUEUE_NONE) {
-            ngx_http_llmgw_line_wake(pool);
+        if (claim == NULL || claim->ask.ticket != *ticket) {
+            claim = NULL;
+            llmgw_admission_drop(&zone->self, *entry, *ticket);
         }
-
-        return 0;
     }
 
-    claim = (ngx_http_llmgw_claim_t *) (uintptr_t) queue->entries[head].owner;
-    ticket = queue->entries[head].ticket;
-
     ngx_http_llmgw_zone_unlock(zone);
 
-    claim->turn(claim);             /* it may be gone after this */
+    ngx_http_llmgw_queue_tell(pool, &wake);
 
-    ngx_http_llmgw_zone_lock(zone);
-
-    moved = llmgw_queue_head(queue, ngx_current_msec) != head
-            || queue->entries[head].ticket != ticket;
-
-    ngx_http_llmgw_zone_unlock(zone);
-
-    return moved;
+    return claim;
 }
 
 
 static void
-ngx_http_llmgw_line_event_handler(ngx_event_t *ev)
+ngx_http_llmgw_queue_event_handler(ngx_event_t *ev)
 {
-    ngx_http_llmgw_line_run(ev->data);
+    ngx_http_llmgw_queue_run(ev->data);
 }
 
 
 static void
-ngx_http_llmgw_line_timer_handler(ngx_event_t *ev)
+ngx_http_llmgw_queue_timer_handler(ngx_event_t *ev)
 {
     ngx_http_llmgw_pool_t  *pool = ev->data;
 
-    if (ngx_queue_empty(&pool->waiting)) {
+    if (pool->nwaiting == 0) {
         return;
     }
 
-    ngx_http_llmgw_line_thaw(pool);
-    ngx_http_llmgw_line_run(pool);
+    ngx_http_llmgw_zone_lock(pool->zone);
+    llmgw_admission_look(&pool->zone->self, ngx_current_msec);
+    ngx_http_llmgw_zone_unlock(pool->zone);
 
-    if (!ngx_queue_empty(&pool->waiting) && !pool->line_timer.timer_set) {
-        ngx_add_timer(&pool->line_timer, NGX_HTTP_LLMGW_LINE_MS);
+    ngx_http_llmgw_queue_run(pool);
+
+    if (pool->nwaiting && !pool->turn_timer.timer_set) {
+        ngx_add_timer(&pool->turn_timer, NGX_HTTP_LLMGW_QUEUE_MS);
     }
 }

@@ -1,7 +1,7 @@
 
 /*
- * The queue, over all workers: upstream/queue.c.  In a worker it is the list of
- * its own claims that wait, the head of which is told when it may go on.
+ * The queue as a worker sees it: which of its claims wait, and whose turn it
+ * is.  The order, over all workers, is in core/admission/queue.h.
  */
 
 #ifndef _NGX_HTTP_LLMGW_QUEUE_H_INCLUDED_
@@ -11,12 +11,19 @@
 #include "upstream/claim.h"
 
 
-void ngx_http_llmgw_line_init(ngx_http_llmgw_pool_t *pool);
-void ngx_http_llmgw_line_done(ngx_http_llmgw_pool_t *pool);
-void ngx_http_llmgw_line_joined(ngx_http_llmgw_claim_t *claim);
-void ngx_http_llmgw_line_left(ngx_http_llmgw_claim_t *claim);
-void ngx_http_llmgw_line_wake(ngx_http_llmgw_pool_t *pool);
-void ngx_http_llmgw_line_run(ngx_http_llmgw_pool_t *pool);
+ngx_int_t ngx_http_llmgw_queue_init(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_queue_done(ngx_http_llmgw_pool_t *pool);
+
+/* A claim of this worker waits, in claim->ask.entry; waits no more in entry. */
+void ngx_http_llmgw_queue_joined(ngx_http_llmgw_claim_t *claim);
+void ngx_http_llmgw_queue_left(ngx_http_llmgw_claim_t *claim, uint32_t entry);
+
+/* Wakes the worker in which the head waits, which may be this one. */
+void ngx_http_llmgw_queue_tell(ngx_http_llmgw_pool_t *pool,
+    const llmgw_wake_t *wake);
+
+/* The head claims, and the next, as long as they are of this worker. */
+void ngx_http_llmgw_queue_run(ngx_http_llmgw_pool_t *pool);
 
 
 #endif /* _NGX_HTTP_LLMGW_QUEUE_H_INCLUDED_ */

@@ -87,8 +87,8 @@ ngx_http_llmgw_replica_create(ngx_http_llmgw_pool_t *pool,
 
     ngx_rbtree_insert(&pool->tree, &replica->node.node);
 
-    replica->slot = ngx_http_llmgw_zone_attach(pool->zone,
-                                               &replica->node.str);
+    replica->slot = ngx_http_llmgw_zone_attach(pool->zone, &replica->node.str,
+                                               &replica->place);
     ngx_http_llmgw_replica_resolve(replica);
 
     return replica;
@@ -330,13 +330,14 @@ ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
     peer = &table->peers[replica->index];
     table->nusable -= (peer->state != LLMGW_PEER_UNUSABLE);
 
-    peer->counts = replica->slot ? &replica->slot->counts : NULL;
-    peer->breaker = replica->slot ? &replica->slot->breaker : NULL;
+    peer->counts = replica->slot ? &replica->slot->admission.counts : NULL;
+    peer->breaker = replica->slot ? &replica->slot->admission.breaker : NULL;
     peer->weight = ngx_max(replica->member.weight, 1);
     peer->max_capacity = replica->member.max_capacity;
     peer->full_until_ms = replica->full_until_ms;
     peer->resume_group = replica->resume_group;
     peer->state = ngx_http_llmgw_replica_state(replica);
+    replica->pool->table->places[replica->index] = replica->place;
 
     table->nusable += (peer->state != LLMGW_PEER_UNUSABLE);
 
@@ -350,6 +351,7 @@ void
 ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica)
 {
     uint64_t              now;
+    llmgw_slot_t         *slot;
     llmgw_pick_peer_t    *peer;
     llmgw_member_load_t  *load;
 
@@ -372,10 +374,11 @@ ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica)
     if (load->reported_ms
         && now < load->reported_ms + NGX_HTTP_LLMGW_LOAD_MS)
     {
-        peer->foreign = llmgw_high_water_foreign(&replica->slot->high,
-                                          replica->slot->counts.in_flight,
-                                          load->active_requests,
-                                          ngx_current_msec);
+        slot = &replica->slot->admission;
+        peer->foreign = llmgw_high_water_foreign(&slot->high,
+                                                 slot->counts.in_flight,
+                                                 load->active_requests,
+                                                 ngx_current_msec);
     }
 }
 
@@ -388,20 +391,18 @@ ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica)
 void
 ngx_http_llmgw_replica_stamp(ngx_http_llmgw_replica_t *replica)
 {
-    ngx_str_t              *id;
     ngx_http_llmgw_slot_t  *slot;
 
-    id = &replica->node.str;
     slot = replica->slot;
 
-    if (slot && slot->id_len == id->len
-        && ngx_memcmp(slot->id, id->data, id->len) == 0)
-    {
-        slot->stamp = ngx_current_msec;
+    if (slot && slot->admission.generation == replica->place.generation) {
+        slot->admission.stamp_ms = ngx_current_msec;
         return;
     }
 
-    replica->slot = ngx_http_llmgw_zone_attach(replica->pool->zone, id);
+    replica->slot = ngx_http_llmgw_zone_attach(replica->pool->zone,
+                                               &replica->node.str,
+                                               &replica->place);
     ngx_http_llmgw_replica_set_peer(replica);
 }
 
@@ -412,26 +413,19 @@ static void
 ngx_http_llmgw_replica_new_process(ngx_http_llmgw_replica_t *replica,
     uint64_t start_ms)
 {
-    ngx_http_llmgw_slot_t  *slot;
     ngx_http_llmgw_zone_t  *zone;
 
     replica->full_until_ms = 0;
     ngx_http_llmgw_replica_connected(replica);
 
-    slot = replica->slot;
-    zone = replica->pool->zone;
-
-    if (slot == NULL) {
+    if (replica->slot == NULL) {
         return;
     }
 
+    zone = replica->pool->zone;
+
     ngx_http_llmgw_zone_lock(zone);
-
-    if (slot->replica_start_ms != start_ms) {
-        slot->replica_start_ms = start_ms;
-        ngx_memzero(&slot->breaker, sizeof(llmgw_breaker_t));
-    }
-
+    llmgw_slots_renew(zone->self.shared, replica->place, start_ms);
     ngx_http_llmgw_zone_unlock(zone);
 }
 

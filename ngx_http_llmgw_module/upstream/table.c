@@ -406,7 +406,7 @@ ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_table_t  *table;
 
     per = sizeof(llmgw_pick_peer_t) + sizeof(void *)
-          + sizeof(llmgw_ring_node_t);
+          + sizeof(llmgw_ring_node_t) + sizeof(llmgw_place_t);
 
     p = ngx_calloc(sizeof(ngx_http_llmgw_table_t) + n * per,
                    pool->worker->log);
@@ -421,6 +421,8 @@ ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
     table->nodes = (llmgw_ring_node_t *) p;
     p += n * sizeof(llmgw_ring_node_t);
     table->replicas = (ngx_http_llmgw_replica_t **) p;
+    p += n * sizeof(void *);
+    table->places = (llmgw_place_t *) p;
     table->n = n;
 
     for (i = 0; i < n; i++) {

@@ -148,7 +148,7 @@ ngx_http_llmgw_worker_woken(void *data)
          q != ngx_queue_sentinel(&worker->pools);
          q = ngx_queue_next(q))
     {
-        ngx_http_llmgw_line_run(
+        ngx_http_llmgw_queue_run(
             ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
     }
 }

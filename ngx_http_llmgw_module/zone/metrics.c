@@ -45,8 +45,8 @@ static void ngx_http_llmgw_metrics_observe(ngx_http_llmgw_histogram_t *h,
 static ngx_http_llmgw_counters_t *
 ngx_http_llmgw_metrics_row(ngx_http_llmgw_zone_t *zone)
 {
-    return zone->row == NGX_HTTP_LLMGW_NO_ROW
-           ? &zone->shared->base : &zone->shared->counters[zone->row];
+    return zone->self.row == LLMGW_NO_ROW
+           ? &zone->shared->base : &zone->shared->counters[zone->self.row];
 }
 
 
@@ -215,8 +215,8 @@ ngx_http_llmgw_metrics_read(ngx_http_llmgw_zone_t *zone,
 void
 ngx_http_llmgw_metrics_streams(ngx_http_llmgw_zone_t *zone, int change)
 {
-    if (zone->row != NGX_HTTP_LLMGW_NO_ROW) {
-        zone->shared->levels[zone->row].streams += change;
+    if (zone->self.row != LLMGW_NO_ROW) {
+        zone->shared->levels[zone->self.row].streams += change;
     }
 }
 
@@ -224,8 +224,8 @@ ngx_http_llmgw_metrics_streams(ngx_http_llmgw_zone_t *zone, int change)
 void
 ngx_http_llmgw_metrics_sessions(ngx_http_llmgw_zone_t *zone, int change)
 {
-    if (zone->row != NGX_HTTP_LLMGW_NO_ROW) {
-        zone->shared->levels[zone->row].sessions += change;
+    if (zone->self.row != LLMGW_NO_ROW) {
+        zone->shared->levels[zone->self.row].sessions += change;
     }
 }
 
@@ -240,12 +240,14 @@ ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,
     t = (uint64_t *) to;
     f = (uint64_t *) from;
 
+    /* word by word: a worker that is killed here doubles one at most */
+
     for (i = 0; i < sizeof(ngx_http_llmgw_counters_t) / sizeof(uint64_t); i++)
     {
         t[i] += f[i];
-    }
 
-    if (zero) {
-        ngx_memzero(from, sizeof(ngx_http_llmgw_counters_t));
+        if (zero) {
+            f[i] = 0;
+        }
     }
 }

@@ -66,10 +66,10 @@ ngx_http_llmgw_recent_update_locked(ngx_http_llmgw_zone_shared_t *shared)
         shared->decayed_ms = ngx_current_msec;
     }
 
-    for (i = 0; i < shared->nslots; i++) {
+    for (i = 0; i < shared->admission->nslots; i++) {
         slot = ngx_http_llmgw_zone_slot(shared, i);
 
-        if (slot->id_len == 0) {
+        if (slot->admission.id_len == 0) {
             continue;
         }
 

@@ -3,28 +3,36 @@
  * Rows of the zone: worker processes that come, go, and die without a word.
  *
  * A worker claims a row when it begins, and gives it back when it ends.  One
- * that was killed cannot; every worker looks each second whether the processes
- * of all rows still live, by pid and start time, and takes back what a dead
- * one counted and the places in which it waited.
+ * that was killed cannot.  So once a second one of the workers looks whether
+ * the processes of all rows still live, by pid and start time, and takes back
+ * what a dead one counted and the places in which it waited.  It looks without
+ * the lock, and judges with it: a row is taken back only if it still is the
+ * same process's.
  */
 
 #include "zone/zone.h"
 
 
-static void ngx_http_llmgw_zone_sweep_locked(
-    ngx_http_llmgw_zone_shared_t *shared);
+#define NGX_HTTP_LLMGW_SWEEP_MS  1000
+
+
+static ngx_uint_t ngx_http_llmgw_zone_may_sweep(ngx_http_llmgw_zone_t *zone);
+static void ngx_http_llmgw_zone_look(ngx_http_llmgw_zone_t *zone);
+static void ngx_http_llmgw_zone_take_back_dead_locked(
+    ngx_http_llmgw_zone_t *zone);
 static ngx_uint_t ngx_http_llmgw_zone_is_dead(ngx_http_llmgw_row_t *row);
-static void ngx_http_llmgw_zone_take_back(
-    ngx_http_llmgw_zone_shared_t *shared, uint32_t row);
+static void ngx_http_llmgw_zone_take_back_locked(
+    ngx_http_llmgw_zone_t *zone, uint32_t row);
 static uint64_t ngx_http_llmgw_zone_started(ngx_pid_t pid);
 
 
 ngx_http_llmgw_zone_t *
 ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
 {
-    uint32_t                       i;
-    ngx_http_llmgw_zone_t         *zone;
-    ngx_http_llmgw_zone_shared_t  *shared;
+    uint32_t                i, nrows;
+    uint64_t                started;
+    ngx_http_llmgw_row_t   *row;
+    ngx_http_llmgw_zone_t  *zone;
 
     zone = ngx_calloc(sizeof(ngx_http_llmgw_zone_t), log);
     if (zone == NULL) {
@@ -32,31 +40,46 @@ ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
     }
 
     zone->shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
-    shared = zone->shpool->data;
-    zone->shared = shared;
+    zone->shared = zone->shpool->data;
+    zone->name = shm_zone->shm.name;
     zone->log = log;
-    zone->row = NGX_HTTP_LLMGW_NO_ROW;
+    zone->self.shared = zone->shared->admission;
+    zone->self.row = LLMGW_NO_ROW;
+    zone->self.process = ngx_process_slot;
 
-    ngx_shmtx_lock(&zone->shpool->mutex);
+    nrows = zone->self.shared->nrows;
 
-    ngx_http_llmgw_zone_sweep_locked(shared);
+    zone->looked = ngx_alloc(nrows * sizeof(ngx_http_llmgw_row_t), log);
+    if (zone->looked == NULL) {
+        ngx_free(zone);
+        return NULL;
+    }
 
-    for (i = 0; i < shared->nrows; i++) {
-        if (shared->rows[i].pid == 0) {
-            shared->rows[i].pid = ngx_pid;
-            shared->rows[i].started = ngx_http_llmgw_zone_started(ngx_pid);
-            zone->row = i;
+    started = ngx_http_llmgw_zone_started(ngx_pid);
+    ngx_http_llmgw_zone_look(zone);
+
+    ngx_http_llmgw_zone_lock(zone);
+
+    ngx_http_llmgw_zone_take_back_dead_locked(zone);
+
+    for (i = 0; i < nrows; i++) {
+        row = &zone->shared->rows[i];
+
+        if (row->pid == 0) {
+            row->started = started;
+            ngx_memory_barrier();
+            row->pid = ngx_pid;
+            zone->self.row = i;
             break;
         }
     }
 
-    ngx_shmtx_unlock(&zone->shpool->mutex);
+    ngx_http_llmgw_zone_unlock(zone);
 
-    if (zone->row == NGX_HTTP_LLMGW_NO_ROW) {
+    if (zone->self.row == LLMGW_NO_ROW) {
         ngx_log_error(NGX_LOG_WARN, log, 0,
                       "llmgw: zone \"%V\" has no row left of %uD, this worker "
-                      "counts for itself alone", &shm_zone->shm.name,
-                      shared->nrows);
+                      "counts for itself alone", &zone->name, nrows);
     }
 
     return zone;
@@ -68,12 +91,13 @@ ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
 void
 ngx_http_llmgw_zone_yield(ngx_http_llmgw_zone_t *zone)
 {
-    if (zone->row != NGX_HTTP_LLMGW_NO_ROW) {
-        ngx_shmtx_lock(&zone->shpool->mutex);
-        ngx_http_llmgw_zone_take_back(zone->shared, zone->row);
-        ngx_shmtx_unlock(&zone->shpool->mutex);
+    if (zone->self.row != LLMGW_NO_ROW) {
+        ngx_http_llmgw_zone_lock(zone);
+        ngx_http_llmgw_zone_take_back_locked(zone, zone->self.row);
+        ngx_http_llmgw_zone_unlock(zone);
     }
 
+    ngx_free(zone->looked);
     ngx_free(zone);
 }
 
@@ -81,24 +105,81 @@ ngx_http_llmgw_zone_yield(ngx_http_llmgw_zone_t *zone)
 void
 ngx_http_llmgw_zone_sweep(ngx_http_llmgw_zone_t *zone)
 {
-    ngx_shmtx_lock(&zone->shpool->mutex);
-    ngx_http_llmgw_zone_sweep_locked(zone->shared);
-    ngx_http_llmgw_zone_forget_locked(zone->shared);
+    if (!ngx_http_llmgw_zone_may_sweep(zone)) {
+        return;
+    }
+
+    ngx_http_llmgw_zone_look(zone);
+
+    ngx_http_llmgw_zone_lock(zone);
+    ngx_http_llmgw_zone_take_back_dead_locked(zone);
+    ngx_http_llmgw_zone_forget_locked(zone);
     ngx_http_llmgw_recent_update_locked(zone->shared);
-    ngx_shmtx_unlock(&zone->shpool->mutex);
+    ngx_http_llmgw_zone_unlock(zone);
+}
+
+
+/* 1: nobody did within the last second, and nobody else will in the next. */
+
+static ngx_uint_t
+ngx_http_llmgw_zone_may_sweep(ngx_http_llmgw_zone_t *zone)
+{
+    ngx_uint_t      may;
+    ngx_msec_int_t  elapsed;
+
+    ngx_http_llmgw_zone_lock(zone);
+
+    elapsed = (ngx_msec_int_t) (ngx_current_msec - zone->shared->swept_ms);
+    may = (elapsed >= NGX_HTTP_LLMGW_SWEEP_MS);
+
+    if (may) {
+        zone->shared->swept_ms = ngx_current_msec;
+    }
+
+    ngx_http_llmgw_zone_unlock(zone);
+
+    return may;
+}
+
+
+/* Leaves in zone->looked the rows of the dead, and pid 0 in all others. */
+
+static void
+ngx_http_llmgw_zone_look(ngx_http_llmgw_zone_t *zone)
+{
+    uint32_t  i, nrows;
+
+    nrows = zone->self.shared->nrows;
+
+    ngx_http_llmgw_zone_lock(zone);
+    ngx_memcpy(zone->looked, zone->shared->rows,
+               nrows * sizeof(ngx_http_llmgw_row_t));
+    ngx_http_llmgw_zone_unlock(zone);
+
+    for (i = 0; i < nrows; i++) {
+        if (zone->looked[i].pid
+            && !ngx_http_llmgw_zone_is_dead(&zone->looked[i]))
+        {
+            zone->looked[i].pid = 0;
+        }
+    }
 }
 
 
 static void
-ngx_http_llmgw_zone_sweep_locked(ngx_http_llmgw_zone_shared_t *shared)
+ngx_http_llmgw_zone_take_back_dead_locked(ngx_http_llmgw_zone_t *zone)
 {
-    uint32_t  i;
+    uint32_t               i;
+    ngx_http_llmgw_row_t  *row, *looked;
 
-    for (i = 0; i < shared->nrows; i++) {
-        if (shared->rows[i].pid
-            && ngx_http_llmgw_zone_is_dead(&shared->rows[i]))
+    for (i = 0; i < zone->self.shared->nrows; i++) {
+        row = &zone->shared->rows[i];
+        looked = &zone->looked[i];
+
+        if (looked->pid && looked->pid == row->pid
+            && looked->started == row->started)
         {
-            ngx_http_llmgw_zone_take_back(shared, i);
+            ngx_http_llmgw_zone_take_back_locked(zone, i);
         }
     }
 }
@@ -124,31 +205,21 @@ ngx_http_llmgw_zone_is_dead(ngx_http_llmgw_row_t *row)
 }
 
 
+/* The row is free behind all else: killed here, the next one does it again. */
+
 static void
-ngx_http_llmgw_zone_take_back(ngx_http_llmgw_zone_shared_t *shared,
+ngx_http_llmgw_zone_take_back_locked(ngx_http_llmgw_zone_t *zone,
     uint32_t row)
 {
-    uint32_t                i;
-    ngx_http_llmgw_slot_t  *slot;
+    ngx_http_llmgw_zone_shared_t  *shared;
 
-    for (i = 0; i < shared->nslots; i++) {
-        slot = ngx_http_llmgw_zone_slot(shared, i);
+    shared = zone->shared;
 
-        if (slot->shares[row] == 0) {
-            continue;
-        }
-
-        llmgw_high_water_note(&slot->high, slot->counts.in_flight,
-                              ngx_current_msec);
-
-        slot->counts.in_flight -= slot->shares[row];
-        slot->shares[row] = 0;
-    }
-
-    (void) llmgw_queue_drop_row(&shared->queue, row);
+    llmgw_admission_drop_row(shared->admission, row, ngx_current_msec);
     ngx_http_llmgw_metrics_add(&shared->base, &shared->counters[row], 1);
     ngx_memzero(&shared->levels[row], sizeof(ngx_http_llmgw_levels_t));
 
+    ngx_memory_barrier();
     shared->rows[row].pid = 0;
 }
 

@@ -1,34 +1,33 @@
 
 /*
  * The zone as memory: made with the configuration, kept by reloads, carved
- * into the queue's entries and one slot a replica.  zone.h tells what lies
- * where and who may change it.
+ * into rows and admission's memory.  zone.h tells what lies where and who may
+ * change it.
  */
 
 #include "zone/zone.h"
 
 
-#define NGX_HTTP_LLMGW_ZONE_UNUSED_MS  30000
-
-/* those who come back to the line are not held to its size */
+/* requests that come back to the queue are not held to its size */
 #define NGX_HTTP_LLMGW_QUEUE_SPARE    256
 
 
+static uint64_t ngx_http_llmgw_zone_layout(void);
+static void ngx_http_llmgw_zone_compare(ngx_conf_t *cf,
+    ngx_shm_zone_t *shm_zone);
+static ngx_shm_zone_t *ngx_http_llmgw_zone_had(ngx_cycle_t *old,
+    ngx_str_t *name);
 static ngx_int_t ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone,
     void *data);
 static ngx_int_t ngx_http_llmgw_zone_reuse(ngx_shm_zone_t *shm_zone,
     ngx_http_llmgw_srv_conf_t *conf);
-static ngx_int_t ngx_http_llmgw_zone_make_queue(
-    ngx_http_llmgw_zone_shared_t *shared, ngx_slab_pool_t *shpool,
-    ngx_uint_t size);
-static ngx_int_t ngx_http_llmgw_zone_carve(
+static ngx_int_t ngx_http_llmgw_zone_make_rows(
     ngx_http_llmgw_zone_shared_t *shared, ngx_slab_pool_t *shpool,
     ngx_uint_t nrows);
+static ngx_int_t ngx_http_llmgw_zone_carve(
+    ngx_http_llmgw_zone_shared_t *shared, ngx_slab_pool_t *shpool,
+    ngx_uint_t nrows, ngx_uint_t queue_size);
 static ngx_uint_t ngx_http_llmgw_zone_rows(ngx_cycle_t *cycle);
-static uint32_t ngx_http_llmgw_zone_unused(
-    ngx_http_llmgw_zone_shared_t *shared);
-static void ngx_http_llmgw_zone_unchain(ngx_http_llmgw_zone_shared_t *shared,
-    uint32_t i);
 
 
 ngx_int_t
@@ -54,31 +53,115 @@ ngx_http_llmgw_zone_add(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *conf)
     conf->cycle = cf->cycle;
     conf->shm_zone = shm_zone;
 
+    ngx_http_llmgw_zone_compare(cf, shm_zone);
+
     return NGX_OK;
+}
+
+
+/* Of the code that is compiled here: what was made by another is not read. */
+
+static uint64_t
+ngx_http_llmgw_zone_layout(void)
+{
+    return (uint64_t) NGX_HTTP_LLMGW_ZONE_VERSION << 48
+           | (uint64_t) sizeof(ngx_http_llmgw_zone_shared_t) << 32
+           | (uint64_t) sizeof(llmgw_admission_t) << 20
+           | (uint64_t) sizeof(ngx_http_llmgw_slot_t) << 8
+           | (uint64_t) sizeof(llmgw_queue_entry_t);
+}
+
+
+/*
+ * What nginx keeps of a zone of the same name, size and owner is ours only if
+ * it is laid out as ours.
+ */
+
+static void
+ngx_http_llmgw_zone_compare(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone)
+{
+    ngx_shm_zone_t                *old;
+    ngx_slab_pool_t               *shpool;
+    ngx_http_llmgw_zone_shared_t  *shared;
+
+    old = ngx_http_llmgw_zone_had(cf->cycle->old_cycle, &shm_zone->shm.name);
+
+    if (old == NULL) {
+        return;
+    }
+
+    if (old->tag == shm_zone->tag && old->shm.size == shm_zone->shm.size) {
+        shpool = (ngx_slab_pool_t *) old->shm.addr;
+        shared = shpool->data;
+
+        if (shared->magic == NGX_HTTP_LLMGW_ZONE_MAGIC
+            && shared->layout == ngx_http_llmgw_zone_layout())
+        {
+            return;
+        }
+
+        /* the new one is made, and the old one given back, by these */
+        shm_zone->noreuse = 1;
+        old->noreuse = 1;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                  "llmgw: zone \"%V\" has another %s, new workers count "
+                  "from zero", &shm_zone->shm.name,
+                  old->shm.size == shm_zone->shm.size ? "layout" : "size");
+}
+
+
+static ngx_shm_zone_t *
+ngx_http_llmgw_zone_had(ngx_cycle_t *old, ngx_str_t *name)
+{
+    ngx_uint_t        i;
+    ngx_shm_zone_t   *zones;
+    ngx_list_part_t  *part;
+
+    if (old == NULL || old->shared_memory.part.elts == NULL) {
+        return NULL;
+    }
+
+    for (part = &old->shared_memory.part; part; part = part->next) {
+        zones = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+            if (zones[i].shm.addr && zones[i].shm.name.len == name->len
+                && ngx_memcmp(zones[i].shm.name.data, name->data, name->len)
+                   == 0)
+            {
+                return &zones[i];
+            }
+        }
+    }
+
+    return NULL;
 }
 
 
 static ngx_int_t
 ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 {
+    ngx_uint_t                     nrows;
     ngx_slab_pool_t               *shpool;
     ngx_http_llmgw_srv_conf_t     *conf;
     ngx_http_llmgw_zone_shared_t  *shared;
 
     conf = shm_zone->data;
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+    shm_zone->noreuse = 0;          /* by the next configuration */
 
-    if (data || shm_zone->shm.exists) {
+    if (shpool->data) {
         return ngx_http_llmgw_zone_reuse(shm_zone, conf);
     }
 
+    nrows = ngx_http_llmgw_zone_rows(conf->cycle);
     shared = ngx_slab_calloc(shpool, sizeof(ngx_http_llmgw_zone_shared_t));
 
     if (shared == NULL
-        || ngx_http_llmgw_zone_make_queue(shared, shpool, conf->queue_size)
-           != NGX_OK
-        || ngx_http_llmgw_zone_carve(shared, shpool,
-                                     ngx_http_llmgw_zone_rows(conf->cycle))
+        || ngx_http_llmgw_zone_make_rows(shared, shpool, nrows) != NGX_OK
+        || ngx_http_llmgw_zone_carve(shared, shpool, nrows, conf->queue_size)
            != NGX_OK)
     {
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
@@ -87,6 +170,8 @@ ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone, void *data)
         return NGX_ERROR;
     }
 
+    shared->magic = NGX_HTTP_LLMGW_ZONE_MAGIC;
+    shared->layout = ngx_http_llmgw_zone_layout();
     shpool->data = shared;
 
     return NGX_OK;
@@ -104,13 +189,13 @@ ngx_http_llmgw_zone_reuse(ngx_shm_zone_t *shm_zone,
     shared = shpool->data;
 
     if (conf->queue_size
-        && shared->queue.capacity
+        && shared->admission->queue.capacity
            < conf->queue_size + NGX_HTTP_LLMGW_QUEUE_SPARE)
     {
         ngx_log_error(NGX_LOG_WARN, shm_zone->shm.log, 0,
                       "llmgw: zone \"%V\" was made for a queue of %uD, and "
                       "keeps it until it gets another size or name",
-                      &shm_zone->shm.name, shared->queue.capacity);
+                      &shm_zone->shm.name, shared->admission->queue.capacity);
     }
 
     return NGX_OK;
@@ -118,96 +203,55 @@ ngx_http_llmgw_zone_reuse(ngx_shm_zone_t *shm_zone,
 
 
 static ngx_int_t
-ngx_http_llmgw_zone_make_queue(ngx_http_llmgw_zone_shared_t *shared,
-    ngx_slab_pool_t *shpool, ngx_uint_t size)
-{
-    uint32_t              capacity;
-    llmgw_queue_entry_t  *entries;
-
-    if (size == 0) {
-        llmgw_queue_init(&shared->queue, NULL, 0);
-        return NGX_OK;
-    }
-
-    capacity = size + NGX_HTTP_LLMGW_QUEUE_SPARE;
-
-    entries = ngx_slab_calloc(shpool, ngx_max(ngx_pagesize,
-                                  capacity * sizeof(llmgw_queue_entry_t)));
-    if (entries == NULL) {
-        return NGX_ERROR;
-    }
-
-    llmgw_queue_init(&shared->queue, entries, capacity);
-
-    return NGX_OK;
-}
-
-
-/*
- * Slots are taken from the slab as one piece, the largest that it has, so
- * that a zone's size alone says how many replicas it holds.
- */
-
-static ngx_int_t
-ngx_http_llmgw_zone_carve(ngx_http_llmgw_zone_shared_t *shared,
+ngx_http_llmgw_zone_make_rows(ngx_http_llmgw_zone_shared_t *shared,
     ngx_slab_pool_t *shpool, ngx_uint_t nrows)
 {
-    size_t    bytes;
-    uint32_t  i, n;
-
-    shared->nrows = nrows;
-    shared->slot_bytes = ngx_align(offsetof(ngx_http_llmgw_slot_t, shares)
-                                   + nrows * sizeof(uint32_t), 64);
-
     shared->rows = ngx_slab_calloc(shpool,
                                    nrows * sizeof(ngx_http_llmgw_row_t));
     shared->counters = ngx_slab_calloc(shpool,
                                  nrows * sizeof(ngx_http_llmgw_counters_t));
-
     shared->levels = ngx_slab_calloc(shpool,
                                    nrows * sizeof(ngx_http_llmgw_levels_t));
 
-    if (shared->rows == NULL || shared->counters == NULL
-        || shared->levels == NULL)
-    {
-        return NGX_ERROR;
-    }
+    return shared->rows && shared->counters && shared->levels ? NGX_OK
+                                                              : NGX_ERROR;
+}
+
+
+/*
+ * Admission gets all that is left as one piece, so that a zone's size alone
+ * says how many replicas it holds.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_zone_carve(ngx_http_llmgw_zone_shared_t *shared,
+    ngx_slab_pool_t *shpool, ngx_uint_t nrows, ngx_uint_t queue_size)
+{
+    void                    *memory;
+    size_t                   bytes;
+    llmgw_admission_size_t   size;
+
+    size.nrows = nrows;
+    size.slot_bytes = ngx_align(sizeof(ngx_http_llmgw_slot_t), 64);
+    size.queue_capacity = queue_size ? queue_size + NGX_HTTP_LLMGW_QUEUE_SPARE
+                                     : 0;
 
     bytes = (size_t) shpool->pfree * ngx_pagesize;
 
-    for (n = bytes / (shared->slot_bytes + 2 * sizeof(uint32_t)); n; n--) {
-
-        for (shared->nbuckets = 1; shared->nbuckets < n; /* void */ ) {
-            shared->nbuckets *= 2;
-        }
-
-        bytes = shared->nbuckets * sizeof(uint32_t);
-
-        if ((bytes + ngx_pagesize - 1) / ngx_pagesize
-            + ((size_t) n * shared->slot_bytes + ngx_pagesize - 1)
-              / ngx_pagesize <= shpool->pfree)
-        {
-            break;
-        }
+    for (size.nslots = bytes / (size.slot_bytes + nrows * sizeof(uint32_t));
+         size.nslots && llmgw_admission_bytes(&size) > bytes;
+         size.nslots--)
+    {
+        /* void */
     }
 
-    if (n == 0) {
+    memory = size.nslots ? ngx_slab_calloc(shpool, bytes) : NULL;
+
+    if (memory == NULL) {
         return NGX_ERROR;
     }
 
-    shared->buckets = ngx_slab_alloc(shpool, ngx_max(bytes, ngx_pagesize));
-    shared->slots = ngx_slab_calloc(shpool,
-                                    ngx_max((size_t) n * shared->slot_bytes,
-                                            ngx_pagesize));
-    if (shared->buckets == NULL || shared->slots == NULL) {
-        return NGX_ERROR;
-    }
-
-    shared->nslots = n;
-
-    for (i = 0; i < shared->nbuckets; i++) {
-        shared->buckets[i] = NGX_HTTP_LLMGW_NO_SLOT;
-    }
+    shared->admission = llmgw_admission_init(memory, &size);
 
     return NGX_OK;
 }
@@ -230,142 +274,105 @@ ngx_http_llmgw_zone_rows(ngx_cycle_t *cycle)
 }
 
 
-/* NULL, once with an error: no room for another replica. */
-
 ngx_http_llmgw_slot_t *
-ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone, ngx_str_t *id)
+ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone, ngx_str_t *id,
+    llmgw_place_t *place)
 {
-    uint32_t                       i, *bucket;
+    llmgw_admission_t  *shared;
+
+    shared = zone->self.shared;
+
+    ngx_http_llmgw_zone_lock(zone);
+
+    place->slot = llmgw_slots_attach(shared, (char *) id->data, id->len,
+                                     ngx_current_msec);
+
+    /* the others of this iteration would look through all slots for nothing */
+
+    if (place->slot == LLMGW_NO_SLOT
+        && (!zone->full || zone->full_ms != ngx_current_msec))
+    {
+        ngx_http_llmgw_zone_forget_locked(zone);
+        place->slot = llmgw_slots_attach(shared, (char *) id->data, id->len,
+                                         ngx_current_msec);
+    }
+
+    if (place->slot != LLMGW_NO_SLOT) {
+        place->generation = llmgw_slot(shared, place->slot)->generation;
+    }
+
+    ngx_http_llmgw_zone_unlock(zone);
+
+    if (place->slot != LLMGW_NO_SLOT) {
+        return ngx_http_llmgw_zone_slot(zone->shared, place->slot);
+    }
+
+    zone->full_ms = ngx_current_msec;
+
+    if (!zone->full) {
+        zone->full = 1;
+        ngx_log_error(NGX_LOG_ERR, zone->log, 0,
+                      "llmgw: zone holds %uD replicas, \"%V\" is not "
+                      "routed; enlarge llmgw_zone", shared->nslots, id);
+    }
+
+    return NULL;
+}
+
+
+/*
+ * Their series end, and what they counted stays in the sums: each word moves
+ * by itself, so that a worker that is killed meanwhile doubles one at most.
+ */
+
+void
+ngx_http_llmgw_zone_forget_locked(ngx_http_llmgw_zone_t *zone)
+{
+    uint32_t                       i;
     ngx_http_llmgw_slot_t         *slot;
     ngx_http_llmgw_zone_shared_t  *shared;
 
     shared = zone->shared;
-    bucket = &shared->buckets[ngx_crc32_long(id->data, id->len)
-                              & (shared->nbuckets - 1)];
 
-    ngx_shmtx_lock(&zone->shpool->mutex);
-
-    for (i = *bucket; i != NGX_HTTP_LLMGW_NO_SLOT; i = slot->next) {
+    for (i = llmgw_slots_unused(shared->admission, 0, ngx_current_msec);
+         i != LLMGW_NO_SLOT;
+         i = llmgw_slots_unused(shared->admission, i + 1, ngx_current_msec))
+    {
         slot = ngx_http_llmgw_zone_slot(shared, i);
 
-        if (slot->id_len == id->len
-            && ngx_memcmp(slot->id, id->data, id->len) == 0)
-        {
-            goto done;
-        }
+        shared->tokens_base += slot->tokens;
+        slot->tokens = 0;
+        shared->attempts_base += slot->attempts;
+        slot->attempts = 0;
+        shared->failures_base += slot->failures;
+        slot->failures = 0;
+
+        ngx_memzero((u_char *) slot + sizeof(llmgw_slot_t),
+                    sizeof(ngx_http_llmgw_slot_t) - sizeof(llmgw_slot_t));
+
+        llmgw_slots_free(shared->admission, i);
     }
-
-    /* the others of this iteration would look through all slots for nothing */
-
-    i = NGX_HTTP_LLMGW_NO_SLOT;
-
-    if (!zone->full || zone->full_ms != ngx_current_msec) {
-        i = ngx_http_llmgw_zone_unused(shared);
-    }
-
-    if (i == NGX_HTTP_LLMGW_NO_SLOT) {
-        ngx_shmtx_unlock(&zone->shpool->mutex);
-
-        zone->full_ms = ngx_current_msec;
-
-        if (!zone->full) {
-            zone->full = 1;
-            ngx_log_error(NGX_LOG_ERR, zone->log, 0,
-                          "llmgw: zone holds %uD replicas, \"%V\" is not "
-                          "routed; enlarge llmgw_zone", shared->nslots, id);
-        }
-
-        return NULL;
-    }
-
-    slot = ngx_http_llmgw_zone_slot(shared, i);
-
-    ngx_memcpy(slot->id, id->data, id->len);
-    slot->id_len = id->len;
-    slot->next = *bucket;
-    *bucket = i;
-
-done:
-
-    slot->stamp = ngx_current_msec;
-
-    ngx_shmtx_unlock(&zone->shpool->mutex);
-
-    return slot;
 }
 
 
-/*
- * Goes on where it last found one: a worker's first view takes a slot a step.
- * The cursor is a hint, so that it may be as old as it likes.
- */
-
-static uint32_t
-ngx_http_llmgw_zone_unused(ngx_http_llmgw_zone_shared_t *shared)
-{
-    uint32_t  i, n, again;
-
-    for (again = 0; again < 2; again++) {
-        for (n = 0; n < shared->nslots; n++) {
-            i = (shared->cursor + n) % shared->nslots;
-
-            if (ngx_http_llmgw_zone_slot(shared, i)->id_len == 0) {
-                shared->cursor = i;
-                return i;
-            }
-        }
-
-        ngx_http_llmgw_zone_forget_locked(shared);
-    }
-
-    return NGX_HTTP_LLMGW_NO_SLOT;
-}
-
-
-/*
- * Gives up the slots that no worker has shown for a while: their series end,
- * and what they counted stays in the sums.
- */
+/* Whoever held the lock before died with it. */
 
 void
-ngx_http_llmgw_zone_forget_locked(ngx_http_llmgw_zone_shared_t *shared)
+ngx_http_llmgw_zone_mend_locked(ngx_http_llmgw_zone_t *zone)
 {
-    ngx_msec_t              horizon;
-    uint32_t                i;
-    ngx_http_llmgw_slot_t  *slot;
+    llmgw_admission_mend(zone->self.shared);
 
-    horizon = ngx_current_msec - NGX_HTTP_LLMGW_ZONE_UNUSED_MS;
-
-    for (i = 0; i < shared->nslots; i++) {
-        slot = ngx_http_llmgw_zone_slot(shared, i);
-
-        if (slot->id_len && (ngx_msec_int_t) (slot->stamp - horizon) < 0
-            && slot->counts.in_flight == 0)
-        {
-            ngx_http_llmgw_zone_unchain(shared, i);
-        }
-    }
+    zone->mended = 1;
 }
 
 
-static void
-ngx_http_llmgw_zone_unchain(ngx_http_llmgw_zone_shared_t *shared, uint32_t i)
+void
+ngx_http_llmgw_zone_log_mended(ngx_http_llmgw_zone_t *zone)
 {
-    uint32_t               *link;
-    ngx_http_llmgw_slot_t  *slot;
+    zone->mended = 0;
 
-    slot = ngx_http_llmgw_zone_slot(shared, i);
-    link = &shared->buckets[ngx_crc32_long(slot->id, slot->id_len)
-                            & (shared->nbuckets - 1)];
-
-    while (*link != i) {
-        link = &ngx_http_llmgw_zone_slot(shared, *link)->next;
-    }
-
-    *link = slot->next;
-    shared->tokens_base += slot->tokens;
-    shared->attempts_base += slot->attempts;
-    shared->failures_base += slot->failures;
-
-    ngx_memzero(slot, shared->slot_bytes);
+    ngx_log_error(NGX_LOG_NOTICE, zone->log, 0,
+                  "llmgw: zone \"%V\" was left by a process that died in the "
+                  "middle of a change, totals and queue are made anew",
+                  &zone->name);
 }

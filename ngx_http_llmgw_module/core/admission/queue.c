@@ -1,12 +1,20 @@
 
+/* The queue.  queue.h has the order and the rules. */
+
 #include "core/admission/queue.h"
 
 
+#define BINS  32            /* one a bit of an index */
+
+
 static uint32_t llmgw_queue_front(const llmgw_queue_t *queue);
-static int llmgw_queue_is_before(const llmgw_queue_place_t *place,
+static int llmgw_queue_is_before(int is_urgent, uint64_t ticket,
     const llmgw_queue_entry_t *entry);
 static void llmgw_queue_link(llmgw_queue_t *queue, uint32_t i,
     uint32_t before);
+static uint32_t llmgw_queue_sort(llmgw_queue_t *queue);
+static uint32_t llmgw_queue_merge(llmgw_queue_t *queue, uint32_t a,
+    uint32_t b);
 
 
 void
@@ -17,18 +25,13 @@ llmgw_queue_init(llmgw_queue_t *queue, llmgw_queue_entry_t *entries,
 
     queue->entries = entries;
     queue->capacity = capacity;
-    queue->free = capacity ? 0 : LLMGW_QUEUE_NONE;
-    queue->first = LLMGW_QUEUE_NONE;
-    queue->last = LLMGW_QUEUE_NONE;
-    queue->length = 0;
-    queue->counted = 0;
-    queue->aside = 0;
     queue->ticket = 0;
 
     for (i = 0; i < capacity; i++) {
         entries[i].is_used = 0;
-        entries[i].next = i + 1 < capacity ? i + 1 : LLMGW_QUEUE_NONE;
     }
+
+    llmgw_queue_mend(queue);
 }
 
 
@@ -48,7 +51,8 @@ llmgw_queue_must_wait(const llmgw_queue_t *queue,
     front = llmgw_queue_front(queue);
 
     return front != LLMGW_QUEUE_NONE
-           && !llmgw_queue_is_before(place, &queue->entries[front]);
+           && !llmgw_queue_is_before(place->is_urgent, place->ticket,
+                                     &queue->entries[front]);
 }
 
 
@@ -89,12 +93,13 @@ llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
 
     entry->ticket = place->ticket ? place->ticket : llmgw_queue_ticket(queue);
     entry->granted_ms = 0;
-    entry->owner = place->owner;
     entry->row = place->row;
     entry->process = place->process;
     entry->is_urgent = (place->is_urgent != 0);
     entry->is_counted = (place->is_counted != 0);
     entry->is_aside = 0;
+
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     entry->is_used = 1;
 
     /* nearly always the last place: looked for from the end */
@@ -103,7 +108,8 @@ llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
 
     for (last = queue->last;
          last != LLMGW_QUEUE_NONE
-         && llmgw_queue_is_before(place, &queue->entries[last]);
+         && llmgw_queue_is_before(entry->is_urgent, entry->ticket,
+                                  &queue->entries[last]);
          last = queue->entries[last].prev)
     {
         before = last;
@@ -117,15 +123,17 @@ llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
 }
 
 
+/* ticket 0: behind all that were given out */
+
 static int
-llmgw_queue_is_before(const llmgw_queue_place_t *place,
+llmgw_queue_is_before(int is_urgent, uint64_t ticket,
     const llmgw_queue_entry_t *entry)
 {
-    if ((place->is_urgent != 0) != entry->is_urgent) {
-        return place->is_urgent;
+    if ((is_urgent != 0) != entry->is_urgent) {
+        return is_urgent;
     }
 
-    return place->ticket != 0 && place->ticket < entry->ticket;
+    return ticket != 0 && ticket < entry->ticket;
 }
 
 
@@ -179,13 +187,25 @@ llmgw_queue_remove(llmgw_queue_t *queue, uint32_t i)
         queue->entries[entry->next].prev = entry->prev;
     }
 
+    entry->is_used = 0;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+
     queue->length--;
     queue->counted -= entry->is_counted;
     queue->aside -= entry->is_aside;
 
-    entry->is_used = 0;
     entry->next = queue->free;
     queue->free = i;
+}
+
+
+/* A granted entry whose worker did not come for it in time. */
+
+static int
+llmgw_queue_is_overdue(const llmgw_queue_entry_t *entry, uint64_t now_ms)
+{
+    return entry->granted_ms != 0
+           && now_ms >= entry->granted_ms + LLMGW_QUEUE_GRANT_MS;
 }
 
 
@@ -198,10 +218,7 @@ llmgw_queue_head(const llmgw_queue_t *queue, uint64_t now_ms)
     for (i = queue->first; i != LLMGW_QUEUE_NONE; i = entry->next) {
         entry = &queue->entries[i];
 
-        if (!entry->is_aside
-            && (entry->granted_ms == 0
-                || now_ms < entry->granted_ms + LLMGW_QUEUE_GRANT_MS))
-        {
+        if (!entry->is_aside && !llmgw_queue_is_overdue(entry, now_ms)) {
             return i;
         }
     }
@@ -221,6 +238,39 @@ void
 llmgw_queue_ungrant(llmgw_queue_t *queue, uint32_t i)
 {
     queue->entries[i].granted_ms = 0;
+}
+
+
+/* Those that are passed over stand before the head. */
+
+void
+llmgw_queue_thaw_row(llmgw_queue_t *queue, uint32_t row, uint64_t now_ms)
+{
+    uint32_t              i, head;
+    llmgw_queue_entry_t  *entry;
+
+    head = llmgw_queue_head(queue, now_ms);
+
+    for (i = queue->first; i != head; i = entry->next) {
+        entry = &queue->entries[i];
+
+        if (entry->row == row && llmgw_queue_is_overdue(entry, now_ms)) {
+            entry->granted_ms = 0;
+        }
+    }
+}
+
+
+int
+llmgw_queue_is_of(const llmgw_queue_t *queue, uint32_t i, uint64_t ticket,
+    uint32_t row)
+{
+    const llmgw_queue_entry_t  *entry;
+
+    entry = &queue->entries[i];
+
+    return i < queue->capacity && entry->is_used && entry->ticket == ticket
+           && entry->row == row;
 }
 
 
@@ -245,28 +295,18 @@ llmgw_queue_step_aside(llmgw_queue_t *queue, uint32_t i)
 }
 
 
-/*
- * The count only says where to stop.  A worker that was killed while it held
- * the lock may have left one too many, so the line's end stops it as well, and
- * from then on the count is right again.
- */
-
 void
 llmgw_queue_recall(llmgw_queue_t *queue)
 {
-    uint32_t  i, left;
-
-    left = queue->aside;
+    uint32_t  i;
 
     for (i = queue->first;
-         left != 0 && i != LLMGW_QUEUE_NONE;
+         queue->aside != 0 && i != LLMGW_QUEUE_NONE;
          i = queue->entries[i].next)
     {
-        left -= queue->entries[i].is_aside;
+        queue->aside -= queue->entries[i].is_aside;
         queue->entries[i].is_aside = 0;
     }
-
-    queue->aside = 0;
 }
 
 
@@ -287,4 +327,111 @@ llmgw_queue_drop_row(llmgw_queue_t *queue, uint32_t row)
     }
 
     return n;
+}
+
+
+void
+llmgw_queue_mend(llmgw_queue_t *queue)
+{
+    uint32_t              i;
+    llmgw_queue_entry_t  *entry;
+
+    queue->first = llmgw_queue_sort(queue);
+    queue->last = LLMGW_QUEUE_NONE;
+    queue->length = 0;
+    queue->counted = 0;
+    queue->aside = 0;
+
+    for (i = queue->first; i != LLMGW_QUEUE_NONE; i = entry->next) {
+        entry = &queue->entries[i];
+        entry->prev = queue->last;
+
+        queue->last = i;
+        queue->length++;
+        queue->counted += entry->is_counted;
+        queue->aside += entry->is_aside;
+
+        if (entry->ticket > queue->ticket) {
+            queue->ticket = entry->ticket;
+        }
+    }
+}
+
+
+/*
+ * The unused entries into the free list, the others into a list in order: its
+ * first.  A merge sort with the links as its only memory; bins[k] is a sorted
+ * list of 2^k entries, or empty.
+ */
+
+static uint32_t
+llmgw_queue_sort(llmgw_queue_t *queue)
+{
+    uint32_t  i, k, list, bins[BINS];
+
+    for (k = 0; k < BINS; k++) {
+        bins[k] = LLMGW_QUEUE_NONE;
+    }
+
+    queue->free = LLMGW_QUEUE_NONE;
+
+    for (i = queue->capacity; i-- > 0; /* void */ ) {
+
+        if (!queue->entries[i].is_used) {
+            queue->entries[i].next = queue->free;
+            queue->free = i;
+            continue;
+        }
+
+        queue->entries[i].next = LLMGW_QUEUE_NONE;
+        list = i;
+
+        for (k = 0; bins[k] != LLMGW_QUEUE_NONE; k++) {
+            list = llmgw_queue_merge(queue, bins[k], list);
+            bins[k] = LLMGW_QUEUE_NONE;
+        }
+
+        bins[k] = list;
+    }
+
+    list = LLMGW_QUEUE_NONE;
+
+    for (k = 0; k < BINS; k++) {
+        list = llmgw_queue_merge(queue, bins[k], list);
+    }
+
+    return list;
+}
+
+
+/* Two sorted lists into one. */
+
+static uint32_t
+llmgw_queue_merge(llmgw_queue_t *queue, uint32_t a, uint32_t b)
+{
+    uint32_t              first, *link;
+    llmgw_queue_entry_t  *entry;
+
+    link = &first;
+
+    while (a != LLMGW_QUEUE_NONE && b != LLMGW_QUEUE_NONE) {
+        entry = &queue->entries[a];
+
+        if (llmgw_queue_is_before(entry->is_urgent, entry->ticket,
+                                  &queue->entries[b]))
+        {
+            *link = a;
+            link = &entry->next;
+            a = entry->next;
+
+        } else {
+            *link = b;
+            link = &queue->entries[b].next;
+            b = queue->entries[b].next;
+        }
+    }
+
+    *link = (a != LLMGW_QUEUE_NONE) ? a : b;
+
+    return first;
 }

@@ -267,24 +267,48 @@ few_may_step_aside(void **state)
 }
 
 
-/* Killed in remove(), with the entry out of the line but counted. */
+
+
+/* Whatever the links and counts say: the used entries are the truth. */
 static void
-recall_ends_with_the_line_whatever_the_count_says(void **state)
+mending_makes_the_order_out_of_the_entries(void **state)
 {
-    line_t    *line = *state;
-    uint32_t   entry;
+    line_t          *line = *state;
+    uint32_t         i;
+    const uint32_t   rows[] = { 9, 7, 1, 2, 3, 4, 5, 6 };
 
-    line->queue.aside = 1;
+    for (i = 1; i <= 6; i++) {
+        push(line, 100 + 10 * i, i, 0, 0);
+    }
+
+    push(line, 300, 7, 1, 1);
+    push(line, 290, 9, 1, 1);
+    push(line, 105, 8, 0, 1);
+    assert_true(llmgw_queue_step_aside(&line->queue, 2));
+    line->entries[8].is_used = 0;               /* row 8's */
+
+    for (i = 0; i < CAPACITY; i++) {
+        line->entries[i].next = i ^ 1;
+        line->entries[i].prev = 7;
+    }
+
+    line->queue.first = line->queue.last = line->queue.free = 3;
+    line->queue.length = line->queue.counted = line->queue.aside = 99;
+    line->queue.ticket = 5;
+
+    llmgw_queue_mend(&line->queue);
+
+    assert_int_equal(line->queue.length, 8);
+    assert_int_equal(line->queue.counted, 2);
+    assert_int_equal(line->queue.aside, 1);
+    assert_int_equal(line->queue.ticket, 300);
+
     llmgw_queue_recall(&line->queue);
-    assert_int_equal(line->queue.aside, 0);
+    leaves_in_order(line, rows, 8);
 
-    entry = push(line, 0, 1, 0, 1);
-    assert_true(llmgw_queue_step_aside(&line->queue, entry));
-
-    line->queue.aside++;
-    llmgw_queue_recall(&line->queue);
-    assert_int_equal(line->queue.aside, 0);
-    assert_int_equal(llmgw_queue_head(&line->queue, 0), entry);
+    for (i = 0; i < CAPACITY; i++) {
+        assert_int_not_equal(push(line, 0, 1, 0, 0), LLMGW_QUEUE_NONE);
+    }
 }
 
 
@@ -320,8 +344,8 @@ main(void)
         cmocka_unit_test_setup(who_stands_behind_must_wait, setup),
         cmocka_unit_test_setup(who_steps_aside_keeps_its_place, setup),
         cmocka_unit_test_setup(few_may_step_aside, setup),
-        cmocka_unit_test_setup(
-            recall_ends_with_the_line_whatever_the_count_says, setup),
+        cmocka_unit_test_setup(mending_makes_the_order_out_of_the_entries,
+                               setup),
         cmocka_unit_test_setup(removing_twice_does_no_harm, setup),
     };
 

@@ -1,0 +1,362 @@
+
+/* Claims: lease, place in the queue, or refusal.  admission.h says which. */
+
+#include "core/admission/lease.h"
+
+
+typedef struct {
+    const llmgw_admission_self_t  *self;
+    const llmgw_admission_view_t  *view;
+    llmgw_claim_t                 *claim;
+    llmgw_lease_t                 *lease;
+    llmgw_pick_key_t               key;
+    llmgw_admission_answer_t      *answer;
+} ask_t;
+
+
+static llmgw_pick_key_t
+claim_key(const llmgw_claim_t *claim, uint64_t now_ms, uint64_t random)
+{
+    llmgw_pick_key_t  key;
+
+    key.hash = claim->hash;
+    key.excluded = claim->excluded;
+    key.nexcluded = claim->nexcluded;
+    key.now_ms = now_ms;
+    key.random = random;
+    key.resumes = claim->resumes;
+    key.resume_group = claim->resume_group;
+
+    return key;
+}
+
+
+static llmgw_queue_place_t
+claim_place(const ask_t *ask)
+{
+    llmgw_queue_place_t  place;
+
+    place.ticket = ask->claim->ticket;
+    place.row = ask->self->row;
+    place.process = ask->self->process;
+    place.is_urgent = ask->claim->is_urgent;
+    place.is_counted = !ask->claim->is_urgent && !ask->claim->was_granted;
+
+    return place;
+}
+
+
+/* An entry may be gone that the memory's keeper took for a dead process's. */
+
+static int
+claim_has_entry(const llmgw_admission_self_t *self,
+    const llmgw_claim_t *claim)
+{
+    return claim->entry != LLMGW_QUEUE_NONE
+           && llmgw_queue_is_of(&self->shared->queue, claim->entry,
+                                claim->ticket, self->row);
+}
+
+
+/* What was dropped once in a call is gone. */
+
+static void
+claim_forget(ask_t *ask, llmgw_forget_t forget)
+{
+    if (ask->answer->forget != LLMGW_FORGET_ALL) {
+        ask->answer->forget = forget;
+    }
+}
+
+
+/* In the queue, newly or still; or the reason why not. */
+
+static llmgw_admission_rc_t
+claim_wait(ask_t *ask, llmgw_pick_rc_t rc)
+{
+    int                   is_aside;
+    llmgw_queue_t        *queue;
+    llmgw_claim_t        *claim;
+    llmgw_queue_place_t   place;
+
+    claim = ask->claim;
+    queue = &ask->self->shared->queue;
+
+    if (claim->entry != LLMGW_QUEUE_NONE) {
+        llmgw_queue_ungrant(queue, claim->entry);
+
+    } else if (ask->view->queue_size != 0 && !claim->no_wait
+               && ask->self->row != LLMGW_NO_ROW)
+    {
+        place = claim_place(ask);
+        claim->entry = llmgw_queue_push(queue, &place, ask->view->queue_size);
+        ask->answer->has_joined = (claim->entry != LLMGW_QUEUE_NONE);
+    }
+
+    if (claim->entry == LLMGW_QUEUE_NONE) {
+
+        if (rc == LLMGW_PICK_ASIDE) {
+            return LLMGW_ADMISSION_ASIDE;
+        }
+
+        return ask->self->shared->waits_open && ask->view->queue_size == 0
+               ? LLMGW_ADMISSION_OPEN : LLMGW_ADMISSION_FULL;
+    }
+
+    if (ask->answer->has_joined) {
+        claim->joined_ms = ask->key.now_ms;
+    }
+
+    is_aside = rc == LLMGW_PICK_ASIDE && (claim->is_last || claim->resumes)
+               && llmgw_queue_step_aside(queue, claim->entry);
+
+    claim->saw_full = 0;
+    claim_forget(ask, claim->is_last && (rc == LLMGW_PICK_FULL || is_aside)
+                      ? LLMGW_FORGET_BUT_FAILED : LLMGW_FORGET_ALL);
+
+    return LLMGW_ADMISSION_WAITS;
+}
+
+
+/* Every circuit is open: one at a time may look whether that still holds. */
+
+static int
+claim_may_force(const ask_t *ask)
+{
+    const llmgw_pick_peer_t  *peer;
+
+    peer = &ask->view->pick.peers[ask->answer->picked.peer];
+
+    return llmgw_peer_has_room(peer, ask->key.now_ms)
+           && llmgw_breaker_may_force(peer->breaker,
+                                      ask->view->pick.breaker_conf,
+                                      ask->key.now_ms);
+}
+
+
+static llmgw_admission_rc_t
+claim_lease(ask_t *ask, int is_forced)
+{
+    if (!llmgw_lease_begin(ask->self, ask->view, ask->answer->picked.peer,
+                           is_forced, ask->key.now_ms, ask->lease,
+                           &ask->answer->change))
+    {
+        return LLMGW_ADMISSION_STALE;
+    }
+
+    if (ask->claim->entry != LLMGW_QUEUE_NONE) {
+        llmgw_queue_remove(&ask->self->shared->queue, ask->claim->entry);
+
+        ask->claim->entry = LLMGW_QUEUE_NONE;
+        ask->claim->was_granted = 1;
+        ask->answer->has_left = 1;
+    }
+
+    /* there may be room for one more */
+    llmgw_queue_wake(ask->self->shared, ask->key.now_ms, &ask->answer->wake);
+
+    return LLMGW_ADMISSION_LEASED;
+}
+
+
+static llmgw_admission_rc_t
+claim_pick(ask_t *ask)
+{
+    llmgw_pick_rc_t  rc;
+
+    rc = llmgw_pick(&ask->view->pick, &ask->key, &ask->answer->picked);
+
+    switch (rc) {
+
+    case LLMGW_PICK_OK:
+        return claim_lease(ask, 0);
+
+    case LLMGW_PICK_EXCLUDED:
+        return LLMGW_ADMISSION_EXCLUDED;
+
+    case LLMGW_PICK_NONE:
+        return LLMGW_ADMISSION_NONE;
+
+    case LLMGW_PICK_OPEN:
+        if (claim_may_force(ask)) {
+            return claim_lease(ask, 1);
+        }
+        break;
+
+    default:
+        break;
+    }
+
+    ask->self->shared->waits_open = (rc == LLMGW_PICK_OPEN);
+
+    return claim_wait(ask, rc);
+}
+
+
+/* 1: those who failed it are worth another try, or the queue is. */
+
+static int
+claim_starts_over(ask_t *ask, llmgw_admission_rc_t rc)
+{
+    llmgw_claim_t  *claim;
+
+    claim = ask->claim;
+
+    if (!claim->may_restart
+        || (rc != LLMGW_ADMISSION_EXCLUDED && rc != LLMGW_ADMISSION_ASIDE
+            && rc != LLMGW_ADMISSION_OPEN))
+    {
+        return 0;
+    }
+
+    claim->may_restart = 0;
+    claim->saw_full = 0;
+    claim_forget(ask, LLMGW_FORGET_ALL);
+    ask->key.nexcluded = 0;
+
+    return 1;
+}
+
+
+static llmgw_admission_rc_t
+claim_ask(ask_t *ask)
+{
+    llmgw_queue_t         *queue;
+    llmgw_claim_t         *claim;
+    llmgw_queue_place_t    place;
+    llmgw_admission_rc_t   rc;
+
+    claim = ask->claim;
+    queue = &ask->self->shared->queue;
+
+    if (claim->entry != LLMGW_QUEUE_NONE) {
+
+        if (llmgw_queue_head(queue, ask->key.now_ms) != claim->entry) {
+            return LLMGW_ADMISSION_WAITS;
+        }
+
+    } else {
+        place = claim_place(ask);
+
+        if (claim->to_queue || llmgw_queue_must_wait(queue, &place)) {
+            claim->to_queue = 0;
+            return claim_wait(ask, LLMGW_PICK_FULL);
+        }
+    }
+
+    rc = claim_pick(ask);
+
+    if (rc == LLMGW_ADMISSION_EXCLUDED && claim->saw_full
+        && (ask->view->queue_size != 0 || !claim->may_restart))
+    {
+        /* not again to those who are full: in the queue, where they stood */
+        claim->saw_full = 0;
+        return claim_wait(ask, LLMGW_PICK_FULL);
+    }
+
+    return rc;
+}
+
+
+void
+llmgw_admission_claim(const llmgw_admission_self_t *self,
+    const llmgw_admission_view_t *view, llmgw_claim_t *claim,
+    llmgw_lease_t *lease, uint64_t now_ms, uint64_t random,
+    llmgw_admission_answer_t *answer)
+{
+    ask_t  ask = { self, view, claim, lease, { 0 }, answer };
+
+    *answer = (llmgw_admission_answer_t) { .wake = LLMGW_WAKE_NOBODY };
+    ask.key = claim_key(claim, now_ms, random);
+
+    llmgw_admission_begin(self->shared);
+
+    if (claim->ticket == 0) {
+        claim->ticket = llmgw_queue_ticket(&self->shared->queue);
+        llmgw_hedge_note_request(&self->shared->hedge,
+                                 view->hedge_budget_permille);
+    }
+
+    if (claim->entry != LLMGW_QUEUE_NONE && !claim_has_entry(self, claim)) {
+        claim->entry = LLMGW_QUEUE_NONE;
+        claim->was_granted = 1;
+        answer->has_left = 1;
+    }
+
+    do {
+        answer->rc = claim_ask(&ask);
+    } while (claim_starts_over(&ask, answer->rc));
+
+    llmgw_admission_commit(self->shared);
+}
+
+
+void
+llmgw_admission_second(const llmgw_admission_self_t *self,
+    const llmgw_admission_view_t *view, const llmgw_claim_t *claim,
+    int is_budgeted, llmgw_lease_t *lease, uint64_t now_ms, uint64_t random,
+    llmgw_admission_answer_t *answer)
+{
+    llmgw_admission_t  *shared;
+    llmgw_pick_key_t    key;
+
+    shared = self->shared;
+    key = claim_key(claim, now_ms, random);
+
+    *answer = (llmgw_admission_answer_t) { .rc = LLMGW_ADMISSION_FULL,
+                                           .wake = LLMGW_WAKE_NOBODY };
+
+    if (shared->queue.length != 0
+        || (is_budgeted
+            && !llmgw_hedge_may_hedge(&shared->hedge,
+                                      view->hedge_budget_permille))
+        || llmgw_hedge_is_saturated(&view->pick, now_ms)
+        || llmgw_pick(&view->pick, &key, &answer->picked) != LLMGW_PICK_OK)
+    {
+        return;
+    }
+
+    llmgw_admission_begin(shared);
+
+    answer->rc = LLMGW_ADMISSION_STALE;
+
+    if (llmgw_lease_begin(self, view, answer->picked.peer, 0, now_ms, lease,
+                          &answer->change))
+    {
+        answer->rc = LLMGW_ADMISSION_LEASED;
+
+        if (is_budgeted) {
+            llmgw_hedge_note_hedge(&shared->hedge);
+        }
+    }
+
+    llmgw_admission_commit(shared);
+}
+
+
+void
+llmgw_admission_leave(const llmgw_admission_self_t *self,
+    llmgw_claim_t *claim, uint64_t now_ms, llmgw_wake_t *wake)
+{
+    uint32_t        head;
+    llmgw_queue_t  *queue;
+
+    *wake = LLMGW_WAKE_NOBODY;
+
+    if (claim_has_entry(self, claim)) {
+        queue = &self->shared->queue;
+
+        llmgw_admission_begin(self->shared);
+
+        head = llmgw_queue_head(queue, now_ms);
+        llmgw_queue_remove(queue, claim->entry);
+
+        if (head == claim->entry) {
+            llmgw_queue_wake(self->shared, now_ms, wake);
+        }
+
+        llmgw_admission_commit(self->shared);
+    }
+
+    claim->entry = LLMGW_QUEUE_NONE;
+}

@@ -1,0 +1,200 @@
+"""Workers that are killed, over and over, at any instruction: what they held
+is given back, nobody hangs behind them, and the pool has its capacity.
+
+LLMGW_KILL_SECONDS says for how long they are killed (60 for the long one).
+"""
+
+import os
+import pathlib
+import random
+import signal
+import struct
+import time
+
+import pytest
+
+from llmgw.place import SLOW
+from llmgw.wait import wait_for
+
+SECONDS = float(os.environ.get("LLMGW_KILL_SECONDS", 4))
+REPLICAS, CAPACITY = 3, 2
+JOBS = [[f"prompt {i}", 10 + i % 5] for i in range(40)]
+
+
+def fleet(cluster, workers):
+    cluster.allowed += ["exited on signal 9", "was locked by"]
+    return cluster.fleet(
+        REPLICAS, replica={"token_delay": "5ms", "max_capacity": CAPACITY},
+        nginx={"workers": workers, "pool": "llmgw_queue 100 timeout=2s;"})
+
+
+class Reaper:
+    """Kills a worker every 100 ms; stops some for a while before."""
+
+    def __init__(self, nginx, rng, stops):
+        self.nginx, self.rng, self.stops = nginx, rng, stops
+        self.stopped = {}           # pid -> when it goes on
+        self.killed = 0
+
+    def send(self, pid, number):
+        """To a worker of this nginx alone."""
+        if pid not in self.nginx.workers():
+            return
+        try:
+            os.kill(pid, number)
+            self.killed += number == signal.SIGKILL
+        except ProcessLookupError:
+            pass
+
+    def thaw(self, everybody=False):
+        now = time.monotonic()
+        for pid, when in list(self.stopped.items()):
+            if everybody or when <= now:
+                del self.stopped[pid]
+                self.send(pid, signal.SIGCONT)
+
+    def strike(self):
+        self.thaw()
+        pid = self.rng.choice(self.nginx.workers() or [0])
+        if self.stops and self.rng.random() < 0.4:
+            self.stopped[pid] = time.monotonic() + self.rng.uniform(0.02, 0.4)
+            self.send(pid, signal.SIGSTOP)
+        else:
+            self.send(pid, signal.SIGKILL)
+
+    def run(self, seconds):
+        over = time.monotonic() + seconds
+        try:
+            while time.monotonic() < over:
+                self.strike()
+                time.sleep(0.1)
+        finally:
+            self.thaw(everybody=True)
+
+
+def check_capacity(nginx, cluster, caller, expect):
+    """As many as there are places for, at once, and one waits."""
+    n = REPLICAS * CAPACITY
+    callers = [caller(nginx).ask(f"after {i}", 100) for i in range(n)]
+    for one in callers:
+        one.wait_first()
+    assert nginx.in_flight() == n
+    assert {r.stats().active_requests
+            for r in cluster.replicas.values()} == {CAPACITY}
+    late = caller(nginx).ask("late", 3)
+    wait_for(lambda: nginx.waiting() == 1, 5, "one in the queue")
+    for i, one in enumerate(callers):
+        assert one.wait().tokens == expect(f"after {i}", 100)
+    assert late.wait().tokens == expect("late", 3)
+
+
+@pytest.mark.parametrize("workers, stops", [(2, False), (4, True)])
+def test_workers_killed_every_100_ms(cluster, load, caller, expect, workers,
+                                     stops):
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    nginx = fleet(cluster, workers)
+    work = load(nginx, JOBS, connections=4, seconds=5,
+                starts_per_second=100 / SLOW, until_told=True)
+    reaper = Reaper(nginx, random.Random(seed), stops)
+    reaper.run(SECONDS * SLOW)
+    work.stop()
+
+    results = work.results()
+    good = 0
+    for got, (prompt, n) in zip(results, JOBS * (len(results) // 40 + 1)):
+        assert got.tokens == expect(prompt, n)[:len(got.tokens)]
+        if got.code == "OK":
+            got.check(expect(prompt, n))
+            good += 1
+    print(f"{reaper.killed} killed, {good} of {len(results)} served")
+    assert reaper.killed > 2 * SECONDS
+    assert good > 0.1 * len(results)
+
+    wait_for(lambda: len(nginx.workers()) == workers, 10, "every worker")
+    wait_for(lambda: not nginx.counts(), 10, "counts of zero")
+    check_capacity(nginx, cluster, caller, expect)
+    wait_for(lambda: not nginx.counts(), 10, "counts of zero")
+
+
+# what a worker leaves that died with the lock
+
+MAGIC = b"lmgwzone"
+
+
+class Memory:
+    """The zone's, by way of the master: zone/zone.h and, behind the magic
+    number, the layout and the address of core/admission/shared.h."""
+
+    def __init__(self, nginx):
+        self.path = f"/proc/{nginx.proc.pid}"
+        self.address = self._find()
+
+    def _find(self):
+        maps = pathlib.Path(self.path, "maps").read_text().splitlines()
+        for line in maps:
+            span, rights = line.split()[:2]
+            if rights != "rw-s":
+                continue
+            first, last = (int(x, 16) for x in span.split("-"))
+            at = self.read(first, last - first).find(MAGIC)
+            if at >= 0:
+                return first + at
+        raise AssertionError("no zone in the master's memory")
+
+    def read(self, address, n):
+        with open(self.path + "/mem", "rb", buffering=0) as memory:
+            memory.seek(address)
+            return memory.read(n)
+
+    def write(self, address, kind, value):
+        with open(self.path + "/mem", "r+b", buffering=0) as memory:
+            memory.seek(address)
+            memory.write(struct.pack(kind, value))
+
+    def word(self, address):
+        return struct.unpack("Q", self.read(address, 8))[0]
+
+
+def test_who_locks_next_mends_what_a_dead_worker_left(cluster, caller,
+                                                      expect):
+    """A total that no share is behind of, and the word that says so."""
+    nginx = fleet(cluster, 1)
+    memory = Memory(nginx)
+    admission = memory.word(memory.address + 16)
+    slot = memory.word(admission + 32)
+    memory.write(slot, "I", 99)
+    assert nginx.in_flight() >= 99
+    memory.write(admission, "I", 1)
+    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    assert nginx.log().count("died in the middle of a change") == 1
+    check_capacity(nginx, cluster, caller, expect)
+
+
+def test_zone_of_another_layout_begins_at_zero(cluster, client, expect):
+    nginx = fleet(cluster, 1)
+    client(nginx).stream("before", 3).check(expect("before", 3))
+    assert sum(r["attempts"] for r in nginx.replicas().values()) == 1
+    nginx.reload()
+    assert sum(r["attempts"] for r in nginx.replicas().values()) == 1
+    assert "count from zero" not in nginx.log()
+
+    memory = Memory(nginx)
+    layout = memory.word(memory.address + 8)
+    memory.write(memory.address + 8, "Q", layout + (1 << 48))
+    nginx.reload()
+    assert nginx.log().count("another layout, new workers count from zero") \
+        == 1
+    assert sum(r["attempts"] for r in nginx.replicas().values()) == 0
+    client(nginx).stream("after", 3).check(expect("after", 3))
+    nginx.reload()
+    assert sum(r["attempts"] for r in nginx.replicas().values()) == 1
+
+
+def test_zone_of_another_size_begins_at_zero(cluster, client, expect):
+    nginx = fleet(cluster, 1)
+    client(nginx).stream("before", 3).check(expect("before", 3))
+    nginx.configure(upstream=nginx.upstream + " llmgw_zone llmgw_llm:2m;")
+    nginx.reload()
+    assert nginx.log().count("another size, new workers count from zero") == 1
+    assert sum(r["attempts"] for r in nginx.replicas().values()) == 0

@@ -1,0 +1,371 @@
+
+/*
+ * A process that is killed in the middle of a change, at each store in turn.
+ *
+ * A child makes the change, instruction by instruction, under ptrace.  After
+ * each instruction that stored something in the shared memory the test does
+ * what the others would do if the child died there: mend if the memory says
+ * so, drop the dead one's row, and serve.  Then the memory is put back, and
+ * the child goes on.  So every store of the code as it was compiled is cut.
+ *
+ * Row 1 is the child's.  Row 2 is dead already, where a test says so.
+ */
+
+#ifndef CUT_SCENE_H
+#define CUT_SCENE_H
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "t/unit/core/admission/admission_scene.h"
+
+
+#define DYING  1
+#define DEAD   2
+
+typedef struct {
+    scene_t        scene;
+    llmgw_lease_t  lease;               /* the child's own */
+    llmgw_claim_t  claim;               /* the same */
+    uint32_t       slot;                /* that is given up */
+    uint64_t       tickets[WAITERS];    /* of the living, in order */
+    size_t         ntickets;
+} world_t;
+
+typedef void (*change_t)(world_t *world);
+
+
+/* The tickets of entries whose rows live, as they stand in the queue. */
+
+static inline size_t
+living(const scene_t *scene, uint64_t *tickets)
+{
+    size_t                      n;
+    uint32_t                    i;
+    const llmgw_queue_entry_t  *entry;
+
+    n = 0;
+
+    for (i = scene->shared->queue.first; i != LLMGW_QUEUE_NONE;
+         i = entry->next)
+    {
+        entry = &scene->shared->queue.entries[i];
+
+        if (entry->row != DYING && entry->row != DEAD) {
+            assert_in_range(n, 0, WAITERS - 1);
+            tickets[n++] = entry->ticket;
+        }
+    }
+
+    return n;
+}
+
+
+static inline void
+assert_queue_is_whole(const llmgw_queue_t *queue)
+{
+    uint32_t  i, prev, used, counted, aside, nfree;
+
+    prev = LLMGW_QUEUE_NONE;
+    used = counted = aside = nfree = 0;
+
+    for (i = queue->first; i != LLMGW_QUEUE_NONE; i = queue->entries[i].next) {
+        assert_in_range(i, 0, queue->capacity - 1);
+        assert_true(queue->entries[i].is_used);
+        assert_int_equal(queue->entries[i].prev, prev);
+
+        if (prev != LLMGW_QUEUE_NONE
+            && queue->entries[prev].is_urgent == queue->entries[i].is_urgent)
+        {
+            assert_true(queue->entries[prev].ticket
+                        < queue->entries[i].ticket);
+        }
+
+        prev = i;
+        counted += queue->entries[i].is_counted;
+        aside += queue->entries[i].is_aside;
+        assert_in_range(++used, 0, queue->capacity);
+    }
+
+    assert_int_equal(queue->last, prev);
+    assert_int_equal(queue->length, used);
+    assert_int_equal(queue->counted, counted);
+    assert_int_equal(queue->aside, aside);
+
+    for (i = queue->free; i != LLMGW_QUEUE_NONE; i = queue->entries[i].next) {
+        assert_in_range(i, 0, queue->capacity - 1);
+        assert_false(queue->entries[i].is_used);
+        assert_in_range(++nfree, 0, queue->capacity - used);
+    }
+
+    assert_int_equal(nfree, queue->capacity - used);
+}
+
+
+static inline void
+assert_totals_are_shares(const llmgw_admission_t *shared)
+{
+    uint32_t  i, row, sum;
+
+    for (i = 0; i < shared->nslots; i++) {
+        sum = 0;
+
+        for (row = 0; row < shared->nrows; row++) {
+            sum += *llmgw_share(shared, i, row);
+        }
+
+        assert_int_equal(llmgw_slot(shared, i)->counts.in_flight, sum);
+        assert_int_equal(*llmgw_share(shared, i, DYING), 0);
+        assert_int_equal(*llmgw_share(shared, i, DEAD), 0);
+    }
+}
+
+
+/* Used slots are found where they were; the others can all be taken. */
+
+static inline void
+assert_slots_are_whole(const scene_t *scene)
+{
+    uint32_t             i, nfree, taken;
+    char                 id[LLMGW_SLOT_ID_BYTES];
+    llmgw_admission_t   *shared;
+    const llmgw_slot_t  *slot;
+
+    shared = scene->shared;
+    nfree = 0;
+
+    for (i = 0; i < shared->nslots; i++) {
+        slot = llmgw_slot(shared, i);
+
+        if (slot->id_len == 0) {
+            nfree++;
+
+        } else {
+            assert_int_equal(llmgw_slots_attach(shared, slot->id,
+                                                slot->id_len, scene->now_ms),
+                             i);
+        }
+    }
+
+    for (taken = 0; taken < nfree; taken++) {
+        snprintf(id, sizeof(id), "newcomer %u", taken);
+        assert_int_not_equal(llmgw_slots_attach(shared, id, strlen(id),
+                                                scene->now_ms),
+                             LLMGW_NO_SLOT);
+    }
+
+    assert_int_equal(llmgw_slots_attach(shared, "none", 4, scene->now_ms),
+                     LLMGW_NO_SLOT);
+}
+
+
+/* The leases of those that live. */
+
+static inline void
+end_all_leases(scene_t *scene)
+{
+    uint32_t       i, row;
+    llmgw_lease_t  lease;
+
+    for (i = 0; i < scene->shared->nslots; i++) {
+        for (row = 0; row < ROWS; row++) {
+            while (*llmgw_share(scene->shared, i, row) != 0) {
+                lease.place.slot = i;
+                lease.place.generation
+                    = llmgw_slot(scene->shared, i)->generation;
+                lease.is_held = 1;
+                lease.is_judged = 1;
+                scene_end(scene, row, &lease, LLMGW_VERDICT_NEUTRAL);
+            }
+        }
+    }
+
+    assert_int_equal(scene_in_flight(scene), 0);
+}
+
+
+static inline void
+serve_head(scene_t *scene, uint64_t ticket)
+{
+    uint32_t                  row;
+    llmgw_claim_t             claim = scene_claim(ticket);
+    llmgw_lease_t             lease;
+    const llmgw_queue_t      *queue;
+    llmgw_admission_self_t    self;
+    llmgw_admission_answer_t  answer;
+
+    queue = &scene->shared->queue;
+    claim.entry = queue->first;
+    claim.ticket = ticket;
+    assert_int_not_equal(claim.entry, LLMGW_QUEUE_NONE);
+
+    row = queue->entries[claim.entry].row;
+    self = scene_self(scene, row);
+    llmgw_admission_look(&self, scene->now_ms);
+
+    assert_int_equal(scene_ask(scene, row, &claim, &lease, &answer),
+                     LLMGW_ADMISSION_LEASED);
+    scene_end(scene, row, &lease, LLMGW_VERDICT_SUCCESS);
+}
+
+
+/* All that live are served by ticket; the pool then takes what it can hold,
+   all cooldowns being over. */
+
+static inline void
+assert_serves_all(world_t *world)
+{
+    size_t                    i;
+    scene_t                  *scene;
+    llmgw_claim_t             claim;
+    llmgw_lease_t             lease;
+    llmgw_admission_answer_t  answer;
+
+    scene = &world->scene;
+    scene->now_ms += 3600 * 1000;
+    end_all_leases(scene);
+
+    for (i = 0; i < world->ntickets; i++) {
+        serve_head(scene, world->tickets[i]);
+    }
+
+    assert_int_equal(scene->shared->queue.length, 0);
+
+    for (i = 0; i < 10 * PEERS; i++) {          /* probes, where it is due */
+        scene_lease(scene, 0, i, &lease);
+        scene_end(scene, 0, &lease, LLMGW_VERDICT_SUCCESS);
+    }
+
+    for (i = 0; i < PEERS * CAPACITY; i++) {
+        scene_lease(scene, 0, i, &lease);
+    }
+
+    claim = scene_claim(i);
+    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
+                     LLMGW_ADMISSION_WAITS);
+    assert_int_equal(scene_in_flight(scene), PEERS * CAPACITY);
+}
+
+
+/* The child is dead: what the others do, and find. */
+
+static inline void
+assert_others_go_on(world_t world)
+{
+    size_t              n;
+    uint64_t            tickets[WAITERS];
+    llmgw_admission_t  *shared;
+
+    shared = world.scene.shared;
+
+    if (shared->dirty) {
+        llmgw_admission_mend(shared);
+    }
+
+    assert_queue_is_whole(&shared->queue);
+
+    llmgw_admission_drop_row(shared, DYING, world.scene.now_ms);
+    llmgw_admission_drop_row(shared, DEAD, world.scene.now_ms);
+
+    assert_queue_is_whole(&shared->queue);
+    assert_totals_are_shares(shared);
+
+    n = living(&world.scene, tickets);
+    assert_int_equal(n, world.ntickets);
+    assert_memory_equal(tickets, world.tickets, n * sizeof(uint64_t));
+
+    assert_slots_are_whole(&world.scene);
+    assert_serves_all(&world);
+}
+
+
+static inline pid_t
+child(world_t *world, change_t change)
+{
+    int    status;
+    pid_t  pid;
+
+    pid = fork();
+    assert_int_not_equal(pid, -1);
+
+    if (pid == 0) {
+        (void) ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        (void) raise(SIGSTOP);
+        change(world);
+        (void) raise(SIGSTOP);
+        _exit(0);
+    }
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
+    assert_int_equal(ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_EXITKILL),
+                     0);
+
+    return pid;
+}
+
+
+/* Returns 0 when the child has made its change. */
+
+static inline int
+step(pid_t pid)
+{
+    int  status;
+
+    assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSTOPPED(status));
+
+    if (WSTOPSIG(status) == SIGSTOP) {
+        return 0;
+    }
+
+    assert_int_equal(WSTOPSIG(status), SIGTRAP);
+
+    return 1;
+}
+
+
+/* least: so many stores it has for certain, or the test saw none of it */
+
+static inline void
+cut(world_t *world, change_t change, uint32_t least)
+{
+    char      *last;
+    void      *memory;
+    pid_t      pid;
+    size_t     bytes;
+    uint32_t   stores;
+
+    memory = world->scene.shared;
+    bytes = world->scene.bytes;
+    world->ntickets = living(&world->scene, world->tickets);
+
+    last = malloc(bytes);
+    assert_non_null(last);
+    memcpy(last, memory, bytes);
+
+    stores = 0;
+    pid = child(world, change);
+
+    while (step(pid)) {
+        if (memcmp(last, memory, bytes) != 0) {
+            memcpy(last, memory, bytes);
+            stores++;
+
+            assert_others_go_on(*world);
+            memcpy(memory, last, bytes);
+        }
+    }
+
+    assert_false(world->scene.shared->dirty);
+    assert_true(stores >= least);
+
+    (void) kill(pid, SIGKILL);
+    (void) waitpid(pid, NULL, 0);
+    free(last);
+}
+
+#endif /* CUT_SCENE_H */
