@@ -39,8 +39,9 @@ def replica(id, **more):
         "id": id, "address": "10.0.0.1:7946", "state": "ALIVE", "cause": None,
         "service": "READY", "draining": False, "drain_owner": None,
         "routable": True, "model_version": "v1", "replica_start_ms": 0,
-        "weight": 1, "max_capacity": 8, "reported": 0, "share": 0.0,
-        "in_flight": 0, "tokens": 0, "attempts": 0, "failures": 0,
+        "weight": 1, "resume_group": "", "max_capacity": 8, "reported": 0,
+        "share": 0.0, "in_flight": 0, "tokens": 0, "attempts": 0,
+        "failures": 0,
         "rates": {"tokens": 0.0, "attempts": 0.0}, "first_token": None,
         "breaker": {"state": "closed", "failures": 0, "requests": 0,
                     "probe_in_ms": None}, **more}
