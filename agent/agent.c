@@ -28,9 +28,8 @@ agent_flush(struct ev_loop *loop, ev_prepare *prepare, int events)
     /* The last line of a command is about what everybody can see by then. */
     if (agent_segment_flush(agent)) {
         agent_job_turn(agent);
+        agent_update_turn(agent);
     }
-
-    agent_update_turn(agent);
 
     if (agent_life_is_over(agent)) {
         ev_break(loop, EVBREAK_ALL);

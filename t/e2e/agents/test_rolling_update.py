@@ -587,5 +587,5 @@ def test_terminal_shows_a_table_with_a_bar(fleet):
     assert code == 0 and COLOUR.search(text)
 
     code, out, err = rolling(one.gw, "--to", "v4")
-    assert code == 0 and "\033" not in out and err == ""
+    assert code == 0 and "\033" not in out and err == "", err
     assert "r1: drain, 0 running\n" in out and "r2: done\n" in out
