@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "agent/agent_inner.h"
+#include "common/drained.h"
 #include "swim/order/drain.h"
 
 
@@ -154,17 +155,9 @@ agent_job_active(const member_t *member)
 static int
 agent_job_is_drained(const member_t *member, uint64_t accepted_us)
 {
-    uint64_t  sure_us;
-
-    if (!agent_job_has_replica(&member->facts)) {
-        return 1;
-    }
-
-    sure_us = accepted_us + AGENT_JOB_RACE_US;
-
-    return agent_job_active(member) == 0
-           && (member->traits.refuses_new
-               || member->load.reported_ms * 1000 >= sure_us);
+    return drained_is(&member->facts, &member->load,
+                      member->traits.refuses_new
+                      ? 0 : accepted_us + AGENT_JOB_RACE_US);
 }
 
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/drained.h"
 #include "rollout/rollout_inner.h"
 
 
@@ -325,13 +326,8 @@ rollout_look_draining(rollout_t *rollout, rollout_step_t *step,
         return;
     }
 
-    if (!rollout_serves(member)) {
-        rollout_replace(rollout, step, now_us);
-        return;
-    }
-
-    if (load->active_requests == 0
-        && load->reported_ms * 1000 > step->held_us + ROLLOUT_RACE_US)
+    if (!rollout_serves(member)
+        || drained_is(member, load, step->held_us + ROLLOUT_RACE_US))
     {
         rollout_replace(rollout, step, now_us);
 
