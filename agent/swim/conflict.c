@@ -1,24 +1,24 @@
 
 /*
- * Our own id at somebody else: it is our past, or a second agent's.
+ * The own id at another address: an earlier life of ours, or a second agent.
  *
  *     id heard of at     +-------+  5 pings, 200 ms apart
- *     a later epoch ---> | asked | --(no answer)--------> past: we go on at
- *                        +-------+                        that epoch + 1
+ *     a later epoch ---> | asked | --(no answer)--------> an earlier life: we
+ *                        +-------+                        take its epoch + 1
  *                            |
  *                            +--(an answer with another boot nonce)-->
- *                                  who has run for less is the later one:
- *                                  we, and the owner is told to end;
- *                                  or it, and we go on at that epoch + 1
+ *                                  the one that has run for less is the later
+ *                                  one: if we are, the owner is told to end;
+ *                                  if it is, we take its epoch + 1
  *
- * Which of two started first is not told by their epochs, since clocks are set
- * back and forth, so the answer carries how long each has run; the nonce
- * tells oneself from another, and settles what is equal.  Who is asked asks
- * back: nobody ends on a word that it did not ask for, since that could be
- * anyone's.
+ * Epochs do not tell which of the two started first, since clocks are set back
+ * and forth.  So the answer carries how long each has run.  The boot nonce
+ * tells ourselves from another, and decides where both have run as long.  The
+ * one that is asked asks back: nobody ends on a word that it did not ask for,
+ * since anyone could send that.
  *
- * Our own address at a later epoch is our past without asking: there is only
- * one who can be bound there.
+ * A later epoch at our own address is an earlier life without asking: only one
+ * process can be bound there.
  */
 
 #include <string.h>

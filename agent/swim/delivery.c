@@ -1,14 +1,14 @@
 
 /*
- * What must reach each of some members, and soon: the own record, pinged to
- * them again and again until each has acked or the tries are used up.
+ * Delivery to some members, acknowledged: the own record is pinged to each of
+ * them again and again, until it has acked or the tries are used up.
  *
  *     gateways, after a change of the own replica:  every 10 ms, 10 times
  *     everybody, when leaving:                     every 100 ms, 10 times
  *
- * Ten tries of 10 ms end before the queue of news has the change everywhere
- * anyway; ten of 100 ms are the second that an agent takes to leave.  A
- * later telling replaces an earlier one: it says the same record, newer.
+ * Ten tries of 10 ms end before gossip has carried the change everywhere; ten
+ * of 100 ms are the second that an agent takes to leave.  A later delivery
+ * replaces an earlier one, since it carries the same record, newer.
  */
 
 #include <stdlib.h>

@@ -1,8 +1,11 @@
 
 /*
- * What is heard about members, and what follows from it: the one place where
- * a record changes.  Each change goes three ways from here: into the parts
- * that care (probe, suspicion), into the queue of news, and to the owner.
+ * What an update changes: the one place where a record changes.
+ *
+ * An update about a known member is merged (table/member.h); one about the own
+ * id may have to be refuted; one about a stranger makes it be asked.  Each
+ * change goes from here to the parts that keep something about the member
+ * (probe, suspicion, schedule), into the broadcast queue, and to the owner.
  */
 
 #include <string.h>

@@ -2,16 +2,16 @@
 /*
  * Getting the table, and giving it.
  *
- * A starter asks its seeds, and whomever it has met, for ever until a first
- * answer: JOIN, answered by TABLE messages.  The seed looks at a stranger
- * before it sends it a table (table/candidate.h), which is also how it gets
- * to know it.  Two that start at the same time, each naming the other, both
- * ask and both answer.  Without seeds there is nobody to ask: a cluster of
- * one, until somebody else comes.
+ * A starting agent sends JOIN to its seeds, and to members that it has met,
+ * until a first answer comes in TABLE messages.  The seed pings a stranger
+ * before it sends it a table (stranger.c), which is also how the seed comes to
+ * know it.  Of two that start at the same time, each naming the other, both
+ * ask and both answer.  An agent without seeds has nobody to ask: it is a
+ * cluster of one until another agent joins.
  *
- * A seed at whose address there is no member is asked on, every ten seconds,
- * also after the table is had: it may start later than all who name it, and
- * when a network was cut in two, this finds the other half.
+ * A seed at whose address no member is known is asked every ten seconds, also
+ * when the table has come.  It may start later than all that name it; and when
+ * a network was cut in two, this finds the other half.
  */
 
 #include <string.h>

@@ -2,10 +2,10 @@
 /*
  * The load of the own replica, on its way to the gateways.
  *
- * It rides in every ping and ack anyway; gateways, who route by it, are told
- * directly: when it went from full to free or back, or moved by a tenth of
- * the capacity, at most every 100 ms; and at least once a second while the
- * replica reports, since a figure older than two is no longer believed.
+ * Every ping and ack carries it anyway.  Gateways, which route by it, get it
+ * directly as well: when it went from full to free or back, or moved by a tenth
+ * of the capacity, but at most every 100 ms; and at least once a second while
+ * the replica reports, since a load older than two seconds is not believed.
  */
 
 #include <string.h>

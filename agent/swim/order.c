@@ -1,5 +1,5 @@
 
-/* Orders given, and orders taken: swim/order/order.h. */
+/* Orders given, and orders taken: order/order.h has the idea. */
 
 #include <string.h>
 

@@ -1,7 +1,8 @@
 
 /*
- * What this agent says of itself: its replica's state, which comes from its
- * owner, and the drain, which is kept here.
+ * The own record: the state of the own replica, which the owner sets, and its
+ * drain, which is kept here.  A change raises the incarnation and is delivered
+ * to every gateway.
  */
 
 #include <assert.h>

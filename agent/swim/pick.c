@@ -1,7 +1,7 @@
 
 /*
- * Members at random.  Most of the table fits, as a rule, so a few throws find
- * enough; else a reservoir of one pass over all.
+ * Random members that fit.  As a rule most of the table fits, so a few random
+ * tries find enough; else one pass over the table fills a reservoir.
  */
 
 #include "swim/swim_inner.h"

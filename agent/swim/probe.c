@@ -1,20 +1,21 @@
 
 /*
- * What becomes of a ping.
+ * One ping, and what follows from it.
  *
  *     period begins        ping timeout              period ends
  *          |  PING              |  k x PING_REQ           |
  *          |                    |  and a PING over TCP    |
  *          +------------------->+------------------------>+--> SUSPECT
- *             ACK: done            ACK by any way: done
+ *             ACK: done            ACK by any path: done
  *                                  NACK of each helper: at 80 % (relay.c)
  *
- * The timeout is each target's own, from the times of its answers; it only
- * begins the detour, so it may be short.  The ping over TCP comes through
- * where a firewall, or a loss that TCP makes good, is in the way of datagrams
- * alone.
+ * The ping timeout is each target's own, computed from its round-trip times.
+ * It may be short, since it only begins the indirect pings.  The ping over TCP
+ * arrives where a firewall stops datagrams alone, or where TCP makes good a
+ * loss.
  *
- * Whom to ping is told by schedule.c, but for suspects that want a witness.
+ * schedule.c says which member is pinged, but suspects that this agent is to
+ * confirm come first (suspicion.c).
  */
 
 #include <string.h>

@@ -1,7 +1,8 @@
 
 /*
- * A datagram came: decoded, its sender known or to be asked, its news heard,
- * then its own purpose served.
+ * A datagram came.  Its sender is known or is asked who it is, its updates are
+ * merged, and then its own purpose is served: a ping is acked, an ack ends a
+ * probe, a JOIN is answered with the table.
  */
 
 #include <string.h>

@@ -1,14 +1,14 @@
 
 /*
- * Pings on behalf of others.  Asked by a PING_REQ we ping its target under a
- * sequence number of our own and pass the ack on under the asker's.  Where
- * none has come after 80 % of the time that the asker waits, we say NACK: it
- * tells that we are there and were asked, so that who misses it knows that it
- * is its own connection that fails (local_health.c).
+ * Pings on behalf of others.  Asked by a PING_REQ, we ping its target under a
+ * sequence number of our own, and pass its ack on under the asker's.  If no ack
+ * has come after 80 % of the time that the asker waits, we send NACK: we are
+ * there and were asked.  An asker that misses it knows that its own connection
+ * fails (local_health.c).
  *
- * What is out is kept in a ring that forgets its oldest; an ack that comes
- * after the NACK is passed on all the same.  Only members are pinged for
- * members, so that nobody is made to send to where a stranger points.
+ * Pings under way are kept in a ring that forgets the oldest; an ack that comes
+ * after the NACK is passed on all the same.  Only members are pinged, and only
+ * for members, so nobody can make us send to an address of its choice.
  */
 
 #include <string.h>

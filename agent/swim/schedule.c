@@ -1,30 +1,30 @@
 
 /*
- * Whose turn it is to be pinged: round robins that mesh.
+ * Which member is pinged in which period: round robins that mesh.
  *
- * SWIM has each member walk a shuffled list of its own.  Each is then pinged
- * once a period on the average, but by chance: in a period that follows a
- * crash nobody pings the dead with probability 1/e, in two with 1/e^2, and
- * that wait is most of what detection takes.  Here all walk the same way.
- * The members stand on a ring, in the order of the hashes of their ids, and
- * in the same period everybody pings who stands the same number of steps
+ * In SWIM each member walks a shuffled list of its own.  Each is then pinged
+ * once a period on average, but by chance: in the period after a crash nobody
+ * pings the dead member with probability 1/e, in two periods with 1/e^2, and
+ * that wait is most of the time to detection.  Here all walk in the same way.
+ * The members stand on a ring, in the order of the hashes of their ids, and in
+ * each round everybody pings the member that stands the same number of steps
  * further on:
  *
- *     turn 7, 3 steps:   a > d   b > e   c > a   d > b   e > c
- *     turn 8, 1 step:    a > b   b > c   c > d   d > e   e > a
+ *     round 7, 3 steps:   a > d   b > e   c > a   d > b   e > c
+ *     round 8, 1 step:    a > b   b > c   c > d   d > e   e > a
  *
- * so that each is pinged by exactly one in each period.  The number of steps
+ * so each member is pinged by exactly one in each round.  The number of steps
  * goes through 1 .. n - 1 in an order that is drawn anew each time around, by
- * a generator that begins with the number of the round: a pair meets at most
- * 2n - 1 turns after it met, as in SWIM, and no two are tied to each other.
+ * a generator seeded with the number of that time.  A pair meets again at most
+ * 2n - 1 rounds after it met, as in SWIM, and no two stay tied to each other.
  *
- * The number of the turn is the wall clock over the period.  Nothing is
- * agreed upon and nothing hangs on it: periods begin at a moment of each
- * one's own anyway, a clock that is off by less than a period is as good as a
- * right one, and whoever's clock is further off, or who knows of other
- * members for a while, pings somebody else than would be best, which is as
- * good as SWIM's random choice.  As members that come and go change the ring,
- * so do the pairs; each is still pinged by somebody.
+ * The number of the round is the wall clock divided by the period.  Nothing is
+ * agreed upon, and nothing depends on agreement: periods begin at a moment of
+ * each member's own, and a clock that is off by less than a period is as good
+ * as a right one.  A member whose clock is further off, or that knows other
+ * members for a while, pings another one than would be best, which is as good
+ * as SWIM's random choice.  Joins and leaves change the ring, and so the
+ * pairs; each member is still pinged by one other.
  */
 
 #include <assert.h>

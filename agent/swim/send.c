@@ -1,18 +1,18 @@
 
 /*
- * What goes out: the own record first, then whom the datagram is about, then
- * as much of the queue of news as fits.
+ * What goes into a datagram: the own record, then the record of the member that
+ * the datagram is about, then as many updates of the broadcast queue as fit.
  *
- * The own record is 70 to 150 bytes, and hardly ever changes but for its load.
- * Every datagram tells what its sender has of its receiver (`seen`, a hash
- * of epoch and incarnation), so whoever has ours gets a short form in the
- * head: incarnation and load, beside the epoch that is there anyway.  What a
- * peer has is its own word each time, so a peer that was started anew or has
- * forgotten us gets the whole again by itself.
+ * The own record takes 70 to 150 bytes, and little but its load ever changes.
+ * Every datagram says what its sender has of its receiver (`seen`, a hash of
+ * epoch and incarnation).  A peer that has our present record gets a short form
+ * in the head: incarnation and load, beside the epoch that is there anyway.
+ * What a peer has is its own word each time, so a peer that restarted or has
+ * forgotten us gets the whole record again by itself.
  *
- * One that was started anew may have forgotten more than us: who drained it.
- * Its first word replaces here what was known of its last life, whichever
- * datagram that comes in, so that is kept apart and told to it for a while.
+ * A peer that restarted may also have forgotten who drained it.  Its first
+ * update replaces here what was known of its earlier life, so the drain of that
+ * life is kept apart and sent to it for a while.
  */
 
 #include <string.h>

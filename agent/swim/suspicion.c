@@ -1,23 +1,23 @@
 
 /*
- * The way from SUSPECT to DEAD.
+ * From SUSPECT to DEAD.
  *
- * A suspect has at least base x max(1, log10 n) to contradict: the more
- * members, the longer an accusation and its answer take through them.  On the
- * word of one accuser it has six times that, which shrinks with each further
- * one who found the same by a ping of his own (Dadgar and others, "Lifeguard",
- * section IV-C), down to the least when there are three:
+ * A suspected member has at least base x max(1, log10 n) to refute: the more
+ * members, the longer a suspicion and its refutation travel.  On the word of
+ * one confirmer it has six times that.  The time shrinks with each further
+ * member that has found the same by its own ping (Lifeguard, section IV-C), to
+ * the least when there are three more:
  *
- *     accusers        1       2       3       4
+ *     confirmers      1       2       3       4
  *     times least     6       3.5     2.04    1
  *
- * For one accuser may be the one who is deaf, four at once hardly; and so that
- * a true death does not wait for chance to bring four pings to it, some of
- * those who hear of a suspicion ping the suspect next (probe.c).  Where fewer
- * than three others are alive to confirm, the least is all there is.
+ * One confirmer may be the one that hears nothing, four at once hardly.  Chance
+ * alone would bring four pings to a dead member only slowly, so some of the
+ * members that hear of a suspicion ping the suspect next (probe.c).  Where
+ * fewer than three others are ALIVE to confirm, the least is all there is.
  *
- * Every agent that hears of the suspicion holds its own clock on it, so that
- * the accuser may die without the accused living for ever.
+ * Every agent that hears of the suspicion runs its own timer, so the suspect is
+ * found DEAD even if the agent that suspected it first dies.
  */
 
 #include <stdlib.h>

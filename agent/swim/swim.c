@@ -1,5 +1,5 @@
 
-/* Life of a swim, its clockwork, and what its owner tells it. */
+/* Creating and destroying a swim, its timers, and small accessors. */
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
 
 /*
- * What the protocol's files share: the swim itself and their doors to each
- * other.  Nobody outside of the protocol includes this.
+ * What the protocol's files share: the state of each part, collected in one
+ * swim, and the functions through which the parts call each other.  Nothing
+ * outside of swim/ includes this.
  *
- * Each part has its own state, a NAME_tick(), which does what is due, and a
- * NAME_next_us(), which tells when that will be.
+ * Each part has its own state, a NAME_tick() that does what is due, and a
+ * NAME_next_us() that says when that will be.
  */
 
 #ifndef SWIM_CORE_H

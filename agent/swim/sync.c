@@ -1,11 +1,12 @@
 
 /*
- * What the spreading of news leaves behind, made good.
+ * Push-pull sync: what gossip leaves behind is made good.
  *
- * News are sent a bounded number of times, so under loss, or for who was away,
- * some never arrive.  Every ten seconds each agent sends a digest of its
- * table to one other; where the digests differ both send their tables, and
- * the order of news (table/member.h) does the rest: comparing revives nobody.
+ * Updates are sent a bounded number of times, so under loss, or to a member
+ * that was away, some never arrive.  Every ten seconds each agent sends a
+ * digest of its table to one other.  If the digests differ, both send their
+ * tables, and the order of updates (table/member.h) does the rest: a sync
+ * revives nobody.
  *
  * The same round forgets tombstones past their time.
  */

@@ -1,16 +1,14 @@
 
 /*
- * Strangers: ids that somebody spoke of, or that wrote themselves, and that
- * are no members yet.
+ * Strangers: ids that are no members yet, but were heard of or wrote to us.
  *
- * Hearsay adds nobody.  A stranger is pinged at the address it is said to
- * have, and becomes a member by its own answer; three pings without one and
- * it is forgotten until it is heard of again.  So a forged datagram costs its
- * victim three small ones, a joiner who learns of members long dead does not
- * revive them, and nothing bigger than what a stranger sent is ever sent
- * back to it.
+ * Hearsay adds nobody.  A stranger is pinged at the address that it is said to
+ * have, and becomes a member by its own answer.  After three pings without an
+ * answer it is forgotten until it is heard of again.  So a forged datagram
+ * costs its victim three small ones, an agent that joins and learns of members
+ * long dead does not revive them, and a stranger never gets more than it sent.
  *
- *     heard of --> pinged --(answers for itself)--> member, told to all
+ *     heard of --> pinged --(answers for itself)--> member, sent to all
  *                   | ^
  *                   | | 200 ms, twice
  *                   +-+--(no answer)--> forgotten

@@ -2,15 +2,15 @@
 /*
  * How long the dead are remembered.
  *
- * A DEAD or LEFT member stays in the table as a tombstone: were it forgotten
- * at once, any older ALIVE still on its way would make it a member again.
- * Ten minutes outlast every rumour, and let a partition of that length heal
- * by itself (the dead are pinged now and then).
+ * A DEAD or LEFT member stays in the table as a tombstone: if it were forgotten
+ * at once, any older ALIVE on its way would make it a member again.  Ten
+ * minutes are longer than any update travels, and let a cut of that length heal
+ * by itself (reconnect.c).
  *
- * Agents forget at slightly different times.  So that one who has forgotten
- * does not learn it again from one who has not, round and round for ever, a
- * tombstone tells its age, and one past half its time is not taken up by
- * those who lack it, nor counted when tables are compared.
+ * Agents forget at slightly different times.  One that has forgotten must not
+ * learn it again from one that has not, and so on for ever.  So a tombstone
+ * carries its age; past half its time it is not taken up by agents that lack
+ * it, nor counted when tables are compared.
  */
 
 #ifndef TOMBSTONE_H
