@@ -35,7 +35,7 @@ delivery_add_target(swim_t *swim, member_t *member)
         capacity = delivery->capacity ? delivery->capacity * 2 : 8;
         targets = realloc(delivery->targets, capacity * sizeof(member_t *));
         if (targets == NULL) {
-            return;     /* the queue of news has it too */
+            return;     /* gossip brings it too */
         }
 
         delivery->targets = targets;

@@ -68,7 +68,7 @@ swim_class(const member_t *member, unsigned what)
         return BROADCAST_GONE;
     }
 
-    return what & (MEMBER_LIVENESS|MEMBER_ACCUSED|MEMBER_REFUTED)
+    return what & (MEMBER_LIVENESS|MEMBER_CONFIRMED|MEMBER_REFUTED)
            ? BROADCAST_SUSPICION : BROADCAST_JOIN;
 }
 
@@ -80,7 +80,7 @@ swim_changed(swim_t *swim, member_t *member, unsigned what)
         broadcast_add(&swim->broadcast, member, swim_class(member, what));
     }
 
-    what &= ~(MEMBER_ACCUSED|MEMBER_REFUTED);
+    what &= ~(MEMBER_CONFIRMED|MEMBER_REFUTED);
 
     if (what != 0) {
         swim->config.callbacks->on_change(swim->config.data, member, what);
@@ -146,19 +146,19 @@ swim_judge(swim_t *swim, member_t *member, llmgw_liveness_t liveness,
 
 
 void
-swim_accuse(swim_t *swim, member_t *member, uint64_t now_us)
+swim_suspect(swim_t *swim, member_t *member, uint64_t now_us)
 {
     if (member->facts.liveness == LLMGW_LIVENESS_ALIVE) {
         swim->counters.suspicions++;
         swim_judge(swim, member, LLMGW_LIVENESS_SUSPECT, now_us);
     }
 
-    member->is_witness_due = 0;
+    member->is_confirm_due = 0;
 
-    if (member_accuse(member, swim->own_hash)) {
+    if (member_confirm(member, swim->own_hash)) {
         swim->counters.accusations++;
-        suspicion_accused(swim, member);
-        swim_changed(swim, member, MEMBER_ACCUSED);
+        suspicion_add_confirmer(swim, member);
+        swim_changed(swim, member, MEMBER_CONFIRMED);
     }
 }
 
@@ -194,7 +194,7 @@ swim_hear_of_past(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
 }
 
 
-/* Called dead while alive: say so, above the one who said it. */
+/* We are called SUSPECT or DEAD: refute, by a higher incarnation. */
 static void
 swim_hear_of_self(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
 {
@@ -239,9 +239,9 @@ swim_hear_of_self(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
 
 
 /*
- * A stranger who is said to live is asked; one who is said to be dead is
- * remembered as that, so that an older ALIVE finds no gap to slip in, unless
- * all others are about to forget him.
+ * A stranger that is said to be alive is asked.  One that is said to be DEAD
+ * becomes a tombstone, so that an older ALIVE cannot revive it, unless all
+ * others are about to forget it.
  */
 static void
 swim_hear_of_stranger(swim_t *swim, const member_news_t *news,
@@ -259,9 +259,9 @@ swim_hear_of_stranger(swim_t *swim, const member_news_t *news,
 
 
 /*
- * Who is not ALIVE here, and does not contradict, may be one who hears nobody
- * and so finds all others dead: what he says of them is not heard before he
- * has said of himself that he lives.
+ * A member that is not ALIVE here and does not refute may be one that hears
+ * nobody, and so finds all others dead.  Its suspicions are ignored until it
+ * has refuted.
  */
 static int
 swim_is_doubtful(const member_t *sender, const member_news_t *news)
@@ -284,8 +284,8 @@ swim_enact(swim_t *swim, member_t *member, unsigned what, uint64_t now_us)
     if (what & (MEMBER_LIVENESS|MEMBER_FACTS)) {
         swim_enact_liveness(swim, member, now_us);
 
-    } else if (what & MEMBER_ACCUSED) {
-        suspicion_accused(swim, member);
+    } else if (what & MEMBER_CONFIRMED) {
+        suspicion_add_confirmer(swim, member);
     }
 
     swim_changed(swim, member, what);

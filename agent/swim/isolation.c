@@ -53,7 +53,7 @@ isolation_set(swim_t *swim, int is_isolated, uint64_t now_us)
 }
 
 
-/* Our own record is no witness. */
+/* Our own record says nothing about that. */
 void
 isolation_count(swim_t *swim, uint64_t now_us)
 {

@@ -19,8 +19,8 @@
 #include "swim/swim_inner.h"
 
 
-/* Soon again at first, since all may be starting; who has no table yet asks
-   once a second, who has one has time. */
+/* Soon again at first, since all may be starting.  An agent without a table
+   asks once a second; one that has a table has time. */
 #define JOIN_FIRST_BACKOFF_US   (100 * SWIM_MS)
 #define JOIN_ALONE_BACKOFF_US   SWIM_S
 #define JOIN_ABSENT_BACKOFF_US  (10 * SWIM_S)
@@ -55,7 +55,7 @@ join_is_at(const member_t *member, const char *address)
 }
 
 
-/* Who was found there last is most likely there still. */
+/* The member that was there last is probably there still. */
 static int
 join_is_member(swim_t *swim, size_t seed)
 {

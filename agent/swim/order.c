@@ -49,7 +49,7 @@ order_restart(swim_t *swim, const order_t *order, int is_own)
 }
 
 
-/* is_own: it did not come by gossip, who gave it was known. */
+/* is_own: it came from the own control socket and not by gossip. */
 static order_rc_t
 order_carry_out(swim_t *swim, const order_t *order, int is_own,
     uint64_t now_us)
@@ -167,7 +167,7 @@ order_recv(swim_t *swim, const order_t *order, const address_t *from,
     order_taken_t  *taken;
 
     if (strcmp(order->target_id, swim->own->facts.id) != 0) {
-        return;         /* it means who had this address before */
+        return;         /* it means an earlier member of this address */
     }
 
     taken = order_take(swim, order, 0, now_us);

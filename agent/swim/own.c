@@ -33,7 +33,7 @@ swim_traits_differ(const member_traits_t *known, const member_traits_t *traits)
 
 /*
  * The own record with what is new in it; told where it differs.  Every change
- * of what may be routed, DOWN above all, is news that the gateways should not
+ * of what may be routed, DOWN above all, is something that gateways should not
  * have to wait for.
  */
 static void

@@ -32,7 +32,7 @@ probe_choose(swim_t *swim)
 {
     member_t  *member;
 
-    member = suspicion_witness(swim);
+    member = suspicion_next_to_confirm(swim);
 
     return member != NULL ? member
                           : schedule_choose(swim, swim->probe.period_us);
@@ -52,7 +52,7 @@ probe_ping(swim_t *swim, int is_by_stream, uint64_t now_us)
                                    : swim->probe.sequence;
     letter.is_by_stream = is_by_stream;
 
-    /* The suspected hears it first, so that it can contradict at once. */
+    /* The suspect hears it first, so that it can refute at once. */
     if (swim->probe.target->facts.liveness != LLMGW_LIVENESS_ALIVE) {
         letter.about = swim->probe.target;
     }
@@ -227,7 +227,7 @@ probe_tick(swim_t *swim, uint64_t now_us)
 
     if (target != NULL) {
         local_health_worsen(swim, probe_missed_nacks(&swim->probe));
-        swim_accuse(swim, target, now_us);
+        swim_suspect(swim, target, now_us);
     }
 
     probe_begin_period(swim, now_us);

@@ -11,11 +11,11 @@
 
 
 /*
- * An answer goes to where the question came from.  A sender of whom we know
- * anything worse than ALIVE hears it at once, so that it can contradict; and
- * so does one whose id has a later start elsewhere (swim/conflict.c).  Who
- * has nothing of us asks who we are (table/candidate.h) and hears that alone,
- * or a thousand who meet would tell each other all news at each handshake.
+ * An ack goes to where the ping came from.  A sender that is not ALIVE here
+ * hears it at once, so that it can refute; so does one whose id has a later
+ * epoch elsewhere (swim/conflict.c).  A sender that has nothing of us asks who
+ * we are (table/candidate.h) and hears that alone, or a thousand that meet
+ * would send each other all updates at each handshake.
  */
 static void
 swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
@@ -26,7 +26,7 @@ swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
     if (packet->head.target_id[0] != '\0'
         && strcmp(packet->head.target_id, swim->own->facts.id) != 0)
     {
-        return;         /* it means who had this address before */
+        return;         /* it means an earlier member of this address */
     }
 
     memset(&letter, 0, sizeof(letter));
@@ -126,7 +126,7 @@ swim_tell_usurper(swim_t *swim, const packet_t *packet,
 
     if (own_word->facts.epoch > known->epoch && known->draining) {
         swim_tell_starter(swim, packet, from, sender, now_us);
-        return 0;       /* who drained it may drain it still */
+        return 0;       /* its drain may go on */
     }
 
     if (own_word->facts.epoch >= known->epoch

@@ -21,8 +21,8 @@
 
 
 /*
- * An extra datagram of news to three members every 100 ms while there are
- * any: news then reach a thousand members in less than a second, which the
+ * An extra datagram of updates to three members every 100 ms while there are
+ * any: updates then reach a thousand members in less than a second, which the
  * pings alone, two a second, would take five for.
  */
 #define GOSSIP_INTERVAL_US  (100 * SWIM_MS)
@@ -78,7 +78,7 @@ swim_send_bytes(swim_t *swim, const address_t *to, const member_t *member,
 }
 
 
-/* Fills what room there is with news; they count as told once. */
+/* Fills the room that is left with updates; each counts as sent once. */
 static void
 swim_add_news(swim_t *swim, const member_t *about, uint64_t now_us)
 {

@@ -15,8 +15,8 @@
  *   a receiver       counts, and tells its owner of each such sender once an
  *                    hour, but no more than one in ten seconds: which of the
  *                    two clocks is wrong is for people to find out
- *   who believed it  since its own clock was wrong, too: once that is right,
- *                    any epoch that is not refused replaces one that would be
+ *   a believer       had a wrong clock as well: once that is right, any epoch
+ *                    that is not refused replaces one that would be
  */
 
 #include <string.h>

@@ -28,9 +28,9 @@
 #define SUSPICION_MAX_FACTOR     6
 #define SUSPICION_CONFIRMATIONS  3
 
-/* About so many of those who hear of a suspicion look for themselves: enough
+/* About as many of those that hear of a suspicion ping the suspect: enough
    for three confirmations when every other ping of theirs is lost. */
-#define SUSPICION_WITNESSES      8
+#define SUSPICION_PROBERS      8
 
 
 /*
@@ -78,26 +78,26 @@ suspicion_timeout_us(uint64_t base_us, size_t n)
 
 
 uint64_t
-suspicion_confirmed_us(uint64_t least_us, size_t naccusers, size_t nwitnesses)
+suspicion_confirmed_us(uint64_t least_us, size_t nconfirmers, size_t npossible)
 {
     double               most_us;
-    static const double  shrinks[] = {      /* log4 of the accusers */
+    static const double  shrinks[] = {      /* log4 of the confirmers */
         0, 0, 0.5, 0.792481250360578
     };
 
-    if (nwitnesses < SUSPICION_CONFIRMATIONS
-        || naccusers > SUSPICION_CONFIRMATIONS)
+    if (npossible < SUSPICION_CONFIRMATIONS
+        || nconfirmers > SUSPICION_CONFIRMATIONS)
     {
         return least_us;
     }
 
     most_us = SUSPICION_MAX_FACTOR * (double) least_us;
 
-    return most_us - (most_us - least_us) * shrinks[naccusers];
+    return most_us - (most_us - least_us) * shrinks[nconfirmers];
 }
 
 
-/* Who is suspected confirms nothing; nor does the first accuser. */
+/* A suspect confirms nothing, and the first confirmer is counted already. */
 static void
 suspicion_count(swim_t *swim, member_t *member)
 {
@@ -109,7 +109,7 @@ suspicion_count(swim_t *swim, member_t *member)
         + suspicion_confirmed_us(
               suspicion_timeout_us(swim->config.suspect_timeout_us,
                                    swim->table.npresent),
-              member->naccusers, nalive ? nalive - 1 : 0);
+              member->nconfirmers, nalive ? nalive - 1 : 0);
 }
 
 
@@ -171,8 +171,8 @@ suspicion_start(swim_t *swim, member_t *member, uint64_t now_us)
     }
 
     member->suspect_from_us = now_us;
-    member->is_witness_due = rnd_below(&swim->rnd, swim->table.npresent + 1)
-                             < SUSPICION_WITNESSES;
+    member->is_confirm_due = rnd_below(&swim->rnd, swim->table.npresent + 1)
+                             < SUSPICION_PROBERS;
     suspicion_count_all(swim);
 
     return 0;
@@ -192,7 +192,7 @@ suspicion_stop(swim_t *swim, member_t *member)
     }
 
     member->suspect_until_us = 0;
-    member->is_witness_due = 0;
+    member->is_confirm_due = 0;
 
     for (i = 0; suspicion->members[i] != member; i++) { /* void */ }
 
@@ -202,7 +202,7 @@ suspicion_stop(swim_t *swim, member_t *member)
 
 
 void
-suspicion_accused(swim_t *swim, member_t *member)
+suspicion_add_confirmer(swim_t *swim, member_t *member)
 {
     if (member->suspect_until_us != 0) {
         suspicion_count(swim, member);
@@ -211,7 +211,7 @@ suspicion_accused(swim_t *swim, member_t *member)
 
 
 member_t *
-suspicion_witness(swim_t *swim)
+suspicion_next_to_confirm(swim_t *swim)
 {
     size_t     i;
     member_t  *member;
@@ -219,8 +219,8 @@ suspicion_witness(swim_t *swim)
     for (i = 0; i < swim->suspicion.n; i++) {
         member = swim->suspicion.members[i];
 
-        if (member->is_witness_due) {
-            member->is_witness_due = 0;
+        if (member->is_confirm_due) {
+            member->is_confirm_due = 0;
             return member;
         }
     }

@@ -19,7 +19,7 @@ typedef struct {
     uint64_t  (*next_us)(const swim_t *swim);
 } swim_part_t;
 
-/* What must arrive at once comes first, accusations come last. */
+/* What must arrive at once comes first, suspicions come last. */
 static const swim_part_t  swim_parts[] = {
     { swim_drain_tick, swim_drain_next_us },
     { delivery_tick,       delivery_next_us },
@@ -241,7 +241,7 @@ swim_inject_suspect(swim_t *swim, const char *id, uint64_t now_us)
         return -1;
     }
 
-    swim_accuse(swim, member, now_us);
+    swim_suspect(swim, member, now_us);
 
     return 0;
 }

@@ -164,7 +164,7 @@ void swim_recv(swim_t *swim, const address_t *from, const uint8_t *data,
     size_t len, uint64_t now_us, uint64_t wall_us);
 
 /*
- * The same in two halves, for who opens sealed datagrams in between: one that
+ * The same in two halves, for a caller that opens sealed datagrams: one that
  * was decoded already, len bytes on the wire; and one that was dropped.
  */
 void swim_recv_packet(swim_t *swim, const address_t *from,
@@ -234,8 +234,8 @@ void swim_leave(swim_t *swim, uint64_t now_us);
 int swim_has_left(const swim_t *swim);
 
 /*
- * Over half of those who were there died at once (swim/isolation.c): it is
- * rather we who are cut off.  Changes along with some member's liveness.
+ * Over half of the members are DEAD within 30 s (swim/isolation.c): it is
+ * probably this agent that is cut off.  Changes with some member's liveness.
  */
 int swim_is_isolated(const swim_t *swim);
 

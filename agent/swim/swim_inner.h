@@ -36,7 +36,7 @@ typedef struct {
     uint64_t    sequence;
     uint64_t    stream_sequence;    /* of the ping over TCP */
     uint64_t    sent_us;            /* 0: its time says nothing */
-    uint32_t    nacks_due[SWIM_MAX_INDIRECT_PROBES];    /* of whom; 0: none */
+    uint32_t    nacks_due[SWIM_MAX_INDIRECT_PROBES];    /* by hash; 0: none */
     uint64_t    indirect_us;        /* when others are asked; 0: they were */
     uint64_t    period_us;          /* when this period ends */
 } probe_t;
@@ -58,7 +58,7 @@ typedef struct {
     uint64_t       next_us;         /* not after the first NACK due */
 } relay_t;
 
-/* suspicion.c: who is SUSPECT here. */
+/* suspicion.c: the members that are SUSPECT here. */
 typedef struct {
     member_t  **members;
     size_t      n;
@@ -87,7 +87,7 @@ typedef struct {
     int        is_done;
 } join_t;
 
-/* conflict.c: who else has our id. */
+/* conflict.c: another agent that has our id. */
 typedef struct {
     char      address[LLMGW_MEMBERS_ADDRESS_BYTES];
     uint64_t  epoch;                /* the latest that we heard of */
@@ -105,7 +105,7 @@ typedef struct {
     uint64_t  burst_until_us;
 } reconnect_t;
 
-/* skew.c: whom the owner was told of. */
+/* skew.c: the senders that the owner was told of. */
 #define SKEW_SENDERS  32
 
 typedef struct {
@@ -176,7 +176,7 @@ struct swim_s {
     uint32_t         own_hash;      /* of the id */
     broadcast_t      broadcast;
     packet_out_t    *out;
-    member_t         past;          /* in out, of whom it goes to */
+    member_t         past;          /* in out, of the receiver */
     uint64_t         sequence;
 
     schedule_t           schedule;
@@ -210,7 +210,7 @@ struct swim_s {
 typedef struct {
     packet_type_t    type;
     const address_t *to;            /* or, where NULL, this member's */
-    const member_t  *member;        /* who it is for; NULL: not known */
+    const member_t  *member;        /* the receiver; NULL: no member */
     const char      *target_id;     /* NULL: none */
     const char      *target_address;
     uint64_t         sequence;
@@ -218,7 +218,7 @@ typedef struct {
     const member_t  *about;         /* its record goes along; NULL: none */
     const order_t   *order;         /* of an ORDER and its answer */
     uint32_t         wait_ms;
-    int              is_bare;       /* no news but the own record */
+    int              is_bare;       /* no updates but the own record */
     int              is_by_stream;
     int              is_to_own_id;  /* it carries what tells two apart */
 } swim_letter_t;
@@ -232,7 +232,7 @@ void handout_drop(swim_t *swim, const member_t *to);
 void handout_tick(swim_t *swim, uint64_t now_us);
 uint64_t handout_next_us(const swim_t *swim);
 
-/* Tells news to a few members while there are any. */
+/* Sends updates to a few members while there are any. */
 void gossip_tick(swim_t *swim, uint64_t now_us);
 uint64_t gossip_next_us(const swim_t *swim);
 
@@ -260,8 +260,8 @@ member_t *swim_restore_member(swim_t *swim, const member_news_t *news,
 void swim_judge(swim_t *swim, member_t *member, llmgw_liveness_t liveness,
     uint64_t now_us);
 
-/* Its ping failed by all ways: SUSPECT, or one accuser more. */
-void swim_accuse(swim_t *swim, member_t *member, uint64_t now_us);
+/* Its ping failed by all paths: SUSPECT, or one confirmer more. */
+void swim_suspect(swim_t *swim, member_t *member, uint64_t now_us);
 
 /* A record changed (MEMBER_ bits): tell others, and the caller. */
 void swim_changed(swim_t *swim, member_t *member, unsigned what);
@@ -287,7 +287,7 @@ int swim_fits_dead(const swim_t *swim, const member_t *member,
 
 /* schedule.c */
 
-/* Who is present takes part; without memory others alone will ping it. */
+/* Members that are present take part.  Without memory only others ping it. */
 void schedule_add(swim_t *swim, member_t *member);
 void schedule_drop(swim_t *swim, member_t *member);
 
@@ -320,17 +320,17 @@ uint64_t relay_next_us(const swim_t *swim);
 uint64_t suspicion_timeout_us(uint64_t base_us, size_t n);
 
 /* What it has by the word of so many, where so many more could confirm. */
-uint64_t suspicion_confirmed_us(uint64_t least_us, size_t naccusers,
-    size_t nwitnesses);
+uint64_t suspicion_confirmed_us(uint64_t least_us, size_t nconfirmers,
+    size_t npossible);
 
 int suspicion_start(swim_t *swim, member_t *member, uint64_t now_us);
 void suspicion_stop(swim_t *swim, member_t *member);
 
-/* One accuser more. */
-void suspicion_accused(swim_t *swim, member_t *member);
+/* One confirmer more. */
+void suspicion_add_confirmer(swim_t *swim, member_t *member);
 
 /* A suspect that is to be pinged out of its turn; NULL: none. */
-member_t *suspicion_witness(swim_t *swim);
+member_t *suspicion_next_to_confirm(swim_t *swim);
 void suspicion_delay(swim_t *swim, uint64_t late_us);
 void suspicion_tick(swim_t *swim, uint64_t now_us);
 uint64_t suspicion_next_us(const swim_t *swim);
@@ -392,7 +392,7 @@ void stranger_tick(swim_t *swim, uint64_t now_us);
 uint64_t stranger_next_us(const swim_t *swim);
 
 /*
- * Heard of somebody who is no member: ask himself.  join_sequence: of the
+ * Heard of a stranger: ask it.  join_sequence: of the
  * JOIN that it sent, to be answered when it is a member; 0: it sent none.
  */
 void stranger_add(swim_t *swim, const llmgw_member_t *who,

@@ -5,8 +5,8 @@
  *   operator     until somebody undrains it; kept over restarts of the agent,
  *                by its owner's memory (drain_kept()) or by what others know
  *   update:ID    a lease of DRAIN_LEASE_US that the driver of a rolling update
- *                renews by ordering it again; ends by itself when he is gone,
- *                and with the agent
+ *                renews by ordering it again; ends by itself without the
+ *                driver, and with the agent
  *   shutdown     the agent leaves; ends with its epoch
  *
  * They stand beside each other, and the drain ends with the last of them.

@@ -16,7 +16,7 @@
  * A datagram may come twice, and late.  Each order has an id that is drawn
  * anew; a target carries out an id once and repeats its answer, for as many
  * as ORDER_REMEMBERED.  An order is for one life of its target: one for an
- * earlier epoch is refused, since who gave it did not know of the restart.
+ * earlier epoch is refused, since its sender did not know of the restart.
  *
  * What an order changes is kept on the target's disk, which may be slow.  The
  * target carries it out at once and holds the answer back until the disk has

@@ -8,7 +8,7 @@
 
 
 static unsigned
-member_merge_accusers(member_t *member, const member_news_t *news)
+member_merge_confirmers(member_t *member, const member_news_t *news)
 {
     size_t    i;
     unsigned  changes;
@@ -22,9 +22,9 @@ member_merge_accusers(member_t *member, const member_news_t *news)
         return 0;
     }
 
-    for (i = 0; i < news->naccusers; i++) {
-        if (member_accuse(member, news->accusers[i])) {
-            changes = MEMBER_ACCUSED;
+    for (i = 0; i < news->nconfirmers; i++) {
+        if (member_confirm(member, news->confirmers[i])) {
+            changes = MEMBER_CONFIRMED;
         }
     }
 
@@ -47,7 +47,7 @@ member_init(member_t *member, const member_news_t *news, uint64_t now_us)
     member->load_seq = news->load_seq;
     member->since_us = now_us > age_us ? now_us - age_us : 0;
     member->present_until_us = member_is_present(member) ? UINT64_MAX : 0;
-    member_merge_accusers(member, news);
+    member_merge_confirmers(member, news);
 }
 
 
@@ -234,7 +234,7 @@ member_merge_facts(member_t *member, const member_news_t *news,
         changes |= MEMBER_LIVENESS;
     }
 
-    member->naccusers = 0;
+    member->nconfirmers = 0;
 
     if (news->facts.epoch == known->epoch
         && news->facts.incarnation == known->incarnation)
@@ -262,7 +262,7 @@ member_merge(member_t *member, const member_news_t *news, int is_first_hand,
     unsigned  changes;
 
     changes = member_merge_facts(member, news, is_first_hand, now_us);
-    changes |= member_merge_accusers(member, news);
+    changes |= member_merge_confirmers(member, news);
 
     return changes | member_merge_load_news(member, news, is_first_hand,
                                             now_us);
@@ -278,7 +278,7 @@ member_set_liveness(member_t *member, llmgw_liveness_t liveness,
     was_present = member_is_present(member);
     member->facts.liveness = liveness;
     member->since_us = now_us;
-    member->naccusers = 0;
+    member->nconfirmers = 0;
 
     if (!was_present && member_is_present(member)) {
         member->present_until_us = UINT64_MAX;
@@ -390,23 +390,23 @@ member_has(const member_t *member)
 
 
 int
-member_accuse(member_t *member, uint32_t accuser)
+member_confirm(member_t *member, uint32_t confirmer)
 {
     size_t  i;
 
     if (member->facts.liveness != LLMGW_LIVENESS_SUSPECT
-        || member->naccusers == MEMBER_MAX_ACCUSERS)
+        || member->nconfirmers == MEMBER_MAX_CONFIRMERS)
     {
         return 0;
     }
 
-    for (i = 0; i < member->naccusers; i++) {
-        if (member->accusers[i] == accuser) {
+    for (i = 0; i < member->nconfirmers; i++) {
+        if (member->confirmers[i] == confirmer) {
             return 0;
         }
     }
 
-    member->accusers[member->naccusers++] = accuser;
+    member->confirmers[member->nconfirmers++] = confirmer;
 
     return 1;
 }

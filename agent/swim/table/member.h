@@ -1,16 +1,17 @@
 
 /*
- * One member as this agent knows it, and the rules by which news change it.
+ * One member as this agent knows it, and the rules by which an update changes
+ * it.
  *
- * What is said about a member is ordered by (epoch, incarnation), both raised
- * by the member's own agent alone: the epoch at each start, the incarnation
- * at each change of its facts and to contradict a false suspicion.  Older
- * news are ignored whatever they say.  At the same place of that order the
- * facts are the same, and the graver liveness wins:
+ * Updates about a member are ordered by (epoch, incarnation).  The member's own
+ * agent alone raises them: the epoch at each start, the incarnation at each
+ * change of its facts and to refute a false suspicion.  An older update is
+ * ignored, whatever it says.  At the same place in that order the facts are
+ * the same, and the graver liveness wins:
  *
  *     ALIVE < SUSPECT < DEAD < LEFT          (LEFT is final for its epoch)
  *
- *               ping and all detours unanswered, or so heard
+ *              no answer by any path, or so heard
  *      +-------+ ------------------------------> +---------+
  *      | ALIVE |                                 | SUSPECT |
  *      +-------+ <------------------------------ +---------+
@@ -24,11 +25,11 @@
  *                                        +------+
  *                  (DEAD, LEFT -> ALIVE also at a higher epoch: a restart)
  *
- * The service (READY, DOWN, ...) is one of the facts: it never changes the
+ * The service (READY, DOWN, ...) is one of the facts.  It never changes the
  * liveness, and the liveness never changes it.
  *
- * Load figures change with every request and are no fact: they have an order
- * of their own, (epoch, load_seq).
+ * The load changes with every request and is no fact: it has an order of its
+ * own, (epoch, load_seq).
  *
  * Some facts were added later (MemberMore of proto/gossip.proto), and an agent
  * that does not know them passes a record on without them.  Such a record is
@@ -59,7 +60,7 @@
 
 
 /* The first one, and the three independent ones that make it sure. */
-#define MEMBER_MAX_ACCUSERS  4
+#define MEMBER_MAX_CONFIRMERS  4
 
 
 /* Facts that agents alone care for: they are not in the segment. */
@@ -77,12 +78,12 @@ typedef struct {
     uint32_t        active_requests;
     uint64_t        load_seq;       /* 0: it knows no load */
     uint32_t        age_s;          /* of a DEAD or LEFT */
-    uint32_t        naccusers;      /* of a SUSPECT: member_hash() of each */
-    uint32_t        accusers[MEMBER_MAX_ACCUSERS];
+    uint32_t        nconfirmers;    /* of a SUSPECT: member_hash() of each */
+    uint32_t        confirmers[MEMBER_MAX_CONFIRMERS];
     int             has_more;       /* MemberMore came with it */
 } member_news_t;
 
-/* Who drained it in the life before this one: it may not know. */
+/* Its drain in its earlier life, of which it may not know. */
 typedef struct {
     uint64_t  until_us;     /* it is told so long; 0: nobody did */
     uint64_t  epoch;
@@ -106,14 +107,14 @@ typedef struct {
     uint64_t             suspect_from_us;
     uint64_t             suspect_until_us;
     uint64_t             table_told_us;     /* last answer to its JOIN */
-    uint32_t             accusers[MEMBER_MAX_ACCUSERS];
-    uint32_t             naccusers;
+    uint32_t             confirmers[MEMBER_MAX_CONFIRMERS];
+    uint32_t             nconfirmers;
     uint32_t             srtt_us;           /* 0: not measured */
     uint32_t             rttvar_us;
     uint32_t             seen;              /* what it has of ourselves */
     broadcast_link_t     broadcast;
     unsigned             is_scheduled:1;
-    unsigned             is_witness_due:1;  /* it is to be pinged soon */
+    unsigned             is_confirm_due:1;  /* it is to be pinged soon */
     unsigned             is_base:1;         /* of swim/isolation.c */
     unsigned             lacks_traits:1;    /* its facts are of the segment */
     unsigned             lacks_more:1;      /* they came without */
@@ -125,16 +126,16 @@ typedef struct {
 #define MEMBER_LOAD      0x4        /* figure or its freshness */
 #define MEMBER_ADDED     0x8        /* told by the table's owner */
 #define MEMBER_REMOVED   0x10
-#define MEMBER_ACCUSED   0x20       /* by one more; no matter of the owner's */
+#define MEMBER_CONFIRMED 0x20       /* by one more; the owner does not care */
 #define MEMBER_REFUTED   0x40       /* the own record, by itself; likewise */
-#define MEMBER_TRAITS    0x80       /* what the segment had not; no news */
+#define MEMBER_TRAITS    0x80       /* what the segment had not; no update */
 #define MEMBER_MORE      0x100      /* what had come without it */
 
 
-/* Fills a record with what first news say. */
+/* Fills a record from the first update about it. */
 void member_init(member_t *member, const member_news_t *news, uint64_t now_us);
 
-/* Do the news come behind what is known, in the order above? */
+/* Is the update newer than what is known, in the order above? */
 int member_is_newer(const llmgw_member_t *known, const llmgw_member_t *news);
 
 /* Are they at the same place of it? */
@@ -174,7 +175,7 @@ uint64_t member_digest(const member_t *member);
  */
 int member_recall(const member_t *member, member_t *past, uint64_t now_us);
 
-/* Of an id, for accusers. */
+/* Of an id, for confirmers. */
 uint32_t member_hash(const char *id);
 
 /* Of (epoch, incarnation): whether a peer has the present facts.  Never 0. */
@@ -186,8 +187,8 @@ int member_says_as_much(const member_t *member, const member_news_t *news);
 /* The same as member_seen() of what we have of a member; 0: not all of it. */
 uint32_t member_has(const member_t *member);
 
-/* 1: a new accuser of a SUSPECT; 0: known, or there are enough. */
-int member_accuse(member_t *member, uint32_t accuser);
+/* 1: a new confirmer of a SUSPECT; 0: known, or there are enough. */
+int member_confirm(member_t *member, uint32_t confirmer);
 
 /* A ping came back (RFC 6298, section 2). */
 void member_measure_rtt(member_t *member, uint64_t rtt_us);

@@ -16,7 +16,7 @@
 
 
 /*
- * Above the 10,000 replicas that nginx's ring is made for.  A stranger who
+ * Above the 10,000 replicas that nginx's ring is made for.  A stranger that
  * invents ids fills no more than this.
  */
 #define TABLE_MAX_MEMBERS  16384

@@ -138,8 +138,8 @@ packet_fill_update(update_t *update, const member_t *member, uint64_t now_us)
     update->update = (char *) member->traits.update;
 
     if (facts->liveness == LLMGW_LIVENESS_SUSPECT) {
-        update->n_accusers = member->naccusers;
-        update->accusers = (uint32_t *) member->accusers;
+        update->n_confirmers = member->nconfirmers;
+        update->confirmers = (uint32_t *) member->confirmers;
     }
 }
 

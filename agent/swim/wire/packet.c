@@ -119,9 +119,9 @@ packet_copy_numbers(member_news_t *news, const update_t *update,
 }
 
 
-/* Too many are no error: who suspects says as many as its version knows. */
+/* Too many are no error: another version may send more. */
 static void
-packet_copy_accusers(member_news_t *news, const update_t *update)
+packet_copy_confirmers(member_news_t *news, const update_t *update)
 {
     size_t  i;
 
@@ -129,11 +129,11 @@ packet_copy_accusers(member_news_t *news, const update_t *update)
         return;
     }
 
-    for (i = 0; i < update->n_accusers && i < MEMBER_MAX_ACCUSERS; i++) {
-        news->accusers[i] = update->accusers[i];
+    for (i = 0; i < update->n_confirmers && i < MEMBER_MAX_CONFIRMERS; i++) {
+        news->confirmers[i] = update->confirmers[i];
     }
 
-    news->naccusers = i;
+    news->nconfirmers = i;
 }
 
 
@@ -173,7 +173,7 @@ packet_decode_update(member_news_t *news, const update_t *update,
 
     news->traits.can_restart = update->can_restart != 0;
     news->traits.refuses_new = update->refuses_new != 0;
-    packet_copy_accusers(news, update);
+    packet_copy_confirmers(news, update);
 
     return facts->role == LLMGW_ROLE_REPLICA && facts->grpc[0] == '\0'
            ? -1 : 0;
@@ -224,7 +224,7 @@ packet_decode_head(packet_head_t *head, const message_t *message,
 }
 
 
-/* A verb or an answer that we do not know is for who asked to hear of. */
+/* An unknown verb or answer is no error here: its sender is to hear of it. */
 static packet_rc_t
 packet_decode_order(packet_t *packet, const message_t *message)
 {

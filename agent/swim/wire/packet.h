@@ -12,7 +12,7 @@
  *
  * A datagram that is wrong as a whole is dropped.  One update in it that is
  * wrong is left out alone and counted: an update may be a third party's, and
- * the one who passed it on in good faith must not fall silent for it.
+ * the sender that passed it on in good faith must still be heard.
  */
 
 #ifndef PACKET_H

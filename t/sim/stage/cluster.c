@@ -84,11 +84,11 @@ cluster_format(const cluster_note_t *note, char *line)
 {
     snprintf(line, CLUSTER_LINE_BYTES,
              "%12.6f h%zu: %s is %s%s, epoch %llu, incarnation %llu, "
-             "%u accusers", note->now_us / 1e6, note->viewer, note->id,
+             "%u confirmers", note->now_us / 1e6, note->viewer, note->id,
              note->is_removed ? "forgotten, was " : "",
              llmgw_liveness_name(note->liveness),
              (unsigned long long) note->epoch,
-             (unsigned long long) note->incarnation, note->naccusers);
+             (unsigned long long) note->incarnation, note->nconfirmers);
 }
 
 
@@ -111,7 +111,7 @@ cluster_note(cluster_host_t *viewer, const member_t *member, unsigned what)
     note->liveness = member->facts.liveness;
     note->epoch = member->facts.epoch;
     note->incarnation = member->facts.incarnation;
-    note->naccusers = member->naccusers;
+    note->nconfirmers = member->nconfirmers;
 
     if (cluster->log != NULL) {
         cluster_format(note, line);

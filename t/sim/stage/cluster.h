@@ -32,7 +32,7 @@ typedef struct {
     llmgw_liveness_t  liveness;
     uint64_t          epoch;
     uint64_t          incarnation;
-    unsigned          naccusers;
+    unsigned          nconfirmers;
 } cluster_note_t;
 
 typedef struct cluster_s  cluster_t;
