@@ -22,12 +22,6 @@ ROOTS = ("", "agent/", MODULE + "/")
 # What is generated, and the room that it belongs to.
 GENERATED = {".pb-c.h": "proto", "dashboard.h": MODULE + "/pages"}
 
-# Folders that include what they may not, or in a circle: a line for each,
-# "from -> to".  The list only shrinks: a line that is no longer needed is a
-# finding.
-KNOWN = "t/lint/known.txt"
-
-
 class Include:
     def __init__(self, path, line, quoted, header):
         self.path, self.line = path, line
@@ -42,21 +36,12 @@ class Include:
 
 def check(tree):
     rooms = Rooms(tree)
-    known = {tuple(line.split(" -> ")): i for i, line in tree.lines(KNOWN)}
     includes = list(_includes(tree))
-    wrong = {i.edge for i in includes if rooms.forbids(i)}
-    graph = _graph(i.edge for i in includes if i.target)
-    circular = {(a, b) for a in graph for b in graph[a]
-                if a != b and a in _reached(graph, b)}
     for include in includes:
-        if not (include.target and include.edge in known):
-            rooms.judge(include)
+        rooms.judge(include)
     ours = [i for i in includes if i.target]
-    _circles(tree, [i for i in ours if i.edge not in known], "folders",
-             lambda i: i.edge)
+    _circles(tree, ours, "folders", lambda i: i.edge)
     _circles(tree, ours, "files", lambda i: (i.path, i.target))
-    for a, b in set(known) - wrong - circular:
-        tree.say(KNOWN, known[a, b], f"no longer needed: {a} -> {b}")
     _objects(tree)
 
 

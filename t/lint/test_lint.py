@@ -113,9 +113,6 @@ PLANTED = {
         {"docs/ARCHITECTURE.md":
          "\n| room | may include |\n|---|---|\n| `gone/` | nothing |\n"},
         "docs/ARCHITECTURE.md:21: gone/ is not there"),
-    "an exception that is no longer needed": (
-        {"t/lint/known.txt": "agent/net -> common\n"},
-        "t/lint/known.txt:1: no longer needed: agent/net -> common"),
     "an inner header": (
         {"agent/agent.c": '#include "swim/swim_inner.h"\n'},
         "agent/agent.c:3: swim/swim_inner.h stays in its folder"),
@@ -292,10 +289,3 @@ def test_step_by_a_callback_passes(found):
     assert found(more) == []
     assert found({**more, f"{GLUE}/zone/rows.c": ""}) == [
         "docs/ARCHITECTURE.md:18: no step before calls rows_on_free()"]
-
-
-def test_known_violation_passes(found):
-    """... and its place is the only one that does."""
-    more = {"agent/net/udp.c": '#include "swim/swim.h"\n',
-            "t/lint/known.txt": "agent/net -> agent/swim\n"}
-    assert found(more) == []
