@@ -109,6 +109,7 @@ ngx_http_llmgw_native_body_read(ngx_http_request_t *r)
     ngx_http_llmgw_claim_init(&pass->claim, pass->pool,
                               ngx_http_llmgw_native_hash(r,
                                                   pass->pool->conf));
+    pass->claim.ask.spares_unproven = 1;
     pass->claim.turn = ngx_http_llmgw_native_turn;
 
     ngx_http_llmgw_native_park(pass);

@@ -336,6 +336,7 @@ ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
     peer->max_capacity = replica->member.max_capacity;
     peer->full_until_ms = replica->full_until_ms;
     peer->resume_group = replica->resume_group;
+    peer->is_unproven = (replica->backoff != 0);
     peer->state = ngx_http_llmgw_replica_state(replica);
     replica->pool->table->places[replica->index] = replica->place;
 
@@ -519,12 +520,17 @@ ngx_http_llmgw_replica_retry_handler(ngx_event_t *ev)
 void
 ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica)
 {
+    if (replica->backoff == 0) {
+        return;
+    }
+
     replica->backoff = 0;
 
     if (replica->retry.timer_set) {
         ngx_del_timer(&replica->retry);
-        ngx_http_llmgw_replica_set_peer(replica);
     }
+
+    ngx_http_llmgw_replica_set_peer(replica);
 }
 
 

@@ -77,6 +77,7 @@ typedef struct {
     unsigned         is_last:1;         /* its last try */
     unsigned         no_wait:1;         /* leased now, or never */
     unsigned         resumes:1;         /* in that group alone */
+    unsigned         spares_unproven:1; /* see llmgw_pick_key_t */
     unsigned         to_queue:1;        /* at once, whatever room there is */
     unsigned         saw_full:1;        /* of those excluded, some said so */
     unsigned         may_restart:1;     /* one of those excluded failed it,

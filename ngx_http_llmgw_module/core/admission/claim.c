@@ -26,6 +26,7 @@ claim_key(const llmgw_claim_t *claim, uint64_t now_ms, uint64_t random)
     key.random = random;
     key.resumes = claim->resumes;
     key.resume_group = claim->resume_group;
+    key.spares_unproven = claim->spares_unproven;
 
     return key;
 }

@@ -4,7 +4,8 @@
  *
  * Eligible: the peer is in the state that this round looks at, is not
  * excluded, has room (fewer attempts in flight than max_capacity, and not
- * marked full), and its breaker admits an attempt.  For a stream that has
+ * marked full), and its breaker admits an attempt.  A key may ask for
+ * unproven peers to be tried by one attempt at a time.  For a stream that has
  * delivered tokens, peers of other resume groups than that of the peer that
  * served it are excluded as well.  All of it is judged here and nowhere else;
  * a policy only ranks the peers that pass.
@@ -44,6 +45,8 @@ typedef struct {
     uint32_t                    weight;        /* >= 1 */
     uint32_t                    max_capacity;  /* 0: unlimited */
     uint8_t                     state;         /* llmgw_peer_state_t */
+    uint8_t                     is_unproven;   /* it refused a connection, and
+                                                  has not answered since */
 } llmgw_pick_peer_t;
 
 typedef struct {
@@ -65,6 +68,7 @@ typedef struct {
     uint64_t         random;            /* breaks ties */
     uint64_t         resume_group;      /* all others are excluded ... */
     int              resumes;           /* ... where this is set */
+    int              spares_unproven;   /* no second attempt at those */
 } llmgw_pick_key_t;
 
 /* What a peer lacks to be eligible: the first of these that holds. */
@@ -117,6 +121,16 @@ llmgw_peer_has_room(const llmgw_pick_peer_t *peer, uint64_t now_ms)
     in_flight = __atomic_load_n(&peer->counts->in_flight, __ATOMIC_RELAXED);
 
     return in_flight < peer->max_capacity;
+}
+
+
+/* An unproven peer that is being tried has no room for keys that spare it. */
+static inline int
+llmgw_peer_is_spared(const llmgw_pick_peer_t *peer,
+    const llmgw_pick_key_t *key)
+{
+    return key->spares_unproven && peer->is_unproven && peer->counts != NULL
+           && __atomic_load_n(&peer->counts->in_flight, __ATOMIC_RELAXED) != 0;
 }
 
 
@@ -173,7 +187,9 @@ llmgw_peer_lacks(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
         return LLMGW_LACKS_TRUST;
     }
 
-    if (!llmgw_peer_has_room(peer, key->now_ms)) {
+    if (!llmgw_peer_has_room(peer, key->now_ms)
+        || llmgw_peer_is_spared(peer, key))
+    {
         return LLMGW_LACKS_ROOM;
     }
 

@@ -1,7 +1,9 @@
 """Native passes that wait: llmgw_key ... queue=."""
 
 import concurrent.futures
+import contextlib
 import http.client as http_client
+import socket
 import urllib.error
 import urllib.request
 
@@ -127,6 +129,40 @@ def failed_try(cluster, engines, pool="", lines=""):
 def aside():
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         yield pool.submit
+
+
+@contextlib.contextmanager
+def black_hole(port):
+    """A server that answers no SYN: its backlog is full."""
+    with contextlib.ExitStack() as stack:
+        dead = stack.enter_context(socket.socket())
+        dead.bind(("127.0.0.1", port))
+        dead.listen(0)
+        for _ in range(3):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(dead.getsockname())
+        yield f"127.0.0.1:{port}"
+
+
+def test_server_that_refused_is_tried_by_one_at_a_time(cluster, engines,
+                                                       aside):
+    engine, = engines(1, delay=0.1)
+    with black_hole(cluster.ports.take()) as dead:
+        nginx = cluster.nginx(
+            f"llmgw_hash; server {dead} max_conns=4;"
+            f" server {engine.target} max_conns=4; llmgw_breaker off;",
+            **http(QUEUED + " proxy_connect_timeout 200ms;"))
+        for i in range(20):
+            assert get(nginx, f"{i}")[0] == 200
+            if "connection timed out" in nginx.log().lower():
+                break
+        answers = aside(at_once, 40, lambda i: get(nginx, f"{i}"))
+        seen = []
+        while not answers.done():
+            seen.append(nginx.replicas()[dead]["in_flight"])
+        assert {status for status, _ in answers.result()} == {200}
+    assert max(seen) == 1, seen
 
 
 @pytest.mark.parametrize("lines", [

@@ -48,6 +48,27 @@ peer_of_another_state_is_not_looked_at(void **state)
 
 
 static void
+unproven_peer_is_tried_by_one_attempt_where_the_key_asks_for_it(void **state)
+{
+    scene_t  *scene = *state;
+
+    scene->peers[0].is_unproven = 1;
+    scene->key.spares_unproven = 1;
+    assert_lacks(scene, LLMGW_LACKS_NOTHING);
+
+    scene->counts[0].in_flight = 1;
+    assert_lacks(scene, LLMGW_LACKS_ROOM);
+
+    scene->key.spares_unproven = 0;
+    assert_lacks(scene, LLMGW_LACKS_NOTHING);
+
+    scene->peers[0].is_unproven = 0;
+    scene->key.spares_unproven = 1;
+    assert_lacks(scene, LLMGW_LACKS_NOTHING);
+}
+
+
+static void
 excluded_peer_lacks_trust_whatever_else(void **state)
 {
     scene_t  *scene = *state;
@@ -107,6 +128,9 @@ main(void)
             peer_of_another_state_is_not_looked_at, setup, teardown),
         cmocka_unit_test_setup_teardown(
             excluded_peer_lacks_trust_whatever_else, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            unproven_peer_is_tried_by_one_attempt_where_the_key_asks_for_it,
+            setup, teardown),
         cmocka_unit_test_setup_teardown(
             full_peer_lacks_room_by_count_or_by_its_word, setup, teardown),
         cmocka_unit_test_setup_teardown(
