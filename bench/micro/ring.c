@@ -26,6 +26,7 @@
 
 #define LOOKUPS  1000000
 #define PICKS    200000
+#define PICKS_A_MS  20
 #define VNODES   150
 #define ROUNDS   7
 #define SLICE    8192   /* units, as in a worker */
@@ -255,6 +256,7 @@ measure_pick(fleet_t *fleet, size_t picks)
     llmgw_picked_t     picked;
     llmgw_pick_key_t   key = { 0 };
     llmgw_pick_pool_t  pool = { 0 };
+    llmgw_pick_sums_t  sums = { 0 };
 
     static const llmgw_breaker_conf_t  breaker_conf = {
         .cooldown_ms = 5000, .max_cooldown_ms = 60000, .probes = 1,
@@ -267,6 +269,7 @@ measure_pick(fleet_t *fleet, size_t picks)
     pool.npeers = fleet->n;
     pool.load_factor_permille = 1250;
     pool.min_load = 8;
+    pool.sums = &sums;
 
     key.hash = 1;
     key.now_ms = 1;
@@ -281,6 +284,7 @@ measure_pick(fleet_t *fleet, size_t picks)
         for (i = 0; i < picks; i++) {
             (void) llmgw_pick(&pool, &key, &picked);
             key.hash = mix(key.hash + picked.peer + i);
+            key.now_ms = 1 + i / PICKS_A_MS;
         }
 
         took = now_ns() - start;

@@ -544,6 +544,7 @@ ngx_http_llmgw_table_peers(ngx_http_llmgw_pool_t *pool,
     peers->breaker_conf = &pool->conf->breaker;
     peers->load_factor_permille = pool->conf->load_factor;
     peers->min_load = pool->conf->min_load;
+    peers->sums = &pool->table->sums;
 }
 
 

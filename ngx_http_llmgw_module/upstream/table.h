@@ -20,6 +20,7 @@ struct ngx_http_llmgw_table_s {
     llmgw_ring_node_t            *nodes;        /* the same; for the ring */
     ngx_uint_t                    n;
     ngx_uint_t                    nusable;      /* peers, suspects included */
+    llmgw_pick_sums_t             sums;         /* of peers */
     llmgw_ring_t                 *ring;
     void                         *builder;      /* while the ring is built */
 };

@@ -10,9 +10,9 @@
  * served it are excluded as well.  All of it is judged here and nowhere else;
  * a policy only ranks the peers that pass.
  *
- * Everything here is read, never written.  A caller that wants pick and
- * reservation to be one step holds the lock of the counts around both; where
- * peers have breakers it must hold that lock.
+ * Everything here but `sums` is read, never written.  A caller that wants pick
+ * and reservation to be one step holds the lock of the counts around both;
+ * where peers have breakers it must hold that lock.
  */
 
 #ifndef LLMGW_PEER_H
@@ -49,6 +49,17 @@ typedef struct {
                                                   has not answered since */
 } llmgw_pick_peer_t;
 
+/*
+ * Load and weight of all admitted peers of a state, as the ring added them up
+ * last.  Zeroed memory holds none.
+ */
+typedef struct {
+    uint64_t  now_ms;
+    uint64_t  load;
+    uint64_t  weight;
+    uint8_t   state;            /* llmgw_peer_state_t; UNUSABLE: none yet */
+} llmgw_pick_sums_t;
+
 typedef struct {
     const llmgw_ring_t          *ring;  /* whole, its nodes index peers */
     const llmgw_pick_peer_t     *peers;
@@ -58,6 +69,7 @@ typedef struct {
                                                skipped */
     uint32_t                     load_factor_permille;  /* 0: no bound */
     uint32_t                     min_load;
+    llmgw_pick_sums_t           *sums;  /* of these peers; NULL: none kept */
 } llmgw_pick_pool_t;
 
 typedef struct {
