@@ -62,7 +62,10 @@ breaker_turn(llmgw_breaker_t *breaker, llmgw_breaker_state_t state,
 }
 
 
-/* A cooldown kept from another configuration is brought into this one's. */
+/*
+ * A cooldown kept from another configuration is brought within this one's
+ * limits.
+ */
 static void
 breaker_open(llmgw_breaker_t *breaker, const llmgw_breaker_conf_t *conf,
     uint64_t cooldown_ms, uint64_t now_ms)
@@ -82,9 +85,9 @@ breaker_open(llmgw_breaker_t *breaker, const llmgw_breaker_conf_t *conf,
 
 
 /*
- * A clock that lags behind by a little counts in the newest bucket.  One that
- * is behind by the whole window counts in buckets of another width, from
- * before a reload.
+ * A clock that lags a little behind counts in the newest bucket.  A number
+ * that lies a whole window behind shows that the buckets had another width
+ * before a reload: the window is emptied.
  */
 static void
 breaker_rotate(llmgw_breaker_t *breaker, const llmgw_breaker_conf_t *conf,
@@ -156,7 +159,7 @@ breaker_begin_probe(llmgw_breaker_t *breaker,
         change = LLMGW_BREAKER_HALF_OPENED;
     }
 
-    /* else it takes over the place of one that was lost */
+    /* else it takes over the place of a lost probe */
     if (breaker->probing < conf_probes(conf)) {
         breaker->probing++;
     }

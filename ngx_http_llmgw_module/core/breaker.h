@@ -14,37 +14,37 @@
  *                                       +-----------+   failed
  *
  * CLOSED counts results in a window that slides by tenths.  Only a failure
- * opens: a success that happens to fill up min_requests is no reason to.
+ * opens the circuit: a success that happens to complete min_requests does not.
  * Closing empties the window.
  *
- * OPEN lets nobody through for the cooldown.  Each probe that fails doubles
- * the next one, up to its maximum; closing takes it back to where it began.
+ * OPEN admits no attempt during the cooldown.  Each failed probe doubles the
+ * next cooldown, up to max_cooldown_ms; closing resets it to cooldown_ms.
  *
- * HALF_OPEN lets `probes` attempts through at a time.  A neutral probe gives
- * its place back.  A probe may never be heard of again, since its process was
- * killed: when the places are taken and none was taken for max_cooldown_ms,
- * the next attempt takes one over.  One lease for all places suffices, as a
- * place that is lost beside others in use keeps no success from closing, and
- * no failure from opening, the circuit.  It is the longest cooldown, since on
- * a replica that hangs a shorter one would sacrifice a request each.  A probe
- * that was only slow and ends after its lease still counts: otherwise a
- * replica with a slow first token would never be let back.
+ * HALF_OPEN admits `probes` attempts at a time.  A neutral probe gives its
+ * place back.  A probe may never end, because its process was killed: when all
+ * places are taken and none was taken for max_cooldown_ms, the next attempt
+ * takes one over.  One lease for all places is enough: a lost place beside
+ * others in use keeps no success from closing the circuit and no failure from
+ * opening it.  The lease is as long as the longest cooldown: on a replica that
+ * hangs, each lease that ends costs one more request.  A probe that is merely
+ * slow and ends after its lease still counts: otherwise a replica with a slow
+ * first token would never be admitted again.
  *
- * All circuits open must not be the end.  Then one attempt is forced through
- * before the cooldown is over.  If it fails the cooldown starts again and
- * does not double, so that pressing demand does not lengthen the outage; and
- * each replica is forced at most every LLMGW_BREAKER_FORCE_GAP_MS.
+ * When all circuits are open, one attempt is forced through before the
+ * cooldown is over.  If it fails, the cooldown starts again but does not
+ * double, so that high demand does not lengthen the outage.  Each replica is
+ * forced at most once every LLMGW_BREAKER_FORCE_GAP_MS.
  *
- * An attempt that began before the state last changed says nothing about it:
- * streams that hung while the circuit was closed time out when it has long
- * been opened, probed and closed again.  So each attempt holds a ticket with
- * the number of the state in which it began, and its result counts in that
- * one alone.
+ * An attempt that began before the last change of state says nothing about the
+ * present one: a stream that hung while the circuit was closed may time out
+ * long after the circuit was opened, probed and closed again.  So each attempt
+ * holds a ticket with the number of the state in which it began, and its
+ * result counts in that state alone.
  *
  * The breaker lives in memory that processes share; zeroed memory is a closed
- * circuit with an empty window.  All functions, questions too, are called
- * under the lock of that memory.  now_ms is monotonic; that of one process
- * may lag behind that of another.
+ * circuit with an empty window.  All functions, those that only read too, are
+ * called under the lock of that memory. now_ms is monotonic; the clock of one
+ * process may lag behind that of another.
  */
 
 #ifndef LLMGW_BREAKER_H
@@ -55,7 +55,7 @@
 
 #define LLMGW_BREAKER_BUCKETS  10
 
-/* Ten probes a second at most, at a replica that refuses each at once. */
+/* At most ten forced probes a second, if a replica refuses each at once. */
 #define LLMGW_BREAKER_FORCE_GAP_MS  100
 
 typedef enum {
@@ -71,7 +71,7 @@ typedef struct {
     uint32_t  min_requests;     /* in the window, before it may open */
     uint32_t  error_permille;   /* of them, reached or exceeded */
     uint32_t  probes;           /* 0: 1 */
-    unsigned  enabled:1;        /* 0: lets everybody through, counts nothing */
+    unsigned  enabled:1;        /* 0: admits everything, counts nothing */
 } llmgw_breaker_conf_t;
 
 typedef struct {
@@ -89,7 +89,7 @@ typedef struct {
     uint32_t                probing;    /* places taken */
     uint32_t                succeeded;  /* probes of this HALF_OPEN */
     uint8_t                 state;      /* llmgw_breaker_state_t */
-    uint8_t                 forced;     /* HALF_OPEN before its time */
+    uint8_t                 forced;     /* HALF_OPEN by force() */
 } llmgw_breaker_t;
 
 /* The state in which an attempt began, and whether it is a probe. */
@@ -133,7 +133,8 @@ llmgw_breaker_change_t llmgw_breaker_begin(llmgw_breaker_t *breaker,
 
 /*
  * 1: when all circuits are open, an attempt may be forced through this one.
- * 0: it was tried just now, or is being probed for less than a cooldown.
+ * 0: it opened or was forced just now, or its last probe began less than a
+ * cooldown ago.
  */
 int llmgw_breaker_may_force(const llmgw_breaker_t *breaker,
     const llmgw_breaker_conf_t *conf, uint64_t now_ms);
@@ -144,27 +145,31 @@ llmgw_breaker_change_t llmgw_breaker_force(llmgw_breaker_t *breaker,
     llmgw_breaker_ticket_t *ticket);
 
 /*
- * The attempt with that ticket ended, or is known to be good: called once for
- * each.  A probe of a long stream is best told SUCCESS at its first token;
- * its ticket is used up by this.
+ * The attempt with that ticket has ended, or has shown that it succeeds;
+ * called once for each attempt.  A probe with a long stream should be reported
+ * as SUCCESS at its first token; its ticket is then used up.
  */
 llmgw_breaker_change_t llmgw_breaker_end(llmgw_breaker_t *breaker,
     const llmgw_breaker_conf_t *conf, llmgw_breaker_ticket_t ticket,
     llmgw_verdict_t verdict, uint64_t now_ms);
 
 /*
- * From when on the breaker allows an attempt, if nothing happens before: the
- * end of the cooldown, or of the probes' lease; 0: it does at any time.
+ * The time from which the breaker allows an attempt, if nothing happens
+ * before: the end of the cooldown or of the probes' lease; 0: it allows one
+ * now.
  */
 uint64_t llmgw_breaker_retry_ms(const llmgw_breaker_t *breaker,
     const llmgw_breaker_conf_t *conf);
 
-/* Of the window; while OPEN and HALF_OPEN, what is left of what opened it. */
+/*
+ * The counts in the window; while OPEN or HALF_OPEN, those left of what opened
+ * the circuit.
+ */
 llmgw_breaker_counts_t llmgw_breaker_counts(const llmgw_breaker_t *breaker,
     const llmgw_breaker_conf_t *conf, uint64_t now_ms);
 
 /*
- * A circuit whose cooldown is over is OPEN until somebody probes it.  CLOSED
+ * A circuit whose cooldown is over is OPEN until an attempt probes it.  CLOSED
  * where conf is not enabled.
  */
 llmgw_breaker_state_t llmgw_breaker_state(const llmgw_breaker_t *breaker,

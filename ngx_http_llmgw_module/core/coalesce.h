@@ -3,28 +3,30 @@
  * Coalescing: when a busy worker reads its replicas at intervals, and not
  * whenever one of them has sent something.
  *
- * What a replica sends is a turn of the event loop: a wake-up, a read, and a
- * write for each client connection that has a token in it.  At ten thousands
- * of tokens a second many turns carry few tokens each; one turn an interval
- * carries them all, with a write for each connection.  Network drivers do the
- * same with their interrupts (Mogul, Ramakrishnan: Eliminating Receive
- * Livelock in an Interrupt-driven Kernel, 1996; Linux' NAPI).
+ * What a replica sends costs an iteration of the event loop: a wake-up, a
+ * read, and a write for each client connection that gets a token.  At tens of
+ * thousands of tokens a second, many iterations carry few tokens each; one
+ * iteration per interval carries them all, with one write for each connection.
+ * Network drivers do the same with their interrupts (Mogul, Ramakrishnan:
+ * Eliminating Receive Livelock in an Interrupt-driven Kernel, 1996; Linux'
+ * NAPI).
  *
  *                    busy, and read within the last interval
  *      by events ----------------------------------------------> at intervals
  *          ^                                                          |
  *          +------- not busy, or most intervals brought nothing ------+
  *
- * A token then waits half an interval, a whole one at most.  It is worth that
- * only where an interval gathers tokens enough: a timer that fires costs as
- * much as several turns.  Measured on one processor's worker with 4 to 20
- * client connections, 10 and 20 tokens an interval cost as much as without, 40
- * and 50 a third less.  So a worker is busy from BUSY tokens an interval on,
- * and calm again below CALM; WINDOW intervals are looked at together.  A source
- * goes back when of its last intervals QUIET more were empty than were not.
+ * A token then waits half an interval on average, a whole one at most.  That
+ * pays only where an interval gathers enough tokens: a timer that fires costs
+ * as much as several iterations.  Measured with a worker on one processor and
+ * 4 to 20 client connections, 10 and 20 tokens an interval cost as much as
+ * without coalescing, 40 and 50 a third less.  So a worker is busy from BUSY
+ * tokens an interval on, and calm again below CALM, both averaged over WINDOW
+ * intervals.  A source goes back to events when, of its last intervals, QUIET
+ * more were empty than were not.
  *
- * Tokens are counted, and not the streams that have some: an interval sees a
- * stream once, so that a worker would look calmer for having held them.
+ * Tokens are counted, not the streams that have some: an interval sees each
+ * stream once, so a worker would look calmer because it coalesces.
  *
  * now_ms is monotonic; zeroed memory is a calm worker, a source read by
  * events.
@@ -45,7 +47,7 @@
 typedef struct {
     uint64_t  interval_ms;      /* 0: off */
     uint64_t  since_ms;         /* the window */
-    uint64_t  tokens;           /* in it: whoever passes one on adds it */
+    uint64_t  tokens;           /* in it; added by the code that sends them */
     int       is_busy;
 } llmgw_coalesce_load_t;
 
@@ -58,24 +60,24 @@ typedef struct {
 } llmgw_coalesce_source_t;
 
 
-/* A turn of the event loop ends. */
+/* An iteration of the event loop ends. */
 void llmgw_coalesce_turn(llmgw_coalesce_load_t *load, uint64_t now_ms);
 
 /*
  * An event says that there is something to read.  1: at_intervals was set, the
- * next readings are at intervals.
+ * next reads are at intervals.
  */
 int llmgw_coalesce_event(const llmgw_coalesce_load_t *load,
     llmgw_coalesce_source_t *source, uint64_t now_ms);
 
 /*
- * An interval is over, the source is read now.  1: after that by events, and
- * the caller clears at_intervals.
+ * An interval is over and the source is read now. 1: from then on it is read
+ * by events, and the caller clears at_intervals.
  */
 int llmgw_coalesce_interval(const llmgw_coalesce_load_t *load,
     llmgw_coalesce_source_t *source);
 
-/* The reading brought something. */
+/* The read brought something. */
 void llmgw_coalesce_brought(llmgw_coalesce_source_t *source);
 
 

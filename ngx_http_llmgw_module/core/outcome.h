@@ -1,8 +1,8 @@
 
 /*
- * How a request ended, in our own words.  What each is called in gRPC and in
- * HTTP stands in one table, http/outcome.c; who ends a request says none of
- * those.
+ * How a request ended, in our own words.  One table, in http/outcome.c, maps
+ * each to gRPC and to HTTP; code that ends a request uses the words of
+ * neither.
  */
 
 #ifndef LLMGW_OUTCOME_H
@@ -42,7 +42,7 @@ typedef struct {
 
 
 /*
- * What stands in llmgw-reason, in logs and in the label of metrics; NULL: this
+ * The word for llmgw-reason, for logs and for the label of metrics; NULL: this
  * outcome has none.
  */
 const char *llmgw_outcome_reason(llmgw_outcome_t outcome);

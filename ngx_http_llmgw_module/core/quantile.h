@@ -1,8 +1,8 @@
 
 /*
- * Quantiles of a histogram: below which value a share of all observations
- * lies, taken as spread evenly within each bucket, as Prometheus'
- * histogram_quantile() does.
+ * Quantiles of a histogram: the value below which a given share of all
+ * observations lies.  Observations are taken as spread evenly within each
+ * bucket, as Prometheus' histogram_quantile() does.
  */
 
 #ifndef LLMGW_QUANTILE_H
@@ -14,8 +14,8 @@
 /*
  * bounds: upper bounds of the buckets, ascending, ended by 0; counts: of each
  * bucket by itself, and one more above the last bound.  permille: 500 is the
- * median.  What lies above the last bound is told as that bound.  -1: nothing
- * has been counted.
+ * median.  A quantile above the last bound is returned as that bound.  -1:
+ * nothing has been counted.
  */
 double llmgw_quantile(const uint64_t *bounds, const uint64_t *counts,
     unsigned permille);

@@ -2,11 +2,11 @@
 /*
  * Resume: what follows when an attempt has ended.
  *
- * A stream is served by attempts, one after another: each takes over behind
- * the tokens that were delivered.  This file decides, from how an attempt
- * ended, whether the stream is done, passes the replica's answer on, tries
- * again, or gives up.  It knows neither gRPC nor nginx: who spoke to the
- * replica says how it ended in the words below.
+ * A stream is served by attempts, one after another: each goes on after the
+ * tokens that were delivered.  This file decides, from how an attempt ended,
+ * whether the stream is done, passes the replica's answer on, tries again, or
+ * gives up.  It knows neither gRPC nor nginx: the code that speaks to the
+ * replica reports the end in the words below.
  *
  *                 FINAL ------------------------------> FINISH
  *                 PASSED (client's fault) ------------> PASS
@@ -22,15 +22,17 @@
  * stream with tokens delivered; they are never given back, so a prompt that
  * crashes engines cannot walk the whole fleet.
  *
- * The last try is not for a replica that has failed the stream before, as long
- * as another one may have room some day: who waits for room forgets whom it
- * has tried, but with its last try only those who did not fail it.  So a pool
- * of which all but one refuse everything is worth the wait for that one, and
- * a replica that failed just once is asked again at once.
+ * The last try does not go to a replica that has failed the stream before, as
+ * long as another one is merely full.  A claim that waits for capacity drops
+ * its exclusions, but on its last try it keeps those of replicas that failed
+ * the stream.  So where all replicas but one refuse everything, the stream
+ * waits for that one; and a replica that failed just once is tried again at
+ * once.
  *
- * The excluded set bounds what is not counted: each DRAINING or FULL answer
- * takes one replica out, until none is left.  In a fleet of very many that all
- * drain, each further DRAINING counts as a failure.
+ * The excluded set bounds the answers that are not counted: each DRAINING or
+ * FULL answer takes one replica out, until none is left.  In a very large
+ * fleet that drains as a whole, each DRAINING beyond LLMGW_RESUME_FREE_DRAINS
+ * in a row counts as a failure.
  */
 
 #ifndef LLMGW_RESUME_H
@@ -41,14 +43,14 @@
 
 typedef enum {
     LLMGW_ENDING_FINAL = 0,    /* the final token came */
-    LLMGW_ENDING_PASSED,       /* the request's own fault, by the replica */
+    LLMGW_ENDING_PASSED,       /* the request's own fault, says the replica */
     LLMGW_ENDING_DOUBTED,      /* the same, or the replica is deployed wrongly:
-                                  another one is asked to tell */
+                                  another replica is asked */
     LLMGW_ENDING_DRAINING,     /* the replica takes no new work */
-    LLMGW_ENDING_FULL,         /* it has no room, nothing was begun */
+    LLMGW_ENDING_FULL,         /* it has no capacity, nothing began */
     LLMGW_ENDING_REFUSED,      /* the connection would not take it */
     LLMGW_ENDING_FAILED,
-    LLMGW_ENDING_CANCELLED     /* by us: nobody asks what follows */
+    LLMGW_ENDING_CANCELLED     /* by us: no next step is asked for */
 } llmgw_ending_t;
 
 /* Why it failed: for the log, and for counters. */
@@ -58,11 +60,11 @@ typedef enum {
     LLMGW_CAUSE_RESET,              /* connection or stream broke */
     LLMGW_CAUSE_STATUS,             /* an error status of the replica's */
     LLMGW_CAUSE_UNFINISHED,         /* ended OK without a final token */
-    LLMGW_CAUSE_MALFORMED,          /* a message that is none */
+    LLMGW_CAUSE_MALFORMED,          /* a message that is not valid */
     LLMGW_CAUSE_FIRST_TOKEN_TIMEOUT,
     LLMGW_CAUSE_TOKEN_TIMEOUT,
     LLMGW_CAUSE_MEMBER_DOWN,        /* gossip: its process is gone */
-    LLMGW_CAUSE_MEMBER_DEAD,        /* gossip: its machine is, and silent */
+    LLMGW_CAUSE_MEMBER_DEAD,        /* gossip: its machine is silent */
     LLMGW_CAUSE_MEMBER_STALLED,
     LLMGW_CAUSE_DRAINING,
     LLMGW_CAUSE_FULL,
@@ -95,20 +97,20 @@ typedef struct {
     llmgw_next_t  next;
     unsigned      exclude:1;        /* the replica of this attempt */
     unsigned      clear_excluded:1; /* before excluding: there was progress */
-    unsigned      counted:1;        /* the replica failed it, a try is used
-                                       up: when none is left unexcluded, start
-                                       over, once */
+    unsigned      counted:1;        /* the replica failed the stream, a try
+                                       is used up; when all replicas are
+                                       excluded, start over, once */
 } llmgw_resume_step_t;
 
 
 /*
  * attempt_tokens: delivered by the attempt that ended; stream_tokens: by the
- * whole stream, so a failover is one that has some.
+ * whole stream.  A failure with stream_tokens > 0 counts as a failover.
  */
 llmgw_resume_step_t llmgw_resume_next(llmgw_resume_t *resume,
     llmgw_ending_t outcome, uint64_t attempt_tokens, uint64_t stream_tokens);
 
-/* One more failure in this row would end the stream. */
+/* One more failure without a token would end the stream. */
 int llmgw_resume_is_last_try(const llmgw_resume_t *resume);
 
 #endif /* LLMGW_RESUME_H */

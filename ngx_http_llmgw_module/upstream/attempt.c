@@ -3,15 +3,15 @@
  * An attempt: one replica's try at a stream.
  *
  * It begins with a lease and ends exactly once, with an ending in the words of
- * core/resume.h; the lease ends in that same moment.  What it asks its replica,
- * and what the answer means, is generate.c's.  Whose attempt it is, and in what
- * protocol a client waits for it, is not known here: the owner is told by the
- * events of what it asks.
+ * core/resume.h; the lease ends in that same moment.  generate.c knows what an
+ * attempt asks its replica, and what the answer means.  This file knows
+ * neither the attempt's owner nor the client's protocol: it tells the owner by
+ * the events of ngx_http_llmgw_ask_t.
  *
  * Ending and stopping are two steps.  Most attempts end inside of a callback,
  * where neither the request nor the session may be touched; the owner takes
  * note, and stops the attempt later: the call, if it is still open, is reset,
- * and what comes for it after that finds nobody.
+ * and what comes for it after that is ignored.
  */
 
 #include "upstream/attempt.h"
@@ -125,8 +125,8 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
 
 
 /*
- * What the breaker makes of it.  What gossip says of a member is no failure of
- * its process: when it is back, it is another one.
+ * The ending as a verdict for the breaker.  A failure that gossip reported is
+ * neutral: when the replica is back, it is another process.
  */
 
 static llmgw_verdict_t
@@ -168,7 +168,7 @@ ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt)
         return;
     }
 
-    /* the replica first: its place is free when it knows */
+    /* tell the replica first: its place is free only once it knows */
 
     if (attempt->call) {
         grpc = llmgw_grpc_stream_session(attempt->call);

@@ -27,12 +27,12 @@ typedef struct {
     void  (*token)(ngx_http_llmgw_attempt_t *attempt,
               const llmgw_token_t *token);
 
-    /* Once, by whatever it ended; also by attempt_stop(). */
+    /* Called once, whatever ended it, attempt_stop() included. */
     void  (*end)(ngx_http_llmgw_attempt_t *attempt);
 } ngx_http_llmgw_attempt_events_t;
 
 
-/* What is asked of each replica that tries; the owner's, and outlives them. */
+/* What each replica is asked; it is the owner's, and outlives the attempts. */
 typedef struct {
     const ngx_http_llmgw_attempt_events_t  *events;
     ngx_uint_t                    max_tokens;
@@ -57,7 +57,7 @@ struct ngx_http_llmgw_attempt_s {
     ngx_msec_t                    activity_ms;  /* start, then each token */
 
     unsigned                      waits:1;      /* in wait_queue */
-    unsigned                      ended:1;      /* ending is there */
+    unsigned                      ended:1;      /* ending is set */
     unsigned                      draining:1;   /* llmgw-draining was seen */
 
     ngx_uint_t                    from;         /* tokens before its first */
@@ -73,10 +73,10 @@ struct ngx_http_llmgw_attempt_s {
 
 
 /*
- * With a lease, which is this attempt's from here on, and behind so many
- * tokens of the stream.  It ends exactly once, and the lease with it; only one
- * that is DOUBTED keeps its lease until it is stopped, so that its owner may
- * take it and say later what the replica is to blame for.
+ * Starts an attempt with attempt->lease set, which it owns from here on, after
+ * `from` tokens of the stream.  It ends exactly once, and the lease with it;
+ * only one that ends DOUBTED keeps its lease until it is stopped, so that its
+ * owner may take the lease and say later whether the replica was at fault.
  */
 void ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
     const ngx_http_llmgw_ask_t *ask, ngx_uint_t from);
@@ -87,7 +87,7 @@ void ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt);
 /* The client has taken what came: the replica may send as much again. */
 void ngx_http_llmgw_attempt_consume(ngx_http_llmgw_attempt_t *attempt);
 
-/* By a timer, gossip, a socket; nothing where it has ended. */
+/* Ends it, by a timer, gossip or a socket; nothing where it has ended. */
 void ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
     llmgw_ending_t ending, llmgw_cause_t cause);
 

@@ -7,8 +7,8 @@
  * replica of a lease, the list of those that wait (queue.c), the wake-up of
  * another worker, the log.
  *
- * What a claim has excluded it holds as replicas, since indexes change with
- * the table.  A replica that is another process by now has failed nobody.
+ * A claim keeps its exclusions as replicas, since indexes change with the
+ * table.  A replica that is another process by now is not excluded any more.
  */
 
 #include "upstream/replica.h"
@@ -150,7 +150,7 @@ ngx_http_llmgw_claim_obey(ngx_http_llmgw_claim_t *claim, uint32_t entry,
 }
 
 
-/* 1: the pool is another one now, and worth another question. */
+/* 1: the pool has changed, and is worth asking again. */
 
 static ngx_uint_t
 ngx_http_llmgw_claim_again(ngx_http_llmgw_claim_t *claim,
@@ -170,7 +170,7 @@ ngx_http_llmgw_claim_again(ngx_http_llmgw_claim_t *claim,
          || (answer->rc == LLMGW_ADMISSION_EXCLUDED && claim->ask.resumes))
         && ngx_http_llmgw_table_is_behind(pool))
     {
-        /* replicas that could serve stand in the next table */
+        /* replicas that could serve are in the next table */
         ngx_http_llmgw_table_finish(pool);
         return 1;
     }
@@ -232,7 +232,7 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
 }
 
 
-/* Once a second is enough to know that it happens. */
+/* Once a second is enough for operators to notice. */
 
 static void
 ngx_http_llmgw_claim_log_full(ngx_http_llmgw_pool_t *pool)

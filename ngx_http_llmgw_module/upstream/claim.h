@@ -15,7 +15,7 @@
 struct ngx_http_llmgw_claim_s {
     llmgw_claim_t                 ask;          /* what, and how urgently */
     ngx_http_llmgw_pool_t        *pool;
-    ngx_array_t                   excluded;     /* of claim.c's own */
+    ngx_array_t                   excluded;     /* claim.c's own type */
     void                        (*turn)(ngx_http_llmgw_claim_t *claim);
 };
 
@@ -23,7 +23,10 @@ struct ngx_http_llmgw_claim_s {
 void ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_pool_t *pool, uint64_t hash);
 
-/* LEASED: *lease and *route are set.  WAITS: turn() is called, claim again. */
+/*
+ * LEASED: *lease and *route are set.  WAITS: turn() will be called; claim
+ * again then.
+ */
 llmgw_admission_rc_t ngx_http_llmgw_claim(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_lease_t *lease, llmgw_route_t *route);
 
@@ -32,16 +35,19 @@ ngx_uint_t ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_replica_t *first, ngx_uint_t budget,
     ngx_http_llmgw_lease_t *lease);
 
-/* Not wanted any more; also for one that waits nowhere. */
+/* Withdraws the claim; also valid for one that does not wait. */
 void ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim);
 
-/* What the queue waits for: 1: the end of a cooldown; 0: room. */
+/* What the queue waits for: 1: the end of a cooldown; 0: capacity. */
 ngx_uint_t ngx_http_llmgw_claim_waits_open(ngx_http_llmgw_claim_t *claim);
 
 void ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim,
     ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
 
-/* The replica has delivered tokens: from now on, its resume group alone. */
+/*
+ * The replica has delivered tokens: from now on only its resume group may
+ * serve.
+ */
 void ngx_http_llmgw_claim_resume_as(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_replica_t *replica);
 

@@ -4,10 +4,10 @@
  * says when and why, here is how.
  *
  * A session that is read at intervals stays in epoll, and its socket gets a
- * low-water mark (SO_RCVLOWAT) that it does not reach: the kernel wakes us for
- * a broken or closed connection as ever, and for a token no more.  One timer of
- * the worker reads all such sessions.  Where so much comes that the mark is
- * reached, the event serves, as without all this.
+ * low-water mark (SO_RCVLOWAT) that it does not reach: the kernel still wakes
+ * us for a broken or closed connection, but no longer for a token.  One timer
+ * of the worker reads all such sessions.  If so much arrives that the mark is
+ * reached, the event is handled as usual.
  */
 
 #include "upstream/pool.h"
@@ -57,7 +57,10 @@ ngx_http_llmgw_coalesce_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Not with a clock that is as coarse as the interval: timers end by it. */
+/*
+ * Off if timer_resolution is as coarse as the interval: timers end by that
+ * clock.
+ */
 
 void
 ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker,
@@ -128,7 +131,7 @@ ngx_http_llmgw_coalesce_event(ngx_http_llmgw_session_t *session)
 }
 
 
-/* What could be written was. */
+/* All that the socket takes was written. */
 
 void
 ngx_http_llmgw_coalesce_written(ngx_http_llmgw_session_t *session)
@@ -141,7 +144,7 @@ ngx_http_llmgw_coalesce_written(ngx_http_llmgw_session_t *session)
 }
 
 
-/* By events again; still at intervals where the mark cannot be taken back. */
+/* Back to events; stays at intervals if the mark cannot be taken back. */
 
 static void
 ngx_http_llmgw_coalesce_stop(ngx_http_llmgw_session_t *session)
@@ -219,8 +222,8 @@ ngx_http_llmgw_coalesce_handler(ngx_event_t *ev)
 
 
 /*
- * With its mark taken back first, what comes behind this reading is an event.
- * The session may be gone when this returns.
+ * Its mark is taken back first, so that what arrives after this read is an
+ * event.  The session may be gone when this returns.
  */
 
 static void

@@ -11,7 +11,7 @@
 
 
 #define NGX_HTTP_LLMGW_GENERATE      "/llmgateway.LLMReplica/Generate"
-#define NGX_HTTP_LLMGW_GRACE_MS      1000       /* our deadline speaks first */
+#define NGX_HTTP_LLMGW_GRACE_MS      1000       /* so our deadline ends first */
 #define NGX_HTTP_LLMGW_MAX_MESSAGE   1024       /* of a grpc-message */
 #define NGX_HTTP_LLMGW_TRACE_FIELDS  2
 
@@ -215,9 +215,9 @@ ngx_http_llmgw_generate_on_message(llmgw_grpc_stream_t *call,
 
 
 /*
- * No more tokens than were asked for, but for a message that says no more than
- * that it was the last one; and text, as protobuf has it: a client's decoder
- * would fail at other bytes.
+ * 1: the token may be passed on.  No more than were asked for may follow,
+ * except for a final message, and its text must be valid UTF-8: a client's
+ * protobuf decoder would fail at other bytes.
  */
 
 static ngx_uint_t
@@ -252,8 +252,9 @@ ngx_http_llmgw_generate_token(ngx_http_llmgw_attempt_t *attempt,
 
 
 /*
- * Not as our own encoder would have it, or with more than we know: what we do
- * know of it, anew.  NULL: no message, or no memory.
+ * For a message that our own encoder would write otherwise, or with fields
+ * that we do not know: encodes the fields that we know anew.  NULL: no valid
+ * message, or no memory.
  */
 
 static u_char *
@@ -336,7 +337,7 @@ ngx_http_llmgw_generate_ending(ngx_http_llmgw_attempt_t *attempt, int status,
 
     case LLMGW_GRPC_UNAUTHENTICATED:
     case LLMGW_GRPC_UNIMPLEMENTED:
-        /* no request's fault that a replica has served tokens of */
+        /* not the request's fault: a replica has served tokens of it */
         return attempt->from + attempt->tokens ? LLMGW_ENDING_FAILED
                                                : LLMGW_ENDING_DOUBTED;
 

@@ -29,7 +29,7 @@ ngx_http_llmgw_lease_began(ngx_http_llmgw_lease_t *lease,
 }
 
 
-/* Where it counts; NULL: that slot is another replica's by now. */
+/* The slot where it counts; NULL: it is another replica's by now. */
 
 static ngx_http_llmgw_slot_t *
 ngx_http_llmgw_lease_slot(ngx_http_llmgw_lease_t *lease)
@@ -78,7 +78,7 @@ ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease)
 }
 
 
-/* Whatever the breaker makes of it; before its end. */
+/* For operators, whatever the breaker's verdict; called before its end. */
 
 void
 ngx_http_llmgw_lease_fails(ngx_http_llmgw_lease_t *lease)

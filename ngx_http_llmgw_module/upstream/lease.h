@@ -20,7 +20,7 @@ typedef struct {
 } ngx_http_llmgw_lease_t;
 
 
-/* With lease->replica and what is held; change: of the replica's circuit. */
+/* lease->replica and ->held are set; change: of the replica's circuit. */
 void ngx_http_llmgw_lease_began(ngx_http_llmgw_lease_t *lease,
     llmgw_breaker_change_t change);
 

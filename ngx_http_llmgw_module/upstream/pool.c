@@ -1,6 +1,7 @@
 
 /*
- * A pool: what one worker knows of one upstream{} block, and when it looks.
+ * A pool: what one worker knows of one upstream{} block, and when it looks for
+ * updates.
  *
  * The truth about members is in the agent's segment.  A worker looks at its
  * generation (one small read)
@@ -10,7 +11,7 @@
  *   - every second in any case (the check), when it also looks whether the
  *     file itself was replaced, and cares for the shared zone.
  *
- * All of these timers are cancelable: an idle worker that shall exit, exits.
+ * All of these timers are cancelable, so an idle worker can exit.
  *
  * Whatever goes wrong with the segment, the last good view stays: no agent, a
  * removed file, garbage in it.  Each such change is logged once.
@@ -188,7 +189,7 @@ ngx_http_llmgw_pool_statics(ngx_http_llmgw_pool_t *pool)
         member.service = peer[i].down ? LLMGW_SERVICE_STOPPED
                                       : LLMGW_SERVICE_READY;
 
-        /* an id may be no longer than a name, an address may */
+        /* an id is limited to a name's length, an address is not */
         replica = ngx_http_llmgw_replica_create(pool, &member);
         if (replica == NULL) {
             return NGX_ERROR;
@@ -269,7 +270,7 @@ ngx_http_llmgw_pool_reopen(ngx_http_llmgw_pool_t *pool)
 
     case LLMGW_MEMBERS_UNCHANGED:
         if (pool->generation == 0) {
-            /* it was opened, and its first view not taken over */
+            /* it was opened, but its first view not yet taken over */
             ngx_http_llmgw_pool_read(pool);
         }
         break;
@@ -295,7 +296,7 @@ ngx_http_llmgw_pool_read(ngx_http_llmgw_pool_t *pool)
         pool->absent = 0;
         pool->refused = 0;
 
-        /* streams that the update moves pick, and shall not look again */
+        /* streams that the update moves will pick, and must not look again */
         pool->looked_ms = ngx_current_msec;
         pool->read_ms = ngx_current_msec;
 
@@ -381,7 +382,7 @@ ngx_http_llmgw_pool_loads(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* Stamps the slots of those in use, frees those that are not. */
+/* Stamps the slots of replicas in use, frees replicas that are not. */
 
 static void
 ngx_http_llmgw_pool_tidy(ngx_http_llmgw_pool_t *pool)

@@ -1,7 +1,7 @@
 
 /*
  * A pool: what one worker knows of one upstream{} block, its members, its
- * replicas, the table over them, and when it looks for news.
+ * replicas, the table over them, and when it looks for updates.
  */
 
 #ifndef _NGX_HTTP_LLMGW_POOL_H_INCLUDED_

@@ -2,18 +2,18 @@
 /*
  * The queue in a worker: whose turn it is, over all workers.
  *
- * The order stands in the zone (core/admission/queue.h); the claims that wait
- * stand each in its own worker, by the entry that they have there, so that no
- * worker ever follows a pointer that another one wrote.  Whoever gives a place
- * back wakes the worker of the head, by its eventfd, and that worker lets the
- * head claim again; when it got its replica, the next head is woken, until one
- * finds no room.
+ * The order is kept in the zone (core/admission/queue.h).  Each worker keeps
+ * the claims that wait in it, by the entry that they have there, so no worker
+ * ever follows a pointer that another one wrote.  A worker that gives a place
+ * back wakes the worker of the head, by its eventfd, and that worker has the
+ * head claim again; when the head has got its replica, the next head is woken,
+ * until one finds no capacity.
  *
  * A wake-up may be lost, when the worker that should send it is killed just
  * then.  So each worker in which a claim waits also looks by itself, every
- * 50 ms: that is the longest that a free place stands beside a waiter.  Those
- * who stepped aside look again as well, for room that no lease's end has made:
- * a replica that joins, or is full no more.
+ * 50 ms: a free place goes unnoticed for no longer.  Skipped claims look again
+ * as well, for capacity that no lease's end has freed: a replica that joins,
+ * or is no longer full.
  */
 
 #include "upstream/pool.h"
@@ -112,7 +112,7 @@ ngx_http_llmgw_queue_tell(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* A head that stays where it is, is asked once. */
+/* A head that keeps its place claims only once. */
 
 void
 ngx_http_llmgw_queue_run(ngx_http_llmgw_pool_t *pool)
@@ -143,7 +143,7 @@ ngx_http_llmgw_queue_run(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* NULL with an entry: nobody had it, and it is gone. */
+/* NULL with an entry: no claim had it, and it was dropped. */
 
 static ngx_http_llmgw_claim_t *
 ngx_http_llmgw_queue_turn(ngx_http_llmgw_pool_t *pool, uint32_t *entry,

@@ -11,7 +11,7 @@
  *
  * A replica lives as long as it is listed, stands in a table, has attempts or
  * sessions, or is excluded by a stream.  The pool frees what is unused once a
- * second, so that nobody needs to fear for it within a callback.
+ * second, so none is freed within a callback.
  */
 
 #include "llmgateway.pb-c.h"
@@ -95,7 +95,7 @@ ngx_http_llmgw_replica_create(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* What its tokens get on their way: the fields that name it. */
+/* The fields that name it, which are added to each of its tokens. */
 
 static ngx_int_t
 ngx_http_llmgw_replica_sign(ngx_http_llmgw_replica_t *replica)
@@ -218,7 +218,7 @@ ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
     replica->listed = 1;
 
     if (moved) {
-        /* what the last address did is no fault of the new one's */
+        /* failures of the last address do not count against the new one */
         ngx_http_llmgw_session_retire_all(replica);
         ngx_http_llmgw_replica_connected(replica);
         ngx_http_llmgw_replica_resolve(replica);
@@ -286,8 +286,8 @@ ngx_http_llmgw_replica_is_routable(ngx_http_llmgw_replica_t *replica)
 
 
 /*
- * One word for operators, as the agent's own listing has it.  cause is why it
- * is DEAD, or NULL; the caller may not want it.
+ * One word for operators, as the agent's own listing has it.  *cause becomes
+ * why it is DEAD, or NULL; cause may be NULL.
  */
 
 llmgw_liveness_t

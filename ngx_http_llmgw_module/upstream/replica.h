@@ -23,8 +23,9 @@ struct ngx_http_llmgw_replica_s {
     ngx_str_node_t                node;         /* node.str is the id */
     ngx_http_llmgw_pool_t        *pool;
     ngx_http_llmgw_slot_t        *slot;         /* NULL: zone too small */
-    llmgw_place_t                 place;        /* the same, and when */
-    ngx_str_t                     signature;    /* behind each of its tokens */
+    llmgw_place_t                 place;        /* the same, and generation */
+    ngx_str_t                     signature;    /* added to each of its
+                                                   tokens */
 
     llmgw_member_t                member;
     uint64_t                      resume_group; /* hash of its name */

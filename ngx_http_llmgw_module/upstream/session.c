@@ -27,7 +27,7 @@
 #include "upstream/session.h"
 
 
-/* Of a replica, in a worker: bounds what a peer's SETTINGS ask for. */
+/* For each replica in a worker; bounds what a peer's SETTINGS ask for. */
 #define NGX_HTTP_LLMGW_MAX_SESSIONS  64
 
 
@@ -137,8 +137,10 @@ ngx_http_llmgw_session_create(ngx_http_llmgw_replica_t *replica,
     session->timer.log = &session->log;
     session->timer.cancelable = 1;
 
-    /* the connect itself may fail at once, and is left to the timer: nobody
-     * is told of a failure before he has the session */
+    /*
+     * connect() may fail at once, so it is left to the timer: no caller is
+     * told of a failure before it has the session
+     */
 
     wait = replica->retry.timer_set
            ? (ngx_msec_int_t) (replica->retry.timer.key - ngx_current_msec)
@@ -322,7 +324,10 @@ ngx_http_llmgw_session_test_connect(ngx_connection_t *c)
 }
 
 
-/* The peer's SETTINGS came: its limit is known, those who wait may go. */
+/*
+ * The peer's SETTINGS came: its limit is known, and attempts that wait may
+ * start.
+ */
 
 void
 ngx_http_llmgw_session_ready(ngx_http_llmgw_session_t *session)
@@ -347,7 +352,7 @@ ngx_http_llmgw_session_ready(ngx_http_llmgw_session_t *session)
 
 /*
  * The replica takes connections and allows no stream on them.  That is as good
- * as refusing them: whoever waits goes elsewhere, and the back-off grows.
+ * as refusing them: attempts that wait go elsewhere, and the back-off grows.
  */
 
 static void
@@ -389,8 +394,8 @@ ngx_http_llmgw_session_retire(ngx_http_llmgw_session_t *session)
 
 /*
  * The replica has moved or is not listed any more, which is no fault of its
- * own.  Streams that run stay; who waits with a session asks for a replica
- * anew, and a session that is not ready ends.
+ * own.  Running streams stay; attempts that wait with a session ask for a
+ * replica anew, and a session that is not ready ends.
  */
 
 void
@@ -445,7 +450,10 @@ ngx_http_llmgw_session_timed_out(ngx_http_llmgw_session_t *session,
 }
 
 
-/* Something is to be written, or a stream has ended: at the turn's end. */
+/*
+ * Something is to be written, or a stream has ended: flush when the event
+ * loop's iteration ends.
+ */
 
 void
 ngx_http_llmgw_session_wake(ngx_http_llmgw_session_t *session)
@@ -455,8 +463,8 @@ ngx_http_llmgw_session_wake(ngx_http_llmgw_session_t *session)
 
 
 /*
- * Those who wait with one session may have a place at another one now, or one
- * more session: they ask again.
+ * Attempts that wait with one session may have a place at another one now, or
+ * one more session: they ask again.
  */
 
 void

@@ -1,8 +1,8 @@
 
 /*
- * A session's bytes: reading, and one flush a turn of the event loop.
+ * A session's bytes: reading, and one flush an iteration of the event loop.
  *
- * Whatever is queued in a turn (calls, windows, resets) leaves in as few
+ * Whatever is queued in an iteration (calls, windows, resets) leaves in as few
  * writes as the socket takes, after all callbacks have returned.  Reading and
  * writing use one buffer of the worker's; a session keeps bytes of its own
  * only while the socket refuses to take them.
@@ -14,7 +14,7 @@
 #include "upstream/session.h"
 
 
-/* then the others get their turn, and the rest comes in the next one */
+/* then others are read, and the rest in the loop's next iteration */
 #define NGX_HTTP_LLMGW_READS_A_TURN  8
 
 
@@ -162,8 +162,8 @@ ngx_http_llmgw_session_flush_handler(ngx_event_t *ev)
 
 
 /*
- * Each that waits gets its stream, or moves on to another session, or waits
- * here again, at the end of the line: so they are counted first.
+ * Each attempt that waits gets its stream, or moves on to another session, or
+ * waits here again, at the end of the queue: so they are counted first.
  */
 
 static void
@@ -288,8 +288,8 @@ ngx_http_llmgw_session_keep(ngx_http_llmgw_session_t *session, u_char *buf,
 
 
 /*
- * Ends what is over, what is retired once its last stream has ended, and
- * later what is spare.
+ * Ends a session that is over; a retired one once its last stream has ended;
+ * and, later, one that is spare.
  */
 
 static void

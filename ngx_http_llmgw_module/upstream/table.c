@@ -4,10 +4,10 @@
  * over them.
  *
  * A change of state (dead, draining, full) is written into the table that
- * serves, at once.  A change of *who is listed* makes another table, whose
- * ring is built in slices between the requests; until it is whole the old one
- * serves, with those gone marked unusable.  Then the new one takes its place
- * and every replica its new index, in one step.
+ * serves, at once.  A change of *which replicas are listed* makes another
+ * table, whose ring is built in slices between the requests; until it is whole
+ * the old one serves, with those gone marked unusable.  Then the new one takes
+ * its place and every replica its new index, in one step.
  *
  *     listed changes           slices, until whole          rest is over
  *   ----------------> building --------------------> resting ------------> idle
@@ -62,7 +62,7 @@ static void ngx_http_llmgw_table_swap(ngx_http_llmgw_pool_t *pool);
 
 
 /*
- * Takes the pool's view over.  NGX_ERROR: no memory; nothing was taken, and
+ * Takes over the pool's view.  NGX_ERROR: no memory; nothing was taken, and
  * the generation stays, so that the next look tries again.
  */
 
@@ -188,8 +188,8 @@ ngx_http_llmgw_table_slice(ngx_http_llmgw_pool_t *pool, size_t budget)
 
 
 /*
- * At once, not in slices, and without a rest: where nobody else could serve
- * meanwhile.
+ * At once, not in slices, and without a rest: for when no other replica could
+ * serve meanwhile.
  */
 
 void
@@ -201,7 +201,7 @@ ngx_http_llmgw_table_finish(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* Whether some who are listed are in no table that serves. */
+/* Whether some listed replicas are not in the table that serves yet. */
 
 ngx_uint_t
 ngx_http_llmgw_table_is_behind(ngx_http_llmgw_pool_t *pool)
@@ -211,7 +211,7 @@ ngx_http_llmgw_table_is_behind(ngx_http_llmgw_pool_t *pool)
 
 
 /*
- * Members into replicas.  Both the view and the replicas of the last one
+ * Makes replicas of members.  Both the view and the replicas of the last one
  * ascend by id, so they are gone through side by side; most are as they were.
  */
 
@@ -259,7 +259,7 @@ ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* Those before an id are in the view no more; without one, all are. */
+/* Replicas with an id below `id` are gone from the view; NULL: all the rest. */
 
 static ngx_http_llmgw_replica_t **
 ngx_http_llmgw_table_unlist(ngx_http_llmgw_replica_t **last,
@@ -311,8 +311,8 @@ ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
 
 
 /*
- * Static lines behind the members.  One whose address a member has is inert
- * while that member is listed.  Returns how many are listed in all.
+ * Appends static lines to the members.  One whose address a member has is
+ * inert while that member is listed.  Returns how many are listed in all.
  */
 
 static ngx_uint_t

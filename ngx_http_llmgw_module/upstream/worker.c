@@ -136,7 +136,7 @@ ngx_http_llmgw_worker_done(void *data)
 }
 
 
-/* Another worker says that a head of ours may go on. */
+/* Another worker says that a claim of ours is the head and may claim again. */
 
 static void
 ngx_http_llmgw_worker_woken(void *data)

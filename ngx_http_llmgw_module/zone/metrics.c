@@ -1,6 +1,7 @@
 
 /*
- * Counting: called where things happen, cheap enough for each token.
+ * Counting: called where things happen, and cheap enough to be done for each
+ * token.
  */
 
 #include "zone/zone.h"

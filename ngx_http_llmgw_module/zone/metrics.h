@@ -3,9 +3,9 @@
  * Metrics, declared as data: name, kind, labels, help.  docs/metrics.md tells
  * operators the same, and `make lint` holds the two together.
  *
- * Every worker counts in a row of its own, without a lock or an atomic; whoever
- * scrapes adds the rows up.  When a row's process ends or dies, what it
- * counted moves to the base, so that no sum ever falls.  What is told of each
+ * Every worker counts in a row of its own, without a lock or an atomic; a
+ * scrape adds the rows up.  When a row's process ends or dies, what it counted
+ * moves to the base, so that no sum ever falls.  What is exported for each
  * replica is counted in its slot, by all workers; when the slot is given up it
  * moves to the base as well, as replica "".
  *
@@ -124,7 +124,7 @@ typedef struct {
 } ngx_http_llmgw_counters_t;
 
 
-/* metrics.c: the values of a counter's label; NULL: that one is never told */
+/* metrics.c: the values of a counter's label; NULL: that one is not exported */
 #define NGX_HTTP_LLMGW_COUNTER_NAME(name, label, n, help)                     \
     const char *ngx_http_llmgw_metrics_name_##name(ngx_uint_t i);
 

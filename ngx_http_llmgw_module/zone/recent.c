@@ -1,14 +1,14 @@
 
 /*
- * What has been lately, of each slot: rates of the last second, and the times
- * to the first token of the last minutes.
+ * The recent past of each slot: rates of the last second, and the times to the
+ * first token of the last minutes.
  *
  * A counter's rate is its growth since the last look, made once a second by
  * whichever worker comes first.  First tokens are weighed: each counts for
  * NGX_HTTP_LLMGW_RECENT_WEIGHT, and every half minute all weights are halved,
- * so that the quantiles tell of now and forget an outage of last week; what
- * nobody added to for some minutes is empty.  A weight that is added in the
- * instant of a halving may be lost, which no quantile notices.
+ * so that the quantiles describe the present and forget an outage of last
+ * week; a slot with no first token for some minutes has none.  A weight that
+ * is added in the instant of a halving may be lost, which no quantile notices.
  */
 
 #include "zone/zone.h"

@@ -119,7 +119,7 @@ ngx_http_llmgw_zone_sweep(ngx_http_llmgw_zone_t *zone)
 }
 
 
-/* 1: nobody did within the last second, and nobody else will in the next. */
+/* 1: no worker did within the last second, and no other will in the next. */
 
 static ngx_uint_t
 ngx_http_llmgw_zone_may_sweep(ngx_http_llmgw_zone_t *zone)
@@ -186,8 +186,8 @@ ngx_http_llmgw_zone_take_back_dead_locked(ngx_http_llmgw_zone_t *zone)
 
 
 /*
- * Only what is known to be dead is: that we cannot read when a process began,
- * out of descriptors for example, tells nothing about it.
+ * A process counts as dead only if that is certain: a start time that cannot
+ * be read, for want of descriptors for example, proves nothing.
  */
 
 static ngx_uint_t
@@ -205,7 +205,9 @@ ngx_http_llmgw_zone_is_dead(ngx_http_llmgw_row_t *row)
 }
 
 
-/* The row is free behind all else: killed here, the next one does it again. */
+/*
+ * The row is freed last: if we are killed here, the next sweep does it again.
+ */
 
 static void
 ngx_http_llmgw_zone_take_back_locked(ngx_http_llmgw_zone_t *zone,

@@ -10,9 +10,10 @@
  * A worker whose slot is beyond the table is woken by nobody, and looks by
  * itself every 50 ms (queue.c).
  *
- * Wakes are posted, behind what a turn has for its replicas: a place that a
- * cancelled stream leaves is one at the replica only when it knows, and the
- * other worker would be there first and be told that it is full.
+ * Wakes are posted, so that they follow what an iteration of the event loop
+ * sends to replicas: the place of a cancelled stream is free at the replica
+ * only when the replica knows.  Otherwise the other worker would be there
+ * first and be told that it is full.
  */
 
 #include <sys/eventfd.h>
@@ -186,7 +187,7 @@ ngx_http_llmgw_wake_flush(ngx_http_llmgw_waker_t *waker)
 }
 
 
-/* What is posted is still written: those who wait for it live on. */
+/* What is posted is still written: the workers that wait for it live on. */
 
 void
 ngx_http_llmgw_wake_done(ngx_http_llmgw_waker_t *waker)

@@ -10,7 +10,7 @@
 #include "conf/conf.h"
 
 
-#define NGX_HTTP_LLMGW_WAKES          16     /* of other workers, in a turn */
+#define NGX_HTTP_LLMGW_WAKES          16     /* of others, an iteration */
 
 
 /* In a worker. */
@@ -31,7 +31,7 @@ ngx_int_t ngx_http_llmgw_wake_init(ngx_cycle_t *cycle,
 
 /*
  * In a worker, with woken, data, conf and log set: woken(data) is called when
- * another worker wants it.
+ * another worker wakes this one.
  */
 ngx_int_t ngx_http_llmgw_wake_listen(ngx_http_llmgw_waker_t *waker,
     ngx_cycle_t *cycle);

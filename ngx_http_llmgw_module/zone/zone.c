@@ -1,8 +1,8 @@
 
 /*
  * The zone as memory: made with the configuration, kept by reloads, carved
- * into rows and admission's memory.  zone.h tells what lies where and who may
- * change it.
+ * into rows and admission's memory.  zone.h tells what lies where and when it
+ * may change.
  */
 
 #include "zone/zone.h"
@@ -59,7 +59,7 @@ ngx_http_llmgw_zone_add(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *conf)
 }
 
 
-/* Of the code that is compiled here: what was made by another is not read. */
+/* The layout of the code compiled here: a zone with another one is not used. */
 
 static uint64_t
 ngx_http_llmgw_zone_layout(void)
@@ -355,7 +355,7 @@ ngx_http_llmgw_zone_forget_locked(ngx_http_llmgw_zone_t *zone)
 }
 
 
-/* Whoever held the lock before died with it. */
+/* The last holder of the lock died while it held it. */
 
 void
 ngx_http_llmgw_zone_mend_locked(ngx_http_llmgw_zone_t *zone)

@@ -4,28 +4,28 @@
  *
  *   shared | rows[nrows] | counters[nrows] | levels[nrows] | admission
  *
- * Who gets a replica, and who waits, is decided in admission's memory
- * (core/admission/shared.h): slots of replicas, shares of workers, the queue.
- * This room makes it, locks it, gives out its rows, and takes back what dead
- * workers held; behind admission's part of a slot it keeps counters of its
- * own.
+ * Which request gets a replica, and which waits, is decided in admission's
+ * memory (core/admission/shared.h): slots of replicas, shares of workers, the
+ * queue.  This room makes it, locks it, gives out its rows, and takes back
+ * what dead workers held; behind admission's part of a slot it keeps counters
+ * of its own.
  *
  * The lock is the zone's slab mutex, which nginx's master unlocks when its
- * holder dies.  A worker may die in the middle of a change: whoever locks next
- * finds admission's dirty word and has it mended before anything else.  While
- * the lock is held there are no system calls and no log.
+ * holder dies.  A worker may die in the middle of a change: the next holder
+ * finds admission's dirty word set and has it mended before anything else.
+ * While the lock is held there are no system calls and no log.
  *
  * A *row* is a worker process's, claimed by pid and start time.  Once a second
  * one worker looks, without the lock, whether the processes of all rows still
  * live, and takes back the rows of the dead, with it.
  *
- * A worker that shows a replica stamps its slot every second.  Slots that
- * nobody has stamped for a while, and that nobody counts in, are given up:
- * stamps cannot leak as reference counts would.
+ * A worker that has a replica in its table stamps its slot every second.
+ * Slots that no worker has stamped for a while, and that no attempt counts in,
+ * are given up: stamps cannot leak as reference counts would.
  *
  * A reload with the same name and size keeps all of it; old and new workers
- * count in the same totals and wait in the same queue.  Another layout of what
- * stands here, or another size, begins at zero, which is logged once.
+ * count in the same totals and wait in the same queue.  With another layout or
+ * size, the zone begins at zero, which is logged once.
  */
 
 #ifndef _NGX_HTTP_LLMGW_ZONE_H_INCLUDED_
@@ -38,7 +38,7 @@
 #include "zone/metrics.h"
 
 
-/* Moves with every change of what lies in the zone that keeps its sizes. */
+/* Raise it with every change of the zone's layout that keeps all sizes. */
 #define NGX_HTTP_LLMGW_ZONE_VERSION  1
 
 #define NGX_HTTP_LLMGW_ZONE_MAGIC    0x656e6f7a77676d6cULL   /* lmgwzone */
@@ -143,7 +143,7 @@ ngx_int_t ngx_http_llmgw_zone_add(ngx_conf_t *cf,
 ngx_http_llmgw_slot_t *ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone,
     ngx_str_t *id, llmgw_place_t *place);
 
-/* Gives up the slots that no worker has shown for a while. */
+/* Gives up the slots that no worker has stamped for a while. */
 void ngx_http_llmgw_zone_forget_locked(ngx_http_llmgw_zone_t *zone);
 
 /* recent.c: what slots tell of the last seconds and minutes */

@@ -3,8 +3,8 @@
  * The reader's algorithm: a whole, checked copy of the segment out of an open
  * file (steps 1 to 6 in members.h).
  *
- * It is apart from the reader because the writer needs it too: it goes on
- * from what a predecessor left, and trusts that no more than a reader does.
+ * It is apart from the reader because the writer needs it too: it goes on from
+ * what a predecessor left, and trusts that as little as a reader does.
  * Nothing here depends on timing.  A copy whose checks are right is a view
  * that was once published; anything else is fetched again or refused.
  */
@@ -40,7 +40,7 @@ refuse(char *error, const char *reason)
 }
 
 
-/* What pread() said when it was not everything. */
+/* Why pread() gave less than everything. */
 static llmgw_members_rc_t
 short_read(int rc, char *error)
 {

@@ -10,8 +10,8 @@
  * was killed while making leaves at most one file, which the next removes.
  *
  * The lock is a file of its own since the segment's is replaced by rename: a
- * lock on that would be a lock on a file nobody opens any more.  It stays
- * when the writer ends; to remove a lock file is to lose the lock.
+ * lock on that would be a lock on a file nobody opens any more.  The lock file
+ * stays when the writer ends: to remove it would lose the lock.
  */
 
 #include <errno.h>
@@ -84,7 +84,7 @@ lock_owner(int fd)
 }
 
 
-/* Errors are of no account: the pid is for people. */
+/* Errors are ignored: the pid is only for people. */
 static void
 lock_sign(int fd)
 {
@@ -145,8 +145,8 @@ llmgw_members_lock(const char *path, char *error)
 
 
 /*
- * In a directory that everybody may write to, somebody may have put a file of
- * their own in our place, which they can go on writing to, or a link.
+ * In a directory that everybody may write to, another user may have put a file
+ * in our place that they can go on writing to, or a link.
  */
 int
 llmgw_members_file_open(const char *path, off_t *file_bytes)

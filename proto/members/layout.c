@@ -446,8 +446,8 @@ llmgw_members_list_is_valid(const char *names, size_t bytes)
 
 /*
  * Both tables ascend, so *next goes through the known one alongside.  Ids are
- * compared as bytes, for nobody has checked that this one ends; where that
- * loses the way, records are checked that need not be, and no more.
+ * compared as bytes, since it is not checked yet that this one ends; where
+ * that goes astray, records are checked needlessly, and nothing worse.
  */
 static int
 is_known(const llmgw_members_view_t *known, size_t *next,

@@ -89,7 +89,7 @@ entry_at(const llmgw_members_head_t *head, size_t i)
 }
 
 
-/* The names first: an entry without them is found out by its hash. */
+/* The names first: an entry without them is detected by its hash. */
 static int
 place_write(const llmgw_members_lists_t *lists, size_t i, int fd,
     const llmgw_members_head_t *head)
@@ -147,7 +147,7 @@ llmgw_members_lists_hold(llmgw_members_lists_t *lists, int fd,
 }
 
 
-/* A place whose list does not prove itself is as a free one. */
+/* A place whose list does not match its hash counts as free. */
 void
 llmgw_members_lists_adopt(llmgw_members_lists_t *lists, int fd,
     const llmgw_members_head_t *head)

@@ -4,14 +4,14 @@
  * IDEA
  *
  * One writer (the agent) keeps a table of the cluster's members in a file on
- * tmpfs; any number of readers (nginx workers, tools) copy it.  Nobody waits
- * for anybody: the table exists twice, the writer fills the copy that is not
- * in use and then flips, by one small write of the head.  A writer that dies
- * anywhere leaves the table that was in use before, whole.
+ * tmpfs; any number of readers (nginx workers, tools) copy it.  Neither side
+ * waits for the other: the table exists twice, the writer fills the copy that
+ * is not in use and then flips, by one small write of the head.  A writer that
+ * dies anywhere leaves the table that was in use before, whole.
  *
- * Readers do not map the file.  Whoever may truncate a mapped file may kill
- * everyone who maps it (SIGBUS), and nginx must outlive its agent, an
- * operator's "> segment" and a full tmpfs.  Readers pread() instead: from
+ * Readers do not map the file.  A process that may truncate a mapped file can
+ * kill every process that maps it (SIGBUS), and nginx must outlive its agent,
+ * an operator's "> segment" and a full tmpfs.  Readers pread() instead: from
  * tmpfs that never blocks and costs 0.35 us for the head (measured in
  * docs/adr/0001).  What a pread copies while the writer writes may be torn;
  * checksums and sequence numbers find that, and the reader tries again.
@@ -99,10 +99,10 @@
  *
  *   place                    a list: names of printable ASCII, none of them
  *                            empty, each ended by a NUL.  Its hash is its
- *                            check (1 where that is 0), so a list proves
- *                            itself and needs no other.
+ *                            check (1 where that is 0), so a list needs no
+ *                            other check.
  *
- * The sequence moves with every publish, the generation with those alone that
+ * The sequence moves with every publish, the generation only with those that
  * change what routes: membership, role, liveness, service, draining, gRPC
  * address, weight, capacity, resume group, isolated.  The order of records
  * follows from the ids, so two tables of one generation have the same member
@@ -116,9 +116,9 @@
  * WRITER
  *
  *   start      Take the lock on PATH.lock (flock; the file stays for ever and
- *              holds the pid).  Is PATH a valid segment of the layout that is
- *              to be written, of at least the capacity asked for, and ours?
- *              Then go on in it.  Else make one; a valid segment of the other
+ *              holds the pid).  If PATH is a valid segment of the layout that
+ *              is to be written, of at least the capacity asked for, and ours,
+ *              go on in it.  Otherwise make one; a valid segment of the other
  *              layout, or a smaller one, gives its table, lists and
  *              generation.
  *   make       PATH.tmp: take the space (posix_fallocate, so that no later
@@ -133,9 +133,9 @@
  *              2. its load records,
  *              3. the head, with sequence + 1: the flip.
  *   load       One load record of the buffer in use.
- *   heartbeat  Is PATH the file that is open, has it its size, is what stands
- *              in it what was written?  If not: make.  Then the head, with the
- *              new time.
+ *   heartbeat  If PATH is not the file that is open, or does not have the size
+ *              and the contents that were written: make.  Then write the head,
+ *              with the new time.
  *
  * READER
  *
@@ -146,8 +146,8 @@
  *   4. Check every field of every record that the last view does not have.
  *   5. pread the load records.  One whose check fails is read again, at most
  *      4 times, then it says "never".  Done.
- *   6. pread the head again.  Has the sequence moved, the writer was faster:
- *      go to 1, at most 8 times, then say BUSY.  Has it not, the segment is
+ *   6. pread the head again.  If the sequence has moved, the writer was faster:
+ *      go to 1, at most 8 times, then say BUSY.  If it has not, the segment is
  *      damaged: once more from 1, then refuse it.
  *
  *   A list: pread the directory, find the hash, pread the place.  Where its
@@ -172,7 +172,8 @@
  *   In make, before the rename: PATH is what it was; the next writer removes
  *   PATH.tmp.
  *
- *   The machine dies: so does tmpfs.  On a disk, checks tell.
+ *   The machine dies: tmpfs is lost with it.  On a disk, the checks detect
+ *   damage.
  *
  *   Somebody truncates, overwrites or removes the file: readers keep the view
  *   they have; the next heartbeat puts the segment back with a greater
@@ -284,8 +285,10 @@ typedef struct llmgw_members_writer_s  llmgw_members_writer_t;
 llmgw_members_rc_t llmgw_members_writer_create(llmgw_members_writer_t **writer,
     const char *path, uint32_t capacity, unsigned layout, char *error);
 
-/* Is this errno that of a disk that is full or broken, which may pass, and not
-   of a path that is wrong? */
+/*
+ * 1: this errno is that of a full or broken disk, which may pass, and not of a
+ * wrong path.
+ */
 int llmgw_disk_refuses(int error);
 
 /* Leaves the segment where it is: readers keep the last view. */
@@ -311,10 +314,10 @@ void llmgw_members_set_load(llmgw_members_writer_t *writer, const char *id,
 
 /*
  * Holds a list for the next publish: puts it into the names area, or finds it
- * there, and says its hash.  names: each ended by a NUL.  A list stays until a
- * publish that it was not held for.  REFUSED: it is no valid list, or layout 1,
- * which has no place for it; EFULL: the lists held for the table in use and for
- * the next one take all places.
+ * there, and returns its hash.  names: each ended by a NUL.  A list stays
+ * until a publish that it was not held for.  REFUSED: it is no valid list, or
+ * layout 1, which has no place for it; EFULL: the lists held for the table in
+ * use and for the next one take all places.
  */
 llmgw_members_rc_t llmgw_members_hold_list(llmgw_members_writer_t *writer,
     const char *names, size_t bytes, uint64_t *list);
@@ -322,7 +325,7 @@ llmgw_members_rc_t llmgw_members_hold_list(llmgw_members_writer_t *writer,
 /*
  * To be called every second or so: tells readers that the view is fresh, and
  * puts the segment back where somebody removed, replaced or damaged it; error
- * then says what had become of it, beside DONE, and is "" otherwise.
+ * then says what had happened to it, beside DONE, and is "" otherwise.
  */
 llmgw_members_rc_t llmgw_members_heartbeat(llmgw_members_writer_t *writer,
     uint64_t now_ms, char *error);
@@ -381,7 +384,7 @@ llmgw_members_rc_t llmgw_members_reader_check(llmgw_members_reader_t *reader,
 /*
  * The generation as it is now, 0 where no segment was ever open; the last one
  * seen where the file has been damaged since.  Cheap (one small pread), for
- * every pick.  A value that differs from the view's says: read.
+ * every pick.  If it differs from the view's, read again.
  */
 uint64_t llmgw_members_reader_generation(llmgw_members_reader_t *reader);
 

@@ -126,7 +126,7 @@ system_error(const char *call, const char *path, char *error)
 }
 
 
-/* Fetches into the spare arrays; keeps the refusal in mind. */
+/* Fetches into the spare arrays; remembers a refusal. */
 static llmgw_members_rc_t
 candidate_fetch(llmgw_members_reader_t *r, int fd, const struct stat *file,
     char *error)
@@ -165,7 +165,7 @@ candidate_open(llmgw_members_reader_t *r, char *error)
     struct stat         file;
     llmgw_members_rc_t  rc;
 
-    /* O_NONBLOCK: a fifo in that place must not hold us up. */
+    /* O_NONBLOCK: a fifo in that place must not block us. */
     fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd == -1) {
         return system_error("open", r->path, error);

@@ -74,7 +74,7 @@ llmgw_members_table_slots_bytes(const llmgw_members_table_t *table)
 }
 
 
-/* So that bytes behind a NUL, the caller's stack perhaps, stay at home. */
+/* Bytes after the NUL, perhaps of the caller's stack, must not get out. */
 static void
 string_encode(char *to, const char *from, size_t bytes)
 {
@@ -130,7 +130,7 @@ order_by_id(const void *a, const void *b, void *members)
 }
 
 
-/* Records in the order of ids, whatever the order of the members. */
+/* Writes records in the order of ids, whatever the order of the members. */
 static void
 records_encode(llmgw_members_table_t *table,
     const llmgw_member_t *const *members, size_t n)

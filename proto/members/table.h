@@ -23,7 +23,7 @@ typedef struct {
     size_t                   slot_bytes;
 } llmgw_members_table_t;
 
-/* Room for the head's capacity, all zero.  0, or -1. */
+/* Allocates the head's capacity, all zero.  0, or -1. */
 int llmgw_members_table_init(llmgw_members_table_t *table,
     const llmgw_members_head_t *head);
 void llmgw_members_table_done(llmgw_members_table_t *table);
@@ -41,7 +41,7 @@ int llmgw_members_table_build(llmgw_members_table_t *table,
     const llmgw_members_table_t *before, const llmgw_member_t *const *members,
     const llmgw_member_load_t *const *loads, size_t n);
 
-/* One load anew. */
+/* Replaces the load of one record. */
 void llmgw_members_table_set_load(llmgw_members_table_t *table, size_t k,
     const llmgw_member_load_t *load);
 
@@ -49,7 +49,7 @@ void llmgw_members_table_set_load(llmgw_members_table_t *table, size_t k,
 void llmgw_members_table_seal(llmgw_members_table_t *table,
     const llmgw_members_head_t *head, size_t n, uint32_t flags);
 
-/* The table routes as one of n records and these flags does. */
+/* 1: b, with n records and these flags, routes as a does. */
 int llmgw_members_table_routes_alike(const llmgw_members_table_t *a,
     const llmgw_members_table_t *b, size_t n, uint32_t flags);
 

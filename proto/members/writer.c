@@ -5,14 +5,14 @@
  * begun, its memory has the table before, so that the changes of a publish can
  * be told.
  *
- * A publish builds the next table, decides whether it routes otherwise than
+ * A publish builds the next table, decides whether it routes differently from
  * the one in use, writes it into the buffer not in use, and flips the head
  * (members.h tells why a crash anywhere leaves a whole view).  Only when the
  * head is written do the two tables change roles here, too; a publish that
  * failed has changed nothing, and the next one begins anew.
  *
  * What is in memory is also what the heartbeat holds the file against, and
- * what it makes a new file of when somebody has taken or spoiled the old one.
+ * what it makes a new file of when the old one was removed or damaged.
  */
 
 #include <errno.h>
@@ -36,7 +36,9 @@ struct llmgw_members_writer_s {
 };
 
 
-/* Greater than the last generation known, or a start that no one has had. */
+/*
+ * Greater than the last generation known, or a start that no writer has used.
+ */
 static uint64_t
 generation_after(uint64_t generation)
 {
@@ -76,7 +78,7 @@ generation_found(const char *path)
 }
 
 
-/* A new file of what is known, in the place of whatever is there. */
+/* Makes a new file of what is known, in place of whatever is there. */
 static llmgw_members_rc_t
 segment_make(llmgw_members_writer_t *w, char *error)
 {
@@ -153,7 +155,7 @@ tables_init(llmgw_members_writer_t *w, char *error)
 }
 
 
-/* The same layout, to the byte, and room enough. */
+/* The same layout, to the byte, and enough capacity. */
 static int
 is_reusable(const llmgw_members_head_t *wanted,
     const llmgw_members_head_t *found)
@@ -164,7 +166,7 @@ is_reusable(const llmgw_members_head_t *wanted,
 }
 
 
-/* Where the disk has no room it is left to the heartbeat; error says so. */
+/* Where the disk is full it is left to the heartbeat; error says so. */
 static llmgw_members_rc_t
 segment_begin(llmgw_members_writer_t *w, char *error)
 {

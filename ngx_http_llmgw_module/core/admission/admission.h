@@ -1,7 +1,8 @@
 
 /*
- * Admission: who gets a replica now, who waits, who is refused, and who is
- * next when room is made.  One machine over memory that all workers share.
+ * Admission: which request gets a replica now, which waits, which is refused,
+ * and which is next when capacity is freed.  One machine over memory that all
+ * workers share.
  *
  *                        llmgw_admission_claim()
  *                                 |
@@ -15,28 +16,30 @@
  *          |
  *          +--> wake: the head of the queue has its turn
  *
- * A claim picks and reserves in one step, so capacity cannot be oversold
- * between two workers, and nobody slips in between a full pool and the queue
- * before it.  Nobody overtakes: while somebody waits who is not passed over,
- * a newcomer waits as well.
+ * A claim picks and reserves in one step, so two workers cannot oversell
+ * capacity, and no other request gets between finding the pool full and
+ * joining the queue.  No request overtakes: while one waits that is not
+ * skipped, a newcomer waits as well.
  *
- * Only the head of the queue is granted, and claims for itself, with its own
- * worker's view (docs/adr/0003).  A grant is a hint where to look: `wake` in
- * an answer names the process in which the head waits.  When a lease is taken
- * from the queue, or ended, the next head is granted in the same step.
+ * Only the head of the queue is granted; it then claims again, with its own
+ * worker's view (docs/adr/0003).  A grant is a hint that this is worthwhile:
+ * `wake` in an answer names the process in which the head waits.  When a lease
+ * is taken from the queue, or ended, the next head is granted in the same
+ * step.
  *
  * A claim that waits drops its exclusions: by the time it is granted, those
- * replicas may be usable again.  With its last try it keeps those that failed
- * it, as long as another one is merely full; where one of them has room it
- * steps aside for requests that can use it (docs/adr/0006).  So does a stream
- * with tokens out whose resume group is full while others have room.
+ * replicas may be usable again.  On its last try it keeps those of replicas
+ * that failed it, as long as another one is merely full; where one of the
+ * excluded has capacity, the claim is skipped in favour of requests that can
+ * use it (docs/adr/0006).  The same holds for a stream with tokens delivered
+ * whose resume group is full while other replicas have capacity.
  *
  * When none of a pool's replicas is left but those that a request has tried,
  * it starts over once, if one of them counted as a failed try; where one of
  * them had said that it was full, it goes to the queue instead.
  *
- * The caller holds the lock of the shared memory around each call, sends the
- * wake-ups and writes the log after it.  now_ms is monotonic.
+ * The caller holds the lock of the shared memory around each call, and sends
+ * the wake-ups and writes the log after unlocking it.  now_ms is monotonic.
  */
 
 #ifndef LLMGW_ADMISSION_H
@@ -51,14 +54,14 @@ typedef struct {
     llmgw_admission_t  *shared;
     uint32_t            row;        /* LLMGW_NO_ROW: counts nothing, as nobody
                                        could take it back, and never waits */
-    uint32_t            process;    /* how it is woken, for other processes */
+    uint32_t            process;    /* by which other processes wake it */
 } llmgw_admission_self_t;
 
 /* The pool as this process sees it now. */
 typedef struct {
     llmgw_pick_pool_t     pick;
     const llmgw_place_t  *places;       /* of each peer */
-    uint32_t              queue_size;   /* 0: nobody waits */
+    uint32_t              queue_size;   /* 0: new claims never wait */
     uint32_t              hedge_budget_permille;
 } llmgw_admission_view_t;
 
@@ -66,22 +69,23 @@ typedef struct {
 typedef struct {
     uint64_t         hash;              /* of its key */
     uint64_t         ticket;            /* 0: it has not asked yet */
-    uint64_t         joined_ms;         /* the queue */
+    uint64_t         joined_ms;         /* when it joined the queue */
     uint64_t         resume_group;      /* where it resumes */
-    const uint32_t  *excluded;          /* peers, of the caller's; only during
-                                           a call */
+    const uint32_t  *excluded;          /* peers; the caller's memory, read
+                                           during a call only */
     size_t           nexcluded;
     uint32_t         entry;             /* in the queue, or LLMGW_QUEUE_NONE */
     unsigned         was_granted:1;     /* left the queue before */
     unsigned         is_urgent:1;       /* tokens are out */
     unsigned         is_last:1;         /* its last try */
     unsigned         no_wait:1;         /* leased now, or never */
-    unsigned         resumes:1;         /* in that group alone */
+    unsigned         resumes:1;         /* in resume_group alone */
     unsigned         spares_unproven:1; /* see llmgw_pick_key_t */
-    unsigned         to_queue:1;        /* at once, whatever room there is */
-    unsigned         saw_full:1;        /* of those excluded, some said so */
-    unsigned         may_restart:1;     /* one of those excluded failed it,
-                                           which counted */
+    unsigned         to_queue:1;        /* join it at once, whatever is free */
+    unsigned         saw_full:1;        /* an excluded peer said that it is
+                                           full */
+    unsigned         may_restart:1;     /* an excluded peer failed it, which
+                                           counted */
 } llmgw_claim_t;
 
 /* A place at a replica that is held, from the pick to llmgw_admission_end(). */
@@ -100,7 +104,7 @@ typedef enum {
     LLMGW_ADMISSION_ASIDE,      /* full but for those excluded */
     LLMGW_ADMISSION_OPEN,       /* all circuits are */
     LLMGW_ADMISSION_EXCLUDED,   /* each has been tried */
-    LLMGW_ADMISSION_NONE        /* there is nobody */
+    LLMGW_ADMISSION_NONE        /* no peer is usable */
 } llmgw_admission_rc_t;
 
 /* Which exclusions of a claim are dropped. */
@@ -129,7 +133,10 @@ typedef struct {
     llmgw_breaker_change_t  change;     /* of the peer's circuit */
 } llmgw_admission_answer_t;
 
-/* An end of a lease, or a proof: what became of the circuit, who is next. */
+/*
+ * The end or proof of a lease: what became of the circuit, and the next to
+ * wake.
+ */
 typedef struct {
     llmgw_breaker_change_t  change;
     llmgw_breaker_counts_t  counts;     /* where it changed */
@@ -138,9 +145,10 @@ typedef struct {
 
 
 /*
- * A lease now, a place in the queue, or the reason why neither.  Asked again
- * at each turn of a claim that waits; one that waits and is not the head's
- * keeps waiting.  EXCLUDED and NONE leave a claim in the queue where it was.
+ * Gives a lease, a place in the queue, or the reason why neither.  A claim
+ * that waits is made again each time it is granted; where it is not the head
+ * of the queue, it keeps waiting.  EXCLUDED and NONE leave a claim in the
+ * queue at its place.
  */
 void llmgw_admission_claim(const llmgw_admission_self_t *self,
     const llmgw_admission_view_t *view, llmgw_claim_t *claim,
@@ -149,7 +157,7 @@ void llmgw_admission_claim(const llmgw_admission_self_t *self,
 
 /*
  * A lease at a second replica beside the first, for a hedge: LEASED, STALE, or
- * another code that says no.  claim->excluded has the first one, too.  It
+ * another code that says no.  claim->excluded also has the first replica.  It
  * never waits, and gets none while others wait or the pool is saturated.
  * is_budgeted: the hedge is paid from the pool's budget.
  */
@@ -158,41 +166,42 @@ void llmgw_admission_second(const llmgw_admission_self_t *self,
     int is_budgeted, llmgw_lease_t *lease, uint64_t now_ms, uint64_t random,
     llmgw_admission_answer_t *answer);
 
-/* The claim waits no more; also for one that waits nowhere. */
+/* The claim no longer waits; also valid for one that does not wait. */
 void llmgw_admission_leave(const llmgw_admission_self_t *self,
     llmgw_claim_t *claim, uint64_t now_ms, llmgw_wake_t *wake);
 
 /*
- * The replica has shown what it can, by its first token: a probe need not last
- * its whole stream.  Nothing happens but for a probe.
+ * The replica has sent its first token: a probe succeeds now, not at the end
+ * of its stream.  Does nothing for a lease that is not a probe.
  */
 void llmgw_admission_prove(const llmgw_admission_self_t *self,
     const llmgw_breaker_conf_t *conf, llmgw_lease_t *lease, uint64_t now_ms,
     llmgw_admission_end_t *end);
 
-/* Gives the place back.  A lease that is not held ends without a trace. */
+/* Gives the place back.  Does nothing for a lease that is not held. */
 void llmgw_admission_end(const llmgw_admission_self_t *self,
     const llmgw_breaker_conf_t *conf, llmgw_lease_t *lease,
     llmgw_verdict_t verdict, uint64_t now_ms, llmgw_admission_end_t *end);
 
-/* There may be room: grants the head, and tells where it waits. */
+/* There may be capacity: grants the head, and tells where it waits. */
 void llmgw_admission_wake(const llmgw_admission_self_t *self, uint64_t now_ms,
     llmgw_wake_t *wake);
 
 /*
- * Whose turn it is in this process: the entry that claim->entry names, with
- * its ticket; LLMGW_QUEUE_NONE: nobody's here, *wake tells where.
+ * The head of the queue, if it waits in this process: its entry and ticket, as
+ * its claim has them.  LLMGW_QUEUE_NONE: it waits elsewhere, and *wake tells
+ * where, or the queue is empty.
  */
 uint32_t llmgw_admission_turn(const llmgw_admission_self_t *self,
     uint64_t now_ms, uint64_t *ticket, llmgw_wake_t *wake);
 
-/* An entry of this process that none of its claims has. */
+/* Drops an entry of this process that none of its claims has. */
 void llmgw_admission_drop(const llmgw_admission_self_t *self, uint32_t entry,
     uint64_t ticket);
 
 /*
- * This process is here again, or still: grants that grew old while it stood
- * still are taken back, and all who stepped aside look again.
+ * This process runs, perhaps after it stood still: grants that it let expire
+ * are taken back, and no entry is skipped any more.
  */
 void llmgw_admission_look(const llmgw_admission_self_t *self,
     uint64_t now_ms);

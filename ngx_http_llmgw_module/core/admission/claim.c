@@ -47,7 +47,7 @@ claim_place(const ask_t *ask)
 }
 
 
-/* An entry may be gone that the memory's keeper took for a dead process's. */
+/* The entry may be gone, if this process was taken for dead. */
 
 static int
 claim_has_entry(const llmgw_admission_self_t *self,
@@ -59,7 +59,7 @@ claim_has_entry(const llmgw_admission_self_t *self,
 }
 
 
-/* What was dropped once in a call is gone. */
+/* What a call has once dropped stays dropped. */
 
 static void
 claim_forget(ask_t *ask, llmgw_forget_t forget)
@@ -70,7 +70,7 @@ claim_forget(ask_t *ask, llmgw_forget_t forget)
 }
 
 
-/* In the queue, newly or still; or the reason why not. */
+/* Joins the queue or stays in it, or returns the reason why not. */
 
 static llmgw_admission_rc_t
 claim_wait(ask_t *ask, llmgw_pick_rc_t rc)
@@ -119,7 +119,10 @@ claim_wait(ask_t *ask, llmgw_pick_rc_t rc)
 }
 
 
-/* Every circuit is open: one at a time may look whether that still holds. */
+/*
+ * Every circuit is open: one attempt at a time may test whether that still
+ * holds.
+ */
 
 static int
 claim_may_force(const ask_t *ask)
@@ -153,7 +156,7 @@ claim_lease(ask_t *ask, int is_forced)
         ask->answer->has_left = 1;
     }
 
-    /* there may be room for one more */
+    /* there may be capacity for one more */
     llmgw_queue_wake(ask->self->shared, ask->key.now_ms, &ask->answer->wake);
 
     return LLMGW_ADMISSION_LEASED;
@@ -194,7 +197,7 @@ claim_pick(ask_t *ask)
 }
 
 
-/* 1: those who failed it are worth another try, or the queue is. */
+/* 1: the claim drops its exclusions and is judged again. */
 
 static int
 claim_starts_over(ask_t *ask, llmgw_admission_rc_t rc)
@@ -250,7 +253,9 @@ claim_ask(ask_t *ask)
     if (rc == LLMGW_ADMISSION_EXCLUDED && claim->saw_full
         && (ask->view->queue_size != 0 || !claim->may_restart))
     {
-        /* not again to those who are full: in the queue, where they stood */
+        /*
+         * full replicas are not tried again at once: the claim waits for them
+         */
         claim->saw_full = 0;
         return claim_wait(ask, LLMGW_PICK_FULL);
     }

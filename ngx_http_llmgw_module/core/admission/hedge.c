@@ -4,7 +4,7 @@
 #include "core/admission/hedge.h"
 
 
-#define HEDGE_PERMILLE  1000    /* the price of one */
+#define HEDGE_PERMILLE  1000    /* the price of a hedge */
 #define LOAN_PERMILLE   (LLMGW_HEDGE_LOAN * HEDGE_PERMILLE)
 #define BURST_PERMILLE  (LLMGW_HEDGE_BURST * HEDGE_PERMILLE)
 

@@ -2,23 +2,24 @@
 /*
  * Hedge: whether a request may be sent to a second replica, too.
  *
- * A hedge cuts the tail of the first token's time and costs a replica's work
- * (Dean, Barroso: The Tail at Scale, 2013).  When everything is slow, every
- * request would be sent twice and all become slower.  Two guards prevent it.
+ * A hedge cuts the tail of the time to the first token and costs a replica
+ * work (Dean, Barroso: The Tail at Scale, 2013).  When everything is slow,
+ * every request would be sent twice and all become slower.  Two guards prevent
+ * it.
  *
  * The budget is a token bucket that requests fill.  Each brings
  * budget_permille thousandths of a hedge; what is not used is kept up to
  * BURST hedges, so that a few slow starts in a row are all caught.  LOAN
- * hedges are lent, so that little traffic is hedged, too; the first requests
- * pay them back before they earn more.  So of n requests in a row, counted
- * from the start,
+ * hedges are lent at the start, so that light traffic is hedged, too; the
+ * first requests pay them back before they earn more.  So of n requests in a
+ * row, counted from the start,
  *
  *     hedges <= max(LOAN, n x budget)
  *
  * and of any n in a row: hedges <= BURST + n x budget.
  *
  * A saturated pool is not hedged at all: the second attempt would take the
- * place of somebody's first.
+ * place of another request's first.
  *
  * The budget lives in memory that processes share, under its lock; zeroed
  * memory is a new one.
@@ -35,7 +36,7 @@
 #define LLMGW_HEDGE_LOAN   2
 #define LLMGW_HEDGE_BURST  10
 
-/* Tells nine places in ten taken, or, with fewer than ten, all of them. */
+/* Nine places in ten are taken or, with fewer than ten, all of them. */
 #define LLMGW_HEDGE_SATURATED_PERMILLE  900
 
 typedef struct {
@@ -56,9 +57,9 @@ int llmgw_hedge_may_hedge(const llmgw_hedge_budget_t *budget,
 void llmgw_hedge_note_hedge(llmgw_hedge_budget_t *budget);
 
 /*
- * 1: the living peers that their breakers admit have no places to
- * spare: too many of all are taken by this gateway's attempts.  A peer that
- * is marked full has none, one without a limit has always some.
+ * 1: the living peers that their breakers admit have no places to spare: this
+ * gateway's attempts take too many.  A peer that is marked full has no free
+ * place, one without a limit always has some.
  */
 int llmgw_hedge_is_saturated(const llmgw_pick_pool_t *pool, uint64_t now_ms);
 

@@ -49,7 +49,7 @@ llmgw_lease_begin(const llmgw_admission_self_t *self,
 }
 
 
-/* The slot in which the lease counts; NULL: it is another replica's. */
+/* The slot in which the lease counts; NULL: the slot is another replica's. */
 
 static llmgw_slot_t *
 lease_slot(const llmgw_admission_self_t *self, const llmgw_lease_t *lease)
@@ -151,7 +151,7 @@ llmgw_admission_end(const llmgw_admission_self_t *self,
     lease_give_back(self, slot, lease, now_ms);
     lease_judge(slot, conf, lease, verdict, now_ms, end);
 
-    /* with the place, or a newcomer takes it before those who step aside */
+    /* in the same step, or a newcomer would overtake the skipped claims */
     llmgw_queue_recall(&self->shared->queue);
     llmgw_queue_wake(self->shared, now_ms, &end->wake);
 

@@ -1,5 +1,5 @@
 
-/* Within admission: a lease begins, the head of the queue is told. */
+/* For admission alone: to begin a lease, to grant the head of the queue. */
 
 #ifndef LLMGW_LEASE_H
 #define LLMGW_LEASE_H

@@ -56,7 +56,7 @@ llmgw_queue_must_wait(const llmgw_queue_t *queue,
 }
 
 
-/* The first that does not stand aside. */
+/* The first that is not skipped. */
 
 static uint32_t
 llmgw_queue_front(const llmgw_queue_t *queue)
@@ -102,7 +102,7 @@ llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     entry->is_used = 1;
 
-    /* nearly always the last place: looked for from the end */
+    /* searched from the end: nearly always the last place */
 
     before = LLMGW_QUEUE_NONE;
 
@@ -359,9 +359,9 @@ llmgw_queue_mend(llmgw_queue_t *queue)
 
 
 /*
- * The unused entries into the free list, the others into a list in order: its
- * first.  A merge sort with the links as its only memory; bins[k] is a sorted
- * list of 2^k entries, or empty.
+ * Puts the unused entries into the free list, sorts the others, and returns
+ * the first of these.  A merge sort with the links as its only memory; bins[k]
+ * is a sorted list of 2^k entries, or empty.
  */
 
 static uint32_t
@@ -404,7 +404,7 @@ llmgw_queue_sort(llmgw_queue_t *queue)
 }
 
 
-/* Two sorted lists into one. */
+/* Merges two sorted lists. */
 
 static uint32_t
 llmgw_queue_merge(llmgw_queue_t *queue, uint32_t a, uint32_t b)

@@ -6,29 +6,29 @@
  *
  *   slot    one replica's: its id, the total of attempts in flight, its
  *           breaker.  Slots are found by a hash of the id, chained in buckets;
- *           the free ones are chained, too.  What lies behind llmgw_slot_t up
- *           to slot_bytes is the caller's own.
+ *           the free ones are chained, too.  What follows llmgw_slot_t up to
+ *           slot_bytes is the caller's own.
  *   share   how many of a slot's attempts one process runs.  A process has a
  *           number, its row; rows are given out by the caller.
  *   entry   a request that waits: queue.h.
  *
- * Whoever calls holds the lock of that memory, with the exceptions that are
- * told.  A process may be killed at any instruction, also inside: the next
- * holder of the lock finds a whole state nevertheless.
+ * The caller holds the lock of that memory; exceptions are noted.  A process
+ * may be killed at any instruction, also while it holds the lock: the next
+ * holder gets a consistent state nevertheless.
  *
- *   - Before the first store of a change `dirty` is set, behind the last one
- *     it is cleared.  Who takes the lock and finds it set calls
+ *   - `dirty` is set before the first store of a change and cleared after the
+ *     last.  A process that takes the lock and finds it set calls
  *     llmgw_admission_mend() before anything else.
- *   - The truth is in few words: a share, an entry's is_used and the words
+ *   - A few words are authoritative: a share, an entry's is_used and the words
  *     that were written before it, a slot's id_len and id.  Totals, counts,
- *     links and free lists are made of these, and made anew when mending.
+ *     links and free lists follow from these, and are rebuilt when mending.
  *   - What a dead process held is in its shares and entries alone, under its
  *     row; llmgw_admission_drop_row() takes it back.
  *
  * A slot that goes from one replica to another gets another generation.  A
- * lease remembers the one in which it was taken, and ends without a trace in
- * any other: a process that was stopped for long may come back with leases of
- * a replica that has no slot any more.
+ * lease remembers the generation in which it was taken, and its end has no
+ * effect in any other: a process that was stopped for long may come back with
+ * leases of a replica that has no slot any more.
  *
  * The memory has the same address in all processes, so it holds pointers.
  * Zeroed memory is not ready: llmgw_admission_init().
@@ -55,9 +55,9 @@ typedef struct {
     uint32_t             next;          /* in its bucket, or free */
     llmgw_breaker_t      breaker;
     llmgw_high_water_t   high;
-    uint64_t             process_ms;    /* the replica's start, of which the
-                                           breaker tells */
-    uint64_t             stamp_ms;      /* some process shows it; may be
+    uint64_t             process_ms;    /* start of the replica's process
+                                           that the breaker has judged */
+    uint64_t             stamp_ms;      /* last use by some process; may be
                                            written without the lock */
     char                 id[LLMGW_SLOT_ID_BYTES];
 } llmgw_slot_t;
@@ -106,9 +106,9 @@ llmgw_share(const llmgw_admission_t *shared, uint32_t slot, uint32_t row)
 
 
 /*
- * The stores of a change stand between these two.  A processor shows its own
- * stores to others, and keeps them when its process dies, in an order that the
- * lock orders for us; so only the compiler must be held.
+ * The stores of a change stand between these two.  The lock orders them for
+ * other processors, also when the process dies; so only the compiler must be
+ * kept from reordering them.
  */
 static inline void
 llmgw_admission_begin(llmgw_admission_t *shared)
@@ -126,15 +126,18 @@ llmgw_admission_commit(llmgw_admission_t *shared)
 }
 
 
-/* Bytes for all of it, and how it is made in as many: zeroed, aligned to 8. */
+/*
+ * How many bytes all of it needs, and making it in that many, zeroed and
+ * aligned to 8.
+ */
 size_t llmgw_admission_bytes(const llmgw_admission_size_t *size);
 llmgw_admission_t *llmgw_admission_init(void *memory,
     const llmgw_admission_size_t *size);
 
-/* Somebody died inside: totals, links and counts are made anew. */
+/* A process died inside a change: rebuilds totals, links and counts. */
 void llmgw_admission_mend(llmgw_admission_t *shared);
 
-/* All that a process held, which ended or is known to be dead. */
+/* Takes back all that a process held that has ended or is known to be dead. */
 void llmgw_admission_drop_row(llmgw_admission_t *shared, uint32_t row,
     uint64_t now_ms);
 
@@ -146,7 +149,10 @@ void llmgw_admission_drop_row(llmgw_admission_t *shared, uint32_t row,
 uint32_t llmgw_slots_attach(llmgw_admission_t *shared, const char *id,
     size_t len, uint64_t now_ms);
 
-/* The next slot from `from` on that nobody shows and nobody counts in. */
+/*
+ * The next slot from `from` on that no process has stamped for long and no
+ * attempt counts in.
+ */
 uint32_t llmgw_slots_unused(const llmgw_admission_t *shared, uint32_t from,
     uint64_t now_ms);
 
@@ -155,7 +161,7 @@ void llmgw_slots_free(llmgw_admission_t *shared, uint32_t i);
 
 /*
  * The replica of that slot is another process now, which began at process_ms:
- * its circuit is closed.  Once, whichever worker hears of it first.
+ * its circuit is closed.  Happens once, in the worker that learns of it first.
  */
 void llmgw_slots_renew(llmgw_admission_t *shared, llmgw_place_t place,
     uint64_t process_ms);

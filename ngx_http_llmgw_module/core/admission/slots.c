@@ -9,7 +9,7 @@
 #include "core/admission/shared.h"
 
 
-/* Every process stamps the slots that it shows once a second. */
+/* Every process stamps the slots of its replicas once a second. */
 #define UNUSED_MS  30000
 
 
@@ -135,7 +135,7 @@ llmgw_slots_attach(llmgw_admission_t *shared, const char *id, size_t len,
 }
 
 
-/* Clocks of processes lag behind each other: a stamp may be of tomorrow. */
+/* Clocks of processes lag behind each other: a stamp may lie in the future. */
 
 uint32_t
 llmgw_slots_unused(const llmgw_admission_t *shared, uint32_t from,
@@ -216,7 +216,7 @@ llmgw_slots_renew(llmgw_admission_t *shared, llmgw_place_t place,
 }
 
 
-/* A slot's chain and total, out of its id and its shares. */
+/* Rebuilds a slot's chain and total from its id and its shares. */
 
 static void
 slots_mend(llmgw_admission_t *shared, uint32_t i)

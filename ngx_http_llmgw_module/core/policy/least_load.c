@@ -3,8 +3,8 @@
  * Least load: the eligible peer with the least load for its weight.
  *
  * Each peer draws a lot (splitmix64; Steele, Lea, Flood, 2014) from the
- * request's random number, and the lowest lot wins a tie: fair whatever the
- * number of ties, without knowing it before.
+ * request's random number, and the lowest lot wins a tie: this is fair
+ * whatever the number of ties, which need not be known before.
  */
 
 #include "core/policy/policy.h"

@@ -3,7 +3,7 @@
  * A pool as a policy sees it, and whether a peer of it is eligible.
  *
  * Eligible: the peer is in the state that this round looks at, is not
- * excluded, has room (fewer attempts in flight than max_capacity, and not
+ * excluded, has capacity (fewer attempts in flight than max_capacity, and not
  * marked full), and its breaker admits an attempt.  A key may ask for
  * unproven peers to be tried by one attempt at a time.  For a stream that has
  * delivered tokens, peers of other resume groups than that of the peer that
@@ -89,11 +89,11 @@ typedef enum {
     LLMGW_LACKS_STATE,          /* not in the state that is asked for */
     LLMGW_LACKS_TRUST,          /* excluded */
     LLMGW_LACKS_ROOM,
-    LLMGW_LACKS_CIRCUIT         /* has room, but its breaker refuses */
+    LLMGW_LACKS_CIRCUIT         /* has capacity, but its breaker refuses */
 } llmgw_lacks_t;
 
 
-/* The sum is held at 32 bits, so that load x weight never overflows. */
+/* The sum is capped at 32 bits, so that load x weight never overflows. */
 static inline uint64_t
 llmgw_peer_load(const llmgw_pick_peer_t *peer)
 {
@@ -136,7 +136,7 @@ llmgw_peer_has_room(const llmgw_pick_peer_t *peer, uint64_t now_ms)
 }
 
 
-/* An unproven peer that is being tried has no room for keys that spare it. */
+/* An unproven peer being tried has no capacity for keys that spare it. */
 static inline int
 llmgw_peer_is_spared(const llmgw_pick_peer_t *peer,
     const llmgw_pick_key_t *key)
@@ -146,7 +146,7 @@ llmgw_peer_is_spared(const llmgw_pick_peer_t *peer,
 }
 
 
-/* A closed circuit, which is nearly always, costs no call. */
+/* A closed circuit, nearly always the case, costs no call. */
 static inline int
 llmgw_peer_is_admitted(const llmgw_pick_pool_t *pool,
     const llmgw_pick_peer_t *peer, uint64_t now_ms)
@@ -159,8 +159,8 @@ llmgw_peer_is_admitted(const llmgw_pick_pool_t *pool,
 
 
 /*
- * Tried already, a handful at most; or of a resume group that cannot carry the
- * request's stream on.
+ * Tried already, a handful at most; or of a resume group that cannot continue
+ * the request's stream.
  */
 static inline int
 llmgw_peer_is_excluded(const llmgw_pick_pool_t *pool,

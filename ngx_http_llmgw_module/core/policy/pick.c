@@ -5,13 +5,13 @@
  * One round looks at the peers of one state: the living, and then, if none of
  * them is left, the suspects.  A round asks the policies one after the other;
  * unless one of them answers at once, it surveys all peers, which tells the
- * policies who is eligible, and the round what the others lack.
+ * policies which peers are eligible, and the round what the others lack.
  */
 
 #include "core/policy/pick.h"
 
 
-/* Policies are told of so many at a time: one call through a pointer each. */
+/* Policies are told of this many peers in one call through a pointer. */
 #define BATCH  64
 
 #define NPOLICIES  (sizeof(policies) / sizeof(policies[0]))
@@ -31,9 +31,9 @@ typedef struct {
     size_t    nusable;
     size_t    nfresh;           /* not excluded */
     size_t    neligible;
-    int       has_admitted;     /* one not excluded, by its breaker */
+    int       has_admitted;     /* a breaker admits one, not excluded */
     int       has_spare;        /* one that is excluded would be eligible */
-    size_t    nopen;            /* not excluded, with room, not admitted */
+    size_t    nopen;            /* not excluded, with capacity, not admitted */
     uint32_t  open;             /* the one of those to be forced */
     uint64_t  open_retry_ms;
 } survey_t;
@@ -178,7 +178,7 @@ round_pick(const llmgw_policy_round_t *round, survey_t *survey,
 }
 
 
-/* Nobody is eligible, and nobody lacks capacity alone. */
+/* No peer is eligible, and none lacks capacity alone. */
 static llmgw_pick_rc_t
 pick_refuse(const llmgw_policy_round_t *round, const survey_t *alive,
     const survey_t *suspect, llmgw_picked_t *picked)

@@ -11,34 +11,34 @@
  * the eligible, ties at random.
  *
  * Suspects are tried, through both tiers, only when no living peer is left
- * apart from capacity: living peers that are merely full mean waiting.  A
- * living peer with an open circuit is not left: it must not keep suspects
- * from serving.
+ * apart from capacity: where living peers are merely full, the request waits.
+ * A living peer with an open circuit does not count as left: it must not keep
+ * suspects from serving.
  *
- * A stream that has delivered tokens is carried on only within the resume group
- * of the peer that served it: peers of other groups are excluded for it.
+ * A stream that has delivered tokens continues only within the resume group of
+ * the peer that served it: peers of other groups are excluded for it.
  *
  * Peers that are not usable, or that their breakers do not admit, count in no
  * mean.  The bound counts the request that is to be placed, is rounded up, and
- * is each peer's by its share of the weight; the mean is that of the living,
- * or, where suspects are tried, of the suspects.
+ * is scaled by each peer's share of the weight; the mean is that of the
+ * living, or, where suspects are tried, of the suspects.
  *
- * Nobody eligible: the first of these that holds says why.
+ * If no peer is eligible, the first of these that holds says why.
  *
  *     ASIDE     as FULL, but an excluded peer lacks nothing: other requests,
  *               which do not exclude it, need not wait
- *     FULL      among the living, or among the suspects where no living one
- *               is left, some peer lacks nothing but capacity: wait for that
+ *     FULL      among the living, or among the suspects where no living one is
+ *               left, some peer lacks nothing but capacity: wait for it
  *     OPEN      some peer lacks nothing but its breaker's consent: one attempt
  *               may be forced through, the others wait
  *     FULL_OPEN some peer lacks both
  *     EXCLUDED  all, living and suspect, were tried
  *     NONE      there is neither a living peer nor a suspect
  *
- * OPEN names the peer to be forced.  The living come before the suspects; the
- * one that is being probed before all others, so that, as its breaker refuses
- * to be forced, a pool is probed by one attempt at a time; then the one whose
- * cooldown ends first.
+ * OPEN names the peer to be forced.  The living come before the suspects.  A
+ * peer that is being probed comes before all others: its breaker refuses to be
+ * forced, so a pool is probed by one attempt at a time.  Then comes the peer
+ * whose cooldown ends first.
  */
 
 #ifndef LLMGW_PICK_H

@@ -2,16 +2,17 @@
 /*
  * A policy: which of the eligible peers is best for a request.
  *
- * Eligibility is judged before (peer.h), and what follows when nobody is
- * eligible is decided behind it (pick.h), so a policy is one file of three
- * functions.  The pick asks the policies of its list one after the other:
+ * Eligibility is judged before the policy (peer.h), and what follows when no
+ * peer is eligible is decided after it (pick.h), so a policy is one file of
+ * three functions.  The pick asks the policies of its list one after the
+ * other:
  *
  *     begin()   may answer at once, from a few peers that it looks at itself
  *               with llmgw_peer_lacks(); the ring does so nearly always
- *     note()    otherwise all eligible peers are told to each policy, each
+ *     note()    otherwise each policy is told of all eligible peers, each
  *               once, in ascending order, in batches
  *     choose()  names the best, or leaves the choice to the next policy; it
- *               is asked only when somebody is eligible
+ *               is asked only when some peer is eligible
  *
  * A policy keeps what it needs from begin() to choose() in its scratch memory,
  * LLMGW_POLICY_SCRATCH bytes, aligned for uint64_t.  It has no memory from one

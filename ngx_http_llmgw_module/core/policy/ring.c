@@ -6,10 +6,10 @@
  *
  * Nearly always one of the first points is good.  But when most peers are
  * full or over the bound, a walk over 150 points of each of 10000 peers would
- * take milliseconds to learn that nobody has room.  So the walk stops after
- * WALK_POINTS points and lets each peer be looked at once: that tells how many
- * pass, and the walk goes on only when two or more do.  It then ends, in the
- * mean, after as many points as there are peers to each that passes.
+ * take milliseconds to learn that no peer has capacity.  So the walk stops
+ * after WALK_POINTS points and has each peer looked at once: that tells how
+ * many pass, and the walk goes on only when two or more do.  It then ends, on
+ * average, after as many points as there are peers to each that passes.
  *
  * The walk keeps no set of the peers that it has seen.  Refusing one again
  * costs less than looking it up.
@@ -33,7 +33,7 @@
 
 /*
  * With a factor of 1.25 at least a fifth of the weight is below the bound, so
- * that fewer than one walk in a million gets here for the bound's sake.
+ * that fewer than one walk in a million gets this far because of the bound.
  */
 #define WALK_POINTS  64
 

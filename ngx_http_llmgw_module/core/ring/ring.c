@@ -4,10 +4,10 @@
  * point is kept, build.c how the points get there.
  *
  * A lookup is one word of the index, and then one or two neighbouring cache
- * lines of points.  From some hundred nodes on the caches decide.  The points
- * of 10000 are 12 MB, and a lookup waits for them; if it is to wait only once,
- * the index must be so small that it stays in the second-level cache.  Hence
- * long buckets there, in which a guess says where to look, as hashes are
+ * lines of points.  From some hundred nodes on, the caches decide.  The points
+ * of 10000 nodes are 12 MB, and a lookup waits for them; if it is to wait only
+ * once, the index must be so small that it stays in the second-level cache.
+ * Hence long buckets there, in which a guess says where to look, as hashes are
  * uniform (interpolation search; Peterson, 1957).
  */
 
@@ -24,31 +24,35 @@
 #define BUCKET_POINTS  2
 
 /*
- * But where there are so many points, a bucket has 16 times as many.  At 10000
- * nodes a lookup is 249 ns with short buckets and 4 MB of index, 164 with 8
- * times as many points, 138 with 16 times and 256 kB, hardly less with 32.  The
- * guess costs 6 ns where the first-level cache holds all, 1.5 at 500 nodes, and
- * pays from 700 on.
+ * From this many points on, a bucket has 16 times as many.  At 10000 nodes a
+ * lookup is 249 ns with short buckets and 4 MB of index, 164 with 8 times as
+ * many points, 138 with 16 times and 256 kB, hardly less with 32.  The guess
+ * costs 6 ns where the first-level cache holds all, 1.5 at 500 nodes, and pays
+ * from 700 on.
  */
 #define MANY_POINTS       100000
 #define LONG_BUCKET_BITS  4
 
 /*
  * A lookup counts, without a branch, which of the bucket's first points are
- * below the key; a loop that ends at the right one is guessed wrong half of
- * the time: 6 instead of 11 ns at 10 nodes, 19 instead of 22 at 1000.  It may
- * read so many words behind the last point.
+ * below the key; a loop that ends at the right one is mispredicted half of the
+ * time: 6 instead of 11 ns at 10 nodes, 19 instead of 22 at 1000.  It may read
+ * this many words beyond the last point.
  */
 #define PEEKED_POINTS  4
 
 /*
- * And so many around the guess in a longer bucket: one of n points is half of
- * the root of n from where it is looked for, 2.4 of 23, or less.
+ * And this many around the guess in a longer bucket: in one of n points, the
+ * right one is half of the square root of n away from the guess, or less: 2.4
+ * of 23.
  */
 #define GUESSED_POINTS  10
 
 
-/* Bits that tell n things apart, and one: a shift by 64 is undefined. */
+/*
+ * Enough bits to tell n things apart, at least one: a shift by 64 is
+ * undefined.
+ */
 static unsigned
 bits_for(size_t n)
 {
@@ -61,8 +65,8 @@ bits_for(size_t n)
 
 
 /*
- * Scaling halves until all fit: exact in integers, the same for any order of
- * nodes, and never coarser than half of the limit.
+ * Weights are halved until all points fit: exact in integers, the same for any
+ * order of nodes, and never coarser than half of the limit.
  */
 static size_t
 node_points(const llmgw_ring_node_t *node, uint32_t vnodes, unsigned shift)
@@ -232,9 +236,9 @@ count_short(const uint64_t *points, size_t n, uint64_t key)
 
 
 /*
- * The same of more than GUESSED_POINTS; `fraction` is how far into the bucket
- * the key lies, in 2^-32 buckets.  Where the window was put wrong the answer is
- * beyond one of its ends.
+ * The same for a bucket of more than GUESSED_POINTS; `fraction` is how far
+ * into the bucket the key lies, in 2^-32 buckets.  If the window misses, the
+ * answer lies beyond one of its ends.
  */
 static inline size_t
 count_long(const uint64_t *points, size_t n, uint64_t key, uint64_t fraction)

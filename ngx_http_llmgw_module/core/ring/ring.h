@@ -11,8 +11,8 @@
  * A ring never changes once it is whole: a change of membership builds a new
  * one out of the old one while the old one serves.  The build is one linear
  * pass, in slices, off the request path: it copies the points without those
- * that went and merges those that came.  A ring out of nothing is the same
- * pass, in which all points came.
+ * that went and merges those that came.  A first ring is the same pass with
+ * all points new.
  *
  * Points are a sorted array with an index of buckets over the high bits of the
  * circle, so that a lookup touches one bucket entry and some neighbouring
@@ -56,7 +56,7 @@ llmgw_ring_bytes_t llmgw_ring_bytes(const llmgw_ring_t *old,
 /*
  * Begins a ring of n nodes in `memory`, with a builder in `builder`, both of
  * the sizes above and aligned as malloc() does; they stay the caller's.  Node k
- * of the answers is nodes[k].  What stands in `old`, a whole ring, is copied:
+ * of the answers is nodes[k].  The points of `old`, a whole ring, are copied:
  * nodes[i] is its node before[i], of the same id, or LLMGW_RING_NEW.  Nodes
  * that stay keep their order among each other; weights and vnodes may differ.
  * old == NULL: all nodes are new, `before` is not read.  builder, nodes, their
