@@ -1,10 +1,10 @@
 
 /*
- * The module as nginx sees it: directives, configuration, hooks.  The one file
- * that knows all rooms:
+ * The module as nginx sees it: directives, configuration, hooks.  The only file
+ * that includes all rooms, which include each other so:
  *
- *   conf/       directives                  known by all, knows none
- *   core/       decisions, pure             knows nothing
+ *   conf/       directives                  -> core, proto; in all but core
+ *   core/       decisions, pure             includes nothing
  *   http/       nginx's requests            -> core, proto
  *   zone/       the shared memory           -> core
  *   upstream/   pools, replicas, attempts   -> zone, core, proto
@@ -12,14 +12,15 @@
  *   native/     grpc_pass and proxy_pass    -> upstream, zone, http
  *   pages/      status, metrics             -> zone, http and a snapshot
  *
- * What hangs from what:
+ * The objects, and what each belongs to:
  *
  *   srv conf   one upstream{} block of ours
- *   pool       its life in this worker: view, ring, replicas
- *   replica    one member or static address; owns its sessions
+ *   pool       an upstream{} block in this worker: view, ring, replicas
+ *   replica    one member or static address of a pool; owns its sessions
  *   session    one HTTP/2 connection to a replica, shared by many attempts
  *   stream     one client's request, from its body to its last byte
- *   attempt    one replica's try at a stream; a stream has one at a time
+ *   attempt    one replica's try at a stream, which has one at a time, or two
+ *              while it is hedged
  */
 
 #include "front/grpc.h"
@@ -292,7 +293,7 @@ ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->key_is_body = prev->key_is_body;
     }
 
-    /* "if" and "limit_except" blocks serve as the location around them */
+    /* "if" and "limit_except" blocks pass as the location around them does */
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 

@@ -3,9 +3,9 @@
  * The upstream{} block: llmgw_members, llmgw_zone, llmgw_hash and the static
  * `server` lines; and llmgw_pass, which names one.
  *
- * Any of the three makes the block ours: its peers are then chosen by this
- * module, and what stock balancers know but we do not (backup, max_fails, a
- * `zone` line) is refused, not passed over.
+ * Any of the three makes the block ours: this module then chooses its peers.
+ * Parameters that nginx's own balancers have and this module lacks (backup,
+ * max_fails, a `zone` line) are errors, and are not silently ignored.
  */
 
 #include "conf/conf.h"
@@ -14,7 +14,7 @@
 
 #define NGX_HTTP_LLMGW_ZONE_DEFAULT  (1024 * 1024)
 
-/* a prompt's prefix of a megabyte is no prefix any more */
+/* a key of more than a megabyte would be no prefix of a prompt any more */
 #define NGX_HTTP_LLMGW_MAX_PREFIX    (1024 * 1024)
 #define NGX_HTTP_LLMGW_MAX_VNODES    10000
 
@@ -111,7 +111,7 @@ ngx_http_llmgw_conf_members(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "has a path that is too long";
     }
 
-    /* an upstream{} without servers is refused: one without addresses */
+    /* nginx refuses an upstream{} without servers: add one with no address */
 
     uscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_upstream_module);
 
@@ -268,7 +268,7 @@ ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param, size_t skip,
 }
 
 
-/* At the end of the http{} block: all lines of the upstream are known. */
+/* Called at the end of the http{} block, when all its lines are known. */
 
 static ngx_int_t
 ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
@@ -446,7 +446,7 @@ ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         clcf->auto_redirect = 0;
     }
 
-    /* an error_page from above would answer gRPC with HTML */
+    /* an inherited error_page would answer gRPC with HTML: inherit none */
 
     if (clcf->error_pages == NULL) {
         clcf->error_pages = ngx_array_create(cf->pool, 1,
@@ -460,7 +460,7 @@ ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* The upstream of that name, which may be defined later. */
+/* The upstream of that name, which may be defined further down. */
 
 ngx_http_upstream_srv_conf_t *
 ngx_http_llmgw_conf_refer(ngx_conf_t *cf, ngx_str_t *name)
@@ -483,8 +483,11 @@ ngx_http_llmgw_conf_refer(ngx_conf_t *cf, ngx_str_t *name)
 }
 
 
-/* In place of a balancer that no block has set: ngx_http_llmgw_conf_check()
- * says what is missing, with the line that asked for it. */
+/*
+ * Stands in for the balancer of an upstream that has none of ours, so that
+ * nginx goes on: ngx_http_llmgw_conf_check() then names what is missing, and
+ * the line that refers to it.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_conf_not_ours(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
@@ -538,8 +541,8 @@ ngx_http_llmgw_conf_check(ngx_conf_t *cf, ngx_http_llmgw_main_conf_t *lmcf)
 
 
 /*
- * The zone is made where the block's last word on its balancer is ours;
- * "keepalive" keeps it so, another balancer does not.
+ * A block has a zone only if its balancer is still ours at the end of the
+ * block: "keepalive" wraps it and so keeps it, another balancer replaces it.
  */
 
 static ngx_int_t
@@ -572,7 +575,7 @@ ngx_http_llmgw_conf_is_ours(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
 }
 
 
-/* The whole location answers with that: llmgw_status, llmgw_metrics. */
+/* Makes this the location's content handler: llmgw_status, llmgw_metrics. */
 
 char *
 ngx_http_llmgw_conf_handler(ngx_conf_t *cf, ngx_http_handler_pt handler)

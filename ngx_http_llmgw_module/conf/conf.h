@@ -1,8 +1,8 @@
 
 /*
- * The configuration, and what happens while nginx reads it.  Every room knows
- * it, and it knows none: what it needs of them, module.c puts into the main
- * configuration.
+ * The configuration, and what happens while nginx reads it.  Every room but
+ * core/ includes this header, and it includes core/ alone: module.c puts what
+ * the directives need of the other rooms into the main configuration (rooms).
  */
 
 #ifndef _NGX_HTTP_LLMGW_CONF_H_INCLUDED_
@@ -30,7 +30,7 @@ typedef struct ngx_http_llmgw_clients_s ngx_http_llmgw_clients_t;
 typedef struct {
     ngx_array_t                   upstreams;    /* of srv_conf_t * */
     ngx_array_t                   passes;       /* of loc_conf_t *, to check */
-    ngx_array_t                   keys;         /* the same, with a queue */
+    ngx_array_t                   keys;         /* the same, llmgw_key queue= */
     const ngx_http_llmgw_rooms_t *rooms;
     ngx_http_llmgw_wakes_t       *wakes;
     ngx_int_t                     request_id_index;
@@ -67,10 +67,10 @@ typedef struct {
     ngx_uint_t                    queue_size;   /* 0: off */
     ngx_msec_t                    queue_timeout;
     llmgw_breaker_conf_t          breaker;
-    ngx_msec_t                    hedge_delay;  /* 0: not by time */
-    ngx_uint_t                    hedge_budget; /* permille, with a delay */
+    ngx_msec_t                    hedge_delay;  /* 0: no hedge after a delay */
+    ngx_uint_t                    hedge_budget; /* permille, for the delay */
 
-    ngx_cycle_t                  *cycle;        /* that made the zone */
+    ngx_cycle_t                  *cycle;        /* the one that made the zone */
     ngx_http_llmgw_pool_t        *pool;         /* in this worker */
 
     unsigned                      enabled:1;
@@ -78,7 +78,7 @@ typedef struct {
     unsigned                      queue_set:1;
     unsigned                      breaker_set:1;
     unsigned                      hedge_set:1;
-    unsigned                      hedge_on:1;   /* as a request asks for it */
+    unsigned                      hedge_on:1;   /* if the request asks for it */
 
     unsigned                      has_pass:1;   /* a server{} with llmgw_pass */
 } ngx_http_llmgw_srv_conf_t;
@@ -86,12 +86,12 @@ typedef struct {
 
 typedef struct {
     ngx_http_upstream_srv_conf_t *upstream;
-    ngx_http_core_srv_conf_t     *server;       /* with the llmgw_pass line */
+    ngx_http_core_srv_conf_t     *server;       /* of the llmgw_pass line */
     u_char                       *file;
     ngx_uint_t                    line;
 
     ngx_http_complex_value_t     *key;          /* of native passes */
-    ngx_http_upstream_srv_conf_t *key_queue;    /* NULL: does not wait */
+    ngx_http_upstream_srv_conf_t *key_queue;    /* queue=; NULL: no waiting */
     u_char                       *key_file;
     ngx_uint_t                    key_line;
     unsigned                      key_is_body:1;
@@ -101,7 +101,7 @@ typedef struct {
     ngx_msec_t                    first_token_timeout;
     ngx_msec_t                    token_timeout;
 
-    ngx_str_t                     dashboard_url;    /* of the status */
+    ngx_str_t                     dashboard_url;    /* of llmgw_status */
     ngx_str_t                     dashboard_etag;
 } ngx_http_llmgw_loc_conf_t;
 
@@ -133,7 +133,7 @@ char *ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 
-/* What an upstream{} block and a location of ours are to the other rooms. */
+/* What the directives install, from rooms that conf/ does not include. */
 struct ngx_http_llmgw_rooms_s {
     ngx_http_handler_pt             pass;       /* llmgw_pass */
     ngx_http_upstream_init_peer_pt  init_peer;  /* native passes */

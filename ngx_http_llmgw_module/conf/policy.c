@@ -2,7 +2,7 @@
 /*
  * The upstream{} block's policies: llmgw_queue, llmgw_breaker, llmgw_hedge.
  *
- * All three are active, with their defaults, without being written.
+ * All three are active by default, also where the block does not name them.
  */
 
 #include "conf/conf.h"
@@ -261,7 +261,7 @@ ngx_http_llmgw_policy_time(ngx_conf_t *cf, ngx_str_t *param, size_t skip,
 }
 
 
-/* "50%" or "12.5%", above 0 and at most 100. */
+/* "50%" or "12.5%": above 0 %, at most 100 %, one decimal. */
 
 static char *
 ngx_http_llmgw_policy_percent(ngx_conf_t *cf, ngx_str_t *param, size_t skip,

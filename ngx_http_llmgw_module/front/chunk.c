@@ -1,15 +1,16 @@
 
 /*
- * Chunks: the memory in which tokens leave.
+ * Chunks: the memory that tokens are packed into.
  *
- * A stream has chunks from a token's coming until nginx has sent it, which is
- * mostly one iteration of the event loop; then they are the worker's again, and
- * the next token, of whichever stream, finds them still in the processor's
- * cache.
- * Ten thousand streams that wait for their next token hold none.
+ * A stream has a chunk from the moment a token comes until nginx has sent it,
+ * which is mostly within one iteration of the event loop.  Then the chunk goes
+ * back to the worker, and the next token of any stream finds it still in the
+ * processor's cache.  Ten thousand streams that wait for their next token hold
+ * no chunk at all.
  *
- * nginx may refer to a chunk for as long as the request has its pool, so what
- * a stream still has at its end goes back with that, and not before.
+ * nginx may refer to a chunk for as long as the request's pool exists.  So the
+ * chunks that a stream still has at its end go back when that pool is
+ * destroyed, and not before.
  */
 
 #include "front/clients.h"
@@ -29,9 +30,10 @@ static void ngx_http_llmgw_chunk_release(ngx_http_llmgw_clients_t *clients,
 
 
 /*
- * For at least size bytes; behind another, which is full, if last is given.
- * Sizes are powers of two.  The first is small, since most streams bring a
- * token or two an iteration; one that fills it gets twice as much.
+ * Returns a chunk for at least size bytes; NULL: no memory.  last is the chunk
+ * before it, which is full, or NULL.  Sizes are powers of two.  The first chunk
+ * is small, since most streams get a token or two in an iteration; each further
+ * one is twice as large as the one before, up to a limit.
  */
 
 ngx_chain_t *
@@ -95,7 +97,10 @@ ngx_http_llmgw_chunk_create(ngx_http_llmgw_clients_t *clients, size_t bytes)
 }
 
 
-/* What was filled is nginx's, and what nginx has sent is the worker's. */
+/*
+ * Called after the output was passed to nginx: moves the filled chunks from out
+ * to busy, and gives those that nginx has sent back to the worker.
+ */
 
 void
 ngx_http_llmgw_chunk_sent(ngx_http_llmgw_stream_t *stream)
@@ -127,7 +132,7 @@ ngx_http_llmgw_chunk_release(ngx_http_llmgw_clients_t *clients, ngx_chain_t *cl)
     if (clients->nchunks == NGX_HTTP_LLMGW_CHUNKS_KEPT
         || b->end - b->start > NGX_HTTP_LLMGW_CHUNK_BYTES)
     {
-        ngx_free(cl);       /* the chunk begins with it */
+        ngx_free(cl);       /* the link is the chunk's first field */
         return;
     }
 
@@ -141,7 +146,7 @@ ngx_http_llmgw_chunk_release(ngx_http_llmgw_clients_t *clients, ngx_chain_t *cl)
 }
 
 
-/* The request's pool goes. */
+/* Called when the request's pool is destroyed. */
 
 void
 ngx_http_llmgw_chunk_cleanup(void *data)

@@ -2,10 +2,10 @@
 /*
  * The list of streams that have something to do.
  *
- * Callbacks of a session put streams on it; the posted event works it off at
- * the end of the event loop's iteration.  So the tokens that an iteration
- * brought to a stream leave in one flush, those of a connection in one write
- * (cork.c), and nothing is finalized while a callback still uses it.
+ * Callbacks of a session put streams on the list, and a posted event works it
+ * off at the end of the event loop's iteration.  So all tokens that a stream
+ * got in an iteration are flushed at once, all streams of a connection share
+ * one write (cork.c), and no request is finalized while a callback uses it.
  */
 
 #include "front/clients.h"
@@ -87,8 +87,9 @@ ngx_http_llmgw_clients_forget(ngx_http_llmgw_stream_t *stream)
 
 
 /*
- * We are not within one of nginx's own handlers of the request: what it posts
- * to finalize it would wait for the next event of a client that may be gone.
+ * This runs outside of nginx's own handlers, which run the requests that nginx
+ * posts when a stream is finalized.  So they are run here: otherwise they would
+ * wait for the next event of a client that may be gone.
  */
 
 static void

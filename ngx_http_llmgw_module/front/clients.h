@@ -1,8 +1,8 @@
 
 /*
  * What a worker has for its clients: the list of streams that have something
- * to do, the memory in which tokens leave, and the connections that are held
- * until each of their streams has sent.
+ * to do, the memory that tokens are packed into, and the client connections
+ * that are corked until each of their streams has sent.
  */
 
 #ifndef _NGX_HTTP_LLMGW_CLIENTS_H_INCLUDED_
@@ -12,26 +12,26 @@
 #include "front/stream.h"
 
 
-#define NGX_HTTP_LLMGW_CHUNK_BYTES    256    /* of a stream's output: first */
-#define NGX_HTTP_LLMGW_CHUNK_MAX      8192   /* and as it doubles */
-#define NGX_HTTP_LLMGW_CHUNKS_KEPT    1024   /* of the first size, a worker */
-#define NGX_HTTP_LLMGW_CORKED         512    /* connections held at a time */
+#define NGX_HTTP_LLMGW_CHUNK_BYTES    256    /* a stream's first chunk */
+#define NGX_HTTP_LLMGW_CHUNK_MAX      8192   /* the limit of the doubling */
+#define NGX_HTTP_LLMGW_CHUNKS_KEPT    1024   /* free, of the first size */
+#define NGX_HTTP_LLMGW_CORKED         512    /* connections at a time */
 #define NGX_HTTP_LLMGW_SHARERS        256    /* cells of the survey: cork.c */
-#define NGX_HTTP_LLMGW_ID_BYTES       16     /* of a request id, random */
-#define NGX_HTTP_LLMGW_IDS            16     /* drawn at a time */
+#define NGX_HTTP_LLMGW_ID_BYTES       16     /* random bytes of an id */
+#define NGX_HTTP_LLMGW_IDS            16     /* ids drawn at a time */
 
 
 struct ngx_http_llmgw_clients_s {
     ngx_event_t                   run;          /* posted */
-    ngx_queue_t                   work;         /* streams that have some */
+    ngx_queue_t                   work;         /* of streams */
     ngx_http_llmgw_worker_t      *worker;
     ngx_log_t                    *log;
     ngx_chain_t                  *chunks;       /* free ones: chunk.c */
     ngx_uint_t                    nchunks;
     ngx_uint_t                    ncorked;
-    ngx_uint_t                    nids;         /* of these not used yet */
-    unsigned                      hands_out:1;  /* connections may be held */
-    unsigned                      done:1;       /* the cycle's memory goes */
+    ngx_uint_t                    nids;         /* of ids, not used yet */
+    unsigned                      hands_out:1;  /* the list is worked off */
+    unsigned                      done:1;       /* its memory is freed */
     u_char                        sharers[NGX_HTTP_LLMGW_SHARERS];
     u_char                        ids[NGX_HTTP_LLMGW_IDS]
                                      [NGX_HTTP_LLMGW_ID_BYTES];
@@ -39,16 +39,19 @@ struct ngx_http_llmgw_clients_s {
 };
 
 
-/* This worker's, made for its first stream.  NULL: no memory. */
+/* The worker's clients, made for its first stream.  NULL: no memory. */
 ngx_http_llmgw_clients_t *ngx_http_llmgw_clients_get(
     ngx_http_llmgw_worker_t *worker);
 
-/* The stream runs at the end of the event loop's iteration, once. */
+/*
+ * Puts the stream on the list: it runs once, at the end of the event loop's
+ * iteration.  forget() takes it off the list again.
+ */
 void ngx_http_llmgw_clients_post(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_clients_forget(ngx_http_llmgw_stream_t *stream);
 
 
-/* chunk.c */
+/* chunk.c: the memory that tokens are packed into */
 ngx_chain_t *ngx_http_llmgw_chunk_get(ngx_http_llmgw_clients_t *clients,
     ngx_chain_t *last, size_t size);
 void ngx_http_llmgw_chunk_sent(ngx_http_llmgw_stream_t *stream);

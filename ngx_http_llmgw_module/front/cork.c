@@ -2,16 +2,17 @@
 /*
  * Cork: one write for all streams of a client connection.
  *
- * nginx writes an HTTP/2 connection whenever one of its streams sends, so
+ * nginx writes to an HTTP/2 connection whenever one of its streams sends.  So
  * fifty streams that get a token in one iteration of the event loop would cost
- * fifty writes, and a stream's first token two, its headers being one.  While
- * the worker hands out what it brought, such a connection is held: its
- * write event says that the socket takes nothing, and nginx queues the frames.
- * At the iteration's end its own write handler sends them all in one go.
+ * fifty writes, and a stream's first token would cost two, one of them for its
+ * headers.  While the worker works its list of streams off, such a connection
+ * is corked: its write event says that the socket takes nothing, and nginx
+ * queues the frames.  At the end of the list nginx's own write handler sends
+ * all of them in one write.
  *
  * To a stream this looks as if its client were slow: it is blocked until nginx
- * calls its write handler, because its frames were sent, or the connection
- * broke.
+ * calls its write handler, because its frames were sent, or because the
+ * connection broke.
  */
 
 #include "front/clients.h"
@@ -27,7 +28,7 @@ static u_char *ngx_http_llmgw_cork_sharers(ngx_http_llmgw_clients_t *clients,
 static void ngx_http_llmgw_cork_fetch(void *from, void *to);
 
 
-/* Two connections may meet in a cell: then one is held that need not be. */
+/* Two connections may share a cell: then one is corked without need. */
 
 static u_char *
 ngx_http_llmgw_cork_sharers(ngx_http_llmgw_clients_t *clients,
@@ -53,10 +54,11 @@ ngx_http_llmgw_cork_fetch(void *from, void *to)
 
 
 /*
- * Before all that: how many streams of a connection have something.  What nginx
- * will touch of each was touched a token ago, and thousands of lines since; so
- * the processor is told of all of it here, and waits for it once, not once a
- * stream.
+ * Called before the list is worked off: counts how many streams of each
+ * connection are on it.  It prefetches as well: nginx touched each stream's
+ * memory a token ago, and the processor has cached thousands of other lines
+ * since.  Asking for all of it here makes the processor wait once, and not once
+ * for each stream.
  */
 
 void
@@ -109,7 +111,10 @@ ngx_http_llmgw_cork_survey(ngx_http_llmgw_clients_t *clients)
 }
 
 
-/* The request is about to send. */
+/*
+ * Called when the request is about to send: corks its connection, if other
+ * streams of it are on the list, or if the answer's headers come first.
+ */
 
 void
 ngx_http_llmgw_cork(ngx_http_llmgw_clients_t *clients, ngx_http_request_t *r)
@@ -139,8 +144,8 @@ ngx_http_llmgw_cork(ngx_http_llmgw_clients_t *clients, ngx_http_request_t *r)
 
 
 /*
- * A connection is closed by an event of its own, never by a stream's end, so
- * none is freed while it is held.
+ * nginx closes an HTTP/2 connection in an event of the connection's own, never
+ * when a stream ends, so none is freed while it is corked.
  */
 
 void

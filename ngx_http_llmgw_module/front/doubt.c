@@ -1,14 +1,17 @@
 
 /*
- * A doubt: a replica has refused the request as one deployed wrongly would,
- * UNIMPLEMENTED or UNAUTHENTICATED.  Is the request to blame, or the replica?
- * Another one is asked, and the refusal's lease is held until it has answered:
+ * A doubt: a replica has refused the request as a wrongly deployed one would,
+ * with UNIMPLEMENTED or UNAUTHENTICATED.  The request may be at fault, or the
+ * replica.  So another replica is asked, and the lease of the attempt that was
+ * refused is kept until the other replica has answered:
  *
- *     it brings a token         the first one failed, for its breaker too
- *     it refuses alike          the request is to blame: passed on
- *     there is no other one     the same, as far as anybody can tell
+ *     it sends a token          the first replica has failed, and its breaker
+ *                               counts that
+ *     it refuses as well        the request is at fault: the client gets the
+ *                               refusal
+ *     there is no other one     the same, for want of evidence
  *     it fails, or the stream
- *     waits for it in the queue nobody is blamed
+ *     waits in the queue        neither is blamed
  */
 
 #include "front/stream.h"
@@ -69,8 +72,8 @@ ngx_http_llmgw_doubt_judge(ngx_http_llmgw_stream_t *stream,
                                               LLMGW_CAUSE_STATUS);
 
         ngx_log_error(NGX_LOG_WARN, stream->request->connection->log, 0,
-                      "llmgw: replica \"%V\" answered %s to what another "
-                      "one serves", &doubt->replica->node.str,
+                      "llmgw: replica \"%V\" answered %s to a request that "
+                      "another one serves", &doubt->replica->node.str,
                       llmgw_grpc_status_name(doubt->status));
     }
 

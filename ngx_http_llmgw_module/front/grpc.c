@@ -3,8 +3,8 @@
  * The front that gRPC clients speak to: InferenceGateway.Infer as a stream,
  * and grpc.health.v1 for the pool.
  *
- * A token is not decoded: the replica's message and its signature are the
- * client's message, as proto/token_message.h has it.
+ * A token is not decoded: the replica's message with its signature appended is
+ * the client's message (proto/token_message.h).
  */
 
 #include "front/grpc.h"
@@ -66,7 +66,7 @@ ngx_http_llmgw_grpc_front_handler(ngx_http_request_t *r)
     ngx_http_client_body_handler_pt  handler;
 
     if (r != r->main) {
-        /* a mirror or auth_request: a stream has one reader, the client */
+        /* a mirror's or auth_request's: only a client reads a stream */
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -102,7 +102,10 @@ ngx_http_llmgw_grpc_front_is(ngx_http_request_t *r, const char *path)
 }
 
 
-/* The answer finalizes the request, and so does the phase that called us. */
+/*
+ * Two calls finalize the request: the answer's, and that of the phase which
+ * called this handler.  So it takes one reference more.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_grpc_front_unknown(ngx_http_request_t *r, const char *text)
@@ -116,7 +119,7 @@ ngx_http_llmgw_grpc_front_unknown(ngx_http_request_t *r, const char *text)
 }
 
 
-/* Before there is a stream, or instead of it; text lives for ever. */
+/* For a request that gets no stream.  text must be a constant. */
 
 static void
 ngx_http_llmgw_grpc_front_refuse(ngx_http_request_t *r,
@@ -158,7 +161,7 @@ ngx_http_llmgw_grpc_front_infer(ngx_http_request_t *r)
 }
 
 
-/* Serving: a replica would take a request now. */
+/* SERVING: there is a replica that requests can be routed to. */
 
 static void
 ngx_http_llmgw_grpc_front_health(ngx_http_request_t *r)
@@ -182,7 +185,7 @@ ngx_http_llmgw_grpc_front_health(ngx_http_request_t *r)
                                                    message.len, message.data);
     if (request == NULL) {
         ngx_http_llmgw_grpc_front_refuse(r, LLMGW_OUTCOME_BAD_REQUEST,
-                                  "the message is no HealthCheckRequest");
+                                  "the message is not a HealthCheckRequest");
         return;
     }
 
@@ -208,8 +211,8 @@ ngx_http_llmgw_grpc_front_health(ngx_http_request_t *r)
 
 
 /*
- * The request is one message: its prefix, and exactly that many bytes.
- * NGX_DONE: it is not, and was refused.
+ * Sets message to the request's only message: the body must be one prefix and
+ * exactly as many bytes as it says.  NGX_DONE: it is not, and was refused.
  */
 
 static ngx_int_t
@@ -260,7 +263,7 @@ ngx_http_llmgw_grpc_front_alloc(void *data, size_t size)
 static void
 ngx_http_llmgw_grpc_front_free(void *data, void *p)
 {
-    /* the request's pool goes as a whole */
+    /* the request's pool is freed as a whole */
 }
 
 
@@ -325,13 +328,13 @@ ngx_http_llmgw_grpc_front_decode(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* What is wrong with it, or NULL. */
+/* What is wrong with the request, or NULL. */
 
 static const char *
 ngx_http_llmgw_grpc_front_check(Llmgateway__InferRequest *request)
 {
     if (request == NULL) {
-        return "the message is no InferRequest";
+        return "the message is not an InferRequest";
     }
 
     if (!llmgw_utf8_is_valid(request->prompt.data, request->prompt.len)

@@ -10,10 +10,10 @@
 #include "conf/conf.h"
 
 
-/* llmgw_pass */
+/* llmgw_pass: the location's content handler. */
 ngx_int_t ngx_http_llmgw_grpc_front_handler(ngx_http_request_t *r);
 
-/* What nginx itself answers in a location of ours becomes gRPC's. */
+/* Turns what nginx itself answers in a location of ours into gRPC. */
 ngx_int_t ngx_http_llmgw_refusal_init(ngx_conf_t *cf);
 
 

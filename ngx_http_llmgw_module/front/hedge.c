@@ -1,7 +1,7 @@
 
 /*
- * A second attempt beside the first, at another replica: whichever brings the
- * first token serves the stream (serve.c).
+ * A hedge: a second attempt beside the first, at another replica.  Whichever
+ * sends the first token serves the stream (serve.c).
  */
 
 #include "front/stream.h"
@@ -9,8 +9,9 @@
 
 
 /*
- * The first attempt runs: is a second one wanted, now or later?  "on" obeys
- * the request's own flag, at once; a delay is for every request.
+ * Called when the first attempt has started.  With a delay every request is
+ * hedged, once that has passed.  With "on" a request is hedged if its own flag
+ * asks for it, at once.
  */
 
 void
@@ -31,7 +32,7 @@ ngx_http_llmgw_hedge_later(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* 1: a second replica was asked as well. */
+/* 1: a second attempt has started. */
 
 ngx_uint_t
 ngx_http_llmgw_hedge(ngx_http_llmgw_stream_t *stream)

@@ -1,25 +1,25 @@
 
 /*
- * Where a stream's bytes lie.
+ * A stream's memory.
  *
- * A stream that waits for its next token is mostly nginx's own request, and
- * much of that is room which nginx takes and then leaves empty:
+ * Most memory of a stream that waits for its next token is nginx's own request,
+ * and nginx allocates much of that without using it:
  *
  *   the request's pool  blocks of request_pool_size, 4 kB; an HTTP/2 request
- *                       takes 7 and so two of them
- *   header lists        20 fields each, in and out: a kB each of that pool,
- *                       and few are used
- *   header_in           client_header_buffer_size, another kB of it, for the
- *                       text of HTTP/1 headers; HTTP/2 never writes to it
+ *                       needs 7 kB, and so two blocks
+ *   header lists        20 fields each, in and out: 1 kB each of that pool,
+ *                       of which few fields are used
+ *   header_in           client_header_buffer_size, another 1 kB of that pool,
+ *                       for the text of HTTP/1 headers; HTTP/2 never writes
+ *                       to it
  *   the header pool     1 kB for HTTP/2's header fields, which fill a third
  *
- * So a server with an llmgw_pass gets blocks into which a request fits as a
- * whole, if its configuration leaves them at nginx's 4 kB; the lists' unused
- * ends are lent to the pool as blocks of its own; and what a stream keeps is
- * put into the other two, the stream itself into header_in.  What a client
- * makes as long as it likes, its prompt and its ids, has memory of its own
- * where they are full: in the request's pool it would push nginx's needs into
- * another block.
+ * So a server with an llmgw_pass gets blocks that a whole request fits into,
+ * unless its configuration sets request_pool_size.  The unused ends of the
+ * lists are lent to the pool as further blocks of it.  What a stream keeps is
+ * put into the other two, the stream itself into header_in.  When those are
+ * full, larger pieces, as a client's prompt and ids may be, get memory of their
+ * own: in the request's pool they would push nginx's needs into another block.
  */
 
 #include "front/memory.h"
@@ -33,17 +33,17 @@
 #define NGX_HTTP_LLMGW_TRAILERS      4
 
 /*
- * What follows until a stream's end, 1540 bytes with nginx 1.22 and with 1.31:
- * the request line, the body's buffers, the frames of headers, data and
- * trailers, our cleanups.  What the list of the client's fields lends is to
- * spare.
+ * What else a request's pool holds until a stream's end, 1540 bytes with nginx
+ * 1.22 and with 1.31: the request line, the body's buffers, the frames of
+ * headers, data and trailers, our cleanups.  What the list of the client's
+ * fields lends comes on top, as a reserve.
  */
 #define NGX_HTTP_LLMGW_POOL_REST     1536
 
-/* Fields that a list keeps room for, so that an answer finds some. */
+/* Fields that a list keeps at least, for the answer's own. */
 #define NGX_HTTP_LLMGW_KEPT_FIELDS   4
 
-/* Below these a block is not worth its head, a piece not a malloc. */
+/* Smaller blocks are not worth their head, smaller pieces not a malloc(). */
 #define NGX_HTTP_LLMGW_BLOCK_MIN     128
 #define NGX_HTTP_LLMGW_PIECE_MIN     64
 
@@ -65,8 +65,9 @@ static ngx_uint_t ngx_http_llmgw_memory_has_room(ngx_pool_t *pool,
 
 
 /*
- * nginx takes a request's pool before it knows the server's name, with the size
- * that the address's default server has; hence all servers of an address.
+ * nginx creates a request's pool before it knows the server's name, with the
+ * size that the address's default server has.  So the size is raised for all
+ * servers of an address.
  */
 
 void
@@ -136,7 +137,7 @@ ngx_http_llmgw_memory_request_size(ngx_http_core_main_conf_t *cmcf,
     size_t      size;
     ngx_uint_t  fields;
 
-    /* the rest finds room in what the answer's fields do not need */
+    /* the answer's other fields are lent, and hold a part of the rest */
 
     fields = NGX_HTTP_LLMGW_HEADERS + NGX_HTTP_LLMGW_KEPT_FIELDS
              + NGX_HTTP_LLMGW_TRAILERS;
@@ -147,7 +148,7 @@ ngx_http_llmgw_memory_request_size(ngx_http_core_main_conf_t *cmcf,
            + cmcf->variables.nelts * sizeof(ngx_http_variable_value_t)
            + sizeof(ngx_buf_t) + NGX_HTTP_LLMGW_POOL_REST;
 
-    /* a larger one has memory of its own */
+    /* nginx allocates a larger header_in apart */
 
     if (cscf->client_header_buffer_size <= NGX_MAX_ALLOC_FROM_POOL) {
         size += cscf->client_header_buffer_size;
@@ -164,9 +165,10 @@ ngx_http_llmgw_memory_request_size(ngx_http_core_main_conf_t *cmcf,
 
 
 /*
- * The header of a request has been read, and its answer's is to come: the
- * pool may have the rest of both lists.  A list that wants more fields than
- * are left takes them from the pool, as it would behind its twentieth.
+ * Called when the request's header has been read, and before its answer's.  The
+ * unused ends of both lists become blocks of the pool.  A list that needs more
+ * fields than it has kept takes them from the pool, as it would after its
+ * twentieth.
  */
 
 void
@@ -182,8 +184,8 @@ ngx_http_llmgw_memory_lend(ngx_http_request_t *r)
     cln->handler = ngx_http_llmgw_memory_take_back;
     cln->data = r->pool;
 
-    /* a subrequest that runs, a mirror's, has a copy of the client's list,
-     * and its modules may add to that, up to the twentieth field */
+    /* a subrequest that runs, as a mirror's, has a copy of the client's list,
+     * and its modules may still add fields to that, up to the twentieth */
 
     if (r->count == 1) {
         ngx_http_llmgw_memory_lend_list(r->pool, &r->headers_in.headers);
@@ -229,7 +231,7 @@ ngx_http_llmgw_memory_lend_list(ngx_pool_t *pool, ngx_list_t *list)
 }
 
 
-/* In the pool's first block, where all that is lent lies. */
+/* 1: it is in the pool's first block, as all lent blocks are. */
 
 static ngx_uint_t
 ngx_http_llmgw_memory_is_within(ngx_pool_t *pool, void *start, void *end)
@@ -238,7 +240,10 @@ ngx_http_llmgw_memory_is_within(ngx_pool_t *pool, void *start, void *end)
 }
 
 
-/* A pool's cleanups come before it frees its blocks, each by itself. */
+/*
+ * Unlinks the lent blocks.  A pool runs its cleanups before it frees its blocks
+ * one by one, and a lent block is not one that malloc() gave.
+ */
 
 static void
 ngx_http_llmgw_memory_take_back(void *data)
@@ -260,8 +265,6 @@ ngx_http_llmgw_memory_take_back(void *data)
     }
 }
 
-
-/* For as long as the request's pool lives; aligned for whatever it holds. */
 
 void *
 ngx_http_llmgw_memory_alloc(ngx_http_request_t *r, size_t size)
@@ -311,7 +314,7 @@ ngx_http_llmgw_memory_unused(ngx_http_request_t *r, size_t size)
 
 #if (NGX_HTTP_V2)
 
-/* 1: without another block. */
+/* 1: the pool can allocate size bytes without another block. */
 
 static ngx_uint_t
 ngx_http_llmgw_memory_has_room(ngx_pool_t *pool, size_t size)

@@ -1,6 +1,6 @@
 
 /*
- * Where a stream's bytes lie, among nginx's own of the request.
+ * A stream's memory: unused parts of what nginx allocates for the request.
  */
 
 #ifndef _NGX_HTTP_LLMGW_MEMORY_H_INCLUDED_
@@ -10,12 +10,17 @@
 #include "conf/conf.h"
 
 
-/* Servers with an llmgw_pass get their request_pool_size. */
+/* Raises request_pool_size for servers with an llmgw_pass. */
 void ngx_http_llmgw_memory_conf(ngx_conf_t *cf,
     ngx_http_llmgw_main_conf_t *lmcf);
 
-
+/* Lends the unused ends of the request's header lists to its pool. */
 void ngx_http_llmgw_memory_lend(ngx_http_request_t *r);
+
+/*
+ * Memory that lives as long as the request's pool, aligned for any type.
+ * NULL: no memory.
+ */
 void *ngx_http_llmgw_memory_alloc(ngx_http_request_t *r, size_t size);
 
 

@@ -2,11 +2,11 @@
 /*
  * Output: a stream's bytes on their way into nginx's response body.
  *
- * A front packs tokens one behind another into chunks (chunk.c), and they are
- * flushed once an iteration of the event loop.  As long as nginx holds bytes of
- * ours, because the client is slow or its connection is held for the rest of
- * the iteration (cork.c), the stream counts as blocked, and its replica gets no
- * more window.
+ * A front packs tokens one after another into chunks (chunk.c), and they are
+ * flushed once per iteration of the event loop.  nginx may keep bytes of ours,
+ * because the client is slow, or because its connection is corked for the rest
+ * of the iteration (cork.c).  Until they are sent the stream is blocked, and
+ * its replica gets no more window.
  */
 
 #include "front/clients.h"
@@ -72,7 +72,7 @@ ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream)
     }
 
     if (r->connection->buffered == NGX_HTTP_V2_BUFFERED) {
-        /* frames in the connection's queue, which has a timer of its own */
+        /* the frames are in the connection's queue, which has its own timer */
         return NGX_AGAIN;
     }
 
@@ -119,9 +119,9 @@ ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream, ngx_uint_t last)
 
 
 /*
- * 1: nginx has nothing of ours left, and the chunks are free.  What was held
- * leaves in full nearly always; another walk through all of nginx's filters,
- * to be told so, would cost as much as the first.
+ * nginx calls the write handler when the frames of a corked connection are
+ * sent, and nearly always that is all of them.  To pass through all of nginx's
+ * filters once more, only to learn that, would cost as much as the first pass.
  */
 
 ngx_uint_t
@@ -150,7 +150,7 @@ ngx_http_llmgw_output_is_sent(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* The client takes bytes again, or has taken none for send_timeout. */
+/* Called when the client takes bytes again, or took none for send_timeout. */
 
 void
 ngx_http_llmgw_output_write_handler(ngx_http_request_t *r)
@@ -173,15 +173,13 @@ ngx_http_llmgw_output_write_handler(ngx_http_request_t *r)
         && (stream->blocked || r->connection->error))
     {
         if (wev->timer_set && !wev->delayed) {
-            ngx_del_timer(wev);     /* something moved: a new term */
+            ngx_del_timer(wev);     /* it took some: the timeout starts anew */
         }
 
         ngx_http_llmgw_stream_unblocked(stream);
     }
 }
 
-
-/* The request may be gone when this returns. */
 
 void
 ngx_http_llmgw_output_last(ngx_http_llmgw_stream_t *stream)

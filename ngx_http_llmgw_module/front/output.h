@@ -1,7 +1,7 @@
 
 /*
- * A stream's bytes on their way into nginx's response body: what all fronts
- * do alike.
+ * A stream's bytes on their way into nginx's response body, the same for all
+ * fronts.
  */
 
 #ifndef _NGX_HTTP_LLMGW_OUTPUT_H_INCLUDED_
@@ -11,17 +11,24 @@
 #include "front/stream.h"
 
 
-/* Room for size bytes more, from buf->last on; NULL: no memory. */
+/* A buffer with space for size more bytes at buf->last; NULL: no memory. */
 ngx_buf_t *ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream,
     size_t size);
 
-/* NGX_OK: the client has all; NGX_AGAIN: it is slow; else the end of it. */
+/*
+ * Passes the output to nginx.  NGX_OK: nginx has sent all of it.  NGX_AGAIN:
+ * nginx still holds bytes, and calls the write handler.  NGX_ERROR: the
+ * request has failed.
+ */
 ngx_int_t ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream);
 
-/* 1: nginx has nothing of ours left. */
+/* 1: nginx has sent all of our bytes, and the chunks are free again. */
 ngx_uint_t ngx_http_llmgw_output_is_sent(ngx_http_llmgw_stream_t *stream);
 
-/* Sends what is left as the last of it, and finalizes the request. */
+/*
+ * Sends what is left, marked as the answer's end, and finalizes the request,
+ * which may be gone when this returns.
+ */
 void ngx_http_llmgw_output_last(ngx_http_llmgw_stream_t *stream);
 
 /* r->write_event_handler */

@@ -1,8 +1,8 @@
 
 /*
- * What nginx itself answers in our locations (413 body too large, 503 of
- * limit_req, 404, ...) would reach the client as HTML.  A header filter turns
- * each such status into a gRPC answer on its way out.
+ * Errors that nginx itself answers in our locations (413 body too large, 503
+ * of limit_req, 404, ...) would reach the client as HTML.  A header filter
+ * replaces each of them by a gRPC answer.
  */
 
 #include "conf/conf.h"
@@ -55,8 +55,9 @@ ngx_http_llmgw_refusal_filter(ngx_http_request_t *r)
 
 
 /*
- * In a location with llmgw_pass; or before any was found, as with a header that
- * is too large, a gRPC request for a server that has such a location.
+ * 1: the request is in a location with llmgw_pass; or no location was found
+ * yet, as with a header that is too large, but it is a gRPC request to a server
+ * that has such a location.
  */
 
 static ngx_uint_t
@@ -80,7 +81,10 @@ ngx_http_llmgw_refusal_is_ours(ngx_http_request_t *r)
 }
 
 
-/* Where nginx's own meaning is more exact than the general mapping. */
+/*
+ * Sets the outcome for an HTTP status.  Where nginx means something more exact
+ * by it than gRPC's general mapping says, there is a case of its own.
+ */
 
 static void
 ngx_http_llmgw_refusal_end(ngx_uint_t http, llmgw_end_t *end)

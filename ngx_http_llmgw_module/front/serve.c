@@ -1,8 +1,8 @@
 
 /*
- * How a stream is served, through as many attempts as it takes.  What follows
- * when one has ended is decided by core/resume.c; an attempt's own protocol is
- * upstream/attempt.c's.
+ * How a stream is served, by as many attempts as it takes.  core/resume.c
+ * decides what follows when an attempt has ended; upstream/attempt.c speaks
+ * the replica's protocol.
  *
  *     begin
  *       |        full: waits in the queue
@@ -18,9 +18,9 @@
  *       v
  *     FINAL --------------------------------------> finish: served
  *
- * A hedged stream has two attempts, its legs, until the first token: the leg
- * that brings it serves, and the other is cancelled in that same moment.  A leg
- * that fails before leaves the other running, as if it had never been.
+ * A hedged stream has two attempts until its first token.  The attempt that
+ * brings the token serves the stream, and the other is cancelled at once.  If
+ * one of the two fails before that, the other runs on alone.
  */
 
 #include "core/ring/ring.h"
@@ -86,7 +86,7 @@ ngx_http_llmgw_serve_begin(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* The head of the queue is ours. */
+/* Called when a waiting stream is at the queue's head: it claims again. */
 
 static void
 ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim)
@@ -107,7 +107,10 @@ ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim)
 }
 
 
-/* 1: there is no replica, the stream is finished and may be gone. */
+/*
+ * Claims a replica and starts the attempt, or waits in the queue.  1: neither
+ * was possible; the stream is finished and may be gone.
+ */
 
 static ngx_uint_t
 ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
@@ -151,7 +154,7 @@ ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
         return 1;
 
     case LLMGW_ADMISSION_EXCLUDED:
-        /* with tokens out, none of its resume group is left */
+        /* after its first token: none of the resume group is left */
         ngx_http_llmgw_stream_finish(stream, stream->record.tokens
                                              ? LLMGW_OUTCOME_TRIES_EXHAUSTED
                                              : LLMGW_OUTCOME_NO_REPLICAS);
@@ -165,8 +168,9 @@ ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
 
 
 /*
- * In doubt the queue is for those that are full alone: whether another replica
- * serves what one has refused need not be waited for.
+ * A stream with a doubt waits in the queue only if the other replicas are full,
+ * and gives the doubt up, without blame, before it does.  It waits for nothing
+ * else, as for a circuit to close: then the client gets the refusal at once.
  */
 
 static llmgw_admission_rc_t
@@ -199,7 +203,7 @@ static void
 ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_replica_t *replica, ngx_uint_t failed)
 {
-    /* in doubt a wait forgets none of them: another one is to be asked */
+    /* with a doubt a wait drops no exclusion: another replica must answer */
 
     ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
                                  replica, failed || stream->doubt);
@@ -217,7 +221,7 @@ ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
 
     if (stream->record.tokens) {
         ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
-                      "llmgw: stream goes on at replica \"%V\" behind %ui "
+                      "llmgw: stream continues at replica \"%V\" after %ui "
                       "tokens", &stream->record.replica,
                       stream->record.tokens);
     }
@@ -227,7 +231,7 @@ ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* Within a callback: nothing may be finished here. */
+/* Runs within a callback of the session: it must not finish the stream. */
 
 static void
 ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
@@ -272,12 +276,12 @@ ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
     }
 
     if (!stream->blocked || stream->out_failed) {
-        ngx_http_llmgw_clients_post(stream);    /* else nginx calls us */
+        ngx_http_llmgw_clients_post(stream);    /* else nginx's event does */
     }
 }
 
 
-/* The same: the stream runs, and asks what follows. */
+/* The same: the stream is posted, and handles the end when it runs. */
 
 static void
 ngx_http_llmgw_serve_attempt_ended(ngx_http_llmgw_attempt_t *attempt)
@@ -317,8 +321,6 @@ ngx_http_llmgw_serve_other(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* 1: the stream is finished and may be gone. */
-
 ngx_uint_t
 ngx_http_llmgw_serve_run(ngx_http_llmgw_stream_t *stream)
 {
@@ -337,7 +339,7 @@ ngx_http_llmgw_serve_run(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* The same. */
+/* 1: the stream is finished and may be gone. */
 
 static ngx_uint_t
 ngx_http_llmgw_serve_leg_ended(ngx_http_llmgw_stream_t *stream,
@@ -359,7 +361,7 @@ ngx_http_llmgw_serve_leg_ended(ngx_http_llmgw_stream_t *stream,
         return ngx_http_llmgw_serve_last_ended(stream, leg);
     }
 
-    /* the other one goes on alone */
+    /* the other attempt runs on alone */
 
     ngx_http_llmgw_serve_note(stream, leg, LLMGW_NEXT_AGAIN);
     ngx_http_llmgw_serve_exclude(stream, leg->replica,
@@ -371,9 +373,9 @@ ngx_http_llmgw_serve_leg_ended(ngx_http_llmgw_stream_t *stream,
 
 
 /*
- * How the attempt ended, for its stream.  One that has all tokens it asked for
- * is complete, whatever its replica did instead of saying so: none is left that
- * another one could be asked for.
+ * How the attempt ended, for its stream.  A stream that has all the tokens it
+ * asked for is complete, even if its replica did not say so but failed: another
+ * replica could add nothing.
  */
 
 static llmgw_ending_t
@@ -387,7 +389,7 @@ ngx_http_llmgw_serve_ending(ngx_http_llmgw_stream_t *stream,
     if (attempt->ending == LLMGW_ENDING_DOUBTED
         && !ngx_http_llmgw_doubt_take(stream, attempt))
     {
-        /* two of two refuse it */
+        /* two replicas have refused the request: it is at fault */
         ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_SUCCESS);
         ngx_http_llmgw_lease_end(&attempt->lease, LLMGW_VERDICT_SUCCESS);
         return LLMGW_ENDING_PASSED;
@@ -397,7 +399,10 @@ ngx_http_llmgw_serve_ending(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* What follows the stream's only attempt.  1: it is finished. */
+/*
+ * The stream's only running attempt has ended.  1: so has the stream, which may
+ * be gone; 0: it claims another replica.
+ */
 
 static ngx_uint_t
 ngx_http_llmgw_serve_last_ended(ngx_http_llmgw_stream_t *stream,

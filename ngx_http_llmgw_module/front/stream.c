@@ -1,8 +1,8 @@
 
 /*
  * A stream: one client's request, from its decoded message to its last byte.
- * How it is served, by which attempts, is in serve.c; no protocol is spoken in
- * here.
+ * serve.c decides which attempts serve it, and its front speaks the client's
+ * protocol; this file does neither.
  *
  *     open ---> begins ---> runs, each time tokens came or an attempt ended
  *                             |
@@ -51,8 +51,8 @@ ngx_http_llmgw_stream_open(ngx_http_request_t *r,
 
     stream->ask.request_id = (char *) stream->record.request_id.data;
 
-    /* a client that resets or leaves ends the request, and by its cleanup
-     * the stream */
+    /* a client that resets or disconnects ends the request, whose cleanup
+     * ends the stream */
 
     r->read_event_handler = ngx_http_test_reading;
     r->write_event_handler = ngx_http_llmgw_output_write_handler;
@@ -140,7 +140,7 @@ ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* The client has all that there was. */
+/* nginx has sent all output: the replica may send more. */
 
 static void
 ngx_http_llmgw_stream_sent(ngx_http_llmgw_stream_t *stream)
@@ -153,7 +153,7 @@ ngx_http_llmgw_stream_sent(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* The client takes bytes again.  Its slowness was not the replica's. */
+/* The replica's silence counts from now: it was the client that was slow. */
 
 void
 ngx_http_llmgw_stream_unblocked(ngx_http_llmgw_stream_t *stream)
@@ -206,7 +206,7 @@ ngx_http_llmgw_stream_answer(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* Without an answer: there is nobody to read it, or no memory for it. */
+/* Ends the stream without an answer: nobody reads it, or memory is out. */
 
 static void
 ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream)
@@ -219,7 +219,7 @@ ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* Once for each stream. */
+/* Records and counts the outcome; called once for each stream. */
 
 static void
 ngx_http_llmgw_stream_over(ngx_http_llmgw_stream_t *stream,
@@ -236,7 +236,7 @@ ngx_http_llmgw_stream_over(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* All that the stream holds beyond its request's pool; idempotent. */
+/* Releases all that is not in the request's pool; idempotent. */
 
 static void
 ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream)

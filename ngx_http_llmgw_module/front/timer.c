@@ -2,22 +2,22 @@
 /*
  * A stream's waits, all on one timer:
  *
- *   the client's deadline, at any time
- *   the place in the queue, as long as `llmgw_queue timeout` says
- *   the first token of an attempt, the next token behind it
- *   the moment for a hedge
+ *   for the client's deadline
+ *   in the queue, for the timeout of `llmgw_queue`
+ *   for an attempt's first token, and then for each next one
+ *   for the moment of a hedge
  *
- * The timer is not cancelable, so that a worker that shall exit waits for the
- * stream; and it is not moved at each token: its handler looks how long the
- * silence has been, and waits for the rest.  Only an attempt's first token
- * moves it, from the one limit to the other.
+ * The timer is not cancelable, so that a worker that is told to exit waits for
+ * the stream.  A token does not move it: its handler looks how long the replica
+ * has been silent, and waits for the rest of the timeout.  Only an attempt's
+ * first token moves it, from the one timeout to the other.
  */
 
 #include "front/stream.h"
 #include "upstream/pool.h"
 
 
-/* a timer that comes later than that: the worker stood still */
+/* if a timer fires this much too late, the worker stood still */
 #define NGX_HTTP_LLMGW_LATE_MS  100
 
 static void ngx_http_llmgw_timer_handler(ngx_event_t *ev);
@@ -109,10 +109,12 @@ ngx_http_llmgw_timer_is_due(ngx_msec_t when)
 
 
 /*
- * Silence is judged at the second look.  This worker may have stood still, by
- * SIGSTOP or with its machine, and the sockets are full of tokens: between two
- * looks they are read.  Where it stood still for long, replicas of the same
- * machine did too, and have all of their time again.  1: not yet.
+ * 1: a replica is silent, and the timer must look once more before that counts.
+ *
+ * This worker may have stood still, because of SIGSTOP or with its machine, and
+ * its sockets may be full of tokens; between two looks they are read.  If the
+ * timer came late as well, replicas on the same machine may have stood still
+ * too: their time starts anew.
  */
 
 static ngx_uint_t
@@ -180,7 +182,7 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_stream_t *stream,
         limit = stream->conf->first_token_timeout;
     }
 
-    /* what came may be held for as long */
+    /* coalescing may keep a token unread for as long */
     limit += stream->pool->worker->coalesce.load.interval_ms;
 
     since = leg->activity_ms;
@@ -198,11 +200,13 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_stream_t *stream,
 
 
 /*
- * What the queue's limit counts is the waiting since the last token.  So an
- * attempt that failed without one stops the clock while it lasts; a refusal
- * for want of room does not, or a replica that refuses for ever could keep
- * the stream for ever.  Of a hedge the first leg began before the second; what
- * it did last, without a token, is to begin.
+ * The queue's timeout limits how long a stream waits in the queue, counted from
+ * its last token.  So the time of an attempt that failed without a token is
+ * added to the limit.  The time of an attempt that a full replica refused is
+ * not, or a replica that always refuses could keep the stream for ever.
+ *
+ * Of two attempts the first one began before its hedge; without a token its
+ * activity_ms is still that time.
  */
 
 void
@@ -222,7 +226,7 @@ ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* For the earliest of what is waited for. */
+/* Sets the timer for the earliest of the waits. */
 
 void
 ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
@@ -263,7 +267,7 @@ ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
         wait = ngx_http_llmgw_timer_until(wait, stream->hedge_ms);
     }
 
-    /* nginx would keep an old time that differs by little: ours may not */
+    /* ngx_add_timer() keeps an old time that differs by little: delete it */
 
     if (stream->timer.timer_set) {
         ngx_del_timer(&stream->timer);

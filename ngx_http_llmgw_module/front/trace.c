@@ -1,11 +1,11 @@
 
 /*
- * Who a request is, for those who look for it later: its id, with which each of
- * its log lines ends, and the trace that its client belongs to.
+ * What identifies a request in logs and traces: its id, with which each of its
+ * log lines ends, and the client's trace.
  *
- * A client without a trace gets none: a made-up parent that nobody records
- * would be a trace without its root, and would decide for the engines what is
- * sampled.
+ * A request without a trace gets none.  A parent that the gateway made up would
+ * be recorded nowhere: the trace would have no root, and would decide for the
+ * engines what is sampled.
  */
 
 #include <sys/random.h>
@@ -26,7 +26,7 @@ static u_char *ngx_http_llmgw_trace_log(ngx_http_request_t *r,
     ngx_http_request_t *sr, u_char *buf, size_t len);
 
 
-/* An indexed variable has one value a request, $request_id too. */
+/* $request_id as an indexed variable: it has one value per request. */
 
 ngx_int_t
 ngx_http_llmgw_trace_conf(ngx_conf_t *cf, ngx_http_llmgw_main_conf_t *lmcf)
@@ -64,7 +64,7 @@ ngx_http_llmgw_trace_read(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* 0: none, no valid one, or two of them. */
+/* 0: the request has no traceparent, an invalid one, or several. */
 
 static ngx_uint_t
 ngx_http_llmgw_trace_parent(ngx_http_request_t *r, llmgw_trace_t *parent)
@@ -92,7 +92,7 @@ ngx_http_llmgw_trace_parent(ngx_http_request_t *r, llmgw_trace_t *parent)
 }
 
 
-/* Several headers are one list.  NULL: none that can be handed on. */
+/* Joins all tracestate headers.  NULL: nothing that can be passed on. */
 
 static const char *
 ngx_http_llmgw_trace_state(ngx_http_request_t *r)
@@ -103,7 +103,7 @@ ngx_http_llmgw_trace_state(ngx_http_request_t *r)
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
 
-    /* one byte more than is handed on shows that it was longer */
+    /* one byte more than is passed on shows that it was longer */
 
     size = ngx_min(ngx_http_llmgw_trace_state_size(r),
                    LLMGW_TRACE_STATE_MAX + 1);
@@ -129,7 +129,7 @@ ngx_http_llmgw_trace_state(ngx_http_request_t *r)
 
     text[llmgw_trace_state_len((char *) text, p - text)] = '\0';
 
-    /* HTTP/2 has no value that begins or ends with a blank; nginx minds not */
+    /* HTTP/2 forbids a value that begins with a blank, but nginx passes it */
 
     while (*text == ' ' || *text == '\t') {
         text++;
@@ -139,7 +139,7 @@ ngx_http_llmgw_trace_state(ngx_http_request_t *r)
 }
 
 
-/* With a comma for each; 0: there is none. */
+/* The bytes of all tracestate values, with a comma each; 0: none. */
 
 static size_t
 ngx_http_llmgw_trace_state_size(ngx_http_request_t *r)
@@ -199,9 +199,10 @@ ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream)
 
 
 /*
- * $request_id, where nobody has asked for it yet: nginx would draw it from
- * OpenSSL, which costs a system call and a twentieth of a short request.  The
- * kernel's bytes are as random, and come for many ids at a time.
+ * Sets $request_id, unless it has been evaluated before.  nginx would ask
+ * OpenSSL for random bytes, which costs a system call and a twentieth of the
+ * time of a short request.  The kernel's bytes are as random, and one call is
+ * enough for many ids.
  */
 
 static void
@@ -242,8 +243,9 @@ ngx_http_llmgw_trace_draw(ngx_http_llmgw_stream_t *stream,
 
 
 /*
- * Behind what nginx tells of the client and the request.  An id comes from
- * outside: what would break a line or a quoted string is shown as a dot.
+ * Appends the id to what nginx logs of the client and the request.  An id comes
+ * from outside: whatever would break the line or its quoted string is shown as
+ * a dot.
  */
 
 static u_char *

@@ -69,10 +69,11 @@ ngx_http_llmgw_body_copy(ngx_chain_t *cl, ngx_str_t *body)
 
 
 /*
- * Decoded, it is not needed again.  A gRPC client does not say how long its
- * message will be, so nginx has taken the whole of client_body_buffer_size for
- * it, 16 kB and more, and would keep them for as long as the stream lasts; a
- * longer one lies in a file, open as long, and in the copy that joined it.
+ * A decoded body is not needed again.  A gRPC client does not announce the
+ * length of its message, so nginx has allocated the whole of
+ * client_body_buffer_size for it, 16 kB or more, and would keep it until the
+ * stream ends.  A longer body is in a file, which stays open as long, and in
+ * the copy that ngx_http_llmgw_body_bytes() made.
  */
 
 void
@@ -88,7 +89,7 @@ ngx_http_llmgw_body_free(ngx_http_request_t *r, ngx_str_t *body)
         return;
     }
 
-    /* what is small, or one that was freed before, is not found */
+    /* ngx_pfree() finds large blocks only, and none that was freed before */
 
     for (cl = rb->bufs; cl; cl = cl->next) {
         if (cl->buf->start) {

@@ -14,13 +14,17 @@
 
 
 /*
- * Its first bytes, at most limit of them, in one piece: where they lie, or a
- * copy.  NGX_ERROR: no memory, or the file could not be read.
+ * Sets body to its first bytes, at most limit of them, in one piece: where
+ * nginx has them in memory, or else a copy in the request's pool.  NGX_ERROR:
+ * no memory, or the file could not be read.
  */
 ngx_int_t ngx_http_llmgw_body_bytes(ngx_http_request_t *r, size_t limit,
     ngx_str_t *body);
 
-/* Gives back what nginx holds of it, and body as it was had above. */
+/*
+ * Frees nginx's buffers and temporary file, and body, which is what
+ * ngx_http_llmgw_body_bytes() returned.
+ */
 void ngx_http_llmgw_body_free(ngx_http_request_t *r, ngx_str_t *body);
 
 

@@ -4,7 +4,7 @@
 #include "proto/grpc/prefix.h"
 
 
-/* beyond a year a deadline is none, and nginx's timers stay in their range */
+/* a deadline of a year or more is none, so nginx's timers stay in range */
 #define NGX_HTTP_LLMGW_MAX_TIMEOUT_MS  (365ull * 24 * 3600 * 1000)
 
 

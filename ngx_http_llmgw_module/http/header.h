@@ -1,7 +1,7 @@
 
 /*
- * Header fields of nginx's requests and upstreams: what fronts, native passes
- * and pages ask of them.
+ * Header fields of nginx's requests and upstreams, as fronts, native passes
+ * and pages look them up and add to them.
  */
 
 #ifndef _NGX_HTTP_LLMGW_HEADER_H_INCLUDED_
@@ -13,19 +13,21 @@
 #include <ngx_http.h>
 
 
+/* 1: the field has that name; case does not matter. */
 ngx_uint_t ngx_http_llmgw_header_is(ngx_table_elt_t *h, const char *name);
 
-/* The first field of that name, whatever its case; NULL: none. */
+/* The first field of that name; case does not matter.  NULL: none. */
 ngx_table_elt_t *ngx_http_llmgw_header_find(ngx_list_t *list,
     const char *name);
 
 /*
- * One field more; NULL: no memory.  Name and value live as long as the request.
+ * Adds a field; NULL: no memory.  The name and the value's bytes are not
+ * copied: they must live as long as the request.
  */
 ngx_table_elt_t *ngx_http_llmgw_header_add(ngx_list_t *list, const char *name,
     const ngx_str_t *value);
 
-/* What a content-type says; NULL: there is none. */
+/* 1: it is application/grpc, or begins so.  content_type may be NULL. */
 ngx_uint_t ngx_http_llmgw_header_is_grpc(ngx_table_elt_t *content_type);
 
 

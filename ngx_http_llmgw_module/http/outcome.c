@@ -16,7 +16,7 @@ static const ngx_http_llmgw_outcome_t  ngx_http_llmgw_outcomes[] = {
 
     [LLMGW_OUTCOME_SERVED] = { LLMGW_GRPC_OK, 200, 0 },
 
-    /* we are full: a client that retries waits this long before (gRFC A6) */
+    /* full: a client should wait this long before it retries (gRFC A6) */
 
     [LLMGW_OUTCOME_QUEUE_FULL] =
         { LLMGW_GRPC_RESOURCE_EXHAUSTED, 503, NGX_HTTP_LLMGW_PUSHBACK_MS },
@@ -38,7 +38,7 @@ static const ngx_http_llmgw_outcome_t  ngx_http_llmgw_outcomes[] = {
 };
 
 
-/* A replica's refusal of the request: what is passed on, as HTTP has it. */
+/* HTTP's status for a replica's own refusal; 0: the general one above. */
 
 static const int  ngx_http_llmgw_refusals[] = {
     [LLMGW_GRPC_INVALID_ARGUMENT] = 400,

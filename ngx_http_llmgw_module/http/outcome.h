@@ -14,7 +14,7 @@
 llmgw_grpc_status_t ngx_http_llmgw_outcome_grpc(const llmgw_end_t *end);
 int ngx_http_llmgw_outcome_http(const llmgw_end_t *end);
 
-/* After how long a client may ask again; 0: nothing is known of that. */
+/* How long a client should wait before it retries; 0: not specified. */
 unsigned ngx_http_llmgw_outcome_pushback_ms(const llmgw_end_t *end);
 
 

@@ -2,7 +2,7 @@
 #include "http/record.h"
 
 
-/* Of an id, in a log line: it may be as long as a body. */
+/* Bytes of an id in a log line: a client may send one as long as a body. */
 #define NGX_HTTP_LLMGW_ID_SHOWN  128
 
 
@@ -20,7 +20,7 @@ ngx_http_llmgw_record_first_token(ngx_http_llmgw_record_t *record)
 }
 
 
-/* The replica itself may be gone when the log is written. */
+/* The name is copied: the replica may be gone when the log is written. */
 
 ngx_int_t
 ngx_http_llmgw_record_attempt(ngx_http_llmgw_record_t *record,
@@ -37,7 +37,7 @@ ngx_http_llmgw_record_attempt(ngx_http_llmgw_record_t *record,
 }
 
 
-/* Cut between two characters. */
+/* The cut is made between two UTF-8 characters. */
 
 ngx_str_t
 ngx_http_llmgw_record_id(ngx_http_llmgw_record_t *record)

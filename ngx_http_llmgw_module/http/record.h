@@ -1,8 +1,8 @@
 
 /*
- * What the log may tell of a request: $llmgw_*.  It is the module's context of
- * the request, under llmgw_pass and under a native pass; the stream or the
- * pass that it is part of fills it in.
+ * What logs can show of a request: the variables $llmgw_*.  The record is the
+ * module's context of the request, under llmgw_pass and under a native pass;
+ * it is a part of the stream or of the pass, which fills it in.
  */
 
 #ifndef _NGX_HTTP_LLMGW_RECORD_H_INCLUDED_
@@ -19,9 +19,9 @@ typedef struct {
     ngx_uint_t                    tokens;
     unsigned                      is_native:1;
     unsigned                      has_first_token:1;
-    unsigned                      hedged:1;     /* the second leg served */
+    unsigned                      hedged:1;     /* second attempt served */
     unsigned                      retried:1;
-    unsigned                      finished:1;   /* with end */
+    unsigned                      finished:1;   /* outcome, status are set */
 
     ngx_msec_t                    start_ms;
     ngx_msec_t                    first_token_ms;
@@ -29,8 +29,8 @@ typedef struct {
     ngx_uint_t                    attempts;
     ngx_uint_t                    failovers;
     llmgw_route_t                 route;
-    ngx_str_t                     replica;      /* that served last */
-    ngx_str_t                     request_id;   /* with a NUL behind it */
+    ngx_str_t                     replica;      /* of the last attempt */
+    ngx_str_t                     request_id;   /* NUL-terminated */
     llmgw_trace_span_t           *trace;        /* NULL: none */
 
     llmgw_outcome_t               outcome;
@@ -38,14 +38,17 @@ typedef struct {
 } ngx_http_llmgw_record_t;
 
 
-/* The first token came; 0: it had come before. */
+/* Notes the time of the first token; 0: it was noted before. */
 ngx_uint_t ngx_http_llmgw_record_first_token(ngx_http_llmgw_record_t *record);
 
-/* An attempt begins, at the replica of that name. */
+/*
+ * Notes that an attempt begins at the replica of that name, and copies the
+ * name.  NGX_ERROR: no memory.
+ */
 ngx_int_t ngx_http_llmgw_record_attempt(ngx_http_llmgw_record_t *record,
     ngx_pool_t *pool, ngx_str_t *replica);
 
-/* As much of the request's id as logs show. */
+/* The request's id, cut to the length that logs show. */
 ngx_str_t ngx_http_llmgw_record_id(ngx_http_llmgw_record_t *record);
 
 

@@ -1,7 +1,7 @@
 
 /*
- * $llmgw_* for the access log.  Times are seconds with milliseconds; what did
- * not happen is "-".
+ * $llmgw_* for the access log.  Times are in seconds, with milliseconds.  What
+ * did not happen is logged as "-".
  */
 
 #include "http/record.h"
@@ -36,8 +36,8 @@ static ngx_int_t ngx_http_llmgw_variable_set(ngx_http_variable_value_t *v,
 
 
 /*
- * Text that lives as long as the request, or is written to buf, which has
- * LLMGW_TRACE_SPAN_BYTES; empty: it did not happen.
+ * Returns text that lives as long as the request, or writes to buf, which has
+ * LLMGW_TRACE_SPAN_BYTES, and returns that.  Empty: it did not happen.
  */
 typedef ngx_str_t (*ngx_http_llmgw_text_pt)(ngx_http_llmgw_record_t *record,
     u_char *buf);
@@ -142,7 +142,7 @@ ngx_http_llmgw_variable_count(ngx_http_request_t *r,
 }
 
 
-/* Until the first attempt, where there was one; until the first token. */
+/* The time until the first attempt, or until the first token. */
 
 static ngx_int_t
 ngx_http_llmgw_variable_time(ngx_http_request_t *r,
@@ -232,7 +232,7 @@ ngx_http_llmgw_variable_request_id(ngx_http_llmgw_record_t *record,
 }
 
 
-/* Of the client. */
+/* The trace is the client's. */
 
 static ngx_str_t
 ngx_http_llmgw_variable_trace_id(ngx_http_llmgw_record_t *record, u_char *buf)
@@ -242,7 +242,7 @@ ngx_http_llmgw_variable_trace_id(ngx_http_llmgw_record_t *record, u_char *buf)
 }
 
 
-/* Of the last attempt. */
+/* The span is the last attempt's. */
 
 static ngx_str_t
 ngx_http_llmgw_variable_span_id(ngx_http_llmgw_record_t *record, u_char *buf)

@@ -2,15 +2,15 @@
 /*
  * What an answer through a native pass says about its replica.
  *
- * The body filter changes nothing: it takes the time of the first byte, and
- * tells the breaker that a probe has shown what it can.  The verdict is for
- * `free` to ask, when the answer has ended: it stands in what nginx has kept
- * of the upstream's headers and trailers.
+ * The body filter changes nothing: it notes the time of the first byte, and
+ * tells the breaker that a probe has proved its replica.  `free` asks for the
+ * verdict, when the answer has ended.  The verdict is read from what nginx has
+ * kept of the upstream's headers and trailers:
  *
  *   HTTP   500, 502, 504, no or a broken answer   failure
  *          429, 503: backpressure                 neutral, marked full
- *   gRPC   as for llmgw_pass, but that nobody knows here which message is
- *          the last one: OK is a success
+ *   gRPC   as for llmgw_pass, except that messages are not decoded, so that
+ *          the final one is not known: status OK is a success
  *   the client went, or was too slow              neutral
  */
 
@@ -92,7 +92,7 @@ ngx_http_llmgw_native_first_byte(ngx_http_llmgw_native_t *pass)
 
     if (ngx_http_llmgw_record_first_token(&pass->record)) {
 
-        /* it may be all of the answer: no token, for its quantiles */
+        /* it may be the whole answer, so no quantiles of tokens count it */
         ngx_http_llmgw_metrics_time(pass->pool->zone,
                         NGX_HTTP_LLMGW_HISTOGRAM_stock_first_byte_seconds,
                         pass->record.first_token_ms);
@@ -103,8 +103,6 @@ ngx_http_llmgw_native_first_byte(ngx_http_llmgw_native_t *pass)
     }
 }
 
-
-/* state: as nginx gave it to `free`. */
 
 llmgw_verdict_t
 ngx_http_llmgw_native_verdict(ngx_http_llmgw_native_t *pass, ngx_uint_t state)
@@ -120,12 +118,12 @@ ngx_http_llmgw_native_verdict(ngx_http_llmgw_native_t *pass, ngx_uint_t state)
         return LLMGW_VERDICT_NEUTRAL;
     }
 
-    /* headers of an earlier try may still stand there */
+    /* without bytes of this try the headers may be an earlier try's */
 
     status = u->state && u->state->bytes_received ? u->headers_in.status_n
                                                   : 0;
     if (status == 0) {
-        /* not failed: something of our own went wrong before it could */
+        /* unless nginx says FAILED, the gateway's own error came first */
         return (state & NGX_PEER_FAILED) ? LLMGW_VERDICT_FAILURE
                                          : LLMGW_VERDICT_NEUTRAL;
     }
@@ -166,8 +164,8 @@ ngx_http_llmgw_native_http(ngx_http_llmgw_native_t *pass, ngx_uint_t status)
 
 
 /*
- * The body stopped before its end.  A connection that was whole, and kept, is
- * not there any more.
+ * 1: the body stopped before its end.  nginx has taken the connection away only
+ * if it was in order and is kept alive.
  */
 
 static ngx_uint_t

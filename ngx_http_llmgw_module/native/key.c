@@ -1,11 +1,11 @@
 
 /*
- * llmgw_key: by what a request under a native pass finds its replica.
+ * llmgw_key: the key by which a request under a native pass finds its replica.
  *
- *   a value       hashed whole; where it is empty, as without a directive
- *   body          the prompt of a gRPC message, so that a prompt has the same
- *                 home under grpc_pass and llmgw_pass; any other body's first
- *                 bytes.  Of both as many as llmgw_hash's prefix
+ *   a value       the whole value; if it is empty, the client's address
+ *   body          of a gRPC message the prompt, so that a prompt has the same
+ *                 replica under grpc_pass and llmgw_pass; of any other body
+ *                 its first bytes.  Of both at most llmgw_hash's prefix
  *   no directive  the client's address
  */
 
@@ -119,7 +119,7 @@ ngx_http_llmgw_native_hash(ngx_http_request_t *r,
 }
 
 
-/* Of the address alone: a client's ports differ. */
+/* Hashes the address alone: the port differs with each connection. */
 
 static uint64_t
 ngx_http_llmgw_native_hash_client(ngx_http_request_t *r)
@@ -152,8 +152,8 @@ ngx_http_llmgw_native_hash_client(ngx_http_request_t *r)
 
 
 /*
- * The first message's prompt.  InferRequest and GenerateRequest have it in the
- * same place, so the one decodes the other.
+ * The first message's prompt.  InferRequest and GenerateRequest have the prompt
+ * in the same field, so either is decoded as the latter.
  */
 
 static ngx_int_t
@@ -206,5 +206,5 @@ ngx_http_llmgw_native_alloc(void *data, size_t size)
 static void
 ngx_http_llmgw_native_no_free(void *data, void *p)
 {
-    /* the request's pool goes as a whole */
+    /* the request's pool is freed as a whole */
 }

@@ -4,7 +4,8 @@
  *
  *   peer.c    what nginx asks a balancer for: get, free
  *   key.c     llmgw_key: which replica a request belongs to
- *   queue.c   llmgw_key ... queue=: waits before the pass begins
+ *   queue.c   llmgw_key ... queue=: waiting before the pass begins
+ *   wait.c    waiting within the pass, after a try that has failed
  *   filter.c  what an answer says about its replica
  *
  *             PRECONTENT, queue=      content           peer.get
@@ -16,9 +17,9 @@
  *                     |           +------ get, queue=, full ----- RESTS
  *                     +-- get: claims; NGX_BUSY where full
  *
- * A lease ends with `free`, or with the request, whichever comes first.  What
- * holds one is found through the request's cleanup handlers, since an
- * internal redirect forgets the contexts of modules.
+ * A lease ends with `free`, or with the request, whichever comes first.  A pass
+ * is found through the request's cleanup handlers, since an internal redirect
+ * clears the contexts of modules.
  */
 
 #ifndef _NGX_HTTP_LLMGW_NATIVE_H_INCLUDED_
@@ -32,9 +33,9 @@
 
 typedef enum {
     NGX_HTTP_LLMGW_NATIVE_RESTS = 0,        /* holds no lease */
-    NGX_HTTP_LLMGW_NATIVE_READS,            /* the body */
+    NGX_HTTP_LLMGW_NATIVE_READS,            /* reads the body */
     NGX_HTTP_LLMGW_NATIVE_WAITS,            /* in the queue */
-    NGX_HTTP_LLMGW_NATIVE_GRANTED,          /* a lease for the first get */
+    NGX_HTTP_LLMGW_NATIVE_GRANTED,          /* has a lease for the next get */
     NGX_HTTP_LLMGW_NATIVE_USES              /* between get and free */
 } ngx_http_llmgw_native_state_t;
 
@@ -47,47 +48,63 @@ typedef struct {
     ngx_http_llmgw_claim_t        claim;
     ngx_http_llmgw_lease_t        lease;
     ngx_event_t                   timer;        /* of a wait */
-    ngx_http_llmgw_replica_t     *replica;  /* held, with the lease */
+    ngx_http_llmgw_replica_t     *replica;  /* held as long as the lease */
     ngx_http_upstream_t          *upstream;
-    ngx_sockaddr_t                sockaddr; /* the replica may be gone before
-                                               nginx has done with it */
+    ngx_sockaddr_t                sockaddr; /* a copy: nginx may use it after
+                                               the replica is gone */
 
-    ngx_msec_t                    patience_ms;  /* of the queue's timeout */
+    ngx_msec_t                    patience_ms;  /* left of queue_timeout */
     ngx_msec_t                    armed_ms;     /* when this wait began */
 
-    ngx_connection_t             *stand_in;     /* a wait within the pass */
-    ngx_event_t                   disarm;       /* posted: its connect timer */
-    ngx_log_t                     silent;       /* for its end */
+    ngx_connection_t             *stand_in;     /* wait.c; NULL: no wait */
+    ngx_event_t                   disarm;       /* its connect timer; posted */
+    ngx_log_t                     silent;       /* a log that drops all */
 
     unsigned                      running:1;    /* counted in the pool */
-    unsigned                      has_deadline:1;   /* the timer's end */
-    unsigned                      has_data:1;   /* of this replica's body */
-    unsigned                      refused:1;    /* an error page waits not */
+    unsigned                      has_deadline:1;   /* timer: the client's */
+    unsigned                      has_data:1;   /* the replica has sent some */
+    unsigned                      refused:1;    /* its error page never waits */
 } ngx_http_llmgw_native_t;
 
 
-/* peer.c */
+/*
+ * peer.c: creates a request's pass, which is released with the request at the
+ * latest; NULL: no memory.  find() returns the request's newest pass, or NULL.
+ */
 ngx_http_llmgw_native_t *ngx_http_llmgw_native_create(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 ngx_http_llmgw_native_t *ngx_http_llmgw_native_find(ngx_http_request_t *r);
+
+/*
+ * LEASED: the pass has a lease, and holds its replica until give_back().
+ * WAITS, never with no_wait: it is in the queue.
+ */
 llmgw_admission_rc_t ngx_http_llmgw_native_claim(
     ngx_http_llmgw_native_t *pass, ngx_uint_t no_wait);
+
+/* Ends the lease, if the pass has one, with that verdict. */
 void ngx_http_llmgw_native_give_back(ngx_http_llmgw_native_t *pass,
     llmgw_verdict_t verdict);
+
+/* Gives all back that is not in the request's pool; idempotent. */
 void ngx_http_llmgw_native_release(ngx_http_llmgw_native_t *pass);
 
 /* key.c: llmgw_key */
 char *ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* The request's key, hashed; by the client's address where it has none. */
 uint64_t ngx_http_llmgw_native_hash(ngx_http_request_t *r,
     ngx_http_llmgw_srv_conf_t *conf);
 
-/* filter.c, peer.c: where the configuration begins with them */
+/* filter.c: adds the phase handler and the body filter */
 ngx_int_t ngx_http_llmgw_native_init(ngx_conf_t *cf);
+
+/* peer.c: nginx's peer.init for an upstream{} of ours */
 ngx_int_t ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 
-/* queue.c */
+/* queue.c: the phase handler, and the timer of a wait */
 ngx_int_t ngx_http_llmgw_native_handler(ngx_http_request_t *r);
 void ngx_http_llmgw_native_arm(ngx_http_llmgw_native_t *pass);
 
@@ -99,7 +116,7 @@ void ngx_http_llmgw_native_wait_ends(ngx_http_llmgw_native_t *pass);
 void ngx_http_llmgw_native_wait_aborts(ngx_http_llmgw_native_t *pass);
 void ngx_http_llmgw_native_wait_forget(ngx_http_llmgw_native_t *pass);
 
-/* filter.c */
+/* filter.c: the verdict on the replica; state is what nginx gave to `free`. */
 llmgw_verdict_t ngx_http_llmgw_native_verdict(ngx_http_llmgw_native_t *pass,
     ngx_uint_t state);
 

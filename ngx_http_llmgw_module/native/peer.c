@@ -2,12 +2,12 @@
 /*
  * A pool of ours as nginx's upstream asks for it: peer.init, get, free.
  *
- * `get` cannot wait: a pool that is full is NGX_BUSY, which is a 502.  With
- * queue= a request waits before the pass begins (queue.c), and brings its lease
- * along for the first `get`.  Another try before the answer's first byte is
- * nginx's to decide (grpc_next_upstream, proxy_next_upstream); here it finds
- * the replicas excluded that have failed, and waits again where the others are
- * full (wait.c).
+ * `get` cannot wait: if the pool is full it returns NGX_BUSY, which becomes a
+ * 502.  With queue= a request waits before the pass begins (queue.c), and the
+ * first `get` finds its lease.  Before the answer's first byte nginx may decide
+ * to try again (grpc_next_upstream, proxy_next_upstream).  That try excludes
+ * the replicas that have failed, and with queue= it waits again if the others
+ * are full (wait.c).
  */
 
 #include "native/native.h"
@@ -27,7 +27,7 @@ static ngx_uint_t ngx_http_llmgw_native_is_spent(ngx_peer_connection_t *pc,
 static void ngx_http_llmgw_native_cleanup(void *data);
 
 
-/* nginx's peer.init: each pass of a request begins here. */
+/* Each pass of a request begins here. */
 
 ngx_int_t
 ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
@@ -43,7 +43,7 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
     if (pass && (pass->state != NGX_HTTP_LLMGW_NATIVE_GRANTED
                   || pass->pool->conf != conf))
     {
-        /* done with, or it waited for another upstream than it is passed to */
+        /* it is over, or it waited for another upstream than this one */
         ngx_http_llmgw_native_release(pass);
         pass = NULL;
     }
@@ -58,7 +58,7 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
                                   ngx_http_llmgw_native_hash(r, conf));
     }
 
-    /* a redirect since may have cleared it */
+    /* a redirect may have cleared the context */
     ngx_http_set_ctx(r, &pass->record, ngx_http_llmgw_module);
 
     u = r->upstream;
@@ -70,7 +70,7 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
     u->peer.get = ngx_http_llmgw_native_get;
     u->peer.free = ngx_http_llmgw_native_free;
 
-    /* all that could serve: none is asked twice */
+    /* a try for each usable replica: none is asked twice */
     u->peer.tries = ngx_max(pass->pool->table->nusable, 1);
 
     return NGX_OK;
@@ -109,7 +109,7 @@ ngx_http_llmgw_native_create(ngx_http_request_t *r,
 }
 
 
-/* The request's last one: a cleanup handler is put before the others. */
+/* The first that is found is the newest: handlers are added at the head. */
 
 ngx_http_llmgw_native_t *
 ngx_http_llmgw_native_find(ngx_http_request_t *r)
@@ -144,7 +144,7 @@ ngx_http_llmgw_native_get(ngx_peer_connection_t *pc, void *data)
     pc->connection = NULL;
 
     if (pass->state != NGX_HTTP_LLMGW_NATIVE_GRANTED) {
-        /* a wait keeps those excluded that have failed: tries are few */
+        /* with so few tries a wait drops no exclusion */
         pass->claim.ask.is_last = 1;
 
         rc = ngx_http_llmgw_native_claim(pass,
@@ -171,8 +171,6 @@ ngx_http_llmgw_native_get(ngx_peer_connection_t *pc, void *data)
 }
 
 
-/* LEASED: the replica is held until ngx_http_llmgw_native_give_back(). */
-
 llmgw_admission_rc_t
 ngx_http_llmgw_native_claim(ngx_http_llmgw_native_t *pass, ngx_uint_t no_wait)
 {
@@ -193,7 +191,7 @@ ngx_http_llmgw_native_claim(ngx_http_llmgw_native_t *pass, ngx_uint_t no_wait)
 }
 
 
-/* nginx keeps pointers to the name for its log: it goes with the request. */
+/* nginx's log uses the name until the request's end: copies of its own. */
 
 static ngx_int_t
 ngx_http_llmgw_native_set_peer(ngx_http_llmgw_native_t *pass,
@@ -271,9 +269,9 @@ ngx_http_llmgw_native_free(ngx_peer_connection_t *pc, void *data,
 
 
 /*
- * Who cannot be connected to is left alone for a while.  nginx has begun to
- * send only where the connection stood; one that was kept, and is not here any
- * more, did.  Only who answers has its back-off taken back.
+ * A replica that cannot be connected to gets a back-off.  A connection was
+ * established if nginx has begun to send on it.  The back-off ends only when
+ * the replica has answered.
  */
 
 static void
@@ -299,8 +297,8 @@ ngx_http_llmgw_native_note_connect(ngx_http_llmgw_native_t *pass,
 
 
 /*
- * A kept connection that the replica had closed in the meantime: that is no
- * fault, and nginx tries once more with the next one, or with a new one.
+ * 1: a connection that was kept alive, and that the replica had closed in the
+ * meantime.  That is no failure, and nginx tries the next connection.
  */
 
 static ngx_uint_t
@@ -336,8 +334,6 @@ ngx_http_llmgw_native_give_back(ngx_http_llmgw_native_t *pass,
 }
 
 
-/* All that is not the request's memory; idempotent. */
-
 void
 ngx_http_llmgw_native_release(ngx_http_llmgw_native_t *pass)
 {
@@ -371,7 +367,7 @@ ngx_http_llmgw_native_release(ngx_http_llmgw_native_t *pass)
 }
 
 
-/* Before nginx's own, whose `free` then finds no lease. */
+/* Runs before nginx's own cleanup, whose `free` then finds no lease. */
 
 static void
 ngx_http_llmgw_native_cleanup(void *data)

@@ -1,18 +1,19 @@
 
 /*
- * llmgw_key ... queue=name: a native pass that waits for room.
+ * llmgw_key ... queue=name: a native pass that waits for capacity.
  *
  * nginx's upstream cannot wait within `get`, so the request waits before its
- * content handler runs: it is read whole, claims, and stands in the same line
- * as the streams of llmgw_pass.  When its turn comes the phases go on, and
- * the first `get` finds the lease.  Reading first also means that a request
- * cannot stream while it is answered: this is for unary requests alone.
+ * content handler runs.  Its body is read as a whole; then it claims a replica,
+ * and may wait in the same queue as the streams of llmgw_pass.  When it has a
+ * lease the phases go on, and the first `get` finds the lease.  Since the body
+ * is read first, a request cannot stream while it is answered: queue= is for
+ * unary requests only.
  *
- * llmgw_key body needs the body as well, and takes this way without the wait.
+ * llmgw_key body needs the body too, and uses this handler without the wait.
  *
- * A request that waits has one timer that is not cancelable, so that a worker
- * that shall exit stays for it.  A client that goes ends its request, and by
- * the cleanup handler its place in the line.
+ * A request that waits has a timer that is not cancelable, so that a worker
+ * that is told to exit waits for it.  A client that disconnects ends its
+ * request, whose cleanup handler gives up its place in the queue.
  */
 
 #include "http/grpc.h"
@@ -31,7 +32,7 @@ static void ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
     llmgw_outcome_t outcome);
 
 
-/* PRECONTENT; comes by again when the phases go on. */
+/* In the PRECONTENT phase; called again when the phases go on. */
 
 ngx_int_t
 ngx_http_llmgw_native_handler(ngx_http_request_t *r)
@@ -42,7 +43,7 @@ ngx_http_llmgw_native_handler(ngx_http_request_t *r)
 
     llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
 
-    /* without a content handler the location passes to nobody */
+    /* a location without a content handler passes no request on */
 
     if (r != r->main || r->content_handler == NULL || llcf->upstream
         || (llcf->key_queue == NULL && !llcf->key_is_body))
@@ -66,7 +67,7 @@ ngx_http_llmgw_native_handler(ngx_http_request_t *r)
         }
 
         if (pass) {
-            /* it was redirected, out of a body that could not be read */
+            /* its body could not be read, and an error_page redirected it */
             ngx_http_llmgw_native_release(pass);
         }
 
@@ -116,7 +117,7 @@ ngx_http_llmgw_native_body_read(ngx_http_request_t *r)
 }
 
 
-/* The request may have ended when this returns. */
+/* Claims, and goes on, waits or refuses; the request may be gone after it. */
 
 static void
 ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
@@ -158,7 +159,7 @@ ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
     }
 
     if (pass->state == NGX_HTTP_LLMGW_NATIVE_WAITS) {
-        return;                             /* still */
+        return;                             /* it waited before */
     }
 
     pass->state = NGX_HTTP_LLMGW_NATIVE_WAITS;
@@ -170,7 +171,7 @@ ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
 }
 
 
-/* For a client that goes; it may have gone while its body was read. */
+/* Watches for the client's end, which may have come with the body. */
 
 static ngx_int_t
 ngx_http_llmgw_native_watch(ngx_http_request_t *r)
@@ -188,8 +189,8 @@ ngx_http_llmgw_native_watch(ngx_http_request_t *r)
 
 
 /*
- * For what is left of the queue's timeout, over all waits of the request, or
- * of the client's deadline if that is less.
+ * Sets the timer for what is left of the queue's timeout, which all waits of a
+ * request share, or of the client's deadline, if that is less.
  */
 
 void
@@ -220,7 +221,7 @@ ngx_http_llmgw_native_arm(ngx_http_llmgw_native_t *pass)
 }
 
 
-/* The wait has ended with a lease. */
+/* The wait has ended with a lease: its time counts for the next one. */
 
 static void
 ngx_http_llmgw_native_disarm(ngx_http_llmgw_native_t *pass)
@@ -235,7 +236,7 @@ ngx_http_llmgw_native_disarm(ngx_http_llmgw_native_t *pass)
 }
 
 
-/* The head of the line is ours. */
+/* Called when a waiting request is at the queue's head: it claims again. */
 
 static void
 ngx_http_llmgw_native_turn(ngx_http_llmgw_claim_t *claim)
@@ -279,7 +280,7 @@ ngx_http_llmgw_native_timer_handler(ngx_event_t *ev)
 }
 
 
-/* On to the content handler, which finds the body read. */
+/* Goes on to the content handler, which finds the body read. */
 
 static void
 ngx_http_llmgw_native_resume(ngx_http_request_t *r)
@@ -300,7 +301,7 @@ ngx_http_llmgw_native_resume(ngx_http_request_t *r)
 }
 
 
-/* In the words of the client's protocol; the request may be gone after it. */
+/* Answers in the client's protocol; the request may be gone after it. */
 
 static void
 ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,

@@ -2,13 +2,13 @@
 /*
  * A wait within the pass.
  *
- * A request with queue= that was given a place at a replica which then failed
- * asks `get` for another one.  Where the others are full it goes back into the
- * queue, with its old ticket; but nginx's upstream knows no wait.  What it
- * does know is a connection that is still being made: so it gets one that
- * stands in for the replica's until there is one, an eventfd that no event
- * comes from.  When the request is granted its replica, nginx is told that
- * this connection has failed, and asks `get` again, which finds the lease.
+ * If the replica of a request with queue= fails, nginx asks `get` for another
+ * one.  If the others are full the request goes back into the queue, with its
+ * old ticket.  nginx's upstream has no way to wait; but it does wait for a
+ * connection that is being established.  So it gets a stand-in for the
+ * replica's connection: an eventfd, which brings no event.  When the request is
+ * granted a replica, nginx is told that this connection has failed, and calls
+ * `get` again, which finds the lease.
  *
  *     get: full --> stand-in, in the queue --+--> granted: "connect failed",
  *                                            |    nginx's next try, get
@@ -16,10 +16,10 @@
  *                                            |    answered as before the pass
  *                                            +--> the client goes: nginx ends
  *
- * The connect timer that nginx sets is taken away again: the queue's timeout
- * limits the wait.  It takes "error" among what proxy_next_upstream or
- * grpc_next_upstream name, which is so by default; without it a full pool is
- * a 502 here, too.  $upstream_addr shows the wait by the upstream's name.
+ * The connect timer that nginx sets is deleted: the queue's timeout limits the
+ * wait.  A wait needs "error" in proxy_next_upstream or grpc_next_upstream,
+ * which is there by default; without it a full pool is a 502 here, too.
+ * $upstream_addr shows the upstream's name for a wait.
  */
 
 #include <sys/eventfd.h>
@@ -39,7 +39,7 @@ ngx_http_llmgw_native_may_wait(ngx_http_llmgw_native_t *pass)
 }
 
 
-/* What `get` returns; the claim is in the queue. */
+/* The claim is in the queue.  Returns what `get` returns. */
 
 ngx_int_t
 ngx_http_llmgw_native_wait(ngx_http_llmgw_native_t *pass,
@@ -85,7 +85,7 @@ failed:
 }
 
 
-/* nginx has set it behind `get`. */
+/* Runs after `get`, when nginx has set the timer. */
 
 static void
 ngx_http_llmgw_native_disarm_handler(ngx_event_t *ev)
@@ -98,7 +98,7 @@ ngx_http_llmgw_native_disarm_handler(ngx_event_t *ev)
 }
 
 
-/* A replica is leased; the request may have ended when this returns. */
+/* The pass has a lease.  The request may have ended when this returns. */
 
 void
 ngx_http_llmgw_native_wait_ends(ngx_http_llmgw_native_t *pass)
@@ -111,14 +111,17 @@ ngx_http_llmgw_native_wait_ends(ngx_http_llmgw_native_t *pass)
 
     ngx_http_llmgw_native_wait_forget(pass);
 
-    /* nothing has failed that anybody should read of */
+    /* nginx would log a failure, and there was none */
     c->log = &pass->silent;
 
     wev->handler(wev);
 }
 
 
-/* The pass ends, and the request goes on without it; also if none waits. */
+/*
+ * Ends the pass, so that the request can be answered without it.  Does nothing
+ * if the request does not wait within a pass.
+ */
 
 void
 ngx_http_llmgw_native_wait_aborts(ngx_http_llmgw_native_t *pass)
@@ -133,14 +136,14 @@ ngx_http_llmgw_native_wait_aborts(ngx_http_llmgw_native_t *pass)
 
     r = pass->request;
 
-    /* one reference goes with the pass, the other with the answer */
+    /* the pass drops one reference, the answer another */
     r->main->count++;
 
     (*pass->upstream->cleanup)(r);
 }
 
 
-/* The connection is nginx's to close. */
+/* nginx closes the connection itself. */
 
 void
 ngx_http_llmgw_native_wait_forget(ngx_http_llmgw_native_t *pass)

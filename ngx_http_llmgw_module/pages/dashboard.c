@@ -2,11 +2,12 @@
 /*
  * llmgw_dashboard: the page of dashboard/, which asks llmgw_status.
  *
- * The page lies in the module, so that it fits it and nobody has to install
- * it: dashboard/embed.py made dashboard.h of it, in two parts, between which
- * the status's url belongs.  The policy under which the browser runs it allows
- * this one style and this one script, known by their hashes, and questions to
- * the page's own server: markup that got in through a name could do nothing.
+ * The page is compiled into the module, so that their versions match and there
+ * is nothing to install.  dashboard/embed.py writes it to dashboard.h in two
+ * parts, and the URL of the status goes between them.  The page's content
+ * security policy allows one style and one script, by their hashes, and
+ * requests to its own server: markup that got in through a name could do
+ * nothing.
  */
 
 #include "http/header.h"
@@ -32,7 +33,7 @@ static const struct {
     ngx_str_t                     value;
 } ngx_http_llmgw_dashboard_fixed[] = {
 
-    /* asked again each time, and answered with 304 */
+    /* the browser asks each time, and mostly gets 304 */
     { "Cache-Control", ngx_string("no-cache") },
     { "Content-Security-Policy", ngx_string(LLMGW_DASHBOARD_POLICY) },
     { "Referrer-Policy", ngx_string("no-referrer") },
@@ -71,7 +72,7 @@ ngx_http_llmgw_dashboard_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* The page differs with the url, and so does what it is cached by. */
+/* The page contains the URL, and so its ETag depends on the URL, too. */
 
 static ngx_int_t
 ngx_http_llmgw_dashboard_set(ngx_conf_t *cf, ngx_http_llmgw_loc_conf_t *llcf,
@@ -166,7 +167,7 @@ ngx_http_llmgw_dashboard_headers(ngx_http_request_t *r,
 }
 
 
-/* Sent from where it lies. */
+/* Sends the page's parts without copying them. */
 
 static ngx_int_t
 ngx_http_llmgw_dashboard_body(ngx_http_request_t *r,

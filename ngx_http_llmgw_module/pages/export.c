@@ -3,12 +3,12 @@
  * llmgw_metrics: all pools in Prometheus' text format, or OpenMetrics where
  * the scraper accepts it.
  *
- * The format wants all series of a name together, so the page goes through
- * the families, in each through the pools, and in each through the replicas.
- * What is told of replicas has been gathered before, in one pass over them
- * (export_facts.c): a family is then a walk over an array, and a line costs
- * two copies and a number.  At a thousand replicas nine lines of ten are of
- * this kind.
+ * The format requires all series of a name to be together.  So the page goes
+ * through the families, within a family through the pools, and within a pool
+ * through the replicas.  The replicas' numbers are gathered before, in one pass
+ * (export_facts.c): a family is then a walk over an array, and a line costs two
+ * copies and a number.  At a thousand replicas nine lines in ten are of this
+ * kind.
  */
 
 #include "http/header.h"
@@ -18,15 +18,15 @@
 #include "proto/grpc/session.h"
 
 
-#define NGX_HTTP_LLMGW_EXPORT_LINE    512   /* but for the upstream's name */
-#define NGX_HTTP_LLMGW_EXPORT_NAMES   3     /* as often it is there */
-#define NGX_HTTP_LLMGW_EXPORT_LINES   64    /* of replicas, in a piece */
+#define NGX_HTTP_LLMGW_EXPORT_LINE    512   /* bytes without upstream names */
+#define NGX_HTTP_LLMGW_EXPORT_NAMES   3     /* upstream names, at most */
+#define NGX_HTTP_LLMGW_EXPORT_LINES   64    /* replicas' lines in a piece */
 
 
 typedef struct ngx_http_llmgw_export_s  ngx_http_llmgw_export_t;
 typedef struct ngx_http_llmgw_family_s  ngx_http_llmgw_family_t;
 
-/* One pool's series.  1: there are more, from e->item on. */
+/* Writes one pool's series.  1: there are more, from e->item on. */
 typedef ngx_uint_t (*ngx_http_llmgw_family_pt)(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
 
@@ -37,9 +37,9 @@ struct ngx_http_llmgw_family_s {
     const char                   *help;
     ngx_http_llmgw_family_pt      write;
 
-    /* what of it the writer needs */
+    /* what the writer needs, each its own part */
     size_t                        offset;       /* in the counters */
-    ngx_uint_t                    n;            /* of values; an index */
+    ngx_uint_t                    n;            /* values; an index; a column */
     const char                   *label;
     const char                 *(*value)(ngx_uint_t i);
     ngx_http_llmgw_gauge_pool_pt  get;
@@ -54,8 +54,8 @@ struct ngx_http_llmgw_export_s {
     ngx_uint_t                    pool;
     ngx_uint_t                    item;
     ngx_str_t                     head;         /* of a replica's line */
-    size_t                        line;         /* the longest one's room */
-    unsigned                      headed:1;     /* the family has its head */
+    size_t                        line;         /* bytes of the longest one */
+    unsigned                      headed:1;     /* HELP and TYPE are written */
     unsigned                      open_metrics:1;
 };
 
@@ -178,9 +178,9 @@ ngx_http_llmgw_export_handler(ngx_http_request_t *r)
 
 
 /*
- * Room for the longest line.  The configuration's parser has no room for a
- * word of more than a page, so that even with each byte escaped three names
- * fit a page's buffer.
+ * Allocates space for the longest line.  nginx's configuration parser accepts
+ * no word of more than 4 kB, so even three names with each byte escaped fit
+ * into a page's buffer.
  */
 
 static u_char *
@@ -281,7 +281,7 @@ ngx_http_llmgw_export_head(ngx_http_llmgw_export_t *e,
 }
 
 
-/* Only what has happened: most pairs of code and reason never do. */
+/* Writes counts above 0, and that of OK: most pairs never happen. */
 
 static ngx_uint_t
 ngx_http_llmgw_export_requests(ngx_http_llmgw_export_t *e,
@@ -372,7 +372,7 @@ ngx_http_llmgw_export_histogram(ngx_http_llmgw_export_t *e,
 }
 
 
-/* As others write it, since it is a label: 0.001, 2.5, 10.0. */
+/* A bound in seconds, as Prometheus's clients write it: 0.001, 2.5, 10.0. */
 
 static u_char *
 ngx_http_llmgw_export_bound(u_char *p, ngx_msec_t ms)
@@ -422,8 +422,8 @@ ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
 
 
 /*
- * Slots that nobody lists any more have counters, but nothing that is; and
- * slots that are no more have left theirs to replica "".
+ * A slot whose replica is no longer listed has counters, but no gauges.  The
+ * counters of slots that were given up are summed under replica "".
  */
 
 static ngx_uint_t

@@ -1,8 +1,8 @@
 
 /*
- * What llmgw_metrics tells of replicas: one row of numbers for each, gathered
- * in one pass, so that each is fetched from where it lies once for all its
- * series.  First those listed; then slots that nobody lists any more.
+ * What llmgw_metrics reports of replicas: one row of numbers for each, gathered
+ * in one pass, so that a replica's memory is read once for all its series.  The
+ * listed replicas come first, then slots whose replica is no longer listed.
  */
 
 #ifndef _NGX_HTTP_LLMGW_EXPORT_H_INCLUDED_
@@ -18,7 +18,7 @@
 
 #define NGX_HTTP_LLMGW_FACT(name, help)  NGX_HTTP_LLMGW_FACT_##name,
 
-/* Columns: counters first. */
+/* The columns of a row: counters first, then gauges. */
 typedef enum {
     NGX_HTTP_LLMGW_REPLICA_COUNTERS(NGX_HTTP_LLMGW_FACT)
     NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_FACT)
@@ -32,7 +32,7 @@ typedef struct {
 } ngx_http_llmgw_fact_t;
 
 
-/* Of one pool. */
+/* All rows of one pool. */
 typedef struct {
     ngx_http_llmgw_snapshot_t    *snapshot;
     ngx_str_t                     name;         /* escaped, for a label */
@@ -45,7 +45,7 @@ typedef struct {
 } ngx_http_llmgw_facts_t;
 
 
-/* One for each snapshot; NULL: out of memory. */
+/* An array with one entry for each snapshot; NULL: out of memory. */
 ngx_http_llmgw_facts_t *ngx_http_llmgw_facts_gather(ngx_array_t *snapshots,
     ngx_pool_t *pool);
 

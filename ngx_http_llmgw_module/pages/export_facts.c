@@ -1,5 +1,5 @@
 
-/* Gathering what llmgw_metrics tells of replicas: export.h. */
+/* Gathers what llmgw_metrics reports of replicas: export.h. */
 
 #include "pages/export.h"
 
@@ -48,7 +48,7 @@ ngx_http_llmgw_facts_gather(ngx_array_t *snapshots, ngx_pool_t *pool)
 }
 
 
-/* A configuration may name an upstream as it likes. */
+/* Escapes the upstream's name, which may have any bytes, for a label. */
 
 static ngx_int_t
 ngx_http_llmgw_facts_name(ngx_http_llmgw_facts_t *facts, ngx_pool_t *pool)
@@ -90,7 +90,7 @@ ngx_http_llmgw_facts_pool(ngx_http_llmgw_facts_t *facts, ngx_pool_t *pool)
 
     shared = facts->snapshot->pool->zone->shared;
 
-    /* every replica that is listed and has a slot, and every other slot */
+    /* a row for each slot in use, listed or not: nslots at most */
 
     facts->rows = ngx_palloc(pool, (shared->admission->nslots + 1)
                                    * sizeof(ngx_http_llmgw_fact_t));
@@ -152,7 +152,7 @@ ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts, u_char *seen)
 }
 
 
-/* Under the lock that gives slots up: their ids are copied. */
+/* Copies the ids under the zone's lock, since slots are given up under it. */
 
 static ngx_int_t
 ngx_http_llmgw_facts_unlisted(ngx_http_llmgw_facts_t *facts, u_char *seen,

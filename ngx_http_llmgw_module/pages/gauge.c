@@ -1,6 +1,6 @@
 
 /*
- * Gauges: what is read where it lies when somebody scrapes (export.c).
+ * Gauges: values that are read at each scrape (export.c).
  */
 
 #include "pages/snapshot.h"

@@ -1,13 +1,14 @@
 
 /*
- * Pages: page.h says why in slices.
+ * Pages: page.h says why they are written in slices.
  *
- *     send --> slice ----> all taken? --> next turn of the loop --> slice
+ *     send --> slice ----> all taken? --> next iteration --> slice
  *                |              no: wait until the client reads
  *                +--- last one: the request ends
  *
- * A page on its way has a timer, as a worker that shall exit goes as soon as
- * there is none, and a client that does not read must not keep it for ever.
+ * A page that is not sent completely has a timer.  A worker that is told to
+ * exit waits as long as there are timers, so it waits for the page; but a
+ * client that does not read must not keep the worker for ever.
  */
 
 #include "http/header.h"
@@ -93,7 +94,7 @@ ngx_http_llmgw_page_cleanup(void *data)
 }
 
 
-/* The client has read, the next turn has come, or time is up. */
+/* The client has read, the next iteration has begun, or time is up. */
 
 static void
 ngx_http_llmgw_page_handler(ngx_http_request_t *r)
@@ -133,7 +134,7 @@ ngx_http_llmgw_page_handler(ngx_http_request_t *r)
 }
 
 
-/* A page that has others before or behind it shares their list of cleanups. */
+/* The cleanups of the main request are those of all its subrequests' pages. */
 
 static ngx_http_llmgw_page_t *
 ngx_http_llmgw_page_of(ngx_http_request_t *r)
@@ -153,7 +154,7 @@ ngx_http_llmgw_page_of(ngx_http_request_t *r)
 }
 
 
-/* A subrequest's page is part of another one, and is made whole. */
+/* A subrequest's page is a part of another answer, and is written at once. */
 
 static void
 ngx_http_llmgw_page_slice(ngx_http_llmgw_page_t *page)
@@ -176,7 +177,7 @@ ngx_http_llmgw_page_slice(ngx_http_llmgw_page_t *page)
     }
 
     if (page->buf == NULL) {
-        /* the end came with the end of the slice before */
+        /* the slice before was full, and was the last */
         ngx_http_finalize_request(r, ngx_http_send_special(r, NGX_HTTP_LAST));
         return;
     }
@@ -234,7 +235,7 @@ ngx_http_llmgw_page_wait(ngx_http_llmgw_page_t *page)
     wev = r->connection->write;
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
-    /* delayed: limit_rate has its own timer there */
+    /* delayed: the timer that is set is limit_rate's */
 
     if (!wev->delayed) {
         ngx_add_timer(wev, clcf->send_timeout);

@@ -2,10 +2,10 @@
 /*
  * A page: what a location of ours answers by itself, written in slices.
  *
- * At a thousand replicas a page is half a megabyte.  Made in one go it would
- * hold the worker's streams up and lie in memory whole; so it is made piece by
- * piece, a slice a turn of the event loop, and no further while the client has
- * not taken the last slice.
+ * At a thousand replicas a page has half a megabyte.  Written in one go it
+ * would delay the worker's streams, and be in memory as a whole.  So it is
+ * written piece by piece, one slice per iteration of the event loop, and no
+ * further until the client has taken the last slice.
  */
 
 #ifndef _NGX_HTTP_LLMGW_PAGE_H_INCLUDED_
@@ -15,7 +15,7 @@
 #include "conf/conf.h"
 
 
-#define NGX_HTTP_LLMGW_PAGE_BYTES    32768  /* a slice, and a buffer */
+#define NGX_HTTP_LLMGW_PAGE_BYTES    32768  /* of a slice, and of a buffer */
 
 
 typedef struct ngx_http_llmgw_page_s  ngx_http_llmgw_page_t;
@@ -32,7 +32,7 @@ struct ngx_http_llmgw_page_s {
 
     ngx_chain_t                  *out;          /* filled in this slice */
     ngx_chain_t                 **last;
-    ngx_buf_t                    *buf;          /* the last of out */
+    ngx_buf_t                    *buf;          /* the last in out */
     ngx_chain_t                  *busy;
     ngx_chain_t                  *free;
     size_t                        bytes;        /* of this slice */
@@ -42,22 +42,24 @@ struct ngx_http_llmgw_page_s {
 };
 
 
-/* A GET or HEAD with no body, or the status to refuse it with. */
+/* NGX_OK for a GET or HEAD, whose body is discarded; else what to return. */
 ngx_int_t ngx_http_llmgw_page_accept(ngx_http_request_t *r);
 
 /*
- * Answers with what page->next() writes; type outlives the request.  Returns
- * what a content handler returns.  done() is called also where this fails.
+ * Answers with what page->next() writes, as a content handler: returns what
+ * that returns.  type must outlive the request.  done() is called exactly once,
+ * also if this fails.
  */
 ngx_int_t ngx_http_llmgw_page_send(ngx_http_llmgw_page_t *page,
     ngx_str_t *type);
 
-/* Room for len bytes, at most a buffer's; NULL: the page has failed. */
+/* Space for len bytes, at most a buffer's; NULL: the page has failed. */
 u_char *ngx_http_llmgw_page_room(ngx_http_llmgw_page_t *page, size_t len);
 
-/* What was written into that room ends here. */
+/* Tells where what was written into that space ends. */
 void ngx_http_llmgw_page_wrote(ngx_http_llmgw_page_t *page, u_char *end);
 
+/* Copies data of any length into the page. */
 void ngx_http_llmgw_page_write(ngx_http_llmgw_page_t *page, const void *data,
     size_t len);
 

@@ -85,7 +85,7 @@ ngx_http_llmgw_snapshot_pool(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* The view may be another one by the next slice. */
+/* Copies the gateways: the view may have changed by the next slice. */
 
 static ngx_int_t
 ngx_http_llmgw_snapshot_gateways(ngx_http_llmgw_snapshot_t *snapshot,
@@ -116,7 +116,10 @@ ngx_http_llmgw_snapshot_gateways(ngx_http_llmgw_snapshot_t *snapshot,
 }
 
 
-/* All rows and the base, under the lock that moves the one to the other. */
+/*
+ * Adds the workers' rows to the base, under the zone's lock, under which a
+ * sweep moves a dead worker's row to the base.
+ */
 
 static void
 ngx_http_llmgw_snapshot_sum(ngx_http_llmgw_snapshot_t *snapshot)

@@ -1,8 +1,8 @@
 
 /*
  * A snapshot of all pools, taken at once for a page that is written in slices:
- * what all workers have counted, and who is listed.  The replicas in it are
- * held, as streams hold those that they exclude, until the page is done.
+ * what all workers have counted, and which members are listed.  The snapshot
+ * holds its replicas until it is released, so that they are not freed.
  */
 
 #ifndef _NGX_HTTP_LLMGW_SNAPSHOT_H_INCLUDED_
@@ -17,17 +17,20 @@ typedef struct {
     ngx_http_llmgw_pool_t        *pool;
     ngx_http_llmgw_counters_t     sum;          /* of all rows */
     ngx_http_llmgw_levels_t       levels;       /* the same */
-    ngx_http_llmgw_replica_t    **replicas;     /* listed now */
+    ngx_http_llmgw_replica_t    **replicas;     /* listed; held */
     ngx_uint_t                    n;
     llmgw_member_t               *gateways;     /* copies */
     ngx_uint_t                    ngateways;
 } ngx_http_llmgw_snapshot_t;
 
 
-/* One for each pool, in the request's pool; NULL: out of memory. */
+/*
+ * An array with one snapshot for each pool, in the request's pool; NULL: out of
+ * memory.
+ */
 ngx_array_t *ngx_http_llmgw_snapshot_take(ngx_http_request_t *r);
 
-/* Lets the replicas go; also of NULL. */
+/* Releases the replicas; snapshots may be NULL. */
 void ngx_http_llmgw_snapshot_release(ngx_array_t *snapshots);
 
 

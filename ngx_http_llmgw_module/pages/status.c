@@ -15,7 +15,7 @@
 #define NGX_HTTP_LLMGW_STATUS_FLAGS   (JSON_COMPACT|JSON_REAL_PRECISION(6))
 
 
-/* What comes next. */
+/* Which part is written next. */
 typedef enum {
     NGX_HTTP_LLMGW_STATUS_HEAD = 0,
     NGX_HTTP_LLMGW_STATUS_POOL,
@@ -158,7 +158,7 @@ ngx_http_llmgw_status_begin(ngx_http_llmgw_page_t *page)
 }
 
 
-/* One more of n, or the end of them. */
+/* Writes the next of n items, or the end of their list. */
 
 static void
 ngx_http_llmgw_status_items(ngx_http_llmgw_status_t *status,

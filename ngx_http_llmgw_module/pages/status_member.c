@@ -69,7 +69,7 @@ ngx_http_llmgw_status_replica(ngx_http_llmgw_replica_t *replica)
 }
 
 
-/* What all workers have counted of it; without a slot it is not routed. */
+/* What all workers have counted; a replica without a slot is not routed. */
 
 static json_t *
 ngx_http_llmgw_status_slot(ngx_http_llmgw_replica_t *replica)
@@ -162,7 +162,7 @@ ngx_http_llmgw_status_breaker(ngx_http_llmgw_replica_t *replica)
 }
 
 
-/* What the replica says itself; null: nothing yet, or a static line. */
+/* The load that the replica reports; null: none yet, or a static server. */
 
 static json_t *
 ngx_http_llmgw_status_reported(ngx_http_llmgw_replica_t *replica)

@@ -1,5 +1,5 @@
 
-/* llmgw_status: a pool as a whole, all but its gateways and replicas. */
+/* llmgw_status: a pool as a whole, without its gateways and replicas. */
 
 #include "pages/status.h"
 #include "proto/grpc/session.h"
@@ -66,7 +66,7 @@ ngx_http_llmgw_status_pool(ngx_http_llmgw_snapshot_t *snapshot)
 }
 
 
-/* Those too whom nobody lists any more. */
+/* Sums all slots, also those whose replica is no longer listed. */
 
 static void
 ngx_http_llmgw_status_slots(ngx_http_llmgw_zone_t *zone,
@@ -172,7 +172,7 @@ ngx_http_llmgw_status_totals(ngx_http_llmgw_counters_t *counters,
 }
 
 
-/* Only what has happened: most pairs of code and reason never do. */
+/* Lists only counts above 0: most pairs of code and reason never happen. */
 
 static json_t *
 ngx_http_llmgw_status_requests(ngx_http_llmgw_counters_t *counters)
@@ -202,7 +202,7 @@ ngx_http_llmgw_status_requests(ngx_http_llmgw_counters_t *counters)
 }
 
 
-/* {"connect": 3, ...}; a value without a name is none that is counted. */
+/* {"connect": 3, ...}; a value without a name is not counted: left out. */
 
 static json_t *
 ngx_http_llmgw_status_named(const uint64_t *counts, ngx_uint_t n,
@@ -244,7 +244,7 @@ ngx_http_llmgw_status_histograms(ngx_http_llmgw_counters_t *counters)
 }
 
 
-/* counts has one more than bounds: what lies above. */
+/* counts has one entry more than bounds: for what lies above the last. */
 
 static json_t *
 ngx_http_llmgw_status_histogram(ngx_http_llmgw_histogram_t *h,

@@ -96,7 +96,7 @@ def test_stream_goes_on_at_another_replica(tls, expect):
     got = [m.token for m in [*first, *rest]]
     assert got == expect("moved", 400)
     assert rest[-1].replica_id != first[0].replica_id
-    assert server.nginx.log().count("stream goes on at replica") == 1
+    assert server.nginx.log().count("stream continues at replica") == 1
 
 
 def test_slow_client_holds_up_its_own_stream_alone(tls, expect):
