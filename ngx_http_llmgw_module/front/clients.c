@@ -101,7 +101,7 @@ ngx_http_llmgw_clients_run(ngx_event_t *ev)
     ngx_http_llmgw_clients_t  *clients = ev->data;
 
     ngx_http_llmgw_cork_survey(clients);
-    clients->hands_out = 1;
+    clients->running = 1;
 
     while (!ngx_queue_empty(&clients->work)) {
         q = ngx_queue_head(&clients->work);
@@ -113,7 +113,7 @@ ngx_http_llmgw_clients_run(ngx_event_t *ev)
         ngx_http_run_posted_requests(c);
     }
 
-    clients->hands_out = 0;
+    clients->running = 0;
 
     ngx_http_llmgw_uncork(clients);
     llmgw_coalesce_turn(&clients->worker->coalesce.load, ngx_current_msec);

@@ -30,7 +30,7 @@ struct ngx_http_llmgw_clients_s {
     ngx_uint_t                    nchunks;
     ngx_uint_t                    ncorked;
     ngx_uint_t                    nids;         /* of ids, not used yet */
-    unsigned                      hands_out:1;  /* the list is worked off */
+    unsigned                      running:1;    /* the list is worked off */
     unsigned                      done:1;       /* its memory is freed */
     u_char                        sharers[NGX_HTTP_LLMGW_SHARERS];
     u_char                        ids[NGX_HTTP_LLMGW_IDS]

@@ -130,7 +130,7 @@ ngx_http_llmgw_cork(ngx_http_llmgw_clients_t *clients, ngx_http_request_t *r)
     h2c = r->stream->connection;
     c = h2c->connection;
 
-    if (!clients->hands_out || !c->write->ready || c->error
+    if (!clients->running || !c->write->ready || c->error
         || (*ngx_http_llmgw_cork_sharers(clients, h2c) < 2 && r->header_sent)
         || clients->ncorked == NGX_HTTP_LLMGW_CORKED)
     {

@@ -40,8 +40,8 @@ ngx_http_llmgw_hedge(ngx_http_llmgw_stream_t *stream)
     ngx_uint_t                 budget;
     ngx_http_llmgw_attempt_t  *first, *second;
 
-    first = &stream->legs[0];
-    second = &stream->legs[1];
+    first = &stream->attempts[0];
+    second = &stream->attempts[1];
 
     stream->may_hedge = 0;
 

@@ -37,16 +37,15 @@ static void ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
 static void ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
     const llmgw_token_t *token);
-static void ngx_http_llmgw_serve_attempt_ended(
-    ngx_http_llmgw_attempt_t *attempt);
+static void ngx_http_llmgw_serve_end(ngx_http_llmgw_attempt_t *attempt);
 static void ngx_http_llmgw_serve_count(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_replica_t *replica);
 static ngx_http_llmgw_stream_t *ngx_http_llmgw_serve_owner(
     ngx_http_llmgw_attempt_t *attempt);
 static ngx_http_llmgw_attempt_t *ngx_http_llmgw_serve_other(
-    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *leg);
-static ngx_uint_t ngx_http_llmgw_serve_leg_ended(
-    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *leg);
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
+static ngx_uint_t ngx_http_llmgw_serve_attempt_ended(
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
 static llmgw_ending_t ngx_http_llmgw_serve_ending(
     ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
 static ngx_uint_t ngx_http_llmgw_serve_last_ended(
@@ -57,7 +56,7 @@ static void ngx_http_llmgw_serve_note(ngx_http_llmgw_stream_t *stream,
 
 static const ngx_http_llmgw_attempt_events_t  ngx_http_llmgw_serve_events = {
     .token = ngx_http_llmgw_serve_token,
-    .end = ngx_http_llmgw_serve_attempt_ended,
+    .end = ngx_http_llmgw_serve_end,
 };
 
 
@@ -116,9 +115,9 @@ static ngx_uint_t
 ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
 {
     llmgw_admission_rc_t       rc;
-    ngx_http_llmgw_attempt_t  *leg;
+    ngx_http_llmgw_attempt_t  *attempt;
 
-    leg = &stream->legs[0];
+    attempt = &stream->attempts[0];
     stream->claim.ask.is_urgent = (stream->record.tokens > 0);
     stream->claim.ask.is_last = stream->doubt
                             || llmgw_resume_is_last_try(&stream->resume);
@@ -137,7 +136,7 @@ ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
     switch (rc) {
 
     case LLMGW_ADMISSION_LEASED:
-        ngx_http_llmgw_serve_start(stream, leg);
+        ngx_http_llmgw_serve_start(stream, attempt);
         return 0;
 
     case LLMGW_ADMISSION_WAITS:
@@ -180,7 +179,7 @@ ngx_http_llmgw_serve_claim_any(ngx_http_llmgw_stream_t *stream)
 
     stream->claim.ask.no_wait = (stream->doubt != NULL);
 
-    rc = ngx_http_llmgw_claim(&stream->claim, &stream->legs[0].lease,
+    rc = ngx_http_llmgw_claim(&stream->claim, &stream->attempts[0].lease,
                               &stream->record.route);
 
     if (stream->doubt == NULL
@@ -194,7 +193,7 @@ ngx_http_llmgw_serve_claim_any(ngx_http_llmgw_stream_t *stream)
     stream->claim.ask.no_wait = 0;
     stream->claim.ask.to_queue = 1;
 
-    return ngx_http_llmgw_claim(&stream->claim, &stream->legs[0].lease,
+    return ngx_http_llmgw_claim(&stream->claim, &stream->attempts[0].lease,
                                 &stream->record.route);
 }
 
@@ -213,11 +212,11 @@ ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
 
 void
 ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *leg)
+    ngx_http_llmgw_attempt_t *attempt)
 {
     (void) ngx_http_llmgw_record_attempt(&stream->record,
                                          stream->request->pool,
-                                         &leg->lease.replica->node.str);
+                                         &attempt->lease.replica->node.str);
 
     if (stream->record.tokens) {
         ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
@@ -226,7 +225,7 @@ ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
                       stream->record.tokens);
     }
 
-    ngx_http_llmgw_attempt_start(leg, &stream->ask, stream->record.tokens);
+    ngx_http_llmgw_attempt_start(attempt, &stream->ask, stream->record.tokens);
     ngx_http_llmgw_timer_arm(stream);
 }
 
@@ -259,7 +258,7 @@ ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
     stream->pool->worker->coalesce.load.tokens++;
 
     if (ngx_http_llmgw_record_first_token(&stream->record)) {
-        stream->record.hedged = (attempt == &stream->legs[1]);
+        stream->record.hedged = (attempt == &stream->attempts[1]);
 
         if (stream->has_second) {
             ngx_http_llmgw_metrics_hedge(stream->pool->zone,
@@ -284,7 +283,7 @@ ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
 /* The same: the stream is posted, and handles the end when it runs. */
 
 static void
-ngx_http_llmgw_serve_attempt_ended(ngx_http_llmgw_attempt_t *attempt)
+ngx_http_llmgw_serve_end(ngx_http_llmgw_attempt_t *attempt)
 {
     ngx_http_llmgw_clients_post(ngx_http_llmgw_serve_owner(attempt));
 }
@@ -315,17 +314,18 @@ ngx_http_llmgw_serve_owner(ngx_http_llmgw_attempt_t *attempt)
 
 static ngx_http_llmgw_attempt_t *
 ngx_http_llmgw_serve_other(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *leg)
+    ngx_http_llmgw_attempt_t *attempt)
 {
-    return leg == &stream->legs[0] ? &stream->legs[1] : &stream->legs[0];
+    return attempt == &stream->attempts[0] ? &stream->attempts[1]
+                                           : &stream->attempts[0];
 }
 
 
 ngx_uint_t
 ngx_http_llmgw_serve_run(ngx_http_llmgw_stream_t *stream)
 {
-    if (ngx_http_llmgw_serve_leg_ended(stream, &stream->legs[1])
-        || ngx_http_llmgw_serve_leg_ended(stream, &stream->legs[0]))
+    if (ngx_http_llmgw_serve_attempt_ended(stream, &stream->attempts[1])
+        || ngx_http_llmgw_serve_attempt_ended(stream, &stream->attempts[0]))
     {
         return 1;
     }
@@ -342,31 +342,31 @@ ngx_http_llmgw_serve_run(ngx_http_llmgw_stream_t *stream)
 /* 1: the stream is finished and may be gone. */
 
 static ngx_uint_t
-ngx_http_llmgw_serve_leg_ended(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *leg)
+ngx_http_llmgw_serve_attempt_ended(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt)
 {
     ngx_http_llmgw_attempt_t  *other;
 
-    if (leg->replica == NULL || !leg->ended) {
+    if (attempt->replica == NULL || !attempt->ended) {
         return 0;
     }
 
-    other = ngx_http_llmgw_serve_other(stream, leg);
+    other = ngx_http_llmgw_serve_other(stream, attempt);
 
-    if (other->replica == NULL || leg->ending == LLMGW_ENDING_PASSED
-        || (leg->ending == LLMGW_ENDING_DOUBTED
-            && !ngx_http_llmgw_doubt_take(stream, leg)))
+    if (other->replica == NULL || attempt->ending == LLMGW_ENDING_PASSED
+        || (attempt->ending == LLMGW_ENDING_DOUBTED
+            && !ngx_http_llmgw_doubt_take(stream, attempt)))
     {
         ngx_http_llmgw_attempt_stop(other);
-        return ngx_http_llmgw_serve_last_ended(stream, leg);
+        return ngx_http_llmgw_serve_last_ended(stream, attempt);
     }
 
     /* the other attempt runs on alone */
 
-    ngx_http_llmgw_serve_note(stream, leg, LLMGW_NEXT_AGAIN);
-    ngx_http_llmgw_serve_exclude(stream, leg->replica,
-                                  leg->ending == LLMGW_ENDING_FAILED);
-    ngx_http_llmgw_attempt_stop(leg);
+    ngx_http_llmgw_serve_note(stream, attempt, LLMGW_NEXT_AGAIN);
+    ngx_http_llmgw_serve_exclude(stream, attempt->replica,
+                                  attempt->ending == LLMGW_ENDING_FAILED);
+    ngx_http_llmgw_attempt_stop(attempt);
 
     return 0;
 }

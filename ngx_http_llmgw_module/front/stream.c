@@ -25,7 +25,7 @@ static ngx_http_llmgw_stream_t *ngx_http_llmgw_stream_create(
     ngx_http_request_t *r, const ngx_http_llmgw_front_t *front);
 static void ngx_http_llmgw_stream_sent(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream);
-static void ngx_http_llmgw_stream_over(ngx_http_llmgw_stream_t *stream,
+static void ngx_http_llmgw_stream_record_end(ngx_http_llmgw_stream_t *stream,
     const llmgw_end_t *end);
 static void ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_stream_cleanup(void *data);
@@ -190,7 +190,7 @@ ngx_http_llmgw_stream_answer(ngx_http_llmgw_stream_t *stream,
 {
     const char  *reason;
 
-    ngx_http_llmgw_stream_over(stream, end);
+    ngx_http_llmgw_stream_record_end(stream, end);
 
     if (end->outcome != LLMGW_OUTCOME_SERVED) {
         reason = llmgw_outcome_reason(end->outcome);
@@ -213,7 +213,7 @@ ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream)
 {
     static const llmgw_end_t  gone = { .outcome = LLMGW_OUTCOME_GONE };
 
-    ngx_http_llmgw_stream_over(stream, &gone);
+    ngx_http_llmgw_stream_record_end(stream, &gone);
     ngx_http_llmgw_stream_release(stream);
     ngx_http_finalize_request(stream->request, NGX_ERROR);
 }
@@ -222,7 +222,7 @@ ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream)
 /* Records and counts the outcome; called once for each stream. */
 
 static void
-ngx_http_llmgw_stream_over(ngx_http_llmgw_stream_t *stream,
+ngx_http_llmgw_stream_record_end(ngx_http_llmgw_stream_t *stream,
     const llmgw_end_t *end)
 {
     stream->record.outcome = end->outcome;
@@ -246,8 +246,8 @@ ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream)
     ngx_http_llmgw_claim_leave(&stream->claim);
     ngx_http_llmgw_claim_clear_excluded(&stream->claim);
     ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_NEUTRAL);
-    ngx_http_llmgw_attempt_stop(&stream->legs[0]);
-    ngx_http_llmgw_attempt_stop(&stream->legs[1]);
+    ngx_http_llmgw_attempt_stop(&stream->attempts[0]);
+    ngx_http_llmgw_attempt_stop(&stream->attempts[1]);
     ngx_http_llmgw_clients_forget(stream);
     ngx_http_llmgw_timer_done(stream);
 
@@ -269,7 +269,7 @@ ngx_http_llmgw_stream_cleanup(void *data)
     }
 
     if (stream->claim.pool && !stream->record.finished) {
-        ngx_http_llmgw_stream_over(stream, &gone);
+        ngx_http_llmgw_stream_record_end(stream, &gone);
         ngx_http_llmgw_stream_release(stream);
     }
 }

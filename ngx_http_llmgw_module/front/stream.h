@@ -80,11 +80,11 @@ struct ngx_http_llmgw_stream_s {
     unsigned                      blocked:1;    /* the client reads slowly */
     unsigned                      out_failed:1; /* no memory for a token */
     unsigned                      has_final:1;  /* the final token was packed */
-    unsigned                      looked:1;     /* silence was seen once */
+    unsigned                      was_silent:1; /* silence was seen once */
     unsigned                      is_spared:1;  /* spared_ms is set */
 
     ngx_http_llmgw_record_t       record;
-    ngx_http_llmgw_attempt_t      legs[2];      /* the second is a hedge */
+    ngx_http_llmgw_attempt_t      attempts[2];  /* the second is a hedge */
 
     /* the decoded request; its bytes are in the request's memory */
     ngx_http_llmgw_loc_conf_t    *conf;
@@ -159,7 +159,7 @@ ngx_uint_t ngx_http_llmgw_serve_run(ngx_http_llmgw_stream_t *stream);
 
 /* Starts an attempt that has its lease. */
 void ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *leg);
+    ngx_http_llmgw_attempt_t *attempt);
 
 /*
  * doubt.c: takes note of a refusal that may be its replica's own fault, and
@@ -183,7 +183,7 @@ void ngx_http_llmgw_timer_init(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_timer_done(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *leg);
+    ngx_http_llmgw_attempt_t *attempt);
 
 /* hedge.c: a second attempt, at once or after the configured delay */
 void ngx_http_llmgw_hedge_later(ngx_http_llmgw_stream_t *stream);

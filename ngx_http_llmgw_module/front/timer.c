@@ -26,12 +26,12 @@ static void ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream,
 static ngx_uint_t ngx_http_llmgw_timer_looks_again(
     ngx_http_llmgw_stream_t *stream, ngx_msec_int_t late);
 static ngx_uint_t ngx_http_llmgw_timer_is_silent(
-    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *leg);
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
 static ngx_uint_t ngx_http_llmgw_timer_is_due(ngx_msec_t when);
 static void ngx_http_llmgw_timer_check_silence(
-    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *leg);
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
 static ngx_msec_t ngx_http_llmgw_timer_silence(
-    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *leg,
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt,
     llmgw_cause_t *cause);
 static ngx_msec_t ngx_http_llmgw_timer_until(ngx_msec_t wait,
     ngx_msec_t when);
@@ -93,8 +93,8 @@ ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream,
     }
 
     if (!stream->blocked && !ngx_http_llmgw_timer_looks_again(stream, late)) {
-        ngx_http_llmgw_timer_check_silence(stream, &stream->legs[0]);
-        ngx_http_llmgw_timer_check_silence(stream, &stream->legs[1]);
+        ngx_http_llmgw_timer_check_silence(stream, &stream->attempts[0]);
+        ngx_http_llmgw_timer_check_silence(stream, &stream->attempts[1]);
     }
 
     ngx_http_llmgw_timer_arm(stream);
@@ -121,15 +121,15 @@ static ngx_uint_t
 ngx_http_llmgw_timer_looks_again(ngx_http_llmgw_stream_t *stream,
     ngx_msec_int_t late)
 {
-    if (stream->looked
-        || (!ngx_http_llmgw_timer_is_silent(stream, &stream->legs[0])
-            && !ngx_http_llmgw_timer_is_silent(stream, &stream->legs[1])))
+    if (stream->was_silent
+        || (!ngx_http_llmgw_timer_is_silent(stream, &stream->attempts[0])
+            && !ngx_http_llmgw_timer_is_silent(stream, &stream->attempts[1])))
     {
-        stream->looked = 0;
+        stream->was_silent = 0;
         return 0;
     }
 
-    stream->looked = 1;
+    stream->was_silent = 1;
 
     if (late >= NGX_HTTP_LLMGW_LATE_MS) {
         stream->spared_ms = ngx_current_msec;
@@ -142,25 +142,25 @@ ngx_http_llmgw_timer_looks_again(ngx_http_llmgw_stream_t *stream,
 
 static ngx_uint_t
 ngx_http_llmgw_timer_is_silent(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *leg)
+    ngx_http_llmgw_attempt_t *attempt)
 {
     llmgw_cause_t  cause;
 
-    return leg->replica && !leg->ended
-           && ngx_http_llmgw_timer_silence(stream, leg, &cause) == 0;
+    return attempt->replica && !attempt->ended
+           && ngx_http_llmgw_timer_silence(stream, attempt, &cause) == 0;
 }
 
 
 static void
 ngx_http_llmgw_timer_check_silence(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *leg)
+    ngx_http_llmgw_attempt_t *attempt)
 {
     llmgw_cause_t  cause;
 
-    if (leg->replica && !leg->ended
-        && ngx_http_llmgw_timer_silence(stream, leg, &cause) == 0)
+    if (attempt->replica && !attempt->ended
+        && ngx_http_llmgw_timer_silence(stream, attempt, &cause) == 0)
     {
-        ngx_http_llmgw_attempt_end(leg, LLMGW_ENDING_FAILED, cause);
+        ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED, cause);
     }
 }
 
@@ -169,11 +169,11 @@ ngx_http_llmgw_timer_check_silence(ngx_http_llmgw_stream_t *stream,
 
 static ngx_msec_t
 ngx_http_llmgw_timer_silence(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *leg, llmgw_cause_t *cause)
+    ngx_http_llmgw_attempt_t *attempt, llmgw_cause_t *cause)
 {
     ngx_msec_t  limit, silent, since;
 
-    if (leg->tokens) {
+    if (attempt->tokens) {
         *cause = LLMGW_CAUSE_TOKEN_TIMEOUT;
         limit = stream->conf->token_timeout;
 
@@ -185,7 +185,7 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_stream_t *stream,
     /* coalescing may keep a token unread for as long */
     limit += stream->pool->worker->coalesce.load.interval_ms;
 
-    since = leg->activity_ms;
+    since = attempt->activity_ms;
 
     if (stream->is_spared
         && (ngx_msec_int_t) (stream->spared_ms - since) > 0)
@@ -211,18 +211,18 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_stream_t *stream,
 
 void
 ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *leg)
+    ngx_http_llmgw_attempt_t *attempt)
 {
-    if (leg->ending == LLMGW_ENDING_FULL) {
+    if (attempt->ending == LLMGW_ENDING_FULL) {
         return;
     }
 
-    if (leg->tokens) {
+    if (attempt->tokens) {
         stream->has_queue_end = 0;
         return;
     }
 
-    stream->queue_end_ms += ngx_current_msec - stream->legs[0].activity_ms;
+    stream->queue_end_ms += ngx_current_msec - stream->attempts[0].activity_ms;
 }
 
 
@@ -252,9 +252,9 @@ ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
         wait = NGX_MAX_INT32_VALUE;
 
         for (i = 0; i < 2; i++) {
-            if (stream->legs[i].replica) {
+            if (stream->attempts[i].replica) {
                 wait = ngx_min(wait, ngx_http_llmgw_timer_silence(
-                                 stream, &stream->legs[i], &cause));
+                                 stream, &stream->attempts[i], &cause));
             }
         }
     }

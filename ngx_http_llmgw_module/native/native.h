@@ -53,8 +53,8 @@ typedef struct {
     ngx_sockaddr_t                sockaddr; /* a copy: nginx may use it after
                                                the replica is gone */
 
-    ngx_msec_t                    patience_ms;  /* left of queue_timeout */
-    ngx_msec_t                    armed_ms;     /* when this wait began */
+    ngx_msec_t                    wait_left_ms; /* left of queue_timeout */
+    ngx_msec_t                    wait_start_ms; /* when this wait began */
 
     ngx_connection_t             *stand_in;     /* wait.c; NULL: no wait */
     ngx_event_t                   disarm;       /* its connect timer; posted */

@@ -22,7 +22,7 @@ static void ngx_http_llmgw_native_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
 static void ngx_http_llmgw_native_note_connect(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc, ngx_uint_t state);
-static ngx_uint_t ngx_http_llmgw_native_is_spent(ngx_peer_connection_t *pc,
+static ngx_uint_t ngx_http_llmgw_native_was_closed(ngx_peer_connection_t *pc,
     ngx_http_upstream_t *u);
 static void ngx_http_llmgw_native_cleanup(void *data);
 
@@ -98,7 +98,7 @@ ngx_http_llmgw_native_create(ngx_http_request_t *r,
     pass->pool = pool;
     pass->record.start_ms = ngx_current_msec;
     pass->running = 1;
-    pass->patience_ms = pool->conf->queue_timeout;
+    pass->wait_left_ms = pool->conf->queue_timeout;
 
     ngx_http_llmgw_pool_stream_begins(pool);
 
@@ -253,7 +253,9 @@ ngx_http_llmgw_native_free(ngx_peer_connection_t *pc, void *data,
     u = pass->upstream;
     verdict = LLMGW_VERDICT_NEUTRAL;
 
-    if (!(state & NGX_PEER_FAILED) || !ngx_http_llmgw_native_is_spent(pc, u)) {
+    if (!(state & NGX_PEER_FAILED)
+        || !ngx_http_llmgw_native_was_closed(pc, u))
+    {
         verdict = ngx_http_llmgw_native_verdict(pass, state);
 
         if (state & (NGX_PEER_FAILED|NGX_PEER_NEXT)) {
@@ -302,7 +304,7 @@ ngx_http_llmgw_native_note_connect(ngx_http_llmgw_native_t *pass,
  */
 
 static ngx_uint_t
-ngx_http_llmgw_native_is_spent(ngx_peer_connection_t *pc,
+ngx_http_llmgw_native_was_closed(ngx_peer_connection_t *pc,
     ngx_http_upstream_t *u)
 {
     ngx_connection_t  *c;

@@ -198,8 +198,8 @@ ngx_http_llmgw_native_arm(ngx_http_llmgw_native_t *pass)
 {
     ngx_msec_t  ms, wait, spent;
 
-    wait = pass->patience_ms;
-    pass->armed_ms = ngx_current_msec;
+    wait = pass->wait_left_ms;
+    pass->wait_start_ms = ngx_current_msec;
 
     ms = ngx_http_llmgw_grpc_timeout(pass->request);
 
@@ -229,8 +229,8 @@ ngx_http_llmgw_native_disarm(ngx_http_llmgw_native_t *pass)
     ngx_msec_t  waited;
 
     if (pass->timer.timer_set) {
-        waited = ngx_current_msec - pass->armed_ms;
-        pass->patience_ms -= ngx_min(waited, pass->patience_ms);
+        waited = ngx_current_msec - pass->wait_start_ms;
+        pass->wait_left_ms -= ngx_min(waited, pass->wait_left_ms);
         ngx_del_timer(&pass->timer);
     }
 }
