@@ -2,8 +2,8 @@
 #include "proto/token_message.h"
 
 
-#define TEXT_TAG         0x0a       /* field 1, so many bytes */
-#define FINAL_TAG        0x10       /* field 2, a number */
+#define TEXT_TAG         0x0a       /* field 1: bytes, with a length */
+#define FINAL_TAG        0x10       /* field 2: a number */
 
 #define LEN_BYTES_MAX    4          /* 256 MiB: more than any message has */
 
@@ -15,7 +15,7 @@ const llmgw_token_t  llmgw_token_final = {
 };
 
 
-/* NULL: longer than need be, too large, or cut off. */
+/* NULL: not in its shortest form, too large, or cut off. */
 static const uint8_t *
 token_len(const uint8_t *p, const uint8_t *end, size_t *len)
 {

@@ -1,15 +1,15 @@
 
 /*
- * A token's message, told by its bytes.
+ * Reads a token's message without decoding it.
  *
  * Both messages that carry a token begin alike (llmgateway.proto): field 1 is
- * its text, field 2 says whether it is the last; what the gateway adds is
- * field 3.  Of protobuf messages that follow each other in one piece of bytes
- * a reader makes one (Protocol Buffers, "Encoding", last one wins): so a
- * replica's message, as it lies there, with field 3 behind it, is the client's.
+ * its text, field 2 says whether it is the last; the gateway adds field 3.
+ * A protobuf reader merges messages that are concatenated (Protocol Buffers,
+ * "Encoding", last one wins).  So the bytes of a replica's message, with
+ * field 3 appended, are the message for the client.
  *
- * That holds for a message which is written as every encoder writes it, and
- * has nothing but these two fields.  Any other is for protobuf-c.
+ * This holds only for a message in the form that every encoder writes, with
+ * no fields but these two.  Any other must be decoded with protobuf-c.
  */
 
 #ifndef LLMGW_TOKEN_MESSAGE_H
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 
-/* A GenerateResponse, and what stands in it. */
+/* A GenerateResponse, and its fields. */
 typedef struct {
     const uint8_t  *message;
     size_t          len;
@@ -29,13 +29,13 @@ typedef struct {
 } llmgw_token_t;
 
 
-/* The last one of a stream, without text. */
+/* The last message of a stream, without text. */
 extern const llmgw_token_t  llmgw_token_final;
 
 
 /*
- * 1: the bytes are what an encoder makes of a GenerateResponse that it knows
- * in full, and *token tells of them.  0: they are not, or it cannot be told.
+ * 1: the bytes are in the form that an encoder writes, have no unknown
+ * fields, and *token is set.  0: they are not, or this cannot be decided.
  */
 int llmgw_token_message_read(const uint8_t *message, size_t len,
     llmgw_token_t *token);

@@ -28,7 +28,7 @@ digit(char c)
 }
 
 
-/* Lower-case hexadecimal digits, and not all of them 0 unless that may be. */
+/* Lower-case hexadecimal digits, not all 0 unless may_be_zero. */
 static int
 is_hex(const char *p, size_t n, int may_be_zero)
 {

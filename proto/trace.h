@@ -1,12 +1,12 @@
 
 /*
- * W3C Trace Context, Level 1: the `traceparent` that a caller hands on.
+ * W3C Trace Context, Level 1: the `traceparent` that a caller sends.
  *
  *     00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
  *     version   trace id                  span id          flags
  *
- * A version that is not known is read as far as it is: what follows the flags
- * is left out, and what is handed on is version 00.
+ * Of an unknown version, the parts up to the flags are read and the rest is
+ * dropped; what is passed on is version 00.
  */
 
 #ifndef LLMGW_TRACE_H
@@ -20,7 +20,7 @@
 #define LLMGW_TRACE_SPAN_BYTES    17
 #define LLMGW_TRACE_PARENT_BYTES  56
 
-/* The least that Level 1 asks everybody to hand on. */
+/* The least that Level 1 requires everybody to pass on. */
 #define LLMGW_TRACE_STATE_MAX     512
 
 typedef struct {
@@ -28,7 +28,7 @@ typedef struct {
     uint8_t  flags;
 } llmgw_trace_t;
 
-/* What a caller sent, and the span of the last call made under it. */
+/* The caller's context, and the span of the last call made under it. */
 typedef struct {
     llmgw_trace_t  parent;
     const char    *state;           /* NULL: none */
@@ -37,17 +37,17 @@ typedef struct {
 } llmgw_trace_span_t;
 
 
-/* 0, and *trace as it was: not valid, so that there is no trace. */
+/* 0: not valid, so there is no trace; *trace is unchanged. */
 int llmgw_trace_parse(llmgw_trace_t *trace, const char *value, size_t len);
 
-/* The traceparent of a child with that span id, which is not 0. */
+/* Writes the traceparent of a child with that span id, which is not 0. */
 void llmgw_trace_format(const llmgw_trace_t *trace, uint64_t span,
     char text[LLMGW_TRACE_PARENT_BYTES]);
 
 /*
- * How much of a tracestate is handed on: all of it, or as many of its members
- * from the left as fit LLMGW_TRACE_STATE_MAX, without blanks behind them; 0
- * where it holds what no header may hold.
+ * How many bytes of a tracestate are passed on: all, or as many of its
+ * members from the left as fit LLMGW_TRACE_STATE_MAX, without trailing
+ * blanks; 0 where it has a byte that no header may have.
  */
 size_t llmgw_trace_state_len(const char *value, size_t len);
 

@@ -1,11 +1,11 @@
 
 /*
- * A byte queue in one piece of memory: bytes are put behind the last and
- * taken from the first.  Empty it starts over at its beginning, so that a
- * stream which sends as fast as it queues never moves a byte and never
- * allocates.  Growing copies what is still waiting and nothing else; bytes
- * are moved down instead where half the memory is already free, which costs
- * each byte at most one move.
+ * A byte queue in one piece of memory: bytes are appended at the end and
+ * taken from the start.  An empty queue starts over at the beginning of its
+ * memory, so a stream that sends as fast as it queues never moves a byte and
+ * never allocates.  Growing copies only the bytes still in the queue.  Where
+ * half the memory is already free, these bytes are moved down instead, which
+ * costs each byte at most one move.
  */
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #define MIN_CAPACITY  128
 
 
-/* A packed field is this, then both strings, each with its NUL. */
+/* A packed field is this head, then both strings, each with its NUL. */
 typedef struct {
     uint32_t  name_len;
     uint32_t  value_len;

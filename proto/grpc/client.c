@@ -2,9 +2,9 @@
 /*
  * The client's half: calls, and the responses to them.
  *
- * A response's fields go to its stream as they come.  Which block they are
- * in is seen from :status, which comes first: a block with it is a response
- * (or 1xx, which is passed over), a block without it are trailers.
+ * A response's fields go to its stream as they come.  :status comes first
+ * and tells the kind of block: a block with it is a response (or a 1xx, which
+ * is skipped), a block without it is the trailers.
  */
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ response_status(llmgw_grpc_stream_t *stream, const char *value)
 {
     llmgw_grpc_block_t  *block;
 
-    /* Three digits: nghttp2 has seen to that. */
+    /* Three digits: nghttp2 has checked that. */
     stream->http_status = atoi(value);
 
     block = &stream->session->block;

@@ -1,9 +1,9 @@
 
 /*
- * What nghttp2 calls: find the stream, call on.  A callback returns 0 always;
- * trouble that ends the session is left in session->failed, where recv and
- * write find it, because a callback's failure would leave nghttp2 with no
- * more to say than that.
+ * The callbacks that nghttp2 calls: each finds the stream and passes the
+ * event on.  They always return 0.  An error that ends the session is stored
+ * in session->failed, which recv and write return: of a callback that failed,
+ * nghttp2 would report only that it failed.
  */
 
 #include <string.h>
@@ -86,8 +86,9 @@ tell_goaway(llmgw_grpc_session_t *session)
 
 
 /*
- * Calls that wait in vain: nghttp2 would hold their HEADERS until others have
- * ended, or for ever.  They are the newest, so the list has them first.
+ * Refuses the calls over the peer's limit: nghttp2 would keep their HEADERS
+ * until others have ended, or for ever.  They are the newest, so they are
+ * first in the list.
  */
 static void
 refuse_unsent(llmgw_grpc_session_t *session, size_t max_calls)

@@ -1,7 +1,7 @@
 
 /*
- * A header block as it comes, whichever role it is for: its size, and what
- * the role has kept of it.
+ * A header block while it arrives, in either role: its size, and the fields
+ * that the role keeps.
  */
 
 #include <string.h>

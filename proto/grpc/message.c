@@ -1,19 +1,21 @@
 
 /*
  * Cuts the DATA of one stream into gRPC messages: a flag byte, four bytes of
- * length, the message.  Frames and messages know nothing of each other; the
- * usual case is one whole message in one piece of input, and that one is
- * given out where it lies.  Any other is put together in body.
+ * length, the message.  Frames and messages are cut independently of each
+ * other.  The usual case is one whole message in one piece of input, which
+ * is returned in place, without a copy.  Any other is put together in body.
  *
  * The window
  *
- *   The bytes of a message are given back by its reader, once it has them.
- *   A message larger than the window could never become whole that way, so
- *   the bytes of an unfinished message are given back as they come, but only
- *   while the reader of the messages owes nothing: then the sender waits for
- *   us alone, not for him.  A message tells him only what is left to give
- *   back.  What a stream can make us hold thus stays below the window and
- *   one message.
+ *   The caller gives back the bytes of a whole message by consuming it.  A
+ *   message larger than the window could never become whole that way, so the
+ *   bytes of an unfinished message are given back as they come, but only
+ *   while the caller has consumed all earlier messages: then the sender waits
+ *   for us alone.  A message's wire_bytes are only what is left to give back.
+ *   So a stream can make us buffer at most its window and one message.
+ *
+ *   In llmgw_grpc_reader_t, `held` counts the bytes of the unfinished message
+ *   and `owed` those of whole messages that are not consumed.
  *
  *         bytes of an unfinished message            whole
  *                  |                                  |
@@ -100,7 +102,7 @@ reader_body(llmgw_grpc_reader_t *reader, const uint8_t **data, size_t *len,
 
     if (n < reader->message_bytes) {
 
-        /* The peer's word for the length allocates nothing: its bytes do. */
+        /* Only bytes that came allocate, never the length the peer claims. */
         if (llmgw_grpc_buf_append(&reader->body, p, n) != 0) {
             return LLMGW_GRPC_READ_ENOMEM;
         }
@@ -122,8 +124,8 @@ reader_body(llmgw_grpc_reader_t *reader, const uint8_t **data, size_t *len,
 
 
 /*
- * The usual case: a message in one piece, and nothing of it held.  1: given
- * out, and the reader is where it was.
+ * The usual case: a message in one piece, with nothing buffered before it.
+ * 1: it was returned, and the reader's state is unchanged.
  */
 static int
 reader_whole(llmgw_grpc_reader_t *reader, size_t max_message_bytes,

@@ -1,7 +1,7 @@
 
 /*
- * The five bytes before each gRPC message: a flag, 1 where the message is
- * compressed, and its length.
+ * The five bytes before each gRPC message: a flag (1: compressed) and the
+ * message's length.
  */
 
 #ifndef LLMGW_GRPC_PREFIX_H
@@ -14,7 +14,7 @@
 #define LLMGW_GRPC_PREFIX_BYTES  5
 
 
-/* Returns where the message begins. */
+/* Writes the prefix; returns where the message begins. */
 static inline uint8_t *
 llmgw_grpc_prefix_write(uint8_t *p, size_t len)
 {
@@ -28,7 +28,7 @@ llmgw_grpc_prefix_write(uint8_t *p, size_t len)
 }
 
 
-/* The length alone; the flag is p[0]. */
+/* Returns the length; the flag is p[0]. */
 static inline size_t
 llmgw_grpc_prefix_len(const uint8_t *p)
 {

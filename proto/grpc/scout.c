@@ -2,13 +2,12 @@
 /*
  * Looks ahead over the frames of an input before nghttp2 is given them.
  *
- * A batch brings a token for each of many streams, and each of these has lain
- * untouched since its last one: nghttp2's record of it, ours, and the owner's.
- * Found one behind the other while the frames are handled, these are three
- * waits for memory a stream.  Named beforehand, all streams' are fetched at
- * once.
+ * A batch brings a token for each of many streams.  Nothing has touched a
+ * stream since its last token: not nghttp2's record of it, not ours, not the
+ * owner's.  Read one after the other while the frames are handled, these are
+ * three cache misses a stream.  Prefetching overlaps those of all streams.
  *
- * It is a hint and nothing else: it may lose its way, and only time is lost.
+ * It is only a hint: where it misreads the input, nothing but time is lost.
  */
 
 #include <string.h>
@@ -41,7 +40,7 @@ frame_stream(llmgw_grpc_session_t *session, const uint8_t *head)
 }
 
 
-/* The rest of a frame that began in an earlier input; where the next begins. */
+/* Skips a frame begun in an earlier input; returns where the next begins. */
 static size_t
 scout_resume(llmgw_grpc_scout_t *scout, const uint8_t *data, size_t len)
 {

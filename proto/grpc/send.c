@@ -2,14 +2,14 @@
 /*
  * A stream's outgoing side.
  *
- * Messages wait, prefix and all, in one byte queue a stream; frames are cut
- * from it as the windows and the caller's buffer allow, so a frame may hold
- * many messages and a message many frames.  Payload goes from the queue
- * straight into the buffer that is written (nghttp2's NO_COPY); only where a
- * frame does not fit the buffer's rest nghttp2 keeps a copy and its place.
+ * Messages and their prefixes wait in one byte queue per stream.  Frames are
+ * cut from it as the windows and the caller's buffer allow, so a frame may
+ * carry many messages and a message may take many frames.  Payload goes from
+ * the queue straight into the caller's buffer (nghttp2's NO_COPY); only where
+ * a frame does not fit the rest of that buffer, nghttp2 keeps a copy of it.
  *
  * nghttp2 asks for data until it is told that there is none now (DEFERRED);
- * then it asks no more until resumed, which a new message does.
+ * it asks again once a new message resumes the stream.
  *
  *     no HEADERS --first message--> open --finish, half-close--> draining
  *         |                                                         |
@@ -49,8 +49,8 @@ llmgw_grpc_stream_resume(llmgw_grpc_stream_t *stream)
 
 
 /*
- * n bytes of some are gone.  Behind a call's only message it will never need
- * the memory again.
+ * Drops the first n bytes of the queue.  Once a call's request is all gone,
+ * the call never needs the memory again.
  */
 static void
 source_drop(llmgw_grpc_stream_t *stream, size_t n)
@@ -119,7 +119,7 @@ llmgw_grpc_source_read(nghttp2_session *h2, int32_t id, uint8_t *buf,
 }
 
 
-/* nghttp2 calls this at once after the read that said NO_COPY. */
+/* nghttp2 calls this right after the read that returned NO_COPY. */
 int
 llmgw_grpc_source_send(nghttp2_session *h2, nghttp2_frame *frame,
     const uint8_t *frame_header, size_t length, nghttp2_data_source *source,

@@ -1,12 +1,12 @@
 
 /*
- * The server's half: requests, and what is answered to them.  Who only calls
+ * The server's half: requests and their answers.  A program that only calls
  * need not link it.
  *
- * A request becomes a stream only when its whole block has come and is that
- * of a gRPC request; until then its fields wait, packed, in the session's one
- * block.  So nobody ever hears of a request that is not gRPC: it is answered
- * here, with an HTTP status and nothing else (PROTOCOL-HTTP2.md: 415).
+ * A request becomes a stream only when its whole header block has come and
+ * is that of a gRPC request; until then its fields wait, packed, in the
+ * session's one block.  So a request that is not gRPC is never reported: it
+ * is answered here, with only an HTTP status (PROTOCOL-HTTP2.md: 415).
  */
 
 #include <stdio.h>
@@ -81,7 +81,7 @@ request_keep_field(llmgw_grpc_session_t *session, const char *name,
 }
 
 
-/* What HTTP has to say to a request that is none of ours; 0: it is. */
+/* The HTTP status for a request that is not gRPC; 0: it is gRPC. */
 static int
 request_http_status(const llmgw_grpc_block_t *block)
 {
@@ -144,7 +144,7 @@ request_stream(llmgw_grpc_session_t *session, int32_t id)
     stream->id = id;
     stream->timeout_ms = session->block.timeout_ms;
 
-    /* Streams take turns frame by frame, whatever the client would like. */
+    /* Streams alternate frame by frame, whatever priority the client asks. */
     fair.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY;
     fair.inc = 1;
     (void) nghttp2_session_change_extpri_stream_priority(session->h2, id,
@@ -227,7 +227,7 @@ server_answer(llmgw_grpc_stream_t *stream)
 }
 
 
-/* The queue's last byte is gone: the trailers follow it. */
+/* The queue's last byte was taken: the trailers follow it. */
 static int
 server_end(llmgw_grpc_stream_t *stream, uint32_t *flags)
 {
@@ -251,7 +251,7 @@ server_end(llmgw_grpc_stream_t *stream, uint32_t *flags)
 }
 
 
-/* RFC 9113 8.1: all is said, the rest of the request is not wanted. */
+/* RFC 9113 8.1: the response is complete, stop the rest of the request. */
 static void
 server_sent(llmgw_grpc_session_t *session, const nghttp2_frame *frame)
 {

@@ -1,7 +1,7 @@
 
 /*
- * A session: nghttp2 set up with our limits, fed and emptied.  Where the
- * rest lies is told in grpc_internal.h.
+ * A session: nghttp2 set up with our limits, fed and emptied.  For the other
+ * files see session_inner.h.
  */
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define DEFAULT_STREAM_WINDOW     (64 * 1024 - 1)
 #define DEFAULT_CONNECTION_WINDOW (1024 * 1024)
 
-/* The most HTTP/2 allows a window to be. */
+/* The largest window that HTTP/2 allows. */
 #define MAX_WINDOW_BYTES          0x7fffffff
 
 
@@ -86,7 +86,7 @@ session_submit_settings(llmgw_grpc_session_t *session,
     iv[1].settings_id = NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE;
     iv[1].value = LLMGW_GRPC_MAX_BLOCK_BYTES;
 
-    /* Without the old priority tree a frame costs a heap step, no walk. */
+    /* Without the old priority tree a frame costs a heap step, not a walk. */
     iv[2].settings_id = NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES;
     iv[2].value = 1;
 
@@ -211,7 +211,7 @@ llmgw_grpc_session_recv(llmgw_grpc_session_t *session, const uint8_t *data,
                                                  : LLMGW_GRPC_EPROTO;
     }
 
-    /* A peer that makes us answer and never reads the answers. */
+    /* The peer makes us answer and never reads the answers. */
     if (nghttp2_session_get_outbound_queue_size(session->h2)
         > LLMGW_GRPC_MAX_OUTBOUND_FRAMES + 2 * session->nstreams
         && session->failed == LLMGW_GRPC_DONE)

@@ -3,49 +3,52 @@
  * A gRPC session over HTTP/2, without a socket.
  *
  * Bytes go in (llmgw_grpc_session_recv), bytes come out
- * (llmgw_grpc_session_write), and in between callbacks tell of requests,
- * headers, messages and ends.  Whoever owns the socket owns the session: the
+ * (llmgw_grpc_session_write), and in between callbacks report requests,
+ * headers, messages and ends.  The owner of the socket owns the session: the
  * nginx module drives it from nginx's events, the daemons from libev, the
  * unit tests from two buffers.  nghttp2 does HTTP/2; this file's own part is
- * gRPC: the 5-byte message prefix, status and trailers, timeouts, and a
- * flow control that the caller steers.
+ * gRPC: the 5-byte message prefix, status and trailers, timeouts, and flow
+ * control that the caller steers.
  *
  * Who owns what
  *
  *   A session owns its streams.  A stream is created by on_request (server)
  *   or llmgw_grpc_call() (client), and lives until on_close has returned;
- *   nobody may touch it after that.  Each stream sees on_close exactly once,
+ *   nobody may touch it after that.  Each stream gets on_close exactly once,
  *   also when the whole session is destroyed.
  *
- *   What callbacks are given (messages, strings) is valid until they return.
+ *   The arguments of callbacks (messages, strings) are valid until the
+ *   callback returns.
  *
  * What callbacks may do
  *
- *   Everything but destroying the session, and calling recv or write on it.
+ *   Everything except destroying the session or calling recv or write on it.
  *   llmgw_grpc_stream_reset() within a callback is carried out by the next
  *   write; messages of a stream that was reset are no longer delivered.
  *
  * Flow control
  *
- *   Incoming: the connection's window is given back at once; a stream's
- *   window only by llmgw_grpc_stream_consume(), in the sizes that on_message
- *   told (wire_bytes).  A stream whose messages are not consumed stops its
- *   own sender and nobody else.  A message larger than the window passes all
- *   the same: where nothing else is owed, the bytes of an unfinished message
- *   are given back as they come, and its wire_bytes are only those that are
- *   still owed.  So a stream holds at most its window and one message.
+ *   Incoming: the connection's window is given back at once.  A stream's
+ *   window is given back only by llmgw_grpc_stream_consume(), in the sizes
+ *   that on_message reported (wire_bytes).  A stream whose messages are not
+ *   consumed stops its own sender and no other.  A message larger than the
+ *   window still gets through: while the stream has no other unconsumed
+ *   bytes, the bytes of an unfinished message are given back as they come,
+ *   and its wire_bytes are only those not yet given back.  So a stream
+ *   buffers at most its window and one message.
  *
- *   Outgoing: llmgw_grpc_send_message() queues without bound;
- *   llmgw_grpc_stream_queued() tells the bytes not yet given to write, and
- *   on_drained comes when they fell to zero.  A sender that looks at either
- *   is bounded.
+ *   Outgoing: llmgw_grpc_send_message() queues without bound.
+ *   llmgw_grpc_stream_queued() returns the bytes not yet given to write, and
+ *   on_drained is called when they have fallen to zero.  A sender that obeys
+ *   either one is bounded.
  *
  * Limits
  *
- *   A message over max_message_bytes, header fields over 16 KiB a block end
- *   their stream (a request with such fields is answered 431 and never told
- *   of); floods of PING, SETTINGS, resets or empty frames, and a peer that
- *   makes us answer and does not read, end the session; none the process.
+ *   A message over max_message_bytes, or header fields over 16 KiB a block,
+ *   end their stream; a request with such fields is answered 431 and not
+ *   reported.  Floods of PING, SETTINGS, resets or empty frames end the
+ *   session, and so does a peer that makes us answer and does not read.
+ *   Nothing that a peer sends ends the process.
  *
  * References: gRPC over HTTP2 (grpc/doc/PROTOCOL-HTTP2.md), RFC 9113.
  */
@@ -64,7 +67,7 @@ typedef struct llmgw_grpc_session_s  llmgw_grpc_session_t;
 typedef struct llmgw_grpc_stream_s   llmgw_grpc_stream_t;
 
 
-/* The status codes of gRPC, as numbered there. */
+/* gRPC's status codes, with gRPC's numbers. */
 typedef enum {
     LLMGW_GRPC_OK = 0,
     LLMGW_GRPC_CANCELLED = 1,
@@ -93,7 +96,7 @@ typedef enum {
     LLMGW_GRPC_DONE = 0,
     LLMGW_GRPC_ENOMEM = -1,
     LLMGW_GRPC_EPROTO = -2,     /* the peer broke HTTP/2: close the socket */
-    LLMGW_GRPC_ELIMIT = -3,     /* no stream to be had on this session now */
+    LLMGW_GRPC_ELIMIT = -3,     /* no stream available on this session now */
     LLMGW_GRPC_ESTATE = -4      /* the stream has ended or was reset */
 } llmgw_grpc_rc_t;
 
@@ -105,22 +108,22 @@ typedef struct {
 
 
 /*
- * Any may be NULL.  The first argument is the stream; its session and the
- * caller's own pointers are had by the functions below.
+ * Any may be NULL.  The first argument is the stream; the functions below
+ * return its session and the caller's own pointers.
  */
 typedef struct {
     /*
-     * Server: the request's headers are there.  The path is
+     * Server: the request's headers have come.  The path is
      * llmgw_grpc_stream_path(), the deadline llmgw_grpc_stream_timeout_ms().
      */
     void  (*on_request)(llmgw_grpc_stream_t *stream);
 
     /*
      * A field of a request's headers (server), or of a response's headers
-     * or trailers (client), pseudo fields, grpc-status and grpc-message left
-     * out.  In a trailers-only response fields count as trailers.  In the
-     * server role these come before on_request.  A request that is not gRPC
-     * (HTTP 405, 415, 431) is answered here and told of by no callback.
+     * or trailers (client), except pseudo fields, grpc-status and
+     * grpc-message.  In a trailers-only response fields count as trailers.
+     * In the server role these come before on_request.  A request that is
+     * not gRPC (HTTP 405, 415, 431) is answered here; no callback reports it.
      */
     void  (*on_field)(llmgw_grpc_stream_t *stream, const char *name,
                       size_t name_len, const char *value, size_t value_len,
@@ -128,49 +131,49 @@ typedef struct {
 
     /*
      * One whole message without its prefix, in order.  wire_bytes is what
-     * it took of the stream's window: give it back by
+     * it took of the stream's window: give it back with
      * llmgw_grpc_stream_consume(), now or later.
      */
     void  (*on_message)(llmgw_grpc_stream_t *stream, const uint8_t *data,
                         size_t len, size_t wire_bytes);
 
     /*
-     * The peer will send no more; message is never NULL.  Client: status is
-     * the grpc-status, or what PROTOCOL-HTTP2.md derives from an HTTP status
-     * where there is none (200 without grpc-status: UNKNOWN), message is
-     * percent-decoded; a response that cannot be read (compressed, cut off:
-     * INTERNAL; message over the limit: INTERNAL) ends here too
-     * and is reset.
-     * Server: the request is complete, status is OK, or tells why it is no
-     * proper one (compressed message: UNIMPLEMENTED; message over the limit:
-     * RESOURCE_EXHAUSTED; data that ends within a message:
-     * INVALID_ARGUMENT); the caller answers it.  Does not come for streams
-     * that were reset or lost.
+     * The peer will send no more; message is never NULL.
+     * Client: status is the grpc-status, or, where there is none, what
+     * PROTOCOL-HTTP2.md derives from the HTTP status (200 without
+     * grpc-status: UNKNOWN).  message is percent-decoded.  A response that
+     * cannot be read (compressed, cut off, or a message over the limit) ends
+     * here too, with INTERNAL, and is reset.
+     * Server: the request is complete and status is OK, or status says why
+     * the request is invalid (compressed message: UNIMPLEMENTED; message
+     * over the limit: RESOURCE_EXHAUSTED; data that ends within a message:
+     * INVALID_ARGUMENT); the caller answers it.
+     * Not called for streams that were reset or lost.
      */
     void  (*on_end)(llmgw_grpc_stream_t *stream, int status,
                     const char *message);
 
     /*
-     * What was queued has been handed to write: more may be queued.  Comes
-     * within write, and no more after half_close or finish.
+     * Everything queued has been handed to write: more may be queued.
+     * Called within write, and never after half_close or finish.
      */
     void  (*on_drained)(llmgw_grpc_stream_t *stream);
 
     /*
-     * The last word on a stream.  http2_error is 0 for an orderly end, else
-     * the code of the RST_STREAM (sent or received), or INTERNAL_ERROR where
-     * the session was destroyed under it, or a RST_STREAM with NO_ERROR came
-     * before the end.  is_refused: the peer has certainly not begun to work
-     * on it (REFUSED_STREAM, above GOAWAY's last stream id, or its HEADERS
-     * were never given to write): safe to send again elsewhere, whatever the
-     * request.
+     * The last callback of a stream.  http2_error is 0 for an orderly end,
+     * else the code of the RST_STREAM (sent or received), or INTERNAL_ERROR
+     * where the session was destroyed first, or where a RST_STREAM with
+     * NO_ERROR came before the end.  is_refused: the peer has certainly not
+     * begun to work on it (REFUSED_STREAM, above GOAWAY's last stream id, or
+     * its HEADERS were never given to write), so any request can safely be
+     * sent again elsewhere.
      */
     void  (*on_close)(llmgw_grpc_stream_t *stream, uint32_t http2_error,
                       int is_refused);
 
     /*
      * The peer sent GOAWAY: open no more streams here, running ones go on.
-     * Told once a session, also for a peer's SETTINGS that allow no stream.
+     * Called once per session, also for SETTINGS that allow no stream.
      */
     void  (*on_goaway)(llmgw_grpc_session_t *session);
 
@@ -199,33 +202,34 @@ llmgw_grpc_session_t *llmgw_grpc_client_create(
 llmgw_grpc_session_t *llmgw_grpc_server_create(
     const llmgw_grpc_config_t *config);
 
-/* Every open stream sees on_close (INTERNAL_ERROR) before this returns. */
+/* Every open stream gets on_close (INTERNAL_ERROR) before this returns. */
 void llmgw_grpc_session_destroy(llmgw_grpc_session_t *session);
 
 void *llmgw_grpc_session_data(llmgw_grpc_session_t *session);
 
 
 /*
- * Feeds what the socket brought, all of it.  DONE, ENOMEM or EPROTO; after
- * EPROTO write what write still has (a GOAWAY) and destroy the session.
- * Where nghttp2 answers an offence with a GOAWAY of its own, EPROTO is told
- * from the write on that sent it, and llmgw_grpc_session_is_over() says so.
+ * Takes all bytes that were read from the socket.  DONE, ENOMEM or EPROTO;
+ * after EPROTO send what write still returns (a GOAWAY) and destroy the
+ * session.  Where nghttp2 answers an offence with a GOAWAY of its own, the
+ * write that sends it and every later call return EPROTO, and
+ * llmgw_grpc_session_is_over() says so.
  */
 llmgw_grpc_rc_t llmgw_grpc_session_recv(llmgw_grpc_session_t *session,
     const uint8_t *data, size_t len);
 
 /*
- * Fills buf with what is to be sent, as many frames as fit, and keeps a
- * frame's rest for the next call.  Returns the bytes written, 0 where there
- * is nothing to send now, or a negative llmgw_grpc_rc_t.  The caller sends
- * all of them, in order.
+ * Fills buf with as many frames as fit, and keeps the rest of a frame for
+ * the next call.  Returns the bytes written, 0 where there is nothing to
+ * send now, or a negative llmgw_grpc_rc_t.  The caller sends all of them, in
+ * order.
  */
 ssize_t llmgw_grpc_session_write(llmgw_grpc_session_t *session, uint8_t *buf,
     size_t capacity);
 
 int llmgw_grpc_session_wants_write(llmgw_grpc_session_t *session);
 
-/* Neither side has anything left to say: close the socket. */
+/* Neither side has anything left to send: close the socket. */
 int llmgw_grpc_session_is_over(llmgw_grpc_session_t *session);
 
 /*
@@ -234,10 +238,10 @@ int llmgw_grpc_session_is_over(llmgw_grpc_session_t *session);
  */
 void llmgw_grpc_session_goaway(llmgw_grpc_session_t *session);
 
-/* Streams that have not seen on_close. */
+/* Streams that have not got on_close. */
 size_t llmgw_grpc_session_streams(const llmgw_grpc_session_t *session);
 
-/* Of these: those with bytes that wait for write, or for the peer's window. */
+/* Of these, the ones with bytes that wait for write or the peer's window. */
 size_t llmgw_grpc_session_unsent(const llmgw_grpc_session_t *session);
 
 /*
@@ -247,7 +251,7 @@ size_t llmgw_grpc_session_unsent(const llmgw_grpc_session_t *session);
  */
 int llmgw_grpc_session_can_call(llmgw_grpc_session_t *session);
 
-/* Client: no stream will ever be had on this session again. */
+/* Client: this session will never open a stream again. */
 int llmgw_grpc_session_is_closing(llmgw_grpc_session_t *session);
 
 
@@ -257,7 +261,7 @@ typedef struct {
     uint64_t                   timeout_ms;  /* grpc-timeout; 0: none sent */
     const llmgw_grpc_field_t  *fields;      /* further fields, copied */
     size_t                     nfields;     /* at most 32, else ELIMIT */
-    void                      *data;        /* of the stream */
+    void                      *data;        /* the stream's */
 } llmgw_grpc_call_t;
 
 /*
@@ -276,9 +280,9 @@ llmgw_grpc_rc_t llmgw_grpc_send_message(llmgw_grpc_stream_t *stream,
     const uint8_t *data, size_t len);
 
 /*
- * The same without a copy of the caller's own: reserves len bytes behind a
- * prefix and returns where the message is to be written, before any other
- * call on the stream.  NULL: out of memory or the stream has ended.
+ * The same without a copy: queues a prefix and len reserved bytes, and
+ * returns their address.  The caller writes the message there before any
+ * other call on the stream.  NULL: out of memory or the stream has ended.
  */
 uint8_t *llmgw_grpc_send_reserve(llmgw_grpc_stream_t *stream, size_t len);
 
@@ -286,7 +290,7 @@ uint8_t *llmgw_grpc_send_reserve(llmgw_grpc_stream_t *stream, size_t len);
 llmgw_grpc_rc_t llmgw_grpc_half_close(llmgw_grpc_stream_t *stream);
 
 /*
- * Server: ends the stream behind what is queued, with status, message
+ * Server: ends the stream after what is queued, with status, message
  * (percent-encoded here and cut at 1 KiB; NULL: none) and further trailers
  * (at most 32, else ELIMIT); trailers-only where no message was sent.  A
  * request still arriving is then reset with NO_ERROR, as RFC 9113 8.1 has it.
@@ -301,8 +305,8 @@ void llmgw_grpc_stream_reset(llmgw_grpc_stream_t *stream,
     uint32_t http2_error);
 
 /*
- * Gives wire bytes of the stream's incoming window back; a few are kept until
- * they are worth it.  1: there may be something to write now.
+ * Gives back wire bytes of the stream's incoming window; a few are kept back
+ * until a WINDOW_UPDATE is worth it.  1: there may be something to write now.
  */
 int llmgw_grpc_stream_consume(llmgw_grpc_stream_t *stream, size_t wire_bytes);
 
@@ -336,7 +340,7 @@ void llmgw_grpc_timeout_encode(char *buf, uint64_t timeout_ms);
 size_t llmgw_grpc_message_encode(char *buf, size_t capacity, const char *src,
     size_t len);
 
-/* "UNAVAILABLE" and so on; "UNKNOWN" for a number that is none. */
+/* "UNAVAILABLE" and so on; "UNKNOWN" for a number that is no status. */
 const char *llmgw_grpc_status_name(int status);
 
 /* The status that PROTOCOL-HTTP2.md derives from an HTTP status. */

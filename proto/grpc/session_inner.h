@@ -1,23 +1,23 @@
 
 /*
- * What the files behind session.h share; nobody else includes it.
+ * What the files behind session.h share; no other file includes it.
  *
  *   session.c  a session: nghttp2 set up, fed and emptied
- *   scout.c    what an input will need, fetched beforehand
- *   events.c   nghttp2's callbacks: each finds its stream and calls on
- *   headers.c  a header block as it comes
+ *   scout.c    fetches into the cache what an input will need
+ *   events.c   nghttp2's callbacks: each finds its stream and passes on
+ *   headers.c  a header block while it arrives
  *   client.c   the client's half: calls and responses
  *   server.c   the server's half: requests and answers
- *   stream.c   a stream from birth to on_close, its incoming side
+ *   stream.c   a stream from creation to on_close, its incoming side
  *   send.c     a stream's outgoing side: queue and data source
  *   message.c  cuts DATA into messages
- *   buf.c      the one growing buffer, and fields packed into it
+ *   buf.c      the growing buffer of all, and fields packed into it
  *   status.c   status names, HTTP status, percent-encoding
  *   timeout.c  grpc-timeout
  *
- * nghttp2's stream_user_data is our stream.  It is NULL for streams that are
- * nghttp2's alone: a request that was answered with an HTTP error, a call
- * that was given up before its HEADERS left.
+ * nghttp2's stream_user_data is our stream.  It is NULL for streams that
+ * only nghttp2 knows: a request that was answered with an HTTP error, a call
+ * that was abandoned before its HEADERS were sent.
  */
 
 #ifndef LLMGW_GRPC_INTERNAL_H
@@ -28,13 +28,13 @@
 #include "proto/grpc/session.h"
 
 
-/* Of one header block, counted as RFC 9113 6.5.2 has it (32 a field). */
+/* Of one header block, counted as in RFC 9113 6.5.2 (plus 32 a field). */
 #define LLMGW_GRPC_MAX_BLOCK_BYTES      (16 * 1024)
 
-/* Fields of one call, trailers of one finish: what the callers need, x 4. */
+/* Fields of one call, trailers of one finish: four times the callers' need. */
 #define LLMGW_GRPC_MAX_FIELDS           32
 
-/* A status message as sent: a sentence, and room for an engine's own words. */
+/* A status message as sent: a sentence and what an engine adds to it. */
 #define LLMGW_GRPC_MAX_MESSAGE_CHARS    1024
 
 /*
@@ -44,23 +44,23 @@
  */
 #define LLMGW_GRPC_KEEP_BYTES           2048
 
-/* Closed streams kept for the next ones: covers the turnover of one turn. */
+/* Closed streams kept for reuse: enough for one event-loop iteration. */
 #define LLMGW_GRPC_SPARE_STREAMS        64
 
-/* nghttp2 guesses the same before the peer's SETTINGS. */
+/* nghttp2 assumes the same until the peer's SETTINGS come. */
 #define LLMGW_GRPC_ASSUMED_STREAMS      100
 
 #define LLMGW_GRPC_CACHE_LINE           64
 
 /*
- * nghttp2 says WINDOW_UPDATE when half a window is consumed.  Until then it
- * need not be told at each message, which costs it a look for the stream: this
- * much of a window, and at most so many bytes, may be kept back.
+ * nghttp2 sends WINDOW_UPDATE when half a window is consumed.  Telling it of
+ * each message would cost a lookup of the stream, so consumed bytes are kept
+ * back first: up to this share of the window, and up to this many bytes.
  */
 #define LLMGW_GRPC_KEEP_BACK_SHARE      16
 #define LLMGW_GRPC_KEEP_BACK_BYTES      4096
 
-/* Streams of one input that are fetched ahead: what a first cache holds. */
+/* Streams of one input that are prefetched: what a first-level cache holds. */
 #define LLMGW_GRPC_SCOUTED              64
 #define LLMGW_GRPC_FRAME_HEAD_BYTES     9
 
@@ -68,9 +68,10 @@
 #define LLMGW_GRPC_MAX_EMPTY_FRAMES     1000
 
 /*
- * Resets a client may send.  A gateway cancels its hedges' losers and its
- * clients' lost requests over one connection, so nghttp2's 33 a second would
- * cut it off; this stays far below what costs a server anything.
+ * Resets that a client may send.  A gateway cancels the losers of its hedges
+ * and the requests of clients that went away, all over one connection, so
+ * nghttp2's 33 a second would cut it off; this limit stays far below what
+ * costs a server anything.
  */
 #define LLMGW_GRPC_RESET_BURST          20000
 #define LLMGW_GRPC_RESETS_PER_S         10000
@@ -90,12 +91,12 @@ typedef struct {
 typedef struct {
     size_t            held;           /* wire bytes of the unfinished message
                                          not yet given back */
-    size_t            owed;           /* wire bytes told, not yet consumed */
+    size_t            owed;           /* wire bytes reported, not consumed */
     uint32_t          message_bytes;  /* known when the prefix is whole */
     uint8_t           prefix[LLMGW_GRPC_PREFIX_BYTES];
     uint8_t           prefix_bytes;
-    uint8_t           is_whole;       /* message given out, not yet dropped */
-    llmgw_grpc_buf_t  body;           /* of a message in several pieces */
+    uint8_t           is_whole;       /* message returned, not yet dropped */
+    llmgw_grpc_buf_t  body;           /* a message that came in pieces */
 } llmgw_grpc_reader_t;
 
 
@@ -111,11 +112,11 @@ typedef enum {
 typedef struct {
     const uint8_t  *data;
     size_t          len;
-    size_t          wire_bytes;       /* what the window is still owed */
+    size_t          wire_bytes;       /* still to be given back */
 } llmgw_grpc_message_t;
 
 
-/* The header block now arriving: HTTP/2 allows one a connection at a time. */
+/* The block now arriving: HTTP/2 allows one per connection at a time. */
 typedef struct {
     llmgw_grpc_buf_t  path;
     llmgw_grpc_buf_t  fields;         /* server: packed until on_request */
@@ -128,7 +129,7 @@ typedef struct {
 } llmgw_grpc_block_t;
 
 
-/* First what each message needs, in one cache line; then the rest. */
+/* What each message needs comes first, in one cache line. */
 struct llmgw_grpc_stream_s {
     llmgw_grpc_session_t  *session;
     void                  *data;
@@ -139,13 +140,13 @@ struct llmgw_grpc_stream_s {
     unsigned               is_answered:1;   /* server: HEADERS submitted;
                                                client: HEADERS received */
     unsigned               is_grpc:1;       /* client: by content-type */
-    unsigned               is_foreign:1;    /* client: has a body not gRPC */
+    unsigned               is_foreign:1;    /* client: body is not gRPC */
     unsigned               is_deferred:1;   /* nghttp2 waits for resume */
-    unsigned               is_in_ended:1;   /* on_end was told */
+    unsigned               is_in_ended:1;   /* on_end was called */
     unsigned               is_out_ended:1;  /* half-closed or finished */
-    unsigned               is_reset:1;      /* or closed: nothing goes on */
+    unsigned               is_reset:1;      /* or closed: no more callbacks */
 
-    uint32_t               kept_back;       /* consumed, nghttp2 not told */
+    uint32_t               kept_back;       /* consumed, unknown to nghttp2 */
     llmgw_grpc_reader_t    in;
 
     llmgw_grpc_stream_t   *prev;
@@ -160,44 +161,44 @@ struct llmgw_grpc_stream_s {
 
 /* Where the next frame of the input begins: scout.c. */
 typedef struct {
-    size_t   skip;                    /* bytes of the frame under way */
-    size_t   head_bytes;              /* that came of a cut frame header */
+    size_t   skip;                    /* rest of the current frame, bytes */
+    size_t   head_bytes;              /* came of a frame header cut in two */
     uint8_t  head[LLMGW_GRPC_FRAME_HEAD_BYTES];
 } llmgw_grpc_scout_t;
 
 
 /*
- * What each role does in its own way.  Where it differs by no more than a
- * condition, is_server says which it is.
+ * What the two roles do differently.  Where the difference is only a
+ * condition, the code asks is_server.
  */
 typedef struct {
     int   (*open)(nghttp2_session **h2,
                   const nghttp2_session_callbacks *callbacks, void *data,
                   const nghttp2_option *option);
 
-    /* The one of its SETTINGS that the other role has not. */
+    /* The one setting in SETTINGS that the other role does not send. */
     void  (*setting)(const llmgw_grpc_config_t *config,
                      nghttp2_settings_entry *entry);
 
-    /* A field of the block that arrives. */
+    /* A field of the arriving block. */
     void  (*field)(llmgw_grpc_session_t *session, const nghttp2_frame *frame,
                    const char *name, size_t name_len, const char *value,
                    size_t value_len);
 
-    /* HEADERS have left. */
+    /* HEADERS were sent. */
     void  (*sent)(llmgw_grpc_session_t *session, const nghttp2_frame *frame);
 
     /*
-     * The server's alone.  A request's block is whole: makes its stream, or
-     * answers by HTTP; NULL then.
+     * Only the server has it.  A request's block is complete: makes its
+     * stream, or answers with an HTTP status and returns NULL.
      */
     llmgw_grpc_stream_t *(*request)(llmgw_grpc_session_t *session,
                                     int32_t id);
 
-    /* A message is to follow: sends HEADERS unless they were sent. */
+    /* A message will follow: sends HEADERS unless they were sent. */
     llmgw_grpc_rc_t (*answer)(llmgw_grpc_stream_t *stream);
 
-    /* The last byte was cut off the queue: what is behind it; 0, or not. */
+    /* The queue's last byte was taken: sends what follows; 0, or an error. */
     int   (*end)(llmgw_grpc_stream_t *stream, uint32_t *flags);
 } llmgw_grpc_role_t;
 
@@ -237,7 +238,7 @@ struct llmgw_grpc_session_s {
 
 /* buf.c */
 
-/* n bytes behind the last; NULL: out of memory, nothing changed. */
+/* n bytes after the last; NULL: out of memory, nothing changed. */
 uint8_t *llmgw_grpc_buf_reserve(llmgw_grpc_buf_t *buf, size_t n);
 int llmgw_grpc_buf_append(llmgw_grpc_buf_t *buf, const void *src, size_t n);
 void llmgw_grpc_buf_drop(llmgw_grpc_buf_t *buf, size_t n);
@@ -255,27 +256,27 @@ llmgw_grpc_buf_len(const llmgw_grpc_buf_t *buf)
 int llmgw_grpc_pack(llmgw_grpc_buf_t *buf, const char *name, size_t name_len,
     const char *value, size_t value_len);
 
-/* Unpacks the field at *offset and moves it on; 0 behind the last. */
+/* Unpacks the field at *offset and advances it; 0 after the last. */
 int llmgw_grpc_unpack(const llmgw_grpc_buf_t *buf, size_t *offset,
     nghttp2_nv *nv);
 
 
 /* message.c */
 
-/* Takes from *data, *len.  A message is valid until the next call. */
+/* Consumes *data and *len.  A message is valid until the next call. */
 llmgw_grpc_read_t llmgw_grpc_reader_next(llmgw_grpc_reader_t *reader,
     size_t max_message_bytes, const uint8_t **data, size_t *len,
     llmgw_grpc_message_t *message);
 int llmgw_grpc_reader_is_within(const llmgw_grpc_reader_t *reader);
 
-/* Wire bytes to give back now, and accounts for them. */
+/* Returns the wire bytes to give back now, and counts them as given. */
 size_t llmgw_grpc_reader_release(llmgw_grpc_reader_t *reader,
     size_t wire_bytes);
 
 
 /* scout.c */
 
-/* The input that nghttp2 will be given next. */
+/* data is the input that nghttp2 gets next. */
 void llmgw_grpc_scout(llmgw_grpc_session_t *session, const uint8_t *data,
     size_t len);
 
@@ -285,14 +286,14 @@ void llmgw_grpc_scout(llmgw_grpc_session_t *session, const uint8_t *data,
 void llmgw_grpc_block_init(llmgw_grpc_block_t *block);
 void llmgw_grpc_block_done(llmgw_grpc_block_t *block);
 
-/* Counts a field; 0: with it the block is over the limit. */
+/* Counts a field; 0: this field puts the block over the limit. */
 int llmgw_grpc_block_add(llmgw_grpc_block_t *block, size_t name_len,
     size_t value_len);
 
 /* "application/grpc", alone or with "+proto", ";charset" or the like. */
 int llmgw_grpc_is_grpc_type(const char *value, size_t len);
 
-/* Where name and name_len are the caller's. */
+/* For use where name and name_len are the caller's variables. */
 #define llmgw_grpc_is_field(literal)                                          \
     (name_len == sizeof(literal) - 1                                          \
      && memcmp(name, literal, sizeof(literal) - 1) == 0)
@@ -314,7 +315,7 @@ void llmgw_grpc_stream_end(llmgw_grpc_stream_t *stream);
 void llmgw_grpc_stream_close(llmgw_grpc_stream_t *stream, uint32_t error,
     int is_refused);
 
-/* Closes a call whose HEADERS never left. */
+/* Closes a call whose HEADERS were never sent. */
 void llmgw_grpc_stream_abandon(llmgw_grpc_stream_t *stream, uint32_t error);
 
 
@@ -342,10 +343,10 @@ void llmgw_grpc_events_set(nghttp2_session_callbacks *callbacks);
 
 /* status.c */
 
-/* In place; returns the length. */
+/* Decodes in place; returns the new length. */
 size_t llmgw_grpc_message_decode(char *message, size_t len);
 
-/* The value of a grpc-status; UNKNOWN where it is none. */
+/* The value of a grpc-status; UNKNOWN where it is not a status. */
 int llmgw_grpc_status_decode(const char *value, size_t len);
 
 #endif /* LLMGW_GRPC_INTERNAL_H */

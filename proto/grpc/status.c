@@ -1,7 +1,7 @@
 
 /*
- * Statuses and the texts beside them, as PROTOCOL-HTTP2.md and
- * http-grpc-status-mapping.md (both in grpc/doc) have them.
+ * Statuses and their messages, as defined in PROTOCOL-HTTP2.md and
+ * http-grpc-status-mapping.md (both in grpc/doc).
  */
 
 #include <string.h>
@@ -99,7 +99,7 @@ llmgw_grpc_message_encode(char *buf, size_t capacity, const char *src,
         c = (unsigned char) src[i];
         n = (c < 0x20 || c > 0x7e || c == '%') ? 3 : 1;
 
-        /* An escape is written whole or not at all, nor is what follows. */
+        /* What does not fit is left out whole, and all that follows it. */
         if (written == need && written + n < capacity) {
             unit[1] = hex_digits[c >> 4];
             unit[2] = hex_digits[c & 0xf];
@@ -141,7 +141,7 @@ llmgw_grpc_message_decode(char *message, size_t len)
 
     for (i = 0; i < len; i++) {
 
-        /* What is no escape stays as it is: the text is for people. */
+        /* An invalid escape stays as it is: the text is for people. */
         if (message[i] == '%' && len - i > 2) {
             high = hex_value(message[i + 1]);
             low = hex_value(message[i + 2]);

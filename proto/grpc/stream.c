@@ -1,19 +1,19 @@
 
 /*
- * A stream from its birth to on_close, and its incoming side.
+ * A stream from its creation to on_close, and its incoming side.
  *
  *             on_request / llmgw_grpc_call
  *                        |
- *                        v        END_STREAM, or a request no proper one
- *                     reading ------------------------------> on_end told
+ *                        v        END_STREAM, or an invalid message
+ *                     reading ------------------------------> on_end
  *                        |                                        |
  *   reset (ours):        |  the peer's RST_STREAM, GOAWAY,        | both
  *   silent until its     |  the session's end                     | sides
  *   RST_STREAM is out    v                                        v ended
  *                     on_close, once, then the stream is no more
  *
- * nghttp2 tells of every stream it closes; it does not of those it still has
- * when it is freed, nor of calls it could not begin.  Hence the session's
+ * nghttp2 reports every stream that it closes, but not those it still has
+ * when it is freed, nor calls that it could not begin.  Hence the session's
  * own list, and llmgw_grpc_stream_abandon().
  */
 
@@ -82,7 +82,7 @@ stream_unlink(llmgw_grpc_stream_t *stream)
 }
 
 
-/* What it has not sent it never will. */
+/* Drops what is queued: it will never be sent. */
 static void
 stream_unqueue(llmgw_grpc_stream_t *stream)
 {
@@ -91,7 +91,7 @@ stream_unqueue(llmgw_grpc_stream_t *stream)
 }
 
 
-/* Everything zero but the memory of the buffers, which the next may use. */
+/* Zeroes all but the buffers' memory, which the next stream may use. */
 static void
 stream_recycle(llmgw_grpc_stream_t *stream)
 {
@@ -223,14 +223,14 @@ stream_tell_end(llmgw_grpc_stream_t *stream, int status, const char *message)
 }
 
 
-/* A message that is not read: nothing behind it is either. */
+/* This message cannot be read, and so nothing after it is. */
 static void
 stream_refuse(llmgw_grpc_stream_t *stream, llmgw_grpc_read_t why)
 {
     int          status;
     const char  *message;
 
-    /* to a client it is the peer's response that cannot be read */
+    /* to a client it means that the peer's response cannot be read */
     status = stream->session->is_server ? LLMGW_GRPC_RESOURCE_EXHAUSTED
                                         : LLMGW_GRPC_INTERNAL;
 
@@ -293,7 +293,7 @@ llmgw_grpc_stream_consume(llmgw_grpc_stream_t *stream, size_t wire_bytes)
 }
 
 
-/* A proxy's error page: told at the end, by its HTTP status. */
+/* A proxy's error page: its HTTP status gives the status at the end. */
 static int
 stream_is_foreign(llmgw_grpc_stream_t *stream)
 {
@@ -357,7 +357,7 @@ llmgw_grpc_stream_receive(llmgw_grpc_stream_t *stream, const uint8_t *data,
 }
 
 
-/* What a client is told at the end, as PROTOCOL-HTTP2.md derives it. */
+/* The status that a client gets at the end: see PROTOCOL-HTTP2.md. */
 static int
 stream_status(llmgw_grpc_stream_t *stream, const char **message)
 {
@@ -402,7 +402,7 @@ llmgw_grpc_stream_end(llmgw_grpc_stream_t *stream)
         status = stream_status(stream, &message);
         stream_tell_end(stream, status, message);
 
-        /* The server has said its last: nobody will read our rest. */
+        /* The server's response is complete: it will not read our rest. */
         if (nghttp2_session_get_stream_local_close(stream->session->h2,
                                                    stream->id) == 0)
         {

@@ -14,14 +14,14 @@
 #define MAX_VALUE   99999999
 
 
-/* ms a unit, or units a ms. */
+/* Milliseconds per unit, or units per millisecond. */
 typedef struct {
     char      unit;
     uint64_t  ms;
     uint64_t  per_ms;
 } unit_t;
 
-/* Coarser with each line, for encoding; finer ones are only read. */
+/* Ever coarser, for encoding; the last ones, finer, are only decoded. */
 static const unit_t  units[] = {
     { 'm', 1, 1 },
     { 'S', 1000, 1 },
