@@ -1,6 +1,6 @@
 
 /*
- * llmgw-client bench: the command line, and the order of things.
+ * llmgw-client bench: the command line and the steps of a run.
  */
 
 #include <stddef.h>
@@ -14,11 +14,11 @@
 #include "common/options.h"
 
 
-/* "prompt 123456789", the part in which prompts differ. */
+/* "prompt 123456789": the part that differs between prompts. */
 #define BENCH_PROMPT_BYTES_MIN  16
 #define BENCH_PROMPTS_MAX       1000000000
 
-/* Bounds for typing errors: each slot is some 150 bytes here. */
+/* Limits that catch typing errors: a slot takes some 150 bytes here. */
 #define BENCH_CONNECTIONS_MAX   20000
 #define BENCH_STREAMS_MAX       100000
 #define BENCH_SLOTS_MAX         1000000
@@ -110,7 +110,7 @@ static const options_spec_t  bench_spec = {
 };
 
 
-/* What no single option can tell.  NULL, or what is wrong. */
+/* Checks options against each other.  NULL, or what is wrong. */
 static const char *
 bench_options_error(const bench_options_t *o)
 {
@@ -142,7 +142,7 @@ bench_options_error(const bench_options_t *o)
 }
 
 
-/* Each connection is a descriptor. */
+/* Each connection needs a descriptor. */
 static void
 bench_raise_limit(void)
 {

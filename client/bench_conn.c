@@ -1,8 +1,9 @@
 
 /*
- * Connections.  One that is lost fails its streams and is opened again a
- * moment later: a gateway that was restarted is then measured on, and the
- * errors tell of it.  Before the run has begun it is the end of it.
+ * Connections.  A lost connection fails its streams and is opened again a
+ * moment later, so measuring continues after a gateway's restart, and the
+ * errors show the restart.  A connection lost before the run has begun ends
+ * the run.
  */
 
 #include <stddef.h>
@@ -13,7 +14,7 @@
 #define BENCH_CONN_TIMEOUT_MS  10000
 #define BENCH_CONN_AGAIN_S     0.1
 
-/* A gateway must not be held up by us: tokens of 10,000 streams in a turn. */
+/* We must not slow a gateway down: one token of 10,000 streams at once. */
 #define BENCH_CONN_WINDOW      (16 * 1024 * 1024)
 
 

@@ -1,27 +1,27 @@
 
 /*
- * What the files behind bench.h share; nobody else includes it.
+ * What the files behind bench.h share; no other file includes it.
  *
- *   bench.c         command line, and the order of things
+ *   bench.c         command line, and the steps of a run
  *   bench_run.c     phases: connect, warm up, measure, drain
  *   bench_start.c   which stream starts when
- *   bench_conn.c    connections, and the slots that wait for them
+ *   bench_conn.c    connections, and the slots waiting for them
  *   bench_stream.c  one stream: its request, its tokens, its end
  *   bench_tally.c   errors by kind
  *   bench_report.c  what is printed; bench_json.c: as JSON
  *   histogram.c     times
  *
- * A slot is a place for one stream at a time, on one connection for ever:
+ * A slot runs one stream at a time, and never changes its connection:
  *
  *                         due                     on_close
  *              IDLE --------------------> RUNNING ---------> IDLE
  *             ^    |
- *   it stands |    | the connection has no room, or is gone
+ *    it is up |    | the connection is at its limit, or is gone
  *   again, or |    v
- *   has room  PARKED
+ *  below it   PARKED
  *
- * Idle slots are one list over all connections; parked ones hang on their
- * connection until it stands again or one of its streams has ended.
+ * Idle slots are in one list over all connections; parked ones are in a list
+ * of their connection until it is up again or one of its streams has ended.
  */
 
 #ifndef BENCH_INNER_H
@@ -40,7 +40,7 @@
 #define BENCH_NS_S           1000000000ULL
 #define BENCH_NS_MS          1000000ULL
 
-/* A token's message is some 40 bytes; a larger one is no token of ours. */
+/* A token's message is some 40 bytes; a larger one is not from our engine. */
 #define BENCH_MESSAGE_BYTES  16384
 #define BENCH_ARENA_BYTES    (2 * BENCH_MESSAGE_BYTES)
 
@@ -57,7 +57,7 @@ typedef struct {
     int64_t      connections;
     int64_t      streams;               /* of each connection */
     int64_t      max_tokens;
-    int64_t      requests;              /* 0: no end but the time's */
+    int64_t      requests;              /* 0: only the time ends the run */
     double       rate;                  /* 0: closed loop */
     uint64_t     duration_ms;
     uint64_t     warmup_ms;
@@ -86,13 +86,13 @@ typedef enum {
 
 struct bench_slot_s {
     bench_conn_t         *conn;
-    bench_slot_t         *next;         /* of the idle, of the parked */
+    bench_slot_t         *next;         /* in the idle or a parked list */
     llmgw_grpc_stream_t  *stream;       /* NULL: not running */
     uint64_t              prompt_hash;
-    uint64_t              due_ns;       /* when it was to start */
-    uint64_t              last_ns;      /* its last token */
-    int32_t               tokens;       /* that came */
-    unsigned              is_final:1;   /* the final one among them */
+    uint64_t              due_ns;       /* when it should have started */
+    uint64_t              last_ns;      /* when its last token came */
+    int32_t               tokens;       /* received */
+    unsigned              is_final:1;   /* the final token came */
     unsigned              is_told:1;    /* its outcome is counted */
     uint8_t               replica_len;
     char                  replica[BENCH_REPLICA_BYTES];
@@ -101,40 +101,40 @@ struct bench_slot_s {
 
 struct bench_conn_s {
     bench_t       *bench;
-    grpc_conn_t   *grpc;                /* NULL: gone, timer runs */
+    grpc_conn_t   *grpc;                /* NULL: lost, its timer runs */
     bench_slot_t  *parked;
     ev_timer       timer;
-    int            is_up;               /* its SETTINGS have come */
+    int            is_up;               /* the peer's SETTINGS have come */
 };
 
-/* A list with both ends, so that slots take turns. */
+/* A queue, so that slots are used in rotation. */
 typedef struct {
     bench_slot_t  *first;
     bench_slot_t  *last;
 } bench_idle_t;
 
-/* The next start of the schedule: how many were before it, and when. */
+/* The next start of the schedule: how many came before it, and its time. */
 typedef struct {
     uint64_t  k;
     double    poisson_ns;               /* with --poisson */
-    uint64_t  random;                   /* of its own: prompts stay the same */
+    uint64_t  random;                   /* own: --poisson keeps the prompts */
 } bench_arrival_t;
 
-/* What is counted between the end of the warm-up and that of the duration. */
+/* What is counted from the end of the warm-up to the end of the duration. */
 typedef struct {
     uint64_t     tokens;
     uint64_t     ok;
     uint64_t     failed;
-    uint64_t     takeovers;             /* another replica went on */
-    histogram_t  first_token;           /* all from when it was due */
+    uint64_t     takeovers;             /* another replica continued */
+    histogram_t  first_token;           /* these count from when it was due */
     histogram_t  total;
     histogram_t  refusal;
-    histogram_t  gap;                   /* from token to token */
-    histogram_t  takeover;              /* the gap of a takeover */
-    histogram_t  lag;                   /* behind the schedule */
+    histogram_t  gap;                   /* between tokens */
+    histogram_t  takeover;              /* the gap at a takeover */
+    histogram_t  lag;                   /* behind the schedule's time */
 } bench_counts_t;
 
-/* Memory of one decoded message; taken back by the next. */
+/* Memory of one decoded message; the next message reuses it. */
 typedef struct {
     ProtobufCAllocator  allocator;
     size_t              used;
@@ -149,14 +149,14 @@ struct bench_s {
     bench_conn_t     *conns;
     bench_slot_t     *slots;
     size_t            nslots;
-    size_t            nup;              /* connections that stood once */
+    size_t            nup;              /* connections that were up once */
     size_t            nrunning;
     bench_idle_t      idle;
 
     uint64_t          nstarted;         /* ever */
     uint64_t          nfailed;          /* ever */
-    uint64_t          waiting;          /* due in the window, never begun */
-    uint64_t          schedule_ns;      /* where the schedule begins */
+    uint64_t          waiting;          /* due in the window, never started */
+    uint64_t          schedule_ns;      /* when the schedule begins */
     bench_arrival_t   arrival;
     uint64_t          random;           /* for prompts */
     char             *prompt;
@@ -187,17 +187,17 @@ int bench_run(bench_t *bench);
 void bench_run_abort(bench_t *bench, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A connection stands; a stream has ended. */
+/* A connection is up; a stream has ended. */
 void bench_run_connected(bench_t *bench);
 void bench_run_look(bench_t *bench);
 
-/* bench_start.c: starts what is due, and sees to what is due later. */
+/* bench_start.c: starts what is due, and sets the timer for the rest. */
 int bench_start_init(bench_t *bench);
 void bench_start_done(bench_t *bench);
 void bench_start_due(bench_t *bench);
 int bench_start_is_done(const bench_t *bench);
 
-/* Starts that were due at that time and had no slot. */
+/* Starts that were due by that time and had no slot. */
 uint64_t bench_start_waiting(const bench_t *bench, uint64_t now_ns);
 
 /* bench_conn.c */

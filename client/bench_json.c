@@ -1,7 +1,7 @@
 
 /*
- * The same for programs: one object.  docs/man/llmgw-client.1 names its
- * fields; a time that nothing was measured of is null.
+ * The report as one JSON object.  docs/man/llmgw-client.1 describes its
+ * fields; a time without any sample is null.
  */
 
 #include <jansson.h>

@@ -1,6 +1,6 @@
 
 /*
- * What a person reads.
+ * The report for people, and the progress line.
  */
 
 #include <inttypes.h>

@@ -6,9 +6,9 @@
  *   WARMING      streams start; nothing is counted but errors
  *   MEASURING    the window: what happens within it is counted
  *   DRAINING     no more starts; running streams may end
- *   OVER         what still runs is cut off, and told as unfinished
+ *   OVER         streams still running are cut off, counted as unfinished
  *
- * Each has its timer, so that a gateway that says nothing ends the run too.
+ * Each phase has a timer, so a gateway that sends nothing cannot hang a run.
  */
 
 #include <signal.h>
@@ -189,7 +189,7 @@ bench_run_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* Ctrl-C: what was measured until now is told. */
+/* Ctrl-C: what was measured so far is reported. */
 static void
 bench_run_on_interrupt(struct ev_loop *loop, ev_signal *w, int revents)
 {
@@ -230,7 +230,7 @@ bench_run_progress(bench_t *bench)
 }
 
 
-/* Which connections take the first starts, and the next. */
+/* The order in which connections take the starts. */
 static void
 bench_run_shuffle(bench_t *bench)
 {
@@ -247,7 +247,7 @@ bench_run_shuffle(bench_t *bench)
 }
 
 
-/* Neighbouring slots are on different connections: starts take turns. */
+/* Neighbouring slots are on different connections: starts alternate. */
 static int
 bench_run_slots(bench_t *bench)
 {
@@ -282,7 +282,7 @@ bench_run_slots(bench_t *bench)
 }
 
 
-/* Every prompt ends in the same words; the key comes before them. */
+/* Every prompt ends with the same words; its key comes before them. */
 static int
 bench_run_prompt(bench_t *bench)
 {

@@ -1,24 +1,24 @@
 
 /*
- * Which stream starts when.
+ * When each stream starts.
  *
- *   closed loop   each slot once, spread evenly over the ramp; then anew as
+ *   closed loop   each slot once, spread evenly over the ramp; then again as
  *                 soon as its stream has ended
  *   lockstep      all slots at once, and again when the last has ended
  *   open loop     the k-th start is due at k / rate, whatever became of those
- *                 before it; where no slot is free it waits, and its times
- *                 still count from when it was due.  So a gateway that stalls
- *                 cannot hide it by holding up the requests that would have
- *                 shown it (coordinated omission)
+ *                 before it.  Where no slot is free it waits, and its times
+ *                 still count from when it was due.  So a gateway cannot hide
+ *                 a stall by delaying the requests that would have shown it
+ *                 (coordinated omission)
  *
- * Starts that are due at even steps keep their steps for as long as streams
- * run, and a gateway that hands them out by turns then finds all streams of a
- * replica, or of a connection, in phase.  With --poisson the time from a start
- * to the next is drawn from the exponential distribution of the same mean, and
- * places are taken in no order.
+ * Starts at even steps stay in step for as long as streams run.  A gateway
+ * that distributes them round robin then has all streams of a replica, or of
+ * a connection, in phase.  With --poisson the time from one start to the next
+ * is drawn from the exponential distribution of the same mean, and slots are
+ * taken in random order.
  *
- * The next start is waited for by a timerfd: the loop's own timers have the
- * grain of epoll, a millisecond, which is more than what is measured.
+ * A timerfd waits for the next start: the loop's own timers have epoll's
+ * resolution, a millisecond, which is coarser than what is measured.
  */
 
 #include <errno.h>
@@ -33,7 +33,7 @@
 #define BENCH_START_NEVER  UINT64_MAX
 
 
-/* From one start to the next, in the mean. */
+/* The mean time from one start to the next. */
 static double
 bench_start_step_ns(const bench_t *bench)
 {
@@ -47,7 +47,7 @@ bench_start_step_ns(const bench_t *bench)
 }
 
 
-/* How long after the schedule's begin a start is due; then the next. */
+/* When the next start is due; bench_start_pass() advances to the one after. */
 static uint64_t
 bench_start_at(const bench_t *bench, const bench_arrival_t *arrival)
 {
@@ -148,7 +148,7 @@ bench_start_waiting(const bench_t *bench, uint64_t now_ns)
 }
 
 
-/* A slot whose connection has room; others wait for it with their own. */
+/* A slot whose connection can take a stream; others are parked there. */
 static bench_slot_t *
 bench_start_slot(bench_t *bench)
 {
@@ -203,7 +203,7 @@ bench_start_due(bench_t *bench)
         slot = bench_start_slot(bench);
 
         if (slot == NULL) {
-            return;     /* the end of a stream comes here again */
+            return;     /* called again when a stream ends */
         }
 
         bench_start_pass(bench, &bench->arrival);

@@ -2,14 +2,14 @@
 /*
  * One stream.
  *
- * Each token is compared with what the simulated engine says at its index:
- * that shows a lost one, a doubled one, and one of another stream.  Whatever
- * is wrong first is the stream's outcome, counted once (`is_told`), and ends
- * it.
+ * Each token is compared with what the simulated engine generates at this
+ * index, which shows a lost token, a repeated one, and one of another stream.
+ * The first thing that is wrong is the stream's outcome.  It is counted once
+ * (`is_told`), and ends the stream.
  *
  *   start -> on_message: decode, check, record ... -> on_end -> on_close
- *                  |                                    |          |
- *                  '--> wrong: told, reset              '--> told  '--> idle
+ *                  |                                   |           |
+ *                  '--> wrong: counted, reset          '-> counted '-> idle
  *
  * A token costs no allocation: protobuf-c takes its memory from an arena that
  * the next message overwrites.
@@ -181,7 +181,7 @@ bench_stream_is_token(const bench_slot_t *slot, const bench_token_t *token,
 }
 
 
-/* NULL: it is the one that was to come; else what is wrong. */
+/* NULL: it is the expected token; else what is wrong. */
 static const char *
 bench_stream_check(const bench_slot_t *slot, const bench_token_t *token)
 {
@@ -208,7 +208,7 @@ bench_stream_check(const bench_slot_t *slot, const bench_token_t *token)
 }
 
 
-/* Whether another replica goes on. */
+/* Whether another replica has taken over. */
 static int
 bench_stream_changes_replica(bench_slot_t *slot, const bench_token_t *token)
 {
@@ -231,7 +231,7 @@ bench_stream_changes_replica(bench_slot_t *slot, const bench_token_t *token)
 }
 
 
-/* How far behind a gateway and a replica that take no time. */
+/* The lag behind a gateway and a replica that take no time. */
 static void
 bench_stream_record_lag(bench_slot_t *slot, uint64_t now_ns)
 {
@@ -404,7 +404,7 @@ const llmgw_grpc_callbacks_t  bench_stream_callbacks = {
 
 /* --- the request */
 
-/* Prompts differ in their first bytes, which are what a gateway hashes. */
+/* Prompts differ in their first bytes, which a gateway hashes. */
 static size_t
 bench_stream_prompt(bench_t *bench)
 {

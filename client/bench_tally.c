@@ -1,7 +1,7 @@
 
 /*
- * A list that is walked: errors are rare, and where they are not the first
- * rows have them.
+ * A list with linear search: errors are rare, and frequent ones are among
+ * the first rows.
  */
 
 #include <string.h>

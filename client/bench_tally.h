@@ -1,7 +1,7 @@
 
 /*
- * Errors by kind, counted: what a gateway says (a gRPC status and its
- * llmgw-reason), what the tokens show, what became of the connection.
+ * Counts errors by kind: a gateway's answers (gRPC status and llmgw-reason),
+ * wrong tokens, and failed connections.
  */
 
 #ifndef BENCH_TALLY_H
@@ -12,16 +12,16 @@
 
 
 /*
- * A gateway has about a dozen.  A peer that makes up reasons ends in the last
- * row, "other", instead of in our memory.
+ * A gateway has about a dozen kinds.  Where a peer invents reasons, the last
+ * row, "other", counts them, so that our memory does not grow.
  */
 #define BENCH_TALLY_KINDS       32
 #define BENCH_TALLY_TEXT_BYTES  48
 
 typedef enum {
     BENCH_TALLY_STATUS = 0,     /* the stream ended with this status */
-    BENCH_TALLY_TOKENS,         /* a token that should not be, or is not */
-    BENCH_TALLY_TRANSPORT       /* a reset, a connection that was lost */
+    BENCH_TALLY_TOKENS,         /* a token that is wrong or missing */
+    BENCH_TALLY_TRANSPORT       /* a reset or a lost connection */
 } bench_tally_class_t;
 
 typedef struct {
@@ -36,7 +36,7 @@ typedef struct {
     bench_tally_kind_t  kinds[BENCH_TALLY_KINDS];
 } bench_tally_t;
 
-/* Texts are cut to their bytes; control characters become '?'. */
+/* Texts are cut to the row's size; control characters become '?'. */
 void bench_tally_add(bench_tally_t *tally, bench_tally_class_t class,
     const char *code, const char *reason);
 

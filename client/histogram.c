@@ -1,8 +1,8 @@
 
 /*
- * The leading one bit of a value tells its power of two, the seven bits behind
- * it the step; both together, read as one number, are the bucket.  Values of
- * up to eight bits are buckets as they are.
+ * The leading one bit of a value gives its power of two, the seven bits after
+ * it give the step; both together, read as one number, are the bucket.  A
+ * value of up to eight bits is its own bucket.
  */
 
 #include <math.h>
@@ -34,7 +34,7 @@ histogram_bucket(uint64_t value)
 }
 
 
-/* The greatest value that falls into a bucket. */
+/* The greatest value in a bucket. */
 static uint64_t
 histogram_bucket_end(unsigned bucket)
 {

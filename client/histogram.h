@@ -2,7 +2,7 @@
 /*
  * A histogram of times in nanoseconds, for percentiles far out in the tail.
  *
- * Buckets as HdrHistogram has them (Gil Tene, http://hdrhistogram.org): a
+ * Buckets as in HdrHistogram (Gil Tene, http://hdrhistogram.org): a
  * power of two is cut into HISTOGRAM_STEPS equal steps, so that a bucket is
  * never wider than 1/128 of its values, whatever their size.  Recording is a
  * few instructions and touches one bucket; nothing is ever allocated or
@@ -11,8 +11,8 @@
  *     value    0 .. 255    256 .. 511    512 .. 1023    ...
  *     width        1            2             4         ...
  *
- * Values above HISTOGRAM_MAX (73 minutes) count as that; the exact least,
- * greatest and mean are kept beside the buckets.
+ * Values above HISTOGRAM_MAX (73 minutes) count as HISTOGRAM_MAX.  The exact
+ * least, greatest and mean are kept beside the buckets.
  */
 
 #ifndef HISTOGRAM_H
@@ -40,9 +40,9 @@ void histogram_init(histogram_t *histogram);
 void histogram_record(histogram_t *histogram, uint64_t value);
 
 /*
- * The least value that a share of all (0 .. 1] does not exceed: the upper end
- * of its bucket, never more than the greatest recorded.  0 where there is
- * none.
+ * The least value that a share of all values (0 .. 1] does not exceed: the
+ * upper end of its bucket, but never more than the greatest recorded.  0
+ * where nothing was recorded.
  */
 uint64_t histogram_quantile(const histogram_t *histogram, double share);
 

@@ -2,11 +2,11 @@
 /*
  * llmgw-client infer.
  *
- * One call on one connection; whatever ends it first gives the outcome, and
- * infer_conclude() takes only the first: the status of the gateway, a
- * connection that is refused or breaks, our own timer.  The timeout is told
- * to the gateway (grpc-timeout), and kept here as well with some grace, for a
- * gateway that is no longer there to keep it.
+ * One call on one connection.  The first event that ends it is the outcome,
+ * and infer_conclude() ignores later ones: the gateway's status, a connection
+ * that is refused or breaks, our own timer.  The timeout is sent to the
+ * gateway (grpc-timeout).  It is enforced here as well, a little later, for a
+ * gateway that can no longer enforce it.
  */
 
 #include <ev.h>
@@ -44,7 +44,7 @@ typedef struct {
     ev_timer          timer;
     grpc_conn_t      *conn;         /* NULL: gone */
     double            started_at;
-    int               is_final;     /* the final token was there */
+    int               is_final;     /* the final token came */
     int               is_over;
     int               status;
     char              message[INFER_MESSAGE_BYTES];
@@ -124,7 +124,7 @@ infer_on_field(llmgw_grpc_stream_t *stream, const char *name, size_t name_len,
 }
 
 
-/* Bytes that are absent have no address; jansson wants one. */
+/* An absent field has no address; jansson wants one. */
 static const char *
 infer_text(const ProtobufCBinaryData *bytes)
 {
@@ -190,7 +190,7 @@ infer_on_close(llmgw_grpc_stream_t *stream, uint32_t http2_error,
 {
     char  message[64];
 
-    /* Of a connection that broke, infer_on_closed() knows more. */
+    /* For a broken connection, infer_on_closed() knows the reason. */
 
     if (grpc_conn_session(infer_of(stream)->conn) == NULL) {
         return;

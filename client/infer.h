@@ -1,6 +1,6 @@
 
 /*
- * llmgw-client infer: one prompt, its tokens as they come.
+ * llmgw-client infer: one prompt; prints its tokens as they come.
  */
 
 #ifndef INFER_H

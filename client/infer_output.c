@@ -1,8 +1,8 @@
 
 /*
- * Text is written as it is, token behind token, flushed each: a stream shall
- * look like one.  What a peer says about errors and names goes to a terminal
- * only without its control bytes.
+ * Text is written unchanged and flushed after each token, so that a stream
+ * looks like one.  A peer's error messages and names are written without
+ * their control bytes.
  */
 
 #include <jansson.h>
@@ -19,7 +19,7 @@
 #define INFER_OUTPUT_DIM     "\033[2m"
 #define INFER_OUTPUT_NORMAL  "\033[0m"
 
-/* Microseconds, of a stream that may run for minutes, without noise. */
+/* Enough digits for microseconds in a stream of minutes. */
 #define INFER_OUTPUT_JSON  (JSON_COMPACT|JSON_REAL_PRECISION(9))
 
 
@@ -75,7 +75,7 @@ infer_output_json(infer_output_t *o, const infer_token_t *token)
 }
 
 
-/* Names the replica on a terminal, each time that it is another one. */
+/* On a terminal, names the replica each time it changes. */
 static void
 infer_output_replica(infer_output_t *o, const infer_token_t *token)
 {

@@ -20,23 +20,23 @@ typedef struct {
 } infer_output_t;
 
 typedef struct {
-    const char  *text;              /* not NUL terminated, nor is the next */
+    const char  *text;              /* neither is NUL terminated */
     size_t       text_bytes;
     const char  *replica_id;
     size_t       replica_id_bytes;
-    double       time_s;            /* since the call */
+    double       time_s;            /* since the call began */
     int          is_final;
 } infer_token_t;
 
 void infer_output_init(infer_output_t *output, int is_json);
 
-/* 0, or -1: the token is not UTF-8, or stdout takes no more. */
+/* 0, or -1: the token is not UTF-8, or stdout failed. */
 int infer_output_token(infer_output_t *output, const infer_token_t *token);
 
-/* Ends the text: the newline behind its last token. */
+/* Ends the text with a newline. */
 void infer_output_end(infer_output_t *output);
 
-/* The line of an error; reason: of the trailer, or "". */
+/* Prints the error; reason: the llmgw-reason trailer, or "". */
 void infer_output_error(int status, const char *message, const char *reason);
 
 #endif /* INFER_OUTPUT_H */

@@ -1,6 +1,6 @@
 
 /*
- * llmgw-client: a word, and the command that it names.
+ * llmgw-client: runs the command that the first argument names.
  */
 
 #include <stdio.h>
