@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""`make bench-gossip`: llmgw-agents beside Serf, N of each on loopback.
+"""`make bench-gossip`: compares llmgw-agent with Serf, N of each on loopback.
 
-Both run one after the other in one network namespace of this run's own, so
-that the loopback device counts their bytes and nobody else's, headers
-included.  Nothing is asked of anybody while it is measured: agents write
-their changes to this process as they happen (llmgw-agent: the `events` of its
-control socket; Serf: its log, through a pipe), which notes the time when it
-reads them.  So both pay the same delay, that of one wake-up of this process.
+They run one after the other in a network namespace of this run, so that the
+loopback device counts only their bytes, headers included.  Nothing is polled
+while measuring: agents write their changes to this process as they happen
+(llmgw-agent: the `events` of its control socket; Serf: its log, through a
+pipe), and this process notes the time when it reads them.  So both have the
+same delay, one wake-up of this process.
 
-A member of llmgw is an agent whose replica is this process: it reports once a
-second.  When an agent is killed nobody is left who could tell of it: that is
-the case of agent and replica killed together.
+A member of llmgw is an agent whose replica is this process, which reports once
+a second.  When an agent is killed, nothing is left that could report its end:
+that is the case of agent and replica killed together.
 """
 
 import argparse
@@ -39,11 +39,11 @@ DOCUMENT = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- gossip: begin -->", "<!-- gossip: end -->"
 
 FIRST_PORT = 20000
-SETTLE_S = 5                    # after the last join, before the rest
-JOINS = 5                       # of the last starts is the join time
+SETTLE_S = 5                    # from the last join to measuring at rest
+JOINS = 5                       # the join time is that of the last starts
 PR_SET_PDEATHSIG = 1
 
-# (n, row) -> (text, limit in the row's unit), of the median
+# (n, row) -> limit of the median, in the row's unit
 GOALS = {
     (20, "suspected"): 1.1, (50, "suspected"): 1.1,
     (20, "dead"): 4.0, (50, "dead"): 4.8,
@@ -124,7 +124,7 @@ class Agent(Member):
             self.report = self.ask(self.state(), self.answer)
 
     def ask(self, command, hear):
-        """A connection of its own; the socket comes a moment later."""
+        """On a new connection; the socket appears a moment after the start."""
         deadline = time.monotonic() + 10
         while True:
             link = socket.socket(socket.AF_UNIX)
@@ -194,7 +194,7 @@ class SerfAgent(Member):
 
 
 class Fleet:
-    """n members of one kind, and what is measured of them."""
+    """n members of one kind, and the measurements."""
 
     def __init__(self, options, n, kind, profile=None, gateways=None):
         self.options, self.n, self.profile = options, n, profile
@@ -232,7 +232,7 @@ class Fleet:
         print(f"  {name}, {self.n}: {text}", file=sys.stderr, flush=True)
 
     def start(self, member):
-        """Until all others know it.  Returns the seconds."""
+        """Waits until all others know it.  Returns the seconds."""
         since, others = time.monotonic(), self.others(member)
         member.start()
         self.loop.wait(lambda: self.board.all_say(others, member.id, "ALIVE"),
@@ -249,7 +249,7 @@ class Fleet:
         return {"join": took[1:][-JOINS:]}
 
     def rest(self):
-        """What they cost when nothing happens."""
+        """Their cost at rest."""
         self.loop.sleep(SETTLE_S)
         bytes_before, since = loopback_bytes(), time.monotonic()
         cpu_before = [cpu_ms(m.popen.pid) for m in self.members]
@@ -268,7 +268,7 @@ class Fleet:
         return got
 
     def kill_one(self):
-        """Returns seconds: first suspicion, dead at all, known again."""
+        """Returns seconds: first suspicion, DEAD at all, known again."""
         board, loop = self.board, self.loop
         loop.sleep(0.5 + self.random.random())
         victim = self.random.choice(self.members[self.gateways:])
@@ -315,7 +315,7 @@ def loopback_bytes():
 
 
 def cpu_ms(pid):
-    """In all threads, to the nanosecond; /proc/PID/stat has ticks of 10 ms."""
+    """Of all threads, in nanoseconds; /proc/PID/stat has ticks of 10 ms."""
     total = 0
     for task in os.listdir(f"/proc/{pid}/task"):
         text = pathlib.Path(f"/proc/{pid}/task/{task}/schedstat").read_text()
@@ -350,7 +350,7 @@ def cell(row, got):
 
 
 def goal(n, row, got):
-    """The goal, and whether llmgw's median keeps it."""
+    """The goal, and whether llmgw's median meets it."""
     limit = GOALS.get((n, row))
     if limit is None:
         return ""
@@ -417,7 +417,7 @@ def write(text):
 
 
 def in_namespace():
-    """Runs this again where the loopback device is its own."""
+    """Runs this script again in a network namespace."""
     for words in (["unshare", "-n"], ["unshare", "-r", "-n"]):
         try:
             works = subprocess.run([*words, "true"],
@@ -461,7 +461,7 @@ def parse():
 
 
 def further_gateway(options, n, got):
-    """What each member sends more where one replica is a gateway instead."""
+    """The extra bytes each member sends where one replica is a gateway."""
     with Fleet(options, n, Agent, gateways=options.gateways + 1) as fleet:
         fleet.build()
         bytes_more = fleet.rest().get("bytes")
@@ -499,7 +499,7 @@ def main():
             results.setdefault(n, {})[name] = run(
                 options, n, own if name == "llmgw" else serf, name)
             text = method(options, load) + "\n\n" + table(results, names)
-            if options.write:   # a run that is broken off leaves its part
+            if options.write:   # so that an interrupted run leaves its part
                 write(text)
     print(text)
     complete = all(isinstance(got, dict) and "note" not in got

@@ -1,10 +1,10 @@
-"""What members say of each other while bench/gossip.py measures, and when."""
+"""What members say of each other during bench/gossip.py, and when."""
 
 import os
 import selectors
 import time
 
-GIVE_UP_S = 60                  # for whatever is waited for
+GIVE_UP_S = 60                  # the limit of every wait
 
 
 class Loop:
@@ -52,7 +52,7 @@ class Loop:
 
 
 class Lines:
-    """A descriptor that is read by lines, each with the time of reading."""
+    """Reads a descriptor line by line, with the time of each read."""
 
     def __init__(self, loop, file, hear):
         self.loop, self.file, self.hear = loop, file, hear
@@ -83,7 +83,7 @@ class Lines:
 
 
 class Board:
-    """What each member says of each: the last word, and every word's time."""
+    """The last state each member reported of each, and the history."""
 
     def __init__(self):
         self.says = {}          # observer -> {member: word}
@@ -105,7 +105,7 @@ class Board:
                     if t >= since and m == member and w == word), default=None)
 
     def last(self, since, member, word):
-        """When the last of them said it first."""
+        """When the last observer first reported it."""
         heard = {}
         for t, o, m, w, _ in self.history:
             if t >= since and m == member and w == word and o != member:
@@ -113,6 +113,6 @@ class Board:
         return max(heard.values())
 
     def wronged(self, word):
-        """How often anybody said it of a member that lived."""
+        """How often it was reported of a member that was running."""
         return sum(w == word and not killed
                    for _, _, _, w, killed in self.history)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""`make bench` and `make bench-full`: llmgw beside other proxies.
+"""`make bench` and `make bench-full`: compares llmgw with other proxies.
 
     bench/run.py [--full] [--rounds N] [--write] [PART...]
 
-Parts are the names that --list prints; without any, all of the plan.  Results
-are kept in build/bench/results.json, and with --write in docs/benchmarks.md.
+Parts are the names that --list prints; without any, the whole plan runs.
+Results go to build/bench/results.json, and with --write to docs/benchmarks.md.
 Exit: 0 all goals are met, 1 some are not or could not be measured, 2 usage.
-A part that fails is told with its reason and the others go on; at the hard
-limit everything is taken down and what there is is told.
+A part that fails is reported with its reason, and the others go on.  At the
+hard time limit everything is stopped and what was measured is reported.
 """
 
 import argparse
@@ -32,7 +32,7 @@ RESULTS = ROOT / "build" / "bench" / "results.json"
 BEGIN, END = "<!-- proxies: begin -->", "<!-- proxies: end -->"
 
 LIMIT_S = {False: 480, True: 780}
-CLOSING_S = 30          # kept back for the rows in hand and for writing
+CLOSING_S = 30          # reserved for the current rows and for writing
 USUAL = [peers.Nginx, peers.Haproxy, peers.Floor, peers.Llmgw]
 FULL_ALONE = {"p200l", "storm"}
 SLOW = [peers.Threads, peers.Caddy]
@@ -43,7 +43,7 @@ class TimeLimit(BaseException):
 
 
 class Bench:
-    """What every part is given."""
+    """What every part gets."""
 
     def __init__(self, options):
         self.options = options
@@ -67,7 +67,7 @@ class Bench:
               flush=True)
 
     def guard(self, call, *args):
-        """What it returns, or {"fail": why}: one row does not end a run."""
+        """Its result, or {"fail": why}: one row does not end a run."""
         try:
             if self.is_late():
                 raise Fail("out of time")
@@ -154,7 +154,7 @@ def on_term(*_):
 
 
 def replaced(text, part):
-    """The document with its part between the marks anew."""
+    """The document, with the part between its marks replaced."""
     before, found, rest = text.partition(BEGIN)
     _, ends, after = rest.partition(END)
     if not found or not ends:

@@ -1,12 +1,13 @@
-"""What bench/run.py is made of.
+"""The parts of bench/run.py.
 
 machine.py   processors, processes, their CPU, memory, sockets, system calls
 peers.py     the proxies that are compared, each with its configuration
 stand.py     replicas and proxies of one scenario, and one run of the client
-paired.py    rows that compare: rounds in turns, ratios within a round
-alone.py     rows that look at llmgw, or at what becomes of streams
-instructions.py   what a request and a token take, by callgrind
+paired.py    rows that compare: proxies alternate, ratios within a round
+alone.py     rows about llmgw only, or about what happens to streams
+instructions.py   instructions of a request and a token, by callgrind
 micro.py     bench/micro/*.c
-goals.py     what each row should be, and the tables
-plots.py     pictures of the figures that have an axis
+goals.py     the goal of each row
+tables.py    the tables of docs/benchmarks.md
+plots.py     plots, where a figure has an axis
 """

@@ -1,4 +1,4 @@
-"""Rows that look at one proxy at a time: memory, system calls, what becomes of
+"""Rows that look at one proxy at a time: memory, system calls, what happens to
 streams when a replica dies, starts slowly or is full, and when a client does
 not read."""
 
@@ -17,16 +17,16 @@ HEDGE_FLEET = 33        # one of them, 3 %, starts slowly
 HEDGE_PACE = {"token-delay": "5ms"}
 HEDGE_SLOW = {"token-delay": "5ms", "first-token-delay": "200ms"}
 
-PLACES = 10             # of a replica, in the overload
+PLACES = 10             # of a replica, in the overload row
 QUEUE = 10
 
 
-# --- rows 7 and 8: many streams held
+# --- rows 7 and 8: many open streams
 
 def hold(bench, kind, streams, seconds):
-    """Memory a stream, at the end of holding them: what came on top of a
-    proxy that has served one stream, and so has started all of its processes
-    and touched the code that it runs."""
+    """Memory a stream, after they were open for that time: the increase over
+    a proxy that has served one stream, and so has started all of its
+    processes and touched the code that it runs."""
     with Stand(bench, "split", token_delay="1s") as stand:
         peer = stand.peer(kind)
         stand.run(peer, requests=1, max_tokens=1, duration="10s")
@@ -114,7 +114,7 @@ def failover_of(bench, kind):
     row = {"lost": got["requests"]["failed"], "doubled_or_wrong": broken,
            "moved": got["tokens"]["takeovers"], "ok": got["requests"]["ok"]}
     if gap:
-        usual = 2 * TOKEN_MS    # an interval, and the new one's first token
+        usual = 2 * TOKEN_MS    # an interval and the new replica's first token
         row.update({"beyond_p50_ms": max(0, gap["p50"] - usual),
                     "beyond_max_ms": max(0, gap["max"] - usual),
                     "gap_p50_ms": gap["p50"], "gap_max_ms": gap["max"]})
@@ -192,7 +192,7 @@ def overload_at(bench, rate):
 
 
 def overload(bench):
-    """2 x PLACES streams of 50 x 2 ms: 200 a second is all they can."""
+    """2 x PLACES streams of 50 x 2 ms: the capacity is 200 a second."""
     rows = {name: bench.guard(overload_at, bench, rate)
             for name, rate in (("unloaded, 60/s", 60),
                                ("twice the capacity, 400/s", 400))}
@@ -223,7 +223,7 @@ def stalled_of(bench, rounds):
         shape = dict(connections=199, streams=1, max_tokens=1000,
                      ramp="100ms", warmup="300ms", duration="1200ms",
                      token_delay=f"{TOKEN_MS}ms")
-        stand.run(peer, **shape)        # what it once takes, it has
+        stand.run(peer, **shape)        # warm-up: memory taken only once
         for _ in range(rounds):
             without.append(stand.run(peer, **shape)["ms"]["lag"]["p99"])
             before = machine.rss(peer.pids())
@@ -249,10 +249,10 @@ def stalled(bench, rounds):
     return {"199 others": row}
 
 
-# --- a pool of many replicas, by a segment that no agent wrote
+# --- a pool of many replicas, from a segment written without agents
 
 def with_members(stand, members, period_ms=500, kind="still"):
-    """nginx over so many members, all of them the stand's two replicas."""
+    """nginx over that many members, all at the stand's two replicas."""
     binary = peers.MADE / "segment"
     if not binary.exists():
         raise Fail("bench/peers/segment.c did not build")
@@ -268,7 +268,7 @@ def with_members(stand, members, period_ms=500, kind="still"):
 
 
 def scale(bench, sizes, rounds):
-    """CPU of a request, by the number of replicas."""
+    """CPU per request, by the number of replicas."""
     values, failed = {}, {}
     try:
         with Stand(bench, "same", token_delay="0ms") as stand:

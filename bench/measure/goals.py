@@ -1,14 +1,14 @@
-"""What each row should be, and whether it is."""
+"""The goal of each row, and whether it is met."""
 
 from .machine import Fail
 
 LLMGW = "llmgw"
-INSTRUCTIONS_A_NS = 1.5     # in cold caches; warm it is twice as many
+INSTRUCTIONS_A_NS = 1.5     # in cold caches; twice as many in warm ones
 STALLED_KB = 100 * 512      # for 100 streams whose client does not read
 
 
 def at(results, *path):
-    """What stands there; a Fail with its reason where nothing does."""
+    """The value at this path; raises Fail with the reason where none is."""
     for i, key in enumerate(path):
         if not isinstance(results, dict):
             raise Fail(f"no {key}")
@@ -28,7 +28,7 @@ def span(summary, digits=2):
 
 
 class Check:
-    """One figure with its limit, or one that is told beside it."""
+    """A figure with its limit, or one that is only reported."""
 
     def __init__(self, text, value=0, limit=0):
         self.text, self.is_met = text, value <= limit
@@ -109,7 +109,7 @@ def change(results):
 
 
 def policy(results):
-    """Counted: times of turns differ by a hundred times what is looked for."""
+    """Counted: times vary by a hundred times the difference looked for."""
     on = at(results, "instructions", LLMGW)
     off = at(results, "instructions", "llmgw, policy off")
     for what, limit_ns in (("request", 300), ("token", 10)):

@@ -1,9 +1,9 @@
 """Instructions of a request and of a token, counted by callgrind.
 
-Where noise hides a difference of nanoseconds, counting does not: one stream at
-a time, so that each request and each token is a turn of the event loop by
-itself, and the same work gives the same count.  What the kernel does is not
-among it.
+Counting shows differences of nanoseconds that noise hides in times.  One
+stream runs at a time, so that each request and each token is an event-loop
+iteration of its own, and the same work gives the same count.  The kernel's
+instructions are not counted.
 """
 
 import pathlib

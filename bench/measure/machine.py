@@ -1,7 +1,7 @@
-"""The machine: who runs where, and what it costs.
+"""The machine: which process runs where, and what it costs.
 
-CPU time is the kernel's own clock of a process (clock_getcpuclockid(3)): all
-its threads, user and system, those that have ended included, in nanoseconds;
+CPU time is the kernel's clock of a process (clock_getcpuclockid(3)): user and
+system time of all its threads, ended ones included, in nanoseconds.
 /proc/PID/stat has the same in ticks of 10 ms.
 """
 
@@ -25,13 +25,13 @@ CPUS = sorted(os.sched_getaffinity(0))
 
 
 class Fail(Exception):
-    """A row that cannot be told, and why."""
+    """Why a row cannot be measured."""
 
 
 class Pinning:
     """same: proxy, client and replicas share one processor, so that a
     wake-up costs all of them the same; the harness is on another.
-    split: the proxy has one processor alone, all others share the rest."""
+    split: the proxy has a processor for itself, all others share the rest."""
 
     def __init__(self, kind):
         if kind == "split" and len(CPUS) < 2:
@@ -60,7 +60,7 @@ def start(name, argv, directory, cpus):
 
 
 def pids(proc):
-    """Of all that it has started."""
+    """The processes of its process group."""
     return pids_of_group(proc.pid)
 
 
@@ -77,7 +77,7 @@ def cpu_seconds(pids):
 
 
 class Sampler:
-    """CPU of some processes over time; asked later about a window."""
+    """Records the CPU time of processes; windows are computed later."""
 
     def __init__(self, pids):
         self.pids = list(pids)
@@ -119,7 +119,7 @@ def rss(pids):
 
 
 def sockets_to(pids, ports):
-    """Connections that these processes have to these ports."""
+    """How many connections these processes have to these ports."""
     mine = set()
     for pid in pids:
         for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():

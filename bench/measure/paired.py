@@ -1,10 +1,10 @@
 """Rows that compare.
 
-Every proxy of a scenario runs all the time, idle but for its turn.  A round
-gives each one turn; the order is rotated from round to round.  A ratio is of
-two turns of the same round, and only its median and its least and greatest are
-told: what the machine does between rounds does not matter then.  "nginx again"
-is a second nginx: its ratio is what noise alone makes.
+Every proxy of a scenario runs all the time, but is idle outside its turn.  In
+a round each proxy has one turn; the order rotates from round to round.  A
+ratio is always between two turns of the same round; reported are its median,
+least and greatest.  So changes of the machine between rounds do not matter.
+"nginx again" is a second nginx: its ratio shows the noise.
 """
 
 import statistics
@@ -15,13 +15,13 @@ from .stand import Stand
 
 USUAL = [peers.Nginx, peers.Haproxy, peers.Floor, peers.Llmgw,
          peers.NginxAgain]
-FEW_ROUNDS = 2      # of the slow ones
+FEW_ROUNDS = 2      # for slow proxies
 
 
 class Scenario:
-    """value: what is compared, of a turn's report.
+    """value: takes the figure to compare from a turn's report.
 
-    kinds: of proxies, where not the usual; more: beside those.
+    kinds: the proxies, if not the usual; more: proxies beside those.
     """
 
     def __init__(self, name, title, kind, unit, value, shape, replica,
@@ -94,7 +94,7 @@ SCENARIOS = [
 ]
 
 
-STREAMS = [40, 200, 1000, 2000]     # of the plot
+STREAMS = [40, 200, 1000, 2000]     # for the plot
 
 
 def by_streams(n):

@@ -1,9 +1,9 @@
 """The proxies, each with one worker on one processor.
 
-llmgw and the thread-per-stream gateway speak the client's Infer, and say in
-each message who generated it; the others pass the bytes of the replica's own
-Generate on.  Each is given what it needs to do well: unlimited streams and
-requests a connection, kept connections upstream, no access log.
+llmgw and the thread-per-stream gateway serve Infer, and name the replica in
+each message; the others pass on the bytes of the replica's Generate.  Each is
+configured to do well: unlimited streams and requests a connection, upstream
+connections kept open, no access log.
 """
 
 import os
@@ -97,7 +97,7 @@ def tool(name, package):
 
 
 class Peer:
-    """One proxy in one scenario.  ports: of the replicas."""
+    """One proxy in one scenario.  ports: the replicas'."""
 
     name, method = "", "generate"
 
@@ -133,7 +133,7 @@ class Peer:
 
 
 class Nginx(Peer):
-    """Stock grpc_pass."""
+    """nginx's grpc_pass, without llmgw."""
 
     name = "nginx"
 
@@ -175,7 +175,7 @@ class Nginx(Peer):
 
 
 class Llmgw(Nginx):
-    """options: pool, lines of the upstream; members, a segment's path."""
+    """options: pool: lines of the upstream; members: a segment's path."""
 
     name, method = "llmgw", "infer"
 
@@ -213,7 +213,7 @@ class LlmgwBare(Llmgw):
 
 
 class LlmgwAtOnce(Llmgw):
-    """Reads its replicas whenever they send, however busy it is."""
+    """Reads from its replicas at once, however busy it is."""
 
     name = "llmgw, at once"
 
@@ -222,7 +222,7 @@ class LlmgwAtOnce(Llmgw):
 
 
 class LlmgwWaits(Llmgw):
-    """Reads them at long intervals."""
+    """Reads from its replicas at long intervals."""
 
     name = "llmgw, 4 ms"
 
@@ -241,7 +241,7 @@ class LlmgwBefore(Llmgw):
 
 
 class NginxAgain(Nginx):
-    """A second nginx as the first: what the ratio of equals looks like."""
+    """A second nginx like the first: shows the ratio of equals."""
 
     name = "nginx again"
 
@@ -294,7 +294,7 @@ class Threads(Peer):
 
 
 class Direct(Peer):
-    """No proxy: the client at a replica."""
+    """No proxy: the client calls a replica."""
 
     name = "direct"
 

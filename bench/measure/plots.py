@@ -1,4 +1,4 @@
-"""Two pictures, where the figures for them are there."""
+"""Two plots, if their figures were measured."""
 
 import sys
 
@@ -50,7 +50,7 @@ def by_streams(results, path):
 
 
 def by_replicas(results, path):
-    """Whole requests by nginx, and the ring's own part."""
+    """Whole requests through nginx, and the ring's part of them."""
     figure, axes = _figure()
     rows = {int(n): r["us_per_request"] for n, r in results["scale"].items()
             if "us_per_request" in r}
@@ -69,7 +69,7 @@ def by_replicas(results, path):
 
 
 def draw(results, directory):
-    """{part: path}, of those that could be drawn."""
+    """{part: path} of the plots that could be drawn."""
     made = {}
     for part, call, name in (("streams", by_streams, "cpu-by-streams.png"),
                              ("scale", by_replicas, "cpu-by-replicas.png")):

@@ -17,9 +17,9 @@ GRACE_S = 20
 
 
 class Stand:
-    """A with block in which everything runs, and behind which nothing does.
+    """A context manager: everything runs inside it, and nothing after it.
 
-    replicas: how many, or a list of their options each.
+    replicas: how many, or a list of each one's options.
     """
 
     def __init__(self, bench, kind, replicas=2, **options):
@@ -99,8 +99,8 @@ class Stand:
         return process
 
     def finish(self, process, may_fail=False):
-        """Its report.  The client has timers of its own; this one is for a
-        client that is stuck."""
+        """Its report.  The client has its own timers; this limit is for a
+        client that hangs."""
         try:
             out, err = process.communicate(timeout=process.limit_s)
         except subprocess.TimeoutExpired as e:
@@ -127,7 +127,7 @@ class Stand:
 
 
 def seconds(text):
-    """Of "300ms" and "3s"."""
+    """Parses "300ms" and "3s"."""
     return float(text[:-2]) / 1000 if text.endswith("ms") else \
         float(text[:-1])
 

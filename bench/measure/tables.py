@@ -1,4 +1,4 @@
-"""What goes to docs/benchmarks.md."""
+"""The tables of docs/benchmarks.md."""
 
 import textwrap
 
@@ -38,7 +38,7 @@ def goals_table(results):
 
 
 def compared(results):
-    """A table a scenario."""
+    """One table per scenario."""
     parts = []
     for name, got in results.get("paired", {}).items():
         if "fail" in got:
@@ -64,7 +64,7 @@ def compared(results):
 
 
 def simple(results, part, columns):
-    """columns: (head, key, form); one row an entry."""
+    """columns: (head, key, form); one row per entry."""
     rows = []
     for name, row in results.get(part, {}).items():
         if "fail" in row:
@@ -155,7 +155,7 @@ def streams(results):
 
 
 def document(results, pictures):
-    """Of what was asked for; pictures: {part: path beside the document}."""
+    """Of the parts that ran; pictures: {part: path beside the document}."""
     parts = [heading(results), "### Goals", goals_table(results)]
     if results.get("paired"):
         parts += ["### Beside other proxies", compared(results)]

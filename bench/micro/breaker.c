@@ -1,8 +1,8 @@
 
 /*
- * What a circuit breaker costs a request: the question of the pick, the
- * beginning and the end of an attempt.  Time moves on by a millisecond every
- * 64 requests, so that the window's buckets turn.
+ * What a circuit breaker costs a request: the check by the pick, and the
+ * beginning and end of an attempt.  Time advances by a millisecond every 64
+ * requests, so that the window's buckets rotate.
  */
 
 #include "core/breaker.h"
@@ -51,7 +51,7 @@ succeed(void *data, size_t n)
 }
 
 
-/* A tenth fails: below the rate that opens it. */
+/* A tenth fails: below the rate that opens the circuit. */
 static uint64_t
 fail_some(void *data, size_t n)
 {

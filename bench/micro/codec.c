@@ -1,9 +1,9 @@
 
 /*
  * What the messages of one token cost: protobuf-c's decoding of the replica's
- * answer, the encoding of the gateway's, and both; and the look at its bytes
- * with which the gateway saves all that.  In memory that each message
- * overwrites.
+ * answer, the encoding of the gateway's, and both; and
+ * llmgw_token_message_read(), with which the gateway avoids them.  Each
+ * message overwrites the memory of the one before.
  */
 
 #include <string.h>

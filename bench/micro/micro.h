@@ -1,7 +1,7 @@
 
 /*
- * What the micro-benchmarks share: a clock, and the least of several rounds,
- * which is what the code costs without what the machine does meanwhile.
+ * What the micro-benchmarks share: a clock, and the least time of several
+ * rounds, which is the code's cost without the machine's noise.
  */
 
 #ifndef MICRO_H
@@ -15,7 +15,7 @@
 
 #define MICRO_ROUNDS  9
 
-/* Does the thing n times; returns something that depends on all of them. */
+/* Runs the code n times; the result depends on every run. */
 typedef uint64_t (*micro_pt)(void *data, size_t n);
 
 
@@ -42,7 +42,7 @@ micro_must(void *p)
 }
 
 
-/* One line: what, ns of one. */
+/* Prints one line: what, and the ns of one run. */
 static inline void
 micro_measure(const char *what, micro_pt run, void *data, size_t n)
 {

@@ -1,17 +1,17 @@
 
 /*
- * Micro-benchmark of ring and pick: ns per lookup and per pick, ms per build,
- * of all nodes and out of a ring of which one node leaves and one joins.
+ * Micro-benchmark of ring and pick: ns per lookup and per pick, and ms per
+ * build, from nothing and from a ring that one node leaves and one joins.
  *
  *     cd ngx_http_llmgw_module
  *     gcc -O2 -std=gnu11 -I. -o /tmp/bench_ring ../bench/micro/ring.c \
  *         core/ring/{ring,build}.c core/policy/pick.c core/breaker.c
  *     taskset -c 1 /tmp/bench_ring
  *
- * Every key depends on the answer before it, as the processor cannot then
- * overlap the cache misses of lookups that in life are milliseconds apart.
- * Each figure is the least of several rounds: what the code costs, without
- * what the machine does meanwhile.
+ * Every key depends on the answer before it, so that the processor cannot
+ * overlap the cache misses of lookups that are milliseconds apart in practice.
+ * Each figure is the least of several rounds: the code's cost, without the
+ * machine's noise.
  */
 
 #include <stdint.h>
@@ -40,7 +40,7 @@ typedef struct {
     llmgw_pick_peer_t    *peers;
     llmgw_breaker_t      *breakers;
     llmgw_ring_t         *ring;
-    uint32_t             *before;       /* one of them in no older ring */
+    uint32_t             *before;       /* one of them is in no older ring */
 } fleet_t;
 
 
@@ -125,8 +125,8 @@ fleet_done(fleet_t *fleet)
 
 
 /*
- * Builds in a worker's slices, anew or out of `old`; *longest is the time of
- * one.
+ * Builds in slices as a worker does, from nothing or from `old`; *longest is
+ * the time of the longest slice.
  */
 static llmgw_ring_t *
 build_ring(fleet_t *fleet, const llmgw_ring_t *old, double *longest)
@@ -217,7 +217,7 @@ measure_find(fleet_t *fleet)
 }
 
 
-/* What the loop of measure_find() costs without the lookup. */
+/* The cost of measure_find()'s loop without the lookup. */
 static double
 measure_loop(void)
 {
@@ -324,8 +324,8 @@ set_breakers(fleet_t *fleet, llmgw_breaker_state_t state)
 
 
 /*
- * The least time in which one node is replaced by another, as a worker has it:
- * each ring is made out of the one before, in the memory that malloc has.
+ * The least time to replace one node by another, as in a worker: each ring is
+ * made from the one before, in memory from malloc.
  */
 static double
 measure_change(fleet_t *fleet, double *slice)

@@ -1,7 +1,7 @@
 
 /*
- * What the members segment costs its readers: the look at the generation
- * before a pick, the loads, and a whole view; and its writer a publish.
+ * What the members segment costs its readers: the check of the generation
+ * before a pick, the loads, a whole view; and its writer: a publish.
  */
 
 #include <string.h>

@@ -1,15 +1,16 @@
 
 /*
- * The floor: what a proxy that understands HTTP/2 costs at the least.
+ * The floor: the least that a proxy that understands HTTP/2 can cost.
  *
  *     floor LISTEN_PORT UPSTREAM_PORT...
  *
- * Streams of all clients are carried over one connection to each upstream, in
- * turns, as they are: no message is looked at, nothing is counted, decided,
- * limited or logged, and a failure ends the stream.  One epoll loop; whatever
- * a turn brought is written at its end, one send(2) a connection.  nghttp2
- * does HTTP/2, with its own flow control towards both sides; between them
- * bytes are buffered without bound.  A yardstick, not a proxy to use.
+ * The streams of all clients go round robin over one connection to each
+ * upstream, unchanged: no message is parsed, nothing is counted, decided,
+ * limited or logged, and a failure ends the stream.  There is one epoll loop;
+ * what an iteration produced is written at its end, with one send(2) a
+ * connection.  nghttp2 does HTTP/2, with its own flow control towards both
+ * sides; between them bytes are buffered without bound.  It is a yardstick,
+ * not a proxy to use.
  *
  *   client --- server session --- relay --- client session --- upstream
  *                    to_up ------>       <------ to_down
@@ -126,7 +127,7 @@ floor_connect(floor_t *f, size_t i)
 
 
 /*
- * nghttp2 does not tell of the streams that a session still has when it is
+ * nghttp2 does not report the streams that a session still has when it is
  * deleted: they are ended first, as if each had been reset.
  */
 static void
@@ -158,7 +159,7 @@ conn_close(conn_t *c)
 }
 
 
-/* Fills buf with frames; what does not fit any more is kept for the next. */
+/* Fills buf with frames; the rest of a frame is kept for the next call. */
 static size_t
 conn_fill(conn_t *c, uint8_t *buf, size_t capacity)
 {
@@ -200,7 +201,7 @@ conn_send(conn_t *c, const uint8_t *data, size_t len)
 }
 
 
-/* What the socket does not take goes before what was kept. */
+/* Keeps what the socket does not take, before what was kept already. */
 static void
 conn_keep(conn_t *c, const uint8_t *data, size_t len)
 {

@@ -24,7 +24,7 @@ typedef struct {
     size_t    start;
     size_t    end;
     size_t    capacity;
-    int       is_ended;         /* no more will come */
+    int       is_ended;         /* nothing more will come */
     int       is_deferred;      /* nghttp2 waits for more */
 } pipe_t;
 
@@ -97,7 +97,7 @@ touch(conn_t *c)
 }
 
 
-/* floor.c: the connection to an upstream; it exits where there is none. */
+/* floor.c: connects to an upstream; exits the process on failure. */
 conn_t *floor_connect(floor_t *floor, size_t i);
 
 /* floor_relay.c */

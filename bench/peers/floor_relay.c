@@ -132,7 +132,7 @@ relay_response(relay_t *r, conn_t *up, int is_last)
         return;
     }
 
-    /* The names and values lie in the block itself: the copy has its own. */
+    /* Names and values point into the block, so the copy needs its own. */
 
     r->trailers = must(malloc(sizeof(block_t)));
     *r->trailers = up->block;

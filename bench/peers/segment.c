@@ -4,16 +4,15 @@
  *
  *     segment PATH MEMBERS PERIOD_MS still|moving PORT...
  *
- * Publishes MEMBERS replicas, whose addresses are the ports in turns, says
- * "ready", and publishes them again each period.  "moving": one of them,
- * another one each time, has double weight or has it no more, which is a leave
- * and a join to the ring: the generation moves and readers build a new one
- * (for a drain none is built); "still" costs the writer the same and moves
- * nothing.
+ * Publishes MEMBERS replicas, whose addresses cycle through the ports, prints
+ * "ready", and publishes them again each period.  "moving": each time, another
+ * one of them gets double weight or loses it, which is a leave and a join for
+ * the ring: the generation changes and readers build a new ring (a drain
+ * would not need one).  "still" costs the writer the same and changes nothing.
  *
- * SIGHUP turns "still" into "moving" and back; SIGUSR1 lists some newcomers,
- * "n00000" and on, of great weight, which answer at the last port; SIGUSR2
- * moves each member to the next port.
+ * SIGHUP switches between "still" and "moving".  SIGUSR1 lists some newcomers,
+ * "n00000" and on, with a large weight, which answer at the last port.
+ * SIGUSR2 moves each member to the next port.
  */
 
 #include <signal.h>
@@ -76,7 +75,7 @@ segment_set_port(llmgw_member_t *member, const char *port)
 }
 
 
-/* n of them, and behind them the newcomers. */
+/* n members, then the newcomers. */
 static llmgw_member_t *
 segment_members(size_t n, char **ports, size_t nports)
 {
@@ -108,7 +107,7 @@ segment_members(size_t n, char **ports, size_t nports)
 }
 
 
-/* Until told to end.  Returns 0, or -1 with the error printed. */
+/* Runs until SIGTERM.  Returns 0, or -1 with the error printed. */
 static int
 segment_keep(llmgw_members_writer_t *writer, llmgw_member_t *members,
     const llmgw_member_t **published, size_t n, long period_ms, char **ports,

@@ -1,15 +1,15 @@
 
 /*
- * A gateway as it is usually begun: C++, gRPC's synchronous server, a thread
- * for each stream.
+ * A gateway as people usually start one: C++, gRPC's synchronous server, a
+ * thread for each stream.
  *
  *     threads LISTEN_PORT UPSTREAM_PORT...
  *
- * It does what a careful author of such a gateway would: a channel a replica,
- * the prompt's hash picks the first, a stream whose replica fails goes on at
- * the next one with the tokens that were delivered, each token once.  No
- * health, no queue, no breaker.  It stands for the design, not for gRPC at
- * its best.
+ * It does what a careful author of such a gateway would do: one channel per
+ * replica, the prompt's hash picks the first replica, and a stream whose
+ * replica fails continues at the next one after the tokens already delivered,
+ * each token once.  It has no health checks, no queue, no breaker.  It stands
+ * for the design, not for gRPC at its best.
  */
 
 #include <csignal>
