@@ -1,7 +1,7 @@
 # llmgw.  `make help` lists the targets.
 #
-# Products land in build/, whatever BUILD is.  Objects of each BUILD stay apart
-# in build/obj/BUILD, so changing it back and forth is cheap.
+# The products are written to build/, whatever BUILD is.  Each BUILD has its
+# objects in build/obj/BUILD, so switching back and forth is cheap.
 
 BUILD     ?= release
 NGINX_SRC ?= /usr/share/nginx/src
@@ -112,7 +112,7 @@ demo: deps  ## start a cluster and watch it lose a replica (ARGS=--once)
 	@$(MAKE) --no-print-directory build
 	@$(PYTHON) t/demo.py $(ARGS)
 
-screenshots: build  ## pictures of the dashboard, into docs/ and build/screenshots/
+screenshots: build  ## write pictures of the dashboard to docs/ and build/screenshots/
 	@$(PYTHON) t/screenshots.py
 
 test: deps  ## everything: lint, units, tsan, real processes (9 minutes)
@@ -129,30 +129,30 @@ soak-sim: $(SIMS)  ## the gossip simulator with many seeds (SEEDS=200 FIRST=1000
 	@for t in $(SIMS); do \
 	    LLMGW_SIM_SEEDS=$(SEEDS) LLMGW_SIM_FIRST=$(FIRST) $$t || exit 1; done
 
-test-tsan:  ## the units that have threads, under the thread sanitizer
+test-tsan:  ## unit tests of code with threads, under the thread sanitizer
 	@$(PYTHON) t/run.py --only tsan
 
-test-systemd: build  ## the units under a systemd of their own (root; half a minute)
+test-systemd: build  ## systemd unit files under their own systemd (root; half a minute)
 	@$(PYTHON) t/systemd/run.py
 
 test-e2e: build  ## real processes only (ARGS='-k name' for some)
 	@$(PYTHON) -m pytest -q t $(ARGS)
 
-lint:  ## style, who includes whom, docs against code
+lint:  ## style, direction of includes, docs against code
 	@$(PYTHON) t/lint/lint.py
 
-bench-deps: deps  ## install the other proxies and what measures them
+bench-deps: deps  ## install the other proxies and the measuring tools
 	@DEB_PACKAGES="$(BENCH_PACKAGES)" sh build-aux/deps.sh
 
-bench:  ## beside nginx, HAProxy and a floor, 7 minutes (ARGS=--write)
+bench:  ## compare with nginx, HAProxy and a floor, 7 minutes (ARGS=--write)
 	@$(MAKE) --no-print-directory BUILD=release build bench-peers
 	@$(PYTHON) bench/run.py $(ARGS)
 
-bench-full:  ## and Caddy, threads, long runs, plots, 12 minutes (ARGS=--write)
+bench-full:  ## also Caddy, threads, long runs, plots, 12 minutes (ARGS=--write)
 	@$(MAKE) --no-print-directory BUILD=release build bench-peers
 	@$(PYTHON) bench/run.py --full $(ARGS)
 
-bench-gossip: daemons  ## agents beside Serf (ARGS=--quick: 4 minutes)
+bench-gossip: daemons  ## compare agents with Serf (ARGS=--quick: 4 minutes)
 	@$(PYTHON) bench/gossip.py $(ARGS)
 
 fuzz: $(FUZZERS)  ## fuzz each decoder for FUZZ_SECONDS (60)
@@ -196,10 +196,10 @@ clean:  ## remove build/
 
 # --- generated messages
 
-# protobuf-c gets these messages with two changes, neither visible on the wire.
-# It does not know proto3's `optional`: that becomes a oneof with one member
-# (has_NAME_case tells).  Strings that only pass through become bytes, which
-# have a length, so that a NUL inside does not end them.
+# protobuf-c gets these messages with two changes that the wire does not show.
+# It does not know proto3's `optional`, which becomes a oneof with one member
+# (has_NAME_case is its state).  Strings that are only passed on become bytes,
+# which have a length, so that a NUL inside does not end them.
 $(GEN)/%.pb-c.c $(GEN)/%.pb-c.h &: proto/%.proto Makefile
 	@mkdir -p $(GEN)/proto
 	@sed -E -e 's/^( *)string (prompt|token|replica_id) /\1bytes \2 /' \
@@ -310,7 +310,7 @@ build/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/fuzz_count.h $(FUZZ_SRC)
 	$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=undefined $(filter %.c,$^) -o $@ $(LDLIBS)
 
-# --- what we are measured against; without grpc++ one of them is left out
+# --- what the benchmarks compare with; threads needs grpc++
 
 PEERS := build/bench
 bench-peers: $(PEERS)/floor $(PEERS)/segment

@@ -1,4 +1,4 @@
-"""compile_commands.json on standard output: how each C file is compiled.
+"""Prints compile_commands.json: how each C file is compiled.
 
 usage: compile_commands.py COMMAND NGINX_SRC NGINX_OBJS
 """

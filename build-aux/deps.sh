@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what build and tests need, and says plainly where it cannot.
+# Installs what build and tests need, or says why it cannot.
 # Quick and silent when everything is there.
 
 set -u
@@ -11,7 +11,7 @@ done
 [ -z "$missing" ] && exit 0
 
 if ! command -v apt-get >/dev/null 2>&1; then
-    echo "llmgw: this is no Debian; please install what stands for:$missing" >&2
+    echo "llmgw: not Debian; please install the equivalents of:$missing" >&2
     exit 1
 fi
 SUDO=
@@ -24,8 +24,8 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 echo "llmgw: installing$missing"
 
-# The packages of nginx and Prometheus start services on ports 80 and 9090
-# where a service manager runs; a build machine needs the binaries alone.
+# Where a service manager runs, the packages of nginx and Prometheus start
+# services on ports 80 and 9090; a build machine needs only the binaries.
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
 install() {
     $SUDO apt-get install -y -q --no-install-recommends $missing

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Configures nginx's own build of our module beside nginx's sources, which
-# stay untouched: its configure script writes into the directory it stands in,
-# so it runs in a directory of links.
+# Configures nginx's build of our module without touching nginx's sources: its
+# configure script writes into its own directory, so it runs in a directory of
+# links.
 #
 # usage: nginx_configure.sh NGINX_SRC MODULE_DIR OBJS CC CC_OPT LD_OPT
 
@@ -23,8 +23,8 @@ else
     ln -s "$src/auto/configure" "$objs/src/configure"
 fi
 
-# Debian's nginx is built with these, and --with-compat makes a module fit
-# any nginx of that version that has them.
+# Debian's nginx is built with these options, and --with-compat makes a module
+# fit any nginx of the same version that has them.
 cd "$objs/src"
 ./configure --builddir="$objs" --with-compat --with-cc="$cc" \
     --with-threads --with-http_ssl_module --with-http_v2_module \
