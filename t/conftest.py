@@ -1,4 +1,4 @@
-"""Fixtures: a cluster a test, and what its end must look like."""
+"""Fixtures: one cluster per test, and the checks at its end."""
 
 import json
 import os
@@ -19,10 +19,10 @@ from llmgw.supervised import Supervised, processes  # noqa: E402
 
 
 def pytest_configure(config):
-    # A shell's background jobs ignore these, and so would all that they start.
+    # A shell's background jobs ignore these signals, and so would our children.
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     config.addinivalue_line(
-        "markers", "alone: looks at the clock, and wants the machine")
+        "markers", "alone: measures time, so nothing else may run")
     config.addinivalue_line("markers", "first: takes long, so begins early")
     if "LLMGW_SHARE" in os.environ:
         config.pluginmanager.register(Share(os.environ["LLMGW_SHARE"]))
@@ -44,7 +44,7 @@ def ports():
 
 
 def take_down(made, failed):
-    """At the end nothing may run, count or complain."""
+    """At the end no process may be left, no count, no error in a log."""
     wrong = made.close()
     if failed or wrong:
         print(f"\nkept: {made.dir}\n{made.tails()}")
@@ -55,7 +55,7 @@ def take_down(made, failed):
 
 @pytest.fixture
 def cluster(request, ports):
-    """A Cluster of this test alone."""
+    """A Cluster for one test."""
     made = Cluster(ports)
     yield made
     report = getattr(request.node, "report_call", None)
@@ -64,14 +64,14 @@ def cluster(request, ports):
 
 @pytest.fixture(scope="module")
 def shared(request, ports):
-    """A Cluster of all the tests of a module."""
+    """A Cluster that all tests of a module share."""
     made, before = Cluster(ports), request.session.testsfailed
     yield made
     take_down(made, request.session.testsfailed > before)
 
 
 class Reference:
-    """A replica outside every pool that says what the right text is."""
+    """A replica outside every pool that tells the correct text."""
 
     def __init__(self, cluster):
         self.replica = cluster.replica("reference", token_delay="0ms")
@@ -130,7 +130,7 @@ def caller(cluster):
 
 @pytest.fixture
 def nobody_is_left():
-    """After the cluster's own end: no child outlives it."""
+    """After the end of the cluster: no child outlives it."""
     made = []
     yield made
     left = [p for one in made for p in processes(one.replica.target)]
@@ -149,7 +149,7 @@ def supervised(nobody_is_left, cluster):
 
 
 class Load:
-    """llmgw/load.py at work."""
+    """A running llmgw/load.py."""
 
     def __init__(self, cluster, job):
         self.proc = cluster.script(f"load-{len(cluster.procs)}", "load.py",
@@ -169,7 +169,7 @@ class Load:
         self._event("running")
 
     def stop(self):
-        """Of one that goes on until it is told."""
+        """Ends a load that runs until it is told to stop."""
         self.proc.popen.stdin.write("stop\n")
         self.proc.popen.stdin.flush()
 
@@ -181,7 +181,7 @@ class Load:
 
 @pytest.fixture
 def load(cluster):
-    """load(target, streams, ...): many streams, in a process of their own."""
+    """load(target, streams, ...): many streams, in a separate process."""
     def start(target, streams, **job):
         if not isinstance(target, str):
             target = target.target

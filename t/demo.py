@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A demonstration: three replicas, their agents, one nginx.
 
-Streams a prompt, kills the replica that served it, shows how the members
+It streams a prompt, kills the replica that served it, shows how the members
 change and that the next prompt is served elsewhere, kills a replica in the
 middle of a stream, and leaves the cluster running until Ctrl-C.  With --once
 it ends by itself, and its exit status says whether all went as expected.
@@ -78,7 +78,7 @@ def state(cluster, id):
 
 
 def lost(cluster, nginx, id):
-    """kill -9, and wait until everybody knows."""
+    """Kills it with SIGKILL and waits until every agent knows."""
     began = time.monotonic()
     cluster.replicas[id].kill()
     wait_for(lambda: id not in nginx.routable(), 10, f"{id} to be out")

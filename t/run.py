@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`make test`: lint, unit tests, threads under tsan, real processes.
 
-Runs them all whatever fails, and ends with one line: N passed, N failed.
+Runs all of them even if some fail, and ends with a line: N passed, N failed.
 """
 
 import argparse
@@ -18,24 +18,23 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # Runs of pytest that share the end-to-end tests: most of their time is waiting,
-# so two processors are enough for this many.  What computes without a look at
-# the clock (the simulator, the build for tsan) goes on beside them with what
-# they leave.
+# so two processors are enough for this many.  Jobs that do not depend on real
+# time (the simulator, the build for tsan) run beside them.
 SHARERS = 3
 LOWEST = ("nice", "-n", "19")
 
-# Without real processes beside them, two at once; the simulator's longest, a
-# minute each, are the first to begin.
+# While no end-to-end tests run, two at once; the simulator's longest tests, a
+# minute each, begin first.
 UNITS_AT_ONCE = 2
 LONGEST_UNITS = ("sim_thousand", "sim_long_loss", "sim_crowd", "sim_loss")
 
-# The unit tests that have threads; `make test-tsan` runs them alone.
+# The unit tests with threads; `make test-tsan` runs only these.
 TSAN = ("build/obj/tsan/t/unit/proto/members/test_members",
         "build/obj/tsan/t/unit/agent/state/test_writer",
         "build/obj/tsan/t/unit/agent/supervise/test_child_witness")
 
-# A sanitizer looks at every load: seeds that differ by chance alone are for
-# the other builds.
+# A sanitizer checks every access and is slow: one random seed is enough, other
+# seeds are for the other builds.
 SANITIZED_SEEDS = {"LLMGW_SIM_SEEDS": "1"}
 
 
@@ -118,7 +117,7 @@ class Units:
 
 
 def tsan_build(tally, before=()):
-    """Whether there is something to run."""
+    """Compiles the tests; whether that succeeded."""
     began = time.monotonic()
     out = make(*TSAN, build="tsan", before=before)
     if out.returncode != 0:
@@ -146,7 +145,7 @@ def junit(path):
 
 
 class Pytest:
-    """One run of pytest over t/; its output is kept till it has ended."""
+    """One run of pytest over t/; its output is printed when it has ended."""
 
     def __init__(self, build, name, *words, **env):
         self.began = time.monotonic()

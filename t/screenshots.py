@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Pictures of the dashboard: `make screenshots`.
 
-A real cluster of six under load, of which one is killed, one drained and one
-failed, in light and dark: docs/dashboard.png and docs/dashboard-dark.png.  And
-into build/screenshots/, to be looked at: a phone, a hundred replicas and a
-thousand, of which only the status is told (llmgw/scene.py).
+docs/dashboard.png and docs/dashboard-dark.png show a real cluster of six under
+load; one replica is killed, one is drained and one fails.  The pictures in
+build/screenshots/ are for review: a phone, and a hundred and a thousand
+replicas, whose status is made up (llmgw/scene.py).
 
-Wants Debian's fonts-inter, with which the page looks as it does on most desks,
-and pngquant, without which those in docs/ are thrice as large.
+It needs Debian's fonts-inter, for a page that looks as on most screens, and
+pngquant, which makes the pictures in docs/ a third of the size.
 """
 
 import json
@@ -29,7 +29,7 @@ from llmgw.wait import wait_for  # noqa: E402
 OUT = place.BUILD / "screenshots"
 DOCS = place.ROOT / "docs"
 DESK, PHONE = (1440, 900), (390, 844)
-SECONDS = 110       # of load: two minutes of the charts are filled by then
+SECONDS = 110       # of load: by then two minutes of the charts are filled
 LOCATION = "location = /dashboard { llmgw_dashboard; }"
 
 
@@ -47,7 +47,7 @@ def load(cluster, nginx):
 
 
 def befall(cluster):
-    """One thing after the other, each given time to be seen."""
+    """The events one after the other, each with time to become visible."""
     yield 55, cluster.replicas["r2"].kill
     yield 70, lambda: cluster.replicas["r5"].faults(reject_all=True)
     yield 88, lambda: cluster.gateway.ctl("drain", "r4")

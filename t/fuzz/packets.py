@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""`make fuzz-packets N=10000000`: fuzzes until so many datagrams were taken.
+"""`make fuzz-packets N=10000000`: fuzzes until that many datagrams were tried.
 
 A fuzzer counts inputs, and one input of fuzz_datagram is many datagrams, so
-each run says how many there were (fuzz_count.h).  Runs are short, and one
-after the other, so that what they found is minimal and kept between them.
+each run prints how many there were (fuzz_count.h).  The runs are short and one
+after the other, so that each starts from the reduced corpus of the one before.
 Half of the datagrams are plain, to a whole swim; half are sealed.
 """
 
@@ -19,7 +19,7 @@ FUZZERS = ("fuzz_datagram", "fuzz_sealed")
 
 
 def run(name, seconds):
-    """The datagrams of one run; ends everything where it found something."""
+    """The datagrams of one run; exits if the fuzzer found something."""
     corpus = FUZZ / "corpus" / name
     corpus.mkdir(parents=True, exist_ok=True)
     out = subprocess.run(

@@ -5,7 +5,7 @@ import re
 
 from rooms import MODULE, ROOTS
 
-# Their paths lead a newcomer, so each of them has to exist.
+# Newcomers follow the paths in these, so each path must exist.
 GUIDES = ("docs/ARCHITECTURE.md", "CONTRIBUTING.md")
 
 # A word in backticks is a path if it has a slash or one of these endings.
@@ -35,8 +35,8 @@ def check(tree):
 
 
 def _metrics(tree):
-    """Names as they are scraped, from the X-macros and the few that
-    pages/export.c and ctl/metrics.c write by themselves."""
+    """Names as they are scraped: from the X-macros, and the few that
+    pages/export.c and ctl/metrics.c write without one."""
     names = {"llmgw_requests_total", "llmgw_members"}
     text = tree.text.get(MODULE + "/zone/metrics.h", "")
     for kind, body in re.findall(
@@ -68,7 +68,7 @@ def _both_ways(tree, kind, code, path, heading):
 
 
 def _links(tree):
-    """A link to a file in this repository leads to one."""
+    """Links to files in this repository must not be broken."""
     for path in tree.of(".md"):
         for i, line in tree.lines(path):
             for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", line):
@@ -82,7 +82,7 @@ def _words(line):
 
 
 def _paths(tree, path):
-    """And names in capitals: on a line with files, in one of these."""
+    """Names in capitals too: one of the files on the line must contain it."""
     for i, line in tree.lines(path):
         words = _words(line)
         for word in words:
@@ -97,7 +97,7 @@ def _paths(tree, path):
 
 
 def _exists(tree, word):
-    """NNNN and NAME stand for what a reader fills in."""
+    """NNNN and NAME are placeholders that a reader fills in."""
     word = re.sub(r"NNNN|NAME", "*", word)
     if "*" in word:
         return any(fnmatch.fnmatch(p, root + word)
@@ -108,9 +108,9 @@ def _exists(tree, word):
 # --- walks
 
 def _walks(tree, path):
-    """A table whose columns are file, function, ...: the function is defined
-    in the file, and a file of the rows before calls it, by its name or by the
-    field that it was put into."""
+    """A table whose columns are file, function, ...: the function must be
+    defined in the file, and a file of an earlier row must call it, by its
+    name or through the field that it was assigned to."""
     before = columns = None
     for i, line in tree.lines(path):
         cells = [c.strip() for c in line.strip("| ").split("|")]
@@ -127,7 +127,7 @@ def _step(tree, path, i, cells, before):
     at = next((root + file for root in ROOTS if root + file in tree.text),
               None)
     if at is None:
-        return                      # _paths() says so
+        return                      # _paths() reports it
     name = function.removesuffix("()")
     if not re.search(rf"^{re.escape(name)}\(", tree.text[at], re.M):
         tree.say(path, i, f"{function} is not defined in {file}")

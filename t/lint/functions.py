@@ -10,7 +10,7 @@ GLUE_LINES = 120                # nginx's API asks for long functions
 MEDIAN_LINES = 15
 P90_LINES = 45
 
-# Time, randomness and memory come as arguments where decisions are made.
+# Code that decides gets time, randomness and memory as arguments.
 CLOCK = (r"\b(clock_gettime|gettimeofday|time|ev_now|ev_time|ngx_current_msec"
          r"|ngx_time|nanosleep|usleep|sleep)\b\s*[(;]")
 CHANCE = r"\b(rand|random|srand|drand48|getrandom|randombytes_\w+)\s*\("
@@ -18,7 +18,7 @@ LOGS = (r"\b(printf|fprintf|puts|fputs|perror|syslog|log_write|ngx_log_\w+)"
         r"\s*\(")
 MEMORY = (r"(?<![.>\w])(malloc|calloc|realloc|free|strdup|strndup|alloca)"
           r"\s*\(")
-ALLOCATOR = re.compile(r"\w+_(malloc|free)$")   # what is passed by default
+ALLOCATOR = re.compile(r"\w+_(malloc|free)$")   # the default for an argument
 PURE = [(CORE + "/", (CLOCK, CHANCE, LOGS, MEMORY)),
         ("agent/swim/", (CLOCK, CHANCE, LOGS))]
 
@@ -41,7 +41,7 @@ def check(tree):
 
 
 def _functions(tree, path):
-    """In this style a function's braces stand alone at column 0."""
+    """In this style a function's braces are alone at column 0."""
     lines = tree.text[path].splitlines()
     start = None
     for i, line in enumerate(lines, 1):

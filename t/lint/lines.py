@@ -14,7 +14,7 @@ CODE = (".c", ".h", ".py", ".js", ".css")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 MACHINE = re.compile(r"(^|[\s\"'=(:])/wo" r"rk/")
 
-# What a status says reaches the dashboard as text, and in no other way.
+# The dashboard may show what a status contains only as text.
 MARKUP = re.compile(r"\b(inner|outer)HTML\b|insertAdjacentHTML|\beval\("
                     r"|document\.write|createContextualFragment|\bFunction\(")
 

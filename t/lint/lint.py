@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""`make lint`: what a reader may rely on, checked in a few seconds.
+"""`make lint`: checks the rules of this repository in a few seconds.
 
-    lines.py      widths, lengths of files, sources a folder
-    functions.py  lengths of C functions; decisions are pure
-    rooms.py      who may include whom, as docs/ARCHITECTURE.md says; circles
+    lines.py      widths, lengths of files, sources per folder
+    functions.py  lengths of C functions; code that decides is pure
+    rooms.py      the includes that docs/ARCHITECTURE.md allows; circles
     docs.py       directives, variables, metrics, paths and walks in docs/
-    python.py     compiles, imports nothing in vain, no test hides another
+    python.py     compiles, no unused import, no test hides another
 
 usage: lint.py [ROOT]
 
-Standard library alone.
+It needs only the standard library.
 """
 
 import pathlib

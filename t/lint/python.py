@@ -1,4 +1,4 @@
-"""Python: it compiles, imports nothing in vain, no test hides another."""
+"""Python: it compiles, no import is unused, no test hides another."""
 
 import ast
 import re

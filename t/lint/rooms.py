@@ -1,11 +1,11 @@
-"""Includes: who may include whom, by path, and no circles.
+"""Includes: which room may include which, by path, and no circles.
 
-The table is the one of docs/ARCHITECTURE.md: its columns "room" and "may
-include" are read here, so the document cannot say anything else than what is
-checked.  Paths there begin at a root, as those of includes do.  A room is a
-folder with what is below it, or one file that may do more than its folder.
-A room with other rooms inside (agent/, the module) has only the files that
-lie right in it: a new folder there wants a row of its own.
+The rules are the table in docs/ARCHITECTURE.md: its columns "room" and "may
+include" are read here, so the document always says what is checked.  Its paths
+begin at a root, like those of includes.  A room is a folder with everything
+below it, or one file that may include more than its folder.  A room that
+contains other rooms (agent/, the module) has only the files directly in it: a
+new folder there needs its own row.
 """
 
 import re
@@ -16,17 +16,17 @@ MODULE = "ngx_http_llmgw_module"
 CORE = MODULE + "/core"
 TABLE = "docs/ARCHITECTURE.md"
 
-# Where the path of an include begins.
+# The roots where paths of includes begin.
 ROOTS = ("", "agent/", MODULE + "/")
 
-# What is generated, and the room that it belongs to.
+# Generated headers, and the rooms that they belong to.
 GENERATED = {".pb-c.h": "proto", "dashboard.h": MODULE + "/pages"}
 
 class Include:
     def __init__(self, path, line, quoted, header):
         self.path, self.line = path, line
         self.quoted, self.header = quoted, header
-        self.target = None          # its file, where it is one of ours
+        self.target = None          # the file, if it is in this repository
         self.is_inner = header.endswith("_inner.h")
 
     @property
@@ -70,7 +70,7 @@ def _target(tree, include):
 
 
 def _is_inside(include):
-    """In its folder, or in the one that mirrors it in the unit tests."""
+    """Only in its folder, and in the one that mirrors it in t/unit."""
     at, inner = include.edge
     return at in (inner, "t/unit/" + inner.removeprefix(MODULE + "/"))
 
@@ -79,7 +79,7 @@ class Rooms:
     def __init__(self, tree):
         self.tree = tree
         self.may = {}               # room -> rooms, or None for all
-        self.homeless = set()       # folders already told of
+        self.homeless = set()       # folders already reported
         for i, room, may in self._rows():
             allowed = None if may == "all" else self._paths(i, may)
             self.may |= {path: allowed for path in self._paths(i, room)}
@@ -98,7 +98,7 @@ class Rooms:
                 yield i, cells[columns[0]], cells[columns[1]]
 
     def _paths(self, i, cell):
-        """What a cell names in backticks, and nginx where it is a word."""
+        """The names in backticks in a cell, and the word nginx."""
         paths = {"nginx"} if "nginx" in re.sub(r"`[^`]*`", "", cell) else set()
         for name in re.findall(r"`([^`]+)`", cell):
             found = [root + name.rstrip("/") for root in ROOTS
@@ -155,7 +155,7 @@ class Rooms:
             self._say(include, f"{at}/ has no row in {TABLE}")
 
     def _judge_outside(self, include, home):
-        """What is generated, and nginx."""
+        """Includes of generated headers and of nginx's."""
         allowed = self.allowed(include.path)
         if allowed is None:
             return
@@ -188,7 +188,7 @@ def _reached(graph, start):
 
 
 def _way(graph, start, end):
-    """The nodes of a shortest way from start to end, both included."""
+    """The nodes of a shortest path from start to end, both included."""
     came, todo = {start: None}, [start]
     for node in todo:
         for other in sorted(graph[node]):

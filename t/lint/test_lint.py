@@ -1,5 +1,5 @@
-"""The lint finds what it is there for: one planted violation of each kind, by
-its file and line, in a small tree that is clean without it."""
+"""The lint finds each kind of violation: one of each is planted in a small,
+otherwise clean tree, and must be reported with its file and line."""
 
 import pathlib
 import sys
@@ -69,7 +69,7 @@ CLEAN = {
     "t/tool.py": "import os\n\nprint(os.sep)\n",
 }
 
-# What is planted (path: further text), and what is said of it.
+# What is planted (path: further text), and the finding that must appear.
 PLANTED = {
     "proto knows nothing": (
         {"proto/layout.h": '#include "common/log.h"\n'},

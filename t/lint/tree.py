@@ -1,4 +1,4 @@
-"""The files under check, and what was found in them."""
+"""The files to check, and the findings."""
 
 import pathlib
 import re
@@ -9,7 +9,7 @@ NO_TEXT = re.compile(r"\.(png|pdf|bin)$|(^|/)corpus/")
 
 
 class Tree:
-    """text: path -> contents, of everything that git has or would take."""
+    """text: path -> contents, of all files that git has or would add."""
 
     def __init__(self, root):
         self.root = pathlib.Path(root)
@@ -35,11 +35,11 @@ class Tree:
         return [p for p in self.text if p.endswith(suffixes)]
 
     def lines(self, path):
-        """(number, line) of a file; none for one that is not there."""
+        """(number, line) of a file; nothing if there is no such file."""
         return enumerate(self.text.get(path, "").splitlines(), 1)
 
     def has(self, path):
-        """A file or a folder that the repository has."""
+        """Whether the repository has this file or folder."""
         path = path.rstrip("/")
         return path in self.files or any(
             p.startswith(path + "/") for p in self.files)

@@ -1,14 +1,14 @@
 """The end-to-end harness: real processes on free ports, one temp dir a test.
 
-  place.py    where the products are and which flavour they were built in
+  place.py    where the products are and how they were built
   ports.py    ports below 32768 that nobody else takes
-  proc.py     one process: its log, its end, and nothing of it left behind
+  proc.py     one process: its log, its end, and that nothing is left of it
   nginx.py    a configuration file and the nginx that runs it
   cluster.py  replicas, agents and nginx together; the checks at a test's end
   rpc.py      the messages, and gRPC calls on them
-  callers.py  requests one by one, on connections of known workers
-  load.py     many streams at once, as a process of its own
-  pyreplica.py  an engine that is not ours: grpcio serving LLMReplica
+  callers.py  single requests, on connections of known workers
+  load.py     many streams at once, in a separate process
+  pyreplica.py  a foreign engine: grpcio serving LLMReplica
   pyhttp.py   an engine that speaks HTTP/1.1
   rawh2.py    HTTP/2 by hand, for what a gRPC client would never send
   wait.py     waiting for facts

@@ -1,8 +1,8 @@
 """Chromium without a window, driven over its DevTools protocol.
 
-The protocol runs over two pipes (--remote-debugging-pipe), JSON messages that
-end with NUL, so neither a driver nor a port stands between.  One thread reads;
-whoever waits for an answer or a fact polls what has been read.
+The protocol is JSON messages, each ended by NUL, over two pipes
+(--remote-debugging-pipe), so it needs neither a driver nor a port.  One thread
+reads; a caller that waits for an answer or a fact polls what was read.
 """
 
 import base64
@@ -19,8 +19,8 @@ from .wait import wait_for
 
 PROGRAM = os.environ.get("CHROMIUM", "chromium-headless-shell")
 
-# No sandbox: in a container there is none to be had, and the page is ours.
-# The rest keeps it from asking anybody else anything.
+# No sandbox: a container cannot have one, and the page is ours.  The other
+# options keep it from asking other hosts for anything.
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
          "--disable-dev-shm-usage", "--disable-background-networking",
          "--disable-component-update", "--no-first-run", "--no-proxy-server",
@@ -36,7 +36,7 @@ class Browser:
         self.profile = tempfile.mkdtemp(prefix="llmgw-chromium-")
         self.n, self.answers, self.events = 0, {}, []
         self.news = threading.Condition()
-        # the child finds them as 3 (it reads) and 4 (it writes)
+        # in the child these are 3 (to read) and 4 (to write)
         to_read, self.to = os.pipe()
         self.back, to_write = os.pipe()
         self.err = tempfile.TemporaryFile("w+", errors="replace")
@@ -92,7 +92,7 @@ class Browser:
         self.proc.wait()
         os.close(self.to)
         self.err.close()
-        for _ in range(50):     # its helpers end a moment later
+        for _ in range(50):     # its helper processes end a moment later
             shutil.rmtree(self.profile, ignore_errors=True)
             if not os.path.exists(self.profile):
                 return
@@ -100,7 +100,7 @@ class Browser:
 
 
 class Page:
-    """A tab.  What it complained of is in .complaints()."""
+    """A tab.  Its errors are in .complaints()."""
 
     def __init__(self, browser, width, height, dark, scale):
         self.browser = browser
@@ -131,7 +131,7 @@ class Page:
                  and self.js("location.href") == url, 20, f"{url} to load")
 
     def js(self, expression):
-        """Its value; a promise is waited for."""
+        """The expression's value; waits for a promise."""
         got = self.ask("Runtime.evaluate", expression=expression,
                        returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in got:
@@ -143,7 +143,7 @@ class Page:
                        "?.innerText ?? ''")
 
     def wait_text(self, selector, text, timeout=10):
-        """Until it says so; returns how long that took."""
+        """Waits until its text contains that; returns the seconds taken."""
         began = time.monotonic()
         try:
             wait_for(lambda: text in self.text(selector), timeout)
@@ -186,7 +186,7 @@ class Page:
                 for e in self.heard("Network.requestWillBeSent")]
 
     def names(self):
-        """(role, name) of what a screen reader would tell."""
+        """(role, name) of what a screen reader would announce."""
         nodes = self.ask("Accessibility.getFullAXTree")["nodes"]
         return [(n["role"]["value"], n.get("name", {}).get("value", ""))
                 for n in nodes if not n["ignored"]]

@@ -1,5 +1,5 @@
-"""Callers one by one: each on a connection of its own, so that it is known
-which worker has it, and read together, so that their order shows."""
+"""Single callers.  Each has its own connection, so that its worker is known;
+all are read together, so that their order is known."""
 
 import json
 import select
@@ -64,7 +64,7 @@ class Caller:
         return self.ended - self.began
 
     def take_in(self):
-        """Reads what has come; its times are when we read it."""
+        """Reads what has come; the recorded times are those of reading."""
         self.h.pump(0.001)
         now = time.monotonic()
         if self.first is None and self.answer.data:
@@ -76,7 +76,7 @@ class Caller:
         return finish([self], timeout)[0]
 
     def wait_first(self, timeout=10):
-        """Until its first token has come."""
+        """Reads until its first token has come."""
         deadline = time.monotonic() + timeout
         while self.first is None:
             assert self.ended is None, vars(self.answer)
@@ -86,7 +86,7 @@ class Caller:
 
 
 def read(callers, seconds):
-    """Reads what comes to any of them within so many seconds."""
+    """Reads what comes to any of them within that many seconds."""
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         socks = {c.h.sock: c for c in callers if c.sid and c.ended is None}
@@ -95,8 +95,8 @@ def read(callers, seconds):
 
 
 def finish(callers, timeout=10):
-    """Reads all of them to their end; answers them in the order of their
-    first tokens, those without one behind."""
+    """Reads all of them to their end; returns them in the order of their
+    first tokens, those without a token last."""
     deadline = time.monotonic() + timeout
     while any(c.ended is None for c in callers):
         assert time.monotonic() < deadline, \

@@ -26,7 +26,7 @@ def _options(options):
 
 
 class Daemon:
-    """A daemon that can be started again as it was."""
+    """A daemon that can be started again with the same options."""
 
     def __init__(self, cluster, name, argv):
         self.cluster, self.name, self.argv = cluster, name, argv
@@ -124,7 +124,7 @@ class Cluster:
         return proc
 
     def script(self, name, file, *argv, **options):
-        """A Python script of this package, as a process."""
+        """Runs a Python script of this package."""
         path = pathlib.Path(__file__).with_name(file)
         return self.run(name, [place.PYTHON, str(path), *argv], **options)
 
@@ -170,7 +170,7 @@ class Cluster:
         return nginx
 
     def static(self, replicas, hash="prefix=64", **options):
-        """nginx over `server` lines alone."""
+        """nginx over `server` lines, without agents."""
         lines = [f"llmgw_hash {hash};"]
         lines += [f"server {r.target};" for r in replicas]
         return self.nginx("\n        ".join(lines), **options)
@@ -191,7 +191,7 @@ class Cluster:
         return got
 
     def pyreplica(self, name, **options):
-        """An engine of grpcio; has .target and .proc."""
+        """An engine made with grpcio; has .target and .proc."""
         replica = PyReplica(self, name, options)
         self.replicas[name] = replica
         return replica
@@ -199,7 +199,7 @@ class Cluster:
     # the end
 
     def close(self):
-        """Takes everything down.  Returns what was wrong, as lines."""
+        """Stops everything.  Returns what was wrong, as lines."""
         wrong = []
         for closer in self.closers:
             closer()

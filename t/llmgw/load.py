@@ -1,4 +1,4 @@
-"""Many streams at once, as a process of its own.
+"""Many streams at once, in a separate process.
 
 Reads one JSON job on standard input and answers with JSON lines:
 
@@ -7,8 +7,8 @@ Reads one JSON job on standard input and answers with JSON lines:
 
 The job: target, connections, method ("infer" or "generate"), seconds (the
 streams' deadline), streams [[prompt, max_tokens], ...], starts_per_second,
-fields (more of the message), metadata [[name, value], ...], until_told (begins
-with the first stream again behind the last, until a second line comes).
+fields (more fields of the message), metadata [[name, value], ...], until_told
+(after the last stream starts again with the first, until a second line comes).
 """
 
 import asyncio

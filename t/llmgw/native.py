@@ -1,4 +1,4 @@
-"""nginx's own passes over an upstream of ours: locations, calls, servers."""
+"""The native passes over our upstream: locations, calls, servers."""
 
 import concurrent.futures
 import urllib.error

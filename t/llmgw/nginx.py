@@ -71,7 +71,7 @@ def version():
 
 @functools.lru_cache
 def sanitizer_env():
-    """A module built with asan needs its runtime before the stock nginx."""
+    """A module built with asan needs its runtime preloaded into nginx."""
     if place.FLAVOUR != "asan":
         return {}
     lib = subprocess.run(["gcc", "-print-file-name=libasan.so"],
@@ -89,9 +89,9 @@ def listen(port):
 class Nginx:
     """upstream: lines of the upstream block.
 
-    options: further lines of the main, http, server and location contexts,
-    where @dir@ stands for the directory; user, workers, worker_connections.
-    preload: a library to come before the C library's functions.
+    options: further lines of the main, http, server and location contexts
+    (@dir@ is replaced by the directory); user, workers, worker_connections.
+    preload: a library whose functions replace those of the C library.
     """
 
     def __init__(self, directory, ports, upstream, preload=None, **options):
@@ -116,7 +116,7 @@ class Nginx:
         return self.dir / "error.log"
 
     def configure(self, **options):
-        """Writes the file anew; a running nginx takes it at a reload."""
+        """Writes the file again; a running nginx reads it at a reload."""
         self.upstream = options.pop("upstream", self.upstream)
         self.options.update(options)
         text = CONF.format(
@@ -162,7 +162,7 @@ class Nginx:
             parts.append(self.error_log.read_text(errors="replace"))
         return "".join(parts)
 
-    # what it says
+    # what it reports
 
     def get(self, path="/status"):
         url = f"http://127.0.0.1:{self.status_port}{path}"
@@ -210,7 +210,7 @@ class Nginx:
         return [p for p in pids_of_group(self.proc.pid) if p != self.proc.pid]
 
     def reload(self):
-        """SIGHUP; new workers answer, old ones accept no more."""
+        """SIGHUP; waits until new workers answer, old ones accept no more."""
         before = set(self.workers())
         self.proc.send(signal.SIGHUP)
         wait_for(lambda: set(self.workers()) - before, 10, "new workers")

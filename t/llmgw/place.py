@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 PYTHON = "/usr/bin/python3"
 
-# A path, since nginx starts its successor without looking through $PATH.
+# A path, since nginx starts its successor without searching $PATH.
 _NGINX = os.environ.get("NGINX_BIN", "nginx")
 NGINX = shutil.which(_NGINX) or _NGINX
 MODULE = os.environ.get("LLMGW_SO", str(BUILD / "ngx_http_llmgw_module.so"))
@@ -23,7 +23,7 @@ def _flavour():
 
 FLAVOUR = os.environ.get("LLMGW_BUILD") or _flavour()
 
-# A sanitizer makes everything slower: limits on time are multiplied by this.
+# A sanitizer makes everything slower: time limits are multiplied by this.
 SLOW = float(os.environ.get("LLMGW_SLOW")
              or {"asan": 4, "ubsan": 3, "tsan": 8}.get(FLAVOUR, 1))
 

@@ -1,9 +1,9 @@
 """Ports to listen on.
 
-Below 32768, where the kernel takes no ports for outgoing connections.  A
-process takes a random block for itself by a lock on a file, so that test runs
-at the same time do not meet; each port is tried for TCP and UDP before it is
-given out.
+They are below 32768, where the kernel takes no ports for outgoing connections.
+A process reserves a random block by locking a file, so that test runs at the
+same time do not collide.  Each port is tried for TCP and UDP before it is
+handed out.
 """
 
 import fcntl

@@ -1,4 +1,4 @@
-"""One process of a test: started in a group of its own, ended by its id."""
+"""One process of a test: started in its own group, ended by its id."""
 
 import os
 import pathlib
@@ -23,7 +23,7 @@ def _tell_reaper(word, pgid):
 
 
 def pids_of_group(pgid):
-    """The processes of a group that have not ended (zombies have)."""
+    """The processes of a group that still run (a zombie does not)."""
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -46,8 +46,8 @@ def rss_kb(pid):
 
 
 def writes(pid):
-    """write() and writev(): to an nginx's clients; what goes to replicas is
-    sent."""
+    """Counts write() and writev(), which nginx uses for its clients; what
+    goes to replicas uses send()."""
     io = pathlib.Path(f"/proc/{pid}/io").read_text()
     return int(io.split("syscw: ")[1].split()[0])
 
@@ -78,7 +78,7 @@ class Proc:
             os.kill(self.pid, sig)
 
     def kill(self):
-        """kill -9, of this process alone."""
+        """kill -9 of this process, not of its group."""
         self.send(signal.SIGKILL)
         self.popen.wait()
 
@@ -91,12 +91,12 @@ class Proc:
             os.kill(self.pid, signal.SIGCONT)
 
     def wait(self, timeout=10):
-        """Its exit status; the group is empty then, or it is an error."""
+        """Its exit status; an error if its group is not empty then."""
         wait_for(lambda: not self.alive(), timeout, f"the end of {self.name}")
         return self.popen.returncode
 
     def stop(self, sig=signal.SIGTERM, timeout=5):
-        """Asks for an orderly end and takes the group down if none comes.
+        """Asks for an orderly end, and kills the group if that takes too long.
 
         Returns what was wrong, or None.
         """

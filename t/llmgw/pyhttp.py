@@ -1,9 +1,9 @@
 """An engine that speaks HTTP/1.1: for proxy_pass.
 
-Whatever it is asked it answers with its own name and the length of the body,
-after a delay; with 200, or the status that it is told to fail with.  Told to
-break it stops in the middle of the body; told to answer once, it hangs up on
-the second request of a connection.  It counts.
+It answers every request, after a delay, with its own name and the length of
+the request's body; with 200, or with the status in `fails`.  With `breaks` it
+stops in the middle of the body; with `once` it closes a connection at the
+second request.  It counts connections and requests.
 """
 
 import http.server

@@ -1,7 +1,7 @@
-"""An engine that is not ours: LLMReplica served by grpcio.
+"""A foreign engine: LLMReplica served by grpcio.
 
-Knows nothing of drains, faults or agents.  SIGTERM is grpcio's graceful stop:
-GOAWAY, running streams go on to their end.
+It knows no drains, faults or agents.  SIGTERM is grpcio's graceful stop:
+GOAWAY, and running streams finish.
 """
 
 import argparse

@@ -1,5 +1,5 @@
-"""HTTP/2 by hand: requests that no gRPC client would send, and reading at
-one's own pace (a client that does not read gives no window back)."""
+"""HTTP/2 by hand: requests that no gRPC client would send, and reading at a
+chosen pace (a client that does not read gives no window back)."""
 
 import socket
 import struct
@@ -12,12 +12,12 @@ import h2.settings
 
 
 def frame(message, flag=0):
-    """A gRPC message behind its five bytes."""
+    """A gRPC message after its five-byte prefix."""
     return struct.pack(">BI", flag, len(message)) + message
 
 
 def unframe(data):
-    """The whole messages of a body, and what is left."""
+    """The whole messages of a body, and the rest."""
     messages, at = [], 0
     while at + 5 <= len(data):
         flag, size = struct.unpack_from(">BI", data, at)
@@ -46,7 +46,7 @@ class Answer:
 
 
 class _Connection(h2.connection.H2Connection):
-    """h2 takes a GOAWAY for the end; running streams go on behind it."""
+    """h2 treats a GOAWAY as the end, but running streams go on after it."""
 
     def _receive_goaway_frame(self, frame):
         done = super()._receive_goaway_frame(frame)
@@ -56,7 +56,7 @@ class _Connection(h2.connection.H2Connection):
 
 class RawH2:
     """window: of a stream and of the connection, given back as it is read.
-    tls: the context to speak it with."""
+    tls: the TLS context, if any."""
 
     def __init__(self, target, window=65535, tls=None):
         host, port = target.rsplit(":", 1)
@@ -77,7 +77,7 @@ class RawH2:
         self.answers = {}
         self.reading = True
         self.goaway = False
-        self.owed = []          # windows that are held while not reading
+        self.owed = []          # windows not given back while not reading
         self.closed = False
         self.flush()
 
@@ -97,7 +97,7 @@ class RawH2:
 
     def request(self, path, body=b"", method="POST", headers=(), end=True,
                 content_type="application/grpc"):
-        """Sends headers and body; answers the stream's id."""
+        """Sends headers and body; returns the stream's id."""
         head = [(":method", method), (":scheme", "http"), (":path", path),
                 (":authority", "localhost")]
         if content_type:
@@ -118,7 +118,7 @@ class RawH2:
                        self.h2.max_outbound_frame_size, len(view))
             if room == 0:
                 if not self.pump(5) or self.answers[sid].ended:
-                    return      # refused before it was all sent
+                    return      # refused before all of it was sent
                 continue
             self.h2.send_data(sid, bytes(view[:room]),
                               end_stream=end and room == len(view))
@@ -130,7 +130,7 @@ class RawH2:
         self.flush()
 
     def pump(self, timeout):
-        """Takes in what comes within timeout; False: nothing, or closed."""
+        """Reads what comes within timeout; False: nothing came, or closed."""
         self.sock.settimeout(max(timeout, 0.001))
         try:
             data = self.sock.recv(1 << 18)
@@ -173,7 +173,7 @@ class RawH2:
             answer.ended, answer.reset = True, event.error_code
 
     def resume(self):
-        """Gives back the windows that were held while not reading."""
+        """Gives back the windows that were kept while not reading."""
         self.reading = True
         for size, sid in self.owed:
             self.h2.acknowledge_received_data(size, sid)

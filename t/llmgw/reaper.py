@@ -1,6 +1,6 @@
-"""Outlives the harness by a moment: when its standard input ends, whatever
-process groups were named there and not taken back are killed.  So a test run
-that is itself killed leaves nothing behind, nginx's workers included."""
+"""Outlives the harness by a moment: when its standard input ends, it kills the
+process groups that were named there and not taken back.  So a test run that is
+itself killed leaves nothing behind, not even nginx's workers."""
 
 import os
 import signal

@@ -1,5 +1,5 @@
-"""A relay of TCP that can go silent on what is open, as a firewall or NAT that
-has forgotten a flow does: nobody is told, and bytes go nowhere."""
+"""A TCP relay that can go silent on open connections, like a firewall or NAT
+that has lost a flow: neither end is told, and the bytes are dropped."""
 
 import socket
 import threading
@@ -9,7 +9,7 @@ class Relay:
     def __init__(self, ports, target):
         self.port = ports.take()
         self.target = f"127.0.0.1:{self.port}"
-        self.connections = 0            # taken, ever
+        self.connections = 0            # accepted since the start
         self._behind = target.rsplit(":", 1)
         self._pairs = []
         self._silent = set()
@@ -17,7 +17,7 @@ class Relay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def silence(self):
-        """Forwards nothing more on what is open; what is new, it does."""
+        """Forwards nothing more on open connections, but serves new ones."""
         self._silent.update(self._pairs)
 
     def close(self):

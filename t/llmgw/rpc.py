@@ -53,7 +53,7 @@ OPTIONS = [("grpc.use_local_subchannel_pool", 1),
 
 @dataclasses.dataclass
 class Result:
-    """What became of one stream."""
+    """The outcome of one stream."""
     code: str = ""
     details: str = ""
     tokens: list = dataclasses.field(default_factory=list)
@@ -68,7 +68,7 @@ class Result:
         return "".join(self.tokens)
 
     def check(self, tokens):
-        """The stream was whole: these tokens, one final, the last one."""
+        """The stream was whole: these tokens, and only the last one final."""
         assert self.code == "OK", (self.code, self.details, self.trailers,
                                    len(self.tokens))
         assert self.tokens == tokens
@@ -92,8 +92,8 @@ class Result:
 
 
 class Client:
-    """A channel of its own to one address; with TLS if the server's
-    certificate is given."""
+    """A new channel to one address; with TLS if the server's certificate is
+    given."""
 
     def __init__(self, target, certificate=None, **options):
         self.target = target
@@ -113,7 +113,7 @@ class Client:
 
     def start(self, prompt, max_tokens, timeout=60, metadata=(),
               method=INFER, already=0, **fields):
-        """The running call, to be read message by message."""
+        """Starts a call and returns it, to be read message by message."""
         if method == GENERATE:
             message = pb.GenerateRequest(
                 prompt=prompt, max_tokens=max_tokens,
@@ -129,7 +129,7 @@ class Client:
                     wait_for_ready=True)
 
     def stream(self, prompt, max_tokens, **kw):
-        """One stream to its end."""
+        """Runs one stream to its end."""
         start = time.monotonic()
         return drain(self.start(prompt, max_tokens, **kw), start)
 
@@ -159,7 +159,7 @@ class Client:
         return health.HealthCheckResponse.ServingStatus.Name(answer.status)
 
     def raw(self, bodies, method=INFER, timeout=10, compression=None):
-        """Any messages to any method; only the end of it is of interest."""
+        """Sends any messages to any method; only the end of the call counts."""
         start, result = time.monotonic(), Result()
         call = self.channel.stream_stream(method)(
             iter(bodies), timeout=timeout, compression=compression,
@@ -175,14 +175,14 @@ class Client:
 
 
 def ask(h, prompt, max_tokens, headers=()):
-    """Infer as a stream of h, a RawH2; its id."""
+    """Starts Infer as a stream of h, a RawH2; returns the stream's id."""
     body = pb.InferRequest(prompt=prompt, max_tokens=max_tokens)
     return h.request(INFER, rawh2.frame(body.SerializeToString()),
                      headers=headers)
 
 
 def tokens(answer):
-    """Of such a stream, that has ended well; the last one is its final."""
+    """The messages of such a stream, which ended OK with a final one."""
     assert answer.grpc_status == 0, (answer.headers, answer.trailers)
     messages, rest = rawh2.unframe(answer.data)
     assert rest == b""
@@ -192,7 +192,7 @@ def tokens(answer):
 
 
 def drain(call, start=None, into=None):
-    """Reads a call to its end, whatever that is."""
+    """Reads a call to its end, whatever its status."""
     start = time.monotonic() if start is None else start
     result = Result() if into is None else into
     try:

@@ -1,8 +1,8 @@
-"""What a gateway might say, without one: a status to be set as a test wants.
+"""A fake gateway: serves the dashboard and a status that a test sets.
 
-The page cannot tell it from a gateway: what is said here is held against
-docs/status.schema.json, and the page is the one that the module carries.  For
-states and sizes that real processes take long to come to.
+It is for states and sizes that real processes take long to reach.  The page
+cannot tell it from a gateway: the status is checked against
+docs/status.schema.json, and the page is the one that the module contains.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = place.BUILD / "gen" / "dashboard.html"
 SCHEMA = json.loads((ROOT / "docs" / "status.schema.json").read_text())
 
-# The strictest that operators put before every page of a host.
+# The strictest policy that operators set for every page of a host.
 POLICY = "default-src 'self' 'unsafe-inline'"
 
 BOUNDS = {
@@ -130,7 +130,7 @@ class Scene(http.server.ThreadingHTTPServer):
     def __init__(self, ports, n=3, pools=("llm",)):
         self.pools = {name: Pool(name, n) for name in pools}
         self.raw = self.before = None
-        self.gate = threading.Event()   # cleared: questions wait
+        self.gate = threading.Event()   # cleared: requests wait
         self.gate.set()
         self.asked = self.at_once = 0
         self.lock = threading.Lock()
@@ -174,7 +174,7 @@ class Scene(http.server.ThreadingHTTPServer):
             return 200, "application/json", json.dumps(self.status()).encode()
 
     def handle_error(self, request, client_address):
-        """A page that has given up is no error of ours."""
+        """A page that closed its connection is no error here."""
 
     def close(self):
         self.gate.set()

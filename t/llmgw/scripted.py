@@ -1,4 +1,4 @@
-"""A replica whose every answer a test writes itself."""
+"""A replica whose answers a test writes itself."""
 
 import concurrent.futures
 import contextlib
@@ -10,7 +10,7 @@ from . import rpc
 
 @contextlib.contextmanager
 def scripted(port, generate, threads=8, options=()):
-    """generate(request, context) yields messages, or bytes as they are."""
+    """generate(request, context) yields messages, or bytes to send as is."""
     def serialize(message):
         return message if isinstance(message, bytes) \
             else message.SerializeToString()

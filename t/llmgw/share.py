@@ -1,10 +1,10 @@
 """Several runs of pytest share the tests: each takes the next one that none
 of the others has.
 
-All of them collect the same list in the same order, so a number in a file,
-under a lock, says how far they have come.  Tests that share a fixture of their
-module stay together; these and what is marked `first` begin before the others,
-so that nothing long is left for the end.
+All of them collect the same list in the same order, so the number of the next
+test, in a file under a lock, is all that they share.  Tests that share a
+module's fixture stay together.  These and the tests marked `first` begin
+before the others, so that nothing long is left for the end.
 """
 
 import fcntl
@@ -13,7 +13,7 @@ import pytest
 
 
 class Share:
-    """A plugin of pytest.  path: the file, empty at the beginning."""
+    """A pytest plugin.  path: the file, empty at the beginning."""
 
     def __init__(self, path):
         self.path = path
@@ -21,11 +21,11 @@ class Share:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session):
         if session.testsfailed:
-            return None             # in collection: pytest says so itself
+            return None             # in collection: pytest reports it itself
         mine = self._mine(session.items)
         item = next(mine, None)
         while item is not None:
-            after = next(mine, None)    # decides which fixtures live on
+            after = next(mine, None)    # decides which fixtures are kept
             item.config.hook.pytest_runtest_protocol(item=item,
                                                      nextitem=after)
             if session.shouldfail or session.shouldstop:
@@ -50,7 +50,7 @@ class Share:
 
 
 def _pieces(items):
-    """Lists of tests, each for one run."""
+    """Groups of tests, each for one run."""
     pieces = {}
     for item in items:
         key = item.module if _is_of_module(item) else item

@@ -30,14 +30,15 @@ def pids():
 
 
 def processes(*words):
-    """Those whose command line has all the words."""
+    """Processes whose command line has all the words."""
     return [p for p in pids()
             if all(w in cmdline(p) for w in words)
             and (stat(p) or "Z")[0] not in "ZX"]
 
 
 def serving(target):
-    """Replicas there; not their agents, whose words have theirs behind."""
+    """Replica processes there; not their agents, whose command lines
+    contain the replicas'."""
     binary = place.binary("llmgw-replica")
     return [p for p in processes(binary, target) if cmdline(p)[:1] == [binary]]
 

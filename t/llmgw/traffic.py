@@ -1,5 +1,5 @@
 """Requests while something happens to replicas: many short ones, a long one,
-and an eye on who starts what."""
+and a watch on which replica starts how many."""
 
 import itertools
 import threading
@@ -16,7 +16,7 @@ CLIENTS = 4
 
 
 class Traffic:
-    """Requests of 5 to 50 tokens at an even rate, until it is ended."""
+    """Requests of 5 to 50 tokens at an even rate, until stopped."""
 
     def __init__(self, load, nginxes):
         self.jobs = [(f"prompt {i}", 5 + i * 7 % 46) for i in range(97)]
@@ -26,7 +26,7 @@ class Traffic:
                       for nginx in nginxes]
 
     def check(self, expect):
-        """None failed, each is exact; how many there were."""
+        """Checks that none failed and each is exact; returns their number."""
         n = 0
         for part in self.parts:
             part.stop()
@@ -39,8 +39,8 @@ class Traffic:
 
 
 class Watch:
-    """How much each replica had started, as often as it said that it
-    drains."""
+    """How many streams each replica had started, each time it said that it
+    is draining."""
 
     def __init__(self, fleet):
         self.going = True
@@ -65,7 +65,7 @@ class Watch:
             time.sleep(0.005)
 
     def check(self):
-        """Each was seen draining, and none started anything then."""
+        """Checks that each was seen draining and started nothing meanwhile."""
         self.going = False
         for thread in self.threads:
             thread.join()
@@ -76,7 +76,7 @@ class Watch:
 
 
 class Stream:
-    """A long one through a gateway, on a certain replica, read on in a
+    """A long request through a gateway, on a chosen replica, read in a
     thread."""
 
     def __init__(self, client, nginx, replica, tokens, timeout=600):
@@ -95,7 +95,7 @@ class Stream:
         self.thread.start()
 
     def wait_tokens(self, n, timeout=30):
-        """That many more than there are."""
+        """Waits for that many tokens more than there are."""
         upto = len(self.result.tokens) + n
         wait_for(lambda: len(self.result.tokens) >= upto
                  or not self.thread.is_alive(), timeout, f"{n} more tokens")
@@ -106,7 +106,7 @@ class Stream:
         self.thread.join(10)
 
     def check(self, expect):
-        """What came is what should have come, each token once."""
+        """Checks that every token came, and each only once."""
         n = len(self.result.tokens)
         assert self.result.tokens == expect(self.prompt, n)
 

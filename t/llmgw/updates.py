@@ -12,8 +12,8 @@ from .place import SLOW
 from .supervised import serving
 from .wait import wait_for
 
-# What --stop and --start of the tests are: a replica is a plain process with
-# a file for its pid.  A zombie has no executable any more.
+# The tests' --start and --stop commands: a replica is a plain process with its
+# pid in a file.  A zombie has no executable any more.
 START = """\
 cd {dir} || exit
 setsid {replica} --id $LLMGW_ID --listen $LLMGW_GRPC \
@@ -48,8 +48,9 @@ class Fleet:
     """gateways x (agent, nginx) over r1 .. rn of version v1.
 
     commands: the replicas are plain processes, for --stop and --start (in
-    .stop and .start); else they are children of their agents.  quirk: shell
-    that a replica runs first; it may change $version and $more, or exit.
+    .stop and .start); else they are children of their agents.
+    quirk: shell code that a replica runs first; it may change $version and
+    $more, or exit.
     is_wrapped: that shell stays, and the replica is its child.
     """
 
@@ -129,7 +130,7 @@ class Fleet:
         return STOP.format(dir=self.cluster.dir)
 
     def shell(self, command, member, version="v1"):
-        """As the agent would run it."""
+        """Runs the command as the agent would."""
         proc = self.cluster.run(
             f"shell-{member.id}", ["/bin/sh", "-c", command],
             env={"LLMGW_ID": member.id, "LLMGW_VERSION": version,
@@ -137,7 +138,7 @@ class Fleet:
         proc.told_to_end = True
         assert proc.wait(10) == 0
 
-    # what is known
+    # what the members know
 
     def agents(self):
         return [*self.gateways, *(m.agent for m in self.members.values())]
@@ -148,13 +149,13 @@ class Fleet:
                 if id in table}
 
     def drained(self, agent=None):
-        """Who is drained by whom."""
+        """Which replica is drained by which agent."""
         return {id: m["drain_owner"]
                 for id, m in (agent or self.gw).table().items()
                 if m["draining"] and m.get("drain_owner")}
 
     def whole(self, version):
-        """Every agent knows every replica so, and nothing is drained."""
+        """Waits until every agent knows each at this version, none drained."""
         for agent in self.agents():
             table = agent.table()
             for id in self.members:
@@ -177,7 +178,7 @@ class Fleet:
                       *words)
 
     def close(self):
-        """Whoever outlives its agent; the names of those that were left."""
+        """Ends the replicas that outlived their agents."""
         for member in self.members.values():
             for pid in serving(member.target):
                 os.kill(pid, signal.SIGTERM)
@@ -186,7 +187,7 @@ class Fleet:
 
 
 class Update:
-    """llmgwctl --json rolling-update, read as it goes."""
+    """llmgwctl --json rolling-update, read while it runs."""
 
     def __init__(self, cluster, agent, *words):
         name = f"update-{len(cluster.procs)}"
@@ -209,7 +210,7 @@ class Update:
                 if e.get("event") == "step" and e["id"] == id]
 
     def order(self):
-        """The ids as they began."""
+        """The ids in the order in which they began."""
         return [e["id"] for e in self.lines()
                 if e.get("event") == "step" and e["step"] == "drain"]
 
@@ -219,7 +220,7 @@ class Update:
         assert step in self.steps(id), self.proc.text()
 
     def end(self, timeout=60):
-        """Its exit status; the last line is .last then."""
+        """Its exit status; .last is then the last line."""
         self.proc.told_to_end = True
         status = self.proc.wait(timeout)
         lines = self.lines()
@@ -233,5 +234,5 @@ class Update:
 
 
 def limit(seconds):
-    """As an option, stretched with the build's flavour."""
+    """A time as an option, stretched by place.SLOW."""
     return f"{int(seconds * 1000 * SLOW)}ms"

@@ -10,10 +10,10 @@ class TooLate(AssertionError):
 
 
 def wait_for(predicate, timeout=5.0, what="it", interval=0.01):
-    """Returns what predicate() answers as soon as that is true.
+    """Returns what predicate() returns, as soon as that is true.
 
-    The deadline is for the test not to hang: it stretches with the flavour.
-    A limit that the product has to keep is asserted by the test itself.
+    The deadline keeps a test from hanging; it is multiplied by place.SLOW.
+    A limit that the product must meet is asserted by the test itself.
     """
     deadline = time.monotonic() + timeout * SLOW
     while True:
@@ -27,7 +27,7 @@ def wait_for(predicate, timeout=5.0, what="it", interval=0.01):
 
 
 def never(predicate, during, what="it", interval=0.02):
-    """Watches that predicate() stays false for a while."""
+    """Checks that predicate() stays false for a while."""
     deadline = time.monotonic() + during
     while time.monotonic() < deadline:
         got = predicate()
@@ -36,11 +36,11 @@ def never(predicate, during, what="it", interval=0.02):
 
 
 def still(count, during=0.5, timeout=20):
-    """Waits until a count has not moved for a while."""
+    """Waits until a count has not changed for a while."""
     deadline, last, since = time.monotonic() + timeout, count(), \
         time.monotonic()
     while time.monotonic() - since < during:
-        assert time.monotonic() < deadline, "it never comes to rest"
+        assert time.monotonic() < deadline, "the count keeps changing"
         time.sleep(0.02)
         now = count()
         if now != last:

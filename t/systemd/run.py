@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""`make test-systemd`: the units under a systemd that is booted for them.
+"""`make test-systemd`: the unit files under a systemd that is booted for them.
 
-Root, and the cgroup hierarchy of systemd (the first version's), are needed;
-half a minute, most of which the watchdog waits.  boot.sh makes the place,
-units.sh looks.
+It needs root and the cgroup hierarchy of systemd (cgroups version 1), and
+takes half a minute, mostly waiting for the watchdog.  boot.sh prepares the
+root directory and boots, units.sh runs the checks.
 """
 
 import os
@@ -34,7 +34,7 @@ def why_not():
 
 
 def listen(console, process):
-    """What it says until it ends, or does not in time."""
+    """Its output, until it ends or the time is over."""
     said, end = b"", time.monotonic() + LIMIT_S
     while time.monotonic() < end:
         ready, _, _ = select.select([console], [], [], 0.5)
@@ -61,7 +61,7 @@ def boot(work, cgroup):
     try:
         return listen(console, process)
     finally:
-        process.send_signal(signal.SIGKILL)     # and with it all in there
+        process.send_signal(signal.SIGKILL)     # kills everything inside
         process.wait()
         os.close(console)
 
