@@ -22,6 +22,7 @@ ROOTS = ("", "agent/", MODULE + "/")
 # Generated headers, and the rooms that they belong to.
 GENERATED = {".pb-c.h": "proto", "dashboard.h": MODULE + "/pages"}
 
+
 class Include:
     def __init__(self, path, line, quoted, header):
         self.path, self.line = path, line

@@ -1,4 +1,4 @@
-"""Clocks that are wrong by days: nobody stays out for it, and both say so."""
+"""Clocks wrong by days: no member stays out for it, and both sides say so."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class Clock:
     def __init__(self, path, library):
         self.path = path
         self.env = {"LLMGW_TEST_HOURS": str(path), "LD_PRELOAD": library}
-        if FLAVOUR == "asan":       # its runtime is no longer the first
+        if FLAVOUR == "asan":       # the preload is loaded before its runtime
             self.env["ASAN_OPTIONS"] = ":".join(filter(None, [
                 os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
         self.set(0)
@@ -41,7 +41,7 @@ class Clock:
 
 @pytest.fixture
 def clock(cluster, shifted_clock):
-    """clock(agent): its clock from its next start on."""
+    """clock(agent): sets its wall clock from its next start on."""
     def make(agent):
         made = Clock(cluster.dir / f"{agent.id}.hours", shifted_clock)
         agent.env = made.env
@@ -84,7 +84,7 @@ def test_agent_started_days_ahead_is_heard_when_its_clock_is_right(cluster,
 
 
 def test_gateways_restart_leaves_an_epoch_of_the_future(cluster, clock):
-    """It is in its segment, and no other would believe what comes after."""
+    """Its segment has that epoch, and others would refuse a higher one."""
     r1 = cluster.agent("r1")
     gw = cluster.agent("gw", "gateway", start=False)
     its_clock = clock(gw)

@@ -1,4 +1,4 @@
-"""llmgwctl at work: leave, events, who may do what, exit statuses."""
+"""llmgwctl with real agents: leave, events, permissions, exit statuses."""
 
 import json
 import os
@@ -14,7 +14,7 @@ NOBODY = 65534
 
 
 class Events:
-    """llmgwctl events, read as they come."""
+    """Runs llmgwctl events and reads the events as they come."""
 
     def __init__(self, cluster, agent):
         self.agent = agent

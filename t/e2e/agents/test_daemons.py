@@ -57,7 +57,7 @@ def test_help_and_version(program):
      "--max-tokens", "many"],
 ], ids=" ".join)
 def test_bad_command_line(argv):
-    """One line on standard error, exit 2."""
+    """It prints one line on standard error and exits with 2."""
     out = run(*argv)
     assert out.returncode == 2, out
     assert len(out.stderr.splitlines()) == 1, out.stderr
@@ -190,7 +190,7 @@ def test_second_sigterm_ends_it_now(cluster, client):
 
 @pytest.mark.alone
 def test_replica_of_many_streams(cluster, load, expect):
-    """5,000 at once in one process."""
+    """One process serves 5,000 streams at once."""
     replica = cluster.replica("a", token_delay="100ms",
                               first_token_delay=f"{5 * SLOW:.0f}s")
     work = load(replica, [["many", 3]] * 5000, method="generate",

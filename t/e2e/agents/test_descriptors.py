@@ -1,4 +1,4 @@
-"""An agent that runs out of descriptors, or of places at its control socket."""
+"""An agent without free descriptors, or with a full control socket."""
 
 import os
 import resource
@@ -41,7 +41,7 @@ def test_agent_without_descriptors_does_not_spin(cluster, door):
     agent = cluster.agent("a")
     wait_for(agent.table, 5, "the agent")
     resource.prlimit(agent.proc.pid, resource.RLIMIT_NOFILE, (LIMIT, LIMIT))
-    # What listens to events keeps its place, and its descriptor.
+    # A client that listens to events keeps its place and its descriptor.
     taken = [control(agent) for _ in range(LIMIT)]
     for s in taken:
         s.send(b'{"cmd":"events"}\n')

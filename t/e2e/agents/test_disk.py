@@ -13,7 +13,7 @@ from llmgw.wait import never, wait_for
 
 
 def compiled(name, tmp_path):
-    """A preload of ours, as an environment without a sanitizer's complaint."""
+    """Compiles a preload; the environment that loads it under a sanitizer."""
     made = tmp_path / f"{name}.so"
     subprocess.run(["gcc", "-D_GNU_SOURCE", "-Wall", "-Werror", "-shared",
                     "-fPIC", "-o", made, place.ROOT / f"t/llmgw/{name}.c"],
@@ -23,7 +23,7 @@ def compiled(name, tmp_path):
 
 
 class SlowDisk:
-    """fsync() of agents with this env does not return between the two."""
+    """With .env, fsync() of an agent blocks from hold() to release()."""
 
     def __init__(self, tmp_path):
         self.gate = tmp_path / "gate"
@@ -45,7 +45,7 @@ def slow_disk(tmp_path):
 
 
 def ctl(cluster, agent, *words, **options):
-    """llmgwctl, while it runs."""
+    """Starts llmgwctl and leaves it running."""
     proc = cluster.run(f"ctl-{len(cluster.procs)}",
                        [place.binary("llmgwctl"), "-s", agent.control, *words],
                        **options)
@@ -70,7 +70,7 @@ def slow_pair(cluster, slow_disk, tmp_path, id="r1", **agent_options):
     return r1.agent, kept
 
 
-# slow
+# a slow disk
 
 @pytest.mark.parametrize("asked", ["gw", "r1"])
 def test_drain_on_a_slow_disk_is_answered_when_it_is_kept(
@@ -129,13 +129,13 @@ def test_keys_on_a_slow_disk_are_used_when_they_are_kept(
     wait_for(lambda: (tmp_path / "ring.new").exists(), 3, "the write")
     second = add("33" * 32)
     assert second.wait(3) != 0          # one change at a time
-    r1.proc.send(signal.SIGHUP)         # and no reading in between
+    r1.proc.send(signal.SIGHUP)         # and no reload in between
     never(lambda: state(gw, "r1") != "ALIVE" or not first.alive()
           or keys() != 1, 3, "r1 is suspected, or the key there")
     slow_disk.release()
     assert first.wait(5) == 0
     assert keys() == 2
-    assert len(ring.read_text().splitlines()) == 3      # and a comment
+    assert len(ring.read_text().splitlines()) == 3      # two keys and a comment
     wait_for(lambda: "was read again" in r1.proc.text(), 5, "the reading")
     assert keys() == 2
 
@@ -172,7 +172,7 @@ def test_version_on_a_slow_disk_is_kept_before_the_order_is_answered(
     assert one.agent.table()["r1"]["model_version"] == "v2"
 
 
-# full
+# a full disk
 
 @pytest.fixture
 def tiny(tmp_path):
@@ -188,7 +188,7 @@ def tiny(tmp_path):
 
 
 def fill(where):
-    """To the last byte; a file that is there already keeps its pages."""
+    """Fills it to the last byte; existing files keep their pages."""
     with open(where / "filler", "wb", buffering=0) as f:
         for size in (65536, 4096, 1):
             try:
@@ -204,7 +204,7 @@ def troubles(agent):
 
 
 def test_agent_starts_on_a_full_state_disk(cluster, tiny):
-    """And keeps its epoch as soon as there is room."""
+    """It writes its epoch as soon as there is space."""
     gw = cluster.agent("gw", "gateway")
     fill(tiny)
     r1 = cluster.pair("r1", agent_options={"state_dir": tiny}).agent
@@ -239,7 +239,7 @@ def test_drain_on_a_full_disk_holds_nobody_up(cluster, tiny):
 
 
 def test_gateway_starts_on_a_full_members_disk(cluster, tiny, client, expect):
-    """nginx goes on with what it has: here nothing, until there is room."""
+    """nginx keeps what it has, here nothing, until there is space."""
     fill(tiny)
     gw = cluster.agent("gw", "gateway", start=False)
     gw.members = str(tiny / "gw.members")

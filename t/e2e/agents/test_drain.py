@@ -16,13 +16,13 @@ def record(agent, id):
 
 
 def drained_by(agent, id):
-    """Its owner, "" for nobody's, None where it is not drained."""
+    """The drain's owner; "" if it has none, None if it is not drained."""
     m = record(agent, id)
     return m.get("drain_owner", "") if m.get("draining") else None
 
 
 class Drain:
-    """llmgwctl drain, while it runs."""
+    """A running llmgwctl drain."""
 
     def __init__(self, cluster, agent, id, *words):
         self.proc = cluster.run(
@@ -44,7 +44,7 @@ class Drain:
 
 
 def a_stream(replica, prompt="long", tokens=10000):
-    """On that replica, past every gateway; it has its first token."""
+    """A stream on that replica, past any gateway; its first token came."""
     call = replica.client.start(prompt, tokens, method=rpc.GENERATE)
     result = rpc.Result()
     result.add(next(call), 0)
@@ -60,7 +60,7 @@ def reported(agent, id, active):
              f"{active} requests of {id}")
 
 
-# what it is for
+# what a drain is for
 
 def test_drain_under_load_loses_nothing(cluster, load, expect):
     nginx = cluster.fleet(3)
@@ -110,7 +110,7 @@ def test_drain_timeout_says_what_is_left_and_the_drain_stays(cluster):
     assert last["code"] == "timeout" and last["active_requests"] == 1
     assert drained_by(gw, "r1") == "operator"
     routable(nginx, "r2")
-    next(call)                      # nobody cut it off
+    next(call)                      # the stream was not cut off
     call.cancel()
     assert gw.ctl("drain", "r1").returncode == 0
 
@@ -134,7 +134,7 @@ def test_undrain_brings_the_traffic_back(cluster, client, expect):
 
 @pytest.mark.parametrize("asked, sealed", [("r1", False), ("r2", True)])
 def test_replicas_agents_take_the_command_too(cluster, asked, sealed):
-    """With a second gateway, and with a keyring."""
+    """The cluster has a second gateway and a keyring."""
     keys = cluster.dir / "keys"
     keys.touch(mode=0o600)
     keys.write_text("a" * 64 + "\n")
@@ -156,14 +156,14 @@ def test_replicas_agents_take_the_command_too(cluster, asked, sealed):
 
 
 def test_drain_of_what_drains_on_its_own_and_back(cluster):
-    """Somebody told the replica: undrain ends that as well."""
+    """The replica itself was told to drain: undrain ends that as well."""
     cluster.fleet(2)
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
     r1.client.drain()
     wait_for(lambda: drained_by(gw, "r1") == "", 5, "its own drain")
     assert gw.ctl("drain", "r1").returncode == 0
     assert drained_by(gw, "r1") == "operator"
-    r1.client.undrain()             # its word alone does not end it
+    r1.client.undrain()             # its own Undrain does not end it
     wait_for(lambda: not r1.stats().draining, 5, "its own word")
     never(lambda: drained_by(gw, "r1") != "operator", 0.5, "the drain ended")
 
@@ -173,7 +173,7 @@ def test_drain_of_what_drains_on_its_own_and_back(cluster):
     assert not r1.stats().draining
 
 
-# what is refused, and how it is said
+# what is refused, and with which message
 
 def test_exit_statuses(cluster):
     cluster.fleet(2)
@@ -209,10 +209,10 @@ def test_last_but_for_a_replica_that_gets_none_is_the_last(cluster):
     cluster.replicas["r2"].stop()
     wait_for(lambda: record(gw, "r2")["service"] == "STOPPED", 5, "r2's end")
     assert gw.ctl("drain", "r1").returncode == 3
-    assert gw.ctl("drain", "r2").returncode == 0    # which gets none anyway
+    assert gw.ctl("drain", "r2").returncode == 0    # it gets none anyway
 
 
-# somebody dies
+# an agent or a replica dies
 
 def test_drain_outlives_the_command(cluster):
     nginx = cluster.fleet(2)
@@ -241,7 +241,7 @@ def test_replica_that_dies_under_it_is_drained(cluster):
 
 
 def test_agent_that_dies_under_it_is_waited_for(cluster, tmp_path):
-    """And its replica, which is slow to report to the next one."""
+    """Its replica takes a while to report to the next agent."""
     cluster.fleet(2, agent={"state_dir": tmp_path})
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
     call, _ = a_stream(r1)
@@ -263,7 +263,7 @@ def test_agent_that_dies_under_it_is_waited_for(cluster, tmp_path):
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
 def test_state_directory_keeps_an_operators_drain(cluster, tmp_path, sig):
-    """All agents end, so nobody else remembers."""
+    """All agents end, so only the state directory remembers."""
     cluster.fleet(2, agent={"state_dir": tmp_path})
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
     assert gw.ctl("drain", "r1").returncode == 0
@@ -294,7 +294,7 @@ def test_state_directory_keeps_an_operators_drain(cluster, tmp_path, sig):
 
 
 def test_others_remember_an_operators_drain(cluster):
-    """No state directory."""
+    """Without a state directory."""
     cluster.fleet(2)
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
     assert gw.ctl("drain", "r1").returncode == 0
@@ -311,7 +311,7 @@ def test_others_remember_an_operators_drain(cluster):
 
 
 def test_undrain_while_the_replica_is_not_there_yet(cluster, tmp_path):
-    """It drains by the word of an earlier agent, and says so too late."""
+    """An earlier agent told it to drain, which it reports too late."""
     r1 = cluster.pair("r1", agent_options={"state_dir": tmp_path})
     wait_for(lambda: record(r1.agent, "r1").get("service") == "READY", 10,
              "r1")
@@ -338,7 +338,7 @@ def test_state_that_makes_no_sense_is_one_warning(cluster, tmp_path, text):
     assert replica.agent.proc.text().count("is not known from") == 1
 
 
-# who is told, and who is not
+# which replicas get Drain, and which do not
 
 def test_new_process_under_a_drain_is_not_told(cluster):
     nginx = cluster.fleet(2)
@@ -353,14 +353,14 @@ def test_new_process_under_a_drain_is_not_told(cluster):
     never(lambda: r1.stats().draining, 0.5, "told to drain")
     assert drained_by(gw, "r1") == "operator"
     routable(nginx, "r2")
-    r1.client.generate("probe", 1)      # whoever asks it directly is served
+    r1.client.generate("probe", 1)      # direct requests are served
     assert gw.ctl("undrain", "r1").returncode == 0
     routable(nginx, "r1", "r2")
 
 
 def test_engine_that_knows_no_drain_is_held_back_by_gateways(cluster,
                                                              client):
-    """Nor does it report: what still runs there is not known."""
+    """It does not report either, so what still runs there is unknown."""
     cluster.agent("gw", "gateway")
     engines = [PyReplica(cluster, f"p{i}", {}) for i in (1, 2)]
     for e in engines:
@@ -383,7 +383,7 @@ def test_engine_that_knows_no_drain_is_held_back_by_gateways(cluster,
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces")
 def test_replica_that_is_not_on_loopback_is_told(cluster):
-    """It lets its own host alone drain it, which it knows by the peer."""
+    """It accepts Drain only from its own host: it checks the peer."""
     space = cluster.run("space", ["unshare", "-n", "sh", "-c", "ip link set"
                                   " lo up && ip addr add 10.9.9.9/32 dev lo"
                                   " && echo up; exec sleep 1000"])
@@ -406,7 +406,7 @@ def test_replica_that_is_not_on_loopback_is_told(cluster):
     assert "did not take" not in r1.agent.proc.text()
 
 
-# the same path at the end
+# the agent's shutdown drains in the same way
 
 def test_sigterm_of_the_agent_drains_as_shutdown(cluster, client, expect):
     nginx = cluster.fleet(2, replica={"token_delay": "20ms"})
@@ -421,5 +421,5 @@ def test_sigterm_of_the_agent_drains_as_shutdown(cluster, client, expect):
     assert r1.agent.proc.wait() == 0
 
     r1.agent.argv += ["--join", gw.gossip]
-    r1.agent.start()                    # which ended with that life
+    r1.agent.start()                    # that drain ended with the old process
     routable(nginx, "r1", "r2")

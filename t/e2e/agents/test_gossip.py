@@ -1,7 +1,7 @@
-"""What the members of a real cluster come to believe, and how soon.
+"""What the members of a real cluster believe, and how soon.
 
-The simulator asks the same of more members, under worse networks, on a clock
-of its own; here are the processes, the sockets and the kernel's scheduler.
+The simulator tests the same with more members, under worse networks, on a fake
+clock; here are real processes, sockets and the kernel's scheduler.
 """
 
 import json
@@ -16,11 +16,11 @@ from llmgw.place import SLOW
 from llmgw.wait import never, wait_for
 
 
-LIVES = 30                      # of a member that is restarted in a row
+LIVES = 30                      # starts of one member, one after another
 
 
 class Eyes:
-    """The events of an agent since now; they end with it."""
+    """The events of an agent from now on, until it ends."""
 
     def __init__(self, cluster, agent):
         self.id = agent.id
@@ -32,7 +32,7 @@ class Eyes:
         wait_for(self.lines, 5, "the first line")
 
     def lines(self):
-        """Whole lines alone: the last may be half written."""
+        """Only whole lines: the last may be half written."""
         return [json.loads(x) for x in self.proc.text().split("\n")[:-1]
                 if x.startswith("{")]
 
@@ -47,7 +47,7 @@ class Eyes:
 
 
 def watch(cluster, ids=None):
-    """Eyes at each of the agents, when all of them know each other."""
+    """Eyes on each of the agents, once all of them know each other."""
     agents = [a for a in cluster.agents.values() if not ids or a.id in ids]
     wait_for(lambda: all(ready(a.table()) == set(cluster.replicas)
                          for a in agents), 15, "all to know all")
@@ -77,7 +77,7 @@ def now_ms():
 
 @pytest.mark.alone
 def test_killed_pair_is_suspected_then_dead_at_all(cluster):
-    """Nobody is left to tell of it: pings find it, and a suspicion ends."""
+    """Nothing reports it: pings fail, and the suspicion runs out."""
     pairs(cluster, 4)
     eyes = [e for e in watch(cluster) if e.id != "r2"]
     killed = now_ms()
@@ -89,15 +89,15 @@ def test_killed_pair_is_suspected_then_dead_at_all(cluster):
                  if e.id == "gw"]
     assert suspected and suspected[0]["time"] < dead[0]["time"]
     assert max(x["time"] for x in dead) - killed <= (4000 + 2000) * SLOW
-    assert max(x["time"] for x in dead) - killed >= 1900    # not rashly
+    assert max(x["time"] for x in dead) - killed >= 1900    # but not too soon
     for e in eyes:
         assert e.called_dead() == {"r2"}, e.id
 
 
 @pytest.mark.alone
 def test_killed_pairs_are_suspected_within_1500_ms(cluster):
-    """Ten kills, each at another moment of everybody's period: a suspicion
-    at anybody in 1.5 s in eight of them, and never over 4 s."""
+    """Ten kills at different moments of the protocol period: in eight of
+    them an agent suspects within 1.5 s, and never after more than 4 s."""
     pairs(cluster, 10)
     eyes = watch(cluster)
     moment = random.Random(7)
@@ -105,7 +105,7 @@ def test_killed_pairs_are_suspected_within_1500_ms(cluster):
     for replica in list(cluster.replicas.values()):
         id = replica.id
         here = [e for e in eyes if e.id != id]
-        time.sleep(moment.uniform(0, 0.5))     # where in a period, not whether
+        time.sleep(moment.uniform(0, 0.5))     # any moment within a period
         killed = now_ms()
         kill_pair(replica)
         suspected = wait_for(
@@ -126,7 +126,7 @@ def test_killed_pairs_are_suspected_within_1500_ms(cluster):
 
 @pytest.mark.alone
 def test_nobody_dies_of_twenty_percent_loss(cluster):
-    """LLMGW_LOSS_SECONDS=60 for as long as is asked of it."""
+    """LLMGW_LOSS_SECONDS=60 runs it for the full time."""
     seconds = float(os.environ.get("LLMGW_LOSS_SECONDS", 8))
     cluster.agent("gw", "gateway", test_loss=20)
     for i in range(9):
@@ -138,7 +138,7 @@ def test_nobody_dies_of_twenty_percent_loss(cluster):
         assert all(m["state"] in ("ALIVE", "SUSPECT")
                    for m in cluster.agents[e.id].table().values()), e.id
 
-    # Datagrams were lost: pings have failed, and others were asked.
+    # Datagrams were lost: pings failed, and indirect pings were sent.
     missed = [json.loads(a.ctl("--json", "status").stdout)["counters"]
               ["pings_missed"] for a in cluster.agents.values()]
     assert sum(missed) >= seconds, missed
@@ -168,7 +168,7 @@ def test_two_die_and_a_sixth_joins(cluster):
 
 
 def test_joiner_after_the_deaths_knows_of_the_dead(cluster):
-    """It never met them: it has them from somebody's table."""
+    """It never met them: it has them from another agent's table."""
     pairs(cluster, 4)
     eyes = watch(cluster)
     gone = {"r1", "r3"}
@@ -191,7 +191,7 @@ def test_joiner_after_the_deaths_knows_of_the_dead(cluster):
 
 @pytest.mark.alone
 def test_member_restarted_thirty_times_is_one_record(cluster, load, expect):
-    """Each life with a new model, while streams run through nginx."""
+    """Each time with a new model version, while streams run through nginx."""
     nginx = cluster.fleet(3, replica={"token_delay": "20ms"})
     eyes = [e for e in watch(cluster) if e.id != "r1"]
     jobs = [[f"{i}", 500] for i in range(20)]
@@ -218,7 +218,7 @@ def test_member_restarted_thirty_times_is_one_record(cluster, load, expect):
     for e in eyes:
         told = [x["to"] for x in e.of("r1", "version")]
         assert told == [f"v{life}" for life in range(LIVES)], e.id
-        assert not e.of("r1", "joined"), e.id       # known all the time
+        assert not e.of("r1", "joined"), e.id       # it was known all the time
         assert not e.called_dead() - {"r1"}, e.id
     for (prompt, n), got in zip(jobs, work.results()):
         got.check(expect(prompt, n))
@@ -233,7 +233,7 @@ def assert_one_record(agent, id, version):
 
 @pytest.mark.alone
 def test_injected_suspicion_is_refuted(cluster, load, expect):
-    """Suspected by mistake: incarnation up, ALIVE at all, never DEAD."""
+    """A wrong suspicion: incarnation rises, ALIVE at all, never DEAD."""
     nginx = cluster.fleet(3, replica={"token_delay": "10ms"})
     eyes = watch(cluster)
     jobs = [[f"{i}", 200] for i in range(12)]
@@ -261,7 +261,7 @@ def test_injected_suspicion_is_refuted(cluster, load, expect):
 
 
 def test_resume_group_is_told(cluster):
-    """By gossip and the segment to whoever asks; absent where it is empty."""
+    """Gossip and the segment carry it to all; an empty one is absent."""
     cluster.agent("gw", "gateway")
     cluster.pair("r1", agent_options={"resume_group": "llama-8b.v1"})
     cluster.pair("r2")

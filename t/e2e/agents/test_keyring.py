@@ -20,7 +20,7 @@ def new_key():
 
 
 def keyring(cluster, name, *keys):
-    """A file with these keys; the first seals."""
+    """Writes a file with these keys; the first one seals."""
     path = cluster.dir / f"{name}.keys"
     path.touch(mode=0o600)
     path.write_text("".join(f"{k}\n" for k in keys))
@@ -28,7 +28,7 @@ def keyring(cluster, name, *keys):
 
 
 def status(agent):
-    """As soon as it answers: it may just have been started."""
+    """Waits until it answers: it may just have been started."""
     def ask():
         out = agent.ctl("--json", "status")
         return out.stdout if out.returncode == 0 else None
@@ -36,7 +36,7 @@ def status(agent):
 
 
 def dropped(agent):
-    """What was dropped, without the reasons that nothing was for."""
+    """The drop counters that are not zero."""
     return {k: n for k, n in status(agent)["counters"]["dropped"].items()
             if n}
 
@@ -71,7 +71,7 @@ def address(agent):
 
 @pytest.mark.parametrize("theirs", ["key", "none", "cluster"])
 def test_strangers_are_never_members(cluster, theirs):
-    """Another key, no key, another cluster's name: counted, not answered."""
+    """Another key, no key, another cluster name: counted, not answered."""
     key = new_key()
     gw = cluster.agent("gw", "gateway", keyring=keyring(cluster, "gw", key))
     options = {
@@ -126,7 +126,7 @@ def assert_nothing_was_noticed(agents):
 
 
 def test_keys_rotate_by_command(cluster):
-    """Add at all, use at all, remove at all; nobody is ever suspected."""
+    """Add at all, use at all, remove at all; no member is ever suspected."""
     agents = five(cluster, new_key())
     key = new_key()
     [old] = ids(agents[0])
@@ -137,13 +137,13 @@ def test_keys_rotate_by_command(cluster):
     for verb, id in (("use", new), ("remove", old)):
         for a in random.sample(agents, 5):
             ctl(a, "keyring", verb, id)
-            time.sleep(0.3)         # so that mixed ones talk to each other
+            time.sleep(0.3)         # so that agents with mixed keys talk
     assert all(ids(a) == {new: True} for a in agents)
     sent = [status(a)["counters"]["datagrams_sent"] for a in agents]
     wait_for(lambda: all(status(a)["counters"]["datagrams_sent"] > n + 4
                          for a, n in zip(agents, sent)), 15, "more pings")
     assert_nothing_was_noticed(agents)
-    # What is in the files is what is in memory: a restart finds it.
+    # The files have the keys that are in memory: a restart reads them.
     agents[4].stop(signal.SIGQUIT)
     agents[4].start()
     wait_for(lambda: states(agents[4]) == {f"a{i}": "ALIVE"
@@ -188,7 +188,7 @@ def test_file_that_others_may_read_is_refused(cluster):
 
 
 def recorded_join(cluster, key):
-    """A datagram that r1 sealed for a seed, who kept it for himself."""
+    """A datagram that r1 sealed for a seed, which recorded it."""
     ear = listener(cluster)
     cluster.agent("r1", keyring=keyring(cluster, "r1", key),
                   join=[f"127.0.0.1:{ear.getsockname()[1]}"])
@@ -202,7 +202,7 @@ def test_replayed_datagrams_are_dropped(cluster):
     datagram = recorded_join(cluster, key)
     mouth = listener(cluster)
 
-    mouth.sendto(datagram, address(gw))     # late, and its first time
+    mouth.sendto(datagram, address(gw))     # late, but not seen before
     wait_for(lambda: states(gw) == {"gw": "ALIVE", "r1": "ALIVE"}, 5, "r1")
     before = gw.table()
     assert dropped(gw) == {}
@@ -221,7 +221,7 @@ def assert_unanswered(mouth):
 
 
 def test_changed_datagrams_are_dropped(cluster):
-    """A bit at every byte; every length; garbage, sealed and plain."""
+    """A flipped bit in every byte, every length, and garbage."""
     key = new_key()
     gw = cluster.agent("gw", "gateway", keyring=keyring(cluster, "gw", key))
     wait_for(lambda: gw.table(), 5, "the agent")
@@ -239,7 +239,7 @@ def test_changed_datagrams_are_dropped(cluster):
         mouth.sendto(datagram[:header] + secrets.token_bytes(i),
                      address(gw))
         sent += 3
-        if i % 16 == 0:             # no faster than it is read
+        if i % 16 == 0:             # no faster than they are read
             wait_for(lambda: sum(dropped(gw).values()) == sent, 10,
                      f"{sent} drops")
     mouth.sendto(datagram + b"x", address(gw))
@@ -260,7 +260,7 @@ def test_changed_datagrams_are_dropped(cluster):
     assert status(gw)["counters"]["datagrams_sent"] == 0
     assert_unanswered(mouth)
 
-    # And the one that is right still is.
+    # The unchanged one is still accepted.
     mouth.sendto(datagram, address(gw))
     wait_for(lambda: states(gw) == {"gw": "ALIVE", "r1": "ALIVE"}, 5, "r1")
 

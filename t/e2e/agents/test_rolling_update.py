@@ -23,7 +23,7 @@ ROUNDS = int(os.environ.get("LLMGW_UPDATES", 2))
 
 @pytest.fixture
 def fleet(cluster):
-    """fleet(n=3, ...): closed before the cluster's end."""
+    """fleet(n=3, ...): a fleet, closed before the cluster's end."""
     made = []
 
     def make(n=3, **options):
@@ -40,13 +40,13 @@ def status(agent):
 
 
 def rolling(agent, *words):
-    """The command for people; its exit status and what it wrote."""
+    """Runs the command without --json: exit status, stdout, stderr."""
     out = agent.ctl("rolling-update", *words)
     return out.returncode, out.stdout, out.stderr
 
 
 def check(traffic, expect, nginxes):
-    """All were answered well, and none had to ask twice."""
+    """All requests were served, none with a second try."""
     n = traffic.check(expect)
     asked = sum((one.dir / "access.log").read_text().count(rpc.INFER)
                 for one in nginxes)
@@ -85,7 +85,7 @@ def test_two_gateways_lose_nothing(fleet, load, expect, n):
 
 
 def test_replica_that_a_shell_runs_is_restarted(fleet):
-    """The shell is what its agent started, and passes no SIGTERM on."""
+    """Its agent started a shell, which does not pass SIGTERM on."""
     one = fleet(2, is_wrapped=True)
     before = {m.id: m.agent.proc.pid for m in one.members.values()}
     one.update().done()
@@ -111,7 +111,7 @@ def test_as_many_at_once_as_are_asked_for(fleet, client):
     one.wait_whole("v2")
 
 
-# a version that is no good: the update stops, the service goes on
+# a bad version: the update stops, the service goes on
 
 QUIRKS = {
     "rejoin": ("test -e {dir}/broken && test $version = v2 && exit 7; :",
@@ -138,7 +138,7 @@ def test_bad_version_stops_the_update(fleet, cluster, client, expect, kind):
     assert 'replica "r1" failed at' in update.said()
     assert word in update.said() and "0 of 3 done" in update.said()
 
-    # The others were not touched, nothing is drained, everything is served.
+    # The others were not touched, none is drained, requests are served.
     assert {s["id"]: s["step"] for s in update.last["update"]["steps"]} == \
         {"r1": "failed", "r2": "undone", "r3": "undone"}
     assert one.versions()["r2"] == one.versions()["r3"] == "v1"
@@ -148,7 +148,7 @@ def test_bad_version_stops_the_update(fleet, cluster, client, expect, kind):
         calls.stream(f"on {i}", 5).check(expect(f"on {i}", 5))
     assert status(one.gw)["state"] == "failed"
 
-    # Back to what worked; then, repaired, the same command takes it up.
+    # Back to the old version; once repaired, the same command continues.
     if kind == "rejoin":
         assert one.update(to="v1").done().order() == ["r1"]
         one.wait_whole("v1")
@@ -180,7 +180,7 @@ def test_command_that_fails_stops_the_update(fleet, client, expect, step):
 
 def test_agent_may_be_stopped_along_with_its_replica(fleet, cluster, client,
                                                      expect):
-    """As units that belong together, or a pod."""
+    """Like systemd units that stop together, or a pod."""
     one = fleet(2)
     for id, member in one.members.items():
         (cluster.dir / f"{id}.agent").write_text(
@@ -215,7 +215,7 @@ def test_command_that_does_not_end_is_ended(fleet, cluster):
     assert "not done after 0.5 s: waiting" in update.said()
 
 
-# somebody dies
+# an agent dies
 
 def test_update_goes_on_without_its_client(fleet, client):
     one = fleet(3, commands=True)
@@ -227,7 +227,7 @@ def test_update_goes_on_without_its_client(fleet, client):
     assert (shown["state"], shown["to"]) == ("running", "v2")
     assert shown["steps"][0]["step"] == "drain"
 
-    # The same command follows it; its own end comes with the update's.
+    # The same command attaches to it, and ends when the update ends.
     again = one.update()
     wait_for(again.lines, 10, "its first line")
     assert again.lines()[0]["attached"]
@@ -329,7 +329,7 @@ def test_replica_that_is_killed_in_its_drain_is_updated(fleet, client,
 
 
 def test_agent_of_a_draining_replica_may_be_killed(fleet, client, expect):
-    """The next one drains its replica again, and restarts it."""
+    """The next agent drains its replica again, and restarts it."""
     one = fleet(3)
     stream = Stream(client, one.nginx, "r1", 100_000)
     update = one.update()
@@ -350,7 +350,7 @@ def test_agent_of_a_draining_replica_may_be_killed(fleet, client, expect):
 # long streams
 
 def test_agent_that_starts_anew_at_the_release_has_released(fleet):
-    """A lease ends with the life of the agent that it was given to."""
+    """A lease ends when the agent that it was given to restarts."""
     one = fleet(2, first_token_delay="1s")
     agent = one.members["r1"].agent
     update = one.update()
@@ -374,7 +374,7 @@ def test_drain_waits_for_a_long_stream(fleet, client, expect):
     assert events[-1]["steps"][0]["active_requests"] == 1
     assert stream.result.replicas == ["r1"]
 
-    # An abort ends it, and gives r1 back.
+    # An abort ends the update and undrains r1.
     out = one.gw.ctl("--json", "rolling-update", "--abort")
     assert out.returncode == 0
     assert json.loads(out.stdout.splitlines()[-1])["update"]["state"] \
@@ -390,7 +390,7 @@ def test_drain_waits_for_a_long_stream(fleet, client, expect):
 
 @pytest.mark.parametrize("commands", [False, True], ids=["orders", "commands"])
 def test_drain_timeout_moves_a_long_stream(fleet, client, expect, commands):
-    """With a command the replica's own --drain-timeout ends its wait."""
+    """With --stop, the replica's own --drain-timeout ends its wait."""
     one = fleet(3, commands=commands, drain_timeout="1s")
     stream = Stream(client, one.nginx, "r1", 100_000)
     update = one.update("--drain-timeout", "2s")
@@ -448,7 +448,7 @@ def test_of_two_at_the_same_instant_one_yields(fleet, client):
     one.wait_whole(f"v{won + 2}")
 
 
-# refused, and how
+# what is refused, and with which message
 
 def test_exit_statuses(fleet, cluster):
     one = fleet(2)
@@ -549,7 +549,7 @@ def test_operators_drain_outlives_an_update(fleet):
     one.wait_whole("v2")
 
 
-# what people see
+# the output for people
 
 def on_a_terminal(agent, *words, env):
     """The command under a pseudo terminal: exit status and output."""

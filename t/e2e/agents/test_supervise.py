@@ -22,7 +22,7 @@ from llmgw.wait import never, wait_for
 
 @pytest.fixture
 def served(supervised, cluster):
-    """A gateway, one supervised replica and nginx: nothing to fall back to."""
+    """A gateway, one supervised replica and nginx: no other replica."""
     def make(**options):
         cluster.agent("gw", "gateway")
         one = supervised(**{"token_delay": "20ms", **options}).ready()
@@ -62,7 +62,7 @@ def test_child_is_started_and_stopped(supervised, cluster):
     assert one.agent.stop() == 0
     assert stat(pid) is None
     log = one.log()
-    # What members became is logged as it is published, up to 20 ms later.
+    # A change is logged when it is published, up to 20 ms later.
     assert "is STOPPED" in log
     for order in (["leaving", "ended (exit status 0)", "is LEFT", "left"],
                   ["leaving", "drained by shutdown", "left"]):
@@ -73,7 +73,7 @@ def test_child_is_started_and_stopped(supervised, cluster):
 
 
 def test_child_inherits_nothing(supervised, tmp_path):
-    """Only the three standard descriptors, and default signals."""
+    """It has only the three standard descriptors, and default signals."""
     out = tmp_path / "seen"
     script = (
         "import os, sys, time\n"
@@ -107,7 +107,7 @@ def test_streams_finish_before_the_child_is_stopped(served, client, expect):
 
 def test_streams_of_a_replica_that_is_no_child_finish(cluster, client,
                                                       expect):
-    """Without a command the agent waits for them, and leaves then."""
+    """Without a command the agent waits for them before it leaves."""
     nginx = cluster.fleet(1, replica={"token_delay": "20ms"})
     agent = cluster.replicas["r1"].agent
     call, result = client(nginx).start("to the end", 60), rpc.Result()
@@ -139,7 +139,7 @@ def test_second_sigterm_waits_for_no_stream(served, client):
 
 
 def test_drain_timeout_ends_streams(served, client):
-    """The agent's, where the replica's own is longer."""
+    """The agent's timeout counts where the replica's own is longer."""
     one, nginx = served(agent={"drain_timeout": "500ms"})
     call = client(one.replica.target).start("cut", 10000,
                                             method=rpc.GENERATE)
@@ -199,7 +199,7 @@ def test_command_that_is_not_there(supervised):
 
 
 def test_goodbye_unasked_is_respected(supervised):
-    """Somebody stopped the replica: it stays stopped."""
+    """The replica was stopped by hand: it stays stopped."""
     one = supervised().ready()
     os.kill(one.pid(), signal.SIGTERM)
     wait_for(lambda: "not started again" in one.log(), 10, "its end")
@@ -226,7 +226,7 @@ def test_killed_agents_child_is_adopted(served, client, expect):
     result.check(expect("on and on", 250))
     assert result.replicas == ["r1"]
 
-    # It is as good as an own one: started again, and stopped with the agent.
+    # It is treated as a child: restarted, and stopped with the agent.
     os.kill(pid, signal.SIGKILL)
     again = one.pid(other_than=pid)
     one.ready()
@@ -243,7 +243,7 @@ def test_first_agents_child_is_started_at_once(supervised):
 
 
 def test_child_is_adopted_though_the_socket_file_is_gone(supervised):
-    """As systemd removes it with /run/llmgw."""
+    """systemd removes it with /run/llmgw."""
     one = supervised().ready()
     pid = one.pid()
     one.agent.kill()
@@ -285,7 +285,7 @@ def test_sigquit_is_an_upgrade(served, client, expect):
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGQUIT])
 def test_no_request_is_refused_while_the_agent_restarts(served, load, expect,
                                                         sig):
-    """The only replica's agent, five times: nginx routes to it throughout."""
+    """The only replica's agent restarts five times; nginx keeps routing."""
     one, nginx = served(token_delay="5ms")
     jobs = [[f"{i}", 4] for i in range(600)]
     work = load(nginx, jobs, connections=2, starts_per_second=100 / SLOW)
@@ -301,7 +301,7 @@ def test_no_request_is_refused_while_the_agent_restarts(served, load, expect,
 @pytest.mark.alone
 def test_no_request_is_refused_while_a_plain_agent_restarts(cluster, load,
                                                             expect):
-    """Likewise where the replica is no child of its."""
+    """The same where the replica is not the agent's child."""
     nginx = cluster.fleet(1)
     agent = cluster.replicas["r1"].agent
     jobs = [[f"{i}", 4] for i in range(400)]
@@ -317,7 +317,7 @@ def test_no_request_is_refused_while_a_plain_agent_restarts(cluster, load,
 
 
 def test_replica_of_a_child_that_is_a_shell(supervised, cluster):
-    """The reporter is not the child itself; killing it is seen as well."""
+    """The child does not report, its own child does; its death is seen."""
     one = supervised(command=["sh", "-c", "\"$@\"; exit 9", "sh"])
     one.agent.stop()
     one.agent.argv += [*one.replica.argv, "--agent", one.control]
@@ -328,7 +328,7 @@ def test_replica_of_a_child_that_is_a_shell(supervised, cluster):
     wait_for(lambda: "ended (exit status 9)" in one.log(), 5, "the shell")
     assert one.pid(other_than=pid) != pid
     assert one.agent.stop() == 0
-    # The shell passes no SIGTERM on.
+    # The shell does not pass SIGTERM on.
     for left in one.children():
         os.kill(left, signal.SIGTERM)
     wait_for(lambda: not one.children(), 5, "the replica's end")
@@ -353,7 +353,7 @@ def test_frozen_child_is_stalled_and_never_dead(served, cluster):
 
 
 def is_down_first(replica):
-    """Kills it.  Is it DOWN while its process has not ended?"""
+    """Kills it.  Whether it is DOWN before its process has ended."""
     pidfd = os.pidfd_open(replica.proc.pid)
     try:
         with socket.socket(socket.AF_UNIX) as s:
@@ -371,10 +371,10 @@ def is_down_first(replica):
 
 @pytest.mark.alone
 def test_large_replica_is_down_before_it_has_ended(cluster):
-    """The lifelock speaks before memory is freed and files are closed.
+    """The lifelock is released before memory is freed and files are closed.
 
-    That takes 70 ms for 1 GB; a machine that has no time for the agent then
-    gets two more tries.
+    Freeing 1 GB takes 70 ms; where the machine does not run the agent within
+    that time, there are two more tries.
     """
     one = cluster.pair("r1", model_memory=1024)
     for _ in range(3):
@@ -387,7 +387,7 @@ def test_large_replica_is_down_before_it_has_ended(cluster):
 
 
 def test_connection_that_a_child_of_the_replica_holds(cluster):
-    """No end of file comes: its pidfd tells."""
+    """No end of file comes, but its pidfd shows its end."""
     agent = cluster.agent("r1", grpc=f"127.0.0.1:{cluster.ports.take()}")
     wait_for(agent.table, 5, "the agent")
     script = (
@@ -409,7 +409,7 @@ def test_connection_that_a_child_of_the_replica_holds(cluster):
 
 
 def test_health_judged_child_is_down_with_its_process(supervised, cluster):
-    """One that never reports, and is found by grpc.health.v1."""
+    """A child that never reports; grpc.health.v1 shows its state."""
     one = supervised(command=["sh", "-c", "exec \"$@\"", "sh"])
     one.agent.stop()
     one.agent.argv += one.replica.argv
@@ -450,7 +450,7 @@ def test_service_manager_is_told(supervised, cluster, monkeypatch):
         assert b"NOTIFY_SOCKET" not in environ
         assert b"WATCHDOG" not in environ
 
-        # A manager that does not read has a short queue.
+        # The queue of a manager that does not read is short.
         manager.settimeout(0)
         with pytest.raises(BlockingIOError):
             while True:
@@ -467,7 +467,7 @@ UNITS = sorted((place.ROOT / "packaging" / "systemd").glob("*.service"))
 @pytest.mark.skipif(not shutil.which("systemd-analyze"),
                     reason="no systemd-analyze")
 def test_units_are_valid(tmp_path):
-    """Verified with the program where this build has it."""
+    """The path of the installed agent is replaced by this build's."""
     assert len(UNITS) == 2
     for unit in UNITS:
         text = unit.read_text().replace("/usr/local/bin/llmgw-agent",

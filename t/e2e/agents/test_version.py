@@ -36,7 +36,7 @@ def test_version_that_was_ordered_is_above_the_environments(supervised,
 
 
 def test_adopted_child_is_started_again_as_what_it_was(supervised):
-    """Nobody kept that it is v2 but the child itself."""
+    """Only the child itself knows that it is v2."""
     one = supervised(env={"LLMGW_VERSION": "v2"}, model_version="{version}")
     one.ready()
     pid = one.pid()

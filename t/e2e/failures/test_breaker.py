@@ -33,14 +33,14 @@ def sicken(cluster, is_sick=True):
 
 
 def open_all(cluster, nginx, c):
-    """Every circuit, by requests that fail."""
+    """Opens every circuit with requests that fail."""
     sicken(cluster)
     wait_for(lambda: c.stream("sick", 1, timeout=0.2).code
              and breakers(nginx) == {"open"}, 20, "every circuit to be open")
 
 
 def ask_until(c, is_done, timeout, what):
-    """Requests one after the other; each is served."""
+    """Sends requests one after the other; each must be served."""
     count = iter(range(1 << 30))
 
     def ask():
@@ -51,7 +51,7 @@ def ask_until(c, is_done, timeout, what):
 
 
 def check_quiet(nginx, ids):
-    """Nothing was held against these."""
+    """No failure was counted against these replicas."""
     for id in ids:
         r = nginx.replicas()[id]
         assert r["breaker"]["state"] == "closed", r
@@ -59,7 +59,7 @@ def check_quiet(nginx, ids):
     assert opened(nginx) == 0
 
 
-# one of several
+# one sick replica of several
 
 def test_sick_replica_is_avoided_until_it_is_well(cluster, client, load,
                                                   expect):
@@ -81,7 +81,7 @@ def test_sick_replica_is_avoided_until_it_is_well(cluster, client, load,
     results = load(nginx, jobs).results()
     assert all(got.code == "OK" for got in results)
     if time.monotonic() - began < 1.5:
-        assert r1.stats().failed == failed      # nobody came by
+        assert r1.stats().failed == failed      # it got no request
         assert r1.stats().started == 0
 
     r1.faults(reject_all=False)
@@ -94,7 +94,7 @@ def test_sick_replica_is_avoided_until_it_is_well(cluster, client, load,
 
 def test_sick_replica_costs_few_requests_while_it_stays_sick(cluster, client,
                                                              expect):
-    """After each cooldown one probe; each cooldown is longer."""
+    """One probe after each cooldown, and each cooldown is longer."""
     nginx = cluster.fleet(2, nginx={
         "pool": "llmgw_breaker cooldown=200ms max_cooldown=10s;"})
     r1 = cluster.replicas["r1"]
@@ -144,7 +144,7 @@ def test_replica_that_drips_is_sick(cluster, load, expect):
         got.check(expect(prompt, n))
     assert breaker(nginx, "r1") == "open"
     assert cluster.gateway.table()["r1"]["state"] == "ALIVE"
-    results = load(nginx, jobs).results()       # nobody waits for it now
+    results = load(nginx, jobs).results()       # no request waits for it now
     assert max(got.seconds for got in results) < 0.1 + 0.5 * SLOW
     wait_for(lambda: cluster.replicas["r1"].stats().active_requests == 0, 2,
              "the silent streams to be cancelled")
@@ -158,7 +158,7 @@ def test_dead_static_line_opens_its_circuit(cluster, client):
               10, "the circuit to open")
 
 
-# what is no fault of the replica's
+# failures that are not the replica's fault
 
 @pytest.mark.parametrize("code", ["INVALID_ARGUMENT", "NOT_FOUND",
                                   "UNIMPLEMENTED"])
@@ -173,7 +173,7 @@ def test_clients_faults_open_nothing(cluster, load, code):
 
 @pytest.mark.parametrize("first", ["5ms", "30s"])
 def test_cancels_open_nothing(cluster, caller, first):
-    """After a token, and before."""
+    """Cancels after a token, and before the first."""
     nginx = cluster.fleet(2, replica={"first_token_delay": first})
     replicas = cluster.replicas.values()
     for i in range(30):
@@ -198,7 +198,7 @@ def test_deadlines_open_nothing(cluster, load):
 
 
 def test_full_replicas_open_nothing(cluster, load):
-    """Refused by the replicas: the gateway knows of no capacity."""
+    """The replicas refuse; the gateway does not know their capacity."""
     replicas = [cluster.replica(x, token_delay="10ms", max_capacity=1)
                 for x in "ab"]
     nginx = cluster.static(replicas, pool="llmgw_queue 10;")
@@ -235,7 +235,7 @@ def test_breaker_off(cluster, client, expect):
     assert opened(nginx) == 0
 
 
-# all of them
+# all replicas are sick
 
 def test_all_open_is_not_the_end(cluster, client, load, expect):
     nginx = cluster.fleet(2, nginx={"pool": "llmgw_breaker cooldown=1s"
@@ -254,7 +254,7 @@ def test_all_open_is_not_the_end(cluster, client, load, expect):
 
 @pytest.mark.alone
 def test_all_open_and_sick(cluster, client, load):
-    """Those who wait for a probe are told when their time is over."""
+    """Requests that wait for a probe are answered when their time is over."""
     nginx = cluster.fleet(2, nginx={
         "pool": "llmgw_queue timeout=600ms;" + LATE,
         "location": "llmgw_tries 100;"})
@@ -268,7 +268,7 @@ def test_all_open_and_sick(cluster, client, load):
 
 
 def test_time_of_a_probe_is_no_waiting(cluster, client):
-    """Half a second each, between waits of a tenth; six tenths are allowed."""
+    """Probes take 0.5 s each, waits 0.1 s each; 0.6 s of wait are allowed."""
     nginx = cluster.fleet(1, nginx={
         "pool": "llmgw_queue timeout=600ms;" + LATE,
         "location": "llmgw_tries 100; llmgw_first_token_timeout 500ms;"})
@@ -295,7 +295,7 @@ def test_all_open_and_sick_without_a_queue(cluster, client):
 
 def test_one_that_failed_once_is_better_than_an_open_circuit(cluster, client,
                                                              expect):
-    """Just opened, it is not forced yet, and without a queue nobody waits."""
+    """A circuit just opened is not forced yet; without a queue none waits."""
     nginx = cluster.fleet(2, nginx={"pool": "llmgw_queue off;" + LATE})
     c = client(nginx)
     cluster.replicas["r2"].faults(reject_all=True)
@@ -305,7 +305,7 @@ def test_one_that_failed_once_is_better_than_an_open_circuit(cluster, client,
 
 
 def test_probes_go_one_at_a_time(cluster, client, load):
-    """20 wait while one of them asks a replica that takes its time."""
+    """20 requests wait while one of them probes a slow replica."""
     nginx = cluster.fleet(1, nginx={"pool": SOON})
     open_all(cluster, nginx, client(nginx))
     r1 = cluster.replicas["r1"]
@@ -351,7 +351,7 @@ def test_probe_that_died_with_its_worker_is_not_the_last(cluster, client,
     assert b.seconds < 2 + 1.5 * SLOW
 
 
-# all workers know
+# all workers share the circuits
 
 def test_workers_share_what_they_know(cluster, caller):
     nginx = cluster.fleet(2, nginx={"pool": LATE, "workers": 2})
@@ -378,7 +378,7 @@ def test_open_circuit_outlives_a_reload(cluster, client):
 
 
 def test_good_replica_with_few_faults_stays(cluster, client, expect):
-    """One in four fails: below the error rate of 50 %."""
+    """One request in four fails: below the error rate of 50 %."""
     nginx = cluster.fleet(2)
     r1 = cluster.replicas["r1"]
     c = client(nginx)

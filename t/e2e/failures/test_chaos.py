@@ -1,7 +1,7 @@
-"""Everything fails at random, under load; then all of it must be quiet.
+"""Everything fails at random, under load; then all must come to rest.
 
-LLMGW_CHAOS_SECONDS says how long (180 for the long one), LLMGW_CHAOS_SEED
-which order of events; each run prints its seed.
+LLMGW_CHAOS_SECONDS is the duration (180 for the long test), LLMGW_CHAOS_SEED
+chooses the order of events; each run prints its seed.
 """
 
 import collections
@@ -26,7 +26,7 @@ PROMPTS = [[f"prompt {i}", 20 + i % 7 * 10] for i in range(40)]
 
 
 class Chaos:
-    """Breaks something, and mends it a while later."""
+    """Breaks something, and repairs it a while later."""
 
     def __init__(self, cluster, nginx, rng):
         self.cluster, self.nginx, self.rng = cluster, nginx, rng
@@ -49,7 +49,7 @@ class Chaos:
             self.broken.discard(due[1])
 
     def pick(self, kind, daemons):
-        """One that is whole; at least two of the replicas stay so."""
+        """Picks one that works; at least two replicas are kept working."""
         whole = [d for i, d in sorted(daemons.items())
                  if f"{kind} {i}" not in self.broken]
         enough = kind != "replica" or len(whole) > 2
@@ -97,7 +97,7 @@ class Chaos:
         return pid
 
     def _signal(self, pid, sig):
-        """To a worker of this nginx alone."""
+        """Sends a signal to a worker, which must be one of this nginx."""
         if pid not in self.nginx.workers():
             return None
         os.kill(pid, sig)
@@ -119,7 +119,7 @@ class Chaos:
 
 
 class Lane:
-    """One load after the other, until it is over."""
+    """Runs one load after the other, until stopped."""
 
     def __init__(self, load, nginx, over, rng, is_killed=False, **job):
         self.load, self.nginx, self.over = load, nginx, over
@@ -153,7 +153,7 @@ class Lane:
 
 
 def check_exact(results, expect):
-    """OK: whole.  Anything else: a beginning, and no lie about its end."""
+    """OK: the whole text.  Else: a beginning of it, and an error."""
     codes = collections.Counter()
     for (prompt, n), got in results:
         codes[got.code] += 1
@@ -168,7 +168,7 @@ def check_exact(results, expect):
 
 
 def check_quiet(cluster, nginx):
-    """Nothing is counted, waits or runs."""
+    """No count is above zero, and no request waits or runs."""
     wait_for(lambda: len(nginx.workers()) == 2, 15, "the old workers to go")
     wait_for(lambda: nginx.routable() == list(REPLICAS), 20,
              "every replica to be routable")

@@ -15,14 +15,14 @@ from llmgw.wait import wait_for
 
 
 def serving(nginx):
-    """The replica with a stream on it."""
+    """The replica that serves the stream."""
     busy = [i for i, r in nginx.replicas().items() if r["in_flight"]]
     assert len(busy) == 1, busy
     return busy[0]
 
 
 def begun(c, nginx, cluster, prompt, n, tokens=5):
-    """A call with some tokens read, its result so far, and its replica."""
+    """Returns a call with some tokens read, its result, its replica."""
     start, result = time.monotonic(), rpc.Result()
     call = c.start(prompt, n)
     for _ in range(tokens):
@@ -102,7 +102,7 @@ def test_stalled_replica_by_token_timeout(cluster, client, expect):
 
 @pytest.mark.alone
 def test_token_timeout_spares_a_healthy_stream(cluster, client, expect):
-    """Tokens every 100 ms under a timeout of 250 ms."""
+    """Tokens come every 100 ms, the timeout is 250 ms."""
     nginx = cluster.fleet(1, nginx={"location": "llmgw_token_timeout 250ms;"},
                           replica={"token_delay": "100ms"})
     if SLOW > 1:
@@ -132,7 +132,7 @@ def test_frozen_replica(cluster, client, expect):
 
 
 def test_connect_timeout(cluster, client, expect):
-    """A host that answers no SYN: a listener whose backlog is full."""
+    """A host that answers no SYN, made by a listener with a full backlog."""
     live = cluster.replica("live")
     with socket.socket() as dead:
         dead.bind(("127.0.0.1", cluster.ports.take()))
@@ -206,7 +206,7 @@ def test_last_replica_dies_mid_stream(cluster, client, expect):
     assert result.finals == []
 
 
-# full
+# full replicas
 
 def test_full_replica_sends_to_another(cluster, load, expect):
     """The gateway knows the capacity from the members."""
@@ -223,7 +223,7 @@ def test_full_replica_sends_to_another(cluster, load, expect):
 
 
 def test_replica_says_it_is_full(cluster, load, expect):
-    """The gateway does not know: RESOURCE_EXHAUSTED sends it elsewhere."""
+    """The gateway does not know; RESOURCE_EXHAUSTED sends it elsewhere."""
     replicas = [cluster.replica(x, token_delay="50ms", max_capacity=5)
                 for x in "abc"]
     nginx = cluster.static(replicas, hash="load_factor=0")
@@ -237,7 +237,7 @@ def test_all_replicas_full_without_a_queue(cluster, client, load, expect):
                           replica={"token_delay": "50ms", "max_capacity": 3})
     work = load(nginx, [[f"{i}", 40] for i in range(6)])
     work.running()
-    with rawh2.RawH2(nginx.target) as h:    # grpcio keeps the pushback
+    with rawh2.RawH2(nginx.target) as h:    # grpcio hides the pushback
         got = h.wait(rpc.ask(h, "one too many", 2))
     assert got.grpc_status == 8
     assert got.get("llmgw-reason") == "queue_full"
@@ -246,7 +246,7 @@ def test_all_replicas_full_without_a_queue(cluster, client, load, expect):
     client(nginx).stream("now", 2).check(expect("now", 2))
 
 
-# draining
+# draining replicas
 
 def test_draining_replica_gets_nothing_new(cluster, load, client, expect):
     nginx = cluster.fleet(2, replica={"token_delay": "30ms"})
@@ -256,13 +256,13 @@ def test_draining_replica_gets_nothing_new(cluster, load, client, expect):
     before = r1.stats().started
     assert r1.client.drain().success
     c = client(nginx)
-    for i in range(20):     # from the first on, before gossip has told
+    for i in range(20):     # even the first, before gossip has it
         got = c.stream(f"new {i}", 1).check(expect(f"new {i}", 1))
         assert got.replicas == ["r2"]
     wait_for(lambda: nginx.routable() == ["r2"], 5, "r1 to be draining")
     assert nginx.replicas()["r1"]["draining"] is True
     results = work.results()
-    for i, got in enumerate(results):           # streams stay
+    for i, got in enumerate(results):           # streams stay where they are
         got.check(expect(f"{i}", 50))
         assert len(got.replicas) == 1
     assert {r.replicas[0] for r in results} == {"r1", "r2"}
@@ -273,7 +273,7 @@ def test_draining_replica_gets_nothing_new(cluster, load, client, expect):
 
 
 def test_draining_static_replica_uses_up_no_try(cluster, client, expect):
-    """Told by the answer alone, with a single try."""
+    """Only the answer tells the gateway, and it has a single try."""
     a, b = cluster.replica("a"), cluster.replica("b")
     nginx = cluster.static([a, b], location="llmgw_tries 1;")
     a.client.drain()
@@ -283,7 +283,7 @@ def test_draining_static_replica_uses_up_no_try(cluster, client, expect):
 
 
 def test_stopping_replica_hands_its_streams_over(cluster, load, expect):
-    """Its drain time-out is shorter than the streams."""
+    """Its drain timeout is shorter than the streams."""
     nginx = cluster.fleet(2, replica={"token_delay": "30ms",
                                       "drain_timeout": "300ms"})
     jobs = [[f"{i}", 80] for i in range(40)]
@@ -320,7 +320,7 @@ def test_deaths_and_births_under_load(cluster, load, expect):
     def finished(id):
         try:
             return cluster.replicas[id].stats().finished
-        except grpc.RpcError:       # by its connection to the one killed
+        except grpc.RpcError:       # its connection to the killed one
             return 0
 
     def renew(id):

@@ -1,4 +1,4 @@
-"""A worker that stands still: SIGSTOP, as a machine that is suspended."""
+"""A worker stopped by SIGSTOP, as when its machine is suspended."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ TIMEOUT = 0.5
                                      4 * TIMEOUT])
 def test_stop_beyond_the_token_timeout_blames_nobody(cluster, client, expect,
                                                      seconds):
-    """Tokens came all the while; they are read before silence is judged."""
+    """Tokens came meanwhile; they are read before timeouts are judged."""
     nginx = cluster.fleet(
         3, replica={"token_delay": "50ms"},
         nginx={"location": f"llmgw_token_timeout {TIMEOUT * 1000:g}ms;"})
@@ -66,7 +66,7 @@ def test_replicas_that_stood_still_too_have_their_time_again(cluster, client,
 
 
 def test_silent_replica_is_left_after_a_stop_as_well(cluster, client, expect):
-    """Its time again, and no more than that."""
+    """It gets its full timeout once more, and no longer."""
     nginx = cluster.fleet(
         2, replica={"token_delay": "50ms"},
         nginx={"location": f"llmgw_token_timeout {TIMEOUT * 1000:g}ms;"})

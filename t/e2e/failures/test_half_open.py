@@ -1,4 +1,4 @@
-"""Connections to replicas that died without a word."""
+"""Connections to replicas that died silently."""
 
 import time
 
@@ -28,7 +28,7 @@ def relayed(cluster):
 
 
 def served_after(client, seconds):
-    """How long it takes until a request is answered."""
+    """The seconds until a request is served."""
     start = time.monotonic()
     while time.monotonic() < start + seconds:
         if client.stream("y", 2, timeout=10).code == "OK":
@@ -82,7 +82,7 @@ def test_slow_replica_whose_other_streams_run_keeps_its_connection(
 
 
 def keepalive_timers(port):
-    """Timers of connections to the port, as /proc/net/tcp has them."""
+    """Timers of connections to the port, from /proc/net/tcp."""
     for line in open("/proc/net/tcp").read().splitlines()[1:]:
         fields = line.split()
         if (fields[2] == f"0100007F:{port:04X}" and fields[3] == "01"):

@@ -1,4 +1,4 @@
-"""Two replicas at a slow start: the first token wins."""
+"""Hedging: two replicas get a request, the first token wins."""
 
 import time
 
@@ -21,7 +21,7 @@ def fast_and_slow(cluster, **nginx):
 
 
 def at_home(c, n, home):
-    """n prompts whose place on the ring is that replica."""
+    """n prompts whose home on the ring is that replica."""
     found, i = [], 0
     while len(found) < n:
         prompt = f"at home {i}"
@@ -36,7 +36,7 @@ ROUTE = ("log_format route '$llmgw_route';"
 
 
 def routes(nginx):
-    """What ROUTE wrote, without the requests for the status."""
+    """The log lines of ROUTE, without requests for the status."""
     return [x for x in (nginx.dir / "route.log").read_text().split()
             if x != "-"]
 
@@ -125,7 +125,7 @@ def test_killed_mid_race(cluster, client, expect, victim, winner):
 
 
 def test_both_killed_mid_race(cluster, client, expect):
-    """A third one finishes it."""
+    """A third replica finishes the stream."""
     nginx = cluster.fleet(3, replica={"first_token_delay": "400ms"})
     call = client(nginx).start("race", 8, hedge=True)
     wait_for(lambda: sum(started(cluster).values()) == 2, 5, "two attempts")
@@ -188,10 +188,10 @@ def test_hedged_streams_outlive_a_replica(cluster, load, expect):
         got.check(expect(prompt, n))
 
 
-# full
+# full replicas
 
 def test_no_hedge_while_others_wait(cluster, load, expect):
-    """Places are for those who have none."""
+    """Free slots go to requests that have none, not to hedges."""
     nginx = cluster.fleet(2, replica={"token_delay": "20ms",
                                       "max_capacity": 2})
     held = load(nginx, [[f"held {i}", 60] for i in range(4)])
@@ -201,7 +201,7 @@ def test_no_hedge_while_others_wait(cluster, load, expect):
     for (prompt, n), got in zip(jobs, results):
         got.check(expect(prompt, n))
     assert all(got.code == "OK" for got in held.results())
-    # those at the end of the line, when there is room again, may be hedged
+    # the last in the queue may be hedged, once there is capacity again
     assert sum(started(cluster).values()) <= 4 + 20 + 6
 
 
@@ -236,7 +236,7 @@ def test_hedge_goes_to_nobody_who_has_failed_the_stream(cluster, client,
 @pytest.mark.alone
 def test_slow_starts_are_hedged_after_the_delay(cluster, client, load,
                                                 expect):
-    """3 % of the prompts are at home where first tokens take a second."""
+    """The home of 3 % of the prompts needs a second for a first token."""
     nginx = cluster.fleet(3, nginx={"pool": "llmgw_hedge delay=50ms;"},
                           replica={"token_delay": "1ms"})
     c, n = client(nginx), 1000
@@ -270,7 +270,7 @@ def test_hedges_keep_to_their_budget(cluster, load):
 
 
 def test_no_hedge_after_a_token(cluster, client, expect):
-    """The delay is for the first token only."""
+    """The delay counts only for the first token."""
     nginx = cluster.fleet(2, nginx={
         "pool": "llmgw_hedge delay=300ms budget=100%;"},
         each={"r1": {"first_token_delay": "20ms", "token_delay": "200ms"},

@@ -22,7 +22,7 @@ class Target:
 
 
 class NoStreams:
-    """An HTTP/2 server that allows no stream, and counts who comes."""
+    """An HTTP/2 server that allows no stream, and counts connections."""
 
     def __init__(self, ports):
         self.port = ports.take()
@@ -84,7 +84,7 @@ def test_replica_that_allows_no_stream_leaves_it_to_others(
 
 
 def test_slow_refusals_wait_in_the_line(cluster, client):
-    """Replicas that take longer to say "full" than the mark lasts."""
+    """Replicas that take longer to refuse than they are marked as full."""
     engines = [cluster.pyreplica(x, token_delay_ms=150, end_after=-1,
                                  end_code="RESOURCE_EXHAUSTED") for x in "ab"]
     nginx = cluster.static(engines, pool="llmgw_queue timeout=1s;")
@@ -113,10 +113,10 @@ def test_token_over_the_limit_is_generated_few_times(cluster, client):
 
 
 def test_messages_are_read_however_they_are_written(cluster, client):
-    """What protobuf allows and no encoder does; and a field 3, which is the
-    gateway's own in its answers: who generated the token."""
+    """Forms that protobuf allows and no encoder writes; and a field 3, which
+    in the gateway's own messages names the replica."""
     messages = [
-        b"\x10\x00\x0a\x02hi",                 # the other way round
+        b"\x10\x00\x0a\x02hi",                 # in reverse order
         b"\x0a\x01?\x0a\x03 yo",               # twice: the last one counts
         b"\x0a\x82\x00 a",                     # a length in two bytes
         b"",                                    # an empty token
@@ -147,7 +147,7 @@ def test_message_that_is_none_is_a_failure(cluster, client, message):
 
 
 def test_worker_out_of_descriptors_buries_nobody(cluster, caller):
-    """It cannot read when the others began; they live all the same."""
+    """It cannot read when the other workers began; none is taken for dead."""
     nginx = cluster.fleet(1, nginx={"workers": 2},
                           replica={"token_delay": "50ms", "max_capacity": 8})
     one, two = [group[0] for group in on_each_worker(nginx, 1, caller)]

@@ -7,7 +7,7 @@ import pytest
 
 from llmgw.wait import wait_for
 
-# Gossip that makes up its mind within a second or so.
+# Gossip that declares a member dead within a second or so.
 QUICK = {"protocol_period": "100ms", "ping_timeout": "40ms",
          "suspect_timeout": "400ms"}
 IDS = ("r1", "r2", "r3")
@@ -23,7 +23,7 @@ def all_dead(cluster):
 
 
 class Asker:
-    """Asks without a pause and remembers what was not answered well."""
+    """Sends requests without a pause and records those not served."""
 
     def __init__(self, client):
         self.client = client
@@ -53,7 +53,7 @@ class Asker:
 
 
 def test_gateway_cut_off_from_gossip_serves_on(cluster, client, expect):
-    """Every agent is frozen: dead by timeout, while every replica is well."""
+    """All other agents are frozen: dead by timeout, but replicas serve."""
     nginx = cluster.fleet(3, agent=QUICK)
     c = client(nginx)
     for id in IDS:
@@ -72,7 +72,7 @@ def test_gateway_cut_off_from_gossip_serves_on(cluster, client, expect):
 
 
 def isolated_by_kill(cluster, nginx):
-    """The agents of all replicas are gone, and the gateway's knows."""
+    """The agents of all replicas are gone, and the gateway's knows it."""
     for id in IDS:
         cluster.agents[id].kill()
     wait_for(lambda: all_dead(cluster), 20, "all members to be dead")
@@ -80,8 +80,8 @@ def isolated_by_kill(cluster, nginx):
 
 
 def test_gateways_agent_restarted_in_isolation(cluster, client, expect):
-    """What it publishes first routes no less than what nginx had; and when
-    the replicas' agents are there again, isolation ends."""
+    """Its first segment routes to all replicas that nginx had; isolation
+    ends when the replicas' agents are back."""
     nginx = cluster.fleet(3, agent=QUICK)
     with Asker(client(nginx)) as asker:
         isolated_by_kill(cluster, nginx)
@@ -102,8 +102,8 @@ def test_gateways_agent_restarted_in_isolation(cluster, client, expect):
 
 @pytest.mark.first
 def test_the_dead_are_judged_by_their_connections(cluster, client, expect):
-    """Isolated, and the replicas end one after the other: streams go to who
-    is left, and with nobody left they are refused at once."""
+    """In isolation the replicas end one after the other: streams go to those
+    that are left, and without any they are refused at once."""
     nginx = cluster.fleet(3, agent=QUICK)
     isolated_by_kill(cluster, nginx)
     cluster.gateway.kill()

@@ -1,4 +1,4 @@
-"""A full pool: who waits, in what order, for how long, and who is refused."""
+"""A full pool: which requests wait, in what order, how long; refusals."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ def fleet(cluster, n, capacity, token_delay="20ms", pool="", **nginx):
 
 
 def line_up(nginx, callers, max_tokens, **fields):
-    """They ask one after the other; each is seen in the queue."""
+    """Starts callers one by one; waits until each is in the queue."""
     before = nginx.waiting()
     for i, one in enumerate(callers):
         one.ask(f"waiter {i}", max_tokens, **fields)
@@ -33,7 +33,7 @@ def line_up(nginx, callers, max_tokens, **fields):
 
 
 def busy(caller, nginx, n, max_tokens):
-    """n callers with a token each, that have the whole pool."""
+    """n callers with a token each, which fill the whole pool."""
     callers = [caller(nginx).ask(f"busy {i}", max_tokens) for i in range(n)]
     for one in callers:
         one.wait_first()
@@ -47,7 +47,7 @@ def check(callers, expect, prompts, n):
 
 
 class Sampler:
-    """Asks all the time, beside the test, and keeps what it was told."""
+    """Calls functions all the time in a thread, and keeps their answers."""
 
     def __init__(self, *questions, pause=0.002):
         self.questions, self.pause = questions, pause
@@ -103,7 +103,7 @@ def test_20_at_once_are_served_queued_and_refused(cluster, load, expect,
     for got in bad:
         assert got.code == "RESOURCE_EXHAUSTED"
         assert got.trailers["llmgw-reason"] == "queue_full"
-        assert got.seconds < 0.4 * SLOW         # none was let wait
+        assert got.seconds < 0.4 * SLOW         # none was queued
     assert 1 <= nginx.log().count("replicas and queue are full") <= workers
 
 
@@ -144,8 +144,8 @@ def test_first_come_first_served_over_two_workers(cluster, caller, expect):
 
 
 def test_nobody_overtakes_while_some_wait(cluster, caller):
-    """A place comes free for the first of the line, not for who asks then:
-    newcomers ask all the time."""
+    """A freed slot goes to the first in the queue, not to a newcomer, while
+    newcomers come all the time."""
     nginx = fleet(cluster, 1, 1, "5ms", "llmgw_queue 40;", **TWO_WORKERS)
     a, b = on_each_worker(nginx, 12, caller)
     a[0].ask("busy", 60).wait_first()
@@ -173,7 +173,7 @@ def test_queue_time_is_logged(cluster, caller):
     assert 0.1 < times[1] < 0.4 * SLOW
 
 
-# leaving the line
+# leaving the queue
 
 def test_deadline_ends_the_waiting(cluster, caller, expect):
     nginx = fleet(cluster, 1, 1, "50ms")
@@ -249,11 +249,11 @@ def test_queue_off_refuses_at_once(cluster, caller):
     assert {c.status for c in finish(callers)} == {0}
 
 
-# places come free
+# slots become free
 
 @pytest.mark.parametrize("how", ["cancel", "kill", "new"])
 def test_waiter_is_served_when_room_is_made(cluster, caller, how):
-    """By a cancel, by the end of a client, by a replica that joins."""
+    """After a cancel, the end of a client, the join of a replica."""
     nginx = fleet(cluster, 1, 1, "50ms", **TWO_WORKERS)
     a, b = on_each_worker(nginx, 2, caller)
     a[0].ask("busy", 400).wait_first()
@@ -272,7 +272,7 @@ def test_waiter_is_served_when_room_is_made(cluster, caller, how):
 
 
 def test_waiters_of_a_pool_whose_only_replica_died(cluster, caller, expect):
-    """They are told, or served by the one that comes back; none hangs."""
+    """They are refused, or served by one that comes back; none hangs."""
     nginx = fleet(cluster, 1, 1, pool="llmgw_queue timeout=10s;")
     first = busy(caller, nginx, 1, 60)
     waiters = line_up(nginx, [caller(nginx) for _ in range(3)], 2)
@@ -284,7 +284,7 @@ def test_waiters_of_a_pool_whose_only_replica_died(cluster, caller, expect):
 
 
 def test_capacity_is_never_oversold(cluster, load, expect):
-    """Replicas without a limit of their own, and two workers."""
+    """The replicas have no limit of their own, and nginx two workers."""
     replicas = [cluster.replica(x, token_delay="5ms") for x in "ab"]
     nginx = cluster.nginx(
         "llmgw_hash;" + "".join(f" server {r.target} max_conns=2;"
@@ -300,7 +300,7 @@ def test_capacity_is_never_oversold(cluster, load, expect):
 
 
 def test_replica_that_is_fuller_than_it_seems(cluster, load, expect):
-    """Somebody else has its places: the gateway is refused, and waits."""
+    """Another client uses its slots: it refuses, and the gateway waits."""
     replica = cluster.replica("a", token_delay="20ms", max_capacity=2)
     nginx = cluster.static([replica])
     others = [replica.client.start(f"other {i}", 30, method="/llmgateway."
@@ -315,7 +315,7 @@ def test_replica_that_is_fuller_than_it_seems(cluster, load, expect):
 
 
 def longest(samples, is_bad):
-    """The longest time without a break for which is_bad(*answers)."""
+    """The longest uninterrupted time for which is_bad(*answers) holds."""
     worst, since = 0, None
     for at, *answers in samples:
         if not is_bad(*answers):
@@ -329,7 +329,7 @@ def longest(samples, is_bad):
 
 @pytest.mark.alone
 def test_two_gateways_share_a_replica(cluster, load, expect):
-    """Neither knows what the other has; no waiter idles beside a place."""
+    """Neither knows the other's load; no request waits beside a free slot."""
     one = fleet(cluster, 1, 2, "20ms")
     agent = cluster.agent("gw2", "gateway")
     two = cluster.nginx(gateway=agent)
@@ -350,7 +350,7 @@ def test_two_gateways_share_a_replica(cluster, load, expect):
     assert max(s[2] for s in sampler.samples) > 20
 
 
-# order of those who were there before
+# the place of streams that were served before
 
 def test_stream_that_lost_its_replica_goes_first(cluster, caller, expect):
     nginx = fleet(cluster, 2, 1)
@@ -359,7 +359,7 @@ def test_stream_that_lost_its_replica_goes_first(cluster, caller, expect):
     at = streams[0].messages[0].replica_id
     cluster.replicas[at].kill()
     wait_for(lambda: nginx.waiting() == 5, 5, "the stream in the queue")
-    streams[1].cancel()     # a place at the other one
+    streams[1].cancel()     # frees a slot at the other replica
     order = finish(waiters + [streams[0]])
     assert order[1:] == waiters         # by first token
     assert streams[0].tokens == expect("busy 0", 100)
@@ -369,7 +369,7 @@ def test_stream_that_lost_its_replica_goes_first(cluster, caller, expect):
 
 def test_stream_that_lost_its_replica_finds_a_full_queue(cluster, caller,
                                                          expect):
-    """`size` is for those who come new."""
+    """`size` limits only new requests."""
     nginx = fleet(cluster, 2, 1, pool="llmgw_queue 2;")
     streams = busy(caller, nginx, 2, 50)
     waiters = line_up(nginx, [caller(nginx) for _ in range(2)], 2)
@@ -379,13 +379,13 @@ def test_stream_that_lost_its_replica_finds_a_full_queue(cluster, caller,
     check(waiters, expect, ["waiter 0", "waiter 1"], 2)
 
 
-# a replica with room that fails them
+# a replica with free slots that fails requests
 
 PATIENT = "llmgw_breaker min_requests=50;"      # its circuit stays closed
 
 
 def one_full_one_failing(cluster, caller, pool="", **nginx):
-    """One has no room, the other has some and refuses everything."""
+    """One replica is full, the other is not but refuses everything."""
     nginx = fleet(cluster, 2, 1, pool=PATIENT + pool, **nginx)
     first, = busy(caller, nginx, 1, 1500)
     bad, = [r for r in cluster.replicas.values()
@@ -395,10 +395,10 @@ def one_full_one_failing(cluster, caller, pool="", **nginx):
 
 
 def failed_twice(replica, nginx, one):
-    """It waits with its last try, and not for that replica."""
+    """It waits with its last try, but not for that replica."""
     wait_for(lambda: replica.stats().failed == 2 and nginx.waiting() == 1, 5,
              "two tries to be used up")
-    read([one], 0.3)            # six more looks
+    read([one], 0.3)            # time for six more looks
     assert replica.stats().failed == 2
     assert one.ended is None, one.reason
     return one
@@ -416,8 +416,8 @@ def test_last_try_waits_for_the_replica_that_is_merely_full(cluster, caller,
 @pytest.mark.parametrize("workers", [1, 2])
 def test_who_waits_with_its_last_try_holds_nobody_up(cluster, caller, expect,
                                                      workers):
-    """Others use the replica that failed it, and it keeps its place for the
-    one that did not."""
+    """Others use the replica that failed it, and it keeps its place in the
+    queue for the other one."""
     nginx, first, bad = one_full_one_failing(cluster, caller, workers=workers)
     each = on_each_worker(nginx, 4 // workers, caller)
     one, second, third, fourth = [c for w in zip(*each) for c in w]
@@ -447,7 +447,7 @@ def test_newcomer_does_not_overtake_who_stands_aside(cluster, caller,
     bad.faults(reject_all=False)
     newcomer = caller(nginx)
     first.cancel()
-    newcomer.ask("busy 0", 50)      # at home where there is room now
+    newcomer.ask("busy 0", 50)      # its home has a free slot now
     finish([one, newcomer])
     check([one], expect, ["patient"], 50)
     check([newcomer], expect, ["busy 0"], 50)
@@ -476,7 +476,7 @@ def test_last_try_is_spent_when_there_is_nobody_to_wait_for(cluster, caller):
 
 def test_last_try_waits_for_a_replica_that_says_it_is_full(cluster, caller,
                                                            expect):
-    """Somebody else has its place, which the gateway learns by asking."""
+    """Another client uses its slot; the gateway learns it from a refusal."""
     a = cluster.replica("a", token_delay="20ms", max_capacity=1)
     b = cluster.replica("b")
     nginx = cluster.static([a, b], pool=PATIENT)
@@ -501,12 +501,12 @@ def test_who_cannot_wait_spends_its_tries_where_there_is_room(cluster, caller,
     first.cancel()
 
 
-# workers that die, workers that leave
+# workers that die or exit
 
 @pytest.mark.parametrize("victim", ["waiting", "serving"])
 def test_killed_worker_takes_only_its_own_with_it(cluster, caller, expect,
                                                   victim):
-    """serving: he who would have granted the place is gone."""
+    """serving: the worker that would have granted the slot is gone."""
     cluster.allowed.append("exited on signal 9")
     nginx = fleet(cluster, 1, 1, "20ms", **TWO_WORKERS)
     a, b = on_each_worker(nginx, 4, caller)
@@ -519,7 +519,7 @@ def test_killed_worker_takes_only_its_own_with_it(cluster, caller, expect,
     order = finish([c for c in alive if c.sid and c.began])
     assert order == sorted(order, key=lambda c: c.began)
     assert {c.status for c in order} == {0}
-    if victim == "serving":     # the sweep is every second
+    if victim == "serving":     # the sweep runs every second
         assert order[0].first - begun < 2 + 0.5 * SLOW
     wait_for(lambda: not nginx.counts(), 5, "counts of zero")
     c = caller(nginx)
@@ -527,8 +527,8 @@ def test_killed_worker_takes_only_its_own_with_it(cluster, caller, expect,
 
 
 def test_stopped_worker_is_passed_over(cluster, caller, expect):
-    """Its waiter is first, and cannot take his place: the next one does, and
-    he does when his worker goes on."""
+    """Its waiter is first but cannot take the slot, so the next one does; it
+    is served when its worker continues."""
     nginx = fleet(cluster, 1, 1, "20ms", **TWO_WORKERS)
     a, b = on_each_worker(nginx, 3, caller)
     pid = b[2].worker()
@@ -550,8 +550,8 @@ def test_stopped_worker_is_passed_over(cluster, caller, expect):
 
 @pytest.mark.alone
 def test_newcomer_lets_the_first_one_take_his_time(cluster, caller, expect):
-    """A place is free, and somebody of a slow worker has been called: he who
-    comes just then is not served before that one's 200 ms are over."""
+    """A slot is free and granted to a waiter of a slow worker: a request that
+    comes then is not served before the waiter's 200 ms are over."""
     nginx = fleet(cluster, 1, 1, "20ms", **TWO_WORKERS)
     a, b = on_each_worker(nginx, 2, caller)
     pid = b[1].worker()

@@ -1,4 +1,4 @@
-"""How a stream goes on: what moves it, what does not, and what ends it.
+"""How a stream resumes: what moves it, what does not, and what ends it.
 
 test_failover.py has the simple cases.
 """
@@ -12,7 +12,7 @@ from llmgw import rpc
 from llmgw.place import SLOW
 from llmgw.wait import wait_for
 
-# Gossip that makes up its mind within a second or so.
+# Gossip that declares a member dead within a second or so.
 QUICK = {"protocol_period": "100ms", "ping_timeout": "40ms",
          "suspect_timeout": "400ms"}
 
@@ -22,7 +22,7 @@ LOG = ("log_format llmgw '$llmgw_replica $llmgw_route $llmgw_tries"
 
 
 def begun(c, cluster, prompt, n, tokens, **kw):
-    """A call with some tokens read, its result so far, and its replica."""
+    """Returns a call with some tokens read, its result, its replica."""
     start, result = time.monotonic(), rpc.Result()
     call = c.start(prompt, n, **kw)
     for _ in range(tokens):
@@ -31,7 +31,7 @@ def begun(c, cluster, prompt, n, tokens, **kw):
 
 
 def logged(nginx, n):
-    """The last n lines of LOG, each as its words; not of status requests."""
+    """The last n lines of LOG, split into words; no status requests."""
     path = nginx.dir / "vars.log"
 
     def streams():
@@ -54,7 +54,7 @@ def test_killed_after_the_tenth_token(cluster, client, expect):
 
 
 def test_frozen_after_the_tenth_token(cluster, client, expect):
-    """SIGSTOP: nothing is broken, nothing comes."""
+    """SIGSTOP: the connection stays, but nothing comes."""
     nginx = cluster.fleet(3, replica={"token_delay": "100ms"},
                           nginx={"location": "llmgw_token_timeout 500ms;"})
     call, result, replica = begun(client(nginx), cluster, "Once", 20, 10)
@@ -68,7 +68,7 @@ def test_frozen_after_the_tenth_token(cluster, client, expect):
 @pytest.mark.alone
 def test_frozen_machine_is_left_when_gossip_calls_it_dead(cluster, client,
                                                           expect):
-    """Agent and replica stop together, and the token timer is far off."""
+    """Agent and replica freeze together; the token timeout is long."""
     nginx = cluster.fleet(3, replica={"token_delay": "100ms"}, agent=QUICK,
                           nginx={"location": "llmgw_token_timeout 60s;"})
     start = time.monotonic()
@@ -104,7 +104,7 @@ def test_stream_stays_when_only_the_agent_dies(cluster, client, expect):
 
 def test_first_token_is_not_waited_for_at_a_stalled_replica(cluster, client,
                                                             expect):
-    """Frozen before its first token: gossip says STALLED, no timer."""
+    """Frozen before its first token: gossip's STALLED moves it, no timer."""
     nginx = cluster.fleet(2, replica={"first_token_delay": "300ms"})
     call = client(nginx).start("early", 5)
     wait_for(lambda: nginx.in_flight() == 1, 5, "the stream")
@@ -142,7 +142,7 @@ def test_500_streams_lose_a_replica(cluster, load, expect):
 
 
 def test_two_failures_in_a_pool_of_two(cluster, client, expect):
-    """The first one is back when the second one dies."""
+    """The first replica is back when the second one dies."""
     nginx = cluster.fleet(2, replica={"token_delay": "30ms"})
     call, result, first = begun(client(nginx), cluster, "to and fro", 150, 5)
     second, = (r for r in cluster.replicas.values() if r is not first)
@@ -159,7 +159,7 @@ def test_two_failures_in_a_pool_of_two(cluster, client, expect):
 
 
 def test_two_timeouts_in_a_pool_of_two(cluster, client, expect):
-    """Nobody dies: progress alone clears the one that failed first."""
+    """No replica dies: progress alone makes the first usable again."""
     nginx = cluster.fleet(2, replica={"token_delay": "20ms"},
                           nginx={"location": "llmgw_token_timeout 300ms;"})
     call, result, first = begun(client(nginx), cluster, "to and fro", 60, 5)
@@ -177,7 +177,7 @@ def test_two_timeouts_in_a_pool_of_two(cluster, client, expect):
 # what ends it
 
 def test_tries_used_up_after_five_tokens(cluster, client, expect):
-    """What was delivered stays delivered; the end is an error."""
+    """Delivered tokens stay delivered; the stream ends with an error."""
     nginx = cluster.fleet(3, replica={"token_delay": "200ms"})
     call, result, replica = begun(client(nginx), cluster, "five", 20, 5)
     for other in cluster.replicas.values():
@@ -193,7 +193,7 @@ def test_tries_used_up_after_five_tokens(cluster, client, expect):
 
 def test_prompt_that_crashes_engines_does_not_walk_the_fleet(cluster, client,
                                                              expect):
-    """Progress after each failure, and yet an end: 8 failovers."""
+    """There is progress after each failure, but 8 failovers are the end."""
     nginx = cluster.fleet(3, nginx={"pool": "llmgw_breaker off;",
                                     "http": LOG})
     for replica in cluster.replicas.values():
@@ -213,7 +213,7 @@ def test_eight_failovers_are_allowed(cluster, client, expect):
     client(nginx).stream("poison", 27).check(expect("poison", 27))
 
 
-# drains are no failures
+# a drain is not a failure
 
 def test_drain_within_a_stream_uses_up_no_try(cluster, client, expect):
     """UNAVAILABLE with the trailer llmgw-draining: 1."""
@@ -231,7 +231,7 @@ def test_drain_within_a_stream_uses_up_no_try(cluster, client, expect):
 
 
 def test_member_that_left_keeps_its_streams(cluster, client, expect):
-    """Its agent says LEFT and goes; the replica finishes what it has."""
+    """Its agent leaves and ends; the replica finishes its streams."""
     nginx = cluster.fleet(2, replica={"token_delay": "50ms"})
     call, result, replica = begun(client(nginx), cluster, "stays", 60, 5)
     replica.agent.proc.send(signal.SIGTERM)
@@ -241,7 +241,7 @@ def test_member_that_left_keeps_its_streams(cluster, client, expect):
     assert result.replicas == [replica.id]
 
 
-# what is written down
+# logs
 
 def test_undisturbed_stream_in_the_log(cluster, client):
     nginx = cluster.fleet(3, nginx={"http": LOG})
@@ -253,7 +253,7 @@ def test_undisturbed_stream_in_the_log(cluster, client):
 
 
 def test_retried_stream_in_the_log(cluster, client):
-    """No token came from the first one."""
+    """No token came from the first replica."""
     nginx = cluster.fleet(2, nginx={"http": LOG})
     cluster.replicas["r1"].faults(reject_all=True)
     c = client(nginx)

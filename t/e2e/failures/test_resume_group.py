@@ -1,4 +1,4 @@
-"""A stream that has delivered tokens goes on in its replica's group alone."""
+"""A stream that has delivered tokens resumes only in its replica's group."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from llmgw.wait import never, wait_for
 
 
 def fleet(cluster, groups, pool="", each=None):
-    """groups: id -> resume group, or None for the empty one."""
+    """groups: id -> resume group, or None for the empty group."""
     cluster.agent("gw", "gateway")
     for id, group in groups.items():
         options = {"resume_group": group} if group else {}
@@ -23,7 +23,7 @@ def fleet(cluster, groups, pool="", each=None):
 
 @pytest.mark.parametrize("group", ["a", None])
 def test_stream_goes_on_in_its_group(cluster, client, expect, group):
-    """The empty group is one, too.  Five of another one stand by."""
+    """The empty group counts as a group.  Another group's five are idle."""
     nginx = fleet(cluster, {"r1": group, "r2": group,
                             **{f"s{i}": "other" for i in range(5)}})
     streams = [Stream(client, nginx, "r1", 150) for _ in range(4)]
@@ -44,7 +44,7 @@ def test_nobody_of_the_group_is_left(cluster, client, expect):
     stream.check(expect)
     wait_for(lambda: not nginx.counts(), 2, "counts of zero")
 
-    # What begins anew goes to anybody.
+    # A new request may go to any replica.
     client(nginx).stream(stream.prompt, 5).check(expect(stream.prompt, 5))
 
 
@@ -58,7 +58,7 @@ def test_before_a_token_anybody_may_serve(cluster, client, expect):
 
 
 def test_stream_waits_for_its_group(cluster, client, expect):
-    """r2 is full, s1 is not: the stream waits, and others do not."""
+    """r2 is full, s1 is not: the stream waits, new requests do not."""
     nginx = fleet(cluster, {"r1": "a", "r2": "a", "s1": "b"},
                   each={"r2": {"max_capacity": 1}})
     busy = Stream(client, nginx, "r2", 600)
@@ -79,7 +79,7 @@ def test_stream_waits_for_its_group(cluster, client, expect):
 
 def test_group_dies_while_the_stream_waits_for_it(cluster, client,
                                                   expect):
-    """Then nobody is left: neither for the one that ran there."""
+    """Then no replica is left, not even for the stream that ran there."""
     nginx = fleet(cluster, {"r1": "a", "r2": "a", "s1": "b"},
                   each={"r2": {"max_capacity": 1}})
     busy = Stream(client, nginx, "r2", 600)

@@ -1,5 +1,5 @@
-"""Replicas whose answers are too long, too short, in the wrong bytes, or no
-answer to the question at all."""
+"""Replicas whose answers are too long, too short, not valid text, or do not
+answer the request."""
 
 import contextlib
 
@@ -20,7 +20,7 @@ class Target:
 
 @pytest.fixture
 def engine(cluster):
-    """engine(generate): a replica whose every answer a test writes."""
+    """engine(generate): a replica whose answers a test writes."""
     with contextlib.ExitStack() as stack:
         def make(generate):
             port = cluster.ports.take()
@@ -34,7 +34,7 @@ def token(text, is_final=False):
 
 
 def rest(request, context):
-    """What a replica in order brings: t0 t1 t2 ..."""
+    """The tokens of a good replica: t0 t1 t2 ..."""
     for i in range(request.tokens_already_generated, request.max_tokens):
         yield token(f"t{i} ", i + 1 == request.max_tokens)
 
@@ -56,12 +56,12 @@ def quiet(nginx):
                for r in nginx.replicas().values())
 
 
-# all tokens, and no word that they are all
+# all tokens, but no final message
 
 @pytest.mark.parametrize("end", ["OK", "UNAVAILABLE"])
 def test_all_tokens_without_a_final_one_are_complete(engine, cluster, client,
                                                      end):
-    """The client's stream ends with a final message all the same."""
+    """The client's stream still ends with a final message."""
     asked = []
 
     def generate(request, context):
@@ -106,13 +106,13 @@ def test_more_tokens_than_asked_for_are_cut_off(engine, cluster, client,
     assert len(sent) < 100000
 
 
-# bytes that are no text
+# bytes that are not text
 
 @pytest.mark.parametrize("text", [b"\xff", b"\xc3(", b"ok \xed\xa0\x80",
                                   b"cut \xe2\x82"])
 def test_token_that_is_no_text_is_its_replicas_fault(engine, cluster, client,
                                                      text):
-    """A client's decoder would fail at it, with INTERNAL."""
+    """A client's decoder would fail with INTERNAL."""
     def generate(request, context):
         yield token("t0 ")
         yield b"\x0a" + bytes([len(text)]) + text
@@ -140,7 +140,7 @@ def test_text_of_all_planes_passes(engine, cluster, client):
     client(nginx).stream("x", len(words)).check(words)
 
 
-# a replica that is deployed wrongly
+# a wrongly deployed replica
 
 @pytest.mark.parametrize("code", ["UNIMPLEMENTED", "UNAUTHENTICATED"])
 def test_misdeployed_replica_among_three_costs_no_request(engine, cluster,
@@ -178,7 +178,7 @@ def test_misdeployed_replica_costs_no_stream_that_it_takes_over(
 @pytest.mark.parametrize("n", [1, 3])
 def test_request_that_all_refuse_gets_their_answer(engine, cluster, client,
                                                    code, n):
-    """Of two, and nothing is held against them."""
+    """Both replicas refuse, and neither failure is counted."""
     asked = []
 
     def refuses(request, context):
@@ -196,7 +196,7 @@ def test_request_that_all_refuse_gets_their_answer(engine, cluster, client,
 
 def test_requests_that_are_refused_beside_others_open_nothing(
         engine, cluster, client):
-    """All replicas serve some requests, and refuse others alike."""
+    """All replicas serve some requests, and refuse the same others."""
     def generate(request, context):
         yield from (refuse("UNIMPLEMENTED") if "bad" in request.prompt
                     else rest)(request, context)
@@ -210,7 +210,7 @@ def test_requests_that_are_refused_beside_others_open_nothing(
 
 def test_refused_request_waits_for_those_that_are_full(engine, cluster,
                                                        client):
-    """In the queue, where the other replica is busy."""
+    """The other replica is busy, so the request waits in the queue."""
     good = cluster.replica("good", token_delay="100ms")
     bad = engine(refuse("UNIMPLEMENTED"))
     nginx = cluster.nginx(f"llmgw_hash; server {bad.target};"

@@ -28,10 +28,10 @@ def browser():
 
 @pytest.fixture
 def open_page(browser):
-    """open_page(nginx, ...): the dashboard, with an answer in it.
+    """open_page(nginx, ...): the dashboard, with a first status in it.
 
-    At the end of the test it may have complained of nothing but its allowed
-    complaints, and have asked nobody but its own server.
+    At the end of the test it may have reported only the allowed errors, and
+    may have sent requests only to its own server.
     """
     made = []
 
@@ -64,7 +64,7 @@ def gateway(cluster):
 
 @pytest.fixture
 def scene(ports):
-    """scene(n, ...): a Scene, which plays the gateway."""
+    """scene(n, ...): a Scene, which stands in for a gateway."""
     made = []
 
     def make(*args, **more):
@@ -76,7 +76,7 @@ def scene(ports):
 
 
 def row(page, id):
-    """What the table says of a replica, {column: text}."""
+    """A replica's row in the table, {column: text}."""
     return page.js(f"""(() => {{
         const text = (x) => x.innerText.replace(/\\s+/g, ' ').trim();
         const head = [...document.querySelectorAll('#columns th')].map(text);
@@ -99,7 +99,7 @@ def wait_event(page, text, timeout=10):
 
 
 def refresh(page):
-    """Asks and draws now instead of at the next second."""
+    """Fetches and draws now instead of at the next second."""
     page.js("poller.ask().then((said) => page.take(said),"
             " (e) => page.fail(e.message))")
 
@@ -248,7 +248,7 @@ def test_shows_a_drain_and_a_restart_of_nginx(cluster, gateway, open_page,
     assert row(page, "r1")["State"] == "Serving"
 
 
-# what a gateway might say
+# states that a gateway might report
 
 
 def test_every_state_has_its_word_and_pattern(scene, open_page):
@@ -419,7 +419,7 @@ def test_a_thousand_replicas_filtered_and_sorted(scene, open_page):
 
 
 def test_memory_is_bounded(scene, open_page):
-    """Ten minutes and more of changes, in one go."""
+    """More than ten minutes of changes, without waiting."""
     stage = scene(20)
     page = open_page(stage)
     said = stage.status()
@@ -470,7 +470,7 @@ def test_gives_up_a_question_that_is_not_answered(scene, open_page):
     assert not page.js("document.body.classList.contains('silent')")
 
 
-# for everybody
+# accessibility
 
 
 def test_keyboard_reaches_everything(scene, open_page):

@@ -18,7 +18,7 @@ LINE = re.compile(r'^(llmgw_[a-z_]+)\{([^}]*)\} ([0-9.eE+-]+|NaN)$')
 
 @pytest.fixture
 def gateway(cluster):
-    """A fleet whose status server also tells metrics."""
+    """A fleet whose status server also serves metrics."""
     def make(n=3, pool="", **more):
         nginx = cluster.fleet(n, nginx={"pool": pool, **more.pop("nginx", {})},
                               **more)
@@ -255,13 +255,13 @@ def test_hedge_moves_its_counter_by_one(cluster, gateway, client):
 
 
 def counters(found):
-    """What may only grow."""
+    """The values that may only grow."""
     return {key: v for key, v in found.items()
             if key[0].endswith(("_total", "_count", "_bucket", "_sum"))}
 
 
 def test_counts_are_exact_under_load_and_scrapes(cluster, gateway, load):
-    """200 streams, ten scrapes a second; LLMGW_METRICS_SECONDS=10 is long."""
+    """200 streams, ten scrapes a second; LLMGW_METRICS_SECONDS=10 for long."""
     nginx = gateway(3, nginx={"workers": 2},
                     replica={"token_delay": f"{TOKEN_MS}ms"})
     n = int(SECONDS * 1000 / TOKEN_MS)
@@ -300,7 +300,7 @@ def test_counts_are_exact_under_load_and_scrapes(cluster, gateway, load):
 
 
 def test_failover_under_load_is_exact(cluster, gateway, load):
-    """A replica that dies: what it began and what others went on with."""
+    """A replica dies: the streams it began, and those others resumed."""
     nginx = gateway(3, replica={"token_delay": "10ms"})
     jobs = [[f"prompt {i}", 150] for i in range(60)]
     work = load(nginx, jobs, connections=4)

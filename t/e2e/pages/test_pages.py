@@ -22,7 +22,7 @@ IDS = [f"m{i:05}" for i in range(N)]
 
 
 def segment(cluster, kind="still", period_ms=1000):
-    """A members segment of N replicas that nobody is; its path."""
+    """The path of a members segment of N replicas that do not exist."""
     path = cluster.dir / "members"
     writer = cluster.run("segment", [place.ROOT / "build" / "bench" / "segment",
                                      path, N, period_ms, kind, 1])
@@ -51,9 +51,9 @@ def big(cluster):
 
 
 class Scraper:
-    """One connection that asks again and again.
+    """One connection for many requests.
 
-    narrow: with buffers that hold a slice and not a page.
+    narrow: with buffers that can hold a slice but not a page.
     """
 
     def __init__(self, nginx, path, narrow=False):
@@ -83,13 +83,13 @@ class Scraper:
 
 
 def cpu_seconds(pid):
-    """The process's processor time, to the nanosecond: its CPU clock."""
+    """The process's CPU time in nanosecond resolution, from its CPU clock."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def cost(nginx, path, times, head=False):
-    """Seconds of the worker's processor time for a page, so many times; the
-    best of 25: what else runs makes it dearer, for some of them."""
+    """The worker's CPU seconds for a page, that many times; the least of 25,
+    since other processes make some of them cost more."""
     worker, = nginx.workers()
     scraper = Scraper(nginx, path)
     found = []
@@ -129,7 +129,7 @@ def test_pages_are_whole(big):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_page_is_whole_while_members_change(cluster, path):
-    """Read slowly, so that views change between its slices."""
+    """The page is read slowly, so that views change between its slices."""
     nginx = gateway(cluster, segment(cluster, "moving", 10))
 
     def generation():
@@ -159,8 +159,8 @@ def test_ten_scrapes_a_second_cost_less_than_a_percent(big):
 @pytest.mark.alone
 @pytest.mark.parametrize("path", PATHS)
 def test_slice_of_a_page_is_short(big, path):
-    """Chunks are slices: what one costs, streams wait.  The first comes behind
-    the picture that is taken of all, which is what a HEAD costs."""
+    """Chunks are slices: streams wait for as long as one takes.  The first
+    comes after the snapshot of all replicas, whose cost is that of a HEAD."""
     scraper = Scraper(big, path)
     scraper.ask()
     chunks = len(re.findall(rb"\r\n[0-9a-f]+\r\n", scraper.read()))
@@ -203,7 +203,7 @@ def test_page_goes_on_while_nginx_stops(big, cluster):
 
 @pytest.mark.parametrize("window", [10000, 1 << 20])
 def test_page_over_http2(big, window):
-    """Blocked by flow control again and again; then with room for all."""
+    """Blocked by flow control again and again; then with a large window."""
     with rawh2.RawH2(big.target, window) as h:
         sids = [h.request(path, method="GET", content_type=None)
                 for path in PATHS]
@@ -240,7 +240,7 @@ def test_page_within_a_page(big):
 
 
 def test_page_behind_another(cluster):
-    """Both are pages of ours, and each goes on with its own slices."""
+    """Both are our pages, and each continues with its own slices."""
     nginx = gateway(cluster, segment(cluster),
                     " location = /behind { llmgw_metrics; addition_types *;"
                     "     add_before_body /status; }")

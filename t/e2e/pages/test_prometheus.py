@@ -28,7 +28,7 @@ def promtool(*words, **more):
 
 
 def documented(*chapters):
-    """Names in docs/metrics.md, which lint holds against the code."""
+    """Names in docs/metrics.md, which lint compares with the code."""
     text = (DOCS / "metrics.md").read_text()
     found = {title: set(re.findall(r"^\| `(llmgw_\w+)`", part, re.M))
              for title, part in re.findall(
@@ -37,12 +37,12 @@ def documented(*chapters):
 
 
 def families():
-    """What nginx tells, as docs/metrics.md names it."""
+    """The families that nginx exports, from docs/metrics.md."""
     return documented("Counters", "Histograms", "Gauges")
 
 
 def scraped_names():
-    """The same as its lines begin."""
+    """The same families, as sample names: with _bucket, _sum, _count."""
     return documented("Counters", "Gauges") | {
         name + suffix for name in documented("Histograms")
         for suffix in SUFFIXES}
@@ -108,7 +108,7 @@ def test_board_shows_every_family():
     shown = set().union(*map(named_in, expressions()))
     assert families() - {n.removesuffix("_bucket") for n in shown} == {
         "llmgw_view_stale",             # its age is shown
-        "llmgw_replica_draining"}       # routable is
+        "llmgw_replica_draining"}       # llmgw_replica_routable is
 
 
 def test_boards_expressions_parse(tmp_path):
@@ -182,7 +182,7 @@ def test_scrape_passes_promtools_check(gateway, client):
 
 @contextlib.contextmanager
 def prometheus(cluster, nginx):
-    """One that scrapes nginx, evaluates our rules, and answers."""
+    """A Prometheus that scrapes nginx and evaluates our rules."""
     port, where = cluster.ports.take(), cluster.dir / "prometheus"
     where.mkdir()
     config = where / "prometheus.yml"

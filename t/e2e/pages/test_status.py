@@ -1,4 +1,4 @@
-"""llmgw_status says what docs/status.md promises, for all workers."""
+"""llmgw_status reports what docs/status.md promises, for all workers."""
 
 import json
 import os
@@ -17,7 +17,7 @@ SCHEMA = json.loads((DOCS / "status.schema.json").read_text())
 
 
 def checked(nginx):
-    """The only pool, after the whole answer was held against the schema."""
+    """Checks the whole answer against the schema; returns the only pool."""
     headers, body = nginx.get()
     assert headers["content-type"] == "application/json"
     assert headers["cache-control"] == "no-store"
@@ -190,7 +190,7 @@ def without_required(schema):
 
 
 def test_example_of_the_docs_follows_the_schema():
-    """It leaves things out, and names nothing that is not there."""
+    """It leaves things out, but has no name that does not exist."""
     text = (DOCS / "status.md").read_text()
     example = json.loads(text.partition("```json\n")[2].partition("```")[0])
     jsonschema.Draft202012Validator(without_required(SCHEMA)).validate(example)

@@ -1,4 +1,4 @@
-"""llmgwctl for people and for scrapers: --watch, colours, metrics."""
+"""llmgwctl's output for people and scrapers: --watch, colours, metrics."""
 
 import fcntl
 import json
@@ -22,7 +22,7 @@ from llmgw.wait import wait_for
 
 @pytest.fixture
 def pair(cluster):
-    """A gateway's agent and a replica with its own."""
+    """A gateway's agent, and a replica with its agent."""
     gw = cluster.agent("gw", "gateway")
     cluster.pair("r1")
     wait_for(lambda: gw.table().get("r1", {}).get("service") == "READY", 10,
@@ -31,7 +31,7 @@ def pair(cluster):
 
 
 class Terminal:
-    """llmgwctl on a terminal of its own."""
+    """llmgwctl on a pseudo terminal."""
 
     def __init__(self, agent, *words, rows=24, env=()):
         self.screen = b""
@@ -45,7 +45,7 @@ class Terminal:
         os.close(slave)
 
     def pump(self):
-        """Takes in what has come; False: it has ended."""
+        """Reads what has come; False: it has ended."""
         while select.select([self.master], [], [], 0)[0]:
             try:
                 more = os.read(self.master, 65536)

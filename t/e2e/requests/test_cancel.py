@@ -1,4 +1,4 @@
-"""The client's deadline and the client's going away reach the replica."""
+"""A client's deadline and a client that goes away reach the replica."""
 
 import statistics
 import time
@@ -29,7 +29,7 @@ def test_deadline_ends_a_slow_stream(cluster, client):
 
 
 def test_gateway_keeps_the_deadline_itself(cluster):
-    """Told as a header by a client that would wait for ever."""
+    """The client sends it as a header but would wait for ever itself."""
     from llmgw import rawh2, rpc
     nginx = cluster.fleet(1, replica={"token_delay": "100ms"})
     for value in ("300m", "300000u"):

@@ -1,8 +1,8 @@
-"""A busy worker reads its replicas at intervals; a calm one, a prompt that is
-still being sent, and the end of a connection wait for nothing.
+"""A busy worker reads its replicas at intervals; a calm worker, a prompt that
+is still being sent, and the end of a connection do not wait for an interval.
 
 Twenty streams with a token each 8 ms are 62 tokens in an interval of 25 ms:
-twice what makes a worker busy, four times what leaves it so.
+twice what makes a worker busy, four times what keeps it busy.
 """
 
 import os
@@ -31,7 +31,7 @@ COALESCE = "llmgw_coalesce 25ms;"
 
 
 class Reads:
-    """Of a pool, since this was made: readings and tokens."""
+    """Counts a pool's reads and tokens since this object was made."""
 
     def __init__(self, nginx, pool="llm"):
         self.nginx, self.pool = nginx, pool
@@ -45,7 +45,7 @@ class Reads:
         return {k: v - self.before[k] for k, v in self._now().items()}
 
     def wait(self, by, n):
-        """Until there were so many; all of them then."""
+        """Waits until there were that many; returns all counts."""
         wait_for(lambda: self.now()[by] >= n, 20, f"{n} readings by {by}")
         return self.now()
 
@@ -55,7 +55,7 @@ def jobs(n, streams=STREAMS):
 
 
 def at_intervals(nginx):
-    """Waits until it is: one interval after the other, and no event."""
+    """Waits until the worker reads only at intervals, not by events."""
     def steady():
         seen = Reads(nginx)
         seen.wait("interval", 4)
@@ -81,10 +81,10 @@ def gateway(cluster):
 
 @pytest.fixture
 def busy(gateway, load):
-    """busy(tokens): a gateway at intervals, the work it does, the jobs."""
+    """busy(tokens): a gateway at intervals, its running load, the jobs."""
     def make(tokens, n=1, connections=2, **options):
         nginx = gateway(n, **options)
-        made = jobs(2 * tokens)         # time enough on a busy machine
+        made = jobs(2 * tokens)         # enough for a busy machine
         work = load(nginx, made, connections=connections)
         work.running()
         at_intervals(nginx)
@@ -112,8 +112,8 @@ def test_busy_worker_reads_at_intervals(busy, expect):
 
 
 def test_streams_with_many_tokens_an_interval_are_busy(gateway, load, expect):
-    """Six streams of 2 ms are 75 tokens in 25 ms: what counts is tokens, and
-    not how many streams they are of."""
+    """Six streams of 2 ms are 75 tokens in 25 ms: tokens count, not
+    streams."""
     nginx = gateway(replica={"token_delay": "2ms"})
     made = jobs(600, 6)
     work = load(nginx, made)
@@ -147,7 +147,7 @@ def switches(pid):
 
 
 def test_calm_comes_back_when_the_load_ends(busy, client, expect):
-    """A stream alone waits for no interval, and without one nothing ticks."""
+    """A single stream waits for no interval; without streams no timer runs."""
     nginx, work, made = busy(80)
     check(work, made, expect)
     c, worker = client(nginx), nginx.workers()[0]
@@ -183,15 +183,15 @@ def test_killed_replica_is_noticed_by_an_event(busy, cluster, load, expect):
 
 
 def test_held_tokens_are_no_silence(busy, expect):
-    """A token timeout shorter than the interval: whoever sends is heard.  If
-    not, three tries are over in half a second."""
+    """The token timeout is shorter than the interval, but a replica that sends
+    is not silent.  If it were, three tries would end in half a second."""
     nginx, work, made = busy(240, coalesce="llmgw_coalesce 100ms;",
                              location="llmgw_token_timeout 95ms;")
     check(work, made, expect)
 
 
 def test_prompt_is_sent_as_its_windows_come(busy, client, expect):
-    """Two megabytes are 32 windows; at an interval each, three seconds."""
+    """Two megabytes are 32 windows; with one per interval they take 3 s."""
     nginx, work, made = busy(240, coalesce="llmgw_coalesce 100ms;")
     got = client(nginx).stream("long " * 400_000, 1)
     assert got.code == "OK", (got.code, got.details)
@@ -201,7 +201,7 @@ def test_prompt_is_sent_as_its_windows_come(busy, client, expect):
 
 
 def test_coarse_clock_reads_by_events_alone(gateway, load, expect):
-    """nginx sees the time pass, and its timers end, each 100 ms: too rare."""
+    """nginx updates its time, and so its timers, each 100 ms: too rarely."""
     nginx = gateway(main="timer_resolution 100ms;")
     seen, made = Reads(nginx), jobs(80)
     check(load(nginx, made), made, expect)
@@ -228,7 +228,7 @@ def test_drained_replica_hands_its_streams_on(cluster, busy, expect):
 
 
 def test_streams_end_behind_a_goaway(cluster, load):
-    """An engine that stops gracefully: what runs there ends there."""
+    """An engine stops gracefully: streams that run there end there."""
     engine = cluster.pyreplica("p1", token_delay_ms=20)
     nginx = cluster.static([engine], http="llmgw_coalesce 50ms;")
     work = load(nginx, jobs(60))
@@ -240,7 +240,7 @@ def test_streams_end_behind_a_goaway(cluster, load):
 
 
 class Wire:
-    """Between nginx and a replica: passes whole frames, and may break in."""
+    """A relay to a replica: passes whole frames, and can insert others."""
 
     def __init__(self, cluster, replica):
         self.replica, self.broken = replica, threading.Event()
@@ -284,7 +284,7 @@ class Wire:
 
     @staticmethod
     def _whole(data):
-        """The length of the whole frames at its beginning."""
+        """The length of the whole frames at the beginning of the data."""
         at = 0
         while at + 9 <= len(data):
             size = int.from_bytes(data[at:at + 3], "big")
@@ -321,7 +321,7 @@ def test_session_that_breaks_http2(cluster, wire, load, expect):
 
 
 def running(nginx, h, n):
-    """n tokens of each stream are asked for; at intervals."""
+    """Starts streams of n tokens; returns once they are read at intervals."""
     sids = [rpc.ask(h, f"prompt {i}", n) for i in range(STREAMS)]
     over = threading.Event()
 
@@ -357,7 +357,7 @@ def test_clients_go_away(cluster, gateway, client, expect, how):
 
 
 def test_slow_client_beside_busy_ones(busy, expect):
-    """Its streams run out of window, and get it all in the end."""
+    """Its streams run out of window, but get everything in the end."""
     nginx, work, made = busy(160)
     with rawh2.RawH2(nginx.target, window=500) as h:
         h.reading = False
@@ -426,9 +426,9 @@ SECOND = """{coalesce}
 
 @pytest.fixture
 def two_pools(cluster, load):
-    """two_pools(target, interval): the first one's worker is at intervals,
-    the second one's replica is at target; answers nginx, the second one's own
-    target, the work and the jobs of the first."""
+    """two_pools(target, interval): the first pool is read at intervals, the
+    second pool's replica is at target; returns nginx, the target of the
+    second pool's location, and the first pool's load and jobs."""
     def make(target, interval, tokens):
         port = cluster.ports.take()
         nginx = cluster.static(
@@ -444,7 +444,7 @@ def two_pools(cluster, load):
 
 
 def test_slow_replica_stays_with_events(cluster, two_pools, client, expect):
-    """A token in three intervals: each is read when it comes."""
+    """One token in three intervals: each is read when it comes."""
     slow = cluster.replica("slow", token_delay="75ms")
     nginx, target, work, made = two_pools(slow.target, "25ms", 260)
     start, result = time.monotonic(), rpc.Result()
@@ -459,7 +459,7 @@ def test_slow_replica_stays_with_events(cluster, two_pools, client, expect):
 
 
 def test_flood_is_not_held_back(cluster, two_pools, client):
-    """What fills the mark is an event: no interval bounds what passes."""
+    """Enough bytes to fill a read are an event: intervals limit no rate."""
     tokens, size = 800, 16 * 1024
 
     def generate(request, context):
@@ -482,7 +482,7 @@ def test_flood_is_not_held_back(cluster, two_pools, client):
 
 
 def test_workers_are_busy_each_by_itself(gateway, caller, expect):
-    """One is at intervals, and a stream of the other waits for none."""
+    """One worker reads at intervals; the other's stream waits for none."""
     nginx = gateway(workers=2)
     one, two = on_each_worker(nginx, STREAMS, caller)
     for i, c in enumerate(one):

@@ -1,5 +1,5 @@
-"""One write carries what a turn brought for all streams of a connection, and
-nothing is left behind when that write cannot be done."""
+"""One write carries what an event-loop iteration brought for all streams of a
+connection, and nothing leaks when that write fails."""
 
 import os
 import pathlib
@@ -30,7 +30,7 @@ def check(h, sids, n, expect):
 
 
 def sockets(pid):
-    """Of a process: how many it has open."""
+    """How many sockets a process has open."""
     found = 0
     for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         try:
@@ -60,8 +60,8 @@ def test_tokens_of_a_connection_share_a_write(cluster, expect):
 
 @pytest.fixture
 def lockstep(cluster, client):
-    """(nginx, worker, its sockets): one event a turn, so that a client's end
-    is seen by the write before it is seen by a read."""
+    """(nginx, worker, its sockets): one event per iteration of the loop, so
+    that a write sees a client's end before a read does."""
     nginx = cluster.fleet(1, replica={"token_delay": "200ms"},
                           nginx={"worker_connections":
                                  "8192; epoll_events 1"})
@@ -71,7 +71,7 @@ def lockstep(cluster, client):
 
 
 def held_write_fails(cluster, worker, clients):
-    """The clients are gone just when a turn's tokens are written to them."""
+    """The clients are gone just when buffered tokens are written to them."""
     replica = cluster.replicas["r1"]
     os.kill(worker, signal.SIGSTOP)
     made = replica.stats().tokens
@@ -95,7 +95,7 @@ def test_write_for_many_streams_fails(cluster, lockstep, clients):
 
 
 def test_write_for_streams_that_end_fails(cluster, lockstep):
-    """Trailers are held as tokens are."""
+    """Trailers are buffered as tokens are."""
     nginx, worker, before = lockstep
     h = rawh2.RawH2(nginx.target)
     begun(h, 3)
@@ -105,7 +105,7 @@ def test_write_for_streams_that_end_fails(cluster, lockstep):
 
 
 def test_connection_window_of_many_streams(cluster, expect):
-    """The connection's window runs out under all of them, and comes back."""
+    """The connection's window runs out for all of them, and comes back."""
     nginx = cluster.fleet(1, replica={"token_delay": "0ms"})
     with rawh2.RawH2(nginx.target) as h:
         h.reading = False
@@ -118,7 +118,7 @@ def test_connection_window_of_many_streams(cluster, expect):
 
 
 def test_many_streams_of_a_client_that_stops_reading(cluster, expect):
-    """Its socket takes nothing for send_timeout: that is its end, whole."""
+    """Its socket takes nothing for send_timeout: all its streams end."""
     nginx = cluster.fleet(1, replica={"token_delay": "0ms"},
                           nginx={"server": "send_timeout 1s;"})
     expect("warm", 1)

@@ -1,4 +1,4 @@
-"""grpc.health.v1 at the gateway speaks for the pool."""
+"""grpc.health.v1 at the gateway reports the state of the pool."""
 
 from llmgw import rawh2, rpc
 from llmgw.wait import wait_for

@@ -1,4 +1,4 @@
-"""What a stream that waits for its next token takes of a worker's memory."""
+"""The worker's memory for a stream that waits for its next token."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ HELD = 1000
 GOAL_KB = 9
 ADDED = {f"x-out-{i}": f"{i}" * 30 for i in range(30)}
 
-# Debian's, for Debian's nginx.
+# Debian's module, for Debian's nginx.
 HEADERS_MORE = pathlib.Path("/usr/lib/nginx/modules",
                             "ngx_http_headers_more_filter_module.so")
 
@@ -31,7 +31,7 @@ def tokens(nginx):
 
 @contextlib.contextmanager
 def held(nginx, connections, streams, prompt_bytes=64):
-    """So many streams, each with a token."""
+    """Keeps that many streams open, each with a token."""
     in_flight, had = nginx.in_flight(), tokens(nginx)
     client = subprocess.Popen(
         [place.binary("llmgw-client"), "bench", "--gateway", nginx.target,
@@ -51,7 +51,7 @@ def held(nginx, connections, streams, prompt_bytes=64):
 
 
 def a_stream(nginx, **options):
-    """kB; what a worker takes once and for all is there before."""
+    """kB per stream, after the worker has allocated what it takes once."""
     worker, = nginx.workers()
     with held(nginx, 1, 20):
         before = rss_kb(worker)
@@ -61,7 +61,7 @@ def a_stream(nginx, **options):
 
 @pytest.fixture
 def gateway(cluster):
-    """A replica that is slow enough to wait for, and nginx before it."""
+    """nginx and a replica that is so slow that streams wait."""
     def make(**options):
         replica = cluster.replica("r1", token_delay="10s",
                                   first_token_delay="1ms")
@@ -83,7 +83,7 @@ def test_nginx_as_it_comes_holds_a_stream_in_nine_kilobytes(gateway):
 
 @measured
 def test_default_server_of_the_address_does_not_change_that(gateway):
-    """nginx takes a request's pool before it knows whose request it is."""
+    """nginx creates a request's pool before it knows the request's server."""
     nginx = gateway(server="server_name 127.0.0.1;", start=False)
     nginx.configure(http="server {\n        " + listen(nginx.port)
                     + "\n        return 404;\n    }")
@@ -106,7 +106,7 @@ def test_prompt_takes_its_bytes_and_no_block(gateway):
 @pytest.mark.parametrize("fields", [0, 1, 8, 14, 40])
 def test_fields_beyond_the_room_that_is_kept_arrive(crowded, client, expect,
                                                     fields):
-    """Both lists grow behind the ends that were lent."""
+    """Both lists grow beyond the elements that were preallocated."""
     sent = [(f"x-in-{i}", "i" * 60) for i in range(fields)]
     for prompt in ("short", "p" * 700, "p" * 5000):
         call = client(crowded).start(prompt, 3, metadata=sent)
@@ -119,7 +119,7 @@ def test_fields_beyond_the_room_that_is_kept_arrive(crowded, client, expect,
                     reason="no headers-more for this nginx")
 @pytest.mark.parametrize("body", ["on", "off"])
 def test_mirror_that_adds_fields_to_its_copy(cluster, client, expect, body):
-    """The copy shares the memory of the client's list, and its room."""
+    """The copy shares the memory of the client's list, and its spare part."""
     added = " ".join(f"'X-More-{i}: {i}'" for i in range(4))
     nginx = cluster.fleet(1, nginx={
         "main": f"load_module {HEADERS_MORE};",

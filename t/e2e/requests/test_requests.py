@@ -1,4 +1,4 @@
-"""What clients send that is large, broken or not for us."""
+"""Requests that are large, broken or not for us."""
 
 import struct
 import time
@@ -34,7 +34,7 @@ def serves_on(nginx, expect):
 
 @pytest.fixture
 def with_line(nginx):
-    """with_line(text): that line in the location, for this test."""
+    """with_line(text): puts that line into the location for this test."""
     def reload(line):
         nginx.configure(location=line)
         nginx.reload()
@@ -48,7 +48,7 @@ def infer(prompt="hello", max_tokens=3, **fields):
 
 
 def grpc_answer(answer, status):
-    """A gRPC answer with this status, and nothing of HTML."""
+    """Checks for a gRPC answer with this status, and no HTML."""
     assert answer.grpc_status == status, vars(answer)
     assert answer.headers[":status"] == "200"
     assert answer.headers["content-type"].startswith("application/grpc")
@@ -65,7 +65,7 @@ def test_prompt_of_1_mib(nginx, client, expect):
 
 
 def test_prompt_in_a_temporary_file(with_line, nginx, client, expect):
-    """A body buffer of 8 kB sends the rest through a file."""
+    """With a body buffer of 8 kB the rest goes through a file."""
     with_line("client_body_buffer_size 8k;")
     prompt = "x" * 300_000 + "y"
     client(nginx).stream(prompt, 3).check(expect(prompt, 3))
@@ -166,7 +166,7 @@ def test_get_of_a_browser_over_http2(raw):
 
 @pytest.mark.parametrize("path", ["/", "/favicon.ico", rpc.INFER])
 def test_get_of_a_browser_over_http1(nginx, path):
-    """Answered with a status, and never HTML."""
+    """It is answered with a status, and never with HTML."""
     url = f"http://127.0.0.1:{nginx.status_port}{path}"
     try:
         answer = urllib.request.urlopen(url, timeout=5)
@@ -191,7 +191,7 @@ def test_body_that_never_ends_is_not_html(with_line, nginx):
     ("deny all;", 7), ("return 403;", 7), ("return 404;", 12),
     ("return 503;", 14), ("return 429;", 8)])
 def test_status_that_nginx_raises(with_line, nginx, line, status):
-    """As gRPC maps HTTP statuses; never HTML."""
+    """It is mapped as gRPC maps HTTP statuses; never HTML."""
     with_line(line)
     with rawh2.RawH2(nginx.target) as h:
         answer = h.wait(h.request(rpc.INFER, rawh2.frame(infer())))

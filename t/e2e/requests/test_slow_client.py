@@ -1,4 +1,4 @@
-"""A client that stops reading holds up nobody and fills no memory."""
+"""A client that stops reading delays no other and fills no memory."""
 
 import time
 
@@ -10,7 +10,7 @@ from llmgw.proc import rss_kb
 from llmgw.wait import still, wait_for
 
 TOKENS = 200_000
-# asan keeps what is freed for a while; the whole stream is 8 MB on the wire,
+# asan keeps freed memory for a while; the whole stream is 8 MB on the wire,
 # and more in memory.
 SLACK_KB = 65536 if FLAVOUR == "asan" else 4096
 
@@ -98,7 +98,7 @@ def test_tiny_windows(cluster, expect, window):
 
 
 def test_limited_rate_delays_and_loses_nothing(cluster, client, expect):
-    """nginx's own limit, by a timer of its own: 400 tokens are 8 kB."""
+    """limit_rate has a timer of its own; 400 tokens are 8 kB."""
     nginx = cluster.fleet(1, nginx={"location": "limit_rate 2k;"},
                           replica={"token_delay": "1ms"})
     got = client(nginx).stream("limited", 400, timeout=30)

@@ -24,7 +24,7 @@ def gaps(times):
 
 
 def files_of(pid, part):
-    """Those that the process has open whose path has this part."""
+    """The process's open files whose path contains this."""
     found = []
     for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):    # closed just now
@@ -65,7 +65,7 @@ def test_prompts_of_every_kind_keep_their_bytes(cluster, client, expect):
 
 
 def test_long_prompts_leave_no_file_and_no_copy(cluster, client):
-    """nginx wrote them to files, which were joined in memory and decoded."""
+    """nginx writes them to files; they are joined in memory and decoded."""
     nginx = cluster.fleet(1, replica={"token_delay": "100ms"})
     worker, = nginx.workers()
     prompts = [f"{i}" + "p" * MEGABYTE for i in range(16)]
@@ -131,8 +131,8 @@ def test_a_replicas_stream_limit_opens_a_second_connection(cluster, load):
 
 
 def test_place_at_any_connection_serves_who_waits(cluster, client):
-    """He waits with the last of the connections that a replica may have; the
-    place is at the first, and all others are silent."""
+    """The waiting stream has a replica's last allowed connection; the slot is
+    freed on the first one, and all others are silent."""
     calls, leaves, ends = 64, threading.Event(), threading.Event()
     begun = set()
 

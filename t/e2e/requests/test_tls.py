@@ -1,5 +1,5 @@
-"""Clients over TLS: what is held for one write, and a client that is slow,
-pass through nginx's TLS as they pass through a bare socket."""
+"""Clients over TLS: writes shared by many streams, and slow clients, work
+through nginx's TLS as over a plain socket."""
 
 import os
 import signal
@@ -60,14 +60,14 @@ def tls(request, cluster):
 
 
 def check(h, sids, n, expect):
-    """sids: of each stream, its prompt."""
+    """sids: {stream: its prompt}."""
     for sid, prompt in sids.items():
         assert rpc.tokens(h.wait(sid, 60)) == expect(prompt, n)
 
 
 def test_streams_are_whole(tls, expect):
-    """grpcio's client; then many streams of one connection, in step, whose
-    tokens share a write; then records of many sizes."""
+    """First grpcio's client; then many streams of one connection, in step,
+    whose tokens share a write; then records of many sizes."""
     server = tls(n=1, replica={"token_delay": "20ms"})
     with server.client() as c:
         c.stream("over TLS", 20).check(expect("over TLS", 20))
@@ -115,7 +115,7 @@ def test_slow_client_holds_up_its_own_stream_alone(tls, expect):
 
 
 def test_client_that_does_not_read_its_socket(tls, expect):
-    """Windows are open; it is TLS's records that wait for the socket."""
+    """The windows are open, but TLS records wait for the socket."""
     server = tls(n=1, replica={"token_delay": "0ms"})
     with server.raw(64 << 20) as h, server.client() as c:
         sids = {rpc.ask(h, "waiting", 10000): "waiting" for _ in range(STREAMS)}
@@ -143,7 +143,7 @@ def test_cancelled_stream_is_given_back(tls):
 
 
 def test_write_for_many_streams_fails(tls):
-    """The client is gone just when a turn's tokens are written to it."""
+    """The client is gone just when buffered tokens are written to it."""
     server = tls(n=1, replica={"token_delay": "50ms"})
     stats = server.cluster.replicas["r1"].stats
     worker = server.nginx.workers()[0]

@@ -1,4 +1,4 @@
-"""Who a request is: its id in logs and at replicas, its trace, its log line."""
+"""A request's id in logs and at replicas, its trace, its access log line."""
 
 import json
 import pathlib
@@ -16,7 +16,7 @@ PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 
 
 def documented_log():
-    """The lines of docs/logging.md, logging beside the test."""
+    """The lines of docs/logging.md, which log into the test's directory."""
     block = re.search(r"```nginx\n(.*?)```", DOC, re.S).group(1)
     form, line = re.fullmatch(r"(log_format .*?;)\s+(access_log .*?;)\s+",
                               block, re.S).groups()
@@ -27,8 +27,8 @@ def documented_log():
 
 @pytest.fixture
 def engines(cluster):
-    """engines({...}, ...): engines of these options behind nginx, that tell
-    of their calls."""
+    """engines({...}, ...): engines with these options behind nginx, which log
+    their calls."""
     def make(*each):
         made = [cluster.pyreplica(f"p{i}", tell=True, token_delay_ms=1,
                                   **options) for i, options in enumerate(each)]
@@ -40,7 +40,7 @@ def engines(cluster):
 
 
 def moved(c, **fields):
-    """A stream that one engine leaves after 3 tokens to the other."""
+    """A stream that fails over to the other engine after 3 tokens."""
     for i in range(50):
         got = c.stream(f"prompt {i}", 7, request_id=f"id-{i}", **fields)
         assert got.code == "OK"
@@ -50,7 +50,7 @@ def moved(c, **fields):
 
 
 def calls(nginx, n, id=None):
-    """What the engines were asked, in order of tokens already generated."""
+    """The engines' calls, in order of tokens already generated."""
     def read():
         found = [json.loads(line.partition(" ")[2])
                  for e in nginx.engines
@@ -122,8 +122,8 @@ def test_unsampled_trace_and_long_state(engines, client):
 
 
 def test_blanks_around_the_state_go_no_further(engines):
-    """HTTP/2 calls a request malformed where a value begins or ends with one,
-    and an engine that minds would look broken."""
+    """In HTTP/2 a request is malformed where a value begins or ends with a
+    blank, and an engine that refuses it would look broken."""
     nginx = engines({})
     body = rpc.pb.InferRequest(prompt="x", max_tokens=2).SerializeToString()
     with rawh2.RawH2(nginx.target) as h:

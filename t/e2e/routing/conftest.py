@@ -7,7 +7,7 @@ from llmgw.pyhttp import HttpEngine
 
 @pytest.fixture
 def engines(cluster):
-    """engines(n): so many HTTP servers."""
+    """engines(n): n HTTP servers."""
     made = []
 
     def make(n, **options):

@@ -1,4 +1,4 @@
-"""Which replica: the prompt's prefix says."""
+"""The prompt's prefix decides which replica serves."""
 
 import collections
 import concurrent.futures
@@ -6,7 +6,7 @@ import concurrent.futures
 from llmgw.wait import wait_for
 
 
-# No more at once than the load bound's min_load of 8 lets pass.
+# Below the load bound's min_load of 8, so that no request is moved.
 AT_ONCE = 6
 
 

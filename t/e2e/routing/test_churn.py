@@ -1,4 +1,4 @@
-"""Members that come, go and move, many of them and all the time."""
+"""Many members that come, go and move, all the time."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ LONG = os.environ.get("LLMGW_CHURN") == "long"
 
 
 class Segment:
-    """Members that nobody is; the newcomers answer at the last port."""
+    """Members without agents; the newcomers answer at the last port."""
 
     def __init__(self, cluster, n, period_ms, ports):
         self.path = cluster.dir / "members"
@@ -46,7 +46,7 @@ def gateway(cluster, segment, **options):
 # --- one build after another
 
 class Streams(threading.Thread):
-    """Streams one after another; gaps between tokens, who answered, when."""
+    """Streams one after another; records token gaps, replicas and times."""
 
     def __init__(self, target, name):
         super().__init__(daemon=True)
@@ -81,7 +81,7 @@ def p99(streams, since, until):
 
 
 def phases(segment, streams, n, seconds):
-    """p99 of a token's gap in phases without and with changes, by turns."""
+    """p99 of token gaps, in alternating phases without and with changes."""
     still, moving = [], []
     for _ in range(n):
         for figures in (still, moving):
@@ -95,8 +95,8 @@ def phases(segment, streams, n, seconds):
 @pytest.mark.alone
 @pytest.mark.parametrize("members", [2000, 8000])
 def test_newcomer_among_many_is_routable_within_a_second(cluster, members):
-    """One change every 5 ms: each asks for another ring, and the ring of 8000
-    takes longer than that."""
+    """One change every 5 ms: each needs a new ring, and a ring of 8000 takes
+    longer than that to build."""
     replica = cluster.replica("r", token_delay="10ms")
     segment = Segment(cluster, members, 5, [replica.port])
     nginx = gateway(cluster, segment)
@@ -158,7 +158,7 @@ def test_build_that_failed_is_tried_again(cluster, tmp_path, monkeypatch):
 
 @pytest.fixture
 def black_hole(cluster):
-    """A port that takes no more connections: SYNs are dropped."""
+    """A port that accepts no more connections: SYNs are dropped."""
     port = cluster.ports.take()
     listener = socket.create_server(("127.0.0.1", port), backlog=0)
     fill = []

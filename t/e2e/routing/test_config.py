@@ -1,4 +1,4 @@
-"""nginx -t: what is refused, with file and line."""
+"""nginx -t: configurations that are refused, with file and line."""
 
 import pytest
 
@@ -7,7 +7,7 @@ GOOD = "llmgw_members @dir@/members; llmgw_hash;"
 
 @pytest.fixture
 def check(cluster):
-    """check(upstream, ...): nginx -t over a configuration."""
+    """check(upstream, ...): runs nginx -t on a configuration."""
     cluster.allowed.append(r"\[emerg\]")
 
     def run(upstream=GOOD, **options):
@@ -17,7 +17,7 @@ def check(cluster):
 
 
 def refused(check, word, *mentions, **options):
-    """The test fails; the message names the place of `word` and mentions."""
+    """nginx -t fails; its message has the place of `word`, and `mentions`."""
     nginx, out = check(**options)
     assert out.returncode != 0, out.stderr
     lines = nginx.conf.read_text().splitlines()

@@ -15,7 +15,7 @@ def layout(agent):
 
 
 def restart(agent, version):
-    """As an upgrade does: the old one says nothing, the next goes on."""
+    """Restarts it as an upgrade does: the next agent takes over."""
     agent.stop(signal.SIGQUIT)
     if "--members-layout" not in agent.argv:
         agent.argv += ["--members-layout", ""]
@@ -34,7 +34,7 @@ def test_nginx_reads_either_layout(cluster, client, expect, version):
 
 
 def test_layout_changes_under_traffic(cluster, load, expect):
-    """1, 2, 1 again: no request fails, and each agent's word counts."""
+    """1, 2, 1 again: no request fails, and nginx reads what each writes."""
     nginx = cluster.fleet(2, agent={"members_layout": "1"})
     gateway = cluster.gateway
     traffic = Traffic(load, [nginx])

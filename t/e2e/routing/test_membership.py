@@ -1,4 +1,4 @@
-"""Who is there: from replica to agent to gossip to segment to nginx."""
+"""Membership: from replica to agent to gossip to segment to nginx."""
 
 import itertools
 import os
@@ -52,7 +52,7 @@ def test_status_is_json(cluster):
 
 
 def test_killed_replica_is_down_at_once(cluster):
-    """Its agent lives and says so: no suspicion, no time-out."""
+    """Its agent is alive and reports it: no suspicion, no timeout."""
     nginx = cluster.fleet(3)
     cluster.replicas["r2"].kill()
     wait_for(lambda: nginx.routable() == ["r1", "r3"], 1, "r2 to be out")
@@ -64,7 +64,7 @@ def test_killed_replica_is_down_at_once(cluster):
 
 @pytest.mark.alone
 def test_killed_replica_gets_nothing_after_20_ms(cluster):
-    """From kill -9 to nginx's own word, of nine kills the median."""
+    """From kill -9 to nginx's status; the median of nine kills."""
     nginx = cluster.fleet(2)
     replica, took = cluster.replicas["r2"], []
     for _ in range(9):
@@ -153,7 +153,7 @@ def test_load_is_told(cluster, load):
     wait_for(lambda: nginx.replicas()["r1"]["reported"] == 0, 5, "none")
 
 
-# fail static
+# without fresh data, nginx keeps its view
 
 def test_dead_agent_leaves_the_last_view(cluster, client, expect):
     nginx = cluster.fleet(3)
@@ -190,7 +190,7 @@ def test_no_request_is_lost_while_the_agent_restarts(cluster, load, expect):
 
 
 def test_replicas_own_agent_restarts(cluster, client, expect):
-    """The replica reports to the new one; streams never notice."""
+    """The replica reports to the new agent; streams are not affected."""
     nginx = cluster.fleet(2)
     replica = cluster.replicas["r1"]
     call = client(nginx)
@@ -212,7 +212,7 @@ def test_dead_replica_of_a_stale_view_is_passed_over(cluster, client):
         assert got.replicas[0] in ("r1", "r3")
 
 
-# a segment that is none
+# a file that is not a segment
 
 def complaints(nginx):
     return [line for line in nginx.error_log.read_text().splitlines()
@@ -245,7 +245,7 @@ def test_garbage_for_a_segment_is_refused(cluster, client, expect, kind):
 
 
 def test_segment_damaged_in_place(cluster, client, expect):
-    """Every byte but the first page overwritten while nginx reads it."""
+    """Every byte after the first page is overwritten while nginx reads."""
     nginx = cluster.fleet(2)
     path = cluster.gateway.members
     cluster.gateway.kill()
@@ -262,7 +262,7 @@ def test_segment_damaged_in_place(cluster, client, expect):
 
 
 def test_segment_truncated_under_the_reader(cluster, client, expect):
-    """A mapping of what is gone would be a SIGBUS."""
+    """Reading a mapping beyond the end of the file would be a SIGBUS."""
     nginx = cluster.fleet(2)
     cluster.gateway.kill()
     os.truncate(cluster.gateway.members, 100)
@@ -284,7 +284,7 @@ def test_agent_puts_a_removed_segment_back(cluster):
     assert nginx.routable() == ["r1", "r2"]
 
 
-FIRST_READS = 12        # two whole readings, and some of the next
+FIRST_READS = 12        # two whole views, and some of the next
 
 
 @pytest.fixture
@@ -323,7 +323,7 @@ def test_workers_of_another_user_read_the_segment(cluster, client, expect):
     client(nginx).stream("x", 2).check(expect("x", 2))
 
 
-# all the orders of starting
+# every order of starting
 
 ORDERS = [o for o in itertools.permutations(["nginx", "gateway", "agent",
                                              "replica"])
@@ -346,7 +346,7 @@ def test_they_come_together_by_themselves(cluster, client, expect, order):
 
 
 def test_no_replicas(cluster, client):
-    """Told apart from other failures; nginx before any agent, and after."""
+    """It has a reason of its own; nginx runs before any agent, and after."""
     cluster.agent("gw", "gateway", start=False)
     nginx = cluster.nginx()
     c = client(nginx)

@@ -1,4 +1,4 @@
-"""The same upstream under nginx's own grpc_pass and proxy_pass."""
+"""The native passes: our upstream under grpc_pass and proxy_pass."""
 
 import http.client as http_client
 import socket
@@ -14,7 +14,7 @@ from llmgw.wait import wait_for
 
 
 def served_by(cluster, act):
-    """Act, and whose counter it moved."""
+    """Calls act(); returns the replica whose counter it moved."""
     before = started(cluster)
     act()
     after = started(cluster)
@@ -44,7 +44,7 @@ def test_one_session_one_replica(cluster, client):
 
 
 def test_key_of_the_body_is_the_prompt(cluster, client):
-    """The same replica as llmgw_pass finds for it."""
+    """It gets the same replica as with llmgw_pass."""
     nginx = cluster.fleet(3, nginx=grpc("llmgw_key body;"))
     c = client(nginx)
     for i in range(10):
@@ -62,7 +62,7 @@ def test_without_a_key_the_client_is_the_key(cluster, client):
 
 
 def test_dead_replica_is_retried(cluster, client, expect):
-    """What grpc_next_upstream does; static lines, so no gossip helps."""
+    """grpc_next_upstream does it; with static lines no gossip helps."""
     replicas = [cluster.replica(x, token_delay="5ms") for x in "abc"]
     nginx = cluster.static(replicas, pool="llmgw_breaker off;",
                            **grpc(SESSION))
@@ -73,7 +73,7 @@ def test_dead_replica_is_retried(cluster, client, expect):
 
 
 def test_capacity_without_a_queue(cluster, client):
-    """A full pool is an error at once, not an oversold one."""
+    """A full pool gives an error at once, and no replica is overloaded."""
     nginx = cluster.fleet(2, nginx=grpc(SESSION),
                           replica={"token_delay": "50ms", "max_capacity": 1})
     c = client(nginx)
@@ -90,8 +90,8 @@ def test_capacity_without_a_queue(cluster, client):
 
 
 def test_capacity_is_kept_for_both_passes(cluster, load):
-    """llmgw_pass and grpc_pass at the same replicas, with no limit of their
-    own."""
+    """llmgw_pass and grpc_pass at the same replicas, which have no limit of
+    their own."""
     replicas = [cluster.replica(x, token_delay="5ms") for x in "ab"]
     nginx = cluster.nginx(
         "llmgw_hash;" + "".join(f" server {r.target} max_conns=2;"
@@ -122,7 +122,7 @@ def test_waiting_client_of_a_stock_pass_goes(cluster, client):
 
 
 def test_errors_of_a_stock_pass_open_the_circuit(cluster, client):
-    """grpc-status tells, not the HTTP status of 200."""
+    """grpc-status counts, not the HTTP status of 200."""
     nginx = cluster.fleet(2, nginx=grpc(
         SESSION, pool="llmgw_breaker cooldown=60s;"))
     r1, c = cluster.replicas["r1"], client(nginx)
@@ -135,7 +135,7 @@ def test_errors_of_a_stock_pass_open_the_circuit(cluster, client):
     for i in range(20):
         assert generate(c, f"s{i}").code == "OK"
     assert r1.stats().failed == failed
-    for i in range(5):      # what one pass learns the other knows
+    for i in range(5):      # both passes share what they learn
         assert c.stream(f"p{i}", 1).replicas == ["r2"]
 
 
@@ -256,7 +256,7 @@ def test_http_errors_open_the_circuit(cluster, engines):
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_backpressure_opens_nothing(cluster, engines, status):
-    """It keeps requests away for a moment instead."""
+    """Instead it keeps requests away for a moment."""
     made = engines(2)
     nginx = cluster.static(made, **http(SESSION))
     made[0].fails = status
@@ -338,7 +338,7 @@ def test_stock_pass_in_the_log(cluster, client):
 
 
 def test_failed_replica_is_left_alone(cluster, client):
-    """Its refused connection is known to the next request."""
+    """Later requests know that its connection was refused."""
     replicas = [cluster.replica(x, token_delay="5ms") for x in "ab"]
     nginx = cluster.static(replicas, **grpc(SESSION))
     replicas[0].kill()

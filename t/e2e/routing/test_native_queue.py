@@ -1,4 +1,4 @@
-"""Native passes that wait: llmgw_key ... queue=."""
+"""Native passes that queue: llmgw_key ... queue=."""
 
 import concurrent.futures
 import contextlib
@@ -55,7 +55,7 @@ def test_http_engines_are_not_oversold(cluster, engines):
 
 
 def test_large_body_waits_and_arrives(cluster, engines):
-    """Larger than client_body_buffer_size: it is in a file meanwhile."""
+    """It is larger than client_body_buffer_size, so it waits in a file."""
     made = engines(1, delay=0.3)
     nginx = cluster.nginx(f"llmgw_hash; server {made[0].target} max_conns=1;",
                           **http(QUEUED + " client_max_body_size 8m;"))
@@ -77,7 +77,7 @@ def test_queue_with_keepalive(cluster, engines):
 
 
 def one_dead_of(cluster, engines, n, lines="", pool="", delay=0.1):
-    """n servers of two places each, the first just gone."""
+    """n servers of two slots each; the first has just died."""
     made = engines(n, delay=delay)
     nginx = cluster.nginx(
         "llmgw_hash;" + "".join(f" server {e.target} max_conns=2;"
@@ -88,7 +88,7 @@ def one_dead_of(cluster, engines, n, lines="", pool="", delay=0.1):
 
 
 def test_failed_try_waits_again(cluster, engines):
-    """The others are full by then: each request is served all the same."""
+    """The other servers are full by then, but each request is served."""
     made, nginx = one_dead_of(cluster, engines, 3)
     for k in range(3):
         answers = at_once(16, lambda i: get(nginx, f"{k} {i}", body=b"x" * 9))
@@ -111,7 +111,7 @@ def test_failed_try_of_a_grpc_pass_waits_again(cluster, client):
 
 
 def failed_try(cluster, engines, pool="", lines=""):
-    """Two servers of one place: the first dead, the second held for 1 s.
+    """Two servers of one slot: the first dead, the second busy for 1 s.
 
     Returns nginx and the session whose first try is the dead server's.
     """
@@ -210,7 +210,7 @@ def test_reload_while_a_failed_try_waits(cluster, engines, aside):
 
 
 def test_waiting_for_too_long(cluster, engines, client):
-    """Each is told in its own protocol, and when to come back."""
+    """The refusal is in the client's protocol, and says when to retry."""
     made = engines(1, delay=1.5)
     nginx = cluster.nginx(
         f"llmgw_hash; server {made[0].target} max_conns=1;"

@@ -44,11 +44,11 @@ def test_reload_with_a_new_configuration(cluster, client):
     nginx.configure(server="client_max_body_size 9m;")
     nginx.reload()
     assert nginx.pool()["view"]["source"] == before
-    assert nginx.routable() == ["r1", "r2"]     # from the first answer on
+    assert nginx.routable() == ["r1", "r2"]     # from the first status on
 
 
 def test_reload_that_brings_the_module(cluster, client):
-    """And one that takes it away, and the next that brings it back."""
+    """A reload loads the module, the next removes it, one loads it again."""
     nginx = cluster.static([cluster.pyreplica("p0")], start=False)
     with_it = nginx.conf.read_text()
     without = re.sub(r"load_module[^;]*;|llmgw_(hash|pass)[^;]*;", "", with_it)
@@ -77,7 +77,7 @@ def test_reload_that_is_refused_keeps_the_old(cluster, client, expect):
 
 
 def test_counts_survive_a_reload(cluster, load):
-    """Streams of the old worker stay counted by the new one."""
+    """The new worker still counts streams of the old one."""
     nginx = cluster.fleet(replica={"token_delay": "100ms"})
     work = load(nginx, [[f"prompt {i}", 30] for i in range(30)])
     work.running()
@@ -102,7 +102,7 @@ def test_quit_finishes_streams_and_leaves_nothing(cluster, load, expect):
 
 
 def test_quit_of_an_idle_gateway_is_quick(cluster, client):
-    """Idle connections to replicas hold nobody back."""
+    """Idle connections to replicas do not delay its end."""
     nginx = cluster.fleet()
     c = client(nginx)
     c.stream("warm", 2)
@@ -114,9 +114,9 @@ def test_quit_of_an_idle_gateway_is_quick(cluster, client):
 
 
 def test_new_binary_takes_over_under_streams(cluster, client, load, expect):
-    """USR2, then QUIT to the old master: how another module is brought in.
+    """USR2, then QUIT to the old master: how the module is replaced.
 
-    nginx takes USR2 as a daemon alone.
+    nginx accepts USR2 only as a daemon.
     """
     cluster.fleet(replica={"token_delay": "50ms"})
     nginx = cluster.nginx(start=False, main="env LD_PRELOAD;"

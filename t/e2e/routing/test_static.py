@@ -1,4 +1,4 @@
-"""Replicas that are not ours, as static `server` lines."""
+"""Foreign engines, as static `server` lines."""
 
 import signal
 
@@ -57,7 +57,7 @@ def test_stream_goes_on_at_another_engine(cluster, load):
 
 
 def test_final_token_ends_the_stream_at_once(cluster, client):
-    """The engine's status comes two seconds later: nobody waits for it."""
+    """The engine's status comes two seconds later; no one waits for it."""
     nginx = cluster.static([cluster.pyreplica("late", linger_ms=2000)])
     got = client(nginx).stream("x", 3)
     got.check(pyreplica.tokens("x", 3))
@@ -67,8 +67,8 @@ def test_final_token_ends_the_stream_at_once(cluster, client):
 @pytest.mark.parametrize("code", ["OK", "INTERNAL", "UNAVAILABLE",
                                   "ABORTED"])
 def test_unfinished_stream_is_never_ok(cluster, client, code):
-    """An engine that ends each stream at the 4th token, with any status: where
-    there is no other it is asked again, until the tries are used up."""
+    """An engine ends each stream at the 4th token, with any status.  As there
+    is no other, it is tried again until the tries are used up."""
     bad = cluster.pyreplica("bad", token_delay_ms=1, end_after=3,
                             end_code=code)
     nginx = cluster.static([bad])

@@ -1,5 +1,5 @@
-"""llmgw-client bench: what it counts is what happened, and it sees what is
-wrong with a stream."""
+"""llmgw-client bench: its counts are exact, and it detects what is wrong with a
+stream."""
 
 import json
 import signal
@@ -41,7 +41,7 @@ def errors(got):
 
 @pytest.fixture
 def fleet(cluster):
-    """(nginx, replicas): a static pool, and what each replica counted."""
+    """(nginx, replicas): a static pool, and its replicas."""
     def make(n=2, replica=None, nginx=None):
         gateway = cluster.fleet(n, replica={"token_delay": "1ms",
                                             **(replica or {})},
@@ -101,13 +101,13 @@ def test_a_replica_is_measured_without_a_gateway(cluster):
 
 
 def test_open_loop_keeps_its_schedule(fleet):
-    """200 a second for a second: times count from when a start was due."""
+    """200 a second for one second: times count from when a start was due."""
     nginx, _ = fleet(1)
     got = bench(nginx.target, "--streams", 50, "--rate", 200, "--requests",
                 200, "--max-tokens", 1, "--duration", "30s")
     assert got["requests"]["ok"] == 200
     assert got["seconds"] >= 199 / 200
-    # One place for 20 starts a second of a fifth of a second each: they wait.
+    # One slot for 20 starts a second that take 0.2 s each: they wait.
     got = bench(nginx.target, "--rate", 20, "--requests", 20, "--max-tokens",
                 200, "--duration", "1s")
     assert got["requests"]["never_begun"] > 10
@@ -120,8 +120,8 @@ def test_open_loop_keeps_its_schedule(fleet):
     (("--rate", 100), True), (("--rate", 100, "--poisson"), False),
     (("--ramp", "1s"), True), (("--ramp", "1s", "--poisson"), False)])
 def test_starts_are_even_or_a_poisson_process(ports, expect, options, even):
-    """The time between starts varies as much as its mean is, or not at all;
-    its quartiles say so on a machine that is busy and delays some of them."""
+    """The deviation of the time between starts is its mean, or nothing.  It
+    is judged by quartiles, since a busy machine delays some starts."""
     began = []
 
     def generate(request, context):
@@ -171,7 +171,7 @@ def test_lockstep_starts_all_when_all_have_ended(fleet):
     got = bench(nginx.target, "--streams", 8, "--lockstep", "--requests", 24,
                 "--max-tokens", 20)
     assert got["requests"]["ok"] == 24
-    # Three times 20 tokens of a millisecond, one behind the other.
+    # Three times 20 tokens of a millisecond, one after the other.
     assert got["seconds"] >= 0.060
 
 
@@ -186,7 +186,7 @@ def test_refusals_are_told_by_status_and_reason(fleet):
 
 
 def test_an_unfinished_stream_is_seen(cluster):
-    """Status OK after three of five tokens, from the replica itself."""
+    """The replica itself ends with OK after three of five tokens."""
     replica = cluster.replica("r1", token_delay="1ms")
     wait_for(lambda: replica.client.check(), 10, "the replica")
     replica.faults(die_after_tokens=3)
@@ -199,7 +199,7 @@ def test_an_unfinished_stream_is_seen(cluster):
 @pytest.mark.parametrize("fault", ["doubled", "lost", "wrong",
                                    "final too early", "final missing"])
 def test_wrong_tokens_are_seen(ports, expect, fault):
-    """A replica in Python whose fourth token is not what it should be."""
+    """A replica in Python whose fourth token is wrong."""
     tokens = expect("prompt 000000000", 6)
     tokens = {"doubled": tokens[:3] + tokens[2:5],
               "lost": tokens[:3] + tokens[4:] + [" x"],

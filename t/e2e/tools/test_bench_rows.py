@@ -1,5 +1,5 @@
-"""bench/run.py: goals are judged as they stand, what failed says so, and a run
-ends when it must."""
+"""bench/run.py: goals are judged correctly, failures are reported, and a run
+ends within its time limit."""
 
 import json
 import os
@@ -79,7 +79,7 @@ built = pytest.mark.skipif(
 def test_a_part_is_measured(tmp_path):
     out, got = run(tmp_path, "--rounds", "2", "--window", "200", "--warmup",
                    "100", "p200l")
-    assert out.returncode == 1, out.stderr      # the other goals
+    assert out.returncode == 1, out.stderr      # the other goals are not met
     rows = got["paired"]["p200l"]["rows"]
     assert set(rows) == {"nginx", "haproxy", "floor", "llmgw"}, out.stderr
     assert rows["llmgw"]["value"]["n"] == rows["llmgw"]["ratio"]["n"] == 2
@@ -89,7 +89,7 @@ def test_a_part_is_measured(tmp_path):
 
 @built
 def test_a_proxy_that_does_not_start_fails_alone(tmp_path):
-    """The others of its scenario are measured, and the run goes on."""
+    """The scenario's other proxies are measured, and the run goes on."""
     out, got = run(tmp_path, "--rounds", "1", "--window", "200", "--warmup",
                    "100", "ttft1", "overload", LLMGW_SO="/no/such.so")
     rows = got["paired"]["ttft1"]["rows"]

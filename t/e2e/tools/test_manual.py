@@ -1,4 +1,4 @@
-"""The manual pages: well formed, and they know what --help knows."""
+"""The manual pages are well formed and have the options of --help."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ def options_of_help(command):
 
 
 def options_of_page(name):
-    """What begins a paragraph with a tag."""
+    """The options that tag a paragraph."""
     tags = re.findall(r"^\.TP\n(\..*)$", page(name).read_text(), re.M)
     return {word.replace("\\", "") for tag in tags
             for word in re.findall(r"(?<!\w)(?:\\-)+[a-z][a-z-]*", tag)}
