@@ -1,5 +1,5 @@
 
-/* Bytes as a line on the control socket: never a crash, always an object. */
+/* Bytes as a line on the control socket: no crash, and always an object. */
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 
 /*
- * How many datagrams a run has handed over, said at its end for who adds them
- * up over many runs (t/fuzz/packets.py).
+ * Counts the datagrams of a run and prints the number at its end;
+ * t/fuzz/packets.py adds them up over many runs.
  */
 
 #ifndef FUZZ_COUNT_H

@@ -1,11 +1,11 @@
 
 /*
- * Bytes as datagrams to a member of a small cluster, time passing in between:
- * never a crash, and the table stays within its rules.
+ * Bytes as datagrams to a member of a small cluster, with time passing in
+ * between: no crash, and the table keeps its rules.
  *
  * The input is a sequence of records, each a length (two bytes), a pause in
- * units of 16 ms (one byte) and the datagram; length 0 and one byte more are
- * an order.  A datagram that does not begin with the magic gets a right header
+ * units of 16 ms (one byte) and the datagram; length 0 and one more byte are
+ * an order.  A datagram that does not begin with the magic gets a valid header
  * before it, so that the fuzzer need not find that first.
  */
 
@@ -22,8 +22,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 
-/* What leaves is a datagram that others would take; data: the sequence of
-   the last ping. */
+/* Checks that others would accept what is sent; data: the sequence of the
+   last ping. */
 static void
 fuzz_send(void *data, const address_t *to, const uint8_t *bytes, size_t len)
 {
@@ -129,7 +129,7 @@ fuzz_say(swim_t *swim, packet_out_t *out, packet_type_t type,
 }
 
 
-/* Three others come by the way that everybody comes: heard of, asked, they
+/* Three others join as every member does: they are heard of, asked, and they
    answer. */
 static void
 fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
@@ -151,7 +151,7 @@ fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
         strcpy(stranger.facts.address, "10.0.0.2:7946");
         stranger.facts.address[7] = '2' + i;
 
-        /* Late enough that this ping alone is due. */
+        /* Late enough that only this ping is due. */
         now_us += 1000;
         fuzz_say(swim, out, PACKET_NEWS, &stranger, 0, now_us);
         swim_tick(swim, now_us);
@@ -163,7 +163,7 @@ fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
 }
 
 
-/* An order by one of them: what the fuzzer would have to find first. */
+/* An order from one of them, which the fuzzer would hardly find. */
 static void
 fuzz_order(swim_t *swim, uint8_t byte, uint64_t now_us)
 {

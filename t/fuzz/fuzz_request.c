@@ -1,13 +1,13 @@
 
 /*
- * A client that says anything: bytes behind the preface of an HTTP/2
- * connection go to a server session as the gateway drives it, and what comes
- * out as a message goes to the decoder of InferRequest.
+ * A client that sends anything: bytes after the preface of an HTTP/2
+ * connection go to a server session as the gateway drives it, and the messages
+ * that come out go to the decoder of InferRequest.
  *
- * The first byte tells how the input is cut; what the server answers is
- * written after each piece, into a buffer that is sometimes too small.  Where
- * the input is not HTTP/2 at all, it is taken as one InferRequest too, so that
- * a corpus of either kind is of use.
+ * The first byte chooses how the input is cut; what the server answers is
+ * written after each piece, into a buffer that is sometimes too small.  An
+ * input that is not HTTP/2 at all is also decoded as one InferRequest, so that
+ * a corpus of either kind is useful.
  */
 
 #include <assert.h>

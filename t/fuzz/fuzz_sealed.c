@@ -1,11 +1,11 @@
 
 /*
- * Bytes as sealed datagrams: never a crash, and nothing opens but what was
- * sealed.
+ * Bytes as sealed datagrams: no crash, and only what was sealed opens.
  *
- * The first byte says what becomes of the rest: as it is to who has a key; or
- * sealed as a message, which then opens once and no second time; or sealed and
- * changed at the place that the next two bytes name.
+ * The first byte chooses what is done with the rest: it goes unchanged to a
+ * receiver with a key; or it is sealed as a message, which then opens once and
+ * not a second time; or it is sealed, and changed at the place that the next
+ * two bytes give.
  */
 
 #include <assert.h>
@@ -25,7 +25,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 
-/* The ring alone stays: the file is made once. */
+/* Only the ring is kept: the file is made once. */
 static keyring_t *
 fuzz_ring(void)
 {

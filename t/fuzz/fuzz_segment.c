@@ -2,12 +2,12 @@
 /*
  * Fuzzes the reader of the members segment, in both layouts.
  *
- * The bytes become a file (memfd, opened anew through /proc/self/fd like any
- * path) and a reader looks at it in every way it has.  Raw bytes never get
- * past the first check, so the input's first byte chooses the layout and how
- * true the file is: as it comes; as damage to a valid segment; or as contents
- * of a segment whose sizes and checks are made right afterwards, so that the
- * look at every field is reached.  What is given out must keep every promise of
+ * The bytes become a file (memfd, opened again through /proc/self/fd like any
+ * path), and a reader reads it in every way it has.  Raw bytes never get past
+ * the first check, so the input's first byte chooses the layout and how valid
+ * the file is: raw bytes; damage to a valid segment; or contents of a segment
+ * whose sizes and checksums are set right afterwards, so that the checks of
+ * every field are reached.  What the reader returns must keep every promise of
  * members.h.
  */
 
@@ -27,7 +27,7 @@
 #define TABLES_AT    4096
 #define TABLES_BYTES 12288      /* head and buffers of a segment of four */
 #define NAMES_AT     (TABLES_BYTES + 4096)      /* the first place */
-#define PATCH_BYTES  (NAMES_AT + 4096)          /* what is damaged */
+#define PATCH_BYTES  (NAMES_AT + 4096)          /* the part that is damaged */
 #define FILE_BYTES   (TABLES_BYTES + 4096 + 256 * 4096)
 
 static const char  names[] = "llama\0mistral";
@@ -81,7 +81,7 @@ segment_build(uint8_t *file, unsigned layout)
 }
 
 
-/* Makes all checks right, whatever they stand for. */
+/* Sets all checksums right, whatever they cover. */
 static void
 segment_seal(uint8_t *file)
 {
@@ -112,7 +112,7 @@ segment_seal(uint8_t *file)
 }
 
 
-/* Triples of place (two bytes) and value. */
+/* Writes triples of place (two bytes) and value. */
 static void
 segment_patch(uint8_t *file, const uint8_t *data, size_t size)
 {
@@ -122,7 +122,7 @@ segment_patch(uint8_t *file, const uint8_t *data, size_t size)
 }
 
 
-/* Bytes into the head's or the table's places, in a row. */
+/* Writes consecutive bytes into the head or the table. */
 static void
 segment_fill(uint8_t *file, const uint8_t *data, size_t size)
 {
@@ -156,7 +156,7 @@ view_expect(const llmgw_members_view_t *view)
 }
 
 
-/* Whatever is given out is a list, and the one that was asked for. */
+/* What is returned must be a list, and the one that was asked for. */
 static void
 list_try(llmgw_members_reader_t *reader, uint64_t list)
 {

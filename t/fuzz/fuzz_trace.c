@@ -1,5 +1,5 @@
 
-/* Bytes as a traceparent and a tracestate: what is handed on is valid. */
+/* Bytes as a traceparent and a tracestate: what is passed on is valid. */
 
 #include <assert.h>
 #include <string.h>

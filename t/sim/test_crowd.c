@@ -1,5 +1,5 @@
 
-/* Many members, many changes: what is told reaches all, in O(log n). */
+/* Many members and many changes: each reaches all, in O(log n). */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #define SEEDS  20
 
 
-/* Scenario 15, each joiner 2 ms after the last: bytes sent, for each. */
+/* Scenario 15, a joiner every 2 ms: returns the bytes sent per joiner. */
 static uint64_t
 join_all(size_t n, uint64_t seed, uint64_t step_ms, uint64_t max_ms)
 {
@@ -57,7 +57,7 @@ many_joiners_at_once_are_all_known_soon(void **state)
 }
 
 
-/* Each has pinged each: that alone is 200 KB. */
+/* Every member has pinged every other: that alone is 200 KB. */
 static void
 a_thousand_joiners_are_all_known_soon(void **state)
 {
@@ -136,11 +136,11 @@ load_storm_delays_no_news(void **state)
         holds(cluster, cluster_all_see_dead(cluster, 7));
         holds(cluster, cluster_false_deaths(cluster) == 0);
 
-        /* At most ten a second each to the one gateway. */
+        /* Each sends at most ten a second to the one gateway. */
         bytes = (fake_net_bytes(cluster->net) - bytes) / 6 / 20;
         holds(cluster, bytes <= 2500);
 
-        /* The last word counts. */
+        /* The last load is what counts. */
         cluster_run_ms(cluster, 1100);
         holds(cluster, cluster_view(cluster, 0, 3)->load.active_requests
                        == (5999 + 3) % 11);

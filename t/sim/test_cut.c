@@ -1,5 +1,5 @@
 
-/* Ways that are cut, one and both, of a few and of halves. */
+/* Paths that are cut, in one and both directions, of a few and of halves. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #define N      10
 
 
-/* Scenario 5.  Others reach both, so neither is thought of ill for long. */
+/* Scenario 5.  Others reach both, so neither stays suspected for long. */
 static void
 cut_pair(uint64_t seed, unsigned one_way, unsigned other_way)
 {
@@ -59,7 +59,7 @@ cut_from_all(cluster_t *cluster, size_t host, int is_out)
 }
 
 
-/* Scenario 6: the one who is heard by none is dead to all, and comes back. */
+/* Scenario 6: a member that none hears is dead to all, and comes back. */
 static void
 who_is_heard_by_none_dies_alone(void **state)
 {
@@ -81,7 +81,7 @@ who_is_heard_by_none_dies_alone(void **state)
 }
 
 
-/* And the one who hears none, and finds all others dead, kills nobody. */
+/* A member that hears none finds all others dead, but no other does. */
 static void
 who_hears_none_kills_nobody(void **state)
 {

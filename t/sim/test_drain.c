@@ -1,6 +1,6 @@
 
 /*
- * Who drains a member, as all others see it: leases, restarts, what is kept.
+ * Which member drains another, as all see it: leases, restarts, what is kept.
  * Host 0 is the gateway.
  */
 
@@ -38,7 +38,7 @@ lease_stands_while_it_is_renewed_and_ends_30_s_after(void **state)
             holds(cluster, orders_all_see_update(cluster, 2));
         }
 
-        /* Its driver dies: at most 30 s after its last word. */
+        /* Its driver dies: the drain ends within 30 s of its last renewal. */
         cluster_crash(cluster, 0);
         cluster_run_ms(cluster, 24900);
         holds(cluster, orders_all_see_update(cluster, 2));
@@ -65,7 +65,7 @@ operators_drain_outlives_the_update_and_the_replicas_word(void **state)
     orders_done(cluster, 0, 2, ORDER_UNDRAIN, UPDATE);
     assert_int_equal(cluster->hosts[2].nuntold, 0);
 
-    /* A new process, which was not told, does not end it either. */
+    /* A new process, which was not told to drain, does not end it either. */
     orders_says(cluster, 2, 0);
     cluster_run_ms(cluster, 40000);
     assert_true(orders_all_see_operator(cluster, 2));
@@ -79,7 +79,7 @@ operators_drain_outlives_the_update_and_the_replicas_word(void **state)
 }
 
 
-/* What the replica says of itself is shown, and is nobody's. */
+/* A drain that the replica began itself is shown, and has no owner. */
 static void
 replicas_own_drain_has_no_owner(void **state)
 {
@@ -92,7 +92,7 @@ replicas_own_drain_has_no_owner(void **state)
     assert_string_equal(cluster_facts(cluster, 0, 2)->drain_owner, "");
     assert_true(cluster_view(cluster, 0, 2)->traits.refuses_new);
 
-    /* To undrain it is to tell it. */
+    /* To undrain it means to tell the replica. */
     orders_give(cluster, 0, 2, ORDER_UNDRAIN, OP);
     cluster_run_ms(cluster, 10);
     assert_int_equal(cluster->hosts[2].nuntold, 1);
@@ -100,7 +100,7 @@ replicas_own_drain_has_no_owner(void **state)
 }
 
 
-/* Scenario 22.  The weight is the operator's own, in its configuration. */
+/* Scenario 22.  The weight is the operator's, from its configuration. */
 static void
 rejoin_keeps_an_operators_drain_and_no_other(void **state)
 {
@@ -138,7 +138,7 @@ rejoin_keeps_an_operators_drain_and_no_other(void **state)
             holds(cluster, cluster->hosts[i + 1].ntold == (i < 2));
         }
 
-        /* The replica that the lease drained is set free by the next life. */
+        /* The next process undrains the replica that the lease had drained. */
         orders_says(cluster, 2, 1);
         holds(cluster, cluster->hosts[2].nuntold == 1);
         orders_says(cluster, 3, 1);
@@ -152,8 +152,8 @@ rejoin_keeps_an_operators_drain_and_no_other(void **state)
 }
 
 
-/* It answers a ping before it can ask anybody: that word replaces here what
-   was known of it, and it is told all the same. */
+/* It answers a ping before it can ask another member: this record replaces
+   what was known of it here, but it still gets the drain. */
 static void
 starter_that_is_pinged_first_learns_who_drains_it(void **state)
 {
@@ -185,9 +185,9 @@ state_directory_is_believed_before_others(void **state)
     cluster_crash(cluster, 1);
     cluster_crash(cluster, 2);
 
-    cluster->drain_kept = "";           /* others did not hear the undrain */
+    cluster->drain_kept = "";           /* others missed the undrain */
     cluster_start(cluster, 1, LLMGW_ROLE_REPLICA, 0);
-    cluster->drain_kept = OP;           /* others never heard the drain */
+    cluster->drain_kept = OP;           /* others missed the drain */
     cluster_start(cluster, 2, LLMGW_ROLE_REPLICA, 0);
     assert_true(swim_own(cluster_swim(cluster, 2))->facts.draining);
     cluster_run_ms(cluster, 3000);
@@ -231,7 +231,7 @@ update_that_runs_is_known_to_all(void **state)
 }
 
 
-/* The segment has facts alone: what else there is comes with pings. */
+/* The segment has only facts: everything else comes with pings. */
 static void
 what_the_segment_lacks_is_learned_after_a_restart(void **state)
 {

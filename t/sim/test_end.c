@@ -1,5 +1,5 @@
 
-/* Leaving, small clusters, and agents that end while replicas go on. */
+/* Leaving, small clusters, and agents that end while replicas run on. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ leaver_is_LEFT_and_never_DEAD(void **state)
 }
 
 
-/* Its word is lost: it goes after a second, and is found dead as any. */
+/* Its LEFT is lost: it ends after a second, and is found dead as usual. */
 static void
 leaver_whose_word_is_lost_is_gone_all_the_same(void **state)
 {
@@ -94,7 +94,7 @@ gateway_is_never_a_replica(void **state)
 }
 
 
-/* Scenario 28.  Nobody can confirm, so the least is all that a suspect has. */
+/* Scenario 28.  None can confirm, so a suspect has only the minimum time. */
 static void
 two_and_three_find_a_death_and_a_rejoin(void **state)
 {
@@ -121,8 +121,8 @@ two_and_three_find_a_death_and_a_rejoin(void **state)
 
 
 /*
- * Scenario 30.  The agent alone dies: its member is suspected, which stops new
- * work and ends nothing; the next agent is back before the verdict.
+ * Scenario 30.  Only the agent dies: its member is suspected, which stops new
+ * work but ends no stream; the next agent is up before the suspicion ends.
  */
 static void
 agent_that_is_back_in_time_was_never_dead(void **state)

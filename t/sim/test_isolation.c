@@ -1,5 +1,5 @@
 
-/* Is it the others that died, or are we cut off? */
+/* Whether the others died, or this agent is cut off. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ is_not_isolated(const cluster_t *cluster, size_t host)
 }
 
 
-/* Second half: the gossip port is cut, and what nginx does is not. */
+/* Second half: only the gossip port is cut, not nginx's connections. */
 static void
 cut_off_gateway_is_isolated_until_it_heals(void **state)
 {
@@ -45,7 +45,7 @@ cut_off_gateway_is_isolated_until_it_heals(void **state)
         ms = cluster_run_until(cluster, is_isolated, 0, 60000);
         holds(cluster, ms >= 2500 && ms <= 55000);
 
-        /* It holds on, and forgets nobody, as long as that takes. */
+        /* It keeps all members, however long that takes. */
         cluster_run_ms(cluster, seed == 1 ? 700000 : 60000);
         holds(cluster, is_isolated(cluster, 0));
         holds(cluster, swim_table(cluster_swim(cluster, 0))->n == N);
@@ -63,7 +63,7 @@ cut_off_gateway_is_isolated_until_it_heals(void **state)
 }
 
 
-/* Less than half of all is no isolation. */
+/* Fewer than half of all is no isolation. */
 static void
 half_of_a_cluster_may_die_without_isolation(void **state)
 {
@@ -111,7 +111,7 @@ all_see_dead_from(const cluster_t *cluster, size_t first)
 }
 
 
-/* They are dead to all; that takes long where it is most of all. */
+/* They are dead to all; that takes long where it is most of them. */
 static void
 crash_from(cluster_t *cluster, size_t first)
 {
@@ -126,7 +126,7 @@ crash_from(cluster_t *cluster, size_t first)
 }
 
 
-/* It needs no past of half a minute. */
+/* It need not have run for half a minute. */
 static void
 gateway_of_a_young_cluster_is_isolated_too(void **state)
 {
@@ -149,7 +149,7 @@ gateway_of_a_young_cluster_is_isolated_too(void **state)
 }
 
 
-/* A starter hears of deaths that it has not seen. */
+/* An agent that starts hears of deaths that it has not seen. */
 static void
 what_others_know_to_be_dead_isolates_nobody(void **state)
 {
@@ -182,7 +182,7 @@ restart_from_segment(cluster_t *cluster, size_t host)
 }
 
 
-/* What nginx serves by does not get less by the restart. */
+/* The restart takes no replica away from nginx. */
 static void
 isolation_outlives_the_agent(void **state)
 {
@@ -206,7 +206,7 @@ isolation_outlives_the_agent(void **state)
             holds(cluster, swim_table(cluster_swim(cluster, 0))->n == N);
         }
 
-        /* It needs no seed: it looks for the dead. */
+        /* It needs no seed: it pings the dead. */
         fake_net_part(cluster->net, 0, 1, 0);
         ms = cluster_run_until(cluster, is_not_isolated, 0, 12000);
         holds(cluster, ms <= 12000);
@@ -216,7 +216,7 @@ isolation_outlives_the_agent(void **state)
 }
 
 
-/* It ends where the dead are dead: when they are forgotten. */
+/* Where the dead are really dead, it ends when they are forgotten. */
 static void
 restored_isolation_ends_with_the_tombstones(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Scenario 23: sealed gossip.  Who has no key is nobody, datagrams that were
- * changed or had before change nothing, and keys rotate under way.
+ * Scenario 23: sealed gossip.  An agent without a key is no member, changed
+ * or repeated datagrams have no effect, and keys rotate while it runs.
  */
 
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 
 #define SEEDS       20
 #define N           8
-#define INTRUDER    N               /* one host more */
+#define INTRUDER    N               /* an additional host */
 #define A16         "aaaaaaaaaaaaaaaa"
 #define B16         "bbbbbbbbbbbbbbbb"
 #define KEY_A       A16 A16 A16 A16
@@ -35,7 +35,7 @@ typedef struct {
     uint8_t  bytes[PACKET_MAX_BYTES];
 } heard_t;
 
-/* A cluster whose members have keys of their own, and who listens to it. */
+/* A cluster whose members have their own rings, and an eavesdropper. */
 typedef struct {
     cluster_t  *cluster;
     char        path[N + 1][32];
@@ -130,7 +130,7 @@ done(scene_t *s)
 }
 
 
-/* Over all members. */
+/* The sum over all members. */
 static uint64_t
 dropped(const scene_t *s, packet_rc_t rc)
 {
@@ -180,7 +180,7 @@ assert_unmoved(const scene_t *s)
 }
 
 
-/* It knocks for 20 s, is counted by its reason, and gets not a byte. */
+/* It tries for 20 s, is counted by its reason, and gets no byte back. */
 static void
 knocks(scene_t *s, packet_rc_t theirs)
 {
@@ -264,7 +264,7 @@ say_again(scene_t *s, const heard_t *heard, size_t to)
 }
 
 
-/* All that was said in 10 s is said again, once and twice. */
+/* All datagrams of 10 s are sent again, once and twice. */
 static void
 what_was_had_is_dropped(void **state)
 {
@@ -298,7 +298,7 @@ what_was_had_is_dropped(void **state)
 }
 
 
-/* What was said to one is said to others: it is true, and no news. */
+/* A datagram for one is sent to others: it is true, but nothing new. */
 static void
 what_others_had_changes_nothing(void **state)
 {
@@ -324,7 +324,7 @@ what_others_had_changes_nothing(void **state)
 }
 
 
-/* Each datagram comes a second time with one bit wrong; at any place. */
+/* Each datagram comes a second time with one bit flipped, at any place. */
 static void
 flipped_bits_are_found(void **state)
 {
@@ -359,7 +359,7 @@ flipped_bits_are_found(void **state)
 
 /*
  * Add everywhere, use everywhere, remove everywhere, at one member after the
- * other in an order by chance; through loss, delay and doubled datagrams.
+ * other in random order; through loss, delay and doubled datagrams.
  */
 static void
 keys_rotate_under_way(void **state)
@@ -401,8 +401,8 @@ keys_rotate_under_way(void **state)
 }
 
 
-/* Pings over connections are sealed as well: who has lost its datagrams lives
-   on by them. */
+/* Pings over connections are sealed as well: they keep a member alive whose
+   datagrams are lost. */
 static void
 streams_are_sealed_too(void **state)
 {
@@ -422,7 +422,7 @@ streams_are_sealed_too(void **state)
 }
 
 
-/* A new life has a new epoch and counts anew; so has one after that. */
+/* A restart has a new epoch and counts from 0; so has the one after. */
 static void
 restarted_ones_are_heard_at_once(void **state)
 {

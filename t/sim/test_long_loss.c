@@ -1,5 +1,5 @@
 
-/* Ten minutes of a net that loses a fifth, with a keyring and without. */
+/* Ten minutes on a net that loses a fifth, with a keyring and without. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #define CROWD  50
 
 
-/* Ten minutes, fifty members, a fifth of all lost.  ring: NULL for plain. */
+/* Ten minutes, fifty members, a fifth of all lost.  ring NULL: not sealed. */
 static void
 ten_minutes_of_loss(uint64_t seed, const keyring_t *ring)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Nets that lose, delay, double and reorder: what is alive stays alive, what
- * died is found, and all is right soon after the weather has cleared.
+ * Nets that lose, delay, double and reorder: live members stay alive, dead
+ * ones are found, and all tables are right soon after the faults have ended.
  */
 
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #define SEEDS  20
 
 
-/* Scenario 1.  Nobody dies of loss that TCP lives through. */
+/* Scenario 1.  No member dies of loss that TCP survives. */
 static void
 nobody_dies_of_loss(void **state)
 {
@@ -40,7 +40,7 @@ nobody_dies_of_loss(void **state)
 }
 
 
-/* A true death is found through a fifth of loss as well. */
+/* A real death is found although a fifth is lost. */
 static void
 death_is_found_at_twenty_percent_loss(void **state)
 {
@@ -61,7 +61,7 @@ death_is_found_at_twenty_percent_loss(void **state)
 }
 
 
-/* Half and nine tenths of all lost: who is called dead comes back. */
+/* Half and nine tenths are lost: members declared dead come back. */
 static void
 cluster_is_whole_again_after_a_storm(void **state)
 {
@@ -82,7 +82,7 @@ cluster_is_whole_again_after_a_storm(void **state)
 }
 
 
-/* Scenario 2.  Delays up to the ping timeout, and up to thrice it. */
+/* Scenario 2.  Delays up to the ping timeout, and up to three times that. */
 static void
 nobody_dies_of_jitter(void **state)
 {
@@ -128,7 +128,7 @@ half_of_all_doubled_changes_nothing(void **state)
 }
 
 
-/* Scenario 4.  Up to 32 datagrams to a member overtake one. */
+/* Scenario 4.  Up to 32 datagrams to a member overtake an earlier one. */
 static void
 reordering_kills_nobody(void **state)
 {

@@ -1,9 +1,8 @@
 
 /*
  * Three agents from before MemberMore and three of today in one cluster, with
- * relays of the other kind between any two.  An old agent passes records on
- * without `more`: nothing may be lost by that, and no member may be declared
- * dead.
+ * relays of the other kind between any two.  An old agent passes on records
+ * without `more`: that may lose nothing, and no member may be declared dead.
  */
 
 #include <setjmp.h>
@@ -65,7 +64,7 @@ mixed(uint64_t seed)
 }
 
 
-/* What one knows of another's group: the prefix and its number. */
+/* What a member knows of another's group: the prefix and its number. */
 static int
 knows(const cluster_t *cluster, size_t viewer, size_t host,
     const char *prefix)
@@ -99,7 +98,7 @@ all_know_all(const cluster_t *cluster, size_t host)
 }
 
 
-/* Each replica says something new, some times. */
+/* Each replica changes something, several times. */
 static void
 chatter(cluster_t *cluster, size_t rounds, uint64_t step_ms)
 {
@@ -116,7 +115,7 @@ chatter(cluster_t *cluster, size_t rounds, uint64_t step_ms)
 }
 
 
-/* Ways between some: all that are new, or all that are old. */
+/* Cuts or heals the paths among the new agents, or among the old ones. */
 static void
 cut(cluster_t *cluster, int olds, unsigned what)
 {
@@ -176,8 +175,8 @@ gateway_is_told(const cluster_t *cluster, size_t host)
 
 
 /*
- * The new ones hear of each other through old ones alone: what changes gets
- * through, what was known of a group stays, and `more` is asked for.
+ * New agents hear of each other only through old ones: changes get through,
+ * what was known of a group stays, and `more` is asked for.
  */
 static void
 old_relays_take_nothing_away(void **state)
@@ -205,7 +204,7 @@ old_relays_take_nothing_away(void **state)
             }
         }
 
-        /* Facts did come that way. */
+        /* Facts did come through old agents. */
         fake_net_weather(cluster->net)->loss_permille = 0;
         holds(cluster, cluster_run_until(cluster, gateway_is_told, 0, 15000)
                        != UINT64_MAX);
@@ -226,7 +225,7 @@ first_old_one_is_told(const cluster_t *cluster, size_t host)
 }
 
 
-/* And the old ones among each other through new ones. */
+/* Old agents hear of each other only through new ones. */
 static void
 new_relays_serve_old_ones(void **state)
 {
@@ -248,8 +247,8 @@ new_relays_serve_old_ones(void **state)
 
 
 /*
- * A new one starts again with another group, while the others of its kind hear
- * of it through old ones alone; once they meet they know the new group.
+ * A new agent restarts with another group, while the other new ones hear of it
+ * only through old ones; once they talk to it they know the new group.
  */
 static void
 restart_with_another_group_is_learned(void **state)
@@ -304,7 +303,7 @@ downgraded_agent_has_no_group(void **state)
 }
 
 
-/* At rest nobody sends whole records for want of `more`. */
+/* At rest no agent sends whole records because `more` is missing. */
 static void
 mixed_cluster_costs_what_a_new_one_costs(void **state)
 {
@@ -328,8 +327,8 @@ mixed_cluster_costs_what_a_new_one_costs(void **state)
 
 
 /*
- * Load has an order of its own: doubled and overtaken datagrams, in the short
- * form and in whole records, never take a figure back.
+ * Load is ordered by its own sequence: doubled and overtaken datagrams, in
+ * the short form and in whole records, never bring an older figure back.
  */
 static void
 load_never_goes_backwards(void **state)

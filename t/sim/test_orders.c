@@ -1,7 +1,7 @@
 
 /*
- * Orders on a fake network: lost, doubled, late, for who is gone, for who may
- * not.  Host 0 is the gateway.
+ * Orders on a fake network: lost, doubled, late, to members that are gone, and
+ * from members that may not give them.  Host 0 is the gateway.
  */
 
 #include <setjmp.h>
@@ -31,7 +31,7 @@ order_is_done_and_shown_in_one_flight_there_and_back(void **state)
     cluster = cluster_formed(N, 1);
     assert_int_equal(orders_give(cluster, 0, 2, ORDER_DRAIN, OP),
                      ORDER_PENDING);
-    cluster_run_ms(cluster, 1);         /* 500 us each way */
+    cluster_run_ms(cluster, 1);         /* 500 us in each direction */
     assert_int_equal(cluster->hosts[0].nordered, 1);
     assert_int_equal(cluster->hosts[0].ordered, ORDER_DONE);
     assert_int_equal(cluster->hosts[2].ntold, 1);
@@ -39,7 +39,7 @@ order_is_done_and_shown_in_one_flight_there_and_back(void **state)
     assert_true(cluster_run_until(cluster, orders_all_see_operator, 2, 1000)
                 != UINT64_MAX);
 
-    /* From a replica's agent, too, and to oneself without a datagram. */
+    /* Also from a replica's agent; and to itself, without a datagram. */
     assert_int_equal(orders_done(cluster, 3, 2, ORDER_UNDRAIN, OP),
                      ORDER_DONE);
     assert_int_equal(cluster->hosts[2].nuntold, 1);
@@ -49,7 +49,7 @@ order_is_done_and_shown_in_one_flight_there_and_back(void **state)
 }
 
 
-/* Each once, in the order in which they were given. */
+/* Each is carried out once, in the order in which they were given. */
 static void
 orders_are_carried_out_once_however_the_network_is(void **state)
 {
@@ -101,7 +101,7 @@ target_that_does_not_hear_is_unreachable_after_5_s(void **state)
     assert_int_equal(cluster->hosts[0].ordered, ORDER_EUNREACHED);
     assert_int_equal(cluster->hosts[2].ntold, 0);
 
-    /* Who is known to be gone is not tried. */
+    /* A member that is known to be gone is not tried. */
     cluster_crash(cluster, 3);
     cluster_run_ms(cluster, 20000);
     assert_int_equal(orders_give(cluster, 0, 3, ORDER_DRAIN, OP),
@@ -110,7 +110,7 @@ target_that_does_not_hear_is_unreachable_after_5_s(void **state)
 }
 
 
-/* Its answers are lost: it was carried out, and its record tells. */
+/* Its answers are lost: it was carried out, and its record shows it. */
 static void
 lost_answers_are_given_again(void **state)
 {
@@ -178,7 +178,7 @@ order_that_comes_late_once_more_changes_nothing(void **state)
     assert_true(orders_all_see_owner(cluster, 2, ""));
     assert_int_equal(cluster->hosts[2].ntold, 1);
 
-    /* Nor in its next life, which does not remember it. */
+    /* Nor after a restart, when the member does not remember it. */
     cluster_crash(cluster, 2);
     cluster_start(cluster, 2, LLMGW_ROLE_REPLICA, 0);
     cluster_run_ms(cluster, 2000);
@@ -268,7 +268,7 @@ more_orders_than_there_is_room_for_are_refused(void **state)
 }
 
 
-/* By keys of one file, a crypt each. */
+/* With the keys of one file, each member with its own crypt. */
 static void
 restart_is_for_who_has_a_key_and_done_once(void **state)
 {
@@ -323,7 +323,7 @@ restart_is_for_who_has_a_key_and_done_once(void **state)
 }
 
 
-/* Carried out at once, and answered when its disk has it; once. */
+/* Carried out at once and once only; answered when it is on the disk. */
 static void
 answer_waits_for_the_targets_disk(void **state)
 {
@@ -348,7 +348,7 @@ answer_waits_for_the_targets_disk(void **state)
     assert_int_equal(giver->nordered, 1);
     assert_int_equal(giver->ordered, ORDER_DONE);
 
-    /* Its own order, too. */
+    /* An order to itself waits for the disk, too. */
     target->is_writing = 1;
     assert_int_equal(orders_give(cluster, 2, 2, ORDER_UNDRAIN, OP),
                      ORDER_PENDING);
@@ -364,7 +364,7 @@ answer_waits_for_the_targets_disk(void **state)
 }
 
 
-/* What was refused promises nothing. */
+/* An order that was refused promises nothing. */
 static void
 refusal_does_not_wait_for_the_disk(void **state)
 {

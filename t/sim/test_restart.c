@@ -1,5 +1,5 @@
 
-/* Lives that follow each other, and two of one id at once. */
+/* Restarts of a member, and two members of one id at once. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #define HOUR   3600000000LL
 
 
-/* Scenario 8: down for so long, and its clock is so far ahead then. */
+/* Scenario 8: it is down for down_ms, and then its clock is ahead. */
 static void
 restart_after(uint64_t seed, uint64_t down_ms, int64_t ahead_us)
 {
@@ -38,7 +38,7 @@ restart_after(uint64_t seed, uint64_t down_ms, int64_t ahead_us)
         holds(cluster, swim_table(cluster_swim(cluster, i))->n == 6);
     }
 
-    /* A ping that the old life missed is not held against the new. */
+    /* A ping that the old process missed does not count against the new. */
     cluster_run_ms(cluster, 10000);
     holds(cluster, cluster_is_whole(cluster, 0));
     holds(cluster, cluster_false_deaths(cluster) == 0);
@@ -65,8 +65,8 @@ restart_supersedes_at_any_moment_and_by_any_clock(void **state)
 }
 
 
-/* Scenario 9.  The later start counts, wherever it is; so it does when its
-   clock is behind, after the old address has not answered for a second. */
+/* Scenario 9.  The later start counts, wherever it runs; where its clock is
+   behind, it counts once the old address has not answered for a second. */
 static void
 same_id_goes_on_at_a_new_address(void **state)
 {
@@ -98,7 +98,7 @@ same_id_goes_on_at_a_new_address(void **state)
 }
 
 
-/* Scenario 10.  The old id dies as any does, the new one lives there. */
+/* Scenario 10.  The old id dies as usual, the new one lives there. */
 static void
 new_id_at_an_old_address_is_somebody_else(void **state)
 {
@@ -135,7 +135,7 @@ was_told_to_end(const cluster_t *cluster, size_t host)
 }
 
 
-/* Scenario 11.  The later one ends, whatever its clock says. */
+/* Scenario 11.  The later one ends, whatever its clock shows. */
 static void
 later_of_two_with_one_id_is_told_to_end(void **state)
 {
@@ -157,7 +157,7 @@ later_of_two_with_one_id_is_told_to_end(void **state)
             holds(cluster, ms <= 3000);
             holds(cluster, !was_told_to_end(cluster, 3));
 
-            /* Which it does, without a word; the other is there on. */
+            /* It ends without a LEFT; the other one stays known. */
             cluster_crash(cluster, 7);
             strcpy(cluster->hosts[7].id, "m7");
             ms = cluster_run_until(cluster, cluster_is_settled, 0, 12000);
@@ -232,7 +232,7 @@ all_restart_at_once(void **state)
 }
 
 
-/* Scenario 14.  Each is back within a second, and never twice. */
+/* Scenario 14.  Each is back within a second, and never known twice. */
 static void
 rolling_restart_is_known_to_all_each_time(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
- * What a member says of itself, on a fake network: its replica's service, its
- * load, its end.
+ * What a member publishes about itself, on a fake network: its replica's
+ * service, its load, its end.
  */
 
 #include <setjmp.h>
@@ -131,7 +131,7 @@ gateway_hears_load_at_once_and_once_a_second(void **state)
     member = cluster_view(cluster, 0, 2);
     assert_int_equal(member->load.active_requests, 5);
 
-    /* A second change waits for its turn. */
+    /* A second change waits for the next interval. */
     node_set_load(cluster->hosts[2].node, 10);
     cluster_run_ms(cluster, 50);
     assert_int_equal(member->load.active_requests, 5);
@@ -172,7 +172,7 @@ gateway_is_never_listed_as_a_replica(void **state)
 }
 
 
-/* A gateway's agent dies and takes up what its segment holds. */
+/* A gateway's agent dies; its successor reads what its segment has. */
 static void
 restored_view_serves_at_once_and_its_dead_are_found(void **state)
 {
@@ -204,7 +204,7 @@ restored_view_serves_at_once_and_its_dead_are_found(void **state)
     assert_true(cluster_facts(cluster, 0, 0)->epoch > past_epoch);
     assert_int_equal(swim_backlog(node_swim(cluster->hosts[0].node)), 0);
 
-    /* It needs no seed either: it knows whom to ask. */
+    /* It needs no seed either: it knows which members to ask. */
     cluster_run_ms(cluster, 2000);
     assert_int_equal(cluster_facts(cluster, 0, 5)->liveness,
                      LLMGW_LIVENESS_ALIVE);

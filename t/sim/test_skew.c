@@ -20,7 +20,7 @@
 #define DAY_US   (24 * HOUR_US)
 
 
-/* Well, but for one whose clock was days ahead at its start. */
+/* All is well, except one whose clock was days ahead at its start. */
 static cluster_t *
 formed_with_one_ahead(uint64_t seed, int64_t ahead_us)
 {
@@ -54,7 +54,7 @@ count_skews(const cluster_t *cluster)
 }
 
 
-/* Refused, and both sides say so; known to all when its clock is right. */
+/* It is refused, and both sides report it; once set right, all know it. */
 static void
 clock_that_is_set_right_brings_its_member_back(void **state)
 {
@@ -80,7 +80,7 @@ clock_that_is_set_right_brings_its_member_back(void **state)
 }
 
 
-/* Once an hour for each sender, once in ten seconds for all. */
+/* Reported once an hour for each sender, once in ten seconds in all. */
 static void
 refused_senders_are_told_of_seldom(void **state)
 {
@@ -112,7 +112,7 @@ refused_senders_are_told_of_seldom(void **state)
 }
 
 
-/* A day ahead is what all believe. */
+/* A day ahead is still accepted. */
 static void
 epoch_of_the_near_future_is_gone_on_from(void **state)
 {
@@ -168,7 +168,7 @@ restart_does_not_go_on_from_a_refused_epoch(void **state)
         ms = cluster_run_until(cluster, cluster_is_whole, 0, 3000);
         holds(cluster, ms <= 3000);
 
-        /* And within the same microsecond of its clock as the life before. */
+        /* In the same microsecond of its clock as the process before. */
         own = swim_own(cluster_swim(cluster, AHEAD))->facts;
         epoch = own.epoch;
         own.epoch = clock_wall_us(fake_net_clock(cluster->net, AHEAD));
@@ -183,7 +183,7 @@ restart_does_not_go_on_from_a_refused_epoch(void **state)
 }
 
 
-/* Two of one rack believed each other, and are set right one by one. */
+/* Two of one rack accepted each other, and are set right one by one. */
 static void
 who_believed_a_refused_epoch_gives_it_up(void **state)
 {
@@ -220,7 +220,7 @@ who_believed_a_refused_epoch_gives_it_up(void **state)
 }
 
 
-/* It hears nobody, says so, and kills nobody; its own start is no matter. */
+/* It hears none, reports it, and declares none dead; its start is fine. */
 static void
 clock_far_behind_is_told_of_and_heals(void **state)
 {

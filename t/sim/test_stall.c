@@ -24,8 +24,8 @@ stall(cluster_t *cluster, size_t host, uint64_t ms)
 }
 
 
-/* Scenario 18.  Up to 3 s nobody dies of it; later one is called dead, and
-   comes back. */
+/* Scenario 18.  Stalls of up to 3 s kill no member; after a longer one it is
+   declared dead, and comes back. */
 static void
 stalled_member_comes_back(void **state)
 {
@@ -48,7 +48,7 @@ stalled_member_comes_back(void **state)
                 holds(cluster, cluster_all_see_dead(cluster, 5));
             }
 
-            /* Two periods, and what its doubt makes of them. */
+            /* Two periods, stretched by its local health. */
             cluster_run_ms(cluster, 1);
             holds(cluster, cluster_run_until(cluster, cluster_is_whole, 0,
                                              3000) != UINT64_MAX);
@@ -116,7 +116,7 @@ three_that_stall_at_once_accuse_nobody_else(void **state)
 }
 
 
-/* A suspicion that is nobody's fault: refuted at all within two periods. */
+/* A wrong suspicion is refuted at all within two periods. */
 static void
 injected_suspicion_is_refuted_in_two_periods(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
- * The protocol on a fake network and a fake clock: whole clusters, by the
- * very code that the agent runs.  Time bounds are asserted from both sides.
+ * The protocol on a fake network and a fake clock: whole clusters of the same
+ * code that the agent runs.  Time limits are asserted from both sides.
  */
 
 #include <setjmp.h>
@@ -91,7 +91,7 @@ count_to_first(void *data, const char *what, size_t from, size_t to,
 }
 
 
-/* Asked every ten seconds at last, and not more often. */
+/* In the end it is asked every ten seconds, and not more often. */
 static void
 seed_that_starts_last_is_found_by_those_who_have_met_without_it(void **state)
 {
@@ -119,8 +119,8 @@ seed_that_starts_last_is_found_by_those_who_have_met_without_it(void **state)
 
 
 /*
- * Somebody pings each in each period (swim/turn.c), at a moment of his own:
- * the next ping comes within two periods, and fails at the end of one more.
+ * In each period some member pings each other one (swim/pick.c), at its own
+ * moment: the next ping comes within two periods, and fails one later.
  */
 static void
 crash_is_found_within_its_bounds(void **state)
@@ -136,7 +136,7 @@ crash_is_found_within_its_bounds(void **state)
         cluster_run_ms(cluster, 5000 + seed * 137);
         cluster_crash(cluster, 11);
 
-        /* Nobody can be sure before a whole period has passed. */
+        /* No member can suspect before a whole period has passed. */
         ms = cluster_run_until(cluster, cluster_any_suspects, 11, 3000);
         assert_in_range(ms, CLUSTER_PERIOD_MS, 3 * CLUSTER_PERIOD_MS + 1);
         nsoon += ms <= 1100;
@@ -153,7 +153,7 @@ crash_is_found_within_its_bounds(void **state)
 }
 
 
-/* Clocks that are seconds apart: no member is pinged in vain, but by chance. */
+/* Clocks that are seconds apart: pings fail only by chance. */
 static void
 crash_is_found_by_members_whose_clocks_differ(void **state)
 {
@@ -180,8 +180,8 @@ crash_is_found_by_members_whose_clocks_differ(void **state)
 }
 
 
-/* With two of five gone three are left to find them, and the one does not
-   ping the other any more. */
+/* With two of five gone, three are left to find them, and the dead no longer
+   ping each other. */
 static void
 two_at_once_are_both_found(void **state)
 {
@@ -309,7 +309,7 @@ restart_supersedes_whether_noticed_or_not(void **state)
         assert_int_equal(
             swim_table(node_swim(cluster->hosts[5].node))->n, 6);
 
-        /* A ping that the old life missed is not held against the new. */
+        /* A ping that the old process missed does not count against the new. */
         cluster_run_ms(cluster, 20000);
         assert_true(cluster_is_whole(cluster, 0));
         assert_int_equal(cluster_facts(cluster, 5, 3)->incarnation, 0);
@@ -395,7 +395,7 @@ tombstones_are_forgotten_by_all_and_stay_so(void **state)
 }
 
 
-/* What news alone would leave behind: nobody hears of 3 while it joins. */
+/* Updates alone would miss it: no one tells of 3 while it joins. */
 static void
 comparing_tables_fills_what_loss_left_open(void **state)
 {
@@ -445,7 +445,7 @@ queues_run_empty_and_a_quiet_member_sends_little(void **state)
 }
 
 
-/* A clock set back: its own past, DEAD by now, is at a higher epoch. */
+/* A clock set back: its own old record, DEAD by now, has a higher epoch. */
 static void
 starter_with_an_older_clock_goes_on_above_its_past(void **state)
 {

@@ -15,8 +15,8 @@
 #define SEEDS  20
 
 
-/* Scenario 29.  log2 1000 = 10: suspected in a few periods, known to all in
-   one more. */
+/* Scenario 29.  log2 1000 = 10: suspected within a few periods, which all
+   know within one more. */
 static void
 death_among_a_thousand_is_known_to_all(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Datagrams that no agent of this cluster sends: noise, mutilated ones, those
- * of another cluster, and lies.  None changes anything.
+ * Datagrams that no agent of this cluster sends: noise, damaged ones, those of
+ * another cluster, and lies.  None has any effect.
  */
 
 #include <setjmp.h>
@@ -23,12 +23,12 @@
 typedef struct {
     cluster_t  *cluster;
     rnd_t       rnd;
-    int         is_busy;            /* what it sends is not mutilated again */
+    int         is_busy;            /* it is sending a damaged copy */
 } wire_t;
 
 
-/* Scenario 24: what was sent comes once more, with some of its bits flipped,
-   shortened or lengthened by noise. */
+/* Scenario 24: each datagram comes once more, with some bits flipped,
+   shortened, or lengthened by noise. */
 static void
 wire_mutilate(void *data, const char *what, size_t from, size_t to,
     const uint8_t *bytes, size_t len)
@@ -45,7 +45,7 @@ wire_mutilate(void *data, const char *what, size_t from, size_t to,
     memcpy(copy, bytes, len);
     n = rnd_below(&wire->rnd, 4) ? len : rnd_below(&wire->rnd, len + 1);
 
-    /* Beyond the sequence numbers alone, which make a lie of an answer. */
+    /* Several bits: a change of the sequence alone would be a wrong answer. */
     for (i = rnd_below(&wire->rnd, 8) + 1; i > 0 && n > 0; i--) {
         copy[rnd_below(&wire->rnd, n)] ^= 1 << rnd_below(&wire->rnd, 8);
     }
@@ -68,7 +68,7 @@ flipped_bits_and_noise_stop_nobody(void **state)
 
     cluster_each_seed(seed, SEEDS) {
         cluster = cluster_create(N + 1, seed);
-        cluster->n = N;                 /* host N is the one who disturbs */
+        cluster->n = N;                 /* host N is the attacker */
         cluster_start_all(cluster);
         cluster_run_ms(cluster, 1000);
         memset(&wire, 0, sizeof(wire));
@@ -91,7 +91,7 @@ flipped_bits_and_noise_stop_nobody(void **state)
 }
 
 
-/* Scenario 23, what needs no key: the name of another cluster. */
+/* The part of scenario 23 without keys: another cluster's name. */
 static void
 other_cluster_is_not_heard_and_counted(void **state)
 {
@@ -122,7 +122,7 @@ other_cluster_is_not_heard_and_counted(void **state)
 }
 
 
-/* One lie about m1, told to host 0 as m2's news. */
+/* Sends host 0 one lie about m1, as an update from m2. */
 static void
 wire_lie(cluster_t *cluster, uint64_t epoch_ahead, uint64_t jump)
 {
@@ -182,7 +182,7 @@ implausible_epochs_and_incarnations_are_refused(void **state)
                        == LLMGW_LIVENESS_ALIVE);
         holds(cluster, cluster_facts(cluster, 0, 1)->incarnation == 0);
 
-        /* What is just plausible is heard, and contradicted at once. */
+        /* What is just plausible is accepted, and refuted at once. */
         wire_lie(cluster, 0, MEMBER_MAX_INCARNATION_JUMP);
         holds(cluster, cluster_run_until(cluster, cluster_is_whole, 0, 3000)
                        != UINT64_MAX);

@@ -240,7 +240,7 @@ def test_streams_end_behind_a_goaway(cluster, load):
 
 
 class Wire:
-    """A relay to a replica: passes whole frames, and can insert others."""
+    """A relay to a replica: passes whole frames; once broken, garbage too."""
 
     def __init__(self, cluster, replica):
         self.replica, self.broken = replica, threading.Event()

@@ -49,7 +49,7 @@ cluster_say(cluster_t *cluster, const char *line)
 }
 
 
-/* What became of a datagram. */
+/* Logs the fate of a datagram. */
 static void
 cluster_tap(void *data, const char *what, size_t from, size_t to,
     const uint8_t *bytes, size_t len)
@@ -92,7 +92,7 @@ cluster_format(const cluster_note_t *note, char *line)
 }
 
 
-/* A thousand who join are a million notes: they become text when they are
+/* A thousand joins are a million notes: they become text only when they are
    read. */
 static void
 cluster_note(cluster_host_t *viewer, const member_t *member, unsigned what)
@@ -150,9 +150,9 @@ cluster_holds(const cluster_t *cluster, int is, const char *what,
 }
 
 
-/* --- what the members say */
+/* --- what the members report */
 
-/* As a rule host i; else who was started as it. */
+/* Usually host i; else the host that was started with its id. */
 static cluster_host_t *
 cluster_find(cluster_t *cluster, const char *id)
 {
@@ -173,7 +173,7 @@ cluster_find(cluster_t *cluster, const char *id)
 }
 
 
-/* A verdict over a member that runs is false. */
+/* A verdict of death on a running member is false. */
 static void
 cluster_change(void *data, const member_t *member, unsigned what)
 {
@@ -283,7 +283,7 @@ static const swim_callbacks_t  cluster_callbacks = {
 };
 
 
-/* --- life */
+/* --- start and end */
 
 cluster_t *
 cluster_create(size_t n, uint64_t random_seed)
@@ -356,7 +356,7 @@ cluster_start_at(cluster_t *cluster, size_t host, llmgw_role_t role,
 }
 
 
-/* A host that does not run takes the other id for its own. */
+/* A host that does not run takes the other's id. */
 static void
 cluster_rename(cluster_t *cluster, size_t host, size_t as)
 {
@@ -510,7 +510,7 @@ cluster_restored(size_t n, uint64_t random_seed)
         view.members[i] = swim_own(node_swim(cluster->hosts[i].node))->facts;
     }
 
-    /* Its own record there is of an earlier life. */
+    /* Its own record there is from before its restart. */
     for (i = 0; i < n; i++) {
         view.members[i].epoch--;
         node_restore(cluster->hosts[i].node, &view);

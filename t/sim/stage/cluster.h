@@ -1,13 +1,13 @@
 
 /*
- * Members on a fake network, and questions about what they think of each
+ * Members on a fake network, and questions about what they know of each
  * other.  Member i has the id "m<i>" and host i's address, unless it is
- * started as somebody else; host 0 is the gateway of cluster_start_all().
+ * started with another id; host 0 is the gateway of cluster_start_all().
  *
- * A scenario is run with several seeds (cluster_seeds()), and says what must
- * hold with holds().  When something does not, the seed is printed, and what
- * members came to think of each other lately; LLMGW_SIM_LOG=FILE has every
- * datagram as well, LLMGW_SIM_FIRST=SEED LLMGW_SIM_SEEDS=1 that seed alone.
+ * A scenario is run with several seeds (cluster_seeds()), and asserts with
+ * holds().  When an assertion fails, the seed and the members' latest changes
+ * are printed.  LLMGW_SIM_LOG=FILE logs every datagram as well, and
+ * LLMGW_SIM_FIRST=SEED LLMGW_SIM_SEEDS=1 runs only that seed.
  */
 
 #ifndef CLUSTER_H
@@ -23,7 +23,7 @@
 #define CLUSTER_PERIOD_MS     500
 #define CLUSTER_MAX_NOTES     40
 
-/* What a member came to think of another. */
+/* A change in what a member knows of another. */
 typedef struct {
     uint64_t          now_us;
     size_t            viewer;
@@ -44,30 +44,30 @@ typedef struct {
     llmgw_role_t   role;
     char           id[LLMGW_MEMBERS_NAME_BYTES];
     uint64_t       started_us;
-    uint64_t       suspected_us;    /* first time that anybody said so */
+    uint64_t       suspected_us;    /* first suspicion by any member */
     uint64_t       dead_us;
     size_t         ndeaths;         /* verdicts of others while it ran */
-    size_t         nverdicts;       /* of its own over those who ran */
+    size_t         nverdicts;       /* its own, of members that ran */
     size_t         nconflicts;      /* times it was told to end */
-    size_t         ntold;           /* times its replica was to hear Drain */
+    size_t         ntold;           /* Drains for its replica */
     size_t         nuntold;         /* or Undrain */
-    int            is_writing;      /* to its disk, what it promises */
+    int            is_writing;      /* its disk is not done yet */
     size_t         nrestarts;       /* times its replica was restarted */
-    char           version[LLMGW_MEMBERS_NAME_BYTES];   /* as what, last */
+    char           version[LLMGW_MEMBERS_NAME_BYTES];   /* the last one's */
     size_t         nskews;          /* senders whose epoch is refused here */
     size_t         nown_skews;      /* own epochs that were given up */
-    size_t         nordered;        /* orders of its own that came to an end */
-    order_rc_t     ordered;         /* what became of the last */
+    size_t         nordered;        /* its own orders that ended */
+    order_rc_t     ordered;         /* the last one's result */
 } cluster_host_t;
 
 struct cluster_s {
     fake_net_t      *net;
     size_t           n;
     uint64_t         random_seed;
-    const char      *name;          /* for those who start from now on */
+    const char      *name;          /* of members that start from now on */
     struct crypt_s  *crypt;         /* likewise; NULL: plain */
     uint32_t         weight;
-    const char      *drain_kept;    /* what a state directory has; likewise */
+    const char      *drain_kept;    /* from the state directory; likewise */
     int              can_restart;   /* likewise */
     const char      *resume_group;  /* likewise */
     cluster_host_t  *hosts;
@@ -78,8 +78,8 @@ struct cluster_s {
 };
 
 
-/* How many seeds a scenario is run with, and the first: of the environment,
-   or n and 1. */
+/* The number of seeds that a scenario is run with, and the first: from the
+   environment, or n and 1. */
 uint64_t cluster_seeds(uint64_t n);
 uint64_t cluster_first_seed(void);
 
@@ -91,7 +91,7 @@ uint64_t cluster_first_seed(void);
 cluster_t *cluster_create(size_t n, uint64_t random_seed);
 void cluster_destroy(cluster_t *cluster);
 
-/* Fails the test where `is` is 0, with all that is known about why. */
+/* Fails the test if `is` is 0, and prints what may explain it. */
 void cluster_holds(const cluster_t *cluster, int is, const char *what,
     const char *file, int line);
 
@@ -101,43 +101,43 @@ void cluster_holds(const cluster_t *cluster, int is, const char *what,
 void cluster_start(cluster_t *cluster, size_t host, llmgw_role_t role,
     size_t seed_host);
 
-/* The same with an epoch of one's own. */
+/* The same with a chosen epoch. */
 void cluster_start_at(cluster_t *cluster, size_t host, llmgw_role_t role,
     size_t seed_host, uint64_t epoch);
 
 /*
- * The same with the id of another host, and that one has this one's then; if
- * it runs there are two of one id.
+ * The same with the id of another host, which then has this one's id; if the
+ * other runs, there are two of one id.
  */
 void cluster_start_as(cluster_t *cluster, size_t host, size_t as,
     llmgw_role_t role, size_t seed_host, uint64_t epoch);
 
-/* All, each with host 0 as its seed, 10 ms apart; host 0 is a gateway. */
+/* Starts all, 10 ms apart, each with host 0, a gateway, as its seed. */
 void cluster_start_all(cluster_t *cluster);
 
-/* Created, started and whole. */
+/* Creates and starts a cluster; returns when all know all. */
 cluster_t *cluster_formed(size_t n, uint64_t random_seed);
 
 /*
- * The same without the joining, for large ones: everybody knows everybody at
- * the start, as from a segment.
+ * The same without joining, for large clusters: every member knows every other
+ * at the start, as from a segment.
  */
 cluster_t *cluster_restored(size_t n, uint64_t random_seed);
 
 /*
- * What the segment of a host would hold, host i's record at i; all hosts must
- * be known.  To be freed by llmgw_members_view_done().
+ * What the segment of a host would contain, host i's record at i; all hosts
+ * must be known.  To be freed by llmgw_members_view_done().
  */
 void cluster_segment(const cluster_t *cluster, size_t host,
     llmgw_members_view_t *view);
 
-/* Ends without a word. */
+/* Ends it without a LEFT. */
 void cluster_crash(cluster_t *cluster, size_t host);
 
 void cluster_run_ms(cluster_t *cluster, uint64_t ms);
 
-/* Runs in steps of 1 ms until the question is answered with yes: the ms it
-   took, or UINT64_MAX when it was not within max_ms. */
+/* Runs in steps of 1 ms until the question is true; returns the ms taken, or
+   UINT64_MAX if it was not true within max_ms. */
 typedef int (*cluster_ask_pt)(const cluster_t *cluster, size_t host);
 uint64_t cluster_run_until(cluster_t *cluster, cluster_ask_pt ask,
     size_t host, uint64_t max_ms);
@@ -155,7 +155,7 @@ const swim_counters_t *cluster_counters(const cluster_t *cluster,
 void cluster_set_service(cluster_t *cluster, size_t host,
     llmgw_service_t service);
 
-/* Of all running others: everyone sees the host so. */
+/* Whether all running others see the host in this state. */
 int cluster_all_see(const cluster_t *cluster, size_t host,
     llmgw_liveness_t liveness);
 int cluster_all_see_alive(const cluster_t *cluster, size_t host);
@@ -163,24 +163,24 @@ int cluster_all_see_dead(const cluster_t *cluster, size_t host);
 int cluster_all_see_gone(const cluster_t *cluster, size_t host);
 int cluster_any_suspects(const cluster_t *cluster, size_t host);
 
-/* Everybody who runs is ALIVE for everybody who runs; host is not used. */
+/* Whether all running members see each other ALIVE; host is not used. */
 int cluster_is_whole(const cluster_t *cluster, size_t host);
 
 /*
- * What must be so at the end of everything: whole, in the life that runs;
- * nobody who does not run is present anywhere; all tables are equal, all
- * queues empty.  host is not used.
+ * What must hold in the end: all running members know each other with their
+ * current epochs, none that does not run is present anywhere, all tables are
+ * equal, and all queues empty.  host is not used.
  */
 int cluster_is_settled(const cluster_t *cluster, size_t host);
 
 /*
- * The weather clears, all ways are healed, what was begun before comes to its
- * end (4.5 s), and within max_ms from then the cluster is settled; and still
- * is 2 s later.  The ms it took.
+ * Ends all faults, heals all paths, lets what was begun come to its end
+ * (4.5 s); the cluster must be settled within max_ms from then, and still be
+ * 2 s later.  Returns the ms that took.
  */
 uint64_t cluster_settles(cluster_t *cluster, uint64_t max_ms);
 
-/* Verdicts of death over those who ran. */
+/* The number of verdicts of death on running members. */
 size_t cluster_false_deaths(const cluster_t *cluster);
 
 #endif /* CLUSTER_H */

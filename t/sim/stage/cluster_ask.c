@@ -1,5 +1,5 @@
 
-/* What members think of each other, and whether it is so. */
+/* What members know of each other, and whether it is true. */
 
 #include <string.h>
 
@@ -122,7 +122,7 @@ cluster_any_suspects(const cluster_t *cluster, size_t host)
 }
 
 
-/* One line of a table against what is. */
+/* Compares one record of a table with the truth. */
 static int
 cluster_is_right(const cluster_t *cluster, size_t viewer, size_t host)
 {
@@ -160,9 +160,9 @@ cluster_is_seen_alive(const cluster_t *cluster, size_t viewer, size_t host)
 
 
 /*
- * Every running viewer of every host.  A thousand have a million such lines,
- * and are asked many times until all are right: so the walk goes on at the
- * line that was wrong last time, which most likely is wrong still.
+ * Checks every running viewer's record of every host.  A thousand members have
+ * a million such records, checked many times until all are right: so the walk
+ * starts at the one that was wrong last time, which most likely still is.
  */
 static int
 cluster_is_all(const cluster_t *cluster,
@@ -227,8 +227,8 @@ cluster_settles(cluster_t *cluster, uint64_t max_ms)
         }
     }
 
-    /* The longest period of who doubts itself the most: a ping that failed
-       in the storm accuses at its end. */
+    /* The longest period, that of the worst local health: at its end a ping
+       that failed during the faults makes a suspicion. */
     cluster_run_ms(cluster, CLUSTER_STORM_MS);
 
     for (ms = 0; ms < max_ms && !cluster_is_settled(cluster, 0); ms += 20) {

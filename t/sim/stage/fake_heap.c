@@ -1,5 +1,5 @@
 
-/* What will happen, ordered by time, and by when it was put in. */
+/* Future events, ordered by time, then by when they were added. */
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 
-/* Private to fake_*.c: the one struct, and the heap of what will happen. */
+/* Private to fake_*.c: the one struct, and the heap of future events. */
 
 #ifndef FAKE_INNER_H
 #define FAKE_INNER_H
@@ -11,7 +11,7 @@
 #define FAKE_EPOCH_WALL_US  1763650000000000ULL
 #define FAKE_START_US       1000000ULL
 
-/* The port of who asks by a stream: no host's own. */
+/* The port of a host that asks over a stream: not its gossip port. */
 #define FAKE_STREAM_PORT    40000
 
 /* TCP sends again after this; a lost SYN is too late for a ping. */
@@ -22,16 +22,16 @@
 
 typedef enum {
     FAKE_DATAGRAM = 0,
-    FAKE_QUESTION,                  /* by a stream */
+    FAKE_QUESTION,                  /* over a stream */
     FAKE_ANSWER,
     FAKE_ALARM,
-    FAKE_RELEASE,                   /* of what is held for a host */
-    FAKE_NOTHING                    /* was carried out before its turn */
+    FAKE_RELEASE,                   /* of datagrams kept for a host */
+    FAKE_NOTHING                    /* was already carried out */
 } fake_kind_t;
 
 typedef struct {
     uint64_t      at_us;
-    uint64_t      order;            /* of two at the same time */
+    uint64_t      order;            /* between events at the same time */
     size_t        host;
     size_t        from;
     fake_kind_t   kind;
@@ -40,7 +40,7 @@ typedef struct {
     size_t        len;
 } fake_event_t;
 
-/* Datagrams to one host that wait to be overtaken. */
+/* Datagrams to one host, kept so that others overtake them. */
 typedef struct {
     fake_event_t  events[FAKE_MAX_REORDER];
     size_t        n;
@@ -51,7 +51,7 @@ struct transport_s {
     size_t              host;
     address_t           address;
     fake_filter_pt      filter;     /* or NULL */
-    size_t              asker;      /* by the stream at hand; SIZE_MAX: none */
+    size_t              asker;      /* over this stream; SIZE_MAX: none */
     transport_recv_pt   on_datagram;
     void               *data;
 };
@@ -61,7 +61,7 @@ struct clock_source_s {
     size_t           host;
     clock_alarm_pt   on_alarm;
     void            *data;
-    uint64_t         alarm;         /* the number of the one that counts */
+    uint64_t         alarm;         /* the number of the valid one */
     uint64_t         at_us;
     int64_t          wall_us;       /* ahead */
 };

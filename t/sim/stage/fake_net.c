@@ -192,7 +192,7 @@ fake_net_datagrams(const fake_net_t *net)
 }
 
 
-/* As the host's filter makes it, if it has one: in room. */
+/* Passes it through the host's filter, if any; the result is in `room`. */
 static const uint8_t *
 fake_net_filtered(const transport_t *transport, const uint8_t *bytes,
     size_t *len, int is_heard, uint8_t *room)
@@ -252,7 +252,7 @@ fake_net_alarm(fake_net_t *net, const fake_event_t *event)
 }
 
 
-/* What has waited its time goes on; the rest has an event of its own. */
+/* Delivers what has waited long enough; the rest has its own event. */
 static void
 fake_net_release(fake_net_t *net, size_t host)
 {
@@ -383,7 +383,7 @@ fake_net_flight_us(fake_net_t *net)
 }
 
 
-/* It waits for others to overtake it, at the most FAKE_HOLD_US. */
+/* It waits until others overtake it, for at most FAKE_HOLD_US. */
 static void
 fake_net_hold(fake_net_t *net, const fake_event_t *event)
 {
@@ -450,8 +450,8 @@ fake_net_carry(fake_net_t *net, size_t from, size_t to, const uint8_t *bytes,
 }
 
 
-/* Both of the handshake's first packets must arrive; what follows is sent
-   again when it is lost. */
+/* The first two packets of the handshake must arrive; later ones are sent
+   again when they are lost. */
 static void
 fake_net_carry_stream(fake_net_t *net, fake_kind_t kind, size_t from,
     size_t to, const uint8_t *bytes, size_t len)
@@ -549,7 +549,7 @@ transport_ask(transport_t *transport, const address_t *to,
 }
 
 
-/* The earliest datagram that waits for a host by now; NULL: none. */
+/* The earliest datagram that is due for a host now; NULL: none. */
 static fake_event_t *
 fake_net_waiting(fake_net_t *net, size_t host)
 {
@@ -574,8 +574,8 @@ fake_net_waiting(fake_net_t *net, size_t host)
 
 
 /*
- * What came to a host while it was stalled: all of it is handed over before
- * its alarm, as a socket's buffer would be.  Otherwise nothing waits.
+ * Datagrams that came while a host was stalled are all delivered before its
+ * alarm, like those in a socket's buffer.  Otherwise none wait.
  */
 void
 transport_drain(transport_t *transport)

@@ -23,7 +23,7 @@ typedef struct {
     unsigned  double_permille;
     uint64_t  delay_us;
     uint64_t  jitter_us;            /* 0 .. jitter is added */
-    size_t    reorder;              /* up to so many overtake one, up to
+    size_t    reorder;              /* up to that many overtake one, up to
                                        FAKE_MAX_REORDER; 0: by delays alone */
 } fake_weather_t;
 
@@ -32,16 +32,16 @@ typedef struct {
 /* The name in the datagrams that a filter understands. */
 #define FAKE_CLUSTER      "test"
 
-/* What is cut of a way. */
+/* What is cut of a path. */
 #define FAKE_DATAGRAMS    0x1
 #define FAKE_STREAMS      0x2
 #define FAKE_ALL          (FAKE_DATAGRAMS|FAKE_STREAMS)
 
-/* What became of a datagram, for a log; len 0: of a stream's. */
+/* The fate of a datagram, for a log; len 0: of a stream. */
 typedef void (*fake_tap_pt)(void *data, const char *what, size_t from,
     size_t to, const uint8_t *bytes, size_t len);
 
-/* Room for `n` hosts; host i has the address 10.0.i/250.(i%250 + 1):7946. */
+/* A net of `n` hosts; host i has the address 10.0.i/250.(i%250 + 1):7946. */
 fake_net_t *fake_net_create(size_t n, uint64_t seed);
 void fake_net_destroy(fake_net_t *net);
 
@@ -52,17 +52,17 @@ transport_t *fake_net_transport(fake_net_t *net, size_t host);
 clock_source_t *fake_net_clock(fake_net_t *net, size_t host);
 
 /*
- * One way, and what is cut of it: FAKE_ALL, ..., 0 to heal.  A stream needs
- * both ways.
+ * Cuts one direction of a path: FAKE_ALL, ..., 0 heals it.  A stream needs
+ * both directions.
  */
 void fake_net_cut(fake_net_t *net, size_t from, size_t to, unsigned what);
 
-/* Between each of some hosts and each other one, both ways. */
+/* Cuts or heals all paths between some hosts and the others. */
 void fake_net_part(fake_net_t *net, size_t first, size_t n, unsigned what);
 
 /*
- * What a host sends and hears is changed on its way, in place; bytes has room
- * for FAKE_FILTER_BYTES.  Returns the new length.
+ * Changes in place what a host sends and receives; bytes has the size
+ * FAKE_FILTER_BYTES.  Returns the new length.
  */
 #define FAKE_FILTER_BYTES  4096
 
@@ -72,10 +72,10 @@ void fake_net_filter(fake_net_t *net, size_t host, fake_filter_pt filter);
 
 void fake_net_tap(fake_net_t *net, fake_tap_pt tap, void *data);
 
-/* This machine's wall clock goes wrong by so much. */
+/* Sets this host's wall clock wrong by that much. */
 void fake_net_set_wall(fake_net_t *net, size_t host, int64_t ahead_us);
 
-/* The host does not run until then: alarms and datagrams wait for it. */
+/* Stalls the host until then: alarms and datagrams wait for it. */
 void fake_net_stall(fake_net_t *net, size_t host, uint64_t until_us);
 
 uint64_t fake_net_now_us(const fake_net_t *net);

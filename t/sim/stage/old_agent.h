@@ -1,11 +1,11 @@
 
 /*
  * An agent from before MemberMore (proto/gossip.proto), as far as others can
- * tell: a filter between a present one and the fake network.
+ * see: a filter between a current agent and the fake network.
  *
- * What it says has no `more`, whosever record it is.  What it hears has one
- * without content, so that inside nothing is ever missing and nothing is ever
- * completed: an old agent takes each record for whole.
+ * Records that it sends have no `more`, whichever member they are of.  Records
+ * that it receives get an empty one, so that inside nothing is ever missing and
+ * nothing is ever completed: an old agent takes each record as complete.
  */
 
 #ifndef OLD_AGENT_H

@@ -1,5 +1,5 @@
 
-/* Orders among members of a fake network, and who drains whom. */
+/* Orders among members of a fake network, and which drains which. */
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ orders_give(cluster_t *cluster, size_t giver, size_t target, order_verb_t verb,
 }
 
 
-/* And waits for what becomes of it. */
+/* Gives the order and waits for its result. */
 order_rc_t
 orders_done(cluster_t *cluster, size_t giver, size_t target,
     order_verb_t verb, const char *owner)
@@ -95,7 +95,7 @@ orders_all_see_nobody(const cluster_t *cluster, size_t host)
 }
 
 
-/* The replica says so of itself. */
+/* The replica reports it of itself. */
 void
 orders_says(cluster_t *cluster, size_t host, int draining)
 {

@@ -1,5 +1,5 @@
 
-/* Orders among members of a fake network, and who drains whom. */
+/* Orders among members of a fake network, and which drains which. */
 
 #ifndef ORDERS_H
 #define ORDERS_H
@@ -9,17 +9,17 @@
 
 #define ORDERS_UPDATE  "update:u1"
 
-/* The host says of its replica: READY, and draining or not. */
+/* The host publishes of its replica: READY, and draining or not. */
 void orders_says(cluster_t *cluster, size_t host, int draining);
 
-/* node_order(), a RESTART as "v2"; the other one waits for what becomes of
-   it. */
+/* node_order(); a RESTART is one to "v2".  The other one waits for the
+   result. */
 order_rc_t orders_give(cluster_t *cluster, size_t giver, size_t target,
     order_verb_t verb, const char *owner);
 order_rc_t orders_done(cluster_t *cluster, size_t giver, size_t target,
     order_verb_t verb, const char *owner);
 
-/* Everybody who runs sees that it is drained by that one, "": by nobody. */
+/* Whether all running members see that owner of its drain; "": none. */
 int orders_all_see_owner(const cluster_t *cluster, size_t host,
     const char *owner);
 int orders_all_see_operator(const cluster_t *cluster, size_t host);
