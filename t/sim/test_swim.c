@@ -119,7 +119,7 @@ seed_that_starts_last_is_found_by_those_who_have_met_without_it(void **state)
 
 
 /*
- * In each period some member pings each other one (swim/pick.c), at its own
+ * In each period some member pings each other one (swim/schedule.c), at its own
  * moment: the next ping comes within two periods, and fails one later.
  */
 static void

@@ -1,5 +1,5 @@
 
-/* Errors by kind: what is one kind, and how many there can be. */
+/* Errors by kind: what counts as one kind, and how many there can be. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ texts_are_cut_and_cleaned(void **state)
 }
 
 
-/* The last row takes all further ones, and none is lost. */
+/* The last row counts all further ones, and none is lost. */
 static void
 kinds_beyond_the_limit_are_other(void **state)
 {

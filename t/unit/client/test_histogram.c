@@ -80,7 +80,7 @@ small_values_are_exact(void **state)
 }
 
 
-/* At and around every power of two: no bucket is skipped, none is wide. */
+/* At and around every power of two: no bucket is skipped or too wide. */
 static void
 every_value_lands_within_one_part_in_128(void **state)
 {
@@ -116,7 +116,7 @@ values_above_the_range_count_at_its_end(void **state)
 }
 
 
-/* Against the sorted samples, over nine orders of magnitude. */
+/* Compared with the sorted samples, over nine orders of magnitude. */
 static void
 quantiles_are_those_of_the_samples(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* HOST:PORT: what is one, what is none, and how it is written back. */
+/* HOST:PORT: what is valid, what is not, and how it is written back. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,7 +66,7 @@ broken_texts_are_no_addresses(void **state)
 }
 
 
-/* As inet_pton() has it: no octet beyond 255, none with a zero before it. */
+/* Like inet_pton(): no octet above 255, none with a leading zero. */
 static void
 ipv4_is_four_octets_and_a_port(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* Durations: what people write, and what they get wrong. */
+/* Durations: valid ones, and what people get wrong. */
 
 #include <setjmp.h>
 #include <stdarg.h>

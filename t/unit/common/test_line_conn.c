@@ -1,7 +1,7 @@
 
 /*
- * Lines over a socket pair: one end is a line_conn, the other this test's
- * bare descriptor.
+ * Lines over a socket pair: one end is a line_conn, the other a plain
+ * descriptor of this test.
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "common/line_conn.h"
 
 
-#define TURNS_MAX  100000       /* of the loop, before a test gives up */
+#define TURNS_MAX  100000       /* iterations before a test gives up */
 
 typedef struct {
     struct ev_loop  *loop;

@@ -1,5 +1,5 @@
 
-/* The log's lines, read back from a file in the place of stderr. */
+/* The log's lines, read back from a file that stands in for stderr. */
 
 #include <regex.h>
 #include <setjmp.h>

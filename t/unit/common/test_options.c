@@ -126,7 +126,7 @@ run(const char *line, int has_rest)
 }
 
 
-/* A refusal: one line on stderr, nothing on stdout. */
+/* Checks a refusal: one line on stderr, nothing on stdout. */
 static void
 refused(const char *line, const char *error)
 {

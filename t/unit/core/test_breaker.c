@@ -1,5 +1,5 @@
 
-/* The breaker: each arrow of its drawing, its window, leases. */
+/* The breaker: each transition of its drawing, its window, leases. */
 
 #include "t/unit/core/breaker_scene.h"
 
@@ -19,7 +19,7 @@ zeroed_memory_is_a_closed_circuit(void **state)
     assert_int_equal(llmgw_breaker_retry_ms(&s.b, &s.conf), 0);
     assert_counts(&s, 0, 0);
 
-    open_circuit(&s);       /* at the very first millisecond */
+    open_circuit(&s);       /* in the very first millisecond */
     assert_false(allows(&s));
 }
 
@@ -187,7 +187,7 @@ cooldown_ends_with_one_probe_that_closes(void **state)
     assert_true(allows(&s));
     assert_counts(&s, 0, 0);
 
-    /* as new: the same number of failures, the same cooldown */
+    /* like new: the same number of failures, the same cooldown */
     open_circuit(&s);
     assert_int_equal(llmgw_breaker_retry_ms(&s.b, &s.conf), s.now_ms + 5000);
 }
@@ -271,7 +271,7 @@ three_probes_at_a_time_and_three_successes(void **state)
     assert_int_equal(end(&s, probes[2], SUCCESS), LLMGW_BREAKER_UNCHANGED);
     assert_int_equal(end(&s, probes[3], SUCCESS), LLMGW_BREAKER_RECLOSED);
 
-    /* the one that is left is of a state that is gone */
+    /* the one left belongs to a state that has ended */
     assert_int_equal(end(&s, probes[0], FAILURE), LLMGW_BREAKER_UNCHANGED);
     assert_counts(&s, 0, 0);
 }

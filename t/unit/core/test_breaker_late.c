@@ -1,5 +1,5 @@
 
-/* The breaker when things come late, by force, or not at all. */
+/* The breaker with results that come late, by force, or never. */
 
 #include "t/unit/core/breaker_scene.h"
 
@@ -28,7 +28,7 @@ late_results_do_not_confuse(void **state)
     during = begin(&s, LLMGW_BREAKER_UNCHANGED);
     assert_false(llmgw_breaker_is_probe(during));
     assert_int_equal(end(&s, during, SUCCESS), LLMGW_BREAKER_UNCHANGED);
-    attempts(&s, 20, FAILURE);      /* nor of those that nobody let */
+    attempts(&s, 20, FAILURE);      /* nor of those not admitted */
     assert_counts(&s, 5, 5);
 
     s.now_ms += 5000;
@@ -69,7 +69,7 @@ second_failed_probe_does_not_double_again(void **state)
     assert_int_equal(end(&s, second, FAILURE), LLMGW_BREAKER_UNCHANGED);
     assert_int_equal(s.b.cooldown_ms, 10000);
 
-    /* nor does one of the last HALF_OPEN count in this one */
+    /* nor does a result of the last HALF_OPEN count in this one */
     s.now_ms += 9900;
     first = begin_probe(&s);
     assert_int_equal(end(&s, second, SUCCESS), LLMGW_BREAKER_UNCHANGED);
@@ -142,7 +142,7 @@ failed_forced_probes_do_not_double_the_cooldown(void **state)
                          s.now_ms + 5000);
     }
 
-    /* one that had its time counts again */
+    /* a probe after the full cooldown counts again */
     s.now_ms += 5000;
     probe = force(&s, LLMGW_BREAKER_HALF_OPENED);
     assert_int_equal(end(&s, probe, FAILURE), LLMGW_BREAKER_REOPENED);
@@ -201,11 +201,11 @@ closed_circuit_is_forced_like_any_other(void **state)
 }
 
 
-/* --- whatever happens */
+/* --- random sequences */
 
 #define ATTEMPTS  8
 
-/* One step of a life with attempts that end, are lost, or end late. */
+/* One random step: attempts end, are lost, or end late. */
 static void
 live(scene_t *s, llmgw_breaker_ticket_t *tickets, int *running)
 {
@@ -256,7 +256,7 @@ nothing_wedges_it(void **state)
         assert_in_range(s.b.succeeded, 0, s.conf.probes - 1);
         seen[state_of(&s)]++;
 
-        /* nobody comes for a while, and then healthy probes do */
+        /* no requests for a while, and then healthy probes */
         later = s;
         later.now_ms += 60000;
 

@@ -44,7 +44,7 @@ scene_init(scene_t *s, uint64_t interval_ms)
 }
 
 
-/* So many tokens, and then the window is over. */
+/* Counts that many tokens, then ends the window. */
 static int
 window(scene_t *s, uint64_t tokens)
 {
@@ -64,7 +64,7 @@ event(scene_t *s, uint64_t gap_ms)
 }
 
 
-/* Busy, and the source read just now. */
+/* Busy, with a source that was read just now. */
 static void
 scene_busy(scene_t *s, uint64_t interval_ms)
 {
@@ -74,7 +74,7 @@ scene_busy(scene_t *s, uint64_t interval_ms)
 }
 
 
-/* And it is read at intervals. */
+/* The same, and it is read at intervals. */
 static void
 scene_at_intervals(scene_t *s, uint64_t interval_ms)
 {
@@ -121,7 +121,7 @@ busy_lasts_down_to_the_lower_threshold(void **state)
 }
 
 
-/* Not before it is over; tokens of all its turns count, and of no other. */
+/* Judged at its end only; all tokens within the window count, no other. */
 static void
 window_is_judged_as_a_whole(void **state)
 {
@@ -151,7 +151,7 @@ window_is_judged_as_a_whole(void **state)
 }
 
 
-/* A burst, and then nobody comes by until long after. */
+/* A burst, and then nothing for a long time. */
 static void
 long_gap_thins_a_burst(void **state)
 {
@@ -209,7 +209,7 @@ clock_may_begin_at_zero(void **state)
 }
 
 
-/* Thirty years of uptime, and more tokens than anybody ever made. */
+/* Thirty years of uptime, and more tokens than possible. */
 static void
 great_numbers_do_no_harm(void **state)
 {
@@ -226,12 +226,12 @@ great_numbers_do_no_harm(void **state)
     turn(&load, UINT64_C(1) << 50, now_ms + WINDOW * 100);
     assert_true(load.is_busy);
 
-    source.quiet = UINT32_MAX;          /* of another time */
+    source.quiet = UINT32_MAX;          /* from long ago */
     assert_false(llmgw_coalesce_event(&load, &source, now_ms));
     assert_true(llmgw_coalesce_event(&load, &source, now_ms));
     assert_false(llmgw_coalesce_interval(&load, &source));
 
-    /* and whoever begins with what was gathered long ago is calm at once */
+    /* a worker with counts from long ago is calm at once */
     now_ms += UINT64_C(1) << 50;
     load.tokens = 0;
     turn(&load, 1, now_ms);
@@ -291,7 +291,7 @@ source_of_a_calm_worker_does_not_follow(void **state)
 }
 
 
-/* An event is told of all the same, where the mark is reached. */
+/* An event is still reported where the mark is reached. */
 static void
 source_goes_over_once(void **state)
 {
@@ -320,14 +320,14 @@ quiet_intervals_give_it_back(void **state)
     assert_true(llmgw_coalesce_interval(&s.load, &s.source));
     s.source.at_intervals = 0;
 
-    /* its last event is long ago: one does not bring it over again */
+    /* its last event is long ago: one alone does not switch it again */
     assert_false(event(&s, QUIET + 1));
     assert_true(event(&s, 1));
     assert_false(llmgw_coalesce_interval(&s.load, &s.source));
 }
 
 
-/* How long a source stays that brings something each n-th interval. */
+/* How long a source stays that has data in each n-th interval. */
 static int
 stays(int n)
 {

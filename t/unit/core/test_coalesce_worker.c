@@ -1,7 +1,7 @@
 
 /*
- * Coalesce: a worker in small, with a clock that a test moves and sources of
- * their own pace each.
+ * Coalesce: a model of a worker, with a clock that the test moves and sources
+ * that each have their own pace.
  */
 
 #include <setjmp.h>
@@ -24,15 +24,15 @@
 
 typedef struct {
     uint64_t                 interval_ms;
-    uint64_t                 period_ms[SOURCES];    /* 0: is silent */
+    uint64_t                 period_ms[SOURCES];    /* 0: silent */
     uint64_t                 tokens[SOURCES];       /* each time */
 
-    /* what became of it */
+    /* the results */
     uint64_t                 by_event, by_interval;
     uint64_t                 sent, passed;
-    uint64_t                 longest_ms;            /* that anything waited */
+    uint64_t                 longest_ms;            /* longest wait */
     uint64_t                 marks[SOURCES];        /* set */
-    uint64_t                 closest_ms;            /* of two of a source */
+    uint64_t                 closest_ms;            /* between two of one */
 
     llmgw_coalesce_load_t    load;
     llmgw_coalesce_source_t  sources[SOURCES];
@@ -152,7 +152,7 @@ worker_turn(worker_t *w, uint64_t now_ms)
 }
 
 
-/* Counts begin with it. */
+/* Counting starts here. */
 static void
 worker_run(worker_t *w, uint64_t *now_ms, uint64_t during_ms)
 {
@@ -216,7 +216,7 @@ worker_of_many_tokens_reads_once_an_interval(void **state)
 }
 
 
-/* A slow source beside fast ones is never held, nor held up. */
+/* A slow source beside fast ones is neither buffered nor delayed. */
 static void
 slow_source_stays_with_events(void **state)
 {
@@ -238,7 +238,7 @@ slow_source_stays_with_events(void **state)
 }
 
 
-/* Then the timer is not set, and nobody is at intervals. */
+/* Then the timer is not set, and no source is at intervals. */
 static void
 worker_whose_load_ends_ticks_no_more(void **state)
 {
@@ -262,7 +262,7 @@ worker_whose_load_ends_ticks_no_more(void **state)
     assert_int_equal(w.fires_ms, 0);
     assert_int_equal(w.passed, w.sent);
 
-    /* one comes back, alone: a window on, it waits for nothing */
+    /* one comes back alone: a window later it does not wait any more */
 
     w.period_ms[3] = 7;
     w.tokens[3] = 1;
@@ -275,7 +275,7 @@ worker_whose_load_ends_ticks_no_more(void **state)
 
 /*
  * Loads and paces change all the time: nothing waits longer than an interval,
- * nothing is forgotten, and no source goes over more than once in QUIET
+ * nothing is forgotten, and no source switches more than once in QUIET
  * intervals.
  */
 static void

@@ -1,5 +1,5 @@
 
-/* Quantiles: even within a bucket, bounded above, nothing of nothing. */
+/* Quantiles: linear within a bucket, bounded above, 0 without samples. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 
-/* What follows when an attempt has ended: core/resume.h. */
+/* What follows the end of an attempt: core/resume.h. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 
 /*
- * What clients are told of each outcome, in both protocols: the contract with
+ * What clients get for each outcome, in both protocols: the contract with
  * them.
  */
 
@@ -72,7 +72,7 @@ every_outcome_has_its_answer(void **state)
 }
 
 
-/* In its own status, and in what HTTP has for it. */
+/* The gRPC status, and the HTTP status for it. */
 static void
 refusal_of_a_replica_is_passed_on(void **state)
 {

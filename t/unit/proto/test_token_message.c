@@ -1,7 +1,7 @@
 
 /*
- * What is taken for a plain message is one that protobuf-c would write just so,
- * and every message that protobuf-c writes is plain.
+ * Only bytes that protobuf-c would write exactly so are taken for a plain
+ * message, and every message that protobuf-c writes is plain.
  */
 
 #include <setjmp.h>
@@ -120,18 +120,18 @@ other_shapes_are_not(void **state)
         { 1, { 0x0a } },                            /* no length */
         { 2, { 0x0a, 2 } },                         /* cut off */
         { 3, { 0x0a, 2, 'x' } },
-        { 2, { 0x0a, 0 } },                         /* empty, and said so */
+        { 2, { 0x0a, 0 } },                         /* empty, but written */
         { 4, { 0x0a, 0x81, 0x00, 'x' } },           /* length in two bytes */
         { 7, { 0x0a, 0x81, 0x80, 0x80, 0x80, 0x00, 'x' } },
         { 6, { 0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f } },
         { 1, { 0x10 } },
-        { 2, { 0x10, 0 } },                         /* false, and said so */
+        { 2, { 0x10, 0 } },                         /* false, but written */
         { 2, { 0x10, 2 } },                         /* true, but not 1 */
         { 3, { 0x10, 0x81, 0x00 } },
-        { 5, { 0x10, 1, 0x0a, 1, 'x' } },           /* the other way round */
+        { 5, { 0x10, 1, 0x0a, 1, 'x' } },           /* in reverse order */
         { 6, { 0x0a, 1, 'x', 0x0a, 1, 'y' } },      /* twice */
         { 4, { 0x10, 1, 0x10, 1 } },
-        { 3, { 0x1a, 1, 'r' } },                    /* fields not known */
+        { 3, { 0x1a, 1, 'r' } },                    /* unknown fields */
         { 5, { 0x0a, 1, 'x', 0x20, 7 } },
     };
 
@@ -143,7 +143,7 @@ other_shapes_are_not(void **state)
 }
 
 
-/* Bytes out of which shapes come, near and far from plain ones. */
+/* Bytes that make forms near to and far from plain ones. */
 static void
 random_bytes_are_judged_alike(void **state)
 {

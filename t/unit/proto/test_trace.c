@@ -1,5 +1,5 @@
 
-/* Trace context: what is taken for one, and what is handed on. */
+/* Trace context: what is accepted, and what is passed on. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 
-/* RFC 3629, section 4, from both sides of each edge. */
+/* RFC 3629, section 4, on both sides of each limit. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +82,7 @@ shown(const char *text)
 }
 
 
-/* Bytes are judged in eights and fours, where a text has so many. */
+/* Bytes are checked eight or four at a time, where there are enough. */
 static void
 each_byte_of_each_length_is_judged(void **state)
 {

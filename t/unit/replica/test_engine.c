@@ -38,8 +38,8 @@ engine(void)
 
 
 /*
- * Golden: these words are what every replica of every version says.  Another
- * version may be in the same fleet during an update.
+ * Golden: every replica of every version must generate these words, since
+ * other versions may be in the same fleet during an update.
  */
 static void
 tokens_are_what_they_always_were(void **state)
@@ -97,7 +97,7 @@ neighbouring_tokens_differ_and_are_words(void **state)
 }
 
 
-/* A mix-up of two streams must not pass: few words coincide by chance. */
+/* A mix-up of streams must be noticed: few words coincide by chance. */
 static void
 different_prompts_say_different_things(void **state)
 {
@@ -226,14 +226,14 @@ a_stall_is_not_followed_by_a_burst(void **state)
     due_us = engine_pace_us(1, now_us, 50 * MS) + 50 * MS;
     assert_int_equal(due_us, now_us + 50 * MS);
 
-    /* A delay shorter than what a loop is late by anyway. */
+    /* A delay shorter than the usual lateness of a loop. */
 
     due_us = engine_pace_us(now_us - 5 * MS, now_us, 1 * MS);
     assert_int_equal(due_us, now_us - 5 * MS);
     due_us = engine_pace_us(now_us - 20 * MS, now_us, 1 * MS);
     assert_int_equal(due_us, now_us);
 
-    /* None at all: whoever is due is due now. */
+    /* No delay: each stream is due now. */
 
     assert_int_equal(engine_pace_us(5, now_us, 0), now_us);
 }
@@ -274,7 +274,7 @@ faults_have_bounds_and_death_its_count(void **state)
 }
 
 
-/* The heap against a plain search for the least, over random operations. */
+/* The heap compared with a linear search, over random operations. */
 static void
 the_heap_always_has_the_earliest_first(void **state)
 {

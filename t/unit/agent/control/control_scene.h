@@ -1,5 +1,5 @@
 
-/* What a line on the control socket needs around it, without a socket. */
+/* The surroundings of a line on the control socket, without a socket. */
 
 #ifndef CONTROL_SCENE_H
 #define CONTROL_SCENE_H
@@ -22,7 +22,7 @@ typedef struct {
     char             keys[96];      /* verb and text of the last */
     char             injected[64];
     char             drained[96];   /* id, time and "force" of the last */
-    char             updated[256];  /* what the last update is */
+    char             updated[256];  /* the last update */
     int              naborts;
 } control_scene_t;
 
@@ -61,7 +61,7 @@ scene_keys(void *data, command_peer_t *peer, command_keys_t verb,
 }
 
 
-/* The one member is the agent itself. */
+/* The only member is the agent itself. */
 static void
 scene_show_view(void *data, command_view_t *view)
 {

@@ -1,5 +1,5 @@
 
-/* Events: what is told of a change, in which order, and to slow readers. */
+/* Events: which changes are reported, in which order; slow readers. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ replica(void)
 }
 
 
-/* The events are these, as JSON in order. */
+/* Checks that the events are these, as JSON, in order. */
 static void
 assert_events(const llmgw_member_t *before, const llmgw_member_t *after,
     const char *expected)
@@ -200,7 +200,7 @@ turn(socket_scene_t *s)
 }
 
 
-/* A stream whose first line, the members, was read. */
+/* Opens a stream and reads its first line, the members. */
 static FILE *
 listener(socket_scene_t *s)
 {
@@ -234,7 +234,7 @@ listeners_alone_are_told_and_hear_the_end(void **state)
     init(&s);
     a = b = replica();
     b.weight = 7;
-    control_tell(s.control, &a, &b);        /* to nobody */
+    control_tell(s.control, &a, &b);        /* no one listens */
 
     first = listener(&s);
     second = listener(&s);
@@ -264,7 +264,7 @@ listeners_alone_are_told_and_hear_the_end(void **state)
 }
 
 
-/* Its queue fills, it is told how many it lost, and all others are its. */
+/* Its queue fills; it is told how many it lost, and gets all others. */
 static void
 slow_reader_loses_events_and_knows_how_many(void **state)
 {
@@ -284,7 +284,7 @@ slow_reader_loses_events_and_knows_how_many(void **state)
         a = b;
     }
 
-    /* What was kept is read; then one more finds room. */
+    /* Once the queued events are read, there is space for one more. */
     for (had = 0; ; had++) {
         turn(&s);
 

@@ -1,5 +1,5 @@
 
-/* Who may do what, and what commands that change something do. */
+/* Which users may do what, and the effects of commands. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ ask(control_scene_t *scene, const char *line)
 }
 
 
-/* The code of a refusal; "ok" where it is none, "" where nothing is said. */
+/* The code of a refusal; "ok" if it is none, "" if there is no answer. */
 static const char *
 code_of(control_scene_t *scene, const char *line)
 {

@@ -1,5 +1,5 @@
 
-/* The socket file: whose it is, and who may replace it. */
+/* The socket file: its owner, and which agent may replace it. */
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -109,7 +109,7 @@ dead_agents_socket_is_replaced_and_others_cannot_open_it(void **state)
     assert_int_equal(stat(s.path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0660);
 
-    /* One that another agent has put there meanwhile is left alone. */
+    /* A file that another agent has put there meanwhile is left alone. */
     unlink(s.path);
     close(creat(s.path, 0600));
     control_destroy(control);
@@ -143,7 +143,7 @@ turns(socket_scene_t *s)
 }
 
 
-/* It is a connection's that listens to events, so it is not idle. */
+/* This one's connection listens to events, so it is not idle. */
 static int
 listener(const socket_scene_t *s)
 {
@@ -191,7 +191,7 @@ assert_answered(int fd, const char *what)
 }
 
 
-/* All places are taken by idle ones: the oldest goes. */
+/* Idle connections take all places: the oldest is closed. */
 static void
 idle_connections_keep_nobody_out(void **state)
 {
@@ -227,7 +227,7 @@ idle_connections_keep_nobody_out(void **state)
 }
 
 
-/* None is idle: an owner gets in, up to what is kept for owners. */
+/* None is idle: an owner gets in, up to the places reserved for owners. */
 static void
 owners_get_in_and_strangers_are_told_that_it_is_busy(void **state)
 {

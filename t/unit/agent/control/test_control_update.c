@@ -12,7 +12,7 @@
 #include "t/unit/agent/control/control_scene.h"
 
 
-/* What the driver was given; "": nothing. */
+/* What was passed to the driver; "": nothing. */
 static void
 assert_updated(const char *line, const char *updated)
 {

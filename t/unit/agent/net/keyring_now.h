@@ -1,5 +1,5 @@
 
-/* Changes of a keyring in one step, for tests that no disk keeps waiting. */
+/* Changes a keyring in one step, for tests without a slow disk. */
 
 #ifndef KEYRING_NOW_H
 #define KEYRING_NOW_H

@@ -68,7 +68,7 @@ seal(party_t *p, uint8_t *sealed)
 }
 
 
-/* Opens, and looks at what was opened. */
+/* Opens, and checks the text. */
 static packet_rc_t
 opened(party_t *p, const uint8_t *data, size_t len, uint64_t *counter)
 {
@@ -115,7 +115,7 @@ sealed_is_opened_and_says_nothing_to_others(void **state)
     assert_int_equal(opened(&b, first, n, &counter), PACKET_DONE);
     assert_int_equal(counter, 1);
 
-    /* Not a byte after the nonce's own is the same a second time. */
+    /* After the nonce, no byte is the same a second time. */
     again = seal(&a, second);
     assert_int_equal(again, n);
     assert_int_equal(opened(&b, second, n, &counter), PACKET_DONE);
@@ -219,10 +219,10 @@ plain_ones_and_other_keys_are_dropped(void **state)
     assert_opens(&a, data, n, PACKET_EKEY);
     assert_opens(&a, (const uint8_t *) TEXT, sizeof(TEXT) - 1, PACKET_EPLAIN);
 
-    /* And who has no ring does not take a sealed one. */
+    /* Without a ring a sealed datagram is not accepted. */
     assert_int_equal(packet_decode(&packet, "c", data, n, 0), PACKET_ESEALED);
 
-    /* The key's id is no secret: it does not help. */
+    /* The key's id is not secret: to know it does not help. */
     memcpy(data + 6, keyring_id(a.ring, 0), PACKET_KEY_ID_BYTES);
     assert_opens(&a, data, n, PACKET_EFORGED);
     done(&b);
@@ -230,7 +230,7 @@ plain_ones_and_other_keys_are_dropped(void **state)
 }
 
 
-/* Another cluster that has the same key: its name is under the seal. */
+/* Another cluster with the same key: the seal covers the name. */
 static void
 header_is_under_the_seal(void **state)
 {
@@ -275,7 +275,7 @@ longest_plain_datagram_has_room_for_the_seal(void **state)
     assert_int_equal(len, sizeof(plain));
     assert_memory_equal(back, plain, len);
 
-    /* And the shortest, which has no message at all. */
+    /* Also the shortest, without any message. */
     n = crypt_seal(a.crypt, data, plain, 6);
     assert_int_equal(crypt_open(a.crypt, back, &len, &counter, data, n),
                      PACKET_DONE);
@@ -298,7 +298,7 @@ second_time_is_a_replay(void **state)
 }
 
 
-/* At each step of a rotation, in any order of the two, both hear each other. */
+/* At each step of a rotation, in either order, both hear each other. */
 static void
 keys_rotate_while_both_talk(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* The ring of keys: its file, who may read it, and its changes. */
+/* The ring of keys: its file, the file's permissions, and changes. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -220,7 +220,7 @@ changes_are_in_the_file(void **state)
     assert_int_equal(stat(s.path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
 
-    /* The same when it is read again; removing moves the primary's place. */
+    /* The file gives the same ring; removing one moves the primary's index. */
     assert_int_equal(keyring_reload(s.ring, s.error), 0);
     assert_int_equal(keyring_primary(s.ring), 1);
     assert_id(&s, 0, a);

@@ -1,5 +1,5 @@
 
-/* Datagrams over TCP: one question, one answer, and who says nothing. */
+/* Datagrams over TCP: one question, one answer, and silent peers. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ on_datagram(void *data, const address_t *from, const uint8_t *bytes,
                                         (const uint8_t *) side->answer,
                                         strlen(side->answer)), 1);
 
-        /* One alone. */
+        /* Only one. */
         assert_int_equal(streams_answer(side->streams, from, bytes, len), 0);
 
     } else {
@@ -80,7 +80,7 @@ question_is_answered_by_its_connection(void **state)
     assert_int_equal(asker.len, 4);
     assert_memory_equal(asker.had, "I am", 4);
 
-    /* Out of a question nobody is answered by a stream. */
+    /* Outside of a question nothing is answered over a stream. */
     assert_int_equal(streams_answer(asked.streams, &to, asked.had, 8), 0);
 
     streams_destroy(asker.streams);

@@ -1,7 +1,7 @@
 
 /*
- * A cluster that does what a rolling update asks of it, a pool r1, r2, ...
- * "done" changes the members as the action would, and tells the result.
+ * A cluster that does what a rolling update asks for; its pool is r1, r2, ...
+ * "done" changes the members as the action would, and reports the result.
  */
 
 #ifndef ROLLOUT_SCENE_H
@@ -88,7 +88,7 @@ scene_look(scene_t *s)
 }
 
 
-/* Not refused, and begun. */
+/* Checks that it was not refused, and has begun. */
 static inline void
 scene_plan(scene_t *s)
 {
@@ -109,7 +109,7 @@ scene_refused(scene_t *s, rollout_refusal_t refusal, const char *word)
 }
 
 
-/* The next action is this, and the only one; its step. */
+/* Checks that this is the only next action; returns its step. */
 static inline size_t
 take(scene_t *s, rollout_action_t action)
 {
@@ -128,7 +128,7 @@ scene_expect(scene_t *s, rollout_action_t action, size_t step)
 }
 
 
-/* Nothing is asked for now. */
+/* Checks that no action is asked for now. */
 static inline void
 scene_quiet(scene_t *s)
 {
@@ -155,7 +155,7 @@ scene_result(scene_t *s, size_t step, const char *error)
 }
 
 
-/* What was asked for is done; a drain and an undrain are seen. */
+/* The action was done; a drain or undrain shows in the members. */
 static inline void
 scene_done(scene_t *s, size_t step)
 {
@@ -187,7 +187,7 @@ scene_release(scene_t *s, size_t step)
 }
 
 
-/* A figure of this moment, of the i-th member. */
+/* A fresh report of the i-th member. */
 static inline void
 scene_load(scene_t *s, size_t i, uint32_t active)
 {
@@ -234,7 +234,7 @@ scene_rejoin(scene_t *s, size_t step)
 }
 
 
-/* All of one step, by orders. */
+/* All actions of one step, by orders. */
 static inline void
 scene_step(scene_t *s, size_t step)
 {
@@ -243,7 +243,7 @@ scene_step(scene_t *s, size_t step)
 }
 
 
-/* The same of one whose process does not run. */
+/* The same for a member whose process does not run. */
 static inline void
 scene_step_down(scene_t *s, size_t step)
 {

@@ -1,5 +1,5 @@
 
-/* Drain and Undrain said to a server in the same loop, over real sockets. */
+/* Drain and Undrain calls to a server in the same loop, over real sockets. */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -28,10 +28,10 @@ typedef struct {
     address_t             address;
     replica_call_t       *call;
     llmgw_grpc_status_t   answer;           /* of the server */
-    int                   is_silent;        /* it does not */
+    int                   is_silent;        /* it does not answer */
     int                   nasked;
     char                  asked[PATHS_MAX][64];
-    address_t             peer;             /* who asked last */
+    address_t             peer;             /* the last caller */
     int                   ndone;
     replica_call_verb_t   verb;
     int                   status;

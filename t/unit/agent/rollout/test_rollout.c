@@ -1,5 +1,5 @@
 
-/* A rolling update, from step to step; fake members, fake time. */
+/* A rolling update, step by step, with fake members and fake time. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,7 +84,7 @@ who_has_the_version_is_skipped(void **state)
 
     scene_step(&s, 0);
 
-    /* Somebody else was faster. */
+    /* Another driver was faster. */
     assert_state(&s, 2, ROLLOUT_DRAINING);
     scene_step(&s, 2);
     assert_int_equal(s.rollout->verdict, ROLLOUT_COMPLETE);
@@ -133,7 +133,7 @@ who_is_not_ready_goes_first_and_takes_nothing_away(void **state)
     scene_plan(&s);
     assert_string_equal(s.rollout->steps[0].id, "r3");
 
-    /* Two are routable and two have to stay so: it is not one of them. */
+    /* Two are routable and two have to stay so; this one is not routable. */
     scene_expect(&s, ROLLOUT_DRAIN, 0);
     scene_done(&s, 0);
     scene_expect(&s, ROLLOUT_RESTART, 0);
@@ -241,7 +241,7 @@ nothing_begins_before_others_could_hear_of_it(void **state)
     s.now_us += S;
     scene_look(&s);
 
-    /* And no further step, before they could hear that this one is back. */
+    /* No further step until others have had time to hear that it is back. */
     scene_step(&s, 0);
     scene_quiet(&s);
     s.now_us += S - 1;
@@ -272,7 +272,7 @@ leases_are_renewed_until_the_release(void **state)
     assert_int_equal(step, 0);
     assert_false(rollout_renew(s.rollout, &step, s.now_us));
 
-    /* One that is under way is waited for before the undrain. */
+    /* The action in progress is waited for before the undrain. */
     scene_done(&s, 0);
     scene_back(&s, 0, "v2");
     scene_expect(&s, ROLLOUT_PROBE, 0);
@@ -286,7 +286,7 @@ leases_are_renewed_until_the_release(void **state)
 }
 
 
-/* As many orders as there is room for are under way. */
+/* The maximum number of orders is in progress. */
 static void
 what_cannot_be_begun_now_is_asked_for_again(void **state)
 {
@@ -325,7 +325,7 @@ an_agent_that_started_anew_is_drained_again(void **state)
     assert_state(&s, 0, ROLLOUT_DRAINING);
     scene_drained(&s, 0);
 
-    /* Its process is being replaced: what comes back is not to be told. */
+    /* Its process is being replaced: the new one is not told to drain. */
     scene_expect(&s, ROLLOUT_RESTART, 0);
     s.members[0].epoch++;
     s.now_us += ROLLOUT_RENEW_US;
@@ -337,7 +337,7 @@ an_agent_that_started_anew_is_drained_again(void **state)
 }
 
 
-/* Neither for its drain to hold, nor for its replica to report. */
+/* It waits neither for the drain to show nor for the replica to report. */
 static void
 an_agent_that_starts_anew_again_and_again_is_not_waited_for(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* A rolling update that is refused, that fails, that is ended. */
+/* A rolling update that is refused, that fails, or that is aborted. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@ static const char *const  some_ids[] = { "r2", "r9" };
 static const char *const  second[] = { "r2" };
 
 
-/* The step failed in that state, its reason has the word, it is over. */
+/* The step failed in that state with this word, and the update is over. */
 static void
 assert_failed(scene_t *s, size_t step, rollout_state_t in, const char *word)
 {
@@ -28,7 +28,7 @@ assert_failed(scene_t *s, size_t step, rollout_state_t in, const char *word)
 }
 
 
-/* The first is drained and is told to restart; nothing else has begun. */
+/* The first is drained and told to restart; no other has begun. */
 static void
 scene_restarting(scene_t *s, size_t n)
 {
@@ -75,7 +75,7 @@ whom_nobody_can_restart_refuses_all(void **state)
     scene_plan(&s);
     scene_close(&s);
 
-    /* Nobody has to restart those that have it, or are not meant. */
+    /* Members that have the version or are not selected need no restart. */
     s.spec.has_start = 0;
     s.spec.has_orders = 1;
     s.can_restart[2] = 0;
@@ -117,7 +117,7 @@ the_last_ones_are_refused_unless_it_is_said(void **state)
     s.spec.min_available = 3;
     scene_refused(&s, ROLLOUT_TOO_FEW, "3 have to stay");
 
-    /* One is there beside the pool that the plan brings back. */
+    /* One is routable besides the one that the plan brings back. */
     scene_open(&s, 2);
     s.members[0].service = LLMGW_SERVICE_DOWN;
     scene_plan(&s);
@@ -150,7 +150,7 @@ who_left_is_left_alone_unless_named(void **state)
     scene_plan(&s);
     assert_int_equal(s.rollout->nsteps, 1);
 
-    /* There is nobody to be told of a drain. */
+    /* There is no replica that could be told to drain. */
     scene_expect(&s, ROLLOUT_START, 0);
     scene_close(&s);
 }
@@ -204,7 +204,7 @@ a_drain_that_does_not_arrive_fails(void **state)
     scene_plan(&s);
     scene_expect(&s, ROLLOUT_DRAIN, 0);
     scene_result(&s, 0, "unreachable");
-    scene_expect(&s, ROLLOUT_UNDRAIN, 0);       /* it may have arrived */
+    scene_expect(&s, ROLLOUT_UNDRAIN, 0);       /* the drain may have arrived */
     scene_result(&s, 0, "unreachable");
     assert_failed(&s, 0, ROLLOUT_DRAINING, "unreachable");
     assert_state(&s, 1, ROLLOUT_UNDONE);
@@ -267,7 +267,7 @@ a_command_that_fails_fails_its_step(void **state)
 }
 
 
-/* Commands and replicas write what they like; JSON has to be UTF-8. */
+/* Commands and replicas may write any bytes, but JSON must be UTF-8. */
 static void
 what_is_no_text_is_told_all_the_same(void **state)
 {
@@ -409,7 +409,7 @@ a_failure_undoes_who_drains_and_lets_others_come_back(void **state)
     scene_done(&s, 1);
     scene_result(&s, 0, "refused");
 
-    /* The third's drain is still under way: its end is waited for. */
+    /* The third's drain is still in progress: its end is waited for. */
     assert_state(&s, 2, ROLLOUT_UNDOING);
     scene_expect(&s, ROLLOUT_UNDRAIN, 0);
     scene_release(&s, 0);

@@ -1,5 +1,5 @@
 
-/* Commands of an operator's: how they end, what they get, what they leave. */
+/* An operator's commands: how they end, what they get and leave behind. */
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -110,7 +110,7 @@ long_output_is_bounded(void **state)
     scene_run(&scene);
     assert_true(strlen(scene.error) < 400);
 
-    /* Past its end nobody is killed, but a write fails: that is told. */
+    /* Over the limit it is not killed, but its write fails and is reported. */
     scene_init(&scene, "head -c 2000000 /dev/zero; echo $? >/dev/null; "
                        "exit 5");
     scene_run(&scene);
@@ -178,7 +178,7 @@ group_is_ended_at_the_limit(void **state)
     fclose(file);
     unlink(path);
 
-    /* It is init's to reap: a zombie has no more to do. */
+    /* init reaps it: a zombie counts as ended. */
     snprintf(command, sizeof(command),
              "for i in $(seq 200); do test -e /proc/%d && ! grep -q "
              "'State:.Z' /proc/%d/status || exit 0; sleep 0.05; done; exit 1",
@@ -203,7 +203,7 @@ who_is_deaf_is_killed(void **state)
 }
 
 
-/* What it started is not waited for, and what that writes does no harm. */
+/* Its own children are not waited for, and may still write. */
 static void
 background_lives_on(void **state)
 {

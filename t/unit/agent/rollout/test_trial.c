@@ -1,5 +1,5 @@
 
-/* One token asked of a replica that answers this way and that. */
+/* A request for one token, to a replica with various answers. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 
-/* Each start is later than all before, whatever the clock says. */
+/* Each start has a later epoch than all before, whatever the clock shows. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,20 +47,20 @@ epochs_grow_over_a_clock_set_back(void **state)
                                 &ahead_us, error), 0);
     assert_true(epoch == WALL_US + HOUR_US);
 
-    /* Further ahead than others would believe. */
+    /* Further ahead than others would accept. */
     assert_true(ahead_us == 0);
     assert_int_equal(epoch_next(dir, "r1", WALL_US - 24 * HOUR_US, &epoch,
                                 &ahead_us, error), EPOCH_KEPT);
     assert_true(ahead_us == 25 * HOUR_US + 1);
     assert_true(epoch == WALL_US - 24 * HOUR_US);
 
-    /* That is what is kept from then on. */
+    /* This is what the file has from then on. */
     assert_int_equal(epoch_next(dir, "r1", WALL_US - 25 * HOUR_US, &epoch,
                                 &ahead_us, error), EPOCH_KEPT);
     assert_true(ahead_us == 0);
     assert_true(epoch == WALL_US - 24 * HOUR_US + 1);
 
-    /* By a day, which others just believe, and by one more. */
+    /* By a day, which others still accept, and by one more. */
     assert_int_equal(epoch_next(dir, "r1", WALL_US - 48 * HOUR_US + 2, &epoch,
                                 &ahead_us, error), EPOCH_KEPT);
     assert_true(ahead_us == 0);
@@ -70,7 +70,7 @@ epochs_grow_over_a_clock_set_back(void **state)
     assert_true(ahead_us != 0);
     assert_true(epoch == WALL_US - 48 * HOUR_US + 2);
 
-    /* A file that makes no sense is as none. */
+    /* An invalid file counts as none. */
     file = fopen(path, "w");
     fputs("garbage\n", file);
     fclose(file);

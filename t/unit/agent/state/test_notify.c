@@ -1,5 +1,5 @@
 
-/* What a service manager hears: a datagram socket in its place. */
+/* What a service manager receives; a datagram socket stands in for it. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "state/notify.h"
 
 
-/* Abstract, so that no file is left; sets the environment. */
+/* An abstract socket, so that no file is left; sets the environment. */
 static int
 manager(const char *watchdog_usec, const char *watchdog_pid)
 {

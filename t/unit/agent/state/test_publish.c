@@ -1,7 +1,7 @@
 
 /*
- * What is published when: the first change at once, those that follow it
- * together, loads in place at any time.  The clock is the test's.
+ * When changes are published: the first at once, those that follow together,
+ * loads in place at any time.  The test moves the clock.
  */
 
 #include <setjmp.h>
@@ -30,7 +30,7 @@ typedef struct {
         llmgw_member_t       member;
         llmgw_member_load_t  load;
     } members[8];
-    size_t      nnew;           /* told of, so far */
+    size_t      nnew;           /* reported so far */
     size_t      ngone;
     size_t      nchanged;
 } scene_t;
@@ -163,7 +163,7 @@ first_change_is_due_at_once_and_the_next_after_20_ms(void **state)
     scene_flush(T0_US);
     assert_int_equal(scene_npublished(), 1);
 
-    /* Nothing to do is nothing to wait for. */
+    /* Without changes there is no timer. */
     assert_int_equal(publish_wait_us(scene.publish, T0_US + 1), 0);
 
     scene_add("b");
@@ -176,13 +176,13 @@ first_change_is_due_at_once_and_the_next_after_20_ms(void **state)
     assert_int_equal(scene_npublished(), 3);
     assert_int_equal(scene.nnew, 3);
 
-    /* After a quiet time the first is due at once again. */
+    /* After a quiet time the first change is published at once again. */
     scene_add("d");
     assert_int_equal(publish_wait_us(scene.publish, T0_US + 40 * MS), 0);
 }
 
 
-/* A large table is published less often, so that other work is done, too. */
+/* A large table is published less often, to leave time for other work. */
 static void
 publishing_takes_a_quarter_of_the_time_at_most(void **state)
 {
@@ -198,7 +198,7 @@ publishing_takes_a_quarter_of_the_time_at_most(void **state)
     assert_int_equal(publish_wait_us(scene.publish, T0_US + 35 * MS),
                      45 * MS);
 
-    /* One that was quick ends it. */
+    /* A quick publish ends this. */
     scene_flush(T0_US + 80 * MS);
     publish_took(scene.publish, 1);
     scene_add("d");
@@ -257,7 +257,7 @@ changes_are_told_once_each(void **state)
 
     scene.members[0].member.incarnation++;
     scene.n--;
-    scene_add("c");             /* in b's stead */
+    scene_add("c");             /* in b's place */
     scene_flush(T0_US + 20 * MS);
     assert_int_equal(scene.nnew, 3);
     assert_int_equal(scene.ngone, 1);

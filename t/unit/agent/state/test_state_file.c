@@ -1,5 +1,5 @@
 
-/* What one life leaves to the next, and the words of a command. */
+/* What one start leaves to the next, and the words of a command. */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -57,7 +57,7 @@ text_comes_back_and_the_directory_has_nothing_else(void **state)
 }
 
 
-/* At the limit, one beyond, and what is no line. */
+/* At the limit, one beyond, and contents that are not a line. */
 static void
 what_is_no_line_is_an_error(void **state)
 {

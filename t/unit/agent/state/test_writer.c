@@ -21,7 +21,7 @@ typedef struct {
     atomic_int   nwritten;
     int          done[N];
     int          ndone;
-    atomic_int   is_held;       /* the disk does not take anything */
+    atomic_int   is_held;       /* the disk blocks */
 } disk_t;
 
 typedef struct {
@@ -126,7 +126,7 @@ end_waits_for_what_was_put(void **state)
 }
 
 
-/* What the disk holds is the thread's; what was not begun never is. */
+/* The blocked job is left to the thread; one not begun never runs. */
 static void
 end_does_not_wait_for_ever(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* Child processes: real ones, that say on a pipe what they were given. */
+/* Real child processes, which write to a pipe what they were given. */
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -89,7 +89,7 @@ signals_reach_it(void **state)
     ev_run(scene.loop, 0);
     assert_string_equal(scene.how, "signal 9");
 
-    child_signal(&scene.child, SIGKILL);    /* nobody */
+    child_signal(&scene.child, SIGKILL);    /* to no process */
     child_done(&scene.child);
 }
 
@@ -136,7 +136,7 @@ a_command_that_is_not_there_is_an_error_with_its_name(void **state)
 }
 
 
-/* A grandchild, which is not ours to wait for. */
+/* A grandchild, which we cannot wait for. */
 static pid_t
 orphan(void)
 {

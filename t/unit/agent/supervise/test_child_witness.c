@@ -1,5 +1,5 @@
 
-/* The shared page: a process that dies with its mutex, and pages that lie. */
+/* The shared page: a process dies with its mutex; pages with wrong values. */
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -20,7 +20,7 @@
 #include "replica/lifelock.h"
 
 
-/* Longer than any death takes; not waited for when all is well. */
+/* Longer than any death takes; only a failing test waits for it. */
 #define LONG_S   10.
 #define SHORT_S  0.1
 
@@ -47,7 +47,7 @@ scene_late(struct ev_loop *loop, ev_timer *timer, int events)
 }
 
 
-/* Until a death or the time is over; deaths heard. */
+/* Waits for a death or the end of the time; returns the deaths noticed. */
 static int
 scene_run(scene_t *scene, double seconds)
 {
@@ -197,7 +197,7 @@ what_could_be_taken_away_is_refused(void **state)
 }
 
 
-/* Every value that a peer could leave there; none hangs the end. */
+/* Every value that a peer could leave there; none may hang the end. */
 static void
 any_word_is_survived(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* When a child is started, stopped and started again; fake time. */
+/* When a child is started, stopped and restarted; with fake time. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,7 +87,7 @@ an_orphan_that_reports_is_adopted_and_nothing_is_started(void **state)
     assert_int_equal(supervise_tick(&supervise, BEGIN + 100 * S),
                      SUPERVISE_WAIT);
 
-    /* It is as good as our own: when it crashes, one is started. */
+    /* It is treated as our own: when it crashes, one is started. */
     crash(&supervise, BEGIN + 200 * S);
 }
 
@@ -187,7 +187,7 @@ who_said_goodbye_rests_until_told(void **state)
                      SUPERVISE_START);
     supervise_started(&supervise, BEGIN + 3601 * S);
 
-    /* The goodbye was that life's. */
+    /* The goodbye counted only for that process. */
     crash(&supervise, BEGIN + 3602 * S);
 }
 
@@ -303,7 +303,7 @@ restart_waits_for_no_streams(void **state)
     next_us = supervise_next_us(&supervise);
     assert_int_equal(supervise_tick(&supervise, next_us), SUPERVISE_KILL);
 
-    /* One that becomes an end for good has its time. */
+    /* A restart that becomes a final stop gets the full timeout. */
     supervise = running();
     supervise_restart(&supervise, BEGIN + S);
     supervise_stop(&supervise, BEGIN + S);

@@ -1,5 +1,5 @@
 
-/* As many members as an agent can know, and one more. */
+/* The maximum number of members that an agent can know, and one more. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -121,7 +121,7 @@ one_more_member_is_refused_and_counted(void **state)
     assert_int_equal(swim_counters(swim)->members_refused, 1);
     assert_int_equal(swim_table(swim)->n, TABLE_MAX_MEMBERS);
 
-    /* Room is made when one is forgotten. */
+    /* There is a free place once one is forgotten. */
     swim_remove(swim, table_find(swim_table(swim), "m7"));
     assert_non_null(meet(swim, TABLE_MAX_MEMBERS));
     swim_destroy(swim);
@@ -219,7 +219,7 @@ so_many_tables_are_handed_out_at_a_time(void **state)
     assert_int_equal(swim->handouts.n, HANDOUT_MAX);
     assert_int_equal(capture.nupdates, HANDOUT_MAX * CANDIDATE_MAX);
 
-    /* Another life of the first begins anew. */
+    /* After a restart of the first, it begins from the start. */
     swim_send_table(swim, table_find(swim_table(swim), "m1"), SEQUENCE + 1,
                     T0_US);
     assert_int_equal(swim->handouts.n, HANDOUT_MAX);

@@ -1,5 +1,5 @@
 
-/* The round robin: everybody in turn, in an order that is not always one. */
+/* The round robin: each member in turn, in an order that changes. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,7 @@ create(capture_t *capture, size_t n)
         swim_add(swim, &news, 1);
     }
 
-    /* Only pings are of interest: no joining, no comparing. */
+    /* Only pings matter here: no joins, no push-pull syncs. */
     swim->join.is_done = 1;
     swim->sync_us = SWIM_NEVER;
 
@@ -102,7 +102,7 @@ create(capture_t *capture, size_t n)
 }
 
 
-/* The next ping; it is answered, or its period ends without. */
+/* The next ping; it is answered, or its period ends without an answer. */
 static size_t
 next_ping(swim_t *swim, capture_t *capture, int is_answered)
 {
@@ -197,14 +197,14 @@ late_tick_accuses_nobody(void **state)
     assert_int_equal(swim_counters(swim)->late_ticks, 1);
     assert_int_equal(swim_counters(swim)->suspicions, 0);
 
-    /* Deadlines moved by what it was late, no further. */
+    /* Deadlines moved by the lateness, no further. */
     swim_tick(swim, sent_us + PERIOD_US + 51002);
     assert_int_equal(swim_counters(swim)->suspicions, 1);
     swim_destroy(swim);
 }
 
 
-/* Answered after so long, again and again. */
+/* Each ping is answered after that long. */
 static uint64_t
 timeout_after_rtts_of(uint64_t rtt_us)
 {

@@ -1,5 +1,5 @@
 
-/* Whose turn it is: each is pinged by one, and each pair meets. */
+/* Which member is pinged: each by exactly one, and every pair meets. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -188,7 +188,7 @@ no_pair_waits_for_more_than_twice_around(void **state)
 }
 
 
-/* 4 is gone for all, and comes again. */
+/* Member 4 is gone for all, and comes back. */
 static void
 who_is_gone_is_not_pinged_and_the_rest_still_mesh(void **state)
 {

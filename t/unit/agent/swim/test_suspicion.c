@@ -1,5 +1,5 @@
 
-/* How long a suspect has. */
+/* How long a suspicion lasts. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -26,11 +26,11 @@ typedef enum {
 
 typedef struct {
     struct ev_loop  *loop;
-    grpc_server_t   *server;            /* NULL: none any more */
+    grpc_server_t   *server;            /* NULL: freed */
     address_t        address;
     server_t         what;
     asker_t         *asker;             /* NULL: freed */
-    int              frees;             /* at its first end */
+    int              frees;             /* frees the asker at the first end */
     int              nended;
     asker_end_t      end;
     int              status;
@@ -153,7 +153,7 @@ teardown(void **state)
 }
 
 
-/* Until the next end. */
+/* Runs until the next end. */
 static void
 ask(scene_t *scene, server_t what, uint64_t limit_ms)
 {
@@ -239,7 +239,7 @@ dropped_question_has_no_end(void **state)
 }
 
 
-/* Whatever still comes behind its end finds nobody. */
+/* What still comes after its end calls nothing. */
 static void
 asker_may_go_within_any_end(void **state)
 {

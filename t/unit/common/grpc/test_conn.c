@@ -2,7 +2,7 @@
 /*
  * A gRPC client and a gRPC server in one loop, over a real socket.
  *
- * The server's method: the request says how many messages to answer with,
+ * The server's method: the request has the number of messages to answer with,
  * each one byte long; 0 is never answered.
  */
 
@@ -21,7 +21,7 @@
 #include "common/grpc/conn.h"
 
 
-#define TURNS_MAX      200000       /* of the loop, before a test gives up */
+#define TURNS_MAX      200000       /* iterations before a test gives up */
 #define PORT_FIRST     21400
 #define PORT_LAST      21499
 
@@ -467,7 +467,7 @@ one_connection_too_many_waits_for_a_place(void **state)
 }
 
 
-/* A client that talks no HTTP/2 at all. */
+/* A client that does not speak HTTP/2. */
 static void
 garbage_costs_its_sender_the_connection_and_nobody_else(void **state)
 {

@@ -47,7 +47,7 @@ scene_id(uint32_t peer)
 }
 
 
-/* As a worker does with a replica that it shows. */
+/* Sets up a slot as a worker does for a replica of its view. */
 static inline void
 scene_attach(scene_t *scene, uint32_t peer)
 {
@@ -149,7 +149,7 @@ scene_claim(uint64_t number)
 }
 
 
-/* A claim, or its turn; what else was answered is in *answer. */
+/* Makes the claim, or asks whether it is granted; details in *answer. */
 static inline llmgw_admission_rc_t
 scene_ask(const scene_t *scene, uint32_t row, llmgw_claim_t *claim,
     llmgw_lease_t *lease, llmgw_admission_answer_t *answer)
@@ -163,7 +163,7 @@ scene_ask(const scene_t *scene, uint32_t row, llmgw_claim_t *claim,
 }
 
 
-/* A newcomer of that row: leased, with the lease in *lease. */
+/* A new request of that row gets a lease, in *lease. */
 static inline void
 scene_lease(const scene_t *scene, uint32_t row, uint64_t number,
     llmgw_lease_t *lease)
@@ -176,7 +176,7 @@ scene_lease(const scene_t *scene, uint32_t row, uint64_t number,
 }
 
 
-/* A newcomer of that row: in the queue. */
+/* A new request of that row is queued. */
 static inline llmgw_claim_t
 scene_wait(const scene_t *scene, uint32_t row, uint64_t number)
 {

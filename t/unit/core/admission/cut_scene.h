@@ -29,15 +29,15 @@ typedef struct {
     scene_t        scene;
     llmgw_lease_t  lease;               /* the child's own */
     llmgw_claim_t  claim;               /* the same */
-    uint32_t       slot;                /* that is given up */
-    uint64_t       tickets[WAITERS];    /* of the living, in order */
+    uint32_t       slot;                /* the slot to give up */
+    uint64_t       tickets[WAITERS];    /* of live rows, in order */
     size_t         ntickets;
 } world_t;
 
 typedef void (*change_t)(world_t *world);
 
 
-/* The tickets of entries whose rows live, as they stand in the queue. */
+/* The tickets of entries whose rows live, in the queue's order. */
 
 static inline size_t
 living(const scene_t *scene, uint64_t *tickets)
@@ -161,7 +161,7 @@ assert_slots_are_whole(const scene_t *scene)
 }
 
 
-/* The leases of those that live. */
+/* The leases of live rows. */
 
 static inline void
 end_all_leases(scene_t *scene)
@@ -211,8 +211,8 @@ serve_head(scene_t *scene, uint64_t ticket)
 }
 
 
-/* All that live are served by ticket; the pool then takes what it can hold,
-   all cooldowns being over. */
+/* All live waiters are served in the order of their tickets; once all
+   cooldowns are over, the pool then takes exactly its capacity. */
 
 static inline void
 assert_serves_all(world_t *world)
@@ -249,7 +249,7 @@ assert_serves_all(world_t *world)
 }
 
 
-/* The child is dead: what the others do, and find. */
+/* The child is dead: does what the others do, and checks the result. */
 
 static inline void
 assert_others_go_on(world_t world)

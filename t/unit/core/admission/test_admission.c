@@ -1,5 +1,5 @@
 
-/* Lease, queue, refusal, and who is next: core/admission/admission.h. */
+/* Lease, queue, refusal, and which waiter is next: core/admission/. */
 
 #include "t/unit/core/admission/admission_scene.h"
 
@@ -149,7 +149,7 @@ head_that_leaves_passes_its_turn_on(void **state)
 }
 
 
-/* The replica refused it: back to where it stood, outside of `size`. */
+/* The replica refused it: it returns to its place, not limited by `size`. */
 static void
 refused_grant_goes_back_with_its_old_ticket(void **state)
 {
@@ -248,7 +248,7 @@ last_try_keeps_those_that_failed_and_steps_aside(void **state)
     assert_int_equal(scene_ask(scene, 1, &newcomer, &other, &answer),
                      LLMGW_ADMISSION_LEASED);
 
-    /* what comes free recalls it, before anybody new */
+    /* a freed slot recalls it, before any new request */
 
     scene->now_ms += 100;
     scene_end(scene, 1, &other, LLMGW_VERDICT_SUCCESS);
@@ -343,7 +343,7 @@ all_tried_starts_over_once_where_a_try_counted(void **state)
     claim.excluded = excluded;
     claim.nexcluded = PEERS;
     claim.is_urgent = 1;
-    claim.saw_full = 1;         /* in the queue, not to those who are full */
+    claim.saw_full = 1;         /* queues instead of trying full ones */
     assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
                      LLMGW_ADMISSION_WAITS);
     assert_true(answer.has_joined);
@@ -365,7 +365,7 @@ who_may_not_wait_is_told_so(void **state)
     assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
                      LLMGW_ADMISSION_FULL);
 
-    claim = scene_claim(5);     /* without a row nobody could find it */
+    claim = scene_claim(5);     /* without a row no sweep would find it */
     assert_int_equal(scene_ask(scene, LLMGW_NO_ROW, &claim, &lease, &answer),
                      LLMGW_ADMISSION_FULL);
 
@@ -459,7 +459,7 @@ hedge_takes_another_replica_and_nobodys_place(void **state)
 }
 
 
-/* Its worker stood still: the grant passes on, and is had again. */
+/* Its worker was frozen: the grant passes on, and comes back later. */
 static void
 grant_that_grew_old_is_had_again_by_a_look(void **state)
 {
@@ -514,7 +514,7 @@ entry_that_nobody_has_is_dropped(void **state)
 }
 
 
-/* Its row was given up: the claim stands in the queue anew, by its ticket. */
+/* Its row was given up: the claim is queued again, by its ticket. */
 static void
 claim_whose_entry_is_gone_waits_again(void **state)
 {

@@ -133,7 +133,7 @@ renews(world_t *world)
 }
 
 
-/* The worlds in which they are made. */
+/* The situations in which they are made. */
 
 static int
 setup(void **state)
@@ -425,7 +425,7 @@ sweep_of_a_dead_row(void **state)
 }
 
 
-/* It died while it mended what another one had left. */
+/* It died while it mended what another process had left. */
 static void
 mending(void **state)
 {

@@ -5,7 +5,7 @@
 #include "t/unit/core/policy/pick_scene.h"
 
 
-/* Returns 1: the request, a slow one, was hedged. */
+/* A slow request; returns 1 if it was hedged. */
 static int
 slow_request(llmgw_hedge_budget_t *budget, uint32_t permille)
 {
@@ -128,7 +128,7 @@ extreme_budgets_do_no_harm(void **state)
     assert_true(llmgw_hedge_may_hedge(&budget, 1));
 
     for (i = 0; i < 100; i++) {
-        llmgw_hedge_note_hedge(&budget);        /* that nobody asked for */
+        llmgw_hedge_note_hedge(&budget);        /* a hedge not asked for */
     }
 
     assert_false(llmgw_hedge_may_hedge(&budget, 1));

@@ -1,5 +1,5 @@
 
-/* High water: what is remembered, for how long, and what is foreign. */
+/* High water: what is remembered, how long, and what counts as foreign. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ count_is_remembered_for_two_seconds(void **state)
 }
 
 
-/* A high count that stood for long falls: it was the highest just now. */
+/* A count that was high for long falls: it was the highest until now. */
 static void
 long_stand_is_known_when_it_falls(void **state)
 {
@@ -96,7 +96,7 @@ foreign_is_what_we_cannot_have_caused(void **state)
 }
 
 
-/* In a random life: not below the highest of 2 s, not above that of 2.5 s. */
+/* Random counts: not below the highest of 2 s, not above that of 2.5 s. */
 static void
 random_life_agrees_with_its_history(void **state)
 {

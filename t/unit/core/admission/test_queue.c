@@ -269,7 +269,7 @@ few_may_step_aside(void **state)
 
 
 
-/* Whatever the links and counts say: the used entries are the truth. */
+/* Whatever the links and counts are, the used entries are the truth. */
 static void
 mending_makes_the_order_out_of_the_entries(void **state)
 {

@@ -25,7 +25,7 @@
 #define SUSPECT   LLMGW_PEER_SUSPECT
 #define UNUSABLE  LLMGW_PEER_UNUSABLE
 
-/* A pool, one request, and what belongs to them. */
+/* A pool, one request, and their state. */
 typedef struct {
     llmgw_pick_pool_t     pool;
     llmgw_pick_key_t      key;
@@ -33,7 +33,7 @@ typedef struct {
     llmgw_ring_t         *ring;
     llmgw_pick_peer_t     peers[PEERS_MAX];
     llmgw_peer_counts_t   counts[PEERS_MAX];
-    llmgw_breaker_t       breakers[PEERS_MAX];   /* of no peer, at first */
+    llmgw_breaker_t       breakers[PEERS_MAX];   /* no peer has one at first */
     llmgw_breaker_conf_t  breaker_conf;
     uint32_t              excluded[PEERS_MAX];
     uint32_t              order[PEERS_MAX]; /* distinct, clockwise of key */
@@ -92,7 +92,7 @@ scene_set_key(scene_t *scene, uint64_t hash)
 }
 
 
-/* n living, idle peers of weight 1, without limits */
+/* n live, idle peers of weight 1, without limits */
 static inline void
 scene_init(scene_t *scene, size_t n)
 {
@@ -135,7 +135,7 @@ scene_done(scene_t *scene)
 }
 
 
-/* The circuit opened at since_ms, for the cooldown of 500 ms. */
+/* The circuit opened at since_ms, with a cooldown of 500 ms. */
 static inline void
 scene_open(scene_t *scene, uint32_t peer, uint64_t since_ms)
 {

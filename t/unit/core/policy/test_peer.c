@@ -1,5 +1,5 @@
 
-/* What a peer lacks: core/policy/peer.h. */
+/* Why a peer is not eligible: core/policy/peer.h. */
 
 #include "t/unit/core/policy/pick_scene.h"
 

@@ -1,5 +1,5 @@
 
-/* The pick: each tier and each code, by hand. */
+/* The pick: each tier and each code, in pools made by hand. */
 
 #include "t/unit/core/policy/pick_scene.h"
 
@@ -314,7 +314,7 @@ suspects_serve_only_when_no_living_peer_is_left(void **state)
     s.peers[living].state = UNUSABLE;
     assert_picks(&s, s.order[0], LLMGW_ROUTE_AFFINITY);
 
-    /* their mean is their own */
+    /* the mean is that of suspects only */
     s.counts[s.order[0]].in_flight = 20;
     assert_picks(&s, s.order[1], LLMGW_ROUTE_SPILL);
 
@@ -361,7 +361,7 @@ codes_tell_full_from_excluded_from_none(void **state)
 }
 
 
-/* Products of load and weight that would wrap, and a weight of nothing. */
+/* Products of load and weight that would overflow, and a weight of 0. */
 static void
 extreme_figures_of_peers_do_no_harm(void **state)
 {
@@ -397,12 +397,12 @@ ring_and_peers_may_differ_in_number(void **state)
 
     scene_init(&s, 5);
 
-    /* ring nodes that are no peers are skipped */
+    /* ring nodes without a peer are skipped */
     s.pool.npeers = 1;
     assert_picks(&s, 0, s.order[0] == 0 ? LLMGW_ROUTE_AFFINITY
                                         : LLMGW_ROUTE_SPILL);
 
-    /* a peer that is not on the ring is tier 2's */
+    /* a peer that is not on the ring comes in tier 2 */
     last = 5;
     s.peers[last] = s.peers[0];
     s.peers[last].counts = NULL;

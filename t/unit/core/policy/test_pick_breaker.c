@@ -1,5 +1,5 @@
 
-/* The pick among peers with breakers: who is let, and who is forced. */
+/* The pick among peers with breakers: admitted ones, and forced ones. */
 
 #include "t/unit/core/policy/pick_scene.h"
 
@@ -56,7 +56,7 @@ open_circuits_count_in_no_mean(void **state)
     scene_init(&s, 3);
     s.pool.min_load = 0;
 
-    /* with the third, whose streams run on, the mean would be 340 */
+    /* with the third, whose streams still run, the mean would be 340 */
     s.counts[s.order[0]].in_flight = 20;
     s.counts[s.order[2]].in_flight = 1000;
     assert_picks(&s, s.order[0], LLMGW_ROUTE_AFFINITY);
@@ -86,7 +86,7 @@ all_open_names_the_one_that_closes_first(void **state)
     assert_opens(&s, 2, s.order[0] == 2 ? LLMGW_ROUTE_AFFINITY
                                         : LLMGW_ROUTE_SPILL);
 
-    /* the one that is being probed is to be waited for */
+    /* the pick waits for the one that is being probed */
     s.breakers[0].state = LLMGW_BREAKER_HALF_OPEN;
     s.breakers[0].probing = 1;
     assert_opens(&s, 0, s.order[0] == 0 ? LLMGW_ROUTE_AFFINITY
@@ -144,7 +144,7 @@ excluded_peer_with_an_open_circuit_is_nothing_to_step_aside_for(void **state)
     scene_open(&s, 0, 900);
     assert_refuses(&s, LLMGW_PICK_FULL);
 
-    /* who is full behind an open circuit is not merely full */
+    /* one that is full and has an open circuit is not merely full */
     s.peers[0].breaker = NULL;
     scene_open(&s, 1, 900);
     assert_refuses(&s, LLMGW_PICK_FULL_OPEN);
@@ -171,7 +171,7 @@ suspects_serve_when_all_living_circuits_are_open(void **state)
     s.peers[suspect].full_until_ms = s.key.now_ms + 1;
     assert_refuses(&s, LLMGW_PICK_FULL);
 
-    /* the living first, though it closes later */
+    /* the live one first, though its cooldown ends later */
     s.peers[suspect].full_until_ms = 0;
     scene_open(&s, suspect, 600);
     assert_opens(&s, living, LLMGW_ROUTE_AFFINITY);

@@ -34,7 +34,7 @@ first_of_the_group_clockwise_is_picked(void **state)
     group_init(&s);
     assert_picks(&s, s.order[2], LLMGW_ROUTE_SPILL);
 
-    /* Whoever resumes nothing does not look at groups. */
+    /* A request that does not resume ignores groups. */
     s.key.resumes = 0;
     assert_picks(&s, s.order[0], LLMGW_ROUTE_AFFINITY);
     scene_done(&s);
@@ -56,7 +56,7 @@ least_loaded_of_the_group_is_picked_where_all_are_over_the_bound(
 }
 
 
-/* For want of room the stream waits; others, who may go elsewhere, do not. */
+/* Its group is full: the stream waits; others may go elsewhere. */
 static void
 full_group_is_waited_for_aside(void **state)
 {
@@ -94,7 +94,7 @@ group_that_is_gone_is_as_if_each_was_tried(void **state)
 
     assert_refuses(&s, LLMGW_PICK_EXCLUDED);
 
-    /* A suspect of the group comes before nobody. */
+    /* A suspect of the group is better than none. */
     s.peers[s.order[4]].state = SUSPECT;
     assert_picks(&s, s.order[4], LLMGW_ROUTE_SPILL);
 

@@ -1,7 +1,7 @@
 
 /*
- * The pick in random pools, against a reference that is written from pick.h
- * alone, without a thought for speed.
+ * The pick in random pools, compared with a reference that is written from
+ * pick.h alone, without regard to speed.
  */
 
 #include "t/unit/core/policy/pick_scene.h"
@@ -31,7 +31,7 @@ naive_has_room(const scene_t *s, uint32_t i)
 }
 
 
-/* By the drawing in breaker.h. */
+/* As drawn in breaker.h. */
 static int
 naive_is_let(const scene_t *s, uint32_t i)
 {
@@ -115,7 +115,7 @@ naive_is_least(const scene_t *s, uint32_t i, uint8_t wanted)
 }
 
 
-/* 1: agrees, 0: refused as it should be, for the next state to be tried */
+/* 1: agrees; 0: refused correctly, so the next state is tried */
 static int
 naive_agrees(const scene_t *s, llmgw_pick_rc_t rc, uint8_t wanted)
 {
@@ -147,7 +147,7 @@ naive_agrees(const scene_t *s, llmgw_pick_rc_t rc, uint8_t wanted)
 }
 
 
-/* When it may be forced: the one being probed comes before all. */
+/* When it may be forced: one that is being probed comes first. */
 static uint64_t
 naive_rank(const scene_t *s, uint32_t i)
 {
@@ -158,7 +158,7 @@ naive_rank(const scene_t *s, uint32_t i)
 }
 
 
-/* How many of that state are not excluded, and lack what is told. */
+/* How many in that state are not excluded, and match both flags. */
 static int
 naive_count(const scene_t *s, uint8_t wanted, int has_room, int is_let)
 {
@@ -199,7 +199,7 @@ assert_names_first_open(const scene_t *s, uint8_t wanted)
 }
 
 
-/* Somebody is merely full; is one that is excluded of no use to others? */
+/* One is merely full; ASIDE if an excluded one could serve others. */
 static llmgw_pick_rc_t
 naive_wait(const scene_t *s, int with_suspects)
 {
@@ -219,7 +219,7 @@ naive_wait(const scene_t *s, int with_suspects)
 }
 
 
-/* Nobody is eligible, and no living peer is merely full. */
+/* None is eligible, and no live peer is merely full. */
 static llmgw_pick_rc_t
 naive_refusal(const scene_t *s)
 {
@@ -298,7 +298,7 @@ breaker_randomise(scene_t *s, uint32_t i, uint64_t open, uint64_t *seed)
 }
 
 
-/* Each pool has its own temper: how many live, are full, are open. */
+/* Each pool has its own shares of live, full and open peers. */
 static void
 scene_randomise(scene_t *s, uint64_t *seed)
 {

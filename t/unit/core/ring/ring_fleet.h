@@ -1,7 +1,7 @@
 
 /*
- * Rings of numbered nodes, and the definition that they are held against: a
- * plain array of all hashes that qsort() has sorted.
+ * Rings of numbered nodes, and the definition that they are compared with: a
+ * plain array of all hashes, sorted by qsort().
  */
 
 #ifndef RING_FLEET_H
@@ -93,7 +93,7 @@ begin_ring(const llmgw_ring_t *old, const uint32_t *before,
 }
 
 
-/* Returns in how many slices. */
+/* Returns the number of slices. */
 static inline size_t
 make_whole(llmgw_ring_t *ring, size_t budget)
 {
@@ -199,7 +199,7 @@ naive_points(const llmgw_ring_node_t *nodes, size_t n, uint32_t vnodes,
 }
 
 
-/* The first point clockwise, by bisection. */
+/* The first point clockwise, by binary search. */
 static inline size_t
 naive_find(const naive_point_t *points, size_t n, uint64_t hash)
 {

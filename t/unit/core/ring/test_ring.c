@@ -1,7 +1,7 @@
 
 /*
- * The ring against its definition (ring_fleet.h), however its build was
- * sliced; and its edges: limits and weights.
+ * The ring compared with its definition (ring_fleet.h), however its build was
+ * sliced; and edge cases of limits and weights.
  */
 
 #include "t/unit/core/ring/ring_fleet.h"
@@ -109,7 +109,7 @@ weight_multiplies_points_and_share(void **state)
 }
 
 
-/* Shares by the naive points, in doubles; the sum is the whole circle. */
+/* Shares from the naive points, in doubles; they add up to the circle. */
 static void
 shares_are_the_arcs_and_fill_the_circle(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
- * A ring out of an older one is the ring by its definition, whatever has
- * happened between the two.
+ * A ring made from an older one equals the ring of the definition, whatever
+ * has changed between the two.
  */
 
 #include "t/unit/core/ring/ring_fleet.h"
@@ -11,7 +11,7 @@
 
 /* Members that come and go; before[i] is where nodes[i] stood last. */
 typedef struct {
-    fleet_t             all;            /* of whom some are in */
+    fleet_t             all;            /* some of them are members */
     size_t              n;
     uint64_t            seed;
     llmgw_ring_node_t   nodes[NODES_MAX];
@@ -35,7 +35,7 @@ random_below(crowd_t *crowd, size_t n)
 }
 
 
-/* At index i; those behind it move up. */
+/* Inserts at index i; the later ones move up. */
 static void
 crowd_join(crowd_t *crowd, size_t i, const llmgw_ring_node_t *node)
 {
@@ -111,7 +111,7 @@ crowd_change(crowd_t *crowd)
 }
 
 
-/* In the place of the older one, which ends. */
+/* Replaces the older one, which is freed. */
 static void
 crowd_ring(crowd_t *crowd, llmgw_ring_t **ring, uint32_t vnodes)
 {
@@ -172,7 +172,7 @@ any_changes_give_the_plain_ring(void **state)
 }
 
 
-/* What stays is copied, not hashed again: its id is not even looked at. */
+/* What stays is copied, not hashed again: its id is not even read. */
 static void
 points_that_stay_are_copied(void **state)
 {
@@ -201,7 +201,7 @@ points_that_stay_are_copied(void **state)
 }
 
 
-/* Two nodes of one past: only one of them can be the old one. */
+/* Two nodes with the same `before`: only one of them can be the old one. */
 static void
 one_old_node_is_taken_once(void **state)
 {
@@ -254,9 +254,9 @@ buckets_grow_longer_and_shorter_again(void **state)
 
 
 /*
- * Two ids with the same point: the second was made for it, from the text of
- * the first, by setting XXH3's first word to what its multiplication takes
- * for zero.  The lower number owns the place, whoever was there first.
+ * Two ids with the same point: the second was made from the text of the first,
+ * by setting XXH3's first word to what its multiplication takes for zero.  The
+ * lower number owns the point, whichever was there first.
  */
 static void
 points_at_one_place_are_ordered_by_number(void **state)

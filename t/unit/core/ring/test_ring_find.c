@@ -1,8 +1,8 @@
 
 /*
- * The lookup in a ring whose points are made by hand, against bisection: no
- * hash that members have leaves buckets as long, as empty and as uneven as a
- * guess has to be right in.
+ * The lookup in a ring whose points are made by hand, compared with binary
+ * search: hashes of real members never make buckets as long, as empty and as
+ * uneven as those in which the lookup's guess must be right.
  */
 
 #include "t/unit/core/ring/ring_fleet.h"
@@ -12,7 +12,7 @@
 #define BUCKET_BITS  6
 #define NBUCKETS     64
 #define POINTS_MAX   (NBUCKETS * 300)
-#define SLACK        4      /* what a ring has behind its points */
+#define SLACK        4      /* what a ring has after its points */
 
 typedef enum {
     UNIFORM = 0,

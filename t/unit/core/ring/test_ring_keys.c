@@ -1,7 +1,7 @@
 
 /*
- * Who owns which keys: shares are even, and a change of membership moves only
- * the keys that it must.
+ * Which node owns which keys: shares are even, and a change of membership
+ * moves only the keys that it must.
  */
 
 #include "t/unit/core/ring/ring_fleet.h"
@@ -110,7 +110,7 @@ count_prompts(const llmgw_ring_t *ring, int n, int counts[3])
 
 /*
  * With 30 keys, chance alone leaves some node with fewer than 5 for one set of
- * ids and prompts in thirty; those that people write down first do well.
+ * ids and prompts in thirty; the most obvious sets do well.
  */
 static void
 three_replicas_share_prompts_evenly(void **state)

@@ -1,8 +1,8 @@
 
 /*
- * Two gRPC sessions joined by a buffer, and what each of them told, written
- * down one event after the other, so that a test compares whole stories.
- * A raw peer (nghttp2 alone) plays what our own sessions would never say.
+ * Two gRPC sessions joined by a buffer.  The callbacks of each are written
+ * down one after the other, so that a test compares whole sequences.  A raw
+ * peer (only nghttp2) sends what our own sessions never would.
  */
 
 #ifndef GRPC_PAIR_H
@@ -40,14 +40,14 @@ struct peer_s {
     size_t                 write_bytes; /* at a time; 0: PAIR_BUFFER */
     size_t                 read_bytes;
     int                    is_holding;  /* messages are not consumed */
-    int                    is_quiet;    /* counts, and writes nothing down */
+    int                    is_quiet;    /* counts but writes nothing down */
     size_t                 held;
     size_t                 requests, messages, ends, closes, drains, goaways;
     size_t                 message_bytes;
     int                    status;
     uint32_t               error;
     int                    is_refused;
-    const uint8_t         *data;        /* of the message now told */
+    const uint8_t         *data;        /* of the current message */
     size_t                 len;
     char                   log[8192];
 };
@@ -106,7 +106,7 @@ peer_on_field(llmgw_grpc_stream_t *stream, const char *name, size_t name_len,
 {
     peer_t  *peer = peer_of(stream);
 
-    /* Ours alone: the rest is the same in every test. */
+    /* Only ours: the others are the same in every test. */
     if (name_len > 2 && memcmp(name, "x-", 2) == 0) {
         peer_note(peer, "%s %.*s=%.*s\n", is_trailer ? "trailer" : "header",
                   (int) name_len, name, (int) value_len, value);
@@ -240,8 +240,8 @@ peer_feed(peer_t *peer, const uint8_t *data, size_t len)
 
 
 /*
- * All that one has to write, to the other; returns the bytes.  Not a byte
- * more is written than there is room for.
+ * Passes all that one session writes to the other; returns the bytes.  Checks
+ * that no write exceeds the buffer.
  */
 static inline size_t
 peer_flush(peer_t *from, peer_t *to)
@@ -349,7 +349,7 @@ hook_echo(peer_t *peer, llmgw_grpc_stream_t *stream)
 }
 
 
-/* Answers the status that on_end told. */
+/* Answers with the status that on_end reported. */
 static inline void
 hook_finish(peer_t *peer, llmgw_grpc_stream_t *stream)
 {
@@ -368,7 +368,7 @@ typedef struct {
     uint32_t          goaway;        /* likewise */
     const uint8_t    *body;
     size_t            body_bytes;
-    int               is_open;       /* the body's end is not the stream's */
+    int               is_open;       /* the body does not end the stream */
 } raw_t;
 
 

@@ -1,5 +1,5 @@
 
-/* Windows, and who stops whom. */
+/* Windows, and which side stops the other. */
 
 #include "t/unit/proto/grpc/grpc_pair.h"
 
@@ -67,7 +67,7 @@ unconsumed_stream_stops_its_sender_alone(void **state)
 }
 
 
-/* Until they are sent, reset from here, or closed from there. */
+/* Until they are sent, reset here, or closed by the peer. */
 static void
 streams_that_wait_are_counted(void **state)
 {
@@ -153,7 +153,7 @@ consuming_more_than_told_opens_no_window(void **state)
     pair_run(&client, &server);
     assert_int_equal(server.messages, 2 * WINDOW_BYTES / WIRE_BYTES);
 
-    /* Nor does it count as paid in advance. */
+    /* Nor does it count in advance. */
     llmgw_grpc_stream_consume(server.stream, 1);
     pair_run(&client, &server);
     assert_int_equal(server.messages, 2 * WINDOW_BYTES / WIRE_BYTES);
@@ -181,8 +181,8 @@ message_larger_than_the_window_passes(void **state)
 
 
 /*
- * A large message behind one that is not consumed waits for it: else a peer
- * could fill our memory with messages that nobody takes.
+ * A large message after one that is not consumed waits for it: else a peer
+ * could fill our memory with messages that are never consumed.
  */
 static void
 large_message_waits_for_what_is_owed_before_it(void **state)
@@ -214,8 +214,8 @@ large_message_waits_for_what_is_owed_before_it(void **state)
 
 
 /*
- * Some of what was consumed is kept back.  Whatever the window, that stops
- * nobody, and who is told of nothing to write has nothing to write.
+ * Some of what was consumed is kept back.  Whatever the window, that stops no
+ * sender, and where consume() returns 0 there is nothing to write.
  */
 static void
 any_window_goes_on_when_all_is_consumed(void **state)
@@ -266,7 +266,7 @@ reset_stream_keeps_no_connection_window(void **state)
     flow_open(&client, &server, 0);
     server.is_holding = 1;
 
-    /* Each leaves a window's worth behind, 200 times the connection's. */
+    /* Each leaves a full window unread, 200 times the connection's window. */
     for (i = 0; i < 200; i++) {
         stream = peer_call(&client, PATH);
         peer_say_bytes(stream, 10000);
@@ -287,7 +287,7 @@ reset_stream_keeps_no_connection_window(void **state)
 }
 
 
-/* Two long answers at once: neither waits until the other is through. */
+/* Two long answers at once: neither waits until the other is complete. */
 static void
 answers_take_turns(void **state)
 {

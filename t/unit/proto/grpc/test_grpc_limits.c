@@ -1,5 +1,5 @@
 
-/* Peers that leave, that allow little, and that are no peers at all. */
+/* Peers that leave, that allow little, and that do not speak HTTP/2. */
 
 #include "t/unit/proto/grpc/grpc_pair.h"
 
@@ -29,7 +29,7 @@ goaway_lets_running_streams_finish(void **state)
     peer_say(first, "a");
     pair_run(&client, &server);
 
-    /* The second call has not left when the GOAWAY comes. */
+    /* The second call is not sent yet when the GOAWAY comes. */
     llmgw_grpc_session_goaway(server.session);
     assert_non_null(peer_call(&client, PATH));
     (void) peer_flush(&server, &client);
@@ -159,7 +159,7 @@ settings_without_streams_count_as_goaway(void **state)
     client.session = llmgw_grpc_client_create(&config);
     raw_open(&raw, 1, &none, 1);
 
-    /* One was reset before: it must not wait for a stream to come free. */
+    /* One was reset before: it must not wait for a free stream. */
     stream = peer_call(&client, PATH);
     llmgw_grpc_stream_reset(stream, NGHTTP2_CANCEL);
     (void) peer_call(&client, PATH);
@@ -215,7 +215,7 @@ garbage_ends_the_session(void **state)
 }
 
 
-/* Feeds the preface, then one frame over and over; the frames it took. */
+/* Feeds the preface, then one frame repeatedly; returns how many it took. */
 static int
 flood(const uint8_t *head, size_t head_len, const uint8_t *frame,
     size_t frame_len, int at_most)
@@ -250,7 +250,7 @@ flood(const uint8_t *head, size_t head_len, const uint8_t *frame,
 }
 
 
-/* HEADERS of a proper request, as our own client writes them. */
+/* HEADERS of a valid request, as our own client writes them. */
 static size_t
 request_headers(uint8_t *frame, size_t capacity)
 {
@@ -303,7 +303,7 @@ floods_end_the_session(void **state)
 }
 
 
-/* Requests that are answered at once, to a peer that reads no answer. */
+/* Requests are answered at once, but the peer reads no answer. */
 static void
 peer_that_never_reads_is_cut_off(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Peers that err or lie: what is refused, with which words, and what goes on
- * all the same.
+ * Peers that err or lie: what is refused, with which message, and what still
+ * works.
  */
 
 #include "t/unit/proto/grpc/grpc_pair.h"
@@ -75,7 +75,7 @@ request_that_is_not_grpc_is_never_told_of(void **state)
 }
 
 
-/* Still open when it is answered: waved off, and the session goes on. */
+/* Still open when it is answered: it is reset, and the session goes on. */
 static void
 refused_request_may_still_send(void **state)
 {
@@ -234,7 +234,7 @@ trailers_told(const char *grpc_status, const char *body, size_t body_bytes,
     raw_run(&raw, &client);
     assert_string_equal(client.log, story);
 
-    /* Our side was open: the server is told to forget it. */
+    /* Our side was open: the stream is reset. */
     assert_int_equal(raw.reset, NGHTTP2_NO_ERROR);
     nghttp2_session_del(raw.h2);
     llmgw_grpc_session_destroy(client.session);

@@ -1,7 +1,7 @@
 
 /*
- * The scout knows where the next frame begins, however the input is cut.  That
- * it helps is for benchmarks to say.
+ * The scout knows where the next frame begins, however the input is cut.
+ * Whether it helps is a question for benchmarks.
  */
 
 #include <setjmp.h>
@@ -25,7 +25,7 @@ typedef struct {
 } frames_t;
 
 
-/* DATA and PING of streams that nobody knows. */
+/* DATA and PING of unknown streams. */
 static void
 frames_make(frames_t *frames, unsigned *seed)
 {

@@ -1,6 +1,6 @@
 
 /*
- * What a client and a server session tell of one exchange, and that neither
+ * What a client and a server session report of one exchange, and that neither
  * the cutting of the input nor the size of the output buffer changes it.
  */
 
@@ -12,7 +12,7 @@
 static llmgw_grpc_config_t  plain;
 
 
-/* Field in, three messages out, status with a message and a trailer. */
+/* A field in; three messages out, and a status with message and trailer. */
 static void
 hook_answer(peer_t *peer, llmgw_grpc_stream_t *stream)
 {
@@ -107,7 +107,7 @@ exchange_survives_any_cut(void **state)
         assert_string_equal(client.log, client_story);
     }
 
-    /* Around the sizes where a frame just fits behind those before it. */
+    /* Around the sizes where a frame just fits after those before it. */
     for (i = 15; i < 400; i++) {
         exchange(i, 0, &client, &server);
         assert_string_equal(client.log, client_story);
@@ -224,7 +224,7 @@ hook_unavailable(peer_t *peer, llmgw_grpc_stream_t *stream)
 }
 
 
-/* Refused at its headers: the rest of the request is waved off. */
+/* Refused at its headers: the rest of the request is reset. */
 static void
 trailers_only_ends_a_request_still_arriving(void **state)
 {
@@ -399,7 +399,7 @@ drained_queue_asks_for_more(void **state)
 }
 
 
-/* Its last frame is half out when the server resets it. */
+/* Its last frame is half written when the server resets it. */
 static void
 stream_closed_within_a_frame_is_not_told_it_drained(void **state)
 {

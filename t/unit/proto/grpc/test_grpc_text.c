@@ -70,7 +70,7 @@ message_is_percent_encoded(void **state)
 }
 
 
-/* An escape cut in two would be read as something else. */
+/* A cut escape would be read as something else. */
 static void
 message_that_does_not_fit_is_cut_between_escapes(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
- * The members segment between a writer and a reader that both do as they
- * should: what is published is read, generations move for routing alone, loads
+ * The members segment between a correct writer and a correct reader: what is
+ * published is read, generations move only for changes of routing, loads
  * stay with their members, limits hold, and a reader beside a busy writer
  * never sees a mixture (the last test, which make test-tsan runs too).
  *
@@ -70,7 +70,7 @@ test_what_is_published_is_read_ordered_by_id(void **state)
                      LLMGW_MEMBERS_DONE);
     fixture_read(f);
 
-    /* What stands behind the end of a string is not told. */
+    /* Bytes after the end of a string are not published. */
     memset(members[3].grpc, 0, sizeof(members[3].grpc));
     memset(members[4].model_version, 0, sizeof(members[4].model_version));
 
@@ -251,7 +251,7 @@ test_invalid_members_are_not_published(void **state)
 }
 
 
-/* Publishes a changed member; did the generation move? */
+/* Publishes a changed member; whether the generation moved. */
 static int
 moves(fixture_t *f, const llmgw_member_t *member, int isolated)
 {

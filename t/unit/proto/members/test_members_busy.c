@@ -1,8 +1,8 @@
 
 /*
- * The members segment's reader beside a writer that is faster, as a race would
- * have it once in a year: a seam within pread() lets the writer publish at the
- * one moment that matters, as often as the test says.  And beside somebody who
+ * The members segment's reader beside a faster writer, in races that happen
+ * once in a year: a seam within pread() lets the writer publish at the one
+ * moment that matters, as often as the test wants.  And beside a process that
  * truncates the file while it is read, which is why it is not mapped.
  */
 
@@ -43,7 +43,7 @@ pread(int fd, void *buf, size_t bytes, off_t at)
 }
 
 
-/* A writer that is faster than the reader, as often as it likes. */
+/* A writer that is faster than the reader, any number of times. */
 typedef struct {
     fixture_t  *f;
     size_t      bytes;      /* after which pread: by its size */
@@ -150,7 +150,7 @@ test_slots_of_a_later_table_are_not_taken_for_ones_own(void **state)
 #define TORMENT_VIEWS    150
 #define TORMENT_LIMIT_S  60
 
-/* Publishes, truncates anywhere, puts back, for ever. */
+/* Publishes, truncates anywhere, restores, for ever. */
 static void
 torment(fixture_t *f)
 {

@@ -58,7 +58,7 @@ typedef enum {
 static const char  second_list[] = "qwen\0gemma\0phi";
 
 
-/* A writer that goes on in the file, and dies in its n-th write of a deed. */
+/* A writer that takes over the file, and dies in its n-th write of a deed. */
 static void
 die_writing(fixture_t *f, deed_t deed, int write, size_t permille)
 {
@@ -157,7 +157,7 @@ test_writer_killed_in_a_publish_leaves_old_or_new(void **state)
         }
     }
 
-    /* The head, which the kernel writes whole or not. */
+    /* The head, which the kernel writes whole or not at all. */
     die_writing(f, DIE_IN_PUBLISH, 3, 0);
     expect_stamp_and_recovery(f, 2);
     die_writing(f, DIE_IN_PUBLISH, 3, 1000);
@@ -197,7 +197,7 @@ test_torn_load_says_never(void **state)
 }
 
 
-/* What a reader gets of the second list. */
+/* The names that a reader gets for the second list. */
 static llmgw_members_rc_t
 second_list_read(fixture_t *f)
 {
@@ -251,7 +251,7 @@ test_writer_killed_in_a_list_leaves_no_half_of_it(void **state)
 }
 
 
-/* Not to be expected of a kernel; still no reader may believe it. */
+/* A kernel should not do it; still no reader may accept it. */
 static void
 test_half_a_head_is_refused_and_replaced(void **state)
 {
@@ -355,7 +355,7 @@ publish_until_killed(fixture_t *f)
 }
 
 
-/* 1: a new view, greater in all that has to grow. */
+/* 1: a new view, greater in everything that has to grow. */
 static int
 look(fixture_t *f)
 {

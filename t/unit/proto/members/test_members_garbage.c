@@ -59,7 +59,7 @@ segment_make(fixture_t *f, size_t *bytes)
 }
 
 
-/* Whatever the path holds now, the view of old is untouched by it. */
+/* Whatever is at the path now, the old view is unchanged. */
 static void
 expect_refused(fixture_t *f, const char *why)
 {
@@ -153,7 +153,7 @@ test_file_truncated_while_open_is_refused_and_comes_back(void **state)
         generation = f->view.generation;
         assert_int_equal(truncate(f->path, (off_t) n), 0);
 
-        /* Its own check, where reading still goes: nothing of use is cut. */
+        /* Where reading still works, nothing that is used was cut. */
         if (llmgw_members_read(f->reader, &f->view, f->error)
             != LLMGW_MEMBERS_REFUSED)
         {
@@ -443,7 +443,7 @@ test_well_formed_lies_are_refused_by_name(void **state)
         expect_refused(f, lies[i].why);
     }
 
-    /* The sealing itself is right: a lie that changes nothing is believed. */
+    /* The checksums are right: a lie that changes nothing is accepted. */
     memcpy(copy, data, bytes);
     lie_tell(f, copy, &(lie_t) { .part = HEAD, .at = 44, .bytes = "x",
                                  .n = 1 });
@@ -474,7 +474,7 @@ test_what_is_no_file_is_refused(void **state)
     assert_int_equal(mkdir(f->path, 0755), 0);
     expect_refused(f, "no regular file");
 
-    /* A directory cannot be replaced; that is told, and tried again. */
+    /* A directory cannot be replaced; that is reported, and tried again. */
     assert_int_equal(llmgw_members_heartbeat(f->writer, 1, f->error),
                      LLMGW_MEMBERS_ESYSTEM);
     assert_non_null(strstr(f->error, "rename"));

@@ -12,7 +12,7 @@
 #define CAPACITY  8
 
 
-/* A writer of the other layout takes over; what does the open reader see? */
+/* A writer of the other layout takes over, beside an open reader. */
 static void
 hand_over(fixture_t *f, unsigned to)
 {
@@ -193,7 +193,7 @@ test_longer_records_are_read_as_far_as_they_are_known(void **state)
 
 /* --- the names area */
 
-/* "n00042" and a tail, so long that it has so many bytes. */
+/* "n00042" and a tail, with that many bytes in all. */
 static size_t
 list_make(char *names, size_t number, size_t bytes)
 {
@@ -321,7 +321,7 @@ test_list_stays_as_long_as_a_table_may_need_it(void **state)
 
     publish(f, 2, 2);
 
-    /* The one that this publish did without. */
+    /* The one that this publish does not name. */
     expect_list(f, lists[0], 0, 100);
     late = hold(f, 1000, 100, LLMGW_MEMBERS_DONE);
     expect_list(f, late, 1000, 100);
@@ -356,7 +356,7 @@ test_lists_outlive_their_writer_and_their_file(void **state)
                      LLMGW_MEMBERS_DONE);
     expect_list(f, list, 7, 50);
 
-    /* Somebody writes into a place: the heartbeat puts it back. */
+    /* Another process writes into a place: the heartbeat restores it. */
     fd = open(f->path, O_RDWR);
     assert_int_not_equal(fd, -1);
     assert_int_equal(pwrite(fd, "y", 1,

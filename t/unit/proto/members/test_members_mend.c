@@ -29,7 +29,7 @@ posix_fallocate(int fd, off_t at, off_t bytes)
 }
 
 
-/* The writer is there all the same, and the heartbeat makes the file. */
+/* The writer works without it, and the heartbeat creates the file. */
 static void
 test_no_space_is_told_and_made_good_by_the_heartbeat(void **state)
 {
@@ -63,7 +63,7 @@ test_no_space_is_told_and_made_good_by_the_heartbeat(void **state)
 }
 
 
-/* The heartbeat notices, says so, and the reader gets the same table again. */
+/* The heartbeat notices and reports it; readers get the same table again. */
 static void
 expect_put_back(fixture_t *f, const char *why)
 {

@@ -151,7 +151,7 @@ fixture_write(fixture_t *f, uint32_t capacity)
 }
 
 
-/* As a new process would: nothing of the old writer is remembered. */
+/* Starts over like a new process: nothing of the old writer is kept. */
 static inline void
 fixture_rewrite(fixture_t *f, uint32_t capacity)
 {
@@ -169,7 +169,7 @@ fixture_read(fixture_t *f)
 }
 
 
-/* A new reader's opinion of what lies at the path. */
+/* What a new reader finds at the path. */
 static inline llmgw_members_rc_t
 fixture_judge(fixture_t *f, llmgw_members_view_t *view)
 {

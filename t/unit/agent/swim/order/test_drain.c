@@ -1,6 +1,6 @@
 
-/* Who may drain a replica, whose drain ends by what, what the replica hears;
-   fake time. */
+/* Which owner may drain a replica, what ends a drain, and what the replica is
+   told; fake time. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +90,7 @@ operators_drain_stands_until_it_is_undrained(void **state)
 }
 
 
-/* From both sides of the moment. */
+/* Just before the moment, and at it. */
 static void
 lease_ends_after_thirty_seconds_unless_renewed(void **state)
 {
@@ -121,7 +121,7 @@ update_never_ends_an_operators_drain(void **state)
 
     drain = fresh();
     begins(&drain, OP, ORDER_DONE, DRAIN_TELL|DRAIN_KEEP);
-    begins(&drain, A, ORDER_DONE, 0);       /* it is told already */
+    begins(&drain, A, ORDER_DONE, 0);       /* it was told already */
     assert_owner(&drain, OP);
     ends(&drain, A, ORDER_DONE, DRAIN_KEEP);
     assert_owner(&drain, OP);
@@ -145,7 +145,7 @@ operator_may_take_over_and_not_end_what_an_update_began(void **state)
     begins(&drain, OP, ORDER_DONE, DRAIN_KEEP);
     assert_owner(&drain, OP);
 
-    /* His part of it alone. */
+    /* Only the operator's drain. */
     ends(&drain, OP, ORDER_DONE, DRAIN_KEEP);
     assert_owner(&drain, A);
     ends(&drain, A, ORDER_DONE, DRAIN_UNTELL|DRAIN_KEEP);
@@ -206,7 +206,7 @@ next_life_keeps_an_operators_drain_and_tells_nobody(void **state)
 }
 
 
-/* It reports that it drains, by the word of a lease that is gone. */
+/* It reports that it drains, as a lease told it that has ended. */
 static void
 next_life_undrains_what_a_lease_drained_once(void **state)
 {
@@ -222,7 +222,7 @@ next_life_undrains_what_a_lease_drained_once(void **state)
 }
 
 
-/* A replica that was not there when it was to be told comes back. */
+/* A replica that was away when it should have been told comes back. */
 static void
 replica_that_missed_the_end_is_told_when_it_says_so(void **state)
 {
@@ -234,7 +234,7 @@ replica_that_missed_the_end_is_told_when_it_says_so(void **state)
     ends(&drain, OP, ORDER_DONE, DRAIN_UNTELL|DRAIN_KEEP);
     assert_int_equal(drain_hear_replica(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
 
-    /* One that had heard: what it says later is not ours to end. */
+    /* One that was told: a drain that it begins later is not ours to end. */
     begins(&drain, OP, ORDER_DONE, DRAIN_TELL|DRAIN_KEEP);
     ends(&drain, OP, ORDER_DONE, DRAIN_UNTELL|DRAIN_KEEP);
     assert_int_equal(drain_hear_replica(&drain, 0), DRAIN_KEEP);
@@ -270,7 +270,7 @@ past_that_others_know_counts_by_its_order(void **state)
     news = past(5, 1, "");          /* older: before the operator came */
     assert_int_equal(drain_hear_of_past(&drain, &news), 0);
     assert_owner(&drain, OP);
-    news = past(6, 0, "");          /* later: he undrained it */
+    news = past(6, 0, "");          /* later: the operator undrained it */
     assert_int_equal(drain_hear_of_past(&drain, &news), DRAIN_KEEP);
     assert_owner(&drain, "");
 

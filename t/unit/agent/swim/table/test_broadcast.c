@@ -1,5 +1,5 @@
 
-/* The queue of news: least sent first, and each often enough. */
+/* The queue of updates: the least sent first, and each often enough. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ limit_is_three_times_the_log(void **state)
 }
 
 
-/* What the first n places of the next datagram hold: indexes, as a number. */
+/* The first n updates of the next datagram: indexes, as one number. */
 static unsigned
 first(const broadcast_t *queue, const member_t *members, size_t n)
 {
@@ -67,7 +67,7 @@ update_is_sent_its_number_of_times(void **state)
     assert_int_equal(first(&queue, &member, 1), 9);
     assert_int_equal(queue.n, 0);
 
-    /* Out of the queue it is nobody's business. */
+    /* Out of the queue it has no effect. */
     broadcast_sent(&queue, &member, 15);
     broadcast_remove(&queue, &member);
     assert_int_equal(queue.n, 0);
@@ -101,7 +101,7 @@ least_sent_go_first_and_news_start_anew(void **state)
 }
 
 
-/* 0..2 joined, 3..5 are in doubt, 6..8 gone; the oldest of each goes first. */
+/* 0..2 joined, 3..5 are suspects, 6..8 gone; the oldest of each is first. */
 static void
 each_class_has_its_share_and_what_others_leave(void **state)
 {
@@ -131,7 +131,7 @@ each_class_has_its_share_and_what_others_leave(void **state)
 }
 
 
-/* A join that others tell of is known; a death is told to the end. */
+/* A join that others spread is dropped early; a death is sent to the end. */
 static void
 what_others_tell_of_is_told_less_but_for_deaths(void **state)
 {
@@ -154,7 +154,7 @@ what_others_tell_of_is_told_less_but_for_deaths(void **state)
     broadcast_heard(&queue, &members[0], 15);
     assert_int_equal(queue.n, 1);
 
-    /* It is not queued any more. */
+    /* It is no longer queued. */
     broadcast_heard(&queue, &members[0], 15);
     assert_int_equal(queue.n, 1);
 }

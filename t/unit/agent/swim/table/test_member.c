@@ -1,5 +1,5 @@
 
-/* The order of news, and what each changes. */
+/* The order of updates, and what each changes. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -170,7 +170,7 @@ load_has_an_order_of_its_own(void **state)
     said.load_seq = 7;
     assert_int_equal(member_merge(&member, &said, 1, 9000000), 0);
 
-    /* A new life counts anew. */
+    /* After a restart the load's sequence starts again. */
     said = news(2, 0, LLMGW_LIVENESS_ALIVE);
     said.load_seq = 1;
     said.active_requests = 1;
@@ -192,7 +192,7 @@ age_counts_from_death_here_or_as_told(void **state)
     assert_int_equal(member_age_s(&member, 500000000), 100);
     assert_int_equal(member_age_s(&member, 530000000), 130);
 
-    /* Older than this machine: the oldest it can say. */
+    /* Older than this machine's clock: the oldest it can express. */
     said.age_s = UINT32_MAX;
     member_init(&member, &said, 500000000);
     assert_int_equal(member_age_s(&member, 500000000), 500);
@@ -208,7 +208,7 @@ age_counts_from_death_here_or_as_told(void **state)
 }
 
 
-/* News with a group, or, where that is NULL, without `more`. */
+/* An update with a group, or, where that is NULL, without `more`. */
 static member_news_t
 grouped(uint64_t epoch, uint64_t incarnation, const char *group)
 {
@@ -235,13 +235,13 @@ record_without_more_is_not_seen_until_it_is_completed(void **state)
     member_init(&member, &said, 0);
     assert_int_equal(member_has(&member), member_seen(&member.facts));
 
-    /* A later place, told on by one who does not know `more`. */
+    /* A later place, passed on by a member that does not know `more`. */
     said = grouped(1, 2, NULL);
     assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_FACTS);
     assert_int_equal(member_has(&member), 0);
     assert_string_equal(member.facts.resume_group, "a");
 
-    /* The same again is no news; another place's `more` is not taken. */
+    /* The same again is no update; another place's `more` is not accepted. */
     assert_int_equal(member_merge(&member, &said, 0, 1), 0);
     said = grouped(1, 1, "b");
     assert_int_equal(member_merge(&member, &said, 0, 1), 0);
@@ -252,7 +252,7 @@ record_without_more_is_not_seen_until_it_is_completed(void **state)
     assert_string_equal(member.facts.resume_group, "b");
     assert_int_equal(member_has(&member), member_seen(&member.facts));
 
-    /* Whole is whole: neither lack nor another word changes it. */
+    /* Once complete, neither a lack nor another value changes it. */
     said = grouped(1, 2, NULL);
     assert_int_equal(member_merge(&member, &said, 0, 1), 0);
     said = grouped(1, 2, "c");
@@ -290,7 +290,7 @@ own_word_without_more_is_that_of_an_old_agent(void **state)
     said = grouped(1, 1, "a");
     member_init(&member, &said, 0);
 
-    /* Started anew by an old binary, first heard of by others. */
+    /* Restarted with an old binary, first heard of through others. */
     said = grouped(2, 0, NULL);
     member_merge(&member, &said, 0, 1);
     assert_int_equal(member_has(&member), 0);
@@ -300,7 +300,7 @@ own_word_without_more_is_that_of_an_old_agent(void **state)
     assert_string_equal(member.facts.resume_group, "");
     assert_int_equal(member_has(&member), member_seen(&member.facts));
 
-    /* The same by its own first word. */
+    /* The same, heard from itself first. */
     said = grouped(3, 0, "b");
     member_merge(&member, &said, 1, 1);
     said = grouped(4, 0, NULL);

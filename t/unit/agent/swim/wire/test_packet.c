@@ -1,5 +1,5 @@
 
-/* Datagrams: what is written is read, and nothing else is let in. */
+/* Datagrams: what is written is read, and nothing else is accepted. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -446,7 +446,7 @@ wrong_orders_are_dropped_and_unknown_verbs_are_not(void **state)
     assert_int_equal(packet.head.order->answer, ORDER_EVERB);
 #undef wrong
 
-    /* In another message it is passed over. */
+    /* In another message it is ignored. */
     message.type = (Llmgateway__Gossip__MessageType) PACKET_PING;
     assert_int_equal(decode(&packet, &message), PACKET_DONE);
     assert_null(packet.head.order);
@@ -491,7 +491,7 @@ decode_one(const member_t *member, member_news_t *said)
 }
 
 
-/* Absent, empty and said are three things. */
+/* Absent, empty and set are three different things. */
 static void
 more_is_told_by_who_has_it(void **state)
 {
