@@ -38,7 +38,7 @@ conf_bucket(const llmgw_breaker_conf_t *conf, uint64_t now_ms)
 static llmgw_breaker_ticket_t
 breaker_ticket(const llmgw_breaker_t *breaker, int is_probe)
 {
-    return breaker->turns << 1 | (is_probe ? 1 : 0);
+    return breaker->changes << 1 | (is_probe ? 1 : 0);
 }
 
 
@@ -50,12 +50,12 @@ breaker_knows(const llmgw_breaker_t *breaker, llmgw_breaker_ticket_t ticket)
 
 
 static void
-breaker_turn(llmgw_breaker_t *breaker, llmgw_breaker_state_t state,
+breaker_enter(llmgw_breaker_t *breaker, llmgw_breaker_state_t state,
     uint64_t now_ms)
 {
     breaker->state = (uint8_t) state;
     breaker->since_ms = now_ms;
-    breaker->turns++;
+    breaker->changes++;
     breaker->probing = 0;
     breaker->succeeded = 0;
     breaker->forced = 0;
@@ -70,7 +70,7 @@ static void
 breaker_open(llmgw_breaker_t *breaker, const llmgw_breaker_conf_t *conf,
     uint64_t cooldown_ms, uint64_t now_ms)
 {
-    breaker_turn(breaker, LLMGW_BREAKER_OPEN, now_ms);
+    breaker_enter(breaker, LLMGW_BREAKER_OPEN, now_ms);
 
     if (cooldown_ms > conf_lease_ms(conf)) {
         cooldown_ms = conf_lease_ms(conf);
@@ -154,7 +154,7 @@ breaker_begin_probe(llmgw_breaker_t *breaker,
     change = LLMGW_BREAKER_UNCHANGED;
 
     if (breaker->state == LLMGW_BREAKER_OPEN) {
-        breaker_turn(breaker, LLMGW_BREAKER_HALF_OPEN, now_ms);
+        breaker_enter(breaker, LLMGW_BREAKER_HALF_OPEN, now_ms);
         breaker->forced = (uint8_t) forced;
         change = LLMGW_BREAKER_HALF_OPENED;
     }
@@ -192,7 +192,7 @@ breaker_end_probe(llmgw_breaker_t *breaker, const llmgw_breaker_conf_t *conf,
         return LLMGW_BREAKER_UNCHANGED;
     }
 
-    breaker_turn(breaker, LLMGW_BREAKER_CLOSED, now_ms);
+    breaker_enter(breaker, LLMGW_BREAKER_CLOSED, now_ms);
     memset(breaker->buckets, 0, sizeof(breaker->buckets));
 
     return LLMGW_BREAKER_RECLOSED;

@@ -85,7 +85,7 @@ typedef struct {
     uint64_t                cooldown_ms;
     uint64_t                newest;     /* number of the newest bucket */
     llmgw_breaker_bucket_t  buckets[LLMGW_BREAKER_BUCKETS];
-    uint32_t                turns;      /* changes of state */
+    uint32_t                changes;    /* of state */
     uint32_t                probing;    /* places taken */
     uint32_t                succeeded;  /* probes of this HALF_OPEN */
     uint8_t                 state;      /* llmgw_breaker_state_t */

@@ -3,7 +3,7 @@
 
 
 void
-llmgw_coalesce_turn(llmgw_coalesce_load_t *load, uint64_t now_ms)
+llmgw_coalesce_iteration(llmgw_coalesce_load_t *load, uint64_t now_ms)
 {
     uint64_t  elapsed_ms, enough;
 

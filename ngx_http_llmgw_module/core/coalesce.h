@@ -61,7 +61,7 @@ typedef struct {
 
 
 /* An iteration of the event loop ends. */
-void llmgw_coalesce_turn(llmgw_coalesce_load_t *load, uint64_t now_ms);
+void llmgw_coalesce_iteration(llmgw_coalesce_load_t *load, uint64_t now_ms);
 
 /*
  * An event says that there is something to read.  1: at_intervals was set, the

@@ -116,5 +116,5 @@ ngx_http_llmgw_clients_run(ngx_event_t *ev)
     clients->running = 0;
 
     ngx_http_llmgw_uncork(clients);
-    llmgw_coalesce_turn(&clients->worker->coalesce.load, ngx_current_msec);
+    llmgw_coalesce_iteration(&clients->worker->coalesce.load, ngx_current_msec);
 }

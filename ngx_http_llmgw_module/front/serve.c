@@ -144,7 +144,7 @@ ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
         return 0;
 
     case LLMGW_ADMISSION_FULL:
-    case LLMGW_ADMISSION_ASIDE:
+    case LLMGW_ADMISSION_SKIPPABLE:
         ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_QUEUE_FULL);
         return 1;
 
@@ -183,7 +183,7 @@ ngx_http_llmgw_serve_claim_any(ngx_http_llmgw_stream_t *stream)
                               &stream->record.route);
 
     if (stream->doubt == NULL
-        || (rc != LLMGW_ADMISSION_FULL && rc != LLMGW_ADMISSION_ASIDE))
+        || (rc != LLMGW_ADMISSION_FULL && rc != LLMGW_ADMISSION_SKIPPABLE))
     {
         return rc;
     }

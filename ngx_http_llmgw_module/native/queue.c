@@ -145,7 +145,7 @@ ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
         break;
 
     case LLMGW_ADMISSION_FULL:
-    case LLMGW_ADMISSION_ASIDE:
+    case LLMGW_ADMISSION_SKIPPABLE:
         ngx_http_llmgw_native_refuse(pass, LLMGW_OUTCOME_QUEUE_FULL);
         return;
 

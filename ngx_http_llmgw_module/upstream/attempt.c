@@ -37,7 +37,7 @@ ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
     attempt->draining = 0;
     attempt->waits = 0;
     attempt->call = NULL;
-    attempt->owed = 0;
+    attempt->unacked = 0;
     attempt->tokens = 0;
     attempt->status = LLMGW_GRPC_NO_STATUS;
     attempt->message.len = 0;
@@ -193,15 +193,15 @@ ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt)
 void
 ngx_http_llmgw_attempt_consume(ngx_http_llmgw_attempt_t *attempt)
 {
-    if (attempt->owed == 0) {
+    if (attempt->unacked == 0) {
         return;
     }
 
     if (attempt->call && llmgw_grpc_stream_consume(attempt->call,
-                                                   attempt->owed))
+                                                   attempt->unacked))
     {
         ngx_http_llmgw_session_wake(attempt->session);
     }
 
-    attempt->owed = 0;
+    attempt->unacked = 0;
 }

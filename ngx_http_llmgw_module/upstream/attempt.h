@@ -52,7 +52,7 @@ struct ngx_http_llmgw_attempt_s {
     ngx_http_llmgw_replica_t     *replica;      /* NULL: not running */
     ngx_http_llmgw_session_t     *session;
     llmgw_grpc_stream_t          *call;
-    size_t                        owed;         /* window to give back */
+    size_t                        unacked;      /* window to give back */
     ngx_uint_t                    tokens;
     ngx_msec_t                    activity_ms;  /* start, then each token */
 

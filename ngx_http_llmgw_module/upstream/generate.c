@@ -234,7 +234,7 @@ static void
 ngx_http_llmgw_generate_token(ngx_http_llmgw_attempt_t *attempt,
     const llmgw_token_t *token, size_t wire_bytes)
 {
-    attempt->owed += wire_bytes;
+    attempt->unacked += wire_bytes;
     attempt->activity_ms = ngx_current_msec;
 
     if (attempt->tokens++ == 0) {

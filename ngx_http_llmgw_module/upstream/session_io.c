@@ -15,7 +15,7 @@
 
 
 /* then others are read, and the rest in the loop's next iteration */
-#define NGX_HTTP_LLMGW_READS_A_TURN  8
+#define NGX_HTTP_LLMGW_MAX_READS  8
 
 
 static void ngx_http_llmgw_session_call_waiting(
@@ -56,7 +56,7 @@ ngx_http_llmgw_session_read(ngx_http_llmgw_session_t *session)
 {
     u_char            *io;
     ssize_t            n;
-    ngx_uint_t         turn;
+    ngx_uint_t         i;
     ngx_event_t       *rev;
     ngx_connection_t  *c;
 
@@ -64,7 +64,7 @@ ngx_http_llmgw_session_read(ngx_http_llmgw_session_t *session)
     rev = c->read;
     io = session->replica->pool->worker->io;
 
-    for (turn = 0; turn < NGX_HTTP_LLMGW_READS_A_TURN; turn++) {
+    for (i = 0; i < NGX_HTTP_LLMGW_MAX_READS; i++) {
 
         n = c->recv(c, io, NGX_HTTP_LLMGW_IO_BYTES);
 

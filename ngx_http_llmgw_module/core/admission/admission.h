@@ -101,7 +101,7 @@ typedef enum {
     LLMGW_ADMISSION_WAITS,
     LLMGW_ADMISSION_STALE,      /* peer's slot went to another replica */
     LLMGW_ADMISSION_FULL,       /* and so is the queue */
-    LLMGW_ADMISSION_ASIDE,      /* full but for those excluded */
+    LLMGW_ADMISSION_SKIPPABLE,  /* full but for those excluded */
     LLMGW_ADMISSION_OPEN,       /* all circuits are */
     LLMGW_ADMISSION_EXCLUDED,   /* each has been tried */
     LLMGW_ADMISSION_NONE        /* no peer is usable */

@@ -75,7 +75,7 @@ claim_forget(ask_t *ask, llmgw_forget_t forget)
 static llmgw_admission_rc_t
 claim_wait(ask_t *ask, llmgw_pick_rc_t rc)
 {
-    int                   is_aside;
+    int                   is_skipped;
     llmgw_queue_t        *queue;
     llmgw_claim_t        *claim;
     llmgw_queue_place_t   place;
@@ -96,8 +96,8 @@ claim_wait(ask_t *ask, llmgw_pick_rc_t rc)
 
     if (claim->entry == LLMGW_QUEUE_NONE) {
 
-        if (rc == LLMGW_PICK_ASIDE) {
-            return LLMGW_ADMISSION_ASIDE;
+        if (rc == LLMGW_PICK_SKIPPABLE) {
+            return LLMGW_ADMISSION_SKIPPABLE;
         }
 
         return ask->self->shared->waits_open && ask->view->queue_size == 0
@@ -108,11 +108,12 @@ claim_wait(ask_t *ask, llmgw_pick_rc_t rc)
         claim->joined_ms = ask->key.now_ms;
     }
 
-    is_aside = rc == LLMGW_PICK_ASIDE && (claim->is_last || claim->resumes)
-               && llmgw_queue_step_aside(queue, claim->entry);
+    is_skipped = rc == LLMGW_PICK_SKIPPABLE
+                 && (claim->is_last || claim->resumes)
+                 && llmgw_queue_skip(queue, claim->entry);
 
     claim->saw_full = 0;
-    claim_forget(ask, claim->is_last && (rc == LLMGW_PICK_FULL || is_aside)
+    claim_forget(ask, claim->is_last && (rc == LLMGW_PICK_FULL || is_skipped)
                       ? LLMGW_FORGET_BUT_FAILED : LLMGW_FORGET_ALL);
 
     return LLMGW_ADMISSION_WAITS;
@@ -131,7 +132,7 @@ claim_may_force(const ask_t *ask)
 
     peer = &ask->view->pick.peers[ask->answer->picked.peer];
 
-    return llmgw_peer_has_room(peer, ask->key.now_ms)
+    return llmgw_peer_has_capacity(peer, ask->key.now_ms)
            && llmgw_breaker_may_force(peer->breaker,
                                       ask->view->pick.breaker_conf,
                                       ask->key.now_ms);
@@ -207,7 +208,7 @@ claim_starts_over(ask_t *ask, llmgw_admission_rc_t rc)
     claim = ask->claim;
 
     if (!claim->may_restart
-        || (rc != LLMGW_ADMISSION_EXCLUDED && rc != LLMGW_ADMISSION_ASIDE
+        || (rc != LLMGW_ADMISSION_EXCLUDED && rc != LLMGW_ADMISSION_SKIPPABLE
             && rc != LLMGW_ADMISSION_OPEN))
     {
         return 0;

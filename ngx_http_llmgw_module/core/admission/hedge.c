@@ -62,7 +62,7 @@ llmgw_hedge_note_hedge(llmgw_hedge_budget_t *budget)
 int
 llmgw_hedge_is_saturated(const llmgw_pick_pool_t *pool, uint64_t now_ms)
 {
-    int                       has_room;
+    int                       has_capacity;
     size_t                    i;
     uint64_t                  places, taken;
     const llmgw_pick_peer_t  *peer;
@@ -79,15 +79,15 @@ llmgw_hedge_is_saturated(const llmgw_pick_pool_t *pool, uint64_t now_ms)
             continue;
         }
 
-        has_room = llmgw_peer_has_room(peer, now_ms);
+        has_capacity = llmgw_peer_has_capacity(peer, now_ms);
 
-        if (has_room && peer->max_capacity == 0) {
+        if (has_capacity && peer->max_capacity == 0) {
             return 0;
         }
 
         places += peer->max_capacity;
 
-        if (!has_room) {
+        if (!has_capacity) {
             taken += peer->max_capacity;
 
         } else if (peer->counts != NULL) {

@@ -64,7 +64,7 @@ llmgw_queue_front(const llmgw_queue_t *queue)
     uint32_t  i;
 
     for (i = queue->first;
-         i != LLMGW_QUEUE_NONE && queue->entries[i].is_aside;
+         i != LLMGW_QUEUE_NONE && queue->entries[i].is_skipped;
          i = queue->entries[i].next)
     {
         /* void */
@@ -97,7 +97,7 @@ llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
     entry->process = place->process;
     entry->is_urgent = (place->is_urgent != 0);
     entry->is_counted = (place->is_counted != 0);
-    entry->is_aside = 0;
+    entry->is_skipped = 0;
 
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     entry->is_used = 1;
@@ -192,7 +192,7 @@ llmgw_queue_remove(llmgw_queue_t *queue, uint32_t i)
 
     queue->length--;
     queue->counted -= entry->is_counted;
-    queue->aside -= entry->is_aside;
+    queue->skipped -= entry->is_skipped;
 
     entry->next = queue->free;
     queue->free = i;
@@ -218,7 +218,7 @@ llmgw_queue_head(const llmgw_queue_t *queue, uint64_t now_ms)
     for (i = queue->first; i != LLMGW_QUEUE_NONE; i = entry->next) {
         entry = &queue->entries[i];
 
-        if (!entry->is_aside && !llmgw_queue_is_overdue(entry, now_ms)) {
+        if (!entry->is_skipped && !llmgw_queue_is_overdue(entry, now_ms)) {
             return i;
         }
     }
@@ -275,20 +275,20 @@ llmgw_queue_is_of(const llmgw_queue_t *queue, uint32_t i, uint64_t ticket,
 
 
 int
-llmgw_queue_step_aside(llmgw_queue_t *queue, uint32_t i)
+llmgw_queue_skip(llmgw_queue_t *queue, uint32_t i)
 {
     llmgw_queue_entry_t  *entry;
 
     entry = &queue->entries[i];
 
-    if (!entry->is_aside) {
+    if (!entry->is_skipped) {
 
-        if (queue->aside >= LLMGW_QUEUE_ASIDE) {
+        if (queue->skipped >= LLMGW_QUEUE_MAX_SKIPPED) {
             return 0;
         }
 
-        queue->aside++;
-        entry->is_aside = 1;
+        queue->skipped++;
+        entry->is_skipped = 1;
     }
 
     return 1;
@@ -301,11 +301,11 @@ llmgw_queue_recall(llmgw_queue_t *queue)
     uint32_t  i;
 
     for (i = queue->first;
-         queue->aside != 0 && i != LLMGW_QUEUE_NONE;
+         queue->skipped != 0 && i != LLMGW_QUEUE_NONE;
          i = queue->entries[i].next)
     {
-        queue->aside -= queue->entries[i].is_aside;
-        queue->entries[i].is_aside = 0;
+        queue->skipped -= queue->entries[i].is_skipped;
+        queue->entries[i].is_skipped = 0;
     }
 }
 
@@ -340,7 +340,7 @@ llmgw_queue_mend(llmgw_queue_t *queue)
     queue->last = LLMGW_QUEUE_NONE;
     queue->length = 0;
     queue->counted = 0;
-    queue->aside = 0;
+    queue->skipped = 0;
 
     for (i = queue->first; i != LLMGW_QUEUE_NONE; i = entry->next) {
         entry = &queue->entries[i];
@@ -349,7 +349,7 @@ llmgw_queue_mend(llmgw_queue_t *queue)
         queue->last = i;
         queue->length++;
         queue->counted += entry->is_counted;
-        queue->aside += entry->is_aside;
+        queue->skipped += entry->is_skipped;
 
         if (entry->ticket > queue->ticket) {
             queue->ticket = entry->ticket;

@@ -39,9 +39,9 @@
 #include <stdint.h>
 
 
-#define LLMGW_QUEUE_NONE      UINT32_MAX
-#define LLMGW_QUEUE_GRANT_MS  200
-#define LLMGW_QUEUE_ASIDE     64
+#define LLMGW_QUEUE_NONE         UINT32_MAX
+#define LLMGW_QUEUE_GRANT_MS     200
+#define LLMGW_QUEUE_MAX_SKIPPED  64
 
 typedef struct {
     uint64_t  ticket;
@@ -52,7 +52,7 @@ typedef struct {
     uint32_t  prev;
     uint8_t   is_urgent;
     uint8_t   is_counted;
-    uint8_t   is_aside;
+    uint8_t   is_skipped;
     uint8_t   is_used;
 } llmgw_queue_entry_t;
 
@@ -64,7 +64,7 @@ typedef struct {
     uint32_t              last;
     uint32_t              length;
     uint32_t              counted;
-    uint32_t              aside;        /* at most LLMGW_QUEUE_ASIDE */
+    uint32_t              skipped;      /* at most LLMGW_QUEUE_MAX_SKIPPED */
     uint64_t              ticket;       /* the last one given out */
 } llmgw_queue_t;
 
@@ -105,7 +105,7 @@ void llmgw_queue_grant(llmgw_queue_t *queue, uint32_t entry, uint64_t now_ms);
 void llmgw_queue_ungrant(llmgw_queue_t *queue, uint32_t entry);
 
 /* 1: skipped until the next recall; 0: too many are skipped already. */
-int llmgw_queue_step_aside(llmgw_queue_t *queue, uint32_t entry);
+int llmgw_queue_skip(llmgw_queue_t *queue, uint32_t entry);
 
 /* 1: that entry is in use, with that ticket, by that row. */
 int llmgw_queue_is_of(const llmgw_queue_t *queue, uint32_t entry,

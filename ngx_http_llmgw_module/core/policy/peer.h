@@ -88,7 +88,7 @@ typedef enum {
     LLMGW_LACKS_NOTHING = 0,
     LLMGW_LACKS_STATE,          /* not in the state that is asked for */
     LLMGW_LACKS_TRUST,          /* excluded */
-    LLMGW_LACKS_ROOM,
+    LLMGW_LACKS_CAPACITY,
     LLMGW_LACKS_CIRCUIT         /* has capacity, but its breaker refuses */
 } llmgw_lacks_t;
 
@@ -118,7 +118,7 @@ llmgw_peer_weight(const llmgw_pick_peer_t *peer)
 
 /* Neither marked full nor at its capacity. */
 static inline int
-llmgw_peer_has_room(const llmgw_pick_peer_t *peer, uint64_t now_ms)
+llmgw_peer_has_capacity(const llmgw_pick_peer_t *peer, uint64_t now_ms)
 {
     uint32_t  in_flight;
 
@@ -199,10 +199,10 @@ llmgw_peer_lacks(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
         return LLMGW_LACKS_TRUST;
     }
 
-    if (!llmgw_peer_has_room(peer, key->now_ms)
+    if (!llmgw_peer_has_capacity(peer, key->now_ms)
         || llmgw_peer_is_spared(peer, key))
     {
-        return LLMGW_LACKS_ROOM;
+        return LLMGW_LACKS_CAPACITY;
     }
 
     return llmgw_peer_is_admitted(pool, peer, key->now_ms)

@@ -73,7 +73,7 @@ survey_note_lack(survey_t *survey, const llmgw_policy_round_t *round,
         return;
     }
 
-    if (lacks == LLMGW_LACKS_ROOM) {
+    if (lacks == LLMGW_LACKS_CAPACITY) {
         survey->nfresh++;
 
         if (survey->has_admitted) {
@@ -85,13 +85,13 @@ survey_note_lack(survey_t *survey, const llmgw_policy_round_t *round,
     is_admitted = llmgw_peer_is_admitted(round->pool, peer,
                                          round->key->now_ms);
 
-    if (lacks == LLMGW_LACKS_ROOM) {
+    if (lacks == LLMGW_LACKS_CAPACITY) {
         survey->has_admitted = is_admitted;
         return;
     }
 
     survey->has_spare |= is_admitted
-                         && llmgw_peer_has_room(peer, round->key->now_ms);
+                         && llmgw_peer_has_capacity(peer, round->key->now_ms);
 }
 
 
@@ -214,7 +214,7 @@ llmgw_pick(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
     }
 
     if (alive.has_admitted) {
-        return alive.has_spare ? LLMGW_PICK_ASIDE : LLMGW_PICK_FULL;
+        return alive.has_spare ? LLMGW_PICK_SKIPPABLE : LLMGW_PICK_FULL;
     }
 
     round.state = LLMGW_PEER_SUSPECT;
@@ -224,7 +224,7 @@ llmgw_pick(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
     }
 
     if (suspect.has_admitted) {
-        return alive.has_spare || suspect.has_spare ? LLMGW_PICK_ASIDE
+        return alive.has_spare || suspect.has_spare ? LLMGW_PICK_SKIPPABLE
                                                     : LLMGW_PICK_FULL;
     }
 

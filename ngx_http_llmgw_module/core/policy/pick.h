@@ -25,7 +25,7 @@
  *
  * If no peer is eligible, the first of these that holds says why.
  *
- *     ASIDE     as FULL, but an excluded peer lacks nothing: other requests,
+ *     SKIPPABLE as FULL, but an excluded peer lacks nothing: other requests,
  *               which do not exclude it, need not wait
  *     FULL      among the living, or among the suspects where no living one is
  *               left, some peer lacks nothing but capacity: wait for it
@@ -49,7 +49,7 @@
 
 typedef enum {
     LLMGW_PICK_OK = 0,
-    LLMGW_PICK_ASIDE,
+    LLMGW_PICK_SKIPPABLE,
     LLMGW_PICK_FULL,
     LLMGW_PICK_OPEN,            /* picked->peer may be forced */
     LLMGW_PICK_FULL_OPEN,

@@ -440,8 +440,8 @@ def test_who_waits_with_its_last_try_holds_nobody_up(cluster, caller, expect,
     third.cancel()
 
 
-def test_newcomer_does_not_overtake_who_stands_aside(cluster, caller,
-                                                     expect):
+def test_newcomer_does_not_overtake_a_skipped_claim(cluster, caller,
+                                                    expect):
     nginx, first, bad = one_full_one_failing(cluster, caller)
     one = failed_twice(bad, nginx, caller(nginx).ask("patient", 50))
     bad.faults(reject_all=False)

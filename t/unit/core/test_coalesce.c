@@ -30,7 +30,7 @@ static void
 turn(llmgw_coalesce_load_t *load, uint64_t tokens, uint64_t now_ms)
 {
     load->tokens += tokens;
-    llmgw_coalesce_turn(load, now_ms);
+    llmgw_coalesce_iteration(load, now_ms);
 }
 
 

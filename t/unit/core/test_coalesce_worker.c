@@ -147,7 +147,7 @@ worker_turn(worker_t *w, uint64_t now_ms)
 
     if (n) {
         w->load.tokens += n;
-        llmgw_coalesce_turn(&w->load, now_ms);
+        llmgw_coalesce_iteration(&w->load, now_ms);
     }
 }
 

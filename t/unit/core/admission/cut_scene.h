@@ -66,10 +66,10 @@ living(const scene_t *scene, uint64_t *tickets)
 static inline void
 assert_queue_is_whole(const llmgw_queue_t *queue)
 {
-    uint32_t  i, prev, used, counted, aside, nfree;
+    uint32_t  i, prev, used, counted, skipped, nfree;
 
     prev = LLMGW_QUEUE_NONE;
-    used = counted = aside = nfree = 0;
+    used = counted = skipped = nfree = 0;
 
     for (i = queue->first; i != LLMGW_QUEUE_NONE; i = queue->entries[i].next) {
         assert_in_range(i, 0, queue->capacity - 1);
@@ -85,14 +85,14 @@ assert_queue_is_whole(const llmgw_queue_t *queue)
 
         prev = i;
         counted += queue->entries[i].is_counted;
-        aside += queue->entries[i].is_aside;
+        skipped += queue->entries[i].is_skipped;
         assert_in_range(++used, 0, queue->capacity);
     }
 
     assert_int_equal(queue->last, prev);
     assert_int_equal(queue->length, used);
     assert_int_equal(queue->counted, counted);
-    assert_int_equal(queue->aside, aside);
+    assert_int_equal(queue->skipped, skipped);
 
     for (i = queue->free; i != LLMGW_QUEUE_NONE; i = queue->entries[i].next) {
         assert_in_range(i, 0, queue->capacity - 1);

@@ -216,7 +216,7 @@ tokens_that_are_out_go_before_all_others(void **state)
 
 /* Excludes all but one that is full; the last try waits for that one. */
 static void
-last_try_keeps_those_that_failed_and_steps_aside(void **state)
+last_try_keeps_those_that_failed_and_is_skipped(void **state)
 {
     uint32_t                  i, full, excluded[PEERS], n;
     scene_t                  *scene = *state;
@@ -263,7 +263,7 @@ last_try_keeps_those_that_failed_and_steps_aside(void **state)
 
 /* Its tokens are out: it waits for its group, and others use the rest. */
 static void
-stream_whose_resume_group_is_full_steps_aside(void **state)
+stream_whose_resume_group_is_full_is_skipped(void **state)
 {
     scene_t                  *scene = *state;
     llmgw_claim_t             claim = scene_claim(5), newcomer;
@@ -552,8 +552,8 @@ main(void)
         TEST(head_that_leaves_passes_its_turn_on),
         TEST(refused_grant_goes_back_with_its_old_ticket),
         TEST(tokens_that_are_out_go_before_all_others),
-        TEST(last_try_keeps_those_that_failed_and_steps_aside),
-        TEST(stream_whose_resume_group_is_full_steps_aside),
+        TEST(last_try_keeps_those_that_failed_and_is_skipped),
+        TEST(stream_whose_resume_group_is_full_is_skipped),
         TEST(claim_with_tries_left_drops_its_exclusions_when_it_waits),
         TEST(all_tried_starts_over_once_where_a_try_counted),
         TEST(who_may_not_wait_is_told_so),

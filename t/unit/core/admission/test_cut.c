@@ -339,7 +339,7 @@ head_without_room_waits_on(void **state)
 
 
 static void
-head_steps_aside(void **state)
+head_is_skipped(void **state)
 {
     world_t   *world = *state;
     uint32_t   excluded[] = { 0 };
@@ -388,9 +388,9 @@ thaw_and_recall(void **state)
 
     crowd(world);
     advance(world);
-    (void) llmgw_queue_step_aside(&world->scene.shared->queue,
+    (void) llmgw_queue_skip(&world->scene.shared->queue,
                                   world->claim.entry);
-    (void) llmgw_queue_step_aside(&world->scene.shared->queue,
+    (void) llmgw_queue_skip(&world->scene.shared->queue,
                                   world->scene.shared->queue.last);
     world->scene.now_ms += 200;
     cut(world, looks, 6);
@@ -446,7 +446,7 @@ mending(void **state)
         llmgw_slot(world->scene.shared, i)->next = i;
     }
 
-    queue->length = queue->counted = queue->aside = 99;
+    queue->length = queue->counted = queue->skipped = 99;
     queue->last = queue->free = 2;
 
     cut(world, mends, 20);
@@ -498,7 +498,7 @@ main(void)
         TEST(join_between_others),
         TEST(join_at_the_head),
         TEST(head_without_room_waits_on),
-        TEST(head_steps_aside),
+        TEST(head_is_skipped),
         TEST(leave_from_the_middle),
         TEST(leave_of_the_head),
         TEST(grant),

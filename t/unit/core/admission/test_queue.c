@@ -11,16 +11,16 @@
 #include "core/admission/queue.h"
 
 
-#define CAPACITY  (LLMGW_QUEUE_ASIDE + 2)
+#define CAPACITY  (LLMGW_QUEUE_MAX_SKIPPED + 2)
 
 typedef struct {
     llmgw_queue_t        queue;
     llmgw_queue_entry_t  entries[CAPACITY];
-} line_t;
+} scene_t;
 
 
 static uint32_t
-push(line_t *line, uint64_t ticket, uint32_t row, int urgent, int counted)
+push(scene_t *scene, uint64_t ticket, uint32_t row, int urgent, int counted)
 {
     llmgw_queue_place_t  place;
 
@@ -30,17 +30,17 @@ push(line_t *line, uint64_t ticket, uint32_t row, int urgent, int counted)
     place.is_urgent = urgent;
     place.is_counted = counted;
 
-    return llmgw_queue_push(&line->queue, &place, 4);
+    return llmgw_queue_push(&scene->queue, &place, 4);
 }
 
 
 static int
 setup(void **state)
 {
-    static line_t  line;
+    static scene_t  scene;
 
-    llmgw_queue_init(&line.queue, line.entries, CAPACITY);
-    *state = &line;
+    llmgw_queue_init(&scene.queue, scene.entries, CAPACITY);
+    *state = &scene;
 
     return 0;
 }
@@ -49,221 +49,221 @@ setup(void **state)
 /* Takes heads until none is left, and compares their rows. */
 
 static void
-leaves_in_order(line_t *line, const uint32_t *rows, size_t n)
+leaves_in_order(scene_t *scene, const uint32_t *rows, size_t n)
 {
     size_t    i;
     uint32_t  head;
 
     for (i = 0; i < n; i++) {
-        head = llmgw_queue_head(&line->queue, 0);
+        head = llmgw_queue_head(&scene->queue, 0);
         assert_int_not_equal(head, LLMGW_QUEUE_NONE);
-        assert_int_equal(line->entries[head].row, rows[i]);
-        llmgw_queue_remove(&line->queue, head);
+        assert_int_equal(scene->entries[head].row, rows[i]);
+        llmgw_queue_remove(&scene->queue, head);
     }
 
-    assert_int_equal(llmgw_queue_head(&line->queue, 0), LLMGW_QUEUE_NONE);
-    assert_int_equal(line->queue.length, 0);
-    assert_int_equal(line->queue.counted, 0);
+    assert_int_equal(llmgw_queue_head(&scene->queue, 0), LLMGW_QUEUE_NONE);
+    assert_int_equal(scene->queue.length, 0);
+    assert_int_equal(scene->queue.counted, 0);
 }
 
 
 static void
 first_come_is_first_served(void **state)
 {
-    line_t          *line = *state;
+    scene_t         *scene = *state;
     const uint32_t   rows[] = { 1, 2, 3 };
 
-    push(line, 0, 1, 0, 1);
-    push(line, 0, 2, 0, 1);
-    push(line, 0, 3, 0, 1);
+    push(scene, 0, 1, 0, 1);
+    push(scene, 0, 2, 0, 1);
+    push(scene, 0, 3, 0, 1);
 
-    leaves_in_order(line, rows, 3);
+    leaves_in_order(scene, rows, 3);
 }
 
 
 static void
 old_ticket_takes_its_old_place(void **state)
 {
-    line_t          *line = *state;
+    scene_t         *scene = *state;
     uint64_t         old;
     const uint32_t   rows[] = { 1, 9, 2, 3 };
 
-    push(line, 0, 1, 0, 1);
-    old = llmgw_queue_ticket(&line->queue);
-    push(line, 0, 2, 0, 1);
-    push(line, 0, 3, 0, 1);
-    push(line, old, 9, 0, 0);
+    push(scene, 0, 1, 0, 1);
+    old = llmgw_queue_ticket(&scene->queue);
+    push(scene, 0, 2, 0, 1);
+    push(scene, 0, 3, 0, 1);
+    push(scene, old, 9, 0, 0);
 
-    leaves_in_order(line, rows, 4);
+    leaves_in_order(scene, rows, 4);
 }
 
 
 static void
 urgent_stand_before_all_others(void **state)
 {
-    line_t          *line = *state;
+    scene_t         *scene = *state;
     uint64_t         first, second;
     const uint32_t   rows[] = { 7, 8, 1, 2 };
 
-    first = llmgw_queue_ticket(&line->queue);
-    second = llmgw_queue_ticket(&line->queue);
+    first = llmgw_queue_ticket(&scene->queue);
+    second = llmgw_queue_ticket(&scene->queue);
 
-    push(line, 0, 1, 0, 1);
-    push(line, 0, 2, 0, 1);
-    push(line, second, 8, 1, 0);
-    push(line, first, 7, 1, 0);
+    push(scene, 0, 1, 0, 1);
+    push(scene, 0, 2, 0, 1);
+    push(scene, second, 8, 1, 0);
+    push(scene, first, 7, 1, 0);
 
-    leaves_in_order(line, rows, 4);
+    leaves_in_order(scene, rows, 4);
 }
 
 
 static void
 size_holds_for_new_streams_alone(void **state)
 {
-    int      i;
-    line_t  *line = *state;
+    int       i;
+    scene_t  *scene = *state;
 
     for (i = 0; i < 4; i++) {
-        assert_int_not_equal(push(line, 0, 1, 0, 1), LLMGW_QUEUE_NONE);
+        assert_int_not_equal(push(scene, 0, 1, 0, 1), LLMGW_QUEUE_NONE);
     }
 
-    assert_int_equal(push(line, 0, 1, 0, 1), LLMGW_QUEUE_NONE);
-    assert_int_not_equal(push(line, 1, 1, 0, 0), LLMGW_QUEUE_NONE);
-    assert_int_not_equal(push(line, 1, 1, 1, 0), LLMGW_QUEUE_NONE);
-    assert_int_equal(line->queue.length, 6);
-    assert_int_equal(line->queue.counted, 4);
+    assert_int_equal(push(scene, 0, 1, 0, 1), LLMGW_QUEUE_NONE);
+    assert_int_not_equal(push(scene, 1, 1, 0, 0), LLMGW_QUEUE_NONE);
+    assert_int_not_equal(push(scene, 1, 1, 1, 0), LLMGW_QUEUE_NONE);
+    assert_int_equal(scene->queue.length, 6);
+    assert_int_equal(scene->queue.counted, 4);
 }
 
 
 static void
 memory_is_the_last_limit(void **state)
 {
-    int      i;
-    line_t  *line = *state;
+    int       i;
+    scene_t  *scene = *state;
 
     for (i = 0; i < CAPACITY; i++) {
-        assert_int_not_equal(push(line, 0, 1, 0, 0), LLMGW_QUEUE_NONE);
+        assert_int_not_equal(push(scene, 0, 1, 0, 0), LLMGW_QUEUE_NONE);
     }
 
-    assert_int_equal(push(line, 0, 1, 1, 0), LLMGW_QUEUE_NONE);
-    llmgw_queue_remove(&line->queue, llmgw_queue_head(&line->queue, 0));
-    assert_int_not_equal(push(line, 0, 1, 1, 0), LLMGW_QUEUE_NONE);
+    assert_int_equal(push(scene, 0, 1, 1, 0), LLMGW_QUEUE_NONE);
+    llmgw_queue_remove(&scene->queue, llmgw_queue_head(&scene->queue, 0));
+    assert_int_not_equal(push(scene, 0, 1, 1, 0), LLMGW_QUEUE_NONE);
 }
 
 
 static void
 granted_head_that_does_not_come_is_passed_over(void **state)
 {
-    line_t    *line = *state;
+    scene_t   *scene = *state;
     uint32_t   first, second;
 
-    first = push(line, 0, 1, 0, 1);
-    second = push(line, 0, 2, 0, 1);
+    first = push(scene, 0, 1, 0, 1);
+    second = push(scene, 0, 2, 0, 1);
 
-    llmgw_queue_grant(&line->queue, first, 1000);
-    assert_int_equal(llmgw_queue_head(&line->queue, 1199), first);
-    assert_int_equal(llmgw_queue_head(&line->queue, 1200), second);
+    llmgw_queue_grant(&scene->queue, first, 1000);
+    assert_int_equal(llmgw_queue_head(&scene->queue, 1199), first);
+    assert_int_equal(llmgw_queue_head(&scene->queue, 1200), second);
 
-    llmgw_queue_grant(&line->queue, second, 1200);
-    assert_int_equal(llmgw_queue_head(&line->queue, 1400), LLMGW_QUEUE_NONE);
+    llmgw_queue_grant(&scene->queue, second, 1200);
+    assert_int_equal(llmgw_queue_head(&scene->queue, 1400), LLMGW_QUEUE_NONE);
 
-    llmgw_queue_ungrant(&line->queue, first);
-    assert_int_equal(llmgw_queue_head(&line->queue, 1400), first);
+    llmgw_queue_ungrant(&scene->queue, first);
+    assert_int_equal(llmgw_queue_head(&scene->queue, 1400), first);
 }
 
 
 static void
 dead_workers_entries_are_dropped(void **state)
 {
-    line_t          *line = *state;
+    scene_t         *scene = *state;
     const uint32_t   rows[] = { 1, 3 };
 
-    push(line, 0, 1, 0, 1);
-    push(line, 0, 2, 0, 1);
-    push(line, 0, 3, 0, 1);
-    push(line, 0, 2, 1, 0);
+    push(scene, 0, 1, 0, 1);
+    push(scene, 0, 2, 0, 1);
+    push(scene, 0, 3, 0, 1);
+    push(scene, 0, 2, 1, 0);
 
-    assert_int_equal(llmgw_queue_drop_row(&line->queue, 2), 2);
-    assert_int_equal(line->queue.counted, 2);
-    leaves_in_order(line, rows, 2);
+    assert_int_equal(llmgw_queue_drop_row(&scene->queue, 2), 2);
+    assert_int_equal(scene->queue.counted, 2);
+    leaves_in_order(scene, rows, 2);
 }
 
 
 static void
 who_stands_behind_must_wait(void **state)
 {
-    line_t               *line = *state;
+    scene_t              *scene = *state;
     llmgw_queue_place_t   place;
 
     memset(&place, 0, sizeof(place));
-    assert_false(llmgw_queue_must_wait(&line->queue, &place));
+    assert_false(llmgw_queue_must_wait(&scene->queue, &place));
 
-    place.ticket = llmgw_queue_ticket(&line->queue);
-    push(line, 0, 1, 0, 1);
-    assert_false(llmgw_queue_must_wait(&line->queue, &place));
+    place.ticket = llmgw_queue_ticket(&scene->queue);
+    push(scene, 0, 1, 0, 1);
+    assert_false(llmgw_queue_must_wait(&scene->queue, &place));
 
-    place.ticket = llmgw_queue_ticket(&line->queue);
-    assert_true(llmgw_queue_must_wait(&line->queue, &place));
+    place.ticket = llmgw_queue_ticket(&scene->queue);
+    assert_true(llmgw_queue_must_wait(&scene->queue, &place));
 
     place.is_urgent = 1;
-    assert_false(llmgw_queue_must_wait(&line->queue, &place));
+    assert_false(llmgw_queue_must_wait(&scene->queue, &place));
 }
 
 
 static void
-who_steps_aside_keeps_its_place(void **state)
+skipped_entry_keeps_its_place(void **state)
 {
-    line_t               *line = *state;
+    scene_t              *scene = *state;
     uint32_t              first, second;
     const uint32_t        rows[] = { 1, 2 };
     llmgw_queue_place_t   place;
 
     memset(&place, 0, sizeof(place));
-    first = push(line, 0, 1, 0, 1);
-    second = push(line, 0, 2, 0, 1);
-    place.ticket = llmgw_queue_ticket(&line->queue);
+    first = push(scene, 0, 1, 0, 1);
+    second = push(scene, 0, 2, 0, 1);
+    place.ticket = llmgw_queue_ticket(&scene->queue);
 
-    assert_true(llmgw_queue_step_aside(&line->queue, first));
-    assert_int_equal(llmgw_queue_head(&line->queue, 0), second);
-    assert_true(llmgw_queue_must_wait(&line->queue, &place));
+    assert_true(llmgw_queue_skip(&scene->queue, first));
+    assert_int_equal(llmgw_queue_head(&scene->queue, 0), second);
+    assert_true(llmgw_queue_must_wait(&scene->queue, &place));
 
-    assert_true(llmgw_queue_step_aside(&line->queue, second));
-    assert_int_equal(llmgw_queue_head(&line->queue, 0), LLMGW_QUEUE_NONE);
-    assert_false(llmgw_queue_must_wait(&line->queue, &place));
+    assert_true(llmgw_queue_skip(&scene->queue, second));
+    assert_int_equal(llmgw_queue_head(&scene->queue, 0), LLMGW_QUEUE_NONE);
+    assert_false(llmgw_queue_must_wait(&scene->queue, &place));
 
-    llmgw_queue_recall(&line->queue);
-    assert_int_equal(line->queue.aside, 0);
-    assert_true(llmgw_queue_must_wait(&line->queue, &place));
-    leaves_in_order(line, rows, 2);
+    llmgw_queue_recall(&scene->queue);
+    assert_int_equal(scene->queue.skipped, 0);
+    assert_true(llmgw_queue_must_wait(&scene->queue, &place));
+    leaves_in_order(scene, rows, 2);
 }
 
 
 static void
-few_may_step_aside(void **state)
+few_may_be_skipped(void **state)
 {
     int        i;
-    line_t    *line = *state;
+    scene_t   *scene = *state;
     uint32_t   entry, one_more;
 
     entry = LLMGW_QUEUE_NONE;
 
-    for (i = 0; i < LLMGW_QUEUE_ASIDE; i++) {
-        entry = push(line, 0, 1, 0, 0);
-        assert_true(llmgw_queue_step_aside(&line->queue, entry));
-        assert_true(llmgw_queue_step_aside(&line->queue, entry));
+    for (i = 0; i < LLMGW_QUEUE_MAX_SKIPPED; i++) {
+        entry = push(scene, 0, 1, 0, 0);
+        assert_true(llmgw_queue_skip(&scene->queue, entry));
+        assert_true(llmgw_queue_skip(&scene->queue, entry));
     }
 
-    one_more = push(line, 0, 1, 0, 0);
-    assert_false(llmgw_queue_step_aside(&line->queue, one_more));
-    assert_int_equal(llmgw_queue_head(&line->queue, 0), one_more);
+    one_more = push(scene, 0, 1, 0, 0);
+    assert_false(llmgw_queue_skip(&scene->queue, one_more));
+    assert_int_equal(llmgw_queue_head(&scene->queue, 0), one_more);
 
-    llmgw_queue_remove(&line->queue, entry);
-    assert_true(llmgw_queue_step_aside(&line->queue, one_more));
+    llmgw_queue_remove(&scene->queue, entry);
+    assert_true(llmgw_queue_skip(&scene->queue, one_more));
 
-    assert_int_equal(llmgw_queue_drop_row(&line->queue, 1),
-                     LLMGW_QUEUE_ASIDE);
-    assert_int_equal(line->queue.aside, 0);
-    llmgw_queue_recall(&line->queue);
+    assert_int_equal(llmgw_queue_drop_row(&scene->queue, 1),
+                     LLMGW_QUEUE_MAX_SKIPPED);
+    assert_int_equal(scene->queue.skipped, 0);
+    llmgw_queue_recall(&scene->queue);
 }
 
 
@@ -273,41 +273,41 @@ few_may_step_aside(void **state)
 static void
 mending_makes_the_order_out_of_the_entries(void **state)
 {
-    line_t          *line = *state;
+    scene_t         *scene = *state;
     uint32_t         i;
     const uint32_t   rows[] = { 9, 7, 1, 2, 3, 4, 5, 6 };
 
     for (i = 1; i <= 6; i++) {
-        push(line, 100 + 10 * i, i, 0, 0);
+        push(scene, 100 + 10 * i, i, 0, 0);
     }
 
-    push(line, 300, 7, 1, 1);
-    push(line, 290, 9, 1, 1);
-    push(line, 105, 8, 0, 1);
-    assert_true(llmgw_queue_step_aside(&line->queue, 2));
-    line->entries[8].is_used = 0;               /* row 8's */
+    push(scene, 300, 7, 1, 1);
+    push(scene, 290, 9, 1, 1);
+    push(scene, 105, 8, 0, 1);
+    assert_true(llmgw_queue_skip(&scene->queue, 2));
+    scene->entries[8].is_used = 0;               /* row 8's */
 
     for (i = 0; i < CAPACITY; i++) {
-        line->entries[i].next = i ^ 1;
-        line->entries[i].prev = 7;
+        scene->entries[i].next = i ^ 1;
+        scene->entries[i].prev = 7;
     }
 
-    line->queue.first = line->queue.last = line->queue.free = 3;
-    line->queue.length = line->queue.counted = line->queue.aside = 99;
-    line->queue.ticket = 5;
+    scene->queue.first = scene->queue.last = scene->queue.free = 3;
+    scene->queue.length = scene->queue.counted = scene->queue.skipped = 99;
+    scene->queue.ticket = 5;
 
-    llmgw_queue_mend(&line->queue);
+    llmgw_queue_mend(&scene->queue);
 
-    assert_int_equal(line->queue.length, 8);
-    assert_int_equal(line->queue.counted, 2);
-    assert_int_equal(line->queue.aside, 1);
-    assert_int_equal(line->queue.ticket, 300);
+    assert_int_equal(scene->queue.length, 8);
+    assert_int_equal(scene->queue.counted, 2);
+    assert_int_equal(scene->queue.skipped, 1);
+    assert_int_equal(scene->queue.ticket, 300);
 
-    llmgw_queue_recall(&line->queue);
-    leaves_in_order(line, rows, 8);
+    llmgw_queue_recall(&scene->queue);
+    leaves_in_order(scene, rows, 8);
 
     for (i = 0; i < CAPACITY; i++) {
-        assert_int_not_equal(push(line, 0, 1, 0, 0), LLMGW_QUEUE_NONE);
+        assert_int_not_equal(push(scene, 0, 1, 0, 0), LLMGW_QUEUE_NONE);
     }
 }
 
@@ -315,17 +315,17 @@ mending_makes_the_order_out_of_the_entries(void **state)
 static void
 removing_twice_does_no_harm(void **state)
 {
-    line_t    *line = *state;
+    scene_t   *scene = *state;
     uint32_t   entry;
 
-    entry = push(line, 0, 1, 0, 1);
-    push(line, 0, 2, 0, 1);
+    entry = push(scene, 0, 1, 0, 1);
+    push(scene, 0, 2, 0, 1);
 
-    llmgw_queue_remove(&line->queue, entry);
-    llmgw_queue_remove(&line->queue, entry);
+    llmgw_queue_remove(&scene->queue, entry);
+    llmgw_queue_remove(&scene->queue, entry);
 
-    assert_int_equal(line->queue.length, 1);
-    assert_int_equal(line->queue.counted, 1);
+    assert_int_equal(scene->queue.length, 1);
+    assert_int_equal(scene->queue.counted, 1);
 }
 
 
@@ -342,8 +342,8 @@ main(void)
                                setup),
         cmocka_unit_test_setup(dead_workers_entries_are_dropped, setup),
         cmocka_unit_test_setup(who_stands_behind_must_wait, setup),
-        cmocka_unit_test_setup(who_steps_aside_keeps_its_place, setup),
-        cmocka_unit_test_setup(few_may_step_aside, setup),
+        cmocka_unit_test_setup(skipped_entry_keeps_its_place, setup),
+        cmocka_unit_test_setup(few_may_be_skipped, setup),
         cmocka_unit_test_setup(mending_makes_the_order_out_of_the_entries,
                                setup),
         cmocka_unit_test_setup(removing_twice_does_no_harm, setup),

@@ -57,7 +57,7 @@ unproven_peer_is_tried_by_one_attempt_where_the_key_asks_for_it(void **state)
     assert_lacks(scene, LLMGW_LACKS_NOTHING);
 
     scene->counts[0].in_flight = 1;
-    assert_lacks(scene, LLMGW_LACKS_ROOM);
+    assert_lacks(scene, LLMGW_LACKS_CAPACITY);
 
     scene->key.spares_unproven = 0;
     assert_lacks(scene, LLMGW_LACKS_NOTHING);
@@ -90,13 +90,13 @@ full_peer_lacks_room_by_count_or_by_its_word(void **state)
     assert_lacks(scene, LLMGW_LACKS_NOTHING);
 
     scene->counts[0].in_flight = 3;
-    assert_lacks(scene, LLMGW_LACKS_ROOM);
+    assert_lacks(scene, LLMGW_LACKS_CAPACITY);
 
     scene->peers[0].max_capacity = 0;
     assert_lacks(scene, LLMGW_LACKS_NOTHING);
 
     scene->peers[0].full_until_ms = scene->key.now_ms + 1;
-    assert_lacks(scene, LLMGW_LACKS_ROOM);
+    assert_lacks(scene, LLMGW_LACKS_CAPACITY);
 
     scene->peers[0].full_until_ms = scene->key.now_ms;
     assert_lacks(scene, LLMGW_LACKS_NOTHING);

@@ -342,7 +342,7 @@ codes_tell_full_from_excluded_from_none(void **state)
 
     s.peers[1].state = SUSPECT;
     s.peers[1].full_until_ms = s.key.now_ms + 1;
-    assert_refuses(&s, LLMGW_PICK_ASIDE);       /* for the first one */
+    assert_refuses(&s, LLMGW_PICK_SKIPPABLE);       /* for the first one */
 
     s.peers[0].full_until_ms = s.key.now_ms + 1;
     assert_refuses(&s, LLMGW_PICK_FULL);

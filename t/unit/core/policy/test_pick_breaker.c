@@ -104,7 +104,7 @@ all_open_names_the_one_that_closes_first(void **state)
 
 
 static void
-full_peer_that_is_let_means_waiting(void **state)
+full_peer_that_is_admitted_means_waiting(void **state)
 {
     scene_t  s;
 
@@ -131,7 +131,7 @@ full_peer_that_is_let_means_waiting(void **state)
 
 
 static void
-excluded_peer_with_an_open_circuit_is_nothing_to_step_aside_for(void **state)
+excluded_peer_with_an_open_circuit_makes_nothing_skippable(void **state)
 {
     scene_t  s;
 
@@ -139,7 +139,7 @@ excluded_peer_with_an_open_circuit_is_nothing_to_step_aside_for(void **state)
 
     scene_exclude(&s, 0);
     s.peers[1].full_until_ms = s.key.now_ms + 1;
-    assert_refuses(&s, LLMGW_PICK_ASIDE);
+    assert_refuses(&s, LLMGW_PICK_SKIPPABLE);
 
     scene_open(&s, 0, 900);
     assert_refuses(&s, LLMGW_PICK_FULL);
@@ -194,9 +194,9 @@ main(void)
         cmocka_unit_test(open_circuit_spills_until_its_cooldown_ends),
         cmocka_unit_test(open_circuits_count_in_no_mean),
         cmocka_unit_test(all_open_names_the_one_that_closes_first),
-        cmocka_unit_test(full_peer_that_is_let_means_waiting),
+        cmocka_unit_test(full_peer_that_is_admitted_means_waiting),
         cmocka_unit_test(
-            excluded_peer_with_an_open_circuit_is_nothing_to_step_aside_for),
+            excluded_peer_with_an_open_circuit_makes_nothing_skippable),
         cmocka_unit_test(suspects_serve_when_all_living_circuits_are_open)
     };
 

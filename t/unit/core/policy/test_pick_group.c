@@ -58,7 +58,7 @@ least_loaded_of_the_group_is_picked_where_all_are_over_the_bound(
 
 /* Its group is full: the stream waits; others may go elsewhere. */
 static void
-full_group_is_waited_for_aside(void **state)
+stream_that_waits_for_a_full_group_is_skippable(void **state)
 {
     size_t   i;
     scene_t  s;
@@ -69,7 +69,7 @@ full_group_is_waited_for_aside(void **state)
         s.peers[s.order[i]].max_capacity = 5;
     }
 
-    assert_refuses(&s, LLMGW_PICK_ASIDE);
+    assert_refuses(&s, LLMGW_PICK_SKIPPABLE);
 
     for (i = 0; i < 2; i++) {
         s.peers[s.order[i]].full_until_ms = s.key.now_ms + 1;
@@ -136,7 +136,7 @@ main(void)
         cmocka_unit_test(first_of_the_group_clockwise_is_picked),
         cmocka_unit_test(
             least_loaded_of_the_group_is_picked_where_all_are_over_the_bound),
-        cmocka_unit_test(full_group_is_waited_for_aside),
+        cmocka_unit_test(stream_that_waits_for_a_full_group_is_skippable),
         cmocka_unit_test(group_that_is_gone_is_as_if_each_was_tried),
         cmocka_unit_test(open_circuit_of_another_group_is_not_forced),
     };

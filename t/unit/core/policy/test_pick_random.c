@@ -23,7 +23,7 @@ naive_is_excluded(const scene_t *s, uint32_t i)
 
 
 static int
-naive_has_room(const scene_t *s, uint32_t i)
+naive_has_capacity(const scene_t *s, uint32_t i)
 {
     return s->peers[i].full_until_ms <= s->key.now_ms
            && (s->peers[i].max_capacity == 0
@@ -33,7 +33,7 @@ naive_has_room(const scene_t *s, uint32_t i)
 
 /* As drawn in breaker.h. */
 static int
-naive_is_let(const scene_t *s, uint32_t i)
+naive_is_admitted(const scene_t *s, uint32_t i)
 {
     const llmgw_breaker_t  *breaker = s->peers[i].breaker;
 
@@ -55,7 +55,7 @@ static int
 naive_eligible(const scene_t *s, uint32_t i, uint8_t wanted)
 {
     return s->peers[i].state == wanted && !naive_is_excluded(s, i)
-           && naive_has_room(s, i) && naive_is_let(s, i);
+           && naive_has_capacity(s, i) && naive_is_admitted(s, i);
 }
 
 
@@ -83,7 +83,7 @@ naive_is_below(const scene_t *s, uint32_t i, uint8_t wanted)
     weight = 0;
 
     for (k = 0; k < s->pool.npeers; k++) {
-        if (s->peers[k].state == wanted && naive_is_let(s, k)) {
+        if (s->peers[k].state == wanted && naive_is_admitted(s, k)) {
             total += naive_load(s, k);
             weight += s->peers[k].weight;
         }
@@ -160,7 +160,7 @@ naive_rank(const scene_t *s, uint32_t i)
 
 /* How many in that state are not excluded, and match both flags. */
 static int
-naive_count(const scene_t *s, uint8_t wanted, int has_room, int is_let)
+naive_count(const scene_t *s, uint8_t wanted, int has_capacity, int is_admitted)
 {
     int       n;
     uint32_t  i;
@@ -169,8 +169,8 @@ naive_count(const scene_t *s, uint8_t wanted, int has_room, int is_let)
 
     for (i = 0; i < s->pool.npeers; i++) {
         n += s->peers[i].state == wanted && !naive_is_excluded(s, i)
-             && naive_has_room(s, i) == has_room
-             && naive_is_let(s, i) == is_let;
+             && naive_has_capacity(s, i) == has_capacity
+             && naive_is_admitted(s, i) == is_admitted;
     }
 
     return n;
@@ -186,12 +186,12 @@ assert_names_first_open(const scene_t *s, uint8_t wanted)
 
     assert_int_equal(s->peers[picked].state, wanted);
     assert_false(naive_is_excluded(s, picked));
-    assert_true(naive_has_room(s, picked));
-    assert_false(naive_is_let(s, picked));
+    assert_true(naive_has_capacity(s, picked));
+    assert_false(naive_is_admitted(s, picked));
 
     for (i = 0; i < s->pool.npeers; i++) {
         if (s->peers[i].state == wanted && !naive_is_excluded(s, i)
-            && naive_has_room(s, i) && !naive_is_let(s, i))
+            && naive_has_capacity(s, i) && !naive_is_admitted(s, i))
         {
             assert_true(naive_rank(s, picked) <= naive_rank(s, i));
         }
@@ -208,10 +208,10 @@ naive_wait(const scene_t *s, int with_suspects)
     for (i = 0; i < s->pool.npeers; i++) {
         if ((s->peers[i].state == ALIVE
              || (with_suspects && s->peers[i].state == SUSPECT))
-            && naive_is_excluded(s, i) && naive_has_room(s, i)
-            && naive_is_let(s, i))
+            && naive_is_excluded(s, i) && naive_has_capacity(s, i)
+            && naive_is_admitted(s, i))
         {
-            return LLMGW_PICK_ASIDE;
+            return LLMGW_PICK_SKIPPABLE;
         }
     }
 
