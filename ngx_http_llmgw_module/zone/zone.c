@@ -8,7 +8,7 @@
 #include "zone/zone.h"
 
 
-/* requests that come back to the queue are not held to its size */
+/* requests that come back to the queue are not limited by its size */
 #define NGX_HTTP_LLMGW_QUEUE_SPARE    256
 
 

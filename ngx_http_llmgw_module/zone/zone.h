@@ -139,7 +139,7 @@ ngx_http_llmgw_zone_unlock(ngx_http_llmgw_zone_t *zone)
 ngx_int_t ngx_http_llmgw_zone_add(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *conf);
 
-/* Where a replica counts; NULL, once with an error: there is no room for it. */
+/* Where a replica counts; NULL, once with an error: no slot is left. */
 ngx_http_llmgw_slot_t *ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone,
     ngx_str_t *id, llmgw_place_t *place);
 

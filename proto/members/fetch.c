@@ -218,7 +218,7 @@ table_check(const llmgw_members_buffer_t *buffer,
 
 /*
  * Records as long as the file has them become records as long as ours, in
- * place: they were read to the end of the room, so none of ours runs over one
+ * place: they were read to the end of the space, so none of ours runs over one
  * that is still to be moved.
  */
 static void
@@ -248,22 +248,22 @@ records_read(int fd, off_t at, const llmgw_members_head_t *head,
 {
     int                 rc;
     char               *raw;
-    size_t              bytes, room;
+    size_t              bytes, space;
     llmgw_members_rc_t  reserved;
 
     bytes = (size_t) buffer->count * head->record_bytes;
-    room = (bytes + sizeof(llmgw_member_t) - 1) / sizeof(llmgw_member_t);
-    room = room > buffer->count ? room : buffer->count;
+    space = (bytes + sizeof(llmgw_member_t) - 1) / sizeof(llmgw_member_t);
+    space = space > buffer->count ? space : buffer->count;
 
-    reserved = view_reserve(view, room, error);
+    reserved = view_reserve(view, space, error);
     if (reserved != LLMGW_MEMBERS_DONE) {
         return reserved;
     }
 
     raw = (char *) view->members;
 
-    if (room != 0) {
-        raw += room * sizeof(llmgw_member_t) - bytes;
+    if (space != 0) {
+        raw += space * sizeof(llmgw_member_t) - bytes;
     }
 
     rc = llmgw_members_pread(fd, raw, bytes, at);

@@ -15,7 +15,7 @@
  *                  push                          remove
  *      request ----------> WAITING --- grant ---> GRANTED ----------> served
  *                             ^                      |
- *                             +------ ungrant -------+  (still no room)
+ *                             +------ ungrant -------+  (still full)
  *
  * Only the head is granted, so no request overtakes another, whichever workers
  * they wait in.  A granted head whose worker does not come for it (stopped,

@@ -23,7 +23,7 @@
  * load + 1 <= ceil(x), and as load is whole, when load < x.  An idle peer
  * always passes, since x > 0; with a factor of at least 1 some peer always
  * does.  T and W are those of the round's own state, and are added up, over
- * all peers, only when a peer with room has min_load or more.  Where peers are
+ * all peers, only when one with capacity has min_load or more.  Where peers are
  * many, that is done once a millisecond, and what is placed meanwhile is added:
  * at 10000 peers adding up takes 20 us.
  */
