@@ -54,7 +54,7 @@ static void
 kinds_beyond_the_limit_are_other(void **state)
 {
     int            i;
-    char           code[16];
+    char           code[BENCH_TALLY_TEXT_BYTES];
     uint64_t       sum;
     bench_tally_t  tally;
 
