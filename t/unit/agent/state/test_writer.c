@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -16,19 +15,22 @@
 
 #define N  100
 
-typedef struct {
-    int          written[N];
-    atomic_int   nwritten;
-    int          done[N];
-    int          ndone;
-    atomic_int   is_held;       /* the disk blocks */
-} disk_t;
+typedef struct disk_s  disk_t;
 
 typedef struct {
     writer_job_t   job;
     disk_t        *disk;
     int            number;
 } test_job_t;
+
+struct disk_s {
+    test_job_t   jobs[N];       /* a writer that is ended leaves some */
+    int          written[N];
+    atomic_int   nwritten;
+    int          done[N];
+    int          ndone;
+    atomic_int   is_held;       /* the disk blocks */
+};
 
 
 static void
@@ -51,7 +53,6 @@ job_done(writer_job_t *job)
     test_job_t  *test = (test_job_t *) job;
 
     test->disk->done[test->disk->ndone++] = test->number;
-    free(test);
 }
 
 
@@ -60,7 +61,7 @@ put(writer_t *writer, disk_t *disk, int number)
 {
     test_job_t  *test;
 
-    test = calloc(1, sizeof(test_job_t));
+    test = &disk->jobs[number];
     test->job.write = job_write;
     test->job.done = job_done;
     test->disk = disk;
