@@ -72,7 +72,7 @@ conflict_ask(swim_t *swim, const char *address, uint64_t now_us)
 
 
 void
-conflict_hear(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
+conflict_hear(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
 {
     conflict_t  *conflict;
 
@@ -84,17 +84,17 @@ conflict_hear(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
         return;
     }
 
-    if (news->epoch > conflict->epoch) {
-        conflict->epoch = news->epoch;
+    if (update->epoch > conflict->epoch) {
+        conflict->epoch = update->epoch;
     }
 
-    if (strcmp(news->address, swim->own->facts.address) == 0) {
+    if (strcmp(update->address, swim->own->facts.address) == 0) {
         swim->counters.conflicts++;
         conflict_outbid(swim, now_us);
         return;
     }
 
-    conflict_ask(swim, news->address, now_us);
+    conflict_ask(swim, update->address, now_us);
 }
 
 

@@ -18,10 +18,10 @@
 #define SWIM_PAST_US  MEMBER_PAST_US
 
 
-const member_news_t *
+const member_update_t *
 swim_own_word(const packet_t *packet)
 {
-    const member_news_t  *first;
+    const member_update_t  *first;
 
     first = &packet->updates[0];
 
@@ -90,12 +90,12 @@ swim_changed(swim_t *swim, member_t *member, unsigned what)
 
 /* is_update: others are to hear of it. */
 static member_t *
-swim_add_member(swim_t *swim, const member_news_t *news, int is_update,
+swim_add_member(swim_t *swim, const member_update_t *update, int is_update,
     uint64_t now_us)
 {
     member_t  *member;
 
-    member = table_add(&swim->table, news, now_us);
+    member = table_add(&swim->table, update, now_us);
 
     if (member == NULL) {
         swim->counters.members_refused++;
@@ -117,16 +117,17 @@ swim_add_member(swim_t *swim, const member_news_t *news, int is_update,
 
 
 member_t *
-swim_add(swim_t *swim, const member_news_t *news, uint64_t now_us)
+swim_add(swim_t *swim, const member_update_t *update, uint64_t now_us)
 {
-    return swim_add_member(swim, news, 1, now_us);
+    return swim_add_member(swim, update, 1, now_us);
 }
 
 
 member_t *
-swim_restore_member(swim_t *swim, const member_news_t *news, uint64_t now_us)
+swim_restore_member(swim_t *swim, const member_update_t *update,
+    uint64_t now_us)
 {
-    return swim_add_member(swim, news, 0, now_us);
+    return swim_add_member(swim, update, 0, now_us);
 }
 
 
@@ -185,10 +186,10 @@ swim_remove(swim_t *swim, member_t *member)
  * (swim/order/drain.h).
  */
 static void
-swim_hear_of_past(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
+swim_hear_of_past(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
 {
     if (now_us <= swim->started_us + SWIM_PAST_US) {
-        swim_drain_changed(swim, drain_hear_of_past(&swim->drain, news),
+        swim_drain_changed(swim, drain_hear_of_past(&swim->drain, update),
                            now_us);
     }
 }
@@ -196,7 +197,7 @@ swim_hear_of_past(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
 
 /* We are called SUSPECT or DEAD: refute, by a higher incarnation. */
 static void
-swim_hear_of_self(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
+swim_hear_of_self(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
 {
     llmgw_member_t  *own;
 
@@ -206,33 +207,33 @@ swim_hear_of_self(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
         return;
     }
 
-    if (news->epoch < own->epoch) {
-        swim_hear_of_past(swim, news, now_us);
+    if (update->epoch < own->epoch) {
+        swim_hear_of_past(swim, update, now_us);
         return;
     }
 
-    if (news->epoch > own->epoch || news->liveness == LLMGW_LIVENESS_LEFT
-        || strcmp(news->address, own->address) != 0)
+    if (update->epoch > own->epoch || update->liveness == LLMGW_LIVENESS_LEFT
+        || strcmp(update->address, own->address) != 0)
     {
-        conflict_hear(swim, news, now_us);
+        conflict_hear(swim, update, now_us);
         return;
     }
 
-    if (!member_is_newer(own, news)) {
+    if (!member_is_newer(own, update)) {
         return;
     }
 
-    if (!member_is_plausible(own, news)) {
+    if (!member_is_plausible(own, update)) {
         swim->counters.updates_implausible++;
         return;
     }
 
-    own->incarnation = news->incarnation + 1;
+    own->incarnation = update->incarnation + 1;
     swim->counters.refutations++;
     local_health_worsen(swim, 1);
     swim_changed(swim, swim->own, MEMBER_FACTS|MEMBER_REFUTED);
 
-    if (news->liveness == LLMGW_LIVENESS_DEAD) {
+    if (update->liveness == LLMGW_LIVENESS_DEAD) {
         reconnect_returned(swim, now_us);
     }
 }
@@ -244,16 +245,16 @@ swim_hear_of_self(swim_t *swim, const llmgw_member_t *news, uint64_t now_us)
  * others are about to forget it.
  */
 static void
-swim_hear_of_stranger(swim_t *swim, const member_news_t *news,
+swim_hear_of_stranger(swim_t *swim, const member_update_t *update,
     uint64_t now_us)
 {
-    if (member_liveness_is_present(news->facts.liveness)) {
-        stranger_add(swim, &news->facts, 0, now_us);
+    if (member_liveness_is_present(update->facts.liveness)) {
+        stranger_add(swim, &update->facts, 0, now_us);
         return;
     }
 
-    if (news->age_s * SWIM_S < TOMBSTONE_TOLD_US) {
-        swim_add(swim, news, now_us);
+    if (update->age_s * SWIM_S < TOMBSTONE_TOLD_US) {
+        swim_add(swim, update, now_us);
     }
 }
 
@@ -264,11 +265,11 @@ swim_hear_of_stranger(swim_t *swim, const member_news_t *news,
  * has refuted.
  */
 static int
-swim_is_doubtful(const member_t *sender, const member_news_t *news)
+swim_is_doubtful(const member_t *sender, const member_update_t *update)
 {
     return sender != NULL && sender->facts.liveness != LLMGW_LIVENESS_ALIVE
-           && (news->facts.liveness == LLMGW_LIVENESS_SUSPECT
-               || news->facts.liveness == LLMGW_LIVENESS_DEAD);
+           && (update->facts.liveness == LLMGW_LIVENESS_SUSPECT
+               || update->facts.liveness == LLMGW_LIVENESS_DEAD);
 }
 
 
@@ -293,8 +294,8 @@ swim_enact(swim_t *swim, member_t *member, unsigned what, uint64_t now_us)
 
 
 static void
-swim_hear_of_member(swim_t *swim, member_t *member, const member_news_t *news,
-    int is_first_hand, uint64_t now_us)
+swim_hear_of_member(swim_t *swim, member_t *member,
+    const member_update_t *update, int is_first_hand, uint64_t now_us)
 {
     int       was_present, was_dead;
     unsigned  what;
@@ -303,12 +304,12 @@ swim_hear_of_member(swim_t *swim, member_t *member, const member_news_t *news,
 
     was_present = member_is_present(member);
     was_dead = member->facts.liveness == LLMGW_LIVENESS_DEAD
-               && member->facts.epoch == news->facts.epoch;
-    what = member_merge(member, news, is_first_hand, now_us);
+               && member->facts.epoch == update->facts.epoch;
+    what = member_merge(member, update, is_first_hand, now_us);
 
     if ((what & ~MEMBER_LOAD) == 0 && !is_first_hand
-        && member_is_same(&member->facts, &news->facts)
-        && member_says_as_much(member, news))
+        && member_is_same(&member->facts, &update->facts)
+        && member_says_as_much(member, update))
     {
         broadcast_heard(&swim->broadcast, member,
                      broadcast_limit(swim->table.npresent));
@@ -331,29 +332,29 @@ swim_hear_of_member(swim_t *swim, member_t *member, const member_news_t *news,
 
 
 static void
-swim_hear_of(swim_t *swim, const member_news_t *news, const member_t *sender,
-    int is_first_hand, uint64_t now_us)
+swim_hear_of(swim_t *swim, const member_update_t *update,
+    const member_t *sender, int is_first_hand, uint64_t now_us)
 {
     member_t  *member;
 
-    member = table_find(&swim->table, news->facts.id);
+    member = table_find(&swim->table, update->facts.id);
 
     if (member != swim->own && !is_first_hand
-        && swim_is_doubtful(sender, news))
+        && swim_is_doubtful(sender, update))
     {
         swim->counters.updates_doubted++;
 
     } else if (member == NULL) {
-        swim_hear_of_stranger(swim, news, now_us);
+        swim_hear_of_stranger(swim, update, now_us);
 
     } else if (member == swim->own) {
-        swim_hear_of_self(swim, &news->facts, now_us);
+        swim_hear_of_self(swim, &update->facts, now_us);
 
-    } else if (!member_is_plausible(&member->facts, &news->facts)) {
+    } else if (!member_is_plausible(&member->facts, &update->facts)) {
         swim->counters.updates_implausible++;
 
     } else {
-        swim_hear_of_member(swim, member, news, is_first_hand, now_us);
+        swim_hear_of_member(swim, member, update, is_first_hand, now_us);
     }
 }
 
@@ -379,9 +380,9 @@ swim_hear_short(swim_t *swim, member_t *sender, const packet_head_t *head,
 void
 swim_hear(swim_t *swim, const packet_t *packet, uint64_t now_us)
 {
-    size_t                i;
-    const member_t       *sender;
-    const member_news_t  *own_word;
+    size_t                  i;
+    const member_t         *sender;
+    const member_update_t  *own_word;
 
     sender = table_find(&swim->table, packet->head.sender_id);
     own_word = swim_own_word(packet);

@@ -86,7 +86,7 @@ load_tick(swim_t *swim, uint64_t now_us)
     load = &swim->load;
 
     memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_NEWS;
+    letter.type = PACKET_UPDATES;
     letter.is_bare = 1;
 
     for (i = 0; i < swim->table.n; i++) {

@@ -57,13 +57,13 @@ static void
 swim_recv_stranger(swim_t *swim, const packet_t *packet,
     const address_t *from, uint64_t now_us)
 {
-    const member_news_t  *own_word;
+    const member_update_t  *own_word;
 
     swim->counters.strangers++;
 
     if (packet->head.sequence == swim->join.sequence
         && (packet->head.type == PACKET_TABLE
-            || packet->head.type == PACKET_NEWS))
+            || packet->head.type == PACKET_UPDATES))
     {
         swim_hear(swim, packet, now_us);
 
@@ -96,7 +96,7 @@ swim_tell_starter(swim_t *swim, const packet_t *packet,
     swim_letter_t  letter;
 
     memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_NEWS;
+    letter.type = PACKET_UPDATES;
     letter.to = from;
     letter.sequence = packet->head.sequence;
     letter.about = sender;
@@ -114,8 +114,8 @@ static int
 swim_tell_usurper(swim_t *swim, const packet_t *packet,
     const address_t *from, const member_t *sender, uint64_t now_us)
 {
-    const member_news_t   *own_word;
-    const llmgw_member_t  *known;
+    const member_update_t  *own_word;
+    const llmgw_member_t   *known;
 
     known = &sender->facts;
     own_word = swim_own_word(packet);
@@ -189,7 +189,7 @@ swim_recv_member(swim_t *swim, const packet_t *packet, const address_t *from,
         order_recv_ack(swim, head->order, sender);
         break;
     default:
-        break;          /* NEWS was heard */
+        break;          /* the updates are merged */
     }
 }
 

@@ -21,18 +21,18 @@ static void
 restore_member(swim_t *swim, const llmgw_member_t *facts,
     const llmgw_member_load_t *load, uint64_t now_us)
 {
-    member_t       *member;
-    member_news_t   news;
+    member_t        *member;
+    member_update_t  update;
 
-    memset(&news, 0, sizeof(news));
-    news.facts = *facts;
+    memset(&update, 0, sizeof(update));
+    update.facts = *facts;
 
     /* So old that it is not told to those that have forgotten it. */
     if (!member_liveness_is_present(facts->liveness)) {
-        news.age_s = TOMBSTONE_TOLD_US / SWIM_S;
+        update.age_s = TOMBSTONE_TOLD_US / SWIM_S;
     }
 
-    member = swim_restore_member(swim, &news, now_us);
+    member = swim_restore_member(swim, &update, now_us);
 
     if (member != NULL) {
         member->load = *load;

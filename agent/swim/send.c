@@ -80,7 +80,7 @@ swim_send_bytes(swim_t *swim, const address_t *to, const member_t *member,
 
 /* Fills the room that is left with updates; each counts as sent once. */
 static void
-swim_add_news(swim_t *swim, const member_t *about, uint64_t now_us)
+swim_add_updates(swim_t *swim, const member_t *about, uint64_t now_us)
 {
     size_t            i, n;
     unsigned          limit;
@@ -179,7 +179,7 @@ swim_send(swim_t *swim, const swim_letter_t *letter, uint64_t now_us)
     }
 
     if (!letter->is_bare) {
-        swim_add_news(swim, letter->about, now_us);
+        swim_add_updates(swim, letter->about, now_us);
     }
 
     swim_send_bytes(swim, letter->to, letter->member, letter->is_by_stream);
@@ -332,7 +332,7 @@ gossip_tick(swim_t *swim, uint64_t now_us)
     swim_letter_t  letter;
 
     memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_NEWS;
+    letter.type = PACKET_UPDATES;
 
     n = swim_pick(swim, picked, GOSSIP_FANOUT, swim_fits_present, NULL);
 

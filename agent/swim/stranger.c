@@ -68,22 +68,22 @@ stranger_add(swim_t *swim, const llmgw_member_t *who,
 member_t *
 stranger_ack(swim_t *swim, const packet_t *packet, uint64_t now_us)
 {
-    uint64_t              join_sequence;
-    member_t             *member;
-    candidate_t          *candidate;
-    const member_news_t  *news;
+    uint64_t                join_sequence;
+    member_t               *member;
+    candidate_t            *candidate;
+    const member_update_t  *update;
 
-    news = swim_own_word(packet);
+    update = swim_own_word(packet);
     candidate = candidate_find(&swim->candidates, packet->head.sender_id);
 
-    if (news == NULL || candidate == NULL
+    if (update == NULL || candidate == NULL
         || candidate->sequence != packet->head.sequence)
     {
         return NULL;
     }
 
-    if (strcmp(candidate->address, news->facts.address) != 0) {
-        strcpy(candidate->address, news->facts.address);
+    if (strcmp(candidate->address, update->facts.address) != 0) {
+        strcpy(candidate->address, update->facts.address);
         candidate->sequence = ++swim->sequence;
         return NULL;
     }
@@ -91,7 +91,7 @@ stranger_ack(swim_t *swim, const packet_t *packet, uint64_t now_us)
     join_sequence = candidate->join_sequence;
     candidate_forget(&swim->candidates, candidate);
 
-    member = swim_add(swim, news, now_us);
+    member = swim_add(swim, update, now_us);
     if (member == NULL) {
         return NULL;
     }

@@ -43,15 +43,15 @@ static const swim_part_t  swim_parts[] = {
 static int
 swim_add_own(swim_t *swim, const swim_config_t *config, uint64_t now_us)
 {
-    member_news_t    news;
+    member_update_t  update;
     llmgw_member_t  *own;
 
     assert(llmgw_name_is_valid(config->id, strlen(config->id)));
     assert(strlen(config->address) < LLMGW_MEMBERS_ADDRESS_BYTES);
     assert(strlen(config->grpc) < LLMGW_MEMBERS_ADDRESS_BYTES);
 
-    memset(&news, 0, sizeof(news));
-    own = &news.facts;
+    memset(&update, 0, sizeof(update));
+    own = &update.facts;
 
     strcpy(own->id, config->id);
     strcpy(own->address, config->address);
@@ -63,15 +63,15 @@ swim_add_own(swim_t *swim, const swim_config_t *config, uint64_t now_us)
                    ? LLMGW_SERVICE_READY : LLMGW_SERVICE_STARTING;
     own->draining = drain_owner(&swim->drain)[0] != '\0';
     strcpy(own->drain_owner, drain_owner(&swim->drain));
-    news.traits.can_restart = config->can_restart;
-    news.has_more = 1;
+    update.traits.can_restart = config->can_restart;
+    update.has_more = 1;
 
     if (config->resume_group != NULL) {
         assert(strlen(config->resume_group) < LLMGW_MEMBERS_NAME_BYTES);
         strcpy(own->resume_group, config->resume_group);
     }
 
-    swim->own = table_add(&swim->table, &news, now_us);
+    swim->own = table_add(&swim->table, &update, now_us);
 
     swim->own_hash = member_hash(own->id);
 

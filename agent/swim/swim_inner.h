@@ -240,7 +240,7 @@ uint64_t gossip_next_us(const swim_t *swim);
 /* swim_hear.c */
 
 /* The sender's own record in a packet; NULL: it has none. */
-const member_news_t *swim_own_word(const packet_t *packet);
+const member_update_t *swim_own_word(const packet_t *packet);
 
 /* Takes the updates of a packet. */
 void swim_hear(swim_t *swim, const packet_t *packet, uint64_t now_us);
@@ -250,10 +250,11 @@ void swim_hear_short(swim_t *swim, member_t *sender,
     const packet_head_t *head, uint64_t now_us);
 
 /* A member that answered for itself. */
-member_t *swim_add(swim_t *swim, const member_news_t *news, uint64_t now_us);
+member_t *swim_add(swim_t *swim, const member_update_t *update,
+    uint64_t now_us);
 
 /* One that an earlier life of this agent knew: nobody is told of it. */
-member_t *swim_restore_member(swim_t *swim, const member_news_t *news,
+member_t *swim_restore_member(swim_t *swim, const member_update_t *update,
     uint64_t now_us);
 
 /* This agent's own judgement of a member. */
@@ -366,8 +367,8 @@ uint64_t swim_drain_next_us(const swim_t *swim);
 
 /* conflict.c */
 
-/* News of the own id with a later start. */
-void conflict_hear(swim_t *swim, const llmgw_member_t *news,
+/* An update about the own id, with a later start. */
+void conflict_hear(swim_t *swim, const llmgw_member_t *update,
     uint64_t now_us);
 
 /* A datagram whose sender has the own id. */

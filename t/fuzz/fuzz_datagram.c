@@ -153,7 +153,7 @@ fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
 
         /* Late enough that only this ping is due. */
         now_us += 1000;
-        fuzz_say(swim, out, PACKET_NEWS, &stranger, 0, now_us);
+        fuzz_say(swim, out, PACKET_UPDATES, &stranger, 0, now_us);
         swim_tick(swim, now_us);
         fuzz_say(swim, out, PACKET_ACK, &stranger, *sequence, now_us);
     }

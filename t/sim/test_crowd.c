@@ -105,7 +105,7 @@ all_change_while_one_dies(void **state)
 
 /* Scenario 17.  A thousand changes of load a second at each of 19. */
 static void
-load_storm_delays_no_news(void **state)
+load_storm_delays_no_update(void **state)
 {
     size_t      i;
     uint64_t    seed, ms, bytes;
@@ -157,7 +157,7 @@ main(void)
         cmocka_unit_test(many_joiners_at_once_are_all_known_soon),
         cmocka_unit_test(a_thousand_joiners_are_all_known_soon),
         cmocka_unit_test(all_change_while_one_dies),
-        cmocka_unit_test(load_storm_delays_no_news),
+        cmocka_unit_test(load_storm_delays_no_update),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

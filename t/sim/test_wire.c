@@ -134,7 +134,7 @@ wire_lie(cluster_t *cluster, uint64_t epoch_ahead, uint64_t jump)
     const uint8_t  *bytes;
 
     memset(&head, 0, sizeof(head));
-    head.type = PACKET_NEWS;
+    head.type = PACKET_UPDATES;
     head.sender_epoch = swim_own(cluster_swim(cluster, 2))->facts.epoch;
     strcpy(head.sender_id, "m2");
     memset(&lie, 0, sizeof(lie));

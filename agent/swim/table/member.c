@@ -8,22 +8,22 @@
 
 
 static unsigned
-member_merge_confirmers(member_t *member, const member_news_t *news)
+member_merge_confirmers(member_t *member, const member_update_t *update)
 {
     size_t    i;
     unsigned  changes;
 
     changes = 0;
 
-    if (news->facts.liveness != LLMGW_LIVENESS_SUSPECT
-        || news->facts.epoch != member->facts.epoch
-        || news->facts.incarnation != member->facts.incarnation)
+    if (update->facts.liveness != LLMGW_LIVENESS_SUSPECT
+        || update->facts.epoch != member->facts.epoch
+        || update->facts.incarnation != member->facts.incarnation)
     {
         return 0;
     }
 
-    for (i = 0; i < news->nconfirmers; i++) {
-        if (member_confirm(member, news->confirmers[i])) {
+    for (i = 0; i < update->nconfirmers; i++) {
+        if (member_confirm(member, update->confirmers[i])) {
             changes = MEMBER_CONFIRMED;
         }
     }
@@ -33,58 +33,58 @@ member_merge_confirmers(member_t *member, const member_news_t *news)
 
 
 void
-member_init(member_t *member, const member_news_t *news, uint64_t now_us)
+member_init(member_t *member, const member_update_t *update, uint64_t now_us)
 {
     uint64_t  age_us;
 
     memset(member, 0, sizeof(member_t));
 
-    age_us = news->age_s * 1000000ULL;
+    age_us = update->age_s * 1000000ULL;
 
-    member->facts = news->facts;
-    member->traits = news->traits;
-    member->load.active_requests = news->active_requests;
-    member->load_seq = news->load_seq;
+    member->facts = update->facts;
+    member->traits = update->traits;
+    member->load.active_requests = update->active_requests;
+    member->load_seq = update->load_seq;
     member->since_us = now_us > age_us ? now_us - age_us : 0;
     member->present_until_us = member_is_present(member) ? UINT64_MAX : 0;
-    member_merge_confirmers(member, news);
+    member_merge_confirmers(member, update);
 }
 
 
 int
-member_is_newer(const llmgw_member_t *known, const llmgw_member_t *news)
+member_is_newer(const llmgw_member_t *known, const llmgw_member_t *update)
 {
-    if (news->epoch != known->epoch) {
-        return news->epoch > known->epoch;
+    if (update->epoch != known->epoch) {
+        return update->epoch > known->epoch;
     }
 
     if (known->liveness == LLMGW_LIVENESS_LEFT) {
         return 0;
     }
 
-    if (news->incarnation != known->incarnation) {
-        return news->incarnation > known->incarnation;
+    if (update->incarnation != known->incarnation) {
+        return update->incarnation > known->incarnation;
     }
 
-    return news->liveness > known->liveness;
+    return update->liveness > known->liveness;
 }
 
 
 int
-member_is_same(const llmgw_member_t *known, const llmgw_member_t *news)
+member_is_same(const llmgw_member_t *known, const llmgw_member_t *update)
 {
-    return news->epoch == known->epoch
-           && news->incarnation == known->incarnation
-           && news->liveness == known->liveness;
+    return update->epoch == known->epoch
+           && update->incarnation == known->incarnation
+           && update->liveness == known->liveness;
 }
 
 
 int
-member_is_plausible(const llmgw_member_t *known, const llmgw_member_t *news)
+member_is_plausible(const llmgw_member_t *known, const llmgw_member_t *update)
 {
-    return news->epoch != known->epoch
-           || news->incarnation <= known->incarnation
-           || news->incarnation - known->incarnation
+    return update->epoch != known->epoch
+           || update->incarnation <= known->incarnation
+           || update->incarnation - known->incarnation
               <= MEMBER_MAX_INCARNATION_JUMP;
 }
 
@@ -94,22 +94,22 @@ member_is_plausible(const llmgw_member_t *known, const llmgw_member_t *news)
  * fresh: a rumour's age is not known.
  */
 static unsigned
-member_merge_load_news(member_t *member, const member_news_t *news,
+member_merge_load_update(member_t *member, const member_update_t *update,
     int is_first_hand, uint64_t now_us)
 {
-    if (news->facts.epoch != member->facts.epoch
-        || news->load_seq <= member->load_seq)
+    if (update->facts.epoch != member->facts.epoch
+        || update->load_seq <= member->load_seq)
     {
         return 0;
     }
 
     if (is_first_hand) {
-        return member_merge_load(member, news->active_requests,
-                                 news->load_seq, now_us);
+        return member_merge_load(member, update->active_requests,
+                                 update->load_seq, now_us);
     }
 
-    member->load_seq = news->load_seq;
-    member->load.active_requests = news->active_requests;
+    member->load_seq = update->load_seq;
+    member->load.active_requests = update->active_requests;
 
     return MEMBER_LOAD;
 }
@@ -136,32 +136,32 @@ member_merge_load(member_t *member, uint32_t active_requests,
  * older agent left out.
  */
 static unsigned
-member_complete(member_t *member, const member_news_t *news,
+member_complete(member_t *member, const member_update_t *update,
     int is_first_hand)
 {
     unsigned  changes;
 
     changes = 0;
 
-    if (news->facts.epoch != member->facts.epoch
-        || news->facts.incarnation != member->facts.incarnation)
+    if (update->facts.epoch != member->facts.epoch
+        || update->facts.incarnation != member->facts.incarnation)
     {
         return 0;
     }
 
-    if (member->lacks_more && (news->has_more || is_first_hand)) {
-        if (strcmp(member->facts.resume_group, news->facts.resume_group)
+    if (member->lacks_more && (update->has_more || is_first_hand)) {
+        if (strcmp(member->facts.resume_group, update->facts.resume_group)
             != 0)
         {
             changes = MEMBER_MORE;
         }
 
-        strcpy(member->facts.resume_group, news->facts.resume_group);
+        strcpy(member->facts.resume_group, update->facts.resume_group);
         member->lacks_more = 0;
     }
 
     if (member->lacks_traits) {
-        member->traits = news->traits;
+        member->traits = update->traits;
         member->lacks_traits = 0;
         changes = MEMBER_TRAITS;
     }
@@ -175,20 +175,20 @@ member_complete(member_t *member, const member_news_t *news,
  * agent that was started anew and says itself that it has no more to say.
  */
 static void
-member_replace_facts(member_t *member, const member_news_t *news,
+member_replace_facts(member_t *member, const member_update_t *update,
     int is_first_hand)
 {
     int   keeps;
     char  resume_group[LLMGW_MEMBERS_NAME_BYTES];
 
-    keeps = !news->has_more
-            && !(is_first_hand && news->facts.epoch != member->facts.epoch);
+    keeps = !update->has_more
+            && !(is_first_hand && update->facts.epoch != member->facts.epoch);
     strcpy(resume_group, member->facts.resume_group);
 
-    member->facts = news->facts;
-    member->traits = news->traits;
+    member->facts = update->facts;
+    member->traits = update->traits;
     member->lacks_traits = 0;
-    member->lacks_more = !news->has_more && !is_first_hand;
+    member->lacks_more = !update->has_more && !is_first_hand;
 
     if (keeps) {
         strcpy(member->facts.resume_group, resume_group);
@@ -214,58 +214,58 @@ member_keep_past(member_t *member, uint64_t now_us)
 
 
 static unsigned
-member_merge_facts(member_t *member, const member_news_t *news,
+member_merge_facts(member_t *member, const member_update_t *update,
     int is_first_hand, uint64_t now_us)
 {
     unsigned         changes;
     llmgw_member_t  *known;
 
     known = &member->facts;
-    changes = member_complete(member, news, is_first_hand);
+    changes = member_complete(member, update, is_first_hand);
 
-    if (!member_is_newer(known, &news->facts)) {
+    if (!member_is_newer(known, &update->facts)) {
         return changes;
     }
 
-    if (news->facts.liveness != known->liveness) {
-        member_set_liveness(member, news->facts.liveness, now_us);
-        member->since_us -= news->age_s * 1000000ULL < member->since_us
-                            ? news->age_s * 1000000ULL : 0;
+    if (update->facts.liveness != known->liveness) {
+        member_set_liveness(member, update->facts.liveness, now_us);
+        member->since_us -= update->age_s * 1000000ULL < member->since_us
+                            ? update->age_s * 1000000ULL : 0;
         changes |= MEMBER_LIVENESS;
     }
 
     member->nconfirmers = 0;
 
-    if (news->facts.epoch == known->epoch
-        && news->facts.incarnation == known->incarnation)
+    if (update->facts.epoch == known->epoch
+        && update->facts.incarnation == known->incarnation)
     {
         return changes;
     }
 
-    if (news->facts.epoch != known->epoch) {
+    if (update->facts.epoch != known->epoch) {
         memset(&member->load, 0, sizeof(llmgw_member_load_t));
         member->load_seq = 0;
         member->seen = 0;       /* a new process has nothing of us */
         member_keep_past(member, now_us);
     }
 
-    member_replace_facts(member, news, is_first_hand);
+    member_replace_facts(member, update, is_first_hand);
 
     return changes | MEMBER_FACTS;
 }
 
 
 unsigned
-member_merge(member_t *member, const member_news_t *news, int is_first_hand,
-    uint64_t now_us)
+member_merge(member_t *member, const member_update_t *update,
+    int is_first_hand, uint64_t now_us)
 {
     unsigned  changes;
 
-    changes = member_merge_facts(member, news, is_first_hand, now_us);
-    changes |= member_merge_confirmers(member, news);
+    changes = member_merge_facts(member, update, is_first_hand, now_us);
+    changes |= member_merge_confirmers(member, update);
 
-    return changes | member_merge_load_news(member, news, is_first_hand,
-                                            now_us);
+    return changes | member_merge_load_update(member, update, is_first_hand,
+                                              now_us);
 }
 
 
@@ -374,9 +374,9 @@ member_seen(const llmgw_member_t *facts)
 
 
 int
-member_says_as_much(const member_t *member, const member_news_t *news)
+member_says_as_much(const member_t *member, const member_update_t *update)
 {
-    return news->has_more || member->lacks_more
+    return update->has_more || member->lacks_more
            || member->facts.resume_group[0] == '\0';
 }
 

@@ -81,7 +81,7 @@ typedef struct {
     uint32_t        nconfirmers;    /* of a SUSPECT: member_hash() of each */
     uint32_t        confirmers[MEMBER_MAX_CONFIRMERS];
     int             has_more;       /* MemberMore came with it */
-} member_news_t;
+} member_update_t;
 
 /* Its drain in its earlier life, of which it may not know. */
 typedef struct {
@@ -133,22 +133,23 @@ typedef struct {
 
 
 /* Fills a record from the first update about it. */
-void member_init(member_t *member, const member_news_t *news, uint64_t now_us);
+void member_init(member_t *member, const member_update_t *update,
+    uint64_t now_us);
 
 /* Is the update newer than what is known, in the order above? */
-int member_is_newer(const llmgw_member_t *known, const llmgw_member_t *news);
+int member_is_newer(const llmgw_member_t *known, const llmgw_member_t *update);
 
 /* Are they at the same place of it? */
-int member_is_same(const llmgw_member_t *known, const llmgw_member_t *news);
+int member_is_same(const llmgw_member_t *known, const llmgw_member_t *update);
 
 int member_is_plausible(const llmgw_member_t *known,
-    const llmgw_member_t *news);
+    const llmgw_member_t *update);
 
 /*
- * Applies the news.  is_first_hand: the member itself sent them.  Returns
- * what changed, 0 for stale news.
+ * Applies the update.  is_first_hand: the member itself sent it.  Returns
+ * what changed, 0 for a stale update.
  */
-unsigned member_merge(member_t *member, const member_news_t *news,
+unsigned member_merge(member_t *member, const member_update_t *update,
     int is_first_hand, uint64_t now_us);
 
 /* The load alone, from the member itself; MEMBER_LOAD or 0. */
@@ -181,8 +182,8 @@ uint32_t member_hash(const char *id);
 /* Of (epoch, incarnation): whether a peer has the present facts.  Never 0. */
 uint32_t member_seen(const llmgw_member_t *facts);
 
-/* News of the same place lack nothing that we know of the member. */
-int member_says_as_much(const member_t *member, const member_news_t *news);
+/* Does an update of the same place lack nothing that we know of the member? */
+int member_says_as_much(const member_t *member, const member_update_t *update);
 
 /* The same as member_seen() of what we have of a member; 0: not all of it. */
 uint32_t member_has(const member_t *member);

@@ -118,7 +118,7 @@ table_find(const table_t *table, const char *id)
 
 
 member_t *
-table_add(table_t *table, const member_news_t *news, uint64_t now_us)
+table_add(table_t *table, const member_update_t *update, uint64_t now_us)
 {
     member_t  *member;
 
@@ -131,7 +131,7 @@ table_add(table_t *table, const member_news_t *news, uint64_t now_us)
         return NULL;
     }
 
-    member_init(member, news, now_us);
+    member_init(member, update, now_us);
 
     assert(table_find(table, member->facts.id) == NULL);
 

@@ -38,7 +38,7 @@ void table_done(table_t *table);
 member_t *table_find(const table_t *table, const char *id);
 
 /* NULL: out of memory, or TABLE_MAX_MEMBERS are there.  Not for a known id. */
-member_t *table_add(table_t *table, const member_news_t *news,
+member_t *table_add(table_t *table, const member_update_t *update,
     uint64_t now_us);
 
 /* Frees the member. */

@@ -83,37 +83,37 @@ packet_copy_owner(char *to, const char *from)
 
 
 static int
-packet_copy_numbers(member_news_t *news, const update_t *update,
+packet_copy_numbers(member_update_t *update, const update_t *wire,
     uint64_t wall_us)
 {
     llmgw_member_t  *facts;
 
-    facts = &news->facts;
+    facts = &update->facts;
 
-    if ((unsigned) update->state > LLMGW_LIVENESS_LEFT
-        || update->incarnation > PACKET_MAX_INCARNATION
-        || (unsigned) update->service > LLMGW_SERVICE_DOWN
-        || (unsigned) update->role > LLMGW_ROLE_GATEWAY
-        || update->active_requests < 0 || update->max_capacity < 0
-        || update->epoch > wall_us + PACKET_MAX_AHEAD_US
-        || update->weight > PACKET_MAX_WEIGHT)
+    if ((unsigned) wire->state > LLMGW_LIVENESS_LEFT
+        || wire->incarnation > PACKET_MAX_INCARNATION
+        || (unsigned) wire->service > LLMGW_SERVICE_DOWN
+        || (unsigned) wire->role > LLMGW_ROLE_GATEWAY
+        || wire->active_requests < 0 || wire->max_capacity < 0
+        || wire->epoch > wall_us + PACKET_MAX_AHEAD_US
+        || wire->weight > PACKET_MAX_WEIGHT)
     {
         return -1;
     }
 
-    facts->liveness = update->state;
-    facts->service = update->service;
-    facts->role = update->role;
-    facts->draining = update->draining != 0;
-    facts->max_capacity = update->max_capacity;
-    facts->epoch = update->epoch;
-    facts->incarnation = update->incarnation;
-    facts->weight = update->weight ? update->weight : 1;
-    facts->replica_start_ms = update->replica_start_ms;
-    news->active_requests = update->active_requests;
-    news->load_seq = update->load_seq;
-    news->age_s = member_liveness_is_present(update->state) ? 0
-                                                            : update->age_s;
+    facts->liveness = wire->state;
+    facts->service = wire->service;
+    facts->role = wire->role;
+    facts->draining = wire->draining != 0;
+    facts->max_capacity = wire->max_capacity;
+    facts->epoch = wire->epoch;
+    facts->incarnation = wire->incarnation;
+    facts->weight = wire->weight ? wire->weight : 1;
+    facts->replica_start_ms = wire->replica_start_ms;
+    update->active_requests = wire->active_requests;
+    update->load_seq = wire->load_seq;
+    update->age_s = member_liveness_is_present(wire->state) ? 0
+                                                            : wire->age_s;
 
     return 0;
 }
@@ -121,59 +121,59 @@ packet_copy_numbers(member_news_t *news, const update_t *update,
 
 /* Too many are no error: another version may send more. */
 static void
-packet_copy_confirmers(member_news_t *news, const update_t *update)
+packet_copy_confirmers(member_update_t *update, const update_t *wire)
 {
     size_t  i;
 
-    if (news->facts.liveness != LLMGW_LIVENESS_SUSPECT) {
+    if (update->facts.liveness != LLMGW_LIVENESS_SUSPECT) {
         return;
     }
 
-    for (i = 0; i < update->n_confirmers && i < MEMBER_MAX_CONFIRMERS; i++) {
-        news->confirmers[i] = update->confirmers[i];
+    for (i = 0; i < wire->n_confirmers && i < MEMBER_MAX_CONFIRMERS; i++) {
+        update->confirmers[i] = wire->confirmers[i];
     }
 
-    news->nconfirmers = i;
+    update->nconfirmers = i;
 }
 
 
 static int
-packet_copy_more(member_news_t *news, const update_t *update)
+packet_copy_more(member_update_t *update, const update_t *wire)
 {
-    news->has_more = update->more != NULL;
+    update->has_more = wire->more != NULL;
 
-    return news->has_more
-           ? packet_copy_name(news->facts.resume_group,
-                              update->more->resume_group, 1)
+    return update->has_more
+           ? packet_copy_name(update->facts.resume_group,
+                              wire->more->resume_group, 1)
            : 0;
 }
 
 
 static int
-packet_decode_update(member_news_t *news, const update_t *update,
+packet_decode_update(member_update_t *update, const update_t *wire,
     uint64_t wall_us)
 {
     llmgw_member_t  *facts;
 
-    memset(news, 0, sizeof(member_news_t));
-    facts = &news->facts;
+    memset(update, 0, sizeof(member_update_t));
+    facts = &update->facts;
 
-    if (packet_copy_name(facts->id, update->member_id, 0) != 0
-        || packet_copy_name(facts->model_version, update->model_version, 1)
+    if (packet_copy_name(facts->id, wire->member_id, 0) != 0
+        || packet_copy_name(facts->model_version, wire->model_version, 1)
            != 0
-        || packet_copy_address(facts->address, update->address, 0) != 0
-        || packet_copy_address(facts->grpc, update->grpc_address, 1) != 0
-        || packet_copy_owner(facts->drain_owner, update->drain_owner) != 0
-        || packet_copy_name(news->traits.update, update->update, 1) != 0
-        || packet_copy_more(news, update) != 0
-        || packet_copy_numbers(news, update, wall_us) != 0)
+        || packet_copy_address(facts->address, wire->address, 0) != 0
+        || packet_copy_address(facts->grpc, wire->grpc_address, 1) != 0
+        || packet_copy_owner(facts->drain_owner, wire->drain_owner) != 0
+        || packet_copy_name(update->traits.update, wire->update, 1) != 0
+        || packet_copy_more(update, wire) != 0
+        || packet_copy_numbers(update, wire, wall_us) != 0)
     {
         return -1;
     }
 
-    news->traits.can_restart = update->can_restart != 0;
-    news->traits.refuses_new = update->refuses_new != 0;
-    packet_copy_confirmers(news, update);
+    update->traits.can_restart = wire->can_restart != 0;
+    update->traits.refuses_new = wire->refuses_new != 0;
+    packet_copy_confirmers(update, wire);
 
     return facts->role == LLMGW_ROLE_REPLICA && facts->grpc[0] == '\0'
            ? -1 : 0;
@@ -267,9 +267,9 @@ static packet_rc_t
 packet_decode_message(packet_t *packet, const message_t *message,
     uint64_t wall_us)
 {
-    size_t         i;
-    packet_rc_t    rc;
-    member_news_t  *news;
+    size_t            i;
+    packet_rc_t       rc;
+    member_update_t  *update;
 
     rc = packet_decode_head(&packet->head, message, wall_us);
 
@@ -289,9 +289,9 @@ packet_decode_message(packet_t *packet, const message_t *message,
     packet->nrefused = 0;
 
     for (i = 0; i < message->n_updates; i++) {
-        news = &packet->updates[packet->nupdates];
+        update = &packet->updates[packet->nupdates];
 
-        if (packet_decode_update(news, message->updates[i], wall_us) == 0) {
+        if (packet_decode_update(update, message->updates[i], wall_us) == 0) {
             packet->nupdates++;
 
         } else {

@@ -49,7 +49,7 @@ typedef enum {
     PACKET_NACK,
     PACKET_JOIN,
     PACKET_TABLE,
-    PACKET_NEWS,
+    PACKET_UPDATES,
     PACKET_SYNC,
     PACKET_ORDER,
     PACKET_ORDER_ACK,
@@ -81,12 +81,12 @@ typedef struct {
 } packet_head_t;
 
 typedef struct {
-    packet_head_t  head;
-    order_t        order;
-    size_t         nrefused;        /* updates left out */
-    size_t         nupdates;
-    member_news_t  updates[PACKET_MAX_UPDATES];
-    size_t         arena_used;
+    packet_head_t    head;
+    order_t          order;
+    size_t           nrefused;      /* updates left out */
+    size_t           nupdates;
+    member_update_t  updates[PACKET_MAX_UPDATES];
+    size_t           arena_used;
     max_align_t    arena[PACKET_ARENA_BYTES / sizeof(max_align_t)];
 } packet_t;
 

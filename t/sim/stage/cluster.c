@@ -58,7 +58,7 @@ cluster_tap(void *data, const char *what, size_t from, size_t to,
     packet_t     packet;
     cluster_t   *cluster = data;
     static const char *const  types[PACKET_NTYPES] = {
-        "PING", "PING_REQ", "ACK", "NACK", "JOIN", "TABLE", "NEWS", "SYNC",
+        "PING", "PING_REQ", "ACK", "NACK", "JOIN", "TABLE", "UPDATES", "SYNC",
         "ORDER", "ORDER_ACK"
     };
 

@@ -66,17 +66,17 @@ static const swim_callbacks_t  callbacks = {
 static member_t *
 meet(swim_t *swim, size_t i)
 {
-    member_news_t  news;
+    member_update_t  update;
 
-    memset(&news, 0, sizeof(news));
-    snprintf(news.facts.id, sizeof(news.facts.id), "m%zu", i);
-    strcpy(news.facts.address, "10.0.0.2:7946");
-    strcpy(news.facts.grpc, "10.0.0.2:5051");
-    strcpy(news.facts.model_version, "v1");
-    news.facts.weight = 1;
-    news.facts.epoch = WALL_US;
+    memset(&update, 0, sizeof(update));
+    snprintf(update.facts.id, sizeof(update.facts.id), "m%zu", i);
+    strcpy(update.facts.address, "10.0.0.2:7946");
+    strcpy(update.facts.grpc, "10.0.0.2:5051");
+    strcpy(update.facts.model_version, "v1");
+    update.facts.weight = 1;
+    update.facts.epoch = WALL_US;
 
-    return swim_add(swim, &news, T0_US);
+    return swim_add(swim, &update, T0_US);
 }
 
 

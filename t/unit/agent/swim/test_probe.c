@@ -64,10 +64,10 @@ static const swim_callbacks_t  callbacks = {
 static swim_t *
 create(capture_t *capture, size_t n)
 {
-    size_t         i;
-    swim_t        *swim;
-    member_news_t  news;
-    swim_config_t  config;
+    size_t           i;
+    swim_t          *swim;
+    member_update_t  update;
+    swim_config_t    config;
 
     memset(capture, 0, sizeof(capture_t));
     memset(&config, 0, sizeof(config));
@@ -86,12 +86,12 @@ create(capture_t *capture, size_t n)
     swim = swim_create(&config, 1);
 
     for (i = 0; i < n; i++) {
-        memset(&news, 0, sizeof(news));
-        snprintf(news.facts.id, sizeof(news.facts.id), "m%zu", i);
-        strcpy(news.facts.address, "10.0.0.2:7946");
-        strcpy(news.facts.grpc, "10.0.0.2:5051");
-        news.facts.weight = 1;
-        swim_add(swim, &news, 1);
+        memset(&update, 0, sizeof(update));
+        snprintf(update.facts.id, sizeof(update.facts.id), "m%zu", i);
+        strcpy(update.facts.address, "10.0.0.2:7946");
+        strcpy(update.facts.grpc, "10.0.0.2:5051");
+        update.facts.weight = 1;
+        swim_add(swim, &update, 1);
     }
 
     /* Only pings matter here: no joins, no push-pull syncs. */

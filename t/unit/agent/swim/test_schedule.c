@@ -59,14 +59,14 @@ fill_id(char *id, size_t i)
 static void
 meet(swim_t *swim, size_t i)
 {
-    member_news_t  news;
+    member_update_t  update;
 
-    memset(&news, 0, sizeof(news));
-    fill_id(news.facts.id, i);
-    strcpy(news.facts.address, "10.0.0.2:7946");
-    strcpy(news.facts.grpc, "10.0.0.2:5051");
-    news.facts.weight = 1;
-    assert_non_null(swim_add(swim, &news, 1));
+    memset(&update, 0, sizeof(update));
+    fill_id(update.facts.id, i);
+    strcpy(update.facts.address, "10.0.0.2:7946");
+    strcpy(update.facts.grpc, "10.0.0.2:5051");
+    update.facts.weight = 1;
+    assert_non_null(swim_add(swim, &update, 1));
 }
 
 

@@ -261,26 +261,26 @@ static void
 past_that_others_know_counts_by_its_order(void **state)
 {
     drain_t         drain;
-    llmgw_member_t  news;
+    llmgw_member_t  update;
 
     drain_init(&drain, NULL);
-    news = past(5, 2, OP);
-    assert_int_equal(drain_hear_of_past(&drain, &news), DRAIN_KEEP);
+    update = past(5, 2, OP);
+    assert_int_equal(drain_hear_of_past(&drain, &update), DRAIN_KEEP);
     assert_owner(&drain, OP);
-    news = past(5, 1, "");          /* older: before the operator came */
-    assert_int_equal(drain_hear_of_past(&drain, &news), 0);
+    update = past(5, 1, "");        /* older: before the operator */
+    assert_int_equal(drain_hear_of_past(&drain, &update), 0);
     assert_owner(&drain, OP);
-    news = past(6, 0, "");          /* later: the operator undrained it */
-    assert_int_equal(drain_hear_of_past(&drain, &news), DRAIN_KEEP);
+    update = past(6, 0, "");          /* later: the operator undrained it */
+    assert_int_equal(drain_hear_of_past(&drain, &update), DRAIN_KEEP);
     assert_owner(&drain, "");
 
-    news = past(6, 1, A);
-    assert_int_equal(drain_hear_of_past(&drain, &news), 0);
+    update = past(6, 1, A);
+    assert_int_equal(drain_hear_of_past(&drain, &update), 0);
     assert_owner(&drain, "");
     assert_int_equal(drain_hear_replica(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
 
-    news = past(7, 0, "shutdown");  /* the replica was not told of that */
-    assert_int_equal(drain_hear_of_past(&drain, &news), 0);
+    update = past(7, 0, "shutdown");    /* the replica was not told of that */
+    assert_int_equal(drain_hear_of_past(&drain, &update), 0);
     assert_int_equal(drain_hear_replica(&drain, 1), 0);
 }
 
@@ -289,16 +289,16 @@ static void
 own_memory_and_later_orders_are_above_what_others_know(void **state)
 {
     drain_t         drain;
-    llmgw_member_t  news;
+    llmgw_member_t  update;
 
     drain = fresh();
-    news = past(5, 2, OP);
-    assert_int_equal(drain_hear_of_past(&drain, &news), 0);
+    update = past(5, 2, OP);
+    assert_int_equal(drain_hear_of_past(&drain, &update), 0);
     assert_owner(&drain, "");
 
     drain_init(&drain, NULL);
     ends(&drain, OP, ORDER_DONE, DRAIN_UNTELL|DRAIN_KEEP);
-    assert_int_equal(drain_hear_of_past(&drain, &news), 0);
+    assert_int_equal(drain_hear_of_past(&drain, &update), 0);
     assert_owner(&drain, "");
 }
 

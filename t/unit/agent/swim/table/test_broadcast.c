@@ -75,7 +75,7 @@ update_is_sent_its_number_of_times(void **state)
 
 
 static void
-least_sent_go_first_and_news_start_anew(void **state)
+least_sent_go_first_and_updates_start_anew(void **state)
 {
     member_t     members[3];
     broadcast_t  queue;
@@ -166,7 +166,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(limit_is_three_times_the_log),
         cmocka_unit_test(update_is_sent_its_number_of_times),
-        cmocka_unit_test(least_sent_go_first_and_news_start_anew),
+        cmocka_unit_test(least_sent_go_first_and_updates_start_anew),
         cmocka_unit_test(each_class_has_its_share_and_what_others_leave),
         cmocka_unit_test(what_others_tell_of_is_told_less_but_for_deaths),
     };

@@ -27,10 +27,10 @@ at(uint64_t epoch, uint64_t incarnation, llmgw_liveness_t liveness)
 }
 
 
-static member_news_t
-news(uint64_t epoch, uint64_t incarnation, llmgw_liveness_t liveness)
+static member_update_t
+update(uint64_t epoch, uint64_t incarnation, llmgw_liveness_t liveness)
 {
-    member_news_t  said;
+    member_update_t  said;
 
     memset(&said, 0, sizeof(said));
     said.facts = at(epoch, incarnation, liveness);
@@ -41,7 +41,7 @@ news(uint64_t epoch, uint64_t incarnation, llmgw_liveness_t liveness)
 
 /* Each line is newer than all before it, and none after it. */
 static void
-news_are_ordered(void **state)
+updates_are_ordered(void **state)
 {
     size_t          i, j;
     llmgw_member_t  order[] = {
@@ -101,14 +101,14 @@ incarnation_may_jump_by_2_to_the_20_and_no_further(void **state)
 static void
 suspicion_changes_liveness_and_no_fact(void **state)
 {
-    member_t       member;
-    member_news_t  first, suspicion;
+    member_t         member;
+    member_update_t  first, suspicion;
 
-    first = news(1, 4, LLMGW_LIVENESS_ALIVE);
+    first = update(1, 4, LLMGW_LIVENESS_ALIVE);
     first.facts.service = LLMGW_SERVICE_READY;
     member_init(&member, &first, 1000);
 
-    suspicion = news(1, 4, LLMGW_LIVENESS_SUSPECT);
+    suspicion = update(1, 4, LLMGW_LIVENESS_SUSPECT);
     suspicion.facts.service = LLMGW_SERVICE_DOWN;
 
     assert_int_equal(member_merge(&member, &suspicion, 0, 2000),
@@ -123,13 +123,13 @@ suspicion_changes_liveness_and_no_fact(void **state)
 static void
 service_changes_no_liveness_but_by_incarnation(void **state)
 {
-    member_t       member;
-    member_news_t  first, down;
+    member_t         member;
+    member_update_t  first, down;
 
-    first = news(1, 4, LLMGW_LIVENESS_SUSPECT);
+    first = update(1, 4, LLMGW_LIVENESS_SUSPECT);
     member_init(&member, &first, 1000);
 
-    down = news(1, 5, LLMGW_LIVENESS_ALIVE);
+    down = update(1, 5, LLMGW_LIVENESS_ALIVE);
     down.facts.service = LLMGW_SERVICE_DOWN;
 
     assert_int_equal(member_merge(&member, &down, 1, 2000),
@@ -142,10 +142,10 @@ service_changes_no_liveness_but_by_incarnation(void **state)
 static void
 load_has_an_order_of_its_own(void **state)
 {
-    member_t       member;
-    member_news_t  said;
+    member_t         member;
+    member_update_t  said;
 
-    said = news(1, 4, LLMGW_LIVENESS_ALIVE);
+    said = update(1, 4, LLMGW_LIVENESS_ALIVE);
     said.load_seq = 8;
     member_init(&member, &said, 1000);
     assert_int_equal(member.load.reported_ms, 0);
@@ -171,7 +171,7 @@ load_has_an_order_of_its_own(void **state)
     assert_int_equal(member_merge(&member, &said, 1, 9000000), 0);
 
     /* After a restart the load's sequence starts again. */
-    said = news(2, 0, LLMGW_LIVENESS_ALIVE);
+    said = update(2, 0, LLMGW_LIVENESS_ALIVE);
     said.load_seq = 1;
     said.active_requests = 1;
     assert_int_equal(member_merge(&member, &said, 1, 9000000),
@@ -183,10 +183,10 @@ load_has_an_order_of_its_own(void **state)
 static void
 age_counts_from_death_here_or_as_told(void **state)
 {
-    member_t       member;
-    member_news_t  said;
+    member_t         member;
+    member_update_t  said;
 
-    said = news(1, 0, LLMGW_LIVENESS_DEAD);
+    said = update(1, 0, LLMGW_LIVENESS_DEAD);
     said.age_s = 100;
     member_init(&member, &said, 500000000);
     assert_int_equal(member_age_s(&member, 500000000), 100);
@@ -197,11 +197,11 @@ age_counts_from_death_here_or_as_told(void **state)
     member_init(&member, &said, 500000000);
     assert_int_equal(member_age_s(&member, 500000000), 500);
 
-    said = news(1, 0, LLMGW_LIVENESS_ALIVE);
+    said = update(1, 0, LLMGW_LIVENESS_ALIVE);
     member_init(&member, &said, 500000000);
     assert_int_equal(member_age_s(&member, 900000000), 0);
 
-    said = news(1, 0, LLMGW_LIVENESS_DEAD);
+    said = update(1, 0, LLMGW_LIVENESS_DEAD);
     said.age_s = 7;
     member_merge(&member, &said, 0, 600000000);
     assert_int_equal(member_age_s(&member, 600000000), 7);
@@ -209,12 +209,12 @@ age_counts_from_death_here_or_as_told(void **state)
 
 
 /* An update with a group, or, where that is NULL, without `more`. */
-static member_news_t
+static member_update_t
 grouped(uint64_t epoch, uint64_t incarnation, const char *group)
 {
-    member_news_t  said;
+    member_update_t  said;
 
-    said = news(epoch, incarnation, LLMGW_LIVENESS_ALIVE);
+    said = update(epoch, incarnation, LLMGW_LIVENESS_ALIVE);
     said.has_more = group != NULL;
 
     if (group != NULL) {
@@ -228,8 +228,8 @@ grouped(uint64_t epoch, uint64_t incarnation, const char *group)
 static void
 record_without_more_is_not_seen_until_it_is_completed(void **state)
 {
-    member_t       member;
-    member_news_t  said;
+    member_t         member;
+    member_update_t  said;
 
     said = grouped(1, 1, "a");
     member_init(&member, &said, 0);
@@ -265,8 +265,8 @@ record_without_more_is_not_seen_until_it_is_completed(void **state)
 static void
 graver_word_completes_too(void **state)
 {
-    member_t       member;
-    member_news_t  said;
+    member_t         member;
+    member_update_t  said;
 
     said = grouped(1, 1, "a");
     member_init(&member, &said, 0);
@@ -284,8 +284,8 @@ graver_word_completes_too(void **state)
 static void
 own_word_without_more_is_that_of_an_old_agent(void **state)
 {
-    member_t       member;
-    member_news_t  said;
+    member_t         member;
+    member_update_t  said;
 
     said = grouped(1, 1, "a");
     member_init(&member, &said, 0);
@@ -313,8 +313,8 @@ own_word_without_more_is_that_of_an_old_agent(void **state)
 static void
 copy_that_lacks_what_we_know_tells_less_than_ours(void **state)
 {
-    member_t       member;
-    member_news_t  with, without;
+    member_t         member;
+    member_update_t  with, without;
 
     with = grouped(1, 1, "a");
     without = grouped(1, 1, NULL);
@@ -330,8 +330,8 @@ copy_that_lacks_what_we_know_tells_less_than_ours(void **state)
 static void
 digest_and_order_do_not_look_at_more(void **state)
 {
-    member_t       one, other;
-    member_news_t  with, without;
+    member_t         one, other;
+    member_update_t  with, without;
 
     with = grouped(1, 1, "a");
     without = grouped(1, 1, NULL);
@@ -350,7 +350,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(news_are_ordered),
+        cmocka_unit_test(updates_are_ordered),
         cmocka_unit_test(LEFT_is_final_for_its_epoch_alone),
         cmocka_unit_test(incarnation_may_jump_by_2_to_the_20_and_no_further),
         cmocka_unit_test(suspicion_changes_liveness_and_no_fact),

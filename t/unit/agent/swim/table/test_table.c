@@ -13,10 +13,10 @@
 #include "swim/table/table.h"
 
 
-static member_news_t
-news(size_t i)
+static member_update_t
+update(size_t i)
 {
-    member_news_t  said;
+    member_update_t  said;
 
     memset(&said, 0, sizeof(said));
     snprintf(said.facts.id, sizeof(said.facts.id), "m%zu", i);
@@ -29,9 +29,9 @@ news(size_t i)
 static member_t *
 add(table_t *table, size_t i)
 {
-    member_news_t  said;
+    member_update_t  said;
 
-    said = news(i);
+    said = update(i);
 
     return table_add(table, &said, 0);
 }

@@ -154,7 +154,7 @@ small_updates_stop_at_their_number(void **state)
     memset(&member, 0, sizeof(member));
     strcpy(member.facts.id, "a");
     member.facts.weight = 1;
-    head = head_of(PACKET_NEWS);
+    head = head_of(PACKET_UPDATES);
     out = packet_out_create("c");
     packet_begin(out, &head);
 
@@ -469,7 +469,7 @@ weight_zero_reads_as_one_and_addresses_in_one_form(void **state)
 
 
 static int
-decode_one(const member_t *member, member_news_t *said)
+decode_one(const member_t *member, member_update_t *said)
 {
     size_t          len;
     packet_t        packet;
@@ -477,7 +477,7 @@ decode_one(const member_t *member, member_news_t *said)
     packet_head_t   head;
     const uint8_t  *data;
 
-    head = head_of(PACKET_NEWS);
+    head = head_of(PACKET_UPDATES);
     out = packet_out_create("c");
     packet_begin(out, &head);
     assert_int_equal(packet_add(out, member, 0), 0);
@@ -495,8 +495,8 @@ decode_one(const member_t *member, member_news_t *said)
 static void
 more_is_told_by_who_has_it(void **state)
 {
-    member_t       member;
-    member_news_t  said;
+    member_t         member;
+    member_update_t  said;
 
     member = full_member();
     assert_int_equal(decode_one(&member, &said), 1);
