@@ -102,17 +102,17 @@ static void
 conflict_say(swim_t *swim, packet_type_t type, const address_t *to,
     uint64_t sequence, uint64_t now_us)
 {
-    swim_letter_t  letter;
+    swim_message_t  message;
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = type;
-    letter.to = to;
-    letter.target_id = swim->own->facts.id;
-    letter.sequence = sequence;
-    letter.is_bare = 1;
-    letter.is_to_own_id = 1;
+    memset(&message, 0, sizeof(message));
+    message.type = type;
+    message.to = to;
+    message.target_id = swim->own->facts.id;
+    message.sequence = sequence;
+    message.is_bare = 1;
+    message.is_to_own_id = 1;
 
-    swim_send(swim, &letter, now_us);
+    swim_send(swim, &message, now_us);
 }
 
 

@@ -122,9 +122,9 @@ delivery_ack(swim_t *swim, const packet_head_t *ack)
 void
 delivery_tick(swim_t *swim, uint64_t now_us)
 {
-    size_t         i;
-    delivery_t    *delivery;
-    swim_letter_t  letter;
+    size_t          i;
+    delivery_t     *delivery;
+    swim_message_t  message;
 
     delivery = &swim->delivery;
 
@@ -133,14 +133,14 @@ delivery_tick(swim_t *swim, uint64_t now_us)
         return;
     }
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_PING;
-    letter.sequence = delivery->sequence;
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_PING;
+    message.sequence = delivery->sequence;
 
     for (i = 0; i < delivery->n; i++) {
-        letter.member = delivery->targets[i];
-        letter.target_id = delivery->targets[i]->facts.id;
-        swim_send(swim, &letter, now_us);
+        message.member = delivery->targets[i];
+        message.target_id = delivery->targets[i]->facts.id;
+        swim_send(swim, &message, now_us);
     }
 
     delivery->tries--;

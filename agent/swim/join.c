@@ -109,16 +109,16 @@ static void
 join_ask(swim_t *swim, const address_t *seed, const member_t *member,
     uint64_t now_us)
 {
-    swim_letter_t  letter;
+    swim_message_t  message;
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_JOIN;
-    letter.to = seed;
-    letter.member = member;
-    letter.sequence = swim->join.sequence;
-    letter.is_bare = 1;
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_JOIN;
+    message.to = seed;
+    message.member = member;
+    message.sequence = swim->join.sequence;
+    message.is_bare = 1;
 
-    swim_send(swim, &letter, now_us);
+    swim_send(swim, &message, now_us);
 }
 
 

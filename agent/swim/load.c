@@ -78,16 +78,16 @@ load_set(swim_t *swim, uint32_t active_requests, uint64_t now_us)
 void
 load_tick(swim_t *swim, uint64_t now_us)
 {
-    size_t         i;
-    load_t        *load;
-    member_t      *member;
-    swim_letter_t  letter;
+    size_t          i;
+    load_t         *load;
+    member_t       *member;
+    swim_message_t  message;
 
     load = &swim->load;
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_UPDATES;
-    letter.is_bare = 1;
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_UPDATES;
+    message.is_bare = 1;
 
     for (i = 0; i < swim->table.n; i++) {
         member = swim->table.members[i];
@@ -95,8 +95,8 @@ load_tick(swim_t *swim, uint64_t now_us)
         if (member != swim->own && member_is_present(member)
             && member->facts.role == LLMGW_ROLE_GATEWAY)
         {
-            letter.member = member;
-            swim_send(swim, &letter, now_us);
+            message.member = member;
+            swim_send(swim, &message, now_us);
         }
     }
 

@@ -141,22 +141,22 @@ static void
 order_answer(swim_t *swim, const order_taken_t *taken, const address_t *to,
     const member_t *giver, uint64_t sequence, uint64_t now_us)
 {
-    order_t        answer;
-    swim_letter_t  letter;
+    order_t         answer;
+    swim_message_t  message;
 
     memset(&answer, 0, sizeof(answer));
     answer.id = taken->id;
     answer.answer = taken->answer;
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_ORDER_ACK;
-    letter.to = to;
-    letter.member = giver;
-    letter.target_id = giver->facts.id;
-    letter.sequence = sequence;
-    letter.order = &answer;
-    letter.is_bare = 1;
-    swim_send(swim, &letter, now_us);
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_ORDER_ACK;
+    message.to = to;
+    message.member = giver;
+    message.target_id = giver->facts.id;
+    message.sequence = sequence;
+    message.order = &answer;
+    message.is_bare = 1;
+    swim_send(swim, &message, now_us);
 }
 
 
@@ -320,19 +320,19 @@ static void
 order_send(swim_t *swim, order_given_t *given, uint64_t now_us)
 {
     member_t       *target;
-    swim_letter_t   letter;
+    swim_message_t  message;
 
     given->next_us = now_us + ORDER_RETRY_US;
     target = table_find(&swim->table, given->order.target_id);
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_ORDER;
-    letter.member = target;
-    letter.target_id = target->facts.id;
-    letter.sequence = ++swim->sequence;
-    letter.order = &given->order;
-    letter.is_bare = 1;
-    swim_send(swim, &letter, now_us);
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_ORDER;
+    message.member = target;
+    message.target_id = target->facts.id;
+    message.sequence = ++swim->sequence;
+    message.order = &given->order;
+    message.is_bare = 1;
+    swim_send(swim, &message, now_us);
 }
 
 
@@ -454,7 +454,7 @@ void
 swim_ask(swim_t *swim, const char *id, uint64_t now_us)
 {
     member_t       *member;
-    swim_letter_t   letter;
+    swim_message_t  message;
 
     member = table_find(&swim->table, id);
 
@@ -462,11 +462,11 @@ swim_ask(swim_t *swim, const char *id, uint64_t now_us)
         return;
     }
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_PING;
-    letter.member = member;
-    letter.target_id = member->facts.id;
-    letter.sequence = ++swim->sequence;
-    letter.is_bare = 1;
-    swim_send(swim, &letter, now_us);
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_PING;
+    message.member = member;
+    message.target_id = member->facts.id;
+    message.sequence = ++swim->sequence;
+    message.is_bare = 1;
+    swim_send(swim, &message, now_us);
 }

@@ -42,48 +42,48 @@ probe_choose(swim_t *swim)
 static void
 probe_ping(swim_t *swim, int is_by_stream, uint64_t now_us)
 {
-    swim_letter_t  letter;
+    swim_message_t  message;
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_PING;
-    letter.member = swim->probe.target;
-    letter.target_id = swim->probe.target->facts.id;
-    letter.sequence = is_by_stream ? swim->probe.stream_sequence
-                                   : swim->probe.sequence;
-    letter.is_by_stream = is_by_stream;
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_PING;
+    message.member = swim->probe.target;
+    message.target_id = swim->probe.target->facts.id;
+    message.sequence = is_by_stream ? swim->probe.stream_sequence
+                                    : swim->probe.sequence;
+    message.is_by_stream = is_by_stream;
 
     /* The suspect hears it first, so that it can refute at once. */
     if (swim->probe.target->facts.liveness != LLMGW_LIVENESS_ALIVE) {
-        letter.about = swim->probe.target;
+        message.about = swim->probe.target;
     }
 
-    swim_send(swim, &letter, now_us);
+    swim_send(swim, &message, now_us);
 }
 
 
 static void
 probe_ask_others(swim_t *swim, uint64_t now_us)
 {
-    size_t         i, n;
-    member_t      *helpers[SWIM_MAX_INDIRECT_PROBES];
-    swim_letter_t  letter;
+    size_t          i, n;
+    member_t       *helpers[SWIM_MAX_INDIRECT_PROBES];
+    swim_message_t  message;
 
     swim->counters.pings_missed++;
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_PING_REQ;
-    letter.target_id = swim->probe.target->facts.id;
-    letter.target_address = swim->probe.target->facts.address;
-    letter.sequence = swim->probe.sequence;
-    letter.wait_ms = (swim->probe.period_us - now_us) / SWIM_MS;
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_PING_REQ;
+    message.target_id = swim->probe.target->facts.id;
+    message.target_address = swim->probe.target->facts.address;
+    message.sequence = swim->probe.sequence;
+    message.wait_ms = (swim->probe.period_us - now_us) / SWIM_MS;
 
     n = swim_pick(swim, helpers, swim->config.indirect_probes,
                   swim_fits_present, swim->probe.target);
 
     for (i = 0; i < n; i++) {
-        letter.member = helpers[i];
+        message.member = helpers[i];
         swim->probe.nacks_due[i] = member_hash(helpers[i]->facts.id);
-        swim_send(swim, &letter, now_us);
+        swim_send(swim, &message, now_us);
     }
 
     probe_ping(swim, 1, now_us);

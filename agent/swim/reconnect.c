@@ -130,15 +130,15 @@ reconnect_fits(const swim_t *swim, const member_t *member, const void *data)
 static void
 reconnect_ping(swim_t *swim, member_t *dead, uint64_t now_us)
 {
-    swim_letter_t  letter;
+    swim_message_t  message;
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_PING;
-    letter.sequence = ++swim->sequence;
-    letter.member = dead;
-    letter.about = dead;
-    letter.target_id = dead->facts.id;
-    swim_send(swim, &letter, now_us);
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_PING;
+    message.sequence = ++swim->sequence;
+    message.member = dead;
+    message.about = dead;
+    message.target_id = dead->facts.id;
+    swim_send(swim, &message, now_us);
 }
 
 

@@ -21,7 +21,7 @@ static void
 swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
     const member_t *sender, uint64_t now_us)
 {
-    swim_letter_t  letter;
+    swim_message_t  message;
 
     if (packet->head.target_id[0] != '\0'
         && strcmp(packet->head.target_id, swim->own->facts.id) != 0)
@@ -29,22 +29,22 @@ swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
         return;         /* it means an earlier member of this address */
     }
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_ACK;
-    letter.to = from;
-    letter.member = sender;
-    letter.target_id = swim->own->facts.id;
-    letter.sequence = packet->head.sequence;
-    letter.is_bare = sender == NULL || packet->head.seen == 0;
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_ACK;
+    message.to = from;
+    message.member = sender;
+    message.target_id = swim->own->facts.id;
+    message.sequence = packet->head.sequence;
+    message.is_bare = sender == NULL || packet->head.seen == 0;
 
     if (sender != NULL
         && (sender->facts.liveness != LLMGW_LIVENESS_ALIVE
             || packet->head.sender_epoch < sender->facts.epoch))
     {
-        letter.about = sender;
+        message.about = sender;
     }
 
-    swim_send(swim, &letter, now_us);
+    swim_send(swim, &message, now_us);
 }
 
 
@@ -93,15 +93,15 @@ static void
 swim_tell_starter(swim_t *swim, const packet_t *packet,
     const address_t *from, const member_t *sender, uint64_t now_us)
 {
-    swim_letter_t  letter;
+    swim_message_t  message;
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_UPDATES;
-    letter.to = from;
-    letter.sequence = packet->head.sequence;
-    letter.about = sender;
-    letter.is_bare = 1;
-    swim_send(swim, &letter, now_us);
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_UPDATES;
+    message.to = from;
+    message.sequence = packet->head.sequence;
+    message.about = sender;
+    message.is_bare = 1;
+    swim_send(swim, &message, now_us);
 }
 
 

@@ -52,7 +52,7 @@ void
 relay_ask(swim_t *swim, const packet_head_t *ping_req, uint64_t now_us)
 {
     member_t       *target;
-    swim_letter_t   letter;
+    swim_message_t  message;
 
     target = table_find(&swim->table, ping_req->target_id);
 
@@ -62,17 +62,17 @@ relay_ask(swim_t *swim, const packet_head_t *ping_req, uint64_t now_us)
 
     relay_keep(swim, ping_req, now_us);
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_PING;
-    letter.member = target;
-    letter.target_id = target->facts.id;
-    letter.sequence = swim->sequence;
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_PING;
+    message.member = target;
+    message.target_id = target->facts.id;
+    message.sequence = swim->sequence;
 
     if (target->facts.liveness != LLMGW_LIVENESS_ALIVE) {
-        letter.about = target;
+        message.about = target;
     }
 
-    swim_send(swim, &letter, now_us);
+    swim_send(swim, &message, now_us);
 }
 
 
@@ -95,23 +95,23 @@ static void
 relay_answer(swim_t *swim, packet_type_t type, const relay_entry_t *entry,
     uint64_t now_us)
 {
-    swim_letter_t  letter;
+    swim_message_t  message;
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = type;
-    letter.member = table_find(&swim->table, entry->origin_id);
-    letter.target_id = entry->target_id;
-    letter.sequence = entry->origin_sequence;
+    memset(&message, 0, sizeof(message));
+    message.type = type;
+    message.member = table_find(&swim->table, entry->origin_id);
+    message.target_id = entry->target_id;
+    message.sequence = entry->origin_sequence;
 
-    if (letter.member == NULL) {
+    if (message.member == NULL) {
         return;
     }
 
     /* What the target just said of itself may be what the asker lacks. */
-    letter.about = type == PACKET_ACK
-                   ? table_find(&swim->table, entry->target_id) : NULL;
+    message.about = type == PACKET_ACK
+                    ? table_find(&swim->table, entry->target_id) : NULL;
 
-    swim_send(swim, &letter, now_us);
+    swim_send(swim, &message, now_us);
 }
 
 

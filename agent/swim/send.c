@@ -109,40 +109,40 @@ swim_add_updates(swim_t *swim, const member_t *about, uint64_t now_us)
 
 
 static int
-swim_has_own(const swim_t *swim, const swim_letter_t *letter)
+swim_has_own(const swim_t *swim, const swim_message_t *message)
 {
-    return letter->member != NULL && letter->type != PACKET_JOIN
-           && letter->member->seen == member_seen(&swim->own->facts);
+    return message->member != NULL && message->type != PACKET_JOIN
+           && message->member->seen == member_seen(&swim->own->facts);
 }
 
 
 static void
 swim_fill_head(swim_t *swim, packet_head_t *head,
-    const swim_letter_t *letter, int is_short, uint64_t now_us)
+    const swim_message_t *message, int is_short, uint64_t now_us)
 {
     memset(head, 0, sizeof(packet_head_t));
 
-    head->type = letter->type;
-    head->sequence = letter->sequence;
+    head->type = message->type;
+    head->sequence = message->sequence;
     head->sender_epoch = swim->own->facts.epoch;
-    head->table_digest = letter->table_digest;
-    head->wait_ms = letter->wait_ms;
-    head->order = letter->order;
+    head->table_digest = message->table_digest;
+    head->wait_ms = message->wait_ms;
+    head->order = message->order;
     strcpy(head->sender_id, swim->own->facts.id);
 
-    if (letter->target_id != NULL) {
-        strcpy(head->target_id, letter->target_id);
+    if (message->target_id != NULL) {
+        strcpy(head->target_id, message->target_id);
     }
 
-    if (letter->target_address != NULL) {
-        strcpy(head->target_address, letter->target_address);
+    if (message->target_address != NULL) {
+        strcpy(head->target_address, message->target_address);
     }
 
-    if (letter->member != NULL) {
-        head->seen = member_has(letter->member);
+    if (message->member != NULL) {
+        head->seen = member_has(message->member);
     }
 
-    if (letter->is_to_own_id) {
+    if (message->is_to_own_id) {
         head->boot_nonce = swim->boot_nonce;
         head->uptime_ms = (now_us - swim->started_us) / 1000;
     }
@@ -156,33 +156,33 @@ swim_fill_head(swim_t *swim, packet_head_t *head,
 
 
 void
-swim_send(swim_t *swim, const swim_letter_t *letter, uint64_t now_us)
+swim_send(swim_t *swim, const swim_message_t *message, uint64_t now_us)
 {
     int            is_short;
     packet_head_t  head;
 
-    is_short = swim_has_own(swim, letter);
-    swim_fill_head(swim, &head, letter, is_short, now_us);
+    is_short = swim_has_own(swim, message);
+    swim_fill_head(swim, &head, message, is_short, now_us);
     packet_begin(swim->out, &head);
 
     if (!is_short) {
         packet_add(swim->out, swim->own, now_us);
     }
 
-    if (letter->about != NULL && letter->about != swim->own) {
-        packet_add(swim->out, letter->about, now_us);
+    if (message->about != NULL && message->about != swim->own) {
+        packet_add(swim->out, message->about, now_us);
 
-    } else if (letter->member != NULL
-               && member_recall(letter->member, &swim->past, now_us))
+    } else if (message->member != NULL
+               && member_recall(message->member, &swim->past, now_us))
     {
         packet_add(swim->out, &swim->past, now_us);
     }
 
-    if (!letter->is_bare) {
-        swim_add_updates(swim, letter->about, now_us);
+    if (!message->is_bare) {
+        swim_add_updates(swim, message->about, now_us);
     }
 
-    swim_send_bytes(swim, letter->to, letter->member, letter->is_by_stream);
+    swim_send_bytes(swim, message->to, message->member, message->is_by_stream);
 }
 
 
@@ -327,18 +327,18 @@ handout_next_us(const swim_t *swim)
 void
 gossip_tick(swim_t *swim, uint64_t now_us)
 {
-    size_t         i, n;
-    member_t      *picked[GOSSIP_FANOUT];
-    swim_letter_t  letter;
+    size_t          i, n;
+    member_t       *picked[GOSSIP_FANOUT];
+    swim_message_t  message;
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_UPDATES;
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_UPDATES;
 
     n = swim_pick(swim, picked, GOSSIP_FANOUT, swim_fits_present, NULL);
 
     for (i = 0; i < n && swim->broadcast.n > 0; i++) {
-        letter.member = picked[i];
-        swim_send(swim, &letter, now_us);
+        message.member = picked[i];
+        swim_send(swim, &message, now_us);
     }
 
     swim->gossip_us = now_us + GOSSIP_INTERVAL_US;

@@ -9,8 +9,8 @@
 static void
 stranger_ping(swim_t *swim, candidate_t *candidate, uint64_t now_us)
 {
-    address_t      address;
-    swim_letter_t  letter;
+    address_t       address;
+    swim_message_t  message;
 
     candidate->tries++;
     candidate->next_us = now_us + CANDIDATE_RETRY_US;
@@ -19,14 +19,14 @@ stranger_ping(swim_t *swim, candidate_t *candidate, uint64_t now_us)
         return;         /* its tries end */
     }
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = PACKET_PING;
-    letter.to = &address;
-    letter.target_id = candidate->id;
-    letter.sequence = candidate->sequence;
-    letter.is_bare = 1;
+    memset(&message, 0, sizeof(message));
+    message.type = PACKET_PING;
+    message.to = &address;
+    message.target_id = candidate->id;
+    message.sequence = candidate->sequence;
+    message.is_bare = 1;
 
-    swim_send(swim, &letter, now_us);
+    swim_send(swim, &message, now_us);
 }
 
 

@@ -221,9 +221,9 @@ typedef struct {
     int              is_bare;       /* no updates but the own record */
     int              is_by_stream;
     int              is_to_own_id;  /* it carries what tells two apart */
-} swim_letter_t;
+} swim_message_t;
 
-void swim_send(swim_t *swim, const swim_letter_t *letter, uint64_t now_us);
+void swim_send(swim_t *swim, const swim_message_t *message, uint64_t now_us);
 
 /* The whole table, in as many datagrams as it takes, not all at once. */
 void swim_send_table(swim_t *swim, const member_t *to, uint64_t sequence,

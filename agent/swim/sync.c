@@ -33,16 +33,16 @@ static void
 sync_send(swim_t *swim, packet_type_t type, const member_t *to,
     uint64_t sequence, uint64_t now_us)
 {
-    swim_letter_t  letter;
+    swim_message_t  message;
 
-    memset(&letter, 0, sizeof(letter));
-    letter.type = type;
-    letter.member = to;
-    letter.sequence = sequence;
-    letter.table_digest = type == PACKET_SYNC ? sync_digest(swim, now_us) : 0;
-    letter.is_bare = 1;
+    memset(&message, 0, sizeof(message));
+    message.type = type;
+    message.member = to;
+    message.sequence = sequence;
+    message.table_digest = type == PACKET_SYNC ? sync_digest(swim, now_us) : 0;
+    message.is_bare = 1;
 
-    swim_send(swim, &letter, now_us);
+    swim_send(swim, &message, now_us);
 }
 
 
