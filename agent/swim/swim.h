@@ -28,7 +28,7 @@
  *   dissemination
  *     table/broadcast.h      the queue of updates
  *     send.c, recv.c      what goes into a datagram, what is done with one
- *     hear.c              what an update changes
+ *     merge.c             what an update changes
  *     delivery.c              what must reach some members at once
  *     join.c, sync.c      whole tables
  *     load.c              load figures, which are no updates

@@ -237,7 +237,7 @@ void gossip_tick(swim_t *swim, uint64_t now_us);
 uint64_t gossip_next_us(const swim_t *swim);
 
 
-/* swim_hear.c */
+/* merge.c */
 
 /* The sender's own record in a packet; NULL: it has none. */
 const member_update_t *swim_own_word(const packet_t *packet);

@@ -91,7 +91,7 @@ typedef struct {
     char      owner[LLMGW_MEMBERS_OWNER_BYTES];
 } member_past_t;
 
-/* A starter listens as long (swim_hear.c). */
+/* A starter listens as long (merge.c). */
 #define MEMBER_PAST_US  3000000ULL
 
 typedef struct {
