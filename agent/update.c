@@ -199,12 +199,12 @@ agent_update_log_step(const agent_update_t *update, size_t i)
 
 
 static void
-agent_update_tell_news(agent_update_t *update)
+agent_update_tell_changes(agent_update_t *update)
 {
     size_t   i;
     json_t  *event, *step;
 
-    while (rollout_news(update->rollout, &i)) {
+    while (rollout_changed(update->rollout, &i)) {
         event = agent_update_event(update, "step");
         step = rollout_show_step(update->rollout, i,
                                  agent_update_now_us(update));
@@ -417,7 +417,7 @@ agent_update_look(agent_update_t *update)
     do {
         update->is_due = 0;
         rollout_look(update->rollout, &view, agent_update_now_us(update));
-        agent_update_tell_news(update);
+        agent_update_tell_changes(update);
         agent_update_act(update);
     } while (update->is_due);
 

@@ -51,7 +51,7 @@ rollout_enter(rollout_step_t *step, rollout_state_t state,
     step->state = state;
     step->due = due;
     step->since_us = now_us;
-    step->is_news = 1;
+    step->is_changed = 1;
 }
 
 
@@ -544,11 +544,11 @@ rollout_put_back_renewal(rollout_t *rollout, size_t i, uint64_t now_us)
 
 
 int
-rollout_news(rollout_t *rollout, size_t *i)
+rollout_changed(rollout_t *rollout, size_t *i)
 {
     for (*i = 0; *i < rollout->nsteps; (*i)++) {
-        if (rollout->steps[*i].is_news) {
-            rollout->steps[*i].is_news = 0;
+        if (rollout->steps[*i].is_changed) {
+            rollout->steps[*i].is_changed = 0;
             return 1;
         }
     }

@@ -176,7 +176,7 @@ typedef struct {
     unsigned          is_renewing:1;
     unsigned          is_serving:1;     /* a process was there, last */
     unsigned          is_late:1;        /* the drain timeout ran out */
-    unsigned          is_news:1;        /* see rollout_news() */
+    unsigned          is_changed:1;     /* see rollout_changed() */
     char              reason[ROLLOUT_REASON_BYTES];     /* of FAILED */
 } rollout_step_t;
 
@@ -260,7 +260,7 @@ void rollout_end(rollout_t *rollout, rollout_verdict_t verdict,
 int rollout_is_over(const rollout_t *rollout);
 
 /* The steps whose state changed since they were asked for; 0: no more. */
-int rollout_news(rollout_t *rollout, size_t *step);
+int rollout_changed(rollout_t *rollout, size_t *step);
 
 /* How many steps are in that state. */
 size_t rollout_count(const rollout_t *rollout, rollout_state_t state);

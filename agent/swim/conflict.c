@@ -72,7 +72,7 @@ conflict_ask(swim_t *swim, const char *address, uint64_t now_us)
 
 
 void
-conflict_hear(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
+conflict_found(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
 {
     conflict_t  *conflict;
 

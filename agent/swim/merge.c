@@ -186,10 +186,10 @@ swim_remove(swim_t *swim, member_t *member)
  * (swim/order/drain.h).
  */
 static void
-swim_hear_of_past(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
+swim_merge_past(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
 {
     if (now_us <= swim->started_us + SWIM_PAST_US) {
-        swim_drain_changed(swim, drain_hear_of_past(&swim->drain, update),
+        swim_drain_changed(swim, drain_merge_past(&swim->drain, update),
                            now_us);
     }
 }
@@ -197,7 +197,7 @@ swim_hear_of_past(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
 
 /* We are called SUSPECT or DEAD: refute, by a higher incarnation. */
 static void
-swim_hear_of_self(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
+swim_merge_self(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
 {
     llmgw_member_t  *own;
 
@@ -208,14 +208,14 @@ swim_hear_of_self(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
     }
 
     if (update->epoch < own->epoch) {
-        swim_hear_of_past(swim, update, now_us);
+        swim_merge_past(swim, update, now_us);
         return;
     }
 
     if (update->epoch > own->epoch || update->liveness == LLMGW_LIVENESS_LEFT
         || strcmp(update->address, own->address) != 0)
     {
-        conflict_hear(swim, update, now_us);
+        conflict_found(swim, update, now_us);
         return;
     }
 
@@ -245,7 +245,7 @@ swim_hear_of_self(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
  * others are about to forget it.
  */
 static void
-swim_hear_of_stranger(swim_t *swim, const member_update_t *update,
+swim_merge_stranger(swim_t *swim, const member_update_t *update,
     uint64_t now_us)
 {
     if (member_liveness_is_present(update->facts.liveness)) {
@@ -294,7 +294,7 @@ swim_enact(swim_t *swim, member_t *member, unsigned what, uint64_t now_us)
 
 
 static void
-swim_hear_of_member(swim_t *swim, member_t *member,
+swim_merge_member(swim_t *swim, member_t *member,
     const member_update_t *update, int is_first_hand, uint64_t now_us)
 {
     int       was_present, was_dead;
@@ -311,8 +311,8 @@ swim_hear_of_member(swim_t *swim, member_t *member,
         && member_is_same(&member->facts, &update->facts)
         && member_says_as_much(member, update))
     {
-        broadcast_heard(&swim->broadcast, member,
-                     broadcast_limit(swim->table.npresent));
+        broadcast_received(&swim->broadcast, member,
+                           broadcast_limit(swim->table.npresent));
     }
 
     if (what == 0) {
@@ -332,7 +332,7 @@ swim_hear_of_member(swim_t *swim, member_t *member,
 
 
 static void
-swim_hear_of(swim_t *swim, const member_update_t *update,
+swim_merge_update(swim_t *swim, const member_update_t *update,
     const member_t *sender, int is_first_hand, uint64_t now_us)
 {
     member_t  *member;
@@ -345,22 +345,22 @@ swim_hear_of(swim_t *swim, const member_update_t *update,
         swim->counters.updates_doubted++;
 
     } else if (member == NULL) {
-        swim_hear_of_stranger(swim, update, now_us);
+        swim_merge_stranger(swim, update, now_us);
 
     } else if (member == swim->own) {
-        swim_hear_of_self(swim, &update->facts, now_us);
+        swim_merge_self(swim, &update->facts, now_us);
 
     } else if (!member_is_plausible(&member->facts, &update->facts)) {
         swim->counters.updates_implausible++;
 
     } else {
-        swim_hear_of_member(swim, member, update, is_first_hand, now_us);
+        swim_merge_member(swim, member, update, is_first_hand, now_us);
     }
 }
 
 
 void
-swim_hear_short(swim_t *swim, member_t *sender, const packet_head_t *head,
+swim_merge_short(swim_t *swim, member_t *sender, const packet_head_t *head,
     uint64_t now_us)
 {
     if (head->sender_epoch != sender->facts.epoch
@@ -378,7 +378,7 @@ swim_hear_short(swim_t *swim, member_t *sender, const packet_head_t *head,
 
 
 void
-swim_hear(swim_t *swim, const packet_t *packet, uint64_t now_us)
+swim_merge(swim_t *swim, const packet_t *packet, uint64_t now_us)
 {
     size_t                  i;
     const member_t         *sender;
@@ -388,7 +388,7 @@ swim_hear(swim_t *swim, const packet_t *packet, uint64_t now_us)
     own_word = swim_own_word(packet);
 
     for (i = 0; i < packet->nupdates; i++) {
-        swim_hear_of(swim, &packet->updates[i], sender,
-                     &packet->updates[i] == own_word, now_us);
+        swim_merge_update(swim, &packet->updates[i], sender,
+                          &packet->updates[i] == own_word, now_us);
     }
 }

@@ -102,7 +102,7 @@ swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us)
     assert(strlen(own->model_version) < LLMGW_MEMBERS_NAME_BYTES);
 
     what = own->service == LLMGW_SERVICE_READY
-           ? drain_hear_replica(&swim->drain, own->draining) : 0;
+           ? drain_reported(&swim->drain, own->draining) : 0;
     facts = swim->own->facts;
     traits = swim->own->traits;
 

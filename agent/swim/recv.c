@@ -65,7 +65,7 @@ swim_recv_stranger(swim_t *swim, const packet_t *packet,
         && (packet->head.type == PACKET_TABLE
             || packet->head.type == PACKET_UPDATES))
     {
-        swim_hear(swim, packet, now_us);
+        swim_merge(swim, packet, now_us);
 
         if (packet->head.type == PACKET_TABLE) {
             join_answer(swim, &packet->head);
@@ -153,8 +153,8 @@ swim_recv_member(swim_t *swim, const packet_t *packet, const address_t *from,
         return;
     }
 
-    swim_hear(swim, packet, now_us);
-    swim_hear_short(swim, sender, head, now_us);
+    swim_merge(swim, packet, now_us);
+    swim_merge_short(swim, sender, head, now_us);
 
     sender->seen = head->seen;
 
@@ -180,7 +180,7 @@ swim_recv_member(swim_t *swim, const packet_t *packet, const address_t *from,
         join_answer(swim, head);
         break;
     case PACKET_SYNC:
-        sync_hear(swim, sender, head, now_us);
+        sync_recv(swim, sender, head, now_us);
         break;
     case PACKET_ORDER:
         order_recv(swim, head->order, from, sender, head->sequence, now_us);

@@ -243,10 +243,10 @@ uint64_t gossip_next_us(const swim_t *swim);
 const member_update_t *swim_own_word(const packet_t *packet);
 
 /* Takes the updates of a packet. */
-void swim_hear(swim_t *swim, const packet_t *packet, uint64_t now_us);
+void swim_merge(swim_t *swim, const packet_t *packet, uint64_t now_us);
 
 /* The sender's own record where it came in its short form. */
-void swim_hear_short(swim_t *swim, member_t *sender,
+void swim_merge_short(swim_t *swim, member_t *sender,
     const packet_head_t *head, uint64_t now_us);
 
 /* A member that answered for itself. */
@@ -368,7 +368,7 @@ uint64_t swim_drain_next_us(const swim_t *swim);
 /* conflict.c */
 
 /* An update about the own id, with a later start. */
-void conflict_hear(swim_t *swim, const llmgw_member_t *update,
+void conflict_found(swim_t *swim, const llmgw_member_t *update,
     uint64_t now_us);
 
 /* A datagram whose sender has the own id. */
@@ -431,7 +431,7 @@ uint64_t join_next_us(const swim_t *swim);
 
 /* sync.c */
 
-void sync_hear(swim_t *swim, member_t *sender, const packet_head_t *sync,
+void sync_recv(swim_t *swim, member_t *sender, const packet_head_t *sync,
     uint64_t now_us);
 void sync_tick(swim_t *swim, uint64_t now_us);
 uint64_t sync_next_us(const swim_t *swim);

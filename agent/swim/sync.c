@@ -47,7 +47,7 @@ sync_send(swim_t *swim, packet_type_t type, const member_t *to,
 
 
 void
-sync_hear(swim_t *swim, member_t *sender, const packet_head_t *sync,
+sync_recv(swim_t *swim, member_t *sender, const packet_head_t *sync,
     uint64_t now_us)
 {
     swim->counters.syncs++;

@@ -198,7 +198,7 @@ drain_is_later_past(const drain_t *drain, const llmgw_member_t *past)
  * what an older one said.
  */
 unsigned
-drain_hear_of_past(drain_t *drain, const llmgw_member_t *past)
+drain_merge_past(drain_t *drain, const llmgw_member_t *past)
 {
     int  is_operator, was_operator;
 
@@ -222,7 +222,7 @@ drain_hear_of_past(drain_t *drain, const llmgw_member_t *past)
 
 
 unsigned
-drain_hear_replica(drain_t *drain, int is_draining)
+drain_reported(drain_t *drain, int is_draining)
 {
     if (!drain->is_lapsed || drain_is_on(drain)) {
         return 0;

@@ -34,7 +34,7 @@
  * A life that ends (kill -9, upgrade) while the replica drains by its word
  * leaves it so, and a lease that is not kept is nobody's to end.  So the next
  * life, which learns of it by what was kept or from others, tells the replica
- * to undrain when that reports that it drains (drain_hear_replica()).  So does
+ * to undrain when that reports that it drains (drain_reported()).  So does
  * one whose drain ended while its replica was not there to be told.
  *
  * Pure: time and orders come in, what to do (DRAIN_ bits) comes out.
@@ -95,10 +95,10 @@ unsigned drain_tick(drain_t *drain, uint64_t now_us);
 uint64_t drain_next_us(const drain_t *drain);
 
 /* What others know of an earlier life. */
-unsigned drain_hear_of_past(drain_t *drain, const llmgw_member_t *past);
+unsigned drain_merge_past(drain_t *drain, const llmgw_member_t *past);
 
 /* What the replica says of itself. */
-unsigned drain_hear_replica(drain_t *drain, int is_draining);
+unsigned drain_reported(drain_t *drain, int is_draining);
 
 /* Whose it is, "": nobody's. */
 const char *drain_owner(const drain_t *drain);

@@ -3,7 +3,7 @@
 
 
 /* What hearing the same counts for. */
-#define BROADCAST_HEARD_SENDS  4
+#define BROADCAST_RECEIVED_SENDS  4
 
 #define broadcast_member(link)                                                \
     ((member_t *) ((char *) (link) - offsetof(member_t, broadcast)))
@@ -194,9 +194,9 @@ broadcast_sent(broadcast_t *queue, member_t *member, unsigned limit)
 
 
 void
-broadcast_heard(broadcast_t *queue, member_t *member, unsigned limit)
+broadcast_received(broadcast_t *queue, member_t *member, unsigned limit)
 {
     if (member->broadcast.class == BROADCAST_JOIN) {
-        broadcast_count(queue, member, BROADCAST_HEARD_SENDS, limit);
+        broadcast_count(queue, member, BROADCAST_RECEIVED_SENDS, limit);
     }
 }

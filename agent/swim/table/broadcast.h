@@ -81,6 +81,6 @@ member_t *broadcast_next(broadcast_walk_t *walk);
 void broadcast_sent(broadcast_t *queue, member_t *member, unsigned limit);
 
 /* Another member sent us the same update. */
-void broadcast_heard(broadcast_t *queue, member_t *member, unsigned limit);
+void broadcast_received(broadcast_t *queue, member_t *member, unsigned limit);
 
 #endif /* BROADCAST_H */

@@ -493,9 +493,9 @@ news_name_each_step_that_changed_once(void **state)
 
     scene_open(&s, 2);
     scene_plan(&s);
-    assert_true(rollout_news(s.rollout, &step));
+    assert_true(rollout_changed(s.rollout, &step));
     assert_int_equal(step, 0);
-    assert_false(rollout_news(s.rollout, &step));
+    assert_false(rollout_changed(s.rollout, &step));
     scene_close(&s);
 }
 

@@ -202,7 +202,7 @@ next_life_keeps_an_operators_drain_and_tells_nobody(void **state)
 
     drain_init(&drain, OP);
     assert_owner(&drain, OP);
-    assert_int_equal(drain_hear_replica(&drain, 1), 0);
+    assert_int_equal(drain_reported(&drain, 1), 0);
 }
 
 
@@ -214,11 +214,11 @@ next_life_undrains_what_a_lease_drained_once(void **state)
 
     drain_init(&drain, A);
     assert_owner(&drain, "");
-    assert_int_equal(drain_hear_replica(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
-    assert_int_equal(drain_hear_replica(&drain, 1), 0);
+    assert_int_equal(drain_reported(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
+    assert_int_equal(drain_reported(&drain, 1), 0);
 
     drain = fresh();        /* somebody else told it: that is left alone */
-    assert_int_equal(drain_hear_replica(&drain, 1), 0);
+    assert_int_equal(drain_reported(&drain, 1), 0);
 }
 
 
@@ -230,15 +230,15 @@ replica_that_missed_the_end_is_told_when_it_says_so(void **state)
 
     drain = fresh();
     begins(&drain, OP, ORDER_DONE, DRAIN_TELL|DRAIN_KEEP);
-    assert_int_equal(drain_hear_replica(&drain, 1), 0);
+    assert_int_equal(drain_reported(&drain, 1), 0);
     ends(&drain, OP, ORDER_DONE, DRAIN_UNTELL|DRAIN_KEEP);
-    assert_int_equal(drain_hear_replica(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
+    assert_int_equal(drain_reported(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
 
     /* One that was told: a drain that it begins later is not ours to end. */
     begins(&drain, OP, ORDER_DONE, DRAIN_TELL|DRAIN_KEEP);
     ends(&drain, OP, ORDER_DONE, DRAIN_UNTELL|DRAIN_KEEP);
-    assert_int_equal(drain_hear_replica(&drain, 0), DRAIN_KEEP);
-    assert_int_equal(drain_hear_replica(&drain, 1), 0);
+    assert_int_equal(drain_reported(&drain, 0), DRAIN_KEEP);
+    assert_int_equal(drain_reported(&drain, 1), 0);
 }
 
 
@@ -265,23 +265,23 @@ past_that_others_know_counts_by_its_order(void **state)
 
     drain_init(&drain, NULL);
     update = past(5, 2, OP);
-    assert_int_equal(drain_hear_of_past(&drain, &update), DRAIN_KEEP);
+    assert_int_equal(drain_merge_past(&drain, &update), DRAIN_KEEP);
     assert_owner(&drain, OP);
     update = past(5, 1, "");        /* older: before the operator */
-    assert_int_equal(drain_hear_of_past(&drain, &update), 0);
+    assert_int_equal(drain_merge_past(&drain, &update), 0);
     assert_owner(&drain, OP);
     update = past(6, 0, "");          /* later: the operator undrained it */
-    assert_int_equal(drain_hear_of_past(&drain, &update), DRAIN_KEEP);
+    assert_int_equal(drain_merge_past(&drain, &update), DRAIN_KEEP);
     assert_owner(&drain, "");
 
     update = past(6, 1, A);
-    assert_int_equal(drain_hear_of_past(&drain, &update), 0);
+    assert_int_equal(drain_merge_past(&drain, &update), 0);
     assert_owner(&drain, "");
-    assert_int_equal(drain_hear_replica(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
+    assert_int_equal(drain_reported(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
 
     update = past(7, 0, "shutdown");    /* the replica was not told of that */
-    assert_int_equal(drain_hear_of_past(&drain, &update), 0);
-    assert_int_equal(drain_hear_replica(&drain, 1), 0);
+    assert_int_equal(drain_merge_past(&drain, &update), 0);
+    assert_int_equal(drain_reported(&drain, 1), 0);
 }
 
 
@@ -293,12 +293,12 @@ own_memory_and_later_orders_are_above_what_others_know(void **state)
 
     drain = fresh();
     update = past(5, 2, OP);
-    assert_int_equal(drain_hear_of_past(&drain, &update), 0);
+    assert_int_equal(drain_merge_past(&drain, &update), 0);
     assert_owner(&drain, "");
 
     drain_init(&drain, NULL);
     ends(&drain, OP, ORDER_DONE, DRAIN_UNTELL|DRAIN_KEEP);
-    assert_int_equal(drain_hear_of_past(&drain, &update), 0);
+    assert_int_equal(drain_merge_past(&drain, &update), 0);
     assert_owner(&drain, "");
 }
 

@@ -143,19 +143,19 @@ what_others_tell_of_is_told_less_but_for_deaths(void **state)
     broadcast_add(&queue, &members[0], BROADCAST_JOIN);
     broadcast_add(&queue, &members[1], BROADCAST_GONE);
 
-    broadcast_heard(&queue, &members[0], 15);
-    broadcast_heard(&queue, &members[1], 15);
+    broadcast_received(&queue, &members[0], 15);
+    broadcast_received(&queue, &members[1], 15);
     assert_int_equal(members[0].broadcast.sends, 4);
     assert_int_equal(members[1].broadcast.sends, 0);
 
-    broadcast_heard(&queue, &members[0], 15);
-    broadcast_heard(&queue, &members[0], 15);
+    broadcast_received(&queue, &members[0], 15);
+    broadcast_received(&queue, &members[0], 15);
     assert_int_equal(queue.n, 2);
-    broadcast_heard(&queue, &members[0], 15);
+    broadcast_received(&queue, &members[0], 15);
     assert_int_equal(queue.n, 1);
 
     /* It is no longer queued. */
-    broadcast_heard(&queue, &members[0], 15);
+    broadcast_received(&queue, &members[0], 15);
     assert_int_equal(queue.n, 1);
 }
 
