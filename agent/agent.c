@@ -197,7 +197,7 @@ agent_control_starved(void *data, int error)
 }
 
 
-/* --- life */
+/* --- beginning and end */
 
 static void
 agent_start_timers(agent_t *agent)

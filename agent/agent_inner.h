@@ -27,7 +27,7 @@ typedef struct agent_job_s       agent_job_t;
 typedef struct agent_keys_job_s  agent_keys_job_t;
 typedef struct agent_update_s    agent_update_t;
 
-/* What is kept in the state directory for the next life. */
+/* What is kept in the state directory for the next run. */
 typedef enum {
     AGENT_EPOCH = 0,
     AGENT_DRAIN,
@@ -74,7 +74,7 @@ struct agent_s {
     child_t            child;
     ev_timer           child_due;
     char               version[LLMGW_MEMBERS_NAME_BYTES];   /* "{version}" */
-    int                is_version_ordered;      /* in this life or before */
+    int                is_version_ordered;      /* in this run or before */
     notify_t           notify;
 
     ev_timer           heartbeat;
@@ -107,8 +107,8 @@ void agent_segment_init(agent_t *agent);
 int agent_segment_create(agent_t *agent, char *error);
 void agent_segment_destroy(agent_t *agent);
 
-/* The last life's members, so that the first publication takes nothing away
-   that lives. */
+/* The last run's members, so that the first publication takes nothing away
+   that is alive. */
 void agent_segment_restore(agent_t *agent);
 
 /* Publishes what is marked; before the loop sleeps the same, unless the last
@@ -155,7 +155,7 @@ void agent_child_stop(agent_t *agent);
 int agent_child_is_over(const agent_t *agent);
 
 
-/* keep.c: what the next life finds on the disk. */
+/* keep.c: what the next run finds on the disk. */
 
 /* -1 and a reason. */
 int agent_keep_create(agent_t *agent, char *error);
@@ -187,7 +187,7 @@ const char *agent_keep_trouble(const agent_t *agent);
 int agent_drain_create(agent_t *agent, char *error);
 void agent_drain_destroy(agent_t *agent);
 
-/* Who drained it when the last life ended; NULL: unknown. */
+/* The owner of its drain when the last run ended; NULL: unknown. */
 const char *agent_drain_kept(agent_t *agent);
 
 /* swim_callbacks_t's on_drain. */

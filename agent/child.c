@@ -4,7 +4,7 @@
  * supervise/supervise.h decides is done here.
  *
  * An orphan is a process that reports on this agent's control socket and is
- * itself the process that its report names: an earlier life of this agent
+ * itself the process that its report names: an earlier run of this agent
  * started it.  It is adopted later than in the first two seconds, too: a child
  * that cannot work because an orphan has its port gives way to that orphan.
  */
@@ -202,8 +202,8 @@ agent_child_tick(struct ev_loop *loop, ev_timer *timer, int events)
 
 
 /*
- * Unless a version was ordered in this life, an adopted child keeps the one
- * that it reports: the life that started it may have been told that version.
+ * Unless a version was ordered in this run, an adopted child keeps the one
+ * that it reports: the run that started it may have been told that version.
  */
 static void
 agent_child_learn_version(agent_t *agent)
@@ -317,7 +317,7 @@ agent_child_init(agent_t *agent)
 
 
 /*
- * Has an earlier life of this agent left a replica?  It would have left its
+ * Has an earlier run of this agent left a replica?  It would have left its
  * socket file, too; and one whose file was removed meanwhile still listens.
  */
 static int

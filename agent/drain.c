@@ -1,9 +1,9 @@
 
 /*
  * The drain of the own replica, apart from gossip: the replica is told, and
- * the drain's owner is kept on disk for the next life of this agent.
+ * the drain's owner is kept on disk for the next run of this agent.
  *
- * Who drains it and until when is swim/order/drain.h's, in the swim.
+ * Its owners and their ends are in swim/order/drain.h, in the swim.
  */
 
 #include <errno.h>

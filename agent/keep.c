@@ -1,6 +1,6 @@
 
 /*
- * What this life leaves to the next, kept on disk (state/state_file.h).
+ * What this run leaves to the next, kept on disk (state/state_file.h).
  *
  *              agent_keep()                 the disk has it
  *     KEPT ------------------> WRITING ------------------> KEPT

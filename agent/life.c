@@ -4,7 +4,7 @@
  *
  * Beginning.  An agent that follows one that was killed or upgraded (its
  * socket file is still there) does not know yet whether the replica beside it
- * serves.  If it gossiped at once, all members would hear STARTING, and
+ * serves.  If it gossiped at once, all members would get STARTING, and
  * gateways would send nothing until the replica has connected again.  So it
  * sends nothing until the replica has reported or a health check has an
  * answer, AGENT_HOLD_S at most, which is less than it takes to be suspected.
@@ -13,7 +13,7 @@
  *
  * End.
  *
- *   SIGTERM, leave    all members hear that this one drains.  The child is
+ *   SIGTERM, leave    all members learn that this one drains.  The child is
  *                     told to end; without a child the replica's streams may
  *                     finish, for --drain-timeout at most.  Then LEFT, for a
  *                     second at most.  A second SIGTERM does not wait.  A

@@ -20,7 +20,7 @@
  *
  * A replica that never reported is judged by its health checks instead; from
  * its first report on they no longer count.  An answer that it does not serve
- * is a drain: it lives, and wants nothing new.
+ * is a drain: it runs, and wants nothing new.
  *
  * Pure: time comes in, what changed comes out.
  */

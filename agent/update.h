@@ -61,7 +61,7 @@ void agent_update_begin(agent_update_t *update, uint64_t settle_us);
 
 /*
  * Its lines go to peer, too; the answer is the first of them.  is_content:
- * its last line is good whatever became of the update.
+ * its last line is valid, however the update ended.
  */
 json_t *agent_update_follow(agent_update_t *update, command_peer_t *peer,
     int is_attached, int is_content);

@@ -251,7 +251,7 @@ agent_task_do(agent_task_t *task, rollout_action_t action)
 }
 
 
-/* What finds no room now is tried again at the next tick. */
+/* What does not fit now is tried again at the next tick. */
 void
 agent_update_act(agent_update_t *update)
 {

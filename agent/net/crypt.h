@@ -47,7 +47,7 @@ size_t crypt_seal(crypt_t *crypt, uint8_t *sealed, const uint8_t *plain,
 packet_rc_t crypt_open(const crypt_t *crypt, uint8_t *plain,
     size_t *plain_len, uint64_t *counter, const uint8_t *data, size_t len);
 
-/* Is it the first time, from this life of the sender?  PACKET_DONE or
+/* Is it the first time, from this run of the sender?  PACKET_DONE or
    PACKET_EREPLAYED. */
 packet_rc_t crypt_take(crypt_t *crypt, const char *sender_id,
     uint64_t sender_epoch, uint64_t counter, uint64_t now_us);

@@ -12,12 +12,12 @@
  *       ... |0 1 1 0 0 1 0 ... 1 1 0 1 1 1 1|  <- next
  *
  * A sender that starts anew has a higher epoch and counts from one.  Two
- * epochs are remembered, so that what the last life still had under way, or
+ * epochs are remembered, so that what the last run still had under way, or
  * another holder of the id, is not taken for an attack.  A third takes the
  * lower one's place; one below both is as had, or old epochs could be sent
  * again in turns.  But a sender that was silent for 30 s may come back below:
  * its clock was set back and its state is lost.  What old datagrams can do
- * then is what old news can do, nothing: see swim/table/member.h.
+ * then is what old updates can do, nothing: see swim/table/member.h.
  *
  * Only senders that have a key are remembered, and memory is bounded all the
  * same: the sender that was silent for longest makes room.

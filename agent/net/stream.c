@@ -304,7 +304,7 @@ streams_listen(const address_t *address)
         return -1;
     }
 
-    /* Connections left by an earlier life must not keep the port busy. */
+    /* Connections left by an earlier run must not keep the port busy. */
     on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 

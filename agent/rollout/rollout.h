@@ -172,7 +172,7 @@ typedef struct {
     uint64_t          renew_us;         /* the lease is renewed then; 0: not */
     uint32_t          streams;          /* that run there */
     unsigned          is_first:1;       /* was not READY when planned */
-    unsigned          is_drained:1;     /* by us: an UNDRAIN is owed */
+    unsigned          is_drained:1;     /* by us: it needs an UNDRAIN */
     unsigned          is_renewing:1;
     unsigned          is_serving:1;     /* a process was there, last */
     unsigned          is_late:1;        /* the drain timeout ran out */

@@ -202,7 +202,7 @@ runner_last_line(int output, char *line, size_t size)
     line[0] = '\0';
     end = lseek(output, 0, SEEK_CUR);       /* the child's place, too */
 
-    if (end >= RUNNER_OUTPUT_BYTES) {       /* its last words had no room */
+    if (end >= RUNNER_OUTPUT_BYTES) {       /* the output does not fit */
         snprintf(line, size, "it wrote more than %d KiB, which belongs into "
                  "a log of its own", RUNNER_OUTPUT_BYTES / 1024);
         return;

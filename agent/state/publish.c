@@ -109,7 +109,7 @@ publish_tell_changes(const publish_t *publish)
     after = llmgw_members_published(publish->writer, NULL, &nafter);
     before = llmgw_members_published_before(publish->writer, &nbefore);
 
-    /* Changes to what an earlier life left are not reported. */
+    /* Changes to what an earlier run left are not reported. */
     nbefore = publish->has_published ? nbefore : 0;
 
     for (i = 0, j = 0; i < nbefore || j < nafter; /* void */) {

@@ -1,6 +1,6 @@
 
 /*
- * What a life of this agent leaves to the next: small texts, a file each,
+ * What a run of this agent leaves to the next: small texts, a file each,
  * DIR/ID.NAME in the directory of --state-dir.
  *
  * A file is replaced whole (written beside, synced, renamed, the directory

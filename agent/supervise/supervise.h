@@ -21,13 +21,13 @@
  *                                                  +-------+
  *
  * An agent that was killed leaves its child serving, and the next agent must
- * not start a second one on the same port.  So where an earlier life left a
- * trace, it waits first for somebody to report: two seconds are ten of a
+ * not start a second one on the same port.  So where an earlier run left a
+ * trace, it waits first for a replica to report: two seconds are ten of a
  * replica's attempts to connect.  Where there is none it starts at once.
  *
  * A replica that says goodbye although this agent did not stop it was stopped
- * by somebody else, on purpose: it is not started again.  Every other end is a
- * crash, even with exit status 0, since a server has no reason to end.  The
+ * by another process, on purpose: it is not started again.  Every other end is
+ * a crash, even with exit status 0, since a server has no reason to end.  The
  * pause doubles, so that a command that cannot work costs little; it is short
  * again after the child has run for 30 s.
  *

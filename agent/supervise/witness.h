@@ -18,7 +18,7 @@
  * Nothing else in the page is looked at.  Locking the mutex by the C library
  * would follow pointers that the replica can write; waiting for the word
  * does not.  A thread of its own does that, since no descriptor tells of a
- * futex; an eventfd carries its news to the loop.  It sleeps in futex_waitv()
+ * futex; an eventfd tells the loop of its end.  It sleeps in futex_waitv()
  * on the word and on one of our own, by which it is ended; where the kernel
  * is older than that call (5.16) there is no witness.
  */

@@ -1,9 +1,9 @@
 
 /*
- * The own id at another address: an earlier life of ours, or a second agent.
+ * The own id at another address: an earlier run of ours, or a second agent.
  *
  *     id heard of at     +-------+  5 pings, 200 ms apart
- *     a later epoch ---> | asked | --(no answer)--------> an earlier life: we
+ *     a later epoch ---> | asked | --(no answer)--------> an earlier run: we
  *                        +-------+                        take its epoch + 1
  *                            |
  *                            +--(an answer with another boot nonce)-->
@@ -14,10 +14,10 @@
  * Epochs do not tell which of the two started first, since clocks are set back
  * and forth.  So the answer carries how long each has run.  The boot nonce
  * tells ourselves from another, and decides where both have run as long.  The
- * one that is asked asks back: nobody ends on a word that it did not ask for,
- * since anyone could send that.
+ * one that is asked asks back: no agent ends on an answer that it did not ask
+ * for, since anyone could send that.
  *
- * A later epoch at our own address is an earlier life without asking: only one
+ * A later epoch at our own address is an earlier run without asking: only one
  * process can be bound there.
  */
 
@@ -29,7 +29,7 @@
 #define CONFLICT_TRIES        5
 #define CONFLICT_RETRY_US     (200 * SWIM_MS)
 
-/* Two that cannot hear each other must not race. */
+/* Two that outbid each other do so no more often. */
 #define CONFLICT_INTERVAL_US  SWIM_S
 
 

@@ -102,7 +102,7 @@ load_tick(swim_t *swim, uint64_t now_us)
 
     load->told = swim->own->load.active_requests;
     load->told_us = now_us;
-    load->next_us = SWIM_NEVER;     /* until the replica's next word */
+    load->next_us = SWIM_NEVER;     /* until the replica's next report */
 }
 
 

@@ -14,7 +14,7 @@
 #include "swim/table/tombstone.h"
 
 
-/* How long after the start the past is heard of. */
+/* How long after the start a record of an earlier epoch is looked at. */
 #define SWIM_PAST_US  MEMBER_PAST_US
 
 
@@ -31,7 +31,7 @@ swim_own_word(const packet_t *packet)
 }
 
 
-/* Parts that care for a liveness are told of it. */
+/* Tells the parts that depend on a liveness. */
 static void
 swim_enact_liveness(swim_t *swim, member_t *member, uint64_t now_us)
 {
@@ -88,7 +88,7 @@ swim_changed(swim_t *swim, member_t *member, unsigned what)
 }
 
 
-/* is_update: others are to hear of it. */
+/* is_update: it is sent on to others. */
 static member_t *
 swim_add_member(swim_t *swim, const member_update_t *update, int is_update,
     uint64_t now_us)
@@ -181,8 +181,8 @@ swim_remove(swim_t *swim, member_t *member)
 
 
 /*
- * What others still know of our last life: a drain that an operator asked for
- * outlives a restart, even where the state directory does not
+ * A record of our last run, which others still have: a drain that an operator
+ * asked for outlives a restart, even where the state directory does not
  * (swim/order/drain.h).
  */
 static void
@@ -240,9 +240,9 @@ swim_merge_self(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
 
 
 /*
- * A stranger that is said to be alive is asked.  One that is said to be DEAD
- * becomes a tombstone, so that an older ALIVE cannot revive it, unless all
- * others are about to forget it.
+ * A stranger that an update calls alive is pinged first.  One that it calls
+ * DEAD becomes a tombstone, so that an older ALIVE cannot revive it, unless
+ * all others are about to forget it.
  */
 static void
 swim_merge_stranger(swim_t *swim, const member_update_t *update,
@@ -260,8 +260,8 @@ swim_merge_stranger(swim_t *swim, const member_update_t *update,
 
 
 /*
- * A member that is not ALIVE here and does not refute may be one that hears
- * nobody, and so finds all others dead.  Its suspicions are ignored until it
+ * A member that is not ALIVE here and does not refute may be one that receives
+ * nothing, and so finds all others dead.  Its suspicions are ignored until it
  * has refuted.
  */
 static int
@@ -366,7 +366,7 @@ swim_merge_short(swim_t *swim, member_t *sender, const packet_head_t *head,
     if (head->sender_epoch != sender->facts.epoch
         || head->own_incarnation != sender->facts.incarnation)
     {
-        return;         /* we lack the rest of it, and our answer says so */
+        return;         /* we lack the rest of it; our answer says that */
     }
 
     if (member_merge_load(sender, head->own_active_requests,

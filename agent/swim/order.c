@@ -1,5 +1,15 @@
 
-/* Orders given, and orders taken: order/order.h has the idea. */
+/*
+ * Orders between agents: drain, undrain or restart a replica.
+ *
+ * Given: an order of this agent is sent to its target again and again, until
+ * the target has answered and its record shows the effect, or time is up.
+ *
+ * Taken: an order of another agent is carried out once and answered each time
+ * that it comes, but not before its effect is on the disk.
+ *
+ * order/order.h has the message flow and the answers.
+ */
 
 #include <string.h>
 
@@ -49,7 +59,7 @@ order_restart(swim_t *swim, const order_t *order, int is_own)
 }
 
 
-/* is_own: it came from the own control socket and not by gossip. */
+/* is_own: it came by our own control socket, not by gossip. */
 static order_rc_t
 order_carry_out(swim_t *swim, const order_t *order, int is_own,
     uint64_t now_us)
@@ -82,7 +92,7 @@ order_carry_out(swim_t *swim, const order_t *order, int is_own,
 }
 
 
-/* NULL: it is new. */
+/* NULL: an order with this id has not come before. */
 static order_taken_t *
 order_find_taken(orders_t *orders, uint64_t id)
 {
@@ -98,7 +108,7 @@ order_find_taken(orders_t *orders, uint64_t id)
 }
 
 
-/* An answer that promises something waits until the disk has it. */
+/* ORDER_DONE is sent only when the disk has what the order changed. */
 static int
 order_is_to_hold(const swim_t *swim, const order_taken_t *taken)
 {
@@ -136,7 +146,7 @@ order_take(swim_t *swim, const order_t *order, int is_own, uint64_t now_us)
 }
 
 
-/* The answer goes with the own record as it is after that. */
+/* Sends the answer with the own record as it is after the order. */
 static void
 order_answer(swim_t *swim, const order_taken_t *taken, const address_t *to,
     const member_t *giver, uint64_t sequence, uint64_t now_us)
@@ -252,7 +262,7 @@ order_end(swim_t *swim, order_given_t *given, order_rc_t rc)
 }
 
 
-/* Does the target's record, as it is known here, have the effect? */
+/* Does the target's record, as we have it, show the order's effect? */
 static int
 order_is_shown(const order_t *order, const llmgw_member_t *target)
 {
@@ -262,12 +272,12 @@ order_is_shown(const order_t *order, const llmgw_member_t *target)
     case ORDER_UNDRAIN:
         return strcmp(target->drain_owner, order->owner) != 0;
     default:
-        return 1;       /* a restart takes its time: the answer must do */
+        return 1;       /* a restart takes long: the answer is enough */
     }
 }
 
 
-/* What became of it, as far as the table tells. */
+/* The order's result as far as the table shows it. */
 static order_rc_t
 order_judge(const swim_t *swim, const order_given_t *given)
 {

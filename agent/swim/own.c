@@ -32,9 +32,8 @@ swim_traits_differ(const member_traits_t *known, const member_traits_t *traits)
 
 
 /*
- * The own record with what is new in it; told where it differs.  Every change
- * of what may be routed, DOWN above all, is something that gateways should not
- * have to wait for.
+ * Replaces the own record, and sends it if it differs.  Gateways get at once
+ * every change of what may be routed to, above all DOWN.
  */
 static void
 swim_replace_own(swim_t *swim, const llmgw_member_t *facts,
@@ -60,7 +59,7 @@ swim_replace_own(swim_t *swim, const llmgw_member_t *facts,
         delivery_to_gateways(swim, now_us);
     }
 
-    /* Else it leaves: LEFT is being told, and this with it. */
+    /* Else it leaves: LEFT is being sent, and this with it. */
 }
 
 

@@ -18,10 +18,10 @@
  * member about thirty pings over its first minutes.
  *
  * One dead member that turns out to be alive is rarely the only one.  For a
- * second after each such return, and after it has heard that it is called dead
- * itself, an agent pings three of those that are DEAD or SUSPECT here every
+ * second after each such return, and after it has learnt that others call it
+ * dead, an agent pings three of those that are DEAD or SUSPECT here every
  * 100 ms.  Those that answer do the same, so that within a few round trips
- * every member has heard what it is called.  The refutations then travel as
+ * every member knows what others call it.  The refutations then travel as
  * all updates do.
  *
  * Source: memberlist gossips to the dead for a while as well

@@ -1,8 +1,8 @@
 
 /*
- * A datagram came.  Its sender is known or is asked who it is, its updates are
- * merged, and then its own purpose is served: a ping is acked, an ack ends a
- * probe, a JOIN is answered with the table.
+ * What is done with a datagram.  If its sender is a stranger, the stranger is
+ * pinged.  Else the updates are merged, and then the message itself is handled:
+ * a ping is acked, an ack ends a probe, a JOIN is answered with the table.
  */
 
 #include <string.h>
@@ -11,11 +11,11 @@
 
 
 /*
- * An ack goes to where the ping came from.  A sender that is not ALIVE here
- * hears it at once, so that it can refute; so does one whose id has a later
- * epoch elsewhere (swim/conflict.c).  A sender that has nothing of us asks who
- * we are (table/candidate.h) and hears that alone, or a thousand that meet
- * would send each other all updates at each handshake.
+ * An ack goes to where the ping came from.  A sender that is not ALIVE here is
+ * told that in the ack, so that it can refute; so is one whose id has a later
+ * epoch elsewhere (swim/conflict.c).  A sender that has no record of us wants
+ * to know who we are (table/candidate.h) and gets our record alone: otherwise a
+ * thousand agents that meet would send each other all updates each time.
  */
 static void
 swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
@@ -26,7 +26,7 @@ swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
     if (packet->head.target_id[0] != '\0'
         && strcmp(packet->head.target_id, swim->own->facts.id) != 0)
     {
-        return;         /* it means an earlier member of this address */
+        return;         /* for an earlier member at this address */
     }
 
     memset(&message, 0, sizeof(message));
@@ -49,9 +49,9 @@ swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
 
 
 /*
- * A stranger is believed nothing but where to ask it.  One exception: the
- * table that we asked for comes from a seed that may not be a member yet, and
- * so does its word that somebody has our id (swim_tell_usurper()).
+ * Of a stranger's datagram only its address is used, to ping it.  There is one
+ * exception: a seed that may not be a member yet sends us the table that we
+ * asked for, or tells us that another agent has our id (swim_tell_usurper()).
  */
 static void
 swim_recv_stranger(swim_t *swim, const packet_t *packet,
@@ -106,9 +106,10 @@ swim_tell_starter(swim_t *swim, const packet_t *packet,
 
 
 /*
- * What a starter must hear of its id before its own word replaces it here: in
- * one datagram, not much longer than its own.  1: it has the id of a member
- * with a later start and another address, where its table would go.
+ * A starting agent is sent the record that we have of its id, before its own
+ * record replaces that one: in one datagram, not much longer than its own.
+ * Returns 1 if it has the id of a member with a later start and another
+ * address, which is where its table would go.
  */
 static int
 swim_tell_usurper(swim_t *swim, const packet_t *packet,
@@ -126,7 +127,7 @@ swim_tell_usurper(swim_t *swim, const packet_t *packet,
 
     if (own_word->facts.epoch > known->epoch && known->draining) {
         swim_tell_starter(swim, packet, from, sender, now_us);
-        return 0;       /* its drain may go on */
+        return 0;       /* no other agent: its drain may go on */
     }
 
     if (own_word->facts.epoch >= known->epoch

@@ -18,7 +18,8 @@
 
 #define RELAY_NACK_PERCENT  80
 
-/* What an asker may want us to wait: its period, at the most doubt. */
+/* The longest that an asker may want us to wait: its period, at the worst local
+   health. */
 #define RELAY_MAX_WAIT_MS   60000
 
 
@@ -107,7 +108,7 @@ relay_answer(swim_t *swim, packet_type_t type, const relay_entry_t *entry,
         return;
     }
 
-    /* What the target just said of itself may be what the asker lacks. */
+    /* The target's record, just renewed, may be what the asker lacks. */
     message.about = type == PACKET_ACK
                     ? table_find(&swim->table, entry->target_id) : NULL;
 

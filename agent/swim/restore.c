@@ -42,7 +42,7 @@ restore_member(swim_t *swim, const llmgw_member_t *facts,
 }
 
 
-/* Our own record there is of an earlier life. */
+/* Our own record there is of an earlier run. */
 static void
 restore_own(swim_t *swim, const llmgw_member_t *past, uint64_t now_us)
 {

@@ -7,12 +7,12 @@
  * Every datagram says what its sender has of its receiver (`seen`, a hash of
  * epoch and incarnation).  A peer that has our present record gets a short form
  * in the head: incarnation and load, beside the epoch that is there anyway.
- * What a peer has is its own word each time, so a peer that restarted or has
+ * What a peer has, it says each time, so a peer that restarted or has
  * forgotten us gets the whole record again by itself.
  *
- * A peer that restarted may also have forgotten who drained it.  Its first
- * update replaces here what was known of its earlier life, so the drain of that
- * life is kept apart and sent to it for a while.
+ * A peer that restarted may also have lost the owner of its drain.  Its first
+ * update replaces here what was known of its earlier run, so the drain of that
+ * run is kept apart and sent to it for a while.
  */
 
 #include <string.h>
@@ -237,7 +237,7 @@ handout_find(swim_t *swim, const member_t *to)
 
 
 /*
- * A second JOIN of the same life changes nothing.  If there is no place left,
+ * A second JOIN of the same run changes nothing.  If there is no place left,
  * all is sent at once, and a later push-pull sync brings what is lost.
  */
 void

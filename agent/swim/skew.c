@@ -5,8 +5,8 @@
  * An epoch is the wall clock of a member at its start, and the later one wins.
  * So one that is far ahead of the time would outlast every restart of its
  * member; it is refused where it is more than PACKET_MAX_AHEAD_US ahead of
- * the receiver's clock.  A member with such an epoch is heard by nobody, and
- * must neither stay so nor go unnoticed:
+ * the receiver's clock.  All drop the datagrams of a member with such an
+ * epoch.  That must neither last nor go unnoticed:
  *
  *   its own agent    gives the epoch up when its clock has been set right, and
  *                    begins anew at the clock's time; so does a restarted one
@@ -126,7 +126,7 @@ skew_check_own(swim_t *swim, uint64_t now_us)
 
     own->epoch = now_us + swim->wall_ahead_us;
     own->incarnation = 0;
-    swim->conflict.epoch = 0;       /* what was heard of it is refused, too */
+    swim->conflict.epoch = 0;       /* that one would be refused, too */
     swim_changed(swim, swim->own, MEMBER_FACTS);
 }
 

@@ -1,5 +1,12 @@
 
-/* How a stranger becomes a member: swim/table/candidate.h. */
+/*
+ * How a stranger becomes a member.
+ *
+ * A stranger is an id that an update names, or that sent a datagram, and that
+ * is no member yet.  It is pinged at its address, up to three times, and
+ * becomes a member when it answers for itself (swim/table/candidate.h says
+ * why).  If it had sent a JOIN, it then gets the table.
+ */
 
 #include <string.h>
 
@@ -16,7 +23,7 @@ stranger_ping(swim_t *swim, candidate_t *candidate, uint64_t now_us)
     candidate->next_us = now_us + CANDIDATE_RETRY_US;
 
     if (address_parse(candidate->address, &address) != 0) {
-        return;         /* its tries end */
+        return;         /* no address: it is forgotten after its tries */
     }
 
     memset(&message, 0, sizeof(message));
@@ -55,15 +62,15 @@ stranger_add(swim_t *swim, const llmgw_member_t *who,
     if (join_sequence != 0) {
         candidate->join_sequence = join_sequence;
 
-        /* Its own word on its address is better than hearsay. */
+        /* An address that it sent itself replaces one that others sent. */
         strcpy(candidate->address, who->address);
     }
 }
 
 
 /*
- * The address that answered is the one that is added: an answer that names
- * another one is asked again there, as far as the tries go.
+ * A member is added with the address that has answered a ping.  If the answer
+ * names another address, the stranger is pinged there, if it has tries left.
  */
 member_t *
 stranger_ack(swim_t *swim, const packet_t *packet, uint64_t now_us)
@@ -121,7 +128,7 @@ stranger_count_next(candidates_t *candidates)
 }
 
 
-/* Backwards, since forgetting moves the last one here. */
+/* Backwards, since forgetting one moves the last one into its place. */
 void
 stranger_tick(swim_t *swim, uint64_t now_us)
 {

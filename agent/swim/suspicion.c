@@ -11,7 +11,7 @@
  *     confirmers      1       2       3       4
  *     times least     6       3.5     2.04    1
  *
- * One confirmer may be the one that hears nothing, four at once hardly.  Chance
+ * One confirmer may be one that receives nothing, four at once hardly.  Chance
  * alone would bring four pings to a dead member only slowly, so some of the
  * members that hear of a suspicion ping the suspect next (probe.c).  Where
  * fewer than three others are ALIVE to confirm, the least is all there is.
@@ -34,10 +34,9 @@
 
 
 /*
- * By digits: how often ten goes into it, then ten times, from what is left
- * over raised to the tenth power, each next one.  The C library's own would
- * bring libm along, which is a tenth of all memory that the agent is resident
- * in.
+ * log10, digit by digit: how often n can be divided by ten is the first one;
+ * the rest, raised to the tenth power, gives the next.  The C library's
+ * log10() would load libm, a tenth of the agent's resident memory.
  */
 static double
 suspicion_log10(size_t n)
@@ -154,7 +153,7 @@ suspicion_done(suspicion_t *suspicion)
 }
 
 
-/* -1: no memory; others have their clocks on it too. */
+/* -1: no memory; other agents run timers for it, too. */
 int
 suspicion_start(swim_t *swim, member_t *member, uint64_t now_us)
 {

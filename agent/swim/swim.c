@@ -1,5 +1,11 @@
 
-/* Creating and destroying a swim, its timers, and small accessors. */
+/*
+ * One swim: it is created and destroyed here, and its timers run from here.
+ *
+ * Each part of the protocol has a tick() and says when it wants the next one.
+ * swim_tick() calls those that are due; swim_next_us() is the earliest of them.
+ * Small accessors of the public header are here as well.
+ */
 
 #include <assert.h>
 #include <stdlib.h>
@@ -9,8 +15,8 @@
 
 
 /*
- * A tick that comes this late says that this agent did not run, so that its
- * silence about others is its own fault: all deadlines move by as much.
+ * A tick that comes this late means that this agent did not run.  Answers were
+ * missed because of that, so pings and suspicions get as much more time.
  */
 #define SWIM_LATE_US  (50 * SWIM_MS)
 
@@ -103,7 +109,7 @@ swim_create(const swim_config_t *config, uint64_t now_us)
         return NULL;
     }
 
-    /* Not from 1: acks of an earlier life must not fit. */
+    /* Not from 1: acks to an earlier run must not match. */
     swim->sequence = rnd_next(&swim->rnd) >> 16;
     swim->join.sequence = ++swim->sequence;
     swim->join.next_us = now_us;
@@ -117,7 +123,7 @@ swim_create(const swim_config_t *config, uint64_t now_us)
     swim->candidates.next_us = SWIM_NEVER;
     swim->sync_us = now_us + rnd_below(&swim->rnd, 10 * SWIM_S);
 
-    /* Starters do not ping in step. */
+    /* Agents that start together do not ping together. */
     swim->probe.period_us = now_us
                             + rnd_below(&swim->rnd, config->period_us);
 
@@ -155,7 +161,10 @@ swim_next_us(const swim_t *swim)
 }
 
 
-/* The deadlines of others are measured alone: they are never set late. */
+/*
+ * How late a tick is shows at the deadlines of pings and suspicions, which are
+ * never set in the past.  Only these are moved: no other one accuses a member.
+ */
 static void
 swim_forgive_lateness(swim_t *swim, uint64_t now_us)
 {

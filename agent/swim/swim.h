@@ -39,7 +39,7 @@
  *     table/tombstone.h   how long the dead are remembered
  *     conflict.c          two agents with one id
  *     skew.c              epochs that a wrong clock made
- *     restore.c           what the segment of an earlier life holds
+ *     restore.c           what the segment of an earlier run holds
  *   the own replica
  *     own.c               the own record
  *     order/order.h       what one agent may tell another to do
@@ -128,7 +128,7 @@ typedef struct {
     uint64_t                 suspect_timeout_us;    /* base */
     unsigned                 indirect_probes;
     uint64_t                 random_seed;
-    const char              *drain_kept;    /* drain_kept() of the last life;
+    const char              *drain_kept;    /* drain_kept() of the last run;
                                                NULL: not known */
     int                      can_restart;   /* on_restart may do it */
     const char              *resume_group;  /* NULL: the empty one */
@@ -177,23 +177,23 @@ void swim_tick(swim_t *swim, uint64_t now_us);
 uint64_t swim_next_us(const swim_t *swim);
 
 /*
- * Whom to ask for the table, as resolved last (more than SWIM_MAX_SEEDS are
- * cut off); asked again and again, later only those where no member is.  Own
+ * The seeds to ask for the table, as resolved last (more than SWIM_MAX_SEEDS
+ * are cut off); asked again and again, later only those where no member is.  Own
  * addresses among them do no harm.
  */
 void swim_set_seeds(swim_t *swim, const address_t *seeds, size_t n,
     uint64_t now_us);
 
 /*
- * How far the wall clock is ahead of our own time: whose turn it is to be
- * pinged goes by it, and which epochs are refused.  To be told before
+ * How far the wall clock is ahead of our own time: it decides which member is
+ * pinged, and which epochs are refused.  To be told before
  * swim_restore() and before each tick, since wall clocks are set.
  */
 void swim_set_wall_ahead(swim_t *swim, uint64_t ahead_us);
 
 /*
- * What the segment of an earlier life of this agent holds, taken up at the
- * start (swim/restore.c).  It is memory and no update: nobody is told.
+ * What the segment of an earlier run of this agent holds, taken up at the
+ * start (swim/restore.c).  It is memory and no update: nothing is sent.
  */
 void swim_restore(swim_t *swim, const llmgw_members_view_t *view,
     uint64_t now_us);
@@ -201,7 +201,7 @@ void swim_restore(swim_t *swim, const llmgw_members_view_t *view,
 /* A difference raises the incarnation; DOWN goes to every gateway at once. */
 void swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us);
 
-/* The replica's own word on its load; to be called at each report. */
+/* The load that the replica reports; to be called at each report. */
 void swim_set_load(swim_t *swim, uint32_t active_requests, uint64_t now_us);
 
 /*
@@ -214,10 +214,10 @@ order_rc_t swim_order(swim_t *swim, order_t *order, uint64_t now_us);
 /* is_kept() is true again: what was held back is answered. */
 void swim_kept(swim_t *swim, uint64_t now_us);
 
-/* Nobody waits for that order any more; it is given on all the same. */
+/* Its result is no longer wanted; the order is sent on all the same. */
 void swim_forget_order(swim_t *swim, uint64_t id);
 
-/* Pings a member out of its turn: its answer brings its record and load. */
+/* Pings a member at once: the answer brings its record and its load. */
 void swim_ask(swim_t *swim, const char *id, uint64_t now_us);
 
 /* The own replica is drained for good, since its agent is to leave. */
@@ -226,10 +226,10 @@ void swim_retire(swim_t *swim, uint64_t now_us);
 /* The id of the rolling update that this agent drives; "": none. */
 void swim_set_update(swim_t *swim, const char *id, uint64_t now_us);
 
-/* Who drains the own replica, for the next life: drain_kept(). */
+/* The owner that drains the own replica, for the next run: drain_kept(). */
 const char *swim_drain_kept(const swim_t *swim);
 
-/* Says LEFT to all; swim_has_left(): all have heard it, or a second passed. */
+/* Says LEFT to all; swim_has_left(): all have acked, or a second passed. */
 void swim_leave(swim_t *swim, uint64_t now_us);
 int swim_has_left(const swim_t *swim);
 
@@ -239,20 +239,20 @@ int swim_has_left(const swim_t *swim);
  */
 int swim_is_isolated(const swim_t *swim);
 
-/* How far this agent doubts itself, 0 .. 8 (swim/local_health.c). */
+/* Local health, 0 (good) .. 8 (swim/local_health.c). */
 unsigned swim_local_health(const swim_t *swim);
 
 /* For tests: a false suspicion.  -1: no such member, or it is not ALIVE. */
 int swim_inject_suspect(swim_t *swim, const char *id, uint64_t now_us);
 
-/* No table has been had from anybody yet. */
+/* No table has come from any member yet. */
 int swim_is_alone(const swim_t *swim);
 
 const table_t *swim_table(const swim_t *swim);
 const member_t *swim_own(const swim_t *swim);
 const swim_counters_t *swim_counters(const swim_t *swim);
 
-/* Updates that are still being told. */
+/* Updates that are still being sent. */
 size_t swim_backlog(const swim_t *swim);
 
 #endif /* SWIM_H */

@@ -81,7 +81,7 @@ typedef struct {
     address_t  seeds[SWIM_MAX_SEEDS];
     char       found_ids[SWIM_MAX_SEEDS][LLMGW_MEMBERS_NAME_BYTES];
     size_t     nseeds;
-    uint64_t   sequence;            /* of every JOIN of this life */
+    uint64_t   sequence;            /* of every JOIN of this run */
     uint64_t   next_us;
     uint64_t   backoff_us;
     int        is_done;
@@ -90,7 +90,7 @@ typedef struct {
 /* conflict.c: another agent that has our id. */
 typedef struct {
     char      address[LLMGW_MEMBERS_ADDRESS_BYTES];
-    uint64_t  epoch;                /* the latest that we heard of */
+    uint64_t  epoch;                /* the latest that any update had */
     uint64_t  sequence;
     uint64_t  next_us;              /* SWIM_NEVER: nobody is asked */
     uint64_t  outbid_us;            /* last time; 0: never */
@@ -136,7 +136,7 @@ typedef struct {
 
 /* load.c */
 typedef struct {
-    uint32_t  told;                 /* what gateways heard last */
+    uint32_t  told;                 /* what gateways were sent last */
     uint64_t  told_us;
     uint64_t  next_us;              /* SWIM_NEVER: there is no load */
 } load_t;
@@ -190,8 +190,8 @@ struct swim_s {
     load_t           load;
     drain_t          drain;         /* of the own replica */
     orders_t         orders;
-    uint64_t         gossip_us;     /* next extra telling */
-    uint64_t         sync_us;       /* next comparison of tables */
+    uint64_t         gossip_us;     /* next extra datagram */
+    uint64_t         sync_us;       /* next push-pull sync */
     reconnect_t      reconnect;
     skew_t           skew;
     conflict_t       conflict;
@@ -205,7 +205,7 @@ struct swim_s {
 };
 
 
-/* swim_send.c */
+/* send.c */
 
 typedef struct {
     packet_type_t    type;
@@ -253,7 +253,7 @@ void swim_merge_short(swim_t *swim, member_t *sender,
 member_t *swim_add(swim_t *swim, const member_update_t *update,
     uint64_t now_us);
 
-/* One that an earlier life of this agent knew: nobody is told of it. */
+/* One that an earlier run of this agent knew: no update is sent. */
 member_t *swim_restore_member(swim_t *swim, const member_update_t *update,
     uint64_t now_us);
 
@@ -270,7 +270,7 @@ void swim_changed(swim_t *swim, member_t *member, unsigned what);
 void swim_remove(swim_t *swim, member_t *member);
 
 
-/* swim_pick.c */
+/* pick.c */
 
 typedef int (*swim_pick_pt)(const swim_t *swim, const member_t *member,
     const void *data);
@@ -292,9 +292,9 @@ int swim_fits_dead(const swim_t *swim, const member_t *member,
 void schedule_add(swim_t *swim, member_t *member);
 void schedule_drop(swim_t *swim, member_t *member);
 
-/* Whom we ping in the period that begins then; NULL: nobody is there. */
+/* The member to ping in the period that begins then; NULL: there is none. */
 member_t *schedule_choose(swim_t *swim, uint64_t at_us);
-void schedule_done(schedule_t *turn);
+void schedule_done(schedule_t *schedule);
 
 
 /* probe.c */
@@ -320,7 +320,7 @@ uint64_t relay_next_us(const swim_t *swim);
 /* The least that a suspect has, among n. */
 uint64_t suspicion_timeout_us(uint64_t base_us, size_t n);
 
-/* What it has by the word of so many, where so many more could confirm. */
+/* What it has with so many confirmers, where so many could confirm. */
 uint64_t suspicion_confirmed_us(uint64_t least_us, size_t nconfirmers,
     size_t npossible);
 
@@ -330,7 +330,7 @@ void suspicion_stop(swim_t *swim, member_t *member);
 /* One confirmer more. */
 void suspicion_add_confirmer(swim_t *swim, member_t *member);
 
-/* A suspect that is to be pinged out of its turn; NULL: none. */
+/* A suspect to be pinged before the schedule says so; NULL: none. */
 member_t *suspicion_next_to_confirm(swim_t *swim);
 void suspicion_delay(swim_t *swim, uint64_t late_us);
 void suspicion_tick(swim_t *swim, uint64_t now_us);
@@ -355,7 +355,7 @@ void order_tick(swim_t *swim, uint64_t now_us);
 uint64_t order_next_us(const swim_t *swim);
 
 
-/* swim_own.c */
+/* own.c */
 
 /* The drain changed: the own record follows, and the owner is told. */
 void swim_drain_changed(swim_t *swim, unsigned what, uint64_t now_us);
@@ -380,7 +380,7 @@ uint64_t conflict_next_us(const swim_t *swim);
 
 /* isolation.c */
 
-/* To be called when somebody died or came back. */
+/* To be called when a member died or came back. */
 void isolation_count(swim_t *swim, uint64_t now_us);
 
 /* The agent before this one was isolated; its members are in the table. */
@@ -393,8 +393,8 @@ void stranger_tick(swim_t *swim, uint64_t now_us);
 uint64_t stranger_next_us(const swim_t *swim);
 
 /*
- * Heard of a stranger: ask it.  join_sequence: of the
- * JOIN that it sent, to be answered when it is a member; 0: it sent none.
+ * A stranger was named or sent something: ping it.  join_sequence: of the JOIN
+ * that it sent, to be answered when it is a member; 0: it sent none.
  */
 void stranger_add(swim_t *swim, const llmgw_member_t *who,
     uint64_t join_sequence, uint64_t now_us);
@@ -419,11 +419,11 @@ uint64_t delivery_next_us(const swim_t *swim);
 /* The first answer came. */
 void join_answer(swim_t *swim, const packet_head_t *table);
 
-/* Somebody asks for the table. */
+/* A member asks for the table. */
 void join_asked(swim_t *swim, member_t *member, uint64_t sequence,
     uint64_t now_us);
 
-/* A first member: if nobody told us the table yet, it is asked. */
+/* A first member: it is asked for the table if we have none yet. */
 void join_met(swim_t *swim, const member_t *member, uint64_t now_us);
 void join_tick(swim_t *swim, uint64_t now_us);
 uint64_t join_next_us(const swim_t *swim);
@@ -460,7 +460,7 @@ int skew_is_refused(const swim_t *swim, uint64_t epoch, uint64_t now_us);
 void skew_refused(swim_t *swim, const packet_head_t *head,
     const address_t *from, uint64_t now_us);
 
-/* An epoch of an earlier life was not gone on from. */
+/* An epoch of an earlier run was refused: ours is not above it. */
 void skew_own_refused(swim_t *swim, uint64_t epoch, uint64_t now_us);
 
 /* Our clock may have been set back. */

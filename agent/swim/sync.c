@@ -1,12 +1,12 @@
 
 /*
- * Push-pull sync: what gossip leaves behind is made good.
+ * Push-pull sync: repairs what gossip has missed.
  *
  * Updates are sent a bounded number of times, so under loss, or to a member
  * that was away, some never arrive.  Every ten seconds each agent sends a
  * digest of its table to one other.  If the digests differ, both send their
- * tables, and the order of updates (table/member.h) does the rest: a sync
- * revives nobody.
+ * tables, and the order of updates (table/member.h) decides each record: a
+ * sync does not revive a dead member.
  *
  * The same round forgets tombstones past their time.
  */

@@ -104,7 +104,7 @@ drain_begin(drain_t *drain, const char *owner, uint64_t now_us,
 }
 
 
-/* Whatever ended: is the replica free again? */
+/* An owner went: the replica is undrained if that was the last one. */
 static unsigned
 drain_ended(drain_t *drain)
 {
@@ -194,8 +194,8 @@ drain_is_later_past(const drain_t *drain, const llmgw_member_t *past)
 
 
 /*
- * Several may know several lives: the latest counts, even where it takes back
- * what an older one said.
+ * Other agents may have records of different runs.  The latest counts, even if
+ * it takes back what an older one said.
  */
 unsigned
 drain_merge_past(drain_t *drain, const llmgw_member_t *past)

@@ -1,41 +1,44 @@
 
 /*
- * Who drains the own replica, until when, and what the replica is to be told.
+ * Which owners drain the own replica, until when, and what the replica is to
+ * be told.
  *
- *   operator     until somebody undrains it; kept over restarts of the agent,
- *                by its owner's memory (drain_kept()) or by what others know
+ *   operator     until an operator undrains it; outlives restarts of the
+ *                agent, by the state directory (drain_kept()) or by the
+ *                records that other agents have
  *   update:ID    a lease of DRAIN_LEASE_US that the driver of a rolling update
  *                renews by ordering it again; ends by itself without the
  *                driver, and with the agent
  *   shutdown     the agent leaves; ends with its epoch
  *
- * They stand beside each other, and the drain ends with the last of them.
- * To others the first of operator, update, shutdown is named: what the next
- * life has to know of.  So an operator's drain is never ended by an update,
- * and an operator may take over what an update began.
+ * There may be several owners at once, and the drain ends with the last of
+ * them.  The record names the first of operator, update, shutdown, since that
+ * is what the next run has to know.  So an operator's drain is never ended by
+ * an update, and an operator may take over what an update began.
  *
- *   asked for \ is     nobody's    operator     update:A      shutdown
- *   DRAIN operator     begins      as it is     stands, too   for next time
- *   DRAIN update:A     begins      stands, too  renewed       ELEAVING
- *   DRAIN update:B     begins      stands, too  EOWNED        ELEAVING
+ *   asked for \ is     none        operator     update:A      shutdown
+ *   DRAIN operator     begins      no change    added         for next run
+ *   DRAIN update:A     begins      added        renewed       ELEAVING
+ *   DRAIN update:B     begins      added        EOWNED        ELEAVING
  *   UNDRAIN operator   (a)         ends         EOWNED        (b)
  *   UNDRAIN update:A   (a)         (b)          ends          (b)
  *   UNDRAIN update:B   (a)         (b)          EOWNED        (b)
  *
- *   (a) done; the replica is told, since it may drain on its own
+ *   (a) done; the replica is told, since it may drain by itself
  *   (b) done; nothing changes
- *   operator and update:A at once: each column where it has something to say,
- *   but UNDRAIN operator is done, and update:A goes on
+ *   operator and update:A at once: the column of the owner that is asked for,
+ *   and EOWNED for update:B; UNDRAIN operator is done, and update:A goes on
  *
  * The replica is told to drain once, when the drain begins.  One that is
- * started under a drain is not: gateways hold its traffic back, and whoever
- * restarts it for an update can ask it directly whether it works.
+ * started under a drain is not: gateways send it nothing, and an update that
+ * restarts it can ask it directly whether it works.
  *
- * A life that ends (kill -9, upgrade) while the replica drains by its word
- * leaves it so, and a lease that is not kept is nobody's to end.  So the next
- * life, which learns of it by what was kept or from others, tells the replica
- * to undrain when that reports that it drains (drain_reported()).  So does
- * one whose drain ended while its replica was not there to be told.
+ * An agent may end (kill -9, upgrade) while its replica drains because it was
+ * told to.  The next run does not carry on an update's lease.  It learns of
+ * the lease from the state directory or from other agents, and tells the
+ * replica to undrain when the replica reports that it drains
+ * (drain_reported()).  The same is done where a drain ended while no replica
+ * was there to be told.
  *
  * Pure: time and orders come in, what to do (DRAIN_ bits) comes out.
  */
@@ -66,20 +69,20 @@ typedef struct {
     int       is_shutdown;
     char      update[LLMGW_MEMBERS_OWNER_BYTES];    /* "": none */
     uint64_t  lease_until_us;
-    int       is_lapsed;        /* it ended, the replica may not know */
-    int       is_decided;       /* what others know of it is older */
-    uint64_t  past_epoch;       /* the latest that was heard of ... */
-    uint64_t  past_incarnation; /* ... an earlier life */
+    int       is_lapsed;        /* ended; the replica may still drain */
+    int       is_decided;       /* records of others are older */
+    uint64_t  past_epoch;       /* of the latest record that others */
+    uint64_t  past_incarnation; /* have of an earlier run */
 } drain_t;
 
 
 /*
- * kept: drain_kept() of the life before, NULL where that is not known, so that
- * others are believed.
+ * kept: drain_kept() of the run before.  NULL: not known; then the records of
+ * other agents are used.
  */
 void drain_init(drain_t *drain, const char *kept);
 
-/* Is it an owner that an order may name? */
+/* May an order name this owner? */
 int drain_is_owner(const char *owner);
 
 /* ORDER_DONE or the refusal, and in *what what is to be done. */
@@ -94,16 +97,16 @@ void drain_shutdown(drain_t *drain);
 unsigned drain_tick(drain_t *drain, uint64_t now_us);
 uint64_t drain_next_us(const drain_t *drain);
 
-/* What others know of an earlier life. */
+/* A record that others have of an earlier run. */
 unsigned drain_merge_past(drain_t *drain, const llmgw_member_t *past);
 
-/* What the replica says of itself. */
+/* The replica's report says whether it drains. */
 unsigned drain_reported(drain_t *drain, int is_draining);
 
-/* Whose it is, "": nobody's. */
+/* The owner that the record names; "": the replica is not drained. */
 const char *drain_owner(const drain_t *drain);
 
-/* What the next life must know: an owner, or "". */
+/* What the next run must know: an owner, or "". */
 const char *drain_kept(const drain_t *drain);
 
 #endif /* DRAIN_H */

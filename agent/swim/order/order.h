@@ -15,7 +15,7 @@
  *
  * A datagram may come twice, and late.  Each order has an id that is drawn
  * anew; a target carries out an id once and repeats its answer, for as many
- * as ORDER_REMEMBERED.  An order is for one life of its target: one for an
+ * as ORDER_REMEMBERED.  An order is for one start of its target: one for an
  * earlier epoch is refused, since its sender did not know of the restart.
  *
  * What an order changes is kept on the target's disk, which may be slow.  The

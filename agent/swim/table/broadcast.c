@@ -2,13 +2,13 @@
 #include "swim/table/broadcast.h"
 
 
-/* What hearing the same counts for. */
+/* Receiving the same update counts as so many sends. */
 #define BROADCAST_RECEIVED_SENDS  4
 
 #define broadcast_member(link)                                                \
     ((member_t *) ((char *) (link) - offsetof(member_t, broadcast)))
 
-/* Whose turn each of six places is, while there is something of it. */
+/* The class of each of six places, while that class has an update. */
 static const uint8_t  broadcast_slots[] = {
     BROADCAST_GONE, BROADCAST_SUSPICION, BROADCAST_GONE, BROADCAST_JOIN,
     BROADCAST_SUSPICION, BROADCAST_GONE

@@ -15,7 +15,7 @@
  * a refutation.  Load figures need no class: they travel in the sender's own
  * record and are no updates (swim/load.c).
  *
- * An agent that hears from others what it was about to send learns that it is
+ * An agent that receives an update that it was about to send learns that it is
  * known.  For joins and changed facts that counts as four sends (Demers and
  * others, "Epidemic Algorithms for Replicated Database Maintenance", PODC
  * 1987: loss of interest by feedback).  As many members know of it in the end,

@@ -1,14 +1,16 @@
 
 /*
- * Strangers: ids that are no members yet, but were heard of or wrote to us.
+ * Strangers: ids that are no members yet, but that an update named or that
+ * sent us a datagram.
  *
- * Hearsay adds nobody.  A stranger is pinged at the address that it is said to
- * have, and becomes a member by its own answer.  After three pings without an
- * answer it is forgotten until it is heard of again.  So a forged datagram
- * costs its victim three small ones, an agent that joins and learns of members
- * long dead does not revive them, and a stranger never gets more than it sent.
+ * An update of a third party adds no member.  A stranger is pinged at the
+ * address that it is said to have, and becomes a member by its own answer.
+ * After three pings without an answer it is forgotten until it is named again.
+ * So a forged datagram costs its victim three small ones, an agent that joins
+ * and learns of members long dead does not revive them, and a stranger never
+ * gets more than it sent.
  *
- *     heard of --> pinged --(answers for itself)--> member, sent to all
+ *     named ----> pinged --(answers for itself)--> member, sent to all
  *                   | ^
  *                   | | 200 ms, twice
  *                   +-+--(no answer)--> forgotten
@@ -24,7 +26,7 @@
 #include "proto/members/members.h"
 
 
-/* A starter in a cluster of a thousand hears of all at once. */
+/* An agent that joins a thousand others gets all their ids at once. */
 #define CANDIDATE_MAX        1024
 #define CANDIDATE_TRIES      3
 #define CANDIDATE_RETRY_US   200000
@@ -55,7 +57,7 @@ typedef struct {
 
 void candidates_done(candidates_t *candidates);
 
-/* NULL: nobody of that id.  Valid until the next new or forget. */
+/* NULL: no stranger of that id.  Valid until the next new or forget. */
 candidate_t *candidate_find(candidates_t *candidates, const char *id);
 
 /* All zero but its id; NULL: CANDIDATE_MAX are there, or out of memory. */

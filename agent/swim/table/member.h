@@ -11,11 +11,11 @@
  *
  *     ALIVE < SUSPECT < DEAD < LEFT          (LEFT is final for its epoch)
  *
- *              no answer by any path, or so heard
+ *              no answer by any path, or so told
  *      +-------+ ------------------------------> +---------+
  *      | ALIVE |                                 | SUSPECT |
  *      +-------+ <------------------------------ +---------+
- *        |  ^       higher incarnation: refuted       | timeout, or so heard
+ *        |  ^       higher incarnation: refuted       | timeout, or so told
  *        |  |                                         v
  *        |  |       higher incarnation             +------+
  *        |  +------------------------------------- | DEAD |--+
@@ -52,9 +52,8 @@
 
 
 /*
- * A jump that no life of a member explains: 2^20 changes between two words
- * that reached us.  A forged incarnation near 2^64 would be the last word
- * ever; this one is refused.
+ * A greater jump is refused: no member changes 2^20 times between two updates
+ * that reach us.  A forged incarnation near 2^64 could never be superseded.
  */
 #define MEMBER_MAX_INCARNATION_JUMP  (1ULL << 20)
 
@@ -83,15 +82,15 @@ typedef struct {
     int             has_more;       /* MemberMore came with it */
 } member_update_t;
 
-/* Its drain in its earlier life, of which it may not know. */
+/* Its drain in its earlier run, which it may not know of. */
 typedef struct {
-    uint64_t  until_us;     /* it is told so long; 0: nobody did */
+    uint64_t  until_us;     /* it is told until then; 0: not drained */
     uint64_t  epoch;
     uint64_t  incarnation;
     char      owner[LLMGW_MEMBERS_OWNER_BYTES];
 } member_past_t;
 
-/* A starter listens as long (merge.c). */
+/* An agent that starts takes such records as long (merge.c). */
 #define MEMBER_PAST_US  3000000ULL
 
 typedef struct {
@@ -171,7 +170,7 @@ uint32_t member_age_s(const member_t *member, uint64_t now_us);
 uint64_t member_digest(const member_t *member);
 
 /*
- * Fills a record as it was at the end of its last life.  0: nobody drained it
+ * Fills a record as it was at the end of its last run.  0: nobody drained it
  * then, or that is long ago.
  */
 int member_recall(const member_t *member, member_t *past, uint64_t now_us);

@@ -1,10 +1,10 @@
 
 /*
- * The encoding half of packet.h.
+ * Encodes a datagram: begin, add records while they fit, end (packet.h).
  *
- * protobuf-c packs a tree of structs; the updates' structs live here and
- * point to the members' strings, so that a datagram is built without an
- * allocation and without a copy before the last one.
+ * protobuf-c packs a tree of structs.  All structs of the tree are in one
+ * packet_out_t and point to the members' own strings.  So building a datagram
+ * allocates nothing, and each byte is copied once, when it is packed.
  */
 
 #include <assert.h>
@@ -144,7 +144,7 @@ packet_fill_update(update_t *update, const member_t *member, uint64_t now_us)
 }
 
 
-/* Absent, where we lack it ourselves: empty would say that there is none. */
+/* Absent if we lack it ourselves: empty would mean that there is none. */
 static void
 packet_fill_more(update_t *update, more_t *more, const member_t *member)
 {

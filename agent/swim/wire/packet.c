@@ -224,7 +224,7 @@ packet_decode_head(packet_head_t *head, const message_t *message,
 }
 
 
-/* An unknown verb or answer is no error here: its sender is to hear of it. */
+/* An unknown verb or answer is no error here: order.c answers it. */
 static packet_rc_t
 packet_decode_order(packet_t *packet, const message_t *message)
 {

@@ -12,7 +12,7 @@
  *
  * A datagram that is wrong as a whole is dropped.  One update in it that is
  * wrong is left out alone and counted: an update may be a third party's, and
- * the sender that passed it on in good faith must still be heard.
+ * the rest of what its sender says is still good.
  */
 
 #ifndef PACKET_H
