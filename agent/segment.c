@@ -139,8 +139,8 @@ agent_segment_beat(agent_t *agent)
 
 /*
  * nginx serves by the view that is in the segment; a new agent goes on from
- * it, so that its first publication takes away nothing that is alive.  A segment
- * that is not there, or none, is as one without members.
+ * it, so that its first publication takes away nothing that is alive.  A
+ * segment that is not there, or none, is as one without members.
  */
 void
 agent_segment_restore(agent_t *agent)

@@ -2,7 +2,7 @@
 /*
  * The own id at another address: an earlier run of ours, or a second agent.
  *
- *     id heard of at     +-------+  5 pings, 200 ms apart
+ *     id is found at     +-------+  5 pings, 200 ms apart
  *     a later epoch ---> | asked | --(no answer)--------> an earlier run: we
  *                        +-------+                        take its epoch + 1
  *                            |

@@ -152,7 +152,7 @@ probe_missed_nacks(const probe_t *probe)
 }
 
 
-/* It has been heard of in another way, or is forgotten: the ping that is out
+/* An update about it has come, or it is forgotten: the ping that is out
    proves nothing. */
 void
 probe_forgive(swim_t *swim, const member_t *member)

@@ -29,9 +29,9 @@
 #define GOSSIP_FANOUT       3
 
 /*
- * A whole table: first as many records as there can be strangers that a starter
- * asks who they are (table/candidate.h), then every 100 ms as many as it asks
- * in that time.  More would be lost in its socket buffer, or be forgotten.
+ * A whole table: first as many records as a starting agent can keep strangers
+ * (table/candidate.h), then every 100 ms as many as it pings in that time.
+ * More would be lost in its socket buffer, or be forgotten.
  */
 #define HANDOUT_FIRST        CANDIDATE_MAX
 #define HANDOUT_MORE         320

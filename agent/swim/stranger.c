@@ -38,15 +38,15 @@ stranger_ping(swim_t *swim, candidate_t *candidate, uint64_t now_us)
 
 
 void
-stranger_add(swim_t *swim, const llmgw_member_t *who,
+stranger_add(swim_t *swim, const llmgw_member_t *record,
     uint64_t join_sequence, uint64_t now_us)
 {
     candidate_t  *candidate;
 
-    candidate = candidate_find(&swim->candidates, who->id);
+    candidate = candidate_find(&swim->candidates, record->id);
 
     if (candidate == NULL) {
-        candidate = candidate_new(&swim->candidates, who->id);
+        candidate = candidate_new(&swim->candidates, record->id);
 
         if (candidate == NULL) {
             swim->counters.strangers_refused++;
@@ -56,14 +56,14 @@ stranger_add(swim_t *swim, const llmgw_member_t *who,
         candidate->sequence = ++swim->sequence;
         candidate->next_us = now_us;
         swim->candidates.next_us = now_us;
-        strcpy(candidate->address, who->address);
+        strcpy(candidate->address, record->address);
     }
 
     if (join_sequence != 0) {
         candidate->join_sequence = join_sequence;
 
         /* An address that it sent itself replaces one that others sent. */
-        strcpy(candidate->address, who->address);
+        strcpy(candidate->address, record->address);
     }
 }
 

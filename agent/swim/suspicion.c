@@ -13,11 +13,11 @@
  *
  * One confirmer may be one that receives nothing, four at once hardly.  Chance
  * alone would bring four pings to a dead member only slowly, so some of the
- * members that hear of a suspicion ping the suspect next (probe.c).  Where
+ * members that learn of a suspicion ping the suspect next (probe.c).  Where
  * fewer than three others are ALIVE to confirm, the least is all there is.
  *
- * Every agent that hears of the suspicion runs its own timer, so the suspect is
- * found DEAD even if the agent that suspected it first dies.
+ * Every agent that learns of the suspicion runs its own timer, so the suspect
+ * is found DEAD even if the agent that suspected it first dies.
  */
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@
 #define SUSPICION_MAX_FACTOR     6
 #define SUSPICION_CONFIRMATIONS  3
 
-/* About as many of those that hear of a suspicion ping the suspect: enough
+/* About as many of those that learn of a suspicion ping the suspect: enough
    for three confirmations when every other ping of theirs is lost. */
 #define SUSPICION_PROBERS      8
 

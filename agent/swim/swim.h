@@ -18,36 +18,36 @@
  * Where to find what:
  *
  *   failure detection
- *     schedule.c              which member is pinged in which period
- *     probe.c             a ping, its indirect pings, and what follows
- *     relay.c             pings on behalf of others
- *     suspicion.c         from SUSPECT to DEAD, and confirmations
- *     local_health.c             local health: this agent itself may be slow
- *     isolation.c         this agent itself may be cut off
- *     reconnect.c         members that are DEAD here and alive
+ *     schedule.c            which member is pinged in which period
+ *     probe.c               a ping, its indirect pings, and what follows
+ *     relay.c               pings on behalf of others
+ *     suspicion.c           from SUSPECT to DEAD, and confirmations
+ *     local_health.c        local health: this agent itself may be slow
+ *     isolation.c           this agent itself may be cut off
+ *     reconnect.c           members that are DEAD here and alive
  *   dissemination
- *     table/broadcast.h      the queue of updates
- *     send.c, recv.c      what goes into a datagram, what is done with one
- *     merge.c             what an update changes
- *     delivery.c              what must reach some members at once
- *     join.c, sync.c      whole tables
- *     load.c              load figures, which are no updates
+ *     table/broadcast.h     the queue of updates
+ *     send.c, recv.c        what goes into a datagram, what is done with one
+ *     merge.c               what an update changes
+ *     delivery.c            what must reach some members at once
+ *     join.c, sync.c        whole tables
+ *     load.c                load figures, which are no updates
  *   membership
- *     table/member.h      a record, and the order of updates about it
- *     table/table.h       all records
- *     stranger.c          how a stranger becomes a member
- *     table/tombstone.h   how long the dead are remembered
- *     conflict.c          two agents with one id
- *     skew.c              epochs that a wrong clock made
- *     restore.c           what the segment of an earlier run holds
+ *     table/member.h        a record, and the order of updates about it
+ *     table/table.h         all records
+ *     stranger.c            how a stranger becomes a member
+ *     table/tombstone.h     how long the dead are remembered
+ *     conflict.c            two agents with one id
+ *     skew.c                epochs that a wrong clock made
+ *     restore.c             what the segment of an earlier run holds
  *   the own replica
- *     own.c               the own record
- *     order/order.h       what one agent may tell another to do
- *     order.c             orders given, and orders taken
- *     order/drain.h       who drains the replica, and until when
+ *     own.c                 the own record
+ *     order/order.h         what one agent may tell another to do
+ *     order.c               orders given, and orders taken
+ *     order/drain.h         the owners of a drain, and its end
  *   the wire
- *     wire/packet.h       a datagram, decoded and encoded
- *     swim_inner.h        the state of all these, and their doors to each other
+ *     wire/packet.h         a datagram, decoded and encoded
+ *     swim_inner.h          the state of all these, and their internal calls
  *
  * Source: Das, Gupta, Motivala, "SWIM: Scalable Weakly-consistent
  * Infection-style Process Group Membership Protocol", DSN 2002; Dadgar and
@@ -178,8 +178,8 @@ uint64_t swim_next_us(const swim_t *swim);
 
 /*
  * The seeds to ask for the table, as resolved last (more than SWIM_MAX_SEEDS
- * are cut off); asked again and again, later only those where no member is.  Own
- * addresses among them do no harm.
+ * are cut off); asked again and again, later only those where no member is.
+ * Own addresses among them do no harm.
  */
 void swim_set_seeds(swim_t *swim, const address_t *seeds, size_t n,
     uint64_t now_us);

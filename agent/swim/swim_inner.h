@@ -396,7 +396,7 @@ uint64_t stranger_next_us(const swim_t *swim);
  * A stranger was named or sent something: ping it.  join_sequence: of the JOIN
  * that it sent, to be answered when it is a member; 0: it sent none.
  */
-void stranger_add(swim_t *swim, const llmgw_member_t *who,
+void stranger_add(swim_t *swim, const llmgw_member_t *record,
     uint64_t join_sequence, uint64_t now_us);
 
 /* The answer; returns the new member, NULL if it is none. */
