@@ -3,10 +3,13 @@
 It answers every request, after a delay, with its own name and the length of
 the request's body; with 200, or with the status in `fails`.  With `breaks` it
 stops in the middle of the body; with `once` it closes a connection at the
-second request.  It counts connections and requests.
+second request.  `close` ends its connections, too.  It counts connections and
+requests.
 """
 
+import contextlib
 import http.server
+import socket
 import threading
 import time
 
@@ -18,7 +21,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         super().setup()
         with self.server.engine.lock:
             self.server.engine.connections += 1
+            self.server.engine.kept.add(self.connection)
         self.answered = 0
+
+    def finish(self):
+        with self.server.engine.lock:
+            self.server.engine.kept.discard(self.connection)
+        super().finish()
 
     def _answer(self):
         engine = self.server.engine
@@ -53,6 +62,7 @@ class HttpEngine:
         self.name, self.delay = name, delay
         self.fails, self.breaks, self.once = None, False, False
         self.active = self.started = self.peak = self.connections = 0
+        self.kept = set()
         self.lock = threading.Lock()
         self.target = f"127.0.0.1:{port}"
         self.server = http.server.ThreadingHTTPServer(
@@ -68,3 +78,7 @@ class HttpEngine:
             self.server.shutdown()
             self.thread.join()
             self.server.server_close()
+        with self.lock:
+            for connection in self.kept:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
