@@ -103,11 +103,11 @@
  *                            other check.
  *
  * The sequence moves with every publish, the generation only with those that
- * change what routes: membership, role, liveness, service, draining, gRPC
- * address, weight, capacity, resume group, isolated.  The order of records
- * follows from the ids, so two tables of one generation have the same member
- * at one index, and load figures may be refreshed in a view as long as the
- * generation stands.
+ * change what routes: membership, role, liveness, service, the start of the
+ * replica's process, draining, gRPC address, weight, capacity, resume group,
+ * isolated.  The order of records follows from the ids, so two tables of one
+ * generation have the same member at one index, and load figures may be
+ * refreshed in a view as long as the generation stands.
  *
  * The names area holds what is too long for a record and common to many: a
  * record names a list by its hash.  Lists never change; a place is given to
@@ -297,9 +297,9 @@ void llmgw_members_writer_destroy(llmgw_members_writer_t *writer);
 /*
  * Publishes the whole table, in any order; readers see it ordered by id.  The
  * generation moves only when something that routes has changed: membership,
- * role, liveness, service, draining, grpc, weight, capacity, resume group,
- * isolated.  loads[i] belongs to members[i]; NULL: keep what is known by id,
- * else "never".
+ * role, liveness, service, replica_start_ms, draining, grpc, weight, capacity,
+ * resume group, isolated.  loads[i] belongs to members[i]; NULL: keep what is
+ * known by id, else "never".
  *
  * REFUSED: a member that readers would refuse, or an id twice.  EFULL, REFUSED
  * and ESYSTEM have published nothing, and the last view stands.

@@ -261,6 +261,7 @@ record_routes_alike(const llmgw_member_t *a, const llmgw_member_t *b)
     return a->role == b->role
            && a->liveness == b->liveness
            && a->service == b->service
+           && a->replica_start_ms == b->replica_start_ms
            && a->draining == b->draining
            && a->weight == b->weight
            && a->max_capacity == b->max_capacity

@@ -284,7 +284,6 @@ test_generation_moves_for_routing_alone(void **state)
     strcpy(m.drain_owner, "someone");
     m.epoch++;
     m.incarnation++;
-    m.replica_start_ms++;
     assert_false(moves(f, &m, 0));
     fixture_read(f);
     assert_string_equal(f->view.members[0].model_version, "v2");
@@ -294,6 +293,8 @@ test_generation_moves_for_routing_alone(void **state)
     m.liveness = LLMGW_LIVENESS_SUSPECT;
     assert_true(moves(f, &m, 0));
     m.service = LLMGW_SERVICE_DOWN;
+    assert_true(moves(f, &m, 0));
+    m.replica_start_ms++;           /* nobody may have seen it DOWN between */
     assert_true(moves(f, &m, 0));
     m.draining = 1;
     assert_true(moves(f, &m, 0));
