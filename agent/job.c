@@ -9,6 +9,10 @@
  *                               v unreachable       v somebody, agent dead
  *                              end                 end
  *
+ * An agent that restarts before it has answered may or may not have carried
+ * the order out.  The order outlasts a restart and can be given twice, so it
+ * is given again to the new epoch.
+ *
  * Each job is looked at in every event-loop iteration.  It belongs to the
  * connection that asked: when that closes, the job ends, and the drain stays
  * as it was ordered.
@@ -36,6 +40,9 @@
    replica reports to it; and a replica that was told to undrain says so. */
 #define AGENT_JOB_GRACE_US   5000000ULL
 
+/* An agent that restarts and restarts gets the order for so long. */
+#define AGENT_JOB_ORDER_US   ORDER_TIMEOUT_US
+
 #define AGENT_JOB_SAY_US     1000000ULL
 #define AGENT_JOB_ASK_US      500000ULL
 #define AGENT_JOB_TURN_S     0.1
@@ -50,6 +57,8 @@ struct agent_job_s {
     char             id[LLMGW_MEMBERS_NAME_BYTES];
     order_verb_t     verb;
     uint64_t         order_id;          /* 0: it is accepted */
+    uint64_t         order_epoch;       /* the target's, that it is for */
+    uint64_t         order_until_us;
     uint64_t         accepted_us;
     uint64_t         deadline_us;
     uint64_t         drained_us;        /* last time that the drain stood */
@@ -371,10 +380,52 @@ agent_job_tick(struct ev_loop *loop, ev_timer *timer, int events)
 
 /* --- the beginning */
 
+static void agent_job_settle(agent_job_t *job, order_rc_t rc);
+
+
+static void
+agent_job_order(agent_job_t *job)
+{
+    order_t     order;
+    order_rc_t  rc;
+
+    memset(&order, 0, sizeof(order));
+    order.verb = job->verb;
+    strcpy(order.target_id, job->id);
+    strcpy(order.owner, DRAIN_OPERATOR);
+
+    rc = node_order(job->agent->node, &order);
+    job->order_id = order.id;
+    job->order_epoch = order.target_epoch;
+
+    if (rc != ORDER_PENDING) {
+        agent_job_settle(job, rc);
+    }
+}
+
+
+/* The target has a new epoch, which was not asked yet. */
+static int
+agent_job_has_new_epoch(const agent_job_t *job)
+{
+    const member_t  *member;
+
+    member = agent_job_target(job);
+
+    return member != NULL && member->facts.epoch != job->order_epoch
+           && agent_job_now_us(job) < job->order_until_us;
+}
+
+
 static void
 agent_job_settle(agent_job_t *job, order_rc_t rc)
 {
     job->order_id = 0;
+
+    if (rc == ORDER_ERESTARTED && agent_job_has_new_epoch(job)) {
+        agent_job_order(job);
+        return;
+    }
 
     if (rc != ORDER_DONE) {
         agent_job_fail(job, order_rc_name(rc), order_rc_text(rc));
@@ -423,7 +474,8 @@ agent_job_is_last(const agent_t *agent, const member_t *member)
 
 
 static agent_job_t *
-agent_job_create(agent_t *agent, command_peer_t *peer, const order_t *order)
+agent_job_create(agent_t *agent, command_peer_t *peer, order_verb_t verb,
+    const char *id)
 {
     agent_job_t  *job;
 
@@ -434,10 +486,10 @@ agent_job_create(agent_t *agent, command_peer_t *peer, const order_t *order)
 
     job->agent = agent;
     job->peer = peer;
-    job->verb = order->verb;
+    job->verb = verb;
     job->said_active = AGENT_JOB_UNKNOWN - 1;
     job->next = agent->jobs;
-    strcpy(job->id, order->target_id);
+    strcpy(job->id, id);
 
     peer->job = job;
     peer->on_gone = agent_job_gone;
@@ -453,32 +505,23 @@ agent_job_create(agent_t *agent, command_peer_t *peer, const order_t *order)
 
 
 static void
-agent_job_order(agent_t *agent, command_peer_t *peer, order_verb_t verb,
+agent_job_begin(agent_t *agent, command_peer_t *peer, order_verb_t verb,
     const char *id, uint64_t timeout_us)
 {
-    order_t       order;
-    order_rc_t    rc;
+    uint64_t      now_us;
     agent_job_t  *job;
 
-    memset(&order, 0, sizeof(order));
-    order.verb = verb;
-    strcpy(order.target_id, id);
-    strcpy(order.owner, DRAIN_OPERATOR);
-
-    job = agent_job_create(agent, peer, &order);
+    job = agent_job_create(agent, peer, verb, id);
 
     if (job == NULL) {
         control_send(peer, agent_job_refusal(id, "failed", "out of memory"));
         return;
     }
 
-    job->deadline_us = agent_job_now_us(job) + timeout_us;
-    rc = node_order(agent->node, &order);
-    job->order_id = order.id;
-
-    if (rc != ORDER_PENDING) {
-        agent_job_settle(job, rc);
-    }
+    now_us = agent_job_now_us(job);
+    job->deadline_us = now_us + timeout_us;
+    job->order_until_us = now_us + AGENT_JOB_ORDER_US;
+    agent_job_order(job);
 }
 
 
@@ -498,14 +541,14 @@ agent_job_drain(void *data, command_peer_t *peer, const char *id,
         return;
     }
 
-    agent_job_order(agent, peer, ORDER_DRAIN, id, timeout_ms * 1000);
+    agent_job_begin(agent, peer, ORDER_DRAIN, id, timeout_ms * 1000);
 }
 
 
 void
 agent_job_undrain(void *data, command_peer_t *peer, const char *id)
 {
-    agent_job_order(data, peer, ORDER_UNDRAIN, id, 0);
+    agent_job_begin(data, peer, ORDER_UNDRAIN, id, 0);
 }
 
 

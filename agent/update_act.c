@@ -42,7 +42,7 @@ agent_task_give(agent_task_t *task, order_verb_t verb, order_t *order)
 
 
 /* A lease ends when its agent restarts: then an UNDRAIN has nothing left to
-   do. */
+   do, and a DRAIN is ordered again when the step sees the new epoch. */
 static void
 agent_task_ordered(agent_task_t *task, order_rc_t rc)
 {
@@ -50,7 +50,9 @@ agent_task_ordered(agent_task_t *task, order_rc_t rc)
 
     step = &task->update->rollout->steps[task->step];
 
-    if (rc == ORDER_ERESTARTED && step->doing == ROLLOUT_UNDRAIN) {
+    if (rc == ORDER_ERESTARTED && (step->doing == ROLLOUT_UNDRAIN
+                                   || step->doing == ROLLOUT_DRAIN))
+    {
         rc = ORDER_DONE;
     }
 

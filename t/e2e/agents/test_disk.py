@@ -91,6 +91,28 @@ def test_drain_on_a_slow_disk_is_answered_when_it_is_kept(
     wait_for(lambda: (kept / "r1.drain").read_text() == "\n", 5, "the undrain")
 
 
+@pytest.mark.parametrize("verb, text", [("drain", "operator\n"),
+                                        ("undrain", "\n")])
+def test_order_to_an_agent_that_dies_before_it_is_kept_is_given_again(
+        cluster, slow_disk, tmp_path, verb, text):
+    gw = cluster.agent("gw", "gateway")
+    cluster.pair("r2")
+    r1, kept = slow_pair(cluster, slow_disk, tmp_path)
+    drains = verb == "drain"
+    if not drains:
+        assert gw.ctl("drain", "r1").returncode == 0
+    slow_disk.hold()
+    order = ctl(cluster, gw, verb, "r1")
+    wait_for(lambda: gw.table()["r1"]["draining"] == drains, 3, f"the {verb}")
+    r1.kill()
+    assert order.alive()
+    slow_disk.release()
+    r1.start()
+    assert order.wait(10) == 0, order.text()
+    assert gw.table()["r1"]["draining"] == drains
+    assert (kept / "r1.drain").read_text() == text
+
+
 def test_agent_ends_though_its_disk_hangs(cluster, slow_disk, tmp_path):
     gw = cluster.agent("gw", "gateway")
     cluster.pair("r2")
@@ -140,8 +162,9 @@ def test_keys_on_a_slow_disk_are_used_when_they_are_kept(
     assert keys() == 2
 
 
-def test_version_on_a_slow_disk_is_kept_before_the_order_is_answered(
-        supervised, cluster, slow_disk, tmp_path):
+@pytest.fixture
+def slow_child(supervised, cluster, slow_disk, tmp_path):
+    """Its agent's disk may be slow, and a gateway's agent may restart it."""
     ring = tmp_path / "ring"
     ring.write_text("11" * 32 + "\n")
     ring.chmod(0o600)
@@ -153,6 +176,12 @@ def test_version_on_a_slow_disk_is_kept_before_the_order_is_answered(
                      model_version="{version}").ready()
     wait_for(lambda: gw.table().get("r1", {}).get("service") == "READY", 10,
              "r1 at the gateway")
+    return one, gw, kept
+
+
+def test_version_on_a_slow_disk_is_kept_before_the_order_is_answered(
+        slow_child, cluster, slow_disk):
+    one, gw, kept = slow_child
     call = one.replica.client.start("long", 10000, method=rpc.GENERATE)
     next(call)                          # the drain waits for it
     update = ctl(cluster, gw, "rolling-update", "--to", "v2",
@@ -169,6 +198,21 @@ def test_version_on_a_slow_disk_is_kept_before_the_order_is_answered(
     slow_disk.release()
     assert update.wait(10) == 0, update.text()
     assert (kept / "r1.version").read_text() == "v2\n"
+    assert one.agent.table()["r1"]["model_version"] == "v2"
+
+
+def test_update_drains_again_after_an_agent_that_dies_before_it_is_kept(
+        slow_child, cluster, slow_disk):
+    one, gw, kept = slow_child
+    slow_disk.hold()
+    update = ctl(cluster, gw, "rolling-update", "--to", "v2",
+                 "--min-available", "0")
+    wait_for(lambda: gw.table()["r1"]["draining"], 5, "the drain")
+    one.agent.kill()
+    assert not (kept / "r1.drain").exists()
+    slow_disk.release()
+    one.agent.start()
+    assert update.wait(20) == 0, update.text()
     assert one.agent.table()["r1"]["model_version"] == "v2"
 
 
