@@ -8,8 +8,8 @@
  * fields of all of them are in ctl_options_t.
  */
 
-#ifndef CTL_H
-#define CTL_H
+#ifndef CTL_MAIN_H
+#define CTL_MAIN_H
 
 #include <stdio.h>
 
@@ -89,4 +89,4 @@ void ctl_print_event(void *data, const json_t *event);
 /* Says what is wrong with the command line; returns CTL_USAGE. */
 int ctl_usage(const char *what, const char *value);
 
-#endif /* CTL_H */
+#endif /* CTL_MAIN_H */

@@ -28,10 +28,10 @@ typedef struct {
 /* What must arrive at once comes first, suspicions come last. */
 static const swim_part_t  swim_parts[] = {
     { swim_drain_tick, swim_drain_next_us },
-    { delivery_tick,       delivery_next_us },
+    { delivery_tick,   delivery_next_us },
     { load_tick,       load_next_us },
     { order_tick,      order_next_us },
-    { stranger_tick,  stranger_next_us },
+    { stranger_tick,   stranger_next_us },
     { join_tick,       join_next_us },
     { handout_tick,    handout_next_us },
     { gossip_tick,     gossip_next_us },

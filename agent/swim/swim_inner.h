@@ -8,8 +8,8 @@
  * NAME_next_us() that says when that will be.
  */
 
-#ifndef SWIM_CORE_H
-#define SWIM_CORE_H
+#ifndef SWIM_INNER_H
+#define SWIM_INNER_H
 
 #include "swim/table/candidate.h"
 #include "swim/order/drain.h"
@@ -179,12 +179,12 @@ struct swim_s {
     member_t         past;          /* in out, of the receiver */
     uint64_t         sequence;
 
-    schedule_t           schedule;
+    schedule_t       schedule;
     probe_t          probe;
     relay_t          relay;
     suspicion_t      suspicion;
     candidates_t     candidates;
-    delivery_t           delivery;
+    delivery_t       delivery;
     join_t           join;
     handouts_t       handouts;
     load_t           load;
@@ -476,4 +476,4 @@ void load_set(swim_t *swim, uint32_t active_requests, uint64_t now_us);
 void load_tick(swim_t *swim, uint64_t now_us);
 uint64_t load_next_us(const swim_t *swim);
 
-#endif /* SWIM_CORE_H */
+#endif /* SWIM_INNER_H */

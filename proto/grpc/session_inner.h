@@ -20,8 +20,8 @@
  * that was abandoned before its HEADERS were sent.
  */
 
-#ifndef LLMGW_GRPC_INTERNAL_H
-#define LLMGW_GRPC_INTERNAL_H
+#ifndef LLMGW_GRPC_SESSION_INNER_H
+#define LLMGW_GRPC_SESSION_INNER_H
 
 #include <nghttp2/nghttp2.h>
 
@@ -349,4 +349,4 @@ size_t llmgw_grpc_message_decode(char *message, size_t len);
 /* The value of a grpc-status; UNKNOWN where it is not a status. */
 int llmgw_grpc_status_decode(const char *value, size_t len);
 
-#endif /* LLMGW_GRPC_INTERNAL_H */
+#endif /* LLMGW_GRPC_SESSION_INNER_H */
