@@ -143,7 +143,7 @@ def test_request_id_of_the_client_is_everywhere(engines, client):
     about = [line for line in nginx.error_log.read_text().splitlines()
              if "llmgw: stream " in line]
     assert len(about) == 2
-    assert "lost replica" in about[0] and "goes on at replica" in about[1]
+    assert "lost replica" in about[0] and "continues at replica" in about[1]
     assert all(line.endswith(f', request_id: "{id}"') for line in about)
 
 
