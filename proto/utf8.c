@@ -5,8 +5,55 @@
 #include "proto/utf8.h"
 
 
-static inline size_t llmgw_utf8_ascii(const unsigned char *p, size_t left);
+/* The high bit of each of eight bytes: none is set in ASCII. */
+#define LLMGW_UTF8_HIGH  0x8080808080808080ull
+
+
 static size_t llmgw_utf8_char(const unsigned char *p, size_t left);
+
+
+static inline uint64_t
+llmgw_utf8_eight(const unsigned char *p)
+{
+    uint64_t  eight;
+
+    memcpy(&eight, p, 8);
+
+    return eight;
+}
+
+
+/*
+ * Prompts and tokens are mostly ASCII, and tokens short: eight or four bytes
+ * are looked at together, the last ones once more with some before them.
+ */
+
+static inline int
+llmgw_utf8_is_ascii(const unsigned char *p, size_t len)
+{
+    size_t    i;
+    uint32_t  first, last;
+    uint64_t  all;
+
+    if (len >= 8) {
+        all = llmgw_utf8_eight(p + len - 8);
+
+        for (i = 0; i + 8 < len; i += 8) {
+            all |= llmgw_utf8_eight(p + i);
+        }
+
+        return (all & LLMGW_UTF8_HIGH) == 0;
+    }
+
+    if (len >= 4) {
+        memcpy(&first, p, 4);
+        memcpy(&last, p + len - 4, 4);
+
+        return ((first | last) & 0x80808080u) == 0;
+    }
+
+    return len == 0 || (p[0] | p[len / 2] | p[len - 1]) < 0x80;
+}
 
 
 int
@@ -15,52 +62,27 @@ llmgw_utf8_is_valid(const void *text, size_t len)
     size_t                n;
     const unsigned char  *p = text, *end = p + len;
 
+    if (llmgw_utf8_is_ascii(p, len)) {
+        return 1;
+    }
+
     while (p < end) {
 
-        n = llmgw_utf8_ascii(p, end - p);
+        if (end - p >= 8 && (llmgw_utf8_eight(p) & LLMGW_UTF8_HIGH) == 0) {
+            p += 8;
+            continue;
+        }
+
+        n = llmgw_utf8_char(p, end - p);
 
         if (n == 0) {
-            n = llmgw_utf8_char(p, end - p);
-
-            if (n == 0) {
-                return 0;
-            }
+            return 0;
         }
 
         p += n;
     }
 
     return 1;
-}
-
-
-/*
- * Prompts and tokens are mostly ASCII, and tokens short: so many bytes at once
- * of 8, 4 or 1.  0: not one.
- */
-
-static inline size_t
-llmgw_utf8_ascii(const unsigned char *p, size_t left)
-{
-    uint64_t  eight;
-    uint32_t  four;
-
-    if (left >= 8) {
-        memcpy(&eight, p, 8);
-
-        if ((eight & 0x8080808080808080ull) == 0) {
-            return 8;
-        }
-
-    } else if (left >= 4) {
-        memcpy(&four, p, 4);
-
-        if ((four & 0x80808080u) == 0) {
-            return 4;
-        }
-    }
-
-    return *p < 0x80;
 }
 
 
