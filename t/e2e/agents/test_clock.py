@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
 import time
 
 import pytest
 
-from llmgw.place import FLAVOUR, ROOT
+from llmgw.place import FLAVOUR
+from llmgw.preload import compiled
 from llmgw.wait import never, wait_for
 
 DAYS = 72           # in hours
@@ -15,11 +15,7 @@ DAYS = 72           # in hours
 
 @pytest.fixture(scope="module")
 def shifted_clock(tmp_path_factory):
-    made = tmp_path_factory.mktemp("clock") / "shifted_clock.so"
-    subprocess.run(["gcc", "-D_GNU_SOURCE", "-Wall", "-Werror", "-shared",
-                    "-fPIC", "-o", made, ROOT / "t/llmgw/shifted_clock.c"],
-                   check=True)
-    return str(made)
+    return compiled("shifted_clock", tmp_path_factory.mktemp("clock"))
 
 
 class Clock:

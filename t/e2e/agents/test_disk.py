@@ -9,17 +9,8 @@ import time
 import pytest
 
 from llmgw import place, rpc
+from llmgw.preload import compiled
 from llmgw.wait import never, wait_for
-
-
-def compiled(name, tmp_path):
-    """Compiles a preload; the environment that loads it under a sanitizer."""
-    made = tmp_path / f"{name}.so"
-    subprocess.run(["gcc", "-D_GNU_SOURCE", "-Wall", "-Werror", "-shared",
-                    "-fPIC", "-o", made, place.ROOT / f"t/llmgw/{name}.c"],
-                   check=True)
-    return {"LD_PRELOAD": str(made),
-            "ASAN_OPTIONS": "verify_asan_link_order=0"}
 
 
 class SlowDisk:
@@ -27,7 +18,8 @@ class SlowDisk:
 
     def __init__(self, tmp_path):
         self.gate = tmp_path / "gate"
-        self.env = {**compiled("slow_sync", tmp_path),
+        self.env = {"LD_PRELOAD": compiled("slow_sync", tmp_path),
+                    "ASAN_OPTIONS": "verify_asan_link_order=0",
                     "SLOW_SYNC": str(self.gate)}
 
     def hold(self):

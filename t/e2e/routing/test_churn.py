@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import statistics
-import subprocess
 import threading
 import time
 
@@ -12,6 +11,7 @@ import pytest
 
 from llmgw import rpc
 from llmgw.place import ROOT, SLOW
+from llmgw.preload import compiled
 from llmgw.wait import wait_for
 
 # LLMGW_CHURN=long: 20 s without and with changes, and 20 s before a newcomer.
@@ -132,14 +132,12 @@ def test_newcomer_among_many_is_routable_within_a_second(cluster, members):
 
 
 def test_build_that_failed_is_tried_again(cluster, tmp_path, monkeypatch):
-    library, no_memory = tmp_path / "failing_malloc.so", tmp_path / "no_memory"
-    subprocess.run(["gcc", "-D_GNU_SOURCE", "-Wall", "-Werror", "-shared",
-                    "-fPIC", "-o", library, ROOT / "t/llmgw/failing_malloc.c"],
-                   check=True)
+    no_memory = tmp_path / "no_memory"
     monkeypatch.setenv("FAILING_MALLOC", str(no_memory))
     cluster.allowed.append(r"malloc\(\d+\) failed")
     segment = Segment(cluster, 500, 50, [cluster.ports.take()])
-    nginx = gateway(cluster, segment, preload=str(library))
+    nginx = gateway(cluster, segment,
+                    preload=compiled("failing_malloc", tmp_path))
 
     no_memory.touch()
     segment.list_newcomers()

@@ -4,12 +4,12 @@ import itertools
 import os
 import signal
 import statistics
-import subprocess
 import time
 
 import pytest
 
-from llmgw.place import ROOT, SLOW
+from llmgw.place import SLOW
+from llmgw.preload import compiled
 from llmgw.wait import never, wait_for
 
 
@@ -289,11 +289,7 @@ FIRST_READS = 12        # two whole views, and some of the next
 
 @pytest.fixture
 def failing_read(tmp_path):
-    made = tmp_path / "failing_read.so"
-    source = ROOT / "t/llmgw/failing_read.c"
-    subprocess.run(["gcc", "-D_GNU_SOURCE", "-Wall", "-Werror", "-shared",
-                    "-fPIC", "-o", made, source], check=True)
-    return str(made)
+    return compiled("failing_read", tmp_path)
 
 
 def test_first_view_is_read_again_whichever_read_of_it_fails(cluster,
