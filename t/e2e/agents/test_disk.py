@@ -57,8 +57,9 @@ def slow_pair(cluster, slow_disk, tmp_path, id="r1", **agent_options):
     r1.agent.env = slow_disk.env
     r1.agent.start()
     r1.start()
-    wait_for(lambda: cluster.gateway.table().get(id, {}).get("service")
-             == "READY", 10, f"{id}")
+    wait_for(lambda: all(cluster.gateway.table().get(known, {}).get("service")
+                         == "READY" for known in cluster.replicas), 10,
+             f"{id} and its peers: the last that gets work is not drained")
     return r1.agent, kept
 
 
