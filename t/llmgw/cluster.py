@@ -190,6 +190,17 @@ class Cluster:
         wait_for(lambda: got.routable() == ids, 15, f"{ids} to be routable")
         return got
 
+    def wait_ready(self):
+        """Waits until each agent knows that each replica is ready.
+
+        An agent that is asked for a drain judges by what it knows itself.
+        """
+        def unready():
+            return [(agent.id, id) for agent in self.agents.values()
+                    for id in self.replicas
+                    if agent.table().get(id, {}).get("service") != "READY"]
+        wait_for(lambda: not unready(), 10, "all agents to know all replicas")
+
     def pyreplica(self, name, **options):
         """An engine made with grpcio; has .target and .proc."""
         replica = PyReplica(self, name, options)

@@ -57,9 +57,7 @@ def slow_pair(cluster, slow_disk, tmp_path, id="r1", **agent_options):
     r1.agent.env = slow_disk.env
     r1.agent.start()
     r1.start()
-    wait_for(lambda: all(cluster.gateway.table().get(known, {}).get("service")
-                         == "READY" for known in cluster.replicas), 10,
-             f"{id} and its peers: the last that gets work is not drained")
+    cluster.wait_ready()
     return r1.agent, kept
 
 
@@ -263,8 +261,7 @@ def test_drain_on_a_full_disk_holds_nobody_up(cluster, tiny):
     gw = cluster.agent("gw", "gateway")
     cluster.pair("r2")
     r1 = cluster.pair("r1", agent_options={"state_dir": tiny}).agent
-    wait_for(lambda: gw.table().get("r1", {}).get("service") == "READY", 10,
-             "r1")
+    cluster.wait_ready()
     fill(tiny)
     assert gw.ctl("drain", "r1").returncode == 0
     assert "No space left" in troubles(r1)["state"]
