@@ -20,7 +20,8 @@ MEMORY = (r"(?<![.>\w])(malloc|calloc|realloc|free|strdup|strndup|alloca)"
           r"\s*\(")
 ALLOCATOR = re.compile(r"\w+_(malloc|free)$")   # the default for an argument
 PURE = [(CORE + "/", (CLOCK, CHANCE, LOGS, MEMORY)),
-        ("agent/swim/", (CLOCK, CHANCE, LOGS))]
+        ("agent/swim/", (CLOCK, CHANCE, LOGS)),
+        ("replica/engine/dialect/", (CLOCK, CHANCE, LOGS))]
 
 
 def check(tree):

@@ -1,0 +1,199 @@
+
+/*
+ * What engines speak: OpenAI's HTTP API with each engine's own additions.
+ *
+ * A dialect turns one GenerateRequest into HTTP requests and their answers
+ * into GenerateResponses.  It is pure: no sockets, no clock.  Its driver
+ * (replica/engine/openai.c) has the sockets and does this:
+ *
+ *     call = dialect_call_create(...)          dialect_start(call)
+ *       |
+ *       v   DIALECT_ASK
+ *     send dialect_http(call)
+ *       |   the answer's head has come
+ *       v
+ *     dialect_head() ---- bytes ----> dialect_bytes(), as they come
+ *       |                                  |
+ *       +---- events ---> dialect_event(), | each by itself
+ *                              |           |
+ *                              v           v
+ *                     the answer has ended: dialect_end()
+ *
+ * Each of these functions says what comes next (dialect_do_t): go on with this
+ * answer, send the next request (this answer is done with, whether it has
+ * ended or not), or end the call.  After each of them the driver takes all
+ * messages:
+ *
+ *     while ((message = dialect_take(call)) != NULL)
+ *         run_send(run, message);
+ *
+ * also after DIALECT_DONE and DIALECT_FAILED, and before it ends the call.
+ *
+ * Most requests are one HTTP request.  A resume by ids has to render the
+ * prompt first, so it is two.
+ */
+
+#ifndef DIALECT_H
+#define DIALECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "llmgateway.pb-c.h"
+
+
+#define DIALECT_MAX_MODELS      64
+#define DIALECT_MODELS_BYTES    4096    /* of their names, NULs included */
+#define DIALECT_VERSION_BYTES   64
+#define DIALECT_GROUP_BYTES     64      /* the resume group, NUL included */
+#define DIALECT_WHY_BYTES       256     /* dialect_call_why() */
+#define DIALECT_ERROR_BYTES     65536   /* an error's body; more is cut */
+#define DIALECT_WHOLE_BYTES     (32 << 20)  /* a whole answer */
+#define DIALECT_PIECE_BYTES     65536   /* of a whole answer, in one message */
+
+
+typedef struct dialect_s dialect_t;
+typedef struct dialect_call_s dialect_call_t;
+
+typedef enum {
+    DIALECT_MORE = 0,   /* goes on: feed more of this answer */
+    DIALECT_ASK,        /* send dialect_http(); leave this answer */
+    DIALECT_DONE,       /* the call is over and well; leave this answer */
+    DIALECT_FAILED      /* the call is over: dialect_call_status() and _why() */
+} dialect_do_t;
+
+typedef struct {
+    const char  *method;
+    const char  *path;          /* with its query, to be put behind the URL */
+    const char  *body;          /* JSON; NULL: none */
+    size_t       body_bytes;
+    int          is_stream;     /* an event stream is expected: no limit of
+                                   time on the whole answer */
+    int          is_free;       /* asks nothing of the GPU: may be asked while
+                                   the engine is full */
+} dialect_http_t;
+
+
+/* --- what an engine says about itself --- */
+
+typedef enum {
+    DIALECT_DOWN = 0,   /* says itself that it is dead, or nothing is known */
+    DIALECT_STARTING,   /* loads its model */
+    DIALECT_READY
+} dialect_state_t;
+
+/* -1: the engine does not say. */
+typedef struct {
+    dialect_state_t  state;     /* of the last health answer */
+    int64_t   running;
+    int64_t   waiting;
+    int32_t   kv_permille;
+    int64_t   progress;         /* a counter that moves while it generates */
+    int32_t   capacity;
+    uint32_t  nmodels;          /* the first one is the base model */
+    uint32_t  models_bytes;
+    char      models[DIALECT_MODELS_BYTES];     /* NUL-ended, one by one */
+    char      version[DIALECT_VERSION_BYTES];   /* "": unknown */
+    uint64_t  numerics;         /* hash of what it says that shapes its text */
+    int       has_parser;       /* chat answers are more than the model's text:
+                                   the ids of a chat cannot be had apart */
+} dialect_facts_t;
+
+typedef enum {
+    DIALECT_OFTEN,      /* health and metrics: at every look */
+    DIALECT_ONCE        /* what changes only when the engine starts anew */
+} dialect_pace_t;
+
+typedef struct {
+    const char      *path;      /* asked by GET; NULL: end of the table */
+    dialect_pace_t   pace;
+    int              is_metrics;    /* its answers show progress */
+    int            (*learn)(dialect_facts_t *facts, unsigned status,
+                            const char *body, size_t len);
+} dialect_probe_t;
+
+struct dialect_s {
+    const char             *name;
+    const dialect_probe_t  *probes;
+    int                     has_ids;    /* resume by ids is possible */
+    int                     resumes_text;
+    const struct dialect_ops_s *ops;    /* dialect_inner.h */
+};
+
+/* By the name of --engine; NULL: there is none ("auto" is none). */
+const dialect_t *dialect_find(const char *name);
+
+/*
+ * `auto`: ask these paths in their order (GET) and hand over each answer,
+ * status 0 if there was none, until one tells.  If none of them does, but one
+ * was answered by 200, it is any OpenAI server.
+ */
+extern const char *const dialect_auto_paths[];      /* NULL ends them */
+const dialect_t *dialect_detect(const char *path, unsigned status,
+    const char *body, size_t len);
+
+void dialect_facts_init(dialect_facts_t *facts);
+
+/*
+ * Takes in what a probe was answered.  0: understood; -1: not, and facts are
+ * as before (but a health answer of 5xx is understood: DOWN or STARTING).
+ */
+int dialect_learn(const dialect_probe_t *probe, dialect_facts_t *facts,
+    unsigned status, const char *body, size_t len);
+
+/*
+ * The resume group: equal among engines that continue each other's text.
+ * Printable, without spaces.  "" until models are known.
+ */
+void dialect_group(const dialect_t *dialect, const dialect_facts_t *facts,
+    char group[DIALECT_GROUP_BYTES]);
+
+
+/* --- one call --- */
+
+/*
+ * Both facts and request have to outlive the call; the request's body is
+ * copied into the HTTP request's.  NULL: no memory.
+ */
+dialect_call_t *dialect_call_create(const dialect_t *dialect,
+    const dialect_facts_t *facts,
+    const Llmgateway__GenerateRequest *request);
+void dialect_call_destroy(dialect_call_t *call);
+
+/* DIALECT_ASK, or DIALECT_FAILED for what cannot be asked of this engine. */
+dialect_do_t dialect_start(dialect_call_t *call);
+
+/* What is to be sent; valid until the next DIALECT_ASK or _sent(). */
+const dialect_http_t *dialect_http(const dialect_call_t *call);
+
+/* The request is out and will not be sent again: gives its memory back. */
+void dialect_sent(dialect_call_t *call);
+
+/* The head of an answer, not of a 1xx.  content_type may be NULL. */
+dialect_do_t dialect_head(dialect_call_t *call, unsigned status,
+    const char *content_type);
+
+/* Whether this answer is read as events; valid behind dialect_head(). */
+int dialect_reads_events(const dialect_call_t *call);
+
+/* The data of one event (its lines joined by \n), or a piece of a body. */
+dialect_do_t dialect_event(dialect_call_t *call, const char *data, size_t len);
+dialect_do_t dialect_bytes(dialect_call_t *call, const char *data, size_t len);
+
+/* The answer has ended as HTTP says it should. */
+dialect_do_t dialect_end(dialect_call_t *call);
+
+/* NULL: none is left.  The message is valid until the next dialect_ call. */
+const Llmgateway__GenerateResponse *dialect_take(dialect_call_t *call);
+
+/*
+ * After DIALECT_FAILED: the gRPC status (proto/grpc/status.h) and a line for
+ * people.  RESOURCE_EXHAUSTED: the engine is full, nothing is wrong with it.
+ */
+int dialect_call_status(const dialect_call_t *call);
+const char *dialect_call_why(const dialect_call_t *call);
+
+/* Tokens that were put out, and whether any was. */
+uint64_t dialect_call_tokens(const dialect_call_t *call);
+
+#endif /* DIALECT_H */
