@@ -26,7 +26,7 @@ is_written_so(const uint8_t *bytes, size_t len, int *is_final)
 {
     int                            same;
     uint8_t                       *again;
-    Llmgateway__GenerateResponse  *response;
+    Llmgateway__GenerateResponse  *response, plain;
 
     response = llmgateway__generate_response__unpack(NULL, len, bytes);
 
@@ -34,14 +34,17 @@ is_written_so(const uint8_t *bytes, size_t len, int *is_final)
         return 0;
     }
 
+    llmgateway__generate_response__init(&plain);
+    plain.token = response->token;
+    plain.is_final = response->is_final;
+
     *is_final = response->is_final;
-    same = response->base.n_unknown_fields == 0
-           && llmgateway__generate_response__get_packed_size(response) == len;
+    same = llmgateway__generate_response__get_packed_size(&plain) == len;
 
     if (same) {
         again = malloc(len + 1);
         assert_non_null(again);
-        llmgateway__generate_response__pack(response, again);
+        llmgateway__generate_response__pack(&plain, again);
         same = memcmp(again, bytes, len) == 0;
         free(again);
     }
