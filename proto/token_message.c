@@ -11,7 +11,7 @@
 static const uint8_t  final_message[] = { FINAL_TAG, 1 };
 
 const llmgw_token_t  llmgw_token_final = {
-    final_message, sizeof(final_message), final_message, 0, 1
+    final_message, sizeof(final_message), final_message, 0, 1, 0, NULL
 };
 
 
@@ -49,6 +49,8 @@ llmgw_token_message_read(const uint8_t *message, size_t len,
     token->text = p;
     token->text_len = 0;
     token->is_final = 0;
+    token->count = 1;
+    token->more = NULL;
 
     if (len > 0 && *p == TEXT_TAG) {
         p = token_len(p + 1, end, &token->text_len);

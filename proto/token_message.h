@@ -18,18 +18,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "llmgateway.pb-c.h"
 
-/* A GenerateResponse, and its fields. */
+
+/*
+ * A GenerateResponse, and its fields.  The message is in the form above: with
+ * `more` it is a copy of these two fields alone.
+ */
 typedef struct {
     const uint8_t  *message;
     size_t          len;
     const uint8_t  *text;       /* within the message */
     size_t          text_len;
     int             is_final;
+    uint32_t        count;      /* how many tokens it is */
+    const Llmgateway__GenerateResponse  *more;      /* NULL: it is plain */
 } llmgw_token_t;
 
 
-/* The last message of a stream, without text. */
+/* The last message of a stream, without text: it is no token. */
 extern const llmgw_token_t  llmgw_token_final;
 
 

@@ -7,6 +7,7 @@
  * the client's message (proto/token_message.h).
  */
 
+#include "core/ring/ring.h"
 #include "front/grpc.h"
 #include "front/memory.h"
 #include "front/output.h"
@@ -299,6 +300,7 @@ static ngx_int_t
 ngx_http_llmgw_grpc_front_decode(ngx_http_llmgw_stream_t *stream,
     ngx_str_t *message)
 {
+    size_t                     prefix;
     const char                *wrong;
     ProtobufCAllocator         allocator;
     Llmgateway__InferRequest  *request;
@@ -320,9 +322,14 @@ ngx_http_llmgw_grpc_front_decode(ngx_http_llmgw_stream_t *stream,
     stream->ask.prompt.data = request->prompt.data;
     stream->ask.prompt.len = request->prompt.len;
     stream->ask.max_tokens = request->max_tokens;
+    stream->ask.token_limit = request->max_tokens;
+    stream->ask.choices = 1;
     stream->wants_hedge = request->hedge;
     stream->record.request_id.data = (u_char *) request->request_id;
     stream->record.request_id.len = ngx_strlen(request->request_id);
+
+    prefix = ngx_min(request->prompt.len, stream->pool->conf->prefix);
+    stream->key = llmgw_ring_hash(request->prompt.data, prefix);
 
     return NGX_OK;
 }

@@ -23,7 +23,6 @@
  * one of the two fails before that, the other runs on alone.
  */
 
-#include "core/ring/ring.h"
 #include "front/clients.h"
 #include "front/stream.h"
 #include "upstream/pool.h"
@@ -63,14 +62,7 @@ static const ngx_http_llmgw_attempt_events_t  ngx_http_llmgw_serve_events = {
 void
 ngx_http_llmgw_serve_begin(ngx_http_llmgw_stream_t *stream)
 {
-    size_t      prefix;
-    ngx_str_t  *prompt;
-
-    prompt = &stream->ask.prompt;
-    prefix = ngx_min(prompt->len, stream->pool->conf->prefix);
-
-    ngx_http_llmgw_claim_init(&stream->claim, stream->pool,
-                              llmgw_ring_hash(prompt->data, prefix));
+    ngx_http_llmgw_claim_init(&stream->claim, stream->pool, stream->key);
 
     stream->ask.events = &ngx_http_llmgw_serve_events;
     stream->claim.turn = ngx_http_llmgw_serve_turn;

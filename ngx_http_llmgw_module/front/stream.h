@@ -29,8 +29,9 @@ typedef struct ngx_http_llmgw_doubt_s    ngx_http_llmgw_doubt_t;
 struct ngx_http_llmgw_front_s {
 
     /*
-     * Called once the request's body is read: decodes it into the stream.
-     * NGX_DONE: the request was refused, and may be gone.
+     * Called once the request's body is read: decodes it into stream->ask,
+     * and sets stream->key.  NGX_DONE: the request was refused, and may be
+     * gone.
      */
     ngx_int_t  (*read)(ngx_http_llmgw_stream_t *stream);
 
@@ -39,10 +40,19 @@ struct ngx_http_llmgw_front_s {
 
     /*
      * Called within a callback of the session: packs the token into the
-     * stream's output and sends nothing.  NGX_ERROR: no memory.
+     * stream's output and sends nothing.  With token->more it may be more than
+     * a token, or none: a chunk, a piece, a finish, the usage.  The stream's
+     * last is final, if need be llmgw_token_final.  NGX_ERROR: no memory.
      */
     ngx_int_t  (*token)(ngx_http_llmgw_stream_t *stream,
                    const llmgw_token_t *token);
+
+    /*
+     * The stream is lost, and cannot go on where it broke off.  NGX_OK: the
+     * client has nothing of it yet, what was held is dropped, and it begins
+     * anew.  NULL: that is never so.
+     */
+    ngx_int_t  (*restart)(ngx_http_llmgw_stream_t *stream);
 
     /* Ends the answer after all tokens.  The request may be gone after it. */
     void       (*end)(ngx_http_llmgw_stream_t *stream,
@@ -88,6 +98,7 @@ struct ngx_http_llmgw_stream_s {
 
     /* the decoded request; its bytes are in the request's memory */
     ngx_http_llmgw_loc_conf_t    *conf;
+    uint64_t                      key;          /* of the ring: read() */
     ngx_http_llmgw_ask_t          ask;
 
     llmgw_resume_t                resume;

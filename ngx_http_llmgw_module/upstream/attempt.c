@@ -41,6 +41,7 @@ ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
     attempt->tokens = 0;
     attempt->status = LLMGW_GRPC_NO_STATUS;
     attempt->message.len = 0;
+    attempt->failure.status = 0;
     attempt->activity_ms = ngx_current_msec;
 
     ngx_queue_insert_tail(&attempt->replica->attempts, &attempt->queue);

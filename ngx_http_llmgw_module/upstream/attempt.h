@@ -12,6 +12,7 @@
 #include "proto/token_message.h"
 #include "proto/trace.h"
 
+#include "upstream/delivered.h"
 #include "upstream/session.h"
 #include "upstream/lease.h"
 
@@ -24,6 +25,7 @@ typedef struct ngx_http_llmgw_attempt_s  ngx_http_llmgw_attempt_t;
  * session: the owner takes note, and finalizes no request.
  */
 typedef struct {
+    /* For each message but `progress` alone and `failure`. */
     void  (*token)(ngx_http_llmgw_attempt_t *attempt,
               const llmgw_token_t *token);
 
@@ -32,11 +34,28 @@ typedef struct {
 } ngx_http_llmgw_attempt_events_t;
 
 
+/* ask->token_limit of a request that has none. */
+#define NGX_HTTP_LLMGW_NO_TOKEN_LIMIT  NGX_MAX_UINT32_VALUE
+
+
+/* An answer to the request itself, by the engine: it is at fault. */
+typedef struct {
+    ngx_uint_t                    status;       /* HTTP; 0: there is none */
+    ngx_str_t                     body;         /* OpenAI's error object */
+} ngx_http_llmgw_failure_t;
+
+
 /* What each replica is asked; it is the owner's, and outlives the attempts. */
 typedef struct {
     const ngx_http_llmgw_attempt_events_t  *events;
-    ngx_uint_t                    max_tokens;
+    ngx_uint_t                    max_tokens;   /* as replicas are told */
+    ngx_uint_t                    token_limit;  /* no more may come */
     ngx_str_t                     prompt;
+    const Llmgateway__OpenaiRequest *openai;    /* NULL: Infer asks */
+    ngx_uint_t                    choices;      /* that the answer has, or 0:
+                                                   not known */
+    uint32_t                      want;         /* a sum of Want */
+    ngx_http_llmgw_delivered_t   *delivered;    /* NULL: nothing is kept */
     char                         *request_id;
     llmgw_trace_span_t           *trace;        /* NULL: none */
     ngx_msec_t                    connect_timeout;
@@ -69,6 +88,7 @@ struct ngx_http_llmgw_attempt_s {
     llmgw_cause_t                 cause;
     ngx_int_t                     status;       /* gRPC, where it ended so */
     ngx_str_t                     message;      /* for PASSED; ask->memory */
+    ngx_http_llmgw_failure_t      failure;      /* the same */
 };
 
 
