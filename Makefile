@@ -49,12 +49,13 @@ CPPFLAGS := -D_GNU_SOURCE -DLLMGW_VERSION='"$(VERSION)"' -I. -Iagent \
             -Ingx_http_llmgw_module -I$(GEN)
 CFLAGS   := -std=gnu11 $(OPT) $(SAN) $(WARN) -fPIC
 LDFLAGS  := $(SAN) -Wl,--as-needed
-LDLIBS   := -lnghttp2 -lprotobuf-c -lev -ljansson -lsodium -lm -lpthread
+LDLIBS   := -lnghttp2 -lprotobuf-c -lev -ljansson -lcurl -lsodium -lm \
+            -lpthread
 
 DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libev-dev \
-    libxxhash-dev libsodium-dev libjansson-dev libpcre2-dev zlib1g-dev \
-    libssl-dev openssl libcmocka-dev clang libclang-rt-14-dev \
+    libxxhash-dev libsodium-dev libjansson-dev libcurl4-openssl-dev \
+    libpcre2-dev zlib1g-dev libssl-dev openssl libcmocka-dev clang libclang-rt-14-dev \
     python3 python3-pytest python3-grpcio python3-protobuf python3-h2 \
     python3-jsonschema chromium-headless-shell prometheus \
     libnginx-mod-http-headers-more-filter
@@ -314,7 +315,7 @@ build/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/fuzz_count.h $(FUZZ_SRC)
 # --- what the benchmarks compare with; threads needs grpc++
 
 PEERS := build/bench
-bench-peers: $(PEERS)/floor $(PEERS)/segment
+bench-peers: $(PEERS)/floor $(PEERS)/segment $(PEERS)/engine
 	@$(MAKE) --no-print-directory $(PEERS)/threads \
 	    || echo "bench: no thread-per-stream gateway, see make bench-deps"
 
@@ -324,6 +325,11 @@ $(PEERS)/floor: bench/peers/floor.c bench/peers/floor_relay.c \
 	$(call say,CC,$<)
 	$(Q)$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -I. $(WARN) -o $@ $(filter %.c,$^) \
 	    -lnghttp2
+
+$(PEERS)/engine: bench/peers/engine.c $(O)/libcommon.a
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(O)/libcommon.a
 
 $(PEERS)/segment: bench/peers/segment.c $(O)/libproto.a
 	@mkdir -p $(@D)

@@ -35,8 +35,17 @@ static const option_t  bench_table[] = {
       "infer, or generate for a replica",
       0, 0, 0 },
 
+    { "openai", OPTION_FLAG, FIELD(is_openai), NULL, NULL,
+      "chat completions over HTTP/1.1, streamed", 0, 0, 0 },
+
+    { "model", OPTION_STRING, FIELD(model), "sim", "NAME",
+      "the model to ask for (openai)", 0, 0, 0 },
+
+    { "any-text", OPTION_FLAG, FIELD(is_any_text), NULL, NULL,
+      "do not compare tokens with the simulated ones", 0, 0, 0 },
+
     { "connections", OPTION_INT, FIELD(connections), "1", NULL,
-      "number of HTTP/2 connections", 1, BENCH_CONNECTIONS_MAX, 0 },
+      "number of connections", 1, BENCH_CONNECTIONS_MAX, 0 },
 
     { "streams", OPTION_INT, FIELD(streams), "1", NULL,
       "concurrent streams on each of them", 1, BENCH_STREAMS_MAX, 0 },
@@ -116,6 +125,12 @@ bench_options_error(const bench_options_t *o)
 {
     if (strcmp(o->method, "infer") != 0 && strcmp(o->method, "generate") != 0) {
         return "--method is infer or generate";
+    }
+
+    if (o->is_openai && (o->streams > 1 || o->is_hedged
+                         || strcmp(o->method, "infer") != 0))
+    {
+        return "--openai takes neither --streams nor --hedge nor --method";
     }
 
     if (o->is_lockstep && o->rate > 0) {

@@ -49,7 +49,7 @@ bench_idle_pop(bench_idle_t *idle)
 }
 
 
-int
+static int
 bench_conn_can_call(const bench_conn_t *conn)
 {
     llmgw_grpc_session_t  *session;
@@ -82,6 +82,9 @@ bench_conn_unpark(bench_conn_t *conn)
         bench_idle_push(&conn->bench->idle, slot);
     }
 }
+
+
+static int bench_conn_open(bench_conn_t *conn);
 
 
 static void
@@ -144,7 +147,7 @@ bench_conn_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-int
+static int
 bench_conn_open(bench_conn_t *conn)
 {
     bench_t              *bench;
@@ -167,7 +170,7 @@ bench_conn_open(bench_conn_t *conn)
 }
 
 
-void
+static void
 bench_conn_close(bench_conn_t *conn)
 {
     ev_timer_stop(conn->bench->loop, &conn->timer);
@@ -177,3 +180,11 @@ bench_conn_close(bench_conn_t *conn)
         conn->grpc = NULL;
     }
 }
+
+
+const bench_protocol_t  bench_conn_protocol = {
+    .open = bench_conn_open,
+    .close = bench_conn_close,
+    .can_call = bench_conn_can_call,
+    .start = bench_stream_call
+};

@@ -7,6 +7,7 @@
  *   bench_start.c   which stream starts when
  *   bench_conn.c    connections, and the slots waiting for them
  *   bench_stream.c  one stream: its request, its tokens, its end
+ *   bench_openai.c  the same over OpenAI's API, a connection each
  *   bench_tally.c   errors by kind
  *   bench_report.c  what is printed; bench_json.c: as JSON
  *   histogram.c     times
@@ -33,8 +34,9 @@
 #include <sys/resource.h>
 
 #include "client/bench_tally.h"
-#include "common/grpc/conn.h"
 #include "client/histogram.h"
+#include "common/curl_loop.h"
+#include "common/grpc/conn.h"
 
 
 #define BENCH_NS_S           1000000000ULL
@@ -51,9 +53,12 @@ typedef struct bench_s       bench_t;
 typedef struct bench_conn_s  bench_conn_t;
 typedef struct bench_slot_s  bench_slot_t;
 
+typedef struct bench_chat_s  bench_chat_t;
+
 typedef struct {
     const char  *gateway;
     const char  *method;
+    const char  *model;
     int64_t      connections;
     int64_t      streams;               /* of each connection */
     int64_t      max_tokens;
@@ -74,6 +79,8 @@ typedef struct {
     int          is_held;
     int          is_hedged;
     int          is_json;
+    int          is_openai;
+    int          is_any_text;
 } bench_options_t;
 
 typedef enum {
@@ -88,6 +95,7 @@ struct bench_slot_s {
     bench_conn_t         *conn;
     bench_slot_t         *next;         /* in the idle or a parked list */
     llmgw_grpc_stream_t  *stream;       /* NULL: not running */
+    bench_chat_t         *chat;         /* with --openai */
     uint64_t              prompt_hash;
     uint64_t              due_ns;       /* when it should have started */
     uint64_t              last_ns;      /* when its last token came */
@@ -120,6 +128,23 @@ typedef struct {
     uint64_t  random;                   /* own: --poisson keeps the prompts */
 } bench_arrival_t;
 
+/* How a run speaks: gRPC over HTTP/2, or OpenAI's API over HTTP/1.1. */
+typedef struct {
+    int        (*prepare)(bench_t *bench);      /* 0, or -1: no memory */
+    void       (*done)(bench_t *bench);
+    int        (*open)(bench_conn_t *conn);     /* likewise */
+    void       (*close)(bench_conn_t *conn);
+    int        (*can_call)(const bench_conn_t *conn);
+    int        (*start)(bench_slot_t *slot);    /* likewise */
+} bench_protocol_t;
+
+/* A token, of whatever message. */
+typedef struct {
+    ProtobufCBinaryData  text;
+    ProtobufCBinaryData  replica;
+    int                  is_final;
+} bench_token_t;
+
 /* What is counted from the end of the warm-up to the end of the duration. */
 typedef struct {
     uint64_t     tokens;
@@ -145,6 +170,9 @@ struct bench_s {
     bench_options_t   options;
     address_t         address;
     struct ev_loop   *loop;
+    const bench_protocol_t  *protocol;
+    curl_loop_t       curl;             /* with --openai, and this */
+    struct curl_slist *headers;
     bench_phase_t     phase;
     bench_conn_t     *conns;
     bench_slot_t     *slots;
@@ -201,21 +229,38 @@ int bench_start_is_done(const bench_t *bench);
 uint64_t bench_start_waiting(const bench_t *bench, uint64_t now_ns);
 
 /* bench_conn.c */
-int bench_conn_open(bench_conn_t *conn);
+extern const bench_protocol_t  bench_conn_protocol;
 void bench_conn_on_settings(llmgw_grpc_session_t *session);
-void bench_conn_close(bench_conn_t *conn);
-int bench_conn_can_call(const bench_conn_t *conn);
 void bench_conn_park(bench_slot_t *slot);
 void bench_conn_unpark(bench_conn_t *conn);
 void bench_idle_push(bench_idle_t *idle, bench_slot_t *slot);
 bench_slot_t *bench_idle_pop(bench_idle_t *idle);
 
+/* bench_openai.c */
+extern const bench_protocol_t  bench_openai_protocol;
+
 /* bench_stream.c: 0, or -1: no memory. */
 extern const llmgw_grpc_callbacks_t  bench_stream_callbacks;
 void bench_stream_init(bench_t *bench);
 int bench_stream_start(bench_slot_t *slot, uint64_t due_ns);
+int bench_stream_call(bench_slot_t *slot);
+
+/* Writes the next prompt, whose text differs in its first bytes. */
+size_t bench_stream_prompt(bench_t *bench);
+
+/* NULL: it is the next token; else what is wrong. */
+const char *bench_stream_check_text(const bench_slot_t *slot,
+    const bench_token_t *token);
+void bench_stream_record(bench_slot_t *slot, const bench_token_t *token);
+
+/* The outcome, once; then that the slot is idle. */
+void bench_stream_fail(bench_slot_t *slot, bench_tally_class_t class,
+    const char *code, const char *reason);
+void bench_stream_succeed(bench_slot_t *slot);
+void bench_stream_idle(bench_slot_t *slot);
 
 /* bench_report.c, bench_json.c */
+const char *bench_method(const bench_t *bench);
 void bench_report(const bench_t *bench);
 void bench_report_progress(const bench_t *bench);
 double bench_report_seconds(const bench_t *bench);

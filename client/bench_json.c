@@ -122,7 +122,7 @@ bench_json(const bench_t *bench)
     object = json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o,"
                        " s:o, s:o, s:o, s:o, s:o}",
                        "gateway", bench->options.gateway,
-                       "method", bench->options.method,
+                       "method", bench_method(bench),
                        "connections",
                        (json_int_t) bench->options.connections,
                        "streams", (json_int_t) bench->options.streams,

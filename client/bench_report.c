@@ -112,6 +112,13 @@ bench_report_rates(const bench_t *bench)
 }
 
 
+const char *
+bench_method(const bench_t *bench)
+{
+    return bench->options.is_openai ? "openai" : bench->options.method;
+}
+
+
 void
 bench_report(const bench_t *bench)
 {
@@ -122,8 +129,9 @@ bench_report(const bench_t *bench)
     o = &bench->options;
     counts = &bench->counts;
 
-    printf("%s at %s: %d x %d streams, %s, %.3f s\n\n", o->method, o->gateway,
-           (int) o->connections, (int) o->streams,
+    printf("%s at %s: %d x %d streams, %s, %.3f s\n\n",
+           bench_method(bench), o->gateway, (int) o->connections,
+           (int) o->streams,
            bench_report_loop(o, loop, sizeof(loop)),
            bench_report_seconds(bench));
 

@@ -312,6 +312,8 @@ bench_run_prepare(bench_t *bench)
     bench->start_fd = -1;
     bench->random = (uint64_t) bench->options.seed;
     bench->arrival.random = ~bench->random;
+    bench->protocol = bench->options.is_openai ? &bench_openai_protocol
+                                               : &bench_conn_protocol;
 
     if (bench->options.is_held) {
         bench->options.max_tokens = INT32_MAX;
@@ -331,7 +333,9 @@ bench_run_prepare(bench_t *bench)
     bench->interrupt.data = bench;
 
     if (bench->loop == NULL || bench_run_slots(bench) != 0
-        || bench_run_prompt(bench) != 0 || bench_start_init(bench) != 0)
+        || bench_run_prompt(bench) != 0 || bench_start_init(bench) != 0
+        || (bench->protocol->prepare != NULL
+            && bench->protocol->prepare(bench) != 0))
     {
         bench_run_abort(bench, "out of memory or descriptors");
         return -1;
@@ -349,7 +353,7 @@ bench_run_connect(bench_t *bench)
     bench_run_wait(bench, BENCH_RUN_CONNECT_MS);
 
     for (i = 0; i < bench->options.connections; i++) {
-        if (bench_conn_open(&bench->conns[i]) != 0) {
+        if (bench->protocol->open(&bench->conns[i]) != 0) {
             bench_run_abort(bench, "out of memory or descriptors");
             return;
         }
@@ -363,7 +367,11 @@ bench_run_done(bench_t *bench)
     int64_t  i;
 
     for (i = 0; bench->conns != NULL && i < bench->options.connections; i++) {
-        bench_conn_close(&bench->conns[i]);
+        bench->protocol->close(&bench->conns[i]);
+    }
+
+    if (bench->protocol->done != NULL) {
+        bench->protocol->done(bench);
     }
 
     if (bench->loop != NULL) {

@@ -156,7 +156,7 @@ bench_start_slot(bench_t *bench)
 
     while ((slot = bench_idle_pop(&bench->idle)) != NULL) {
 
-        if (bench_conn_can_call(slot->conn)) {
+        if (bench->protocol->can_call(slot->conn)) {
             return slot;
         }
 

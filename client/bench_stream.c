@@ -25,12 +25,6 @@
 
 #define BENCH_STREAM_CANCEL  8      /* RFC 9113, CANCEL */
 
-typedef struct {
-    ProtobufCBinaryData  text;
-    ProtobufCBinaryData  replica;
-    int                  is_final;
-} bench_token_t;
-
 
 /* --- the arena */
 
@@ -79,7 +73,7 @@ bench_stream_is_counted(const bench_t *bench)
 }
 
 
-static void
+void
 bench_stream_fail(bench_slot_t *slot, bench_tally_class_t class,
     const char *code, const char *reason)
 {
@@ -108,7 +102,7 @@ bench_stream_fail(bench_slot_t *slot, bench_tally_class_t class,
 }
 
 
-static void
+void
 bench_stream_succeed(bench_slot_t *slot)
 {
     bench_t  *bench;
@@ -120,6 +114,20 @@ bench_stream_succeed(bench_slot_t *slot)
         bench->counts.ok++;
         histogram_record(&bench->counts.total, bench_now_ns() - slot->due_ns);
     }
+}
+
+
+void
+bench_stream_idle(bench_slot_t *slot)
+{
+    bench_t  *bench;
+
+    bench = slot->conn->bench;
+    bench->nrunning--;
+    bench_idle_push(&bench->idle, slot);
+    bench_conn_unpark(slot->conn);
+    bench_start_due(bench);
+    bench_run_look(bench);
 }
 
 
@@ -181,30 +189,42 @@ bench_stream_is_token(const bench_slot_t *slot, const bench_token_t *token,
 }
 
 
-/* NULL: it is the expected token; else what is wrong. */
-static const char *
-bench_stream_check(const bench_slot_t *slot, const bench_token_t *token)
+const char *
+bench_stream_check_text(const bench_slot_t *slot, const bench_token_t *token)
 {
-    int32_t  max_tokens;
+    const bench_options_t  *o;
 
-    max_tokens = (int32_t) slot->conn->bench->options.max_tokens;
+    o = &slot->conn->bench->options;
 
-    if (slot->is_final || slot->tokens >= max_tokens) {
+    if (slot->is_final || slot->tokens >= o->max_tokens) {
         return "extra";
     }
 
-    if (!bench_stream_is_token(slot, token, slot->tokens)) {
+    if (!o->is_any_text && !bench_stream_is_token(slot, token, slot->tokens)) {
         return bench_stream_is_token(slot, token, slot->tokens - 1)
                    ? "doubled"
                : bench_stream_is_token(slot, token, slot->tokens + 1)
                    ? "lost" : "wrong";
     }
 
-    if (token->is_final != (slot->tokens == max_tokens - 1)) {
-        return token->is_final ? "final too early" : "final missing";
+    return NULL;
+}
+
+
+static const char *
+bench_stream_check(const bench_slot_t *slot, const bench_token_t *token)
+{
+    int64_t      left;
+    const char  *wrong;
+
+    wrong = bench_stream_check_text(slot, token);
+    left = slot->conn->bench->options.max_tokens - 1 - slot->tokens;
+
+    if (wrong == NULL && token->is_final != (left == 0)) {
+        wrong = token->is_final ? "final too early" : "final missing";
     }
 
-    return NULL;
+    return wrong;
 }
 
 
@@ -256,7 +276,7 @@ bench_stream_record_lag(bench_slot_t *slot, uint64_t now_ns)
 }
 
 
-static void
+void
 bench_stream_record(bench_slot_t *slot, const bench_token_t *token)
 {
     int              is_takeover;
@@ -371,9 +391,9 @@ bench_stream_on_close(llmgw_grpc_stream_t *stream, uint32_t http2_error,
     bench = slot->conn->bench;
 
     slot->stream = NULL;
-    bench->nrunning--;
 
     if (bench->phase == BENCH_OVER) {
+        bench->nrunning--;
         return;
     }
 
@@ -386,10 +406,7 @@ bench_stream_on_close(llmgw_grpc_stream_t *stream, uint32_t http2_error,
                           is_refused ? "refused" : "");
     }
 
-    bench_idle_push(&bench->idle, slot);
-    bench_conn_unpark(slot->conn);
-    bench_start_due(bench);
-    bench_run_look(bench);
+    bench_stream_idle(slot);
 }
 
 
@@ -405,7 +422,7 @@ const llmgw_grpc_callbacks_t  bench_stream_callbacks = {
 /* --- the request */
 
 /* Prompts differ in their first bytes, which a gateway hashes. */
-static size_t
+size_t
 bench_stream_prompt(bench_t *bench)
 {
     char    key[17];
@@ -492,7 +509,7 @@ bench_stream_send(bench_slot_t *slot)
 
 
 int
-bench_stream_start(bench_slot_t *slot, uint64_t due_ns)
+bench_stream_call(bench_slot_t *slot)
 {
     bench_t            *bench;
     llmgw_grpc_call_t   call;
@@ -508,10 +525,24 @@ bench_stream_start(bench_slot_t *slot, uint64_t due_ns)
 
     if (llmgw_grpc_call(grpc_conn_session(slot->conn->grpc), &call,
                         &slot->stream)
-        != LLMGW_GRPC_DONE)
+        != LLMGW_GRPC_DONE
+        || bench_stream_send(slot) != 0)
     {
         return -1;
     }
+
+    grpc_conn_wake(slot->conn->grpc);
+
+    return 0;
+}
+
+
+int
+bench_stream_start(bench_slot_t *slot, uint64_t due_ns)
+{
+    bench_t  *bench;
+
+    bench = slot->conn->bench;
 
     slot->due_ns = due_ns;
     slot->last_ns = due_ns;
@@ -524,11 +555,5 @@ bench_stream_start(bench_slot_t *slot, uint64_t due_ns)
     bench->nrunning++;
     bench->nstarted++;
 
-    if (bench_stream_send(slot) != 0) {
-        return -1;
-    }
-
-    grpc_conn_wake(slot->conn->grpc);
-
-    return 0;
+    return bench->protocol->start(slot);
 }

@@ -1,0 +1,495 @@
+
+/*
+ * Streams over OpenAI's API: chat completions as server-sent events, one at a
+ * time on each connection, by libcurl.
+ *
+ *   start -> on_data: lines -> events: check, record ... -> [DONE] -> on_end
+ *                                 |                                    |
+ *                                 '--> wrong: counted, cut off ------->'-> idle
+ *
+ * Beside the text of each token an answer must keep one id, give the role once
+ * and in its first chunk, name the reason of its end, say how many tokens it
+ * had, and close with [DONE].
+ */
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/bench_inner.h"
+#include "common/sim_token.h"
+
+
+#define BENCH_CHAT_LINE  16384      /* as a gRPC message: BENCH_MESSAGE_BYTES */
+#define BENCH_CHAT_HEAD  512        /* of the request around its prompt */
+#define BENCH_CHAT_ID    64
+
+struct bench_chat_s {
+    CURL      *easy;
+    char      *body;                /* of the request */
+    char      *line;                /* of the answer, as much as has come */
+    size_t     line_len;
+    char       id[BENCH_CHAT_ID];
+    json_int_t usage;               /* tokens, as the answer counts them */
+    unsigned   is_running:1;
+    unsigned   has_role:1;
+    unsigned   has_reason:1;
+    unsigned   is_done:1;           /* [DONE] has come */
+};
+
+
+/* --- events */
+
+/* NULL: it is right; else what is wrong. */
+static const char *
+bench_openai_text(bench_slot_t *slot, const char *text, size_t len)
+{
+    const char     *wrong;
+    bench_token_t   token = { .text = { len, (uint8_t *) text } };
+
+    wrong = bench_stream_check_text(slot, &token);
+
+    if (wrong == NULL) {
+        bench_stream_record(slot, &token);
+    }
+
+    return wrong;
+}
+
+
+static const char *
+bench_openai_delta(bench_slot_t *slot, json_t *delta)
+{
+    json_t        *text;
+    bench_chat_t  *chat;
+
+    chat = slot->chat;
+
+    if (json_object_get(delta, "role") != NULL) {
+        if (chat->has_role || slot->tokens > 0) {
+            return "second role";
+        }
+
+        chat->has_role = 1;
+    }
+
+    text = json_object_get(delta, "content");
+
+    if (json_string_length(text) == 0) {
+        return NULL;
+    }
+
+    if (!chat->has_role) {
+        return "no role";
+    }
+
+    return bench_openai_text(slot, json_string_value(text),
+                             json_string_length(text));
+}
+
+
+static const char *
+bench_openai_chunk(bench_slot_t *slot, json_t *chunk)
+{
+    json_t        *choice, *usage;
+    const char    *id, *wrong;
+    bench_chat_t  *chat;
+
+    chat = slot->chat;
+    id = json_string_value(json_object_get(chunk, "id"));
+
+    if (json_object_get(chunk, "error") != NULL) {
+        return "error in the stream";
+    }
+
+    if (id == NULL || strlen(id) >= sizeof(chat->id)
+        || (chat->id[0] != '\0' && strcmp(chat->id, id) != 0))
+    {
+        return "another id";
+    }
+
+    strcpy(chat->id, id);
+    usage = json_object_get(chunk, "usage");
+
+    if (json_is_object(usage)) {
+        chat->usage = json_integer_value(json_object_get(usage,
+                                                         "completion_tokens"));
+    }
+
+    choice = json_array_get(json_object_get(chunk, "choices"), 0);
+
+    if (choice == NULL) {
+        return usage != NULL ? NULL : "no choice";
+    }
+
+    wrong = chat->has_reason ? "text behind the end"
+            : bench_openai_delta(slot, json_object_get(choice, "delta"));
+
+    chat->has_reason |= json_is_string(json_object_get(choice,
+                                                       "finish_reason"));
+
+    return wrong;
+}
+
+
+static const char *
+bench_openai_event(bench_slot_t *slot, const char *data, size_t len)
+{
+    json_t      *chunk;
+    const char  *wrong;
+
+    if (slot->chat->is_done) {
+        return "event behind [DONE]";
+    }
+
+    if (len == 6 && memcmp(data, "[DONE]", 6) == 0) {
+        slot->chat->is_done = 1;
+        return NULL;
+    }
+
+    chunk = json_loadb(data, len, 0, NULL);
+
+    if (!json_is_object(chunk)) {
+        json_decref(chunk);
+        return "malformed";
+    }
+
+    wrong = bench_openai_chunk(slot, chunk);
+    json_decref(chunk);
+
+    return wrong;
+}
+
+
+static const char *
+bench_openai_line(bench_slot_t *slot, const char *line, size_t len)
+{
+    if (len == 0 || line[0] == ':') {
+        return NULL;
+    }
+
+    if (len < 6 || memcmp(line, "data: ", 6) != 0) {
+        return "no event";
+    }
+
+    return bench_openai_event(slot, line + 6, len - 6);
+}
+
+
+/* --- libcurl's side */
+
+static int
+bench_openai_is_refused(const bench_chat_t *chat)
+{
+    long  status;
+
+    status = 0;
+    (void) curl_easy_getinfo(chat->easy, CURLINFO_RESPONSE_CODE, &status);
+
+    return status != 200;
+}
+
+
+/* Adds to the line; a refusal's body is one. */
+static const char *
+bench_openai_add(bench_chat_t *chat, const char *data, size_t len)
+{
+    if (len > BENCH_CHAT_LINE - chat->line_len) {
+        return "line too long";
+    }
+
+    memcpy(chat->line + chat->line_len, data, len);
+    chat->line_len += len;
+
+    return NULL;
+}
+
+
+static size_t
+bench_openai_on_data(char *data, size_t size, size_t len, void *user)
+{
+    size_t         n, left;
+    const char    *end, *wrong;
+    bench_chat_t  *chat;
+    bench_slot_t  *slot;
+
+    slot = user;
+    chat = slot->chat;
+
+    if (bench_openai_is_refused(chat)) {
+        (void) bench_openai_add(chat, data, len);
+        return len;
+    }
+
+    for (left = len, wrong = NULL; left > 0 && wrong == NULL; left -= n) {
+        end = memchr(data, '\n', left);
+        n = end != NULL ? (size_t) (end - data) + 1 : left;
+        wrong = bench_openai_add(chat, data, end != NULL ? n - 1 : n);
+        data += n;
+
+        if (end != NULL && wrong == NULL) {
+            wrong = bench_openai_line(slot, chat->line, chat->line_len);
+            chat->line_len = 0;
+        }
+    }
+
+    if (wrong == NULL) {
+        return len;
+    }
+
+    bench_stream_fail(slot, BENCH_TALLY_TOKENS, wrong, "");
+
+    return 0;
+}
+
+
+static void
+bench_openai_refused(bench_slot_t *slot)
+{
+    char         status[32];
+    long         code;
+    json_t      *body;
+    const char  *reason;
+
+    (void) curl_easy_getinfo(slot->chat->easy, CURLINFO_RESPONSE_CODE, &code);
+    snprintf(status, sizeof(status), "%ld", code);
+
+    body = json_loadb(slot->chat->line, slot->chat->line_len, 0, NULL);
+    reason = json_string_value(json_object_get(json_object_get(body, "error"),
+                                               "code"));
+    bench_stream_fail(slot, BENCH_TALLY_STATUS, status,
+                      reason != NULL ? reason : "");
+    json_decref(body);
+}
+
+
+/* What is missing of a stream that ended; NULL: nothing. */
+static const char *
+bench_openai_missing(const bench_slot_t *slot)
+{
+    const bench_chat_t     *chat;
+    const bench_options_t  *o;
+
+    chat = slot->chat;
+    o = &slot->conn->bench->options;
+
+    if (slot->tokens < o->max_tokens) {
+        return "lost at the end";
+    }
+
+    if (!chat->has_reason) {
+        return "no finish_reason";
+    }
+
+    if (chat->usage != slot->tokens) {
+        return "wrong usage";
+    }
+
+    return chat->is_done ? NULL : "no [DONE]";
+}
+
+
+static void
+bench_openai_on_end(void *data, CURL *easy, CURLcode rc)
+{
+    void          *p;
+    const char    *missing;
+    bench_t       *bench;
+    bench_slot_t  *slot;
+
+    bench = data;
+    (void) curl_easy_getinfo(easy, CURLINFO_PRIVATE, &p);
+    slot = p;
+    slot->chat->is_running = 0;
+
+    if (bench->phase == BENCH_OVER) {
+        bench->nrunning--;
+        return;
+    }
+
+    if (rc != CURLE_OK) {
+        bench_stream_fail(slot, BENCH_TALLY_TRANSPORT,
+                          curl_easy_strerror(rc), "");
+
+    } else if (bench_openai_is_refused(slot->chat)) {
+        bench_openai_refused(slot);
+
+    } else if ((missing = bench_openai_missing(slot)) != NULL) {
+        bench_stream_fail(slot, BENCH_TALLY_TOKENS, missing, "");
+
+    } else {
+        bench_stream_succeed(slot);
+    }
+
+    bench_stream_idle(slot);
+}
+
+
+/* --- the protocol */
+
+/* The prompt has no character that JSON would escape. */
+static int
+bench_openai_start(bench_slot_t *slot)
+{
+    int            n;
+    size_t         len;
+    bench_t       *bench;
+    bench_chat_t  *chat;
+
+    bench = slot->conn->bench;
+    chat = slot->chat;
+    len = bench_stream_prompt(bench);
+    slot->prompt_hash = sim_token_hash((const uint8_t *) bench->prompt, len);
+
+    n = snprintf(chat->body, BENCH_CHAT_HEAD + len,
+                 "{\"model\":\"%.128s\",\"messages\":[{\"role\":\"user\","
+                 "\"content\":\"%.*s\"}],\"max_tokens\":%lld,\"stream\":true,"
+                 "\"stream_options\":{\"include_usage\":true}}",
+                 bench->options.model, (int) len, bench->prompt,
+                 (long long) bench->options.max_tokens);
+
+    curl_easy_setopt(chat->easy, CURLOPT_POSTFIELDSIZE, (long) n);
+
+    chat->line_len = 0;
+    chat->id[0] = '\0';
+    chat->usage = -1;
+    chat->has_role = 0;
+    chat->has_reason = 0;
+    chat->is_done = 0;
+    chat->is_running = 1;
+
+    return curl_loop_add(&bench->curl, chat->easy);
+}
+
+
+static int
+bench_openai_slot(bench_slot_t *slot, const char *url,
+    struct curl_slist *headers)
+{
+    bench_t       *bench;
+    bench_chat_t  *chat;
+
+    bench = slot->conn->bench;
+    chat = calloc(1, sizeof(bench_chat_t));
+    slot->chat = chat;
+
+    if (chat == NULL) {
+        return -1;
+    }
+
+    chat->body = malloc(BENCH_CHAT_HEAD + (size_t) bench->options.prompt_bytes);
+    chat->line = malloc(BENCH_CHAT_LINE);
+    chat->easy = curl_easy_init();
+
+    if (chat->body == NULL || chat->line == NULL || chat->easy == NULL) {
+        return -1;
+    }
+
+    curl_easy_setopt(chat->easy, CURLOPT_URL, url);
+    curl_easy_setopt(chat->easy, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(chat->easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(chat->easy, CURLOPT_NOPROXY, "*");
+    curl_easy_setopt(chat->easy, CURLOPT_POSTFIELDS, chat->body);
+    curl_easy_setopt(chat->easy, CURLOPT_WRITEFUNCTION, bench_openai_on_data);
+    curl_easy_setopt(chat->easy, CURLOPT_WRITEDATA, slot);
+    curl_easy_setopt(chat->easy, CURLOPT_PRIVATE, slot);
+    curl_easy_setopt(chat->easy, CURLOPT_TIMEOUT_MS,
+                     (long) bench->options.timeout_ms);
+
+    return 0;
+}
+
+
+static int
+bench_openai_prepare(bench_t *bench)
+{
+    size_t  i;
+    char    url[512];
+
+    if (curl_loop_init(&bench->curl, bench->loop, bench_openai_on_end, bench)
+        != 0)
+    {
+        return -1;
+    }
+
+    curl_multi_setopt(bench->curl.multi, CURLMOPT_MAXCONNECTS,
+                      (long) bench->nslots);
+    bench->headers = curl_slist_append(NULL, "Content-Type: application/json");
+    snprintf(url, sizeof(url), "http://%s/v1/chat/completions",
+             bench->options.gateway);
+
+    for (i = 0; i < bench->nslots; i++) {
+        if (bench->headers == NULL
+            || bench_openai_slot(&bench->slots[i], url, bench->headers) != 0)
+        {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+bench_openai_done(bench_t *bench)
+{
+    size_t         i;
+    bench_chat_t  *chat;
+
+    for (i = 0; bench->slots != NULL && i < bench->nslots; i++) {
+        chat = bench->slots[i].chat;
+
+        if (chat == NULL) {
+            continue;
+        }
+
+        if (chat->is_running) {
+            curl_loop_remove(&bench->curl, chat->easy);
+        }
+
+        curl_easy_cleanup(chat->easy);
+        free(chat->body);
+        free(chat->line);
+        free(chat);
+    }
+
+    if (bench->curl.multi != NULL) {
+        curl_loop_done(&bench->curl);
+    }
+
+    curl_slist_free_all(bench->headers);
+}
+
+
+/* libcurl connects when a slot has something to ask. */
+static int
+bench_openai_open(bench_conn_t *conn)
+{
+    bench_run_connected(conn->bench);
+
+    return 0;
+}
+
+
+static void
+bench_openai_close(bench_conn_t *conn)
+{
+}
+
+
+static int
+bench_openai_can_call(const bench_conn_t *conn)
+{
+    return 1;
+}
+
+
+const bench_protocol_t  bench_openai_protocol = {
+    .prepare = bench_openai_prepare,
+    .done = bench_openai_done,
+    .open = bench_openai_open,
+    .close = bench_openai_close,
+    .can_call = bench_openai_can_call,
+    .start = bench_openai_start
+};
