@@ -74,8 +74,8 @@ CORE_C  := $(call tree,ngx_http_llmgw_module/core)
 COMMON_C:= $(call tree,common)
 CTL_C   := $(call tree,agent/ctl)
 AGENT_C := $(filter-out $(CTL_C) agent/main.c,$(call tree,agent))
-REPLICA_C := $(filter-out replica/main.c,$(wildcard replica/*.c \
-    replica/engine/*.c replica/engine/dialect/*.c))
+REPLICA_C := $(filter-out replica/main.c replica/engine/llama/%, \
+    $(call tree,replica))
 CLIENT_C  := $(filter-out client/main.c,$(wildcard client/*.c))
 objs     = $(patsubst %.c,$(O)/%.o,$(1))
 

@@ -11,7 +11,7 @@
 
 #include "common/line_conn.h"
 #include "common/log.h"
-#include "replica/engine.h"
+#include "replica/engine/sim/faults.h"
 #include "replica/lifelock.h"
 
 

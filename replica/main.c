@@ -20,7 +20,7 @@
 
 #include "replica/agent_link.h"
 #include "common/options.h"
-#include "replica/generate.h"
+#include "replica/engine/sim/sim.h"
 #include "replica/retire.h"
 #include "replica/service.h"
 

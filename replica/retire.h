@@ -12,7 +12,7 @@
 #include "replica/agent_link.h"
 #include "common/grpc/conn.h"
 #include "common/log.h"
-#include "replica/generate.h"
+#include "replica/engine/sim/sim.h"
 
 
 typedef enum {

@@ -7,7 +7,7 @@
 #define SERVICE_H
 
 #include "common/grpc/conn.h"
-#include "replica/generate.h"
+#include "replica/engine/sim/sim.h"
 
 
 /* A prompt: twice what the documented gateway lets through. */

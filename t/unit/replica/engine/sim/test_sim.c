@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "common/sim_token.h"
-#include "replica/due.h"
-#include "replica/engine.h"
+#include "replica/engine/sim/due.h"
+#include "replica/engine/sim/faults.h"
 
 
 #define MS  1000ULL

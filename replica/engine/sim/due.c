@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "replica/due.h"
+#include "replica/engine/sim/due.h"
 
 
 static void

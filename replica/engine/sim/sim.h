@@ -9,8 +9,8 @@
 #include <ev.h>
 
 #include "common/grpc/conn.h"
-#include "replica/due.h"
-#include "replica/engine.h"
+#include "replica/engine/sim/due.h"
+#include "replica/engine/sim/faults.h"
 
 
 /*

@@ -28,7 +28,7 @@
 #include <time.h>
 
 #include "common/sim_token.h"
-#include "replica/generate.h"
+#include "replica/engine/sim/sim.h"
 #include "llmgateway.pb-c.h"
 
 

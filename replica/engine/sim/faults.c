@@ -4,7 +4,7 @@
  * common/sim_token.h's.
  */
 
-#include "replica/engine.h"
+#include "replica/engine/sim/faults.h"
 
 
 int
