@@ -6,7 +6,7 @@
  * draining (at most one in AGENT_LINK_GAP_S), and after AGENT_LINK_PERIOD_S
  * without one: the agent takes silence on an open connection for a stall.
  * Nobody has to tell the link of changes: it looks at the engine's counters in
- * each event-loop iteration, which costs two comparisons.
+ * each event-loop iteration, which costs three comparisons.
  *
  *                 connected            refused line, broken, end of file
  *   disconnected -----------> reporting ----------------------------.
@@ -72,6 +72,48 @@ agent_link_retry(agent_link_t *link)
 }
 
 
+/* What a simulated engine does not know of itself is left out. */
+static void
+agent_link_report_facts(json_t *report, const engine_facts_t *f)
+{
+    size_t   at;
+    json_t  *models;
+
+    if (f->models_bytes > 0) {
+        models = json_array();
+
+        for (at = 0; at < f->models_bytes; at += strlen(f->models + at) + 1) {
+            json_array_append_new(models, json_string(f->models + at));
+        }
+
+        json_object_set_new(report, "models", models);
+    }
+
+    if (f->state != ENGINE_READY) {
+        json_object_set_new(report, "state",
+                            json_string(engine_state_name(f->state)));
+    }
+
+    if (f->running >= 0) {
+        json_object_set_new(report, "running", json_integer(f->running));
+    }
+
+    if (f->waiting >= 0) {
+        json_object_set_new(report, "waiting", json_integer(f->waiting));
+    }
+
+    if (f->kv_permille >= 0) {
+        json_object_set_new(report, "kv_permille",
+                            json_integer(f->kv_permille));
+    }
+
+    if (f->resume_group[0] != '\0') {
+        json_object_set_new(report, "resume_group",
+                            json_string(f->resume_group));
+    }
+}
+
+
 /* NULL: out of memory. */
 static char *
 agent_link_report_text(const agent_link_t *link, int is_goodbye)
@@ -86,14 +128,16 @@ agent_link_report_text(const agent_link_t *link, int is_goodbye)
                        "cmd", "report",
                        "replica_start", (json_int_t) link->start_ms,
                        "pid", (int) getpid(),
-                       "model_version", e->model_version,
-                       "max_capacity", (int) e->max_capacity,
+                       "model_version", e->facts.model_version,
+                       "max_capacity", (int) e->facts.max_capacity,
                        "active_requests", (int) e->stats.active,
                        "draining", engine_is_draining(e));
 
     if (report == NULL) {
         return NULL;
     }
+
+    agent_link_report_facts(report, &e->facts);
 
     if (is_goodbye) {
         json_object_set_new(report, "goodbye", json_true());
@@ -112,6 +156,7 @@ agent_link_reported(agent_link_t *link)
 {
     link->sent_at = ev_now(link->loop);
     link->sent_active = link->engine->stats.active;
+    link->sent_facts = link->engine->facts.generation;
     link->sent_draining = engine_is_draining(link->engine);
 
     ev_timer_set(&link->report_timer, AGENT_LINK_PERIOD_S, 0);
@@ -212,6 +257,7 @@ agent_link_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
 
     if (link->conn == NULL
         || (link->sent_active == link->engine->stats.active
+            && link->sent_facts == link->engine->facts.generation
             && link->sent_draining == engine_is_draining(link->engine)))
     {
         return;

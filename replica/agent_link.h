@@ -11,7 +11,7 @@
 
 #include "common/line_conn.h"
 #include "common/log.h"
-#include "replica/engine/sim/faults.h"
+#include "replica/engine/engine.h"
 #include "replica/lifelock.h"
 
 
@@ -30,6 +30,7 @@ typedef struct {
     double           sent_at;       /* of the loop's clock */
     double           retry_s;
     int32_t          sent_active;
+    uint32_t         sent_facts;    /* their generation */
     int              sent_draining;
     int              is_accepted;   /* the agent answered the first report */
     int              is_troubled;   /* and the log has it */

@@ -2,9 +2,7 @@
 /*
  * llmgw-replica: a simulated LLM engine behind the gRPC of a real one.
  *
- *   engine.c      what is said, and whether a request is taken (pure)
- *   due.c         the heap of what comes next
- *   generate.c    tokens onto streams, in time
+ *   engine/       what generates: the simulation, and how it is run
  *   service.c     gRPC methods
  *   agent_link.c  reports to the agent beside the replica
  *   retire.c      SIGTERM
@@ -15,11 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 
 #include "replica/agent_link.h"
 #include "common/options.h"
+#include "replica/engine/run.h"
 #include "replica/engine/sim/sim.h"
 #include "replica/retire.h"
 #include "replica/service.h"
@@ -29,19 +27,14 @@
 #define MAIN_CONNS_MAX  10000
 
 typedef struct {
-    const char  *id;
-    const char  *listen;
-    const char  *agent;
-    const char  *model;
-    const char  *model_version;
-    uint64_t     token_delay_ms;
-    uint64_t     first_token_delay_ms;
-    uint64_t     drain_timeout_ms;
-    int64_t      max_capacity;
-    int64_t      model_memory_mb;
-    double       error_rate;
-    int          is_reject_all;
-    int          is_remote_drain;
+    const char        *id;
+    const char        *listen;
+    const char        *agent;
+    engine_options_t   engine;
+    uint64_t           drain_timeout_ms;
+    int64_t            max_capacity;
+    int64_t            model_memory_mb;
+    int                is_remote_drain;
 } main_options_t;
 
 typedef struct {
@@ -49,7 +42,6 @@ typedef struct {
     log_t            log;
     struct ev_loop  *loop;
     engine_t         engine;
-    generate_t       generate;
     service_t        service;
     grpc_server_t   *server;
     agent_link_t     link;
@@ -70,26 +62,26 @@ static const option_t  main_table[] = {
     { "agent", OPTION_STRING, FIELD(agent), NULL, "PATH",
       "control socket of the agent to report to", 0, 0, 0 },
 
-    { "token-delay", OPTION_DURATION, FIELD(token_delay_ms), "50ms", NULL,
-      "time between tokens", 0, ENGINE_DELAY_MAX_MS, 0 },
+    { "token-delay", OPTION_DURATION, FIELD(engine.token_delay_ms), "50ms",
+      NULL, "time between tokens", 0, ENGINE_DELAY_MAX_MS, 0 },
 
-    { "first-token-delay", OPTION_DURATION, FIELD(first_token_delay_ms), "0ms",
-      NULL, "time to the first token; 0: as others", 0,
+    { "first-token-delay", OPTION_DURATION, FIELD(engine.first_token_delay_ms),
+      "0ms", NULL, "time to the first token; 0: as others", 0,
       ENGINE_DELAY_MAX_MS, 0 },
 
     { "max-capacity", OPTION_INT, FIELD(max_capacity), "0", NULL,
       "concurrent streams; 0: no limit", 0, ENGINE_CAPACITY_MAX, 0 },
 
-    { "model", OPTION_NAME, FIELD(model), "sim", "NAME",
+    { "model", OPTION_NAME, FIELD(engine.model), "sim", "NAME",
       "name of the model, for the log", 0, 0, 0 },
 
-    { "model-version", OPTION_NAME, FIELD(model_version), "v1", "VERSION",
-      "version of the model, as reported", 0, 0, 0 },
+    { "model-version", OPTION_NAME, FIELD(engine.model_version), "v1",
+      "VERSION", "version of the model, as reported", 0, 0, 0 },
 
-    { "error-rate", OPTION_DOUBLE, FIELD(error_rate), "0", NULL,
+    { "error-rate", OPTION_DOUBLE, FIELD(engine.error_rate), "0", NULL,
       "fraction of requests answered UNAVAILABLE", 0, 1, 0 },
 
-    { "reject-all", OPTION_FLAG, FIELD(is_reject_all), NULL, NULL,
+    { "reject-all", OPTION_FLAG, FIELD(engine.is_reject_all), NULL, NULL,
       "answer every request UNAVAILABLE", 0, 0, 0 },
 
     { "drain-timeout", OPTION_DURATION, FIELD(drain_timeout_ms), "25s", NULL,
@@ -154,22 +146,27 @@ main_load_model(const main_t *m)
 }
 
 
-static void
-main_init_engine(main_t *m)
+static int
+main_open_engine(main_t *m)
 {
-    engine_t              *e;
-    const main_options_t  *o;
+    engine_t          *e;
+    engine_options_t  *o;
 
     e = &m->engine;
-    o = &m->options;
+    o = &m->options.engine;
 
-    snprintf(e->model_version, sizeof(e->model_version), "%s",
+    o->max_capacity = (int32_t) m->options.max_capacity;
+    snprintf(e->facts.model_version, sizeof(e->facts.model_version), "%s",
              o->model_version);
-    e->max_capacity = (int32_t) o->max_capacity;
-    e->faults.reject_all = o->is_reject_all;
-    e->faults.error_rate = o->error_rate;
-    e->faults.token_delay_ms = (int32_t) o->token_delay_ms;
-    e->faults.first_token_delay_ms = (int32_t) o->first_token_delay_ms;
+    e->facts.running = -1;
+    e->facts.waiting = -1;
+    e->facts.kv_permille = -1;
+
+    e->loop = m->loop;
+    e->log = &m->log;
+    e->kind = &sim_kind;
+
+    return e->kind->open(e, o);
 }
 
 
@@ -186,13 +183,7 @@ main_listen(main_t *m)
     }
 
     m->service.engine = &m->engine;
-    m->service.generate = &m->generate;
     m->service.is_remote_drain = m->options.is_remote_drain;
-
-    if (getrandom(m->service.random, sizeof(m->service.random), 0) < 0) {
-        log_write(&m->log, LOG_ERROR, "no random numbers");
-        return -1;
-    }
 
     config = service_config(&m->service);
     m->server = grpc_server_create(m->loop, &address, &config, MAIN_CONNS_MAX,
@@ -215,16 +206,15 @@ main_serve(main_t *m)
     m->retire.loop = m->loop;
     m->retire.log = &m->log;
     m->retire.engine = &m->engine;
-    m->retire.generate = &m->generate;
     m->retire.server = m->server;
     m->retire.link = &m->link;
     m->retire.drain_timeout_ms = m->options.drain_timeout_ms;
     retire_init(&m->retire);
 
     log_write(&m->log, LOG_INFO, "serving model \"%s\" version \"%s\" on %s, "
-              "capacity %d (0: no limit)", m->options.model,
-              m->options.model_version, m->options.listen,
-              m->engine.max_capacity);
+              "capacity %d (0: no limit)", m->options.engine.model,
+              m->options.engine.model_version, m->options.listen,
+              m->engine.facts.max_capacity);
 
     ev_run(m->loop, 0);
 
@@ -242,7 +232,6 @@ main_run(main_t *m)
     m->log.level = LOG_INFO;
 
     main_raise_descriptors();
-    main_init_engine(m);
 
     m->loop = ev_default_loop(EVFLAG_AUTO);
 
@@ -251,14 +240,18 @@ main_run(main_t *m)
         return 1;
     }
 
-    generate_init(&m->generate, m->loop, &m->engine);
-    rc = main_load_model(m) == 0 ? main_listen(m) : -1;
+    rc = main_load_model(m) == 0 ? main_open_engine(m) : -1;
 
     if (rc == 0) {
-        main_serve(m);
+        rc = main_listen(m);
+
+        if (rc == 0) {
+            main_serve(m);
+        }
+
+        m->engine.kind->close(&m->engine);
     }
 
-    generate_done(&m->generate);
     ev_loop_destroy(m->loop);
 
     return rc == 0 ? 0 : 1;

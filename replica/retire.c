@@ -43,7 +43,7 @@ retire_flush(retire_t *r)
     }
 
     r->state = RETIRE_FLUSHING;
-    generate_end_all(r->generate);
+    run_end_all(r->engine, "replica is stopping", 1);
     grpc_server_goaway(r->server);
 
     r->flush_until = ev_now(r->loop) + RETIRE_FLUSH_S;

@@ -12,7 +12,7 @@
 #include "replica/agent_link.h"
 #include "common/grpc/conn.h"
 #include "common/log.h"
-#include "replica/engine/sim/sim.h"
+#include "replica/engine/run.h"
 
 
 typedef enum {
@@ -25,7 +25,6 @@ typedef struct {
     struct ev_loop   *loop;
     const log_t      *log;
     engine_t         *engine;
-    generate_t       *generate;
     grpc_server_t    *server;
     agent_link_t     *link;
     uint64_t          drain_timeout_ms;

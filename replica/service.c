@@ -11,7 +11,7 @@
  *   path -> service_find() -> on_message: decode -> on_end: method->handle()
  *                                                      |
  *                                 unary: service_reply()   Generate:
- *                                                          generate_start()
+ *                                                          run_begin()
  */
 
 #include <stdarg.h>
@@ -19,9 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/sim_token.h"
 #include "health.pb-c.h"
 #include "llmgateway.pb-c.h"
+#include "replica/engine/run.h"
+#include "replica/engine/sim/sim.h"
 #include "replica/service.h"
 
 
@@ -31,20 +32,16 @@ typedef struct {
     const char                        *path;
     const ProtobufCMessageDescriptor  *request;
     void                             (*handle)(service_call_t *call);
+    const engine_kind_t               *kind;    /* NULL: with every one */
 } service_method_t;
 
 struct service_call_s {
-    generation_t             generation;
+    run_t                   *run;           /* of Generate; NULL: none yet */
     service_t               *service;
     llmgw_grpc_stream_t     *stream;
     const service_method_t  *method;
     ProtobufCMessage        *request;       /* decoded; NULL: none yet */
     int                      is_answered;
-};
-
-
-static const llmgw_grpc_field_t  service_draining_mark[] = {
-    { "llmgw-draining", "1" }
 };
 
 
@@ -94,78 +91,15 @@ service_reply(service_call_t *call, const ProtobufCMessage *response)
 
 /* --- llmgateway.LLMReplica */
 
-static int
-service_admit(service_call_t *call)
-{
-    service_t  *service;
-
-    service = call->service;
-
-    switch (engine_admit(service->engine, erand48(service->random))) {
-
-    case ENGINE_ADMITTED:
-        return 0;
-
-    case ENGINE_DRAINING:
-        call->is_answered = 1;
-        (void) llmgw_grpc_finish(call->stream, LLMGW_GRPC_UNAVAILABLE,
-                                 "replica is draining", service_draining_mark,
-                                 1);
-        return -1;
-
-    case ENGINE_FULL:
-        service_finish(call, LLMGW_GRPC_RESOURCE_EXHAUSTED, "replica is full");
-        return -1;
-
-    default:
-        service_finish(call, LLMGW_GRPC_UNAVAILABLE,
-                       "request rejected by a fault");
-        return -1;
-    }
-}
-
-
 static void
 service_generate(service_call_t *call)
 {
-    generate_request_t             request;
-    Llmgateway__GenerateRequest   *message;
+    call->is_answered = 1;
+    call->run = run_begin(call->service->engine, call->stream,
+                          (Llmgateway__GenerateRequest *) call->request);
 
-    message = (Llmgateway__GenerateRequest *) call->request;
-
-    if (message->max_tokens < 1) {
-        service_refuse(call, LLMGW_GRPC_INVALID_ARGUMENT,
-                       "max_tokens is %d, not at least 1",
-                       message->max_tokens);
-        return;
-    }
-
-    if (message->tokens_already_generated < 0
-        || message->tokens_already_generated >= message->max_tokens)
-    {
-        service_refuse(call, LLMGW_GRPC_INVALID_ARGUMENT,
-                       "tokens_already_generated is %d, not from 0 to %d",
-                       message->tokens_already_generated,
-                       message->max_tokens - 1);
-        return;
-    }
-
-    if (service_admit(call) != 0) {
-        return;
-    }
-
-    request.prompt_hash = sim_token_hash(message->prompt.data,
-                                         message->prompt.len);
-    request.next = message->tokens_already_generated;
-    request.max_tokens = message->max_tokens;
-    request.timeout_ms = llmgw_grpc_stream_timeout_ms(call->stream);
-
-    if (generate_start(call->service->generate, &call->generation,
-                       call->stream, &request)
-        != 0)
-    {
-        engine_release(call->service->engine, ENGINE_FAILED);
-        service_finish(call, LLMGW_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+    if (call->run != NULL) {
+        call->request = NULL;       /* the run's */
     }
 }
 
@@ -227,7 +161,7 @@ service_undrain(service_call_t *call)
 
 /* Only what is there changes. */
 static void
-service_merge_faults(engine_faults_t *f, const Llmgateway__Faults *message)
+service_merge_faults(faults_t *f, const Llmgateway__Faults *message)
 {
     if (message->has_reject_all_case) {
         f->reject_all = message->reject_all;
@@ -256,7 +190,7 @@ service_merge_faults(engine_faults_t *f, const Llmgateway__Faults *message)
 
 
 static void
-service_reply_faults(service_call_t *call, const engine_faults_t *f)
+service_reply_faults(service_call_t *call, const faults_t *f)
 {
     Llmgateway__Faults  r = LLMGATEWAY__FAULTS__INIT;
 
@@ -284,11 +218,11 @@ static void
 service_set_faults(service_call_t *call)
 {
     const char       *field;
-    engine_faults_t   faults;
+    faults_t   faults;
 
-    faults = call->service->engine->faults;
+    faults = *sim_faults(call->service->engine);
     service_merge_faults(&faults, (Llmgateway__Faults *) call->request);
-    field = engine_faults_error(&faults);
+    field = faults_error(&faults);
 
     if (field != NULL) {
         service_refuse(call, LLMGW_GRPC_INVALID_ARGUMENT,
@@ -296,8 +230,7 @@ service_set_faults(service_call_t *call)
         return;
     }
 
-    call->service->engine->faults = faults;
-    generate_retime(call->service->generate);
+    sim_set_faults(call->service->engine, &faults);
     service_reply_faults(call, &faults);
 }
 
@@ -316,7 +249,7 @@ service_get_stats(service_call_t *call)
     response.cancelled = engine->stats.cancelled;
     response.failed = engine->stats.failed;
     response.tokens = engine->stats.tokens;
-    response.model_version = engine->model_version;
+    response.model_version = engine->facts.model_version;
     response.draining = engine_is_draining(engine);
 
     service_reply(call, &response.base);
@@ -329,6 +262,7 @@ static void
 service_check(service_call_t *call)
 {
     const char  *name;
+    engine_t    *engine;
 
     Grpc__Health__V1__HealthCheckResponse  response =
         GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
@@ -340,7 +274,9 @@ service_check(service_call_t *call)
         return;
     }
 
-    response.status = engine_is_draining(call->service->engine)
+    engine = call->service->engine;
+    response.status = engine_is_draining(engine)
+                      || engine->facts.state != ENGINE_READY
         ? GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING
         : GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
 
@@ -353,33 +289,41 @@ service_check(service_call_t *call)
 static const service_method_t  service_methods[] = {
 
     { "/llmgateway.LLMReplica/Generate",
-      &llmgateway__generate_request__descriptor, service_generate },
+      &llmgateway__generate_request__descriptor, service_generate, NULL },
 
     { "/llmgateway.LLMReplica/Drain",
-      &llmgateway__drain_request__descriptor, service_drain },
+      &llmgateway__drain_request__descriptor, service_drain, NULL },
 
     { "/llmgateway.LLMReplica/Undrain",
-      &llmgateway__undrain_request__descriptor, service_undrain },
+      &llmgateway__undrain_request__descriptor, service_undrain, NULL },
 
     { "/llmgateway.ReplicaControl/SetFaults",
-      &llmgateway__faults__descriptor, service_set_faults },
+      &llmgateway__faults__descriptor, service_set_faults,
+      &sim_kind },
 
     { "/llmgateway.ReplicaControl/GetStats",
-      &llmgateway__stats_request__descriptor, service_get_stats },
+      &llmgateway__stats_request__descriptor, service_get_stats,
+      &sim_kind },
 
     { "/grpc.health.v1.Health/Check",
-      &grpc__health__v1__health_check_request__descriptor, service_check },
+      &grpc__health__v1__health_check_request__descriptor, service_check,
+      NULL },
 };
 
 
 static const service_method_t *
-service_find(const char *path)
+service_find(const service_t *service, const char *path)
 {
-    size_t  i;
+    size_t                   i;
+    const service_method_t  *m;
 
     for (i = 0; i < sizeof(service_methods) / sizeof(service_methods[0]); i++) {
-        if (strcmp(service_methods[i].path, path) == 0) {
-            return &service_methods[i];
+        m = &service_methods[i];
+
+        if (strcmp(m->path, path) == 0
+            && (m->kind == NULL || m->kind == service->engine->kind))
+        {
+            return m;
         }
     }
 
@@ -404,7 +348,8 @@ service_on_request(llmgw_grpc_stream_t *stream)
     call->stream = stream;
     call->service = grpc_conn_data(llmgw_grpc_session_data(
                                        llmgw_grpc_stream_session(stream)));
-    call->method = service_find(llmgw_grpc_stream_path(stream));
+    call->method = service_find(call->service,
+                                llmgw_grpc_stream_path(stream));
 
     if (call->method == NULL) {
         service_refuse(call, LLMGW_GRPC_UNIMPLEMENTED, "unknown method \"%s\"",
@@ -464,8 +409,6 @@ service_on_end(llmgw_grpc_stream_t *stream, int status, const char *message)
 
     call->method->handle(call);
 
-    /* A prompt is not kept for the time of its generation. */
-
     protobuf_c_message_free_unpacked(call->request, NULL);
     call->request = NULL;
 }
@@ -478,8 +421,8 @@ service_on_drained(llmgw_grpc_stream_t *stream)
 
     call = llmgw_grpc_stream_data(stream);
 
-    if (call != NULL) {
-        generate_resume(&call->generation);
+    if (call != NULL && call->run != NULL) {
+        run_drained(call->run);
     }
 }
 
@@ -496,7 +439,10 @@ service_on_close(llmgw_grpc_stream_t *stream, uint32_t http2_error,
         return;
     }
 
-    generate_cancel(&call->generation);
+    if (call->run != NULL) {
+        run_destroy(call->run);
+    }
+
     protobuf_c_message_free_unpacked(call->request, NULL);
     free(call);
 }

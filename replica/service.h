@@ -7,20 +7,18 @@
 #define SERVICE_H
 
 #include "common/grpc/conn.h"
-#include "replica/engine/sim/sim.h"
+#include "replica/engine/engine.h"
 
 
-/* A prompt: twice what the documented gateway lets through. */
-#define SERVICE_MESSAGE_BYTES  (16 * 1024 * 1024)
+/* A prompt: a body of 64 MB, as a gateway may let through, and the rest. */
+#define SERVICE_MESSAGE_BYTES  (80 * 1024 * 1024)
 
 /* Streams one connection may have open, running and refused together. */
 #define SERVICE_STREAMS        50000
 
 typedef struct {
-    engine_t        *engine;
-    generate_t      *generate;
-    int              is_remote_drain;   /* Drain from any peer, not loopback */
-    unsigned short   random[3];         /* of erand48() */
+    engine_t  *engine;
+    int        is_remote_drain;         /* Drain from any peer, not loopback */
 } service_t;
 
 /* The configuration of a server for these services. */

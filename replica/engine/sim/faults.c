@@ -1,72 +1,28 @@
 
 /*
- * The simulated engine: admission, faults and pace.  What it says is
- * common/sim_token.h's.
+ * The simulated engine: faults and pace.
  */
 
+#include "replica/engine/engine.h"
 #include "replica/engine/sim/faults.h"
 
 
 int
-engine_is_draining(const engine_t *e)
+faults_reject(const faults_t *f, double chance)
 {
-    return e->is_draining || e->is_stopping;
-}
-
-
-engine_admission_t
-engine_admit(engine_t *e, double chance)
-{
-    if (engine_is_draining(e)) {
-        return ENGINE_DRAINING;
-    }
-
-    if (e->faults.reject_all || chance < e->faults.error_rate) {
-        e->stats.failed++;
-        return ENGINE_REJECTED;
-    }
-
-    if (e->max_capacity > 0 && e->stats.active >= e->max_capacity) {
-        return ENGINE_FULL;
-    }
-
-    e->stats.active++;
-    e->stats.started++;
-
-    return ENGINE_ADMITTED;
-}
-
-
-void
-engine_release(engine_t *e, engine_end_t end)
-{
-    e->stats.active--;
-
-    switch (end) {
-
-    case ENGINE_FINISHED:
-        e->stats.finished++;
-        break;
-
-    case ENGINE_CANCELLED:
-        e->stats.cancelled++;
-        break;
-
-    default:
-        e->stats.failed++;
-    }
+    return f->reject_all || chance < f->error_rate;
 }
 
 
 uint64_t
-engine_delay_us(const engine_t *e, int is_first)
+faults_delay_us(const faults_t *f, int is_first)
 {
     int32_t  ms;
 
-    ms = e->faults.token_delay_ms;
+    ms = f->token_delay_ms;
 
-    if (is_first && e->faults.first_token_delay_ms > 0) {
-        ms = e->faults.first_token_delay_ms;
+    if (is_first && f->first_token_delay_ms > 0) {
+        ms = f->first_token_delay_ms;
     }
 
     return (uint64_t) ms * 1000;
@@ -74,7 +30,7 @@ engine_delay_us(const engine_t *e, int is_first)
 
 
 uint64_t
-engine_pace_us(uint64_t due_us, uint64_t now_us, uint64_t delay_us)
+faults_pace_us(uint64_t due_us, uint64_t now_us, uint64_t delay_us)
 {
     uint64_t  bound_us;
 
@@ -82,22 +38,21 @@ engine_pace_us(uint64_t due_us, uint64_t now_us, uint64_t delay_us)
         return now_us;
     }
 
-    bound_us = delay_us > ENGINE_CATCH_UP_US ? delay_us : ENGINE_CATCH_UP_US;
+    bound_us = delay_us > FAULTS_CATCH_UP_US ? delay_us : FAULTS_CATCH_UP_US;
 
     return now_us < due_us + bound_us ? due_us : now_us;
 }
 
 
 int
-engine_dies(const engine_t *e, int32_t tokens)
+faults_kill(const faults_t *f, int64_t tokens)
 {
-    return e->faults.die_after_tokens > 0
-           && tokens >= e->faults.die_after_tokens;
+    return f->die_after_tokens > 0 && tokens >= f->die_after_tokens;
 }
 
 
 const char *
-engine_faults_error(const engine_faults_t *f)
+faults_error(const faults_t *f)
 {
     if (!(f->error_rate >= 0.0 && f->error_rate <= 1.0)) {
         return "error_rate";

@@ -1,49 +1,66 @@
 
 /*
- * Running generations.
+ * The simulated engine.
  *
- * All of them hang in one heap, keyed by what comes first: the next token or
- * the client's deadline.  One libev timer stands for the earliest.  It fires
- * a moment late on purpose (GENERATE_SLACK_US), so that streams of nearly the
- * same rhythm share an event-loop iteration, and their tokens a write.
+ * All generations hang in one heap, keyed by the time of their next token.
+ * One libev timer stands for the earliest.  It fires a moment late on purpose
+ * (SIM_SLACK_US), so that streams of nearly the same rhythm share an
+ * event-loop iteration, and their tokens a write.
  *
  *                          queue over its limit
- *   admitted --> RUNNING ------------------------> PAUSED
+ *   started  --> RUNNING ------------------------> PAUSED
  *                 |   ^ <------------------------- drained
  *       the fault |   |
- *       "stall"   v   | retime
+ *       "stall"   v   | other faults
  *                STALLED
  *
- *   from each state: final token, deadline, fault, cancel, end_all --> ended
+ *   from each state: final token, fault, cancel --> ended
  *
- * A paused or stalled generation stays in the heap by its deadline, or at
- * DUE_NEVER: so the heap is also the list of all.
+ * A paused or stalled generation stays in the heap at DUE_NEVER: so the heap
+ * is also the list of all.
  *
- * A turn's work is bounded (GENERATE_TURN_TOKENS, and GENERATE_BATCH_TOKENS a
- * stream): without a delay between tokens every stream is always due, and
- * sockets have to be served too.
+ * A turn's work is bounded (SIM_TURN_TOKENS, and SIM_BATCH_TOKENS a stream):
+ * without a delay between tokens every stream is always due, and sockets have
+ * to be served too.
  */
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "common/sim_token.h"
+#include "replica/engine/sim/due.h"
 #include "replica/engine/sim/sim.h"
-#include "llmgateway.pb-c.h"
 
 
-#define GENERATE_SLACK_US      200
-#define GENERATE_TURN_TOKENS   4096
-#define GENERATE_BATCH_TOKENS  64
+#define SIM_SLACK_US      200
+#define SIM_TURN_TOKENS   4096
+#define SIM_BATCH_TOKENS  64
 
 
-static const llmgw_grpc_field_t  generate_draining_mark[] = {
-    { "llmgw-draining", "1" }
-};
+typedef struct {
+    engine_t        *engine;
+    faults_t         faults;
+    ev_timer         timer;
+    due_heap_t       heap;              /* every running generation */
+    unsigned short   random[3];         /* of erand48() */
+} sim_t;
+
+typedef struct {
+    run_t       run;                    /* must be first */
+    due_item_t  due;
+    uint64_t    prompt_hash;
+    uint64_t    before_us;              /* the token before, or the start */
+    int32_t     next;                   /* index of the next token */
+    int32_t     max_tokens;
+    int         is_paused;              /* the client does not read */
+} sim_run_t;
 
 
 static uint64_t
-generate_now_us(void)
+sim_now_us(void)
 {
     struct timespec  ts;
 
@@ -53,14 +70,21 @@ generate_now_us(void)
 }
 
 
+static sim_run_t *
+sim_run_of(due_item_t *item)
+{
+    return (sim_run_t *) ((char *) item - offsetof(sim_run_t, due));
+}
+
+
 static void
-generate_arm(generate_t *g, uint64_t now_us)
+sim_arm(sim_t *sim, uint64_t now_us)
 {
     double       after_s;
     due_item_t  *first;
 
-    first = due_first(&g->heap);
-    ev_timer_stop(g->loop, &g->timer);
+    first = due_first(&sim->heap);
+    ev_timer_stop(sim->engine->loop, &sim->timer);
 
     if (first == NULL || first->at_us == DUE_NEVER) {
         return;
@@ -69,100 +93,51 @@ generate_arm(generate_t *g, uint64_t now_us)
     after_s = 0;
 
     if (first->at_us > now_us) {
-        after_s = (double) (first->at_us - now_us + GENERATE_SLACK_US) / 1e6;
+        after_s = (double) (first->at_us - now_us + SIM_SLACK_US) / 1e6;
     }
 
-    ev_timer_set(&g->timer, after_s, 0);
-    ev_timer_start(g->loop, &g->timer);
+    ev_timer_set(&sim->timer, after_s, 0);
+    ev_timer_start(sim->engine->loop, &sim->timer);
 }
 
 
 static uint64_t
-generate_due_us(const generation_t *gen)
+sim_due_us(const sim_t *sim, const sim_run_t *r)
 {
-    const engine_t  *engine;
-
-    engine = gen->owner->engine;
-
-    if (gen->is_paused || engine->faults.stall) {
+    if (r->is_paused || sim->faults.stall) {
         return DUE_NEVER;
     }
 
-    return gen->before_us + engine_delay_us(engine, gen->sent == 0);
-}
-
-
-static uint64_t
-generate_key_us(const generation_t *gen)
-{
-    uint64_t  due_us;
-
-    due_us = generate_due_us(gen);
-
-    return due_us < gen->deadline_us ? due_us : gen->deadline_us;
-}
-
-
-/* Outside of the session's callbacks the writing has to be started. */
-static void
-generate_wake(const generation_t *gen)
-{
-    grpc_conn_wake(llmgw_grpc_session_data(
-                       llmgw_grpc_stream_session(gen->stream)));
+    return r->before_us + faults_delay_us(&sim->faults, r->run.sent == 0);
 }
 
 
 static void
-generate_release(generation_t *gen, engine_end_t end)
+sim_finish(sim_t *sim, sim_run_t *r, engine_end_t end,
+    llmgw_grpc_status_t status, const char *text)
 {
-    generate_t  *g;
-
-    g = gen->owner;
-    due_remove(&g->heap, &gen->due);
-    engine_release(g->engine, end);
-    gen->owner = NULL;
+    due_remove(&sim->heap, &r->due);
+    run_finish(&r->run, end, status, text);
 }
 
 
-static void
-generate_finish(generation_t *gen, engine_end_t end,
-    llmgw_grpc_status_t status, const char *message,
-    const llmgw_grpc_field_t *trailers, size_t ntrailers)
-{
-    generate_release(gen, end);
-    (void) llmgw_grpc_finish(gen->stream, status, message, trailers, ntrailers);
-    generate_wake(gen);
-}
-
-
-/* 0, or -1: no memory for a token, which ends the stream. */
+/* 0, or -1: no memory for a token. */
 static int
-generate_token(generation_t *gen, int is_final)
+sim_token_send(sim_run_t *r, int is_final)
 {
-    char                           token[SIM_TOKEN_BYTES];
-    size_t                         len, token_len;
-    uint8_t                       *out;
-    Llmgateway__GenerateResponse   response;
-
-    token_len = sim_token(gen->prompt_hash, gen->next, token);
+    char                          token[SIM_TOKEN_BYTES];
+    Llmgateway__GenerateResponse  response;
 
     llmgateway__generate_response__init(&response);
     response.token.data = (uint8_t *) token;
-    response.token.len = token_len;
+    response.token.len = sim_token(r->prompt_hash, r->next, token);
     response.is_final = is_final;
 
-    len = llmgateway__generate_response__get_packed_size(&response);
-    out = llmgw_grpc_send_reserve(gen->stream, len);
-
-    if (out == NULL) {
+    if (run_send(&r->run, &response) != 0) {
         return -1;
     }
 
-    (void) llmgateway__generate_response__pack(&response, out);
-
-    gen->next++;
-    gen->sent++;
-    gen->owner->engine->stats.tokens++;
+    r->next++;
 
     return 0;
 }
@@ -170,39 +145,37 @@ generate_token(generation_t *gen, int is_final)
 
 /* Gives out the token that is due.  0, or -1: the generation has ended. */
 static int
-generate_step(generation_t *gen, uint64_t now_us)
+sim_step(sim_t *sim, sim_run_t *r, uint64_t now_us)
 {
-    int        is_final;
-    uint64_t   due_us;
-    engine_t  *engine;
+    int       is_final;
+    uint64_t  due_us;
 
-    engine = gen->owner->engine;
-
-    if (engine_dies(engine, gen->sent)) {
-        generate_finish(gen, ENGINE_FAILED, LLMGW_GRPC_OK, NULL, NULL, 0);
+    if (faults_kill(&sim->faults, r->run.sent)) {
+        sim_finish(sim, r, ENGINE_FAILED, LLMGW_GRPC_OK, NULL);
         return -1;
     }
 
-    is_final = (gen->next == gen->max_tokens - 1);
-    due_us = generate_due_us(gen);
+    is_final = (r->next == r->max_tokens - 1);
+    due_us = sim_due_us(sim, r);
 
-    if (generate_token(gen, is_final) != 0) {
-        generate_finish(gen, ENGINE_FAILED, LLMGW_GRPC_RESOURCE_EXHAUSTED,
-                        "out of memory", NULL, 0);
+    if (sim_token_send(r, is_final) != 0) {
+        sim_finish(sim, r, ENGINE_FAILED, LLMGW_GRPC_RESOURCE_EXHAUSTED,
+                   "out of memory");
         return -1;
     }
 
     if (is_final) {
-        generate_finish(gen, ENGINE_FINISHED, LLMGW_GRPC_OK, NULL, NULL, 0);
+        sim_finish(sim, r, ENGINE_FINISHED, LLMGW_GRPC_OK, NULL);
         return -1;
     }
 
-    if (engine_dies(engine, gen->sent)) {
-        generate_finish(gen, ENGINE_FAILED, LLMGW_GRPC_OK, NULL, NULL, 0);
+    if (faults_kill(&sim->faults, r->run.sent)) {
+        sim_finish(sim, r, ENGINE_FAILED, LLMGW_GRPC_OK, NULL);
         return -1;
     }
 
-    gen->before_us = engine_pace_us(due_us, now_us, engine_delay_us(engine, 0));
+    r->before_us = faults_pace_us(due_us, now_us,
+                                  faults_delay_us(&sim->faults, 0));
 
     return 0;
 }
@@ -210,153 +183,213 @@ generate_step(generation_t *gen, uint64_t now_us)
 
 /* Gives out what a stream owes by now.  Returns the number of tokens. */
 static int
-generate_run(generation_t *gen, uint64_t now_us)
+sim_run(sim_t *sim, sim_run_t *r, uint64_t now_us)
 {
-    int          n;
-    generate_t  *g;
+    int  n;
 
-    if (now_us >= gen->deadline_us) {
-        generate_finish(gen, ENGINE_CANCELLED, LLMGW_GRPC_DEADLINE_EXCEEDED,
-                        "deadline exceeded", NULL, 0);
-        return 0;
-    }
-
-    g = gen->owner;
     n = 0;
 
     do {
-        if (generate_step(gen, now_us) != 0) {
+        if (sim_step(sim, r, now_us) != 0) {
             return n + 1;
         }
 
         n++;
+        r->is_paused = run_is_full(&r->run);
 
-        if (llmgw_grpc_stream_queued(gen->stream) > GENERATE_QUEUE_BYTES) {
-            gen->is_paused = 1;
-            break;
-        }
+    } while (n < SIM_BATCH_TOKENS && sim_due_us(sim, r) <= now_us);
 
-    } while (n < GENERATE_BATCH_TOKENS && generate_due_us(gen) <= now_us);
-
-    generate_wake(gen);
-    due_move(&g->heap, &gen->due, generate_key_us(gen));
+    due_move(&sim->heap, &r->due, sim_due_us(sim, r));
 
     return n;
 }
 
 
 static void
-generate_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
+sim_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 {
     int          budget;
+    sim_t       *sim;
     uint64_t     now_us;
-    generate_t  *g;
     due_item_t  *first;
 
-    g = w->data;
-    now_us = generate_now_us();
+    sim = w->data;
+    now_us = sim_now_us();
 
-    for (budget = GENERATE_TURN_TOKENS; budget > 0; /* void */) {
-        first = due_first(&g->heap);
+    for (budget = SIM_TURN_TOKENS; budget > 0; /* void */) {
+        first = due_first(&sim->heap);
 
         if (first == NULL || first->at_us > now_us) {
             break;
         }
 
-        budget -= 1 + generate_run((generation_t *) first, now_us);
+        budget -= 1 + sim_run(sim, sim_run_of(first), now_us);
     }
 
-    generate_arm(g, now_us);
+    sim_arm(sim, now_us);
 }
 
 
-void
-generate_init(generate_t *g, struct ev_loop *loop, engine_t *engine)
+/* --- the kind */
+
+static int
+sim_open(engine_t *engine, const engine_options_t *o)
 {
-    memset(g, 0, sizeof(*g));
-    g->loop = loop;
-    g->engine = engine;
-    ev_init(&g->timer, generate_on_timer);
-    g->timer.data = g;
-}
+    sim_t  *sim;
 
+    sim = calloc(1, sizeof(sim_t));
 
-void
-generate_done(generate_t *g)
-{
-    ev_timer_stop(g->loop, &g->timer);
-    due_done(&g->heap);
-}
-
-
-int
-generate_start(generate_t *g, generation_t *gen, llmgw_grpc_stream_t *stream,
-    const generate_request_t *request)
-{
-    uint64_t  now_us;
-
-    now_us = generate_now_us();
-
-    gen->stream = stream;
-    gen->prompt_hash = request->prompt_hash;
-    gen->next = request->next;
-    gen->max_tokens = request->max_tokens;
-    gen->sent = 0;
-    gen->is_paused = 0;
-    gen->before_us = now_us;
-    gen->deadline_us = DUE_NEVER;
-
-    if (request->timeout_ms > 0
-        && request->timeout_ms < (DUE_NEVER - now_us) / 1000)
-    {
-        gen->deadline_us = now_us + request->timeout_ms * 1000;
-    }
-
-    gen->owner = g;
-    gen->due.at_us = generate_key_us(gen);
-
-    if (due_push(&g->heap, &gen->due) != 0) {
-        gen->owner = NULL;
+    if (sim == NULL) {
+        log_write(engine->log, LOG_ERROR, "out of memory");
         return -1;
     }
 
-    generate_arm(g, now_us);
+    if (getrandom(sim->random, sizeof(sim->random), 0) < 0) {
+        log_write(engine->log, LOG_ERROR, "no random numbers");
+        free(sim);
+        return -1;
+    }
+
+    sim->engine = engine;
+    sim->faults.reject_all = o->is_reject_all;
+    sim->faults.error_rate = o->error_rate;
+    sim->faults.token_delay_ms = (int32_t) o->token_delay_ms;
+    sim->faults.first_token_delay_ms = (int32_t) o->first_token_delay_ms;
+    ev_init(&sim->timer, sim_on_timer);
+    sim->timer.data = sim;
+
+    engine->data = sim;
+    engine->facts.max_capacity =
+        o->max_capacity == ENGINE_CAPACITY_AUTO ? 0 : o->max_capacity;
 
     return 0;
 }
 
 
-void
-generate_cancel(generation_t *gen)
+static void
+sim_close(engine_t *engine)
 {
-    if (gen->owner != NULL) {
-        generate_release(gen, ENGINE_CANCELLED);
-    }
+    sim_t  *sim;
+
+    sim = engine->data;
+    ev_timer_stop(engine->loop, &sim->timer);
+    due_done(&sim->heap);
+    free(sim);
 }
 
 
-void
-generate_resume(generation_t *gen)
+static llmgw_grpc_status_t
+sim_judge(engine_t *engine, const Llmgateway__GenerateRequest *request,
+    char *text, size_t bytes)
 {
-    uint64_t     now_us;
-    generate_t  *g;
+    sim_t  *sim;
 
-    g = gen->owner;
+    sim = engine->data;
 
-    if (g == NULL || !gen->is_paused) {
+    if (request->max_tokens < 1) {
+        snprintf(text, bytes, "max_tokens is %d, not at least 1",
+                 request->max_tokens);
+        return LLMGW_GRPC_INVALID_ARGUMENT;
+    }
+
+    if (request->tokens_already_generated < 0
+        || request->tokens_already_generated >= request->max_tokens)
+    {
+        snprintf(text, bytes, "tokens_already_generated is %d, not from 0 to "
+                 "%d", request->tokens_already_generated,
+                 request->max_tokens - 1);
+        return LLMGW_GRPC_INVALID_ARGUMENT;
+    }
+
+    if (faults_reject(&sim->faults, erand48(sim->random))) {
+        engine->stats.failed++;
+        snprintf(text, bytes, "request rejected by a fault");
+        return LLMGW_GRPC_UNAVAILABLE;
+    }
+
+    return LLMGW_GRPC_OK;
+}
+
+
+static void
+sim_start(run_t *run)
+{
+    sim_t      *sim;
+    uint64_t    now_us;
+    sim_run_t  *r;
+
+    r = (sim_run_t *) run;
+    sim = run->engine->data;
+    now_us = sim_now_us();
+
+    r->prompt_hash = sim_token_hash(run->request->prompt.data,
+                                    run->request->prompt.len);
+    r->next = run->request->tokens_already_generated;
+    r->max_tokens = run->request->max_tokens;
+    r->before_us = now_us;
+    r->due.at_us = sim_due_us(sim, r);
+    run_drop_request(run);
+
+    if (due_push(&sim->heap, &r->due) != 0) {
+        run_finish(run, ENGINE_FAILED, LLMGW_GRPC_RESOURCE_EXHAUSTED,
+                   "out of memory");
         return;
     }
 
-    now_us = generate_now_us();
-    gen->is_paused = 0;
-    due_move(&g->heap, &gen->due, generate_key_us(gen));
-    generate_arm(g, now_us);
+    sim_arm(sim, now_us);
+}
+
+
+static void
+sim_cancel(run_t *run)
+{
+    sim_t  *sim;
+
+    sim = run->engine->data;
+    due_remove(&sim->heap, &((sim_run_t *) run)->due);
+}
+
+
+static void
+sim_resume(run_t *run)
+{
+    sim_t      *sim;
+    sim_run_t  *r;
+
+    r = (sim_run_t *) run;
+    sim = run->engine->data;
+
+    r->is_paused = 0;
+    due_move(&sim->heap, &r->due, sim_due_us(sim, r));
+    sim_arm(sim, sim_now_us());
+}
+
+
+const engine_kind_t  sim_kind = {
+    .name = "sim",
+    .run_bytes = sizeof(sim_run_t),
+    .open = sim_open,
+    .close = sim_close,
+    .judge = sim_judge,
+    .start = sim_start,
+    .cancel = sim_cancel,
+    .resume = sim_resume
+};
+
+
+/* --- faults */
+
+const faults_t *
+sim_faults(const engine_t *engine)
+{
+    return &((sim_t *) engine->data)->faults;
 }
 
 
 void
-generate_retime(generate_t *g)
+sim_set_faults(engine_t *engine, const faults_t *faults)
 {
+    sim_t       *sim;
     size_t       i;
     due_heap_t   heap;
     due_item_t  *item;
@@ -366,27 +399,16 @@ generate_retime(generate_t *g)
      * its beginning, an item read before its place is written.
      */
 
-    heap = g->heap;
-    g->heap.n = 0;
+    sim = engine->data;
+    sim->faults = *faults;
+    heap = sim->heap;
+    sim->heap.n = 0;
 
     for (i = 0; i < heap.n; i++) {
         item = heap.items[i];
-        item->at_us = generate_key_us((generation_t *) item);
-        (void) due_push(&g->heap, item);
+        item->at_us = sim_due_us(sim, sim_run_of(item));
+        (void) due_push(&sim->heap, item);
     }
 
-    generate_arm(g, generate_now_us());
-}
-
-
-void
-generate_end_all(generate_t *g)
-{
-    due_item_t  *item;
-
-    while ((item = due_first(&g->heap)) != NULL) {
-        generate_finish((generation_t *) item, ENGINE_FAILED,
-                        LLMGW_GRPC_UNAVAILABLE, "replica is stopping",
-                        generate_draining_mark, 1);
-    }
+    sim_arm(sim, sim_now_us());
 }

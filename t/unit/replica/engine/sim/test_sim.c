@@ -1,5 +1,5 @@
 
-/* The simulated engine and the heap of its streams, on made-up time. */
+/* The simulated engine's pace and the heap of its streams, on made-up time. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "common/sim_token.h"
+#include "replica/engine/engine.h"
 #include "replica/engine/sim/due.h"
 #include "replica/engine/sim/faults.h"
 
@@ -25,15 +26,15 @@ hash(const char *prompt)
 }
 
 
-static engine_t
-engine(void)
+static faults_t
+faults(void)
 {
-    engine_t  e;
+    faults_t  f;
 
-    memset(&e, 0, sizeof(e));
-    e.faults.token_delay_ms = 50;
+    memset(&f, 0, sizeof(f));
+    f.token_delay_ms = 50;
 
-    return e;
+    return f;
 }
 
 
@@ -117,77 +118,40 @@ different_prompts_say_different_things(void **state)
 
 
 static void
-capacity_admits_the_last_and_refuses_one_more(void **state)
+requests_fail_by_chance_or_all_of_them(void **state)
 {
-    engine_t  e;
+    faults_t  f;
 
-    e = engine();
-    e.max_capacity = 2;
+    f = faults();
+    assert_false(faults_reject(&f, 0));
 
-    assert_int_equal(engine_admit(&e, 0), ENGINE_ADMITTED);
-    assert_int_equal(engine_admit(&e, 0), ENGINE_ADMITTED);
-    assert_int_equal(engine_admit(&e, 0), ENGINE_FULL);
-    assert_int_equal(e.stats.active, 2);
+    f.error_rate = 0.25;
+    assert_true(faults_reject(&f, 0.2499));
+    assert_false(faults_reject(&f, 0.25));
 
-    engine_release(&e, ENGINE_CANCELLED);
-    assert_int_equal(engine_admit(&e, 0), ENGINE_ADMITTED);
-    engine_release(&e, ENGINE_FINISHED);
-    engine_release(&e, ENGINE_FAILED);
+    f.error_rate = 1;
+    assert_true(faults_reject(&f, 0.999999));
 
-    assert_int_equal(e.stats.active, 0);
-    assert_int_equal(e.stats.started, 3);
-    assert_int_equal(e.stats.finished, 1);
-    assert_int_equal(e.stats.cancelled, 1);
-    assert_int_equal(e.stats.failed, 1);
-}
-
-
-static void
-rejections_are_failures_that_never_started(void **state)
-{
-    engine_t  e;
-
-    e = engine();
-    e.faults.error_rate = 0.25;
-    assert_int_equal(engine_admit(&e, 0.2499), ENGINE_REJECTED);
-    assert_int_equal(engine_admit(&e, 0.25), ENGINE_ADMITTED);
-
-    e.faults.error_rate = 0;
-    assert_int_equal(engine_admit(&e, 0), ENGINE_ADMITTED);
-
-    e.faults.error_rate = 1;
-    assert_int_equal(engine_admit(&e, 0.999999), ENGINE_REJECTED);
-
-    e.faults.error_rate = 0;
-    e.faults.reject_all = 1;
-    assert_int_equal(engine_admit(&e, 0.999999), ENGINE_REJECTED);
-
-    assert_int_equal(e.stats.failed, 3);
-    assert_int_equal(e.stats.started, 2);
-
-    e.is_draining = 1;
-    assert_int_equal(engine_admit(&e, 0), ENGINE_DRAINING);
-    e.is_draining = 0;
-    e.is_stopping = 1;
-    assert_int_equal(engine_admit(&e, 0), ENGINE_DRAINING);
-    assert_int_equal(e.stats.failed, 3);
+    f.error_rate = 0;
+    f.reject_all = 1;
+    assert_true(faults_reject(&f, 0.999999));
 }
 
 
 static void
 the_first_token_has_its_own_delay_where_one_is_set(void **state)
 {
-    engine_t  e;
+    faults_t  f;
 
-    e = engine();
-    assert_int_equal(engine_delay_us(&e, 1), 50 * MS);
+    f = faults();
+    assert_int_equal(faults_delay_us(&f, 1), 50 * MS);
 
-    e.faults.first_token_delay_ms = 200;
-    assert_int_equal(engine_delay_us(&e, 1), 200 * MS);
-    assert_int_equal(engine_delay_us(&e, 0), 50 * MS);
+    f.first_token_delay_ms = 200;
+    assert_int_equal(faults_delay_us(&f, 1), 200 * MS);
+    assert_int_equal(faults_delay_us(&f, 0), 50 * MS);
 
-    e.faults.token_delay_ms = 0;
-    assert_int_equal(engine_delay_us(&e, 0), 0);
+    f.token_delay_ms = 0;
+    assert_int_equal(faults_delay_us(&f, 0), 0);
 }
 
 
@@ -201,7 +165,7 @@ a_schedule_with_every_token_late_does_not_drift(void **state)
 
     for (i = 0; i < 10000; i++) {
         now_us = due_us + (uint64_t) (i * 7919 % 49999);
-        due_us = engine_pace_us(due_us, now_us, 50 * MS) + 50 * MS;
+        due_us = faults_pace_us(due_us, now_us, 50 * MS) + 50 * MS;
     }
 
     assert_int_equal(due_us, 10001 * 50 * MS);
@@ -217,60 +181,59 @@ a_stall_is_not_followed_by_a_burst(void **state)
 
     /* Late by just less than the delay, then by the delay. */
 
-    due_us = engine_pace_us(now_us - 50 * MS + 1, now_us, 50 * MS) + 50 * MS;
+    due_us = faults_pace_us(now_us - 50 * MS + 1, now_us, 50 * MS) + 50 * MS;
     assert_int_equal(due_us, now_us + 1);
 
-    due_us = engine_pace_us(now_us - 50 * MS, now_us, 50 * MS) + 50 * MS;
+    due_us = faults_pace_us(now_us - 50 * MS, now_us, 50 * MS) + 50 * MS;
     assert_int_equal(due_us, now_us + 50 * MS);
 
-    due_us = engine_pace_us(1, now_us, 50 * MS) + 50 * MS;
+    due_us = faults_pace_us(1, now_us, 50 * MS) + 50 * MS;
     assert_int_equal(due_us, now_us + 50 * MS);
 
     /* A delay shorter than the usual lateness of a loop. */
 
-    due_us = engine_pace_us(now_us - 5 * MS, now_us, 1 * MS);
+    due_us = faults_pace_us(now_us - 5 * MS, now_us, 1 * MS);
     assert_int_equal(due_us, now_us - 5 * MS);
-    due_us = engine_pace_us(now_us - 20 * MS, now_us, 1 * MS);
+    due_us = faults_pace_us(now_us - 20 * MS, now_us, 1 * MS);
     assert_int_equal(due_us, now_us);
 
     /* No delay: each stream is due now. */
 
-    assert_int_equal(engine_pace_us(5, now_us, 0), now_us);
+    assert_int_equal(faults_pace_us(5, now_us, 0), now_us);
 }
 
 
 static void
 faults_have_bounds_and_death_its_count(void **state)
 {
-    engine_t         e;
-    engine_faults_t  f;
+    faults_t  f;
 
-    e = engine();
-    f = e.faults;
+    f = faults();
     f.error_rate = 1;
     f.token_delay_ms = ENGINE_DELAY_MAX_MS;
     f.first_token_delay_ms = ENGINE_DELAY_MAX_MS;
     f.die_after_tokens = INT32_MAX;
-    assert_null(engine_faults_error(&f));
+    assert_null(faults_error(&f));
 
     f.error_rate = 1.0001;
-    assert_string_equal(engine_faults_error(&f), "error_rate");
+    assert_string_equal(faults_error(&f), "error_rate");
     f.error_rate = 0.0 / 0.0;
-    assert_string_equal(engine_faults_error(&f), "error_rate");
+    assert_string_equal(faults_error(&f), "error_rate");
     f.error_rate = 0;
     f.token_delay_ms++;
-    assert_string_equal(engine_faults_error(&f), "token_delay_ms");
+    assert_string_equal(faults_error(&f), "token_delay_ms");
     f.token_delay_ms = 0;
     f.first_token_delay_ms++;
-    assert_string_equal(engine_faults_error(&f), "first_token_delay_ms");
+    assert_string_equal(faults_error(&f), "first_token_delay_ms");
     f.first_token_delay_ms = 0;
     f.die_after_tokens = -1;
-    assert_string_equal(engine_faults_error(&f), "die_after_tokens");
+    assert_string_equal(faults_error(&f), "die_after_tokens");
 
-    assert_false(engine_dies(&e, INT32_MAX));
-    e.faults.die_after_tokens = 3;
-    assert_false(engine_dies(&e, 2));
-    assert_true(engine_dies(&e, 3));
+    f.die_after_tokens = 0;
+    assert_false(faults_kill(&f, INT32_MAX));
+    f.die_after_tokens = 3;
+    assert_false(faults_kill(&f, 2));
+    assert_true(faults_kill(&f, 3));
 }
 
 
@@ -329,8 +292,7 @@ main(void)
         cmocka_unit_test(tokens_are_what_they_always_were),
         cmocka_unit_test(neighbouring_tokens_differ_and_are_words),
         cmocka_unit_test(different_prompts_say_different_things),
-        cmocka_unit_test(capacity_admits_the_last_and_refuses_one_more),
-        cmocka_unit_test(rejections_are_failures_that_never_started),
+        cmocka_unit_test(requests_fail_by_chance_or_all_of_them),
         cmocka_unit_test(the_first_token_has_its_own_delay_where_one_is_set),
         cmocka_unit_test(a_schedule_with_every_token_late_does_not_drift),
         cmocka_unit_test(a_stall_is_not_followed_by_a_burst),

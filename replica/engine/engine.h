@@ -1,0 +1,152 @@
+
+/*
+ * The engine that this process serves: a kind (simulated, over HTTP, in the
+ * process), what is known of it, and how many generations run.
+ *
+ * A kind is a table of functions.  It turns a request into messages, by
+ * run_send() and run_finish() (run.h), and keeps the facts up to date.
+ * Admission, deadlines, the limit of what a slow client may have queued,
+ * draining and counting are the same for all kinds and stand in run.c.
+ */
+
+#ifndef ENGINE_H
+#define ENGINE_H
+
+#include <ev.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/log.h"
+#include "llmgateway.pb-c.h"
+#include "proto/grpc/session.h"
+
+
+#define ENGINE_DELAY_MAX_MS   3600000   /* of all times: an hour */
+#define ENGINE_CAPACITY_MAX   1000000   /* streams: a bound for typing errors */
+#define ENGINE_CAPACITY_AUTO  (-1)
+
+#define ENGINE_VERSION_BYTES  64
+#define ENGINE_GROUP_BYTES    64
+#define ENGINE_MODELS_BYTES   4096      /* of all names, NULs included */
+
+
+typedef struct engine_s  engine_t;
+typedef struct run_s     run_t;
+
+
+typedef enum {
+    ENGINE_READY = 0,
+    ENGINE_STARTING,        /* loads its model */
+    ENGINE_STALLED,         /* is there, and does nothing */
+    ENGINE_DOWN             /* is gone */
+} engine_state_t;
+
+/* What the reports say of an engine. */
+typedef struct {
+    engine_state_t  state;
+    int32_t         max_capacity;       /* streams; 0: no limit */
+    int64_t         running;            /* whoever asked; -1: not known */
+    int64_t         waiting;            /* at the engine; -1: not known */
+    int32_t         kv_permille;        /* of its cache; -1: not known */
+    char            model_version[ENGINE_VERSION_BYTES];
+    char            resume_group[ENGINE_GROUP_BYTES];   /* "": any */
+    char            models[ENGINE_MODELS_BYTES];    /* NUL-ended names, one
+                                                       behind the other */
+    size_t          models_bytes;       /* 0: not known */
+    uint32_t        generation;         /* raised by engine_told(): a report
+                                           is due */
+} engine_facts_t;
+
+typedef struct {
+    int32_t  active;
+    int64_t  started;
+    int64_t  finished;
+    int64_t  cancelled;
+    int64_t  failed;                    /* rejected ones included */
+    int64_t  tokens;
+} engine_stats_t;
+
+/* The command line's; strings live as long as the process. */
+typedef struct {
+    const char  *kind;
+    const char  *url;                   /* NULL: none */
+    const char  *key_file;              /* NULL: none */
+    const char  *model;                 /* a name, or a file; NULL: none */
+    const char  *model_version;
+    int32_t      max_capacity;          /* ENGINE_CAPACITY_AUTO; 0: no limit */
+    uint64_t     stall_timeout_ms;
+    int          is_exact;
+
+    /* of the simulated one */
+    uint64_t     token_delay_ms;
+    uint64_t     first_token_delay_ms;
+    double       error_rate;
+    int          is_reject_all;
+} engine_options_t;
+
+/* How a run ended, for the counts. */
+typedef enum {
+    ENGINE_FINISHED = 0,    /* the final message was given out */
+    ENGINE_CANCELLED,       /* by the client, its deadline or its absence */
+    ENGINE_FAILED           /* by the engine, or because the replica stopped */
+} engine_end_t;
+
+
+typedef struct {
+    const char  *name;
+    size_t       run_bytes;     /* of a run: the kind's own struct, a run_t
+                                   first, zeroed */
+
+    /* 0, or -1 and one line in the log.  It sets engine->data. */
+    int   (*open)(engine_t *engine, const engine_options_t *options);
+
+    /* No run is left. */
+    void  (*close)(engine_t *engine);
+
+    /*
+     * May be NULL.  Judges a request before it is admitted: OK, or a status
+     * and a line of at most `bytes` for the client.
+     */
+    llmgw_grpc_status_t  (*judge)(engine_t *engine,
+                                  const Llmgateway__GenerateRequest *request,
+                                  char *text, size_t bytes);
+
+    /*
+     * Begins an admitted run, whose request is run->request.  It may send and
+     * finish within it.
+     */
+    void  (*start)(run_t *run);
+
+    /*
+     * The run ends, and not by the kind's own run_finish(): let go of all
+     * that it holds.  The kind does not touch the run after it.
+     */
+    void  (*cancel)(run_t *run);
+
+    /* run_is_full() was true, and all that was queued has been sent. */
+    void  (*resume)(run_t *run);
+} engine_kind_t;
+
+struct engine_s {
+    const engine_kind_t  *kind;
+    void                 *data;         /* the kind's own */
+    struct ev_loop       *loop;
+    const log_t          *log;
+    engine_facts_t        facts;        /* the kind's to write */
+    engine_stats_t        stats;
+    run_t                *runs;         /* those that run */
+    int                   is_draining;
+    int                   is_stopping;  /* draining for good */
+};
+
+
+/* Takes no new work, for now or for good. */
+int engine_is_draining(const engine_t *engine);
+
+/* The kind has written other facts. */
+void engine_told(engine_t *engine);
+
+/* "READY" and so on, as reports have it. */
+const char *engine_state_name(engine_state_t state);
+
+#endif /* ENGINE_H */
