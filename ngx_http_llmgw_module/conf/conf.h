@@ -117,9 +117,13 @@ char *ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param,
     size_t skip, ngx_uint_t min, ngx_uint_t max, ngx_uint_t *field);
 char *ngx_http_llmgw_conf_handler(ngx_conf_t *cf,
     ngx_http_handler_pt handler);
+
+/* pass.c: lines that name an upstream{} block */
 char *ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_http_upstream_srv_conf_t *ngx_http_llmgw_conf_refer(ngx_conf_t *cf,
     ngx_str_t *name);
+ngx_int_t ngx_http_llmgw_conf_not_ours(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us);
 ngx_int_t ngx_http_llmgw_conf_check(ngx_conf_t *cf,
     ngx_http_llmgw_main_conf_t *lmcf);
 
