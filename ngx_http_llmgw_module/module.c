@@ -25,6 +25,7 @@
 
 #include "front/grpc.h"
 #include "front/memory.h"
+#include "front/refusal.h"
 #include "front/stream.h"
 #include "http/record.h"
 #include "native/native.h"
@@ -43,7 +44,6 @@ static void ngx_http_llmgw_exit_process(ngx_cycle_t *cycle);
 
 
 static const ngx_http_llmgw_rooms_t  ngx_http_llmgw_rooms = {
-    .pass = ngx_http_llmgw_grpc_front_handler,
     .init_peer = ngx_http_llmgw_native_init_peer,
     .add_zone = ngx_http_llmgw_zone_add,
 };
@@ -111,7 +111,7 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       ngx_http_llmgw_conf_pass,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
-      NULL },
+      (void *) &ngx_http_llmgw_grpc_protocol },
 
     { ngx_string("llmgw_key"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
@@ -216,9 +216,10 @@ ngx_http_llmgw_create_main_conf(ngx_conf_t *cf)
 
     if (ngx_array_init(&lmcf->upstreams, cf->pool, 2, sizeof(void *))
         != NGX_OK
-        || ngx_array_init(&lmcf->passes, cf->pool, 2, sizeof(void *))
+        || ngx_array_init(&lmcf->references, cf->pool, 2,
+                          sizeof(ngx_http_llmgw_reference_t))
            != NGX_OK
-        || ngx_array_init(&lmcf->keys, cf->pool, 2, sizeof(void *))
+        || ngx_array_init(&lmcf->passes, cf->pool, 2, sizeof(void *))
            != NGX_OK)
     {
         return NULL;
@@ -299,9 +300,10 @@ ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if (clcf->noname && conf->upstream == NULL) {
         conf->upstream = prev->upstream;
+        conf->protocol = prev->protocol;
 
-        if (clcf->handler == NULL && conf->upstream) {
-            clcf->handler = ngx_http_llmgw_grpc_front_handler;
+        if (clcf->handler == NULL && conf->protocol) {
+            clcf->handler = conf->protocol->handler;
         }
     }
 

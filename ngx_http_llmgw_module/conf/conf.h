@@ -27,10 +27,27 @@ typedef struct ngx_http_llmgw_rooms_s   ngx_http_llmgw_rooms_t;
 typedef struct ngx_http_llmgw_clients_s ngx_http_llmgw_clients_t;
 
 
+/* What the clients of a location speak, which its content handler serves. */
+typedef struct {
+    ngx_http_handler_pt           handler;
+
+    /* 1: a request that has no location yet is one of these clients'. */
+    ngx_uint_t                  (*owns)(ngx_http_request_t *r);
+
+    /*
+     * Makes an answer in this protocol of a status that nginx itself raised,
+     * before its header is sent: changes the header, and sets body->buf if
+     * the answer has a body.  NGX_ERROR: no memory.
+     */
+    ngx_int_t                   (*refuse)(ngx_http_request_t *r,
+                                    ngx_chain_t *body);
+} ngx_http_llmgw_protocol_t;
+
+
 typedef struct {
     ngx_array_t                   upstreams;    /* of srv_conf_t * */
-    ngx_array_t                   passes;       /* of loc_conf_t *, to check */
-    ngx_array_t                   keys;         /* the same, llmgw_key queue= */
+    ngx_array_t                   references;   /* of reference_t, to check */
+    ngx_array_t                   passes;       /* of loc_conf_t * */
     const ngx_http_llmgw_rooms_t *rooms;
     ngx_http_llmgw_wakes_t       *wakes;
     ngx_int_t                     request_id_index;
@@ -39,6 +56,16 @@ typedef struct {
     ngx_http_llmgw_worker_t      *worker;       /* the same */
     ngx_http_llmgw_clients_t     *clients;      /* the same */
 } ngx_http_llmgw_main_conf_t;
+
+
+/* A line that names an upstream{} block. */
+typedef struct {
+    ngx_http_upstream_srv_conf_t *upstream;
+    ngx_str_t                     directive;
+    u_char                       *file;
+    ngx_uint_t                    line;
+    ngx_uint_t                    needs_queue;
+} ngx_http_llmgw_reference_t;
 
 
 typedef struct {
@@ -80,20 +107,18 @@ typedef struct {
     unsigned                      hedge_set:1;
     unsigned                      hedge_on:1;   /* if the request asks for it */
 
-    unsigned                      has_pass:1;   /* a server{} with llmgw_pass */
+
+    ngx_array_t                  *protocols;    /* of a server{}'s locations */
 } ngx_http_llmgw_srv_conf_t;
 
 
 typedef struct {
+    const ngx_http_llmgw_protocol_t *protocol;  /* NULL: not a front's */
     ngx_http_upstream_srv_conf_t *upstream;
     ngx_http_core_srv_conf_t     *server;       /* of the llmgw_pass line */
-    u_char                       *file;
-    ngx_uint_t                    line;
 
     ngx_http_complex_value_t     *key;          /* of native passes */
     ngx_http_upstream_srv_conf_t *key_queue;    /* queue=; NULL: no waiting */
-    u_char                       *key_file;
-    ngx_uint_t                    key_line;
     unsigned                      key_is_body:1;
 
     ngx_uint_t                    tries;
@@ -121,7 +146,7 @@ char *ngx_http_llmgw_conf_handler(ngx_conf_t *cf,
 /* pass.c: lines that name an upstream{} block */
 char *ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_http_upstream_srv_conf_t *ngx_http_llmgw_conf_refer(ngx_conf_t *cf,
-    ngx_str_t *name);
+    ngx_str_t *name, ngx_uint_t needs_queue);
 ngx_int_t ngx_http_llmgw_conf_not_ours(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
 ngx_int_t ngx_http_llmgw_conf_check(ngx_conf_t *cf,
@@ -139,7 +164,6 @@ char *ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
 
 /* What the directives install, from rooms that conf/ does not include. */
 struct ngx_http_llmgw_rooms_s {
-    ngx_http_handler_pt             pass;       /* llmgw_pass */
     ngx_http_upstream_init_peer_pt  init_peer;  /* native passes */
     ngx_int_t                     (*add_zone)(ngx_conf_t *cf,
                                       ngx_http_llmgw_srv_conf_t *conf);

@@ -27,6 +27,7 @@
 #define NGX_HTTP_LLMGW_SERVICE "llmgateway.InferenceGateway"
 
 
+static ngx_int_t ngx_http_llmgw_grpc_front_handler(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_llmgw_grpc_front_is(ngx_http_request_t *r,
     const char *path);
 static ngx_int_t ngx_http_llmgw_grpc_front_unknown(ngx_http_request_t *r,
@@ -51,6 +52,19 @@ static ngx_int_t ngx_http_llmgw_grpc_front_token(
 static void ngx_http_llmgw_grpc_front_end(ngx_http_llmgw_stream_t *stream,
     const llmgw_end_t *end);
 
+static ngx_uint_t ngx_http_llmgw_grpc_front_owns(ngx_http_request_t *r);
+static ngx_int_t ngx_http_llmgw_grpc_front_refused(ngx_http_request_t *r,
+    ngx_chain_t *body);
+static void ngx_http_llmgw_grpc_front_refusal(ngx_uint_t http,
+    llmgw_end_t *end);
+
+
+const ngx_http_llmgw_protocol_t  ngx_http_llmgw_grpc_protocol = {
+    .handler = ngx_http_llmgw_grpc_front_handler,
+    .owns = ngx_http_llmgw_grpc_front_owns,
+    .refuse = ngx_http_llmgw_grpc_front_refused,
+};
+
 
 static const ngx_http_llmgw_front_t  ngx_http_llmgw_grpc_front = {
     .read = ngx_http_llmgw_grpc_front_read,
@@ -60,7 +74,7 @@ static const ngx_http_llmgw_front_t  ngx_http_llmgw_grpc_front = {
 };
 
 
-ngx_int_t
+static ngx_int_t
 ngx_http_llmgw_grpc_front_handler(ngx_http_request_t *r)
 {
     ngx_int_t                        rc;
@@ -400,4 +414,69 @@ ngx_http_llmgw_grpc_front_end(ngx_http_llmgw_stream_t *stream,
     }
 
     ngx_http_llmgw_output_last(stream);
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_grpc_front_owns(ngx_http_request_t *r)
+{
+    return ngx_http_llmgw_header_is_grpc(r->headers_in.content_type);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_grpc_front_refused(ngx_http_request_t *r, ngx_chain_t *body)
+{
+    llmgw_end_t  end;
+
+    ngx_http_llmgw_grpc_front_refusal(r->headers_out.status, &end);
+
+    r->headers_out.status_line.len = 0;
+    ngx_http_clear_location(r);
+    r->keepalive = r->keepalive && r->http_version >= NGX_HTTP_VERSION_20;
+
+    return ngx_http_llmgw_grpc_only(r, &end);
+}
+
+
+/*
+ * The outcome for an HTTP status.  Where nginx means something more exact by it
+ * than gRPC's general mapping says, there is a case of its own.
+ */
+
+static void
+ngx_http_llmgw_grpc_front_refusal(ngx_uint_t http, llmgw_end_t *end)
+{
+    static const char  text[] = "refused by the gateway";
+
+    ngx_memzero(end, sizeof(llmgw_end_t));
+
+    end->text = text;
+    end->text_len = sizeof(text) - 1;
+
+    switch (http) {
+
+    case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
+        end->outcome = LLMGW_OUTCOME_TOO_LARGE;
+        break;
+
+    case NGX_HTTP_BAD_REQUEST:
+        end->outcome = LLMGW_OUTCOME_BAD_REQUEST;
+        break;
+
+    case NGX_HTTP_REQUEST_TIME_OUT:
+        end->outcome = LLMGW_OUTCOME_DEADLINE;
+        break;
+
+    case NGX_HTTP_INTERNAL_SERVER_ERROR:
+        end->outcome = LLMGW_OUTCOME_INTERNAL;
+        break;
+
+    default:
+        end->outcome = LLMGW_OUTCOME_REFUSED;
+        end->status = http == NGX_HTTP_TOO_MANY_REQUESTS
+                      ? LLMGW_GRPC_RESOURCE_EXHAUSTED
+                      : llmgw_grpc_status_of_http(http);
+        break;
+    }
 }

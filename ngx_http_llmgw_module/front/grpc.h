@@ -10,11 +10,8 @@
 #include "conf/conf.h"
 
 
-/* llmgw_pass: the location's content handler. */
-ngx_int_t ngx_http_llmgw_grpc_front_handler(ngx_http_request_t *r);
-
-/* Turns what nginx itself answers in a location of ours into gRPC. */
-ngx_int_t ngx_http_llmgw_refusal_init(ngx_conf_t *cf);
+/* llmgw_pass */
+extern const ngx_http_llmgw_protocol_t  ngx_http_llmgw_grpc_protocol;
 
 
 #endif /* _NGX_HTTP_LLMGW_GRPC_FRONT_H_INCLUDED_ */

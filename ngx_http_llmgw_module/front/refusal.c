@@ -2,18 +2,15 @@
 /*
  * Errors that nginx itself answers in our locations (413 body too large, 503
  * of limit_req, 404, ...) would reach the client as HTML.  A header filter
- * replaces each of them by a gRPC answer.
+ * replaces each of them by an answer in the protocol of the location.
  */
 
-#include "conf/conf.h"
-#include "front/grpc.h"
-#include "http/grpc.h"
-#include "http/header.h"
+#include "front/refusal.h"
 
 
 static ngx_int_t ngx_http_llmgw_refusal_filter(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_llmgw_refusal_is_ours(ngx_http_request_t *r);
-static void ngx_http_llmgw_refusal_end(ngx_uint_t http, llmgw_end_t *end);
+static const ngx_http_llmgw_protocol_t *ngx_http_llmgw_refusal_protocol(
+    ngx_http_request_t *r);
 
 
 static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
@@ -29,96 +26,83 @@ ngx_http_llmgw_refusal_init(ngx_conf_t *cf)
 }
 
 
+/* What sends nginx's page stops at header_only: the body is sent here. */
+
 static ngx_int_t
 ngx_http_llmgw_refusal_filter(ngx_http_request_t *r)
 {
-    llmgw_end_t                 end;
+    ngx_int_t                         rc;
+    ngx_chain_t                       body;
+    const ngx_http_llmgw_protocol_t  *protocol;
 
-    if (r->headers_out.status < NGX_HTTP_SPECIAL_RESPONSE || r != r->main
-        || !ngx_http_llmgw_refusal_is_ours(r))
-    {
+    protocol = ngx_http_llmgw_refusal_protocol(r);
+
+    if (protocol == NULL) {
         return ngx_http_next_header_filter(r);
     }
 
-    ngx_http_llmgw_refusal_end(r->headers_out.status, &end);
+    body.buf = NULL;
+    body.next = NULL;
 
-    r->headers_out.status_line.len = 0;
-    ngx_http_clear_location(r);
-    r->keepalive = r->keepalive && r->http_version >= NGX_HTTP_VERSION_20;
-
-    if (ngx_http_llmgw_grpc_only(r, &end) != NGX_OK) {
+    if (protocol->refuse(r, &body) == NGX_ERROR) {
         return NGX_ERROR;
     }
 
-    return ngx_http_next_header_filter(r);
+    rc = ngx_http_next_header_filter(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only || body.buf == NULL) {
+        return rc;
+    }
+
+    rc = ngx_http_output_filter(r, &body);
+    r->header_only = 1;
+
+    return rc;
 }
 
 
 /*
- * 1: the request is in a location with llmgw_pass; or no location was found
- * yet, as with a header that is too large, but it is a gRPC request to a server
- * that has such a location.
+ * The protocol that the answer must be in; NULL: it is no refusal, or none in
+ * a location of ours.
+ *
+ * The location has it.  No location was found yet for a header that is too
+ * large and the like: then the server's protocols are asked whose request it
+ * is.
  */
 
-static ngx_uint_t
-ngx_http_llmgw_refusal_is_ours(ngx_http_request_t *r)
+static const ngx_http_llmgw_protocol_t *
+ngx_http_llmgw_refusal_protocol(ngx_http_request_t *r)
 {
-    ngx_http_core_srv_conf_t   *cscf;
-    ngx_http_llmgw_srv_conf_t  *lscf;
-    ngx_http_llmgw_loc_conf_t  *llcf;
+    ngx_uint_t                         i;
+    ngx_http_core_srv_conf_t          *cscf;
+    ngx_http_llmgw_srv_conf_t         *lscf;
+    ngx_http_llmgw_loc_conf_t         *llcf;
+    const ngx_http_llmgw_protocol_t  **protocol;
+
+    if (r->headers_out.status < NGX_HTTP_SPECIAL_RESPONSE || r != r->main) {
+        return NULL;
+    }
 
     llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
 
-    if (llcf->upstream) {
-        return 1;
+    if (llcf->protocol) {
+        return llcf->protocol;
     }
 
     cscf = ngx_http_get_module_srv_conf(r, ngx_http_core_module);
     lscf = ngx_http_get_module_srv_conf(r, ngx_http_llmgw_module);
 
-    return lscf->has_pass && r->loc_conf == cscf->ctx->loc_conf
-           && ngx_http_llmgw_header_is_grpc(r->headers_in.content_type);
-}
-
-
-/*
- * Sets the outcome for an HTTP status.  Where nginx means something more exact
- * by it than gRPC's general mapping says, there is a case of its own.
- */
-
-static void
-ngx_http_llmgw_refusal_end(ngx_uint_t http, llmgw_end_t *end)
-{
-    static const char  text[] = "refused by the gateway";
-
-    ngx_memzero(end, sizeof(llmgw_end_t));
-
-    end->text = text;
-    end->text_len = sizeof(text) - 1;
-
-    switch (http) {
-
-    case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
-        end->outcome = LLMGW_OUTCOME_TOO_LARGE;
-        break;
-
-    case NGX_HTTP_BAD_REQUEST:
-        end->outcome = LLMGW_OUTCOME_BAD_REQUEST;
-        break;
-
-    case NGX_HTTP_REQUEST_TIME_OUT:
-        end->outcome = LLMGW_OUTCOME_DEADLINE;
-        break;
-
-    case NGX_HTTP_INTERNAL_SERVER_ERROR:
-        end->outcome = LLMGW_OUTCOME_INTERNAL;
-        break;
-
-    default:
-        end->outcome = LLMGW_OUTCOME_REFUSED;
-        end->status = http == NGX_HTTP_TOO_MANY_REQUESTS
-                      ? LLMGW_GRPC_RESOURCE_EXHAUSTED
-                      : llmgw_grpc_status_of_http(http);
-        break;
+    if (lscf->protocols == NULL || r->loc_conf != cscf->ctx->loc_conf) {
+        return NULL;
     }
+
+    protocol = lscf->protocols->elts;
+
+    for (i = 0; i < lscf->protocols->nelts; i++) {
+        if (protocol[i]->owns(r)) {
+            return protocol[i];
+        }
+    }
+
+    return NULL;
 }

@@ -28,8 +28,7 @@ char *
 ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_str_t                         *value, name;
-    ngx_http_llmgw_loc_conf_t         *llcf = conf, **slot;
-    ngx_http_llmgw_main_conf_t        *lmcf;
+    ngx_http_llmgw_loc_conf_t         *llcf = conf;
     ngx_http_compile_complex_value_t   ccv;
 
     if (llcf->key != NGX_CONF_UNSET_PTR) {
@@ -71,20 +70,9 @@ ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     name.data = value[2].data + 6;
     name.len = value[2].len - 6;
 
-    llcf->key_queue = ngx_http_llmgw_conf_refer(cf, &name);
-    llcf->key_file = cf->conf_file->file.name.data;
-    llcf->key_line = cf->conf_file->line;
+    llcf->key_queue = ngx_http_llmgw_conf_refer(cf, &name, 1);
 
-    lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
-    slot = ngx_array_push(&lmcf->keys);
-
-    if (llcf->key_queue == NULL || slot == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    *slot = llcf;
-
-    return NGX_CONF_OK;
+    return llcf->key_queue ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 
