@@ -1,0 +1,123 @@
+
+/*
+ * The body of a request of OpenAI's API: what the gateway has to know of it.
+ * It is sent on byte for byte, so the answers are positions in it.
+ *
+ *     judge.c   yajl says whether it is JSON, and some more than yajl
+ *     scan.c    walks through what was judged, without a copy
+ *     body.c    the members of its object, their types, what they ask for
+ *     key.c     which replica it belongs to
+ *     text.c    its prompt, for replicas that read no more than that
+ *     json.c    the other way: JSON that the gateway writes
+ *
+ * Members that the gateway does not know are passed on unread.  Of a key that
+ * comes twice the last value counts, as engines read it; `null` is the same as
+ * no value.  No function recurses, and all take time in proportion to the
+ * body.
+ */
+
+#ifndef LLMGW_OPENAI_BODY_H
+#define LLMGW_OPENAI_BODY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "llmgateway.pb-c.h"
+
+
+/* What a replica takes in one message, with some room for the rest of it. */
+#define LLMGW_OPENAI_MAX_BYTES    (63u * 1024 * 1024)
+
+/* Deeper JSON comes from nobody who wants an answer; engines recurse. */
+#define LLMGW_OPENAI_MAX_DEPTH    64
+
+/* Top-level keys: the most that any engine knows is some 100. */
+#define LLMGW_OPENAI_MAX_MEMBERS  1024
+
+/* Engines name models by a path or by owner and name. */
+#define LLMGW_OPENAI_MAX_MODEL    512
+
+
+/*
+ * As realloc(): bytes == 0 frees, p == NULL allocates, NULL is no memory.  It
+ * is called by the thread that reads the body.
+ */
+typedef struct {
+    void       *(*resize)(void *data, void *p, size_t bytes);
+    void         *data;
+} llmgw_openai_memory_t;
+
+/* Bytes of the body.  end == 0: it has no such value. */
+typedef struct {
+    uint32_t      begin;
+    uint32_t      end;
+} llmgw_openai_span_t;
+
+/* One member of the body's object, as in proto/llmgateway.proto. */
+typedef struct {
+    const char   *key;              /* without escapes; ends with NUL */
+    uint32_t      begin;            /* of the key's opening quote */
+    uint32_t      value;            /* of the value */
+    uint32_t      end;              /* behind the value */
+} llmgw_openai_member_t;
+
+typedef struct {
+    unsigned      status;           /* HTTP; 0: there is no error */
+    const char   *type;             /* a constant */
+    const char   *code;             /* a constant; NULL: JSON's null */
+    char          param[80];        /* "": JSON's null; UTF-8 */
+    char          message[240];     /* UTF-8 */
+} llmgw_openai_error_t;
+
+typedef struct {
+    Llmgateway__Api         api;
+    const uint8_t          *bytes;  /* the caller's; must outlive this */
+    size_t                  len;
+
+    const char             *model;  /* without escapes; ends with NUL */
+    size_t                  model_len;
+    uint32_t                features;       /* a sum of Llmgateway__Feature */
+    uint32_t                n;              /* at least 1 */
+    uint32_t                prompts;        /* of completions; at least 1 */
+    int32_t                 max_tokens;     /* 0: none; max_completion_tokens
+                                               goes before max_tokens */
+    unsigned                stream:1;
+    unsigned                include_usage:1;
+
+    llmgw_openai_span_t     messages;
+    llmgw_openai_span_t     prompt;         /* or `input` */
+    llmgw_openai_span_t     system;         /* or `instructions` */
+    llmgw_openai_span_t     tools;
+    llmgw_openai_span_t     functions;      /* tools, as they used to be */
+    llmgw_openai_span_t     cache_salt;
+    llmgw_openai_span_t     cache_key;      /* prompt_cache_key */
+    llmgw_openai_span_t     user;
+
+    llmgw_openai_member_t  *members;        /* all, in their order */
+    size_t                  nmembers;
+
+    const llmgw_openai_memory_t  *memory;
+} llmgw_openai_body_t;
+
+
+/*
+ * Reads a whole body.  0: it is well, and holds memory until done(), in
+ * proportion to its length.  -1: error says what is wrong, and nothing is
+ * held.
+ */
+int llmgw_openai_body_read(llmgw_openai_body_t *body, Llmgateway__Api api,
+    const void *bytes, size_t len, const llmgw_openai_memory_t *memory,
+    llmgw_openai_error_t *error);
+
+/* Frees what read() allocated; idempotent. */
+void llmgw_openai_body_done(llmgw_openai_body_t *body);
+
+/*
+ * Sets an error.  param may be NULL; what is too long is cut between
+ * characters.
+ */
+void llmgw_openai_error_set(llmgw_openai_error_t *error, unsigned status,
+    const char *type, const char *code, const char *param,
+    const char *format, ...) __attribute__((format(printf, 6, 7)));
+
+#endif /* LLMGW_OPENAI_BODY_H */

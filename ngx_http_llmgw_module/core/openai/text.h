@@ -1,0 +1,23 @@
+
+/*
+ * What a body asks, as plain text: for replicas that read a prompt alone.
+ *
+ * Of messages: "role: text" and a newline each, and "assistant:" at the end.
+ * Of parts only those with text count.  Of completions: the prompt; of several
+ * prompts the first.
+ */
+
+#ifndef LLMGW_OPENAI_TEXT_H
+#define LLMGW_OPENAI_TEXT_H
+
+#include "core/openai/body.h"
+
+
+/*
+ * The text, in memory of the body's allocator, which the caller frees; it may
+ * hold NUL, and there is none behind it.  NULL: no memory, or there is no text
+ * (a prompt of token ids: FEATURE_IDS_PROMPT).
+ */
+char *llmgw_openai_text(const llmgw_openai_body_t *body, size_t *len);
+
+#endif /* LLMGW_OPENAI_TEXT_H */

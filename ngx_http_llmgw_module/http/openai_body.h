@@ -1,0 +1,85 @@
+
+/*
+ * Reads the body of an OpenAI request: into one block of memory, never into a
+ * file, and then through core/openai, in a thread if it is large.
+ *
+ *     read ----> READS ----> WALKS ----> handler, once
+ *                  |           |
+ *                  |           +-- the client goes: ends after the walk
+ *                  +-- refused, too slow, no memory ----> handler, with error
+ *                  +-- the client goes: the request ends, and no handler
+ *
+ * What is held counts as the worker's memory for bodies until it is released,
+ * which the request's end does at the latest.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_OPENAI_BODY_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_OPENAI_BODY_H_INCLUDED_
+
+
+#include "conf/conf.h"
+#include "core/openai/key.h"
+
+
+/* A body that is longer is walked in a thread; this takes some 0.1 ms. */
+#define NGX_HTTP_LLMGW_OPENAI_INLINE_BYTES  65536
+
+
+typedef struct ngx_http_llmgw_openai_body_s  ngx_http_llmgw_openai_body_t;
+
+/*
+ * If body->error.status is 0 the body is well.  Otherwise there are no bytes,
+ * and the request is to be answered with error.
+ */
+typedef void (*ngx_http_llmgw_openai_body_pt)(ngx_http_request_t *r,
+    ngx_http_llmgw_openai_body_t *body);
+
+typedef struct {
+    Llmgateway__Api                api;
+    ngx_uint_t                     prefix;      /* of the key, bytes */
+    llmgw_openai_by_t              by;
+
+    /* Count memory of the worker for bodies; NGX_DECLINED: no more is left. */
+    ngx_int_t                    (*take)(ngx_http_llmgw_worker_t *worker,
+                                      size_t bytes);
+    void                         (*give)(ngx_http_llmgw_worker_t *worker,
+                                      size_t bytes);
+} ngx_http_llmgw_openai_read_t;
+
+struct ngx_http_llmgw_openai_body_s {
+    ngx_http_request_t            *request;
+    ngx_http_llmgw_openai_body_pt  handler;
+    ngx_http_llmgw_openai_read_t   read;
+
+    llmgw_openai_body_t            body;        /* if there is no error */
+    llmgw_openai_error_t           error;
+    uint64_t                       key;         /* with read.prefix, read.by */
+
+    u_char                        *block;       /* the body's bytes */
+    size_t                         len;
+    size_t                         size;        /* of the block */
+    size_t                         taken;       /* counted */
+
+    ngx_event_t                    guard;       /* while a thread walks */
+    unsigned                       walks:1;
+    unsigned                       gone:1;      /* while a thread walked */
+};
+
+
+/*
+ * Called by a content handler, whose result this is: NGX_DONE, or a status of
+ * nginx's for lack of memory.  The handler may be called before it returns.
+ * `options` is copied.
+ */
+ngx_int_t ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
+    const ngx_http_llmgw_openai_read_t *options,
+    ngx_http_llmgw_openai_body_pt handler);
+
+/* Frees the bytes and what was read of them, and gives the count back. */
+void ngx_http_llmgw_openai_body_release(ngx_http_llmgw_openai_body_t *body);
+
+/* Called by a directive: makes nginx start the threads that walk. */
+ngx_int_t ngx_http_llmgw_openai_body_threads(ngx_conf_t *cf);
+
+
+#endif /* _NGX_HTTP_LLMGW_OPENAI_BODY_H_INCLUDED_ */
