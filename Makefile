@@ -89,8 +89,8 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
 
 .PHONY: help deps build gen daemons tools module demo screenshots install clean \
         test test-unit units soak-sim test-tsan test-systemd test-e2e lint \
-        fuzz fuzz-packets bench bench-deps bench-full bench-peers bench-gossip \
-        FORCE
+        fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
+        bench-gossip FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -150,7 +150,11 @@ bench:  ## compare with nginx, HAProxy and a floor, 7 minutes (ARGS=--write)
 	@$(MAKE) --no-print-directory BUILD=release build bench-peers
 	@$(PYTHON) bench/run.py $(ARGS)
 
-bench-full:  ## also Caddy, threads, long runs, plots, 12 minutes (ARGS=--write)
+bench-openai:  ## the rows over OpenAI's API, 4 minutes
+	@$(MAKE) --no-print-directory BUILD=release build bench-peers
+	@$(PYTHON) bench/run.py o200 o1000l o1k o400k ottft openai_memory $(ARGS)
+
+bench-full:  ## also OpenAI, Caddy, threads, long runs, plots, 18 minutes (ARGS=--write)
 	@$(MAKE) --no-print-directory BUILD=release build bench-peers
 	@$(PYTHON) bench/run.py --full $(ARGS)
 

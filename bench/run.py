@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "t")]
 from llmgw.ports import Ports  # noqa: E402
 from measure import alone, instructions, machine, micro  # noqa: E402
-from measure import paired, peers, plots, tables  # noqa: E402
+from measure import openai, paired, peers, plots, tables  # noqa: E402
 from measure.machine import Fail  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -31,11 +31,12 @@ PICTURES = ROOT / "docs" / "img"
 RESULTS = ROOT / "build" / "bench" / "results.json"
 BEGIN, END = "<!-- proxies: begin -->", "<!-- proxies: end -->"
 
-LIMIT_S = {False: 480, True: 780}
+LIMIT_S = {False: 480, True: 1200}
 CLOSING_S = 30          # reserved for the current rows and for writing
 USUAL = [peers.Nginx, peers.Haproxy, peers.Floor, peers.Llmgw]
-FULL_ALONE = {"p200l", "storm"}
+FULL_ALONE = {"p200l", "storm", *(s.name for s in openai.SCENARIOS)}
 SLOW = [peers.Threads, peers.Caddy]
+SCENARIOS = paired.SCENARIOS + openai.SCENARIOS
 
 
 class TimeLimit(BaseException):
@@ -107,12 +108,14 @@ class Bench:
 
     def plan(self):
         """name -> (in make bench, what runs it)"""
-        by_name = {s.name: s for s in paired.SCENARIOS}
+        by_name = {s.name: s for s in SCENARIOS}
         counted = [by_name[name] for name in ("p200", "p200l", "p200c")]
         return {
             **{name: (name not in FULL_ALONE, lambda s=s: self.paired(s))
                for name, s in by_name.items()},
             "memory": (True, self.memory),
+            "openai_memory": (False, lambda: openai.memory(
+                self, self.options.full)),
             "syscalls": (True, lambda: alone.syscalls(self, counted,
                                                       USUAL)),
             "instructions": (False, lambda: instructions.run(self)),
@@ -137,7 +140,7 @@ class Bench:
                 self.keep(name, self.guard(part))
 
     def keep(self, name, got):
-        if name in {s.name for s in paired.SCENARIOS}:
+        if name in {s.name for s in SCENARIOS}:
             self.results.setdefault("paired", {})[name] = got
         elif "fail" in got and not isinstance(got["fail"], dict):
             self.results[name] = {"all": got}

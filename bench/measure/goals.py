@@ -138,6 +138,60 @@ def stalled(results):
     yield Check(f"{row['growth_kb']} kB", row["growth_kb"], STALLED_KB)
 
 
+def openai_ratio(scenario, kind, limit, haproxy=None, other=None):
+    """other: a second stock nginx, which has to be beaten too."""
+    def checks(results):
+        row = at(results, "paired", scenario, "rows", kind)
+        yield Check(f"{scenario}: {span(at(row, 'ratio'))} x nginx",
+                    row["ratio"]["median"], limit)
+        for name, most in (("haproxy", haproxy), (other, limit)):
+            if name and most:
+                theirs = at(row, "to", name)
+                yield Check(f"{span(theirs)} x {name}", theirs["median"],
+                            most)
+    return checks
+
+
+def openai_tokens(kind, limit, haproxy=None):
+    def checks(results):
+        for scenario in ("o200", "o1000l"):
+            yield from openai_ratio(scenario, kind, limit, haproxy)(results)
+    return checks
+
+
+def openai_requests(results):
+    for scenario in ("o1k", "o400k"):
+        yield from openai_ratio(scenario, LLMGW, 0.8,
+                                other="nginx, 1m buffer")(results)
+
+
+def openai_first_token(results):
+    rows = at(results, "paired", "ottft", "rows")
+    direct = at(rows, "direct", "value", "median")
+    for name, limit in (("nginx", None), ("haproxy", None), (LLMGW, 150)):
+        more = at(rows, name, "value", "median") - direct
+        yield Check(f"{name} {more:+.0f} us", more if limit else 0,
+                    limit or 0)
+
+
+def openai_memory(results):
+    for name, limit in ((f"{LLMGW}, 10000, 1 kB", 14),
+                        (f"{LLMGW}, 2000, 1 kB", 14),
+                        (f"{LLMGW}, 1000, 400 kB", 414)):
+        if name in results.get("openai_memory", {}) or limit != 14:
+            row = at(results, "openai_memory", name)
+            yield Check(f"{name}: {row['kb_per_stream']:.1f} kB,"
+                        f" {row['failed']} failed", row["kb_per_stream"]
+                        if not row["failed"] else limit + 1, limit)
+
+
+def openai_adapter(results):
+    us = at(results, "paired", "o200", "rows", "adapters", "value")
+    yield Check(f"{span(us, 1)} us a token", us["median"], 15)
+    kb = at(results, "openai_memory", f"{LLMGW}, 2000, 1 kB", "adapter_kb")
+    yield Check(f"{kb:.1f} kB a stream", kb, 16)
+
+
 GOALS = [
     (1, "p200: CPU a token", "<= .28 x nginx, not above HAProxy",
      ratio("p200", 0.28, 1.0)),
@@ -166,6 +220,19 @@ GOALS = [
      " <= 2 x unloaded", overload),
     (16, "a stalled client among 199", "others' p99 within 10 %, memory"
      " bounded", stalled),
+    (17, "OpenAI: CPU a token, 200 connections and 1,000 in step",
+     "<= .8 x proxy_pass, below HAProxy", openai_tokens(LLMGW, 0.8, 1.0)),
+    ("17b", "the same with the adapters' CPU", "<= 1.4 x proxy_pass",
+     openai_tokens("llmgw and adapters", 1.4)),
+    (18, "OpenAI: CPU a request of 1 kB, of 400 kB",
+     "<= .8 x proxy_pass, with and without a buffer of 1m",
+     openai_requests),
+    (19, "OpenAI: first token, p50 over direct", "<= 150 us",
+     openai_first_token),
+    (20, "OpenAI: memory a stream, bodies of 1 kB and of 400 kB",
+     "<= 14 kB, body + 14 kB", openai_memory),
+    (21, "adapter: CPU a token, memory of a stream", "<= 15 us, <= 16 kB",
+     openai_adapter),
 ]
 
 

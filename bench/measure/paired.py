@@ -24,6 +24,8 @@ class Scenario:
     kinds: the proxies, if not the usual; more: proxies beside those.
     """
 
+    stand = Stand
+
     def __init__(self, name, title, kind, unit, value, shape, replica,
                  kinds=None, more=(), window_ms=None, warmup_ms=None):
         self.name, self.title, self.kind = name, title, kind
@@ -124,7 +126,7 @@ class Rounds:
 
     def run(self, rounds):
         s = self.scenario
-        with Stand(self.bench, s.kind, **s.replica) as stand:
+        with s.stand(self.bench, s.kind, **s.replica) as stand:
             self.pinning = str(stand.pinning)
             up = self.start(stand)
             for i in range(rounds):

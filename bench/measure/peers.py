@@ -135,7 +135,7 @@ class Peer:
 class Nginx(Peer):
     """nginx's grpc_pass, without llmgw."""
 
-    name = "nginx"
+    name, is_http2 = "nginx", True
 
     def location(self):
         return ("grpc_pass grpc://llm; grpc_read_timeout 1h;"
@@ -161,14 +161,14 @@ class Nginx(Peer):
                               text=True).stderr
         number = tuple(map(int, re.search(r"/([\d.]+)",
                                           said)[1].split(".")))
-        new = number >= (1, 25, 1)
+        h2, new = self.is_http2, number >= (1, 25, 1)
         self.status = self.stand.ports.take()
         conf = self.write("nginx.conf", NGINX.format(
             dir=self.dir, port=self.port, load=self.load(),
             http=self.http(), upstream=self.upstream(),
             location=self.location(),
-            http2_word="" if new else "http2",
-            http2_line="http2 on;" if new else "", status=self.status,
+            http2_word="http2" if h2 and not new else "",
+            http2_line="http2 on;" if h2 and new else "", status=self.status,
             status_location=self.status_location()))
         return [nginx, "-p", f"{self.dir}/", "-c", conf, "-e",
                 str(self.dir / "error.log")]

@@ -37,12 +37,7 @@ class Stand:
         try:
             for i, (port, options) in enumerate(
                     zip(self.replica_ports, self.replica_options)):
-                argv = [REPLICA, "--id", f"r{i + 1}", "--listen",
-                        f"127.0.0.1:{port}"]
-                for name, value in options.items():
-                    argv += [f"--{name.replace('_', '-')}", value]
-                proc = machine.start(f"r{i + 1}", argv, self.dir,
-                                     self.pinning.rest)
+                proc = self.start_replica(f"r{i + 1}", port, options)
                 self.procs.append(proc)
                 self.replicas.append(proc)
             for proc in self.replicas:
@@ -52,6 +47,12 @@ class Stand:
             self.close()
             raise
         return self
+
+    def start_replica(self, name, port, options):
+        argv = [REPLICA, "--id", name, "--listen", f"127.0.0.1:{port}"]
+        for option, value in options.items():
+            argv += [f"--{option.replace('_', '-')}", value]
+        return machine.start(name, argv, self.dir, self.pinning.rest)
 
     def __exit__(self, *_):
         self.close()
