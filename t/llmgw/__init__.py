@@ -10,6 +10,8 @@
   load.py     many streams at once, in a separate process
   pyreplica.py  a foreign engine: grpcio serving LLMReplica
   pyhttp.py   an engine that speaks HTTP/1.1
+  engine_mock.py, engine/  vLLM, SGLang, llama.cpp's server, without a model
+  sse.py      a strict client of OpenAI's API, over a raw socket
   rawh2.py    HTTP/2 by hand, for what a gRPC client would never send
   wait.py     waiting for facts
 """

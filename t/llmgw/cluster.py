@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import urllib.request
 
 from . import logs, place
 from .nginx import Nginx
@@ -104,13 +105,62 @@ class Agent(Daemon):
         return {m["id"]: m for m in json.loads(out.stdout)["members"]}
 
 
+class Engine(Daemon):
+    """A running engine_mock.py."""
+
+    def __init__(self, cluster, id, kind, **options):
+        self.id, self.kind = id, kind
+        self.port = cluster.ports.take()
+        self.target = f"127.0.0.1:{self.port}"
+        self.url = f"http://{self.target}"
+        self.log = cluster.dir / f"engine-{id}.jsonl"
+        script = pathlib.Path(__file__).with_name("engine_mock.py")
+        super().__init__(cluster, f"engine-{id}", [
+            place.PYTHON, str(script), "--kind", kind, "--listen",
+            self.target, "--log", str(self.log), *_options(options)])
+
+    def start(self):
+        super().start()
+        wait_for(self._answers, 10, f"engine {self.id} to answer")
+        return self
+
+    def _answers(self):
+        if not self.proc.alive():
+            raise AssertionError(self.proc.text())
+        try:
+            return self.state()
+        except OSError:
+            return None
+
+    def state(self):
+        with urllib.request.urlopen(f"{self.url}/mock/state",
+                                    timeout=5) as answer:
+            return json.loads(answer.read())
+
+    def faults(self, **faults):
+        """engine/faults.py has their names; None sets one back."""
+        request = urllib.request.Request(f"{self.url}/mock/faults",
+                                         json.dumps(faults).encode())
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            return json.loads(answer.read())
+
+    def events(self, event=None, path=None):
+        """What its log says, but for the tests' own requests; it outlives
+        the process.  path: of `request` events."""
+        rows = [json.loads(line) for line in
+                self.log.read_text().splitlines() if line.endswith("}")]
+        return [r for r in rows if event in (None, r["event"])
+                and not r.get("path", "").startswith("/mock/")
+                and (path is None or r.get("path") == path)]
+
+
 class Cluster:
     def __init__(self, ports, name="test"):
         self.ports = ports
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix=f"llmgw-{name}-"))
         self.dir.chmod(0o755)       # nginx's workers may be another user
         self.procs, self.nginxes, self.closers = [], [], []
-        self.agents, self.replicas = {}, {}
+        self.agents, self.replicas, self.engines = {}, {}, {}
         self.allowed = []
         self.gateway = None
         self._nginx = None
@@ -148,6 +198,12 @@ class Cluster:
                                    **(agent_options or {}))
         replica.argv += ["--agent", replica.agent.control]
         return replica.start() if start else replica
+
+    def engine(self, id="e1", kind="vllm", start=True, **options):
+        """A mock of an engine; options of engine_mock.py."""
+        engine = Engine(self, id, kind, **options)
+        self.engines[id] = engine
+        return engine.start() if start else engine
 
     def nginx(self, upstream=None, start=True, hash="prefix=64", pool="",
               gateway=None, **options):
@@ -238,11 +294,10 @@ class Cluster:
         return []
 
     def _ending_order(self):
-        """Clients first, nginx, then replicas, then agents."""
-        rank = {"nginx": 1}
+        """Clients first, nginx, then replicas, agents, engines."""
+        rank = {"nginx": 1, "replica": 2, "py": 2, "agent": 3, "engine": 4}
         return sorted(self.procs, key=lambda p: rank.get(
-            p.name, 2 if p.name.startswith(("replica", "py"))
-            else 3 if p.name.startswith("agent") else 0))
+            p.name.split("-")[0], 0))
 
     def logs(self):
         return sorted(self.dir.rglob("*.log"))
