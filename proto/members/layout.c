@@ -39,7 +39,9 @@ assert_at(llmgw_member_t, liveness, 377);
 assert_at(llmgw_member_t, service, 378);
 assert_at(llmgw_member_t, draining, 379);
 assert_at(llmgw_member_t, resume_group, LLMGW_MEMBERS_RECORD_1_BYTES);
-assert_at(llmgw_member_t, spare, 448);
+assert_at(llmgw_member_t, models, 448);
+assert_at(llmgw_member_t, models_cut, 456);
+assert_at(llmgw_member_t, spare, 460);
 static_assert(sizeof(llmgw_member_t) == 512, "record");
 
 assert_at(llmgw_members_head_t, layout, 8);
@@ -59,7 +61,8 @@ assert_at(llmgw_members_buffer_t, check, 56);
 static_assert(sizeof(llmgw_members_buffer_t) == 64, "buffer's header");
 
 assert_at(llmgw_members_slot_t, active_requests, 8);
-assert_at(llmgw_members_slot_t, rest, 12);
+assert_at(llmgw_members_slot_t, engine, 12);
+assert_at(llmgw_members_slot_t, rest, 24);
 static_assert(sizeof(llmgw_members_slot_t) == 64, "load record");
 
 assert_at(llmgw_members_entry_t, bytes, 8);
@@ -234,6 +237,10 @@ llmgw_members_slot_encode(llmgw_members_slot_t *slot, size_t bytes,
     slot->reported_ms = load->reported_ms;
     slot->active_requests = load->active_requests;
 
+    if (bytes > LLMGW_MEMBERS_SLOT_1_BYTES) {
+        slot->engine = load->engine;
+    }
+
     check = slot_check(slot, bytes, id);
     memcpy(slot_end(slot, bytes), &check, sizeof(check));
 }
@@ -253,6 +260,12 @@ llmgw_members_slot_decode(const llmgw_members_slot_t *slot, size_t bytes,
 
     load->reported_ms = slot->reported_ms;
     load->active_requests = slot->active_requests;
+    load->engine = bytes > LLMGW_MEMBERS_SLOT_1_BYTES
+                   ? slot->engine : (llmgw_engine_load_t) { 0 };
+
+    if (load->engine.kv_permille > 1000) {
+        load->engine.kv_permille = 1000;
+    }
 
     return 1;
 }

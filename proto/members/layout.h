@@ -48,11 +48,12 @@ typedef struct {
 } llmgw_members_buffer_t;
 
 /* A load record; the check is in its last four bytes, which in layout 1 are
-   the first four of the rest. */
+   those behind active_requests. */
 typedef struct {
-    uint64_t  reported_ms;
-    uint32_t  active_requests;
-    uint8_t   rest[52];
+    uint64_t             reported_ms;
+    uint32_t             active_requests;
+    llmgw_engine_load_t  engine;
+    uint8_t              rest[40];
 } llmgw_members_slot_t;
 
 /* One place of the names area. */
@@ -100,12 +101,6 @@ void llmgw_members_slot_encode(llmgw_members_slot_t *slot, size_t bytes,
 /* 0: not a whole slot of this id, and load is as it was. */
 int llmgw_members_slot_decode(const llmgw_members_slot_t *slot, size_t bytes,
     const char *id, llmgw_member_load_t *load);
-
-/* The hash of a list; never 0. */
-uint64_t llmgw_members_list_hash(const char *names, size_t bytes);
-
-/* Names, none of them empty, each ended by a NUL. */
-int llmgw_members_list_is_valid(const char *names, size_t bytes);
 
 /*
  * Everything about a head but its check, in a file of this size.  NULL: it is

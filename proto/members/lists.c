@@ -147,6 +147,50 @@ llmgw_members_lists_hold(llmgw_members_lists_t *lists, int fd,
 }
 
 
+static size_t
+list_find(const llmgw_members_lists_t *lists, uint64_t list)
+{
+    size_t  i;
+
+    for (i = 0; i < LLMGW_MEMBERS_LISTS; i++) {
+        if (lists->directory.entries[i].list == list) {
+            break;
+        }
+    }
+
+    return i;
+}
+
+
+int
+llmgw_members_lists_holds(const llmgw_members_lists_t *lists, uint64_t list)
+{
+    size_t  i;
+
+    i = list_find(lists, list);
+
+    return i != LLMGW_MEMBERS_LISTS && lists->held[i] > lists->publishes;
+}
+
+
+const char *
+llmgw_members_lists_names(const llmgw_members_lists_t *lists, uint64_t list,
+    size_t *bytes)
+{
+    size_t  i;
+
+    i = list_find(lists, list);
+
+    if (list == 0 || i == LLMGW_MEMBERS_LISTS) {
+        return NULL;
+    }
+
+    *bytes = lists->directory.entries[i].bytes;
+
+    return lists->names[i];
+}
+
+
 /* A place whose list does not match its hash counts as free. */
 void
 llmgw_members_lists_adopt(llmgw_members_lists_t *lists, int fd,

@@ -32,6 +32,14 @@ llmgw_members_rc_t llmgw_members_lists_hold(llmgw_members_lists_t *lists,
     int fd, const llmgw_members_head_t *head, const char *names, size_t bytes,
     uint64_t *list);
 
+/* 1: the list is held for the next publish. */
+int llmgw_members_lists_holds(const llmgw_members_lists_t *lists,
+    uint64_t list);
+
+/* llmgw_members_held_list() */
+const char *llmgw_members_lists_names(const llmgw_members_lists_t *lists,
+    uint64_t list, size_t *bytes);
+
 /* Takes over what a predecessor left, held for the table that it left. */
 void llmgw_members_lists_adopt(llmgw_members_lists_t *lists, int fd,
     const llmgw_members_head_t *head);

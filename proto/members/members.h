@@ -83,12 +83,19 @@
  *   376             4 x 1    role, liveness, service, draining
  *   380             4        reserved
  *   384             64       layout 2: resume group, may be empty
- *   448             64       layout 2: spare
+ *   448             8        layout 2: hash of the list of its models' names
+ *                            in the names area, the base model first; 0: none
+ *   456             4        layout 2: how many further names the list lacks
+ *   460             52       layout 2: spare
  *
  *   load record              rewritten whole by one aligned pwrite
  *   0               8        reported, CLOCK_MONOTONIC ms; 0: never
  *   8               4        active requests
- *   12              L - 16   layout 2: spare
+ *   12              4        layout 2: requests that its engine runs
+ *   16              4        layout 2: requests that wait in its engine
+ *   20              2        layout 2: its KV cache in use, permille
+ *   22              2        layout 2: which of these three are told: 1, 2, 4
+ *   24              L - 28   layout 2: spare
  *   L - 4           4        low half of the check of the bytes before it,
  *                            whose seed is the check of the record's id
  *
@@ -105,8 +112,8 @@
  * The sequence moves with every publish, the generation only with those that
  * change what routes: membership, role, liveness, service, the start of the
  * replica's process, draining, gRPC address, weight, capacity, resume group,
- * isolated.  The order of records follows from the ids, so two tables of one
- * generation have the same member at one index, and load figures may be
+ * models, isolated.  The order of records follows from the ids, so two tables
+ * of one generation have the same member at one index, and load figures may be
  * refreshed in a view as long as the generation stands.
  *
  * The names area holds what is too long for a record and common to many: a
@@ -198,7 +205,7 @@
 #define LLMGW_MEMBERS_LAYOUT_1       1
 #define LLMGW_MEMBERS_LAYOUT_2       2
 
-#define LLMGW_MEMBERS_SPARE_BYTES    64     /* of a record of layout 2 */
+#define LLMGW_MEMBERS_SPARE_BYTES    52     /* of a record of layout 2 */
 #define LLMGW_MEMBERS_LIST_BYTES     4096   /* the longest list of names */
 #define LLMGW_MEMBERS_LISTS          256    /* that a segment can hold */
 
@@ -239,14 +246,29 @@ typedef struct {
     uint8_t   draining;
     uint8_t   reserved[4];
     char      resume_group[LLMGW_MEMBERS_NAME_BYTES];   /* may be "" */
+    uint64_t  models;               /* hash of their list; 0: none */
+    uint32_t  models_cut;           /* names that the list lacks */
     uint8_t   spare[LLMGW_MEMBERS_SPARE_BYTES];
 } llmgw_member_t;
 
+#define LLMGW_ENGINE_RUNNING         1      /* bits of `told` */
+#define LLMGW_ENGINE_WAITING         2
+#define LLMGW_ENGINE_KV              4
+
+/* What an engine says of its own load.  Zeroed: it says nothing. */
+typedef struct {
+    uint32_t  running;
+    uint32_t  waiting;
+    uint16_t  kv_permille;          /* 0 .. 1000 */
+    uint16_t  told;                 /* which of these it tells */
+} llmgw_engine_load_t;
+
 /* Updated in place; moves no generation. */
 typedef struct {
-    uint32_t  active_requests;
-    uint64_t  reported_ms;          /* CLOCK_MONOTONIC of this machine;
-                                       0: never */
+    uint32_t             active_requests;
+    uint64_t             reported_ms;   /* CLOCK_MONOTONIC of this machine;
+                                           0: never */
+    llmgw_engine_load_t  engine;
 } llmgw_member_load_t;
 
 typedef enum {
@@ -298,8 +320,9 @@ void llmgw_members_writer_destroy(llmgw_members_writer_t *writer);
  * Publishes the whole table, in any order; readers see it ordered by id.  The
  * generation moves only when something that routes has changed: membership,
  * role, liveness, service, replica_start_ms, draining, grpc, weight, capacity,
- * resume group, isolated.  loads[i] belongs to members[i]; NULL: keep what is
- * known by id, else "never".
+ * resume group, models, isolated.  loads[i] belongs to members[i]; NULL: keep
+ * what is known by id, else "never".  A list of models that is not held for
+ * this publish is left out of the record.
  *
  * REFUSED: a member that readers would refuse, or an id twice.  EFULL, REFUSED
  * and ESYSTEM have published nothing, and the last view stands.
@@ -321,6 +344,13 @@ void llmgw_members_set_load(llmgw_members_writer_t *writer, const char *id,
  */
 llmgw_members_rc_t llmgw_members_hold_list(llmgw_members_writer_t *writer,
     const char *names, size_t bytes, uint64_t *list);
+
+/*
+ * A list that a record of the last publish, or of the one before, names by
+ * its hash; the writer's own until the next list is held.  NULL: there is none.
+ */
+const char *llmgw_members_held_list(const llmgw_members_writer_t *writer,
+    uint64_t list, size_t *bytes);
 
 /*
  * To be called every second or so: tells readers that the view is fresh, and
@@ -413,6 +443,12 @@ llmgw_members_rc_t llmgw_members_read_loads(llmgw_members_reader_t *reader,
 llmgw_members_rc_t llmgw_members_read_list(llmgw_members_reader_t *reader,
     uint64_t list, char *names, size_t *bytes);
 
+
+/* Names of printable ASCII, none of them empty, each ended by a NUL. */
+int llmgw_members_list_is_valid(const char *names, size_t bytes);
+
+/* The hash of a list; never 0. */
+uint64_t llmgw_members_list_hash(const char *names, size_t bytes);
 
 const char *llmgw_liveness_name(unsigned liveness);     /* "ALIVE" ... */
 const char *llmgw_service_name(unsigned service);       /* "READY" ... */

@@ -114,6 +114,8 @@ record_encode(llmgw_member_t *to, const llmgw_member_t *from,
     if (record_bytes > LLMGW_MEMBERS_RECORD_1_BYTES) {
         string_encode(to->resume_group, from->resume_group,
                       sizeof(to->resume_group));
+        to->models = from->models;
+        to->models_cut = from->models_cut;
     }
 }
 
@@ -265,6 +267,8 @@ record_routes_alike(const llmgw_member_t *a, const llmgw_member_t *b)
            && a->draining == b->draining
            && a->weight == b->weight
            && a->max_capacity == b->max_capacity
+           && a->models == b->models
+           && a->models_cut == b->models_cut
            && strcmp(a->id, b->id) == 0
            && strcmp(a->grpc, b->grpc) == 0
            && strcmp(a->resume_group, b->resume_group) == 0;

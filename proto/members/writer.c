@@ -330,6 +330,28 @@ table_flip(llmgw_members_writer_t *w, const llmgw_members_head_t *head,
 }
 
 
+/* A record never names a list that no reader would find. */
+static void
+table_drop_lists(const llmgw_members_writer_t *w, llmgw_member_t *records,
+    size_t n)
+{
+    size_t    k;
+    uint64_t  held;
+
+    for (k = 0, held = 0; k < n; k++) {
+        if (records[k].models == held
+            || llmgw_members_lists_holds(&w->lists, records[k].models))
+        {
+            held = records[k].models;
+            continue;
+        }
+
+        records[k].models = 0;
+        records[k].models_cut = 0;
+    }
+}
+
+
 llmgw_members_rc_t
 llmgw_members_publish(llmgw_members_writer_t *w,
     const llmgw_member_t *const *members,
@@ -351,6 +373,8 @@ llmgw_members_publish(llmgw_members_writer_t *w,
     {
         return LLMGW_MEMBERS_REFUSED;
     }
+
+    table_drop_lists(w, table.records, n);
 
     head = w->head;
     head.sequence++;
@@ -402,6 +426,14 @@ llmgw_members_hold_list(llmgw_members_writer_t *w, const char *names,
 {
     return llmgw_members_lists_hold(&w->lists, w->fd, &w->head, names, bytes,
                                     list);
+}
+
+
+const char *
+llmgw_members_held_list(const llmgw_members_writer_t *w, uint64_t list,
+    size_t *bytes)
+{
+    return llmgw_members_lists_names(&w->lists, list, bytes);
 }
 
 

@@ -282,6 +282,116 @@ test_list_is_read_by_its_hash(void **state)
 }
 
 
+/* A list moves the generation, unless there is no place for it. */
+static void
+test_models_are_told_where_there_is_a_place_for_them(void **state)
+{
+    int             is_2;
+    uint64_t        generation, list;
+    fixture_t      *f = *state;
+    llmgw_member_t  m;
+
+    is_2 = f->layout == LLMGW_MEMBERS_LAYOUT_2;
+    fixture_write(f, CAPACITY);
+    member_make(&m, 1, 1);
+    publish_array(f->writer, &m, NULL, 1, 0);
+    fixture_read(f);
+    generation = f->view.generation;
+
+    m.models = hold(f, 1, 30, is_2 ? LLMGW_MEMBERS_DONE
+                                   : LLMGW_MEMBERS_REFUSED);
+    m.models = m.models ? m.models : 5;
+    m.models_cut = 3;
+    publish_array(f->writer, &m, NULL, 1, 0);
+    fixture_read(f);
+    assert_int_equal(f->view.generation, generation + is_2);
+    assert_int_equal(f->view.members[0].models, is_2 ? m.models : 0);
+    assert_int_equal(f->view.members[0].models_cut, is_2 ? 3 : 0);
+
+    if (!is_2) {
+        return;
+    }
+
+    expect_list(f, m.models, 1, 30);
+    list = m.models;
+
+    /* Not held again: the record does not name what may vanish. */
+    publish_array(f->writer, &m, NULL, 1, 0);
+    fixture_read(f);
+    assert_int_equal(f->view.generation, generation + 2);
+    assert_int_equal(f->view.members[0].models, 0);
+    assert_int_equal(f->view.members[0].models_cut, 0);
+
+    hold(f, 1, 30, LLMGW_MEMBERS_DONE);
+    m.models_cut = 4;
+    publish_array(f->writer, &m, NULL, 1, 0);
+    fixture_read(f);
+    assert_int_equal(f->view.generation, generation + 3);
+    assert_int_equal(f->view.members[0].models, list);
+    assert_int_equal(f->view.members[0].models_cut, 4);
+}
+
+
+/* The writer knows the names of the tables that it last published. */
+static void
+test_writer_tells_the_lists_that_it_holds(void **state)
+{
+    char         names[LLMGW_MEMBERS_LIST_BYTES];
+    size_t       bytes;
+    uint64_t     list;
+    fixture_t   *f = *state;
+
+    assert_int_equal(llmgw_members_writer_create(&f->writer, NULL, CAPACITY,
+                                                 f->layout, f->error),
+                     LLMGW_MEMBERS_DONE);
+    list = hold(f, 1, 30, LLMGW_MEMBERS_DONE);
+    publish(f, 2, 1);
+    publish(f, 2, 2);
+    list_make(names, 1, 30);
+    assert_memory_equal(llmgw_members_held_list(f->writer, list, &bytes),
+                        names, 30);
+    assert_int_equal(bytes, 30);
+    assert_null(llmgw_members_held_list(f->writer, list + 1, &bytes));
+    assert_null(llmgw_members_held_list(f->writer, 0, &bytes));
+}
+
+
+static void
+test_engine_load_is_told_where_there_is_a_place_for_it(void **state)
+{
+    int                          is_2;
+    uint64_t                     generation;
+    fixture_t                   *f = *state;
+    llmgw_member_load_t          load = load_make(3, 2);
+    const llmgw_engine_load_t   *engine;
+
+    is_2 = f->layout == LLMGW_MEMBERS_LAYOUT_2;
+    fixture_write(f, CAPACITY);
+    publish(f, 5, 2);
+    fixture_read(f);
+    generation = f->view.generation;
+    engine = &f->view.loads[3].engine;
+    assert_int_equal(engine->told, 0);
+
+    load.engine = (llmgw_engine_load_t) {
+        7, UINT32_MAX, 1001,
+        LLMGW_ENGINE_RUNNING|LLMGW_ENGINE_WAITING|LLMGW_ENGINE_KV
+    };
+    set_load_of(f->writer, 3, &load);
+    assert_int_equal(llmgw_members_read_loads(f->reader, &f->view),
+                     LLMGW_MEMBERS_DONE);
+    assert_int_equal(f->view.generation, generation);
+    assert_int_equal(f->view.loads[3].active_requests, 3002);
+    assert_int_equal(engine->told, is_2 ? 7 : 0);
+    assert_int_equal(engine->running, is_2 ? 7 : 0);
+    assert_int_equal(engine->waiting, is_2 ? UINT32_MAX : 0);
+
+    /* More than all of it is all of it. */
+    assert_int_equal(engine->kv_permille, is_2 ? 1000 : 0);
+    assert_int_equal(f->view.loads[2].engine.told, 0);
+}
+
+
 static void
 test_layout_1_has_no_place_for_lists(void **state)
 {
@@ -412,6 +522,9 @@ main(void)
         fixture_test(test_resume_group_is_told_where_there_is_a_place_for_it),
         fixture_test_2(test_longer_records_are_read_as_far_as_they_are_known),
         fixture_test_2(test_list_is_read_by_its_hash),
+        fixture_test(test_models_are_told_where_there_is_a_place_for_them),
+        fixture_test_2(test_writer_tells_the_lists_that_it_holds),
+        fixture_test(test_engine_load_is_told_where_there_is_a_place_for_it),
         fixture_test_2(test_layout_1_has_no_place_for_lists),
         fixture_test_2(test_list_stays_as_long_as_a_table_may_need_it),
         fixture_test_2(test_lists_outlive_their_writer_and_their_file),
