@@ -32,7 +32,8 @@
  * that failed it, as long as another one is merely full; where one of the
  * excluded has capacity, the claim is skipped in favour of requests that can
  * use it (docs/adr/0006).  The same holds for a stream with tokens delivered
- * whose resume group is full while other replicas have capacity.
+ * whose resume group is full while other replicas have capacity, and for a
+ * request whose model is served by full ones alone.
  *
  * When none of a pool's replicas is left but those that a request has tried,
  * it starts over once, if one of them counted as a failed try; where one of
@@ -74,6 +75,7 @@ typedef struct {
     const uint32_t  *excluded;          /* peers; the caller's memory, read
                                            during a call only */
     size_t           nexcluded;
+    const llmgw_model_set_t  *serving;  /* the same; see llmgw_pick_key_t */
     uint32_t         entry;             /* in the queue, or LLMGW_QUEUE_NONE */
     unsigned         was_granted:1;     /* left the queue before */
     unsigned         is_urgent:1;       /* tokens are out */

@@ -27,6 +27,7 @@ claim_key(const llmgw_claim_t *claim, uint64_t now_ms, uint64_t random)
     key.resumes = claim->resumes;
     key.resume_group = claim->resume_group;
     key.spares_unproven = claim->spares_unproven;
+    key.serving = claim->serving;
 
     return key;
 }
@@ -109,7 +110,8 @@ claim_wait(ask_t *ask, llmgw_pick_rc_t rc)
     }
 
     is_skipped = rc == LLMGW_PICK_SKIPPABLE
-                 && (claim->is_last || claim->resumes)
+                 && (claim->is_last || claim->resumes
+                     || claim->serving != NULL)
                  && llmgw_queue_skip(queue, claim->entry);
 
     claim->saw_full = 0;

@@ -7,8 +7,9 @@
  * marked full), and its breaker admits an attempt.  A key may ask for
  * unproven peers to be tried by one attempt at a time.  For a stream that has
  * delivered tokens, peers of other resume groups than that of the peer that
- * served it are excluded as well.  All of it is judged here and nowhere else;
- * a policy only ranks the peers that pass.
+ * served it are excluded as well; for a request that names a model which not
+ * all peers serve, those that do not.  All of it is judged here and nowhere
+ * else; a policy only ranks the peers that pass.
  *
  * Everything here but `sums` is read, never written.  A caller that wants pick
  * and reservation to be one step holds the lock of the counts around both;
@@ -22,6 +23,7 @@
 #include <stdint.h>
 
 #include "core/breaker.h"
+#include "core/models.h"
 #include "core/ring/ring.h"
 
 
@@ -47,6 +49,7 @@ typedef struct {
     uint8_t                     state;         /* llmgw_peer_state_t */
     uint8_t                     is_unproven;   /* it refused a connection, and
                                                   has not answered since */
+    uint16_t                    models;        /* number of its list */
 } llmgw_pick_peer_t;
 
 /*
@@ -80,6 +83,8 @@ typedef struct {
     uint64_t         random;            /* breaks ties */
     uint64_t         resume_group;      /* all others are excluded ... */
     int              resumes;           /* ... where this is set */
+    const llmgw_model_set_t  *serving;  /* lists of models; peers with others
+                                           are excluded; NULL: any serves */
     int              spares_unproven;   /* no second attempt at those */
 } llmgw_pick_key_t;
 
@@ -158,9 +163,17 @@ llmgw_peer_is_admitted(const llmgw_pick_pool_t *pool,
 }
 
 
+static inline int
+llmgw_peer_serves(const llmgw_pick_peer_t *peer, const llmgw_model_set_t *set)
+{
+    return set == NULL || (set->words[peer->models / 64] >> peer->models % 64
+                           & 1);
+}
+
+
 /*
  * Tried already, a handful at most; or of a resume group that cannot continue
- * the request's stream.
+ * the request's stream; or it does not serve the model.
  */
 static inline int
 llmgw_peer_is_excluded(const llmgw_pick_pool_t *pool,
@@ -168,7 +181,9 @@ llmgw_peer_is_excluded(const llmgw_pick_pool_t *pool,
 {
     size_t  k;
 
-    if (key->resumes && pool->peers[i].resume_group != key->resume_group) {
+    if ((key->resumes && pool->peers[i].resume_group != key->resume_group)
+        || !llmgw_peer_serves(&pool->peers[i], key->serving))
+    {
         return 1;
     }
 

@@ -1,0 +1,280 @@
+
+/* Lists of models: what a pool serves, and which model is the pool's. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/models.h"
+
+
+typedef struct {
+    llmgw_models_t  models;
+} scene_t;
+
+
+static int
+setup(void **state)
+{
+    *state = calloc(1, sizeof(scene_t));
+
+    return *state ? 0 : -1;
+}
+
+
+static int
+teardown(void **state)
+{
+    uint32_t  i;
+    scene_t  *s = *state;
+
+    for (i = 1; i < LLMGW_MODELS_MAX; i++) {
+        free(llmgw_models_remove(&s->models, i));
+    }
+
+    free(s);
+
+    return 0;
+}
+
+
+static uint64_t
+hash(const char *name)
+{
+    return llmgw_models_hash(name, strlen(name));
+}
+
+
+/* A list as "a b c", with so many members, all of them living. */
+static uint32_t
+add(scene_t *s, const char *words, int is_cut, uint32_t nmembers)
+{
+    char      names[256];
+    void     *memory;
+    size_t    i, bytes;
+    uint32_t  number;
+
+    bytes = strlen(words) + 1;
+
+    for (i = 0; i < bytes; i++) {
+        names[i] = words[i] == ' ' ? '\0' : words[i];
+    }
+
+    memory = malloc(llmgw_models_bytes(names, bytes));
+    assert_non_null(memory);
+    number = llmgw_models_add(&s->models, memory, hash(words), is_cut, names,
+                              bytes);
+
+    if (number == 0) {
+        free(memory);
+        return 0;
+    }
+
+    s->models.lists[number]->nmembers = nmembers;
+    s->models.lists[number]->nliving = nmembers;
+
+    return number;
+}
+
+
+static llmgw_serves_t
+serves(const scene_t *s, const char *name)
+{
+    return llmgw_models_serves(&s->models, hash(name));
+}
+
+
+static int
+selects(const scene_t *s, const char *name, uint32_t number)
+{
+    llmgw_model_set_t  set;
+
+    llmgw_models_select(&s->models, hash(name), &set);
+
+    return set.words[number / 64] >> number % 64 & 1;
+}
+
+
+static void
+base_is_served_by_all_and_adapters_by_some(void **state)
+{
+    uint32_t  plain, one, two;
+    scene_t  *s = *state;
+
+    assert_int_equal(serves(s, "base"), LLMGW_SERVES_NOT);
+
+    plain = add(s, "base", 0, 3);
+    one = add(s, "base sql", 0, 1);
+    two = add(s, "base law sql", 0, 1);
+    assert_int_equal(llmgw_models_settle(&s->models), 0);
+
+    assert_int_equal(serves(s, "base"), LLMGW_SERVES_ALL);
+    assert_int_equal(serves(s, "sql"), LLMGW_SERVES_SOME);
+    assert_int_equal(serves(s, "law"), LLMGW_SERVES_SOME);
+    assert_int_equal(serves(s, "bas"), LLMGW_SERVES_NOT);
+    assert_int_equal(serves(s, ""), LLMGW_SERVES_NOT);
+
+    assert_false(selects(s, "sql", plain));
+    assert_true(selects(s, "sql", one));
+    assert_true(selects(s, "sql", two));
+    assert_false(selects(s, "law", one));
+    assert_true(selects(s, "law", two));
+    assert_false(selects(s, "law", 0));
+}
+
+
+/* Nobody knows which names it lacks: its engine will say. */
+static void
+cut_list_may_serve_any_name(void **state)
+{
+    uint32_t  whole, cut;
+    scene_t  *s = *state;
+
+    whole = add(s, "base sql", 0, 1);
+    cut = add(s, "base sql", 1, 1);
+    assert_int_not_equal(whole, cut);
+    assert_int_equal(llmgw_models_find(&s->models, hash("base sql"), 0), whole);
+    assert_int_equal(llmgw_models_find(&s->models, hash("base sql"), 1), cut);
+    assert_int_equal(llmgw_models_find(&s->models, hash("base"), 0), 0);
+
+    assert_int_equal(serves(s, "law"), LLMGW_SERVES_MAYBE);
+    assert_int_equal(serves(s, "sql"), LLMGW_SERVES_SOME);
+    assert_true(selects(s, "law", cut));
+    assert_false(selects(s, "law", whole));
+}
+
+
+static void
+models_whose_replicas_are_down_are_known_but_not_told(void **state)
+{
+    size_t       n;
+    scene_t     *s = *state;
+    uint32_t     down, gone;
+    const char  *names[16];
+
+    down = add(s, "base sql", 0, 2);
+    gone = add(s, "base law", 0, 2);
+    add(s, "base tax code", 0, 1);
+    s->models.lists[down]->nliving = 0;
+    s->models.lists[gone]->nmembers = s->models.lists[gone]->nliving = 0;
+
+    assert_int_equal(serves(s, "sql"), LLMGW_SERVES_SOME);
+    assert_int_equal(serves(s, "law"), LLMGW_SERVES_NOT);
+
+    assert_in_range(llmgw_models_count(&s->models), 3, 16);
+    n = llmgw_models_names(&s->models, names);
+    assert_int_equal(n, 3);
+    assert_string_equal(names[0], "base");
+    assert_string_equal(names[1], "code");
+    assert_string_equal(names[2], "tax");
+}
+
+
+static void
+names_are_told_once_and_in_order(void **state)
+{
+    size_t       n;
+    scene_t     *s = *state;
+    const char  *names[16];
+
+    assert_int_equal(llmgw_models_names(&s->models, names), 0);
+
+    add(s, "m z b", 0, 1);
+    add(s, "m b a", 0, 1);
+    add(s, "m", 0, 1);
+    n = llmgw_models_names(&s->models, names);
+    assert_int_equal(n, 4);
+    assert_string_equal(names[0], "a");
+    assert_string_equal(names[1], "b");
+    assert_string_equal(names[2], "m");
+    assert_string_equal(names[3], "z");
+}
+
+
+/* By replicas and not by lists; of equals by name; whatever came first. */
+static void
+majority_decides_whose_pool_it_is(void **state)
+{
+    uint32_t  a, b, b2;
+    scene_t  *s = *state;
+
+    b = add(s, "b", 0, 2);
+    b2 = add(s, "b x", 0, 1);
+    assert_int_equal(llmgw_models_settle(&s->models), 0);
+    a = add(s, "a y", 0, 2);
+
+    assert_int_equal(llmgw_models_settle(&s->models), 1);
+    assert_true(s->models.lists[a]->is_other);
+    assert_false(s->models.lists[b]->is_other);
+    assert_false(s->models.lists[b2]->is_other);
+    assert_int_equal(serves(s, "a"), LLMGW_SERVES_NOT);
+    assert_int_equal(serves(s, "y"), LLMGW_SERVES_NOT);
+    assert_int_equal(llmgw_models_count(&s->models), 3);
+    assert_string_equal(llmgw_models_base(&s->models)->names, "b");
+
+    /* Once more: nothing has changed. */
+    assert_int_equal(llmgw_models_settle(&s->models), 0);
+
+    s->models.lists[a]->nmembers = 3;
+    assert_int_equal(llmgw_models_settle(&s->models), 1);
+    assert_false(s->models.lists[a]->is_other);
+    assert_true(s->models.lists[b]->is_other);
+    assert_true(s->models.lists[b2]->is_other);
+    assert_int_equal(serves(s, "a"), LLMGW_SERVES_ALL);
+
+    s->models.lists[b]->nmembers = 3;
+    assert_int_equal(llmgw_models_settle(&s->models), 1);
+    assert_int_equal(serves(s, "b"), LLMGW_SERVES_ALL);
+
+    /* All are gone: nobody is told from anybody. */
+    s->models.lists[a]->nmembers = s->models.lists[b]->nmembers = 0;
+    s->models.lists[b2]->nmembers = 0;
+    assert_null(llmgw_models_base(&s->models));
+    assert_int_equal(llmgw_models_settle(&s->models), 0);
+}
+
+
+static void
+more_lists_than_numbers_are_not_taken(void **state)
+{
+    size_t     i;
+    char       name[16];
+    uint32_t   last;
+    scene_t   *s = *state;
+
+    for (i = 1, last = 0; i < LLMGW_MODELS_MAX; i++) {
+        snprintf(name, sizeof(name), "base n%zu", i);
+        last = add(s, name, 0, 1);
+        assert_int_equal(last, i);
+    }
+
+    assert_int_equal(add(s, "base one more", 0, 1), 0);
+    assert_true(selects(s, "n255", last));
+
+    free(llmgw_models_remove(&s->models, 7));
+    assert_int_equal(add(s, "base one more", 0, 1), 7);
+}
+
+
+#define TEST(f)  cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        TEST(base_is_served_by_all_and_adapters_by_some),
+        TEST(cut_list_may_serve_any_name),
+        TEST(models_whose_replicas_are_down_are_known_but_not_told),
+        TEST(names_are_told_once_and_in_order),
+        TEST(majority_decides_whose_pool_it_is),
+        TEST(more_lists_than_numbers_are_not_taken),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
