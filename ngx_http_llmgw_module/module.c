@@ -57,7 +57,7 @@ static ngx_conf_num_bounds_t  ngx_http_llmgw_tries_bounds = {
 static ngx_command_t  ngx_http_llmgw_commands[] = {
 
     { ngx_string("llmgw_members"),
-      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1,
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE12,
       ngx_http_llmgw_conf_members,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,

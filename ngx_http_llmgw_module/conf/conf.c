@@ -74,54 +74,6 @@ ngx_http_llmgw_conf_enable(ngx_conf_t *cf, void *conf)
 
 
 char *
-ngx_http_llmgw_conf_members(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_str_t                     *value;
-    ngx_http_upstream_server_t    *us;
-    ngx_http_llmgw_srv_conf_t     *lscf;
-    ngx_http_upstream_srv_conf_t  *uscf;
-
-    lscf = ngx_http_llmgw_conf_enable(cf, conf);
-    if (lscf == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (lscf->members.len) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    if (value[1].len == 0) {
-        return "needs a path";
-    }
-
-    lscf->members = value[1];
-
-    if (ngx_conf_full_name(cf->cycle, &lscf->members, 0) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (lscf->members.len >= NGX_MAX_PATH) {
-        return "has a path that is too long";
-    }
-
-    /* nginx refuses an upstream{} without servers: add one with no address */
-
-    uscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_upstream_module);
-
-    us = ngx_array_push(uscf->servers);
-    if (us == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    ngx_memzero(us, sizeof(ngx_http_upstream_server_t));
-
-    return NGX_CONF_OK;
-}
-
-
-char *
 ngx_http_llmgw_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     u_char                     *p;

@@ -81,6 +81,8 @@ typedef struct {
 typedef struct {
     ngx_str_t                     name;
     ngx_str_t                     members;      /* path; empty: static only */
+    ngx_str_t                     model;        /* their base model; empty:
+                                                   whatever it is */
     ngx_str_t                     zone_name;
     size_t                        zone_size;
     ngx_shm_zone_t               *shm_zone;
@@ -131,7 +133,7 @@ typedef struct {
 } ngx_http_llmgw_loc_conf_t;
 
 
-/* conf.c: the upstream{} directives */
+/* members.c, and conf.c: the upstream{} directives */
 char *ngx_http_llmgw_conf_members(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_llmgw_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);

@@ -29,8 +29,8 @@ typedef struct {
 
 static void ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_lease_t *lease, llmgw_admission_answer_t *answer);
-static void ngx_http_llmgw_claim_view(ngx_http_llmgw_pool_t *pool,
-    llmgw_admission_view_t *view);
+static void ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim,
+    llmgw_model_set_t *serving, llmgw_admission_view_t *view);
 static void ngx_http_llmgw_claim_obey(ngx_http_llmgw_claim_t *claim,
     uint32_t entry, llmgw_admission_answer_t *answer);
 static ngx_uint_t ngx_http_llmgw_claim_again(ngx_http_llmgw_claim_t *claim,
@@ -51,6 +51,18 @@ ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
     claim->pool = pool;
     claim->ask.hash = hash;
     claim->ask.entry = LLMGW_QUEUE_NONE;
+}
+
+
+void
+ngx_http_llmgw_claim_model(ngx_http_llmgw_claim_t *claim, ngx_str_t *name)
+{
+    uint64_t  hash;
+
+    hash = llmgw_models_hash((char *) name->data, name->len);
+
+    claim->model = ngx_http_llmgw_pool_serves(claim->pool, name)
+                   == LLMGW_SERVES_ALL ? 0 : hash;
 }
 
 
@@ -87,6 +99,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
 {
     uint32_t                 entry, excluded[NGX_HTTP_LLMGW_MAX_EXCLUDED];
     uint64_t                 chance;
+    llmgw_model_set_t        serving;
     ngx_http_llmgw_zone_t   *zone;
     llmgw_admission_view_t   view;
 
@@ -96,7 +109,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
 
     claim->ask.excluded = excluded;
     claim->ask.nexcluded = ngx_http_llmgw_claim_excluded(claim, excluded);
-    ngx_http_llmgw_claim_view(claim->pool, &view);
+    ngx_http_llmgw_claim_view(claim, &serving, &view);
 
     ngx_http_llmgw_zone_lock(zone);
 
@@ -109,10 +122,22 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
 }
 
 
+/* Lists have another number after a while: serving is made for each ask. */
+
 static void
-ngx_http_llmgw_claim_view(ngx_http_llmgw_pool_t *pool,
-    llmgw_admission_view_t *view)
+ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim,
+    llmgw_model_set_t *serving, llmgw_admission_view_t *view)
 {
+    ngx_http_llmgw_pool_t  *pool;
+
+    pool = claim->pool;
+    claim->ask.serving = NULL;
+
+    if (claim->model) {
+        llmgw_models_select(&pool->models.known, claim->model, serving);
+        claim->ask.serving = serving;
+    }
+
     ngx_http_llmgw_table_peers(pool, &view->pick);
 
     view->places = pool->table->places;
@@ -167,7 +192,8 @@ ngx_http_llmgw_claim_again(ngx_http_llmgw_claim_t *claim,
     }
 
     if ((answer->rc == LLMGW_ADMISSION_NONE
-         || (answer->rc == LLMGW_ADMISSION_EXCLUDED && claim->ask.resumes))
+         || (answer->rc == LLMGW_ADMISSION_EXCLUDED
+             && (claim->ask.resumes || claim->model)))
         && ngx_http_llmgw_table_is_behind(pool))
     {
         /* replicas that could serve are in the next table */
@@ -195,6 +221,7 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_lease_t *lease)
 {
     uint32_t                   excluded[NGX_HTTP_LLMGW_MAX_EXCLUDED + 1];
+    llmgw_model_set_t          serving;
     ngx_http_llmgw_pool_t     *pool;
     llmgw_admission_view_t     view;
     llmgw_admission_answer_t   answer;
@@ -209,7 +236,7 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
         claim->ask.excluded = excluded;
         claim->ask.nexcluded = ngx_http_llmgw_claim_excluded(claim, excluded);
         excluded[claim->ask.nexcluded++] = first->index;
-        ngx_http_llmgw_claim_view(pool, &view);
+        ngx_http_llmgw_claim_view(claim, &serving, &view);
 
         ngx_http_llmgw_zone_lock(pool->zone);
 

@@ -15,6 +15,8 @@
 struct ngx_http_llmgw_claim_s {
     llmgw_claim_t                 ask;          /* what, and how urgently */
     ngx_http_llmgw_pool_t        *pool;
+    uint64_t                      model;        /* hash of its name; 0: that
+                                                   which all replicas serve */
     ngx_array_t                   excluded;     /* claim.c's own type */
     void                        (*turn)(ngx_http_llmgw_claim_t *claim);
 };
@@ -22,6 +24,13 @@ struct ngx_http_llmgw_claim_s {
 
 void ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_pool_t *pool, uint64_t hash);
+
+/*
+ * Only replicas that serve this name are to be leased.  By the name that the
+ * engines know; nothing for the base model, which all of them serve.
+ */
+void ngx_http_llmgw_claim_model(ngx_http_llmgw_claim_t *claim,
+    ngx_str_t *name);
 
 /*
  * LEASED: *lease and *route are set.  WAITS: turn() will be called; claim

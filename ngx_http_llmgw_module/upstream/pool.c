@@ -68,6 +68,8 @@ ngx_http_llmgw_pool_create(ngx_http_llmgw_srv_conf_t *conf,
     pool->tick.cancelable = 1;
     pool->build.cancelable = 1;
 
+    ngx_http_llmgw_models_init(&pool->models, &conf->name, &conf->model,
+                               worker->log);
     pool->zone = ngx_http_llmgw_zone_claim(conf->shm_zone, worker->log);
 
     if (pool->zone == NULL || ngx_http_llmgw_queue_init(pool) != NGX_OK
@@ -116,6 +118,7 @@ ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
     ngx_http_llmgw_table_destroy(pool->table);
     ngx_http_llmgw_table_destroy(pool->next);
     ngx_free(pool->listed);
+    ngx_http_llmgw_models_done(&pool->models);
 
     if (pool->reader) {
         llmgw_members_reader_destroy(pool->reader);
@@ -340,6 +343,11 @@ ngx_http_llmgw_pool_check_handler(ngx_event_t *ev)
     if (pool->reader) {
         ngx_http_llmgw_pool_reopen(pool);
         ngx_http_llmgw_pool_look(pool);
+
+        if (pool->models.incomplete) {
+            ngx_http_llmgw_pool_read(pool);
+        }
+
         ngx_http_llmgw_pool_loads(pool);
         ngx_http_llmgw_pool_check_stale(pool);
     }
@@ -408,6 +416,27 @@ ngx_http_llmgw_pool_tidy(ngx_http_llmgw_pool_t *pool)
             ngx_http_llmgw_replica_stamp(replica);
         }
     }
+}
+
+
+llmgw_serves_t
+ngx_http_llmgw_pool_serves(ngx_http_llmgw_pool_t *pool, ngx_str_t *name)
+{
+    ngx_http_llmgw_pool_look(pool);
+
+    return llmgw_models_serves(&pool->models.known,
+                               llmgw_models_hash((char *) name->data,
+                                                 name->len));
+}
+
+
+ngx_int_t
+ngx_http_llmgw_pool_models(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_models_pt each, void *data)
+{
+    ngx_http_llmgw_pool_look(pool);
+
+    return ngx_http_llmgw_models_each(&pool->models, each, data);
 }
 
 

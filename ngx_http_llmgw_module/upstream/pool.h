@@ -10,6 +10,7 @@
 
 #include "proto/members/members.h"
 
+#include "models/models.h"
 #include "upstream/worker.h"
 #include "zone/zone.h"
 
@@ -42,6 +43,7 @@ struct ngx_http_llmgw_pool_s {
 
     ngx_rbtree_t                  tree;         /* replicas by id */
     ngx_rbtree_node_t             sentinel;
+    ngx_http_llmgw_models_t       models;       /* of the view's members */
     ngx_http_llmgw_table_t       *table;
     ngx_http_llmgw_table_t       *next;         /* its ring is being built */
 
@@ -81,6 +83,23 @@ void ngx_http_llmgw_pool_stream_begins(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_pool_stream_ends(ngx_http_llmgw_pool_t *pool);
 ngx_uint_t ngx_http_llmgw_pool_is_stale(ngx_http_llmgw_pool_t *pool);
 uint64_t ngx_http_llmgw_monotonic_ms(void);
+
+/*
+ * How the pool serves this name, as its engines know it.  By what listed
+ * replicas report, whether they live or not: a model whose replicas are all
+ * down is known, and has no replica.  SOME and MAYBE: the request's claim needs
+ * ngx_http_llmgw_claim_model().
+ */
+llmgw_serves_t ngx_http_llmgw_pool_serves(ngx_http_llmgw_pool_t *pool,
+    ngx_str_t *name);
+
+/*
+ * Calls back for each name that a living replica serves: ascending, each once.
+ * Ends early, and returns what the callback did, if that is not NGX_OK.
+ */
+ngx_int_t ngx_http_llmgw_pool_models(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_models_pt each, void *data);
+
 uint64_t ngx_http_llmgw_pool_clock_ms(ngx_http_llmgw_pool_t *pool);
 
 

@@ -235,6 +235,7 @@ void
 ngx_http_llmgw_replica_unlist(ngx_http_llmgw_replica_t *replica)
 {
     replica->listed = 0;
+    replica->models = 0;
 
     ngx_http_llmgw_replica_set_peer(replica);
     ngx_http_llmgw_session_retire_all(replica);
@@ -249,6 +250,8 @@ ngx_http_llmgw_replica_state(ngx_http_llmgw_replica_t *replica)
     m = &replica->member;
 
     if (!replica->listed || !replica->usable_addr || replica->slot == NULL
+        || ngx_http_llmgw_models_is_other(&replica->pool->models,
+                                          replica->models)
         || m->role != LLMGW_ROLE_REPLICA
         || m->service != LLMGW_SERVICE_READY || m->draining)
     {
@@ -282,6 +285,13 @@ ngx_http_llmgw_replica_is_routable(ngx_http_llmgw_replica_t *replica)
 {
     return ngx_http_llmgw_replica_state(replica) != LLMGW_PEER_UNUSABLE
            && replica->member.liveness == LLMGW_LIVENESS_ALIVE;
+}
+
+
+ngx_uint_t
+ngx_http_llmgw_replica_reads_openai(ngx_http_llmgw_replica_t *replica)
+{
+    return replica->member.models != 0;
 }
 
 
@@ -337,6 +347,7 @@ ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
     peer->full_until_ms = replica->full_until_ms;
     peer->resume_group = replica->resume_group;
     peer->is_unproven = (replica->backoff != 0);
+    peer->models = replica->models;
     peer->state = ngx_http_llmgw_replica_state(replica);
     replica->pool->table->places[replica->index] = replica->place;
 

@@ -29,6 +29,8 @@ struct ngx_http_llmgw_replica_s {
 
     llmgw_member_t                member;
     uint64_t                      resume_group; /* hash of its name */
+    ngx_uint_t                    models;       /* number of its list in the
+                                                   pool's models; 0: none */
     size_t                        view_index;   /* of a listed member */
     ngx_sockaddr_t                sockaddr;
     socklen_t                     socklen;
@@ -70,6 +72,13 @@ void ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica);
 llmgw_peer_state_t ngx_http_llmgw_replica_state(
     ngx_http_llmgw_replica_t *replica);
 ngx_uint_t ngx_http_llmgw_replica_is_routable(
+    ngx_http_llmgw_replica_t *replica);
+
+/*
+ * It reports its models, and so reads GenerateRequest's `openai`
+ * (proto/llmgateway.proto).
+ */
+ngx_uint_t ngx_http_llmgw_replica_reads_openai(
     ngx_http_llmgw_replica_t *replica);
 llmgw_liveness_t ngx_http_llmgw_replica_shown(const llmgw_member_t *member,
     const char **cause);

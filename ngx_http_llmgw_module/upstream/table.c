@@ -227,8 +227,12 @@ ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
     last = pool->listed;
     end = last + pool->nmembers;
 
+    ngx_http_llmgw_models_begin(&pool->models, pool->reader, &pool->view);
+
     for (i = 0; i < pool->view.n; i++) {
-        if (pool->view.members[i].role != LLMGW_ROLE_REPLICA) {
+        if (!ngx_http_llmgw_models_takes(&pool->models,
+                                         &pool->view.members[i]))
+        {
             continue;
         }
 
@@ -256,6 +260,12 @@ ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
     pool->listed = replicas;
     pool->nmembers = n;
     pool->was_isolated = pool->view.isolated;
+
+    if (ngx_http_llmgw_models_end(&pool->models)) {
+        for (i = 0; i < n; i++) {
+            ngx_http_llmgw_replica_set_peer(replicas[i]);
+        }
+    }
 }
 
 
@@ -281,11 +291,17 @@ static ngx_http_llmgw_replica_t *
 ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_replica_t *replica, size_t i)
 {
+    ngx_uint_t             models;
     const llmgw_member_t  *member;
 
     member = &pool->view.members[i];
+    models = ngx_http_llmgw_models_of(&pool->models, member);
+
+    ngx_http_llmgw_models_count(&pool->models, models, member,
+                                pool->view.isolated);
 
     if (replica && pool->view.isolated == pool->was_isolated
+        && replica->models == models
         && ngx_memcmp(&replica->member, member, sizeof(llmgw_member_t)) == 0)
     {
         replica->view_index = i;
@@ -304,6 +320,7 @@ ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
     }
 
     replica->view_index = i;
+    replica->models = models;
     ngx_http_llmgw_replica_update(replica, member);
 
     return replica;

@@ -33,6 +33,7 @@ def refused(check, word, *mentions, **options):
     GOOD, "llmgw_hash; server 127.0.0.1:1;", "llmgw_members @dir@/members;",
     GOOD + " server 127.0.0.1:1 weight=2 max_conns=5;",
     GOOD + " server 127.0.0.1:1 down;",
+    "llmgw_members members model=llama-8b;",
     "llmgw_members members; llmgw_zone other:2m;"
     " llmgw_hash prefix=1 vnodes=1 load_factor=0 min_load=0;",
     "llmgw_hash load_factor=1.5 prefix=100000; server 127.0.0.1:1;",
@@ -72,7 +73,9 @@ def test_bad_hash(check, line, mention):
 
 @pytest.mark.parametrize("line, mention", [
     ("llmgw_members;", "number of arguments"),
-    ("llmgw_members a b;", "number of arguments"),
+    ("llmgw_members a b;", "invalid parameter \"b\""),
+    ("llmgw_members a model=;", "invalid parameter \"model=\""),
+    ("llmgw_members a model=b c;", "number of arguments"),
     ("llmgw_members a; llmgw_members b;", "duplicate"),
     ("llmgw_members \"\";", "llmgw_members"),
 ])

@@ -1,0 +1,251 @@
+
+/*
+ * The lists of names that a view's members have.
+ *
+ * A list is read when the first view names it and freed when no member has it
+ * any more.  A list that is not in the segment (damaged, or given up while the
+ * view was read) is as none; the pool reads its view again within a second.
+ */
+
+#include "models/models.h"
+
+
+static void ngx_http_llmgw_models_read(ngx_http_llmgw_models_t *models,
+    llmgw_members_reader_t *reader, const llmgw_member_t *member);
+static void ngx_http_llmgw_models_warn(ngx_http_llmgw_models_t *models);
+
+
+void
+ngx_http_llmgw_models_init(ngx_http_llmgw_models_t *models,
+    ngx_str_t *upstream, ngx_str_t *wanted, ngx_log_t *log)
+{
+    models->log = log;
+    models->upstream = upstream;
+
+    if (wanted->len) {
+        models->wanted = llmgw_models_hash((char *) wanted->data, wanted->len);
+    }
+}
+
+
+void
+ngx_http_llmgw_models_done(ngx_http_llmgw_models_t *models)
+{
+    ngx_uint_t  i;
+
+    for (i = 1; i < LLMGW_MODELS_MAX; i++) {
+        ngx_free(llmgw_models_remove(&models->known, i));
+    }
+}
+
+
+void
+ngx_http_llmgw_models_begin(ngx_http_llmgw_models_t *models,
+    llmgw_members_reader_t *reader, const llmgw_members_view_t *view)
+{
+    size_t                 i;
+    llmgw_model_list_t    *list;
+    const llmgw_member_t  *member;
+
+    models->incomplete = 0;
+
+    for (i = 0; i < view->n; i++) {
+        member = &view->members[i];
+
+        if (member->role == LLMGW_ROLE_REPLICA && member->models
+            && ngx_http_llmgw_models_of(models, member) == 0)
+        {
+            ngx_http_llmgw_models_read(models, reader, member);
+        }
+    }
+
+    for (i = 1; i < LLMGW_MODELS_MAX; i++) {
+        list = models->known.lists[i];
+
+        if (list) {
+            list->nmembers = 0;
+            list->nliving = 0;
+        }
+    }
+}
+
+
+static void
+ngx_http_llmgw_models_read(ngx_http_llmgw_models_t *models,
+    llmgw_members_reader_t *reader, const llmgw_member_t *member)
+{
+    void    *memory;
+    char     names[LLMGW_MEMBERS_LIST_BYTES];
+    size_t   bytes;
+
+    memory = NULL;
+
+    if (llmgw_members_read_list(reader, member->models, names, &bytes)
+        == LLMGW_MEMBERS_DONE)
+    {
+        memory = ngx_alloc(llmgw_models_bytes(names, bytes), models->log);
+    }
+
+    if (memory == NULL) {
+        models->incomplete = 1;
+        return;
+    }
+
+    if (llmgw_models_add(&models->known, memory, member->models,
+                         member->models_cut != 0, names, bytes)
+        == 0)
+    {
+        ngx_free(memory);
+    }
+}
+
+
+ngx_uint_t
+ngx_http_llmgw_models_of(ngx_http_llmgw_models_t *models,
+    const llmgw_member_t *member)
+{
+    return member->models
+           ? llmgw_models_find(&models->known, member->models,
+                               member->models_cut != 0)
+           : 0;
+}
+
+
+ngx_uint_t
+ngx_http_llmgw_models_takes(ngx_http_llmgw_models_t *models,
+    const llmgw_member_t *member)
+{
+    ngx_uint_t  number;
+
+    if (member->role != LLMGW_ROLE_REPLICA) {
+        return 0;
+    }
+
+    number = ngx_http_llmgw_models_of(models, member);
+
+    return models->wanted == 0
+           || (number && models->known.lists[number]->base == models->wanted);
+}
+
+
+/* The living, whether they drain or not, are those whose models are told. */
+
+void
+ngx_http_llmgw_models_count(ngx_http_llmgw_models_t *models,
+    ngx_uint_t number, const llmgw_member_t *member, ngx_uint_t isolated)
+{
+    llmgw_model_list_t  *list;
+
+    if (number == 0) {
+        return;
+    }
+
+    list = models->known.lists[number];
+    list->nmembers++;
+
+    if (member->service == LLMGW_SERVICE_READY
+        && (member->liveness == LLMGW_LIVENESS_ALIVE
+            || member->liveness == LLMGW_LIVENESS_SUSPECT
+            || (member->liveness == LLMGW_LIVENESS_DEAD && isolated)))
+    {
+        list->nliving++;
+    }
+}
+
+
+ngx_uint_t
+ngx_http_llmgw_models_end(ngx_http_llmgw_models_t *models)
+{
+    ngx_uint_t           i, changed;
+    llmgw_model_list_t  *list;
+
+    changed = llmgw_models_settle(&models->known);
+
+    for (i = 1; i < LLMGW_MODELS_MAX; i++) {
+        list = models->known.lists[i];
+
+        if (list && list->nmembers == 0) {
+            ngx_free(llmgw_models_remove(&models->known, i));
+        }
+    }
+
+    if (changed) {
+        ngx_http_llmgw_models_warn(models);
+    }
+
+    return changed;
+}
+
+
+static void
+ngx_http_llmgw_models_warn(ngx_http_llmgw_models_t *models)
+{
+    ngx_uint_t                 i, n;
+    llmgw_model_list_t        *list, *other;
+    const llmgw_model_list_t  *base;
+
+    n = 0;
+    other = NULL;
+    base = llmgw_models_base(&models->known);
+
+    for (i = 1; i < LLMGW_MODELS_MAX; i++) {
+        list = models->known.lists[i];
+
+        if (list && list->is_other) {
+            n += list->nmembers;
+            other = list;
+        }
+    }
+
+    if (base == NULL || other == NULL) {
+        ngx_log_error(NGX_LOG_NOTICE, models->log, 0,
+                      "llmgw: upstream \"%V\": all replicas serve one model "
+                      "again", models->upstream);
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, models->log, 0,
+                  "llmgw: upstream \"%V\": replicas serve different models; "
+                  "most serve \"%s\", so %ui that serve \"%s\" or others are "
+                  "not routed: use \"model=\" of \"llmgw_members\"",
+                  models->upstream, base->names, n, other->names);
+}
+
+
+ngx_uint_t
+ngx_http_llmgw_models_is_other(ngx_http_llmgw_models_t *models,
+    ngx_uint_t number)
+{
+    return number && models->known.lists[number]->is_other;
+}
+
+
+ngx_int_t
+ngx_http_llmgw_models_each(ngx_http_llmgw_models_t *models,
+    ngx_http_llmgw_models_pt each, void *data)
+{
+    size_t        i, n;
+    ngx_int_t     rc;
+    ngx_str_t     name;
+    const char  **names;
+
+    n = llmgw_models_count(&models->known);
+
+    names = ngx_alloc((n + 1) * sizeof(char *), models->log);
+    if (names == NULL) {
+        return NGX_ERROR;
+    }
+
+    rc = NGX_OK;
+    n = llmgw_models_names(&models->known, names);
+
+    for (i = 0; i < n && rc == NGX_OK; i++) {
+        name.data = (u_char *) names[i];
+        name.len = ngx_strlen(names[i]);
+        rc = each(&name, data);
+    }
+
+    ngx_free(names);
+
+    return rc;
+}

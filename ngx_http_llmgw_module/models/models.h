@@ -1,0 +1,71 @@
+
+/*
+ * The models of a pool's members, as one worker has read them: the lists of
+ * names in the segment (proto/members/members.h), each once, and what follows
+ * from them (core/models.h).
+ */
+
+#ifndef _NGX_HTTP_LLMGW_MODELS_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_MODELS_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "core/models.h"
+#include "proto/members/members.h"
+
+
+typedef struct {
+    llmgw_models_t                known;
+    uint64_t                      wanted;       /* hash of the base model that
+                                                   members are taken of; 0:
+                                                   of any */
+    ngx_log_t                    *log;
+    ngx_str_t                    *upstream;     /* its name, for the log */
+    unsigned                      incomplete:1; /* a list was not there */
+} ngx_http_llmgw_models_t;
+
+typedef ngx_int_t (*ngx_http_llmgw_models_pt)(ngx_str_t *name, void *data);
+
+
+/* wanted: the base model's name; empty: any. */
+void ngx_http_llmgw_models_init(ngx_http_llmgw_models_t *models,
+    ngx_str_t *upstream, ngx_str_t *wanted, ngx_log_t *log);
+void ngx_http_llmgw_models_done(ngx_http_llmgw_models_t *models);
+
+/* A new view: reads the lists that are not known yet.  Nobody has any now. */
+void ngx_http_llmgw_models_begin(ngx_http_llmgw_models_t *models,
+    llmgw_members_reader_t *reader, const llmgw_members_view_t *view);
+
+/* The number of a member's list; 0: it has none. */
+ngx_uint_t ngx_http_llmgw_models_of(ngx_http_llmgw_models_t *models,
+    const llmgw_member_t *member);
+
+/* A replica of the model that is wanted. */
+ngx_uint_t ngx_http_llmgw_models_takes(ngx_http_llmgw_models_t *models,
+    const llmgw_member_t *member);
+
+/* A member of the view, which is taken, has this list. */
+void ngx_http_llmgw_models_count(ngx_http_llmgw_models_t *models,
+    ngx_uint_t number, const llmgw_member_t *member, ngx_uint_t isolated);
+
+/*
+ * All members are counted: decides whose base model the pool's is, and frees
+ * the lists that nobody has.  1: lists of other base models have changed.
+ */
+ngx_uint_t ngx_http_llmgw_models_end(ngx_http_llmgw_models_t *models);
+
+/* Replicas with this list have another base model than the pool. */
+ngx_uint_t ngx_http_llmgw_models_is_other(ngx_http_llmgw_models_t *models,
+    ngx_uint_t number);
+
+/*
+ * Calls back for each name that living members serve, ascending, until it
+ * does not return NGX_OK, which is then returned; or NGX_ERROR.
+ */
+ngx_int_t ngx_http_llmgw_models_each(ngx_http_llmgw_models_t *models,
+    ngx_http_llmgw_models_pt each, void *data);
+
+
+#endif /* _NGX_HTTP_LLMGW_MODELS_H_INCLUDED_ */
