@@ -88,7 +88,7 @@ UNITS   := $(patsubst %.c,$(O)/%,$(shell find t/unit -name 'test_*.c')) $(SIMS)
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
 .PHONY: help deps build gen daemons tools module demo screenshots install clean \
-        test test-unit units soak-sim test-tsan test-systemd test-e2e lint \
+        npm test test-unit units soak-sim test-tsan test-systemd test-e2e lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
         bench-gossip FORCE
 .DEFAULT_GOAL := build
@@ -104,6 +104,10 @@ help:  ## this list
 deps:  ## install the Debian packages that build and tests need
 	@DEB_PACKAGES="$(DEB_PACKAGES)" sh build-aux/deps.sh
 
+npm: build/npm/installed  ## install the JavaScript clients that tests drive (107 MB)
+build/npm/installed: t/openai/package-lock.json build-aux/npm.sh
+	@sh build-aux/npm.sh $(@D)
+
 build: daemons module tools  ## compile the module, the daemons and the client
 daemons: $(DAEMONS)
 tools: $(TOOLS)
@@ -117,7 +121,7 @@ demo: deps  ## start a cluster and watch it lose a replica (ARGS=--once)
 screenshots: build  ## write pictures of the dashboard to docs/ and build/screenshots/
 	@$(PYTHON) t/screenshots.py
 
-test: deps  ## everything: lint, units, tsan, real processes (9 minutes)
+test: deps npm  ## everything: lint, units, tsan, real processes (9 minutes)
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@$(PYTHON) t/run.py --build $(BUILD)
 
@@ -137,7 +141,7 @@ test-tsan:  ## unit tests of code with threads, under the thread sanitizer
 test-systemd: build  ## systemd unit files under their own systemd (root; half a minute)
 	@$(PYTHON) t/systemd/run.py
 
-test-e2e: build  ## real processes only (ARGS='-k name' for some)
+test-e2e: build npm  ## real processes only (ARGS='-k name' for some)
 	@$(PYTHON) -m pytest -q t $(ARGS)
 
 lint:  ## style, direction of includes, docs against code

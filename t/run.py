@@ -154,7 +154,7 @@ class Pytest:
         self.report = tempfile.NamedTemporaryFile(suffix=".xml")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-             "--durations=5", "t", *words, f"--junit-xml={self.report.name}"],
+             "--durations=5", "-rs", "t", *words, f"--junit-xml={self.report.name}"],
             cwd=ROOT, stdout=self.out, stderr=subprocess.STDOUT,
             env={**os.environ, "LLMGW_BUILD": build, **env})
 
@@ -163,7 +163,9 @@ class Pytest:
         passed, failed, skipped = junit(self.report.name)
         failed = max(failed, int(code != 0))
         self.out.seek(0)
-        print("".join(self.out.readlines()[0 if failed else -9:]))
+        lines = self.out.readlines()
+        said = [x for x in lines if x.startswith("SKIPPED")]
+        print("".join(lines if failed else said + lines[-9:]))
         more = f" ({skipped} skipped)" if skipped else ""
         tally.say(f"end to end, {self.name}{more}", self.began, passed,
                   failed)

@@ -1,0 +1,29 @@
+#!/bin/sh
+# usage: npm.sh DIRECTORY
+#
+# Installs the JavaScript clients of t/openai/package-lock.json there, for the
+# tests that drive them.  Without npm, without a Node that they run on, or
+# without a registry it says so and succeeds: the tests then skip them and say
+# why, from DIRECTORY/missing.
+
+set -u
+dir=$1
+here=$(dirname "$0")/../t/openai
+
+mkdir -p "$dir"
+give_up() {
+    echo "$1" > "$dir/missing"
+    echo "llmgw: tests without JavaScript clients: $1" >&2
+    exit 0
+}
+
+command -v npm >/dev/null 2>&1 || give_up "npm is not installed"
+node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null ||
+    give_up "Node 20 or newer is needed, there is $(node --version 2>&1)"
+
+cp "$here/package.json" "$here/package-lock.json" "$dir"
+(cd "$dir" && timeout 180 npm ci --ignore-scripts --no-audit --no-fund \
+    --fetch-retries=1 --fetch-timeout=30000 >npm.log 2>&1) ||
+    give_up "npm ci failed: $(grep -m1 'npm error' "$dir/npm.log")"
+rm -f "$dir/missing"
+touch "$dir/installed"
