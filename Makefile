@@ -104,7 +104,7 @@ help:  ## this list
 deps:  ## install the Debian packages that build and tests need
 	@DEB_PACKAGES="$(DEB_PACKAGES)" sh build-aux/deps.sh
 
-npm: build/npm/installed  ## install the JavaScript clients that tests drive (107 MB)
+npm: build/npm/installed  ## install the JavaScript clients for tests (107 MB)
 build/npm/installed: t/openai/package-lock.json build-aux/npm.sh
 	@sh build-aux/npm.sh $(@D)
 

@@ -35,7 +35,8 @@ def run_js(jobs, timeout=60):
         ["node", str(DRIVER)], input="\n".join(lines), text=True,
         capture_output=True, timeout=timeout * place.SLOW,
         env={**os.environ, "LLMGW_NPM": str(NPM)})
-    got = [json.loads(line) for line in out.stdout.splitlines()]
+    got = [json.loads(line) for line in out.stdout.split("\n")
+           if line]
     assert len(got) == len(jobs), out.stderr
     return {result["key"]: result for result in got}
 
