@@ -154,7 +154,8 @@ class Pytest:
         self.report = tempfile.NamedTemporaryFile(suffix=".xml")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-             "--durations=5", "-rs", "t", *words, f"--junit-xml={self.report.name}"],
+             "--durations=5", "-rs", "t", *words,
+             f"--junit-xml={self.report.name}"],
             cwd=ROOT, stdout=self.out, stderr=subprocess.STDOUT,
             env={**os.environ, "LLMGW_BUILD": build, **env})
 
