@@ -23,7 +23,7 @@
 #define INFER_OUTPUT_JSON  (JSON_COMPACT|JSON_REAL_PRECISION(9))
 
 
-static void
+void
 infer_output_clean(FILE *file, const char *text)
 {
     const char  *p;

@@ -8,6 +8,7 @@
 #define INFER_OUTPUT_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 
 #define INFER_OUTPUT_ID_BYTES  128
@@ -35,6 +36,9 @@ int infer_output_token(infer_output_t *output, const infer_token_t *token);
 
 /* Ends the text with a newline. */
 void infer_output_end(infer_output_t *output);
+
+/* Writes a peer's words without their control bytes. */
+void infer_output_clean(FILE *file, const char *text);
 
 /* Prints the error; reason: the llmgw-reason trailer, or "". */
 void infer_output_error(int status, const char *message, const char *reason);

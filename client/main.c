@@ -9,6 +9,7 @@
 #include "client/bench.h"
 #include "common/options.h"
 #include "client/infer.h"
+#include "client/openai.h"
 
 
 typedef struct {
@@ -19,6 +20,7 @@ typedef struct {
 
 static const main_command_t  main_commands[] = {
     { "infer", infer_main },
+    { "openai", openai_main },
     { "bench", bench_main },
 };
 
@@ -32,6 +34,7 @@ static const options_spec_t  main_spec = {
     "A command-line client of the gateway.",
     "commands (see COMMAND --help):\n"
     "  infer                        stream the tokens of one prompt\n"
+    "  openai                       ask over OpenAI's API, over HTTP\n"
     "  bench                        run many streams and measure them",
     main_table
 };

@@ -15,6 +15,7 @@ PAGES = {
                    ["llmgwctl", "rolling-update"]],
     "llmgw-replica.1": [["llmgw-replica"]],
     "llmgw-client.1": [["llmgw-client"], ["llmgw-client", "infer"],
+                       ["llmgw-client", "openai"],
                        ["llmgw-client", "bench"]],
 }
 

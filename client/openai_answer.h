@@ -1,0 +1,63 @@
+
+/*
+ * An answer of OpenAI's API, as a client reads it: the events of a stream, or
+ * one object.  Bytes in, text out; no sockets.
+ *
+ * A stream has been complete if a finish_reason came and [DONE] behind it.
+ * What broke it, or the server's own error, stands in `error`.
+ */
+
+#ifndef OPENAI_ANSWER_H
+#define OPENAI_ANSWER_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+
+/* Of an event; the front sends none that is larger than a replica's message. */
+#define OPENAI_ANSWER_EVENT_BYTES  (4 << 20)
+/* Of an answer that is one object. */
+#define OPENAI_ANSWER_WHOLE_BYTES  (64 << 20)
+
+#define OPENAI_ANSWER_REASON_BYTES  64
+#define OPENAI_ANSWER_ERROR_BYTES   1024
+
+typedef struct {
+    /* 0, or -1: it cannot be written. */
+    int   (*on_text)(void *data, const char *text, size_t len);
+    int   (*on_object)(void *data, const json_t *object);
+} openai_answer_callbacks_t;
+
+typedef struct {
+    const openai_answer_callbacks_t  *callbacks;
+    void      *data;
+    char      *line;            /* or the whole object */
+    size_t     line_len;
+    size_t     line_size;
+    char      *event;           /* its data, of all lines so far */
+    size_t     event_len;
+    size_t     event_size;
+    char       finish_reason[OPENAI_ANSWER_REASON_BYTES];
+    char       error[OPENAI_ANSWER_ERROR_BYTES];
+    unsigned   is_stream:1;
+    unsigned   is_done:1;       /* [DONE] has come */
+} openai_answer_t;
+
+
+void openai_answer_init(openai_answer_t *answer,
+    const openai_answer_callbacks_t *callbacks, void *data);
+void openai_answer_done(openai_answer_t *answer);
+
+/*
+ * Bytes of the body; is_stream is set before the first.  0, or -1: read no
+ * further, `error` says why.
+ */
+int openai_answer_feed(openai_answer_t *answer, const char *bytes, size_t len);
+
+/*
+ * The body has ended, and HTTP found nothing wrong.  NULL: the answer is
+ * complete; else what is wrong with it.
+ */
+const char *openai_answer_end(openai_answer_t *answer, long status);
+
+#endif /* OPENAI_ANSWER_H */
