@@ -205,6 +205,11 @@ class Cluster:
         self.engines[id] = engine
         return engine.start() if start else engine
 
+    def adapter(self, engine, id=None, **options):
+        """The replica that speaks for an engine, and its sidecar."""
+        return self.pair(id or f"a-{engine.id}", engine=engine.kind,
+                         engine_url=engine.url, **options)
+
     def nginx(self, upstream=None, start=True, hash="prefix=64", pool="",
               gateway=None, **options):
         """pool: further lines of the upstream block."""
@@ -256,6 +261,19 @@ class Cluster:
                     for id in self.replicas
                     if agent.table().get(id, {}).get("service") != "READY"]
         wait_for(lambda: not unready(), 10, "all agents to know all replicas")
+
+    def engines_fleet(self, n=2, kind="vllm", nginx=None, adapter=None,
+                      agent=None, **engine):
+        """A gateway agent, engines e1 .. en with adapters a1 .. an, nginx with
+        the front of OpenAI's API; all routable."""
+        self.agent("gw", "gateway", **(agent or {}))
+        ids = [f"a{i + 1}" for i in range(n)]
+        for i, id in enumerate(ids):
+            self.adapter(self.engine(f"e{i + 1}", kind, **engine), id,
+                         agent_options=agent, **(adapter or {}))
+        got = self.nginx(**{"openai": True, **(nginx or {})})
+        wait_for(lambda: got.routable() == ids, 15, f"{ids} to be routable")
+        return got
 
     def pyreplica(self, name, **options):
         """An engine made with grpcio; has .target and .proc."""

@@ -13,6 +13,14 @@ from . import place
 from .proc import Proc, pids_of_group
 from .wait import wait_for
 
+OPENAI = """
+        location /v1/ {{
+            client_max_body_size 64m;
+            llmgw_openai llm;
+            {lines}
+        }}
+"""
+
 CONF = """\
 load_module {module};
 user {user};
@@ -92,6 +100,8 @@ class Nginx:
 
     options: further lines of the main, http, server and location contexts
     (@dir@ is replaced by the directory); user, workers, worker_connections.
+    openai: the front of OpenAI's API, too, at `api`: True, or further lines
+    of its location.
     preload: a library whose functions replace those of the C library.
     """
 
@@ -100,8 +110,10 @@ class Nginx:
         self.dir.mkdir(parents=True, exist_ok=True)
         self.port, self.status_port = ports.take(), ports.take()
         self.target = f"127.0.0.1:{self.port}"
+        self.api = f"127.0.0.1:{self.status_port}"      # HTTP/1.1
         self.options = dict(user="root", workers=1, worker_connections=8192,
-                            main="", http="", server="", location="")
+                            main="", http="", server="", location="",
+                            openai=False)
         self.options.update(options)
         self.upstream = upstream
         self.preload = preload
@@ -120,10 +132,14 @@ class Nginx:
         """Writes the file again; a running nginx reads it at a reload."""
         self.upstream = options.pop("upstream", self.upstream)
         self.options.update(options)
+        given = dict(self.options)
+        openai = given.pop("openai")
+        if openai is not False:
+            given["server"] += OPENAI.format(
+                lines="" if openai is True else openai)
         text = CONF.format(
             module=place.MODULE, dir="@dir@", listen=listen(self.port),
-            status_port=self.status_port, upstream=self.upstream,
-            **self.options)
+            status_port=self.status_port, upstream=self.upstream, **given)
         self.conf.write_text(text.replace("@dir@", str(self.dir)))
 
     def argv(self, *more):
