@@ -25,6 +25,10 @@
 #define ENGINE_CAPACITY_MAX   1000000   /* streams: a bound for typing errors */
 #define ENGINE_CAPACITY_AUTO  (-1)
 
+/* What these options are unless they are given, in ms. */
+#define ENGINE_STALL_TIMEOUT_MS  3000
+#define ENGINE_TOKEN_DELAY_MS    50
+
 #define ENGINE_VERSION_BYTES  64
 #define ENGINE_GROUP_BYTES    64
 #define ENGINE_MODELS_BYTES   4096      /* of all names, NULs included */

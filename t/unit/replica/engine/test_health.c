@@ -1,0 +1,291 @@
+
+/* An engine's health on made-up time. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "replica/engine/health.h"
+
+
+#define START  1000000
+#define GRACE  3000
+
+
+static health_t
+ready(void)
+{
+    health_t  h;
+
+    health_init(&h, GRACE, START);
+    health_answer(&h, ENGINE_READY, START);
+    assert_int_equal(h.state, ENGINE_READY);
+
+    return h;
+}
+
+
+static void
+an_engine_starts_until_it_has_been_ready(void **state)
+{
+    health_t  h;
+
+    health_init(&h, GRACE, START);
+    assert_int_equal(h.state, ENGINE_STARTING);
+
+    health_refused(&h);
+    assert_int_equal(h.state, ENGINE_STARTING);
+    health_answer(&h, ENGINE_DOWN, START + 1);
+    assert_int_equal(h.state, ENGINE_STARTING);
+    health_answer(&h, ENGINE_STARTING, START + 2);
+    assert_int_equal(h.state, ENGINE_STARTING);
+    health_look(&h, 0, START + 3600000);
+    assert_int_equal(h.state, ENGINE_STARTING);
+
+    health_answer(&h, ENGINE_READY, START + 3600000);
+    assert_int_equal(h.state, ENGINE_READY);
+}
+
+
+static void
+a_refused_connection_is_the_end_at_once(void **state)
+{
+    health_t  h;
+
+    h = ready();
+    health_refused(&h);
+    assert_int_equal(h.state, ENGINE_DOWN);
+
+    /* The next one loads first; until it is ready a refusal is no news. */
+
+    health_answer(&h, ENGINE_STARTING, START + 1);
+    assert_int_equal(h.state, ENGINE_STARTING);
+    health_refused(&h);
+    assert_int_equal(h.state, ENGINE_STARTING);
+    health_answer(&h, ENGINE_READY, START + 2);
+    assert_int_equal(h.state, ENGINE_READY);
+
+    health_answer(&h, ENGINE_DOWN, START + 3);
+    assert_int_equal(h.state, ENGINE_DOWN);
+    health_answer(&h, ENGINE_READY, START + 4);
+    assert_int_equal(h.state, ENGINE_READY);
+}
+
+
+static void
+no_progress_in_two_scrapes_a_grace_apart_is_a_stall(void **state)
+{
+    health_t  h;
+
+    h = ready();
+    health_scrape(&h, 10, 2, START);
+    health_scrape(&h, 11, 2, START + 1500);
+    health_scrape(&h, 11, 2, START + 3000);
+    assert_int_equal(h.state, ENGINE_READY);
+    health_scrape(&h, 11, 2, START + 4499);
+    assert_int_equal(h.state, ENGINE_READY);
+    health_scrape(&h, 11, 2, START + 4500);
+    assert_int_equal(h.state, ENGINE_STALLED);
+
+    /* It says that it is healthy: that says nothing. */
+
+    health_answer(&h, ENGINE_READY, START + 4600);
+    assert_int_equal(h.state, ENGINE_STALLED);
+
+    health_scrape(&h, 12, 2, START + 6000);
+    assert_int_equal(h.state, ENGINE_READY);
+}
+
+
+static void
+bytes_on_our_streams_are_progress(void **state)
+{
+    health_t  h;
+
+    h = ready();
+    health_scrape(&h, 10, 1, START);
+    health_bytes(&h, START + 2900);
+    health_scrape(&h, 10, 1, START + 3000);
+    assert_int_equal(h.state, ENGINE_READY);
+    health_scrape(&h, 10, 1, START + 5999);
+    assert_int_equal(h.state, ENGINE_READY);
+    health_scrape(&h, 10, 1, START + 6000);
+    assert_int_equal(h.state, ENGINE_STALLED);
+    health_bytes(&h, START + 6001);
+    assert_int_equal(h.state, ENGINE_READY);
+}
+
+
+static void
+an_idle_engine_need_not_move(void **state)
+{
+    int       i;
+    health_t  h;
+
+    h = ready();
+
+    for (i = 0; i < 100; i++) {
+        health_scrape(&h, 10, 0, START + i * 1500);
+        health_look(&h, 0, START + i * 1500);
+        assert_int_equal(h.state, ENGINE_READY);
+    }
+
+    /* Nor one that has no counter. */
+
+    health_scrape(&h, -1, 5, START + 200000);
+    health_scrape(&h, -1, 5, START + 300000);
+    assert_int_equal(h.state, ENGINE_READY);
+}
+
+
+/* A request that the engine counts nowhere, and that gets no byte. */
+static void
+a_stream_that_the_engine_forgot_is_a_stall(void **state)
+{
+    int       t;
+    health_t  h;
+
+    h = ready();
+
+    for (t = 0; t < HEALTH_SILENCE_MS + GRACE; t += 500) {
+        health_look(&h, 1, START + t);
+        health_scrape(&h, 10, 0, START + t);
+        assert_int_equal(h.state, ENGINE_READY);
+    }
+
+    health_look(&h, 1, START + t);
+    health_scrape(&h, 10, 0, START + t);
+    assert_int_equal(h.state, ENGINE_STALLED);
+
+    /* Our streams are gone.  It is trusted again after a time. */
+
+    health_look(&h, 0, START + t + 500);
+    health_scrape(&h, 10, 0, START + t + 500);
+    health_scrape(&h, 10, 0, START + t + 500 + GRACE - 1);
+    assert_int_equal(h.state, ENGINE_STALLED);
+    health_scrape(&h, 10, 0, START + t + 500 + GRACE);
+    assert_int_equal(h.state, ENGINE_READY);
+}
+
+
+static void
+silence_is_a_stall_only_while_streams_run(void **state)
+{
+    health_t  h;
+
+    h = ready();
+    health_look(&h, 0, START + 60000);
+    assert_int_equal(h.state, ENGINE_READY);
+
+    /* A busy engine: it does not answer, but its tokens come. */
+
+    health_look(&h, 1, START + 60000);
+    health_bytes(&h, START + 65000);
+    health_look(&h, 1, START + 74999);
+    assert_int_equal(h.state, ENGINE_READY);
+
+    /* Or no token comes yet, but it answers. */
+
+    health_scrape(&h, -1, -1, START + 74999);
+    health_look(&h, 1, START + 84998);
+    assert_int_equal(h.state, ENGINE_READY);
+    health_look(&h, 1, START + 84999);
+    assert_int_equal(h.state, ENGINE_STALLED);
+
+    health_answer(&h, ENGINE_READY, START + 90000);
+    assert_int_equal(h.state, ENGINE_READY);
+}
+
+
+static void
+a_new_stream_at_a_silent_engine_has_its_time(void **state)
+{
+    health_t  h;
+
+    h = ready();
+    health_look(&h, 1, START + 50000);
+    assert_int_equal(h.state, ENGINE_READY);
+    health_look(&h, 1, START + 50000 + HEALTH_SILENCE_MS - 1);
+    assert_int_equal(h.state, ENGINE_READY);
+    health_look(&h, 1, START + 50000 + HEALTH_SILENCE_MS);
+    assert_int_equal(h.state, ENGINE_STALLED);
+    health_refused(&h);
+    assert_int_equal(h.state, ENGINE_DOWN);
+}
+
+
+/* A counter that begins anew with another process is no stall. */
+static void
+an_engine_that_was_down_is_measured_anew(void **state)
+{
+    health_t  h;
+
+    h = ready();
+    health_scrape(&h, 10, 1, START);
+    health_refused(&h);
+    health_answer(&h, ENGINE_READY, START + 4000);
+    health_scrape(&h, 10, 1, START + 4000);
+    assert_int_equal(h.state, ENGINE_READY);
+    health_scrape(&h, 10, 1, START + 7000);
+    assert_int_equal(h.state, ENGINE_STALLED);
+}
+
+
+static void
+a_capacity_is_learnt_while_requests_wait(void **state)
+{
+    health_capacity_t  c = { 0 };
+
+    /* A request that has just come waits for a moment. */
+
+    health_learn_capacity(&c, 100, 3, START);
+    health_learn_capacity(&c, 103, 0, START + 1500);
+    assert_int_equal(c.limit, 0);
+
+    health_learn_capacity(&c, 60, 3, START + 3000);
+    health_learn_capacity(&c, 64, 5, START + 4500);
+    assert_int_equal(c.limit, 64);
+    health_learn_capacity(&c, 70, 5, START + 6000);
+    assert_int_equal(c.limit, 64);
+    health_learn_capacity(&c, 40, 5, START + 7500);
+    assert_int_equal(c.limit, 40);
+
+    /* Never to nothing. */
+
+    health_learn_capacity(&c, 0, 5, START + 9000);
+    assert_int_equal(c.limit, 40);
+
+    /* None waits: more are taken, if the limit holds any back. */
+
+    health_learn_capacity(&c, 30, 0, START + 10500);
+    assert_int_equal(c.limit, 40);
+    health_learn_capacity(&c, 40, 0, START + 12000);
+    assert_int_equal(c.limit, 46);
+
+    health_learn_capacity(&c, 0, 0, START + 9000 + HEALTH_FORGET_MS - 1);
+    assert_int_equal(c.limit, 46);
+    health_learn_capacity(&c, 0, 0, START + 9000 + HEALTH_FORGET_MS);
+    assert_int_equal(c.limit, 0);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(an_engine_starts_until_it_has_been_ready),
+        cmocka_unit_test(a_refused_connection_is_the_end_at_once),
+        cmocka_unit_test(no_progress_in_two_scrapes_a_grace_apart_is_a_stall),
+        cmocka_unit_test(bytes_on_our_streams_are_progress),
+        cmocka_unit_test(an_idle_engine_need_not_move),
+        cmocka_unit_test(a_stream_that_the_engine_forgot_is_a_stall),
+        cmocka_unit_test(silence_is_a_stall_only_while_streams_run),
+        cmocka_unit_test(a_new_stream_at_a_silent_engine_has_its_time),
+        cmocka_unit_test(an_engine_that_was_down_is_measured_anew),
+        cmocka_unit_test(a_capacity_is_learnt_while_requests_wait),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
