@@ -1,24 +1,26 @@
 
 /*
- * llmgw-replica: a simulated LLM engine behind the gRPC of a real one.
+ * llmgw-replica: an LLM engine, or a simulated one, behind gRPC.
  *
- *   engine/       what generates: the simulation, and how it is run
+ *   kinds.c       which engine the options ask for
+ *   engine/       what generates, and how it is run
  *   service.c     gRPC methods
  *   agent_link.c  reports to the agent beside the replica
  *   retire.c      SIGTERM
  */
 
+#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "replica/agent_link.h"
 #include "common/options.h"
-#include "replica/engine/run.h"
-#include "replica/engine/sim/sim.h"
+#include "replica/kinds.h"
 #include "replica/retire.h"
 #include "replica/service.h"
 
@@ -32,7 +34,8 @@ typedef struct {
     const char        *agent;
     engine_options_t   engine;
     uint64_t           drain_timeout_ms;
-    int64_t            max_capacity;
+    const char        *max_capacity;
+    const char        *exact;
     int64_t            model_memory_mb;
     int                is_remote_drain;
 } main_options_t;
@@ -62,27 +65,43 @@ static const option_t  main_table[] = {
     { "agent", OPTION_STRING, FIELD(agent), NULL, "PATH",
       "control socket of the agent to report to", 0, 0, 0 },
 
-    { "token-delay", OPTION_DURATION, FIELD(engine.token_delay_ms), "50ms",
-      NULL, "time between tokens", 0, ENGINE_DELAY_MAX_MS, 0 },
+    { "engine", OPTION_STRING, FIELD(engine.kind), "sim", KINDS_NAMES,
+      "what generates", 0, 0, 0 },
 
-    { "first-token-delay", OPTION_DURATION, FIELD(engine.first_token_delay_ms),
-      "0ms", NULL, "time to the first token; 0: as others", 0,
+    { "engine-url", OPTION_STRING, FIELD(engine.url), NULL, "URL",
+      "of an engine behind HTTP: http://HOST:PORT", 0, 0, 0 },
+
+    { "engine-key-file", OPTION_STRING, FIELD(engine.key_file), NULL, "FILE",
+      "holds the key that it asks for", 0, 0, 0 },
+
+    { "max-capacity", OPTION_STRING, FIELD(max_capacity), "auto", "auto|N",
+      "concurrent streams; 0: no limit", 0, 0, 0 },
+
+    { "stall-timeout", OPTION_DURATION, FIELD(engine.stall_timeout_ms), "3s",
+      NULL, "an engine that works has progress in it", 1000,
       ENGINE_DELAY_MAX_MS, 0 },
 
-    { "max-capacity", OPTION_INT, FIELD(max_capacity), "0", NULL,
-      "concurrent streams; 0: no limit", 0, ENGINE_CAPACITY_MAX, 0 },
-
-    { "model", OPTION_NAME, FIELD(engine.model), "sim", "NAME",
-      "name of the model, for the log", 0, 0, 0 },
+    { "model", OPTION_STRING, FIELD(engine.model), NULL, "NAME|FILE",
+      "simulated: for the log; llama: a GGUF file", 0, 0, 0 },
 
     { "model-version", OPTION_NAME, FIELD(engine.model_version), "v1",
       "VERSION", "version of the model, as reported", 0, 0, 0 },
 
+    { "exact", OPTION_STRING, FIELD(exact), "on", "on|off",
+      "llama: the same text whoever is in the batch", 0, 0, 0 },
+
+    { "token-delay", OPTION_DURATION, FIELD(engine.token_delay_ms), "50ms",
+      NULL, "simulated: time between tokens", 0, ENGINE_DELAY_MAX_MS, 0 },
+
+    { "first-token-delay", OPTION_DURATION, FIELD(engine.first_token_delay_ms),
+      "0ms", NULL, "simulated: time to the first one; 0: as others", 0,
+      ENGINE_DELAY_MAX_MS, 0 },
+
     { "error-rate", OPTION_DOUBLE, FIELD(engine.error_rate), "0", NULL,
-      "fraction of requests answered UNAVAILABLE", 0, 1, 0 },
+      "simulated: fraction of requests answered UNAVAILABLE", 0, 1, 0 },
 
     { "reject-all", OPTION_FLAG, FIELD(engine.is_reject_all), NULL, NULL,
-      "answer every request UNAVAILABLE", 0, 0, 0 },
+      "simulated: answer every request UNAVAILABLE", 0, 0, 0 },
 
     { "drain-timeout", OPTION_DURATION, FIELD(drain_timeout_ms), "25s", NULL,
       "time for running streams after SIGTERM", 0, ENGINE_DELAY_MAX_MS, 0 },
@@ -100,7 +119,8 @@ static const option_t  main_table[] = {
 static const options_spec_t  main_spec = {
     "llmgw-replica",
     "--id ID --listen HOST:PORT [options]",
-    "A simulated LLM engine: streams the tokens of a prompt over gRPC.",
+    "An LLM engine, or a simulated one: streams the tokens of a prompt over\n"
+    "gRPC.",
     NULL,
     main_table
 };
@@ -147,26 +167,86 @@ main_load_model(const main_t *m)
 
 
 static int
+main_usage(const char *error)
+{
+    fprintf(stderr, "llmgw-replica: %s\n", error);
+
+    return -1;
+}
+
+
+static int
+main_capacity(const char *text, int32_t *max_capacity)
+{
+    long   n;
+    char  *end;
+
+    if (strcmp(text, "auto") == 0) {
+        *max_capacity = ENGINE_CAPACITY_AUTO;
+        return 0;
+    }
+
+    errno = 0;
+    n = strtol(text, &end, 10);
+
+    if (errno != 0 || end == text || *end != '\0' || n < 0
+        || n > ENGINE_CAPACITY_MAX)
+    {
+        return -1;
+    }
+
+    *max_capacity = (int32_t) n;
+
+    return 0;
+}
+
+
+/* What the table of options cannot check. */
+static int
+main_check(main_t *m)
+{
+    char               error[KINDS_ERROR_BYTES];
+    main_options_t    *o;
+
+    o = &m->options;
+
+    if (main_capacity(o->max_capacity, &o->engine.max_capacity) != 0) {
+        snprintf(error, sizeof(error), "--max-capacity: \"%.80s\" is not "
+                 "auto or an integer from 0 to %d", o->max_capacity,
+                 ENGINE_CAPACITY_MAX);
+        return main_usage(error);
+    }
+
+    o->engine.is_exact = strcmp(o->exact, "on") == 0;
+
+    if (!o->engine.is_exact && strcmp(o->exact, "off") != 0) {
+        snprintf(error, sizeof(error), "--exact: \"%.80s\" is not on or off",
+                 o->exact);
+        return main_usage(error);
+    }
+
+    m->engine.kind = kinds_choose(&o->engine, error);
+
+    return m->engine.kind != NULL ? 0 : main_usage(error);
+}
+
+
+static int
 main_open_engine(main_t *m)
 {
-    engine_t          *e;
-    engine_options_t  *o;
+    engine_t  *e;
 
     e = &m->engine;
-    o = &m->options.engine;
-
-    o->max_capacity = (int32_t) m->options.max_capacity;
     snprintf(e->facts.model_version, sizeof(e->facts.model_version), "%s",
-             o->model_version);
+             m->options.engine.model_version);
     e->facts.running = -1;
     e->facts.waiting = -1;
     e->facts.kv_permille = -1;
 
     e->loop = m->loop;
     e->log = &m->log;
-    e->kind = &sim_kind;
 
-    return e->kind->open(e, o);
+    return e->kind->open(e, &m->options.engine);
 }
 
 
@@ -199,6 +279,27 @@ main_listen(main_t *m)
 
 
 static void
+main_log_start(const main_t *m)
+{
+    const main_options_t  *o;
+
+    o = &m->options;
+
+    if (o->engine.url != NULL) {
+        log_write(&m->log, LOG_INFO, "serving engine \"%s\" at %s on %s",
+                  o->engine.kind, o->engine.url, o->listen);
+        return;
+    }
+
+    log_write(&m->log, LOG_INFO, "serving model \"%s\" version \"%s\" on %s, "
+              "capacity %d (0: no limit)",
+              o->engine.model != NULL ? o->engine.model : o->engine.kind,
+              o->engine.model_version, o->listen,
+              m->engine.facts.max_capacity);
+}
+
+
+static void
 main_serve(main_t *m)
 {
     agent_link_init(&m->link, m->loop, &m->log, &m->engine, m->options.agent);
@@ -211,11 +312,7 @@ main_serve(main_t *m)
     m->retire.drain_timeout_ms = m->options.drain_timeout_ms;
     retire_init(&m->retire);
 
-    log_write(&m->log, LOG_INFO, "serving model \"%s\" version \"%s\" on %s, "
-              "capacity %d (0: no limit)", m->options.engine.model,
-              m->options.engine.model_version, m->options.listen,
-              m->engine.facts.max_capacity);
-
+    main_log_start(m);
     ev_run(m->loop, 0);
 
     grpc_server_destroy(m->server);
@@ -272,7 +369,7 @@ main(int argc, char **argv)
     rc = parsed == OPTIONS_EUSAGE ? 2 : 0;
 
     if (parsed == OPTIONS_DONE) {
-        rc = main_run(&m);
+        rc = main_check(&m) == 0 ? main_run(&m) : 2;
     }
 
     options_done(&main_spec, &m.options);

@@ -1,0 +1,137 @@
+
+/*
+ * The kinds of engines.
+ *
+ * An option that a kind does not know is refused, rather than passed over: who
+ * gives --token-delay believes to have a simulation.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/members/members.h"
+#include "replica/engine/sim/sim.h"
+#include "replica/kinds.h"
+
+
+/* What a kind takes beyond what all take. */
+enum {
+    KINDS_URL = 1,          /* and has to have it; --engine-key-file */
+    KINDS_SIM = 2,          /* delays, faults, a model's name */
+    KINDS_FILE = 4          /* --model is a file, and needed; --exact */
+};
+
+static const struct {
+    const char           *name;
+    const engine_kind_t  *kind;
+    int                   takes;
+} kinds[] = {
+    { "sim", &sim_kind, KINDS_SIM },
+};
+
+
+/* The first option that was given and that this kind does not take. */
+static const char *
+kinds_stranger(const engine_options_t *o, int takes)
+{
+    if (!(takes & KINDS_URL)) {
+
+        if (o->url != NULL) {
+            return "--engine-url";
+        }
+
+        if (o->key_file != NULL) {
+            return "--engine-key-file";
+        }
+
+        if (o->stall_timeout_ms != ENGINE_STALL_TIMEOUT_MS) {
+            return "--stall-timeout";
+        }
+    }
+
+    if (!(takes & (KINDS_SIM|KINDS_FILE)) && o->model != NULL) {
+        return "--model";
+    }
+
+    if (!(takes & KINDS_FILE) && !o->is_exact) {
+        return "--exact";
+    }
+
+    if (!(takes & KINDS_SIM)) {
+
+        if (o->token_delay_ms != ENGINE_TOKEN_DELAY_MS) {
+            return "--token-delay";
+        }
+
+        if (o->first_token_delay_ms != 0) {
+            return "--first-token-delay";
+        }
+
+        if (o->error_rate != 0) {
+            return "--error-rate";
+        }
+
+        if (o->is_reject_all) {
+            return "--reject-all";
+        }
+    }
+
+    return NULL;
+}
+
+
+static int
+kinds_check(const engine_options_t *o, int takes,
+    char error[KINDS_ERROR_BYTES])
+{
+    const char  *stranger;
+
+    stranger = kinds_stranger(o, takes);
+
+    if (stranger != NULL) {
+        snprintf(error, KINDS_ERROR_BYTES, "%s: not with --engine %s",
+                 stranger, o->kind);
+        return -1;
+    }
+
+    if ((takes & KINDS_URL) && o->url == NULL) {
+        snprintf(error, KINDS_ERROR_BYTES, "--engine %s needs --engine-url",
+                 o->kind);
+        return -1;
+    }
+
+    if ((takes & KINDS_FILE) && o->model == NULL) {
+        snprintf(error, KINDS_ERROR_BYTES, "--engine %s needs --model FILE",
+                 o->kind);
+        return -1;
+    }
+
+    if ((takes & KINDS_SIM) && o->model != NULL
+        && !llmgw_name_is_valid(o->model, strlen(o->model)))
+    {
+        snprintf(error, KINDS_ERROR_BYTES, "--model: \"%.80s\" is not a name",
+                 o->model);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+const engine_kind_t *
+kinds_choose(const engine_options_t *o, char error[KINDS_ERROR_BYTES])
+{
+    size_t  i;
+
+    for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (strcmp(kinds[i].name, o->kind) == 0) {
+            return kinds_check(o, kinds[i].takes, error) == 0 ? kinds[i].kind
+                                                              : NULL;
+        }
+    }
+
+    snprintf(error, KINDS_ERROR_BYTES, "--engine: \"%.80s\" is not one of %s",
+             o->kind, KINDS_NAMES);
+
+    return NULL;
+}
