@@ -44,6 +44,7 @@
 
 #define DIALECT_MAX_MODELS      64
 #define DIALECT_MODELS_BYTES    4096    /* of their names, NULs included */
+#define DIALECT_MODEL_BYTES     256     /* of one name, with its NUL */
 #define DIALECT_VERSION_BYTES   64
 #define DIALECT_GROUP_BYTES     64      /* the resume group, NUL included */
 #define DIALECT_WHY_BYTES       256     /* dialect_call_why() */
@@ -53,6 +54,7 @@
 
 
 typedef struct dialect_s dialect_t;
+typedef struct dialect_ops_s dialect_ops_t;
 typedef struct dialect_call_s dialect_call_t;
 
 typedef enum {
@@ -94,9 +96,11 @@ typedef struct {
     uint32_t  models_bytes;
     char      models[DIALECT_MODELS_BYTES];     /* NUL-ended, one by one */
     char      version[DIALECT_VERSION_BYTES];   /* "": unknown */
-    uint64_t  numerics;         /* hash of what it says that shapes its text */
-    int       has_parser;       /* chat answers are more than the model's text:
-                                   the ids of a chat cannot be had apart */
+    uint64_t  numerics[2];      /* hashes of what it says that shapes its text,
+                                   by the answer that said it */
+    uint32_t  context;          /* tokens of prompt and answer; 0: unknown */
+    int       chat_is_text;     /* a chat's answer is the completion of its
+                                   rendered prompt, and nothing else */
 } dialect_facts_t;
 
 typedef enum {
@@ -115,9 +119,7 @@ typedef struct {
 struct dialect_s {
     const char             *name;
     const dialect_probe_t  *probes;
-    int                     has_ids;    /* resume by ids is possible */
-    int                     resumes_text;
-    const struct dialect_ops_s *ops;    /* dialect_inner.h */
+    const dialect_ops_t    *ops;        /* dialect_inner.h */
 };
 
 /* By the name of --engine; NULL: there is none ("auto" is none). */
@@ -152,19 +154,26 @@ void dialect_group(const dialect_t *dialect, const dialect_facts_t *facts,
 /* --- one call --- */
 
 /*
- * Both facts and request have to outlive the call; the request's body is
- * copied into the HTTP request's.  NULL: no memory.
+ * The facts have to outlive the call; the request only as long as it is
+ * needed: its body, which may be long, is copied into the HTTP request's.
+ * NULL: no memory.
  */
 dialect_call_t *dialect_call_create(const dialect_t *dialect,
     const dialect_facts_t *facts,
     const Llmgateway__GenerateRequest *request);
 void dialect_call_destroy(dialect_call_t *call);
 
-/* DIALECT_ASK, or DIALECT_FAILED for what cannot be asked of this engine. */
+/*
+ * DIALECT_ASK; DIALECT_FAILED for what cannot be asked of this engine; or
+ * DIALECT_DONE if what was delivered before is all that was asked for.
+ */
 dialect_do_t dialect_start(dialect_call_t *call);
 
 /* What is to be sent; valid until the next DIALECT_ASK or _sent(). */
-const dialect_http_t *dialect_http(const dialect_call_t *call);
+const dialect_http_t *dialect_http(dialect_call_t *call);
+
+/* Whether the GenerateRequest is needed for a further HTTP request. */
+int dialect_needs_request(const dialect_call_t *call);
 
 /* The request is out and will not be sent again: gives its memory back. */
 void dialect_sent(dialect_call_t *call);
@@ -193,7 +202,7 @@ const Llmgateway__GenerateResponse *dialect_take(dialect_call_t *call);
 int dialect_call_status(const dialect_call_t *call);
 const char *dialect_call_why(const dialect_call_t *call);
 
-/* Tokens that were put out, and whether any was. */
+/* Tokens that were put out. */
 uint64_t dialect_call_tokens(const dialect_call_t *call);
 
 #endif /* DIALECT_H */

@@ -1,0 +1,419 @@
+
+/*
+ * Chunks of OpenAI's kind: one event becomes one message.
+ *
+ * The engine's object is copied member by member; id, created and model are
+ * ours, the role stands in a choice's first chunk alone, what was asked for by
+ * us and not by the client is taken out.  A chunk in which nothing is left for
+ * the client is not sent.
+ */
+
+#include <string.h>
+
+#include "replica/engine/dialect/dialect_inner.h"
+
+
+/* What one chunk held. */
+typedef struct {
+    int      is_wrong;
+    int      has_data;      /* something for the client to read */
+    int      is_aborted;
+    size_t   nchoices;
+} chunk_t;
+
+
+static void
+chunk_key(buf_t *data, size_t begin, value_t key)
+{
+    buf_text(data, data->len == begin ? "" : ",");
+    buf_value(data, key);
+    buf_text(data, ":");
+}
+
+
+static int
+chunk_has_begun(const dialect_call_t *call, uint32_t index)
+{
+    return call->begun[index / 64] >> (index % 64) & 1;
+}
+
+
+static void
+chunk_never_resume(dialect_call_t *call)
+{
+    if (!call->has_reasoned && !call->has_called) {
+        call->resume_by = LLMGATEWAY__RESUME_BY__RESUME_NEVER;
+    }
+}
+
+
+/* One member of a delta; 1: it says something. */
+static int
+chunk_delta_member(dialect_call_t *call, chunk_t *chunk, value_t key,
+    value_t value)
+{
+    if (value_is(key, "role") || value_is_empty(value)) {
+        return 0;
+    }
+
+    if (value_is(key, "content")) {
+        chunk->is_wrong |= !value_is_string(value);
+        value_string(value, &call->token);
+
+    } else if (value_is(key, "tool_calls") || value_is(key, "function_call")) {
+        chunk_never_resume(call);
+        call->has_called = 1;
+
+    } else if (value_is(key, "reasoning_content")
+               || value_is(key, "reasoning"))
+    {
+        chunk_never_resume(call);
+        call->has_reasoned = 1;
+    }
+
+    return 1;
+}
+
+
+/* Without the role: what of a delta is written, and whether it says much. */
+static int
+chunk_delta_read(dialect_call_t *call, chunk_t *chunk, value_t delta)
+{
+    int      says;
+    value_t  at = { NULL, NULL }, key, value;
+
+    says = 0;
+
+    if (!value_is_null(delta) && !value_is_object(delta)) {
+        chunk->is_wrong = 1;
+    }
+
+    while (value_member(delta, &at, &key, &value)) {
+        says |= chunk_delta_member(call, chunk, key, value);
+    }
+
+    return says;
+}
+
+
+static void
+chunk_delta_write(dialect_call_t *call, uint32_t index, value_t delta)
+{
+    buf_t    *data;
+    size_t    begin;
+    value_t   at = { NULL, NULL }, key, value;
+
+    data = &call->data;
+    buf_text(data, "{");
+    begin = data->len;
+
+    if (!chunk_has_begun(call, index)) {
+        buf_text(data, "\"role\":\"assistant\"");
+    }
+
+    while (value_member(delta, &at, &key, &value)) {
+        if (!value_is(key, "role")) {
+            chunk_key(data, begin, key);
+            buf_value(data, value);
+        }
+    }
+
+    buf_text(data, "}");
+}
+
+
+/* The members of a choice that are the engine's talk with us. */
+static int
+chunk_choice_ours(dialect_call_t *call, chunk_t *chunk, value_t key,
+    value_t value)
+{
+    uint32_t  count;
+    uint64_t  hash;
+
+    if (value_is(key, "token_ids")) {
+        if (call->want & LLMGATEWAY__WANT__WANT_IDS) {
+            message_ids(call, value, &chunk->is_wrong);
+        }
+
+        return !call->keeps_ids;
+    }
+
+    if (value_is(key, "prompt_token_ids")) {
+        if (!value_is_null(value)) {
+            if (message_hash_ids(value, &count, &hash) == 0) {
+                message_prompt(call, count, hash);
+            } else {
+                chunk->is_wrong = 1;
+            }
+        }
+
+        return !call->keeps_ids;
+    }
+
+    return 0;
+}
+
+
+static void
+chunk_finish(dialect_call_t *call, chunk_t *chunk, uint32_t index,
+    value_t reason)
+{
+    if (value_is_null(reason)) {
+        return;
+    }
+
+    if (value_is(reason, "abort") || value_is(reason, "error")) {
+        chunk->is_aborted = 1;
+        return;
+    }
+
+    chunk->is_wrong |= message_finish(call, index, reason) != 0;
+}
+
+
+static void
+chunk_choice_write(dialect_call_t *call, chunk_t *chunk, uint32_t index,
+    value_t choice)
+{
+    buf_t    *data;
+    size_t    begin;
+    value_t   at = { NULL, NULL }, key, value;
+
+    data = &call->data;
+    buf_text(data, chunk->nchoices == 1 ? "{" : ",{");
+    begin = data->len;
+
+    while (value_member(choice, &at, &key, &value)) {
+        if (chunk_choice_ours(call, chunk, key, value)) {
+            continue;
+        }
+
+        chunk_key(data, begin, key);
+
+        if (value_is(key, "delta")) {
+            chunk_delta_write(call, index, value);
+
+        } else {
+            buf_value(data, value);
+        }
+    }
+
+    buf_text(data, "}");
+}
+
+
+/*
+ * A whole answer is made of texts; a thought or a tool call is none.  Before
+ * the first text it is not too late to make all of it here.
+ */
+static int
+chunk_out(dialect_call_t *call)
+{
+    if (call->out != OUT_TEXT || !(call->has_reasoned || call->has_called)) {
+        return 0;
+    }
+
+    if (call->is_stream || call->has_text || call->is_rendered) {
+        return -1;
+    }
+
+    call->out = OUT_WHOLE;
+
+    return 0;
+}
+
+
+static void
+chunk_choice(dialect_call_t *call, chunk_t *chunk, value_t choice)
+{
+    int       says;
+    size_t    ended;
+    value_t   text;
+    uint64_t  index;
+
+    if (!value_is_object(choice)
+        || value_uint(value_find(choice, "index"), CALL_MAX_CHOICES - 1,
+                      &index) != 0)
+    {
+        chunk->is_wrong = 1;
+        return;
+    }
+
+    chunk->nchoices++;
+    says = chunk_delta_read(call, chunk, value_find(choice, "delta"));
+    text = value_find(choice, "text");
+
+    if (!value_is_empty(text)) {
+        chunk->is_wrong |= !value_is_string(text);
+        value_string(text, &call->token);
+        says = 1;
+    }
+
+    chunk->is_wrong |= chunk_out(call) != 0;
+    says |= !value_is_empty(value_find(choice, "logprobs"));
+    ended = call->message.n_finish;
+    chunk_finish(call, chunk, (uint32_t) index,
+                 value_find(choice, "finish_reason"));
+    says |= call->message.n_finish > ended;
+
+    if (says && call->out == OUT_WHOLE) {
+        chunk->is_wrong |= whole_delta(call, (uint32_t) index, choice) != 0;
+    }
+
+    chunk_choice_write(call, chunk, (uint32_t) index, choice);
+    chunk->has_data |= says;
+
+    if (says) {
+        call->begun[index / 64] |= (uint64_t) 1 << (index % 64);
+    }
+}
+
+
+static void
+chunk_choices(dialect_call_t *call, chunk_t *chunk, value_t choices)
+{
+    value_t  at = { NULL, NULL }, choice;
+
+    chunk->is_wrong |= !value_is_array(choices);
+    buf_text(&call->data, "[");
+
+    while (value_item(choices, &at, &choice)) {
+        chunk_choice(call, chunk, choice);
+    }
+
+    buf_text(&call->data, "]");
+}
+
+
+static uint32_t
+chunk_count(value_t value)
+{
+    uint64_t  n;
+
+    return value_uint(value, CALL_MAX_TOKENS, &n) == 0 ? (uint32_t) n : 0;
+}
+
+
+void
+chunk_usage(dialect_call_t *call, value_t usage)
+{
+    value_t  details;
+
+    if (!value_is_object(usage)) {
+        return;
+    }
+
+    details = value_find(usage, "prompt_tokens_details");
+
+    message_usage(call, chunk_count(value_find(usage, "prompt_tokens")),
+                  chunk_count(value_find(usage, "completion_tokens")),
+                  chunk_count(value_find(details, "cached_tokens")));
+}
+
+
+/* Of the whole stream, if this is not its only engine. */
+static void
+chunk_usage_write(dialect_call_t *call, value_t usage)
+{
+    buf_t  *data;
+
+    data = &call->data;
+
+    if (!call->goes_on || !value_is_object(usage)) {
+        buf_value(data, usage);
+        return;
+    }
+
+    buf_text(data, "{\"prompt_tokens\":");
+    buf_number(data, call->usage.prompt_tokens);
+    buf_text(data, ",\"completion_tokens\":");
+    buf_number(data, call->usage.completion_tokens);
+    buf_text(data, ",\"total_tokens\":");
+    buf_number(data, (int64_t) call->usage.prompt_tokens
+                     + call->usage.completion_tokens);
+    buf_text(data, ",\"prompt_tokens_details\":{\"cached_tokens\":");
+    buf_number(data, call->usage.cached_tokens);
+    buf_text(data, "}}");
+}
+
+
+/* 1: the member was written; 0: it is copied by the caller. */
+static int
+chunk_member(dialect_call_t *call, chunk_t *chunk, value_t key, value_t value)
+{
+    buf_t  *data;
+
+    data = &call->data;
+
+    if (value_is(key, "choices")) {
+        chunk_key(data, 1, key);
+        chunk_choices(call, chunk, value);
+        return 1;
+    }
+
+    if (value_is(key, "usage")) {
+        chunk_usage(call, value);
+
+        if (call->include_usage) {
+            chunk_key(data, 1, key);
+            chunk_usage_write(call, value);
+            chunk->has_data |= value_is_object(value);
+        }
+
+        return 1;
+    }
+
+    return value_is(key, "id") || value_is(key, "created")
+           || value_is(key, "model")
+           || chunk_choice_ours(call, chunk, key, value);
+}
+
+
+static void
+chunk_begin(dialect_call_t *call)
+{
+    buf_t  *data;
+
+    data = &call->data;
+    buf_text(data, "{");
+
+    if (call->out == OUT_DATA) {
+        buf_text(data, "\"id\":");
+        buf_add(data, call->id.data, call->id.len);
+        buf_text(data, ",\"created\":");
+        buf_number(data, call->created);
+        buf_text(data, ",\"model\":");
+        buf_add(data, call->model.data, call->model.len);
+    }
+}
+
+
+dialect_do_t
+chunk_event(dialect_call_t *call, value_t event)
+{
+    chunk_t  chunk = { 0 };
+    value_t  at = { NULL, NULL }, key, value;
+
+    chunk_begin(call);
+
+    while (value_member(event, &at, &key, &value)) {
+        if (!chunk_member(call, &chunk, key, value)) {
+            chunk_key(&call->data, 1, key);
+            buf_value(&call->data, value);
+        }
+    }
+
+    buf_text(&call->data, "}");
+
+    if (chunk.is_aborted) {
+        message_begin(call);
+        return call_fail(call, LLMGW_GRPC_UNAVAILABLE,
+                         "the engine gave the generation up");
+    }
+
+    if (chunk.is_wrong) {
+        return call_malformed(call, "a chunk of another form than OpenAI's");
+    }
+
+    return message_end(call, chunk.has_data);
+}

@@ -1,0 +1,309 @@
+
+/*
+ * A call, as the files of this folder share it.
+ *
+ * An HTTP request is one of a call's steps.  What the engine then says comes
+ * out in one of three forms:
+ *
+ *   OUT_DATA    chunks as the engine wrote them, with our id, created, model
+ *   OUT_TEXT    text, ids, finish, usage: the front writes all JSON
+ *   OUT_WHOLE   nothing but an answer in one piece, at the end
+ *
+ * A stream that goes on by ids, or that is asked as the completion of a
+ * rendered chat, is OUT_TEXT: the engine's chunks are not those of the chat.
+ */
+
+#ifndef DIALECT_INNER_H
+#define DIALECT_INNER_H
+
+#include "proto/grpc/session.h"
+#include "replica/engine/dialect/dialect.h"
+#include "replica/engine/dialect/value.h"
+
+
+#define CALL_MAX_CHOICES    128     /* OpenAI's own limit of n */
+#define CALL_MAX_FINISH     16      /* choices that end in one event */
+#define CALL_MAX_EVENT_IDS  (1 << 20)   /* a prompt's, too: a long context */
+#define CALL_MAX_TOKENS     (1 << 30)
+
+
+typedef enum {
+    STEP_DETOKENIZE,    /* whether the ids delivered end inside a character */
+    STEP_RENDER,        /* the prompt as text or ids */
+    STEP_GENERATE,      /* a stream of events */
+    STEP_WHOLE,         /* an answer in one piece, as the client asked */
+    STEP_PASS           /* whatever it is: raw */
+} step_t;
+
+typedef enum {
+    OUT_DATA,
+    OUT_TEXT,
+    OUT_WHOLE
+} out_t;
+
+typedef struct assembly_s assembly_t;   /* whole.c */
+
+struct dialect_call_s {
+    const dialect_t                    *dialect;
+    const dialect_facts_t              *facts;
+    const Llmgateway__GenerateRequest  *request;    /* NULL: not needed */
+
+    /* what stays of the request */
+    Llmgateway__Api   api;
+    unsigned          want;
+    uint32_t          features;
+    unsigned          is_infer:1;
+    unsigned          is_plain:1;       /* a caller that knows tokens alone */
+    unsigned          is_stream:1;      /* the client reads one */
+    unsigned          include_usage:1;
+    unsigned          keeps_ids:1;      /* the client itself asked for them */
+    unsigned          is_rendered:1;    /* asked as a rendered prompt */
+    unsigned          goes_on:1;        /* something was delivered before */
+    buf_t             id;               /* as JSON, with quotes */
+    buf_t             model;
+    int64_t           created;
+    uint32_t          nchoices;         /* asked for; 0: unknown */
+    Llmgateway__ResumeBy  resume_by;
+
+    /* what was delivered before */
+    uint32_t          base_tokens;
+    uint32_t          base_prompt;
+    uint64_t          base_hash;
+    uint32_t          base_cached;
+    size_t            nkept;            /* ids whose text the client has */
+    buf_t             engine_model;     /* as JSON; empty: as in the body */
+
+    /* the HTTP request under way and its answer */
+    step_t            step;
+    dialect_http_t    http;
+    buf_t             body;
+    unsigned          status;
+    char              content_type[64];
+    unsigned          reads_events:1;
+    unsigned          passes:1;         /* its bytes go on as they come */
+    buf_t             answer;
+
+    /* the rendered prompt */
+    buf_t             prompt;           /* as JSON: a string, or ids */
+    uint32_t          prompt_tokens;
+    uint64_t          prompt_hash;
+    uint32_t          context;          /* 0: unknown */
+
+    /* what has come */
+    uint64_t          tokens;
+    uint64_t          engine_tokens;    /* as the engine counts them */
+    uint64_t          begun[CALL_MAX_CHOICES / 64];     /* a chunk went out */
+    uint64_t          finished[CALL_MAX_CHOICES / 64];
+    uint32_t          nfinished;
+    unsigned          has_prompt:1;     /* known, and not told yet */
+    unsigned          has_reasoned:1;
+    unsigned          has_called:1;     /* a tool */
+    unsigned          has_text:1;
+    unsigned          said_prompt:1;
+    unsigned          said_head:1;      /* of raw */
+    out_t             out;
+    assembly_t       *assembly;
+
+    /* the message under way */
+    Llmgateway__GenerateResponse  message;
+    Llmgateway__GenerateResponse  raw_message;
+    Llmgateway__Prompt            message_prompt;
+    Llmgateway__Usage             usage;
+    Llmgateway__Finish            finish[CALL_MAX_FINISH];
+    Llmgateway__Finish           *finishes[CALL_MAX_FINISH];
+    size_t                        reason_at[CALL_MAX_FINISH];
+    Llmgateway__Failure           failure;
+    Llmgateway__Raw               raw;
+    buf_t             data;
+    buf_t             token;
+    buf_t             reasons;
+    uint32_t         *ids;
+    size_t            nids;             /* with those that are withheld */
+    size_t            ids_size;
+    unsigned          has_message:1;
+    unsigned          has_final:1;
+    const char       *raw_at;           /* what is still to be put out */
+    size_t            raw_left;
+
+    int               grpc_status;
+    char              why[DIALECT_WHY_BYTES];
+};
+
+/* What a key of the client's body means for a request of another kind. */
+typedef enum {
+    KEY_KEEP = 1,       /* goes on, in a completion too */
+    KEY_DROP = 2,       /* has no meaning there, or is written anew */
+    KEY_RENDER = 4      /* shapes the prompt: rendering has to know it */
+} key_rule_t;
+
+typedef struct {
+    const char  *name;
+    unsigned     rules;         /* a sum of key_rule_t */
+} dialect_key_t;
+
+struct dialect_ops_s {
+    /* Keys that a rendered request may have; others keep it from that. */
+    const dialect_key_t  *keys;
+
+    const char  *render_path;       /* of a chat; NULL: it cannot be had */
+    const char  *completion_path;   /* of a rendered prompt */
+    const char  *detokenize_path;   /* NULL: an event has one token */
+    const char  *detokenized;       /* the key of its answer */
+    int32_t      completion_tokens; /* without max_tokens; 0: no limit */
+
+    unsigned  has_ids:1;            /* return_token_ids at completions */
+    unsigned  has_chat_ids:1;       /* and at chat */
+    unsigned  continues:1;          /* knows continue_final_message */
+    unsigned  prefills:1;           /* goes on with a last assistant message */
+    unsigned  has_min_tokens:1;
+    unsigned  counts_prompt:1;      /* penalties count the prompt, too */
+    unsigned  holds_stops:1;        /* withholds what may begin a stop string */
+    unsigned  always_streams:1;     /* a whole answer is asked as a stream */
+    unsigned  assembles:1;          /* what is plain is asked as a stream */
+    unsigned  renders_text:1;       /* and tokenizes by itself; else to ids */
+    unsigned  says_context:1;       /* when it renders */
+
+    int32_t   context_margin;       /* of the context, what is never used */
+
+    /* The keys of a completion behind its prompt; NULL: OpenAI's. */
+    void         (*generate)(dialect_call_t *call, buf_t *body);
+    /* An event of a rendered prompt; NULL: OpenAI's chunks. */
+    dialect_do_t (*event)(dialect_call_t *call, value_t event);
+    /* Whether an answer of 5xx is the request's own fault; may be NULL. */
+    int          (*is_fault)(unsigned status, const char *message);
+};
+
+
+/* --- call.c */
+
+/* Ends the call; the text is for people. */
+dialect_do_t call_fail(dialect_call_t *call, int grpc_status,
+    const char *text, ...) __attribute__((format(printf, 3, 4)));
+
+/* What a malformed answer is: another replica may do better. */
+dialect_do_t call_malformed(dialect_call_t *call, const char *what);
+
+/* Every choice has its finish_reason. */
+int call_is_complete(const dialect_call_t *call);
+
+/* Begins a step: clears the body of its HTTP request. */
+void call_step(dialect_call_t *call, step_t step, const char *path);
+
+
+/* --- edit.c: bodies */
+
+typedef struct {
+    const char  *name;      /* the key; NULL ends a list */
+    value_t      value;     /* what replaces it; absent: it is dropped */
+} edit_t;
+
+/*
+ * The client's body with some members dropped, and others written behind the
+ * rest.  0, or -1: its Members do not fit it.
+ */
+int edit_body(const Llmgateway__OpenaiRequest *openai, const edit_t *edits,
+    buf_t *to);
+
+/* Of Members that fit: the last of this name; absent, if there is none. */
+value_t edit_find(const Llmgateway__OpenaiRequest *openai, const char *name);
+
+/* Whether the Members fit the body. */
+int edit_is_sound(const Llmgateway__OpenaiRequest *openai);
+
+
+/* --- plan.c: which steps a call takes */
+
+dialect_do_t plan_start(dialect_call_t *call);
+
+/* Their answers of 2xx. */
+dialect_do_t plan_detokenized(dialect_call_t *call, value_t answer);
+dialect_do_t plan_rendered(dialect_call_t *call, value_t answer);
+
+/* They were refused: the next step if it goes without, or -1. */
+int plan_without(dialect_call_t *call, unsigned status, dialect_do_t *next);
+
+
+/* --- can.c: what can be had of a request; NULL: it can, or why not */
+
+const char *can_ids(dialect_call_t *call);
+const char *can_text(dialect_call_t *call);
+
+/* A whole answer from a stream's texts, without a loss. */
+int can_assemble(const dialect_call_t *call);
+
+/* The rules of a key; 0: it is not known. */
+unsigned can_key(const dialect_ops_t *ops, const char *name);
+
+
+/* --- ask.c: the requests' bodies */
+
+dialect_do_t ask_pass(dialect_call_t *call);
+dialect_do_t ask_whole(dialect_call_t *call);
+dialect_do_t ask_direct(dialect_call_t *call);
+dialect_do_t ask_detokenize(dialect_call_t *call);
+dialect_do_t ask_render(dialect_call_t *call);
+dialect_do_t ask_rendered(dialect_call_t *call);
+
+/* What is left of the limit of tokens; -1: there is no limit. */
+int64_t ask_tokens_left(const dialect_call_t *call);
+
+
+/* --- message.c: what goes to the gateway */
+
+/* Empties the message under way; withheld ids stay. */
+void message_begin(dialect_call_t *call);
+
+void message_ids(dialect_call_t *call, value_t ids, int *is_wrong);
+
+/* -1: it is no string, or one too many. */
+int message_finish(dialect_call_t *call, uint32_t index, value_t reason);
+
+void message_usage(dialect_call_t *call, uint32_t prompt, uint32_t completion,
+    uint32_t cached);
+
+/* The message is whole.  has_data: call->data holds its chunk. */
+dialect_do_t message_end(dialect_call_t *call, int has_data);
+
+/* A prompt's ids, or its text; -1: they are no ids. */
+int message_hash_ids(value_t ids, uint32_t *count, uint64_t *hash);
+
+uint64_t message_hash_text(const void *text, size_t len);
+
+/* The prompt is known. */
+void message_prompt(dialect_call_t *call, uint32_t tokens, uint64_t hash);
+
+
+/* --- chunk.c: events of OpenAI's kind */
+
+dialect_do_t chunk_event(dialect_call_t *call, value_t event);
+void chunk_usage(dialect_call_t *call, value_t usage);
+
+
+/* --- whole.c: answers in one piece */
+
+/* 0, or -1: no memory, or too much of it. */
+int whole_delta(dialect_call_t *call, uint32_t index, value_t choice);
+dialect_do_t whole_end(dialect_call_t *call);
+dialect_do_t whole_answer(dialect_call_t *call);
+void whole_free(dialect_call_t *call);
+
+
+/* --- fault.c: errors */
+
+/* An answer that is not 2xx; its body is in call->answer. */
+dialect_do_t fault_answer(dialect_call_t *call);
+
+/* An event that is an error. */
+int fault_is_event(value_t event);
+dialect_do_t fault_event(dialect_call_t *call, value_t event);
+
+
+
+/* --- the dialects */
+
+extern const dialect_t  dialect_openai;
+extern const dialect_t  dialect_vllm;
+extern const dialect_t  dialect_sglang;
+extern const dialect_t  dialect_llamacpp;
+
+#endif /* DIALECT_INNER_H */

@@ -1,0 +1,263 @@
+
+/*
+ * Errors: what an engine says, in OpenAI's shape, and what follows from it.
+ *
+ *   4xx                the request's own fault: passed on; but for a stream
+ *                      that goes on here: it cannot
+ *   401                our key is wrong: another replica may do better
+ *   429, 503           full: another replica, and no try is used up
+ *   5xx else           a failure; but 501 is the request's
+ *
+ * An engine may answer 200 at once and report what is wrong as an event.  After
+ * the first token every error is a failure.
+ */
+
+#include <string.h>
+
+#include "replica/engine/dialect/dialect_inner.h"
+
+
+#define FAULT_MESSAGE_BYTES  4096
+#define FAULT_TYPE_BYTES     64
+
+
+/* What an engine's error says; "" and 0: nothing. */
+typedef struct {
+    char      message[FAULT_MESSAGE_BYTES];
+    char      type[FAULT_TYPE_BYTES];
+    char      code[FAULT_TYPE_BYTES];
+    char      param[FAULT_TYPE_BYTES];
+    uint64_t  status;
+} fault_t;
+
+
+int
+fault_is_event(value_t event)
+{
+    return !value_is_null(value_find(event, "error"))
+           || value_is(value_find(event, "object"), "error");
+}
+
+
+/* The first thing that FastAPI found wrong. */
+static value_t
+fault_detail(value_t detail)
+{
+    value_t  at = { NULL, NULL }, first;
+
+    if (value_is_array(detail)) {
+        return value_item(detail, &at, &first) ? value_find(first, "msg")
+                                               : detail;
+    }
+
+    return detail;
+}
+
+
+static void
+fault_read(value_t said, fault_t *fault)
+{
+    value_t  error, message, code;
+
+    memset(fault, 0, sizeof(fault_t));
+    error = value_find(said, "error");
+    error = value_is_object(error) ? error : said;
+
+    message = value_find(error, "message");
+
+    if (!value_is_string(message)) {
+        message = value_find(said, "error");
+    }
+
+    if (!value_is_string(message)) {
+        message = fault_detail(value_find(said, "detail"));
+    }
+
+    code = value_find(error, "code");
+    value_copy(message, fault->message, sizeof(fault->message));
+    value_copy(value_find(error, "type"), fault->type, sizeof(fault->type));
+    value_copy(value_find(error, "param"), fault->param,
+               sizeof(fault->param));
+    value_copy(code, fault->code, sizeof(fault->code));
+
+    if (value_uint(code, 599, &fault->status) != 0 || fault->status < 400) {
+        fault->status = 0;
+    }
+}
+
+
+static const char *
+fault_type(unsigned status)
+{
+    switch (status) {
+    case 403:
+        return "permission_error";
+
+    case 404:
+        return "not_found_error";
+
+    case 501:
+        return "not_supported_error";
+
+    default:
+        return "invalid_request_error";
+    }
+}
+
+
+static void
+fault_member(buf_t *to, const char *key, const char *text)
+{
+    buf_text(to, key);
+
+    if (*text == '\0') {
+        buf_text(to, "null");
+
+    } else {
+        buf_string(to, text, strlen(text));
+    }
+}
+
+
+static dialect_do_t
+fault_of_request(dialect_call_t *call, unsigned status, const fault_t *fault)
+{
+    buf_t  *to;
+
+    to = &call->answer;
+    to->len = 0;
+    fault_member(to, "{\"error\":{\"message\":", fault->message);
+    fault_member(to, ",\"type\":",
+                 *fault->type != '\0' ? fault->type : fault_type(status));
+    fault_member(to, ",\"param\":", fault->param);
+    fault_member(to, ",\"code\":",
+                 *fault->code == '\0' && status == 404
+                 && strstr(fault->message, "model") != NULL
+                 ? "model_not_found" : fault->code);
+    buf_text(to, "}}");
+
+    message_begin(call);
+
+    if (!to->failed) {
+        llmgateway__failure__init(&call->failure);
+        call->failure.status = status;
+        call->failure.body.data = (uint8_t *) to->data;
+        call->failure.body.len = to->len;
+        call->message.failure = &call->failure;
+        call->has_message = 1;
+    }
+
+    return call_fail(call, status == 404 ? LLMGW_GRPC_NOT_FOUND
+                           : status == 403 ? LLMGW_GRPC_PERMISSION_DENIED
+                           : LLMGW_GRPC_INVALID_ARGUMENT,
+                     "the engine refused the request, %u: %s", status,
+                     fault->message);
+}
+
+
+static dialect_do_t
+fault_judge(dialect_call_t *call, unsigned status, const fault_t *fault)
+{
+    const dialect_ops_t  *ops;
+
+    ops = call->dialect->ops;
+
+    if (call->tokens > 0) {
+        return call_fail(call, LLMGW_GRPC_UNAVAILABLE,
+                         "the engine answered %u behind tokens: %s", status,
+                         fault->message);
+    }
+
+    if (status == 429 || status == 503) {
+        return call_fail(call, LLMGW_GRPC_RESOURCE_EXHAUSTED,
+                         "the engine is full, %u: %s", status,
+                         fault->message);
+    }
+
+    if (status == 401) {
+        return call_fail(call, LLMGW_GRPC_UNAUTHENTICATED,
+                         "the engine does not take our key: %s",
+                         fault->message);
+    }
+
+    if (call->goes_on && (status / 100 == 4 || status == 501)) {
+        return call_fail(call, LLMGW_GRPC_FAILED_PRECONDITION,
+                         "the engine does not go on with the stream, %u: %s",
+                         status, fault->message);
+    }
+
+    if (status / 100 == 4 || status == 501) {
+        return fault_of_request(call, status, fault);
+    }
+
+    if (ops->is_fault != NULL && ops->is_fault(status, fault->message)) {
+        return fault_of_request(call, 400, fault);
+    }
+
+    return call_fail(call, LLMGW_GRPC_UNAVAILABLE, "the engine answered"
+                     " %u: %s", status, fault->message);
+}
+
+
+/* What is no JSON is shown by its first line, if it is text at all. */
+static void
+fault_read_text(const buf_t *answer, fault_t *fault)
+{
+    size_t  i, len;
+
+    len = answer->len < sizeof(fault->message) - 1
+          ? answer->len : sizeof(fault->message) - 1;
+
+    for (i = 0; i < len; i++) {
+        if (answer->data[i] < 0x20 || answer->data[i] == 0x7f) {
+            break;
+        }
+
+        fault->message[i] = answer->data[i];
+    }
+
+    fault->message[i] = '\0';
+}
+
+
+dialect_do_t
+fault_answer(dialect_call_t *call)
+{
+    fault_t       fault;
+    value_t       said;
+    dialect_do_t  next;
+
+    memset(&fault, 0, sizeof(fault));
+
+    if (plan_without(call, call->status, &next) == 0) {
+        return next;
+    }
+
+    if (value_check(call->answer.data, call->answer.len, &said) == 0
+        && value_is_object(said))
+    {
+        fault_read(said, &fault);
+
+    } else {
+        fault_read_text(&call->answer, &fault);
+    }
+
+    if (*fault.message == '\0') {
+        strcpy(fault.message, "no reason was given");
+    }
+
+    return fault_judge(call, call->status, &fault);
+}
+
+
+dialect_do_t
+fault_event(dialect_call_t *call, value_t event)
+{
+    fault_t  fault;
+
+    message_begin(call);
+    fault_read(event, &fault);
+
+    return fault_judge(call, fault.status == 0 ? 500 : (unsigned) fault.status,
+                       &fault);
+}

@@ -1,0 +1,330 @@
+
+/*
+ * llama.cpp's server.
+ *
+ * Only its own /completion shows ids, one token an event.  A chat is rendered
+ * by /apply-template and asked there, if its template knows no thoughts: else
+ * the chat's parser makes more of the text than text.  A whole answer is always
+ * asked as a stream: the server finds late that the client of one has left.
+ *
+ * While a character is not whole it sends nothing, and the event that completes
+ * it has the last id alone; its count of tokens tells that others are missing.
+ * From there on the stream cannot go on by ids.
+ *
+ * Its penalties count the prompt's tokens as well, so they are the same for a
+ * stream that goes on.
+ */
+
+#include <string.h>
+
+#include "replica/engine/dialect/dialect_inner.h"
+#include "replica/engine/dialect/facts.h"
+
+
+#define LLAMACPP_MAX_SLOTS  1000000
+
+
+static const dialect_key_t  llamacpp_keys[] = {
+    { "add_generation_prompt", KEY_DROP },
+    { "best_of", KEY_DROP },
+    { "cache_prompt", KEY_KEEP },
+    { "chat_template_kwargs", KEY_DROP },
+    { "dry_allowed_length", KEY_KEEP },
+    { "dry_base", KEY_KEEP },
+    { "dry_multiplier", KEY_KEEP },
+    { "dry_penalty_last_n", KEY_KEEP },
+    { "dynatemp_exponent", KEY_KEEP },
+    { "dynatemp_range", KEY_KEEP },
+    { "echo", KEY_DROP },
+    { "frequency_penalty", KEY_KEEP },
+    { "ignore_eos", KEY_KEEP },
+    { "logit_bias", KEY_KEEP },
+    { "logprobs", KEY_DROP },
+    { "max_completion_tokens", KEY_DROP },
+    { "max_tokens", KEY_DROP },
+    { "messages", KEY_DROP },
+    { "metadata", KEY_DROP },
+    { "min_p", KEY_KEEP },
+    { "model", KEY_DROP },
+    { "n", KEY_DROP },
+    { "parallel_tool_calls", KEY_DROP },
+    { "presence_penalty", KEY_KEEP },
+    { "prompt", KEY_DROP },
+    { "prompt_cache_key", KEY_DROP },
+    { "repeat_last_n", KEY_KEEP },
+    { "repeat_penalty", KEY_KEEP },
+    { "response_format", KEY_DROP },
+    { "safety_identifier", KEY_DROP },
+    { "samplers", KEY_KEEP },
+    { "seed", KEY_KEEP },
+    { "service_tier", KEY_DROP },
+    { "stop", KEY_DROP },
+    { "store", KEY_DROP },
+    { "stream", KEY_DROP },
+    { "stream_options", KEY_DROP },
+    { "temperature", KEY_KEEP },
+    { "tool_choice", KEY_DROP },
+    { "tools", KEY_DROP },
+    { "top_k", KEY_KEEP },
+    { "top_logprobs", KEY_DROP },
+    { "top_n_sigma", KEY_KEEP },
+    { "top_p", KEY_KEEP },
+    { "typical_p", KEY_KEEP },
+    { "user", KEY_DROP },
+    { "xtc_probability", KEY_KEEP },
+    { "xtc_threshold", KEY_KEEP },
+    { NULL, 0 }
+};
+
+static const prom_name_t  llamacpp_names[] = {
+    { "llamacpp:requests_processing", FACTS_RUNNING, PROM_SUM },
+    { "llamacpp:requests_deferred", FACTS_WAITING, PROM_SUM },
+    { "llamacpp:kv_cache_usage_ratio", FACTS_KV, PROM_MAX },
+    { "llamacpp:n_decode_total", FACTS_PROGRESS, PROM_SUM },
+    { NULL, 0, PROM_SUM }
+};
+
+
+static void
+llamacpp_generate(dialect_call_t *call, buf_t *body)
+{
+    buf_text(body, "\"n_predict\":");
+    buf_number(body, ask_tokens_left(call));
+    buf_text(body, ",\"stream\":true,\"return_tokens\":true");
+}
+
+
+/* The prompt's count comes with the events, what was delivered included. */
+static int
+llamacpp_check_prompt(dialect_call_t *call, value_t event)
+{
+    uint64_t  n;
+
+    if (call->prompt_tokens != 0
+        || value_uint(value_find(event, "tokens_evaluated"), CALL_MAX_TOKENS,
+                      &n) != 0)
+    {
+        return 0;
+    }
+
+    call->prompt_tokens = (uint32_t) n;
+    message_prompt(call, (uint32_t) n, call->prompt_hash);
+
+    return call->goes_on && n != call->base_prompt + call->nkept ? -1 : 0;
+}
+
+
+/* Ids that are missing: they were held back until a character was whole. */
+static void
+llamacpp_count(dialect_call_t *call, value_t event)
+{
+    uint64_t  n;
+
+    if (value_uint(value_find(event, "tokens_predicted"), CALL_MAX_TOKENS,
+                   &n) != 0)
+    {
+        return;
+    }
+
+    call->engine_tokens += call->nids;
+
+    if (call->nids > 0 && n > call->engine_tokens
+        && (call->want & LLMGATEWAY__WANT__WANT_IDS))
+    {
+        call->want &= ~(unsigned) LLMGATEWAY__WANT__WANT_IDS;
+        call->resume_by = LLMGATEWAY__RESUME_BY__RESUME_NEVER;
+    }
+}
+
+
+static void
+llamacpp_finish(dialect_call_t *call, value_t event, int *is_wrong)
+{
+    int             is_limit;
+    value_t         kind, timings;
+    uint64_t        n, cached;
+
+    static const char     stop[] = "\"stop\"", length[] = "\"length\"";
+    static const value_t  reasons[] = {
+        { stop, stop + sizeof(stop) - 1 },
+        { length, length + sizeof(length) - 1 }
+    };
+
+    kind = value_find(event, "stop_type");
+    is_limit = value_is(kind, "limit")
+               || value_is_true(value_find(event, "stopped_limit"));
+    *is_wrong |= message_finish(call, 0, reasons[is_limit]) != 0;
+
+    timings = value_find(event, "timings");
+
+    if (value_uint(value_find(timings, "cache_n"), CALL_MAX_TOKENS,
+                   &cached) != 0)
+    {
+        cached = 0;
+    }
+
+    if (value_uint(value_find(event, "tokens_predicted"), CALL_MAX_TOKENS,
+                   &n) == 0)
+    {
+        message_usage(call, call->prompt_tokens, (uint32_t) n,
+                      (uint32_t) cached);
+    }
+}
+
+
+static dialect_do_t
+llamacpp_event(dialect_call_t *call, value_t event)
+{
+    int           is_wrong, is_last;
+    value_t       content;
+    dialect_do_t  next;
+
+    content = value_find(event, "content");
+    is_wrong = !value_is_string(content);
+    is_last = value_is_true(value_find(event, "stop"));
+
+    if (llamacpp_check_prompt(call, event) != 0) {
+        return call_fail(call, LLMGW_GRPC_FAILED_PRECONDITION,
+                         "the stream cannot go on here: its prompt becomes"
+                         " other ids");
+    }
+
+    value_string(content, &call->token);
+
+    if (call->want & LLMGATEWAY__WANT__WANT_IDS) {
+        message_ids(call, value_find(event, "tokens"), &is_wrong);
+    }
+
+    llamacpp_count(call, event);
+
+    if (is_last) {
+        llamacpp_finish(call, event, &is_wrong);
+    }
+
+    if (is_wrong) {
+        return call_malformed(call, "an event of another form than its own");
+    }
+
+    next = message_end(call, 0);
+
+    if (next != DIALECT_MORE || !is_last) {
+        return next;
+    }
+
+    call->has_final = 1;        /* no [DONE] follows */
+
+    return DIALECT_DONE;
+}
+
+
+/* Its parser's and its types' errors are the request's. */
+static int
+llamacpp_is_fault(unsigned status, const char *message)
+{
+    return status == 500 && strncmp(message, "[json.exception.", 16) == 0;
+}
+
+
+static int
+llamacpp_learn_health(dialect_facts_t *facts, unsigned status,
+    const char *body, size_t len)
+{
+    return facts_health(facts, status, status == 503 ? DIALECT_STARTING
+                                                     : DIALECT_DOWN);
+}
+
+
+static int
+llamacpp_learn_metrics(dialect_facts_t *facts, unsigned status,
+    const char *body, size_t len)
+{
+    return facts_metrics(facts, status, body, len, llamacpp_names);
+}
+
+
+/* A template that writes of thoughts: the server may take them apart. */
+static int
+llamacpp_has_thoughts(value_t template)
+{
+    size_t                    i, len;
+
+    static const char *const  marks[] = {
+        "think", "thought", "reason", "<|channel|>", "<|START_"
+    };
+
+    len = value_is_string(template) ? (size_t) (template.end - template.p) : 0;
+
+    for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+        if (memmem(template.p, len, marks[i], strlen(marks[i])) != NULL) {
+            return 1;
+        }
+    }
+
+    return len == 0;
+}
+
+
+static int
+llamacpp_learn_props(dialect_facts_t *facts, unsigned status, const char *body,
+    size_t len)
+{
+    value_t   object, settings;
+    uint64_t  slots, context;
+
+    static const char *const  told[] = { "build_info", "chat_template", NULL };
+
+    if (facts_object(status, body, len, &object) != 0) {
+        return -1;
+    }
+
+    settings = value_find(object, "default_generation_settings");
+
+    if (value_uint(value_find(object, "total_slots"), LLAMACPP_MAX_SLOTS,
+                   &slots) == 0)
+    {
+        facts->capacity = (int32_t) slots;
+    }
+
+    if (value_uint(value_find(settings, "n_ctx"), CALL_MAX_TOKENS,
+                   &context) == 0)
+    {
+        facts->context = (uint32_t) context;
+    }
+
+    value_copy(value_find(object, "build_info"), facts->version,
+               sizeof(facts->version));
+    facts->numerics[FACTS_OF_SERVER] = 0;
+    facts_mix_all(&facts->numerics[FACTS_OF_SERVER], told, object);
+    facts->chat_is_text = !llamacpp_has_thoughts(value_find(object,
+                                                            "chat_template"));
+
+    return 0;
+}
+
+
+static const dialect_probe_t  llamacpp_probes[] = {
+    { "/health", DIALECT_OFTEN, 0, llamacpp_learn_health },
+    { "/metrics", DIALECT_OFTEN, 1, llamacpp_learn_metrics },
+    { "/v1/models", DIALECT_ONCE, 0, facts_models },
+    { "/props", DIALECT_ONCE, 0, llamacpp_learn_props },
+    { NULL, DIALECT_ONCE, 0, NULL }
+};
+
+static const dialect_ops_t  llamacpp_ops = {
+    .keys = llamacpp_keys,
+    .render_path = "/apply-template",
+    .completion_path = "/completion",
+    .prefills = 1,
+    .counts_prompt = 1,
+    .holds_stops = 1,
+    .always_streams = 1,
+    .assembles = 1,
+    .renders_text = 1,
+    .generate = llamacpp_generate,
+    .event = llamacpp_event,
+    .is_fault = llamacpp_is_fault
+};
+
+const dialect_t  dialect_llamacpp = {
+    "llamacpp", llamacpp_probes, &llamacpp_ops
+};

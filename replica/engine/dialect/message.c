@@ -1,0 +1,311 @@
+
+/*
+ * Messages to the gateway.
+ *
+ * Ids may run ahead of the text: a character may take several tokens, and the
+ * engine sends text when it is whole.  Ids without text are withheld here
+ * until text comes, or the end: so at the border of two messages the text
+ * delivered is that of the ids delivered.
+ */
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "replica/engine/dialect/dialect_inner.h"
+
+
+#define MESSAGE_FIRST_IDS  16
+
+
+void
+message_begin(dialect_call_t *call)
+{
+    llmgateway__generate_response__init(&call->message);
+    call->data.len = 0;
+    call->token.len = 0;
+    call->reasons.len = 0;
+    call->has_message = 0;
+}
+
+
+static int
+message_id(dialect_call_t *call, uint32_t id)
+{
+    size_t     size;
+    uint32_t  *grown;
+
+    if (call->nids == call->ids_size) {
+        size = call->ids_size == 0 ? MESSAGE_FIRST_IDS : 2 * call->ids_size;
+        grown = size > CALL_MAX_EVENT_IDS ? NULL
+                : realloc(call->ids, size * sizeof(uint32_t));
+
+        if (grown == NULL) {
+            return -1;
+        }
+
+        call->ids = grown;
+        call->ids_size = size;
+    }
+
+    call->ids[call->nids++] = id;
+
+    return 0;
+}
+
+
+void
+message_ids(dialect_call_t *call, value_t ids, int *is_wrong)
+{
+    value_t   at = { NULL, NULL }, value;
+    uint64_t  id;
+
+    if (!value_is_null(ids) && !value_is_array(ids)) {
+        *is_wrong = 1;
+    }
+
+    while (value_item(ids, &at, &value)) {
+        if (value_uint(value, UINT32_MAX, &id) != 0
+            || message_id(call, (uint32_t) id) != 0)
+        {
+            *is_wrong = 1;
+            return;
+        }
+    }
+}
+
+
+int
+message_finish(dialect_call_t *call, uint32_t index, value_t reason)
+{
+    size_t  n;
+
+    n = call->message.n_finish;
+
+    if (!value_is_string(reason) || n == CALL_MAX_FINISH) {
+        return -1;
+    }
+
+    /* The reasons' memory may still move: pointers in message_end(). */
+    call->reason_at[n] = call->reasons.len;
+    value_string(reason, &call->reasons);
+    buf_add(&call->reasons, "", 1);
+
+    llmgateway__finish__init(&call->finish[n]);
+    call->finish[n].index = index;
+    call->finishes[n] = &call->finish[n];
+    call->message.finish = call->finishes;
+    call->message.n_finish++;
+
+    if (!(call->finished[index / 64] >> (index % 64) & 1)) {
+        call->finished[index / 64] |= (uint64_t) 1 << (index % 64);
+        call->nfinished++;
+    }
+
+    return 0;
+}
+
+
+/* Of the whole stream: what the first engine counted, and all its tokens. */
+void
+message_usage(dialect_call_t *call, uint32_t prompt, uint32_t completion,
+    uint32_t cached)
+{
+    llmgateway__usage__init(&call->usage);
+    call->usage.prompt_tokens = prompt;
+    call->usage.cached_tokens = cached;
+
+    if (call->goes_on && call->base_prompt != 0) {
+        call->usage.prompt_tokens = call->base_prompt;
+        call->usage.cached_tokens = call->base_cached;
+
+    } else if (call->goes_on && prompt >= call->base_tokens) {
+        call->usage.prompt_tokens = prompt - call->base_tokens;
+    }
+
+    call->usage.completion_tokens = call->base_tokens + completion;
+    call->message.usage = &call->usage;
+}
+
+
+static void
+message_bytes(ProtobufCBinaryData *to, const buf_t *buf)
+{
+    to->data = (uint8_t *) buf->data;
+    to->len = buf->len;
+}
+
+
+/* Whether text comes with the message: without ids it has to be counted. */
+static int
+message_needs_text(const dialect_call_t *call)
+{
+    return call->out == OUT_TEXT || call->nids == 0
+           || (call->want & LLMGATEWAY__WANT__WANT_TEXT);
+}
+
+
+/* Ids that did not come are not to be had, nor is the place to go on. */
+static void
+message_check_ids(dialect_call_t *call)
+{
+    if ((call->want & LLMGATEWAY__WANT__WANT_IDS) && call->nids == 0
+        && call->token.len > 0 && call->message.n_finish == 0)
+    {
+        call->want &= ~(unsigned) LLMGATEWAY__WANT__WANT_IDS;
+        call->resume_by = LLMGATEWAY__RESUME_BY__RESUME_NEVER;
+    }
+}
+
+
+static void
+message_count(dialect_call_t *call)
+{
+    Llmgateway__GenerateResponse  *m;
+
+    m = &call->message;
+    m->token_ids = call->ids;
+    m->n_token_ids = call->nids;
+    call->tokens += call->nids > 0 ? call->nids : (size_t) (m->token.len > 0);
+    call->nids = 0;
+}
+
+
+/* A caller that knows nothing but tokens counts each message as one. */
+static void
+message_end_plain(dialect_call_t *call)
+{
+    llmgateway__generate_response__init(&call->message);
+    message_bytes(&call->message.token, &call->token);
+    call->has_message = call->token.len > 0;
+    call->tokens += (uint64_t) call->has_message;
+}
+
+
+static void
+message_end_full(dialect_call_t *call, int has_data)
+{
+    size_t                         i;
+    Llmgateway__GenerateResponse  *m;
+
+    m = &call->message;
+
+    if (call->token.len > 0 && message_needs_text(call)) {
+        message_bytes(&m->token, &call->token);
+    }
+
+    if (has_data) {
+        message_bytes(&m->data, &call->data);
+    }
+
+    for (i = 0; i < m->n_finish; i++) {
+        m->finish[i]->reason = call->reasons.data + call->reason_at[i];
+    }
+
+    if (call->token.len > 0 || has_data || m->n_finish > 0) {
+        message_count(call);
+
+    } else if (m->usage == NULL) {
+        return;
+    }
+
+    call->has_message = 1;
+
+    if (call->has_prompt) {
+        m->prompt = &call->message_prompt;
+        call->has_prompt = 0;
+    }
+
+    m->resume_by = call->resume_by;
+    call->resume_by = LLMGATEWAY__RESUME_BY__RESUME_AS_ASKED;
+}
+
+
+dialect_do_t
+message_end(dialect_call_t *call, int has_data)
+{
+    if (call->data.failed || call->token.failed || call->reasons.failed) {
+        message_begin(call);
+        return call_fail(call, LLMGW_GRPC_UNAVAILABLE, "no memory");
+    }
+
+    if (call->out == OUT_WHOLE) {
+        call->token.len = 0;    /* it comes at the end */
+        return DIALECT_MORE;
+    }
+
+    message_check_ids(call);
+
+    if (call->is_plain) {
+        message_end_plain(call);
+
+    } else {
+        message_end_full(call, has_data && call->out == OUT_DATA);
+    }
+
+    call->has_text |= call->token.len > 0;
+
+    return DIALECT_MORE;
+}
+
+
+void
+message_prompt(dialect_call_t *call, uint32_t tokens, uint64_t hash)
+{
+    if (call->goes_on || call->said_prompt) {
+        return;
+    }
+
+    llmgateway__prompt__init(&call->message_prompt);
+    call->message_prompt.tokens = tokens;
+    call->message_prompt.hash = hash;
+    call->has_prompt = 1;
+    call->said_prompt = 1;
+}
+
+
+int
+message_hash_ids(value_t ids, uint32_t *count, uint64_t *hash)
+{
+    size_t        n;
+    uint32_t      some[64];
+    uint64_t      id;
+    value_t       at = { NULL, NULL }, value;
+    XXH3_state_t  state;
+
+    if (!value_is_array(ids)) {
+        return -1;
+    }
+
+    XXH3_64bits_reset(&state);
+
+    for (n = 0; value_item(ids, &at, &value); n++) {
+        if (n == CALL_MAX_EVENT_IDS
+            || value_uint(value, UINT32_MAX, &id) != 0)
+        {
+            return -1;
+        }
+
+        some[n % 64] = htole32((uint32_t) id);
+
+        if (n % 64 == 63) {
+            XXH3_64bits_update(&state, some, sizeof(some));
+        }
+    }
+
+    XXH3_64bits_update(&state, some, n % 64 * sizeof(uint32_t));
+    *count = (uint32_t) n;
+    *hash = XXH3_64bits_digest(&state);
+
+    return 0;
+}
+
+
+uint64_t
+message_hash_text(const void *text, size_t len)
+{
+    return XXH3_64bits(text, len);
+}

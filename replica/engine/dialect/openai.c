@@ -1,0 +1,43 @@
+
+/*
+ * Any server of OpenAI's API.
+ *
+ * Nothing is asked of it that OpenAI's API does not have: it may answer 400 to
+ * a key that it does not know.  It says nothing about its load; its list of
+ * models is its health.  It shows no ids.  A completion goes on by text; a chat
+ * does so only if the operator knows that this server goes on with a last
+ * message of the assistant's (`llmgw_resume text`).
+ */
+
+#include "replica/engine/dialect/dialect_inner.h"
+#include "replica/engine/dialect/facts.h"
+
+
+static const dialect_key_t  openai_keys[] = {
+    { NULL, 0 }
+};
+
+
+static int
+openai_learn_models(dialect_facts_t *facts, unsigned status, const char *body,
+    size_t len)
+{
+    if (facts_health(facts, status, DIALECT_DOWN) != 0) {
+        return -1;
+    }
+
+    return status == 200 ? facts_models(facts, status, body, len) : 0;
+}
+
+
+static const dialect_probe_t  openai_probes[] = {
+    { "/v1/models", DIALECT_OFTEN, 0, openai_learn_models },
+    { NULL, DIALECT_OFTEN, 0, NULL }
+};
+
+static const dialect_ops_t  openai_ops = {
+    .keys = openai_keys,
+    .completion_tokens = 16
+};
+
+const dialect_t  dialect_openai = { "openai", openai_probes, &openai_ops };

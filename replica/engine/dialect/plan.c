@@ -1,0 +1,457 @@
+
+/*
+ * Which steps a call takes.
+ *
+ *   a pass                                          PASS
+ *   a whole answer that only the engine can write   WHOLE
+ *   a stream as the client asks for it              GENERATE (direct)
+ *   the same, if only a completion shows ids        RENDER, GENERATE
+ *   goes on by text                                 GENERATE (direct)
+ *   goes on by ids              [DETOKENIZE,] RENDER, GENERATE
+ *
+ * To go on by ids is right only if the prompt becomes the same ids here as at
+ * the first engine: its count and hash came with the first message.  Where an
+ * event may have several tokens, the last ones may be the begin of a character
+ * that was not sent: DETOKENIZE tells, and they are generated again.
+ */
+
+#include <string.h>
+
+#include "replica/engine/dialect/dialect_inner.h"
+
+
+#define PLAN_MAX_CUT  4         /* tokens of one character: bytes of UTF-8 */
+
+
+static dialect_do_t
+plan_refused(dialect_call_t *call, const char *why)
+{
+    return call_fail(call, LLMGW_GRPC_FAILED_PRECONDITION,
+                     "the stream cannot go on here: %s", why);
+}
+
+
+static uint32_t
+plan_choices(const dialect_call_t *call)
+{
+    uint32_t  prompts;
+    uint64_t  n;
+    value_t   at = { NULL, NULL }, prompt, value;
+
+    if (!(call->features & LLMGATEWAY__FEATURE__FEATURE_CHOICES)) {
+        return 1;
+    }
+
+    if (value_uint(edit_find(call->request->openai, "n"), CALL_MAX_CHOICES,
+                   &n) != 0)
+    {
+        n = 1;
+    }
+
+    prompt = edit_find(call->request->openai, "prompt");
+    prompts = 0;
+
+    if (value_is_array(prompt)
+        && !(call->features & LLMGATEWAY__FEATURE__FEATURE_IDS_PROMPT)
+        && value_check(prompt.p, (size_t) (prompt.end - prompt.p),
+                       &prompt) == 0)
+    {
+        while (value_item(prompt, &at, &value)) {
+            prompts++;
+        }
+    }
+
+    return (uint32_t) n * (prompts == 0 ? 1 : prompts);
+}
+
+
+/* The prompt is in call->prompt, as it is asked. */
+static dialect_do_t
+plan_generate(dialect_call_t *call)
+{
+    if (call->prompt.failed) {
+        return call_fail(call, LLMGW_GRPC_INVALID_ARGUMENT,
+                         "the prompt is no UTF-8, or there is no memory");
+    }
+
+    if (call->goes_on && (call->prompt_hash != call->base_hash
+                          || (call->prompt_tokens != 0
+                              && call->prompt_tokens != call->base_prompt)))
+    {
+        return plan_refused(call, "its prompt becomes other ids here");
+    }
+
+    if (call->prompt_tokens != 0) {
+        message_prompt(call, call->prompt_tokens, call->prompt_hash);
+    }
+
+    return ask_rendered(call);
+}
+
+
+/* A list of ids: as JSON without its brackets. */
+static int
+plan_ids(dialect_call_t *call, value_t ids)
+{
+    if (message_hash_ids(ids, &call->prompt_tokens, &call->prompt_hash) != 0
+        || call->prompt_tokens == 0)
+    {
+        return -1;
+    }
+
+    ids.p++;
+    ids.end--;
+    buf_value(&call->prompt, ids);
+
+    return 0;
+}
+
+
+/* A string, as it is written in JSON. */
+static void
+plan_text(dialect_call_t *call, value_t text)
+{
+    call->prompt_hash = message_hash_text(text.p,
+                                          (size_t) (text.end - text.p));
+    buf_value(&call->prompt, text);
+}
+
+
+/* The client gave ids, or what the engine renders by itself. */
+static dialect_do_t
+plan_render(dialect_call_t *call)
+{
+    value_t                             prompt;
+    const Llmgateway__GenerateRequest  *request;
+
+    request = call->request;
+
+    if (call->features & LLMGATEWAY__FEATURE__FEATURE_IDS_PROMPT) {
+        prompt = edit_find(request->openai, "prompt");
+
+        if (value_check(prompt.p, (size_t) (prompt.end - prompt.p),
+                        &prompt) != 0 || plan_ids(call, prompt) != 0)
+        {
+            return call_fail(call, LLMGW_GRPC_INVALID_ARGUMENT,
+                             "the prompt is no list of ids");
+        }
+
+        return plan_generate(call);
+    }
+
+    if (!call->dialect->ops->renders_text
+        || call->api == LLMGATEWAY__API__API_CHAT)
+    {
+        return ask_render(call);
+    }
+
+    if (call->is_infer) {
+        buf_string(&call->prompt, request->prompt.data, request->prompt.len);
+        call->prompt_hash = message_hash_text(call->prompt.data,
+                                              call->prompt.len);
+
+    } else {
+        plan_text(call, edit_find(request->openai, "prompt"));
+    }
+
+    return plan_generate(call);
+}
+
+
+/* What was delivered is all that may be generated. */
+static dialect_do_t
+plan_complete(dialect_call_t *call)
+{
+    static const char     text[] = "\"length\"";
+    static const value_t  length = { text, text + sizeof(text) - 1 };
+
+    call->request = NULL;
+    call->out = OUT_TEXT;
+    message_begin(call);
+    message_finish(call, 0, length);
+    message_usage(call, call->base_prompt, 0, call->base_cached);
+
+    if (message_end(call, 0) == DIALECT_FAILED) {
+        return DIALECT_FAILED;
+    }
+
+    call->has_final = 1;
+
+    return DIALECT_DONE;
+}
+
+
+static dialect_do_t
+plan_resume(dialect_call_t *call)
+{
+    const char                   *why;
+    const Llmgateway__Delivered  *delivered;
+
+    delivered = call->request->delivered;
+
+    if (delivered == NULL
+        || (delivered->n_token_ids == 0 && delivered->text.len == 0))
+    {
+        return plan_refused(call, "it is neither known by ids nor by text");
+    }
+
+    call->is_rendered = delivered->n_token_ids > 0;
+    why = call->is_rendered ? can_ids(call) : can_text(call);
+
+    if (why != NULL) {
+        return plan_refused(call, why);
+    }
+
+    if (ask_tokens_left(call) == 0) {
+        return plan_complete(call);
+    }
+
+    if (!call->is_rendered) {
+        call->want &= ~(unsigned) LLMGATEWAY__WANT__WANT_IDS;
+        return ask_direct(call);
+    }
+
+    call->out = OUT_TEXT;
+    call->nkept = delivered->n_token_ids;
+
+    if (call->base_prompt == 0 || call->base_hash == 0) {
+        return plan_refused(call, "its prompt's ids are not known");
+    }
+
+    return call->dialect->ops->detokenize_path != NULL ? ask_detokenize(call)
+                                                       : plan_render(call);
+}
+
+
+static dialect_do_t
+plan_direct(dialect_call_t *call)
+{
+    const dialect_ops_t  *ops;
+
+    ops = call->dialect->ops;
+    call->is_rendered = 0;
+
+    if (call->is_infer) {
+        call->out = OUT_TEXT;
+
+    } else if (call->is_stream) {
+        call->out = call->want & LLMGATEWAY__WANT__WANT_CHUNKS ? OUT_DATA
+                                                               : OUT_TEXT;
+
+    } else if (ops->assembles && can_assemble(call)) {
+        call->out = OUT_TEXT;
+
+    } else if (ops->always_streams) {
+        call->out = OUT_WHOLE;
+
+    } else {
+        return ask_whole(call);
+    }
+
+    return ask_direct(call);
+}
+
+
+/* How the stream may go on elsewhere; the ids have to be in it for ids. */
+static void
+plan_resume_by(dialect_call_t *call, const char *no_ids)
+{
+    int       wants_ids, shows_ids;
+    const dialect_ops_t  *ops;
+
+    ops = call->dialect->ops;
+    wants_ids = (call->want & LLMGATEWAY__WANT__WANT_IDS) != 0;
+    shows_ids = call->is_rendered
+                || (call->api == LLMGATEWAY__API__API_CHAT ? ops->has_chat_ids
+                                                           : ops->has_ids);
+
+    if (wants_ids && no_ids == NULL && shows_ids) {
+        return;
+    }
+
+    call->want &= ~(unsigned) LLMGATEWAY__WANT__WANT_IDS;
+
+    if (can_text(call) != NULL) {
+        call->resume_by = LLMGATEWAY__RESUME_BY__RESUME_NEVER;
+
+    } else if (wants_ids) {
+        call->resume_by = LLMGATEWAY__RESUME_BY__RESUME_TEXT;
+    }
+}
+
+
+static dialect_do_t
+plan_fresh(dialect_call_t *call)
+{
+    int                   is_chat;
+    const char           *no_ids;
+    const dialect_ops_t  *ops;
+
+    ops = call->dialect->ops;
+    is_chat = call->api == LLMGATEWAY__API__API_CHAT;
+    no_ids = "they were not asked for";
+
+    if (call->want & LLMGATEWAY__WANT__WANT_IDS) {
+        no_ids = can_ids(call);
+    }
+
+    call->is_rendered = no_ids == NULL
+                        && !(is_chat ? ops->has_chat_ids : ops->has_ids);
+    plan_resume_by(call, no_ids);
+
+    if (call->is_rendered) {
+        call->out = OUT_TEXT;
+        return plan_render(call);
+    }
+
+    return plan_direct(call);
+}
+
+
+dialect_do_t
+plan_start(dialect_call_t *call)
+{
+    const Llmgateway__Delivered      *delivered;
+    const Llmgateway__OpenaiRequest  *openai;
+
+    openai = call->request->openai;
+    delivered = call->request->delivered;
+
+    if (openai != NULL && !edit_is_sound(openai)) {
+        return call_fail(call, LLMGW_GRPC_INVALID_ARGUMENT,
+                         "the members of the body do not fit it");
+    }
+
+    if (call->api >= LLMGATEWAY__API__API_EMBEDDINGS) {
+        return ask_pass(call);
+    }
+
+    if (openai != NULL) {
+        call->nchoices = plan_choices(call);
+        call->keeps_ids = edit_find(openai, "return_token_ids").p != NULL;
+    }
+
+    if (delivered != NULL) {
+        call->base_prompt = delivered->prompt_tokens;
+        call->base_hash = delivered->prompt_hash;
+        call->base_cached = delivered->cached_tokens;
+    }
+
+    if (call->request->tokens_already_generated > 0) {
+        call->base_tokens = (uint32_t) call->request->tokens_already_generated;
+        call->goes_on = 1;
+        call->begun[0] = 1;
+        return plan_resume(call);
+    }
+
+    return plan_fresh(call);
+}
+
+
+/* Whether the text ends with what stands for half a character. */
+static int
+plan_is_cut(value_t text)
+{
+    int    is_cut;
+    buf_t  buf = { NULL, 0, 0, 0 };
+
+    value_string(text, &buf);
+    is_cut = buf.len >= 3 && memcmp(buf.data + buf.len - 3, "\xef\xbf\xbd",
+                                    3) == 0;
+    buf_free(&buf);
+
+    return is_cut;
+}
+
+
+dialect_do_t
+plan_detokenized(dialect_call_t *call, value_t answer)
+{
+    size_t   cut;
+    value_t  text;
+
+    text = value_find(answer, call->dialect->ops->detokenized);
+
+    if (!value_is_string(text)) {
+        return call_malformed(call, "ids as no text");
+    }
+
+    if (!plan_is_cut(text)) {
+        return plan_render(call);
+    }
+
+    call->nkept--;
+    cut = call->request->delivered->n_token_ids - call->nkept;
+
+    if (cut == PLAN_MAX_CUT) {
+        return plan_refused(call, "its last character is not known");
+    }
+
+    /* They come a second time: who counts them has one too many for each. */
+    call->resume_by = LLMGATEWAY__RESUME_BY__RESUME_NEVER;
+    call->base_tokens--;
+
+    return call->nkept == 0 ? plan_render(call) : ask_detokenize(call);
+}
+
+
+dialect_do_t
+plan_rendered(dialect_call_t *call, value_t answer)
+{
+    value_t   prompt;
+    uint64_t  context;
+
+    if (call->dialect->ops->renders_text) {
+        prompt = value_find(answer, "prompt");
+
+        if (!value_is_string(prompt)) {
+            return call_malformed(call, "no rendered prompt");
+        }
+
+        plan_text(call, prompt);
+
+    } else if (plan_ids(call, value_find(answer, "tokens")) != 0) {
+        return call_malformed(call, "no list of a prompt's ids");
+    }
+
+    call->context = call->facts->context;
+
+    if (call->dialect->ops->says_context
+        && value_uint(value_find(answer, "max_model_len"), UINT32_MAX,
+                      &context) == 0)
+    {
+        call->context = (uint32_t) context;
+    }
+
+    return plan_generate(call);
+}
+
+
+int
+plan_without(dialect_call_t *call, unsigned status, dialect_do_t *next)
+{
+    if (status / 100 != 4 || status == 401 || status == 429) {
+        return -1;
+    }
+
+    if (call->step == STEP_DETOKENIZE && (status == 404 || status == 405)) {
+        *next = plan_render(call);   /* an engine without it: as it was told */
+        return 0;
+    }
+
+    if (call->step != STEP_RENDER) {
+        return -1;
+    }
+
+    if (call->goes_on) {
+        *next = plan_refused(call, "the engine does not render its prompt");
+        return 0;
+    }
+
+    /* The request's fault, perhaps: then it is told what is wrong. */
+    call->is_rendered = 0;
+    plan_resume_by(call, "the engine does not render the prompt");
+    *next = plan_direct(call);
+
+    return 0;
+}

@@ -1,0 +1,162 @@
+
+/*
+ * SGLang.
+ *
+ * Only the stream of a completion shows ids.  So a chat that is to be resumed
+ * by ids is rendered first and asked as a completion, if that is the same: if
+ * the server runs no parser for thoughts, and takes its default sampling
+ * parameters from OpenAI's API (`--sampling-defaults openai`); by default a
+ * chat takes them from the model's files, and a completion does not.  Else a
+ * chat goes on by text.
+ *
+ * Its stream is cut behind the text where a stop string may begin, so what was
+ * sent is not all that was matched: no resume with stop strings.
+ */
+
+#include "replica/engine/dialect/dialect_inner.h"
+#include "replica/engine/dialect/facts.h"
+
+
+static const dialect_key_t  sglang_keys[] = {
+    { "best_of", KEY_DROP },
+    { "cache_salt", KEY_KEEP },
+    { "chat_template_kwargs", KEY_RENDER },
+    { "continue_final_message", KEY_RENDER },
+    { "custom_params", KEY_KEEP },
+    { "echo", KEY_DROP },
+    { "extra_key", KEY_KEEP },
+    { "frequency_penalty", KEY_KEEP },
+    { "ignore_eos", KEY_KEEP },
+    { "logit_bias", KEY_KEEP },
+    { "logprobs", KEY_DROP },
+    { "lora_path", KEY_KEEP },
+    { "max_completion_tokens", KEY_DROP },
+    { "max_tokens", KEY_DROP },
+    { "messages", KEY_RENDER },
+    { "metadata", KEY_DROP },
+    { "min_p", KEY_KEEP },
+    { "min_tokens", KEY_DROP },
+    { "model", KEY_DROP },
+    { "n", KEY_DROP },
+    { "no_stop_trim", KEY_DROP },
+    { "parallel_tool_calls", KEY_DROP },
+    { "presence_penalty", KEY_KEEP },
+    { "priority", KEY_KEEP },
+    { "prompt", KEY_RENDER },
+    { "prompt_cache_key", KEY_DROP },
+    { "reasoning_effort", KEY_RENDER },
+    { "repetition_penalty", KEY_KEEP },
+    { "response_format", KEY_DROP },
+    { "return_token_ids", KEY_DROP },
+    { "safety_identifier", KEY_DROP },
+    { "seed", KEY_KEEP },
+    { "separate_reasoning", KEY_DROP },
+    { "service_tier", KEY_DROP },
+    { "skip_special_tokens", KEY_KEEP },
+    { "stop", KEY_DROP },
+    { "stop_token_ids", KEY_KEEP },
+    { "store", KEY_DROP },
+    { "stream", KEY_DROP },
+    { "stream_options", KEY_DROP },
+    { "stream_reasoning", KEY_DROP },
+    { "temperature", KEY_KEEP },
+    { "tool_choice", KEY_RENDER },
+    { "tools", KEY_RENDER },
+    { "top_k", KEY_KEEP },
+    { "top_logprobs", KEY_DROP },
+    { "top_p", KEY_KEEP },
+    { "user", KEY_KEEP },
+    { NULL, 0 }
+};
+
+static const prom_name_t  sglang_names[] = {
+    { "sglang:num_running_reqs", FACTS_RUNNING, PROM_SUM },
+    { "sglang:num_queue_reqs", FACTS_WAITING, PROM_SUM },
+    { "sglang:token_usage", FACTS_KV, PROM_MAX },
+    { "sglang:generation_tokens_total", FACTS_PROGRESS, PROM_SUM },
+    { NULL, 0, PROM_SUM }
+};
+
+
+/* 503 while it starts and again while it ends: which, the past tells. */
+static int
+sglang_learn_health(dialect_facts_t *facts, unsigned status, const char *body,
+    size_t len)
+{
+    return facts_health(facts, status,
+                        status == 503 && facts->state != DIALECT_READY
+                        ? DIALECT_STARTING : DIALECT_DOWN);
+}
+
+
+static int
+sglang_learn_metrics(dialect_facts_t *facts, unsigned status, const char *body,
+    size_t len)
+{
+    return facts_metrics(facts, status, body, len, sglang_names);
+}
+
+
+static int
+sglang_learn_server(dialect_facts_t *facts, unsigned status, const char *body,
+    size_t len)
+{
+    value_t                   object;
+    uint64_t                  running, engines;
+
+    static const char *const  told[] = {
+        "model_path", "revision", "dtype", "quantization", "kv_cache_dtype",
+        "tp_size", "ep_size", "attention_backend", "sampling_backend",
+        "enable_deterministic_inference", "chat_template",
+        "speculative_algorithm", NULL
+    };
+
+    if (facts_object(status, body, len, &object) != 0) {
+        return -1;
+    }
+
+    if (value_uint(value_find(object, "dp_size"), 1000, &engines) != 0) {
+        engines = 1;
+    }
+
+    if (value_uint(value_find(object, "max_running_requests"), 1000000,
+                   &running) == 0)
+    {
+        facts->capacity = (int32_t) (running * (engines == 0 ? 1 : engines));
+    }
+
+    value_copy(value_find(object, "version"), facts->version,
+               sizeof(facts->version));
+    facts->numerics[FACTS_OF_SERVER] = 0;
+    facts_mix_all(&facts->numerics[FACTS_OF_SERVER], told, object);
+    facts->chat_is_text = value_is_null(value_find(object, "reasoning_parser"))
+                          && value_is(value_find(object, "sampling_defaults"),
+                                      "openai");
+
+    return 0;
+}
+
+
+static const dialect_probe_t  sglang_probes[] = {
+    { "/health", DIALECT_OFTEN, 0, sglang_learn_health },
+    { "/metrics", DIALECT_OFTEN, 1, sglang_learn_metrics },
+    { "/v1/models", DIALECT_ONCE, 0, facts_models },
+    { "/server_info", DIALECT_ONCE, 0, sglang_learn_server },
+    { NULL, DIALECT_ONCE, 0, NULL }
+};
+
+static const dialect_ops_t  sglang_ops = {
+    .keys = sglang_keys,
+    .render_path = "/tokenize",
+    .completion_path = "/v1/completions",
+    .detokenize_path = "/detokenize",
+    .detokenized = "text",
+    .completion_tokens = 16,
+    .context_margin = 2,
+    .has_ids = 1,
+    .continues = 1,
+    .has_min_tokens = 1,
+    .assembles = 1
+};
+
+const dialect_t  dialect_sglang = { "sglang", sglang_probes, &sglang_ops };

@@ -1,0 +1,506 @@
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/utf8.h"
+#include "replica/engine/dialect/value.h"
+
+
+#define MAX_NUMBER_BYTES  20        /* of 2^64 */
+#define EIGHT(c)          (0x0101010101010101ull * (c))
+
+
+static const char *
+skip_space(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
+        p++;
+    }
+
+    return p;
+}
+
+
+static int
+is_hex(const char *p, const char *end)
+{
+    int  i;
+
+    for (i = 0; i < 4; i++, p++) {
+        if (p == end || ((*p < '0' || *p > '9') && (*p < 'a' || *p > 'f')
+                         && (*p < 'A' || *p > 'F')))
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* To the first byte that is not plain in a string: eight at a time. */
+static const char *
+skip_plain(const char *p, const char *end)
+{
+    uint64_t  w, quote, slash;
+
+    for ( /* void */ ; end - p >= 8; p += 8) {
+        memcpy(&w, p, 8);
+        quote = w ^ EIGHT('"');
+        slash = w ^ EIGHT('\\');
+
+        if (((((quote - EIGHT(1)) & ~quote) | ((slash - EIGHT(1)) & ~slash)
+              | (w - EIGHT(0x20))) & ~w & EIGHT(0x80)) != 0)
+        {
+            break;
+        }
+    }
+
+    while (p < end && *p != '"' && *p != '\\'
+           && (unsigned char) *p >= 0x20)
+    {
+        p++;
+    }
+
+    return p;
+}
+
+
+/* These check_ functions return behind what they checked, or NULL. */
+static const char *
+check_string(const char *p, const char *end)
+{
+    for (p = skip_plain(p + 1, end); p < end; p = skip_plain(p + 1, end)) {
+        if (*p == '"') {
+            return p + 1;
+        }
+
+        if (*p != '\\') {
+            return NULL;
+        }
+
+        if (++p == end || *p == '\0' || strchr("\"\\/bfnrtu", *p) == NULL) {
+            return NULL;
+        }
+
+        if (*p == 'u' && !is_hex(p + 1, end)) {
+            return NULL;
+        }
+    }
+
+    return NULL;
+}
+
+
+static const char *
+check_digits(const char *p, const char *end)
+{
+    const char  *first;
+
+    first = p;
+
+    while (p < end && *p >= '0' && *p <= '9') {
+        p++;
+    }
+
+    return p == first ? NULL : p;
+}
+
+
+static const char *
+check_number(const char *p, const char *end)
+{
+    p += *p == '-';
+
+    if (p < end && *p == '0') {
+        p++;
+
+    } else if ((p = check_digits(p, end)) == NULL) {
+        return NULL;
+    }
+
+    if (p < end && *p == '.') {
+        p = check_digits(p + 1, end);
+
+        if (p == NULL) {
+            return NULL;
+        }
+    }
+
+    if (p < end && (*p == 'e' || *p == 'E')) {
+        p++;
+        p += p < end && (*p == '+' || *p == '-');
+        p = check_digits(p, end);
+    }
+
+    return p;
+}
+
+
+static const char *
+check_scalar(const char *p, const char *end)
+{
+    size_t             i, len;
+
+    static const char *const  words[] = { "true", "false", "null" };
+
+    if (*p == '"') {
+        return check_string(p, end);
+    }
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        len = strlen(words[i]);
+
+        if ((size_t) (end - p) >= len && memcmp(p, words[i], len) == 0) {
+            return p + len;
+        }
+    }
+
+    return check_number(p, end);
+}
+
+
+/* A member's key and colon. */
+static const char *
+check_key(const char *p, const char *end)
+{
+    if (p == end || *p != '"' || (p = check_string(p, end)) == NULL) {
+        return NULL;
+    }
+
+    p = skip_space(p, end);
+
+    return p < end && *p == ':' ? skip_space(p + 1, end) : NULL;
+}
+
+
+/*
+ * Behind a value: closes what ends here, and goes to the next value.  NULL:
+ * wrong.  With *depth 0 the text's value is complete.
+ */
+static const char *
+check_behind(const char *p, const char *end, const char *open, int *depth)
+{
+    while (*depth > 0) {
+        p = skip_space(p, end);
+
+        if (p == end) {
+            return NULL;
+        }
+
+        if (*p == ',') {
+            p = skip_space(p + 1, end);
+            return open[*depth - 1] == '{' ? check_key(p, end) : p;
+        }
+
+        if (*p != (open[*depth - 1] == '{' ? '}' : ']')) {
+            return NULL;
+        }
+
+        p++;
+        (*depth)--;
+    }
+
+    return p;
+}
+
+
+static const char *
+check_value(const char *p, const char *end)
+{
+    int   depth;
+    char  open[VALUE_MAX_DEPTH];
+
+    depth = 0;
+
+    for ( ;; ) {
+        if (p == NULL || p == end) {
+            return NULL;
+        }
+
+        if (*p == '{' || *p == '[') {
+            if (depth == VALUE_MAX_DEPTH) {
+                return NULL;
+            }
+
+            open[depth++] = *p;
+            p = skip_space(p + 1, end);
+
+            if (p == end || (*p != '}' && *p != ']')) {
+                p = open[depth - 1] == '{' ? check_key(p, end) : p;
+                continue;
+            }
+
+        } else {
+            p = check_scalar(p, end);
+        }
+
+        if (p != NULL) {
+            p = check_behind(p, end, open, &depth);
+        }
+
+        if (depth == 0) {
+            return p;
+        }
+    }
+}
+
+
+int
+value_check(const char *text, size_t len, value_t *value)
+{
+    const char  *p, *end, *behind;
+
+    end = text + len;
+    p = skip_space(text, end);
+
+    if (!llmgw_utf8_is_valid(text, len)) {
+        return -1;
+    }
+
+    behind = check_value(p, end);
+
+    if (behind == NULL || skip_space(behind, end) != end) {
+        return -1;
+    }
+
+    value->p = p;
+    value->end = behind;
+
+    return 0;
+}
+
+
+/* Of checked text. */
+static const char *
+skip_string(const char *p, const char *end)
+{
+    for (p = skip_plain(p + 1, end); *p != '"'; ) {
+        p = skip_plain(p + 2, end);
+    }
+
+    return p + 1;
+}
+
+
+/* Of checked text: to behind a value. */
+static const char *
+skip_value(const char *p, const char *end)
+{
+    int  depth;
+
+    depth = 0;
+
+    do {
+        if (*p == '"') {
+            p = skip_string(p, end);
+
+        } else if (*p == '{' || *p == '[') {
+            depth++;
+            p++;
+
+        } else if (*p == '}' || *p == ']') {
+            depth--;
+            p++;
+
+        } else if (depth > 0) {
+            p++;
+
+        } else {
+            while (p < end && strchr(",]} \n\r\t", *p) == NULL) {
+                p++;
+            }
+        }
+    } while (depth > 0);
+
+    return p;
+}
+
+
+int
+value_is_object(value_t value)
+{
+    return value.p != NULL && *value.p == '{';
+}
+
+
+int
+value_is_array(value_t value)
+{
+    return value.p != NULL && *value.p == '[';
+}
+
+
+int
+value_is_string(value_t value)
+{
+    return value.p != NULL && *value.p == '"';
+}
+
+
+int
+value_is_null(value_t value)
+{
+    return value.p == NULL || *value.p == 'n';
+}
+
+
+int
+value_is_true(value_t value)
+{
+    return value.p != NULL && *value.p == 't';
+}
+
+
+int
+value_is_empty(value_t value)
+{
+    if (value_is_null(value)) {
+        return 1;
+    }
+
+    return (*value.p == '"' || *value.p == '{' || *value.p == '[')
+           && skip_space(value.p + 1, value.end) == value.end - 1;
+}
+
+
+int
+value_is(value_t value, const char *text)
+{
+    size_t  len;
+
+    len = strlen(text);
+
+    return value_is_string(value) && (size_t) (value.end - value.p) == len + 2
+           && memcmp(value.p + 1, text, len) == 0;
+}
+
+
+/* To the next element's begin; NULL: there is none. */
+static const char *
+next(value_t container, const value_t *at)
+{
+    const char  *p;
+
+    if (at->p == NULL) {
+        p = skip_space(container.p + 1, container.end);
+        return p == container.end - 1 ? NULL : p;
+    }
+
+    p = skip_space(at->end, container.end);
+
+    return *p == ',' ? skip_space(p + 1, container.end) : NULL;
+}
+
+
+int
+value_item(value_t container, value_t *at, value_t *value)
+{
+    const char  *p;
+
+    p = value_is_array(container) ? next(container, at) : NULL;
+
+    if (p == NULL) {
+        return 0;
+    }
+
+    value->p = p;
+    value->end = skip_value(p, container.end);
+    *at = *value;
+
+    return 1;
+}
+
+
+int
+value_member(value_t container, value_t *at, value_t *key, value_t *value)
+{
+    const char  *p;
+
+    p = value_is_object(container) ? next(container, at) : NULL;
+
+    if (p == NULL) {
+        return 0;
+    }
+
+    key->p = p;
+    key->end = skip_string(p, container.end);
+    p = skip_space(key->end, container.end);
+    p = skip_space(p + 1, container.end);
+
+    value->p = p;
+    value->end = skip_value(p, container.end);
+    *at = *value;
+
+    return 1;
+}
+
+
+value_t
+value_find(value_t object, const char *name)
+{
+    value_t  at = { NULL, NULL }, found = { NULL, NULL }, key, value;
+
+    while (value_member(object, &at, &key, &value)) {
+        if (value_is(key, name)) {
+            found = value;
+        }
+    }
+
+    return found;
+}
+
+
+int
+value_uint(value_t value, uint64_t max, uint64_t *number)
+{
+    uint64_t     n;
+    const char  *p;
+
+    if (value.p == NULL || value.end - value.p > MAX_NUMBER_BYTES) {
+        return -1;
+    }
+
+    n = 0;
+
+    for (p = value.p; p < value.end; p++) {
+        if (*p < '0' || *p > '9' || n > max / 10) {
+            return -1;
+        }
+
+        n = n * 10 + (uint64_t) (*p - '0');
+
+        if (n > max || n < (uint64_t) (*p - '0')) {
+            return -1;
+        }
+    }
+
+    *number = n;
+
+    return 0;
+}
+
+
+int64_t
+value_permille(value_t value)
+{
+    char    text[40], *end;
+    double  number;
+    size_t  len;
+
+    len = value.p == NULL ? 0 : (size_t) (value.end - value.p);
+
+    if (len == 0 || len >= sizeof(text)) {
+        return -1;
+    }
+
+    memcpy(text, value.p, len);
+    text[len] = '\0';
+    number = strtod(text, &end);
+
+    if (end != text + len || !(number >= 0 && number <= 1e15)) {
+        return -1;
+    }
+
+    return (int64_t) (number * 1000);
+}

@@ -1,0 +1,139 @@
+
+/*
+ * vLLM, as of 0.10.2 (return_token_ids) and later.
+ *
+ * Chats and completions show ids in each event and the prompt's in the first.
+ * /tokenize renders a chat's messages by the server's own template.  A
+ * completion then takes the ids; it knows the sampling parameters of a chat by
+ * the same names and has the same defaults, but for max_tokens, which a chat
+ * need not have.
+ */
+
+#include "replica/engine/dialect/dialect_inner.h"
+#include "replica/engine/dialect/facts.h"
+
+
+static const dialect_key_t  vllm_keys[] = {
+    { "add_generation_prompt", KEY_RENDER },
+    { "add_special_tokens", KEY_RENDER },
+    { "allowed_token_ids", KEY_KEEP },
+    { "bad_words", KEY_KEEP },
+    { "best_of", KEY_DROP },
+    { "cache_salt", KEY_KEEP },
+    { "chat_template", KEY_RENDER },
+    { "chat_template_kwargs", KEY_RENDER },
+    { "continue_final_message", KEY_RENDER },
+    { "echo", KEY_DROP },
+    { "frequency_penalty", KEY_KEEP },
+    { "ignore_eos", KEY_KEEP },
+    { "include_reasoning", KEY_DROP },
+    { "include_stop_str_in_output", KEY_DROP },
+    { "length_penalty", KEY_KEEP },
+    { "logit_bias", KEY_KEEP },
+    { "logprobs", KEY_DROP },
+    { "max_completion_tokens", KEY_DROP },
+    { "max_tokens", KEY_DROP },
+    { "messages", KEY_RENDER },
+    { "metadata", KEY_DROP },
+    { "min_p", KEY_KEEP },
+    { "min_tokens", KEY_DROP },
+    { "model", KEY_DROP },
+    { "n", KEY_DROP },
+    { "parallel_tool_calls", KEY_DROP },
+    { "presence_penalty", KEY_KEEP },
+    { "priority", KEY_KEEP },
+    { "prompt", KEY_RENDER },
+    { "prompt_cache_key", KEY_DROP },
+    { "reasoning_effort", KEY_DROP },
+    { "repetition_penalty", KEY_KEEP },
+    { "response_format", KEY_DROP },
+    { "return_token_ids", KEY_DROP },
+    { "safety_identifier", KEY_DROP },
+    { "seed", KEY_KEEP },
+    { "service_tier", KEY_DROP },
+    { "skip_special_tokens", KEY_KEEP },
+    { "spaces_between_special_tokens", KEY_KEEP },
+    { "stop", KEY_DROP },
+    { "stop_token_ids", KEY_KEEP },
+    { "store", KEY_DROP },
+    { "stream", KEY_DROP },
+    { "stream_options", KEY_DROP },
+    { "temperature", KEY_KEEP },
+    { "tool_choice", KEY_DROP },
+    { "tools", KEY_RENDER },
+    { "top_k", KEY_KEEP },
+    { "top_logprobs", KEY_DROP },
+    { "top_p", KEY_KEEP },
+    { "user", KEY_KEEP },
+    { NULL, 0 }
+};
+
+static const prom_name_t  vllm_names[] = {
+    { "vllm:num_requests_running", FACTS_RUNNING, PROM_SUM },
+    { "vllm:num_requests_waiting", FACTS_WAITING, PROM_SUM },
+    { "vllm:kv_cache_usage_perc", FACTS_KV, PROM_MAX },
+    { "vllm:gpu_cache_usage_perc", FACTS_KV, PROM_MAX },
+    { "vllm:iteration_tokens_total_count", FACTS_PROGRESS, PROM_SUM },
+    { NULL, 0, PROM_SUM }
+};
+
+
+/* Its 503 says that the engine behind the server is dead. */
+static int
+vllm_learn_health(dialect_facts_t *facts, unsigned status, const char *body,
+    size_t len)
+{
+    return facts_health(facts, status, DIALECT_DOWN);
+}
+
+
+static int
+vllm_learn_metrics(dialect_facts_t *facts, unsigned status, const char *body,
+    size_t len)
+{
+    return facts_metrics(facts, status, body, len, vllm_names);
+}
+
+
+static int
+vllm_learn_version(dialect_facts_t *facts, unsigned status, const char *body,
+    size_t len)
+{
+    value_t  object;
+
+    if (facts_object(status, body, len, &object) != 0) {
+        return -1;
+    }
+
+    value_copy(value_find(object, "version"), facts->version,
+               sizeof(facts->version));
+
+    return 0;
+}
+
+
+static const dialect_probe_t  vllm_probes[] = {
+    { "/health", DIALECT_OFTEN, 0, vllm_learn_health },
+    { "/metrics", DIALECT_OFTEN, 1, vllm_learn_metrics },
+    { "/v1/models", DIALECT_ONCE, 0, facts_models },
+    { "/version", DIALECT_ONCE, 0, vllm_learn_version },
+    { NULL, DIALECT_ONCE, 0, NULL }
+};
+
+static const dialect_ops_t  vllm_ops = {
+    .keys = vllm_keys,
+    .render_path = "/tokenize",
+    .completion_path = "/v1/completions",
+    .detokenize_path = "/detokenize",
+    .detokenized = "prompt",
+    .completion_tokens = 16,
+    .has_ids = 1,
+    .has_chat_ids = 1,
+    .continues = 1,
+    .has_min_tokens = 1,
+    .holds_stops = 1,
+    .assembles = 1,
+    .says_context = 1
+};
+
+const dialect_t  dialect_vllm = { "vllm", vllm_probes, &vllm_ops };

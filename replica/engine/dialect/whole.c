@@ -1,0 +1,463 @@
+
+/*
+ * Answers in one piece: as the engine wrote it, or from its stream.
+ *
+ * An engine that notices late that the client of a whole answer has left is
+ * asked for a stream, and what came is written here as the engine would have:
+ * contents, thoughts and the arguments of tool calls joined, log probabilities
+ * listed, the other members of a tool call as they came first.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "replica/engine/dialect/dialect_inner.h"
+
+
+#define WHOLE_MAX_CALLS  128    /* tools called by one choice */
+
+
+typedef struct {
+    buf_t  id;                  /* as JSON */
+    buf_t  name;
+    buf_t  arguments;           /* text, as are the next ones below */
+} whole_call_t;
+
+typedef struct {
+    buf_t          content;
+    buf_t          thoughts;
+    buf_t          logprobs;    /* JSON values with commas */
+    buf_t          reason;      /* as JSON */
+    const char    *thoughts_key;
+    whole_call_t  *calls;
+    uint32_t       ncalls;
+} whole_choice_t;
+
+struct assembly_s {
+    whole_choice_t  choices[CALL_MAX_CHOICES];
+    uint32_t        n;
+    size_t          bytes;
+};
+
+
+static void
+whole_call_free(whole_call_t *call)
+{
+    buf_free(&call->id);
+    buf_free(&call->name);
+    buf_free(&call->arguments);
+}
+
+
+static void
+whole_choice_free(whole_choice_t *choice)
+{
+    uint32_t  i;
+
+    buf_free(&choice->content);
+    buf_free(&choice->thoughts);
+    buf_free(&choice->logprobs);
+    buf_free(&choice->reason);
+
+    for (i = 0; i < choice->ncalls; i++) {
+        whole_call_free(&choice->calls[i]);
+    }
+
+    free(choice->calls);
+}
+
+
+void
+whole_free(dialect_call_t *call)
+{
+    uint32_t  i;
+
+    for (i = 0; call->assembly != NULL && i < call->assembly->n; i++) {
+        whole_choice_free(&call->assembly->choices[i]);
+    }
+
+    free(call->assembly);
+    call->assembly = NULL;
+}
+
+
+static whole_call_t *
+whole_call_at(whole_choice_t *choice, value_t index)
+{
+    uint64_t       i;
+    whole_call_t  *grown;
+
+    if (value_uint(index, WHOLE_MAX_CALLS - 1, &i) != 0) {
+        return NULL;
+    }
+
+    if (i >= choice->ncalls) {
+        grown = realloc(choice->calls, (i + 1) * sizeof(whole_call_t));
+
+        if (grown == NULL) {
+            return NULL;
+        }
+
+        memset(grown + choice->ncalls, 0,
+               (i + 1 - choice->ncalls) * sizeof(whole_call_t));
+        choice->calls = grown;
+        choice->ncalls = (uint32_t) i + 1;
+    }
+
+    return &choice->calls[i];
+}
+
+
+static void
+whole_first(buf_t *to, value_t value)
+{
+    if (to->len == 0 && !value_is_empty(value)) {
+        buf_value(to, value);
+    }
+}
+
+
+static int
+whole_calls(whole_choice_t *choice, value_t calls)
+{
+    value_t        at = { NULL, NULL }, item, function;
+    whole_call_t  *call;
+
+    while (value_item(calls, &at, &item)) {
+        call = whole_call_at(choice, value_find(item, "index"));
+
+        if (call == NULL) {
+            return -1;
+        }
+
+        function = value_find(item, "function");
+        whole_first(&call->id, value_find(item, "id"));
+        whole_first(&call->name, value_find(function, "name"));
+        value_string(value_find(function, "arguments"), &call->arguments);
+    }
+
+    return 0;
+}
+
+
+static void
+whole_logprobs(whole_choice_t *choice, value_t logprobs)
+{
+    value_t  at = { NULL, NULL }, item, content;
+
+    content = value_find(logprobs, "content");
+
+    while (value_item(content, &at, &item)) {
+        buf_text(&choice->logprobs, choice->logprobs.len > 0 ? "," : "");
+        buf_value(&choice->logprobs, item);
+    }
+}
+
+
+static void
+whole_thoughts(whole_choice_t *choice, value_t delta)
+{
+    size_t                    i;
+    value_t                   value;
+
+    static const char *const  keys[] = { "reasoning_content", "reasoning" };
+
+    for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        value = value_find(delta, keys[i]);
+
+        if (!value_is_empty(value)) {
+            choice->thoughts_key = keys[i];
+            value_string(value, &choice->thoughts);
+            return;
+        }
+    }
+}
+
+
+int
+whole_delta(dialect_call_t *call, uint32_t index, value_t choice)
+{
+    value_t          delta;
+    assembly_t      *all;
+    whole_choice_t  *to;
+
+    if (call->assembly == NULL) {
+        call->assembly = calloc(1, sizeof(assembly_t));
+
+        if (call->assembly == NULL) {
+            return -1;
+        }
+    }
+
+    all = call->assembly;
+    to = &all->choices[index];
+    all->n = index >= all->n ? index + 1 : all->n;
+    all->bytes += (size_t) (choice.end - choice.p);
+
+    if (all->bytes > DIALECT_WHOLE_BYTES) {
+        return -1;
+    }
+
+    delta = value_find(choice, "delta");
+    value_string(value_find(choice, "text"), &to->content);
+    value_string(value_find(delta, "content"), &to->content);
+    whole_thoughts(to, delta);
+    whole_logprobs(to, value_find(choice, "logprobs"));
+    whole_first(&to->reason, value_find(choice, "finish_reason"));
+
+    return whole_calls(to, value_find(delta, "tool_calls"));
+}
+
+
+static void
+whole_write_calls(buf_t *to, const whole_choice_t *choice)
+{
+    uint32_t             i;
+    const whole_call_t  *call;
+
+    if (choice->ncalls == 0) {
+        return;
+    }
+
+    buf_text(to, ",\"tool_calls\":[");
+
+    for (i = 0; i < choice->ncalls; i++) {
+        call = &choice->calls[i];
+        buf_text(to, i == 0 ? "{\"id\":" : ",{\"id\":");
+        buf_add(to, call->id.len > 0 ? call->id.data : "\"\"",
+                call->id.len > 0 ? call->id.len : 2);
+        buf_text(to, ",\"type\":\"function\",\"function\":{\"name\":");
+        buf_add(to, call->name.len > 0 ? call->name.data : "\"\"",
+                call->name.len > 0 ? call->name.len : 2);
+        buf_text(to, ",\"arguments\":");
+        buf_string(to, call->arguments.data, call->arguments.len);
+        buf_text(to, "}}");
+    }
+
+    buf_text(to, "]");
+}
+
+
+static void
+whole_write_message(buf_t *to, const whole_choice_t *choice)
+{
+    buf_text(to, ",\"message\":{\"role\":\"assistant\",\"content\":");
+
+    if (choice->content.len == 0 && choice->ncalls > 0) {
+        buf_text(to, "null");
+
+    } else {
+        buf_string(to, choice->content.data, choice->content.len);
+    }
+
+    if (choice->thoughts.len > 0) {
+        buf_text(to, ",\"");
+        buf_text(to, choice->thoughts_key);
+        buf_text(to, "\":");
+        buf_string(to, choice->thoughts.data, choice->thoughts.len);
+    }
+
+    whole_write_calls(to, choice);
+    buf_text(to, "}");
+}
+
+
+static void
+whole_write_choice(dialect_call_t *call, buf_t *to, uint32_t index)
+{
+    const whole_choice_t  *choice;
+
+    choice = &call->assembly->choices[index];
+    buf_text(to, index == 0 ? "{\"index\":" : ",{\"index\":");
+    buf_number(to, index);
+
+    if (call->api == LLMGATEWAY__API__API_CHAT) {
+        whole_write_message(to, choice);
+
+    } else {
+        buf_text(to, ",\"text\":");
+        buf_string(to, choice->content.data, choice->content.len);
+    }
+
+    buf_text(to, ",\"logprobs\":");
+
+    if (choice->logprobs.len > 0) {
+        buf_text(to, "{\"content\":[");
+        buf_add(to, choice->logprobs.data, choice->logprobs.len);
+        buf_text(to, "]}");
+
+    } else {
+        buf_text(to, "null");
+    }
+
+    buf_text(to, ",\"finish_reason\":");
+    buf_add(to, choice->reason.data, choice->reason.len);
+    buf_text(to, "}");
+}
+
+
+static void
+whole_write_usage(dialect_call_t *call, buf_t *to)
+{
+    buf_text(to, ",\"usage\":{\"prompt_tokens\":");
+    buf_number(to, call->usage.prompt_tokens);
+    buf_text(to, ",\"completion_tokens\":");
+    buf_number(to, call->usage.completion_tokens);
+    buf_text(to, ",\"total_tokens\":");
+    buf_number(to, (int64_t) call->usage.prompt_tokens
+                   + call->usage.completion_tokens);
+    buf_text(to, ",\"prompt_tokens_details\":{\"cached_tokens\":");
+    buf_number(to, call->usage.cached_tokens);
+    buf_text(to, "}}");
+}
+
+
+static void
+whole_write(dialect_call_t *call, buf_t *to)
+{
+    uint32_t  i;
+
+    buf_text(to, "{\"id\":");
+    buf_add(to, call->id.data, call->id.len);
+    buf_text(to, call->api == LLMGATEWAY__API__API_CHAT
+                 ? ",\"object\":\"chat.completion\",\"created\":"
+                 : ",\"object\":\"text_completion\",\"created\":");
+    buf_number(to, call->created);
+    buf_text(to, ",\"model\":");
+    buf_add(to, call->model.data, call->model.len);
+    buf_text(to, ",\"choices\":[");
+
+    for (i = 0; i < call->assembly->n; i++) {
+        whole_write_choice(call, to, i);
+    }
+
+    buf_text(to, "]");
+
+    if (call->usage.base.descriptor != NULL) {
+        whole_write_usage(call, to);
+    }
+
+    buf_text(to, "}");
+}
+
+
+/* The answer stands in call->answer: put it out, and what it counted. */
+static dialect_do_t
+whole_out(dialect_call_t *call, value_t usage)
+{
+    if (call->answer.failed) {
+        return call_fail(call, LLMGW_GRPC_UNAVAILABLE, "no memory");
+    }
+
+    call->raw_at = call->answer.data;
+    call->raw_left = call->answer.len;
+
+    message_begin(call);
+    chunk_usage(call, usage);
+    call->has_message = call->message.usage != NULL;
+    call->has_final = 1;
+
+    return DIALECT_DONE;
+}
+
+
+dialect_do_t
+whole_end(dialect_call_t *call)
+{
+    value_t        answer = { NULL, NULL };
+    Llmgateway__Usage  usage;
+
+    call->answer.len = 0;
+    call->status = 200;
+    strcpy(call->content_type, "application/json");
+    usage = call->usage;
+    whole_write(call, &call->answer);
+    whole_free(call);
+
+    if (whole_out(call, answer) == DIALECT_FAILED) {
+        return DIALECT_FAILED;
+    }
+
+    if (usage.base.descriptor != NULL) {
+        call->usage = usage;
+        call->message.usage = &call->usage;
+        call->has_message = 1;
+    }
+
+    return DIALECT_DONE;
+}
+
+
+static int
+whole_is_aborted(value_t answer)
+{
+    value_t  at = { NULL, NULL }, choice, reason;
+
+    while (value_item(value_find(answer, "choices"), &at, &choice)) {
+        reason = value_find(choice, "finish_reason");
+
+        if (value_is(reason, "abort") || value_is(reason, "error")) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* The engine's answer with our id, created and model. */
+dialect_do_t
+whole_answer(dialect_call_t *call)
+{
+    buf_t    to = { NULL, 0, 0, 0 }, was;
+    value_t  at = { NULL, NULL }, answer, key, value, usage;
+
+    if (value_check(call->answer.data, call->answer.len, &answer) != 0
+        || !value_is_object(answer))
+    {
+        return call_malformed(call, "an answer that is no JSON object");
+    }
+
+    if (fault_is_event(answer)) {
+        return fault_event(call, answer);
+    }
+
+    if (whole_is_aborted(answer)) {
+        return call_fail(call, LLMGW_GRPC_UNAVAILABLE,
+                         "the engine gave the generation up");
+    }
+
+    buf_text(&to, "{\"id\":");
+    buf_add(&to, call->id.data, call->id.len);
+    buf_text(&to, ",\"created\":");
+    buf_number(&to, call->created);
+    buf_text(&to, ",\"model\":");
+    buf_add(&to, call->model.data, call->model.len);
+
+    while (value_member(answer, &at, &key, &value)) {
+        if (!value_is(key, "id") && !value_is(key, "created")
+            && !value_is(key, "model"))
+        {
+            buf_text(&to, ",");
+            buf_value(&to, key);
+            buf_text(&to, ":");
+            buf_value(&to, value);
+        }
+    }
+
+    buf_text(&to, "}");
+
+    was = call->answer;
+    call->answer = to;
+    usage = value_find(answer, "usage");
+    at.p = NULL;
+
+    if (whole_out(call, usage) == DIALECT_FAILED) {
+        buf_free(&was);
+        return DIALECT_FAILED;
+    }
+
+    buf_free(&was);
+
+    return DIALECT_DONE;
+}
