@@ -59,12 +59,16 @@ llmgw_utf8_is_ascii(const unsigned char *p, size_t len)
 int
 llmgw_utf8_is_valid(const void *text, size_t len)
 {
+    return llmgw_utf8_is_ascii(text, len)
+           || llmgw_utf8_prefix(text, len) == len;
+}
+
+
+size_t
+llmgw_utf8_prefix(const void *text, size_t len)
+{
     size_t                n;
     const unsigned char  *p = text, *end = p + len;
-
-    if (llmgw_utf8_is_ascii(p, len)) {
-        return 1;
-    }
 
     while (p < end) {
 
@@ -76,13 +80,13 @@ llmgw_utf8_is_valid(const void *text, size_t len)
         n = llmgw_utf8_char(p, end - p);
 
         if (n == 0) {
-            return 0;
+            break;
         }
 
         p += n;
     }
 
-    return 1;
+    return p - (const unsigned char *) text;
 }
 
 

@@ -12,6 +12,9 @@
 
 int llmgw_utf8_is_valid(const void *text, size_t len);
 
+/* The bytes before the first that is not UTF-8; len: there is none. */
+size_t llmgw_utf8_prefix(const void *text, size_t len);
+
 /*
  * The bytes of the first character, where it may stand in a line of a log.
  * 0: it is a control character (C0, DEL, or C1: U+009B is what ESC [ is to a

@@ -5,7 +5,8 @@
  *
  *     judge.c   yajl says whether it is JSON, and some more than yajl
  *     scan.c    walks through what was judged, without a copy
- *     body.c    the members of its object, their types, what they ask for
+ *     body.c    finds the members of its object
+ *     known.c   the types of those that we know, and what they ask for
  *     key.c     which replica it belongs to
  *     text.c    its prompt, for replicas that read no more than that
  *     json.c    the other way: JSON that the gateway writes
@@ -22,6 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/openai/error.h"
+#include "core/openai/scan.h"
 #include "llmgateway.pb-c.h"
 
 
@@ -36,6 +39,12 @@
 
 /* Engines name models by a path or by owner and name. */
 #define LLMGW_OPENAI_MAX_MODEL    512
+
+/* OpenAI's own limit of `n`; we hold something for each choice. */
+#define LLMGW_OPENAI_MAX_CHOICES  128
+
+/* Instead of an API: no member has to be there. */
+#define LLMGW_OPENAI_ANY_API      ((Llmgateway__Api) 31)
 
 
 /*
@@ -62,24 +71,17 @@ typedef struct {
 } llmgw_openai_member_t;
 
 typedef struct {
-    unsigned      status;           /* HTTP; 0: there is no error */
-    const char   *type;             /* a constant */
-    const char   *code;             /* a constant; NULL: JSON's null */
-    char          param[80];        /* "": JSON's null; UTF-8 */
-    char          message[240];     /* UTF-8 */
-} llmgw_openai_error_t;
-
-typedef struct {
     Llmgateway__Api         api;
     const uint8_t          *bytes;  /* the caller's; must outlive this */
     size_t                  len;
 
-    const char             *model;  /* without escapes; ends with NUL */
+    char                    model[LLMGW_OPENAI_MAX_MODEL + 1];
+                                    /* without escapes; ends with NUL */
     size_t                  model_len;
     uint32_t                features;       /* a sum of Llmgateway__Feature */
     uint32_t                n;              /* at least 1 */
     uint32_t                prompts;        /* of completions; at least 1 */
-    int32_t                 max_tokens;     /* 0: none; max_completion_tokens
+    uint32_t                max_tokens;     /* 0: none; max_completion_tokens
                                                goes before max_tokens */
     unsigned                stream:1;
     unsigned                include_usage:1;
@@ -112,12 +114,8 @@ int llmgw_openai_body_read(llmgw_openai_body_t *body, Llmgateway__Api api,
 /* Frees what read() allocated; idempotent. */
 void llmgw_openai_body_done(llmgw_openai_body_t *body);
 
-/*
- * Sets an error.  param may be NULL; what is too long is cut between
- * characters.
- */
-void llmgw_openai_error_set(llmgw_openai_error_t *error, unsigned status,
-    const char *type, const char *code, const char *param,
-    const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* The value at a span; of kind END if the body has none. */
+llmgw_scan_t llmgw_openai_body_value(const llmgw_openai_body_t *body,
+    llmgw_openai_span_t span);
 
 #endif /* LLMGW_OPENAI_BODY_H */

@@ -1,0 +1,374 @@
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "core/openai/key.h"
+#include "core/openai/scan.h"
+
+
+/* Strings with escapes are hashed in pieces. */
+#define PIECE_BYTES  1024
+
+
+/* A container that is open: the hash of what was in it so far. */
+typedef struct {
+    uint64_t      hash;
+    uint64_t      key;              /* of the member whose value comes next */
+    unsigned      is_object:1;
+    unsigned      has_key:1;
+} key_frame_t;
+
+/* The beginning of a text that comes in pieces. */
+typedef struct {
+    XXH3_state_t  state;
+    size_t        left;             /* bytes that may still enter */
+} key_text_t;
+
+
+static uint64_t key_asked(const llmgw_openai_body_t *body,
+    llmgw_openai_by_t by);
+static uint64_t key_stem(const llmgw_openai_body_t *body);
+static uint64_t key_span(const llmgw_openai_body_t *body,
+    llmgw_openai_span_t span);
+static uint64_t key_value(llmgw_scan_t value);
+static void key_add(key_frame_t *frame, uint64_t hash);
+static uint64_t key_scalar(const llmgw_scan_t *token);
+static uint64_t key_string(const llmgw_scan_t *string);
+static uint64_t key_mix(uint64_t a, uint64_t b);
+static uint64_t key_messages(llmgw_scan_t messages, uint64_t key,
+    key_text_t *text);
+static void key_content(key_text_t *text, llmgw_scan_t content);
+static void key_prompt(key_text_t *text, llmgw_scan_t prompt);
+static void key_text_string(key_text_t *text, const llmgw_scan_t *string);
+static void key_text_bytes(key_text_t *text, const void *bytes, size_t len);
+static int key_has_objects(llmgw_scan_t array);
+
+
+uint64_t
+llmgw_openai_key(const llmgw_openai_body_t *body, size_t prefix,
+    llmgw_openai_by_t by)
+{
+    uint64_t      key;
+    key_text_t    text;
+    llmgw_scan_t  prompt;
+
+    key = key_asked(body, by);
+
+    if (key) {
+        return key;
+    }
+
+    XXH3_INITSTATE(&text.state);
+    (void) XXH3_64bits_reset(&text.state);
+    text.left = prefix;
+
+    key = key_stem(body);
+    prompt = llmgw_openai_body_value(body, body->messages.end ? body->messages
+                                                              : body->prompt);
+
+    if (key_has_objects(prompt)) {
+        key = key_messages(prompt, key, &text);
+
+    } else {
+        key_prompt(&text, prompt);
+    }
+
+    return key_mix(key, XXH3_64bits_digest(&text.state));
+}
+
+
+/* The key that the client asks for; 0: none. */
+static uint64_t
+key_asked(const llmgw_openai_body_t *body, llmgw_openai_by_t by)
+{
+    llmgw_scan_t  value;
+
+    if (by == LLMGW_OPENAI_BY_PROMPT) {
+        return 0;
+    }
+
+    value = llmgw_openai_body_value(body, by == LLMGW_OPENAI_BY_USER
+                                          ? body->user : body->cache_key);
+
+    return value.kind == LLMGW_SCAN_STRING && value.end - value.begin > 2
+           ? key_string(&value) : 0;
+}
+
+
+/* What stands before all messages, whatever their place in the body. */
+static uint64_t
+key_stem(const llmgw_openai_body_t *body)
+{
+    uint64_t  key;
+
+    key = XXH3_64bits(body->model, body->model_len);
+    key = key_mix(key, key_span(body, body->cache_salt));
+    key = key_mix(key, key_span(body, body->tools));
+    key = key_mix(key, key_span(body, body->functions));
+
+    return key_mix(key, key_span(body, body->system));
+}
+
+
+static uint64_t
+key_span(const llmgw_openai_body_t *body, llmgw_openai_span_t span)
+{
+    return span.end ? key_value(llmgw_openai_body_value(body, span)) : 0;
+}
+
+
+static uint64_t
+key_value(llmgw_scan_t value)
+{
+    size_t          depth;
+    uint64_t        hash;
+    key_frame_t     frames[LLMGW_OPENAI_MAX_DEPTH + 1];
+    llmgw_scan_t    token;
+    const uint8_t  *p;
+
+    p = value.begin;
+    depth = 0;
+    memset(&frames[0], 0, sizeof(key_frame_t));
+
+    do {
+        token = llmgw_scan_token(&p, value.end);
+
+        switch (token.kind) {
+
+        case LLMGW_SCAN_OBJECT:
+        case LLMGW_SCAN_ARRAY:
+            if (depth == LLMGW_OPENAI_MAX_DEPTH) {
+                return 0;                   /* nothing that was judged */
+            }
+
+            memset(&frames[++depth], 0, sizeof(key_frame_t));
+            frames[depth].is_object = (token.kind == LLMGW_SCAN_OBJECT);
+            continue;
+
+        case LLMGW_SCAN_OBJECT_END:
+        case LLMGW_SCAN_ARRAY_END:
+            if (depth == 0) {
+                return 0;
+            }
+
+            hash = key_mix(frames[depth--].hash, token.kind);
+            break;
+
+        case LLMGW_SCAN_END:
+            return 0;
+
+        default:
+            hash = key_scalar(&token);
+        }
+
+        key_add(&frames[depth], hash);
+
+    } while (depth > 0);
+
+    return frames[0].hash;
+}
+
+
+/* Members are added up, so their order does not matter; elements' does. */
+static void
+key_add(key_frame_t *frame, uint64_t hash)
+{
+    if (!frame->is_object) {
+        frame->hash = key_mix(frame->hash, hash);
+
+    } else if (!frame->has_key) {
+        frame->key = hash;
+        frame->has_key = 1;
+
+    } else {
+        frame->hash += key_mix(frame->key, hash);
+        frame->has_key = 0;
+    }
+}
+
+
+static uint64_t
+key_scalar(const llmgw_scan_t *token)
+{
+    return token->kind == LLMGW_SCAN_STRING
+           ? key_string(token)
+           : XXH3_64bits_withSeed(token->begin, token->end - token->begin,
+                                  token->kind);
+}
+
+
+static uint64_t
+key_string(const llmgw_scan_t *string)
+{
+    size_t          n;
+    uint8_t         piece[PIECE_BYTES];
+    XXH3_state_t    state;
+    const uint8_t  *from, *text = string->begin + 1;
+
+    n = string->end - text;
+    n -= (n > 0);                           /* the closing quote */
+
+    if (memchr(text, '\\', n) == NULL) {
+        return XXH3_64bits_withSeed(text, n, LLMGW_SCAN_STRING);
+    }
+
+    XXH3_INITSTATE(&state);
+    (void) XXH3_64bits_reset_withSeed(&state, LLMGW_SCAN_STRING);
+
+    for (from = NULL; (n = llmgw_scan_text(string, &from, piece,
+                                           sizeof(piece))) > 0; )
+    {
+        (void) XXH3_64bits_update(&state, piece, n);
+    }
+
+    return XXH3_64bits_digest(&state);
+}
+
+
+static uint64_t
+key_mix(uint64_t a, uint64_t b)
+{
+    uint64_t  pair[2] = { a, b };
+
+    return XXH3_64bits(pair, sizeof(pair));
+}
+
+
+/*
+ * System and developer messages as a whole up to the first user message, which
+ * goes into the text.  Without a user message it is the first of the others.
+ */
+static uint64_t
+key_messages(llmgw_scan_t messages, uint64_t key, key_text_t *text)
+{
+    llmgw_scan_t        role, other;
+    llmgw_scan_item_t   item;
+    llmgw_scan_items_t  items;
+
+    other.kind = LLMGW_SCAN_END;
+
+    for (items = llmgw_scan_items(&messages);
+         llmgw_scan_next(&items, &item); /* void */ )
+    {
+        role = llmgw_scan_member(item.value, "role");
+
+        if (llmgw_scan_is(&role, "user")) {
+            key_content(text, llmgw_scan_member(item.value, "content"));
+            return key;
+        }
+
+        if (llmgw_scan_is(&role, "system")
+            || llmgw_scan_is(&role, "developer"))
+        {
+            key = key_mix(key, key_value(item.value));
+
+        } else if (other.kind == LLMGW_SCAN_END) {
+            other = item.value;
+        }
+    }
+
+    return other.kind == LLMGW_SCAN_END ? key
+                                        : key_mix(key, key_value(other));
+}
+
+
+/* A string, or parts of which those with text are the same as a string. */
+static void
+key_content(key_text_t *text, llmgw_scan_t content)
+{
+    uint64_t            hash;
+    llmgw_scan_t        part;
+    llmgw_scan_item_t   item;
+    llmgw_scan_items_t  items;
+
+    key_text_string(text, &content);
+
+    if (content.kind != LLMGW_SCAN_ARRAY) {
+        return;
+    }
+
+    items = llmgw_scan_items(&content);
+
+    while (text->left > 0 && llmgw_scan_next(&items, &item)) {
+        part = llmgw_scan_member(item.value, "text");
+
+        if (part.kind == LLMGW_SCAN_STRING) {
+            key_text_string(text, &part);
+
+        } else {
+            hash = key_value(item.value);
+            key_text_bytes(text, &hash, sizeof(hash));
+        }
+    }
+}
+
+
+/* Strings and token ids, however deep they are in arrays. */
+static void
+key_prompt(key_text_t *text, llmgw_scan_t prompt)
+{
+    llmgw_scan_t    token;
+    const uint8_t  *p;
+
+    for (p = prompt.begin; text->left > 0; ) {
+        token = llmgw_scan_token(&p, prompt.end);
+
+        if (token.kind == LLMGW_SCAN_END) {
+            return;
+        }
+
+        if (token.kind == LLMGW_SCAN_STRING) {
+            key_text_string(text, &token);
+
+        } else if (token.kind == LLMGW_SCAN_NUMBER) {
+            key_text_bytes(text, token.begin, token.end - token.begin);
+            key_text_bytes(text, ",", 1);
+        }
+    }
+}
+
+
+static void
+key_text_string(key_text_t *text, const llmgw_scan_t *string)
+{
+    size_t          n;
+    uint8_t         piece[PIECE_BYTES];
+    const uint8_t  *from;
+
+    if (string->kind != LLMGW_SCAN_STRING) {
+        return;
+    }
+
+    for (from = NULL; text->left > 0
+                      && (n = llmgw_scan_text(string, &from, piece,
+                                              sizeof(piece))) > 0; )
+    {
+        key_text_bytes(text, piece, n);
+    }
+}
+
+
+static void
+key_text_bytes(key_text_t *text, const void *bytes, size_t len)
+{
+    len = len < text->left ? len : text->left;
+    text->left -= len;
+
+    (void) XXH3_64bits_update(&text->state, bytes, len);
+}
+
+
+/* Messages; or items of Responses. */
+static int
+key_has_objects(llmgw_scan_t array)
+{
+    llmgw_scan_item_t   item;
+    llmgw_scan_items_t  items;
+
+    items = llmgw_scan_items(&array);
+
+    return llmgw_scan_next(&items, &item)
+           && item.value.kind == LLMGW_SCAN_OBJECT;
+}

@@ -1,0 +1,183 @@
+
+#include <string.h>
+
+#include "core/openai/scan.h"
+#include "core/openai/text.h"
+
+
+#define SYSTEM  "system"
+#define CUE     "assistant:"
+
+/*
+ * No message is longer as text than as JSON, with its brackets, quotes and
+ * keys; `system` may be one more.  llmgw_scan_text() wants some room at the
+ * end.
+ */
+#define EXTRA_BYTES  (sizeof(SYSTEM ": \n" CUE) + 4)
+
+
+typedef struct {
+    char  *p;
+    char  *end;
+} text_t;
+
+
+static llmgw_scan_t text_prompt(const llmgw_openai_body_t *body);
+static void text_messages(text_t *text, llmgw_scan_t messages);
+static void text_message(text_t *text, llmgw_scan_t content);
+static void text_content(text_t *text, llmgw_scan_t content);
+static void text_string(text_t *text, llmgw_scan_t string);
+static void text_put(text_t *text, const char *bytes);
+
+
+char *
+llmgw_openai_text(const llmgw_openai_body_t *body, size_t *len)
+{
+    char          *start;
+    size_t         bytes;
+    text_t         text;
+    llmgw_scan_t   prompt, system;
+
+    prompt = text_prompt(body);
+    system = llmgw_openai_body_value(body, body->system);
+
+    if (prompt.kind == LLMGW_SCAN_END) {
+        return NULL;
+    }
+
+    bytes = (prompt.end - prompt.begin) + (system.end - system.begin)
+            + EXTRA_BYTES;
+    start = body->memory->resize(body->memory->data, NULL, bytes);
+
+    if (start == NULL) {
+        return NULL;
+    }
+
+    text.p = start;
+    text.end = start + bytes;
+
+    if (system.kind != LLMGW_SCAN_END) {
+        text_put(&text, SYSTEM);
+        text_message(&text, system);
+    }
+
+    text_string(&text, prompt);
+
+    if (prompt.kind == LLMGW_SCAN_ARRAY) {
+        text_messages(&text, prompt);
+    }
+
+    *len = text.p - start;
+
+    return start;
+}
+
+
+/* An array of messages, or one string; END: there is neither. */
+static llmgw_scan_t
+text_prompt(const llmgw_openai_body_t *body)
+{
+    llmgw_scan_t        prompt;
+    llmgw_scan_item_t   item;
+    llmgw_scan_items_t  items;
+
+    prompt = llmgw_openai_body_value(body, body->messages.end ? body->messages
+                                                              : body->prompt);
+    items = llmgw_scan_items(&prompt);
+
+    if (prompt.kind != LLMGW_SCAN_ARRAY
+        || !llmgw_scan_next(&items, &item)
+        || item.value.kind == LLMGW_SCAN_OBJECT)
+    {
+        return prompt;
+    }
+
+    return item.value.kind == LLMGW_SCAN_STRING
+           ? item.value : llmgw_scan_at(prompt.end, prompt.end);
+}
+
+
+static void
+text_messages(text_t *text, llmgw_scan_t messages)
+{
+    llmgw_scan_item_t   item;
+    llmgw_scan_items_t  items;
+
+    items = llmgw_scan_items(&messages);
+
+    while (llmgw_scan_next(&items, &item)) {
+        if (item.value.kind == LLMGW_SCAN_OBJECT) {
+            text_string(text, llmgw_scan_member(item.value, "role"));
+            text_message(text, llmgw_scan_member(item.value, "content"));
+        }
+    }
+
+    text_put(text, CUE);
+}
+
+
+/* Behind its role. */
+static void
+text_message(text_t *text, llmgw_scan_t content)
+{
+    text_put(text, ": ");
+    text_content(text, content);
+    text_put(text, "\n");
+}
+
+
+/* Parts stand below each other. */
+static void
+text_content(text_t *text, llmgw_scan_t content)
+{
+    char                *begin;
+    llmgw_scan_t         part;
+    llmgw_scan_item_t    item;
+    llmgw_scan_items_t   items;
+
+    begin = text->p;
+    text_string(text, content);
+
+    for (items = llmgw_scan_items(&content); llmgw_scan_next(&items, &item); ) {
+        part = llmgw_scan_member(item.value, "text");
+
+        if (part.kind == LLMGW_SCAN_STRING) {
+
+            if (text->p > begin) {
+                text_put(text, "\n");
+            }
+
+            text_string(text, part);
+        }
+    }
+}
+
+
+static void
+text_string(text_t *text, llmgw_scan_t string)
+{
+    size_t          n;
+    const uint8_t  *from;
+
+    if (string.kind != LLMGW_SCAN_STRING) {
+        return;
+    }
+
+    for (from = NULL; (n = llmgw_scan_text(&string, &from, (uint8_t *) text->p,
+                                           text->end - text->p)) > 0; )
+    {
+        text->p += n;
+    }
+}
+
+
+static void
+text_put(text_t *text, const char *bytes)
+{
+    size_t  len = strlen(bytes);
+
+    if (len <= (size_t) (text->end - text->p)) {
+        memcpy(text->p, bytes, len);
+        text->p += len;
+    }
+}
