@@ -121,6 +121,7 @@ static const swim_callbacks_t  agent_swim_callbacks = {
     .on_drain = agent_drain_act,
     .on_restart = agent_child_restart,
     .is_kept = agent_keep_is_done,
+    .find_models = agent_segment_models,
     .on_skew = agent_skew,
     .on_ordered = agent_ordered
 };
@@ -315,6 +316,7 @@ agent_create_control(agent_t *agent, char *error)
     env->show_view = agent_show_view;
     env->show_traits = agent_show_traits;
     env->show_status = agent_show_status;
+    env->show_models = agent_segment_models;
     env->on_report = agent_replica_report;
     env->on_drain = agent_job_drain;
     env->on_undrain = agent_job_undrain;

@@ -111,6 +111,9 @@ void agent_segment_destroy(agent_t *agent);
    that is alive. */
 void agent_segment_restore(agent_t *agent);
 
+/* swim_callbacks_t's find_models, and command_env_t's show_models. */
+const char *agent_segment_models(void *data, uint64_t list, size_t *bytes);
+
 /* Publishes what is marked; before the loop sleeps the same, unless the last
    time was just now (0: that is still to come); and each second. */
 void agent_segment_publish(agent_t *agent);

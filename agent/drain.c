@@ -75,9 +75,7 @@ agent_drain_keep(agent_t *agent)
 static int
 agent_drain_has_replica(const agent_t *agent)
 {
-    return agent->call != NULL
-           && (agent->local.service == LLMGW_SERVICE_READY
-               || agent->local.service == LLMGW_SERVICE_STALLED);
+    return agent->call != NULL && local_has_replica(&agent->local);
 }
 
 

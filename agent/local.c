@@ -20,10 +20,12 @@ local_report(local_t *local, const report_t *report, uint64_t now_us)
     local->draining = report->draining;
     local->max_capacity = report->max_capacity;
     local->active_requests = report->active_requests;
+    local->engine = report->engine;
+    local->models = report->models;
     local->replica_start_ms = report->replica_start_ms;
     strcpy(local->model_version, report->model_version);
-    local->service = report->goodbye ? LLMGW_SERVICE_STOPPED
-                                     : LLMGW_SERVICE_READY;
+    strcpy(local->resume_group, report->resume_group);
+    local->service = report->goodbye ? LLMGW_SERVICE_STOPPED : report->state;
 }
 
 
@@ -32,6 +34,7 @@ local_lost(local_t *local)
 {
     local->is_connected = 0;
     local->active_requests = 0;
+    local->engine = (llmgw_engine_load_t) { 0 };
 
     if (local->service != LLMGW_SERVICE_STOPPED) {
         local->service = LLMGW_SERVICE_DOWN;
@@ -42,11 +45,18 @@ local_lost(local_t *local)
 void
 local_ended(local_t *local)
 {
-    if (local->is_connected || local->service == LLMGW_SERVICE_READY
-        || local->service == LLMGW_SERVICE_STALLED)
-    {
+    if (local->is_connected || local_has_replica(local)) {
         local_lost(local);
     }
+}
+
+
+int
+local_has_replica(const local_t *local)
+{
+    return (local->is_connected && local->service != LLMGW_SERVICE_STOPPED)
+           || local->service == LLMGW_SERVICE_READY
+           || local->service == LLMGW_SERVICE_STALLED;
 }
 
 
@@ -70,7 +80,9 @@ local_tick(local_t *local, uint64_t now_us)
 uint64_t
 local_next_us(const local_t *local)
 {
-    return local->is_connected && local->service == LLMGW_SERVICE_READY
+    return local->is_connected && (local->service == LLMGW_SERVICE_READY
+                                   || local->service
+                                      == LLMGW_SERVICE_STARTING)
            ? local->reported_us + LOCAL_STALL_US : UINT64_MAX;
 }
 
@@ -114,5 +126,11 @@ local_own(const local_t *local, swim_own_t *own)
     own->draining = local->draining;
     own->model_version = local->model_version;
     own->max_capacity = local->max_capacity;
+    own->is_heard = local->is_connected
+                    && local->service != LLMGW_SERVICE_STOPPED;
+    own->resume_group = local->resume_group[0] ? local->resume_group : NULL;
+    own->models = local->models.names;
+    own->models_bytes = local->models.bytes;
+    own->models_cut = local->models.cut;
     own->replica_start_ms = local->replica_start_ms;
 }

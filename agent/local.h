@@ -18,6 +18,10 @@
  *                 | STOPPED | <------- goodbye ------------+    |
  *                 +---------+ ---(report)-----------------------+
  *
+ * A report may say what the engine behind the replica is: STARTING, STALLED or
+ * DOWN.  That takes the place of READY.  The replica's own silence is a stall
+ * all the same, unless its engine is DOWN.
+ *
  * A replica that never reported is judged by its health checks instead; from
  * its first report on they no longer count.  An answer that it does not serve
  * is a drain: it runs, and wants nothing new.
@@ -37,14 +41,17 @@
 #define LOCAL_STALL_US  3000000ULL
 
 typedef struct {
-    llmgw_service_t  service;
-    int              draining;
-    char             model_version[LLMGW_MEMBERS_NAME_BYTES];
-    uint32_t         max_capacity;
-    uint32_t         active_requests;
-    uint64_t         replica_start_ms;
-    uint64_t         reported_us;       /* 0: never */
-    int              is_connected;      /* a report connection stands */
+    llmgw_service_t      service;
+    int                  draining;
+    char                 model_version[LLMGW_MEMBERS_NAME_BYTES];
+    char                 resume_group[LLMGW_MEMBERS_NAME_BYTES];
+    report_models_t      models;
+    uint32_t             max_capacity;
+    uint32_t             active_requests;
+    llmgw_engine_load_t  engine;
+    uint64_t             replica_start_ms;
+    uint64_t             reported_us;   /* 0: never */
+    int                  is_connected;  /* a report connection stands */
 } local_t;
 
 
@@ -68,7 +75,13 @@ uint64_t local_next_us(const local_t *local);
 
 void local_health(local_t *local, health_verdict_t verdict);
 
-/* What to tell the cluster; the strings are the local's. */
+/* There is a process that can be told something. */
+int local_has_replica(const local_t *local);
+
+/*
+ * What to tell the cluster; the strings are the local's.  The resume group is
+ * NULL where no report named one.
+ */
 void local_own(const local_t *local, swim_own_t *own);
 
 #endif /* LOCAL_H */

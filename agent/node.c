@@ -201,6 +201,16 @@ node_is_kept(void *data)
 }
 
 
+static const char *
+node_find_models(void *data, uint64_t list, size_t *bytes)
+{
+    node_t  *node = data;
+
+    return node->callbacks->find_models != NULL
+           ? node->callbacks->find_models(node->data, list, bytes) : NULL;
+}
+
+
 static void
 node_skew(void *data, const char *id, const address_t *from,
     uint64_t ahead_us)
@@ -231,6 +241,7 @@ static const swim_callbacks_t  node_callbacks = {
     .on_drain = node_drain,
     .on_restart = node_restart,
     .is_kept = node_is_kept,
+    .find_models = node_find_models,
     .on_skew = node_skew,
     .on_ordered = node_ordered
 };
@@ -317,9 +328,11 @@ node_set_own(node_t *node, const swim_own_t *own)
 
 
 void
-node_set_load(node_t *node, uint32_t active_requests)
+node_set_load(node_t *node, uint32_t active_requests,
+    const llmgw_engine_load_t *engine)
 {
-    swim_set_load(node->swim, active_requests, clock_mono_us(node->clock));
+    swim_set_load(node->swim, active_requests, engine,
+                  clock_mono_us(node->clock));
     node_arm(node);
 }
 

@@ -33,7 +33,8 @@ const swim_t *node_swim(const node_t *node);
 void node_restore(node_t *node, const llmgw_members_view_t *view);
 void node_set_seeds(node_t *node, const address_t *seeds, size_t n);
 void node_set_own(node_t *node, const swim_own_t *own);
-void node_set_load(node_t *node, uint32_t active_requests);
+void node_set_load(node_t *node, uint32_t active_requests,
+    const llmgw_engine_load_t *engine);
 void node_retire(node_t *node);
 void node_leave(node_t *node);
 void node_set_update(node_t *node, const char *id);

@@ -40,13 +40,21 @@ agent_replica_arm(agent_t *agent)
 void
 agent_replica_changed(agent_t *agent)
 {
-    swim_own_t  own;
+    swim_own_t   own;
+    const char  *group;
 
     if (agent->local.reported_us != 0) {
-        node_set_load(agent->node, agent->local.active_requests);
+        node_set_load(agent->node, agent->local.active_requests,
+                      &agent->local.engine);
     }
 
     local_own(&agent->local, &own);
+
+    if (own.resume_group == NULL) {
+        group = agent->settings->resume_group;
+        own.resume_group = group ? group : "";
+    }
+
     node_set_own(agent->node, &own);
 
     agent_replica_arm(agent);

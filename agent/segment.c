@@ -55,13 +55,16 @@ agent_segment_well(agent_t *agent)
 
 /* publish_source_t's at: of the swim's table. */
 static void
-agent_segment_at(const void *data, size_t i, const llmgw_member_t **member,
-    const llmgw_member_load_t **load)
+agent_segment_at(const void *data, size_t i, publish_item_t *item)
 {
-    const table_t  *table = data;
+    const table_t   *table = data;
+    const member_t  *member;
 
-    *member = &table->members[i]->facts;
-    *load = &table->members[i]->load;
+    member = table->members[i];
+    item->member = &member->facts;
+    item->load = &member->load;
+    item->models = member->models;
+    item->models_bytes = member->models_bytes;
 }
 
 
@@ -134,6 +137,16 @@ agent_segment_beat(agent_t *agent)
 
     agent_segment_well(agent);
     agent_segment_publish(agent);
+}
+
+
+/* The writer has those of its predecessor's segment, too. */
+const char *
+agent_segment_models(void *data, uint64_t list, size_t *bytes)
+{
+    agent_t  *agent = data;
+
+    return publish_models(agent->publish, list, bytes);
 }
 
 

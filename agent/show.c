@@ -36,6 +36,7 @@ agent_show_status(void *data, command_status_t *status)
     swim = node_swim(agent->node);
 
     status->own = &swim_own(swim)->facts;
+    status->load = &swim_own(swim)->load;
     status->counters = swim_counters(swim);
     status->key = agent_keys_primary(agent);
     status->backlog = swim_backlog(swim);

@@ -56,13 +56,12 @@ command_report(const command_env_t *env, command_peer_t *peer,
 {
     int                     is_first;
     report_t                report;
-    const char             *field;
+    const char             *reason;
     const command_error_t  *error;
 
-    if (report_decode(&report, request, &field) != 0) {
+    if (report_decode(&report, request, &reason) != 0) {
         return json_pack("{s:b, s:o, s:s}", "ok", 0, "error",
-                         json_sprintf("report: \"%s\" is missing or wrong",
-                                      field),
+                         json_sprintf("report: %s", reason),
                          "code", "bad_report");
     }
 

@@ -66,15 +66,16 @@ typedef struct {
 
 /* The agent itself. */
 typedef struct {
-    const llmgw_member_t   *own;
-    const swim_counters_t  *counters;
-    const char             *key;        /* id of what seals; NULL: nothing */
-    size_t                  backlog;
-    unsigned                doubt;
-    int                     is_joined;
-    int                     is_isolated;
-    const char             *segment_trouble;    /* why it is not written; */
-    const char             *state_trouble;      /* NULL: it is */
+    const llmgw_member_t       *own;
+    const llmgw_member_load_t  *load;
+    const swim_counters_t      *counters;
+    const char                 *key;    /* id of what seals; NULL: nothing */
+    size_t                      backlog;
+    unsigned                    doubt;
+    int                         is_joined;
+    int                         is_isolated;
+    const char                 *segment_trouble;    /* why it is not written; */
+    const char                 *state_trouble;      /* NULL: it is */
 } command_status_t;
 
 typedef enum {
@@ -103,6 +104,10 @@ typedef struct {
     void  (*show_traits)(void *data, const char *id,
                          command_traits_t *traits);
     void  (*show_status)(void *data, command_status_t *status);
+
+    /* The list of names that a shown member names by its hash; NULL: it is
+       not there. */
+    const char *(*show_models)(void *data, uint64_t models, size_t *bytes);
 
     /* NULL: taken; else why not. */
     const command_error_t *(*on_report)(void *data, command_peer_t *peer,
@@ -154,7 +159,8 @@ json_t *command_busy(void);
  * what nobody is told (an incarnation).  before NULL: it came; after NULL: it
  * is forgotten.  NULL: out of memory.
  */
-json_t *command_events(const llmgw_member_t *before,
-    const llmgw_member_t *after, uint64_t wall_us);
+json_t *command_events(const command_env_t *env,
+    const llmgw_member_t *before, const llmgw_member_t *after,
+    uint64_t wall_us);
 
 #endif /* COMMAND_H */

@@ -173,7 +173,7 @@ control_tell(control_t *control, const llmgw_member_t *before,
     }
 
     env = control->env;
-    events = command_events(before, after, env->wall_us(env->data));
+    events = command_events(env, before, after, env->wall_us(env->data));
 
     json_array_foreach(events, i, event) {
         for (conn = control->conns; conn != NULL; conn = conn->next) {

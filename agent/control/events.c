@@ -106,22 +106,40 @@ command_add_draining(json_t *events, const llmgw_member_t *before,
 
 
 static void
-command_add_came(json_t *events, const llmgw_member_t *member,
+command_add_models(const command_env_t *env, json_t *events,
+    const llmgw_member_t *before, const llmgw_member_t *after,
     uint64_t wall_us)
+{
+    json_t  *event;
+
+    if (before->models == after->models) {
+        return;
+    }
+
+    event = command_event("models", after->id, wall_us);
+    json_object_set_new(event, "from", command_show_models(env, before));
+    json_object_set_new(event, "to", command_show_models(env, after));
+    json_array_append_new(events, event);
+}
+
+
+static void
+command_add_came(const command_env_t *env, json_t *events,
+    const llmgw_member_t *member, uint64_t wall_us)
 {
     json_t                     *event;
     const llmgw_member_load_t   unknown = { 0 };
 
     event = command_event("joined", member->id, wall_us);
     json_object_set_new(event, "member",
-                        command_show_member(member, &unknown));
+                        command_show_member(env, member, &unknown));
     json_array_append_new(events, event);
 }
 
 
 static void
-command_add_changes(json_t *events, const llmgw_member_t *a,
-    const llmgw_member_t *b, uint64_t wall_us)
+command_add_changes(const command_env_t *env, json_t *events,
+    const llmgw_member_t *a, const llmgw_member_t *b, uint64_t wall_us)
 {
     command_add_numbers(events, "restarted", b, wall_us, a->epoch, b->epoch);
     command_add_words(events, "address", b, wall_us, a->address, b->address);
@@ -133,6 +151,7 @@ command_add_changes(json_t *events, const llmgw_member_t *a,
     command_add_draining(events, a, b, wall_us);
     command_add_words(events, "version", b, wall_us, a->model_version,
                       b->model_version);
+    command_add_models(env, events, a, b, wall_us);
     command_add_numbers(events, "capacity", b, wall_us, a->max_capacity,
                         b->max_capacity);
     command_add_numbers(events, "weight", b, wall_us, a->weight, b->weight);
@@ -140,21 +159,21 @@ command_add_changes(json_t *events, const llmgw_member_t *a,
 
 
 json_t *
-command_events(const llmgw_member_t *before, const llmgw_member_t *after,
-    uint64_t wall_us)
+command_events(const command_env_t *env, const llmgw_member_t *before,
+    const llmgw_member_t *after, uint64_t wall_us)
 {
     json_t  *events;
 
     events = json_array();
 
     if (before == NULL) {
-        command_add_came(events, after, wall_us);
+        command_add_came(env, events, after, wall_us);
 
     } else if (after == NULL) {
         json_array_append_new(events, command_event("forgotten", before->id,
                                                     wall_us));
     } else {
-        command_add_changes(events, before, after, wall_us);
+        command_add_changes(env, events, before, after, wall_us);
     }
 
     return events;

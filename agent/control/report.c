@@ -43,7 +43,7 @@ report_flag(const json_t *json, const char *name, int *value)
 
 
 static int
-report_version(const json_t *json, const char *name, char *version)
+report_name(const json_t *json, const char *name, char *text)
 {
     size_t   len;
     json_t  *field;
@@ -57,27 +57,204 @@ report_version(const json_t *json, const char *name, char *version)
         return -1;
     }
 
-    memcpy(version, json_string_value(field), len + 1);
+    memcpy(text, json_string_value(field), len + 1);
 
     return 0;
 }
 
 
+/* Absent means the empty one. */
+static int
+report_group(const json_t *json, char *text)
+{
+    text[0] = '\0';
+
+    return json_object_get(json, "resume_group") == NULL
+           ? 0 : report_name(json, "resume_group", text);
+}
+
+
+/* Absent means READY: the replica serves as soon as it reports. */
+static int
+report_state(const json_t *json, llmgw_service_t *state)
+{
+    size_t   i;
+    json_t  *field;
+
+    static const llmgw_service_t  states[] = {
+        LLMGW_SERVICE_STARTING, LLMGW_SERVICE_READY, LLMGW_SERVICE_STALLED,
+        LLMGW_SERVICE_DOWN
+    };
+
+    field = json_object_get(json, "state");
+    *state = LLMGW_SERVICE_READY;
+
+    if (field == NULL) {
+        return 0;
+    }
+
+    for (i = 0; json_is_string(field)
+                && i < sizeof(states) / sizeof(states[0]); i++)
+    {
+        if (strcmp(json_string_value(field), llmgw_service_name(states[i]))
+            == 0)
+        {
+            *state = states[i];
+            return 0;
+        }
+    }
+
+    return -1;
+}
+
+
+static int
+report_model_is_valid(const json_t *list, size_t i)
+{
+    size_t       k, len;
+    const char  *name;
+
+    name = json_string_value(json_array_get(list, i));
+    len = json_string_length(json_array_get(list, i));
+
+    if (name == NULL || len == 0 || len > REPORT_MAX_NAME_BYTES
+        || len != strlen(name) || !llmgw_members_list_is_valid(name, len + 1))
+    {
+        return 0;
+    }
+
+    for (k = 0; k < i; k++) {
+        if (strcmp(name, json_string_value(json_array_get(list, k))) == 0) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* The first names that fit are kept, in their order. */
+static int
+report_models(const json_t *json, report_models_t *models)
+{
+    size_t        i, n, len;
+    const char   *name;
+    const json_t *list;
+
+    *models = (report_models_t) { .bytes = 0 };
+    list = json_object_get(json, "models");
+    n = json_array_size(list);
+
+    if ((list != NULL && !json_is_array(list)) || n > REPORT_MAX_MODELS) {
+        return -1;
+    }
+
+    for (i = 0; i < n; i++) {
+        if (!report_model_is_valid(list, i)) {
+            return -1;
+        }
+
+        name = json_string_value(json_array_get(list, i));
+        len = strlen(name) + 1;
+
+        if (models->cut != 0 || len > sizeof(models->names) - models->bytes) {
+            models->cut++;
+            continue;
+        }
+
+        memcpy(models->names + models->bytes, name, len);
+        models->bytes += len;
+    }
+
+    return 0;
+}
+
+
+/* One of the engine's figures; absent means that it does not tell. */
+static int
+report_figure(const json_t *json, const char *name, unsigned bit,
+    int64_t max, llmgw_engine_load_t *engine, int64_t *value)
+{
+    *value = 0;
+
+    if (json_object_get(json, name) == NULL) {
+        return 0;
+    }
+
+    engine->told |= bit;
+
+    return report_integer(json, name, max, value);
+}
+
+
+static int
+report_engine(const json_t *json, llmgw_engine_load_t *engine,
+    const char **error)
+{
+    int64_t  running, waiting, kv_permille;
+
+    *engine = (llmgw_engine_load_t) { 0 };
+
+#define wrong(name)  (*error = "\"" name "\" is wrong or too great", name)
+    if (report_figure(json, wrong("running"), LLMGW_ENGINE_RUNNING,
+                      LLMGW_ENGINE_MAX_REQUESTS, engine, &running)
+        || report_figure(json, wrong("waiting"), LLMGW_ENGINE_WAITING,
+                         LLMGW_ENGINE_MAX_REQUESTS, engine, &waiting)
+        || report_figure(json, wrong("kv_permille"), LLMGW_ENGINE_KV, 1000,
+                         engine, &kv_permille))
+#undef wrong
+    {
+        return -1;
+    }
+
+    engine->running = running;
+    engine->waiting = waiting;
+    engine->kv_permille = kv_permille;
+
+    return 0;
+}
+
+
+/* What is there of an engine behind the replica. */
+static int
+report_facts(const json_t *json, report_t *report, const char **error)
+{
+    *error = "\"resume_group\" is wrong";
+
+    if (report_group(json, report->resume_group) != 0) {
+        return -1;
+    }
+
+    *error = "\"state\" is none of STARTING, READY, STALLED, DOWN";
+
+    if (report_state(json, &report->state) != 0) {
+        return -1;
+    }
+
+    *error = "\"models\" is not a list of up to 64 different names, each of 1 "
+             "to 255 printable ASCII characters";
+
+    return report_models(json, &report->models) != 0
+           || report_engine(json, &report->engine, error) != 0 ? -1 : 0;
+}
+
+
 int
-report_decode(report_t *report, const json_t *json, const char **field)
+report_decode(report_t *report, const json_t *json, const char **error)
 {
     int64_t   start_ms, pid, capacity, active;
     report_t  decoded;
 
-    if (report_integer(json, *field = "replica_start", INT64_MAX, &start_ms)
-        || report_integer(json, *field = "pid", INT32_MAX, &pid)
-        || report_integer(json, *field = "max_capacity", INT32_MAX, &capacity)
-        || report_integer(json, *field = "active_requests", INT32_MAX,
-                          &active)
-        || report_version(json, *field = "model_version",
-                          decoded.model_version)
-        || report_flag(json, *field = "draining", &decoded.draining)
-        || report_flag(json, *field = "goodbye", &decoded.goodbye))
+#define lacks(name)  (*error = "\"" name "\" is missing or wrong", name)
+    if (report_integer(json, lacks("replica_start"), INT64_MAX, &start_ms)
+        || report_integer(json, lacks("pid"), INT32_MAX, &pid)
+        || report_integer(json, lacks("max_capacity"), INT32_MAX, &capacity)
+        || report_integer(json, lacks("active_requests"), INT32_MAX, &active)
+        || report_name(json, lacks("model_version"), decoded.model_version)
+        || report_flag(json, lacks("draining"), &decoded.draining)
+        || report_flag(json, lacks("goodbye"), &decoded.goodbye)
+        || report_facts(json, &decoded, error))
+#undef lacks
     {
         return -1;
     }

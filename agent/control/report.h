@@ -6,8 +6,10 @@
  *    "model_version":"v1","max_capacity":4,"active_requests":0,
  *    "draining":false}
  *
- * and with "goodbye":true as its last word.  docs/control.md has it for
- * those who write an engine.
+ * and with "goodbye":true as its last word.  A replica with an engine behind it
+ * also says what that engine is: "state", "models", "running", "waiting",
+ * "kv_permille", "resume_group".  docs/control.md has it for those who write
+ * an engine.
  */
 
 #ifndef REPORT_H
@@ -19,18 +21,33 @@
 #include "proto/members/members.h"
 
 
+#define REPORT_MAX_MODELS      64   /* a replica with more adapters than that
+                                       serves nobody well */
+#define REPORT_MAX_NAME_BYTES  255
+
+/* Of the names as many as gossip carries; the others are counted. */
 typedef struct {
-    uint64_t  replica_start_ms;     /* wall clock */
-    int64_t   pid;
-    char      model_version[LLMGW_MEMBERS_NAME_BYTES];
-    uint32_t  max_capacity;         /* 0: unlimited */
-    uint32_t  active_requests;
-    int       draining;
-    int       goodbye;
+    char      names[LLMGW_MEMBERS_MODELS_BYTES];    /* each with a NUL */
+    size_t    bytes;                                /* 0: none */
+    uint32_t  cut;
+} report_models_t;
+
+typedef struct {
+    uint64_t             replica_start_ms;      /* wall clock */
+    int64_t              pid;
+    char                 model_version[LLMGW_MEMBERS_NAME_BYTES];
+    char                 resume_group[LLMGW_MEMBERS_NAME_BYTES];    /* or "" */
+    uint32_t             max_capacity;          /* 0: unlimited */
+    uint32_t             active_requests;
+    int                  draining;
+    int                  goodbye;
+    llmgw_service_t      state;                 /* of the engine; else READY */
+    report_models_t      models;
+    llmgw_engine_load_t  engine;
 } report_t;
 
 
-/* 0, or -1 and in *field the name of what is missing or wrong. */
-int report_decode(report_t *report, const json_t *json, const char **field);
+/* 0, or -1 and in *error what is missing or wrong. */
+int report_decode(report_t *report, const json_t *json, const char **error);
 
 #endif /* REPORT_H */

@@ -1,6 +1,8 @@
 
 /* Members and status as JSON. */
 
+#include <string.h>
+
 #include "control/show.h"
 
 
@@ -31,7 +33,54 @@ command_show_state(const llmgw_member_t *member, const char **cause)
 
 
 json_t *
-command_show_member(const llmgw_member_t *m, const llmgw_member_load_t *load)
+command_show_models(const command_env_t *env, const llmgw_member_t *m)
+{
+    size_t       at, bytes;
+    json_t      *shown;
+    const char  *names;
+
+    shown = json_array();
+    names = m->models ? env->show_models(env->data, m->models, &bytes) : NULL;
+
+    for (at = 0; names != NULL && at < bytes; at += strlen(names + at) + 1) {
+        json_array_append_new(shown, json_string(names + at));
+    }
+
+    return shown;
+}
+
+
+/* What the replica says of its engine, as far as it says it. */
+static void
+command_show_engine(const command_env_t *env, json_t *shown,
+    const llmgw_member_t *m, const llmgw_engine_load_t *engine)
+{
+    if (m->models != 0) {
+        json_object_set_new(shown, "models", command_show_models(env, m));
+    }
+
+    if (m->models_cut != 0) {
+        json_object_set_new(shown, "models_cut", json_integer(m->models_cut));
+    }
+
+    if (engine->told & LLMGW_ENGINE_RUNNING) {
+        json_object_set_new(shown, "running", json_integer(engine->running));
+    }
+
+    if (engine->told & LLMGW_ENGINE_WAITING) {
+        json_object_set_new(shown, "waiting", json_integer(engine->waiting));
+    }
+
+    if (engine->told & LLMGW_ENGINE_KV) {
+        json_object_set_new(shown, "kv_permille",
+                            json_integer(engine->kv_permille));
+    }
+}
+
+
+json_t *
+command_show_member(const command_env_t *env, const llmgw_member_t *m,
+    const llmgw_member_load_t *load)
 {
     json_t      *shown;
     const char  *state, *cause;
@@ -67,6 +116,8 @@ command_show_member(const llmgw_member_t *m, const llmgw_member_load_t *load)
                             json_string(m->drain_owner));
     }
 
+    command_show_engine(env, shown, m, &load->engine);
+
     return shown;
 }
 
@@ -97,7 +148,7 @@ command_show_members(const command_env_t *env)
     env->show_view(env->data, &view);
 
     for (i = 0; i < view.n; i++) {
-        shown = command_show_member(&view.members[i], &view.loads[i]);
+        shown = command_show_member(env, &view.members[i], &view.loads[i]);
         env->show_traits(env->data, view.members[i].id, &traits);
         command_show_traits(shown, &traits);
         json_array_append_new(list, shown);
@@ -184,6 +235,7 @@ command_show_troubles(const command_status_t *status)
 json_t *
 command_show_status(const command_env_t *env)
 {
+    json_t                *shown;
     uint64_t               uptime_us;
     command_status_t       status;
     const llmgw_member_t  *own;
@@ -192,7 +244,7 @@ command_show_status(const command_env_t *env)
     own = status.own;
     uptime_us = env->now_us(env->data) - env->started_us;
 
-    return json_pack(
+    shown = json_pack(
         "{s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I,"
         " s:I, s:I, s:s?, s:s?, s:o, s:o, s:o, s:o}",
         "ok", 1, "id", env->id, "role", env->role, "cluster", env->cluster,
@@ -211,4 +263,8 @@ command_show_status(const command_env_t *env)
         "update", env->on_show_update(env->data),
         "members", command_show_counts(env),
         "counters", command_show_counters(status.counters));
+
+    command_show_engine(env, shown, own, &status.load->engine);
+
+    return shown;
 }

@@ -8,15 +8,15 @@
 
 
 #define CTL_CELL_BYTES  96
-#define CTL_NCOLUMNS    9
+#define CTL_NCOLUMNS    11
 
 typedef struct {
     char  cells[CTL_NCOLUMNS][CTL_CELL_BYTES];
 } ctl_row_t;
 
 static const ctl_row_t  ctl_heading = { {
-    "ID", "ROLE", "STATE", "SERVICE", "VERSION", "LOAD", "GRPC", "GOSSIP",
-    "INC"
+    "ID", "ROLE", "STATE", "SERVICE", "VERSION", "MODELS", "LOAD", "ENGINE",
+    "GRPC", "GOSSIP", "INC"
 } };
 
 #define CTL_STATE_COLUMN  2
@@ -62,6 +62,65 @@ ctl_fill_load(char *cell, const json_t *member)
 }
 
 
+/* "llama-8b +2": the base model, and how many names more. */
+static void
+ctl_fill_models(char *cell, const json_t *member)
+{
+    json_int_t   further;
+    const char  *base;
+    json_t      *models;
+
+    models = json_object_get(member, "models");
+    base = json_string_value(json_array_get(models, 0));
+    further = (json_int_t) json_array_size(models) - 1
+              + ctl_number(member, "models_cut");
+
+    if (base == NULL) {
+        strcpy(cell, "-");
+
+    } else if (further > 0) {
+        snprintf(cell, CTL_CELL_BYTES, "%.64s +%" JSON_INTEGER_FORMAT, base,
+                 further);
+    } else {
+        snprintf(cell, CTL_CELL_BYTES, "%s", base);
+    }
+}
+
+
+/* "3 running, 1 waiting, KV 45%": what it tells of these. */
+static void
+ctl_fill_engine(char *cell, const json_t *member)
+{
+    size_t       i, len;
+    json_t      *value;
+    json_int_t   number;
+
+    static const struct {
+        const char  *name, *before, *after;
+        json_int_t   divisor;
+    } figures[] = {
+        { "running", "", " running", 1 }, { "waiting", "", " waiting", 1 },
+        { "kv_permille", "KV ", "%", 10 }
+    };
+
+    for (i = 0, len = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
+        value = json_object_get(member, figures[i].name);
+
+        if (value != NULL) {
+            number = json_integer_value(value) / figures[i].divisor;
+            len += snprintf(cell + len, CTL_CELL_BYTES - len,
+                            "%s%s%" JSON_INTEGER_FORMAT "%s",
+                            len ? ", " : "", figures[i].before, number,
+                            figures[i].after);
+        }
+    }
+
+    if (len == 0) {
+        strcpy(cell, "-");
+    }
+}
+
+
 /* "READY, draining (operator)" */
 static void
 ctl_fill_service(char *cell, const json_t *member)
@@ -96,10 +155,12 @@ ctl_fill_row(ctl_row_t *row, const json_t *member)
              cause ? " (" : "", cause ? cause : "", cause ? ")" : "");
     ctl_fill_service(row->cells[3], member);
     snprintf(cell(4), "%s", ctl_text(member, "model_version"));
-    ctl_fill_load(row->cells[5], member);
-    snprintf(cell(6), "%s", ctl_text(member, "grpc"));
-    snprintf(cell(7), "%s", ctl_text(member, "address"));
-    snprintf(cell(8), "%" JSON_INTEGER_FORMAT,
+    ctl_fill_models(row->cells[5], member);
+    ctl_fill_load(row->cells[6], member);
+    ctl_fill_engine(row->cells[7], member);
+    snprintf(cell(8), "%s", ctl_text(member, "grpc"));
+    snprintf(cell(9), "%s", ctl_text(member, "address"));
+    snprintf(cell(10), "%" JSON_INTEGER_FORMAT,
              ctl_number(member, "incarnation"));
 #undef cell
 }

@@ -33,7 +33,7 @@ ctl_print_value(const json_t *value, FILE *out)
 }
 
 
-/* Of a rolling update: each replica's step. */
+/* Of a rolling update: each replica's step.  Names as they are. */
 static void
 ctl_print_list(const json_t *list, int indent, FILE *out)
 {
@@ -42,6 +42,11 @@ ctl_print_list(const json_t *list, int indent, FILE *out)
     const char  *id;
 
     json_array_foreach(list, i, element) {
+        if (json_is_string(element)) {
+            fprintf(out, "%*s", indent, "");
+            ctl_print_value(element, out);
+        }
+
         id = json_string_value(json_object_get(element, "id"));
         step = json_object_get(element, "step");
 

@@ -14,6 +14,9 @@
 #define PUBLISH_INTERVAL_US  20000
 #define PUBLISH_SHARE        4
 
+/* Lists that are remembered while they are held; a fleet has one or two. */
+#define PUBLISH_HELD  64
+
 struct publish_s {
     llmgw_members_writer_t  *writer;
     publish_change_pt        on_change;
@@ -135,11 +138,36 @@ publish_tell_changes(const publish_t *publish)
 }
 
 
+/*
+ * A list of models is held for the publication that is to come.  Many members
+ * have the same: `held` remembers some that are.  One that cannot be held is
+ * left out by the writer.
+ */
+static void
+publish_hold(publish_t *publish, uint64_t *held, const publish_item_t *item)
+{
+    uint64_t   list;
+    uint64_t  *slot;
+
+    slot = &held[item->member->models % PUBLISH_HELD];
+
+    if (item->member->models != *slot
+        && llmgw_members_hold_list(publish->writer, item->models,
+                                   item->models_bytes, &list)
+           == LLMGW_MEMBERS_DONE)
+    {
+        *slot = list;
+    }
+}
+
+
 /* The members as the writer takes them. */
 static llmgw_members_rc_t
 publish_source(publish_t *publish, const publish_source_t *source)
 {
     size_t                       i;
+    uint64_t                     held[PUBLISH_HELD] = { 0 };
+    publish_item_t               item;
     llmgw_members_rc_t           rc;
     const llmgw_member_t       **members;
     const llmgw_member_load_t  **loads;
@@ -152,7 +180,13 @@ publish_source(publish_t *publish, const publish_source_t *source)
     loads = (const llmgw_member_load_t **) &members[source->n];
 
     for (i = 0; i < source->n; i++) {
-        source->at(source->data, i, &members[i], &loads[i]);
+        source->at(source->data, i, &item);
+        members[i] = item.member;
+        loads[i] = item.load;
+
+        if (item.member->models != 0) {
+            publish_hold(publish, held, &item);
+        }
     }
 
     rc = llmgw_members_publish(publish->writer, members, loads, source->n,
@@ -206,6 +240,13 @@ publish_heartbeat(publish_t *publish, uint64_t now_ms, char *error)
 {
     return llmgw_members_heartbeat(publish->writer, now_ms, error)
            == LLMGW_MEMBERS_DONE ? 0 : -1;
+}
+
+
+const char *
+publish_models(const publish_t *publish, uint64_t models, size_t *bytes)
+{
+    return llmgw_members_held_list(publish->writer, models, bytes);
 }
 
 

@@ -25,13 +25,19 @@ typedef struct publish_s  publish_t;
 typedef void (*publish_change_pt)(void *data, const llmgw_member_t *before,
     const llmgw_member_t *after);
 
+typedef struct {
+    const llmgw_member_t       *member;
+    const llmgw_member_load_t  *load;
+    const char                 *models;         /* the list that it names */
+    size_t                      models_bytes;
+} publish_item_t;
+
 /* The members as they are now: the i-th of n, in any order. */
 typedef struct {
     size_t        n;
     const void   *data;
     void        (*at)(const void *data, size_t i,
-                      const llmgw_member_t **member,
-                      const llmgw_member_load_t **load);
+                      publish_item_t *item);
 } publish_source_t;
 
 /*
@@ -68,6 +74,13 @@ void publish_took(publish_t *publish, uint64_t took_us);
 
 /* Each second.  0, or -1 and a reason. */
 int publish_heartbeat(publish_t *publish, uint64_t now_ms, char *error);
+
+/*
+ * The names that a member of the last publication, or of the one before, has
+ * by their hash; NULL: there are none.  They stay until the next flush.
+ */
+const char *publish_models(const publish_t *publish, uint64_t models,
+    size_t *bytes);
 
 const llmgw_member_t *publish_members(const publish_t *publish, size_t *n);
 const llmgw_member_load_t *publish_loads(const publish_t *publish);

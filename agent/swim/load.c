@@ -42,7 +42,8 @@ load_is_worth_telling(uint32_t told, uint32_t now, uint32_t capacity)
 
 
 void
-load_set(swim_t *swim, uint32_t active_requests, uint64_t now_us)
+load_set(swim_t *swim, uint32_t active_requests,
+    const llmgw_engine_load_t *engine, uint64_t now_us)
 {
     load_t    *load;
     uint64_t   due_us;
@@ -52,6 +53,7 @@ load_set(swim_t *swim, uint32_t active_requests, uint64_t now_us)
     own = swim->own;
 
     own->load.active_requests = active_requests;
+    own->load.engine = *engine;
     own->load.reported_ms = now_us / 1000;
     own->load_seq++;
 

@@ -369,7 +369,7 @@ swim_merge_short(swim_t *swim, member_t *sender, const packet_head_t *head,
         return;         /* we lack the rest of it; our answer says that */
     }
 
-    if (member_merge_load(sender, head->own_active_requests,
+    if (member_merge_load(sender, head->own_active_requests, &head->own_engine,
                           head->own_load_seq, now_us))
     {
         swim_changed(swim, sender, MEMBER_LOAD);

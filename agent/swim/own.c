@@ -18,6 +18,9 @@ swim_own_differs(const llmgw_member_t *known, const llmgw_member_t *facts)
            || known->draining != facts->draining
            || known->max_capacity != facts->max_capacity
            || known->replica_start_ms != facts->replica_start_ms
+           || known->models != facts->models
+           || known->models_cut != facts->models_cut
+           || strcmp(known->resume_group, facts->resume_group) != 0
            || strcmp(known->model_version, facts->model_version) != 0
            || strcmp(known->drain_owner, facts->drain_owner) != 0;
 }
@@ -33,15 +36,19 @@ swim_traits_differ(const member_traits_t *known, const member_traits_t *traits)
 
 /*
  * Replaces the own record, and sends it if it differs.  Gateways get at once
- * every change of what may be routed to, above all DOWN.
+ * every change of what may be routed to, above all DOWN.  said: has the list
+ * of models; NULL: that stays.  Without memory for it there is none until the
+ * next report.
  */
 static void
 swim_replace_own(swim_t *swim, const llmgw_member_t *facts,
-    const member_traits_t *traits, uint64_t now_us)
+    const member_traits_t *traits, const swim_own_t *said, uint64_t now_us)
 {
+    uint64_t   models;
     member_t  *own;
 
     own = swim->own;
+    models = own->facts.models;
 
     if (!swim_own_differs(&own->facts, facts)
         && !swim_traits_differ(&own->traits, traits))
@@ -52,6 +59,10 @@ swim_replace_own(swim_t *swim, const llmgw_member_t *facts,
     own->facts = *facts;
     own->traits = *traits;
     own->facts.incarnation++;
+
+    if (said != NULL && facts->models != models) {
+        (void) member_set_models(own, said->models, said->models_bytes);
+    }
 
     swim_changed(swim, own, MEMBER_FACTS);
 
@@ -83,7 +94,7 @@ swim_drain_changed(swim_t *swim, unsigned what, uint64_t now_us)
 
     facts = swim->own->facts;
     swim_fill_drain(swim, &facts, &swim->own->traits);
-    swim_replace_own(swim, &facts, &swim->own->traits, now_us);
+    swim_replace_own(swim, &facts, &swim->own->traits, NULL, now_us);
 
     if (what != 0 && swim->config.callbacks->on_drain != NULL) {
         swim->config.callbacks->on_drain(swim->config.data, what);
@@ -99,8 +110,9 @@ swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us)
     member_traits_t  traits;
 
     assert(strlen(own->model_version) < LLMGW_MEMBERS_NAME_BYTES);
+    assert(own->models_bytes <= LLMGW_MEMBERS_MODELS_BYTES);
 
-    what = own->service == LLMGW_SERVICE_READY
+    what = own->is_heard || own->service == LLMGW_SERVICE_READY
            ? drain_reported(&swim->drain, own->draining) : 0;
     facts = swim->own->facts;
     traits = swim->own->traits;
@@ -111,8 +123,17 @@ swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us)
     strcpy(facts.model_version, own->model_version);
     traits.refuses_new = own->draining != 0;
 
+    if (own->resume_group != NULL) {
+        strcpy(facts.resume_group, own->resume_group);
+    }
+
+    facts.models = own->models_bytes == 0
+                   ? 0 : llmgw_members_list_hash(own->models,
+                                                 own->models_bytes);
+    facts.models_cut = own->models_cut;
+
     swim_fill_drain(swim, &facts, &traits);
-    swim_replace_own(swim, &facts, &traits, now_us);
+    swim_replace_own(swim, &facts, &traits, own, now_us);
     swim_drain_changed(swim, what, now_us);
 }
 
@@ -126,7 +147,7 @@ swim_set_update(swim_t *swim, const char *id, uint64_t now_us)
 
     traits = swim->own->traits;
     strcpy(traits.update, id);
-    swim_replace_own(swim, &swim->own->facts, &traits, now_us);
+    swim_replace_own(swim, &swim->own->facts, &traits, NULL, now_us);
 }
 
 

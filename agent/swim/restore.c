@@ -17,6 +17,27 @@
 #include "swim/table/tombstone.h"
 
 
+/* A list that is not there lacks, as all that the segment does not have. */
+static void
+restore_models(const swim_t *swim, member_update_t *update)
+{
+    const swim_callbacks_t  *callbacks;
+
+    callbacks = swim->config.callbacks;
+
+    if (callbacks->find_models != NULL && update->facts.models != 0) {
+        update->models = callbacks->find_models(swim->config.data,
+                                                update->facts.models,
+                                                &update->models_bytes);
+    }
+
+    if (update->models == NULL) {
+        update->facts.models = 0;
+        update->facts.models_cut = 0;
+    }
+}
+
+
 static void
 restore_member(swim_t *swim, const llmgw_member_t *facts,
     const llmgw_member_load_t *load, uint64_t now_us)
@@ -26,6 +47,7 @@ restore_member(swim_t *swim, const llmgw_member_t *facts,
 
     memset(&update, 0, sizeof(update));
     update.facts = *facts;
+    restore_models(swim, &update);
 
     /* So old that it is not told to those that have forgotten it. */
     if (!member_liveness_is_present(facts->liveness)) {

@@ -150,6 +150,7 @@ swim_fill_head(swim_t *swim, packet_head_t *head,
     if (is_short) {
         head->own_incarnation = swim->own->facts.incarnation;
         head->own_active_requests = swim->own->load.active_requests;
+        head->own_engine = swim->own->load.engine;
         head->own_load_seq = swim->own->load_seq;
     }
 }

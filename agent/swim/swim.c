@@ -210,9 +210,10 @@ swim_set_wall_ahead(swim_t *swim, uint64_t ahead_us)
 
 
 void
-swim_set_load(swim_t *swim, uint32_t active_requests, uint64_t now_us)
+swim_set_load(swim_t *swim, uint32_t active_requests,
+    const llmgw_engine_load_t *engine, uint64_t now_us)
 {
-    load_set(swim, active_requests, now_us);
+    load_set(swim, active_requests, engine, now_us);
 }
 
 

@@ -102,6 +102,10 @@ typedef struct {
      */
     int  (*is_kept)(void *data);
 
+    /* The names that a restored record names by their hash; NULL: they are not
+       there.  NULL: none are. */
+    const char *(*find_models)(void *data, uint64_t list, size_t *bytes);
+
     /*
      * The epoch of that id is so far ahead of our clock that it is refused
      * (swim/skew.c): of a sender, whose datagrams are dropped; or, where from
@@ -149,6 +153,13 @@ typedef struct {
     const char      *model_version;
     uint32_t         max_capacity;
     uint64_t         replica_start_ms;      /* wall clock */
+    int              is_heard;              /* the replica itself says whether
+                                               it drains, READY or not */
+    const char      *resume_group;          /* NULL: as it was */
+    const char      *models;                /* a list (proto/members) */
+    size_t           models_bytes;          /* LLMGW_MEMBERS_MODELS_BYTES at
+                                               most; 0: none */
+    uint32_t         models_cut;            /* names that are not in there */
 } swim_own_t;
 
 #define SWIM_MAX_INDIRECT_PROBES  8
@@ -202,7 +213,8 @@ void swim_restore(swim_t *swim, const llmgw_members_view_t *view,
 void swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us);
 
 /* The load that the replica reports; to be called at each report. */
-void swim_set_load(swim_t *swim, uint32_t active_requests, uint64_t now_us);
+void swim_set_load(swim_t *swim, uint32_t active_requests,
+    const llmgw_engine_load_t *engine, uint64_t now_us);
 
 /*
  * Tells a member to do something with its replica (swim/order/order.h); id is

@@ -472,7 +472,8 @@ void skew_give_way(const swim_t *swim, member_t *member, uint64_t now_us);
 
 /* load.c */
 
-void load_set(swim_t *swim, uint32_t active_requests, uint64_t now_us);
+void load_set(swim_t *swim, uint32_t active_requests,
+    const llmgw_engine_load_t *engine, uint64_t now_us);
 void load_tick(swim_t *swim, uint64_t now_us);
 uint64_t load_next_us(const swim_t *swim);
 

@@ -251,9 +251,20 @@ typedef struct {
     uint8_t   spare[LLMGW_MEMBERS_SPARE_BYTES];
 } llmgw_member_t;
 
+/*
+ * Of a replica's names the agents pass on as many as fit into so many bytes, so
+ * that the longest datagram still has room for its sender's record
+ * (agent/swim/wire/packet.h).  The longest name fits.
+ */
+#define LLMGW_MEMBERS_MODELS_BYTES   256
+
+/* More than any engine has. */
+#define LLMGW_ENGINE_MAX_REQUESTS    1000000
+
 #define LLMGW_ENGINE_RUNNING         1      /* bits of `told` */
 #define LLMGW_ENGINE_WAITING         2
 #define LLMGW_ENGINE_KV              4
+#define LLMGW_ENGINE_ALL             7
 
 /* What an engine says of its own load.  Zeroed: it says nothing. */
 typedef struct {

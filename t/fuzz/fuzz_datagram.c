@@ -63,6 +63,22 @@ static const swim_callbacks_t  fuzz_callbacks = {
 
 
 static void
+fuzz_check_models(const member_t *member)
+{
+    if (member->models_bytes == 0) {
+        assert(member->models == NULL && member->facts.models == 0);
+        return;
+    }
+
+    assert(member->models_bytes <= LLMGW_MEMBERS_MODELS_BYTES);
+    assert(llmgw_members_list_is_valid(member->models, member->models_bytes));
+    assert(member->facts.models
+           == llmgw_members_list_hash(member->models, member->models_bytes));
+    assert(member->load.engine.kv_permille <= 1000);
+}
+
+
+static void
 fuzz_check(swim_t *swim)
 {
     size_t          i, npresent;
@@ -78,6 +94,7 @@ fuzz_check(swim_t *swim)
                == table->members[i]);
         group = table->members[i]->facts.resume_group;
         assert(group[0] == '\0' || llmgw_name_is_valid(group, strlen(group)));
+        fuzz_check_models(table->members[i]);
     }
 
     assert(npresent == table->npresent);
@@ -148,6 +165,9 @@ fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
         stranger.facts.role = LLMGW_ROLE_GATEWAY;
         stranger.lacks_more = i == 1;
         strcpy(stranger.facts.resume_group, i ? "g" : "");
+        stranger.models = "base\0lora";
+        stranger.models_bytes = i == 2 ? 10 : 0;
+        stranger.load.engine.told = i == 2 ? LLMGW_ENGINE_ALL : 0;
         strcpy(stranger.facts.address, "10.0.0.2:7946");
         stranger.facts.address[7] = '2' + i;
 

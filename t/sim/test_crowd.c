@@ -125,7 +125,7 @@ load_storm_delays_no_update(void **state)
         for (ms = 0; ms < 6000; ms++) {
             for (i = 1; i < 20; i++) {
                 if (i != 7) {
-                    node_set_load(cluster->hosts[i].node, (ms + i) % 11);
+                    cluster_set_load(cluster, i, (ms + i) % 11);
                 }
             }
 

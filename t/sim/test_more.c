@@ -280,6 +280,128 @@ restart_with_another_group_is_learned(void **state)
 }
 
 
+/* Its replica says that it serves these models, and how loaded it is. */
+static void
+serve(cluster_t *cluster, size_t host, const char *models, size_t bytes,
+    uint32_t waiting)
+{
+    cluster->hosts[host].models = models;
+    cluster->hosts[host].models_bytes = bytes;
+    cluster->hosts[host].engine = (llmgw_engine_load_t) {
+        7, waiting, 500, LLMGW_ENGINE_ALL
+    };
+    cluster_set_service(cluster, host, LLMGW_SERVICE_READY);
+}
+
+
+/* What the viewer knows is what the host's replica said last. */
+static int
+knows_models(const cluster_t *cluster, size_t viewer, size_t host)
+{
+    const member_t        *member;
+    const cluster_host_t  *said;
+
+    said = &cluster->hosts[host];
+    member = cluster_view(cluster, viewer, host);
+
+    return member != NULL && member->models_bytes == said->models_bytes
+           && (said->models_bytes == 0
+               || (memcmp(member->models, said->models, said->models_bytes)
+                   == 0
+                   && member->facts.models
+                      == llmgw_members_list_hash(said->models,
+                                                 said->models_bytes)))
+           && member->load.engine.told == said->engine.told
+           && member->load.engine.waiting == said->engine.waiting
+           && member->load.engine.kv_permille == said->engine.kv_permille;
+}
+
+
+/* Within 20 s, in which the replicas report each second. */
+static int
+new_ones_learn_models(cluster_t *cluster)
+{
+    size_t  s;
+
+    for (s = 0; s < 20; s++) {
+        cluster_set_load(cluster, 2, s);
+        cluster_set_load(cluster, 4, s);
+        cluster_run_ms(cluster, 1000);
+
+        if (knows_models(cluster, 0, 2) && knows_models(cluster, 0, 4)
+            && knows_models(cluster, 2, 4) && knows_models(cluster, 4, 2))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Whatever is lost on the way, and whoever passes records on. */
+static void
+models_and_load_of_engines_spread(void **state)
+{
+    char        most[LLMGW_MEMBERS_MODELS_BYTES];
+    uint64_t    seed;
+    cluster_t  *cluster;
+
+    memset(most, 'm', sizeof(most) - 1);
+    most[sizeof(most) - 1] = '\0';
+
+    cluster_each_seed(seed, SEEDS) {
+        cluster = mixed(seed);
+        fake_net_weather(cluster->net)->loss_permille = 200;
+        serve(cluster, 2, "base\0lora-1", 12, 0);
+        serve(cluster, 4, most, sizeof(most), 1000000);
+        holds(cluster, new_ones_learn_models(cluster));
+
+        serve(cluster, 2, "base\0lora-1\0lora-2", 19, 4);
+        holds(cluster, new_ones_learn_models(cluster));
+
+        serve(cluster, 2, NULL, 0, 0);
+        cluster->hosts[4].engine = (llmgw_engine_load_t) { 0 };
+        holds(cluster, new_ones_learn_models(cluster));
+        finish(cluster);
+    }
+}
+
+
+/* At rest what is long is not sent again. */
+static void
+models_cost_nothing_at_rest(void **state)
+{
+    size_t      i, k;
+    char        most[LLMGW_MEMBERS_MODELS_BYTES];
+    uint64_t    seed, bytes[2];
+    cluster_t  *cluster;
+
+    memset(most, 'm', sizeof(most) - 1);
+    most[sizeof(most) - 1] = '\0';
+
+    cluster_each_seed(seed, SEEDS) {
+        for (i = 0; i < 2; i++) {
+            cluster = cluster_formed(N, seed);
+
+            for (k = 1; k < N; k++) {
+                cluster->hosts[k].models = i ? most : NULL;
+                cluster->hosts[k].models_bytes = i ? sizeof(most) : 0;
+                cluster_set_service(cluster, k, LLMGW_SERVICE_READY);
+            }
+
+            cluster_run_ms(cluster, 10000);
+            bytes[i] = fake_net_bytes(cluster->net);
+            cluster_run_ms(cluster, 20000);
+            bytes[i] = fake_net_bytes(cluster->net) - bytes[i];
+            cluster_destroy(cluster);
+        }
+
+        assert_in_range(bytes[1], bytes[0] * 98 / 100, bytes[0] * 102 / 100);
+    }
+}
+
+
 /* An agent of the old kind in the place of a new one has no group. */
 static void
 downgraded_agent_has_no_group(void **state)
@@ -349,9 +471,9 @@ load_never_goes_backwards(void **state)
 
         for (ms = 0, last = 0; ms < 10000; ms++) {
             if (ms % 10 == 0) {
-                node_set_load(cluster->hosts[2].node,
-                              (swim_own(cluster_swim(cluster, 2))->load_seq
-                               + 1) % 1000);
+                cluster_set_load(cluster, 2,
+                                 (swim_own(cluster_swim(cluster, 2))->load_seq
+                                  + 1) % 1000);
             }
 
             if (ms % 500 == 0) {
@@ -384,6 +506,8 @@ main(void)
         cmocka_unit_test(restart_with_another_group_is_learned),
         cmocka_unit_test(downgraded_agent_has_no_group),
         cmocka_unit_test(mixed_cluster_costs_what_a_new_one_costs),
+        cmocka_unit_test(models_and_load_of_engines_spread),
+        cmocka_unit_test(models_cost_nothing_at_rest),
         cmocka_unit_test(load_never_goes_backwards),
     };
 

@@ -124,15 +124,15 @@ gateway_hears_load_at_once_and_once_a_second(void **state)
     cluster = cluster_formed(6, 15);
     cluster_set_service(cluster, 2, LLMGW_SERVICE_READY);
     cluster_run_ms(cluster, 1000);
-    node_set_load(cluster->hosts[2].node, 0);
+    cluster_set_load(cluster, 2, 0);
     cluster_run_ms(cluster, 1000);
-    node_set_load(cluster->hosts[2].node, 5);
+    cluster_set_load(cluster, 2, 5);
     cluster_run_ms(cluster, 1);
     member = cluster_view(cluster, 0, 2);
     assert_int_equal(member->load.active_requests, 5);
 
     /* A second change waits for the next interval. */
-    node_set_load(cluster->hosts[2].node, 10);
+    cluster_set_load(cluster, 2, 10);
     cluster_run_ms(cluster, 50);
     assert_int_equal(member->load.active_requests, 5);
     cluster_run_ms(cluster, 50);
@@ -142,7 +142,7 @@ gateway_hears_load_at_once_and_once_a_second(void **state)
     first_ms = member->load.reported_ms;
 
     for (i = 0; i < 30; i++) {
-        node_set_load(cluster->hosts[2].node, 10);
+        cluster_set_load(cluster, 2, 10);
         cluster_run_ms(cluster, 100);
         assert_true(fake_net_now_us(cluster->net) / 1000
                     - member->load.reported_ms <= 1100);

@@ -1,4 +1,5 @@
 
+#include <stdlib.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -32,6 +33,56 @@ member_merge_confirmers(member_t *member, const member_update_t *update)
 }
 
 
+int
+member_set_models(member_t *member, const char *models, size_t bytes)
+{
+    char  *copy;
+
+    copy = NULL;
+
+    if (bytes != 0) {
+        copy = malloc(bytes);
+
+        if (copy != NULL) {
+            memcpy(copy, models, bytes);
+        }
+    }
+
+    free(member->models);
+    member->models = copy;
+    member->models_bytes = copy != NULL ? bytes : 0;
+    member->facts.models = copy != NULL ? llmgw_members_list_hash(copy, bytes)
+                                        : 0;
+
+    return copy != NULL || bytes == 0 ? 0 : -1;
+}
+
+
+/* What came with MemberMore.  A list for which there is no memory is lacking,
+   so the member sends it again. */
+static void
+member_take_more(member_t *member, const member_update_t *update)
+{
+    strcpy(member->facts.resume_group, update->facts.resume_group);
+    member->facts.models_cut = update->facts.models_cut;
+
+    if (member->facts.models != update->facts.models
+        && member_set_models(member, update->models, update->models_bytes)
+           != 0)
+    {
+        member->lacks_more = 1;
+    }
+}
+
+
+static int
+member_more_differs(const llmgw_member_t *a, const llmgw_member_t *b)
+{
+    return a->models != b->models || a->models_cut != b->models_cut
+           || strcmp(a->resume_group, b->resume_group) != 0;
+}
+
+
 void
 member_init(member_t *member, const member_update_t *update, uint64_t now_us)
 {
@@ -42,12 +93,22 @@ member_init(member_t *member, const member_update_t *update, uint64_t now_us)
     age_us = update->age_s * 1000000ULL;
 
     member->facts = update->facts;
+    member->facts.models = 0;
+    member_take_more(member, update);
     member->traits = update->traits;
     member->load.active_requests = update->active_requests;
+    member->load.engine = update->engine;
     member->load_seq = update->load_seq;
     member->since_us = now_us > age_us ? now_us - age_us : 0;
     member->present_until_us = member_is_present(member) ? UINT64_MAX : 0;
     member_merge_confirmers(member, update);
+}
+
+
+void
+member_done(member_t *member)
+{
+    free(member->models);
 }
 
 
@@ -91,7 +152,8 @@ member_is_plausible(const llmgw_member_t *known, const llmgw_member_t *update)
 
 /*
  * Second-hand figures are shown, but only the member's own word makes them
- * fresh: a rumour's age is not known.
+ * fresh: a rumour's age is not known.  What an older agent left out of one
+ * stays as it was.
  */
 static unsigned
 member_merge_load_update(member_t *member, const member_update_t *update,
@@ -105,11 +167,15 @@ member_merge_load_update(member_t *member, const member_update_t *update,
 
     if (is_first_hand) {
         return member_merge_load(member, update->active_requests,
-                                 update->load_seq, now_us);
+                                 &update->engine, update->load_seq, now_us);
     }
 
     member->load_seq = update->load_seq;
     member->load.active_requests = update->active_requests;
+
+    if (update->has_more) {
+        member->load.engine = update->engine;
+    }
 
     return MEMBER_LOAD;
 }
@@ -117,7 +183,7 @@ member_merge_load_update(member_t *member, const member_update_t *update,
 
 unsigned
 member_merge_load(member_t *member, uint32_t active_requests,
-    uint64_t load_seq, uint64_t now_us)
+    const llmgw_engine_load_t *engine, uint64_t load_seq, uint64_t now_us)
 {
     if (load_seq <= member->load_seq) {
         return 0;
@@ -125,6 +191,7 @@ member_merge_load(member_t *member, uint32_t active_requests,
 
     member->load_seq = load_seq;
     member->load.active_requests = active_requests;
+    member->load.engine = *engine;
     member->load.reported_ms = now_us / 1000;
 
     return MEMBER_LOAD;
@@ -150,14 +217,12 @@ member_complete(member_t *member, const member_update_t *update,
     }
 
     if (member->lacks_more && (update->has_more || is_first_hand)) {
-        if (strcmp(member->facts.resume_group, update->facts.resume_group)
-            != 0)
-        {
+        if (member_more_differs(&member->facts, &update->facts)) {
             changes = MEMBER_MORE;
         }
 
-        strcpy(member->facts.resume_group, update->facts.resume_group);
         member->lacks_more = 0;
+        member_take_more(member, update);
     }
 
     if (member->lacks_traits) {
@@ -178,20 +243,25 @@ static void
 member_replace_facts(member_t *member, const member_update_t *update,
     int is_first_hand)
 {
-    int   keeps;
-    char  resume_group[LLMGW_MEMBERS_NAME_BYTES];
+    int             keeps;
+    llmgw_member_t  known;
 
     keeps = !update->has_more
             && !(is_first_hand && update->facts.epoch != member->facts.epoch);
-    strcpy(resume_group, member->facts.resume_group);
+    known = member->facts;
 
     member->facts = update->facts;
+    member->facts.models = known.models;
+    member->facts.models_cut = known.models_cut;
     member->traits = update->traits;
     member->lacks_traits = 0;
     member->lacks_more = !update->has_more && !is_first_hand;
 
     if (keeps) {
-        strcpy(member->facts.resume_group, resume_group);
+        strcpy(member->facts.resume_group, known.resume_group);
+
+    } else {
+        member_take_more(member, update);
     }
 }
 
@@ -343,6 +413,7 @@ member_recall(const member_t *member, member_t *past, uint64_t now_us)
 
     memset(past, 0, sizeof(member_t));
     past->facts = member->facts;
+    past->facts.models = 0;
     past->facts.epoch = member->past.epoch;
     past->facts.incarnation = member->past.incarnation;
     past->facts.draining = 1;
@@ -377,7 +448,8 @@ int
 member_says_as_much(const member_t *member, const member_update_t *update)
 {
     return update->has_more || member->lacks_more
-           || member->facts.resume_group[0] == '\0';
+           || (member->facts.resume_group[0] == '\0'
+               && member->facts.models == 0);
 }
 
 

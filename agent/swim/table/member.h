@@ -72,14 +72,18 @@ typedef struct {
 
 /* What one update of a packet says. */
 typedef struct {
-    llmgw_member_t   facts;
-    member_traits_t  traits;
-    uint32_t        active_requests;
-    uint64_t        load_seq;       /* 0: it knows no load */
-    uint32_t        age_s;          /* of a DEAD or LEFT */
-    uint32_t        nconfirmers;    /* of a SUSPECT: member_hash() of each */
-    uint32_t        confirmers[MEMBER_MAX_CONFIRMERS];
-    int             has_more;       /* MemberMore came with it */
+    llmgw_member_t       facts;
+    member_traits_t      traits;
+    uint32_t             active_requests;
+    llmgw_engine_load_t  engine;
+    uint64_t             load_seq;      /* 0: it knows no load */
+    uint32_t             age_s;         /* of a DEAD or LEFT */
+    uint32_t             nconfirmers;   /* of a SUSPECT: member_hash() each */
+    uint32_t             confirmers[MEMBER_MAX_CONFIRMERS];
+    int                  has_more;      /* MemberMore came with it */
+    const char          *models;        /* the list that facts.models is of;
+                                           the packet's own */
+    size_t               models_bytes;
 } member_update_t;
 
 /* Its drain in its earlier run, which it may not know of. */
@@ -97,6 +101,8 @@ typedef struct {
     llmgw_member_t       facts;
     member_traits_t      traits;
     member_past_t        past;
+    char                *models;    /* the list that facts.models is of */
+    size_t               models_bytes;
     llmgw_member_load_t  load;      /* reported_ms: when it told us itself */
     uint64_t             load_seq;
     uint64_t             since_us;  /* of this liveness */
@@ -134,6 +140,13 @@ typedef struct {
 /* Fills a record from the first update about it. */
 void member_init(member_t *member, const member_update_t *update,
     uint64_t now_us);
+void member_done(member_t *member);
+
+/*
+ * Replaces the list, which is copied, and its hash in the facts; bytes 0: none.
+ * -1: no memory; then there is none.
+ */
+int member_set_models(member_t *member, const char *models, size_t bytes);
 
 /* Is the update newer than what is known, in the order above? */
 int member_is_newer(const llmgw_member_t *known, const llmgw_member_t *update);
@@ -153,7 +166,7 @@ unsigned member_merge(member_t *member, const member_update_t *update,
 
 /* The load alone, from the member itself; MEMBER_LOAD or 0. */
 unsigned member_merge_load(member_t *member, uint32_t active_requests,
-    uint64_t load_seq, uint64_t now_us);
+    const llmgw_engine_load_t *engine, uint64_t load_seq, uint64_t now_us);
 
 /* A change of liveness by this agent's own judgement. */
 void member_set_liveness(member_t *member, llmgw_liveness_t liveness,

@@ -25,6 +25,7 @@ table_done(table_t *table)
     size_t  i;
 
     for (i = 0; i < table->n; i++) {
+        member_done(table->members[i]);
         free(table->members[i]);
     }
 
@@ -155,6 +156,7 @@ table_remove(table_t *table, member_t *member)
 
     table->npresent -= member_is_present(member);
     table->members[i] = table->members[--table->n];
+    member_done(member);
     free(member);
     table_fill_slots(table);
 }

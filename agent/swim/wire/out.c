@@ -18,17 +18,20 @@
 typedef Llmgateway__Gossip__GossipMessage     message_t;
 typedef Llmgateway__Gossip__MembershipUpdate  update_t;
 typedef Llmgateway__Gossip__MemberMore        more_t;
+typedef Llmgateway__Gossip__EngineLoad        engine_load_t;
 typedef Llmgateway__Gossip__Order             wire_order_t;
 
 struct packet_out_s {
-    size_t        header_bytes;
-    size_t        bytes;            /* of the datagram, as it stands */
-    message_t     message;
-    wire_order_t  order;
-    update_t      updates[PACKET_MAX_UPDATES];
-    more_t        mores[PACKET_MAX_UPDATES];
-    update_t     *pointers[PACKET_MAX_UPDATES];
-    uint8_t       buf[PACKET_MAX_BYTES];
+    size_t         header_bytes;
+    size_t         bytes;           /* of the datagram, as it stands */
+    message_t      message;
+    wire_order_t   order;
+    engine_load_t  own_engine;
+    update_t       updates[PACKET_MAX_UPDATES];
+    more_t         mores[PACKET_MAX_UPDATES];
+    engine_load_t  engines[PACKET_MAX_UPDATES];
+    update_t      *pointers[PACKET_MAX_UPDATES];
+    uint8_t        buf[PACKET_MAX_BYTES];
 };
 
 /* Tag and length of an update: 1 + 2 bytes, since it is below 16 KiB. */
@@ -74,6 +77,25 @@ packet_fill_order(wire_order_t *wire, const order_t *order)
 }
 
 
+/* NULL: there is nothing to say. */
+static engine_load_t *
+packet_fill_engine(engine_load_t *wire, const llmgw_engine_load_t *engine)
+{
+    if (engine->told == 0) {
+        return NULL;
+    }
+
+    llmgateway__gossip__engine_load__init(wire);
+
+    wire->told = engine->told;
+    wire->running = engine->running;
+    wire->waiting = engine->waiting;
+    wire->kv_permille = engine->kv_permille;
+
+    return wire;
+}
+
+
 void
 packet_begin(packet_out_t *out, const packet_head_t *head)
 {
@@ -93,6 +115,8 @@ packet_begin(packet_out_t *out, const packet_head_t *head)
     message->seen = head->seen;
     message->own_incarnation = head->own_incarnation;
     message->own_active_requests = head->own_active_requests;
+    message->own_engine = packet_fill_engine(&out->own_engine,
+                                             &head->own_engine);
     message->own_load_seq = head->own_load_seq;
     message->boot_nonce = head->boot_nonce;
     message->uptime_ms = head->uptime_ms;
@@ -146,7 +170,8 @@ packet_fill_update(update_t *update, const member_t *member, uint64_t now_us)
 
 /* Absent if we lack it ourselves: empty would mean that there is none. */
 static void
-packet_fill_more(update_t *update, more_t *more, const member_t *member)
+packet_fill_more(update_t *update, more_t *more, engine_load_t *engine,
+    const member_t *member)
 {
     if (member->lacks_more) {
         return;
@@ -154,6 +179,10 @@ packet_fill_more(update_t *update, more_t *more, const member_t *member)
 
     llmgateway__gossip__member_more__init(more);
     more->resume_group = (char *) member->facts.resume_group;
+    more->models.data = (uint8_t *) member->models;
+    more->models.len = member->models_bytes;
+    more->models_cut = member->facts.models_cut;
+    more->engine = packet_fill_engine(engine, &member->load.engine);
     update->more = more;
 }
 
@@ -172,7 +201,7 @@ packet_add(packet_out_t *out, const member_t *member, uint64_t now_us)
 
     update = &out->updates[n];
     packet_fill_update(update, member, now_us);
-    packet_fill_more(update, &out->mores[n], member);
+    packet_fill_more(update, &out->mores[n], &out->engines[n], member);
 
     bytes = PACKET_UPDATE_FRAME_BYTES
         + llmgateway__gossip__membership_update__get_packed_size(update);

@@ -10,6 +10,8 @@
 
 typedef Llmgateway__Gossip__GossipMessage     message_t;
 typedef Llmgateway__Gossip__MembershipUpdate  update_t;
+typedef Llmgateway__Gossip__MemberMore        more_t;
+typedef Llmgateway__Gossip__EngineLoad        engine_load_t;
 typedef Llmgateway__Gossip__Order             wire_order_t;
 
 
@@ -138,14 +140,66 @@ packet_copy_confirmers(member_update_t *update, const update_t *wire)
 
 
 static int
+packet_copy_engine(llmgw_engine_load_t *engine, const engine_load_t *wire)
+{
+    if (wire == NULL) {
+        return 0;
+    }
+
+    if (wire->running > LLMGW_ENGINE_MAX_REQUESTS
+        || wire->waiting > LLMGW_ENGINE_MAX_REQUESTS
+        || wire->kv_permille > 1000)
+    {
+        return -1;
+    }
+
+    engine->running = wire->running;
+    engine->waiting = wire->waiting;
+    engine->kv_permille = (uint16_t) wire->kv_permille;
+    engine->told = wire->told & LLMGW_ENGINE_ALL;
+
+    return 0;
+}
+
+
+static int
+packet_copy_models(member_update_t *update, const more_t *wire)
+{
+    update->models = (const char *) wire->models.data;
+    update->models_bytes = wire->models.len;
+    update->facts.models_cut = wire->models_cut;
+
+    if (wire->models.len == 0) {
+        return wire->models_cut == 0 ? 0 : -1;
+    }
+
+    if (wire->models.len > LLMGW_MEMBERS_MODELS_BYTES
+        || !llmgw_members_list_is_valid(update->models, wire->models.len))
+    {
+        return -1;
+    }
+
+    update->facts.models = llmgw_members_list_hash(update->models,
+                                                   wire->models.len);
+
+    return 0;
+}
+
+
+static int
 packet_copy_more(member_update_t *update, const update_t *wire)
 {
-    update->has_more = wire->more != NULL;
+    const more_t  *more;
 
-    return update->has_more
-           ? packet_copy_name(update->facts.resume_group,
-                              wire->more->resume_group, 1)
-           : 0;
+    more = wire->more;
+    update->has_more = more != NULL;
+
+    return more == NULL
+           || (packet_copy_name(update->facts.resume_group,
+                                more->resume_group, 1) == 0
+               && packet_copy_models(update, more) == 0
+               && packet_copy_engine(&update->engine, more->engine) == 0)
+           ? 0 : -1;
 }
 
 
@@ -188,9 +242,12 @@ packet_decode_head(packet_head_t *head, const message_t *message,
         return PACKET_ETYPE;
     }
 
+    head->own_engine = (llmgw_engine_load_t) { 0 };
+
     if (packet_copy_name(head->sender_id, message->sender_id, 0) != 0
         || message->own_incarnation > PACKET_MAX_INCARNATION
-        || message->own_active_requests < 0)
+        || message->own_active_requests < 0
+        || packet_copy_engine(&head->own_engine, message->own_engine) != 0)
     {
         return PACKET_ESENDER;
     }

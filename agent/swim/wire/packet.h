@@ -68,9 +68,10 @@ typedef struct {
     uint32_t       seen;            /* member_seen() of the receiver */
 
     /* The own record's short form; load_seq 0: there is no load. */
-    uint64_t       own_incarnation;
-    uint32_t       own_active_requests;
-    uint64_t       own_load_seq;
+    uint64_t             own_incarnation;
+    uint32_t             own_active_requests;
+    llmgw_engine_load_t  own_engine;
+    uint64_t             own_load_seq;
 
     uint64_t       boot_nonce;      /* between two of one id; or 0 */
     uint64_t       uptime_ms;

@@ -58,6 +58,12 @@ typedef struct {
     size_t         nown_skews;      /* own epochs that were given up */
     size_t         nordered;        /* its own orders that ended */
     order_rc_t     ordered;         /* the last one's result */
+
+    /* What its replica says from the next cluster_set_service() and
+       cluster_set_load() on. */
+    const char           *models;
+    size_t                models_bytes;
+    llmgw_engine_load_t   engine;
 } cluster_host_t;
 
 struct cluster_s {
@@ -152,8 +158,13 @@ const swim_t *cluster_swim(const cluster_t *cluster, size_t host);
 const swim_counters_t *cluster_counters(const cluster_t *cluster,
     size_t host);
 
+/* With the models that stand in the host. */
 void cluster_set_service(cluster_t *cluster, size_t host,
     llmgw_service_t service);
+
+/* With what stands in the host of its engine. */
+void cluster_set_load(cluster_t *cluster, size_t host,
+    uint32_t active_requests);
 
 /* Whether all running others see the host in this state. */
 int cluster_all_see(const cluster_t *cluster, size_t host,

@@ -52,7 +52,17 @@ cluster_set_service(cluster_t *cluster, size_t host, llmgw_service_t service)
     own.service = service;
     own.model_version = "v1";
     own.max_capacity = 10;
+    own.models = cluster->hosts[host].models;
+    own.models_bytes = cluster->hosts[host].models_bytes;
     node_set_own(cluster->hosts[host].node, &own);
+}
+
+
+void
+cluster_set_load(cluster_t *cluster, size_t host, uint32_t active_requests)
+{
+    node_set_load(cluster->hosts[host].node, active_requests,
+                  &cluster->hosts[host].engine);
 }
 
 

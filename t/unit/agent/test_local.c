@@ -25,6 +25,7 @@ report(uint32_t active)
     said.max_capacity = 4;
     said.active_requests = active;
     said.replica_start_ms = 77;
+    said.state = LLMGW_SERVICE_READY;
 
     return said;
 }
@@ -100,6 +101,111 @@ broken_connection_is_DOWN_and_goodbye_is_STOPPED(void **state)
 
 
 static void
+state_of_the_engine_counts_at_once(void **state)
+{
+    size_t      i;
+    local_t     local;
+    report_t    said;
+    swim_own_t  own;
+
+    const llmgw_service_t  states[] = {
+        LLMGW_SERVICE_STARTING, LLMGW_SERVICE_READY, LLMGW_SERVICE_STALLED,
+        LLMGW_SERVICE_DOWN, LLMGW_SERVICE_READY
+    };
+
+    local_init(&local);
+    assert_false(local_has_replica(&local));
+    said = report(0);
+
+    for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        said.state = states[i];
+        local_report(&local, &said, 10 * S + i);
+        local_own(&local, &own);
+        assert_int_equal(own.service, states[i]);
+        assert_true(own.is_heard);
+        assert_true(local_has_replica(&local));
+    }
+
+    said.state = LLMGW_SERVICE_DOWN;
+    said.goodbye = 1;
+    local_report(&local, &said, 11 * S);
+    local_own(&local, &own);
+    assert_int_equal(own.service, LLMGW_SERVICE_STOPPED);
+    assert_false(own.is_heard);
+    assert_false(local_has_replica(&local));
+}
+
+
+/* Silence of the replica is a stall, but nothing new of an engine that is
+   DOWN. */
+static void
+silence_counts_whatever_the_engine_was(void **state)
+{
+    local_t   local;
+    report_t  said;
+
+    local_init(&local);
+    said = report(0);
+    said.state = LLMGW_SERVICE_STARTING;
+    local_report(&local, &said, 10 * S);
+    assert_int_equal(local_next_us(&local), 13 * S);
+    local_tick(&local, 13 * S);
+    assert_int_equal(local.service, LLMGW_SERVICE_STALLED);
+
+    said.state = LLMGW_SERVICE_DOWN;
+    local_report(&local, &said, 14 * S);
+    assert_true(local_next_us(&local) == UINT64_MAX);
+    local_tick(&local, 20 * S);
+    assert_int_equal(local.service, LLMGW_SERVICE_DOWN);
+
+    said.state = LLMGW_SERVICE_STALLED;
+    local_report(&local, &said, 21 * S);
+    local_lost(&local);
+    assert_int_equal(local.service, LLMGW_SERVICE_DOWN);
+}
+
+
+/* The last word stands when the connection breaks, but for figures. */
+static void
+facts_of_the_engine_are_told(void **state)
+{
+    local_t     local;
+    report_t    said;
+    swim_own_t  own;
+
+    local_init(&local);
+    local_own(&local, &own);
+    assert_null(own.resume_group);
+    assert_int_equal(own.models_bytes, 0);
+
+    said = report(0);
+    strcpy(said.resume_group, "g1");
+    memcpy(said.models.names, "a\0b", 4);
+    said.models.bytes = 4;
+    said.models.cut = 2;
+    said.engine = (llmgw_engine_load_t) { 1, 2, 3, LLMGW_ENGINE_ALL };
+    local_report(&local, &said, S);
+    assert_int_equal(local.engine.waiting, 2);
+
+    local_lost(&local);
+    local_own(&local, &own);
+    assert_false(own.is_heard);
+    assert_string_equal(own.resume_group, "g1");
+    assert_memory_equal(own.models, "a\0b", 4);
+    assert_int_equal(own.models_bytes, 4);
+    assert_int_equal(own.models_cut, 2);
+    assert_int_equal(local.engine.told, 0);
+
+    /* The next process says nothing of an engine. */
+    said = report(0);
+    local_report(&local, &said, 2 * S);
+    local_own(&local, &own);
+    assert_null(own.resume_group);
+    assert_int_equal(own.models_bytes, 0);
+}
+
+
+static void
 health_judges_who_never_reported(void **state)
 {
     local_t  local;
@@ -155,6 +261,9 @@ main(void)
         cmocka_unit_test(
             three_seconds_of_silence_are_a_stall_and_a_report_ends_it),
         cmocka_unit_test(broken_connection_is_DOWN_and_goodbye_is_STOPPED),
+        cmocka_unit_test(state_of_the_engine_counts_at_once),
+        cmocka_unit_test(silence_counts_whatever_the_engine_was),
+        cmocka_unit_test(facts_of_the_engine_are_told),
         cmocka_unit_test(health_judges_who_never_reported),
         cmocka_unit_test(health_is_not_asked_about_who_reports),
     };

@@ -11,19 +11,20 @@
 
 
 typedef struct {
-    command_env_t    env;
-    command_peer_t   peer;
-    llmgw_member_t   own;
-    swim_counters_t  counters;
-    report_t         report;        /* the last that was taken */
-    int              nreports;
-    int              is_busy;       /* refuse the next */
-    int              nleaves;
-    char             keys[96];      /* verb and text of the last */
-    char             injected[64];
-    char             drained[96];   /* id, time and "force" of the last */
-    char             updated[256];  /* the last update */
-    int              naborts;
+    command_env_t        env;
+    command_peer_t       peer;
+    llmgw_member_t       own;
+    llmgw_member_load_t  load;
+    swim_counters_t      counters;
+    report_t             report;        /* the last that was taken */
+    int                  nreports;
+    int                  is_busy;       /* refuse the next */
+    int                  nleaves;
+    char                 keys[96];      /* verb and text of the last */
+    char                 injected[64];
+    char                 drained[96];   /* id, time and "force" of the last */
+    char                 updated[256];  /* the last update */
+    int                  naborts;
 } control_scene_t;
 
 
@@ -65,11 +66,10 @@ scene_keys(void *data, command_peer_t *peer, command_keys_t verb,
 static void
 scene_show_view(void *data, command_view_t *view)
 {
-    control_scene_t                   *scene = data;
-    static const llmgw_member_load_t   none;
+    control_scene_t  *scene = data;
 
     view->members = &scene->own;
-    view->loads = &none;
+    view->loads = &scene->load;
     view->n = 1;
 }
 
@@ -89,7 +89,18 @@ scene_show_status(void *data, command_status_t *status)
 
     memset(status, 0, sizeof(command_status_t));
     status->own = &scene->own;
+    status->load = &scene->load;
     status->counters = &scene->counters;
+}
+
+
+/* Two lists, by their first names. */
+static const char *
+scene_show_models(void *data, uint64_t models, size_t *bytes)
+{
+    *bytes = models == 1 ? 2 : 6;
+
+    return models == 1 ? "a" : models == 2 ? "a\0b c" : NULL;
 }
 
 
@@ -198,6 +209,7 @@ scene_init(control_scene_t *scene)
     scene->env.show_view = scene_show_view;
     scene->env.show_traits = scene_show_traits;
     scene->env.show_status = scene_show_status;
+    scene->env.show_models = scene_show_models;
     scene->env.on_report = scene_report;
     scene->env.on_drain = scene_drain;
     scene->env.on_undrain = scene_undrain;

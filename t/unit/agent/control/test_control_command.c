@@ -16,6 +16,8 @@
                 "\"pid\":123,\"model_version\":\"v1\",\"max_capacity\":4,"    \
                 "\"active_requests\":%s,\"draining\":%s}"
 
+#define LINE_BYTES  4096
+
 
 static json_t *
 ask(control_scene_t *scene, const char *line)
@@ -72,6 +74,55 @@ members_have_the_fields_that_were_agreed(void **state)
     assert_null(json_object_get(member, "cause"));
 
     json_decref(expected);
+    json_decref(answer);
+}
+
+
+/* What is not told is absent. */
+static void
+engine_is_shown_as_far_as_it_is_told(void **state)
+{
+    size_t            i;
+    json_t           *answer, *shown, *expected;
+    control_scene_t   scene;
+
+    scene_init(&scene);
+    scene.own.models = 2;
+    scene.own.models_cut = 3;
+    scene.load.engine = (llmgw_engine_load_t) { 4, 5, 6, LLMGW_ENGINE_ALL };
+
+    for (i = 0; i < 2; i++) {
+        answer = ask(&scene, i ? "{\"cmd\":\"status\"}"
+                               : "{\"cmd\":\"members\"}");
+        shown = i ? answer
+                  : json_array_get(json_object_get(answer, "members"), 0);
+        expected = json_pack("[s, s]", "a", "b c");
+        assert_true(json_equal(json_object_get(shown, "models"), expected));
+        json_decref(expected);
+        expected = json_pack("[O, O, O, O]",
+                             json_object_get(shown, "models_cut"),
+                             json_object_get(shown, "running"),
+                             json_object_get(shown, "waiting"),
+                             json_object_get(shown, "kv_permille"));
+        assert_non_null(expected);
+        assert_int_equal(json_integer_value(json_array_get(expected, 0)), 3);
+        assert_int_equal(json_integer_value(json_array_get(expected, 1)), 4);
+        assert_int_equal(json_integer_value(json_array_get(expected, 2)), 5);
+        assert_int_equal(json_integer_value(json_array_get(expected, 3)), 6);
+        json_decref(expected);
+        json_decref(answer);
+    }
+
+    scene.own.models = 0;
+    scene.own.models_cut = 0;
+    scene.load.engine.told = LLMGW_ENGINE_WAITING;
+    answer = ask(&scene, "{\"cmd\":\"members\"}");
+    shown = json_array_get(json_object_get(answer, "members"), 0);
+    assert_null(json_object_get(shown, "models"));
+    assert_null(json_object_get(shown, "models_cut"));
+    assert_null(json_object_get(shown, "running"));
+    assert_int_equal(json_integer_value(json_object_get(shown, "waiting")), 5);
+    assert_null(json_object_get(shown, "kv_permille"));
     json_decref(answer);
 }
 
@@ -163,6 +214,147 @@ wrong_reports_are_refused_and_change_nothing(void **state)
 }
 
 
+/* A report with more fields behind it. */
+static void
+report_with(char *line, const char *more)
+{
+    snprintf(line, LINE_BYTES, REPORT, "1", "false");
+    line[strlen(line) - 1] = ',';
+    strcat(line, more);
+    strcat(line, "}");
+}
+
+
+static void
+engine_of_a_report_is_read(void **state)
+{
+    char                 line[LINE_BYTES];
+    control_scene_t      scene;
+    const report_t      *report;
+
+    scene_init(&scene);
+    report = &scene.report;
+    report_with(line, "\"state\":\"READY\"");
+    json_decref(ask(&scene, line));
+    assert_int_equal(report->state, LLMGW_SERVICE_READY);
+    assert_int_equal(report->models.bytes, 0);
+    assert_int_equal(report->engine.told, 0);
+    assert_string_equal(report->resume_group, "");
+
+    report_with(line, "\"state\":\"STALLED\",\"models\":[\"a b\",\"c\"],"
+                      "\"running\":1000000,\"waiting\":0,"
+                      "\"kv_permille\":1000,\"resume_group\":\"g.1\"");
+    assert_null(ask(&scene, line));
+    assert_int_equal(report->state, LLMGW_SERVICE_STALLED);
+    assert_int_equal(report->models.bytes, 6);
+    assert_memory_equal(report->models.names, "a b\0c", 6);
+    assert_int_equal(report->models.cut, 0);
+    assert_int_equal(report->engine.told, LLMGW_ENGINE_ALL);
+    assert_int_equal(report->engine.running, 1000000);
+    assert_int_equal(report->engine.kv_permille, 1000);
+    assert_string_equal(report->resume_group, "g.1");
+
+    /* One figure without the others; no models. */
+    report_with(line, "\"models\":[],\"waiting\":3");
+    assert_null(ask(&scene, line));
+    assert_int_equal(report->models.bytes, 0);
+    assert_int_equal(report->engine.told, LLMGW_ENGINE_WAITING);
+    assert_int_equal(report->engine.waiting, 3);
+}
+
+
+/* So many names of so many bytes each, all different. */
+static void
+report_with_names(char *line, size_t n, size_t bytes)
+{
+    char    more[LINE_BYTES];
+    size_t  i, at;
+
+    at = sprintf(more, "\"models\":[");
+
+    for (i = 0; i < n; i++) {
+        at += sprintf(more + at, "%s\"%0*zu\"", i ? "," : "", (int) bytes, i);
+    }
+
+    sprintf(more + at, "]");
+    report_with(line, more);
+}
+
+
+static void
+names_that_gossip_does_not_carry_are_counted(void **state)
+{
+    char                    line[LINE_BYTES];
+    control_scene_t         scene;
+    const report_models_t  *models;
+
+    scene_init(&scene);
+    models = &scene.report.models;
+    report_with_names(line, 1, 255);
+    json_decref(ask(&scene, line));
+    assert_int_equal(models->bytes, 256);
+    assert_int_equal(models->cut, 0);
+
+    report_with_names(line, 64, 3);
+    assert_null(ask(&scene, line));
+    assert_int_equal(models->bytes, 256);
+    assert_int_equal(models->cut, 0);
+
+    /* The first ones, even if a later one would fit. */
+    report_with_names(line, 64, 6);
+    assert_null(ask(&scene, line));
+    assert_int_equal(models->bytes, 36 * 7);
+    assert_int_equal(models->cut, 28);
+    assert_string_equal(models->names + 35 * 7, "000035");
+
+    report_with_names(line, 65, 3);
+    assert_error(&scene, line, "bad_report");
+    report_with_names(line, 1, 256);
+    assert_error(&scene, line, "bad_report");
+}
+
+
+static void
+wrong_engine_of_a_report_is_refused(void **state)
+{
+    size_t            i;
+    char              line[LINE_BYTES];
+    json_t           *answer;
+    control_scene_t   scene;
+    const char       *wrong[][2] = {
+        { "\"state\":\"STOPPED\"", "\"state\" is none of" },
+        { "\"state\":\"ready\"", "\"state\" is none of" },
+        { "\"state\":1", "\"state\" is none of" },
+        { "\"models\":\"a\"", "\"models\" is not a list" },
+        { "\"models\":[1]", "\"models\" is not a list" },
+        { "\"models\":[\"\"]", "\"models\" is not a list" },
+        { "\"models\":[\"a\",\"a\"]", "\"models\" is not a list" },
+        { "\"models\":[\"a\\n\"]", "\"models\" is not a list" },
+        { "\"models\":[\"\u00e4\"]", "\"models\" is not a list" },
+        { "\"running\":-1", "\"running\" is wrong" },
+        { "\"running\":1000001", "\"running\" is wrong" },
+        { "\"waiting\":1.5", "\"waiting\" is wrong" },
+        { "\"kv_permille\":1001", "\"kv_permille\" is wrong" },
+        { "\"kv_permille\":null", "\"kv_permille\" is wrong" },
+        { "\"resume_group\":\"a b\"", "\"resume_group\" is wrong" },
+        { "\"resume_group\":\"\"", "\"resume_group\" is wrong" }
+    };
+
+    scene_init(&scene);
+
+    for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        report_with(line, wrong[i][0]);
+        answer = ask(&scene, line);
+        assert_non_null(strstr(json_string_value(json_object_get(answer,
+                                                                 "error")),
+                               wrong[i][1]));
+        json_decref(answer);
+    }
+
+    assert_int_equal(scene.nreports, 0);
+}
+
+
 static void
 nonsense_gets_a_code(void **state)
 {
@@ -214,8 +406,12 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(members_have_the_fields_that_were_agreed),
         cmocka_unit_test(state_shows_what_the_replica_came_to),
+        cmocka_unit_test(engine_is_shown_as_far_as_it_is_told),
         cmocka_unit_test(first_report_is_answered_and_later_ones_are_not),
         cmocka_unit_test(wrong_reports_are_refused_and_change_nothing),
+        cmocka_unit_test(engine_of_a_report_is_read),
+        cmocka_unit_test(names_that_gossip_does_not_carry_are_counted),
+        cmocka_unit_test(wrong_engine_of_a_report_is_refused),
         cmocka_unit_test(nonsense_gets_a_code),
         cmocka_unit_test(status_tells_the_agent),
     };

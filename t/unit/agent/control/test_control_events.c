@@ -44,9 +44,11 @@ static void
 assert_events(const llmgw_member_t *before, const llmgw_member_t *after,
     const char *expected)
 {
-    json_t  *got, *wanted;
+    json_t           *got, *wanted;
+    control_scene_t   scene;
 
-    got = command_events(before, after, NOW_US);
+    scene_init(&scene);
+    got = command_events(&scene.env, before, after, NOW_US);
     wanted = json_loads(expected, 0, NULL);
     assert_non_null(wanted);
 
@@ -66,11 +68,13 @@ assert_events(const llmgw_member_t *before, const llmgw_member_t *after,
 static void
 members_come_and_are_forgotten(void **state)
 {
-    json_t          *events, *member;
-    llmgw_member_t   m;
+    json_t           *events, *member;
+    llmgw_member_t    m;
+    control_scene_t   scene;
 
     m = replica();
-    events = command_events(NULL, &m, NOW_US);
+    scene_init(&scene);
+    events = command_events(&scene.env, NULL, &m, NOW_US);
     assert_int_equal(json_array_size(events), 1);
     member = json_object_get(json_array_get(events, 0), "member");
     assert_string_equal(json_string_value(json_object_get(member, "state")),
@@ -107,6 +111,15 @@ each_change_is_one_event(void **state)
     strcpy(b.model_version, "v2");
     assert_events(&a, &b, "[" EVENT("version",
                   ",\"from\":\"v1\",\"to\":\"v2\"") "]");
+
+    b = a;
+    b.models = 1;
+    assert_events(&a, &b, "[" EVENT("models",
+                  ",\"from\":[],\"to\":[\"a\"]") "]");
+    a.models = 2;
+    assert_events(&a, &b, "[" EVENT("models",
+                  ",\"from\":[\"a\",\"b c\"],\"to\":[\"a\"]") "]");
+    a.models = 0;
 
     b = a;
     b.draining = 1;

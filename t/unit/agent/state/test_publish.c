@@ -29,6 +29,8 @@ typedef struct {
     struct {
         llmgw_member_t       member;
         llmgw_member_load_t  load;
+        const char          *models;
+        size_t               models_bytes;
     } members[8];
     size_t      nnew;           /* reported so far */
     size_t      ngone;
@@ -64,11 +66,12 @@ scene_add(const char *id)
 
 
 static void
-scene_at(const void *data, size_t i, const llmgw_member_t **member,
-    const llmgw_member_load_t **load)
+scene_at(const void *data, size_t i, publish_item_t *item)
 {
-    *member = &scene.members[i].member;
-    *load = &scene.members[i].load;
+    item->member = &scene.members[i].member;
+    item->load = &scene.members[i].load;
+    item->models = scene.members[i].models;
+    item->models_bytes = scene.members[i].models_bytes;
 }
 
 
@@ -305,6 +308,83 @@ refused_table_stays_marked(void **state)
 }
 
 
+static void
+scene_serves(size_t i, const char *models)
+{
+    scene.members[i].models = models;
+    scene.members[i].models_bytes = strlen(models) + 1;
+    scene.members[i].member.models =
+        llmgw_members_list_hash(models, strlen(models) + 1);
+    publish_mark(scene.publish);
+}
+
+
+/* What a reader finds of the i-th member's models. */
+static void
+assert_read_serves(size_t i, const char *models)
+{
+    char                     names[LLMGW_MEMBERS_LIST_BYTES];
+    size_t                   bytes;
+    llmgw_members_view_t     view = { 0 };
+    llmgw_members_reader_t  *reader;
+
+    reader = llmgw_members_reader_create(scene.path);
+    assert_int_equal(llmgw_members_read(reader, &view, scene.error),
+                     LLMGW_MEMBERS_DONE);
+    assert_int_equal(llmgw_members_read_list(reader, view.members[i].models,
+                                             names, &bytes),
+                     LLMGW_MEMBERS_DONE);
+    assert_string_equal(names, models);
+    assert_string_equal(publish_models(scene.publish, view.members[i].models,
+                                       &bytes), models);
+    llmgw_members_view_done(&view);
+    llmgw_members_reader_destroy(reader);
+}
+
+
+/* Each publication holds the lists that it names, or they would vanish. */
+static void
+models_stay_as_long_as_members_have_them(void **state)
+{
+    size_t    i, bytes;
+    uint64_t  first;
+
+    scene_add("a");
+    scene_add("b");
+    scene_add("c");
+    scene_serves(0, "one");
+    scene_serves(1, "two");
+    scene_serves(2, "one");
+    first = scene.members[0].member.models;
+
+    for (i = 0; i < 4; i++) {
+        scene.members[1].member.incarnation++;
+        publish_mark(scene.publish);
+        scene_flush(T0_US + i * 20 * MS);
+        assert_read_serves(0, "one");
+        assert_read_serves(1, "two");
+        assert_read_serves(2, "one");
+    }
+
+    /* The table before this one still names it. */
+    scene_serves(0, "three");
+    scene_serves(2, "three");
+    scene_flush(T0_US + 200 * MS);
+    assert_read_serves(0, "three");
+    assert_string_equal(publish_models(scene.publish, first, &bytes), "one");
+
+    /* A process that goes on from here has them, too. */
+    publish_destroy(scene.publish);
+    scene_open();
+    publish_mark(scene.publish);
+    assert_string_equal(publish_models(scene.publish,
+                                       scene.members[1].member.models,
+                                       &bytes), "two");
+    scene_flush(T0_US);
+    assert_read_serves(1, "two");
+}
+
+
 #define publish_test(name)  \
     cmocka_unit_test_setup_teardown(name, setup, teardown)
 
@@ -319,6 +399,7 @@ main(void)
         publish_test(changes_are_told_once_each),
         publish_test(next_life_is_told_of_all_that_it_publishes),
         publish_test(refused_table_stays_marked),
+        publish_test(models_stay_as_long_as_members_have_them),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

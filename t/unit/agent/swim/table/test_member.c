@@ -310,6 +310,114 @@ own_word_without_more_is_that_of_an_old_agent(void **state)
 }
 
 
+/* An update with these models, each a letter. */
+static member_update_t
+serving(uint64_t incarnation, const char *models, size_t bytes)
+{
+    member_update_t  said;
+
+    said = grouped(1, incarnation, "");
+    said.models = models;
+    said.models_bytes = bytes;
+    said.facts.models = bytes ? llmgw_members_list_hash(models, bytes) : 0;
+    said.facts.models_cut = bytes;
+
+    return said;
+}
+
+
+static void
+assert_serves(const member_t *member, const char *models, size_t bytes)
+{
+    assert_int_equal(member->models_bytes, bytes);
+    assert_int_equal(member->facts.models_cut, bytes);
+    assert_true(member->facts.models
+                == (bytes ? llmgw_members_list_hash(models, bytes) : 0));
+
+    if (bytes != 0) {
+        assert_memory_equal(member->models, models, bytes);
+    }
+}
+
+
+/* A list is copied, kept where it lacks, and replaced by a later word. */
+static void
+models_come_with_more_and_stay_without(void **state)
+{
+    char             said_by[4] = "a\0b";
+    member_t         member;
+    member_update_t  said;
+
+    said = serving(1, said_by, 4);
+    member_init(&member, &said, 0);
+    memset(said_by, 'x', sizeof(said_by));
+    assert_serves(&member, "a\0b", 4);
+
+    said = grouped(1, 2, NULL);
+    assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_FACTS);
+    assert_serves(&member, "a\0b", 4);
+    assert_int_equal(member_has(&member), 0);
+    said = serving(2, "c", 2);
+    assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_MORE);
+    assert_serves(&member, "c", 2);
+
+    said = serving(3, "c", 2);
+    assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_FACTS);
+    assert_serves(&member, "c", 2);
+    said = serving(4, NULL, 0);
+    assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_FACTS);
+    assert_serves(&member, NULL, 0);
+    assert_null(member.models);
+
+    said = serving(5, "d", 2);
+    member_merge(&member, &said, 0, 1);
+    assert_false(member_says_as_much(&member,
+                                     &(member_update_t) { .has_more = 0 }));
+
+    /* Started anew as an old agent, by its own word. */
+    said = grouped(2, 0, NULL);
+    member_merge(&member, &said, 1, 1);
+    assert_serves(&member, NULL, 0);
+    member_done(&member);
+}
+
+
+/* What an older agent passes on says nothing of the engine. */
+static void
+engine_load_is_as_old_as_the_load(void **state)
+{
+    member_t             member;
+    member_update_t      said;
+    llmgw_engine_load_t  none = { 0 };
+
+    said = grouped(1, 1, "");
+    said.load_seq = 1;
+    said.engine = (llmgw_engine_load_t) { 7, 8, 9, LLMGW_ENGINE_ALL };
+    member_init(&member, &said, 0);
+    assert_int_equal(member.load.engine.waiting, 8);
+
+    said = grouped(1, 1, NULL);
+    said.load_seq = 2;
+    assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_LOAD);
+    assert_int_equal(member.load.engine.waiting, 8);
+
+    said = grouped(1, 1, "");
+    said.engine.waiting = 5;
+    said.engine.told = LLMGW_ENGINE_WAITING;
+    said.load_seq = 2;
+    assert_int_equal(member_merge(&member, &said, 0, 1), 0);
+    said.load_seq = 3;
+    assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_LOAD);
+    assert_int_equal(member.load.engine.waiting, 5);
+    assert_int_equal(member.load.engine.told, LLMGW_ENGINE_WAITING);
+
+    /* Its own short form. */
+    assert_int_equal(member_merge_load(&member, 1, &none, 4, 1), MEMBER_LOAD);
+    assert_int_equal(member.load.engine.told, 0);
+    member_done(&member);
+}
+
+
 static void
 copy_that_lacks_what_we_know_tells_less_than_ours(void **state)
 {
@@ -361,6 +469,8 @@ main(void)
             record_without_more_is_not_seen_until_it_is_completed),
         cmocka_unit_test(graver_word_completes_too),
         cmocka_unit_test(own_word_without_more_is_that_of_an_old_agent),
+        cmocka_unit_test(models_come_with_more_and_stay_without),
+        cmocka_unit_test(engine_load_is_as_old_as_the_load),
         cmocka_unit_test(copy_that_lacks_what_we_know_tells_less_than_ours),
         cmocka_unit_test(digest_and_order_do_not_look_at_more),
     };

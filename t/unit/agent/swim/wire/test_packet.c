@@ -1,73 +1,7 @@
 
 /* Datagrams: what is written is read, and nothing else is accepted. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "swim/wire/packet.h"
-#include "gossip.pb-c.h"
-
-
-#define WALL_US  1763650000000000ULL
-
-typedef Llmgateway__Gossip__GossipMessage     message_t;
-typedef Llmgateway__Gossip__MembershipUpdate  update_t;
-
-
-static member_t
-full_member(void)
-{
-    member_t  m;
-
-    memset(&m, 0, sizeof(m));
-    memset(m.facts.id, 'i', LLMGW_MEMBERS_NAME_BYTES - 1);
-    memset(m.facts.model_version, 'v', LLMGW_MEMBERS_NAME_BYTES - 1);
-    strcpy(m.facts.address,
-           "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535");
-    strcpy(m.facts.grpc, "[2001:db8:ffff:ffff:ffff:ffff:ffff:fffe]:65535");
-    strcpy(m.facts.drain_owner, "update:");
-    memset(m.facts.drain_owner + 7, 'o', LLMGW_MEMBERS_NAME_BYTES - 1);
-    memset(m.facts.resume_group, 'g', LLMGW_MEMBERS_NAME_BYTES - 1);
-    memset(m.traits.update, 'u', LLMGW_MEMBERS_NAME_BYTES - 1);
-    m.traits.can_restart = 1;
-    m.traits.refuses_new = 1;
-    m.facts.epoch = WALL_US;
-    m.facts.incarnation = PACKET_MAX_INCARNATION;
-    m.facts.replica_start_ms = UINT64_MAX;
-    m.facts.weight = 100;
-    m.facts.max_capacity = INT32_MAX;
-    m.facts.liveness = LLMGW_LIVENESS_SUSPECT;
-    m.facts.service = LLMGW_SERVICE_DOWN;
-    m.facts.draining = 1;
-    m.load.active_requests = INT32_MAX;
-    m.load_seq = UINT64_MAX;
-
-    return m;
-}
-
-
-static packet_head_t
-head_of(packet_type_t type)
-{
-    packet_head_t  head;
-
-    memset(&head, 0, sizeof(head));
-    head.type = type;
-    head.sequence = UINT64_MAX;
-    head.sender_epoch = 7;
-    head.table_digest = 0x0123456789abcdefULL;
-    strcpy(head.sender_id, "a");
-    strcpy(head.target_id, "b");
-    strcpy(head.target_address, "10.0.0.1:7946");
-
-    return head;
-}
+#include "t/unit/agent/swim/wire/packet_scene.h"
 
 
 static void
@@ -97,6 +31,11 @@ largest_fields_come_back_as_they_were(void **state)
     assert_memory_equal(&packet.updates[0].traits, &member.traits,
                         sizeof(member_traits_t));
     assert_int_equal(packet.updates[0].active_requests, INT32_MAX);
+    assert_int_equal(packet.updates[0].models_bytes, member.models_bytes);
+    assert_memory_equal(packet.updates[0].models, member.models,
+                        member.models_bytes);
+    assert_memory_equal(&packet.updates[0].engine, &member.load.engine,
+                        sizeof(llmgw_engine_load_t));
     assert_true(packet.updates[0].load_seq == UINT64_MAX);
 
     packet_out_destroy(out);
@@ -126,6 +65,7 @@ datagram_is_filled_and_never_longer_than_1200(void **state)
         member = full_member();
         member.facts.id[n] = '\0';
         member.traits.update[n] = '\0';
+        member.models_bytes = models_of(member.models, n + 1);
         packet_begin(out, &head);
 
         while (packet_add(out, &member, 0) == 0) { /* void */ }
@@ -220,42 +160,6 @@ mutilated_datagrams_are_dropped_with_their_reason(void **state)
                                    WALL_US),
                      PACKET_ELENGTH);
     packet_out_destroy(out);
-}
-
-
-static size_t
-pack(uint8_t *buf, const message_t *message)
-{
-    memcpy(buf, "LG\1\0\1c", 6);
-
-    return 6 + llmgateway__gossip__gossip_message__pack(message, buf + 6);
-}
-
-
-/* One message with one update, both as a peer would make them. */
-static void
-good_message(message_t *message, update_t *update, update_t **list)
-{
-    llmgateway__gossip__gossip_message__init(message);
-    llmgateway__gossip__membership_update__init(update);
-
-    *list = update;
-    message->sender_id = "a";
-    message->n_updates = 1;
-    message->updates = list;
-    update->member_id = "b";
-    update->address = "10.0.0.1:1";
-    update->grpc_address = "10.0.0.1:2";
-    update->epoch = WALL_US;
-}
-
-
-static packet_rc_t
-decode(packet_t *packet, const message_t *message)
-{
-    uint8_t  buf[4096];
-
-    return packet_decode(packet, "c", buf, pack(buf, message), WALL_US);
 }
 
 
@@ -359,14 +263,28 @@ wrong_updates_are_left_out_alone(void **state)
 }
 
 
+static order_t
+full_order(void)
+{
+    order_t  order;
+
+    memset(&order, 0, sizeof(order));
+    order.verb = ORDER_RESTART;
+    order.id = UINT64_MAX;
+    order.target_epoch = UINT64_MAX;
+    order.answer = ORDER_EMANY;
+    memset(order.target_id, 't', LLMGW_MEMBERS_NAME_BYTES - 1);
+
+    return order;
+}
+
+
 /* With the own record at its largest beside it, and room for the seal. */
 static void
-largest_order_fits_with_the_own_record(void **state)
+assert_order_fits(order_t order, member_t member)
 {
     size_t          len;
     char            cluster[LLMGW_MEMBERS_NAME_BYTES];
-    order_t         order;
-    member_t        member;
     packet_t        packet;
     packet_out_t   *out;
     packet_head_t   head;
@@ -374,16 +292,6 @@ largest_order_fits_with_the_own_record(void **state)
 
     memset(cluster, 'c', sizeof(cluster) - 1);
     cluster[sizeof(cluster) - 1] = '\0';
-    member = full_member();
-    memset(&order, 0, sizeof(order));
-    order.verb = ORDER_RESTART;
-    order.id = UINT64_MAX;
-    order.target_epoch = UINT64_MAX;
-    order.answer = ORDER_EMANY;
-    memset(order.target_id, 't', LLMGW_MEMBERS_NAME_BYTES - 1);
-    memset(order.version, 'v', LLMGW_MEMBERS_NAME_BYTES - 1);
-    strcpy(order.owner, member.facts.drain_owner);
-
     head = head_of(PACKET_ORDER);
     head.sender_epoch = WALL_US;
     strcpy(head.sender_id, member.facts.id);
@@ -401,6 +309,27 @@ largest_order_fits_with_the_own_record(void **state)
     assert_ptr_equal(packet.head.order, &packet.order);
     assert_memory_equal(&packet.order, &order, sizeof(order));
     packet_out_destroy(out);
+}
+
+
+/* Gateways, which serve no models, drive rolling updates; a replica's agent
+   drains for an operator alone. */
+static void
+largest_order_fits_with_the_own_record(void **state)
+{
+    order_t   order;
+    member_t  member;
+
+    member = full_member();
+    order = full_order();
+    strcpy(order.owner, "operator");
+    assert_order_fits(order, member);
+
+    memset(order.version, 'v', LLMGW_MEMBERS_NAME_BYTES - 1);
+    strcpy(order.owner, member.facts.drain_owner);
+    member.models_bytes = 0;
+    member.facts.models_cut = 0;
+    assert_order_fits(order, member);
 }
 
 
@@ -468,57 +397,6 @@ weight_zero_reads_as_one_and_addresses_in_one_form(void **state)
 }
 
 
-static int
-decode_one(const member_t *member, member_update_t *said)
-{
-    size_t          len;
-    packet_t        packet;
-    packet_out_t   *out;
-    packet_head_t   head;
-    const uint8_t  *data;
-
-    head = head_of(PACKET_UPDATES);
-    out = packet_out_create("c");
-    packet_begin(out, &head);
-    assert_int_equal(packet_add(out, member, 0), 0);
-    data = packet_end(out, &len);
-    assert_int_equal(packet_decode(&packet, "c", data, len, WALL_US),
-                     PACKET_DONE);
-    *said = packet.updates[0];
-    packet_out_destroy(out);
-
-    return (int) packet.nupdates;
-}
-
-
-/* Absent, empty and set are three different things. */
-static void
-more_is_told_by_who_has_it(void **state)
-{
-    member_t         member;
-    member_update_t  said;
-
-    member = full_member();
-    assert_int_equal(decode_one(&member, &said), 1);
-    assert_true(said.has_more);
-
-    member.facts.resume_group[0] = '\0';
-    assert_int_equal(decode_one(&member, &said), 1);
-    assert_true(said.has_more);
-    assert_string_equal(said.facts.resume_group, "");
-
-    member = full_member();
-    member.lacks_more = 1;
-    assert_int_equal(decode_one(&member, &said), 1);
-    assert_false(said.has_more);
-    assert_string_equal(said.facts.resume_group, "");
-
-    member.lacks_more = 0;
-    strcpy(member.facts.resume_group, "a/b");
-    assert_int_equal(decode_one(&member, &said), 0);
-}
-
-
 int
 main(void)
 {
@@ -532,7 +410,6 @@ main(void)
         cmocka_unit_test(largest_order_fits_with_the_own_record),
         cmocka_unit_test(wrong_orders_are_dropped_and_unknown_verbs_are_not),
         cmocka_unit_test(weight_zero_reads_as_one_and_addresses_in_one_form),
-        cmocka_unit_test(more_is_told_by_who_has_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

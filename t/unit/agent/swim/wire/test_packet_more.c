@@ -1,0 +1,151 @@
+
+/* What came with MemberMore: models and load of an engine. */
+
+#include "t/unit/agent/swim/wire/packet_scene.h"
+
+
+static int
+decode_one(const member_t *member, member_update_t *said)
+{
+    size_t          len;
+    packet_t        packet;
+    packet_out_t   *out;
+    packet_head_t   head;
+    const uint8_t  *data;
+
+    head = head_of(PACKET_UPDATES);
+    out = packet_out_create("c");
+    packet_begin(out, &head);
+    assert_int_equal(packet_add(out, member, 0), 0);
+    data = packet_end(out, &len);
+    assert_int_equal(packet_decode(&packet, "c", data, len, WALL_US),
+                     PACKET_DONE);
+    *said = packet.updates[0];
+    packet_out_destroy(out);
+
+    return (int) packet.nupdates;
+}
+
+
+/* Absent, empty and set are three different things. */
+static void
+more_is_told_by_who_has_it(void **state)
+{
+    member_t         member;
+    member_update_t  said;
+
+    member = full_member();
+    assert_int_equal(decode_one(&member, &said), 1);
+    assert_true(said.has_more);
+
+    member.facts.resume_group[0] = '\0';
+    assert_int_equal(decode_one(&member, &said), 1);
+    assert_true(said.has_more);
+    assert_string_equal(said.facts.resume_group, "");
+
+    member = full_member();
+    member.lacks_more = 1;
+    assert_int_equal(decode_one(&member, &said), 1);
+    assert_false(said.has_more);
+    assert_string_equal(said.facts.resume_group, "");
+
+    member.lacks_more = 0;
+    strcpy(member.facts.resume_group, "a/b");
+    assert_int_equal(decode_one(&member, &said), 0);
+}
+
+
+static int
+takes_models(const char *models, size_t bytes, uint32_t cut)
+{
+    member_t         member;
+    member_update_t  said;
+
+    member = full_member();
+    member.facts.model_version[1] = '\0';
+    member.models = (char *) models;
+    member.models_bytes = bytes;
+    member.facts.models_cut = cut;
+
+    return decode_one(&member, &said)
+           && said.facts.models == (bytes ? llmgw_members_list_hash(models,
+                                                                    bytes)
+                                          : 0);
+}
+
+
+static void
+models_are_a_list_of_at_most_256_bytes(void **state)
+{
+    char  models[LLMGW_MEMBERS_MODELS_BYTES + 1];
+
+    assert_true(takes_models(NULL, 0, 0));
+    assert_true(takes_models("a", 2, 1));
+    assert_true(takes_models("a b\0c", 6, 0));
+    assert_true(takes_models(models, models_of(models, 256), 0));
+
+    assert_false(takes_models(models, models_of(models, 257), 0));
+    assert_false(takes_models("", 1, 0));
+    assert_false(takes_models("a", 1, 0));
+    assert_false(takes_models("a\0", 3, 0));
+    assert_false(takes_models("a\n", 3, 0));
+    assert_false(takes_models(NULL, 0, 1));
+}
+
+
+static int
+takes_engine(uint32_t running, uint32_t waiting, uint16_t kv_permille,
+    uint16_t told, uint16_t taken)
+{
+    member_t         member;
+    member_update_t  said;
+
+    member = full_member();
+    member.load.engine = (llmgw_engine_load_t) { running, waiting,
+                                                 kv_permille, told };
+
+    return decode_one(&member, &said) && said.engine.told == taken
+           && (taken == 0 || said.engine.waiting == waiting);
+}
+
+
+static void
+figures_of_an_engine_have_limits(void **state)
+{
+    packet_t                         packet;
+    update_t                         update, *list[1];
+    message_t                        message;
+    Llmgateway__Gossip__EngineLoad   engine;
+
+    assert_true(takes_engine(0, 0, 0, 0, 0));
+    assert_true(takes_engine(1000000, 1000000, 1000, 7, 7));
+    assert_true(takes_engine(0, 3, 0, LLMGW_ENGINE_WAITING,
+                             LLMGW_ENGINE_WAITING));
+    assert_true(takes_engine(1, 1, 1, 0xff, 7));
+    assert_false(takes_engine(1000001, 0, 0, 1, 1));
+    assert_false(takes_engine(0, 1000001, 0, 2, 2));
+    assert_false(takes_engine(0, 0, 1001, 4, 4));
+
+    good_message(&message, &update, list);
+    llmgateway__gossip__engine_load__init(&engine);
+    message.own_engine = &engine;
+    engine.told = 4;
+    engine.kv_permille = 1000;
+    assert_int_equal(decode(&packet, &message), PACKET_DONE);
+    assert_int_equal(packet.head.own_engine.kv_permille, 1000);
+    engine.kv_permille = 1001;
+    assert_int_equal(decode(&packet, &message), PACKET_ESENDER);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(more_is_told_by_who_has_it),
+        cmocka_unit_test(models_are_a_list_of_at_most_256_bytes),
+        cmocka_unit_test(figures_of_an_engine_have_limits),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
