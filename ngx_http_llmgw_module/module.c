@@ -106,6 +106,13 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       0,
       NULL },
 
+    { ngx_string("llmgw_body_memory"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_main_conf_t, body_memory),
+      NULL },
+
     { ngx_string("llmgw_pass"),
       NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_TAKE1,
       ngx_http_llmgw_conf_pass,
@@ -227,6 +234,7 @@ ngx_http_llmgw_create_main_conf(ngx_conf_t *cf)
 
     lmcf->rooms = &ngx_http_llmgw_rooms;
     lmcf->coalesce = NGX_CONF_UNSET_MSEC;
+    lmcf->body_memory = NGX_CONF_UNSET_SIZE;
 
     return lmcf;
 }
@@ -325,6 +333,7 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
     }
 
     ngx_conf_init_msec_value(lmcf->coalesce, 1);
+    ngx_conf_init_size_value(lmcf->body_memory, 256 * 1024 * 1024);
 
     ngx_http_llmgw_memory_conf(cf, lmcf);
 

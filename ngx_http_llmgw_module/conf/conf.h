@@ -52,6 +52,7 @@ typedef struct {
     ngx_http_llmgw_wakes_t       *wakes;
     ngx_int_t                     request_id_index;
     ngx_msec_t                    coalesce;     /* 0: off */
+    size_t                        body_memory;  /* of a worker */
     ngx_http_llmgw_waker_t       *waker;        /* in this worker */
     ngx_http_llmgw_worker_t      *worker;       /* the same */
     ngx_http_llmgw_clients_t     *clients;      /* the same */

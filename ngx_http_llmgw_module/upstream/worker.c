@@ -152,3 +152,23 @@ ngx_http_llmgw_worker_woken(void *data)
             ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
     }
 }
+
+
+ngx_int_t
+ngx_http_llmgw_body_memory_take(ngx_http_llmgw_worker_t *worker, size_t bytes)
+{
+    if (bytes > worker->conf->body_memory - worker->body_bytes) {
+        return NGX_DECLINED;
+    }
+
+    worker->body_bytes += bytes;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_llmgw_body_memory_give(ngx_http_llmgw_worker_t *worker, size_t bytes)
+{
+    worker->body_bytes -= bytes;
+}

@@ -23,6 +23,7 @@ struct ngx_http_llmgw_worker_s {
     ngx_http_llmgw_waker_t        waker;
     ngx_http_llmgw_coalesce_t     coalesce;
     u_char                       *io;           /* NGX_HTTP_LLMGW_IO_BYTES */
+    size_t                        body_bytes;   /* of llmgw_body_memory */
 };
 
 
@@ -32,6 +33,16 @@ void ngx_http_llmgw_worker_done(void *data);
 ngx_http_llmgw_pool_t *ngx_http_llmgw_worker_pool(ngx_http_request_t *r);
 ngx_http_llmgw_pool_t *ngx_http_llmgw_worker_pool_of(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
+
+/*
+ * llmgw_body_memory: all that a worker keeps of its clients' requests and
+ * answers.  NGX_DECLINED: there is no room for so many bytes, and none were
+ * taken.  Whoever takes bytes gives them back, once.
+ */
+ngx_int_t ngx_http_llmgw_body_memory_take(ngx_http_llmgw_worker_t *worker,
+    size_t bytes);
+void ngx_http_llmgw_body_memory_give(ngx_http_llmgw_worker_t *worker,
+    size_t bytes);
 
 
 #endif /* _NGX_HTTP_LLMGW_WORKER_H_INCLUDED_ */

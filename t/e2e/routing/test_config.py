@@ -139,6 +139,15 @@ def test_bad_location(check, line, mention):
     refused(check, line, mention, location=line)
 
 
+@pytest.mark.parametrize("line, mention", [
+    ("llmgw_body_memory;", "number of arguments"),
+    ("llmgw_body_memory lots;", "invalid value"),
+    ("llmgw_body_memory 1m; llmgw_body_memory 2m;", "duplicate"),
+])
+def test_bad_body_memory(check, line, mention):
+    refused(check, line, mention, http=line)
+
+
 @pytest.mark.parametrize("value", ["off", "1ms", "100ms"])
 def test_coalesce(check, value):
     _, out = check(http=f"llmgw_coalesce {value};")
