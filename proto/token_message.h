@@ -1,6 +1,6 @@
 
 /*
- * Reads a token's message without decoding it.
+ * Reads a replica's message, without decoding it where it is a plain token.
  *
  * Both messages that carry a token begin alike (llmgateway.proto): field 1 is
  * its text, field 2 says whether it is the last; the gateway adds field 3.
@@ -9,7 +9,8 @@
  * field 3 appended, are the message for the client.
  *
  * This holds only for a message in the form that every encoder writes, with
- * no fields but these two.  Any other must be decoded with protobuf-c.
+ * no fields but these two.  Any other is decoded with protobuf-c, into memory
+ * that the caller has on its stack, and its two fields are written anew.
  */
 
 #ifndef LLMGW_TOKEN_MESSAGE_H
@@ -19,6 +20,18 @@
 #include <stdint.h>
 
 #include "llmgateway.pb-c.h"
+
+
+#define LLMGW_TOKEN_ARENA_BYTES   4096      /* most messages fit into it */
+
+/* What a message may take decoded: submessages are larger than their bytes. */
+#define LLMGW_TOKEN_ARENA_MAX     (8 * 1024 * 1024)
+
+/* As llmgateway.proto says: a piece of an answer, a failure's body. */
+#define LLMGW_TOKEN_PIECE_MAX     (64 * 1024)
+
+/* Of a finish_reason, and of a content type: the longest known have 30. */
+#define LLMGW_TOKEN_WORD_MAX      256
 
 
 /*
@@ -36,15 +49,47 @@ typedef struct {
 } llmgw_token_t;
 
 
+typedef struct llmgw_token_block_s  llmgw_token_block_t;
+
+/* Memory of one decoded message. */
+typedef struct {
+    ProtobufCAllocator    allocator;
+    llmgw_token_block_t  *blocks;       /* what did not fit, from malloc() */
+    size_t                used;
+    size_t                taken;        /* in blocks */
+    uint8_t               bytes[LLMGW_TOKEN_ARENA_BYTES]
+                          __attribute__((aligned(16)));
+} llmgw_token_arena_t;
+
+
 /* The last message of a stream, without text: it is no token. */
 extern const llmgw_token_t  llmgw_token_final;
 
 
 /*
- * 1: the bytes are in the form that an encoder writes, have no unknown
+ * 1: the bytes are in the form that an encoder writes, have no further
  * fields, and *token is set.  0: they are not, or this cannot be decided.
  */
 int llmgw_token_message_read(const uint8_t *message, size_t len,
     llmgw_token_t *token);
+
+/*
+ * For a message that read() does not take.  1: *token is set, and valid until
+ * the arena is done; token->more is NULL if no known field was there but the
+ * two.  0: it is no valid GenerateResponse, or breaks a rule of
+ * llmgateway.proto, or there is no memory.  The text alone is not checked.
+ * Either way the arena must be done.  has_data: 0: nobody reads `data` here,
+ * and a message is as if it had none.  Line ends in failure.body are spaces.
+ */
+int llmgw_token_message_decode(const uint8_t *message, size_t len,
+    int has_data, llmgw_token_arena_t *arena, llmgw_token_t *token);
+
+/*
+ * 1: something in it is for the client; 0: it is `progress`, or has facts of
+ * the stream alone.
+ */
+int llmgw_token_is_output(const llmgw_token_t *token);
+
+void llmgw_token_arena_done(llmgw_token_arena_t *arena);
 
 #endif /* LLMGW_TOKEN_MESSAGE_H */
