@@ -19,6 +19,8 @@ static const struct {
         { "circuits_open", "the circuits of all replicas are open" },
     [LLMGW_OUTCOME_TRIES_EXHAUSTED] =
         { "tries_exhausted", "no replica finished it" },
+    [LLMGW_OUTCOME_NOT_RESUMABLE] =
+        { "not_resumable", "it broke off and cannot be resumed" },
     [LLMGW_OUTCOME_GONE] =
         { "client_gone", "the client went away" },
 

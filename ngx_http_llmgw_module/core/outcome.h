@@ -19,6 +19,7 @@ typedef enum {
     LLMGW_OUTCOME_NO_REPLICAS,
     LLMGW_OUTCOME_CIRCUITS_OPEN,
     LLMGW_OUTCOME_TRIES_EXHAUSTED,
+    LLMGW_OUTCOME_NOT_RESUMABLE,    /* a stream broke off, and cannot go on */
     LLMGW_OUTCOME_GONE,             /* the client, before the end */
     LLMGW_NREASONS,
 
@@ -38,6 +39,9 @@ typedef struct {
     int              status;        /* gRPC, of REFUSED alone */
     const char      *text;          /* for people; NULL: the outcome's own */
     size_t           text_len;
+    int              http;          /* the engine's, of REFUSED; or 0 */
+    const char      *body;          /* with http: OpenAI's error object */
+    size_t           body_len;
 } llmgw_end_t;
 
 

@@ -45,6 +45,10 @@ llmgw_resume_next(llmgw_resume_t *resume, llmgw_ending_t outcome,
         step.next = LLMGW_NEXT_PASS;
         return step;
 
+    case LLMGW_ENDING_UNABLE:
+        step.next = LLMGW_NEXT_BREAK;
+        return step;
+
     case LLMGW_ENDING_DRAINING:
         step.exclude = 1;
 
@@ -102,4 +106,44 @@ int
 llmgw_resume_is_last_try(const llmgw_resume_t *resume)
 {
     return resume->tries + 1 >= resume->tries_max;
+}
+
+
+llmgw_resume_by_t
+llmgw_resume_by(const llmgw_resume_facts_t *facts, const char **why)
+{
+    if (facts->is_plain) {
+        return LLMGW_RESUME_BY_POSITION;
+    }
+
+    if (!facts->is_on) {
+        *why = "llmgw_resume is off";
+
+    } else if (facts->never) {
+        *why = "its replica sent what cannot be continued";
+
+    } else if (!facts->is_one) {
+        *why = "it has several choices";
+
+    } else if (facts->ids == facts->tokens && !facts->no_ids) {
+        return LLMGW_RESUME_BY_IDS;
+
+    } else if (facts->has_text) {
+        return LLMGW_RESUME_BY_TEXT;
+
+    } else {
+        *why = facts->no_memory ? "llmgw_body_memory was used up"
+                                : "its tokens' ids are not known";
+    }
+
+    return LLMGW_RESUME_BY_NOTHING;
+}
+
+
+const char *
+llmgw_resume_by_name(llmgw_resume_by_t by)
+{
+    static const char  *names[] = { "off", "position", "ids", "text" };
+
+    return names[by];
 }

@@ -10,6 +10,7 @@
  *
  *                 FINAL ------------------------------> FINISH
  *                 PASSED (client's fault) ------------> PASS
+ *                 UNABLE (nobody can go on) ----------> BREAK
  *                 DOUBTED (not counted, once) --------> AGAIN, excluded
  *    attempt ---- DRAINING, FULL (not counted) -------> AGAIN, excluded
  *                 REFUSED (new connection, counted
@@ -33,6 +34,11 @@
  * FULL answer takes one replica out, until none is left.  In a very large
  * fleet that drains as a whole, each DRAINING beyond LLMGW_RESUME_FREE_DRAINS
  * in a row counts as a failure.
+ *
+ * The replica that takes over must know what the client has.  One that serves
+ * plain tokens goes on by their number.  A real engine has to be told the ids
+ * of the tokens, or their text, and can use them only as long as they are all
+ * that the client has: llmgw_resume_by() judges that.
  */
 
 #ifndef LLMGW_RESUME_H
@@ -49,6 +55,7 @@ typedef enum {
     LLMGW_ENDING_DRAINING,     /* the replica takes no new work */
     LLMGW_ENDING_FULL,         /* it has no capacity, nothing began */
     LLMGW_ENDING_REFUSED,      /* the connection would not take it */
+    LLMGW_ENDING_UNABLE,       /* nobody can go on behind what was delivered */
     LLMGW_ENDING_FAILED,
     LLMGW_ENDING_CANCELLED     /* by us: no next step is asked for */
 } llmgw_ending_t;
@@ -90,6 +97,7 @@ typedef enum {
     LLMGW_NEXT_FINISH = 0,
     LLMGW_NEXT_PASS,
     LLMGW_NEXT_AGAIN,
+    LLMGW_NEXT_BREAK,           /* before its end: it cannot be resumed */
     LLMGW_NEXT_GIVE_UP
 } llmgw_next_t;
 
@@ -112,5 +120,42 @@ llmgw_resume_step_t llmgw_resume_next(llmgw_resume_t *resume,
 
 /* One more failure without a token would end the stream. */
 int llmgw_resume_is_last_try(const llmgw_resume_t *resume);
+
+
+/* What of a stream is kept for the next replica: llmgw_resume. */
+typedef enum {
+    LLMGW_RESUME_OFF = 0,
+    LLMGW_RESUME_IDS,
+    LLMGW_RESUME_TEXT           /* the ids as well */
+} llmgw_resume_mode_t;
+
+/* By what the next replica knows where the stream broke off. */
+typedef enum {
+    LLMGW_RESUME_BY_NOTHING = 0,
+    LLMGW_RESUME_BY_POSITION,
+    LLMGW_RESUME_BY_IDS,
+    LLMGW_RESUME_BY_TEXT,
+    LLMGW_RESUME_NKINDS
+} llmgw_resume_by_t;
+
+/* What the client has of a stream by now. */
+typedef struct {
+    uint64_t  tokens;
+    uint64_t  ids;              /* of them known */
+    unsigned  is_on:1;          /* ids or text may be kept at all */
+    unsigned  is_plain:1;       /* nothing came but plain tokens */
+    unsigned  has_text:1;       /* the whole text is known */
+    unsigned  is_one:1;         /* choice */
+    unsigned  no_ids:1;         /* says the replica: they say too little */
+    unsigned  never:1;          /* the same: neither ids nor text will do */
+    unsigned  no_memory:1;      /* ids or text were given up */
+} llmgw_resume_facts_t;
+
+/* With BY_NOTHING, *why is one line for people; else it is left alone. */
+llmgw_resume_by_t llmgw_resume_by(const llmgw_resume_facts_t *facts,
+    const char **why);
+
+/* The word for logs and metrics; BY_NOTHING: "off". */
+const char *llmgw_resume_by_name(llmgw_resume_by_t by);
 
 #endif /* LLMGW_RESUME_H */

@@ -26,6 +26,7 @@ static const ngx_http_llmgw_outcome_t  ngx_http_llmgw_outcomes[] = {
     [LLMGW_OUTCOME_NO_REPLICAS] = { LLMGW_GRPC_UNAVAILABLE, 503, 0 },
     [LLMGW_OUTCOME_CIRCUITS_OPEN] = { LLMGW_GRPC_UNAVAILABLE, 503, 0 },
     [LLMGW_OUTCOME_TRIES_EXHAUSTED] = { LLMGW_GRPC_UNAVAILABLE, 502, 0 },
+    [LLMGW_OUTCOME_NOT_RESUMABLE] = { LLMGW_GRPC_UNAVAILABLE, 502, 0 },
     [LLMGW_OUTCOME_GONE] = { LLMGW_GRPC_CANCELLED, 499, 0 },
     [LLMGW_OUTCOME_DEADLINE] = { LLMGW_GRPC_DEADLINE_EXCEEDED, 504, 0 },
     [LLMGW_OUTCOME_BAD_REQUEST] = { LLMGW_GRPC_INVALID_ARGUMENT, 400, 0 },
@@ -67,9 +68,9 @@ ngx_http_llmgw_outcome_http(const llmgw_end_t *end)
 {
     int  http;
 
-    http = 0;
+    http = end->http;
 
-    if (end->outcome == LLMGW_OUTCOME_REFUSED && end->status >= 0
+    if (http == 0 && end->outcome == LLMGW_OUTCOME_REFUSED && end->status >= 0
         && end->status <= LLMGW_GRPC_UNAUTHENTICATED)
     {
         http = ngx_http_llmgw_refusals[end->status];
