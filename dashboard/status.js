@@ -58,7 +58,8 @@ function readHistogram(x) {
 
 /* What the gateway could not do, and not what its clients did. */
 const UNSERVED = new Set(['queue_full', 'queue_timeout', 'no_replicas',
-                          'circuits_open', 'tries_exhausted']);
+                          'circuits_open', 'tries_exhausted',
+                          'not_resumable']);
 
 function readTotals(x) {
   const requests = list(x.requests).map(obj);

@@ -54,6 +54,14 @@ static ngx_conf_num_bounds_t  ngx_http_llmgw_tries_bounds = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_llmgw_resume_modes[] = {
+    { ngx_string("off"), LLMGW_RESUME_OFF },
+    { ngx_string("ids"), LLMGW_RESUME_IDS },
+    { ngx_string("text"), LLMGW_RESUME_TEXT },
+    { ngx_null_string, 0 }
+};
+
+
 static ngx_command_t  ngx_http_llmgw_commands[] = {
 
     { ngx_string("llmgw_members"),
@@ -133,6 +141,13 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_llmgw_loc_conf_t, tries),
       &ngx_http_llmgw_tries_bounds },
+
+    { ngx_string("llmgw_resume"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_loc_conf_t, resume),
+      &ngx_http_llmgw_resume_modes },
 
     { ngx_string("llmgw_connect_timeout"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
@@ -273,6 +288,7 @@ ngx_http_llmgw_create_loc_conf(ngx_conf_t *cf)
 
     llcf->key = NGX_CONF_UNSET_PTR;
     llcf->tries = NGX_CONF_UNSET_UINT;
+    llcf->resume = NGX_CONF_UNSET_UINT;
     llcf->connect_timeout = NGX_CONF_UNSET_MSEC;
     llcf->first_token_timeout = NGX_CONF_UNSET_MSEC;
     llcf->token_timeout = NGX_CONF_UNSET_MSEC;
@@ -289,6 +305,7 @@ ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_llmgw_loc_conf_t  *conf = child;
 
     ngx_conf_merge_uint_value(conf->tries, prev->tries, 3);
+    ngx_conf_merge_uint_value(conf->resume, prev->resume, LLMGW_RESUME_IDS);
     ngx_conf_merge_msec_value(conf->connect_timeout, prev->connect_timeout,
                               1000);
     ngx_conf_merge_msec_value(conf->first_token_timeout,

@@ -125,6 +125,7 @@ typedef struct {
     unsigned                      key_is_body:1;
 
     ngx_uint_t                    tries;
+    ngx_uint_t                    resume;       /* llmgw_resume_mode_t */
     ngx_msec_t                    connect_timeout;
     ngx_msec_t                    first_token_timeout;
     ngx_msec_t                    token_timeout;

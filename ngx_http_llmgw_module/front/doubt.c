@@ -21,8 +21,7 @@
 struct ngx_http_llmgw_doubt_s {
     ngx_http_llmgw_lease_t        lease;
     ngx_http_llmgw_replica_t     *replica;      /* held */
-    ngx_int_t                     status;
-    ngx_str_t                     message;
+    llmgw_end_t                   end;          /* the refusal */
 };
 
 
@@ -44,8 +43,7 @@ ngx_http_llmgw_doubt_take(ngx_http_llmgw_stream_t *stream,
     doubt->lease = attempt->lease;
     doubt->replica = attempt->replica;
     doubt->replica->holders++;
-    doubt->status = attempt->status;
-    doubt->message = attempt->message;
+    ngx_http_llmgw_ended_refusal(attempt, &doubt->end);
 
     attempt->lease.replica = NULL;
     stream->doubt = doubt;
@@ -74,7 +72,7 @@ ngx_http_llmgw_doubt_judge(ngx_http_llmgw_stream_t *stream,
         ngx_log_error(NGX_LOG_WARN, stream->request->connection->log, 0,
                       "llmgw: replica \"%V\" answered %s to a request that "
                       "another one serves", &doubt->replica->node.str,
-                      llmgw_grpc_status_name(doubt->status));
+                      llmgw_grpc_status_name(doubt->end.status));
     }
 
     ngx_http_llmgw_lease_end(&doubt->lease, verdict);
@@ -87,13 +85,6 @@ ngx_http_llmgw_doubt_judge(ngx_http_llmgw_stream_t *stream,
 void
 ngx_http_llmgw_doubt_answer(ngx_http_llmgw_stream_t *stream)
 {
-    llmgw_end_t  end;
-
-    end.outcome = LLMGW_OUTCOME_REFUSED;
-    end.status = stream->doubt->status;
-    end.text = (char *) stream->doubt->message.data;
-    end.text_len = stream->doubt->message.len;
-
     ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_SUCCESS);
-    ngx_http_llmgw_stream_answer(stream, &end);
+    ngx_http_llmgw_stream_answer(stream, &stream->doubt->end);
 }

@@ -379,6 +379,10 @@ ngx_http_llmgw_grpc_front_token(ngx_http_llmgw_stream_t *stream,
     ngx_buf_t  *b;
     ngx_str_t  *signature;
 
+    if (token->more && token->text_len == 0 && !token->is_final) {
+        return NGX_OK;      /* nothing that a message could say */
+    }
+
     signature = &stream->serving->replica->signature;
 
     b = ngx_http_llmgw_output_room(stream, LLMGW_GRPC_PREFIX_BYTES

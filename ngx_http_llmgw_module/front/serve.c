@@ -1,8 +1,8 @@
 
 /*
- * How a stream is served, by as many attempts as it takes.  core/resume.c
- * decides what follows when an attempt has ended; upstream/attempt.c speaks
- * the replica's protocol.
+ * How a stream is served, by as many attempts as it takes.  What follows when
+ * one has ended is in ended.c; upstream/attempt.c speaks the replica's
+ * protocol.
  *
  *     begin
  *       |        full: waits in the queue
@@ -13,6 +13,7 @@
  *       v  | another one takes over: DRAINING, FULL, REFUSED, FAILED
  *    attempt ----+
  *       |        \-- tries used up ---------------> finish: tries_exhausted
+ *       |        \-- nobody can go on ------------> finish: not_resumable
  *       |        \-- PASSED ----------------------> finish: replica's answer
  *       | tokens
  *       v
@@ -29,28 +30,19 @@
 
 
 static void ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim);
-static ngx_uint_t ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream);
 static llmgw_admission_rc_t ngx_http_llmgw_serve_claim_any(
     ngx_http_llmgw_stream_t *stream);
-static void ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
 static void ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
+    const llmgw_token_t *token);
+static void ngx_http_llmgw_serve_first(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt);
+static void ngx_http_llmgw_serve_keep(ngx_http_llmgw_stream_t *stream,
     const llmgw_token_t *token);
 static void ngx_http_llmgw_serve_end(ngx_http_llmgw_attempt_t *attempt);
 static void ngx_http_llmgw_serve_count(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica);
+    ngx_http_llmgw_replica_t *replica, const llmgw_token_t *token);
 static ngx_http_llmgw_stream_t *ngx_http_llmgw_serve_owner(
     ngx_http_llmgw_attempt_t *attempt);
-static ngx_http_llmgw_attempt_t *ngx_http_llmgw_serve_other(
-    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
-static ngx_uint_t ngx_http_llmgw_serve_attempt_ended(
-    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
-static llmgw_ending_t ngx_http_llmgw_serve_ending(
-    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
-static ngx_uint_t ngx_http_llmgw_serve_last_ended(
-    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
-static void ngx_http_llmgw_serve_note(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *attempt, llmgw_next_t next);
 
 
 static const ngx_http_llmgw_attempt_events_t  ngx_http_llmgw_serve_events = {
@@ -64,7 +56,18 @@ ngx_http_llmgw_serve_begin(ngx_http_llmgw_stream_t *stream)
 {
     ngx_http_llmgw_claim_init(&stream->claim, stream->pool, stream->key);
 
+    if (stream->model) {
+        ngx_http_llmgw_claim_model(&stream->claim, stream->model);
+    }
+
     stream->ask.events = &ngx_http_llmgw_serve_events;
+    stream->ask.want |= LLMGATEWAY__WANT__WANT_IDS;
+
+    if (stream->conf->resume == LLMGW_RESUME_TEXT) {
+        stream->ask.want |= LLMGATEWAY__WANT__WANT_TEXT;
+        stream->keeps = 1;
+    }
+
     stream->claim.turn = ngx_http_llmgw_serve_turn;
     stream->resume.tries_max = stream->conf->tries;
     stream->resume.failovers_max = NGX_HTTP_LLMGW_MAX_FAILOVERS;
@@ -89,7 +92,7 @@ ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim)
     c = stream->request->connection;
 
     if (!ngx_http_llmgw_serve_claim(stream) && !stream->waits
-        && stream->record.tokens == 0)
+        && !stream->has_begun)
     {
         ngx_http_llmgw_hedge_later(stream);
     }
@@ -98,19 +101,14 @@ ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim)
 }
 
 
-/*
- * Claims a replica and starts the attempt, or waits in the queue.  1: neither
- * was possible; the stream is finished and may be gone.
- */
-
-static ngx_uint_t
+ngx_uint_t
 ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
 {
     llmgw_admission_rc_t       rc;
     ngx_http_llmgw_attempt_t  *attempt;
 
     attempt = &stream->attempts[0];
-    stream->claim.ask.is_urgent = (stream->record.tokens > 0);
+    stream->claim.ask.is_urgent = stream->has_begun;
     stream->claim.ask.is_last = stream->doubt
                             || llmgw_resume_is_last_try(&stream->resume);
 
@@ -146,7 +144,7 @@ ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
 
     case LLMGW_ADMISSION_EXCLUDED:
         /* after its first token: none of the resume group is left */
-        ngx_http_llmgw_stream_finish(stream, stream->record.tokens
+        ngx_http_llmgw_stream_finish(stream, stream->has_begun
                                              ? LLMGW_OUTCOME_TRIES_EXHAUSTED
                                              : LLMGW_OUTCOME_NO_REPLICAS);
         return 1;
@@ -190,7 +188,7 @@ ngx_http_llmgw_serve_claim_any(ngx_http_llmgw_stream_t *stream)
 }
 
 
-static void
+void
 ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_replica_t *replica, ngx_uint_t failed)
 {
@@ -210,7 +208,7 @@ ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
                                          stream->request->pool,
                                          &attempt->lease.replica->node.str);
 
-    if (stream->record.tokens) {
+    if (stream->has_begun) {
         ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
                       "llmgw: stream continues at replica \"%V\" after %ui "
                       "tokens", &stream->record.replica,
@@ -233,34 +231,18 @@ ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
     stream = ngx_http_llmgw_serve_owner(attempt);
 
     if (stream->serving == NULL) {
-        stream->serving = attempt;
-        stream->may_hedge = 0;
-        stream->rearm = 1;
-
-        ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_FAILURE);
-        stream->doubt = NULL;
-
-        ngx_http_llmgw_claim_resume_as(&stream->claim, attempt->replica);
-        ngx_http_llmgw_attempt_stop(ngx_http_llmgw_serve_other(stream,
-                                                               attempt));
+        ngx_http_llmgw_serve_first(stream, attempt);
     }
 
-    stream->record.tokens++;
+    stream->record.tokens += token->count;
     stream->has_final = token->is_final;
     stream->pool->worker->coalesce.load.tokens++;
 
-    if (ngx_http_llmgw_record_first_token(&stream->record)) {
-        stream->record.hedged = (attempt == &stream->attempts[1]);
-
-        if (stream->has_second) {
-            ngx_http_llmgw_metrics_hedge(stream->pool->zone,
-                                         stream->record.hedged
-                                         ? NGX_HTTP_LLMGW_HEDGE_WON
-                                         : NGX_HTTP_LLMGW_HEDGE_LOST);
-        }
+    if (token->more || stream->keeps) {
+        ngx_http_llmgw_serve_keep(stream, token);
     }
 
-    ngx_http_llmgw_serve_count(stream, attempt->replica);
+    ngx_http_llmgw_serve_count(stream, attempt->replica, token);
 
     if (stream->front->token(stream, token) != NGX_OK) {
         stream->out_failed = 1;
@@ -268,6 +250,75 @@ ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
 
     if (!stream->blocked || stream->out_failed) {
         ngx_http_llmgw_clients_post(stream);    /* else nginx's event does */
+    }
+}
+
+
+/* The attempt has something for the client: it serves the stream. */
+
+static void
+ngx_http_llmgw_serve_first(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt)
+{
+    stream->serving = attempt;
+    stream->may_hedge = 0;
+    stream->rearm = 1;
+
+    if (stream->has_begun) {
+        stream->record.has_resume = 1;
+        stream->record.resume_by = stream->resume_by;
+        ngx_http_llmgw_metrics_resume(stream->pool->zone, stream->resume_by);
+
+    } else {
+        stream->record.hedged = (attempt == &stream->attempts[1]);
+    }
+
+    if (stream->has_second) {
+        stream->has_second = 0;
+        ngx_http_llmgw_metrics_hedge(stream->pool->zone,
+                                     stream->record.hedged
+                                     ? NGX_HTTP_LLMGW_HEDGE_WON
+                                     : NGX_HTTP_LLMGW_HEDGE_LOST);
+    }
+
+    stream->has_begun = 1;
+
+    ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_FAILURE);
+    stream->doubt = NULL;
+
+    ngx_http_llmgw_claim_resume_as(&stream->claim, attempt->replica);
+    ngx_http_llmgw_attempt_stop(ngx_http_llmgw_serve_other(stream, attempt));
+}
+
+
+/* Takes note of what the next replica would have to know. */
+
+static void
+ngx_http_llmgw_serve_keep(ngx_http_llmgw_stream_t *stream,
+    const llmgw_token_t *token)
+{
+    ngx_http_llmgw_delivered_t  *delivered;
+
+    delivered = stream->ask.delivered;
+
+    if (delivered == NULL) {
+        delivered = ngx_http_llmgw_delivered_create(stream->request->pool,
+                                                    stream->pool->worker,
+                                                    stream->conf->resume);
+        if (delivered == NULL) {
+            stream->out_failed = 1;
+            return;
+        }
+
+        stream->ask.delivered = delivered;
+        stream->keeps = 1;
+    }
+
+    if (ngx_http_llmgw_delivered_add(delivered, token) != NGX_OK) {
+        ngx_log_error(NGX_LOG_WARN, stream->request->connection->log, 0,
+                      "llmgw: stream cannot be resumed any more after %ui "
+                      "tokens, llmgw_body_memory is used up",
+                      stream->record.tokens);
     }
 }
 
@@ -281,17 +332,27 @@ ngx_http_llmgw_serve_end(ngx_http_llmgw_attempt_t *attempt)
 }
 
 
+/* A message may be several tokens, or none: then only a first piece counts. */
+
 static void
 ngx_http_llmgw_serve_count(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica)
+    ngx_http_llmgw_replica_t *replica, const llmgw_token_t *token)
 {
     ngx_uint_t  is_first;
 
-    is_first = (stream->record.tokens == 1);
+    if (token->count == 0
+        && (token->more == NULL || token->more->raw == NULL
+            || stream->record.has_first_token))
+    {
+        return;
+    }
 
-    ngx_http_llmgw_metrics_token(stream->pool->zone, replica->slot, is_first,
-                                 is_first ? stream->record.first_token_ms
-                                 : ngx_current_msec - stream->token_ms);
+    is_first = ngx_http_llmgw_record_first_token(&stream->record);
+
+    ngx_http_llmgw_metrics_tokens(stream->pool->zone, replica->slot,
+                                  token->count, is_first,
+                                  is_first ? stream->record.first_token_ms
+                                  : ngx_current_msec - stream->token_ms);
 
     stream->token_ms = ngx_current_msec;
 }
@@ -304,7 +365,7 @@ ngx_http_llmgw_serve_owner(ngx_http_llmgw_attempt_t *attempt)
 }
 
 
-static ngx_http_llmgw_attempt_t *
+ngx_http_llmgw_attempt_t *
 ngx_http_llmgw_serve_other(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt)
 {
@@ -316,8 +377,8 @@ ngx_http_llmgw_serve_other(ngx_http_llmgw_stream_t *stream,
 ngx_uint_t
 ngx_http_llmgw_serve_run(ngx_http_llmgw_stream_t *stream)
 {
-    if (ngx_http_llmgw_serve_attempt_ended(stream, &stream->attempts[1])
-        || ngx_http_llmgw_serve_attempt_ended(stream, &stream->attempts[0]))
+    if (ngx_http_llmgw_ended(stream, &stream->attempts[1])
+        || ngx_http_llmgw_ended(stream, &stream->attempts[0]))
     {
         return 1;
     }
@@ -328,170 +389,4 @@ ngx_http_llmgw_serve_run(ngx_http_llmgw_stream_t *stream)
     }
 
     return 0;
-}
-
-
-/* 1: the stream is finished and may be gone. */
-
-static ngx_uint_t
-ngx_http_llmgw_serve_attempt_ended(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *attempt)
-{
-    ngx_http_llmgw_attempt_t  *other;
-
-    if (attempt->replica == NULL || !attempt->ended) {
-        return 0;
-    }
-
-    other = ngx_http_llmgw_serve_other(stream, attempt);
-
-    if (other->replica == NULL || attempt->ending == LLMGW_ENDING_PASSED
-        || (attempt->ending == LLMGW_ENDING_DOUBTED
-            && !ngx_http_llmgw_doubt_take(stream, attempt)))
-    {
-        ngx_http_llmgw_attempt_stop(other);
-        return ngx_http_llmgw_serve_last_ended(stream, attempt);
-    }
-
-    /* the other attempt runs on alone */
-
-    ngx_http_llmgw_serve_note(stream, attempt, LLMGW_NEXT_AGAIN);
-    ngx_http_llmgw_serve_exclude(stream, attempt->replica,
-                                  attempt->ending == LLMGW_ENDING_FAILED);
-    ngx_http_llmgw_attempt_stop(attempt);
-
-    return 0;
-}
-
-
-/*
- * How the attempt ended, for its stream.  A stream that has all the tokens it
- * asked for is complete, even if its replica did not say so but failed: another
- * replica could add nothing.
- */
-
-static llmgw_ending_t
-ngx_http_llmgw_serve_ending(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *attempt)
-{
-    if (stream->record.tokens >= stream->ask.max_tokens) {
-        return LLMGW_ENDING_FINAL;
-    }
-
-    if (attempt->ending == LLMGW_ENDING_DOUBTED
-        && !ngx_http_llmgw_doubt_take(stream, attempt))
-    {
-        /* two replicas have refused the request: it is at fault */
-        ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_SUCCESS);
-        ngx_http_llmgw_lease_end(&attempt->lease, LLMGW_VERDICT_SUCCESS);
-        return LLMGW_ENDING_PASSED;
-    }
-
-    return attempt->ending;
-}
-
-
-/*
- * The stream's only running attempt has ended.  1: so has the stream, which may
- * be gone; 0: it claims another replica.
- */
-
-static ngx_uint_t
-ngx_http_llmgw_serve_last_ended(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *attempt)
-{
-    llmgw_end_t                end;
-    llmgw_resume_step_t        step;
-    ngx_http_llmgw_replica_t  *replica;
-
-    replica = attempt->replica;
-
-    step = llmgw_resume_next(&stream->resume,
-                             ngx_http_llmgw_serve_ending(stream, attempt),
-                             attempt->tokens, stream->record.tokens);
-
-    if (step.next == LLMGW_NEXT_FINISH && !stream->has_final
-        && stream->front->token(stream, &llmgw_token_final) != NGX_OK)
-    {
-        step.next = LLMGW_NEXT_GIVE_UP;
-    }
-
-    ngx_http_llmgw_serve_note(stream, attempt, step.next);
-    ngx_http_llmgw_attempt_stop(attempt);
-    stream->serving = NULL;
-
-    switch (step.next) {
-
-    case LLMGW_NEXT_FINISH:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_SERVED);
-        return 1;
-
-    case LLMGW_NEXT_PASS:
-        end.outcome = LLMGW_OUTCOME_REFUSED;
-        end.status = attempt->status;
-        end.text = (char *) attempt->message.data;
-        end.text_len = attempt->message.len;
-
-        ngx_http_llmgw_stream_answer(stream, &end);
-        return 1;
-
-    case LLMGW_NEXT_GIVE_UP:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_TRIES_EXHAUSTED);
-        return 1;
-
-    case LLMGW_NEXT_AGAIN:
-        break;
-    }
-
-    stream->record.retried = 1;
-
-    if (stream->record.tokens) {
-        stream->record.failovers++;
-        ngx_http_llmgw_metrics_failover(stream->pool->zone, attempt->cause);
-    }
-
-    ngx_http_llmgw_timer_attempt_failed(stream, attempt);
-
-    if (step.clear_excluded) {
-        ngx_http_llmgw_claim_clear_excluded(&stream->claim);
-    }
-
-    if (step.exclude) {
-        ngx_http_llmgw_serve_exclude(stream, replica, step.counted);
-    }
-
-    stream->claim.ask.saw_full |= (attempt->ending == LLMGW_ENDING_FULL);
-
-    return ngx_http_llmgw_serve_claim(stream);
-}
-
-
-static void
-ngx_http_llmgw_serve_note(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *attempt, llmgw_next_t next)
-{
-    ngx_log_t   *log;
-    ngx_uint_t   level;
-
-    log = stream->request->connection->log;
-
-    if (attempt->ending != LLMGW_ENDING_FAILED) {
-        ngx_log_debug2(NGX_LOG_DEBUG_HTTP, log, 0,
-                       "llmgw: attempt at \"%V\" ends, ending %d",
-                       &attempt->replica->node.str, attempt->ending);
-        return;
-    }
-
-    ngx_http_llmgw_metrics_attempt_failed(stream->pool->zone, attempt->cause);
-
-    level = (next == LLMGW_NEXT_GIVE_UP) ? NGX_LOG_ERR : NGX_LOG_WARN;
-
-    ngx_log_error(level, log, 0,
-                  "llmgw: stream lost replica \"%V\" after %ui tokens, "
-                  "cause %s, status %i, %s", &attempt->replica->node.str,
-                  stream->record.tokens, llmgw_cause_name(attempt->cause),
-                  attempt->status,
-                  next == LLMGW_NEXT_GIVE_UP ? "giving up"
-                  : next == LLMGW_NEXT_FINISH ? "but has all tokens"
-                                              : "another takes over");
 }

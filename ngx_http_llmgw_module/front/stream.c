@@ -251,6 +251,10 @@ ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream)
     ngx_http_llmgw_clients_forget(stream);
     ngx_http_llmgw_timer_done(stream);
 
+    if (stream->ask.delivered) {
+        ngx_http_llmgw_delivered_release(stream->ask.delivered);
+    }
+
     if (stream->running) {
         stream->running = 0;
         ngx_http_llmgw_pool_stream_ends(stream->pool);

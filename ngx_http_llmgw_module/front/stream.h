@@ -30,8 +30,8 @@ struct ngx_http_llmgw_front_s {
 
     /*
      * Called once the request's body is read: decodes it into stream->ask,
-     * and sets stream->key.  NGX_DONE: the request was refused, and may be
-     * gone.
+     * and sets stream->key and stream->model.  NGX_DONE: the request was
+     * refused, and may be gone.
      */
     ngx_int_t  (*read)(ngx_http_llmgw_stream_t *stream);
 
@@ -87,11 +87,15 @@ struct ngx_http_llmgw_stream_s {
     unsigned                      may_hedge:1;  /* at hedge_ms */
     unsigned                      has_second:1; /* a second attempt began */
     unsigned                      rearm:1;      /* the timer: a first token */
+    unsigned                      has_begun:1;  /* a front has got something */
+    unsigned                      keeps:1;      /* see ask.delivered */
     unsigned                      blocked:1;    /* the client reads slowly */
     unsigned                      out_failed:1; /* no memory for a token */
     unsigned                      has_final:1;  /* the final token was packed */
     unsigned                      was_silent:1; /* silence was seen once */
     unsigned                      is_spared:1;  /* spared_ms is set */
+    unsigned                      resume_by:2;  /* llmgw_resume_by_t, when it
+                                                   was lost last */
 
     ngx_http_llmgw_record_t       record;
     ngx_http_llmgw_attempt_t      attempts[2];  /* the second is a hedge */
@@ -99,6 +103,7 @@ struct ngx_http_llmgw_stream_s {
     /* the decoded request; its bytes are in the request's memory */
     ngx_http_llmgw_loc_conf_t    *conf;
     uint64_t                      key;          /* of the ring: read() */
+    ngx_str_t                    *model;        /* to claim; NULL: any */
     ngx_http_llmgw_ask_t          ask;
 
     llmgw_resume_t                resume;
@@ -171,6 +176,31 @@ ngx_uint_t ngx_http_llmgw_serve_run(ngx_http_llmgw_stream_t *stream);
 /* Starts an attempt that has its lease. */
 void ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt);
+
+/*
+ * Claims a replica and starts the attempt, or waits in the queue.  1: neither
+ * was possible; the stream is finished and may be gone.
+ */
+ngx_uint_t ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream);
+
+/* The next claims pass this replica over; failed: it failed the stream. */
+void ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
+
+/* The other one of the stream's two attempts. */
+ngx_http_llmgw_attempt_t *ngx_http_llmgw_serve_other(
+    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
+
+/*
+ * ended.c: handles an attempt, if it has ended.  1: the stream is finished and
+ * may be gone.
+ */
+ngx_uint_t ngx_http_llmgw_ended(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt);
+
+/* A replica's refusal of the request, in its words and its engine's. */
+void ngx_http_llmgw_ended_refusal(ngx_http_llmgw_attempt_t *attempt,
+    llmgw_end_t *end);
 
 /*
  * doubt.c: takes note of a refusal that may be its replica's own fault, and

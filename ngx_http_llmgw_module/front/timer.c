@@ -205,8 +205,7 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_stream_t *stream,
  * added to the limit.  The time of an attempt that a full replica refused is
  * not, or a replica that always refuses could keep the stream for ever.
  *
- * Of two attempts the first one began before its hedge; without a token its
- * activity_ms is still that time.
+ * Of two attempts the first one began before its hedge.
  */
 
 void
@@ -222,7 +221,7 @@ ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_stream_t *stream,
         return;
     }
 
-    stream->queue_end_ms += ngx_current_msec - stream->attempts[0].activity_ms;
+    stream->queue_end_ms += ngx_current_msec - stream->attempts[0].start_ms;
 }
 
 

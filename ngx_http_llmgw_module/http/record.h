@@ -12,6 +12,7 @@
 #include "conf/conf.h"
 #include "core/outcome.h"
 #include "core/policy/pick.h"
+#include "core/resume.h"
 #include "proto/trace.h"
 
 
@@ -22,6 +23,8 @@ typedef struct {
     unsigned                      hedged:1;     /* second attempt served */
     unsigned                      retried:1;
     unsigned                      finished:1;   /* outcome, status are set */
+    unsigned                      has_resume:1; /* resume_by is set */
+    unsigned                      resume_by:2;  /* llmgw_resume_by_t */
 
     ngx_msec_t                    start_ms;
     ngx_msec_t                    first_token_ms;

@@ -19,6 +19,8 @@ static ngx_str_t ngx_http_llmgw_variable_replica(
     ngx_http_llmgw_record_t *record, u_char *buf);
 static ngx_str_t ngx_http_llmgw_variable_route(
     ngx_http_llmgw_record_t *record, u_char *buf);
+static ngx_str_t ngx_http_llmgw_variable_resume(
+    ngx_http_llmgw_record_t *record, u_char *buf);
 static ngx_str_t ngx_http_llmgw_variable_request_id(
     ngx_http_llmgw_record_t *record, u_char *buf);
 static ngx_str_t ngx_http_llmgw_variable_trace_id(
@@ -59,6 +61,10 @@ static ngx_http_variable_t  ngx_http_llmgw_vars[] = {
 
     { ngx_string("llmgw_failovers"), NULL, ngx_http_llmgw_variable_count,
       offsetof(ngx_http_llmgw_record_t, failovers),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_resume"), NULL, ngx_http_llmgw_variable_text,
+      (uintptr_t) ngx_http_llmgw_variable_resume,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("llmgw_tokens"), NULL, ngx_http_llmgw_variable_count,
@@ -221,6 +227,15 @@ ngx_http_llmgw_variable_route(ngx_http_llmgw_record_t *record, u_char *buf)
                record->attempts == 0 ? NULL
                : record->hedged ? "hedge"
                : record->retried ? "retry" : names[record->route]);
+}
+
+
+static ngx_str_t
+ngx_http_llmgw_variable_resume(ngx_http_llmgw_record_t *record, u_char *buf)
+{
+    return ngx_http_llmgw_variable_string(
+               record->has_resume ? llmgw_resume_by_name(record->resume_by)
+                                  : NULL);
 }
 
 

@@ -35,14 +35,16 @@ ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
     attempt->replica = attempt->lease.replica;
     attempt->ended = 0;
     attempt->draining = 0;
+    attempt->has_begun = 0;
+    attempt->resumes = from || (ask->delivered && ask->delivered->has_begun);
     attempt->waits = 0;
     attempt->call = NULL;
     attempt->unacked = 0;
     attempt->tokens = 0;
     attempt->status = LLMGW_GRPC_NO_STATUS;
-    attempt->message.len = 0;
-    attempt->failure.status = 0;
+    attempt->refusal = NULL;
     attempt->activity_ms = ngx_current_msec;
+    attempt->start_ms = ngx_current_msec;
 
     ngx_queue_insert_tail(&attempt->replica->attempts, &attempt->queue);
 
@@ -137,6 +139,7 @@ ngx_http_llmgw_attempt_verdict(llmgw_ending_t ending, llmgw_cause_t cause)
 
     case LLMGW_ENDING_FINAL:
     case LLMGW_ENDING_PASSED:
+    case LLMGW_ENDING_UNABLE:
         return LLMGW_VERDICT_SUCCESS;
 
     case LLMGW_ENDING_FAILED:

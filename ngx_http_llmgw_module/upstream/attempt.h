@@ -7,6 +7,7 @@
 #define _NGX_HTTP_LLMGW_ATTEMPT_H_INCLUDED_
 
 
+#include "core/outcome.h"
 #include "core/resume.h"
 #include "proto/grpc/session.h"
 #include "proto/token_message.h"
@@ -38,30 +39,22 @@ typedef struct {
 #define NGX_HTTP_LLMGW_NO_TOKEN_LIMIT  NGX_MAX_UINT32_VALUE
 
 
-/* An answer to the request itself, by the engine: it is at fault. */
-typedef struct {
-    ngx_uint_t                    status;       /* HTTP; 0: there is none */
-    ngx_str_t                     body;         /* OpenAI's error object */
-} ngx_http_llmgw_failure_t;
-
-
 /* What each replica is asked; it is the owner's, and outlives the attempts. */
 typedef struct {
     const ngx_http_llmgw_attempt_events_t  *events;
-    ngx_uint_t                    max_tokens;   /* as replicas are told */
-    ngx_uint_t                    token_limit;  /* no more may come */
-    ngx_str_t                     prompt;
     const Llmgateway__OpenaiRequest *openai;    /* NULL: Infer asks */
-    ngx_uint_t                    choices;      /* that the answer has, or 0:
-                                                   not known */
-    uint32_t                      want;         /* a sum of Want */
     ngx_http_llmgw_delivered_t   *delivered;    /* NULL: nothing is kept */
+    ngx_str_t                     prompt;
     char                         *request_id;
     llmgw_trace_span_t           *trace;        /* NULL: none */
+    uint32_t                      max_tokens;   /* as replicas are told */
+    uint32_t                      token_limit;  /* no more may come */
+    uint32_t                      want;         /* a sum of Want */
+    unsigned                      choices:16;   /* of the answer; 0: many */
+    unsigned                      has_deadline:1;
     ngx_msec_t                    connect_timeout;
     ngx_msec_t                    deadline_ms;  /* with has_deadline */
     ngx_pool_t                   *memory;       /* for what a replica says */
-    unsigned                      has_deadline:1;
 } ngx_http_llmgw_ask_t;
 
 
@@ -71,24 +64,28 @@ struct ngx_http_llmgw_attempt_s {
     ngx_http_llmgw_replica_t     *replica;      /* NULL: not running */
     ngx_http_llmgw_session_t     *session;
     llmgw_grpc_stream_t          *call;
-    size_t                        unacked;      /* window to give back */
-    ngx_uint_t                    tokens;
-    ngx_msec_t                    activity_ms;  /* start, then each token */
+    uint32_t                      unacked;      /* window to give back */
 
     unsigned                      waits:1;      /* in wait_queue */
     unsigned                      ended:1;      /* ending is set */
     unsigned                      draining:1;   /* llmgw-draining was seen */
+    unsigned                      has_begun:1;  /* its owner has something */
+    unsigned                      resumes:1;    /* an earlier one had begun */
 
-    ngx_uint_t                    from;         /* tokens before its first */
+    uint32_t                      tokens;
+    uint32_t                      limit;        /* of tokens */
+    ngx_msec_t                    activity_ms;  /* start, then each message */
+
+    uint32_t                      from;         /* tokens before its first */
+    int                           status;       /* gRPC, where it ended so */
+    ngx_msec_t                    start_ms;
     ngx_queue_t                   queue;        /* of the replica */
     ngx_queue_t                   wait_queue;   /* of a session's waiting */
     ngx_http_llmgw_lease_t        lease;
 
     llmgw_ending_t                ending;
     llmgw_cause_t                 cause;
-    ngx_int_t                     status;       /* gRPC, where it ended so */
-    ngx_str_t                     message;      /* for PASSED; ask->memory */
-    ngx_http_llmgw_failure_t      failure;      /* the same */
+    llmgw_end_t                  *refusal;      /* for PASSED; ask->memory */
 };
 
 

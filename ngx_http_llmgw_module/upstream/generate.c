@@ -1,6 +1,9 @@
 
 /*
  * Generate: what an attempt asks a replica over gRPC, and what comes of it.
+ * Most messages are plain tokens, and are not even decoded; a real engine's
+ * may have more, which is decoded on the stack (proto/token_message.h).
+ *
  * What a status of the replica means is decided here, in generate_ending(),
  * and nowhere else.
  */
@@ -14,8 +17,15 @@
 #define NGX_HTTP_LLMGW_GRACE_MS      1000       /* so our deadline ends first */
 #define NGX_HTTP_LLMGW_MAX_MESSAGE   1024       /* of a grpc-message */
 #define NGX_HTTP_LLMGW_TRACE_FIELDS  2
+#define NGX_HTTP_LLMGW_OPENAI_TAG    0x32       /* field 6 of the request */
+#define NGX_HTTP_LLMGW_OPENAI_PREFIX 5          /* bytes: tag and length */
 
 
+static ngx_int_t ngx_http_llmgw_generate_ask(
+    ngx_http_llmgw_attempt_t *attempt);
+static uint8_t *ngx_http_llmgw_generate_openai_prefix(uint8_t *p, size_t size);
+static void ngx_http_llmgw_generate_set_limit(
+    ngx_http_llmgw_attempt_t *attempt);
 static uint64_t ngx_http_llmgw_generate_timeout(
     const ngx_http_llmgw_ask_t *ask);
 static ngx_uint_t ngx_http_llmgw_generate_trace(llmgw_trace_span_t *trace,
@@ -25,12 +35,21 @@ static void ngx_http_llmgw_generate_on_field(llmgw_grpc_stream_t *call,
     int is_trailer);
 static void ngx_http_llmgw_generate_on_message(llmgw_grpc_stream_t *call,
     const uint8_t *data, size_t len, size_t wire_bytes);
-static ngx_uint_t ngx_http_llmgw_generate_may_follow(
-    ngx_http_llmgw_attempt_t *attempt, const llmgw_token_t *token);
-static void ngx_http_llmgw_generate_token(ngx_http_llmgw_attempt_t *attempt,
-    const llmgw_token_t *token, size_t wire_bytes);
-static u_char *ngx_http_llmgw_generate_rewrite(const uint8_t *data,
-    size_t *len);
+static ngx_int_t ngx_http_llmgw_generate_token(
+    ngx_http_llmgw_attempt_t *attempt, const llmgw_token_t *token,
+    size_t wire_bytes);
+static ngx_int_t ngx_http_llmgw_generate_decode(
+    ngx_http_llmgw_attempt_t *attempt, const uint8_t *data, size_t len,
+    size_t wire_bytes);
+static ngx_int_t ngx_http_llmgw_generate_more(
+    ngx_http_llmgw_attempt_t *attempt, const llmgw_token_t *token,
+    size_t wire_bytes);
+static void ngx_http_llmgw_generate_quiet(ngx_http_llmgw_attempt_t *attempt,
+    size_t wire_bytes);
+static void ngx_http_llmgw_generate_keep_failure(
+    ngx_http_llmgw_attempt_t *attempt, const Llmgateway__Failure *failure);
+static llmgw_end_t *ngx_http_llmgw_generate_refusal(
+    ngx_http_llmgw_attempt_t *attempt);
 static void ngx_http_llmgw_generate_on_end(llmgw_grpc_stream_t *call,
     int status, const char *message);
 static llmgw_ending_t ngx_http_llmgw_generate_ending(
@@ -63,22 +82,11 @@ ngx_http_llmgw_generate_callbacks(void)
 ngx_int_t
 ngx_http_llmgw_generate_send(ngx_http_llmgw_attempt_t *attempt)
 {
-    size_t                         size;
-    uint8_t                       *p;
-    llmgw_grpc_call_t              call;
-    llmgw_grpc_field_t             fields[NGX_HTTP_LLMGW_TRACE_FIELDS];
-    const ngx_http_llmgw_ask_t    *ask;
-    Llmgateway__GenerateRequest    request;
+    llmgw_grpc_call_t            call;
+    llmgw_grpc_field_t           fields[NGX_HTTP_LLMGW_TRACE_FIELDS];
+    const ngx_http_llmgw_ask_t  *ask;
 
     ask = attempt->ask;
-
-    llmgateway__generate_request__init(&request);
-
-    request.request_id = ask->request_id;
-    request.prompt.data = ask->prompt.data;
-    request.prompt.len = ask->prompt.len;
-    request.max_tokens = ask->max_tokens;
-    request.tokens_already_generated = attempt->from;
 
     ngx_memzero(&call, sizeof(llmgw_grpc_call_t));
 
@@ -97,15 +105,11 @@ ngx_http_llmgw_generate_send(ngx_http_llmgw_attempt_t *attempt)
     }
 
     attempt->session->called = 1;
+    ngx_http_llmgw_generate_set_limit(attempt);
 
-    size = llmgateway__generate_request__get_packed_size(&request);
-
-    p = llmgw_grpc_send_reserve(attempt->call, size);
-    if (p == NULL) {
+    if (ngx_http_llmgw_generate_ask(attempt) != NGX_OK) {
         return NGX_ERROR;
     }
-
-    llmgateway__generate_request__pack(&request, p);
 
     return llmgw_grpc_half_close(attempt->call) == LLMGW_GRPC_DONE
            ? NGX_OK : NGX_ERROR;
@@ -160,6 +164,98 @@ ngx_http_llmgw_generate_trace(llmgw_trace_span_t *trace,
 }
 
 
+/*
+ * A replica that knows nothing of OpenAI's requests is held to max_tokens,
+ * which it was told; what an engine may send is between it and the client.
+ */
+
+static void
+ngx_http_llmgw_generate_set_limit(ngx_http_llmgw_attempt_t *attempt)
+{
+    ngx_uint_t                   limit;
+    const ngx_http_llmgw_ask_t  *ask;
+
+    ask = attempt->ask;
+
+    limit = ask->openai && !attempt->session->has_more ? ask->max_tokens
+                                                       : ask->token_limit;
+
+    attempt->limit = limit > attempt->from ? limit - attempt->from : 0;
+}
+
+
+/*
+ * The OpenAI request goes behind the other fields, since protobuf-c moves what
+ * it packs as a field of another message once more, and this is a whole body.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
+{
+    size_t                        size, openai_size;
+    uint8_t                      *p;
+    Llmgateway__Delivered         delivered;
+    const ngx_http_llmgw_ask_t   *ask;
+    Llmgateway__GenerateRequest   request;
+
+    ask = attempt->ask;
+
+    llmgateway__generate_request__init(&request);
+
+    request.request_id = ask->request_id;
+    request.max_tokens = ask->max_tokens;
+    request.tokens_already_generated = attempt->from;
+    request.want = ask->want;
+
+    if (ask->openai == NULL || !attempt->session->has_more) {
+        request.prompt.data = ask->prompt.data;
+        request.prompt.len = ask->prompt.len;
+    }
+
+    if (ask->delivered && attempt->resumes) {
+        ngx_http_llmgw_delivered_tell(ask->delivered, &delivered);
+        request.delivered = &delivered;
+    }
+
+    openai_size = 0;
+    size = llmgateway__generate_request__get_packed_size(&request);
+
+    if (ask->openai) {
+        openai_size = llmgateway__openai_request__get_packed_size(ask->openai);
+        size += NGX_HTTP_LLMGW_OPENAI_PREFIX + openai_size;
+    }
+
+    p = llmgw_grpc_send_reserve(attempt->call, size);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    p += llmgateway__generate_request__pack(&request, p);
+
+    if (ask->openai) {
+        p = ngx_http_llmgw_generate_openai_prefix(p, openai_size);
+        llmgateway__openai_request__pack(ask->openai, p);
+    }
+
+    return NGX_OK;
+}
+
+
+/* The length has four bytes whatever it is: enough for 256 MB. */
+
+static uint8_t *
+ngx_http_llmgw_generate_openai_prefix(uint8_t *p, size_t size)
+{
+    p[0] = NGX_HTTP_LLMGW_OPENAI_TAG;
+    p[1] = (size & 0x7f) | 0x80;
+    p[2] = (size >> 7 & 0x7f) | 0x80;
+    p[3] = (size >> 14 & 0x7f) | 0x80;
+    p[4] = size >> 21 & 0x7f;
+
+    return p + NGX_HTTP_LLMGW_OPENAI_PREFIX;
+}
+
+
 static void
 ngx_http_llmgw_generate_on_field(llmgw_grpc_stream_t *call, const char *name,
     size_t name_len, const char *value, size_t value_len, int is_trailer)
@@ -182,8 +278,7 @@ static void
 ngx_http_llmgw_generate_on_message(llmgw_grpc_stream_t *call,
     const uint8_t *data, size_t len, size_t wire_bytes)
 {
-    u_char                    *rewritten;
-    ngx_uint_t                 ok;
+    ngx_int_t                  rc;
     llmgw_token_t              token;
     ngx_http_llmgw_attempt_t  *attempt;
 
@@ -194,95 +289,164 @@ ngx_http_llmgw_generate_on_message(llmgw_grpc_stream_t *call,
         return;
     }
 
-    rewritten = NULL;
-    ok = llmgw_token_message_read(data, len, &token);
+    rc = llmgw_token_message_read(data, len, &token)
+         ? ngx_http_llmgw_generate_token(attempt, &token, wire_bytes)
+         : ngx_http_llmgw_generate_decode(attempt, data, len, wire_bytes);
 
-    if (!ok) {
-        rewritten = ngx_http_llmgw_generate_rewrite(data, &len);
-        ok = rewritten && llmgw_token_message_read(rewritten, len, &token);
-    }
-
-    if (ok && ngx_http_llmgw_generate_may_follow(attempt, &token)) {
-        ngx_http_llmgw_generate_token(attempt, &token, wire_bytes);
-
-    } else {
+    if (rc != NGX_OK) {
         ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED,
                                    LLMGW_CAUSE_MALFORMED);
     }
-
-    free(rewritten);
 }
 
 
 /*
- * 1: the token may be passed on.  No more than were asked for may follow,
- * except for a final message, and its text must be valid UTF-8: a client's
- * protobuf decoder would fail at other bytes.
+ * NGX_DECLINED, from this and the next two: the message breaks a rule.  No more
+ * tokens than were asked for may follow, except in a final message, and text
+ * must be valid UTF-8: a client's protobuf decoder would fail at other bytes.
  */
 
-static ngx_uint_t
-ngx_http_llmgw_generate_may_follow(ngx_http_llmgw_attempt_t *attempt,
-    const llmgw_token_t *token)
-{
-    return (token->is_final
-            || attempt->from + attempt->tokens < attempt->ask->max_tokens)
-           && llmgw_utf8_is_valid(token->text, token->text_len);
-}
-
-
-static void
+static ngx_int_t
 ngx_http_llmgw_generate_token(ngx_http_llmgw_attempt_t *attempt,
     const llmgw_token_t *token, size_t wire_bytes)
 {
+    if ((!token->is_final && token->count > attempt->limit - attempt->tokens)
+        || !llmgw_utf8_is_valid(token->text, token->text_len))
+    {
+        return NGX_DECLINED;
+    }
+
     attempt->unacked += wire_bytes;
     attempt->activity_ms = ngx_current_msec;
 
-    if (attempt->tokens++ == 0) {
+    if (!attempt->has_begun) {
+        attempt->has_begun = 1;
         ngx_http_llmgw_session_proves(attempt->session);
         ngx_http_llmgw_lease_proves(&attempt->lease);
     }
 
+    attempt->tokens += token->count;
     attempt->ask->events->token(attempt, token);
 
     if (token->is_final) {
         ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FINAL,
                                    LLMGW_CAUSE_NONE);
     }
+
+    return NGX_OK;
 }
 
 
-/*
- * For a message that our own encoder would write otherwise, or with fields
- * that we do not know: encodes the fields that we know anew.  NULL: no valid
- * message, or no memory.
- */
-
-static u_char *
-ngx_http_llmgw_generate_rewrite(const uint8_t *data, size_t *len)
+static ngx_int_t
+ngx_http_llmgw_generate_decode(ngx_http_llmgw_attempt_t *attempt,
+    const uint8_t *data, size_t len, size_t wire_bytes)
 {
-    u_char                        *p;
-    Llmgateway__GenerateResponse   known, *response;
+    ngx_int_t            rc;
+    llmgw_token_t        token;
+    llmgw_token_arena_t  arena;
 
-    response = llmgateway__generate_response__unpack(NULL, *len, data);
-    if (response == NULL) {
-        return NULL;
+    rc = NGX_DECLINED;
+
+    if (llmgw_token_message_decode(data, len, attempt->ask->openai != NULL,
+                                   &arena, &token))
+    {
+        rc = token.more
+             ? ngx_http_llmgw_generate_more(attempt, &token, wire_bytes)
+             : ngx_http_llmgw_generate_token(attempt, &token, wire_bytes);
     }
 
-    llmgateway__generate_response__init(&known);
+    llmgw_token_arena_done(&arena);
 
-    known.token = response->token;
-    known.is_final = response->is_final;
+    return rc;
+}
 
-    *len = llmgateway__generate_response__get_packed_size(&known);
 
-    p = malloc(*len + 1);       /* it may be empty */
-    if (p) {
-        llmgateway__generate_response__pack(&known, p);
+static ngx_int_t
+ngx_http_llmgw_generate_more(ngx_http_llmgw_attempt_t *attempt,
+    const llmgw_token_t *token, size_t wire_bytes)
+{
+    const Llmgateway__GenerateResponse  *more;
+
+    more = token->more;
+
+    if (!attempt->session->has_more) {
+        attempt->session->has_more = 1;
+        ngx_http_llmgw_generate_set_limit(attempt);
     }
 
-    llmgateway__generate_response__free_unpacked(response, NULL);
+    if (more->raw && attempt->ask->openai == NULL) {
+        return NGX_DECLINED;    /* Infer's clients read text alone */
+    }
 
-    return p;
+    if (more->failure) {
+        if (attempt->has_begun || attempt->refusal) {
+            return NGX_DECLINED;    /* it is a whole answer by itself */
+        }
+
+        ngx_http_llmgw_generate_keep_failure(attempt, more->failure);
+    }
+
+    /* facts alone are no begin: what has begun serves, and wins a hedge */
+
+    if (llmgw_token_is_output(token)
+        || (attempt->has_begun
+            && (more->usage || more->prompt || more->resume_by)))
+    {
+        return ngx_http_llmgw_generate_token(attempt, token, wire_bytes);
+    }
+
+    ngx_http_llmgw_generate_quiet(attempt, wire_bytes);
+
+    return NGX_OK;
+}
+
+
+/* Nothing for the client, but a sign of life: its window is given back. */
+
+static void
+ngx_http_llmgw_generate_quiet(ngx_http_llmgw_attempt_t *attempt,
+    size_t wire_bytes)
+{
+    attempt->activity_ms = ngx_current_msec;
+    ngx_http_llmgw_session_proves(attempt->session);
+
+    if (llmgw_grpc_stream_consume(attempt->call, wire_bytes)) {
+        ngx_http_llmgw_session_wake(attempt->session);
+    }
+}
+
+
+/* The engine refuses the request; the call's status follows and says so. */
+
+static void
+ngx_http_llmgw_generate_keep_failure(ngx_http_llmgw_attempt_t *attempt,
+    const Llmgateway__Failure *failure)
+{
+    ngx_str_t     body;
+    llmgw_end_t  *refusal;
+
+    body.data = failure->body.data;
+    body.len = failure->body.len;
+
+    refusal = ngx_http_llmgw_generate_refusal(attempt);
+
+    if (refusal) {
+        refusal->http = failure->status;
+        refusal->body = (char *) ngx_pstrdup(attempt->ask->memory, &body);
+        refusal->body_len = refusal->body ? body.len : 0;
+    }
+}
+
+
+static llmgw_end_t *
+ngx_http_llmgw_generate_refusal(ngx_http_llmgw_attempt_t *attempt)
+{
+    if (attempt->refusal == NULL) {
+        attempt->refusal = ngx_pcalloc(attempt->ask->memory,
+                                       sizeof(llmgw_end_t));
+    }
+
+    return attempt->refusal;
 }
 
 
@@ -325,21 +489,25 @@ ngx_http_llmgw_generate_ending(ngx_http_llmgw_attempt_t *attempt, int status,
 
     case LLMGW_GRPC_OK:
         *cause = LLMGW_CAUSE_UNFINISHED;
-        return attempt->from + attempt->tokens < attempt->ask->max_tokens
-               ? LLMGW_ENDING_FAILED : LLMGW_ENDING_FINAL;
+        return attempt->tokens < attempt->limit ? LLMGW_ENDING_FAILED
+                                                : LLMGW_ENDING_FINAL;
+
+    case LLMGW_GRPC_FAILED_PRECONDITION:
+        /* of a stream that another replica began: this one cannot go on */
+        return attempt->resumes && !attempt->has_begun ? LLMGW_ENDING_UNABLE
+                                                       : LLMGW_ENDING_PASSED;
 
     case LLMGW_GRPC_INVALID_ARGUMENT:
     case LLMGW_GRPC_NOT_FOUND:
     case LLMGW_GRPC_PERMISSION_DENIED:
-    case LLMGW_GRPC_FAILED_PRECONDITION:
     case LLMGW_GRPC_OUT_OF_RANGE:
         return LLMGW_ENDING_PASSED;
 
     case LLMGW_GRPC_UNAUTHENTICATED:
     case LLMGW_GRPC_UNIMPLEMENTED:
         /* not the request's fault: a replica has served tokens of it */
-        return attempt->from + attempt->tokens ? LLMGW_ENDING_FAILED
-                                               : LLMGW_ENDING_DOUBTED;
+        return attempt->resumes || attempt->has_begun ? LLMGW_ENDING_FAILED
+                                                      : LLMGW_ENDING_DOUBTED;
 
     case LLMGW_GRPC_UNAVAILABLE:
         if (attempt->draining) {
@@ -349,7 +517,7 @@ ngx_http_llmgw_generate_ending(ngx_http_llmgw_attempt_t *attempt, int status,
         return LLMGW_ENDING_FAILED;
 
     case LLMGW_GRPC_RESOURCE_EXHAUSTED:
-        if (attempt->tokens == 0) {
+        if (!attempt->has_begun) {
             *cause = LLMGW_CAUSE_FULL;
             return LLMGW_ENDING_FULL;
         }
@@ -365,22 +533,18 @@ static void
 ngx_http_llmgw_generate_keep_message(ngx_http_llmgw_attempt_t *attempt,
     const char *message)
 {
-    size_t  len;
-    u_char  *p;
+    ngx_str_t     text;
+    llmgw_end_t  *refusal;
 
-    len = message ? ngx_strlen(message) : 0;
-    len = ngx_min(len, NGX_HTTP_LLMGW_MAX_MESSAGE);
+    text.data = (u_char *) message;
+    text.len = ngx_min(ngx_strlen(message), NGX_HTTP_LLMGW_MAX_MESSAGE);
 
-    p = len ? ngx_pnalloc(attempt->ask->memory, len) : NULL;
+    refusal = text.len ? ngx_http_llmgw_generate_refusal(attempt) : NULL;
 
-    if (p == NULL) {
-        attempt->message.len = 0;
-        return;
+    if (refusal) {
+        refusal->text = (char *) ngx_pstrdup(attempt->ask->memory, &text);
+        refusal->text_len = refusal->text ? text.len : 0;
     }
-
-    ngx_memcpy(p, message, len);
-    attempt->message.data = p;
-    attempt->message.len = len;
 }
 
 

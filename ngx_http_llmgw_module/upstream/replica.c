@@ -488,7 +488,7 @@ ngx_http_llmgw_replica_leaves(ngx_http_llmgw_attempt_t *attempt)
     }
 
     if (replica->member.service == LLMGW_SERVICE_STALLED
-        && attempt->tokens == 0)
+        && !attempt->has_begun)
     {
         return LLMGW_CAUSE_MEMBER_STALLED;
     }

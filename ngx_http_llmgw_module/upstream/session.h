@@ -45,6 +45,7 @@ struct ngx_http_llmgw_session_s {
     unsigned                      retired:1;    /* no new streams */
     unsigned                      called:1;     /* a call was opened */
     unsigned                      proven:1;     /* and answered */
+    unsigned                      has_more:1;   /* sends more than tokens */
 };
 
 

@@ -99,6 +99,13 @@ ngx_http_llmgw_metrics_name_failovers(ngx_uint_t i)
 
 
 const char *
+ngx_http_llmgw_metrics_name_resumes(ngx_uint_t i)
+{
+    return i == LLMGW_RESUME_BY_NOTHING ? NULL : llmgw_resume_by_name(i);
+}
+
+
+const char *
 ngx_http_llmgw_metrics_name_attempts_failed(ngx_uint_t i)
 {
     return ngx_http_llmgw_metrics_name_failovers(i);
@@ -158,13 +165,14 @@ ngx_http_llmgw_metrics_time(ngx_http_llmgw_zone_t *zone,
 }
 
 
-/* For each token that goes to a client, once. */
+/* For each message of tokens that goes to a client, once. */
 
 void
-ngx_http_llmgw_metrics_token(ngx_http_llmgw_zone_t *zone,
-    ngx_http_llmgw_slot_t *slot, ngx_uint_t is_first, ngx_msec_t ms)
+ngx_http_llmgw_metrics_tokens(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_slot_t *slot, ngx_uint_t n, ngx_uint_t is_first,
+    ngx_msec_t ms)
 {
-    (void) ngx_atomic_fetch_add(&slot->tokens, 1);
+    (void) ngx_atomic_fetch_add(&slot->tokens, n);
 
     ngx_http_llmgw_metrics_time(zone, is_first
                              ? NGX_HTTP_LLMGW_HISTOGRAM_first_token_seconds
@@ -186,6 +194,14 @@ ngx_http_llmgw_metrics_failover(ngx_http_llmgw_zone_t *zone,
     llmgw_cause_t cause)
 {
     ngx_http_llmgw_metrics_row(zone)->failovers[cause]++;
+}
+
+
+void
+ngx_http_llmgw_metrics_resume(ngx_http_llmgw_zone_t *zone,
+    llmgw_resume_by_t by)
+{
+    ngx_http_llmgw_metrics_row(zone)->resumes[by]++;
 }
 
 

@@ -54,6 +54,8 @@
 #define NGX_HTTP_LLMGW_COUNTERS(X)                                            \
     X(failovers, cause, NGX_HTTP_LLMGW_NCAUSES,                               \
       "Streams taken over after they had delivered tokens")                   \
+    X(resumes, kind, LLMGW_RESUME_NKINDS,                                     \
+      "Streams that went on at another replica, by what it was told")         \
     X(attempts_failed, cause, NGX_HTTP_LLMGW_NCAUSES,                         \
       "Attempts that failed")                                                 \
     X(hedges, outcome, NGX_HTTP_LLMGW_NHEDGES,                                \
@@ -146,14 +148,17 @@ void ngx_http_llmgw_metrics_request(ngx_http_llmgw_zone_t *zone,
 void ngx_http_llmgw_metrics_time(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_histogram_index_t histogram, ngx_msec_t ms);
 
-/* A token for a client: its replica's, and how long it was waited for. */
-void ngx_http_llmgw_metrics_token(ngx_http_llmgw_zone_t *zone,
-    ngx_http_llmgw_slot_t *slot, ngx_uint_t is_first, ngx_msec_t ms);
+/* Tokens for a client: their replica's, and how long they were waited for. */
+void ngx_http_llmgw_metrics_tokens(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_slot_t *slot, ngx_uint_t n, ngx_uint_t is_first,
+    ngx_msec_t ms);
 
 void ngx_http_llmgw_metrics_attempt_failed(ngx_http_llmgw_zone_t *zone,
     llmgw_cause_t cause);
 void ngx_http_llmgw_metrics_failover(ngx_http_llmgw_zone_t *zone,
     llmgw_cause_t cause);
+void ngx_http_llmgw_metrics_resume(ngx_http_llmgw_zone_t *zone,
+    llmgw_resume_by_t by);
 void ngx_http_llmgw_metrics_hedge(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_hedge_outcome_t outcome);
 void ngx_http_llmgw_metrics_read(ngx_http_llmgw_zone_t *zone,

@@ -8,6 +8,13 @@ import grpc
 from . import rpc
 
 
+class Target:
+    """What Cluster.static() takes for a replica."""
+
+    def __init__(self, port):
+        self.target = f"127.0.0.1:{port}"
+
+
 @contextlib.contextmanager
 def scripted(port, generate, threads=8, options=()):
     """generate(request, context) yields messages, or bytes to send as is."""

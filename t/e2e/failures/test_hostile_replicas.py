@@ -12,13 +12,8 @@ import pytest
 
 from llmgw import rpc
 from llmgw.callers import on_each_worker
-from llmgw.scripted import scripted
+from llmgw.scripted import Target, scripted
 from llmgw.wait import wait_for
-
-
-class Target:
-    def __init__(self, port):
-        self.target = f"127.0.0.1:{port}"
 
 
 class NoStreams:
@@ -114,14 +109,15 @@ def test_token_over_the_limit_is_generated_few_times(cluster, client):
 
 def test_messages_are_read_however_they_are_written(cluster, client):
     """Forms that protobuf allows and no encoder writes; and a field 3, which
-    in the gateway's own messages names the replica."""
+    in the gateway's own messages names the replica, and which Infer does not
+    read in a replica's."""
     messages = [
         b"\x10\x00\x0a\x02hi",                 # in reverse order
         b"\x0a\x01?\x0a\x03 yo",               # twice: the last one counts
         b"\x0a\x82\x00 a",                     # a length in two bytes
         b"",                                    # an empty token
         b"\x0a\x02 b\x1a\x04evil",             # a replica_id
-        b"\x0a\x02 c\x18\x05",                 # the same, a number
+        b"\x0a\x02 c\xf0\x01\x05",             # field 30, a number
         b"\x0a\x02 d\xfa\x01\x03new",          # field 31
         b"\x0a\x02 e\x10\x02",                 # true, but not as 1
     ]

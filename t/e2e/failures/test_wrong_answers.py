@@ -7,15 +7,10 @@ import grpc
 import pytest
 
 from llmgw import rpc
-from llmgw.scripted import scripted
+from llmgw.scripted import Target, scripted
 from llmgw.wait import wait_for
 
 LATE = "llmgw_breaker cooldown=60s;"
-
-
-class Target:
-    def __init__(self, port):
-        self.target = f"127.0.0.1:{port}"
 
 
 @pytest.fixture

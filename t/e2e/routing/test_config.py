@@ -47,7 +47,8 @@ def test_accepted(check, upstream):
 
 def test_timeouts_in_every_context(check):
     lines = ("llmgw_tries 5; llmgw_connect_timeout 2s;"
-             " llmgw_first_token_timeout 1m; llmgw_token_timeout 500ms;")
+             " llmgw_first_token_timeout 1m; llmgw_token_timeout 500ms;"
+             " llmgw_resume text;")
     _, out = check(http=lines, server=lines, location=lines)
     assert out.returncode == 0, out.stderr
 
@@ -122,6 +123,8 @@ def test_upstream_of_nothing(check):
     ("llmgw_tries x;", "llmgw_tries"),
     ("llmgw_tries -1;", "llmgw_tries"),
     ("llmgw_tries 1; llmgw_tries 2;", "duplicate"),
+    ("llmgw_resume maybe;", "invalid value"),
+    ("llmgw_resume ids text;", "number of arguments"),
     ("llmgw_connect_timeout never;", "llmgw_connect_timeout"),
     ("llmgw_first_token_timeout 1x;", "llmgw_first_token_timeout"),
     ("llmgw_token_timeout;", "llmgw_token_timeout"),
