@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "proto/members/members.h"
+#include "replica/engine/openai.h"
 #include "replica/engine/sim/sim.h"
 #include "replica/kinds.h"
 
@@ -27,6 +28,11 @@ static const struct {
     int                   takes;
 } kinds[] = {
     { "sim", &sim_kind, KINDS_SIM },
+    { "openai", &openai_kind, KINDS_URL },
+    { "vllm", &openai_kind, KINDS_URL },
+    { "sglang", &openai_kind, KINDS_URL },
+    { "llamacpp", &openai_kind, KINDS_URL },
+    { "auto", &openai_kind, KINDS_URL },
 };
 
 

@@ -19,9 +19,9 @@ health_init(health_t *h, uint64_t grace_ms, uint64_t now_ms)
 }
 
 
-/* What was measured before says nothing about the engine from now on. */
+/* DOWN or STARTING: what was measured says nothing about the next process. */
 static void
-health_become(health_t *h, engine_state_t state)
+health_end(health_t *h, engine_state_t state)
 {
     h->state = state;
     h->is_silent = 0;
@@ -35,7 +35,7 @@ void
 health_refused(health_t *h)
 {
     if (h->was_ready && h->state != ENGINE_DOWN) {
-        health_become(h, ENGINE_DOWN);
+        health_end(h, ENGINE_DOWN);
     }
 }
 
@@ -54,7 +54,7 @@ health_answer(health_t *h, engine_state_t state, uint64_t now_ms)
         h->was_ready = 0;
 
         if (h->state != ENGINE_STARTING) {
-            health_become(h, ENGINE_STARTING);
+            health_end(h, ENGINE_STARTING);
         }
 
         return;
@@ -65,7 +65,10 @@ health_answer(health_t *h, engine_state_t state, uint64_t now_ms)
     if (h->state == ENGINE_STARTING || h->state == ENGINE_DOWN
         || (h->state == ENGINE_STALLED && h->is_silent))
     {
-        health_become(h, ENGINE_READY);
+        h->state = ENGINE_READY;
+        h->is_silent = 0;
+        h->still_ms = 0;
+        h->idle_ms = 0;
     }
 }
 

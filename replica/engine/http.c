@@ -1,0 +1,426 @@
+
+/*
+ * One request and its answer.  How libcurl is driven, and why some steps are
+ * put off, is told in http_multi.c.
+ *
+ * An easy handle lives as long as its request: an idle one costs 9 kB.
+ * Connections live on in the multi handle.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "replica/engine/http_inner.h"
+
+
+/*
+ * libcurl reuses a connection whose idle time in whole seconds is not above
+ * this: so for less than 4 s.
+ */
+#define HTTP_REUSE_S     3
+
+#define HTTP_CONNECT_MS  2000L
+#define HTTP_READ_BYTES  4096L      /* with 16 kB a stream would cost as much */
+
+/* For the end of an answer that was left: it comes with what is known. */
+#define HTTP_LEAVE_S      0.1
+#define HTTP_LEAVE_BYTES  4096
+
+
+static void http_on_left(struct ev_loop *loop, ev_timer *w, int revents);
+
+
+/* --- the end of a request */
+
+void
+http_free(http_request_t *r)
+{
+    *r->link = r->next;
+
+    if (r->next != NULL) {
+        r->next->link = r->link;
+    }
+
+    ev_timer_stop(r->client->loop, &r->timer);
+    (void) curl_multi_remove_handle(r->client->multi, r->easy);
+    curl_easy_cleanup(r->easy);
+    free(r);
+}
+
+
+static http_end_t
+http_end_of(CURLcode code)
+{
+    switch (code) {
+
+    case CURLE_OK:
+        return HTTP_COMPLETE;
+
+    case CURLE_COULDNT_CONNECT:
+        return HTTP_REFUSED;
+
+    case CURLE_OPERATION_TIMEDOUT:
+        return HTTP_TIMED_OUT;
+
+    case CURLE_GOT_NOTHING:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+        return HTTP_BROKEN;
+
+    default:
+        return HTTP_UNFIT;
+    }
+}
+
+
+void
+http_ended(http_request_t *r, CURLcode code)
+{
+    char  why[HTTP_WHY_BYTES];
+
+    if (r->state == HTTP_CANCELLED) {
+        return;                         /* it is in the list */
+    }
+
+    if (r->state == HTTP_LEFT) {
+        http_free(r);
+        return;
+    }
+
+    if (r->is_compressed) {
+        code = CURLE_BAD_CONTENT_ENCODING;
+        snprintf(why, sizeof(why), "engine compresses its answers, though it "
+                 "was asked not to");
+    } else {
+        snprintf(why, sizeof(why), "%s", curl_easy_strerror(code));
+    }
+
+    /* It may cancel itself. */
+
+    r->client->depth++;
+    r->callbacks->on_end(r, http_end_of(code), why);
+    r->client->depth--;
+
+    if (r->state != HTTP_CANCELLED) {
+        http_free(r);
+    }
+}
+
+
+/* --- the answer */
+
+static int
+http_names_field(const char *line, size_t len, const char *name)
+{
+    size_t  name_len;
+
+    name_len = strlen(name);
+
+    return len > name_len && line[name_len] == ':'
+           && strncasecmp(line, name, name_len) == 0;
+}
+
+
+static int
+http_is_identity(const char *line, size_t len)
+{
+    const char  *value;
+
+    value = memchr(line, ':', len);
+    value++;
+
+    while (value < line + len && (*value == ' ' || *value == '\t')) {
+        value++;
+    }
+
+    return (size_t) (line + len - value) >= 8
+           && strncasecmp(value, "identity", 8) == 0;
+}
+
+
+static void
+http_head(http_request_t *r)
+{
+    char        *type;
+    long         status;
+    curl_off_t   sent;
+
+    curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
+
+    if (status < 200 || r->has_head) {
+        return;                         /* a 1xx, or trailers */
+    }
+
+    r->has_head = 1;
+    curl_easy_getinfo(r->easy, CURLINFO_CONTENT_TYPE, &type);
+    curl_easy_getinfo(r->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+    r->callbacks->on_head(r, (unsigned) status, type,
+                          (size_t) sent >= r->body_bytes);
+}
+
+
+/* One line; the empty one ends the head.  Anything but len: give up. */
+static size_t
+http_on_line(char *line, size_t one, size_t len, void *request)
+{
+    http_request_t  *r;
+
+    r = request;
+
+    if (r->state == HTTP_CANCELLED) {
+        return 0;
+    }
+
+    if (http_names_field(line, len, "content-encoding")
+        && !http_is_identity(line, len))
+    {
+        r->is_compressed = 1;
+        return 0;
+    }
+
+    if (len > 0 && (line[0] == '\r' || line[0] == '\n')) {
+        http_head(r);
+    }
+
+    return r->state == HTTP_CANCELLED ? 0 : len;
+}
+
+
+static size_t
+http_on_bytes(char *bytes, size_t one, size_t len, void *request)
+{
+    http_request_t  *r;
+
+    r = request;
+
+    if (r->state == HTTP_CANCELLED) {
+        return 0;
+    }
+
+    if (r->state == HTTP_LEFT) {
+        r->left_bytes += len;
+        return r->left_bytes <= HTTP_LEAVE_BYTES ? len : 0;
+    }
+
+    if (r->is_paused) {
+        r->is_held = 1;
+        return CURL_WRITEFUNC_PAUSE;
+    }
+
+    r->callbacks->on_bytes(r, bytes, len);
+
+    return r->state == HTTP_CANCELLED ? 0 : len;
+}
+
+
+/* --- requests */
+
+/* What every request has in common; libcurl copies the strings. */
+static void
+http_set_habits(http_request_t *r)
+{
+    CURL  *e;
+
+    e = r->easy;
+    curl_easy_setopt(e, CURLOPT_PRIVATE, r);
+    curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(e, CURLOPT_HTTP_CONTENT_DECODING, 0L);
+    curl_easy_setopt(e, CURLOPT_PROXY, "");
+    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, HTTP_READ_BYTES);
+    curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
+    curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, (long) HTTP_REUSE_S);
+    curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, HTTP_CONNECT_MS);
+    curl_easy_setopt(e, CURLOPT_HTTPHEADER, &r->fields);
+    curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, http_on_line);
+    curl_easy_setopt(e, CURLOPT_HEADERDATA, r);
+    curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, http_on_bytes);
+    curl_easy_setopt(e, CURLOPT_WRITEDATA, r);
+}
+
+
+static int
+http_set_call(http_request_t *r, const http_call_t *call)
+{
+    char  url[2 * URL_BYTES];
+
+    if (snprintf(url, sizeof(url), "%s%s", r->client->url, call->path)
+        >= (int) sizeof(url)
+        || curl_easy_setopt(r->easy, CURLOPT_URL, url) != CURLE_OK)
+    {
+        return -1;
+    }
+
+    if (call->timeout_ms > 0) {
+        curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, (long) call->timeout_ms);
+    }
+
+    if (call->body != NULL) {
+        curl_easy_setopt(r->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                         (curl_off_t) call->body_bytes);
+        curl_easy_setopt(r->easy, CURLOPT_POSTFIELDS, call->body);
+    }
+
+    return 0;
+}
+
+
+/* Without its easy handle.  NULL: out of memory. */
+static http_request_t *
+http_create_request(http_client_t *c, const http_call_t *call)
+{
+    size_t           len;
+    http_request_t  *r;
+
+    len = call->id != NULL ? strlen(call->id) + sizeof("X-Request-Id: ") : 0;
+    r = calloc(1, sizeof(http_request_t) + len);
+
+    if (r == NULL) {
+        return NULL;
+    }
+
+    r->client = c;
+    r->callbacks = call->callbacks;
+    r->data = call->data;
+    r->body_bytes = call->body != NULL ? call->body_bytes : 0;
+    r->fields = *c->fields;
+    ev_init(&r->timer, http_on_left);
+    r->timer.data = r;
+
+    if (len > 0) {
+        snprintf(r->id, len, "X-Request-Id: %s", call->id);
+        r->fields.data = r->id;
+        r->fields.next = c->fields;
+    }
+
+    return r;
+}
+
+
+static void
+http_link(http_request_t *r)
+{
+    http_client_t  *c;
+
+    c = r->client;
+    r->next = c->requests;
+    r->link = &c->requests;
+    c->requests = r;
+
+    if (r->next != NULL) {
+        r->next->link = &r->next;
+    }
+}
+
+
+http_request_t *
+http_start(http_client_t *c, const http_call_t *call)
+{
+    http_request_t  *r;
+
+    r = http_create_request(c, call);
+
+    if (r == NULL) {
+        return NULL;
+    }
+
+    r->easy = curl_easy_init();
+
+    if (r->easy == NULL) {
+        free(r);
+        return NULL;
+    }
+
+    http_link(r);
+    http_set_habits(r);
+
+    if (http_set_call(r, call) != 0 || (c->depth == 0 && http_add(r) != 0)) {
+        http_free(r);
+        return NULL;
+    }
+
+    if (c->depth > 0) {
+        http_put_off(r);
+    }
+
+    return r;
+}
+
+
+void
+http_cancel(http_request_t *r)
+{
+    http_client_t  *c;
+
+    c = r->client;
+
+    r->state = HTTP_CANCELLED;
+    http_put_off(r);
+
+    if (c->depth == 0) {
+        http_settle_later(c);
+    }
+}
+
+
+static void
+http_on_left(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    http_cancel(w->data);
+}
+
+
+void
+http_leave(http_request_t *r)
+{
+    if (r->is_held) {
+        http_cancel(r);
+        return;
+    }
+
+    r->state = HTTP_LEFT;
+    r->is_paused = 0;
+    ev_timer_set(&r->timer, HTTP_LEAVE_S, 0);
+    ev_timer_start(r->client->loop, &r->timer);
+}
+
+
+void
+http_pause(http_request_t *r)
+{
+    r->is_paused = 1;
+}
+
+
+void
+http_resume(http_request_t *r)
+{
+    http_client_t  *c;
+
+    c = r->client;
+    r->is_paused = 0;
+
+    if (!r->is_held) {
+        return;
+    }
+
+    r->is_held = 0;
+    c->depth++;
+    (void) curl_easy_pause(r->easy, CURLPAUSE_CONT);
+    c->depth--;
+
+    if (c->depth == 0) {
+        http_settle(c);
+    }
+}
+
+
+void *
+http_data(const http_request_t *r)
+{
+    return r->data;
+}

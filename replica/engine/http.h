@@ -1,0 +1,95 @@
+
+/*
+ * HTTP/1.1 to one engine: libcurl's multi interface on libev.
+ *
+ * What an engine needs and a browser would not do: an idle connection is
+ * used again only within 4 s, since engines close theirs after 5; a request on
+ * a reused connection that dies before the first byte of its answer is sent
+ * again, any other never is; no proxies, redirects, cookies, compression or
+ * "Expect: 100-continue".  A request that is cancelled takes its connection
+ * with it at once: that is how an engine learns that nobody wants the answer.
+ *
+ * Callbacks may start, pause and cancel any request, their own included.
+ */
+
+#ifndef HTTP_H
+#define HTTP_H
+
+#include <ev.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "replica/engine/url.h"
+
+
+#define HTTP_WHY_BYTES  256
+
+typedef struct http_client_s   http_client_t;
+typedef struct http_request_s  http_request_t;
+
+typedef enum {
+    HTTP_COMPLETE = 0,      /* the answer ended as HTTP says it should */
+    HTTP_REFUSED,           /* nobody listens there */
+    HTTP_TIMED_OUT,         /* to connect, or as the call says */
+    HTTP_BROKEN,            /* the connection, whenever */
+    HTTP_UNFIT              /* an answer that cannot be read, TLS, memory */
+} http_end_t;
+
+typedef struct {
+    /*
+     * The head of the answer, not of a 1xx.  is_sent: the request is out and
+     * will not be sent again, its body is not needed any more.
+     */
+    void  (*on_head)(http_request_t *request, unsigned status,
+                     const char *content_type, int is_sent);
+
+    void  (*on_bytes)(http_request_t *request, const char *bytes, size_t len);
+
+    /*
+     * The last callback; the request is gone when it returns.  Does not come
+     * for one that was cancelled.  why is for people.
+     */
+    void  (*on_end)(http_request_t *request, http_end_t end, const char *why);
+} http_callbacks_t;
+
+/* The strings live until the request has ended, the id until http_start(). */
+typedef struct {
+    const http_callbacks_t  *callbacks;
+    void                    *data;          /* the caller's own */
+    const char              *path;          /* "/v1/models" */
+    const char              *body;          /* JSON; NULL: none, a GET */
+    size_t                   body_bytes;
+    const char              *id;            /* of X-Request-Id; NULL: none */
+    uint64_t                 timeout_ms;    /* of the whole; 0: none */
+} http_call_t;
+
+
+/* A key is sent as "Authorization: Bearer KEY".  NULL: out of memory. */
+http_client_t *http_create(struct ev_loop *loop, const char *url,
+    const char *key);
+
+/* Cancels what is under way.  Not within a callback. */
+void http_destroy(http_client_t *client);
+
+/* NULL: out of memory. */
+http_request_t *http_start(http_client_t *client, const http_call_t *call);
+
+/* No callback comes any more; the connection is closed. */
+void http_cancel(http_request_t *request);
+
+/*
+ * No callback comes any more; what little is left of the answer is read, so
+ * that the connection can be used again.
+ */
+void http_leave(http_request_t *request);
+
+/*
+ * Reads no more, so that the engine's sends come to a halt.  What is in hand
+ * when it is called has been handed over already.
+ */
+void http_pause(http_request_t *request);
+void http_resume(http_request_t *request);
+
+void *http_data(const http_request_t *request);
+
+#endif /* HTTP_H */

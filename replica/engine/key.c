@@ -1,0 +1,106 @@
+
+/*
+ * An engine's key.
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "replica/engine/key.h"
+
+
+static int __attribute__((format(printf, 3, 4)))
+key_fail(char *error, const char *path, const char *format, ...)
+{
+    int      n;
+    va_list  args;
+
+    n = snprintf(error, KEY_ERROR_BYTES, "key file \"%.120s\": ", path);
+
+    va_start(args, format);
+    vsnprintf(error + n, KEY_ERROR_BYTES - (size_t) n, format, args);
+    va_end(args);
+
+    return -1;
+}
+
+
+static int
+key_check_file(FILE *file, const char *path, char *error)
+{
+    struct stat  st;
+
+    if (fstat(fileno(file), &st) == -1) {
+        return key_fail(error, path, "%s", strerror(errno));
+    }
+
+    if (!S_ISREG(st.st_mode)) {
+        return key_fail(error, path, "not a regular file");
+    }
+
+    if ((st.st_mode & (S_IRWXG|S_IRWXO)) != 0) {
+        return key_fail(error, path, "its mode is %04o, others than its owner "
+                        "may use it: chmod 600", (unsigned) st.st_mode & 07777);
+    }
+
+    return 0;
+}
+
+
+/* It becomes a part of an HTTP header field. */
+static int
+key_check(const char *key, const char *path, char *error)
+{
+    const char  *c;
+
+    if (*key == '\0') {
+        return key_fail(error, path, "its first line is empty");
+    }
+
+    if (strlen(key) == KEY_BYTES - 1) {
+        return key_fail(error, path, "the key is not shorter than %d bytes",
+                        KEY_BYTES - 1);
+    }
+
+    for (c = key; *c != '\0'; c++) {
+        if (*c <= ' ' || *c > '~') {
+            return key_fail(error, path, "the key has a character that no "
+                            "key has");
+        }
+    }
+
+    return 0;
+}
+
+
+int
+key_read(const char *path, char key[KEY_BYTES], char error[KEY_ERROR_BYTES])
+{
+    int    rc;
+    FILE  *file;
+
+    file = fopen(path, "re");
+
+    if (file == NULL) {
+        return key_fail(error, path, "%s", strerror(errno));
+    }
+
+    rc = key_check_file(file, path, error);
+
+    if (rc == 0) {
+
+        if (fgets(key, KEY_BYTES, file) == NULL) {
+            key[0] = '\0';
+        }
+
+        key[strcspn(key, "\r\n")] = '\0';
+        rc = key_check(key, path, error);
+    }
+
+    fclose(file);
+
+    return rc;
+}

@@ -1,0 +1,539 @@
+
+/*
+ * Drives an engine behind HTTP: requests, answers and events go between a
+ * run (run.h), the engine's dialect (dialect/dialect.h), which knows what they
+ * say, and a connection (http.h).
+ *
+ *   start ---> ASKED ----------> ANSWERING ------------------> ended
+ *                ^     head          |  ^      DONE, FAILED
+ *                |                   |  |
+ *                '-------------------'  '- full: paused; drained: resumed
+ *                  ASK: another request
+ *
+ *   from each state: cancel, a broken connection, the engine is lost
+ *
+ * What a run holds of the engine is one request and its connection.  It lets
+ * go of both in the iteration in which the run ends, whatever ends it: that is
+ * what stops the engine's generation.
+ *
+ * A stream on which no text comes may be a long prefill, a tool call that a
+ * parser holds back, or a queue within the engine.  While the engine moves,
+ * the gateway is told so (openai_on_pulse), and its timers start anew.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "replica/engine/key.h"
+#include "replica/engine/openai.h"
+#include "replica/engine/run.h"
+#include "replica/engine/scrape.h"
+#include "replica/engine/sse.h"
+#include "replica/engine/url.h"
+
+
+#define OPENAI_PULSE_S      0.5
+#define OPENAI_PROGRESS_MS  2000    /* of silence, then a sign of life */
+#define OPENAI_MOVED_MS     4000    /* two scrapes: it moves, or does not */
+
+/* Of a request's id, before our own part. */
+#define OPENAI_ID_BYTES     200
+
+typedef struct {
+    engine_t       *engine;
+    http_client_t  *http;
+    scrape_t        scrape;
+    ev_timer        pulse;
+    uint32_t        salt;           /* of ids: another process, another one */
+    uint32_t        asked;          /* requests */
+} openai_t;
+
+typedef struct {
+    run_t            run;           /* must be first */
+    dialect_call_t  *call;
+    http_request_t  *http;          /* NULL: none under way */
+    sse_t            sse;
+    dialect_do_t     then;          /* what the last event made of it; MORE:
+                                       no memory for its messages */
+    int              reads_events;
+    int              is_paused;
+    uint64_t         bytes_ms;      /* the last ones */
+    uint64_t         sent_ms;       /* the last message */
+} openai_run_t;
+
+
+static void openai_ask(openai_run_t *r);
+
+
+/* --- the end */
+
+/* Lets go of all that the run holds. */
+static void
+openai_cancel(run_t *run)
+{
+    openai_run_t  *r;
+
+    r = (openai_run_t *) run;
+
+    if (r->http != NULL) {
+        http_cancel(r->http);
+        r->http = NULL;
+    }
+
+    sse_done(&r->sse);
+    dialect_call_destroy(r->call);
+    r->call = NULL;
+}
+
+
+static void
+openai_fail(openai_run_t *r, llmgw_grpc_status_t status, const char *why)
+{
+    openai_cancel(&r->run);
+    run_finish(&r->run, ENGINE_FAILED, status, why);
+}
+
+
+/* --- what the dialect says is next */
+
+/* 0, or -1: no memory for a message. */
+static int
+openai_send(openai_run_t *r)
+{
+    const Llmgateway__GenerateResponse  *message;
+
+    while ((message = dialect_take(r->call)) != NULL) {
+
+        if (run_send(&r->run, message) != 0) {
+            return -1;
+        }
+
+        r->sent_ms = scrape_clock_ms();
+    }
+
+    return 0;
+}
+
+
+/* The run may have ended when it returns. */
+static void
+openai_obey(openai_run_t *r, dialect_do_t what)
+{
+    char  why[DIALECT_WHY_BYTES];
+
+    if (openai_send(r) != 0) {
+        openai_fail(r, LLMGW_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+
+    switch (what) {
+
+    case DIALECT_MORE:
+        return;
+
+    case DIALECT_ASK:
+        openai_ask(r);
+        return;
+
+    case DIALECT_DONE:
+        if (r->http != NULL) {
+            http_leave(r->http);
+            r->http = NULL;
+        }
+
+        openai_cancel(&r->run);
+        run_finish(&r->run, ENGINE_FINISHED, LLMGW_GRPC_OK, NULL);
+        return;
+
+    default:
+        snprintf(why, sizeof(why), "%s", dialect_call_why(r->call));
+        openai_fail(r, (llmgw_grpc_status_t) dialect_call_status(r->call), why);
+    }
+}
+
+
+/* --- an answer */
+
+static void
+openai_on_head(http_request_t *request, unsigned status,
+    const char *content_type, int is_sent)
+{
+    dialect_do_t   what;
+    openai_run_t  *r;
+
+    r = http_data(request);
+    r->bytes_ms = scrape_clock_ms();
+
+    if (is_sent) {
+        dialect_sent(r->call);
+
+        if (!dialect_needs_request(r->call)) {
+            run_drop_request(&r->run);
+        }
+    }
+
+    what = dialect_head(r->call, status, content_type);
+    r->reads_events = dialect_reads_events(r->call);
+    openai_obey(r, what);
+}
+
+
+static int
+openai_on_event(void *arg, const char *data, size_t len, int is_error)
+{
+    openai_run_t  *r;
+
+    r = arg;
+    r->then = dialect_event(r->call, data, len);
+
+    return r->then != DIALECT_MORE || openai_send(r) != 0;
+}
+
+
+/* What came of feeding the parser, or of its end. */
+static void
+openai_fed(openai_run_t *r, sse_rc_t rc)
+{
+    if (rc == SSE_DONE) {
+        return;
+    }
+
+    if (rc == SSE_ELIMIT) {
+        openai_fail(r, LLMGW_GRPC_INTERNAL, "an event of the engine is larger "
+                    "than a megabyte");
+        return;
+    }
+
+    if (rc == SSE_STOPPED && r->then != DIALECT_MORE) {
+        openai_obey(r, r->then);
+        return;
+    }
+
+    openai_fail(r, LLMGW_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+
+static void
+openai_on_bytes(http_request_t *request, const char *bytes, size_t len)
+{
+    openai_t      *o;
+    openai_run_t  *r;
+
+    r = http_data(request);
+    o = r->run.engine->data;
+    r->bytes_ms = scrape_clock_ms();
+    scrape_bytes(&o->scrape, r->bytes_ms);
+
+    if (r->reads_events) {
+        openai_fed(r, sse_feed(&r->sse, bytes, len));
+    } else {
+        openai_obey(r, dialect_bytes(r->call, bytes, len));
+    }
+
+    if (r->http == request && run_is_full(&r->run)) {
+        r->is_paused = 1;
+        http_pause(request);
+    }
+}
+
+
+static void
+openai_on_complete(openai_run_t *r)
+{
+    if (r->reads_events) {
+        openai_fed(r, sse_end(&r->sse));
+    }
+
+    /* Unless the last event has ended the run, or asked for another answer. */
+
+    if (r->call == NULL || r->http != NULL) {
+        return;
+    }
+
+    openai_obey(r, dialect_end(r->call));
+
+    if (r->call != NULL && r->http == NULL) {
+        openai_fail(r, LLMGW_GRPC_UNAVAILABLE, "engine's answer ended early");
+    }
+}
+
+
+static void
+openai_on_end(http_request_t *request, http_end_t end, const char *why)
+{
+    char           text[HTTP_WHY_BYTES + 16];
+    openai_t      *o;
+    openai_run_t  *r;
+
+    r = http_data(request);
+    o = r->run.engine->data;
+    r->http = NULL;
+
+    if (end == HTTP_COMPLETE) {
+        openai_on_complete(r);
+        return;
+    }
+
+    snprintf(text, sizeof(text), "engine: %s", why);
+    openai_fail(r, end == HTTP_UNFIT ? LLMGW_GRPC_INTERNAL
+                                     : LLMGW_GRPC_UNAVAILABLE, text);
+    scrape_now(&o->scrape);
+}
+
+
+/* --- a request */
+
+/*
+ * An id of its own for each request: engines refuse, or mix up, two at a time
+ * that have the same.  The client's part stays readable in the engine's log.
+ */
+static void
+openai_id(openai_t *o, const char *client, char *id, size_t bytes)
+{
+    size_t  len;
+
+    for (len = 0; client[len] > ' ' && client[len] <= '~'; len++) {
+        if (len == OPENAI_ID_BYTES) {
+            break;
+        }
+    }
+
+    snprintf(id, bytes, "%.*s%s%08x%08x", (int) len, client,
+             len > 0 ? "-" : "", o->salt, o->asked++);
+}
+
+
+static void
+openai_ask(openai_run_t *r)
+{
+    char                                id[OPENAI_ID_BYTES + 32];
+    openai_t                           *o;
+    http_call_t                         call;
+    const dialect_http_t               *http;
+    const Llmgateway__GenerateRequest  *request;
+
+    static const http_callbacks_t  callbacks = {
+        openai_on_head, openai_on_bytes, openai_on_end
+    };
+
+    o = r->run.engine->data;
+
+    if (r->http != NULL) {
+        http_cancel(r->http);
+    }
+
+    sse_done(&r->sse);
+    sse_init(&r->sse, openai_on_event, r);
+
+    http = dialect_http(r->call);
+    request = r->run.request;
+    openai_id(o, request != NULL ? request->request_id : "", id, sizeof(id));
+
+    memset(&call, 0, sizeof(call));
+    call.callbacks = &callbacks;
+    call.data = r;
+    call.path = http->path;
+    call.body = http->body;
+    call.body_bytes = http->body_bytes;
+    call.id = id;
+    r->http = http_start(o->http, &call);
+
+    if (r->http == NULL) {
+        openai_fail(r, LLMGW_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+    }
+}
+
+
+static void
+openai_start(run_t *run)
+{
+    openai_t      *o;
+    openai_run_t  *r;
+
+    r = (openai_run_t *) run;
+    o = run->engine->data;
+    sse_init(&r->sse, openai_on_event, r);
+    r->sent_ms = scrape_clock_ms();
+    r->call = dialect_call_create(o->scrape.dialect, &o->scrape.facts,
+                                  run->request);
+
+    if (r->call == NULL) {
+        run_finish(run, ENGINE_FAILED, LLMGW_GRPC_RESOURCE_EXHAUSTED,
+                   "out of memory");
+        return;
+    }
+
+    openai_obey(r, dialect_start(r->call));
+}
+
+
+static void
+openai_resume(run_t *run)
+{
+    openai_run_t  *r;
+
+    r = (openai_run_t *) run;
+    r->is_paused = 0;
+
+    if (r->http != NULL) {
+        http_resume(r->http);
+    }
+}
+
+
+/* --- all runs */
+
+/* Whether the engine has done anything for this run, or at all, lately. */
+static int
+openai_moves(const openai_t *o, const openai_run_t *r, uint64_t now_ms)
+{
+    return now_ms - r->bytes_ms < OPENAI_PROGRESS_MS
+           || now_ms - o->scrape.health.moved_ms < OPENAI_MOVED_MS;
+}
+
+
+static void
+openai_on_pulse(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    run_t         *run;
+    openai_t      *o;
+    uint32_t       waiting;
+    uint64_t       now_ms;
+    openai_run_t  *r;
+
+    Llmgateway__GenerateResponse  progress =
+        LLMGATEWAY__GENERATE_RESPONSE__INIT;
+
+    o = w->data;
+    now_ms = scrape_clock_ms();
+    progress.progress = 1;
+    waiting = 0;
+
+    for (run = o->engine->runs; run != NULL; run = run->next) {
+        r = (openai_run_t *) run;
+
+        if (r->is_paused) {
+            continue;
+        }
+
+        waiting++;
+
+        if (now_ms - r->sent_ms >= OPENAI_PROGRESS_MS
+            && openai_moves(o, r, now_ms)
+            && run_send(run, &progress) == 0)
+        {
+            r->sent_ms = now_ms;
+        }
+    }
+
+    scrape_look(&o->scrape, waiting, now_ms);
+}
+
+
+static void
+openai_on_lost(engine_t *engine)
+{
+    char  text[64];
+
+    snprintf(text, sizeof(text), "engine is %s",
+             engine_state_name(engine->facts.state));
+    run_end_all(engine, text, 0);
+}
+
+
+/* --- the kind */
+
+static http_client_t *
+openai_connect(engine_t *engine, const engine_options_t *options)
+{
+    char            key[KEY_BYTES], url[URL_BYTES], error[KEY_ERROR_BYTES];
+    http_client_t  *http;
+
+    if (url_read(options->url, url, error) != 0) {
+        log_write(engine->log, LOG_ERROR, "--engine-url \"%s\": %s",
+                  options->url, error);
+        return NULL;
+    }
+
+    if (options->key_file != NULL
+        && key_read(options->key_file, key, error) != 0)
+    {
+        log_write(engine->log, LOG_ERROR, "%s", error);
+        return NULL;
+    }
+
+    http = http_create(engine->loop, url,
+                       options->key_file != NULL ? key : NULL);
+    explicit_bzero(key, sizeof(key));
+
+    if (http == NULL) {
+        log_write(engine->log, LOG_ERROR, "out of memory");
+    }
+
+    return http;
+}
+
+
+static int
+openai_open(engine_t *engine, const engine_options_t *options)
+{
+    openai_t  *o;
+
+    o = calloc(1, sizeof(openai_t));
+
+    if (o == NULL) {
+        log_write(engine->log, LOG_ERROR, "out of memory");
+        return -1;
+    }
+
+    o->engine = engine;
+    o->http = openai_connect(engine, options);
+
+    if (o->http == NULL) {
+        free(o);
+        return -1;
+    }
+
+    /* Without random numbers ids differ by their count only. */
+
+    (void) !getrandom(&o->salt, sizeof(o->salt), GRND_NONBLOCK);
+    engine->data = o;
+
+    o->scrape.engine = engine;
+    o->scrape.http = o->http;
+    o->scrape.dialect = dialect_find(options->kind);
+    o->scrape.on_lost = openai_on_lost;
+    scrape_init(&o->scrape, options);
+
+    ev_timer_init(&o->pulse, openai_on_pulse, OPENAI_PULSE_S, OPENAI_PULSE_S);
+    o->pulse.data = o;
+    ev_timer_start(engine->loop, &o->pulse);
+
+    return 0;
+}
+
+
+static void
+openai_close(engine_t *engine)
+{
+    openai_t  *o;
+
+    o = engine->data;
+    ev_timer_stop(engine->loop, &o->pulse);
+    scrape_done(&o->scrape);
+    http_destroy(o->http);
+    free(o);
+}
+
+
+const engine_kind_t  openai_kind = {
+    .name = "openai",
+    .run_bytes = sizeof(openai_run_t),
+    .open = openai_open,
+    .close = openai_close,
+    .start = openai_start,
+    .cancel = openai_cancel,
+    .resume = openai_resume
+};

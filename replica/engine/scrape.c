@@ -1,0 +1,495 @@
+
+/*
+ * Looks at an engine: one probe after the other, by the dialect's table, then
+ * a pause.
+ *
+ *            answered: learn, next probe        the table's end
+ *   PAUSE ---> ASKING -------------------------------------------> PAUSE
+ *                |  refused, broken, timed out, not ready              ^
+ *                '-----------------------------------------------------'
+ *
+ * The pause is SCRAPE_PAUSE_S for an engine that is there, since llama-server
+ * notices aborted requests only between looks that are further apart than a
+ * second; an engine that is not ready is looked at more often.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "replica/engine/scrape.h"
+
+
+#define SCRAPE_PAUSE_S       1.5
+#define SCRAPE_HURRY_S       0.25       /* until it is ready */
+#define SCRAPE_BROKEN_S      0.01       /* its process may be about to end */
+#define SCRAPE_TIMEOUT_MS    2000
+#define SCRAPE_ONCE_MS       30000      /* adapters are loaded while it runs */
+#define SCRAPE_BODY_BYTES    (4 * 1024 * 1024)  /* metrics have about 100 kB */
+
+
+static void scrape_ask(scrape_t *s);
+
+
+uint64_t
+scrape_clock_ms(void)
+{
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
+}
+
+
+/* --- what was learnt, for reports and admission */
+
+static void
+scrape_publish_models(engine_facts_t *f, const dialect_facts_t *facts)
+{
+    size_t  len;
+
+    len = facts->models_bytes;
+
+    if (len <= sizeof(f->models)) {
+        memcpy(f->models, facts->models, len);
+        f->models_bytes = len;
+    }
+}
+
+
+static int32_t
+scrape_max_capacity(const scrape_t *s)
+{
+    if (s->max_capacity != ENGINE_CAPACITY_AUTO) {
+        return s->max_capacity;
+    }
+
+    return s->facts.capacity > 0 ? s->facts.capacity : s->capacity.limit;
+}
+
+
+static void
+scrape_publish(scrape_t *s)
+{
+    engine_facts_t  f;
+
+    f = s->engine->facts;
+    f.state = s->health.state;
+    f.running = s->facts.running;
+    f.waiting = s->facts.waiting;
+    f.kv_permille = s->facts.kv_permille;
+    f.max_capacity = scrape_max_capacity(s);
+    scrape_publish_models(&f, &s->facts);
+
+    if (s->dialect != NULL) {
+        dialect_group(s->dialect, &s->facts, f.resume_group);
+    }
+
+    if (memcmp(&f, &s->engine->facts, sizeof(f)) != 0) {
+        s->engine->facts = f;
+        engine_told(s->engine);
+    }
+}
+
+
+/* --- its state */
+
+static void
+scrape_log_state(const scrape_t *s, engine_state_t before)
+{
+    const engine_facts_t  *f;
+
+    f = &s->engine->facts;
+
+    if (f->state == ENGINE_READY) {
+        log_write(s->engine->log, LOG_INFO, "engine \"%s\" is READY, it was "
+                  "%s; model \"%s\", capacity %d (0: no limit)",
+                  s->dialect->name, engine_state_name(before),
+                  f->models_bytes > 0 ? f->models : "", f->max_capacity);
+        return;
+    }
+
+    log_write(s->engine->log, LOG_WARN, "engine is %s, it was %s",
+              engine_state_name(f->state), engine_state_name(before));
+}
+
+
+/* What was measured.  What it serves is kept until it says otherwise. */
+static void
+scrape_forget(scrape_t *s)
+{
+    s->once_ms = 0;
+    s->facts.running = -1;
+    s->facts.waiting = -1;
+    s->facts.kv_permille = -1;
+    s->facts.progress = -1;
+    memset(&s->capacity, 0, sizeof(s->capacity));
+}
+
+
+/* Behind all that may have changed the health. */
+static void
+scrape_judge(scrape_t *s)
+{
+    engine_state_t  before;
+
+    before = s->engine->facts.state;
+
+    if (s->health.state == ENGINE_DOWN || s->health.state == ENGINE_STARTING) {
+        scrape_forget(s);
+    }
+
+    scrape_publish(s);
+
+    if (s->health.state == before) {
+        return;
+    }
+
+    scrape_log_state(s, before);
+
+    if (s->health.state == ENGINE_STALLED || s->health.state == ENGINE_DOWN) {
+        s->on_lost(s->engine);
+    }
+}
+
+
+/* --- the table of probes */
+
+static const char *
+scrape_path(const scrape_t *s)
+{
+    return s->dialect != NULL ? s->dialect->probes[s->at].path
+                              : dialect_auto_paths[s->at];
+}
+
+
+static int
+scrape_is_due(const scrape_t *s)
+{
+    return s->dialect == NULL
+           || s->dialect->probes[s->at].pace == DIALECT_OFTEN
+           || s->once_ms == 0
+           || scrape_clock_ms() - s->once_ms >= SCRAPE_ONCE_MS;
+}
+
+
+static void
+scrape_pause(scrape_t *s, double pause_s)
+{
+    int  is_there;
+
+    is_there = s->health.state == ENGINE_READY
+               || s->health.state == ENGINE_STALLED;
+
+    if (!is_there && pause_s > SCRAPE_HURRY_S) {
+        pause_s = SCRAPE_HURRY_S;
+    }
+
+    if (s->is_urgent) {
+        s->is_urgent = 0;
+        pause_s = 0;
+    }
+
+    ev_timer_stop(s->engine->loop, &s->timer);
+    ev_timer_set(&s->timer, pause_s, 0);
+    ev_timer_start(s->engine->loop, &s->timer);
+}
+
+
+static void
+scrape_found(scrape_t *s, const dialect_t *dialect)
+{
+    log_write(s->engine->log, LOG_INFO, "engine speaks \"%s\"", dialect->name);
+    s->dialect = dialect;
+    s->at = 0;
+}
+
+
+/* The table's end. */
+static void
+scrape_finish(scrape_t *s)
+{
+    uint64_t  now_ms;
+
+    now_ms = scrape_clock_ms();
+
+    if (s->dialect == NULL) {
+
+        if (s->is_answered) {
+            scrape_found(s, dialect_find("openai"));
+            scrape_ask(s);
+            return;
+        }
+
+        scrape_pause(s, SCRAPE_HURRY_S);
+        return;
+    }
+
+    if (s->once_ms == 0 || now_ms - s->once_ms >= SCRAPE_ONCE_MS) {
+        s->once_ms = now_ms;
+    }
+
+    health_answer(&s->health, ENGINE_READY, now_ms);
+    scrape_judge(s);
+    scrape_pause(s, SCRAPE_PAUSE_S);
+}
+
+
+/* --- an answer */
+
+/* 1: the next probe; 0: this look is over. */
+static int
+scrape_learn(scrape_t *s, uint64_t now_ms)
+{
+    int                     rc;
+    int64_t                 requests;
+    dialect_facts_t        *f;
+    const dialect_probe_t  *probe;
+
+    f = &s->facts;
+    probe = &s->dialect->probes[s->at];
+    rc = dialect_learn(probe, f, s->status, s->body, s->body_len);
+
+    if (rc != 0 && probe->is_metrics && !s->is_mute) {
+        s->is_mute = 1;
+        log_write(s->engine->log, LOG_WARN, "engine answered %u to \"%s\" and "
+                  "tells no metrics: a hang is noticed later", s->status,
+                  probe->path);
+    }
+
+    if (rc == 0 && probe->is_metrics) {
+        s->is_mute = 0;
+        requests = (f->running > 0 ? f->running : 0)
+                   + (f->waiting > 0 ? f->waiting : 0);
+        health_scrape(&s->health, f->progress, requests, now_ms);
+        health_learn_capacity(&s->capacity, f->running, f->waiting, now_ms);
+    }
+
+    if (f->state == DIALECT_READY) {
+        return 1;
+    }
+
+    health_answer(&s->health, f->state == DIALECT_STARTING ? ENGINE_STARTING
+                                                           : ENGINE_DOWN,
+                  now_ms);
+    return 0;
+}
+
+
+static void
+scrape_detect(scrape_t *s)
+{
+    const dialect_t  *dialect;
+
+    s->is_answered |= s->status == 200;
+    dialect = dialect_detect(scrape_path(s), s->status, s->body, s->body_len);
+
+    if (dialect != NULL) {
+        scrape_found(s, dialect);
+        return;
+    }
+
+    s->at++;
+}
+
+
+static void
+scrape_answered(scrape_t *s)
+{
+    uint64_t  now_ms;
+
+    now_ms = scrape_clock_ms();
+    s->is_troubled = 0;
+
+    if (s->dialect == NULL) {
+        scrape_detect(s);
+
+    } else if (scrape_learn(s, now_ms)) {
+        s->at++;
+
+    } else {
+        scrape_judge(s);
+        scrape_pause(s, SCRAPE_PAUSE_S);
+        return;
+    }
+
+    scrape_ask(s);
+}
+
+
+static void
+scrape_on_head(http_request_t *request, unsigned status,
+    const char *content_type, int is_sent)
+{
+    scrape_t  *s;
+
+    s = http_data(request);
+    s->status = status;
+}
+
+
+/* What is over the limit is left out: such an answer is not understood. */
+static void
+scrape_on_bytes(http_request_t *request, const char *bytes, size_t len)
+{
+    char      *body;
+    scrape_t  *s;
+
+    s = http_data(request);
+
+    if (s->body_len + len > SCRAPE_BODY_BYTES) {
+        return;
+    }
+
+    body = realloc(s->body, s->body_len + len);
+
+    if (body != NULL) {
+        s->body = body;
+        memcpy(s->body + s->body_len, bytes, len);
+        s->body_len += len;
+    }
+}
+
+
+static void
+scrape_on_end(http_request_t *request, http_end_t end, const char *why)
+{
+    scrape_t  *s;
+
+    s = http_data(request);
+    s->request = NULL;
+
+    if (end == HTTP_COMPLETE) {
+        scrape_answered(s);
+        return;
+    }
+
+    if (!s->is_troubled) {
+        s->is_troubled = 1;
+        log_write(s->engine->log, LOG_WARN, "engine does not answer \"%s\": "
+                  "%s", scrape_path(s), why);
+    }
+
+    if (end == HTTP_REFUSED) {
+        health_refused(&s->health);
+        scrape_judge(s);
+    }
+
+    scrape_pause(s, end == HTTP_BROKEN ? SCRAPE_BROKEN_S : SCRAPE_PAUSE_S);
+}
+
+
+/* --- questions */
+
+static void
+scrape_ask(scrape_t *s)
+{
+    http_call_t  call;
+
+    static const http_callbacks_t  callbacks = {
+        scrape_on_head, scrape_on_bytes, scrape_on_end
+    };
+
+    while (scrape_path(s) != NULL && !scrape_is_due(s)) {
+        s->at++;
+    }
+
+    if (scrape_path(s) == NULL) {
+        scrape_finish(s);
+        return;
+    }
+
+    free(s->body);
+    s->body = NULL;
+    s->body_len = 0;
+    s->status = 0;
+
+    memset(&call, 0, sizeof(call));
+    call.callbacks = &callbacks;
+    call.data = s;
+    call.path = scrape_path(s);
+    call.timeout_ms = SCRAPE_TIMEOUT_MS;
+    s->request = http_start(s->http, &call);
+
+    if (s->request == NULL) {
+        scrape_pause(s, SCRAPE_PAUSE_S);
+    }
+}
+
+
+static void
+scrape_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    scrape_t  *s;
+
+    s = w->data;
+    s->at = 0;
+    s->is_answered = 0;
+    scrape_ask(s);
+}
+
+
+/* --- what others tell */
+
+void
+scrape_now(scrape_t *s)
+{
+    s->is_urgent = 1;
+
+    if (s->request == NULL) {
+        scrape_pause(s, 0);
+    }
+}
+
+
+void
+scrape_bytes(scrape_t *s, uint64_t now_ms)
+{
+    health_bytes(&s->health, now_ms);
+
+    if (s->health.state != s->engine->facts.state) {
+        scrape_judge(s);
+    }
+}
+
+
+void
+scrape_look(scrape_t *s, uint32_t streams, uint64_t now_ms)
+{
+    health_look(&s->health, streams, now_ms);
+
+    if (s->health.state != s->engine->facts.state) {
+        scrape_judge(s);
+    }
+}
+
+
+void
+scrape_init(scrape_t *s, const engine_options_t *o)
+{
+    s->max_capacity = o->max_capacity;
+    s->engine->facts.state = ENGINE_STARTING;
+    health_init(&s->health, o->stall_timeout_ms, scrape_clock_ms());
+    dialect_facts_init(&s->facts);
+
+    ev_timer_init(&s->timer, scrape_on_timer, 0, 0);
+    s->timer.data = s;
+    ev_timer_start(s->engine->loop, &s->timer);
+}
+
+
+void
+scrape_done(scrape_t *s)
+{
+    ev_timer_stop(s->engine->loop, &s->timer);
+
+    if (s->request != NULL) {
+        http_cancel(s->request);
+        s->request = NULL;
+    }
+
+    free(s->body);
+    s->body = NULL;
+}
