@@ -21,10 +21,6 @@
 #include "core/openai/key.h"
 
 
-/* A body that is longer is walked in a thread; this takes some 0.1 ms. */
-#define NGX_HTTP_LLMGW_OPENAI_INLINE_BYTES  65536
-
-
 typedef struct ngx_http_llmgw_openai_body_s  ngx_http_llmgw_openai_body_t;
 
 /*
@@ -59,6 +55,7 @@ struct ngx_http_llmgw_openai_body_s {
     size_t                         len;
     size_t                         size;        /* of the block */
     size_t                         taken;       /* counted */
+    ngx_buf_t                     *buf;         /* nginx's, into the block */
 
     ngx_event_t                    guard;       /* while a thread walks */
     unsigned                       walks:1;
@@ -78,8 +75,14 @@ ngx_int_t ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
 /* Frees the bytes and what was read of them, and gives the count back. */
 void ngx_http_llmgw_openai_body_release(ngx_http_llmgw_openai_body_t *body);
 
-/* Called by a directive: makes nginx start the threads that walk. */
-ngx_int_t ngx_http_llmgw_openai_body_threads(ngx_conf_t *cf);
+/* openai_walk.c: called by a directive, to make nginx start the threads */
+ngx_int_t ngx_http_llmgw_openai_walk_threads(ngx_conf_t *cf);
+
+/* Called when all bytes are there; calls finish() then or later. */
+void ngx_http_llmgw_openai_walk(ngx_http_llmgw_openai_body_t *body);
+
+/* Calls the handler, or ends the request of a client that is gone. */
+void ngx_http_llmgw_openai_body_finish(ngx_http_llmgw_openai_body_t *body);
 
 
 #endif /* _NGX_HTTP_LLMGW_OPENAI_BODY_H_INCLUDED_ */

@@ -11,8 +11,8 @@
 #define FIRST_MEMBERS  16
 
 
-static int body_judge(const void *bytes, size_t len,
-    const llmgw_openai_memory_t *memory, llmgw_openai_error_t *error);
+static int body_judge(const llmgw_openai_body_t *body,
+    llmgw_openai_error_t *error);
 static int body_members(llmgw_openai_body_t *body, llmgw_openai_error_t *error);
 static int body_grow(llmgw_openai_body_t *body, llmgw_openai_error_t *error);
 static int body_resize(llmgw_openai_body_t *body, size_t bytes,
@@ -37,7 +37,7 @@ llmgw_openai_body_read(llmgw_openai_body_t *body, Llmgateway__Api api,
     body->n = 1;
     body->prompts = 1;
 
-    if (body_judge(bytes, len, memory, error) != 0) {
+    if (body_judge(body, error) != 0) {
         return -1;
     }
 
@@ -73,14 +73,13 @@ llmgw_openai_body_value(const llmgw_openai_body_t *body,
 
 
 static int
-body_judge(const void *bytes, size_t len, const llmgw_openai_memory_t *memory,
-    llmgw_openai_error_t *error)
+body_judge(const llmgw_openai_body_t *body, llmgw_openai_error_t *error)
 {
-    if (len == 0) {
+    if (body->len == 0) {
         return body_wrong(error, "The body is empty.");
     }
 
-    if (len > LLMGW_OPENAI_MAX_BYTES) {
+    if (body->len > LLMGW_OPENAI_MAX_BYTES) {
         llmgw_openai_error_set(error, 413, LLMGW_OPENAI_INVALID_REQUEST,
                                "request_too_large", NULL,
                                "The body is larger than %u bytes.",
@@ -88,7 +87,8 @@ body_judge(const void *bytes, size_t len, const llmgw_openai_memory_t *memory,
         return -1;
     }
 
-    return llmgw_judge_json(bytes, len, memory, error);
+    return body->api == LLMGW_OPENAI_ANY_API
+           ? 0 : llmgw_judge_json(body->bytes, body->len, body->memory, error);
 }
 
 

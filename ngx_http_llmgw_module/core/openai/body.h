@@ -43,7 +43,10 @@
 /* OpenAI's own limit of `n`; we hold something for each choice. */
 #define LLMGW_OPENAI_MAX_CHOICES  128
 
-/* Instead of an API: no member has to be there. */
+/*
+ * Instead of an API, for who wants no more than the key: no member has to be
+ * there, and the bytes are not judged.
+ */
 #define LLMGW_OPENAI_ANY_API      ((Llmgateway__Api) 31)
 
 

@@ -1,0 +1,544 @@
+
+#include "http/body.h"
+#include "http/header.h"
+#include "http/openai_body.h"
+
+
+/* The first block of a body whose length is not known. */
+#define NGX_HTTP_LLMGW_OPENAI_BLOCK_MIN  16384
+
+
+static ngx_uint_t ngx_http_llmgw_openai_body_is_encoded(
+    ngx_http_request_t *r);
+static ngx_int_t ngx_http_llmgw_openai_body_refuse(
+    ngx_http_llmgw_openai_body_t *body);
+static void ngx_http_llmgw_openai_body_pull(ngx_http_request_t *r);
+static ngx_http_llmgw_openai_body_t *ngx_http_llmgw_openai_body_find(
+    ngx_http_request_t *r);
+static ngx_int_t ngx_http_llmgw_openai_body_take(
+    ngx_http_llmgw_openai_body_t *body);
+static ngx_int_t ngx_http_llmgw_openai_body_room(
+    ngx_http_llmgw_openai_body_t *body, size_t size);
+static ngx_int_t ngx_http_llmgw_openai_body_resize(
+    ngx_http_llmgw_openai_body_t *body, size_t size);
+static ngx_int_t ngx_http_llmgw_openai_body_adopt(
+    ngx_http_llmgw_openai_body_t *body);
+static ngx_uint_t ngx_http_llmgw_openai_body_may_adopt(
+    ngx_http_request_t *r, size_t rest);
+static void ngx_http_llmgw_openai_body_fail(
+    ngx_http_llmgw_openai_body_t *body, ngx_int_t rc);
+static void ngx_http_llmgw_openai_body_set_error(
+    ngx_http_llmgw_openai_body_t *body, ngx_int_t rc);
+static void ngx_http_llmgw_openai_body_whole(
+    ngx_http_llmgw_openai_body_t *body);
+static void ngx_http_llmgw_openai_body_cleanup(void *data);
+
+
+ngx_int_t
+ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
+    const ngx_http_llmgw_openai_read_t *options,
+    ngx_http_llmgw_openai_body_pt handler)
+{
+    ngx_int_t                      rc;
+    ngx_http_cleanup_t            *cln;
+    ngx_http_llmgw_openai_body_t  *body;
+
+    body = ngx_pcalloc(r->pool, sizeof(ngx_http_llmgw_openai_body_t));
+    cln = ngx_http_cleanup_add(r, 0);
+
+    if (body == NULL || cln == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    body->request = r;
+    body->handler = handler;
+    body->read = *options;
+
+    cln->handler = ngx_http_llmgw_openai_body_cleanup;
+    cln->data = body;
+
+    rc = NGX_OK;
+
+    if (ngx_http_llmgw_openai_body_is_encoded(r)) {
+        rc = NGX_HTTP_UNSUPPORTED_MEDIA_TYPE;
+
+    } else if (r->headers_in.content_length_n > 0) {
+        rc = ngx_http_llmgw_openai_body_room(body,
+                                             r->headers_in.content_length_n);
+    }
+
+    if (rc != NGX_OK) {
+        ngx_http_llmgw_openai_body_set_error(body, rc);
+        return ngx_http_llmgw_openai_body_refuse(body);
+    }
+
+    r->request_body_no_buffering = 1;
+
+    rc = ngx_http_read_client_request_body(r,
+                                           ngx_http_llmgw_openai_body_pull);
+
+    if (rc < NGX_HTTP_SPECIAL_RESPONSE) {
+        return NGX_DONE;
+    }
+
+    if (r->connection->error) {
+        return NGX_HTTP_CLIENT_CLOSED_REQUEST;
+    }
+
+    ngx_http_llmgw_openai_body_set_error(body, rc);
+
+    return ngx_http_llmgw_openai_body_refuse(body);
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_openai_body_is_encoded(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_llmgw_header_find(&r->headers_in.headers,
+                                   "Content-Encoding");
+
+    return h && (h->value.len != 8
+                 || ngx_strncasecmp(h->value.data, (u_char *) "identity", 8)
+                    != 0);
+}
+
+
+/*
+ * Within the content handler, before the body is read.  The answer and the
+ * phase each end with a call that takes a reference.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_openai_body_refuse(ngx_http_llmgw_openai_body_t *body)
+{
+    ngx_http_request_t  *r;
+
+    r = body->request;
+
+    r->expect_tested = 1;                   /* the client need not send it */
+    (void) ngx_http_discard_request_body(r);
+
+    r->main->count++;
+    ngx_http_llmgw_openai_body_finish(body);
+
+    return NGX_DONE;
+}
+
+
+/*
+ * Reads what has come.  nginx calls it when it begins to read, or has the whole
+ * body by then, and when there is more.
+ */
+
+static void
+ngx_http_llmgw_openai_body_pull(ngx_http_request_t *r)
+{
+    ngx_int_t                      rc;
+    ngx_http_llmgw_openai_body_t  *body;
+
+    body = ngx_http_llmgw_openai_body_find(r);
+    r->read_event_handler = ngx_http_llmgw_openai_body_pull;
+
+    for ( ;; ) {
+        rc = ngx_http_llmgw_openai_body_take(body);
+
+        if (rc == NGX_OK && !r->reading_body) {
+            ngx_http_llmgw_openai_body_whole(body);
+            return;
+        }
+
+        if (rc == NGX_OK) {
+            rc = ngx_http_llmgw_openai_body_adopt(body);
+        }
+
+        if (rc == NGX_OK) {
+            rc = ngx_http_read_unbuffered_request_body(r);
+        }
+
+        if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+            ngx_http_llmgw_openai_body_fail(body, rc);
+            return;
+        }
+
+        if (rc == NGX_AGAIN && r->request_body->bufs == NULL) {
+            return;
+        }
+    }
+}
+
+
+static ngx_http_llmgw_openai_body_t *
+ngx_http_llmgw_openai_body_find(ngx_http_request_t *r)
+{
+    ngx_http_cleanup_t  *cln;
+
+    for (cln = r->cleanup; cln; cln = cln->next) {
+        if (cln->handler == ngx_http_llmgw_openai_body_cleanup) {
+            return cln->data;
+        }
+    }
+
+    return NULL;
+}
+
+
+/*
+ * Takes over what nginx has received, where it is not in the block yet.
+ * NGX_OK, or a status.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_openai_body_take(ngx_http_llmgw_openai_body_t *body)
+{
+    size_t               size;
+    ngx_int_t            rc;
+    ngx_buf_t           *b;
+    ngx_chain_t         *cl;
+    ngx_http_request_t  *r;
+
+    r = body->request;
+
+    while (r->request_body->bufs) {
+        cl = r->request_body->bufs;
+        b = cl->buf;
+        size = b->last - b->pos;
+
+        rc = ngx_buf_size(b) == (off_t) size
+             ? ngx_http_llmgw_openai_body_room(body, size)
+             : NGX_HTTP_INTERNAL_SERVER_ERROR;      /* in a file */
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
+        if (size > 0 && b->pos != body->block + body->len) {
+            ngx_memcpy(body->block + body->len, b->pos, size);
+        }
+
+        body->len += size;
+        b->pos = b->last;
+
+        r->request_body->bufs = cl->next;
+        ngx_free_chain(r->pool, cl);
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Makes room for so many bytes more.  A body whose length is known gets its
+ * block before it is read; otherwise the block is doubled.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_openai_body_room(ngx_http_llmgw_openai_body_t *body,
+    size_t size)
+{
+    size_t  need;
+
+    if (size <= body->size - body->len) {
+        return NGX_OK;
+    }
+
+    if (size > LLMGW_OPENAI_MAX_BYTES - body->len) {
+        return NGX_HTTP_REQUEST_ENTITY_TOO_LARGE;
+    }
+
+    need = body->len + size;
+
+    if (body->request->headers_in.chunked) {
+        need = ngx_max(need, 2 * body->size);
+        need = ngx_max(need, NGX_HTTP_LLMGW_OPENAI_BLOCK_MIN);
+        need = ngx_min(need, LLMGW_OPENAI_MAX_BYTES);
+    }
+
+    return ngx_http_llmgw_openai_body_resize(body, need);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_openai_body_resize(ngx_http_llmgw_openai_body_t *body,
+    size_t size)
+{
+    u_char                      *block;
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_get_module_main_conf(body->request, ngx_http_llmgw_module);
+
+    if (size > body->taken) {
+
+        if (body->read.take(lmcf->worker, size - body->taken) != NGX_OK) {
+            return NGX_HTTP_SERVICE_UNAVAILABLE;
+        }
+
+        body->taken = size;
+    }
+
+    block = realloc(body->block, size);
+
+    if (block == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    body->block = block;
+    body->size = size;
+
+    if (size < body->taken) {
+        body->read.give(lmcf->worker, body->taken - size);
+        body->taken = size;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Where the length is known nginx receives into the block itself: there is no
+ * copy, calls of recv() are few, and an HTTP/2 client may send all that is left
+ * without waiting for a window.  Between two calls nginx holds nothing: all it
+ * had was taken.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_openai_body_adopt(ngx_http_llmgw_openai_body_t *body)
+{
+    size_t                    rest;
+    ngx_buf_t                *b;
+    ngx_http_request_t       *r;
+    ngx_http_request_body_t  *rb;
+
+    r = body->request;
+    rb = r->request_body;
+    rest = body->size - body->len;
+
+    if (rb->buf == NULL || rb->buf->pos != rb->buf->last) {
+        return NGX_OK;
+    }
+
+    if (rb->buf != body->buf) {
+
+        if (!ngx_http_llmgw_openai_body_may_adopt(r, rest)) {
+            return NGX_OK;
+        }
+
+        b = ngx_calloc_buf(r->pool);
+        if (b == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        b->temporary = 1;
+
+        (void) ngx_pfree(r->pool, rb->buf->start);
+        rb->buf = b;
+        body->buf = b;
+    }
+
+    b = rb->buf;
+    b->start = body->block + body->len;
+    b->pos = b->start;
+    b->last = b->start;
+    b->end = body->block + body->size;
+
+    return NGX_OK;
+}
+
+
+/*
+ * HTTP/2: nginx then offers a window as large as the rest, which must not be
+ * less than what it has offered already.
+ */
+
+static ngx_uint_t
+ngx_http_llmgw_openai_body_may_adopt(ngx_http_request_t *r, size_t rest)
+{
+#if (NGX_HTTP_V2)
+    ngx_http_v2_connection_t  *h2c;
+#endif
+
+    if (rest == 0 || r->headers_in.chunked
+        || r->headers_in.content_length_n <= 0)
+    {
+        return 0;
+    }
+
+#if (NGX_HTTP_V2)
+    if (r->stream) {
+        h2c = r->stream->connection;
+
+        return rest > r->stream->recv_window
+                      + (h2c->state.stream == r->stream ? h2c->state.length
+                                                        : 0);
+    }
+#endif
+
+    return r->http_version < NGX_HTTP_VERSION_20;
+}
+
+
+/* While the body was read.  The request may be gone after it. */
+
+static void
+ngx_http_llmgw_openai_body_fail(ngx_http_llmgw_openai_body_t *body,
+    ngx_int_t rc)
+{
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = body->request;
+    c = r->connection;
+
+    if (c->error) {
+        ngx_http_finalize_request(r, NGX_HTTP_CLIENT_CLOSED_REQUEST);
+        return;
+    }
+
+    r->read_event_handler = ngx_http_block_reading;
+
+    if (c->read->timer_set) {
+        ngx_del_timer(c->read);
+    }
+
+    /* a client that was too slow gets its answer */
+
+    c->read->timedout = 0;
+    c->timedout = 0;
+
+#if (NGX_HTTP_V2)
+    if (r->stream) {
+        r->stream->skip_data = 1;
+    }
+#endif
+
+    ngx_http_llmgw_openai_body_set_error(body, rc);
+    ngx_http_llmgw_openai_body_finish(body);
+}
+
+
+static void
+ngx_http_llmgw_openai_body_set_error(ngx_http_llmgw_openai_body_t *body,
+    ngx_int_t rc)
+{
+    size_t  i;
+    static const struct {
+        ngx_int_t    status;
+        const char  *type;
+        const char  *code;
+        const char  *text;
+    } errors[] = {
+        { NGX_HTTP_BAD_REQUEST, LLMGW_OPENAI_INVALID_REQUEST, NULL,
+          "The body could not be read." },
+        { NGX_HTTP_REQUEST_TIME_OUT, LLMGW_OPENAI_INVALID_REQUEST,
+          "request_timeout", "The body took too long to arrive." },
+        { NGX_HTTP_REQUEST_ENTITY_TOO_LARGE, LLMGW_OPENAI_INVALID_REQUEST,
+          "request_too_large", "The body is too large." },
+        { NGX_HTTP_UNSUPPORTED_MEDIA_TYPE, LLMGW_OPENAI_INVALID_REQUEST,
+          "unsupported_encoding",
+          "A Content-Encoding of requests is not supported." },
+        { NGX_HTTP_SERVICE_UNAVAILABLE, LLMGW_OPENAI_SERVER_ERROR,
+          "body_memory", "The gateway holds too many large requests." },
+        { 0, LLMGW_OPENAI_SERVER_ERROR, NULL,
+          "The gateway could not read the body." }
+    };
+
+    for (i = 0; errors[i].status && errors[i].status != rc; i++) {
+        /* void */
+    }
+
+    llmgw_openai_error_set(&body->error, rc, errors[i].type, errors[i].code,
+                           NULL, "%s", errors[i].text);
+
+    ngx_http_llmgw_openai_body_release(body);
+}
+
+
+static void
+ngx_http_llmgw_openai_body_whole(ngx_http_llmgw_openai_body_t *body)
+{
+    ngx_str_t            none;
+    ngx_http_request_t  *r;
+
+    r = body->request;
+    r->read_event_handler = ngx_http_block_reading;
+
+    ngx_str_null(&none);
+    ngx_http_llmgw_body_free(r, &none);
+
+    if (body->len > 0 && body->len < body->size
+        && ngx_http_llmgw_openai_body_resize(body, body->len) != NGX_OK)
+    {
+        ngx_http_llmgw_openai_body_fail(body, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    ngx_http_llmgw_openai_walk(body);
+}
+
+
+/*
+ * Calls the handler, unless the client is gone: its end may have come together
+ * with the end of the body, and no event would tell it again.
+ */
+
+void
+ngx_http_llmgw_openai_body_finish(ngx_http_llmgw_openai_body_t *body)
+{
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = body->request;
+    c = r->connection;
+
+    if (body->error.status == 0) {
+        ngx_http_test_reading(r);
+
+        if (c->error) {
+            return;
+        }
+
+    } else {
+        ngx_http_llmgw_openai_body_release(body);
+    }
+
+    body->handler(r, body);
+}
+
+
+void
+ngx_http_llmgw_openai_body_release(ngx_http_llmgw_openai_body_t *body)
+{
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    llmgw_openai_body_done(&body->body);
+
+    if (body->taken > 0) {
+        lmcf = ngx_http_get_module_main_conf(body->request,
+                                             ngx_http_llmgw_module);
+        body->read.give(lmcf->worker, body->taken);
+        body->taken = 0;
+    }
+
+    free(body->block);
+
+    body->block = NULL;
+    body->size = 0;
+    body->len = 0;
+}
+
+
+/* The request ends, perhaps while a thread reads the block. */
+
+static void
+ngx_http_llmgw_openai_body_cleanup(void *data)
+{
+    ngx_http_llmgw_openai_body_t  *body = data;
+
+    if (body->walks) {
+        body->gone = 1;
+        return;
+    }
+
+    ngx_http_llmgw_openai_body_release(body);
+}
