@@ -32,6 +32,7 @@ function kindOf(r) {
 function readReplica(x) {
   const from = obj(x), breaker = obj(from.breaker);
   const first = obj(from.first_token);
+  const models = list(from.models).slice(0, 64).map(str);
   const r = {
     id: str(from.id), address: str(from.address), state: str(from.state),
     cause: str(from.cause), service: str(from.service),
@@ -43,6 +44,8 @@ function readReplica(x) {
     probe: num(breaker.probe_in_ms) / 1000,
     rate: num(obj(from.rates).tokens), first50: first.p50_ms / 1000,
     first99: first.p99_ms / 1000,
+    model: models[0] || '', others: Math.max(0, models.length - 1)
+      + num(from.models_cut), engine: obj(from.engine),
   };
   r.kind = kindOf(r);
   return r;
@@ -79,6 +82,10 @@ function readPool(x) {
   const from = obj(x), view = obj(from.view), queue = obj(from.queue);
   const histograms = obj(from.histograms);
   const replicas = list(from.replicas).map(readReplica);
+  const model = str(from.model);
+  for (const r of replicas) {
+    r.foreign = model !== '' && r.model !== '' && r.model !== model;
+  }
   const routable = replicas.filter((r) => r.routable);
   replicas.sort((a, b) => order(a.id, b.id));
   return {

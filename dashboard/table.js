@@ -18,6 +18,9 @@ const COLUMNS = [
   ['p99', 'first99', by('first99'), true],
   ['Failures', 'failures', by('failures'), true],
   ['Share', 'share', by('share'), true],
+  ['Model', 'model', byText('model'), false],
+  ['Engine', 'engine', (a, b) => num(a.engine.waiting) - num(b.engine.waiting)
+   || num(a.engine.running) - num(b.engine.running), true],
   ['Version', 'version', byText('version'), false],
   ['Address', 'address', byText('address'), false],
 ];
@@ -30,7 +33,16 @@ function noteOf(r) {
   if (r.kind === 'open') {
     return r.probe > 0 ? `probe in ${Math.ceil(r.probe)} s` : 'probe is due';
   }
-  return '';
+  return r.kind === 'off' && r.foreign ? 'another model' : '';
+}
+
+/* What an engine says of its load, as far as it says it. */
+function engineOf({ running, waiting, kv_permille: kv }) {
+  return [[running, `${WHOLE.format(num(running))} running`],
+          [waiting, `${WHOLE.format(num(waiting))} waiting`],
+          [kv, `KV ${percent(num(kv) / 1000)}`]]
+    .filter(([told]) => Number.isFinite(told)).map(([, text]) => text)
+    .join(', ');
 }
 
 class Row {
@@ -71,8 +83,11 @@ class Row {
     put(this.cells[6], r.requests ? `${WHOLE.format(r.failures)} of ${
       WHOLE.format(r.requests)}` : '–');
     this.bar(1, r.share / (this.widest || 1), percent(r.share));
-    put(this.cells[8], r.version || '–');
-    put(this.cells[9], r.address);
+    put(this.cells[8], r.model ? r.model + (r.others ? ` +${r.others}` : '')
+                               : '–');
+    put(this.cells[9], engineOf(r.engine) || '–');
+    put(this.cells[10], r.version || '–');
+    put(this.cells[11], r.address);
   }
 
   bar(i, part, text) {
@@ -158,7 +173,7 @@ class Table {
     const way = this.down ? -1 : 1;
     return this.pool.replicas.filter((r) =>
       (this.kind === null || r.kind === this.kind)
-      && (!find || [r.id, r.address, r.version].some((text) =>
+      && (!find || [r.id, r.address, r.version, r.model].some((text) =>
         text.toLowerCase().includes(find))))
       .sort((a, b) => way * compare(a, b) || order(a.id, b.id));
   }

@@ -18,7 +18,7 @@
 #include "proto/grpc/session.h"
 
 
-#define NGX_HTTP_LLMGW_EXPORT_LINE    512   /* bytes without upstream names */
+#define NGX_HTTP_LLMGW_EXPORT_LINE    1024  /* bytes without upstream names */
 #define NGX_HTTP_LLMGW_EXPORT_NAMES   3     /* upstream names, at most */
 #define NGX_HTTP_LLMGW_EXPORT_LINES   64    /* replicas' lines in a piece */
 
@@ -81,6 +81,10 @@ static ngx_uint_t ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
 static ngx_uint_t ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+static ngx_uint_t ngx_http_llmgw_export_engine(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+static ngx_uint_t ngx_http_llmgw_export_info(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
 static void ngx_http_llmgw_export_replica_lines(ngx_http_llmgw_export_t *e,
     ngx_http_llmgw_facts_t *facts, ngx_uint_t column, ngx_uint_t last);
 static u_char *ngx_http_llmgw_export_number(u_char *p, uint64_t n);
@@ -125,6 +129,19 @@ static const ngx_http_llmgw_family_t  ngx_http_llmgw_families[] = {
 
     NGX_HTTP_LLMGW_REPLICA_COUNTERS(NGX_HTTP_LLMGW_FAMILY_REPLICA_COUNTER)
     NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_FAMILY_REPLICA_GAUGE)
+
+    { "engine_running", "gauge", "Requests that the replica's engine runs",
+      ngx_http_llmgw_export_engine, 0, LLMGW_ENGINE_RUNNING, NULL, NULL, NULL },
+
+    { "engine_waiting", "gauge", "Requests that wait in the replica's engine",
+      ngx_http_llmgw_export_engine, 0, LLMGW_ENGINE_WAITING, NULL, NULL, NULL },
+
+    { "engine_kv_usage", "gauge",
+      "Share of the KV cache of the replica's engine that is in use, 0 to 1",
+      ngx_http_llmgw_export_engine, 0, LLMGW_ENGINE_KV, NULL, NULL, NULL },
+
+    { "replica_info", "gauge", "Always 1: the replica's base model",
+      ngx_http_llmgw_export_info, 0, 0, NULL, NULL, NULL }
 };
 
 #define NGX_HTTP_LLMGW_NFAMILIES                                              \
@@ -456,6 +473,66 @@ ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,
     }
 
     return 0;
+}
+
+
+/* What an engine does not tell has no line. */
+
+static ngx_uint_t
+ngx_http_llmgw_export_engine(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
+{
+    double                  value;
+    ngx_uint_t              i, last;
+    ngx_http_llmgw_fact_t  *row;
+
+    last = ngx_min(facts->nlisted, e->item + NGX_HTTP_LLMGW_EXPORT_LINES);
+
+    for (i = e->item; i < last; i++) {
+        row = &facts->rows[i];
+
+        if ((row->engine.told & family->n) == 0) {
+            continue;
+        }
+
+        value = family->n == LLMGW_ENGINE_RUNNING ? row->engine.running
+                : family->n == LLMGW_ENGINE_WAITING ? row->engine.waiting
+                : row->engine.kv_permille / 1000.0;
+
+        ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\","
+                                   "replica=\"%V\"} %.3f\n", family->name,
+                                   &facts->name, &row->id, value);
+    }
+
+    e->item = last;
+
+    return last < facts->nlisted;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_export_info(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
+{
+    ngx_uint_t              i, last;
+    ngx_http_llmgw_fact_t  *row;
+
+    last = ngx_min(facts->nlisted, e->item + NGX_HTTP_LLMGW_EXPORT_LINES);
+
+    for (i = e->item; i < last; i++) {
+        row = &facts->rows[i];
+
+        if (row->model.len) {
+            ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\","
+                                       "replica=\"%V\",model=\"%V\"} 1\n",
+                                       family->name, &facts->name, &row->id,
+                                       &row->model);
+        }
+    }
+
+    e->item = last;
+
+    return last < facts->nlisted;
 }
 
 

@@ -29,6 +29,10 @@ typedef enum {
 typedef struct {
     ngx_str_t                     id;
     uint64_t                      values[NGX_HTTP_LLMGW_NFACTS];
+
+    /* of those that are listed */
+    llmgw_engine_load_t           engine;
+    ngx_str_t                     model;        /* base model, escaped, or "" */
 } ngx_http_llmgw_fact_t;
 
 

@@ -4,12 +4,14 @@
 #include "pages/export.h"
 
 
-static ngx_int_t ngx_http_llmgw_facts_name(ngx_http_llmgw_facts_t *facts,
+static ngx_int_t ngx_http_llmgw_facts_escape(ngx_str_t *to, ngx_str_t *name,
     ngx_pool_t *pool);
 static ngx_int_t ngx_http_llmgw_facts_pool(ngx_http_llmgw_facts_t *facts,
     ngx_pool_t *pool);
-static void ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts,
-    u_char *seen);
+static ngx_int_t ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts,
+    u_char *seen, ngx_pool_t *pool);
+static ngx_int_t ngx_http_llmgw_facts_engine(ngx_http_llmgw_fact_t *row,
+    ngx_http_llmgw_replica_t *replica, ngx_pool_t *pool);
 static ngx_int_t ngx_http_llmgw_facts_unlisted(ngx_http_llmgw_facts_t *facts,
     u_char *seen, ngx_pool_t *pool);
 static void ngx_http_llmgw_facts_counters(ngx_http_llmgw_fact_t *row,
@@ -35,7 +37,9 @@ ngx_http_llmgw_facts_gather(ngx_array_t *snapshots, ngx_pool_t *pool)
     for (i = 0; i < snapshots->nelts; i++) {
         facts[i].snapshot = &snapshot[i];
 
-        if (ngx_http_llmgw_facts_name(&facts[i], pool) != NGX_OK
+        if (ngx_http_llmgw_facts_escape(&facts[i].name,
+                                        &snapshot[i].pool->conf->name, pool)
+            != NGX_OK
             || ngx_http_llmgw_facts_pool(&facts[i], pool) != NGX_OK)
         {
             return NULL;
@@ -48,23 +52,20 @@ ngx_http_llmgw_facts_gather(ngx_array_t *snapshots, ngx_pool_t *pool)
 }
 
 
-/* Escapes the upstream's name, which may have any bytes, for a label. */
+/* A name that may have any bytes, for a label. */
 
 static ngx_int_t
-ngx_http_llmgw_facts_name(ngx_http_llmgw_facts_t *facts, ngx_pool_t *pool)
+ngx_http_llmgw_facts_escape(ngx_str_t *to, ngx_str_t *name, ngx_pool_t *pool)
 {
-    u_char     *p;
-    size_t      i;
-    ngx_str_t  *name;
-
-    name = &facts->snapshot->pool->conf->name;
+    u_char  *p;
+    size_t   i;
 
     p = ngx_pnalloc(pool, 2 * name->len + 1);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
-    facts->name.data = p;
+    to->data = p;
 
     for (i = 0; i < name->len; i++) {
         if (name->data[i] == '"' || name->data[i] == '\\'
@@ -76,7 +77,7 @@ ngx_http_llmgw_facts_name(ngx_http_llmgw_facts_t *facts, ngx_pool_t *pool)
         *p++ = name->data[i] == '\n' ? 'n' : name->data[i];
     }
 
-    facts->name.len = p - facts->name.data;
+    to->len = p - to->data;
 
     return NGX_OK;
 }
@@ -104,14 +105,17 @@ ngx_http_llmgw_facts_pool(ngx_http_llmgw_facts_t *facts, ngx_pool_t *pool)
     facts->base[NGX_HTTP_LLMGW_FACT_attempts] = shared->attempts_base;
     facts->base[NGX_HTTP_LLMGW_FACT_attempt_failures] = shared->failures_base;
 
-    ngx_http_llmgw_facts_listed(facts, seen);
+    if (ngx_http_llmgw_facts_listed(facts, seen, pool) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_llmgw_facts_unlisted(facts, seen, pool);
 }
 
 
-static void
-ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts, u_char *seen)
+static ngx_int_t
+ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts, u_char *seen,
+    ngx_pool_t *pool)
 {
     ngx_uint_t                     i, slot;
     ngx_http_llmgw_fact_t         *row;
@@ -146,9 +150,42 @@ ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts, u_char *seen)
             ngx_http_llmgw_gauge_##name(replica);
 
         NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_FACT_GAUGE)
+
+        if (ngx_http_llmgw_facts_engine(row, replica, pool) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
     facts->nrows = facts->nlisted;
+
+    return NGX_OK;
+}
+
+
+/* Copied: its list may be freed by the next slice. */
+
+static ngx_int_t
+ngx_http_llmgw_facts_engine(ngx_http_llmgw_fact_t *row,
+    ngx_http_llmgw_replica_t *replica, ngx_pool_t *pool)
+{
+    ngx_str_t                   name;
+    llmgw_model_list_t         *list;
+    const llmgw_member_load_t  *load;
+
+    load = ngx_http_llmgw_replica_load(replica);
+    list = replica->pool->models.known.lists[replica->models];
+
+    row->engine = load ? load->engine : (llmgw_engine_load_t) { 0 };
+    ngx_str_null(&row->model);
+
+    if (list == NULL) {
+        return NGX_OK;
+    }
+
+    name.data = (u_char *) list->names;
+    name.len = ngx_strlen(list->names);
+
+    return ngx_http_llmgw_facts_escape(&row->model, &name, pool);
 }
 
 

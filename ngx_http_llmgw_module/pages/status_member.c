@@ -11,6 +11,10 @@ static json_t *ngx_http_llmgw_status_breaker(
 static json_t *ngx_http_llmgw_status_first_token(ngx_http_llmgw_slot_t *slot);
 static json_t *ngx_http_llmgw_status_reported(
     ngx_http_llmgw_replica_t *replica);
+static json_t *ngx_http_llmgw_status_models(ngx_http_llmgw_replica_t *replica);
+static json_t *ngx_http_llmgw_status_engine(ngx_http_llmgw_replica_t *replica);
+static json_t *ngx_http_llmgw_status_figure(const llmgw_engine_load_t *engine,
+    ngx_uint_t bit, ngx_uint_t value);
 static double ngx_http_llmgw_status_share(ngx_http_llmgw_replica_t *replica);
 
 
@@ -42,7 +46,7 @@ ngx_http_llmgw_status_replica(ngx_http_llmgw_replica_t *replica)
     state = ngx_http_llmgw_replica_shown(m, &cause);
 
     json = json_pack("{s:s%, s:s, s:s, s:s?, s:s, s:b, s:s?, s:b, s:s, s:s, "
-                     "s:I, s:I, s:I, s:o, s:f}",
+                     "s:o, s:I, s:o, s:I, s:I, s:I, s:o, s:f}",
                      "id", replica->node.str.data, replica->node.str.len,
                      "address", m->grpc,
                      "state", llmgw_liveness_name(state),
@@ -54,6 +58,9 @@ ngx_http_llmgw_status_replica(ngx_http_llmgw_replica_t *replica)
                      (int) ngx_http_llmgw_replica_is_routable(replica),
                      "model_version", m->model_version,
                      "resume_group", m->resume_group,
+                     "models", ngx_http_llmgw_status_models(replica),
+                     "models_cut", (json_int_t) m->models_cut,
+                     "engine", ngx_http_llmgw_status_engine(replica),
                      "replica_start_ms", (json_int_t) m->replica_start_ms,
                      "weight", (json_int_t) m->weight,
                      "max_capacity", (json_int_t) m->max_capacity,
@@ -167,18 +174,69 @@ ngx_http_llmgw_status_breaker(ngx_http_llmgw_replica_t *replica)
 static json_t *
 ngx_http_llmgw_status_reported(ngx_http_llmgw_replica_t *replica)
 {
-    llmgw_member_load_t  *load;
+    const llmgw_member_load_t  *load;
 
-    if (replica->is_static || !replica->listed
-        || replica->view_index >= replica->pool->view.n)
+    load = ngx_http_llmgw_replica_load(replica);
+
+    return load ? json_integer(load->active_requests) : json_null();
+}
+
+
+/* The names that it reports; the first is its base model. */
+
+static json_t *
+ngx_http_llmgw_status_models(ngx_http_llmgw_replica_t *replica)
+{
+    size_t               at;
+    json_t              *names;
+    llmgw_model_list_t  *list;
+
+    names = json_array();
+    list = replica->pool->models.known.lists[replica->models];
+
+    for (at = 0; list && at < list->bytes; at += ngx_strlen(list->names + at)
+                                                 + 1)
     {
+        (void) json_array_append_new(names, json_string(list->names + at));
+    }
+
+    return names;
+}
+
+
+static json_t *
+ngx_http_llmgw_status_engine(ngx_http_llmgw_replica_t *replica)
+{
+    const llmgw_engine_load_t  *engine;
+    const llmgw_member_load_t  *load;
+
+    load = ngx_http_llmgw_replica_load(replica);
+
+    if (load == NULL || load->engine.told == 0) {
         return json_null();
     }
 
-    load = &replica->pool->view.loads[replica->view_index];
+    engine = &load->engine;
 
-    return load->reported_ms ? json_integer(load->active_requests)
-                             : json_null();
+    return json_pack("{s:o, s:o, s:o}",
+                     "running",
+                     ngx_http_llmgw_status_figure(engine, LLMGW_ENGINE_RUNNING,
+                                                  engine->running),
+                     "waiting",
+                     ngx_http_llmgw_status_figure(engine, LLMGW_ENGINE_WAITING,
+                                                  engine->waiting),
+                     "kv_permille",
+                     ngx_http_llmgw_status_figure(engine, LLMGW_ENGINE_KV,
+                                                  engine->kv_permille));
+}
+
+
+static json_t *
+ngx_http_llmgw_status_figure(const llmgw_engine_load_t *engine,
+    ngx_uint_t bit, ngx_uint_t value)
+{
+    return (engine->told & bit) ? json_integer((json_int_t) value)
+                                : json_null();
 }
 
 

@@ -37,15 +37,18 @@ json_t *
 ngx_http_llmgw_status_pool(ngx_http_llmgw_snapshot_t *snapshot)
 {
     ngx_http_llmgw_pool_t        *pool;
+    const llmgw_model_list_t     *model;
     ngx_http_llmgw_status_sum_t   sum;
 
     pool = snapshot->pool;
+    model = llmgw_models_base(&pool->models.known);
 
     ngx_http_llmgw_status_slots(pool->zone, &sum);
 
-    return json_pack("{s:s%, s:o, s:I, s:I, s:I, s:{s:I, s:I}, s:o, "
+    return json_pack("{s:s%, s:s?, s:o, s:I, s:I, s:I, s:{s:I, s:I}, s:o, "
                      "s:{s:f, s:f}, s:o, s:o, s:o}",
                      "name", pool->conf->name.data, pool->conf->name.len,
+                     "model", model ? model->names : NULL,
                      "view", ngx_http_llmgw_status_view(pool),
                      "streams", (json_int_t) snapshot->levels.streams,
                      "in_flight", sum.in_flight,

@@ -362,10 +362,10 @@ ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
 void
 ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica)
 {
-    uint64_t              now;
-    llmgw_slot_t         *slot;
-    llmgw_pick_peer_t    *peer;
-    llmgw_member_load_t  *load;
+    uint64_t                    now;
+    llmgw_slot_t               *slot;
+    llmgw_pick_peer_t          *peer;
+    const llmgw_member_load_t  *load;
 
     if (replica->index == -1) {
         return;
@@ -374,24 +374,39 @@ ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica)
     peer = &replica->pool->table->peers[replica->index];
     peer->foreign = 0;
 
-    if (replica->is_static || !replica->listed || replica->slot == NULL
-        || replica->view_index >= replica->pool->view.n)
-    {
+    load = ngx_http_llmgw_replica_load(replica);
+
+    if (load == NULL || replica->slot == NULL) {
         return;
     }
 
-    load = &replica->pool->view.loads[replica->view_index];
     now = ngx_http_llmgw_pool_clock_ms(replica->pool);
 
-    if (load->reported_ms
-        && now < load->reported_ms + NGX_HTTP_LLMGW_LOAD_MS)
-    {
+    if (now < load->reported_ms + NGX_HTTP_LLMGW_LOAD_MS) {
         slot = &replica->slot->admission;
         peer->foreign = llmgw_high_water_foreign(&slot->high,
                                                  slot->counts.in_flight,
                                                  load->active_requests,
                                                  ngx_current_msec);
     }
+}
+
+
+const llmgw_member_load_t *
+ngx_http_llmgw_replica_load(ngx_http_llmgw_replica_t *replica)
+{
+    llmgw_members_view_t  *view;
+
+    view = &replica->pool->view;
+
+    if (replica->is_static || !replica->listed
+        || replica->view_index >= view->n
+        || view->loads[replica->view_index].reported_ms == 0)
+    {
+        return NULL;
+    }
+
+    return &view->loads[replica->view_index];
 }
 
 

@@ -82,6 +82,11 @@ ngx_uint_t ngx_http_llmgw_replica_reads_openai(
     ngx_http_llmgw_replica_t *replica);
 llmgw_liveness_t ngx_http_llmgw_replica_shown(const llmgw_member_t *member,
     const char **cause);
+
+/* What it reports of its load, however old; NULL: nothing, or it is static. */
+const llmgw_member_load_t *ngx_http_llmgw_replica_load(
+    ngx_http_llmgw_replica_t *replica);
+
 void ngx_http_llmgw_replica_connect_failed(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_is_full(ngx_http_llmgw_replica_t *replica);

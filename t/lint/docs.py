@@ -37,7 +37,10 @@ def check(tree):
 def _metrics(tree):
     """Names as they are scraped: from the X-macros, and the few that
     pages/export.c and ctl/metrics.c write without one."""
-    names = {"llmgw_requests_total", "llmgw_members"}
+    names = {"llmgw_" + name + {"counter": "_total", "gauge": ""}[kind]
+             for name, kind in re.findall(
+                 r'^    \{ "(\w+)", "(counter|gauge)",',
+                 tree.text.get(MODULE + "/pages/export.c", ""), re.M)}
     text = tree.text.get(MODULE + "/zone/metrics.h", "")
     for kind, body in re.findall(
             r"#define NGX_HTTP_LLMGW_(\w+)\(X\)(.*?[^\\])\n\n", text, re.S):

@@ -39,7 +39,8 @@ def replica(id, **more):
         "id": id, "address": "10.0.0.1:7946", "state": "ALIVE", "cause": None,
         "service": "READY", "draining": False, "drain_owner": None,
         "routable": True, "model_version": "v1", "replica_start_ms": 0,
-        "weight": 1, "resume_group": "", "max_capacity": 8, "reported": 0,
+        "weight": 1, "resume_group": "", "models": [], "models_cut": 0,
+        "engine": None, "max_capacity": 8, "reported": 0,
         "share": 0.0, "in_flight": 0, "tokens": 0, "attempts": 0,
         "failures": 0,
         "rates": {"tokens": 0.0, "attempts": 0.0}, "first_token": None,
@@ -67,6 +68,7 @@ def draining(owner=None):
 class Pool:
     def __init__(self, name, n):
         self.name = name
+        self.model = None
         self.replicas = {}
         for i in range(1, n + 1):
             self.add(f"r{i}", address=f"10.0.{i // 250}.{i % 250 + 1}:7946")
@@ -98,7 +100,8 @@ class Pool:
     def status(self):
         shares = sum(not r["share"] for r in self.replicas.values())
         return {
-            "name": self.name, "view": self.view, "streams": 0,
+            "name": self.name, "model": self.model, "view": self.view,
+            "streams": 0,
             "in_flight": sum(r["in_flight"] for r in self.replicas.values()),
             "sessions": len(self.replicas),
             "zone": {"slots": 1033, "used": len(self.replicas)},
@@ -108,7 +111,8 @@ class Pool:
                 "tokens": self.tokens, "attempts": 0, "failures": 0,
                 "requests": [{"code": c, "reason": r, "count": n}
                              for (c, r), n in self.requests.items()],
-                "failovers": self.failovers, "attempts_failed": {},
+                "failovers": self.failovers, "resumes": {},
+                "attempts_failed": {},
                 "hedges": {"won": 0, "lost": 0},
                 "breaker_transitions": self.circuits,
                 "reads": {"event": 0, "interval": 0}},

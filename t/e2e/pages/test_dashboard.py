@@ -273,6 +273,25 @@ def test_every_state_has_its_word_and_pattern(scene, open_page):
         .startswith("Ring of 10 replicas: 1 serving, 1 circuit half open")
 
 
+def test_models_and_engines(scene, open_page):
+    stage = scene(4)
+    stage.pool.model = "llama-8b"
+    engine = {"running": 3, "waiting": 1, "kv_permille": 455}
+    stage.set("r1", {"models": ["llama-8b", "sql"], "models_cut": 2,
+                     "engine": engine})
+    stage.set("r2", {"models": ["llama-8b"],
+                     "engine": {**engine, "running": None, "waiting": 0}})
+    stage.set("r3", {"models": ["<b>x"], "routable": False})
+    page = open_page(stage)
+    got = {id: row(page, id) for id in stage.pool.replicas}
+    assert [got[id]["Model"] for id in got] \
+        == ["llama-8b +3", "llama-8b", "<b>x", "–"]
+    assert got["r1"]["Engine"] == "3 running, 1 waiting, KV 46%"
+    assert got["r2"]["Engine"] == "0 waiting, KV 46%"
+    assert got["r4"]["Engine"] == "–"
+    assert got["r3"]["State"] == "Off another model"
+
+
 def test_progress_of_a_rolling_update(scene, open_page):
     stage = scene(3)
     page = open_page(stage)
@@ -512,7 +531,7 @@ def test_screen_reader_is_told(scene, open_page):
                  "columnheader", "rowheader", "log", "textbox"):
         assert all(name for had, name in nodes if had == role), role
     roles = [role for role, _ in nodes]
-    assert roles.count("columnheader") == 10
+    assert roles.count("columnheader") == 12
     assert roles.count("rowheader") == 3
     assert ("log", "Events") in nodes
     assert ("table", "Replicas") in nodes

@@ -9,6 +9,7 @@ import urllib.request
 import pytest
 
 from llmgw.callers import finish
+from llmgw.reporter import Reporter
 from llmgw.wait import wait_for
 
 SECONDS = float(os.environ.get("LLMGW_METRICS_SECONDS", 3))
@@ -224,6 +225,36 @@ def test_members_and_levels_are_told(cluster, gateway, caller):
     assert total(found, "llmgw_replica_routable", replica="r1") == 0
     for one in calls:
         one.cancel()
+
+
+def test_engine_is_told_as_far_as_it_tells(cluster):
+    """A name may have any printable byte: a label escapes it."""
+    cluster.agent("gw", "gateway")
+    reporters = [
+        Reporter(cluster, cluster.agent(id, grpc=cluster.replica(id).target),
+                 **fields)
+        for id, fields in [("r1", {"models": ['my "a\\b"', "lora"],
+                                   "running": 3, "waiting": 0,
+                                   "kv_permille": 455}),
+                           ("r2", {"waiting": 7})]]
+    nginx = cluster.nginx(server="location = /metrics { llmgw_metrics; }")
+    wait_for(lambda: nginx.routable() == ["r1", "r2"], 5, "both")
+    wait_for(lambda: all(r["engine"] for r in nginx.replicas().values()), 5,
+             "their engines")
+    lines = {x for x in scrape(nginx)[1].splitlines()
+             if re.match("llmgw_engine|llmgw_replica_info", x)}
+    assert lines == {
+        'llmgw_engine_running{upstream="llm",replica="r1"} 3.000',
+        'llmgw_engine_waiting{upstream="llm",replica="r1"} 0.000',
+        'llmgw_engine_waiting{upstream="llm",replica="r2"} 7.000',
+        'llmgw_engine_kv_usage{upstream="llm",replica="r1"} 0.455',
+        'llmgw_replica_info{upstream="llm",replica="r1",'
+        'model="my \\"a\\\\b\\""} 1'}
+
+    # A replica that is gone has no load.
+    reporters[1].close()
+    wait_for(lambda: "llmgw_engine_waiting{upstream=\"llm\",replica=\"r2\"}"
+             not in scrape(nginx)[1], 5, "its end")
 
 
 def test_attempts_and_failures_of_each_replica(cluster, gateway, client):

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from llmgw.callers import finish
+from llmgw.reporter import Reporter
 from llmgw.wait import wait_for
 
 DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
@@ -50,6 +51,20 @@ def test_idle_pool_follows_the_schema(cluster):
         assert len(h["counts"]) == len(h["bounds"]) + 1
         assert h["bounds"] == sorted(set(h["bounds"]))
         assert h["count"] == 0
+
+
+def test_engine_follows_the_schema(cluster):
+    cluster.agent("gw", "gateway")
+    agent = cluster.agent("r1", grpc=cluster.replica("r1").target)
+    Reporter(cluster, agent, models=["a", "b"], waiting=2)
+    nginx = cluster.nginx()
+    wait_for(lambda: nginx.replicas().get("r1", {}).get("engine"), 5, "r1")
+    pool = checked(nginx)
+    assert pool["model"] == "a"
+    only = of(pool, "r1")
+    assert only["models"] == ["a", "b"]
+    assert only["engine"] == {"running": None, "waiting": 2,
+                              "kv_permille": None}
 
 
 def test_static_pool_follows_the_schema(cluster):
