@@ -1,0 +1,173 @@
+"""Writes a small random model as a GGUF file: the engine `llama` loads it in
+milliseconds.  The same arguments always give the same bytes.
+
+The weights are random, so it talks nonsense, but as a model does: what comes
+next depends on all that was before, and the most likely token is seldom far
+ahead.  Its vocabulary is a small SentencePiece one: the 256 bytes, printable
+characters, syllables, two control tokens of the chat template.
+
+Two characters, in SPELLED, are not in the vocabulary.  The model spells them
+byte by byte: after a first byte the output's row of the next is the embedding
+of the one before, so that no other has a chance.  A test of whole characters
+needs them, since random bytes are hardly ever UTF-8.
+"""
+
+import itertools
+import random
+import struct
+
+SPELLED = "☂🜁"
+TEMPLATE = (
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n'"
+    " + message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+
+EMBED, HEADS, HEADS_KV, FFN = 128, 4, 2, 256
+NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6     # types of tokens
+FIRST_BYTE = 3                                  # id of <0x00>
+BLOCK = 32                                      # weights in one of Q8_0
+F32, Q8_0 = 0, 8
+TYPES = {"f32": F32, "q8_0": Q8_0}
+
+
+def vocabulary():
+    """[(text, type)], by id."""
+    tokens = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL)]
+    tokens += [(f"<0x{i:02X}>", BYTE) for i in range(256)]
+    tokens += [("<|im_start|>", CONTROL), ("<|im_end|>", CONTROL)]
+    tokens += [(chr(i), NORMAL) for i in range(0x21, 0x7F)]
+    tokens += [(c, NORMAL) for c in "▁äéßñ→€日本語😀"]
+    syllables = ["".join(s) for s in itertools.product("bdfgklmnprstvz",
+                                                       "aeiou")]
+    tokens += [(s, NORMAL) for s in syllables]
+    tokens += [("▁" + s, NORMAL) for s in syllables]
+    return tokens
+
+
+class Weights:
+    """Rows of random weights as bytes: uniform, of a given deviation."""
+
+    def __init__(self, seed, kind):
+        self.random = random.Random(seed)
+        self.kind = TYPES[kind]
+
+    def row(self, n, deviation):
+        return self.random.randbytes(n), deviation
+
+    def matrix(self, n, rows, deviation=None):
+        """n inputs; by default what keeps the deviation of its input."""
+        return b"".join(self.pack(self.row(n, deviation or n ** -0.5))
+                        for _ in range(rows))
+
+    def pack(self, row):
+        quants, deviation = row
+        scale = deviation / 73.9        # the deviation of a random int8
+        if self.kind == F32:
+            ints = struct.unpack(f"{len(quants)}b", quants)
+            return struct.pack(f"<{len(ints)}f", *(scale * i for i in ints))
+        head = struct.pack("<e", scale)
+        return b"".join(head + quants[i:i + BLOCK]
+                        for i in range(0, len(quants), BLOCK))
+
+
+def _embeddings(weights, tokens):
+    """The tensors token_embd and output."""
+    embed = [weights.row(EMBED, 1.0) for _ in tokens]
+    output = [weights.row(EMBED, 0.01 if kind == BYTE else 0.25)
+              for _, kind in tokens]
+    for char in SPELLED:
+        spelled = [FIRST_BYTE + b for b in char.encode()]
+        output[spelled[0]] = (output[spelled[0]][0], 0.3)
+        for before, after in itertools.pairwise(spelled):
+            embed[before] = (embed[before][0], 8.0)
+            output[after] = (embed[before][0], 0.25)
+    return (b"".join(map(weights.pack, embed)),
+            b"".join(map(weights.pack, output)))
+
+
+def _tensors(weights, tokens, layers):
+    """[(name, dimensions, type, bytes)]"""
+    ones = struct.pack(f"<{EMBED}f", *[1.0] * EMBED)
+    kv = EMBED // HEADS * HEADS_KV
+    shapes = {"attn_q": (EMBED, EMBED), "attn_k": (EMBED, kv),
+              "attn_v": (EMBED, kv), "attn_output": (EMBED, EMBED),
+              "ffn_gate": (EMBED, FFN), "ffn_up": (EMBED, FFN),
+              "ffn_down": (FFN, EMBED)}
+    embed, output = _embeddings(weights, tokens)
+    table = (EMBED, len(tokens))
+    yield "token_embd.weight", table, weights.kind, embed
+    for i in range(layers):
+        for norm in "attn_norm", "ffn_norm":
+            yield f"blk.{i}.{norm}.weight", (EMBED,), F32, ones
+        for name, shape in shapes.items():
+            yield (f"blk.{i}.{name}.weight", shape, weights.kind,
+                   weights.matrix(*shape, 0.15 if name == "attn_k" else None))
+    yield "output_norm.weight", (EMBED,), F32, ones
+    yield "output.weight", table, weights.kind, output
+
+
+def _string(text):
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def _value(value):
+    """A value with its type in front."""
+    if isinstance(value, bool):
+        return struct.pack("<IB", 7, value)
+    if isinstance(value, int):
+        return struct.pack("<II", 4, value)
+    if isinstance(value, float):
+        return struct.pack("<If", 6, value)
+    if isinstance(value, str):
+        return struct.pack("<I", 8) + _string(value)
+    kind, items = value
+    if kind == 8:
+        packed = b"".join(map(_string, items))
+    else:
+        packed = struct.pack(f"<{len(items)}{'f' if kind == 6 else 'i'}",
+                             *items)
+    return struct.pack("<IIQ", 9, kind, len(items)) + packed
+
+
+def _metadata(tokens, layers, context, template, name, kind):
+    facts = {
+        "general.architecture": "llama", "general.name": name,
+        "general.file_type": 7 if kind == Q8_0 else 0,
+        "llama.context_length": context, "llama.embedding_length": EMBED,
+        "llama.block_count": layers, "llama.feed_forward_length": FFN,
+        "llama.attention.head_count": HEADS,
+        "llama.attention.head_count_kv": HEADS_KV,
+        "llama.attention.layer_norm_rms_epsilon": 1e-5,
+        "llama.rope.dimension_count": EMBED // HEADS,
+        "llama.vocab_size": len(tokens),
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": (8, [text for text, _ in tokens]),
+        "tokenizer.ggml.scores": (6, [-i for i in range(len(tokens))]),
+        "tokenizer.ggml.token_type": (5, [kind for _, kind in tokens]),
+        "tokenizer.ggml.unknown_token_id": 0,
+        "tokenizer.ggml.bos_token_id": 1, "tokenizer.ggml.eos_token_id": 2,
+        "tokenizer.ggml.add_bos_token": True,
+    }
+    if template:
+        facts["tokenizer.chat_template"] = template
+    return facts
+
+
+def write(path, seed=1, layers=3, context=2048, weights="q8_0",
+          template=TEMPLATE, name="tiny random"):
+    """context: tokens.  template: None for a model without one."""
+    tokens = vocabulary()
+    made = Weights(seed, weights)
+    facts = _metadata(tokens, layers, context, template, name, made.kind)
+    tensors = list(_tensors(made, tokens, layers))
+    head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(facts))
+    for key, value in facts.items():
+        head += _string(key) + _value(value)
+    data = b""
+    for tensor, shape, kind, packed in tensors:
+        head += _string(tensor) + struct.pack(
+            f"<I{len(shape)}QIQ", len(shape), *shape, kind, len(data))
+        data += packed + bytes(-len(packed) % 32)
+    with open(path, "wb") as out:
+        out.write(head + bytes(-len(head) % 32) + data)
