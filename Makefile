@@ -74,10 +74,20 @@ CORE_C  := $(call tree,ngx_http_llmgw_module/core)
 COMMON_C:= $(call tree,common)
 CTL_C   := $(call tree,agent/ctl)
 AGENT_C := $(filter-out $(CTL_C) agent/main.c,$(call tree,agent))
-REPLICA_C := $(filter-out replica/main.c replica/engine/llama/%, \
+REPLICA_C := $(filter-out replica/main.c replica/engine/llama/plugin/%, \
     $(call tree,replica))
+PLUGIN_C  := $(wildcard replica/engine/llama/plugin/*.c)
 CLIENT_C  := $(filter-out client/main.c,$(wildcard client/*.c))
 objs     = $(patsubst %.c,$(O)/%.o,$(1))
+
+# The engine `llama` is a plugin, built where there is a libllama: LLAMA_DIR,
+# what "make llama" fetched, or the system's.  Its API moves with each version.
+LLAMA_DIR ?= build/llama
+LLAMA_PKG := PKG_CONFIG_PATH="$(abspath $(LLAMA_DIR)):$(abspath \
+    $(LLAMA_DIR))/lib/pkgconfig:$(PKG_CONFIG_PATH)" pkg-config
+LLAMA     := $(shell $(LLAMA_PKG) --exists 'llama >= 0.5' 'llama < 0.6' \
+    2>/dev/null && $(LLAMA_PKG) --modversion llama)
+PLUGIN    := $(if $(LLAMA),build/llmgw-engine-llama.so)
 
 DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
            build/llmgw-client
@@ -87,8 +97,9 @@ SIMS    := $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
 UNITS   := $(patsubst %.c,$(O)/%,$(shell find t/unit -name 'test_*.c')) $(SIMS)
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
-.PHONY: help deps build gen daemons tools module demo screenshots install clean \
-        npm test test-unit units soak-sim test-tsan test-systemd test-e2e lint \
+.PHONY: help deps build gen daemons tools module llama demo demo-llama \
+        screenshots install clean npm \
+        test test-unit units soak-sim test-tsan test-systemd test-e2e lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
         bench-gossip FORCE
 .DEFAULT_GOAL := build
@@ -109,10 +120,14 @@ build/npm/installed: t/openai/package-lock.json build-aux/npm.sh
 	@sh build-aux/npm.sh $(@D)
 
 build: daemons module tools  ## compile the module, the daemons and the client
-daemons: $(DAEMONS)
+daemons: $(DAEMONS) $(PLUGIN)
 tools: $(TOOLS)
 module: $(MODULE)
 gen: $(GEN_C) $(PAGE)
+
+llama: deps  ## fetch libllama from npm (46 MB) and build the engine `llama`
+	@sh build-aux/llama.sh build/llama
+	@$(MAKE) --no-print-directory daemons
 
 demo: deps  ## start a cluster and watch it lose a replica (ARGS=--once)
 	@$(MAKE) --no-print-directory build
@@ -190,6 +205,14 @@ install: build  ## install into PREFIX, MODULES, UNITS_DIR, SYSCONFDIR
 	install -m 644 docs/man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
 	install -d $(DESTDIR)$(UNITS_DIR) $(DESTDIR)$(PREFIX)/lib/sysusers.d \
 	    $(DESTDIR)$(SYSCONFDIR)/llmgw $(DESTDIR)$(PREFIX)/share/doc/llmgw
+	@if [ -n "$(PLUGIN)" ]; then \
+	    echo "install llmgw-engine-llama.so"; \
+	    install -d $(DESTDIR)$(PREFIX)/lib/llmgw || exit 1; \
+	    install -m 755 $(PLUGIN) $(DESTDIR)$(PREFIX)/lib/llmgw || exit 1; \
+	    if [ -f "$(LLAMA_DIR)/fetched" ]; then \
+	        cp -a $(LLAMA_DIR) $(DESTDIR)$(PREFIX)/lib/llmgw || exit 1; \
+	    fi; \
+	fi
 	@for unit in $(notdir $(wildcard packaging/systemd/*.service)); do \
 	    echo "install $$unit"; \
 	    sed 's|/usr/local|$(PREFIX)|g' packaging/systemd/$$unit \
@@ -272,6 +295,23 @@ $(DAEMONS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
 
+# --- the engine `llama`
+
+PLUGIN_O := $(call objs,$(PLUGIN_C))
+$(PLUGIN_O): private CPPFLAGS += -DLLMGW_LLAMA_VERSION='"$(LLAMA)"' \
+    $(shell $(LLAMA_PKG) --cflags llama 2>/dev/null)
+$(PLUGIN_O): private CFLAGS += -fvisibility=hidden
+
+# Installed and as it is built, what was fetched lies beside it.
+build/llmgw-engine-llama.so: $(PLUGIN_O) $(call objs, \
+        replica/engine/llama/sample.c) build/flavour
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@.new $(filter %.o,$^) \
+	    -Wl,-rpath,'$$ORIGIN/llama/lib' \
+	    -Wl,-rpath,$(abspath $(shell $(LLAMA_PKG) --variable=libdir llama)) \
+	    $(shell $(LLAMA_PKG) --libs llama) -lm -lpthread
+	@mv $@.new $@   # a running replica keeps the file that it has mapped
+
 # --- the module, by nginx's own build
 
 NGX_OBJS := $(O)/nginx
@@ -315,7 +355,6 @@ $(O)/t/sim_%: $(O)/t/sim/test_%.o $(call objs,$(SIM_C)) $(TEST_LIBS)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_LIBS) $(LDLIBS) -lcmocka
 
 FUZZ_SRC = $(PROTO_C) $(COMMON_C) $(AGENT_C) $(CORE_C) $(GEN_C) \
-           $(wildcard replica/engine/dialect/*.c) \
     replica/engine/sse.c
 build/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/fuzz_count.h $(FUZZ_SRC)
 	@mkdir -p $(@D)

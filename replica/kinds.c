@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "proto/members/members.h"
+#include "replica/engine/llama/llama.h"
 #include "replica/engine/openai.h"
 #include "replica/engine/sim/sim.h"
 #include "replica/kinds.h"
@@ -19,7 +20,7 @@
 enum {
     KINDS_URL = 1,          /* and has to have it; --engine-key-file */
     KINDS_SIM = 2,          /* delays, faults, a model's name */
-    KINDS_FILE = 4          /* --model is a file, and needed; --exact */
+    KINDS_FILE = 4          /* --model is a file, and needed; how it is run */
 };
 
 static const struct {
@@ -28,6 +29,7 @@ static const struct {
     int                   takes;
 } kinds[] = {
     { "sim", &sim_kind, KINDS_SIM },
+    { "llama", &llama_kind, KINDS_FILE },
     { "openai", &openai_kind, KINDS_URL },
     { "vllm", &openai_kind, KINDS_URL },
     { "sglang", &openai_kind, KINDS_URL },
@@ -59,8 +61,23 @@ kinds_stranger(const engine_options_t *o, int takes)
         return "--model";
     }
 
-    if (!(takes & KINDS_FILE) && !o->is_exact) {
-        return "--exact";
+    if (!(takes & KINDS_FILE)) {
+
+        if (!o->is_exact) {
+            return "--exact";
+        }
+
+        if (o->context_tokens != 0) {
+            return "--context-tokens";
+        }
+
+        if (o->threads != 0) {
+            return "--threads";
+        }
+
+        if (o->cpu != NULL) {
+            return "--cpu";
+        }
     }
 
     if (!(takes & KINDS_SIM)) {

@@ -90,6 +90,15 @@ static const option_t  main_table[] = {
     { "exact", OPTION_STRING, FIELD(exact), "on", "on|off",
       "llama: the same text whoever is in the batch", 0, 0, 0 },
 
+    { "context-tokens", OPTION_INT, FIELD(engine.context_tokens), "0", NULL,
+      "llama: of a stream; 0: the model's, at most 4096", 0, 1 << 20, 0 },
+
+    { "threads", OPTION_INT, FIELD(engine.threads), "0", NULL,
+      "llama: that compute; 0: one for each processor", 0, 512, 0 },
+
+    { "cpu", OPTION_NAME, FIELD(engine.cpu), NULL, "NAME",
+      "llama: variant of libllama's code, as haswell", 0, 0, 0 },
+
     { "token-delay", OPTION_DURATION, FIELD(engine.token_delay_ms), "50ms",
       NULL, "simulated: time between tokens", 0, ENGINE_DELAY_MAX_MS, 0 },
 
@@ -344,6 +353,7 @@ main_run(main_t *m)
 
         if (rc == 0) {
             main_serve(m);
+            rc = m->engine.is_broken ? -1 : 0;
         }
 
         m->engine.kind->close(&m->engine);

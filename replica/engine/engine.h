@@ -79,6 +79,11 @@ typedef struct {
     const char  *model_version;
     int32_t      max_capacity;          /* ENGINE_CAPACITY_AUTO; 0: no limit */
     uint64_t     stall_timeout_ms;
+
+    /* of libllama */
+    const char  *cpu;                   /* variant of its code; NULL: best */
+    int64_t      context_tokens;        /* of a sequence; 0: by the model */
+    int64_t      threads;               /* 0: one for each processor */
     int          is_exact;
 
     /* of the simulated one */
@@ -141,6 +146,8 @@ struct engine_s {
     run_t                *runs;         /* those that run */
     int                   is_draining;
     int                   is_stopping;  /* draining for good */
+    int                   is_broken;    /* it will never serve: the process
+                                           ends, with an error */
 };
 
 

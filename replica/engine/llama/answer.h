@@ -1,0 +1,73 @@
+
+/*
+ * Tokens that may go, as messages to the gateway.
+ *
+ *   PLAIN   text and nothing else: Infer, and gateways that know no more
+ *   TEXT    text, ids, the end and the usage: the gateway writes the JSON
+ *   CHUNKS  the JSON of each chunk: a stream with logprobs
+ *   WHOLE   one answer, as raw pieces: logprobs, and no stream
+ */
+
+#ifndef ANSWER_H
+#define ANSWER_H
+
+#include <jansson.h>
+
+#include "replica/engine/llama/core.h"
+#include "replica/engine/llama/hold.h"
+#include "replica/engine/run.h"
+
+
+typedef enum {
+    ANSWER_PLAIN = 0,
+    ANSWER_TEXT,
+    ANSWER_CHUNKS,
+    ANSWER_WHOLE
+} answer_form_t;
+
+typedef struct {
+    answer_form_t         form;
+    run_t                *run;
+    const core_plugin_t  *plugin;
+    core_t               *core;
+    hold_t               *hold;
+
+    char                 *id;           /* CHUNKS and WHOLE */
+    char                 *model;
+    int64_t               created;
+    int                   is_chat;
+    int                   has_role;     /* it was sent */
+    uint32_t              want;
+
+    uint32_t              prompt_tokens;
+    uint64_t              prompt_hash;
+    int                   has_prompt;   /* it was sent */
+    uint32_t              completion_tokens;    /* delivered ones included */
+    uint32_t              skip;         /* PLAIN: messages that the client has
+                                           from another replica */
+    size_t                offset;       /* characters before this message */
+    json_t               *logprobs;     /* WHOLE: so far */
+    char                 *text;
+    size_t                text_len;
+    size_t                text_size;
+} answer_t;
+
+
+/* Of the run's request.  0, or -1: out of memory. */
+int answer_init(answer_t *answer, run_t *run, int is_logprobs);
+void answer_done(answer_t *answer);
+
+/* After hold_take().  0, or -1: out of memory. */
+int answer_tokens(answer_t *answer);
+
+/* After the last hold_take(): the rest, and the end. */
+int answer_end(answer_t *answer, const char *reason);
+
+/* That it works, though nothing comes. */
+int answer_progress(answer_t *answer);
+
+/* OpenAI's error, where the client speaks it.  0, or -1. */
+int answer_failure(run_t *run, unsigned status, const char *message,
+    const char *param, const char *code);
+
+#endif /* ANSWER_H */

@@ -1,0 +1,163 @@
+
+/*
+ * What the replica and its plugin `llmgw-engine-llama.so` agree on.
+ *
+ * Only the plugin is compiled against libllama's headers and linked with it,
+ * so a replica without the library is whole but for `--engine llama`.  The
+ * plugin knows nothing of requests: it turns a prompt into token ids, in a
+ * thread of its own, since libllama's functions block.
+ *
+ *   replica's thread             |  the core's thread
+ *   open()                       |  loads, probes           STARTING
+ *                    <-- wake() -+                          READY or FAILED
+ *   submit(job)      -----------> |  prompt, prefill, decode, sample
+ *   take(), take()   <-- wake() -+  events, at most CORE_EVENTS_MAX waiting;
+ *                                |  a sequence that is full pauses
+ *   release()        -----------> |  its place is free at the next step
+ *
+ * All functions are called by the replica's thread; wake() by the core's.
+ */
+
+#ifndef CORE_H
+#define CORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "replica/engine/llama/sample.h"
+
+
+#define CORE_ABI              1
+#define CORE_SYMBOL           "llmgw_engine_llama"
+#define CORE_ERROR_BYTES      256
+#define CORE_NAME_BYTES       64
+#define CORE_SEQUENCES_MAX    256       /* libllama's own limit */
+
+/* A client that does not read costs this many tokens of its sequence. */
+#define CORE_EVENTS_MAX       64
+
+typedef struct core_s      core_t;
+typedef struct core_seq_s  core_seq_t;
+
+
+typedef enum {
+    CORE_STARTING = 0,
+    CORE_READY,
+    CORE_BROKEN                 /* could not load: see error */
+} core_state_t;
+
+typedef struct {
+    const char  *file;          /* GGUF, or the first of several */
+    const char  *cpu;           /* "haswell": of libggml-cpu-haswell.so; NULL:
+                                   the best for this processor */
+    uint32_t     sequences;     /* 1 .. CORE_SEQUENCES_MAX */
+    uint32_t     context;       /* tokens of a sequence; 0: the model's, at
+                                   most CORE_CONTEXT_DEFAULT */
+    uint32_t     threads;       /* 0: one for each processor */
+    int          is_exact;
+    void       (*wake)(void *data);
+    void        *data;
+} core_options_t;
+
+#define CORE_CONTEXT_DEFAULT  4096
+
+/* Constant from READY on. */
+typedef struct {
+    char      numerics[CORE_NAME_BYTES];    /* equal: equal bits */
+    char      cpu[CORE_NAME_BYTES];         /* as in the options */
+    char      name[CORE_NAME_BYTES];        /* as the file calls itself */
+    char      library[CORE_NAME_BYTES];
+    char      error[CORE_ERROR_BYTES];      /* BROKEN */
+    uint32_t  context;
+    int       is_exact;         /* a resume by ids changes no bit */
+    int       is_stepwise;      /* which costs one call for each token */
+    uint32_t  load_ms;
+} core_facts_t;
+
+typedef struct {
+    uint32_t  running;
+    uint32_t  waiting;
+    uint32_t  kv_permille;
+    uint64_t  steps;            /* of work done: it moves while anything does */
+} core_load_t;
+
+typedef struct {
+    char  *role;
+    char  *text;
+} core_message_t;
+
+/* One of the three: messages, text or ids. */
+typedef struct core_job_s  core_job_t;
+
+struct core_job_s {
+    core_message_t  *messages;
+    size_t           nmessages;
+    char            *text;
+    size_t           text_len;
+    uint32_t        *ids;
+    size_t           nids;
+
+    uint32_t        *delivered;         /* ids that the client has */
+    size_t           ndelivered;
+    uint32_t         prompt_tokens;     /* as counted before; 0: not known */
+    uint64_t         prompt_hash;
+
+    uint32_t         max_tokens;        /* with those delivered; 0: as many as
+                                           the context holds */
+    uint32_t         min_tokens;
+    int              is_endless;        /* no token ends the text */
+    sample_params_t  sample;
+
+    void           (*free)(core_job_t *job);
+};
+
+typedef enum {
+    CORE_PROMPT = 0,            /* first: it is known and fits */
+    CORE_TOKEN,
+    CORE_STOP,                  /* last: the model ended its text */
+    CORE_LENGTH,                /* last: max_tokens, or the context is full */
+    CORE_CONTEXT,               /* last: the request is too long for it */
+    CORE_NO_TEMPLATE,           /* last: this model cannot chat */
+    CORE_BAD_PROMPT,            /* last: empty, or ids that are none */
+    CORE_OTHER_PROMPT,          /* last: not the one that was delivered from */
+    CORE_FAILED                 /* last: libllama gave an error */
+} core_event_kind_t;
+
+typedef struct {
+    core_event_kind_t  kind;
+    uint32_t           id;          /* TOKEN */
+    sample_logprobs_t  logprobs;    /* TOKEN, if asked for */
+    uint32_t           tokens;      /* PROMPT, CONTEXT: of the prompt */
+    uint64_t           hash;        /* PROMPT: XXH3 of its ids */
+} core_event_t;
+
+typedef struct {
+    uint32_t       abi;                             /* CORE_ABI */
+
+    /* NULL: see error.  Loading goes on behind it, and tells by wake(). */
+    core_t      *(*open)(const core_options_t *options,
+                         char error[CORE_ERROR_BYTES]);
+
+    /* Ends the thread, a step that is being computed included. */
+    void         (*close)(core_t *core);
+
+    core_state_t (*state)(core_t *core, core_facts_t *facts);
+    void         (*load)(core_t *core, core_load_t *load);
+
+    /* Takes the job over, also if it fails.  NULL: out of memory. */
+    core_seq_t  *(*submit)(core_t *core, core_job_t *job);
+
+    /* 0, or -1: none is waiting.  After a last one no other comes. */
+    int          (*take)(core_seq_t *seq, core_event_t *event);
+
+    /* Ends it wherever it is; the handle is gone. */
+    void         (*release)(core_seq_t *seq);
+
+    /* The bytes of a token, not always whole characters: their number. */
+    size_t       (*piece)(core_t *core, uint32_t id, char *buf, size_t size);
+} core_plugin_t;
+
+/* The plugin's only symbol, CORE_SYMBOL. */
+const core_plugin_t *llmgw_engine_llama(void);
+
+#endif /* CORE_H */

@@ -1,0 +1,295 @@
+
+/*
+ * The kind `llama`: runs of the plugin's sequences.
+ *
+ *   start:  request -> job -> submit()                  (job.c, turn.c)
+ *   wake:   for each run: take() -> hold -> messages    (hold.c, answer.c)
+ *   full:   the run takes no more; the plugin pauses its sequence when
+ *           CORE_EVENTS_MAX wait; resume() goes on
+ *   cancel: release(), the sequence's place is free at the plugin's next step
+ *
+ * The plugin calls llama_wake(), which is an ev_async: that merges many calls
+ * into one, so all runs are looked at.  There are at most as many as places.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replica/engine/llama/llama.h"
+#include "replica/engine/llama/llama_inner.h"
+
+
+#define LLAMA_CAPACITY    8
+#define LLAMA_PROGRESS_S  2.0
+
+/* --- the engine's state */
+
+static void
+llama_name_model(engine_t *engine, const char *file)
+{
+    size_t       n;
+    const char  *name, *dot;
+
+    name = strrchr(file, '/');
+    name = name != NULL ? name + 1 : file;
+    dot = strrchr(name, '.');
+    n = dot != NULL ? (size_t) (dot - name) : strlen(name);
+
+    snprintf(engine->facts.models, ENGINE_MODELS_BYTES, "%.*s",
+             (int) (n < 256 ? n : 256), name);
+    engine->facts.models_bytes = strlen(engine->facts.models) + 1;
+}
+
+
+static void
+llama_log_ready(const llama_t *l)
+{
+    const log_t         *log;
+    const core_facts_t  *f;
+
+    f = &l->facts;
+    log = l->engine->log;
+
+    log_write(log, LOG_INFO, "model \"%s\" (\"%s\") is loaded after %u ms: "
+              "%s, code for \"%s\", %d sequences of %u tokens",
+              l->engine->facts.models, f->name, f->load_ms, f->library,
+              f->cpu, l->engine->facts.max_capacity, f->context);
+
+    if (f->is_stepwise) {
+        log_write(log, LOG_WARN, "with these weights on this processor only "
+                  "one token in a call is exact, which is slow: quantized "
+                  "weights are faster, so is --exact off");
+    }
+
+    log_write(log, f->is_exact ? LOG_INFO : LOG_WARN, "streams of group "
+              "\"%s\" continue here %s", f->numerics, f->is_exact
+              ? "as if nothing had happened"
+              : "after the tokens delivered, but perhaps with another text "
+                "than they would have had");
+}
+
+
+static void
+llama_on_state(llama_t *l)
+{
+    engine_facts_t  *facts;
+
+    l->state = l->plugin->state(l->core, &l->facts);
+    facts = &l->engine->facts;
+
+    if (l->state == CORE_STARTING) {
+        return;
+    }
+
+    if (l->state == CORE_BROKEN) {
+        log_write(l->engine->log, LOG_ERROR, "%s", l->facts.error);
+        facts->state = ENGINE_DOWN;
+        l->engine->is_broken = 1;
+        ev_break(l->engine->loop, EVBREAK_ALL);
+
+    } else {
+        facts->state = ENGINE_READY;
+        snprintf(facts->resume_group, ENGINE_GROUP_BYTES, "%s",
+                 l->facts.numerics);
+        llama_log_ready(l);
+    }
+
+    engine_told(l->engine);
+}
+
+
+static void
+llama_on_load(llama_t *l)
+{
+    core_load_t  load;
+
+    l->plugin->load(l->core, &load);
+    l->engine->facts.running = load.running;
+    l->engine->facts.waiting = load.waiting;
+    l->engine->facts.kv_permille = (int32_t) load.kv_permille;
+}
+
+
+static void
+llama_on_wake(struct ev_loop *loop, ev_async *w, int revents)
+{
+    run_t    *run, *next;
+    llama_t  *l;
+
+    l = w->data;
+
+    if (l->state == CORE_STARTING) {
+        llama_on_state(l);
+    }
+
+    for (run = l->engine->runs; run != NULL; run = next) {
+        next = run->next;
+        turn_pump(run);
+    }
+
+    llama_on_load(l);
+}
+
+
+/* Silence is not standstill: a long prompt, or text that is held. */
+static void
+llama_on_progress(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    int           has_moved;
+    run_t        *run, *next;
+    llama_t      *l;
+    core_load_t   load;
+
+    l = w->data;
+    l->plugin->load(l->core, &load);
+    has_moved = (load.steps != l->steps);
+    l->steps = load.steps;
+    llama_on_load(l);
+
+    for (run = l->engine->runs; run != NULL; run = next) {
+        next = run->next;
+        turn_progress(run, has_moved);
+    }
+}
+
+
+/* The core's thread: libev's one function for other threads. */
+static void
+llama_wake(void *data)
+{
+    llama_t  *l;
+
+    l = data;
+    ev_async_send(l->engine->loop, &l->wake);
+}
+
+
+/* --- the kind */
+
+static void
+llama_close(engine_t *engine)
+{
+    llama_t  *l;
+
+    l = engine->data;
+
+    if (l->core != NULL) {
+        l->plugin->close(l->core);
+    }
+
+    ev_async_stop(engine->loop, &l->wake);
+    ev_timer_stop(engine->loop, &l->progress);
+
+    loader_close(&l->loader);
+    free(l);
+    engine->data = NULL;
+}
+
+
+static int
+llama_open_core(llama_t *l, const engine_options_t *options)
+{
+    char            error[CORE_ERROR_BYTES];
+    engine_t       *engine;
+    core_options_t  core;
+
+    engine = l->engine;
+    engine->facts.max_capacity = options->max_capacity > 0
+                                 ? options->max_capacity : LLAMA_CAPACITY;
+
+    memset(&core, 0, sizeof(core));
+    core.file = options->model;
+    core.cpu = options->cpu;
+    core.sequences = (uint32_t) engine->facts.max_capacity;
+    core.context = (uint32_t) options->context_tokens;
+    core.threads = (uint32_t) options->threads;
+    core.is_exact = options->is_exact;
+    core.wake = llama_wake;
+    core.data = l;
+
+    l->plugin = l->loader.plugin;
+    l->core = l->plugin->open(&core, error);
+
+    if (l->core == NULL) {
+        log_write(engine->log, LOG_ERROR, "%s", error);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static int
+llama_open(engine_t *engine, const engine_options_t *options)
+{
+    llama_t  *l;
+
+    if (options->model == NULL) {
+        log_write(engine->log, LOG_ERROR, "the engine \"llama\" needs --model "
+                  "FILE.gguf");
+        return -1;
+    }
+
+    l = calloc(1, sizeof(llama_t));
+
+    if (l == NULL) {
+        log_write(engine->log, LOG_ERROR, "out of memory");
+        return -1;
+    }
+
+    l->engine = engine;
+    engine->data = l;
+    engine->facts.state = ENGINE_STARTING;
+    llama_name_model(engine, options->model);
+
+    ev_async_init(&l->wake, llama_on_wake);
+    l->wake.data = l;
+    ev_async_start(engine->loop, &l->wake);
+    ev_timer_init(&l->progress, llama_on_progress, LLAMA_PROGRESS_S,
+                  LLAMA_PROGRESS_S);
+    l->progress.data = l;
+    ev_timer_start(engine->loop, &l->progress);
+
+    if (loader_open(&l->loader, engine->log) != 0
+        || llama_open_core(l, options) != 0)
+    {
+        llama_close(engine);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+/* Infer has a number of tokens; what OpenAI asks, job.c judges. */
+static llmgw_grpc_status_t
+llama_judge(engine_t *engine, const Llmgateway__GenerateRequest *request,
+    char *text, size_t bytes)
+{
+    if (request->openai == NULL && request->max_tokens < 1) {
+        snprintf(text, bytes, "max_tokens is %d, not at least 1",
+                 request->max_tokens);
+        return LLMGW_GRPC_INVALID_ARGUMENT;
+    }
+
+    if (request->tokens_already_generated < 0) {
+        snprintf(text, bytes, "tokens_already_generated is %d",
+                 request->tokens_already_generated);
+        return LLMGW_GRPC_INVALID_ARGUMENT;
+    }
+
+    return LLMGW_GRPC_OK;
+}
+
+
+const engine_kind_t  llama_kind = {
+    .name = "llama",
+    .run_bytes = sizeof(llama_run_t),
+    .open = llama_open,
+    .close = llama_close,
+    .judge = llama_judge,
+    .start = turn_start,
+    .cancel = turn_cancel,
+    .resume = turn_pump
+};

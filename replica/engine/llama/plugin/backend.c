@@ -1,0 +1,167 @@
+
+/*
+ * ggml's code for the processor.
+ *
+ * libllama by itself loads every libggml-*.so of the program's folder and of
+ * the current one.  Here one file is loaded by its full path, from beside
+ * libllama: so a stray file is never run, and which variant computes is known
+ * and part of the numerics, since no two give the same bits.
+ *
+ * A libllama with its backend built in has no such files, and nothing is
+ * loaded.
+ */
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replica/engine/llama/plugin/file.h"
+#include "replica/engine/llama/plugin/plugin_inner.h"
+
+
+#define BACKEND_PREFIX  "libggml-cpu-"
+#define BACKEND_SUFFIX  ".so"
+
+
+/* Of libllama itself. */
+static int
+backend_folder(char folder[PATH_MAX])
+{
+    char     *slash;
+    Dl_info   info;
+
+    if (dladdr((void *) llama_version, &info) == 0
+        || realpath(info.dli_fname, folder) == NULL)
+    {
+        return -1;
+    }
+
+    slash = strrchr(folder, '/');
+    *slash = '\0';
+
+    return 0;
+}
+
+
+/* "haswell" of "libggml-cpu-haswell.so"; 0, or -1: another file. */
+static int
+backend_variant(const char *file, char name[CORE_NAME_BYTES])
+{
+    size_t  len;
+
+    len = strlen(file);
+
+    if (len <= strlen(BACKEND_PREFIX BACKEND_SUFFIX)
+        || len >= CORE_NAME_BYTES
+        || strncmp(file, BACKEND_PREFIX, strlen(BACKEND_PREFIX)) != 0
+        || strcmp(file + len - strlen(BACKEND_SUFFIX), BACKEND_SUFFIX) != 0)
+    {
+        return -1;
+    }
+
+    len -= strlen(BACKEND_PREFIX BACKEND_SUFFIX);
+    memcpy(name, file + strlen(BACKEND_PREFIX), len);
+    name[len] = '\0';
+
+    return 0;
+}
+
+
+/* As the file judges itself: 0 if this processor cannot run it. */
+static int
+backend_score(const char *path)
+{
+    int    score;
+    int  (*ask)(void);
+    void  *file;
+
+    file = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+    if (file == NULL) {
+        return 0;
+    }
+
+    *(void **) &ask = dlsym(file, "ggml_backend_score");
+    score = ask != NULL ? ask() : 0;
+    dlclose(file);
+
+    return score;
+}
+
+
+/* The variant asked for, or the best; its score. */
+static int
+backend_find(const char *folder, const char *cpu, char best[CORE_NAME_BYTES])
+{
+    int             score, best_score;
+    DIR            *dir;
+    char            name[CORE_NAME_BYTES], path[PATH_MAX + NAME_MAX + 2];
+    struct dirent  *entry;
+
+    best_score = 0;
+    dir = opendir(folder);
+
+    if (dir == NULL) {
+        return 0;
+    }
+
+    while ((entry = readdir(dir)) != NULL) {
+        if (backend_variant(entry->d_name, name) != 0
+            || (cpu != NULL && strcmp(cpu, name) != 0))
+        {
+            continue;
+        }
+
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        score = backend_score(path);
+
+        if (score > best_score) {
+            best_score = score;
+            memcpy(best, name, CORE_NAME_BYTES);
+        }
+    }
+
+    closedir(dir);
+
+    return best_score;
+}
+
+
+int
+backend_load(const char *cpu, char found[CORE_NAME_BYTES], uint64_t *hash,
+    char error[CORE_ERROR_BYTES])
+{
+    char      folder[PATH_MAX], path[PATH_MAX + 2 * CORE_NAME_BYTES];
+    uint64_t  bytes;
+
+    if (ggml_backend_reg_count() > 0) {
+        snprintf(found, CORE_NAME_BYTES, "built-in");
+        *hash = 0;
+        return 0;
+    }
+
+    if (backend_folder(folder) != 0
+        || backend_find(folder, cpu, found) == 0)
+    {
+        snprintf(error, CORE_ERROR_BYTES, "no %s%s%s beside libllama that "
+                 "this processor can run", BACKEND_PREFIX,
+                 cpu != NULL ? cpu : "*", BACKEND_SUFFIX);
+        return -1;
+    }
+
+    snprintf(path, sizeof(path), "%s/%s%s%s", folder, BACKEND_PREFIX, found,
+             BACKEND_SUFFIX);
+
+    if (file_hash(path, hash, &bytes) != 0
+        || ggml_backend_load(path) == NULL)
+    {
+        snprintf(error, CORE_ERROR_BYTES, "cannot load %s%s%s",
+                 BACKEND_PREFIX, found, BACKEND_SUFFIX);
+        return -1;
+    }
+
+    return 0;
+}

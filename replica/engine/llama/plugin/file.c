@@ -1,0 +1,177 @@
+
+/*
+ * Files.  A model's hash costs one reading of it, which brings it into the
+ * page cache where libllama maps it from.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <llama.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "replica/engine/llama/plugin/file.h"
+
+
+#define FILE_BLOCK_BYTES  (1024 * 1024)
+
+
+/* Adds a file to the hash. */
+static int
+file_read(const char *path, XXH3_state_t *state, uint64_t *bytes)
+{
+    int       fd;
+    char     *block;
+    ssize_t   n;
+
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return -1;
+    }
+
+    block = malloc(FILE_BLOCK_BYTES);
+
+    if (block == NULL) {
+        close(fd);
+        return -1;
+    }
+
+    while ((n = read(fd, block, FILE_BLOCK_BYTES)) > 0) {
+        XXH3_64bits_update(state, block, (size_t) n);
+        *bytes += (uint64_t) n;
+    }
+
+    free(block);
+    close(fd);
+
+    return n < 0 ? -1 : 0;
+}
+
+
+int
+file_hash(const char *path, uint64_t *hash, uint64_t *bytes)
+{
+    int            rc;
+    XXH3_state_t  *state;
+
+    state = XXH3_createState();
+    *bytes = 0;
+
+    if (state == NULL) {
+        return -1;
+    }
+
+    XXH3_64bits_reset(state);
+    rc = file_read(path, state, bytes);
+    *hash = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+
+    return rc;
+}
+
+
+/* "NAME-00001-of-00004.gguf": 4; 1 if it is whole. */
+static int
+file_splits(const char *path, char prefix[PATH_MAX])
+{
+    int          n;
+    const char  *of;
+
+    of = strstr(path, "-00001-of-");
+
+    if (of == NULL || sscanf(of, "-00001-of-%5d.gguf", &n) != 1 || n < 2
+        || llama_split_prefix(prefix, PATH_MAX, path, 0, n) <= 0)
+    {
+        return 1;
+    }
+
+    return n;
+}
+
+
+int
+file_hash_model(const char *path, uint64_t *hash, uint64_t *bytes)
+{
+    int       i, n;
+    char      prefix[PATH_MAX], part[PATH_MAX];
+    uint64_t  hashes[2], part_bytes;
+
+    n = file_splits(path, prefix);
+
+    if (n == 1) {
+        return file_hash(path, hash, bytes);
+    }
+
+    *bytes = 0;
+    hashes[0] = 0;
+
+    for (i = 0; i < n; i++) {
+        llama_split_path(part, sizeof(part), prefix, i, n);
+
+        if (file_hash(part, &hashes[1], &part_bytes) != 0) {
+            return -1;
+        }
+
+        hashes[0] = XXH3_64bits(hashes, sizeof(hashes));
+        *bytes += part_bytes;
+    }
+
+    *hash = hashes[0];
+
+    return 0;
+}
+
+
+int
+file_check_gguf(const char *path)
+{
+    int      fd;
+    char     magic[4];
+    ssize_t  n;
+
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return -1;
+    }
+
+    n = read(fd, magic, sizeof(magic));
+    close(fd);
+
+    if (n < 0) {
+        return -1;
+    }
+
+    return n == sizeof(magic) && memcmp(magic, "GGUF", 4) == 0 ? 0 : 1;
+}
+
+
+uint64_t
+file_memory_bytes(void)
+{
+    FILE      *f;
+    uint64_t   bytes, limit;
+
+    bytes = (uint64_t) sysconf(_SC_PHYS_PAGES)
+            * (uint64_t) sysconf(_SC_PAGESIZE);
+    f = fopen("/sys/fs/cgroup/memory.max", "re");
+
+    if (f == NULL) {
+        return bytes;
+    }
+
+    if (fscanf(f, "%lu", &limit) == 1 && limit < bytes) {
+        bytes = limit;
+    }
+
+    fclose(f);
+
+    return bytes;
+}

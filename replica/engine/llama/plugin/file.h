@@ -1,0 +1,24 @@
+
+/*
+ * Files that decide what is computed, by what is in them.
+ */
+
+#ifndef FILE_H
+#define FILE_H
+
+#include <stdint.h>
+
+
+/* XXH3 of all bytes.  0, or -1 and errno. */
+int file_hash(const char *path, uint64_t *hash, uint64_t *bytes);
+
+/* A model in several files: its first names the others by number. */
+int file_hash_model(const char *path, uint64_t *hash, uint64_t *bytes);
+
+/* Whether it begins as GGUF does: 0, -1 and errno, or 1: another kind. */
+int file_check_gguf(const char *path);
+
+/* What this process may use: of the machine, or of its control group. */
+uint64_t file_memory_bytes(void);
+
+#endif /* FILE_H */

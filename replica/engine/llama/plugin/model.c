@@ -1,0 +1,341 @@
+
+/*
+ * The model and its context, in the profile in which results are exact.
+ *
+ * A stream is to continue elsewhere with the same bits, so nothing may depend
+ * on what else is computed: neither on the other sequences of a call nor on
+ * the lengths of chunks.  That holds, on the processors tried, for quantized
+ * weights with a KV cache of q8_0 and flash attention, where each row is
+ * summed up by itself; each sequence needs its own cells (kv_unified off),
+ * and weights stay as the file has them (use_extra_bufts off).  Where a head
+ * does not divide into blocks of q8_0, the cache is f16 without flash
+ * attention.  numerics.c then tries whether it holds.
+ */
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replica/engine/llama/plugin/file.h"
+#include "replica/engine/llama/plugin/plugin_inner.h"
+
+
+#define MODEL_THREADS_MAX  64
+
+#define model_fail(core, ...)                                                 \
+    (snprintf((core)->facts.error, CORE_ERROR_BYTES, __VA_ARGS__), -1)
+
+
+/* Keeps libllama's first complaint, for whoever reports a failure. */
+static void
+model_on_log(enum ggml_log_level level, const char *text, void *data)
+{
+    core_t  *core;
+
+    core = data;
+
+    if (level == GGML_LOG_LEVEL_ERROR && core->facts.error[0] == '\0') {
+        snprintf(core->facts.error, CORE_ERROR_BYTES, "%.*s",
+                 (int) strcspn(text, "\n"), text);
+    }
+}
+
+
+/* Instead of libllama's own, which prints dots. */
+static bool
+model_on_progress(float progress, void *data)
+{
+    core_t  *core;
+
+    core = data;
+
+    return !atomic_load(&core->is_stopping);
+}
+
+
+static bool
+model_on_abort(void *data)
+{
+    core_t  *core;
+
+    core = data;
+
+    return atomic_load(&core->is_stopping);
+}
+
+
+static uint32_t
+model_threads(uint32_t asked)
+{
+    int        n;
+    cpu_set_t  set;
+
+    if (asked > 0) {
+        return asked;
+    }
+
+    n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+
+    return (uint32_t) (n < MODEL_THREADS_MAX ? n : MODEL_THREADS_MAX);
+}
+
+
+static int
+model_open_file(core_t *core)
+{
+    struct llama_model_params  params;
+
+    params = llama_model_default_params();
+    params.use_extra_bufts = !core->options.is_exact;
+    params.n_gpu_layers = 0;
+    params.progress_callback = model_on_progress;
+    params.progress_callback_user_data = core;
+
+    core->model = llama_model_load_from_file(core->file, params);
+
+    if (core->model == NULL) {
+        char  why[CORE_ERROR_BYTES / 2];
+
+        snprintf(why, sizeof(why), "%.*s", (int) sizeof(why) - 1,
+                 core->facts.error);
+        return model_fail(core, "cannot load \"%.100s\": %s", core->file, why);
+    }
+
+    if (llama_model_has_encoder(core->model)
+        || !llama_model_has_decoder(core->model))
+    {
+        return model_fail(core, "\"%.100s\" does not generate text from a "
+                          "prompt alone", core->file);
+    }
+
+    core->vocab = llama_model_get_vocab(core->model);
+
+    return 0;
+}
+
+
+static uint32_t
+model_context_tokens(const core_t *core)
+{
+    uint32_t  trained, asked;
+
+    trained = (uint32_t) llama_model_n_ctx_train(core->model);
+    asked = core->options.context;
+
+    if (asked == 0) {
+        asked = CORE_CONTEXT_DEFAULT;
+    }
+
+    return asked < trained ? asked : trained;
+}
+
+
+/* Above it the kernel would end the process in mid-stream. */
+static int
+model_check_memory(core_t *core, uint64_t file_bytes)
+{
+    uint64_t  memory, kv, width;
+
+    width = (uint64_t) llama_model_n_head_kv(core->model)
+            * (uint64_t) llama_model_n_embd(core->model)
+            / (uint64_t) llama_model_n_head(core->model);
+    kv = 2 * width * (uint64_t) llama_model_n_layer(core->model)
+         * model_context_tokens(core) * core->options.sequences;
+    memory = file_memory_bytes();
+
+    if (file_bytes + kv <= memory) {
+        return 0;
+    }
+
+    return model_fail(core, "not enough memory: %lu MB for the model, %lu MB "
+                      "for %u sequences of %u tokens, of %lu MB",
+                      file_bytes >> 20, kv >> 20, core->options.sequences,
+                      model_context_tokens(core), memory >> 20);
+}
+
+
+static int
+model_open_context(core_t *core)
+{
+    uint32_t                     n;
+    struct llama_context_params  params;
+
+    n = core->options.sequences;
+    core->chunk = core->options.is_exact ? CHUNK_TOKENS : CHUNK_TOKENS_FAST;
+
+    params = llama_context_default_params();
+    params.n_ctx = model_context_tokens(core) * n;
+    params.n_batch = core->chunk > n ? core->chunk : n;
+    params.n_ubatch = params.n_batch;
+    params.n_seq_max = n;
+    params.n_threads = (int32_t) model_threads(core->options.threads);
+    params.n_threads_batch = params.n_threads;
+    params.kv_unified = false;
+    params.abort_callback = model_on_abort;
+    params.abort_callback_data = core;
+
+    if (core->options.is_exact) {
+        params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+        params.type_k = GGML_TYPE_Q8_0;
+        params.type_v = GGML_TYPE_Q8_0;
+        core->context = llama_init_from_model(core->model, params);
+
+        params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+        params.type_k = GGML_TYPE_F16;
+        params.type_v = GGML_TYPE_F16;
+    }
+
+    if (core->context == NULL) {
+        core->context = llama_init_from_model(core->model, params);
+    }
+
+    if (core->context == NULL) {
+        return model_fail(core, "no context of %u sequences of %u tokens",
+                          n, model_context_tokens(core));
+    }
+
+    core->facts.context = model_context_tokens(core);
+    core->batch = llama_batch_init((int32_t) params.n_batch, 0, 1);
+    core->places = calloc(n, sizeof(core_seq_t *));
+
+    if (core->batch.token == NULL || core->places == NULL
+        || sample_room_init(&core->room,
+                            (uint32_t) llama_vocab_n_tokens(core->vocab)) != 0)
+    {
+        return model_fail(core, "out of memory");
+    }
+
+    return 0;
+}
+
+
+/* The tokens that end a text, which a request may forbid for a while. */
+static int
+model_find_ends(core_t *core)
+{
+    uint32_t  id, n;
+
+    n = (uint32_t) llama_vocab_n_tokens(core->vocab);
+
+    for (id = 0; id < n; id++) {
+        core->nends += llama_vocab_is_eog(core->vocab, (llama_token) id);
+    }
+
+    core->ends = malloc((core->nends + 1) * sizeof(uint32_t));
+
+    if (core->ends == NULL) {
+        return model_fail(core, "out of memory");
+    }
+
+    core->nends = 0;
+
+    for (id = 0; id < n; id++) {
+        if (llama_vocab_is_eog(core->vocab, (llama_token) id)) {
+            core->ends[core->nends++] = id;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Found early, so that libllama's own words are not needed. */
+static int
+model_check_file(core_t *core, uint64_t *hash, uint64_t *bytes)
+{
+    int  rc;
+
+    rc = file_check_gguf(core->file);
+
+    if (rc > 0) {
+        return model_fail(core, "\"%.200s\" is not a GGUF file", core->file);
+    }
+
+    if (rc < 0 || file_hash_model(core->file, hash, bytes) != 0) {
+        return model_fail(core, "cannot read \"%.200s\": %s", core->file,
+                          strerror(errno));
+    }
+
+    if (*bytes > file_memory_bytes()) {
+        return model_fail(core, "not enough memory: the model has %lu MB, "
+                          "this machine %lu MB", *bytes >> 20,
+                          file_memory_bytes() >> 20);
+    }
+
+    return 0;
+}
+
+
+/* "0.5.0-dev" is 0.5.0 here: its release process adds such words late. */
+static int
+model_is_same_version(const char *a, const char *b)
+{
+    size_t  n;
+
+    n = strcspn(a, "-");
+
+    return n == strcspn(b, "-") && strncmp(a, b, n) == 0;
+}
+
+
+int
+model_load(core_t *core)
+{
+    uint64_t  file_hash, file_bytes, cpu_hash;
+
+    llama_log_set(model_on_log, core);
+    snprintf(core->facts.library, CORE_NAME_BYTES, "libllama %s",
+             llama_version());
+
+    if (!model_is_same_version(llama_version(), LLMGW_LLAMA_VERSION)) {
+        return model_fail(core, "the plugin was built for libllama %s, this "
+                          "is %s", LLMGW_LLAMA_VERSION, llama_version());
+    }
+
+    if (model_check_file(core, &file_hash, &file_bytes) != 0
+        || backend_load(core->cpu, core->facts.cpu, &cpu_hash,
+                        core->facts.error) != 0)
+    {
+        return -1;
+    }
+
+    llama_backend_init();
+
+    if (model_open_file(core) != 0
+        || model_check_memory(core, file_bytes) != 0
+        || model_open_context(core) != 0
+        || model_find_ends(core) != 0)
+    {
+        return -1;
+    }
+
+    (void) llama_model_meta_val_str(core->model, "general.name",
+                                    core->facts.name, CORE_NAME_BYTES);
+
+    return numerics_probe(core, file_hash, cpu_hash);
+}
+
+
+void
+model_free(core_t *core)
+{
+    sample_room_done(&core->room);
+    free(core->ends);
+    free(core->places);
+
+    if (core->batch.token != NULL) {
+        llama_batch_free(core->batch);
+    }
+
+    if (core->context != NULL) {
+        llama_free(core->context);
+    }
+
+    if (core->model != NULL) {
+        llama_model_free(core->model);
+    }
+
+    llama_backend_free();
+}

@@ -1,0 +1,232 @@
+
+/*
+ * What the replica calls: each function of core.h's table.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "replica/engine/llama/plugin/plugin_inner.h"
+
+
+static int
+plugin_check(const core_options_t *o, char error[CORE_ERROR_BYTES])
+{
+    FILE  *f;
+
+    if (o->sequences < 1 || o->sequences > CORE_SEQUENCES_MAX) {
+        snprintf(error, CORE_ERROR_BYTES, "%u sequences, not from 1 to %d",
+                 o->sequences, CORE_SEQUENCES_MAX);
+        return -1;
+    }
+
+    f = fopen(o->file, "re");
+
+    if (f == NULL) {
+        snprintf(error, CORE_ERROR_BYTES, "cannot open \"%.200s\": %m",
+                 o->file);
+        return -1;
+    }
+
+    fclose(f);
+
+    return 0;
+}
+
+
+static void
+plugin_free(core_t *core)
+{
+    pthread_mutex_destroy(&core->lock);
+    pthread_cond_destroy(&core->work);
+    free(core->file);
+    free(core->cpu);
+    free(core);
+}
+
+
+static core_t *
+plugin_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
+{
+    core_t  *core;
+
+    if (plugin_check(options, error) != 0) {
+        return NULL;
+    }
+
+    core = calloc(1, sizeof(core_t));
+
+    if (core == NULL) {
+        snprintf(error, CORE_ERROR_BYTES, "out of memory");
+        return NULL;
+    }
+
+    core->options = *options;
+    core->file = strdup(options->file);
+    core->cpu = options->cpu != NULL ? strdup(options->cpu) : NULL;
+    pthread_mutex_init(&core->lock, NULL);
+    pthread_cond_init(&core->work, NULL);
+
+    if (core->file == NULL || (options->cpu != NULL && core->cpu == NULL)
+        || pthread_create(&core->thread, NULL, worker_run, core) != 0)
+    {
+        snprintf(error, CORE_ERROR_BYTES, "no memory for a thread");
+        plugin_free(core);
+        return NULL;
+    }
+
+    return core;
+}
+
+
+static void
+plugin_close(core_t *core)
+{
+    atomic_store(&core->is_stopping, 1);
+
+    pthread_mutex_lock(&core->lock);
+    pthread_cond_signal(&core->work);
+    pthread_mutex_unlock(&core->lock);
+
+    pthread_join(core->thread, NULL);
+    plugin_free(core);
+}
+
+
+static core_state_t
+plugin_state(core_t *core, core_facts_t *facts)
+{
+    core_state_t  state;
+
+    pthread_mutex_lock(&core->lock);
+    state = core->state;
+    pthread_mutex_unlock(&core->lock);
+
+    if (state != CORE_STARTING) {
+        *facts = core->facts;
+    }
+
+    return state;
+}
+
+
+static void
+plugin_load(core_t *core, core_load_t *load)
+{
+    pthread_mutex_lock(&core->lock);
+    *load = core->load;
+    pthread_mutex_unlock(&core->lock);
+}
+
+
+static core_seq_t *
+plugin_submit(core_t *core, core_job_t *job)
+{
+    core_seq_t  *seq, **link;
+
+    seq = calloc(1, sizeof(core_seq_t));
+
+    if (seq == NULL) {
+        job->free(job);
+        return NULL;
+    }
+
+    seq->core = core;
+    seq->job = job;
+    seq->place = -1;
+
+    pthread_mutex_lock(&core->lock);
+
+    for (link = &core->seqs; *link != NULL; link = &(*link)->next) {
+        /* void */
+    }
+
+    *link = seq;
+    core->load.waiting++;
+    pthread_cond_signal(&core->work);
+    pthread_mutex_unlock(&core->lock);
+
+    return seq;
+}
+
+
+static int
+plugin_take(core_seq_t *seq, core_event_t *event)
+{
+    int      rc;
+    core_t  *core;
+
+    core = seq->core;
+    rc = -1;
+
+    pthread_mutex_lock(&core->lock);
+
+    if (seq->nevents > 0) {
+        *event = seq->events[seq->first_event];
+        seq->first_event = (seq->first_event + 1) % CORE_EVENTS_MAX;
+        rc = 0;
+
+        /* One that had paused runs again. */
+
+        if (seq->nevents-- == CORE_EVENTS_MAX / 2) {
+            pthread_cond_signal(&core->work);
+        }
+    }
+
+    pthread_mutex_unlock(&core->lock);
+
+    return rc;
+}
+
+
+static void
+plugin_release(core_seq_t *seq)
+{
+    core_t  *core;
+
+    core = seq->core;
+
+    pthread_mutex_lock(&core->lock);
+    seq->is_released = 1;
+    pthread_cond_signal(&core->work);
+    pthread_mutex_unlock(&core->lock);
+}
+
+
+static size_t
+plugin_piece(core_t *core, uint32_t id, char *buf, size_t size)
+{
+    int32_t  n;
+
+    if (id >= core->room.n) {
+        return 0;
+    }
+
+    n = llama_token_to_piece(core->vocab, (llama_token) id, buf,
+                             (int32_t) size, 0, false);
+
+    return n > 0 ? (size_t) n : 0;
+}
+
+
+static const core_plugin_t  plugin_table = {
+    .abi = CORE_ABI,
+    .open = plugin_open,
+    .close = plugin_close,
+    .state = plugin_state,
+    .load = plugin_load,
+    .submit = plugin_submit,
+    .take = plugin_take,
+    .release = plugin_release,
+    .piece = plugin_piece
+};
+
+
+__attribute__((visibility("default")))
+const core_plugin_t *
+llmgw_engine_llama(void)
+{
+    return &plugin_table;
+}

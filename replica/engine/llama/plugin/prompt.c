@@ -1,0 +1,255 @@
+
+/*
+ * From what was asked to token ids: the chat template and the tokenizer are
+ * libllama's, and no ids are kept anywhere else.  A replica that takes a
+ * stream over renders the prompt again; its hash tells whether that gave the
+ * same.
+ */
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "replica/engine/llama/plugin/plugin_inner.h"
+
+
+/* The whole conversation as text, to be freed; NULL: no template fits. */
+static char *
+prompt_render(const core_seq_t *seq, int32_t *len)
+{
+    size_t                      i, size;
+    char                       *text;
+    int32_t                     got;
+    const char                 *template;
+    const core_job_t           *job;
+    struct llama_chat_message  *messages;
+
+    job = seq->job;
+    template = llama_model_chat_template(seq->core->model, NULL);
+    messages = calloc(job->nmessages + 1, sizeof(*messages));
+
+    if (template == NULL || messages == NULL) {
+        free(messages);
+        return NULL;
+    }
+
+    for (size = 1024, i = 0; i < job->nmessages; i++) {
+        messages[i].role = job->messages[i].role;
+        messages[i].content = job->messages[i].text;
+        size += 256 + strlen(job->messages[i].text);
+    }
+
+    for (text = NULL; /* void */; size = (size_t) got + 1) {
+        free(text);
+        text = size < INT32_MAX ? malloc(size) : NULL;
+
+        if (text == NULL) {
+            break;
+        }
+
+        got = llama_chat_apply_template(template, messages, job->nmessages,
+                                        true, text, (int32_t) size);
+
+        if (got >= 0 && (size_t) got <= size) {
+            *len = got;
+            break;
+        }
+
+        if (got < 0) {
+            free(text);
+            text = NULL;
+            break;
+        }
+    }
+
+    free(messages);
+
+    return text;
+}
+
+
+/* 0, or -1: out of memory or beyond all limits. */
+static int
+prompt_tokenize(core_seq_t *seq, const char *text, int32_t len)
+{
+    int32_t  n, room;
+
+    room = len + 16;
+    seq->ids = malloc((size_t) room * sizeof(llama_token));
+
+    if (seq->ids == NULL) {
+        return -1;
+    }
+
+    n = llama_tokenize(seq->core->vocab, text, len, seq->ids, room, true,
+                       true);
+
+    if (n < 0) {
+        return -1;
+    }
+
+    seq->nprompt = (uint32_t) n;
+
+    return 0;
+}
+
+
+static int
+prompt_copy_ids(core_seq_t *seq)
+{
+    size_t             i;
+    const core_job_t  *job;
+
+    job = seq->job;
+    seq->ids = malloc((job->nids + 1) * sizeof(llama_token));
+
+    if (seq->ids == NULL) {
+        return -1;
+    }
+
+    for (i = 0; i < job->nids; i++) {
+        seq->ids[i] = (llama_token) job->ids[i];
+    }
+
+    seq->nprompt = (uint32_t) job->nids;
+
+    return 0;
+}
+
+
+static core_event_kind_t
+prompt_ids(core_seq_t *seq)
+{
+    int      rc;
+    char    *text;
+    int32_t  len;
+
+    if (seq->job->messages != NULL) {
+        text = prompt_render(seq, &len);
+
+        if (text == NULL) {
+            return CORE_NO_TEMPLATE;
+        }
+
+        rc = prompt_tokenize(seq, text, len);
+        free(text);
+
+    } else if (seq->job->text != NULL) {
+        rc = prompt_tokenize(seq, seq->job->text,
+                             (int32_t) seq->job->text_len);
+
+    } else {
+        rc = prompt_copy_ids(seq);
+    }
+
+    return rc == 0 ? CORE_PROMPT : CORE_FAILED;
+}
+
+
+/* The ids that stand for no token, in what the request brought itself. */
+static int
+prompt_has_strangers(const core_seq_t *seq)
+{
+    size_t    i;
+    uint32_t  n;
+
+    n = seq->core->room.n;
+
+    for (i = 0; i < seq->nprompt; i++) {
+        if ((uint32_t) seq->ids[i] >= n) {
+            return 1;
+        }
+    }
+
+    for (i = 0; i < seq->job->ndelivered; i++) {
+        if (seq->job->delivered[i] >= n) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Room for all of the text, and what was delivered behind the prompt. */
+static int
+prompt_complete(core_seq_t *seq)
+{
+    size_t             i;
+    llama_token       *ids;
+    const core_job_t  *job;
+
+    job = seq->job;
+    ids = realloc(seq->ids, (seq->core->facts.context + 1)
+                            * sizeof(llama_token));
+
+    if (ids == NULL) {
+        return -1;
+    }
+
+    seq->ids = ids;
+
+    for (i = 0; i < job->ndelivered; i++) {
+        ids[seq->nprompt + i] = (llama_token) job->delivered[i];
+    }
+
+    seq->nids = seq->nprompt + (uint32_t) job->ndelivered;
+
+    return 0;
+}
+
+
+/* All that was asked for has to fit, or one token where no limit was given. */
+static int
+prompt_fits(const core_seq_t *seq)
+{
+    size_t  after;
+
+    after = seq->job->max_tokens > 0 ? seq->job->max_tokens : 1;
+
+    if (after < seq->job->ndelivered) {
+        after = seq->job->ndelivered;
+    }
+
+    return seq->nprompt + after <= seq->core->facts.context;
+}
+
+
+int
+prompt_make(core_seq_t *seq, core_event_t *event)
+{
+    const core_job_t  *job;
+
+    job = seq->job;
+    memset(event, 0, sizeof(*event));
+    event->kind = prompt_ids(seq);
+    event->tokens = seq->nprompt;
+
+    if (event->kind != CORE_PROMPT) {
+        return -1;
+    }
+
+    event->hash = XXH3_64bits(seq->ids, seq->nprompt * sizeof(llama_token));
+
+    if (seq->nprompt == 0 || prompt_has_strangers(seq)) {
+        event->kind = CORE_BAD_PROMPT;
+
+    } else if (job->prompt_tokens > 0
+               && (job->prompt_tokens != seq->nprompt
+                   || (job->prompt_hash != 0
+                       && job->prompt_hash != event->hash)))
+    {
+        event->kind = CORE_OTHER_PROMPT;
+
+    } else if (!prompt_fits(seq)) {
+        event->kind = CORE_CONTEXT;
+
+    } else if (prompt_complete(seq) != 0) {
+        event->kind = CORE_FAILED;
+    }
+
+    return event->kind == CORE_PROMPT ? 0 : -1;
+}
