@@ -25,6 +25,7 @@
 
 #include "front/grpc.h"
 #include "front/memory.h"
+#include "front/openai/openai.h"
 #include "front/refusal.h"
 #include "front/stream.h"
 #include "http/record.h"
@@ -59,6 +60,11 @@ static ngx_conf_enum_t  ngx_http_llmgw_resume_modes[] = {
     { ngx_string("ids"), LLMGW_RESUME_IDS },
     { ngx_string("text"), LLMGW_RESUME_TEXT },
     { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_num_bounds_t  ngx_http_llmgw_max_tokens_bounds = {
+    ngx_conf_check_num_bounds, 1, NGX_MAX_INT32_VALUE
 };
 
 
@@ -127,6 +133,41 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       (void *) &ngx_http_llmgw_grpc_protocol },
+
+    { ngx_string("llmgw_openai"),
+      NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_TAKE1,
+      ngx_http_llmgw_openai_conf,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      (void *) &ngx_http_llmgw_openai_protocol },
+
+    { ngx_string("llmgw_model"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1234,
+      ngx_http_llmgw_conf_model,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_sse_keepalive"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_llmgw_conf_keepalive,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_default_max_tokens"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_loc_conf_t, default_max_tokens),
+      &ngx_http_llmgw_max_tokens_bounds },
+
+    { ngx_string("llmgw_timeout_header"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_loc_conf_t, timeout_header),
+      NULL },
 
     { ngx_string("llmgw_key"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
@@ -292,6 +333,7 @@ ngx_http_llmgw_create_loc_conf(ngx_conf_t *cf)
     llcf->connect_timeout = NGX_CONF_UNSET_MSEC;
     llcf->first_token_timeout = NGX_CONF_UNSET_MSEC;
     llcf->token_timeout = NGX_CONF_UNSET_MSEC;
+    ngx_http_llmgw_conf_openai_init(llcf);
 
     return llcf;
 }
@@ -312,6 +354,7 @@ ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                               prev->first_token_timeout, 60000);
     ngx_conf_merge_msec_value(conf->token_timeout, prev->token_timeout,
                               10000);
+    ngx_http_llmgw_conf_openai_merge(prev, conf);
 
     if (conf->key == NGX_CONF_UNSET_PTR) {
         conf->key = prev->key == NGX_CONF_UNSET_PTR ? NULL : prev->key;
@@ -326,6 +369,7 @@ ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     if (clcf->noname && conf->upstream == NULL) {
         conf->upstream = prev->upstream;
         conf->protocol = prev->protocol;
+        conf->models = prev->models;
 
         if (clcf->handler == NULL && conf->protocol) {
             clcf->handler = conf->protocol->handler;

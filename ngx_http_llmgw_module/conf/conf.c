@@ -157,6 +157,7 @@ ngx_http_llmgw_conf_hash_param(ngx_conf_t *cf,
     ngx_int_t  n;
 
     if (ngx_strncmp(param->data, "prefix=", 7) == 0) {
+        lscf->prefix_set = 1;
         return ngx_http_llmgw_conf_number(cf, param, 7, 1,
                                           NGX_HTTP_LLMGW_MAX_PREFIX,
                                           &lscf->prefix);

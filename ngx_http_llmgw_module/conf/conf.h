@@ -105,6 +105,7 @@ typedef struct {
 
     unsigned                      enabled:1;
     unsigned                      hash_set:1;
+    unsigned                      prefix_set:1;
     unsigned                      queue_set:1;
     unsigned                      breaker_set:1;
     unsigned                      hedge_set:1;
@@ -113,6 +114,15 @@ typedef struct {
 
     ngx_array_t                  *protocols;    /* of a server{}'s locations */
 } ngx_http_llmgw_srv_conf_t;
+
+
+/* llmgw_model: a name that clients may ask for. */
+typedef struct {
+    ngx_str_t                     name;
+    ngx_str_t                     engine;       /* as engines call it; empty:
+                                                   the same */
+    ngx_http_upstream_srv_conf_t *upstream;     /* NULL: the location's */
+} ngx_http_llmgw_model_t;
 
 
 typedef struct {
@@ -129,6 +139,11 @@ typedef struct {
     ngx_msec_t                    connect_timeout;
     ngx_msec_t                    first_token_timeout;
     ngx_msec_t                    token_timeout;
+
+    ngx_array_t                  *models;       /* of model_t; NULL: none */
+    ngx_msec_t                    sse_keepalive;    /* 0: off */
+    ngx_uint_t                    default_max_tokens;
+    ngx_str_t                     timeout_header;   /* empty: none */
 
     ngx_str_t                     dashboard_url;    /* of llmgw_status */
     ngx_str_t                     dashboard_etag;
@@ -155,6 +170,15 @@ ngx_int_t ngx_http_llmgw_conf_not_ours(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
 ngx_int_t ngx_http_llmgw_conf_check(ngx_conf_t *cf,
     ngx_http_llmgw_main_conf_t *lmcf);
+
+/* openai.c: llmgw_model and the like */
+char *ngx_http_llmgw_conf_model(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_llmgw_conf_keepalive(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+void ngx_http_llmgw_conf_openai_init(ngx_http_llmgw_loc_conf_t *llcf);
+void ngx_http_llmgw_conf_openai_merge(ngx_http_llmgw_loc_conf_t *prev,
+    ngx_http_llmgw_loc_conf_t *conf);
 
 /* policy.c: llmgw_queue, llmgw_breaker, llmgw_hedge */
 void ngx_http_llmgw_policy_defaults(ngx_http_llmgw_srv_conf_t *lscf);

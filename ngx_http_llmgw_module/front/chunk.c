@@ -122,6 +122,21 @@ ngx_http_llmgw_chunk_sent(ngx_http_llmgw_stream_t *stream)
 }
 
 
+/* Gives the filled chunks back, which nginx has never had. */
+
+void
+ngx_http_llmgw_chunk_drop(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_chain_t  *cl;
+
+    while (stream->out) {
+        cl = stream->out;
+        stream->out = cl->next;
+        ngx_http_llmgw_chunk_release(stream->clients, cl);
+    }
+}
+
+
 static void
 ngx_http_llmgw_chunk_release(ngx_http_llmgw_clients_t *clients, ngx_chain_t *cl)
 {

@@ -55,6 +55,7 @@ void ngx_http_llmgw_clients_forget(ngx_http_llmgw_stream_t *stream);
 ngx_chain_t *ngx_http_llmgw_chunk_get(ngx_http_llmgw_clients_t *clients,
     ngx_chain_t *last, size_t size);
 void ngx_http_llmgw_chunk_sent(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_chunk_drop(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_chunk_cleanup(void *data);
 void ngx_http_llmgw_chunk_done(ngx_http_llmgw_clients_t *clients);
 

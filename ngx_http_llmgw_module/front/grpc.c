@@ -169,7 +169,8 @@ ngx_http_llmgw_grpc_front_refuse(ngx_http_request_t *r,
 static void
 ngx_http_llmgw_grpc_front_infer(ngx_http_request_t *r)
 {
-    if (ngx_http_llmgw_stream_open(r, &ngx_http_llmgw_grpc_front) != NGX_OK) {
+    if (ngx_http_llmgw_stream_open(r, &ngx_http_llmgw_grpc_front, NULL)
+        != NGX_OK) {
         ngx_http_llmgw_grpc_front_refuse(r, LLMGW_OUTCOME_INTERNAL,
                                          "out of memory");
     }

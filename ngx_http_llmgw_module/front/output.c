@@ -55,6 +55,10 @@ ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream)
 
     r = stream->request;
 
+    if (stream->holds) {
+        return NGX_OK;
+    }
+
     if (stream->out || stream->busy || r->connection->buffered) {
         if (ngx_http_llmgw_output_send(stream, 0) == NGX_ERROR) {
             return NGX_ERROR;
@@ -71,15 +75,25 @@ ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream)
         return NGX_OK;
     }
 
+#if (NGX_HTTP_V2)
     if (r->connection->buffered == NGX_HTTP_V2_BUFFERED) {
         /* the frames are in the connection's queue, which has its own timer */
         return NGX_AGAIN;
     }
+#endif
 
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
     if (!wev->timer_set && !wev->delayed) {
         ngx_add_timer(wev, clcf->send_timeout);
+    }
+
+    /* the connection is this request's own, unless it is HTTP/2's */
+
+    if (r->http_version < NGX_HTTP_VERSION_20
+        && ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     return NGX_AGAIN;
@@ -108,6 +122,7 @@ ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream, ngx_uint_t last)
     if (stream->out) {
         stream->last->buf->flush = 1;
         stream->last->buf->last_buf = last;
+        stream->sent_ms = ngx_current_msec;
     }
 
     rc = ngx_http_output_filter(r, stream->out);

@@ -21,6 +21,7 @@
 #include "upstream/pool.h"
 
 
+static void ngx_http_llmgw_stream_watch(ngx_event_t *rev);
 static ngx_http_llmgw_stream_t *ngx_http_llmgw_stream_create(
     ngx_http_request_t *r, const ngx_http_llmgw_front_t *front);
 static void ngx_http_llmgw_stream_sent(ngx_http_llmgw_stream_t *stream);
@@ -33,7 +34,7 @@ static void ngx_http_llmgw_stream_cleanup(void *data);
 
 ngx_int_t
 ngx_http_llmgw_stream_open(ngx_http_request_t *r,
-    const ngx_http_llmgw_front_t *front)
+    const ngx_http_llmgw_front_t *front, void *data)
 {
     ngx_http_llmgw_stream_t  *stream;
 
@@ -41,6 +42,8 @@ ngx_http_llmgw_stream_open(ngx_http_request_t *r,
     if (stream == NULL) {
         return NGX_ERROR;
     }
+
+    stream->data = data;
 
     if (front->read(stream) != NGX_OK) {
         return NGX_OK;
@@ -57,12 +60,30 @@ ngx_http_llmgw_stream_open(ngx_http_request_t *r,
     r->read_event_handler = ngx_http_test_reading;
     r->write_event_handler = ngx_http_llmgw_output_write_handler;
 
+    ngx_http_llmgw_stream_watch(r->connection->read);
+
     stream->running = 1;
     ngx_http_llmgw_pool_stream_begins(stream->pool);
     ngx_http_llmgw_timer_init(stream);
     ngx_http_llmgw_serve_begin(stream);
 
     return NGX_OK;
+}
+
+
+/*
+ * The client may have gone with the event that brought the end of its request:
+ * there will be no other one.
+ */
+
+static void
+ngx_http_llmgw_stream_watch(ngx_event_t *rev)
+{
+#if (NGX_HAVE_EPOLLRDHUP)
+    if (rev->pending_eof) {
+        ngx_post_event(rev, &ngx_posted_events);
+    }
+#endif
 }
 
 
@@ -116,6 +137,11 @@ ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream)
 {
     if (stream->out_failed || stream->request->connection->error) {
         ngx_http_llmgw_stream_abort(stream);
+        return;
+    }
+
+    if (stream->verdict) {
+        ngx_http_llmgw_stream_answer(stream, stream->verdict);
         return;
     }
 

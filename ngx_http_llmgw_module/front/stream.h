@@ -54,6 +54,9 @@ struct ngx_http_llmgw_front_s {
      */
     ngx_int_t  (*restart)(ngx_http_llmgw_stream_t *stream);
 
+    /* The client has had nothing for a while.  NULL: that is fine. */
+    ngx_int_t  (*ping)(ngx_http_llmgw_stream_t *stream);
+
     /* Ends the answer after all tokens.  The request may be gone after it. */
     void       (*end)(ngx_http_llmgw_stream_t *stream,
                    const llmgw_end_t *end);
@@ -78,6 +81,7 @@ struct ngx_http_llmgw_stream_s {
     ngx_chain_t                  *busy;         /* nginx has it */
 
     ngx_msec_t                    token_ms;     /* when the last one came */
+    ngx_msec_t                    sent_ms;      /* when the client got bytes */
 
     unsigned                      queued:1;     /* linked in clients->work */
     unsigned                      running:1;    /* counted in the pool */
@@ -96,6 +100,12 @@ struct ngx_http_llmgw_stream_s {
     unsigned                      is_spared:1;  /* spared_ms is set */
     unsigned                      resume_by:2;  /* llmgw_resume_by_t, when it
                                                    was lost last */
+    unsigned                      holds:1;      /* the output, until the end */
+    unsigned                      pings:1;      /* front->ping() is wanted */
+
+    void                         *data;         /* the front's own */
+    const llmgw_end_t            *verdict;      /* of a front that cannot go
+                                                   on: it ends so; or NULL */
 
     ngx_http_llmgw_record_t       record;
     ngx_http_llmgw_attempt_t      attempts[2];  /* the second is a hedge */
@@ -137,7 +147,7 @@ ngx_http_llmgw_stream_of(ngx_http_request_t *r)
  * NGX_ERROR: no memory, and nothing was answered.
  */
 ngx_int_t ngx_http_llmgw_stream_open(ngx_http_request_t *r,
-    const ngx_http_llmgw_front_t *front);
+    const ngx_http_llmgw_front_t *front, void *data);
 
 /*
  * Called by clients.c for a stream on its list: an attempt has ended, or tokens
@@ -235,6 +245,9 @@ ngx_int_t ngx_http_llmgw_trace_conf(ngx_conf_t *cf,
     ngx_http_llmgw_main_conf_t *lmcf);
 void ngx_http_llmgw_trace_read(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream);
+
+/* $request_id, which no client chooses.  Empty: no memory. */
+ngx_str_t ngx_http_llmgw_trace_random(ngx_http_llmgw_stream_t *stream);
 
 
 #endif /* _NGX_HTTP_LLMGW_STREAM_H_INCLUDED_ */

@@ -6,6 +6,7 @@
  *   in the queue, for the timeout of `llmgw_queue`
  *   for an attempt's first token, and then for each next one
  *   for the moment of a hedge
+ *   for the moment at which the client should hear something
  *
  * The timer is not cancelable, so that a worker that is told to exit waits for
  * the stream.  A token does not move it: its handler looks how long the replica
@@ -13,12 +14,15 @@
  * first token moves it, from the one timeout to the other.
  */
 
-#include "front/stream.h"
+#include "front/clients.h"
 #include "upstream/pool.h"
 
 
 /* if a timer fires this much too late, the worker stood still */
 #define NGX_HTTP_LLMGW_LATE_MS  100
+
+/* from the first lease: how long the answer's header waits for a token */
+#define NGX_HTTP_LLMGW_HEADER_MS  30000
 
 static void ngx_http_llmgw_timer_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream,
@@ -33,6 +37,9 @@ static void ngx_http_llmgw_timer_check_silence(
 static ngx_msec_t ngx_http_llmgw_timer_silence(
     ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt,
     llmgw_cause_t *cause);
+static ngx_uint_t ngx_http_llmgw_timer_pings(ngx_http_llmgw_stream_t *stream,
+    ngx_msec_t *when);
+static void ngx_http_llmgw_timer_ping(ngx_http_llmgw_stream_t *stream);
 static ngx_msec_t ngx_http_llmgw_timer_until(ngx_msec_t wait,
     ngx_msec_t when);
 
@@ -92,12 +99,58 @@ ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream,
         (void) ngx_http_llmgw_hedge(stream);
     }
 
+    ngx_http_llmgw_timer_ping(stream);
+
     if (!stream->blocked && !ngx_http_llmgw_timer_looks_again(stream, late)) {
         ngx_http_llmgw_timer_check_silence(stream, &stream->attempts[0]);
         ngx_http_llmgw_timer_check_silence(stream, &stream->attempts[1]);
     }
 
     ngx_http_llmgw_timer_arm(stream);
+}
+
+
+static void
+ngx_http_llmgw_timer_ping(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_msec_t  when;
+
+    if (ngx_http_llmgw_timer_pings(stream, &when)
+        && ngx_http_llmgw_timer_is_due(when))
+    {
+        if (stream->front->ping(stream) != NGX_OK) {
+            stream->out_failed = 1;
+        }
+
+        stream->sent_ms = ngx_current_msec;
+        ngx_http_llmgw_clients_post(stream);
+    }
+}
+
+
+/*
+ * 1: the client is to hear something at *when.  Before the answer's header
+ * that is some time after the first lease, so that the status can still be
+ * true; in the queue it is never, for a refusal must be one by its status.
+ */
+
+static ngx_uint_t
+ngx_http_llmgw_timer_pings(ngx_http_llmgw_stream_t *stream, ngx_msec_t *when)
+{
+    if (!stream->pings || stream->blocked) {
+        return 0;
+    }
+
+    if (stream->out || stream->request->header_sent) {
+        *when = (stream->out ? ngx_current_msec : stream->sent_ms)
+                + stream->conf->sse_keepalive;
+        return 1;
+    }
+
+    *when = stream->record.start_ms + stream->record.queue_ms
+            + NGX_HTTP_LLMGW_HEADER_MS;
+
+    return stream->record.attempts && !stream->waits;
 }
 
 
@@ -230,7 +283,7 @@ ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_stream_t *stream,
 void
 ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
 {
-    ngx_msec_t     wait;
+    ngx_msec_t     wait, when;
     ngx_uint_t     i;
     llmgw_cause_t  cause;
 
@@ -264,6 +317,10 @@ ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
 
     if (stream->may_hedge) {
         wait = ngx_http_llmgw_timer_until(wait, stream->hedge_ms);
+    }
+
+    if (ngx_http_llmgw_timer_pings(stream, &when)) {
+        wait = ngx_http_llmgw_timer_until(wait, when);
     }
 
     /* ngx_add_timer() keeps an old time that differs by little: delete it */

@@ -168,33 +168,52 @@ ngx_http_llmgw_trace_state_size(ngx_http_request_t *r)
 void
 ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream)
 {
-    u_char                      *p;
-    ngx_http_request_t          *r;
-    ngx_http_variable_value_t   *v;
-    ngx_http_llmgw_main_conf_t  *lmcf;
+    u_char              *p;
+    ngx_str_t            id;
+    ngx_http_request_t  *r;
 
     r = stream->request;
 
     if (stream->record.request_id.len == 0) {
-        lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
+        id = ngx_http_llmgw_trace_random(stream);
 
-        ngx_http_llmgw_trace_draw(stream,
-                                  &r->variables[lmcf->request_id_index]);
-        v = ngx_http_get_indexed_variable(r, lmcf->request_id_index);
-
-        p = v && !v->not_found ? ngx_http_llmgw_memory_alloc(r, v->len + 1)
-                               : NULL;
+        p = id.len ? ngx_http_llmgw_memory_alloc(r, id.len + 1) : NULL;
 
         if (p) {
-            ngx_memcpy(p, v->data, v->len);
-            p[v->len] = '\0';
+            ngx_memcpy(p, id.data, id.len);
+            p[id.len] = '\0';
             stream->record.request_id.data = p;
-            stream->record.request_id.len = v->len;
+            stream->record.request_id.len = id.len;
         }
     }
 
     stream->log_handler = r->log_handler;
     r->log_handler = ngx_http_llmgw_trace_log;
+}
+
+
+ngx_str_t
+ngx_http_llmgw_trace_random(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_str_t                    id;
+    ngx_http_request_t          *r;
+    ngx_http_variable_value_t   *v;
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    r = stream->request;
+    lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
+
+    ngx_http_llmgw_trace_draw(stream, &r->variables[lmcf->request_id_index]);
+    v = ngx_http_get_indexed_variable(r, lmcf->request_id_index);
+
+    ngx_str_null(&id);
+
+    if (v && !v->not_found) {
+        id.data = v->data;
+        id.len = v->len;
+    }
+
+    return id;
 }
 
 

@@ -16,6 +16,18 @@
 #include "proto/trace.h"
 
 
+/* Of a request of OpenAI's API. */
+typedef struct {
+    ngx_str_t                     model;        /* as the client calls it */
+    ngx_uint_t                    prompt_tokens;
+    ngx_uint_t                    completion_tokens;
+    ngx_uint_t                    cached_tokens;    /* of the prompt's */
+    size_t                        finish_len;
+    u_char                        finish[24];   /* finish_reason, of the first
+                                                   choice that has one */
+} ngx_http_llmgw_usage_t;
+
+
 typedef struct {
     ngx_uint_t                    tokens;
     unsigned                      is_native:1;
@@ -35,6 +47,7 @@ typedef struct {
     ngx_str_t                     replica;      /* of the last attempt */
     ngx_str_t                     request_id;   /* NUL-terminated */
     llmgw_trace_span_t           *trace;        /* NULL: none */
+    ngx_http_llmgw_usage_t       *usage;        /* the same */
 
     llmgw_outcome_t               outcome;
     int                           status;       /* gRPC */

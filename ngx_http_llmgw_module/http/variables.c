@@ -10,6 +10,10 @@
 
 static ngx_int_t ngx_http_llmgw_variable_count(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_usage(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_llmgw_variable_number(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, ngx_uint_t *number);
 static ngx_int_t ngx_http_llmgw_variable_time(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_llmgw_variable_text(ngx_http_request_t *r,
@@ -26,6 +30,10 @@ static ngx_str_t ngx_http_llmgw_variable_request_id(
 static ngx_str_t ngx_http_llmgw_variable_trace_id(
     ngx_http_llmgw_record_t *record, u_char *buf);
 static ngx_str_t ngx_http_llmgw_variable_span_id(
+    ngx_http_llmgw_record_t *record, u_char *buf);
+static ngx_str_t ngx_http_llmgw_variable_model(
+    ngx_http_llmgw_record_t *record, u_char *buf);
+static ngx_str_t ngx_http_llmgw_variable_finish_reason(
     ngx_http_llmgw_record_t *record, u_char *buf);
 static ngx_str_t ngx_http_llmgw_variable_code(
     ngx_http_llmgw_record_t *record, u_char *buf);
@@ -69,6 +77,27 @@ static ngx_http_variable_t  ngx_http_llmgw_vars[] = {
 
     { ngx_string("llmgw_tokens"), NULL, ngx_http_llmgw_variable_count,
       offsetof(ngx_http_llmgw_record_t, tokens),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_model"), NULL, ngx_http_llmgw_variable_text,
+      (uintptr_t) ngx_http_llmgw_variable_model,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_prompt_tokens"), NULL, ngx_http_llmgw_variable_usage,
+      offsetof(ngx_http_llmgw_usage_t, prompt_tokens),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_completion_tokens"), NULL,
+      ngx_http_llmgw_variable_usage,
+      offsetof(ngx_http_llmgw_usage_t, completion_tokens),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_cached_tokens"), NULL, ngx_http_llmgw_variable_usage,
+      offsetof(ngx_http_llmgw_usage_t, cached_tokens),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_finish_reason"), NULL, ngx_http_llmgw_variable_text,
+      (uintptr_t) ngx_http_llmgw_variable_finish_reason,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("llmgw_queue_time"), NULL, ngx_http_llmgw_variable_time,
@@ -127,21 +156,44 @@ static ngx_int_t
 ngx_http_llmgw_variable_count(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    ngx_str_t                 value;
     ngx_http_llmgw_record_t  *record;
 
     record = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    return ngx_http_llmgw_variable_number(r, v,
+               record ? (ngx_uint_t *) ((char *) record + data) : NULL);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_usage(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_llmgw_record_t  *record;
+
+    record = ngx_http_get_module_ctx(r, ngx_http_llmgw_module);
+
+    return ngx_http_llmgw_variable_number(r, v,
+               record && record->usage
+               ? (ngx_uint_t *) ((char *) record->usage + data) : NULL);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_variable_number(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, ngx_uint_t *number)
+{
+    ngx_str_t  value;
+
     ngx_str_null(&value);
 
-    if (record) {
+    if (number) {
         value.data = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
         if (value.data == NULL) {
             return NGX_ERROR;
         }
 
-        value.len = ngx_sprintf(value.data, "%ui",
-                                *(ngx_uint_t *) ((char *) record + data))
-                    - value.data;
+        value.len = ngx_sprintf(value.data, "%ui", *number) - value.data;
     }
 
     return ngx_http_llmgw_variable_set(v, value);
@@ -269,6 +321,32 @@ ngx_http_llmgw_variable_span_id(ngx_http_llmgw_record_t *record, u_char *buf)
 
     if (record->trace && record->trace->span) {
         value.len = ngx_sprintf(buf, "%016xL", record->trace->span) - buf;
+    }
+
+    return value;
+}
+
+
+static ngx_str_t
+ngx_http_llmgw_variable_model(ngx_http_llmgw_record_t *record, u_char *buf)
+{
+    static const ngx_str_t  none = ngx_null_string;
+
+    return record->usage ? record->usage->model : none;
+}
+
+
+static ngx_str_t
+ngx_http_llmgw_variable_finish_reason(ngx_http_llmgw_record_t *record,
+    u_char *buf)
+{
+    ngx_str_t  value;
+
+    ngx_str_null(&value);
+
+    if (record->usage) {
+        value.data = record->usage->finish;
+        value.len = record->usage->finish_len;
     }
 
     return value;

@@ -137,6 +137,15 @@ ngx_http_llmgw_metrics_name_reads(ngx_uint_t i)
 }
 
 
+const char *
+ngx_http_llmgw_metrics_name_openai_tokens(ngx_uint_t i)
+{
+    static const char  *names[] = { "prompt", "completion", "cached" };
+
+    return names[i];
+}
+
+
 void
 ngx_http_llmgw_metrics_request(ngx_http_llmgw_zone_t *zone, ngx_uint_t code,
     llmgw_outcome_t outcome)
@@ -226,6 +235,20 @@ ngx_http_llmgw_metrics_read(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_read_t by)
 {
     ngx_http_llmgw_metrics_row(zone)->reads[by]++;
+}
+
+
+void
+ngx_http_llmgw_metrics_openai(ngx_http_llmgw_zone_t *zone, ngx_uint_t prompt,
+    ngx_uint_t completion, ngx_uint_t cached)
+{
+    uint64_t  *tokens;
+
+    tokens = ngx_http_llmgw_metrics_row(zone)->openai_tokens;
+
+    tokens[NGX_HTTP_LLMGW_KIND_PROMPT] += prompt;
+    tokens[NGX_HTTP_LLMGW_KIND_COMPLETION] += completion;
+    tokens[NGX_HTTP_LLMGW_KIND_CACHED] += cached;
 }
 
 

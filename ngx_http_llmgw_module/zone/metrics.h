@@ -62,6 +62,8 @@
       "Second attempts of hedged requests, by outcome")                       \
     X(breaker_transitions, to, NGX_HTTP_LLMGW_NTRANSITIONS,                   \
       "Changes of a replica's circuit")                                       \
+    X(openai_tokens, kind, NGX_HTTP_LLMGW_NKINDS,                             \
+      "Tokens of requests of OpenAI's API")                                   \
     X(reads, by, NGX_HTTP_LLMGW_NREADS,                                       \
       "Reads of connections to replicas")
 
@@ -93,6 +95,14 @@ typedef enum {
     NGX_HTTP_LLMGW_READ_INTERVAL,           /* see coalesce.c */
     NGX_HTTP_LLMGW_NREADS
 } ngx_http_llmgw_read_t;
+
+
+typedef enum {
+    NGX_HTTP_LLMGW_KIND_PROMPT = 0,
+    NGX_HTTP_LLMGW_KIND_COMPLETION,
+    NGX_HTTP_LLMGW_KIND_CACHED,             /* of the prompts' */
+    NGX_HTTP_LLMGW_NKINDS
+} ngx_http_llmgw_token_kind_t;
 
 
 #define NGX_HTTP_LLMGW_NCAUSES       (LLMGW_CAUSE_INTERNAL + 1)
@@ -152,6 +162,10 @@ void ngx_http_llmgw_metrics_time(ngx_http_llmgw_zone_t *zone,
 void ngx_http_llmgw_metrics_tokens(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_slot_t *slot, ngx_uint_t n, ngx_uint_t is_first,
     ngx_msec_t ms);
+
+/* What a request of OpenAI's API has used, once at its end. */
+void ngx_http_llmgw_metrics_openai(ngx_http_llmgw_zone_t *zone,
+    ngx_uint_t prompt, ngx_uint_t completion, ngx_uint_t cached);
 
 void ngx_http_llmgw_metrics_attempt_failed(ngx_http_llmgw_zone_t *zone,
     llmgw_cause_t cause);

@@ -197,6 +197,45 @@ def test_bad_pass(check, line):
             server=f"location /x {{ {line} }}")
 
 
+OPENAI = """
+    location /a/ {{ llmgw_openai llm; {} }}"""
+
+
+@pytest.mark.parametrize("lines", [
+    "", "llmgw_model m;", "llmgw_model m as org/m-8b;",
+    "llmgw_model m pool=llm;", "llmgw_model m as e pool=llm; llmgw_model n;",
+    "llmgw_model as; llmgw_model pool=x as y;",
+    "llmgw_sse_keepalive off;", "llmgw_sse_keepalive 500ms;",
+    "llmgw_default_max_tokens 1; llmgw_timeout_header X-Stainless-Timeout;",
+])
+def test_openai(check, lines):
+    _, out = check(server=OPENAI.format(lines))
+    assert out.returncode == 0, out.stderr
+
+
+@pytest.mark.parametrize("line, mention", [
+    ("llmgw_openai llm;", "duplicate"),
+    ("llmgw_pass llm;", "another front"),
+    ("llmgw_model;", "number of arguments"),
+    ("llmgw_model '';", "needs a name"),
+    ("llmgw_model a as;", "invalid parameter \"as\""),
+    ("llmgw_model a as '';", "engine's name"),
+    ("llmgw_model a b;", "invalid parameter \"b\""),
+    ("llmgw_model a pool=;", "invalid parameter \"pool=\""),
+    ("llmgw_model a pool=nowhere;", "\"nowhere\" is not defined"),
+    ("llmgw_model a as b pool=llm c;", "number of arguments"),
+    ("llmgw_model a; llmgw_model a as b;", "duplicate"),
+    ("llmgw_sse_keepalive 0;", "above 0"),
+    ("llmgw_sse_keepalive on;", "above 0"),
+    ("llmgw_sse_keepalive 1s; llmgw_sse_keepalive off;", "duplicate"),
+    ("llmgw_default_max_tokens 0;", "between 1 and"),
+    ("llmgw_default_max_tokens x;", "invalid number"),
+    ("llmgw_timeout_header a; llmgw_timeout_header b;", "duplicate"),
+])
+def test_bad_openai(check, line, mention):
+    refused(check, line, mention, server=OPENAI.format(line))
+
+
 def test_upstream_may_come_later_in_the_file(cluster):
     nginx = cluster.nginx(GOOD, start=False)
     text = nginx.conf.read_text()

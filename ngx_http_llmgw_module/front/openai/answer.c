@@ -1,0 +1,554 @@
+
+/*
+ * The front's operations: what replicas send becomes an answer.
+ *
+ *                  the client reads a stream      it does not
+ *     data         an event, as it is             -
+ *     raw          passed on, piece by piece      held until it is whole
+ *     text         chunks of our own              one object of our own, held
+ *
+ * Clients take a body that ends well for a complete answer.  So a stream that
+ * breaks off ends with an event that says so, and never with [DONE]; and what
+ * is held is dropped, so that the status tells the truth.
+ */
+
+#include "core/openai/json.h"
+#include "front/clients.h"
+#include "front/openai/openai_inner.h"
+#include "front/output.h"
+#include "http/header.h"
+#include "upstream/pool.h"
+
+
+static ngx_int_t ngx_http_llmgw_openai_begin(ngx_http_request_t *r);
+static ngx_int_t ngx_http_llmgw_openai_stream_headers(ngx_http_request_t *r);
+static ngx_int_t ngx_http_llmgw_openai_token(ngx_http_llmgw_stream_t *stream,
+    const llmgw_token_t *token);
+static void ngx_http_llmgw_openai_note(ngx_http_llmgw_openai_t *o,
+    const Llmgateway__GenerateResponse *more);
+static void ngx_http_llmgw_openai_finish(ngx_http_llmgw_openai_t *o,
+    const char *reason);
+static ngx_int_t ngx_http_llmgw_openai_raw(ngx_http_llmgw_stream_t *stream,
+    const Llmgateway__Raw *raw);
+static ngx_int_t ngx_http_llmgw_openai_chunk(ngx_http_llmgw_stream_t *stream,
+    const llmgw_token_t *token);
+static void ngx_http_llmgw_openai_last(ngx_http_llmgw_stream_t *stream);
+static ngx_uint_t ngx_http_llmgw_openai_holds(ngx_http_llmgw_stream_t *stream,
+    size_t bytes);
+static void ngx_http_llmgw_openai_stop(ngx_http_llmgw_stream_t *stream,
+    ngx_uint_t status, llmgw_grpc_status_t grpc, const char *text);
+static ngx_int_t ngx_http_llmgw_openai_restart(
+    ngx_http_llmgw_stream_t *stream);
+static ngx_int_t ngx_http_llmgw_openai_ping(ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_openai_ended(ngx_http_llmgw_stream_t *stream,
+    const llmgw_end_t *end);
+static ngx_int_t ngx_http_llmgw_openai_complete(
+    ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_openai_fail(ngx_http_llmgw_stream_t *stream,
+    const llmgw_end_t *end);
+static ngx_int_t ngx_http_llmgw_openai_fault(ngx_http_llmgw_stream_t *stream,
+    const llmgw_end_t *end, ngx_uint_t *status, ngx_str_t *json);
+static ngx_uint_t ngx_http_llmgw_openai_is_events(
+    ngx_http_llmgw_openai_t *o);
+
+
+const ngx_http_llmgw_front_t  ngx_http_llmgw_openai_front = {
+    .read = ngx_http_llmgw_openai_read,
+    .begin = ngx_http_llmgw_openai_begin,
+    .token = ngx_http_llmgw_openai_token,
+    .restart = ngx_http_llmgw_openai_restart,
+    .ping = ngx_http_llmgw_openai_ping,
+    .end = ngx_http_llmgw_openai_ended,
+};
+
+
+static ngx_int_t
+ngx_http_llmgw_openai_begin(ngx_http_request_t *r)
+{
+    ngx_chain_t              *cl;
+    const ngx_str_t          *type;
+    ngx_http_llmgw_openai_t  *o;
+    ngx_http_llmgw_stream_t  *stream;
+    static const ngx_str_t    json = ngx_string("application/json");
+    static const ngx_str_t    events =
+        ngx_string("text/event-stream; charset=utf-8");
+
+    stream = ngx_http_llmgw_stream_of(r);
+    o = stream->data;
+
+    type = o->raw_status ? &o->raw_type : stream->holds ? &json : &events;
+
+    if (ngx_http_llmgw_openai_header(r, o->raw_status ? o->raw_status
+                                                      : NGX_HTTP_OK, type)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (!stream->holds) {
+        return ngx_http_llmgw_openai_stream_headers(r);
+    }
+
+    r->headers_out.content_length_n = 0;
+
+    for (cl = stream->out; cl; cl = cl->next) {
+        r->headers_out.content_length_n += ngx_buf_size(cl->buf);
+    }
+
+    return ngx_http_send_header(r);
+}
+
+
+/* Nobody on the way to the client may wait for more than an event. */
+
+static ngx_int_t
+ngx_http_llmgw_openai_stream_headers(ngx_http_request_t *r)
+{
+    ngx_list_t                *list;
+    ngx_http_core_loc_conf_t  *clcf;
+    static const ngx_str_t     no_cache = ngx_string("no-cache");
+    static const ngx_str_t     no = ngx_string("no");
+
+    list = &r->headers_out.headers;
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    if (ngx_http_llmgw_header_add(list, "Cache-Control", &no_cache) == NULL
+        || ngx_http_llmgw_header_add(list, "X-Accel-Buffering", &no) == NULL)
+    {
+        return NGX_ERROR;
+    }
+
+#if (NGX_HTTP_GZIP)
+    r->gzip_tested = 1;
+    r->gzip_ok = 0;
+#endif
+
+    if (clcf->tcp_nodelay && ngx_tcp_nodelay(r->connection) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_send_header(r);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_openai_token(ngx_http_llmgw_stream_t *stream,
+    const llmgw_token_t *token)
+{
+    ngx_http_llmgw_openai_t             *o = stream->data;
+    const Llmgateway__GenerateResponse  *more;
+
+    more = token->more;
+
+    if (stream->verdict) {
+        return NGX_OK;
+    }
+
+    if (more) {
+        ngx_http_llmgw_openai_note(o, more);
+
+        if (more->raw) {
+            return ngx_http_llmgw_openai_raw(stream, more->raw);
+        }
+    }
+
+    if (o->raw_status) {
+        return NGX_OK;
+    }
+
+    if (o->is_pass) {
+        if (token->count) {
+            ngx_http_llmgw_openai_stop(stream, NGX_HTTP_NOT_FOUND,
+                                       LLMGW_GRPC_UNIMPLEMENTED,
+                                       "the engines behind this model do not "
+                                       "serve this API");
+        }
+
+        return NGX_OK;
+    }
+
+    if (o->head.len == 0 && ngx_http_llmgw_openai_head(stream) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (token->is_final) {
+        ngx_http_llmgw_openai_last(stream);
+    }
+
+    if (!stream->holds) {
+        return ngx_http_llmgw_openai_chunk(stream, token);
+    }
+
+    return ngx_http_llmgw_openai_holds(stream, token->text_len)
+           ? ngx_http_llmgw_openai_whole_text(stream, token) : NGX_OK;
+}
+
+
+/* What the record tells, whoever writes the answer. */
+
+static void
+ngx_http_llmgw_openai_note(ngx_http_llmgw_openai_t *o,
+    const Llmgateway__GenerateResponse *more)
+{
+    size_t  i;
+
+    for (i = 0; i < more->n_finish; i++) {
+        ngx_http_llmgw_openai_finish(o, more->finish[i]->reason);
+    }
+
+    if (more->usage) {
+        o->has_usage = 1;
+        o->usage.prompt_tokens = more->usage->prompt_tokens;
+        o->usage.completion_tokens = more->usage->completion_tokens;
+        o->usage.cached_tokens = more->usage->cached_tokens;
+
+    } else if (more->prompt && !o->has_usage) {
+        o->usage.prompt_tokens = more->prompt->tokens;
+    }
+}
+
+
+static void
+ngx_http_llmgw_openai_finish(ngx_http_llmgw_openai_t *o, const char *reason)
+{
+    if (o->nfinished++ == 0) {
+        o->usage.finish_len = ngx_min(ngx_strlen(reason),
+                                      sizeof(o->usage.finish));
+        ngx_memcpy(o->usage.finish, reason, o->usage.finish_len);
+    }
+}
+
+
+/* The first piece says what the whole is, also after a failure. */
+
+static ngx_int_t
+ngx_http_llmgw_openai_raw(ngx_http_llmgw_stream_t *stream,
+    const Llmgateway__Raw *raw)
+{
+    ngx_buf_t                *b;
+    ngx_str_t                 type;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    if (o->raw_status == 0) {
+        o->raw_status = raw->status ? raw->status : NGX_HTTP_OK;
+
+        type.data = (u_char *) raw->content_type;
+        type.len = ngx_strlen(type.data);
+        o->raw_type.len = type.len;
+        o->raw_type.data = ngx_pstrdup(stream->request->pool, &type);
+
+        if (o->raw_type.data == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (raw->data.len == 0
+        || !ngx_http_llmgw_openai_holds(stream, raw->data.len))
+    {
+        return NGX_OK;
+    }
+
+    b = ngx_http_llmgw_output_room(stream, raw->data.len);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->last = ngx_cpymem(b->last, raw->data.data, raw->data.len);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_openai_chunk(ngx_http_llmgw_stream_t *stream,
+    const llmgw_token_t *token)
+{
+    ngx_http_llmgw_openai_t             *o = stream->data;
+    const Llmgateway__GenerateResponse  *more;
+
+    more = token->more;
+
+    if (more && more->data.len) {
+        o->has_data = 1;
+        o->has_role = 1;
+        o->shows_usage |= (more->usage != NULL);
+        o->shows_finish |= (more->n_finish != 0);
+
+        return ngx_http_llmgw_openai_chunk_data(stream, &more->data);
+    }
+
+    if (token->text_len
+        && ngx_http_llmgw_openai_chunk_text(stream, token) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (o->nfinished && !o->shows_finish) {
+        o->shows_finish = 1;
+        return ngx_http_llmgw_openai_chunk_finish(stream);
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * The final message, and no finish_reason has come.  A replica that sends plain
+ * tokens says none.  An engine that says them ends without one only where the
+ * gateway has seen that the last token is there.
+ */
+
+static void
+ngx_http_llmgw_openai_last(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_uint_t                is_full;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    is_full = (stream->record.tokens >= stream->ask.max_tokens);
+
+    if (o->nfinished == 0 && (is_full || !o->has_data)) {
+        ngx_http_llmgw_openai_finish(o, is_full ? "length" : "stop");
+    }
+}
+
+
+/* 0: there is no memory to hold so much, and the stream is to end. */
+
+static ngx_uint_t
+ngx_http_llmgw_openai_holds(ngx_http_llmgw_stream_t *stream, size_t bytes)
+{
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    if (!stream->holds) {
+        return 1;
+    }
+
+    if (ngx_http_llmgw_body_memory_take(stream->pool->worker, bytes)
+        != NGX_OK)
+    {
+        ngx_http_llmgw_openai_stop(stream, NGX_HTTP_BAD_GATEWAY,
+                                   LLMGW_GRPC_RESOURCE_EXHAUSTED,
+                                   "the answer needs more memory than "
+                                   "llmgw_body_memory leaves");
+        return 0;
+    }
+
+    o->held += bytes;
+
+    return 1;
+}
+
+
+/* Within a callback of the session: the stream ends so when it runs. */
+
+static void
+ngx_http_llmgw_openai_stop(ngx_http_llmgw_stream_t *stream,
+    ngx_uint_t status, llmgw_grpc_status_t grpc, const char *text)
+{
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    o->verdict.outcome = LLMGW_OUTCOME_REFUSED;
+    o->verdict.status = grpc;
+    o->verdict.http = status;
+    o->verdict.text = text;
+    o->verdict.text_len = ngx_strlen(text);
+
+    stream->verdict = &o->verdict;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_openai_restart(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    if (stream->request->header_sent
+        && (o->has_data || o->has_text || o->raw_status))
+    {
+        return NGX_DECLINED;
+    }
+
+    ngx_http_llmgw_chunk_drop(stream);
+    ngx_http_llmgw_body_memory_give(stream->pool->worker, o->held);
+
+    o->held = 0;
+    o->raw_status = 0;
+    o->nfinished = 0;
+    o->has_role = 0;
+    o->has_data = 0;
+    o->has_text = 0;
+    o->has_usage = 0;
+    o->shows_usage = 0;
+    o->shows_finish = 0;
+    o->usage.finish_len = 0;
+
+    return NGX_OK;
+}
+
+
+/*
+ * One line and no blank one: some clients take a blank line behind a comment
+ * for an event without data.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_openai_ping(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_buf_t  *b;
+
+    b = ngx_http_llmgw_output_room(stream, sizeof(": ping\n") - 1);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->last = ngx_cpymem(b->last, ": ping\n", sizeof(": ping\n") - 1);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_llmgw_openai_ended(ngx_http_llmgw_stream_t *stream,
+    const llmgw_end_t *end)
+{
+    ngx_http_llmgw_openai_t   *o = stream->data;
+    static const llmgw_end_t   cut = { .outcome = LLMGW_OUTCOME_NOT_RESUMABLE };
+
+    if (end->outcome != LLMGW_OUTCOME_SERVED) {
+        ngx_http_llmgw_openai_fail(stream, end);
+        return;
+    }
+
+    if (o->raw_status == 0 && o->nfinished == 0) {
+        /* the replica said that this is all, but the answer has no end */
+        ngx_http_llmgw_openai_fail(stream, &cut);
+        return;
+    }
+
+    if (ngx_http_llmgw_openai_complete(stream) != NGX_OK) {
+        ngx_http_finalize_request(stream->request, NGX_ERROR);
+        return;
+    }
+
+    ngx_http_llmgw_output_last(stream);
+}
+
+
+/* Writes what stands behind all choices. */
+
+static ngx_int_t
+ngx_http_llmgw_openai_complete(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    if (!o->has_usage) {
+        o->usage.completion_tokens = stream->record.tokens;
+    }
+
+    if (o->raw_status) {
+        return stream->out || stream->request->header_sent
+               ? NGX_OK : ngx_http_llmgw_openai_begin(stream->request);
+    }
+
+    if (stream->holds) {
+        return ngx_http_llmgw_openai_whole_end(stream);
+    }
+
+    if (o->request.include_usage && !o->shows_usage
+        && ngx_http_llmgw_openai_chunk_usage(stream) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_llmgw_openai_chunk_done(stream);
+}
+
+
+static void
+ngx_http_llmgw_openai_fail(ngx_http_llmgw_stream_t *stream,
+    const llmgw_end_t *end)
+{
+    ngx_int_t                 rc;
+    ngx_str_t                 json;
+    ngx_uint_t                status;
+    ngx_http_request_t       *r;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    r = stream->request;
+
+    o->nfinished = 0;
+    ngx_http_llmgw_openai_finish(o, "error");
+
+    rc = ngx_http_llmgw_openai_fault(stream, end, &status, &json);
+
+    if (rc == NGX_OK && !r->header_sent) {
+        ngx_http_llmgw_chunk_drop(stream);
+        rc = ngx_http_llmgw_openai_error_headers(r, status);
+
+        if (rc == NGX_OK) {
+            rc = ngx_http_llmgw_openai_answer(r, status, &json);
+        }
+
+        ngx_http_finalize_request(r, rc);
+        return;
+    }
+
+    if (rc != NGX_OK || !ngx_http_llmgw_openai_is_events(o)
+        || ngx_http_llmgw_openai_chunk_error(stream, &json) != NGX_OK)
+    {
+        ngx_http_finalize_request(r, NGX_ERROR);
+        return;
+    }
+
+    ngx_http_llmgw_output_last(stream);
+}
+
+
+/* The status and the JSON of an error: the engine's own, or ours. */
+
+static ngx_int_t
+ngx_http_llmgw_openai_fault(ngx_http_llmgw_stream_t *stream,
+    const llmgw_end_t *end, ngx_uint_t *status, ngx_str_t *json)
+{
+    ngx_str_t              said;
+    ngx_pool_t            *pool;
+    llmgw_openai_error_t   error;
+
+    pool = stream->request->pool;
+
+    if (end->http && end->body_len) {
+        said.data = (u_char *) end->body;
+        said.len = end->body_len;
+        *status = end->http;
+
+        return ngx_http_llmgw_openai_error_shape(pool, end->http, &said, json);
+    }
+
+    ngx_http_llmgw_openai_error_of_end(&error, end);
+    *status = error.status;
+
+    json->data = ngx_pnalloc(pool, NGX_HTTP_LLMGW_OPENAI_ERROR_BYTES);
+    if (json->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    json->len = ngx_http_llmgw_openai_error_write(json->data, &error)
+                - json->data;
+
+    return NGX_OK;
+}
+
+
+/* 1: an error can be said in the middle of the answer. */
+
+static ngx_uint_t
+ngx_http_llmgw_openai_is_events(ngx_http_llmgw_openai_t *o)
+{
+    static const char  events[] = "text/event-stream";
+
+    return o->raw_status == 0
+           || (o->raw_type.len >= sizeof(events) - 1
+               && ngx_strncasecmp(o->raw_type.data, (u_char *) events,
+                                  sizeof(events) - 1)
+                  == 0);
+}

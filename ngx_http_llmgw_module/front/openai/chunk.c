@@ -1,0 +1,387 @@
+
+/*
+ * The JSON that the front writes of a replica's text: chunks, and one whole
+ * answer.  Both begin with the same head, made once for a stream.
+ *
+ * A whole answer is written as its text comes, into the output that is held
+ * until the end: head, text, and at last what is known only then.
+ */
+
+#include "core/openai/json.h"
+#include "front/memory.h"
+#include "front/openai/openai_inner.h"
+#include "front/output.h"
+
+
+/* Of the head all but id and model; of JSON all but head and text. */
+#define NGX_HTTP_LLMGW_OPENAI_HEAD_BYTES   160
+#define NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES  448
+
+
+static ngx_int_t ngx_http_llmgw_openai_append(ngx_http_llmgw_stream_t *stream,
+    const void *data, size_t len);
+static char *ngx_http_llmgw_openai_choice(ngx_http_llmgw_openai_t *o,
+    char *p);
+static char *ngx_http_llmgw_openai_end(ngx_http_llmgw_openai_t *o, char *p,
+    const char *reason, size_t len);
+static char *ngx_http_llmgw_openai_reason(ngx_http_llmgw_openai_t *o, char *p,
+    const char *reason, size_t len);
+static char *ngx_http_llmgw_openai_usage(ngx_http_llmgw_openai_t *o, char *p);
+static ngx_uint_t ngx_http_llmgw_openai_is_chat(ngx_http_llmgw_openai_t *o);
+
+
+/*
+ * Writes the beginning of all JSON of this stream, up to the choices; and of a
+ * whole answer also that of its only choice, into the output.
+ */
+
+ngx_int_t
+ngx_http_llmgw_openai_head(ngx_http_llmgw_stream_t *stream)
+{
+    char                       *p;
+    size_t                      size;
+    ngx_http_llmgw_openai_t    *o = stream->data;
+    Llmgateway__OpenaiRequest  *request;
+
+    request = &o->request;
+
+    size = NGX_HTTP_LLMGW_OPENAI_HEAD_BYTES
+           + LLMGW_JSON_STRING_BYTES(ngx_strlen(request->id))
+           + llmgw_json_string_bytes(request->model, o->usage.model.len);
+
+    p = ngx_pnalloc(stream->request->pool, size);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    o->head.data = (u_char *) p;
+
+    if (request->stream) {
+        p = llmgw_json_literal(p, "data: ");
+    }
+
+    p = llmgw_json_literal(p, "{\"id\":");
+    p = llmgw_json_string(p, request->id, ngx_strlen(request->id));
+    p = llmgw_json_literal(p, ",\"object\":");
+    p = !ngx_http_llmgw_openai_is_chat(o)
+        ? llmgw_json_literal(p, "\"text_completion\"")
+        : request->stream ? llmgw_json_literal(p, "\"chat.completion.chunk\"")
+                          : llmgw_json_literal(p, "\"chat.completion\"");
+    p = llmgw_json_literal(p, ",\"created\":");
+    p = llmgw_json_number(p, request->created);
+    p = llmgw_json_literal(p, ",\"model\":");
+    p = llmgw_json_string(p, request->model, o->usage.model.len);
+    p = llmgw_json_literal(p, ",\"choices\":[");
+
+    o->head.len = (u_char *) p - o->head.data;
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_openai_is_chat(ngx_http_llmgw_openai_t *o)
+{
+    return o->request.api == LLMGATEWAY__API__API_CHAT;
+}
+
+
+/* An event is one line: a line break within JSON is white space. */
+
+ngx_int_t
+ngx_http_llmgw_openai_chunk_data(ngx_http_llmgw_stream_t *stream,
+    const ProtobufCBinaryData *data)
+{
+    u_char     *p, *end;
+    ngx_buf_t  *b;
+
+    b = ngx_http_llmgw_output_room(stream, data->len
+                                           + sizeof("data: \n\n") - 1);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_cpymem(b->last, "data: ", sizeof("data: ") - 1);
+    end = ngx_cpymem(p, data->data, data->len);
+
+    for ( /* void */ ; p < end; p++) {
+        if (*p == '\n' || *p == '\r') {
+            *p = ' ';
+        }
+    }
+
+    *end++ = '\n';
+    *end++ = '\n';
+    b->last = end;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_llmgw_openai_chunk_text(ngx_http_llmgw_stream_t *stream,
+    const llmgw_token_t *token)
+{
+    char                     *p;
+    ngx_buf_t                *b;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    b = ngx_http_llmgw_output_room(stream, o->head.len
+                           + NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES
+                           + llmgw_json_escape_bytes(token->text,
+                                                     token->text_len));
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    o->has_text = 1;
+    p = ngx_http_llmgw_openai_choice(o, (char *) b->last);
+
+    if (!ngx_http_llmgw_openai_is_chat(o)) {
+        p = llmgw_json_literal(p, "\"text\":\"");
+
+    } else if (o->has_role) {
+        p = llmgw_json_literal(p, "\"delta\":{\"content\":\"");
+
+    } else {
+        p = llmgw_json_literal(p, "\"delta\":{\"role\":\"assistant\","
+                                  "\"content\":\"");
+        o->has_role = 1;
+    }
+
+    p = llmgw_json_escape(p, token->text, token->text_len);
+    p = ngx_http_llmgw_openai_is_chat(o) ? llmgw_json_literal(p, "\"}")
+                                         : llmgw_json_literal(p, "\"");
+
+    b->last = (u_char *) ngx_http_llmgw_openai_end(o, p, NULL, 0);
+
+    return NGX_OK;
+}
+
+
+/* The head, and the begin of the only choice. */
+
+static char *
+ngx_http_llmgw_openai_choice(ngx_http_llmgw_openai_t *o, char *p)
+{
+    p = llmgw_json_raw(p, o->head.data, o->head.len);
+
+    return llmgw_json_literal(p, "{\"index\":0,");
+}
+
+
+/* The rest of a chunk: a client that wants usage is told where none is. */
+
+static char *
+ngx_http_llmgw_openai_end(ngx_http_llmgw_openai_t *o, char *p,
+    const char *reason, size_t len)
+{
+    p = ngx_http_llmgw_openai_reason(o, p, reason, len);
+
+    if (o->request.include_usage) {
+        p = llmgw_json_literal(p, ",\"usage\":null");
+    }
+
+    return llmgw_json_literal(p, "}\n\n");
+}
+
+
+static char *
+ngx_http_llmgw_openai_reason(ngx_http_llmgw_openai_t *o, char *p,
+    const char *reason, size_t len)
+{
+    p = llmgw_json_literal(p, ",\"logprobs\":null,\"finish_reason\":");
+    p = len ? llmgw_json_string(p, reason, len)
+            : llmgw_json_literal(p, "null");
+
+    return llmgw_json_literal(p, "}]");
+}
+
+
+ngx_int_t
+ngx_http_llmgw_openai_chunk_finish(ngx_http_llmgw_stream_t *stream)
+{
+    char                     *p;
+    ngx_buf_t                *b;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    b = ngx_http_llmgw_output_room(stream, o->head.len
+                                     + NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_http_llmgw_openai_choice(o, (char *) b->last);
+
+    if (!ngx_http_llmgw_openai_is_chat(o)) {
+        p = llmgw_json_literal(p, "\"text\":\"\"");
+
+    } else if (o->has_role) {
+        p = llmgw_json_literal(p, "\"delta\":{}");
+
+    } else {
+        p = llmgw_json_literal(p, "\"delta\":{\"role\":\"assistant\","
+                                  "\"content\":\"\"}");
+        o->has_role = 1;
+    }
+
+    b->last = (u_char *) ngx_http_llmgw_openai_end(o, p,
+                                                   (char *) o->usage.finish,
+                                                   o->usage.finish_len);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_llmgw_openai_chunk_usage(ngx_http_llmgw_stream_t *stream)
+{
+    char                     *p;
+    ngx_buf_t                *b;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    b = ngx_http_llmgw_output_room(stream, o->head.len
+                                     + NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = llmgw_json_raw((char *) b->last, o->head.data, o->head.len);
+    p = llmgw_json_literal(p, "]");
+    p = ngx_http_llmgw_openai_usage(o, p);
+    b->last = (u_char *) llmgw_json_literal(p, "}\n\n");
+
+    return NGX_OK;
+}
+
+
+static char *
+ngx_http_llmgw_openai_usage(ngx_http_llmgw_openai_t *o, char *p)
+{
+    p = llmgw_json_literal(p, ",\"usage\":{\"prompt_tokens\":");
+    p = llmgw_json_number(p, o->usage.prompt_tokens);
+    p = llmgw_json_literal(p, ",\"completion_tokens\":");
+    p = llmgw_json_number(p, o->usage.completion_tokens);
+    p = llmgw_json_literal(p, ",\"total_tokens\":");
+    p = llmgw_json_number(p, o->usage.prompt_tokens
+                             + o->usage.completion_tokens);
+    p = llmgw_json_literal(p, ",\"prompt_tokens_details\":"
+                              "{\"cached_tokens\":");
+    p = llmgw_json_number(p, o->usage.cached_tokens);
+
+    return llmgw_json_literal(p, "}}");
+}
+
+
+ngx_int_t
+ngx_http_llmgw_openai_chunk_done(ngx_http_llmgw_stream_t *stream)
+{
+    return ngx_http_llmgw_openai_append(stream, "data: [DONE]\n\n",
+                                        sizeof("data: [DONE]\n\n") - 1);
+}
+
+
+/*
+ * What was passed on may end within an event, and its clients look at an
+ * event's name: Anthropic's, and those of Responses.
+ */
+
+ngx_int_t
+ngx_http_llmgw_openai_chunk_error(ngx_http_llmgw_stream_t *stream,
+    const ngx_str_t *json)
+{
+    ngx_http_llmgw_openai_t  *o = stream->data;
+    static const char         event[] = "\n\nevent: error\ndata: ";
+
+    if (o->raw_status ? ngx_http_llmgw_openai_append(stream, event,
+                                                     sizeof(event) - 1)
+                      : ngx_http_llmgw_openai_append(stream, "data: ", 6))
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_llmgw_openai_append(stream, json->data, json->len)
+           == NGX_OK
+           && ngx_http_llmgw_openai_append(stream, "\n\n", 2) == NGX_OK
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_openai_append(ngx_http_llmgw_stream_t *stream,
+    const void *data, size_t len)
+{
+    ngx_buf_t  *b;
+
+    b = ngx_http_llmgw_output_room(stream, len);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->last = ngx_cpymem(b->last, data, len);
+
+    return NGX_OK;
+}
+
+
+/* A piece of a whole answer's text; the first piece has the head before it. */
+
+ngx_int_t
+ngx_http_llmgw_openai_whole_text(ngx_http_llmgw_stream_t *stream,
+    const llmgw_token_t *token)
+{
+    char                     *p;
+    size_t                    size;
+    ngx_buf_t                *b;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    size = llmgw_json_escape_bytes(token->text, token->text_len);
+
+    if (!o->has_text) {
+        size += o->head.len + NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES;
+    }
+
+    b = ngx_http_llmgw_output_room(stream, size);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = (char *) b->last;
+
+    if (!o->has_text) {
+        o->has_text = 1;
+        p = ngx_http_llmgw_openai_choice(o, p);
+        p = ngx_http_llmgw_openai_is_chat(o)
+            ? llmgw_json_literal(p, "\"message\":{\"role\":\"assistant\","
+                                    "\"content\":\"")
+            : llmgw_json_literal(p, "\"text\":\"");
+    }
+
+    b->last = (u_char *) llmgw_json_escape(p, token->text, token->text_len);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_llmgw_openai_whole_end(ngx_http_llmgw_stream_t *stream)
+{
+    char                     *p;
+    ngx_buf_t                *b;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    b = ngx_http_llmgw_output_room(stream, NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = (char *) b->last;
+    p = ngx_http_llmgw_openai_is_chat(o) ? llmgw_json_literal(p, "\"}")
+                                         : llmgw_json_literal(p, "\"");
+    p = ngx_http_llmgw_openai_reason(o, p, (char *) o->usage.finish,
+                                     o->usage.finish_len);
+    p = ngx_http_llmgw_openai_usage(o, p);
+    b->last = (u_char *) llmgw_json_literal(p, "}");
+
+    return NGX_OK;
+}

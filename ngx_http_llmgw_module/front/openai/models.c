@@ -1,0 +1,345 @@
+
+/*
+ * Models: which names clients may ask for, and which pool serves one.
+ *
+ * A name is known if an llmgw_model line has it, or if replicas of one of the
+ * location's pools report it, whether they live or not: so a request for a
+ * model whose replicas are all down is told to come back.  Where neither says
+ * anything of models, as with replicas that report none, every name is good.
+ *
+ * A list shows what a request could get now: a line's name only while its pool
+ * has a replica, and what living replicas report.
+ */
+
+#include "core/openai/error.h"
+#include "core/openai/json.h"
+#include "front/openai/openai_inner.h"
+#include "upstream/table.h"
+
+
+/* A model's object without its name, and its comma. */
+#define NGX_HTTP_LLMGW_OPENAI_MODEL_BYTES  128
+
+
+/* Names that a list shows, in its order. */
+typedef struct {
+    ngx_http_request_t           *request;
+    ngx_array_t                   names;        /* of ngx_str_t */
+} ngx_http_llmgw_openai_names_t;
+
+
+static const ngx_http_llmgw_model_t *ngx_http_llmgw_openai_model_line(
+    ngx_http_llmgw_loc_conf_t *llcf, const ngx_str_t *name);
+static ngx_http_upstream_srv_conf_t *ngx_http_llmgw_openai_model_upstream(
+    ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t i);
+static ngx_int_t ngx_http_llmgw_openai_model_names(ngx_http_request_t *r,
+    ngx_http_llmgw_openai_names_t *list);
+static ngx_uint_t ngx_http_llmgw_openai_model_is_served(ngx_http_request_t *r,
+    ngx_http_llmgw_loc_conf_t *llcf, const ngx_http_llmgw_model_t *line);
+static ngx_int_t ngx_http_llmgw_openai_model_add(ngx_str_t *name, void *data);
+static ngx_uint_t ngx_http_llmgw_openai_model_has(
+    ngx_http_llmgw_openai_names_t *list, const ngx_str_t *name);
+static char *ngx_http_llmgw_openai_model_write(char *p,
+    const ngx_str_t *name);
+
+
+ngx_int_t
+ngx_http_llmgw_openai_model_find(ngx_http_request_t *r, const ngx_str_t *name,
+    ngx_http_llmgw_openai_model_t *model)
+{
+    ngx_uint_t                     i;
+    llmgw_serves_t                 serves, best;
+    ngx_http_llmgw_pool_t         *pool;
+    ngx_http_llmgw_loc_conf_t     *llcf;
+    ngx_http_upstream_srv_conf_t  *us;
+    const ngx_http_llmgw_model_t  *line;
+
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
+    line = ngx_http_llmgw_openai_model_line(llcf, name);
+
+    if (line) {
+        model->upstream = line->upstream ? line->upstream : llcf->upstream;
+        model->engine = line->engine;
+        return NGX_OK;
+    }
+
+    model->upstream = llcf->upstream;
+    ngx_str_null(&model->engine);
+    best = LLMGW_SERVES_NOT;
+
+    for (i = 0; (us = ngx_http_llmgw_openai_model_upstream(llcf, i)); i++) {
+        pool = ngx_http_llmgw_worker_pool_of(r, us);
+        serves = pool ? ngx_http_llmgw_pool_serves(pool, (ngx_str_t *) name)
+                      : LLMGW_SERVES_NOT;
+
+        if (serves > best) {
+            best = serves;
+            model->upstream = us;
+        }
+    }
+
+    pool = ngx_http_llmgw_worker_pool_of(r, llcf->upstream);
+
+    return best != LLMGW_SERVES_NOT
+           || (llcf->models == NULL && pool
+               && llmgw_models_base(&pool->models.known) == NULL)
+           ? NGX_OK : NGX_DECLINED;
+}
+
+
+static const ngx_http_llmgw_model_t *
+ngx_http_llmgw_openai_model_line(ngx_http_llmgw_loc_conf_t *llcf,
+    const ngx_str_t *name)
+{
+    ngx_uint_t               i, n;
+    ngx_http_llmgw_model_t  *line;
+
+    n = llcf->models ? llcf->models->nelts : 0;
+    line = n ? llcf->models->elts : NULL;
+
+    for (i = 0; i < n; i++) {
+        if (line[i].name.len == name->len
+            && ngx_memcmp(line[i].name.data, name->data, name->len) == 0)
+        {
+            return &line[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+/*
+ * The location's upstreams: first its own, then those of its llmgw_model
+ * lines, of which one may come several times.  NULL: there are no more.
+ */
+
+static ngx_http_upstream_srv_conf_t *
+ngx_http_llmgw_openai_model_upstream(ngx_http_llmgw_loc_conf_t *llcf,
+    ngx_uint_t i)
+{
+    ngx_http_llmgw_model_t  *line;
+
+    if (i == 0) {
+        return llcf->upstream;
+    }
+
+    if (llcf->models == NULL || i > llcf->models->nelts) {
+        return NULL;
+    }
+
+    line = llcf->models->elts;
+
+    return line[i - 1].upstream ? line[i - 1].upstream : llcf->upstream;
+}
+
+
+void
+ngx_http_llmgw_openai_model_unknown(llmgw_openai_error_t *error,
+    const ngx_str_t *name)
+{
+    llmgw_openai_error_set(error, NGX_HTTP_NOT_FOUND, "invalid_request_error",
+                           "model_not_found", "model",
+                           "The model `%.*s` does not exist or you do not "
+                           "have access to it.", (int) name->len,
+                           (char *) name->data);
+}
+
+
+ngx_int_t
+ngx_http_llmgw_openai_models(ngx_http_request_t *r)
+{
+    char                           *p;
+    size_t                          size;
+    ngx_str_t                      *name, json;
+    ngx_uint_t                      i;
+    ngx_http_llmgw_openai_names_t   list;
+
+    if (ngx_http_llmgw_openai_model_names(r, &list) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    name = list.names.elts;
+    size = NGX_HTTP_LLMGW_OPENAI_MODEL_BYTES;
+
+    for (i = 0; i < list.names.nelts; i++) {
+        size += NGX_HTTP_LLMGW_OPENAI_MODEL_BYTES
+                + llmgw_json_string_bytes(name[i].data, name[i].len);
+    }
+
+    json.data = ngx_pnalloc(r->pool, size);
+    if (json.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = llmgw_json_literal((char *) json.data,
+                           "{\"object\":\"list\",\"data\":[");
+
+    for (i = 0; i < list.names.nelts; i++) {
+        p = i ? llmgw_json_literal(p, ",") : p;
+        p = ngx_http_llmgw_openai_model_write(p, &name[i]);
+    }
+
+    p = llmgw_json_literal(p, "]}");
+    json.len = (u_char *) p - json.data;
+
+    return ngx_http_llmgw_openai_answer(r, NGX_HTTP_OK, &json);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_openai_model_names(ngx_http_request_t *r,
+    ngx_http_llmgw_openai_names_t *list)
+{
+    ngx_uint_t                     i, n;
+    ngx_http_llmgw_pool_t         *pool;
+    ngx_http_llmgw_model_t        *line;
+    ngx_http_llmgw_loc_conf_t     *llcf;
+    ngx_http_upstream_srv_conf_t  *us;
+
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
+    list->request = r;
+
+    if (ngx_array_init(&list->names, r->pool, 8, sizeof(ngx_str_t)) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    n = llcf->models ? llcf->models->nelts : 0;
+    line = n ? llcf->models->elts : NULL;
+
+    for (i = 0; i < n; i++) {
+        if (ngx_http_llmgw_openai_model_is_served(r, llcf, &line[i])
+            && ngx_http_llmgw_openai_model_add(&line[i].name, list) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    for (i = 0; (us = ngx_http_llmgw_openai_model_upstream(llcf, i)); i++) {
+        pool = ngx_http_llmgw_worker_pool_of(r, us);
+
+        if (pool == NULL
+            || ngx_http_llmgw_pool_models(pool,
+                                          ngx_http_llmgw_openai_model_add,
+                                          list)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* 1: the line's pool has a replica that may serve it. */
+
+static ngx_uint_t
+ngx_http_llmgw_openai_model_is_served(ngx_http_request_t *r,
+    ngx_http_llmgw_loc_conf_t *llcf, const ngx_http_llmgw_model_t *line)
+{
+    ngx_str_t               name;
+    ngx_http_llmgw_pool_t  *pool;
+
+    pool = ngx_http_llmgw_worker_pool_of(r, line->upstream ? line->upstream
+                                                           : llcf->upstream);
+
+    if (pool == NULL || !ngx_http_llmgw_table_has_routable(pool)) {
+        return 0;
+    }
+
+    name = line->engine.len ? line->engine : line->name;
+
+    return llmgw_models_base(&pool->models.known) == NULL
+           || ngx_http_llmgw_pool_serves(pool, &name) != LLMGW_SERVES_NOT;
+}
+
+
+/* The name may be in a view that changes: it is copied. */
+
+static ngx_int_t
+ngx_http_llmgw_openai_model_add(ngx_str_t *name, void *data)
+{
+    ngx_str_t                      *slot;
+    ngx_http_llmgw_openai_names_t  *list = data;
+
+    if (ngx_http_llmgw_openai_model_has(list, name)) {
+        return NGX_OK;
+    }
+
+    slot = ngx_array_push(&list->names);
+    if (slot == NULL) {
+        return NGX_ERROR;
+    }
+
+    slot->len = name->len;
+    slot->data = ngx_pstrdup(list->request->pool, name);
+
+    return slot->data ? NGX_OK : NGX_ERROR;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_openai_model_has(ngx_http_llmgw_openai_names_t *list,
+    const ngx_str_t *name)
+{
+    ngx_str_t   *known;
+    ngx_uint_t   i;
+
+    known = list->names.elts;
+
+    for (i = 0; i < list->names.nelts; i++) {
+        if (known[i].len == name->len
+            && ngx_memcmp(known[i].data, name->data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* No engine says when a model was created: the same number is stable. */
+
+static char *
+ngx_http_llmgw_openai_model_write(char *p, const ngx_str_t *name)
+{
+    p = llmgw_json_literal(p, "{\"id\":");
+    p = llmgw_json_string(p, name->data, name->len);
+
+    return llmgw_json_literal(p, ",\"object\":\"model\",\"created\":0,"
+                                 "\"owned_by\":\"llmgw\"}");
+}
+
+
+ngx_int_t
+ngx_http_llmgw_openai_model_show(ngx_http_request_t *r, const ngx_str_t *name)
+{
+    char                           *p;
+    ngx_str_t                       json;
+    llmgw_openai_error_t            error;
+    ngx_http_llmgw_openai_names_t   list;
+
+    if (ngx_http_llmgw_openai_model_names(r, &list) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (!ngx_http_llmgw_openai_model_has(&list, name)) {
+        ngx_http_llmgw_openai_model_unknown(&error, name);
+        return ngx_http_llmgw_openai_refuse(r, &error);
+    }
+
+    json.data = ngx_pnalloc(r->pool, NGX_HTTP_LLMGW_OPENAI_MODEL_BYTES
+                               + llmgw_json_string_bytes(name->data,
+                                                         name->len));
+    if (json.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_http_llmgw_openai_model_write((char *) json.data, name);
+    json.len = (u_char *) p - json.data;
+
+    return ngx_http_llmgw_openai_answer(r, NGX_HTTP_OK, &json);
+}

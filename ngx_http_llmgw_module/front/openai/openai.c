@@ -1,0 +1,477 @@
+
+/*
+ * Requests of OpenAI's API: which one it is, by its path and its method.  Those
+ * for a model become a stream once their body is walked; all others are
+ * answered here.
+ *
+ * A path is known by its end.  What stands before it must be the location's
+ * own name, perhaps with /v1 behind it, so that clients may be given any of
+ *
+ *     https://host   https://host/v1   https://host/any/location/v1
+ *
+ * as their base.  What a location with a regular expression matched is its
+ * operator's business.
+ */
+
+#include "front/clients.h"
+#include "front/memory.h"
+#include "front/openai/openai.h"
+#include "front/openai/openai_inner.h"
+#include "http/header.h"
+#include "http/outcome.h"
+
+
+typedef struct {
+    ngx_str_t                     path;
+    Llmgateway__Api               api;          /* of a POST */
+    ngx_uint_t                    methods;
+    ngx_str_t                     allow;        /* the same */
+} ngx_http_llmgw_openai_route_t;
+
+
+#define NGX_HTTP_LLMGW_OPENAI_POST(path, api)                                 \
+    { ngx_string(path), api, NGX_HTTP_POST, ngx_string("POST, OPTIONS") }
+
+static const ngx_http_llmgw_openai_route_t  ngx_http_llmgw_openai_routes[] = {
+    NGX_HTTP_LLMGW_OPENAI_POST("/chat/completions", LLMGATEWAY__API__API_CHAT),
+    NGX_HTTP_LLMGW_OPENAI_POST("/completions",
+                               LLMGATEWAY__API__API_COMPLETIONS),
+    NGX_HTTP_LLMGW_OPENAI_POST("/embeddings",
+                               LLMGATEWAY__API__API_EMBEDDINGS),
+    NGX_HTTP_LLMGW_OPENAI_POST("/responses", LLMGATEWAY__API__API_RESPONSES),
+    NGX_HTTP_LLMGW_OPENAI_POST("/messages", LLMGATEWAY__API__API_MESSAGES),
+    { ngx_null_string, 0, 0, ngx_null_string }
+};
+
+static const ngx_http_llmgw_openai_route_t  ngx_http_llmgw_openai_models_route =
+    { ngx_string("/models"), 0, NGX_HTTP_GET|NGX_HTTP_HEAD,
+      ngx_string("GET, HEAD, OPTIONS") };
+
+
+static ngx_int_t ngx_http_llmgw_openai_handler(ngx_http_request_t *r);
+static const ngx_http_llmgw_openai_route_t *ngx_http_llmgw_openai_route(
+    ngx_http_request_t *r, ngx_str_t *rest);
+static ngx_uint_t ngx_http_llmgw_openai_is_base(ngx_http_request_t *r,
+    size_t len);
+static ngx_int_t ngx_http_llmgw_openai_options(ngx_http_request_t *r,
+    const ngx_http_llmgw_openai_route_t *route);
+static ngx_int_t ngx_http_llmgw_openai_dismiss(ngx_http_request_t *r,
+    const ngx_http_llmgw_openai_route_t *route);
+static ngx_int_t ngx_http_llmgw_openai_deny(ngx_http_request_t *r,
+    const llmgw_openai_error_t *error);
+static const char *ngx_http_llmgw_openai_media(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_llmgw_openai_is_json(ngx_str_t *type);
+static ngx_int_t ngx_http_llmgw_openai_post(ngx_http_request_t *r,
+    Llmgateway__Api api);
+static void ngx_http_llmgw_openai_walked(ngx_http_request_t *r,
+    ngx_http_llmgw_openai_body_t *body);
+static ngx_int_t ngx_http_llmgw_openai_open(ngx_http_request_t *r,
+    ngx_http_llmgw_openai_body_t *body);
+static ngx_uint_t ngx_http_llmgw_openai_owns(ngx_http_request_t *r);
+
+
+const ngx_http_llmgw_protocol_t  ngx_http_llmgw_openai_protocol = {
+    .handler = ngx_http_llmgw_openai_handler,
+    .owns = ngx_http_llmgw_openai_owns,
+    .refuse = ngx_http_llmgw_openai_refused,
+};
+
+
+char *
+ngx_http_llmgw_openai_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    if (ngx_http_llmgw_openai_body_threads(cf) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    return ngx_http_llmgw_conf_pass(cf, cmd, conf);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_openai_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                             rc;
+    ngx_str_t                             rest;
+    const ngx_http_llmgw_openai_route_t  *route;
+
+    if (r != r->main) {
+        /* a mirror's or auth_request's: only a client reads a stream */
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    route = ngx_http_llmgw_openai_route(r, &rest);
+
+    if (route && (r->method & route->methods) && r->method == NGX_HTTP_POST) {
+        return ngx_http_llmgw_openai_post(r, route->api);
+    }
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (route == NULL || !(r->method & (route->methods|NGX_HTTP_OPTIONS))) {
+        return ngx_http_llmgw_openai_dismiss(r, route);
+    }
+
+    if (r->method == NGX_HTTP_OPTIONS) {
+        return ngx_http_llmgw_openai_options(r, route);
+    }
+
+    return rest.len ? ngx_http_llmgw_openai_model_show(r, &rest)
+                    : ngx_http_llmgw_openai_models(r);
+}
+
+
+/* NULL: there is none.  Sets rest to a model's name behind /models/. */
+
+static const ngx_http_llmgw_openai_route_t *
+ngx_http_llmgw_openai_route(ngx_http_request_t *r, ngx_str_t *rest)
+{
+    size_t                                base;
+    u_char                               *p, *end;
+    const ngx_http_llmgw_openai_route_t  *route;
+
+    ngx_str_null(rest);
+    end = r->uri.data + r->uri.len;
+
+    for (route = ngx_http_llmgw_openai_routes; route->path.len; route++) {
+        base = r->uri.len - route->path.len;
+
+        if (r->uri.len >= route->path.len
+            && ngx_memcmp(r->uri.data + base, route->path.data,
+                          route->path.len)
+               == 0
+            && ngx_http_llmgw_openai_is_base(r, base))
+        {
+            return route;
+        }
+    }
+
+    route = &ngx_http_llmgw_openai_models_route;
+
+    for (p = r->uri.data; (size_t) (end - p) >= route->path.len; p++) {
+
+        if (ngx_memcmp(p, route->path.data, route->path.len) != 0
+            || !ngx_http_llmgw_openai_is_base(r, p - r->uri.data))
+        {
+            continue;
+        }
+
+        rest->data = p + route->path.len;
+        rest->len = end - rest->data;
+
+        if (rest->len == 0) {
+            return route;
+        }
+
+        if (rest->data[0] == '/' && rest->len > 1) {
+            rest->data++;
+            rest->len--;
+            return route;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* 1: the URI's first bytes, before a path, are those of the location. */
+
+static ngx_uint_t
+ngx_http_llmgw_openai_is_base(ngx_http_request_t *r, size_t len)
+{
+    u_char                    *uri;
+    ngx_str_t                  name;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+    name = clcf->name;
+    uri = r->uri.data;
+
+#if (NGX_PCRE)
+    if (clcf->regex) {
+        return 1;
+    }
+#endif
+
+    if (clcf->named) {
+        name.len = 0;
+    }
+
+    /* the location may end within the path: /v1/chat/ */
+
+    if (len <= name.len && ngx_memcmp(uri, name.data, len) == 0) {
+        return 1;
+    }
+
+    if (len < 3 || ngx_memcmp(uri + len - 3, "/v1", 3) != 0) {
+        return 0;
+    }
+
+    len -= 3;
+
+    if (name.len && name.data[name.len - 1] == '/') {
+        name.len--;
+    }
+
+    return len == 0
+           || (len == name.len && ngx_memcmp(uri, name.data, len) == 0);
+}
+
+
+/*
+ * A browser asks so before its first request.  Which other sites it lets ask is
+ * said by the operator's add_header.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_openai_options(ngx_http_request_t *r,
+    const ngx_http_llmgw_openai_route_t *route)
+{
+    static const ngx_str_t  none = ngx_null_string;
+
+    if (ngx_http_llmgw_openai_header(r, NGX_HTTP_NO_CONTENT, &none) != NGX_OK
+        || ngx_http_llmgw_header_add(&r->headers_out.headers, "Allow",
+                                     &route->allow)
+           == NULL)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_send_header(r);
+}
+
+
+/* No such path, or no such method of it. */
+
+static ngx_int_t
+ngx_http_llmgw_openai_dismiss(ngx_http_request_t *r,
+    const ngx_http_llmgw_openai_route_t *route)
+{
+    int                    uri;
+    llmgw_openai_error_t   error;
+
+    uri = ngx_min(r->uri.len, 100);
+
+    if (route == NULL) {
+        ngx_http_llmgw_openai_error_of_status(&error, NGX_HTTP_NOT_FOUND);
+        llmgw_openai_error_set(&error, error.status, error.type, "unknown_url",
+                               NULL, "Unknown request URL: %.*s %.*s.",
+                               (int) r->method_name.len, r->method_name.data,
+                               uri, r->uri.data);
+
+    } else {
+        ngx_http_llmgw_openai_error_of_status(&error, NGX_HTTP_NOT_ALLOWED);
+        llmgw_openai_error_set(&error, error.status, error.type, error.code,
+                               NULL, "Not allowed to %.*s on %.*s, but to %s.",
+                               (int) r->method_name.len, r->method_name.data,
+                               uri, r->uri.data, route->allow.data);
+
+        if (ngx_http_llmgw_header_add(&r->headers_out.headers, "Allow",
+                                      &route->allow)
+            == NULL)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return ngx_http_llmgw_openai_deny(r, &error);
+}
+
+
+/* Counts and refuses a request that gets no stream. */
+
+static ngx_int_t
+ngx_http_llmgw_openai_deny(ngx_http_request_t *r,
+    const llmgw_openai_error_t *error)
+{
+    llmgw_end_t             end;
+    ngx_http_llmgw_pool_t  *pool;
+
+    ngx_memzero(&end, sizeof(llmgw_end_t));
+
+    switch (error->status) {
+
+    case NGX_HTTP_NOT_FOUND:
+        end.outcome = LLMGW_OUTCOME_NOT_FOUND;
+        break;
+
+    case NGX_HTTP_NOT_ALLOWED:
+    case NGX_HTTP_UNSUPPORTED_MEDIA_TYPE:
+        end.outcome = LLMGW_OUTCOME_UNKNOWN_METHOD;
+        break;
+
+    case NGX_HTTP_REQUEST_TIME_OUT:
+        end.outcome = LLMGW_OUTCOME_DEADLINE;
+        break;
+
+    case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
+        end.outcome = LLMGW_OUTCOME_TOO_LARGE;
+        break;
+
+    default:
+        end.outcome = error->status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+                      ? LLMGW_OUTCOME_INTERNAL : LLMGW_OUTCOME_BAD_REQUEST;
+        break;
+    }
+
+    pool = ngx_http_llmgw_worker_pool(r);
+
+    if (pool) {
+        ngx_http_llmgw_metrics_request(pool->zone,
+                                       ngx_http_llmgw_outcome_grpc(&end),
+                                       end.outcome);
+    }
+
+    return ngx_http_llmgw_openai_refuse(r, error);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_openai_post(ngx_http_request_t *r, Llmgateway__Api api)
+{
+    ngx_int_t                      rc;
+    const char                    *wrong;
+    llmgw_openai_error_t           error;
+    ngx_http_llmgw_pool_t         *pool;
+    ngx_http_llmgw_openai_read_t   options;
+
+    wrong = ngx_http_llmgw_openai_media(r);
+
+    if (wrong) {
+        rc = ngx_http_discard_request_body(r);
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
+        ngx_http_llmgw_openai_error_of_status(&error,
+                                              NGX_HTTP_UNSUPPORTED_MEDIA_TYPE);
+        llmgw_openai_error_set(&error, error.status, error.type, error.code,
+                               NULL, "%s", wrong);
+        return ngx_http_llmgw_openai_deny(r, &error);
+    }
+
+    pool = ngx_http_llmgw_worker_pool(r);
+    if (pool == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_llmgw_memory_lend(r);
+
+    options.api = api;
+    options.prefix = pool->conf->prefix_set ? pool->conf->prefix
+                                            : NGX_HTTP_LLMGW_OPENAI_PREFIX;
+    options.by = LLMGW_OPENAI_BY_PROMPT;
+    options.take = ngx_http_llmgw_body_memory_take;
+    options.give = ngx_http_llmgw_body_memory_give;
+
+    return ngx_http_llmgw_openai_body_read(r, &options,
+                                           ngx_http_llmgw_openai_walked);
+}
+
+
+/* What is wrong with the body's type, or NULL.  None at all is JSON. */
+
+static const char *
+ngx_http_llmgw_openai_media(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_llmgw_header_find(&r->headers_in.headers, "content-encoding");
+
+    if (h && h->value.len
+        && (h->value.len != 8
+            || ngx_strncasecmp(h->value.data, (u_char *) "identity", 8) != 0))
+    {
+        return "Request bodies must not be compressed.";
+    }
+
+    h = r->headers_in.content_type;
+
+    if (h == NULL || h->value.len == 0
+        || ngx_http_llmgw_openai_is_json(&h->value))
+    {
+        return NULL;
+    }
+
+    return ngx_strncasecmp(h->value.data, (u_char *) "multipart/", 10) == 0
+           ? "Files and forms (multipart) are not supported here, the request "
+             "must be application/json."
+           : "The request's content-type must be application/json.";
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_openai_is_json(ngx_str_t *type)
+{
+    size_t  len;
+
+    len = sizeof("application/json") - 1;
+
+    return type->len >= len
+           && ngx_strncasecmp(type->data, (u_char *) "application/json", len)
+              == 0
+           && (type->len == len || type->data[len] == ';'
+               || type->data[len] == ' ');
+}
+
+
+static void
+ngx_http_llmgw_openai_walked(ngx_http_request_t *r,
+    ngx_http_llmgw_openai_body_t *body)
+{
+    ngx_int_t  rc;
+
+    rc = body->error.status ? ngx_http_llmgw_openai_deny(r, &body->error)
+                            : ngx_http_llmgw_openai_open(r, body);
+
+    if (rc != NGX_DONE) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+/* NGX_DONE: the stream has the request, or has ended it. */
+
+static ngx_int_t
+ngx_http_llmgw_openai_open(ngx_http_request_t *r,
+    ngx_http_llmgw_openai_body_t *body)
+{
+    ngx_str_t                 name;
+    llmgw_openai_error_t      error;
+    ngx_http_llmgw_openai_t  *o;
+
+    o = ngx_http_llmgw_memory_alloc(r, sizeof(ngx_http_llmgw_openai_t));
+    if (o == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_memzero(o, sizeof(ngx_http_llmgw_openai_t));
+    o->body = body;
+
+    name.data = (u_char *) body->body.model;
+    name.len = body->body.model_len;
+
+    if (ngx_http_llmgw_openai_model_find(r, &name, &o->model) != NGX_OK) {
+        ngx_http_llmgw_openai_model_unknown(&error, &name);
+        return ngx_http_llmgw_openai_deny(r, &error);
+    }
+
+    return ngx_http_llmgw_stream_open(r, &ngx_http_llmgw_openai_front, o)
+           == NGX_OK ? NGX_DONE : NGX_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+
+/*
+ * What is refused before a location is known, as a header that is no HTTP, may
+ * be anybody's: gRPC's clients say what they are.
+ */
+
+static ngx_uint_t
+ngx_http_llmgw_openai_owns(ngx_http_request_t *r)
+{
+    return !r->valid_location
+           && !ngx_http_llmgw_header_is_grpc(r->headers_in.content_type);
+}

@@ -1,0 +1,101 @@
+
+/*
+ * One request of OpenAI's API, from its walked body to its last byte.
+ *
+ *     openai.c    which request it is; what is no request for a model
+ *     models.c    which models there are, and which pool serves one
+ *     request.c   the body becomes what replicas are asked
+ *     answer.c    the front's operations: from messages to an answer
+ *     chunk.c     the JSON of chunks and of whole answers
+ *
+ * What the engine sends as `data` or `raw` is the client's, byte for byte.  Of
+ * text the front makes chunks itself, or one whole answer.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_OPENAI_INNER_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_OPENAI_INNER_H_INCLUDED_
+
+
+#include "front/stream.h"
+#include "http/openai.h"
+#include "http/openai_body.h"
+
+
+#define NGX_HTTP_LLMGW_OPENAI_PREFIX  1024  /* bytes, without llmgw_hash */
+
+
+/* Which pool serves a request, and under which name of its model. */
+typedef struct {
+    ngx_http_upstream_srv_conf_t *upstream;
+    ngx_str_t                     engine;       /* empty: as the client said */
+} ngx_http_llmgw_openai_model_t;
+
+
+typedef struct {
+    ngx_http_llmgw_openai_body_t *body;
+    ngx_http_llmgw_openai_model_t model;
+    ngx_str_t                     engine;       /* the model's name there */
+    Llmgateway__OpenaiRequest     request;
+    ngx_http_llmgw_usage_t        usage;        /* for the record */
+
+    ngx_str_t                     head;         /* of JSON written here */
+    ngx_uint_t                    nfinished;    /* choices */
+
+    ngx_uint_t                    raw_status;   /* 0: no raw came */
+    ngx_str_t                     raw_type;
+
+    size_t                        held;         /* of the worker's memory */
+    ngx_http_llmgw_pool_t        *pool;         /* whose worker's */
+
+    llmgw_end_t                   verdict;      /* of the stream's */
+
+    unsigned                      is_pass:1;    /* only raw can answer */
+    unsigned                      has_role:1;   /* the client knows it */
+    unsigned                      has_data:1;   /* chunks of the engine's */
+    unsigned                      has_text:1;   /* and our own */
+    unsigned                      has_usage:1;  /* the replica told it */
+    unsigned                      shows_usage:1; /* the client has it */
+    unsigned                      shows_finish:1;
+} ngx_http_llmgw_openai_t;
+
+
+extern const ngx_http_llmgw_front_t  ngx_http_llmgw_openai_front;
+
+
+/* models.c */
+
+/* NGX_DECLINED: nobody serves a model of that name. */
+ngx_int_t ngx_http_llmgw_openai_model_find(ngx_http_request_t *r,
+    const ngx_str_t *name, ngx_http_llmgw_openai_model_t *model);
+
+/* Answer GET .../models, and .../models/ID. */
+ngx_int_t ngx_http_llmgw_openai_models(ngx_http_request_t *r);
+ngx_int_t ngx_http_llmgw_openai_model_show(ngx_http_request_t *r,
+    const ngx_str_t *name);
+
+void ngx_http_llmgw_openai_model_unknown(llmgw_openai_error_t *error,
+    const ngx_str_t *name);
+
+
+/* request.c: the front's operation read() */
+ngx_int_t ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream);
+
+
+/* chunk.c: append to the stream's output; NGX_ERROR: no memory */
+ngx_int_t ngx_http_llmgw_openai_head(ngx_http_llmgw_stream_t *stream);
+ngx_int_t ngx_http_llmgw_openai_chunk_data(ngx_http_llmgw_stream_t *stream,
+    const ProtobufCBinaryData *data);
+ngx_int_t ngx_http_llmgw_openai_chunk_text(ngx_http_llmgw_stream_t *stream,
+    const llmgw_token_t *token);
+ngx_int_t ngx_http_llmgw_openai_chunk_finish(ngx_http_llmgw_stream_t *stream);
+ngx_int_t ngx_http_llmgw_openai_chunk_usage(ngx_http_llmgw_stream_t *stream);
+ngx_int_t ngx_http_llmgw_openai_chunk_done(ngx_http_llmgw_stream_t *stream);
+ngx_int_t ngx_http_llmgw_openai_chunk_error(ngx_http_llmgw_stream_t *stream,
+    const ngx_str_t *json);
+
+ngx_int_t ngx_http_llmgw_openai_whole_text(ngx_http_llmgw_stream_t *stream,
+    const llmgw_token_t *token);
+ngx_int_t ngx_http_llmgw_openai_whole_end(ngx_http_llmgw_stream_t *stream);
+
+
+#endif /* _NGX_HTTP_LLMGW_OPENAI_INNER_H_INCLUDED_ */

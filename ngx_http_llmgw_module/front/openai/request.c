@@ -1,0 +1,284 @@
+
+/*
+ * A walked body becomes what replicas are asked: the body as it is, and beside
+ * it what the gateway found in it and decided of the answer.
+ */
+
+#include "core/openai/text.h"
+#include "core/ring/ring.h"
+#include "front/memory.h"
+#include "front/openai/openai_inner.h"
+#include "http/header.h"
+#include "upstream/pool.h"
+
+
+/* A longer deadline than a day is none. */
+#define NGX_HTTP_LLMGW_OPENAI_DEADLINE_MAX  86400000
+
+
+static ngx_int_t ngx_http_llmgw_openai_request(
+    ngx_http_llmgw_stream_t *stream);
+static ngx_int_t ngx_http_llmgw_openai_members(
+    ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_openai_prompt(ngx_http_llmgw_stream_t *stream);
+static char *ngx_http_llmgw_openai_answer_id(ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_openai_key(ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_openai_deadline(ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_openai_cleanup(void *data);
+
+
+ngx_int_t
+ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_cleanup_t       *cln;
+    ngx_http_request_t       *r;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    r = stream->request;
+
+    stream->pool = ngx_http_llmgw_worker_pool_of(r, o->model.upstream);
+    cln = ngx_http_cleanup_add(r, 0);
+
+    if (stream->pool == NULL || cln == NULL) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return NGX_DONE;
+    }
+
+    cln->handler = ngx_http_llmgw_openai_cleanup;
+    cln->data = stream;
+
+    if (ngx_http_llmgw_openai_request(stream) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return NGX_DONE;
+    }
+
+    ngx_http_llmgw_openai_claims(stream);
+    stream->record.request_id = ngx_http_llmgw_openai_id(r);
+    stream->record.usage = &o->usage;
+
+    ngx_http_llmgw_openai_prompt(stream);
+    ngx_http_llmgw_openai_key(stream);
+    ngx_http_llmgw_openai_deadline(stream);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_openai_request(ngx_http_llmgw_stream_t *stream)
+{
+    llmgw_openai_body_t        *body;
+    ngx_http_llmgw_openai_t    *o = stream->data;
+    Llmgateway__OpenaiRequest  *request;
+
+    body = &o->body->body;
+    request = &o->request;
+
+    llmgateway__openai_request__init(request);
+
+    request->api = body->api;
+    request->body.data = (uint8_t *) body->bytes;
+    request->body.len = body->len;
+    request->features = body->features;
+    request->stream = body->stream;
+    request->include_usage = body->include_usage;
+    request->created = ngx_time();
+    request->model = (char *) body->model;
+    request->engine_model = (char *) o->model.engine.data;
+    request->max_tokens = body->max_tokens;
+    request->id = ngx_http_llmgw_openai_answer_id(stream);
+
+    if (request->id == NULL || ngx_http_llmgw_openai_members(stream) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    o->usage.model.data = (u_char *) body->model;
+    o->usage.model.len = body->model_len;
+    o->is_pass = (body->api != LLMGATEWAY__API__API_CHAT
+                  && body->api != LLMGATEWAY__API__API_COMPLETIONS);
+
+    stream->holds = !body->stream;
+    stream->pings = body->stream && !o->is_pass && stream->conf->sse_keepalive;
+
+    stream->ask.openai = request;
+    stream->ask.max_tokens = body->max_tokens
+                             ? (ngx_uint_t) body->max_tokens
+                             : stream->conf->default_max_tokens;
+    stream->ask.token_limit = NGX_HTTP_LLMGW_NO_TOKEN_LIMIT;
+    stream->ask.choices = o->is_pass ? 0 : body->n * body->prompts;
+    stream->ask.want = body->stream && !o->is_pass
+                       ? LLMGATEWAY__WANT__WANT_CHUNKS
+                       : LLMGATEWAY__WANT__WANT_PLAIN;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_openai_members(ngx_http_llmgw_stream_t *stream)
+{
+    size_t                      i, n;
+    Llmgateway__Member         *member, **link;
+    llmgw_openai_body_t        *body;
+    ngx_http_llmgw_openai_t    *o = stream->data;
+
+    body = &o->body->body;
+    n = body->nmembers;
+
+    link = ngx_http_llmgw_memory_alloc(stream->request,
+                                       n * (sizeof(void *)
+                                            + sizeof(Llmgateway__Member)));
+    if (link == NULL) {
+        return NGX_ERROR;
+    }
+
+    member = (Llmgateway__Member *) (link + n);
+
+    for (i = 0; i < n; i++) {
+        llmgateway__member__init(&member[i]);
+
+        member[i].key = (char *) body->members[i].key;
+        member[i].begin = body->members[i].begin;
+        member[i].value = body->members[i].value;
+        member[i].end = body->members[i].end;
+        link[i] = &member[i];
+    }
+
+    o->request.members = link;
+    o->request.n_members = n;
+
+    return NGX_OK;
+}
+
+
+/* Where no replica says what it serves, all serve every model. */
+
+static void
+ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    o->engine = o->model.engine.len ? o->model.engine : o->usage.model;
+
+    if (llmgw_models_base(&stream->pool->models.known)) {
+        stream->model = &o->engine;
+    }
+}
+
+
+/* The text for replicas that read no more than that. */
+
+static void
+ngx_http_llmgw_openai_prompt(ngx_http_llmgw_stream_t *stream)
+{
+    size_t                    len;
+    char                     *text;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    text = o->is_pass ? NULL : llmgw_openai_text(&o->body->body, &len);
+
+    if (text) {
+        stream->ask.prompt.data = (u_char *) text;
+        stream->ask.prompt.len = len;
+    }
+}
+
+
+/* The client's request id may repeat; this one must not. */
+
+static char *
+ngx_http_llmgw_openai_answer_id(ngx_http_llmgw_stream_t *stream)
+{
+    u_char                   *p;
+    ngx_str_t                 id;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    id = ngx_http_llmgw_trace_random(stream);
+    if (id.len == 0) {
+        return NULL;
+    }
+
+    p = ngx_http_llmgw_memory_alloc(stream->request,
+                                    sizeof("chatcmpl-") + id.len);
+    if (p) {
+        (void) ngx_sprintf(p, "%s-%V%Z",
+                           o->body->body.api == LLMGATEWAY__API__API_CHAT
+                           ? "chatcmpl" : "cmpl", &id);
+    }
+
+    return (char *) p;
+}
+
+
+/* Of the body, or of llmgw_key if that has a value. */
+
+static void
+ngx_http_llmgw_openai_key(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_str_t                  key;
+    ngx_http_llmgw_openai_t   *o = stream->data;
+
+    stream->key = o->body->key;
+
+    if (stream->conf->key
+        && ngx_http_complex_value(stream->request, stream->conf->key, &key)
+           == NGX_OK
+        && key.len)
+    {
+        stream->key = llmgw_ring_hash(key.data, key.len);
+    }
+}
+
+
+/* In the header of llmgw_timeout_header: seconds, perhaps with decimals. */
+
+static void
+ngx_http_llmgw_openai_deadline(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_int_t         ms;
+    ngx_table_elt_t  *h;
+
+    if (stream->conf->timeout_header.len == 0) {
+        return;
+    }
+
+    h = ngx_http_llmgw_header_find(
+            &stream->request->headers_in.headers,
+            (char *) stream->conf->timeout_header.data);
+
+    ms = h ? ngx_atofp(h->value.data, h->value.len, 3) : NGX_ERROR;
+
+    if (ms > 0 && ms <= NGX_HTTP_LLMGW_OPENAI_DEADLINE_MAX) {
+        stream->ask.deadline_ms = stream->record.start_ms + ms;
+        stream->ask.has_deadline = 1;
+    }
+}
+
+
+/* Counts what was delivered, whatever ended the request. */
+
+static void
+ngx_http_llmgw_openai_cleanup(void *data)
+{
+    ngx_http_llmgw_stream_t      *stream = data;
+    ngx_http_llmgw_openai_t      *o = stream->data;
+    const llmgw_openai_memory_t  *memory;
+
+    if (stream->ask.prompt.data) {
+        memory = o->body->body.memory;
+        (void) memory->resize(memory->data, stream->ask.prompt.data, 0);
+    }
+
+    if (!o->has_usage) {
+        o->usage.completion_tokens = stream->record.tokens;
+    }
+
+    ngx_http_llmgw_metrics_openai(stream->pool->zone, o->usage.prompt_tokens,
+                                  o->usage.completion_tokens,
+                                  o->usage.cached_tokens);
+
+    ngx_http_llmgw_body_memory_give(stream->pool->worker, o->held);
+    o->held = 0;
+}
