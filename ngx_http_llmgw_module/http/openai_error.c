@@ -44,7 +44,7 @@ static const ngx_http_llmgw_openai_status_t
       "not_found", "There is nothing at this URL." },
     { 405, NGX_HTTP_LLMGW_RETRY_AS_EVER, "invalid_request_error",
       "method_not_supported", "This URL has no such method." },
-    { 408, NGX_HTTP_LLMGW_RETRY_AS_EVER, "timeout_error",
+    { 408, NGX_HTTP_LLMGW_RETRY_AS_EVER, "invalid_request_error",
       "request_timeout", "The request did not arrive in time." },
     { 413, NGX_HTTP_LLMGW_RETRY_AS_EVER, "invalid_request_error",
       "request_too_large", "The request is too large." },

@@ -80,7 +80,7 @@ const ngx_http_llmgw_protocol_t  ngx_http_llmgw_openai_protocol = {
 char *
 ngx_http_llmgw_openai_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    if (ngx_http_llmgw_openai_body_threads(cf) != NGX_OK) {
+    if (ngx_http_llmgw_openai_walk_threads(cf) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 

@@ -1,0 +1,283 @@
+"""OpenAI's API over replicas that send plain tokens: the answers' form."""
+
+import json
+import re
+import ssl
+import subprocess
+import time
+
+import pytest
+
+from llmgw import sse
+from llmgw.nginx import version
+from llmgw.place import FLAVOUR, SLOW
+from llmgw.proc import rss_kb
+from llmgw.wait import still, wait_for
+
+SLACK_KB = 65536 if FLAVOUR == "asan" else 8192
+
+
+def said(prompt):
+    """What a replica reads of a chat whose only message this is."""
+    return f"user: {prompt}\nassistant:"
+
+
+def fleet(cluster, n=1, openai=True, nginx=None, **replica):
+    return cluster.fleet(n, nginx={"openai": openai, **(nginx or {})},
+                         replica=replica)
+
+
+@pytest.fixture(scope="module")
+def plain(shared):
+    """Three fast replicas, for all tests that break nothing."""
+    return shared.fleet(3, nginx={"openai": True},
+                        replica={"token_delay": "1ms"})
+
+
+# --- streams
+
+def test_chat_stream(plain, expect):
+    got = sse.call(plain.api, sse.CHAT,
+                   sse.chat("hello", stream=True, max_tokens=20))
+    assert got.text == ["".join(expect(said("hello"), 20))]
+    assert got.finish_reason == ["length"]
+    assert (got.roles, got.done, got.error) == (1, 1, None)
+    assert len(got.ids) == 1 and re.fullmatch("chatcmpl-[0-9a-f]{32}",
+                                              got.ids[0])
+    assert got.usage is None
+
+
+def test_chunks_are_as_openai_writes_them(plain, expect):
+    with sse.Connection(plain.api) as c:
+        r = c.request(sse.CHAT, sse.chat(
+            "form", model="m/1", stream=True, max_tokens=2,
+            stream_options={"include_usage": True}))
+        *chunks, done = r.wait_events(None)
+    assert r.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert r.headers["cache-control"] == "no-cache"
+    assert r.headers["x-accel-buffering"] == "no"
+    assert int(r.headers["openai-processing-ms"]) >= 0
+    assert r.headers["x-request-id"]
+    assert done.data == "[DONE]"
+    first, second, end, usage = [e.json for e in chunks]
+    one, two = expect(said("form"), 2)
+    now = time.time()
+    for chunk in (first, second, end, usage):
+        assert chunk["object"] == "chat.completion.chunk"
+        assert chunk["model"] == "m/1"
+        assert now - 60 < chunk["created"] <= now + 1
+
+    def choice(delta, reason=None):
+        return [{"index": 0, "delta": delta, "logprobs": None,
+                 "finish_reason": reason}]
+    assert first["choices"] == choice({"role": "assistant", "content": one})
+    assert second["choices"] == choice({"content": two})
+    assert end["choices"] == choice({}, "length")
+    assert {c["usage"] for c in (first, second, end)} == {None}
+    assert usage["choices"] == []
+    assert usage["usage"]["completion_tokens"] == 2
+
+
+def test_completions_stream(plain, expect):
+    with sse.Connection(plain.api) as c:
+        r = c.request(sse.TEXT, sse.text("once", stream=True, max_tokens=3))
+        *chunks, done = [e.data for e in r.wait_events(None)]
+    assert done == "[DONE]"
+    chunks = [json.loads(c) for c in chunks]
+    assert {c["object"] for c in chunks} == {"text_completion"}
+    assert chunks[0]["id"].startswith("cmpl-")
+    assert [c["choices"][0] for c in chunks] == [
+        {"index": 0, "text": t, "logprobs": None, "finish_reason": None}
+        for t in expect("once", 3)] + [
+        {"index": 0, "text": "", "logprobs": None, "finish_reason": "length"}]
+    assert not any("usage" in c for c in chunks)
+
+
+def test_default_of_tokens(cluster, expect):
+    nginx = fleet(cluster, 1, "llmgw_default_max_tokens 7;")
+    got = sse.call(nginx.api, sse.TEXT, sse.text("how long", stream=True))
+    assert got.text == ["".join(expect("how long", 7))]
+    got = sse.call(nginx.api, sse.CHAT,
+                   sse.chat("how long", max_completion_tokens=5))
+    assert got.usage["completion_tokens"] == 5
+
+
+# --- whole answers
+
+def test_whole_chat(plain, expect):
+    with sse.Connection(plain.api) as c:
+        r = c.request(sse.CHAT, sse.chat("all of it", max_tokens=30))
+        r.read()
+        assert r.status == 200
+        assert r.headers["content-type"] == "application/json"
+        assert int(r.headers["content-length"]) == len(r.body)
+        got = r.json
+        assert got.pop("id").startswith("chatcmpl-")
+        assert got.pop("created") > 1e9
+        assert got == {
+            "object": "chat.completion", "model": "mock-model",
+            "choices": [{"index": 0, "message": {
+                "role": "assistant",
+                "content": "".join(expect(said("all of it"), 30))},
+                "logprobs": None, "finish_reason": "length"}],
+            "usage": {"prompt_tokens": 0, "completion_tokens": 30,
+                      "total_tokens": 30,
+                      "prompt_tokens_details": {"cached_tokens": 0}}}
+
+        # the same connection, and the next ones
+        for n in (1, 2):
+            got = sse.result_of(c.request(sse.TEXT,
+                                          sse.text("more", max_tokens=n)))
+            assert got.text == ["".join(expect("more", n))]
+        got = sse.result_of(c.request(sse.TEXT, sse.text(
+            "more", max_tokens=9, stream=True)))
+        assert got.text == ["".join(expect("more", 9))]
+
+
+def test_long_whole_answer(plain, expect):
+    got = sse.call(plain.api, sse.TEXT, sse.text("long", max_tokens=1500))
+    assert got.text == ["".join(expect("long", 1500))]
+
+
+def test_curl(plain, expect):
+    """HTTP/1.1, HTTP/1.0 and HTTP/2, whole and as a stream."""
+    for target, version_ in ((plain.api, "--http1.1"),
+                             (plain.api, "--http1.0"),
+                             (plain.target, "--http2-prior-knowledge")):
+        for stream in (False, True):
+            out = subprocess.run(
+                ["curl", "-sSN", "--fail-with-body", "-m", "10", version_,
+                 f"http://{target}/v1/completions", "-H",
+                 "content-type: application/json", "-d",
+                 json.dumps(sse.text("curl", max_tokens=9, stream=stream))],
+                capture_output=True, text=True, check=True).stdout
+            if not stream:
+                out = json.loads(out)["choices"][0]["text"]
+            else:
+                *chunks, done, rest = out.split("\n\n")
+                assert (done, rest) == ("data: [DONE]", "")
+                out = "".join(json.loads(c[6:])["choices"][0]["text"]
+                              for c in chunks)
+            assert out == "".join(expect("curl", 9)), (version_, stream)
+
+
+# --- the way out
+
+def gaps(events):
+    return [b.at - a.at for a, b in zip(events, events[1:])]
+
+
+def tls(cluster, http2=""):
+    """Lines of a server, and a context for its clients."""
+    certificate, key = cluster.dir / "server.crt", cluster.dir / "server.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+         "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+         "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    port = cluster.ports.take()
+    context = ssl.create_default_context(cafile=certificate)
+    return (f"127.0.0.1:{port}", context,
+            f"listen 127.0.0.1:{port} ssl{http2};"
+            f" ssl_certificate {certificate}; ssl_certificate_key {key};")
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("secure", [False, True], ids=["clear", "tls"])
+def test_each_token_is_sent_when_it_comes(cluster, expect, secure):
+    """The first request of a connection is where Nagle would wait."""
+    target, context, lines = tls(cluster)
+    nginx = fleet(cluster, 1, nginx={"server": lines}, token_delay="30ms")
+    with sse.Connection(target if secure else nginx.api) as c:
+        if secure:
+            c.sock = context.wrap_socket(c.sock, server_hostname="127.0.0.1")
+        r = c.request(sse.TEXT, sse.text("pace", max_tokens=30, stream=True))
+        events = r.wait_events(31)
+    tokens = events[:30]
+    assert "".join(e.json["choices"][0]["text"] for e in tokens) \
+        == "".join(expect("pace", 30))
+    between = gaps(tokens)
+    assert max(between) < 0.080 * SLOW, between
+    assert min(max(a, b) for a, b in zip(between, between[1:])) > 0.010
+
+
+def test_header_and_first_event_come_together(cluster):
+    nginx = fleet(cluster, 1, token_delay="300ms", first_token_delay="300ms")
+    with sse.Connection(nginx.api) as c:
+        c.request(sse.TEXT, sse.text("together", max_tokens=2, stream=True))
+        got = c.sock.recv(1 << 16)
+    assert got.startswith(b"HTTP/1.1 200") and b"\r\ndata: {" in got
+    assert got.endswith(b"\n\n\r\n")
+
+
+def test_keepalive(cluster):
+    nginx = fleet(cluster, 1, "llmgw_sse_keepalive 200ms;",
+                  token_delay="900ms", first_token_delay="700ms")
+    with sse.Connection(nginx.api) as c:
+        r = c.request(sse.TEXT, sse.text("quiet", max_tokens=2, stream=True))
+        start = time.monotonic()
+        r.head()
+        assert time.monotonic() - start > 0.6   # none before the first token
+        r.wait_events(None)
+    first, second = r.events[0].at, r.events[1].at
+    assert 3 <= len(r.comments) <= 4
+    assert all(first < t < second for t in r.comments)
+
+
+def test_keepalive_off(cluster):
+    nginx = fleet(cluster, 1, "llmgw_sse_keepalive off;", token_delay="500ms")
+    with sse.Connection(nginx.api) as c:
+        r = c.request(sse.TEXT, sse.text("quiet", max_tokens=2, stream=True))
+        r.wait_events(None)
+    assert not r.comments and len(r.events) == 4
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["clear", "tls"])
+def test_slow_reader_holds_up_the_replica(cluster, expect, secure):
+    """Memory is bounded; when the client reads again it gets everything."""
+    target, context, lines = tls(cluster)
+    nginx = fleet(cluster, 1, "send_timeout 60s;", token_delay="0ms", nginx={
+        "server": lines, "main": "", "http": "sendfile off;"})
+    replica, n = cluster.replicas["r1"], 60000
+    sse.call(nginx.api, sse.TEXT, sse.text("warm", max_tokens=2000))
+    worker, = nginx.workers()
+    before = rss_kb(worker)
+    with sse.Connection(target if secure else nginx.api) as c:
+        if secure:
+            c.sock = context.wrap_socket(c.sock, server_hostname="127.0.0.1")
+        r = c.request(sse.TEXT, sse.text("slow", max_tokens=n, stream=True))
+        r.wait_events(1)
+        made = still(lambda: replica.stats().tokens)
+        assert made < n * 0.8, "the replica was never held up"
+        assert rss_kb(worker) - before < SLACK_KB
+        got = sse.result_of(r, 60)
+    assert got.text == ["".join(expect("slow", n))]
+    assert (got.done, got.error) == (1, None)
+
+
+def test_client_that_never_reads_is_dropped(cluster):
+    nginx = fleet(cluster, 1, "send_timeout 500ms;", token_delay="0ms")
+    replica = cluster.replicas["r1"]
+    with sse.Connection(nginx.api) as c:
+        r = c.request(sse.TEXT, sse.text("stuck", max_tokens=500000,
+                                         stream=True))
+        r.wait_events(1)
+        wait_for(lambda: replica.stats().active_requests == 0, 10,
+                 "the replica to be free")
+    assert "client does not read" in nginx.log()
+
+
+def test_h2_over_tls(cluster, expect):
+    http2 = "" if version() >= (1, 25, 1) else " http2"
+    target, _, lines = tls(cluster, http2)
+    fleet(cluster, 1, nginx={"server": lines}, token_delay="1ms")
+    out = subprocess.run(
+        ["curl", "-sSNk", "-m", "10", "--http2", "-w", "%{http_version}",
+         f"https://{target}/v1/completions", "-H",
+         "content-type: application/json", "-d",
+         json.dumps(sse.text("h2", max_tokens=9, stream=True))],
+        capture_output=True, text=True, check=True).stdout
+    *chunks, done, number = out.split("\n\n")
+    assert (done, number) == ("data: [DONE]", "2")
+    assert "".join(json.loads(c[6:])["choices"][0]["text"]
+                   for c in chunks) == "".join(expect("h2", 9))
