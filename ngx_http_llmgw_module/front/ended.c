@@ -100,7 +100,7 @@ ngx_http_llmgw_ended_is_complete(ngx_http_llmgw_stream_t *stream)
 {
     ngx_uint_t                         max;
     const ngx_http_llmgw_ask_t        *ask;
-    const ngx_http_llmgw_delivered_t  *delivered;
+    const llmgw_delivered_t           *delivered;
 
     ask = &stream->ask;
     max = ask->max_tokens;
@@ -168,7 +168,7 @@ ngx_http_llmgw_ended_restart(ngx_http_llmgw_stream_t *stream)
     }
 
     if (stream->ask.delivered) {
-        ngx_http_llmgw_delivered_release(stream->ask.delivered);
+        llmgw_delivered_release(stream->ask.delivered);
         stream->ask.delivered = NULL;
         stream->keeps = (stream->conf->resume == LLMGW_RESUME_TEXT);
     }

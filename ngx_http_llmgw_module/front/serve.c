@@ -297,7 +297,7 @@ static void
 ngx_http_llmgw_serve_keep(ngx_http_llmgw_stream_t *stream,
     const llmgw_token_t *token)
 {
-    ngx_http_llmgw_delivered_t  *delivered;
+    llmgw_delivered_t  *delivered;
 
     delivered = stream->ask.delivered;
 
@@ -314,7 +314,7 @@ ngx_http_llmgw_serve_keep(ngx_http_llmgw_stream_t *stream,
         stream->keeps = 1;
     }
 
-    if (ngx_http_llmgw_delivered_add(delivered, token) != NGX_OK) {
+    if (!llmgw_delivered_add(delivered, token)) {
         ngx_log_error(NGX_LOG_WARN, stream->request->connection->log, 0,
                       "llmgw: stream cannot be resumed any more after %ui "
                       "tokens, llmgw_body_memory is used up",

@@ -278,7 +278,7 @@ ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream)
     ngx_http_llmgw_timer_done(stream);
 
     if (stream->ask.delivered) {
-        ngx_http_llmgw_delivered_release(stream->ask.delivered);
+        llmgw_delivered_release(stream->ask.delivered);
     }
 
     if (stream->running) {

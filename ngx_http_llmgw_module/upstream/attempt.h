@@ -43,7 +43,7 @@ typedef struct {
 typedef struct {
     const ngx_http_llmgw_attempt_events_t  *events;
     const Llmgateway__OpenaiRequest *openai;    /* NULL: Infer asks */
-    ngx_http_llmgw_delivered_t   *delivered;    /* NULL: nothing is kept */
+    llmgw_delivered_t            *delivered;    /* NULL: nothing is kept */
     ngx_str_t                     prompt;
     char                         *request_id;
     llmgw_trace_span_t           *trace;        /* NULL: none */

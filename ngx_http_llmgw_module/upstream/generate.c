@@ -213,7 +213,7 @@ ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
     }
 
     if (ask->delivered && attempt->resumes) {
-        ngx_http_llmgw_delivered_tell(ask->delivered, &delivered);
+        llmgw_delivered_tell(ask->delivered, &delivered);
         request.delivered = &delivered;
     }
 

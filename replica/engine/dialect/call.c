@@ -77,6 +77,7 @@ dialect_call_destroy(dialect_call_t *call)
 {
     buf_free(&call->id);
     buf_free(&call->model);
+    buf_free(&call->engine_model);
     buf_free(&call->body);
     buf_free(&call->answer);
     buf_free(&call->prompt);

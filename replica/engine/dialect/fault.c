@@ -156,7 +156,7 @@ fault_of_request(dialect_call_t *call, unsigned status, const fault_t *fault)
 
 
 static dialect_do_t
-fault_judge(dialect_call_t *call, unsigned status, const fault_t *fault)
+fault_judge(dialect_call_t *call, unsigned status, fault_t *fault)
 {
     const dialect_ops_t  *ops;
 
@@ -191,6 +191,7 @@ fault_judge(dialect_call_t *call, unsigned status, const fault_t *fault)
     }
 
     if (ops->is_fault != NULL && ops->is_fault(status, fault->message)) {
+        *fault->type = '\0';
         return fault_of_request(call, 400, fault);
     }
 

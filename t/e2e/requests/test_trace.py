@@ -216,7 +216,7 @@ def test_documented_log_of_a_served_request(cluster, client):
         "time": "", "request_id": "", "trace_id": "", "span_id": "",
         "client": "127.0.0.1", "code": "OK", "reason": "",
         "replica": got.replicas[0], "route": "affinity", "tries": "1",
-        "failovers": "0", "tokens": "7", "queue_time": "",
+        "failovers": "0", "resume": "", "tokens": "7", "queue_time": "",
         "first_token_time": "", "request_time": ""}
     assert 0 <= float(line["queue_time"]) <= float(line["first_token_time"]) \
         <= float(line["request_time"]) + 0.01

@@ -203,6 +203,91 @@ last_try_is_told(void **state)
 
 
 static void
+stream_that_nobody_can_go_on_with_breaks_off(void **state)
+{
+    llmgw_resume_t       r = fresh(3, 8);
+    llmgw_resume_step_t  step;
+
+    step = llmgw_resume_next(&r, LLMGW_ENDING_UNABLE, 5, 5);
+
+    assert_int_equal(step.next, LLMGW_NEXT_BREAK);
+    assert_false(step.counted);
+    assert_int_equal(r.failovers, 0);
+}
+
+
+static void
+stream_goes_on_by_what_is_known_of_it(void **state)
+{
+    size_t                i;
+    const char           *why;
+    llmgw_resume_by_t     by;
+    llmgw_resume_facts_t  facts;
+
+    enum { ON = 1, PLAIN = 2, TEXT = 4, MANY = 8, NO_IDS = 16, NEVER = 32,
+           FULL = 64 };
+
+    static const struct {
+        unsigned           facts;
+        uint64_t           ids;         /* of 7 tokens */
+        llmgw_resume_by_t  by;
+        const char        *why;
+    } cases[] = {
+        { ON, 7, LLMGW_RESUME_BY_IDS, NULL },
+        { ON | TEXT, 7, LLMGW_RESUME_BY_IDS, NULL },
+        { ON | TEXT, 6, LLMGW_RESUME_BY_TEXT, NULL },
+        { ON | TEXT | NO_IDS, 7, LLMGW_RESUME_BY_TEXT, NULL },
+        { ON, 6, LLMGW_RESUME_BY_NOTHING, "its tokens' ids are not known" },
+        { ON | NO_IDS, 7, LLMGW_RESUME_BY_NOTHING,
+          "its tokens' ids are not known" },
+        { ON | FULL, 0, LLMGW_RESUME_BY_NOTHING,
+          "llmgw_body_memory was used up" },
+        { ON | MANY | TEXT, 7, LLMGW_RESUME_BY_NOTHING,
+          "it has several choices" },
+        { ON | NEVER | TEXT, 7, LLMGW_RESUME_BY_NOTHING,
+          "its replica sent what cannot be continued" },
+        { 0, 0, LLMGW_RESUME_BY_NOTHING, "llmgw_resume is off" },
+
+        /* by their number, whatever is configured or short */
+
+        { PLAIN, 0, LLMGW_RESUME_BY_POSITION, NULL },
+        { ON | PLAIN, 0, LLMGW_RESUME_BY_POSITION, NULL },
+        { ON | PLAIN | TEXT, 0, LLMGW_RESUME_BY_POSITION, NULL },
+        { ON | PLAIN | FULL, 0, LLMGW_RESUME_BY_POSITION, NULL },
+    };
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        facts = (llmgw_resume_facts_t) {
+            .tokens = 7, .ids = cases[i].ids,
+            .is_on = (cases[i].facts & ON) != 0,
+            .is_plain = (cases[i].facts & PLAIN) != 0,
+            .has_text = (cases[i].facts & TEXT) != 0,
+            .is_one = (cases[i].facts & MANY) == 0,
+            .no_ids = (cases[i].facts & NO_IDS) != 0,
+            .never = (cases[i].facts & NEVER) != 0,
+            .no_memory = (cases[i].facts & FULL) != 0
+        };
+
+        why = NULL;
+        by = llmgw_resume_by(&facts, &why);
+
+        assert_int_equal(by, cases[i].by);
+
+        if (cases[i].why) {
+            assert_non_null(why);
+            assert_string_equal(why, cases[i].why);
+
+        } else {
+            assert_null(why);
+        }
+    }
+
+    assert_string_equal(llmgw_resume_by_name(LLMGW_RESUME_BY_NOTHING), "off");
+    assert_string_equal(llmgw_resume_by_name(LLMGW_RESUME_BY_TEXT), "text");
+}
+
+
+static void
 causes_have_names(void **state)
 {
     assert_string_equal(llmgw_cause_name(LLMGW_CAUSE_NONE), "none");
@@ -228,6 +313,8 @@ main(void)
         cmocka_unit_test(draining_counts_after_very_many),
         cmocka_unit_test(refusals_are_free_three_times),
         cmocka_unit_test(last_try_is_told),
+        cmocka_unit_test(stream_that_nobody_can_go_on_with_breaks_off),
+        cmocka_unit_test(stream_goes_on_by_what_is_known_of_it),
         cmocka_unit_test(causes_have_names),
     };
 

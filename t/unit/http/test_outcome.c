@@ -96,6 +96,12 @@ refusal_of_a_replica_is_passed_on(void **state)
     assert_int_equal(ngx_http_llmgw_outcome_http(&end), 401);
     end.status = 99;
     assert_int_equal(ngx_http_llmgw_outcome_http(&end), 502);
+
+    end.status = LLMGW_GRPC_INVALID_ARGUMENT;
+    end.http = 422;         /* the engine's own, which the replica told */
+    assert_int_equal(ngx_http_llmgw_outcome_http(&end), 422);
+    assert_int_equal(ngx_http_llmgw_outcome_grpc(&end),
+                     LLMGW_GRPC_INVALID_ARGUMENT);
 }
 
 

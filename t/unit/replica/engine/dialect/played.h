@@ -200,7 +200,18 @@ played_asks(played_t *p, const char *path, const char *body)
 }
 
 
-/* A whole answer, byte by byte if slowly. */
+static inline int
+played_asks_for(played_t *p, const char *part)
+{
+    const dialect_http_t  *http;
+
+    http = dialect_http(p->call);
+
+    return memmem(http->body, http->body_bytes, part, strlen(part)) != NULL;
+}
+
+
+/* A whole answer, byte by byte. */
 static inline dialect_do_t
 played_answer(played_t *p, unsigned status, const char *body)
 {

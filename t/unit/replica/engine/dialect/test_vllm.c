@@ -1,26 +1,9 @@
 
 /*
- * vLLM's dialect: events in the form of 0.11.
+ * vLLM's dialect: what is asked, and what its stream becomes.
  */
 
-#include "t/unit/replica/engine/dialect/played.h"
-
-
-#define CHUNK(choice, more) \
-    "{\"id\":\"chatcmpl-x\",\"object\":\"chat.completion.chunk\"," \
-    "\"created\":5,\"model\":\"m\",\"choices\":[" choice "]" more "}"
-
-#define DELTA(delta, reason, ids) \
-    "{\"index\":0,\"delta\":" delta ",\"logprobs\":null,\"finish_reason\":" \
-    reason ",\"token_ids\":" ids "}"
-
-#define OURS(choice) \
-    "{\"id\":\"chatcmpl-1\",\"created\":1700000000,\"model\":\"alias\"," \
-    "\"object\":\"chat.completion.chunk\",\"choices\":[" choice "]}"
-
-#define ROLE  CHUNK(DELTA("{\"role\":\"assistant\",\"content\":\"\"}", \
-                          "null", "null"), \
-                    ",\"prompt_token_ids\":[1,2,3]")
+#include "t/unit/replica/engine/dialect/played_vllm.h"
 
 
 static void
@@ -93,12 +76,192 @@ chunks_are_ours_and_ids_wait_for_their_text(void **state)
 }
 
 
+static void
+infer_is_a_completion(void **state)
+{
+    played_t  p;
+
+    played_init(&p);
+    strcpy(p.facts.models, "base");
+    p.facts.nmodels = 1;
+    p.request.prompt.data = (uint8_t *) "hi";
+    p.request.prompt.len = 2;
+    p.request.max_tokens = 5;
+    p.request.want = WANT_IDS;
+    assert_int_equal(played_start(&p, "vllm"), DIALECT_ASK);
+    played_asks(&p, "/v1/completions",
+                "{\"model\":\"base\",\"prompt\":\"hi\",\"max_tokens\":5,"
+                "\"stream\":true,\"stream_options\":{\"include_usage\":true},"
+                "\"return_token_ids\":true}");
+    played_stream(&p);
+    played_event(&p, "{\"choices\":[{\"index\":0,\"text\":\"a\","
+                     "\"prompt_token_ids\":[1,2],\"token_ids\":[5]}]}");
+    played_said(&p, "prompt=2 'a' #5");
+    played_end(&p);
+
+    /* It goes on by what was delivered, never by position alone. */
+    p.request.tokens_already_generated = 1;
+    assert_int_equal(played_start(&p, "vllm"), DIALECT_FAILED);
+    played_end(&p);
+}
+
+
+static void
+a_plain_caller_gets_plain_tokens(void **state)
+{
+    played_t  p;
+
+    played_init(&p);
+    p.request.prompt.data = (uint8_t *) "hi";
+    p.request.prompt.len = 2;
+    p.request.max_tokens = 5;
+    assert_int_equal(played_start(&p, "vllm"), DIALECT_ASK);
+    played_stream(&p);
+    played_event(&p, "{\"choices\":[{\"index\":0,\"text\":\"a\","
+                     "\"finish_reason\":\"length\"}]}");
+    played_event(&p, "{\"choices\":[],\"usage\":{\"prompt_tokens\":1,"
+                     "\"completion_tokens\":1}}");
+    assert_int_equal(played_event(&p, "[DONE]"), DIALECT_DONE);
+    played_said(&p, "'a'|final");
+    played_end(&p);
+}
+
+
+static void
+a_prompt_that_is_no_utf8_is_refused(void **state)
+{
+    played_t  p;
+
+    played_init(&p);
+    p.request.prompt.data = (uint8_t *) "a\xff";
+    p.request.prompt.len = 2;
+    p.request.max_tokens = 5;
+    assert_int_equal(played_start(&p, "vllm"), DIALECT_FAILED);
+    assert_int_equal(dialect_call_status(p.call), LLMGW_GRPC_INVALID_ARGUMENT);
+    played_end(&p);
+}
+
+
+static void
+thoughts_and_tools_end_the_resume(void **state)
+{
+    size_t                    i;
+    played_t                  p;
+
+    static const char *const  deltas[] = {
+        CHUNK(DELTA("{\"reasoning_content\":\"hm\"}", "null", "[7]"), ""),
+        CHUNK(DELTA("{\"reasoning\":\"hm\"}", "null", "[7]"), ""),
+        CHUNK(DELTA("{\"tool_calls\":[{\"index\":0}]}", "null", "[7]"), "")
+    };
+
+    for (i = 0; i < sizeof(deltas) / sizeof(deltas[0]); i++) {
+        played_init(&p);
+        played_openai(&p, LLMGATEWAY__API__API_CHAT, PLAYED_VLLM_CHAT);
+        played_start(&p, "vllm");
+        played_stream(&p);
+        played_event(&p, deltas[i]);
+        assert_int_equal(strncmp(p.said, "#7 resume_by=2 {", 16), 0);
+        p.said[0] = '\0';
+        played_event(&p, CHUNK(DELTA("{\"content\":\"a\"}", "null", "[8]"),
+                               ""));
+        assert_null(strstr(p.said, "resume_by"));
+        assert_null(strstr(p.said, "role"));
+        played_end(&p);
+    }
+}
+
+
+static void
+ids_that_do_not_come_are_not_waited_for(void **state)
+{
+    played_t  p;
+
+    played_init(&p);
+    played_openai(&p, LLMGATEWAY__API__API_CHAT, PLAYED_VLLM_CHAT);
+    played_start(&p, "vllm");
+    played_stream(&p);
+    played_event(&p, CHUNK(DELTA("{\"content\":\"a\"}", "null", "null"), ""));
+    assert_int_equal(strncmp(p.said, "'a' resume_by=2 {", 17), 0);
+    played_end(&p);
+}
+
+
+static void
+an_answer_is_assembled_from_texts(void **state)
+{
+    played_t  p;
+
+    played_init(&p);
+    played_openai(&p, LLMGATEWAY__API__API_CHAT,
+                  "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],"
+                  "\"stream\":false}");
+    p.request.want = WANT_IDS;
+    assert_int_equal(played_start(&p, "vllm"), DIALECT_ASK);
+    assert_true(played_asks_for(&p, "\"stream\":true"));
+    played_stream(&p);
+    played_event(&p, ROLE);
+    played_event(&p, CHUNK(DELTA("{\"content\":\"a\"}", "null", "[7]"), ""));
+    played_said(&p, "prompt=3 'a' #7");
+    played_end(&p);
+}
+
+
+static void
+an_answer_with_thoughts_is_put_together_here(void **state)
+{
+    played_t  p;
+
+    played_init(&p);
+    played_openai(&p, LLMGATEWAY__API__API_CHAT,
+                  "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}");
+    played_start(&p, "vllm");
+    played_stream(&p);
+    played_event(&p, CHUNK(DELTA("{\"reasoning\":\"hm\"}", "null", "[7]"),
+                           ""));
+    played_event(&p, CHUNK(DELTA("{\"content\":\"a\"}", "\"stop\"", "[8]"),
+                           ""));
+    assert_int_equal(played_event(&p, "[DONE]"), DIALECT_DONE);
+    played_said(&p, "raw=200 application/json {\"id\":\"chatcmpl-1\","
+                "\"object\":\"chat.completion\",\"created\":1700000000,"
+                "\"model\":\"alias\",\"choices\":[{\"index\":0,\"message\":{"
+                "\"role\":\"assistant\",\"content\":\"a\","
+                "\"reasoning\":\"hm\"},\"logprobs\":null,"
+                "\"finish_reason\":\"stop\"}]}|final");
+    played_end(&p);
+}
+
+
+static void
+the_clients_own_ids_are_left_in(void **state)
+{
+    played_t  p;
+
+    played_init(&p);
+    played_openai(&p, LLMGATEWAY__API__API_CHAT,
+                  "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],"
+                  "\"stream\":true,\"return_token_ids\":true}");
+    played_start(&p, "vllm");
+    played_stream(&p);
+    played_event(&p, CHUNK(DELTA("{\"content\":\"a\"}", "null", "[7]"), ""));
+    assert_non_null(strstr(p.said, "\"token_ids\":[7]"));
+    played_end(&p);
+}
+
+
 int
 main(void)
 {
     static const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_chat_is_asked_with_ids),
-        cmocka_unit_test(chunks_are_ours_and_ids_wait_for_their_text)
+        cmocka_unit_test(chunks_are_ours_and_ids_wait_for_their_text),
+        cmocka_unit_test(infer_is_a_completion),
+        cmocka_unit_test(a_plain_caller_gets_plain_tokens),
+        cmocka_unit_test(a_prompt_that_is_no_utf8_is_refused),
+        cmocka_unit_test(thoughts_and_tools_end_the_resume),
+        cmocka_unit_test(ids_that_do_not_come_are_not_waited_for),
+        cmocka_unit_test(an_answer_is_assembled_from_texts),
+        cmocka_unit_test(an_answer_with_thoughts_is_put_together_here),
+        cmocka_unit_test(the_clients_own_ids_are_left_in)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
