@@ -334,7 +334,7 @@ ask_ids(const dialect_call_t *call, buf_t *body)
 
     for (i = 0; i < call->nkept; i++) {
         buf_text(body, i == 0 && body->data[body->len - 1] == '[' ? "" : ",");
-        buf_number(body, call->request->delivered->token_ids[i]);
+        buf_number(body, call->given[i]);
     }
 }
 
@@ -346,6 +346,18 @@ ask_detokenize(dialect_call_t *call)
     buf_text(&call->body, "\"tokens\":[");
     ask_ids(call, &call->body);
     buf_text(&call->body, "]}");
+
+    return ask_ready(call);
+}
+
+
+dialect_do_t
+ask_pieces(dialect_call_t *call)
+{
+    call_step(call, STEP_PIECES, call->dialect->ops->tokenize_path);
+    buf_text(&call->body, "{\"content\":");
+    piece_write(call, &call->body);
+    buf_text(&call->body, ",\"add_special\":false,\"parse_special\":false}");
 
     return ask_ready(call);
 }

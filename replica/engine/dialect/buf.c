@@ -91,6 +91,11 @@ buf_string(buf_t *buf, const void *text, size_t len)
 {
     const unsigned char  *p, *end, *plain;
 
+    if (len == 0) {
+        buf_text(buf, "\"\"");
+        return;
+    }
+
     if (!llmgw_utf8_is_valid(text, len)) {
         buf->failed = 1;
         return;

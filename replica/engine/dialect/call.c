@@ -86,6 +86,7 @@ dialect_call_destroy(dialect_call_t *call)
     buf_free(&call->reasons);
     whole_free(call);
     free(call->ids);
+    free(call->given_ids);
     free(call);
 }
 
@@ -106,7 +107,7 @@ call_step(dialect_call_t *call, step_t step, const char *path)
     call->http.method = "POST";
     call->http.path = path;
     call->http.is_stream = step == STEP_GENERATE || step == STEP_PASS;
-    call->http.is_free = step == STEP_DETOKENIZE || step == STEP_RENDER;
+    call->http.is_free = step < STEP_GENERATE;
 }
 
 
@@ -159,7 +160,11 @@ dialect_head(dialect_call_t *call, unsigned status, const char *content_type)
 
     len = content_type == NULL ? 0
           : strnlen(content_type, sizeof(call->content_type) - 1);
-    len = llmgw_utf8_is_valid(content_type, len) ? len : 0;
+
+    if (len > 0 && !llmgw_utf8_is_valid(content_type, len)) {
+        len = 0;
+    }
+
     memcpy(call->content_type, len == 0 ? "" : content_type, len);
     call->content_type[len] = '\0';
 
@@ -282,6 +287,9 @@ call_answered(dialect_call_t *call)
     }
 
     switch (call->step) {
+    case STEP_PIECES:
+        return plan_pieces(call, answer);
+
     case STEP_DETOKENIZE:
         return plan_detokenized(call, answer);
 

@@ -28,6 +28,7 @@
 
 
 typedef enum {
+    STEP_PIECES,        /* ids of which only the text is known */
     STEP_DETOKENIZE,    /* whether the ids delivered end inside a character */
     STEP_RENDER,        /* the prompt as text or ids */
     STEP_GENERATE,      /* a stream of events */
@@ -70,7 +71,9 @@ struct dialect_call_s {
     uint32_t          base_prompt;
     uint64_t          base_hash;
     uint32_t          base_cached;
-    size_t            nkept;            /* ids whose text the client has */
+    const uint32_t   *given;            /* the request's, or given_ids */
+    uint32_t         *given_ids;
+    size_t            nkept;            /* of them, whose text is known */
     buf_t             engine_model;     /* as JSON; empty: as in the body */
 
     /* the HTTP request under way and its answer */
@@ -148,6 +151,7 @@ struct dialect_ops_s {
     const char  *render_path;       /* of a chat; NULL: it cannot be had */
     const char  *completion_path;   /* of a rendered prompt */
     const char  *detokenize_path;   /* NULL: an event has one token */
+    const char  *tokenize_path;     /* of pieces (piece.c); NULL: it has none */
     const char  *detokenized;       /* the key of its answer */
     int32_t      completion_tokens; /* without max_tokens; 0: no limit */
 
@@ -216,6 +220,7 @@ int edit_is_sound(const Llmgateway__OpenaiRequest *openai);
 dialect_do_t plan_start(dialect_call_t *call);
 
 /* Their answers of 2xx. */
+dialect_do_t plan_pieces(dialect_call_t *call, value_t answer);
 dialect_do_t plan_detokenized(dialect_call_t *call, value_t answer);
 dialect_do_t plan_rendered(dialect_call_t *call, value_t answer);
 
@@ -240,6 +245,7 @@ unsigned can_key(const dialect_ops_t *ops, const char *name);
 dialect_do_t ask_pass(dialect_call_t *call);
 dialect_do_t ask_whole(dialect_call_t *call);
 dialect_do_t ask_direct(dialect_call_t *call);
+dialect_do_t ask_pieces(dialect_call_t *call);
 dialect_do_t ask_detokenize(dialect_call_t *call);
 dialect_do_t ask_render(dialect_call_t *call);
 dialect_do_t ask_rendered(dialect_call_t *call);
@@ -271,6 +277,24 @@ uint64_t message_hash_text(const void *text, size_t len);
 
 /* The prompt is known. */
 void message_prompt(dialect_call_t *call, uint32_t tokens, uint64_t hash);
+
+
+/* One more; -1: no memory, or too many. */
+int message_id(dialect_call_t *call, uint32_t id);
+
+
+/* --- piece.c: ids of which only the text is known */
+
+/* Puts `missing` ids before the last one; -1: its text does not fit them. */
+int piece_fill(dialect_call_t *call, uint64_t missing);
+
+int piece_is_one(uint32_t id);
+
+/* What is to be tokenized: a list of strings and ids between them. */
+void piece_write(const dialect_call_t *call, buf_t *to);
+
+/* The list's ids, into call->given; -1: they are not those that were meant. */
+int piece_read(dialect_call_t *call, value_t ids);
 
 
 /* --- chunk.c: events of OpenAI's kind */

@@ -8,8 +8,8 @@
  * asked as a stream: the server finds late that the client of one has left.
  *
  * While a character is not whole it sends nothing, and the event that completes
- * it has the last id alone; its count of tokens tells that others are missing.
- * From there on the stream cannot go on by ids.
+ * it has the last id alone; its count of tokens tells that others are missing
+ * (piece.c has what becomes of them).
  *
  * Its penalties count the prompt's tokens as well, so they are the same for a
  * stream that goes on.
@@ -116,21 +116,21 @@ llamacpp_check_prompt(dialect_call_t *call, value_t event)
 
 /* Ids that are missing: they were held back until a character was whole. */
 static void
-llamacpp_count(dialect_call_t *call, value_t event)
+llamacpp_count(dialect_call_t *call, value_t event, size_t had)
 {
-    uint64_t  n;
+    uint64_t  n, known;
 
-    if (value_uint(value_find(event, "tokens_predicted"), CALL_MAX_TOKENS,
-                   &n) != 0)
+    if (!(call->want & LLMGATEWAY__WANT__WANT_IDS) || call->nids == had
+        || value_uint(value_find(event, "tokens_predicted"), CALL_MAX_TOKENS,
+                      &n) != 0)
     {
         return;
     }
 
-    call->engine_tokens += call->nids;
+    known = call->engine_tokens + (call->nids - had);
+    call->engine_tokens = n;
 
-    if (call->nids > 0 && n > call->engine_tokens
-        && (call->want & LLMGATEWAY__WANT__WANT_IDS))
-    {
+    if (n > known && piece_fill(call, n - known) != 0) {
         call->want &= ~(unsigned) LLMGATEWAY__WANT__WANT_IDS;
         call->resume_by = LLMGATEWAY__RESUME_BY__RESUME_NEVER;
     }
@@ -176,6 +176,7 @@ static dialect_do_t
 llamacpp_event(dialect_call_t *call, value_t event)
 {
     int           is_wrong, is_last;
+    size_t        had;
     value_t       content;
     dialect_do_t  next;
 
@@ -190,12 +191,13 @@ llamacpp_event(dialect_call_t *call, value_t event)
     }
 
     value_string(content, &call->token);
+    had = call->nids;
 
     if (call->want & LLMGATEWAY__WANT__WANT_IDS) {
         message_ids(call, value_find(event, "tokens"), &is_wrong);
     }
 
-    llamacpp_count(call, event);
+    llamacpp_count(call, event, had);
 
     if (is_last) {
         llamacpp_finish(call, event, &is_wrong);
@@ -252,7 +254,11 @@ llamacpp_has_thoughts(value_t template)
         "think", "thought", "reason", "<|channel|>", "<|START_"
     };
 
-    len = value_is_string(template) ? (size_t) (template.end - template.p) : 0;
+    if (!value_is_string(template)) {
+        return 1;
+    }
+
+    len = (size_t) (template.end - template.p);
 
     for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
         if (memmem(template.p, len, marks[i], strlen(marks[i])) != NULL) {
@@ -260,7 +266,7 @@ llamacpp_has_thoughts(value_t template)
         }
     }
 
-    return len == 0;
+    return 0;
 }
 
 
@@ -314,6 +320,7 @@ static const dialect_ops_t  llamacpp_ops = {
     .keys = llamacpp_keys,
     .render_path = "/apply-template",
     .completion_path = "/completion",
+    .tokenize_path = "/tokenize",
     .prefills = 1,
     .counts_prompt = 1,
     .holds_stops = 1,

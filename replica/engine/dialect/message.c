@@ -32,7 +32,7 @@ message_begin(dialect_call_t *call)
 }
 
 
-static int
+int
 message_id(dialect_call_t *call, uint32_t id)
 {
     size_t     size;
@@ -68,7 +68,7 @@ message_ids(dialect_call_t *call, value_t ids, int *is_wrong)
     }
 
     while (value_item(ids, &at, &value)) {
-        if (value_uint(value, UINT32_MAX, &id) != 0
+        if (value_uint(value, INT32_MAX, &id) != 0
             || message_id(call, (uint32_t) id) != 0)
         {
             *is_wrong = 1;

@@ -7,7 +7,7 @@
  *   a stream as the client asks for it              GENERATE (direct)
  *   the same, if only a completion shows ids        RENDER, GENERATE
  *   goes on by text                                 GENERATE (direct)
- *   goes on by ids              [DETOKENIZE,] RENDER, GENERATE
+ *   goes on by ids              [PIECES | DETOKENIZE,] RENDER, GENERATE
  *
  * To go on by ids is right only if the prompt becomes the same ids here as at
  * the first engine: its count and hash came with the first message.  Where an
@@ -182,6 +182,36 @@ plan_complete(dialect_call_t *call)
 
 
 static dialect_do_t
+plan_resume_ids(dialect_call_t *call)
+{
+    size_t                        i;
+    const dialect_ops_t          *ops;
+    const Llmgateway__Delivered  *delivered;
+
+    ops = call->dialect->ops;
+    delivered = call->request->delivered;
+    call->out = OUT_TEXT;
+    call->given = delivered->token_ids;
+    call->nkept = delivered->n_token_ids;
+
+    if (call->base_prompt == 0 || call->base_hash == 0) {
+        return plan_refused(call, "its prompt's ids are not known");
+    }
+
+    for (i = 0; i < call->nkept; i++) {
+        if (piece_is_one(call->given[i])) {
+            return ops->tokenize_path == NULL
+                   ? plan_refused(call, "some of its ids are not known")
+                   : ask_pieces(call);
+        }
+    }
+
+    return ops->detokenize_path != NULL ? ask_detokenize(call)
+                                        : plan_render(call);
+}
+
+
+static dialect_do_t
 plan_resume(dialect_call_t *call)
 {
     const char                   *why;
@@ -211,15 +241,7 @@ plan_resume(dialect_call_t *call)
         return ask_direct(call);
     }
 
-    call->out = OUT_TEXT;
-    call->nkept = delivered->n_token_ids;
-
-    if (call->base_prompt == 0 || call->base_hash == 0) {
-        return plan_refused(call, "its prompt's ids are not known");
-    }
-
-    return call->dialect->ops->detokenize_path != NULL ? ask_detokenize(call)
-                                                       : plan_render(call);
+    return plan_resume_ids(call);
 }
 
 
@@ -361,6 +383,17 @@ plan_is_cut(value_t text)
     buf_free(&buf);
 
     return is_cut;
+}
+
+
+dialect_do_t
+plan_pieces(dialect_call_t *call, value_t answer)
+{
+    if (piece_read(call, value_find(answer, "tokens")) != 0) {
+        return plan_refused(call, "some of its ids are not known");
+    }
+
+    return plan_render(call);
 }
 
 

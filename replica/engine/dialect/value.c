@@ -251,12 +251,12 @@ value_check(const char *text, size_t len, value_t *value)
 {
     const char  *p, *end, *behind;
 
-    end = text + len;
-    p = skip_space(text, end);
-
-    if (!llmgw_utf8_is_valid(text, len)) {
+    if (len == 0 || !llmgw_utf8_is_valid(text, len)) {
         return -1;
     }
+
+    end = text + len;
+    p = skip_space(text, end);
 
     behind = check_value(p, end);
 

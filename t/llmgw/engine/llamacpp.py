@@ -232,9 +232,13 @@ class LlamaCpp(OpenAI):
             "chat_template": "", "build_info": "b6900-mock"})
 
     async def tokenize(self, call):
+        """Texts and ids may be mixed, as in a prompt."""
         request = self.json(call)
-        ids = model.encode(request.get("content", ""),
-                           request.get("parse_special", True))
+        content = request.get("content", "")
+        ids = []
+        for part in content if isinstance(content, list) else [content]:
+            ids += (model.encode(part, request.get("parse_special", True))
+                    if isinstance(part, str) else [part])
         if request.get("add_special"):
             ids = [model.BOS, *ids]
         await call.answer(200, {"tokens": ids})

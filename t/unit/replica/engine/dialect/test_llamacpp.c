@@ -58,24 +58,52 @@ a_chat_is_rendered_and_shows_ids(void **state)
 
 
 static void
-missing_ids_end_the_way_by_ids(void **state)
+stream(played_t *p)
+{
+    played_init(p);
+    p->facts.chat_is_text = 1;
+    played_openai(p, LLMGATEWAY__API__API_CHAT, CHAT);
+    played_start(p, "llamacpp");
+    played_answer(p, 200, "{\"prompt\":\"p\"}");
+    played_stream(p);
+}
+
+
+static void
+ids_that_are_held_back_become_pieces(void **state)
 {
     played_t  p;
 
-    played_init(&p);
-    p.facts.chat_is_text = 1;
-    played_openai(&p, LLMGATEWAY__API__API_CHAT, CHAT);
-    played_start(&p, "llamacpp");
-    played_answer(&p, 200, "{\"prompt\":\"p\"}");
-    played_stream(&p);
+    stream(&p);
     played_event(&p, EVENT("a", "11", "1"));
     played_said(&p, "prompt=5 'a' #11");
+
     played_event(&p, EVENT("\xc3\xa9", "13", "3"));
-    played_said(&p, "'\xc3\xa9' #13 resume_by=2");
-    played_event(&p, EVENT("c", "14", "4"));
+    played_said(&p, "'\xc3\xa9' #2147483881 #13");
+
+    /* A blank before it, and one id more than it has characters. */
+    played_event(&p, EVENT(" \xf0\x9f\x99\x82", "14", "6"));
+    played_said(&p, "' \xf0\x9f\x99\x82' #2214721090 #2147483648 #14");
+
+    played_event(&p, EVENT("c", "15", "7"));
+    played_said(&p, "'c' #15");
+    played_event(&p, LAST("limit", "7", "5"));
+    played_said(&p, "finish0=length usage=5+7(2)|final");
+    assert_int_equal(dialect_call_tokens(p.call), 7);
+    played_end(&p);
+}
+
+
+static void
+text_that_fits_no_pieces_ends_the_way_by_ids(void **state)
+{
+    played_t  p;
+
+    stream(&p);
+    played_event(&p, EVENT("abc\xc3\xa9", "13", "2"));
+    played_said(&p, "prompt=5 'abc\xc3\xa9' #13 resume_by=2");
+    played_event(&p, EVENT("c", "14", "3"));
     played_said(&p, "'c'");
-    played_event(&p, LAST("limit", "4", "5"));
-    played_said(&p, "finish0=length usage=5+4(2)|final");
     played_end(&p);
 }
 
@@ -142,6 +170,71 @@ it_goes_on_behind_the_ids(void **state)
     played_said(&p, "'c' #13");
     played_event(&p, LAST("limit", "2", "7"));
     played_said(&p, "finish0=length usage=5+4(1)|final");
+    played_end(&p);
+}
+
+
+static uint32_t  pieces[] = {
+    11, 0x80000000u | 0xe9, 13, 12, 0x80000000u | ' ' << 21 | 0x1f642,
+    0x80000000u, 14
+};
+
+
+static dialect_do_t
+resume_pieces(played_t *p, size_t n, const char *answer)
+{
+    resume(p, CHAT, prompt_hash("p"));
+    p->delivered.token_ids = pieces;
+    p->delivered.n_token_ids = n;
+    p->request.tokens_already_generated = (int32_t) n;
+    assert_int_equal(played_start(p, "llamacpp"), DIALECT_ASK);
+    assert_string_equal(dialect_http(p->call)->path, "/tokenize");
+
+    return answer == NULL ? DIALECT_MORE : played_answer(p, 200, answer);
+}
+
+
+static void
+pieces_become_ids_again(void **state)
+{
+    played_t  p;
+
+    resume_pieces(&p, 7, NULL);
+    played_asks(&p, "/tokenize",
+                "{\"content\":[\"\\u00e9\",0,\"\\u0020\\ud83d\\ude42\"],"
+                "\"add_special\":false,\"parse_special\":false}");
+    assert_int_equal(played_answer(&p, 200, "{\"tokens\":[99,13,0,7,8,14]}"),
+                     DIALECT_ASK);
+    assert_int_equal(played_answer(&p, 200, "{\"prompt\":\"p\"}"),
+                     DIALECT_ASK);
+    assert_true(played_asks_for(&p, "[\"p\",11,99,13,12,7,8,14]"));
+    played_end(&p);
+}
+
+
+static void
+pieces_that_become_other_ids_are_refused(void **state)
+{
+    size_t                    i;
+    played_t                  p;
+
+    static const char *const  other[] = {
+        "{\"tokens\":[99,12,0,7,8,14]}", "{\"tokens\":[99,13,1,7,8,14]}",
+        "{\"tokens\":[99,13,0,7,8,15]}", "{\"tokens\":[99,13,0,7,14]}",
+        "{\"tokens\":[99,13,0,7,8,14,1]}", "{\"tokens\":[13]}",
+        "{\"tokens\":[]}", "{\"tokens\":5}", "{}"
+    };
+
+    for (i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+        assert_int_equal(resume_pieces(&p, 7, other[i]), DIALECT_FAILED);
+        assert_int_equal(dialect_call_status(p.call),
+                         LLMGW_GRPC_FAILED_PRECONDITION);
+        played_end(&p);
+    }
+
+    /* A piece without its last id is nothing that was said. */
+    assert_int_equal(resume_pieces(&p, 6, "{\"tokens\":[99,13,0,7,8]}"),
+                     DIALECT_FAILED);
     played_end(&p);
 }
 
@@ -343,7 +436,10 @@ main(void)
 {
     static const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_chat_is_rendered_and_shows_ids),
-        cmocka_unit_test(missing_ids_end_the_way_by_ids),
+        cmocka_unit_test(ids_that_are_held_back_become_pieces),
+        cmocka_unit_test(text_that_fits_no_pieces_ends_the_way_by_ids),
+        cmocka_unit_test(pieces_become_ids_again),
+        cmocka_unit_test(pieces_that_become_other_ids_are_refused),
         cmocka_unit_test(it_goes_on_behind_the_ids),
         cmocka_unit_test(another_prompt_is_refused),
         cmocka_unit_test(a_chat_with_thoughts_goes_on_by_text),
