@@ -5,13 +5,20 @@
 
 
 /* The first block of a body whose length is not known. */
-#define NGX_HTTP_LLMGW_OPENAI_BLOCK_MIN  16384
+#define NGX_HTTP_LLMGW_OPENAI_BLOCK_MIN   16384
+
+/*
+ * Of an HTTP/2 client's window when all has come.  Padding needs some; and
+ * nginx does not call a client slow that has none.
+ */
+#define NGX_HTTP_LLMGW_OPENAI_WINDOW_MIN  1024
 
 
 static ngx_uint_t ngx_http_llmgw_openai_body_is_encoded(
     ngx_http_request_t *r);
 static ngx_int_t ngx_http_llmgw_openai_body_refuse(
     ngx_http_llmgw_openai_body_t *body);
+static void ngx_http_llmgw_openai_body_unread(ngx_http_request_t *r);
 static void ngx_http_llmgw_openai_body_pull(ngx_http_request_t *r);
 static ngx_http_llmgw_openai_body_t *ngx_http_llmgw_openai_body_find(
     ngx_http_request_t *r);
@@ -39,6 +46,7 @@ ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
     const ngx_http_llmgw_openai_read_t *options,
     ngx_http_llmgw_openai_body_pt handler)
 {
+    size_t                         size;
     ngx_int_t                      rc;
     ngx_http_cleanup_t            *cln;
     ngx_http_llmgw_openai_body_t  *body;
@@ -63,8 +71,11 @@ ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
         rc = NGX_HTTP_UNSUPPORTED_MEDIA_TYPE;
 
     } else if (r->headers_in.content_length_n > 0) {
-        rc = ngx_http_llmgw_openai_body_room(body,
-                                             r->headers_in.content_length_n);
+        size = r->headers_in.content_length_n;
+        size += (r->http_version < NGX_HTTP_VERSION_20)
+                ? 0 : NGX_HTTP_LLMGW_OPENAI_WINDOW_MIN;
+
+        rc = ngx_http_llmgw_openai_body_room(body, size);
     }
 
     if (rc != NGX_OK) {
@@ -85,6 +96,7 @@ ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
         return NGX_HTTP_CLIENT_CLOSED_REQUEST;
     }
 
+    ngx_http_llmgw_openai_body_unread(r);
     ngx_http_llmgw_openai_body_set_error(body, rc);
 
     return ngx_http_llmgw_openai_body_refuse(body);
@@ -124,6 +136,23 @@ ngx_http_llmgw_openai_body_refuse(ngx_http_llmgw_openai_body_t *body)
     ngx_http_llmgw_openai_body_finish(body);
 
     return NGX_DONE;
+}
+
+
+/* What is left of the body would be taken for the next request. */
+
+static void
+ngx_http_llmgw_openai_body_unread(ngx_http_request_t *r)
+{
+#if (NGX_HTTP_V2)
+    if (r->stream) {
+        r->stream->skip_data = 1;
+        return;
+    }
+#endif
+
+    r->keepalive = 0;
+    r->lingering_close = 1;
 }
 
 
@@ -406,12 +435,7 @@ ngx_http_llmgw_openai_body_fail(ngx_http_llmgw_openai_body_t *body,
     c->read->timedout = 0;
     c->timedout = 0;
 
-#if (NGX_HTTP_V2)
-    if (r->stream) {
-        r->stream->skip_data = 1;
-    }
-#endif
-
+    ngx_http_llmgw_openai_body_unread(r);
     ngx_http_llmgw_openai_body_set_error(body, rc);
     ngx_http_llmgw_openai_body_finish(body);
 }
