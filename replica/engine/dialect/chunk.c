@@ -18,6 +18,7 @@ typedef struct {
     int      is_wrong;
     int      has_data;      /* something for the client to read */
     int      is_aborted;
+    int      has_choices;
     size_t   nchoices;
 } chunk_t;
 
@@ -274,7 +275,8 @@ chunk_choices(dialect_call_t *call, chunk_t *chunk, value_t choices)
 {
     value_t  at = { NULL, NULL }, choice;
 
-    chunk->is_wrong |= !value_is_array(choices);
+    chunk->is_wrong |= chunk->has_choices || !value_is_array(choices);
+    chunk->has_choices = 1;
     buf_text(&call->data, "[");
 
     while (value_item(choices, &at, &choice)) {

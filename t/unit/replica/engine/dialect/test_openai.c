@@ -135,7 +135,8 @@ events_of_another_form_are_refused(void **state)
 
     static const char *const  bad[] = {
         "5", "[]", "null", "nonsense", "{", "{\"choices\":5}",
-        "{\"choices\":{}}", "{\"choices\":[5]}", "{\"choices\":[null]}",
+        "{\"choices\":{}}", "{\"choices\":[],\"choices\":[]}",
+        "{\"choices\":[5]}", "{\"choices\":[null]}",
         "{\"choices\":[{}]}", "{\"choices\":[{\"index\":-1}]}",
         "{\"choices\":[{\"index\":128}]}", "{\"choices\":[{\"index\":\"0\"}]}",
         "{\"choices\":[{\"index\":99999999999999999999}]}",

@@ -1,0 +1,469 @@
+"""A replica before an engine behind HTTP: what lies between Generate and the
+engine's socket."""
+
+import json
+import os
+import subprocess
+import threading
+import time
+
+import pytest
+
+from llmgw import generate, place, sse
+from llmgw.wait import wait_for
+
+SHAPES = ("bytes", "crlf", "cr", "comments", "fields", "multiline", "nospace",
+          "big", "trailer", "1xx")
+KINDS = ("vllm", "sglang", "llamacpp", "openai")
+
+
+def body(prompt="hi len=20;", stream=True, **more):
+    return sse.chat(prompt, stream=stream, **more)
+
+
+def ready(replica):
+    wait_for(lambda: replica.client.check() == "SERVING", 10,
+             f"{replica.id} to serve")
+    return replica
+
+
+def adapter(cluster, engine, id=None, **options):
+    """A replica before an engine, without an agent."""
+    return ready(cluster.replica(id or f"r-{engine.id}",
+                                 engine=options.pop("kind", engine.kind),
+                                 engine_url=engine.url, **options))
+
+
+@pytest.fixture(scope="module")
+def engine(shared):
+    return shared.engine()
+
+
+@pytest.fixture(scope="module")
+def replica(shared, engine):
+    return adapter(shared, engine)
+
+
+@pytest.fixture
+def faults(engine):
+    """Sets the shared engine's faults for one test."""
+    used = {}
+
+    def set(**values):
+        used.update(values)
+        return engine.faults(**values)
+    yield set
+    engine.faults(**dict.fromkeys(used))
+
+
+def ask(replica, *args, **kw):
+    return generate.ask(replica.client, body(*args, **kw))
+
+
+def posts(engine):
+    return engine.events("request", path=sse.CHAT)
+
+
+def test_stream_through_generate(engine, replica):
+    """Text, ids and usage are those that the engine gave."""
+    right = sse.call(engine.target, sse.CHAT,
+                     body(stream_options={"include_usage": True}))
+    got = ask(replica)
+    assert got.whole, got
+    assert got.text == right.text[0]
+    assert got.finish == {0: "stop"} and len(got.ids) == got.usage[1]
+    assert got.usage == (right.usage["prompt_tokens"],
+                         right.usage["completion_tokens"])
+    chunks = [json.loads(m.data) for m in got.messages if m.data]
+    assert {c["id"] for c in chunks} == {"chatcmpl-1"}
+    assert ask(replica).ids == got.ids
+
+
+def test_requests_to_the_engine(engine, replica):
+    """No Expect, no compression, no key, and never an id twice."""
+    for _ in range(3):
+        assert ask(replica).whole
+    heads = [dict(r["headers"]) for r in posts(engine)[-3:]]
+    for head in heads:
+        assert "expect" not in head and "authorization" not in head
+        assert head["accept-encoding"] == "identity"
+        assert head["content-type"] == "application/json"
+        assert head["x-request-id"].startswith("ask-")
+    assert len({head["x-request-id"] for head in heads}) == 3
+
+
+def test_large_body_is_sent_at_once(engine, replica):
+    """curl asks for `100 Continue` from a megabyte on, unless told not to."""
+    got = ask(replica, "hi len=3;", user="x" * 2_000_000)
+    assert got.whole, got
+    head = dict(posts(engine)[-1]["headers"])
+    assert "expect" not in head and int(head["content-length"]) > 2_000_000
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_stream_of_any_shape(engine, replica, faults, shape):
+    right = ask(replica, "shapes len=12;")
+    faults(shape=shape)
+    got = ask(replica, "shapes len=12;")
+    assert got.whole, got
+    assert (got.text, got.ids, got.usage) == (right.text, right.ids,
+                                              right.usage)
+
+
+def test_compressed_answer_is_an_error_that_says_so(replica, faults):
+    faults(shape="gzip")
+    got = ask(replica)
+    assert got.code == "INTERNAL" and "compresses" in got.details, got
+
+
+def test_token_leaves_as_it_comes(replica, faults):
+    faults(token_delay=0.1)
+    got = ask(replica, "slow len=6;")
+    gaps = [b - a for a, b in zip(got.times, got.times[1:])]
+    assert got.whole and sum(g > 0.05 for g in gaps) >= 5, gaps
+
+
+# --- errors
+
+def test_full_engine_is_no_failure(replica, faults):
+    for status in (429, 503):
+        faults(status=status, times=1)
+        got = ask(replica)
+        assert got.code == "RESOURCE_EXHAUSTED" and not got.messages, got
+
+
+def test_broken_engine_is_unavailable(replica, faults):
+    faults(status=500, times=1)
+    got = ask(replica)
+    assert got.code == "UNAVAILABLE" and not got.messages, got
+
+
+def test_early_error_in_a_stream_of_200(replica, faults):
+    """The first event decides: nothing was sent before it."""
+    faults(error_at=0)
+    got = ask(replica)
+    assert got.code == "UNAVAILABLE" and not got.messages, got
+
+
+@pytest.mark.parametrize("how", ("close_at", "reset_at", "end_at",
+                                 "error_at"))
+def test_stream_that_breaks_is_not_asked_again(engine, replica, faults, how):
+    """Least of all one that ends cleanly, without a finish_reason."""
+    before = len(posts(engine))
+    faults(**{how: 5})
+    got = ask(replica)
+    assert got.code == "UNAVAILABLE", got
+    assert len(got.ids) == 5 and not got.finish
+    assert len(posts(engine)) == before + 1
+
+
+# --- connections
+
+def test_idle_connections_are_left_before_the_engine_closes_them(
+        engine, replica, faults):
+    """The engine closes them after 5 s; within the last one we would race."""
+    def four():
+        calls = [generate.start(replica.client, body("len=5;"))
+                 for _ in range(4)]
+        assert all(generate.drain(c).whole for c in calls)
+
+    faults(first_delay=0.1)     # all at once: four connections
+    four()
+    time.sleep(4.3)
+    four()
+    last, opened = {}, 0
+    for row in engine.events():
+        conn = row.get("conn")
+        if row["event"] == "connect":
+            opened += 1
+        elif row["event"] == "request":
+            assert row["t"] - last.get(conn, row["t"]) < 4.2, row
+        if conn:
+            last[conn] = row["t"]
+        if row["event"] in ("end", "place"):
+            for request in posts(engine):
+                if request["id"] == row["id"]:
+                    last[request["conn"]] = row["t"]
+    assert opened >= 8
+
+
+def test_no_request_is_lost_to_connections_that_engines_close(cluster):
+    """They close them at the moment in which we send."""
+    engine = cluster.engine(keep_alive=0.05)
+    replica = adapter(cluster, engine)
+    for i in range(60):
+        got = ask(replica, f"{i} len=2;")
+        assert got.whole, got
+        time.sleep(0.045 + 0.0002 * i)
+
+
+class Closer:
+    """An HTTP server that is told what to do with each request's number on
+    its connection."""
+
+    def __init__(self, port, script):
+        import socketserver
+        owner = self
+        self.seen, self.script = [], script
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                number = 0
+                while (head := self.head()) is not None:
+                    number += 1
+                    if not owner.answer(self, head, number):
+                        return
+
+            def head(self):
+                lines, size = [], 0
+                while (line := self.rfile.readline()) not in (b"", b"\r\n"):
+                    lines.append(line.decode().rstrip())
+                    if lines[-1].lower().startswith("content-length:"):
+                        size = int(lines[-1].split(":")[1])
+                if not lines:
+                    return None
+                self.rfile.read(size)
+                return lines[0]
+
+        class Server(socketserver.ThreadingTCPServer):
+            allow_reuse_address = daemon_threads = True
+        self.server = Server(("127.0.0.1", port), Handler)
+        self.url = f"http://127.0.0.1:{port}"
+        threading.Thread(target=self.server.serve_forever).start()
+
+    def answer(self, handler, head, number):
+        """False: the connection is closed."""
+        method, path, _ = head.split()
+        if method == "GET":
+            text = json.dumps({"object": "list", "data": [
+                {"id": "mock-model", "object": "model"}]}).encode()
+            handler.wfile.write(
+                b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+                b"connection: close\r\ncontent-length: %d\r\n\r\n%s"
+                % (len(text), text))
+            return False
+        self.seen.append(number)
+        return self.script(handler, number)
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+CHUNK = (b'data: {"id":"x","object":"chat.completion.chunk","created":1,'
+         b'"model":"m","choices":[{"index":0,"delta":{"role":"assistant",'
+         b'"content":"word"},"finish_reason":%s}]}\n\n')
+STREAM = (b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+          b"transfer-encoding: chunked\r\n\r\n")
+
+
+def chunked(data):
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+@pytest.fixture
+def closer(cluster):
+    made = []
+
+    def make(script):
+        made.append(Closer(cluster.ports.take(), script))
+        return made[0], ready(cluster.replica(
+            "r", engine="openai", engine_url=made[0].url))
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_request_on_a_dead_connection_is_sent_again(closer):
+    """Dead before any byte of its answer, on a connection used before."""
+    def script(handler, number):
+        if number > 1:
+            return False
+        handler.wfile.write(STREAM + chunked(CHUNK % b'"stop"')
+                            + chunked(b"data: [DONE]\n\n") + chunked(b""))
+        return True
+
+    server, replica = closer(script)
+    for _ in range(3):
+        got = ask(replica)
+        assert got.whole and got.text == "word", got
+    assert server.seen == [1, 2, 1, 2, 1]
+
+
+def test_request_on_a_fresh_connection_is_not_sent_again(closer):
+    server, replica = closer(lambda handler, number: False)
+    for n in range(1, 4):
+        assert ask(replica).code == "UNAVAILABLE"
+        assert server.seen == [1] * n
+
+
+def test_request_is_not_sent_again_behind_the_first_byte(closer):
+    def script(handler, number):
+        handler.wfile.write(STREAM + chunked(CHUNK % b"null"))
+        return False
+
+    server, replica = closer(script)
+    for n in range(1, 6):
+        got = ask(replica)
+        assert got.code == "UNAVAILABLE" and got.text == "word", got
+        assert len(server.seen) == n
+
+
+# --- cancel, slow clients, limits
+
+def test_cancelled_stream_leaves_the_engine_at_once(engine, replica, faults):
+    faults(token_delay=0.02)
+    for stream in (True, False):
+        before = len(engine.events("disconnect"))
+        call = generate.start(replica.client, body("len=500;", stream))
+        wait_for(lambda: engine.state()["running"] == 1, 5, "it to run")
+        at = time.monotonic()
+        call.cancel()
+        wait_for(lambda: len(engine.events("disconnect")) > before, 2,
+                 "the engine to see it")
+        took = engine.events("disconnect")[-1]["t"] - at
+        assert took < 0.05, took        # as a rule 1 ms; the machine is busy
+
+
+def test_deadline_leaves_the_engine(engine, replica, faults):
+    faults(token_delay=0.02)
+    before = len(engine.events("disconnect"))
+    call = generate.start(replica.client, body("len=500;"), timeout=0.3)
+    assert generate.drain(call).code == "DEADLINE_EXCEEDED"
+    wait_for(lambda: len(engine.events("disconnect")) > before, 2,
+             "the engine to see it")
+
+
+def test_capacity_that_is_told(cluster):
+    engine = cluster.engine(faults=json.dumps({"token_delay": 0.05}))
+    replica = adapter(cluster, engine, max_capacity=2)
+    calls = [generate.start(replica.client, body("len=100;"))
+             for _ in range(2)]
+    for call in calls:
+        next(call)
+    assert ask(replica).code == "RESOURCE_EXHAUSTED"
+    calls[0].cancel()
+    wait_for(lambda: ask(replica, "len=1;").whole, 5, "a place")
+    calls[1].cancel()
+
+
+def test_capacity_is_learnt_while_requests_wait(cluster):
+    """vLLM does not tell; our queue is the better place to wait."""
+    engine = cluster.engine(max_running=3,
+                            faults=json.dumps({"token_delay": 0.05}))
+    replica = adapter(cluster, engine)
+    calls = [generate.start(replica.client, body("len=1000;"))
+             for _ in range(6)]
+    wait_for(lambda: generate.ask(replica.client, body(), timeout=0.3).code
+             == "RESOURCE_EXHAUSTED", 10, "the replica to be full")
+    for call in calls:
+        call.cancel()
+
+
+# --- health
+
+def test_replica_waits_for_its_engine(cluster):
+    engine = cluster.engine(start=False)
+    replica = cluster.replica("r", engine="vllm", engine_url=engine.url)
+    wait_for(lambda: replica.client.check() == "NOT_SERVING", 5, "an answer")
+    got = ask(replica)
+    assert got.code == "UNAVAILABLE" and "STARTING" in got.details, got
+    engine.start()
+    ready(replica)
+    assert ask(replica).whole
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_auto_finds_out_what_the_engine_is(cluster, kind):
+    engine = cluster.engine(kind=kind)
+    replica = adapter(cluster, engine, kind="auto")
+    assert f'engine speaks "{kind}"' in replica.proc.text()
+    assert ask(replica, "len=5;").finish == {0: "stop"}
+
+
+def test_hung_engine_that_says_it_is_healthy_is_stalled(cluster):
+    """Within the time-out and a scrape or two; its streams go elsewhere."""
+    engine = cluster.engine(faults=json.dumps({"token_delay": 0.02}))
+    replica = adapter(cluster, engine, stall_timeout="1s")
+    call = generate.start(replica.client, body("len=5000;"))
+    next(call)
+    at = time.monotonic()
+    engine.faults(hang=True)
+    got = generate.drain(call)
+    assert got.code == "UNAVAILABLE" and "STALLED" in got.details, got
+    assert 1 <= time.monotonic() - at < 4.5
+    assert "STALLED" in ask(replica).details
+    engine.faults(hang=None)
+    ready(replica)
+    assert ask(replica, "len=2;").whole
+
+
+def test_killed_engine_is_down_at_once_and_comes_back(cluster):
+    engine = cluster.engine(faults=json.dumps({"token_delay": 0.02}))
+    replica = adapter(cluster, engine)
+    call = generate.start(replica.client, body("len=5000;"))
+    next(call)
+    at = time.monotonic()
+    engine.proc.kill()
+    got = generate.drain(call)
+    assert got.code == "UNAVAILABLE", got
+    wait_for(lambda: "DOWN" in ask(replica).details, 1, "DOWN")
+    assert time.monotonic() - at < 0.5
+    engine.start()
+    ready(replica)
+    assert ask(replica, "len=2;").whole
+
+
+def test_silence_of_text_is_not_silence(cluster):
+    """While the engine moves, a long prefill is told as progress."""
+    engine = cluster.engine(faults=json.dumps({"token_delay": 0.1}))
+    replica = adapter(cluster, engine)
+    other = generate.start(replica.client, body("other len=500;"))
+    next(other)
+    engine.faults(first_delay=3.3)
+    got = ask(replica, "long len=2;")
+    other.cancel()
+    assert got.whole and len(got.ids) == got.usage[1], got
+    first = [m.progress for m in got.messages].index(False)
+    assert first >= 1 and not any(m.progress for m in got.messages[first:])
+
+
+def test_draining_replica_lets_streams_finish(cluster):
+    engine = cluster.engine(faults=json.dumps({"token_delay": 0.05}))
+    replica = adapter(cluster, engine)
+    call = generate.start(replica.client, body("len=20;"))
+    next(call)
+    assert replica.client.drain().success
+    got = ask(replica)
+    assert got.code == "UNAVAILABLE", got
+    assert got.trailers.get("llmgw-draining") == "1"
+    assert generate.drain(call).whole
+    assert replica.client.undrain().success
+    assert ask(replica, "len=2;").whole
+
+
+# --- the key
+
+def test_key_comes_from_a_file_and_goes_into_no_log(cluster):
+    engine = cluster.engine(api_key="s3cret-key")
+    path = cluster.dir / "key"
+    path.write_text("s3cret-key\n")
+    os.chmod(path, 0o600)
+    replica = adapter(cluster, engine, engine_key_file=path)
+    assert ask(replica, "len=3;").whole
+    assert "s3cret" not in replica.proc.text()
+
+
+@pytest.mark.parametrize("content, mode, reason", [
+    ("key\n", 0o640, "0640"), ("", 0o600, "empty"), ("a b\n", 0o600, "key")])
+def test_bad_key_file_is_refused(cluster, content, mode, reason):
+    path = cluster.dir / "key"
+    path.write_text(content)
+    os.chmod(path, mode)
+    out = subprocess.run([
+        place.binary("llmgw-replica"), "--id", "r", "--listen",
+        f"127.0.0.1:{cluster.ports.take()}", "--engine", "vllm",
+        "--engine-url", "http://127.0.0.1:1", "--engine-key-file", path],
+        capture_output=True, text=True, timeout=10)
+    assert out.returncode == 1
+    assert reason in out.stderr and "key file" in out.stderr
