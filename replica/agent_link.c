@@ -30,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proto/members/members.h"
 #include "replica/agent_link.h"
 
 
@@ -72,39 +73,74 @@ agent_link_retry(agent_link_t *link)
 }
 
 
-/* What a simulated engine does not know of itself is left out. */
+static int
+agent_link_has_model(const char *models, size_t bytes, const char *name)
+{
+    size_t  at;
+
+    for (at = 0; at < bytes; at += strlen(models + at) + 1) {
+        if (strcmp(models + at, name) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* The agent refuses reports with names that it could not pass on. */
+static void
+agent_link_report_models(json_t *report, const engine_facts_t *f)
+{
+    size_t       at, bytes;
+    json_t      *models;
+    const char  *name;
+
+    models = json_array();
+
+    for (at = 0; at < f->models_bytes; at += bytes) {
+        name = f->models + at;
+        bytes = strlen(name) + 1;
+
+        if (bytes <= LLMGW_MEMBERS_MODELS_BYTES
+            && llmgw_members_list_is_valid(name, bytes)
+            && !agent_link_has_model(f->models, at, name))
+        {
+            json_array_append_new(models, json_string(name));
+        }
+    }
+
+    if (json_array_size(models) > 0) {
+        json_object_set(report, "models", models);
+    }
+
+    json_decref(models);
+}
+
+
+static void
+agent_link_report_count(json_t *report, const char *name, int64_t count)
+{
+    if (count >= 0) {
+        count = count < LLMGW_ENGINE_MAX_REQUESTS ? count
+                                                  : LLMGW_ENGINE_MAX_REQUESTS;
+        json_object_set_new(report, name, json_integer(count));
+    }
+}
+
+
+/* What an engine does not say of itself is left out. */
 static void
 agent_link_report_facts(json_t *report, const engine_facts_t *f)
 {
-    size_t   at;
-    json_t  *models;
-
-    if (f->models_bytes > 0) {
-        models = json_array();
-
-        for (at = 0; at < f->models_bytes; at += strlen(f->models + at) + 1) {
-            json_array_append_new(models, json_string(f->models + at));
-        }
-
-        json_object_set_new(report, "models", models);
-    }
+    agent_link_report_models(report, f);
+    agent_link_report_count(report, "running", f->running);
+    agent_link_report_count(report, "waiting", f->waiting);
+    agent_link_report_count(report, "kv_permille", f->kv_permille);
 
     if (f->state != ENGINE_READY) {
         json_object_set_new(report, "state",
                             json_string(engine_state_name(f->state)));
-    }
-
-    if (f->running >= 0) {
-        json_object_set_new(report, "running", json_integer(f->running));
-    }
-
-    if (f->waiting >= 0) {
-        json_object_set_new(report, "waiting", json_integer(f->waiting));
-    }
-
-    if (f->kv_permille >= 0) {
-        json_object_set_new(report, "kv_permille",
-                            json_integer(f->kv_permille));
     }
 
     if (f->resume_group[0] != '\0') {

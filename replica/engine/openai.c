@@ -202,7 +202,7 @@ openai_fed(openai_run_t *r, sse_rc_t rc)
 
     if (rc == SSE_ELIMIT) {
         openai_fail(r, LLMGW_GRPC_INTERNAL, "an event of the engine is larger "
-                    "than a megabyte");
+                    "than 8 MB");
         return;
     }
 

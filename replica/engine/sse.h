@@ -18,10 +18,10 @@
 
 
 /*
- * Of one event, the line under way included.  A chunk with logprobs of twenty
- * alternatives has some kB; a tool call that comes whole, tens.
+ * Of one event, the line under way included.  A chunk has some hundred bytes,
+ * but vLLM's first one may list the ids of the prompt: 7 MB for a million.
  */
-#define SSE_EVENT_BYTES  (1024 * 1024)
+#define SSE_EVENT_BYTES  (8 * 1024 * 1024)
 
 typedef enum {
     SSE_DONE = 0,

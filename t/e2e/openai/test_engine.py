@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from llmgw import generate, place, sse
+from llmgw import generate, place, rawh2, rpc, sse
+from llmgw.proc import rss_kb
 from llmgw.wait import wait_for
 
 SHAPES = ("bytes", "crlf", "cr", "comments", "fields", "multiline", "nospace",
@@ -56,8 +57,8 @@ def faults(engine):
     engine.faults(**dict.fromkeys(used))
 
 
-def ask(replica, *args, **kw):
-    return generate.ask(replica.client, body(*args, **kw))
+def ask(replica, *args, features=0, **kw):
+    return generate.ask(replica.client, body(*args, **kw), features=features)
 
 
 def posts(engine):
@@ -252,7 +253,7 @@ class Closer:
 
 CHUNK = (b'data: {"id":"x","object":"chat.completion.chunk","created":1,'
          b'"model":"m","choices":[{"index":0,"delta":{"role":"assistant",'
-         b'"content":"word"},"finish_reason":%s}]}\n\n')
+         b'"content":"%s"},"finish_reason":%s}]}\n\n')
 STREAM = (b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
           b"transfer-encoding: chunked\r\n\r\n")
 
@@ -279,7 +280,7 @@ def test_request_on_a_dead_connection_is_sent_again(closer):
     def script(handler, number):
         if number > 1:
             return False
-        handler.wfile.write(STREAM + chunked(CHUNK % b'"stop"')
+        handler.wfile.write(STREAM + chunked(CHUNK % (b"word", b'"stop"'))
                             + chunked(b"data: [DONE]\n\n") + chunked(b""))
         return True
 
@@ -299,7 +300,7 @@ def test_request_on_a_fresh_connection_is_not_sent_again(closer):
 
 def test_request_is_not_sent_again_behind_the_first_byte(closer):
     def script(handler, number):
-        handler.wfile.write(STREAM + chunked(CHUNK % b"null"))
+        handler.wfile.write(STREAM + chunked(CHUNK % (b"word", b"null")))
         return False
 
     server, replica = closer(script)
@@ -332,6 +333,56 @@ def test_deadline_leaves_the_engine(engine, replica, faults):
     assert generate.drain(call).code == "DEADLINE_EXCEEDED"
     wait_for(lambda: len(engine.events("disconnect")) > before, 2,
              "the engine to see it")
+
+
+def test_slow_client_holds_up_the_engine(closer):
+    """And is not kept in memory: 40 MB wait at the engine."""
+    sent, count, word = [], 2500, b"x" * 16384
+
+    def script(handler, number):
+        handler.wfile.write(STREAM)
+        for _ in range(count):
+            handler.wfile.write(chunked(CHUNK % (word, b"null")))
+            sent.append(1)
+        handler.wfile.write(chunked(CHUNK % (b"end", b'"stop"'))
+                            + chunked(b"data: [DONE]\n\n") + chunked(b""))
+        return True
+
+    server, replica = closer(script)
+    before = rss_kb(replica.proc.pid)
+    message = generate.request(body()).SerializeToString()
+    with rawh2.RawH2(replica.target) as h:
+        h.reading = False
+        stream = h.request(rpc.GENERATE, rawh2.frame(message))
+        wait_for(lambda: h.pump(0.05) or sent, 5, "a beginning")
+        seen = -1
+        while seen != len(sent):
+            seen = len(sent)
+            h.pump(0.3)
+        assert 0 < seen < count
+        assert rss_kb(replica.proc.pid) - before < 2000
+        h.resume()
+        answer = h.wait(stream, 30)
+    assert answer.grpc_status == 0
+    messages, rest = rawh2.unframe(answer.data)
+    assert rest == b"" and len(sent) == count
+    text = "".join(rpc.pb.GenerateResponse.FromString(m).token
+                   for m in messages)
+    assert text == "x" * 16384 * count + "end"
+
+
+def test_whole_answer_comes_as_text_or_as_it_is(engine, replica):
+    """As text where nothing is lost, else as the engine wrote it."""
+    right = sse.call(engine.target, sse.CHAT, body(stream=False))
+    got = ask(replica, stream=False)
+    assert got.whole and got.text == right.text[0]
+    assert got.usage[1] == right.usage["completion_tokens"]
+
+    got = ask(replica, stream=False, n=2, features=rpc.pb.FEATURE_CHOICES)
+    raw = [m.raw for m in got.messages if m.HasField("raw")]
+    assert got.whole and (raw[0].status, raw[0].content_type) == (
+        200, "application/json")
+    assert len(json.loads(b"".join(r.data for r in raw))["choices"]) == 2
 
 
 def test_capacity_that_is_told(cluster):
@@ -412,6 +463,30 @@ def test_killed_engine_is_down_at_once_and_comes_back(cluster):
     engine.start()
     ready(replica)
     assert ask(replica, "len=2;").whole
+
+
+def test_agent_is_told_what_the_engine_does(cluster):
+    """The adapter lives on; llmgwctl shows what its engine is."""
+    gateway = cluster.agent("gw", "gateway")
+    engine = cluster.engine(kind="sglang", start=False, adapter="sql",
+                            max_running=7)
+    replica = cluster.adapter(engine, "r1", stall_timeout="1s")
+
+    def shows(**fields):
+        return fields.items() <= gateway.table().get("r1", {}).items()
+    wait_for(lambda: shows(service="STARTING"), 5, "STARTING")
+    engine.start()
+    wait_for(lambda: shows(service="READY", models=["mock-model", "sql"],
+                           max_capacity=7, running=0, waiting=0), 5, "READY")
+    assert gateway.table()["r1"]["resume_group"].startswith("sglang-")
+    engine.faults(hang=True)
+    call = generate.start(replica.client, body())
+    wait_for(lambda: shows(service="STALLED"), 6, "STALLED")
+    assert generate.drain(call).code == "UNAVAILABLE"
+    engine.proc.kill()
+    wait_for(lambda: shows(service="DOWN", models=["mock-model", "sql"]), 3,
+             "DOWN")
+    assert replica.proc.alive()
 
 
 def test_silence_of_text_is_not_silence(cluster):
