@@ -57,12 +57,13 @@ ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
 void
 ngx_http_llmgw_claim_model(ngx_http_llmgw_claim_t *claim, ngx_str_t *name)
 {
-    uint64_t  hash;
+    llmgw_serves_t  serves;
 
-    hash = llmgw_models_hash((char *) name->data, name->len);
+    serves = ngx_http_llmgw_pool_serves(claim->pool, name);
 
-    claim->model = ngx_http_llmgw_pool_serves(claim->pool, name)
-                   == LLMGW_SERVES_ALL ? 0 : hash;
+    claim->model = (serves == LLMGW_SERVES_SOME
+                    || serves == LLMGW_SERVES_MAYBE)
+                   ? llmgw_models_hash((char *) name->data, name->len) : 0;
 }
 
 

@@ -26,8 +26,9 @@ void ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_pool_t *pool, uint64_t hash);
 
 /*
- * Only replicas that serve this name are to be leased.  By the name that the
- * engines know; nothing for the base model, which all of them serve.
+ * Only replicas that serve this name, as engines know it, are to be leased.
+ * Any may serve the base model, and a name that no replica reports: then the
+ * engine will say whether it knows it.
  */
 void ngx_http_llmgw_claim_model(ngx_http_llmgw_claim_t *claim,
     ngx_str_t *name);
