@@ -12,6 +12,7 @@ import urllib.request
 import pytest
 
 from llmgw import place
+from llmgw.reporter import Reporter
 from llmgw.wait import wait_for
 
 DOCS = place.ROOT / "docs"
@@ -168,8 +169,12 @@ def gateway(cluster):
     return make
 
 
-def test_scrape_passes_promtools_check(gateway, client):
+def test_scrape_passes_promtools_check(cluster, gateway, client):
     nginx = gateway()
+    agent = cluster.agent("r3", grpc=cluster.replica("r3").target)
+    Reporter(cluster, agent, max_capacity=0, models=["m"], running=1,
+             waiting=0, kv_permille=1)
+    wait_for(lambda: nginx.replicas().get("r3", {}).get("engine"), 5, "r3")
     for i in range(5):
         assert client(nginx).stream(f"{i}", 5).code == "OK"
     text = text_of(nginx)
