@@ -26,14 +26,19 @@ class Reporter:
         self.answers = []           # the first report's, and refusals
         self.over = threading.Event()
         self.lock = threading.Lock()
-        wait_for(lambda: os.path.exists(agent.control), 5, "its agent")
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(agent.control)
-        self.socket.settimeout(5)
+        wait_for(lambda: self._connects(agent.control), 5, "its agent")
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.say(**fields)
         self.thread.start()
         cluster.closers.append(self.close)
+
+    def _connects(self, path):
+        try:
+            self.socket.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        return True
 
     def say(self, **fields):
         with self.lock:

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from llmgw import place
 from llmgw.reporter import Reporter
 from llmgw.wait import never, wait_for
 
@@ -28,6 +29,11 @@ def seen(cluster, **fields):
     return fields.items() <= member.items()
 
 
+def routed(nginx, field):
+    """What nginx knows of r1; None until it knows of it."""
+    return nginx.replicas().get("r1", {}).get(field)
+
+
 def test_state_of_the_engine_is_routed_by(cluster, sidecar, client, expect):
     """STARTING, READY, STALLED, DOWN: each at once, in both."""
     agent, nginx = sidecar()
@@ -35,7 +41,7 @@ def test_state_of_the_engine_is_routed_by(cluster, sidecar, client, expect):
     for state in SERVICES:
         reporter.say(state=state)
         wait_for(lambda: seen(cluster, service=state), 2, f"{state}")
-        wait_for(lambda: nginx.replicas()["r1"]["service"] == state, 2,
+        wait_for(lambda: routed(nginx, "service") == state, 2,
                  f"{state} in nginx")
         routable = state == "READY"
         assert nginx.routable() == (["r1"] if routable else [])
@@ -62,14 +68,12 @@ def test_models_and_load_are_shown_and_change(cluster, sidecar):
              5, "all of it")
     before = nginx.pool()["view"]["generation"]
 
-    def in_nginx():
-        return nginx.replicas()["r1"]
-    wait_for(lambda: in_nginx()["models"] == ["llama-8b", "sql"]
-             and in_nginx()["engine"], 5, "the same in nginx")
-    assert in_nginx()["engine"] == {"running": 3, "waiting": 1,
-                                    "kv_permille": 455}
-    assert in_nginx()["models_cut"] == 0
-    assert in_nginx()["resume_group"] == "g1"
+    wait_for(lambda: routed(nginx, "models") == ["llama-8b", "sql"]
+             and routed(nginx, "engine"), 5, "the same in nginx")
+    assert routed(nginx, "engine") == {"running": 3, "waiting": 1,
+                                       "kv_permille": 455}
+    assert routed(nginx, "models_cut") == 0
+    assert routed(nginx, "resume_group") == "g1"
     assert nginx.pool()["model"] == "llama-8b"
     table = cluster.gateway.ctl("members").stdout
     assert "llama-8b +1" in table
@@ -80,16 +84,16 @@ def test_models_and_load_are_shown_and_change(cluster, sidecar):
 
     # A change of the load alone changes nothing that is routed by.
     reporter.say(waiting=0, kv_permille=None)
-    wait_for(lambda: in_nginx()["engine"] == {
+    wait_for(lambda: routed(nginx, "engine") == {
         "running": 3, "waiting": 0, "kv_permille": None}, 3, "the load")
     assert nginx.pool()["view"]["generation"] == before
 
     reporter.say(models=["llama-8b"], resume_group=None)
-    wait_for(lambda: in_nginx()["models"] == ["llama-8b"], 3, "the change")
-    wait_for(lambda: in_nginx()["resume_group"] == "", 3, "its group")
+    wait_for(lambda: routed(nginx, "models") == ["llama-8b"], 3, "the change")
+    wait_for(lambda: routed(nginx, "resume_group") == "", 3, "its group")
     reporter.say(models=None, running=None, waiting=None)
-    wait_for(lambda: in_nginx()["models"] == [], 3, "none")
-    wait_for(lambda: in_nginx()["engine"] is None, 3, "nothing of the engine")
+    wait_for(lambda: routed(nginx, "models") == [], 3, "none")
+    wait_for(lambda: routed(nginx, "engine") is None, 3, "no engine")
     wait_for(lambda: "models" not in cluster.gateway.table()["r1"], 3, "none")
 
 
@@ -97,7 +101,7 @@ def test_a_list_that_is_too_long_for_gossip_says_so(cluster, sidecar):
     agent, nginx = sidecar()
     names = ["base"] + [f"adapter-{i:03}" for i in range(60)]
     Reporter(cluster, agent, models=names)
-    wait_for(lambda: nginx.replicas()["r1"]["models"], 5, "the models")
+    wait_for(lambda: routed(nginx, "models"), 5, "the models")
     got = nginx.replicas()["r1"]
     assert got["models"] == names[:len(got["models"])]
     assert sum(len(name) + 1 for name in got["models"]) <= 256
@@ -127,7 +131,9 @@ def test_events_tell_models(cluster, sidecar):
     agent, _ = sidecar(nginx=False)
     reporter = Reporter(cluster, agent, models=["a"])
     wait_for(lambda: seen(cluster, models=["a"]), 5, "the models")
-    events = cluster.run("events", [*_ctl(cluster.gateway), "events"])
+    events = cluster.run(
+        "events", [place.binary("llmgwctl"), "-s", cluster.gateway.control,
+                   "events"])
     wait_for(lambda: '"event":"members"' in events.text(), 5, "the first")
     reporter.say(models=["a", "b"])
     wait_for(lambda: [e for e in map(json.loads, events.text().splitlines())
@@ -136,25 +142,18 @@ def test_events_tell_models(cluster, sidecar):
              5, "the event")
 
 
-def _ctl(agent):
-    from llmgw import place
-    return [place.binary("llmgwctl"), "-s", agent.control]
-
-
 def test_next_agent_of_the_gateway_keeps_the_models(cluster, sidecar):
     """From the segment: nginx does not lose them for a moment."""
     agent, nginx = sidecar()
     Reporter(cluster, agent, models=["a", "b"])
-    wait_for(lambda: nginx.replicas().get("r1", {}).get("models"), 5,
-             "the models")
+    wait_for(lambda: routed(nginx, "models"), 5, "the models")
     generation = nginx.pool()["view"]["generation"]
     cluster.gateway.stop(signal.SIGQUIT)
     agent.stop(signal.SIGQUIT)          # nobody tells them again
     cluster.gateway.start()
     wait_for(lambda: cluster.gateway.table().get("r1", {}).get("models")
              == ["a", "b"], 5, "the models")
-    never(lambda: nginx.replicas()["r1"]["models"] != ["a", "b"], 0.5,
-          "other models")
+    never(lambda: routed(nginx, "models") != ["a", "b"], 0.5, "others")
     with open(cluster.gateway.members, "rb") as f:
         assert struct.unpack_from("=8sI", f.read(12))[1] == 2
     assert nginx.pool()["view"]["generation"] >= generation
@@ -164,6 +163,6 @@ def test_layout_1_has_no_models(cluster, sidecar):
     agent, nginx = sidecar(members_layout="1")
     Reporter(cluster, agent, models=["a"], waiting=5)
     wait_for(lambda: nginx.routable() == ["r1"], 5, "r1 to be routable")
-    assert nginx.replicas()["r1"]["models"] == []
-    assert nginx.replicas()["r1"]["engine"] is None
+    assert routed(nginx, "models") == []
+    assert routed(nginx, "engine") is None
     assert nginx.pool()["model"] is None
