@@ -91,8 +91,9 @@ class Fleet:
     def _words(self):
         words = []
         for name, value in self.options.items():
-            words.append("--" + name.replace("_", "-"))
-            words += [] if value is True else [str(value)]
+            if value is not None:
+                words.append("--" + name.replace("_", "-"))
+                words += [] if value is True else [str(value)]
         return words
 
     def _member(self, id):
