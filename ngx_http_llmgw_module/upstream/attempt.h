@@ -18,6 +18,7 @@
 #include "upstream/lease.h"
 
 
+typedef struct ngx_http_llmgw_ask_s      ngx_http_llmgw_ask_t;
 typedef struct ngx_http_llmgw_attempt_s  ngx_http_llmgw_attempt_t;
 
 
@@ -40,11 +41,14 @@ typedef struct {
 
 
 /* What each replica is asked; it is the owner's, and outlives the attempts. */
-typedef struct {
+struct ngx_http_llmgw_ask_s {
     const ngx_http_llmgw_attempt_events_t  *events;
     const Llmgateway__OpenaiRequest *openai;    /* NULL: Infer asks */
     llmgw_delivered_t            *delivered;    /* NULL: nothing is kept */
-    ngx_str_t                     prompt;
+    ngx_str_t                     prompt;       /* of Infer */
+
+    /* with openai: its text, for a replica that may read no more than that */
+    ngx_str_t                   (*text)(const ngx_http_llmgw_ask_t *ask);
     char                         *request_id;
     llmgw_trace_span_t           *trace;        /* NULL: none */
     uint32_t                      max_tokens;   /* as replicas are told */
@@ -55,7 +59,7 @@ typedef struct {
     ngx_msec_t                    connect_timeout;
     ngx_msec_t                    deadline_ms;  /* with has_deadline */
     ngx_pool_t                   *memory;       /* for what a replica says */
-} ngx_http_llmgw_ask_t;
+};
 
 
 /* First what each token needs, in one cache line; then the rest. */

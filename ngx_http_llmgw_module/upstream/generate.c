@@ -194,6 +194,7 @@ ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
 {
     size_t                        size, openai_size;
     uint8_t                      *p;
+    ngx_str_t                     prompt;
     Llmgateway__Delivered         delivered;
     const ngx_http_llmgw_ask_t   *ask;
     Llmgateway__GenerateRequest   request;
@@ -207,10 +208,14 @@ ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
     request.tokens_already_generated = attempt->from;
     request.want = ask->want;
 
-    if (ask->openai == NULL || !attempt->session->has_more) {
-        request.prompt.data = ask->prompt.data;
-        request.prompt.len = ask->prompt.len;
+    prompt = ask->prompt;
+
+    if (ask->openai && !attempt->session->has_more) {
+        prompt = ask->text(ask);
     }
+
+    request.prompt.data = prompt.data;
+    request.prompt.len = prompt.len;
 
     if (ask->delivered && attempt->resumes) {
         llmgw_delivered_tell(ask->delivered, &delivered);

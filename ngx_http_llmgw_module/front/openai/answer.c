@@ -145,6 +145,7 @@ ngx_http_llmgw_openai_token(ngx_http_llmgw_stream_t *stream,
     }
 
     if (more) {
+        o->has_more = 1;
         ngx_http_llmgw_openai_note(o, more);
 
         if (more->raw) {
@@ -306,7 +307,7 @@ ngx_http_llmgw_openai_last(ngx_http_llmgw_stream_t *stream)
 
     is_full = (stream->record.tokens >= stream->ask.max_tokens);
 
-    if (o->nfinished == 0 && (is_full || !o->has_data)) {
+    if (o->nfinished == 0 && (is_full || !o->has_more)) {
         ngx_http_llmgw_openai_finish(o, is_full ? "length" : "stop");
     }
 }
@@ -375,6 +376,7 @@ ngx_http_llmgw_openai_restart(ngx_http_llmgw_stream_t *stream)
     o->raw_status = 0;
     o->nfinished = 0;
     o->has_role = 0;
+    o->has_more = 0;
     o->has_data = 0;
     o->has_text = 0;
     o->has_usage = 0;

@@ -20,6 +20,7 @@
 
 static ngx_int_t ngx_http_llmgw_openai_append(ngx_http_llmgw_stream_t *stream,
     const void *data, size_t len);
+static void ngx_http_llmgw_openai_join(u_char *p, u_char *end, u_char eol);
 static char *ngx_http_llmgw_openai_choice(ngx_http_llmgw_openai_t *o,
     char *p);
 static char *ngx_http_llmgw_openai_end(ngx_http_llmgw_openai_t *o, char *p,
@@ -104,17 +105,23 @@ ngx_http_llmgw_openai_chunk_data(ngx_http_llmgw_stream_t *stream,
     p = ngx_cpymem(b->last, "data: ", sizeof("data: ") - 1);
     end = ngx_cpymem(p, data->data, data->len);
 
-    for ( /* void */ ; p < end; p++) {
-        if (*p == '\n' || *p == '\r') {
-            *p = ' ';
-        }
-    }
+    ngx_http_llmgw_openai_join(p, end, '\n');
+    ngx_http_llmgw_openai_join(p, end, '\r');
 
     *end++ = '\n';
     *end++ = '\n';
     b->last = end;
 
     return NGX_OK;
+}
+
+
+static void
+ngx_http_llmgw_openai_join(u_char *p, u_char *end, u_char eol)
+{
+    while ((p = memchr(p, eol, end - p)) != NULL) {
+        *p = ' ';
+    }
 }
 
 

@@ -45,12 +45,14 @@ typedef struct {
     ngx_str_t                     raw_type;
 
     size_t                        held;         /* of the worker's memory */
-    ngx_http_llmgw_pool_t        *pool;         /* whose worker's */
+
+    ngx_str_t                     prompt;       /* of the body's memory */
 
     llmgw_end_t                   verdict;      /* of the stream's */
 
     unsigned                      is_pass:1;    /* only raw can answer */
     unsigned                      has_role:1;   /* the client knows it */
+    unsigned                      has_more:1;   /* than plain tokens */
     unsigned                      has_data:1;   /* chunks of the engine's */
     unsigned                      has_text:1;   /* and our own */
     unsigned                      has_usage:1;  /* the replica told it */

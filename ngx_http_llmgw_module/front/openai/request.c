@@ -21,7 +21,7 @@ static ngx_int_t ngx_http_llmgw_openai_request(
 static ngx_int_t ngx_http_llmgw_openai_members(
     ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream);
-static void ngx_http_llmgw_openai_prompt(ngx_http_llmgw_stream_t *stream);
+static ngx_str_t ngx_http_llmgw_openai_text(const ngx_http_llmgw_ask_t *ask);
 static char *ngx_http_llmgw_openai_answer_id(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_openai_key(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_openai_deadline(ngx_http_llmgw_stream_t *stream);
@@ -56,8 +56,6 @@ ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream)
     ngx_http_llmgw_openai_claims(stream);
     stream->record.request_id = ngx_http_llmgw_openai_id(r);
     stream->record.usage = &o->usage;
-
-    ngx_http_llmgw_openai_prompt(stream);
     ngx_http_llmgw_openai_key(stream);
     ngx_http_llmgw_openai_deadline(stream);
 
@@ -103,6 +101,7 @@ ngx_http_llmgw_openai_request(ngx_http_llmgw_stream_t *stream)
     stream->pings = body->stream && !o->is_pass && stream->conf->sse_keepalive;
 
     stream->ask.openai = request;
+    stream->ask.text = ngx_http_llmgw_openai_text;
     stream->ask.max_tokens = body->max_tokens
                              ? (ngx_uint_t) body->max_tokens
                              : stream->conf->default_max_tokens;
@@ -168,21 +167,29 @@ ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* The text for replicas that read no more than that. */
+/* Made when it is needed first: a body may have megabytes of it. */
 
-static void
-ngx_http_llmgw_openai_prompt(ngx_http_llmgw_stream_t *stream)
+static ngx_str_t
+ngx_http_llmgw_openai_text(const ngx_http_llmgw_ask_t *ask)
 {
     size_t                    len;
     char                     *text;
-    ngx_http_llmgw_openai_t  *o = stream->data;
+    ngx_http_llmgw_stream_t  *stream;
+    ngx_http_llmgw_openai_t  *o;
 
-    text = o->is_pass ? NULL : llmgw_openai_text(&o->body->body, &len);
+    stream = ngx_queue_data(ask, ngx_http_llmgw_stream_t, ask);
+    o = stream->data;
 
-    if (text) {
-        stream->ask.prompt.data = (u_char *) text;
-        stream->ask.prompt.len = len;
+    if (o->prompt.data == NULL && !o->is_pass) {
+        text = llmgw_openai_text(&o->body->body, &len);
+
+        if (text) {
+            o->prompt.data = (u_char *) text;
+            o->prompt.len = len;
+        }
     }
+
+    return o->prompt;
 }
 
 
@@ -266,9 +273,10 @@ ngx_http_llmgw_openai_cleanup(void *data)
     ngx_http_llmgw_openai_t      *o = stream->data;
     const llmgw_openai_memory_t  *memory;
 
-    if (stream->ask.prompt.data) {
+    if (o->prompt.data) {
         memory = o->body->body.memory;
-        (void) memory->resize(memory->data, stream->ask.prompt.data, 0);
+        (void) memory->resize(memory->data, o->prompt.data, 0);
+        ngx_str_null(&o->prompt);
     }
 
     if (!o->has_usage) {

@@ -1,0 +1,161 @@
+"""OpenAI's API over engines: what is theirs goes out as it is, and what the
+front adds where they fail."""
+
+import json
+
+import pytest
+
+from llmgw import sse
+from llmgw.wait import wait_for
+
+
+@pytest.fixture(scope="module")
+def vllm(shared):
+    return shared.engines_fleet(2, "vllm", nginx={
+        "openai": "access_log @dir@/openai.log openai;",
+        "http": "log_format openai '$llmgw_model|$llmgw_prompt_tokens|"
+                "$llmgw_completion_tokens|$llmgw_finish_reason|$status';"})
+
+
+def faults(cluster, **values):
+    for engine in cluster.engines.values():
+        engine.faults(**values)
+
+
+def raw(target, path, body, **options):
+    with sse.Connection(target) as c:
+        r = c.request(path, body, **options)
+        r.read()
+        return r
+
+
+def test_embeddings_are_the_engines(vllm, shared):
+    body = {"model": "mock-model", "input": ["one", "two"]}
+    got = raw(vllm.api, "/v1/embeddings", body)
+    there = raw(shared.engines["e1"].target, "/v1/embeddings", body)
+    assert got.status == 200 and got.body == there.body
+    assert got.headers["content-type"] == there.headers["content-type"]
+
+
+def test_messages_stream_as_the_engine_wrote_it(vllm, shared):
+    body = {"model": "mock-model", "max_tokens": 9, "stream": True,
+            "messages": [{"role": "user", "content": "hello"}]}
+    got, there = [raw(t, "/v1/messages", body, strict=False)
+                  for t in (vllm.api, shared.engines["e1"].target)]
+
+    def shape(r):       # ids and models differ from call to call
+        return [(e.name, json.loads(e.data)["type"])
+                for e in sse_events(r)]
+    assert got.headers["content-type"].startswith("text/event-stream")
+    assert got.headers["cache-control"] == "no-cache"
+    assert shape(got) == shape(there) and len(shape(got)) > 5
+
+
+def sse_events(response):
+    response.text = response.body
+    response._take_events()
+    return response.events
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang"])
+def test_refusals_have_one_form(cluster, kind):
+    """SGLang's lack the level `error`."""
+    nginx = cluster.engines_fleet(1, kind)
+    r = raw(nginx.api, sse.CHAT, sse.chat("hi " * 100000))
+    error = r.json["error"]
+    assert r.status == 400 and error["message"] and error["type"]
+    assert r.headers["content-type"] == "application/json"
+    assert r.headers["x-request-id"]
+
+
+def test_whole_answer_survives_its_engine(cluster):
+    """Raw answers begin anew, assembled ones go on."""
+    nginx = cluster.engines_fleet(2, "vllm")
+    for more in ({}, {"logprobs": True}):
+        body = sse.chat("hi len=60;", **more)
+        right = sse.call(nginx.api, sse.CHAT, body)
+        faults(cluster, token_delay=0.01)
+        with sse.Connection(nginx.api) as c:
+            r = c.request(sse.CHAT, body)
+            wait_for(lambda: [e for e in cluster.engines.values()
+                              if e.proc.alive() and e.state()["running"]], 5,
+                     "an engine to have it")
+            victim, = [e for e in cluster.engines.values()
+                       if e.proc.alive() and e.state()["running"]]
+            victim.kill()
+            got = sse.result_of(r)
+        assert got.text == right.text and got.status == 200, got
+        assert got.usage["completion_tokens"] \
+            == right.usage["completion_tokens"]
+        victim.start()
+        wait_for(lambda: len(nginx.routable()) == 2, 15, "both again")
+
+
+def test_pass_that_breaks_says_so(vllm, shared):
+    """Behind a part of an event, with the event's name that clients know."""
+    body = {"model": "mock-model", "max_tokens": 50, "stream": True,
+            "messages": [{"role": "user", "content": "hello"}]}
+    faults(shared, close_at=5, token_delay=0.02)
+    try:
+        with sse.Connection(vllm.api) as c:
+            r = c.request("/v1/messages", body, strict=False)
+            events = r.wait_events(None)
+    finally:
+        faults(shared, close_at=None, token_delay=None)
+    assert r.complete and not r.broken
+    last = events[-1]
+    assert last.name == "error"
+    assert last.json["error"]["code"] == "not_resumable"
+    assert "message_stop" not in [e.name for e in events]
+
+
+def test_answer_without_a_finish_reason_is_an_error(vllm, shared):
+    faults(shared, end_at=4)
+    try:
+        got = sse.call(vllm.api, sse.CHAT,
+                       sse.chat("hi len=30;", stream=True, n=2))
+        assert got.error["code"] in ("not_resumable", "tries_exhausted")
+        assert not got.done
+    finally:
+        faults(shared, end_at=None)
+    got = sse.call(vllm.api, sse.CHAT, sse.chat("hi len=3;"))
+    assert got.finish_reason == ["stop"]
+
+
+def test_usage_is_counted_without_being_asked_for(vllm):
+    log = vllm.dir / "openai.log"
+    before = log.read_text().count("\n")
+    got = sse.call(vllm.api, sse.CHAT, sse.chat("hi len=9;", stream=True))
+    assert got.usage is None and got.done
+    wait_for(lambda: log.read_text().count("\n") > before, 5, "a line")
+    model, prompt, sent, finish, status = \
+        log.read_text().splitlines()[-1].split("|")
+    assert (model, finish, status) == ("mock-model", "stop", "200")
+    assert int(prompt) > 3 and int(sent) >= 9
+
+
+def test_answer_that_needs_too_much_memory(cluster):
+    nginx = cluster.engines_fleet(1, "vllm", nginx={
+        "http": "llmgw_body_memory 64k;"})
+    body = {"model": "mock-model", "input": ["x"] * 2000}
+    r = raw(nginx.api, "/v1/embeddings", body)
+    assert r.status == 502, r.body[:200]
+    assert "llmgw_body_memory" in r.json["error"]["message"]
+    assert r.headers["x-should-retry"] == "false"
+    assert sse.call(nginx.api, sse.CHAT, sse.chat("hi len=3;")).status == 200
+
+
+def test_model_by_another_name(cluster):
+    nginx = cluster.engines_fleet(1, "vllm", nginx={
+        "openai": "llmgw_model gpt-x as mock-model;"})
+    with sse.Connection(nginx.api) as c:
+        r = c.request(sse.CHAT, sse.chat("hi len=3;", "gpt-x", stream=True))
+        chunks = [e.json for e in r.wait_events(None)[:-1]]
+        assert {c["model"] for c in chunks} == {"gpt-x"}
+        whole = c.request(sse.CHAT, sse.chat("hi len=3;", "gpt-x"))
+        whole.read()
+        assert whole.json["model"] == "gpt-x"
+        models = c.request("/v1/models")
+        models.read()
+        assert [m["id"] for m in models.json["data"]] == ["gpt-x",
+                                                          "mock-model"]
