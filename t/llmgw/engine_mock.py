@@ -98,6 +98,8 @@ def main():
     parser.add_argument("--keep-alive", type=float, default=5)
     parser.add_argument("--reads", choices=("ids", "text"),
                         help="what the next id depends on (kind openai: text)")
+    parser.add_argument("--sampling-defaults", default="model",
+                        choices=("model", "openai"), help="of kind sglang")
     parser.add_argument("--api-key")
     parser.add_argument("--strict", action="store_true",
                         help="an unknown key is an error")
@@ -111,6 +113,7 @@ def main():
         args.max_context, args.keep_alive, args.api_key, args.strict,
         args.adapter)
     dialect.engine = engine
+    dialect.sampling_defaults = args.sampling_defaults
     host, _, port = args.listen.rpartition(":")
     engine.faults.set(**json.loads(args.faults))
     wire.serve(App(engine), engine, host, int(port))

@@ -210,7 +210,7 @@ can_chat_text(const dialect_call_t *call)
 
     /* Of any other server only its operator knows (llmgw_resume text). */
     if (!ops->continues && !ops->prefills
-        && (call->want & LLMGATEWAY__WANT__WANT_IDS))
+        && !(call->want & LLMGATEWAY__WANT__WANT_TEXT))
     {
         return "this engine may not go on with a message";
     }

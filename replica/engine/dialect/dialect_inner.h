@@ -60,6 +60,7 @@ struct dialect_call_s {
     unsigned          keeps_ids:1;      /* the client itself asked for them */
     unsigned          is_rendered:1;    /* asked as a rendered prompt */
     unsigned          goes_on:1;        /* something was delivered before */
+    unsigned          by_text:1;        /* it may go on so, without ids, too */
     buf_t             id;               /* as JSON, with quotes */
     buf_t             model;
     int64_t           created;
@@ -260,6 +261,10 @@ int64_t ask_tokens_left(const dialect_call_t *call);
 void message_begin(dialect_call_t *call);
 
 void message_ids(dialect_call_t *call, value_t ids, int *is_wrong);
+
+/* Ids are missing from here on: they are not to be had, nor is what needs
+   them. */
+void message_without_ids(dialect_call_t *call);
 
 /* -1: it is no string, or one too many. */
 int message_finish(dialect_call_t *call, uint32_t index, value_t reason);

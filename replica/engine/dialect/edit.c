@@ -50,7 +50,7 @@ static int
 edit_gap_is(const char *p, const char *end, const char *marks)
 {
     for ( /* void */ ; p < end; p++) {
-        if (*p == *marks) {
+        if (*marks != '\0' && *p == *marks) {
             marks++;
 
         } else if (!edit_is_space(*p)) {

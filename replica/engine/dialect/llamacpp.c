@@ -131,8 +131,7 @@ llamacpp_count(dialect_call_t *call, value_t event, size_t had)
     call->engine_tokens = n;
 
     if (n > known && piece_fill(call, n - known) != 0) {
-        call->want &= ~(unsigned) LLMGATEWAY__WANT__WANT_IDS;
-        call->resume_by = LLMGATEWAY__RESUME_BY__RESUME_NEVER;
+        message_without_ids(call);
     }
 }
 

@@ -148,15 +148,22 @@ message_needs_text(const dialect_call_t *call)
 }
 
 
-/* Ids that did not come are not to be had, nor is the place to go on. */
+void
+message_without_ids(dialect_call_t *call)
+{
+    call->want &= ~(unsigned) LLMGATEWAY__WANT__WANT_IDS;
+    call->resume_by = call->by_text ? LLMGATEWAY__RESUME_BY__RESUME_TEXT
+                                    : LLMGATEWAY__RESUME_BY__RESUME_NEVER;
+}
+
+
 static void
 message_check_ids(dialect_call_t *call)
 {
     if ((call->want & LLMGATEWAY__WANT__WANT_IDS) && call->nids == 0
         && call->token.len > 0 && call->message.n_finish == 0)
     {
-        call->want &= ~(unsigned) LLMGATEWAY__WANT__WANT_IDS;
-        call->resume_by = LLMGATEWAY__RESUME_BY__RESUME_NEVER;
+        message_without_ids(call);
     }
 }
 

@@ -274,30 +274,32 @@ plan_direct(dialect_call_t *call)
 }
 
 
-/* How the stream may go on elsewhere; the ids have to be in it for ids. */
+/*
+ * How the stream may go on elsewhere.  Its text is looked at only where the
+ * gateway keeps it, or where there are no ids.
+ */
 static void
 plan_resume_by(dialect_call_t *call, const char *no_ids)
 {
-    int       wants_ids, shows_ids;
+    int                   shows_ids;
     const dialect_ops_t  *ops;
 
     ops = call->dialect->ops;
-    wants_ids = (call->want & LLMGATEWAY__WANT__WANT_IDS) != 0;
     shows_ids = call->is_rendered
                 || (call->api == LLMGATEWAY__API__API_CHAT ? ops->has_chat_ids
                                                            : ops->has_ids);
+    shows_ids = shows_ids && no_ids == NULL;
 
-    if (wants_ids && no_ids == NULL && shows_ids) {
+    if (!(call->want & LLMGATEWAY__WANT__WANT_TEXT)
+        && (shows_ids || !(call->want & LLMGATEWAY__WANT__WANT_IDS)))
+    {
         return;
     }
 
-    call->want &= ~(unsigned) LLMGATEWAY__WANT__WANT_IDS;
+    call->by_text = can_text(call) == NULL;
 
-    if (can_text(call) != NULL) {
-        call->resume_by = LLMGATEWAY__RESUME_BY__RESUME_NEVER;
-
-    } else if (wants_ids) {
-        call->resume_by = LLMGATEWAY__RESUME_BY__RESUME_TEXT;
+    if (!shows_ids) {
+        message_without_ids(call);
     }
 }
 

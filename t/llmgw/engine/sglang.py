@@ -27,6 +27,7 @@ class SGLang(VLLM):
     reasoning_key = "reasoning_content"
     detokenized = "text"
     is_early = False
+    sampling_defaults = "model"
 
     def routes(self):
         return {**super().routes(),
@@ -133,6 +134,8 @@ class SGLang(VLLM):
         await call.answer(200, {
             "model_path": f"/models/{e.model}", "served_model_name": e.model,
             "version": "0.5.4", "max_running_requests": e.max_running,
+            "reasoning_parser": None,
+            "sampling_defaults": self.sampling_defaults,
             "max_total_num_tokens": 65536, "context_length": e.max_context,
             "internal_states": [{
                 "effective_max_running_requests_per_dp": e.max_running}]})

@@ -109,6 +109,22 @@ every_cut_of_the_body_is_refused(void **state)
 
 
 static void
+bytes_of_zero_are_no_space(void **state)
+{
+    char      copy[sizeof(body) + 1];
+    played_t  p;
+
+    memcpy(copy, body, sizeof(body));       /* its NUL is one byte too many */
+    played_init(&p);
+    played_openai(&p, LLMGATEWAY__API__API_CHAT, body);
+    p.openai.body.data = (uint8_t *) copy;
+    p.openai.body.len = sizeof(body);
+    assert_int_equal(played_start(&p, "openai"), DIALECT_FAILED);
+    played_end(&p);
+}
+
+
+static void
 what_is_not_changed_stays_as_it_was(void **state)
 {
     played_t  p;
@@ -154,6 +170,7 @@ main(void)
         cmocka_unit_test(members_that_do_not_fit_are_refused),
         cmocka_unit_test(each_missing_or_doubled_member_is_noticed),
         cmocka_unit_test(every_cut_of_the_body_is_refused),
+        cmocka_unit_test(bytes_of_zero_are_no_space),
         cmocka_unit_test(what_is_not_changed_stays_as_it_was),
         cmocka_unit_test(a_duplicate_is_dropped_with_its_like)
     };

@@ -452,7 +452,7 @@ a_chat_goes_on_only_if_its_operator_says_so(void **state)
 
     played_init(&p);
     played_openai(&p, LLMGATEWAY__API__API_CHAT, CHAT);
-    p.request.want = WANT_CHUNKS;
+    p.request.want = WANT_CHUNKS | WANT_IDS | WANT_TEXT;
     p.request.delivered = &p.delivered;
     p.request.tokens_already_generated = 1;
     p.delivered.text.data = (uint8_t *) "a";
@@ -471,7 +471,7 @@ a_chat_goes_on_only_if_its_operator_says_so(void **state)
     played_openai(&p, LLMGATEWAY__API__API_CHAT,
                   "{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\"}],"
                   "\"stream\":true}");
-    p.request.want = WANT_CHUNKS;
+    p.request.want = WANT_CHUNKS | WANT_IDS | WANT_TEXT;
     played_start(&p, "openai");
     played_stream(&p);
     played_event(&p, "{\"choices\":[{\"index\":0,\"delta\":"
