@@ -22,6 +22,15 @@ typedef struct {
     size_t   nchoices;
 } chunk_t;
 
+/* Of a choice, what is looked at; absent members are absent. */
+typedef struct {
+    value_t  index;
+    value_t  delta;
+    value_t  text;
+    value_t  logprobs;
+    value_t  finish_reason;
+} choice_t;
+
 
 static void
 chunk_key(buf_t *data, size_t begin, value_t key)
@@ -225,36 +234,60 @@ chunk_out(dialect_call_t *call)
 
 
 static void
+chunk_choice_read(value_t choice, choice_t *read)
+{
+    value_t  at = { NULL, NULL }, key, value;
+
+    memset(read, 0, sizeof(choice_t));
+
+    while (value_member(choice, &at, &key, &value)) {
+        if (value_is(key, "index")) {
+            read->index = value;
+
+        } else if (value_is(key, "delta")) {
+            read->delta = value;
+
+        } else if (value_is(key, "text")) {
+            read->text = value;
+
+        } else if (value_is(key, "logprobs")) {
+            read->logprobs = value;
+
+        } else if (value_is(key, "finish_reason")) {
+            read->finish_reason = value;
+        }
+    }
+}
+
+
+static void
 chunk_choice(dialect_call_t *call, chunk_t *chunk, value_t choice)
 {
     int       says;
     size_t    ended;
-    value_t   text;
+    choice_t  read;
     uint64_t  index;
 
-    if (!value_is_object(choice)
-        || value_uint(value_find(choice, "index"), CALL_MAX_CHOICES - 1,
-                      &index) != 0)
-    {
+    chunk_choice_read(choice, &read);
+
+    if (value_uint(read.index, CALL_MAX_CHOICES - 1, &index) != 0) {
         chunk->is_wrong = 1;
         return;
     }
 
     chunk->nchoices++;
-    says = chunk_delta_read(call, chunk, value_find(choice, "delta"));
-    text = value_find(choice, "text");
+    says = chunk_delta_read(call, chunk, read.delta);
 
-    if (!value_is_empty(text)) {
-        chunk->is_wrong |= !value_is_string(text);
-        value_string(text, &call->token);
+    if (!value_is_empty(read.text)) {
+        chunk->is_wrong |= !value_is_string(read.text);
+        value_string(read.text, &call->token);
         says = 1;
     }
 
     chunk->is_wrong |= chunk_out(call) != 0;
-    says |= !value_is_empty(value_find(choice, "logprobs"));
+    says |= !value_is_empty(read.logprobs);
     ended = call->message.n_finish;
-    chunk_finish(call, chunk, (uint32_t) index,
-                 value_find(choice, "finish_reason"));
+    chunk_finish(call, chunk, (uint32_t) index, read.finish_reason);
     says |= call->message.n_finish > ended;
 
     if (says && call->out == OUT_WHOLE) {

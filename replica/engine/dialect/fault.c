@@ -34,8 +34,19 @@ typedef struct {
 int
 fault_is_event(value_t event)
 {
-    return !value_is_null(value_find(event, "error"))
-           || value_is(value_find(event, "object"), "error");
+    value_t  at = { NULL, NULL }, error = { NULL, NULL };
+    value_t  object = { NULL, NULL }, key, value;
+
+    while (value_member(event, &at, &key, &value)) {
+        if (value_is(key, "error")) {
+            error = value;
+
+        } else if (value_is(key, "object")) {
+            object = value;
+        }
+    }
+
+    return !value_is_null(error) || value_is(object, "error");
 }
 
 

@@ -15,6 +15,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 
 #define VALUE_MAX_DEPTH  64     /* of arrays and objects, as the front's */
@@ -48,8 +49,20 @@ int value_is_true(value_t value);
 /* null, "", {} and [] say nothing; nor does what is absent. */
 int value_is_empty(value_t value);
 
-/* Whether it is this string, written without escapes. */
-int value_is(value_t value, const char *text);
+/*
+ * Whether it is this string, written without escapes.  Inline, so that the
+ * length of a name in the code is no work: each event is asked for twenty.
+ */
+static inline int
+value_is(value_t value, const char *text)
+{
+    size_t  len;
+
+    len = strlen(text);
+
+    return value.p != NULL && (size_t) (value.end - value.p) == len + 2
+           && *value.p == '"' && memcmp(value.p + 1, text, len) == 0;
+}
 
 /*
  * Goes through an object or array; the first call has *at = { NULL, NULL }.
