@@ -359,7 +359,8 @@ ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     if (conf->key == NGX_CONF_UNSET_PTR) {
         conf->key = prev->key == NGX_CONF_UNSET_PTR ? NULL : prev->key;
         conf->key_queue = prev->key_queue;
-        conf->key_is_body = prev->key_is_body;
+        conf->key_from = prev->key_from;
+        conf->key_by = prev->key_by;
     }
 
     /* "if" and "limit_except" blocks pass as the location around them does */

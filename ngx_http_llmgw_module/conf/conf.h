@@ -15,6 +15,7 @@
 #include <ngx_http.h>
 
 #include "core/breaker.h"
+#include "core/openai/key.h"
 
 
 extern ngx_module_t  ngx_http_llmgw_module;
@@ -125,14 +126,23 @@ typedef struct {
 } ngx_http_llmgw_model_t;
 
 
+/* What llmgw_key says. */
+typedef enum {
+    NGX_HTTP_LLMGW_KEY_VALUE = 0,
+    NGX_HTTP_LLMGW_KEY_BODY,
+    NGX_HTTP_LLMGW_KEY_OPENAI
+} ngx_http_llmgw_key_from_t;
+
+
 typedef struct {
     const ngx_http_llmgw_protocol_t *protocol;  /* NULL: not a front's */
     ngx_http_upstream_srv_conf_t *upstream;
     ngx_http_core_srv_conf_t     *server;       /* of the llmgw_pass line */
 
-    ngx_http_complex_value_t     *key;          /* of native passes */
+    ngx_http_llmgw_key_from_t     key_from;
+    llmgw_openai_by_t             key_by;       /* from OPENAI */
+    ngx_http_complex_value_t     *key;          /* from VALUE; NULL: none */
     ngx_http_upstream_srv_conf_t *key_queue;    /* queue=; NULL: no waiting */
-    unsigned                      key_is_body:1;
 
     ngx_uint_t                    tries;
     ngx_uint_t                    resume;       /* llmgw_resume_mode_t */
@@ -148,6 +158,14 @@ typedef struct {
     ngx_str_t                     dashboard_url;    /* of llmgw_status */
     ngx_str_t                     dashboard_etag;
 } ngx_http_llmgw_loc_conf_t;
+
+
+/* How much of a prompt enters the key of an OpenAI request, in bytes. */
+static ngx_inline ngx_uint_t
+ngx_http_llmgw_conf_openai_prefix(const ngx_http_llmgw_srv_conf_t *conf)
+{
+    return conf->prefix_set ? conf->prefix : 1024;
+}
 
 
 /* members.c, and conf.c: the upstream{} directives */

@@ -75,7 +75,10 @@ ngx_int_t ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
 /* Frees the bytes and what was read of them, and gives the count back. */
 void ngx_http_llmgw_openai_body_release(ngx_http_llmgw_openai_body_t *body);
 
-/* openai_walk.c: called by a directive, to make nginx start the threads */
+/* openai_walk.c: malloc() */
+extern const llmgw_openai_memory_t  ngx_http_llmgw_openai_heap;
+
+/* Called by a directive, to make nginx start the threads */
 ngx_int_t ngx_http_llmgw_openai_walk_threads(ngx_conf_t *cf);
 
 /* Called when all bytes are there; calls finish() then or later. */

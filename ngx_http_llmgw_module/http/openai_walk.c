@@ -33,7 +33,7 @@ static ngx_str_t  ngx_http_llmgw_openai_walk_pool = ngx_string("default");
 #endif
 
 /* Called by the thread that walks, so it is malloc() and no pool. */
-static const llmgw_openai_memory_t  ngx_http_llmgw_openai_walk_heap = {
+const llmgw_openai_memory_t  ngx_http_llmgw_openai_heap = {
     ngx_http_llmgw_openai_walk_memory, NULL
 };
 
@@ -73,7 +73,7 @@ static void
 ngx_http_llmgw_openai_walk_now(ngx_http_llmgw_openai_body_t *body)
 {
     if (llmgw_openai_body_read(&body->body, body->read.api, body->block,
-                               body->len, &ngx_http_llmgw_openai_walk_heap,
+                               body->len, &ngx_http_llmgw_openai_heap,
                                &body->error)
         == 0)
     {

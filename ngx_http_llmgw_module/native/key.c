@@ -6,6 +6,11 @@
  *   body          of a gRPC message the prompt, so that a prompt has the same
  *                 replica under grpc_pass and llmgw_pass; of any other body
  *                 its first bytes.  Of both at most llmgw_hash's prefix
+ *   prompt        of an OpenAI body the key that llmgw_openai finds in it
+ *                 (core/openai/key.h); of any other body the same as `body`
+ *   prompt_cache_key, user
+ *                 that member of an OpenAI body, if it has one; otherwise the
+ *                 same as `prompt`
  *   no directive  the client's address
  */
 
@@ -13,10 +18,17 @@
 #include "core/ring/ring.h"
 #include "http/body.h"
 #include "http/header.h"
+#include "http/openai_body.h"
 #include "native/native.h"
 #include "proto/grpc/prefix.h"
 
 
+static ngx_uint_t ngx_http_llmgw_native_conf_key_word(
+    ngx_http_llmgw_loc_conf_t *llcf, ngx_str_t *value);
+static ngx_int_t ngx_http_llmgw_native_hash_openai(ngx_http_request_t *r,
+    ngx_http_llmgw_srv_conf_t *conf, llmgw_openai_by_t by, uint64_t *hash);
+static void ngx_http_llmgw_native_body(ngx_http_request_t *r, size_t prefix,
+    ngx_str_t *key);
 static uint64_t ngx_http_llmgw_native_hash_client(ngx_http_request_t *r);
 static ngx_int_t ngx_http_llmgw_native_prompt(ngx_http_request_t *r,
     ngx_str_t *prompt);
@@ -38,9 +50,8 @@ ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     value = cf->args->elts;
     llcf->key = NULL;
     llcf->key_queue = NULL;
-    llcf->key_is_body = (ngx_strcmp(value[1].data, "body") == 0);
 
-    if (!llcf->key_is_body) {
+    if (!ngx_http_llmgw_native_conf_key_word(llcf, &value[1])) {
         llcf->key = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
         if (llcf->key == NULL) {
             return NGX_CONF_ERROR;
@@ -76,25 +87,57 @@ ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* 1: the value is one of the words that stand for the body. */
+
+static ngx_uint_t
+ngx_http_llmgw_native_conf_key_word(ngx_http_llmgw_loc_conf_t *llcf,
+    ngx_str_t *value)
+{
+    ngx_uint_t  i;
+    static const struct {
+        const char                 *word;
+        ngx_http_llmgw_key_from_t   from;
+        llmgw_openai_by_t           by;
+    } words[] = {
+        { "body", NGX_HTTP_LLMGW_KEY_BODY, 0 },
+        { "prompt", NGX_HTTP_LLMGW_KEY_OPENAI, LLMGW_OPENAI_BY_PROMPT },
+        { "prompt_cache_key", NGX_HTTP_LLMGW_KEY_OPENAI,
+          LLMGW_OPENAI_BY_CACHE_KEY },
+        { "user", NGX_HTTP_LLMGW_KEY_OPENAI, LLMGW_OPENAI_BY_USER },
+    };
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (ngx_strcmp(value->data, words[i].word) == 0) {
+            llcf->key_from = words[i].from;
+            llcf->key_by = words[i].by;
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 uint64_t
 ngx_http_llmgw_native_hash(ngx_http_request_t *r,
     ngx_http_llmgw_srv_conf_t *conf)
 {
+    uint64_t                    hash;
     ngx_str_t                   key;
     ngx_http_llmgw_loc_conf_t  *llcf;
 
     llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
     ngx_str_null(&key);
 
-    if (llcf->key_is_body) {
+    if (llcf->key_from == NGX_HTTP_LLMGW_KEY_OPENAI
+        && ngx_http_llmgw_native_hash_openai(r, conf, llcf->key_by, &hash)
+           == NGX_OK)
+    {
+        return hash;
+    }
 
-        if (!ngx_http_llmgw_header_is_grpc(r->headers_in.content_type)
-            || ngx_http_llmgw_native_prompt(r, &key) != NGX_OK)
-        {
-            (void) ngx_http_llmgw_body_bytes(r, conf->prefix, &key);
-        }
-
-        key.len = ngx_min(key.len, conf->prefix);
+    if (llcf->key_from != NGX_HTTP_LLMGW_KEY_VALUE) {
+        ngx_http_llmgw_native_body(r, conf->prefix, &key);
 
     } else if (llcf->key) {
         if (ngx_http_complex_value(r, llcf->key, &key) != NGX_OK) {
@@ -104,6 +147,49 @@ ngx_http_llmgw_native_hash(ngx_http_request_t *r,
 
     return key.len ? llmgw_ring_hash(key.data, key.len)
                    : ngx_http_llmgw_native_hash_client(r);
+}
+
+
+/* NGX_DECLINED: it is no such body. */
+
+static ngx_int_t
+ngx_http_llmgw_native_hash_openai(ngx_http_request_t *r,
+    ngx_http_llmgw_srv_conf_t *conf, llmgw_openai_by_t by, uint64_t *hash)
+{
+    ngx_str_t              bytes;
+    llmgw_openai_body_t    body;
+    llmgw_openai_error_t   error;
+
+    if (ngx_http_llmgw_body_bytes(r, NGX_MAX_SIZE_T_VALUE, &bytes) != NGX_OK
+        || llmgw_openai_body_read(&body, LLMGW_OPENAI_ANY_API, bytes.data,
+                                  bytes.len, &ngx_http_llmgw_openai_heap,
+                                  &error)
+           != 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    *hash = llmgw_openai_key(&body, ngx_http_llmgw_conf_openai_prefix(conf),
+                             by);
+    llmgw_openai_body_done(&body);
+
+    return NGX_OK;
+}
+
+
+/* Of a gRPC message the prompt, of any other body its first bytes. */
+
+static void
+ngx_http_llmgw_native_body(ngx_http_request_t *r, size_t prefix,
+    ngx_str_t *key)
+{
+    if (!ngx_http_llmgw_header_is_grpc(r->headers_in.content_type)
+        || ngx_http_llmgw_native_prompt(r, key) != NGX_OK)
+    {
+        (void) ngx_http_llmgw_body_bytes(r, prefix, key);
+    }
+
+    key->len = ngx_min(key->len, prefix);
 }
 
 

@@ -9,7 +9,8 @@
  * is read first, a request cannot stream while it is answered: queue= is for
  * unary requests only.
  *
- * llmgw_key body needs the body too, and uses this handler without the wait.
+ * llmgw_key body and its like need the body too, and use this handler without
+ * the wait.
  *
  * A request that waits has a timer that is not cancelable, so that a worker
  * that is told to exit waits for it.  A client that disconnects ends its
@@ -46,7 +47,8 @@ ngx_http_llmgw_native_handler(ngx_http_request_t *r)
     /* a location without a content handler passes no request on */
 
     if (r != r->main || r->content_handler == NULL || llcf->upstream
-        || (llcf->key_queue == NULL && !llcf->key_is_body))
+        || (llcf->key_queue == NULL
+            && llcf->key_from == NGX_HTTP_LLMGW_KEY_VALUE))
     {
         return NGX_DECLINED;
     }

@@ -336,6 +336,7 @@ ngx_http_llmgw_openai_post(ngx_http_request_t *r, Llmgateway__Api api)
     const char                    *wrong;
     llmgw_openai_error_t           error;
     ngx_http_llmgw_pool_t         *pool;
+    ngx_http_llmgw_loc_conf_t     *llcf;
     ngx_http_llmgw_openai_read_t   options;
 
     wrong = ngx_http_llmgw_openai_media(r);
@@ -360,10 +361,11 @@ ngx_http_llmgw_openai_post(ngx_http_request_t *r, Llmgateway__Api api)
 
     ngx_http_llmgw_memory_lend(r);
 
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
+
     options.api = api;
-    options.prefix = pool->conf->prefix_set ? pool->conf->prefix
-                                            : NGX_HTTP_LLMGW_OPENAI_PREFIX;
-    options.by = LLMGW_OPENAI_BY_PROMPT;
+    options.prefix = ngx_http_llmgw_conf_openai_prefix(pool->conf);
+    options.by = llcf->key_by;
     options.take = ngx_http_llmgw_body_memory_take;
     options.give = ngx_http_llmgw_body_memory_give;
 

@@ -21,9 +21,6 @@
 #include "http/openai_body.h"
 
 
-#define NGX_HTTP_LLMGW_OPENAI_PREFIX  1024  /* bytes, without llmgw_hash */
-
-
 /* Which pool serves a request, and under which name of its model. */
 typedef struct {
     ngx_http_upstream_srv_conf_t *upstream;
