@@ -133,6 +133,9 @@ demo: deps  ## start a cluster and watch it lose a replica (ARGS=--once)
 	@$(MAKE) --no-print-directory build
 	@$(PYTHON) t/demo.py $(ARGS)
 
+demo-llama: build  ## the same with a real model, small and random (MODEL=FILE.gguf)
+	@MODEL="$(MODEL)" $(PYTHON) t/demo_llama.py $(ARGS)
+
 screenshots: build  ## write pictures of the dashboard to docs/ and build/screenshots/
 	@$(PYTHON) t/screenshots.py
 

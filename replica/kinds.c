@@ -67,6 +67,10 @@ kinds_stranger(const engine_options_t *o, int takes)
             return "--exact";
         }
 
+        if (o->model_name != NULL) {
+            return "--model-name";
+        }
+
         if (o->context_tokens != 0) {
             return "--context-tokens";
         }

@@ -90,6 +90,9 @@ static const option_t  main_table[] = {
     { "exact", OPTION_STRING, FIELD(exact), "on", "on|off",
       "llama: the same text whoever is in the batch", 0, 0, 0 },
 
+    { "model-name", OPTION_STRING, FIELD(engine.model_name), NULL, "NAME",
+      "llama: as clients ask for it; else the file's", 0, 0, 0 },
+
     { "context-tokens", OPTION_INT, FIELD(engine.context_tokens), "0", NULL,
       "llama: of a stream; 0: the model's, at most 4096", 0, 1 << 20, 0 },
 

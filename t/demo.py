@@ -138,19 +138,24 @@ def explain(cluster, nginx):
   Logs and configuration: {cluster.dir}""", flush=True)
 
 
+def stay():
+    signal.sigwait({signal.SIGINT, signal.SIGTERM})
+
+
 def run(cluster, once):
     nginx = show(cluster)
     if not once:
         explain(cluster, nginx)
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        stay()
 
 
 def interrupted(*_):
     raise KeyboardInterrupt
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(run=run, about=__doc__):
+    """run(cluster, once) is the demonstration."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--once", action="store_true",
                         help="end by itself; the exit status says how it went")
     args = parser.parse_args()

@@ -81,6 +81,7 @@ typedef struct {
     uint64_t     stall_timeout_ms;
 
     /* of libllama */
+    const char  *model_name;            /* for clients; NULL: the file's */
     const char  *cpu;                   /* variant of its code; NULL: best */
     int64_t      context_tokens;        /* of a sequence; 0: by the model */
     int64_t      threads;               /* 0: one for each processor */

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/members/members.h"
 #include "replica/engine/llama/llama.h"
 #include "replica/engine/llama/llama_inner.h"
 
@@ -25,20 +26,41 @@
 
 /* --- the engine's state */
 
-static void
-llama_name_model(engine_t *engine, const char *file)
+/* 0, or -1: gateways could not route by it. */
+static int
+llama_name_model(engine_t *engine, const engine_options_t *options)
 {
+    char        *dot;
     size_t       n;
-    const char  *name, *dot;
+    const char  *name;
 
-    name = strrchr(file, '/');
-    name = name != NULL ? name + 1 : file;
+    name = options->model_name;
+
+    if (name == NULL) {
+        name = strrchr(options->model, '/');
+        name = name != NULL ? name + 1 : options->model;
+    }
+
+    n = strlen(name);
     dot = strrchr(name, '.');
-    n = dot != NULL ? (size_t) (dot - name) : strlen(name);
 
-    snprintf(engine->facts.models, ENGINE_MODELS_BYTES, "%.*s",
-             (int) (n < 256 ? n : 256), name);
-    engine->facts.models_bytes = strlen(engine->facts.models) + 1;
+    if (options->model_name == NULL && dot != NULL) {
+        n = (size_t) (dot - name);
+    }
+
+    snprintf(engine->facts.models, ENGINE_MODELS_BYTES, "%.*s", (int) n, name);
+    engine->facts.models_bytes = n + 1;
+
+    if (n < LLMGW_MEMBERS_MODELS_BYTES
+        && llmgw_members_list_is_valid(engine->facts.models, n + 1))
+    {
+        return 0;
+    }
+
+    log_write(engine->log, LOG_ERROR, "\"%.80s\" cannot be a model's name: "
+              "see --model-name", name);
+
+    return -1;
 }
 
 
@@ -241,8 +263,6 @@ llama_open(engine_t *engine, const engine_options_t *options)
     l->engine = engine;
     engine->data = l;
     engine->facts.state = ENGINE_STARTING;
-    llama_name_model(engine, options->model);
-
     ev_async_init(&l->wake, llama_on_wake);
     l->wake.data = l;
     ev_async_start(engine->loop, &l->wake);
@@ -251,7 +271,8 @@ llama_open(engine_t *engine, const engine_options_t *options)
     l->progress.data = l;
     ev_timer_start(engine->loop, &l->progress);
 
-    if (loader_open(&l->loader, engine->log) != 0
+    if (llama_name_model(engine, options) != 0
+        || loader_open(&l->loader, engine->log) != 0
         || llama_open_core(l, options) != 0)
     {
         llama_close(engine);

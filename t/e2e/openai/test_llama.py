@@ -306,7 +306,8 @@ def test_places_are_used_again_without_a_trace(cluster, models):
 
 @pytest.mark.parametrize("file, words, status", [
     ("absent.gguf", "No such file", 1), ("text.gguf", "not a GGUF file", 1),
-    ("cut.gguf", "cannot load", 1), (None, "needs --model", 2)])
+    ("cut.gguf", "cannot load", 1), ("modèle.gguf", "--model-name", 1),
+    (None, "needs --model", 2)])
 def test_unusable_model_ends_the_replica(tmp_path, models, ports, file, words,
                                          status):
     (tmp_path / "text.gguf").write_text("no model")

@@ -1,15 +1,28 @@
-"""`make demo ARGS=--once`."""
+"""`make demo ARGS=--once`, and of `make demo-llama` the same."""
 
 import subprocess
 
-from llmgw import place
+import pytest
+
+from llmgw import llama, place
 from llmgw.place import SLOW
 
 
-def test_demo_runs_through():
+def run(name):
     out = subprocess.run(
-        [place.PYTHON, str(place.ROOT / "t" / "demo.py"), "--once"],
+        [place.PYTHON, str(place.ROOT / "t" / name), "--once"],
         capture_output=True, text=True, timeout=60 * SLOW)
     assert out.returncode == 0, out.stdout + out.stderr
     assert "\033" not in out.stdout     # colours are for terminals
+    return out
+
+
+@pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
+def test_demo_of_a_model_runs_through():
+    out = run("demo_llama.py")
+    assert "[kill -9 r" in out.stdout and "the same" in out.stdout
+
+
+def test_demo_runs_through():
+    out = run("demo.py")
     assert "r1" in out.stdout and "DEAD" in out.stdout

@@ -131,35 +131,37 @@ backend_find(const char *folder, const char *cpu, char best[CORE_NAME_BYTES])
 
 
 int
-backend_load(const char *cpu, char found[CORE_NAME_BYTES], uint64_t *hash,
-    char error[CORE_ERROR_BYTES])
+backend_load(core_t *core, uint64_t *hash)
 {
-    char      folder[PATH_MAX], path[PATH_MAX + 2 * CORE_NAME_BYTES];
-    uint64_t  bytes;
+    char           folder[PATH_MAX], path[PATH_MAX + 2 * CORE_NAME_BYTES];
+    uint64_t       bytes;
+    core_facts_t  *facts;
+
+    facts = &core->facts;
 
     if (ggml_backend_reg_count() > 0) {
-        snprintf(found, CORE_NAME_BYTES, "built-in");
+        snprintf(facts->cpu, CORE_NAME_BYTES, "built-in");
         *hash = 0;
         return 0;
     }
 
     if (backend_folder(folder) != 0
-        || backend_find(folder, cpu, found) == 0)
+        || backend_find(folder, core->cpu, facts->cpu) == 0)
     {
-        snprintf(error, CORE_ERROR_BYTES, "no %s%s%s beside libllama that "
-                 "this processor can run", BACKEND_PREFIX,
-                 cpu != NULL ? cpu : "*", BACKEND_SUFFIX);
+        snprintf(facts->error, CORE_ERROR_BYTES, "no %s%s%s beside libllama "
+                 "that this processor can run", BACKEND_PREFIX,
+                 core->cpu != NULL ? core->cpu : "*", BACKEND_SUFFIX);
         return -1;
     }
 
-    snprintf(path, sizeof(path), "%s/%s%s%s", folder, BACKEND_PREFIX, found,
-             BACKEND_SUFFIX);
+    snprintf(path, sizeof(path), "%s/%s%s%s", folder, BACKEND_PREFIX,
+             facts->cpu, BACKEND_SUFFIX);
 
-    if (file_hash(path, hash, &bytes) != 0
+    if (file_hash(path, &core->is_stopping, hash, &bytes) != 0
         || ggml_backend_load(path) == NULL)
     {
-        snprintf(error, CORE_ERROR_BYTES, "cannot load %s%s%s",
-                 BACKEND_PREFIX, found, BACKEND_SUFFIX);
+        snprintf(facts->error, CORE_ERROR_BYTES, "cannot load %s%s%s",
+                 BACKEND_PREFIX, facts->cpu, BACKEND_SUFFIX);
         return -1;
     }
 

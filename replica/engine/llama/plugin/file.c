@@ -24,7 +24,8 @@
 
 /* Adds a file to the hash. */
 static int
-file_read(const char *path, XXH3_state_t *state, uint64_t *bytes)
+file_read(const char *path, const atomic_int *is_stopping,
+    XXH3_state_t *state, uint64_t *bytes)
 {
     int       fd;
     char     *block;
@@ -46,6 +47,12 @@ file_read(const char *path, XXH3_state_t *state, uint64_t *bytes)
     while ((n = read(fd, block, FILE_BLOCK_BYTES)) > 0) {
         XXH3_64bits_update(state, block, (size_t) n);
         *bytes += (uint64_t) n;
+
+        if (atomic_load(is_stopping)) {
+            errno = ECANCELED;
+            n = -1;
+            break;
+        }
     }
 
     free(block);
@@ -56,7 +63,8 @@ file_read(const char *path, XXH3_state_t *state, uint64_t *bytes)
 
 
 int
-file_hash(const char *path, uint64_t *hash, uint64_t *bytes)
+file_hash(const char *path, const atomic_int *is_stopping, uint64_t *hash,
+    uint64_t *bytes)
 {
     int            rc;
     XXH3_state_t  *state;
@@ -69,7 +77,7 @@ file_hash(const char *path, uint64_t *hash, uint64_t *bytes)
     }
 
     XXH3_64bits_reset(state);
-    rc = file_read(path, state, bytes);
+    rc = file_read(path, is_stopping, state, bytes);
     *hash = XXH3_64bits_digest(state);
     XXH3_freeState(state);
 
@@ -97,7 +105,8 @@ file_splits(const char *path, char prefix[PATH_MAX])
 
 
 int
-file_hash_model(const char *path, uint64_t *hash, uint64_t *bytes)
+file_hash_model(const char *path, const atomic_int *is_stopping,
+    uint64_t *hash, uint64_t *bytes)
 {
     int       i, n;
     char      prefix[PATH_MAX], part[PATH_MAX];
@@ -106,7 +115,7 @@ file_hash_model(const char *path, uint64_t *hash, uint64_t *bytes)
     n = file_splits(path, prefix);
 
     if (n == 1) {
-        return file_hash(path, hash, bytes);
+        return file_hash(path, is_stopping, hash, bytes);
     }
 
     *bytes = 0;
@@ -115,7 +124,7 @@ file_hash_model(const char *path, uint64_t *hash, uint64_t *bytes)
     for (i = 0; i < n; i++) {
         llama_split_path(part, sizeof(part), prefix, i, n);
 
-        if (file_hash(part, &hashes[1], &part_bytes) != 0) {
+        if (file_hash(part, is_stopping, &hashes[1], &part_bytes) != 0) {
             return -1;
         }
 

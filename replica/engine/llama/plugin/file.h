@@ -6,14 +6,18 @@
 #ifndef FILE_H
 #define FILE_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 
-/* XXH3 of all bytes.  0, or -1 and errno. */
-int file_hash(const char *path, uint64_t *hash, uint64_t *bytes);
+/* XXH3 of all bytes.  0, or -1 and errno: ECANCELED once is_stopping is set,
+   since a model takes seconds. */
+int file_hash(const char *path, const atomic_int *is_stopping, uint64_t *hash,
+    uint64_t *bytes);
 
 /* A model in several files: its first names the others by number. */
-int file_hash_model(const char *path, uint64_t *hash, uint64_t *bytes);
+int file_hash_model(const char *path, const atomic_int *is_stopping,
+    uint64_t *hash, uint64_t *bytes);
 
 /* Whether it begins as GGUF does: 0, -1 and errno, or 1: another kind. */
 int file_check_gguf(const char *path);

@@ -253,7 +253,9 @@ model_check_file(core_t *core, uint64_t *hash, uint64_t *bytes)
         return model_fail(core, "\"%.200s\" is not a GGUF file", core->file);
     }
 
-    if (rc < 0 || file_hash_model(core->file, hash, bytes) != 0) {
+    if (rc < 0 || file_hash_model(core->file, &core->is_stopping, hash,
+                                  bytes)
+                  != 0) {
         return model_fail(core, "cannot read \"%.200s\": %s", core->file,
                           strerror(errno));
     }
@@ -295,8 +297,7 @@ model_load(core_t *core)
     }
 
     if (model_check_file(core, &file_hash, &file_bytes) != 0
-        || backend_load(core->cpu, core->facts.cpu, &cpu_hash,
-                        core->facts.error) != 0)
+        || backend_load(core, &cpu_hash) != 0)
     {
         return -1;
     }

@@ -74,9 +74,8 @@ struct core_s {
 
 /* backend.c */
 
-/* Loads the one variant of ggml's processor code.  0, or -1: see error. */
-int backend_load(const char *cpu, char found[CORE_NAME_BYTES],
-    uint64_t *hash, char error[CORE_ERROR_BYTES]);
+/* Loads the one variant of ggml's processor code.  0, or -1: see facts. */
+int backend_load(core_t *core, uint64_t *hash);
 
 /* model.c */
 
