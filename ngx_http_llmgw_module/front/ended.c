@@ -52,7 +52,7 @@ ngx_http_llmgw_ended(ngx_http_llmgw_stream_t *stream,
 
     /* the other attempt runs on alone */
 
-    ngx_http_llmgw_ended_note(stream, attempt, LLMGW_NEXT_AGAIN, NULL);
+    ngx_http_llmgw_ended_note(stream, attempt, LLMGW_NEXT_AGAIN, "");
     ngx_http_llmgw_serve_exclude(stream, attempt->replica,
                                   attempt->ending == LLMGW_ENDING_FAILED);
     ngx_http_llmgw_attempt_stop(attempt);
@@ -150,6 +150,8 @@ ngx_http_llmgw_ended_lost(ngx_http_llmgw_stream_t *stream,
         return LLMGW_ENDING_UNABLE;
     }
 
+    *why = "";
+
     /* what cannot go on behind a part may well begin anew */
 
     return ending == LLMGW_ENDING_UNABLE ? LLMGW_ENDING_REFUSED : ending;
@@ -166,6 +168,10 @@ ngx_http_llmgw_ended_restart(ngx_http_llmgw_stream_t *stream)
     {
         return 0;
     }
+
+    ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
+                  "llmgw: stream begins anew, its client had nothing yet of "
+                  "%ui tokens", stream->record.tokens);
 
     if (stream->ask.delivered) {
         llmgw_delivered_release(stream->ask.delivered);
@@ -198,7 +204,7 @@ ngx_http_llmgw_ended_last(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_replica_t  *replica;
 
     replica = attempt->replica;
-    why = NULL;
+    why = "";
     tokens = stream->record.tokens;
     ending = ngx_http_llmgw_ended_ending(stream, attempt, &why);
     step = llmgw_resume_next(&stream->resume, ending, attempt->tokens, tokens);
@@ -290,8 +296,7 @@ ngx_http_llmgw_ended_note(ngx_http_llmgw_stream_t *stream,
                   next == LLMGW_NEXT_GIVE_UP ? "giving up"
                   : next == LLMGW_NEXT_BREAK ? "not resumable: "
                   : next == LLMGW_NEXT_FINISH ? "but is complete"
-                                              : "another takes over",
-                  next == LLMGW_NEXT_BREAK ? why : "");
+                                              : "another takes over", why);
 }
 
 

@@ -226,7 +226,7 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_stream_t *stream,
 {
     ngx_msec_t  limit, silent, since;
 
-    if (attempt->tokens) {
+    if (attempt->has_begun) {
         *cause = LLMGW_CAUSE_TOKEN_TIMEOUT;
         limit = stream->conf->token_timeout;
 
@@ -269,7 +269,7 @@ ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_stream_t *stream,
         return;
     }
 
-    if (attempt->tokens) {
+    if (attempt->has_begun) {
         stream->has_queue_end = 0;
         return;
     }

@@ -54,7 +54,8 @@ struct ngx_http_llmgw_ask_s {
     uint32_t                      max_tokens;   /* as replicas are told */
     uint32_t                      token_limit;  /* no more may come */
     uint32_t                      want;         /* a sum of Want */
-    unsigned                      choices:16;   /* of the answer; 0: many */
+    unsigned                      choices:31;   /* of the answer; 0: not
+                                                   known */
     unsigned                      has_deadline:1;
     ngx_msec_t                    connect_timeout;
     ngx_msec_t                    deadline_ms;  /* with has_deadline */

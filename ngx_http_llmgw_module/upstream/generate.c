@@ -24,6 +24,8 @@
 static ngx_int_t ngx_http_llmgw_generate_ask(
     ngx_http_llmgw_attempt_t *attempt);
 static uint8_t *ngx_http_llmgw_generate_openai_prefix(uint8_t *p, size_t size);
+static ngx_uint_t ngx_http_llmgw_generate_is_plain(
+    ngx_http_llmgw_attempt_t *attempt);
 static void ngx_http_llmgw_generate_set_limit(
     ngx_http_llmgw_attempt_t *attempt);
 static uint64_t ngx_http_llmgw_generate_timeout(
@@ -164,10 +166,17 @@ ngx_http_llmgw_generate_trace(llmgw_trace_span_t *trace,
 }
 
 
-/*
- * A replica that knows nothing of OpenAI's requests is held to max_tokens,
- * which it was told; what an engine may send is between it and the client.
- */
+/* 1: as far as is known the replica reads nothing of an OpenAI request. */
+
+static ngx_uint_t
+ngx_http_llmgw_generate_is_plain(ngx_http_llmgw_attempt_t *attempt)
+{
+    return attempt->ask->openai && !attempt->session->has_more
+           && !ngx_http_llmgw_replica_reads_openai(attempt->replica);
+}
+
+
+/* Such a replica is held to max_tokens, as it was told. */
 
 static void
 ngx_http_llmgw_generate_set_limit(ngx_http_llmgw_attempt_t *attempt)
@@ -177,8 +186,8 @@ ngx_http_llmgw_generate_set_limit(ngx_http_llmgw_attempt_t *attempt)
 
     ask = attempt->ask;
 
-    limit = ask->openai && !attempt->session->has_more ? ask->max_tokens
-                                                       : ask->token_limit;
+    limit = ngx_http_llmgw_generate_is_plain(attempt) ? ask->max_tokens
+                                                      : ask->token_limit;
 
     attempt->limit = limit > attempt->from ? limit - attempt->from : 0;
 }
@@ -208,12 +217,8 @@ ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
     request.tokens_already_generated = attempt->from;
     request.want = ask->want;
 
-    prompt = ask->prompt;
-
-    if (ask->openai && !attempt->session->has_more) {
-        prompt = ask->text(ask);
-    }
-
+    prompt = ngx_http_llmgw_generate_is_plain(attempt) ? ask->text(ask)
+                                                       : ask->prompt;
     request.prompt.data = prompt.data;
     request.prompt.len = prompt.len;
 
@@ -222,8 +227,8 @@ ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
         request.delivered = &delivered;
     }
 
-    openai_size = 0;
     size = llmgateway__generate_request__get_packed_size(&request);
+    openai_size = 0;
 
     if (ask->openai) {
         openai_size = llmgateway__openai_request__get_packed_size(ask->openai);
@@ -374,10 +379,8 @@ ngx_http_llmgw_generate_more(ngx_http_llmgw_attempt_t *attempt,
 
     more = token->more;
 
-    if (!attempt->session->has_more) {
-        attempt->session->has_more = 1;
-        ngx_http_llmgw_generate_set_limit(attempt);
-    }
+    attempt->session->has_more = 1;
+    ngx_http_llmgw_generate_set_limit(attempt);
 
     if (more->raw && attempt->ask->openai == NULL) {
         return NGX_DECLINED;    /* Infer's clients read text alone */
