@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import time
 
 import grpc
 
@@ -34,3 +35,38 @@ def scripted(port, generate, threads=8, options=()):
         yield
     finally:
         server.stop(None).wait()
+
+
+class Script:
+    """What replicas answer, call by call; the last entry goes for all further
+    calls.  An entry is a list of messages (bytes are sent as they are),
+    seconds to wait, and a status that ends the call."""
+
+    def __init__(self, entries):
+        self.entries = list(entries)
+        self.requests = []
+
+    def generate(self, request, context):
+        self.requests.append(request)
+        n = min(len(self.requests), len(self.entries))
+        for step in self.entries[n - 1]:
+            if isinstance(step, grpc.StatusCode):
+                context.abort(step, "the engine's own words")
+            elif isinstance(step, float):
+                time.sleep(step)
+            else:
+                yield step
+
+    def delivered(self, n):
+        """What call n was told that the client has."""
+        request = self.requests[n]
+        return request.delivered if request.HasField("delivered") else None
+
+    @contextlib.contextmanager
+    def serve(self, ports, n=2):
+        """n replicas that play it; yields their targets."""
+        with contextlib.ExitStack() as stack:
+            taken = [ports.take() for _ in range(n)]
+            for port in taken:
+                stack.enter_context(scripted(port, self.generate))
+            yield [Target(port) for port in taken]

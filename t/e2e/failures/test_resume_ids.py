@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from llmgw import rpc
-from llmgw.scripted import Target, scripted
+from llmgw.scripted import Script
 from llmgw.wait import wait_for
 
 N = 10
@@ -47,28 +47,6 @@ def plain(begin=0, end=N):
 END = [message(is_final=True)]
 
 
-class Engine:
-    def __init__(self, scripts):
-        self.scripts = scripts
-        self.requests = []
-
-    def generate(self, request, context):
-        self.requests.append(request)
-        script = self.scripts[min(len(self.requests), len(self.scripts)) - 1]
-        for step in script:
-            if isinstance(step, grpc.StatusCode):
-                context.abort(step, "the engine's own words")
-            elif isinstance(step, float):
-                time.sleep(step)
-            else:
-                yield step
-
-    def delivered(self, n):
-        """What call n was told."""
-        request = self.requests[n]
-        return request.delivered if request.HasField("delivered") else None
-
-
 LOST = grpc.StatusCode.UNAVAILABLE
 
 
@@ -77,12 +55,10 @@ def play(cluster, client):
     """play(script, ..., location=, http=) -> engine, nginx, call(n)."""
     with contextlib.ExitStack() as stack:
         def make(*scripts, http="", **options):
-            engine = Engine(scripts)
-            ports = [cluster.ports.take() for _ in range(2)]
-            for port in ports:
-                stack.enter_context(scripted(port, engine.generate))
+            engine = Script(scripts)
+            targets = stack.enter_context(engine.serve(cluster.ports))
             nginx = cluster.static(
-                [Target(p) for p in ports], http=f"{LOG}\n    {http}",
+                targets, http=f"{LOG}\n    {http}",
                 server="location = /metrics { llmgw_metrics; }", **options)
             return engine, nginx, client(nginx)
         yield make
@@ -199,7 +175,7 @@ def test_off_resumes_plain_tokens_alone(play):
     engine, nginx, c = play(tokens(0, 3) + [LOST],
                             location="llmgw_resume off;")
     assert c.stream("x", 50).trailers["llmgw-reason"] == "not_resumable"
-    engine.scripts = [plain(0, 3) + [LOST], plain(3)]
+    engine.entries = [plain(0, 3) + [LOST], plain(3)]
     engine.requests.clear()
     c.stream("x", N).check(TEXT)
     assert engine.requests[1].tokens_already_generated == 3
@@ -304,12 +280,12 @@ def test_memory_bounds_what_is_kept_and_comes_back(play):
     assert "not resumable: llmgw_body_memory was used up" in nginx.log()
 
     for _ in range(5):
-        engine.scripts = [tokens(0, 100) + [LOST], END]
+        engine.entries = [tokens(0, 100) + [LOST], END]
         engine.requests.clear()
         assert c.stream("x", 500).code == "OK"
         assert len(engine.delivered(1).token_ids) == 100
 
-    engine.scripts = [tokens(0, 100) + [5.0]]
+    engine.entries = [tokens(0, 100) + [5.0]]
     for _ in range(5):
         call = c.start("x", 500)
         for _ in range(100):
@@ -318,6 +294,6 @@ def test_memory_bounds_what_is_kept_and_comes_back(play):
 
     wait_for(lambda: metric(nginx, "llmgw_streams") == 0, 5,
              "the clients' streams to end")
-    engine.scripts = [tokens(0, 100) + [LOST], END]
+    engine.entries = [tokens(0, 100) + [LOST], END]
     engine.requests.clear()
     assert c.stream("x", 500).code == "OK"
