@@ -22,7 +22,10 @@
 #define HTTP_REUSE_S     3
 
 #define HTTP_CONNECT_MS  2000L
-#define HTTP_READ_BYTES  4096L      /* with 16 kB a stream would cost as much */
+
+/* What is read at once.  Of thousands of streams that wait each has so much. */
+#define HTTP_STREAM_BYTES  1024L
+#define HTTP_WHOLE_BYTES   16384L
 
 /* For the end of an answer that was left: it comes with what is known. */
 #define HTTP_LEAVE_S      0.1
@@ -231,7 +234,6 @@ http_set_habits(http_request_t *r)
     curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(e, CURLOPT_HTTP_CONTENT_DECODING, 0L);
     curl_easy_setopt(e, CURLOPT_PROXY, "");
-    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, HTTP_READ_BYTES);
     curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
     curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, (long) HTTP_REUSE_S);
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, HTTP_CONNECT_MS);
@@ -254,6 +256,9 @@ http_set_call(http_request_t *r, const http_call_t *call)
     {
         return -1;
     }
+
+    curl_easy_setopt(r->easy, CURLOPT_BUFFERSIZE,
+                     call->is_stream ? HTTP_STREAM_BYTES : HTTP_WHOLE_BYTES);
 
     if (call->timeout_ms > 0) {
         curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, (long) call->timeout_ms);

@@ -61,6 +61,7 @@ typedef struct {
     size_t                   body_bytes;
     const char              *id;            /* of X-Request-Id; NULL: none */
     uint64_t                 timeout_ms;    /* of the whole; 0: none */
+    int                      is_stream;     /* of small events: less memory */
 } http_call_t;
 
 

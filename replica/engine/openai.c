@@ -338,6 +338,7 @@ openai_ask(openai_run_t *r)
     call.body = http->body;
     call.body_bytes = http->body_bytes;
     call.id = id;
+    call.is_stream = http->is_stream;
     r->http = http_start(o->http, &call);
 
     if (r->http == NULL) {

@@ -8,7 +8,7 @@
 #include "replica/engine/dialect/value.h"
 
 
-#define BUF_FIRST_BYTES  512
+#define BUF_FIRST_BYTES  64
 
 
 void
