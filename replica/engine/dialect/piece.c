@@ -111,7 +111,7 @@ piece_fill(dialect_call_t *call, uint64_t missing)
 static void
 piece_text(uint32_t c, buf_t *to)
 {
-    char    text[8];
+    char    text[16];
     size_t  len;
 
     if (c == 0) {
