@@ -1,0 +1,104 @@
+"""Adapters: a request for one goes to replicas whose engine has it."""
+
+import json
+
+import pytest
+
+from llmgw import sse
+from llmgw.wait import wait_for
+
+
+@pytest.fixture
+def fleet(cluster):
+    """fleet({id: adapter or None}): vLLMs of one base model, behind nginx."""
+    def make(engines, pool="", **adapter):
+        cluster.agent("gw", "gateway")
+        for id, name in engines.items():
+            options = {"adapter": name} if name else {}
+            engine = cluster.engine(f"e-{id}", "vllm", **options)
+            cluster.adapter(engine, id, **adapter)
+        nginx = cluster.nginx(openai=True, pool=pool)
+        wait_for(lambda: nginx.routable() == sorted(engines), 15, "all")
+        return nginx
+    return make
+
+
+def models(nginx):
+    with sse.Connection(nginx.api) as c:
+        r = c.request("/v1/models")
+        r.read()
+        return sorted(m["id"] for m in r.json["data"])
+
+
+def asked(cluster, id):
+    """The models that its engine was asked for."""
+    return [json.loads(e["body"])["model"] for e in
+            cluster.engines[f"e-{id}"].events("request", sse.CHAT)]
+
+
+def test_adapter_goes_where_it_is(cluster, fleet):
+    nginx = fleet({"r1": None, "r2": "sql", "r3": "law"})
+    wait_for(lambda: models(nginx) == ["law", "mock-model", "sql"], 5,
+             "all models")
+    for i in range(12):
+        for model in ("sql", "law", "mock-model"):
+            got = sse.call(nginx.api, sse.CHAT,
+                           sse.chat(f"{i} len=3;", model=model))
+            assert got.status == 200 and not got.error, got
+    assert set(asked(cluster, "r1")) == {"mock-model"}
+    assert set(asked(cluster, "r2")) == {"mock-model", "sql"}
+    assert set(asked(cluster, "r3")) == {"mock-model", "law"}
+    assert asked(cluster, "r2").count("sql") == 12
+
+    got = sse.call(nginx.api, sse.CHAT, sse.chat("hi", model="tax"))
+    assert got.status == 404 and got.error["code"] == "model_not_found"
+
+    # A model whose replicas are gone is known, and has no replica.
+    cluster.replicas["r2"].kill()
+    wait_for(lambda: nginx.routable() == ["r1", "r3"], 5, "r2 to be out")
+    assert models(nginx) == ["law", "mock-model"]
+    got = sse.call(nginx.api, sse.CHAT, sse.chat("hi", model="sql"))
+    assert got.status == 503 and got.error["code"] == "no_replicas"
+
+
+def test_full_adapter_holds_nobody_up(cluster, fleet):
+    """Its next request waits in the queue; others pass it."""
+    nginx = fleet({"r1": None, "r2": "sql"}, pool="llmgw_queue 4;",
+                  max_capacity=1)
+    wait_for(lambda: models(nginx) == ["mock-model", "sql"], 5, "all models")
+    cluster.engines["e-r2"].faults(token_delay=0.02)
+    slow = sse.chat("one len=40;", model="sql", stream=True)
+    with sse.Connection(nginx.api) as a, sse.Connection(nginx.api) as b:
+        first, second = a.request(sse.CHAT, slow), b.request(sse.CHAT, slow)
+        wait_for(lambda: nginx.waiting() == 1, 5, "one in the queue")
+        for i in range(3):
+            got = sse.call(nginx.api, sse.CHAT, sse.chat(f"{i} len=3;"))
+            assert got.status == 200 and not got.error, got
+        assert nginx.waiting() == 1
+        for one in (first, second):
+            got = sse.result_of(one)
+            assert got.done and not got.error, got
+    assert asked(cluster, "r2") == ["sql", "sql"]
+    assert len(asked(cluster, "r1")) == 3
+
+
+def test_more_adapters_than_gossip_carries(cluster):
+    """The gateway asks the engine for names that it does not know."""
+    cluster.agent("gw", "gateway")
+    engine = cluster.engine("e-r1", "vllm", start=False)
+    for i in range(40):
+        engine.argv += ["--adapter", f"adapter-{i:02}"]
+    cluster.adapter(engine.start(), "r1")
+    cluster.adapter(cluster.engine("e-r2", "vllm"), "r2")
+    nginx = cluster.nginx(openai=True)
+    wait_for(lambda: len(models(nginx)) > 5, 15, "models")
+    assert nginx.replicas()["r1"]["models_cut"] > 0
+    assert "adapter-39" not in models(nginx)
+    for i in range(3):
+        got = sse.call(nginx.api, sse.CHAT,
+                       sse.chat(f"{i} len=3;", model="adapter-39"))
+        assert got.status == 200 and not got.error, got
+    got = sse.call(nginx.api, sse.CHAT, sse.chat("hi", model="adapter-40"))
+    assert got.status == 404, got
+    assert asked(cluster, "r1") == ["adapter-39"] * 3 + ["adapter-40"]
+    assert asked(cluster, "r2") == []
