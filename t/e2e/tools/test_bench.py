@@ -70,6 +70,34 @@ def test_counts_are_those_of_the_replicas(fleet):
     assert times["lag"] is times["takeover"] is times["refusal"] is None
 
 
+def test_openai(fleet):
+    nginx, replicas = fleet(nginx={"openai": True})
+    got = bench(nginx.api, "--openai", "--connections", 4, "--requests", 40,
+                "--max-tokens", 7, "--duration", "30s", "--ramp", 0)
+    assert got["method"] == "openai"
+    assert got["requests"]["ok"] == 40 and got["errors"] == []
+    assert got["tokens"]["count"] == 280
+    assert sum(r.stats().tokens for r in replicas) == 280
+
+
+def test_openai_streams_of_a_killed_replica_are_whole(fleet):
+    nginx, (one, _) = fleet(replica={"token_delay": "10ms"},
+                            nginx={"openai": True})
+    process = start(nginx.api, "--openai", "--connections", 20, "--requests",
+                    20, "--max-tokens", 60, "--duration", "30s", "--ramp", 0)
+    wait_for(lambda: one.stats().tokens > 100, 10, "tokens")
+    one.kill()
+    got = finish(process)
+    assert got["requests"]["ok"] == 20 and got["errors"] == []
+
+
+def test_openai_refusals_have_their_code(fleet):
+    nginx, _ = fleet(nginx={"openai": "llmgw_model other;"})
+    got = bench(nginx.api, "--openai", "--model", "nobody's", "--requests", 3,
+                code=1)
+    assert errors(got) == {("status", "404", "model_not_found"): 3}
+
+
 def test_fields_are_those_of_the_manual(fleet):
     nginx, _ = fleet(1)
     got = bench(nginx.target, "--requests", 5, "--max-tokens", 2,
