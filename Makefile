@@ -99,7 +99,8 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
 
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
         screenshots install clean npm \
-        test test-unit units soak-sim test-tsan test-systemd test-e2e lint \
+        test test-unit units soak-sim test-tsan test-systemd test-resume test-e2e \
+        lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
         bench-gossip FORCE
 .DEFAULT_GOAL := build
@@ -158,6 +159,10 @@ test-tsan:  ## unit tests of code with threads, under the thread sanitizer
 
 test-systemd: build  ## systemd unit files under their own systemd (root; half a minute)
 	@$(PYTHON) t/systemd/run.py
+
+test-resume: build  ## engines and adapters die under 200 streams (20 minutes)
+	@LLMGW_RESUME_MATRIX=1 $(PYTHON) -m pytest -q $(ARGS) \
+	    t/e2e/openai/test_resume_engines.py
 
 test-e2e: build npm  ## real processes only (ARGS='-k name' for some)
 	@$(PYTHON) -m pytest -q t $(ARGS)

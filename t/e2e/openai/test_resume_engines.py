@@ -4,29 +4,31 @@ The mock engines' next token depends on all ids before it, so a text that is
 the undisturbed one has no token lost, doubled, or made of other ids.
 """
 
+import os
+import signal
+import threading
+
 import pytest
 
 from llmgw import sse
+from llmgw.place import SLOW
 from llmgw.wait import wait_for
 
 TOKENS = 24
+TIMERS = "llmgw_first_token_timeout 4s; llmgw_token_timeout 1500ms;"
 KINDS = {"vllm": {}, "sglang": {"sampling_defaults": "openai"},
          "llamacpp": {}}
 USAGE = {"stream_options": {"include_usage": True}}
 
 
-def fleet(cluster, kind, n=2, **options):
-    return cluster.engines_fleet(n, kind, nginx={"pool": "llmgw_breaker off;"},
-                                 **{**KINDS[kind], **options})
+def fleet(cluster, kind, n=2, location=""):
+    return cluster.engines_fleet(n, kind, nginx={
+        "pool": "llmgw_breaker off;", "openai": location}, **KINDS[kind])
 
 
-def prompt(of, n=TOKENS):
-    return f"{of} len={n};"
-
-
-def chat(of, stream=True, **more):
-    return sse.chat(prompt(of), stream=stream, **(USAGE if stream else {}),
-                    **more)
+def chat(of, stream=True, tokens=TOKENS, **more):
+    return sse.chat(f"{of} len={tokens};", stream=stream,
+                    **(USAGE if stream else {}), **more)
 
 
 def serving(cluster, ask):
@@ -39,7 +41,7 @@ def serving(cluster, ask):
 
 
 def will_die(engine, **fault):
-    engine.faults(**fault)
+    engine.faults(token_delay=0.003, **fault)
     engine.proc.told_to_end = True
 
 
@@ -75,3 +77,142 @@ def test_killed_engine_is_not_noticed(cluster, kind):
         will_die(engine, **fault)
         same(ask(), right)
         again(cluster, nginx, engine)
+
+
+# --- many streams, and whatever dies
+
+class Stream(threading.Thread):
+    """A call in a thread; how many events it has can be seen meanwhile."""
+
+    def __init__(self, target, body):
+        super().__init__(daemon=True)
+        self.connection = sse.Connection(target, timeout=60)
+        self.response = self.connection.request(sse.CHAT, body)
+        self.result = None
+        self.start()
+
+    def run(self):
+        with self.connection:
+            self.result = sse.result_of(self.response, 60)
+
+    def tokens(self):
+        return len(self.response.events)
+
+
+def rights(engine, n, tokens):
+    """Bodies, and what an engine says to them while nothing happens."""
+    bodies = [chat(f"{i}", tokens=tokens) for i in range(min(n, 20))]
+    return [(b, sse.call(engine.target, sse.CHAT, b)) for b in bodies]
+
+
+def running(engine):
+    return engine.state()["running"]
+
+
+def lose(cluster, what, signal):
+    parts = [{"engine": cluster.engines["e1"],
+              "adapter": cluster.replicas["a1"]}[p]
+             for p in (("engine", "adapter") if what == "both" else (what,))]
+    for part in parts:
+        part.proc.send(signal)
+
+
+def play(cluster, kind, what, sig, at, n, tokens):
+    """n streams over two engines; one is lost when a stream has `at` tokens."""
+    nginx = fleet(cluster, kind, location=TIMERS)
+    known = rights(cluster.engines["e2"], n, tokens)
+    for engine in cluster.engines.values():
+        engine.faults(token_delay=0.01, first_delay=0.5)
+    streams = [Stream(nginx.api, known[i % len(known)][0]) for i in range(n)]
+    wait_for(lambda: running(cluster.engines["e1"]) > 0
+             and sum(map(running, cluster.engines.values())) == n, 20,
+             f"{n} streams to run")
+    if at == "finish":
+        wait_for(lambda: any(s.result for s in streams), 60, "an end",
+                 interval=0.001)
+    elif at:
+        at = tokens - 1 if at == "last" else at
+        wait_for(lambda: max(s.tokens() for s in streams) >= at, 60,
+                 f"{at} tokens", interval=0.001)
+    lose(cluster, what, sig)
+    for i, stream in enumerate(streams):
+        stream.join(60 * SLOW)
+        assert stream.result, f"stream {i} did not end"
+        same(stream.result, known[i % len(known)][1])
+    if sig == signal.SIGSTOP:
+        lose(cluster, what, signal.SIGCONT)
+
+
+@pytest.mark.first
+@pytest.mark.parametrize("kind, what, sig, at", [
+    ("vllm", "adapter", signal.SIGKILL, 7),
+    ("sglang", "both", signal.SIGKILL, 1),
+    ("llamacpp", "engine", signal.SIGSTOP, "last"),
+])
+def test_many_streams_survive(cluster, kind, what, sig, at):
+    play(cluster, kind, what, sig, at, n=12, tokens=30)
+
+
+@pytest.mark.skipif("LLMGW_RESUME_MATRIX" not in os.environ,
+                    reason="20 minutes: make test-resume")
+@pytest.mark.parametrize("at", [0, 1, 7, 100, "last", "finish"])
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGSTOP],
+                         ids=["kill", "stop"])
+@pytest.mark.parametrize("what", ["engine", "adapter", "both"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_matrix(cluster, kind, what, sig, at):
+    play(cluster, kind, what, sig, at, n=200, tokens=120)
+
+
+# --- what cannot be continued, and what need not be a stream
+
+@pytest.fixture(scope="module")
+def vllm(shared):
+    return shared, fleet(shared, "vllm")
+
+
+def lost_at(shared, nginx, ask, **fault):
+    """What a client gets whose engine dies; all is well again behind it."""
+    _, engine = serving(shared, ask)
+    will_die(engine, **fault)
+    got = ask()
+    again(shared, nginx, engine)
+    return got
+
+
+@pytest.mark.parametrize("path", [sse.CHAT, sse.TEXT], ids=["chat", "text"])
+def test_whole_answer_survives(vllm, path):
+    shared, nginx = vllm
+    body = (chat("whole", stream=False) if path == sse.CHAT
+            else sse.text("whole len=24;", max_tokens=60))
+    right = sse.call(shared.engines["e1"].target, path, body)
+    got = lost_at(shared, nginx, lambda: sse.call(nginx.api, path, body),
+                  die_at=7)
+    assert got.error is None and got.text == right.text
+    assert got.finish_reason == right.finish_reason
+    assert got.usage["total_tokens"] == right.usage["total_tokens"]
+
+
+TOOL = {"type": "function", "function": {"name": "go", "parameters": {}}}
+
+
+@pytest.mark.parametrize("of, more", [
+    ("n", {"n": 2}),
+    ("json", {"response_format": {"type": "json_object"}}),
+    ("logprobs", {"logprobs": True}),
+    ("penalty", {"frequency_penalty": 0.5}),
+    ("tool call=go;", {"tools": [TOOL]}),
+    ("thought think=5;", {}),
+])
+def test_what_cannot_go_on_ends_with_an_error(vllm, of, more):
+    shared, nginx = vllm
+
+    def ask():
+        return sse.call(nginx.api, sse.CHAT, chat(of, **more))
+    whole = ask()
+    assert whole.error is None
+    # The parser of tools tells of a call when it is whole.
+    got = lost_at(shared, nginx, ask, die_at=whole.usage["completion_tokens"]
+                  - 1 if "tools" in more else 9)
+    assert got.error["type"] and got.error["message"]
+    assert not got.done and None in got.finish_reason
