@@ -39,8 +39,9 @@ def scripted(port, generate, threads=8, options=()):
 
 class Script:
     """What replicas answer, call by call; the last entry goes for all further
-    calls.  An entry is a list of messages (bytes are sent as they are),
-    seconds to wait, and a status that ends the call."""
+    calls.  An entry is a list of messages (bytes are sent as they are) or of
+    functions that make one of the request, of seconds to wait, and of a status
+    that ends the call."""
 
     def __init__(self, entries):
         self.entries = list(entries)
@@ -55,7 +56,7 @@ class Script:
             elif isinstance(step, float):
                 time.sleep(step)
             else:
-                yield step
+                yield step(request) if callable(step) else step
 
     def delivered(self, n):
         """What call n was told that the client has."""

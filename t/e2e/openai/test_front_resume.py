@@ -1,0 +1,176 @@
+"""OpenAI's API over engines that play a script: what the next replica is told,
+and what the client has of it."""
+
+import contextlib
+import json
+
+import grpc
+import pytest
+
+from llmgw import rpc, sse
+from llmgw.scripted import Script
+
+N = 5
+TEXT = [f" t{i}" for i in range(N)]
+IDS = [1000 + i for i in range(N)]
+LOST = grpc.StatusCode.UNAVAILABLE
+FINISH = [rpc.pb.Finish(index=0, reason="stop")]
+USAGE = rpc.pb.Usage(prompt_tokens=3, completion_tokens=N)
+
+
+def message(**fields):
+    return rpc.pb.GenerateResponse(**fields)
+
+
+def chunk(delta, **choice):
+    """A chunk as adapters write it."""
+    def made(request):
+        o = request.openai
+        return json.dumps({
+            "id": o.id, "object": "chat.completion.chunk",
+            "created": o.created, "model": o.model,
+            "choices": [{"index": 0, "delta": delta, "finish_reason": None,
+                         **choice}]}).encode()
+    return made
+
+
+def data(i, **fields):
+    """Token i of a stream, in a chunk."""
+    delta = {"content": TEXT[i], **({"role": "assistant"} if i == 0 else {})}
+    return lambda request: message(data=chunk(delta)(request),
+                                   token_ids=[IDS[i]], **fields)
+
+
+def text(i):
+    """The same where the front writes the chunk."""
+    return message(token=TEXT[i], token_ids=[IDS[i]])
+
+
+END = [message(finish=FINISH), message(usage=USAGE), message(is_final=True)]
+
+
+@pytest.fixture
+def play(cluster):
+    """play(entry, ..., openai=lines) -> script, call(**body) -> Result"""
+    with contextlib.ExitStack() as stack:
+        def make(*entries, openai=True):
+            script = Script(entries)
+            targets = stack.enter_context(script.serve(cluster.ports))
+            nginx = cluster.static(targets, openai=openai)
+
+            def call(**body):
+                return sse.call(nginx.api, sse.CHAT, sse.chat("hi", **body))
+            return script, call
+        yield make
+
+
+def is_whole(got, stream):
+    assert (got.text, got.finish_reason) == (["".join(TEXT)], ["stop"])
+    assert (got.error, got.done, len(got.ids)) == (None, int(stream), 1)
+    assert got.roles == 1
+    return True
+
+
+@pytest.mark.parametrize("at", [0, 1, 3, N])
+def test_stream_goes_on_by_ids(play, at):
+    script, call = play([data(i) for i in range(at)] + [LOST],
+                        [text(i) for i in range(at, N)] + END)
+    assert is_whole(call(stream=True, stream_options={"include_usage": True}),
+                    True)
+    first, second = script.requests
+    assert first.want == second.want == rpc.pb.WANT_IDS | rpc.pb.WANT_CHUNKS
+    assert first.openai == second.openai
+    assert second.tokens_already_generated == at
+    assert second.HasField("delivered") == (at > 0)
+    assert list(second.delivered.token_ids) == IDS[:at]
+
+
+def test_stream_that_has_its_finish_is_complete(play):
+    script, call = play([data(i) for i in range(N - 1)]
+                        + [data(N - 1, finish=FINISH), LOST])
+    got = call(stream=True)
+    assert (got.text, got.done, got.error) == (["".join(TEXT)], 1, None)
+    assert len(script.requests) == 1
+
+
+@pytest.mark.parametrize("entries, openai", [
+    ([[data(0), lambda r: message(data=chunk({"tool_calls": []})(r),
+                                  resume_by=rpc.pb.RESUME_NEVER), LOST]],
+     True),
+    ([[data(0), data(1), LOST]], "llmgw_resume off;"),
+    ([[data(0), data(1), LOST], [grpc.StatusCode.FAILED_PRECONDITION]], True),
+])
+def test_stream_that_cannot_go_on_ends_with_an_error(play, entries, openai):
+    script, call = play(*entries, openai=openai)
+    got = call(stream=True)
+    assert got.error["code"] == "not_resumable"
+    assert (got.done, got.finish_reason) == (0, [None])
+    assert "".join(TEXT).startswith(got.text[0]) and got.text[0]
+    assert len(script.requests) == len(entries)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_refusal_of_the_engine_is_the_answer(play, stream):
+    error = {"error": {"message": "too long", "code": "context_length"}}
+    failure = rpc.pb.Failure(status=413,
+                             body=json.dumps(error, indent=1).encode())
+    script, call = play([message(failure=failure),
+                         grpc.StatusCode.INVALID_ARGUMENT])
+    got = call(stream=stream)
+    assert (got.status, got.error["message"]) == (413, "too long")
+    assert len(script.requests) == 1
+
+
+def test_whole_answer_goes_on_by_ids(play):
+    script, call = play([text(0), text(1), LOST],
+                        [text(i) for i in range(2, N)] + END)
+    got = call()
+    assert (got.text, got.finish_reason) == (["".join(TEXT)], ["stop"])
+    assert got.usage["completion_tokens"] == N
+    assert script.requests[0].want == rpc.pb.WANT_IDS
+    assert list(script.delivered(1).token_ids) == IDS[:2]
+
+
+def raw(begin, end, **fields):
+    body = json.dumps({
+        "id": "of the engine", "object": "chat.completion", "created": 1,
+        "model": "mock-model", "choices": [
+            {"index": 0, "finish_reason": "stop",
+             "message": {"role": "assistant", "content": "".join(TEXT)}}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": N,
+                  "total_tokens": 3 + N}}).encode()
+    return message(raw=rpc.pb.Raw(data=body[begin:end], **fields))
+
+
+@pytest.mark.parametrize("lost", [
+    [raw(0, 40, status=200, content_type="application/json"), LOST],
+    [message(token=TEXT[0], resume_by=rpc.pb.RESUME_NEVER), LOST]])
+def test_whole_answer_that_cannot_go_on_begins_anew(play, lost):
+    whole = [raw(0, 50, status=200, content_type="application/json"),
+             raw(50, None), message(is_final=True)]
+    script, call = play(lost, lost, whole)
+    got = call()
+    assert (got.text, got.finish_reason) == (["".join(TEXT)], ["stop"])
+    for n in (0, 1, 2):
+        assert script.delivered(n) is None
+        assert script.requests[n].tokens_already_generated == 0
+
+
+def test_answer_that_kills_every_engine_is_given_up(play):
+    """8 failovers at most, though each attempt brought tokens."""
+    script, call = play([message(token=TEXT[0]),
+                         message(token=TEXT[1],
+                                 resume_by=rpc.pb.RESUME_NEVER), LOST])
+    got = call()
+    assert (got.status, got.error["code"]) == (502, "tries_exhausted")
+    assert len(script.requests) == 9
+
+
+def test_text_of_the_prompt_goes_to_those_that_read_no_more(play):
+    """Until a connection has shown that it reads an OpenAI request."""
+    script, call = play([data(i) for i in range(N)] + END)
+    for _ in range(5):
+        call(stream=True)
+    prompts = [request.prompt for request in script.requests]
+    assert prompts[0] and prompts[-1] == ""
+    assert all(request.openai.body for request in script.requests)
