@@ -310,6 +310,11 @@ $(PLUGIN_O): private CPPFLAGS += -DLLMGW_LLAMA_VERSION='"$(LLAMA)"' \
     $(shell $(LLAMA_PKG) --cflags llama 2>/dev/null)
 $(PLUGIN_O): private CFLAGS += -fvisibility=hidden
 
+# A sanitizer has to know of C++ before the plugin brings it.
+ifneq ($(and $(SAN),$(PLUGIN)),)
+build/llmgw-replica: LDLIBS += -Wl,--no-as-needed -lstdc++
+endif
+
 # Installed and as it is built, what was fetched lies beside it.
 build/llmgw-engine-llama.so: $(PLUGIN_O) $(call objs, \
         replica/engine/llama/sample.c) build/flavour

@@ -14,7 +14,7 @@ import subprocess
 
 import pytest
 
-from llmgw import gguf, llama, place, rpc, sse
+from llmgw import gguf, llama, place, rawh2, rpc, sse
 from llmgw.llama import Call, ask, chat, infer, request
 from llmgw.updates import Fleet
 from llmgw.wait import wait_for
@@ -300,6 +300,25 @@ def test_places_are_used_again_without_a_trace(cluster, models):
         again = pool.map(lambda body: ask(one, request(body)).whole().says(),
                          asked)
     assert list(again) == first
+
+
+def test_client_that_does_not_read_holds_up_itself_only(replica):
+    """Its sequence pauses, and goes on later with the same text."""
+    body = chat("slow", **SAMPLED, **ENDLESS) | {"max_tokens": 1300}
+    whole = ask(replica, request(body)).whole()
+    with rawh2.RawH2(replica.target, window=1000) as h:
+        h.reading = False
+        sid = h.request(rpc.GENERATE,
+                        rawh2.frame(request(body).SerializeToString()))
+        while h.pump(.2):
+            pass
+        assert ask(replica, request(body)).whole().says() == whole.says()
+        assert not h.answers[sid].ended
+        h.resume()
+        slow = llama.Answer(code="OK")
+        for message in rawh2.unframe(h.wait(sid, 30).data)[0]:
+            slow.take(rpc.pb.GenerateResponse.FromString(message))
+    assert slow.whole().says() == whole.says()
 
 
 # the start
