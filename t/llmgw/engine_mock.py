@@ -98,8 +98,10 @@ def main():
     parser.add_argument("--keep-alive", type=float, default=5)
     parser.add_argument("--reads", choices=("ids", "text"),
                         help="what the next id depends on (kind openai: text)")
+    parser.add_argument("--reasoning", action="store_true",
+                        help="it runs a parser for reasoning")
     parser.add_argument("--sampling-defaults", default="model",
-                        choices=("model", "openai"), help="of kind sglang")
+                        choices=("model", "openai"), help="of sglang")
     parser.add_argument("--api-key")
     parser.add_argument("--strict", action="store_true",
                         help="an unknown key is an error")
@@ -107,13 +109,8 @@ def main():
     args = parser.parse_args()
 
     dialect = KINDS[args.kind]()
-    engine = Engine(
-        dialect, wire.Log(args.log), args.model, args.max_running,
-        args.reads or ("text" if args.kind == "openai" else "ids"),
-        args.max_context, args.keep_alive, args.api_key, args.strict,
-        args.adapter)
-    dialect.engine = engine
-    dialect.sampling_defaults = args.sampling_defaults
+    args.reads = args.reads or ("text" if args.kind == "openai" else "ids")
+    engine = dialect.engine = Engine(dialect, wire.Log(args.log), args)
     host, _, port = args.listen.rpartition(":")
     engine.faults.set(**json.loads(args.faults))
     wire.serve(App(engine), engine, host, int(port))

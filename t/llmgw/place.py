@@ -28,5 +28,11 @@ SLOW = float(os.environ.get("LLMGW_SLOW")
              or {"asan": 4, "ubsan": 3, "tsan": 8}.get(FLAVOUR, 1))
 
 
+# A real engine in place of the mock: its base URL, kind, and model's name.
+ENGINE_URL = os.environ.get("ENGINE_URL")
+ENGINE_KIND = os.environ.get("ENGINE_KIND", "vllm")
+ENGINE_MODEL = os.environ.get("ENGINE_MODEL", "mock-model")
+
+
 def binary(name):
     return str(BUILD / name)

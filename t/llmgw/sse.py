@@ -13,6 +13,8 @@ import select
 import socket
 import time
 
+from .place import ENGINE_MODEL, ENGINE_URL
+
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 
 
@@ -360,11 +362,15 @@ def count_logprobs(logprobs):
     return len(logprobs.get("content") or logprobs.get("tokens") or ())
 
 
-def chat(prompt, model="mock-model", **more):
+# A real model says the same twice if it is greedy, and should not say much.
+GREEDY = {"temperature": 0, "max_tokens": 40} if ENGINE_URL else {}
+
+
+def chat(prompt, model=ENGINE_MODEL, **more):
     """The body of a chat request."""
     return {"model": model, "messages": [{"role": "user", "content": prompt}],
-            **more}
+            **GREEDY, **more}
 
 
-def text(prompt, model="mock-model", **more):
-    return {"model": model, "prompt": prompt, **more}
+def text(prompt, model=ENGINE_MODEL, **more):
+    return {"model": model, "prompt": prompt, **GREEDY, **more}

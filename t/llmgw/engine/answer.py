@@ -68,7 +68,7 @@ class Choice:
             self.called = ""
 
     def _say(self, step, text):
-        if self.mode == "reasoning":
+        if self.mode == "reasoning" and self.want.thoughts:
             step.reasoning = text
         elif self.mode == "call":
             self.called += text
@@ -138,6 +138,7 @@ class Want:
     logprobs: int = None        # how many tops; None: no logprobs
     script: str = None          # the text that it must say
     calls: bool = False         # it may call a tool
+    thoughts: bool = False      # reasoning is told apart from the text
     hold: callable = None       # held text -> characters to keep back
 
 

@@ -172,9 +172,8 @@ class LlamaCpp(OpenAI):
     async def native(self, request, run):
         async with contextlib.aclosing(run.steps()) as steps:
             async for choice, step in steps:
-                said = step.text + step.reasoning
                 if not choice.sequence.open and not choice.held:
-                    yield self.partial(request, run, said, step.ids)
+                    yield self.partial(request, run, step.text, step.ids)
                 if step.finish:
                     yield self.final(request, run, step)
 
@@ -229,7 +228,8 @@ class LlamaCpp(OpenAI):
             "default_generation_settings": {"n_ctx": self.engine.max_context},
             "total_slots": self.engine.max_running,
             "model_path": f"/models/{self.engine.model}.gguf",
-            "chat_template": "", "build_info": "b6900-mock"})
+            "chat_template": "{{ messages }}<think>" if self.engine.reasoning
+            else "{{ messages }}", "build_info": "b6900-mock"})
 
     async def tokenize(self, call):
         """Texts and ids may be mixed, as in a prompt."""

@@ -188,6 +188,15 @@ class Sequence:
             self.open = b""
 
 
+def said(prompt, reads="ids"):
+    """The ids that an undisturbed engine says behind a rendered prompt, END
+    among them."""
+    sequence, ids = Sequence(prompt, reads), []
+    while not ids or ids[-1] != END:
+        ids.append(sequence.next())
+    return ids
+
+
 def vector(text, size=8):
     """An embedding."""
     h = Sequence(encode(text)).hash

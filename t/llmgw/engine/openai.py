@@ -216,6 +216,7 @@ class OpenAI:
             script=JSON_TEXT if self.is_json(request) else None,
             calls=api == "chat" and bool(request.get("tools"))
             and request.get("tool_choice") != "none",
+            thoughts=api == "chat" and self.engine.reasoning,
             hold=self.hold(stop))
 
     def hold(self, stop):
@@ -356,7 +357,7 @@ class OpenAI:
     def said(self, a, step):
         """The delta, or the text; empty if a step says nothing."""
         if a.api == "text":
-            return step.text + step.reasoning
+            return step.text
         delta = {}
         if step.reasoning:
             delta[self.reasoning_key] = step.reasoning
@@ -384,11 +385,11 @@ class OpenAI:
 
     def whole_choice(self, a, index, steps):
         text = "".join(s.text for s in steps)
-        reasoning = "".join(s.reasoning for s in steps)
         got = {"index": index, "logprobs": self.whole_logprobs(a, index, steps),
                "finish_reason": steps[-1].finish}
         if a.api == "text":
-            return {**got, "text": text + reasoning}
+            return {**got, "text": text}
+        reasoning = "".join(s.reasoning for s in steps)
         message = {"role": "assistant", "content": text}
         if reasoning:
             message[self.reasoning_key] = reasoning

@@ -16,16 +16,21 @@ CACHE_BLOCKS = 200_000
 class Engine:
     """What all requests of a process share."""
 
-    def __init__(self, dialect, log, model, max_running, reads, max_context,
-                 keep_alive, api_key=None, strict=False, adapters=()):
-        self.dialect, self.log, self.model = dialect, log, model
-        self.max_running, self.reads = max_running, reads
-        self.max_context, self.keep_alive = max_context, keep_alive
-        self.api_key, self.strict, self.adapters = api_key, strict, adapters
+    def __init__(self, dialect, log, options):
+        """options: of engine_mock.py."""
+        self.dialect, self.log = dialect, log
+        self.model, self.adapters = options.model, options.adapter
+        self.reads = options.reads
+        self.max_running = options.max_running
+        self.max_context = options.max_context
+        self.keep_alive = options.keep_alive
+        self.api_key, self.strict = options.api_key, options.strict
+        self.reasoning = options.reasoning
+        self.sampling_defaults = options.sampling_defaults
         self.faults = Faults()
         self.connections = self.requests = 0
         self.running, self.waiting = {}, collections.deque()
-        self.places = max_running           # that nobody has
+        self.places = self.max_running      # that nobody has
         self.peak = self.prompt_tokens = self.tokens = self.iterations = 0
         self.finished = self.aborted = 0
         self.delivered = time.monotonic()   # something, to anybody

@@ -27,7 +27,6 @@ class SGLang(VLLM):
     reasoning_key = "reasoning_content"
     detokenized = "text"
     is_early = False
-    sampling_defaults = "model"
 
     def routes(self):
         return {**super().routes(),
@@ -134,9 +133,9 @@ class SGLang(VLLM):
         await call.answer(200, {
             "model_path": f"/models/{e.model}", "served_model_name": e.model,
             "version": "0.5.4", "max_running_requests": e.max_running,
-            "reasoning_parser": None,
-            "sampling_defaults": self.sampling_defaults,
             "max_total_num_tokens": 65536, "context_length": e.max_context,
+            "reasoning_parser": "qwen3" if e.reasoning else None,
+            "sampling_defaults": e.sampling_defaults, "dp_size": 1,
             "internal_states": [{
                 "effective_max_running_requests_per_dp": e.max_running}]})
 
@@ -168,7 +167,7 @@ class SGLang(VLLM):
         text = ""
         async with contextlib.aclosing(run.steps()) as steps:
             async for choice, step in steps:
-                text += step.text + step.reasoning
+                text += step.text
                 finish = {"type": step.finish} if step.finish else None
                 yield {"text": text, "output_ids": list(choice.ids),
                        "meta_info": {
