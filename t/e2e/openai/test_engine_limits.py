@@ -1,0 +1,90 @@
+"""What engines do to those who call them: close idle connections, say that
+they are full.  No client may notice."""
+
+import concurrent.futures
+import itertools
+import os
+import random
+import time
+
+import pytest
+
+from llmgw import sse
+from llmgw.wait import wait_for
+
+# make test: as many requests as are quick, with an engine that closes idle
+# connections early.  LLMGW_IDLE=1000: that many, with uvicorn's own 5 s.
+LONG = int(os.environ.get("LLMGW_IDLE", 0))
+REQUESTS = LONG or 60
+IDLE = 5 if LONG else 0.25
+CONNECTIONS = 50 if LONG else 6
+
+
+def test_idle_connections_that_engines_close_cost_no_request(cluster):
+    nginx = cluster.engines_fleet(1, keep_alive=IDLE)
+    right = sse.call(cluster.engines["e1"].target, sse.CHAT,
+                     sse.chat("idle len=3;")).text
+    numbers = itertools.count()
+
+    def client(seed):
+        pause, n = random.Random(seed), 0
+        with sse.Connection(nginx.api) as connection:
+            while next(numbers) < REQUESTS:
+                got = sse.result_of(connection.request(
+                    sse.CHAT, sse.chat("idle len=3;", stream=seed % 2 == 0)))
+                assert (got.error, got.text) == (None, right)
+                n += 1
+                time.sleep(IDLE * pause.uniform(0.95, 1.05))
+        return n
+    with concurrent.futures.ThreadPoolExecutor(CONNECTIONS) as pool:
+        assert sum(pool.map(client, range(CONNECTIONS))) == REQUESTS
+    closed = cluster.engines["e1"].events("close")
+    assert len(closed) > 3      # or nothing was tried
+
+
+@pytest.mark.parametrize("status", (429, 503))
+def test_full_engine_makes_requests_wait(cluster, status):
+    nginx = cluster.engines_fleet(1, nginx={"pool": "llmgw_queue 100;"})
+    e = cluster.engines["e1"]
+    e.faults(status=status, times=3)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda n: sse.call(
+            nginx.api, sse.CHAT, sse.chat(f"{n} len=4;", stream=n % 2 == 0)),
+            range(4)))
+    assert [g.error for g in got] == [None] * 4
+    assert e.state()["faults"]["times"] == 0
+
+
+def test_engine_is_never_given_more_than_it_runs(cluster):
+    """Our queue stands in front, so that the engine's stays empty."""
+    nginx = cluster.engines_fleet(1, "sglang", max_running=3)
+    e = cluster.engines["e1"]
+    e.faults(token_delay=0.01)
+    most = []
+    with concurrent.futures.ThreadPoolExecutor(13) as pool:
+        jobs = [pool.submit(sse.call, nginx.api, sse.CHAT,
+                            sse.chat(f"{n} len=10;", stream=True))
+                for n in range(12)]
+        while not all(job.done() for job in jobs):
+            most.append(e.state()["waiting"])
+            time.sleep(0.02)
+    assert [job.result().error for job in jobs] == [None] * 12
+    assert e.state()["peak"] == 3 and max(most) == 0
+
+
+def test_capacity_that_nobody_tells_is_learnt(cluster):
+    """vLLM does not say how many it runs at once; what waits at it does."""
+    nginx = cluster.engines_fleet(1, "vllm", max_running=2)
+    e = cluster.engines["e1"]
+    e.faults(token_delay=0.05)
+    connections = [sse.Connection(nginx.api) for _ in range(6)]
+    for n, connection in enumerate(connections):
+        connection.request(sse.CHAT, sse.chat(f"{n} len=900;", stream=True))
+    wait_for(lambda: e.state()["waiting"], 5, "requests that wait at it")
+    wait_for(lambda: nginx.replicas()["a1"]["max_capacity"] in range(1, 6), 10,
+             "a capacity below what was asked for")
+    for connection in connections:
+        connection.close()
+    wait_for(lambda: not e.state()["running"] and not nginx.in_flight(), 5,
+             "an idle engine")
+    assert sse.call(nginx.api, sse.CHAT, sse.chat("len=3;")).error is None

@@ -1,0 +1,62 @@
+"""An engine that hangs while its /health says 200."""
+
+import concurrent.futures
+import time
+
+import pytest
+
+from llmgw import sse
+from llmgw.engine import model
+from llmgw.place import SLOW
+from llmgw.wait import wait_for
+
+STREAMS = 8
+
+
+def right(body):
+    return model.decode(model.said(model.render(body["messages"])))
+
+
+@pytest.mark.first
+def test_streams_move_from_a_hung_engine(cluster):
+    nginx = cluster.engines_fleet(2)
+    hung, well = cluster.engines["e1"], cluster.engines["e2"]
+    for e in (hung, well):
+        e.faults(token_delay=0.02)
+    asks = [sse.chat(f"{n} hung len=50;", stream=True) for n in range(STREAMS)]
+    with concurrent.futures.ThreadPoolExecutor(STREAMS) as pool:
+        jobs = [pool.submit(sse.call, nginx.api, sse.CHAT, ask, 30)
+                for ask in asks]
+        wait_for(lambda: hung.state()["running"] and well.state()["running"],
+                 5, "both engines to run some")
+        hung.faults(hang=True)
+        at = time.monotonic()
+        wait_for(lambda: nginx.replicas()["a1"]["service"] == "STALLED", 10,
+                 "a1 to be STALLED", interval=0.05)
+        took = time.monotonic() - at
+        results = [job.result() for job in jobs]
+        moved = time.monotonic() - at
+    hung.faults(hang=False)
+    # 3 s, and the time between two looks at it.
+    assert took < 4.6 * SLOW and moved < 8 * SLOW, (took, moved)
+    for ask, got in zip(asks, results):
+        assert (got.error, got.text) == (None, [right(ask)])
+        assert (got.done, len(got.ids), got.roles) == (1, 1, 1)
+    wait_for(lambda: nginx.replicas()["a1"]["service"] == "READY", 10,
+             "a1 to be well again")
+
+
+def test_busy_engine_is_not_called_hung(cluster):
+    """One that answers nobody but its streams is busy."""
+    nginx = cluster.engines_fleet(1)
+    e = cluster.engines["e1"]
+    e.faults(token_delay=0.1)
+    with sse.Connection(nginx.api) as c:
+        r = c.request(sse.CHAT, sse.chat("slow len=45;", stream=True))
+        r.wait_events(2)
+        e.faults(hang_metrics=True)
+        while not r.complete:
+            r.wait_events(len(r.events) + 1)
+            assert nginx.replicas()["a1"]["service"] == "READY"
+        e.faults(hang_metrics=False)
+        assert sse.result_of(r).error is None
