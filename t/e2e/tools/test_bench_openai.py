@@ -1,0 +1,44 @@
+"""llmgw-client bench --openai: counts are exact, and what is wrong with an
+answer is found."""
+
+import json
+import subprocess
+
+import pytest
+
+from llmgw import place
+
+
+def bench(target, *options, code=0):
+    out = subprocess.run(
+        [place.binary("llmgw-client"), "bench", "--openai", "--json",
+         "--gateway", target, "--duration", "20s", "--ramp", "0",
+         *map(str, options)], capture_output=True, text=True, timeout=60)
+    assert (out.returncode, out.stderr) == (code, ""), out
+    return json.loads(out.stdout)
+
+
+@pytest.mark.parametrize("faults, kind", [
+    ({"error_at": 1}, ("tokens", "error in the stream", "")),
+    ({"end_at": 2}, ("tokens", "lost at the end", "")),
+    ({"status": 429}, ("status", "429", "")),
+    ({"close_at": 1}, ("transport",
+                       "Transferred a partial file", ""))])
+def test_wrong_answers_are_found(cluster, faults, kind):
+    engine = cluster.engine(kind="openai", faults=json.dumps(faults))
+    got = bench(engine.target, "--any-text", "--model", "mock-model",
+                "--requests", 3, "--max-tokens", 4, code=1)
+    assert got["requests"]["failed"] == 3
+    assert [(e["class"], e["code"], e["reason"]) for e in got["errors"]] \
+        == [kind]
+
+
+def test_counts_are_those_of_the_replicas(cluster):
+    nginx = cluster.fleet(2, nginx={"openai": True},
+                          replica={"token_delay": "1ms"})
+    got = bench(nginx.api, "--connections", 4, "--requests", 60,
+                "--max-tokens", 7, "--any-text")
+    assert got["requests"]["ok"] == 60 and got["requests"]["failed"] == 0
+    stats = [r.stats() for r in cluster.replicas.values()]
+    assert sum(s.finished for s in stats) == 60
+    assert sum(s.tokens for s in stats) == 420
