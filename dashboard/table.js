@@ -25,6 +25,10 @@ const COLUMNS = [
   ['Address', 'address', byText('address'), false],
 ];
 const NUMERIC = new Set(['rate', 'first50', 'first99', 'failures']);
+/* These are hidden while no replica says anything of them. */
+const TOLD = new Set(['model', 'engine']);
+const classOf = (key) => (NUMERIC.has(key) ? 'num' : 'id')
+  + (TOLD.has(key) ? ' told' : '');
 
 /* Beside the state: what it waits for. */
 function noteOf(r) {
@@ -50,7 +54,7 @@ class Row {
     this.cells = COLUMNS.map(([, key]) =>
       el(key === 'id' ? 'th' : 'td',
          key === 'id' ? { scope: 'row', class: 'id' }
-                      : { class: NUMERIC.has(key) ? 'num' : 'id' }));
+                      : { class: classOf(key) }));
     this.use = svg('use', {});
     this.glyph = svg('svg', { 'aria-hidden': 'true' }, this.use);
     this.word = el('span', {});
@@ -112,7 +116,7 @@ class Table {
       const button = el('button', { type: 'button' }, title);
       button.addEventListener('click', () => this.sort(key, falls));
       const cell = el('th', { scope: 'col' }, button);
-      if (NUMERIC.has(key)) cell.className = 'num';
+      if (key !== 'id') cell.className = classOf(key);
       $('columns').append(cell);
       return cell;
     });
@@ -181,6 +185,8 @@ class Table {
   draw(pool) {
     this.pool = pool;
     this.drawChips(pool.replicas);
+    $('columns').parentNode.parentNode.classList.toggle('untold',
+      !pool.replicas.some((r) => r.model || engineOf(r.engine)));
     const chosen = this.chosen();
     const pages = Math.max(1, Math.ceil(chosen.length / ROWS));
     this.page = Math.max(0, Math.min(this.page, pages - 1));
