@@ -15,6 +15,9 @@
  */
 #define FIXED_BYTES  3072
 
+/* memchr() costs as much as looking at so many bytes. */
+#define NEAR_BYTES   16
+
 /*
  * yajl does not look whether it got memory, so a lack of it leaves by longjmp.
  * What yajl has got by then is reachable from its handle.
@@ -48,6 +51,7 @@ static int judge_tells(judge_t *judge, size_t at, int is_cut,
     llmgw_openai_error_t *error);
 static int judge_surrogates(const uint8_t *bytes, size_t len,
     llmgw_openai_error_t *error);
+static const uint8_t *judge_backslash(const uint8_t *p, const uint8_t *end);
 static int judge_says(llmgw_openai_error_t *error, const char *what,
     size_t at);
 
@@ -304,7 +308,7 @@ judge_surrogates(const uint8_t *bytes, size_t len,
 
     /* backslashes stand in strings only, and never last */
 
-    while ((p = memchr(p, '\\', end - p)) != NULL) {
+    while ((p = judge_backslash(p, end)) != NULL) {
         n = (p[1] == 'u') ? llmgw_scan_unicode(p, end, &character) : 2;
 
         if (n == 0) {
@@ -315,6 +319,24 @@ judge_surrogates(const uint8_t *bytes, size_t len,
     }
 
     return 0;
+}
+
+
+/* NULL: there is none.  Where there is one there are often more soon. */
+static const uint8_t *
+judge_backslash(const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t  *near;
+
+    near = end - p > NEAR_BYTES ? p + NEAR_BYTES : end;
+
+    for ( /* void */ ; p < near; p++) {
+        if (*p == '\\') {
+            return p;
+        }
+    }
+
+    return memchr(p, '\\', end - p);
 }
 
 

@@ -39,6 +39,8 @@ static uint64_t key_string(const llmgw_scan_t *string);
 static uint64_t key_mix(uint64_t a, uint64_t b);
 static uint64_t key_messages(llmgw_scan_t messages, uint64_t key,
     key_text_t *text);
+static llmgw_scan_t key_message(llmgw_scan_items_t *messages,
+    llmgw_scan_t message, llmgw_scan_t *role, llmgw_scan_t *content);
 static void key_content(key_text_t *text, llmgw_scan_t content);
 static void key_prompt(key_text_t *text, llmgw_scan_t prompt);
 static void key_text_string(key_text_t *text, const llmgw_scan_t *string);
@@ -243,34 +245,65 @@ key_mix(uint64_t a, uint64_t b)
 static uint64_t
 key_messages(llmgw_scan_t messages, uint64_t key, key_text_t *text)
 {
-    llmgw_scan_t        role, other;
+    llmgw_scan_t        message, role, content, other;
     llmgw_scan_item_t   item;
     llmgw_scan_items_t  items;
 
     other.kind = LLMGW_SCAN_END;
+    items = llmgw_scan_items(&messages);
 
-    for (items = llmgw_scan_items(&messages);
-         llmgw_scan_next(&items, &item); /* void */ )
-    {
-        role = llmgw_scan_member(item.value, "role");
+    while (llmgw_scan_enter(&items, &item)) {
+        message = key_message(&items, item.value, &role, &content);
 
         if (llmgw_scan_is(&role, "user")) {
-            key_content(text, llmgw_scan_member(item.value, "content"));
+            key_content(text, content);
             return key;
         }
 
         if (llmgw_scan_is(&role, "system")
             || llmgw_scan_is(&role, "developer"))
         {
-            key = key_mix(key, key_value(item.value));
+            key = key_mix(key, key_value(message));
 
         } else if (other.kind == LLMGW_SCAN_END) {
-            other = item.value;
+            other = message;
         }
     }
 
     return other.kind == LLMGW_SCAN_END ? key
                                         : key_mix(key, key_value(other));
+}
+
+
+/* One walk for all that is asked of a message, which may be long. */
+static llmgw_scan_t
+key_message(llmgw_scan_items_t *messages, llmgw_scan_t message,
+    llmgw_scan_t *role, llmgw_scan_t *content)
+{
+    llmgw_scan_item_t   item;
+    llmgw_scan_items_t  items;
+
+    items = llmgw_scan_items(&message);
+
+    *role = llmgw_scan_at(message.end, message.end);
+    *content = *role;
+
+    if (message.kind == LLMGW_SCAN_OBJECT || message.kind == LLMGW_SCAN_ARRAY)
+    {
+        while (llmgw_scan_next(&items, &item)) {
+            if (llmgw_scan_is(&item.key, "role")) {
+                *role = item.value;
+
+            } else if (llmgw_scan_is(&item.key, "content")) {
+                *content = item.value;
+            }
+        }
+
+        messages->p = items.p;
+        message.end = items.p;
+    }
+
+    return message;
 }
 
 
@@ -369,6 +402,6 @@ key_has_objects(llmgw_scan_t array)
 
     items = llmgw_scan_items(&array);
 
-    return llmgw_scan_next(&items, &item)
+    return llmgw_scan_enter(&items, &item)
            && item.value.kind == LLMGW_SCAN_OBJECT;
 }

@@ -9,7 +9,8 @@
 #define PATH_BYTES   64
 
 
-static int known_message(known_t *known, llmgw_scan_t message, uint32_t i);
+static int known_message(known_t *known, llmgw_scan_items_t *messages,
+    llmgw_scan_t message, uint32_t i);
 static int known_integer(known_t *known, llmgw_scan_t value, uint32_t min,
     uint32_t max, uint32_t *number);
 static int known_value_error(known_t *known, const char *path,
@@ -96,8 +97,8 @@ known_messages(known_t *known, llmgw_scan_t value)
 
     items = llmgw_scan_items(&value);
 
-    for (i = 0; llmgw_scan_next(&items, &item); i++) {
-        if (known_message(known, item.value, i) != 0) {
+    for (i = 0; llmgw_scan_enter(&items, &item); i++) {
+        if (known_message(known, &items, item.value, i) != 0) {
             return -1;
         }
     }
@@ -109,12 +110,24 @@ known_messages(known_t *known, llmgw_scan_t value)
 
 /* An object with a role.  The rest is for the engine to judge. */
 static int
-known_message(known_t *known, llmgw_scan_t message, uint32_t i)
+known_message(known_t *known, llmgw_scan_items_t *messages,
+    llmgw_scan_t message, uint32_t i)
 {
-    char          path[PATH_BYTES];
-    llmgw_scan_t  role;
+    char                path[PATH_BYTES];
+    llmgw_scan_t        role;
+    llmgw_scan_item_t   item;
+    llmgw_scan_items_t  items;
 
-    role = llmgw_scan_member(message, "role");
+    items = llmgw_scan_items(&message);
+    role = llmgw_scan_at(items.end, items.end);
+
+    while (llmgw_scan_next(&items, &item)) {
+        if (llmgw_scan_is(&item.key, "role")) {
+            role = item.value;
+        }
+    }
+
+    messages->p = items.p;
 
     if (message.kind == LLMGW_SCAN_OBJECT && role.kind == LLMGW_SCAN_STRING) {
         return 0;

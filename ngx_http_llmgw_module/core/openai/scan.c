@@ -25,8 +25,8 @@ static size_t scan_utf8(uint32_t character, uint8_t out[4]);
  * xor, or if it is below a space; what a borrow sets besides lies behind the
  * first that is right.
  */
-const uint8_t *
-llmgw_scan_special(const uint8_t *p, const uint8_t *end)
+static inline const uint8_t *
+scan_special(const uint8_t *p, const uint8_t *end)
 {
     uint64_t  eight, quote, slash, marks;
 
@@ -50,6 +50,13 @@ llmgw_scan_special(const uint8_t *p, const uint8_t *end)
     }
 
     return p;
+}
+
+
+const uint8_t *
+llmgw_scan_special(const uint8_t *p, const uint8_t *end)
+{
+    return scan_special(p, end);
 }
 
 
@@ -132,7 +139,7 @@ static const uint8_t *
 scan_string_end(const uint8_t *p, const uint8_t *end)
 {
     for ( ;; ) {
-        p = llmgw_scan_special(p, end);
+        p = scan_special(p, end);
 
         if (p == end || *p == '"') {
             return p == end ? end : p + 1;
@@ -241,11 +248,28 @@ llmgw_scan_items(const llmgw_scan_t *value)
 int
 llmgw_scan_next(llmgw_scan_items_t *items, llmgw_scan_item_t *item)
 {
+    if (!llmgw_scan_enter(items, item)) {
+        return 0;
+    }
+
+    item->value = scan_rest(item->value, &items->p, items->end);
+
+    return 1;
+}
+
+
+int
+llmgw_scan_enter(llmgw_scan_items_t *items, llmgw_scan_item_t *item)
+{
+    item->key = llmgw_scan_at(items->p, items->p);
     item->value = llmgw_scan_token(&items->p, items->end);
 
-    if (items->kind == LLMGW_SCAN_OBJECT
-        && item->value.kind == LLMGW_SCAN_STRING)
-    {
+    if (items->kind == LLMGW_SCAN_OBJECT) {
+
+        if (item->value.kind != LLMGW_SCAN_STRING) {
+            return 0;
+        }
+
         item->key = item->value;
         item->value = llmgw_scan_token(&items->p, items->end);
     }
@@ -257,8 +281,12 @@ llmgw_scan_next(llmgw_scan_items_t *items, llmgw_scan_item_t *item)
     case LLMGW_SCAN_ARRAY_END:
         return 0;
 
+    case LLMGW_SCAN_OBJECT:
+    case LLMGW_SCAN_ARRAY:
+        item->value.end = items->end;
+        return 1;
+
     default:
-        item->value = scan_rest(item->value, &items->p, items->end);
         return 1;
     }
 }
@@ -300,7 +328,7 @@ llmgw_scan_text(const llmgw_scan_t *string, const uint8_t **from,
 
     while (p < end) {
         run = (size_t) (end - p) > room - written ? p + (room - written) : end;
-        run = llmgw_scan_special(p, run);
+        run = scan_special(p, run);
 
         while (run < end && run > p && (*run & 0xc0) == 0x80) {
             run--;                          /* the whole character later */

@@ -61,8 +61,15 @@ llmgw_scan_t llmgw_scan_at(const uint8_t *begin, const uint8_t *end);
 /* A value that is no container has no items. */
 llmgw_scan_items_t llmgw_scan_items(const llmgw_scan_t *value);
 
-/* 0: there is no further item. */
+/* 0: there is no further item; then items->p is behind the container. */
 int llmgw_scan_next(llmgw_scan_items_t *items, llmgw_scan_item_t *item);
+
+/*
+ * The same, but items->p is moved only behind the bracket of a container, whose
+ * end is not known.  The caller goes through its items and continues behind
+ * them.
+ */
+int llmgw_scan_enter(llmgw_scan_items_t *items, llmgw_scan_item_t *item);
 
 /* The object's last member of that name; END: there is none, or no object. */
 llmgw_scan_t llmgw_scan_member(llmgw_scan_t object, const char *name);
