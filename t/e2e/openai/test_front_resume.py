@@ -95,12 +95,14 @@ def test_stream_that_has_its_finish_is_complete(play):
 
 @pytest.mark.parametrize("entries, openai", [
     ([[data(0), lambda r: message(data=chunk({"tool_calls": []})(r),
-                                  resume_by=rpc.pb.RESUME_NEVER), LOST]],
+                                  resume_by=rpc.pb.RESUME_NEVER), .2, LOST]],
      True),
-    ([[data(0), data(1), LOST]], "llmgw_resume off;"),
-    ([[data(0), data(1), LOST], [grpc.StatusCode.FAILED_PRECONDITION]], True),
+    ([[data(0), data(1), .2, LOST]], "llmgw_resume off;"),
+    ([[data(0), data(1), .2, LOST], [grpc.StatusCode.FAILED_PRECONDITION]],
+     True),
 ])
 def test_stream_that_cannot_go_on_ends_with_an_error(play, entries, openai):
+    """Its first tokens have left by then: otherwise it would begin anew."""
     script, call = play(*entries, openai=openai)
     got = call(stream=True)
     assert got.error["code"] == "not_resumable"
