@@ -27,7 +27,7 @@ typedef struct ngx_http_llmgw_attempt_s  ngx_http_llmgw_attempt_t;
  * session: the owner takes note, and finalizes no request.
  */
 typedef struct {
-    /* For each message but `progress` alone and `failure`. */
+    /* For what brings something: not for `progress`, nor for facts before. */
     void  (*token)(ngx_http_llmgw_attempt_t *attempt,
               const llmgw_token_t *token);
 
