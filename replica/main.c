@@ -77,8 +77,8 @@ static const option_t  main_table[] = {
     { "max-capacity", OPTION_STRING, FIELD(max_capacity), "auto", "auto|N",
       "concurrent streams; 0: no limit", 0, 0, 0 },
 
-    { "stall-timeout", OPTION_DURATION, FIELD(engine.stall_timeout_ms), "3s",
-      NULL, "an engine that works has progress in it", 1000,
+    { "stall-timeout", OPTION_DURATION, FIELD(engine.stall_timeout_ms),
+      "2500ms", NULL, "an engine that works has progress in it", 1000,
       ENGINE_DELAY_MAX_MS, 0 },
 
     { "model", OPTION_STRING, FIELD(engine.model), NULL, "NAME|FILE",

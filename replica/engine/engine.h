@@ -26,7 +26,7 @@
 #define ENGINE_CAPACITY_AUTO  (-1)
 
 /* What these options are unless they are given, in ms. */
-#define ENGINE_STALL_TIMEOUT_MS  3000
+#define ENGINE_STALL_TIMEOUT_MS  2500
 #define ENGINE_TOKEN_DELAY_MS    50
 
 #define ENGINE_VERSION_BYTES  64

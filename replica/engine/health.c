@@ -26,7 +26,7 @@ health_end(health_t *h, engine_state_t state)
     h->state = state;
     h->is_silent = 0;
     h->counter = -1;
-    h->still_ms = 0;
+    h->busy_ms = 0;
     h->idle_ms = 0;
 }
 
@@ -67,7 +67,7 @@ health_answer(health_t *h, engine_state_t state, uint64_t now_ms)
     {
         h->state = ENGINE_READY;
         h->is_silent = 0;
-        h->still_ms = 0;
+        h->busy_ms = 0;
         h->idle_ms = 0;
     }
 }
@@ -76,11 +76,10 @@ health_answer(health_t *h, engine_state_t state, uint64_t now_ms)
 static void
 health_moved(health_t *h)
 {
-    h->still_ms = 0;
-
     if (h->state == ENGINE_STALLED) {
         h->state = ENGINE_READY;
         h->is_silent = 0;
+        h->busy_ms = 0;
         h->idle_ms = 0;
     }
 }
@@ -107,7 +106,7 @@ health_is_forgotten(const health_t *h, uint64_t now_ms)
 static void
 health_scrape_idle(health_t *h, uint64_t now_ms)
 {
-    h->still_ms = 0;
+    h->busy_ms = 0;
 
     if (h->idle_ms == 0) {
         h->idle_ms = now_ms;
@@ -119,10 +118,47 @@ health_scrape_idle(health_t *h, uint64_t now_ms)
 }
 
 
+/*
+ * A counter tells of progress only when it is asked.  If bytes of ours came in
+ * between, they are what moved it, and they say when.
+ */
+static void
+health_count(health_t *h, int64_t counter, uint64_t now_ms)
+{
+    if (h->counter >= 0) {
+        h->moved_ms = now_ms;
+
+        if (h->bytes_ms < h->scraped_ms) {
+            h->alone_ms = now_ms;
+        }
+
+        health_moved(h);
+    }
+
+    h->counter = counter;
+}
+
+
+static uint64_t
+health_later(uint64_t a_ms, uint64_t b_ms)
+{
+    return a_ms > b_ms ? a_ms : b_ms;
+}
+
+
+uint64_t
+health_progress_ms(const health_t *h)
+{
+    return health_later(health_later(h->bytes_ms, h->alone_ms),
+                        health_later(h->busy_ms, h->streams_ms));
+}
+
+
 void
 health_scrape(health_t *h, int64_t counter, int64_t requests, uint64_t now_ms)
 {
-    int  is_known;
+    int       is_still;
+    uint64_t  before_ms;
 
     h->answered_ms = now_ms;
 
@@ -130,16 +166,14 @@ health_scrape(health_t *h, int64_t counter, int64_t requests, uint64_t now_ms)
         return;
     }
 
-    is_known = h->counter >= 0;
+    before_ms = h->scraped_ms;
+    is_still = (counter == h->counter);
 
-    if (counter != h->counter) {
-        h->counter = counter;
-
-        if (is_known) {
-            h->moved_ms = now_ms;
-            health_moved(h);
-        }
+    if (!is_still) {
+        health_count(h, counter, now_ms);
     }
+
+    h->scraped_ms = now_ms;
 
     if (requests <= 0 && !health_is_forgotten(h, now_ms)) {
         health_scrape_idle(h, now_ms);
@@ -148,11 +182,13 @@ health_scrape(health_t *h, int64_t counter, int64_t requests, uint64_t now_ms)
 
     h->idle_ms = 0;
 
-    if (h->still_ms == 0) {
-        h->still_ms = now_ms;
+    if (h->busy_ms == 0) {
+        h->busy_ms = h->bytes_ms > before_ms ? h->bytes_ms : now_ms;
     }
 
-    if (h->state == ENGINE_READY && now_ms - h->still_ms >= h->grace_ms) {
+    if (is_still && h->state == ENGINE_READY
+        && now_ms - health_progress_ms(h) >= h->grace_ms)
+    {
         h->state = ENGINE_STALLED;
     }
 }

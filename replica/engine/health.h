@@ -8,8 +8,8 @@
  *
  *   - a refused connection: DOWN at once, or STARTING before the first READY;
  *   - bytes on our own streams: it works, whatever else;
- *   - two answered scrapes a grace apart, with requests in the engine, and its
- *     progress counter the same in both and in between: STALLED;
+ *   - a scrape with requests in the engine, its progress counter the same as
+ *     in the one before, and the last progress a grace ago: STALLED;
  *   - streams run, and for HEALTH_SILENCE_MS neither a byte nor an answer:
  *     STALLED.  One probe without an answer means nothing.
  *
@@ -43,10 +43,12 @@ typedef struct {
     uint64_t        answered_ms;    /* the last answered probe */
     uint64_t        bytes_ms;       /* the last byte on a stream of ours */
     uint64_t        streams_ms;     /* since then streams run; 0: none does */
-    uint64_t        moved_ms;       /* its counter moved */
-    uint64_t        still_ms;       /* since this scrape it has not, though
-                                       requests run; 0: no such scrape */
-    uint64_t        idle_ms;        /* since this scrape none runs; 0: none */
+    uint64_t        scraped_ms;     /* the last scrape with a counter */
+    uint64_t        moved_ms;       /* its counter has moved */
+    uint64_t        alone_ms;       /* the same, and by no bytes of ours */
+    uint64_t        busy_ms;        /* requests are in it since then; 0: none
+                                       is */
+    uint64_t        idle_ms;        /* since this scrape none is; 0: some are */
     int64_t         counter;        /* -1: not known */
 } health_t;
 
@@ -67,6 +69,9 @@ void health_scrape(health_t *health, int64_t counter, int64_t requests,
 
 /* Bytes on a stream of ours. */
 void health_bytes(health_t *health, uint64_t now_ms);
+
+/* The last progress that is known, for a READY engine with requests. */
+uint64_t health_progress_ms(const health_t *health);
 
 /*
  * Time passes: to be called a few times a second.  streams: those of ours that

@@ -27,8 +27,8 @@
 #define HTTP_STREAM_BYTES  1024L
 #define HTTP_WHOLE_BYTES   16384L
 
-/* For the end of an answer that was left: it comes with what is known. */
-#define HTTP_LEAVE_S      0.1
+/* For the end of an answer that was left: as a rule it is on its way. */
+#define HTTP_LEAVE_S      1.0
 #define HTTP_LEAVE_BYTES  4096
 
 

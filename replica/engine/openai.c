@@ -36,7 +36,7 @@
 
 #define OPENAI_PULSE_S      0.5
 #define OPENAI_PROGRESS_MS  2000    /* of silence, then a sign of life */
-#define OPENAI_MOVED_MS     4000    /* two scrapes: it moves, or does not */
+#define OPENAI_MOVED_MS     2500    /* by a scrape: they come more often */
 
 /* Of a request's id, before our own part. */
 #define OPENAI_ID_BYTES     200

@@ -8,9 +8,8 @@
  *                |  refused, broken, timed out, not ready              ^
  *                '-----------------------------------------------------'
  *
- * The pause is SCRAPE_PAUSE_S for an engine that is there, since llama-server
- * notices aborted requests only between looks that are further apart than a
- * second; an engine that is not ready is looked at more often.
+ * The pause is about SCRAPE_PAUSE_MS for an engine that is there; one that is
+ * not ready is looked at more often.
  */
 
 #include <stdio.h>
@@ -21,9 +20,10 @@
 #include "replica/engine/scrape.h"
 
 
-#define SCRAPE_PAUSE_S       1.5
-#define SCRAPE_HURRY_S       0.25       /* until it is ready */
-#define SCRAPE_BROKEN_S      0.01       /* its process may be about to end */
+#define SCRAPE_PAUSE_MS      1500
+#define SCRAPE_SLACK_MS      20         /* timers may be a little early */
+#define SCRAPE_HURRY_MS      250        /* until it is ready */
+#define SCRAPE_BROKEN_MS     10         /* its process may be about to end */
 #define SCRAPE_TIMEOUT_MS    2000
 #define SCRAPE_ONCE_MS       30000      /* adapters are loaded while it runs */
 #define SCRAPE_BODY_BYTES    (4 * 1024 * 1024)  /* metrics have about 100 kB */
@@ -155,6 +155,32 @@ scrape_judge(scrape_t *s)
 }
 
 
+/*
+ * Until the next look.  It is so that one look comes when the engine would be
+ * STALLED, if nothing moves until then.
+ */
+static uint64_t
+scrape_pause_ms(const scrape_t *s)
+{
+    uint64_t  now_ms, stall_ms, least_ms;
+
+    if (s->dialect == NULL || s->health.streams_ms == 0) {
+        return SCRAPE_PAUSE_MS;
+    }
+
+    now_ms = scrape_clock_ms();
+    stall_ms = health_progress_ms(&s->health) + s->health.grace_ms
+               + SCRAPE_SLACK_MS;
+    least_ms = s->dialect->pause_ms;
+
+    if (stall_ms <= now_ms || stall_ms - now_ms >= SCRAPE_PAUSE_MS + least_ms) {
+        return SCRAPE_PAUSE_MS;
+    }
+
+    return stall_ms - now_ms > least_ms ? stall_ms - now_ms : least_ms;
+}
+
+
 /* --- the table of probes */
 
 static const char *
@@ -176,24 +202,24 @@ scrape_is_due(const scrape_t *s)
 
 
 static void
-scrape_pause(scrape_t *s, double pause_s)
+scrape_pause(scrape_t *s, uint64_t pause_ms)
 {
     int  is_there;
 
     is_there = s->health.state == ENGINE_READY
                || s->health.state == ENGINE_STALLED;
 
-    if (!is_there && pause_s > SCRAPE_HURRY_S) {
-        pause_s = SCRAPE_HURRY_S;
+    if (!is_there && pause_ms > SCRAPE_HURRY_MS) {
+        pause_ms = SCRAPE_HURRY_MS;
     }
 
     if (s->is_urgent) {
         s->is_urgent = 0;
-        pause_s = 0;
+        pause_ms = 0;
     }
 
     ev_timer_stop(s->engine->loop, &s->timer);
-    ev_timer_set(&s->timer, pause_s, 0);
+    ev_timer_set(&s->timer, (double) pause_ms / 1000, 0);
     ev_timer_start(s->engine->loop, &s->timer);
 }
 
@@ -223,7 +249,7 @@ scrape_finish(scrape_t *s)
             return;
         }
 
-        scrape_pause(s, SCRAPE_HURRY_S);
+        scrape_pause(s, SCRAPE_HURRY_MS);
         return;
     }
 
@@ -233,7 +259,7 @@ scrape_finish(scrape_t *s)
 
     health_answer(&s->health, ENGINE_READY, now_ms);
     scrape_judge(s);
-    scrape_pause(s, SCRAPE_PAUSE_S);
+    scrape_pause(s, scrape_pause_ms(s));
 }
 
 
@@ -311,7 +337,7 @@ scrape_answered(scrape_t *s)
 
     } else {
         scrape_judge(s);
-        scrape_pause(s, SCRAPE_PAUSE_S);
+        scrape_pause(s, SCRAPE_PAUSE_MS);
         return;
     }
 
@@ -377,7 +403,7 @@ scrape_on_end(http_request_t *request, http_end_t end, const char *why)
         scrape_judge(s);
     }
 
-    scrape_pause(s, end == HTTP_BROKEN ? SCRAPE_BROKEN_S : SCRAPE_PAUSE_S);
+    scrape_pause(s, end == HTTP_BROKEN ? SCRAPE_BROKEN_MS : SCRAPE_PAUSE_MS);
 }
 
 
@@ -414,7 +440,7 @@ scrape_ask(scrape_t *s)
     s->request = http_start(s->http, &call);
 
     if (s->request == NULL) {
-        scrape_pause(s, SCRAPE_PAUSE_S);
+        scrape_pause(s, SCRAPE_PAUSE_MS);
     }
 }
 

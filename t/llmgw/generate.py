@@ -48,6 +48,7 @@ class Answer:
     messages: list = dataclasses.field(default_factory=list)
     times: list = dataclasses.field(default_factory=list)
     seconds: float = 0.0
+    ended: float = 0.0          # of the clock of `times`
     trailers: dict = dataclasses.field(default_factory=dict)
 
     @property
@@ -95,7 +96,8 @@ def drain(call, answer=None):
         pass
     answer.code, answer.details = call.code().name, call.details()
     answer.trailers = dict(call.trailing_metadata() or ())
-    answer.seconds = time.monotonic() - begin
+    answer.ended = time.monotonic()
+    answer.seconds = answer.ended - begin
     return answer
 
 

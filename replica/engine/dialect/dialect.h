@@ -119,6 +119,10 @@ typedef struct {
 struct dialect_s {
     const char             *name;
     const dialect_probe_t  *probes;
+    uint32_t                pause_ms;   /* at least, between two looks: an
+                                           answer may keep llama-server from
+                                           noticing for a second that a client
+                                           has gone */
     const dialect_ops_t    *ops;        /* dialect_inner.h */
 };
 

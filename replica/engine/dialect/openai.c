@@ -40,4 +40,6 @@ static const dialect_ops_t  openai_ops = {
     .completion_tokens = 16
 };
 
-const dialect_t  dialect_openai = { "openai", openai_probes, &openai_ops };
+const dialect_t  dialect_openai = {
+    "openai", openai_probes, 500, &openai_ops
+};

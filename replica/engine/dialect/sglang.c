@@ -159,4 +159,6 @@ static const dialect_ops_t  sglang_ops = {
     .assembles = 1
 };
 
-const dialect_t  dialect_sglang = { "sglang", sglang_probes, &sglang_ops };
+const dialect_t  dialect_sglang = {
+    "sglang", sglang_probes, 500, &sglang_ops
+};

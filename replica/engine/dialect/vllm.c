@@ -136,4 +136,6 @@ static const dialect_ops_t  vllm_ops = {
     .says_context = 1
 };
 
-const dialect_t  dialect_vllm = { "vllm", vllm_probes, &vllm_ops };
+const dialect_t  dialect_vllm = {
+    "vllm", vllm_probes, 500, &vllm_ops
+};

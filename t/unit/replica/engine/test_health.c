@@ -75,7 +75,7 @@ a_refused_connection_is_the_end_at_once(void **state)
 
 
 static void
-no_progress_in_two_scrapes_a_grace_apart_is_a_stall(void **state)
+no_progress_for_a_grace_is_a_stall(void **state)
 {
     health_t  h;
 
@@ -99,6 +99,22 @@ no_progress_in_two_scrapes_a_grace_apart_is_a_stall(void **state)
 }
 
 
+/* Whatever moved between two scrapes a grace apart: none had a still one. */
+static void
+a_counter_that_moved_is_no_stall(void **state)
+{
+    int       i;
+    health_t  h;
+
+    h = ready();
+
+    for (i = 0; i < 10; i++) {
+        health_scrape(&h, i, 1, START + i * 10000);
+        assert_int_equal(h.state, ENGINE_READY);
+    }
+}
+
+
 static void
 bytes_on_our_streams_are_progress(void **state)
 {
@@ -109,12 +125,48 @@ bytes_on_our_streams_are_progress(void **state)
     health_bytes(&h, START + 2900);
     health_scrape(&h, 10, 1, START + 3000);
     assert_int_equal(h.state, ENGINE_READY);
-    health_scrape(&h, 10, 1, START + 5999);
+    health_scrape(&h, 10, 1, START + 5899);
     assert_int_equal(h.state, ENGINE_READY);
-    health_scrape(&h, 10, 1, START + 6000);
+    health_scrape(&h, 10, 1, START + 5900);
     assert_int_equal(h.state, ENGINE_STALLED);
     health_bytes(&h, START + 6001);
     assert_int_equal(h.state, ENGINE_READY);
+}
+
+
+/* The next scrape sees that the counter moved; our bytes say when. */
+static void
+the_grace_begins_at_our_last_byte(void **state)
+{
+    health_t  h;
+
+    h = ready();
+    health_scrape(&h, 10, 1, START);
+    health_bytes(&h, START + 100);
+    health_scrape(&h, 11, 1, START + 1500);
+    assert_int_equal(h.moved_ms, START + 1500);
+    assert_int_equal(health_progress_ms(&h), START + 100);
+    health_scrape(&h, 11, 1, START + 3099);
+    assert_int_equal(h.state, ENGINE_READY);
+    health_scrape(&h, 11, 1, START + 3100);
+    assert_int_equal(h.state, ENGINE_STALLED);
+}
+
+
+/* A request has its grace, however long the engine was idle before. */
+static void
+the_grace_begins_anew_with_work(void **state)
+{
+    health_t  h;
+
+    h = ready();
+    health_scrape(&h, 10, 0, START);
+    health_scrape(&h, 10, 0, START + 60000);
+    health_scrape(&h, 10, 1, START + 61500);
+    health_scrape(&h, 10, 1, START + 64499);
+    assert_int_equal(h.state, ENGINE_READY);
+    health_scrape(&h, 10, 1, START + 64500);
+    assert_int_equal(h.state, ENGINE_STALLED);
 }
 
 
@@ -277,8 +329,11 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(an_engine_starts_until_it_has_been_ready),
         cmocka_unit_test(a_refused_connection_is_the_end_at_once),
-        cmocka_unit_test(no_progress_in_two_scrapes_a_grace_apart_is_a_stall),
+        cmocka_unit_test(no_progress_for_a_grace_is_a_stall),
+        cmocka_unit_test(a_counter_that_moved_is_no_stall),
         cmocka_unit_test(bytes_on_our_streams_are_progress),
+        cmocka_unit_test(the_grace_begins_at_our_last_byte),
+        cmocka_unit_test(the_grace_begins_anew_with_work),
         cmocka_unit_test(an_idle_engine_need_not_move),
         cmocka_unit_test(a_stream_that_the_engine_forgot_is_a_stall),
         cmocka_unit_test(silence_is_a_stall_only_while_streams_run),
