@@ -14,31 +14,33 @@
 typedef Llmgateway__GenerateResponse  answer_message_t;
 
 
-int
-answer_init(answer_t *a, run_t *run, int is_logprobs)
+void
+answer_init(answer_t *a, run_t *run)
 {
     const Llmgateway__GenerateRequest  *request;
-    const Llmgateway__OpenaiRequest    *openai;
 
     request = run->request;
-    openai = request->openai;
     a->run = run;
     a->want = request->want;
     a->has_role = (request->delivered != NULL);
+    a->is_openai = (request->openai != NULL);
+    a->is_chat = a->is_openai
+                 && request->openai->api == LLMGATEWAY__API__API_CHAT;
+    a->form = a->is_openai || a->want != 0 ? ANSWER_TEXT : ANSWER_PLAIN;
+}
 
-    if (openai == NULL) {
-        a->form = request->want == 0 ? ANSWER_PLAIN : ANSWER_TEXT;
-        return 0;
-    }
 
-    a->form = ANSWER_TEXT;
+int
+answer_shape(answer_t *a, int is_logprobs)
+{
+    const Llmgateway__OpenaiRequest  *openai;
 
     if (!is_logprobs) {
         return 0;
     }
 
+    openai = a->run->request->openai;
     a->form = openai->stream ? ANSWER_CHUNKS : ANSWER_WHOLE;
-    a->is_chat = (openai->api == LLMGATEWAY__API__API_CHAT);
     a->created = openai->created;
     a->id = strdup(openai->id);
     a->model = strdup(openai->model);
@@ -326,7 +328,7 @@ answer_progress(answer_t *a)
 
 
 int
-answer_failure(run_t *run, unsigned status, const char *message,
+answer_failure(answer_t *a, unsigned status, const char *message,
     const char *param, const char *code)
 {
     int                   rc;
@@ -335,7 +337,7 @@ answer_failure(run_t *run, unsigned status, const char *message,
     answer_message_t      response;
     Llmgateway__Failure   failure;
 
-    if (run->request->openai == NULL) {
+    if (!a->is_openai) {
         return 0;
     }
 
@@ -355,7 +357,7 @@ answer_failure(run_t *run, unsigned status, const char *message,
     failure.body.data = (uint8_t *) body;
     failure.body.len = strlen(body);
     response.failure = &failure;
-    rc = run_send(run, &response);
+    rc = run_send(a->run, &response);
     free(body);
 
     return rc;

@@ -32,10 +32,11 @@ typedef struct {
     core_t               *core;
     hold_t               *hold;
 
+    int                   is_openai;
+    int                   is_chat;
     char                 *id;           /* CHUNKS and WHOLE */
     char                 *model;
     int64_t               created;
-    int                   is_chat;
     int                   has_role;     /* it was sent */
     uint32_t              want;
 
@@ -53,8 +54,11 @@ typedef struct {
 } answer_t;
 
 
-/* Of the run's request.  0, or -1: out of memory. */
-int answer_init(answer_t *answer, run_t *run, int is_logprobs);
+/* Of the run's request, which is not needed after answer_shape(). */
+void answer_init(answer_t *answer, run_t *run);
+
+/* 0, or -1: out of memory. */
+int answer_shape(answer_t *answer, int is_logprobs);
 void answer_done(answer_t *answer);
 
 /* After hold_take().  0, or -1: out of memory. */
@@ -67,7 +71,7 @@ int answer_end(answer_t *answer, const char *reason);
 int answer_progress(answer_t *answer);
 
 /* OpenAI's error, where the client speaks it.  0, or -1. */
-int answer_failure(run_t *run, unsigned status, const char *message,
+int answer_failure(answer_t *answer, unsigned status, const char *message,
     const char *param, const char *code);
 
 #endif /* ANSWER_H */

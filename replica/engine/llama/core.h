@@ -127,7 +127,8 @@ typedef struct {
     core_event_kind_t  kind;
     uint32_t           id;          /* TOKEN */
     sample_logprobs_t  logprobs;    /* TOKEN, if asked for */
-    uint32_t           tokens;      /* PROMPT, CONTEXT: of the prompt */
+    uint32_t           tokens;      /* PROMPT, CONTEXT: of the prompt; 0: not
+                                       counted, it is far too long */
     uint64_t           hash;        /* PROMPT: XXH3 of its ids */
 } core_event_t;
 

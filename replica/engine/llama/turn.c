@@ -53,7 +53,7 @@ static void
 turn_refuse(llama_run_t *r, unsigned status, const char *message,
     const char *param, const char *code)
 {
-    if (answer_failure(&r->run, status, message, param, code) != 0) {
+    if (answer_failure(&r->answer, status, message, param, code) != 0) {
         turn_no_memory(r);
         return;
     }
@@ -121,6 +121,7 @@ turn_on_end(llama_run_t *r, const char *reason)
 }
 
 
+/* tokens: of the prompt; 0: so many that they were not counted. */
 static void
 turn_on_context(llama_run_t *r, uint32_t tokens)
 {
@@ -129,10 +130,24 @@ turn_on_context(llama_run_t *r, uint32_t tokens)
 
     l = r->run.engine->data;
 
-    snprintf(message, sizeof(message), "the model's context is %u tokens: the "
-             "prompt has %u, and the answer has to fit as well",
-             l->facts.context, tokens);
-    turn_refuse(r, 400, message, "messages", "context_length_exceeded");
+    if (r->answer.completion_tokens > 0) {
+        turn_finish(r, ENGINE_FAILED, LLMGW_GRPC_FAILED_PRECONDITION,
+                    "the context is smaller here");
+        return;
+    }
+
+    if (tokens > 0) {
+        snprintf(message, sizeof(message), "the model's context is %u tokens: "
+                 "the prompt has %u, and the answer has to fit as well",
+                 l->facts.context, tokens);
+
+    } else {
+        snprintf(message, sizeof(message), "the prompt is longer than any of "
+                 "%u tokens, the model's context", l->facts.context);
+    }
+
+    turn_refuse(r, 400, message, r->answer.is_chat ? "messages" : "prompt",
+                "context_length_exceeded");
 }
 
 
@@ -266,6 +281,7 @@ turn_start(run_t *run)
 
     l = run->engine->data;
     r = (llama_run_t *) run;
+    answer_init(&r->answer, run);
     job = job_create(run->request, &r->hold, &error);
 
     if (job == NULL) {
@@ -283,7 +299,7 @@ turn_start(run_t *run)
     r->answer.hold = &r->hold;
     r->answer.completion_tokens = (uint32_t) job->ndelivered;
 
-    if (answer_init(&r->answer, run, job->sample.is_logprobs) != 0
+    if (answer_shape(&r->answer, job->sample.is_logprobs) != 0
         || turn_count_delivered(r) != 0)
     {
         job->free(job);
@@ -303,6 +319,7 @@ turn_start(run_t *run)
         r->answer.skip = (uint32_t) run->request->tokens_already_generated;
     }
 
+    run_drop_request(run);
     r->seq = l->plugin->submit(l->core, job);
 
     if (r->seq == NULL) {

@@ -242,6 +242,12 @@ def test_what_does_not_fit_is_refused(cluster, models):
                                                "context_length_exceeded")
     assert "256" in body["error"]["message"]
 
+    # One that no tokens could make short is not even tokenized.
+    got = ask(small, request({"prompt": "x" * 100_000, "max_tokens": 1}))
+    status, body = got.failure
+    assert "longer than any" in body["error"]["message"]
+    assert body["error"]["param"] == "prompt"
+
     # Without a limit of its own a text may fill the context.
     body = chat("fill", **ENDLESS)
     del body["max_tokens"]

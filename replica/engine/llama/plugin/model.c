@@ -211,27 +211,40 @@ model_open_context(core_t *core)
 }
 
 
-/* The tokens that end a text, which a request may forbid for a while. */
-static int
-model_find_ends(core_t *core)
+/* Bytes of a token; libllama says a long one's as a negative number. */
+static size_t
+model_token_bytes(const core_t *core, llama_token id)
 {
+    char     piece[64];
+    int32_t  n;
+
+    n = llama_token_to_piece(core->vocab, id, piece, sizeof(piece), 0, true);
+
+    return (size_t) (n < 0 ? -n : n);
+}
+
+
+/*
+ * The tokens that end a text, which a request may forbid for a while; and the
+ * longest one, by which a text is too long without being tokenized.
+ */
+static int
+model_read_tokens(core_t *core)
+{
+    size_t    bytes;
     uint32_t  id, n;
 
     n = (uint32_t) llama_vocab_n_tokens(core->vocab);
-
-    for (id = 0; id < n; id++) {
-        core->nends += llama_vocab_is_eog(core->vocab, (llama_token) id);
-    }
-
-    core->ends = malloc((core->nends + 1) * sizeof(uint32_t));
+    core->ends = malloc(n * sizeof(uint32_t));
 
     if (core->ends == NULL) {
         return model_fail(core, "out of memory");
     }
 
-    core->nends = 0;
-
     for (id = 0; id < n; id++) {
+        bytes = model_token_bytes(core, (llama_token) id);
+        core->longest = bytes > core->longest ? bytes : core->longest;
+
         if (llama_vocab_is_eog(core->vocab, (llama_token) id)) {
             core->ends[core->nends++] = id;
         }
@@ -307,7 +320,7 @@ model_load(core_t *core)
     if (model_open_file(core) != 0
         || model_check_memory(core, file_bytes) != 0
         || model_open_context(core) != 0
-        || model_find_ends(core) != 0)
+        || model_read_tokens(core) != 0)
     {
         return -1;
     }

@@ -69,6 +69,7 @@ struct core_s {
     sample_room_t          room;
     uint32_t              *ends;    /* tokens that end a text */
     size_t                 nends;
+    size_t                 longest; /* bytes of a token */
 };
 
 

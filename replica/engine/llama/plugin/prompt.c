@@ -71,33 +71,42 @@ prompt_render(const core_seq_t *seq, int32_t *len)
 }
 
 
-/* 0, or -1: out of memory or beyond all limits. */
-static int
+/*
+ * Texts that cannot fit are not tokenized: that takes a second for some MB,
+ * in which nothing else is decoded.
+ */
+static core_event_kind_t
 prompt_tokenize(core_seq_t *seq, const char *text, int32_t len)
 {
     int32_t  n, room;
+
+    if ((uint64_t) len > (uint64_t) seq->core->facts.context
+                         * seq->core->longest)
+    {
+        return CORE_CONTEXT;
+    }
 
     room = len + 16;
     seq->ids = malloc((size_t) room * sizeof(llama_token));
 
     if (seq->ids == NULL) {
-        return -1;
+        return CORE_FAILED;
     }
 
     n = llama_tokenize(seq->core->vocab, text, len, seq->ids, room, true,
                        true);
 
     if (n < 0) {
-        return -1;
+        return CORE_FAILED;
     }
 
     seq->nprompt = (uint32_t) n;
 
-    return 0;
+    return CORE_PROMPT;
 }
 
 
-static int
+static core_event_kind_t
 prompt_copy_ids(core_seq_t *seq)
 {
     size_t             i;
@@ -107,7 +116,7 @@ prompt_copy_ids(core_seq_t *seq)
     seq->ids = malloc((job->nids + 1) * sizeof(llama_token));
 
     if (seq->ids == NULL) {
-        return -1;
+        return CORE_FAILED;
     }
 
     for (i = 0; i < job->nids; i++) {
@@ -116,36 +125,36 @@ prompt_copy_ids(core_seq_t *seq)
 
     seq->nprompt = (uint32_t) job->nids;
 
-    return 0;
+    return CORE_PROMPT;
 }
 
 
 static core_event_kind_t
 prompt_ids(core_seq_t *seq)
 {
-    int      rc;
-    char    *text;
-    int32_t  len;
+    char               *text;
+    int32_t             len;
+    const core_job_t   *job;
+    core_event_kind_t   kind;
 
-    if (seq->job->messages != NULL) {
-        text = prompt_render(seq, &len);
+    job = seq->job;
 
-        if (text == NULL) {
-            return CORE_NO_TEMPLATE;
-        }
-
-        rc = prompt_tokenize(seq, text, len);
-        free(text);
-
-    } else if (seq->job->text != NULL) {
-        rc = prompt_tokenize(seq, seq->job->text,
-                             (int32_t) seq->job->text_len);
-
-    } else {
-        rc = prompt_copy_ids(seq);
+    if (job->messages == NULL) {
+        return job->text != NULL
+               ? prompt_tokenize(seq, job->text, (int32_t) job->text_len)
+               : prompt_copy_ids(seq);
     }
 
-    return rc == 0 ? CORE_PROMPT : CORE_FAILED;
+    text = prompt_render(seq, &len);
+
+    if (text == NULL) {
+        return CORE_NO_TEMPLATE;
+    }
+
+    kind = prompt_tokenize(seq, text, len);
+    free(text);
+
+    return kind;
 }
 
 
