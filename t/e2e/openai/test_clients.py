@@ -125,7 +125,7 @@ def test_embeddings_are_the_same_for_all(at_engine, through):
 
 @pytest.mark.parametrize("name", ASKS)
 def test_stream_has_one_id_one_role_and_one_done(engine, nginx, name):
-    """The strict client, over HTTP/1.1; curl, over h2c."""
+    """For a client that repairs nothing."""
     api, body, _ = ASKS[name]
     body = {**body, "stream": True, "stream_options": {"include_usage": True}}
     right = sse.call(engine.target, PATHS[api], ASKS[name][1])
@@ -137,10 +137,26 @@ def test_stream_has_one_id_one_role_and_one_done(engine, nginx, name):
         assert getattr(got, field) == getattr(right, field), field
     for key in ("prompt_tokens", "completion_tokens", "total_tokens"):
         assert got.usage[key] == right.usage[key]
-    status, _, raw, _ = clients.curl(f"http://{nginx.target}{PATHS[api]}",
-                                     body, "--http2-prior-knowledge")
-    assert status == 200 and raw.count(b"data: [DONE]\n\n") == 1
-    assert raw.endswith(b"data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("name", ("chat", "text"))
+def test_curl_is_told_the_same_over_both_versions_of_http(engine, nginx, name):
+    api, body, _ = ASKS[name]
+    right = sse.call(engine.target, PATHS[api], body)
+    for target, version in ((engine.target, "--http1.1"),
+                            (nginx.api, "--http1.1"),
+                            (nginx.target, "--http2-prior-knowledge")):
+        url = f"http://{target}{PATHS[api]}"
+        status, _, raw, code = clients.curl(url, body, version)
+        assert (status, code) == (200, 0)
+        got = sse.take_whole(sse.Result(), json.loads(raw))
+        assert (got.text, got.finish_reason) == (right.text,
+                                                 right.finish_reason)
+        status, _, raw, code = clients.curl(url, {**body, "stream": True},
+                                            version)
+        assert (status, code) == (200, 0)
+        assert raw.count(b"data: [DONE]\n\n") == 1
+        assert raw.endswith(b"data: [DONE]\n\n")
 
 
 def told_nothing(base, body, able=clients.JS):
