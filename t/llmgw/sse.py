@@ -258,6 +258,7 @@ class Result:
     roles: int = 0
     done: int = 0
     token_ids: list = dataclasses.field(default_factory=list)
+    created: int = None
 
     def choice(self, index):
         while len(self.text) <= index:
@@ -305,9 +306,11 @@ def take_event(result, event, strict):
         return
     if strict and result.error:
         raise Broken(f"an event behind an error: {event.data}")
-    for key, kept in (("id", result.ids),):
-        if chunk[key] not in kept:
-            kept.append(chunk[key])
+    if chunk["id"] not in result.ids:
+        result.ids.append(chunk["id"])
+    result.created = result.created or chunk["created"]
+    if strict and chunk["created"] != result.created:
+        raise Broken(f"created in another second than before: {chunk}")
     if chunk.get("usage"):
         result.usage = chunk["usage"]
     for choice in chunk["choices"]:
