@@ -13,7 +13,8 @@ from .machine import ROOT, Fail
 FLAGS = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror",
          "-Wno-unused-parameter", "-D_GNU_SOURCE", "-I.", "-Iagent",
          "-Ibuild/gen", "-Ingx_http_llmgw_module"]
-ARCHIVES = ["build/obj/release/libcore.a", "build/obj/release/libproto.a"]
+ARCHIVES = ["build/obj/release/libcore.a", "build/obj/release/libreplica.a",
+            "build/obj/release/libproto.a"]
 LIBS = ["-lprotobuf-c", "-lnghttp2", "-lxxhash", "-lyajl", "-lm"]
 LIMIT_S = 120
 COLUMNS = ("build_ms", "slice_us", "change_ms", "change_slice_us",

@@ -71,8 +71,6 @@ typedef struct {
     size_t       body_bytes;
     int          is_stream;     /* an event stream is expected: no limit of
                                    time on the whole answer */
-    int          is_free;       /* asks nothing of the GPU: may be asked while
-                                   the engine is full */
 } dialect_http_t;
 
 

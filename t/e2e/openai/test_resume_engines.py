@@ -98,6 +98,12 @@ class Stream(threading.Thread):
     def tokens(self):
         return len(self.response.events)
 
+    def text(self):
+        """An event may have several tokens; how near is the end?"""
+        return "".join(c["delta"].get("content") or "" for e in
+                       self.response.events[:] if e.data != "[DONE]"
+                       for c in e.json["choices"])
+
 
 def rights(engine, n, tokens):
     """Bodies, and what an engine says to them while nothing happens."""
@@ -130,8 +136,11 @@ def play(cluster, kind, what, sig, at, n, tokens):
     if at == "finish":
         wait_for(lambda: any(s.result for s in streams), 60, "an end",
                  interval=0.001)
+    elif at == "last":
+        right = known[0][1].text[0]
+        wait_for(lambda: len(streams[0].text()) >= len(right) - 8, 60,
+                 "the last word but one", interval=0.001)
     elif at:
-        at = tokens - 1 if at == "last" else at
         wait_for(lambda: max(s.tokens() for s in streams) >= at, 60,
                  f"{at} tokens", interval=0.001)
     lose(cluster, what, sig)
