@@ -10,6 +10,7 @@ it ends by itself, and its exit status says whether all went as expected.
 import argparse
 import json
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -65,6 +66,25 @@ def ask(nginx, prompt, max_tokens=24, on_token=None):
     return spoke
 
 
+def curl(nginx, prompt, **more):
+    """The command that asks over OpenAI's API."""
+    body = {"model": "sim", "max_tokens": 24, **more,
+            "messages": [{"role": "user", "content": prompt}]}
+    return ["curl", "-sSN", f"http://{nginx.api}/v1/chat/completions",
+            "-H", "content-type: application/json", "-d", json.dumps(body)]
+
+
+def ask_openai(nginx, prompt):
+    out = subprocess.run(curl(nginx, prompt), capture_output=True, text=True)
+    try:
+        choice, = json.loads(out.stdout)["choices"]
+        print(paint("36", "  [assistant] ") + choice["message"]["content"])
+    except (ValueError, KeyError) as e:
+        raise Surprise(f"{out.stdout}{out.stderr}") from e
+    if choice["finish_reason"] != "length":
+        raise Surprise(f"the answer ended by {choice['finish_reason']}")
+
+
 def members(cluster):
     out = cluster.gateway.ctl("members")
     if out.returncode != 0:
@@ -90,6 +110,7 @@ def lost(cluster, nginx, id):
 def show(cluster):
     step("Starting 3 replicas, their 3 agents, the gateway's agent and nginx")
     nginx = cluster.fleet(3, replica={"token_delay": "60ms"}, nginx={
+        "openai": True,
         "server": "location = /dashboard { llmgw_dashboard; }"})
     members(cluster)
 
@@ -116,6 +137,9 @@ def show(cluster):
     if len(spoke) != 2:
         raise Surprise(f"the stream was served by {spoke}")
 
+    step("Clients of OpenAI's API are served by the same replicas")
+    ask_openai(nginx, NEXT)
+
     step("Both are started again")
     for id in sorted({first, spoke[0]}):
         cluster.replicas[id].start()
@@ -130,6 +154,7 @@ def explain(cluster, nginx):
     print(f"""
   {place.binary('llmgw-client')} infer --gateway {nginx.target} \\
       --prompt 'Hello' --max-tokens 20
+  {shlex.join(curl(nginx, 'Hello', stream=True))}
   {place.binary('llmgwctl')} -s {control} members
   curl -s http://127.0.0.1:{nginx.status_port}/status
   open http://127.0.0.1:{nginx.status_port}/dashboard in a browser

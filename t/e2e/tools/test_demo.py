@@ -26,3 +26,4 @@ def test_demo_of_a_model_runs_through():
 def test_demo_runs_through():
     out = run("demo.py")
     assert "r1" in out.stdout and "DEAD" in out.stdout
+    assert "[assistant] " in out.stdout
