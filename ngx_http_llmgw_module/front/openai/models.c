@@ -30,6 +30,9 @@ typedef struct {
 
 static const ngx_http_llmgw_model_t *ngx_http_llmgw_openai_model_line(
     ngx_http_llmgw_loc_conf_t *llcf, const ngx_str_t *name);
+static llmgw_serves_t ngx_http_llmgw_openai_model_serves(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us, const ngx_str_t *name,
+    llmgw_serves_t unsaid);
 static ngx_http_upstream_srv_conf_t *ngx_http_llmgw_openai_model_upstream(
     ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t i);
 static ngx_int_t ngx_http_llmgw_openai_model_names(ngx_http_request_t *r,
@@ -49,7 +52,6 @@ ngx_http_llmgw_openai_model_find(ngx_http_request_t *r, const ngx_str_t *name,
 {
     ngx_uint_t                     i;
     llmgw_serves_t                 serves, best;
-    ngx_http_llmgw_pool_t         *pool;
     ngx_http_llmgw_loc_conf_t     *llcf;
     ngx_http_upstream_srv_conf_t  *us;
     const ngx_http_llmgw_model_t  *line;
@@ -60,6 +62,11 @@ ngx_http_llmgw_openai_model_find(ngx_http_request_t *r, const ngx_str_t *name,
     if (line) {
         model->upstream = line->upstream ? line->upstream : llcf->upstream;
         model->engine = line->engine;
+        serves = ngx_http_llmgw_openai_model_serves(r, model->upstream,
+                                     line->engine.len ? &line->engine : name,
+                                     LLMGW_SERVES_ALL);
+        model->is_some = (serves != LLMGW_SERVES_ALL);
+
         return NGX_OK;
     }
 
@@ -68,9 +75,8 @@ ngx_http_llmgw_openai_model_find(ngx_http_request_t *r, const ngx_str_t *name,
     best = LLMGW_SERVES_NOT;
 
     for (i = 0; (us = ngx_http_llmgw_openai_model_upstream(llcf, i)); i++) {
-        pool = ngx_http_llmgw_worker_pool_of(r, us);
-        serves = pool ? ngx_http_llmgw_pool_serves(pool, (ngx_str_t *) name)
-                      : LLMGW_SERVES_NOT;
+        serves = ngx_http_llmgw_openai_model_serves(r, us, name,
+                           llcf->models ? LLMGW_SERVES_NOT : LLMGW_SERVES_ALL);
 
         if (serves > best) {
             best = serves;
@@ -78,12 +84,31 @@ ngx_http_llmgw_openai_model_find(ngx_http_request_t *r, const ngx_str_t *name,
         }
     }
 
-    pool = ngx_http_llmgw_worker_pool_of(r, llcf->upstream);
+    model->is_some = (best != LLMGW_SERVES_ALL);
 
-    return best != LLMGW_SERVES_NOT
-           || (llcf->models == NULL && pool
-               && llmgw_models_base(&pool->models.known) == NULL)
-           ? NGX_OK : NGX_DECLINED;
+    return best == LLMGW_SERVES_NOT ? NGX_DECLINED : NGX_OK;
+}
+
+
+/* How the upstream serves a name; unsaid: none of its replicas says any. */
+
+static llmgw_serves_t
+ngx_http_llmgw_openai_model_serves(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us, const ngx_str_t *name,
+    llmgw_serves_t unsaid)
+{
+    llmgw_serves_t          serves;
+    ngx_http_llmgw_pool_t  *pool;
+
+    pool = ngx_http_llmgw_worker_pool_of(r, us);
+    if (pool == NULL) {
+        return LLMGW_SERVES_NOT;
+    }
+
+    serves = ngx_http_llmgw_pool_serves(pool, (ngx_str_t *) name);
+
+    return serves == LLMGW_SERVES_NOT
+           && llmgw_models_base(&pool->models.known) == NULL ? unsaid : serves;
 }
 
 
@@ -239,20 +264,17 @@ static ngx_uint_t
 ngx_http_llmgw_openai_model_is_served(ngx_http_request_t *r,
     ngx_http_llmgw_loc_conf_t *llcf, const ngx_http_llmgw_model_t *line)
 {
-    ngx_str_t               name;
-    ngx_http_llmgw_pool_t  *pool;
+    ngx_http_llmgw_pool_t         *pool;
+    ngx_http_upstream_srv_conf_t  *us;
 
-    pool = ngx_http_llmgw_worker_pool_of(r, line->upstream ? line->upstream
-                                                           : llcf->upstream);
+    us = line->upstream ? line->upstream : llcf->upstream;
+    pool = ngx_http_llmgw_worker_pool_of(r, us);
 
-    if (pool == NULL || !ngx_http_llmgw_table_has_routable(pool)) {
-        return 0;
-    }
-
-    name = line->engine.len ? line->engine : line->name;
-
-    return llmgw_models_base(&pool->models.known) == NULL
-           || ngx_http_llmgw_pool_serves(pool, &name) != LLMGW_SERVES_NOT;
+    return pool && ngx_http_llmgw_table_has_routable(pool)
+           && ngx_http_llmgw_openai_model_serves(r, us,
+                            line->engine.len ? &line->engine : &line->name,
+                            LLMGW_SERVES_ALL)
+              != LLMGW_SERVES_NOT;
 }
 
 

@@ -152,7 +152,7 @@ ngx_http_llmgw_openai_members(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* Where no replica says what it serves, all serve every model. */
+/* A claim looks for replicas of the model only where not all serve it. */
 
 static void
 ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream)
@@ -161,7 +161,7 @@ ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream)
 
     o->engine = o->model.engine.len ? o->model.engine : o->usage.model;
 
-    if (llmgw_models_base(&stream->pool->models.known)) {
+    if (o->model.is_some) {
         stream->model = &o->engine;
     }
 }
