@@ -37,8 +37,8 @@ def test_streams_move_from_a_hung_engine(cluster):
         results = [job.result() for job in jobs]
         moved = time.monotonic() - at
     hung.faults(hang=False)
-    # 3 s, and the time between two looks at it.
-    assert took < 4.6 * SLOW and moved < 8 * SLOW, (took, moved)
+    # 3 s by a clock that is read here, behind gossip and the status page.
+    assert took < 3.6 * SLOW and moved < 7 * SLOW, (took, moved)
     for ask, got in zip(asks, results):
         assert (got.error, got.text) == (None, [right(ask)])
         assert (got.done, len(got.ids), got.roles) == (1, 1, 1)
