@@ -432,10 +432,3 @@ dialect_call_why(const dialect_call_t *call)
 {
     return call->why;
 }
-
-
-uint64_t
-dialect_call_tokens(const dialect_call_t *call)
-{
-    return call->tokens;
-}

@@ -204,7 +204,4 @@ const Llmgateway__GenerateResponse *dialect_take(dialect_call_t *call);
 int dialect_call_status(const dialect_call_t *call);
 const char *dialect_call_why(const dialect_call_t *call);
 
-/* Tokens that were put out. */
-uint64_t dialect_call_tokens(const dialect_call_t *call);
-
 #endif /* DIALECT_H */

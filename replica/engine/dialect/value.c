@@ -1,6 +1,5 @@
 
 #include <endian.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "proto/utf8.h"
@@ -482,29 +481,4 @@ value_uint(value_t value, uint64_t max, uint64_t *number)
     *number = n;
 
     return 0;
-}
-
-
-int64_t
-value_permille(value_t value)
-{
-    char    text[40], *end;
-    double  number;
-    size_t  len;
-
-    len = value.p == NULL ? 0 : (size_t) (value.end - value.p);
-
-    if (len == 0 || len >= sizeof(text)) {
-        return -1;
-    }
-
-    memcpy(text, value.p, len);
-    text[len] = '\0';
-    number = strtod(text, &end);
-
-    if (end != text + len || !(number >= 0 && number <= 1e15)) {
-        return -1;
-    }
-
-    return (int64_t) (number * 1000);
 }

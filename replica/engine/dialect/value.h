@@ -78,9 +78,6 @@ value_t value_find(value_t object, const char *name);
 /* 0, and the number; -1: it is no integer from 0 to max. */
 int value_uint(value_t value, uint64_t max, uint64_t *number);
 
-/* A number as thousandths, cut; -1: it is none, or too large. */
-int64_t value_permille(value_t value);
-
 /* A string without escapes; a lone surrogate becomes U+FFFD. */
 void value_string(value_t value, buf_t *buf);
 

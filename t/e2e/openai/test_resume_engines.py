@@ -202,6 +202,19 @@ def test_whole_answer_survives(vllm, path):
     assert got.usage["total_tokens"] == right.usage["total_tokens"]
 
 
+def test_infer_survives(vllm, client):
+    """gRPC clients of a real engine: by ids as well."""
+    shared, nginx = vllm
+    c = client(nginx)
+
+    def ask():
+        return c.stream("infer len=24;", 60)
+    right = ask()
+    got = lost_at(shared, nginx, ask, die_at=7)
+    assert got.code == right.code == "OK"
+    assert got.text == right.text and len(got.replicas) == 2
+
+
 TOOL = {"type": "function", "function": {"name": "go", "parameters": {}}}
 
 
