@@ -149,8 +149,11 @@ check_refused(const llmgw_openai_body_t *body,
     assert(error->status == 400 && error->message[0] != '\0');
     assert(body->members == NULL);
 
+    /* jansson passes over a NUL behind a number */
+
     if (error->code && strcmp(error->code, "invalid_json") == 0) {
-        assert(json == NULL || strstr(error->message, "nested"));
+        assert(json == NULL || strstr(error->message, "nested")
+               || memchr(body->bytes, '\0', body->len));
     }
 }
 

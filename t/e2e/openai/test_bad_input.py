@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from llmgw import sse
+from llmgw import rawh2, sse
 from llmgw.place import SLOW
 from llmgw.wait import still, wait_for
 
@@ -295,3 +295,52 @@ def test_client_goes_while_its_body_is_read(plain, size, share):
     wait_for(lambda: not plain.in_flight(), 5 * SLOW, "no stream")
     with sse.Connection(plain.api) as c:
         answered(c.request(sse.CHAT, body()))
+
+
+# --- HTTP/2
+
+def over_h2(c, path, data, part=None, length=True):
+    """The answer; of a body of which only a part is sent."""
+    headers = [("content-length", str(len(data)))] if length else []
+    sid = c.request(path, data if part is None else data[:part],
+                    headers=headers, content_type="application/json",
+                    end=part is None)
+    return c.wait(sid, 20)
+
+
+@pytest.mark.parametrize("length", [True, False])
+def test_bodies_over_http_2(plain, length):
+    """With a length nginx offers the window for all of it, in one block."""
+    with rawh2.RawH2(plain.target) as c:
+        for size in (10, 65000, 70000, 400000, 3 * MIB):
+            answer = over_h2(c, sse.CHAT, large(size), length=length)
+            assert answer.headers[":status"] == "200", bytes(answer.data)
+        answer = over_h2(c, sse.CHAT, large(400000)[:-1], length=length)
+        assert answer.headers[":status"] == "400"
+        assert json.loads(answer.data)["error"]["code"] == JSON
+        answer = over_h2(c, "/small/v1/chat/completions", large(2 * MIB),
+                         length=length)
+        assert answer.headers[":status"] == "413"
+
+
+@pytest.mark.parametrize("part", [1, 70000, 200000])
+def test_slow_body_over_http_2(plain, part):
+    with rawh2.RawH2(plain.target) as c:
+        answer = over_h2(c, "/slow/v1/chat/completions", large(300000), part)
+        assert answer.headers[":status"] == "408"
+        assert json.loads(answer.data)["error"]["code"] == "request_timeout"
+        answer = over_h2(c, sse.CHAT, large(100000))
+        assert answer.headers[":status"] == "200"
+
+
+def test_body_that_is_reset_over_http_2(plain):
+    data = large(8 * MIB, max_tokens=100000, stream=True)
+    with rawh2.RawH2(plain.target) as c:
+        for part in (1, 70000, len(data)):
+            sid = c.request(sse.CHAT, data[:part], end=part == len(data),
+                            headers=[("content-length", str(len(data)))],
+                            content_type="application/json")
+            c.cancel(sid)
+        answer = over_h2(c, sse.CHAT, large(10))
+        assert answer.headers[":status"] == "200"
+    wait_for(lambda: not plain.in_flight(), 5 * SLOW, "no stream")
