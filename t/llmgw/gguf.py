@@ -164,10 +164,12 @@ def write(path, seed=1, layers=3, context=2048, weights="q8_0",
     head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(facts))
     for key, value in facts.items():
         head += _string(key) + _value(value)
-    data = b""
+    at = 0
     for tensor, shape, kind, packed in tensors:
         head += _string(tensor) + struct.pack(
-            f"<I{len(shape)}QIQ", len(shape), *shape, kind, len(data))
-        data += packed + bytes(-len(packed) % 32)
+            f"<I{len(shape)}QIQ", len(shape), *shape, kind, at)
+        at += len(packed) + -len(packed) % 32
     with open(path, "wb") as out:
-        out.write(head + bytes(-len(head) % 32) + data)
+        out.write(head + bytes(-len(head) % 32))
+        for *_, packed in tensors:
+            out.write(packed + bytes(-len(packed) % 32))

@@ -356,8 +356,8 @@ def test_missing_plugin_says_how_to_get_it(tmp_path, models, ports):
 
 
 def test_it_listens_while_it_loads(cluster, models):
-    """A model of 30 layers: its probe takes a moment."""
-    one = cluster.replica("one", **engine(model=models(layers=30)))
+    """A model of 60 layers: its probe takes a moment."""
+    one = cluster.replica("one", **engine(model=models(layers=60)))
     early = ask(one, request(chat("hi")))
     assert (early.code, early.details) == ("UNAVAILABLE",
                                            "engine is STARTING")
