@@ -219,15 +219,25 @@ ngx_http_llmgw_openai_answer_id(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* Of the body, or of llmgw_key if that has a value. */
+/*
+ * Of the body, or of llmgw_key if that has a value.  The body's is made already
+ * as the location's own upstream wants it; the model's may want another prefix.
+ */
 
 static void
 ngx_http_llmgw_openai_key(ngx_http_llmgw_stream_t *stream)
 {
-    ngx_str_t                  key;
-    ngx_http_llmgw_openai_t   *o = stream->data;
+    ngx_str_t                              key;
+    ngx_uint_t                             prefix;
+    ngx_http_llmgw_openai_t               *o = stream->data;
+    const ngx_http_llmgw_openai_read_t    *read;
 
-    stream->key = o->body->key;
+    read = &o->body->read;
+    prefix = ngx_http_llmgw_conf_openai_prefix(stream->pool->conf);
+
+    stream->key = prefix == read->prefix
+                  ? o->body->key
+                  : llmgw_openai_key(&o->body->body, prefix, read->by);
 
     if (stream->conf->key
         && ngx_http_complex_value(stream->request, stream->conf->key, &key)

@@ -162,6 +162,22 @@ def test_curl(plain, expect):
             assert out == "".join(expect("curl", 9)), (version_, stream)
 
 
+# --- the replica that serves
+
+def test_key_from_a_header(cluster):
+    """Other prompts, one session: one replica."""
+    nginx = fleet(cluster, 3, "llmgw_key $http_x_session;", token_delay="1ms")
+    for i in range(12):
+        sse.call(nginx.api, sse.TEXT, sse.text(f"p{i}", max_tokens=1),
+                 headers={"x-session": "same"})
+    started = [r.stats().started for r in cluster.replicas.values()]
+    assert sorted(started) == [0, 0, 12]
+    for i in range(12):
+        sse.call(nginx.api, sse.TEXT, sse.text(f"p{i}", max_tokens=1))
+    started = [r.stats().started for r in cluster.replicas.values()]
+    assert sum(started) == 24 and sorted(started) != [0, 0, 24]
+
+
 # --- the way out
 
 def gaps(events):
