@@ -10,21 +10,25 @@
  *
  * nginx may refer to a chunk for as long as the request's pool exists.  So the
  * chunks that a stream still has at its end go back when that pool is
- * destroyed, and not before.
+ * destroyed, and not before.  And nginx's filter for chunked answers looks at
+ * the tag of a buffer that was sent some time ago.  So a chunk's head is never
+ * freed: it is some other chunk's, which has the same tag, or waits to become
+ * one.  There are as many heads as there once were chunks at a time.
  */
 
 #include "front/clients.h"
 
 
 typedef struct {
-    ngx_chain_t  link;
+    ngx_chain_t  link;          /* the first field */
     ngx_buf_t    buf;
-    u_char       bytes[];
-} ngx_http_llmgw_chunk_t;
+} ngx_http_llmgw_head_t;
 
 
 static ngx_chain_t *ngx_http_llmgw_chunk_create(
     ngx_http_llmgw_clients_t *clients, size_t bytes);
+static ngx_chain_t *ngx_http_llmgw_chunk_head(
+    ngx_http_llmgw_clients_t *clients);
 static void ngx_http_llmgw_chunk_release(ngx_http_llmgw_clients_t *clients,
     ngx_chain_t *cl);
 
@@ -72,28 +76,58 @@ ngx_http_llmgw_chunk_get(ngx_http_llmgw_clients_t *clients, ngx_chain_t *last,
 static ngx_chain_t *
 ngx_http_llmgw_chunk_create(ngx_http_llmgw_clients_t *clients, size_t bytes)
 {
-    ngx_buf_t               *b;
-    ngx_http_llmgw_chunk_t  *chunk;
+    u_char       *p;
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
 
-    chunk = ngx_alloc(sizeof(ngx_http_llmgw_chunk_t) + bytes, clients->log);
-    if (chunk == NULL) {
+    p = ngx_alloc(bytes, clients->log);
+    if (p == NULL) {
         return NULL;
     }
 
-    b = &chunk->buf;
+    cl = ngx_http_llmgw_chunk_head(clients);
+    if (cl == NULL) {
+        ngx_free(p);
+        return NULL;
+    }
+
+    b = cl->buf;
     ngx_memzero(b, sizeof(ngx_buf_t));
 
-    b->start = chunk->bytes;
-    b->pos = b->start;
-    b->last = b->start;
-    b->end = b->start + bytes;
+    b->start = p;
+    b->pos = p;
+    b->last = p;
+    b->end = p + bytes;
     b->temporary = 1;
     b->tag = (ngx_buf_tag_t) &ngx_http_llmgw_module;
 
-    chunk->link.buf = b;
-    chunk->link.next = NULL;
+    cl->next = NULL;
 
-    return &chunk->link;
+    return cl;
+}
+
+
+static ngx_chain_t *
+ngx_http_llmgw_chunk_head(ngx_http_llmgw_clients_t *clients)
+{
+    ngx_chain_t            *cl;
+    ngx_http_llmgw_head_t  *head;
+
+    cl = clients->heads;
+
+    if (cl) {
+        clients->heads = cl->next;
+        return cl;
+    }
+
+    head = ngx_alloc(sizeof(ngx_http_llmgw_head_t), clients->log);
+    if (head == NULL) {
+        return NULL;
+    }
+
+    head->link.buf = &head->buf;
+
+    return &head->link;
 }
 
 
@@ -147,7 +181,9 @@ ngx_http_llmgw_chunk_release(ngx_http_llmgw_clients_t *clients, ngx_chain_t *cl)
     if (clients->nchunks == NGX_HTTP_LLMGW_CHUNKS_KEPT
         || b->end - b->start > NGX_HTTP_LLMGW_CHUNK_BYTES)
     {
-        ngx_free(cl);       /* the link is the chunk's first field */
+        ngx_free(b->start);
+        cl->next = clients->heads;
+        clients->heads = cl;
         return;
     }
 
@@ -187,6 +223,13 @@ ngx_http_llmgw_chunk_done(ngx_http_llmgw_clients_t *clients)
     while (clients->chunks) {
         cl = clients->chunks;
         clients->chunks = cl->next;
+        ngx_free(cl->buf->start);
+        ngx_free(cl);
+    }
+
+    while (clients->heads) {
+        cl = clients->heads;
+        clients->heads = cl->next;
         ngx_free(cl);
     }
 

@@ -27,6 +27,7 @@ struct ngx_http_llmgw_clients_s {
     ngx_http_llmgw_worker_t      *worker;
     ngx_log_t                    *log;
     ngx_chain_t                  *chunks;       /* free ones: chunk.c */
+    ngx_chain_t                  *heads;        /* of chunks, without bytes */
     ngx_uint_t                    nchunks;
     ngx_uint_t                    ncorked;
     ngx_uint_t                    nids;         /* of ids, not used yet */
