@@ -56,6 +56,8 @@ CLEAN = {
     f"{GLUE}/zone/rows.c": '#include <ngx_core.h>\n#include "zone/rows.h"\n\n'
                            "int\nrows_claim(void)\n{\n"
                            "    return queue_next();\n}\n",
+    f"{GLUE}/pages/export.c": '    { "requests", "counter", "Requests",\n'
+                              '    { "members", "gauge", "Members",\n',
     f"{GLUE}/pages/page.c": '#include "zone/rows.h"\n'
                             '#include "dashboard.h"\n',
     f"{GLUE}/pages/snapshot.c": '#include "core/queue.h"\n',
