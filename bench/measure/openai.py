@@ -105,6 +105,9 @@ class Llmgw(peers.Llmgw):
 
     is_http2 = False
 
+    def http(self):
+        return "llmgw_body_memory 1g;"
+
     def location(self):
         return ("client_max_body_size 8m; llmgw_openai llm;"
                 " llmgw_token_timeout 1h;")

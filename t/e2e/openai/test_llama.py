@@ -399,9 +399,10 @@ def conversation(i, n=300, **more):
             **(SAMPLED if i % 4 else GREEDY), "seed": i, **ENDLESS, **more}
 
 
-def three(cluster, models, **options):
-    nginx = cluster.fleet(3, nginx={"openai": True}, replica=engine(
-        model=models(), max_capacity=16, token_delay=None, **options))
+def three(cluster, models, http="", **options):
+    nginx = cluster.fleet(3, nginx={"openai": True, "http": http},
+                          replica=engine(model=models(), max_capacity=16,
+                                         token_delay=None, **options))
     for one in cluster.replicas.values():
         ready(one)
     return nginx
@@ -418,22 +419,49 @@ def together(api, asked):
             lambda body: says(sse.call(api, sse.CHAT, body, 60)), asked))
 
 
-def test_killed_engine_shows_in_no_answer(cluster, models):
-    """kill -9 under 32 streams of OpenAI's API, whole answers among them."""
-    nginx = three(cluster, models)
-    asked = [conversation(i, stream=i % 8 != 7, **(
+TOKENS = 300
+# make test: one of each; LLMGW_KILLS=all: all of them.
+LOSSES = [(act, moment) for act in ("kill", "freeze")
+          for moment in (0, 1, 7, 100, TOKENS - 1, "finish")] \
+    if os.environ.get("LLMGW_KILLS") == "all" else [("kill", 1),
+                                                    ("freeze", 7)]
+
+
+def is_finished(answer):
+    return any(c["finish_reason"] for e in answer.events if e.data != "[DONE]"
+               for c in e.json["choices"])
+
+
+def wait_until(answer, moment):
+    """The stream is so far: that many chunks, or its finish_reason."""
+    if moment != "finish":
+        answer.wait_events(moment)
+    while moment == "finish" and not is_finished(answer):
+        answer.wait_events(len(answer.events) + 1)
+
+
+@pytest.mark.parametrize("act, moment", LOSSES)
+def test_lost_engine_shows_in_no_answer(cluster, models, act, moment):
+    """One of three under 32 streams of OpenAI's API, whole answers too."""
+    nginx = three(cluster, models, http="llmgw_token_timeout 3s;"
+                                        "llmgw_first_token_timeout 3s;")
+    asked = [conversation(i, TOKENS, stream=i % 8 != 7, **(
         {} if i % 8 != 7 else {"stream_options": None})) for i in range(32)]
     undisturbed = together(nginx.api, asked)
-    connections = [sse.Connection(nginx.api, 30) for _ in asked]
+    connections = [sse.Connection(nginx.api, 60) for _ in asked]
     answers = [c.request(sse.CHAT, body)
                for c, body in zip(connections, asked)]
-    for answer, body in zip(answers, asked):
-        if body["stream"]:
-            answer.wait_events(1)
-    load = {id: r["in_flight"] for id, r in nginx.replicas().items()}
-    assert sum(load.values()) > 8
-    cluster.replicas[max(load, key=load.get)].kill()
-    got = [sse.result_of(answer) for answer in answers]
+
+    def load():
+        return {id: r["in_flight"] for id, r in nginx.replicas().items()}
+    wait_for(lambda: sum(load().values()) > 8, 10, "streams")
+    wait_until(answers[0], moment)
+    victim = cluster.replicas[max(load(), key=load().get)]
+    getattr(victim.proc, act)()
+    try:
+        got = [sse.result_of(answer, 60) for answer in answers]
+    finally:
+        victim.proc.thaw()
     for c in connections:
         c.close()
     assert [says(r) for r in got] == undisturbed
