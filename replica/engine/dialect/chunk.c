@@ -350,25 +350,12 @@ chunk_usage(dialect_call_t *call, value_t usage)
 static void
 chunk_usage_write(dialect_call_t *call, value_t usage)
 {
-    buf_t  *data;
+    if (call->goes_on && value_is_object(usage)) {
+        message_usage_write(call, &call->data);
 
-    data = &call->data;
-
-    if (!call->goes_on || !value_is_object(usage)) {
-        buf_value(data, usage);
-        return;
+    } else {
+        buf_value(&call->data, usage);
     }
-
-    buf_text(data, "{\"prompt_tokens\":");
-    buf_number(data, call->usage.prompt_tokens);
-    buf_text(data, ",\"completion_tokens\":");
-    buf_number(data, call->usage.completion_tokens);
-    buf_text(data, ",\"total_tokens\":");
-    buf_number(data, (int64_t) call->usage.prompt_tokens
-                     + call->usage.completion_tokens);
-    buf_text(data, ",\"prompt_tokens_details\":{\"cached_tokens\":");
-    buf_number(data, call->usage.cached_tokens);
-    buf_text(data, "}}");
 }
 
 

@@ -272,6 +272,9 @@ int message_finish(dialect_call_t *call, uint32_t index, value_t reason);
 void message_usage(dialect_call_t *call, uint32_t prompt, uint32_t completion,
     uint32_t cached);
 
+/* The same as OpenAI's object. */
+void message_usage_write(const dialect_call_t *call, buf_t *to);
+
 /* The message is whole.  has_data: call->data holds its chunk. */
 dialect_do_t message_end(dialect_call_t *call, int has_data);
 

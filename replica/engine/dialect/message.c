@@ -131,6 +131,22 @@ message_usage(dialect_call_t *call, uint32_t prompt, uint32_t completion,
 }
 
 
+void
+message_usage_write(const dialect_call_t *call, buf_t *to)
+{
+    buf_text(to, "{\"prompt_tokens\":");
+    buf_number(to, call->usage.prompt_tokens);
+    buf_text(to, ",\"completion_tokens\":");
+    buf_number(to, call->usage.completion_tokens);
+    buf_text(to, ",\"total_tokens\":");
+    buf_number(to, (int64_t) call->usage.prompt_tokens
+                   + call->usage.completion_tokens);
+    buf_text(to, ",\"prompt_tokens_details\":{\"cached_tokens\":");
+    buf_number(to, call->usage.cached_tokens);
+    buf_text(to, "}}");
+}
+
+
 static void
 message_bytes(ProtobufCBinaryData *to, const buf_t *buf)
 {

@@ -297,22 +297,6 @@ whole_write_choice(dialect_call_t *call, buf_t *to, uint32_t index)
 
 
 static void
-whole_write_usage(dialect_call_t *call, buf_t *to)
-{
-    buf_text(to, ",\"usage\":{\"prompt_tokens\":");
-    buf_number(to, call->usage.prompt_tokens);
-    buf_text(to, ",\"completion_tokens\":");
-    buf_number(to, call->usage.completion_tokens);
-    buf_text(to, ",\"total_tokens\":");
-    buf_number(to, (int64_t) call->usage.prompt_tokens
-                   + call->usage.completion_tokens);
-    buf_text(to, ",\"prompt_tokens_details\":{\"cached_tokens\":");
-    buf_number(to, call->usage.cached_tokens);
-    buf_text(to, "}}");
-}
-
-
-static void
 whole_write(dialect_call_t *call, buf_t *to)
 {
     uint32_t  i;
@@ -334,7 +318,8 @@ whole_write(dialect_call_t *call, buf_t *to)
     buf_text(to, "]");
 
     if (call->usage.base.descriptor != NULL) {
-        whole_write_usage(call, to);
+        buf_text(to, ",\"usage\":");
+        message_usage_write(call, to);
     }
 
     buf_text(to, "}");
