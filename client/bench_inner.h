@@ -35,8 +35,8 @@
 
 #include "client/bench_tally.h"
 #include "client/histogram.h"
-#include "common/curl_loop.h"
 #include "common/grpc/conn.h"
+#include "common/http/curl_loop.h"
 
 
 #define BENCH_NS_S           1000000000ULL

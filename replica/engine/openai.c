@@ -26,11 +26,11 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/http/sse.h"
 #include "replica/engine/key.h"
 #include "replica/engine/openai.h"
 #include "replica/engine/run.h"
 #include "replica/engine/scrape.h"
-#include "replica/engine/sse.h"
 #include "replica/engine/url.h"
 
 

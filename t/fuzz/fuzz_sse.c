@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "replica/engine/sse.h"
+#include "common/http/sse.h"
 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "replica/engine/sse.h"
+#include "common/http/sse.h"
 
 
 #define BOM  "\xef\xbb\xbf"

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "common/curl_loop.h"
+#include "common/http/curl_loop.h"
 
 
 typedef struct {

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "replica/engine/sse.h"
+#include "common/http/sse.h"
 
 
 #define SSE_LEAST_BYTES  256
