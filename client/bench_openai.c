@@ -3,9 +3,9 @@
  * Streams over OpenAI's API: chat completions as server-sent events, one at a
  * time on each connection, by libcurl.
  *
- *   start -> on_data: lines -> events: check, record ... -> [DONE] -> on_end
- *                                 |                                    |
- *                                 '--> wrong: counted, cut off ------->'-> idle
+ *   start -> on_data -> events: check, record ... -> [DONE] -> on_end
+ *                         |                                      |
+ *                         '--> wrong: counted, cut off --------->'-> idle
  *
  * Beside the text of each token an answer must keep one id, give the role once
  * and in its first chunk, name the reason of its end, say how many tokens it
@@ -18,18 +18,20 @@
 #include <string.h>
 
 #include "client/bench_inner.h"
+#include "common/http/sse.h"
 #include "common/sim_token.h"
 
 
-#define BENCH_CHAT_LINE  16384      /* as a gRPC message: BENCH_MESSAGE_BYTES */
-#define BENCH_CHAT_HEAD  512        /* of the request around its prompt */
-#define BENCH_CHAT_ID    64
+#define BENCH_CHAT_REFUSAL  1024    /* of a refusal's body; longer: no reason */
+#define BENCH_CHAT_HEAD     512     /* of the request around its prompt */
+#define BENCH_CHAT_ID       64
 
 struct bench_chat_s {
     CURL      *easy;
     char      *body;                /* of the request */
-    char      *line;                /* of the answer, as much as has come */
-    size_t     line_len;
+    sse_t      events;              /* of the answer */
+    char       refusal[BENCH_CHAT_REFUSAL];
+    size_t     refusal_len;
     char       id[BENCH_CHAT_ID];
     json_int_t usage;               /* tokens, as the answer counts them */
     uint64_t   rendered_hash;       /* of the prompt that a gateway makes */
@@ -144,7 +146,7 @@ bench_openai_chunk(bench_slot_t *slot, json_t *chunk)
 
 
 static const char *
-bench_openai_event(bench_slot_t *slot, const char *data, size_t len)
+bench_openai_data(bench_slot_t *slot, const char *data, size_t len)
 {
     json_t      *chunk;
     const char  *wrong;
@@ -172,18 +174,21 @@ bench_openai_event(bench_slot_t *slot, const char *data, size_t len)
 }
 
 
-static const char *
-bench_openai_line(bench_slot_t *slot, const char *line, size_t len)
+static int
+bench_openai_on_event(void *data, const char *event, size_t len, int is_error)
 {
-    if (len == 0 || line[0] == ':') {
-        return NULL;
+    const char  *wrong;
+
+    wrong = is_error ? "error in the stream"
+                     : bench_openai_data(data, event, len);
+
+    if (wrong == NULL) {
+        return 0;
     }
 
-    if (len < 6 || memcmp(line, "data: ", 6) != 0) {
-        return "no event";
-    }
+    bench_stream_fail(data, BENCH_TALLY_TOKENS, wrong, "");
 
-    return bench_openai_event(slot, line + 6, len - 6);
+    return -1;
 }
 
 
@@ -201,26 +206,22 @@ bench_openai_is_refused(const bench_chat_t *chat)
 }
 
 
-/* Adds to the line; a refusal's body is one. */
-static const char *
-bench_openai_add(bench_chat_t *chat, const char *data, size_t len)
+static void
+bench_openai_keep_refusal(bench_chat_t *chat, const char *data, size_t len)
 {
-    if (len > BENCH_CHAT_LINE - chat->line_len) {
-        return "line too long";
+    if (len > sizeof(chat->refusal) - chat->refusal_len) {
+        len = sizeof(chat->refusal) - chat->refusal_len;
     }
 
-    memcpy(chat->line + chat->line_len, data, len);
-    chat->line_len += len;
-
-    return NULL;
+    memcpy(chat->refusal + chat->refusal_len, data, len);
+    chat->refusal_len += len;
 }
 
 
 static size_t
 bench_openai_on_data(char *data, size_t size, size_t len, void *user)
 {
-    size_t         n, left;
-    const char    *end, *wrong;
+    sse_rc_t       rc;
     bench_chat_t  *chat;
     bench_slot_t  *slot;
 
@@ -228,29 +229,18 @@ bench_openai_on_data(char *data, size_t size, size_t len, void *user)
     chat = slot->chat;
 
     if (bench_openai_is_refused(chat)) {
-        (void) bench_openai_add(chat, data, len);
+        bench_openai_keep_refusal(chat, data, len);
         return len;
     }
 
-    for (left = len, wrong = NULL; left > 0 && wrong == NULL; left -= n) {
-        end = memchr(data, '\n', left);
-        n = end != NULL ? (size_t) (end - data) + 1 : left;
-        wrong = bench_openai_add(chat, data, end != NULL ? n - 1 : n);
-        data += n;
+    rc = sse_feed(&chat->events, data, len);
 
-        if (end != NULL && wrong == NULL) {
-            wrong = bench_openai_line(slot, chat->line, chat->line_len);
-            chat->line_len = 0;
-        }
+    if (rc < 0) {
+        bench_stream_fail(slot, BENCH_TALLY_TOKENS, rc == SSE_ELIMIT
+                          ? "event too long" : "no memory", "");
     }
 
-    if (wrong == NULL) {
-        return len;
-    }
-
-    bench_stream_fail(slot, BENCH_TALLY_TOKENS, wrong, "");
-
-    return 0;
+    return rc == SSE_DONE ? len : 0;
 }
 
 
@@ -265,7 +255,7 @@ bench_openai_refused(bench_slot_t *slot)
     (void) curl_easy_getinfo(slot->chat->easy, CURLINFO_RESPONSE_CODE, &code);
     snprintf(status, sizeof(status), "%ld", code);
 
-    body = json_loadb(slot->chat->line, slot->chat->line_len, 0, NULL);
+    body = json_loadb(slot->chat->refusal, slot->chat->refusal_len, 0, NULL);
     reason = json_string_value(json_object_get(json_object_get(body, "error"),
                                                "code"));
     bench_stream_fail(slot, BENCH_TALLY_STATUS, status,
@@ -366,7 +356,9 @@ bench_openai_start(bench_slot_t *slot)
 
     curl_easy_setopt(chat->easy, CURLOPT_POSTFIELDSIZE, (long) n);
 
-    chat->line_len = 0;
+    sse_done(&chat->events);
+    sse_init(&chat->events, bench_openai_on_event, slot);
+    chat->refusal_len = 0;
     chat->id[0] = '\0';
     chat->usage = -1;
     chat->has_role = 0;
@@ -394,10 +386,9 @@ bench_openai_slot(bench_slot_t *slot, const char *url,
     }
 
     chat->body = malloc(BENCH_CHAT_HEAD + (size_t) bench->options.prompt_bytes);
-    chat->line = malloc(BENCH_CHAT_LINE);
     chat->easy = curl_easy_init();
 
-    if (chat->body == NULL || chat->line == NULL || chat->easy == NULL) {
+    if (chat->body == NULL || chat->easy == NULL) {
         return -1;
     }
 
@@ -465,7 +456,7 @@ bench_openai_done(bench_t *bench)
 
         curl_easy_cleanup(chat->easy);
         free(chat->body);
-        free(chat->line);
+        sse_done(&chat->events);
         free(chat);
     }
 

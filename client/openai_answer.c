@@ -9,6 +9,10 @@
 #define OPENAI_ANSWER_FIRST_BYTES  4096
 
 
+static int openai_answer_event(void *answer, const char *data, size_t len,
+    int is_error);
+
+
 void
 openai_answer_init(openai_answer_t *a,
     const openai_answer_callbacks_t *callbacks, void *data)
@@ -16,14 +20,15 @@ openai_answer_init(openai_answer_t *a,
     memset(a, 0, sizeof(*a));
     a->callbacks = callbacks;
     a->data = data;
+    sse_init(&a->sse, openai_answer_event, a);
 }
 
 
 void
 openai_answer_done(openai_answer_t *a)
 {
-    free(a->line);
-    free(a->event);
+    sse_done(&a->sse);
+    free(a->whole);
 }
 
 
@@ -39,40 +44,67 @@ openai_answer_fail(openai_answer_t *a, const char *why)
 }
 
 
-/* 0, or -1: beyond the limit, or no memory.  A NUL stands behind the bytes. */
+/* --- bytes */
+
 static int
-openai_answer_append(char **buf, size_t *len, size_t *size, size_t limit,
-    const char *bytes, size_t n)
+openai_answer_stream(openai_answer_t *a, const char *bytes, size_t len)
+{
+    switch (sse_feed(&a->sse, bytes, len)) {
+
+    case SSE_DONE:
+        return 0;
+
+    case SSE_ELIMIT:
+        return openai_answer_fail(a, "an event is too long");
+
+    case SSE_ENOMEM:
+        return openai_answer_fail(a, "no memory");
+
+    default:
+        return -1;      /* the event has said why */
+    }
+}
+
+
+static int
+openai_answer_append(openai_answer_t *a, const char *bytes, size_t len)
 {
     char    *bigger;
     size_t   need;
 
-    if (n > limit || *len > limit - n) {
-        return -1;
+    if (len > OPENAI_ANSWER_WHOLE_BYTES - a->whole_len) {
+        return openai_answer_fail(a, "the answer is too long");
     }
 
-    need = *size > 0 ? *size : OPENAI_ANSWER_FIRST_BYTES;
+    need = a->whole_size > 0 ? a->whole_size : OPENAI_ANSWER_FIRST_BYTES;
 
-    while (need < *len + n + 1) {
+    while (need < a->whole_len + len) {
         need *= 2;
     }
 
-    if (need > *size) {
-        bigger = realloc(*buf, need);
+    if (need > a->whole_size) {
+        bigger = realloc(a->whole, need);
 
         if (bigger == NULL) {
-            return -1;
+            return openai_answer_fail(a, "no memory");
         }
 
-        *buf = bigger;
-        *size = need;
+        a->whole = bigger;
+        a->whole_size = need;
     }
 
-    memcpy(*buf + *len, bytes, n);
-    *len += n;
-    (*buf)[*len] = '\0';
+    memcpy(a->whole + a->whole_len, bytes, len);
+    a->whole_len += len;
 
     return 0;
+}
+
+
+int
+openai_answer_feed(openai_answer_t *a, const char *bytes, size_t len)
+{
+    return a->is_stream ? openai_answer_stream(a, bytes, len)
+                        : openai_answer_append(a, bytes, len);
 }
 
 
@@ -173,121 +205,56 @@ openai_answer_json(openai_answer_t *a, const char *bytes, size_t len)
 }
 
 
-/* --- events */
-
-static int
-openai_answer_event(openai_answer_t *a)
-{
-    size_t  len;
-
-    len = a->event_len;
-    a->event_len = 0;
-
-    if (len == 0) {
-        return 0;
-    }
-
-    if (a->is_done) {
-        return openai_answer_fail(a, "an event came behind [DONE]");
-    }
-
-    if (len == 6 && memcmp(a->event, "[DONE]", 6) == 0) {
-        a->is_done = 1;
-        return 0;
-    }
-
-    return openai_answer_json(a, a->event, len);
-}
-
-
-static int
-openai_answer_line(openai_answer_t *a)
-{
-    size_t       len;
-    const char  *value;
-
-    len = a->line_len;
-    a->line_len = 0;
-
-    if (len > 0 && a->line[len - 1] == '\r') {
-        len--;
-    }
-
-    if (len == 0) {
-        return openai_answer_event(a);
-    }
-
-    if (len < 5 || memcmp(a->line, "data:", 5) != 0) {
-        return 0;       /* a comment, or a field that the API does not use */
-    }
-
-    value = a->line + (len > 5 && a->line[5] == ' ' ? 6 : 5);
-
-    if ((a->event_len > 0
-         && openai_answer_append(&a->event, &a->event_len, &a->event_size,
-                                 OPENAI_ANSWER_EVENT_BYTES, "\n", 1) != 0)
-        || openai_answer_append(&a->event, &a->event_len, &a->event_size,
-                                OPENAI_ANSWER_EVENT_BYTES, value,
-                                (size_t) (a->line + len - value)) != 0)
-    {
-        return openai_answer_fail(a, "an event is too long");
-    }
-
-    return 0;
-}
-
-
-int
-openai_answer_feed(openai_answer_t *a, const char *bytes, size_t len)
-{
-    size_t       n, limit;
-    const char  *end;
-
-    limit = a->is_stream ? OPENAI_ANSWER_EVENT_BYTES
-                         : OPENAI_ANSWER_WHOLE_BYTES;
-
-    for (; len > 0; bytes += n, len -= n) {
-        end = a->is_stream ? memchr(bytes, '\n', len) : NULL;
-        n = end != NULL ? (size_t) (end - bytes) : len;
-
-        if (openai_answer_append(&a->line, &a->line_len, &a->line_size, limit,
-                                 bytes, n) != 0)
-        {
-            return openai_answer_fail(a, "the answer is too long");
-        }
-
-        if (end == NULL) {
-            break;
-        }
-
-        n++;
-
-        if (openai_answer_line(a) != 0) {
-            return -1;
-        }
-    }
-
-    return 0;
-}
-
-
-/* --- the end */
-
-/* What came with a status that is not 200; it need not be JSON. */
+/* An error that is all that came; it need not be JSON. */
 static void
-openai_answer_refused(openai_answer_t *a, long status)
+openai_answer_refusal(openai_answer_t *a, const char *bytes, size_t len)
 {
-    char     why[OPENAI_ANSWER_ERROR_BYTES];
     json_t  *object;
 
-    object = json_loadb(a->line != NULL ? a->line : "", a->line_len, 0, NULL);
+    object = json_loadb(bytes, len, 0, NULL);
 
     if (json_is_object(object)) {
         openai_answer_error(a, object);
     }
 
     json_decref(object);
+}
 
+
+static int
+openai_answer_event(void *answer, const char *data, size_t len, int is_error)
+{
+    openai_answer_t  *a;
+
+    a = answer;
+
+    if (a->is_done) {
+        return openai_answer_fail(a, "an event came behind [DONE]");
+    }
+
+    if (is_error) {
+        openai_answer_refusal(a, data, len);
+        return openai_answer_fail(a, "error");
+    }
+
+    if (len == 6 && memcmp(data, "[DONE]", 6) == 0) {
+        a->is_done = 1;
+        return 0;
+    }
+
+    return openai_answer_json(a, data, len);
+}
+
+
+/* --- the end */
+
+/* What came with a status that is not 200. */
+static void
+openai_answer_refused(openai_answer_t *a, long status)
+{
+    char  why[OPENAI_ANSWER_ERROR_BYTES];
+
+    openai_answer_refusal(a, a->whole, a->whole_len);
     snprintf(why, sizeof(why), "HTTP %ld%s%.900s", status,
              a->error[0] != '\0' ? ", " : "", a->error);
     memcpy(a->error, why, sizeof(why));
@@ -303,8 +270,7 @@ openai_answer_end(openai_answer_t *a, long status)
     }
 
     if (!a->is_stream && a->error[0] == '\0') {
-        (void) openai_answer_json(a, a->line != NULL ? a->line : "",
-                                  a->line_len);
+        (void) openai_answer_json(a, a->whole, a->whole_len);
     }
 
     if (a->finish_reason[0] == '\0') {

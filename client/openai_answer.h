@@ -13,9 +13,9 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#include "common/http/sse.h"
 
-/* Of an event; the front sends none that is larger than a replica's message. */
-#define OPENAI_ANSWER_EVENT_BYTES  (4 << 20)
+
 /* Of an answer that is one object. */
 #define OPENAI_ANSWER_WHOLE_BYTES  (64 << 20)
 
@@ -31,12 +31,10 @@ typedef struct {
 typedef struct {
     const openai_answer_callbacks_t  *callbacks;
     void      *data;
-    char      *line;            /* or the whole object */
-    size_t     line_len;
-    size_t     line_size;
-    char      *event;           /* its data, of all lines so far */
-    size_t     event_len;
-    size_t     event_size;
+    sse_t      sse;             /* of a stream */
+    char      *whole;           /* else: what has come */
+    size_t     whole_len;
+    size_t     whole_size;
     char       finish_reason[OPENAI_ANSWER_REASON_BYTES];
     char       error[OPENAI_ANSWER_ERROR_BYTES];
     unsigned   is_stream:1;

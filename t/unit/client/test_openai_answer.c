@@ -112,6 +112,9 @@ errors_of_the_server_are_told(void **state)
     expect(1, 200, SAY("a") "data: {\"error\":{\"message\":\"gone\","
            "\"type\":\"server_error\",\"code\":\"no_replicas\"}}\n\n", 7, "a",
            "server_error no_replicas: gone");
+    expect(1, 200, SAY("a") "error: {\"message\":\"slot\",\"code\":500}\n\n",
+           7, "a", "error: slot");
+    expect(1, 200, "error: oh\n\n", 99, "", "error");
     expect(0, 404, "{\"error\":{\"message\":\"no x\",\"type\":\"t\","
            "\"code\":404}}", 99, "", "HTTP 404, t: no x");
     expect(0, 400, "{\"object\":\"error\",\"message\":\"m\",\"type\":\"t\"}",
@@ -136,31 +139,38 @@ whole_answers_have_one_object(void **state)
 }
 
 
+/* The reader's own limit of an event; here it is told. */
 static void
-event_has_a_limit(void **state)
+expect_limit(int is_stream, size_t limit, const char *wrong)
 {
     int               rc;
     char             *line;
-    size_t            len;
     seen_t            seen;
     openai_answer_t   answer;
 
-    len = OPENAI_ANSWER_EVENT_BYTES;
-    line = malloc(len + 1);
+    line = malloc(limit + 1);
     assert_non_null(line);
-    memset(line, 'x', len + 1);
+    memset(line, 'x', limit + 1);
 
     memset(&seen, 0, sizeof(seen));
     openai_answer_init(&answer, &callbacks, &seen);
-    answer.is_stream = 1;
-    rc = openai_answer_feed(&answer, line, len);
+    answer.is_stream = is_stream;
+    rc = openai_answer_feed(&answer, line, limit);
     assert_int_equal(rc, 0);
     rc = openai_answer_feed(&answer, line, 1);
     assert_int_equal(rc, -1);
-    assert_string_equal(answer.error, "the answer is too long");
+    assert_string_equal(answer.error, wrong);
 
     openai_answer_done(&answer);
     free(line);
+}
+
+
+static void
+events_and_answers_have_a_limit(void **state)
+{
+    expect_limit(1, SSE_EVENT_BYTES, "an event is too long");
+    expect_limit(0, OPENAI_ANSWER_WHOLE_BYTES, "the answer is too long");
 }
 
 
@@ -172,7 +182,7 @@ main(void)
         cmocka_unit_test(stream_without_its_end_is_not_complete),
         cmocka_unit_test(errors_of_the_server_are_told),
         cmocka_unit_test(whole_answers_have_one_object),
-        cmocka_unit_test(event_has_a_limit),
+        cmocka_unit_test(events_and_answers_have_a_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
