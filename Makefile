@@ -47,15 +47,15 @@ WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
             -Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter
 CPPFLAGS := -D_GNU_SOURCE -DLLMGW_VERSION='"$(VERSION)"' -I. -Iagent \
             -Ingx_http_llmgw_module -I$(GEN)
-CFLAGS   := -std=gnu11 $(OPT) $(SAN) $(WARN) -fPIC
+CFLAGS   := -std=gnu11 $(OPT) $(SAN) $(WARN) -fPIC -ffp-contract=off
 LDFLAGS  := $(SAN) -Wl,--as-needed
 LDLIBS   := -lnghttp2 -lprotobuf-c -lev -ljansson -lyajl -lcurl -lsodium -lm \
-            -lpthread
+            -lyaml -lpthread
 
 DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libev-dev \
     libxxhash-dev libsodium-dev libjansson-dev libyajl-dev libcurl4-openssl-dev \
-    libpcre2-dev zlib1g-dev libssl-dev openssl libcmocka-dev clang libclang-rt-14-dev \
+    libyaml-dev libpcre2-dev zlib1g-dev libssl-dev openssl libcmocka-dev clang libclang-rt-14-dev \
     python3 python3-pytest python3-grpcio python3-protobuf python3-h2 \
     python3-jsonschema python3-uvicorn chromium-headless-shell prometheus \
     libnginx-mod-http-headers-more-filter
@@ -78,6 +78,8 @@ REPLICA_C := $(filter-out replica/main.c replica/engine/llama/plugin/%, \
     $(call tree,replica))
 PLUGIN_C  := $(wildcard replica/engine/llama/plugin/*.c)
 CLIENT_C  := $(filter-out client/main.c,$(wildcard client/*.c))
+MODEL_C   := $(wildcard sim/model/*.c)
+SIM_C     := $(filter-out sim/main.c $(MODEL_C),$(call tree,sim))
 objs     = $(patsubst %.c,$(O)/%.o,$(1))
 
 # The engine `llama` is a plugin, built where there is a libllama: LLAMA_DIR,
@@ -90,7 +92,7 @@ LLAMA     := $(shell $(LLAMA_PKG) --exists 'llama >= 0.5' 'llama < 0.6' \
 PLUGIN    := $(if $(LLAMA),build/llmgw-engine-llama.so)
 
 DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
-           build/llmgw-client
+           build/llmgw-client build/llmgw-sim
 TOOLS   := build/bench/segment
 MODULE  := build/ngx_http_llmgw_module.so
 SIMS    := $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
@@ -287,6 +289,8 @@ $(O)/libcommon.a: $(call objs,$(COMMON_C))
 $(O)/libagent.a: $(call objs,$(AGENT_C))
 $(O)/libreplica.a: $(call objs,$(REPLICA_C))
 $(O)/libclient.a: $(call objs,$(CLIENT_C))
+$(O)/libmodel.a: $(call objs,$(MODEL_C))
+$(O)/libsim.a: $(call objs,$(SIM_C))
 $(O)/lib%.a:
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -297,8 +301,11 @@ SHARED := $(O)/libcommon.a $(O)/libproto.a
 
 build/llmgw-agent: $(call objs,agent/main.c) $(O)/libagent.a $(SHARED) build/flavour
 build/llmgwctl: $(call objs,$(CTL_C)) $(SHARED) build/flavour
-build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(SHARED) build/flavour
+build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(O)/libmodel.a \
+    $(SHARED) build/flavour
 build/llmgw-client: $(call objs,client/main.c) $(O)/libclient.a $(SHARED) build/flavour
+build/llmgw-sim: $(call objs,sim/main.c) $(O)/libsim.a $(O)/libmodel.a \
+    $(O)/libcore.a $(SHARED) build/flavour
 $(DAEMONS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
@@ -353,16 +360,16 @@ $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGE) build/flavour
 
 # --- tests
 
-TEST_LIBS = $(O)/libagent.a $(O)/libreplica.a $(O)/libclient.a \
-            $(O)/libcore.a $(SHARED)
+TEST_LIBS = $(O)/libsim.a $(O)/libagent.a $(O)/libreplica.a $(O)/libclient.a \
+            $(O)/libmodel.a $(O)/libcore.a $(SHARED)
 
 $(O)/t/unit/%: $(O)/t/unit/%.o $(TEST_LIBS)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(TEST_LIBS) $(LDLIBS) -lcmocka
 
-SIM_C := $(wildcard t/sim/stage/*.c)
-$(O)/t/sim_%: $(O)/t/sim/test_%.o $(call objs,$(SIM_C)) $(TEST_LIBS)
+STAGE_C := $(wildcard t/sim/stage/*.c)
+$(O)/t/sim_%: $(O)/t/sim/test_%.o $(call objs,$(STAGE_C)) $(TEST_LIBS)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_LIBS) $(LDLIBS) -lcmocka

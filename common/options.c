@@ -22,7 +22,7 @@
 #include "common/options.h"
 
 
-#define OPTIONS_MAX         64      /* options in one table */
+#define OPTIONS_MAX         160     /* options in one table */
 #define OPTIONS_LINE_BYTES  4096    /* a line of the file of -c */
 #define OPTIONS_HELP_WIDTH  31      /* column of the help texts */
 

@@ -1,0 +1,70 @@
+
+/*
+ * llmgw-sim: runs the command that the first argument names.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/options.h"
+#include "sim/commands.h"
+
+
+typedef struct {
+    const char   *name;
+    int         (*run)(int argc, char **argv);
+} main_command_t;
+
+
+static const main_command_t  main_commands[] = {
+    { NULL, NULL }
+};
+
+static const option_t  main_table[] = {
+    { .name = NULL }
+};
+
+static const options_spec_t  main_spec = {
+    "llmgw-sim",
+    "COMMAND [options]",
+    "Simulates a fleet of replicas behind the gateway.",
+    NULL,
+    main_table
+};
+
+
+int
+main(int argc, char **argv)
+{
+    int     rest;
+    char    none;
+    size_t  i;
+
+    switch (options_parse(&main_spec, &none, argc, argv, 1, &rest)) {
+
+    case OPTIONS_EXIT:
+        return 0;
+
+    case OPTIONS_EUSAGE:
+        return 2;
+
+    default:
+        break;
+    }
+
+    if (rest == argc) {
+        fprintf(stderr, "llmgw-sim: a command is missing, see --help\n");
+        return 2;
+    }
+
+    for (i = 0; main_commands[i].name != NULL; i++) {
+        if (strcmp(argv[rest], main_commands[i].name) == 0) {
+            return main_commands[i].run(argc - rest, argv + rest);
+        }
+    }
+
+    fprintf(stderr, "llmgw-sim: unknown command \"%s\", see --help\n",
+            argv[rest]);
+
+    return 2;
+}
