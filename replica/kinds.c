@@ -18,7 +18,7 @@
 
 /* What a kind takes beyond what all take. */
 enum {
-    KINDS_URL = 1,          /* and has to have it; --engine-key-file */
+    KINDS_URL = 1,          /* and has to have it; keys, certificates */
     KINDS_SIM = 2,          /* delays, faults, a model's name */
     KINDS_FILE = 4          /* --model is a file, and needed; how it is run */
 };
@@ -50,6 +50,10 @@ kinds_stranger(const engine_options_t *o, int takes)
 
         if (o->key_file != NULL) {
             return "--engine-key-file";
+        }
+
+        if (o->ca_file != NULL) {
+            return "--engine-ca-file";
         }
 
         if (o->stall_timeout_ms != ENGINE_STALL_TIMEOUT_MS) {

@@ -74,6 +74,9 @@ static const option_t  main_table[] = {
     { "engine-key-file", OPTION_STRING, FIELD(engine.key_file), NULL, "FILE",
       "holds the key that it asks for", 0, 0, 0 },
 
+    { "engine-ca-file", OPTION_STRING, FIELD(engine.ca_file), NULL, "FILE",
+      "who may sign its certificate; else the system's", 0, 0, 0 },
+
     { "max-capacity", OPTION_STRING, FIELD(max_capacity), "auto", "auto|N",
       "concurrent streams; 0: no limit", 0, 0, 0 },
 

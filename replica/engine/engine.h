@@ -75,6 +75,7 @@ typedef struct {
     const char  *kind;
     const char  *url;                   /* NULL: none */
     const char  *key_file;              /* NULL: none */
+    const char  *ca_file;               /* NULL: the system's */
     const char  *model;                 /* a name, or a file; NULL: none */
     const char  *model_version;
     int32_t      max_capacity;          /* ENGINE_CAPACITY_AUTO; 0: no limit */

@@ -64,6 +64,9 @@ http_end_of(CURLcode code)
     case CURLE_COULDNT_CONNECT:
         return HTTP_REFUSED;
 
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return HTTP_UNTRUSTED;
+
     case CURLE_OPERATION_TIMEDOUT:
         return HTTP_TIMED_OUT;
 
@@ -98,7 +101,8 @@ http_ended(http_request_t *r, CURLcode code)
         snprintf(why, sizeof(why), "engine compresses its answers, though it "
                  "was asked not to");
     } else {
-        snprintf(why, sizeof(why), "%s", curl_easy_strerror(code));
+        snprintf(why, sizeof(why), "%s", r->error != NULL && *r->error != '\0'
+                 ? r->error : curl_easy_strerror(code));
     }
 
     /* It may cancel itself. */
@@ -242,6 +246,12 @@ http_set_habits(http_request_t *r)
     curl_easy_setopt(e, CURLOPT_HEADERDATA, r);
     curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, http_on_bytes);
     curl_easy_setopt(e, CURLOPT_WRITEDATA, r);
+    curl_easy_setopt(e, CURLOPT_ERRORBUFFER, r->error);
+
+    if (r->client->ca_file != NULL) {
+        curl_easy_setopt(e, CURLOPT_CAINFO, r->client->ca_file);
+        curl_easy_setopt(e, CURLOPT_CAPATH, NULL);  /* else the system's too */
+    }
 }
 
 
@@ -278,14 +288,19 @@ http_set_call(http_request_t *r, const http_call_t *call)
 static http_request_t *
 http_create_request(http_client_t *c, const http_call_t *call)
 {
-    size_t           len;
+    size_t           len, error;
     http_request_t  *r;
 
     len = call->id != NULL ? strlen(call->id) + sizeof("X-Request-Id: ") : 0;
-    r = calloc(1, sizeof(http_request_t) + len);
+    error = call->is_stream ? 0 : CURL_ERROR_SIZE;
+    r = calloc(1, sizeof(http_request_t) + len + error);
 
     if (r == NULL) {
         return NULL;
+    }
+
+    if (error > 0) {
+        r->error = r->id + len;
     }
 
     r->client = c;

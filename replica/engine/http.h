@@ -30,6 +30,7 @@ typedef struct http_request_s  http_request_t;
 typedef enum {
     HTTP_COMPLETE = 0,      /* the answer ended as HTTP says it should */
     HTTP_REFUSED,           /* nobody listens there */
+    HTTP_UNTRUSTED,         /* somebody does, with a certificate of no use */
     HTTP_TIMED_OUT,         /* to connect, or as the call says */
     HTTP_BROKEN,            /* the connection, whenever */
     HTTP_UNFIT              /* an answer that cannot be read, TLS, memory */
@@ -65,9 +66,14 @@ typedef struct {
 } http_call_t;
 
 
-/* A key is sent as "Authorization: Bearer KEY".  NULL: out of memory. */
+/*
+ * A key is sent as "Authorization: Bearer KEY".  ca_file has the certificates
+ * that may sign the engine's; NULL: the system's do.  It is read when a
+ * connection is made, but not twice a day, and lives as long as the client.
+ * NULL: out of memory.
+ */
 http_client_t *http_create(struct ev_loop *loop, const char *url,
-    const char *key);
+    const char *key, const char *ca_file);
 
 /* Cancels what is under way.  Not within a callback. */
 void http_destroy(http_client_t *client);

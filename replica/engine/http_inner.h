@@ -25,6 +25,7 @@ struct http_client_s {
     ev_timer            timer;
     struct curl_slist  *fields;         /* of each request */
     char                url[URL_BYTES];
+    const char         *ca_file;        /* NULL: the system's */
     http_request_t     *requests;       /* all */
     http_request_t     *later;          /* to be added, or to be freed */
     int                 depth;          /* of calls into libcurl */
@@ -48,6 +49,8 @@ struct http_request_s {
     int                      is_held;       /* libcurl holds bytes back */
     int                      is_compressed;
     int                      has_head;
+    char                    *error;         /* in libcurl's words; NULL: those
+                                               would cost a stream memory */
     char                     id[];
 };
 

@@ -248,7 +248,8 @@ http_set_fields(http_client_t *c, const char *key)
 
 
 http_client_t *
-http_create(struct ev_loop *loop, const char *url, const char *key)
+http_create(struct ev_loop *loop, const char *url, const char *key,
+    const char *ca_file)
 {
     http_client_t  *c;
 
@@ -263,6 +264,7 @@ http_create(struct ev_loop *loop, const char *url, const char *key)
     }
 
     c->loop = loop;
+    c->ca_file = ca_file;
     snprintf(c->url, sizeof(c->url), "%s", url);
     ev_init(&c->timer, http_on_timer);
     c->timer.data = c;

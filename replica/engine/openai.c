@@ -27,6 +27,7 @@
 #include <sys/random.h>
 
 #include "common/http/sse.h"
+#include "replica/engine/ca.h"
 #include "replica/engine/key.h"
 #include "replica/engine/openai.h"
 #include "replica/engine/run.h"
@@ -446,6 +447,19 @@ openai_on_lost(engine_t *engine)
 
 /* --- the kind */
 
+static int
+openai_check_ca(const char *url, const char *path, char error[CA_ERROR_BYTES])
+{
+    if (strncmp(url, "https://", sizeof("https://") - 1) != 0) {
+        snprintf(error, CA_ERROR_BYTES, "--engine-ca-file: an engine without "
+                 "https:// has no certificate");
+        return -1;
+    }
+
+    return ca_check(path, error);
+}
+
+
 static http_client_t *
 openai_connect(engine_t *engine, const engine_options_t *options)
 {
@@ -458,6 +472,13 @@ openai_connect(engine_t *engine, const engine_options_t *options)
         return NULL;
     }
 
+    if (options->ca_file != NULL
+        && openai_check_ca(url, options->ca_file, error) != 0)
+    {
+        log_write(engine->log, LOG_ERROR, "%s", error);
+        return NULL;
+    }
+
     if (options->key_file != NULL
         && key_read(options->key_file, key, error) != 0)
     {
@@ -466,7 +487,8 @@ openai_connect(engine_t *engine, const engine_options_t *options)
     }
 
     http = http_create(engine->loop, url,
-                       options->key_file != NULL ? key : NULL);
+                       options->key_file != NULL ? key : NULL,
+                       options->ca_file);
     explicit_bzero(key, sizeof(key));
 
     if (http == NULL) {

@@ -327,7 +327,7 @@ scrape_answered(scrape_t *s)
     uint64_t  now_ms;
 
     now_ms = scrape_clock_ms();
-    s->is_troubled = 0;
+    s->trouble = HTTP_COMPLETE;
 
     if (s->dialect == NULL) {
         scrape_detect(s);
@@ -392,13 +392,15 @@ scrape_on_end(http_request_t *request, http_end_t end, const char *why)
         return;
     }
 
-    if (!s->is_troubled) {
-        s->is_troubled = 1;
+    if (s->trouble == HTTP_COMPLETE
+        || (end == HTTP_UNTRUSTED && end != s->trouble))
+    {
+        s->trouble = end;
         log_write(s->engine->log, LOG_WARN, "engine does not answer \"%s\": "
                   "%s", scrape_path(s), why);
     }
 
-    if (end == HTTP_REFUSED) {
+    if (end == HTTP_REFUSED || end == HTTP_UNTRUSTED) {
         health_refused(&s->health);
         scrape_judge(s);
     }

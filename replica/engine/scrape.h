@@ -40,7 +40,7 @@ typedef struct {
     int                 is_urgent;      /* look again right away */
     int                 is_answered;    /* `auto`: by any server */
     int                 is_mute;        /* the log has that it tells nothing */
-    int                 is_troubled;    /* and that it does not answer */
+    http_end_t          trouble;        /* and that it does not answer */
 } scrape_t;
 
 

@@ -10,6 +10,7 @@
   load.py     many streams at once, in a separate process
   pyreplica.py  a foreign engine: grpcio serving LLMReplica
   clients.py  real clients of the API: t/openai/, curl
+  certs.py    certificates, and who signs them
   pyhttp.py   an engine that speaks HTTP/1.1
   engine_mock.py, engine/  vLLM, SGLang, llama.cpp's server, without a model
   sse.py      a strict client of OpenAI's API, over a raw socket

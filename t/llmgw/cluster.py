@@ -4,6 +4,7 @@ import json
 import pathlib
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import urllib.request
@@ -12,6 +13,9 @@ from . import logs, place
 from .nginx import Nginx
 from .proc import Proc
 from .wait import TooLate, wait_for
+
+
+ANYBODY = ssl._create_unverified_context()      # whose certificate it may be
 
 
 def _options(options):
@@ -112,7 +116,7 @@ class Engine(Daemon):
         self.id, self.kind = id, kind
         self.port = cluster.ports.take()
         self.target = f"127.0.0.1:{self.port}"
-        self.url = f"http://{self.target}"
+        self.url = f"http{'s' if options.get('tls') else ''}://{self.target}"
         self.log = cluster.dir / f"engine-{id}.jsonl"
         script = pathlib.Path(__file__).with_name("engine_mock.py")
         super().__init__(cluster, f"engine-{id}", [
@@ -133,15 +137,15 @@ class Engine(Daemon):
             return None
 
     def state(self):
-        with urllib.request.urlopen(f"{self.url}/mock/state",
-                                    timeout=5) as answer:
-            return json.loads(answer.read())
+        return self._ask("state")
 
     def faults(self, **faults):
         """engine/faults.py has their names; None sets one back."""
-        request = urllib.request.Request(f"{self.url}/mock/faults",
-                                         json.dumps(faults).encode())
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        return self._ask("faults", json.dumps(faults).encode())
+
+    def _ask(self, what, body=None):
+        with urllib.request.urlopen(f"{self.url}/mock/{what}", body, 5,
+                                    context=ANYBODY) as answer:
             return json.loads(answer.read())
 
     def events(self, event=None, path=None):

@@ -103,6 +103,8 @@ def main():
     parser.add_argument("--sampling-defaults", default="model",
                         choices=("model", "openai"), help="of sglang")
     parser.add_argument("--api-key")
+    parser.add_argument("--tls", metavar="FILE",
+                        help="certificate and key: it speaks https")
     parser.add_argument("--strict", action="store_true",
                         help="an unknown key is an error")
     parser.add_argument("--faults", default="{}", help="as JSON")
@@ -113,7 +115,7 @@ def main():
     engine = dialect.engine = Engine(dialect, wire.Log(args.log), args)
     host, _, port = args.listen.rpartition(":")
     engine.faults.set(**json.loads(args.faults))
-    wire.serve(App(engine), engine, host, int(port))
+    wire.serve(App(engine), engine, host, int(port), args.tls)
 
 
 if __name__ == "__main__":

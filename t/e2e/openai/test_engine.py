@@ -3,6 +3,7 @@ engine's socket."""
 
 import json
 import os
+import ssl
 import subprocess
 import threading
 import time
@@ -10,6 +11,7 @@ import time
 import pytest
 
 from llmgw import generate, place, rawh2, rpc, sse
+from llmgw.certs import Authority
 from llmgw.proc import rss_kb
 from llmgw.wait import wait_for
 
@@ -202,7 +204,7 @@ class Closer:
     """An HTTP server that is told what to do with each request's number on
     its connection."""
 
-    def __init__(self, port, script):
+    def __init__(self, port, script, certificate=None):
         import socketserver
         owner = self
         self.seen, self.script = [], script
@@ -229,7 +231,12 @@ class Closer:
         class Server(socketserver.ThreadingTCPServer):
             allow_reuse_address = daemon_threads = True
         self.server = Server(("127.0.0.1", port), Handler)
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{port}"
+        if certificate:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(certificate)
+            self.server.socket = tls.wrap_socket(self.server.socket,
+                                                 server_side=True)
         threading.Thread(target=self.server.serve_forever).start()
 
     def answer(self, handler, head, number):
@@ -266,10 +273,10 @@ def chunked(data):
 def closer(cluster):
     made = []
 
-    def make(script):
-        made.append(Closer(cluster.ports.take(), script))
+    def make(script, certificate=None, **options):
+        made.append(Closer(cluster.ports.take(), script, certificate))
         return made[0], ready(cluster.replica(
-            "r", engine="openai", engine_url=made[0].url))
+            "r", engine="openai", engine_url=made[0].url, **options))
     yield make
     for one in made:
         one.close()
@@ -335,7 +342,8 @@ def test_deadline_leaves_the_engine(engine, replica, faults):
              "the engine to see it")
 
 
-def test_slow_client_holds_up_the_engine(closer):
+@pytest.mark.parametrize("is_tls", (False, True), ids=("http", "https"))
+def test_slow_client_holds_up_the_engine(cluster, closer, is_tls):
     """And is not kept in memory: 40 MB wait at the engine."""
     sent, count, word = [], 2500, b"x" * 16384
 
@@ -348,7 +356,11 @@ def test_slow_client_holds_up_the_engine(closer):
                             + chunked(b"data: [DONE]\n\n") + chunked(b""))
         return True
 
-    server, replica = closer(script)
+    options = {}
+    if is_tls:
+        ours = Authority(cluster.dir, "ours")
+        options = {"certificate": ours.sign(), "engine_ca_file": ours.file}
+    server, replica = closer(script, **options)
     before = rss_kb(replica.proc.pid)
     message = generate.request(body()).SerializeToString()
     with rawh2.RawH2(replica.target) as h:
