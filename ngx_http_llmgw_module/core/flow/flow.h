@@ -1,0 +1,116 @@
+
+/*
+ * Flow control: admitted requests wait until the fleet has room, and leave in
+ * an order that classes and tenants can live with.
+ *
+ *     band   all waiting requests of one priority.  A band, once seen, stays.
+ *     flow   those of one tenant in a band, in the order of their coming; it
+ *            goes when it is empty.
+ *
+ * One call of llmgw_flow_dispatch() lets at most one request go.  It looks at
+ * the bands from the highest priority down.  Each has a ceiling, from 1 for
+ * the highest to usage_limit for the lowest of those ever seen, evenly spaced;
+ * the first band whose ceiling the saturation reaches ends the look, also if
+ * that band is empty, so that nobody overtakes.  Of the first band that is
+ * passed and not empty, fairness names the flow and the order the request:
+ *
+ *     global-strict  the flow whose first request came first
+ *     round-robin    the tenant behind the one served last, by number; the
+ *                    first tenant if that one has nothing waiting any more
+ *
+ *     priority       the flow's first request
+ *     slo-deadline   the flow's earliest deadline, of equal ones the first
+ *     fifo           priorities play no part: all wait as one band, under one
+ *                    ceiling of 1, and leave in the order of their coming (or
+ *                    tenant by tenant, with round-robin).  They do count for
+ *                    limits and shedding.
+ *
+ * The queue is full with `size` requests, a band with `band_size`; 0 has no
+ * limit but the memory.  A full queue refuses, or, with shedding, gives up the
+ * newest request of its lowest priority, if that is below 0 and below the new
+ * one's.
+ *
+ * The rules are those of BLIS (after the Gateway API Inference Extension),
+ * except for fifo, which there is priority by mistake.
+ *
+ *     llmgw_flow_t | entries[] | flows[] | order[]
+ *
+ * Memory is the caller's and has indices in place of pointers.  Requests are
+ * the caller's numbers.  Zeroed memory stays untouched until it is needed.
+ */
+
+#ifndef LLMGW_FLOW_H
+#define LLMGW_FLOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+#define LLMGW_FLOW_NONE   UINT32_MAX
+#define LLMGW_FLOW_BANDS  256           /* priorities are -100 to 100 */
+#define LLMGW_FLOW_NO_DEADLINE  INT64_MAX
+
+typedef enum {
+    LLMGW_FLOW_FIFO = 0,
+    LLMGW_FLOW_PRIORITY,
+    LLMGW_FLOW_SLO_DEADLINE
+} llmgw_flow_order_t;
+
+typedef enum {
+    LLMGW_FLOW_GLOBAL_STRICT = 0,
+    LLMGW_FLOW_ROUND_ROBIN
+} llmgw_flow_fairness_t;
+
+typedef struct {
+    llmgw_flow_order_t     order;
+    llmgw_flow_fairness_t  fairness;
+    uint32_t               size;
+    uint32_t               band_size;
+    double                 usage_limit;     /* above 0, at most 1 */
+    int                    has_shedding;
+} llmgw_flow_conf_t;
+
+typedef struct llmgw_flow_s  llmgw_flow_t;
+
+typedef struct {
+    int32_t   priority;
+    uint32_t  request;          /* the caller's number, handed back */
+    uint64_t  tenant;           /* round robin goes by this number: whoever
+                                   wants the order of names, numbers by it */
+    int64_t   deadline_us;      /* of slo-deadline; LLMGW_FLOW_NO_DEADLINE */
+} llmgw_flow_arrival_t;
+
+typedef enum {
+    LLMGW_FLOW_QUEUED = 0,
+    LLMGW_FLOW_SHED,            /* queued; *victim was given up for it */
+    LLMGW_FLOW_REJECTED
+} llmgw_flow_rc_t;
+
+
+/* By their names, with '-' or '_' between words: 0; -1: there is none. */
+int llmgw_flow_order(const char *name, size_t len, llmgw_flow_order_t *order);
+int llmgw_flow_fairness(const char *name, size_t len,
+    llmgw_flow_fairness_t *fairness);
+
+/* capacity: the most that can ever wait, 1 to 2^31 */
+size_t llmgw_flow_bytes(uint32_t capacity);
+
+/* memory: zeroed, aligned to 8, of that many bytes; *conf is copied */
+llmgw_flow_t *llmgw_flow_init(void *memory, uint32_t capacity,
+    const llmgw_flow_conf_t *conf);
+
+/* *entry is where it waits, *victim the request that was shed. */
+llmgw_flow_rc_t llmgw_flow_enqueue(llmgw_flow_t *flow,
+    const llmgw_flow_arrival_t *arrival, uint32_t *entry, uint32_t *victim);
+
+/* The request that goes, and no longer waits; LLMGW_FLOW_NONE: none may. */
+uint32_t llmgw_flow_dispatch(llmgw_flow_t *flow, double saturation);
+
+/* It waits no longer, e.g. since its time is over; 0: it is not there. */
+int llmgw_flow_remove(llmgw_flow_t *flow, uint32_t entry, uint32_t request);
+
+/* How many wait; and whether one that may not be shed does. */
+uint32_t llmgw_flow_length(const llmgw_flow_t *flow);
+int llmgw_flow_has_firm(const llmgw_flow_t *flow);
+
+#endif /* LLMGW_FLOW_H */

@@ -1,0 +1,43 @@
+
+/*
+ * How full the fleet is: 0 empty, 1 and above full.
+ *
+ *     never        0, whatever happens
+ *     utilization  the mean over all candidates of the larger of queue_depth /
+ *                  its threshold and kv_utilization / its threshold
+ *     concurrency  requests in flight / (candidates x max_concurrency)
+ *
+ * A fleet without a candidate is full, except for `never`.  Formulas of the
+ * Gateway API Inference Extension as BLIS has them, exact in every bit.
+ */
+
+#ifndef LLMGW_SATURATION_H
+#define LLMGW_SATURATION_H
+
+#include <stddef.h>
+
+#include "core/policy/candidate.h"
+
+
+typedef enum {
+    LLMGW_SATURATION_NEVER = 0,
+    LLMGW_SATURATION_UTILIZATION,
+    LLMGW_SATURATION_CONCURRENCY
+} llmgw_saturation_kind_t;
+
+typedef struct {
+    llmgw_saturation_kind_t  kind;
+    double                   queue_depth;       /* finite, above 0 */
+    double                   kv_utilization;    /* finite, above 0 */
+    int64_t                  max_concurrency;   /* above 0 */
+} llmgw_saturation_t;
+
+
+/* By its name: 0; -1: there is none. */
+int llmgw_saturation_kind(const char *name, size_t len,
+    llmgw_saturation_kind_t *kind);
+
+double llmgw_saturation(const llmgw_saturation_t *saturation,
+    const llmgw_candidate_t *candidates, uint32_t n);
+
+#endif /* LLMGW_SATURATION_H */

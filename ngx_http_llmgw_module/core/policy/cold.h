@@ -1,0 +1,55 @@
+
+/*
+ * Who got a cold request last: the memory of the scorer no-hit-lru.
+ *
+ * A cold request finds nothing of its prompt in any cache, so it may go
+ * anywhere, and is best sent where no cold one has gone for the longest time:
+ * prefixes spread over the fleet.  The replicas that got one are a list, the
+ * newest first; those that never got one rank before all of them.
+ *
+ * A replica that is no longer among the candidates is forgotten with the next
+ * cold choice among two or more.
+ *
+ * Memory is the caller's, zeroed, and holds indices only: it may be shared.
+ */
+
+#ifndef LLMGW_COLD_H
+#define LLMGW_COLD_H
+
+#include <stddef.h>
+
+#include "core/policy/candidate.h"
+
+
+typedef struct {
+    uint32_t  newer;            /* number of a replica + 1; 0: none */
+    uint32_t  older;
+    uint32_t  is_listed;
+    uint32_t  mark;             /* the choice that last saw it a candidate */
+} llmgw_cold_link_t;
+
+typedef struct {
+    uint32_t           nreplicas;
+    uint32_t           newest;
+    uint32_t           oldest;
+    uint32_t           mark;
+    llmgw_cold_link_t  links[];
+} llmgw_cold_t;
+
+
+/* For replicas with numbers below nreplicas. */
+size_t llmgw_cold_bytes(uint32_t nreplicas);
+llmgw_cold_t *llmgw_cold_init(void *memory, uint32_t nreplicas);
+
+/*
+ * Sets ranks[i] of each candidate, 0 to n - 1, the longest without a cold
+ * request first; `ranks` may not be NULL if n > 0.
+ */
+void llmgw_cold_rank(const llmgw_cold_t *cold,
+    const llmgw_candidate_t *candidates, uint32_t n, double *ranks);
+
+/* A cold request goes to candidates[chosen]. */
+void llmgw_cold_note(llmgw_cold_t *cold, const llmgw_candidate_t *candidates,
+    uint32_t n, uint32_t chosen);
+
+#endif /* LLMGW_COLD_H */

@@ -1,0 +1,94 @@
+
+/*
+ * Scorers: each gives every candidate a score from 0 to 1, more is better.
+ *
+ * A scorer is one file in scorer/ with one function, which reads the request
+ * and the candidates and fills an array.  It is pure: what is remembered from
+ * one request to the next is an argument, and changes only when the choice is
+ * known (rank.h).
+ *
+ * Names and formulas are those of inference-sim (BLIS, Apache-2.0), which
+ * follows llm-d and the Gateway API Inference Extension; scores are equal to
+ * its own in every bit, so quotients and differences are taken of the same
+ * numbers in the same order, in doubles, and the code is compiled with
+ * -ffp-contract=off.  "min-max" is (max - x) / (max - min), 1 where all are
+ * equal.
+ *
+ *     prefix-affinity       matched blocks / blocks of the prompt, by the
+ *                           router's own index (prefix_index.h); no block: 0
+ *     precise-prefix-cache  min-max of what the replicas' caches hold, more is
+ *                           better
+ *     no-hit-lru            something cached anywhere: 0.5 for all; nothing:
+ *                           1 to 0 by how long a candidate has gone without a
+ *                           cold request (cold.h)
+ *     queue-depth           min-max of queue_depth
+ *     kv-utilization        1 - kv_utilization
+ *     load-balance          1 / (1 + load)
+ *     active-requests       none in flight: 1; else (max - x) / max
+ *     running-requests      min-max of batch_size
+ *     load-aware            0.5 x (1 - min(queue_depth, 128) / 128)
+ *     vllm-dp               min-max of 4 x queue_depth + batch_size
+ *     lora-affinity         has the adapter: 1, else 0; 1 for all where that
+ *                           tells nobody apart
+ */
+
+#ifndef LLMGW_SCORE_H
+#define LLMGW_SCORE_H
+
+#include <stddef.h>
+
+#include "core/policy/candidate.h"
+#include "core/policy/cold.h"
+
+
+/* What a scorer reads beyond load: spares callers the rest. */
+#define LLMGW_NEEDS_MATCHED  0x01   /* scoring.matched */
+#define LLMGW_NEEDS_CACHED   0x02   /* candidate.cached */
+#define LLMGW_NEEDS_COLD     0x04   /* scoring.cold */
+#define LLMGW_NEEDS_ADAPTER  0x08   /* candidate.has_adapter */
+
+/* A request and those that may serve it.  Read only. */
+typedef struct {
+    const llmgw_candidate_t  *candidates;
+    uint32_t                  n;
+    uint32_t                  nblocks;  /* full blocks of the prompt */
+    const uint64_t           *blocks;   /* their hashes, chained */
+    const uint32_t           *matched;  /* by number of replica: blocks from
+                                           the first on that the router has
+                                           sent there (prefix_index.h) */
+    const llmgw_cold_t       *cold;
+    int                       wants_adapter;
+} llmgw_scoring_t;
+
+typedef struct {
+    const char  *name;                  /* with '-' between words */
+    unsigned     needs;
+    void       (*score)(const llmgw_scoring_t *scoring, double *scores);
+} llmgw_scorer_t;
+
+
+/* scorer/NAME.c each */
+extern const llmgw_scorer_t  llmgw_scorer_prefix_affinity;
+extern const llmgw_scorer_t  llmgw_scorer_precise_prefix_cache;
+extern const llmgw_scorer_t  llmgw_scorer_no_hit_lru;
+extern const llmgw_scorer_t  llmgw_scorer_queue_depth;
+extern const llmgw_scorer_t  llmgw_scorer_kv_utilization;
+extern const llmgw_scorer_t  llmgw_scorer_load_balance;
+extern const llmgw_scorer_t  llmgw_scorer_active_requests;
+extern const llmgw_scorer_t  llmgw_scorer_running_requests;
+extern const llmgw_scorer_t  llmgw_scorer_load_aware;
+extern const llmgw_scorer_t  llmgw_scorer_vllm_dp;
+extern const llmgw_scorer_t  llmgw_scorer_lora_affinity;
+
+#define LLMGW_NSCORERS  11
+
+/* All of them, sorted by name. */
+extern const llmgw_scorer_t *const  llmgw_scorers[LLMGW_NSCORERS];
+
+/* By its name, with '-' or '_' between words; NULL: there is none. */
+const llmgw_scorer_t *llmgw_scorer_find(const char *name, size_t len);
+
+/* Nothing of the prompt is in any candidate's cache. */
+int llmgw_scoring_is_cold(const llmgw_scoring_t *scoring);
+
+#endif /* LLMGW_SCORE_H */
