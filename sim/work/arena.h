@@ -1,0 +1,32 @@
+
+/*
+ * Memory that is freed at once: what a workload holds lives as long as the
+ * workload, so nothing in it is freed by itself.  Blocks never move.
+ *
+ * There is no error to handle: a simulator that has no memory left prints one
+ * line and ends with status 2.
+ */
+
+#ifndef WORK_ARENA_H
+#define WORK_ARENA_H
+
+#include <stddef.h>
+
+
+typedef struct work_arena_block_s  work_arena_block_t;
+
+typedef struct {
+    work_arena_block_t  *blocks;        /* zeroed: empty */
+    size_t               used;          /* of the first block */
+    size_t               size;
+} work_arena_t;
+
+/* Zeroed memory, aligned for any type. */
+void *work_arena_alloc(work_arena_t *arena, size_t size);
+
+/* A copy of len bytes with a NUL behind them. */
+char *work_arena_text(work_arena_t *arena, const char *text, size_t len);
+
+void work_arena_done(work_arena_t *arena);
+
+#endif /* WORK_ARENA_H */

@@ -1,0 +1,121 @@
+
+/*
+ * A workload: the requests that a simulated fleet gets.
+ *
+ * A trace or a generator makes one.  Requests have a fixed place, so a pointer
+ * to one stays good while sessions append their later rounds (session.h).
+ *
+ * No token has a value here.  What matters of a prompt's tokens is how far two
+ * prompts begin alike, and that follows from where they come from: a prompt is
+ * the prefix of its group, and then its own body.  So a block of tokens is
+ * named by its origin and its position, and the hash of a block is that name,
+ * mixed.  Two requests have equal hashes exactly as long as BLIS's requests
+ * have equal tokens: a prefix's blocks are equal in its whole group, a body's
+ * only in the rounds of a session that accumulates its context (each round
+ * begins with all the tokens of the last one, its answer included).  A block
+ * with tokens of both belongs to the body.
+ */
+
+#ifndef WORK_REQUEST_H
+#define WORK_REQUEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/work/arena.h"
+#include "sim/work/name.h"
+
+
+/* More than that is a mistake in a file, not a workload. */
+#define WORK_MAX_REQUESTS  10000000
+#define WORK_MAX_TOKENS    (1 << 30)        /* of one prompt or answer */
+#define WORK_MAX_US        (INT64_C(1) << 53)
+
+typedef struct work_session_s  work_session_t;
+
+typedef struct {
+    const char         *id;             /* "request_0" */
+    uint32_t            index;          /* its place in the workload */
+    uint32_t            round;          /* of its session, from 0 */
+
+    /* Names are never NULL; "" is absent, and has id 0. */
+    const work_name_t  *client;
+    const work_name_t  *tenant;
+    const work_name_t  *slo_class;
+    const work_name_t  *model;
+    const work_name_t  *session;
+    const work_name_t  *prefix_group;
+    const work_name_t  *adapter;
+
+    uint32_t            prefix_tokens;  /* really in front of the body */
+    uint32_t            prefix_length;  /* as its trace says; only printed */
+    uint32_t            input_tokens;   /* the whole prompt, with prefix */
+    uint32_t            output_tokens;  /* true length of the answer */
+    uint32_t            max_output_tokens;  /* declared; 0: none */
+    int32_t             priority;       /* the trace's vllm_priority */
+
+    int64_t             arrival_us;     /* when it comes to the gateway */
+    int64_t             deadline_us;    /* absolute; 0: none */
+    int64_t             slo_target_us;  /* for the first token; 0: none */
+    int64_t             think_time_us;  /* before it, as its trace says */
+
+    uint64_t            prefix_origin;  /* of the blocks' hashes */
+    uint64_t            body_origin;
+
+    uint32_t            text_tokens;    /* only printed */
+    uint32_t            image_tokens;
+    uint32_t            audio_tokens;
+    uint32_t            video_tokens;
+    double              reason_ratio;
+    uint8_t             streaming;
+} work_request_t;
+
+#define WORK_PAGE_SHIFT  12
+#define WORK_PAGE        (1u << WORK_PAGE_SHIFT)
+
+typedef struct {
+    size_t             n;               /* requests so far */
+    work_request_t   **pages;
+    size_t             npages;
+    size_t             max_pages;
+    work_names_t       names;
+    work_arena_t       arena;           /* ids, and what sessions hold */
+    work_session_t    *sessions;        /* NULL: all requests are there */
+    int                accumulates;     /* a session's rounds share tokens */
+} work_t;
+
+void work_init(work_t *work);
+void work_done(work_t *work);
+
+/* A new request behind the others: zeroed, names "", index set. */
+work_request_t *work_add(work_t *work);
+
+/* The request with that index; i < work->n. */
+static inline work_request_t *
+work_at(const work_t *work, size_t i)
+{
+    return &work->pages[i >> WORK_PAGE_SHIFT][i & (WORK_PAGE - 1)];
+}
+
+/* Sets id to "request_N"; the text lives in the workload's arena. */
+void work_set_id(work_t *work, work_request_t *r, int64_t number);
+
+/*
+ * Sets the origins of a request's blocks, from prefix_group, prefix_tokens and
+ * index; accumulates: its body is its session's.
+ */
+void work_set_origin(work_request_t *r, int accumulates);
+
+/*
+ * The hash of block b, which holds the tokens b * block_tokens and on.  b may
+ * lie beyond the prompt: the answer's tokens follow it.  Only whole blocks have
+ * a meaning, and only hashes of equal block_tokens compare.
+ */
+uint64_t work_block_hash(const work_request_t *r, uint32_t block_tokens,
+    uint32_t b);
+
+/* Hashes of the prompt's whole blocks, at most max of them; how many. */
+uint32_t work_block_hashes(const work_request_t *r, uint32_t block_tokens,
+    uint64_t *hashes, uint32_t max);
+
+#endif /* WORK_REQUEST_H */

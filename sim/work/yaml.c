@@ -1,0 +1,444 @@
+
+#include "sim/work/yaml_inner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/work/file.h"
+
+/* A file of a workload; no list in it needs more. */
+#define YAML_FILE_BYTES  (64u * 1024 * 1024)
+#define YAML_ITEMS       1000000
+
+/*
+ * Aliases can make a small file mean exponentially many values.  Each value
+ * that is read counts.
+ */
+#define YAML_VALUES      10000000
+
+static int read_mapping(yaml_reader_t *r, const work_yaml_field_t *table,
+    void *values, const yaml_node_t *node);
+
+
+static yaml_node_t *
+node_of(yaml_reader_t *r, int item)
+{
+    return yaml_document_get_node(&r->document, item);
+}
+
+
+static const char *
+text_of(const yaml_node_t *node)
+{
+    return (const char *) node->data.scalar.value;
+}
+
+
+static int
+read_words(yaml_reader_t *r, const work_yaml_field_t *f,
+    work_yaml_words_t *words, const yaml_node_t *node)
+{
+    yaml_node_item_t  *item;
+
+    if (node->type != YAML_SEQUENCE_NODE) {
+        return work_fail(r->error, r->file, yaml_line(node),
+                         "\"%s\" needs a list", f->key);
+    }
+
+    words->items = work_arena_alloc(r->arena, sizeof(words->items[0])
+        * (size_t) (node->data.sequence.items.top
+                    - node->data.sequence.items.start));
+
+    for (item = node->data.sequence.items.start;
+         item < node->data.sequence.items.top; item++)
+    {
+        if (yaml_read_text(r, f, &words->items[words->n++], node_of(r, *item))
+            != 0)
+        {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+read_list(yaml_reader_t *r, const work_yaml_field_t *f,
+    work_yaml_list_t *list, const yaml_node_t *node)
+{
+    size_t             n;
+    yaml_node_item_t  *item;
+
+    if (node->type != YAML_SEQUENCE_NODE) {
+        return work_fail(r->error, r->file, yaml_line(node),
+                         "\"%s\" needs a list", f->key);
+    }
+
+    item = node->data.sequence.items.start;
+    n = (size_t) (node->data.sequence.items.top - item);
+
+    if (n > YAML_ITEMS) {
+        return work_fail(r->error, r->file, yaml_line(node),
+                         "\"%s\" has more than %d items", f->key, YAML_ITEMS);
+    }
+
+    list->items = work_arena_alloc(r->arena, n * f->size + 1);
+
+    for (list->n = 0; list->n < n; list->n++) {
+        if (read_mapping(r, f->table, (char *) list->items
+                         + list->n * f->size, node_of(r, item[list->n])) != 0)
+        {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* The pairs of a mapping, or NULL: *error says that it is none. */
+static yaml_node_pair_t *
+pairs_of(yaml_reader_t *r, const char *key, const yaml_node_t *node,
+    size_t *n)
+{
+    if (node->type != YAML_MAPPING_NODE) {
+        work_fail(r->error, r->file, yaml_line(node), "%s%s%s needs keys "
+                  "and values", key != NULL ? "\"" : "",
+                  key != NULL ? key : "this", key != NULL ? "\"" : "");
+        return NULL;
+    }
+
+    *n = (size_t) (node->data.mapping.pairs.top
+                   - node->data.mapping.pairs.start);
+
+    if (*n > YAML_ITEMS) {
+        work_fail(r->error, r->file, yaml_line(node), "more than %d keys",
+                  YAML_ITEMS);
+        return NULL;
+    }
+
+    return node->data.mapping.pairs.start;
+}
+
+
+/* The text of a key, which lives in the document; NULL: *error. */
+static const char *
+key_of(yaml_reader_t *r, int item)
+{
+    const yaml_node_t  *node;
+
+    node = node_of(r, item);
+
+    if (++r->nvalues > YAML_VALUES) {
+        work_fail(r->error, r->file, yaml_line(node),
+                  "more than %d values, aliases counted", YAML_VALUES);
+        return NULL;
+    }
+
+    if (node->type != YAML_SCALAR_NODE
+        || strlen(text_of(node)) != node->data.scalar.length)
+    {
+        work_fail(r->error, r->file, yaml_line(node), "a key must be a text");
+        return NULL;
+    }
+
+    return text_of(node);
+}
+
+
+static int
+read_numbers(yaml_reader_t *r, const work_yaml_field_t *f,
+    work_yaml_numbers_t *numbers, const yaml_node_t *node)
+{
+    size_t               i, n;
+    const char          *key;
+    yaml_node_pair_t    *pairs;
+    work_yaml_number_t  *number;
+    work_yaml_field_t    named;
+
+    pairs = pairs_of(r, f->key, node, &n);
+
+    if (pairs == NULL) {
+        return -1;
+    }
+
+    numbers->items = work_arena_alloc(r->arena, n * sizeof(*number) + 1);
+
+    for (i = 0; i < n; i++) {
+        key = key_of(r, pairs[i].key);
+
+        if (key == NULL) {
+            return -1;
+        }
+
+        number = &numbers->items[numbers->n++];
+        number->name = work_arena_text(r->arena, key, strlen(key));
+        number->line = yaml_line(node_of(r, pairs[i].key));
+        named = *f;
+        named.key = number->name;
+
+        if (yaml_read_double(r, &named, &number->value,
+                        node_of(r, pairs[i].value)) != 0)
+        {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+read_named(yaml_reader_t *r, const work_yaml_field_t *f,
+    work_yaml_list_t *list, const yaml_node_t *node)
+{
+    char               *item;
+    size_t              n;
+    const char         *key;
+    yaml_node_pair_t   *pairs;
+
+    pairs = pairs_of(r, f->key, node, &n);
+
+    if (pairs == NULL) {
+        return -1;
+    }
+
+    list->items = work_arena_alloc(r->arena, n * f->size + 1);
+
+    for (list->n = 0; list->n < n; list->n++) {
+        key = key_of(r, pairs[list->n].key);
+
+        if (key == NULL) {
+            return -1;
+        }
+
+        item = (char *) list->items + list->n * f->size;
+        ((work_yaml_named_t *) (void *) item)->name
+            = work_arena_text(r->arena, key, strlen(key));
+
+        if (read_mapping(r, f->table, item,
+                         node_of(r, pairs[list->n].value)) != 0)
+        {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+read_value(yaml_reader_t *r, const work_yaml_field_t *f, void *field,
+    const yaml_node_t *node)
+{
+    void  *map;
+
+    switch (f->kind) {
+
+    case WORK_YAML_TEXT:
+        return yaml_read_text(r, f, field, node);
+
+    case WORK_YAML_INT:
+        return yaml_read_int(r, f, field, node);
+
+    case WORK_YAML_DOUBLE:
+        return yaml_read_double(r, f, field, node);
+
+    case WORK_YAML_BOOL:
+        return yaml_read_bool(r, f, field, node);
+
+    case WORK_YAML_LIST:
+        return read_list(r, f, field, node);
+
+    case WORK_YAML_NAMED:
+        return read_named(r, f, field, node);
+
+    case WORK_YAML_NUMBERS:
+        return read_numbers(r, f, field, node);
+
+    case WORK_YAML_WORDS:
+        return read_words(r, f, field, node);
+
+    case WORK_YAML_MAP:
+        break;
+    }
+
+    map = work_arena_alloc(r->arena, f->size);
+    *(void **) field = map;
+
+    return read_mapping(r, f->table, map, node);
+}
+
+
+/* The field of a table that a key names; NULL: *error says so. */
+static const work_yaml_field_t *
+field_of(yaml_reader_t *r, const work_yaml_field_t *table, const char *key,
+    const yaml_node_t *node)
+{
+    const work_yaml_field_t  *f;
+
+    for (f = table; f->key != NULL; f++) {
+        if (strcmp(f->key, key) == 0) {
+            return f;
+        }
+    }
+
+    work_fail(r->error, r->file, yaml_line(node), "unknown key \"%.80s\"", key);
+
+    return NULL;
+}
+
+
+/* Is an earlier pair's key the same?  Then *error says so. */
+static int
+is_doubled(yaml_reader_t *r, const yaml_node_pair_t *pairs, size_t i)
+{
+    size_t              j;
+    const yaml_node_t  *a, *b;
+
+    a = node_of(r, pairs[i].key);
+
+    for (j = 0; j < i; j++) {
+        b = node_of(r, pairs[j].key);
+
+        if (strcmp(text_of(a), text_of(b)) == 0) {
+            work_fail(r->error, r->file, yaml_line(a),
+                      "the key \"%.80s\" is given twice", text_of(a));
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+read_mapping(yaml_reader_t *r, const work_yaml_field_t *table, void *values,
+    const yaml_node_t *node)
+{
+    size_t                    i, n;
+    const char               *key;
+    yaml_node_pair_t         *pairs;
+    const yaml_node_t        *value;
+    const work_yaml_field_t  *f;
+
+    pairs = pairs_of(r, NULL, node, &n);
+
+    if (pairs == NULL) {
+        return -1;
+    }
+
+    ((work_yaml_t *) values)->line = yaml_line(node);
+
+    for (i = 0; i < n; i++) {
+        key = key_of(r, pairs[i].key);
+
+        if (key == NULL) {
+            return -1;
+        }
+
+        f = field_of(r, table, key, node_of(r, pairs[i].key));
+        value = node_of(r, pairs[i].value);
+
+        if (f == NULL || is_doubled(r, pairs, i)) {
+            return -1;
+        }
+
+        if (yaml_is_null(value)) {
+            continue;
+        }
+
+        if (read_value(r, f, (char *) values + f->offset, value) != 0) {
+            return -1;
+        }
+
+        if (f->present > 0) {
+            *(int *) (void *) ((char *) values + f->present) = 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+yaml_load(yaml_reader_t *r, yaml_parser_t *parser)
+{
+    yaml_node_t  *root;
+
+    if (!yaml_parser_load(parser, &r->document)) {
+        return work_fail(r->error, r->file, parser->problem_mark.line + 1,
+                         "no YAML: %s", parser->problem != NULL
+                         ? parser->problem : "no memory left");
+    }
+
+    root = yaml_document_get_root_node(&r->document);
+
+    if (root == NULL) {
+        yaml_document_delete(&r->document);
+        return work_fail(r->error, r->file, 1, "empty: keys and values are "
+                         "needed");
+    }
+
+    return 0;
+}
+
+
+int
+work_yaml_parse(const work_yaml_field_t *table, void *values,
+    const char *file, const char *bytes, size_t len, work_arena_t *arena,
+    work_error_t *error)
+{
+    int             rc;
+    yaml_parser_t   parser;
+    yaml_reader_t   r;
+
+    memset(&r, 0, sizeof(r));
+    r.file = file;
+    r.arena = arena;
+    r.error = error;
+
+    if (len > YAML_FILE_BYTES) {
+        return work_fail(error, file, 0, "larger than %u bytes",
+                         YAML_FILE_BYTES);
+    }
+
+    if (!yaml_parser_initialize(&parser)) {
+        return work_fail(error, file, 0, "no memory left");
+    }
+
+    yaml_parser_set_input_string(&parser, (const unsigned char *) bytes, len);
+    rc = yaml_load(&r, &parser);
+
+    if (rc == 0) {
+        rc = read_mapping(&r, table, values,
+                          yaml_document_get_root_node(&r.document));
+        yaml_document_delete(&r.document);
+    }
+
+    yaml_parser_delete(&parser);
+
+    return rc;
+}
+
+
+int
+work_yaml_read(const work_yaml_field_t *table, void *values,
+    const char *path, work_arena_t *arena, work_error_t *error)
+{
+    int      rc;
+    char    *bytes;
+    size_t   len;
+
+    bytes = work_file_read(path, &len, error);
+
+    if (bytes == NULL) {
+        return -1;
+    }
+
+    rc = work_yaml_parse(table, values, path, bytes, len, arena, error);
+    free(bytes);
+
+    return rc;
+}

@@ -1,0 +1,94 @@
+
+/*
+ * YAML read into structs, by tables.
+ *
+ * A table says which keys a mapping may have, of which kind each is, and where
+ * its value goes.  Any other key, a key given twice, a value of another kind
+ * or out of its limits is an error with file and line.  A null leaves a field
+ * as it was, as an absent key does.
+ *
+ * Each struct of a table begins with a work_yaml_t: the line of its mapping,
+ * so that what a table cannot say can still be refused with its place.
+ */
+
+#ifndef WORK_YAML_H
+#define WORK_YAML_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/work/arena.h"
+#include "sim/work/error.h"
+
+
+typedef struct {
+    size_t  line;
+} work_yaml_t;
+
+typedef enum {
+    WORK_YAML_TEXT = 0,     /* const char *, in the arena */
+    WORK_YAML_INT,          /* int64_t, within min .. max */
+    WORK_YAML_DOUBLE,       /* double, finite and within min .. max */
+    WORK_YAML_BOOL,         /* int */
+    WORK_YAML_MAP,          /* a struct behind a pointer, NULL: absent */
+    WORK_YAML_LIST,         /* work_yaml_list_t of such structs */
+    WORK_YAML_NAMED,        /* the same from a mapping: see struct_of_name */
+    WORK_YAML_NUMBERS,      /* work_yaml_numbers_t: a mapping to numbers */
+    WORK_YAML_WORDS         /* work_yaml_words_t: a list of texts */
+} work_yaml_kind_t;
+
+/* min == max: no limits, but for WORK_YAML_DOUBLE to be finite. */
+typedef struct work_yaml_field_s {
+    const char                      *key;       /* NULL ends a table */
+    work_yaml_kind_t                 kind;
+    size_t                           offset;
+    double                           min;
+    double                           max;
+    const struct work_yaml_field_s  *table;     /* of MAP, LIST, NAMED */
+    size_t                           size;      /* of its struct */
+    size_t                           present;   /* of an int that is set to 1
+                                                   if the key is; 0: none */
+} work_yaml_field_t;
+
+/* The items of a LIST, one after the other, each of the field's size. */
+typedef struct {
+    void    *items;
+    size_t   n;
+} work_yaml_list_t;
+
+/* A struct of NAMED begins with this; the table has the rest. */
+typedef struct {
+    work_yaml_t   at;
+    const char   *name;
+} work_yaml_named_t;
+
+typedef struct {
+    const char  *name;
+    double       value;
+    size_t       line;
+} work_yaml_number_t;
+
+typedef struct {
+    work_yaml_number_t  *items;
+    size_t               n;
+} work_yaml_numbers_t;
+
+typedef struct {
+    const char  **items;
+    size_t        n;
+} work_yaml_words_t;
+
+/*
+ * Reads the mapping in bytes into *values (zeroed, or with defaults, by the
+ * caller).  What it points to lives in the arena.  0, or -1 and *error.
+ * file names it in errors.
+ */
+int work_yaml_parse(const work_yaml_field_t *table, void *values,
+    const char *file, const char *bytes, size_t len, work_arena_t *arena,
+    work_error_t *error);
+
+/* The same from a file. */
+int work_yaml_read(const work_yaml_field_t *table, void *values,
+    const char *path, work_arena_t *arena, work_error_t *error);
+
+#endif /* WORK_YAML_H */
