@@ -1,0 +1,96 @@
+
+/*
+ * The metrics block: what BLIS says of an instance or of the whole cluster,
+ * with its keys, in its order.
+ */
+
+#ifndef REPORT_METRICS_H
+#define REPORT_METRICS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/report/goodput.h"
+#include "sim/report/json.h"
+#include "sim/report/saturation.h"
+#include "sim/report/stat.h"
+
+
+/* Microseconds, in any order; the block sorts them. */
+typedef struct {
+    double                 *list;
+    size_t                  n;
+} report_values_t;
+
+/* A class's figures beside its attainment; 0: none. */
+typedef struct {
+    report_attained_t       attained;
+    double                  ttft_p99_ms;
+    double                  itl_mean_ms;
+    double                  e2e_p99_ms;
+} report_class_t;
+
+typedef struct {
+    const char             *id;         /* "instance_3", "cluster" */
+
+    int64_t                 completed;
+    int64_t                 still_queued;
+    int64_t                 still_running;
+    int64_t                 unservable;
+    int64_t                 timed_out;
+    int64_t                 length_capped;
+    int64_t                 input_tokens;
+    int64_t                 output_tokens;
+    int64_t                 ended_us;
+    int64_t                 kv_allocation_failures;
+    int64_t                 preemptions;
+    double                  cache_hit_rate;
+    int                     has_hit_rate;
+
+    report_values_t         ttft;
+    report_values_t         e2e;
+    report_values_t         sched_delay;
+    report_count_t         *gaps;       /* between tokens; ascending */
+    size_t                  ngaps;
+
+    /* Of the cluster. */
+    unsigned                detectors;
+    report_level_t          labels[REPORT_DETECTORS];
+    const report_targets_t *targets;    /* NULL: no goodput */
+    const report_class_t   *classes;    /* one for each target */
+} report_metrics_t;
+
+/* What a block says in plain numbers. */
+typedef enum {
+    REPORT_COUNT = 0,
+    REPORT_NUMBER
+} report_kind_t;
+
+typedef struct {
+    const char             *key;
+    report_kind_t           kind;
+    int                     if_not_zero;
+    int64_t                 count;
+    double                  number;
+} report_figure_t;
+
+#define REPORT_FIGURES  30              /* at most, of one block */
+
+
+/* The figures of a block, in order; sorts its values.  How many. */
+size_t report_metrics_figures(report_metrics_t *m,
+    report_figure_t figures[REPORT_FIGURES]);
+
+/*
+ * The members of a block, within the object that is open.  `requests`, if not
+ * NULL, is called where the requests stand.
+ */
+void report_metrics_json(report_metrics_t *m, report_json_t *json,
+    void (*requests)(report_json_t *json, void *data), void *data);
+
+/* A heading, then a line for each block; those of one run at a time. */
+void report_metrics_csv_head(FILE *out);
+void report_metrics_csv(report_metrics_t *m, FILE *out);
+
+#endif /* REPORT_METRICS_H */

@@ -1,0 +1,57 @@
+
+/*
+ * Percentiles, means and fairness, computed in the one order of operations
+ * that gives the same doubles as BLIS.
+ *
+ * A percentile is the linear interpolation at rank p/100 * (n - 1) of the
+ * sorted values.  Empty input gives 0.
+ */
+
+#ifndef REPORT_STAT_H
+#define REPORT_STAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+/* Values that occur often, as gaps between tokens do: ascending by value. */
+typedef struct {
+    int64_t    value;
+    uint64_t   count;
+} report_count_t;
+
+/* In the unit of the values. */
+typedef struct {
+    double     mean;
+    double     p50;
+    double     p95;
+    double     p99;
+    double     min;
+    double     max;
+    size_t     count;
+} report_dist_t;
+
+
+void report_sort(double *values, size_t n);
+
+/* Of sorted microseconds, in milliseconds. */
+double report_percentile_ms(const double *sorted, size_t n, double p);
+double report_mean_ms(const double *sorted, size_t n);
+double report_count_percentile_ms(const report_count_t *counts, size_t n,
+    double p);
+double report_count_mean_ms(const report_count_t *counts, size_t n);
+
+/* Of sorted values, in their own unit. */
+double report_percentile(const double *sorted, size_t n, double p);
+
+/* Sorts the values. */
+void report_dist(double *values, size_t n, report_dist_t *dist);
+
+/*
+ * Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination"
+ * (1984): (sum x)^2 / (n * sum x^2), 1 when all get the same (or nothing),
+ * 1/n when one gets everything; 0 for no x.
+ */
+double report_jain(const double *x, size_t n);
+
+#endif /* REPORT_STAT_H */

@@ -1,0 +1,107 @@
+
+/* Percentiles, means and fairness, at their edges. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sim/report/stat.h"
+
+
+static void
+percentiles_lie_between_neighbours(void **state)
+{
+    report_dist_t  d;
+    double         v[] = { 4000, 1000, 3000, 2000 };
+
+    report_sort(v, 4);
+    assert_true(report_percentile_ms(v, 4, 0) == 1);
+    assert_true(report_percentile_ms(v, 4, 50) == 2.5);
+    assert_true(report_percentile_ms(v, 4, 100) == 4);
+    assert_true(report_mean_ms(v, 4) == 2.5);
+    assert_true(report_percentile(v, 4, 50) == 2500);
+
+    report_dist(v, 4, &d);
+    assert_true(d.mean == 2500 && d.min == 1000 && d.max == 4000);
+    assert_true(d.p95 == 3000 + (0.95 * 3 - 2) * 1000);
+    assert_int_equal(d.count, 4);
+}
+
+
+static void
+nothing_and_one_value_have_percentiles_too(void **state)
+{
+    report_dist_t   d;
+    double          v[] = { 7 };
+    report_count_t  one = { 7, 1 };
+
+    assert_true(report_percentile_ms(NULL, 0, 99) == 0);
+    assert_true(report_mean_ms(NULL, 0) == 0);
+    assert_true(report_count_percentile_ms(NULL, 0, 99) == 0);
+    assert_true(report_count_mean_ms(NULL, 0) == 0);
+    assert_true(report_percentile(NULL, 0, 99) == 0);
+    report_dist(NULL, 0, &d);
+    assert_true(d.mean == 0 && d.count == 0);
+
+    assert_true(report_percentile_ms(v, 1, 99) == 0.007);
+    assert_true(report_count_percentile_ms(&one, 1, 99) == 0.007);
+    report_dist(v, 1, &d);
+    assert_true(d.p50 == 7 && d.p99 == 7 && d.min == 7 && d.max == 7);
+}
+
+
+/* Counted values give what the same values give one by one. */
+static void
+counted_values_agree_with_listed_ones(void **state)
+{
+    size_t          i, k, n;
+    double          list[1000], p;
+    report_count_t  counts[9];
+
+    n = 0;
+
+    for (i = 0; i < 9; i++) {
+        counts[i].value = (int64_t) (i * i * 37 + 11);
+        counts[i].count = (i * 7) % 5 + 1;
+
+        for (k = 0; k < counts[i].count; k++) {
+            list[n++] = (double) counts[i].value;
+        }
+    }
+
+    for (p = 0; p <= 100; p += 0.5) {
+        assert_true(report_count_percentile_ms(counts, 9, p)
+                    == report_percentile_ms(list, n, p));
+    }
+
+    assert_true(report_count_mean_ms(counts, 9) == report_mean_ms(list, n));
+}
+
+
+static void
+fairness_is_one_for_equals_and_one_nth_for_a_winner(void **state)
+{
+    double  even[] = { 3, 3, 3, 3 }, one[] = { 0, 8, 0, 0 };
+    double  none[] = { 0, 0 };
+
+    assert_true(report_jain(even, 4) == 1);
+    assert_true(report_jain(one, 4) == 0.25);
+    assert_true(report_jain(none, 2) == 1);
+    assert_true(report_jain(none, 0) == 0);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(percentiles_lie_between_neighbours),
+        cmocka_unit_test(nothing_and_one_value_have_percentiles_too),
+        cmocka_unit_test(counted_values_agree_with_listed_ones),
+        cmocka_unit_test(fairness_is_one_for_equals_and_one_nth_for_a_winner)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
