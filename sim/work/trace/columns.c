@@ -1,5 +1,5 @@
 
-#include "sim/work/trace_columns.h"
+#include "sim/work/trace/columns.h"
 
 #define AT(field)  offsetof(work_record_t, field)
 #define US         ((double) WORK_MAX_US)

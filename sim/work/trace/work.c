@@ -1,5 +1,5 @@
 
-#include "sim/work/trace.h"
+#include "sim/work/trace/trace.h"
 
 #include <stdlib.h>
 #include <string.h>

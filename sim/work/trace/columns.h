@@ -7,7 +7,7 @@
 #ifndef WORK_TRACE_COLUMNS_H
 #define WORK_TRACE_COLUMNS_H
 
-#include "sim/work/trace.h"
+#include "sim/work/trace/trace.h"
 
 
 typedef enum {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "sim/work/trace.h"
+#include "sim/work/trace/trace.h"
 
 #define COLUMNS                                                              \
     "request_id,client_id,tenant_id,slo_class,session_id,round_index,"       \

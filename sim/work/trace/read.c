@@ -1,5 +1,5 @@
 
-#include "sim/work/trace.h"
+#include "sim/work/trace/trace.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "sim/work/csv.h"
-#include "sim/work/trace_columns.h"
+#include "sim/work/trace/columns.h"
 
 typedef struct {
     work_trace_t     *trace;
