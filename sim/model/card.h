@@ -1,0 +1,69 @@
+
+/*
+ * What step times are computed from: a model's shape and a GPU's figures.
+ *
+ * Both come from a table of presets, or from the files that such tools share:
+ * a model's config.json as Hugging Face publishes it, and a JSON file of GPUs
+ * with the keys TFlopsPeak, TFlopsFP8, BwPeakTBs, mfuPrefill, mfuDecode and
+ * MemoryGiB by name.
+ */
+
+#ifndef MODEL_CARD_H
+#define MODEL_CARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+typedef struct {
+    int64_t  layers;
+    int64_t  hidden;                /* width of the hidden state */
+    int64_t  heads;
+    int64_t  kv_heads;
+    int64_t  intermediate;          /* width of the feed-forward part */
+    double   param_bytes;           /* of activations and the KV cache */
+    double   weight_bytes;          /* of quantized weights; 0: param_bytes */
+    int64_t  max_positions;         /* tokens of a sequence; 0: not known */
+
+    /* Mixtures of experts; a model with less than 2 experts is dense. */
+    int64_t  experts;
+    int64_t  experts_per_token;
+    int64_t  expert_intermediate;   /* 0: intermediate */
+    int64_t  shared_intermediate;   /* of experts that all tokens take */
+    int64_t  interleave;            /* n: one layer in n + 1 has experts; 0:
+                                       all */
+    int64_t  dense_intermediate;    /* of layers without experts; 0:
+                                       intermediate */
+} model_card_t;
+
+typedef struct {
+    double  tflops;
+    double  tflops_fp8;             /* 0: computes in 16 bits */
+    double  bandwidth_tbs;
+    double  mfu_prefill;            /* part of tflops that is reached */
+    double  mfu_decode;
+    double  memory_gib;             /* 0: not known */
+} model_gpu_t;
+
+
+/*
+ * By name: "qwen/qwen3-14b", "meta-llama/llama-3.1-8b-instruct" and what is
+ * common for them; "H100", "A100-SXM", "A100-80", "L40S".  -1: not known.
+ */
+int model_card_preset(const char *name, model_card_t *card);
+int model_gpu_preset(const char *name, model_gpu_t *gpu);
+
+/*
+ * Reads folder/config.json, or GPU `name` of a JSON file.  -1, and one line
+ * "FILE:LINE: what" in error: nothing is changed.  model_name helps where the
+ * file does not say how weights are quantized; it may be NULL.
+ */
+int model_card_read(const char *folder, const char *model_name,
+    model_card_t *card, char *error, size_t bytes);
+int model_gpu_read(const char *file, const char *name, model_gpu_t *gpu,
+    char *error, size_t bytes);
+
+/* Bytes of KV cache that a token takes on each of tp GPUs. */
+double model_card_kv_bytes(const model_card_t *card, int64_t tp);
+
+#endif /* MODEL_CARD_H */
