@@ -7,9 +7,9 @@
  *     reject-all    nothing; to see what refusals look like
  *     token-bucket  its input tokens fit into the bucket (bucket.h)
  *     tier-shed     where some replica's load is above `overload`, only
- *                   requests of at least `min_priority`; tier_shed.c
+ *                   requests of at least `min_priority`
  *     gaie-legacy   where the fleet is saturated (core/flow/saturation.h:
- *                   utilization), only requests that may not be shed; gaie.c
+ *                   utilization), only requests that may not be shed
  *
  * Before any of them a tenant that is over its budget loses its sheddable
  * requests (tenant.h).

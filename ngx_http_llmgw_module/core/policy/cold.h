@@ -25,27 +25,29 @@ typedef struct {
     uint32_t  newer;            /* number of a replica + 1; 0: none */
     uint32_t  older;
     uint32_t  is_listed;
-    uint32_t  mark;             /* the choice that last saw it a candidate */
+    uint32_t  position;         /* scratch: among the candidates ... */
+    uint64_t  mark;             /* ... of the call that has this mark */
 } llmgw_cold_link_t;
 
 typedef struct {
     uint32_t           nreplicas;
     uint32_t           newest;
     uint32_t           oldest;
-    uint32_t           mark;
+    uint64_t           mark;
     llmgw_cold_link_t  links[];
 } llmgw_cold_t;
 
 
-/* For replicas with numbers below nreplicas. */
+/* For replicas with numbers below nreplicas; memory: zeroed, aligned to 8 */
 size_t llmgw_cold_bytes(uint32_t nreplicas);
 llmgw_cold_t *llmgw_cold_init(void *memory, uint32_t nreplicas);
 
 /*
  * Sets ranks[i] of each candidate, 0 to n - 1, the longest without a cold
- * request first; `ranks` may not be NULL if n > 0.
+ * request first.  Writes scratch words into *cold: one that others write, too,
+ * is copied first.
  */
-void llmgw_cold_rank(const llmgw_cold_t *cold,
+void llmgw_cold_rank(llmgw_cold_t *cold,
     const llmgw_candidate_t *candidates, uint32_t n, double *ranks);
 
 /* A cold request goes to candidates[chosen]. */

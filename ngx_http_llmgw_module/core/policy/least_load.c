@@ -1,12 +1,10 @@
 
 /*
- * Least load: the eligible peer with the least load for its weight.
- *
- * Each peer draws a lot (splitmix64; Steele, Lea, Flood, 2014) from the
- * request's random number, and the lowest lot wins a tie: this is fair
- * whatever the number of ties, which need not be known before.
+ * Least load: the eligible peer with the least load for its weight, ties by
+ * lots from the request's random number.
  */
 
+#include "core/policy/lot.h"
 #include "core/policy/policy.h"
 
 
@@ -19,20 +17,6 @@ typedef struct {
 } least_t;
 
 _Static_assert(sizeof(least_t) <= LLMGW_POLICY_SCRATCH, "a policy's scratch");
-
-
-static uint64_t
-draw_lot(uint64_t random, uint32_t peer)
-{
-    uint64_t  x;
-
-    x = random + ((uint64_t) peer + 1) * 0x9e3779b97f4a7c15ull;
-
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-
-    return x ^ x >> 31;
-}
 
 
 static void
@@ -52,7 +36,7 @@ least_compare(least_t *least, const llmgw_policy_round_t *round, uint32_t i)
         return;
     }
 
-    lot = draw_lot(round->key->random, i);
+    lot = llmgw_lot(round->key->random, i);
 
     if (least->n > 1 && mine == best && lot >= least->lot) {
         return;

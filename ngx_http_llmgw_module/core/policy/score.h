@@ -56,7 +56,7 @@ typedef struct {
     const uint32_t           *matched;  /* by number of replica: blocks from
                                            the first on that the router has
                                            sent there (prefix_index.h) */
-    const llmgw_cold_t       *cold;
+    llmgw_cold_t             *cold;     /* scratch words of it are written */
     int                       wants_adapter;
 } llmgw_scoring_t;
 

@@ -1,0 +1,55 @@
+
+/* A token bucket.  bucket.h has the formula. */
+
+#include <math.h>
+
+#include "core/admission/bucket.h"
+
+
+int
+llmgw_bucket_init(llmgw_bucket_t *bucket, double capacity, double rate,
+    int64_t now_us)
+{
+    if (!isfinite(capacity) || capacity <= 0 || !isfinite(rate) || rate <= 0) {
+        return -1;
+    }
+
+    bucket->capacity = capacity;
+    bucket->rate = rate;
+    bucket->tokens = capacity;
+    bucket->filled_us = now_us;
+
+    return 0;
+}
+
+
+static void
+bucket_fill(llmgw_bucket_t *bucket, int64_t now_us)
+{
+    double  tokens;
+
+    if (now_us <= bucket->filled_us) {
+        return;
+    }
+
+    tokens = bucket->tokens
+             + (double) (now_us - bucket->filled_us) * bucket->rate / 1e6;
+
+    bucket->tokens = tokens < bucket->capacity ? tokens : bucket->capacity;
+    bucket->filled_us = now_us;
+}
+
+
+int
+llmgw_bucket_take(llmgw_bucket_t *bucket, double cost, int64_t now_us)
+{
+    bucket_fill(bucket, now_us);
+
+    if (bucket->tokens < cost) {
+        return 0;
+    }
+
+    bucket->tokens -= cost;
+
+    return 1;
+}

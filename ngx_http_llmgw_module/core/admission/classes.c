@@ -1,0 +1,119 @@
+
+/* Classes and their priorities.  classes.h has the rules. */
+
+#include <string.h>
+
+#include "core/admission/classes.h"
+
+
+static void
+classes_find_highest(llmgw_classes_t *classes)
+{
+    uint32_t  i;
+
+    classes->highest = LLMGW_CLASS_DEFAULT;
+
+    for (i = 0; i < classes->n; i++) {
+        if (classes->classes[i].priority > classes->highest) {
+            classes->highest = classes->classes[i].priority;
+        }
+    }
+}
+
+
+static llmgw_class_t *
+classes_find(const llmgw_classes_t *classes, const char *name, size_t len)
+{
+    uint32_t              i;
+    const llmgw_class_t  *class;
+
+    for (i = 0; i < classes->n; i++) {
+        class = &classes->classes[i];
+
+        if (class->len == len && memcmp(class->name, name, len) == 0) {
+            return (llmgw_class_t *) class;
+        }
+    }
+
+    return NULL;
+}
+
+
+void
+llmgw_classes_init(llmgw_classes_t *classes)
+{
+    size_t  i;
+
+    static const struct {
+        const char  *name;
+        int32_t      priority;
+    } built_in[] = {
+        { "critical", 4 },
+        { "standard", 3 },
+        { "batch", -1 },
+        { "sheddable", -2 },
+        { "background", -3 }
+    };
+
+    classes->n = 0;
+
+    for (i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++) {
+        (void) llmgw_classes_set(classes, built_in[i].name,
+                                 strlen(built_in[i].name),
+                                 built_in[i].priority);
+    }
+}
+
+
+llmgw_classes_rc_t
+llmgw_classes_set(llmgw_classes_t *classes, const char *name, size_t len,
+    int32_t priority)
+{
+    llmgw_class_t  *class;
+
+    if (priority < -LLMGW_CLASS_PRIORITY_MAX
+        || priority > LLMGW_CLASS_PRIORITY_MAX)
+    {
+        return LLMGW_CLASSES_RANGE;
+    }
+
+    if (len > LLMGW_CLASS_NAME_BYTES) {
+        return LLMGW_CLASSES_LONG;
+    }
+
+    class = classes_find(classes, name, len);
+
+    if (class == NULL) {
+        if (classes->n == LLMGW_CLASSES_MAX) {
+            return LLMGW_CLASSES_FULL;
+        }
+
+        class = &classes->classes[classes->n++];
+        class->len = len;
+        memcpy(class->name, name, len);
+    }
+
+    class->priority = priority;
+    classes_find_highest(classes);
+
+    return LLMGW_CLASSES_OK;
+}
+
+
+int32_t
+llmgw_classes_priority(const llmgw_classes_t *classes, const char *name,
+    size_t len)
+{
+    const llmgw_class_t  *class;
+
+    class = classes_find(classes, name, len);
+
+    return class == NULL ? LLMGW_CLASS_DEFAULT : class->priority;
+}
+
+
+int32_t
+llmgw_classes_engine_priority(const llmgw_classes_t *classes, int32_t priority)
+{
+    return classes->highest - priority;
+}

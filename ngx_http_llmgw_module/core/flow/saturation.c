@@ -1,0 +1,84 @@
+
+/* How full the fleet is.  saturation.h has the formulas. */
+
+#include "core/flow/saturation.h"
+#include "core/policy/name.h"
+
+
+static const char *const  kinds[] = {
+    [LLMGW_SATURATION_NEVER] = "never",
+    [LLMGW_SATURATION_UTILIZATION] = "utilization",
+    [LLMGW_SATURATION_CONCURRENCY] = "concurrency"
+};
+
+
+int
+llmgw_saturation_kind(const char *name, size_t len,
+    llmgw_saturation_kind_t *kind)
+{
+    int  found;
+
+    found = llmgw_name_find(kinds, sizeof(kinds) / sizeof(kinds[0]), name,
+                            len);
+    if (found == -1) {
+        return -1;
+    }
+
+    *kind = (llmgw_saturation_kind_t) found;
+
+    return 0;
+}
+
+
+static double
+saturation_utilization(const llmgw_saturation_t *saturation,
+    const llmgw_candidate_t *candidates, uint32_t n)
+{
+    double    sum, queue, kv;
+    uint32_t  i;
+
+    sum = 0;
+
+    for (i = 0; i < n; i++) {
+        queue = candidates[i].queue_depth / saturation->queue_depth;
+        kv = candidates[i].kv_utilization / saturation->kv_utilization;
+        sum += queue > kv ? queue : kv;
+    }
+
+    return sum / n;
+}
+
+
+static double
+saturation_concurrency(const llmgw_saturation_t *saturation,
+    const llmgw_candidate_t *candidates, uint32_t n)
+{
+    int64_t   in_flight;
+    uint32_t  i;
+
+    in_flight = 0;
+
+    for (i = 0; i < n; i++) {
+        in_flight += candidates[i].in_flight;
+    }
+
+    return (double) in_flight / (double) (n * saturation->max_concurrency);
+}
+
+
+double
+llmgw_saturation(const llmgw_saturation_t *saturation,
+    const llmgw_candidate_t *candidates, uint32_t n)
+{
+    if (saturation->kind == LLMGW_SATURATION_NEVER) {
+        return 0;
+    }
+
+    if (n == 0) {
+        return 1;
+    }
+
+    return saturation->kind == LLMGW_SATURATION_UTILIZATION
+           ? saturation_utilization(saturation, candidates, n)
+           : saturation_concurrency(saturation, candidates, n);
+}

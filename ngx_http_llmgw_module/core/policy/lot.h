@@ -1,0 +1,27 @@
+
+/*
+ * Lots: each of several drawn by its number from one random number, and the
+ * lowest wins.  Fair whatever the number of those that draw, which need not be
+ * known before (splitmix64; Steele, Lea, Flood, 2014).
+ */
+
+#ifndef LLMGW_LOT_H
+#define LLMGW_LOT_H
+
+#include <stdint.h>
+
+
+static inline uint64_t
+llmgw_lot(uint64_t random, uint32_t number)
+{
+    uint64_t  x;
+
+    x = random + ((uint64_t) number + 1) * 0x9e3779b97f4a7c15ull;
+
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+
+    return x ^ x >> 31;
+}
+
+#endif /* LLMGW_LOT_H */

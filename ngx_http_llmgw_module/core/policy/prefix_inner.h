@@ -1,0 +1,114 @@
+
+/* The prefix index's memory, for its two files. */
+
+#ifndef LLMGW_PREFIX_INNER_H
+#define LLMGW_PREFIX_INNER_H
+
+#include "core/policy/prefix_index.h"
+
+
+/* A walk along a bucket ends here: memory may be shared, and torn. */
+#define PREFIX_MAX_HOPS  4096
+
+/* Of nodes and sets 0 is none, so the first of each is not used. */
+typedef struct {
+    uint64_t  hash;
+    uint32_t  chain;            /* next in its bucket, or free */
+    uint32_t  newer;            /* in its replica's list */
+    uint32_t  older;
+    uint32_t  next;             /* with the same hash, where there is no set */
+    uint32_t  set;              /* head: the set of replicas, if any; its first
+                                   word chains free sets */
+    uint16_t  replica;
+    uint16_t  holders;          /* head: nodes with this hash; else 0 */
+} prefix_node_t;
+
+_Static_assert(sizeof(prefix_node_t) == 32, "size of a node");
+
+typedef struct {
+    uint32_t  newest;
+    uint32_t  oldest;
+    uint32_t  n;
+} prefix_list_t;
+
+struct llmgw_prefix_index_s {
+    uint32_t  nreplicas;
+    uint32_t  blocks;
+    uint32_t  nnodes;
+    uint32_t  used_nodes;       /* of nodes that were never free */
+    uint32_t  free_node;
+    uint32_t  nsets;
+    uint32_t  used_sets;
+    uint32_t  free_set;
+    uint32_t  words;            /* of a set */
+    uint32_t  many;             /* as many holders get a set, and lose it at
+                                   fewer than half of them */
+    uint32_t  bits;             /* log2 of buckets */
+    size_t    lists;            /* offsets */
+    size_t    nodes;
+    size_t    buckets;
+    size_t    sets;
+};
+
+
+static inline prefix_list_t *
+prefix_list(const llmgw_prefix_index_t *index, uint32_t replica)
+{
+    return (prefix_list_t *) ((char *) index + index->lists) + replica;
+}
+
+
+static inline prefix_node_t *
+prefix_node(const llmgw_prefix_index_t *index, uint32_t i)
+{
+    return (prefix_node_t *) ((char *) index + index->nodes) + i;
+}
+
+
+static inline uint64_t *
+prefix_set(const llmgw_prefix_index_t *index, uint32_t i)
+{
+    return (uint64_t *) ((char *) index + index->sets)
+           + (size_t) i * index->words;
+}
+
+
+static inline uint32_t *
+prefix_bucket(const llmgw_prefix_index_t *index, uint64_t key)
+{
+    return (uint32_t *) ((char *) index + index->buckets)
+           + (key * 0x9e3779b97f4a7c15ull >> (64 - index->bits));
+}
+
+
+/* The key of a node that is not its hash's head. */
+static inline uint64_t
+prefix_key(uint64_t hash, uint32_t replica)
+{
+    return (hash ^ hash >> 32) * 0xbf58476d1ce4e5b9ull + replica + 1;
+}
+
+
+/* The head of a hash, or 0. */
+static inline uint32_t
+prefix_head(const llmgw_prefix_index_t *index, uint64_t hash)
+{
+    uint32_t              i, hops;
+    const prefix_node_t  *node;
+
+    i = *prefix_bucket(index, hash);
+
+    for (hops = 0; i != 0 && hops < PREFIX_MAX_HOPS; hops++) {
+        node = prefix_node(index, i);
+
+        if (node->hash == hash && node->holders != 0) {
+            return i;
+        }
+
+        i = node->chain;
+    }
+
+    return 0;
+}
+
+#endif /* LLMGW_PREFIX_INNER_H */

@@ -1,0 +1,23 @@
+
+/* queue-depth: who has the shortest queue of its own. */
+
+#include "core/policy/scorer/spread_inner.h"
+
+
+static int64_t
+queue_depth(const llmgw_candidate_t *candidate)
+{
+    return candidate->queue_depth;
+}
+
+
+static void
+score_queue_depth(const llmgw_scoring_t *scoring, double *scores)
+{
+    spread_least(scoring, scores, queue_depth);
+}
+
+
+const llmgw_scorer_t  llmgw_scorer_queue_depth = {
+    "queue-depth", 0, score_queue_depth
+};
