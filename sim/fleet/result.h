@@ -1,9 +1,10 @@
 
 /*
- * What a run gives: the fate of every request, and counters of every replica.
+ * What a run gives: the fate of every request, counters of every replica and
+ * of the gateway.
  *
- * Times are microseconds of the simulated clock; a time that never came is
- * FLEET_NEVER.  Nothing here is an average: sim/report does the arithmetic.
+ * Times are microseconds; a time that never came is FLEET_NEVER.  Nothing here
+ * is an average: sim/report does the arithmetic.
  */
 
 #ifndef FLEET_RESULT_H
@@ -12,8 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/model/replica.h"
 
-#define FLEET_NEVER  INT64_MIN
+
+#define FLEET_NEVER  (-1)
 #define FLEET_NONE   UINT32_MAX         /* no replica, no request */
 
 
@@ -32,35 +35,106 @@ typedef enum {
     FLEET_UNSERVABLE,                   /* no replica can ever hold it */
     FLEET_DROPPED_AT_DECODE_KV,         /* no memory where it would decode */
     FLEET_IN_INSTANCE,                  /* at the horizon */
-    FLEET_IN_GATEWAY,
+    FLEET_IN_GATEWAY,                   /* the same: in its queue, or on its
+                                           way through it */
     FLEET_STATUSES
 } fleet_status_t;
 
-/* Of FLEET_TIMED_OUT: where the deadline found it. */
-typedef enum {
-    FLEET_TIMED_OUT_RUNNING = 0,
-    FLEET_TIMED_OUT_QUEUED,
-    FLEET_TIMED_OUT_PAST_DUE            /* before it was ever queued */
-} fleet_timeout_t;
+/* BLIS's words for them. */
+extern const char *const  fleet_status_names[FLEET_STATUSES];
 
 typedef struct {
     int64_t         ttft_us;            /* arrival to first token */
     int64_t         e2e_us;             /* arrival to end, if it completed */
-    int64_t         itl_sum_us;         /* of the gaps between its tokens */
-    int64_t         sched_delay_us;     /* arrival to first scheduled */
+    int64_t         itl_sum_us;         /* of the itl_count gaps */
+    int64_t         sched_delay_us;     /* arrival to last scheduled */
     int64_t         gw_enqueue_us;      /* clock: into the gateway's queue */
     int64_t         gw_dispatch_us;     /* clock: out of it, to a replica */
     int64_t         route_us;           /* clock: the routing decision */
     int64_t         end_us;             /* clock: an end without completion */
-    const char     *reason;             /* of an admission that was refused */
+    const char     *detail;             /* why or where it ended so, or "" */
     uint32_t        replica;            /* that served it, or FLEET_NONE */
-    uint32_t        displaced_by;       /* of FLEET_GATEWAY_SHED: a request */
+    uint32_t        split;              /* place in splits, or FLEET_NONE */
+    uint32_t        itl_count;
     uint32_t        output_tokens;      /* given */
     uint32_t        preemptions;
     uint8_t         status;             /* fleet_status_t */
-    uint8_t         timeout;            /* fleet_timeout_t */
-    uint8_t         disaggregated;      /* prefilled elsewhere */
-    uint8_t         tries;              /* replicas that it was sent to */
+    uint8_t         was_injected;       /* handed to a replica, which could
+                                           hold it */
 } fleet_outcome_t;
+
+/*
+ * A request whose prompt was computed at another replica than its answer:
+ * clocks, and what its two halves measured.
+ */
+typedef struct {
+    uint32_t        request;
+    uint32_t        prefill_replica;
+    uint32_t        decode_replica;
+    uint32_t        blocks;             /* of KV cache, transferred */
+    int64_t         prefill_enqueue_us;
+    int64_t         prefill_complete_us;
+    int64_t         transfer_start_us;
+    int64_t         transfer_complete_us;
+    int64_t         decode_enqueue_us;
+    int64_t         completion_us;
+    int64_t         prefill_ttft_us;
+    int64_t         first_step_us;      /* the decode half's first gap */
+    uint8_t         has_decode;         /* blocks were reserved for it */
+    uint8_t         is_completed;       /* the decode half did */
+} fleet_split_row_t;
+
+typedef struct {
+    model_replica_t        *model;      /* counters, gaps; see replica.h */
+    const model_config_t   *config;
+    int64_t                 ended_us;   /* its last event within the horizon */
+    uint32_t                still_queued;
+    uint32_t                still_running;
+    uint32_t                in_flight;  /* as the gateway counts */
+    uint8_t                 prefills;   /* its role; both: no pools */
+    uint8_t                 decodes;
+} fleet_replica_t;
+
+/* By number of a name in work->names. */
+typedef struct {
+    uint32_t        injected;           /* arrived */
+    uint32_t        shed;               /* refused, displaced, expired or
+                                           evicted by the gateway */
+} fleet_class_count_t;
+
+typedef struct {
+    fleet_outcome_t       *outcomes;    /* of each request of the work */
+    size_t                 n;
+    fleet_replica_t       *replicas;
+    uint32_t               nreplicas;
+    fleet_class_count_t   *classes;
+    size_t                 nclasses;
+    fleet_split_row_t     *splits;
+    size_t                 nsplits;
+
+    uint64_t               rejected_admission;
+    uint64_t               rejected_routing;
+    uint64_t               gateway_depth;       /* at the end */
+    uint64_t               gateway_shed;
+    uint64_t               gateway_rejected;
+    uint64_t               gateway_expired;
+    uint64_t               gateway_evicted;
+
+    uint64_t               dropped_at_decode_kv;
+    uint64_t               transfers;           /* begun */
+    uint64_t               transfers_peak;      /* at one time; only counted
+                                                   with contention */
+    uint64_t               transfers_depth;     /* those at one time, summed
+                                                   over each that began */
+    uint64_t               events;              /* done, of all kinds */
+    int64_t                clock_us;            /* of the last one */
+
+    /* Private: texts of details, and the requests that replicas knew. */
+    void                  *memory;
+} fleet_result_t;
+
+
+/* Frees all, the replicas too.  A zeroed result is empty. */
+void fleet_result_done(fleet_result_t *result);
 
 #endif /* FLEET_RESULT_H */

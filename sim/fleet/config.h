@@ -1,0 +1,147 @@
+
+/*
+ * The settings of a run: the fleet, the gateway before it, and what is wanted
+ * of the run.  Names and defaults are BLIS's where it has them.
+ *
+ * A config is plain data.  Texts and lists belong to whoever fills it and
+ * outlive the run.
+ */
+
+#ifndef FLEET_CONFIG_H
+#define FLEET_CONFIG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/admission/classes.h"
+#include "core/admission/rules.h"
+#include "core/flow/flow.h"
+#include "core/flow/saturation.h"
+#include "core/policy/rank.h"
+#include "sim/model/config.h"
+
+
+#define FLEET_REPLICAS_MAX  LLMGW_PREFIX_MAX_REPLICAS
+
+/* How a replica is chosen; `weighted` is of LLMGW_RANK_WEIGHTED. */
+typedef struct {
+    llmgw_rank_policy_t  kind;
+    llmgw_weighted_t     weighted;
+} fleet_policy_t;
+
+/* A number for a name: a tenant's budget, a class's target. */
+typedef struct {
+    const char  *name;
+    double       value;
+} fleet_named_t;
+
+typedef struct {
+    const fleet_named_t  *list;
+    size_t                n;
+} fleet_nameds_t;
+
+/* When the gateway's queue lets requests go. */
+typedef enum {
+    FLEET_DISPATCH_TICK = 0,    /* when one comes, and every tick: one each */
+    FLEET_DISPATCH_COMPLETION   /* when one comes, and when one ends */
+} fleet_dispatch_t;
+
+/* What the scorer queue-depth reads. */
+typedef enum {
+    FLEET_SIGNAL_QUEUE = 0,     /* what waits in the replica */
+    FLEET_SIGNAL_EFFECTIVE      /* what waits, runs and is under way there */
+} fleet_signal_t;
+
+/* Whether a prompt is computed at another replica than its answer. */
+typedef enum {
+    FLEET_SPLIT_NEVER = 0,
+    FLEET_SPLIT_ALWAYS,
+    FLEET_SPLIT_PREFIX          /* if more than split_tokens are not cached */
+} fleet_split_t;
+
+typedef struct {
+    const char              *rule_name;         /* as it was written */
+    llmgw_rule_kind_t        rule;
+    double                   bucket_capacity;   /* tokens */
+    double                   bucket_rate;       /* tokens a second */
+    int64_t                  tier_overload;
+    int32_t                  tier_min_priority;
+    double                   gaie_queue_depth;
+    double                   gaie_kv_utilization;
+    int64_t                  latency_us;
+    llmgw_classes_t          classes;
+    int                      has_budgets;
+    fleet_nameds_t           budgets;           /* tenant: share of the fleet */
+} fleet_admission_t;
+
+typedef struct {
+    const char              *policy_name;
+    fleet_policy_t           policy;
+    fleet_policy_t           prefill;           /* only if has_prefill */
+    fleet_policy_t           decode;
+    int                      has_prefill;
+    int                      has_decode;
+    fleet_signal_t           signal;
+    int64_t                  latency_us;
+    int64_t                  snapshot_us;       /* age of facts; 0: none */
+    int64_t                  cache_us;          /* of cached blocks; 0: none */
+} fleet_routing_t;
+
+typedef struct {
+    int                      is_on;
+    llmgw_flow_conf_t        queue;
+    llmgw_saturation_t       saturation;
+    fleet_nameds_t           targets;           /* class: us to first token */
+    fleet_dispatch_t         dispatch;
+    int64_t                  tick_us;
+    int64_t                  ttl_us;            /* 0: no limit */
+    int                      evicts;            /* running requests */
+} fleet_flow_t;
+
+/* All zero: every replica does both. */
+typedef struct {
+    uint32_t                 prefill;           /* replicas, the first */
+    uint32_t                 decode;            /* the next */
+    uint32_t                 both;              /* the next */
+    fleet_split_t            split;
+    int64_t                  split_tokens;
+    double                   bandwidth_gbps;    /* GB a second */
+    double                   base_ms;
+    int                      has_contention;
+    const model_config_t    *prefill_model;     /* NULL: model */
+    const model_config_t    *decode_model;
+    double                   kv_bytes;          /* of a token, to transfer */
+} fleet_pools_t;
+
+typedef struct {
+    uint32_t                 replicas;
+    model_config_t           model;
+    const char              *model_name;        /* requests for others find no
+                                                   replica */
+    int64_t                  horizon_us;
+    uint64_t                 seed;
+    fleet_admission_t        admission;
+    fleet_routing_t          routing;
+    fleet_flow_t             flow;
+    fleet_pools_t            pools;
+    uint32_t                 top;               /* candidates in the record of
+                                                   a decision; 0: no regret */
+    int                      checks;            /* invariants, all along */
+} fleet_config_t;
+
+
+/* The defaults, one replica, and no latency model. */
+void fleet_config_init(fleet_config_t *config);
+
+/* 0, or -1 and one line in error: what cannot be. */
+int fleet_config_check(const fleet_config_t *config, char *error,
+    size_t bytes);
+
+static inline int
+fleet_has_pools(const fleet_config_t *config)
+{
+    return config->pools.prefill > 0 || config->pools.decode > 0
+           || config->pools.both > 0;
+}
+
+#endif /* FLEET_CONFIG_H */

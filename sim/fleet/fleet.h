@@ -1,0 +1,76 @@
+
+/*
+ * A run: a workload goes through the gateway to a fleet, in virtual time.
+ *
+ * The gateway's decisions are core's, called with what the simulated fleet
+ * says: rules of admission, flow control, policies.  The replicas are
+ * sim/model's.  What is between them is here: an event loop, latencies, how
+ * old facts are, and who is told of an end.
+ *
+ * Order, as in BLIS: of two events the earlier; at one time the gateway's
+ * before the replicas', the gateway's by kind and then as they were scheduled,
+ * the replicas' by number.  Equal input gives equal output, to the last bit.
+ */
+
+#ifndef FLEET_H
+#define FLEET_H
+
+#include "sim/fleet/config.h"
+#include "sim/fleet/result.h"
+#include "sim/work/session.h"
+
+
+/* A candidate in the record of a decision. */
+typedef struct {
+    uint32_t               replica;
+    int32_t                queue_depth;
+    int32_t                batch_size;
+    int32_t                in_flight;
+    uint32_t               free_blocks;
+    double                 kv_utilization;
+    double                 score;
+} fleet_ranked_t;
+
+typedef enum {
+    FLEET_DECISION_ADMISSION = 0,
+    FLEET_DECISION_ROUTING,
+    FLEET_DECISION_DECODE,              /* where an answer is computed whose
+                                           prompt is computed elsewhere */
+    FLEET_DECISION_PREFILL              /* where that prompt is */
+} fleet_decision_kind_t;
+
+typedef struct {
+    fleet_decision_kind_t   kind;
+    int64_t                 clock_us;
+    const work_request_t   *request;
+    int                     is_admitted;        /* of an admission */
+    const char             *reason;             /* "" if there is none */
+    uint32_t                chosen;             /* replica, of the others */
+    double                  regret;             /* the best score less the
+                                                   chosen one's, at least 0 */
+    const fleet_ranked_t   *top;                /* the best first */
+    uint32_t                ntop;
+} fleet_decision_t;
+
+/* Each may be NULL. */
+typedef struct {
+    void  (*decided)(void *data, const fleet_decision_t *decision);
+
+    /* Now and then; ended: requests that are through. */
+    void  (*progress)(void *data, int64_t clock_us, size_t ended);
+
+    void   *data;
+} fleet_watch_t;
+
+
+/*
+ * Runs it.  Sessions in the workload append their later rounds to it.
+ * *result is zeroed by the caller.  0, or -1 and one line in error: bad
+ * settings, no memory, or, where config->checks, a broken invariant; then
+ * *result is still to be freed.
+ */
+int fleet_run(const fleet_config_t *config, work_t *work,
+    const fleet_watch_t *watch, fleet_result_t *result, char *error,
+    size_t bytes);
+
+#endif /* FLEET_H */

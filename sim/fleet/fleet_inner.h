@@ -1,0 +1,231 @@
+
+/*
+ * A run from the inside: what its files share.
+ *
+ *   run.c      sets it up, the event loop, the end
+ *   call.c     a request at a replica: sent, told of, over
+ *   view.c     what the gateway sees of the replicas, and how old that is
+ *   admit.c    a request arrives and is admitted
+ *   queue.c    the gateway's queue: dispatch, time to live, eviction
+ *   route.c    a replica is chosen
+ *   split.c    a prompt is computed elsewhere, and its KV cache transferred
+ *   record.c   decisions, told to whoever watches
+ *
+ * Nobody but run.c looks at the clock's source; everybody adds events to the
+ * agenda.  Memory that runs out ends the run: f->failed.
+ */
+
+#ifndef FLEET_INNER_H
+#define FLEET_INNER_H
+
+#include <string.h>
+
+#include "core/flow/evict.h"
+#include "sim/fleet/agenda.h"
+#include "sim/fleet/fleet.h"
+#include "sim/fleet/ready.h"
+#include "sim/work/arena.h"
+
+
+typedef struct fleet_s  fleet_t;
+
+typedef struct {
+    fleet_t          *fleet;
+    model_replica_t  *model;
+    uint32_t          index;
+} fleet_node_t;
+
+/* A request of the workload, and the replica's own of it. */
+typedef struct {
+    model_request_t   call;         /* the whole, or the half of the prompt */
+    uint64_t         *hashes;
+    uint32_t          index;
+    uint32_t          entry;        /* in the gateway's queue */
+} fleet_request_t;
+
+/* The other half of one that is split. */
+typedef struct {
+    model_request_t   call;
+    fleet_request_t  *request;
+    uint32_t          split;        /* its row in result->splits */
+} fleet_half_t;
+
+/* What outlives the run, with the result. */
+typedef struct {
+    model_config_t     models[3];   /* both, prefill, decode */
+    uint64_t           view;        /* their frozen caches are of */
+    work_arena_t       texts;
+    fleet_node_t      *nodes;
+    fleet_request_t  **pages;       /* of WORK_PAGE each */
+    size_t             npages;
+    fleet_half_t     **halves;      /* one for each split */
+    size_t             max_splits;
+    size_t             max_outcomes;
+} fleet_memory_t;
+
+/* Candidates of a decision, in their order. */
+typedef struct {
+    llmgw_candidate_t  *list;
+    uint32_t            n;
+} fleet_choice_t;
+
+/* A half of a split that has ended; see split.c. */
+typedef struct {
+    const char        *name;
+    uint32_t           split;
+    int                end;
+} split_finished_t;
+
+#define FLEET_PREFILLS  1
+#define FLEET_DECODES   2
+
+struct fleet_s {
+    const fleet_config_t   *config;
+    work_t                 *work;
+    const fleet_watch_t    *watch;
+    fleet_result_t         *result;
+    fleet_memory_t         *memory;
+    int64_t                 clock_us;
+    int                     failed;
+    char                   *error;
+    size_t                  error_bytes;
+
+    agenda_t                agenda;
+    ready_t                 ready;
+    uint32_t               *arrivals;   /* by time; first ones in the work */
+    size_t                  narrivals;
+    size_t                  next_arrival;
+    size_t                  ended;
+
+    /* view.c */
+    llmgw_candidate_t      *seen;       /* one for each replica */
+    uint32_t               *seen_free;  /* KV blocks */
+    llmgw_candidate_t      *subset;     /* memory for a choice among some */
+    uint8_t                *roles;
+    int64_t                 seen_us;
+    int64_t                 cache_us;
+
+    /* admit.c */
+    llmgw_rule_t            rule;
+    llmgw_bucket_t          bucket;
+    llmgw_tenant_t         *tenants;    /* by number of name */
+    size_t                  ntenants;
+    uint32_t                standard;   /* number of the name "standard" */
+    const work_name_t      *model_name; /* that the fleet serves */
+
+    /* queue.c */
+    llmgw_flow_t           *flow;
+    llmgw_evict_t          *evict;
+    uint64_t               *tenant_order;   /* by number of name */
+    size_t                  ntenant_order;
+    const work_name_t      *default_tenant;
+    int                     has_tick;
+
+    /* route.c */
+    llmgw_ranker_t          rankers[3]; /* main, prefill, decode */
+    double                 *ranks;
+    double                 *scores;
+    uint32_t               *matched;
+    uint64_t               *scratch;
+
+    /* split.c */
+    split_finished_t       *finished;   /* halves that this step ended */
+    size_t                  nfinished;
+    size_t                  max_finished;
+    uint32_t                transfers;  /* under way */
+
+    /* record.c */
+    fleet_ranked_t         *ranked;
+    fleet_decision_t        choice;     /* the last one */
+    char                    reason[LLMGW_RANK_REASON_BYTES];
+};
+
+
+/* run.c */
+void fleet_fail(fleet_t *f, const char *what);
+void *fleet_alloc(fleet_t *f, size_t n, size_t size);
+void fleet_schedule(fleet_t *f, int64_t at_us, agenda_kind_t kind,
+    uint32_t subject, uint32_t detail);
+void fleet_replica_changed(fleet_t *f, uint32_t replica);
+
+/* call.c */
+extern const model_hooks_t  fleet_hooks;
+extern const model_hooks_t  fleet_split_hooks;
+
+fleet_request_t *fleet_request(fleet_t *f, uint32_t index);
+int fleet_grow(fleet_t *f);
+void fleet_hash(fleet_t *f, fleet_request_t *r);
+void fleet_fill(fleet_t *f, fleet_request_t *r, model_request_t *call);
+void fleet_send(fleet_t *f, fleet_request_t *r, model_request_t *call,
+    uint32_t replica);
+void fleet_over(fleet_t *f, fleet_request_t *r, fleet_status_t status,
+    const char *detail);
+void fleet_shed(fleet_t *f, const work_request_t *w);
+void fleet_follow(fleet_t *f, const work_request_t *w, work_end_t end,
+    uint32_t output_tokens, int64_t now_us);
+void fleet_measure(fleet_outcome_t *outcome, const model_request_t *call);
+
+const char *fleet_name(fleet_t *f, uint32_t replica);
+
+static inline fleet_outcome_t *
+fleet_outcome(fleet_t *f, uint32_t index)
+{
+    return &f->result->outcomes[index];
+}
+
+/* Full blocks of its prompt. */
+static inline uint32_t
+fleet_prompt_blocks(const fleet_t *f, const fleet_request_t *r)
+{
+    return work_at(f->work, r->index)->input_tokens
+           / (uint32_t) f->config->model.block_tokens;
+}
+
+/* view.c */
+int view_init(fleet_t *f);
+void view_update(fleet_t *f, uint32_t replica);
+fleet_choice_t view_read(fleet_t *f, const work_request_t *w, uint8_t role);
+uint32_t view_cached(fleet_t *f, uint32_t replica, const fleet_request_t *r);
+
+/* admit.c */
+int admit_init(fleet_t *f);
+void admit_arrive(fleet_t *f, uint32_t index);
+void admit_decide(fleet_t *f, uint32_t index);
+llmgw_tenant_t *admit_tenant(fleet_t *f, const work_request_t *w);
+int32_t admit_priority(const fleet_t *f, const work_request_t *w);
+
+/* queue.c */
+int queue_init(fleet_t *f);
+void queue_enter(fleet_t *f, uint32_t index);
+void queue_try(fleet_t *f);
+void queue_tick(fleet_t *f);
+void queue_expire(fleet_t *f, uint32_t index);
+void queue_evict(fleet_t *f, uint32_t index, uint32_t replica);
+void queue_completed(fleet_t *f, size_t n);
+
+/* route.c */
+int route_init(fleet_t *f);
+void route_decide(fleet_t *f, uint32_t index);
+void route_send(fleet_t *f, fleet_request_t *r, uint32_t replica);
+void route_reject(fleet_t *f, fleet_request_t *r);
+uint32_t route_choose(fleet_t *f, llmgw_ranker_t *ranker,
+    const fleet_choice_t *choice, fleet_request_t *r);
+int route_reads_cache(const fleet_config_t *config);
+
+/* split.c */
+void split_route(fleet_t *f, fleet_request_t *r);
+void split_prefill(fleet_t *f, uint32_t split);
+void split_transfer_start(fleet_t *f, uint32_t split);
+void split_transfer_end(fleet_t *f, uint32_t split);
+void split_ended(fleet_t *f, model_request_t *call, model_end_t end);
+void split_settle(fleet_t *f);
+
+/* record.c */
+int record_init(fleet_t *f);
+void record_admission(fleet_t *f, const work_request_t *w, int is_admitted,
+    const char *reason);
+void record_choice(fleet_t *f, const llmgw_ranker_t *ranker,
+    const llmgw_scoring_t *scoring, const fleet_request_t *r, uint32_t chosen);
+void record_tell(fleet_t *f, fleet_decision_kind_t kind);
+
+#endif /* FLEET_INNER_H */

@@ -1,0 +1,336 @@
+
+/*
+ * The gateway's queue: requests that are admitted wait here until the fleet
+ * has room for them.  What leaves, and when one is displaced, is core's flow
+ * control; when it is asked is decided here: when a request comes, and then
+ * with every tick as long as one waits, or when one ends.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/fleet/fleet_inner.h"
+
+
+/* Round robin goes by name; a request without a tenant is of "default". */
+static int
+queue_compare_names(const void *a, const void *b)
+{
+    return strcmp((*(const work_name_t *const *) a)->text,
+                  (*(const work_name_t *const *) b)->text);
+}
+
+
+static const work_name_t *
+queue_tenant(fleet_t *f, const work_request_t *w)
+{
+    return w->tenant->id != 0 ? w->tenant : f->default_tenant;
+}
+
+
+static int
+queue_init_tenants(fleet_t *f)
+{
+    size_t               i, n;
+    const work_name_t  **names;
+
+    f->default_tenant = work_name(&f->work->names, "default", 7);
+    f->ntenant_order = f->work->names.n;
+    f->tenant_order = fleet_alloc(f, f->ntenant_order, sizeof(uint64_t));
+    names = fleet_alloc(f, f->ntenant_order, sizeof(work_name_t *));
+
+    if (f->failed) {
+        free(names);
+        return -1;
+    }
+
+    for (i = 0; i < f->work->n; i++) {
+        names[queue_tenant(f, work_at(f->work, i))->id] =
+            queue_tenant(f, work_at(f->work, i));
+    }
+
+    for (i = 0, n = 0; i < f->ntenant_order; i++) {
+
+        if (names[i] != NULL) {
+            names[n++] = names[i];
+        }
+    }
+
+    qsort(names, n, sizeof(work_name_t *), queue_compare_names);
+
+    for (i = 0; i < n; i++) {
+        f->tenant_order[names[i]->id] = i;
+    }
+
+    free(names);
+
+    return 0;
+}
+
+
+int
+queue_init(fleet_t *f)
+{
+    uint32_t             capacity;
+    const fleet_flow_t  *conf = &f->config->flow;
+
+    if (!conf->is_on) {
+        return 0;
+    }
+
+    capacity = f->work->sessions != NULL || f->work->n < 1
+               ? WORK_MAX_REQUESTS : (uint32_t) f->work->n;
+    f->flow = fleet_alloc(f, llmgw_flow_bytes(capacity), 1);
+
+    if (f->failed || queue_init_tenants(f) != 0) {
+        return -1;
+    }
+
+    (void) llmgw_flow_init(f->flow, capacity, &conf->queue);
+
+    if (conf->evicts) {
+        f->evict = fleet_alloc(f, llmgw_evict_bytes(capacity), 1);
+
+        if (f->evict == NULL) {
+            return -1;
+        }
+
+        (void) llmgw_evict_init(f->evict, capacity);
+    }
+
+    return 0;
+}
+
+
+/* --- in */
+
+static int64_t
+queue_deadline(const fleet_t *f, const work_request_t *w)
+{
+    size_t                 i;
+    const fleet_nameds_t  *targets = &f->config->flow.targets;
+
+    if (w->slo_target_us > 0) {
+        return f->clock_us + w->slo_target_us;
+    }
+
+    for (i = 0; i < targets->n; i++) {
+
+        if (strcmp(targets->list[i].name, w->slo_class->text) == 0) {
+            return f->clock_us + (int64_t) targets->list[i].value;
+        }
+    }
+
+    return LLMGW_FLOW_NO_DEADLINE;
+}
+
+
+static void
+queue_displace(fleet_t *f, uint32_t victim, const work_request_t *by)
+{
+    f->result->gateway_shed++;
+    fleet_shed(f, work_at(f->work, victim));
+    fleet_outcome(f, victim)->gw_enqueue_us = FLEET_NEVER;
+    fleet_over(f, fleet_request(f, victim), FLEET_GATEWAY_SHED, by->id);
+}
+
+
+static void
+queue_reject(fleet_t *f, uint32_t index)
+{
+    f->result->gateway_rejected++;
+    fleet_over(f, fleet_request(f, index), FLEET_GATEWAY_REJECTED, "");
+}
+
+
+void
+queue_enter(fleet_t *f, uint32_t index)
+{
+    uint32_t               victim;
+    llmgw_flow_rc_t        rc;
+    fleet_request_t       *r = fleet_request(f, index);
+    llmgw_flow_arrival_t   arrival;
+    const work_request_t  *w = work_at(f->work, index);
+
+    arrival = (llmgw_flow_arrival_t) {
+        .priority = admit_priority(f, w),
+        .request = index,
+        .tenant = f->tenant_order[queue_tenant(f, w)->id],
+        .deadline_us = queue_deadline(f, w)
+    };
+    rc = llmgw_flow_enqueue(f->flow, &arrival, &r->entry, &victim);
+    record_admission(f, w, 1, rc == LLMGW_FLOW_REJECTED
+                              ? "flow-control-queue-rejected"
+                              : "flow-control-enqueued");
+
+    if (rc == LLMGW_FLOW_REJECTED) {
+        queue_reject(f, index);
+        return;
+    }
+
+    if (rc == LLMGW_FLOW_SHED) {
+        queue_displace(f, victim, w);
+    }
+
+    fleet_outcome(f, index)->gw_enqueue_us = f->clock_us;
+
+    if (f->config->flow.ttl_us > 0) {
+        fleet_schedule(f, f->clock_us + f->config->flow.ttl_us, AGENDA_TTL,
+                       index, 0);
+    }
+
+    queue_try(f);
+}
+
+
+void
+queue_expire(fleet_t *f, uint32_t index)
+{
+    fleet_request_t  *r = fleet_request(f, index);
+
+    if (fleet_outcome(f, index)->status != FLEET_IN_GATEWAY
+        || !llmgw_flow_remove(f->flow, r->entry, index))
+    {
+        return;
+    }
+
+    f->result->gateway_expired++;
+    fleet_shed(f, work_at(f->work, index));
+    fleet_over(f, r, FLEET_GATEWAY_EXPIRED, "");
+}
+
+
+/* --- out */
+
+static void
+queue_want_tick(fleet_t *f)
+{
+    if (f->config->flow.dispatch == FLEET_DISPATCH_TICK && !f->has_tick) {
+        f->has_tick = 1;
+        fleet_schedule(f, f->clock_us + f->config->flow.tick_us, AGENDA_TICK,
+                       0, 0);
+    }
+}
+
+
+/* Full, and one waits that may not be shed: a running one has to go. */
+static int
+queue_gives_up(fleet_t *f, double saturation)
+{
+    uint32_t  victim;
+
+    if (f->evict == NULL || saturation < 1.0
+        || llmgw_evict_length(f->evict) == 0 || !llmgw_flow_has_firm(f->flow))
+    {
+        return 0;
+    }
+
+    victim = llmgw_evict_pop(f->evict);
+    fleet_schedule(f, f->clock_us, AGENDA_EVICTION, victim,
+                   fleet_outcome(f, victim)->replica);
+
+    return 1;
+}
+
+
+/* Lets at most one request go: 1, one went. */
+static int
+queue_dispatch(fleet_t *f)
+{
+    double          saturation;
+    uint32_t        index;
+    fleet_choice_t  choice;
+
+    if (llmgw_flow_length(f->flow) == 0) {
+        return 0;
+    }
+
+    queue_want_tick(f);
+    choice = view_read(f, NULL, 0);
+    saturation = llmgw_saturation(&f->config->flow.saturation, choice.list,
+                                  choice.n);
+
+    if (queue_gives_up(f, saturation)) {
+        return 0;
+    }
+
+    index = llmgw_flow_dispatch(f->flow, saturation);
+
+    if (index == LLMGW_FLOW_NONE) {
+        return 0;
+    }
+
+    fleet_outcome(f, index)->gw_dispatch_us = f->clock_us;
+    fleet_schedule(f, f->clock_us + f->config->routing.latency_us,
+                   AGENDA_ROUTING, index, 0);
+
+    return 1;
+}
+
+
+void
+queue_try(fleet_t *f)
+{
+    (void) queue_dispatch(f);
+}
+
+
+void
+queue_tick(fleet_t *f)
+{
+    (void) queue_dispatch(f);
+
+    f->has_tick = 0;
+
+    if (llmgw_flow_length(f->flow) > 0) {
+        queue_want_tick(f);
+    }
+}
+
+
+/* n requests ended at a replica: by one of the two rules as many may go. */
+void
+queue_completed(fleet_t *f, size_t n)
+{
+    if (f->flow == NULL
+        || f->config->flow.dispatch != FLEET_DISPATCH_COMPLETION)
+    {
+        return;
+    }
+
+    while (n > 0 && queue_dispatch(f)) {
+        n--;
+    }
+}
+
+
+/* --- away from a replica */
+
+void
+queue_evict(fleet_t *f, uint32_t index, uint32_t replica)
+{
+    model_replica_t   *model = f->memory->nodes[replica].model;
+    fleet_request_t   *r = fleet_request(f, index);
+    llmgw_tenant_t    *tenant = admit_tenant(f, work_at(f->work, index));
+    fleet_outcome_t   *outcome = fleet_outcome(f, index);
+
+    if (r->call.state != MODEL_REQUEST_QUEUED
+        && r->call.state != MODEL_REQUEST_RUNNING)
+    {
+        return;                 /* on its way to the queue: not found there */
+    }
+
+    model_replica_remove(model, &r->call);
+    f->seen[replica].in_flight -= f->seen[replica].in_flight > 0;
+
+    if (tenant != NULL) {
+        llmgw_tenant_end(tenant);
+    }
+
+    f->result->gateway_evicted++;
+    fleet_shed(f, work_at(f->work, index));
+    fleet_measure(outcome, &r->call);
+    outcome->was_injected = 1;
+    fleet_over(f, r, FLEET_GATEWAY_EVICTED, fleet_name(f, replica));
+    fleet_replica_changed(f, replica);
+}
