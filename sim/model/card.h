@@ -20,6 +20,9 @@ typedef struct {
     int64_t  hidden;                /* width of the hidden state */
     int64_t  heads;
     int64_t  kv_heads;
+    int64_t  head;                  /* width of one; 0: hidden / heads */
+    int64_t  kv_latent;             /* width of compressed keys and values; 0:
+                                       they are not compressed */
     int64_t  intermediate;          /* width of the feed-forward part */
     double   param_bytes;           /* of activations and the KV cache */
     double   weight_bytes;          /* of quantized weights; 0: param_bytes */
@@ -63,7 +66,7 @@ int model_card_read(const char *folder, const char *model_name,
 int model_gpu_read(const char *file, const char *name, model_gpu_t *gpu,
     char *error, size_t bytes);
 
-/* Bytes of KV cache that a token takes on each of tp GPUs. */
+/* Bytes of KV cache that a token takes on each of tp GPUs; 0: cannot be. */
 double model_card_kv_bytes(const model_card_t *card, int64_t tp);
 
 #endif /* MODEL_CARD_H */

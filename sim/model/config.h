@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "sim/model/latency.h"
+#include "sim/model/request.h"
 
 
 #define MODEL_BLOCKS_MAX  (1u << 30)
@@ -37,6 +38,10 @@ typedef struct {
     model_scheduler_t   scheduler;
     model_preemption_t  preemption;
     model_latency_t     latency;
+    int64_t             horizon_us;             /* no later event counts for
+                                                   model_replica_ended() */
+    int                 keeps_gaps;             /* for model_replica_gaps():
+                                                   12 bytes a step */
 
     /*
      * Where a frozen view of the cached blocks is wanted: a number that grows

@@ -76,12 +76,13 @@ typedef struct {
 
     /* Parts of the formulas that do not change. */
     struct {
-        double  layers, hidden, kv, head, heads_tp, tp;
+        double  tp, layers, hidden, head, heads, heads_tp, kv_heads, kv;
         double  moe_layers, dense_layers, moe_hidden, dense_hidden;
-        double  top_k, group, shared;
+        double  chosen, top_k, shared;      /* experts of a token; >= 1 */
         double  interleaved;                /* 1 or 0 */
-        double  flops, bandwidth;           /* a microsecond, or a second */
-        double  weight_us;
+        double  param_bytes, weight_bytes;
+        double  flops, bandwidth;           /* in a us, or in a second */
+        double  weight_us;                  /* to read them once */
     } p;
 } model_latency_t;
 

@@ -53,10 +53,7 @@ typedef struct {
     /* Its first token leaves at at_us; again after a preemption. */
     void  (*first_token)(void *data, model_request_t *request, int64_t at_us);
 
-    /*
-     * Each of the others; makes steps cost as much as they have requests.  No
-     * token stands for the last step of a request that was length-capped.
-     */
+    /* Each of the others; makes steps cost as much as they have requests. */
     void  (*token)(void *data, model_request_t *request, int64_t at_us);
 
     /* Its tokens do not count; it is queued again. */
@@ -102,7 +99,7 @@ typedef struct {
 model_replica_t *model_replica_create(const model_config_t *config,
     const model_hooks_t *hooks, void *data);
 
-/* What it still holds is forgotten, without a hook. */
+/* What it still holds is the caller's again, without a hook. */
 void model_replica_destroy(model_replica_t *replica);
 
 /*
@@ -150,11 +147,11 @@ int model_replica_arrive_decode(model_replica_t *replica,
 
 
 void model_replica_facts(const model_replica_t *replica, model_facts_t *facts);
-const model_counters_t *model_replica_counters(const model_replica_t *replica);
+void model_replica_counters(const model_replica_t *replica,
+    model_counters_t *counters);
 
-/* The time of the last event at or before horizon_us. */
-int64_t model_replica_ended(const model_replica_t *replica,
-    int64_t horizon_us);
+/* When the last event was, ends of requests included. */
+int64_t model_replica_ended(const model_replica_t *replica);
 
 /* How many blocks from the first are cached, now and in the frozen view. */
 uint32_t model_replica_cached(const model_replica_t *replica,

@@ -33,7 +33,8 @@ struct model_request_s {
     /* The caller's. */
     const char      *id;                /* breaks ties, as text */
     const uint64_t  *hashes;            /* of the full blocks of its tokens,
-                                           each chained to those before it */
+                                           each chained to those before it;
+                                           not 0 */
     uint32_t         nhashes;           /* input_tokens / block_tokens of them;
                                            more, where answers are part of
                                            later prompts */
@@ -56,29 +57,29 @@ struct model_request_s {
     uint32_t         itl_count;
     uint32_t         preemptions;
     uint8_t          has_first_token;   /* ever */
-    uint8_t          is_decode_only;    /* its prompt was computed elsewhere */
     uint8_t          is_length_capped;
-
-    /* The machine's. */
     uint8_t          state;             /* model_request_state_t */
-    uint8_t          is_first_timed;    /* ttft_us is of this try */
+
+    /* The machine's; steps are numbered by the replica. */
+    uint8_t          is_decode_only;    /* its prompt was computed elsewhere */
+    uint8_t          is_prefilling;
     uint8_t          is_unchained;      /* its blocks do not begin with token
-                                           0, so they have no hashes */
-    uint32_t         progress;          /* tokens computed, while in prefill */
-    uint32_t         new_tokens;        /* of this step, while in prefill */
-    uint32_t         since;             /* decode: progress is input_tokens +
-                                           the replica's step - since */
-    uint32_t         span;              /* decode: first step of this run of
-                                           gaps */
-    uint32_t         spans;             /* earlier runs of gaps; 0: none */
-    uint64_t         gap_base;          /* decode: sum of gaps before it */
-    uint64_t         serial;            /* order of pending and of deadlines */
-    int64_t          queued_us;         /* when a pending one is queued */
-    uint32_t         deadline_index;    /* in the heap, + 1; 0: not in it */
-    uint32_t        *blocks;
+                                           0, so they get no names */
+    uint32_t         moment;            /* its place in a heap */
+    uint32_t         progress;          /* tokens computed, in prefill */
+    uint32_t         target;            /* what progress will be */
+    uint32_t         new_tokens;        /* of this step, in prefill */
+    uint64_t         since;             /* in decode: progress is input_tokens
+                                           + step - since */
+    uint64_t         filled;            /* the step before which tail was so */
+    uint32_t         tail;              /* tokens in the last block */
     uint32_t         nblocks;
     uint32_t         blocks_capacity;
-    uint32_t         tail;              /* tokens in the last block */
+    uint32_t        *blocks;
+    int64_t          gap_base;          /* in decode: all gaps before its own */
+    uint64_t         span;              /* in decode: first of the steps that
+                                           it has been in since */
+    uint32_t         spans;             /* and earlier such runs; 0: none */
 };
 
 

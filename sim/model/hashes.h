@@ -1,0 +1,44 @@
+
+/*
+ * A map from 64-bit hashes of blocks to 32-bit numbers: open addressing with
+ * linear probing, at most three quarters full, and without tombstones, since a
+ * removal moves back what was displaced.
+ */
+
+#ifndef MODEL_HASHES_H
+#define MODEL_HASHES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+#define MODEL_HASHES_NONE  UINT32_MAX
+
+typedef struct {
+    uint64_t  key;
+    uint32_t  value;                /* MODEL_HASHES_NONE: a free place */
+} model_hash_t;
+
+/* All zero is an empty one. */
+typedef struct {
+    model_hash_t  *places;
+    uint32_t       nplaces;         /* a power of two, or 0 */
+    uint32_t       n;
+} model_hashes_t;
+
+
+/* MODEL_HASHES_NONE if it is not there. */
+uint32_t model_hashes_get(const model_hashes_t *hashes, uint64_t key);
+
+/* Sets what key stands for.  0, or -1: memory. */
+int model_hashes_put(model_hashes_t *hashes, uint64_t key, uint32_t value);
+
+/* 1 if it was there. */
+int model_hashes_remove(model_hashes_t *hashes, uint64_t key);
+
+/* Keeps the memory. */
+void model_hashes_clear(model_hashes_t *hashes);
+
+void model_hashes_done(model_hashes_t *hashes);
+
+#endif /* MODEL_HASHES_H */

@@ -1,0 +1,18 @@
+
+/* The kinds of latency models, each in its file.  They return us, not cut. */
+
+#ifndef MODEL_LATENCY_INNER_H
+#define MODEL_LATENCY_INNER_H
+
+#include "sim/model/latency.h"
+
+
+double model_roofline_step(const model_latency_t *latency,
+    const model_work_t *work);
+double model_physics_step(const model_latency_t *latency,
+    const model_work_t *work);
+
+/* What reading the weights once takes. */
+double model_physics_weights(const model_latency_t *latency);
+
+#endif /* MODEL_LATENCY_INNER_H */

@@ -1,0 +1,136 @@
+
+/*
+ * What the parts of a replica share.
+ *
+ *     replica.c   events: what is due, what comes in, what goes
+ *     batch.c     which requests a step computes, and which tokens
+ *     step.c      the step itself: its time, its tokens, who ends
+ *     gaps.c      gaps between tokens
+ *
+ * Steps are numbered.  The requests of the batch are in order of their entry;
+ * due[i] is the step in which request i needs more than one token: a block, its
+ * block's name, its end.  Requests that prefill are due in each step.  So a
+ * step that nobody is due in touches no request, and another one scans an array
+ * of numbers.
+ */
+
+#ifndef MODEL_REPLICA_INNER_H
+#define MODEL_REPLICA_INNER_H
+
+#include "sim/model/kv.h"
+#include "sim/model/queue.h"
+#include "sim/model/replica.h"
+
+
+#define DUE_ALWAYS  0               /* of prompts; steps begin with 1 */
+
+/* A run of steps in which a request got a token each, and the one before. */
+typedef struct {
+    uint64_t  first, end;
+    uint32_t  before;               /* number + 1; 0: none */
+} model_span_t;
+
+typedef struct {
+    int64_t       *gaps_us;         /* of each step from 1 on */
+    int32_t       *changes;         /* how many more got it than the one
+                                       before, of those that completed */
+    uint32_t       n, capacity;
+    model_span_t  *spans;
+    uint32_t       nspans, spans_capacity;
+} model_gaps_t;
+
+typedef struct {
+    model_request_t  **requests;
+    uint64_t          *due;
+    uint32_t           n;
+    uint32_t           capacity;
+    uint32_t           prefilling;  /* how many */
+    uint64_t           next_due;    /* of all; may be too early */
+    uint64_t           context;     /* progress of those in decode, summed */
+
+    /* While a step is formed. */
+    uint32_t           granted;     /* the first so many get tokens */
+    int64_t            budget;      /* tokens that are left */
+    int                is_preempted;
+} model_batch_t;
+
+struct model_replica_s {
+    const model_config_t  *config;
+    model_hooks_t          hooks;
+    void                  *data;
+
+    int64_t                step_at_us;      /* MODEL_NEVER: no step is due */
+    int64_t                step_end_us;
+    int64_t                stalled_us;
+    int64_t                ended_us;
+    double                 slowness;
+    uint64_t               step;            /* the next one's number */
+    int64_t                gap_sum;         /* of all steps */
+
+    model_batch_t          batch;
+    model_queue_t          queue;
+    model_moments_t        pending;
+    model_moments_t        deadlines;
+    model_kv_t             kv;
+    model_gaps_t           gaps;
+    model_prefill_t       *prefills;        /* of this step; as many as the
+                                               batch may hold */
+    uint32_t              *decode_at;       /* likewise, if they are asked */
+    uint32_t               reserved;        /* requests */
+    model_counters_t       counters;
+};
+
+
+/* Tokens computed, before the step that is next. */
+uint32_t model_progress(const model_replica_t *replica,
+    const model_request_t *request);
+
+/*
+ * Forms the batch of the step at now_us.  0, or -1: memory, which kv.is_broken
+ * tells as well.
+ */
+int model_batch_form(model_replica_t *replica, int64_t now_us);
+
+/* A request whose prompt is computed gets its first token due. */
+void model_batch_decode(model_replica_t *replica, model_request_t *request);
+
+/* The step in which it needs more than a token. */
+uint64_t model_batch_due(const model_replica_t *replica,
+    const model_request_t *request);
+
+/* What a request's progress will be at its end. */
+uint32_t model_batch_last(const model_replica_t *replica,
+    const model_request_t *request);
+
+/* Brings its tail up to the step that is next. */
+void model_batch_fill(const model_replica_t *replica,
+    model_request_t *request);
+
+/* A request's sums and blocks go; leave: also its place. */
+void model_batch_drop(model_replica_t *replica, model_request_t *request);
+void model_batch_leave(model_replica_t *replica, uint32_t i);
+
+/* The step at now_us.  0, or -1: memory. */
+int model_step(model_replica_t *replica, int64_t now_us);
+
+/* Its gaps so far, as far as it runs. */
+void model_settle(const model_replica_t *replica, model_request_t *request);
+
+/* The request, which is in no list any more, is the caller's. */
+void model_end(model_replica_t *replica, model_request_t *request,
+    model_end_t end, int64_t now_us, int64_t at_us);
+
+
+/* The gap of the step that was taken.  0, or -1: memory. */
+int model_gaps_add(model_gaps_t *gaps, int64_t gap_us);
+
+/* A request skips a step: its run of steps [first, end) is noted. */
+int model_gaps_break(model_gaps_t *gaps, model_request_t *request,
+    uint64_t end);
+
+/* A request completed: the steps that it was in count. */
+void model_gaps_count(model_gaps_t *gaps, const model_request_t *request,
+    uint64_t end);
+void model_gaps_done(model_gaps_t *gaps);
+
+#endif /* MODEL_REPLICA_INNER_H */
