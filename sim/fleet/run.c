@@ -77,8 +77,10 @@ fleet_init_models(fleet_t *f)
     m->models[2] = pools->decode_model != NULL ? *pools->decode_model
                                                : f->config->model;
 
-    if (f->config->routing.cache_us > 0 && route_reads_cache(f->config)) {
-        for (i = 0; i < 3; i++) {
+    for (i = 0; i < 3; i++) {
+        m->models[i].horizon_us = f->config->horizon_us;
+
+        if (f->config->routing.cache_us > 0 && route_reads_cache(f->config)) {
             m->models[i].view = &m->view;
         }
     }
@@ -379,8 +381,7 @@ fleet_finish_replicas(fleet_t *f)
     for (i = 0; i < f->result->nreplicas; i++) {
         replica = &f->result->replicas[i];
         model_replica_facts(replica->model, &facts);
-        replica->ended_us = model_replica_ended(replica->model,
-                                                f->config->horizon_us);
+        replica->ended_us = model_replica_ended(replica->model);
         replica->still_queued = facts.queue_depth;
         replica->still_running = facts.batch_size;
         replica->in_flight = (uint32_t) f->seen[i].in_flight;
