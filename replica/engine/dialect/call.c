@@ -82,6 +82,7 @@ dialect_call_destroy(dialect_call_t *call)
     buf_free(&call->answer);
     buf_free(&call->prompt);
     buf_free(&call->data);
+    buf_free(&call->again.event);
     buf_free(&call->token);
     buf_free(&call->reasons);
     whole_free(call);
@@ -171,6 +172,7 @@ dialect_head(dialect_call_t *call, unsigned status, const char *content_type)
                          && strncasecmp(call->content_type,
                                         "text/event-stream", 17) == 0;
     call->passes = call_passes(call);
+    again_begin(call);
     message_begin(call);
 
     return DIALECT_MORE;
@@ -205,12 +207,17 @@ call_done(dialect_call_t *call)
 dialect_do_t
 dialect_event(dialect_call_t *call, const char *data, size_t len)
 {
-    value_t  event;
+    value_t       event;
+    dialect_do_t  next;
 
     message_begin(call);
 
     if (len == 0) {
         return DIALECT_MORE;
+    }
+
+    if (again_event(call, data, len, &next)) {
+        return next;
     }
 
     if (len == 6 && memcmp(data, "[DONE]", 6) == 0) {

@@ -41,6 +41,17 @@ chunk_key(buf_t *data, size_t begin, value_t key)
 }
 
 
+static void
+chunk_value(dialect_call_t *call, value_t value)
+{
+    if (value.p == call->again.text.p) {
+        call->again.chunk_text = call->data.len;
+    }
+
+    buf_value(&call->data, value);
+}
+
+
 static int
 chunk_has_begun(const dialect_call_t *call, uint32_t index)
 {
@@ -69,6 +80,7 @@ chunk_delta_member(dialect_call_t *call, chunk_t *chunk, value_t key,
     if (value_is(key, "content")) {
         chunk->is_wrong |= !value_is_string(value);
         value_string(value, &call->token);
+        again_text(call, value);
 
     } else if (value_is(key, "tool_calls") || value_is(key, "function_call")) {
         chunk_never_resume(call);
@@ -119,12 +131,13 @@ chunk_delta_write(dialect_call_t *call, uint32_t index, value_t delta)
 
     if (!chunk_has_begun(call, index)) {
         buf_text(data, "\"role\":\"assistant\"");
+        call->again.is_odd = 1;
     }
 
     while (value_member(delta, &at, &key, &value)) {
         if (!value_is(key, "role")) {
             chunk_key(data, begin, key);
-            buf_value(data, value);
+            chunk_value(call, value);
         }
     }
 
@@ -144,6 +157,8 @@ chunk_choice_ours(dialect_call_t *call, chunk_t *chunk, value_t key,
         if (call->want & LLMGATEWAY__WANT__WANT_IDS) {
             message_ids(call, value, &chunk->is_wrong);
         }
+
+        again_ids(call, value);
 
         return !call->keeps_ids;
     }
@@ -204,7 +219,7 @@ chunk_choice_write(dialect_call_t *call, chunk_t *chunk, uint32_t index,
             chunk_delta_write(call, index, value);
 
         } else {
-            buf_value(data, value);
+            chunk_value(call, value);
         }
     }
 
@@ -281,6 +296,7 @@ chunk_choice(dialect_call_t *call, chunk_t *chunk, value_t choice)
     if (!value_is_empty(read.text)) {
         chunk->is_wrong |= !value_is_string(read.text);
         value_string(read.text, &call->token);
+        again_text(call, read.text);
         says = 1;
     }
 
@@ -413,9 +429,11 @@ chunk_begin(dialect_call_t *call)
 dialect_do_t
 chunk_event(dialect_call_t *call, value_t event)
 {
-    chunk_t  chunk = { 0 };
-    value_t  at = { NULL, NULL }, key, value;
+    chunk_t       chunk = { 0 };
+    value_t       at = { NULL, NULL }, key, value;
+    dialect_do_t  next;
 
+    again_begin(call);
     chunk_begin(call);
 
     while (value_member(event, &at, &key, &value)) {
@@ -437,5 +455,8 @@ chunk_event(dialect_call_t *call, value_t event)
         return call_malformed(call, "a chunk of another form than OpenAI's");
     }
 
-    return message_end(call, chunk.has_data);
+    next = message_end(call, chunk.has_data);
+    again_keep(call, event);
+
+    return next;
 }

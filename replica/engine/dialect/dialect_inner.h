@@ -44,6 +44,27 @@ typedef enum {
 
 typedef struct assembly_s assembly_t;   /* whole.c */
 
+/* The last event, if others may be like it (again.c). */
+typedef struct {
+    size_t    begin;
+    size_t    end;
+    int       is_text;          /* or ids */
+} again_span_t;
+
+typedef struct {
+    buf_t         event;
+    again_span_t  spans[2];     /* in it, in their order */
+    size_t        nspans;       /* 0: no event is kept */
+    size_t        chunk_text;   /* where the text stands in the chunk */
+    size_t        chunk_end;    /* and what is behind it */
+    size_t        chunk_len;
+
+    /* of the event under way */
+    value_t       text;
+    value_t       ids;
+    int           is_odd;       /* it cannot be kept */
+} again_t;
+
 struct dialect_call_s {
     const dialect_t                    *dialect;
     const dialect_facts_t              *facts;
@@ -119,6 +140,7 @@ struct dialect_call_s {
     Llmgateway__Failure           failure;
     Llmgateway__Raw               raw;
     buf_t             data;
+    again_t           again;
     buf_t             token;
     buf_t             reasons;
     uint32_t         *ids;
@@ -303,6 +325,19 @@ void piece_write(const dialect_call_t *call, buf_t *to);
 
 /* The list's ids, into call->given; -1: they are not those that were meant. */
 int piece_read(dialect_call_t *call, value_t ids);
+
+
+/* --- again.c: events like the last one */
+
+/* 1: the event was one; *next is what follows.  0: it is to be walked. */
+int again_event(dialect_call_t *call, const char *data, size_t len,
+    dialect_do_t *next);
+
+/* Around the walk of an event, and in it: where its text and its ids are. */
+void again_begin(dialect_call_t *call);
+void again_text(dialect_call_t *call, value_t text);
+void again_ids(dialect_call_t *call, value_t ids);
+void again_keep(dialect_call_t *call, value_t event);
 
 
 /* --- chunk.c: events of OpenAI's kind */

@@ -260,6 +260,18 @@ check_value(const char *p, const char *end)
 }
 
 
+const char *
+value_string_end(const char *p, const char *end)
+{
+    const char  *behind;
+
+    behind = p < end && *p == '"' ? check_string(p, end) : NULL;
+
+    return behind != NULL && llmgw_utf8_is_valid(p, (size_t) (behind - p))
+           ? behind : NULL;
+}
+
+
 int
 value_check(const char *text, size_t len, value_t *value)
 {

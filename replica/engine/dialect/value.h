@@ -39,6 +39,9 @@ typedef struct {
 /* 0, and the text's value; -1: it is no JSON, or too deep. */
 int value_check(const char *text, size_t len, value_t *value);
 
+/* Behind the string that begins at p; NULL: there is no whole one. */
+const char *value_string_end(const char *p, const char *end);
+
 /* The type by its first byte. */
 int value_is_object(value_t value);
 int value_is_array(value_t value);
