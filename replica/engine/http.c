@@ -27,6 +27,9 @@
 #define HTTP_STREAM_BYTES  1024L
 #define HTTP_WHOLE_BYTES   16384L
 
+/* A larger body goes out in pieces, and through a buffer of a piece's size. */
+#define HTTP_PIECE_BYTES   65536L
+
 /* For the end of an answer that was left: as a rule it is on its way. */
 #define HTTP_LEAVE_S      1.0
 #define HTTP_LEAVE_BYTES  4096
@@ -238,7 +241,7 @@ http_set_habits(http_request_t *r)
     curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(e, CURLOPT_HTTP_CONTENT_DECODING, 0L);
     curl_easy_setopt(e, CURLOPT_PROXY, "");
-    curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
+    curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, HTTP_PIECE_BYTES);
     curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, (long) HTTP_REUSE_S);
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, HTTP_CONNECT_MS);
     curl_easy_setopt(e, CURLOPT_HTTPHEADER, &r->fields);

@@ -24,6 +24,14 @@
 #include "replica/engine/http_inner.h"
 
 
+/*
+ * libcurl keeps four connections for each transfer under way, and closes the
+ * others: of a thousand streams that end in one step nearly all.  With this
+ * many only the engine and HTTP_REUSE_S end idle ones.
+ */
+#define HTTP_CONNECTIONS  65536L
+
+
 typedef struct {
     http_client_t  *client;
     ev_io           io;
@@ -280,6 +288,7 @@ http_create(struct ev_loop *loop, const char *url, const char *key,
     curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, http_on_wish);
     curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
     curl_multi_setopt(c->multi, CURLMOPT_PIPELINING, (long) CURLPIPE_NOTHING);
+    curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, HTTP_CONNECTIONS);
 
     return c;
 }
