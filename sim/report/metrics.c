@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "sim/report/metrics.h"
-#include "sim/report/number.h"
+#include "sim/report/figure/number.h"
 
 
 typedef struct {

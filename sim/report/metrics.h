@@ -11,10 +11,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "sim/report/goodput.h"
-#include "sim/report/json.h"
-#include "sim/report/saturation.h"
-#include "sim/report/stat.h"
+#include "sim/report/figure/goodput.h"
+#include "sim/report/figure/json.h"
+#include "sim/report/figure/saturation.h"
+#include "sim/report/figure/stat.h"
 
 
 /* Microseconds, in any order; the block sorts them. */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sim/report/stat.h"
+#include "sim/report/figure/stat.h"
 
 
 static void

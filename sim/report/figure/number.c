@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/report/number.h"
+#include "sim/report/figure/number.h"
 
 
 /* Digits without the point, and the exponent of the first: d.ddd * 10^exp. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "sim/report/saturation.h"
+#include "sim/report/figure/saturation.h"
 
 
 #define N  200

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "sim/report/json.h"
+#include "sim/report/figure/json.h"
 
 
 static void

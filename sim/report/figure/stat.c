@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/report/stat.h"
+#include "sim/report/figure/stat.h"
 
 
 static int

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "sim/report/number.h"
+#include "sim/report/figure/number.h"
 
 
 static void

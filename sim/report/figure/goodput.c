@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/report/goodput.h"
+#include "sim/report/figure/goodput.h"
 
 
 #define GOODPUT_MAX_NS  (INT64_C(1) << 62)

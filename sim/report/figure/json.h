@@ -2,7 +2,7 @@
 /*
  * Writes JSON to a file, member by member, in the order of the calls.
  *
- * Members keep their order and doubles their shortest text (report/number.h),
+ * Members keep their order and doubles their shortest text (number.h),
  * so equal results give equal bytes.  `indent` spaces a level, as Go's
  * MarshalIndent lays it out; 0: everything on one line, without blanks.
  *

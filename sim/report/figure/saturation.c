@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/report/saturation.h"
+#include "sim/report/figure/saturation.h"
 
 
 #define SATURATION_TREND_MIN    20      /* completions before a trend counts */

@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "sim/report/json.h"
-#include "sim/report/number.h"
+#include "sim/report/figure/json.h"
+#include "sim/report/figure/number.h"
 
 
 /* Go escapes what HTML would take for markup, too. */

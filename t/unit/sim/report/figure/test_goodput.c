@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "sim/report/goodput.h"
+#include "sim/report/figure/goodput.h"
 
 
 static void

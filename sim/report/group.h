@@ -1,0 +1,55 @@
+
+/*
+ * Requests by one of their names: class, tenant, model, session.
+ */
+
+#ifndef REPORT_GROUP_H
+#define REPORT_GROUP_H
+
+#include "sim/report/run.h"
+
+
+/* In the order of the alphabet. */
+typedef struct {
+    const char                **names;
+    size_t                      n;
+    uint32_t                   *of_name;        /* a name's id to its group */
+} report_groups_t;
+
+#define REPORT_NO_GROUP  UINT32_MAX
+
+
+/*
+ * Groups by the name at that offset of work_request_t.  What the absent name
+ * is called: "default", or NULL: requests without a name are in no group.
+ */
+int report_groups_init(const report_run_t *run, size_t offset,
+    const char *absent, report_groups_t *groups);
+void report_groups_done(report_groups_t *groups);
+
+static inline uint32_t
+report_group_of(const report_groups_t *groups, const work_name_t *name)
+{
+    return groups->of_name[name->id];
+}
+
+
+/* By the name at that offset. */
+static inline uint32_t
+report_group_at(const report_groups_t *groups, const work_request_t *request,
+    size_t offset)
+{
+    return report_group_of(groups, *(const work_name_t *const *)
+                                   ((const char *) request + offset));
+}
+
+
+/*
+ * A time of each request of a group that has it, in microseconds; values has
+ * room for all requests.  How many.
+ */
+size_t report_group_times(const report_run_t *run,
+    const report_groups_t *groups, size_t offset, uint32_t group,
+    report_time_t time, double *values);
+
+#endif /* REPORT_GROUP_H */

@@ -1,0 +1,81 @@
+
+/*
+ * What is said of a run beyond the metrics block: by class, tenant, model and
+ * session, of pools, and of what looks wrong.  Made once, then printed as
+ * text (text.h) and as JSON (full.h).
+ */
+
+#ifndef REPORT_SUMMARY_H
+#define REPORT_SUMMARY_H
+
+#include "sim/report/group.h"
+#include "sim/report/run.h"
+
+
+/* Requests of a class or a model; dists in microseconds. */
+typedef struct {
+    const char         *name;
+    report_dist_t       times[REPORT_TIMES];
+    uint64_t            completed;
+    uint64_t            output_tokens;      /* of those */
+} report_part_t;
+
+typedef struct {
+    report_part_t      *list;               /* without those that have nothing
+                                               to say */
+    size_t              n;
+    report_groups_t     groups;
+} report_parts_t;
+
+/* In milliseconds. */
+typedef struct {
+    uint64_t            n;                  /* sessions; 0: nothing else */
+    report_dist_t       cold;               /* first token of round 0 */
+    report_dist_t       warm;               /* of later rounds */
+    report_dist_t       duration;
+} report_sessions_t;
+
+typedef struct {
+    uint64_t            split;              /* 0: nothing else */
+    uint64_t            transferred;
+    uint64_t            dropped;
+    double              prefill_rps;
+    double              decode_rps;
+    double              imbalance;          /* infinite: a pool is idle */
+    report_dist_t       ttft;               /* us */
+    report_dist_t       transfer;           /* us */
+    double              mean_transfers;     /* at one time */
+} report_pools_t;
+
+typedef struct {
+    const char         *name;
+    uint64_t            n;
+} report_shed_t;
+
+typedef struct {
+    report_metrics_t    cluster;
+
+    report_parts_t      classes;
+    report_parts_t      models;
+    report_parts_t      tenants;
+    double              jain;               /* of the tenants' tokens */
+    report_sessions_t   sessions;
+    report_pools_t      pools;
+    report_shed_t      *shed;               /* by class */
+    size_t              nshed;
+
+    report_dist_t       ttft;               /* us */
+    report_dist_t       e2e;
+    uint64_t            inversions;         /* of priority */
+    uint64_t            blocked;            /* replicas with over twice the
+                                               mean queue */
+    double              preemption_rate;
+    double              hit_rate_by_block;
+} report_summary_t;
+
+
+/* 0, or -1 without memory; free it in both cases. */
+int report_summary_init(report_summary_t *s, const report_run_t *run);
+void report_summary_done(report_summary_t *s);
+
+#endif /* REPORT_SUMMARY_H */
