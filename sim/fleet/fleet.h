@@ -52,9 +52,24 @@ typedef struct {
     uint32_t                ntop;
 } fleet_decision_t;
 
+/* A choice as core made it, with all that the policy read. */
+typedef struct {
+    int64_t                 clock_us;
+    const work_request_t   *request;
+    uint32_t                role;       /* 0; of two halves: 1, the prompt's,
+                                           2, the answer's */
+    const llmgw_ranker_t   *ranker;     /* as it was before the choice */
+    const llmgw_scoring_t  *scoring;
+    const double           *ranks;      /* by position */
+    const uint32_t         *free_blocks;    /* by replica */
+    uint32_t                chosen;     /* position */
+    const char             *reason;
+} fleet_chosen_t;
+
 /* Each may be NULL. */
 typedef struct {
     void  (*decided)(void *data, const fleet_decision_t *decision);
+    void  (*chose)(void *data, const fleet_chosen_t *chosen);
 
     /* Now and then; ended: requests that are through. */
     void  (*progress)(void *data, int64_t clock_us, size_t ended);
@@ -62,6 +77,9 @@ typedef struct {
     void   *data;
 } fleet_watch_t;
 
+
+/* What stands for queue-depth where all load is to be read, running or not. */
+extern const llmgw_scorer_t  fleet_effective_depth;
 
 /*
  * Runs it.  Sessions in the workload append their later rounds to it.

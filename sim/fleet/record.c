@@ -93,21 +93,15 @@ record_rank(fleet_t *f, const llmgw_ranker_t *ranker,
 }
 
 
-/* Keeps a choice, before the policy's memory moves on, until it is told. */
-void
-record_choice(fleet_t *f, const llmgw_ranker_t *ranker,
-    const llmgw_scoring_t *scoring, const fleet_request_t *r, uint32_t chosen)
+static void
+record_keep(fleet_t *f, const llmgw_ranker_t *ranker,
+    const llmgw_scoring_t *scoring, const work_request_t *w, uint32_t chosen)
 {
     uint32_t  top;
 
-    if (f->watch == NULL || f->watch->decided == NULL) {
-        return;
-    }
-
-    llmgw_rank_reason(ranker, scoring, f->ranks, chosen, f->reason);
     f->choice = (fleet_decision_t) {
         .clock_us = f->clock_us,
-        .request = work_at(f->work, r->index),
+        .request = w,
         .is_admitted = 1,
         .reason = f->reason,
         .chosen = scoring->candidates[chosen].replica
@@ -118,6 +112,47 @@ record_choice(fleet_t *f, const llmgw_ranker_t *ranker,
         f->choice.regret = record_rank(f, ranker, scoring, chosen);
         f->choice.top = f->ranked;
         f->choice.ntop = top < scoring->n ? top : scoring->n;
+    }
+}
+
+
+/*
+ * Keeps a choice, before the policy's memory moves on, until it is told; who
+ * wants to know how it was made is told now.
+ */
+void
+record_choice(fleet_t *f, const llmgw_ranker_t *ranker,
+    const llmgw_scoring_t *scoring, const fleet_request_t *r, uint32_t chosen)
+{
+    fleet_chosen_t         told;
+    const work_request_t  *w;
+
+    if (f->watch == NULL
+        || (f->watch->decided == NULL && f->watch->chose == NULL))
+    {
+        return;
+    }
+
+    w = work_at(f->work, r->index);
+    llmgw_rank_reason(ranker, scoring, f->ranks, chosen, f->reason);
+
+    if (f->watch->decided != NULL) {
+        record_keep(f, ranker, scoring, w, chosen);
+    }
+
+    if (f->watch->chose != NULL) {
+        told = (fleet_chosen_t) {
+            .clock_us = f->clock_us,
+            .request = w,
+            .role = (uint32_t) (ranker - f->rankers),
+            .ranker = ranker,
+            .scoring = scoring,
+            .ranks = f->ranks,
+            .free_blocks = f->seen_free,
+            .chosen = chosen,
+            .reason = f->reason
+        };
+        f->watch->chose(f->watch->data, &told);
     }
 }
 

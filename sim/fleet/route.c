@@ -41,7 +41,7 @@ route_score_load(const llmgw_scoring_t *scoring, double *scores)
 
 
 /* queue-depth, where it is to read all that is at a replica or under way. */
-static const llmgw_scorer_t  route_effective_depth = {
+const llmgw_scorer_t  fleet_effective_depth = {
     .name = "queue-depth",
     .score = route_score_load,
 };
@@ -118,7 +118,7 @@ route_init_ranker(fleet_t *f, llmgw_ranker_t *ranker,
             && ranker->weighted.weights[i].scorer
                == &llmgw_scorer_queue_depth)
         {
-            ranker->weighted.weights[i].scorer = &route_effective_depth;
+            ranker->weighted.weights[i].scorer = &fleet_effective_depth;
         }
     }
 
