@@ -35,9 +35,9 @@ const column_t  work_columns[WORK_NCOLUMNS] = {
     { "last_chunk_time_us", COLUMN_I64, AT(last_chunk_us), 0, US },
     { "num_chunks", COLUMN_U32, AT(num_chunks), 0, TOKENS },
     { "status", COLUMN_NAME, AT(status), 0, 0 },
-    { "error_message", COLUMN_TRIMMED, AT(error_message), 0, 0 },
+    { "error_message", COLUMN_TEXT, AT(error_message), 0, 0 },
     { "finish_reason", COLUMN_NAME, AT(finish_reason), 0, 0 },
-    { "x_request_id", COLUMN_TRIMMED, AT(x_request_id), 1, 0 },
+    { "x_request_id", COLUMN_TEXT, AT(x_request_id), 1, 0 },
     { "adapter", COLUMN_NAME, AT(adapter), 1, 0 },
     { "think_time_us", COLUMN_I64, AT(think_time_us), 1, US },
 };

@@ -12,8 +12,7 @@
 
 typedef enum {
     COLUMN_NAME = 0,        /* const work_name_t * */
-    COLUMN_TEXT,            /* const char * */
-    COLUMN_TRIMMED,         /* the same without white space around it */
+    COLUMN_TEXT,            /* const char *, no white space around it */
     COLUMN_U32,
     COLUMN_I32,             /* not negative, too */
     COLUMN_I64,             /* the same */

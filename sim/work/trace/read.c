@@ -130,7 +130,6 @@ read_field(reader_t *r, const column_t *column, void *field, const char *text)
         return 0;
 
     case COLUMN_TEXT:
-    case COLUMN_TRIMMED:
         *(const char **) field = trimmed(r->trace, text);
         return 0;
 

@@ -147,9 +147,19 @@ int work_trace_read_data(work_trace_t *trace, const char *path, char *bytes,
 int work_trace_read_access_log(work_trace_t *trace, const char *path,
     size_t *skipped, work_error_t *error);
 
-/* Writes it, byte for byte as BLIS would.  0, or -1 and *error. */
+/* Writes it, as BLIS reads and writes it.  0, or -1 and *error. */
 int work_trace_write(const work_trace_t *trace, const char *header_path,
     const char *data_path, work_error_t *error);
+
+/*
+ * Adds a simulated request as a record, its id the number of those before it.
+ * status is "ok", "timeout" or "incomplete"; times are absolute, 0: never;
+ * the last chunk's is that of the last token.  The trace's header says the
+ * rest: mode, workload_seed, and session_context_growth if the workload
+ * accumulates.
+ */
+void work_trace_add_request(work_trace_t *trace, const work_request_t *r,
+    const char *status, int64_t first_chunk_us, int64_t last_chunk_us);
 
 typedef enum {
     WORK_REPLAY_FIXED = 0,      /* each request when the trace says */

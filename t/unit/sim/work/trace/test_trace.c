@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "sim/work/trace/trace.h"
@@ -312,6 +313,52 @@ bad_headers_are_refused_with_their_line(void **state)
 }
 
 
+static void
+what_is_written_is_read_again(void **state)
+{
+    char           path[2][64];
+    work_t         work;
+    work_trace_t   made, got;
+    work_error_t   error;
+
+    make_work(&work, COLUMNS ROW("7", "g", "100", "30", "0", "5", "8")
+                     ROW("9", "\"a, \"\"b\"\"\"", "0", "30", "44", "6", "0"));
+    work_at(&work, 1)->slo_target_us = 77;
+    work_trace_init(&made);
+    made.header.mode = "replayed";
+    made.header.workload_spec = "a: \"b\"";
+    made.header.has_seed = 1;
+    made.header.workload_seed = -9;
+    work_trace_add_request(&made, work_at(&work, 0), "ok", 20, 30);
+    work_trace_add_request(&made, work_at(&work, 1), "timeout", 0, 0);
+
+    snprintf(path[0], sizeof(path[0]), "/tmp/test_trace.%d.yaml", getpid());
+    snprintf(path[1], sizeof(path[1]), "/tmp/test_trace.%d.csv", getpid());
+    assert_int_equal(work_trace_write(&made, path[0], path[1], &error), 0);
+    work_trace_init(&got);
+    assert_int_equal(work_trace_read(&got, path[0], path[1], &error), 0);
+    unlink(path[0]);
+    unlink(path[1]);
+
+    assert_string_equal(got.header.mode, "replayed");
+    assert_string_equal(got.header.workload_spec, "a: \"b\"");
+    assert_int_equal(got.header.workload_seed, -9);
+    assert_int_equal(got.n, 2);
+    assert_int_equal(got.records[0].request_id, 0);
+    assert_int_equal(got.records[0].prefix_length, 100);
+    assert_int_equal(got.records[0].input_tokens, 30);
+    assert_int_equal(got.records[0].send_us, 8);
+    assert_int_equal(got.records[0].last_chunk_us, 30);
+    assert_int_equal(got.records[1].slo_target_us, 77);
+    assert_string_equal(got.records[1].prefix_group->text, "a, \"b\"");
+    assert_string_equal(got.records[1].status->text, "timeout");
+
+    work_trace_done(&made);
+    work_trace_done(&got);
+    work_done(&work);
+}
+
+
 int
 main(void)
 {
@@ -322,6 +369,7 @@ main(void)
         cmocka_unit_test(optional_columns_are_found_by_name),
         cmocka_unit_test(bad_rows_are_refused_with_their_line),
         cmocka_unit_test(binary_data_is_refused),
+        cmocka_unit_test(what_is_written_is_read_again),
         cmocka_unit_test(a_header_is_read),
         cmocka_unit_test(bad_headers_are_refused_with_their_line),
     };
