@@ -31,7 +31,7 @@
 #define WORK_MAX_TOKENS    (1 << 30)        /* of one prompt or answer */
 #define WORK_MAX_US        (INT64_C(1) << 53)
 
-typedef struct work_session_s  work_session_t;
+typedef struct work_sessions_s  work_sessions_t;
 
 typedef struct {
     const char         *id;             /* "request_0" */
@@ -80,7 +80,7 @@ typedef struct {
     size_t             max_pages;
     work_names_t       names;
     work_arena_t       arena;           /* ids, and what sessions hold */
-    work_session_t    *sessions;        /* NULL: all requests are there */
+    work_sessions_t   *sessions;        /* NULL: all requests are there */
     int                accumulates;     /* a session's rounds share tokens */
 } work_t;
 

@@ -260,6 +260,10 @@ read_value(yaml_reader_t *r, const work_yaml_field_t *f, void *field,
     case WORK_YAML_WORDS:
         return read_words(r, f, field, node);
 
+    case WORK_YAML_REFUSED:
+        return work_fail(r->error, r->file, yaml_line(node),
+                         "\"%s\" is not supported", f->key);
+
     case WORK_YAML_MAP:
         break;
     }

@@ -34,7 +34,8 @@ typedef enum {
     WORK_YAML_LIST,         /* work_yaml_list_t of such structs */
     WORK_YAML_NAMED,        /* the same from a mapping: see struct_of_name */
     WORK_YAML_NUMBERS,      /* work_yaml_numbers_t: a mapping to numbers */
-    WORK_YAML_WORDS         /* work_yaml_words_t: a list of texts */
+    WORK_YAML_WORDS,        /* work_yaml_words_t: a list of texts */
+    WORK_YAML_REFUSED       /* a key that is known, and not supported */
 } work_yaml_kind_t;
 
 /* min == max: no limits, but for WORK_YAML_DOUBLE to be finite. */

@@ -48,16 +48,6 @@ static const work_yaml_field_t  kv_keys[] = {
     { NULL, 0, 0, 0, 0, NULL, 0, 0 }
 };
 
-const work_yaml_field_t  work_slo_keys[] = {
-    { "ttft_ms", WORK_YAML_DOUBLE, offsetof(work_slo_t, ttft_ms),
-      0, ROUND_MS, NULL, 0, 0 },
-    { "itl_ms", WORK_YAML_DOUBLE, offsetof(work_slo_t, itl_ms),
-      0, ROUND_MS, NULL, 0, 0 },
-    { "e2e_ms", WORK_YAML_DOUBLE, offsetof(work_slo_t, e2e_ms),
-      0, ROUND_MS, NULL, 0, 0 },
-    { NULL, 0, 0, 0, 0, NULL, 0, 0 }
-};
-
 static const work_yaml_field_t  header_keys[] = {
     { "trace_version", WORK_YAML_INT, AT(header, version),
       1, 3, NULL, 0, 0 },
@@ -79,6 +69,7 @@ static const work_yaml_field_t  header_keys[] = {
       sizeof(work_trace_network_t), 0 },
     { "goodput_slo_targets", WORK_YAML_NAMED, AT(header, slos), 0, 0,
       work_slo_keys, sizeof(work_slo_t), 0 },
+    { "kv_offload", WORK_YAML_REFUSED, 0, 0, 0, NULL, 0, 0 },
     { "observed_kv_metrics", WORK_YAML_MAP, AT(header, observed_kv), 0, 0,
       kv_keys, sizeof(work_trace_kv_t), 0 },
     { NULL, 0, 0, 0, 0, NULL, 0, 0 }

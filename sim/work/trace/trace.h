@@ -13,6 +13,7 @@
 
 #include "sim/work/error.h"
 #include "sim/work/request.h"
+#include "sim/work/slo.h"
 #include "sim/work/yaml.h"
 
 
@@ -31,17 +32,6 @@ typedef struct {
     work_yaml_t   at;
     double        measured_rtt_ms;
 } work_trace_network_t;
-
-/* Targets of an SLO class in ms; 0: none. */
-typedef struct {
-    work_yaml_named_t  of;          /* of.name: the class */
-    double             ttft_ms;
-    double             itl_ms;
-    double             e2e_ms;
-} work_slo_t;
-
-/* Its keys, for others that have such targets. */
-extern const work_yaml_field_t  work_slo_keys[];
 
 typedef struct {
     work_yaml_t   at;

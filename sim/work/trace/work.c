@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/work/session_plan.h"
+
 
 /* BLIS's horizon where no request arrives after the beginning. */
 #define HORIZON_OF_NOTHING_US  600000000
@@ -116,31 +118,266 @@ work_fixed(work_t *work, const work_trace_t *trace, const uint32_t *lengths)
 }
 
 
+/* Rows of sessions by their first row, then by round; others behind them. */
+typedef struct {
+    const work_record_t  *record;
+    size_t                first;        /* row of the session's first */
+} place_t;
+
+
+static int
+place_order(const void *a, const void *b)
+{
+    const place_t  *x, *y;
+
+    x = a;
+    y = b;
+
+    if (x->first != y->first) {
+        return x->first < y->first ? -1 : 1;
+    }
+
+    if (x->record->round != y->record->round) {
+        return x->record->round < y->record->round ? -1 : 1;
+    }
+
+    return x->record < y->record ? -1 : x->record > y->record;
+}
+
+
+static place_t *
+places(const work_trace_t *trace)
+{
+    size_t                i, *firsts;
+    place_t              *p;
+    const work_record_t  *r;
+
+    firsts = calloc(trace->names.n, sizeof(*firsts));
+    p = calloc(trace->n, sizeof(*p));
+
+    for (i = 0; i < trace->n && firsts != NULL && p != NULL; i++) {
+        r = &trace->records[i];
+        p[i].record = r;
+
+        if (r->session->len == 0) {
+            p[i].first = trace->n + i;
+            continue;
+        }
+
+        if (firsts[r->session->id] == 0) {
+            firsts[r->session->id] = i + 1;
+        }
+
+        p[i].first = firsts[r->session->id] - 1;
+    }
+
+    free(firsts);
+
+    if (p != NULL) {
+        qsort(p, trace->n, sizeof(*p), place_order);
+    }
+
+    return p;
+}
+
+
+/* A session keeps an answer without its last token, as BLIS does. */
+static int64_t
+answer_kept(uint32_t output_tokens)
+{
+    return output_tokens > 0 ? (int64_t) output_tokens - 1 : 0;
+}
+
+
+/*
+ * What round i adds to its session; in a trace whose inputs accumulate, that is
+ * what is beyond the last round's input and answer.
+ */
+static int64_t
+round_input(const place_t *session, size_t i, int accumulated)
+{
+    int64_t  tokens, before;
+
+    tokens = body_tokens(session[i].record);
+
+    if (!accumulated) {
+        return tokens;
+    }
+
+    before = (int64_t) body_tokens(session[i - 1].record)
+             + answer_kept(session[i - 1].record->output_tokens);
+
+    return tokens > before ? tokens - before : 1;
+}
+
+
+/*
+ * Times to think: as recorded, or the gaps between arrivals, which include the
+ * time that the answer took.
+ */
+static int64_t *
+round_thinks(work_t *work, const place_t *session, size_t n)
+{
+    size_t    i;
+    int64_t  *thinks;
+    int64_t   gap, recorded;
+
+    thinks = work_arena_alloc(&work->arena, n * sizeof(*thinks));
+    recorded = 0;
+
+    for (i = 1; i < n; i++) {
+        recorded |= session[i].record->think_time_us;
+    }
+
+    for (i = 1; i < n; i++) {
+        gap = session[i].record->arrival_us - session[i - 1].record->arrival_us;
+        thinks[i - 1] = recorded != 0 ? session[i].record->think_time_us
+                        : gap > 0 ? gap : 0;
+    }
+
+    return thinks;
+}
+
+
+static void
+plan_of_rounds(work_t *work, work_plan_t *plan, const place_t *session,
+    size_t n, int accumulated)
+{
+    size_t    i;
+    int64_t  *inputs, *outputs;
+
+    inputs = work_arena_alloc(&work->arena, n * sizeof(*inputs));
+    outputs = work_arena_alloc(&work->arena, n * sizeof(*outputs));
+
+    for (i = 1; i < n; i++) {
+        inputs[i - 1] = round_input(session, i, accumulated);
+        outputs[i - 1] = session[i].record->output_tokens;
+    }
+
+    plan->inputs = inputs;
+    plan->outputs = outputs;
+    plan->rounds = (uint32_t) n;
+    plan->timeout_us = WORK_SESSION_TIMEOUT_US;
+}
+
+
+/* How many rows from session[0] on are its rounds; 0: *error. */
+static size_t
+count_rounds(const work_trace_t *trace, const place_t *session, size_t left,
+    work_error_t *error)
+{
+    size_t  n;
+
+    for (n = 0; n < left && session[n].first == session[0].first; n++) {
+        if (session[n].record->session->len > 0
+            && session[n].record->round != n)
+        {
+            work_fail(error, trace->data_file, session[n].record->line,
+                      "round %u of session \"%.60s\" where %zu is next",
+                      session[n].record->round,
+                      session[n].record->session->text, n);
+            return 0;
+        }
+    }
+
+    return n;
+}
+
+
+/* The first rounds as requests, the others as plans. */
+static int
+work_closed(work_t *work, const work_trace_t *trace,
+    const work_replay_options_t *options, const uint32_t *lengths,
+    work_error_t *error)
+{
+    size_t                i, n;
+    rnd_t                 rnd;
+    place_t              *p;
+    work_plan_t          *plan;
+    const char           *what;
+    work_sample_t        *think;
+    work_request_t       *r;
+    const work_record_t  *from;
+
+    think = NULL;
+    rnd.state = options->seed;
+
+    if (options->think_time != NULL) {
+        think = work_arena_alloc(&work->arena, sizeof(*think));
+
+        if (work_sample_think(think, options->think_time, &what) != 0) {
+            return work_fail(error, "--think-time-dist", 0, "%s", what);
+        }
+    }
+
+    p = places(trace);
+
+    if (p == NULL) {
+        return work_fail(error, trace->data_file, 0, "no memory left");
+    }
+
+    work_sessions_init(work, options->horizon_us);
+    work->accumulates = trace->header.session_context_growth != NULL
+                        && trace->header.session_context_growth[0] != '\0';
+
+    for (i = 0; i < trace->n; i += n) {
+        n = count_rounds(trace, p + i, trace->n - i, error);
+
+        if (n == 0) {
+            free(p);
+            return -1;
+        }
+
+        from = p[i].record;
+        r = work_add(work);
+        work_of_record(work, r, from, lengths[from->prefix_group->id]);
+        work_set_origin(r, work->accumulates);
+
+        if (n > 1) {
+            plan = work_session_add(work, r);
+            plan_of_rounds(work, plan, p + i, n,
+                           inputs_accumulate(&trace->header));
+            plan->accumulates = work->accumulates;
+            plan->think = think;
+            plan->thinks = think == NULL ? round_thinks(work, p + i, n) : NULL;
+            plan->rnd.state = rnd_next(&rnd);
+        }
+    }
+
+    free(p);
+
+    return 0;
+}
+
+
 int
 work_from_trace(work_t *work, const work_trace_t *trace,
     const work_replay_options_t *options, work_error_t *error)
 {
+    int        rc;
     uint32_t  *lengths;
 
     if (trace->n == 0) {
         return work_fail(error, trace->data_file, 0, "no requests");
     }
 
-    if (options->mode != WORK_REPLAY_FIXED) {
-        return work_fail(error, trace->data_file, 0,
-                         "sessions in closed loop are not read yet");
-    }
-
+    rc = 0;
     lengths = prefix_lengths(trace);
 
     if (lengths == NULL) {
         return work_fail(error, trace->data_file, 0, "no memory left");
     }
 
-    work_fixed(work, trace, lengths);
+    if (options->mode == WORK_REPLAY_FIXED) {
+        work_fixed(work, trace, lengths);
+
+    } else {
+        rc = work_closed(work, trace, options, lengths, error);
+    }
+
     free(lengths);
 
-    return 0;
+    return rc;
 }
 
 

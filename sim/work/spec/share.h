@@ -1,0 +1,42 @@
+
+/*
+ * Which part of the rate is a client's.
+ *
+ * Fractions are shares among the clients that are active at the same time:
+ * those whose windows overlap, and those without windows.  In a workload whose
+ * windows have a rate, arrivals or lengths of their own, each window gets its
+ * share by the rates of the windows that overlap it.
+ */
+
+#ifndef WORK_SHARE_H
+#define WORK_SHARE_H
+
+#include "sim/work/spec/spec.h"
+
+
+/* Clients with one lifecycle, as the members of a cohort have. */
+typedef struct {
+    const work_lifecycle_t  *lifecycle;     /* NULL: always active */
+    double                   fractions;     /* their sum */
+    double                   n;
+} work_share_group_t;
+
+typedef struct {
+    work_share_group_t  *groups;
+    size_t               n;
+    double               rate;              /* aggregate, a second */
+} work_shares_t;
+
+void work_shares_init(work_shares_t *shares, const work_client_t *clients,
+    size_t n, double rate, work_arena_t *arena);
+
+/* Arrivals a second, of a client and in one of its windows. */
+double work_share_of_client(const work_shares_t *shares,
+    const work_client_t *client);
+double work_share_of_window(const work_shares_t *shares,
+    const work_client_t *client, const work_window_t *window);
+
+/* Has any window a rate, arrivals or lengths of its own? */
+int work_shares_vary(const work_shares_t *shares);
+
+#endif /* WORK_SHARE_H */

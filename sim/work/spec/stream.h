@@ -1,0 +1,45 @@
+
+/*
+ * A stream of arrivals: one client's, or one client's in one of its windows.
+ * Streams are drawn from one arrival at a time, so a workload of any length
+ * needs no more memory than its requests.
+ */
+
+#ifndef WORK_STREAM_H
+#define WORK_STREAM_H
+
+#include "sim/work/spec/gap.h"
+#include "sim/work/spec/share.h"
+
+
+typedef struct {
+    const work_client_t  *client;
+    uint32_t              order;            /* among streams, for ties */
+    rnd_t                 rnd;
+    work_gap_t            gap;
+    const work_sample_t  *input;
+    const work_sample_t  *output;
+    const work_sample_t  *reason;           /* percent, or NULL */
+    int64_t              *gaps;             /* of a window, scaled to it */
+    size_t                ngaps;
+    size_t                next;             /* of gaps[] */
+    int64_t               at_us;            /* the last arrival */
+    int64_t               end_us;           /* none from then on; 0: none */
+    uint64_t              nsessions;        /* begun so far */
+    int                   is_window;
+    int                   is_over;
+} work_stream_t;
+
+/*
+ * The next arrival, in at_us: 1; or 0: there is none, and the stream is over.
+ */
+int work_stream_next(work_stream_t *stream);
+
+/*
+ * Draws the gaps of a window: as many as its rate gives, scaled so that their
+ * sum is its length.  0, or -1: more than WORK_MAX_REQUESTS.
+ */
+int work_stream_fill(work_stream_t *stream, int64_t start_us, double rate,
+    work_arena_t *arena);
+
+#endif /* WORK_STREAM_H */
