@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "bench/micro/micro.h"
-#include "core/openai/json.h"
 #include "core/openai/key.h"
 #include "core/openai/text.h"
+#include "proto/json/write.h"
 
 
 #define SMALL_BYTES  1000

@@ -2,10 +2,10 @@
 #include <jansson.h>
 
 #include "core/openai/error.h"
-#include "core/openai/json.h"
 #include "http/header.h"
 #include "http/openai_error.h"
 #include "http/outcome.h"
+#include "proto/json/write.h"
 #include "proto/utf8.h"
 
 

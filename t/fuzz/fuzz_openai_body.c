@@ -15,9 +15,9 @@
 
 #include <jansson.h>
 
-#include "core/openai/json.h"
 #include "core/openai/key.h"
 #include "core/openai/text.h"
+#include "proto/json/write.h"
 #include "proto/utf8.h"
 
 

@@ -4,7 +4,6 @@
 #include "core/openai/body.h"
 #include "core/openai/judge.h"
 #include "core/openai/known.h"
-#include "core/openai/scan.h"
 
 
 /* Most bodies have fewer members. */

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #include "core/openai/error.h"
-#include "core/openai/scan.h"
+#include "proto/json/walk.h"
 #include "llmgateway.pb-c.h"
 
 

@@ -5,7 +5,7 @@
 #include <yajl/yajl_parse.h>
 
 #include "core/openai/judge.h"
-#include "core/openai/scan.h"
+#include "proto/json/walk.h"
 #include "proto/utf8.h"
 
 

@@ -5,7 +5,6 @@
 #include <xxhash.h>
 
 #include "core/openai/key.h"
-#include "core/openai/scan.h"
 
 
 /* Strings with escapes are hashed in pieces. */

@@ -1,7 +1,6 @@
 
 #include <string.h>
 
-#include "core/openai/scan.h"
 #include "core/openai/text.h"
 
 

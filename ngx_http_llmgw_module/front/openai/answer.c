@@ -12,11 +12,11 @@
  * is held is dropped, so that the status tells the truth.
  */
 
-#include "core/openai/json.h"
 #include "front/clients.h"
 #include "front/openai/openai_inner.h"
 #include "front/output.h"
 #include "http/header.h"
+#include "proto/json/write.h"
 #include "upstream/pool.h"
 
 

@@ -7,10 +7,10 @@
  * until the end: head, text, and at last what is known only then.
  */
 
-#include "core/openai/json.h"
 #include "front/memory.h"
 #include "front/openai/openai_inner.h"
 #include "front/output.h"
+#include "proto/json/write.h"
 
 
 /* Of the head all but id and model; of JSON all but head and text. */

@@ -12,8 +12,8 @@
  */
 
 #include "core/openai/error.h"
-#include "core/openai/json.h"
 #include "front/openai/openai_inner.h"
+#include "proto/json/write.h"
 #include "upstream/table.h"
 
 

@@ -3,7 +3,7 @@
 
 #include "t/unit/core/openai/openai_scene.h"
 
-#include "core/openai/json.h"
+#include "proto/json/write.h"
 
 
 static void

@@ -2,7 +2,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "core/openai/scan.h"
+#include "proto/json/walk.h"
 
 
 #define EACH(byte)  (0x0101010101010101ull * (byte))

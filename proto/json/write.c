@@ -1,8 +1,8 @@
 
 #include <string.h>
 
-#include "core/openai/json.h"
-#include "core/openai/scan.h"
+#include "proto/json/walk.h"
+#include "proto/json/write.h"
 
 
 static char *json_escape_one(char *p, uint8_t c);
