@@ -1,162 +1,122 @@
 
-#include <endian.h>
-#include <string.h>
-
+#include "proto/json/json_inner.h"
 #include "proto/json/walk.h"
 
 
-#define EACH(byte)  (0x0101010101010101ull * (byte))
+#define MAX_NUMBER_BYTES  20        /* of 2^64 */
 
-#define UNICODE_BYTES  6            /* \uXXXX */
+/* Bytes below 64 that stand between tokens, as bits. */
+#define BIT(c)       (1ull << (c))
+#define BETWEEN      (BIT(' ') | BIT(',') | BIT(':') | BIT('\n') | BIT('\t')  \
+                      | BIT('\r'))
 
 
-static llmgw_scan_kind_t scan_kind(uint8_t first);
-static const uint8_t *scan_string_end(const uint8_t *p, const uint8_t *end);
-static const uint8_t *scan_word_end(const uint8_t *p, const uint8_t *end);
-static llmgw_scan_t scan_rest(llmgw_scan_t token, const uint8_t **p,
+static llmgw_json_kind_t json_kind(uint8_t first);
+static const uint8_t *json_string_end(const uint8_t *p, const uint8_t *end);
+static const uint8_t *json_word_end(const uint8_t *p, const uint8_t *end);
+static const uint8_t *json_container_end(const uint8_t *p,
     const uint8_t *end);
-static size_t scan_escape(const uint8_t *p, const uint8_t *end,
-    uint8_t out[4], size_t *written);
-static size_t scan_utf8(uint32_t character, uint8_t out[4]);
 
 
-/*
- * Eight bytes at a time.  A byte's highest bit is set if it became zero by the
- * xor, or if it is below a space; what a borrow sets besides lies behind the
- * first that is right.
- */
-static inline const uint8_t *
-scan_special(const uint8_t *p, const uint8_t *end)
-{
-    uint64_t  eight, quote, slash, marks;
-
-    for ( /* void */ ; end - p >= 8; p += 8) {
-        memcpy(&eight, p, 8);
-        eight = le64toh(eight);
-
-        quote = eight ^ EACH('"');
-        slash = eight ^ EACH('\\');
-
-        marks = (((quote - EACH(1)) & ~quote) | ((slash - EACH(1)) & ~slash)
-                 | ((eight - EACH(0x20)) & ~eight)) & EACH(0x80);
-
-        if (marks) {
-            return p + __builtin_ctzll(marks) / 8;
-        }
-    }
-
-    while (p < end && *p != '"' && *p != '\\' && *p >= 0x20) {
-        p++;
-    }
-
-    return p;
-}
-
-
-const uint8_t *
-llmgw_scan_special(const uint8_t *p, const uint8_t *end)
-{
-    return scan_special(p, end);
-}
-
-
-llmgw_scan_t
-llmgw_scan_token(const uint8_t **p, const uint8_t *end)
+static inline void
+json_token(llmgw_json_t *token, const uint8_t **p, const uint8_t *end)
 {
     const uint8_t  *at = *p;
-    llmgw_scan_t    token;
 
-    while (at < end && (*at == ' ' || *at == ',' || *at == ':' || *at == '\n'
-                        || *at == '\t' || *at == '\r'))
-    {
+    while (at < end && *at < 64 && (BETWEEN >> *at & 1)) {
         at++;
     }
 
-    token.kind = LLMGW_SCAN_END;
-    token.begin = at;
-    token.end = end;
+    token->begin = at;
 
     if (at == end) {
+        token->kind = LLMGW_JSON_END;
+        token->end = end;
         *p = end;
-        return token;
+        return;
     }
 
-    token.kind = scan_kind(*at);
+    token->kind = json_kind(*at++);
 
-    switch (token.kind) {
+    switch (token->kind) {
 
-    case LLMGW_SCAN_STRING:
-        token.end = scan_string_end(at + 1, end);
+    case LLMGW_JSON_STRING:
+        at = json_string_end(at, end);
         break;
 
-    case LLMGW_SCAN_NUMBER:
-    case LLMGW_SCAN_TRUE:
-    case LLMGW_SCAN_FALSE:
-    case LLMGW_SCAN_NULL:
-        token.end = scan_word_end(at + 1, end);
+    case LLMGW_JSON_NUMBER:
+    case LLMGW_JSON_TRUE:
+    case LLMGW_JSON_FALSE:
+    case LLMGW_JSON_NULL:
+        at = json_word_end(at, end);
         break;
 
     default:
-        token.end = at + 1;
+        break;
     }
 
-    *p = token.end;
+    token->end = at;
+    *p = at;
+}
+
+
+llmgw_json_t
+llmgw_json_token(const uint8_t **p, const uint8_t *end)
+{
+    llmgw_json_t  token;
+
+    json_token(&token, p, end);
 
     return token;
 }
 
 
 /* A value is known by its first byte. */
-static llmgw_scan_kind_t
-scan_kind(uint8_t first)
+static llmgw_json_kind_t
+json_kind(uint8_t first)
 {
-    switch (first) {
+    static const uint8_t  kinds[256] = {
+        ['{'] = LLMGW_JSON_OBJECT,
+        ['}'] = LLMGW_JSON_OBJECT_END,
+        ['['] = LLMGW_JSON_ARRAY,
+        [']'] = LLMGW_JSON_ARRAY_END,
+        ['"'] = LLMGW_JSON_STRING,
+        ['t'] = LLMGW_JSON_TRUE,
+        ['f'] = LLMGW_JSON_FALSE,
+        ['n'] = LLMGW_JSON_NULL
+    };
 
-    case '{':
-        return LLMGW_SCAN_OBJECT;
-    case '}':
-        return LLMGW_SCAN_OBJECT_END;
-    case '[':
-        return LLMGW_SCAN_ARRAY;
-    case ']':
-        return LLMGW_SCAN_ARRAY_END;
-    case '"':
-        return LLMGW_SCAN_STRING;
-    case 't':
-        return LLMGW_SCAN_TRUE;
-    case 'f':
-        return LLMGW_SCAN_FALSE;
-    case 'n':
-        return LLMGW_SCAN_NULL;
-    default:
-        return LLMGW_SCAN_NUMBER;
-    }
+    return kinds[first] ? kinds[first] : LLMGW_JSON_NUMBER;
 }
 
 
 /* Behind the closing quote. */
 static const uint8_t *
-scan_string_end(const uint8_t *p, const uint8_t *end)
+json_string_end(const uint8_t *p, const uint8_t *end)
 {
-    for ( ;; ) {
-        p = scan_special(p, end);
+    while ((p = json_special(p, end)) < end) {
 
-        if (p == end || *p == '"') {
-            return p == end ? end : p + 1;
+        if (*p == '"') {
+            return p + 1;
         }
 
         p += (*p == '\\' && end - p > 1) ? 2 : 1;
     }
+
+    return end;
 }
 
 
 /* Behind a number, true, false or null. */
 static const uint8_t *
-scan_word_end(const uint8_t *p, const uint8_t *end)
+json_word_end(const uint8_t *p, const uint8_t *end)
 {
-    while (p < end && ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z')
-                       || *p == '.' || *p == '-' || *p == '+' || *p == 'E'))
-    {
+    static const uint8_t  in_words[256] = {
+        ['0' ... '9'] = 1, ['a' ... 'z'] = 1,
+        ['.'] = 1, ['-'] = 1, ['+'] = 1, ['E'] = 1
+    };
+
+    while (p < end && in_words[*p]) {
         p++;
     }
 
@@ -164,149 +124,153 @@ scan_word_end(const uint8_t *p, const uint8_t *end)
 }
 
 
-llmgw_scan_t
-llmgw_scan_at(const uint8_t *begin, const uint8_t *end)
+llmgw_json_t
+llmgw_json_at(const void *begin, const void *end)
 {
-    llmgw_scan_t  value;
+    llmgw_json_t  value;
 
-    value.kind = begin < end ? scan_kind(*begin) : LLMGW_SCAN_END;
     value.begin = begin;
     value.end = end;
-
+    value.kind = value.begin < value.end ? json_kind(*value.begin)
+                                         : LLMGW_JSON_END;
     return value;
 }
 
 
-llmgw_scan_t
-llmgw_scan_value(const uint8_t **p, const uint8_t *end)
+llmgw_json_items_t
+llmgw_json_items(llmgw_json_t value)
 {
-    llmgw_scan_t  token;
+    llmgw_json_items_t  items;
 
-    token = llmgw_scan_token(p, end);
+    items.kind = value.kind;
+    items.p = value.begin;
+    items.end = value.begin;
 
-    return scan_rest(token, p, end);
-}
-
-
-/* A token's value: of an opening bracket all up to the closing one. */
-static llmgw_scan_t
-scan_rest(llmgw_scan_t value, const uint8_t **p, const uint8_t *end)
-{
-    size_t        depth;
-    llmgw_scan_t  token;
-
-    depth = (value.kind == LLMGW_SCAN_OBJECT || value.kind == LLMGW_SCAN_ARRAY);
-
-    while (depth > 0) {
-        token = llmgw_scan_token(p, end);
-
-        switch (token.kind) {
-
-        case LLMGW_SCAN_OBJECT:
-        case LLMGW_SCAN_ARRAY:
-            depth++;
-            break;
-
-        case LLMGW_SCAN_OBJECT_END:
-        case LLMGW_SCAN_ARRAY_END:
-            depth--;
-            break;
-
-        case LLMGW_SCAN_END:
-            depth = 0;
-            break;
-
-        default:
-            break;
-        }
-
-        value.end = token.end;
-    }
-
-    return value;
-}
-
-
-llmgw_scan_items_t
-llmgw_scan_items(const llmgw_scan_t *value)
-{
-    llmgw_scan_items_t  items;
-
-    items.kind = value->kind;
-    items.p = value->begin;
-    items.end = value->begin;
-
-    if (value->kind == LLMGW_SCAN_OBJECT || value->kind == LLMGW_SCAN_ARRAY) {
+    if (value.kind == LLMGW_JSON_OBJECT || value.kind == LLMGW_JSON_ARRAY) {
         items.p++;
-        items.end = value->end;
+        items.end = value.end;
     }
 
     return items;
 }
 
 
-int
-llmgw_scan_next(llmgw_scan_items_t *items, llmgw_scan_item_t *item)
+llmgw_json_items_t
+llmgw_json_elements(llmgw_json_t array)
 {
-    if (!llmgw_scan_enter(items, item)) {
+    return llmgw_json_items(array.kind == LLMGW_JSON_ARRAY
+                            ? array : llmgw_json_at(array.end, array.end));
+}
+
+
+llmgw_json_items_t
+llmgw_json_members(llmgw_json_t object)
+{
+    return llmgw_json_items(object.kind == LLMGW_JSON_OBJECT
+                            ? object : llmgw_json_at(object.end, object.end));
+}
+
+
+static inline int
+json_enter(llmgw_json_items_t *items, llmgw_json_item_t *item)
+{
+    item->key.kind = LLMGW_JSON_END;
+
+    if (items->kind == LLMGW_JSON_OBJECT) {
+        json_token(&item->key, &items->p, items->end);
+
+        if (item->key.kind != LLMGW_JSON_STRING) {
+            return 0;
+        }
+    }
+
+    json_token(&item->value, &items->p, items->end);
+
+    return item->value.kind != LLMGW_JSON_END
+           && item->value.kind != LLMGW_JSON_OBJECT_END
+           && item->value.kind != LLMGW_JSON_ARRAY_END;
+}
+
+
+int
+llmgw_json_enter(llmgw_json_items_t *items, llmgw_json_item_t *item)
+{
+    if (!json_enter(items, item)) {
         return 0;
     }
 
-    item->value = scan_rest(item->value, &items->p, items->end);
+    if (item->value.kind == LLMGW_JSON_OBJECT
+        || item->value.kind == LLMGW_JSON_ARRAY)
+    {
+        item->value.end = items->end;
+    }
 
     return 1;
 }
 
 
 int
-llmgw_scan_enter(llmgw_scan_items_t *items, llmgw_scan_item_t *item)
+llmgw_json_next(llmgw_json_items_t *items, llmgw_json_item_t *item)
 {
-    item->key = llmgw_scan_at(items->p, items->p);
-    item->value = llmgw_scan_token(&items->p, items->end);
-
-    if (items->kind == LLMGW_SCAN_OBJECT) {
-
-        if (item->value.kind != LLMGW_SCAN_STRING) {
-            return 0;
-        }
-
-        item->key = item->value;
-        item->value = llmgw_scan_token(&items->p, items->end);
-    }
-
-    switch (item->value.kind) {
-
-    case LLMGW_SCAN_END:
-    case LLMGW_SCAN_OBJECT_END:
-    case LLMGW_SCAN_ARRAY_END:
+    if (!json_enter(items, item)) {
         return 0;
-
-    case LLMGW_SCAN_OBJECT:
-    case LLMGW_SCAN_ARRAY:
-        item->value.end = items->end;
-        return 1;
-
-    default:
-        return 1;
     }
+
+    if (item->value.kind == LLMGW_JSON_OBJECT
+        || item->value.kind == LLMGW_JSON_ARRAY)
+    {
+        items->p = json_container_end(items->p, items->end);
+        item->value.end = items->p;
+    }
+
+    return 1;
 }
 
 
-llmgw_scan_t
-llmgw_scan_member(llmgw_scan_t object, const char *name)
+/* From behind its opening bracket to behind the closing one. */
+static const uint8_t *
+json_container_end(const uint8_t *p, const uint8_t *end)
 {
-    llmgw_scan_t        value;
-    llmgw_scan_item_t   item;
-    llmgw_scan_items_t  items;
+    size_t  depth;
 
-    value = llmgw_scan_at(object.end, object.end);
+    for (depth = 1; p < end && depth > 0; ) {
 
-    if (object.kind != LLMGW_SCAN_OBJECT) {
-        return value;
+        switch (*p++) {
+
+        case '"':
+            p = json_string_end(p, end);
+            break;
+
+        case '{':
+        case '[':
+            depth++;
+            break;
+
+        case '}':
+        case ']':
+            depth--;
+            break;
+
+        default:
+            break;
+        }
     }
 
-    for (items = llmgw_scan_items(&object); llmgw_scan_next(&items, &item); ) {
-        if (llmgw_scan_is(&item.key, name)) {
+    return p;
+}
+
+
+llmgw_json_t
+llmgw_json_member(llmgw_json_t object, const char *name)
+{
+    llmgw_json_t        value;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
+
+    value = llmgw_json_at(object.end, object.end);
+
+    for (items = llmgw_json_members(object); llmgw_json_next(&items, &item); ) {
+        if (llmgw_json_is(item.key, name)) {
             value = item.value;
         }
     }
@@ -315,184 +279,70 @@ llmgw_scan_member(llmgw_scan_t object, const char *name)
 }
 
 
-size_t
-llmgw_scan_text(const llmgw_scan_t *string, const uint8_t **from,
-    uint8_t *out, size_t room)
+llmgw_json_t
+llmgw_json_first(llmgw_json_t array)
 {
-    size_t          n, len, written;
-    const uint8_t  *p, *end, *run;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    p = *from ? *from : string->begin + 1;
-    end = string->end - 1;
-    written = 0;
+    items = llmgw_json_elements(array);
 
-    while (p < end) {
-        run = (size_t) (end - p) > room - written ? p + (room - written) : end;
-        run = scan_special(p, run);
-
-        while (run < end && run > p && (*run & 0xc0) == 0x80) {
-            run--;                          /* the whole character later */
-        }
-
-        n = run - p;
-        memcpy(out + written, p, n);
-        written += n;
-        p = run;
-
-        if (p == end || room - written < 4) {
-            break;
-        }
-
-        if (*p == '\\') {
-            len = scan_escape(p, end, out + written, &n);
-            written += n;
-            p += len;
-
-        } else if (n == 0) {
-            out[written++] = *p++;          /* nothing that was judged */
-        }
-    }
-
-    *from = p;
-
-    return written;
-}
-
-
-/* Writes the escape's character; returns the escape's length. */
-static size_t
-scan_escape(const uint8_t *p, const uint8_t *end, uint8_t out[4],
-    size_t *written)
-{
-    size_t              n;
-    uint32_t            character;
-    const char         *found;
-    static const char   letters[] = "bfnrt", controls[] = "\b\f\n\r\t";
-
-    *written = 1;
-
-    if (end - p < 2) {
-        out[0] = '\\';
-        return 1;
-    }
-
-    if (p[1] == 'u') {
-        n = llmgw_scan_unicode(p, end, &character);
-        *written = scan_utf8(n ? character : 0xfffd, out);
-
-        return n ? n : (end - p < UNICODE_BYTES) ? (size_t) (end - p)
-                                                 : UNICODE_BYTES;
-    }
-
-    found = memchr(letters, p[1], sizeof(letters) - 1);
-    out[0] = found ? (uint8_t) controls[found - letters] : p[1];
-
-    return 2;
-}
-
-
-static uint32_t
-scan_unit(const uint8_t *p)
-{
-    size_t    i;
-    uint32_t  unit;
-
-    for (unit = 0, i = 2; i < UNICODE_BYTES; i++) {
-        unit = unit * 16
-               + (p[i] <= '9' ? p[i] - '0' : (p[i] | 0x20) - 'a' + 10);
-    }
-
-    return unit & 0xffff;
-}
-
-
-size_t
-llmgw_scan_unicode(const uint8_t *p, const uint8_t *end, uint32_t *character)
-{
-    uint32_t  high, low;
-
-    if (end - p < UNICODE_BYTES) {
-        return 0;
-    }
-
-    high = scan_unit(p);
-    *character = high;
-
-    if (high < 0xd800 || high > 0xdfff) {
-        return UNICODE_BYTES;
-    }
-
-    if (high > 0xdbff || end - p < 2 * UNICODE_BYTES
-        || p[UNICODE_BYTES] != '\\' || p[UNICODE_BYTES + 1] != 'u')
-    {
-        return 0;
-    }
-
-    low = scan_unit(p + UNICODE_BYTES);
-    *character = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-
-    return low < 0xdc00 || low > 0xdfff ? 0 : 2 * UNICODE_BYTES;
-}
-
-
-static size_t
-scan_utf8(uint32_t c, uint8_t out[4])
-{
-    if (c < 0x80) {
-        out[0] = (uint8_t) c;
-        return 1;
-    }
-
-    if (c < 0x800) {
-        out[0] = (uint8_t) (0xc0 | (c >> 6));
-        out[1] = (uint8_t) (0x80 | (c & 0x3f));
-        return 2;
-    }
-
-    if (c < 0x10000) {
-        out[0] = (uint8_t) (0xe0 | (c >> 12));
-        out[1] = (uint8_t) (0x80 | ((c >> 6) & 0x3f));
-        out[2] = (uint8_t) (0x80 | (c & 0x3f));
-        return 3;
-    }
-
-    out[0] = (uint8_t) (0xf0 | (c >> 18));
-    out[1] = (uint8_t) (0x80 | ((c >> 12) & 0x3f));
-    out[2] = (uint8_t) (0x80 | ((c >> 6) & 0x3f));
-    out[3] = (uint8_t) (0x80 | (c & 0x3f));
-
-    return 4;
+    return llmgw_json_next(&items, &item)
+           ? item.value : llmgw_json_at(array.end, array.end);
 }
 
 
 int
-llmgw_scan_is(const llmgw_scan_t *value, const char *text)
+llmgw_json_is_empty(llmgw_json_t value)
 {
-    size_t          n, len, raw;
-    uint8_t         piece[64];
-    const uint8_t  *from;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    if (value->kind != LLMGW_SCAN_STRING || value->end - value->begin < 2) {
+    switch (value.kind) {
+
+    case LLMGW_JSON_END:
+    case LLMGW_JSON_NULL:
+        return 1;
+
+    case LLMGW_JSON_STRING:
+        return llmgw_json_bytes(value) == 2;
+
+    case LLMGW_JSON_ARRAY:
+    case LLMGW_JSON_OBJECT:
+        items = llmgw_json_items(value);
+        return !llmgw_json_enter(&items, &item);
+
+    default:
         return 0;
     }
+}
 
-    len = strlen(text);
-    raw = value->end - value->begin - 2;
 
-    if (raw <= len) {
-        return raw == len && memcmp(value->begin + 1, text, len) == 0;
+int
+llmgw_json_uint(llmgw_json_t value, uint64_t max, uint64_t *number)
+{
+    uint64_t        n;
+    const uint8_t  *p;
+
+    if (value.kind != LLMGW_JSON_NUMBER
+        || llmgw_json_bytes(value) > MAX_NUMBER_BYTES)
+    {
+        return -1;
     }
 
-    /* longer: only escapes can make it the same */
+    for (n = 0, p = value.begin; p < value.end; p++) {
+        if (*p < '0' || *p > '9' || n > max / 10) {
+            return -1;
+        }
 
-    for (from = NULL; (n = llmgw_scan_text(value, &from, piece,
-                                           sizeof(piece))) > 0;
-         text += n, len -= n)
-    {
-        if (n > len || memcmp(piece, text, n) != 0) {
-            return 0;
+        n = n * 10 + (uint64_t) (*p - '0');
+
+        if (n > max || n < (uint64_t) (*p - '0')) {
+            return -1;
         }
     }
 
-    return len == 0;
+    *number = n;
+
+    return 0;
 }

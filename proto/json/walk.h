@@ -1,98 +1,154 @@
 
 /*
- * Walks through JSON that was judged before (judge.h): token by token, without
- * a copy, and without judging again.  Whatever the bytes are, it never reads
- * beyond the end that it is given, and it gets there.
+ * JSON as spans of the bytes that it came in.
+ *
+ * A text is judged once, whole: an engine's by check.h, a client's by yajl
+ * (core/openai/judge.h).  Behind that a walk relies on it and only finds where
+ * values begin and end.  Nothing is allocated or copied, and what passes on
+ * unchanged stays as it was written, numbers with their digits and strings with
+ * their escapes.  docs/adr/0018 has the reason and the price.
+ *
+ * Whatever the bytes are, a walk never reads beyond the end that it is given,
+ * and it gets there.
  */
 
-#ifndef LLMGW_OPENAI_SCAN_H
-#define LLMGW_OPENAI_SCAN_H
+#ifndef LLMGW_JSON_WALK_H
+#define LLMGW_JSON_WALK_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
+
+/*
+ * Of arrays and objects within each other.  Deeper JSON comes from nobody who
+ * wants an answer, and engines recurse.
+ */
+#define LLMGW_JSON_MAX_DEPTH  64
 
 typedef enum {
-    LLMGW_SCAN_END = 0,         /* nothing more, or no JSON */
-    LLMGW_SCAN_OBJECT,          /* { */
-    LLMGW_SCAN_OBJECT_END,
-    LLMGW_SCAN_ARRAY,           /* [ */
-    LLMGW_SCAN_ARRAY_END,
-    LLMGW_SCAN_STRING,
-    LLMGW_SCAN_NUMBER,
-    LLMGW_SCAN_TRUE,
-    LLMGW_SCAN_FALSE,
-    LLMGW_SCAN_NULL
-} llmgw_scan_kind_t;
+    LLMGW_JSON_END = 0,         /* nothing more, absent, or no JSON */
+    LLMGW_JSON_OBJECT,          /* { */
+    LLMGW_JSON_OBJECT_END,
+    LLMGW_JSON_ARRAY,           /* [ */
+    LLMGW_JSON_ARRAY_END,
+    LLMGW_JSON_STRING,
+    LLMGW_JSON_NUMBER,
+    LLMGW_JSON_TRUE,
+    LLMGW_JSON_FALSE,
+    LLMGW_JSON_NULL
+} llmgw_json_kind_t;
 
-/* A token; or a value, if the end is behind all of it. */
+/* A token; or a value, if the end is behind all of it.  { 0 } is absent. */
 typedef struct {
-    llmgw_scan_kind_t   kind;
+    llmgw_json_kind_t   kind;
     const uint8_t      *begin;  /* of a string: its quote */
     const uint8_t      *end;
-} llmgw_scan_t;
+} llmgw_json_t;
 
 /* A member or an element, which has no key. */
 typedef struct {
-    llmgw_scan_t        key;
-    llmgw_scan_t        value;
-} llmgw_scan_item_t;
+    llmgw_json_t        key;
+    llmgw_json_t        value;
+} llmgw_json_item_t;
 
 /* Goes through the items of an object or an array. */
 typedef struct {
     const uint8_t      *p;      /* behind the last item, or its bracket */
     const uint8_t      *end;
-    llmgw_scan_kind_t   kind;   /* of the container */
-} llmgw_scan_items_t;
+    llmgw_json_kind_t   kind;   /* of the container */
+} llmgw_json_items_t;
 
 
 /*
  * The next token, which *p is moved behind.  White space, commas and colons
  * are passed over.
  */
-llmgw_scan_t llmgw_scan_token(const uint8_t **p, const uint8_t *end);
-
-/* The next value, with all that is in it. */
-llmgw_scan_t llmgw_scan_value(const uint8_t **p, const uint8_t *end);
+llmgw_json_t llmgw_json_token(const uint8_t **p, const uint8_t *end);
 
 /* The value that is known to stand there; END: there is none. */
-llmgw_scan_t llmgw_scan_at(const uint8_t *begin, const uint8_t *end);
+llmgw_json_t llmgw_json_at(const void *begin, const void *end);
 
 /* A value that is no container has no items. */
-llmgw_scan_items_t llmgw_scan_items(const llmgw_scan_t *value);
+llmgw_json_items_t llmgw_json_items(llmgw_json_t value);
+
+/* The same of an array or of an object alone: any other value has none. */
+llmgw_json_items_t llmgw_json_elements(llmgw_json_t array);
+llmgw_json_items_t llmgw_json_members(llmgw_json_t object);
 
 /* 0: there is no further item; then items->p is behind the container. */
-int llmgw_scan_next(llmgw_scan_items_t *items, llmgw_scan_item_t *item);
+int llmgw_json_next(llmgw_json_items_t *items, llmgw_json_item_t *item);
 
 /*
  * The same, but items->p is moved only behind the bracket of a container, whose
  * end is not known.  The caller goes through its items and continues behind
  * them.
  */
-int llmgw_scan_enter(llmgw_scan_items_t *items, llmgw_scan_item_t *item);
+int llmgw_json_enter(llmgw_json_items_t *items, llmgw_json_item_t *item);
 
 /* The object's last member of that name; END: there is none, or no object. */
-llmgw_scan_t llmgw_scan_member(llmgw_scan_t object, const char *name);
+llmgw_json_t llmgw_json_member(llmgw_json_t object, const char *name);
+
+/* The array's first element; END: there is none, or no array. */
+llmgw_json_t llmgw_json_first(llmgw_json_t array);
+
+/* null, "", {} and [] say nothing; nor does what is absent. */
+int llmgw_json_is_empty(llmgw_json_t value);
+
+/* 0, and the number; -1: it is no integer from 0 to max. */
+int llmgw_json_uint(llmgw_json_t value, uint64_t max, uint64_t *number);
+
+/* Whether a string with escapes has this text (text.c). */
+int llmgw_json_is_escaped(llmgw_json_t string, const char *text);
+
+
+static inline size_t
+llmgw_json_bytes(llmgw_json_t value)
+{
+    return (size_t) (value.end - value.begin);
+}
+
+
+/* The value of a constant. */
+static inline llmgw_json_t
+llmgw_json_of(const char *json)
+{
+    return llmgw_json_at(json, json + strlen(json));
+}
+
+
+/* null says as much as no value. */
+static inline int
+llmgw_json_is_null(llmgw_json_t value)
+{
+    return value.kind == LLMGW_JSON_END || value.kind == LLMGW_JSON_NULL;
+}
+
 
 /*
- * Writes the next piece of a string's text, at most `room` bytes, at least 4
- * of which must be there.  *from is NULL at first, and stands behind what was
- * written then.  Characters are not split.  Returns the bytes; 0: no more.
+ * 1: it is a string, and its text is this.  Inline, so that the length of a
+ * name in the code is no work: each event of an engine is asked for twenty.
  */
-size_t llmgw_scan_text(const llmgw_scan_t *string, const uint8_t **from,
-    uint8_t *out, size_t room);
+static inline int
+llmgw_json_is(llmgw_json_t value, const char *text)
+{
+    size_t  len, raw;
 
-/* 1: it is a string, and its text is this. */
-int llmgw_scan_is(const llmgw_scan_t *value, const char *text);
+    if (value.kind != LLMGW_JSON_STRING) {
+        return 0;
+    }
 
-/* The first quote, backslash or control character; end: there is none. */
-const uint8_t *llmgw_scan_special(const uint8_t *p, const uint8_t *end);
+    len = strlen(text) + 2;
+    raw = llmgw_json_bytes(value);
 
-/*
- * The character of an escape \uXXXX or of two that are a surrogate pair, and
- * its length.  0: there is half a pair, or it is cut off.
- */
-size_t llmgw_scan_unicode(const uint8_t *p, const uint8_t *end,
-    uint32_t *character);
+    if (raw <= len) {
+        return raw == len && memcmp(value.begin + 1, text, len - 2) == 0;
+    }
 
-#endif /* LLMGW_OPENAI_SCAN_H */
+    /* longer: only escapes can make it the same */
+
+    return (value.begin[1] == (uint8_t) text[0] || value.begin[1] == '\\')
+           && llmgw_json_is_escaped(value, text);
+}
+
+#endif /* LLMGW_JSON_WALK_H */

@@ -1,7 +1,5 @@
 
-#include <string.h>
-
-#include "proto/json/walk.h"
+#include "proto/json/json_inner.h"
 #include "proto/json/write.h"
 
 
@@ -44,7 +42,7 @@ llmgw_json_escape(char *p, const void *text, size_t len)
     const uint8_t  *at = text, *end = at + len, *special;
 
     for ( ;; ) {
-        special = llmgw_scan_special(at, end);
+        special = json_special(at, end);
         p = llmgw_json_raw(p, at, special - at);
 
         if (special == end) {
@@ -97,7 +95,7 @@ llmgw_json_escape_bytes(const void *text, size_t len)
 
     bytes = len;
 
-    while ((p = llmgw_scan_special(p, end)) != end) {
+    while ((p = json_special(p, end)) != end) {
         bytes += (*p < 0x20 && json_letters[*p] == 'u') ? 5 : 1;
         p++;
     }

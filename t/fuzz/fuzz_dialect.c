@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/json/check.h"
+#include "proto/json/text.h"
 #include "replica/engine/dialect/dialect.h"
-#include "replica/engine/dialect/value.h"
 
 
 #define MAX_STEPS    64
@@ -43,22 +44,25 @@ static const char *const  names[] = { "openai", "vllm", "sglang", "llamacpp" };
 static void
 find_members(asked_t *a, const char *text, size_t len)
 {
-    size_t    n;
-    value_t   at = { NULL, NULL }, object, key, value;
+    size_t               n;
+    const uint8_t       *bytes = (const uint8_t *) text;
+    llmgw_json_t         object;
+    llmgw_json_item_t    item;
+    llmgw_json_items_t   items;
 
-    if (value_check(text, len, &object) != 0) {
+    if (llmgw_json_check(text, len, &object) != 0) {
         return;
     }
 
-    for (n = 0; n < MAX_MEMBERS
-                && value_member(object, &at, &key, &value); n++)
-    {
+    items = llmgw_json_members(object);
+
+    for (n = 0; n < MAX_MEMBERS && llmgw_json_next(&items, &item); n++) {
         llmgateway__member__init(&a->members[n]);
-        value_copy(key, a->keys[n], sizeof(a->keys[n]));
+        llmgw_json_copy(item.key, a->keys[n], sizeof(a->keys[n]));
         a->members[n].key = a->keys[n];
-        a->members[n].begin = (uint32_t) (key.p - text);
-        a->members[n].value = (uint32_t) (value.p - text);
-        a->members[n].end = (uint32_t) (value.end - text);
+        a->members[n].begin = (uint32_t) (item.key.begin - bytes);
+        a->members[n].value = (uint32_t) (item.value.begin - bytes);
+        a->members[n].end = (uint32_t) (item.value.end - bytes);
         a->list[n] = &a->members[n];
     }
 
@@ -110,15 +114,15 @@ ask(asked_t *a, const char *text, size_t len, unsigned how)
 static void
 take(dialect_call_t *call)
 {
-    value_t                              value;
+    llmgw_json_t                         value;
     const Llmgateway__GenerateResponse  *m;
 
     while ((m = dialect_take(call)) != NULL) {
         assert(m->data.len == 0
-               || value_check((const char *) m->data.data, m->data.len,
+               || llmgw_json_check((const char *) m->data.data, m->data.len,
                               &value) == 0);
         assert(m->failure == NULL
-               || value_check((const char *) m->failure->body.data,
+               || llmgw_json_check((const char *) m->failure->body.data,
                               m->failure->body.len, &value) == 0);
     }
 }
@@ -127,12 +131,12 @@ take(dialect_call_t *call)
 static void
 check_request(dialect_call_t *call)
 {
-    value_t                value;
+    llmgw_json_t           value;
     const dialect_http_t  *http;
 
     http = dialect_http(call);
     assert(http->path[0] == '/');
-    assert(value_check(http->body, http->body_bytes, &value) == 0);
+    assert(llmgw_json_check(http->body, http->body_bytes, &value) == 0);
 }
 
 

@@ -63,11 +63,11 @@ llmgw_openai_body_done(llmgw_openai_body_t *body)
 }
 
 
-llmgw_scan_t
+llmgw_json_t
 llmgw_openai_body_value(const llmgw_openai_body_t *body,
     llmgw_openai_span_t span)
 {
-    return llmgw_scan_at(body->bytes + span.begin, body->bytes + span.end);
+    return llmgw_json_at(body->bytes + span.begin, body->bytes + span.end);
 }
 
 
@@ -95,22 +95,22 @@ body_judge(const llmgw_openai_body_t *body, llmgw_openai_error_t *error)
 static int
 body_members(llmgw_openai_body_t *body, llmgw_openai_error_t *error)
 {
-    llmgw_scan_t            top;
+    llmgw_json_t            top;
     const uint8_t          *p;
-    llmgw_scan_item_t       item;
-    llmgw_scan_items_t      items;
+    llmgw_json_item_t       item;
+    llmgw_json_items_t      items;
     llmgw_openai_member_t  *member;
 
     p = body->bytes;
-    top = llmgw_scan_token(&p, body->bytes + body->len);
+    top = llmgw_json_token(&p, body->bytes + body->len);
 
-    if (top.kind != LLMGW_SCAN_OBJECT) {
+    if (top.kind != LLMGW_JSON_OBJECT) {
         return body_wrong(error, "The body must be a JSON object.");
     }
 
     top.end = body->bytes + body->len;
 
-    for (items = llmgw_scan_items(&top); llmgw_scan_next(&items, &item);
+    for (items = llmgw_json_items(top); llmgw_json_next(&items, &item);
          body->nmembers++)
     {
         if (body_grow(body, error) != 0) {
@@ -215,15 +215,15 @@ body_key(llmgw_openai_body_t *body, const llmgw_openai_member_t *member,
     char *key)
 {
     size_t          room;
-    llmgw_scan_t    token;
+    llmgw_json_t    token;
     const uint8_t  *p, *from;
 
     p = body->bytes + member->begin;
-    token = llmgw_scan_token(&p, body->bytes + member->value);
+    token = llmgw_json_token(&p, body->bytes + member->value);
     room = member->value - member->begin;
     from = NULL;
 
-    return llmgw_scan_text(&token, &from, (uint8_t *) key, room);
+    return llmgw_json_text(&token, &from, key, room);
 }
 
 

@@ -24,15 +24,12 @@
 #include <stdint.h>
 
 #include "core/openai/error.h"
-#include "proto/json/walk.h"
+#include "proto/json/text.h"
 #include "llmgateway.pb-c.h"
 
 
 /* What a replica takes in one message, with some room for the rest of it. */
 #define LLMGW_OPENAI_MAX_BYTES    (63u * 1024 * 1024)
-
-/* Deeper JSON comes from nobody who wants an answer; engines recurse. */
-#define LLMGW_OPENAI_MAX_DEPTH    64
 
 /* Top-level keys: the most that any engine knows is some 100. */
 #define LLMGW_OPENAI_MAX_MEMBERS  1024
@@ -118,7 +115,7 @@ int llmgw_openai_body_read(llmgw_openai_body_t *body, Llmgateway__Api api,
 void llmgw_openai_body_done(llmgw_openai_body_t *body);
 
 /* The value at a span; of kind END if the body has none. */
-llmgw_scan_t llmgw_openai_body_value(const llmgw_openai_body_t *body,
+llmgw_json_t llmgw_openai_body_value(const llmgw_openai_body_t *body,
     llmgw_openai_span_t span);
 
 #endif /* LLMGW_OPENAI_BODY_H */

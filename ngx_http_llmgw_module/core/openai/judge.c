@@ -5,7 +5,7 @@
 #include <yajl/yajl_parse.h>
 
 #include "core/openai/judge.h"
-#include "proto/json/walk.h"
+#include "proto/json/text.h"
 #include "proto/utf8.h"
 
 
@@ -162,7 +162,7 @@ judge_parse(judge_t *judge, const uint8_t *bytes, size_t len,
         llmgw_openai_error_set(error, 400, LLMGW_OPENAI_INVALID_REQUEST,
                                "invalid_json", NULL,
                                "The body is nested more than %d levels deep.",
-                               LLMGW_OPENAI_MAX_DEPTH);
+                               LLMGW_JSON_MAX_DEPTH);
         return -1;
     }
 
@@ -186,7 +186,7 @@ judge_opens(void *data)
 {
     judge_t  *judge = data;
 
-    return ++judge->depth <= LLMGW_OPENAI_MAX_DEPTH;
+    return ++judge->depth <= LLMGW_JSON_MAX_DEPTH;
 }
 
 
@@ -309,7 +309,7 @@ judge_surrogates(const uint8_t *bytes, size_t len,
     /* backslashes stand in strings only, and never last */
 
     while ((p = judge_backslash(p, end)) != NULL) {
-        n = (p[1] == 'u') ? llmgw_scan_unicode(p, end, &character) : 2;
+        n = (p[1] == 'u') ? llmgw_json_unicode(p, end, &character) : 2;
 
         if (n == 0) {
             return judge_says(error, "half a surrogate pair", p - bytes);

@@ -31,20 +31,20 @@ static uint64_t key_asked(const llmgw_openai_body_t *body,
 static uint64_t key_stem(const llmgw_openai_body_t *body);
 static uint64_t key_span(const llmgw_openai_body_t *body,
     llmgw_openai_span_t span);
-static uint64_t key_value(llmgw_scan_t value);
+static uint64_t key_value(llmgw_json_t value);
 static void key_add(key_frame_t *frame, uint64_t hash);
-static uint64_t key_scalar(const llmgw_scan_t *token);
-static uint64_t key_string(const llmgw_scan_t *string);
+static uint64_t key_scalar(const llmgw_json_t *token);
+static uint64_t key_string(const llmgw_json_t *string);
 static uint64_t key_mix(uint64_t a, uint64_t b);
-static uint64_t key_messages(llmgw_scan_t messages, uint64_t key,
+static uint64_t key_messages(llmgw_json_t messages, uint64_t key,
     key_text_t *text);
-static llmgw_scan_t key_message(llmgw_scan_items_t *messages,
-    llmgw_scan_t message, llmgw_scan_t *role, llmgw_scan_t *content);
-static void key_content(key_text_t *text, llmgw_scan_t content);
-static void key_prompt(key_text_t *text, llmgw_scan_t prompt);
-static void key_text_string(key_text_t *text, const llmgw_scan_t *string);
+static llmgw_json_t key_message(llmgw_json_items_t *messages,
+    llmgw_json_t message, llmgw_json_t *role, llmgw_json_t *content);
+static void key_content(key_text_t *text, llmgw_json_t content);
+static void key_prompt(key_text_t *text, llmgw_json_t prompt);
+static void key_text_string(key_text_t *text, const llmgw_json_t *string);
 static void key_text_bytes(key_text_t *text, const void *bytes, size_t len);
-static int key_has_objects(llmgw_scan_t array);
+static int key_has_objects(llmgw_json_t array);
 
 
 uint64_t
@@ -53,7 +53,7 @@ llmgw_openai_key(const llmgw_openai_body_t *body, size_t prefix,
 {
     uint64_t      key;
     key_text_t    text;
-    llmgw_scan_t  prompt;
+    llmgw_json_t  prompt;
 
     key = key_asked(body, by);
 
@@ -84,7 +84,7 @@ llmgw_openai_key(const llmgw_openai_body_t *body, size_t prefix,
 static uint64_t
 key_asked(const llmgw_openai_body_t *body, llmgw_openai_by_t by)
 {
-    llmgw_scan_t  value;
+    llmgw_json_t  value;
 
     if (by == LLMGW_OPENAI_BY_PROMPT) {
         return 0;
@@ -93,7 +93,7 @@ key_asked(const llmgw_openai_body_t *body, llmgw_openai_by_t by)
     value = llmgw_openai_body_value(body, by == LLMGW_OPENAI_BY_USER
                                           ? body->user : body->cache_key);
 
-    return value.kind == LLMGW_SCAN_STRING && value.end - value.begin > 2
+    return value.kind == LLMGW_JSON_STRING && value.end - value.begin > 2
            ? key_string(&value) : 0;
 }
 
@@ -121,12 +121,12 @@ key_span(const llmgw_openai_body_t *body, llmgw_openai_span_t span)
 
 
 static uint64_t
-key_value(llmgw_scan_t value)
+key_value(llmgw_json_t value)
 {
     size_t          depth;
     uint64_t        hash;
-    key_frame_t     frames[LLMGW_OPENAI_MAX_DEPTH + 1];
-    llmgw_scan_t    token;
+    key_frame_t     frames[LLMGW_JSON_MAX_DEPTH + 1];
+    llmgw_json_t    token;
     const uint8_t  *p;
 
     p = value.begin;
@@ -134,22 +134,22 @@ key_value(llmgw_scan_t value)
     memset(&frames[0], 0, sizeof(key_frame_t));
 
     do {
-        token = llmgw_scan_token(&p, value.end);
+        token = llmgw_json_token(&p, value.end);
 
         switch (token.kind) {
 
-        case LLMGW_SCAN_OBJECT:
-        case LLMGW_SCAN_ARRAY:
-            if (depth == LLMGW_OPENAI_MAX_DEPTH) {
+        case LLMGW_JSON_OBJECT:
+        case LLMGW_JSON_ARRAY:
+            if (depth == LLMGW_JSON_MAX_DEPTH) {
                 return 0;                   /* nothing that was judged */
             }
 
             memset(&frames[++depth], 0, sizeof(key_frame_t));
-            frames[depth].is_object = (token.kind == LLMGW_SCAN_OBJECT);
+            frames[depth].is_object = (token.kind == LLMGW_JSON_OBJECT);
             continue;
 
-        case LLMGW_SCAN_OBJECT_END:
-        case LLMGW_SCAN_ARRAY_END:
+        case LLMGW_JSON_OBJECT_END:
+        case LLMGW_JSON_ARRAY_END:
             if (depth == 0) {
                 return 0;
             }
@@ -157,7 +157,7 @@ key_value(llmgw_scan_t value)
             hash = key_mix(frames[depth--].hash, token.kind);
             break;
 
-        case LLMGW_SCAN_END:
+        case LLMGW_JSON_END:
             return 0;
 
         default:
@@ -191,9 +191,9 @@ key_add(key_frame_t *frame, uint64_t hash)
 
 
 static uint64_t
-key_scalar(const llmgw_scan_t *token)
+key_scalar(const llmgw_json_t *token)
 {
-    return token->kind == LLMGW_SCAN_STRING
+    return token->kind == LLMGW_JSON_STRING
            ? key_string(token)
            : XXH3_64bits_withSeed(token->begin, token->end - token->begin,
                                   token->kind);
@@ -201,7 +201,7 @@ key_scalar(const llmgw_scan_t *token)
 
 
 static uint64_t
-key_string(const llmgw_scan_t *string)
+key_string(const llmgw_json_t *string)
 {
     size_t          n;
     uint8_t         piece[PIECE_BYTES];
@@ -212,13 +212,13 @@ key_string(const llmgw_scan_t *string)
     n -= (n > 0);                           /* the closing quote */
 
     if (memchr(text, '\\', n) == NULL) {
-        return XXH3_64bits_withSeed(text, n, LLMGW_SCAN_STRING);
+        return XXH3_64bits_withSeed(text, n, LLMGW_JSON_STRING);
     }
 
     XXH3_INITSTATE(&state);
-    (void) XXH3_64bits_reset_withSeed(&state, LLMGW_SCAN_STRING);
+    (void) XXH3_64bits_reset_withSeed(&state, LLMGW_JSON_STRING);
 
-    for (from = NULL; (n = llmgw_scan_text(string, &from, piece,
+    for (from = NULL; (n = llmgw_json_text(string, &from, piece,
                                            sizeof(piece))) > 0; )
     {
         (void) XXH3_64bits_update(&state, piece, n);
@@ -242,58 +242,58 @@ key_mix(uint64_t a, uint64_t b)
  * goes into the text.  Without a user message it is the first of the others.
  */
 static uint64_t
-key_messages(llmgw_scan_t messages, uint64_t key, key_text_t *text)
+key_messages(llmgw_json_t messages, uint64_t key, key_text_t *text)
 {
-    llmgw_scan_t        message, role, content, other;
-    llmgw_scan_item_t   item;
-    llmgw_scan_items_t  items;
+    llmgw_json_t        message, role, content, other;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    other.kind = LLMGW_SCAN_END;
-    items = llmgw_scan_items(&messages);
+    other.kind = LLMGW_JSON_END;
+    items = llmgw_json_items(messages);
 
-    while (llmgw_scan_enter(&items, &item)) {
+    while (llmgw_json_enter(&items, &item)) {
         message = key_message(&items, item.value, &role, &content);
 
-        if (llmgw_scan_is(&role, "user")) {
+        if (llmgw_json_is(role, "user")) {
             key_content(text, content);
             return key;
         }
 
-        if (llmgw_scan_is(&role, "system")
-            || llmgw_scan_is(&role, "developer"))
+        if (llmgw_json_is(role, "system")
+            || llmgw_json_is(role, "developer"))
         {
             key = key_mix(key, key_value(message));
 
-        } else if (other.kind == LLMGW_SCAN_END) {
+        } else if (other.kind == LLMGW_JSON_END) {
             other = message;
         }
     }
 
-    return other.kind == LLMGW_SCAN_END ? key
+    return other.kind == LLMGW_JSON_END ? key
                                         : key_mix(key, key_value(other));
 }
 
 
 /* One walk for all that is asked of a message, which may be long. */
-static llmgw_scan_t
-key_message(llmgw_scan_items_t *messages, llmgw_scan_t message,
-    llmgw_scan_t *role, llmgw_scan_t *content)
+static llmgw_json_t
+key_message(llmgw_json_items_t *messages, llmgw_json_t message,
+    llmgw_json_t *role, llmgw_json_t *content)
 {
-    llmgw_scan_item_t   item;
-    llmgw_scan_items_t  items;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    items = llmgw_scan_items(&message);
+    items = llmgw_json_items(message);
 
-    *role = llmgw_scan_at(message.end, message.end);
+    *role = llmgw_json_at(message.end, message.end);
     *content = *role;
 
-    if (message.kind == LLMGW_SCAN_OBJECT || message.kind == LLMGW_SCAN_ARRAY)
+    if (message.kind == LLMGW_JSON_OBJECT || message.kind == LLMGW_JSON_ARRAY)
     {
-        while (llmgw_scan_next(&items, &item)) {
-            if (llmgw_scan_is(&item.key, "role")) {
+        while (llmgw_json_next(&items, &item)) {
+            if (llmgw_json_is(item.key, "role")) {
                 *role = item.value;
 
-            } else if (llmgw_scan_is(&item.key, "content")) {
+            } else if (llmgw_json_is(item.key, "content")) {
                 *content = item.value;
             }
         }
@@ -308,25 +308,25 @@ key_message(llmgw_scan_items_t *messages, llmgw_scan_t message,
 
 /* A string, or parts of which those with text are the same as a string. */
 static void
-key_content(key_text_t *text, llmgw_scan_t content)
+key_content(key_text_t *text, llmgw_json_t content)
 {
     uint64_t            hash;
-    llmgw_scan_t        part;
-    llmgw_scan_item_t   item;
-    llmgw_scan_items_t  items;
+    llmgw_json_t        part;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
     key_text_string(text, &content);
 
-    if (content.kind != LLMGW_SCAN_ARRAY) {
+    if (content.kind != LLMGW_JSON_ARRAY) {
         return;
     }
 
-    items = llmgw_scan_items(&content);
+    items = llmgw_json_items(content);
 
-    while (text->left > 0 && llmgw_scan_next(&items, &item)) {
-        part = llmgw_scan_member(item.value, "text");
+    while (text->left > 0 && llmgw_json_next(&items, &item)) {
+        part = llmgw_json_member(item.value, "text");
 
-        if (part.kind == LLMGW_SCAN_STRING) {
+        if (part.kind == LLMGW_JSON_STRING) {
             key_text_string(text, &part);
 
         } else {
@@ -339,22 +339,22 @@ key_content(key_text_t *text, llmgw_scan_t content)
 
 /* Strings and token ids, however deep they are in arrays. */
 static void
-key_prompt(key_text_t *text, llmgw_scan_t prompt)
+key_prompt(key_text_t *text, llmgw_json_t prompt)
 {
-    llmgw_scan_t    token;
+    llmgw_json_t    token;
     const uint8_t  *p;
 
     for (p = prompt.begin; text->left > 0; ) {
-        token = llmgw_scan_token(&p, prompt.end);
+        token = llmgw_json_token(&p, prompt.end);
 
-        if (token.kind == LLMGW_SCAN_END) {
+        if (token.kind == LLMGW_JSON_END) {
             return;
         }
 
-        if (token.kind == LLMGW_SCAN_STRING) {
+        if (token.kind == LLMGW_JSON_STRING) {
             key_text_string(text, &token);
 
-        } else if (token.kind == LLMGW_SCAN_NUMBER) {
+        } else if (token.kind == LLMGW_JSON_NUMBER) {
             key_text_bytes(text, token.begin, token.end - token.begin);
             key_text_bytes(text, ",", 1);
         }
@@ -363,18 +363,18 @@ key_prompt(key_text_t *text, llmgw_scan_t prompt)
 
 
 static void
-key_text_string(key_text_t *text, const llmgw_scan_t *string)
+key_text_string(key_text_t *text, const llmgw_json_t *string)
 {
     size_t          n;
     uint8_t         piece[PIECE_BYTES];
     const uint8_t  *from;
 
-    if (string->kind != LLMGW_SCAN_STRING) {
+    if (string->kind != LLMGW_JSON_STRING) {
         return;
     }
 
     for (from = NULL; text->left > 0
-                      && (n = llmgw_scan_text(string, &from, piece,
+                      && (n = llmgw_json_text(string, &from, piece,
                                               sizeof(piece))) > 0; )
     {
         key_text_bytes(text, piece, n);
@@ -394,13 +394,13 @@ key_text_bytes(key_text_t *text, const void *bytes, size_t len)
 
 /* Messages; or items of Responses. */
 static int
-key_has_objects(llmgw_scan_t array)
+key_has_objects(llmgw_json_t array)
 {
-    llmgw_scan_item_t   item;
-    llmgw_scan_items_t  items;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    items = llmgw_scan_items(&array);
+    items = llmgw_json_items(array);
 
-    return llmgw_scan_enter(&items, &item)
-           && item.value.kind == LLMGW_SCAN_OBJECT;
+    return llmgw_json_enter(&items, &item)
+           && item.value.kind == LLMGW_JSON_OBJECT;
 }

@@ -41,8 +41,8 @@ static void known_last(known_t *known, const llmgw_openai_member_t **last);
 static const known_row_t *known_find(const char *name);
 static int known_compare(const void *a, const void *b);
 static int known_judge(known_t *known, const known_row_t *row);
-static int known_is_filled(llmgw_scan_t value);
-static int known_is_number(llmgw_scan_t value, char digit);
+static int known_is_filled(llmgw_json_t value);
+static int known_is_number(llmgw_json_t value, char digit);
 static int known_finish(known_t *known);
 
 
@@ -237,14 +237,14 @@ static int
 known_judge(known_t *known, const known_row_t *row)
 {
     int                  asks;
-    llmgw_scan_t         value;
+    llmgw_json_t         value;
     llmgw_openai_span_t  span;
 
     span.begin = known->member->value;
     span.end = known->member->end;
     value = llmgw_openai_body_value(known->body, span);
 
-    if (value.kind == LLMGW_SCAN_NULL) {
+    if (value.kind == LLMGW_JSON_NULL) {
         return 0;
     }
 
@@ -252,7 +252,7 @@ known_judge(known_t *known, const known_row_t *row)
         return known_type_error(known, row->name, row->types, value);
     }
 
-    asks = row->when == GIVEN ? value.kind != LLMGW_SCAN_FALSE
+    asks = row->when == GIVEN ? value.kind != LLMGW_JSON_FALSE
            : row->when == FILLED ? known_is_filled(value)
            : row->when == NOT_ONE ? !known_is_number(value, '1') : 0;
 
@@ -269,27 +269,27 @@ known_judge(known_t *known, const known_row_t *row)
 
 
 static int
-known_is_filled(llmgw_scan_t value)
+known_is_filled(llmgw_json_t value)
 {
-    llmgw_scan_item_t   item;
-    llmgw_scan_items_t  items;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
     switch (value.kind) {
 
-    case LLMGW_SCAN_END:
-    case LLMGW_SCAN_FALSE:
+    case LLMGW_JSON_END:
+    case LLMGW_JSON_FALSE:
         return 0;
 
-    case LLMGW_SCAN_NUMBER:
+    case LLMGW_JSON_NUMBER:
         return !known_is_number(value, '0');
 
-    case LLMGW_SCAN_STRING:
+    case LLMGW_JSON_STRING:
         return value.end - value.begin > 2;
 
-    case LLMGW_SCAN_ARRAY:
-    case LLMGW_SCAN_OBJECT:
-        items = llmgw_scan_items(&value);
-        return llmgw_scan_next(&items, &item);
+    case LLMGW_JSON_ARRAY:
+    case LLMGW_JSON_OBJECT:
+        items = llmgw_json_items(value);
+        return llmgw_json_next(&items, &item);
 
     default:
         return 1;
@@ -299,13 +299,13 @@ known_is_filled(llmgw_scan_t value)
 
 /* 1: it is that digit, perhaps with a sign and zeros behind its point. */
 static int
-known_is_number(llmgw_scan_t value, char digit)
+known_is_number(llmgw_json_t value, char digit)
 {
     const uint8_t  *p;
 
     p = value.begin + (*value.begin == '-' && digit == '0');
 
-    if (value.kind != LLMGW_SCAN_NUMBER || *p++ != (uint8_t) digit) {
+    if (value.kind != LLMGW_JSON_NUMBER || *p++ != (uint8_t) digit) {
         return 0;
     }
 

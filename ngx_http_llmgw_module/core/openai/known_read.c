@@ -9,9 +9,9 @@
 #define PATH_BYTES   64
 
 
-static int known_message(known_t *known, llmgw_scan_items_t *messages,
-    llmgw_scan_t message, uint32_t i);
-static int known_integer(known_t *known, llmgw_scan_t value, uint32_t min,
+static int known_message(known_t *known, llmgw_json_items_t *messages,
+    llmgw_json_t message, uint32_t i);
+static int known_integer(known_t *known, llmgw_json_t value, uint32_t min,
     uint32_t max, uint32_t *number);
 static int known_value_error(known_t *known, const char *path,
     const char *what);
@@ -19,7 +19,7 @@ static int known_value_error(known_t *known, const char *path,
 
 /* best_of: not an answer's choices, but as many are generated. */
 int
-known_choices(known_t *known, llmgw_scan_t value)
+known_choices(known_t *known, llmgw_json_t value)
 {
     uint32_t  n;
 
@@ -36,7 +36,7 @@ known_choices(known_t *known, llmgw_scan_t value)
 
 
 int
-known_embeds(known_t *known, llmgw_scan_t value)
+known_embeds(known_t *known, llmgw_json_t value)
 {
     known->has_embeds = 1;
     known->body->features |= F(IDS_PROMPT);
@@ -47,13 +47,13 @@ known_embeds(known_t *known, llmgw_scan_t value)
 
 /* response_format: {"type": "text"} asks for nothing. */
 int
-known_format(known_t *known, llmgw_scan_t value)
+known_format(known_t *known, llmgw_json_t value)
 {
-    llmgw_scan_t  type;
+    llmgw_json_t  type;
 
-    type = llmgw_scan_member(value, "type");
+    type = llmgw_json_member(value, "type");
 
-    if (!llmgw_scan_is(&type, "text")) {
+    if (!llmgw_json_is(type, "text")) {
         known->body->features |= F(FORMAT);
     }
 
@@ -62,16 +62,16 @@ known_format(known_t *known, llmgw_scan_t value)
 
 
 int
-known_function_call(known_t *known, llmgw_scan_t value)
+known_function_call(known_t *known, llmgw_json_t value)
 {
-    known->no_functions = llmgw_scan_is(&value, "none");
+    known->no_functions = llmgw_json_is(value, "none");
 
     return 0;
 }
 
 
 int
-known_max_completion(known_t *known, llmgw_scan_t value)
+known_max_completion(known_t *known, llmgw_json_t value)
 {
     return known_integer(known, value, 1, INT32_MAX,
                          &known->max_completion_tokens);
@@ -80,7 +80,7 @@ known_max_completion(known_t *known, llmgw_scan_t value)
 
 /* 0, to read the prompt's logprobs alone, is for those who ask for its echo. */
 int
-known_max_tokens(known_t *known, llmgw_scan_t value)
+known_max_tokens(known_t *known, llmgw_json_t value)
 {
     return known_integer(known, value,
                          (known->body->features & F(ECHO)) ? 0 : 1,
@@ -89,15 +89,15 @@ known_max_tokens(known_t *known, llmgw_scan_t value)
 
 
 int
-known_messages(known_t *known, llmgw_scan_t value)
+known_messages(known_t *known, llmgw_json_t value)
 {
     uint32_t            i;
-    llmgw_scan_item_t   item;
-    llmgw_scan_items_t  items;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    items = llmgw_scan_items(&value);
+    items = llmgw_json_items(value);
 
-    for (i = 0; llmgw_scan_enter(&items, &item); i++) {
+    for (i = 0; llmgw_json_enter(&items, &item); i++) {
         if (known_message(known, &items, item.value, i) != 0) {
             return -1;
         }
@@ -110,44 +110,44 @@ known_messages(known_t *known, llmgw_scan_t value)
 
 /* An object with a role.  The rest is for the engine to judge. */
 static int
-known_message(known_t *known, llmgw_scan_items_t *messages,
-    llmgw_scan_t message, uint32_t i)
+known_message(known_t *known, llmgw_json_items_t *messages,
+    llmgw_json_t message, uint32_t i)
 {
     char                path[PATH_BYTES];
-    llmgw_scan_t        role;
-    llmgw_scan_item_t   item;
-    llmgw_scan_items_t  items;
+    llmgw_json_t        role;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    items = llmgw_scan_items(&message);
-    role = llmgw_scan_at(items.end, items.end);
+    items = llmgw_json_items(message);
+    role = llmgw_json_at(items.end, items.end);
 
-    while (llmgw_scan_next(&items, &item)) {
-        if (llmgw_scan_is(&item.key, "role")) {
+    while (llmgw_json_next(&items, &item)) {
+        if (llmgw_json_is(item.key, "role")) {
             role = item.value;
         }
     }
 
     messages->p = items.p;
 
-    if (message.kind == LLMGW_SCAN_OBJECT && role.kind == LLMGW_SCAN_STRING) {
+    if (message.kind == LLMGW_JSON_OBJECT && role.kind == LLMGW_JSON_STRING) {
         return 0;
     }
 
-    if (message.kind != LLMGW_SCAN_OBJECT) {
+    if (message.kind != LLMGW_JSON_OBJECT) {
         (void) snprintf(path, sizeof(path), "messages[%u]", i);
         return known_type_error(known, path, OBJECT, message);
     }
 
     (void) snprintf(path, sizeof(path), "messages[%u].role", i);
 
-    return role.kind == LLMGW_SCAN_END
+    return role.kind == LLMGW_JSON_END
            ? known_missing(known, path)
            : known_type_error(known, path, STRING, role);
 }
 
 
 int
-known_model(known_t *known, llmgw_scan_t value)
+known_model(known_t *known, llmgw_json_t value)
 {
     size_t                len;
     const uint8_t        *from;
@@ -155,7 +155,7 @@ known_model(known_t *known, llmgw_scan_t value)
 
     body = known->body;
     from = NULL;
-    len = llmgw_scan_text(&value, &from, (uint8_t *) body->model,
+    len = llmgw_json_text(&value, &from, body->model,
                           LLMGW_OPENAI_MAX_MODEL);
 
     if (len == 0) {
@@ -178,7 +178,7 @@ known_model(known_t *known, llmgw_scan_t value)
 
 
 int
-known_n(known_t *known, llmgw_scan_t value)
+known_n(known_t *known, llmgw_json_t value)
 {
     if (known_integer(known, value, 1, LLMGW_OPENAI_MAX_CHOICES,
                       &known->body->n)
@@ -200,29 +200,29 @@ known_n(known_t *known, llmgw_scan_t value)
  * strings and ids, which llama.cpp reads, is one prompt.
  */
 int
-known_prompt(known_t *known, llmgw_scan_t value)
+known_prompt(known_t *known, llmgw_json_t value)
 {
     uint32_t              n, ids;
-    llmgw_scan_item_t     item;
-    llmgw_scan_items_t    items;
+    llmgw_json_item_t     item;
+    llmgw_json_items_t    items;
     llmgw_openai_body_t  *body;
 
     body = known->body;
 
-    if (value.kind != LLMGW_SCAN_ARRAY || body->api == LLMGW_OPENAI_ANY_API
+    if (value.kind != LLMGW_JSON_ARRAY || body->api == LLMGW_OPENAI_ANY_API
         || body->api == LLMGATEWAY__API__API_RESPONSES)
     {
         return 0;
     }
 
-    items = llmgw_scan_items(&value);
+    items = llmgw_json_items(value);
     ids = 0;
 
-    for (n = 0; llmgw_scan_next(&items, &item); n++) {
-        ids += (item.value.kind == LLMGW_SCAN_NUMBER);
+    for (n = 0; llmgw_json_next(&items, &item); n++) {
+        ids += (item.value.kind == LLMGW_JSON_NUMBER);
 
-        if (item.value.kind == LLMGW_SCAN_ARRAY
-            || item.value.kind == LLMGW_SCAN_NUMBER)
+        if (item.value.kind == LLMGW_JSON_ARRAY
+            || item.value.kind == LLMGW_JSON_NUMBER)
         {
             body->features |= F(IDS_PROMPT);
         }
@@ -245,38 +245,38 @@ known_prompt(known_t *known, llmgw_scan_t value)
 
 
 int
-known_stream(known_t *known, llmgw_scan_t value)
+known_stream(known_t *known, llmgw_json_t value)
 {
-    known->body->stream = (value.kind == LLMGW_SCAN_TRUE);
+    known->body->stream = (value.kind == LLMGW_JSON_TRUE);
 
     return 0;
 }
 
 
 int
-known_stream_options(known_t *known, llmgw_scan_t value)
+known_stream_options(known_t *known, llmgw_json_t value)
 {
-    llmgw_scan_t  usage;
+    llmgw_json_t  usage;
 
-    usage = llmgw_scan_member(value, "include_usage");
+    usage = llmgw_json_member(value, "include_usage");
 
-    if (usage.kind != LLMGW_SCAN_END && usage.kind != LLMGW_SCAN_NULL
+    if (usage.kind != LLMGW_JSON_END && usage.kind != LLMGW_JSON_NULL
         && ((1u << usage.kind) & BOOL) == 0)
     {
         return known_type_error(known, "stream_options.include_usage", BOOL,
                                 usage);
     }
 
-    known->body->include_usage = (usage.kind == LLMGW_SCAN_TRUE);
+    known->body->include_usage = (usage.kind == LLMGW_JSON_TRUE);
 
     return 0;
 }
 
 
 int
-known_tool_choice(known_t *known, llmgw_scan_t value)
+known_tool_choice(known_t *known, llmgw_json_t value)
 {
-    known->no_tools = llmgw_scan_is(&value, "none");
+    known->no_tools = llmgw_json_is(value, "none");
 
     return 0;
 }
@@ -284,7 +284,7 @@ known_tool_choice(known_t *known, llmgw_scan_t value)
 
 /* A fraction of zeros is none: some clients have only one kind of number. */
 static int
-known_integer(known_t *known, llmgw_scan_t value, uint32_t min, uint32_t max,
+known_integer(known_t *known, llmgw_json_t value, uint32_t min, uint32_t max,
     uint32_t *number)
 {
     int             is_negative;
@@ -334,17 +334,17 @@ known_missing(known_t *known, const char *path)
 /* types == 0: an integer. */
 int
 known_type_error(known_t *known, const char *path, unsigned types,
-    llmgw_scan_t value)
+    llmgw_json_t value)
 {
     const char         *expected;
     static const char  *got[] = {
-        [LLMGW_SCAN_OBJECT] = "an object",
-        [LLMGW_SCAN_ARRAY] = "an array",
-        [LLMGW_SCAN_STRING] = "a string",
-        [LLMGW_SCAN_NUMBER] = "a decimal number",
-        [LLMGW_SCAN_TRUE] = "a boolean",
-        [LLMGW_SCAN_FALSE] = "a boolean",
-        [LLMGW_SCAN_NULL] = "null",
+        [LLMGW_JSON_OBJECT] = "an object",
+        [LLMGW_JSON_ARRAY] = "an array",
+        [LLMGW_JSON_STRING] = "a string",
+        [LLMGW_JSON_NUMBER] = "a decimal number",
+        [LLMGW_JSON_TRUE] = "a boolean",
+        [LLMGW_JSON_FALSE] = "a boolean",
+        [LLMGW_JSON_NULL] = "null",
     };
 
     switch (types) {
@@ -380,7 +380,7 @@ known_type_error(known_t *known, const char *path, unsigned types,
                            "invalid_type", path,
                            "Invalid type for '%s': expected %s, but got %s"
                            " instead.", path, expected,
-                           value.kind == LLMGW_SCAN_NUMBER && types != 0
+                           value.kind == LLMGW_JSON_NUMBER && types != 0
                            ? "a number" : got[value.kind]);
     return -1;
 }

@@ -9,10 +9,10 @@
 
 /*
  * No message is longer as text than as JSON, with its brackets, quotes and
- * keys; `system` may be one more.  llmgw_scan_text() wants some room at the
+ * keys; `system` may be one more.  llmgw_json_text() wants some room at the
  * end.
  */
-#define EXTRA_BYTES  (sizeof(SYSTEM ": \n" CUE) + 4)
+#define EXTRA_BYTES  (sizeof(SYSTEM ": \n" CUE) + LLMGW_JSON_TEXT_ROOM)
 
 
 typedef struct {
@@ -21,26 +21,26 @@ typedef struct {
 } text_t;
 
 
-static llmgw_scan_t text_prompt(const llmgw_openai_body_t *body);
-static void text_messages(text_t *text, llmgw_scan_t messages);
-static void text_message(text_t *text, llmgw_scan_t content);
-static void text_content(text_t *text, llmgw_scan_t content);
-static void text_string(text_t *text, llmgw_scan_t string);
+static llmgw_json_t text_prompt(const llmgw_openai_body_t *body);
+static void text_messages(text_t *text, llmgw_json_t messages);
+static void text_message(text_t *text, llmgw_json_t content);
+static void text_content(text_t *text, llmgw_json_t content);
+static void text_string(text_t *text, llmgw_json_t string);
 static void text_put(text_t *text, const char *bytes);
 
 
 char *
 llmgw_openai_text(const llmgw_openai_body_t *body, size_t *len)
 {
-    char          *start;
-    size_t         bytes;
-    text_t         text;
-    llmgw_scan_t   prompt, system;
+    char         *start;
+    size_t        bytes;
+    text_t        text;
+    llmgw_json_t  prompt, system;
 
     prompt = text_prompt(body);
     system = llmgw_openai_body_value(body, body->system);
 
-    if (prompt.kind == LLMGW_SCAN_END) {
+    if (prompt.kind == LLMGW_JSON_END) {
         return NULL;
     }
 
@@ -55,14 +55,14 @@ llmgw_openai_text(const llmgw_openai_body_t *body, size_t *len)
     text.p = start;
     text.end = start + bytes;
 
-    if (system.kind != LLMGW_SCAN_END) {
+    if (system.kind != LLMGW_JSON_END) {
         text_put(&text, SYSTEM);
         text_message(&text, system);
     }
 
     text_string(&text, prompt);
 
-    if (prompt.kind == LLMGW_SCAN_ARRAY) {
+    if (prompt.kind == LLMGW_JSON_ARRAY) {
         text_messages(&text, prompt);
     }
 
@@ -73,41 +73,41 @@ llmgw_openai_text(const llmgw_openai_body_t *body, size_t *len)
 
 
 /* An array of messages, or one string; END: there is neither. */
-static llmgw_scan_t
+static llmgw_json_t
 text_prompt(const llmgw_openai_body_t *body)
 {
-    llmgw_scan_t        prompt;
-    llmgw_scan_item_t   item;
-    llmgw_scan_items_t  items;
+    llmgw_json_t        prompt;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
     prompt = llmgw_openai_body_value(body, body->messages.end ? body->messages
                                                               : body->prompt);
-    items = llmgw_scan_items(&prompt);
+    items = llmgw_json_items(prompt);
 
-    if (prompt.kind != LLMGW_SCAN_ARRAY
-        || !llmgw_scan_next(&items, &item)
-        || item.value.kind == LLMGW_SCAN_OBJECT)
+    if (prompt.kind != LLMGW_JSON_ARRAY
+        || !llmgw_json_next(&items, &item)
+        || item.value.kind == LLMGW_JSON_OBJECT)
     {
         return prompt;
     }
 
-    return item.value.kind == LLMGW_SCAN_STRING
-           ? item.value : llmgw_scan_at(prompt.end, prompt.end);
+    return item.value.kind == LLMGW_JSON_STRING
+           ? item.value : llmgw_json_at(prompt.end, prompt.end);
 }
 
 
 static void
-text_messages(text_t *text, llmgw_scan_t messages)
+text_messages(text_t *text, llmgw_json_t messages)
 {
-    llmgw_scan_item_t   item;
-    llmgw_scan_items_t  items;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    items = llmgw_scan_items(&messages);
+    items = llmgw_json_items(messages);
 
-    while (llmgw_scan_next(&items, &item)) {
-        if (item.value.kind == LLMGW_SCAN_OBJECT) {
-            text_string(text, llmgw_scan_member(item.value, "role"));
-            text_message(text, llmgw_scan_member(item.value, "content"));
+    while (llmgw_json_next(&items, &item)) {
+        if (item.value.kind == LLMGW_JSON_OBJECT) {
+            text_string(text, llmgw_json_member(item.value, "role"));
+            text_message(text, llmgw_json_member(item.value, "content"));
         }
     }
 
@@ -117,7 +117,7 @@ text_messages(text_t *text, llmgw_scan_t messages)
 
 /* Behind its role. */
 static void
-text_message(text_t *text, llmgw_scan_t content)
+text_message(text_t *text, llmgw_json_t content)
 {
     text_put(text, ": ");
     text_content(text, content);
@@ -127,20 +127,20 @@ text_message(text_t *text, llmgw_scan_t content)
 
 /* Parts stand below each other. */
 static void
-text_content(text_t *text, llmgw_scan_t content)
+text_content(text_t *text, llmgw_json_t content)
 {
-    char                *begin;
-    llmgw_scan_t         part;
-    llmgw_scan_item_t    item;
-    llmgw_scan_items_t   items;
+    char               *begin;
+    llmgw_json_t        part;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
     begin = text->p;
     text_string(text, content);
 
-    for (items = llmgw_scan_items(&content); llmgw_scan_next(&items, &item); ) {
-        part = llmgw_scan_member(item.value, "text");
+    for (items = llmgw_json_items(content); llmgw_json_next(&items, &item); ) {
+        part = llmgw_json_member(item.value, "text");
 
-        if (part.kind == LLMGW_SCAN_STRING) {
+        if (part.kind == LLMGW_JSON_STRING) {
 
             if (text->p > begin) {
                 text_put(text, "\n");
@@ -153,16 +153,16 @@ text_content(text_t *text, llmgw_scan_t content)
 
 
 static void
-text_string(text_t *text, llmgw_scan_t string)
+text_string(text_t *text, llmgw_json_t string)
 {
     size_t          n;
     const uint8_t  *from;
 
-    if (string.kind != LLMGW_SCAN_STRING) {
+    if (string.kind != LLMGW_JSON_STRING) {
         return;
     }
 
-    for (from = NULL; (n = llmgw_scan_text(&string, &from, (uint8_t *) text->p,
+    for (from = NULL; (n = llmgw_json_text(&string, &from, text->p,
                                            text->end - text->p)) > 0; )
     {
         text->p += n;

@@ -28,24 +28,25 @@ again_begin(dialect_call_t *call)
 
     a = &call->again;
     a->nspans = 0;
-    a->text.p = NULL;
-    a->ids.p = NULL;
+    memset(&a->text, 0, sizeof(llmgw_json_t));
+    memset(&a->ids, 0, sizeof(llmgw_json_t));
     a->is_odd = 0;
 }
 
 
 void
-again_text(dialect_call_t *call, value_t text)
+again_text(dialect_call_t *call, llmgw_json_t text)
 {
-    call->again.is_odd |= call->again.text.p != NULL;
+    call->again.is_odd |= call->again.text.kind != LLMGW_JSON_END;
     call->again.text = text;
 }
 
 
 void
-again_ids(dialect_call_t *call, value_t ids)
+again_ids(dialect_call_t *call, llmgw_json_t ids)
 {
-    call->again.is_odd |= call->again.ids.p != NULL || call->keeps_ids;
+    call->again.is_odd |= call->again.ids.kind != LLMGW_JSON_END
+                          || call->keeps_ids;
     call->again.ids = ids;
 }
 
@@ -58,7 +59,7 @@ again_is_plain(const dialect_call_t *call)
 
     m = &call->message;
 
-    return call->again.text.p != NULL && !call->again.is_odd
+    return call->again.text.kind != LLMGW_JSON_END && !call->again.is_odd
            && call->has_message && m->n_finish == 0 && m->usage == NULL
            && m->prompt == NULL
            && m->resume_by == LLMGATEWAY__RESUME_BY__RESUME_AS_ASKED;
@@ -66,20 +67,21 @@ again_is_plain(const dialect_call_t *call)
 
 
 static void
-again_span(again_t *a, const char *event, value_t value, int is_text)
+again_span(again_t *a, llmgw_json_t event, llmgw_json_t value, int is_text)
 {
     again_span_t  *span;
 
     span = &a->spans[a->nspans++];
-    span->begin = (size_t) (value.p - event);
-    span->end = (size_t) (value.end - event);
+    span->begin = (size_t) (value.begin - event.begin);
+    span->end = (size_t) (value.end - event.begin);
     span->is_text = is_text;
 }
 
 
 void
-again_keep(dialect_call_t *call, value_t event)
+again_keep(dialect_call_t *call, llmgw_json_t event)
 {
+    int       has_ids;
     again_t  *a;
 
     a = &call->again;
@@ -95,46 +97,48 @@ again_keep(dialect_call_t *call, value_t event)
         return;
     }
 
-    if (a->ids.p != NULL && a->ids.p < a->text.p) {
-        again_span(a, event.p, a->ids, 0);
+    has_ids = a->ids.kind != LLMGW_JSON_END;
+
+    if (has_ids && a->ids.begin < a->text.begin) {
+        again_span(a, event, a->ids, 0);
     }
 
-    again_span(a, event.p, a->text, 1);
+    again_span(a, event, a->text, 1);
 
-    if (a->ids.p > a->text.p) {
-        again_span(a, event.p, a->ids, 0);
+    if (has_ids && a->ids.begin > a->text.begin) {
+        again_span(a, event, a->ids, 0);
     }
 
-    a->chunk_end = a->chunk_text + (size_t) (a->text.end - a->text.p);
+    a->chunk_end = a->chunk_text + llmgw_json_bytes(a->text);
     a->chunk_len = call->data.len;
 }
 
 
 /* A text that says something, at p; 0: there is none. */
 static int
-again_read_text(const char *p, const char *end, value_t *text)
+again_read_text(const char *p, const char *end, llmgw_json_t *text)
 {
-    text->p = p;
-    text->end = value_string_end(p, end);
-
-    return text->end != NULL && text->end - p > 2;
+    return llmgw_json_check_string(p, end, text) == 0
+           && llmgw_json_bytes(*text) > 2;
 }
 
 
 static int
-again_read_ids(const char *p, const char *end, value_t *ids)
+again_read_ids(const char *p, const char *end, llmgw_json_t *ids)
 {
     const char  *last;
 
     last = p < end && *p == '[' ? memchr(p, ']', (size_t) (end - p)) : NULL;
 
-    return last != NULL && value_check(p, (size_t) (last + 1 - p), ids) == 0;
+    return last != NULL
+           && llmgw_json_check(p, (size_t) (last + 1 - p), ids) == 0;
 }
 
 
 /* The values of the spans, if the event is equal everywhere else. */
 static int
-again_match(const again_t *a, const char *p, const char *end, value_t *values)
+again_match(const again_t *a, const char *p, const char *end,
+    llmgw_json_t *values)
 {
     size_t  i, at, equal;
 
@@ -161,7 +165,7 @@ again_match(const again_t *a, const char *p, const char *end, value_t *values)
             return 0;
         }
 
-        p = values[i].end;
+        p += llmgw_json_bytes(values[i]);
         at = a->spans[i].end;
     }
 
@@ -171,7 +175,7 @@ again_match(const again_t *a, const char *p, const char *end, value_t *values)
 
 /* The last chunk stands in call->data still. */
 static void
-again_chunk(dialect_call_t *call, value_t text)
+again_chunk(dialect_call_t *call, llmgw_json_t text)
 {
     buf_t    *data;
     size_t    len, rest;
@@ -179,12 +183,12 @@ again_chunk(dialect_call_t *call, value_t text)
 
     a = &call->again;
     data = &call->data;
-    len = (size_t) (text.end - text.p);
+    len = llmgw_json_bytes(text);
     rest = a->chunk_len - a->chunk_end;
     data->len = a->chunk_len;
 
     if (len > a->chunk_end - a->chunk_text) {
-        buf_add(data, text.p, len - (a->chunk_end - a->chunk_text));
+        buf_add(data, text.begin, len - (a->chunk_end - a->chunk_text));
     }
 
     if (data->failed) {
@@ -192,7 +196,7 @@ again_chunk(dialect_call_t *call, value_t text)
     }
 
     memmove(data->data + a->chunk_text + len, data->data + a->chunk_end, rest);
-    memcpy(data->data + a->chunk_text, text.p, len);
+    memcpy(data->data + a->chunk_text, text.begin, len);
 
     a->chunk_end = a->chunk_text + len;
     a->chunk_len = a->chunk_end + rest;
@@ -204,10 +208,10 @@ int
 again_event(dialect_call_t *call, const char *data, size_t len,
     dialect_do_t *next)
 {
-    int       is_wrong;
-    size_t    i;
-    again_t  *a;
-    value_t   values[2];
+    int           is_wrong;
+    size_t        i;
+    again_t      *a;
+    llmgw_json_t  values[2];
 
     a = &call->again;
 
@@ -219,7 +223,7 @@ again_event(dialect_call_t *call, const char *data, size_t len,
 
     for (i = 0; i < a->nspans; i++) {
         if (a->spans[i].is_text) {
-            value_string(values[i], &call->token);
+            buf_unescape(&call->token, values[i]);
             again_chunk(call, values[i]);
 
         } else if (call->want & LLMGATEWAY__WANT__WANT_IDS) {

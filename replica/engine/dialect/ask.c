@@ -8,14 +8,7 @@
 #include "replica/engine/dialect/dialect_inner.h"
 
 
-#define TEXT_VALUE(text)  { (text), (text) + sizeof(text) - 1 }
-
 #define ASK_MAX_EDITS  12
-
-
-static const value_t  ask_true = TEXT_VALUE("true");
-static const value_t  ask_false = TEXT_VALUE("false");
-static const value_t  ask_usage = TEXT_VALUE("{\"include_usage\":true}");
 
 
 /* A body under way: what is dropped or replaced, and memory for it. */
@@ -29,36 +22,31 @@ typedef struct {
 
 
 static void
-ask_edit(ask_t *ask, const char *name, value_t value)
+ask_edit(ask_t *ask, const char *name, llmgw_json_t value)
 {
     ask->edits[ask->n].name = name;
     ask->edits[ask->n++].value = value;
 }
 
 
-static value_t
+static llmgw_json_t
 ask_value(const buf_t *buf)
 {
-    value_t  value;
-
-    value.p = buf->data;
-    value.end = buf->data + buf->len;
-
-    return value;
+    return llmgw_json_at(buf->data, buf->data + buf->len);
 }
 
 
-static value_t
+static llmgw_json_t
 ask_find(const dialect_call_t *call, const char *name)
 {
-    value_t  none = { NULL, NULL };
+    llmgw_json_t  none = { 0 };
 
     return call->request->openai == NULL ? none
            : edit_find(call->request->openai, name);
 }
 
 
-static value_t
+static llmgw_json_t
 ask_model(dialect_call_t *call)
 {
     const char                       *name;
@@ -201,8 +189,8 @@ ask_least(const dialect_call_t *call, int64_t *least)
 {
     uint64_t  number;
 
-    if (value_uint(ask_find(call, "min_tokens"), CALL_MAX_TOKENS,
-                   &number) != 0)
+    if (llmgw_json_uint(ask_find(call, "min_tokens"), CALL_MAX_TOKENS,
+                        &number) != 0)
     {
         return -1;
     }
@@ -224,7 +212,7 @@ ask_edit_limits(dialect_call_t *call, ask_t *ask)
     left = ask_tokens_left(call);
 
     if (left >= 0) {
-        name = value_is_null(ask_find(call, "max_completion_tokens"))
+        name = llmgw_json_is_null(ask_find(call, "max_completion_tokens"))
                ? "max_tokens" : "max_completion_tokens";
         buf_number(&ask->left, left);
         ask_edit(ask, name, ask_value(&ask->left));
@@ -257,8 +245,8 @@ ask_append(buf_t *to, const ProtobufCBinaryData *text)
 static void
 ask_edit_text(dialect_call_t *call, ask_t *ask)
 {
-    value_t                     value, none = { NULL, NULL };
     const char                 *name;
+    llmgw_json_t                value, none = { 0 };
     const ProtobufCBinaryData  *text;
 
     text = &call->request->delivered->text;
@@ -274,8 +262,8 @@ ask_edit_text(dialect_call_t *call, ask_t *ask)
         buf_text(&ask->begun, "}]");
 
         if (call->dialect->ops->continues) {
-            ask_edit(ask, "continue_final_message", ask_true);
-            ask_edit(ask, "add_generation_prompt", ask_false);
+            ask_edit(ask, "continue_final_message", llmgw_json_of("true"));
+            ask_edit(ask, "add_generation_prompt", llmgw_json_of("false"));
         }
 
     } else {
@@ -290,18 +278,14 @@ static void
 ask_members(const dialect_call_t *call, unsigned rule, buf_t *body)
 {
     size_t                           i;
-    value_t                          member;
     const Llmgateway__OpenaiRequest  *openai;
 
     openai = call->request->openai;
 
     for (i = 0; openai != NULL && i < openai->n_members; i++) {
         if (can_key(call->dialect->ops, openai->members[i]->key) & rule) {
-            member.p = (const char *) openai->body.data
-                       + openai->members[i]->begin;
-            member.end = (const char *) openai->body.data
-                         + openai->members[i]->end;
-            buf_value(body, member);
+            buf_add(body, openai->body.data + openai->members[i]->begin,
+                    openai->members[i]->end - openai->members[i]->begin);
             buf_text(body, ",");
         }
     }
@@ -312,13 +296,13 @@ ask_members(const dialect_call_t *call, unsigned rule, buf_t *body)
 static void
 ask_begin(dialect_call_t *call, step_t step, const char *path)
 {
-    value_t  model;
+    llmgw_json_t  model;
 
     call_step(call, step, path);
     model = ask_model(call);
     buf_text(&call->body, "{");
 
-    if (model.p != NULL) {
+    if (model.kind != LLMGW_JSON_END) {
         buf_text(&call->body, "\"model\":");
         buf_value(&call->body, model);
         buf_text(&call->body, ",");
@@ -522,17 +506,18 @@ ask_direct(dialect_call_t *call)
 
     call_step(call, STEP_GENERATE, ask_path(call));
     ask_edit_model(call, &ask);
-    ask_edit(&ask, "stream", ask_true);
+    ask_edit(&ask, "stream", llmgw_json_of("true"));
 
     if (!call->include_usage) {
-        ask_edit(&ask, "stream_options", ask_usage);
+        ask_edit(&ask, "stream_options",
+                 llmgw_json_of("{\"include_usage\":true}"));
     }
 
     gives_ids = call->api == LLMGATEWAY__API__API_CHAT ? ops->has_chat_ids
                                                        : ops->has_ids;
 
     if (gives_ids && (call->want & LLMGATEWAY__WANT__WANT_IDS)) {
-        ask_edit(&ask, "return_token_ids", ask_true);
+        ask_edit(&ask, "return_token_ids", llmgw_json_of("true"));
     }
 
     if (call->goes_on) {

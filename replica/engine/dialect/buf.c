@@ -1,24 +1,25 @@
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/json/text.h"
+#include "proto/json/write.h"
 #include "proto/utf8.h"
-#include "replica/engine/dialect/value.h"
+#include "replica/engine/dialect/buf.h"
 
 
 #define BUF_FIRST_BYTES  64
 
 
-void
-buf_add(buf_t *buf, const void *data, size_t len)
+/* Where so many bytes can be written; NULL: the buffer has failed. */
+static inline char *
+buf_reserve(buf_t *buf, size_t len)
 {
     char    *grown;
     size_t   size;
 
-    if (buf->failed || len == 0) {
-        return;
+    if (buf->failed) {
+        return NULL;
     }
 
     if (len > buf->size - buf->len) {
@@ -32,15 +33,26 @@ buf_add(buf_t *buf, const void *data, size_t len)
 
         if (grown == NULL) {
             buf->failed = 1;
-            return;
+            return NULL;
         }
 
         buf->data = grown;
         buf->size = size;
     }
 
-    memcpy(buf->data + buf->len, data, len);
-    buf->len += len;
+    return buf->data + buf->len;
+}
+
+
+void
+buf_add(buf_t *buf, const void *data, size_t len)
+{
+    char  *to;
+
+    if (len > 0 && (to = buf_reserve(buf, len)) != NULL) {
+        memcpy(to, data, len);
+        buf->len += len;
+    }
 }
 
 
@@ -52,44 +64,25 @@ buf_text(buf_t *buf, const char *text)
 
 
 void
-buf_value(buf_t *buf, value_t value)
+buf_value(buf_t *buf, llmgw_json_t value)
 {
-    buf_add(buf, value.p, (size_t) (value.end - value.p));
+    buf_add(buf, value.begin, llmgw_json_bytes(value));
 }
 
 
 void
 buf_number(buf_t *buf, int64_t number)
 {
-    char  text[24];
-    int   len;
+    char  digits[LLMGW_JSON_NUMBER_BYTES];
 
-    len = snprintf(text, sizeof(text), "%" PRId64, number);
-    buf_add(buf, text, (size_t) len);
-}
-
-
-static void
-buf_escape(buf_t *buf, unsigned char c)
-{
-    char  text[8];
-
-    if (c == '"' || c == '\\') {
-        text[0] = '\\';
-        text[1] = (char) c;
-        buf_add(buf, text, 2);
-
-    } else {
-        snprintf(text, sizeof(text), "\\u%04x", c);
-        buf_add(buf, text, 6);
-    }
+    buf_add(buf, digits, (size_t) (llmgw_json_number(digits, number) - digits));
 }
 
 
 void
 buf_string(buf_t *buf, const void *text, size_t len)
 {
-    const unsigned char  *p, *end, *plain;
+    char  *to;
 
     if (len == 0) {
         buf_text(buf, "\"\"");
@@ -101,21 +94,34 @@ buf_string(buf_t *buf, const void *text, size_t len)
         return;
     }
 
-    end = (const unsigned char *) text + len;
-    buf_add(buf, "\"", 1);
+    to = buf_reserve(buf, llmgw_json_string_bytes(text, len));
 
-    for (plain = p = text; p < end; p++) {
-        if (*p >= 0x20 && *p != '"' && *p != '\\') {
-            continue;
-        }
+    if (to != NULL) {
+        buf->len += (size_t) (llmgw_json_string(to, text, len) - to);
+    }
+}
 
-        buf_add(buf, plain, (size_t) (p - plain));
-        buf_escape(buf, *p);
-        plain = p + 1;
+
+void
+buf_unescape(buf_t *buf, llmgw_json_t value)
+{
+    char           *to;
+    size_t          room;
+    const uint8_t  *from;
+
+    if (value.kind != LLMGW_JSON_STRING) {
+        return;
     }
 
-    buf_add(buf, plain, (size_t) (p - plain));
-    buf_add(buf, "\"", 1);
+    /* no text is longer than its string */
+
+    room = llmgw_json_bytes(value) + LLMGW_JSON_TEXT_ROOM;
+    to = buf_reserve(buf, room);
+    from = NULL;
+
+    if (to != NULL) {
+        buf->len += llmgw_json_text(&value, &from, to, room);
+    }
 }
 
 

@@ -207,7 +207,7 @@ call_done(dialect_call_t *call)
 dialect_do_t
 dialect_event(dialect_call_t *call, const char *data, size_t len)
 {
-    value_t       event;
+    llmgw_json_t  event;
     dialect_do_t  next;
 
     message_begin(call);
@@ -224,7 +224,9 @@ dialect_event(dialect_call_t *call, const char *data, size_t len)
         return call_done(call);
     }
 
-    if (value_check(data, len, &event) != 0 || !value_is_object(event)) {
+    if (llmgw_json_check(data, len, &event) != 0
+        || event.kind != LLMGW_JSON_OBJECT)
+    {
         return call_malformed(call, "an event that is no JSON object");
     }
 
@@ -276,14 +278,14 @@ dialect_bytes(dialect_call_t *call, const char *data, size_t len)
 static dialect_do_t
 call_answered(dialect_call_t *call)
 {
-    value_t  answer;
+    llmgw_json_t  answer;
 
     if (call->step == STEP_WHOLE) {
         return whole_answer(call);
     }
 
-    if (value_check(call->answer.data, call->answer.len, &answer) != 0
-        || !value_is_object(answer))
+    if (llmgw_json_check(call->answer.data, call->answer.len, &answer) != 0
+        || answer.kind != LLMGW_JSON_OBJECT)
     {
         return call_malformed(call, "an answer that is no JSON object");
     }

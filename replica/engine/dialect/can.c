@@ -72,12 +72,15 @@ can_neither(const dialect_call_t *call)
 
 /* A content is a string, or a list of parts with text. */
 static int
-can_content(value_t content)
+can_content(llmgw_json_t content)
 {
-    value_t  at = { NULL, NULL }, part;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    while (value_item(content, &at, &part)) {
-        if (!value_is(value_find(part, "type"), "text")) {
+    items = llmgw_json_elements(content);
+
+    while (llmgw_json_next(&items, &item)) {
+        if (!llmgw_json_is(llmgw_json_member(item.value, "type"), "text")) {
             return 0;
         }
     }
@@ -91,28 +94,32 @@ can_content(value_t content)
  * be the client's.  absent: messages are none.
  */
 static int
-can_messages(const dialect_call_t *call, int *has_text_only, value_t *last)
+can_messages(const dialect_call_t *call, int *has_text_only, llmgw_json_t *last)
 {
-    value_t  at = { NULL, NULL }, message, messages;
+    llmgw_json_t        messages;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
     *has_text_only = 1;
     messages = edit_find(call->request->openai, "messages");
 
-    if (!value_is_array(messages)
-        || value_check(messages.p, (size_t) (messages.end - messages.p),
-                       &messages) != 0)
+    if (messages.kind != LLMGW_JSON_ARRAY
+        || llmgw_json_check(messages.begin, llmgw_json_bytes(messages),
+                            &messages) != 0)
     {
         return -1;
     }
 
-    last->p = NULL;
+    last->kind = LLMGW_JSON_END;
 
-    while (value_item(messages, &at, &message)) {
-        *last = message;
-        *has_text_only &= can_content(value_find(message, "content"));
+    items = llmgw_json_elements(messages);
+
+    while (llmgw_json_next(&items, &item)) {
+        *last = item.value;
+        *has_text_only &= can_content(llmgw_json_member(item.value, "content"));
     }
 
-    return last->p == NULL ? -1 : 0;
+    return last->kind == LLMGW_JSON_END ? -1 : 0;
 }
 
 
@@ -120,7 +127,7 @@ static const char *
 can_chat_ids(const dialect_call_t *call)
 {
     int                   has_text_only;
-    value_t               last;
+    llmgw_json_t          last;
     const dialect_ops_t  *ops;
 
     ops = call->dialect->ops;
@@ -148,7 +155,7 @@ can_chat_ids(const dialect_call_t *call)
 static const char *
 can_prompt_ids(const dialect_call_t *call)
 {
-    value_t  prompt;
+    llmgw_json_t  prompt;
 
     if (call->dialect->ops->completion_path == NULL) {
         return "this engine gives no ids";
@@ -156,7 +163,7 @@ can_prompt_ids(const dialect_call_t *call)
 
     prompt = edit_find(call->request->openai, "prompt");
 
-    return value_is_string(prompt)
+    return prompt.kind == LLMGW_JSON_STRING
            || (call->features & LLMGATEWAY__FEATURE__FEATURE_IDS_PROMPT)
            ? NULL : "a list of prompts";
 }
@@ -203,7 +210,7 @@ static const char *
 can_chat_text(const dialect_call_t *call)
 {
     int                   has_text_only;
-    value_t               last;
+    llmgw_json_t          last;
     const dialect_ops_t  *ops;
 
     ops = call->dialect->ops;
@@ -219,7 +226,7 @@ can_chat_text(const dialect_call_t *call)
         return "messages that are no list";
     }
 
-    if (value_is(value_find(last, "role"), "assistant")) {
+    if (llmgw_json_is(llmgw_json_member(last, "role"), "assistant")) {
         return "a last message of the assistant's";
     }
 
@@ -255,7 +262,7 @@ can_text(dialect_call_t *call)
         return can_chat_text(call);
     }
 
-    return value_is_string(edit_find(openai, "prompt"))
+    return edit_find(openai, "prompt").kind == LLMGW_JSON_STRING
            ? NULL : "a prompt that is no text";
 }
 

@@ -24,16 +24,16 @@ typedef struct {
 
 /* Of a choice, what is looked at; absent members are absent. */
 typedef struct {
-    value_t  index;
-    value_t  delta;
-    value_t  text;
-    value_t  logprobs;
-    value_t  finish_reason;
+    llmgw_json_t  index;
+    llmgw_json_t  delta;
+    llmgw_json_t  text;
+    llmgw_json_t  logprobs;
+    llmgw_json_t  finish_reason;
 } choice_t;
 
 
 static void
-chunk_key(buf_t *data, size_t begin, value_t key)
+chunk_key(buf_t *data, size_t begin, llmgw_json_t key)
 {
     buf_text(data, data->len == begin ? "" : ",");
     buf_value(data, key);
@@ -42,9 +42,9 @@ chunk_key(buf_t *data, size_t begin, value_t key)
 
 
 static void
-chunk_value(dialect_call_t *call, value_t value)
+chunk_value(dialect_call_t *call, llmgw_json_t value)
 {
-    if (value.p == call->again.text.p) {
+    if (value.begin == call->again.text.begin) {
         call->again.chunk_text = call->data.len;
     }
 
@@ -70,24 +70,26 @@ chunk_never_resume(dialect_call_t *call)
 
 /* One member of a delta; 1: it says something. */
 static int
-chunk_delta_member(dialect_call_t *call, chunk_t *chunk, value_t key,
-    value_t value)
+chunk_delta_member(dialect_call_t *call, chunk_t *chunk, llmgw_json_t key,
+    llmgw_json_t value)
 {
-    if (value_is(key, "role") || value_is_empty(value)) {
+    if (llmgw_json_is(key, "role") || llmgw_json_is_empty(value)) {
         return 0;
     }
 
-    if (value_is(key, "content")) {
-        chunk->is_wrong |= !value_is_string(value);
-        value_string(value, &call->token);
+    if (llmgw_json_is(key, "content")) {
+        chunk->is_wrong |= value.kind != LLMGW_JSON_STRING;
+        buf_unescape(&call->token, value);
         again_text(call, value);
 
-    } else if (value_is(key, "tool_calls") || value_is(key, "function_call")) {
+    } else if (llmgw_json_is(key, "tool_calls")
+               || llmgw_json_is(key, "function_call"))
+    {
         chunk_never_resume(call);
         call->has_called = 1;
 
-    } else if (value_is(key, "reasoning_content")
-               || value_is(key, "reasoning"))
+    } else if (llmgw_json_is(key, "reasoning_content")
+               || llmgw_json_is(key, "reasoning"))
     {
         chunk_never_resume(call);
         call->has_reasoned = 1;
@@ -99,19 +101,20 @@ chunk_delta_member(dialect_call_t *call, chunk_t *chunk, value_t key,
 
 /* Without the role: what of a delta is written, and whether it says much. */
 static int
-chunk_delta_read(dialect_call_t *call, chunk_t *chunk, value_t delta)
+chunk_delta_read(dialect_call_t *call, chunk_t *chunk, llmgw_json_t delta)
 {
-    int      says;
-    value_t  at = { NULL, NULL }, key, value;
+    int                 says;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
     says = 0;
 
-    if (!value_is_null(delta) && !value_is_object(delta)) {
+    if (!llmgw_json_is_null(delta) && delta.kind != LLMGW_JSON_OBJECT) {
         chunk->is_wrong = 1;
     }
 
-    while (value_member(delta, &at, &key, &value)) {
-        says |= chunk_delta_member(call, chunk, key, value);
+    for (items = llmgw_json_members(delta); llmgw_json_next(&items, &item); ) {
+        says |= chunk_delta_member(call, chunk, item.key, item.value);
     }
 
     return says;
@@ -119,11 +122,12 @@ chunk_delta_read(dialect_call_t *call, chunk_t *chunk, value_t delta)
 
 
 static void
-chunk_delta_write(dialect_call_t *call, uint32_t index, value_t delta)
+chunk_delta_write(dialect_call_t *call, uint32_t index, llmgw_json_t delta)
 {
-    buf_t    *data;
-    size_t    begin;
-    value_t   at = { NULL, NULL }, key, value;
+    buf_t              *data;
+    size_t              begin;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
     data = &call->data;
     buf_text(data, "{");
@@ -134,10 +138,10 @@ chunk_delta_write(dialect_call_t *call, uint32_t index, value_t delta)
         call->again.is_odd = 1;
     }
 
-    while (value_member(delta, &at, &key, &value)) {
-        if (!value_is(key, "role")) {
-            chunk_key(data, begin, key);
-            chunk_value(call, value);
+    for (items = llmgw_json_members(delta); llmgw_json_next(&items, &item); ) {
+        if (!llmgw_json_is(item.key, "role")) {
+            chunk_key(data, begin, item.key);
+            chunk_value(call, item.value);
         }
     }
 
@@ -147,13 +151,13 @@ chunk_delta_write(dialect_call_t *call, uint32_t index, value_t delta)
 
 /* The members of a choice that are the engine's talk with us. */
 static int
-chunk_choice_ours(dialect_call_t *call, chunk_t *chunk, value_t key,
-    value_t value)
+chunk_choice_ours(dialect_call_t *call, chunk_t *chunk, llmgw_json_t key,
+    llmgw_json_t value)
 {
     uint32_t  count;
     uint64_t  hash;
 
-    if (value_is(key, "token_ids")) {
+    if (llmgw_json_is(key, "token_ids")) {
         if (call->want & LLMGATEWAY__WANT__WANT_IDS) {
             message_ids(call, value, &chunk->is_wrong);
         }
@@ -163,8 +167,8 @@ chunk_choice_ours(dialect_call_t *call, chunk_t *chunk, value_t key,
         return !call->keeps_ids;
     }
 
-    if (value_is(key, "prompt_token_ids")) {
-        if (!value_is_null(value)) {
+    if (llmgw_json_is(key, "prompt_token_ids")) {
+        if (!llmgw_json_is_null(value)) {
             if (message_hash_ids(value, &count, &hash) == 0) {
                 message_prompt(call, count, hash);
             } else {
@@ -181,13 +185,13 @@ chunk_choice_ours(dialect_call_t *call, chunk_t *chunk, value_t key,
 
 static void
 chunk_finish(dialect_call_t *call, chunk_t *chunk, uint32_t index,
-    value_t reason)
+    llmgw_json_t reason)
 {
-    if (value_is_null(reason)) {
+    if (llmgw_json_is_null(reason)) {
         return;
     }
 
-    if (value_is(reason, "abort") || value_is(reason, "error")) {
+    if (llmgw_json_is(reason, "abort") || llmgw_json_is(reason, "error")) {
         chunk->is_aborted = 1;
         return;
     }
@@ -198,28 +202,29 @@ chunk_finish(dialect_call_t *call, chunk_t *chunk, uint32_t index,
 
 static void
 chunk_choice_write(dialect_call_t *call, chunk_t *chunk, uint32_t index,
-    value_t choice)
+    llmgw_json_t choice)
 {
-    buf_t    *data;
-    size_t    begin;
-    value_t   at = { NULL, NULL }, key, value;
+    buf_t              *data;
+    size_t              begin;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
     data = &call->data;
     buf_text(data, chunk->nchoices == 1 ? "{" : ",{");
     begin = data->len;
 
-    while (value_member(choice, &at, &key, &value)) {
-        if (chunk_choice_ours(call, chunk, key, value)) {
+    for (items = llmgw_json_members(choice); llmgw_json_next(&items, &item); ) {
+        if (chunk_choice_ours(call, chunk, item.key, item.value)) {
             continue;
         }
 
-        chunk_key(data, begin, key);
+        chunk_key(data, begin, item.key);
 
-        if (value_is(key, "delta")) {
-            chunk_delta_write(call, index, value);
+        if (llmgw_json_is(item.key, "delta")) {
+            chunk_delta_write(call, index, item.value);
 
         } else {
-            chunk_value(call, value);
+            chunk_value(call, item.value);
         }
     }
 
@@ -249,34 +254,35 @@ chunk_out(dialect_call_t *call)
 
 
 static void
-chunk_choice_read(value_t choice, choice_t *read)
+chunk_choice_read(llmgw_json_t choice, choice_t *read)
 {
-    value_t  at = { NULL, NULL }, key, value;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
     memset(read, 0, sizeof(choice_t));
 
-    while (value_member(choice, &at, &key, &value)) {
-        if (value_is(key, "index")) {
-            read->index = value;
+    for (items = llmgw_json_members(choice); llmgw_json_next(&items, &item); ) {
+        if (llmgw_json_is(item.key, "index")) {
+            read->index = item.value;
 
-        } else if (value_is(key, "delta")) {
-            read->delta = value;
+        } else if (llmgw_json_is(item.key, "delta")) {
+            read->delta = item.value;
 
-        } else if (value_is(key, "text")) {
-            read->text = value;
+        } else if (llmgw_json_is(item.key, "text")) {
+            read->text = item.value;
 
-        } else if (value_is(key, "logprobs")) {
-            read->logprobs = value;
+        } else if (llmgw_json_is(item.key, "logprobs")) {
+            read->logprobs = item.value;
 
-        } else if (value_is(key, "finish_reason")) {
-            read->finish_reason = value;
+        } else if (llmgw_json_is(item.key, "finish_reason")) {
+            read->finish_reason = item.value;
         }
     }
 }
 
 
 static void
-chunk_choice(dialect_call_t *call, chunk_t *chunk, value_t choice)
+chunk_choice(dialect_call_t *call, chunk_t *chunk, llmgw_json_t choice)
 {
     int       says;
     size_t    ended;
@@ -285,7 +291,7 @@ chunk_choice(dialect_call_t *call, chunk_t *chunk, value_t choice)
 
     chunk_choice_read(choice, &read);
 
-    if (value_uint(read.index, CALL_MAX_CHOICES - 1, &index) != 0) {
+    if (llmgw_json_uint(read.index, CALL_MAX_CHOICES - 1, &index) != 0) {
         chunk->is_wrong = 1;
         return;
     }
@@ -293,15 +299,15 @@ chunk_choice(dialect_call_t *call, chunk_t *chunk, value_t choice)
     chunk->nchoices++;
     says = chunk_delta_read(call, chunk, read.delta);
 
-    if (!value_is_empty(read.text)) {
-        chunk->is_wrong |= !value_is_string(read.text);
-        value_string(read.text, &call->token);
+    if (!llmgw_json_is_empty(read.text)) {
+        chunk->is_wrong |= read.text.kind != LLMGW_JSON_STRING;
+        buf_unescape(&call->token, read.text);
         again_text(call, read.text);
         says = 1;
     }
 
     chunk->is_wrong |= chunk_out(call) != 0;
-    says |= !value_is_empty(read.logprobs);
+    says |= !llmgw_json_is_empty(read.logprobs);
     ended = call->message.n_finish;
     chunk_finish(call, chunk, (uint32_t) index, read.finish_reason);
     says |= call->message.n_finish > ended;
@@ -320,16 +326,19 @@ chunk_choice(dialect_call_t *call, chunk_t *chunk, value_t choice)
 
 
 static void
-chunk_choices(dialect_call_t *call, chunk_t *chunk, value_t choices)
+chunk_choices(dialect_call_t *call, chunk_t *chunk, llmgw_json_t choices)
 {
-    value_t  at = { NULL, NULL }, choice;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    chunk->is_wrong |= chunk->has_choices || !value_is_array(choices);
+    chunk->is_wrong |= chunk->has_choices || choices.kind != LLMGW_JSON_ARRAY;
     chunk->has_choices = 1;
     buf_text(&call->data, "[");
 
-    while (value_item(choices, &at, &choice)) {
-        chunk_choice(call, chunk, choice);
+    items = llmgw_json_elements(choices);
+
+    while (llmgw_json_next(&items, &item)) {
+        chunk_choice(call, chunk, item.value);
     }
 
     buf_text(&call->data, "]");
@@ -337,36 +346,36 @@ chunk_choices(dialect_call_t *call, chunk_t *chunk, value_t choices)
 
 
 static uint32_t
-chunk_count(value_t value)
+chunk_count(llmgw_json_t value)
 {
     uint64_t  n;
 
-    return value_uint(value, CALL_MAX_TOKENS, &n) == 0 ? (uint32_t) n : 0;
+    return llmgw_json_uint(value, CALL_MAX_TOKENS, &n) == 0 ? (uint32_t) n : 0;
 }
 
 
 void
-chunk_usage(dialect_call_t *call, value_t usage)
+chunk_usage(dialect_call_t *call, llmgw_json_t usage)
 {
-    value_t  details;
+    llmgw_json_t  details;
 
-    if (!value_is_object(usage)) {
+    if (usage.kind != LLMGW_JSON_OBJECT) {
         return;
     }
 
-    details = value_find(usage, "prompt_tokens_details");
+    details = llmgw_json_member(usage, "prompt_tokens_details");
 
-    message_usage(call, chunk_count(value_find(usage, "prompt_tokens")),
-                  chunk_count(value_find(usage, "completion_tokens")),
-                  chunk_count(value_find(details, "cached_tokens")));
+    message_usage(call, chunk_count(llmgw_json_member(usage, "prompt_tokens")),
+                  chunk_count(llmgw_json_member(usage, "completion_tokens")),
+                  chunk_count(llmgw_json_member(details, "cached_tokens")));
 }
 
 
 /* Of the whole stream, if this is not its only engine. */
 static void
-chunk_usage_write(dialect_call_t *call, value_t usage)
+chunk_usage_write(dialect_call_t *call, llmgw_json_t usage)
 {
-    if (call->goes_on && value_is_object(usage)) {
+    if (call->goes_on && usage.kind == LLMGW_JSON_OBJECT) {
         message_usage_write(call, &call->data);
 
     } else {
@@ -377,32 +386,33 @@ chunk_usage_write(dialect_call_t *call, value_t usage)
 
 /* 1: the member was written; 0: it is copied by the caller. */
 static int
-chunk_member(dialect_call_t *call, chunk_t *chunk, value_t key, value_t value)
+chunk_member(dialect_call_t *call, chunk_t *chunk, llmgw_json_t key,
+    llmgw_json_t value)
 {
     buf_t  *data;
 
     data = &call->data;
 
-    if (value_is(key, "choices")) {
+    if (llmgw_json_is(key, "choices")) {
         chunk_key(data, 1, key);
         chunk_choices(call, chunk, value);
         return 1;
     }
 
-    if (value_is(key, "usage")) {
+    if (llmgw_json_is(key, "usage")) {
         chunk_usage(call, value);
 
         if (call->include_usage) {
             chunk_key(data, 1, key);
             chunk_usage_write(call, value);
-            chunk->has_data |= value_is_object(value);
+            chunk->has_data |= value.kind == LLMGW_JSON_OBJECT;
         }
 
         return 1;
     }
 
-    return value_is(key, "id") || value_is(key, "created")
-           || value_is(key, "model")
+    return llmgw_json_is(key, "id") || llmgw_json_is(key, "created")
+           || llmgw_json_is(key, "model")
            || chunk_choice_ours(call, chunk, key, value);
 }
 
@@ -427,19 +437,20 @@ chunk_begin(dialect_call_t *call)
 
 
 dialect_do_t
-chunk_event(dialect_call_t *call, value_t event)
+chunk_event(dialect_call_t *call, llmgw_json_t event)
 {
-    chunk_t       chunk = { 0 };
-    value_t       at = { NULL, NULL }, key, value;
-    dialect_do_t  next;
+    chunk_t             chunk = { 0 };
+    dialect_do_t        next;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
     again_begin(call);
     chunk_begin(call);
 
-    while (value_member(event, &at, &key, &value)) {
-        if (!chunk_member(call, &chunk, key, value)) {
-            chunk_key(&call->data, 1, key);
-            buf_value(&call->data, value);
+    for (items = llmgw_json_members(event); llmgw_json_next(&items, &item); ) {
+        if (!chunk_member(call, &chunk, item.key, item.value)) {
+            chunk_key(&call->data, 1, item.key);
+            buf_value(&call->data, item.value);
         }
     }
 

@@ -17,8 +17,10 @@
 #define DIALECT_INNER_H
 
 #include "proto/grpc/session.h"
+#include "proto/json/check.h"
+#include "proto/json/text.h"
+#include "replica/engine/dialect/buf.h"
 #include "replica/engine/dialect/dialect.h"
-#include "replica/engine/dialect/value.h"
 
 
 #define CALL_MAX_CHOICES    128     /* OpenAI's own limit of n */
@@ -60,8 +62,8 @@ typedef struct {
     size_t        chunk_len;
 
     /* of the event under way */
-    value_t       text;
-    value_t       ids;
+    llmgw_json_t  text;
+    llmgw_json_t  ids;
     int           is_odd;       /* it cannot be kept */
 } again_t;
 
@@ -195,7 +197,7 @@ struct dialect_ops_s {
     /* The keys of a completion behind its prompt; NULL: OpenAI's. */
     void         (*generate)(dialect_call_t *call, buf_t *body);
     /* An event of a rendered prompt; NULL: OpenAI's chunks. */
-    dialect_do_t (*event)(dialect_call_t *call, value_t event);
+    dialect_do_t (*event)(dialect_call_t *call, llmgw_json_t event);
     /* Whether an answer of 5xx is the request's own fault; may be NULL. */
     int          (*is_fault)(unsigned status, const char *message);
 };
@@ -221,7 +223,7 @@ void call_step(dialect_call_t *call, step_t step, const char *path);
 
 typedef struct {
     const char  *name;      /* the key; NULL ends a list */
-    value_t      value;     /* what replaces it; absent: it is dropped */
+    llmgw_json_t      value;     /* what replaces it; absent: it is dropped */
 } edit_t;
 
 /*
@@ -232,7 +234,8 @@ int edit_body(const Llmgateway__OpenaiRequest *openai, const edit_t *edits,
     buf_t *to);
 
 /* Of Members that fit: the last of this name; absent, if there is none. */
-value_t edit_find(const Llmgateway__OpenaiRequest *openai, const char *name);
+llmgw_json_t edit_find(const Llmgateway__OpenaiRequest *openai,
+    const char *name);
 
 /* Whether the Members fit the body. */
 int edit_is_sound(const Llmgateway__OpenaiRequest *openai);
@@ -243,9 +246,9 @@ int edit_is_sound(const Llmgateway__OpenaiRequest *openai);
 dialect_do_t plan_start(dialect_call_t *call);
 
 /* Their answers of 2xx. */
-dialect_do_t plan_pieces(dialect_call_t *call, value_t answer);
-dialect_do_t plan_detokenized(dialect_call_t *call, value_t answer);
-dialect_do_t plan_rendered(dialect_call_t *call, value_t answer);
+dialect_do_t plan_pieces(dialect_call_t *call, llmgw_json_t answer);
+dialect_do_t plan_detokenized(dialect_call_t *call, llmgw_json_t answer);
+dialect_do_t plan_rendered(dialect_call_t *call, llmgw_json_t answer);
 
 /* They were refused: the next step if it goes without, or -1. */
 int plan_without(dialect_call_t *call, unsigned status, dialect_do_t *next);
@@ -282,14 +285,14 @@ int64_t ask_tokens_left(const dialect_call_t *call);
 /* Empties the message under way; withheld ids stay. */
 void message_begin(dialect_call_t *call);
 
-void message_ids(dialect_call_t *call, value_t ids, int *is_wrong);
+void message_ids(dialect_call_t *call, llmgw_json_t ids, int *is_wrong);
 
 /* Ids are missing from here on: they are not to be had, nor is what needs
    them. */
 void message_without_ids(dialect_call_t *call);
 
 /* -1: it is no string, or one too many. */
-int message_finish(dialect_call_t *call, uint32_t index, value_t reason);
+int message_finish(dialect_call_t *call, uint32_t index, llmgw_json_t reason);
 
 void message_usage(dialect_call_t *call, uint32_t prompt, uint32_t completion,
     uint32_t cached);
@@ -301,7 +304,7 @@ void message_usage_write(const dialect_call_t *call, buf_t *to);
 dialect_do_t message_end(dialect_call_t *call, int has_data);
 
 /* A prompt's ids, or its text; -1: they are no ids. */
-int message_hash_ids(value_t ids, uint32_t *count, uint64_t *hash);
+int message_hash_ids(llmgw_json_t ids, uint32_t *count, uint64_t *hash);
 
 uint64_t message_hash_text(const void *text, size_t len);
 
@@ -324,7 +327,7 @@ int piece_is_one(uint32_t id);
 void piece_write(const dialect_call_t *call, buf_t *to);
 
 /* The list's ids, into call->given; -1: they are not those that were meant. */
-int piece_read(dialect_call_t *call, value_t ids);
+int piece_read(dialect_call_t *call, llmgw_json_t ids);
 
 
 /* --- again.c: events like the last one */
@@ -335,21 +338,21 @@ int again_event(dialect_call_t *call, const char *data, size_t len,
 
 /* Around the walk of an event, and in it: where its text and its ids are. */
 void again_begin(dialect_call_t *call);
-void again_text(dialect_call_t *call, value_t text);
-void again_ids(dialect_call_t *call, value_t ids);
-void again_keep(dialect_call_t *call, value_t event);
+void again_text(dialect_call_t *call, llmgw_json_t text);
+void again_ids(dialect_call_t *call, llmgw_json_t ids);
+void again_keep(dialect_call_t *call, llmgw_json_t event);
 
 
 /* --- chunk.c: events of OpenAI's kind */
 
-dialect_do_t chunk_event(dialect_call_t *call, value_t event);
-void chunk_usage(dialect_call_t *call, value_t usage);
+dialect_do_t chunk_event(dialect_call_t *call, llmgw_json_t event);
+void chunk_usage(dialect_call_t *call, llmgw_json_t usage);
 
 
 /* --- whole.c: answers in one piece */
 
 /* 0, or -1: no memory, or too much of it. */
-int whole_delta(dialect_call_t *call, uint32_t index, value_t choice);
+int whole_delta(dialect_call_t *call, uint32_t index, llmgw_json_t choice);
 dialect_do_t whole_end(dialect_call_t *call);
 dialect_do_t whole_answer(dialect_call_t *call);
 void whole_free(dialect_call_t *call);
@@ -361,8 +364,8 @@ void whole_free(dialect_call_t *call);
 dialect_do_t fault_answer(dialect_call_t *call);
 
 /* An event that is an error. */
-int fault_is_event(value_t event);
-dialect_do_t fault_event(dialect_call_t *call, value_t event);
+int fault_is_event(llmgw_json_t event);
+dialect_do_t fault_event(dialect_call_t *call, llmgw_json_t event);
 
 
 

@@ -86,22 +86,21 @@ edit_is_sound(const Llmgateway__OpenaiRequest *openai)
 }
 
 
-value_t
+llmgw_json_t
 edit_find(const Llmgateway__OpenaiRequest *openai, const char *name)
 {
     size_t                     i;
-    value_t                    value = { NULL, NULL };
-    const char                *body;
+    llmgw_json_t               value = { 0 };
+    const uint8_t             *body;
     const Llmgateway__Member  *m;
 
-    body = (const char *) openai->body.data;
+    body = openai->body.data;
 
     for (i = 0; i < openai->n_members; i++) {
         m = openai->members[i];
 
         if (strcmp(m->key, name) == 0) {
-            value.p = body + m->value;
-            value.end = body + m->end;
+            value = llmgw_json_at(body + m->value, body + m->end);
         }
     }
 
@@ -148,7 +147,7 @@ edit_body(const Llmgateway__OpenaiRequest *openai, const edit_t *edits,
     }
 
     for ( /* void */ ; edits->name != NULL; edits++) {
-        if (edits->value.p != NULL) {
+        if (edits->value.kind != LLMGW_JSON_END) {
             buf_text(to, is_first ? "\"" : ",\"");
             buf_text(to, edits->name);
             buf_text(to, "\":");

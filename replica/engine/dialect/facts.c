@@ -49,20 +49,18 @@ dialect_find(const char *name)
 
 
 static const dialect_t *
-facts_owner(value_t models)
+facts_owner(llmgw_json_t models)
 {
-    size_t   i;
-    value_t  at = { NULL, NULL }, model, owner;
+    size_t        i;
+    llmgw_json_t  owner;
 
-    if (!value_item(value_find(models, "data"), &at, &model)) {
-        return NULL;
-    }
-
-    owner = value_find(model, "owned_by");
+    owner = llmgw_json_member(
+                llmgw_json_first(llmgw_json_member(models, "data")),
+                "owned_by");
 
     for (i = 0; i < sizeof(facts_dialects) / sizeof(facts_dialects[0]); i++) {
         if (facts_dialects[i] != &dialect_openai
-            && value_is(owner, facts_dialects[i]->name))
+            && llmgw_json_is(owner, facts_dialects[i]->name))
         {
             return facts_dialects[i];
         }
@@ -75,7 +73,7 @@ facts_owner(value_t models)
 const dialect_t *
 dialect_detect(const char *path, unsigned status, const char *body, size_t len)
 {
-    value_t  object;
+    llmgw_json_t  object;
 
     if (facts_object(status, body, len, &object) != 0) {
         return NULL;
@@ -86,14 +84,14 @@ dialect_detect(const char *path, unsigned status, const char *body, size_t len)
     }
 
     if (strcmp(path, "/props") == 0
-        && (value_find(object, "total_slots").p != NULL
-            || value_find(object, "default_generation_settings").p != NULL))
+        && (llmgw_json_member(object, "total_slots").kind
+            || llmgw_json_member(object, "default_generation_settings").kind))
     {
         return &dialect_llamacpp;
     }
 
     if (strcmp(path, "/version") == 0
-        && value_is_string(value_find(object, "version")))
+        && llmgw_json_member(object, "version").kind == LLMGW_JSON_STRING)
     {
         return &dialect_vllm;
     }
@@ -133,10 +131,11 @@ dialect_group(const dialect_t *dialect, const dialect_facts_t *facts,
 
 
 int
-facts_object(unsigned status, const char *body, size_t len, value_t *object)
+facts_object(unsigned status, const char *body, size_t len,
+    llmgw_json_t *object)
 {
-    return status == 200 && value_check(body, len, object) == 0
-           && value_is_object(*object) ? 0 : -1;
+    return status == 200 && llmgw_json_check(body, len, object) == 0
+           && object->kind == LLMGW_JSON_OBJECT ? 0 : -1;
 }
 
 
@@ -188,41 +187,41 @@ facts_metrics(dialect_facts_t *facts, unsigned status, const char *body,
 
 
 void
-facts_mix(uint64_t *numerics, const char *name, value_t value)
+facts_mix(uint64_t *numerics, const char *name, llmgw_json_t value)
 {
     XXH3_state_t  state;
 
-    if (value_is_null(value)) {
+    if (llmgw_json_is_null(value)) {
         return;
     }
 
     XXH3_64bits_reset(&state);
     XXH3_64bits_update(&state, name, strlen(name) + 1);
-    XXH3_64bits_update(&state, value.p, (size_t) (value.end - value.p));
+    XXH3_64bits_update(&state, value.begin, llmgw_json_bytes(value));
     *numerics ^= XXH3_64bits_digest(&state);
 }
 
 
 void
-facts_mix_all(uint64_t *numerics, const char *const *names, value_t object)
+facts_mix_all(uint64_t *numerics, const char *const *names, llmgw_json_t object)
 {
     for ( /* void */ ; *names != NULL; names++) {
-        facts_mix(numerics, *names, value_find(object, *names));
+        facts_mix(numerics, *names, llmgw_json_member(object, *names));
     }
 }
 
 
 /* A name that others can print and split; 0: it was added or is none. */
 static int
-facts_add_model(dialect_facts_t *facts, value_t id)
+facts_add_model(dialect_facts_t *facts, llmgw_json_t id)
 {
     char    name[DIALECT_MODEL_BYTES];
     size_t  len;
 
-    value_copy(id, name, sizeof(name));
+    llmgw_json_copy(id, name, sizeof(name));
     len = strlen(name) + 1;
 
-    if (len == 1 || (size_t) (id.end - id.p) > sizeof(name)) {
+    if (len == 1 || llmgw_json_bytes(id) > sizeof(name)) {
         return 0;
     }
 
@@ -242,13 +241,17 @@ facts_add_model(dialect_facts_t *facts, value_t id)
 
 /* The base models come first: an adapter names its parent. */
 static void
-facts_add_models(dialect_facts_t *facts, value_t data, int is_adapter)
+facts_add_models(dialect_facts_t *facts, llmgw_json_t data, int is_adapter)
 {
-    value_t  at = { NULL, NULL }, model;
+    llmgw_json_t        parent;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    while (value_item(data, &at, &model)) {
-        if (value_is_empty(value_find(model, "parent")) != is_adapter
-            && facts_add_model(facts, value_find(model, "id")) != 0)
+    for (items = llmgw_json_elements(data); llmgw_json_next(&items, &item); ) {
+        parent = llmgw_json_member(item.value, "parent");
+
+        if (llmgw_json_is_empty(parent) != is_adapter
+            && facts_add_model(facts, llmgw_json_member(item.value, "id")) != 0)
         {
             return;
         }
@@ -257,7 +260,7 @@ facts_add_models(dialect_facts_t *facts, value_t data, int is_adapter)
 
 
 static void
-facts_read_model(dialect_facts_t *facts, value_t model)
+facts_read_model(dialect_facts_t *facts, llmgw_json_t model)
 {
     uint64_t                  context;
 
@@ -266,17 +269,17 @@ facts_read_model(dialect_facts_t *facts, value_t model)
         NULL
     };
 
-    if (value_uint(value_find(model, "max_model_len"), CALL_MAX_TOKENS,
-                   &context) == 0)
+    if (llmgw_json_uint(llmgw_json_member(model, "max_model_len"),
+                        CALL_MAX_TOKENS, &context) == 0)
     {
         facts->context = (uint32_t) context;
     }
 
     facts->numerics[FACTS_OF_MODELS] = 0;
     facts_mix(&facts->numerics[FACTS_OF_MODELS], "root",
-              value_find(model, "root"));
+              llmgw_json_member(model, "root"));
     facts_mix_all(&facts->numerics[FACTS_OF_MODELS], told,
-                  value_find(model, "meta"));
+                  llmgw_json_member(model, "meta"));
 }
 
 
@@ -284,14 +287,14 @@ int
 facts_models(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len)
 {
-    value_t          at = { NULL, NULL }, object, data, first;
+    llmgw_json_t     object, data;
     dialect_facts_t  read;
 
     if (facts_object(status, body, len, &object) != 0) {
         return -1;
     }
 
-    data = value_find(object, "data");
+    data = llmgw_json_member(object, "data");
     read = *facts;
     read.nmodels = 0;
     read.models_bytes = 0;
@@ -302,10 +305,7 @@ facts_models(dialect_facts_t *facts, unsigned status, const char *body,
         return -1;
     }
 
-    if (value_item(data, &at, &first)) {
-        facts_read_model(&read, first);
-    }
-
+    facts_read_model(&read, llmgw_json_first(data));
     *facts = read;
 
     return 0;

@@ -6,9 +6,9 @@
 #ifndef FACTS_H
 #define FACTS_H
 
+#include "proto/json/walk.h"
 #include "replica/engine/dialect/dialect.h"
 #include "replica/engine/dialect/prom.h"
-#include "replica/engine/dialect/value.h"
 
 
 /* The fields of a metrics page. */
@@ -35,7 +35,7 @@ int facts_health(dialect_facts_t *facts, unsigned status,
 
 /* An answer of 200 that is an object; -1: it is not. */
 int facts_object(unsigned status, const char *body, size_t len,
-    value_t *object);
+    llmgw_json_t *object);
 
 /* Which answer a part of facts->numerics is from; it replaces its own. */
 enum {
@@ -47,8 +47,8 @@ enum {
  * Mixes in what shapes the engine's text, by name: two that are exchanged do
  * not cancel out, their order does not matter, what is absent changes nothing.
  */
-void facts_mix(uint64_t *numerics, const char *name, value_t value);
+void facts_mix(uint64_t *numerics, const char *name, llmgw_json_t value);
 void facts_mix_all(uint64_t *numerics, const char *const *names,
-    value_t object);
+    llmgw_json_t object);
 
 #endif /* FACTS_H */

@@ -32,66 +32,65 @@ typedef struct {
 
 
 int
-fault_is_event(value_t event)
+fault_is_event(llmgw_json_t event)
 {
-    value_t  at = { NULL, NULL }, error = { NULL, NULL };
-    value_t  object = { NULL, NULL }, key, value;
+    llmgw_json_t        error = { 0 };
+    llmgw_json_t        object = { 0 };
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    while (value_member(event, &at, &key, &value)) {
-        if (value_is(key, "error")) {
-            error = value;
+    for (items = llmgw_json_members(event); llmgw_json_next(&items, &item); ) {
+        if (llmgw_json_is(item.key, "error")) {
+            error = item.value;
 
-        } else if (value_is(key, "object")) {
-            object = value;
+        } else if (llmgw_json_is(item.key, "object")) {
+            object = item.value;
         }
     }
 
-    return !value_is_null(error) || value_is(object, "error");
+    return !llmgw_json_is_null(error) || llmgw_json_is(object, "error");
 }
 
 
 /* The first thing that FastAPI found wrong. */
-static value_t
-fault_detail(value_t detail)
+static llmgw_json_t
+fault_detail(llmgw_json_t detail)
 {
-    value_t  at = { NULL, NULL }, first;
-
-    if (value_is_array(detail)) {
-        return value_item(detail, &at, &first) ? value_find(first, "msg")
-                                               : detail;
-    }
-
-    return detail;
+    return detail.kind == LLMGW_JSON_ARRAY
+           ? llmgw_json_member(llmgw_json_first(detail), "msg") : detail;
 }
 
 
 static void
-fault_read(value_t said, fault_t *fault)
+fault_read(llmgw_json_t said, fault_t *fault)
 {
-    value_t  error, message, code;
+    llmgw_json_t  error, message, code;
 
     memset(fault, 0, sizeof(fault_t));
-    error = value_find(said, "error");
-    error = value_is_object(error) ? error : said;
+    error = llmgw_json_member(said, "error");
+    error = error.kind == LLMGW_JSON_OBJECT ? error : said;
 
-    message = value_find(error, "message");
+    message = llmgw_json_member(error, "message");
 
-    if (!value_is_string(message)) {
-        message = value_find(said, "error");
+    if (message.kind != LLMGW_JSON_STRING) {
+        message = llmgw_json_member(said, "error");
     }
 
-    if (!value_is_string(message)) {
-        message = fault_detail(value_find(said, "detail"));
+    if (message.kind != LLMGW_JSON_STRING) {
+        message = fault_detail(llmgw_json_member(said, "detail"));
     }
 
-    code = value_find(error, "code");
-    value_copy(message, fault->message, sizeof(fault->message));
-    value_copy(value_find(error, "type"), fault->type, sizeof(fault->type));
-    value_copy(value_find(error, "param"), fault->param,
-               sizeof(fault->param));
-    value_copy(code, fault->code, sizeof(fault->code));
+    code = llmgw_json_member(error, "code");
+    llmgw_json_copy(message, fault->message, sizeof(fault->message));
+    llmgw_json_copy(llmgw_json_member(error, "type"), fault->type,
+                    sizeof(fault->type));
+    llmgw_json_copy(llmgw_json_member(error, "param"), fault->param,
+                    sizeof(fault->param));
+    llmgw_json_copy(code, fault->code, sizeof(fault->code));
 
-    if (value_uint(code, 599, &fault->status) != 0 || fault->status < 400) {
+    if (llmgw_json_uint(code, 599, &fault->status) != 0
+        || fault->status < 400)
+    {
         fault->status = 0;
     }
 }
@@ -236,7 +235,7 @@ dialect_do_t
 fault_answer(dialect_call_t *call)
 {
     fault_t       fault;
-    value_t       said;
+    llmgw_json_t  said;
     dialect_do_t  next;
 
     memset(&fault, 0, sizeof(fault));
@@ -245,8 +244,8 @@ fault_answer(dialect_call_t *call)
         return next;
     }
 
-    if (value_check(call->answer.data, call->answer.len, &said) == 0
-        && value_is_object(said))
+    if (llmgw_json_check(call->answer.data, call->answer.len, &said) == 0
+        && said.kind == LLMGW_JSON_OBJECT)
     {
         fault_read(said, &fault);
 
@@ -263,7 +262,7 @@ fault_answer(dialect_call_t *call)
 
 
 dialect_do_t
-fault_event(dialect_call_t *call, value_t event)
+fault_event(dialect_call_t *call, llmgw_json_t event)
 {
     fault_t  fault;
 

@@ -96,13 +96,13 @@ llamacpp_generate(dialect_call_t *call, buf_t *body)
 
 /* The prompt's count comes with the events, what was delivered included. */
 static int
-llamacpp_check_prompt(dialect_call_t *call, value_t event)
+llamacpp_check_prompt(dialect_call_t *call, llmgw_json_t event)
 {
     uint64_t  n;
 
     if (call->prompt_tokens != 0
-        || value_uint(value_find(event, "tokens_evaluated"), CALL_MAX_TOKENS,
-                      &n) != 0)
+        || llmgw_json_uint(llmgw_json_member(event, "tokens_evaluated"),
+                           CALL_MAX_TOKENS, &n) != 0)
     {
         return 0;
     }
@@ -116,13 +116,13 @@ llamacpp_check_prompt(dialect_call_t *call, value_t event)
 
 /* Ids that are missing: they were held back until a character was whole. */
 static void
-llamacpp_count(dialect_call_t *call, value_t event, size_t had)
+llamacpp_count(dialect_call_t *call, llmgw_json_t event, size_t had)
 {
     uint64_t  n, known;
 
     if (!(call->want & LLMGATEWAY__WANT__WANT_IDS) || call->nids == had
-        || value_uint(value_find(event, "tokens_predicted"), CALL_MAX_TOKENS,
-                      &n) != 0)
+        || llmgw_json_uint(llmgw_json_member(event, "tokens_predicted"),
+                           CALL_MAX_TOKENS, &n) != 0)
     {
         return;
     }
@@ -137,33 +137,28 @@ llamacpp_count(dialect_call_t *call, value_t event, size_t had)
 
 
 static void
-llamacpp_finish(dialect_call_t *call, value_t event, int *is_wrong)
+llamacpp_finish(dialect_call_t *call, llmgw_json_t event, int *is_wrong)
 {
-    int             is_limit;
-    value_t         kind, timings;
-    uint64_t        n, cached;
+    int           is_limit;
+    uint64_t      n, cached;
+    llmgw_json_t  kind, flag, reason, timings;
 
-    static const char     stop[] = "\"stop\"", length[] = "\"length\"";
-    static const value_t  reasons[] = {
-        { stop, stop + sizeof(stop) - 1 },
-        { length, length + sizeof(length) - 1 }
-    };
+    kind = llmgw_json_member(event, "stop_type");
+    flag = llmgw_json_member(event, "stopped_limit");
+    is_limit = llmgw_json_is(kind, "limit") || flag.kind == LLMGW_JSON_TRUE;
+    reason = llmgw_json_of(is_limit ? "\"length\"" : "\"stop\"");
+    *is_wrong |= message_finish(call, 0, reason) != 0;
 
-    kind = value_find(event, "stop_type");
-    is_limit = value_is(kind, "limit")
-               || value_is_true(value_find(event, "stopped_limit"));
-    *is_wrong |= message_finish(call, 0, reasons[is_limit]) != 0;
+    timings = llmgw_json_member(event, "timings");
 
-    timings = value_find(event, "timings");
-
-    if (value_uint(value_find(timings, "cache_n"), CALL_MAX_TOKENS,
-                   &cached) != 0)
+    if (llmgw_json_uint(llmgw_json_member(timings, "cache_n"),
+                        CALL_MAX_TOKENS, &cached) != 0)
     {
         cached = 0;
     }
 
-    if (value_uint(value_find(event, "tokens_predicted"), CALL_MAX_TOKENS,
-                   &n) == 0)
+    if (llmgw_json_uint(llmgw_json_member(event, "tokens_predicted"),
+                        CALL_MAX_TOKENS, &n) == 0)
     {
         message_usage(call, call->prompt_tokens, (uint32_t) n,
                       (uint32_t) cached);
@@ -172,16 +167,16 @@ llamacpp_finish(dialect_call_t *call, value_t event, int *is_wrong)
 
 
 static dialect_do_t
-llamacpp_event(dialect_call_t *call, value_t event)
+llamacpp_event(dialect_call_t *call, llmgw_json_t event)
 {
     int           is_wrong, is_last;
     size_t        had;
-    value_t       content;
+    llmgw_json_t  content;
     dialect_do_t  next;
 
-    content = value_find(event, "content");
-    is_wrong = !value_is_string(content);
-    is_last = value_is_true(value_find(event, "stop"));
+    content = llmgw_json_member(event, "content");
+    is_wrong = content.kind != LLMGW_JSON_STRING;
+    is_last = llmgw_json_member(event, "stop").kind == LLMGW_JSON_TRUE;
 
     if (llamacpp_check_prompt(call, event) != 0) {
         return call_fail(call, LLMGW_GRPC_FAILED_PRECONDITION,
@@ -189,11 +184,11 @@ llamacpp_event(dialect_call_t *call, value_t event)
                          " other ids");
     }
 
-    value_string(content, &call->token);
+    buf_unescape(&call->token, content);
     had = call->nids;
 
     if (call->want & LLMGATEWAY__WANT__WANT_IDS) {
-        message_ids(call, value_find(event, "tokens"), &is_wrong);
+        message_ids(call, llmgw_json_member(event, "tokens"), &is_wrong);
     }
 
     llamacpp_count(call, event, had);
@@ -245,7 +240,7 @@ llamacpp_learn_metrics(dialect_facts_t *facts, unsigned status,
 
 /* A template that writes of thoughts: the server may take them apart. */
 static int
-llamacpp_has_thoughts(value_t template)
+llamacpp_has_thoughts(llmgw_json_t template)
 {
     size_t                    i, len;
 
@@ -253,14 +248,14 @@ llamacpp_has_thoughts(value_t template)
         "think", "thought", "reason", "<|channel|>", "<|START_"
     };
 
-    if (!value_is_string(template)) {
+    if (template.kind != LLMGW_JSON_STRING) {
         return 1;
     }
 
-    len = (size_t) (template.end - template.p);
+    len = llmgw_json_bytes(template);
 
     for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-        if (memmem(template.p, len, marks[i], strlen(marks[i])) != NULL) {
+        if (memmem(template.begin, len, marks[i], strlen(marks[i])) != NULL) {
             return 1;
         }
     }
@@ -273,8 +268,8 @@ static int
 llamacpp_learn_props(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len)
 {
-    value_t   object, settings;
-    uint64_t  slots, context;
+    uint64_t      slots, context;
+    llmgw_json_t  object, settings;
 
     static const char *const  told[] = { "build_info", "chat_template", NULL };
 
@@ -282,25 +277,25 @@ llamacpp_learn_props(dialect_facts_t *facts, unsigned status, const char *body,
         return -1;
     }
 
-    settings = value_find(object, "default_generation_settings");
+    settings = llmgw_json_member(object, "default_generation_settings");
 
-    if (value_uint(value_find(object, "total_slots"), LLAMACPP_MAX_SLOTS,
-                   &slots) == 0)
+    if (llmgw_json_uint(llmgw_json_member(object, "total_slots"),
+                        LLAMACPP_MAX_SLOTS, &slots) == 0)
     {
         facts->capacity = (int32_t) slots;
     }
 
-    if (value_uint(value_find(settings, "n_ctx"), CALL_MAX_TOKENS,
-                   &context) == 0)
+    if (llmgw_json_uint(llmgw_json_member(settings, "n_ctx"), CALL_MAX_TOKENS,
+                        &context) == 0)
     {
         facts->context = (uint32_t) context;
     }
 
-    value_copy(value_find(object, "build_info"), facts->version,
-               sizeof(facts->version));
+    llmgw_json_copy(llmgw_json_member(object, "build_info"), facts->version,
+                    sizeof(facts->version));
     facts->numerics[FACTS_OF_SERVER] = 0;
     facts_mix_all(&facts->numerics[FACTS_OF_SERVER], told, object);
-    facts->chat_is_text = !llamacpp_has_thoughts(value_find(object,
+    facts->chat_is_text = !llamacpp_has_thoughts(llmgw_json_member(object,
                                                             "chat_template"));
 
     return 0;

@@ -58,17 +58,18 @@ message_id(dialect_call_t *call, uint32_t id)
 
 
 void
-message_ids(dialect_call_t *call, value_t ids, int *is_wrong)
+message_ids(dialect_call_t *call, llmgw_json_t ids, int *is_wrong)
 {
-    value_t   at = { NULL, NULL }, value;
-    uint64_t  id;
+    uint64_t            id;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    if (!value_is_null(ids) && !value_is_array(ids)) {
+    if (!llmgw_json_is_null(ids) && ids.kind != LLMGW_JSON_ARRAY) {
         *is_wrong = 1;
     }
 
-    while (value_item(ids, &at, &value)) {
-        if (value_uint(value, INT32_MAX, &id) != 0
+    for (items = llmgw_json_elements(ids); llmgw_json_next(&items, &item); ) {
+        if (llmgw_json_uint(item.value, INT32_MAX, &id) != 0
             || message_id(call, (uint32_t) id) != 0)
         {
             *is_wrong = 1;
@@ -79,19 +80,19 @@ message_ids(dialect_call_t *call, value_t ids, int *is_wrong)
 
 
 int
-message_finish(dialect_call_t *call, uint32_t index, value_t reason)
+message_finish(dialect_call_t *call, uint32_t index, llmgw_json_t reason)
 {
     size_t  n;
 
     n = call->message.n_finish;
 
-    if (!value_is_string(reason) || n == CALL_MAX_FINISH) {
+    if (reason.kind != LLMGW_JSON_STRING || n == CALL_MAX_FINISH) {
         return -1;
     }
 
     /* The reasons' memory may still move: pointers in message_end(). */
     call->reason_at[n] = call->reasons.len;
-    value_string(reason, &call->reasons);
+    buf_unescape(&call->reasons, reason);
     buf_add(&call->reasons, "", 1);
 
     llmgateway__finish__init(&call->finish[n]);
@@ -291,23 +292,26 @@ message_prompt(dialect_call_t *call, uint32_t tokens, uint64_t hash)
 
 
 int
-message_hash_ids(value_t ids, uint32_t *count, uint64_t *hash)
+message_hash_ids(llmgw_json_t ids, uint32_t *count, uint64_t *hash)
 {
-    size_t        n;
-    uint32_t      some[64];
-    uint64_t      id;
-    value_t       at = { NULL, NULL }, value;
-    XXH3_state_t  state;
+    size_t              n;
+    uint32_t            some[64];
+    uint64_t            id;
+    XXH3_state_t        state;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    if (!value_is_array(ids)) {
+    if (ids.kind != LLMGW_JSON_ARRAY) {
         return -1;
     }
 
     XXH3_64bits_reset(&state);
 
-    for (n = 0; value_item(ids, &at, &value); n++) {
+    items = llmgw_json_elements(ids);
+
+    for (n = 0; llmgw_json_next(&items, &item); n++) {
         if (n == CALL_MAX_EVENT_IDS
-            || value_uint(value, UINT32_MAX, &id) != 0)
+            || llmgw_json_uint(item.value, UINT32_MAX, &id) != 0)
         {
             return -1;
         }

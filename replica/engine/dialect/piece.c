@@ -164,26 +164,36 @@ piece_write(const dialect_call_t *call, buf_t *to)
 }
 
 
-/* 0: the next id is this one. */
+/* 0: there is a next id. */
 static int
-piece_expect(value_t ids, value_t *at, uint32_t id)
+piece_read_one(llmgw_json_items_t *ids, uint64_t *id)
 {
-    value_t   value;
-    uint64_t  n;
+    llmgw_json_item_t  item;
 
-    return value_item(ids, at, &value) && value_uint(value, INT32_MAX, &n) == 0
-           && n == id ? 0 : -1;
+    return llmgw_json_next(ids, &item)
+           ? llmgw_json_uint(item.value, INT32_MAX, id) : -1;
+}
+
+
+/* 0: it is this one. */
+static int
+piece_expect(llmgw_json_items_t *ids, uint32_t expected)
+{
+    uint64_t  id;
+
+    return piece_read_one(ids, &id) == 0 && id == expected ? 0 : -1;
 }
 
 
 int
-piece_read(dialect_call_t *call, value_t ids)
+piece_read(dialect_call_t *call, llmgw_json_t ids)
 {
-    int        is_piece, was_piece;
-    size_t     i;
-    value_t    at = { NULL, NULL }, value;
-    uint64_t   id;
-    uint32_t  *given;
+    int                 is_piece, was_piece, is_behind;
+    size_t              i;
+    uint64_t            id;
+    uint32_t           *given;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
     given = malloc(call->nkept * sizeof(uint32_t));
 
@@ -193,31 +203,33 @@ piece_read(dialect_call_t *call, value_t ids)
 
     memcpy(given, call->given, call->nkept * sizeof(uint32_t));
     call->given_ids = given;
+    items = llmgw_json_elements(ids);
 
-    for (i = 0, was_piece = 0; i < call->nkept; i++, was_piece = is_piece) {
+    was_piece = is_behind = 0;
+
+    for (i = 0; i < call->nkept; i++, was_piece = is_piece) {
         is_piece = piece_is_one(given[i]);
 
-        if (is_piece && !was_piece && at.p != NULL
-            && piece_expect(ids, &at, PIECE_SEPARATOR) != 0)
+        if (is_piece && !was_piece && is_behind
+            && piece_expect(&items, PIECE_SEPARATOR) != 0)
         {
             return -1;
         }
 
         if (is_piece) {
-            if (!value_item(ids, &at, &value)
-                || value_uint(value, INT32_MAX, &id) != 0)
-            {
+            if (piece_read_one(&items, &id) != 0) {
                 return -1;
             }
 
             given[i] = (uint32_t) id;
+            is_behind = 1;
 
-        } else if (was_piece && piece_expect(ids, &at, given[i]) != 0) {
+        } else if (was_piece && piece_expect(&items, given[i]) != 0) {
             return -1;
         }
     }
 
     call->given = given;
 
-    return was_piece || value_item(ids, &at, &value) ? -1 : 0;
+    return was_piece || llmgw_json_next(&items, &item) ? -1 : 0;
 }

@@ -34,16 +34,18 @@ plan_refused(dialect_call_t *call, const char *why)
 static uint32_t
 plan_choices(const dialect_call_t *call)
 {
-    uint32_t  prompts;
-    uint64_t  n;
-    value_t   at = { NULL, NULL }, prompt, value;
+    uint32_t            prompts;
+    uint64_t            n;
+    llmgw_json_t        prompt;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
     if (!(call->features & LLMGATEWAY__FEATURE__FEATURE_CHOICES)) {
         return 1;
     }
 
-    if (value_uint(edit_find(call->request->openai, "n"), CALL_MAX_CHOICES,
-                   &n) != 0)
+    if (llmgw_json_uint(edit_find(call->request->openai, "n"), CALL_MAX_CHOICES,
+                        &n) != 0)
     {
         n = 1;
     }
@@ -51,12 +53,14 @@ plan_choices(const dialect_call_t *call)
     prompt = edit_find(call->request->openai, "prompt");
     prompts = 0;
 
-    if (value_is_array(prompt)
+    if (prompt.kind == LLMGW_JSON_ARRAY
         && !(call->features & LLMGATEWAY__FEATURE__FEATURE_IDS_PROMPT)
-        && value_check(prompt.p, (size_t) (prompt.end - prompt.p),
-                       &prompt) == 0)
+        && llmgw_json_check(prompt.begin, llmgw_json_bytes(prompt),
+                            &prompt) == 0)
     {
-        while (value_item(prompt, &at, &value)) {
+        items = llmgw_json_elements(prompt);
+
+        while (llmgw_json_next(&items, &item)) {
             prompts++;
         }
     }
@@ -91,7 +95,7 @@ plan_generate(dialect_call_t *call)
 
 /* A list of ids: as JSON without its brackets. */
 static int
-plan_ids(dialect_call_t *call, value_t ids)
+plan_ids(dialect_call_t *call, llmgw_json_t ids)
 {
     if (message_hash_ids(ids, &call->prompt_tokens, &call->prompt_hash) != 0
         || call->prompt_tokens == 0)
@@ -99,9 +103,7 @@ plan_ids(dialect_call_t *call, value_t ids)
         return -1;
     }
 
-    ids.p++;
-    ids.end--;
-    buf_value(&call->prompt, ids);
+    buf_add(&call->prompt, ids.begin + 1, llmgw_json_bytes(ids) - 2);
 
     return 0;
 }
@@ -109,10 +111,10 @@ plan_ids(dialect_call_t *call, value_t ids)
 
 /* A string, as it is written in JSON. */
 static void
-plan_text(dialect_call_t *call, value_t text)
+plan_text(dialect_call_t *call, llmgw_json_t text)
 {
-    call->prompt_hash = message_hash_text(text.p,
-                                          (size_t) (text.end - text.p));
+    call->prompt_hash = message_hash_text(text.begin,
+                                          llmgw_json_bytes(text));
     buf_value(&call->prompt, text);
 }
 
@@ -121,7 +123,7 @@ plan_text(dialect_call_t *call, value_t text)
 static dialect_do_t
 plan_render(dialect_call_t *call)
 {
-    value_t                             prompt;
+    llmgw_json_t                        prompt;
     const Llmgateway__GenerateRequest  *request;
 
     request = call->request;
@@ -129,8 +131,8 @@ plan_render(dialect_call_t *call)
     if (call->features & LLMGATEWAY__FEATURE__FEATURE_IDS_PROMPT) {
         prompt = edit_find(request->openai, "prompt");
 
-        if (value_check(prompt.p, (size_t) (prompt.end - prompt.p),
-                        &prompt) != 0 || plan_ids(call, prompt) != 0)
+        if (llmgw_json_check(prompt.begin, llmgw_json_bytes(prompt),
+                             &prompt) != 0 || plan_ids(call, prompt) != 0)
         {
             return call_fail(call, LLMGW_GRPC_INVALID_ARGUMENT,
                              "the prompt is no list of ids");
@@ -162,13 +164,10 @@ plan_render(dialect_call_t *call)
 static dialect_do_t
 plan_complete(dialect_call_t *call)
 {
-    static const char     text[] = "\"length\"";
-    static const value_t  length = { text, text + sizeof(text) - 1 };
-
     call->request = NULL;
     call->out = OUT_TEXT;
     message_begin(call);
-    message_finish(call, 0, length);
+    message_finish(call, 0, llmgw_json_of("\"length\""));
     message_usage(call, call->base_prompt, 0, call->base_cached);
 
     if (message_end(call, 0) == DIALECT_FAILED) {
@@ -352,7 +351,8 @@ plan_start(dialect_call_t *call)
 
     if (openai != NULL) {
         call->nchoices = plan_choices(call);
-        call->keeps_ids = edit_find(openai, "return_token_ids").p != NULL;
+        call->keeps_ids = edit_find(openai, "return_token_ids").kind
+                          != LLMGW_JSON_END;
     }
 
     if (delivered != NULL) {
@@ -374,12 +374,12 @@ plan_start(dialect_call_t *call)
 
 /* Whether the text ends with what stands for half a character. */
 static int
-plan_is_cut(value_t text)
+plan_is_cut(llmgw_json_t text)
 {
     int    is_cut;
     buf_t  buf = { NULL, 0, 0, 0 };
 
-    value_string(text, &buf);
+    buf_unescape(&buf, text);
     is_cut = buf.len >= 3 && memcmp(buf.data + buf.len - 3, "\xef\xbf\xbd",
                                     3) == 0;
     buf_free(&buf);
@@ -389,9 +389,9 @@ plan_is_cut(value_t text)
 
 
 dialect_do_t
-plan_pieces(dialect_call_t *call, value_t answer)
+plan_pieces(dialect_call_t *call, llmgw_json_t answer)
 {
-    if (piece_read(call, value_find(answer, "tokens")) != 0) {
+    if (piece_read(call, llmgw_json_member(answer, "tokens")) != 0) {
         return plan_refused(call, "some of its ids are not known");
     }
 
@@ -400,14 +400,14 @@ plan_pieces(dialect_call_t *call, value_t answer)
 
 
 dialect_do_t
-plan_detokenized(dialect_call_t *call, value_t answer)
+plan_detokenized(dialect_call_t *call, llmgw_json_t answer)
 {
-    size_t   cut;
-    value_t  text;
+    size_t        cut;
+    llmgw_json_t  text;
 
-    text = value_find(answer, call->dialect->ops->detokenized);
+    text = llmgw_json_member(answer, call->dialect->ops->detokenized);
 
-    if (!value_is_string(text)) {
+    if (text.kind != LLMGW_JSON_STRING) {
         return call_malformed(call, "ids as no text");
     }
 
@@ -431,29 +431,29 @@ plan_detokenized(dialect_call_t *call, value_t answer)
 
 
 dialect_do_t
-plan_rendered(dialect_call_t *call, value_t answer)
+plan_rendered(dialect_call_t *call, llmgw_json_t answer)
 {
-    value_t   prompt;
-    uint64_t  context;
+    uint64_t      context;
+    llmgw_json_t  prompt;
 
     if (call->dialect->ops->renders_text) {
-        prompt = value_find(answer, "prompt");
+        prompt = llmgw_json_member(answer, "prompt");
 
-        if (!value_is_string(prompt)) {
+        if (prompt.kind != LLMGW_JSON_STRING) {
             return call_malformed(call, "no rendered prompt");
         }
 
         plan_text(call, prompt);
 
-    } else if (plan_ids(call, value_find(answer, "tokens")) != 0) {
+    } else if (plan_ids(call, llmgw_json_member(answer, "tokens")) != 0) {
         return call_malformed(call, "no list of a prompt's ids");
     }
 
     call->context = call->facts->context;
 
     if (call->dialect->ops->says_context
-        && value_uint(value_find(answer, "max_model_len"), UINT32_MAX,
-                      &context) == 0)
+        && llmgw_json_uint(llmgw_json_member(answer, "max_model_len"),
+                           UINT32_MAX, &context) == 0)
     {
         call->context = (uint32_t) context;
     }

@@ -101,8 +101,8 @@ static int
 sglang_learn_server(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len)
 {
-    value_t                   object;
-    uint64_t                  running, engines;
+    uint64_t      running, engines;
+    llmgw_json_t  object, parser, defaults;
 
     static const char *const  told[] = {
         "model_path", "revision", "dtype", "quantization", "kv_cache_dtype",
@@ -115,23 +115,26 @@ sglang_learn_server(dialect_facts_t *facts, unsigned status, const char *body,
         return -1;
     }
 
-    if (value_uint(value_find(object, "dp_size"), 1000, &engines) != 0) {
+    if (llmgw_json_uint(llmgw_json_member(object, "dp_size"), 1000, &engines)
+        != 0)
+    {
         engines = 1;
     }
 
-    if (value_uint(value_find(object, "max_running_requests"), 1000000,
-                   &running) == 0)
+    if (llmgw_json_uint(llmgw_json_member(object, "max_running_requests"),
+                        1000000, &running) == 0)
     {
         facts->capacity = (int32_t) (running * (engines == 0 ? 1 : engines));
     }
 
-    value_copy(value_find(object, "version"), facts->version,
-               sizeof(facts->version));
+    llmgw_json_copy(llmgw_json_member(object, "version"), facts->version,
+                    sizeof(facts->version));
     facts->numerics[FACTS_OF_SERVER] = 0;
     facts_mix_all(&facts->numerics[FACTS_OF_SERVER], told, object);
-    facts->chat_is_text = value_is_null(value_find(object, "reasoning_parser"))
-                          && value_is(value_find(object, "sampling_defaults"),
-                                      "openai");
+    parser = llmgw_json_member(object, "reasoning_parser");
+    defaults = llmgw_json_member(object, "sampling_defaults");
+    facts->chat_is_text = llmgw_json_is_null(parser)
+                          && llmgw_json_is(defaults, "openai");
 
     return 0;
 }

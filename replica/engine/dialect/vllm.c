@@ -99,14 +99,14 @@ static int
 vllm_learn_version(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len)
 {
-    value_t  object;
+    llmgw_json_t  object;
 
     if (facts_object(status, body, len, &object) != 0) {
         return -1;
     }
 
-    value_copy(value_find(object, "version"), facts->version,
-               sizeof(facts->version));
+    llmgw_json_copy(llmgw_json_member(object, "version"), facts->version,
+                    sizeof(facts->version));
 
     return 0;
 }

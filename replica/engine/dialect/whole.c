@@ -82,12 +82,12 @@ whole_free(dialect_call_t *call)
 
 
 static whole_call_t *
-whole_call_at(whole_choice_t *choice, value_t index)
+whole_call_at(whole_choice_t *choice, llmgw_json_t index)
 {
     uint64_t       i;
     whole_call_t  *grown;
 
-    if (value_uint(index, WHOLE_MAX_CALLS - 1, &i) != 0) {
+    if (llmgw_json_uint(index, WHOLE_MAX_CALLS - 1, &i) != 0) {
         return NULL;
     }
 
@@ -109,31 +109,36 @@ whole_call_at(whole_choice_t *choice, value_t index)
 
 
 static void
-whole_first(buf_t *to, value_t value)
+whole_first(buf_t *to, llmgw_json_t value)
 {
-    if (to->len == 0 && !value_is_empty(value)) {
+    if (to->len == 0 && !llmgw_json_is_empty(value)) {
         buf_value(to, value);
     }
 }
 
 
 static int
-whole_calls(whole_choice_t *choice, value_t calls)
+whole_calls(whole_choice_t *choice, llmgw_json_t calls)
 {
-    value_t        at = { NULL, NULL }, item, function;
-    whole_call_t  *call;
+    llmgw_json_t        function;
+    whole_call_t       *call;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    while (value_item(calls, &at, &item)) {
-        call = whole_call_at(choice, value_find(item, "index"));
+    items = llmgw_json_elements(calls);
+
+    while (llmgw_json_next(&items, &item)) {
+        call = whole_call_at(choice, llmgw_json_member(item.value, "index"));
 
         if (call == NULL) {
             return -1;
         }
 
-        function = value_find(item, "function");
-        whole_first(&call->id, value_find(item, "id"));
-        whole_first(&call->name, value_find(function, "name"));
-        value_string(value_find(function, "arguments"), &call->arguments);
+        function = llmgw_json_member(item.value, "function");
+        whole_first(&call->id, llmgw_json_member(item.value, "id"));
+        whole_first(&call->name, llmgw_json_member(function, "name"));
+        buf_unescape(&call->arguments,
+                     llmgw_json_member(function, "arguments"));
     }
 
     return 0;
@@ -141,33 +146,34 @@ whole_calls(whole_choice_t *choice, value_t calls)
 
 
 static void
-whole_logprobs(whole_choice_t *choice, value_t logprobs)
+whole_logprobs(whole_choice_t *choice, llmgw_json_t logprobs)
 {
-    value_t  at = { NULL, NULL }, item, content;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    content = value_find(logprobs, "content");
+    items = llmgw_json_elements(llmgw_json_member(logprobs, "content"));
 
-    while (value_item(content, &at, &item)) {
+    while (llmgw_json_next(&items, &item)) {
         buf_text(&choice->logprobs, choice->logprobs.len > 0 ? "," : "");
-        buf_value(&choice->logprobs, item);
+        buf_value(&choice->logprobs, item.value);
     }
 }
 
 
 static void
-whole_thoughts(whole_choice_t *choice, value_t delta)
+whole_thoughts(whole_choice_t *choice, llmgw_json_t delta)
 {
-    size_t                    i;
-    value_t                   value;
+    size_t        i;
+    llmgw_json_t  value;
 
     static const char *const  keys[] = { "reasoning_content", "reasoning" };
 
     for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        value = value_find(delta, keys[i]);
+        value = llmgw_json_member(delta, keys[i]);
 
-        if (!value_is_empty(value)) {
+        if (!llmgw_json_is_empty(value)) {
             choice->thoughts_key = keys[i];
-            value_string(value, &choice->thoughts);
+            buf_unescape(&choice->thoughts, value);
             return;
         }
     }
@@ -175,10 +181,10 @@ whole_thoughts(whole_choice_t *choice, value_t delta)
 
 
 int
-whole_delta(dialect_call_t *call, uint32_t index, value_t choice)
+whole_delta(dialect_call_t *call, uint32_t index, llmgw_json_t choice)
 {
-    value_t          delta;
     assembly_t      *all;
+    llmgw_json_t     delta;
     whole_choice_t  *to;
 
     if (call->assembly == NULL) {
@@ -192,20 +198,20 @@ whole_delta(dialect_call_t *call, uint32_t index, value_t choice)
     all = call->assembly;
     to = &all->choices[index];
     all->n = index >= all->n ? index + 1 : all->n;
-    all->bytes += (size_t) (choice.end - choice.p);
+    all->bytes += llmgw_json_bytes(choice);
 
     if (all->bytes > DIALECT_WHOLE_BYTES) {
         return -1;
     }
 
-    delta = value_find(choice, "delta");
-    value_string(value_find(choice, "text"), &to->content);
-    value_string(value_find(delta, "content"), &to->content);
+    delta = llmgw_json_member(choice, "delta");
+    buf_unescape(&to->content, llmgw_json_member(choice, "text"));
+    buf_unescape(&to->content, llmgw_json_member(delta, "content"));
     whole_thoughts(to, delta);
-    whole_logprobs(to, value_find(choice, "logprobs"));
-    whole_first(&to->reason, value_find(choice, "finish_reason"));
+    whole_logprobs(to, llmgw_json_member(choice, "logprobs"));
+    whole_first(&to->reason, llmgw_json_member(choice, "finish_reason"));
 
-    return whole_calls(to, value_find(delta, "tool_calls"));
+    return whole_calls(to, llmgw_json_member(delta, "tool_calls"));
 }
 
 
@@ -328,7 +334,7 @@ whole_write(dialect_call_t *call, buf_t *to)
 
 /* The answer stands in call->answer: put it out, and what it counted. */
 static dialect_do_t
-whole_out(dialect_call_t *call, value_t usage)
+whole_out(dialect_call_t *call, llmgw_json_t usage)
 {
     if (call->answer.failed) {
         return call_fail(call, LLMGW_GRPC_UNAVAILABLE, "no memory");
@@ -349,7 +355,7 @@ whole_out(dialect_call_t *call, value_t usage)
 dialect_do_t
 whole_end(dialect_call_t *call)
 {
-    value_t        answer = { NULL, NULL };
+    llmgw_json_t       answer = { 0 };
     Llmgateway__Usage  usage;
 
     call->answer.len = 0;
@@ -374,14 +380,18 @@ whole_end(dialect_call_t *call)
 
 
 static int
-whole_is_aborted(value_t answer)
+whole_is_aborted(llmgw_json_t answer)
 {
-    value_t  at = { NULL, NULL }, choice, reason;
+    llmgw_json_t        reason;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    while (value_item(value_find(answer, "choices"), &at, &choice)) {
-        reason = value_find(choice, "finish_reason");
+    items = llmgw_json_elements(llmgw_json_member(answer, "choices"));
 
-        if (value_is(reason, "abort") || value_is(reason, "error")) {
+    while (llmgw_json_next(&items, &item)) {
+        reason = llmgw_json_member(item.value, "finish_reason");
+
+        if (llmgw_json_is(reason, "abort") || llmgw_json_is(reason, "error")) {
             return 1;
         }
     }
@@ -394,11 +404,13 @@ whole_is_aborted(value_t answer)
 dialect_do_t
 whole_answer(dialect_call_t *call)
 {
-    buf_t    to = { NULL, 0, 0, 0 }, was;
-    value_t  at = { NULL, NULL }, answer, key, value, usage;
+    buf_t               to = { NULL, 0, 0, 0 }, was;
+    llmgw_json_t        answer, usage;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
 
-    if (value_check(call->answer.data, call->answer.len, &answer) != 0
-        || !value_is_object(answer))
+    if (llmgw_json_check(call->answer.data, call->answer.len, &answer) != 0
+        || answer.kind != LLMGW_JSON_OBJECT)
     {
         return call_malformed(call, "an answer that is no JSON object");
     }
@@ -419,14 +431,15 @@ whole_answer(dialect_call_t *call)
     buf_text(&to, ",\"model\":");
     buf_add(&to, call->model.data, call->model.len);
 
-    while (value_member(answer, &at, &key, &value)) {
-        if (!value_is(key, "id") && !value_is(key, "created")
-            && !value_is(key, "model"))
+    for (items = llmgw_json_members(answer); llmgw_json_next(&items, &item); ) {
+        if (!llmgw_json_is(item.key, "id")
+            && !llmgw_json_is(item.key, "created")
+            && !llmgw_json_is(item.key, "model"))
         {
             buf_text(&to, ",");
-            buf_value(&to, key);
+            buf_value(&to, item.key);
             buf_text(&to, ":");
-            buf_value(&to, value);
+            buf_value(&to, item.value);
         }
     }
 
@@ -434,8 +447,7 @@ whole_answer(dialect_call_t *call)
 
     was = call->answer;
     call->answer = to;
-    usage = value_find(answer, "usage");
-    at.p = NULL;
+    usage = llmgw_json_member(answer, "usage");
 
     if (whole_out(call, usage) == DIALECT_FAILED) {
         buf_free(&was);

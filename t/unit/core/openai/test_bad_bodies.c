@@ -256,11 +256,11 @@ depth_has_a_limit(void **state)
     static const bad_t    deep = { CHAT, NULL, "invalid_json", "",
                                    "more than 64 levels" };
 
-    len = nested(text, LLMGW_OPENAI_MAX_DEPTH - 1);
+    len = nested(text, LLMGW_JSON_MAX_DEPTH - 1);
     assert_int_equal(scene_read(&body, CHAT, text, len, &error), 0);
     scene_done(&body);
 
-    len = nested(text, LLMGW_OPENAI_MAX_DEPTH);
+    len = nested(text, LLMGW_JSON_MAX_DEPTH);
     assert_bad(&deep, text, len);
 
     len = nested(text, 10000);

@@ -17,8 +17,9 @@
 #include <cmocka.h>
 
 #include "proto/grpc/session.h"
+#include "proto/json/check.h"
+#include "proto/json/text.h"
 #include "replica/engine/dialect/dialect.h"
-#include "replica/engine/dialect/value.h"
 
 
 #define PLAYED_MEMBERS  64
@@ -61,20 +62,24 @@ static inline void
 played_openai(played_t *p, Llmgateway__Api api, const char *body)
 {
     size_t               n;
-    value_t              at = { NULL, NULL }, object, key, value;
+    llmgw_json_t         object;
+    llmgw_json_item_t    item;
+    llmgw_json_items_t   items;
     Llmgateway__Member  *m;
 
-    assert_int_equal(value_check(body, strlen(body), &object), 0);
+    assert_int_equal(llmgw_json_check(body, strlen(body), &object), 0);
 
-    for (n = 0; value_member(object, &at, &key, &value); n++) {
+    items = llmgw_json_members(object);
+
+    for (n = 0; llmgw_json_next(&items, &item); n++) {
         assert_true(n < PLAYED_MEMBERS);
         m = &p->members[n];
         llmgateway__member__init(m);
-        value_copy(key, p->keys[n], sizeof(p->keys[n]));
+        llmgw_json_copy(item.key, p->keys[n], sizeof(p->keys[n]));
         m->key = p->keys[n];
-        m->begin = (uint32_t) (key.p - body);
-        m->value = (uint32_t) (value.p - body);
-        m->end = (uint32_t) (value.end - body);
+        m->begin = (uint32_t) (item.key.begin - (const uint8_t *) body);
+        m->value = (uint32_t) (item.value.begin - (const uint8_t *) body);
+        m->end = (uint32_t) (item.value.end - (const uint8_t *) body);
         p->list[n] = m;
     }
 

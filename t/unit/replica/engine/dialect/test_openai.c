@@ -130,7 +130,7 @@ static void
 events_of_another_form_are_refused(void **state)
 {
     size_t                    i;
-    char                      deep[2 * VALUE_MAX_DEPTH + 40];
+    char                      deep[2 * LLMGW_JSON_MAX_DEPTH + 40];
     played_t                  p;
 
     static const char *const  bad[] = {
@@ -158,7 +158,7 @@ events_of_another_form_are_refused(void **state)
         played_end(&p);
     }
 
-    for (i = 0; i <= VALUE_MAX_DEPTH; i++) {
+    for (i = 0; i <= LLMGW_JSON_MAX_DEPTH; i++) {
         memset(deep + i, '[', 1);
     }
 
@@ -218,7 +218,7 @@ errors_get_one_shape(void **state)
     assert_refused(422, "{\"object\":\"error\",\"message\":\"m\\\"\\n\","
                    "\"type\":\"BadRequestError\",\"param\":null,\"code\":400}",
                    LLMGW_GRPC_INVALID_ARGUMENT,
-                   "failure=422 {\"error\":{\"message\":\"m\\\"\\u000a\","
+                   "failure=422 {\"error\":{\"message\":\"m\\\"\\n\","
                    "\"type\":\"BadRequestError\",\"param\":null,"
                    "\"code\":null}}");
     assert_refused(422, "{\"detail\":[{\"loc\":[1],\"msg\":\"field\"}]}",

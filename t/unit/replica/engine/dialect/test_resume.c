@@ -321,7 +321,7 @@ a_completion_goes_on_behind_its_text(void **state)
     assert_int_equal(played_start(&p, "vllm"), DIALECT_ASK);
     played_asks(&p, "/v1/completions",
                 "{\"stream\":true,\"stream_options\":{\"include_usage\":true},"
-                "\"max_tokens\":13,\"prompt\":\"once\\n up\\u000a\"}");
+                "\"max_tokens\":13,\"prompt\":\"once\\n up\\n\"}");
     played_end(&p);
 }
 

@@ -1,0 +1,36 @@
+
+/* Strings of JSON as the text that they mean. */
+
+#ifndef LLMGW_JSON_TEXT_H
+#define LLMGW_JSON_TEXT_H
+
+#include "proto/json/walk.h"
+
+
+/* Room that llmgw_json_text() wants at the end of what it writes. */
+#define LLMGW_JSON_TEXT_ROOM  4
+
+
+/*
+ * Writes the next piece of a string's text, at most `room` bytes, at least
+ * LLMGW_JSON_TEXT_ROOM of which must be there.  *from is NULL at first, and
+ * stands behind what was written then.  Characters are not split; half a
+ * surrogate pair becomes U+FFFD.  Returns the bytes; 0: no more.
+ */
+size_t llmgw_json_text(const llmgw_json_t *string, const uint8_t **from,
+    void *out, size_t room);
+
+/*
+ * The beginning of a string's text, whole characters and a NUL: `size` bytes at
+ * most, and at least one more than LLMGW_JSON_TEXT_ROOM.  Of no string: "".
+ */
+void llmgw_json_copy(llmgw_json_t value, char *to, size_t size);
+
+/*
+ * The character of an escape \uXXXX or of two that are a surrogate pair, and
+ * its length.  0: there is half a pair, or it is cut off.
+ */
+size_t llmgw_json_unicode(const uint8_t *p, const uint8_t *end,
+    uint32_t *character);
+
+#endif /* LLMGW_JSON_TEXT_H */
