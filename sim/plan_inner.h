@@ -1,0 +1,19 @@
+
+/* What the two halves of a plan's making share. */
+
+#ifndef SIM_PLAN_INNER_H
+#define SIM_PLAN_INNER_H
+
+#include "sim/settings.h"
+
+
+int plan_fail(sim_plan_t *plan, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int plan_is_page(const sim_settings_t *s);
+
+/* scheduler, preemption: of the bundle, or NULL. */
+int plan_model(sim_plan_t *plan, const sim_settings_t *s,
+    const char *scheduler, const char *preemption);
+int plan_pools(sim_plan_t *plan, const sim_settings_t *s);
+
+#endif /* SIM_PLAN_INNER_H */
