@@ -279,14 +279,14 @@ ngx_http_llmgw_openai_chunk(ngx_http_llmgw_stream_t *stream,
     }
 
     if (token->text_len
-        && ngx_http_llmgw_openai_chunk_text(stream, token) != NGX_OK)
+        && ngx_http_llmgw_openai_chunk_choice(stream, token) != NGX_OK)
     {
         return NGX_ERROR;
     }
 
     if (o->nfinished && !o->shows_finish) {
         o->shows_finish = 1;
-        return ngx_http_llmgw_openai_chunk_finish(stream);
+        return ngx_http_llmgw_openai_chunk_choice(stream, NULL);
     }
 
     return NGX_OK;

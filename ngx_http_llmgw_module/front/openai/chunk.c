@@ -23,8 +23,6 @@ static ngx_int_t ngx_http_llmgw_openai_append(ngx_http_llmgw_stream_t *stream,
 static void ngx_http_llmgw_openai_join(u_char *p, u_char *end, u_char eol);
 static char *ngx_http_llmgw_openai_choice(ngx_http_llmgw_openai_t *o,
     char *p);
-static char *ngx_http_llmgw_openai_end(ngx_http_llmgw_openai_t *o, char *p,
-    const char *reason, size_t len);
 static char *ngx_http_llmgw_openai_reason(ngx_http_llmgw_openai_t *o, char *p,
     const char *reason, size_t len);
 static char *ngx_http_llmgw_openai_usage(ngx_http_llmgw_openai_t *o, char *p);
@@ -126,41 +124,61 @@ ngx_http_llmgw_openai_join(u_char *p, u_char *end, u_char eol)
 
 
 ngx_int_t
-ngx_http_llmgw_openai_chunk_text(ngx_http_llmgw_stream_t *stream,
+ngx_http_llmgw_openai_chunk_choice(ngx_http_llmgw_stream_t *stream,
     const llmgw_token_t *token)
 {
     char                     *p;
+    size_t                    size;
     ngx_buf_t                *b;
+    ngx_uint_t                has_content;
     ngx_http_llmgw_openai_t  *o = stream->data;
 
-    b = ngx_http_llmgw_output_room(stream, o->head.len
-                           + NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES
-                           + llmgw_json_escape_bytes(token->text,
-                                                     token->text_len));
+    size = o->head.len + NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES;
+
+    if (token) {
+        size += llmgw_json_escape_bytes(token->text, token->text_len);
+        o->has_text = 1;
+    }
+
+    b = ngx_http_llmgw_output_room(stream, size);
     if (b == NULL) {
         return NGX_ERROR;
     }
 
-    o->has_text = 1;
     p = ngx_http_llmgw_openai_choice(o, (char *) b->last);
+    has_content = (token || !o->has_role);
 
     if (!ngx_http_llmgw_openai_is_chat(o)) {
         p = llmgw_json_literal(p, "\"text\":\"");
 
-    } else if (o->has_role) {
-        p = llmgw_json_literal(p, "\"delta\":{\"content\":\"");
-
-    } else {
+    } else if (!o->has_role) {
         p = llmgw_json_literal(p, "\"delta\":{\"role\":\"assistant\","
                                   "\"content\":\"");
-        o->has_role = 1;
+    } else {
+        p = has_content ? llmgw_json_literal(p, "\"delta\":{\"content\":\"")
+                        : llmgw_json_literal(p, "\"delta\":{");
     }
 
-    p = llmgw_json_escape(p, token->text, token->text_len);
-    p = ngx_http_llmgw_openai_is_chat(o) ? llmgw_json_literal(p, "\"}")
-                                         : llmgw_json_literal(p, "\"");
+    if (token) {
+        p = llmgw_json_escape(p, token->text, token->text_len);
+    }
 
-    b->last = (u_char *) ngx_http_llmgw_openai_end(o, p, NULL, 0);
+    p = !ngx_http_llmgw_openai_is_chat(o) ? llmgw_json_literal(p, "\"")
+        : has_content ? llmgw_json_literal(p, "\"}")
+                      : llmgw_json_literal(p, "}");
+
+    o->has_role = 1;
+    p = token ? ngx_http_llmgw_openai_reason(o, p, NULL, 0)
+              : ngx_http_llmgw_openai_reason(o, p, (char *) o->usage.finish,
+                                             o->usage.finish_len);
+
+    /* a client that wants usage is told where none is */
+
+    if (o->request.include_usage) {
+        p = llmgw_json_literal(p, ",\"usage\":null");
+    }
+
+    b->last = (u_char *) llmgw_json_literal(p, "}\n\n");
 
     return NGX_OK;
 }
@@ -177,22 +195,6 @@ ngx_http_llmgw_openai_choice(ngx_http_llmgw_openai_t *o, char *p)
 }
 
 
-/* The rest of a chunk: a client that wants usage is told where none is. */
-
-static char *
-ngx_http_llmgw_openai_end(ngx_http_llmgw_openai_t *o, char *p,
-    const char *reason, size_t len)
-{
-    p = ngx_http_llmgw_openai_reason(o, p, reason, len);
-
-    if (o->request.include_usage) {
-        p = llmgw_json_literal(p, ",\"usage\":null");
-    }
-
-    return llmgw_json_literal(p, "}\n\n");
-}
-
-
 static char *
 ngx_http_llmgw_openai_reason(ngx_http_llmgw_openai_t *o, char *p,
     const char *reason, size_t len)
@@ -202,41 +204,6 @@ ngx_http_llmgw_openai_reason(ngx_http_llmgw_openai_t *o, char *p,
             : llmgw_json_literal(p, "null");
 
     return llmgw_json_literal(p, "}]");
-}
-
-
-ngx_int_t
-ngx_http_llmgw_openai_chunk_finish(ngx_http_llmgw_stream_t *stream)
-{
-    char                     *p;
-    ngx_buf_t                *b;
-    ngx_http_llmgw_openai_t  *o = stream->data;
-
-    b = ngx_http_llmgw_output_room(stream, o->head.len
-                                     + NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES);
-    if (b == NULL) {
-        return NGX_ERROR;
-    }
-
-    p = ngx_http_llmgw_openai_choice(o, (char *) b->last);
-
-    if (!ngx_http_llmgw_openai_is_chat(o)) {
-        p = llmgw_json_literal(p, "\"text\":\"\"");
-
-    } else if (o->has_role) {
-        p = llmgw_json_literal(p, "\"delta\":{}");
-
-    } else {
-        p = llmgw_json_literal(p, "\"delta\":{\"role\":\"assistant\","
-                                  "\"content\":\"\"}");
-        o->has_role = 1;
-    }
-
-    b->last = (u_char *) ngx_http_llmgw_openai_end(o, p,
-                                                   (char *) o->usage.finish,
-                                                   o->usage.finish_len);
-
-    return NGX_OK;
 }
 
 

@@ -85,9 +85,9 @@ ngx_int_t ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_head(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_data(ngx_http_llmgw_stream_t *stream,
     const ProtobufCBinaryData *data);
-ngx_int_t ngx_http_llmgw_openai_chunk_text(ngx_http_llmgw_stream_t *stream,
+/* The token's text; token NULL: the reason of the end. */
+ngx_int_t ngx_http_llmgw_openai_chunk_choice(ngx_http_llmgw_stream_t *stream,
     const llmgw_token_t *token);
-ngx_int_t ngx_http_llmgw_openai_chunk_finish(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_usage(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_done(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_error(ngx_http_llmgw_stream_t *stream,
