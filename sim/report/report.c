@@ -214,7 +214,24 @@ report_watch_progress(void *data, int64_t clock_us, size_t ended)
 static void
 report_watch_decided(void *data, const fleet_decision_t *decision)
 {
-    report_decided(&((report_t *) data)->decided, decision);
+    report_t  *r;
+
+    r = data;
+
+    if (r->decided.targets != NULL) {
+        report_decided(&r->decided, decision);
+    }
+
+    if (r->log.out != NULL) {
+        report_log_decided(&r->log, decision);
+    }
+}
+
+
+static void
+report_watch_chose(void *data, const fleet_chosen_t *chosen)
+{
+    report_log_chose(&((report_t *) data)->log, chosen);
 }
 
 
@@ -223,6 +240,56 @@ report_is_traced(const report_options_t *o)
 {
     return strcmp(o->trace_level, "decisions") == 0
            || o->decisions_table != NULL;
+}
+
+
+static int
+report_begin_table(report_t *r, fleet_config_t *config, char *error)
+{
+    const report_options_t  *o;
+
+    o = r->options;
+
+    if (!report_is_traced(o)) {
+        return 0;
+    }
+
+    config->top = (uint32_t) o->top;
+    r->watch.decided = report_watch_decided;
+
+    if (report_decided_init(&r->decided, config->replicas) != 0) {
+        snprintf(error, REPORT_ERROR_BYTES, "no memory");
+        return -1;
+    }
+
+    if (o->decisions_table != NULL
+        && report_decided_table(&r->decided, o->decisions_table) != 0)
+    {
+        return report_cannot(o->decisions_table, error);
+    }
+
+    return 0;
+}
+
+
+static int
+report_begin_log(report_t *r, const fleet_config_t *config, char *error)
+{
+    const report_options_t  *o;
+
+    o = r->options;
+
+    if (o->decisions == NULL) {
+        return 0;
+    }
+
+    r->watch.decided = report_watch_decided;
+    r->watch.chose = report_watch_chose;
+
+    return report_log_open(&r->log, o->decisions, config,
+                           (uint32_t) o->decisions_top,
+                           o->decisions_sample / 100) == 0
+           ? 0 : report_cannot(o->decisions, error);
 }
 
 
@@ -247,25 +314,8 @@ report_begin(report_t *report, fleet_config_t *config, const work_t *work,
     report->watch.progress = report_watch_progress;
     report_progress_init(&report->progress, "simulating", work->n);
 
-    if (!report_is_traced(o)) {
-        return 0;
-    }
-
-    config->top = (uint32_t) o->top;
-    report->watch.decided = report_watch_decided;
-
-    if (report_decided_init(&report->decided, config->replicas) != 0) {
-        snprintf(error, REPORT_ERROR_BYTES, "no memory");
-        return -1;
-    }
-
-    if (o->decisions_table != NULL
-        && report_decided_table(&report->decided, o->decisions_table) != 0)
-    {
-        return report_cannot(o->decisions_table, error);
-    }
-
-    return 0;
+    return report_begin_table(report, config, error) != 0
+           || report_begin_log(report, config, error) != 0 ? -1 : 0;
 }
 
 
@@ -275,8 +325,8 @@ static int
 report_write_full(report_told_t *t, FILE *out)
 {
     return report_full(&t->run, &t->summary, &t->report->fitness,
-                       t->report->watch.decided != NULL ? &t->report->decided
-                                                        : NULL, out);
+                       t->report->decided.targets != NULL
+                       ? &t->report->decided : NULL, out);
 }
 
 
@@ -434,6 +484,10 @@ report_tell(report_told_t *t, char *error)
         return report_cannot(o->decisions_table, error);
     }
 
+    if (report_log_close(&t->report->log) != 0) {
+        return report_cannot(o->decisions, error);
+    }
+
     return report_file(t, o->report, report_write_full, error) != 0
            || report_file(t, o->metrics, report_write_metrics, error) != 0
            || report_file(t, o->results, report_write_results, error) != 0
@@ -474,4 +528,5 @@ report_done(report_t *report)
 {
     report_progress_done(&report->progress);
     report_decided_done(&report->decided);
+    report_log_close(&report->log);
 }

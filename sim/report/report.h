@@ -19,6 +19,7 @@
 #include "common/options.h"
 #include "sim/report/decided.h"
 #include "sim/report/fitness.h"
+#include "sim/report/log/write.h"
 #include "sim/report/progress.h"
 #include "sim/report/run.h"
 #include "sim/work/trace/trace.h"
@@ -35,6 +36,8 @@ typedef struct {
     const char  *table;
     const char  *decisions_table;
     const char  *decisions;
+    int64_t      decisions_top;
+    double       decisions_sample;
     const char  *slo_ttft;
     const char  *slo_itl;
     const char  *slo_e2e;
@@ -72,6 +75,12 @@ typedef struct {
     { .name = "decisions", .kind = OPTION_STRING, .metavar = "FILE",          \
       .offset = offsetof(s, m.decisions),                                     \
       .help = "write the decision log that explain reads" },                  \
+    { .name = "decisions-top", .kind = OPTION_INT, .value = "0",              \
+      .offset = offsetof(s, m.decisions_top), .min = 0, .max = 65535,         \
+      .help = "candidates in its lines, the best; 0: all" },                  \
+    { .name = "decisions-sample", .kind = OPTION_DOUBLE, .value = "100",      \
+      .metavar = "PERCENT", .offset = offsetof(s, m.decisions_sample),        \
+      .min = 0, .max = 100, .help = "share of requests in it" },              \
     { .name = "slo-ttft", .kind = OPTION_STRING, .metavar = "CLASS=TIME,...", \
       .offset = offsetof(s, m.slo_ttft),                                      \
       .help = "targets for goodput: first token" },                           \
@@ -112,6 +121,7 @@ typedef struct {
     report_saturation_t      saturation;
     report_fitness_t         fitness;
     report_decided_t         decided;
+    report_log_t             log;
     report_progress_t        progress;
     fleet_watch_t            watch;
 } report_t;
