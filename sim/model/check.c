@@ -46,6 +46,29 @@ check_blocks(const model_replica_t *replica)
 }
 
 
+/* Do its blocks hold the tokens that are computed, and no others? */
+static int
+check_tokens(const model_replica_t *replica, const model_request_t *request)
+{
+    uint64_t  held, wanted;
+
+    wanted = model_progress(replica, request);
+    held = request->tail;
+
+    if (request->nblocks > 0) {
+        held += (request->nblocks - 1) * (uint64_t) replica->kv.block_tokens;
+        held += request->is_prefilling ? 0 : replica->step - request->filled;
+    }
+
+    if (request->is_unchained) {
+        wanted -= request->input_tokens;
+    }
+
+    /* An empty prompt takes a block all the same. */
+    return held == wanted + (request->input_tokens == 0);
+}
+
+
 static const char *
 check_batch(const model_replica_t *replica)
 {
@@ -66,6 +89,10 @@ check_batch(const model_replica_t *replica)
 
         if (!request->is_prefilling) {
             context += model_progress(replica, request);
+        }
+
+        if (!check_tokens(replica, request)) {
+            return "a request's blocks do not hold its tokens";
         }
 
         if (replica->batch.due[i] < replica->batch.next_due) {

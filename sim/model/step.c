@@ -129,7 +129,6 @@ step_skip(model_replica_t *replica, int64_t gap_us)
         request->since++;
         request->filled++;
         request->gap_base += gap_us;
-        batch->due[i] += batch->due[i] > replica->step;
     }
 
     return 0;
