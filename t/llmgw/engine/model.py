@@ -25,7 +25,8 @@ WORDS = [" " + w for w in """
     river stone light under seven paper window orange quiet market follow copper
     garden winter silver bridge letter morning thunder pocket feather captain
     yellow engine harbour candle "quoted" back\\slash naïve data: [DONE]
-    {"k":1} </s> & 100% it's ,""".split()] + ["\n\n", "\t|", " \u2028"]
+    {"k":1} </s> & 100% it's ,""".split()] + ["\n\n", "\t|", " \u2028",
+                                                       "    "]
 HALVES = [(" mo", "untain"), (" ki", "tchen"), (" sp", "arrow")]
 CHARACTERS = ["é", "漢", "🙂", "Ж"]     # each begins with another byte
 LONGEST = 4
