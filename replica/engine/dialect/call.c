@@ -225,9 +225,13 @@ dialect_event(dialect_call_t *call, const char *data, size_t len)
     }
 
     if (llmgw_json_check(data, len, &event) != 0
-        || event.kind != LLMGW_JSON_OBJECT)
+        || (event.kind != LLMGW_JSON_OBJECT && event.kind != LLMGW_JSON_NULL))
     {
         return call_malformed(call, "an event that is no JSON object");
+    }
+
+    if (event.kind == LLMGW_JSON_NULL) {
+        return DIALECT_MORE;    /* llama.cpp: another prompt has begun */
     }
 
     if (fault_is_event(event)) {

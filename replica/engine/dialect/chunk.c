@@ -354,28 +354,64 @@ chunk_count(llmgw_json_t value)
 }
 
 
-void
-chunk_usage(dialect_call_t *call, llmgw_json_t usage)
+/* Choices with the same prompt: it is counted once. */
+static int
+chunk_usage_add(dialect_call_t *call, Llmgateway__Usage *usage)
 {
-    llmgw_json_t  details;
+    Llmgateway__Usage  *sum;
 
-    if (usage.kind != LLMGW_JSON_OBJECT) {
-        return;
+    sum = &call->counted;
+    sum->prompt_tokens += usage->prompt_tokens;
+    sum->completion_tokens += usage->completion_tokens;
+    sum->cached_tokens += usage->cached_tokens;
+
+    if (++call->ncounted < call->nchoices) {
+        return 0;
     }
 
-    details = llmgw_json_member(usage, "prompt_tokens_details");
+    usage->prompt_tokens = sum->prompt_tokens / call->nalike;
+    usage->completion_tokens = sum->completion_tokens;
+    usage->cached_tokens = sum->cached_tokens / call->nalike;
 
-    message_usage(call, chunk_count(llmgw_json_member(usage, "prompt_tokens")),
-                  chunk_count(llmgw_json_member(usage, "completion_tokens")),
-                  chunk_count(llmgw_json_member(details, "cached_tokens")));
+    return 1;
 }
 
 
-/* Of the whole stream, if this is not its only engine. */
+int
+chunk_usage(dialect_call_t *call, llmgw_json_t usage)
+{
+    llmgw_json_t       details;
+    Llmgateway__Usage  u;
+
+    if (usage.kind != LLMGW_JSON_OBJECT) {
+        return 0;
+    }
+
+    details = llmgw_json_member(usage, "prompt_tokens_details");
+    u.prompt_tokens = chunk_count(llmgw_json_member(usage, "prompt_tokens"));
+    u.completion_tokens = chunk_count(llmgw_json_member(usage,
+                                                        "completion_tokens"));
+    u.cached_tokens = chunk_count(llmgw_json_member(details, "cached_tokens"));
+
+    if (call->dialect->ops->counts_choices && call->nchoices > 1
+        && !chunk_usage_add(call, &u))
+    {
+        return 0;
+    }
+
+    message_usage(call, u.prompt_tokens, u.completion_tokens, u.cached_tokens);
+
+    return 1;
+}
+
+
+/* Of the whole stream, if this is not its only engine, or its only usage. */
 static void
 chunk_usage_write(dialect_call_t *call, llmgw_json_t usage)
 {
-    if (call->goes_on && usage.kind == LLMGW_JSON_OBJECT) {
+    if (usage.kind == LLMGW_JSON_OBJECT
+        && (call->goes_on || call->ncounted > 0))
+    {
         message_usage_write(call, &call->data);
 
     } else {
@@ -389,6 +425,7 @@ static int
 chunk_member(dialect_call_t *call, chunk_t *chunk, llmgw_json_t key,
     llmgw_json_t value)
 {
+    int     is_told;
     buf_t  *data;
 
     data = &call->data;
@@ -400,12 +437,14 @@ chunk_member(dialect_call_t *call, chunk_t *chunk, llmgw_json_t key,
     }
 
     if (llmgw_json_is(key, "usage")) {
-        chunk_usage(call, value);
+        is_told = chunk_usage(call, value);
 
-        if (call->include_usage) {
+        if (call->include_usage
+            && (is_told || value.kind == LLMGW_JSON_NULL))
+        {
             chunk_key(data, 1, key);
             chunk_usage_write(call, value);
-            chunk->has_data |= value.kind == LLMGW_JSON_OBJECT;
+            chunk->has_data |= is_told;
         }
 
         return 1;

@@ -88,6 +88,7 @@ struct dialect_call_s {
     buf_t             model;
     int64_t           created;
     uint32_t          nchoices;         /* asked for; 0: unknown */
+    uint32_t          nalike;           /* of each prompt */
     Llmgateway__ResumeBy  resume_by;
 
     /* what was delivered before */
@@ -122,6 +123,8 @@ struct dialect_call_s {
     uint64_t          begun[CALL_MAX_CHOICES / 64];     /* a chunk went out */
     uint64_t          finished[CALL_MAX_CHOICES / 64];
     uint32_t          nfinished;
+    uint32_t          ncounted;         /* choices whose usage has come */
+    Llmgateway__Usage counted;          /* its sum */
     unsigned          has_prompt:1;     /* known, and not told yet */
     unsigned          has_reasoned:1;
     unsigned          has_called:1;     /* a tool */
@@ -186,6 +189,7 @@ struct dialect_ops_s {
     unsigned  prefills:1;           /* goes on with a last assistant message */
     unsigned  has_min_tokens:1;
     unsigned  counts_prompt:1;      /* penalties count the prompt, too */
+    unsigned  counts_choices:1;     /* each has a usage of its own */
     unsigned  holds_stops:1;        /* withholds what may begin a stop string */
     unsigned  always_streams:1;     /* a whole answer is asked as a stream */
     unsigned  assembles:1;          /* what is plain is asked as a stream */
@@ -346,7 +350,9 @@ void again_keep(dialect_call_t *call, llmgw_json_t event);
 /* --- chunk.c: events of OpenAI's kind */
 
 dialect_do_t chunk_event(dialect_call_t *call, llmgw_json_t event);
-void chunk_usage(dialect_call_t *call, llmgw_json_t usage);
+
+/* 0: it is none, or others have to be added to it. */
+int chunk_usage(dialect_call_t *call, llmgw_json_t usage);
 
 
 /* --- whole.c: answers in one piece */

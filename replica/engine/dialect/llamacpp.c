@@ -4,8 +4,10 @@
  *
  * Only its own /completion shows ids, one token an event.  A chat is rendered
  * by /apply-template and asked there, if its template knows no thoughts: else
- * the chat's parser makes more of the text than text.  A whole answer is always
- * asked as a stream: the server finds late that the client of one has left.
+ * the chat's parser makes more of the text than text.  A whole answer is asked
+ * as a stream: the server finds late that the client of one has left.  But with
+ * log probabilities it is not, since a stream lacks those of tokens without
+ * text of their own.
  *
  * While a character is not whole it sends nothing, and the event that completes
  * it has the last id alone; its count of tokens tells that others are missing
@@ -22,6 +24,9 @@
 
 
 #define LLAMACPP_MAX_SLOTS  1000000
+
+/* Metrics have six digits: beyond them a counter that moves stands still. */
+#define LLAMACPP_MAX_COUNTER  999999
 
 
 static const dialect_key_t  llamacpp_keys[] = {
@@ -234,7 +239,15 @@ static int
 llamacpp_learn_metrics(dialect_facts_t *facts, unsigned status,
     const char *body, size_t len)
 {
-    return facts_metrics(facts, status, body, len, llamacpp_names);
+    if (facts_metrics(facts, status, body, len, llamacpp_names) != 0) {
+        return -1;
+    }
+
+    if (facts->progress > LLAMACPP_MAX_COUNTER) {
+        facts->progress = -1;
+    }
+
+    return 0;
 }
 
 
@@ -317,6 +330,7 @@ static const dialect_ops_t  llamacpp_ops = {
     .tokenize_path = "/tokenize",
     .prefills = 1,
     .counts_prompt = 1,
+    .counts_choices = 1,
     .holds_stops = 1,
     .always_streams = 1,
     .assembles = 1,

@@ -32,7 +32,7 @@ plan_refused(dialect_call_t *call, const char *why)
 
 
 static uint32_t
-plan_choices(const dialect_call_t *call)
+plan_choices(dialect_call_t *call)
 {
     uint32_t            prompts;
     uint64_t            n;
@@ -50,6 +50,7 @@ plan_choices(const dialect_call_t *call)
         n = 1;
     }
 
+    call->nalike = (uint32_t) n;
     prompt = edit_find(call->request->openai, "prompt");
     prompts = 0;
 
@@ -262,7 +263,9 @@ plan_direct(dialect_call_t *call)
     } else if (ops->assembles && can_assemble(call)) {
         call->out = OUT_TEXT;
 
-    } else if (ops->always_streams) {
+    } else if (ops->always_streams
+               && !(call->features & LLMGATEWAY__FEATURE__FEATURE_LOGPROBS))
+    {
         call->out = OUT_WHOLE;
 
     } else {

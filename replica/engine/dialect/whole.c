@@ -26,7 +26,6 @@ typedef struct {
 typedef struct {
     buf_t          content;
     buf_t          thoughts;
-    buf_t          logprobs;    /* JSON values with commas */
     buf_t          reason;      /* as JSON */
     const char    *thoughts_key;
     whole_call_t  *calls;
@@ -56,7 +55,6 @@ whole_choice_free(whole_choice_t *choice)
 
     buf_free(&choice->content);
     buf_free(&choice->thoughts);
-    buf_free(&choice->logprobs);
     buf_free(&choice->reason);
 
     for (i = 0; i < choice->ncalls; i++) {
@@ -146,21 +144,6 @@ whole_calls(whole_choice_t *choice, llmgw_json_t calls)
 
 
 static void
-whole_logprobs(whole_choice_t *choice, llmgw_json_t logprobs)
-{
-    llmgw_json_item_t   item;
-    llmgw_json_items_t  items;
-
-    items = llmgw_json_elements(llmgw_json_member(logprobs, "content"));
-
-    while (llmgw_json_next(&items, &item)) {
-        buf_text(&choice->logprobs, choice->logprobs.len > 0 ? "," : "");
-        buf_value(&choice->logprobs, item.value);
-    }
-}
-
-
-static void
 whole_thoughts(whole_choice_t *choice, llmgw_json_t delta)
 {
     size_t        i;
@@ -208,7 +191,6 @@ whole_delta(dialect_call_t *call, uint32_t index, llmgw_json_t choice)
     buf_unescape(&to->content, llmgw_json_member(choice, "text"));
     buf_unescape(&to->content, llmgw_json_member(delta, "content"));
     whole_thoughts(to, delta);
-    whole_logprobs(to, llmgw_json_member(choice, "logprobs"));
     whole_first(&to->reason, llmgw_json_member(choice, "finish_reason"));
 
     return whole_calls(to, llmgw_json_member(delta, "tool_calls"));
@@ -285,18 +267,7 @@ whole_write_choice(dialect_call_t *call, buf_t *to, uint32_t index)
         buf_string(to, choice->content.data, choice->content.len);
     }
 
-    buf_text(to, ",\"logprobs\":");
-
-    if (choice->logprobs.len > 0) {
-        buf_text(to, "{\"content\":[");
-        buf_add(to, choice->logprobs.data, choice->logprobs.len);
-        buf_text(to, "]}");
-
-    } else {
-        buf_text(to, "null");
-    }
-
-    buf_text(to, ",\"finish_reason\":");
+    buf_text(to, ",\"logprobs\":null,\"finish_reason\":");
     buf_add(to, choice->reason.data, choice->reason.len);
     buf_text(to, "}");
 }

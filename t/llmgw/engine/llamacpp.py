@@ -1,12 +1,16 @@
-"""llama.cpp's server, as of b6900: tools/server/
+"""llama.cpp's server, as of 0.5.0: tools/server/
 
-server-task.cpp: a role chunk with null content; finish_reason alone in the
-last, with `timings`; `created` is the time of each chunk; completions have ids
-of chatcmpl-.  server-context.cpp: nothing is sent while a character is not
-whole, and `tokens` of /completion then has the last id only: `tokens_predicted`
-tells of the others.  server.cpp: a client of a whole answer is found gone only
-after a second in which nothing is delivered to anybody; any model will do; bad
-JSON is 500.  server-http.cpp: 5 s or 100 requests a connection.
+server-task.cpp: a role chunk with null content, before a choice's first token
+unless that is held back; finish_reason alone in the last, with `timings`; each
+choice has a usage of its own, at a completion's finish_reason whether asked for
+or not, and a whole answer has the first choice's alone; `created` is the time
+of each chunk; completions have ids of chatcmpl-; metrics have six digits.
+server-context.cpp: nothing is sent while a character is not whole, and `tokens`
+of /completion then has the last id only: `tokens_predicted` tells of the
+others; the begin of a second prompt is an event `null`.  server.cpp: a client
+of a whole answer is found gone only after a second in which nothing is
+delivered to anybody; any model will do; bad JSON is 500.  server-http.cpp: 5 s
+or 100 requests a connection.
 """
 
 import contextlib
@@ -15,7 +19,7 @@ import uuid
 
 from . import answer, model, other
 from .openai import CHAT_KEYS, TEXT_KEYS, OpenAI
-from .prom import counter, gauge, text
+from .prom import text
 from .run import Cut, Run
 from .wire import Events, Refused
 
@@ -25,6 +29,12 @@ MORE_KEYS = set("""
     ignore_eos t_max_predict_ms post_sampling_probs lora chat_template_kwargs
     reasoning_format add_generation_prompt response_format logprobs
     return_progress""".split())
+
+
+def six(kind, name, value):
+    """A metric, with C++'s six digits."""
+    return (f"# HELP llamacpp:{name} As the engine has it.\n"
+            f"# TYPE llamacpp:{name} {kind}\nllamacpp:{name} {value:g}\n")
 
 
 class LlamaCpp(OpenAI):
@@ -88,9 +98,14 @@ class LlamaCpp(OpenAI):
             else [model.BOS, *ids]
 
     def prompts(self, request, api):
-        if api == "text":
-            return [self.ids_of(request["prompt"])]
-        return super().prompts(request, api)
+        """A list of texts is several, one of texts and ids is not."""
+        if api == "chat":
+            return super().prompts(request, api)
+        prompt = request["prompt"]
+        if isinstance(prompt, list) and not any(isinstance(p, int)
+                                                for p in prompt):
+            return [self.ids_of(p) for p in prompt]
+        return [self.ids_of(prompt)]
 
     def new_id(self, name, api):
         return "chatcmpl-" + name
@@ -101,15 +116,19 @@ class LlamaCpp(OpenAI):
     def chunk_head(self, a):
         a.created = int(time.time())
         head = super().chunk_head(a)
-        return {**head, "system_fingerprint": "b6900-mock"}
+        return {**head, "system_fingerprint": "0.5.0-mock"}
 
     def first_chunks(self, a):
-        if a.api == "chat":
-            for choice in a.run.choices:
-                yield self.chunk(a, choice.index,
-                                 {"role": "assistant", "content": None})
+        return ["null"] * (len(a.run.prompts) - 1)
+
+    def last_chunks(self, a):
+        return ()
 
     def chunks(self, a, choice, step):
+        if a.api == "chat" and len(choice.ids) == 1 and \
+                not choice.sequence.open:
+            yield self.chunk(a, choice.index,
+                             {"role": "assistant", "content": None})
         said = self.said(a, step)
         if said:
             yield self.chunk(a, choice.index, said,
@@ -117,7 +136,22 @@ class LlamaCpp(OpenAI):
         if step.finish:
             last = self.chunk(a, choice.index,
                               {} if a.api == "chat" else "", step.finish)
-            yield {**last, "timings": self.timings(a.run)}
+            timings = {"timings": self.timings(a.run)}
+            usage = {"usage": self.usage(a, choice)}
+            if a.api == "text":
+                yield {**last, **usage, **timings}
+            elif a.include_usage:
+                yield last
+                yield {**last, "choices": [], **usage, **timings}
+            else:
+                yield {**last, **timings}
+
+    def usage(self, a, choice):
+        alike = len(a.run.choices) // len(a.run.prompts)
+        prompt = len(a.run.prompts[choice.index // alike])
+        said = len(choice.ids)
+        return {**a.usage(), "prompt_tokens": prompt,
+                "completion_tokens": said, "total_tokens": prompt + said}
 
     def chunk(self, a, index, what, finish=None, logprobs=None, **more):
         got = super().chunk(a, index, what, finish, logprobs, **more)
@@ -136,7 +170,8 @@ class LlamaCpp(OpenAI):
         for choice in got["choices"]:
             if choice["logprobs"] is None:
                 del choice["logprobs"]
-        return {**got, "system_fingerprint": "b6900-mock",
+        return {**got, "system_fingerprint": "0.5.0-mock",
+                "usage": self.usage(a, a.run.choices[0]),
                 "timings": self.timings(a.run)}
 
     def model_row(self, name):
@@ -229,7 +264,7 @@ class LlamaCpp(OpenAI):
             "total_slots": self.engine.max_running,
             "model_path": f"/models/{self.engine.model}.gguf",
             "chat_template": "{{ messages }}<think>" if self.engine.reasoning
-            else "{{ messages }}", "build_info": "b6900-mock"})
+            else "{{ messages }}", "build_info": "0.5.0-mock"})
 
     async def tokenize(self, call):
         """Texts and ids may be mixed, as in a prompt."""
@@ -257,9 +292,9 @@ class LlamaCpp(OpenAI):
         e = self.engine
         e.delivered = time.monotonic()
         await call.answer(200, text(
-            gauge("llamacpp:requests_processing", len(e.running)),
-            gauge("llamacpp:requests_deferred", len(e.waiting)),
-            counter("llamacpp:prompt_tokens_total", e.prompt_tokens),
-            counter("llamacpp:tokens_predicted_total", e.tokens),
-            counter("llamacpp:n_decode_total", e.iterations)),
+            six("gauge", "requests_processing", len(e.running)),
+            six("gauge", "requests_deferred", len(e.waiting)),
+            six("counter", "prompt_tokens_total", e.prompt_tokens),
+            six("counter", "tokens_predicted_total", e.tokens),
+            six("counter", "n_decode_total", e.iterations)),
             "text/plain; version=0.0.4")

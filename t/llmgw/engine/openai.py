@@ -275,16 +275,18 @@ class OpenAI:
             await self.tokens(call, a, events)
         except Cut as cut:
             return await self.cut(call, str(cut), events)
-        if a.include_usage:
-            await events.send(self.usage_chunk(a))
+        for chunk in self.last_chunks(a):
+            await events.send(chunk)
         if not self.engine.faults.no_done:
             await events.send("[DONE]")
         await events.end()
 
     async def tokens(self, call, a, events):
+        begun = False
         async with contextlib.aclosing(a.run.steps()) as steps:
             async for choice, step in steps:
-                if events.sent == 0:
+                if not begun:
+                    begun = True
                     if not self.is_early:
                         await events.begin()
                     for chunk in self.first_chunks(a):
@@ -336,8 +338,9 @@ class OpenAI:
             got["usage"] = None
         return got
 
-    def usage_chunk(self, a):
-        return {**self.chunk_head(a), "choices": [], "usage": a.usage()}
+    def last_chunks(self, a):
+        if a.include_usage:
+            yield {**self.chunk_head(a), "choices": [], "usage": a.usage()}
 
     def first_chunks(self, a):
         if a.api == "chat":

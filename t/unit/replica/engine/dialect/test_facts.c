@@ -95,6 +95,14 @@ metrics_are_read(void **state)
     assert_int_equal(facts.waiting, 0);
     assert_int_equal(facts.kv_permille, -1);
     assert_int_equal(facts.progress, 99);
+
+    /* Its counters have six digits: a larger one tells nothing. */
+    assert_int_equal(learn(&facts, "llamacpp", "/metrics", 200,
+                           "llamacpp:n_decode_total 999999\n"), 0);
+    assert_int_equal(facts.progress, 999999);
+    assert_int_equal(learn(&facts, "llamacpp", "/metrics", 200,
+                           "llamacpp:n_decode_total 1e+06\n"), 0);
+    assert_int_equal(facts.progress, -1);
 }
 
 

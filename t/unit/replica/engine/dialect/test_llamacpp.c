@@ -1,6 +1,6 @@
 
 /*
- * llama.cpp's dialect: events in the form of b6900.
+ * llama.cpp's dialect: events in the form of b6900 and 0.5.0.
  */
 
 #include "t/unit/replica/engine/dialect/played.h"
@@ -330,9 +330,8 @@ a_whole_answer_is_a_stream_that_is_put_together(void **state)
     played_init(&p);
     played_openai(&p, LLMGATEWAY__API__API_CHAT,
                   "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],"
-                  "\"tools\":[],\"logprobs\":true}");
-    p.openai.features = LLMGATEWAY__FEATURE__FEATURE_TOOLS
-                        | LLMGATEWAY__FEATURE__FEATURE_LOGPROBS;
+                  "\"tools\":[]}");
+    p.openai.features = LLMGATEWAY__FEATURE__FEATURE_TOOLS;
     assert_int_equal(played_start(&p, "llamacpp"), DIALECT_ASK);
     played_stream(&p);
     played_event(&p, "{\"choices\":[{\"index\":0,\"delta\":"
@@ -342,12 +341,10 @@ a_whole_answer_is_a_stream_that_is_put_together(void **state)
                      "{\"reasoning_content\":\"hm\"},"
                      "\"finish_reason\":null}]}");
     played_event(&p, "{\"choices\":[{\"index\":0,\"delta\":"
-                     "{\"content\":\"a\\u00e9\"},\"logprobs\":{\"content\":["
-                     "{\"token\":\"a\"}]},\"finish_reason\":null}]}");
+                     "{\"content\":\"a\\u00e9\"},\"finish_reason\":null}]}");
     played_event(&p, "{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{"
                      "\"index\":0,\"id\":\"c1\",\"type\":\"function\","
-                     "\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]},"
-                     "\"logprobs\":{\"content\":[{\"token\":\"b\"}]}}]}");
+                     "\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]}}]}");
     played_event(&p, "{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{"
                      "\"index\":0,\"function\":{\"arguments\":\"}\"}}]}}]}");
     played_event(&p, "{\"choices\":[{\"index\":0,\"delta\":{},"
@@ -362,12 +359,73 @@ a_whole_answer_is_a_stream_that_is_put_together(void **state)
         "{\"role\":\"assistant\",\"content\":\"a\xc3\xa9\","
         "\"reasoning_content\":\"hm\",\"tool_calls\":[{\"id\":\"c1\","
         "\"type\":\"function\",\"function\":{\"name\":\"f\","
-        "\"arguments\":\"{}\"}}]},\"logprobs\":{\"content\":["
-        "{\"token\":\"a\"},{\"token\":\"b\"}]},"
+        "\"arguments\":\"{}\"}}]},\"logprobs\":null,"
         "\"finish_reason\":\"tool_calls\"}],\"usage\":{\"prompt_tokens\":3,"
         "\"completion_tokens\":4,\"total_tokens\":7,"
         "\"prompt_tokens_details\":{\"cached_tokens\":0}}}"
         "|usage=3+4(0)|final");
+    played_end(&p);
+}
+
+
+/* A stream of its lacks some of them. */
+static void
+log_probabilities_are_asked_whole(void **state)
+{
+    played_t  p;
+
+    static const char  body[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],"
+        "\"logprobs\":true}";
+
+    played_init(&p);
+    played_openai(&p, LLMGATEWAY__API__API_CHAT, body);
+    p.openai.features = LLMGATEWAY__FEATURE__FEATURE_LOGPROBS;
+    assert_int_equal(played_start(&p, "llamacpp"), DIALECT_ASK);
+    played_asks(&p, "/v1/chat/completions", body);
+    played_end(&p);
+}
+
+
+#define CHUNK(index, text, finish) \
+    "{\"id\":\"x\",\"object\":\"text_completion\",\"choices\":[{\"index\":" \
+    index ",\"text\":\"" text "\",\"finish_reason\":" finish "}]"
+
+#define COUNTED(index, prompt, completion) \
+    CHUNK(index, "", "\"length\"") ",\"usage\":{\"prompt_tokens\":" prompt \
+    ",\"completion_tokens\":" completion ",\"total_tokens\":9," \
+    "\"prompt_tokens_details\":{\"cached_tokens\":2}}}"
+
+
+/*
+ * Two prompts, each twice: each choice has its own usage, and the second
+ * prompt begins with an event that is null.
+ */
+static void
+usage_of_choices_is_added(void **state)
+{
+    played_t  p;
+
+    played_init(&p);
+    p.openai.features = LLMGATEWAY__FEATURE__FEATURE_CHOICES;
+    p.openai.include_usage = 1;
+    played_openai(&p, LLMGATEWAY__API__API_COMPLETIONS,
+                  "{\"model\":\"m\",\"prompt\":[\"a\",\"b\"],\"n\":2,"
+                  "\"stream\":true}");
+    played_start(&p, "llamacpp");
+    played_stream(&p);
+    assert_int_equal(played_event(&p, "null"), DIALECT_MORE);
+    played_said(&p, "");
+    played_event(&p, COUNTED("0", "3", "5"));
+    assert_null(strstr(p.said, "usage"));
+    played_event(&p, COUNTED("1", "3", "6"));
+    played_event(&p, COUNTED("2", "4", "7"));
+    assert_null(strstr(p.said, "usage"));
+    p.said[0] = '\0';
+    played_event(&p, COUNTED("3", "4", "8"));
+    assert_non_null(strstr(p.said, "usage=7+26(4)"));
+    assert_non_null(strstr(p.said, "\"usage\":{\"prompt_tokens\":7,"
+                                   "\"completion_tokens\":26,"));
     played_end(&p);
 }
 
@@ -444,6 +502,8 @@ main(void)
         cmocka_unit_test(a_chat_with_thoughts_goes_on_by_text),
         cmocka_unit_test(infer_goes_the_same_way),
         cmocka_unit_test(a_whole_answer_is_a_stream_that_is_put_together),
+        cmocka_unit_test(log_probabilities_are_asked_whole),
+        cmocka_unit_test(usage_of_choices_is_added),
         cmocka_unit_test(bad_json_is_the_requests_fault),
         cmocka_unit_test(events_of_another_form_are_refused)
     };
