@@ -10,6 +10,8 @@
   load.py     many streams at once, in a separate process
   pyreplica.py  a foreign engine: grpcio serving LLMReplica
   clients.py  real clients of the API: t/openai/, curl
+  daemon.py   one that can be started again
+  real.py     real engines in place of the mock
   certs.py    certificates, and who signs them
   pyhttp.py   an engine that speaks HTTP/1.1
   engine_mock.py, engine/  vLLM, SGLang, llama.cpp's server, without a model

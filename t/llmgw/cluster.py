@@ -9,7 +9,8 @@ import subprocess
 import tempfile
 import urllib.request
 
-from . import logs, place
+from . import logs, place, real
+from .daemon import Daemon
 from .nginx import Nginx
 from .proc import Proc
 from .wait import TooLate, wait_for
@@ -28,29 +29,6 @@ def _options(options):
         elif value is not None and value is not False:
             argv += [flag, str(value)]
     return argv
-
-
-class Daemon:
-    """A daemon that can be started again with the same options."""
-
-    def __init__(self, cluster, name, argv):
-        self.cluster, self.name, self.argv = cluster, name, argv
-        self.env = None
-        self.starts = 0
-        self.proc = None
-
-    def start(self):
-        self.starts += 1
-        self.proc = self.cluster.run(f"{self.name}.{self.starts}", self.argv,
-                                     env=self.env)
-        return self
-
-    def kill(self):
-        self.proc.kill()
-
-    def stop(self, sig=signal.SIGTERM, timeout=10):
-        self.proc.send(sig)
-        return self.proc.wait(timeout)
 
 
 class Replica(Daemon):
@@ -158,28 +136,6 @@ class Engine(Daemon):
                 and (path is None or r.get("path") == path)]
 
 
-class RealEngine:
-    """The one at ENGINE_URL; whoever wants a fault of it is skipped."""
-
-    def __init__(self, id):
-        self.id, self.kind, self.url = id, place.ENGINE_KIND, place.ENGINE_URL
-        self.target = self.url.partition("://")[2].rstrip("/")
-
-    def start(self):
-        return self
-
-    def faults(self, **faults):
-        if any(value is not None for value in faults.values()):
-            self.state()
-
-    def state(self):
-        import pytest
-        pytest.skip("a real engine has neither faults nor a log to ask for")
-
-    def events(self, *_):
-        self.state()
-
-
 class Cluster:
     def __init__(self, ports, name="test"):
         self.ports = ports
@@ -225,10 +181,11 @@ class Cluster:
         replica.argv += ["--agent", replica.agent.control]
         return replica.start() if start else replica
 
-    def engine(self, id="e1", kind="vllm", start=True, **options):
-        """A mock of an engine; options of engine_mock.py."""
-        engine = (RealEngine(id) if place.ENGINE_URL
-                  else Engine(self, id, kind, **options))
+    def engine(self, id="e1", kind=None, start=True, **options):
+        """A mock of an engine, or a real one where any will do; options of
+        engine_mock.py."""
+        engine = (real.engine(self, id, kind, options) if place.IS_REAL
+                  else Engine(self, id, kind or "vllm", **options))
         self.engines[id] = engine
         return engine.start() if start else engine
 
@@ -289,7 +246,7 @@ class Cluster:
                     if agent.table().get(id, {}).get("service") != "READY"]
         wait_for(lambda: not unready(), 10, "all agents to know all replicas")
 
-    def engines_fleet(self, n=2, kind="vllm", nginx=None, adapter=None,
+    def engines_fleet(self, n=2, kind=None, nginx=None, adapter=None,
                       agent=None, **engine):
         """A gateway agent, engines e1 .. en with adapters a1 .. an, nginx with
         the front of OpenAI's API; all routable."""

@@ -30,8 +30,8 @@ F32, Q8_0 = 0, 8
 TYPES = {"f32": F32, "q8_0": Q8_0}
 
 
-def vocabulary():
-    """[(text, type)], by id."""
+def vocabulary(more=0):
+    """[(text, type)], by id; more: further ones, which take time to load."""
     tokens = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL)]
     tokens += [(f"<0x{i:02X}>", BYTE) for i in range(256)]
     tokens += [("<|im_start|>", CONTROL), ("<|im_end|>", CONTROL)]
@@ -41,6 +41,7 @@ def vocabulary():
                                                        "aeiou")]
     tokens += [(s, NORMAL) for s in syllables]
     tokens += [("▁" + s, NORMAL) for s in syllables]
+    tokens += [(f"<more-{i}>", NORMAL) for i in range(more)]
     return tokens
 
 
@@ -130,7 +131,7 @@ def _value(value):
     return struct.pack("<IIQ", 9, kind, len(items)) + packed
 
 
-def _metadata(tokens, layers, context, template, name, kind):
+def _metadata(tokens, layers, context, template, name, kind, blank):
     facts = {
         "general.architecture": "llama", "general.name": name,
         "general.file_type": 7 if kind == Q8_0 else 0,
@@ -148,6 +149,7 @@ def _metadata(tokens, layers, context, template, name, kind):
         "tokenizer.ggml.unknown_token_id": 0,
         "tokenizer.ggml.bos_token_id": 1, "tokenizer.ggml.eos_token_id": 2,
         "tokenizer.ggml.add_bos_token": True,
+        "tokenizer.ggml.add_space_prefix": blank,
     }
     if template:
         facts["tokenizer.chat_template"] = template
@@ -155,11 +157,13 @@ def _metadata(tokens, layers, context, template, name, kind):
 
 
 def write(path, seed=1, layers=3, context=2048, weights="q8_0",
-          template=TEMPLATE, name="tiny random"):
-    """context: tokens.  template: None for a model without one."""
-    tokens = vocabulary()
+          template=TEMPLATE, name="tiny random", blank=True, more=0):
+    """context: tokens.  template: None for a model without one.  blank: its
+    tokenizer puts one before each text.  more: tokens that it never says."""
+    tokens = vocabulary(more)
     made = Weights(seed, weights)
-    facts = _metadata(tokens, layers, context, template, name, made.kind)
+    facts = _metadata(tokens, layers, context, template, name, made.kind,
+                      blank)
     tensors = list(_tensors(made, tokens, layers))
     head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(facts))
     for key, value in facts.items():

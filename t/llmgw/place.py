@@ -28,8 +28,11 @@ SLOW = float(os.environ.get("LLMGW_SLOW")
              or {"asan": 4, "ubsan": 3, "tsan": 8}.get(FLAVOUR, 1))
 
 
-# A real engine in place of the mock: its base URL, kind, and model's name.
+# A real engine in place of the mock: its base URL, kind, and model's name.  Or
+# llama.cpp's server, of which each test starts its own.
 ENGINE_URL = os.environ.get("ENGINE_URL")
+LLAMA_SERVER = os.environ.get("LLAMA_SERVER")
+IS_REAL = bool(ENGINE_URL or LLAMA_SERVER)
 ENGINE_KIND = os.environ.get("ENGINE_KIND", "vllm")
 ENGINE_MODEL = os.environ.get("ENGINE_MODEL", "mock-model")
 

@@ -13,7 +13,7 @@ import select
 import socket
 import time
 
-from .place import ENGINE_MODEL, ENGINE_URL
+from .place import ENGINE_MODEL, IS_REAL
 
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 
@@ -366,7 +366,7 @@ def count_logprobs(logprobs):
 
 
 # A real model says the same twice if it is greedy, and should not say much.
-GREEDY = {"temperature": 0, "max_tokens": 40} if ENGINE_URL else {}
+GREEDY = {"temperature": 0, "max_tokens": 40} if IS_REAL else {}
 
 
 def chat(prompt, model=ENGINE_MODEL, **more):

@@ -19,6 +19,7 @@ function options(model, job) {
       inputSchema: jsonSchema({ type: "object" }) })]));
   return {
     model, maxOutputTokens: body.max_tokens, maxRetries: job.retries ?? 0,
+    ...("temperature" in body ? { temperature: body.temperature } : {}),
     onError: () => {}, ...(body.tools ? { tools } : {}),
     ...(body.messages ? { messages: body.messages } : { prompt: body.prompt }),
   };

@@ -5,9 +5,11 @@ import { load, once, put, usage } from "./common.js";
 const { ChatOpenAI, OpenAI, OpenAIEmbeddings } = load("@langchain/openai");
 
 function options(job) {
-  const { model, max_tokens, n, logprobs, stop, response_format } = job.body;
+  const { model, max_tokens, n, logprobs, stop, temperature,
+          response_format } = job.body;
   return {
     model, maxTokens: max_tokens, n, logprobs, stop, maxRetries: 0,
+    ...(temperature === undefined ? {} : { temperature }),
     apiKey: "sk-test", configuration: { baseURL: job.base },
     streaming: job.stream, streamUsage: true, useResponsesApi: false,
     ...(response_format
