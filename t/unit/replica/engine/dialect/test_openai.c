@@ -134,7 +134,7 @@ events_of_another_form_are_refused(void **state)
     played_t                  p;
 
     static const char *const  bad[] = {
-        "5", "[]", "null", "nonsense", "{", "{\"choices\":5}",
+        "5", "[]", "nonsense", "{", "{\"choices\":5}",
         "{\"choices\":{}}", "{\"choices\":[],\"choices\":[]}",
         "{\"choices\":[5]}", "{\"choices\":[null]}",
         "{\"choices\":[{}]}", "{\"choices\":[{\"index\":-1}]}",
