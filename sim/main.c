@@ -17,6 +17,8 @@ typedef struct {
 
 
 static const main_command_t  main_commands[] = {
+    { "run", run_main },
+    { "replay", replay_main },
     { NULL, NULL }
 };
 
@@ -28,7 +30,9 @@ static const options_spec_t  main_spec = {
     "llmgw-sim",
     "COMMAND [options]",
     "Simulates a fleet of replicas behind the gateway.",
-    NULL,
+    "commands (see COMMAND --help):\n"
+    "  run                          a workload that is drawn\n"
+    "  replay                       the requests of a trace",
     main_table
 };
 

@@ -39,6 +39,7 @@ void
 sim_settings_init(sim_settings_t *settings)
 {
     memset(settings, 0, sizeof(sim_settings_t));
+    settings->seed = SIM_SEED_UNSET;
     settings->horizon_us = SIM_UNSET;
     settings->total_blocks = SIM_UNSET;
     settings->max_model_len = SIM_UNSET;
@@ -46,6 +47,13 @@ sim_settings_init(sim_settings_t *settings)
     settings->bucket_rate = SIM_UNSET;
     settings->snapshot_us = SIM_UNSET;
     settings->cache_us = SIM_UNSET;
+}
+
+
+int64_t
+sim_seed(const sim_settings_t *settings)
+{
+    return settings->seed != SIM_SEED_UNSET ? settings->seed : 42;
 }
 
 
@@ -512,7 +520,7 @@ sim_plan_make(sim_plan_t *plan, const sim_settings_t *s)
     memset(&bundle, 0, sizeof(bundle_t));
     fleet_config_init(&plan->fleet);
 
-    plan->fleet.seed = (uint64_t) s->seed;
+    plan->fleet.seed = (uint64_t) sim_seed(s);
     plan->fleet.checks = s->check;
     plan->fleet.horizon_us = s->horizon_us == SIM_UNSET ? INT64_MAX
                                                         : s->horizon_us;

@@ -20,7 +20,8 @@
 
 
 /* Not given: of texts NULL, of some numbers this. */
-#define SIM_UNSET  (-1)
+#define SIM_UNSET       (-1)
+#define SIM_SEED_UNSET  INT64_MIN
 
 typedef struct {
     int64_t   seed;
@@ -119,7 +120,7 @@ typedef struct {
       0, 0, 0 }
 
 #define SIM_RUN_OPTIONS(t, m)                                                 \
-    SIM_INT("seed", t, m, seed, "42", -9e18, "of all that is random"),        \
+    SIM_INT("seed", t, m, seed, NULL, -9e18, "of all that is random (42)"),   \
     { "horizon", OPTION_INT, SIM_AT(t, m, horizon_us), NULL, "US",            \
       "end of the simulated time", 1, 9.3e18, 0 },                            \
     SIM_TEXT("log", t, m, ignored, "LEVEL", NULL),                            \
@@ -258,6 +259,9 @@ typedef struct {
 
 /* Before options_parse(). */
 void sim_settings_init(sim_settings_t *settings);
+
+/* As given, or BLIS's. */
+int64_t sim_seed(const sim_settings_t *settings);
 
 
 /* What a run takes, made of the settings; its texts live as long. */

@@ -81,11 +81,13 @@ typedef struct {
 /* What stands for queue-depth where all load is to be read, running or not. */
 extern const llmgw_scorer_t  fleet_effective_depth;
 
+#define FLEET_BROKEN  1
+
 /*
  * Runs it.  Sessions in the workload append their later rounds to it.
- * *result is zeroed by the caller.  0, or -1 and one line in error: bad
- * settings, no memory, or, where config->checks, a broken invariant; then
- * *result is still to be freed.
+ * *result is zeroed by the caller, and freed by it in any case.  0; or one line
+ * in error and -1: bad settings, no memory; FLEET_BROKEN: config->checks, and
+ * an invariant does not hold.
  */
 int fleet_run(const fleet_config_t *config, work_t *work,
     const fleet_watch_t *watch, fleet_result_t *result, char *error,
