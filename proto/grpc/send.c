@@ -7,6 +7,7 @@
  * carry many messages and a message may take many frames.  Payload goes from
  * the queue straight into the caller's buffer (nghttp2's NO_COPY); only where
  * a frame does not fit the rest of that buffer, nghttp2 keeps a copy of it.
+ * The end of a large message may stay where its caller has it (`tail`).
  *
  * nghttp2 asks for data until it is told that there is none now (DEFERRED);
  * it asks again once a new message resumes the stream.
@@ -49,15 +50,27 @@ llmgw_grpc_stream_resume(llmgw_grpc_stream_t *stream)
 
 
 /*
- * Drops the first n bytes of the queue.  Once a call's request is all gone,
- * the call never needs the memory again.
+ * Moves the first n bytes of the queue to p.  Once a call's request is all
+ * gone, the call never needs the memory again.
  */
 static void
-source_drop(llmgw_grpc_stream_t *stream, size_t n)
+source_take(llmgw_grpc_stream_t *stream, uint8_t *p, size_t n)
 {
-    llmgw_grpc_buf_drop(&stream->out, n);
+    size_t  first;
 
-    if (llmgw_grpc_buf_len(&stream->out) != 0) {
+    first = llmgw_grpc_buf_len(&stream->out);
+    first = n < first ? n : first;
+
+    memcpy(p, stream->out.data + stream->out.start, first);
+    llmgw_grpc_buf_drop(&stream->out, first);
+
+    if (n > first) {
+        memcpy(p + first, stream->tail, n - first);
+        stream->tail += n - first;
+        stream->tail_len -= n - first;
+    }
+
+    if (llmgw_grpc_stream_queued(stream) != 0) {
         return;
     }
 
@@ -80,7 +93,7 @@ llmgw_grpc_source_read(nghttp2_session *h2, int32_t id, uint8_t *buf,
     stream = source->ptr;
     session = stream->session;
 
-    queued = llmgw_grpc_buf_len(&stream->out);
+    queued = llmgw_grpc_stream_queued(stream);
     n = queued < length ? queued : length;
 
     if (n == 0 && !stream->is_out_ended) {
@@ -111,8 +124,7 @@ llmgw_grpc_source_read(nghttp2_session *h2, int32_t id, uint8_t *buf,
         *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
 
     } else {
-        memcpy(buf, stream->out.data + stream->out.start, n);
-        source_drop(stream, n);
+        source_take(stream, buf, n);
     }
 
     return (ssize_t) n;
@@ -134,11 +146,8 @@ llmgw_grpc_source_send(nghttp2_session *h2, nghttp2_frame *frame,
     p = session->out + session->out_bytes;
 
     memcpy(p, frame_header, FRAME_HEADER_BYTES);
-    memcpy(p + FRAME_HEADER_BYTES, stream->out.data + stream->out.start,
-           length);
-
+    source_take(stream, p + FRAME_HEADER_BYTES, length);
     session->out_bytes += FRAME_HEADER_BYTES + length;
-    source_drop(stream, length);
 
     return 0;
 }
@@ -147,13 +156,22 @@ llmgw_grpc_source_send(nghttp2_session *h2, nghttp2_frame *frame,
 uint8_t *
 llmgw_grpc_send_reserve(llmgw_grpc_stream_t *stream, size_t len)
 {
+    return llmgw_grpc_send_before(stream, len, NULL, 0);
+}
+
+
+uint8_t *
+llmgw_grpc_send_before(llmgw_grpc_stream_t *stream, size_t len,
+    const uint8_t *tail, size_t tail_len)
+{
     int                       was_empty;
     uint8_t                  *p;
     const llmgw_grpc_role_t  *role;
 
     role = stream->session->role;
 
-    if (stream->is_reset || stream->is_out_ended || len > UINT32_MAX
+    if (stream->is_reset || stream->is_out_ended || stream->tail_len > 0
+        || len > UINT32_MAX || tail_len > UINT32_MAX - len
         || (role->answer != NULL && role->answer(stream) != LLMGW_GRPC_DONE))
     {
         return NULL;
@@ -166,11 +184,13 @@ llmgw_grpc_send_reserve(llmgw_grpc_stream_t *stream, size_t len)
         return NULL;
     }
 
+    stream->tail = tail;
+    stream->tail_len = tail_len;
     stream->session->nunsent += was_empty;
 
     llmgw_grpc_stream_resume(stream);
 
-    return llmgw_grpc_prefix_write(p, len);
+    return llmgw_grpc_prefix_write(p, len + tail_len);
 }
 
 
@@ -214,5 +234,5 @@ llmgw_grpc_half_close(llmgw_grpc_stream_t *stream)
 size_t
 llmgw_grpc_stream_queued(const llmgw_grpc_stream_t *stream)
 {
-    return llmgw_grpc_buf_len(&stream->out);
+    return llmgw_grpc_buf_len(&stream->out) + stream->tail_len;
 }

@@ -286,6 +286,14 @@ llmgw_grpc_rc_t llmgw_grpc_send_message(llmgw_grpc_stream_t *stream,
  */
 uint8_t *llmgw_grpc_send_reserve(llmgw_grpc_stream_t *stream, size_t len);
 
+/*
+ * The same for a message that goes on behind the reserved bytes with tail_len
+ * bytes of the caller's, which are not copied.  They stay until they have left
+ * or the stream is reset or closed; until then no other message is taken.
+ */
+uint8_t *llmgw_grpc_send_before(llmgw_grpc_stream_t *stream, size_t len,
+    const uint8_t *tail, size_t tail_len);
+
 /* Client: the request is complete. */
 llmgw_grpc_rc_t llmgw_grpc_half_close(llmgw_grpc_stream_t *stream);
 

@@ -152,6 +152,8 @@ struct llmgw_grpc_stream_s {
     llmgw_grpc_stream_t   *prev;
     llmgw_grpc_stream_t   *next;
     llmgw_grpc_buf_t       out;
+    const uint8_t         *tail;      /* queued behind out, the caller's */
+    size_t                 tail_len;
     llmgw_grpc_buf_t       text;      /* server: path; client: message */
     llmgw_grpc_buf_t       trailers;  /* server: packed, until out is empty */
     uint64_t               timeout_ms;

@@ -86,8 +86,9 @@ stream_unlink(llmgw_grpc_stream_t *stream)
 static void
 stream_unqueue(llmgw_grpc_stream_t *stream)
 {
-    stream->session->nunsent -= llmgw_grpc_buf_len(&stream->out) != 0;
+    stream->session->nunsent -= llmgw_grpc_stream_queued(stream) != 0;
     llmgw_grpc_buf_clear(&stream->out);
+    stream->tail_len = 0;
 }
 
 

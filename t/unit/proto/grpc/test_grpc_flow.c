@@ -180,6 +180,100 @@ message_larger_than_the_window_passes(void **state)
 }
 
 
+static void
+hook_numbered(peer_t *peer, llmgw_grpc_stream_t *stream)
+{
+    size_t  i;
+
+    for (i = 0; i < peer->len; i++) {
+        assert_int_equal(peer->data[i], i % 251);
+    }
+}
+
+
+/* All but its first bytes stay where the caller has them. */
+static void
+end_of_a_message_is_sent_from_where_it_is(void **state)
+{
+    size_t                i, k, n;
+    uint8_t              *p, *tail;
+    peer_t                client, server;
+    llmgw_grpc_stream_t  *stream;
+
+    static const size_t  sizes[] = { 0, 1, 5000, 300000 };
+    static const size_t  buffers[] = { 0, 100, 16000 };
+
+    for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (k = 0; k < sizeof(buffers) / sizeof(buffers[0]); k++) {
+            flow_open(&client, &server, WINDOW_BYTES);
+            client.write_bytes = buffers[k];
+            server.on_message = hook_numbered;
+
+            tail = malloc(sizes[i] + 1);
+            assert_non_null(tail);
+            stream = peer_call(&client, PATH);
+            p = llmgw_grpc_send_before(stream, 3, tail, sizes[i]);
+            assert_non_null(p);
+            memcpy(p, "\0\1\2", 3);
+
+            for (n = 0; n < sizes[i]; n++) {
+                tail[n] = (uint8_t) ((n + 3) % 251);
+            }
+
+            assert_int_equal(llmgw_grpc_stream_queued(stream),
+                             LLMGW_GRPC_PREFIX_BYTES + 3 + sizes[i]);
+            p = llmgw_grpc_send_reserve(stream, 1);
+            assert_int_equal(p == NULL, sizes[i] > 0);
+
+            if (p != NULL) {
+                *p = 0;
+            }
+
+            llmgw_grpc_half_close(stream);
+            pair_run(&client, &server);
+            free(tail);
+
+            assert_int_equal(server.ends, 1);
+            assert_int_equal(server.messages, sizes[i] > 0 ? 1 : 2);
+            assert_int_equal(llmgw_grpc_session_unsent(client.session), 0);
+            pair_close(&client, &server);
+        }
+    }
+}
+
+
+static void
+end_of_a_message_is_not_needed_behind_a_reset(void **state)
+{
+    uint8_t              *tail;
+    peer_t                client, server;
+    llmgw_grpc_stream_t  *stream;
+
+    flow_open(&client, &server, WINDOW_BYTES);
+    tail = malloc(300000);
+    assert_non_null(tail);
+    memset(tail, 'x', 300000);
+    stream = peer_call(&client, PATH);
+    memset(llmgw_grpc_send_before(stream, 3, tail, 300000), 'x', 3);
+    (void) peer_flush(&client, &server);        /* a window's bytes of it */
+    assert_int_equal(llmgw_grpc_session_unsent(client.session), 1);
+
+    llmgw_grpc_stream_reset(stream, NGHTTP2_CANCEL);
+    free(tail);
+    assert_int_equal(llmgw_grpc_stream_queued(stream), 0);
+    assert_int_equal(llmgw_grpc_session_unsent(client.session), 0);
+    pair_run(&client, &server);
+    assert_int_equal(server.messages, 0);
+
+    /* its memory serves another */
+    stream = peer_call(&client, PATH);
+    peer_say_bytes(stream, MESSAGE);
+    pair_run(&client, &server);
+    assert_int_equal(server.messages, 1);
+    pair_close(&client, &server);
+}
+
+
 /*
  * A large message after one that is not consumed waits for it: else a peer
  * could fill our memory with messages that are never consumed.
@@ -327,6 +421,8 @@ main(void)
         cmocka_unit_test(late_consumption_keeps_the_stream_going),
         cmocka_unit_test(consuming_more_than_told_opens_no_window),
         cmocka_unit_test(message_larger_than_the_window_passes),
+        cmocka_unit_test(end_of_a_message_is_sent_from_where_it_is),
+        cmocka_unit_test(end_of_a_message_is_not_needed_behind_a_reset),
         cmocka_unit_test(large_message_waits_for_what_is_owed_before_it),
         cmocka_unit_test(any_window_goes_on_when_all_is_consumed),
         cmocka_unit_test(reset_stream_keeps_no_connection_window),
