@@ -9,6 +9,7 @@
  */
 
 #include "llmgateway.pb-c.h"
+#include "proto/ask_message.h"
 #include "proto/utf8.h"
 #include "upstream/generate.h"
 
@@ -17,13 +18,10 @@
 #define NGX_HTTP_LLMGW_GRACE_MS      1000       /* so our deadline ends first */
 #define NGX_HTTP_LLMGW_MAX_MESSAGE   1024       /* of a grpc-message */
 #define NGX_HTTP_LLMGW_TRACE_FIELDS  2
-#define NGX_HTTP_LLMGW_OPENAI_TAG    0x32       /* field 6 of the request */
-#define NGX_HTTP_LLMGW_OPENAI_PREFIX 5          /* bytes: tag and length */
 
 
 static ngx_int_t ngx_http_llmgw_generate_ask(
     ngx_http_llmgw_attempt_t *attempt);
-static uint8_t *ngx_http_llmgw_generate_openai_prefix(uint8_t *p, size_t size);
 static ngx_uint_t ngx_http_llmgw_generate_is_plain(
     ngx_http_llmgw_attempt_t *attempt);
 static void ngx_http_llmgw_generate_set_limit(
@@ -194,16 +192,16 @@ ngx_http_llmgw_generate_set_limit(ngx_http_llmgw_attempt_t *attempt)
 
 
 /*
- * The OpenAI request goes behind the other fields, since protobuf-c moves what
- * it packs as a field of another message once more, and this is a whole body.
+ * The body of an OpenAI request is sent from where it is: the client's request
+ * holds it longer than any attempt lives.
  */
 
 static ngx_int_t
 ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
 {
-    size_t                        size, openai_size;
     uint8_t                      *p;
     ngx_str_t                     prompt;
+    ProtobufCBinaryData           body;
     Llmgateway__Delivered         delivered;
     const ngx_http_llmgw_ask_t   *ask;
     Llmgateway__GenerateRequest   request;
@@ -216,6 +214,7 @@ ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
     request.max_tokens = ask->max_tokens;
     request.tokens_already_generated = attempt->from;
     request.want = ask->want;
+    request.openai = (Llmgateway__OpenaiRequest *) ask->openai;
 
     prompt = ngx_http_llmgw_generate_is_plain(attempt) ? ask->text(ask)
                                                        : ask->prompt;
@@ -227,42 +226,21 @@ ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
         request.delivered = &delivered;
     }
 
-    size = llmgateway__generate_request__get_packed_size(&request);
-    openai_size = 0;
+    ngx_memzero(&body, sizeof(ProtobufCBinaryData));
 
     if (ask->openai) {
-        openai_size = llmgateway__openai_request__get_packed_size(ask->openai);
-        size += NGX_HTTP_LLMGW_OPENAI_PREFIX + openai_size;
+        body = ask->openai->body;
     }
 
-    p = llmgw_grpc_send_reserve(attempt->call, size);
+    p = llmgw_grpc_send_before(attempt->call, llmgw_ask_message_size(&request),
+                               body.data, body.len);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
-    p += llmgateway__generate_request__pack(&request, p);
-
-    if (ask->openai) {
-        p = ngx_http_llmgw_generate_openai_prefix(p, openai_size);
-        llmgateway__openai_request__pack(ask->openai, p);
-    }
+    llmgw_ask_message_write(&request, p);
 
     return NGX_OK;
-}
-
-
-/* The length has four bytes whatever it is: enough for 256 MB. */
-
-static uint8_t *
-ngx_http_llmgw_generate_openai_prefix(uint8_t *p, size_t size)
-{
-    p[0] = NGX_HTTP_LLMGW_OPENAI_TAG;
-    p[1] = (size & 0x7f) | 0x80;
-    p[2] = (size >> 7 & 0x7f) | 0x80;
-    p[3] = (size >> 14 & 0x7f) | 0x80;
-    p[4] = size >> 21 & 0x7f;
-
-    return p + NGX_HTTP_LLMGW_OPENAI_PREFIX;
 }
 
 
