@@ -467,6 +467,7 @@ service_config(service_t *service)
     config.data = service;
     config.max_message_bytes = SERVICE_MESSAGE_BYTES;
     config.max_streams = SERVICE_STREAMS;
+    config.stream_window_bytes = SERVICE_WINDOW_BYTES;
 
     return config;
 }

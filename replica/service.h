@@ -13,6 +13,12 @@
 /* A prompt: a body of 64 MB, as a gateway may let through, and the rest. */
 #define SERVICE_MESSAGE_BYTES  (80 * 1024 * 1024)
 
+/*
+ * A message is put together here whatever the window; a gateway that may send
+ * half a megabyte at once need not wait for us after each 64 kB.
+ */
+#define SERVICE_WINDOW_BYTES   (512 * 1024)
+
 /* Streams one connection may have open, running and refused together. */
 #define SERVICE_STREAMS        50000
 
