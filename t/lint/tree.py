@@ -5,7 +5,7 @@ import re
 import subprocess
 
 NOT_OURS = {"build", ".git", "__pycache__", ".pytest_cache"}
-NO_TEXT = re.compile(r"\.(png|pdf|bin)$|(^|/)corpus/")
+NO_TEXT = re.compile(r"\.(png|pdf|bin|xz)$|(^|/)corpus/")
 
 
 class Tree:

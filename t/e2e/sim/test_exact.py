@@ -1,0 +1,109 @@
+"""llmgw-sim is BLIS, to the microsecond: every run of t/data/blis by its own
+flags; and it is not, where a flag differs."""
+
+import json
+import re
+
+import pytest
+
+from llmgw.blis import FAKE, Blis, blocks
+
+# Runs by the beginning of their names, so that a test is a few seconds.
+GROUPS = ("b_[a-e]", "b_f", "b_[g-l]", "b_[m-z]", "bs_", "bt_", "h", "H",
+          "[a-gi-z][^_t]*")
+
+
+@pytest.fixture(scope="module")
+def blis(tmp_path_factory):
+    return Blis(tmp_path_factory.mktemp("blis"))
+
+
+def of_group(blis, group):
+    """Each run is in the first group that takes it."""
+    taken = [next(g for g in GROUPS if re.match(g, n)) for n in blis.runs]
+    return [n for n, g in zip(blis.runs, taken) if g == group]
+
+
+def test_each_run_is_in_a_group(blis):
+    assert len(blis.runs) == 135
+    assert sum(len(of_group(blis, g)) for g in GROUPS) == 135
+
+
+def differs(blis, name, tmp_path):
+    """What of a run is not BLIS's; empty: nothing."""
+    table, metrics = tmp_path / "r.tsv", tmp_path / "m.json"
+    decisions = tmp_path / "d.tsv"
+    out = blis.replay(name, "--text", "--results-tsv", table,
+                      "--metrics-path", metrics,
+                      "--decisions-tsv", decisions)
+    said, found, tail = blis.said(name), *blocks(out)
+    wrong = []
+    if table.read_text() != blis.text(name):
+        wrong.append("requests")
+    wrong += metrics_differ(name, said, json.loads(metrics.read_text()))
+    wrong += [instance for instance, want in said["per_instance"].items()
+              if want.items() - found[instance].items()]
+    if sections(name, tail) != sections(name, said["stdout_tail"]):
+        wrong.append("sections")
+    if "_cf_" in name and decisions.read_text() != blis.text(
+            name, "decisions.tsv"):
+        wrong.append("decisions")
+    return wrong
+
+
+def metrics_differ(name, said, got):
+    got.pop("requests", None)
+    skip = FAKE if "_pd_" in name else set()
+    want = said["metrics"]
+    return [key for key in want.keys() | got.keys()
+            if key not in skip and want.get(key) != got.get(key)]
+
+
+def sections(name, lines):
+    """{title: lines} of what BLIS gets right: it reads the session of traces
+    with slo_target_us from the column beside it, and gives requests that timed
+    out an end to end time where prompts are computed elsewhere."""
+    found, title = {}, ""
+    for line in lines:
+        title = line if line.startswith("===") else title
+        found.setdefault(title, []).append(line)
+    if name.startswith("bt_"):
+        found.pop("=== Session Metrics ===", None)
+    if "_pd_" in name:
+        found.pop("=== Per-Tenant Metrics ===")
+        found = {title: [line for line in lines if "E2E" not in line]
+                 for title, lines in found.items()}
+    return found
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_runs_equal_blis(blis, tmp_path, group):
+    wrong = {name: what for name in of_group(blis, group)
+             if (what := differs(blis, name, tmp_path))}
+    assert not wrong
+
+
+@pytest.mark.parametrize("name,flags", [
+    ("b_ll100", ("--snapshot-refresh-interval", 90000)),
+    ("b_def_s50c50", ("--cache-signal-delay", 60000)),
+    ("b_seed0", ("--routing-policy", "least-loaded")),
+    ("b_kv2600_fcfs", ("--total-kv-blocks", 2599)),
+    ("b_fc_c8", ("--dispatch-tick-interval", 900)),
+    ("b_sched_sjf", ("--scheduler", "fcfs")),
+])
+def test_another_flag_gives_another_result(blis, tmp_path, name, flags):
+    table = tmp_path / "r.tsv"
+    blis.replay(name, *flags, "--results-tsv", table)
+    assert table.read_text() != blis.text(name)
+
+
+def test_fifo_is_first_in_first_out(blis, tmp_path):
+    """BLIS's fifo goes by priority; ours does not."""
+    table = tmp_path / "r.tsv"
+    blis.replay("b_fc_c16_fifo_round-robin", "--dispatch-order", "fifo",
+                "--fairness-policy", "global-strict", "--results-tsv", table)
+    rows = [line.split("\t") for line in table.read_text().splitlines()[1:]]
+    waited = [(int(r[7]) - int(r[6] or 0), int(r[7])) for r in rows if r[7]]
+    assert any(r[6] for r in rows)
+    left = [route for _, route in sorted(waited)]
+    assert left == sorted(left)
