@@ -19,6 +19,7 @@ typedef struct {
 static const main_command_t  main_commands[] = {
     { "run", run_main },
     { "replay", replay_main },
+    { "calibrate", calibrate_main },
     { NULL, NULL }
 };
 
