@@ -119,6 +119,15 @@ llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
     queue->length++;
     queue->counted += entry->is_counted;
 
+    /*
+     * A granted head that is no longer the head finds so when it comes, and
+     * stays.  Its grant would grow old meanwhile, and it would be passed over
+     * when its turn comes again.
+     */
+    if (before != LLMGW_QUEUE_NONE) {
+        llmgw_queue_ungrant(queue, before);
+    }
+
     return i;
 }
 

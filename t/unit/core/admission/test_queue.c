@@ -49,21 +49,30 @@ setup(void **state)
 /* Takes heads until none is left, and compares their rows. */
 
 static void
-leaves_in_order(scene_t *scene, const uint32_t *rows, size_t n)
+leaves_in_order_at(scene_t *scene, const uint32_t *rows, size_t n,
+    uint64_t now_ms)
 {
     size_t    i;
     uint32_t  head;
 
     for (i = 0; i < n; i++) {
-        head = llmgw_queue_head(&scene->queue, 0);
+        head = llmgw_queue_head(&scene->queue, now_ms);
         assert_int_not_equal(head, LLMGW_QUEUE_NONE);
         assert_int_equal(scene->entries[head].row, rows[i]);
         llmgw_queue_remove(&scene->queue, head);
     }
 
-    assert_int_equal(llmgw_queue_head(&scene->queue, 0), LLMGW_QUEUE_NONE);
+    assert_int_equal(llmgw_queue_head(&scene->queue, now_ms),
+                     LLMGW_QUEUE_NONE);
     assert_int_equal(scene->queue.length, 0);
     assert_int_equal(scene->queue.counted, 0);
+}
+
+
+static void
+leaves_in_order(scene_t *scene, const uint32_t *rows, size_t n)
+{
+    leaves_in_order_at(scene, rows, n, 0);
 }
 
 
@@ -169,6 +178,27 @@ granted_head_that_does_not_come_is_passed_over(void **state)
 
     llmgw_queue_ungrant(&scene->queue, first);
     assert_int_equal(llmgw_queue_head(&scene->queue, 1400), first);
+}
+
+
+/* An older one comes back before a head that was told to come. */
+
+static void
+head_that_an_older_one_displaced_is_not_passed_over(void **state)
+{
+    scene_t   *scene = *state;
+    uint32_t   head;
+    uint64_t   ticket;
+
+    ticket = llmgw_queue_ticket(&scene->queue);
+    push(scene, 0, 2, 0, 1);
+    head = llmgw_queue_head(&scene->queue, 1000);
+    llmgw_queue_grant(&scene->queue, head, 1000);
+
+    push(scene, ticket, 1, 0, 1);
+    push(scene, 0, 3, 0, 1);
+    leaves_in_order_at(scene, (uint32_t []) { 1, 2, 3 }, 3,
+                       1000 + LLMGW_QUEUE_GRANT_MS);
 }
 
 
@@ -340,6 +370,8 @@ main(void)
         cmocka_unit_test_setup(memory_is_the_last_limit, setup),
         cmocka_unit_test_setup(granted_head_that_does_not_come_is_passed_over,
                                setup),
+        cmocka_unit_test_setup(
+            head_that_an_older_one_displaced_is_not_passed_over, setup),
         cmocka_unit_test_setup(dead_workers_entries_are_dropped, setup),
         cmocka_unit_test_setup(who_stands_behind_must_wait, setup),
         cmocka_unit_test_setup(skipped_entry_keeps_its_place, setup),
