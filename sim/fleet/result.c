@@ -19,6 +19,7 @@ const char *const  fleet_status_names[FLEET_STATUSES] = {
     [FLEET_DROPPED_AT_DECODE_KV] = "dropped_at_decode_kv",
     [FLEET_IN_INSTANCE] = "in_instance_at_horizon",
     [FLEET_IN_GATEWAY] = "in_gateway_at_horizon",
+    [FLEET_LOST] = "lost",
 };
 
 
@@ -46,21 +47,32 @@ result_free_requests(fleet_memory_t *memory, size_t nsplits)
 }
 
 
+static void
+result_free_memory(fleet_result_t *result)
+{
+    fleet_memory_t  *memory = result->memory;
+
+    result_free_requests(memory, result->nsplits);
+    work_arena_done(&memory->texts);
+    free(memory->nodes);
+    free(memory);
+}
+
+
 void
 fleet_result_done(fleet_result_t *result)
 {
-    uint32_t         i;
-    fleet_memory_t  *memory = result->memory;
+    uint32_t  i;
 
     for (i = 0; i < result->nreplicas; i++) {
         model_replica_destroy(result->replicas[i].model);
     }
 
-    if (memory != NULL) {
-        result_free_requests(memory, result->nsplits);
-        work_arena_done(&memory->texts);
-        free(memory->nodes);
-        free(memory);
+    if (result->memory_done != NULL) {
+        result->memory_done(result->memory);
+
+    } else if (result->memory != NULL) {
+        result_free_memory(result);
     }
 
     free(result->outcomes);

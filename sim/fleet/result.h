@@ -37,6 +37,8 @@ typedef enum {
     FLEET_IN_INSTANCE,                  /* at the horizon */
     FLEET_IN_GATEWAY,                   /* the same: in its queue, or on its
                                            way through it */
+    FLEET_LOST,                         /* broke off behind its first token,
+                                           and nobody could go on */
     FLEET_STATUSES
 } fleet_status_t;
 
@@ -129,8 +131,10 @@ typedef struct {
     uint64_t               events;              /* done, of all kinds */
     int64_t                clock_us;            /* of the last one */
 
-    /* Private: texts of details, and the requests that replicas knew. */
+    /* Private: texts of details, and the requests that replicas knew; and
+       what frees them, NULL: fleet_run()'s own. */
     void                  *memory;
+    void                 (*memory_done)(void *memory);
 } fleet_result_t;
 
 

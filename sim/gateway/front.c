@@ -1,0 +1,395 @@
+
+/*
+ * A gateway: its shared memory, in which all workers of one nginx would count,
+ * its ring, and what it believes of the replicas.
+ *
+ * It has one row: a process more would change nothing that a stream sees.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/gateway/gateway_inner.h"
+
+
+#define FRONT_NAME_BYTES  24
+#define FRONT_SPARE       4096  /* entries for streams that have begun, which
+                                   the queue's size does not limit */
+
+
+/* --- setting up */
+
+/* All gateways draw the same ring, so one is enough. */
+static llmgw_ring_t *
+front_ring(gateway_t *g)
+{
+    char                *names;
+    void                *builder;
+    uint32_t             i, n;
+    llmgw_ring_t        *ring;
+    llmgw_ring_node_t   *nodes;
+    llmgw_ring_bytes_t   bytes;
+
+    n = g->fleet->replicas;
+    names = gateway_alloc(g, n, FRONT_NAME_BYTES);
+    nodes = gateway_alloc(g, n, sizeof(llmgw_ring_node_t));
+    g->names = names;
+
+    if (names == NULL || nodes == NULL) {
+        free(nodes);
+        return NULL;
+    }
+
+    for (i = 0; i < n; i++) {
+        nodes[i].id = names + (size_t) i * FRONT_NAME_BYTES;
+        nodes[i].id_len = (size_t) snprintf((char *) nodes[i].id,
+                                            FRONT_NAME_BYTES, "instance_%u",
+                                            i);
+        nodes[i].weight = 1;
+    }
+
+    bytes = llmgw_ring_bytes(NULL, nodes, n, g->config->vnodes);
+    builder = gateway_alloc(g, 1, bytes.builder);
+    ring = g->ring = gateway_alloc(g, 1, bytes.ring);
+
+    if (builder != NULL && ring != NULL) {
+        ring = llmgw_ring_init(ring, builder, NULL, NULL, nodes, n,
+                               g->config->vnodes);
+        while (!llmgw_ring_build(ring, SIZE_MAX / 2)) { /* void */ }
+    }
+
+    free(builder);
+    free(nodes);
+
+    return ring;
+}
+
+
+static void
+front_init_peer(gateway_t *g, front_t *front, uint32_t i)
+{
+    char               name[FRONT_NAME_BYTES];
+    llmgw_slot_t      *slot;
+    llmgw_pick_peer_t *peer = &front->peers[i];
+
+    front->places[i].slot = llmgw_slots_attach(front->shared, name,
+        (size_t) snprintf(name, sizeof(name), "instance_%u", i), 1);
+    slot = llmgw_slot(front->shared, front->places[i].slot);
+    front->places[i].generation = slot->generation;
+
+    peer->counts = &slot->counts;
+    peer->breaker = &slot->breaker;
+    peer->weight = 1;
+    peer->max_capacity = g->config->capacity;
+    peer->state = LLMGW_PEER_ALIVE;
+
+    front->views[i].service = LLMGW_SERVICE_READY;
+    front->views[i].liveness = LLMGW_LIVENESS_ALIVE;
+}
+
+
+static int
+front_init(gateway_t *g, front_t *front, llmgw_ring_t *ring)
+{
+    void                    *memory;
+    uint32_t                 i, n;
+    llmgw_admission_size_t   size;
+
+    n = g->fleet->replicas;
+    size = (llmgw_admission_size_t) {
+        .nrows = 1, .nslots = n,
+        .slot_bytes = (sizeof(llmgw_slot_t) + 7) / 8 * 8,
+        .queue_capacity = g->config->queue_size + FRONT_SPARE
+    };
+    memory = gateway_alloc(g, 1, llmgw_admission_bytes(&size));
+    front->peers = gateway_alloc(g, n, sizeof(llmgw_pick_peer_t));
+    front->places = gateway_alloc(g, n, sizeof(llmgw_place_t));
+    front->views = gateway_alloc(g, n, sizeof(front_view_t));
+    front->waiting = gateway_alloc(g, size.queue_capacity, sizeof(uint32_t));
+
+    if (g->failed) {
+        free(memory);
+        return -1;
+    }
+
+    memset(front->waiting, 0xff, size.queue_capacity * sizeof(uint32_t));
+    front->shared = llmgw_admission_init(memory, &size);
+    front->self.shared = front->shared;
+
+    for (i = 0; i < n; i++) {
+        front_init_peer(g, front, i);
+    }
+
+    front->view = (llmgw_admission_view_t) {
+        .pick = {
+            .ring = ring, .peers = front->peers,
+            .breaker_conf = &g->config->breaker, .npeers = n,
+            .load_factor_permille = g->config->load_factor_permille,
+            .min_load = g->config->min_load, .sums = &front->sums
+        },
+        .places = front->places,
+        .queue_size = g->config->queue_size,
+        .hedge_budget_permille = g->config->hedge_permille
+    };
+
+    return 0;
+}
+
+
+int
+front_init_all(gateway_t *g)
+{
+    uint32_t       i;
+    llmgw_ring_t  *ring;
+
+    ring = front_ring(g);
+    g->fronts = gateway_alloc(g, g->config->gateways, sizeof(front_t));
+
+    if (g->failed) {
+        return -1;
+    }
+
+    for (i = 0; i < g->config->gateways; i++) {
+        if (front_init(g, &g->fronts[i], ring) != 0) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+void
+front_done_all(gateway_t *g)
+{
+    uint32_t  i;
+
+    for (i = 0; g->fronts != NULL && i < g->config->gateways; i++) {
+        free(g->fronts[i].shared);
+        free(g->fronts[i].peers);
+        free(g->fronts[i].places);
+        free(g->fronts[i].views);
+        free(g->fronts[i].waiting);
+    }
+
+    free(g->fronts);
+    free(g->ring);
+    free(g->names);
+}
+
+
+/* --- what it believes */
+
+/* As upstream/replica.c judges a member. */
+static llmgw_peer_state_t
+front_judge(const front_view_t *view)
+{
+    if (view->service != LLMGW_SERVICE_READY || view->is_draining) {
+        return LLMGW_PEER_UNUSABLE;
+    }
+
+    switch (view->liveness) {
+
+    case LLMGW_LIVENESS_ALIVE:
+        return view->is_retrying ? LLMGW_PEER_SUSPECT : LLMGW_PEER_ALIVE;
+
+    case LLMGW_LIVENESS_SUSPECT:
+        return LLMGW_PEER_SUSPECT;
+
+    default:
+        return LLMGW_PEER_UNUSABLE;
+    }
+}
+
+
+static void
+front_state(front_t *front, uint32_t replica)
+{
+    front->peers[replica].state = (uint8_t) front_judge(
+        &front->views[replica]);
+    front->sums.state = LLMGW_PEER_UNUSABLE;
+}
+
+
+/* A connection was refused: the replica is the last choice for a while. */
+void
+front_refused(gateway_t *g, front_t *front, uint32_t replica)
+{
+    front_view_t  *view = &front->views[replica];
+
+    front->nretrying += !view->is_retrying;
+    view->is_retrying = 1;
+    view->retry_us = g->clock_us + FRONT_BACKOFF_US;
+    front_state(front, replica);
+}
+
+
+/* It said so: its report of load is older. */
+void
+front_full(gateway_t *g, front_t *front, uint32_t replica)
+{
+    front->peers[replica].full_until_ms = gateway_ms(g) + FRONT_FULL_MS;
+}
+
+
+static void
+front_retry(gateway_t *g, front_t *front)
+{
+    uint32_t       i;
+    front_view_t  *view;
+
+    for (i = 0; front->nretrying != 0 && i < g->fleet->replicas; i++) {
+        view = &front->views[i];
+
+        if (view->is_retrying && view->retry_us <= g->clock_us) {
+            view->is_retrying = 0;
+            front->nretrying--;
+            front_state(front, i);
+        }
+    }
+}
+
+
+/* The pool as it is now. */
+const llmgw_admission_view_t *
+front_view(gateway_t *g, front_t *front)
+{
+    front_retry(g, front);
+
+    return &front->view;
+}
+
+
+/* Attempts that these news take from their replica. */
+static void
+front_move(gateway_t *g, uint32_t front, uint32_t replica,
+    const front_view_t *view)
+{
+    uint32_t       i;
+    attempt_t     *a;
+    llmgw_cause_t  cause;
+
+    cause = view->service == LLMGW_SERVICE_DOWN ? LLMGW_CAUSE_MEMBER_DOWN
+            : view->liveness == LLMGW_LIVENESS_DEAD ? LLMGW_CAUSE_MEMBER_DEAD
+            : view->service == LLMGW_SERVICE_STALLED
+              ? LLMGW_CAUSE_MEMBER_STALLED : LLMGW_CAUSE_NONE;
+
+    if (cause == LLMGW_CAUSE_NONE) {
+        return;
+    }
+
+    for (i = g->nodes[replica].first; i != ATTEMPT_NONE; i = a->behind) {
+        a = gateway_attempt(g, i);
+        attempt_look(g, i);
+
+        if (gateway_stream(g, i / 2)->front != front
+            || (cause == LLMGW_CAUSE_MEMBER_DEAD
+                && a->heard_us > view->suspect_us)
+            || (cause == LLMGW_CAUSE_MEMBER_STALLED && a->tokens > 0))
+        {
+            continue;
+        }
+
+        attempt_break(g, i, LLMGW_ENDING_FAILED, cause, g->clock_us);
+    }
+}
+
+
+void
+front_news(gateway_t *g, uint32_t i, uint32_t replica,
+    const front_view_t *news)
+{
+    int            was_ready;
+    front_t       *front = &g->fronts[i];
+    llmgw_wake_t   wake;
+    front_view_t  *view = &front->views[replica];
+
+    was_ready = view->service == LLMGW_SERVICE_READY;
+
+    if (news->liveness != view->liveness
+        && news->liveness == LLMGW_LIVENESS_SUSPECT)
+    {
+        view->suspect_us = g->clock_us;
+    }
+
+    view->service = news->service;
+    view->liveness = news->liveness;
+    view->is_draining = news->is_draining;
+
+    if (!was_ready && view->service == LLMGW_SERVICE_READY) {
+        llmgw_slots_renew(front->shared, front->places[replica],
+                          g->nodes[replica].life);
+    }
+
+    front_state(front, replica);
+    front_move(g, i, replica, view);
+
+    llmgw_admission_wake(&front->self, gateway_ms(g), &wake);
+    front_wake(g, front, &wake);
+}
+
+
+/* --- the queue */
+
+void
+front_wake(gateway_t *g, front_t *front, const llmgw_wake_t *wake)
+{
+    uint32_t  i;
+
+    i = (uint32_t) (front - g->fronts);
+
+    if (wake->row != LLMGW_NO_ROW && !front->has_turn) {
+        front->has_turn = 1;
+        gateway_later(g, g->clock_us, EVENT_TURN, i, 0, 0);
+    }
+
+    if (front->shared->queue.length != 0 && !front->has_tick) {
+        front->has_tick = 1;
+        gateway_later(g, g->clock_us + FRONT_TURN_US, EVENT_TICK, i, 0, 0);
+    }
+}
+
+
+/* The head of the queue claims, and the next one, as long as they leave it. */
+void
+front_turn(gateway_t *g, uint32_t i)
+{
+    uint32_t       entry;
+    uint64_t       ticket, last;
+    front_t       *front = &g->fronts[i];
+    llmgw_wake_t   wake;
+
+    front->has_turn = 0;
+    last = 0;
+
+    for ( ;; ) {
+        entry = llmgw_admission_turn(&front->self, gateway_ms(g), &ticket,
+                                     &wake);
+
+        if (entry == LLMGW_QUEUE_NONE || ticket == last) {
+            return;
+        }
+
+        if (front->waiting[entry] == STREAM_NONE) {
+            llmgw_admission_drop(&front->self, entry, ticket);
+            continue;
+        }
+
+        last = ticket;
+        stream_claim(g, front->waiting[entry]);
+    }
+}
+
+
+/* Circuits and replicas come back without a word: look again. */
+void
+front_tick(gateway_t *g, uint32_t i)
+{
+    front_t  *front = &g->fronts[i];
+
+    front->has_tick = 0;
+    llmgw_admission_look(&front->self, gateway_ms(g));
+    front_turn(g, i);
+    front_wake(g, front, &LLMGW_WAKE_NOBODY);
+}

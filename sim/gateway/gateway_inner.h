@@ -1,0 +1,254 @@
+
+/*
+ * A run from the inside: what its files share.
+ *
+ *   run.c      sets it up, the event loop, the end
+ *   events.c   what is due when
+ *   front.c    a gateway: its shared memory, its ring, its view of replicas
+ *   stream.c   a request: claims, attempts, tokens, the end
+ *   attempt.c  one try at one replica, from its start to its end
+ *   timer.c    hedges, silence, deadlines
+ *   news.c     what is true of a replica, and when gateways hear of it
+ *   faults.c   crashes, stalls, slow replicas, drains
+ *   update.c   a rolling update
+ *
+ * Memory that runs out ends the run: g->failed.
+ */
+
+#ifndef GATEWAY_INNER_H
+#define GATEWAY_INNER_H
+
+#include "common/rnd.h"
+#include "core/admission/admission.h"
+#include "core/resume.h"
+#include "proto/members/members.h"
+#include "sim/fleet/ready.h"
+#include "sim/gateway/events.h"
+#include "sim/gateway/gateway.h"
+
+
+#define STREAM_NONE       UINT32_MAX
+#define STREAM_EXCLUDED   64            /* as in nginx */
+#define ATTEMPT_NONE      UINT32_MAX
+#define FRONT_BACKOFF_US  1000000       /* after a refused connection */
+#define FRONT_FULL_MS     100           /* after a replica said that it is */
+#define FRONT_TURN_US     50000         /* the head of a queue asks again */
+
+typedef struct gateway_s  gateway_t;
+
+/* One try at one replica.  Number i is attempt i % 2 of stream i / 2. */
+typedef struct {
+    model_request_t  call;
+    llmgw_lease_t    lease;
+    uint32_t         replica;
+    uint32_t         serial;            /* events of older tries do not count */
+    uint32_t         before;            /* in its node's list */
+    uint32_t         behind;
+    uint32_t         base;              /* tokens that the client had */
+    uint32_t         tokens;            /* of this attempt, when last looked */
+    int64_t          heard_us;          /* when the last of them came */
+    int64_t          first_us;          /* when the first one left; 0: not */
+    int64_t          final_us;          /* when the last one leaves; 0: ? */
+    uint8_t          is_active;         /* the stream waits for it */
+    uint8_t          is_there;          /* it takes a place at the replica */
+    uint8_t          is_held;           /* the model has its call */
+} attempt_t;
+
+typedef struct {
+    llmgw_claim_t    claim;
+    llmgw_resume_t   resume;
+    attempt_t        attempts[2];
+    uint64_t        *hashes;
+    uint32_t         nhashes;
+    uint32_t         front;
+    uint32_t         tokens;            /* that the client has */
+    uint32_t         timer;             /* number of the valid one */
+    uint32_t         nexcluded;
+    uint32_t         excluded[STREAM_EXCLUDED];
+    uint64_t         excluded_failed;   /* bits: it failed the stream */
+    int64_t          queue_end_us;
+    int64_t          hedge_us;          /* 0: not any more */
+    int64_t          first_us;          /* first token at the gateway */
+    int64_t          last_us;
+    uint8_t          waits;
+    uint8_t          has_begun;
+    uint8_t          is_over;
+} stream_t;
+
+/* What a gateway knows of a replica. */
+typedef struct {
+    uint8_t          service;           /* llmgw_service_t */
+    uint8_t          liveness;          /* llmgw_liveness_t */
+    uint8_t          is_draining;
+    uint8_t          is_retrying;       /* a connection was refused */
+    int64_t          retry_us;
+    int64_t          suspect_us;
+} front_view_t;
+
+typedef struct {
+    llmgw_admission_t       *shared;
+    llmgw_admission_self_t   self;
+    llmgw_admission_view_t   view;
+    llmgw_pick_peer_t       *peers;
+    llmgw_place_t           *places;
+    llmgw_pick_sums_t        sums;
+    front_view_t            *views;     /* of each replica */
+    uint32_t                *waiting;   /* stream of an entry, or NONE */
+    uint32_t                 nretrying;
+    uint8_t                  has_turn;  /* an event is due */
+    uint8_t                  has_tick;
+} front_t;
+
+/* What is true of a replica. */
+typedef struct {
+    gateway_t       *gateway;
+    model_replica_t *model;
+    uint32_t         index;
+    uint32_t         first;             /* attempts that gateways have there */
+    uint32_t         active;            /* those that it serves */
+    uint32_t         life;              /* number of its process */
+    uint8_t          is_up;             /* its process */
+    uint8_t          is_dead;           /* its machine */
+    uint8_t          is_draining;
+    uint8_t          hangs;
+    uint8_t          is_stalled;        /* it hangs, and its agent knows */
+    uint8_t          update;            /* update_state_t */
+    int64_t          changed_us;        /* its state, last */
+} node_truth_t;
+
+/* Of a replica, in a rolling update. */
+typedef enum {
+    UPDATE_NOT = 0,
+    UPDATE_DRAINS,
+    UPDATE_RESTARTS
+} update_state_t;
+
+typedef struct mesh_s  mesh_t;
+
+struct gateway_s {
+    const fleet_config_t    *fleet;
+    const gateway_config_t  *config;
+    work_t                  *work;
+    fleet_result_t          *result;
+    gateway_counts_t        *counts;
+    int64_t                  clock_us;
+    int                      failed;
+    char                    *error;
+    size_t                   error_bytes;
+    size_t                   ended;
+
+    events_t                 events;
+    ready_t                  ready;
+    rnd_t                    rnd;
+    uint32_t                *arrivals;
+    size_t                   next_arrival;
+
+    stream_t                *streams;
+    node_truth_t            *nodes;
+    front_t                 *fronts;
+    void                    *ring;
+    void                    *names;
+    uint32_t                *reported;  /* load, as told last */
+    uint32_t                 next_update;       /* replica */
+    mesh_t                  *mesh;      /* NULL: news take a fixed time */
+};
+
+/* What a result keeps until it is freed. */
+typedef struct {
+    model_config_t           model;
+    stream_t                *streams;
+    node_truth_t            *nodes;
+    size_t                   nstreams;
+} gateway_memory_t;
+
+
+static inline uint64_t
+gateway_ms(const gateway_t *g)
+{
+    return (uint64_t) g->clock_us / 1000 + 1;
+}
+
+
+static inline stream_t *
+gateway_stream(gateway_t *g, uint32_t i)
+{
+    return &g->streams[i];
+}
+
+
+static inline attempt_t *
+gateway_attempt(gateway_t *g, uint32_t i)
+{
+    return &g->streams[i / 2].attempts[i % 2];
+}
+
+
+/* run.c */
+void gateway_fail(gateway_t *g, const char *what);
+void *gateway_alloc(gateway_t *g, size_t n, size_t size);
+void gateway_later(gateway_t *g, int64_t at_us, event_kind_t kind,
+    uint32_t subject, uint32_t detail, uint32_t more);
+void gateway_node_changed(gateway_t *g, uint32_t replica);
+
+/* front.c */
+int front_init_all(gateway_t *g);
+void front_done_all(gateway_t *g);
+const llmgw_admission_view_t *front_view(gateway_t *g, front_t *front);
+void front_wake(gateway_t *g, front_t *front, const llmgw_wake_t *wake);
+void front_turn(gateway_t *g, uint32_t i);
+void front_tick(gateway_t *g, uint32_t i);
+void front_refused(gateway_t *g, front_t *front, uint32_t replica);
+void front_full(gateway_t *g, front_t *front, uint32_t replica);
+void front_news(gateway_t *g, uint32_t i, uint32_t replica,
+    const front_view_t *news);
+
+/* stream.c */
+void stream_arrive(gateway_t *g, uint32_t i);
+void stream_claim(gateway_t *g, uint32_t i);
+void stream_begun(gateway_t *g, uint32_t attempt);
+void stream_served(gateway_t *g, uint32_t attempt);
+void stream_refused(gateway_t *g, uint32_t attempt, model_end_t end);
+void stream_lost(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
+    llmgw_cause_t cause);
+void stream_over(gateway_t *g, uint32_t i, fleet_status_t status,
+    const char *detail);
+
+/* attempt.c */
+extern const model_hooks_t  attempt_hooks;
+
+void attempt_start(gateway_t *g, uint32_t attempt, uint32_t replica);
+void attempt_came(gateway_t *g, uint32_t attempt);
+void attempt_end(gateway_t *g, uint32_t attempt, llmgw_verdict_t verdict);
+void attempt_break(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
+    llmgw_cause_t cause, int64_t at_us);
+void attempt_look(gateway_t *g, uint32_t attempt);
+void attempt_freeze(gateway_t *g, uint32_t attempt);
+
+/* timer.c */
+void timer_arm(gateway_t *g, uint32_t i);
+void timer_due(gateway_t *g, uint32_t i);
+
+/* news.c */
+int news_init(gateway_t *g);
+void news_tell(gateway_t *g, uint32_t replica);
+void news_come(gateway_t *g, uint32_t front, uint32_t replica, uint32_t what);
+void news_loads(gateway_t *g);
+int64_t news_next_us(const gateway_t *g);
+void news_run(gateway_t *g, int64_t until_us);
+void news_done(gateway_t *g);
+
+/* faults.c */
+void faults_init(gateway_t *g);
+void faults_begin(gateway_t *g, uint32_t fault);
+void faults_end(gateway_t *g, uint32_t fault, uint32_t replica);
+void faults_stalled(gateway_t *g, uint32_t replica, uint32_t life);
+void faults_crash(gateway_t *g, uint32_t replica, int is_silent);
+void faults_restart(gateway_t *g, uint32_t replica);
+void faults_drain(gateway_t *g, uint32_t replica, int is_draining);
+
+/* update.c */
+void update_begin(gateway_t *g);
+void update_look(gateway_t *g, uint32_t replica, uint32_t is_late);
+void update_restarted(gateway_t *g, uint32_t replica);
+
+#endif /* GATEWAY_INNER_H */

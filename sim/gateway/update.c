@@ -1,0 +1,71 @@
+
+/*
+ * A rolling update: replica after replica drains, restarts with an empty
+ * cache, and comes back; `parallel` of them at a time.
+ *
+ *     serves ---> drains --- empty, or late ---> restarts ---> serves
+ *
+ * What still runs when the drain is late loses its connection, and goes on
+ * elsewhere.  A replica that is down already is left alone.
+ */
+
+#include "sim/gateway/gateway_inner.h"
+
+
+/* The next one that is up. */
+static void
+update_next(gateway_t *g)
+{
+    uint32_t  i;
+
+    while (g->next_update < g->fleet->replicas) {
+        i = g->next_update++;
+
+        if (g->nodes[i].is_up) {
+            g->nodes[i].update = UPDATE_DRAINS;
+            faults_drain(g, i, 1);
+            gateway_later(g, g->clock_us + g->config->update.drain_us,
+                          EVENT_UPDATE_LATE, i, 0, 0);
+            update_look(g, i, 0);
+            return;
+        }
+    }
+}
+
+
+void
+update_begin(gateway_t *g)
+{
+    uint32_t  i;
+
+    for (i = 0; i < g->config->update.parallel; i++) {
+        update_next(g);
+    }
+}
+
+
+/* Is its drain over? */
+void
+update_look(gateway_t *g, uint32_t replica, uint32_t is_late)
+{
+    node_truth_t  *node = &g->nodes[replica];
+
+    if (node->update != UPDATE_DRAINS || (node->active != 0 && !is_late)) {
+        return;
+    }
+
+    node->update = UPDATE_RESTARTS;
+    faults_crash(g, replica, 0);
+    gateway_later(g, g->clock_us + g->config->update.restart_us,
+                  EVENT_UPDATE_RESTARTED, replica, 0, 0);
+}
+
+
+void
+update_restarted(gateway_t *g, uint32_t replica)
+{
+    g->nodes[replica].update = UPDATE_NOT;
+    g->counts->updated++;
+    faults_restart(g, replica);
+    update_next(g);
+}
