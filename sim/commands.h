@@ -11,7 +11,8 @@
 
 int run_main(int argc, char **argv);
 int replay_main(int argc, char **argv);
-int explain_main(int argc, char **argv);
 int calibrate_main(int argc, char **argv);
+int compare_main(int argc, char **argv);
+int explain_main(int argc, char **argv);
 
 #endif /* SIM_COMMANDS_H */

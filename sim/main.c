@@ -20,6 +20,8 @@ static const main_command_t  main_commands[] = {
     { "run", run_main },
     { "replay", replay_main },
     { "calibrate", calibrate_main },
+    { "compare", compare_main },
+    { "explain", explain_main },
     { NULL, NULL }
 };
 

@@ -27,21 +27,19 @@ typedef int (*report_writer_t)(report_told_t *told, FILE *out);
 
 /* --- options */
 
-static int
-report_init_targets(report_t *r, const work_yaml_list_t *slos, char *error)
+int
+report_targets_read(report_targets_t *targets, const work_yaml_list_t *slos,
+    const char *const texts[REPORT_TIMES], char error[REPORT_ERROR_BYTES])
 {
     int                i;
     char               what[160];
     size_t             k;
     const work_slo_t  *slo;
     report_target_t   *target;
-    const char *const  texts[REPORT_TIMES] = {
-        r->options->slo_ttft, r->options->slo_itl, r->options->slo_e2e
-    };
 
     for (k = 0; slos != NULL && k < slos->n; k++) {
         slo = &((const work_slo_t *) slos->items)[k];
-        target = report_target_of(&r->targets, slo->of.name,
+        target = report_target_of(targets, slo->of.name,
                                   strlen(slo->of.name));
         if (target != NULL) {
             target->ms[REPORT_TTFT] = slo->ttft_ms;
@@ -52,7 +50,7 @@ report_init_targets(report_t *r, const work_yaml_list_t *slos, char *error)
 
     for (i = 0; i < REPORT_TIMES; i++) {
         if (texts[i] != NULL
-            && report_targets_parse(&r->targets, (report_time_t) i, texts[i],
+            && report_targets_parse(targets, (report_time_t) i, texts[i],
                                     what, sizeof(what)) != 0)
         {
             snprintf(error, REPORT_ERROR_BYTES, "--slo-%s: %s",
@@ -137,7 +135,10 @@ int
 report_init(report_t *report, const report_options_t *options,
     const work_yaml_list_t *slos, char error[REPORT_ERROR_BYTES])
 {
-    char  what[160];
+    char               what[160];
+    const char *const  texts[REPORT_TIMES] = {
+        options->slo_ttft, options->slo_itl, options->slo_e2e
+    };
 
     memset(report, 0, sizeof(*report));
     report->options = options;
@@ -165,7 +166,7 @@ report_init(report_t *report, const report_options_t *options,
         return -1;
     }
 
-    return report_init_targets(report, slos, error) != 0
+    return report_targets_read(&report->targets, slos, texts, error) != 0
            || report_init_saturation(report, error) != 0 ? -1 : 0;
 }
 

@@ -127,6 +127,14 @@ typedef struct {
 } report_t;
 
 
+/*
+ * Targets for goodput: slos (of work_slo_t, or NULL), and over them the texts
+ * of --slo-ttft, --slo-itl, --slo-e2e (each may be NULL).  0, or -1 and error.
+ */
+int report_targets_read(report_targets_t *targets,
+    const work_yaml_list_t *slos, const char *const texts[REPORT_TIMES],
+    char error[REPORT_ERROR_BYTES]);
+
 /* slos: of work_slo_t; --slo-... win over them.  0, or -1 and error. */
 int report_init(report_t *report, const report_options_t *options,
     const work_yaml_list_t *slos, char error[REPORT_ERROR_BYTES]);

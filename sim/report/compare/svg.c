@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/report/page/svg.h"
+#include "sim/report/compare/svg.h"
 
 
 #define SVG_WIDTH    640

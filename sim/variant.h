@@ -1,0 +1,102 @@
+
+/*
+ * One workload, simulated many times with other settings: what compare and
+ * search have in common.
+ *
+ * A variant is said in words, as on a command line:
+ *
+ *     least-loaded                        a policy
+ *     weighted=queue-depth:2,load-balance:1
+ *     "8 replicas: --num-instances 8 --routing-policy least-loaded"
+ *
+ * They come behind the words of all, and win over them.
+ */
+
+#ifndef SIM_VARIANT_H
+#define SIM_VARIANT_H
+
+#include "sim/report/report.h"
+#include "sim/settings.h"
+#include "sim/work/spec/flags.h"
+#include "sim/work/trace/trace.h"
+
+
+#define VARIANT_NAME_BYTES   64
+#define VARIANT_ERROR_BYTES  REPORT_ERROR_BYTES
+
+/* What such a command's struct begins with. */
+typedef struct {
+    sim_settings_t  settings;
+    work_flags_t    workload;
+    char           *trace_header;
+    char           *trace_data;
+    char           *slo_ttft;
+    char           *slo_itl;
+    char           *slo_e2e;
+} variant_common_t;
+
+#define VARIANT_WORK(field)  offsetof(variant_common_t, workload.field)
+
+/* Rows for a struct that begins with a variant_common_t. */
+#define VARIANT_OPTIONS                                                       \
+    { .name = "trace-header", .kind = OPTION_STRING, .metavar = "FILE",       \
+      .offset = offsetof(variant_common_t, trace_header),                     \
+      .help = "a trace as the workload: its header, YAML" },                  \
+    { .name = "trace-data", .kind = OPTION_STRING, .metavar = "FILE",         \
+      .offset = offsetof(variant_common_t, trace_data),                       \
+      .help = "and its requests, CSV" },                                      \
+    WORK_FLAGS_OPTIONS(VARIANT_WORK),                                         \
+    { .name = "slo-ttft", .kind = OPTION_STRING, .metavar = "CLASS=TIME,...", \
+      .offset = offsetof(variant_common_t, slo_ttft),                         \
+      .help = "targets for goodput: first token" },                           \
+    { .name = "slo-itl", .kind = OPTION_STRING, .metavar = "CLASS=TIME,...",  \
+      .offset = offsetof(variant_common_t, slo_itl),                          \
+      .help = "likewise: mean time between tokens" },                         \
+    { .name = "slo-e2e", .kind = OPTION_STRING, .metavar = "CLASS=TIME,...",  \
+      .offset = offsetof(variant_common_t, slo_e2e),                          \
+      .help = "likewise: end to end" },                                       \
+    SIM_SETTINGS_OPTIONS(variant_common_t, settings)
+
+/* Where requests come from, read once. */
+typedef struct {
+    const variant_common_t  *common;
+    work_trace_t             trace;     /* if it is one */
+    work_spec_t              spec;      /* else */
+    work_arena_t             arena;
+    int64_t                  max_requests;
+    report_targets_t         targets;
+    char                     words[256];    /* for people */
+} variant_source_t;
+
+/* A run of its own. */
+typedef struct {
+    work_t                   work;
+    sim_plan_t               plan;
+    fleet_result_t           result;
+    report_run_t             run;
+} variant_run_t;
+
+
+/* Before options_parse(). */
+void variant_common_init(variant_common_t *common);
+
+/* 0, or -1 and error. */
+int variant_source_init(variant_source_t *source,
+    const variant_common_t *common, char error[VARIANT_ERROR_BYTES]);
+void variant_source_done(variant_source_t *source);
+
+/* 0, or -1 and error; free it in both cases.  watch may be NULL. */
+int variant_run(variant_run_t *v, variant_source_t *source,
+    const sim_settings_t *settings, const fleet_watch_t *watch,
+    char error[VARIANT_ERROR_BYTES]);
+void variant_run_done(variant_run_t *v);
+
+/*
+ * The words of a variant: its name in name, its options in list (at most max,
+ * their bytes in memory, which has room for twice the text).  How many, or -1
+ * and error.
+ */
+int variant_words(const char *text, char name[VARIANT_NAME_BYTES],
+    char *memory, char **list, int max, char error[VARIANT_ERROR_BYTES]);
+
+#endif /* SIM_VARIANT_H */
