@@ -3,8 +3,8 @@
  * llmgw-client openai.
  *
  * One request by libcurl, which blocks: there is nothing else to do meanwhile.
- * The body of the answer goes to client/openai_answer.h as it comes, text and
- * objects come back and are written at once.
+ * The body of the answer goes to common/http/openai_answer.h as it comes; text
+ * and objects come back and are written at once.
  */
 
 #include <curl/curl.h>
@@ -17,7 +17,7 @@
 #include "common/options.h"
 #include "client/infer_output.h"
 #include "client/openai.h"
-#include "client/openai_answer.h"
+#include "common/http/openai_answer.h"
 
 
 #define OPENAI_CONNECT_TIMEOUT_MS  10000L

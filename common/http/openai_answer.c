@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/openai_answer.h"
+#include "common/http/openai_answer.h"
 
 
 #define OPENAI_ANSWER_FIRST_BYTES  4096

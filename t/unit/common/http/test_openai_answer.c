@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "client/openai_answer.h"
+#include "common/http/openai_answer.h"
 
 
 #define CHUNK(said, reason)  \
