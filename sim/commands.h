@@ -14,5 +14,6 @@ int replay_main(int argc, char **argv);
 int calibrate_main(int argc, char **argv);
 int compare_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
+int observe_main(int argc, char **argv);
 
 #endif /* SIM_COMMANDS_H */

@@ -22,6 +22,7 @@ static const main_command_t  main_commands[] = {
     { "calibrate", calibrate_main },
     { "compare", compare_main },
     { "explain", explain_main },
+    { "observe", observe_main },
     { NULL, NULL }
 };
 

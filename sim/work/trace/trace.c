@@ -132,7 +132,9 @@ static int
 header_check(const work_trace_header_t *h, const char *path,
     work_error_t *error)
 {
-    if (h->time_unit != NULL && strcmp(h->time_unit, "microseconds") != 0) {
+    if (h->time_unit != NULL && strcmp(h->time_unit, "microseconds") != 0
+        && strcmp(h->time_unit, "us") != 0)
+    {
         return work_fail(error, path, h->at.line,
                          "\"time_unit\" is \"%.40s\", not \"microseconds\"",
                          h->time_unit);

@@ -1,0 +1,133 @@
+
+/*
+ * Drives a real endpoint with a workload, and records what comes back.
+ *
+ * A driver sends each request when it is due, or when one of max_in_flight has
+ * ended; a session's next round when the last one has ended.  Clocks count from
+ * the driver's start, in us.
+ *
+ *            due, below the limit        text            end, error, limit
+ *   QUEUED ---------------------> SENT -------> ANSWERED ------> recorded
+ *              |          ^
+ *              '- WAITING-'  one of those in flight has ended
+ *
+ * A protocol sends one request at a time for each ask, and says what comes of
+ * it: live_ask_text() for each piece of the answer, then live_ask_end() once.
+ * After that, and after cancel(), it says nothing more of it.
+ */
+
+#ifndef LIVE_DRIVE_H
+#define LIVE_DRIVE_H
+
+#include <ev.h>
+#include <stdio.h>
+
+#include "common/rnd.h"
+#include "sim/work/session.h"
+#include "sim/work/spec/queue.h"
+#include "sim/work/trace/itl.h"
+#include "sim/work/trace/trace.h"
+
+
+#define LIVE_ERROR_BYTES   200
+#define LIVE_REASON_BYTES  64
+#define LIVE_ID_BYTES      33
+
+typedef struct live_driver_s  live_driver_t;
+typedef struct live_ask_s     live_ask_t;
+
+typedef struct {
+    /* Makes what lasts: connections.  0, or -1 and *error. */
+    int   (*open)(live_driver_t *driver, work_error_t *error);
+
+    /* Sends a request, ask->own zero before it.  0, or -1: not now. */
+    int   (*start)(live_ask_t *ask);
+
+    /* Gives up a request that was started and has not ended. */
+    void  (*cancel)(live_ask_t *ask);
+
+    /* None is in flight. */
+    void  (*close)(live_driver_t *driver);
+} live_protocol_t;
+
+struct live_ask_s {
+    live_driver_t         *driver;
+    const work_request_t  *request;
+    live_ask_t            *next;            /* of those waiting */
+    ev_timer               limit;
+    void                  *own;             /* the protocol's */
+    int64_t                send_us;
+    int64_t                first_us;        /* 0: no text yet */
+    int64_t                last_us;
+    uint32_t               pieces;
+    int64_t                prompt_tokens;   /* as the server counts; -1 */
+    int64_t                answer_tokens;   /* the same */
+    char                   finish_reason[LIVE_REASON_BYTES];
+    char                   id[LIVE_ID_BYTES];
+};
+
+typedef struct {
+    const char  *target;            /* HOST:PORT, or a URL */
+    const char  *model;
+    const char  *api_key;           /* NULL: none */
+    int          is_chat;
+    int          is_whole;          /* answers in one piece */
+    int          is_unbounded;      /* no max_tokens */
+    int          records_itl;
+    int64_t      bytes_per_token;   /* of prompts */
+    int64_t      max_in_flight;
+    int64_t      timeout_us;
+    int64_t      warm_up;           /* first requests, not recorded */
+    int64_t      horizon_us;        /* nothing is sent later; 0: none */
+    uint64_t     seed;              /* of x-request-id */
+} live_options_t;
+
+struct live_driver_s {
+    const live_options_t   *options;
+    const live_protocol_t  *protocol;
+    void                   *own;            /* the protocol's */
+    struct ev_loop         *loop;
+    work_t                 *work;
+    work_trace_t           *trace;          /* NULL: nothing is recorded */
+    work_itl_t             *itl;
+    work_queue_t            due;            /* stream: the request */
+    live_ask_t             *first_waiting;
+    live_ask_t             *last_waiting;
+    ev_timer                timer;          /* the next that is due */
+    ev_timer                progress;
+    ev_signal               interrupt;
+    uint64_t                began_ns;
+    rnd_t                   random;         /* of ids */
+    int64_t                 in_flight;
+    int64_t                 served;
+    int64_t                 failed;
+    uint64_t                order;
+    int                     is_stopping;
+    char                    first_error[LIVE_ERROR_BYTES];
+};
+
+/*
+ * Sends all of the workload, which grows by the later rounds of sessions, and
+ * returns when the last has ended.  Records go into trace and itl, which may
+ * be NULL.  0, or -1 and *error: the protocol could not be opened.
+ */
+int live_drive(live_driver_t *driver, const live_options_t *options,
+    const live_protocol_t *protocol, work_t *work, work_trace_t *trace,
+    work_itl_t *itl, work_error_t *error);
+
+/* From the protocols. */
+void live_ask_text(live_ask_t *ask);
+void live_ask_end(live_ask_t *ask, const char *status, const char *message);
+
+/*
+ * The prompt of a request: words of bytes_per_token bytes.  Two prompts begin
+ * alike exactly as far as their blocks do (request.h).  malloc()ed, with a
+ * NUL; NULL: no memory.
+ */
+char *live_prompt(const work_request_t *r, int64_t bytes_per_token,
+    size_t *len);
+
+extern const live_protocol_t  live_grpc;
+extern const live_protocol_t  live_openai;
+
+#endif /* LIVE_DRIVE_H */

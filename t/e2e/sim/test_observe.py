@@ -1,0 +1,123 @@
+"""llmgw-sim observe: a real gateway with real replicas, by gRPC and by OpenAI's
+API, and what is recorded of it."""
+
+import csv
+import statistics
+import subprocess
+
+import pytest
+
+from llmgw import place
+
+SIM = place.binary("llmgw-sim")
+LENGTHS = ["--prompt-tokens", "30", "--prompt-tokens-stdev", "0",
+           "--prompt-tokens-min", "1", "--output-tokens", "8",
+           "--output-tokens-stdev", "3", "--output-tokens-min", "2",
+           "--output-tokens-max", "20"]
+
+
+class Observed:
+    def __init__(self, where, process):
+        self.process = process
+        with open(where / "t.csv") as f:
+            self.rows = list(csv.DictReader(f))
+        self.header = (where / "t.yaml").read_text()
+        itl = where / "t.csv.itl.csv"
+        self.chunks = list(csv.DictReader(itl.open())) if itl.exists() else []
+
+
+def observe(where, url, *options, code=0):
+    got = subprocess.run(
+        [SIM, "observe", "--server-url", url, "--trace-header", "t.yaml",
+         "--trace-data", "t.csv", *map(str, options)], cwd=where,
+        capture_output=True, text=True, timeout=60)
+    assert got.returncode == code, got
+    return Observed(where, got) if code < 2 else got
+
+
+def times_are_in_order(rows):
+    for r in rows:
+        assert int(r["send_time_us"]) > 0
+        assert (int(r["arrival_time_us"]) <= int(r["send_time_us"])
+                <= int(r["first_chunk_time_us"])
+                <= int(r["last_chunk_time_us"])), r
+
+
+def test_grpc_open_loop(cluster, tmp_path):
+    nginx = cluster.fleet(2, replica={"token_delay": "2ms"})
+    got = observe(tmp_path, f"grpc://{nginx.target}", "--rate", 200,
+                  "--num-requests", 60, "--record-itl", "--warmup-requests", 5,
+                  *LENGTHS)
+    assert len(got.rows) == 55
+    assert [int(r["request_id"]) for r in got.rows if r["status"] != "ok"] \
+        == []
+    assert min(int(r["request_id"]) for r in got.rows) == 5
+    times_are_in_order(got.rows)
+    tokens = sum(int(r["output_tokens"]) for r in got.rows)
+    assert len(got.chunks) == tokens
+    assert all(r["num_chunks"] == r["output_tokens"] for r in got.rows)
+    stats = [r.stats() for r in cluster.replicas.values()]
+    assert sum(s.finished for s in stats) == 60
+    assert "mode: real" in got.header and "warm_up_requests: 5" in got.header
+    # A token each 2 ms is what was measured, whatever else the machine does.
+    gaps = [(int(r["last_chunk_time_us"]) - int(r["first_chunk_time_us"]))
+            / (int(r["output_tokens"]) - 1) for r in got.rows]
+    assert statistics.median(gaps) >= 1800, gaps
+
+
+def test_openai_users_in_closed_loop(cluster, tmp_path):
+    nginx = cluster.fleet(2, nginx={"openai": True},
+                          replica={"token_delay": "1ms"})
+    got = observe(tmp_path, f"http://{nginx.api}", "--model", "sim",
+                  "--concurrency", 4, "--num-requests", 40, *LENGTHS)
+    assert len(got.rows) == 40
+    assert {r["status"] for r in got.rows} == {"ok"}
+    times_are_in_order(got.rows)
+    assert len({r["session_id"] for r in got.rows}) == 4
+    assert len({r["x_request_id"] for r in got.rows}) == 40
+    stats = [r.stats() for r in cluster.replicas.values()]
+    assert (sum(int(r["output_tokens"]) for r in got.rows)
+            == sum(s.tokens for s in stats))
+    # No user has two requests in flight.
+    for session in {r["session_id"] for r in got.rows}:
+        mine = sorted((int(r["send_time_us"]), int(r["last_chunk_time_us"]))
+                      for r in got.rows if r["session_id"] == session)
+        assert all(a[1] <= b[0] for a, b in zip(mine, mine[1:]))
+
+
+def test_chat_in_one_piece(cluster, tmp_path):
+    nginx = cluster.fleet(1, nginx={"openai": True},
+                          replica={"token_delay": "1ms"})
+    got = observe(tmp_path, f"http://{nginx.api}", "--model", "sim", "--rate",
+                  100, "--num-requests", 10, "--api-format", "chat",
+                  "--no-streaming", *LENGTHS)
+    assert {r["status"] for r in got.rows} == {"ok"}
+    for r in got.rows:
+        assert r["first_chunk_time_us"] == r["last_chunk_time_us"]
+        assert r["streaming"] == "false"
+
+
+def test_what_is_not_served_is_recorded(tmp_path):
+    got = observe(tmp_path, "grpc://127.0.0.1:9", "--rate", 100,
+                  "--num-requests", 3, *LENGTHS, code=1)
+    assert [r["status"] for r in got.rows] == ["error"] * 3
+    assert "3 of 3 requests were not served" in got.process.stderr
+
+
+def test_a_request_that_takes_too_long_times_out(cluster, tmp_path):
+    nginx = cluster.fleet(1, replica={"token_delay": "10s"})
+    got = observe(tmp_path, f"grpc://{nginx.target}", "--rate", 100,
+                  "--num-requests", 2, "--timeout", 1, *LENGTHS, code=1)
+    assert [r["status"] for r in got.rows] == ["timeout"] * 2
+
+
+@pytest.mark.parametrize("options,error", [
+    (["--server-url", "127.0.0.1:80"], "--server-url: it begins with "),
+    (["--api-format", "text"], "--api-format: "),
+    (["--record-itl", "--no-streaming"], "--record-itl: "),
+    ([], "flags:"),     # no number of requests, no horizon
+])
+def test_bad_options_are_one_line(tmp_path, options, error):
+    got = observe(tmp_path, "grpc://127.0.0.1:9", *options, code=2)
+    assert got.stderr.startswith("llmgw-sim: " + error), got.stderr
+    assert got.stderr.count("\n") == 1
