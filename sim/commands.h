@@ -15,5 +15,6 @@ int calibrate_main(int argc, char **argv);
 int compare_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
 int observe_main(int argc, char **argv);
+int search_main(int argc, char **argv);
 
 #endif /* SIM_COMMANDS_H */

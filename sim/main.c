@@ -21,6 +21,7 @@ static const main_command_t  main_commands[] = {
     { "replay", replay_main },
     { "calibrate", calibrate_main },
     { "compare", compare_main },
+    { "search", search_main },
     { "explain", explain_main },
     { "observe", observe_main },
     { NULL, NULL }

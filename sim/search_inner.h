@@ -1,0 +1,68 @@
+
+/*
+ * search from the inside: search.c reads what is asked, search_try.c tries,
+ * search_print.c says what came of it.
+ */
+
+#ifndef SEARCH_INNER_H
+#define SEARCH_INNER_H
+
+#include "sim/evaluate.h"
+#include "sim/report/progress.h"
+
+
+#define SEARCH_TRIES  512           /* in one search */
+#define SEARCH_BYTES  512           /* of scorers, as text */
+
+typedef struct {
+    variant_common_t   common;
+    int                json;
+    char              *replicas;
+    char              *weights;
+    char              *goodput;
+    char              *fitness;
+    int64_t            tries;
+    int64_t            jobs;
+} search_options_t;
+
+/* Something that was tried. */
+typedef struct {
+    int64_t            replicas;
+    double             weights[LLMGW_NSCORERS];
+    char               scorers[SEARCH_BYTES];
+    evaluation_t       got;
+} search_try_t;
+
+typedef struct {
+    const search_options_t  *options;
+    variant_source_t         source;
+    evaluate_t               evaluate;
+    report_fitness_t         fitness;
+    report_progress_t        progress;
+    uint64_t                 done;
+
+    double                   wanted[REPORT_MAX_TARGETS];    /* share */
+    const char              *names[LLMGW_NSCORERS];
+    size_t                   nnames;
+
+    search_try_t            *tries;
+    size_t                   ntries;
+    size_t                   best;          /* SIZE_MAX: none */
+    char                     error[VARIANT_ERROR_BYTES];
+} search_t;
+
+
+/* Sets s->error, whose format takes one text, and returns -1. */
+int search_refuse(search_t *s, const char *what, const char *text);
+
+/* The promise is kept. */
+int search_keeps(const search_t *s, const evaluation_t *got);
+
+/* Each sets s->best, or leaves it at SIZE_MAX.  0, or -1 and s->error. */
+int search_replicas(search_t *s);
+int search_weights(search_t *s);
+
+void search_text(const search_t *s);
+void search_json(const search_t *s);
+
+#endif /* SEARCH_INNER_H */
