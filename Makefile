@@ -57,7 +57,7 @@ DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     libxxhash-dev libsodium-dev libjansson-dev libyajl-dev libcurl4-openssl-dev \
     libyaml-dev libpcre2-dev zlib1g-dev libssl-dev openssl libcmocka-dev clang libclang-rt-14-dev \
     python3 python3-pytest python3-grpcio python3-protobuf python3-h2 \
-    python3-jsonschema python3-uvicorn chromium-headless-shell prometheus \
+    python3-jsonschema python3-uvicorn python3-yaml chromium-headless-shell prometheus \
     libnginx-mod-http-headers-more-filter
 
 BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
@@ -102,6 +102,7 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
         screenshots install clean npm \
         test test-unit units soak-sim test-tsan test-systemd test-resume test-e2e \
+        test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
         bench-gossip FORCE
@@ -165,6 +166,14 @@ test-systemd: build  ## systemd unit files under their own systemd (root; half a
 test-resume: build  ## engines and adapters die under 200 streams (20 minutes)
 	@LLMGW_RESUME_MATRIX=1 $(PYTHON) -m pytest -q $(ARGS) \
 	    t/e2e/openai/test_resume_engines.py
+
+test-llama-server: build npm  ## llama.cpp's own server (LLAMA_SERVER=PATH, 10 minutes)
+	@test -x "$(LLAMA_SERVER)" || { \
+	    echo "make test-llama-server LLAMA_SERVER=/path/to/llama-server"; \
+	    echo "It is llama.cpp's, 0.5 or later: built from its sources, or from"; \
+	    echo "one of its releases.  The model is made by the tests."; exit 1; }
+	@LLAMA_SERVER="$(abspath $(LLAMA_SERVER))" $(PYTHON) -m pytest -q -rs \
+	    t/e2e/openai/test_llama_server.py t/e2e/openai/test_clients.py $(ARGS)
 
 test-e2e: build npm  ## real processes only (ARGS='-k name' for some)
 	@$(PYTHON) -m pytest -q t $(ARGS)

@@ -301,6 +301,8 @@ def take_event(result, event, strict):
         result.done += 1
         return
     chunk = event.json
+    if chunk is None and not strict:
+        return                  # llama-server: another prompt has begun
     if "error" in chunk:
         result.error = chunk["error"]
         return

@@ -1,0 +1,206 @@
+"""What docs/engines.md shows runs as it stands there, with an engine's mock and
+other addresses."""
+
+import re
+import shlex
+import subprocess
+
+import pytest
+import yaml
+
+from llmgw import gguf, llama, place, sse
+from llmgw.cluster import Agent, Replica
+from llmgw.wait import wait_for
+
+TEXT = (place.ROOT / "docs" / "engines.md").read_text()
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S))
+INTRO = TEXT.partition("\n## ")[0]
+MODEL = "Qwen/Qwen3-8B"
+
+# Options of the engines' own that the page names.
+THEIRS = {"--max-num-seqs", "--api-key", "--enable-metrics", "--metrics",
+          "--sampling-defaults", "--reasoning-parser", "--parallel",
+          "--enable-deterministic-inference", "--ctx-size", "--no-repack",
+          "--flash-attn", "--cache-type-k", "--cache-type-v",
+          "--no-kv-unified", "--embeddings"}
+
+
+def blocks(text, language=""):
+    return [code for of, code in
+            re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
+            if of == language]
+
+
+def command(section, program):
+    """The words of the last command of a section that names a program."""
+    lines = [line for block in blocks(section)
+             for line in block.replace("\\\n", " ").splitlines()
+             if program in line]
+    return shlex.split(lines[-1])
+
+
+def replica_command(section):
+    words = command(section, "llmgw-replica")
+    return words[words.index("llmgw-replica"):]
+
+
+def option(words, name):
+    return words[words.index(name) + 1]
+
+
+def place_it(words, given):
+    """With other values: {what stands there: what is meant}."""
+    return [place.binary(w) if w.startswith("llmgw-") else given.get(w, w)
+            for w in words]
+
+
+@pytest.fixture
+def gateway(cluster):
+    return cluster.agent("gw", "gateway")
+
+
+def run_replica(cluster, gateway, words, given):
+    """An agent for it, and the replica as the page starts it."""
+    replica = Replica(cluster, option(words, "--id"))
+    agent = cluster.agent(replica.id, grpc=replica.target)
+    given = {option(words, "--listen"): replica.target,
+             option(words, "--agent"): agent.control, **given}
+    replica.argv = place_it(words, given)
+    cluster.replicas[replica.id] = replica
+    return replica.start()
+
+
+def answers(cluster, id, model):
+    nginx = cluster.nginx(openai=True)
+    wait_for(lambda: nginx.routable() == [id], 20, f"{id} to be routable")
+    got = sse.call(nginx.api, sse.CHAT, sse.chat("hello", model=model,
+                                                 max_tokens=5))
+    assert got.status == 200 and got.text[0], got
+
+
+REPLICAS = [("the beginning", INTRO, "vllm"),
+            ("sglang", SECTIONS["sglang"], "sglang"),
+            ("llamacpp", SECTIONS["llamacpp"], "llamacpp"),
+            ("openai", SECTIONS["openai"], "openai")]
+
+
+@pytest.mark.parametrize("section, kind", [r[1:] for r in REPLICAS],
+                         ids=[r[0] for r in REPLICAS])
+def test_replica(cluster, gateway, section, kind):
+    words = replica_command(section)
+    assert option(words, "--engine") == kind
+    has_key = "--engine-key-file" in words
+    engine = cluster.engine(kind=kind, **({"api_key": "k"} if has_key else {}))
+    key = cluster.dir / "key"
+    key.write_text("k\n")
+    key.chmod(0o600)
+    run_replica(cluster, gateway, words, {
+        option(words, "--engine-url"): engine.url, "key": str(key)})
+    answers(cluster, "r1", place.ENGINE_MODEL)
+
+
+def test_vllm_with_agent_and_nginx(cluster, gateway):
+    section = SECTIONS["vllm"]
+    words = command(section, "llmgw-agent")
+    at = words.index("llmgw-replica")
+    engine = cluster.engine(kind="vllm", model=MODEL)
+    agent = Agent(cluster, "r1", "replica", [])
+    grpc = f"127.0.0.1:{cluster.ports.take()}"
+    agent.argv = place_it(words, {
+        option(words, "--gossip"): agent.gossip,
+        option(words, "--grpc"): grpc,
+        option(words, "--control"): agent.control,
+        option(words, "--join"): gateway.gossip,
+        option(words[at:], "--engine-url"): engine.url})
+    agent.start()
+
+    [conf] = blocks(section, "nginx")
+    listen = re.search(r"listen (\d+);", conf)[1]
+    target = f"127.0.0.1:{cluster.ports.take()}"
+    assert "/run/llmgw/members" in conf
+    conf = conf.replace("/run/llmgw/members", gateway.members)
+    conf = conf.replace(f"listen {listen};", f"listen {target};")
+    nginx = cluster.nginx(http=conf.replace("upstream llm ",
+                                            "upstream shown ")
+                          .replace("llmgw_openai llm;",
+                                   "llmgw_openai shown;"))
+    wait_for(lambda: nginx.routable("shown") == ["r1"], 20,
+             "r1 to be routable")
+    got = sse.call(target, sse.CHAT, sse.chat("hello", model=MODEL))
+    assert got.status == 200 and got.finish_reason == ["stop"], got
+
+
+def test_kubernetes_pod(cluster, gateway):
+    """Kubernetes replaces $(NAME), and the engine listens where the adapter
+    asks."""
+    [text] = blocks(SECTIONS["In a Kubernetes pod"], "yaml")
+    pod = yaml.safe_load(text)
+    engine, adapter = pod["spec"]["containers"]
+    asked = f"http://{option(engine['args'], '--host')}:" \
+            f"{option(engine['args'], '--port')}"
+    real = cluster.engine(kind="vllm", model=option(engine["args"],
+                                                    "--model"))
+    agent = Agent(cluster, "qwen-0", "replica", [])
+    grpc = cluster.ports.take()
+    probe = adapter["readinessProbe"]["grpc"]["port"]
+    known = {"POD_NAME": pod["metadata"]["name"], "POD_IP": "127.0.0.1"}
+    assert {e["name"] for e in adapter["env"]} == set(known)
+    mount = adapter["volumeMounts"][0]
+    assert mount["name"] in {v["name"] for v in pod["spec"]["volumes"]}
+    words = adapter["command"]
+    for word in adapter["args"]:
+        word = re.sub(r"\$\((\w+)\)", lambda m: known[m[1]], word)
+        word = word.replace(f":{probe}", f":{grpc}")
+        word = word.replace(asked, real.url)
+        word = word.replace(f"{mount['mountPath']}/agent.sock", agent.control)
+        word = re.sub("^--gossip=.*", f"--gossip={agent.gossip}", word)
+        word = re.sub("^--join=.*", f"--join={gateway.gossip}", word)
+        words.append(word)
+    agent.argv = place_it(words, {})
+    agent.start()
+    nginx = cluster.nginx(openai=True)
+    wait_for(lambda: nginx.routable() == ["qwen-0"], 20, "it to be routable")
+    got = sse.call(nginx.api, sse.CHAT, sse.chat("hello", model=MODEL))
+    assert got.status == 200 and got.text[0], got
+
+
+def test_llama(cluster, gateway):
+    if not llama.is_built():
+        pytest.skip(llama.MISSING)
+    words = replica_command(SECTIONS["llama"])
+    file = cluster.dir / "tiny.gguf"
+    gguf.write(file)
+    run_replica(cluster, gateway, words, {option(words, "--model"):
+                                          str(file)})
+    answers(cluster, "r1", "tiny")
+
+
+def options_of(program, *words):
+    out = subprocess.run([program, *words, "--help"], capture_output=True,
+                         text=True, timeout=20).stdout
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", out))
+
+
+def test_options_that_it_names_are_there():
+    ours = options_of(place.binary("llmgw-replica")) \
+        | options_of(place.binary("llmgw-agent"))
+    prose = re.sub(r"^```.*?^```$", "", TEXT, flags=re.M | re.S)
+    named = {o for code in re.findall(r"`([^`]+)`", prose)
+             for o in re.findall(r"(?<![\w-])--[a-z][a-z-]*", code)}
+    assert named - ours == THEIRS
+
+
+def test_no_command_goes_untested():
+    """Each block of the page is one that a test above runs, or an engine's
+    own command, which our tests have no engine for."""
+    tested = {"": 6, "nginx": 1, "yaml": 1}
+    assert {k: len(blocks(TEXT, k)) for k in tested} == tested
+    assert set(re.findall(r"^```(\w*)\n", TEXT, re.M)) <= set(tested)
+
+
+@pytest.mark.skipif(not place.LLAMA_SERVER, reason="needs LLAMA_SERVER")
+def test_llama_servers_command():
+    words = command(SECTIONS["llamacpp"], "llama-server")
+    known = options_of(place.LLAMA_SERVER)
+    for word in words:
+        assert not word.startswith("--") or word in known, word
