@@ -11,6 +11,7 @@
 
 #include "proto/members/members.h"
 #include "replica/engine/llama/llama.h"
+#include "replica/engine/model/model.h"
 #include "replica/engine/openai.h"
 #include "replica/engine/sim/sim.h"
 #include "replica/kinds.h"
@@ -20,7 +21,8 @@
 enum {
     KINDS_URL = 1,          /* and has to have it; keys, certificates */
     KINDS_SIM = 2,          /* delays, faults, a model's name */
-    KINDS_FILE = 4          /* --model is a file, and needed; how it is run */
+    KINDS_FILE = 4,         /* --model is a file, and needed; how it is run */
+    KINDS_MODEL = 8         /* what shapes the model of a replica, its name */
 };
 
 static const struct {
@@ -29,6 +31,7 @@ static const struct {
     int                   takes;
 } kinds[] = {
     { "sim", &sim_kind, KINDS_SIM },
+    { "model", &model_engine_kind, KINDS_MODEL },
     { "llama", &llama_kind, KINDS_FILE },
     { "openai", &openai_kind, KINDS_URL },
     { "vllm", &openai_kind, KINDS_URL },
@@ -36,6 +39,43 @@ static const struct {
     { "llamacpp", &openai_kind, KINDS_URL },
     { "auto", &openai_kind, KINDS_URL },
 };
+
+
+/* The first option of a replica model that was given. */
+static const char *
+kinds_model_option(const engine_options_t *o)
+{
+    size_t  i;
+
+    const struct {
+        const char  *name;
+        int          is_given;
+    } options[] = {
+        { "--latency-model", o->model_latency != NULL },
+        { "--alpha-coeffs", o->model_alpha != NULL },
+        { "--beta-coeffs", o->model_beta != NULL },
+        { "--hardware", o->model_hardware != NULL },
+        { "--hardware-config", o->model_hardware_file != NULL },
+        { "--model-config-folder", o->model_folder != NULL },
+        { "--scheduler", o->model_scheduler != NULL },
+        { "--preemption-policy", o->model_preemption != NULL },
+        { "--tp", o->model_tp != 0 },
+        { "--block-size-in-tokens", o->model_block_tokens != 0 },
+        { "--total-kv-blocks", o->model_blocks != 0 },
+        { "--max-model-len", o->model_max_len != 0 },
+        { "--max-num-seqs", o->model_max_seqs != 0 },
+        { "--max-num-batched-tokens", o->model_batched_tokens != 0 },
+        { "--long-prefill-token-threshold", o->model_chunk_tokens != 0 }
+    };
+
+    for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        if (options[i].is_given) {
+            return options[i].name;
+        }
+    }
+
+    return NULL;
+}
 
 
 /* The first option that was given and that this kind does not take. */
@@ -61,7 +101,7 @@ kinds_stranger(const engine_options_t *o, int takes)
         }
     }
 
-    if (!(takes & (KINDS_SIM|KINDS_FILE)) && o->model != NULL) {
+    if (!(takes & (KINDS_SIM|KINDS_FILE|KINDS_MODEL)) && o->model != NULL) {
         return "--model";
     }
 
@@ -107,7 +147,7 @@ kinds_stranger(const engine_options_t *o, int takes)
         }
     }
 
-    return NULL;
+    return takes & KINDS_MODEL ? NULL : kinds_model_option(o);
 }
 
 
@@ -145,7 +185,8 @@ kinds_check(const engine_options_t *o, int takes,
         return -1;
     }
 
-    return 0;
+    return takes & KINDS_MODEL
+           ? model_engine_check(o, error, KINDS_ERROR_BYTES) : 0;
 }
 
 

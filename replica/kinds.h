@@ -12,7 +12,7 @@
 #define KINDS_ERROR_BYTES  256
 
 /* The names, for --help. */
-#define KINDS_NAMES  "sim|llama|openai|vllm|sglang|llamacpp|auto"
+#define KINDS_NAMES  "sim|model|llama|openai|vllm|sglang|llamacpp|auto"
 
 /*
  * The kind that these options ask for; NULL and a reason: there is none, or

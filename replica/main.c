@@ -85,7 +85,7 @@ static const option_t  main_table[] = {
       ENGINE_DELAY_MAX_MS, 0 },
 
     { "model", OPTION_STRING, FIELD(engine.model), NULL, "NAME|FILE",
-      "simulated: for the log; llama: a GGUF file", 0, 0, 0 },
+      "model: as qwen3-14b; llama: a GGUF file", 0, 0, 0 },
 
     { "model-version", OPTION_NAME, FIELD(engine.model_version), "v1",
       "VERSION", "version of the model, as reported", 0, 0, 0 },
@@ -104,6 +104,52 @@ static const option_t  main_table[] = {
 
     { "cpu", OPTION_NAME, FIELD(engine.cpu), NULL, "NAME",
       "llama: variant of libllama's code, as haswell", 0, 0, 0 },
+
+    { "latency-model", OPTION_STRING, FIELD(engine.model_latency), NULL,
+      "NAME", "model: trained-physics, roofline or linear", 0, 0, 0 },
+
+    { "alpha-coeffs", OPTION_STRING, FIELD(engine.model_alpha), NULL,
+      "A0,A1,A2", "model: what a request costs besides steps", 0, 0, 0 },
+
+    { "beta-coeffs", OPTION_STRING, FIELD(engine.model_beta), NULL,
+      "B0,B1,...", "model: what a step costs", 0, 0, 0 },
+
+    { "hardware", OPTION_STRING, FIELD(engine.model_hardware), NULL, "GPU",
+      "model: H100, A100-SXM, L40S, or one of a file", 0, 0, 0 },
+
+    { "hardware-config", OPTION_STRING, FIELD(engine.model_hardware_file),
+      NULL, "FILE", "model: JSON with other GPUs", 0, 0, 0 },
+
+    { "model-config-folder", OPTION_STRING, FIELD(engine.model_folder), NULL,
+      "DIR", "model: whose config.json has the shape", 0, 0, 0 },
+
+    { "tp", OPTION_INT, FIELD(engine.model_tp), NULL, NULL,
+      "model: GPUs that share each layer", 1, 1024, 0 },
+
+    { "block-size-in-tokens", OPTION_INT, FIELD(engine.model_block_tokens),
+      NULL, NULL, "model: of a KV block", 1, 1 << 20, 0 },
+
+    { "total-kv-blocks", OPTION_INT, FIELD(engine.model_blocks), NULL, NULL,
+      "model: KV blocks", 1, 1 << 30, 0 },
+
+    { "max-model-len", OPTION_INT, FIELD(engine.model_max_len), NULL, NULL,
+      "model: tokens of a prompt and its answer", 1, 1 << 30, 0 },
+
+    { "max-num-seqs", OPTION_INT, FIELD(engine.model_max_seqs), NULL, NULL,
+      "model: streams of a batch", 1, ENGINE_CAPACITY_MAX, 0 },
+
+    { "max-num-batched-tokens", OPTION_INT, FIELD(engine.model_batched_tokens),
+      NULL, NULL, "model: tokens of a step", 1, 1 << 30, 0 },
+
+    { "long-prefill-token-threshold", OPTION_INT,
+      FIELD(engine.model_chunk_tokens), NULL, NULL,
+      "model: of a prompt in one step", 1, 1 << 30, 0 },
+
+    { "scheduler", OPTION_STRING, FIELD(engine.model_scheduler), NULL, "NAME",
+      "model: fcfs, priority-fcfs, sjf, reverse-priority", 0, 0, 0 },
+
+    { "preemption-policy", OPTION_STRING, FIELD(engine.model_preemption), NULL,
+      "NAME", "model: who makes room: fcfs, priority", 0, 0, 0 },
 
     { "token-delay", OPTION_DURATION, FIELD(engine.token_delay_ms), "50ms",
       NULL, "simulated: time between tokens", 0, ENGINE_DELAY_MAX_MS, 0 },

@@ -88,6 +88,23 @@ typedef struct {
     int64_t      threads;               /* 0: one for each processor */
     int          is_exact;
 
+    /* of the replica model; NULL or 0: as its own defaults */
+    const char  *model_latency;
+    const char  *model_alpha;
+    const char  *model_beta;
+    const char  *model_hardware;
+    const char  *model_hardware_file;
+    const char  *model_folder;
+    const char  *model_scheduler;
+    const char  *model_preemption;
+    int64_t      model_tp;
+    int64_t      model_block_tokens;
+    int64_t      model_blocks;
+    int64_t      model_max_len;
+    int64_t      model_max_seqs;
+    int64_t      model_batched_tokens;
+    int64_t      model_chunk_tokens;
+
     /* of the simulated one */
     uint64_t     token_delay_ms;
     uint64_t     first_token_delay_ms;

@@ -1,0 +1,15 @@
+
+/* From the command line's options to the settings of a replica model. */
+
+#ifndef MODEL_SETTINGS_H
+#define MODEL_SETTINGS_H
+
+#include "replica/engine/engine.h"
+#include "sim/model/config.h"
+
+
+/* 0, or -1 and one line in error. */
+int model_settings_read(const engine_options_t *options,
+    model_config_t *config, char *error, size_t bytes);
+
+#endif /* MODEL_SETTINGS_H */
