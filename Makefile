@@ -79,7 +79,8 @@ REPLICA_C := $(filter-out replica/main.c replica/engine/llama/plugin/%, \
 PLUGIN_C  := $(wildcard replica/engine/llama/plugin/*.c)
 CLIENT_C  := $(filter-out client/main.c,$(wildcard client/*.c))
 MODEL_C   := $(wildcard sim/model/*.c)
-SIM_C     := $(filter-out sim/main.c $(MODEL_C),$(call tree,sim))
+MESH_C    := $(wildcard sim/swim/*.c)
+SIM_C     := $(filter-out sim/main.c $(MODEL_C) $(MESH_C),$(call tree,sim))
 objs     = $(patsubst %.c,$(O)/%.o,$(1))
 
 # The engine `llama` is a plugin, built where there is a libllama: LLAMA_DIR,
@@ -300,6 +301,7 @@ $(O)/libreplica.a: $(call objs,$(REPLICA_C))
 $(O)/libclient.a: $(call objs,$(CLIENT_C))
 $(O)/libmodel.a: $(call objs,$(MODEL_C))
 $(O)/libsim.a: $(call objs,$(SIM_C))
+$(O)/libmesh.a: $(call objs,$(MESH_C))
 $(O)/lib%.a:
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -314,7 +316,7 @@ build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(O)/libmodel
     $(SHARED) build/flavour
 build/llmgw-client: $(call objs,client/main.c) $(O)/libclient.a $(SHARED) build/flavour
 build/llmgw-sim: $(call objs,sim/main.c) $(O)/libsim.a $(O)/libmodel.a \
-    $(O)/libcore.a $(SHARED) build/flavour
+    $(O)/libcore.a $(O)/libmesh.a $(O)/libagent.a $(SHARED) build/flavour
 $(DAEMONS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
@@ -372,13 +374,18 @@ $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGE) build/flavour
 TEST_LIBS = $(O)/libsim.a $(O)/libagent.a $(O)/libreplica.a $(O)/libclient.a \
             $(O)/libmodel.a $(O)/libcore.a $(SHARED)
 
+# A network in memory has the clock and the sockets of real ones: it is looked
+# for behind them, so that only a test that asks for it gets it.
+TEST_LIBS += $(O)/libmesh.a $(O)/libagent.a $(SHARED)
+
 $(O)/t/unit/%: $(O)/t/unit/%.o $(TEST_LIBS)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(TEST_LIBS) $(LDLIBS) -lcmocka
 
 STAGE_C := $(wildcard t/sim/stage/*.c)
-$(O)/t/sim_%: $(O)/t/sim/test_%.o $(call objs,$(STAGE_C)) $(TEST_LIBS)
+$(O)/t/sim_%: $(O)/t/sim/test_%.o $(call objs,$(STAGE_C) $(MESH_C)) \
+        $(TEST_LIBS)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_LIBS) $(LDLIBS) -lcmocka

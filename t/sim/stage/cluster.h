@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 #include "agent/node.h"
-#include "t/sim/stage/fake_net.h"
+#include "sim/swim/fake_net.h"
 
 
 #define CLUSTER_NO_SEED       SIZE_MAX

@@ -11,7 +11,7 @@
 #ifndef OLD_AGENT_H
 #define OLD_AGENT_H
 
-#include "t/sim/stage/fake_net.h"
+#include "sim/swim/fake_net.h"
 
 
 /* A fake_filter_pt. */

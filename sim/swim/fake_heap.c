@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "t/sim/stage/fake_inner.h"
+#include "sim/swim/fake_inner.h"
 
 
 int

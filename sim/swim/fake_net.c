@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "t/sim/stage/fake_inner.h"
+#include "sim/swim/fake_inner.h"
 
 
 fake_net_t *

@@ -5,7 +5,7 @@
 #define FAKE_INNER_H
 
 #include "common/rnd.h"
-#include "t/sim/stage/fake_net.h"
+#include "sim/swim/fake_net.h"
 
 
 #define FAKE_EPOCH_WALL_US  1763650000000000ULL
