@@ -66,3 +66,10 @@ fake_net_pop(fake_net_t *net)
 
     return first;
 }
+
+
+uint64_t
+fake_net_next_us(const fake_net_t *net)
+{
+    return net->nheap == 0 ? UINT64_MAX : net->heap[0].at_us;
+}

@@ -9,7 +9,6 @@
 
 
 #define FAKE_EPOCH_WALL_US  1763650000000000ULL
-#define FAKE_START_US       1000000ULL
 
 /* The port of a host that asks over a stream: not its gossip port. */
 #define FAKE_STREAM_PORT    40000

@@ -23,7 +23,7 @@ fake_net_create(size_t n, uint64_t seed)
     net->cuts = calloc(n, n);
     net->held = calloc(n, sizeof(fake_held_t));
     net->rnd.state = seed;
-    net->now_us = FAKE_START_US;
+    net->now_us = FAKE_NET_START_US;
 
     for (i = 0; i < n; i++) {
         net->transports[i].net = net;

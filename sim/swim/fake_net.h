@@ -15,6 +15,8 @@
 #include "net/transport.h"
 
 
+#define FAKE_NET_START_US  1000000ULL   /* the time at which a net begins */
+
 typedef struct fake_net_s  fake_net_t;
 
 /* What the net does to datagrams; may be changed at any time. */
@@ -79,6 +81,9 @@ void fake_net_set_wall(fake_net_t *net, size_t host, int64_t ahead_us);
 void fake_net_stall(fake_net_t *net, size_t host, uint64_t until_us);
 
 uint64_t fake_net_now_us(const fake_net_t *net);
+
+/* When something happens next; UINT64_MAX: never. */
+uint64_t fake_net_next_us(const fake_net_t *net);
 void fake_net_run(fake_net_t *net, uint64_t until_us);
 
 /* Payload bytes and datagrams sent by all since the beginning. */

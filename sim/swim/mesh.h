@@ -1,0 +1,72 @@
+
+/*
+ * Agents of a simulated fleet: one beside each gateway and each replica, with
+ * the agent's own code (agent/node.h) on a network in memory (fake_net.h).
+ *
+ * What an agent says of its replica reaches gateways as it would in reality:
+ * by pings, by delivery to gateways at once, through loss and delay.  A machine
+ * that dies takes its agent with it, and the others find out.
+ *
+ * Times are the caller's, in microseconds from 0: the mesh has been up for a
+ * while by then, and everybody knows everybody.
+ */
+
+#ifndef MESH_H
+#define MESH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+#define MESH_MAX_MEMBERS  2000  /* a table of members for each of them */
+
+typedef struct {
+    uint32_t  gateways;
+    uint32_t  replicas;
+    uint64_t  seed;
+    uint64_t  delay_us;         /* of a datagram, and so much more */
+    uint64_t  jitter_us;
+    uint32_t  loss_permille;
+    uint64_t  period_us;        /* of pings */
+} mesh_config_t;
+
+/* What a gateway's agent believes of a replica. */
+typedef struct {
+    uint8_t   service;          /* llmgw_service_t */
+    uint8_t   liveness;         /* llmgw_liveness_t */
+    uint8_t   is_draining;
+    uint32_t  active;           /* requests, as reported last */
+} mesh_view_t;
+
+typedef struct mesh_s  mesh_t;
+
+/* A gateway's view has changed, apart from loads; within mesh_run(). */
+typedef void (*mesh_change_pt)(void *data, uint32_t gateway,
+    uint32_t replica, const mesh_view_t *view);
+
+
+/* NULL: no memory, or more than MESH_MAX_MEMBERS. */
+mesh_t *mesh_create(const mesh_config_t *config, mesh_change_pt change,
+    void *data);
+void mesh_destroy(mesh_t *mesh);
+
+/* When something happens next; INT64_MAX: never. */
+int64_t mesh_next_us(const mesh_t *mesh);
+void mesh_run(mesh_t *mesh, int64_t until_us);
+
+/* The time of what happens, within a callback. */
+int64_t mesh_now_us(const mesh_t *mesh);
+
+/* Its agent says so; process: the number of the replica's process. */
+void mesh_say(mesh_t *mesh, uint32_t replica, uint8_t service,
+    int is_draining, uint32_t process);
+void mesh_say_load(mesh_t *mesh, uint32_t replica, uint32_t active);
+
+/* Its machine dies, or is back with a new agent. */
+void mesh_kill(mesh_t *mesh, uint32_t replica);
+void mesh_revive(mesh_t *mesh, uint32_t replica);
+
+void mesh_view(const mesh_t *mesh, uint32_t gateway, uint32_t replica,
+    mesh_view_t *view);
+
+#endif /* MESH_H */
