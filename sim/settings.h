@@ -50,6 +50,7 @@ typedef struct {
 
     int64_t   replicas;
     char     *policy_config;
+    char     *gateway;
     char     *admission;
     int64_t   admission_latency_us;
     double    bucket_capacity;
@@ -168,6 +169,8 @@ typedef struct {
     SIM_INT("num-instances", t, m, replicas, "1", 1, "replicas"),             \
     SIM_TEXT("policy-config", t, m, policy_config, "FILE",                    \
              "YAML of policies, below these options"),                        \
+    SIM_TEXT("gateway", t, m, gateway, "FILE",                                \
+             "YAML of our own gateway, in place of BLIS's, and of faults"),   \
     SIM_TEXT("admission-policy", t, m, admission, "NAME",                     \
              "always-admit, reject-all, token-bucket, tier-shed or "          \
              "gaie-legacy"),                                                  \

@@ -104,6 +104,12 @@ typedef struct {
                                            evicted by the gateway */
 } fleet_class_count_t;
 
+/* A count that only some gateways have, by its name. */
+typedef struct {
+    const char            *name;        /* a word, as a key of JSON */
+    uint64_t               value;
+} fleet_extra_t;
+
 typedef struct {
     fleet_outcome_t       *outcomes;    /* of each request of the work */
     size_t                 n;
@@ -130,6 +136,9 @@ typedef struct {
                                                    over each that began */
     uint64_t               events;              /* done, of all kinds */
     int64_t                clock_us;            /* of the last one */
+
+    const fleet_extra_t   *extras;      /* of sim/gateway's; NULL: none */
+    size_t                 nextras;
 
     /* Private: texts of details, and the requests that replicas knew; and
        what frees them, NULL: fleet_run()'s own. */

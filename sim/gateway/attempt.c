@@ -338,7 +338,7 @@ attempt_end(gateway_t *g, uint32_t i, llmgw_verdict_t verdict)
     llmgw_admission_end(&front->self, &g->config->breaker, &a->lease, verdict,
                         gateway_ms(g), &end);
 
-    g->counts->opened += end.change == LLMGW_BREAKER_OPENED
+    g->counts->circuits_opened += end.change == LLMGW_BREAKER_OPENED
                          || end.change == LLMGW_BREAKER_REOPENED;
     front_wake(g, front, &end.wake);
 }

@@ -18,8 +18,6 @@
 #ifndef GATEWAY_H
 #define GATEWAY_H
 
-#include <stdio.h>
-
 #include "core/resume.h"
 #include "sim/fleet/config.h"
 #include "sim/fleet/result.h"
@@ -27,44 +25,44 @@
 #include "sim/work/request.h"
 
 
+/* What it counts; their names are those of result->extras. */
+#define GATEWAY_COUNTS(X)                                                     \
+    X(lost)             /* streams that broke off for good */                 \
+    X(refused_queue)    /* the queue was full */                              \
+    X(refused_timeout)  /* it took too long */                                \
+    X(refused_open)     /* all circuits were open */                          \
+    X(refused_none)     /* no replica, or no try, was left */                 \
+    X(attempts)                                                               \
+    X(turned_away)      /* by a replica that was full or drained */           \
+    X(failovers)        /* of streams that had begun */                       \
+    X(resumed_tokens)   /* that clients had, computed again */                \
+    X(queued)           /* claims that waited */                              \
+    X(queue_peak)                                                             \
+    X(overtaken)        /* served while an older one waited; 0 */             \
+    X(hedges)                                                                 \
+    X(hedges_won)                                                             \
+    X(circuits_opened)                                                        \
+    X(capacity_peak)    /* requests at one replica at one time */             \
+    X(faults)                                                                 \
+    X(updated)          /* replicas, by the rolling update */                 \
+    X(left_in_flight)   /* places that nobody holds, and are taken; 0 */      \
+    X(news_max_us)      /* longest time from a change to a gateway's view */
+
+#define GATEWAY_COUNT_FIELD(name)  uint64_t  name;
+
 typedef struct {
-    uint64_t  attempts;
-    uint64_t  failed[16];       /* by llmgw_cause_t */
-    uint64_t  failovers;        /* of streams that had begun */
-    uint64_t  resumed_tokens;   /* that clients had, computed again */
-    uint64_t  lost;             /* streams that broke off for good */
-    uint64_t  refused_queue;    /* full */
-    uint64_t  refused_timeout;  /* waited too long */
-    uint64_t  refused_open;     /* all circuits were open */
-    uint64_t  refused_none;     /* no replica, or no try, was left */
-    uint64_t  queued;           /* claims that waited */
-    uint64_t  queue_peak;
-    uint64_t  overtaken;        /* claims that were served before an older one
-                                   that waited; FIFO: 0 */
-    uint64_t  hedges;
-    uint64_t  hedges_won;
-    uint64_t  opened;           /* circuits */
-    uint64_t  turned_away;      /* by a replica that was full or drained */
-    uint64_t  capacity_peak;    /* requests at one replica at one time */
-    uint64_t  faults;
-    uint64_t  updated;          /* replicas, by the rolling update */
-    uint64_t  left_in_flight;   /* places still held at the end by requests
-                                   that are over; 0 */
-    int64_t   news_max_us;      /* longest time from a change to a gateway's
-                                   view of it */
+    GATEWAY_COUNTS(GATEWAY_COUNT_FIELD)
+    uint64_t  failed[16];       /* attempts, by llmgw_cause_t */
 } gateway_counts_t;
 
 
 /*
- * Runs it.  *result is zeroed by the caller, and filled as by fleet_run();
- * sessions are not followed.  0, or -1 and one line in error; then *result is
- * still to be freed.
+ * Runs it.  *result is zeroed by the caller, and filled as by fleet_run().
+ * Sessions whose rounds depend on answers are refused.  0, or -1 and one line
+ * in error; then *result is still to be freed.
  */
 int gateway_run(const fleet_config_t *fleet, const gateway_config_t *config,
     work_t *work, fleet_result_t *result, gateway_counts_t *counts,
     char *error, size_t bytes);
-
-/* A section for people, with a line for each count. */
-void gateway_print(FILE *out, const gateway_counts_t *counts);
 
 #endif /* GATEWAY_H */

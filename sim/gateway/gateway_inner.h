@@ -25,6 +25,7 @@
 #include "sim/fleet/ready.h"
 #include "sim/gateway/events.h"
 #include "sim/gateway/gateway.h"
+#include "sim/swim/mesh.h"
 
 
 #define STREAM_NONE       UINT32_MAX
@@ -123,8 +124,6 @@ typedef enum {
     UPDATE_RESTARTS
 } update_state_t;
 
-typedef struct mesh_s  mesh_t;
-
 struct gateway_s {
     const fleet_config_t    *fleet;
     const gateway_config_t  *config;
@@ -159,6 +158,7 @@ typedef struct {
     stream_t                *streams;
     node_truth_t            *nodes;
     size_t                   nstreams;
+    fleet_extra_t            extras[64];
 } gateway_memory_t;
 
 
@@ -234,7 +234,7 @@ void news_tell(gateway_t *g, uint32_t replica);
 void news_come(gateway_t *g, uint32_t front, uint32_t replica, uint32_t what);
 void news_loads(gateway_t *g);
 int64_t news_next_us(const gateway_t *g);
-void news_run(gateway_t *g, int64_t until_us);
+void news_run(gateway_t *g);
 void news_done(gateway_t *g);
 
 /* faults.c */

@@ -12,6 +12,8 @@
  * cannot explain by its own (core/admission/high_water.h).
  */
 
+#include <stdlib.h>
+
 #include "sim/gateway/gateway_inner.h"
 
 
@@ -65,15 +67,38 @@ news_send(gateway_t *g, uint32_t replica, const front_view_t *view,
 }
 
 
+/* Its agent says so, if its machine is alive. */
+static void
+news_say(gateway_t *g, uint32_t replica, const front_view_t *view)
+{
+    const node_truth_t  *node = &g->nodes[replica];
+
+    mesh_run(g->mesh, g->clock_us);
+
+    if (node->is_dead) {
+        mesh_kill(g->mesh, replica);
+        return;
+    }
+
+    mesh_revive(g->mesh, replica);
+    mesh_say(g->mesh, replica, view->service, view->is_draining, node->life);
+}
+
+
 void
 news_tell(gateway_t *g, uint32_t replica)
 {
-    front_view_t                   view;
-    node_truth_t                  *node = &g->nodes[replica];
-    const gateway_gossip_t        *gossip = &g->config->gossip;
+    front_view_t             view;
+    node_truth_t            *node = &g->nodes[replica];
+    const gateway_gossip_t  *gossip = &g->config->gossip;
 
     node->changed_us = g->clock_us;
     view = news_truth(node);
+
+    if (g->mesh != NULL) {
+        news_say(g, replica, &view);
+        return;
+    }
 
     if (!node->is_dead) {
         news_send(g, replica, &view, gossip->delay_us);
@@ -89,26 +114,101 @@ news_tell(gateway_t *g, uint32_t replica)
 }
 
 
-void
-news_come(gateway_t *g, uint32_t front, uint32_t replica, uint32_t what)
+/* A gateway hears of it. */
+static void
+news_heard(gateway_t *g, uint32_t front, uint32_t replica,
+    const front_view_t *view)
 {
-    int64_t        took_us;
-    front_view_t   view;
-    node_truth_t  *node = &g->nodes[replica];
+    uint64_t             took_us;
+    const node_truth_t  *node = &g->nodes[replica];
 
-    view = news_unpack(what);
-
-    if (view.liveness != LLMGW_LIVENESS_ALIVE && !node->is_dead) {
-        return;                 /* it came back meanwhile */
-    }
-
-    took_us = g->clock_us - node->changed_us;
+    took_us = (uint64_t) (g->clock_us - node->changed_us);
 
     if (took_us > g->counts->news_max_us) {
         g->counts->news_max_us = took_us;
     }
 
-    front_news(g, front, replica, &view);
+    front_news(g, front, replica, view);
+}
+
+
+void
+news_come(gateway_t *g, uint32_t front, uint32_t replica, uint32_t what)
+{
+    front_view_t  view;
+
+    view = news_unpack(what);
+
+    if (view.liveness != LLMGW_LIVENESS_ALIVE && !g->nodes[replica].is_dead) {
+        return;                 /* it came back meanwhile */
+    }
+
+    news_heard(g, front, replica, &view);
+}
+
+
+/* The same from its agent: whatever else has changed in the record. */
+static void
+news_changed(void *data, uint32_t front, uint32_t replica,
+    const mesh_view_t *view)
+{
+    gateway_t           *g = data;
+    front_view_t         news;
+    const front_view_t  *known = &g->fronts[front].views[replica];
+
+    g->clock_us = mesh_now_us(g->mesh);
+
+    if (view->service == known->service && view->liveness == known->liveness
+        && view->is_draining == known->is_draining)
+    {
+        return;
+    }
+
+    news = (front_view_t) {
+        .service = view->service, .liveness = view->liveness,
+        .is_draining = view->is_draining
+    };
+    news_heard(g, front, replica, &news);
+}
+
+
+int64_t
+news_next_us(const gateway_t *g)
+{
+    return g->mesh == NULL ? INT64_MAX : mesh_next_us(g->mesh);
+}
+
+
+void
+news_run(gateway_t *g)
+{
+    mesh_run(g->mesh, g->clock_us);
+}
+
+
+static uint32_t
+news_load(const gateway_t *g, uint32_t front, uint32_t replica)
+{
+    mesh_view_t  view;
+
+    if (g->mesh == NULL) {
+        return g->reported[replica];
+    }
+
+    mesh_view(g->mesh, front, replica, &view);
+
+    return view.active;
+}
+
+
+static void
+news_report(gateway_t *g, uint32_t replica)
+{
+    g->reported[replica] = g->nodes[replica].active;
+
+    if (g->mesh != NULL) {
+        mesh_say_load(g->mesh, replica, g->reported[replica]);
+    }
 }
 
 
@@ -127,15 +227,39 @@ news_loads(gateway_t *g)
         for (r = 0; r < g->fleet->replicas; r++) {
             slot = llmgw_slot(front->shared, front->places[r].slot);
             front->peers[r].foreign = llmgw_high_water_foreign(&slot->high,
-                slot->counts.in_flight, g->reported[r], gateway_ms(g));
+                slot->counts.in_flight, news_load(g, i, r), gateway_ms(g));
         }
     }
 
     for (r = 0; r < g->fleet->replicas; r++) {
-        g->reported[r] = g->nodes[r].active;
+        news_report(g, r);
     }
 
     gateway_later(g, g->clock_us + NEWS_LOADS_US, EVENT_LOADS, 0, 0, 0);
+}
+
+
+static int
+news_init_mesh(gateway_t *g)
+{
+    const gateway_gossip_t  *gossip = &g->config->gossip;
+    mesh_config_t            config = {
+        .gateways = g->config->gateways, .replicas = g->fleet->replicas,
+        .seed = g->fleet->seed,
+        .delay_us = (uint64_t) gossip->delay_us,
+        .jitter_us = (uint64_t) gossip->jitter_us,
+        .loss_permille = gossip->loss_permille,
+        .period_us = (uint64_t) gossip->period_us
+    };
+
+    if (config.gateways + config.replicas > MESH_MAX_MEMBERS) {
+        gateway_fail(g, "gossip by swim is for at most 2000 members");
+        return -1;
+    }
+
+    g->mesh = mesh_create(&config, news_changed, g);
+
+    return g->mesh == NULL ? -1 : 0;
 }
 
 
@@ -144,7 +268,10 @@ news_init(gateway_t *g)
 {
     g->reported = gateway_alloc(g, g->fleet->replicas, sizeof(uint32_t));
 
-    if (g->reported == NULL) {
+    if (g->reported == NULL
+        || (g->config->gossip.kind == GATEWAY_GOSSIP_SWIM
+            && news_init_mesh(g) != 0))
+    {
         return -1;
     }
 
@@ -153,4 +280,12 @@ news_init(gateway_t *g)
     }
 
     return 0;
+}
+
+
+void
+news_done(gateway_t *g)
+{
+    mesh_destroy(g->mesh);
+    free(g->reported);
 }

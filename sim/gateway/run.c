@@ -8,6 +8,17 @@
 #include "sim/gateway/gateway_inner.h"
 
 
+static const char *const  gateway_failures[] = {
+    [LLMGW_CAUSE_CONNECT] = "failed_connect",
+    [LLMGW_CAUSE_RESET] = "failed_reset",
+    [LLMGW_CAUSE_FIRST_TOKEN_TIMEOUT] = "failed_first_token_timeout",
+    [LLMGW_CAUSE_TOKEN_TIMEOUT] = "failed_token_timeout",
+    [LLMGW_CAUSE_MEMBER_DOWN] = "failed_member_down",
+    [LLMGW_CAUSE_MEMBER_DEAD] = "failed_member_dead",
+    [LLMGW_CAUSE_MEMBER_STALLED] = "failed_member_stalled"
+};
+
+
 void
 gateway_fail(gateway_t *g, const char *what)
 {
@@ -289,6 +300,7 @@ typedef struct {
     int64_t  arrival_us;
     int64_t  event_us;
     int64_t  replica_us;
+    int64_t  news_us;
 } gateway_due_t;
 
 
@@ -301,6 +313,7 @@ gateway_due(gateway_t *g)
     event = events_next(&g->events);
     due.event_us = event == NULL ? INT64_MAX : event->at_us;
     due.replica_us = ready_time(&g->ready);
+    due.news_us = news_next_us(g);
     due.arrival_us = g->next_arrival == g->work->n ? INT64_MAX
         : work_at(g->work, g->arrivals[g->next_arrival])->arrival_us;
 
@@ -338,6 +351,7 @@ gateway_turn(gateway_t *g)
     due = gateway_due(g);
     at_us = due.arrival_us < due.event_us ? due.arrival_us : due.event_us;
     at_us = due.replica_us < at_us ? due.replica_us : at_us;
+    at_us = due.news_us < at_us ? due.news_us : at_us;
 
     if (at_us == INT64_MAX || at_us > g->fleet->horizon_us) {
         return 0;
@@ -353,8 +367,11 @@ gateway_turn(gateway_t *g)
         event = events_take(&g->events);
         gateway_do(g, &event);
 
-    } else {
+    } else if (due.replica_us == at_us) {
         gateway_step(g);
+
+    } else {
+        news_run(g);
     }
 
     return 1;
@@ -416,6 +433,31 @@ gateway_finish_counts(gateway_t *g)
 }
 
 
+static void
+gateway_name_counts(gateway_t *g, gateway_memory_t *memory)
+{
+    size_t             i, n;
+    gateway_counts_t  *counts = g->counts;
+
+    n = 0;
+
+#define GATEWAY_COUNT_NAME(name_)                                             \
+    memory->extras[n++] = (fleet_extra_t) { #name_, counts->name_ };
+    GATEWAY_COUNTS(GATEWAY_COUNT_NAME)
+
+    for (i = 0; i < sizeof(gateway_failures) / sizeof(char *); i++) {
+        if (counts->failed[i] != 0) {
+            memory->extras[n++] = (fleet_extra_t) {
+                gateway_failures[i], counts->failed[i]
+            };
+        }
+    }
+
+    g->result->extras = memory->extras;
+    g->result->nextras = n;
+}
+
+
 /* What is still held when fleet_result_done() comes. */
 static void
 gateway_memory_done(void *data)
@@ -440,7 +482,7 @@ gateway_free(gateway_t *g)
     events_done(&g->events);
     ready_done(&g->ready);
     free(g->arrivals);
-    free(g->reported);
+    news_done(g);
 }
 
 
@@ -453,6 +495,12 @@ gateway_run(const fleet_config_t *fleet, const gateway_config_t *config,
     gateway_memory_t  *memory;
 
     if (fleet_config_check(fleet, error, bytes) != 0) {
+        return -1;
+    }
+
+    if (work->sessions != NULL) {
+        (void) snprintf(error, bytes, "sessions in a closed loop do not go "
+                        "through a gateway of our own");
         return -1;
     }
 
@@ -474,6 +522,7 @@ gateway_run(const fleet_config_t *fleet, const gateway_config_t *config,
 
         gateway_finish_replicas(&g);
         gateway_finish_counts(&g);
+        gateway_name_counts(&g, memory);
     }
 
     gateway_free(&g);

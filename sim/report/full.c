@@ -196,6 +196,26 @@ full_decided(const report_decided_t *d, report_json_t *json)
 }
 
 
+void
+report_extras(const fleet_result_t *result, report_json_t *json)
+{
+    size_t  i;
+
+    if (result->nextras == 0) {
+        return;
+    }
+
+    report_json_object(json, "gateway");
+
+    for (i = 0; i < result->nextras; i++) {
+        report_json_uint(json, result->extras[i].name,
+                         result->extras[i].value);
+    }
+
+    report_json_end(json);
+}
+
+
 static void
 full_cluster(const report_run_t *run, report_summary_t *s,
     const report_fitness_t *fitness, const report_decided_t *decided,
@@ -207,6 +227,7 @@ full_cluster(const report_run_t *run, report_summary_t *s,
 
     full_statuses(run->result, json);
     full_anomalies(run->result, s, json);
+    report_extras(run->result, json);
 
     report_json_object(json, "cache");
     report_json_double(json, "hit_rate_mean", s->cluster.cache_hit_rate);

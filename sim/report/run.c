@@ -413,6 +413,42 @@ run_pools(const report_run_t *run, report_metrics_t *m)
 }
 
 
+/*
+ * Behind our own gateway a request may have been at several replicas: requests
+ * are counted, not what replicas saw of them.
+ */
+static void
+run_streams(const report_run_t *run, report_metrics_t *m)
+{
+    size_t                  i;
+    uint64_t                n[FLEET_STATUSES] = { 0 };
+    const fleet_outcome_t  *o;
+
+    m->input_tokens = 0;
+    m->output_tokens = 0;
+
+    for (i = 0; i < run->result->n; i++) {
+        o = &run->result->outcomes[i];
+        n[o->status]++;
+
+        if (o->was_injected) {
+            m->input_tokens += work_at(run->work, i)->input_tokens;
+        }
+
+        if (report_has_e2e(o)) {
+            m->output_tokens += o->output_tokens;
+        }
+    }
+
+    m->length_capped = (int64_t) n[FLEET_LENGTH_CAPPED];
+    m->completed = (int64_t) n[FLEET_COMPLETED] + m->length_capped;
+    m->timed_out = (int64_t) n[FLEET_TIMED_OUT];
+    m->unservable = (int64_t) n[FLEET_UNSERVABLE];
+    m->still_running = (int64_t) n[FLEET_IN_INSTANCE];
+    m->still_queued = (int64_t) n[FLEET_IN_GATEWAY];
+}
+
+
 int
 report_cluster(const report_run_t *run, report_metrics_t *m)
 {
@@ -435,6 +471,10 @@ report_cluster(const report_run_t *run, report_metrics_t *m)
     }
 
     run_pools(run, m);
+
+    if (run->result->nextras > 0) {
+        run_streams(run, m);
+    }
 
     if (report_gaps_list(&gaps, &m->gaps, &m->ngaps) != 0 || m->id == NULL
         || run_times(run, FLEET_NONE, m) != 0

@@ -251,6 +251,22 @@ text_pools(const report_run_t *run, const report_pools_t *p, FILE *out)
 }
 
 
+static void
+text_extras(const fleet_result_t *r, FILE *out)
+{
+    size_t  i;
+
+    if (r->nextras > 0) {
+        fputs("=== Gateway ===\n", out);
+    }
+
+    for (i = 0; i < r->nextras; i++) {
+        fprintf(out, "%s: %" PRIu64 "\n", r->extras[i].name,
+                r->extras[i].value);
+    }
+}
+
+
 void
 report_text_sections(const report_run_t *run, const report_summary_t *s,
     const report_fitness_t *fitness, const report_decided_t *decided,
@@ -261,6 +277,7 @@ report_text_sections(const report_run_t *run, const report_summary_t *s,
     }
 
     text_anomalies(run->result, s, out);
+    text_extras(run->result, out);
     text_cache(s, out);
     text_classes(run, &s->classes, out);
     text_models(s, out);

@@ -149,7 +149,7 @@ circuit_opens_on_a_replica_that_is_too_slow(void **state)
     gateway_scene_run(&scene);
 
     assert_int_equal(gateway_scene_count(&scene, FLEET_COMPLETED), 1000);
-    assert_true(scene.counts.opened > 0);
+    assert_true(scene.counts.circuits_opened > 0);
     gateway_scene_done(&scene);
 }
 
@@ -296,6 +296,38 @@ several_gateways_share_the_replicas(void **state)
 }
 
 
+/* Agents ping each other over datagrams, of which some are lost. */
+static void
+news_come_by_gossip(void **state)
+{
+    gateway_scene_t  scene;
+
+    gateway_scene_init(&scene, 8);
+    scene.config.gateways = 3;
+    scene.config.gossip = (gateway_gossip_t) {
+        .kind = GATEWAY_GOSSIP_SWIM, .delay_us = 500, .jitter_us = 1000,
+        .loss_permille = 50, .period_us = 500000
+    };
+    gateway_scene_ask(&scene, 4000, 4000, 100, 50);
+    gateway_scene_fault(&scene, GATEWAY_CRASH, 0, 1, 2 * SECOND, SECOND);
+    gateway_scene_fault(&scene, GATEWAY_DRAIN, 1, 1, 2 * SECOND, SECOND);
+    gateway_scene_run(&scene);
+
+    /* what an agent says goes to gateways at once */
+    assert_int_equal(gateway_scene_count(&scene, FLEET_COMPLETED), 4000);
+    assert_in_range(scene.counts.news_max_us, 500, SECOND);
+    assert_int_equal(scene.counts.failed[LLMGW_CAUSE_MEMBER_DEAD], 0);
+
+    /* a machine that dies is found out by pings, and by nothing else */
+    gateway_scene_fault(&scene, GATEWAY_DIE, 2, 2, 4 * SECOND, 0);
+    gateway_scene_run(&scene);
+    assert_int_equal(gateway_scene_count(&scene, FLEET_COMPLETED), 4000);
+    assert_in_range(scene.counts.news_max_us, 2 * SECOND, 9 * SECOND);
+    assert_true(scene.counts.failed[LLMGW_CAUSE_MEMBER_DEAD] > 0);
+    gateway_scene_done(&scene);
+}
+
+
 static void
 nobody_left_is_said_so(void **state)
 {
@@ -335,6 +367,7 @@ main(void)
         cmocka_unit_test(drain_lets_streams_end_and_takes_no_new_ones),
         cmocka_unit_test(rolling_update_loses_no_stream),
         cmocka_unit_test(several_gateways_share_the_replicas),
+        cmocka_unit_test(news_come_by_gossip),
         cmocka_unit_test(nobody_left_is_said_so)
     };
 

@@ -1,0 +1,99 @@
+"""llmgw-sim --gateway: a trace through our own gateway while replicas fail."""
+
+import json
+import subprocess
+
+import pytest
+
+from llmgw.blis import SIM, Blis
+
+MODEL = ["--model", "qwen/qwen3-14b", "--hardware", "H100", "--num-instances",
+         "16", "--total-kv-blocks", "20000"]
+
+
+@pytest.fixture(scope="module")
+def blis(tmp_path_factory):
+    return Blis(tmp_path_factory.mktemp("blis"))
+
+
+def replay(blis, file, *more):
+    return subprocess.run(
+        [SIM, "replay", "--trace-header", blis.dir / "b.yaml",
+         "--trace-data", blis.dir / "b.csv", "--gateway", file, *MODEL, *more],
+        capture_output=True, text=True, timeout=60)
+
+
+def counts(blis, tmp_path, text, *more):
+    file = tmp_path / "gateway.yaml"
+    file.write_text(text)
+    got = replay(blis, file, *more)
+    assert got.returncode == 0, got.stderr
+    said = json.loads(got.stdout)
+    return said, said["gateway"]
+
+
+def all_are_through(said):
+    """Some have deadlines that cannot be met, whatever fails."""
+    assert said["injected_requests"] == 3000
+    assert said["completed_requests"] + said["timed_out_requests"] == 3000
+    assert said["timed_out_requests"] < 150
+
+
+CRASH = """
+capacity: 64
+faults:
+  - {kind: crash, replica: 2, count: 2, at: 20}
+"""
+
+
+def test_crash_of_two_of_sixteen_loses_no_stream(blis, tmp_path):
+    said, gateway = counts(blis, tmp_path, CRASH)
+    all_are_through(said)
+    assert gateway["lost"] == 0
+    assert gateway["failovers"] > 10
+    assert gateway["failed_reset"] >= gateway["failovers"] - 10
+    assert gateway["overtaken"] == gateway["left_in_flight"] == 0
+
+
+def test_same_seed_gives_the_same_bytes(blis, tmp_path):
+    file = tmp_path / "gateway.yaml"
+    file.write_text("faults: [{kind: crash, every: 10, for: 5}]\n")
+    first, second = replay(blis, file), replay(blis, file)
+    assert first.stdout == second.stdout
+    assert json.loads(first.stdout)["gateway"]["faults"] > 3
+    other = replay(blis, file, "--seed", "5")
+    assert other.stdout != first.stdout
+
+
+def test_gateways_hear_by_swim_and_lose_no_stream(blis, tmp_path):
+    said, gateway = counts(blis, tmp_path, """
+gateways: 3
+gossip: {kind: swim, delay: 0.001, jitter: 0.002, loss: 0.02}
+faults:
+  - {kind: die, replica: 2, count: 2, at: 3}
+  - {kind: drain, replica: 15, at: 12, for: 2}
+update: {at: 5, drain: 1, restart: 1, parallel: 2}
+""")
+    all_are_through(said)
+    assert gateway["lost"] == 0
+    assert gateway["failed_member_dead"] > 0
+    assert gateway["updated"] == 14
+
+
+@pytest.mark.parametrize("text, what", [
+    ("capacity: -1\n", ":1: "),
+    ("\nqueue: {size: 10, sise: 3}\n", ":2: "),
+    ("faults:\n  - {kind: crash, replica: 15, count: 2}\n",
+     ":2: replicas 15 to 16 of 16"),
+    ("faults:\n  - {kind: explode}\n", ":2: a fault is crash, die, stall"),
+    ("faults:\n  - {kind: slow}\n", ":2: a fault has a factor"),
+    ("gossip: {kind: rumour}\n", ":1: gossip is \"delay\" or \"swim\""),
+    ("hedge: {delay: .nan}\n", ":1: "),
+])
+def test_bad_files_are_refused_with_their_line(blis, tmp_path, text, what):
+    file = tmp_path / "gateway.yaml"
+    file.write_text(text)
+    got = replay(blis, file)
+    assert got.returncode == 2 and got.stdout == ""
+    lines = got.stderr.splitlines()
+    assert lines[-1].startswith(f"llmgw-sim: {file}") and what in lines[-1]
