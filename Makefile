@@ -165,8 +165,8 @@ test-systemd: build  ## systemd unit files under their own systemd (root; half a
 	@$(PYTHON) t/systemd/run.py
 
 test-resume: build  ## engines and adapters die under 200 streams (20 minutes)
-	@LLMGW_RESUME_MATRIX=1 $(PYTHON) -m pytest -q $(ARGS) \
-	    t/e2e/openai/test_resume_engines.py
+	@LLMGW_KILLS=all $(PYTHON) -m pytest -q -k "survive or lost" $(ARGS) \
+	    t/e2e/openai/test_resume_engines.py t/e2e/openai/test_llama.py
 
 test-llama-server: build npm  ## llama.cpp's own server (LLAMA_SERVER=PATH, 10 minutes)
 	@test -x "$(LLAMA_SERVER)" || { \

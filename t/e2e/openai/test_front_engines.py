@@ -68,29 +68,6 @@ def test_refusals_have_one_form(cluster, kind):
     assert r.headers["x-request-id"]
 
 
-def test_whole_answer_survives_its_engine(cluster):
-    """Raw answers begin anew, assembled ones go on."""
-    nginx = cluster.engines_fleet(2, "vllm")
-    for more in ({}, {"logprobs": True}):
-        body = sse.chat("hi len=60;", **more)
-        right = sse.call(nginx.api, sse.CHAT, body)
-        faults(cluster, token_delay=0.01)
-        with sse.Connection(nginx.api) as c:
-            r = c.request(sse.CHAT, body)
-            wait_for(lambda: [e for e in cluster.engines.values()
-                              if e.proc.alive() and e.state()["running"]], 5,
-                     "an engine to have it")
-            victim, = [e for e in cluster.engines.values()
-                       if e.proc.alive() and e.state()["running"]]
-            victim.kill()
-            got = sse.result_of(r)
-        assert got.text == right.text and got.status == 200, got
-        assert got.usage["completion_tokens"] \
-            == right.usage["completion_tokens"]
-        victim.start()
-        wait_for(lambda: len(nginx.routable()) == 2, 15, "both again")
-
-
 def test_pass_that_breaks_says_so(vllm, shared):
     """Behind a part of an event, with the event's name that clients know."""
     body = {"model": "mock-model", "max_tokens": 50, "stream": True,
