@@ -303,7 +303,7 @@ ngx_http_llmgw_serve_keep(ngx_http_llmgw_stream_t *stream,
 
     if (delivered == NULL) {
         delivered = ngx_http_llmgw_delivered_create(stream->request->pool,
-                                                    stream->pool->worker,
+                                                    stream->pool,
                                                     stream->conf->resume);
         if (delivered == NULL) {
             stream->out_failed = 1;

@@ -292,14 +292,11 @@ static ngx_int_t
 ngx_http_llmgw_openai_body_resize(ngx_http_llmgw_openai_body_t *body,
     size_t size)
 {
-    u_char                      *block;
-    ngx_http_llmgw_main_conf_t  *lmcf;
-
-    lmcf = ngx_http_get_module_main_conf(body->request, ngx_http_llmgw_module);
+    u_char  *block;
 
     if (size > body->taken) {
 
-        if (body->read.take(lmcf->worker, size - body->taken) != NGX_OK) {
+        if (body->read.take(body->read.pool, size - body->taken) != NGX_OK) {
             return NGX_HTTP_SERVICE_UNAVAILABLE;
         }
 
@@ -316,7 +313,7 @@ ngx_http_llmgw_openai_body_resize(ngx_http_llmgw_openai_body_t *body,
     body->size = size;
 
     if (size < body->taken) {
-        body->read.give(lmcf->worker, body->taken - size);
+        body->read.give(body->read.pool, body->taken - size);
         body->taken = size;
     }
 
@@ -533,14 +530,10 @@ ngx_http_llmgw_openai_body_finish(ngx_http_llmgw_openai_body_t *body)
 void
 ngx_http_llmgw_openai_body_release(ngx_http_llmgw_openai_body_t *body)
 {
-    ngx_http_llmgw_main_conf_t  *lmcf;
-
     llmgw_openai_body_done(&body->body);
 
     if (body->taken > 0) {
-        lmcf = ngx_http_get_module_main_conf(body->request,
-                                             ngx_http_llmgw_module);
-        body->read.give(lmcf->worker, body->taken);
+        body->read.give(body->read.pool, body->taken);
         body->taken = 0;
     }
 

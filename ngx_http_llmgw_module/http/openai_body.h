@@ -36,9 +36,10 @@ typedef struct {
     llmgw_openai_by_t              by;
 
     /* Count memory of the worker for bodies; NGX_DECLINED: no more is left. */
-    ngx_int_t                    (*take)(ngx_http_llmgw_worker_t *worker,
+    ngx_http_llmgw_pool_t         *pool;
+    ngx_int_t                    (*take)(ngx_http_llmgw_pool_t *pool,
                                       size_t bytes);
-    void                         (*give)(ngx_http_llmgw_worker_t *worker,
+    void                         (*give)(ngx_http_llmgw_pool_t *pool,
                                       size_t bytes);
 } ngx_http_llmgw_openai_read_t;
 

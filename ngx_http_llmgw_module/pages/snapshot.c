@@ -140,6 +140,7 @@ ngx_http_llmgw_snapshot_sum(ngx_http_llmgw_snapshot_t *snapshot)
             ngx_http_llmgw_metrics_add(&snapshot->sum, &shared->counters[i], 0);
             snapshot->levels.streams += shared->levels[i].streams;
             snapshot->levels.sessions += shared->levels[i].sessions;
+            snapshot->levels.body_bytes += shared->levels[i].body_bytes;
         }
     }
 

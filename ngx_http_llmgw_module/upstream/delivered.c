@@ -13,16 +13,16 @@ static const llmgw_delivered_memory_t  ngx_http_llmgw_delivered_memory = {
 
 
 llmgw_delivered_t *
-ngx_http_llmgw_delivered_create(ngx_pool_t *pool,
-    ngx_http_llmgw_worker_t *worker, llmgw_resume_mode_t mode)
+ngx_http_llmgw_delivered_create(ngx_pool_t *memory,
+    ngx_http_llmgw_pool_t *pool, llmgw_resume_mode_t mode)
 {
     llmgw_delivered_t  *delivered;
 
-    delivered = ngx_palloc(pool, sizeof(llmgw_delivered_t));
+    delivered = ngx_palloc(memory, sizeof(llmgw_delivered_t));
 
     if (delivered) {
         llmgw_delivered_init(delivered, &ngx_http_llmgw_delivered_memory,
-                             worker, mode != LLMGW_RESUME_OFF,
+                             pool, mode != LLMGW_RESUME_OFF,
                              mode == LLMGW_RESUME_TEXT);
     }
 
@@ -33,7 +33,10 @@ ngx_http_llmgw_delivered_create(ngx_pool_t *pool,
 static int
 ngx_http_llmgw_delivered_take(void *owner, size_t bytes)
 {
-    return ngx_http_llmgw_body_memory_take(owner, bytes) == NGX_OK;
+    return ngx_http_llmgw_body_memory_take(owner,
+                                           NGX_HTTP_LLMGW_BODY_DELIVERED,
+                                           bytes)
+           == NGX_OK;
 }
 
 

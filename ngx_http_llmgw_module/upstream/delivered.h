@@ -18,8 +18,8 @@
 
 
 /* mode is what llmgw_resume says.  NULL: no memory. */
-llmgw_delivered_t *ngx_http_llmgw_delivered_create(ngx_pool_t *pool,
-    ngx_http_llmgw_worker_t *worker, llmgw_resume_mode_t mode);
+llmgw_delivered_t *ngx_http_llmgw_delivered_create(ngx_pool_t *memory,
+    ngx_http_llmgw_pool_t *pool, llmgw_resume_mode_t mode);
 
 /*
  * How a stream of that many tokens goes on, from now until its end; with

@@ -155,20 +155,28 @@ ngx_http_llmgw_worker_woken(void *data)
 
 
 ngx_int_t
-ngx_http_llmgw_body_memory_take(ngx_http_llmgw_worker_t *worker, size_t bytes)
+ngx_http_llmgw_body_memory_take(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_body_t what, size_t bytes)
 {
+    ngx_http_llmgw_worker_t  *worker;
+
+    worker = pool->worker;
+
     if (bytes > worker->conf->body_memory - worker->body_bytes) {
+        ngx_http_llmgw_metrics_body_refusal(pool->zone, what);
         return NGX_DECLINED;
     }
 
     worker->body_bytes += bytes;
+    ngx_http_llmgw_metrics_body_bytes(pool->zone, bytes);
 
     return NGX_OK;
 }
 
 
 void
-ngx_http_llmgw_body_memory_give(ngx_http_llmgw_worker_t *worker, size_t bytes)
+ngx_http_llmgw_body_memory_give(ngx_http_llmgw_pool_t *pool, size_t bytes)
 {
-    worker->body_bytes -= bytes;
+    pool->worker->body_bytes -= bytes;
+    ngx_http_llmgw_metrics_body_bytes(pool->zone, - (ssize_t) bytes);
 }

@@ -9,6 +9,7 @@
 
 
 #include "upstream/coalesce.h"
+#include "zone/metrics.h"
 #include "zone/wake.h"
 
 
@@ -36,12 +37,13 @@ ngx_http_llmgw_pool_t *ngx_http_llmgw_worker_pool_of(ngx_http_request_t *r,
 
 /*
  * llmgw_body_memory: all that a worker keeps of its clients' requests and
- * answers.  NGX_DECLINED: there is no room for so many bytes, and none were
- * taken.  Whoever takes bytes gives them back, once.
+ * answers; metrics show it as the pool's.  NGX_DECLINED: there is no room for
+ * so many bytes, and none were taken.  Whoever takes bytes gives them back,
+ * once.
  */
-ngx_int_t ngx_http_llmgw_body_memory_take(ngx_http_llmgw_worker_t *worker,
-    size_t bytes);
-void ngx_http_llmgw_body_memory_give(ngx_http_llmgw_worker_t *worker,
+ngx_int_t ngx_http_llmgw_body_memory_take(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_body_t what, size_t bytes);
+void ngx_http_llmgw_body_memory_give(ngx_http_llmgw_pool_t *pool,
     size_t bytes);
 
 

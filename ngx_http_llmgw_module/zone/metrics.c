@@ -146,6 +146,15 @@ ngx_http_llmgw_metrics_name_openai_tokens(ngx_uint_t i)
 }
 
 
+const char *
+ngx_http_llmgw_metrics_name_body_refusals(ngx_uint_t i)
+{
+    static const char  *names[] = { "request", "answer", "delivered" };
+
+    return names[i];
+}
+
+
 void
 ngx_http_llmgw_metrics_request(ngx_http_llmgw_zone_t *zone, ngx_uint_t code,
     llmgw_outcome_t outcome)
@@ -253,6 +262,14 @@ ngx_http_llmgw_metrics_openai(ngx_http_llmgw_zone_t *zone, ngx_uint_t prompt,
 
 
 void
+ngx_http_llmgw_metrics_body_refusal(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_body_t what)
+{
+    ngx_http_llmgw_metrics_row(zone)->body_refusals[what]++;
+}
+
+
+void
 ngx_http_llmgw_metrics_streams(ngx_http_llmgw_zone_t *zone, int change)
 {
     if (zone->self.row != LLMGW_NO_ROW) {
@@ -266,6 +283,15 @@ ngx_http_llmgw_metrics_sessions(ngx_http_llmgw_zone_t *zone, int change)
 {
     if (zone->self.row != LLMGW_NO_ROW) {
         zone->shared->levels[zone->self.row].sessions += change;
+    }
+}
+
+
+void
+ngx_http_llmgw_metrics_body_bytes(ngx_http_llmgw_zone_t *zone, ssize_t change)
+{
+    if (zone->self.row != LLMGW_NO_ROW) {
+        zone->shared->levels[zone->self.row].body_bytes += change;
     }
 }
 

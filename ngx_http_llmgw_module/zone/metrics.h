@@ -34,7 +34,8 @@
     X(view_isolated, "1: the agent is cut off from gossip")                   \
     X(view_members, "Members in the segment")                                 \
     X(streams, "Requests that run or wait")                                   \
-    X(sessions, "Connections to replicas")
+    X(sessions, "Connections to replicas")                                    \
+    X(body_bytes, "Bytes that workers hold of llmgw_body_memory")
 
 /* X(name, help): in the replica's slot, by all workers */
 #define NGX_HTTP_LLMGW_REPLICA_COUNTERS(X)                                    \
@@ -64,6 +65,8 @@
       "Changes of a replica's circuit")                                       \
     X(openai_tokens, kind, NGX_HTTP_LLMGW_NKINDS,                             \
       "Tokens of requests of OpenAI's API")                                   \
+    X(body_refusals, what, NGX_HTTP_LLMGW_NBODIES,                            \
+      "What llmgw_body_memory had no room for")                               \
     X(reads, by, NGX_HTTP_LLMGW_NREADS,                                       \
       "Reads of connections to replicas")
 
@@ -103,6 +106,15 @@ typedef enum {
     NGX_HTTP_LLMGW_KIND_CACHED,             /* of the prompts' */
     NGX_HTTP_LLMGW_NKINDS
 } ngx_http_llmgw_token_kind_t;
+
+
+/* What is kept in llmgw_body_memory. */
+typedef enum {
+    NGX_HTTP_LLMGW_BODY_REQUEST = 0,
+    NGX_HTTP_LLMGW_BODY_ANSWER,             /* a whole one, until its end */
+    NGX_HTTP_LLMGW_BODY_DELIVERED,          /* what a resume needs */
+    NGX_HTTP_LLMGW_NBODIES
+} ngx_http_llmgw_body_t;
 
 
 #define NGX_HTTP_LLMGW_NCAUSES       (LLMGW_CAUSE_INTERNAL + 1)
@@ -180,9 +192,14 @@ void ngx_http_llmgw_metrics_read(ngx_http_llmgw_zone_t *zone,
 void ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_zone_t *zone,
     llmgw_breaker_change_t change);
 
+void ngx_http_llmgw_metrics_body_refusal(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_body_t what);
+
 /* Levels: a worker without a row has none, as nobody could take them back. */
 void ngx_http_llmgw_metrics_streams(ngx_http_llmgw_zone_t *zone, int change);
 void ngx_http_llmgw_metrics_sessions(ngx_http_llmgw_zone_t *zone, int change);
+void ngx_http_llmgw_metrics_body_bytes(ngx_http_llmgw_zone_t *zone,
+    ssize_t change);
 
 /* Adds one row to another, and zeroes it if it is given up. */
 void ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,

@@ -324,7 +324,8 @@ ngx_http_llmgw_openai_holds(ngx_http_llmgw_stream_t *stream, size_t bytes)
         return 1;
     }
 
-    if (ngx_http_llmgw_body_memory_take(stream->pool->worker, bytes)
+    if (ngx_http_llmgw_body_memory_take(stream->pool,
+                                        NGX_HTTP_LLMGW_BODY_ANSWER, bytes)
         != NGX_OK)
     {
         ngx_http_llmgw_openai_stop(stream, NGX_HTTP_BAD_GATEWAY,
@@ -370,7 +371,7 @@ ngx_http_llmgw_openai_restart(ngx_http_llmgw_stream_t *stream)
     }
 
     ngx_http_llmgw_chunk_drop(stream);
-    ngx_http_llmgw_body_memory_give(stream->pool->worker, o->held);
+    ngx_http_llmgw_body_memory_give(stream->pool, o->held);
 
     o->held = 0;
     o->raw_status = 0;

@@ -59,6 +59,8 @@ static ngx_int_t ngx_http_llmgw_openai_dismiss(ngx_http_request_t *r,
     const ngx_http_llmgw_openai_route_t *route);
 static ngx_int_t ngx_http_llmgw_openai_deny(ngx_http_request_t *r,
     const llmgw_openai_error_t *error);
+static ngx_int_t ngx_http_llmgw_openai_take(ngx_http_llmgw_pool_t *pool,
+    size_t bytes);
 static const char *ngx_http_llmgw_openai_media(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_llmgw_openai_is_json(ngx_str_t *type);
 static ngx_int_t ngx_http_llmgw_openai_post(ngx_http_request_t *r,
@@ -366,11 +368,20 @@ ngx_http_llmgw_openai_post(ngx_http_request_t *r, Llmgateway__Api api)
     options.api = api;
     options.prefix = ngx_http_llmgw_conf_openai_prefix(pool->conf);
     options.by = llcf->key_by;
-    options.take = ngx_http_llmgw_body_memory_take;
+    options.pool = pool;
+    options.take = ngx_http_llmgw_openai_take;
     options.give = ngx_http_llmgw_body_memory_give;
 
     return ngx_http_llmgw_openai_body_read(r, &options,
                                            ngx_http_llmgw_openai_walked);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_openai_take(ngx_http_llmgw_pool_t *pool, size_t bytes)
+{
+    return ngx_http_llmgw_body_memory_take(pool, NGX_HTTP_LLMGW_BODY_REQUEST,
+                                           bytes);
 }
 
 

@@ -297,6 +297,6 @@ ngx_http_llmgw_openai_cleanup(void *data)
                                   o->usage.completion_tokens,
                                   o->usage.cached_tokens);
 
-    ngx_http_llmgw_body_memory_give(stream->pool->worker, o->held);
+    ngx_http_llmgw_body_memory_give(stream->pool, o->held);
     o->held = 0;
 }

@@ -278,6 +278,7 @@ def test_memory_bounds_what_is_kept_and_comes_back(play):
     assert got.trailers["llmgw-reason"] == "not_resumable"
     assert nginx.log().count("cannot be resumed any more") == 1
     assert "not resumable: llmgw_body_memory was used up" in nginx.log()
+    assert metric(nginx, "llmgw_body_refusals_total", 'what="delivered"') == 1
 
     for _ in range(5):
         engine.entries = [tokens(0, 100) + [LOST], END]

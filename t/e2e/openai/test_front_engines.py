@@ -2,6 +2,7 @@
 front adds where they fail."""
 
 import json
+import re
 
 import pytest
 
@@ -113,13 +114,25 @@ def test_usage_is_counted_without_being_asked_for(vllm):
 
 def test_answer_that_needs_too_much_memory(cluster):
     nginx = cluster.engines_fleet(1, "vllm", nginx={
-        "http": "llmgw_body_memory 64k;"})
+        "http": "llmgw_body_memory 64k;",
+        "server": "location = /metrics { llmgw_metrics; }"})
+
+    def metrics():
+        return {name: float(n) for name, n in re.findall(
+            r'^llmgw_(body_\w+){upstream="llm"(?:,what="answer")?} ([\d.]+)$',
+            nginx.get("/metrics")[1].decode(), re.M)}
     body = {"model": "mock-model", "input": ["x"] * 2000}
     r = raw(nginx.api, "/v1/embeddings", body)
     assert r.status == 502, r.body[:200]
     assert "llmgw_body_memory" in r.json["error"]["message"]
     assert r.headers["x-should-retry"] == "false"
-    assert sse.call(nginx.api, sse.CHAT, sse.chat("hi len=3;")).status == 200
+    assert metrics() == {"body_bytes": 0, "body_refusals_total": 1}
+    faults(cluster, token_delay=0.02)
+    with sse.Connection(nginx.api) as c:
+        r = c.request(sse.CHAT, sse.chat("hi " * 1000 + "len=30;"))
+        wait_for(lambda: metrics()["body_bytes"] >= 3000, 5, "what is held")
+        assert sse.result_of(r).status == 200
+    wait_for(lambda: metrics()["body_bytes"] == 0, 5, "it to be given back")
 
 
 def test_model_by_another_name(cluster):
