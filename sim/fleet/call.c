@@ -300,6 +300,10 @@ fleet_follow(fleet_t *f, const work_request_t *w, work_end_t end,
         return;
     }
 
+    if (next != NULL && f->config->checks) {
+        check_follow(f, w, next, now_us);
+    }
+
     if (next != NULL) {
         fleet_schedule(f, next->arrival_us, AGENDA_ARRIVAL, next->index, 0);
     }

@@ -10,6 +10,7 @@
  *   route.c    a replica is chosen
  *   split.c    a prompt is computed elsewhere, and its KV cache transferred
  *   record.c   decisions, told to whoever watches
+ *   check.c    invariants
  *
  * Nobody but run.c looks at the clock's source; everybody adds events to the
  * agenda.  Memory that runs out ends the run: f->failed.
@@ -86,7 +87,7 @@ struct fleet_s {
     fleet_result_t         *result;
     fleet_memory_t         *memory;
     int64_t                 clock_us;
-    int                     failed;
+    int                     failed;     /* FLEET_BROKEN: by check.c */
     char                   *error;
     size_t                  error_bytes;
 
@@ -227,5 +228,13 @@ void record_admission(fleet_t *f, const work_request_t *w, int is_admitted,
 void record_choice(fleet_t *f, const llmgw_ranker_t *ranker,
     const llmgw_scoring_t *scoring, const fleet_request_t *r, uint32_t chosen);
 void record_tell(fleet_t *f, fleet_decision_kind_t kind);
+
+/* check.c */
+void check_clock(fleet_t *f, int64_t at_us);
+void check_replica(fleet_t *f, uint32_t replica);
+void check_ranks(fleet_t *f, const llmgw_ranker_t *ranker, uint32_t n);
+void check_follow(fleet_t *f, const work_request_t *last,
+    const work_request_t *next, int64_t now_us);
+void check_end(fleet_t *f);
 
 #endif /* FLEET_INNER_H */

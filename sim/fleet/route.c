@@ -218,6 +218,11 @@ route_choose(fleet_t *f, llmgw_ranker_t *ranker,
     }
 
     llmgw_rank(ranker, &scoring, f->ranks, f->scores);
+
+    if (f->config->checks) {
+        check_ranks(f, ranker, choice->n);
+    }
+
     chosen = llmgw_rank_best(f->ranks, choice->n, NULL);
     record_choice(f, ranker, &scoring, r, chosen);
     llmgw_rank_note(ranker, &scoring, chosen);

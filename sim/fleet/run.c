@@ -20,7 +20,7 @@ void
 fleet_fail(fleet_t *f, const char *what)
 {
     if (!f->failed) {
-        f->failed = 1;
+        f->failed = -1;
         snprintf(f->error, f->error_bytes, "%s", what);
     }
 }
@@ -311,6 +311,10 @@ fleet_step(fleet_t *f, uint32_t replica)
     }
 
     queue_completed(f, f->ended - ended);
+
+    if (f->config->checks) {
+        check_replica(f, replica);
+    }
 }
 
 
@@ -331,14 +335,22 @@ fleet_turn(fleet_t *f)
             return 0;
         }
 
+        if (f->config->checks) {
+            check_clock(f, event.at_us);
+        }
+
         f->clock_us = event.at_us;
         fleet_take(f, &event);
         fleet_do(f, &event);
 
     } else {
 
-        if (at_us > f->config->horizon_us) {
+        if (at_us == MODEL_NEVER || at_us > f->config->horizon_us) {
             return 0;
+        }
+
+        if (f->config->checks) {
+            check_clock(f, at_us);
         }
 
         f->clock_us = at_us;
@@ -462,9 +474,13 @@ fleet_run(const fleet_config_t *config, work_t *work,
         fleet_finish_replicas(&f);
         fleet_finish_requests(&f);
         result->gateway_depth = f.flow != NULL ? llmgw_flow_length(f.flow) : 0;
+
+        if (config->checks) {
+            check_end(&f);
+        }
     }
 
     fleet_free(&f);
 
-    return f.failed ? -1 : 0;
+    return f.failed == FLEET_BROKEN ? FLEET_BROKEN : f.failed ? -1 : 0;
 }

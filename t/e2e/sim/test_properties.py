@@ -1,0 +1,206 @@
+"""What holds of any run of llmgw-sim: its own invariants, equal bytes for equal
+seeds, relations between runs."""
+
+import random
+import subprocess
+
+import pytest
+
+from llmgw import place
+from llmgw.blis import Blis
+
+SIM = place.binary("llmgw-sim")
+RUNS = 200
+AT_ONCE = 50
+
+SCORERS = ("prefix-affinity", "precise-prefix-cache", "no-hit-lru",
+           "queue-depth", "kv-utilization", "load-balance", "active-requests",
+           "running-requests", "load-aware", "vllm-dp", "lora-affinity")
+
+
+def sim(*args, code=0, cwd=None):
+    got = subprocess.run([SIM, *map(str, args)], capture_output=True,
+                         text=True, cwd=cwd)
+    assert got.returncode == code, (args, got.stderr)
+    return got
+
+
+@pytest.fixture(scope="module")
+def blis(tmp_path_factory):
+    return Blis(tmp_path_factory.mktemp("blis"))
+
+
+# --- any configuration
+
+def workload(r):
+    load = ("--rate", r.choice((5, 20, 100, 1000)))
+    if r.random() < .2:
+        load = ("--concurrency", r.randint(1, 40), "--think-time-ms",
+                r.choice((0, 5)), "--horizon", r.randint(1, 20) * 10**6)
+    mean = r.choice((1, 20, 300, 1500))
+    answer = r.choice((1, 2, 30, 200))
+    return (*load, "--num-requests", r.randint(1, 300),
+            "--prompt-tokens", mean, "--prompt-tokens-stdev", mean // 2,
+            "--prompt-tokens-min", 1, "--prompt-tokens-max", mean * 3,
+            "--output-tokens", answer, "--output-tokens-stdev", answer // 3,
+            "--output-tokens-min", 1, "--output-tokens-max", answer * 2,
+            "--prefix-tokens", r.choice((0, 0, 16, 700)),
+            "--timeout", r.choice((-1, 1, 3, 60)))
+
+
+def replicas(r):
+    return ("--num-instances", r.choice((1, 2, 3, 8, 33)),
+            "--total-kv-blocks", r.choice((30, 200, 2000, 20000)),
+            "--block-size-in-tokens", r.choice((1, 8, 16, 64)),
+            "--max-num-seqs", r.choice((1, 4, 256)),
+            "--max-num-batched-tokens", r.choice((16, 512, 2048)),
+            "--long-prefill-token-threshold", r.choice((0, 0, 64)),
+            "--max-model-len", r.choice((64, 1000, 40960)),
+            "--scheduler", r.choice(("fcfs", "priority-fcfs", "sjf",
+                                     "reverse-priority")),
+            "--preemption-policy", r.choice(("fcfs", "priority")),
+            "--latency-model", r.choice(("roofline", "trained-physics")))
+
+
+def gateway(r):
+    some = r.sample(SCORERS, r.randint(1, 4))
+    return ("--admission-policy", r.choice((
+                "always-admit", "always-admit", "token-bucket", "tier-shed",
+                "gaie-legacy", "reject-all")),
+            "--admission-latency", r.choice((0, 0, 900)),
+            "--routing-latency", r.choice((0, 0, 7000)),
+            "--routing-policy", r.choice((
+                "round-robin", "least-loaded", "always-busiest", "weighted",
+                "weighted", "weighted")),
+            "--routing-scorers", ",".join(
+                f"{s}:{r.choice((.1, 1, 2.5))}" for s in some),
+            "--snapshot-refresh-interval", r.choice((0, 1, 50000)),
+            "--cache-signal-delay", r.choice((0, 1, 50000)),
+            "--semantics", r.choice(("newest", "page")))
+
+
+def flow(r):
+    if r.random() < .5:
+        return ()
+    return ("--flow-control",
+            "--saturation-detector", r.choice(("never", "utilization",
+                                               "concurrency")),
+            "--max-concurrency", r.choice((1, 4, 100)),
+            "--dispatch-order", r.choice(("fifo", "priority",
+                                          "slo-deadline")),
+            "--fairness-policy", r.choice(("global-strict", "round-robin")),
+            "--max-gateway-queue-depth", r.choice((0, 5, 50)),
+            "--per-band-capacity", r.choice((0, 3)),
+            "--usage-limit-threshold", r.choice((1, .5)),
+            "--request-ttl", r.choice((0, 5000, 10**6)),
+            "--dispatch-tick-interval", r.choice((1000, 137)),
+            *r.sample(("--queue-shedding", "--in-flight-eviction"),
+                      r.randint(0, 2)))
+
+
+def pools(r):
+    if r.random() < .8:
+        return ()
+    prefill, both = r.choice((1, 2)), r.choice((0, 1))
+    return ("--num-instances", 5, "--prefill-instances", prefill,
+            "--decode-instances", r.choice((1, 2)),
+            "--prefill-decode-instances", both,
+            "--pd-decider", r.choice(("never", "always", "prefix-threshold")),
+            *r.sample(("--pd-transfer-contention",), r.randint(0, 1)))
+
+
+def configuration(seed):
+    r = random.Random(seed)
+    return ("--seed", seed, *workload(r), *replicas(r), *gateway(r), *flow(r),
+            *pools(r))
+
+
+@pytest.mark.parametrize("first", range(0, RUNS, AT_ONCE))
+def test_invariants_hold_in_any_configuration(first):
+    for seed in range(first, first + AT_ONCE):
+        sim("run", "--check", *configuration(seed))
+
+
+def test_equal_seeds_give_equal_bytes(tmp_path):
+    for seed in range(0, RUNS, 20):
+        said = set()
+        for table in (tmp_path / "a", tmp_path / "b"):
+            got = sim("run", *configuration(seed), "--text",
+                      "--results-tsv", table)
+            said.add((got.stdout, table.read_text()))
+        assert len(said) == 1
+
+
+def test_another_seed_gives_another_run():
+    plain = ("--num-requests", 50, "--rate", 20)
+    assert sim("run", *plain, "--seed", 1).stdout != sim(
+        "run", *plain, "--seed", 2).stdout
+
+
+# --- relations between runs
+
+def table(blis, tmp_path, name, *flags):
+    out = tmp_path / "t.tsv"
+    blis.replay(name, *flags, "--results-tsv", out)
+    return out.read_text()
+
+
+def test_only_the_ratio_of_weights_counts(blis, tmp_path):
+    scorers = "prefix-affinity:{},queue-depth:{},kv-utilization:{}"
+    assert table(blis, tmp_path, "b_seed50", "--routing-scorers",
+                 scorers.format(3, 2, 2)) == table(
+        blis, tmp_path, "b_seed50", "--routing-scorers",
+        scorers.format(6, 4, 4))
+
+
+def test_load_balance_alone_is_least_loaded(blis, tmp_path):
+    assert table(blis, tmp_path, "b_ll100", "--routing-policy", "weighted",
+                 "--routing-scorers", "load-balance:1") == table(
+        blis, tmp_path, "b_ll100")
+
+
+def test_a_queue_that_never_holds_changes_nothing(blis, tmp_path):
+    assert table(blis, tmp_path, "b_ll100", "--flow-control") == table(
+        blis, tmp_path, "b_ll100")
+
+
+def test_a_later_horizon_changes_nothing_before_it(blis, tmp_path):
+    late = table(blis, tmp_path, "b_ll100")
+    early = table(blis, tmp_path, "b_ll100", "--horizon", 10**7)
+    done = [row for row in early.splitlines() if "\tcompleted\t" in row]
+    assert len(done) > 500
+    assert set(done) <= set(late.splitlines())
+
+
+@pytest.mark.parametrize("policy", ["least-loaded", "weighted"])
+def test_a_run_replayed_from_its_trace_is_the_same(tmp_path, policy):
+    fleet = ("--num-instances", 4, "--routing-policy", policy,
+             "--total-kv-blocks", 3000, "--max-num-seqs", 32)
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("""
+version: "2"
+seed: 7
+aggregate_rate: 60
+num_requests: 400
+clients:
+  - {id: a, tenant_id: ta, slo_class: critical, rate_fraction: 0.5,
+     prefix_group: g1, prefix_length: 700, timeout: 4000000,
+     arrival: {process: gamma, cv: 3.0},
+     input_distribution: {type: gaussian,
+       params: {mean: 180, std_dev: 80, min: 8, max: 900}},
+     output_distribution: {type: exponential, params: {mean: 80}}}
+  - {id: b, tenant_id: tb, slo_class: batch, rate_fraction: 0.5,
+     arrival: {process: poisson},
+     input_distribution: {type: exponential, params: {mean: 600}},
+     output_distribution: {type: gaussian,
+       params: {mean: 150, std_dev: 60, min: 2, max: 500}}}
+""")
+    first = sim("run", "--workload-spec", spec, *fleet, "--horizon", 10**8,
+                "--results-tsv", tmp_path / "a", "--trace-output",
+                tmp_path / "t")
+    again = sim("replay", "--trace-header", tmp_path / "t.yaml",
+                "--trace-data", tmp_path / "t.csv", *fleet, "--horizon",
+                10**8, "--results-tsv", tmp_path / "b")
+    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text()
+    assert first.stdout == again.stdout
+    assert len((tmp_path / "a").read_text().splitlines()) == 401
