@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "proto/json/check.h"
+#include "proto/json/json_inner.h"
 #include "proto/json/text.h"
 
 
@@ -348,6 +349,35 @@ a_copy_is_cut_between_characters(void **state)
 }
 
 
+/* In pieces of 16 and 8 bytes and one by one: wherever it stands. */
+static void
+what_ends_a_plain_text_is_found(void **state)
+{
+    size_t    len, at, i;
+    uint8_t  *text;
+
+    static const uint8_t  bytes[] = {
+        '"', '\\', 0, 0x1f, ' ', '!', '#', '[', ']', 0x7f, 0x80, 0xa2, 0xff
+    };
+
+    for (len = 1; len < 50; len++) {
+        text = malloc(len);                 /* a sanitizer sees more */
+        assert_non_null(text);
+
+        for (at = 0; at < len; at++) {
+            for (i = 0; i < sizeof(bytes); i++) {
+                memset(text, 'x', len);
+                text[at] = bytes[i];
+                assert_int_equal(json_special(text, text + len) - text,
+                                 i < 4 ? at : len);
+            }
+        }
+
+        free(text);
+    }
+}
+
+
 int
 main(void)
 {
@@ -362,7 +392,8 @@ main(void)
         cmocka_unit_test(a_walk_of_no_json_ends),
         cmocka_unit_test(numbers_have_limits),
         cmocka_unit_test(strings_lose_their_escapes),
-        cmocka_unit_test(a_copy_is_cut_between_characters)
+        cmocka_unit_test(a_copy_is_cut_between_characters),
+        cmocka_unit_test(what_ends_a_plain_text_is_found)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
