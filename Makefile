@@ -191,7 +191,8 @@ bench:  ## compare with nginx, HAProxy and a floor, 7 minutes (ARGS=--write)
 
 bench-openai:  ## the rows over OpenAI's API, 4 minutes
 	@$(MAKE) --no-print-directory BUILD=release build bench-peers
-	@$(PYTHON) bench/run.py o200 o1000l o1k o400k ottft openai_memory $(ARGS)
+	@$(PYTHON) bench/run.py o200 o1000l o1k o400k ottft openai_memory \
+	    openai_stall $(ARGS)
 
 bench-full:  ## also OpenAI, Caddy, threads, long runs, plots, 18 minutes (ARGS=--write)
 	@$(MAKE) --no-print-directory BUILD=release build bench-peers

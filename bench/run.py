@@ -23,7 +23,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "t")]
 from llmgw.ports import Ports  # noqa: E402
 from measure import alone, instructions, machine, micro  # noqa: E402
-from measure import openai, paired, peers, plots, tables  # noqa: E402
+from measure import openai, paired, peers, plots, stall  # noqa: E402
+from measure import tables  # noqa: E402
 from measure.machine import Fail  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -116,6 +117,7 @@ class Bench:
             "memory": (True, self.memory),
             "openai_memory": (False, lambda: openai.memory(
                 self, self.options.full)),
+            "openai_stall": (False, lambda: stall.stall(self)),
             "syscalls": (True, lambda: alone.syscalls(self, counted,
                                                       USUAL)),
             "instructions": (False, lambda: instructions.run(self)),

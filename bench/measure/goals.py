@@ -165,6 +165,14 @@ def openai_requests(results):
                                 other="nginx, 1m buffer")(results)
 
 
+def openai_stall(results):
+    for name, limit in ((LLMGW, 1), ("nginx, 1m buffer", None)):
+        row = at(results, "openai_stall", f"{name}, with requests of 400 kB")
+        yield Check(f"{name} p99 {row['p99_ms']:.2f}, longest"
+                    f" {row['max_ms']:.2f} ms", row["max_ms"] if limit else 0,
+                    limit or 0)
+
+
 def openai_first_token(results):
     rows = at(results, "paired", "ottft", "rows")
     direct = at(rows, "direct", "value", "median")
@@ -227,6 +235,8 @@ GOALS = [
     (18, "OpenAI: CPU a request of 1 kB, of 400 kB",
      "<= .8 x proxy_pass, with and without a buffer of 1m",
      openai_requests),
+    ("18b", "an iteration of the event loop while requests of 400 kB come",
+     "<= 1 ms", openai_stall),
     (19, "OpenAI: first token, p50 over direct", "<= 150 us",
      openai_first_token),
     (20, "OpenAI: memory a stream, bodies of 1 kB and of 400 kB",

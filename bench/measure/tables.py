@@ -130,6 +130,13 @@ SECTIONS = [
         ("least", "ratio_min", "{:.2f}"), ("greatest", "ratio_max", "{:.2f}"),
         ("p99 ms without", "p99_without_ms", "{:.2f}"),
         ("with", "p99_with_ms", "{:.2f}"), ("kB more", "growth_kb", "{}")]),
+    ("An iteration of the event loop under 20 streams of OpenAI's API",
+     "openai_stall", [
+         ("p99 ms", "p99_ms", "{:.2f}"), ("longest", "max_ms", "{:.2f}"),
+         ("iterations", "iterations", "{}"),
+         ("requests of 400 kB", "large", "{}"),
+         ("gap between tokens, p99 ms", "gap_p99_ms", "{:.1f}"),
+         ("longest", "gap_max_ms", "{:.1f}")]),
     ("Pool of many replicas, two behind all addresses: CPU of a request",
      "scale", [("us", "us_per_request", "{:.1f}")]),
     ("A member changes every 100 ms: p99 lag of tokens", "churn", [
