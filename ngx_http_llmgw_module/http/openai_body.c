@@ -51,12 +51,17 @@ ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
     ngx_http_cleanup_t            *cln;
     ngx_http_llmgw_openai_body_t  *body;
 
-    body = ngx_pcalloc(r->pool, sizeof(ngx_http_llmgw_openai_body_t));
+    /* within the pool's block it would push nginx's needs into another one */
+
+    body = ngx_pmemalign(r->pool, sizeof(ngx_http_llmgw_openai_body_t),
+                         NGX_POOL_ALIGNMENT);
     cln = ngx_http_cleanup_add(r, 0);
 
     if (body == NULL || cln == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    ngx_memzero(body, sizeof(ngx_http_llmgw_openai_body_t));
 
     body->request = r;
     body->handler = handler;
