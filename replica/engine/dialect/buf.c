@@ -26,7 +26,7 @@ buf_reserve(buf_t *buf, size_t len)
         size = buf->size == 0 ? BUF_FIRST_BYTES : buf->size;
 
         while (size - buf->len < len) {
-            size *= 2;
+            size += size / 2;       /* each stream has two for an event */
         }
 
         grown = realloc(buf->data, size);

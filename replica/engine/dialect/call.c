@@ -88,6 +88,8 @@ dialect_call_destroy(dialect_call_t *call)
     whole_free(call);
     free(call->ids);
     free(call->given_ids);
+    free(call->finishes);
+    free(call->why);
     free(call);
 }
 
@@ -402,22 +404,24 @@ call_is_complete(const dialect_call_t *call)
 dialect_do_t
 call_fail(dialect_call_t *call, int grpc_status, const char *text, ...)
 {
-    char    *p;
+    char     why[DIALECT_WHY_BYTES], *p;
     size_t   len;
     va_list  args;
 
     va_start(args, text);
-    vsnprintf(call->why, sizeof(call->why), text, args);
+    vsnprintf(why, sizeof(why), text, args);
     va_end(args);
 
-    for (len = strlen(call->why); !llmgw_utf8_is_valid(call->why, len); ) {
-        call->why[--len] = '\0';
+    for (len = strlen(why); !llmgw_utf8_is_valid(why, len); ) {
+        why[--len] = '\0';
     }
 
-    for (p = call->why; *p != '\0'; p++) {
+    for (p = why; *p != '\0'; p++) {
         *p = (unsigned char) *p < 0x20 ? ' ' : *p;
     }
 
+    free(call->why);
+    call->why = strdup(why);
     call->grpc_status = grpc_status;
 
     return DIALECT_FAILED;
@@ -443,5 +447,5 @@ dialect_call_status(const dialect_call_t *call)
 const char *
 dialect_call_why(const dialect_call_t *call)
 {
-    return call->why;
+    return call->why != NULL ? call->why : "";
 }

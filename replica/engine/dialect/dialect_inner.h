@@ -46,6 +46,13 @@ typedef enum {
 
 typedef struct assembly_s assembly_t;   /* whole.c */
 
+/* The choices that end in one event. */
+typedef struct {
+    Llmgateway__Finish   finish[CALL_MAX_FINISH];
+    Llmgateway__Finish  *list[CALL_MAX_FINISH];
+    size_t               reason_at[CALL_MAX_FINISH];
+} finishes_t;
+
 /* The last event, if others may be like it (again.c). */
 typedef struct {
     size_t    begin;
@@ -139,9 +146,7 @@ struct dialect_call_s {
     Llmgateway__GenerateResponse  raw_message;
     Llmgateway__Prompt            message_prompt;
     Llmgateway__Usage             usage;
-    Llmgateway__Finish            finish[CALL_MAX_FINISH];
-    Llmgateway__Finish           *finishes[CALL_MAX_FINISH];
-    size_t                        reason_at[CALL_MAX_FINISH];
+    finishes_t                   *finishes;     /* NULL: none has come yet */
     Llmgateway__Failure           failure;
     Llmgateway__Raw               raw;
     buf_t             data;
@@ -157,7 +162,7 @@ struct dialect_call_s {
     size_t            raw_left;
 
     int               grpc_status;
-    char              why[DIALECT_WHY_BYTES];
+    char             *why;              /* NULL: nothing failed, or no memory */
 };
 
 /* What a key of the client's body means for a request of another kind. */
@@ -295,7 +300,7 @@ void message_ids(dialect_call_t *call, llmgw_json_t ids, int *is_wrong);
    them. */
 void message_without_ids(dialect_call_t *call);
 
-/* -1: it is no string, or one too many. */
+/* -1: it is no string, or one too many, or there is no memory. */
 int message_finish(dialect_call_t *call, uint32_t index, llmgw_json_t reason);
 
 void message_usage(dialect_call_t *call, uint32_t prompt, uint32_t completion,

@@ -82,7 +82,8 @@ message_ids(dialect_call_t *call, llmgw_json_t ids, int *is_wrong)
 int
 message_finish(dialect_call_t *call, uint32_t index, llmgw_json_t reason)
 {
-    size_t  n;
+    size_t       n;
+    finishes_t  *f;
 
     n = call->message.n_finish;
 
@@ -90,15 +91,24 @@ message_finish(dialect_call_t *call, uint32_t index, llmgw_json_t reason)
         return -1;
     }
 
+    if (call->finishes == NULL) {
+        call->finishes = malloc(sizeof(finishes_t));
+    }
+
+    if (call->finishes == NULL) {
+        return -1;
+    }
+
     /* The reasons' memory may still move: pointers in message_end(). */
-    call->reason_at[n] = call->reasons.len;
+    f = call->finishes;
+    f->reason_at[n] = call->reasons.len;
     buf_unescape(&call->reasons, reason);
     buf_add(&call->reasons, "", 1);
 
-    llmgateway__finish__init(&call->finish[n]);
-    call->finish[n].index = index;
-    call->finishes[n] = &call->finish[n];
-    call->message.finish = call->finishes;
+    llmgateway__finish__init(&f->finish[n]);
+    f->finish[n].index = index;
+    f->list[n] = &f->finish[n];
+    call->message.finish = f->list;
     call->message.n_finish++;
 
     if (!(call->finished[index / 64] >> (index % 64) & 1)) {
@@ -226,7 +236,8 @@ message_end_full(dialect_call_t *call, int has_data)
     }
 
     for (i = 0; i < m->n_finish; i++) {
-        m->finish[i]->reason = call->reasons.data + call->reason_at[i];
+        m->finish[i]->reason = call->reasons.data
+                               + call->finishes->reason_at[i];
     }
 
     if (call->token.len > 0 || has_data || m->n_finish > 0) {
