@@ -117,6 +117,8 @@ void
 work_set_origin(work_request_t *r, int accumulates)
 {
     r->prefix_origin = mix(ORIGIN_PREFIX + r->prefix_group->id);
+    r->kept_tokens = r->input_tokens
+                     + (r->output_tokens > 0 ? r->output_tokens - 1 : 0);
 
     if (accumulates && r->session->len > 0) {
         r->body_origin = mix(ORIGIN_SESSION + r->session->id);
@@ -133,7 +135,9 @@ work_block_hash(const work_request_t *r, uint32_t block_tokens, uint32_t b)
     uint64_t  end, origin;
 
     end = (uint64_t) block_tokens * (b + 1ULL);
-    origin = end <= r->prefix_tokens ? r->prefix_origin : r->body_origin;
+    origin = end <= r->prefix_tokens ? r->prefix_origin
+             : end <= r->kept_tokens ? r->body_origin
+             : mix(ORIGIN_REQUEST + r->index);
 
     return mix(origin + b * 0x9e3779b97f4a7c15ULL);
 }

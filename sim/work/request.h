@@ -12,8 +12,8 @@
  * mixed.  Two requests have equal hashes exactly as long as BLIS's requests
  * have equal tokens: a prefix's blocks are equal in its whole group, a body's
  * only in the rounds of a session that accumulates its context (each round
- * begins with all the tokens of the last one, its answer included).  A block
- * with tokens of both belongs to the body.
+ * begins with all the tokens of the last one, and with its answer but for the
+ * last token).  A block with tokens of both belongs to the body.
  */
 
 #ifndef WORK_REQUEST_H
@@ -61,6 +61,8 @@ typedef struct {
 
     uint64_t            prefix_origin;  /* of the blocks' hashes */
     uint64_t            body_origin;
+    uint32_t            kept_tokens;    /* of prompt and answer: what the next
+                                           round of its session begins with */
 
     uint32_t            text_tokens;    /* only printed */
     uint32_t            image_tokens;
@@ -101,8 +103,8 @@ work_at(const work_t *work, size_t i)
 void work_set_id(work_t *work, work_request_t *r, int64_t number);
 
 /*
- * Sets the origins of a request's blocks, from prefix_group, prefix_tokens and
- * index; accumulates: its body is its session's.
+ * Sets the origins of a request's blocks, from its lengths, prefix_group,
+ * session and index; accumulates: its body is its session's.
  */
 void work_set_origin(work_request_t *r, int accumulates);
 

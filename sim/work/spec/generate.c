@@ -172,6 +172,10 @@ make_round(maker_t *m, talk_t *talk, int64_t at_us)
 
         if (talk->is_counted_only) {
             add_plan(m, talk->stream, r, rnd_next(&talk->rnd));
+
+        } else {    /* the next round begins with the whole answer */
+            r->kept_tokens = clip((int64_t) r->input_tokens
+                                  + r->output_tokens);
         }
     }
 

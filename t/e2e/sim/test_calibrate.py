@@ -5,14 +5,13 @@ import csv
 import json
 import random
 import subprocess
-import tarfile
 
 import pytest
 
 from llmgw import place
+from llmgw.blis import Blis
 
 SIM = place.binary("llmgw-sim")
-DATA = place.ROOT / "t" / "data" / "blis" / "calibrate.tar.xz"
 COLUMNS = (
     "request_id,client_id,tenant_id,slo_class,session_id,round_index,"
     "prefix_group,prefix_length,streaming,input_tokens,output_tokens,"
@@ -29,9 +28,11 @@ FULL = ["--itl-data", "good_itl.csv", "--network-rtt-us", "2500",
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    to = tmp_path_factory.mktemp("calibrate")
-    with tarfile.open(DATA) as archive:
-        archive.extractall(to)
+    blis = Blis(tmp_path_factory.mktemp("calibrate"))
+    to = blis.dir / "calibrate"
+    blis.replay("Hrr", "--results-path", to / "h_sim.json")
+    for name in ("h.yaml", "h.csv"):
+        (to / name).write_bytes((blis.dir / name).read_bytes())
     return to
 
 
