@@ -236,10 +236,20 @@ plan_latency(sim_plan_t *plan, const sim_settings_t *s,
 }
 
 
+/* 0, which is refused: the model does not fit its GPUs. */
 static int64_t
 plan_blocks(const model_config_t *model, const sim_settings_t *s)
 {
-    return PLAN_BLOCKS;
+    const model_latency_options_t  *o = &model->latency.options;
+
+    if (o->gpu.memory_gib <= 0 || o->card.vocabulary <= 0
+        || !o->card.is_gated)
+    {
+        return PLAN_BLOCKS;
+    }
+
+    return model_card_blocks(&o->card, &o->gpu, o->tp, model->block_tokens,
+                             s->gpu_memory_utilization);
 }
 
 

@@ -15,6 +15,8 @@
 #include <stdint.h>
 
 
+#define MODEL_EXPERTS_MIN  2    /* with one expert, a model is dense */
+
 typedef struct {
     int64_t  layers;
     int64_t  hidden;                /* width of the hidden state */
@@ -27,6 +29,9 @@ typedef struct {
     double   param_bytes;           /* of activations and the KV cache */
     double   weight_bytes;          /* of quantized weights; 0: param_bytes */
     int64_t  max_positions;         /* tokens of a sequence; 0: not known */
+    int64_t  vocabulary;            /* 0: not known */
+    int      is_tied;               /* its two ends share their weights */
+    int      is_gated;              /* feed-forward by three matrices */
 
     /* Mixtures of experts; a model with less than 2 experts is dense. */
     int64_t  experts;
@@ -37,6 +42,7 @@ typedef struct {
                                        all */
     int64_t  dense_intermediate;    /* of layers without experts; 0:
                                        intermediate */
+    int64_t  dense_first;           /* first layers, without experts */
 } model_card_t;
 
 typedef struct {
@@ -68,5 +74,13 @@ int model_gpu_read(const char *file, const char *name, model_gpu_t *gpu,
 
 /* Bytes of KV cache that a token takes on each of tp GPUs; 0: cannot be. */
 double model_card_kv_bytes(const model_card_t *card, int64_t tp);
+
+/*
+ * KV blocks that fit beside the weights into `utilization` (0 to 1) of the
+ * memory of tp GPUs, by the estimate of llm-d's capacity planner.  0: what it
+ * takes is not known, or the model does not fit.
+ */
+int64_t model_card_blocks(const model_card_t *card, const model_gpu_t *gpu,
+    int64_t tp, int64_t block_tokens, double utilization);
 
 #endif /* MODEL_CARD_H */

@@ -198,7 +198,9 @@ static const struct {
       { "intermediate_size", "ffn_hidden_size" } },
     { offsetof(model_card_t, max_positions), 1,
       { "max_position_embeddings" } },
-    { offsetof(model_card_t, experts), 2,
+    { offsetof(model_card_t, vocabulary), 1, { "vocab_size" } },
+    { offsetof(model_card_t, dense_first), 1, { "first_k_dense_replace" } },
+    { offsetof(model_card_t, experts), MODEL_EXPERTS_MIN,
       { "num_experts", "moe_num_experts", "n_routed_experts",
         "num_local_experts", "num_routed_experts" } },
     { offsetof(model_card_t, experts_per_token), 1,
@@ -239,6 +241,26 @@ card_read_integers(const card_file_t *file, model_card_t *card)
 }
 
 
+/* An activation whose feed-forward part has three matrices. */
+static int
+card_is_gated(const char *activation)
+{
+    size_t  i;
+
+    static const char *const  gated[] = {
+        "silu", "swiglu", "geglu", "situ", ""
+    };
+
+    for (i = 0; i < sizeof(gated) / sizeof(gated[0]); i++) {
+        if (activation == NULL || strcmp(activation, gated[i]) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 /* What is not one number: experts that all share, compressed keys. */
 static int
 card_read_rest(const card_file_t *file, model_card_t *card)
@@ -261,6 +283,15 @@ card_read_rest(const card_file_t *file, model_card_t *card)
     if (rank > 0) {
         card->kv_latent = (int64_t) rank + (int64_t) rope;
     }
+
+    card->is_tied = json_is_true(json_object_get(file->root,
+                                                 "tie_word_embeddings"));
+
+    /* Experts of an unknown number have weights of an unknown size. */
+    card->is_gated = card_is_gated(json_string_value(
+                         json_object_get(file->root, "hidden_act")))
+        && (card->experts > 0
+            || (shared == 0 && card->experts_per_token == 0));
 
     return 0;
 }

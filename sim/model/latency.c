@@ -6,8 +6,6 @@
 #include "sim/model/latency_inner.h"
 
 
-#define EXPERTS_MIN  2          /* with one expert, a model is dense */
-
 const double  model_physics_alpha[MODEL_ALPHAS] = {
     15563.199579, 777.3455, 45.907545
 };
@@ -122,7 +120,7 @@ latency_check_card(const model_card_t *card, int64_t tp, char *error,
                              "the bytes of the model's numbers are not known");
     }
 
-    if (card->experts >= EXPERTS_MIN
+    if (card->experts >= MODEL_EXPERTS_MIN
         && (card->experts_per_token <= 0
             || card->experts_per_token > card->experts))
     {
@@ -188,7 +186,7 @@ latency_split_layers(model_latency_t *latency, const model_card_t *card)
                                           : 4.0 * (double) card->hidden;
     moe = 0;
 
-    if (card->experts >= EXPERTS_MIN) {
+    if (card->experts >= MODEL_EXPERTS_MIN) {
         moe = card->interleave > 0 ? card->layers / (card->interleave + 1)
                                    : card->layers;
         latency->p.interleaved = card->interleave > 0;

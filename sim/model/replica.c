@@ -65,6 +65,15 @@ model_replica_destroy(model_replica_t *replica)
 
 /* --- what comes in */
 
+static void
+replica_was_at(model_replica_t *replica, int64_t now_us)
+{
+    if (now_us > replica->ended_us) {
+        replica->ended_us = now_us;
+    }
+}
+
+
 int
 model_replica_arrive(model_replica_t *replica, model_request_t *request,
     int64_t now_us)
@@ -72,6 +81,7 @@ model_replica_arrive(model_replica_t *replica, model_request_t *request,
     int64_t  us;
 
     request->state = MODEL_REQUEST_PENDING;
+    replica_was_at(replica, now_us);
     us = model_latency_queueing(&replica->config->latency,
                                 request->input_tokens);
 
@@ -392,9 +402,7 @@ model_replica_step(model_replica_t *replica)
         return 0;
     }
 
-    if (now_us > replica->ended_us) {
-        replica->ended_us = now_us;
-    }
+    replica_was_at(replica, now_us);
 
     if (moments_at(&replica->pending) == now_us) {
         request = replica->pending.items[0].request;

@@ -11,6 +11,7 @@
 #define SETTINGS_MODEL    "qwen3-14b"
 #define SETTINGS_GPU      "H100"
 #define SETTINGS_LATENCY  "trained-physics"
+#define SETTINGS_MEMORY   0.9           /* of the GPUs', for the model */
 
 
 static int __attribute__((format(printf, 3, 4)))
@@ -200,11 +201,12 @@ int
 model_settings_read(const engine_options_t *o, model_config_t *config,
     char *error, size_t bytes)
 {
+    const model_latency_options_t  *latency;
+
     model_config_init(config);
     config->keeps_gaps = 0;
 
     settings_take(o->model_block_tokens, &config->block_tokens);
-    settings_take(o->model_blocks, &config->total_blocks);
     settings_take(o->model_max_seqs, &config->max_seqs);
     settings_take(o->model_batched_tokens, &config->max_batched_tokens);
     settings_take(o->model_chunk_tokens, &config->long_prefill_threshold);
@@ -214,6 +216,13 @@ model_settings_read(const engine_options_t *o, model_config_t *config,
     {
         return -1;
     }
+
+    latency = &config->latency.options;
+    settings_take(model_card_blocks(&latency->card, &latency->gpu,
+                                    latency->tp, config->block_tokens,
+                                    SETTINGS_MEMORY),
+                  &config->total_blocks);
+    settings_take(o->model_blocks, &config->total_blocks);
 
     /* A stream that outgrew all blocks would begin anew for ever. */
     config->max_model_len = config->latency.options.card.max_positions;

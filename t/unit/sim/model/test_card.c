@@ -90,6 +90,7 @@ reads_a_model(void **state)
 
     card = read_card("{" SHAPE ", \"num_key_value_heads\": 8,"
                      "\"head_dim\": 128, \"max_position_embeddings\": 40960,"
+                     "\"vocab_size\": 151936, \"hidden_act\": \"silu\","
                      "\"rope_scaling\": null}", NULL);
     assert_int_equal(model_card_preset("Qwen/Qwen3-14B", &preset), 0);
     assert_memory_equal(&card, &preset, sizeof(card));

@@ -161,6 +161,32 @@ knows_how_large_a_token_is(void **state)
 }
 
 
+/* As `blis replay` without --total-kv-blocks finds them. */
+static void
+knows_how_many_blocks_fit(void **state)
+{
+    model_gpu_t   gpu;
+    model_card_t  card;
+
+    assert_int_equal(model_gpu_preset("H100", &gpu), 0);
+    assert_int_equal(model_card_preset("qwen3-14b", &card), 0);
+    assert_int_equal(model_card_blocks(&card, &gpu, 1, 16, 0.9), 15909);
+    assert_int_equal(model_card_blocks(&card, &gpu, 4, 16, 0.9), 413846);
+    assert_int_equal(model_card_preset("llama-3.1-8b", &card), 0);
+    assert_int_equal(model_card_blocks(&card, &gpu, 1, 16, 0.9), 26312);
+
+    /* mixtral-8x7b takes 87 GiB */
+    card.experts = 8;
+    card.experts_per_token = 2;
+    card.vocabulary = 32000;
+    assert_int_equal(model_card_blocks(&card, &gpu, 1, 16, 0.9), 0);
+    assert_int_equal(model_card_blocks(&card, &gpu, 4, 16, 0.9), 390367);
+
+    card.is_gated = 0;
+    assert_int_equal(model_card_blocks(&card, &gpu, 4, 16, 0.9), 0);
+}
+
+
 static void
 refuse(const model_latency_options_t *o, const char *what)
 {
@@ -217,6 +243,7 @@ main(void)
         cmocka_unit_test(times_mixtures_of_experts_as_blis_does),
         cmocka_unit_test(adds_up_a_linear_step),
         cmocka_unit_test(knows_how_large_a_token_is),
+        cmocka_unit_test(knows_how_many_blocks_fit),
         cmocka_unit_test(refuses_what_cannot_be)
     };
 

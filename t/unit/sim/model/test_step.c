@@ -52,6 +52,22 @@ a_request_ends_at_the_start_of_its_last_step(void **state)
 }
 
 
+/* An arrival is an event, also if its queueing is not over at the end. */
+static void
+the_last_event_may_be_an_arrival(void **state)
+{
+    scene_t  s;
+
+    scene_init(&s, 100);
+    s.config.latency.options.alpha[0] = 500;
+    scene_start(&s, 0);
+    scene_arrive(&s, scene_request(&s, 20, 1, 0), 70);
+    assert_int_equal(model_replica_next(s.replica), 570);
+    assert_int_equal(model_replica_ended(s.replica), 70);
+    scene_done(&s);
+}
+
+
 static void
 prompts_are_computed_in_chunks(void **state)
 {
@@ -454,6 +470,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_request_takes_its_prompt_and_a_step_a_token),
         cmocka_unit_test(a_request_ends_at_the_start_of_its_last_step),
+        cmocka_unit_test(the_last_event_may_be_an_arrival),
         cmocka_unit_test(prompts_are_computed_in_chunks),
         cmocka_unit_test(a_request_behind_the_budget_waits),
         cmocka_unit_test(a_cached_prompt_takes_no_time),
