@@ -462,7 +462,10 @@ summary_blocked(const report_run_t *run, report_summary_t *s)
 }
 
 
-/* A request without a class counts as "standard" here. */
+/*
+ * A request without a class counts as "standard" here, which may be a name
+ * that no request has.
+ */
 static int
 summary_shed(const report_run_t *run, report_summary_t *s)
 {
@@ -491,6 +494,7 @@ summary_shed(const report_run_t *run, report_summary_t *s)
 
     for (i = 0; i < run->result->nclasses; i++) {
         group = i < run->work->names.n ? groups.of_name[i] : REPORT_NO_GROUP;
+        group = group != REPORT_NO_GROUP ? group : groups.of_name[0];
 
         if (group != REPORT_NO_GROUP) {
             s->shed[group].n += run->result->classes[i].shed;
