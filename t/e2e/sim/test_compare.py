@@ -1,0 +1,149 @@
+"""compare: the same requests, other settings, paired."""
+
+import json
+import re
+import subprocess
+
+import pytest
+
+from llmgw.blis import SIM, Blis
+from llmgw.browser import Browser
+
+FLEET = ("--trace-header", "b.yaml", "--trace-data", "b.csv",
+         "--total-kv-blocks", "20000", "--num-instances", "4",
+         "--snapshot-refresh-interval", "0", "--slo-ttft",
+         "critical=55ms,standard=60ms,batch=100ms")
+VARIANTS = ("round-robin", "least-loaded",
+            "six of <them>: --num-instances 6 --routing-policy least-loaded")
+
+
+@pytest.fixture(scope="module")
+def blis(tmp_path_factory):
+    return Blis(tmp_path_factory.mktemp("blis"))
+
+
+def compare(blis, *words):
+    return subprocess.run([SIM, "compare", *FLEET, *map(str, words)],
+                          cwd=blis.dir, text=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def three(blis, tmp_path_factory):
+    """The comparison as JSON, and its page."""
+    page = tmp_path_factory.mktemp("page") / "page.html"
+    run = compare(blis, "--json", "--html", page, *VARIANTS)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout), page
+
+
+def test_each_variant_is_the_run_that_replay_makes(blis, three):
+    for variant, policy in zip(three[0]["variants"],
+                               ("round-robin", "least-loaded")):
+        alone = subprocess.run(
+            [SIM, "replay", *FLEET, "--routing-policy", policy],
+            cwd=blis.dir, text=True, capture_output=True, check=True)
+        assert variant["cluster"] == json.loads(alone.stdout)
+
+
+def test_pairs_are_of_each_request_with_itself(blis, three, tmp_path):
+    times = []
+    for policy in "round-robin", "least-loaded":
+        path = tmp_path / f"{policy}.json"
+        subprocess.run([SIM, "replay", *FLEET, "--routing-policy", policy,
+                        "--results-path", path], cwd=blis.dir, check=True,
+                       capture_output=True)
+        times.append({r["request_id"]: r["e2e_us"]
+                      for r in json.loads(path.read_text())})
+    first, second = times
+    differences = [second[i] - first[i] for i in second if i in first]
+    said = three[0]["variants"][1]["against_first"]
+    assert said["e2e"]["pairs"] == len(differences)
+    assert said["e2e"]["better"] == sum(d < 0 for d in differences)
+    assert said["e2e"]["worse"] == sum(d > 0 for d in differences)
+    assert said["e2e"]["mean_ms"] == pytest.approx(
+        sum(differences) / len(differences) / 1000)
+    assert said["completed_only_here"] == len(second.keys() - first.keys())
+    assert said["completed_only_there"] == len(first.keys() - second.keys())
+
+
+def test_more_replicas_are_better_beyond_doubt(three):
+    ttft = three[0]["variants"][2]["against_first"]["ttft"]
+    assert ttft["low_ms"] < ttft["mean_ms"] < ttft["high_ms"] < 0
+    assert ttft["better"] > ttft["worse"] and ttft["sign_test_p"] < 1e-6
+
+
+def test_a_variant_does_not_differ_from_itself(blis):
+    run = compare(blis, "--json", "least-loaded",
+                  "again: --routing-policy least-loaded")
+    for time in "ttft", "e2e":
+        got = json.loads(run.stdout)["variants"][1]["against_first"][time]
+        assert got["mean_ms"] == got["low_ms"] == got["high_ms"] == 0
+        assert got["better"] == got["worse"] == 0
+        assert got["sign_test_p"] == 1
+
+
+def test_text_has_a_row_for_each_and_the_same_bytes_again(blis):
+    run = compare(blis, *VARIANTS)
+    table = run.stdout.split("\n\n")[1]
+    rows = re.findall(r"^(\S.*?) +\d+ +[\d.]+ ", table, re.M)
+    assert rows == ["round-robin", "least-loaded", "six of <them>"]
+    assert compare(blis, *VARIANTS).stdout == run.stdout
+
+
+def test_page_needs_nothing_else_and_follows_the_dark(three):
+    said, path = three
+    browser = Browser()
+    try:
+        page = browser.page(width=1400, dark=True)
+        page.open(path.as_uri())
+        rows = page.js("[...document.querySelectorAll('#overview tr')]"
+                       ".slice(1).map(r => r.innerText.split('\\t'))")
+        assert [r[0] for r in rows] == ["round-robin", "least-loaded",
+                                        "six of <them>"]
+        assert [int(r[1]) for r in rows] == [
+            v["cluster"]["completed_requests"] for v in said["variants"]]
+        assert page.js("document.querySelectorAll('#pairs tr').length") == 5
+
+        titles = page.js("[...document.querySelectorAll('figcaption')]"
+                         ".map(f => f.innerText)")
+        assert titles[:3] == ["Time to first token", "End to end",
+                              "Goodput by class"]
+        assert sum(t.startswith("Load by replica") for t in titles) == 3
+        lines = page.js("[...document.querySelectorAll('figure')][0]"
+                        ".querySelectorAll('polyline').length")
+        bars = page.js("[...document.querySelectorAll('figure')][2]"
+                       ".querySelectorAll('rect title').length")
+        assert (lines, bars) == (3, 9)
+        assert all(role != "img" or name for role, name in page.names())
+
+        back = "getComputedStyle(document.body).backgroundColor"
+        dark = page.js(back)
+        page.media(dark=False)
+        assert page.js(back) != dark
+        assert page.js("document.scripts.length") == 0
+        assert page.complaints() == []
+        assert [u for u in page.requests()
+                if not u.startswith(("file:", "about:"))] == []
+        page.close()
+    finally:
+        browser.close()
+
+
+@pytest.mark.parametrize("words, said", [
+    ((), "compare takes 1 to 16 variants"),
+    (("least-loaded",) * 17, "compare takes 1 to 16 variants"),
+    (("nix",), 'unknown routing policy "nix"'),
+    (("a --seed 1",), 'variant "a --seed 1" is not NAME: --OPTION'),
+    (("a: --seed '1",), "variant \"a: --seed '1\" has too many words"),
+    (("--html", "/nowhere/x", "least-loaded"), "cannot write /nowhere/x"),
+])
+def test_what_cannot_be_compared_is_said(blis, words, said):
+    run = compare(blis, *words)
+    assert run.returncode == 2
+    assert run.stderr.splitlines()[-1].startswith(f"llmgw-sim: {said}")
+
+
+def test_an_option_that_is_not_there_is_said(blis):
+    run = compare(blis, "a: --nix 1")
+    assert run.returncode == 2 and run.stdout == ""
+    assert "--nix" in run.stderr.splitlines()[-1]

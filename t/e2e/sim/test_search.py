@@ -1,0 +1,95 @@
+"""search: the least number of replicas, and the best weights."""
+
+import json
+import subprocess
+
+import pytest
+
+from llmgw.blis import SIM, Blis
+
+FLEET = ("--trace-header", "b.yaml", "--trace-data", "b.csv",
+         "--total-kv-blocks", "20000", "--snapshot-refresh-interval", "0",
+         "--slo-ttft", "critical=55ms,standard=60ms,batch=100ms")
+
+
+@pytest.fixture(scope="module")
+def blis(tmp_path_factory):
+    return Blis(tmp_path_factory.mktemp("blis"))
+
+
+def sim(blis, command, *words):
+    return subprocess.run([SIM, command, *FLEET, *map(str, words)],
+                          cwd=blis.dir, text=True, capture_output=True)
+
+
+def attained(blis, replicas):
+    run = sim(blis, "replay", "--routing-policy", "least-loaded",
+              "--num-instances", replicas)
+    classes = json.loads(run.stdout)["per_class"]
+    return {name: c["slo_attainment"] for name, c in classes.items()}
+
+
+def test_one_replica_fewer_breaks_the_promise(blis):
+    run = sim(blis, "search", "--replicas", "2-40", "--goodput", 95,
+              "--routing-policy", "least-loaded", "--json")
+    assert run.returncode == 0, run.stderr
+    best = json.loads(run.stdout)["best"]
+    assert best["attained"] == attained(blis, best["replicas"])
+    assert min(best["attained"].values()) >= 0.95
+    assert min(attained(blis, best["replicas"] - 1).values()) < 0.95
+
+
+def test_a_class_may_be_promised_more_than_another(blis):
+    run = sim(blis, "search", "--replicas", "2-40", "--json",
+              "--goodput", "batch=50,critical=97",
+              "--routing-policy", "least-loaded")
+    best = json.loads(run.stdout)["best"]
+    assert best["attained"]["critical"] >= 0.97
+    assert attained(blis, best["replicas"] - 1)["critical"] < 0.97
+
+
+def test_what_cannot_be_kept_is_status_1(blis):
+    run = sim(blis, "search", "--replicas", "2-3", "--goodput", 95)
+    assert run.returncode == 1
+    assert "no number of replicas in 2-3 keeps the promise" in run.stdout
+
+
+def test_best_weights_win_and_do_not_depend_on_cores(blis):
+    words = ("--num-instances", 4, "--weights",
+             "prefix-affinity,queue-depth,kv-utilization", "--tries", 8,
+             "--goodput", 1, "--json", "--seed", 7)
+    run = sim(blis, "search", *words, "--jobs", 1)
+    assert run.returncode == 0, run.stderr
+    assert sim(blis, "search", *words, "--jobs", 5).stdout == run.stdout
+    got = json.loads(run.stdout)
+    assert got["best"]["goodput"] == max(t["goodput"] for t in got["tried"])
+    assert len({t["scorers"] for t in got["tried"]}) == len(got["tried"])
+    alone = sim(blis, "replay", "--num-instances", 4, "--seed", 7,
+                "--routing-policy", "weighted", "--routing-scorers",
+                got["best"]["scorers"])
+    assert json.loads(alone.stdout)["slo_attainment"] == got["best"][
+        "goodput"]
+
+
+def test_fitness_may_be_what_is_best(blis):
+    run = sim(blis, "search", "--num-instances", 4, "--tries", 4, "--json",
+              "--weights", "queue-depth,load-balance", "--fitness-weights",
+              "mean_e2e:1", "--goodput", 1)
+    got = json.loads(run.stdout)
+    assert got["best"]["fitness"] == max(t["fitness"] for t in got["tried"])
+
+
+@pytest.mark.parametrize("words, said", [
+    ((), "search takes one of --replicas and --weights"),
+    (("--replicas", "5-2"), '--replicas: "5-2" is not MIN-MAX'),
+    (("--replicas", "1-2x"), '--replicas: "1-2x" is not MIN-MAX'),
+    (("--replicas", "1-2", "--goodput", "101"), '--goodput: "101" is not a'),
+    (("--replicas", "1-2", "--goodput", "x=5"), '--goodput: "x=5" is a class'),
+    (("--weights", "nix"), '--weights: there is no scorer "nix"'),
+    (("--weights", "queue-depth,queue_depth"), '--weights: "queue_depth" is'),
+    (("--replicas", "1-2", "--model", "nix"), "--model: "),
+])
+def test_bad_questions_are_refused(blis, words, said):
+    run = sim(blis, "search", *words)
+    assert run.returncode == 2 and run.stdout == ""
+    assert run.stderr.splitlines()[-1].startswith(f"llmgw-sim: {said}")
