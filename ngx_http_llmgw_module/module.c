@@ -149,7 +149,7 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       NULL },
 
     { ngx_string("llmgw_sse_keepalive"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
       ngx_http_llmgw_conf_keepalive,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
@@ -354,7 +354,10 @@ ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                               prev->first_token_timeout, 60000);
     ngx_conf_merge_msec_value(conf->token_timeout, prev->token_timeout,
                               10000);
-    ngx_http_llmgw_conf_openai_merge(prev, conf);
+
+    if (ngx_http_llmgw_conf_openai_merge(cf, prev, conf) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
 
     if (conf->key == NGX_CONF_UNSET_PTR) {
         conf->key = prev->key == NGX_CONF_UNSET_PTR ? NULL : prev->key;

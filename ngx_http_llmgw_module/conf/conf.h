@@ -42,6 +42,7 @@ typedef struct {
      */
     ngx_int_t                   (*refuse)(ngx_http_request_t *r,
                                     ngx_chain_t *body);
+    unsigned                      has_models:1; /* llmgw_model is for it */
 } ngx_http_llmgw_protocol_t;
 
 
@@ -123,6 +124,8 @@ typedef struct {
     ngx_str_t                     engine;       /* as engines call it; empty:
                                                    the same */
     ngx_http_upstream_srv_conf_t *upstream;     /* NULL: the location's */
+    u_char                       *file;         /* where it stands */
+    ngx_uint_t                    line;
 } ngx_http_llmgw_model_t;
 
 
@@ -152,6 +155,7 @@ typedef struct {
 
     ngx_array_t                  *models;       /* of model_t; NULL: none */
     ngx_msec_t                    sse_keepalive;    /* 0: off */
+    ngx_msec_t                    sse_header;
     ngx_uint_t                    default_max_tokens;
     ngx_str_t                     timeout_header;   /* empty: none */
 
@@ -195,8 +199,8 @@ char *ngx_http_llmgw_conf_model(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_llmgw_conf_keepalive(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 void ngx_http_llmgw_conf_openai_init(ngx_http_llmgw_loc_conf_t *llcf);
-void ngx_http_llmgw_conf_openai_merge(ngx_http_llmgw_loc_conf_t *prev,
-    ngx_http_llmgw_loc_conf_t *conf);
+char *ngx_http_llmgw_conf_openai_merge(ngx_conf_t *cf,
+    ngx_http_llmgw_loc_conf_t *prev, ngx_http_llmgw_loc_conf_t *conf);
 
 /* policy.c: llmgw_queue, llmgw_breaker, llmgw_hedge */
 void ngx_http_llmgw_policy_defaults(ngx_http_llmgw_srv_conf_t *lscf);

@@ -55,6 +55,8 @@ ngx_http_llmgw_conf_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_memzero(model, sizeof(ngx_http_llmgw_model_t));
     model->name = value[1];
+    model->file = cf->conf_file->file.name.data;
+    model->line = cf->conf_file->line;
 
     return ngx_http_llmgw_conf_model_words(cf, model);
 }
@@ -105,13 +107,13 @@ ngx_http_llmgw_conf_model_words(ngx_conf_t *cf, ngx_http_llmgw_model_t *model)
 }
 
 
-/* llmgw_sse_keepalive TIME|off; */
+/* llmgw_sse_keepalive TIME [header=TIME] | off; */
 
 char *
 ngx_http_llmgw_conf_keepalive(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_int_t                   ms;
-    ngx_str_t                  *value;
+    ngx_str_t                  *value, time;
     ngx_http_llmgw_loc_conf_t  *llcf = conf;
 
     if (llcf->sse_keepalive != NGX_CONF_UNSET_MSEC) {
@@ -120,7 +122,7 @@ ngx_http_llmgw_conf_keepalive(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (ngx_strcmp(value[1].data, "off") == 0) {
+    if (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0) {
         llcf->sse_keepalive = 0;
         return NGX_CONF_OK;
     }
@@ -133,6 +135,26 @@ ngx_http_llmgw_conf_keepalive(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     llcf->sse_keepalive = ms;
 
+    if (cf->args->nelts == 2) {
+        return NGX_CONF_OK;
+    }
+
+    if (value[2].len < 7 || ngx_strncmp(value[2].data, "header=", 7) != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
+                           &value[2]);
+        return NGX_CONF_ERROR;
+    }
+
+    time.data = value[2].data + 7;
+    time.len = value[2].len - 7;
+    ms = ngx_parse_time(&time, 0);
+
+    if (ms == NGX_ERROR || ms == 0) {
+        return "needs a time above 0 behind \"header=\"";
+    }
+
+    llcf->sse_header = ms;
+
     return NGX_CONF_OK;
 }
 
@@ -141,16 +163,32 @@ void
 ngx_http_llmgw_conf_openai_init(ngx_http_llmgw_loc_conf_t *llcf)
 {
     llcf->sse_keepalive = NGX_CONF_UNSET_MSEC;
+    llcf->sse_header = NGX_CONF_UNSET_MSEC;
     llcf->default_max_tokens = NGX_CONF_UNSET_UINT;
 }
 
 
-void
-ngx_http_llmgw_conf_openai_merge(ngx_http_llmgw_loc_conf_t *prev,
-    ngx_http_llmgw_loc_conf_t *conf)
+char *
+ngx_http_llmgw_conf_openai_merge(ngx_conf_t *cf,
+    ngx_http_llmgw_loc_conf_t *prev, ngx_http_llmgw_loc_conf_t *conf)
 {
+    ngx_http_llmgw_model_t  *model;
+
+    if (conf->models && (conf->protocol == NULL
+                         || !conf->protocol->has_models))
+    {
+        model = conf->models->elts;
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"llmgw_model\" needs \"llmgw_openai\" in its "
+                      "location in %s:%ui", model->file, model->line);
+        return NGX_CONF_ERROR;
+    }
+
     ngx_conf_merge_msec_value(conf->sse_keepalive, prev->sse_keepalive, 15000);
+    ngx_conf_merge_msec_value(conf->sse_header, prev->sse_header, 30000);
     ngx_conf_merge_uint_value(conf->default_max_tokens,
                               prev->default_max_tokens, 4096);
     ngx_conf_merge_str_value(conf->timeout_header, prev->timeout_header, "");
+
+    return NGX_CONF_OK;
 }

