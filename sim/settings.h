@@ -181,7 +181,7 @@ typedef struct {
     { "token-bucket-refill-rate", OPTION_DOUBLE, SIM_AT(t, m, bucket_rate),   \
       NULL, NULL, "tokens a second (1000)", 0, 1e18, 0 },                     \
     SIM_TEXT("routing-policy", t, m, routing, "NAME",                         \
-             "round-robin, least-loaded, weighted or always-busiest"),        \
+             "affinity, round-robin, least-loaded, always-busiest, weighted"), \
     SIM_TEXT("routing-scorers", t, m, scorers, "NAME:WEIGHT,...",             \
              "of weighted"),                                                  \
     SIM_INT("routing-latency", t, m, routing_latency_us, "0", 0, "us"),       \

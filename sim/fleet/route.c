@@ -10,9 +10,16 @@
 #include <stdlib.h>
 
 #include "sim/fleet/fleet_inner.h"
+#include "sim/fleet/ring.h"
 
 
 #define ROUTE_INDEX_BLOCKS  10000       /* of each replica; BLIS's number */
+
+/* The defaults of nginx's llmgw_hash; 64 bytes of text are some 16 tokens. */
+#define ROUTE_VNODES        150
+#define ROUTE_LOAD_FACTOR   1250
+#define ROUTE_MIN_LOAD      8
+#define ROUTE_KEY_TOKENS    16
 
 
 /* --- the beginning */
@@ -101,6 +108,21 @@ route_init_index(fleet_t *f, llmgw_ranker_t *ranker)
 
 
 static int
+route_init_ring(fleet_t *f, llmgw_ranker_t *ranker)
+{
+    ranker->ring = (llmgw_rank_ring_t) {
+        .ring = fleet_ring(f->config->replicas, ROUTE_VNODES),
+        .peers = fleet_alloc(f, f->config->replicas,
+                             sizeof(llmgw_pick_peer_t)),
+        .load_factor_permille = ROUTE_LOAD_FACTOR,
+        .min_load = ROUTE_MIN_LOAD
+    };
+
+    return ranker->ring.ring == NULL || f->failed ? -1 : 0;
+}
+
+
+static int
 route_init_ranker(fleet_t *f, llmgw_ranker_t *ranker,
     const fleet_policy_t *policy)
 {
@@ -120,6 +142,12 @@ route_init_ranker(fleet_t *f, llmgw_ranker_t *ranker,
         {
             ranker->weighted.weights[i].scorer = &fleet_effective_depth;
         }
+    }
+
+    if (ranker->policy == LLMGW_RANK_AFFINITY
+        && route_init_ring(f, ranker) != 0)
+    {
+        return -1;
     }
 
     needs = llmgw_rank_needs(ranker);
@@ -201,6 +229,8 @@ route_choose(fleet_t *f, llmgw_ranker_t *ranker,
         .n = choice->n,
         .nblocks = fleet_prompt_blocks(f, r),
         .blocks = r->hashes,
+        .key = fleet_key(work_at(f->work, r->index), ROUTE_KEY_TOKENS,
+                         (uint32_t) f->config->model.block_tokens),
         .matched = f->matched,
         .cold = ranker->cold
     };

@@ -423,6 +423,8 @@ fleet_finish_requests(fleet_t *f)
 static void
 fleet_free(fleet_t *f)
 {
+    size_t  i;
+
     agenda_done(&f->agenda);
     ready_done(&f->ready);
     free(f->arrivals);
@@ -434,12 +436,14 @@ fleet_free(fleet_t *f)
     free(f->flow);
     free(f->evict);
     free(f->tenant_order);
-    free(f->rankers[0].index);
-    free(f->rankers[0].cold);
-    free(f->rankers[1].index);
-    free(f->rankers[1].cold);
-    free(f->rankers[2].index);
-    free(f->rankers[2].cold);
+
+    for (i = 0; i < 3; i++) {
+        free(f->rankers[i].index);
+        free(f->rankers[i].cold);
+        free((void *) f->rankers[i].ring.ring);
+        free(f->rankers[i].ring.peers);
+    }
+
     free(f->ranks);
     free(f->scores);
     free(f->matched);

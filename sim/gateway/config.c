@@ -196,7 +196,7 @@ gateway_config_init(gateway_config_t *config)
         .gateways = 1,
         .queue_size = 1000,
         .queue_us = 30000000,
-        .key_tokens = 64,
+        .key_tokens = 16,
         .vnodes = 150,
         .load_factor_permille = 1250,
         .min_load = 8,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/fleet/ring.h"
 #include "sim/gateway/gateway_inner.h"
 
 
@@ -19,52 +20,6 @@
 
 
 /* --- setting up */
-
-/* All gateways draw the same ring, so one is enough. */
-static llmgw_ring_t *
-front_ring(gateway_t *g)
-{
-    char                *names;
-    void                *builder;
-    uint32_t             i, n;
-    llmgw_ring_t        *ring;
-    llmgw_ring_node_t   *nodes;
-    llmgw_ring_bytes_t   bytes;
-
-    n = g->fleet->replicas;
-    names = gateway_alloc(g, n, FRONT_NAME_BYTES);
-    nodes = gateway_alloc(g, n, sizeof(llmgw_ring_node_t));
-    g->names = names;
-
-    if (names == NULL || nodes == NULL) {
-        free(nodes);
-        return NULL;
-    }
-
-    for (i = 0; i < n; i++) {
-        nodes[i].id = names + (size_t) i * FRONT_NAME_BYTES;
-        nodes[i].id_len = (size_t) snprintf((char *) nodes[i].id,
-                                            FRONT_NAME_BYTES, "instance_%u",
-                                            i);
-        nodes[i].weight = 1;
-    }
-
-    bytes = llmgw_ring_bytes(NULL, nodes, n, g->config->vnodes);
-    builder = gateway_alloc(g, 1, bytes.builder);
-    ring = g->ring = gateway_alloc(g, 1, bytes.ring);
-
-    if (builder != NULL && ring != NULL) {
-        ring = llmgw_ring_init(ring, builder, NULL, NULL, nodes, n,
-                               g->config->vnodes);
-        while (!llmgw_ring_build(ring, SIZE_MAX / 2)) { /* void */ }
-    }
-
-    free(builder);
-    free(nodes);
-
-    return ring;
-}
-
 
 static void
 front_init_peer(gateway_t *g, front_t *front, uint32_t i)
@@ -143,10 +98,11 @@ front_init_all(gateway_t *g)
     uint32_t       i;
     llmgw_ring_t  *ring;
 
-    ring = front_ring(g);
+    /* all gateways draw the same ring, so one is enough */
+    ring = g->ring = fleet_ring(g->fleet->replicas, g->config->vnodes);
     g->fronts = gateway_alloc(g, g->config->gateways, sizeof(front_t));
 
-    if (g->failed) {
+    if (g->failed || ring == NULL) {
         return -1;
     }
 
@@ -175,7 +131,6 @@ front_done_all(gateway_t *g)
 
     free(g->fronts);
     free(g->ring);
-    free(g->names);
 }
 
 

@@ -145,8 +145,7 @@ struct gateway_s {
     stream_t                *streams;
     node_truth_t            *nodes;
     front_t                 *fronts;
-    void                    *ring;
-    void                    *names;
+    llmgw_ring_t            *ring;
     uint32_t                *reported;  /* load, as told last */
     uint32_t                 next_update;       /* replica */
     mesh_t                  *mesh;      /* NULL: news take a fixed time */

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "sim/fleet/ring.h"
 #include "sim/gateway/gateway_inner.h"
 
 
@@ -253,22 +254,6 @@ stream_claim(gateway_t *g, uint32_t i)
 
 /* --- the beginning */
 
-/* The key of the ring: the beginning of the prompt, as whole blocks. */
-static uint64_t
-stream_key(const gateway_t *g, const work_request_t *w)
-{
-    uint32_t  blocks, block_tokens;
-
-    block_tokens = (uint32_t) g->fleet->model.block_tokens;
-    blocks = g->config->key_tokens < w->input_tokens ? g->config->key_tokens
-                                                     : w->input_tokens;
-    blocks /= block_tokens;
-
-    return blocks == 0 ? w->body_origin
-                       : work_block_hash(w, block_tokens, blocks - 1);
-}
-
-
 static int
 stream_hash(gateway_t *g, stream_t *s, const work_request_t *w)
 {
@@ -300,7 +285,8 @@ stream_arrive(gateway_t *g, uint32_t i)
     g->result->outcomes[i].status = FLEET_IN_GATEWAY;
 
     s->front = i % g->config->gateways;
-    s->claim.hash = stream_key(g, w);
+    s->claim.hash = fleet_key(w, g->config->key_tokens,
+                              (uint32_t) g->fleet->model.block_tokens);
     s->claim.entry = LLMGW_QUEUE_NONE;
     s->resume.tries_max = g->config->tries;
     s->resume.failovers_max = g->config->failovers;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/policy/lot.h"
 #include "core/policy/name.h"
@@ -13,7 +14,8 @@ static const char *const  policies[] = {
     [LLMGW_RANK_ROUND_ROBIN] = "round-robin",
     [LLMGW_RANK_LEAST_LOADED] = "least-loaded",
     [LLMGW_RANK_ALWAYS_BUSIEST] = "always-busiest",
-    [LLMGW_RANK_WEIGHTED] = "weighted"
+    [LLMGW_RANK_WEIGHTED] = "weighted",
+    [LLMGW_RANK_AFFINITY] = "affinity"
 };
 
 
@@ -66,6 +68,51 @@ rank_by_load(const llmgw_scoring_t *scoring, double sign, double *ranks)
 }
 
 
+/* All candidates are eligible; replicas that are none are not. */
+static llmgw_pick_pool_t
+rank_pool(const llmgw_rank_ring_t *ring, const llmgw_scoring_t *scoring)
+{
+    uint32_t             i;
+    size_t               n;
+    llmgw_pick_peer_t   *peer;
+
+    n = llmgw_ring_nnodes(ring->ring);
+    memset(ring->peers, 0, n * sizeof(llmgw_pick_peer_t));
+
+    for (i = 0; i < scoring->n; i++) {
+        peer = &ring->peers[scoring->candidates[i].replica];
+        peer->state = LLMGW_PEER_ALIVE;
+        peer->weight = 1;
+        peer->foreign = (uint32_t) scoring->candidates[i].in_flight;
+    }
+
+    return (llmgw_pick_pool_t) {
+        .ring = ring->ring, .peers = ring->peers, .npeers = n,
+        .load_factor_permille = ring->load_factor_permille,
+        .min_load = ring->min_load
+    };
+}
+
+
+static void
+rank_by_ring(const llmgw_rank_ring_t *ring, const llmgw_scoring_t *scoring,
+    double *ranks)
+{
+    uint32_t           i;
+    llmgw_picked_t     picked;
+    llmgw_pick_key_t   key = { .hash = scoring->key, .random = scoring->key };
+    llmgw_pick_pool_t  pool;
+
+    pool = rank_pool(ring, scoring);
+    picked.peer = UINT32_MAX;
+    (void) llmgw_pick(&pool, &key, &picked);
+
+    for (i = 0; i < scoring->n; i++) {
+        ranks[i] = scoring->candidates[i].replica == picked.peer;
+    }
+}
+
+
 void
 llmgw_rank(const llmgw_ranker_t *ranker, const llmgw_scoring_t *scoring,
     double *ranks, double *scores)
@@ -86,6 +133,10 @@ llmgw_rank(const llmgw_ranker_t *ranker, const llmgw_scoring_t *scoring,
 
     case LLMGW_RANK_WEIGHTED:
         llmgw_weighted_rank(&ranker->weighted, scoring, ranks, scores);
+        return;
+
+    case LLMGW_RANK_AFFINITY:
+        rank_by_ring(&ranker->ring, scoring, ranks);
         return;
     }
 }
@@ -157,6 +208,7 @@ llmgw_rank_reason(const llmgw_ranker_t *ranker, const llmgw_scoring_t *scoring,
 
     case LLMGW_RANK_LEAST_LOADED:
     case LLMGW_RANK_ALWAYS_BUSIEST:
+    case LLMGW_RANK_AFFINITY:
         (void) snprintf(reason, LLMGW_RANK_REASON_BYTES,
                         "%s (load=%" PRId64 ")", policies[ranker->policy],
                         load);

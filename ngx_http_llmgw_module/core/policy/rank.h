@@ -14,6 +14,10 @@
  *     least-loaded    the least load: queue, batch and in flight
  *     always-busiest  the most load; to see what a bad policy does
  *     weighted        scorers by weight (weighted.h)
+ *     affinity        the ring with bounded load, as pick.h has it, by what is
+ *                     in flight: its choice before all others.  nginx asks
+ *                     llmgw_pick() itself and needs no ranks; this is for those
+ *                     that compare policies
  *
  * Ties go to the first candidate, or by a number that the caller gives.
  */
@@ -21,6 +25,7 @@
 #ifndef LLMGW_RANK_H
 #define LLMGW_RANK_H
 
+#include "core/policy/pick.h"
 #include "core/policy/prefix_index.h"
 #include "core/policy/weighted.h"
 
@@ -32,14 +37,24 @@ typedef enum {
     LLMGW_RANK_ROUND_ROBIN = 0,
     LLMGW_RANK_LEAST_LOADED,
     LLMGW_RANK_ALWAYS_BUSIEST,
-    LLMGW_RANK_WEIGHTED
+    LLMGW_RANK_WEIGHTED,
+    LLMGW_RANK_AFFINITY
 } llmgw_rank_policy_t;
+
+/* For affinity: a ring whose nodes are the replicas by their numbers. */
+typedef struct {
+    const llmgw_ring_t     *ring;
+    llmgw_pick_peer_t      *peers;      /* memory for as many as it has nodes */
+    uint32_t                load_factor_permille;
+    uint32_t                min_load;
+} llmgw_rank_ring_t;
 
 typedef struct {
     llmgw_rank_policy_t    policy;
     llmgw_weighted_t       weighted;    /* of LLMGW_RANK_WEIGHTED */
     llmgw_prefix_index_t  *index;       /* where it needs LLMGW_NEEDS_MATCHED */
     llmgw_cold_t          *cold;        /* where it needs LLMGW_NEEDS_COLD */
+    llmgw_rank_ring_t      ring;        /* of LLMGW_RANK_AFFINITY */
     uint64_t               turn;        /* choices of round robin so far */
 } llmgw_ranker_t;
 

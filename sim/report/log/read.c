@@ -125,9 +125,10 @@ report_log_policy(llmgw_ranker_t *ranker, const char *text, char *error,
     memset(ranker, 0, sizeof(*ranker));
     len = strcspn(text, ":");
 
-    if (llmgw_rank_policy(text, len, &ranker->policy) != 0) {
-        snprintf(error, size, "there is no policy \"%.*s\"",
-                 (int) (len > 64 ? 64 : len), text);
+    if (llmgw_rank_policy(text, len, &ranker->policy) != 0
+        || ranker->policy == LLMGW_RANK_AFFINITY)       /* no ring is here */
+    {
+        snprintf(error, size, "there is no policy \"%.64s\"", text);
         return -1;
     }
 

@@ -104,6 +104,55 @@ least_loaded_counts_all_load_and_takes_the_first(void **state)
  * 3:2:2 of matched 1/2 and 0, queue 4 and 0, KV 0.5 for both:
  * 3/7 x 0.5 + 2/7 x 0 + 2/7 x 0.5 against 0 + 2/7 + 2/7 x 0.5.
  */
+/* A ring of three; the key's own replica, until its load is over the bound. */
+static void
+affinity_is_the_rings_choice(void **state)
+{
+    void                *memory, *builder;
+    uint32_t             own;
+    score_scene_t        scene;
+    llmgw_ranker_t       affinity;
+    llmgw_ring_node_t    nodes[3] = { { "a", 1, 1 }, { "b", 1, 1 },
+                                      { "c", 1, 1 } };
+    llmgw_pick_peer_t    peers[3];
+    llmgw_ring_bytes_t   bytes;
+
+    bytes = llmgw_ring_bytes(NULL, nodes, 3, 10);
+    memory = malloc(bytes.ring);
+    builder = malloc(bytes.builder);
+    score_scene_init(&scene, 3);
+    scene.scoring.key = 12345;
+
+    affinity = ranker("affinity", NULL);
+    affinity.ring = (llmgw_rank_ring_t) {
+        .ring = llmgw_ring_init(memory, builder, NULL, NULL, nodes, 3, 10),
+        .peers = peers, .load_factor_permille = 1250, .min_load = 1
+    };
+    while (!llmgw_ring_build((llmgw_ring_t *) affinity.ring.ring, 1000)) {
+        /* void */
+    }
+
+    own = llmgw_ring_node(affinity.ring.ring,
+                          llmgw_ring_find(affinity.ring.ring, 12345));
+    assert_int_equal(choice(&affinity, &scene), own);
+    scene.candidates[own].in_flight = 30;
+    assert_int_not_equal(choice(&affinity, &scene), own);
+    scene.candidates[0].in_flight = 30;
+    scene.candidates[1].in_flight = 30;
+    scene.candidates[2].in_flight = 30;
+    assert_int_equal(choice(&affinity, &scene), own);
+
+    /* it is no candidate: positions are not numbers */
+    scene.candidates[own] = scene.candidates[2];
+    scene.scoring.n = 2;
+    assert_int_not_equal(scene.candidates[choice(&affinity, &scene)].replica,
+                         own);
+
+    free(builder);
+    free(memory);
+}
+
+
 static void
 weighted_sums_scores_by_share(void **state)
 {
@@ -369,6 +418,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(round_robin_takes_turns),
         cmocka_unit_test(least_loaded_counts_all_load_and_takes_the_first),
+        cmocka_unit_test(affinity_is_the_rings_choice),
         cmocka_unit_test(weighted_sums_scores_by_share),
         cmocka_unit_test(metamorphic_relations_hold),
         cmocka_unit_test(ties_go_by_position_or_by_lot),

@@ -1,0 +1,24 @@
+
+/*
+ * The ring of a simulated fleet: replica i is "instance_i", at i among its
+ * nodes.
+ */
+
+#ifndef FLEET_RING_H
+#define FLEET_RING_H
+
+#include "core/ring/ring.h"
+#include "sim/work/request.h"
+
+
+/* To be freed by free(); NULL: no memory. */
+llmgw_ring_t *fleet_ring(uint32_t replicas, uint32_t vnodes);
+
+/*
+ * The key of a request: the first `tokens` of its prompt, as whole blocks, one
+ * at least.  A prompt without a whole block is like no other.
+ */
+uint64_t fleet_key(const work_request_t *w, uint32_t tokens,
+    uint32_t block_tokens);
+
+#endif /* FLEET_RING_H */
