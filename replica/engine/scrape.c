@@ -8,6 +8,9 @@
  *                |  refused, broken, timed out, not ready              ^
  *                '-----------------------------------------------------'
  *
+ * Of a ready engine whose health does not answer in time the metrics are asked
+ * all the same: they may say that it stands still.
+ *
  * The pause is about SCRAPE_PAUSE_MS for an engine that is there; one that is
  * not ready is looked at more often.
  */
@@ -265,6 +268,24 @@ scrape_finish(scrape_t *s)
 
 /* --- an answer */
 
+/*
+ * How many are in the engine.  One whose gauges lag may be idle and say
+ * otherwise; then only our own streams show that it has work.
+ */
+static int64_t
+scrape_requests(const scrape_t *s)
+{
+    if (s->dialect->gauges_lag && s->health.state == ENGINE_READY
+        && s->health.streams_ms == 0)
+    {
+        return 0;
+    }
+
+    return (s->facts.running > 0 ? s->facts.running : 0)
+           + (s->facts.waiting > 0 ? s->facts.waiting : 0);
+}
+
+
 /* 1: the next probe; 0: this look is over. */
 static int
 scrape_learn(scrape_t *s, uint64_t now_ms)
@@ -287,8 +308,7 @@ scrape_learn(scrape_t *s, uint64_t now_ms)
 
     if (rc == 0 && probe->is_metrics) {
         s->is_mute = 0;
-        requests = (f->running > 0 ? f->running : 0)
-                   + (f->waiting > 0 ? f->waiting : 0);
+        requests = scrape_requests(s);
         health_scrape(&s->health, f->progress, requests, now_ms);
         health_learn_capacity(&s->capacity, f->running, f->waiting, now_ms);
     }
@@ -398,6 +418,14 @@ scrape_on_end(http_request_t *request, http_end_t end, const char *why)
         s->trouble = end;
         log_write(s->engine->log, LOG_WARN, "engine does not answer \"%s\": "
                   "%s", scrape_path(s), why);
+    }
+
+    if (end == HTTP_TIMED_OUT && s->at == 0 && s->dialect != NULL
+        && s->health.state == ENGINE_READY)
+    {
+        s->at++;                /* SGLang's health waits for the engine */
+        scrape_ask(s);
+        return;
     }
 
     if (end == HTTP_REFUSED || end == HTTP_UNTRUSTED) {

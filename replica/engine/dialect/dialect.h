@@ -122,6 +122,8 @@ struct dialect_s {
                                            noticing for a second that a client
                                            has gone */
     const dialect_ops_t    *ops;        /* dialect_inner.h */
+    int                     gauges_lag; /* requests are still counted when all
+                                           have ended */
 };
 
 /* By the name of --engine; NULL: there is none ("auto" is none). */

@@ -341,5 +341,5 @@ static const dialect_ops_t  llamacpp_ops = {
 };
 
 const dialect_t  dialect_llamacpp = {
-    "llamacpp", llamacpp_probes, 1500, &llamacpp_ops
+    "llamacpp", llamacpp_probes, 1500, &llamacpp_ops, 0
 };

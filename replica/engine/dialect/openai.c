@@ -41,5 +41,5 @@ static const dialect_ops_t  openai_ops = {
 };
 
 const dialect_t  dialect_openai = {
-    "openai", openai_probes, 500, &openai_ops
+    "openai", openai_probes, 500, &openai_ops, 0
 };

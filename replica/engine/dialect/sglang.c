@@ -9,6 +9,11 @@
  * chat takes them from the model's files, and a completion does not.  Else a
  * chat goes on by text.
  *
+ * Of its counters only realtime_tokens_total moves while a request runs (with
+ * each prefill and each step); the others count what has ended.  Its gauges
+ * are those of the last prefill or fortieth step: an idle server says for half
+ * a minute that requests run.
+ *
  * Its stream is cut behind the text where a stop string may begin, so what was
  * sent is not all that was matched: no resume with stop strings.
  */
@@ -73,7 +78,7 @@ static const prom_name_t  sglang_names[] = {
     { "sglang:num_running_reqs", FACTS_RUNNING, PROM_SUM },
     { "sglang:num_queue_reqs", FACTS_WAITING, PROM_SUM },
     { "sglang:token_usage", FACTS_KV, PROM_MAX },
-    { "sglang:generation_tokens_total", FACTS_PROGRESS, PROM_SUM },
+    { "sglang:realtime_tokens_total", FACTS_PROGRESS, PROM_SUM },
     { NULL, 0, PROM_SUM }
 };
 
@@ -163,5 +168,5 @@ static const dialect_ops_t  sglang_ops = {
 };
 
 const dialect_t  dialect_sglang = {
-    "sglang", sglang_probes, 500, &sglang_ops
+    "sglang", sglang_probes, 500, &sglang_ops, 1
 };

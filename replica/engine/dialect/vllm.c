@@ -137,5 +137,5 @@ static const dialect_ops_t  vllm_ops = {
 };
 
 const dialect_t  dialect_vllm = {
-    "vllm", vllm_probes, 500, &vllm_ops
+    "vllm", vllm_probes, 500, &vllm_ops, 0
 };

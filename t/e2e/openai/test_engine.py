@@ -476,7 +476,7 @@ def test_agent_is_told_what_the_engine_does(cluster):
     assert gateway.table()["r1"]["resume_group"].startswith("sglang-")
     engine.faults(hang=True)
     call = generate.start(replica.client, body())
-    wait_for(lambda: shows(service="STALLED"), 6, "STALLED")
+    wait_for(lambda: shows(service="STALLED"), 12, "STALLED")
     assert generate.drain(call).code == "UNAVAILABLE"
     engine.faults(hang=None)
     wait_for(lambda: shows(service="READY"), 6, "READY again")

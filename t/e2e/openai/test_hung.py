@@ -1,14 +1,15 @@
 """An engine that hangs while its /health says 200."""
 
 import concurrent.futures
+import re
 import time
 
 import pytest
 
-from llmgw import sse
+from llmgw import clients, sse
 from llmgw.engine import model
 from llmgw.place import SLOW
-from llmgw.wait import wait_for
+from llmgw.wait import never, wait_for
 
 STREAMS = 8
 
@@ -44,6 +45,21 @@ def test_streams_move_from_a_hung_engine(cluster):
         assert (got.done, len(got.ids), got.roles) == (1, 1, 1)
     wait_for(lambda: nginx.replicas()["a1"]["service"] == "READY", 10,
              "a1 to be well again")
+
+
+def test_idle_engine_that_counts_late_is_not_called_hung(cluster):
+    """SGLang says for half a minute that its last request runs, if its health
+    generates nothing."""
+    nginx = cluster.engines_fleet(1, "sglang",
+                                  adapter={"stall_timeout": "1s"})
+    e = cluster.engines["e1"]
+    e.faults(token_delay=0.1, plain_health=True)
+    got = sse.call(nginx.api, sse.CHAT, sse.chat("last len=30;", stream=True))
+    assert got.done == 1
+    status, _, page, _ = clients.curl(f"{e.url}/metrics")
+    assert status == 200
+    assert re.search(rb"num_running_reqs\S* 1\.0\n", page)
+    never(lambda: nginx.replicas()["a1"]["service"] != "READY", 4)
 
 
 def test_busy_engine_is_not_called_hung(cluster):

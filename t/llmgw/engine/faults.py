@@ -19,6 +19,7 @@ class Faults:
     retry_after: int = 0        # seconds, with that status
     die_at: int = -1            # SIGKILL behind that many tokens of a stream
     die_at_finish: bool = False     # SIGKILL behind a finish_reason
+    plain_health: bool = False  # SGLang's generates nothing
     error_at: int = -1          # an error chunk in place of that token
     close_at: int = -1          # a clean close of TCP there, no last chunk
     reset_at: int = -1          # TCP RST there

@@ -32,7 +32,7 @@ class Engine:
         self.running, self.waiting = {}, collections.deque()
         self.places = self.max_running      # that nobody has
         self.peak = self.prompt_tokens = self.tokens = self.iterations = 0
-        self.finished = self.aborted = 0
+        self.finished = self.aborted = self.ended_tokens = 0
         self.delivered = time.monotonic()   # something, to anybody
         self.names = set()                  # of requests under way
         self.cache = set()
@@ -156,6 +156,7 @@ class Run:
             how = "aborted in the queue"
         else:
             give_back(engine)
+        engine.ended_tokens += self.tokens
         engine.finished += how == "complete"
         engine.aborted += how != "complete"
         engine.log("end", id=self.number, how=how, tokens=self.tokens)

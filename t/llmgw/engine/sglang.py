@@ -6,10 +6,13 @@ token_ids, and the prompt's in the first choice, if return_token_ids asks; the
 status waits for the first chunk.  openai/protocol.py: unknown keys are
 ignored, every key of a chunk is written, null or not.  openai/serving_base.py:
 errors without the level `error`.  http_server.py: /generate, /server_info,
-/health.  srt/metrics/collector.py: the metrics.
+/health.  srt/observability/: the metrics; realtime_tokens_total moves with each
+step, the other counters with each request that ends, gauges with a prefill and
+every fortieth step, and when nothing was for 30 s.
 """
 
 import contextlib
+import time
 import uuid
 
 from . import answer, model
@@ -27,6 +30,7 @@ class SGLang(VLLM):
     reasoning_key = "reasoning_content"
     detokenized = "text"
     is_early = False
+    told = 0, 0         # requests that run and wait, as metrics have it
 
     def routes(self):
         return {**super().routes(),
@@ -189,14 +193,36 @@ class SGLang(VLLM):
         await events.send("[DONE]")
         await events.end()
 
+    async def health(self, call):
+        """It generates a token, if nothing else is generated."""
+        e = self.engine
+        if not e.faults.plain_health:
+            while e.faults.hang:
+                await e.unhang.wait()
+            if not e.running:
+                e.prompt_tokens += 1
+                self.told = 0, len(e.waiting)
+        await super().health(call)
+
+    def counts(self):
+        """An idle server says for half a minute what was last."""
+        e = self.engine
+        if e.running or e.waiting or time.monotonic() - e.delivered > 30:
+            self.told = len(e.running), len(e.waiting)
+        return self.told
+
     async def metrics(self, call):
         e = self.engine
         label = {"model_name": e.model}
+        running, waiting = self.counts()
         await call.answer(200, text(
-            gauge("sglang:num_running_reqs", len(e.running), label),
-            gauge("sglang:num_queue_reqs", len(e.waiting), label),
+            gauge("sglang:num_running_reqs", running, label),
+            gauge("sglang:num_queue_reqs", waiting, label),
             gauge("sglang:token_usage",
                   min(1, len(e.running) / e.max_running), label),
-            counter("sglang:prompt_tokens_total", e.prompt_tokens, label),
-            counter("sglang:generation_tokens_total", e.tokens, label)),
+            counter("sglang:generation_tokens_total", e.ended_tokens, label),
+            counter("sglang:realtime_tokens_total", e.prompt_tokens,
+                    {**label, "mode": "prefill_compute"}),
+            counter("sglang:realtime_tokens_total", e.tokens,
+                    {**label, "mode": "decode"})),
             "text/plain; version=0.0.4; charset=utf-8")

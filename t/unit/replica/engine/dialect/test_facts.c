@@ -80,7 +80,10 @@ metrics_are_read(void **state)
                            "sglang:num_running_reqs{tp_rank=\"0\"} 5\n"
                            "sglang:num_queue_reqs{tp_rank=\"0\"} 1\n"
                            "sglang:token_usage 0.125\n"
-                           "sglang:generation_tokens_total 12345\n"), 0);
+                           "sglang:generation_tokens_total 7\n"
+                           "sglang:realtime_tokens_total{mode=\"a\"} 2345\n"
+                           "sglang:realtime_tokens_total{mode=\"b\"} 10000\n"
+                           ), 0);
     assert_int_equal(facts.running, 5);
     assert_int_equal(facts.waiting, 1);
     assert_int_equal(facts.kv_permille, 125);
