@@ -13,6 +13,9 @@
 #include "replica/engine/dialect/facts.h"
 
 
+#define VLLM_KV_STEPS  1001        /* of kv_permille */
+
+
 static const dialect_key_t  vllm_keys[] = {
     { "add_generation_prompt", KEY_RENDER },
     { "add_special_tokens", KEY_RENDER },
@@ -87,11 +90,25 @@ vllm_learn_health(dialect_facts_t *facts, unsigned status, const char *body,
 }
 
 
+/*
+ * Steps are counted if a token came of them.  Those of a long prompt's chunks
+ * are not, but each takes more of the cache.
+ */
 static int
 vllm_learn_metrics(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len)
 {
-    return facts_metrics(facts, status, body, len, vllm_names);
+    if (facts_metrics(facts, status, body, len, vllm_names) != 0) {
+        return -1;
+    }
+
+    if (facts->progress >= 0 && facts->kv_permille >= 0
+        && facts->progress < INT64_MAX / VLLM_KV_STEPS - 1)
+    {
+        facts->progress = facts->progress * VLLM_KV_STEPS + facts->kv_permille;
+    }
+
+    return 0;
 }
 
 

@@ -66,7 +66,20 @@ metrics_are_read(void **state)
     assert_int_equal(facts.running, 7);
     assert_int_equal(facts.waiting, 2);
     assert_int_equal(facts.kv_permille, 500);
-    assert_int_equal(facts.progress, 1500);
+    assert_int_equal(facts.progress, 1500 * 1001 + 500);
+
+    /* No step with a token, but more of the cache: chunks of a prompt. */
+    assert_int_equal(learn(&facts, "vllm", "/metrics", 200,
+                           "vllm:iteration_tokens_total_count 1500\n"
+                           "vllm:kv_cache_usage_perc 0.502\n"), 0);
+    assert_int_equal(facts.progress, 1500 * 1001 + 502);
+
+    dialect_facts_init(&facts);
+    assert_int_equal(learn(&facts, "vllm", "/metrics", 200,
+                           "vllm:iteration_tokens_total_count 1e15\n"
+                           "vllm:iteration_tokens_total_count 9e15\n"
+                           "vllm:kv_cache_usage_perc 1\n"), 0);
+    assert_true(facts.progress > 0);
 
     dialect_facts_init(&facts);
     assert_int_equal(learn(&facts, "vllm", "/metrics", 200,
