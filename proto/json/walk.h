@@ -2,11 +2,11 @@
 /*
  * JSON as spans of the bytes that it came in.
  *
- * A text is judged once, whole: an engine's by check.h, a client's by yajl
- * (core/openai/judge.h).  Behind that a walk relies on it and only finds where
- * values begin and end.  Nothing is allocated or copied, and what passes on
- * unchanged stays as it was written, numbers with their digits and strings with
- * their escapes.  docs/adr/0018 has the reason and the price.
+ * A text is judged once, whole, by check.h.  Behind that a walk relies on it
+ * and only finds where values begin and end.  Nothing is allocated or copied,
+ * and what passes on unchanged stays as it was written, numbers with their
+ * digits and strings with their escapes.  docs/adr/0018 has the reason and the
+ * price.
  *
  * Whatever the bytes are, a walk never reads beyond the end that it is given,
  * and it gets there.

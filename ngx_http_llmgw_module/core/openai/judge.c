@@ -5,6 +5,7 @@
 #include <yajl/yajl_parse.h>
 
 #include "core/openai/judge.h"
+#include "proto/json/check.h"
 #include "proto/json/text.h"
 #include "proto/utf8.h"
 
@@ -60,7 +61,12 @@ int
 llmgw_judge_json(const uint8_t *bytes, size_t len,
     const llmgw_openai_memory_t *memory, llmgw_openai_error_t *error)
 {
-    size_t  valid;
+    size_t        valid;
+    llmgw_json_t  value;
+
+    if (llmgw_json_check(bytes, len, &value) == 0) {
+        return judge_surrogates(bytes, len, error);
+    }
 
     valid = llmgw_utf8_prefix(bytes, len);
 

@@ -1,12 +1,13 @@
 
 /*
- * Whether bytes are JSON in UTF-8 that is safe to hand to any engine.  yajl
- * says so, which takes less time than other parsers and, with numbers left as
- * text, has no opinion on 1e400 or integers of a thousand digits.
+ * Whether bytes are JSON in UTF-8 that is safe to hand to any engine.
+ * proto/json/check.h knows at once that nearly all are.  Of the others yajl has
+ * the last word, and says what is wrong with them; with numbers left as text it
+ * has no opinion on 1e400 or integers of a thousand digits.
  *
- * It is stricter than yajl 2.1.0: UTF-8 must be that of RFC 3629, \v and \f are
- * no white space, half a surrogate pair is no character, an unfinished string
- * behind the value is garbage, and no value lies deeper than a limit.
+ * This is stricter than yajl 2.1.0: UTF-8 must be that of RFC 3629, \v and \f
+ * are no white space, half a surrogate pair is no character, an unfinished
+ * string behind the value is garbage, and no value lies deeper than a limit.
  */
 
 #ifndef LLMGW_OPENAI_JUDGE_H

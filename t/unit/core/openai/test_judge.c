@@ -1,0 +1,182 @@
+
+/*
+ * Bodies are judged by proto/json/check.h, and only what it refuses by yajl: so
+ * it must take nothing that yajl refuses.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <yajl/yajl_parse.h>
+
+#include "proto/json/check.h"
+
+
+#define TEXTS       200000
+#define TEXT_BYTES  512
+#define MAX_DEPTH   6
+
+
+typedef struct {
+    char      bytes[TEXT_BYTES];
+    size_t    len;
+    uint64_t  random;
+} text_t;
+
+
+static uint32_t
+choose(text_t *t, uint32_t n)
+{
+    t->random = t->random * 6364136223846793005ull + 1442695040888963407ull;
+
+    return (uint32_t) (t->random >> 33) % n;
+}
+
+
+static void
+add(text_t *t, const char *bytes)
+{
+    size_t  len;
+
+    len = strlen(bytes);
+
+    if (len <= TEXT_BYTES - 1 - t->len) {
+        memcpy(t->bytes + t->len, bytes, len);
+        t->len += len;
+    }
+}
+
+
+static void
+add_scalar(text_t *t)
+{
+    static const char *const  scalars[] = {
+        "0", "-1", "12.50", "1e400", "-0.1E+7", "true", "false", "null",
+        "\"\"", "\"a\"", "\"\\u00e9\\n\\\\\\/\"", "\"\xc3\xa9\"",
+        "123456789012345678901234567890", "\"a longer string, of 16 or more\""
+    };
+
+    add(t, scalars[choose(t, sizeof(scalars) / sizeof(scalars[0]))]);
+}
+
+
+static void
+add_value(text_t *t, unsigned depth)
+{
+    uint32_t  i, n, is_object;
+
+    if (depth == MAX_DEPTH || choose(t, 3) == 0) {
+        add_scalar(t);
+        return;
+    }
+
+    is_object = choose(t, 2);
+    n = choose(t, 4);
+    add(t, is_object ? "{" : "[");
+
+    for (i = 0; i < n; i++) {
+        add(t, i > 0 ? choose(t, 4) == 0 ? " ,\n" : "," : "");
+        add(t, is_object ? choose(t, 4) == 0 ? "\"k\" : " : "\"key\":" : "");
+        add_value(t, depth + 1);
+    }
+
+    add(t, is_object ? "}" : "]");
+}
+
+
+/* Up to three bytes become others, or go, or come. */
+static void
+spoil(text_t *t)
+{
+    size_t    at;
+    uint32_t  n;
+
+    static const char  bytes[] = "{}[]\",:\\ \n\t\v\f\r\x01\x7f/*#01-+.eEutrn";
+
+    for (n = choose(t, 4); n > 0 && t->len > 1; n--) {
+        at = choose(t, (uint32_t) t->len);
+
+        switch (choose(t, 4)) {
+        case 0:
+            memmove(t->bytes + at, t->bytes + at + 1, t->len - at - 1);
+            t->len--;
+            break;
+
+        case 1:
+            t->len = at > 0 ? at : 1;
+            break;
+
+        default:
+            t->bytes[at] = bytes[choose(t, sizeof(bytes))];
+        }
+    }
+}
+
+
+/* As judge.c asks it. */
+static int
+yajl_takes(const text_t *t)
+{
+    int          rc;
+    yajl_handle  yajl;
+
+    yajl = yajl_alloc(NULL, NULL, NULL);
+    assert_non_null(yajl);
+    yajl_config(yajl, yajl_dont_validate_strings, 1);
+
+    rc = yajl_parse(yajl, (const unsigned char *) t->bytes, t->len)
+         == yajl_status_ok
+         && yajl_parse(yajl, (const unsigned char *) "\n", 1) == yajl_status_ok
+         && yajl_complete_parse(yajl) == yajl_status_ok;
+    yajl_free(yajl);
+
+    return rc;
+}
+
+
+static void
+nothing_is_taken_that_yajl_refuses(void **state)
+{
+    int           is_json;
+    text_t        t;
+    unsigned      i, taken, refused;
+    llmgw_json_t  value;
+
+    taken = refused = 0;
+    t.random = 1;
+
+    for (i = 0; i < TEXTS; i++) {
+        t.len = 0;
+        add_value(&t, 0);
+        spoil(&t);
+
+        is_json = llmgw_json_check(t.bytes, t.len, &value) == 0;
+
+        if (is_json && !yajl_takes(&t)) {
+            t.bytes[t.len < TEXT_BYTES ? t.len : TEXT_BYTES - 1] = '\0';
+            fail_msg("yajl refuses %s", t.bytes);
+        }
+
+        taken += is_json;
+        refused += !is_json;
+    }
+
+    assert_true(taken > TEXTS / 10);
+    assert_true(refused > TEXTS / 10);
+}
+
+
+int
+main(void)
+{
+    static const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(nothing_is_taken_that_yajl_refuses)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
