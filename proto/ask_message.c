@@ -1,4 +1,6 @@
 
+#include <string.h>
+
 #include "proto/ask_message.h"
 
 
@@ -8,40 +10,24 @@
 #define PREFIX_BYTES  5         /* a tag, and a length of four bytes */
 
 
-/* Both without what is written behind them. */
-static void
-take_apart(const Llmgateway__GenerateRequest *whole,
-    Llmgateway__GenerateRequest *request, Llmgateway__OpenaiRequest *openai)
+void
+llmgw_ask_message_init(llmgw_ask_message_t *m,
+    const Llmgateway__GenerateRequest *request)
 {
-    *request = *whole;
-    request->openai = NULL;
+    memset(m, 0, sizeof(*m));
+    m->request = *request;
+    m->request.openai = NULL;
+    m->bytes = llmgateway__generate_request__get_packed_size(&m->request);
 
-    llmgateway__openai_request__init(openai);
-
-    if (whole->openai != NULL) {
-        *openai = *whole->openai;
-        openai->body.len = 0;
-        openai->body.data = NULL;
-    }
-}
-
-
-size_t
-llmgw_ask_message_size(const Llmgateway__GenerateRequest *whole)
-{
-    size_t                       size;
-    Llmgateway__OpenaiRequest    openai;
-    Llmgateway__GenerateRequest  request;
-
-    take_apart(whole, &request, &openai);
-    size = llmgateway__generate_request__get_packed_size(&request);
-
-    if (whole->openai != NULL) {
-        size += 2 * PREFIX_BYTES
-                + llmgateway__openai_request__get_packed_size(&openai);
+    if (request->openai == NULL) {
+        return;
     }
 
-    return size;
+    m->openai = *request->openai;
+    m->body_bytes = m->openai.body.len;
+    m->openai.body.len = 0;
+    m->openai_bytes = llmgateway__openai_request__get_packed_size(&m->openai);
+    m->bytes += PREFIX_BYTES + m->openai_bytes + PREFIX_BYTES;
 }
 
 
@@ -60,23 +46,16 @@ write_prefix(uint8_t *p, uint8_t tag, size_t len)
 
 
 void
-llmgw_ask_message_write(const Llmgateway__GenerateRequest *whole, uint8_t *p)
+llmgw_ask_message_write(const llmgw_ask_message_t *m, uint8_t *p)
 {
-    size_t                       size, body_len;
-    Llmgateway__OpenaiRequest    openai;
-    Llmgateway__GenerateRequest  request;
+    p += llmgateway__generate_request__pack(&m->request, p);
 
-    take_apart(whole, &request, &openai);
-    p += llmgateway__generate_request__pack(&request, p);
-
-    if (whole->openai == NULL) {
+    if (m->openai.base.descriptor == NULL) {
         return;
     }
 
-    body_len = whole->openai->body.len;
-    size = llmgateway__openai_request__get_packed_size(&openai);
-
-    p = write_prefix(p, OPENAI_TAG, size + PREFIX_BYTES + body_len);
-    p += llmgateway__openai_request__pack(&openai, p);
-    (void) write_prefix(p, BODY_TAG, body_len);
+    p = write_prefix(p, OPENAI_TAG,
+                     m->openai_bytes + PREFIX_BYTES + m->body_bytes);
+    p += llmgateway__openai_request__pack(&m->openai, p);
+    (void) write_prefix(p, BODY_TAG, m->body_bytes);
 }

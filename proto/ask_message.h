@@ -19,11 +19,23 @@
 #include "llmgateway.pb-c.h"
 
 
-/* How many bytes are written before the body: it is below 256 MB. */
-size_t llmgw_ask_message_size(const Llmgateway__GenerateRequest *request);
+typedef struct {
+    size_t                       bytes;     /* written before the body */
+    size_t                       openai_bytes;
+    size_t                       body_bytes;
+    Llmgateway__OpenaiRequest    openai;    /* without its body */
+    Llmgateway__GenerateRequest  request;   /* without the above */
+} llmgw_ask_message_t;
 
-/* Writes them.  The body follows; without an OpenAI request there is none. */
-void llmgw_ask_message_write(const Llmgateway__GenerateRequest *request,
-    uint8_t *p);
+
+/*
+ * Measures it; the request's memory must stay until it is written.  The body is
+ * below 256 MB; without an OpenAI request there is none.
+ */
+void llmgw_ask_message_init(llmgw_ask_message_t *message,
+    const Llmgateway__GenerateRequest *request);
+
+/* Writes message->bytes.  The body follows. */
+void llmgw_ask_message_write(const llmgw_ask_message_t *message, uint8_t *p);
 
 #endif /* LLMGW_ASK_MESSAGE_H */

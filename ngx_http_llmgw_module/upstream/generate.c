@@ -201,7 +201,7 @@ ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
 {
     uint8_t                      *p;
     ngx_str_t                     prompt;
-    ProtobufCBinaryData           body;
+    llmgw_ask_message_t           message;
     Llmgateway__Delivered         delivered;
     const ngx_http_llmgw_ask_t   *ask;
     Llmgateway__GenerateRequest   request;
@@ -226,19 +226,15 @@ ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
         request.delivered = &delivered;
     }
 
-    ngx_memzero(&body, sizeof(ProtobufCBinaryData));
+    llmgw_ask_message_init(&message, &request);
 
-    if (ask->openai) {
-        body = ask->openai->body;
-    }
-
-    p = llmgw_grpc_send_before(attempt->call, llmgw_ask_message_size(&request),
-                               body.data, body.len);
+    p = llmgw_grpc_send_before(attempt->call, message.bytes,
+                               message.openai.body.data, message.body_bytes);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
-    llmgw_ask_message_write(&request, p);
+    llmgw_ask_message_write(&message, p);
 
     return NGX_OK;
 }
