@@ -215,8 +215,13 @@ class Cluster:
         return nginx
 
     def static(self, replicas, hash="prefix=64", **options):
-        """nginx over `server` lines, without agents."""
+        """nginx over `server` lines, without agents: nobody but this waits for
+        the replicas."""
         lines = [f"llmgw_hash {hash};"]
+        started = [r.proc for r in replicas if isinstance(r, Replica)
+                   and r.proc]
+        wait_for(lambda: all("serving" in proc.text() or not proc.alive()
+                             for proc in started), 10, "replicas to serve")
         lines += [f"server {r.target};" for r in replicas]
         return self.nginx("\n        ".join(lines), **options)
 
