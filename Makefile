@@ -102,7 +102,7 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
 
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
         screenshots install clean npm \
-        test test-unit units soak-sim test-tsan test-systemd test-resume test-e2e \
+        test test-unit units soak-sim test-tsan test-systemd test-resume test-reality test-e2e \
         test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
@@ -175,6 +175,10 @@ test-llama-server: build npm  ## llama.cpp's own server (LLAMA_SERVER=PATH, 10 m
 	    echo "one of its releases.  The model is made by the tests."; exit 1; }
 	@LLAMA_SERVER="$(abspath $(LLAMA_SERVER))" $(PYTHON) -m pytest -q -rs \
 	    t/e2e/openai/test_llama_server.py t/e2e/openai/test_clients.py $(ARGS)
+
+test-reality: build  ## the simulator against real processes (2 minutes)
+	@LLMGW_REALITY=5 $(PYTHON) -m pytest -q -s $(ARGS) \
+	    t/e2e/sim/test_reality.py
 
 test-e2e: build npm  ## real processes only (ARGS='-k name' for some)
 	@$(PYTHON) -m pytest -q t $(ARGS)

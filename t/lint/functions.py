@@ -21,6 +21,7 @@ MEMORY = (r"(?<![.>\w])(malloc|calloc|realloc|free|strdup|strndup|alloca)"
 ALLOCATOR = re.compile(r"\w+_(malloc|free)$")   # the default for an argument
 PURE = [(CORE + "/", (CLOCK, CHANCE, LOGS, MEMORY)),
         ("agent/swim/", (CLOCK, CHANCE, LOGS)),
+        ("sim/model/", (CLOCK, CHANCE, LOGS)),
         ("replica/engine/dialect/", (CLOCK, CHANCE, LOGS))]
 
 

@@ -49,7 +49,8 @@ def test_batches_share_steps(cluster, load):
     job = load(model(cluster, beta_coeffs="20000,0,0"),
                [[f"prompt {i}", 10] for i in range(30)], method="generate")
     assert all(len(r.tokens) == 10 for r in job.results())
-    assert time.monotonic() - start >= 10 * 0.02
+    took = time.monotonic() - start
+    assert 10 * 0.02 <= took < 30 * 10 * 0.02 * place.SLOW
 
 
 def test_reports_queue_batch_and_cache(cluster, client):

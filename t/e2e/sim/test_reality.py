@@ -1,0 +1,164 @@
+"""The simulator against real processes: one trace through nginx and replicas
+with --engine model, and through llmgw-sim with the same gateway.
+
+By itself this is one short round with wide bounds, since whatever else runs
+delays real processes.  With LLMGW_REALITY=5 it is that many rounds of fifteen
+seconds, the median of their errors has to be below 5 %, and a table is printed
+(make test-reality).
+"""
+
+import csv
+import json
+import os
+import statistics
+import subprocess
+import time
+
+import pytest
+
+from llmgw import place
+from llmgw.wait import wait_for
+
+SIM = place.binary("llmgw-sim")
+ROUNDS = int(os.environ.get("LLMGW_REALITY", "0"))
+
+# 15 ms until a request is queued; a step takes 40 ms, 0.05 more for each token
+# of a prompt, 0.3 for each stream.
+MODEL = {"latency-model": "linear", "alpha-coeffs": "15000,0,0",
+         "beta-coeffs": "40000,50,300", "total-kv-blocks": 20000,
+         "max-num-seqs": 256, "max-model-len": 40960}
+RING = {"load_factor": 1, "min_load": 1}    # whatever the keys, equal loads
+WORKLOAD = {"prompt-tokens": 300, "prompt-tokens-stdev": 150,
+            "prompt-tokens-min": 20, "prompt-tokens-max": 700,
+            "output-tokens": 30, "output-tokens-stdev": 10,
+            "output-tokens-min": 5, "output-tokens-max": 60}
+
+
+def flags(options):
+    return [word for k, v in options.items() for word in (f"--{k}", str(v))]
+
+
+def replicas(cluster, n, round=1):
+    """Fresh ones for each round: their caches are empty, as simulated."""
+    made = [cluster.replica(f"r{round}-{i + 1}", engine="model", **{
+        k.replace("-", "_"): v for k, v in MODEL.items()}) for i in range(n)]
+    ring = " ".join(f"{k}={v}" for k, v in RING.items())
+    nginx = cluster.static(made, hash=f"prefix=64 {ring}")
+    wait_for(lambda: len(nginx.routable()) == n, 10, "all to be routable")
+    return made, nginx
+
+
+class Observation:
+    """A workload on its way through nginx."""
+
+    def __init__(self, nginx, folder, requests, rate, seed):
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [SIM, "observe", "--server-url", f"grpc://{nginx.target}",
+             "--trace-header", "t.yaml", "--trace-data", "t.csv", "--rate",
+             str(rate), "--num-requests", str(requests), "--seed", str(seed),
+             *flags(WORKLOAD)], cwd=folder, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True)
+
+    def rows(self):
+        said = self.process.communicate(timeout=120)[1]
+        assert self.process.returncode in (0, 1), said
+        with open(self.folder / "t.csv") as f:
+            return list(csv.DictReader(f))
+
+
+def simulate(folder, n, faults=""):
+    """The observed trace in the simulator: results by request, and what the
+    gateway counted."""
+    (folder / "gateway.yaml").write_text(
+        "".join(f"{k}: {v}\n" for k, v in RING.items())
+        + f"key_tokens: 16\n{faults}")
+    got = subprocess.run(
+        [SIM, "replay", "--trace-header", "t.yaml", "--trace-data", "t.csv",
+         "--gateway", "gateway.yaml", "--num-instances", str(n),
+         "--horizon", "600000000", "--results-path", "sim.json",
+         *flags(MODEL)],
+        cwd=folder, capture_output=True, text=True, timeout=60)
+    assert got.returncode == 0, got.stderr
+    return (json.loads((folder / "sim.json").read_text()),
+            json.loads(got.stdout))
+
+
+def percentile(values, p):
+    return statistics.quantiles(values, n=100, method="inclusive")[p - 1]
+
+
+def compare(rows, results):
+    """{(metric, p): (real, simulated)}, in ms."""
+    real = {"first token": [int(r["first_chunk_time_us"])
+                            - int(r["send_time_us"]) for r in rows],
+            "end to end": [int(r["last_chunk_time_us"])
+                           - int(r["send_time_us"]) for r in rows]}
+    sim = {"first token": [r["ttft_us"] for r in results],
+           "end to end": [r["e2e_us"] for r in results]}
+    return {(m, p): (percentile(real[m], p) / 1000,
+                     percentile(sim[m], p) / 1000)
+            for m in real for p in (50, 90)}
+
+
+def one_round(cluster, folder, requests, rate, seed):
+    folder.mkdir()
+    _, nginx = replicas(cluster, 8, seed)
+    rows = Observation(nginx, folder, requests, rate, seed).rows()
+    assert [r["status"] for r in rows] == ["ok"] * requests
+    results, _ = simulate(folder, 8)
+    assert len(results) == requests
+    return compare(rows, results)
+
+
+@pytest.mark.first
+@pytest.mark.skipif(ROUNDS > 0, reason="the long form runs")
+def test_real_times_are_those_of_the_simulation(cluster, tmp_path):
+    """Real processes are no faster, and not twice as slow."""
+    got = one_round(cluster, tmp_path / "1", 120, 40, 1)
+    for (metric, p), (real, sim) in got.items():
+        assert 0.8 * sim < real, (metric, p, got)
+        if p == 50:
+            assert real < 2 * place.SLOW * sim, (metric, p, got)
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(ROUNDS == 0, reason="make test-reality")
+def test_real_times_within_five_percent(cluster, tmp_path):
+    rounds = [one_round(cluster, tmp_path / str(i), 600, 40, i)
+              for i in range(1, ROUNDS + 1)]
+    errors = {}
+    for key in rounds[0]:
+        off = [real / sim - 1 for real, sim in (r[key] for r in rounds)]
+        errors[key] = statistics.median(map(abs, off))
+        print("%s p%d:" % key,
+              " ".join("%.1f/%.1f" % r[key] for r in rounds),
+              "ms real/simulated, median error %.1f %%" % (100 * errors[key]))
+    assert max(errors.values()) < 0.05, errors
+
+
+def in_flight(nginx, replica):
+    return sum(r["in_flight"] for r in nginx.replicas().values()
+               if r["address"] == replica.target)
+
+
+def test_crash_of_two_of_sixteen_loses_no_stream(cluster, tmp_path):
+    """In real processes, and in the simulator with the trace of them."""
+    made, nginx = replicas(cluster, 16)
+    start = time.monotonic()
+    load = Observation(nginx, tmp_path, 160, 80, 7)
+    dying = made[2:4]
+    wait_for(lambda: min(in_flight(nginx, r) for r in dying) >= 3, 20,
+             "streams at both")
+    at = time.monotonic() - start
+    for replica in dying:
+        replica.kill()
+    rows = load.rows()
+    assert [r["status"] for r in rows] == ["ok"] * 160
+
+    results, said = simulate(
+        tmp_path, 16, f"faults: [{{kind: crash, replica: 2, count: 2, at: "
+                      f"{at:.3f}}}]\n")
+    assert said["completed_requests"] == len(results) == 160
+    assert said["gateway"]["lost"] == 0
+    assert said["gateway"]["failovers"] > 0
