@@ -54,7 +54,6 @@ admit_init(fleet_t *f)
     const char               *name = f->config->model_name;
     const fleet_admission_t  *conf = &f->config->admission;
 
-    f->standard = work_name(&f->work->names, "standard", 8)->id;
     f->model_name = work_name(&f->work->names, name, strlen(name));
     f->rule = (llmgw_rule_t) {
         .kind = f->config->flow.is_on ? LLMGW_RULE_ALWAYS : conf->rule,

@@ -119,7 +119,7 @@ fleet_grow(fleet_t *f)
         return -1;
     }
 
-    max = f->work->names.n + 1;         /* "standard" may still come */
+    max = f->work->names.n;
 
     if (max > result->nclasses) {
         classes = realloc(result->classes, max * sizeof(fleet_class_count_t));
@@ -272,14 +272,10 @@ fleet_name(fleet_t *f, uint32_t replica)
 }
 
 
-/* A request without a class counts as standard. */
 void
 fleet_shed(fleet_t *f, const work_request_t *w)
 {
-    uint32_t  id;
-
-    id = w->slo_class->id == 0 ? f->standard : w->slo_class->id;
-    f->result->classes[id].shed++;
+    f->result->classes[w->slo_class->id].shed++;
 }
 
 

@@ -111,7 +111,6 @@ struct fleet_s {
     llmgw_bucket_t          bucket;
     llmgw_tenant_t         *tenants;    /* by number of name */
     size_t                  ntenants;
-    uint32_t                standard;   /* number of the name "standard" */
     const work_name_t      *model_name; /* that the fleet serves */
 
     /* queue.c */

@@ -97,7 +97,7 @@ typedef struct {
     uint8_t                 decodes;
 } fleet_replica_t;
 
-/* By number of a name in work->names. */
+/* By number of a class's name in work->names, "" too. */
 typedef struct {
     uint32_t        injected;           /* arrived */
     uint32_t        shed;               /* refused, displaced, expired or
