@@ -62,7 +62,8 @@ typedef struct {
     uint32_t        preemptions;
     uint8_t         status;             /* fleet_status_t */
     uint8_t         was_injected;       /* handed to a replica, which could
-                                           hold it */
+                                           hold it; of a split request: to
+                                           the one where it decodes */
 } fleet_outcome_t;
 
 /*

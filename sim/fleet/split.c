@@ -215,7 +215,6 @@ split_prefill(fleet_t *f, uint32_t split)
     row->prefill_replica = choice.list[chosen].replica;
     row->prefill_enqueue_us = f->clock_us;
     fleet_outcome(f, r->index)->status = FLEET_IN_INSTANCE;
-    fleet_outcome(f, r->index)->was_injected = 1;
 
     fleet_fill(f, r, &r->call);
     r->call.id = split_name(f, r, "prefill");
@@ -234,6 +233,7 @@ split_drop(fleet_t *f, fleet_request_t *r, fleet_split_row_t *row)
     f->result->dropped_at_decode_kv++;
     f->result->transfers++;
     fleet_outcome(f, r->index)->ttft_us = row->prefill_ttft_us;
+    fleet_outcome(f, r->index)->was_injected = 1;
     fleet_over(f, r, FLEET_DROPPED_AT_DECODE_KV, "");
 }
 
@@ -367,7 +367,6 @@ static void
 split_failed(fleet_t *f, fleet_request_t *r, model_end_t end)
 {
     if (end == MODEL_UNSERVABLE) {
-        fleet_outcome(f, r->index)->was_injected = 0;
         fleet_over(f, r, FLEET_UNSERVABLE, "");
         return;
     }
@@ -450,6 +449,7 @@ split_over(fleet_t *f, const split_finished_t *finished)
 
     call = &f->memory->halves[finished->split]->call;
     row->completion_us = f->clock_us;
+    outcome->was_injected = 1;
 
     if (finished->end == SPLIT_TIMED_OUT) {
         split_measure(f, finished->split, outcome);
