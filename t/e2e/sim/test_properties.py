@@ -16,6 +16,7 @@ AT_ONCE = 50
 SCORERS = ("prefix-affinity", "precise-prefix-cache", "no-hit-lru",
            "queue-depth", "kv-utilization", "load-balance", "active-requests",
            "running-requests", "load-aware", "vllm-dp", "lora-affinity")
+CLASSES = ("critical", "standard", "batch", "sheddable", "background")
 
 
 def sim(*args, code=0, cwd=None):
@@ -32,7 +33,33 @@ def blis(tmp_path_factory):
 
 # --- any configuration
 
-def workload(r):
+CLIENT = """  - {{id: {0}, tenant_id: {1}, slo_class: {2},
+     rate_fraction: {3}, prefix_group: {4}, prefix_length: 96,
+     timeout: {5}, slo_target_us: {6},
+     arrival: {{process: gamma, cv: 3.0}},
+     input_distribution: {{type: exponential, params: {{mean: {7}}}}},
+     output_distribution: {{type: exponential, params: {{mean: {8}}}}}}}
+"""
+
+
+def specification(r, folder):
+    """Several classes and tenants at once."""
+    spec = folder / "spec.yaml"
+    spec.write_text(
+        f"version: '2'\nseed: {r.randint(1, 999)}\n"
+        f"aggregate_rate: {r.choice((20, 200, 2000))}\n"
+        f"num_requests: {r.randint(1, 400)}\nclients:\n" + "".join(
+            CLIENT.format(i, r.choice("pqr"), r.choice(CLASSES), r.random(),
+                          r.choice("gh"), r.choice((200_000, 5_000_000)),
+                          r.choice((0, 30_000)), r.choice((5, 300)),
+                          r.choice((3, 60)))
+            for i in range(r.randint(2, 4))))
+    return "--workload-spec", spec
+
+
+def workload(r, folder):
+    if r.random() < .5:
+        return specification(r, folder)
     load = ("--rate", r.choice((5, 20, 100, 1000)))
     if r.random() < .2:
         load = ("--concurrency", r.randint(1, 40), "--think-time-ms",
@@ -50,12 +77,12 @@ def workload(r):
 
 def replicas(r):
     return ("--num-instances", r.choice((1, 2, 3, 8, 33)),
-            "--total-kv-blocks", r.choice((30, 200, 2000, 20000)),
+            "--total-kv-blocks", r.choice((30, 200, 2000, 20000, 20000)),
             "--block-size-in-tokens", r.choice((1, 8, 16, 64)),
             "--max-num-seqs", r.choice((1, 4, 256)),
             "--max-num-batched-tokens", r.choice((16, 512, 2048)),
             "--long-prefill-token-threshold", r.choice((0, 0, 64)),
-            "--max-model-len", r.choice((64, 1000, 40960)),
+            "--max-model-len", r.choice((64, 1000, 40960, 40960)),
             "--scheduler", r.choice(("fcfs", "priority-fcfs", "sjf",
                                      "reverse-priority")),
             "--preemption-policy", r.choice(("fcfs", "priority")),
@@ -85,14 +112,14 @@ def flow(r):
     return ("--flow-control",
             "--saturation-detector", r.choice(("never", "utilization",
                                                "concurrency")),
-            "--max-concurrency", r.choice((1, 4, 100)),
+            "--max-concurrency", r.choice((1, 2, 4, 100)),
             "--dispatch-order", r.choice(("fifo", "priority",
                                           "slo-deadline")),
             "--fairness-policy", r.choice(("global-strict", "round-robin")),
             "--max-gateway-queue-depth", r.choice((0, 5, 50)),
             "--per-band-capacity", r.choice((0, 3)),
             "--usage-limit-threshold", r.choice((1, .5)),
-            "--request-ttl", r.choice((0, 5000, 10**6)),
+            "--request-ttl", r.choice((0, 0, 5000, 10**6)),
             "--dispatch-tick-interval", r.choice((1000, 137)),
             *r.sample(("--queue-shedding", "--in-flight-eviction"),
                       r.randint(0, 2)))
@@ -109,23 +136,23 @@ def pools(r):
             *r.sample(("--pd-transfer-contention",), r.randint(0, 1)))
 
 
-def configuration(seed):
+def configuration(seed, folder):
     r = random.Random(seed)
-    return ("--seed", seed, *workload(r), *replicas(r), *gateway(r), *flow(r),
-            *pools(r))
+    return ("--seed", seed, *workload(r, folder), *replicas(r), *gateway(r),
+            *flow(r), *pools(r))
 
 
 @pytest.mark.parametrize("first", range(0, RUNS, AT_ONCE))
-def test_invariants_hold_in_any_configuration(first):
+def test_invariants_hold_in_any_configuration(tmp_path, first):
     for seed in range(first, first + AT_ONCE):
-        sim("run", "--check", *configuration(seed))
+        sim("run", "--check", *configuration(seed, tmp_path))
 
 
 def test_equal_seeds_give_equal_bytes(tmp_path):
     for seed in range(0, RUNS, 20):
         said = set()
         for table in (tmp_path / "a", tmp_path / "b"):
-            got = sim("run", *configuration(seed), "--text",
+            got = sim("run", *configuration(seed, tmp_path), "--text",
                       "--results-tsv", table)
             said.add((got.stdout, table.read_text()))
         assert len(said) == 1

@@ -1,0 +1,96 @@
+"""What llmgw-sim refuses: one line that says where and what, and status 2."""
+
+import subprocess
+
+import pytest
+
+from llmgw import place
+
+SIM = place.binary("llmgw-sim")
+HEADER = ("trace_version: 3\ntime_unit: microseconds\nmode: generated\n"
+          "warm_up_requests: 0\n")
+COLUMNS = ("request_id,client_id,tenant_id,slo_class,session_id,round_index,"
+           "prefix_group,prefix_length,streaming,input_tokens,output_tokens,"
+           "text_tokens,image_tokens,audio_tokens,video_tokens,reason_ratio,"
+           "model,deadline_us,server_input_tokens,arrival_time_us,"
+           "send_time_us,first_chunk_time_us,last_chunk_time_us,num_chunks,"
+           "status,error_message,finish_reason\n")
+ROW = "0,a,ta,batch,,0,,0,false,10,5,0,0,0,0,0,,0,0,7,7,0,0,0,ok,,\n"
+
+
+def refused(*args):
+    got = subprocess.run([SIM, *map(str, args)], capture_output=True,
+                         text=True)
+    lines = got.stderr.splitlines()
+    assert (got.returncode, got.stdout, len(lines)) == (2, "", 1), (args, got)
+    assert lines[0].startswith("llmgw-sim")
+    return lines[0]
+
+
+@pytest.mark.parametrize("flags,what", [
+    (("--num-instances", "0"), "--num-instances"),
+    (("--num-instances", "100000"), "--num-instances"),
+    (("--rate", "nan"), "--rate"),
+    (("--rate", "-1"), "--rate"),
+    (("--num-requests", "1000000000"), "--num-requests"),
+    (("--no-such-flag", "1"), "--no-such-flag"),
+    (("--model", "no/such-model"), "no/such-model"),
+    (("--hardware", "Z80"), "Z80"),
+    (("--latency-model", "guess"), "guess"),
+    (("--alpha-coeffs", "1,2,3"), "--beta-coeffs"),
+    (("--alpha-coeffs", "1,nan", "--beta-coeffs", "1"), "--alpha-coeffs"),
+    (("--routing-policy", "best"), "best"),
+    (("--admission-policy", "maybe"), "maybe"),
+    (("--scheduler", "lifo"), "lifo"),
+    (("--preemption-policy", "none"), "none"),
+    (("--token-bucket-capacity", "0"), "bucket"),
+    (("--semantics", "book"), "book"),
+    (("--encode-instances", "1"), "--encode-instances"),
+    (("--prefill-instances", "1"), "pool"),
+    (("--num-instances", "2", "--prefill-instances", "2",
+      "--decode-instances", "2"), "pool"),
+    (("--flow-control", "--dispatch-order", "lifo"), "lifo"),
+    (("--flow-control", "--usage-limit-threshold", "0"), "usage limit"),
+    (("--flow-control", "--slo-targets", "critical"), "critical"),
+    (("--policy-config", "/nowhere.yaml"), "/nowhere.yaml"),
+])
+def test_bad_flag(flags, what):
+    assert what in refused("run", *flags)
+
+
+@pytest.mark.parametrize("scorers", [
+    "no-such:1", "queue-depth:1,queue-depth:2", "queue-depth:0",
+    "queue-depth:-1", "queue-depth:nan", "queue-depth:inf", "queue-depth"])
+def test_bad_scorers(scorers):
+    assert "--routing-scorers" in refused(
+        "run", "--routing-policy", "weighted", "--routing-scorers", scorers)
+
+
+@pytest.mark.parametrize("text,line", [
+    ("admission: {policy: tier-shed}\nno_such_key: 1\n", 2),
+    ("admission:\n  tier_shed_threshold: -1\n", 2),
+    ("admission:\n  policy: tier-shed\n  gaie_kv_threshold: .nan\n", 3),
+    ("tenant_budgets:\n  ta: 0.5\n  tb: 1.5\n", 3),
+    ("admission:\n  slo_priorities: {critical: 101}\n", 2),
+    ("admission: [\n", 2),
+])
+def test_bad_policy_bundle(tmp_path, text, line):
+    bundle = tmp_path / "p.yaml"
+    bundle.write_text(text)
+    assert f"{bundle}:{line}: " in refused("run", "--policy-config", bundle)
+
+
+@pytest.mark.parametrize("header,data,where", [
+    (HEADER + "colour: red\n", COLUMNS + ROW, "t.yaml:5: "),
+    (HEADER, COLUMNS + ROW[:40] + "\n", "t.csv:2: "),
+    (HEADER, COLUMNS + ROW + ROW.replace(",10,5,", ",-10,5,"), "t.csv:3: "),
+    (HEADER, COLUMNS + ROW.replace("7,7", "nan,7"), "t.csv:2: "),
+    (HEADER, COLUMNS.replace("model", "colour") + ROW, "t.csv:1: "),
+    (HEADER, "", "t.csv"),
+])
+def test_bad_trace(tmp_path, header, data, where):
+    (tmp_path / "t.yaml").write_text(header)
+    (tmp_path / "t.csv").write_text(data)
+    assert f"{tmp_path}/{where}" in refused(
+        "replay", "--trace-header", tmp_path / "t.yaml", "--trace-data",
+        tmp_path / "t.csv")
