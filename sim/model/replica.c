@@ -80,10 +80,6 @@ model_replica_arrive(model_replica_t *replica, model_request_t *request,
 {
     int64_t  us;
 
-    if (now_us > replica->ended_us) {
-        replica->ended_us = now_us;
-    }
-
     request->state = MODEL_REQUEST_PENDING;
     replica_was_at(replica, now_us);
     us = model_latency_queueing(&replica->config->latency,
