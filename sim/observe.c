@@ -266,11 +266,28 @@ observe_header(observe_t *o)
 
 
 static int
+record_order(const void *a, const void *b)
+{
+    const work_record_t  *x, *y;
+
+    x = a;
+    y = b;
+
+    return x->request_id < y->request_id ? -1 : x->request_id > y->request_id;
+}
+
+
+static int
 observe_write(observe_t *o)
 {
     char  path[4096];
 
     observe_header(o);
+
+    if (o->trace.n > 0) {
+        qsort(o->trace.records, o->trace.n, sizeof(o->trace.records[0]),
+              record_order);
+    }
 
     if (work_trace_write(&o->trace, o->options.trace_header,
                          o->options.trace_data, &o->error) != 0)

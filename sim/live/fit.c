@@ -5,42 +5,41 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/live/clock.h"
 #include "sim/report/figure/json.h"
 
 /*
  * Tokens of one step come at nearly one time.  A window is moved by this part
- * of a step, so that none of them falls on its edge.
+ * of its mean step, so that none of them falls on its edge; a step without
+ * prompts is shorter than the mean.
  */
-#define EDGE  0.4
+#define EDGE  0.2
 
 /* Fewer requests say nothing. */
 #define LEAST_REQUESTS  20
 #define LEAST_IDLE      10
 
-/* A request that was served, as far as fitting asks. */
-typedef struct {
-    int64_t   send_us;
-    int64_t   first_us;
-    int64_t   last_us;
-    uint32_t  tokens;
-    uint32_t  prompt;               /* tokens to be prefilled */
-} served_t;
+/* Rounds of guessing when tokens came; few change the third digit. */
+#define GUESSES         12
 
 typedef struct {
-    served_t    *served;            /* by time of sending */
-    size_t       n;
-    int64_t     *firsts;            /* ascending: when prompts were done */
-    double      *prompts;           /* prefilled up to each, beginning with 0 */
-    int64_t     *decoded;           /* ascending: when tokens came */
-    size_t       ndecoded;
-    live_row_t  *rows;
+    live_served_t  *served;         /* by time of sending */
+    size_t          n;
+    int64_t        *firsts;         /* ascending: when prompts were done */
+    double         *prompts;        /* prefilled up to each, beginning with 0 */
+    int64_t        *times;          /* when tokens came, by request */
+    int64_t        *decoded;        /* the same, ascending */
+    size_t          ntimes;
+    live_row_t     *rows;
+    live_clock_t    clock;
+    int             guessed;        /* some times are not known */
 } fitter_t;
 
 
 static int
 served_order(const void *a, const void *b)
 {
-    const served_t  *x, *y;
+    const live_served_t  *x, *y;
 
     x = a;
     y = b;
@@ -52,7 +51,7 @@ served_order(const void *a, const void *b)
 static int
 first_order(const void *a, const void *b)
 {
-    const served_t  *x, *y;
+    const live_served_t  *x, *y;
 
     x = a;
     y = b;
@@ -114,26 +113,64 @@ prefilled(const work_record_t *r)
 }
 
 
-/* When the tokens behind the first came, known or evenly spread. */
+/* When the tokens behind the first came, if that is known. */
 static void
-add_decoded(fitter_t *f, const work_record_t *r, const work_itl_t *itl)
+add_decoded(fitter_t *f, live_served_t *s, const work_record_t *r,
+    const work_itl_t *itl)
 {
     size_t               n;
-    double               step;
     uint32_t             i;
     const work_chunk_t  *chunks;
 
     n = 0;
     chunks = itl != NULL ? work_itl_of(itl, r->request_id, &n) : NULL;
-    step = r->output_tokens > 1
-           ? (double) (r->last_chunk_us - r->first_chunk_us)
-             / (r->output_tokens - 1) : 0;
+    s->decoded = f->ntimes;
+    s->is_known = n == r->output_tokens;
+    f->ntimes += r->output_tokens - 1;
+    f->guessed |= !s->is_known;
 
-    for (i = 1; i < r->output_tokens; i++) {
-        f->decoded[f->ndecoded++]
-            = n == r->output_tokens ? chunks[i].at_us
-              : r->first_chunk_us + (int64_t) (step * i);
+    for (i = 1; s->is_known && i < r->output_tokens; i++) {
+        f->times[s->decoded + i - 1] = chunks[i].at_us;
     }
+}
+
+
+/*
+ * Guesses the other tokens: each request's as evenly spread over the steps that
+ * the engine made meanwhile.
+ */
+static void
+guess_decoded(fitter_t *f)
+{
+    size_t          i;
+    double          from, to;
+    uint32_t        k;
+    live_served_t  *s;
+
+    for (i = 0; i < f->n; i++) {
+        s = &f->served[i];
+
+        if (s->is_known || s->tokens < 2) {
+            continue;
+        }
+
+        from = live_clock_steps(&f->clock, s->first_us);
+        to = live_clock_steps(&f->clock, s->last_us);
+
+        for (k = 1; k < s->tokens; k++) {
+            f->times[s->decoded + k - 1]
+                = live_clock_time(&f->clock, from + (to - from) * k
+                                             / (s->tokens - 1));
+        }
+    }
+}
+
+
+static void
+sort_decoded(fitter_t *f)
+{
+    memcpy(f->decoded, f->times, f->ntimes * sizeof(f->times[0]));
+    qsort(f->decoded, f->ntimes, sizeof(f->decoded[0]), time_order);
 }
 
 
@@ -141,7 +178,7 @@ static int
 fitter_init(fitter_t *f, const work_trace_t *trace, const work_itl_t *itl)
 {
     size_t                i, tokens;
-    served_t             *s;
+    live_served_t        *s;
     const work_record_t  *r;
 
     memset(f, 0, sizeof(*f));
@@ -155,10 +192,11 @@ fitter_init(fitter_t *f, const work_trace_t *trace, const work_itl_t *itl)
     f->firsts = calloc(trace->n + 1, sizeof(*f->firsts));
     f->prompts = calloc(trace->n + 1, sizeof(*f->prompts));
     f->rows = calloc(trace->n + 1, sizeof(*f->rows));
+    f->times = calloc(tokens + 1, sizeof(*f->times));
     f->decoded = calloc(tokens + 1, sizeof(*f->decoded));
 
     if (f->served == NULL || f->firsts == NULL || f->prompts == NULL
-        || f->rows == NULL || f->decoded == NULL)
+        || f->rows == NULL || f->times == NULL || f->decoded == NULL)
     {
         return -1;
     }
@@ -173,11 +211,10 @@ fitter_init(fitter_t *f, const work_trace_t *trace, const work_itl_t *itl)
             s->last_us = r->last_chunk_us;
             s->tokens = r->output_tokens;
             s->prompt = prefilled(r);
-            add_decoded(f, r, itl);
+            add_decoded(f, s, r, itl);
         }
     }
 
-    qsort(f->decoded, f->ndecoded, sizeof(f->decoded[0]), time_order);
     qsort(f->served, f->n, sizeof(f->served[0]), first_order);
 
     for (i = 0; i < f->n; i++) {
@@ -187,7 +224,7 @@ fitter_init(fitter_t *f, const work_trace_t *trace, const work_itl_t *itl)
 
     qsort(f->served, f->n, sizeof(f->served[0]), served_order);
 
-    return 0;
+    return live_clock_init(&f->clock, f->served, f->n);
 }
 
 
@@ -198,13 +235,15 @@ fitter_done(fitter_t *f)
     free(f->firsts);
     free(f->prompts);
     free(f->rows);
+    free(f->times);
     free(f->decoded);
+    live_clock_done(&f->clock);
 }
 
 
 /* The equation of one request. */
 static void
-make_row(const fitter_t *f, const served_t *s, live_row_t *row)
+make_row(const fitter_t *f, const live_served_t *s, live_row_t *row)
 {
     int64_t  edge, from, to;
 
@@ -216,8 +255,8 @@ make_row(const fitter_t *f, const served_t *s, live_row_t *row)
     row->x[0] = s->tokens - 1;
     row->x[1] = f->prompts[count_until(f->firsts, f->n, to)]
                 - f->prompts[count_until(f->firsts, f->n, from)];
-    row->x[2] = (double) (count_until(f->decoded, f->ndecoded, to)
-                          - count_until(f->decoded, f->ndecoded, from));
+    row->x[2] = (double) (count_until(f->decoded, f->ntimes, to)
+                          - count_until(f->decoded, f->ntimes, from));
 }
 
 
@@ -230,7 +269,7 @@ fit_alpha(fitter_t *f, live_fit_t *fit)
 {
     size_t           i;
     int64_t          busy_us;
-    served_t        *s;
+    live_served_t   *s;
     live_row_t      *row;
     live_solution_t  solution;
 
@@ -272,38 +311,79 @@ fit_alpha(fitter_t *f, live_fit_t *fit)
 }
 
 
+/* One equation of each request that says something; how many. */
+static size_t
+make_rows(fitter_t *f, int64_t warm_up)
+{
+    size_t  i, n;
+
+    sort_decoded(f);
+    n = 0;
+
+    for (i = 0; i < f->n; i++) {
+        if (f->served[i].tokens > 1 && i >= (size_t) warm_up) {
+            make_row(f, &f->served[i], &f->rows[n++]);
+        }
+    }
+
+    return n;
+}
+
+
+/*
+ * Where tokens' times are guessed, a fit makes better guesses, and those a
+ * better fit.
+ */
+static int
+solve(fitter_t *f, int64_t warm_up, live_fit_t *fit,
+    live_solution_t *solution)
+{
+    int     round, rounds;
+    double  even[3] = { 1, 0, 0 };
+
+    rounds = f->guessed ? GUESSES : 1;
+    live_clock_set(&f->clock, even);
+
+    for (round = 0; round < rounds; round++) {
+        guess_decoded(f);
+        fit->requests = make_rows(f, warm_up);
+
+        if (live_solve(f->rows, fit->requests, 3, solution) != 0) {
+            return -1;
+        }
+
+        live_clock_set(&f->clock, solution->b);
+    }
+
+    return 0;
+}
+
+
 int
 live_fit(const work_trace_t *trace, const work_itl_t *itl, int64_t warm_up,
     live_fit_t *fit, work_error_t *error)
 {
     int              rc;
-    size_t           i;
     fitter_t         f;
     live_solution_t  solution;
 
     memset(fit, 0, sizeof(*fit));
-    rc = fitter_init(&f, trace, itl) != 0
-         ? work_fail(error, trace->data_file, 0, "no memory left") : 0;
 
-    for (i = 0; rc == 0 && i < f.n; i++) {
-        if (f.served[i].tokens > 1 && i >= (size_t) warm_up) {
-            make_row(&f, &f.served[i], &f.rows[fit->requests++]);
-        }
-    }
+    if (fitter_init(&f, trace, itl) != 0) {
+        rc = work_fail(error, trace->data_file, 0, "no memory left");
 
-    if (rc == 0 && fit->requests < LEAST_REQUESTS) {
-        rc = work_fail(error, trace->data_file, 0, "%zu requests with two "
-                       "tokens or more were served; a fit needs %d",
-                       fit->requests, LEAST_REQUESTS);
-    }
+    } else if (make_rows(&f, warm_up) < LEAST_REQUESTS) {
+        rc = work_fail(error, trace->data_file, 0, "a fit needs %d requests "
+                       "that were served with two tokens or more",
+                       LEAST_REQUESTS);
 
-    if (rc == 0 && live_solve(f.rows, fit->requests, 3, &solution) != 0) {
+    } else if (solve(&f, warm_up, fit, &solution) != 0) {
         rc = work_fail(error, trace->data_file, 0, "the batches are too even "
                        "to tell the coefficients apart: vary rate and "
                        "lengths");
-    }
 
-    if (rc == 0) {
+    } else {
+        rc = 0;
         memcpy(fit->beta, solution.b, sizeof(fit->beta));
         memcpy(fit->beta_error, solution.error, sizeof(fit->beta_error));
         fit->scale_us = solution.scale;
