@@ -126,42 +126,6 @@ sim_write_trace(const sim_job_t *job, const fleet_result_t *result)
 
 /* --- the run */
 
-/* By the gateway that the settings ask for. */
-static int
-sim_serve(const sim_job_t *job, fleet_config_t *fleet,
-    const fleet_watch_t *watch, fleet_result_t *result,
-    char error[REPORT_ERROR_BYTES])
-{
-    int                rc;
-    work_arena_t       arena;
-    work_error_t       wrong;
-    gateway_config_t   config;
-    gateway_counts_t   counts;
-
-    if (job->settings->gateway == NULL) {
-        return fleet_run(fleet, job->work, watch, result, error,
-                         REPORT_ERROR_BYTES);
-    }
-
-    memset(&arena, 0, sizeof(arena));
-    gateway_config_init(&config);
-    rc = gateway_config_read(&config, job->settings->gateway, fleet->replicas,
-                             &arena, &wrong);
-
-    if (rc != 0) {
-        snprintf(error, REPORT_ERROR_BYTES, "%s", wrong.text);
-
-    } else {
-        rc = gateway_run(fleet, &config, job->work, result, &counts, error,
-                         REPORT_ERROR_BYTES);
-    }
-
-    work_arena_done(&arena);
-
-    return rc;
-}
-
-
 static int
 sim_run(const sim_job_t *job, fleet_config_t *config, report_t *report)
 {
@@ -172,7 +136,9 @@ sim_run(const sim_job_t *job, fleet_config_t *config, report_t *report)
     memset(&result, 0, sizeof(result));
     rc = 0;
 
-    switch (sim_serve(job, config, &report->watch, &result, error)) {
+    switch (gateway_serve(job->settings->gateway, config, job->work,
+                          &report->watch, &result, error, sizeof(error)))
+    {
 
     case 0:
         break;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/gateway/gateway.h"
 #include "sim/variant.h"
 
 
@@ -169,8 +170,8 @@ variant_run(variant_run_t *v, variant_source_t *source,
         return -1;
     }
 
-    if (fleet_run(&v->plan.fleet, &v->work, watch, &v->result, error,
-                  VARIANT_ERROR_BYTES) != 0)
+    if (gateway_serve(settings->gateway, &v->plan.fleet, &v->work, watch,
+                      &v->result, error, VARIANT_ERROR_BYTES) != 0)
     {
         return -1;
     }

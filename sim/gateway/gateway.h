@@ -19,7 +19,7 @@
 #define GATEWAY_H
 
 #include "core/resume.h"
-#include "sim/fleet/config.h"
+#include "sim/fleet/fleet.h"
 #include "sim/fleet/result.h"
 #include "sim/gateway/config.h"
 #include "sim/work/request.h"
@@ -58,11 +58,21 @@ typedef struct {
 
 /*
  * Runs it.  *result is zeroed by the caller, and filled as by fleet_run().
- * Sessions whose rounds depend on answers are refused.  0, or -1 and one line
- * in error; then *result is still to be freed.
+ * Refused are sessions whose rounds depend on answers, and BLIS's admission
+ * and queue.  0; or one line in error and -1, or FLEET_BROKEN: fleet->checks,
+ * and a place is left taken or a capacity exceeded.  *result is to be freed in
+ * any case.
  */
 int gateway_run(const fleet_config_t *fleet, const gateway_config_t *config,
     work_t *work, fleet_result_t *result, gateway_counts_t *counts,
     char *error, size_t bytes);
+
+/*
+ * The same by the settings in a file; without one (NULL), by BLIS's gateway:
+ * fleet_run().
+ */
+int gateway_serve(const char *file, const fleet_config_t *fleet, work_t *work,
+    const fleet_watch_t *watch, fleet_result_t *result, char *error,
+    size_t bytes);
 
 #endif /* GATEWAY_H */

@@ -1,6 +1,7 @@
 
 /* Sets a run up, walks from event to event, and tells what is left. */
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -486,24 +487,66 @@ gateway_free(gateway_t *g)
 }
 
 
+/* What a gateway of our own decides otherwise. */
+static const char *
+gateway_refuses(const fleet_config_t *fleet, const work_t *work)
+{
+    if (work->sessions != NULL) {
+        return "sessions in a closed loop do not go through --gateway";
+    }
+
+    return fleet->flow.is_on || fleet->admission.has_budgets
+           || fleet->admission.rule != LLMGW_RULE_ALWAYS
+           || fleet_has_pools(fleet)
+           ? "--gateway has neither BLIS's admission policies nor its flow "
+             "control, and no pools"
+           : NULL;
+}
+
+
+/* With --check. */
+static int
+gateway_check(gateway_t *g)
+{
+    const gateway_counts_t  *counts = g->counts;
+
+    if (counts->left_in_flight != 0 || counts->overtaken != 0
+        || (g->config->capacity != 0
+            && counts->capacity_peak > g->config->capacity))
+    {
+        (void) snprintf(g->error, g->error_bytes, "%" PRIu64 " places were "
+                        "left taken, %" PRIu64 " requests overtaken, %" PRIu64
+                        " at one replica", counts->left_in_flight,
+                        counts->overtaken, counts->capacity_peak);
+        return FLEET_BROKEN;
+    }
+
+    return 0;
+}
+
+
 int
 gateway_run(const fleet_config_t *fleet, const gateway_config_t *config,
     work_t *work, fleet_result_t *result, gateway_counts_t *counts,
     char *error, size_t bytes)
 {
+    int                rc;
     gateway_t          g;
+    const char        *why;
     gateway_memory_t  *memory;
 
     if (fleet_config_check(fleet, error, bytes) != 0) {
         return -1;
     }
 
-    if (work->sessions != NULL) {
-        (void) snprintf(error, bytes, "sessions in a closed loop do not go "
-                        "through a gateway of our own");
+    why = gateway_refuses(fleet, work);
+
+    if (why != NULL) {
+        (void) snprintf(error, bytes, "%s", why);
         return -1;
     }
 
+    rc = 0;
     memset(&g, 0, sizeof(g));
     memset(counts, 0, sizeof(*counts));
     g.fleet = fleet;
@@ -523,9 +566,10 @@ gateway_run(const fleet_config_t *fleet, const gateway_config_t *config,
         gateway_finish_replicas(&g);
         gateway_finish_counts(&g);
         gateway_name_counts(&g, memory);
+        rc = fleet->checks ? gateway_check(&g) : 0;
     }
 
     gateway_free(&g);
 
-    return g.failed ? -1 : 0;
+    return g.failed ? -1 : rc;
 }

@@ -80,6 +80,14 @@ update: {at: 5, drain: 1, restart: 1, parallel: 2}
     assert gateway["updated"] == 14
 
 
+def test_blis_queue_and_checks(blis, tmp_path):
+    file = tmp_path / "gateway.yaml"
+    file.write_text(CRASH)
+    got = replay(blis, file, "--flow-control")
+    assert got.returncode == 2 and "nor its flow control" in got.stderr
+    assert replay(blis, file, "--check").returncode == 0
+
+
 @pytest.mark.parametrize("text, what", [
     ("capacity: -1\n", ":1: "),
     ("\nqueue: {size: 10, sise: 3}\n", ":2: "),
