@@ -98,6 +98,7 @@ faults_crash(gateway_t *g, uint32_t replica, int is_silent)
     }
 
     model_replica_crash(node->model, faults_lost, g);
+    model_replica_stall(node->model, 0);        /* what hung is gone */
     gateway_node_changed(g, replica);
     news_tell(g, replica);
 }

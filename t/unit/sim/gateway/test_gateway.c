@@ -136,6 +136,30 @@ replica_that_hangs_loses_no_stream(void **state)
 
 
 static void
+restart_mends_a_replica_that_hangs(void **state)
+{
+    size_t            i, n;
+    gateway_scene_t   scene;
+
+    gateway_scene_init(&scene, 4);
+    gateway_scene_ask(&scene, 3000, 5000, 100, 20);
+    gateway_scene_fault(&scene, GATEWAY_STALL, 2, 1, SECOND, 0);
+    gateway_scene_fault(&scene, GATEWAY_CRASH, 2, 1, 6 * SECOND, SECOND);
+    gateway_scene_run(&scene);
+    n = 0;
+
+    for (i = 0; i < scene.result.n; i++) {
+        n += scene.result.outcomes[i].replica == 2
+             && scene.result.outcomes[i].route_us > 8 * SECOND;
+    }
+
+    assert_int_equal(gateway_scene_count(&scene, FLEET_COMPLETED), 3000);
+    assert_true(n > 100);
+    gateway_scene_done(&scene);
+}
+
+
+static void
 circuit_opens_on_a_replica_that_is_too_slow(void **state)
 {
     gateway_scene_t  scene;
@@ -359,6 +383,7 @@ main(void)
         cmocka_unit_test(crash_of_two_of_sixteen_loses_no_stream),
         cmocka_unit_test(machines_that_die_silently_lose_no_stream),
         cmocka_unit_test(replica_that_hangs_loses_no_stream),
+        cmocka_unit_test(restart_mends_a_replica_that_hangs),
         cmocka_unit_test(circuit_opens_on_a_replica_that_is_too_slow),
         cmocka_unit_test(queue_is_first_in_first_out_within_exact_capacity),
         cmocka_unit_test(
