@@ -12,7 +12,7 @@ import pytest
 
 from llmgw import clients, gguf, place, sse
 from llmgw.place import SLOW
-from llmgw.real import EXACT, LlamaServer
+from llmgw.real import LlamaServer
 from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(
@@ -114,7 +114,7 @@ ASKS = {
 @pytest.fixture(scope="module")
 def three(shared):
     """One server behind an adapter of each kind that fits: {kind: nginx}."""
-    made, first = {}, None
+    made = {}
     file = shared.dir / "model.gguf"
     gguf.write(file, blank=False, template=TEMPLATE)
     first = shared.engines["e1"] = LlamaServer(shared, "e1", file).start()
@@ -220,7 +220,7 @@ def test_client_that_leaves_ends_its_request(cluster):
 
 def test_more_streams_than_slots_wait(cluster):
     nginx = fleet(cluster, 1, pool="llmgw_queue 100;")
-    results = play(nginx, [sse.chat(f"wait {i}", stream=True)
+    results = Play(nginx, [sse.chat(f"wait {i}", stream=True)
                            for i in range(40)]).results()
     for got in results:
         assert got.error is None and got.done == 1, got
@@ -280,14 +280,9 @@ class Play:
         return self.got
 
 
-def play(nginx, bodies):
-    return Play(nginx, bodies)
-
-
 TOKENS = 60
 STREAMS = 12
-VICTIMS = {"server": ("engines",), "adapter": ("replicas",),
-           "both": ("engines", "replicas")}
+VICTIMS = ("server", "adapter", "both")
 MOMENTS = (0, 1, 7, "last")
 
 
@@ -300,8 +295,10 @@ def asks(api):
 
 
 def parts(cluster, victim):
-    return [getattr(cluster, kind)[{"engines": "e1", "replicas": "a1"}[kind]]
-            for kind in VICTIMS[victim]]
+    """What is lost of the first server and its adapter."""
+    server, adapter = cluster.engines["e1"], cluster.replicas["a1"]
+    return {"server": [server], "adapter": [adapter],
+            "both": [server, adapter]}[victim]
 
 
 @pytest.mark.parametrize("api", ("chat", "completions"))
@@ -312,7 +309,7 @@ def test_loss_is_not_noticed(cluster, victim, act, api):
     undisturbed one."""
     nginx = fleet(cluster, 3, layers=40)
     bodies = asks(api)
-    whole = play(nginx, bodies)
+    whole = Play(nginx, bodies)
     right = whole.results()
     direct = [told(cluster.engines["e2"].target, b) for b in bodies]
     for got, own in zip(right, direct):
@@ -320,7 +317,7 @@ def test_loss_is_not_noticed(cluster, victim, act, api):
     assert any(c in r.text[0] for r in right for c in gguf.SPELLED)
     for moment in MOMENTS:
         begun = cluster.engines["e1"].metric("n_decode_total")
-        streams = play(nginx, bodies)
+        streams = Play(nginx, bodies)
         if moment == 0:
             wait_for(lambda: cluster.engines["e1"].metric("n_decode_total")
                      > begun, 10, "a request at the server", interval=0)
@@ -348,7 +345,7 @@ def test_frozen_server_is_stalled(cluster):
     """It answers nothing at all, so that takes ten seconds of silence."""
     nginx = fleet(cluster, 1, timeout="60s", layers=60)
     server = cluster.engines["e1"]
-    streams = play(nginx, [sse.chat("long", stream=True, max_tokens=1500,
+    streams = Play(nginx, [sse.chat("long", stream=True, max_tokens=1500,
                                     ignore_eos=True)])
     wait_for(lambda: streams.events[0], 20, "its first token")
     at = time.monotonic()
@@ -372,7 +369,7 @@ def test_streams_that_cannot_go_on_end_with_an_error(cluster):
                           ignore_eos=True),
                  sse.chat("x", tools=TOOLS, tool_choice="required",
                           logit_bias={str(EQUALS): 20}, max_tokens=600)):
-        streams = play(nginx, [{**body, "stream": True}])
+        streams = Play(nginx, [{**body, "stream": True}])
         wait_for(lambda: streams.events[0] >= 3, 20, "some tokens")
         busy = [e for e in cluster.engines.values()
                 if e.metric("requests_processing")]
@@ -388,9 +385,9 @@ def test_streams_that_cannot_go_on_end_with_an_error(cluster):
 # --- what docs/engines.md says of exactness
 
 def test_text_is_the_same_whoever_is_in_the_batch(cluster):
-    nginx = fleet(cluster, 1, args=EXACT)
+    nginx = fleet(cluster, 1)
     bodies = [sse.chat(f"batch {i}", stream=True) for i in range(8)]
     alone = [told(nginx.api, body) for body in bodies]
     for _ in range(5):
-        for got, own in zip(play(nginx, bodies).results(), alone):
+        for got, own in zip(Play(nginx, bodies).results(), alone):
             same(got, own)
