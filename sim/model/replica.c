@@ -482,24 +482,3 @@ model_replica_step_end(const model_replica_t *replica)
 {
     return replica->step_end_us;
 }
-
-
-size_t
-model_replica_bytes(const model_replica_t *replica)
-{
-    const model_batch_t  *batch;
-
-    batch = &replica->batch;
-
-    return sizeof(model_replica_t)
-           + batch->capacity * (sizeof(model_request_t *) + sizeof(uint64_t)
-                                + sizeof(model_prefill_t) + sizeof(uint32_t))
-           + replica->queue.capacity * sizeof(model_request_t *)
-           + (replica->pending.capacity + replica->deadlines.capacity)
-             * sizeof(model_moment_t)
-           + replica->kv.capacity * sizeof(model_block_t)
-           + (replica->kv.names.nplaces + replica->kv.changes.nplaces)
-             * sizeof(model_hash_t)
-           + replica->gaps.capacity * (sizeof(int64_t) + sizeof(int32_t))
-           + replica->gaps.spans_capacity * sizeof(model_span_t);
-}

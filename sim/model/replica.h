@@ -88,7 +88,6 @@ typedef struct {
     uint64_t  output_tokens;            /* of those that completed */
     uint64_t  steps;
     uint64_t  queue_sum;                /* queue_depth, summed over steps */
-    uint64_t  batch_sum;
     int64_t   ttft_sum_us;              /* of those that completed */
     uint64_t  blocks_peak;
     double    block_us;                 /* blocks in use x time */
@@ -179,8 +178,5 @@ void model_replica_gaps(const model_replica_t *replica,
  */
 int model_replica_check(const model_replica_t *replica, char *error,
     size_t bytes);
-
-/* Bytes that it takes. */
-size_t model_replica_bytes(const model_replica_t *replica);
 
 #endif /* MODEL_REPLICA_H */

@@ -5,8 +5,7 @@
  * The caller owns the struct and what it points to, from
  * model_replica_arrive() until the hook `ended`, model_replica_remove() or
  * model_replica_crash() gives it back.  A struct that is zeroed and filled in
- * its first part is a new request; model_request_renew() makes one out of an
- * old one.
+ * its first part is a new request.
  */
 
 #ifndef MODEL_REQUEST_H
@@ -81,9 +80,5 @@ struct model_request_s {
                                            it has been in since */
     uint32_t         spans;             /* and earlier such runs; 0: none */
 };
-
-
-/* Forgets what the machine knows of it.  It must not be at a replica. */
-void model_request_renew(model_request_t *request);
 
 #endif /* MODEL_REQUEST_H */

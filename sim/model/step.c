@@ -328,7 +328,6 @@ step_count(model_replica_t *replica, int64_t us)
 
     counters->block_us += (double) used * (double) us;
     counters->queue_sum += replica->queue.n;
-    counters->batch_sum += replica->batch.n;
     counters->steps++;
 }
 
