@@ -192,7 +192,9 @@ def hold(bench, kind, streams, prompt_bytes, seconds):
     """kB a stream of the proxy, and of the adapters."""
     with Engines(bench, "split", token_delay="1000ms") as stand:
         peer = stand.peer(kind)
-        stand.run(peer, requests=1, max_tokens=1, duration="10s")
+        # both replicas have answered then, as in a gateway that runs
+        stand.run(peer, connections=20, streams=1, requests=20, max_tokens=1,
+                  duration="10s")
         adapters = getattr(peer, "adapter_pids", list)()
         before = machine.rss(peer.pids()), machine.rss(adapters)
         ramp_s = max(1, streams / 2000)
@@ -220,7 +222,8 @@ def memory(bench, full):
             (Llmgw, 2000, 1000), (Llmgw, 1000, 400000),
             *([(Llmgw, 10000, 1000)] if full else [])]:
         name = f"{kind.name}, {streams}, {size // 1000} kB"
-        rows[name] = bench.guard(hold, bench, kind, streams, size, 4)
+        rows[name] = bench.guard(hold, bench, kind, streams, size,
+                                 15 if size > 100000 else 4)
         row = rows[name]
         bench.say(f"memory {name}: " + (
             row.get("fail") or f"{row['kb_per_stream']:.1f} kB a stream,"

@@ -72,6 +72,7 @@ def iterations(events):
 def stall_of(bench, kind, large):
     with Engines(bench, "split", token_delay=TOKEN) as stand:
         peer = stand.peer(kind)
+        stand.run(peer, requests=1, max_tokens=1, duration="10s")
         shape = dict(warmup="800ms", duration=f"{SECONDS}s")
         streams = stand.begin(peer, dict(
             shape, connections=STREAMS, streams=1, max_tokens=1000,
