@@ -17,6 +17,9 @@ PAGES = {
     "llmgw-client.1": [["llmgw-client"], ["llmgw-client", "infer"],
                        ["llmgw-client", "openai"],
                        ["llmgw-client", "bench"]],
+    "llmgw-sim.1": [["llmgw-sim", command] for command in (
+        "run", "replay", "compare", "search", "explain", "observe",
+        "calibrate")],
 }
 
 
