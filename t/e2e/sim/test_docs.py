@@ -1,0 +1,55 @@
+"""docs/simulator.md: its commands print what stands under them.
+
+LLMGW_DOCS=write puts what they print there."""
+
+import os
+import re
+import subprocess
+
+from llmgw import place
+from llmgw.blis import SIM
+
+PAGE = place.ROOT / "docs/simulator.md"
+FILE = re.compile(r"`(\w+\.yaml)`:\n\n```yaml\n(.*?)```", re.S)
+CONSOLE = re.compile(r"```console\n\$ (llmgw-sim (?:[^\n]*\\\n)*[^\n]*)\n"
+                     r"(.*?)```", re.S)
+
+
+def runs(text, folder):
+    """[(match, stdout)] of each command on the page."""
+    for name, content in FILE.findall(text):
+        (folder / name).write_text(content)
+    path = f"{os.path.dirname(SIM)}:{os.environ['PATH']}"
+    for block in CONSOLE.finditer(text):
+        yield block, subprocess.run(
+            ["sh", "-c", block[1]], cwd=folder, text=True, check=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "PATH": path}).stdout
+
+
+def test_commands_print_what_the_page_shows(tmp_path):
+    text = PAGE.read_text()
+    found = list(runs(text, tmp_path))
+    assert len(found) == 5
+    if os.environ.get("LLMGW_DOCS") == "write":
+        for block, out in reversed(found):
+            text = text[:block.start(2)] + out + text[block.end(2):]
+        PAGE.write_text(text)
+        return
+    for block, out in found:
+        assert block[2] == out, block[1]
+
+
+def test_figures_in_words_are_those_of_the_tables():
+    """What the text says of the tables, in words."""
+    text = PAGE.read_text()
+    death = text[text.index("### What does losing"):]
+    rows = re.findall(r"^(all well|two die) +(\d+) .* ([\d.]+)$", death, re.M)
+    assert [row[:2] for row in rows] == [("all well", "1500"),
+                                         ("two die", "1500")]
+    assert float(rows[0][2]) > float(rows[1][2])
+    policies = text[text.index("### Which policy"):]
+    good = {name: float(share) for name, share in re.findall(
+        r"^(round-robin|least-loaded|default) +\d+ .* ([\d.]+)$", policies,
+        re.M)}
+    assert min(good["round-robin"], good["least-loaded"]) > good["default"]
