@@ -101,7 +101,7 @@ UNITS   := $(patsubst %.c,$(O)/%,$(shell find t/unit -name 'test_*.c')) $(SIMS)
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
-        screenshots install clean npm \
+        demo-sim screenshots install clean npm \
         test test-unit units soak-sim test-tsan test-systemd test-resume test-reality test-e2e \
         test-llama-server \
         lint \
@@ -140,6 +140,9 @@ demo: deps  ## start a cluster and watch it lose a replica (ARGS=--once)
 
 demo-llama: build  ## the same with a real model, small and random (MODEL=FILE.gguf)
 	@MODEL="$(MODEL)" $(PYTHON) t/demo_llama.py $(ARGS)
+
+demo-sim: build/llmgw-sim  ## how many replicas, which policy, what if two die: simulated
+	@$(PYTHON) t/demo_sim.py
 
 screenshots: build  ## write pictures of the dashboard to docs/ and build/screenshots/
 	@$(PYTHON) t/screenshots.py

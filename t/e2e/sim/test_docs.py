@@ -4,27 +4,11 @@ LLMGW_DOCS=write puts what they print there."""
 
 import os
 import re
-import subprocess
 
 from llmgw import place
-from llmgw.blis import SIM
+from llmgw.page import runs
 
 PAGE = place.ROOT / "docs/simulator.md"
-FILE = re.compile(r"`(\w+\.yaml)`:\n\n```yaml\n(.*?)```", re.S)
-CONSOLE = re.compile(r"```console\n\$ (llmgw-sim (?:[^\n]*\\\n)*[^\n]*)\n"
-                     r"(.*?)```", re.S)
-
-
-def runs(text, folder):
-    """[(match, stdout)] of each command on the page."""
-    for name, content in FILE.findall(text):
-        (folder / name).write_text(content)
-    path = f"{os.path.dirname(SIM)}:{os.environ['PATH']}"
-    for block in CONSOLE.finditer(text):
-        yield block, subprocess.run(
-            ["sh", "-c", block[1]], cwd=folder, text=True, check=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, "PATH": path}).stdout
 
 
 def test_commands_print_what_the_page_shows(tmp_path):
