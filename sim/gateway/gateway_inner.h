@@ -73,7 +73,6 @@ typedef struct {
     int64_t          last_us;
     uint8_t          waits;
     uint8_t          has_begun;
-    uint8_t          is_over;
 } stream_t;
 
 /* What a gateway knows of a replica. */
@@ -104,7 +103,6 @@ typedef struct {
 typedef struct {
     gateway_t       *gateway;
     model_replica_t *model;
-    uint32_t         index;
     uint32_t         first;             /* attempts that gateways have there */
     uint32_t         active;            /* those that it serves */
     uint32_t         life;              /* number of its process */

@@ -86,7 +86,6 @@ gateway_init_nodes(gateway_t *g, gateway_memory_t *memory)
     for (i = 0; i < n; i++) {
         node = &g->nodes[i];
         node->gateway = g;
-        node->index = i;
         node->first = ATTEMPT_NONE;
         node->is_up = 1;
         node->model = model_replica_create(&memory->model, &attempt_hooks,

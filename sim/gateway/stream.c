@@ -67,7 +67,6 @@ stream_over(gateway_t *g, uint32_t i, fleet_status_t status,
         front_wake(g, front, &wake);
     }
 
-    s->is_over = 1;
     s->waits = 0;
     s->timer++;
     outcome->status = status;

@@ -1,10 +1,12 @@
 
 /* A workload through our own gateway while replicas fail. */
 
+#include "common/rnd.h"
 #include "t/unit/sim/gateway/gateway_scene.h"
 
 
 #define SECOND  1000000
+#define SEEDS   60
 
 
 static void
@@ -373,6 +375,55 @@ nobody_left_is_said_so(void **state)
 }
 
 
+/* What gateway_scene_run() asserts holds whatever comes together. */
+static void
+any_mix_of_faults_leaves_nothing_behind(void **state)
+{
+    uint32_t          k, seed;
+    rnd_t             rnd;
+    gateway_scene_t   scene;
+    gateway_fault_t  *fault;
+
+    for (seed = 1; seed <= SEEDS; seed++) {
+        rnd.state = seed;
+        gateway_scene_init(&scene, 2 + (uint32_t) rnd_below(&rnd, 6));
+        scene.fleet.seed = seed;
+        scene.config.gateways = 1 + (uint32_t) rnd_below(&rnd, 3);
+        scene.config.capacity = (uint32_t) rnd_below(&rnd, 3) * 4;
+        scene.config.queue_size = (uint32_t) rnd_below(&rnd, 2) * 50;
+        scene.config.queue_us = SECOND;
+        scene.config.hedge_us = (int64_t) rnd_below(&rnd, 2) * 30000;
+        scene.config.first_token_us = 2 * SECOND;
+        scene.config.token_us = SECOND / 2;
+        scene.config.gossip.kind = rnd_below(&rnd, 4) == 0
+                                   ? GATEWAY_GOSSIP_SWIM
+                                   : GATEWAY_GOSSIP_DELAY;
+        scene.config.update.is_on = rnd_below(&rnd, 2) == 0;
+        scene.config.update.at_us = SECOND;
+        scene.config.update.drain_us = SECOND / 4;
+        scene.config.update.restart_us = SECOND / 4;
+        scene.config.update.parallel = 1;
+
+        for (k = 0; k < 4; k++) {
+            fault = gateway_scene_fault(&scene, (gateway_fault_kind_t)
+                                        rnd_below(&rnd, 5), 0, 1, 0,
+                                        1 + (int64_t) rnd_below(&rnd, SECOND));
+            fault->every_us = SECOND / 2;
+            fault->factor = fault->kind == GATEWAY_SLOW ? 50 : 0;
+        }
+
+        gateway_scene_ask(&scene, 500, 1 + (int64_t) rnd_below(&rnd, 10000),
+                          100, 1 + (uint32_t) rnd_below(&rnd, 50));
+        gateway_scene_run(&scene);
+
+        assert_int_equal(gateway_scene_count(&scene, FLEET_IN_INSTANCE)
+                         + gateway_scene_count(&scene, FLEET_IN_GATEWAY)
+                         + gateway_scene_count(&scene, FLEET_NOT_ARRIVED), 0);
+        gateway_scene_done(&scene);
+    }
+}
+
+
 int
 main(void)
 {
@@ -393,7 +444,8 @@ main(void)
         cmocka_unit_test(rolling_update_loses_no_stream),
         cmocka_unit_test(several_gateways_share_the_replicas),
         cmocka_unit_test(news_come_by_gossip),
-        cmocka_unit_test(nobody_left_is_said_so)
+        cmocka_unit_test(nobody_left_is_said_so),
+        cmocka_unit_test(any_mix_of_faults_leaves_nothing_behind)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
