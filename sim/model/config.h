@@ -40,8 +40,7 @@ typedef struct {
     model_latency_t     latency;
     int64_t             horizon_us;             /* no later event counts for
                                                    model_replica_ended() */
-    int                 keeps_gaps;             /* for model_replica_gaps():
-                                                   12 bytes a step */
+    int                 keeps_gaps;             /* for model_replica_gaps() */
 
     /*
      * Where a frozen view of the cached blocks is wanted: a number that grows

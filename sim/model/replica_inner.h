@@ -31,12 +31,24 @@ typedef struct {
 } model_span_t;
 
 typedef struct {
-    int64_t       *gaps_us;         /* of each step from 1 on */
-    int32_t       *changes;         /* how many more got it than the one
+    int64_t   gap_us;
+    uint64_t  count;
+} model_gap_t;
+
+typedef struct {
+    int64_t         *gaps_us;       /* of each step from `first` on */
+    int32_t         *changes;       /* how many more got it than the one
                                        before, of those that completed */
-    uint32_t       n, capacity;
-    model_span_t  *spans;
-    uint32_t       nspans, spans_capacity;
+    uint64_t         first;
+    int64_t          before;        /* how many got the one before first */
+    uint32_t         n, capacity;
+    uint32_t         fold_at;       /* when so many are kept */
+    model_span_t    *spans;
+    uint32_t         nspans, spans_capacity;
+
+    model_gap_t     *folded;        /* of steps before first, each gap once */
+    uint32_t         nfolded, folded_capacity;
+    model_hashes_t   places;        /* of gaps in folded */
 } model_gaps_t;
 
 typedef struct {
@@ -122,7 +134,7 @@ void model_end(model_replica_t *replica, model_request_t *request,
 
 
 /* The gap of the step that was taken.  0, or -1: memory. */
-int model_gaps_add(model_gaps_t *gaps, int64_t gap_us);
+int model_gaps_add(model_replica_t *replica, int64_t gap_us);
 
 /* A request skips a step: its run of steps [first, end) is noted. */
 int model_gaps_break(model_gaps_t *gaps, model_request_t *request,

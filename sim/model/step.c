@@ -181,7 +181,7 @@ step_advance(model_replica_t *replica, const model_work_t *work,
 
     if (step_skip(replica, gap_us) != 0
         || (replica->config->keeps_gaps
-            && model_gaps_add(&replica->gaps, gap_us) != 0))
+            && model_gaps_add(replica, gap_us) != 0))
     {
         return -1;
     }

@@ -464,6 +464,41 @@ gaps_are_counted(void **state)
 }
 
 
+/* A long run keeps each gap once, and as often as it was. */
+static void
+many_steps_are_folded(void **state)
+{
+    int               i;
+    scene_t           s;
+    uint64_t          counts[3] = { 0 };
+    model_request_t  *a, *b;
+
+    scene_init(&s, 30000);
+    s.config.max_model_len = 0;
+    scene_start(&s, 0);
+    a = scene_arrive(&s, scene_request(&s, 20, 40001, 0), 0);
+    b = scene_arrive(&s, scene_request(&s, 20, 20001, 0), 0);
+
+    for (i = 0; i < 4; i++) {           /* some that come and go */
+        scene_arrive(&s, scene_request(&s, 20, 1, 0), 30000000 + i * 9000);
+    }
+
+    while (model_replica_next(s.replica) != MODEL_NEVER) {
+        assert_int_equal(model_replica_step(s.replica), 0);
+    }
+
+    model_replica_gaps(s.replica, count_gap, counts);
+
+    /* 20,000 steps of both, 20,000 of one; prompts lengthen four of them */
+    assert_int_equal(a->itl_count + b->itl_count, 60000);
+    assert_int_equal(counts[0] + counts[1] + counts[2], 60000);
+    assert_int_equal(counts[2], 4);
+    assert_int_equal(counts[1], 2 * 20000);
+    assert_int_equal(counts[0], 20000 - 4);
+    scene_done(&s);
+}
+
+
 int
 main(void)
 {
@@ -483,7 +518,8 @@ main(void)
         cmocka_unit_test(an_empty_step_does_not_lose_work),
         cmocka_unit_test(a_prompt_from_elsewhere_only_decodes),
         cmocka_unit_test(crashes_stalls_and_slows),
-        cmocka_unit_test(gaps_are_counted)
+        cmocka_unit_test(gaps_are_counted),
+        cmocka_unit_test(many_steps_are_folded)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
