@@ -186,6 +186,27 @@ def test_load_balance_alone_is_least_loaded(blis, tmp_path):
         blis, tmp_path, "b_ll100")
 
 
+def test_queue_depth_reads_the_whole_load_where_it_is_told_so(blis,
+                                                              tmp_path):
+    queue_depth = ("--routing-policy", "weighted", "--routing-scorers",
+                   "queue-depth:1", "--queue-depth-signal")
+    least_loaded = table(blis, tmp_path, "b_ll100")
+    assert table(blis, tmp_path, "b_ll100", *queue_depth,
+                 "effective") == least_loaded
+    assert table(blis, tmp_path, "b_ll100", *queue_depth,
+                 "queue") != least_loaded
+
+
+def test_dispatch_on_completion_knows_no_ticks(blis, tmp_path):
+    def queued(dispatch, tick):
+        return table(blis, tmp_path, "b_fc_c16_priority_global-strict",
+                     "--dispatch", dispatch, "--dispatch-tick-interval", tick)
+
+    assert queued("completion", 1000) == queued("completion", 9000)
+    assert queued("tick", 1000) != queued("tick", 9000)
+    assert queued("tick", 1000) != queued("completion", 1000)
+
+
 def test_a_queue_that_never_holds_changes_nothing(blis, tmp_path):
     assert table(blis, tmp_path, "b_ll100", "--flow-control") == table(
         blis, tmp_path, "b_ll100")
