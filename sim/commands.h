@@ -12,6 +12,7 @@
 int run_main(int argc, char **argv);
 int replay_main(int argc, char **argv);
 int calibrate_main(int argc, char **argv);
+int convert_main(int argc, char **argv);
 int compare_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
 int observe_main(int argc, char **argv);

@@ -20,6 +20,7 @@ static const main_command_t  main_commands[] = {
     { "run", run_main },
     { "replay", replay_main },
     { "calibrate", calibrate_main },
+    { "convert", convert_main },
     { "compare", compare_main },
     { "search", search_main },
     { "explain", explain_main },
