@@ -48,9 +48,12 @@ def rolling(agent, *words):
 def check(traffic, expect, nginxes):
     """All requests were served, none with a second try."""
     n = traffic.check(expect)
-    asked = sum((one.dir / "access.log").read_text().count(rpc.INFER)
-                for one in nginxes)
-    assert n == asked > 100
+
+    def asked():
+        return sum((one.dir / "access.log").read_text().count(rpc.INFER)
+                   for one in nginxes)
+    wait_for(lambda: asked() >= n, 5, "a line for each request")
+    assert n == asked() > 100
 
 
 # under load

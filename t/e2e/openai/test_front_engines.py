@@ -102,6 +102,7 @@ def test_answer_without_a_finish_reason_is_an_error(vllm, shared):
 
 def test_usage_is_counted_without_being_asked_for(vllm):
     log = vllm.dir / "openai.log"
+    wait_for(lambda: not vllm.in_flight(), 5, "what others asked to end")
     before = log.read_text().count("\n")
     got = sse.call(vllm.api, sse.CHAT, sse.chat("hi len=9;", stream=True))
     assert got.usage is None and got.done
