@@ -54,7 +54,9 @@ def test_later_turns_find_the_replica_of_the_first(cluster):
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda n: converse(nginxes, n), range(CONVERSATIONS)))
 
-    turns = served(nginxes)
+    # A line is logged behind the last byte of its answer.
+    turns = wait_for(lambda: (t := served(nginxes)) and sum(
+        map(len, t.values())) == CONVERSATIONS * TURNS and t, 5, "the log")
     assert len(turns) == CONVERSATIONS
     later = [t[n] == t[0] for t in turns.values() for n in range(1, TURNS)]
     assert len(later) == CONVERSATIONS * (TURNS - 1)
