@@ -65,7 +65,7 @@ class Browser:
             self.answers[None] = "the browser has ended"
             self.news.notify_all()
 
-    def ask(self, method, session=None, timeout=20, **params):
+    def ask(self, method, session=None, timeout=60, **params):
         self.n += 1
         message = {"id": self.n, "method": method, "params": params}
         if session:
