@@ -19,12 +19,12 @@ typedef struct {
 static const main_command_t  main_commands[] = {
     { "run", run_main },
     { "replay", replay_main },
-    { "calibrate", calibrate_main },
-    { "convert", convert_main },
     { "compare", compare_main },
     { "search", search_main },
     { "explain", explain_main },
     { "observe", observe_main },
+    { "calibrate", calibrate_main },
+    { "convert", convert_main },
     { NULL, NULL }
 };
 
@@ -38,7 +38,13 @@ static const options_spec_t  main_spec = {
     "Simulates a fleet of replicas behind the gateway.",
     "commands (see COMMAND --help):\n"
     "  run                          a workload that is drawn\n"
-    "  replay                       the requests of a trace",
+    "  replay                       the requests of a trace\n"
+    "  compare                      several settings, request by request\n"
+    "  search                       the least replicas, or the best weights\n"
+    "  explain                      a decision log, by making each choice again\n"
+    "  observe                      a real endpoint, recorded as a trace\n"
+    "  calibrate                    a simulation against what was observed\n"
+    "  convert                      nginx's access log to a trace",
     main_table
 };
 

@@ -19,7 +19,7 @@ PAGES = {
                        ["llmgw-client", "bench"]],
     "llmgw-sim.1": [["llmgw-sim", command] for command in (
         "run", "replay", "compare", "search", "explain", "observe",
-        "calibrate")],
+        "calibrate", "convert")],
 }
 
 
@@ -60,12 +60,14 @@ def test_options_are_those_of_help(name):
     assert options_of_page(name) == known
 
 
-def test_commands_of_ctl_are_those_of_help():
-    text = page("llmgwctl.1").read_text()
-    part = text[text.index(".SH COMMANDS"):text.index(".SH OPTIONS")]
+@pytest.mark.parametrize("program", ("llmgwctl", "llmgw-sim"))
+def test_commands_are_those_of_help(program):
+    text = page(f"{program}.1").read_text()
+    part = text[text.index(".SH COMMANDS"):]
+    part = part[:part.index(".SH ", 1)]
     told = {(a or b) for a, b in re.findall(
         r'^\.TP\n\.B(?: ([a-z ]+)|I "([a-z -]+)" .*)$', part, re.M)}
-    assert told == commands_of_help("llmgwctl")
+    assert told == commands_of_help(program)
 
 
 @pytest.mark.skipif(not shutil.which("groff"), reason="groff is not here")
