@@ -1,4 +1,8 @@
-"""Python: it compiles, no import is unused, no test hides another."""
+"""Python: it compiles, no import is unused, no test hides another.
+
+pytest imports test files by their names alone, so two of one name are an error
+when both are collected.
+"""
 
 import ast
 import re
@@ -7,7 +11,11 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def check(tree):
+    tests = {}
     for path in tree.of(".py"):
+        first = tests.setdefault(re.sub(r"^t/.*/test_", "test_", path), path)
+        if first != path:
+            tree.say(path, 1, f"the name of {first}")
         try:
             parsed = ast.parse(tree.text[path], path)
         except SyntaxError as e:

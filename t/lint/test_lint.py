@@ -252,6 +252,10 @@ PLANTED = {
     "a test file without a test": (
         {"t/e2e/x/test_x.py": "x = 1\n"},
         "t/e2e/x/test_x.py:1: a test file without a test"),
+    "two test files of one name": (
+        {"t/e2e/x/test_x.py": "def test():\n    pass\n",
+         "t/e2e/y/test_x.py": "def test():\n    pass\n"},
+        "t/e2e/y/test_x.py:1: the name of t/e2e/x/test_x.py"),
 }
 
 
