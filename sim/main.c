@@ -41,7 +41,7 @@ static const options_spec_t  main_spec = {
     "  replay                       the requests of a trace\n"
     "  compare                      several settings, request by request\n"
     "  search                       the least replicas, or the best weights\n"
-    "  explain                      a decision log, by making each choice again\n"
+    "  explain                      a decision log: each choice made again\n"
     "  observe                      a real endpoint, recorded as a trace\n"
     "  calibrate                    a simulation against what was observed\n"
     "  convert                      nginx's access log to a trace",
