@@ -61,8 +61,10 @@ source_take(llmgw_grpc_stream_t *stream, uint8_t *p, size_t n)
     first = llmgw_grpc_buf_len(&stream->out);
     first = n < first ? n : first;
 
-    memcpy(p, stream->out.data + stream->out.start, first);
-    llmgw_grpc_buf_drop(&stream->out, first);
+    if (first > 0) {
+        memcpy(p, stream->out.data + stream->out.start, first);
+        llmgw_grpc_buf_drop(&stream->out, first);
+    }
 
     if (n > first) {
         memcpy(p + first, stream->tail, n - first);

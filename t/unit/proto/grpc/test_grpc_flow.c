@@ -242,6 +242,42 @@ end_of_a_message_is_sent_from_where_it_is(void **state)
 }
 
 
+/* Its memory is gone by then: nothing is copied out of it, not even 0 bytes. */
+static void
+end_of_a_message_is_sent_behind_a_large_beginning(void **state)
+{
+    size_t                i, n;
+    uint8_t              *p, *tail;
+    peer_t                client, server;
+    llmgw_grpc_stream_t  *stream;
+
+    flow_open(&client, &server, WINDOW_BYTES);
+    server.on_message = hook_numbered;
+    n = 5000;           /* above what a queue keeps */
+    tail = malloc(300000);
+    assert_non_null(tail);
+    stream = peer_call(&client, PATH);
+    p = llmgw_grpc_send_before(stream, n, tail, 300000);
+    assert_non_null(p);
+
+    for (i = 0; i < n; i++) {
+        p[i] = (uint8_t) (i % 251);
+    }
+
+    for (i = 0; i < 300000; i++) {
+        tail[i] = (uint8_t) ((i + n) % 251);
+    }
+
+    llmgw_grpc_half_close(stream);
+    pair_run(&client, &server);
+    free(tail);
+
+    assert_int_equal(server.messages, 1);
+    assert_int_equal(server.ends, 1);
+    pair_close(&client, &server);
+}
+
+
 static void
 end_of_a_message_is_not_needed_behind_a_reset(void **state)
 {
@@ -422,6 +458,7 @@ main(void)
         cmocka_unit_test(consuming_more_than_told_opens_no_window),
         cmocka_unit_test(message_larger_than_the_window_passes),
         cmocka_unit_test(end_of_a_message_is_sent_from_where_it_is),
+        cmocka_unit_test(end_of_a_message_is_sent_behind_a_large_beginning),
         cmocka_unit_test(end_of_a_message_is_not_needed_behind_a_reset),
         cmocka_unit_test(large_message_waits_for_what_is_owed_before_it),
         cmocka_unit_test(any_window_goes_on_when_all_is_consumed),
