@@ -360,6 +360,7 @@ chunk_usage_add(dialect_call_t *call, Llmgateway__Usage *usage)
 {
     Llmgateway__Usage  *sum;
 
+    call->again.is_odd = 1;
     sum = &call->counted;
     sum->prompt_tokens += usage->prompt_tokens;
     sum->completion_tokens += usage->completion_tokens;

@@ -17,33 +17,38 @@
     CHUNK("{\"token_ids\":" ids ",\"index\":0,\"delta\":{\"content\":" text \
           "}}", "")
 
+#define USAGE \
+    ",\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}"
+
 #define PLAIN_CHAT \
     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]," \
     "\"stream\":true"
 
 
 static void
-began(played_t *p, const char *body, unsigned want)
+began(played_t *p, const char *dialect, const char *body, unsigned want)
 {
     played_init(p);
     played_openai(p, LLMGATEWAY__API__API_CHAT, body);
     p->request.want = want;
-    assert_int_equal(played_start(p, "vllm"), DIALECT_ASK);
+    p->openai.features = strstr(body, "\"n\":") == NULL
+                         ? 0 : LLMGATEWAY__FEATURE__FEATURE_CHOICES;
+    assert_int_equal(played_start(p, dialect), DIALECT_ASK);
     played_stream(p);
 }
 
 
 /* Plays them with the short cut and without; NULL ends them. */
 static void
-is_the_same(const char *body, unsigned want, const char *const *events,
-    unsigned walked)
+is_the_same_of(const char *dialect, const char *body, unsigned want,
+    const char *const *events, unsigned walked)
 {
     unsigned      n;
     played_t      p, control;
     dialect_do_t  next, wanted;
 
-    began(&p, body, want);
-    began(&control, body, want);
+    began(&p, dialect, body, want);
+    began(&control, dialect, body, want);
 
     for (n = 0; *events != NULL; events++) {
         assert_int_equal(played_event(&control, OTHER), DIALECT_MORE);
@@ -68,6 +73,14 @@ is_the_same(const char *body, unsigned want, const char *const *events,
     assert_int_equal(p.call->tokens, control.call->tokens);
     played_end(&p);
     played_end(&control);
+}
+
+
+static void
+is_the_same(const char *body, unsigned want, const char *const *events,
+    unsigned walked)
+{
+    is_the_same_of("vllm", body, want, events, walked);
 }
 
 
@@ -201,6 +214,21 @@ two_texts_in_an_event(void **state)
 }
 
 
+/* llama.cpp counts each choice by itself: the sum is told with the last. */
+static void
+usage_of_one_choice_of_several(void **state)
+{
+    static const char *const  events[] = {
+        CHUNK("{\"index\":0,\"delta\":{\"content\":\"a\"}}", ""),
+        CHUNK("{\"index\":0,\"delta\":{\"content\":\"b\"}}", USAGE),
+        CHUNK("{\"index\":0,\"delta\":{\"content\":\"c\"}}", USAGE),
+        CHUNK("{\"index\":0,\"delta\":{\"content\":\"d\"}}", USAGE), NULL
+    };
+
+    is_the_same_of("llamacpp", PLAIN_CHAT ",\"n\":3}", WANT_CHUNKS, events, 4);
+}
+
+
 int
 main(void)
 {
@@ -211,7 +239,8 @@ main(void)
         cmocka_unit_test(several_choices),
         cmocka_unit_test(ids_that_the_client_reads),
         cmocka_unit_test(what_is_no_event),
-        cmocka_unit_test(two_texts_in_an_event)
+        cmocka_unit_test(two_texts_in_an_event),
+        cmocka_unit_test(usage_of_one_choice_of_several)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
