@@ -261,6 +261,11 @@ plan_model_len(model_config_t *model, int64_t given)
 
     model->max_model_len = given != SIM_UNSET
                            ? given : model->latency.options.card.max_positions;
+
+    if (model->block_tokens > MODEL_TOKENS_MAX) {
+        return;                         /* it is refused */
+    }
+
     asked = model_config_cap(model);
 
     if (asked > 0) {
@@ -268,6 +273,14 @@ plan_model_len(model_config_t *model, int64_t given)
                 "the KV blocks hold no more\n",
                 (long long) model->max_model_len, (long long) asked);
     }
+}
+
+
+static int
+plan_no_block(sim_plan_t *plan)
+{
+    return plan_fail(plan, "the GPUs of a replica hold no KV block beside the "
+                     "model; see --tp, --gpu-memory-utilization");
 }
 
 
@@ -328,6 +341,11 @@ plan_model(sim_plan_t *plan, const sim_settings_t *s, const char *scheduler,
 
     model->total_blocks = s->total_blocks != SIM_UNSET ? s->total_blocks
                                                        : plan_blocks(model, s);
+
+    if (model->total_blocks < 1) {
+        return plan_no_block(plan);
+    }
+
     plan_model_len(model, s->max_model_len);
 
     return 0;
@@ -370,6 +388,10 @@ plan_pool(sim_plan_t *plan, const sim_settings_t *s,
     if (given->tp > 0 || given->hardware != NULL) {
         blocks = plan_blocks(model, s);
         model->total_blocks = blocks;
+
+        if (blocks < 1) {
+            return plan_no_block(plan);
+        }
 
         if (given->max_model_len == 0 && blocks * model->block_tokens < len) {
             len = blocks * model->block_tokens;

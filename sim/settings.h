@@ -113,6 +113,9 @@ typedef struct {
 #define SIM_INT(name, type, member, field, value, min, help)                  \
     { name, OPTION_INT, SIM_AT(type, member, field), value, NULL, help,       \
       min, 9e18, 0 }
+#define SIM_US(name, type, member, field, value, help)                        \
+    { name, OPTION_INT, SIM_AT(type, member, field), value, NULL, help,       \
+      0, 9e15, 0 }
 #define SIM_DOUBLE(name, type, member, field, value, help)                    \
     { name, OPTION_DOUBLE, SIM_AT(type, member, field), value, NULL, help,    \
       0, 1e18, 0 }
@@ -143,8 +146,9 @@ typedef struct {
              "trained-physics, roofline or linear"),                          \
     SIM_TEXT("alpha-coeffs", t, m, alpha, "X,...", "costs of a request"),     \
     SIM_TEXT("beta-coeffs", t, m, beta, "X,...", "costs of a step"),          \
-    SIM_DOUBLE("gpu-memory-utilization", t, m, gpu_memory_utilization, "0.9", \
-               "where KV blocks are not given"),                              \
+    { "gpu-memory-utilization", OPTION_DOUBLE,                                \
+      SIM_AT(t, m, gpu_memory_utilization), "0.9", NULL,                      \
+      "where KV blocks are not given", 1e-9, 1, 0 },                          \
     SIM_INT("block-size-in-tokens", t, m, block_tokens, "16", 1,              \
             "tokens of a KV block"),                                          \
     { "total-kv-blocks", OPTION_INT, SIM_AT(t, m, total_blocks), NULL, "N",   \
@@ -174,7 +178,7 @@ typedef struct {
     SIM_TEXT("admission-policy", t, m, admission, "NAME",                     \
              "always-admit, reject-all, token-bucket, tier-shed or "          \
              "gaie-legacy"),                                                  \
-    SIM_INT("admission-latency", t, m, admission_latency_us, "0", 0, "us"),   \
+    SIM_US("admission-latency", t, m, admission_latency_us, "0", "us"),       \
     { "token-bucket-capacity", OPTION_DOUBLE,                                 \
       SIM_AT(t, m, bucket_capacity), NULL, NULL, "tokens (10000)", 0, 1e18,   \
       0 },                                                                    \
@@ -184,7 +188,7 @@ typedef struct {
              "affinity, round-robin, least-loaded, always-busiest, weighted"), \
     SIM_TEXT("routing-scorers", t, m, scorers, "NAME:WEIGHT,...",             \
              "of weighted"),                                                  \
-    SIM_INT("routing-latency", t, m, routing_latency_us, "0", 0, "us"),       \
+    SIM_US("routing-latency", t, m, routing_latency_us, "0", "us"),           \
     { "snapshot-refresh-interval", OPTION_INT, SIM_AT(t, m, snapshot_us),     \
       NULL, "US", "age of replicas' facts (50000)", 0, 9e15, 0 },             \
     { "cache-signal-delay", OPTION_INT, SIM_AT(t, m, cache_us), NULL, "US",   \
@@ -213,8 +217,8 @@ typedef struct {
             "of concurrency, a replica"),                                     \
     SIM_DOUBLE("usage-limit-threshold", t, m, usage_limit, "1",               \
                "ceiling of the lowest priority"),                             \
-    SIM_INT("request-ttl", t, m, ttl_us, "0", 0, "us in the queue; 0: any"),  \
-    SIM_INT("dispatch-tick-interval", t, m, tick_us, "1000", 0, "us"),        \
+    SIM_US("request-ttl", t, m, ttl_us, "0", "us in the queue; 0: any"),      \
+    SIM_US("dispatch-tick-interval", t, m, tick_us, "1000", "us"),            \
     SIM_TEXT("dispatch", t, m, dispatch, "tick|completion",                   \
              "when requests leave the queue"),                                \
     SIM_FLAG("queue-shedding", t, m, shedding,                                \

@@ -53,6 +53,17 @@ def refused(*args):
     (("--flow-control", "--usage-limit-threshold", "0"), "usage limit"),
     (("--flow-control", "--slo-targets", "critical"), "critical"),
     (("--policy-config", "/nowhere.yaml"), "/nowhere.yaml"),
+    (("--gpu-memory-utilization", "2"), "--gpu-memory-utilization"),
+    (("--gpu-memory-utilization", "0.1"), "no KV block"),
+    (("--num-instances", "2", "--prefill-instances", "1",
+      "--decode-instances", "1", "--pd-decider", "always",
+      "--decode-hardware", "L40S", "--gpu-memory-utilization", "0.5"),
+     "no KV block"),
+    (("--total-kv-blocks", "5000", "--block-size-in-tokens",
+      "8999999999999999999"), "block-size"),
+    (("--flow-control", "--dispatch-tick-interval", "9000000000000000000"),
+     "--dispatch-tick-interval"),
+    (("--routing-latency", "9000000000000000000"), "--routing-latency"),
 ])
 def test_bad_flag(flags, what):
     assert what in refused("run", *flags)
