@@ -8,6 +8,7 @@
 
 /* A file of a workload; no list in it needs more. */
 #define YAML_FILE_BYTES  (64u * 1024 * 1024)
+#define YAML_DEPTH       64
 #define YAML_ITEMS       1000000
 
 /*
@@ -366,6 +367,63 @@ read_mapping(yaml_reader_t *r, const work_yaml_field_t *table, void *values,
 }
 
 
+/*
+ * libyaml needs the square of the time for what is nested deep, and of several
+ * documents the first alone would be read.  What is no YAML is left to
+ * yaml_load().
+ */
+static int
+yaml_scan(yaml_reader_t *r, yaml_parser_t *parser)
+{
+    int           rc, is_end;
+    unsigned      depth, documents;
+    yaml_event_t  event;
+
+    rc = 0;
+    is_end = 0;
+    depth = 0;
+    documents = 0;
+
+    while (rc == 0 && !is_end && yaml_parser_parse(parser, &event)) {
+
+        switch (event.type) {
+
+        case YAML_SEQUENCE_START_EVENT:
+        case YAML_MAPPING_START_EVENT:
+
+            if (++depth > YAML_DEPTH) {
+                rc = work_fail(r->error, r->file, event.start_mark.line + 1,
+                               "nested deeper than %u levels", YAML_DEPTH);
+            }
+
+            break;
+
+        case YAML_SEQUENCE_END_EVENT:
+        case YAML_MAPPING_END_EVENT:
+            depth--;
+            break;
+
+        case YAML_DOCUMENT_START_EVENT:
+
+            if (++documents > 1) {
+                rc = work_fail(r->error, r->file, event.start_mark.line + 1,
+                               "a second document");
+            }
+
+            break;
+
+        default:
+            is_end = event.type == YAML_STREAM_END_EVENT;
+            break;
+        }
+
+        yaml_event_delete(&event);
+    }
+
+    return rc;
+}
+
+
 static int
 yaml_load(yaml_reader_t *r, yaml_parser_t *parser)
 {
@@ -406,6 +464,18 @@ work_yaml_parse(const work_yaml_field_t *table, void *values,
     if (len > YAML_FILE_BYTES) {
         return work_fail(error, file, 0, "larger than %u bytes",
                          YAML_FILE_BYTES);
+    }
+
+    if (!yaml_parser_initialize(&parser)) {
+        return work_fail(error, file, 0, "no memory left");
+    }
+
+    yaml_parser_set_input_string(&parser, (const unsigned char *) bytes, len);
+    rc = yaml_scan(&r, &parser);
+    yaml_parser_delete(&parser);
+
+    if (rc != 0) {
+        return rc;
     }
 
     if (!yaml_parser_initialize(&parser)) {

@@ -105,3 +105,13 @@ def test_bad_trace(tmp_path, header, data, where):
     assert f"{tmp_path}/{where}" in refused(
         "replay", "--trace-header", tmp_path / "t.yaml", "--trace-data",
         tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("text,what", [
+    ("[" * 100000 + "\n", ":1: nested deeper"),
+    ("capacity: 1\n---\ncapacity: 2\n", ":2: a second document"),
+])
+def test_odd_yaml(tmp_path, text, what):
+    path = tmp_path / "odd.yaml"
+    path.write_text(text)
+    assert what in refused("run", "--gateway", path)
