@@ -224,7 +224,10 @@ calibrate_compare(calibrate_t *c)
     live_sims_done(&c->sims);
 
     if (out == stdout) {
-        fputc('\n', stdout);
+
+        if (rc == 0) {
+            fputc('\n', stdout);
+        }
 
     } else if (out != NULL && fclose(out) != 0 && rc == 0) {
         rc = work_fail(&c->error, c->options.report, 0, "%s",

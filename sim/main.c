@@ -3,6 +3,7 @@
  * llmgw-sim: runs the command that the first argument names.
  */
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,6 +50,20 @@ static const options_spec_t  main_spec = {
 };
 
 
+/* What did not reach standard output was not done. */
+static int
+main_flush(int rc)
+{
+    if (rc != 2 && (fflush(stdout) != 0 || ferror(stdout))) {
+        fprintf(stderr, "llmgw-sim: cannot write standard output: %s\n",
+                strerror(errno));
+        return 2;
+    }
+
+    return rc;
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -59,7 +74,7 @@ main(int argc, char **argv)
     switch (options_parse(&main_spec, &none, argc, argv, 1, &rest)) {
 
     case OPTIONS_EXIT:
-        return 0;
+        return main_flush(0);
 
     case OPTIONS_EUSAGE:
         return 2;
@@ -75,7 +90,8 @@ main(int argc, char **argv)
 
     for (i = 0; main_commands[i].name != NULL; i++) {
         if (strcmp(argv[rest], main_commands[i].name) == 0) {
-            return main_commands[i].run(argc - rest, argv + rest);
+            return main_flush(main_commands[i].run(argc - rest,
+                                                   argv + rest));
         }
     }
 

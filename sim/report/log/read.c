@@ -543,9 +543,9 @@ report_log_read(report_log_reader_t *reader, report_log_entry_t *entry,
         len = getline(&reader->text, &reader->size, reader->in);
 
         if (len < 0) {
-            return ferror(reader->in)
-                   ? work_fail(error, reader->path, 0, "%s", strerror(errno))
-                   : 0;
+            return feof(reader->in)
+                   ? 0
+                   : work_fail(error, reader->path, 0, "%s", strerror(errno));
         }
 
         reader->line++;

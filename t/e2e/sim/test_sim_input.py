@@ -115,3 +115,31 @@ def test_odd_yaml(tmp_path, text, what):
     path = tmp_path / "odd.yaml"
     path.write_text(text)
     assert what in refused("run", "--gateway", path)
+
+
+@pytest.mark.parametrize("args", [
+    ("run", "--num-requests", "2"),
+    ("compare", "--num-requests", "2", "round-robin", "least-loaded"),
+    ("search", "--num-requests", "2", "--slo-ttft", "standard=9s",
+     "--replicas", "1-2"),
+    ("explain", "{log}"),
+    ("calibrate", "--trace-header", "{trace}.yaml", "--trace-data",
+     "{trace}.csv", "--sim-results", "{results}"),
+    ("calibrate", "--trace-header", "{trace}.yaml", "--trace-data",
+     "{trace}.csv", "--fit"),
+    ("--help",),
+])
+def test_full_disk(tmp_path, args):
+    files = {name: str(tmp_path / name)
+             for name in ("log", "trace", "results")}
+    subprocess.run([SIM, "run", "--num-requests", "40", "--rate", "20",
+                    "--decisions", files["log"], "--trace-output",
+                    files["trace"], "--results-path", files["results"]],
+                   check=True, capture_output=True)
+
+    with open("/dev/full", "wb") as full:
+        got = subprocess.run([SIM, *(arg.format(**files) for arg in args)],
+                             stdout=full, stderr=subprocess.PIPE, text=True)
+
+    assert got.returncode == 2
+    assert "cannot write standard output" in got.stderr.splitlines()[-1]
