@@ -28,7 +28,7 @@
 
 /* More than that is a mistake in a file, not a workload. */
 #define WORK_MAX_REQUESTS  10000000
-#define WORK_MAX_TOKENS    (1 << 30)        /* of one prompt or answer */
+#define WORK_MAX_TOKENS    (1 << 24)        /* of one prompt or answer */
 #define WORK_MAX_US        (INT64_C(1) << 53)
 
 typedef struct work_sessions_s  work_sessions_t;
