@@ -8,7 +8,7 @@ import tarfile
 
 from llmgw import place
 
-ARCHIVE = place.ROOT / "t/data/blis/blis.tar.xz"
+DATA = place.ROOT / "t/data/blis"
 SIM = place.binary("llmgw-sim")
 
 # Of disaggregated runs BLIS averages over requests that timed out, too.
@@ -28,8 +28,9 @@ def words(flags):
 
 class Blis:
     def __init__(self, folder):
-        with tarfile.open(ARCHIVE) as archive:
-            archive.extractall(folder)
+        for name in ("blis", "drawn"):
+            with tarfile.open(DATA / f"{name}.tar.xz") as archive:
+                archive.extractall(folder)
         self.dir = pathlib.Path(folder) / "blis"
         first, _, *rows = (self.dir / "runs.tsv").read_text().splitlines()
         self.common = words(first.split("says otherwise: ")[1].split())
@@ -59,6 +60,12 @@ class Blis:
         return subprocess.run(
             self.command(name, *more), cwd=self.dir, check=True, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+
+    def drawn(self):
+        """Runs whose traces and flags were drawn: {name: flags}."""
+        rows = (self.dir / "../drawn/runs.tsv").read_text().splitlines()
+        return {name: flags.split()
+                for name, flags in (row.split("\t") for row in rows)}
 
     def text(self, name, kind="tsv"):
         return (self.dir / "results" / f"{name}.{kind}").read_text()

@@ -2,11 +2,13 @@
 flags; and it is not, where a flag differs."""
 
 import json
+import pathlib
 import re
+import subprocess
 
 import pytest
 
-from llmgw.blis import FAKE, Blis, blocks
+from llmgw.blis import FAKE, SIM, Blis, blocks
 
 # Runs by the beginning of their names, so that a test is a few seconds.
 GROUPS = ("b_[a-e]", "b_f", "b_[g-l]", "b_[m-z]", "bs_", "bt_", "h", "H",
@@ -80,6 +82,37 @@ def sections(name, lines):
 def test_runs_equal_blis(blis, tmp_path, group):
     wrong = {name: what for name in of_group(blis, group)
              if (what := differs(blis, name, tmp_path))}
+    assert not wrong
+
+
+def drawn_differs(blis, name, flags, tmp_path):
+    metrics, trace = tmp_path / "m.json", blis.dir / "../drawn" / name
+    out = subprocess.run(
+        [SIM, "replay", "--trace-header", f"{trace}.yaml", "--trace-data",
+         f"{trace}.csv", *flags, "--text", "--metrics-path", metrics],
+        cwd=blis.dir, check=True, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL).stdout
+    want = json.loads(pathlib.Path(f"{trace}.json").read_text())
+    got = json.loads(metrics.read_text()) | {"stdout_tail": blocks(out)[1]}
+    if "--prefill-instances" in flags:
+        for said in want, got:
+            for key in FAKE | {"stdout_tail"}:
+                said.pop(key, None)
+            for request in said["requests"]:
+                request.pop("e2e_ms")
+    for said in want, got:
+        said["requests"] = sorted(said.get("requests", []),
+                                  key=lambda r: r["requestID"])
+    return [key for key in want.keys() | got.keys()
+            if want.get(key) != got.get(key)]
+
+
+def test_drawn_runs_equal_blis(blis, tmp_path):
+    """Fifty traces and command lines that were drawn at random."""
+    runs = blis.drawn()
+    assert len(runs) == 50
+    wrong = {name: what for name, flags in runs.items()
+             if (what := drawn_differs(blis, name, flags, tmp_path))}
     assert not wrong
 
 
