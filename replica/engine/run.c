@@ -323,3 +323,26 @@ run_drained(run_t *run)
         run->engine->kind->resume(run);
     }
 }
+
+
+llmgw_grpc_status_t
+run_judge_tokens(const Llmgateway__GenerateRequest *request, char *text,
+    size_t bytes)
+{
+    if (request->max_tokens < 1) {
+        snprintf(text, bytes, "max_tokens is %d, not at least 1",
+                 request->max_tokens);
+        return LLMGW_GRPC_INVALID_ARGUMENT;
+    }
+
+    if (request->tokens_already_generated < 0
+        || request->tokens_already_generated >= request->max_tokens)
+    {
+        snprintf(text, bytes, "tokens_already_generated is %d, not from 0 to "
+                 "%d", request->tokens_already_generated,
+                 request->max_tokens - 1);
+        return LLMGW_GRPC_INVALID_ARGUMENT;
+    }
+
+    return LLMGW_GRPC_OK;
+}

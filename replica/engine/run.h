@@ -66,4 +66,11 @@ void run_drop_request(run_t *run);
 void run_finish(run_t *run, engine_end_t end, llmgw_grpc_status_t status,
     const char *text);
 
+/*
+ * Judges max_tokens and the position to go on from, for engines that count
+ * tokens: OK, or a status and a line of at most `bytes` for the client.
+ */
+llmgw_grpc_status_t run_judge_tokens(
+    const Llmgateway__GenerateRequest *request, char *text, size_t bytes);
+
 #endif /* RUN_H */

@@ -381,24 +381,16 @@ static llmgw_grpc_status_t
 model_judge(engine_t *engine, const Llmgateway__GenerateRequest *request,
     char *text, size_t bytes)
 {
-    int64_t          tokens, most;
-    model_engine_t  *m;
+    int64_t              tokens, most;
+    model_engine_t      *m;
+    llmgw_grpc_status_t  status;
 
     m = engine->data;
 
-    if (request->max_tokens < 1) {
-        snprintf(text, bytes, "max_tokens is %d, not at least 1",
-                 request->max_tokens);
-        return LLMGW_GRPC_INVALID_ARGUMENT;
-    }
+    status = run_judge_tokens(request, text, bytes);
 
-    if (request->tokens_already_generated < 0
-        || request->tokens_already_generated >= request->max_tokens)
-    {
-        snprintf(text, bytes, "tokens_already_generated is %d, not from 0 to "
-                 "%d", request->tokens_already_generated,
-                 request->max_tokens - 1);
-        return LLMGW_GRPC_INVALID_ARGUMENT;
+    if (status != LLMGW_GRPC_OK) {
+        return status;
     }
 
     tokens = (int64_t) model_prompt_tokens(request->prompt.len, 0)

@@ -282,23 +282,15 @@ static llmgw_grpc_status_t
 sim_judge(engine_t *engine, const Llmgateway__GenerateRequest *request,
     char *text, size_t bytes)
 {
-    sim_t  *sim;
+    sim_t                *sim;
+    llmgw_grpc_status_t   status;
 
     sim = engine->data;
 
-    if (request->max_tokens < 1) {
-        snprintf(text, bytes, "max_tokens is %d, not at least 1",
-                 request->max_tokens);
-        return LLMGW_GRPC_INVALID_ARGUMENT;
-    }
+    status = run_judge_tokens(request, text, bytes);
 
-    if (request->tokens_already_generated < 0
-        || request->tokens_already_generated >= request->max_tokens)
-    {
-        snprintf(text, bytes, "tokens_already_generated is %d, not from 0 to "
-                 "%d", request->tokens_already_generated,
-                 request->max_tokens - 1);
-        return LLMGW_GRPC_INVALID_ARGUMENT;
+    if (status != LLMGW_GRPC_OK) {
+        return status;
     }
 
     if (faults_reject(&sim->faults, erand48(sim->random))) {
