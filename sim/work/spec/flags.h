@@ -2,7 +2,7 @@
 /*
  * A workload by flags, with BLIS's names: those of `run`, and of `observe`.
  *
- * One of: a specification's file; a number of users, each of whom always has
+ * One of: a specification's file; a number of users, of which each always has
  * one request in flight; a rate with lengths from a normal distribution, given
  * by flags or by one of BLIS's presets (chatbot, contentgen, summarization,
  * multidoc).

@@ -1,5 +1,5 @@
 
-/* Admission rules: whom each refuses, and in which words. */
+/* Admission rules: what each refuses, and in which words. */
 
 #include <math.h>
 #include <setjmp.h>
