@@ -6,7 +6,7 @@
  * The candidates of a decision are an array, in an order that does not change
  * from one decision to the next as long as the replicas do not: ties go to the
  * first, and round robin counts positions.  `replica` is the caller's number
- * of a replica and means the same one in every decision; prefix_index.h and
+ * of a replica and means the same one in every decision; prefix/index.h and
  * cold.h remember by it.
  *
  * Facts may be old.  Whoever fills them decides what an unknown one reads as.

@@ -26,7 +26,7 @@
 #define LLMGW_RANK_H
 
 #include "core/policy/pick.h"
-#include "core/policy/prefix_index.h"
+#include "core/prefix/index.h"
 #include "core/policy/weighted.h"
 
 

@@ -15,7 +15,7 @@
  * equal.
  *
  *     prefix-affinity       matched blocks / blocks of the prompt, by the
- *                           router's own index (prefix_index.h); no block: 0
+ *                           router's own index (prefix/index.h); no block: 0
  *     precise-prefix-cache  min-max of what the replicas' caches hold, more is
  *                           better
  *     no-hit-lru            something cached anywhere: 0.5 for all; nothing:
@@ -56,7 +56,7 @@ typedef struct {
     uint64_t                  key;      /* of its beginning, on the ring */
     const uint32_t           *matched;  /* by number of replica: blocks from
                                            the first on that the router has
-                                           sent there (prefix_index.h) */
+                                           sent there (prefix/index.h) */
     llmgw_cold_t             *cold;     /* scratch words of it are written */
     int                       wants_adapter;
 } llmgw_scoring_t;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/policy/prefix_index.h"
+#include "core/prefix/index.h"
 
 
 #define MODEL_MAX  64           /* blocks of a replica */

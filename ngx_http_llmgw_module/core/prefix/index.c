@@ -1,9 +1,9 @@
 
-/* The prefix index.  prefix_index.h says what is where, and why. */
+/* The prefix index.  prefix/index.h says what is where, and why. */
 
 #include <string.h>
 
-#include "core/policy/prefix_inner.h"
+#include "core/prefix/index_inner.h"
 
 
 static size_t

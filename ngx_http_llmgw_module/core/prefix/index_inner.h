@@ -4,7 +4,7 @@
 #ifndef LLMGW_PREFIX_INNER_H
 #define LLMGW_PREFIX_INNER_H
 
-#include "core/policy/prefix_index.h"
+#include "core/prefix/index.h"
 
 
 /* A walk along a bucket ends here: memory may be shared, and torn. */

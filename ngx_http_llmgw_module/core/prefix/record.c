@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/policy/prefix_inner.h"
+#include "core/prefix/index_inner.h"
 
 
 static void
