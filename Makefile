@@ -102,8 +102,8 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
 
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
         demo-sim screenshots install clean npm \
-        test test-unit units soak-sim test-tsan test-systemd test-resume test-reality test-e2e \
-        test-llama-server \
+        test test-unit units soak-sim test-tsan test-policies test-systemd test-resume \
+        test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
         bench-gossip bench-sim FORCE
@@ -163,6 +163,9 @@ soak-sim: $(SIMS)  ## the gossip simulator with many seeds (SEEDS=200 FIRST=1000
 
 test-tsan:  ## unit tests of code with threads, under the thread sanitizer
 	@$(PYTHON) t/run.py --only tsan
+
+test-policies: build  ## failures, agents, routing under each policy (LLMGW_POLICY, 40 minutes)
+	@$(PYTHON) t/run.py --only policies --build $(BUILD)
 
 test-systemd: build  ## systemd unit files under their own systemd (root; half a minute)
 	@$(PYTHON) t/systemd/run.py

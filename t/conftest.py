@@ -9,7 +9,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from llmgw import place  # noqa: E402
+from llmgw import place, policies  # noqa: E402
 from llmgw.callers import Caller  # noqa: E402
 from llmgw.cluster import Cluster  # noqa: E402
 from llmgw.ports import Ports  # noqa: E402
@@ -24,8 +24,14 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "alone: measures time, so nothing else may run")
     config.addinivalue_line("markers", "first: takes long, so begins early")
+    for mark in policies.MARKS:
+        config.addinivalue_line("markers", mark)
     if "LLMGW_SHARE" in os.environ:
         config.pluginmanager.register(Share(os.environ["LLMGW_SHARE"]))
+
+
+def pytest_generate_tests(metafunc):
+    policies.parametrize(metafunc)
 
 
 def pytest_report_header():
@@ -54,9 +60,15 @@ def take_down(made, failed):
 
 
 @pytest.fixture
-def cluster(request, ports):
+def policy(request):
+    """By what its gateways route: a value of llmgw_policy, or None."""
+    return getattr(request, "param", None)
+
+
+@pytest.fixture
+def cluster(request, ports, policy):
     """A Cluster for one test."""
-    made = Cluster(ports)
+    made = Cluster(ports, policy=policy)
     yield made
     report = getattr(request.node, "report_call", None)
     take_down(made, report is None or report.failed)
@@ -65,7 +77,8 @@ def cluster(request, ports):
 @pytest.fixture(scope="module")
 def shared(request, ports):
     """A Cluster that all tests of a module share."""
-    made, before = Cluster(ports), request.session.testsfailed
+    made = Cluster(ports, policy=policies.of_all())
+    before = request.session.testsfailed
     yield made
     take_down(made, request.session.testsfailed > before)
 

@@ -33,6 +33,17 @@ TSAN = ("build/obj/tsan/t/unit/proto/members/test_members",
         "build/obj/tsan/t/unit/agent/state/test_writer",
         "build/obj/tsan/t/unit/agent/supervise/test_child_witness")
 
+# `make test-policies` runs these under each policy that reads the fleet.
+POLICIES = "round_robin,least_loaded,weighted,weighted llm-d"
+OF_POLICIES = [f"t/e2e/{path}" for path in (
+    "failures", "agents/test_drain.py", "agents/test_rolling_update.py",
+    "agents/test_supervise.py", "routing/test_affinity.py",
+    "routing/test_churn.py", "routing/test_membership.py",
+    "routing/test_models.py", "routing/test_native.py",
+    "routing/test_native_openai.py", "routing/test_native_queue.py",
+    "routing/test_reload.py", "routing/test_static.py",
+    "openai/test_front_failures.py", "openai/test_front_resume.py")]
+
 # A sanitizer checks every access and is slow: one random seed is enough, other
 # seeds are for the other builds.
 SANITIZED_SEEDS = {"LLMGW_SIM_SEEDS": "1"}
@@ -145,16 +156,16 @@ def junit(path):
 
 
 class Pytest:
-    """One run of pytest over t/; its output is printed when it has ended."""
+    """One run of pytest; its output is printed when it has ended."""
 
-    def __init__(self, build, name, *words, **env):
+    def __init__(self, build, name, tests, *words, **env):
         self.began = time.monotonic()
         self.name = name
         self.out = tempfile.TemporaryFile("w+", errors="replace")
         self.report = tempfile.NamedTemporaryFile(suffix=".xml")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-             "--durations=5", "-rs", "t", *words,
+             "--durations=5", "-rs", *tests, *words,
              f"--junit-xml={self.report.name}"],
             cwd=ROOT, stdout=self.out, stderr=subprocess.STDOUT,
             env={**os.environ, "LLMGW_BUILD": build, **env})
@@ -172,12 +183,23 @@ class Pytest:
                   failed)
 
 
-def shared_e2e(tally, build):
+def shared_e2e(tally, build, tests=("t",)):
     with tempfile.NamedTemporaryFile() as number:
-        runs = [Pytest(build, f"{i + 1} of {SHARERS}", "-m", "not alone",
-                       LLMGW_SHARE=number.name) for i in range(SHARERS)]
+        runs = [Pytest(build, f"{i + 1} of {SHARERS}", tests,
+                       "-m", "not alone", LLMGW_SHARE=number.name)
+                for i in range(SHARERS)]
         for run in runs:
             run.finish(tally)
+
+
+def alone_e2e(tally, build, tests=("t",)):
+    Pytest(build, "alone", tests, "-m", "alone").finish(tally)
+
+
+def under_policies(tally, build):
+    os.environ.setdefault("LLMGW_POLICY", POLICIES)
+    shared_e2e(tally, build, OF_POLICIES)
+    alone_e2e(tally, build, OF_POLICIES)
 
 
 def everything(tally, build):
@@ -190,13 +212,13 @@ def everything(tally, build):
         shared_e2e(tally, build)
     if is_built.result():
         tsan(tally)
-    Pytest(build, "alone", "-m", "alone").finish(tally)
+    alone_e2e(tally, build)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="release")
-    parser.add_argument("--only", choices=("units", "tsan"))
+    parser.add_argument("--only", choices=("units", "tsan", "policies"))
     args = parser.parse_args()
 
     tally = Tally()
@@ -205,6 +227,8 @@ def main():
     elif args.only == "tsan":
         if tsan_build(tally):
             tsan(tally)
+    elif args.only == "policies":
+        under_policies(tally, args.build)
     else:
         everything(tally, args.build)
     print(f"{tally.passed} passed, {tally.failed} failed")

@@ -137,8 +137,8 @@ class Engine(Daemon):
 
 
 class Cluster:
-    def __init__(self, ports, name="test"):
-        self.ports = ports
+    def __init__(self, ports, name="test", policy=None):
+        self.ports, self.policy = ports, policy
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix=f"llmgw-{name}-"))
         self.dir.chmod(0o755)       # nginx's workers may be another user
         self.procs, self.nginxes, self.closers = [], [], []
@@ -202,6 +202,7 @@ class Cluster:
             upstream = f"llmgw_members {members};\n        llmgw_hash {hash};"
         if pool:
             upstream += f"\n        {pool}"
+        options.setdefault("policy", self.policy)
         nginx = Nginx(self.dir / f"nginx{len(self.nginxes) or ''}",
                       self.ports, upstream, **options)
         self.nginxes.append(nginx)

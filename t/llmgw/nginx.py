@@ -95,6 +95,14 @@ def listen(port):
     return f"listen 127.0.0.1:{port} http2;"
 
 
+def with_policy(upstream, policy):
+    """The lines of an upstream block; its own policy goes before."""
+    if (policy is None or "llmgw_" not in upstream
+            or "llmgw_policy" in upstream):
+        return upstream
+    return f"{upstream}\n        llmgw_policy {policy};"
+
+
 class Nginx:
     """upstream: lines of the upstream block.
 
@@ -102,6 +110,7 @@ class Nginx:
     (@dir@ is replaced by the directory); user, workers, worker_connections.
     openai: the front of OpenAI's API, too, at `api`: True, or further lines
     of its location.
+    policy: the value of llmgw_policy, unless the upstream's lines have it.
     preload: a library whose functions replace those of the C library.
     """
 
@@ -113,7 +122,7 @@ class Nginx:
         self.api = f"127.0.0.1:{self.status_port}"      # HTTP/1.1
         self.options = dict(user="root", workers=1, worker_connections=8192,
                             main="", http="", server="", location="",
-                            openai=False)
+                            openai=False, policy=None)
         self.options.update(options)
         self.upstream = upstream
         self.preload = preload
@@ -133,13 +142,14 @@ class Nginx:
         self.upstream = options.pop("upstream", self.upstream)
         self.options.update(options)
         given = dict(self.options)
-        openai = given.pop("openai")
+        openai, policy = given.pop("openai"), given.pop("policy")
         if openai is not False:
             given["server"] += OPENAI.format(
                 lines="" if openai is True else openai)
         text = CONF.format(
             module=place.MODULE, dir="@dir@", listen=listen(self.port),
-            status_port=self.status_port, upstream=self.upstream, **given)
+            status_port=self.status_port,
+            upstream=with_policy(self.upstream, policy), **given)
         self.conf.write_text(text.replace("@dir@", str(self.dir)))
 
     def argv(self, *more):
