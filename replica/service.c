@@ -21,6 +21,7 @@
 
 #include "health.pb-c.h"
 #include "llmgateway.pb-c.h"
+#include "replica/engine/model/model.h"
 #include "replica/engine/run.h"
 #include "replica/engine/sim/sim.h"
 #include "replica/service.h"
@@ -32,7 +33,7 @@ typedef struct {
     const char                        *path;
     const ProtobufCMessageDescriptor  *request;
     void                             (*handle)(service_call_t *call);
-    const engine_kind_t               *kind;    /* NULL: with every one */
+    const engine_kind_t               *kinds[2];    /* NULL: with every one */
 } service_method_t;
 
 struct service_call_s {
@@ -249,6 +250,8 @@ service_get_stats(service_call_t *call)
     response.cancelled = engine->stats.cancelled;
     response.failed = engine->stats.failed;
     response.tokens = engine->stats.tokens;
+    response.prompt_tokens = engine->stats.prompt_tokens;
+    response.cached_tokens = engine->stats.cached_tokens;
     response.model_version = engine->facts.model_version;
     response.draining = engine_is_draining(engine);
 
@@ -289,25 +292,28 @@ service_check(service_call_t *call)
 static const service_method_t  service_methods[] = {
 
     { "/llmgateway.LLMReplica/Generate",
-      &llmgateway__generate_request__descriptor, service_generate, NULL },
+      &llmgateway__generate_request__descriptor, service_generate,
+      { NULL } },
 
     { "/llmgateway.LLMReplica/Drain",
-      &llmgateway__drain_request__descriptor, service_drain, NULL },
+      &llmgateway__drain_request__descriptor, service_drain,
+      { NULL } },
 
     { "/llmgateway.LLMReplica/Undrain",
-      &llmgateway__undrain_request__descriptor, service_undrain, NULL },
+      &llmgateway__undrain_request__descriptor, service_undrain,
+      { NULL } },
 
     { "/llmgateway.ReplicaControl/SetFaults",
       &llmgateway__faults__descriptor, service_set_faults,
-      &sim_kind },
+      { &sim_kind } },
 
     { "/llmgateway.ReplicaControl/GetStats",
       &llmgateway__stats_request__descriptor, service_get_stats,
-      &sim_kind },
+      { &sim_kind, &model_engine_kind } },
 
     { "/grpc.health.v1.Health/Check",
       &grpc__health__v1__health_check_request__descriptor, service_check,
-      NULL },
+      { NULL } },
 };
 
 
@@ -321,7 +327,8 @@ service_find(const service_t *service, const char *path)
         m = &service_methods[i];
 
         if (strcmp(m->path, path) == 0
-            && (m->kind == NULL || m->kind == service->engine->kind))
+            && (m->kinds[0] == NULL || m->kinds[0] == service->engine->kind
+                || m->kinds[1] == service->engine->kind))
         {
             return m;
         }

@@ -68,6 +68,9 @@ typedef struct {
     int64_t  cancelled;
     int64_t  failed;                    /* rejected ones included */
     int64_t  tokens;
+    int64_t  prompt_tokens;             /* the replica model's: of requests
+                                           that were queued */
+    int64_t  cached_tokens;             /* of those, found in its cache */
 } engine_stats_t;
 
 /* The command line's; strings live as long as the process. */

@@ -207,6 +207,18 @@ model_permille(const model_facts_t *facts)
 
 
 static void
+model_count_prompts(model_engine_t *m)
+{
+    model_counters_t  counters;
+
+    model_replica_counters(m->replica, &counters);
+    m->engine->stats.prompt_tokens = (int64_t) counters.input_tokens;
+    m->engine->stats.cached_tokens = (int64_t) counters.hits
+                                     * m->config.block_tokens;
+}
+
+
+static void
 model_tell_facts(model_engine_t *m)
 {
     model_facts_t    facts;
@@ -283,6 +295,7 @@ model_advance(model_engine_t *m)
     next_us = owed_us < next_us ? owed_us : next_us;
 
     model_tell_facts(m);
+    model_count_prompts(m);
     ev_timer_stop(m->engine->loop, &m->timer);
 
     if (next_us != INT64_MAX) {

@@ -43,6 +43,22 @@ def test_takes_the_time_that_the_model_says(cluster, client):
     assert 0.02 <= again < 0.11     # of five, one that nothing held up
 
 
+def test_counts_what_its_cache_held(cluster, client):
+    """Blocks of four tokens, of four bytes each."""
+    replica = model(cluster, beta_coeffs="100,0,0", block_size_in_tokens=4)
+    c = client(replica)
+    c.generate("x" * 160, 3)
+    got = replica.stats()
+    assert (got.started, got.finished, got.tokens) == (1, 1, 3)
+    assert (got.prompt_tokens, got.cached_tokens) == (40, 0)
+    c.generate("x" * 160 + "y" * 8, 3)
+    got = replica.stats()
+    assert (got.prompt_tokens, got.cached_tokens) == (82, 40)
+    c.generate("y" * 160, 3)
+    got = replica.stats()
+    assert (got.prompt_tokens, got.cached_tokens) == (122, 40)
+
+
 def test_batches_share_steps(cluster, load):
     """Thirty streams of ten tokens, at 20 ms a step, not one by one."""
     start = time.monotonic()
