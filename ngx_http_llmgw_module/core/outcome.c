@@ -21,6 +21,12 @@ static const struct {
         { "tries_exhausted", "no replica finished it" },
     [LLMGW_OUTCOME_NOT_RESUMABLE] =
         { "not_resumable", "it broke off and cannot be resumed" },
+    [LLMGW_OUTCOME_REJECT_ALL] =
+        { "admission_reject_all", "no request is admitted" },
+    [LLMGW_OUTCOME_TOKEN_BUCKET] =
+        { "admission_token_bucket", "the token bucket holds too little" },
+    [LLMGW_OUTCOME_TENANT_BUDGET] =
+        { "admission_tenant_budget", "the tenant is over its budget" },
     [LLMGW_OUTCOME_GONE] =
         { "client_gone", "the client went away" },
 

@@ -20,6 +20,9 @@ typedef enum {
     LLMGW_OUTCOME_CIRCUITS_OPEN,
     LLMGW_OUTCOME_TRIES_EXHAUSTED,
     LLMGW_OUTCOME_NOT_RESUMABLE,    /* a stream broke off, and cannot go on */
+    LLMGW_OUTCOME_REJECT_ALL,       /* by an admission rule, as the next two */
+    LLMGW_OUTCOME_TOKEN_BUCKET,
+    LLMGW_OUTCOME_TENANT_BUDGET,
     LLMGW_OUTCOME_GONE,             /* the client, before the end */
     LLMGW_NREASONS,
 
@@ -37,6 +40,8 @@ typedef enum {
 typedef struct {
     llmgw_outcome_t  outcome;
     int              status;        /* gRPC, of REFUSED alone */
+    int              pushback_ms;   /* 0: the outcome's own; -1: no retry can
+                                       succeed */
     const char      *text;          /* for people; NULL: the outcome's own */
     size_t           text_len;
     int              http;          /* the engine's, of REFUSED; or 0 */

@@ -12,7 +12,7 @@ static void ngx_http_llmgw_grpc_prepare(ngx_http_request_t *r);
 static ngx_int_t ngx_http_llmgw_grpc_fields(ngx_http_request_t *r,
     ngx_list_t *list, const llmgw_end_t *end);
 static ngx_int_t ngx_http_llmgw_grpc_number(ngx_http_request_t *r,
-    ngx_list_t *list, const char *name, ngx_uint_t number);
+    ngx_list_t *list, const char *name, ngx_int_t number);
 static ngx_int_t ngx_http_llmgw_grpc_message(ngx_http_request_t *r,
     ngx_list_t *list, const llmgw_end_t *end);
 
@@ -130,8 +130,8 @@ static ngx_int_t
 ngx_http_llmgw_grpc_fields(ngx_http_request_t *r, ngx_list_t *list,
     const llmgw_end_t *end)
 {
-    ngx_uint_t  pushback_ms;
-    ngx_str_t   reason;
+    int        pushback_ms;
+    ngx_str_t  reason;
 
     if (ngx_http_llmgw_grpc_number(r, list, "grpc-status",
                                    ngx_http_llmgw_outcome_grpc(end))
@@ -167,7 +167,7 @@ ngx_http_llmgw_grpc_fields(ngx_http_request_t *r, ngx_list_t *list,
 
 static ngx_int_t
 ngx_http_llmgw_grpc_number(ngx_http_request_t *r, ngx_list_t *list,
-    const char *name, ngx_uint_t number)
+    const char *name, ngx_int_t number)
 {
     u_char     *p;
     ngx_str_t   value;
@@ -178,7 +178,7 @@ ngx_http_llmgw_grpc_number(ngx_http_request_t *r, ngx_list_t *list,
     }
 
     value.data = p;
-    value.len = ngx_sprintf(p, "%ui", number) - p;
+    value.len = ngx_sprintf(p, "%i", number) - p;
 
     return ngx_http_llmgw_header_add(list, name, &value) ? NGX_OK : NGX_ERROR;
 }

@@ -8,7 +8,7 @@
 typedef struct {
     llmgw_grpc_status_t  grpc;
     int                  http;
-    unsigned             pushback_ms;
+    int                  pushback_ms;
 } ngx_http_llmgw_outcome_t;
 
 
@@ -27,6 +27,12 @@ static const ngx_http_llmgw_outcome_t  ngx_http_llmgw_outcomes[] = {
     [LLMGW_OUTCOME_CIRCUITS_OPEN] = { LLMGW_GRPC_UNAVAILABLE, 503, 0 },
     [LLMGW_OUTCOME_TRIES_EXHAUSTED] = { LLMGW_GRPC_UNAVAILABLE, 502, 0 },
     [LLMGW_OUTCOME_NOT_RESUMABLE] = { LLMGW_GRPC_UNAVAILABLE, 502, 0 },
+    [LLMGW_OUTCOME_REJECT_ALL] =
+        { LLMGW_GRPC_RESOURCE_EXHAUSTED, 429, NGX_HTTP_LLMGW_PUSHBACK_MS },
+    [LLMGW_OUTCOME_TOKEN_BUCKET] =
+        { LLMGW_GRPC_RESOURCE_EXHAUSTED, 429, NGX_HTTP_LLMGW_PUSHBACK_MS },
+    [LLMGW_OUTCOME_TENANT_BUDGET] =
+        { LLMGW_GRPC_RESOURCE_EXHAUSTED, 429, NGX_HTTP_LLMGW_PUSHBACK_MS },
     [LLMGW_OUTCOME_GONE] = { LLMGW_GRPC_CANCELLED, 499, 0 },
     [LLMGW_OUTCOME_DEADLINE] = { LLMGW_GRPC_DEADLINE_EXCEEDED, 504, 0 },
     [LLMGW_OUTCOME_BAD_REQUEST] = { LLMGW_GRPC_INVALID_ARGUMENT, 400, 0 },
@@ -80,8 +86,9 @@ ngx_http_llmgw_outcome_http(const llmgw_end_t *end)
 }
 
 
-unsigned
+int
 ngx_http_llmgw_outcome_pushback_ms(const llmgw_end_t *end)
 {
-    return ngx_http_llmgw_outcomes[end->outcome].pushback_ms;
+    return end->pushback_ms ? end->pushback_ms
+                            : ngx_http_llmgw_outcomes[end->outcome].pushback_ms;
 }

@@ -19,7 +19,7 @@ static const struct {
     const char          *reason;
     llmgw_grpc_status_t  grpc;
     int                  http;
-    unsigned             pushback_ms;
+    int                  pushback_ms;
 } contract[] = {
     { LLMGW_OUTCOME_SERVED, NULL, LLMGW_GRPC_OK, 200, 0 },
     { LLMGW_OUTCOME_QUEUE_FULL, "queue_full",
@@ -34,6 +34,12 @@ static const struct {
       LLMGW_GRPC_UNAVAILABLE, 502, 0 },
     { LLMGW_OUTCOME_NOT_RESUMABLE, "not_resumable",
       LLMGW_GRPC_UNAVAILABLE, 502, 0 },
+    { LLMGW_OUTCOME_REJECT_ALL, "admission_reject_all",
+      LLMGW_GRPC_RESOURCE_EXHAUSTED, 429, 1000 },
+    { LLMGW_OUTCOME_TOKEN_BUCKET, "admission_token_bucket",
+      LLMGW_GRPC_RESOURCE_EXHAUSTED, 429, 1000 },
+    { LLMGW_OUTCOME_TENANT_BUDGET, "admission_tenant_budget",
+      LLMGW_GRPC_RESOURCE_EXHAUSTED, 429, 1000 },
     { LLMGW_OUTCOME_GONE, "client_gone", LLMGW_GRPC_CANCELLED, 499, 0 },
     { LLMGW_OUTCOME_DEADLINE, NULL, LLMGW_GRPC_DEADLINE_EXCEEDED, 504, 0 },
     { LLMGW_OUTCOME_BAD_REQUEST, NULL, LLMGW_GRPC_INVALID_ARGUMENT, 400, 0 },
