@@ -26,6 +26,8 @@ typedef struct ngx_http_llmgw_wakes_s   ngx_http_llmgw_wakes_t;
 typedef struct ngx_http_llmgw_waker_s   ngx_http_llmgw_waker_t;
 typedef struct ngx_http_llmgw_rooms_s   ngx_http_llmgw_rooms_t;
 typedef struct ngx_http_llmgw_clients_s ngx_http_llmgw_clients_t;
+typedef struct ngx_http_llmgw_told_s    ngx_http_llmgw_told_t;
+typedef struct ngx_http_llmgw_rules_s   ngx_http_llmgw_rules_t;
 
 
 /* What the clients of a location speak, which its content handler serves. */
@@ -101,6 +103,7 @@ typedef struct {
     llmgw_breaker_conf_t          breaker;
     ngx_msec_t                    hedge_delay;  /* 0: no hedge after a delay */
     ngx_uint_t                    hedge_budget; /* permille, for the delay */
+    ngx_http_llmgw_rules_t       *rules;        /* classes, tenants, entry */
 
     ngx_cycle_t                  *cycle;        /* the one that made the zone */
     ngx_http_llmgw_pool_t        *pool;         /* in this worker */
@@ -112,7 +115,7 @@ typedef struct {
     unsigned                      breaker_set:1;
     unsigned                      hedge_set:1;
     unsigned                      hedge_on:1;   /* if the request asks for it */
-
+    unsigned                      admits:1;     /* not just any request */
 
     ngx_array_t                  *protocols;    /* of a server{}'s locations */
 } ngx_http_llmgw_srv_conf_t;
@@ -146,6 +149,9 @@ typedef struct {
     llmgw_openai_by_t             key_by;       /* from OPENAI */
     ngx_http_complex_value_t     *key;          /* from VALUE; NULL: none */
     ngx_http_upstream_srv_conf_t *key_queue;    /* queue=; NULL: no waiting */
+
+    ngx_http_llmgw_told_t        *class;        /* NULL: off */
+    ngx_http_llmgw_told_t        *tenant;       /* the same */
 
     ngx_uint_t                    tries;
     ngx_uint_t                    resume;       /* llmgw_resume_mode_t */

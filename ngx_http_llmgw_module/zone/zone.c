@@ -64,11 +64,25 @@ ngx_http_llmgw_zone_add(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *conf)
 static uint64_t
 ngx_http_llmgw_zone_layout(void)
 {
-    return (uint64_t) NGX_HTTP_LLMGW_ZONE_VERSION << 48
-           | (uint64_t) sizeof(ngx_http_llmgw_zone_shared_t) << 32
-           | (uint64_t) sizeof(llmgw_admission_t) << 20
-           | (uint64_t) sizeof(ngx_http_llmgw_slot_t) << 8
-           | (uint64_t) sizeof(llmgw_queue_entry_t);
+    uint64_t             mix;
+    ngx_uint_t           i;
+    static const size_t  sizes[] = {
+        NGX_HTTP_LLMGW_ZONE_VERSION,
+        sizeof(ngx_http_llmgw_zone_shared_t),
+        sizeof(ngx_http_llmgw_counters_t),
+        sizeof(llmgw_groups_t),
+        sizeof(llmgw_admission_t),
+        sizeof(ngx_http_llmgw_slot_t),
+        sizeof(llmgw_queue_entry_t)
+    };
+
+    mix = 0;
+
+    for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        mix = mix * 1000003 + sizes[i];
+    }
+
+    return mix;
 }
 
 
@@ -206,15 +220,25 @@ static ngx_int_t
 ngx_http_llmgw_zone_make_rows(ngx_http_llmgw_zone_shared_t *shared,
     ngx_slab_pool_t *shpool, ngx_uint_t nrows)
 {
+    void  *groups;
+
     shared->rows = ngx_slab_calloc(shpool,
                                    nrows * sizeof(ngx_http_llmgw_row_t));
     shared->counters = ngx_slab_calloc(shpool,
                                  nrows * sizeof(ngx_http_llmgw_counters_t));
     shared->levels = ngx_slab_calloc(shpool,
                                    nrows * sizeof(ngx_http_llmgw_levels_t));
+    groups = ngx_slab_calloc(shpool, llmgw_groups_bytes(nrows));
 
-    return shared->rows && shared->counters && shared->levels ? NGX_OK
-                                                              : NGX_ERROR;
+    if (shared->rows == NULL || shared->counters == NULL
+        || shared->levels == NULL || groups == NULL)
+    {
+        return NGX_ERROR;
+    }
+
+    shared->groups = llmgw_groups_init(groups, nrows);
+
+    return NGX_OK;
 }
 
 

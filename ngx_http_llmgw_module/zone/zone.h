@@ -2,7 +2,8 @@
 /*
  * The shared zone: what all workers count together.
  *
- *   shared | rows[nrows] | counters[nrows] | levels[nrows] | admission
+ *   shared | rows[nrows] | counters[nrows] | levels[nrows] | groups
+ *          | admission
  *
  * Which request gets a replica, and which waits, is decided in admission's
  * memory (core/admission/shared.h): slots of replicas, shares of workers, the
@@ -35,11 +36,12 @@
 #include "conf/conf.h"
 #include "core/admission/admission.h"
 
+#include "zone/groups.h"
 #include "zone/metrics.h"
 
 
 /* Raise it with every change of the zone's layout that keeps all sizes. */
-#define NGX_HTTP_LLMGW_ZONE_VERSION  1
+#define NGX_HTTP_LLMGW_ZONE_VERSION  2
 
 #define NGX_HTTP_LLMGW_ZONE_MAGIC    0x656e6f7a77676d6cULL   /* lmgwzone */
 
@@ -79,6 +81,7 @@ typedef struct {
     ngx_http_llmgw_row_t         *rows;         /* as many as admission has */
     ngx_http_llmgw_counters_t    *counters;     /* the same */
     ngx_http_llmgw_levels_t      *levels;       /* the same */
+    llmgw_groups_t               *groups;       /* classes and tenants */
     ngx_http_llmgw_counters_t     base;         /* of rows given up */
     uint64_t                      tokens_base;  /* of slots given up */
     uint64_t                      attempts_base;
@@ -97,6 +100,8 @@ struct ngx_http_llmgw_zone_s {
     ngx_str_t                     name;
     ngx_log_t                    *log;
     ngx_http_llmgw_row_t         *looked;       /* a copy of the rows */
+    llmgw_group_t                *known[LLMGW_GROUP_NKINDS]
+                                       [LLMGW_GROUPS_MAX];  /* groups */
     ngx_msec_t                    full_ms;      /* no slot was left */
     unsigned                      full:1;       /* said so in the log */
     unsigned                      mended:1;     /* to be said in the log */

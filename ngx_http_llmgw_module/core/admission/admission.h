@@ -72,6 +72,10 @@ typedef struct {
     uint64_t         ticket;            /* 0: it has not asked yet */
     uint64_t         joined_ms;         /* when it joined the queue */
     uint64_t         resume_group;      /* where it resumes */
+    uint64_t         tenant;            /* hash of its name; 0: none */
+    uint64_t         deadline_ms;       /* its class wants the first token by
+                                           then; 0: it does not say */
+    int32_t          priority;          /* of its class: classes.h */
     const uint32_t  *excluded;          /* peers; the caller's memory, read
                                            during a call only */
     size_t           nexcluded;

@@ -21,24 +21,6 @@ classes_find_highest(llmgw_classes_t *classes)
 }
 
 
-static llmgw_class_t *
-classes_find(const llmgw_classes_t *classes, const char *name, size_t len)
-{
-    uint32_t              i;
-    const llmgw_class_t  *class;
-
-    for (i = 0; i < classes->n; i++) {
-        class = &classes->classes[i];
-
-        if (class->len == len && memcmp(class->name, name, len) == 0) {
-            return (llmgw_class_t *) class;
-        }
-    }
-
-    return NULL;
-}
-
-
 void
 llmgw_classes_init(llmgw_classes_t *classes)
 {
@@ -69,6 +51,7 @@ llmgw_classes_rc_t
 llmgw_classes_set(llmgw_classes_t *classes, const char *name, size_t len,
     int32_t priority)
 {
+    uint32_t        i;
     llmgw_class_t  *class;
 
     if (priority < -LLMGW_CLASS_PRIORITY_MAX
@@ -81,22 +64,42 @@ llmgw_classes_set(llmgw_classes_t *classes, const char *name, size_t len,
         return LLMGW_CLASSES_LONG;
     }
 
-    class = classes_find(classes, name, len);
+    i = llmgw_classes_index(classes, name, len);
 
-    if (class == NULL) {
+    if (i == LLMGW_CLASSES_MAX) {
         if (classes->n == LLMGW_CLASSES_MAX) {
             return LLMGW_CLASSES_FULL;
         }
 
-        class = &classes->classes[classes->n++];
+        i = classes->n++;
+        class = &classes->classes[i];
         class->len = len;
         memcpy(class->name, name, len);
     }
 
-    class->priority = priority;
+    classes->classes[i].priority = priority;
     classes_find_highest(classes);
 
     return LLMGW_CLASSES_OK;
+}
+
+
+uint32_t
+llmgw_classes_index(const llmgw_classes_t *classes, const char *name,
+    size_t len)
+{
+    uint32_t              i;
+    const llmgw_class_t  *class;
+
+    for (i = 0; i < classes->n; i++) {
+        class = &classes->classes[i];
+
+        if (class->len == len && memcmp(class->name, name, len) == 0) {
+            return i;
+        }
+    }
+
+    return LLMGW_CLASSES_MAX;
 }
 
 
@@ -104,11 +107,12 @@ int32_t
 llmgw_classes_priority(const llmgw_classes_t *classes, const char *name,
     size_t len)
 {
-    const llmgw_class_t  *class;
+    uint32_t  i;
 
-    class = classes_find(classes, name, len);
+    i = llmgw_classes_index(classes, name, len);
 
-    return class == NULL ? LLMGW_CLASS_DEFAULT : class->priority;
+    return i == LLMGW_CLASSES_MAX ? LLMGW_CLASS_DEFAULT
+                                  : classes->classes[i].priority;
 }
 
 

@@ -49,6 +49,10 @@ void llmgw_classes_init(llmgw_classes_t *classes);
 llmgw_classes_rc_t llmgw_classes_set(llmgw_classes_t *classes,
     const char *name, size_t len, int32_t priority);
 
+/* Its index; LLMGW_CLASSES_MAX: there is no class of that name. */
+uint32_t llmgw_classes_index(const llmgw_classes_t *classes, const char *name,
+    size_t len);
+
 int32_t llmgw_classes_priority(const llmgw_classes_t *classes,
     const char *name, size_t len);
 

@@ -1,0 +1,67 @@
+
+/*
+ * What decides whose a request is and whether it may enter: llmgw_class and
+ * llmgw_tenant of a location; llmgw_slo, llmgw_admission and
+ * llmgw_tenant_budget of an upstream{} block.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_CONF_ADMISSION_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_CONF_ADMISSION_H_INCLUDED_
+
+
+#include "conf/conf.h"
+#include "core/admission/groups.h"
+#include "core/admission/rules.h"
+
+
+/* llmgw_class, llmgw_tenant: who says what a request is. */
+struct ngx_http_llmgw_told_s {
+    ngx_http_complex_value_t     *value;        /* NULL: the request, by its
+                                                   message or else: */
+    char                         *header;       /* ends with NUL */
+};
+
+
+/* llmgw_slo: what a class wants; 0: it does not say. */
+typedef struct {
+    ngx_msec_t                    ttft;
+    ngx_msec_t                    itl;
+    unsigned                      is_set:1;
+} ngx_http_llmgw_slo_t;
+
+
+/* llmgw_tenant_budget: a tenant that has a name. */
+typedef struct {
+    ngx_str_t                     name;
+    uint64_t                      hash;
+    double                        fraction;
+} ngx_http_llmgw_tenant_t;
+
+
+struct ngx_http_llmgw_rules_s {
+    llmgw_classes_t               classes;
+    ngx_http_llmgw_slo_t          slo[LLMGW_CLASSES_MAX];   /* of the same
+                                                   indexes */
+    ngx_http_llmgw_tenant_t       tenants[LLMGW_GROUP_TENANTS];
+    ngx_uint_t                    ntenants;
+    llmgw_rule_kind_t             rule;
+    double                        capacity;     /* of the token bucket */
+    double                        rate;         /* the same, a second */
+    unsigned                      rule_set:1;
+};
+
+
+/* The hash of a tenant's name, as the fleet knows it; never 0. */
+uint64_t ngx_http_llmgw_conf_tenant_hash(const ngx_str_t *name);
+
+/* admission.c */
+char *ngx_http_llmgw_conf_told(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_llmgw_conf_slo(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_llmgw_conf_admission(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_llmgw_conf_tenant_budget(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+
+#endif /* _NGX_HTTP_LLMGW_CONF_ADMISSION_H_INCLUDED_ */

@@ -1,0 +1,117 @@
+
+/*
+ * Groups: classes of requests and tenants, as all processes of a gateway count
+ * them, in plain memory that they share.
+ *
+ * A group is found by its name, or added.  The first of each kind is "other":
+ * for names that nobody has configured, and for those that came when the table
+ * was full.  Names stay as long as the memory does, so a new configuration
+ * goes on counting, and there are never more than LLMGW_GROUPS_MAX of a kind,
+ * whatever clients send.
+ *
+ * Counters are added to without a lock.  Requests in flight are counted in one
+ * word for each tenant and process, and nowhere else: a tenant has as many as
+ * its words add up to, and what a dead process had goes with its words.  Only
+ * the process itself writes them, so a request may end without the lock; a
+ * process that wants to see the sum and add to it in one step holds the lock.
+ *
+ * The token bucket lies here, too, and changes under the lock.  Two of its
+ * words change: a process that is killed between them leaves a bucket that
+ * fills once more for the same time, up to its capacity, and works.
+ */
+
+#ifndef LLMGW_GROUPS_H
+#define LLMGW_GROUPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/admission/bucket.h"
+#include "core/admission/classes.h"
+#include "core/outcome.h"
+
+
+/* Of each kind, beside "other". */
+#define LLMGW_GROUP_CLASSES      LLMGW_CLASSES_MAX
+#define LLMGW_GROUP_TENANTS      64
+#define LLMGW_GROUPS_MAX         (1 + LLMGW_GROUP_TENANTS)
+
+#define LLMGW_GROUP_NAME_BYTES   LLMGW_CLASS_NAME_BYTES
+#define LLMGW_GROUP_NTIMES       23     /* buckets of the first token */
+
+/* By outcome: those that have a reason; the last is all else. */
+#define LLMGW_GROUP_NREASONS     (LLMGW_NREASONS + 1)
+
+typedef enum {
+    LLMGW_GROUP_CLASS = 0,
+    LLMGW_GROUP_TENANT,
+    LLMGW_GROUP_NKINDS
+} llmgw_group_kind_t;
+
+typedef struct {
+    uint32_t  index;            /* among those of its kind */
+    uint32_t  name_len;
+    char      name[LLMGW_GROUP_NAME_BYTES];
+    uint64_t  requests[LLMGW_GROUP_NREASONS];
+    uint64_t  first_token[LLMGW_GROUP_NTIMES];
+    uint64_t  first_token_ms;   /* their sum */
+    uint64_t  goodput;          /* served, within the targets of the class */
+} llmgw_group_t;
+
+typedef struct {
+    uint32_t        n[LLMGW_GROUP_NKINDS];
+    uint32_t        nrows;
+    uint32_t       *in_flight;  /* [tenant][row] */
+    llmgw_bucket_t  bucket;     /* capacity 0: nobody has asked for one */
+    llmgw_group_t   classes[1 + LLMGW_GROUP_CLASSES];
+    llmgw_group_t   tenants[1 + LLMGW_GROUP_TENANTS];
+} llmgw_groups_t;
+
+
+/* How many bytes they need; making them in that many, zeroed. */
+size_t llmgw_groups_bytes(uint32_t nrows);
+llmgw_groups_t *llmgw_groups_init(void *memory, uint32_t nrows);
+
+/*
+ * The group of that name, found or added; "other" if it cannot be added, and
+ * if the name is empty or too long.  The caller holds the lock.
+ */
+llmgw_group_t *llmgw_groups_find(llmgw_groups_t *groups,
+    llmgw_group_kind_t kind, const char *name, size_t len);
+
+/*
+ * For who shows them, without the lock: the i-th of a kind; 0 is "other".
+ * NULL: there are no more.  A group that is there stays.
+ */
+const llmgw_group_t *llmgw_groups_at(const llmgw_groups_t *groups,
+    llmgw_group_kind_t kind, uint32_t i);
+
+/*
+ * What requests[i] counts: "" those that were served, "other" those that ended
+ * otherwise without a reason of ours, as by their deadline or by a replica's
+ * refusal.
+ */
+const char *llmgw_groups_reason(uint32_t i);
+
+/* The tenant's requests that have entered and not left, of all processes. */
+uint32_t llmgw_groups_in_flight(const llmgw_groups_t *groups,
+    const llmgw_group_t *tenant);
+
+/* One has entered or left, in the process of that row, which calls this. */
+void llmgw_groups_began(llmgw_groups_t *groups, const llmgw_group_t *tenant,
+    uint32_t row);
+void llmgw_groups_left(llmgw_groups_t *groups, const llmgw_group_t *tenant,
+    uint32_t row);
+
+/* The process of that row has ended or is known to be dead. */
+void llmgw_groups_drop_row(llmgw_groups_t *groups, uint32_t row);
+
+/* A request has ended. */
+void llmgw_group_ended(llmgw_group_t *group, llmgw_outcome_t outcome,
+    int is_good);
+
+/* Its first token took that long, which is in that bucket. */
+void llmgw_group_first_token(llmgw_group_t *group, uint32_t bucket,
+    uint64_t ms);
+
+#endif /* LLMGW_GROUPS_H */

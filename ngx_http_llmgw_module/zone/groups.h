@@ -1,0 +1,47 @@
+
+/*
+ * Classes and tenants in the zone.  core/admission/groups.h has what they count
+ * and how; here are the lock, this worker's row, and the groups of what is
+ * configured.
+ *
+ * Pages read zone->shared->groups with llmgw_groups_at(), _in_flight() and
+ * _reason(); the bounds of the first token's buckets are those of
+ * llmgw_first_token_seconds.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_GROUPS_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_GROUPS_H_INCLUDED_
+
+
+#include "core/admission/groups.h"
+
+#include "zone/metrics.h"
+
+
+/*
+ * Where the configured class or tenant of that index counts; "other" where the
+ * index is LLMGW_GROUP_CLASSES or LLMGW_GROUP_TENANTS.
+ */
+llmgw_group_t *ngx_http_llmgw_groups_of(ngx_http_llmgw_zone_t *zone,
+    llmgw_group_kind_t kind, ngx_uint_t index, const char *name, size_t len);
+
+void ngx_http_llmgw_groups_first_token(llmgw_group_t *group, ngx_msec_t ms);
+
+/*
+ * The tenant has one more or one less in flight, in this worker.  A worker
+ * without a row counts none, as nobody could take them back.
+ */
+void ngx_http_llmgw_groups_began(ngx_http_llmgw_zone_t *zone,
+    const llmgw_group_t *tenant);
+void ngx_http_llmgw_groups_left(ngx_http_llmgw_zone_t *zone,
+    const llmgw_group_t *tenant);
+
+/*
+ * Called when a worker begins: the zone's bucket is one of that capacity and
+ * rate from now on.  It begins full where it was another one, which is logged.
+ */
+void ngx_http_llmgw_groups_bucket(ngx_http_llmgw_zone_t *zone,
+    double capacity, double rate);
+
+
+#endif /* _NGX_HTTP_LLMGW_GROUPS_H_INCLUDED_ */
