@@ -12,6 +12,7 @@
 #include "core/outcome.h"
 #include "core/resume.h"
 
+#include "admit/admit.h"
 #include "http/record.h"
 #include "upstream/attempt.h"
 #include "upstream/claim.h"
@@ -115,6 +116,9 @@ struct ngx_http_llmgw_stream_s {
     uint64_t                      key;          /* of the ring: read() */
     ngx_str_t                    *model;        /* to claim; NULL: any */
     ngx_http_llmgw_ask_t          ask;
+
+    ngx_http_llmgw_said_t         said;         /* read(): of whose it is */
+    ngx_http_llmgw_identity_t     identity;
 
     llmgw_resume_t                resume;
     ngx_http_llmgw_doubt_t       *doubt;        /* doubt.c; NULL: none */

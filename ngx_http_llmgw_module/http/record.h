@@ -51,6 +51,10 @@ typedef struct {
 
     llmgw_outcome_t               outcome;
     int                           status;       /* gRPC */
+
+    ngx_str_t                     class;        /* its label; empty: none */
+    ngx_str_t                     tenant;       /* the same, of a named one */
+    uint64_t                      tenant_hash;  /* 0: none */
 } ngx_http_llmgw_record_t;
 
 

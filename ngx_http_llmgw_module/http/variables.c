@@ -35,6 +35,10 @@ static ngx_str_t ngx_http_llmgw_variable_model(
     ngx_http_llmgw_record_t *record, u_char *buf);
 static ngx_str_t ngx_http_llmgw_variable_finish_reason(
     ngx_http_llmgw_record_t *record, u_char *buf);
+static ngx_str_t ngx_http_llmgw_variable_class(
+    ngx_http_llmgw_record_t *record, u_char *buf);
+static ngx_str_t ngx_http_llmgw_variable_tenant(
+    ngx_http_llmgw_record_t *record, u_char *buf);
 static ngx_str_t ngx_http_llmgw_variable_code(
     ngx_http_llmgw_record_t *record, u_char *buf);
 static ngx_str_t ngx_http_llmgw_variable_reason(
@@ -119,6 +123,14 @@ static ngx_http_variable_t  ngx_http_llmgw_vars[] = {
 
     { ngx_string("llmgw_span_id"), NULL, ngx_http_llmgw_variable_text,
       (uintptr_t) ngx_http_llmgw_variable_span_id,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_class"), NULL, ngx_http_llmgw_variable_text,
+      (uintptr_t) ngx_http_llmgw_variable_class,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_tenant"), NULL, ngx_http_llmgw_variable_text,
+      (uintptr_t) ngx_http_llmgw_variable_tenant,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("llmgw_code"), NULL, ngx_http_llmgw_variable_text,
@@ -347,6 +359,35 @@ ngx_http_llmgw_variable_finish_reason(ngx_http_llmgw_record_t *record,
     if (record->usage) {
         value.data = record->usage->finish;
         value.len = record->usage->finish_len;
+    }
+
+    return value;
+}
+
+
+static ngx_str_t
+ngx_http_llmgw_variable_class(ngx_http_llmgw_record_t *record, u_char *buf)
+{
+    return record->class;
+}
+
+
+/* What a client has made up is logged as a number, whatever it contains. */
+
+static ngx_str_t
+ngx_http_llmgw_variable_tenant(ngx_http_llmgw_record_t *record, u_char *buf)
+{
+    ngx_str_t  value;
+
+    if (record->tenant.len) {
+        return record->tenant;
+    }
+
+    value.data = buf;
+    value.len = 0;
+
+    if (record->tenant_hash) {
+        value.len = ngx_sprintf(buf, "%016xL", record->tenant_hash) - buf;
     }
 
     return value;
