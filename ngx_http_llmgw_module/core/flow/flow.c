@@ -96,24 +96,55 @@ llmgw_flow_init(void *memory, uint32_t capacity, const llmgw_flow_conf_t *conf)
 
 /* Lists of entries, by band and by flow. */
 
+/* The entry before which that number belongs; 0: it is the last. */
+static uint32_t
+list_place(llmgw_flow_t *flow, const flow_list_t *list, flow_link_kind_t kind,
+    uint64_t number)
+{
+    uint32_t  i;
+
+    if (list->last == 0 || flow_entry(flow, list->last)->number < number) {
+        return 0;
+    }
+
+    for (i = list->first;
+         flow_entry(flow, i)->number < number;
+         i = flow_entry(flow, i)->links[kind].behind)
+    {
+        /* void: one that comes back stood near the first */
+    }
+
+    return i;
+}
+
+
 static void
 list_add(llmgw_flow_t *flow, flow_list_t *list, flow_link_kind_t kind,
     uint32_t i)
 {
+    uint32_t      behind;
     flow_link_t  *link;
 
-    link = &flow_entry(flow, i)->links[kind];
-    link->before = list->last;
-    link->behind = 0;
+    behind = list_place(flow, list, kind, flow_entry(flow, i)->number);
 
-    if (list->last != 0) {
-        flow_entry(flow, list->last)->links[kind].behind = i;
+    link = &flow_entry(flow, i)->links[kind];
+    link->behind = behind;
+    link->before = behind == 0 ? list->last
+                               : flow_entry(flow, behind)->links[kind].before;
+
+    if (link->before != 0) {
+        flow_entry(flow, link->before)->links[kind].behind = i;
 
     } else {
         list->first = i;
     }
 
-    list->last = i;
+    if (behind != 0) {
+        flow_entry(flow, behind)->links[kind].before = i;
+
+    } else {
+        list->last = i;
+    }
 }
 
 
@@ -193,7 +224,7 @@ band_get(llmgw_flow_t *flow, int32_t priority)
 
 /* Takes an entry out of everything and frees it.  Returns its request. */
 static uint32_t
-flow_take(llmgw_flow_t *flow, uint32_t i)
+flow_drop(llmgw_flow_t *flow, uint32_t i)
 {
     flow_band_t    *band;
     flow_entry_t   *entry;
@@ -243,10 +274,11 @@ flow_put(llmgw_flow_t *flow, flow_band_t *band,
     }
 
     entry = flow_entry(flow, i);
-    entry->number = flow->number;
+    entry->number = arrival->number != 0 ? arrival->number : flow->number;
     entry->deadline_us = arrival->deadline_us;
     entry->priority = arrival->priority;
     entry->request = arrival->request;
+    entry->is_firm = arrival->is_firm != 0;
     entry->flow = flow_tenant_get(flow, flow->conf.order == LLMGW_FLOW_FIFO
                                         ? 0 : arrival->priority,
                                   arrival->tenant);
@@ -270,7 +302,7 @@ flow_put(llmgw_flow_t *flow, flow_band_t *band,
 static uint32_t
 flow_victim(llmgw_flow_t *flow, int32_t priority)
 {
-    uint32_t            i;
+    uint32_t            i, entry;
     const flow_band_t  *band;
 
     if (!flow->conf.has_shedding) {
@@ -284,8 +316,15 @@ flow_victim(llmgw_flow_t *flow, int32_t priority)
             return 0;
         }
 
-        if (band->length != 0) {
-            return band->list.last;
+        for (entry = band->list.last;
+             entry != 0 && flow_entry(flow, entry)->is_firm;
+             entry = flow_entry(flow, entry)->links[FLOW_LINK_BAND].before)
+        {
+            /* void */
+        }
+
+        if (entry != 0) {
+            return entry;
         }
     }
 
@@ -319,7 +358,7 @@ llmgw_flow_enqueue(llmgw_flow_t *flow, const llmgw_flow_arrival_t *arrival,
             return LLMGW_FLOW_REJECTED;
         }
 
-        *victim = flow_take(flow, shed);
+        *victim = flow_drop(flow, shed);
     }
 
     *entry = flow_put(flow, band, arrival);
@@ -354,7 +393,7 @@ flow_oldest(llmgw_flow_t *flow)
 /* The entry that goes, of a lane whose oldest one is given. */
 static uint32_t
 flow_choose(llmgw_flow_t *flow, int32_t lane, uint32_t oldest,
-    flow_cursor_t *cursor)
+    const flow_cursor_t *cursor)
 {
     const flow_tenant_t  *tenant;
 
@@ -368,45 +407,80 @@ flow_choose(llmgw_flow_t *flow, int32_t lane, uint32_t oldest,
 }
 
 
-uint32_t
-llmgw_flow_dispatch(llmgw_flow_t *flow, double saturation)
+/* Ceilings never rise from one band to the next. */
+static double
+flow_ceiling(const llmgw_flow_t *flow, uint32_t band)
 {
-    double        ceiling;
+    if (flow->nbands == 1) {
+        return 1;
+    }
+
+    return 1 - (double) band * (1 - flow->conf.usage_limit)
+               / (double) (flow->nbands - 1);
+}
+
+
+uint32_t
+llmgw_flow_next(llmgw_flow_t *flow, double *ceiling)
+{
     uint32_t      i;
     flow_band_t  *band;
 
     if (flow->length == 0) {
-        return LLMGW_FLOW_NONE;
+        return 0;
     }
 
     if (flow->conf.order == LLMGW_FLOW_FIFO) {
-        return saturation >= 1
-               ? LLMGW_FLOW_NONE
-               : flow_take(flow, flow_choose(flow, 0, flow_oldest(flow),
-                                             &flow->cursor));
+        *ceiling = 1;
+        return flow_choose(flow, 0, flow_oldest(flow), &flow->cursor);
     }
 
-    for (i = 0; i < flow->nbands; i++) {
-        band = &flow->bands[i];
-        ceiling = 1;
+    for (i = 0; flow->bands[i].length == 0; i++) { /* void */ }
 
-        if (flow->nbands > 1) {
-            ceiling = 1 - (double) i * (1 - flow->conf.usage_limit)
-                          / (double) (flow->nbands - 1);
-        }
+    band = &flow->bands[i];
+    *ceiling = flow_ceiling(flow, i);
 
-        if (saturation >= ceiling) {
-            return LLMGW_FLOW_NONE;
-        }
+    return flow_choose(flow, band->priority, band->list.first, &band->cursor);
+}
 
-        if (band->length != 0) {
-            return flow_take(flow, flow_choose(flow, band->priority,
-                                               band->list.first,
-                                               &band->cursor));
-        }
+
+uint32_t
+llmgw_flow_take(llmgw_flow_t *flow, uint32_t i)
+{
+    flow_entry_t   *entry;
+    flow_cursor_t  *cursor;
+
+    entry = flow_entry(flow, i);
+    cursor = flow->conf.order == LLMGW_FLOW_FIFO
+             ? &flow->cursor : &band_place(flow, entry->priority)->cursor;
+
+    cursor->tenant = flow_tenant(flow, entry->flow)->tenant;
+    cursor->is_set = 1;
+
+    return flow_drop(flow, i);
+}
+
+
+uint32_t
+llmgw_flow_dispatch(llmgw_flow_t *flow, double saturation)
+{
+    double    ceiling;
+    uint32_t  i;
+
+    i = llmgw_flow_next(flow, &ceiling);
+
+    if (i == 0 || saturation >= ceiling) {
+        return LLMGW_FLOW_NONE;
     }
 
-    return LLMGW_FLOW_NONE;
+    return llmgw_flow_take(flow, i);
+}
+
+
+uint32_t
+llmgw_flow_request(const llmgw_flow_t *flow, uint32_t entry)
+{
+    return flow->entries[entry].request;
 }
 
 
@@ -420,7 +494,7 @@ llmgw_flow_remove(llmgw_flow_t *flow, uint32_t entry, uint32_t request)
         return 0;
     }
 
-    (void) flow_take(flow, entry);
+    (void) flow_drop(flow, entry);
 
     return 1;
 }

@@ -7,12 +7,14 @@
  *     flow   those of one tenant in a band, in the order of their coming; it
  *            goes when it is empty.
  *
- * One call of llmgw_flow_dispatch() lets at most one request go.  It looks at
- * the bands from the highest priority down.  Each has a ceiling, from 1 for
- * the highest to usage_limit for the lowest of those ever seen, evenly spaced;
- * the first band whose ceiling the saturation reaches ends the look, also if
- * that band is empty, so that nobody overtakes.  Of the first band that is
- * passed and not empty, fairness names the flow and the order the request:
+ * One call of llmgw_flow_dispatch() lets at most one request go.  It is made of
+ * llmgw_flow_next(), which says whose turn it is, and llmgw_flow_take(), for
+ * callers that have more to ask in between.  It looks at the bands from the
+ * highest priority down.  Each has a ceiling, from 1 for the highest to
+ * usage_limit for the lowest of those ever seen, evenly spaced; the first band
+ * whose ceiling the saturation reaches ends the look, also if that band is
+ * empty, so that nobody overtakes.  Of the first band that is passed and not
+ * empty, fairness names the flow and the order the request:
  *
  *     global-strict  the flow whose first request came first
  *     round-robin    the tenant behind the one served last, by number; the
@@ -78,6 +80,10 @@ typedef struct {
     uint64_t  tenant;           /* round robin goes by this number: whoever
                                    wants the order of names, numbers by it */
     int64_t   deadline_us;      /* of slo-deadline; LLMGW_FLOW_NO_DEADLINE */
+    uint64_t  number;           /* its place in the order of coming, by any
+                                   count that only grows; 0: behind all that
+                                   came.  All numbers are given, or none */
+    int       is_firm;          /* never shed */
 } llmgw_flow_arrival_t;
 
 typedef enum {
@@ -103,8 +109,20 @@ llmgw_flow_t *llmgw_flow_init(void *memory, uint32_t capacity,
 llmgw_flow_rc_t llmgw_flow_enqueue(llmgw_flow_t *flow,
     const llmgw_flow_arrival_t *arrival, uint32_t *entry, uint32_t *victim);
 
-/* The request that goes, and no longer waits; LLMGW_FLOW_NONE: none may. */
+/*
+ * The entry that would go next, as soon as the saturation is below *ceiling;
+ * 0: none waits.  Changes nothing.
+ */
+uint32_t llmgw_flow_next(llmgw_flow_t *flow, double *ceiling);
+
+/* That entry's turn: it goes, and waits no longer.  Returns its request. */
+uint32_t llmgw_flow_take(llmgw_flow_t *flow, uint32_t entry);
+
+/* Both: the request that goes; LLMGW_FLOW_NONE: none may. */
 uint32_t llmgw_flow_dispatch(llmgw_flow_t *flow, double saturation);
+
+/* The request of an entry that waits. */
+uint32_t llmgw_flow_request(const llmgw_flow_t *flow, uint32_t entry);
 
 /* It waits no longer, e.g. since its time is over; 0: it is not there. */
 int llmgw_flow_remove(llmgw_flow_t *flow, uint32_t entry, uint32_t request);

@@ -31,6 +31,7 @@ typedef struct {
     int64_t      deadline_us;
     int32_t      priority;
     uint32_t     request;
+    uint32_t     is_firm;
     uint32_t     flow;
     uint32_t     child;         /* in the heap of deadlines */
     uint32_t     sibling;
@@ -102,6 +103,6 @@ void flow_tenant_drop(llmgw_flow_t *flow, uint32_t i);
 
 /* The flow whose turn it is in a lane that is not empty. */
 uint32_t flow_tenant_turn(llmgw_flow_t *flow, int32_t lane,
-    flow_cursor_t *cursor);
+    const flow_cursor_t *cursor);
 
 #endif /* LLMGW_FLOW_INNER_H */

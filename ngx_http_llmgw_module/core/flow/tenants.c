@@ -126,7 +126,8 @@ flow_tenant_drop(llmgw_flow_t *flow, uint32_t i)
 
 
 uint32_t
-flow_tenant_turn(llmgw_flow_t *flow, int32_t lane, flow_cursor_t *cursor)
+flow_tenant_turn(llmgw_flow_t *flow, int32_t lane,
+    const flow_cursor_t *cursor)
 {
     uint32_t              place;
     const flow_tenant_t  *found;
@@ -148,11 +149,7 @@ flow_tenant_turn(llmgw_flow_t *flow, int32_t lane, flow_cursor_t *cursor)
 
     if (found == NULL) {
         place = tenants_place(flow, lane, 0);
-        found = tenants_at(flow, place, lane);
     }
-
-    cursor->tenant = found->tenant;
-    cursor->is_set = 1;
 
     return tenants_order(flow)[place];
 }
