@@ -60,9 +60,9 @@ function readHistogram(x) {
 }
 
 /* What the gateway could not do, and not what its clients did. */
-const UNSERVED = new Set(['queue_full', 'queue_timeout', 'no_replicas',
-                          'circuits_open', 'tries_exhausted',
-                          'not_resumable']);
+const UNSERVED = new Set(['queue_full', 'queue_timeout', 'queue_ttl',
+                          'queue_shed', 'no_replicas', 'circuits_open',
+                          'tries_exhausted', 'not_resumable']);
 
 function readTotals(x) {
   const requests = list(x.requests).map(obj);

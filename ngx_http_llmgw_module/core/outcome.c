@@ -13,6 +13,10 @@ static const struct {
         { "queue_full", "all replicas are full" },
     [LLMGW_OUTCOME_QUEUE_TIMEOUT] =
         { "queue_timeout", "no replica had room in time" },
+    [LLMGW_OUTCOME_QUEUE_TTL] =
+        { "queue_ttl", "it waited in the queue for longer than its ttl" },
+    [LLMGW_OUTCOME_QUEUE_SHED] =
+        { "queue_shed", "it was shed from a full queue for another request" },
     [LLMGW_OUTCOME_NO_REPLICAS] =
         { "no_replicas", "no replica can be used" },
     [LLMGW_OUTCOME_CIRCUITS_OPEN] =

@@ -16,6 +16,8 @@ typedef enum {
     LLMGW_OUTCOME_SERVED = 0,
     LLMGW_OUTCOME_QUEUE_FULL,
     LLMGW_OUTCOME_QUEUE_TIMEOUT,
+    LLMGW_OUTCOME_QUEUE_TTL,        /* it waited longer than it may */
+    LLMGW_OUTCOME_QUEUE_SHED,       /* another one waits in its place */
     LLMGW_OUTCOME_NO_REPLICAS,
     LLMGW_OUTCOME_CIRCUITS_OPEN,
     LLMGW_OUTCOME_TRIES_EXHAUSTED,
