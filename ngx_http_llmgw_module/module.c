@@ -92,7 +92,7 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       NULL },
 
     { ngx_string("llmgw_queue"),
-      NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE12,
+      NGX_HTTP_UPS_CONF|NGX_CONF_ANY,
       ngx_http_llmgw_policy_queue,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,

@@ -15,6 +15,8 @@
 #include <ngx_http.h>
 
 #include "core/breaker.h"
+#include "core/flow/flow.h"
+#include "core/flow/saturation.h"
 #include "core/openai/key.h"
 
 
@@ -100,6 +102,9 @@ typedef struct {
 
     ngx_uint_t                    queue_size;   /* 0: off */
     ngx_msec_t                    queue_timeout;
+    ngx_msec_t                    queue_ttl;    /* 0: none */
+    llmgw_flow_conf_t             flow;         /* in what order they leave */
+    llmgw_saturation_t            saturation;   /* and when */
     llmgw_breaker_conf_t          breaker;
     ngx_msec_t                    hedge_delay;  /* 0: no hedge after a delay */
     ngx_uint_t                    hedge_budget; /* permille, for the delay */
@@ -168,6 +173,17 @@ typedef struct {
     ngx_str_t                     dashboard_url;    /* of llmgw_status */
     ngx_str_t                     dashboard_etag;
 } ngx_http_llmgw_loc_conf_t;
+
+
+/* 0: first come, first served, as soon as a replica has room. */
+static ngx_inline ngx_uint_t
+ngx_http_llmgw_conf_has_flow(const ngx_http_llmgw_srv_conf_t *conf)
+{
+    return conf->flow.order != LLMGW_FLOW_FIFO
+           || conf->flow.fairness != LLMGW_FLOW_GLOBAL_STRICT
+           || conf->flow.has_shedding
+           || conf->saturation.kind != LLMGW_SATURATION_NEVER;
+}
 
 
 /* How much of a prompt enters the key of an OpenAI request, in bytes. */

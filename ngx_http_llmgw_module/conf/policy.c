@@ -11,11 +11,19 @@
 #define NGX_HTTP_LLMGW_MAX_QUEUE  1000000
 
 
+static char *ngx_http_llmgw_policy_queue_param(ngx_conf_t *cf,
+    ngx_http_llmgw_srv_conf_t *lscf, ngx_str_t *param);
+static char *ngx_http_llmgw_policy_saturation(ngx_conf_t *cf,
+    llmgw_saturation_t *saturation, ngx_str_t *param);
+static void ngx_http_llmgw_policy_warn_limit(ngx_conf_t *cf,
+    ngx_http_llmgw_srv_conf_t *lscf);
 static char *ngx_http_llmgw_policy_time(ngx_conf_t *cf, ngx_str_t *param,
     size_t skip, ngx_msec_t *ms);
 static char *ngx_http_llmgw_policy_percent(ngx_conf_t *cf, ngx_str_t *param,
     size_t skip, ngx_uint_t *permille);
 static char *ngx_http_llmgw_policy_invalid(ngx_conf_t *cf, ngx_str_t *param);
+static char *ngx_http_llmgw_policy_not_one_of(ngx_conf_t *cf,
+    ngx_str_t *param, const char *right);
 static char *ngx_http_llmgw_policy_breaker_param(ngx_conf_t *cf,
     llmgw_breaker_conf_t *breaker, ngx_str_t *param);
 
@@ -25,6 +33,12 @@ ngx_http_llmgw_policy_defaults(ngx_http_llmgw_srv_conf_t *lscf)
 {
     lscf->queue_size = 1000;
     lscf->queue_timeout = 30000;
+    lscf->flow.usage_limit = 1;
+
+    /* thresholds of the Gateway API Inference Extension, as in BLIS */
+    lscf->saturation.queue_depth = 5;
+    lscf->saturation.kv_utilization = 0.8;
+    lscf->saturation.max_concurrency = 100;
 
     lscf->breaker.enabled = 1;
     lscf->breaker.window_ms = 10000;
@@ -43,7 +57,6 @@ char *
 ngx_http_llmgw_policy_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char                       *rv;
-    size_t                      skip;
     ngx_str_t                  *value;
     ngx_uint_t                  i;
     ngx_http_llmgw_srv_conf_t  *lscf;
@@ -66,23 +79,142 @@ ngx_http_llmgw_policy_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     for (i = 1; i < cf->args->nelts; i++) {
-
-        if (ngx_strncmp(value[i].data, "timeout=", 8) == 0) {
-            rv = ngx_http_llmgw_policy_time(cf, &value[i], 8,
-                                            &lscf->queue_timeout);
-        } else {
-            skip = ngx_strncmp(value[i].data, "size=", 5) == 0 ? 5 : 0;
-            rv = ngx_http_llmgw_conf_number(cf, &value[i], skip, 1,
-                                            NGX_HTTP_LLMGW_MAX_QUEUE,
-                                            &lscf->queue_size);
-        }
+        rv = ngx_http_llmgw_policy_queue_param(cf, lscf, &value[i]);
 
         if (rv != NGX_CONF_OK) {
             return rv;
         }
     }
 
+    ngx_http_llmgw_policy_warn_limit(cf, lscf);
+
     return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_llmgw_policy_queue_param(ngx_conf_t *cf,
+    ngx_http_llmgw_srv_conf_t *lscf, ngx_str_t *param)
+{
+    char        *rv, *name;
+    size_t       skip, len;
+    ngx_uint_t   permille;
+
+    if (ngx_strncmp(param->data, "timeout=", 8) == 0) {
+        return ngx_http_llmgw_policy_time(cf, param, 8, &lscf->queue_timeout);
+    }
+
+    if (ngx_strncmp(param->data, "ttl=", 4) == 0) {
+        return ngx_http_llmgw_policy_time(cf, param, 4, &lscf->queue_ttl);
+    }
+
+    name = (char *) ngx_strlchr(param->data, param->data + param->len, '=');
+    name = name ? name + 1 : (char *) param->data;
+    len = param->data + param->len - (u_char *) name;
+
+    if (ngx_strncmp(param->data, "order=", 6) == 0) {
+        return llmgw_flow_order(name, len, &lscf->flow.order) == 0
+               ? NGX_CONF_OK
+               : ngx_http_llmgw_policy_not_one_of(cf, param,
+                                          "fifo, priority or slo_deadline");
+    }
+
+    if (ngx_strncmp(param->data, "fairness=", 9) == 0) {
+        return llmgw_flow_fairness(name, len, &lscf->flow.fairness) == 0
+               ? NGX_CONF_OK
+               : ngx_http_llmgw_policy_not_one_of(cf, param,
+                                                  "global or round_robin");
+    }
+
+    if (ngx_strncmp(param->data, "saturation=", 11) == 0) {
+        return ngx_http_llmgw_policy_saturation(cf, &lscf->saturation, param);
+    }
+
+    if (ngx_strncmp(param->data, "usage_limit=", 12) == 0) {
+        rv = ngx_http_llmgw_policy_percent(cf, param, 12, &permille);
+
+        if (rv == NGX_CONF_OK) {
+            lscf->flow.usage_limit = permille / 1000.0;
+        }
+
+        return rv;
+    }
+
+    if (ngx_strncmp(param->data, "shedding=", 9) == 0) {
+        lscf->flow.has_shedding = ngx_strcmp(name, "on") == 0;
+
+        return lscf->flow.has_shedding || ngx_strcmp(name, "off") == 0
+               ? NGX_CONF_OK
+               : ngx_http_llmgw_policy_not_one_of(cf, param, "on or off");
+    }
+
+    skip = ngx_strncmp(param->data, "size=", 5) == 0 ? 5 : 0;
+
+    return ngx_http_llmgw_conf_number(cf, param, skip, 1,
+                                      NGX_HTTP_LLMGW_MAX_QUEUE,
+                                      &lscf->queue_size);
+}
+
+
+static char *
+ngx_http_llmgw_policy_saturation(ngx_conf_t *cf,
+    llmgw_saturation_t *saturation, ngx_str_t *param)
+{
+    char        *rv;
+    u_char      *name;
+    ngx_uint_t   n;
+
+    name = param->data + 11;
+
+    if (ngx_strcmp(name, "capacity") == 0) {
+        saturation->kind = LLMGW_SATURATION_NEVER;
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strcmp(name, "utilization") == 0) {
+        saturation->kind = LLMGW_SATURATION_UTILIZATION;
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strncmp(name, "concurrency", 11) != 0
+        || (name[11] != '\0' && name[11] != '='))
+    {
+        return ngx_http_llmgw_policy_not_one_of(cf, param,
+                            "capacity, utilization or concurrency[=number]");
+    }
+
+    saturation->kind = LLMGW_SATURATION_CONCURRENCY;
+
+    if (name[11] == '=') {
+        rv = ngx_http_llmgw_conf_number(cf, param, 23, 1,
+                                        NGX_HTTP_LLMGW_MAX_QUEUE, &n);
+        if (rv != NGX_CONF_OK) {
+            return rv;
+        }
+
+        saturation->max_concurrency = n;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* It needs bands, and something that reaches their ceilings. */
+
+static void
+ngx_http_llmgw_policy_warn_limit(ngx_conf_t *cf,
+    ngx_http_llmgw_srv_conf_t *lscf)
+{
+    if (lscf->flow.usage_limit != 1
+        && (lscf->flow.order == LLMGW_FLOW_FIFO
+            || lscf->saturation.kind == LLMGW_SATURATION_NEVER))
+    {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "\"usage_limit\" of \"llmgw_queue\" does nothing "
+                           "without order=priority or order=slo_deadline, and "
+                           "saturation=utilization or "
+                           "saturation=concurrency");
+    }
 }
 
 
@@ -290,6 +422,17 @@ ngx_http_llmgw_policy_invalid(ngx_conf_t *cf, ngx_str_t *param)
 {
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
                        param);
+
+    return NGX_CONF_ERROR;
+}
+
+
+static char *
+ngx_http_llmgw_policy_not_one_of(ngx_conf_t *cf, ngx_str_t *param,
+    const char *right)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid parameter \"%V\", it may be %s", param, right);
 
     return NGX_CONF_ERROR;
 }

@@ -42,9 +42,11 @@ llmgw_flow_fairness(const char *name, size_t len,
 {
     int  found;
 
-    found = llmgw_name_find(fairnesses,
-                            sizeof(fairnesses) / sizeof(fairnesses[0]), name,
-                            len);
+    found = llmgw_name_is("global", name, len)
+            ? LLMGW_FLOW_GLOBAL_STRICT
+            : llmgw_name_find(fairnesses,
+                              sizeof(fairnesses) / sizeof(fairnesses[0]), name,
+                              len);
     if (found == -1) {
         return -1;
     }

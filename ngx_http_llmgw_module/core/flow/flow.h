@@ -93,7 +93,10 @@ typedef enum {
 } llmgw_flow_rc_t;
 
 
-/* By their names, with '-' or '_' between words: 0; -1: there is none. */
+/*
+ * By their names, with '-' or '_' between words: 0; -1: there is none.  Plain
+ * `global` is global-strict.
+ */
 int llmgw_flow_order(const char *name, size_t len, llmgw_flow_order_t *order);
 int llmgw_flow_fairness(const char *name, size_t len,
     llmgw_flow_fairness_t *fairness);

@@ -38,6 +38,14 @@ def refused(check, word, *mentions, **options):
     " llmgw_hash prefix=1 vnodes=1 load_factor=0 min_load=0;",
     "llmgw_hash load_factor=1.5 prefix=100000; server 127.0.0.1:1;",
     GOOD + " llmgw_queue; llmgw_breaker; llmgw_hedge;",
+    GOOD + " llmgw_queue off;",
+    GOOD + " llmgw_queue 5 order=fifo fairness=global saturation=capacity"
+    " usage_limit=100% shedding=off;",
+    GOOD + " llmgw_queue size=5 timeout=1s order=priority ttl=500ms"
+    " fairness=round_robin saturation=utilization usage_limit=80%"
+    " shedding=on;",
+    GOOD + " llmgw_queue order=slo_deadline saturation=concurrency;",
+    GOOD + " llmgw_queue order=slo-deadline saturation=concurrency=8;",
 ])
 def test_accepted(check, upstream):
     nginx, out = check(upstream)
@@ -82,6 +90,35 @@ def test_bad_hash(check, line, mention):
 ])
 def test_bad_members(check, line, mention):
     refused(check, "llmgw_members", mention, upstream=line)
+
+
+@pytest.mark.parametrize("params, mention", [
+    ("0", "1 to 1000000"),
+    ("off 5", "\"off\""),
+    ("timeout=x", "timeout=x"),
+    ("ttl=", "ttl="),
+    ("order=lifo", "fifo, priority or slo_deadline"),
+    ("order=", "fifo, priority or slo_deadline"),
+    ("fairness=fair", "global or round_robin"),
+    ("saturation=full", "capacity, utilization or concurrency"),
+    ("saturation=concurrency=0", "1 to 1000000"),
+    ("saturation=concurrency8", "capacity, utilization or concurrency"),
+    ("usage_limit=0%", "usage_limit"),
+    ("usage_limit=101%", "usage_limit"),
+    ("usage_limit=0.5", "usage_limit"),
+    ("shedding=yes", "on or off"),
+    ("colour=red", "colour"),
+])
+def test_bad_queue(check, params, mention):
+    refused(check, "llmgw_queue", mention,
+            upstream=f"{GOOD}\n        llmgw_queue {params};")
+
+
+def test_usage_limit_that_does_nothing(check):
+    for params in ("", "order=priority", "saturation=concurrency"):
+        _, out = check(f"{GOOD} llmgw_queue usage_limit=50% {params};")
+        assert out.returncode == 0
+        assert '"usage_limit" of "llmgw_queue" does nothing' in out.stderr
 
 
 @pytest.mark.parametrize("line, mention", [
