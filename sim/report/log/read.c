@@ -493,7 +493,7 @@ log_entry(log_line_t *l, report_log_entry_t *e)
         l->reader->has_head = 1;
 
         return log_int(l, l->root, "version", INT32_MAX, &version, NULL) == 0
-               && version == REPORT_LOG_VERSION ? 0
+               && version == LLMGW_DECISION_VERSION ? 0
                : log_fail(l, "the %s's version is not 1", "log");
     }
 

@@ -8,79 +8,87 @@
 #include <string.h>
 
 #include "common/rnd.h"
-#include "core/policy/order.h"
-#include "sim/report/figure/json.h"
 #include "sim/report/log/write.h"
 
 
 #define LOG_BUFFER_BYTES  (1 << 20)
+#define LOG_LINE_BYTES    4096          /* at first */
 
 static const char *const  log_pools[] = { "", "prefill", "decode" };
 
 
-static void
-log_line(report_log_t *log, report_json_t *json, const char *kind)
+static llmgw_line_text_t
+log_text(const char *text)
 {
-    report_json_init(json, log->out, 0);
-    json->exact = 1;
-    report_json_object(json, NULL);
-    report_json_string(json, "kind", kind);
+    return (llmgw_line_text_t) { text, strlen(text) };
 }
 
 
-static void
-log_line_end(report_log_t *log, report_json_t *json)
+/* 1: it has to be written once more, there is room now. */
+static int
+log_put(report_log_t *log, const llmgw_line_t *out)
 {
-    report_json_end(json);
-    putc('\n', log->out);
+    char  *line;
+
+    if (out->len <= out->size) {
+        fwrite(out->start, 1, out->len, log->out);
+        return 0;
+    }
+
+    line = realloc(log->line, 2 * out->len);
+
+    if (line == NULL) {
+        log->no_memory = 1;
+        return 0;
+    }
+
+    log->line = line;
+    log->size = 2 * out->len;
+
+    return 1;
 }
 
 
-/* Weights as they were given: the reader divides them by their sum again. */
+static llmgw_line_t
+log_line(const report_log_t *log)
+{
+    llmgw_line_t  out;
+
+    llmgw_line_init(&out, log->line, log->size);
+
+    return out;
+}
+
+
 static void
 log_policy(report_log_t *log, uint32_t pool, const fleet_policy_t *policy)
 {
-    uint32_t       i;
-    report_json_t  json;
+    llmgw_line_t         out;
+    llmgw_decision_policy_t  p;
 
-    log_line(log, &json, "policy");
-    report_json_string(&json, "pool", log_pools[pool]);
-    report_json_string(&json, "policy", pool == 0
-                       ? log->config->routing.policy_name : "weighted");
+    memset(&p, 0, sizeof(p));
+    p.pool = log_text(log_pools[pool]);
+    p.name = pool == 0 ? log->config->routing.policy_name : "weighted";
+    p.weighted = policy->kind == LLMGW_RANK_WEIGHTED ? &policy->weighted
+                                                     : NULL;
+    p.is_effective = log->config->routing.signal == FLEET_SIGNAL_EFFECTIVE;
 
-    if (policy->kind == LLMGW_RANK_WEIGHTED) {
-        report_json_array(&json, "scorers");
-
-        for (i = 0; i < policy->weighted.n; i++) {
-            report_json_object(&json, NULL);
-            report_json_string(&json, "name",
-                               policy->weighted.weights[i].scorer->name);
-            report_json_double(&json, "weight",
-                               policy->weighted.weights[i].given);
-            report_json_end(&json);
-        }
-
-        report_json_end(&json);
-
-        if (log->config->routing.signal == FLEET_SIGNAL_EFFECTIVE) {
-            report_json_string(&json, "queue_depth", "effective");
-        }
-    }
-
-    log_line_end(log, &json);
+    do {
+        out = log_line(log);
+        llmgw_decision_policy(&out, &p);
+    } while (log_put(log, &out));
 }
 
 
 static void
 log_head(report_log_t *log)
 {
-    report_json_t           json;
+    llmgw_line_t        out;
     const fleet_routing_t  *routing;
 
-    log_line(log, &json, "log");
-    report_json_int(&json, "version", REPORT_LOG_VERSION);
-    report_json_string(&json, "writer", "llmgw-sim");
-    log_line_end(log, &json);
+    out = log_line(log);
+    llmgw_decision_head(&out, "llmgw-sim", 0);
+    log_put(log, &out);
 
     routing = &log->config->routing;
     log_policy(log, 0, &routing->policy);
@@ -110,10 +118,13 @@ report_log_open(report_log_t *log, const char *path,
     log->cold = calloc(n, sizeof(double));
     log->scores = calloc((size_t) n * LLMGW_NSCORERS, sizeof(double));
     log->heap = calloc(n, sizeof(uint32_t));
+    log->shown = calloc((size_t) n + 1, sizeof(uint32_t));
+    log->line = malloc(LOG_LINE_BYTES);
+    log->size = LOG_LINE_BYTES;
     log->out = fopen(path, "w");
 
     if (log->cold == NULL || log->scores == NULL || log->heap == NULL
-        || log->out == NULL)
+        || log->shown == NULL || log->line == NULL || log->out == NULL)
     {
         return -1;
     }
@@ -145,9 +156,10 @@ log_takes(const report_log_t *log, const work_request_t *request)
 void
 report_log_decided(void *data, const fleet_decision_t *decision)
 {
-    report_log_t          *log;
-    report_json_t          json;
-    const work_request_t  *r;
+    report_log_t                *log;
+    llmgw_line_t             out;
+    const work_request_t        *r;
+    llmgw_decision_admission_t   a;
 
     log = data;
     r = decision->request;
@@ -156,135 +168,62 @@ report_log_decided(void *data, const fleet_decision_t *decision)
         return;
     }
 
-    log_line(log, &json, "admission");
-    report_json_int(&json, "t_us", decision->clock_us);
-    report_json_string(&json, "request", r->id);
-    report_json_string(&json, "slo_class", r->slo_class->text);
-    report_json_string(&json, "tenant", r->tenant->text);
-    report_json_uint(&json, "tokens", r->input_tokens);
-    report_json_bool(&json, "admitted", decision->is_admitted);
+    memset(&a, 0, sizeof(a));
+    a.t_us = decision->clock_us;
+    a.request = log_text(r->id);
+    a.slo_class = log_text(r->slo_class->text);
+    a.tenant = log_text(r->tenant->text);
+    a.tokens = r->input_tokens;
+    a.reason = decision->is_admitted ? NULL : decision->reason;
 
-    if (!decision->is_admitted) {
-        report_json_string(&json, "reason", decision->reason);
-    }
-
-    log_line_end(log, &json);
+    do {
+        out = log_line(log);
+        llmgw_decision_admission(&out, &a);
+    } while (log_put(log, &out));
 }
 
 
 static void
-log_scores(report_log_t *log, report_json_t *json,
-    const fleet_chosen_t *c, uint32_t position)
+log_describe(const void *data, uint32_t position,
+    llmgw_decision_replica_t *replica)
 {
-    uint32_t  i;
+    int                    len;
+    uint32_t               number;
+    const fleet_chosen_t  *c;
 
-    if (c->ranker->policy != LLMGW_RANK_WEIGHTED) {
-        return;
-    }
+    c = data;
+    number = c->scoring->candidates[position].replica;
+    len = snprintf(replica->made, sizeof(replica->made), "instance_%u",
+                   number);
 
-    report_json_array(json, "scores");
-
-    for (i = 0; i < c->ranker->weighted.n; i++) {
-        report_json_double(json, NULL,
-                           log->scores[(size_t) i * c->scoring->n
-                                       + position]);
-    }
-
-    report_json_end(json);
+    replica->id = (llmgw_line_text_t) { replica->made, (size_t) len };
+    replica->free_blocks = c->free_blocks[number];
 }
 
 
 static void
-log_candidate(report_log_t *log, report_json_t *json,
-    const fleet_chosen_t *c, uint32_t position)
+log_route(report_log_t *log, const fleet_chosen_t *c,
+    llmgw_decision_route_t *route)
 {
-    char                      id[24];
-    unsigned                  needs;
-    const llmgw_candidate_t  *from;
+    memset(route, 0, sizeof(*route));
 
-    from = &c->scoring->candidates[position];
-    needs = llmgw_rank_needs(c->ranker);
-    snprintf(id, sizeof(id), "instance_%u", from->replica);
+    route->t_us = c->clock_us;
+    route->request = log_text(c->request->id);
+    route->pool = log_text(log_pools[c->role]);
+    route->ranker = c->ranker;
+    route->scoring = c->scoring;
+    route->ranks = c->ranks;
+    route->scores = log->scores;
+    route->cold = log->cold;
+    route->reason = c->reason;
+    route->chosen = c->chosen;
+    route->describe = log_describe;
+    route->data = c;
 
-    report_json_object(json, NULL);
-    report_json_string(json, "id", id);
-    report_json_uint(json, "position", position);
-    report_json_int(json, "in_flight", from->in_flight);
-    report_json_int(json, "queue", from->queue_depth);
-    report_json_int(json, "batch", from->batch_size);
-    report_json_double(json, "kv", from->kv_utilization);
-    report_json_uint(json, "free_blocks", c->free_blocks[from->replica]);
-
-    if (needs & LLMGW_NEEDS_MATCHED) {
-        report_json_uint(json, "matched", c->scoring->matched[from->replica]);
-    }
-
-    if (needs & LLMGW_NEEDS_CACHED) {
-        report_json_uint(json, "cached", from->cached);
-    }
-
-    if (needs & LLMGW_NEEDS_COLD) {
-        report_json_double(json, "cold", log->cold[position]);
-    }
-
-    if (needs & LLMGW_NEEDS_ADAPTER) {
-        report_json_bool(json, "adapter", (int) from->has_adapter);
-    }
-
-    log_scores(log, json, c, position);
-    report_json_double(json, "rank", c->ranks[position]);
-    report_json_end(json);
-}
-
-
-/* All in their order; or the best by rank, which the chosen one is of. */
-static void
-log_candidates(report_log_t *log, report_json_t *json,
-    const fleet_chosen_t *c)
-{
-    uint32_t       i, n, next;
-    llmgw_order_t  order;
-
-    n = c->scoring->n;
-    report_json_array(json, "candidates");
-
-    if (log->top == 0 || log->top >= n) {
-        for (i = 0; i < n; i++) {
-            log_candidate(log, json, c, i);
-        }
-
-    } else {
-        llmgw_order_init(&order, c->ranks, n, log->heap, NULL);
-
-        for (i = 0; i < log->top; i++) {
-            next = llmgw_order_next(&order);
-            log_candidate(log, json, c, next);
-        }
-    }
-
-    report_json_end(json);
-}
-
-
-/* What the policy read and is not in the candidates: made once a choice. */
-static void
-log_prepare(report_log_t *log, const fleet_chosen_t *c)
-{
-    uint32_t                 i;
-    const llmgw_scoring_t   *s;
-    const llmgw_weighted_t  *w;
-
-    s = c->scoring;
-    w = &c->ranker->weighted;
-
-    if (s->cold != NULL) {
-        llmgw_cold_rank(s->cold, s->candidates, s->n, log->cold);
-    }
-
-    if (c->ranker->policy == LLMGW_RANK_WEIGHTED) {
-        for (i = 0; i < w->n; i++) {
-            w->weights[i].scorer->score(s, &log->scores[(size_t) i * s->n]);
-        }
+    if (log->top != 0 && log->top < c->scoring->n) {
+        route->shown = log->shown;
+        route->nshown = llmgw_decision_top(route, log->top, log->heap,
+                                           log->shown);
     }
 }
 
@@ -292,8 +231,9 @@ log_prepare(report_log_t *log, const fleet_chosen_t *c)
 void
 report_log_chose(void *data, const fleet_chosen_t *chosen)
 {
-    report_log_t   *log;
-    report_json_t   json;
+    report_log_t            *log;
+    llmgw_line_t         out;
+    llmgw_decision_route_t   route;
 
     log = data;
 
@@ -301,23 +241,14 @@ report_log_chose(void *data, const fleet_chosen_t *chosen)
         return;
     }
 
-    log_prepare(log, chosen);
+    llmgw_decision_prepare(chosen->ranker, chosen->scoring, log->scores,
+                           log->cold);
+    log_route(log, chosen, &route);
 
-    log_line(log, &json, "route");
-    report_json_int(&json, "t_us", chosen->clock_us);
-    report_json_string(&json, "request", chosen->request->id);
-    report_json_string(&json, "pool", log_pools[chosen->role]);
-    report_json_uint(&json, "blocks", chosen->scoring->nblocks);
-    report_json_uint(&json, "of", chosen->scoring->n);
-
-    if (chosen->ranker->policy == LLMGW_RANK_ROUND_ROBIN) {
-        report_json_uint(&json, "turn", chosen->ranker->turn);
-    }
-
-    report_json_uint(&json, "chosen", chosen->chosen);
-    report_json_string(&json, "reason", chosen->reason);
-    log_candidates(log, &json, chosen);
-    log_line_end(log, &json);
+    do {
+        out = log_line(log);
+        llmgw_decision_route(&out, &route);
+    } while (log_put(log, &out));
 }
 
 
@@ -333,9 +264,16 @@ report_log_close(report_log_t *log)
         rc |= fclose(log->out) != 0 ? -1 : 0;
     }
 
+    if (log->no_memory) {
+        errno = ENOMEM;
+        rc = -1;
+    }
+
     free(log->cold);
     free(log->scores);
     free(log->heap);
+    free(log->shown);
+    free(log->line);
     memset(log, 0, sizeof(*log));
 
     return rc;

@@ -1,8 +1,7 @@
 
 /*
  * The decision log: each decision with all that it was made of, a line of JSON
- * each, so that core's functions can be asked again.  docs/decisions.md has
- * the format; doubles have 17 digits, so they read back as they were.
+ * each, in core's words (core/decision/write.h).
  */
 
 #ifndef REPORT_LOG_WRITE_H
@@ -10,10 +9,9 @@
 
 #include <stdio.h>
 
+#include "core/decision/write.h"
 #include "sim/fleet/fleet.h"
 
-
-#define REPORT_LOG_VERSION  1
 
 typedef struct {
     FILE                  *out;
@@ -23,6 +21,10 @@ typedef struct {
     double                *cold;        /* memory for so many replicas */
     double                *scores;      /* likewise, for each scorer */
     uint32_t              *heap;        /* likewise */
+    uint32_t              *shown;       /* likewise, and one more */
+    char                  *line;        /* grows with what is written */
+    size_t                 size;
+    int                    no_memory;   /* for a line */
 } report_log_t;
 
 

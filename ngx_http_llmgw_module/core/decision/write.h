@@ -1,0 +1,133 @@
+
+/*
+ * The decision log's lines: each decision with all that it was made of, so
+ * that the same functions can make it again.  docs/decisions.md has the format;
+ * nginx and llmgw-sim write it, `llmgw-sim explain` reads it.
+ *
+ * Each function appends one line, with its newline, to memory of the caller's
+ * (line.h): where out->len is above out->size afterwards, the line did not fit
+ * and is cut.  Members that nothing is known of are left out; a field says what
+ * means that.  Nothing here decides, and nothing reads a clock.
+ */
+
+#ifndef LLMGW_DECISION_WRITE_H
+#define LLMGW_DECISION_WRITE_H
+
+#include "core/decision/line.h"
+#include "core/policy/rank.h"
+
+
+#define LLMGW_DECISION_VERSION  1
+
+/* Facts of a candidate that no report told. */
+#define LLMGW_DECISION_QUEUE  0x01
+#define LLMGW_DECISION_BATCH  0x02
+#define LLMGW_DECISION_KV     0x04
+
+/* Of a process among several that write to one file; 0: it is alone. */
+typedef int64_t  llmgw_decision_worker_t;
+
+/* What the ring reads of a pool beside its replicas. */
+typedef struct {
+    uint32_t                  vnodes;
+    uint32_t                  load_factor_permille;
+    uint32_t                  min_load;
+} llmgw_decision_ring_t;
+
+typedef struct {
+    llmgw_decision_worker_t   worker;
+    llmgw_line_text_t         pool;
+    const char               *name;         /* of the policy */
+    const llmgw_weighted_t   *weighted;     /* NULL: it is another one */
+    int                       is_effective; /* queue-depth reads all load */
+    const llmgw_decision_ring_t  *ring;     /* NULL: by no ring, or by one
+                                               that is not told */
+} llmgw_decision_policy_t;
+
+typedef struct {
+    llmgw_decision_worker_t   worker;
+    int64_t                   t_us;
+    llmgw_line_text_t         request;
+    llmgw_line_text_t         pool;         /* no text: is not written */
+    llmgw_line_text_t         slo_class;
+    llmgw_line_text_t         tenant;
+    int64_t                   tokens;
+    const char               *reason;       /* NULL: it is admitted */
+} llmgw_decision_admission_t;
+
+/* A candidate, beside what the policy reads of it. */
+typedef struct {
+    llmgw_line_text_t         id;
+    char                      made[24];     /* memory for an id that is */
+    int64_t                   free_blocks;  /* < 0: unknown */
+    int64_t                   age_ms;       /* of its facts; < 0: none */
+    unsigned                  unknown;      /* LLMGW_DECISION_...: read as the
+                                               mean of the others' */
+    llmgw_lacks_t             lacks;        /* why it could not be had */
+
+    /* read by the ring alone */
+    unsigned                  has_ring:1;
+    unsigned                  is_open:1;    /* its circuit refuses */
+    llmgw_peer_state_t        state;
+    uint32_t                  weight;
+    uint32_t                  foreign;      /* other gateways' in flight */
+} llmgw_decision_replica_t;
+
+/* A choice.  Arrays go by position; none is NULL where it is read. */
+typedef struct {
+    llmgw_decision_worker_t   worker;
+    int64_t                   t_us;
+    llmgw_line_text_t         request;
+    llmgw_line_text_t         pool;
+    int64_t                   attempt;      /* of the request; 0: not said */
+    const llmgw_ranker_t     *ranker;       /* as it was before the choice */
+    const llmgw_scoring_t    *scoring;
+    const double             *ranks;        /* NULL: 1 of the chosen one, 0 of
+                                               all others */
+    const double             *scores;       /* of weighted: scorer x n + i */
+    const double             *cold;         /* where it reads that */
+    const uint64_t           *random;       /* NULL: ties go to the first */
+    const uint64_t           *key;          /* on the ring; NULL: none */
+    const llmgw_pick_sums_t  *sums;         /* that the ring kept; NULL: none */
+    const char               *outcome;      /* NULL: a replica was chosen */
+    const char               *route;        /* NULL: not said */
+    const char               *reason;       /* NULL: no replica was chosen */
+    uint32_t                  chosen;       /* or LLMGW_RANK_NONE: none of the
+                                               candidates was */
+    const uint32_t           *shown;        /* positions; NULL: all in order */
+    uint32_t                  nshown;
+
+    void                    (*describe)(const void *data, uint32_t position,
+                                        llmgw_decision_replica_t *replica);
+    const void               *data;         /* of describe() */
+} llmgw_decision_route_t;
+
+
+/* The first line of whoever writes. */
+void llmgw_decision_head(llmgw_line_t *out, const char *writer,
+    llmgw_decision_worker_t worker);
+
+void llmgw_decision_policy(llmgw_line_t *out,
+    const llmgw_decision_policy_t *policy);
+void llmgw_decision_admission(llmgw_line_t *out,
+    const llmgw_decision_admission_t *admission);
+void llmgw_decision_route(llmgw_line_t *out,
+    const llmgw_decision_route_t *route);
+
+/*
+ * What the choice read beside facts, for a line about it: scores, memory for
+ * n doubles of each scorer, and cold, of n doubles.
+ */
+void llmgw_decision_prepare(const llmgw_ranker_t *ranker,
+    const llmgw_scoring_t *scoring, double *scores, double *cold);
+
+/*
+ * The positions of the n best candidates by rank, of more than n, and of the
+ * chosen one if it is not among them; where there are no ranks, the chosen one
+ * comes first.  shown: memory for n + 1; heap: for all candidates.  Returns how
+ * many.
+ */
+uint32_t llmgw_decision_top(const llmgw_decision_route_t *route, uint32_t n,
+    uint32_t *heap, uint32_t *shown);
+
+#endif /* LLMGW_DECISION_WRITE_H */
