@@ -106,7 +106,7 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
         test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
-        bench-gossip bench-sim FORCE
+        bench-gossip bench-policies bench-sim FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -210,6 +210,9 @@ bench-full:  ## also OpenAI, Caddy, threads, long runs, plots, 18 minutes (ARGS=
 
 bench-gossip: daemons  ## compare agents with Serf (ARGS=--quick: 4 minutes)
 	@$(PYTHON) bench/gossip.py $(ARGS)
+
+bench-policies: build  ## policies live on model replicas, 25 minutes (ARGS=--quick, --write)
+	@$(PYTHON) bench/policies.py $(ARGS)
 
 bench-sim: daemons  ## what the simulator costs, a minute (ARGS=--write)
 	@$(PYTHON) bench/sim.py $(ARGS)

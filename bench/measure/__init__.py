@@ -10,4 +10,6 @@ micro.py     bench/micro/*.c
 goals.py     the goal of each row
 tables.py    the tables of docs/benchmarks.md
 plots.py     plots, where a figure has an axis
+
+policies.py, policy_page.py   the parts of bench/policies.py: one run, its page
 """

@@ -200,6 +200,13 @@ def openai_adapter(results):
     yield Check(f"{kb:.1f} kB a stream", kb, 16)
 
 
+def fleet(results):
+    ns = at(results, "micro", "ns")
+    for n, limit in ((10, 2), (100, 8), (1000, 40)):
+        us = at(ns, f"policy: weighted default, {n}") / 1000
+        yield Check(f"{n}: {us:.1f} us", us, limit)
+
+
 GOALS = [
     (1, "p200: CPU a token", "<= .28 x nginx, not above HAProxy",
      ratio("p200", 0.28, 1.0)),
@@ -243,6 +250,8 @@ GOALS = [
      "<= 14 kB, body + 14 kB", openai_memory),
     (21, "adapter: CPU a token, memory of a stream", "<= 15 us, <= 16 kB",
      openai_adapter),
+    (22, "weighted policy, 64 blocks that all share, with the index's update",
+     "10: 2, 100: 8, 1000: 40 us", fleet),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Two plots, if their figures were measured."""
+"""Two plots, if their figures were measured; and how plots look."""
 
 import sys
 
@@ -9,24 +9,24 @@ DPI = 90
 NAMES = ("nginx", "haproxy", "floor", "llmgw")
 
 
-def _figure():
+def figure(size=SIZE):
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
-    figure, axes = pyplot.subplots(figsize=SIZE, dpi=DPI)
+    made, axes = pyplot.subplots(figsize=size, dpi=DPI)
     axes.grid(alpha=0.3)
-    axes.set_xscale("log")
-    return figure, axes
+    return made, axes
 
 
-def _save(figure, path):
+def save(figure, path):
     path.parent.mkdir(exist_ok=True)
     figure.tight_layout()
     figure.savefig(path, metadata={"Software": None})
 
 
 def by_streams(results, path):
-    figure, axes = _figure()
+    made, axes = figure()
+    axes.set_xscale("log")
     for name in NAMES:
         points = []
         for n in paired.STREAMS:
@@ -46,12 +46,13 @@ def by_streams(results, path):
     axes.set_xlabel("streams, a token each 100 ms")
     axes.set_ylabel("us of CPU a token")
     axes.legend()
-    _save(figure, path)
+    save(made, path)
 
 
 def by_replicas(results, path):
     """Whole requests through nginx, and the ring's part of them."""
-    figure, axes = _figure()
+    made, axes = figure()
+    axes.set_xscale("log")
     rows = {int(n): r["us_per_request"] for n, r in results["scale"].items()
             if "us_per_request" in r}
     ring = {int(n): r["pick_ns"] / 1000
@@ -65,7 +66,7 @@ def by_replicas(results, path):
     axes.set_xlabel("replicas")
     axes.set_ylabel("us of CPU")
     axes.legend()
-    _save(figure, path)
+    save(made, path)
 
 
 def draw(results, directory):
