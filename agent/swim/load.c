@@ -4,8 +4,9 @@
  *
  * Every ping and ack carries it anyway.  Gateways, which route by it, get it
  * directly as well: when it went from full to free or back, or moved by a tenth
- * of the capacity, but at most every 100 ms; and at least once a second while
- * the replica reports, since a load older than two seconds is not believed.
+ * of the capacity, or its engine's queue or cache moved, but at most every
+ * 100 ms; and at least once a second while the replica reports, since a load
+ * older than two seconds is not believed.
  */
 
 #include <string.h>
@@ -19,13 +20,40 @@
 /* Of a replica without a capacity: a change by as many counts as a tenth. */
 #define LOAD_UNLIMITED_STEP   4
 
+/*
+ * Policies compare queues, which are short: one that moved by a quarter is
+ * another one.  The cache counts in twentieths.
+ */
+#define LOAD_QUEUE_PARTS      4
+#define LOAD_KV_STEP          50
+
+
+static uint32_t
+load_moved(uint32_t told, uint32_t now)
+{
+    return now > told ? now - told : told - now;
+}
+
+
+static int
+load_of_engine_is_worth_telling(const llmgw_engine_load_t *told,
+    const llmgw_engine_load_t *now)
+{
+    uint32_t  moved;
+
+    moved = load_moved(told->waiting, now->waiting);
+
+    return (moved > 0 && moved >= told->waiting / LOAD_QUEUE_PARTS)
+           || load_moved(told->kv_permille, now->kv_permille) >= LOAD_KV_STEP;
+}
+
 
 static int
 load_is_worth_telling(uint32_t told, uint32_t now, uint32_t capacity)
 {
     uint32_t  step, moved;
 
-    moved = now > told ? now - told : told - now;
+    moved = load_moved(told, now);
 
     if (moved == 0) {
         return 0;
@@ -59,8 +87,9 @@ load_set(swim_t *swim, uint32_t active_requests,
 
     due_us = load->told_us + LOAD_MAX_INTERVAL_US;
 
-    if (load_is_worth_telling(load->told, active_requests,
-                              own->facts.max_capacity))
+    if (load_is_worth_telling(load->told.active_requests, active_requests,
+                              own->facts.max_capacity)
+        || load_of_engine_is_worth_telling(&load->told.engine, engine))
     {
         due_us = load->told_us + LOAD_MIN_INTERVAL_US;
     }
@@ -102,7 +131,7 @@ load_tick(swim_t *swim, uint64_t now_us)
         }
     }
 
-    load->told = swim->own->load.active_requests;
+    load->told = swim->own->load;
     load->told_us = now_us;
     load->next_us = SWIM_NEVER;     /* until the replica's next report */
 }

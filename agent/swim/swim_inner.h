@@ -136,9 +136,9 @@ typedef struct {
 
 /* load.c */
 typedef struct {
-    uint32_t  told;                 /* what gateways were sent last */
-    uint64_t  told_us;
-    uint64_t  next_us;              /* SWIM_NEVER: there is no load */
+    llmgw_member_load_t  told;      /* what gateways were sent last */
+    uint64_t             told_us;
+    uint64_t             next_us;   /* SWIM_NEVER: there is no load */
 } load_t;
 
 /* order.c: given, and not done yet. */

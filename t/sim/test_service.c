@@ -154,6 +154,48 @@ gateway_hears_load_at_once_and_once_a_second(void **state)
 
 
 static void
+hear_engine(cluster_t *cluster, uint32_t waiting, uint16_t kv_permille,
+    uint64_t run_ms)
+{
+    cluster->hosts[2].engine = (llmgw_engine_load_t) {
+        .waiting = waiting, .kv_permille = kv_permille,
+        .told = LLMGW_ENGINE_WAITING | LLMGW_ENGINE_KV
+    };
+    cluster_set_load(cluster, 2, 5);
+    cluster_run_ms(cluster, run_ms);
+}
+
+
+static void
+gateway_hears_an_engines_queue_at_once(void **state)
+{
+    cluster_t        *cluster;
+    const member_t   *member;
+
+    cluster = cluster_formed(6, 15);
+    cluster_set_service(cluster, 2, LLMGW_SERVICE_READY);
+    cluster_run_ms(cluster, 1000);
+    hear_engine(cluster, 0, 0, 200);
+    member = cluster_view(cluster, 0, 2);
+
+    hear_engine(cluster, 1, 0, 1);
+    assert_int_equal(member->load.engine.waiting, 1);
+
+    /* It moves on: within the next interval. */
+    hear_engine(cluster, 100, 0, 50);
+    assert_int_equal(member->load.engine.waiting, 1);
+    cluster_run_ms(cluster, 50);
+    assert_int_equal(member->load.engine.waiting, 100);
+    cluster_run_ms(cluster, 101);
+
+    /* A twentieth of the cache. */
+    hear_engine(cluster, 100, 50, 1);
+    assert_int_equal(member->load.engine.kv_permille, 50);
+    cluster_destroy(cluster);
+}
+
+
+static void
 gateway_is_never_listed_as_a_replica(void **state)
 {
     size_t      i;
@@ -226,6 +268,7 @@ main(void)
             down_reaches_the_gateway_in_one_flight_and_is_no_death),
         cmocka_unit_test(down_is_repeated_until_a_lossy_gateway_acks),
         cmocka_unit_test(gateway_hears_load_at_once_and_once_a_second),
+        cmocka_unit_test(gateway_hears_an_engines_queue_at_once),
         cmocka_unit_test(gateway_is_never_listed_as_a_replica),
         cmocka_unit_test(restored_view_serves_at_once_and_its_dead_are_found),
     };
