@@ -58,20 +58,6 @@ def test_two_deaths_in_one_stream(cluster, client, expect):
     assert len(set(result.replicas)) == 3
 
 
-def test_killed_replica_under_150_streams(cluster, load, expect):
-    nginx = cluster.fleet(replica={"token_delay": "20ms"})
-    jobs = [[f"prompt {i}", 80] for i in range(150)]
-    work = load(nginx, jobs, connections=3)
-    work.running()
-    cluster.replicas["r2"].kill()
-
-    results = work.results()
-    for (prompt, n), got in zip(jobs, results):
-        got.check(expect(prompt, n))
-    assert any(len(r.replicas) == 2 for r in results)
-    assert sum(1 for r in results if r.replicas[0] == "r2") > 10
-
-
 def test_killed_before_the_first_token(cluster, client, expect):
     nginx = cluster.fleet(2, replica={"first_token_delay": "1s"})
     c = client(nginx)

@@ -43,28 +43,6 @@ def logged(nginx, n):
 
 # what moves a stream
 
-def test_killed_after_the_tenth_token(cluster, client, expect):
-    """3 replicas at 100 ms a token."""
-    nginx = cluster.fleet(3, replica={"token_delay": "100ms"})
-    call, result, replica = begun(client(nginx), cluster, "Once", 20, 10)
-    replica.kill()
-    rpc.drain(call, into=result)
-    result.check(expect("Once", 20))
-    assert len(result.replicas) == 2
-
-
-def test_frozen_after_the_tenth_token(cluster, client, expect):
-    """SIGSTOP: the connection stays, but nothing comes."""
-    nginx = cluster.fleet(3, replica={"token_delay": "100ms"},
-                          nginx={"location": "llmgw_token_timeout 500ms;"})
-    call, result, replica = begun(client(nginx), cluster, "Once", 20, 10)
-    replica.proc.freeze()
-    rpc.drain(call, into=result)
-    replica.proc.thaw()
-    result.check(expect("Once", 20))
-    assert len(result.replicas) == 2
-
-
 @pytest.mark.alone
 def test_frozen_machine_is_left_when_gossip_calls_it_dead(cluster, client,
                                                           expect):
@@ -116,16 +94,6 @@ def test_first_token_is_not_waited_for_at_a_stalled_replica(cluster, client,
     cluster.replicas[victim].proc.thaw()
     assert victim not in got.replicas
     assert got.seconds < 10 * SLOW
-
-
-def test_ended_after_7_tokens_with_ok(cluster, client, expect):
-    nginx = cluster.fleet(3)
-    cluster.replicas["r1"].faults(die_after_tokens=7)
-    c, moved = client(nginx), 0
-    for i in range(12):
-        got = c.stream(f"prompt {i}", 20).check(expect(f"prompt {i}", 20))
-        moved += got.replicas[0] == "r1" and len(got.replicas) == 2
-    assert moved > 0
 
 
 def test_500_streams_lose_a_replica(cluster, load, expect):
