@@ -37,10 +37,9 @@ TSAN = ("build/obj/tsan/t/unit/proto/members/test_members",
 POLICIES = "round_robin,least_loaded,weighted,weighted llm-d"
 OF_POLICIES = [f"t/e2e/{path}" for path in (
     "failures", "agents/test_drain.py", "agents/test_rolling_update.py",
-    "agents/test_supervise.py", "routing/test_affinity.py",
-    "routing/test_churn.py", "routing/test_membership.py",
-    "routing/test_models.py", "routing/test_native.py",
-    "routing/test_native_openai.py", "routing/test_native_queue.py",
+    "agents/test_supervise.py", "routing/test_churn.py",
+    "routing/test_membership.py", "routing/test_models.py",
+    "routing/test_native.py", "routing/test_native_queue.py",
     "routing/test_reload.py", "routing/test_static.py",
     "openai/test_front_failures.py", "openai/test_front_resume.py")]
 

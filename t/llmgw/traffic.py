@@ -77,9 +77,14 @@ class Watch:
 
 class Stream:
     """A long request through a gateway, on a chosen replica, read in a
-    thread."""
+    thread.
+
+    Those that come to other replicas run until one came to the right one: so
+    it is found by the load as well as by the prompt.
+    """
 
     def __init__(self, client, nginx, replica, tokens, timeout=600):
+        elsewhere = []
         for i in itertools.count():
             self.prompt = f"long {i}"
             self.call = client(nginx).start(self.prompt, tokens,
@@ -88,7 +93,9 @@ class Stream:
             self.result.add(next(self.call), self.begun)
             if self.result.replicas == [replica]:
                 break
-            self.call.cancel()
+            elsewhere.append(self.call)
+        for call in elsewhere:
+            call.cancel()
         self.thread = threading.Thread(
             target=rpc.drain, daemon=True,
             args=(self.call, self.begun, self.result))

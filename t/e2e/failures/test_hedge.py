@@ -100,6 +100,7 @@ def test_hedge_with_nobody_to_hedge_with(cluster, client, expect):
     assert started(cluster) == {"r1": 1}
 
 
+@pytest.mark.ring("a prompt has a home")
 def test_route_of_a_hedge_that_won(cluster, client):
     nginx = fast_and_slow(cluster, http=ROUTE)
     c = client(nginx)
@@ -218,6 +219,7 @@ def test_hedge_does_without_a_full_replica(cluster, client, expect):
 
 # delay=
 
+@pytest.mark.ring("a prompt has a home")
 def test_hedge_goes_to_nobody_who_has_failed_the_stream(cluster, client,
                                                         expect):
     nginx = cluster.fleet(3, nginx={
@@ -233,6 +235,7 @@ def test_hedge_goes_to_nobody_who_has_failed_the_stream(cluster, client,
                                 "r3": before["r3"] + 1}
 
 
+@pytest.mark.ring("a prompt has a home")
 @pytest.mark.alone
 def test_slow_starts_are_hedged_after_the_delay(cluster, client, load,
                                                 expect):

@@ -211,6 +211,7 @@ def test_member_that_left_keeps_its_streams(cluster, client, expect):
 
 # logs
 
+@pytest.mark.ring("the route is affinity")
 def test_undisturbed_stream_in_the_log(cluster, client):
     nginx = cluster.fleet(3, nginx={"http": LOG})
     got = client(nginx).stream("calm", 7)
@@ -220,6 +221,7 @@ def test_undisturbed_stream_in_the_log(cluster, client):
     assert 0 <= float(first) < 0.5 * SLOW
 
 
+@pytest.mark.ring("the route is affinity")
 def test_retried_stream_in_the_log(cluster, client):
     """No token came from the first replica."""
     nginx = cluster.fleet(2, nginx={"http": LOG})

@@ -3,8 +3,11 @@
 import collections
 import concurrent.futures
 
+import pytest
+
 from llmgw.wait import wait_for
 
+pytestmark = pytest.mark.ring("a prompt has a home")
 
 # Below the load bound's min_load of 8, so that no request is moved.
 AT_ONCE = 6

@@ -32,6 +32,7 @@ def test_grpc_pass_generates(cluster, client, expect):
     wait_for(lambda: not nginx.counts(), 2, "counts of zero")
 
 
+@pytest.mark.ring("a session has a home")
 def test_one_session_one_replica(cluster, client):
     nginx = cluster.fleet(3, nginx=grpc(SESSION))
     c, homes = client(nginx), set()
@@ -43,6 +44,7 @@ def test_one_session_one_replica(cluster, client):
     assert len(homes) > 1
 
 
+@pytest.mark.ring("a session has a home")
 def test_key_of_the_body_is_the_prompt(cluster, client):
     """It gets the same replica as with llmgw_pass."""
     nginx = cluster.fleet(3, nginx=grpc("llmgw_key body;"))
@@ -53,6 +55,7 @@ def test_key_of_the_body_is_the_prompt(cluster, client):
         assert who == home
 
 
+@pytest.mark.ring("a session has a home")
 def test_without_a_key_the_client_is_the_key(cluster, client):
     nginx = cluster.fleet(3, nginx=grpc(""))
     c = client(nginx)
@@ -212,6 +215,7 @@ def test_only_a_queue_reads_the_body_first(cluster, engines, key, streams):
         assert s.makefile("rb").read().endswith(b"a 10")
 
 
+@pytest.mark.ring("a session has a home")
 def test_proxy_pass_keeps_a_session(cluster, engines):
     nginx = cluster.static(engines(3), **http(SESSION))
     homes = {}
@@ -303,6 +307,7 @@ def test_keepalive_behind_our_lines(cluster, engines):
     assert not nginx.counts()
 
 
+@pytest.mark.ring("a session has a home")
 def test_kept_connection_that_has_died_is_no_fault(cluster, engines):
     made = engines(2)
     nginx = cluster.static(made, pool="keepalive 8;", **http(SESSION))
@@ -320,6 +325,7 @@ def test_kept_connection_that_has_died_is_no_fault(cluster, engines):
                for r in nginx.replicas().values())
 
 
+@pytest.mark.ring("the route is affinity")
 def test_stock_pass_in_the_log(cluster, client):
     nginx = cluster.fleet(2, nginx=grpc(
         QUEUED + " access_log @dir@/stock.log stock;",

@@ -9,6 +9,8 @@ from llmgw import sse
 from llmgw.native import http as passes
 from llmgw.native import started
 
+pytestmark = pytest.mark.ring("a prompt has a home")
+
 
 def post(nginx, body, header=None):
     """The engine's name; or a header of the answer."""

@@ -165,6 +165,7 @@ def test_server_that_refused_is_tried_by_one_at_a_time(cluster, engines,
     assert max(seen) == 1, seen
 
 
+@pytest.mark.ring("a session has a home")
 @pytest.mark.parametrize("lines", [
     "", " proxy_connect_timeout 100ms;"], ids=["", "short connect timeout"])
 def test_failed_try_waits_for_the_queues_time(cluster, engines, aside, lines):
@@ -185,6 +186,7 @@ def test_failed_try_waits_for_the_queues_time(cluster, engines, aside, lines):
     wait_for(lambda: not nginx.counts(), 2, "counts of zero")
 
 
+@pytest.mark.ring("a session has a home")
 def test_client_leaves_a_failed_try_that_waits(cluster, engines, aside):
     nginx, homes = failed_try(cluster, engines)
     held = aside(get, nginx, homes["b"])
@@ -197,6 +199,7 @@ def test_client_leaves_a_failed_try_that_waits(cluster, engines, aside):
     wait_for(lambda: not nginx.counts(), 2, "counts of zero")
 
 
+@pytest.mark.ring("a session has a home")
 def test_reload_while_a_failed_try_waits(cluster, engines, aside):
     nginx, homes = failed_try(cluster, engines)
     held = aside(get, nginx, homes["b"])
