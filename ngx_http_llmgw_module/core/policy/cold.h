@@ -11,6 +11,12 @@
  * cold choice among two or more.
  *
  * Memory is the caller's, zeroed, and holds indices only: it may be shared.
+ * The caller orders writers.  A reader without its lock makes a copy, and
+ * ranks by that.
+ *
+ * The links to newer ones, from the oldest on, are the list; each of its
+ * changes is one store.  All else follows from them, so a process may be killed
+ * at any store.  `sequence` is odd then, and the next writer mends.
  */
 
 #ifndef LLMGW_COLD_H
@@ -30,6 +36,7 @@ typedef struct {
 } llmgw_cold_link_t;
 
 typedef struct {
+    uint32_t           sequence;        /* odd while a change is made */
     uint32_t           nreplicas;
     uint32_t           newest;
     uint32_t           oldest;
@@ -53,5 +60,20 @@ void llmgw_cold_rank(llmgw_cold_t *cold,
 /* A cold request goes to candidates[chosen]. */
 void llmgw_cold_note(llmgw_cold_t *cold, const llmgw_candidate_t *candidates,
     uint32_t n, uint32_t chosen);
+
+/* Another replica has that number from now on: it never got one. */
+void llmgw_cold_forget(llmgw_cold_t *cold, uint32_t replica);
+
+/* A change was cut off, or another process makes one. */
+int llmgw_cold_is_torn(const llmgw_cold_t *cold);
+
+/* With the lock of writers: makes a list whole that is torn. */
+void llmgw_cold_mend(llmgw_cold_t *cold);
+
+/*
+ * Makes *copy, of as many replicas, the same list.  Needs no lock.  0: the list
+ * was changed meanwhile, and *copy is empty.
+ */
+int llmgw_cold_copy(const llmgw_cold_t *cold, llmgw_cold_t *copy);
 
 #endif /* LLMGW_COLD_H */

@@ -87,6 +87,13 @@ llmgw_prefix_scratch(const llmgw_prefix_index_t *index)
 }
 
 
+int
+llmgw_prefix_is_short(const llmgw_prefix_index_t *index)
+{
+    return prefix_load(&index->is_short) != 0;
+}
+
+
 uint32_t
 llmgw_prefix_known(const llmgw_prefix_index_t *index, uint32_t replica)
 {
@@ -96,22 +103,30 @@ llmgw_prefix_known(const llmgw_prefix_index_t *index, uint32_t replica)
 
 /* A list of holders as a set, in memory of the caller's. */
 static const uint64_t *
-match_holders(const llmgw_prefix_index_t *index, uint32_t head, uint64_t *set)
+match_holders(const llmgw_prefix_index_t *index, uint32_t head,
+    uint32_t words, uint64_t *set)
 {
-    uint32_t              i;
+    uint32_t              i, hops, replica;
     const prefix_node_t  *node;
 
-    node = prefix_node(index, head);
+    i = prefix_load(&prefix_node(index, head)->set);
 
-    if (node->set != 0) {
-        return prefix_set(index, node->set);
+    if (i - 1 < index->nsets) {
+        return prefix_set(index, i);
     }
 
-    memset(set, 0, index->words * sizeof(uint64_t));
+    memset(set, 0, words * sizeof(uint64_t));
+    i = head;
 
-    for (i = head; i != 0; i = node->next) {
+    for (hops = 0; prefix_is_node(index, i) && hops < index->many; hops++) {
         node = prefix_node(index, i);
-        set[node->replica / 64] |= (uint64_t) 1 << node->replica % 64;
+        replica = prefix_load(&node->replica);
+
+        if (replica / 64 < words) {
+            set[replica / 64] |= (uint64_t) 1 << replica % 64;
+        }
+
+        i = prefix_load(&node->next);
     }
 
     return set;
@@ -130,6 +145,26 @@ match_set(uint32_t *matched, uint64_t gone, uint32_t length)
 
 
 /*
+ * The holders of the first block.  A set that changes while it is read may say
+ * anything, so replicas that do not exist are taken out.
+ */
+static void
+match_begin(const llmgw_prefix_index_t *index, const uint64_t *holders,
+    uint32_t words, uint64_t *alive)
+{
+    uint32_t  w;
+
+    for (w = 0; w < words; w++) {
+        alive[w] = prefix_load(&holders[w]);
+    }
+
+    if (words == index->words && index->nreplicas % 64 != 0) {
+        alive[words - 1] &= ((uint64_t) 1 << index->nreplicas % 64) - 1;
+    }
+}
+
+
+/*
  * `alive` is the set of replicas that have all blocks so far.  A replica that
  * leaves it has its length.
  */
@@ -137,8 +172,8 @@ void
 llmgw_prefix_match(const llmgw_prefix_index_t *index, const uint64_t *blocks,
     uint32_t n, uint32_t *matched, uint64_t *scratch)
 {
-    uint32_t         b, w, head;
-    uint64_t        *alive, left;
+    uint32_t         b, w, head, words;
+    uint64_t        *alive, left, have;
     const uint64_t  *holders;
 
     memset(matched, 0, index->nreplicas * sizeof(uint32_t));
@@ -151,8 +186,9 @@ llmgw_prefix_match(const llmgw_prefix_index_t *index, const uint64_t *blocks,
 
     alive = scratch;
     scratch += index->words;
-    holders = match_holders(index, head, scratch);
-    memcpy(alive, holders, index->words * sizeof(uint64_t));
+    words = prefix_load(&index->used_words);
+    holders = match_holders(index, head, words, scratch);
+    match_begin(index, holders, words, alive);
 
     for (b = 1; b < n; b++) {
         head = prefix_head(index, blocks[b]);
@@ -162,11 +198,12 @@ llmgw_prefix_match(const llmgw_prefix_index_t *index, const uint64_t *blocks,
         }
 
         left = 0;
-        holders = match_holders(index, head, scratch);
+        holders = match_holders(index, head, words, scratch);
 
-        for (w = 0; w < index->words; w++) {
-            match_set(&matched[w * 64], alive[w] & ~holders[w], b);
-            alive[w] &= holders[w];
+        for (w = 0; w < words; w++) {
+            have = prefix_load(&holders[w]);
+            match_set(&matched[w * 64], alive[w] & ~have, b);
+            alive[w] &= have;
             left |= alive[w];
         }
 
@@ -175,7 +212,7 @@ llmgw_prefix_match(const llmgw_prefix_index_t *index, const uint64_t *blocks,
         }
     }
 
-    for (w = 0; w < index->words; w++) {
+    for (w = 0; w < words; w++) {
         match_set(&matched[w * 64], alive[w], b);
     }
 }

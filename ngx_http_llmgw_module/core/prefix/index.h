@@ -26,6 +26,15 @@
  * Memory is the caller's and has indices in place of pointers, so that it may
  * be shared and mapped anywhere.  Zeroed memory stays untouched until it is
  * needed.  The caller orders writers; core has no lock.
+ *
+ * A match may run while a record does.  It reads words of before and after,
+ * so its result is worthless then, but it ends and stays within the memory:
+ * each index that it reads is checked, and each walk has an end.  shared.h
+ * tells such a match from a good one.
+ *
+ * A record changes the list of its own replica and no other.  So the lists
+ * tell everything if a process dies in the middle of it: that replica is
+ * emptied, and all else is made anew of the other lists.
  */
 
 #ifndef LLMGW_PREFIX_INDEX_H
@@ -66,15 +75,27 @@ size_t llmgw_prefix_scratch(const llmgw_prefix_index_t *index);
 void llmgw_prefix_match(const llmgw_prefix_index_t *index,
     const uint64_t *blocks, uint32_t n, uint32_t *matched, uint64_t *scratch);
 
-/* The prompt with these blocks goes to that replica. */
-void llmgw_prefix_record(llmgw_prefix_index_t *index, uint32_t replica,
+/*
+ * The prompt with these blocks goes to that replica.  Returns how many of them
+ * it had, from the first on without a gap.
+ */
+uint32_t llmgw_prefix_record(llmgw_prefix_index_t *index, uint32_t replica,
     const uint64_t *blocks, uint32_t n);
 
 /* Another replica has that number from now on: nothing is known of it. */
 void llmgw_prefix_forget(llmgw_prefix_index_t *index, uint32_t replica);
 
+/*
+ * A record or forget of that replica, or this function, was cut off at some
+ * store: forgets the replica, and makes whole what is known of the others.
+ */
+void llmgw_prefix_mend(llmgw_prefix_index_t *index, uint32_t replica);
+
 /* How many blocks are remembered of it. */
 uint32_t llmgw_prefix_known(const llmgw_prefix_index_t *index,
     uint32_t replica);
+
+/* A replica has had fewer blocks than it may, for want of memory. */
+int llmgw_prefix_is_short(const llmgw_prefix_index_t *index);
 
 #endif /* LLMGW_PREFIX_INDEX_H */

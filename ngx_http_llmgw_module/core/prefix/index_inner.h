@@ -10,6 +10,16 @@
 /* A walk along a bucket ends here: memory may be shared, and torn. */
 #define PREFIX_MAX_HOPS  4096
 
+/* Of a node that is in no list, while the index is mended. */
+#define PREFIX_NOWHERE   UINT16_MAX
+
+/*
+ * For what a match reads, which may run while it changes.  Acquire and release
+ * are plain moves on x86, and let the sequence of shared.h do without fences.
+ */
+#define prefix_load(p)      __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define prefix_store(p, x)  __atomic_store_n(p, x, __ATOMIC_RELEASE)
+
 /* Of nodes and sets 0 is none, so the first of each is not used. */
 typedef struct {
     uint64_t  hash;
@@ -41,6 +51,8 @@ struct llmgw_prefix_index_s {
     uint32_t  used_sets;
     uint32_t  free_set;
     uint32_t  words;            /* of a set */
+    uint32_t  used_words;       /* beyond them no replica was recorded */
+    uint32_t  is_short;         /* a replica had to do with fewer blocks */
     uint32_t  many;             /* as many holders get a set, and lose it at
                                    fewer than half of them */
     uint32_t  bits;             /* log2 of buckets */
@@ -62,6 +74,13 @@ static inline prefix_node_t *
 prefix_node(const llmgw_prefix_index_t *index, uint32_t i)
 {
     return (prefix_node_t *) ((char *) index + index->nodes) + i;
+}
+
+
+static inline int
+prefix_is_node(const llmgw_prefix_index_t *index, uint32_t i)
+{
+    return i - 1 < index->nnodes;
 }
 
 
@@ -96,16 +115,19 @@ prefix_head(const llmgw_prefix_index_t *index, uint64_t hash)
     uint32_t              i, hops;
     const prefix_node_t  *node;
 
-    i = *prefix_bucket(index, hash);
+    i = prefix_load(prefix_bucket(index, hash));
 
-    for (hops = 0; i != 0 && hops < PREFIX_MAX_HOPS; hops++) {
+    for (hops = 0; prefix_is_node(index, i) && hops < PREFIX_MAX_HOPS; hops++)
+    {
         node = prefix_node(index, i);
 
-        if (node->hash == hash && node->holders != 0) {
+        if (prefix_load(&node->hash) == hash
+            && prefix_load(&node->holders) != 0)
+        {
             return i;
         }
 
-        i = node->chain;
+        i = prefix_load(&node->chain);
     }
 
     return 0;

@@ -1,8 +1,6 @@
 
 /* What changes the prefix index: records, and what is forgotten for them. */
 
-#include <string.h>
-
 #include "core/prefix/index_inner.h"
 
 
@@ -12,8 +10,8 @@ bucket_put(llmgw_prefix_index_t *index, uint64_t key, uint32_t i)
     uint32_t  *bucket;
 
     bucket = prefix_bucket(index, key);
-    prefix_node(index, i)->chain = *bucket;
-    *bucket = i;
+    prefix_store(&prefix_node(index, i)->chain, *bucket);
+    prefix_store(bucket, i);
 }
 
 
@@ -28,7 +26,7 @@ bucket_take(llmgw_prefix_index_t *index, uint64_t key, uint32_t i)
         link = &prefix_node(index, *link)->chain;
     }
 
-    *link = prefix_node(index, i)->chain;
+    prefix_store(link, prefix_node(index, i)->chain);
 }
 
 
@@ -64,7 +62,10 @@ node_find(const llmgw_prefix_index_t *index, uint32_t head, uint32_t replica)
 static inline void
 set_change(llmgw_prefix_index_t *index, uint32_t set, uint32_t replica)
 {
-    prefix_set(index, set)[replica / 64] ^= (uint64_t) 1 << replica % 64;
+    uint64_t  *word;
+
+    word = &prefix_set(index, set)[replica / 64];
+    prefix_store(word, *word ^ (uint64_t) 1 << replica % 64);
 }
 
 
@@ -72,7 +73,7 @@ set_change(llmgw_prefix_index_t *index, uint32_t set, uint32_t replica)
 static void
 set_make(llmgw_prefix_index_t *index, prefix_node_t *head)
 {
-    uint32_t              i, set;
+    uint32_t              i, w, set;
     const prefix_node_t  *node;
 
     set = index->free_set;
@@ -84,8 +85,9 @@ set_make(llmgw_prefix_index_t *index, prefix_node_t *head)
         set = ++index->used_sets;
     }
 
-    memset(prefix_set(index, set), 0, index->words * sizeof(uint64_t));
-    head->set = set;
+    for (w = 0; w < index->words; w++) {
+        prefix_store(&prefix_set(index, set)[w], 0);
+    }
 
     for (node = head; /* void */ ; node = prefix_node(index, i)) {
         set_change(index, set, node->replica);
@@ -95,6 +97,8 @@ set_make(llmgw_prefix_index_t *index, prefix_node_t *head)
             break;
         }
     }
+
+    prefix_store(&head->set, set);
 }
 
 
@@ -107,7 +111,7 @@ set_drop(llmgw_prefix_index_t *index, uint32_t head)
     prefix_node_t  *first;
 
     first = prefix_node(index, head);
-    first->next = 0;
+    prefix_store(&first->next, 0);
 
     for (w = 0; w < index->words; w++) {
         bits = prefix_set(index, first->set)[w];
@@ -116,15 +120,15 @@ set_drop(llmgw_prefix_index_t *index, uint32_t head)
             i = node_find(index, head, w * 64
                                        + (uint32_t) __builtin_ctzll(bits));
             if (i != head) {
-                prefix_node(index, i)->next = first->next;
-                first->next = i;
+                prefix_store(&prefix_node(index, i)->next, first->next);
+                prefix_store(&first->next, i);
             }
         }
     }
 
-    prefix_set(index, first->set)[0] = index->free_set;
+    prefix_store(&prefix_set(index, first->set)[0], index->free_set);
     index->free_set = first->set;
-    first->set = 0;
+    prefix_store(&first->set, 0);
 }
 
 
@@ -135,12 +139,11 @@ holders_join(llmgw_prefix_index_t *index, uint32_t head, uint32_t i)
     prefix_node_t  *first, *node;
 
     node = prefix_node(index, i);
-    node->set = 0;
-    node->next = 0;
-    node->holders = 0;
+    prefix_store(&node->set, 0);
+    prefix_store(&node->next, 0);
+    prefix_store(&node->holders, head == 0);
 
     if (head == 0) {
-        node->holders = 1;
         bucket_put(index, node->hash, i);
         return;
     }
@@ -148,15 +151,15 @@ holders_join(llmgw_prefix_index_t *index, uint32_t head, uint32_t i)
     bucket_put(index, prefix_key(node->hash, node->replica), i);
 
     first = prefix_node(index, head);
-    first->holders++;
+    prefix_store(&first->holders, first->holders + 1);
 
     if (first->set != 0) {
         set_change(index, first->set, node->replica);
         return;
     }
 
-    node->next = first->next;
-    first->next = i;
+    prefix_store(&node->next, first->next);
+    prefix_store(&first->next, i);
 
     if (first->holders >= index->many) {
         set_make(index, first);
@@ -207,8 +210,8 @@ holders_replace(llmgw_prefix_index_t *index, uint32_t head)
     bucket_take(index, first->hash, head);
     bucket_take(index, prefix_key(node->hash, node->replica), i);
 
-    node->set = first->set;
-    node->holders = first->holders;
+    prefix_store(&node->set, first->set);
+    prefix_store(&node->holders, first->holders);
     bucket_put(index, node->hash, i);
 
     return i;
@@ -226,7 +229,7 @@ list_take_next(llmgw_prefix_index_t *index, uint32_t head, uint32_t i)
         link = &prefix_node(index, *link)->next;
     }
 
-    *link = prefix_node(index, i)->next;
+    prefix_store(link, prefix_node(index, i)->next);
 }
 
 
@@ -257,7 +260,7 @@ holders_leave(llmgw_prefix_index_t *index, uint32_t i)
     }
 
     first = prefix_node(index, head);
-    first->holders--;
+    prefix_store(&first->holders, first->holders - 1);
 
     if (first->set != 0) {
         set_change(index, first->set, node->replica);
@@ -334,6 +337,8 @@ node_get(llmgw_prefix_index_t *index, prefix_list_t *list)
         if (index->used_nodes < index->nnodes) {
             return ++index->used_nodes;
         }
+
+        prefix_store(&index->is_short, 1);
     }
 
     i = list->oldest;
@@ -367,38 +372,69 @@ record_find(const llmgw_prefix_index_t *index, uint32_t replica,
 }
 
 
-void
+/* A block that the replica does not have.  0: there is no memory for it. */
+static uint32_t
+record_new(llmgw_prefix_index_t *index, uint32_t replica, uint64_t block)
+{
+    uint32_t        i;
+    prefix_list_t  *list;
+
+    list = prefix_list(index, replica);
+    i = node_get(index, list);
+
+    if (i != 0) {
+        prefix_store(&prefix_node(index, i)->hash, block);
+        prefix_store(&prefix_node(index, i)->replica, (uint16_t) replica);
+        holders_join(index, prefix_head(index, block), i);
+        lru_put(index, list, i);
+    }
+
+    return i;
+}
+
+
+uint32_t
 llmgw_prefix_record(llmgw_prefix_index_t *index, uint32_t replica,
     const uint64_t *blocks, uint32_t n)
 {
-    uint32_t        b, i, guess;
+    uint32_t        b, i, guess, had;
     prefix_list_t  *list;
 
+    had = 0;
     guess = 0;
     list = prefix_list(index, replica);
+
+    if (replica / 64 >= index->used_words) {
+        prefix_store(&index->used_words, replica / 64 + 1);
+    }
 
     for (b = 0; b < n; b++) {
         i = record_find(index, replica, blocks[b], guess);
 
         if (i != 0) {
+            had += had == b;
             guess = prefix_node(index, i)->newer;
             lru_take(index, list, i);
             lru_put(index, list, i);
-            continue;
+
+        } else {
+            guess = 0;
+
+            if (record_new(index, replica, blocks[b]) == 0) {
+                break;
+            }
         }
-
-        guess = 0;
-        i = node_get(index, list);
-
-        if (i == 0) {
-            return;
-        }
-
-        prefix_node(index, i)->hash = blocks[b];
-        prefix_node(index, i)->replica = (uint16_t) replica;
-        holders_join(index, prefix_head(index, blocks[b]), i);
-        lru_put(index, list, i);
     }
+
+    return had;
+}
+
+
+static void
+node_free(llmgw_prefix_index_t *index, uint32_t i)
+{
+    prefix_store(&prefix_node(index, i)->chain, index->free_node);
+    index->free_node = i;
 }
 
 
@@ -413,8 +449,60 @@ llmgw_prefix_forget(llmgw_prefix_index_t *index, uint32_t replica)
     while ((i = list->oldest) != 0) {
         holders_leave(index, i);
         lru_take(index, list, i);
+        node_free(index, i);
+    }
+}
 
-        prefix_node(index, i)->chain = index->free_node;
-        index->free_node = i;
+
+/* No bucket, no set, and no node that is in a list or free. */
+static void
+mend_clear(llmgw_prefix_index_t *index)
+{
+    uint32_t        i;
+    uint32_t       *buckets;
+    prefix_node_t  *node;
+
+    buckets = (uint32_t *) ((char *) index + index->buckets);
+
+    for (i = 0; i < (uint32_t) 1 << index->bits; i++) {
+        if (buckets[i] != 0) {          /* else it stays untouched */
+            prefix_store(&buckets[i], 0);
+        }
+    }
+
+    for (i = 1; i <= index->used_nodes; i++) {
+        node = prefix_node(index, i);
+        prefix_store(&node->replica, PREFIX_NOWHERE);
+        prefix_store(&node->holders, 0);
+    }
+
+    index->free_node = 0;
+    index->free_set = 0;
+    index->used_sets = 0;
+}
+
+
+/* Only the lists are read, and no list but that replica's is changed. */
+void
+llmgw_prefix_mend(llmgw_prefix_index_t *index, uint32_t replica)
+{
+    uint32_t        i, r;
+    prefix_node_t  *node;
+
+    *prefix_list(index, replica) = (prefix_list_t) { 0, 0, 0 };
+    mend_clear(index);
+
+    for (r = 0; r < index->nreplicas; r++) {
+        for (i = prefix_list(index, r)->newest; i != 0; i = node->older) {
+            node = prefix_node(index, i);
+            prefix_store(&node->replica, (uint16_t) r);
+            holders_join(index, prefix_head(index, node->hash), i);
+        }
+    }
+
+    for (i = index->used_nodes; i > 0; i--) {
+        if (prefix_node(index, i)->replica == PREFIX_NOWHERE) {
+            node_free(index, i);
+        }
     }
 }
