@@ -7,6 +7,7 @@
  *   core/       decisions, pure             includes nothing
  *   http/       nginx's requests            -> core, proto
  *   zone/       the shared memory           -> core
+ *   choice/     what policies remember      -> zone, core
  *   upstream/   pools, replicas, attempts   -> zone, core, proto
  *   front/      what clients speak          -> upstream, zone, http
  *   native/     grpc_pass and proxy_pass    -> upstream, zone, http
@@ -23,6 +24,7 @@
  *              while it is hedged
  */
 
+#include "choice/prefix.h"
 #include "front/grpc.h"
 #include "front/memory.h"
 #include "front/openai/openai.h"
@@ -47,6 +49,7 @@ static void ngx_http_llmgw_exit_process(ngx_cycle_t *cycle);
 static const ngx_http_llmgw_rooms_t  ngx_http_llmgw_rooms = {
     .init_peer = ngx_http_llmgw_native_init_peer,
     .add_zone = ngx_http_llmgw_zone_add,
+    .add_prefix = ngx_http_llmgw_prefix_add,
 };
 
 
@@ -109,6 +112,13 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
     { ngx_string("llmgw_hedge"),
       NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE12,
       ngx_http_llmgw_policy_hedge,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_prefix_index"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1234,
+      ngx_http_llmgw_index_conf,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       NULL },
@@ -312,6 +322,7 @@ ngx_http_llmgw_create_srv_conf(ngx_conf_t *cf)
     lscf->min_load = 8;
 
     ngx_http_llmgw_policy_defaults(lscf);
+    ngx_http_llmgw_index_defaults(lscf);
 
     return lscf;
 }

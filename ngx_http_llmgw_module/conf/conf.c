@@ -256,7 +256,16 @@ ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
 
     us->peer.init = lmcf->rooms->init_peer;
 
-    return lmcf->rooms->add_zone(cf, lscf);
+    if (lmcf->rooms->add_zone(cf, lscf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (!lscf->index.set) {
+        lscf->index.file = us->file_name;
+        lscf->index.line = us->line;
+    }
+
+    return lmcf->rooms->add_prefix(cf, lscf);
 }
 
 

@@ -85,6 +85,21 @@ typedef struct {
 } ngx_http_llmgw_static_t;
 
 
+/* llmgw_prefix_index */
+typedef struct {
+    ngx_uint_t                    block;        /* bytes */
+    ngx_uint_t                    blocks;       /* of a replica */
+    ngx_uint_t                    match;        /* of a prompt, looked at */
+    size_t                        size;         /* of the zone */
+    ngx_shm_zone_t               *shm_zone;     /* NULL: the policy reads no
+                                                   prefixes */
+    u_char                       *file;         /* where it stands, or else the
+                                                   upstream{} block */
+    ngx_uint_t                    line;
+    unsigned                      set:1;
+} ngx_http_llmgw_index_t;
+
+
 typedef struct {
     ngx_str_t                     name;
     ngx_str_t                     members;      /* path; empty: static only */
@@ -109,6 +124,7 @@ typedef struct {
     ngx_msec_t                    hedge_delay;  /* 0: no hedge after a delay */
     ngx_uint_t                    hedge_budget; /* permille, for the delay */
     ngx_http_llmgw_rules_t       *rules;        /* classes, tenants, entry */
+    ngx_http_llmgw_index_t        index;
 
     ngx_cycle_t                  *cycle;        /* the one that made the zone */
     ngx_http_llmgw_pool_t        *pool;         /* in this worker */
@@ -121,6 +137,7 @@ typedef struct {
     unsigned                      hedge_set:1;
     unsigned                      hedge_on:1;   /* if the request asks for it */
     unsigned                      admits:1;     /* not just any request */
+    unsigned                      reads_prefix:1;   /* the policy does */
 
     ngx_array_t                  *protocols;    /* of a server{}'s locations */
 } ngx_http_llmgw_srv_conf_t;
@@ -233,11 +250,18 @@ char *ngx_http_llmgw_policy_breaker(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
+/* index.c: llmgw_prefix_index */
+void ngx_http_llmgw_index_defaults(ngx_http_llmgw_srv_conf_t *lscf);
+char *ngx_http_llmgw_index_conf(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
 
 /* What the directives install, from rooms that conf/ does not include. */
 struct ngx_http_llmgw_rooms_s {
     ngx_http_upstream_init_peer_pt  init_peer;  /* native passes */
     ngx_int_t                     (*add_zone)(ngx_conf_t *cf,
+                                      ngx_http_llmgw_srv_conf_t *conf);
+    ngx_int_t                     (*add_prefix)(ngx_conf_t *cf,
                                       ngx_http_llmgw_srv_conf_t *conf);
 };
 

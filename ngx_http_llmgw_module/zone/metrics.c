@@ -147,6 +147,13 @@ ngx_http_llmgw_metrics_name_openai_tokens(ngx_uint_t i)
 
 
 const char *
+ngx_http_llmgw_metrics_name_prefix_blocks(ngx_uint_t i)
+{
+    return i == NGX_HTTP_LLMGW_RESULT_HIT ? "hit" : "miss";
+}
+
+
+const char *
 ngx_http_llmgw_metrics_name_body_refusals(ngx_uint_t i)
 {
     static const char  *names[] = { "request", "answer", "delivered" };
@@ -258,6 +265,19 @@ ngx_http_llmgw_metrics_openai(ngx_http_llmgw_zone_t *zone, ngx_uint_t prompt,
     tokens[NGX_HTTP_LLMGW_KIND_PROMPT] += prompt;
     tokens[NGX_HTTP_LLMGW_KIND_COMPLETION] += completion;
     tokens[NGX_HTTP_LLMGW_KIND_CACHED] += cached;
+}
+
+
+void
+ngx_http_llmgw_metrics_prefix(ngx_http_llmgw_zone_t *zone, ngx_uint_t hits,
+    ngx_uint_t misses)
+{
+    uint64_t  *blocks;
+
+    blocks = ngx_http_llmgw_metrics_row(zone)->prefix_blocks;
+
+    blocks[NGX_HTTP_LLMGW_RESULT_HIT] += hits;
+    blocks[NGX_HTTP_LLMGW_RESULT_MISS] += misses;
 }
 
 

@@ -65,6 +65,8 @@
       "Changes of a replica's circuit")                                       \
     X(openai_tokens, kind, NGX_HTTP_LLMGW_NKINDS,                             \
       "Tokens of requests of OpenAI's API")                                   \
+    X(prefix_blocks, result, NGX_HTTP_LLMGW_NRESULTS,                         \
+      "Blocks of prompts, by whether their replica had got them before")      \
     X(body_refusals, what, NGX_HTTP_LLMGW_NBODIES,                            \
       "What llmgw_body_memory had no room for")                               \
     X(reads, by, NGX_HTTP_LLMGW_NREADS,                                       \
@@ -106,6 +108,13 @@ typedef enum {
     NGX_HTTP_LLMGW_KIND_CACHED,             /* of the prompts' */
     NGX_HTTP_LLMGW_NKINDS
 } ngx_http_llmgw_token_kind_t;
+
+
+typedef enum {
+    NGX_HTTP_LLMGW_RESULT_HIT = 0,
+    NGX_HTTP_LLMGW_RESULT_MISS,
+    NGX_HTTP_LLMGW_NRESULTS
+} ngx_http_llmgw_result_t;
 
 
 /* What is kept in llmgw_body_memory. */
@@ -191,6 +200,10 @@ void ngx_http_llmgw_metrics_read(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_read_t by);
 void ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_zone_t *zone,
     llmgw_breaker_change_t change);
+
+/* A prompt went to a replica: so many of its blocks had before, or not. */
+void ngx_http_llmgw_metrics_prefix(ngx_http_llmgw_zone_t *zone,
+    ngx_uint_t hits, ngx_uint_t misses);
 
 void ngx_http_llmgw_metrics_body_refusal(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_body_t what);

@@ -15,8 +15,6 @@
 static uint64_t ngx_http_llmgw_zone_layout(void);
 static void ngx_http_llmgw_zone_compare(ngx_conf_t *cf,
     ngx_shm_zone_t *shm_zone);
-static ngx_shm_zone_t *ngx_http_llmgw_zone_had(ngx_cycle_t *old,
-    ngx_str_t *name);
 static ngx_int_t ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone,
     void *data);
 static ngx_int_t ngx_http_llmgw_zone_reuse(ngx_shm_zone_t *shm_zone,
@@ -104,7 +102,7 @@ ngx_http_llmgw_zone_compare(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone)
         return;
     }
 
-    if (old->tag == shm_zone->tag && old->shm.size == shm_zone->shm.size) {
+    if (ngx_http_llmgw_zone_is_kept(cf, shm_zone)) {
         shpool = (ngx_slab_pool_t *) old->shm.addr;
         shared = shpool->data;
 
@@ -126,7 +124,19 @@ ngx_http_llmgw_zone_compare(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone)
 }
 
 
-static ngx_shm_zone_t *
+ngx_uint_t
+ngx_http_llmgw_zone_is_kept(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone)
+{
+    ngx_shm_zone_t  *old;
+
+    old = ngx_http_llmgw_zone_had(cf->cycle->old_cycle, &shm_zone->shm.name);
+
+    return old && old->tag == shm_zone->tag && !shm_zone->noreuse
+           && old->shm.size == shm_zone->shm.size;
+}
+
+
+ngx_shm_zone_t *
 ngx_http_llmgw_zone_had(ngx_cycle_t *old, ngx_str_t *name)
 {
     ngx_uint_t        i;

@@ -145,6 +145,13 @@ ngx_http_llmgw_zone_unlock(ngx_http_llmgw_zone_t *zone)
 ngx_int_t ngx_http_llmgw_zone_add(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *conf);
 
+/* The zone of that name in a configuration before this one; or NULL. */
+ngx_shm_zone_t *ngx_http_llmgw_zone_had(ngx_cycle_t *old, ngx_str_t *name);
+
+/* 1: the reload will keep what is in this zone. */
+ngx_uint_t ngx_http_llmgw_zone_is_kept(ngx_conf_t *cf,
+    ngx_shm_zone_t *shm_zone);
+
 /* Where a replica counts; NULL, once with an error: no slot is left. */
 ngx_http_llmgw_slot_t *ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone,
     ngx_str_t *id, llmgw_place_t *place);

@@ -112,8 +112,8 @@ class Pool:
                 "requests": [{"code": c, "reason": r, "count": n}
                              for (c, r), n in self.requests.items()],
                 "failovers": self.failovers, "resumes": {},
-                "openai_tokens": {}, "body_refusals": {},
-                "attempts_failed": {},
+                "openai_tokens": {}, "prefix_blocks": {},
+                "body_refusals": {}, "attempts_failed": {},
                 "hedges": {"won": 0, "lost": 0},
                 "breaker_transitions": self.circuits,
                 "reads": {"event": 0, "interval": 0}},
