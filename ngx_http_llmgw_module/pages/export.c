@@ -12,52 +12,13 @@
  */
 
 #include "http/header.h"
-#include "pages/export.h"
-#include "pages/page.h"
+#include "pages/export_inner.h"
 #include "pages/pages.h"
 #include "proto/grpc/session.h"
 
 
 #define NGX_HTTP_LLMGW_EXPORT_LINE    1024  /* bytes without upstream names */
 #define NGX_HTTP_LLMGW_EXPORT_NAMES   3     /* upstream names, at most */
-#define NGX_HTTP_LLMGW_EXPORT_LINES   64    /* replicas' lines in a piece */
-
-
-typedef struct ngx_http_llmgw_export_s  ngx_http_llmgw_export_t;
-typedef struct ngx_http_llmgw_family_s  ngx_http_llmgw_family_t;
-
-/* Writes one pool's series.  1: there are more, from e->item on. */
-typedef ngx_uint_t (*ngx_http_llmgw_family_pt)(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
-
-
-struct ngx_http_llmgw_family_s {
-    const char                   *name;
-    const char                   *type;
-    const char                   *help;
-    ngx_http_llmgw_family_pt      write;
-
-    /* what the writer needs, each its own part */
-    size_t                        offset;       /* in the counters */
-    ngx_uint_t                    n;            /* values; an index; a column */
-    const char                   *label;
-    const char                 *(*value)(ngx_uint_t i);
-    ngx_http_llmgw_gauge_pool_pt  get;
-};
-
-
-struct ngx_http_llmgw_export_s {
-    ngx_http_llmgw_page_t         page;
-    ngx_array_t                  *snapshots;
-    ngx_http_llmgw_facts_t       *facts;        /* of each snapshot */
-    ngx_uint_t                    family;
-    ngx_uint_t                    pool;
-    ngx_uint_t                    item;
-    ngx_str_t                     head;         /* of a replica's line */
-    size_t                        line;         /* bytes of the longest one */
-    unsigned                      headed:1;     /* HELP and TYPE are written */
-    unsigned                      open_metrics:1;
-};
 
 
 static ngx_int_t ngx_http_llmgw_export_handler(ngx_http_request_t *r);
@@ -79,17 +40,6 @@ static ngx_uint_t ngx_http_llmgw_export_pool(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
 static ngx_uint_t ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
-static ngx_uint_t ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
-static ngx_uint_t ngx_http_llmgw_export_engine(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
-static ngx_uint_t ngx_http_llmgw_export_info(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
-static void ngx_http_llmgw_export_replica_lines(ngx_http_llmgw_export_t *e,
-    ngx_http_llmgw_facts_t *facts, ngx_uint_t column, ngx_uint_t last);
-static u_char *ngx_http_llmgw_export_number(u_char *p, uint64_t n);
-static void ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e,
-    const char *format, ...);
 
 
 #define NGX_HTTP_LLMGW_FAMILY_COUNTER(name, label, n, help)                   \
@@ -438,149 +388,7 @@ ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
 }
 
 
-/*
- * A slot whose replica is no longer listed has counters, but no gauges.  The
- * counters of slots that were given up are summed under replica "".
- */
-
-static ngx_uint_t
-ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
-{
-    ngx_uint_t  is_counter, last, n;
-
-    is_counter = (family->type[0] == 'c');
-    n = is_counter ? facts->nrows : facts->nlisted;
-    last = ngx_min(n, e->item + NGX_HTTP_LLMGW_EXPORT_LINES);
-
-    e->head.len = ngx_snprintf(e->head.data, e->line,
-                               "llmgw_%s%s{upstream=\"%V\",replica=\"",
-                               family->name, is_counter ? "_total" : "",
-                               &facts->name)
-                  - e->head.data;
-
-    ngx_http_llmgw_export_replica_lines(e, facts, family->n, last);
-
-    e->item = last;
-
-    if (last < n) {
-        return 1;
-    }
-
-    if (is_counter) {
-        ngx_http_llmgw_export_line(e, "%V\"} %uL\n", &e->head,
-                                   facts->base[family->n]);
-    }
-
-    return 0;
-}
-
-
-/* What an engine does not tell has no line. */
-
-static ngx_uint_t
-ngx_http_llmgw_export_engine(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
-{
-    double                  value;
-    ngx_uint_t              i, last;
-    ngx_http_llmgw_fact_t  *row;
-
-    last = ngx_min(facts->nlisted, e->item + NGX_HTTP_LLMGW_EXPORT_LINES);
-
-    for (i = e->item; i < last; i++) {
-        row = &facts->rows[i];
-
-        if ((row->engine.told & family->n) == 0) {
-            continue;
-        }
-
-        value = family->n == LLMGW_ENGINE_RUNNING ? row->engine.running
-                : family->n == LLMGW_ENGINE_WAITING ? row->engine.waiting
-                : row->engine.kv_permille / 1000.0;
-
-        ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\","
-                                   "replica=\"%V\"} %.3f\n", family->name,
-                                   &facts->name, &row->id, value);
-    }
-
-    e->item = last;
-
-    return last < facts->nlisted;
-}
-
-
-static ngx_uint_t
-ngx_http_llmgw_export_info(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
-{
-    ngx_uint_t              i, last;
-    ngx_http_llmgw_fact_t  *row;
-
-    last = ngx_min(facts->nlisted, e->item + NGX_HTTP_LLMGW_EXPORT_LINES);
-
-    for (i = e->item; i < last; i++) {
-        row = &facts->rows[i];
-
-        if (row->model.len) {
-            ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\","
-                                       "replica=\"%V\",model=\"%V\"} 1\n",
-                                       family->name, &facts->name, &row->id,
-                                       &row->model);
-        }
-    }
-
-    e->item = last;
-
-    return last < facts->nlisted;
-}
-
-
-static void
-ngx_http_llmgw_export_replica_lines(ngx_http_llmgw_export_t *e,
-    ngx_http_llmgw_facts_t *facts, ngx_uint_t column, ngx_uint_t last)
-{
-    u_char                 *p;
-    ngx_uint_t              i;
-    ngx_http_llmgw_fact_t  *row;
-
-    for (i = e->item; i < last; i++) {
-        row = &facts->rows[i];
-
-        p = ngx_http_llmgw_page_room(&e->page, e->head.len + row->id.len
-                                     + sizeof("\"} \n") + NGX_INT64_LEN);
-        if (p == NULL) {
-            return;
-        }
-
-        p = ngx_cpymem(p, e->head.data, e->head.len);
-        p = ngx_cpymem(p, row->id.data, row->id.len);
-        p = ngx_cpymem(p, "\"} ", 3);
-        p = ngx_http_llmgw_export_number(p, row->values[column]);
-        *p++ = '\n';
-
-        ngx_http_llmgw_page_wrote(&e->page, p);
-    }
-}
-
-
-static u_char *
-ngx_http_llmgw_export_number(u_char *p, uint64_t n)
-{
-    u_char  digits[NGX_INT64_LEN], *d;
-
-    d = digits + sizeof(digits);
-
-    do {
-        *--d = '0' + n % 10;
-        n /= 10;
-    } while (n);
-
-    return ngx_cpymem(p, d, digits + sizeof(digits) - d);
-}
-
-
-static void
+void
 ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e, const char *format,
     ...)
 {
