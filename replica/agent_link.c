@@ -119,12 +119,12 @@ agent_link_report_models(json_t *report, const engine_facts_t *f)
 
 
 static void
-agent_link_report_count(json_t *report, const char *name, int64_t count)
+agent_link_report_count(json_t *report, const char *name, int64_t count,
+    int64_t most)
 {
     if (count >= 0) {
-        count = count < LLMGW_ENGINE_MAX_REQUESTS ? count
-                                                  : LLMGW_ENGINE_MAX_REQUESTS;
-        json_object_set_new(report, name, json_integer(count));
+        json_object_set_new(report, name,
+                            json_integer(count < most ? count : most));
     }
 }
 
@@ -134,9 +134,14 @@ static void
 agent_link_report_facts(json_t *report, const engine_facts_t *f)
 {
     agent_link_report_models(report, f);
-    agent_link_report_count(report, "running", f->running);
-    agent_link_report_count(report, "waiting", f->waiting);
-    agent_link_report_count(report, "kv_permille", f->kv_permille);
+    agent_link_report_count(report, "running", f->running,
+                            LLMGW_ENGINE_MAX_REQUESTS);
+    agent_link_report_count(report, "waiting", f->waiting,
+                            LLMGW_ENGINE_MAX_REQUESTS);
+    agent_link_report_count(report, "kv_permille", f->kv_permille, 1000);
+    agent_link_report_count(report, "kv_free_blocks", f->kv_free_blocks,
+                            LLMGW_ENGINE_MAX_BLOCKS);
+    agent_link_report_count(report, "hit_permille", f->hit_permille, 1000);
 
     if (f->state != ENGINE_READY) {
         json_object_set_new(report, "state",

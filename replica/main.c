@@ -303,6 +303,8 @@ main_open_engine(main_t *m)
     e->facts.running = -1;
     e->facts.waiting = -1;
     e->facts.kv_permille = -1;
+    e->facts.kv_free_blocks = -1;
+    e->facts.hit_permille = -1;
 
     e->loop = m->loop;
     e->log = &m->log;

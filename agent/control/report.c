@@ -191,7 +191,7 @@ static int
 report_engine(const json_t *json, llmgw_engine_load_t *engine,
     const char **error)
 {
-    int64_t  running, waiting, kv_permille;
+    int64_t  running, waiting, kv_permille, free_blocks, hit_permille;
 
     *engine = (llmgw_engine_load_t) { 0 };
 
@@ -201,7 +201,12 @@ report_engine(const json_t *json, llmgw_engine_load_t *engine,
         || report_figure(json, wrong("waiting"), LLMGW_ENGINE_WAITING,
                          LLMGW_ENGINE_MAX_REQUESTS, engine, &waiting)
         || report_figure(json, wrong("kv_permille"), LLMGW_ENGINE_KV, 1000,
-                         engine, &kv_permille))
+                         engine, &kv_permille)
+        || report_figure(json, wrong("kv_free_blocks"),
+                         LLMGW_ENGINE_FREE_BLOCKS, LLMGW_ENGINE_MAX_BLOCKS,
+                         engine, &free_blocks)
+        || report_figure(json, wrong("hit_permille"), LLMGW_ENGINE_HITS, 1000,
+                         engine, &hit_permille))
 #undef wrong
     {
         return -1;
@@ -210,6 +215,8 @@ report_engine(const json_t *json, llmgw_engine_load_t *engine,
     engine->running = running;
     engine->waiting = waiting;
     engine->kv_permille = kv_permille;
+    engine->kv_free_blocks = free_blocks;
+    engine->hit_permille = hit_permille;
 
     return 0;
 }

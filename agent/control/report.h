@@ -8,8 +8,8 @@
  *
  * and with "goodbye":true as its last word.  A replica with an engine behind it
  * also says what that engine is: "state", "models", "running", "waiting",
- * "kv_permille", "resume_group".  docs/control.md has it for those who write
- * an engine.
+ * "kv_permille", "kv_free_blocks", "hit_permille", "resume_group".
+ * docs/control.md has it for those who write an engine.
  */
 
 #ifndef REPORT_H

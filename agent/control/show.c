@@ -75,6 +75,16 @@ command_show_engine(const command_env_t *env, json_t *shown,
         json_object_set_new(shown, "kv_permille",
                             json_integer(engine->kv_permille));
     }
+
+    if (engine->told & LLMGW_ENGINE_FREE_BLOCKS) {
+        json_object_set_new(shown, "kv_free_blocks",
+                            json_integer(engine->kv_free_blocks));
+    }
+
+    if (engine->told & LLMGW_ENGINE_HITS) {
+        json_object_set_new(shown, "hit_permille",
+                            json_integer(engine->hit_permille));
+    }
 }
 
 

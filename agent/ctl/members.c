@@ -87,7 +87,7 @@ ctl_fill_models(char *cell, const json_t *member)
 }
 
 
-/* "3 running, 1 waiting, KV 45%": what it tells of these. */
+/* "3 running, 1 waiting, KV 45%, hits 80%": what it tells of these. */
 static void
 ctl_fill_engine(char *cell, const json_t *member)
 {
@@ -100,7 +100,7 @@ ctl_fill_engine(char *cell, const json_t *member)
         json_int_t   divisor;
     } figures[] = {
         { "running", "", " running", 1 }, { "waiting", "", " waiting", 1 },
-        { "kv_permille", "KV ", "%", 10 }
+        { "kv_permille", "KV ", "%", 10 }, { "hit_permille", "hits ", "%", 10 }
     };
 
     for (i = 0, len = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {

@@ -90,6 +90,15 @@ static const ngx_http_llmgw_family_t  ngx_http_llmgw_families[] = {
       "Share of the KV cache of the replica's engine that is in use, 0 to 1",
       ngx_http_llmgw_export_engine, 0, LLMGW_ENGINE_KV, NULL, NULL, NULL },
 
+    { "engine_kv_free_blocks", "gauge",
+      "Free blocks of the KV cache of the replica's engine",
+      ngx_http_llmgw_export_engine, 0, LLMGW_ENGINE_FREE_BLOCKS, NULL, NULL,
+      NULL },
+
+    { "engine_hit_ratio", "gauge",
+      "Share of its prompts that the replica's engine found in its KV cache",
+      ngx_http_llmgw_export_engine, 0, LLMGW_ENGINE_HITS, NULL, NULL, NULL },
+
     { "replica_info", "gauge", "Always 1: the replica's base model",
       ngx_http_llmgw_export_info, 0, 0, NULL, NULL, NULL }
 };

@@ -15,6 +15,7 @@ static json_t *ngx_http_llmgw_status_models(ngx_http_llmgw_replica_t *replica);
 static json_t *ngx_http_llmgw_status_engine(ngx_http_llmgw_replica_t *replica);
 static json_t *ngx_http_llmgw_status_figure(const llmgw_engine_load_t *engine,
     ngx_uint_t bit, ngx_uint_t value);
+static json_t *ngx_http_llmgw_status_facts(ngx_http_llmgw_replica_t *replica);
 static double ngx_http_llmgw_status_share(ngx_http_llmgw_replica_t *replica);
 
 
@@ -46,7 +47,7 @@ ngx_http_llmgw_status_replica(ngx_http_llmgw_replica_t *replica)
     state = ngx_http_llmgw_replica_shown(m, &cause);
 
     json = json_pack("{s:s%, s:s, s:s, s:s?, s:s, s:b, s:s?, s:b, s:s, s:s, "
-                     "s:o, s:I, s:o, s:I, s:I, s:I, s:o, s:f}",
+                     "s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:f}",
                      "id", replica->node.str.data, replica->node.str.len,
                      "address", m->grpc,
                      "state", llmgw_liveness_name(state),
@@ -61,6 +62,7 @@ ngx_http_llmgw_status_replica(ngx_http_llmgw_replica_t *replica)
                      "models", ngx_http_llmgw_status_models(replica),
                      "models_cut", (json_int_t) m->models_cut,
                      "engine", ngx_http_llmgw_status_engine(replica),
+                     "facts", ngx_http_llmgw_status_facts(replica),
                      "replica_start_ms", (json_int_t) m->replica_start_ms,
                      "weight", (json_int_t) m->weight,
                      "max_capacity", (json_int_t) m->max_capacity,
@@ -212,7 +214,10 @@ ngx_http_llmgw_status_engine(ngx_http_llmgw_replica_t *replica)
 
     load = ngx_http_llmgw_replica_load(replica);
 
-    if (load == NULL || load->engine.told == 0) {
+    if (load == NULL
+        || (load->engine.told & (LLMGW_ENGINE_RUNNING|LLMGW_ENGINE_WAITING
+                                 |LLMGW_ENGINE_KV)) == 0)
+    {
         return json_null();
     }
 
@@ -237,6 +242,47 @@ ngx_http_llmgw_status_figure(const llmgw_engine_load_t *engine,
 {
     return (engine->told & bit) ? json_integer((json_int_t) value)
                                 : json_null();
+}
+
+
+/* What policies read of it, and how old that is. */
+
+static json_t *
+ngx_http_llmgw_status_facts(ngx_http_llmgw_replica_t *replica)
+{
+    uint64_t                    now;
+    const llmgw_member_load_t  *load;
+    const llmgw_engine_load_t  *engine;
+
+    load = ngx_http_llmgw_replica_load(replica);
+
+    if (load == NULL) {
+        return json_null();
+    }
+
+    now = ngx_http_llmgw_monotonic_ms();
+    engine = &load->engine;
+
+    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
+                     "age_ms", (json_int_t) (now - ngx_min(now,
+                                                           load->reported_ms)),
+                     "active", (json_int_t) load->active_requests,
+                     "running",
+                     ngx_http_llmgw_status_figure(engine, LLMGW_ENGINE_RUNNING,
+                                                  engine->running),
+                     "waiting",
+                     ngx_http_llmgw_status_figure(engine, LLMGW_ENGINE_WAITING,
+                                                  engine->waiting),
+                     "kv_permille",
+                     ngx_http_llmgw_status_figure(engine, LLMGW_ENGINE_KV,
+                                                  engine->kv_permille),
+                     "kv_free_blocks",
+                     ngx_http_llmgw_status_figure(engine,
+                                                  LLMGW_ENGINE_FREE_BLOCKS,
+                                                  engine->kv_free_blocks),
+                     "hit_permille",
+                     ngx_http_llmgw_status_figure(engine, LLMGW_ENGINE_HITS,
+                                                  engine->hit_permille));
 }
 
 

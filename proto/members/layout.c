@@ -62,7 +62,9 @@ static_assert(sizeof(llmgw_members_buffer_t) == 64, "buffer's header");
 
 assert_at(llmgw_members_slot_t, active_requests, 8);
 assert_at(llmgw_members_slot_t, engine, 12);
-assert_at(llmgw_members_slot_t, rest, 24);
+assert_at(llmgw_members_slot_t, engine.kv_free_blocks, 24);
+assert_at(llmgw_members_slot_t, engine.hit_permille, 28);
+assert_at(llmgw_members_slot_t, rest, 32);
 static_assert(sizeof(llmgw_members_slot_t) == 64, "load record");
 
 assert_at(llmgw_members_entry_t, bytes, 8);
@@ -265,6 +267,10 @@ llmgw_members_slot_decode(const llmgw_members_slot_t *slot, size_t bytes,
 
     if (load->engine.kv_permille > 1000) {
         load->engine.kv_permille = 1000;
+    }
+
+    if (load->engine.hit_permille > 1000) {
+        load->engine.hit_permille = 1000;
     }
 
     return 1;

@@ -53,7 +53,7 @@ typedef struct {
     uint64_t             reported_ms;
     uint32_t             active_requests;
     llmgw_engine_load_t  engine;
-    uint8_t              rest[40];
+    uint8_t              rest[32];
 } llmgw_members_slot_t;
 
 /* One place of the names area. */

@@ -94,8 +94,11 @@
  *   12              4        layout 2: requests that its engine runs
  *   16              4        layout 2: requests that wait in its engine
  *   20              2        layout 2: its KV cache in use, permille
- *   22              2        layout 2: which of these three are told: 1, 2, 4
- *   24              L - 28   layout 2: spare
+ *   22              2        layout 2: which of its figures are told, a sum of
+ *                            1, 2, 4 (those above), 8, 16 (those below)
+ *   24              4        layout 2: free blocks of that cache
+ *   28              2        layout 2: prompt blocks found in it, permille
+ *   30              L - 34   layout 2: spare
  *   L - 4           4        low half of the check of the bytes before it,
  *                            whose seed is the check of the record's id
  *
@@ -264,14 +267,27 @@ typedef struct {
 #define LLMGW_ENGINE_RUNNING         1      /* bits of `told` */
 #define LLMGW_ENGINE_WAITING         2
 #define LLMGW_ENGINE_KV              4
-#define LLMGW_ENGINE_ALL             7
+#define LLMGW_ENGINE_FREE_BLOCKS     8
+#define LLMGW_ENGINE_HITS            16
+#define LLMGW_ENGINE_ALL             31
 
-/* What an engine says of its own load.  Zeroed: it says nothing. */
+/* More than fit into any memory. */
+#define LLMGW_ENGINE_MAX_BLOCKS      1000000000
+
+/*
+ * What an engine says of its own load.  Zeroed: it says nothing.  A block is
+ * what the engine's KV cache is made of, as large as the engine likes.
+ */
 typedef struct {
     uint32_t  running;
     uint32_t  waiting;
     uint16_t  kv_permille;          /* 0 .. 1000 */
     uint16_t  told;                 /* which of these it tells */
+    uint32_t  kv_free_blocks;
+    uint16_t  hit_permille;         /* of the blocks of prompts, those that
+                                       were in the cache: in the last minute
+                                       in which there were prompts */
+    uint16_t  reserved;
 } llmgw_engine_load_t;
 
 /* Updated in place; moves no generation. */

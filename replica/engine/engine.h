@@ -52,6 +52,9 @@ typedef struct {
     int64_t         running;            /* whoever asked; -1: not known */
     int64_t         waiting;            /* at the engine; -1: not known */
     int32_t         kv_permille;        /* of its cache; -1: not known */
+    int64_t         kv_free_blocks;     /* of its cache; -1: not known */
+    int32_t         hit_permille;       /* of prompts, found in its cache
+                                           (hits.h); -1: not known */
     char            model_version[ENGINE_VERSION_BYTES];
     char            resume_group[ENGINE_GROUP_BYTES];   /* "": any */
     char            models[ENGINE_MODELS_BYTES];    /* NUL-ended names, one

@@ -73,6 +73,21 @@ scrape_max_capacity(const scrape_t *s)
 }
 
 
+/* Out of the engine's counters, or as it says itself. */
+static int32_t
+scrape_hits(scrape_t *s)
+{
+    const dialect_facts_t  *f;
+
+    f = &s->facts;
+
+    return f->hits < 0 || f->looked_up < 0
+           ? f->hit_permille
+           : hits_permille(&s->hits, scrape_clock_ms(), (uint64_t) f->hits,
+                           (uint64_t) f->looked_up);
+}
+
+
 static void
 scrape_publish(scrape_t *s)
 {
@@ -83,6 +98,8 @@ scrape_publish(scrape_t *s)
     f.running = s->facts.running;
     f.waiting = s->facts.waiting;
     f.kv_permille = s->facts.kv_permille;
+    f.kv_free_blocks = s->facts.kv_free_blocks;
+    f.hit_permille = scrape_hits(s);
     f.max_capacity = scrape_max_capacity(s);
     scrape_publish_models(&f, &s->facts);
 
@@ -124,10 +141,7 @@ static void
 scrape_forget(scrape_t *s)
 {
     s->once_ms = 0;
-    s->facts.running = -1;
-    s->facts.waiting = -1;
-    s->facts.kv_permille = -1;
-    s->facts.progress = -1;
+    dialect_facts_forget(&s->facts);
     memset(&s->capacity, 0, sizeof(s->capacity));
 }
 

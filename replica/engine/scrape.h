@@ -13,6 +13,7 @@
 #include "replica/engine/dialect/dialect.h"
 #include "replica/engine/engine.h"
 #include "replica/engine/health.h"
+#include "replica/engine/hits.h"
 #include "replica/engine/http.h"
 
 
@@ -22,6 +23,7 @@ typedef struct {
     const dialect_t    *dialect;        /* NULL: not found out yet */
     dialect_facts_t     facts;          /* for its calls */
     health_t            health;
+    hits_t              hits;
 
     /* The engine is STALLED or DOWN: nothing more comes from it. */
     void              (*on_lost)(engine_t *engine);

@@ -403,6 +403,9 @@ batch_admit_prefill(model_replica_t *replica, model_request_t *request)
     request->target = from + tokens;
     request->new_tokens = tokens;
     replica->batch.prefilling++;
+    replica->counters.prompt_blocks += request->input_tokens
+                                       / replica->kv.block_tokens;
+    replica->counters.prompt_hits += cached;
 
     return 0;
 }

@@ -84,6 +84,8 @@ typedef struct {
     uint64_t  kv_failures;              /* no block for the last token */
     uint64_t  hits;                     /* blocks found in the cache */
     uint64_t  misses;                   /* blocks taken anew */
+    uint64_t  prompt_blocks;            /* full ones of prompts in a batch, */
+    uint64_t  prompt_hits;              /* and those of them in the cache */
     uint64_t  input_tokens;             /* of requests that were queued */
     uint64_t  output_tokens;            /* of those that completed */
     uint64_t  steps;

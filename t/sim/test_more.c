@@ -288,7 +288,7 @@ serve(cluster_t *cluster, size_t host, const char *models, size_t bytes,
     cluster->hosts[host].models = models;
     cluster->hosts[host].models_bytes = bytes;
     cluster->hosts[host].engine = (llmgw_engine_load_t) {
-        7, waiting, 500, LLMGW_ENGINE_ALL
+        7, waiting, 500, LLMGW_ENGINE_ALL, 9000, 750, 0
     };
     cluster_set_service(cluster, host, LLMGW_SERVICE_READY);
 }
@@ -313,7 +313,10 @@ knows_models(const cluster_t *cluster, size_t viewer, size_t host)
                                                  said->models_bytes)))
            && member->load.engine.told == said->engine.told
            && member->load.engine.waiting == said->engine.waiting
-           && member->load.engine.kv_permille == said->engine.kv_permille;
+           && member->load.engine.kv_permille == said->engine.kv_permille
+           && member->load.engine.kv_free_blocks
+              == said->engine.kv_free_blocks
+           && member->load.engine.hit_permille == said->engine.hit_permille;
 }
 
 

@@ -91,6 +91,8 @@ packet_fill_engine(engine_load_t *wire, const llmgw_engine_load_t *engine)
     wire->running = engine->running;
     wire->waiting = engine->waiting;
     wire->kv_permille = engine->kv_permille;
+    wire->kv_free_blocks = engine->kv_free_blocks;
+    wire->hit_permille = engine->hit_permille;
 
     return wire;
 }

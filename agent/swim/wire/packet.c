@@ -148,7 +148,9 @@ packet_copy_engine(llmgw_engine_load_t *engine, const engine_load_t *wire)
 
     if (wire->running > LLMGW_ENGINE_MAX_REQUESTS
         || wire->waiting > LLMGW_ENGINE_MAX_REQUESTS
-        || wire->kv_permille > 1000)
+        || wire->kv_permille > 1000
+        || wire->kv_free_blocks > LLMGW_ENGINE_MAX_BLOCKS
+        || wire->hit_permille > 1000)
     {
         return -1;
     }
@@ -156,6 +158,8 @@ packet_copy_engine(llmgw_engine_load_t *engine, const engine_load_t *wire)
     engine->running = wire->running;
     engine->waiting = wire->waiting;
     engine->kv_permille = (uint16_t) wire->kv_permille;
+    engine->kv_free_blocks = wire->kv_free_blocks;
+    engine->hit_permille = (uint16_t) wire->hit_permille;
     engine->told = wire->told & LLMGW_ENGINE_ALL;
 
     return 0;

@@ -88,6 +88,10 @@ typedef struct {
     int64_t   running;
     int64_t   waiting;
     int32_t   kv_permille;
+    int64_t   kv_free_blocks;
+    int64_t   hits;             /* of the prompts' tokens or blocks, found in */
+    int64_t   looked_up;        /* the cache, and all of them: counters */
+    int32_t   hit_permille;     /* of an engine that has a share instead */
     int64_t   progress;         /* a counter that moves while it generates */
     int32_t   capacity;
     uint32_t  nmodels;          /* the first one is the base model */
@@ -139,6 +143,9 @@ const dialect_t *dialect_detect(const char *path, unsigned status,
     const char *body, size_t len);
 
 void dialect_facts_init(dialect_facts_t *facts);
+
+/* What was measured is not known any more. */
+void dialect_facts_forget(dialect_facts_t *facts);
 
 /*
  * Takes in what a probe was answered.  0: understood; -1: not, and facts are

@@ -6,6 +6,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "proto/members/members.h"
 #include "replica/engine/dialect/dialect_inner.h"
 #include "replica/engine/dialect/facts.h"
 
@@ -25,11 +26,22 @@ dialect_facts_init(dialect_facts_t *facts)
 {
     memset(facts, 0, sizeof(dialect_facts_t));
     facts->state = DIALECT_DOWN;
+    facts->capacity = -1;
+    dialect_facts_forget(facts);
+}
+
+
+void
+dialect_facts_forget(dialect_facts_t *facts)
+{
     facts->running = -1;
     facts->waiting = -1;
     facts->kv_permille = -1;
+    facts->kv_free_blocks = -1;
+    facts->hits = -1;
+    facts->looked_up = -1;
+    facts->hit_permille = -1;
     facts->progress = -1;
-    facts->capacity = -1;
 }
 
 
@@ -164,11 +176,27 @@ facts_whole(int64_t permille)
 }
 
 
+static int32_t
+facts_share(int64_t permille)
+{
+    return (int32_t) (permille > 1000 ? 1000 : permille);
+}
+
+
+/* As exact as the share in use is: to a thousandth of the cache. */
+static int64_t
+facts_free_blocks(int64_t blocks, int32_t kv_permille)
+{
+    return blocks < 0 || blocks > LLMGW_ENGINE_MAX_BLOCKS || kv_permille < 0
+           ? -1 : blocks - blocks * kv_permille / 1000;
+}
+
+
 int
 facts_metrics(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len, const prom_name_t *names)
 {
-    int64_t  values[FACTS_NMETRICS], kv;
+    int64_t  values[FACTS_NMETRICS];
 
     if (status != 200
         || prom_read(body, len, names, values, FACTS_NMETRICS) != 0)
@@ -176,10 +204,14 @@ facts_metrics(dialect_facts_t *facts, unsigned status, const char *body,
         return -1;
     }
 
-    kv = values[FACTS_KV];
     facts->running = facts_whole(values[FACTS_RUNNING]);
     facts->waiting = facts_whole(values[FACTS_WAITING]);
-    facts->kv_permille = (int32_t) (kv > 1000 ? 1000 : kv);
+    facts->kv_permille = facts_share(values[FACTS_KV]);
+    facts->kv_free_blocks = facts_free_blocks(facts_whole(values[FACTS_BLOCKS]),
+                                              facts->kv_permille);
+    facts->hits = facts_whole(values[FACTS_HITS]);
+    facts->looked_up = facts_whole(values[FACTS_LOOKED_UP]);
+    facts->hit_permille = facts_share(values[FACTS_HIT_SHARE]);
     facts->progress = facts_whole(values[FACTS_PROGRESS]);
 
     return 0;

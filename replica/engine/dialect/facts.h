@@ -16,6 +16,10 @@ enum {
     FACTS_RUNNING,
     FACTS_WAITING,
     FACTS_KV,
+    FACTS_BLOCKS,           /* of the cache, used and free */
+    FACTS_HITS,
+    FACTS_LOOKED_UP,
+    FACTS_HIT_SHARE,
     FACTS_PROGRESS,
     FACTS_NMETRICS
 };

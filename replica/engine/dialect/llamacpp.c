@@ -82,11 +82,11 @@ static const dialect_key_t  llamacpp_keys[] = {
 };
 
 static const prom_name_t  llamacpp_names[] = {
-    { "llamacpp:requests_processing", FACTS_RUNNING, PROM_SUM },
-    { "llamacpp:requests_deferred", FACTS_WAITING, PROM_SUM },
-    { "llamacpp:kv_cache_usage_ratio", FACTS_KV, PROM_MAX },
-    { "llamacpp:n_decode_total", FACTS_PROGRESS, PROM_SUM },
-    { NULL, 0, PROM_SUM }
+    { "llamacpp:requests_processing", FACTS_RUNNING, PROM_SUM, NULL },
+    { "llamacpp:requests_deferred", FACTS_WAITING, PROM_SUM, NULL },
+    { "llamacpp:kv_cache_usage_ratio", FACTS_KV, PROM_MAX, NULL },
+    { "llamacpp:n_decode_total", FACTS_PROGRESS, PROM_SUM, NULL },
+    { NULL, 0, PROM_SUM, NULL }
 };
 
 

@@ -87,6 +87,75 @@ prom_number(const char *p, const char *end)
 }
 
 
+/* The quote that ends a label's value; NULL: there is none. */
+static const char *
+prom_quote(const char *p, const char *end)
+{
+    for ( /* void */ ; p < end && *p != '"'; p++) {
+        p += *p == '\\';
+    }
+
+    return p < end ? p : NULL;
+}
+
+
+/* The number that is a label's value; p is where the labels begin. */
+static int64_t
+prom_label(const char *p, const char *end, const char *label)
+{
+    size_t       len;
+    const char  *name, *quote;
+
+    len = strlen(label);
+
+    for ( ;; ) {
+        while (p < end && (*p == ',' || *p == ' ')) {
+            p++;
+        }
+
+        name = p;
+        p = memchr(name, '=', (size_t) (end - name));
+
+        if (p == NULL || end - p < 2 || p[1] != '"') {
+            return -1;
+        }
+
+        quote = prom_quote(p + 2, end);
+
+        if (quote == NULL) {
+            return -1;
+        }
+
+        if ((size_t) (p - name) == len && memcmp(name, label, len) == 0) {
+            return prom_number(p + 2, quote);
+        }
+
+        p = quote + 1;
+    }
+}
+
+
+/* The labels, if there are any, begin at p. */
+static int64_t
+prom_sample(const prom_name_t *name, const char *p, const char *end)
+{
+    const char  *behind;
+
+    if (p == end || *p != '{') {
+        return name->label == NULL ? prom_number(p, end) : -1;
+    }
+
+    behind = prom_labels(p + 1, end);
+
+    if (behind == NULL) {
+        return -1;
+    }
+
+    return name->label == NULL ? prom_number(behind, end)
+                               : prom_label(p + 1, behind, name->label);
+}
+
+
 static void
 prom_line(const char *p, const char *end, const prom_name_t *names,
     int64_t *values)
@@ -105,8 +174,7 @@ prom_line(const char *p, const char *end, const prom_name_t *names,
         return;
     }
 
-    p = behind < end && *behind == '{' ? prom_labels(behind + 1, end) : behind;
-    number = p == NULL ? -1 : prom_number(p, end);
+    number = prom_sample(name, behind, end);
     value = &values[name->field];
 
     if (number < 0) {

@@ -19,6 +19,8 @@ typedef struct {
     const char   *name;         /* NULL ends the table */
     int           field;        /* which value it is, from 0 */
     prom_join_t   join;
+    const char   *label;        /* the number is this label's; NULL: the
+                                   sample's */
 } prom_name_t;
 
 /*

@@ -75,11 +75,12 @@ static const dialect_key_t  sglang_keys[] = {
 };
 
 static const prom_name_t  sglang_names[] = {
-    { "sglang:num_running_reqs", FACTS_RUNNING, PROM_SUM },
-    { "sglang:num_queue_reqs", FACTS_WAITING, PROM_SUM },
-    { "sglang:token_usage", FACTS_KV, PROM_MAX },
-    { "sglang:realtime_tokens_total", FACTS_PROGRESS, PROM_SUM },
-    { NULL, 0, PROM_SUM }
+    { "sglang:num_running_reqs", FACTS_RUNNING, PROM_SUM, NULL },
+    { "sglang:num_queue_reqs", FACTS_WAITING, PROM_SUM, NULL },
+    { "sglang:token_usage", FACTS_KV, PROM_MAX, NULL },
+    { "sglang:cache_hit_rate", FACTS_HIT_SHARE, PROM_MAX, NULL },
+    { "sglang:realtime_tokens_total", FACTS_PROGRESS, PROM_SUM, NULL },
+    { NULL, 0, PROM_SUM, NULL }
 };
 
 

@@ -72,12 +72,17 @@ static const dialect_key_t  vllm_keys[] = {
 };
 
 static const prom_name_t  vllm_names[] = {
-    { "vllm:num_requests_running", FACTS_RUNNING, PROM_SUM },
-    { "vllm:num_requests_waiting", FACTS_WAITING, PROM_SUM },
-    { "vllm:kv_cache_usage_perc", FACTS_KV, PROM_MAX },
-    { "vllm:gpu_cache_usage_perc", FACTS_KV, PROM_MAX },
-    { "vllm:iteration_tokens_total_count", FACTS_PROGRESS, PROM_SUM },
-    { NULL, 0, PROM_SUM }
+    { "vllm:num_requests_running", FACTS_RUNNING, PROM_SUM, NULL },
+    { "vllm:num_requests_waiting", FACTS_WAITING, PROM_SUM, NULL },
+    { "vllm:kv_cache_usage_perc", FACTS_KV, PROM_MAX, NULL },
+    { "vllm:gpu_cache_usage_perc", FACTS_KV, PROM_MAX, NULL },
+    { "vllm:cache_config_info", FACTS_BLOCKS, PROM_SUM, "num_gpu_blocks" },
+    { "vllm:prefix_cache_hits_total", FACTS_HITS, PROM_SUM, NULL },
+    { "vllm:prefix_cache_queries_total", FACTS_LOOKED_UP, PROM_SUM, NULL },
+    { "vllm:gpu_prefix_cache_hits_total", FACTS_HITS, PROM_SUM, NULL },
+    { "vllm:gpu_prefix_cache_queries_total", FACTS_LOOKED_UP, PROM_SUM, NULL },
+    { "vllm:iteration_tokens_total_count", FACTS_PROGRESS, PROM_SUM, NULL },
+    { NULL, 0, PROM_SUM, NULL }
 };
 
 

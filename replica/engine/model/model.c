@@ -27,6 +27,7 @@
 #include <time.h>
 
 #include "common/sim_token.h"
+#include "replica/engine/hits.h"
 #include "replica/engine/model/model.h"
 #include "replica/engine/model/owed.h"
 #include "replica/engine/model/prompt.h"
@@ -42,6 +43,7 @@ typedef struct {
     model_config_t      config;
     model_replica_t    *replica;
     model_owed_list_t   owed;
+    hits_t              hits;
     ev_timer            timer;
     int                 is_short;   /* of memory, within a hook */
 } model_engine_t;
@@ -206,6 +208,10 @@ model_permille(const model_facts_t *facts)
 }
 
 
+/*
+ * Free blocks and hits go with the next report; they are not worth one of their
+ * own.
+ */
 static void
 model_count_prompts(model_engine_t *m)
 {
@@ -221,12 +227,20 @@ model_count_prompts(model_engine_t *m)
 static void
 model_tell_facts(model_engine_t *m)
 {
-    model_facts_t    facts;
-    engine_facts_t  *told;
+    model_facts_t      facts;
+    engine_facts_t    *told;
+    model_counters_t   counters;
 
     told = &m->engine->facts;
     model_replica_facts(m->replica, &facts);
+    model_replica_counters(m->replica, &counters);
     facts.queue_depth += facts.pending;
+
+    told->kv_free_blocks = facts.free_blocks;
+    told->hit_permille = hits_permille(&m->hits,
+                                       (uint64_t) model_now_us() / 1000,
+                                       counters.prompt_hits,
+                                       counters.prompt_blocks);
 
     if (told->running != facts.batch_size
         || told->waiting != facts.queue_depth

@@ -62,9 +62,11 @@ def test_models_and_load_are_shown_and_change(cluster, sidecar):
     agent, nginx = sidecar()
     reporter = Reporter(cluster, agent, models=["llama-8b", "sql"],
                         running=3, waiting=1, kv_permille=455,
+                        kv_free_blocks=9000, hit_permille=801,
                         resume_group="g1")
     wait_for(lambda: seen(cluster, models=["llama-8b", "sql"], running=3,
-                          waiting=1, kv_permille=455, resume_group="g1"),
+                          waiting=1, kv_permille=455, kv_free_blocks=9000,
+                          hit_permille=801, resume_group="g1"),
              5, "all of it")
     before = nginx.pool()["view"]["generation"]
 
@@ -72,12 +74,17 @@ def test_models_and_load_are_shown_and_change(cluster, sidecar):
              and routed(nginx, "engine"), 5, "the same in nginx")
     assert routed(nginx, "engine") == {"running": 3, "waiting": 1,
                                        "kv_permille": 455}
+    facts = routed(nginx, "facts")
+    assert 0 <= facts.pop("age_ms") < 10000
+    assert facts == {"active": 0, "running": 3, "waiting": 1,
+                     "kv_permille": 455, "kv_free_blocks": 9000,
+                     "hit_permille": 801}
     assert routed(nginx, "models_cut") == 0
     assert routed(nginx, "resume_group") == "g1"
     assert nginx.pool()["model"] == "llama-8b"
     table = cluster.gateway.ctl("members").stdout
     assert "llama-8b +1" in table
-    assert "3 running, 1 waiting, KV 45%" in table
+    assert "3 running, 1 waiting, KV 45%, hits 80%" in table
     status = json.loads(agent.ctl("--json", "status").stdout)
     assert status["models"] == ["llama-8b", "sql"]
     assert status["waiting"] == 1
@@ -91,7 +98,8 @@ def test_models_and_load_are_shown_and_change(cluster, sidecar):
     reporter.say(models=["llama-8b"], resume_group=None)
     wait_for(lambda: routed(nginx, "models") == ["llama-8b"], 3, "the change")
     wait_for(lambda: routed(nginx, "resume_group") == "", 3, "its group")
-    reporter.say(models=None, running=None, waiting=None)
+    reporter.say(models=None, running=None, waiting=None,
+                 kv_free_blocks=None, hit_permille=None)
     wait_for(lambda: routed(nginx, "models") == [], 3, "none")
     wait_for(lambda: routed(nginx, "engine") is None, 3, "no engine")
     wait_for(lambda: "models" not in cluster.gateway.table()["r1"], 3, "none")
@@ -120,6 +128,8 @@ def test_wrong_report_is_refused_with_its_reason(cluster, sidecar):
             ({"models": ["a", "a"]}, '"models" is not a list of up to 64'),
             ({"models": ["x" * 256]}, '"models"'),
             ({"kv_permille": 1001}, '"kv_permille"'),
+            ({"kv_free_blocks": -1}, '"kv_free_blocks"'),
+            ({"hit_permille": 1001}, '"hit_permille"'),
             ({"waiting": -1}, '"waiting"')]:
         answer = reporter.refusal(**wrong)
         assert answer["code"] == "bad_report"

@@ -235,7 +235,9 @@ def test_engine_is_told_as_far_as_it_tells(cluster):
                  **fields)
         for id, fields in [("r1", {"models": ['my "a\\b"', "lora"],
                                    "running": 3, "waiting": 0,
-                                   "kv_permille": 455}),
+                                   "kv_permille": 455,
+                                   "kv_free_blocks": 9000,
+                                   "hit_permille": 801}),
                            ("r2", {"waiting": 7})]]
     nginx = cluster.nginx(server="location = /metrics { llmgw_metrics; }")
     wait_for(lambda: nginx.routable() == ["r1", "r2"], 5, "both")
@@ -248,6 +250,8 @@ def test_engine_is_told_as_far_as_it_tells(cluster):
         'llmgw_engine_waiting{upstream="llm",replica="r1"} 0.000',
         'llmgw_engine_waiting{upstream="llm",replica="r2"} 7.000',
         'llmgw_engine_kv_usage{upstream="llm",replica="r1"} 0.455',
+        'llmgw_engine_kv_free_blocks{upstream="llm",replica="r1"} 9000.000',
+        'llmgw_engine_hit_ratio{upstream="llm",replica="r1"} 0.801',
         'llmgw_replica_info{upstream="llm",replica="r1",'
         'model="my \\"a\\\\b\\""} 1'}
 

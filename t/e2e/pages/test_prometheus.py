@@ -173,7 +173,7 @@ def test_scrape_passes_promtools_check(cluster, gateway, client):
     nginx = gateway()
     agent = cluster.agent("r3", grpc=cluster.replica("r3").target)
     Reporter(cluster, agent, max_capacity=0, models=["m"], running=1,
-             waiting=0, kv_permille=1)
+             waiting=0, kv_permille=1, kv_free_blocks=1, hit_permille=1)
     wait_for(lambda: nginx.replicas().get("r3", {}).get("engine"), 5, "r3")
     for i in range(5):
         assert client(nginx).stream(f"{i}", 5).code == "OK"

@@ -56,7 +56,7 @@ def test_idle_pool_follows_the_schema(cluster):
 def test_engine_follows_the_schema(cluster):
     cluster.agent("gw", "gateway")
     agent = cluster.agent("r1", grpc=cluster.replica("r1").target)
-    Reporter(cluster, agent, models=["a", "b"], waiting=2)
+    reporter = Reporter(cluster, agent, models=["a", "b"], waiting=2)
     nginx = cluster.nginx()
     wait_for(lambda: nginx.replicas().get("r1", {}).get("engine"), 5, "r1")
     pool = checked(nginx)
@@ -65,6 +65,15 @@ def test_engine_follows_the_schema(cluster):
     assert only["models"] == ["a", "b"]
     assert only["engine"] == {"running": None, "waiting": 2,
                               "kv_permille": None}
+    age_ms = only["facts"].pop("age_ms")
+    assert only["facts"] == {"active": 0, "running": None, "waiting": 2,
+                             "kv_permille": None, "kv_free_blocks": None,
+                             "hit_permille": None}
+
+    # They are as old as the last report.
+    reporter.silence()
+    wait_for(lambda: of(checked(nginx), "r1")["facts"]["age_ms"]
+             > age_ms + 1000, 10, "older facts")
 
 
 def test_static_pool_follows_the_schema(cluster):

@@ -86,6 +86,11 @@ def test_reports_queue_batch_and_cache(cluster, client):
     calls[1].cancel()
     wait_for(lambda: engine_of(cluster) == (0, 0, 0), 5, "all to be free")
 
+    # The second one's two blocks were the first one's.
+    row = cluster.gateway.table
+    wait_for(lambda: row()["r1"].get("kv_free_blocks") == 100, 5, "blocks")
+    wait_for(lambda: row()["r1"].get("hit_permille") == 500, 5, "hits")
+
 
 def test_capacity_is_the_batch(cluster, client):
     replica = model(cluster, max_num_seqs=2)

@@ -183,7 +183,7 @@ facts_of_the_engine_are_told(void **state)
     memcpy(said.models.names, "a\0b", 4);
     said.models.bytes = 4;
     said.models.cut = 2;
-    said.engine = (llmgw_engine_load_t) { 1, 2, 3, LLMGW_ENGINE_ALL };
+    said.engine = (llmgw_engine_load_t) { 1, 2, 3, LLMGW_ENGINE_ALL, 4, 5, 0 };
     local_report(&local, &said, S);
     assert_int_equal(local.engine.waiting, 2);
 

@@ -82,14 +82,16 @@ members_have_the_fields_that_were_agreed(void **state)
 static void
 engine_is_shown_as_far_as_it_is_told(void **state)
 {
-    size_t            i;
-    json_t           *answer, *shown, *expected;
+    size_t            i, at;
+    json_t           *answer, *shown, *expected, *figure;
     control_scene_t   scene;
 
     scene_init(&scene);
     scene.own.models = 2;
     scene.own.models_cut = 3;
-    scene.load.engine = (llmgw_engine_load_t) { 4, 5, 6, LLMGW_ENGINE_ALL };
+    scene.load.engine = (llmgw_engine_load_t) {
+        4, 5, 6, LLMGW_ENGINE_ALL, 7, 8, 0
+    };
 
     for (i = 0; i < 2; i++) {
         answer = ask(&scene, i ? "{\"cmd\":\"status\"}"
@@ -99,16 +101,19 @@ engine_is_shown_as_far_as_it_is_told(void **state)
         expected = json_pack("[s, s]", "a", "b c");
         assert_true(json_equal(json_object_get(shown, "models"), expected));
         json_decref(expected);
-        expected = json_pack("[O, O, O, O]",
+        expected = json_pack("[O, O, O, O, O, O]",
                              json_object_get(shown, "models_cut"),
                              json_object_get(shown, "running"),
                              json_object_get(shown, "waiting"),
-                             json_object_get(shown, "kv_permille"));
+                             json_object_get(shown, "kv_permille"),
+                             json_object_get(shown, "kv_free_blocks"),
+                             json_object_get(shown, "hit_permille"));
         assert_non_null(expected);
-        assert_int_equal(json_integer_value(json_array_get(expected, 0)), 3);
-        assert_int_equal(json_integer_value(json_array_get(expected, 1)), 4);
-        assert_int_equal(json_integer_value(json_array_get(expected, 2)), 5);
-        assert_int_equal(json_integer_value(json_array_get(expected, 3)), 6);
+
+        json_array_foreach(expected, at, figure) {
+            assert_int_equal(json_integer_value(figure), 3 + at);
+        }
+
         json_decref(expected);
         json_decref(answer);
     }
@@ -123,6 +128,8 @@ engine_is_shown_as_far_as_it_is_told(void **state)
     assert_null(json_object_get(shown, "running"));
     assert_int_equal(json_integer_value(json_object_get(shown, "waiting")), 5);
     assert_null(json_object_get(shown, "kv_permille"));
+    assert_null(json_object_get(shown, "kv_free_blocks"));
+    assert_null(json_object_get(shown, "hit_permille"));
     json_decref(answer);
 }
 
@@ -243,7 +250,8 @@ engine_of_a_report_is_read(void **state)
 
     report_with(line, "\"state\":\"STALLED\",\"models\":[\"a b\",\"c\"],"
                       "\"running\":1000000,\"waiting\":0,"
-                      "\"kv_permille\":1000,\"resume_group\":\"g.1\"");
+                      "\"kv_permille\":1000,\"kv_free_blocks\":1000000000,"
+                      "\"hit_permille\":999,\"resume_group\":\"g.1\"");
     assert_null(ask(&scene, line));
     assert_int_equal(report->state, LLMGW_SERVICE_STALLED);
     assert_int_equal(report->models.bytes, 6);
@@ -252,6 +260,8 @@ engine_of_a_report_is_read(void **state)
     assert_int_equal(report->engine.told, LLMGW_ENGINE_ALL);
     assert_int_equal(report->engine.running, 1000000);
     assert_int_equal(report->engine.kv_permille, 1000);
+    assert_int_equal(report->engine.kv_free_blocks, 1000000000);
+    assert_int_equal(report->engine.hit_permille, 999);
     assert_string_equal(report->resume_group, "g.1");
 
     /* One figure without the others; no models. */
@@ -336,6 +346,8 @@ wrong_engine_of_a_report_is_refused(void **state)
         { "\"waiting\":1.5", "\"waiting\" is wrong" },
         { "\"kv_permille\":1001", "\"kv_permille\" is wrong" },
         { "\"kv_permille\":null", "\"kv_permille\" is wrong" },
+        { "\"kv_free_blocks\":1000000001", "\"kv_free_blocks\" is wrong" },
+        { "\"hit_permille\":1001", "\"hit_permille\" is wrong" },
         { "\"resume_group\":\"a b\"", "\"resume_group\" is wrong" },
         { "\"resume_group\":\"\"", "\"resume_group\" is wrong" }
     };

@@ -374,21 +374,52 @@ test_engine_load_is_told_where_there_is_a_place_for_it(void **state)
     assert_int_equal(engine->told, 0);
 
     load.engine = (llmgw_engine_load_t) {
-        7, UINT32_MAX, 1001,
-        LLMGW_ENGINE_RUNNING|LLMGW_ENGINE_WAITING|LLMGW_ENGINE_KV
+        7, UINT32_MAX, 1001, LLMGW_ENGINE_ALL, UINT32_MAX - 1, 1002, 0
     };
     set_load_of(f->writer, 3, &load);
     assert_int_equal(llmgw_members_read_loads(f->reader, &f->view),
                      LLMGW_MEMBERS_DONE);
     assert_int_equal(f->view.generation, generation);
     assert_int_equal(f->view.loads[3].active_requests, 3002);
-    assert_int_equal(engine->told, is_2 ? 7 : 0);
+    assert_int_equal(engine->told, is_2 ? LLMGW_ENGINE_ALL : 0);
     assert_int_equal(engine->running, is_2 ? 7 : 0);
     assert_int_equal(engine->waiting, is_2 ? UINT32_MAX : 0);
 
     /* More than all of it is all of it. */
     assert_int_equal(engine->kv_permille, is_2 ? 1000 : 0);
+    assert_int_equal(engine->hit_permille, is_2 ? 1000 : 0);
+    assert_int_equal(engine->kv_free_blocks, is_2 ? UINT32_MAX - 1 : 0);
     assert_int_equal(f->view.loads[2].engine.told, 0);
+}
+
+
+/* A load record as it was before it had free blocks and hits, and as they are
+   now, byte by byte. */
+static void
+test_older_load_records_lack_what_came_later(void **state)
+{
+    uint8_t               bytes[64];
+    llmgw_member_load_t   load = { 0 }, read;
+    llmgw_members_slot_t  slot;
+
+    load.engine = (llmgw_engine_load_t) { 1, 2, 3, LLMGW_ENGINE_ALL,
+                                          0x01020304, 0x0105, 0 };
+    llmgw_members_slot_encode(&slot, sizeof(slot), "r1", &load);
+    memcpy(bytes, &slot, sizeof(bytes));
+    assert_int_equal(bytes[12], 1);
+    assert_int_equal(bytes[16], 2);
+    assert_int_equal(bytes[20], 3);
+    assert_int_equal(bytes[22], 31);
+    assert_int_equal(*(uint32_t *) (void *) (bytes + 24), 0x01020304);
+    assert_int_equal(*(uint16_t *) (void *) (bytes + 28), 0x0105);
+
+    /* An older writer tells three and leaves the rest 0. */
+    load.engine = (llmgw_engine_load_t) { 1, 2, 3, 7, 0, 0, 0 };
+    llmgw_members_slot_encode(&slot, sizeof(slot), "r1", &load);
+    assert_true(llmgw_members_slot_decode(&slot, sizeof(slot), "r1", &read));
+    assert_int_equal(read.engine.told & LLMGW_ENGINE_FREE_BLOCKS, 0);
+    assert_int_equal(read.engine.told & LLMGW_ENGINE_HITS, 0);
+    assert_int_equal(read.engine.kv_permille, 3);
 }
 
 
@@ -525,6 +556,7 @@ main(void)
         fixture_test(test_models_are_told_where_there_is_a_place_for_them),
         fixture_test_2(test_writer_tells_the_lists_that_it_holds),
         fixture_test(test_engine_load_is_told_where_there_is_a_place_for_it),
+        cmocka_unit_test(test_older_load_records_lack_what_came_later),
         fixture_test_2(test_layout_1_has_no_place_for_lists),
         fixture_test_2(test_list_stays_as_long_as_a_table_may_need_it),
         fixture_test_2(test_lists_outlive_their_writer_and_their_file),

@@ -146,6 +146,8 @@ a_cached_prompt_takes_no_time(void **state)
     scene_run(&s, 5000);
     assert_int_equal(b->ttft_us, 1020);
     assert_int_equal(scene_counters(&s).hits, 4);
+    assert_int_equal(scene_counters(&s).prompt_blocks, 8);
+    assert_int_equal(scene_counters(&s).prompt_hits, 4);
 
     /* wholly cached: nothing is computed, and no block is held */
     c = scene_arrive(&s, scene_request(&s, 16, 3, 16), 9000);
@@ -156,6 +158,8 @@ a_cached_prompt_takes_no_time(void **state)
     assert_int_equal(scene_facts(&s).free_blocks, 99);
     scene_run(&s, MODEL_NEVER - 1);
     assert_int_equal(c->e2e_us, 1000 + 2 * 1100);
+    assert_int_equal(scene_counters(&s).prompt_blocks, 12);
+    assert_int_equal(scene_counters(&s).prompt_hits, 8);
     scene_done(&s);
 }
 

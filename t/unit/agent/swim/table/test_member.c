@@ -392,7 +392,7 @@ engine_load_is_as_old_as_the_load(void **state)
 
     said = grouped(1, 1, "");
     said.load_seq = 1;
-    said.engine = (llmgw_engine_load_t) { 7, 8, 9, LLMGW_ENGINE_ALL };
+    said.engine = (llmgw_engine_load_t) { 7, 8, 9, LLMGW_ENGINE_ALL, 6, 7, 0 };
     member_init(&member, &said, 0);
     assert_int_equal(member.load.engine.waiting, 8);
 

@@ -72,7 +72,7 @@ full_member(void)
     m.facts.models_cut = 63;
     m.load.engine = (llmgw_engine_load_t) {
         LLMGW_ENGINE_MAX_REQUESTS, LLMGW_ENGINE_MAX_REQUESTS, 1000,
-        LLMGW_ENGINE_ALL
+        LLMGW_ENGINE_ALL, LLMGW_ENGINE_MAX_BLOCKS, 1000, 0
     };
 
     return m;
@@ -92,7 +92,8 @@ head_of(packet_type_t type)
     strcpy(head.sender_id, "a");
     strcpy(head.target_id, "b");
     strcpy(head.target_address, "10.0.0.1:7946");
-    head.own_engine = (llmgw_engine_load_t) { 3, 4, 5, LLMGW_ENGINE_ALL };
+    head.own_engine = (llmgw_engine_load_t) { 3, 4, 5, LLMGW_ENGINE_ALL, 6, 7,
+                                              0 };
 
     return head;
 }

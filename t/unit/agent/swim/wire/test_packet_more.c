@@ -93,19 +93,25 @@ models_are_a_list_of_at_most_256_bytes(void **state)
 }
 
 
+/* What is decoded of an engine's load, as far as it is told. */
 static int
-takes_engine(uint32_t running, uint32_t waiting, uint16_t kv_permille,
-    uint16_t told, uint16_t taken)
+takes_engine(llmgw_engine_load_t load, uint16_t taken)
 {
-    member_t         member;
-    member_update_t  said;
+    member_t              member;
+    member_update_t       said;
+    llmgw_engine_load_t  *got;
 
     member = full_member();
-    member.load.engine = (llmgw_engine_load_t) { running, waiting,
-                                                 kv_permille, told };
+    member.load.engine = load;
+    got = &said.engine;
 
-    return decode_one(&member, &said) && said.engine.told == taken
-           && (taken == 0 || said.engine.waiting == waiting);
+    return decode_one(&member, &said) && got->told == taken
+           && (taken == 0
+               || (got->running == load.running
+                   && got->waiting == load.waiting
+                   && got->kv_permille == load.kv_permille
+                   && got->kv_free_blocks == load.kv_free_blocks
+                   && got->hit_permille == load.hit_permille));
 }
 
 
@@ -117,23 +123,32 @@ figures_of_an_engine_have_limits(void **state)
     message_t                        message;
     Llmgateway__Gossip__EngineLoad   engine;
 
-    assert_true(takes_engine(0, 0, 0, 0, 0));
-    assert_true(takes_engine(1000000, 1000000, 1000, 7, 7));
-    assert_true(takes_engine(0, 3, 0, LLMGW_ENGINE_WAITING,
-                             LLMGW_ENGINE_WAITING));
-    assert_true(takes_engine(1, 1, 1, 0xff, 7));
-    assert_false(takes_engine(1000001, 0, 0, 1, 1));
-    assert_false(takes_engine(0, 1000001, 0, 2, 2));
-    assert_false(takes_engine(0, 0, 1001, 4, 4));
+#define load(...)  ((llmgw_engine_load_t) { __VA_ARGS__, 0 })
+    assert_true(takes_engine(load(0, 0, 0, 0, 0, 0), 0));
+    assert_true(takes_engine(load(1000000, 1000000, 1000, 31, 1000000000, 1000),
+                             31));
+    assert_true(takes_engine(load(0, 3, 0, 2, 0, 0), 2));
+    assert_true(takes_engine(load(1, 1, 1, 0xff, 1, 1), 31));
+    assert_false(takes_engine(load(1000001, 0, 0, 1, 0, 0), 1));
+    assert_false(takes_engine(load(0, 1000001, 0, 2, 0, 0), 2));
+    assert_false(takes_engine(load(0, 0, 1001, 4, 0, 0), 4));
+    assert_false(takes_engine(load(0, 0, 0, 8, 1000000001, 0), 8));
+    assert_false(takes_engine(load(0, 0, 0, 16, 0, 1001), 16));
+#undef load
 
     good_message(&message, &update, list);
     llmgateway__gossip__engine_load__init(&engine);
     message.own_engine = &engine;
-    engine.told = 4;
+    engine.told = 4 | 8 | 16;
     engine.kv_permille = 1000;
+    engine.kv_free_blocks = 1000000000;
+    engine.hit_permille = 1000;
     assert_int_equal(decode(&packet, &message), PACKET_DONE);
     assert_int_equal(packet.head.own_engine.kv_permille, 1000);
-    engine.kv_permille = 1001;
+    assert_int_equal(packet.head.own_engine.kv_free_blocks, 1000000000);
+    assert_int_equal(packet.head.own_engine.hit_permille, 1000);
+    assert_int_equal(packet.head.own_engine.told, 4 | 8 | 16);
+    engine.hit_permille = 1001;
     assert_int_equal(decode(&packet, &message), PACKET_ESENDER);
 }
 

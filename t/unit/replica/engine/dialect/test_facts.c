@@ -16,6 +16,13 @@ static const char  vllm_metrics[] =
     "vllm:num_requests_waiting_by_reason{engine=\"0\"} 77\n"
     "vllm:kv_cache_usage_perc{engine=\"0\",model_name=\"m\"} 0.25\n"
     "vllm:kv_cache_usage_perc{engine=\"1\",model_name=\"m\"} .5 1395066363000\n"
+    "vllm:cache_config_info{block_size=\"16\",cpu=\"a,\\\"=\\\"1\","
+    "engine=\"0\",num_gpu_blocks=\"7000\",num_gpu_blocks_override=\"None\"} 1\n"
+    "vllm:cache_config_info{num_gpu_blocks=\"1001\"} 1.0\n"
+    "vllm:prefix_cache_queries_total{engine=\"0\"} 1000\n"
+    "vllm:prefix_cache_queries_total{engine=\"1\"} 1000\n"
+    "vllm:prefix_cache_hits_total{engine=\"0\"} 300\n"
+    "vllm:prefix_cache_hits_total{engine=\"1\"} 1.0\n"
     "vllm:iteration_tokens_total_bucket{engine=\"0\",le=\"1.0\"} 9\n"
     "vllm:iteration_tokens_total_count{engine=\"0\"} 1.5e+03";
 
@@ -56,6 +63,61 @@ learn(dialect_facts_t *facts, const char *dialect, const char *path,
 }
 
 
+/* Of a page with this line of vLLM's, whose cache is half in use. */
+static int64_t
+free_blocks_of(const char *line)
+{
+    char             page[512];
+    dialect_facts_t  facts;
+
+    dialect_facts_init(&facts);
+    snprintf(page, sizeof(page), "vllm:kv_cache_usage_perc 0.5\n%s", line);
+    assert_int_equal(learn(&facts, "vllm", "/metrics", 200, page), 0);
+
+    return facts.kv_free_blocks;
+}
+
+
+static void
+a_number_may_be_that_of_a_label(void **state)
+{
+    size_t  i;
+
+    static const struct {
+        const char  *labels;
+        int64_t      blocks;
+    } cases[] = {
+        { "{num_gpu_blocks=\"10\"} 1", 5 },
+        { "{num_gpu_blocks=\"10\",} 1", 5 },
+        { "{a=\"num_gpu_blocks=\", num_gpu_blocks=\"10\"} 1", 5 },
+        { "{a=\"\\\\\",num_gpu_blocks=\"10\"} 1", 5 },
+        { "{a=\"\\\"}\",num_gpu_blocks=\"10\"} 1", 5 },
+        { "{num_gpu_blocks=\"1000000000\"} 1", 500000000 },
+        { "{num_gpu_blocks=\"1000000001\"} 1", -1 },
+        { "{num_gpu_blocks=\"None\"} 1", -1 },
+        { "{num_gpu_blocks=\"\"} 1", -1 },
+        { "{num_gpu_blocks=\"10} 1", -1 },
+        { "{num_gpu_blocks=10} 1", -1 },
+        { "{num_gpu_blocks=\"10\\", -1 },
+        { "{xnum_gpu_blocks=\"10\"} 1", -1 },
+        { "{} 1", -1 },
+        { " 10", -1 },
+        { "", -1 }
+    };
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char  line[256];
+
+        snprintf(line, sizeof(line), "vllm:cache_config_info%s",
+                 cases[i].labels);
+
+        if (free_blocks_of(line) != cases[i].blocks) {
+            fail_msg("%s: %d", line, (int) free_blocks_of(line));
+        }
+    }
+}
+
+
 static void
 metrics_are_read(void **state)
 {
@@ -67,12 +129,19 @@ metrics_are_read(void **state)
     assert_int_equal(facts.waiting, 2);
     assert_int_equal(facts.kv_permille, 500);
     assert_int_equal(facts.progress, 1500 * 1001 + 500);
+    assert_int_equal(facts.kv_free_blocks, 8001 - 4000);
+    assert_int_equal(facts.looked_up, 2000);
+    assert_int_equal(facts.hits, 301);
+    assert_int_equal(facts.hit_permille, -1);
 
     /* No step with a token, but more of the cache: chunks of a prompt. */
     assert_int_equal(learn(&facts, "vllm", "/metrics", 200,
                            "vllm:iteration_tokens_total_count 1500\n"
                            "vllm:kv_cache_usage_perc 0.502\n"), 0);
     assert_int_equal(facts.progress, 1500 * 1001 + 502);
+    assert_int_equal(facts.kv_free_blocks, -1);
+    assert_int_equal(facts.looked_up, -1);
+    assert_int_equal(facts.hits, -1);
 
     dialect_facts_init(&facts);
     assert_int_equal(learn(&facts, "vllm", "/metrics", 200,
@@ -93,6 +162,7 @@ metrics_are_read(void **state)
                            "sglang:num_running_reqs{tp_rank=\"0\"} 5\n"
                            "sglang:num_queue_reqs{tp_rank=\"0\"} 1\n"
                            "sglang:token_usage 0.125\n"
+                           "sglang:cache_hit_rate 0.875\n"
                            "sglang:generation_tokens_total 7\n"
                            "sglang:realtime_tokens_total{mode=\"a\"} 2345\n"
                            "sglang:realtime_tokens_total{mode=\"b\"} 10000\n"
@@ -100,6 +170,9 @@ metrics_are_read(void **state)
     assert_int_equal(facts.running, 5);
     assert_int_equal(facts.waiting, 1);
     assert_int_equal(facts.kv_permille, 125);
+    assert_int_equal(facts.hit_permille, 875);
+    assert_int_equal(facts.kv_free_blocks, -1);
+    assert_int_equal(facts.hits, -1);
     assert_int_equal(facts.progress, 12345);
 
     dialect_facts_init(&facts);
@@ -365,6 +438,7 @@ int
 main(void)
 {
     static const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_number_may_be_that_of_a_label),
         cmocka_unit_test(metrics_are_read),
         cmocka_unit_test(bad_metrics_change_nothing),
         cmocka_unit_test(health_is_a_state),
