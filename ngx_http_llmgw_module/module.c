@@ -7,8 +7,8 @@
  *   core/       decisions, pure             includes nothing
  *   http/       nginx's requests            -> core, proto
  *   zone/       the shared memory           -> core
- *   choice/     what policies remember      -> zone, core
- *   upstream/   pools, replicas, attempts   -> zone, core, proto
+ *   choice/     policies of the fleet       -> zone, core
+ *   upstream/   pools, replicas, attempts   -> choice, zone, core, proto
  *   front/      what clients speak          -> upstream, zone, http
  *   native/     grpc_pass and proxy_pass    -> upstream, zone, http
  *   pages/      status, metrics             -> zone, http and a snapshot
@@ -90,6 +90,13 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
     { ngx_string("llmgw_hash"),
       NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1234,
       ngx_http_llmgw_conf_hash,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_policy"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE12,
+      ngx_http_llmgw_fleet_policy,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       NULL },
@@ -320,6 +327,7 @@ ngx_http_llmgw_create_srv_conf(ngx_conf_t *cf)
     lscf->vnodes = 150;
     lscf->load_factor = 1250;
     lscf->min_load = 8;
+    lscf->policy = LLMGW_RANK_AFFINITY;
 
     ngx_http_llmgw_policy_defaults(lscf);
     ngx_http_llmgw_index_defaults(lscf);

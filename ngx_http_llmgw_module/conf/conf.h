@@ -18,6 +18,7 @@
 #include "core/flow/flow.h"
 #include "core/flow/saturation.h"
 #include "core/openai/key.h"
+#include "core/policy/rank.h"
 
 
 extern ngx_module_t  ngx_http_llmgw_module;
@@ -115,6 +116,9 @@ typedef struct {
     ngx_uint_t                    load_factor;  /* permille, 0: no bound */
     ngx_uint_t                    min_load;
 
+    llmgw_rank_policy_t           policy;
+    llmgw_weighted_t              weighted;     /* of WEIGHTED */
+
     ngx_uint_t                    queue_size;   /* 0: off */
     ngx_msec_t                    queue_timeout;
     ngx_msec_t                    queue_ttl;    /* 0: none */
@@ -132,6 +136,7 @@ typedef struct {
     unsigned                      enabled:1;
     unsigned                      hash_set:1;
     unsigned                      prefix_set:1;
+    unsigned                      policy_set:1;
     unsigned                      queue_set:1;
     unsigned                      breaker_set:1;
     unsigned                      hedge_set:1;
@@ -240,6 +245,10 @@ char *ngx_http_llmgw_conf_keepalive(ngx_conf_t *cf, ngx_command_t *cmd,
 void ngx_http_llmgw_conf_openai_init(ngx_http_llmgw_loc_conf_t *llcf);
 char *ngx_http_llmgw_conf_openai_merge(ngx_conf_t *cf,
     ngx_http_llmgw_loc_conf_t *prev, ngx_http_llmgw_loc_conf_t *conf);
+
+/* fleet.c: llmgw_policy */
+char *ngx_http_llmgw_fleet_policy(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 /* policy.c: llmgw_queue, llmgw_breaker, llmgw_hedge */
 void ngx_http_llmgw_policy_defaults(ngx_http_llmgw_srv_conf_t *lscf);

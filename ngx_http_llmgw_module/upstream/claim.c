@@ -30,7 +30,10 @@ typedef struct {
 static void ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_lease_t *lease, llmgw_admission_answer_t *answer);
 static void ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim,
-    llmgw_model_set_t *serving, llmgw_admission_view_t *view);
+    uint64_t chance, llmgw_model_set_t *serving,
+    llmgw_admission_view_t *view);
+static void ngx_http_llmgw_claim_rank(ngx_http_llmgw_claim_t *claim,
+    uint64_t chance, llmgw_pick_pool_t *pick);
 static void ngx_http_llmgw_claim_obey(ngx_http_llmgw_claim_t *claim,
     uint32_t entry, llmgw_admission_answer_t *answer);
 static ngx_uint_t ngx_http_llmgw_claim_again(ngx_http_llmgw_claim_t *claim,
@@ -83,8 +86,8 @@ ngx_http_llmgw_claim(ngx_http_llmgw_claim_t *claim,
     } while (ngx_http_llmgw_claim_again(claim, &answer));
 
     if (answer.rc == LLMGW_ADMISSION_LEASED) {
-        *route = answer.picked.route;
         ngx_http_llmgw_claim_leased(pool, lease, &answer);
+        *route = answer.picked.route;
 
     } else if (answer.rc == LLMGW_ADMISSION_FULL) {
         ngx_http_llmgw_claim_log_full(pool);
@@ -110,7 +113,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
 
     claim->ask.excluded = excluded;
     claim->ask.nexcluded = ngx_http_llmgw_claim_excluded(claim, excluded);
-    ngx_http_llmgw_claim_view(claim, &serving, &view);
+    ngx_http_llmgw_claim_view(claim, chance, &serving, &view);
 
     ngx_http_llmgw_zone_lock(zone);
 
@@ -126,7 +129,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
 /* Lists have another number after a while: serving is made for each ask. */
 
 static void
-ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim,
+ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
     llmgw_model_set_t *serving, llmgw_admission_view_t *view)
 {
     ngx_http_llmgw_pool_t  *pool;
@@ -144,6 +147,36 @@ ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim,
     view->places = pool->table->places;
     view->queue_size = pool->conf->queue_size;
     view->hedge_budget_permille = pool->conf->hedge_budget;
+
+    if (pool->choice) {
+        ngx_http_llmgw_claim_rank(claim, chance, &view->pick);
+    }
+}
+
+
+/* Each claim anew, by the facts of this moment. */
+
+static void
+ngx_http_llmgw_claim_rank(ngx_http_llmgw_claim_t *claim, uint64_t chance,
+    llmgw_pick_pool_t *pick)
+{
+    llmgw_pick_key_t         key;
+    ngx_http_llmgw_pool_t   *pool;
+    ngx_http_llmgw_fleet_t   fleet;
+
+    pool = claim->pool;
+    key = llmgw_claim_key(&claim->ask, ngx_current_msec, chance);
+
+    ngx_http_llmgw_pool_look_at_loads(pool);
+
+    fleet.pick = *pick;
+    fleet.facts = pool->table->facts;
+    fleet.places = pool->table->places;
+    fleet.owners = pool->table->owners;
+    fleet.clock_ms = ngx_http_llmgw_pool_clock_ms(pool);
+
+    pick->ranked = ngx_http_llmgw_choice_rank(pool->choice, &fleet, &key,
+                                              claim->blocks, claim->nblocks);
 }
 
 
@@ -212,6 +245,10 @@ ngx_http_llmgw_claim_leased(ngx_http_llmgw_pool_t *pool,
 {
     lease->replica = pool->table->replicas[answer->picked.peer];
 
+    if (pool->choice) {
+        ngx_http_llmgw_choice_note(pool->choice, &answer->picked);
+    }
+
     ngx_http_llmgw_lease_began(lease, answer->change);
 }
 
@@ -222,6 +259,7 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_lease_t *lease)
 {
     uint32_t                   excluded[NGX_HTTP_LLMGW_MAX_EXCLUDED + 1];
+    uint64_t                   chance;
     llmgw_model_set_t          serving;
     ngx_http_llmgw_pool_t     *pool;
     llmgw_admission_view_t     view;
@@ -237,13 +275,14 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
         claim->ask.excluded = excluded;
         claim->ask.nexcluded = ngx_http_llmgw_claim_excluded(claim, excluded);
         excluded[claim->ask.nexcluded++] = first->index;
-        ngx_http_llmgw_claim_view(claim, &serving, &view);
+        chance = ngx_random();
+        ngx_http_llmgw_claim_view(claim, chance, &serving, &view);
 
         ngx_http_llmgw_zone_lock(pool->zone);
 
         llmgw_admission_second(&pool->zone->self, &view, &claim->ask,
                                budget != 0, &lease->held, ngx_current_msec,
-                               ngx_random(), &answer);
+                               chance, &answer);
 
         ngx_http_llmgw_zone_unlock(pool->zone);
 

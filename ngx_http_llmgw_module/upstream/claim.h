@@ -17,6 +17,10 @@ struct ngx_http_llmgw_claim_s {
     ngx_http_llmgw_pool_t        *pool;
     uint64_t                      model;        /* hash of its name; 0: that
                                                    which all replicas serve */
+    uint64_t                     *blocks;       /* of its prompt, where the
+                                                   policy reads prefixes; the
+                                                   request's memory */
+    uint32_t                      nblocks;
     ngx_array_t                   excluded;     /* claim.c's own type */
     void                        (*turn)(ngx_http_llmgw_claim_t *claim);
 };

@@ -27,6 +27,7 @@
 #define NGX_HTTP_LLMGW_MEMBERS_A_MS  100     /* read in some 30 us */
 
 
+static ngx_int_t ngx_http_llmgw_pool_choice(ngx_http_llmgw_pool_t *pool);
 static ngx_int_t ngx_http_llmgw_pool_first_view(ngx_http_llmgw_pool_t *pool);
 static ngx_int_t ngx_http_llmgw_pool_statics(ngx_http_llmgw_pool_t *pool);
 static ngx_uint_t ngx_http_llmgw_pool_may_read(ngx_http_llmgw_pool_t *pool);
@@ -73,6 +74,7 @@ ngx_http_llmgw_pool_create(ngx_http_llmgw_srv_conf_t *conf,
     pool->zone = ngx_http_llmgw_zone_claim(conf->shm_zone, worker->log);
 
     if (pool->zone == NULL || ngx_http_llmgw_queue_init(pool) != NGX_OK
+        || ngx_http_llmgw_pool_choice(pool) != NGX_OK
         || ngx_http_llmgw_pool_first_view(pool) != NGX_OK)
     {
         ngx_http_llmgw_pool_destroy(pool);
@@ -108,6 +110,7 @@ ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
     }
 
     ngx_http_llmgw_queue_done(pool);
+    ngx_http_llmgw_choice_destroy(pool->choice);
 
     while (pool->tree.root != &pool->sentinel) {
         node = ngx_rbtree_min(pool->tree.root, &pool->sentinel);
@@ -131,6 +134,20 @@ ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
 
     ngx_queue_remove(&pool->queue);
     ngx_free(pool);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_pool_choice(ngx_http_llmgw_pool_t *pool)
+{
+    if (pool->conf->policy == LLMGW_RANK_AFFINITY) {
+        return NGX_OK;
+    }
+
+    pool->choice = ngx_http_llmgw_choice_create(pool->conf, pool->zone,
+                                                pool->worker->log);
+
+    return pool->choice ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -385,7 +402,18 @@ ngx_http_llmgw_pool_loads(ngx_http_llmgw_pool_t *pool)
     }
 
     for (i = 0; i < pool->table->n; i++) {
-        ngx_http_llmgw_replica_set_foreign(pool->table->replicas[i]);
+        ngx_http_llmgw_replica_set_load(pool->table->replicas[i]);
+    }
+}
+
+
+/* As often as agents report: while streams run, and before a ranking. */
+
+void
+ngx_http_llmgw_pool_look_at_loads(ngx_http_llmgw_pool_t *pool)
+{
+    if (ngx_current_msec - pool->loads_ms >= NGX_HTTP_LLMGW_LOADS_MS) {
+        ngx_http_llmgw_pool_loads(pool);
     }
 }
 
@@ -532,9 +560,7 @@ ngx_http_llmgw_pool_tick_handler(ngx_event_t *ev)
 
     ngx_http_llmgw_pool_look(pool);
 
-    if (ngx_current_msec - pool->loads_ms >= NGX_HTTP_LLMGW_LOADS_MS) {
-        ngx_http_llmgw_pool_loads(pool);
-    }
+    ngx_http_llmgw_pool_look_at_loads(pool);
 
     if (pool->streams) {
         ngx_add_timer(&pool->tick, NGX_HTTP_LLMGW_TICK_MS);

@@ -10,6 +10,7 @@
 
 #include "proto/members/members.h"
 
+#include "choice/choice.h"
 #include "models/models.h"
 #include "upstream/worker.h"
 #include "zone/zone.h"
@@ -31,6 +32,7 @@ struct ngx_http_llmgw_pool_s {
     ngx_http_llmgw_worker_t      *worker;
     ngx_http_llmgw_srv_conf_t    *conf;
     ngx_http_llmgw_zone_t        *zone;
+    ngx_http_llmgw_choice_t      *choice;       /* NULL: policy affinity */
 
     llmgw_members_reader_t       *reader;       /* NULL: static only */
     llmgw_members_view_t          view;
@@ -79,6 +81,7 @@ ngx_http_llmgw_pool_t *ngx_http_llmgw_pool_create(
 void ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_pool_look(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_pool_loads(ngx_http_llmgw_pool_t *pool);
+void ngx_http_llmgw_pool_look_at_loads(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_pool_stream_begins(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_pool_stream_ends(ngx_http_llmgw_pool_t *pool);
 ngx_uint_t ngx_http_llmgw_pool_is_stale(ngx_http_llmgw_pool_t *pool);

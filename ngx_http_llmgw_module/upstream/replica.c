@@ -19,9 +19,6 @@
 #include "upstream/table.h"
 
 
-#define NGX_HTTP_LLMGW_LOAD_MS  2000     /* an older report is unknown */
-
-
 static ngx_int_t ngx_http_llmgw_replica_sign(
     ngx_http_llmgw_replica_t *replica);
 static void ngx_http_llmgw_replica_resolve(ngx_http_llmgw_replica_t *replica);
@@ -30,6 +27,8 @@ static void ngx_http_llmgw_replica_new_process(
 static void ngx_http_llmgw_replica_move_streams(
     ngx_http_llmgw_replica_t *replica);
 static void ngx_http_llmgw_replica_retry_handler(ngx_event_t *ev);
+static void ngx_http_llmgw_replica_set_foreign(
+    ngx_http_llmgw_replica_t *replica, const llmgw_member_load_t *load);
 static llmgw_cause_t ngx_http_llmgw_replica_leaves(
     ngx_http_llmgw_attempt_t *attempt);
 
@@ -351,38 +350,59 @@ ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
     peer->state = ngx_http_llmgw_replica_state(replica);
     replica->pool->table->places[replica->index] = replica->place;
 
+    table->owners[replica->index] =
+        ngx_http_llmgw_prefix_owner(replica->node.str.data,
+                                    replica->node.str.len,
+                                    replica->member.replica_start_ms);
+
     table->nusable += (peer->state != LLMGW_PEER_UNUSABLE);
 
-    ngx_http_llmgw_replica_set_foreign(replica);
+    ngx_http_llmgw_replica_set_load(replica);
 }
 
 
-/* What others have running there, as far as it is known. */
+/* What it reports of its load, as far as it is known. */
 
 void
-ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica)
+ngx_http_llmgw_replica_set_load(ngx_http_llmgw_replica_t *replica)
 {
-    uint64_t                    now;
-    llmgw_slot_t               *slot;
-    llmgw_pick_peer_t          *peer;
     const llmgw_member_load_t  *load;
 
     if (replica->index == -1) {
         return;
     }
 
+    load = replica->slot ? ngx_http_llmgw_replica_load(replica) : NULL;
+
+    ngx_http_llmgw_replica_set_foreign(replica, load);
+
+    ngx_http_llmgw_choice_hear(&replica->facts, replica->place.slot, load,
+                               load ? replica->slot->admission.counts.in_flight
+                                    : 0);
+    replica->pool->table->facts[replica->index] = replica->facts;
+}
+
+
+/* What others have running there. */
+
+static void
+ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica,
+    const llmgw_member_load_t *load)
+{
+    uint64_t            now;
+    llmgw_slot_t       *slot;
+    llmgw_pick_peer_t  *peer;
+
     peer = &replica->pool->table->peers[replica->index];
     peer->foreign = 0;
 
-    load = ngx_http_llmgw_replica_load(replica);
-
-    if (load == NULL || replica->slot == NULL) {
+    if (load == NULL) {
         return;
     }
 
     now = ngx_http_llmgw_pool_clock_ms(replica->pool);
 
-    if (now < load->reported_ms + NGX_HTTP_LLMGW_LOAD_MS) {
+    if (now < load->reported_ms + LLMGW_FACTS_MS) {
         slot = &replica->slot->admission;
         peer->foreign = llmgw_high_water_foreign(&slot->high,
                                                  slot->counts.in_flight,

@@ -29,6 +29,7 @@ struct ngx_http_llmgw_replica_s {
 
     llmgw_member_t                member;
     uint64_t                      resume_group; /* hash of its name */
+    llmgw_facts_t                 facts;        /* as the table has them */
     ngx_uint_t                    models;       /* number of its list in the
                                                    pool's models; 0: none */
     size_t                        view_index;   /* of a listed member */
@@ -68,7 +69,7 @@ void ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
 void ngx_http_llmgw_replica_unlist(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_stamp(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica);
-void ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica);
+void ngx_http_llmgw_replica_set_load(ngx_http_llmgw_replica_t *replica);
 llmgw_peer_state_t ngx_http_llmgw_replica_state(
     ngx_http_llmgw_replica_t *replica);
 ngx_uint_t ngx_http_llmgw_replica_is_routable(

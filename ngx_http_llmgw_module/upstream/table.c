@@ -423,7 +423,8 @@ ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_table_t  *table;
 
     per = sizeof(llmgw_pick_peer_t) + sizeof(void *)
-          + sizeof(llmgw_ring_node_t) + sizeof(llmgw_place_t);
+          + sizeof(llmgw_ring_node_t) + sizeof(llmgw_place_t)
+          + sizeof(llmgw_facts_t) + sizeof(uint64_t);
 
     p = ngx_calloc(sizeof(ngx_http_llmgw_table_t) + n * per,
                    pool->worker->log);
@@ -435,6 +436,10 @@ ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
     p += sizeof(ngx_http_llmgw_table_t);
     table->peers = (llmgw_pick_peer_t *) p;
     p += n * sizeof(llmgw_pick_peer_t);
+    table->facts = (llmgw_facts_t *) p;
+    p += n * sizeof(llmgw_facts_t);
+    table->owners = (uint64_t *) p;
+    p += n * sizeof(uint64_t);
     table->nodes = (llmgw_ring_node_t *) p;
     p += n * sizeof(llmgw_ring_node_t);
     table->replicas = (ngx_http_llmgw_replica_t **) p;

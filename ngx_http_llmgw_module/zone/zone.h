@@ -86,6 +86,7 @@ typedef struct {
     uint64_t                      tokens_base;  /* of slots given up */
     uint64_t                      attempts_base;
     uint64_t                      failures_base;
+    ngx_atomic_t                  turn;         /* choices by llmgw_policy */
     ngx_msec_t                    swept_ms;     /* rows were looked at */
     ngx_msec_t                    rated_ms;     /* rates were made */
     ngx_msec_t                    decayed_ms;   /* weights were halved */

@@ -150,6 +150,10 @@ typedef struct {
 } llmgw_admission_end_t;
 
 
+/* What the pick is asked for a claim; ranks are made for it (ranked.h). */
+llmgw_pick_key_t llmgw_claim_key(const llmgw_claim_t *claim, uint64_t now_ms,
+    uint64_t random);
+
 /*
  * Gives a lease, a place in the queue, or the reason why neither.  A claim
  * that waits is made again each time it is granted; where it is not the head

@@ -14,8 +14,8 @@ typedef struct {
 } ask_t;
 
 
-static llmgw_pick_key_t
-claim_key(const llmgw_claim_t *claim, uint64_t now_ms, uint64_t random)
+llmgw_pick_key_t
+llmgw_claim_key(const llmgw_claim_t *claim, uint64_t now_ms, uint64_t random)
 {
     llmgw_pick_key_t  key;
 
@@ -276,7 +276,7 @@ llmgw_admission_claim(const llmgw_admission_self_t *self,
     ask_t  ask = { self, view, claim, lease, { 0 }, answer };
 
     *answer = (llmgw_admission_answer_t) { .wake = LLMGW_WAKE_NOBODY };
-    ask.key = claim_key(claim, now_ms, random);
+    ask.key = llmgw_claim_key(claim, now_ms, random);
 
     llmgw_admission_begin(self->shared);
 
@@ -310,7 +310,7 @@ llmgw_admission_second(const llmgw_admission_self_t *self,
     llmgw_pick_key_t    key;
 
     shared = self->shared;
-    key = claim_key(claim, now_ms, random);
+    key = llmgw_claim_key(claim, now_ms, random);
 
     *answer = (llmgw_admission_answer_t) { .rc = LLMGW_ADMISSION_FULL,
                                            .wake = LLMGW_WAKE_NOBODY };

@@ -7,9 +7,8 @@
 #include "core/policy/order.h"
 
 
-/* a comes before b */
-static int
-order_is_before(const llmgw_order_t *order, uint32_t a, uint32_t b)
+int
+llmgw_order_is_before(const llmgw_order_t *order, uint32_t a, uint32_t b)
 {
     uint64_t  lot_a, lot_b;
 
@@ -39,13 +38,13 @@ order_sink(llmgw_order_t *order, uint32_t i)
 
     while ((child = 2 * i + 1) < order->n) {
         if (child + 1 < order->n
-            && order_is_before(order, order->heap[child + 1],
-                               order->heap[child]))
+            && llmgw_order_is_before(order, order->heap[child + 1],
+                                     order->heap[child]))
         {
             child++;
         }
 
-        if (order_is_before(order, moved, order->heap[child])) {
+        if (llmgw_order_is_before(order, moved, order->heap[child])) {
             break;
         }
 

@@ -26,6 +26,9 @@ typedef struct {
 void llmgw_order_init(llmgw_order_t *order, const double *ranks, uint32_t n,
     uint32_t *heap, const uint64_t *random);
 
+/* 1: position a comes before b, whether they are left or not. */
+int llmgw_order_is_before(const llmgw_order_t *order, uint32_t a, uint32_t b);
+
 /* The best that is left, and takes it out; UINT32_MAX: none is. */
 uint32_t llmgw_order_next(llmgw_order_t *order);
 

@@ -11,9 +11,9 @@
  * all peers serve, those that do not.  All of it is judged here and nowhere
  * else; a policy only ranks the peers that pass.
  *
- * Everything here but `sums` is read, never written.  A caller that wants pick
- * and reservation to be one step holds the lock of the counts around both;
- * where peers have breakers it must hold that lock.
+ * Everything here but `sums` and `ranked` is read, never written.  A caller
+ * that wants pick and reservation to be one step holds the lock of the counts
+ * around both; where peers have breakers it must hold that lock.
  */
 
 #ifndef LLMGW_PEER_H
@@ -63,6 +63,8 @@ typedef struct {
     uint8_t   state;            /* llmgw_peer_state_t; UNUSABLE: none yet */
 } llmgw_pick_sums_t;
 
+typedef struct llmgw_ranked_s  llmgw_ranked_t;
+
 typedef struct {
     const llmgw_ring_t          *ring;  /* whole, its nodes index peers */
     const llmgw_pick_peer_t     *peers;
@@ -73,6 +75,8 @@ typedef struct {
     uint32_t                     load_factor_permille;  /* 0: no bound */
     uint32_t                     min_load;
     llmgw_pick_sums_t           *sums;  /* of these peers; NULL: none kept */
+    llmgw_ranked_t              *ranked;    /* ranked.h; NULL: the ring
+                                               chooses */
 } llmgw_pick_pool_t;
 
 typedef struct {

@@ -14,12 +14,7 @@
 /* Policies are told of this many peers in one call through a pointer. */
 #define BATCH  64
 
-#define NPOLICIES  (sizeof(policies) / sizeof(policies[0]))
-
-static const llmgw_policy_t  *const policies[] = {
-    &llmgw_policy_ring,
-    &llmgw_policy_least_load
-};
+#define NPOLICIES  2
 
 typedef union {
     uint64_t  aligned;
@@ -37,6 +32,18 @@ typedef struct {
     uint32_t  open;             /* the one of those to be forced */
     uint64_t  open_retry_ms;
 } survey_t;
+
+
+/* Policy number k of those that are asked. */
+static inline const llmgw_policy_t *
+policy_of(const llmgw_pick_pool_t *pool, size_t k)
+{
+    if (k != 0) {
+        return &llmgw_policy_least_load;
+    }
+
+    return pool->ranked == NULL ? &llmgw_policy_ring : &llmgw_policy_ranked;
+}
 
 
 static void
@@ -110,7 +117,7 @@ survey_tell(survey_t *survey, const llmgw_policy_round_t *round,
     survey->has_admitted = 1;
 
     for (k = 0; k < NPOLICIES; k++) {
-        policies[k]->note(round, &scratch[k], batch, n);
+        policy_of(round->pool, k)->note(round, &scratch[k], batch, n);
     }
 }
 
@@ -161,7 +168,7 @@ round_pick(const llmgw_policy_round_t *round, survey_t *survey,
     scratch_t  scratch[NPOLICIES];
 
     for (k = 0; k < NPOLICIES; k++) {
-        if (policies[k]->begin(round, &scratch[k], picked)) {
+        if (policy_of(round->pool, k)->begin(round, &scratch[k], picked)) {
             return 1;
         }
     }
@@ -169,7 +176,7 @@ round_pick(const llmgw_policy_round_t *round, survey_t *survey,
     round_survey(round, scratch, survey);
 
     for (k = 0; survey->neligible != 0 && k < NPOLICIES; k++) {
-        if (policies[k]->choose(round, &scratch[k], picked)) {
+        if (policy_of(round->pool, k)->choose(round, &scratch[k], picked)) {
             return 1;
         }
     }
@@ -185,8 +192,10 @@ pick_refuse(const llmgw_policy_round_t *round, const survey_t *alive,
 {
     if (alive->nopen != 0 || suspect->nopen != 0) {
         picked->peer = alive->nopen != 0 ? alive->open : suspect->open;
-        picked->route = llmgw_policy_ring_route(round->pool, round->key,
-                                                picked->peer);
+        picked->route = round->pool->ranked != NULL
+                        ? LLMGW_ROUTE_LEAST_CONN
+                        : llmgw_policy_ring_route(round->pool, round->key,
+                                                  picked->peer);
         return LLMGW_PICK_OPEN;
     }
 

@@ -10,6 +10,9 @@
  * Tier 2, least connections (least_load.c).  The least load / weight among
  * the eligible, ties at random.
  *
+ * Where the pool's policy reads the fleet, tier 1 is the highest rank among the
+ * eligible instead (ranked.h).
+ *
  * Suspects are tried, through both tiers, only when no living peer is left
  * apart from capacity: where living peers are merely full, the request waits.
  * A living peer with an open circuit does not count as left: it must not keep

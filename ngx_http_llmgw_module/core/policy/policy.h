@@ -30,7 +30,10 @@
 typedef enum {
     LLMGW_ROUTE_AFFINITY = 0,   /* the peer of the key's first point */
     LLMGW_ROUTE_SPILL,          /* a later one on the ring */
-    LLMGW_ROUTE_LEAST_CONN
+    LLMGW_ROUTE_LEAST_CONN,
+    LLMGW_ROUTE_POLICY,         /* by its rank */
+    LLMGW_ROUTE_COLD            /* the same, and the policy reads prefixes, and
+                                   nothing of the prompt is there */
 } llmgw_route_t;
 
 typedef struct {
@@ -61,6 +64,9 @@ typedef struct {
 
 /* ring.c: the key's place on the ring, with bounded load */
 extern const llmgw_policy_t  llmgw_policy_ring;
+
+/* ranked.c: the highest rank; asked in place of the ring */
+extern const llmgw_policy_t  llmgw_policy_ranked;
 
 /* How a request with that key comes to that peer, as far as the ring knows. */
 llmgw_route_t llmgw_policy_ring_route(const llmgw_pick_pool_t *pool,

@@ -1,0 +1,110 @@
+
+/*
+ * llmgw_policy: which of the replicas that may serve a request does.
+ */
+
+#include "conf/conf.h"
+
+
+/* Of a profile, or of all scorers with their weights. */
+#define NGX_HTTP_LLMGW_POLICY_ERROR_BYTES  256
+
+
+static char *ngx_http_llmgw_fleet_weighted(ngx_conf_t *cf,
+    ngx_http_llmgw_srv_conf_t *lscf, ngx_str_t *weights);
+
+
+char *
+ngx_http_llmgw_fleet_policy(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_str_t                  *value, weights;
+    llmgw_rank_policy_t         policy;
+    ngx_http_llmgw_srv_conf_t  *lscf;
+
+    lscf = ngx_http_llmgw_conf_enable(cf, conf);
+    if (lscf == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (lscf->policy_set) {
+        return "is duplicate";
+    }
+
+    lscf->policy_set = 1;
+    value = cf->args->elts;
+
+    if (llmgw_rank_policy((char *) value[1].data, value[1].len, &policy)
+        != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid policy \"%V\", it must be \"affinity\", "
+                           "\"round_robin\", \"least_loaded\" or "
+                           "\"weighted\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (policy == LLMGW_RANK_ALWAYS_BUSIEST) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "policy \"%V\" is the simulator's, to see what a "
+                           "bad policy does", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    lscf->policy = policy;
+
+    if (policy == LLMGW_RANK_WEIGHTED) {
+        ngx_str_set(&weights, "default");
+        return ngx_http_llmgw_fleet_weighted(cf, lscf, cf->args->nelts == 3
+                                                       ? &value[2]
+                                                       : &weights);
+    }
+
+    if (cf->args->nelts == 3) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\", only the policy "
+                           "\"weighted\" has one", &value[2]);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* Scorers that read what no live replica reports are the simulator's. */
+
+static char *
+ngx_http_llmgw_fleet_weighted(ngx_conf_t *cf,
+    ngx_http_llmgw_srv_conf_t *lscf, ngx_str_t *weights)
+{
+    char                   error[NGX_HTTP_LLMGW_POLICY_ERROR_BYTES];
+    uint32_t               i;
+    const llmgw_scorer_t  *scorer;
+
+    if (llmgw_weighted_parse(&lscf->weighted, (char *) weights->data,
+                             weights->len, error, sizeof(error))
+        != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid weights \"%V\": %s",
+                           weights, error);
+        return NGX_CONF_ERROR;
+    }
+
+    lscf->reads_prefix = (lscf->weighted.needs
+                          & (LLMGW_NEEDS_MATCHED|LLMGW_NEEDS_CACHED)) != 0;
+
+    for (i = 0; i < lscf->weighted.n; i++) {
+        scorer = lscf->weighted.weights[i].scorer;
+
+        if (scorer == &llmgw_scorer_load_aware
+            || scorer == &llmgw_scorer_vllm_dp
+            || scorer == &llmgw_scorer_lora_affinity)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid weights \"%V\": scorer \"%s\" is the "
+                               "simulator's", weights, scorer->name);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    return NGX_CONF_OK;
+}

@@ -1,0 +1,151 @@
+
+/* Ranked candidates as a policy of the pick.  ranked.h has the idea. */
+
+#include "core/policy/ranked.h"
+
+
+typedef struct {
+    uint32_t  next;             /* candidates before it have been passed */
+    uint32_t  best;             /* position of the best eligible one */
+} find_t;
+
+_Static_assert(sizeof(find_t) <= LLMGW_POLICY_SCRATCH, "a policy's scratch");
+
+
+void
+llmgw_ranked_init(llmgw_ranked_t *ranked, llmgw_peer_state_t state,
+    const uint32_t *peers, const double *ranks, uint32_t n, uint32_t *heap,
+    const uint64_t *random)
+{
+    ranked->peers = peers;
+    ranked->n = n;
+    ranked->state = state;
+    ranked->ndraws = 0;
+
+    llmgw_order_init(&ranked->order, ranks, n, heap, random);
+}
+
+
+/* A claim that starts over finds its order used: the survey answers it. */
+static int
+ranked_begin(const llmgw_policy_round_t *round, void *scratch,
+    llmgw_picked_t *picked)
+{
+    find_t          *find = scratch;
+    uint32_t         position;
+    llmgw_lacks_t    lacks;
+    llmgw_ranked_t  *ranked;
+
+    ranked = round->pool->ranked;
+    *find = (find_t) { 0, UINT32_MAX };
+
+    if (round->state != ranked->state || ranked->order.n != ranked->n) {
+        return 0;
+    }
+
+    while (ranked->ndraws < LLMGW_RANKED_DRAWS) {
+        position = llmgw_order_next(&ranked->order);
+
+        if (position == UINT32_MAX) {
+            return 0;
+        }
+
+        lacks = llmgw_peer_lacks(round->pool, round->key, round->state,
+                                 ranked->peers[position]);
+
+        if (lacks == LLMGW_LACKS_NOTHING) {
+            picked->peer = ranked->peers[position];
+            picked->route = LLMGW_ROUTE_POLICY;
+            return 1;
+        }
+
+        ranked->draws[ranked->ndraws++] = (llmgw_draw_t) { position, lacks };
+    }
+
+    return 0;
+}
+
+
+/* Both ascend: peers that are eligible, and candidates. */
+static void
+ranked_note(const llmgw_policy_round_t *round, void *scratch,
+    const uint32_t *peers, size_t n)
+{
+    size_t                 i;
+    find_t                *find = scratch;
+    const llmgw_ranked_t  *ranked;
+
+    ranked = round->pool->ranked;
+
+    if (round->state != ranked->state) {
+        return;
+    }
+
+    for (i = 0; i < n; i++) {
+        while (find->next < ranked->n && ranked->peers[find->next] < peers[i])
+        {
+            find->next++;
+        }
+
+        if (find->next == ranked->n) {
+            return;
+        }
+
+        if (ranked->peers[find->next] == peers[i]
+            && (find->best == UINT32_MAX
+                || llmgw_order_is_before(&ranked->order, find->next,
+                                         find->best)))
+        {
+            find->best = find->next;
+        }
+    }
+}
+
+
+static int
+ranked_choose(const llmgw_policy_round_t *round, void *scratch,
+    llmgw_picked_t *picked)
+{
+    find_t  *find = scratch;
+
+    if (find->best == UINT32_MAX) {
+        return 0;
+    }
+
+    picked->peer = round->pool->ranked->peers[find->best];
+    picked->route = LLMGW_ROUTE_POLICY;
+
+    return 1;
+}
+
+
+uint32_t
+llmgw_ranked_position(const llmgw_ranked_t *ranked, uint32_t peer)
+{
+    uint32_t  from, to, middle;
+
+    from = 0;
+    to = ranked->n;
+
+    while (from < to) {
+        middle = from + (to - from) / 2;
+
+        if (ranked->peers[middle] == peer) {
+            return middle;
+        }
+
+        if (ranked->peers[middle] < peer) {
+            from = middle + 1;
+
+        } else {
+            to = middle;
+        }
+    }
+
+    return UINT32_MAX;
+}
+
+
+const llmgw_policy_t  llmgw_policy_ranked = {
+    ranked_begin, ranked_note, ranked_choose
+};
