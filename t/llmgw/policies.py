@@ -1,9 +1,10 @@
 """Which policies a test runs under.
 
 LLMGW_POLICY is a list of them: every test that has a cluster of its own runs
-under each.  Without it, a test marked `policies` runs under all, any other
-under the default.  A test marked `ring` shows what the ring alone does: it is
-left out under other policies, for the reason that its mark gives.
+under each.  Without it, a test marked `policies` runs under all, or under those
+that its mark names, and any other under the default.  A test marked `ring`
+shows what the ring alone does: it is left out under other policies, for the
+reason that its mark gives.
 """
 
 import os
@@ -13,7 +14,8 @@ import pytest
 RING = "affinity"
 READERS = ("round_robin", "least_loaded", "weighted")
 
-MARKS = ("policies: runs under each policy that reads the fleet, too",
+MARKS = ("policies(names): runs under these policies, too, or under each that"
+         " reads the fleet",
          "ring(reason): shows what only the ring with bounded load does")
 
 
@@ -40,9 +42,9 @@ def parametrize(metafunc):
     if "policy" not in metafunc.fixturenames:
         return
     node = metafunc.definition
-    names = asked()
-    if not names and node.get_closest_marker("policies"):
-        names = [None, *READERS]
+    names, mark = asked(), node.get_closest_marker("policies")
+    if not names and mark:
+        names = [None, *(mark.args or READERS)]
     if names:
         ring = node.get_closest_marker("ring")
         metafunc.parametrize("policy", [_param(name, ring) for name in names],

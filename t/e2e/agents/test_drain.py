@@ -115,6 +115,7 @@ def test_drain_timeout_says_what_is_left_and_the_drain_stays(cluster):
     assert gw.ctl("drain", "r1").returncode == 0
 
 
+@pytest.mark.policies
 def test_undrain_brings_the_traffic_back(cluster, client, expect):
     nginx = cluster.fleet(2)
     gw, r1 = cluster.gateway, cluster.replicas["r1"]

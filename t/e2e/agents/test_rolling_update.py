@@ -58,6 +58,7 @@ def check(traffic, expect, nginxes):
 
 # under load
 
+@pytest.mark.policies("weighted")
 @pytest.mark.parametrize("commands", [False, True], ids=["orders", "commands"])
 def test_update_under_load_loses_nothing(fleet, load, expect, commands):
     one = fleet(3, commands=commands)

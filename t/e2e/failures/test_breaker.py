@@ -237,6 +237,7 @@ def test_breaker_off(cluster, client, expect):
 
 # all replicas are sick
 
+@pytest.mark.policies
 def test_all_open_is_not_the_end(cluster, client, load, expect):
     nginx = cluster.fleet(2, nginx={"pool": "llmgw_breaker cooldown=1s"
                                             " max_cooldown=1s;"})
@@ -334,6 +335,7 @@ def test_cancelled_probe_is_not_the_last(cluster, client, caller):
     assert breaker(nginx, "r1") == "closed"
 
 
+@pytest.mark.policies
 def test_probe_that_died_with_its_worker_is_not_the_last(cluster, client,
                                                          caller):
     cluster.allowed.append("exited on signal 9")
@@ -353,6 +355,7 @@ def test_probe_that_died_with_its_worker_is_not_the_last(cluster, client,
 
 # all workers share the circuits
 
+@pytest.mark.policies
 def test_workers_share_what_they_know(cluster, caller):
     nginx = cluster.fleet(2, nginx={"pool": LATE, "workers": 2})
     (a,), (b,) = on_each_worker(nginx, 1, caller)

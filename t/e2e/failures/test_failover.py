@@ -30,6 +30,7 @@ def begun(c, nginx, cluster, prompt, n, tokens=5):
     return call, result, cluster.replicas[serving(nginx)]
 
 
+@pytest.mark.policies
 def test_killed_replica_mid_stream(cluster, client, expect):
     nginx = cluster.fleet(replica={"token_delay": "20ms"})
     c = client(nginx)
@@ -150,6 +151,7 @@ def test_replica_that_ends_streams_early(cluster, client, expect):
     assert moved > 0
 
 
+@pytest.mark.policies
 def test_replica_that_rejects_all(cluster, client, expect):
     nginx = cluster.fleet(2)
     cluster.replicas["r1"].faults(reject_all=True)
@@ -194,6 +196,7 @@ def test_last_replica_dies_mid_stream(cluster, client, expect):
 
 # full replicas
 
+@pytest.mark.policies
 def test_full_replica_sends_to_another(cluster, load, expect):
     """The gateway knows the capacity from the members."""
     nginx = cluster.fleet(3, nginx={"hash": "load_factor=0"},
@@ -258,6 +261,7 @@ def test_draining_replica_gets_nothing_new(cluster, load, client, expect):
     wait_for(lambda: nginx.routable() == ["r1", "r2"], 5, "r1 to be back")
 
 
+@pytest.mark.policies
 def test_draining_static_replica_uses_up_no_try(cluster, client, expect):
     """Only the answer tells the gateway, and it has a single try."""
     a, b = cluster.replica("a"), cluster.replica("b")

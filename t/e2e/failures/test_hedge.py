@@ -125,6 +125,7 @@ def test_killed_mid_race(cluster, client, expect, victim, winner):
     assert got.replicas == [winner]
 
 
+@pytest.mark.policies
 def test_both_killed_mid_race(cluster, client, expect):
     """A third replica finishes the stream."""
     nginx = cluster.fleet(3, replica={"first_token_delay": "400ms"})
@@ -206,6 +207,7 @@ def test_no_hedge_while_others_wait(cluster, load, expect):
     assert sum(started(cluster).values()) <= 4 + 20 + 6
 
 
+@pytest.mark.policies
 def test_hedge_does_without_a_full_replica(cluster, client, expect):
     nginx = cluster.fleet(2, replica={"token_delay": "20ms",
                                       "max_capacity": 1})

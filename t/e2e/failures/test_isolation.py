@@ -52,6 +52,7 @@ class Asker:
         assert not self.wrong, (len(self.wrong), self.asked, self.wrong[:3])
 
 
+@pytest.mark.policies("weighted")
 def test_gateway_cut_off_from_gossip_serves_on(cluster, client, expect):
     """All other agents are frozen: dead by timeout, but replicas serve."""
     nginx = cluster.fleet(3, agent=QUICK)

@@ -133,6 +133,7 @@ def test_first_come_first_served(cluster, caller, expect):
     check(waiters, expect, [f"waiter {i}" for i in range(8)], 3)
 
 
+@pytest.mark.policies
 def test_first_come_first_served_over_two_workers(cluster, caller, expect):
     nginx = fleet(cluster, 1, 1, **TWO_WORKERS)
     a, b = on_each_worker(nginx, 5, caller)
@@ -239,16 +240,6 @@ def test_waiting_has_an_end(cluster, caller, expect):
     check(finish(first), expect, ["busy 0"], 30)
 
 
-def test_queue_off_refuses_at_once(cluster, caller):
-    nginx = fleet(cluster, 2, 2, "50ms", "llmgw_queue off;")
-    callers = busy(caller, nginx, 4, 20)
-    fifth = caller(nginx)
-    fifth.ask("fifth", 1).wait()
-    assert fifth.status == RESOURCE_EXHAUSTED
-    assert fifth.reason == "queue_full"
-    assert {c.status for c in finish(callers)} == {0}
-
-
 # slots become free
 
 @pytest.mark.parametrize("how", ["cancel", "kill", "new"])
@@ -283,6 +274,7 @@ def test_waiters_of_a_pool_whose_only_replica_died(cluster, caller, expect):
         assert one.status in (0, 14), (one.status, one.reason)
 
 
+@pytest.mark.policies
 def test_capacity_is_never_oversold(cluster, load, expect):
     """The replicas have no limit of their own, and nginx two workers."""
     replicas = [cluster.replica(x, token_delay="5ms") for x in "ab"]
@@ -404,6 +396,7 @@ def failed_twice(replica, nginx, one):
     return one
 
 
+@pytest.mark.policies
 def test_last_try_waits_for_the_replica_that_is_merely_full(cluster, caller,
                                                             expect):
     nginx, first, bad = one_full_one_failing(cluster, caller)
@@ -503,6 +496,7 @@ def test_who_cannot_wait_spends_its_tries_where_there_is_room(cluster, caller,
 
 # workers that die or exit
 
+@pytest.mark.policies
 @pytest.mark.parametrize("victim", ["waiting", "serving"])
 def test_killed_worker_takes_only_its_own_with_it(cluster, caller, expect,
                                                   victim):

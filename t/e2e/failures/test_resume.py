@@ -174,6 +174,7 @@ def test_prompt_that_crashes_engines_does_not_walk_the_fleet(cluster, client,
     assert logged(nginx, 1)[0][3] == "8"
 
 
+@pytest.mark.policies
 def test_eight_failovers_are_allowed(cluster, client, expect):
     nginx = cluster.fleet(3, nginx={"pool": "llmgw_breaker off;"})
     for replica in cluster.replicas.values():

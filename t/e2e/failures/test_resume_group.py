@@ -33,6 +33,7 @@ def test_stream_goes_on_in_its_group(cluster, client, expect, group):
         assert got.replicas == ["r1", "r2"]
 
 
+@pytest.mark.policies
 def test_nobody_of_the_group_is_left(cluster, client, expect):
     nginx = fleet(cluster, {"r1": "a", "s1": "b", "s2": "b"})
     stream = Stream(client, nginx, "r1", 100)
@@ -48,6 +49,7 @@ def test_nobody_of_the_group_is_left(cluster, client, expect):
     client(nginx).stream(stream.prompt, 5).check(expect(stream.prompt, 5))
 
 
+@pytest.mark.policies
 def test_before_a_token_anybody_may_serve(cluster, client, expect):
     nginx = fleet(cluster, {"r1": "a", "r2": "a", "s1": "b"})
     for id in ("r1", "r2"):

@@ -156,6 +156,7 @@ class Memory:
         return struct.unpack("Q", self.read(address, 8))[0]
 
 
+@pytest.mark.policies
 def test_who_locks_next_mends_what_a_dead_worker_left(cluster, caller,
                                                       expect):
     """A total that no share is behind of, and the word that says so."""

@@ -92,6 +92,7 @@ def phases(segment, streams, n, seconds):
     return still, moving
 
 
+@pytest.mark.ring("a newcomer is found by its weight")
 @pytest.mark.alone
 @pytest.mark.parametrize("members", [2000, 8000])
 def test_newcomer_among_many_is_routable_within_a_second(cluster, members):

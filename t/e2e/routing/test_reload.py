@@ -77,6 +77,7 @@ def test_reload_that_is_refused_keeps_the_old(cluster, client, expect):
     nginx.configure(upstream=good)
 
 
+@pytest.mark.policies("weighted")
 def test_counts_survive_a_reload(cluster, load):
     """The new worker still counts streams of the old one."""
     nginx = cluster.fleet(replica={"token_delay": "100ms"})

@@ -125,6 +125,7 @@ def test_no_static_line_answers(cluster, client):
     assert got.trailers["llmgw-reason"] == "tries_exhausted"
 
 
+@pytest.mark.ring("others do not read weights")
 def test_down_and_weight_are_obeyed(cluster, load):
     a, b, c = (cluster.replica(x, token_delay="0ms") for x in "abc")
     nginx = cluster.nginx(f"""llmgw_hash;
