@@ -1,18 +1,28 @@
 
 /*
- * Micro-benchmark of policies that read the fleet: what a choice costs, its
- * record in the prefix index included.  bench/measure/micro.py builds and runs
- * it.
+ * Micro-benchmark of policies that read the fleet: what a choice costs as
+ * nginx makes it.  bench/measure/micro.py builds and runs it.
+ *
+ * A choice is all of ngx_http_llmgw_choice_rank(), the claim, and
+ * ngx_http_llmgw_choice_note(): candidates made of peers and facts, what of the
+ * prompt each replica has, a rank for each, their order, the draw with the
+ * lease, and the record in the prefix index.  Beside it stands what of that is
+ * under the zone's lock.
  *
  * The prompt has 64 blocks that all replicas have already, so every match
- * looks at all blocks and all replicas; each choice depends on the facts of
- * the one before.
+ * looks at all blocks and all replicas; each choice depends on the counts of
+ * the one before.  Slots, shares and the index are as in a zone; all replicas
+ * report.
  */
 
 #include <string.h>
 
+#include "core/admission/admission.h"
 #include "core/flow/flow.h"
+#include "core/policy/facts.h"
 #include "core/policy/rank.h"
+#include "core/policy/ranked.h"
+#include "core/prefix/shared.h"
 #include "bench/micro/micro.h"
 
 
@@ -20,39 +30,107 @@
 #define LRU      2000
 #define TRIES    20000
 #define QUEUED   1000
+#define HELD     256            /* leases at any time */
+#define NROWS    64
+#define SLOT     512            /* bytes of a slot in nginx */
+#define NOW_MS   100000
 
 typedef struct {
-    llmgw_ranker_t         ranker;
-    llmgw_scoring_t        scoring;
-    llmgw_candidate_t     *candidates;
-    uint32_t              *matched;
-    uint64_t              *scratch;
-    double                *ranks;
-    double                *scores;
-    uint64_t               blocks[NBLOCKS];
+    llmgw_admission_t       *shared;
+    llmgw_admission_view_t   view;
+    llmgw_pick_peer_t       *peers;
+    llmgw_place_t           *places;
+    llmgw_facts_t           *facts;
+    uint64_t                *owners;
+    llmgw_prefix_shared_t   *index;
+    llmgw_breaker_conf_t     breaker;
+    llmgw_ranker_t           ranker;
+    llmgw_scoring_t          scoring;
+    llmgw_ranked_t           ranked;
+    llmgw_candidate_t       *candidates;
+    uint32_t                *indexes;   /* of the candidates, as peers */
+    uint32_t                *matched;
+    uint64_t                *scratch;
+    double                  *ranks;
+    double                  *scores;
+    uint64_t                 blocks[NBLOCKS];
+    uint64_t                 random;
+    llmgw_lease_t            leases[HELD];
+    uint32_t                 nleases;
 } fleet_t;
+
+
+static void
+fleet_alloc(fleet_t *fleet, uint32_t n)
+{
+    llmgw_prefix_size_t     size = { .replicas = n, .blocks = LRU };
+    llmgw_admission_size_t  zone = { NROWS, n, SLOT, 0 };
+
+    memset(fleet, 0, sizeof(*fleet));
+    fleet->peers = micro_must(calloc(n, sizeof(llmgw_pick_peer_t)));
+    fleet->places = micro_must(calloc(n, sizeof(llmgw_place_t)));
+    fleet->facts = micro_must(calloc(n, sizeof(llmgw_facts_t)));
+    fleet->owners = micro_must(calloc(n, sizeof(uint64_t)));
+    fleet->candidates = micro_must(calloc(n, sizeof(llmgw_candidate_t)));
+    fleet->indexes = micro_must(calloc(n, sizeof(uint32_t)));
+    fleet->matched = micro_must(calloc(n, sizeof(uint32_t)));
+    fleet->ranks = micro_must(calloc(n, sizeof(double)));
+    fleet->scores = micro_must(calloc(n, sizeof(double)));
+
+    fleet->shared = llmgw_admission_init(
+        micro_must(calloc(1, llmgw_admission_bytes(&zone))), &zone);
+    fleet->index = llmgw_prefix_shared_init(
+        micro_must(calloc(1, llmgw_prefix_shared_bytes(&size))), &size);
+    fleet->ranker.cold = llmgw_cold_init(
+        micro_must(calloc(1, llmgw_cold_bytes(n))), n);
+    fleet->scratch = micro_must(calloc(
+        llmgw_prefix_scratch(llmgw_prefix_shared_index(fleet->index)),
+        sizeof(uint64_t)));
+}
+
+
+/* A replica whose report is fresh, with the prompt in its cache. */
+static void
+fleet_join(fleet_t *fleet, uint32_t i)
+{
+    char           id[16];
+    llmgw_slot_t  *slot;
+
+    (void) snprintf(id, sizeof(id), "replica-%04u", i);
+
+    fleet->places[i].slot = llmgw_slots_attach(fleet->shared, id, strlen(id),
+                                               NOW_MS);
+    slot = llmgw_slot(fleet->shared, fleet->places[i].slot);
+    fleet->places[i].generation = slot->generation;
+    fleet->owners[i] = i + 1;
+
+    fleet->peers[i] = (llmgw_pick_peer_t) {
+        .counts = &slot->counts, .breaker = &slot->breaker, .weight = 1,
+        .max_capacity = 1000, .state = LLMGW_PEER_ALIVE
+    };
+    fleet->facts[i] = (llmgw_facts_t) {
+        .heard_ms = NOW_MS, .replica = fleet->places[i].slot,
+        .waiting = i % 7, .running = i % 11,
+        .kv_permille = (uint16_t) (i % 13 * 1000 / 13),
+        .told = LLMGW_FACT_WAITING | LLMGW_FACT_RUNNING | LLMGW_FACT_KV
+    };
+
+    (void) llmgw_prefix_shared_record(fleet->index, fleet->places[i].slot,
+                                      fleet->owners[i], fleet->blocks,
+                                      NBLOCKS);
+}
 
 
 static void
 fleet_init(fleet_t *fleet, uint32_t n, const char *weights)
 {
-    char                 error[128];
-    uint32_t             i;
-    llmgw_prefix_size_t  size = { .replicas = n, .blocks = LRU };
+    char      error[128];
+    uint32_t  i;
 
-    memset(fleet, 0, sizeof(*fleet));
-    fleet->candidates = micro_must(calloc(n, sizeof(llmgw_candidate_t)));
-    fleet->matched = micro_must(calloc(n, sizeof(uint32_t)));
-    fleet->ranks = micro_must(calloc(n, sizeof(double)));
-    fleet->scores = micro_must(calloc(n, sizeof(double)));
+    fleet_alloc(fleet, n);
 
     fleet->ranker.policy = LLMGW_RANK_WEIGHTED;
-    fleet->ranker.index = llmgw_prefix_init(
-        micro_must(calloc(1, llmgw_prefix_bytes(&size))), &size);
-    fleet->ranker.cold = llmgw_cold_init(
-        micro_must(calloc(1, llmgw_cold_bytes(n))), n);
-    fleet->scratch = micro_must(calloc(
-        llmgw_prefix_scratch(fleet->ranker.index), sizeof(uint64_t)));
+    fleet->breaker.enabled = 1;
 
     if (llmgw_weighted_parse(&fleet->ranker.weighted, weights,
                              strlen(weights), error, sizeof(error)) != 0)
@@ -66,15 +144,16 @@ fleet_init(fleet_t *fleet, uint32_t n, const char *weights)
     }
 
     for (i = 0; i < n; i++) {
-        fleet->candidates[i].replica = i;
-        fleet->candidates[i].queue_depth = (int32_t) (i % 7);
-        fleet->candidates[i].batch_size = (int32_t) (i % 11);
-        fleet->candidates[i].kv_utilization = (double) (i % 13) / 13;
-        llmgw_prefix_record(fleet->ranker.index, i, fleet->blocks, NBLOCKS);
+        fleet_join(fleet, i);
     }
 
+    fleet->view.pick.peers = fleet->peers;
+    fleet->view.pick.npeers = n;
+    fleet->view.pick.breaker_conf = &fleet->breaker;
+    fleet->view.pick.ranked = &fleet->ranked;
+    fleet->view.places = fleet->places;
+
     fleet->scoring.candidates = fleet->candidates;
-    fleet->scoring.n = n;
     fleet->scoring.blocks = fleet->blocks;
     fleet->scoring.nblocks = NBLOCKS;
     fleet->scoring.matched = fleet->matched;
@@ -85,40 +164,153 @@ fleet_init(fleet_t *fleet, uint32_t n, const char *weights)
 static void
 fleet_done(fleet_t *fleet)
 {
+    free(fleet->peers);
+    free(fleet->places);
+    free(fleet->facts);
+    free(fleet->owners);
     free(fleet->candidates);
+    free(fleet->indexes);
     free(fleet->matched);
     free(fleet->ranks);
     free(fleet->scores);
     free(fleet->scratch);
-    free(fleet->ranker.index);
+    free(fleet->shared);
+    free(fleet->index);
     free(fleet->ranker.cold);
 }
 
 
-/* The chosen replica's queue grows, so that the next choice is another. */
+static void
+fleet_match(fleet_t *fleet)
+{
+    uint32_t  i, slot;
+
+    (void) llmgw_prefix_shared_match(fleet->index, fleet->blocks, NBLOCKS,
+                                     fleet->matched, fleet->scratch);
+
+    for (i = 0; i < fleet->view.pick.npeers; i++) {
+        slot = fleet->places[i].slot;
+
+        if (llmgw_prefix_owner(fleet->index, slot) != fleet->owners[i]) {
+            fleet->matched[slot] = 0;
+        }
+    }
+
+    for (i = 0; i < fleet->scoring.n; i++) {
+        fleet->candidates[i].cached =
+            fleet->matched[fleet->candidates[i].replica];
+    }
+}
+
+
+static void
+fleet_rank(fleet_t *fleet, const llmgw_claim_t *claim)
+{
+    llmgw_fleet_t        facts = { &fleet->view.pick, fleet->facts, NOW_MS };
+    llmgw_pick_key_t     key;
+    llmgw_peer_state_t   state;
+
+    key = llmgw_claim_key(claim, NOW_MS, fleet->random);
+
+    fleet->scoring.n = llmgw_facts_candidates(&facts, &key,
+                                              fleet->candidates, fleet->indexes,
+                                              &state);
+
+    if (llmgw_rank_needs(&fleet->ranker) != 0) {
+        fleet_match(fleet);
+    }
+
+    llmgw_rank(&fleet->ranker, &fleet->scoring, fleet->ranks, fleet->scores);
+
+    llmgw_ranked_init(&fleet->ranked, state, fleet->indexes, fleet->ranks,
+                      fleet->scoring.n, &fleet->random);
+}
+
+
+/* The oldest lease ends, a new one begins: what the lock is held for. */
+static uint32_t
+fleet_claim(fleet_t *fleet, llmgw_claim_t *claim)
+{
+    llmgw_lease_t             *lease;
+    llmgw_admission_end_t      end;
+    llmgw_admission_self_t     self = { fleet->shared, 0, 0 };
+    llmgw_admission_answer_t   answer;
+
+    lease = &fleet->leases[fleet->nleases++ % HELD];
+
+    llmgw_admission_end(&self, &fleet->breaker, lease, LLMGW_VERDICT_SUCCESS,
+                        NOW_MS, &end);
+    llmgw_admission_claim(&self, &fleet->view, claim, lease, NOW_MS,
+                          fleet->random, &answer);
+
+    return answer.picked.peer;
+}
+
+
+static void
+fleet_note(fleet_t *fleet, uint32_t peer)
+{
+    uint32_t  chosen;
+
+    chosen = llmgw_ranked_position(&fleet->ranked, peer);
+
+    if (llmgw_rank_needs(&fleet->ranker) == 0) {
+        return;
+    }
+
+    (void) llmgw_prefix_shared_record(fleet->index, fleet->places[peer].slot,
+                                      fleet->owners[peer], fleet->blocks,
+                                      NBLOCKS);
+
+    if ((llmgw_rank_needs(&fleet->ranker) & LLMGW_NEEDS_COLD)
+        && llmgw_scoring_is_cold(&fleet->scoring))
+    {
+        llmgw_cold_note(fleet->ranker.cold, fleet->candidates,
+                        fleet->scoring.n, chosen);
+    }
+}
+
+
 static uint64_t
 run_choices(void *data, size_t n)
 {
     fleet_t   *fleet = data;
     size_t     i;
-    uint32_t   chosen;
+    uint32_t   peer;
     uint64_t   sum;
 
     sum = 0;
 
     for (i = 0; i < n; i++) {
-        if (llmgw_rank_needs(&fleet->ranker) & LLMGW_NEEDS_MATCHED) {
-            llmgw_prefix_match(fleet->ranker.index, fleet->blocks, NBLOCKS,
-                               fleet->matched, fleet->scratch);
-        }
+        llmgw_claim_t  claim = { .entry = LLMGW_QUEUE_NONE };
 
-        llmgw_rank(&fleet->ranker, &fleet->scoring, fleet->ranks,
-                   fleet->scores);
-        chosen = llmgw_rank_best(fleet->ranks, fleet->scoring.n, NULL);
-        llmgw_rank_note(&fleet->ranker, &fleet->scoring, chosen);
+        fleet->random += 0x9e3779b97f4a7c15ull;
+        fleet_rank(fleet, &claim);
+        peer = fleet_claim(fleet, &claim);
+        fleet_note(fleet, peer);
+        sum += peer;
+    }
 
-        fleet->candidates[chosen].queue_depth++;
-        sum += chosen;
+    return sum;
+}
+
+
+/* The claim alone, of ranks that are made once. */
+static uint64_t
+run_claims(void *data, size_t n)
+{
+    fleet_t   *fleet = data;
+    size_t     i;
+    uint64_t   sum;
+
+    sum = 0;
+
+    for (i = 0; i < n; i++) {
+        llmgw_claim_t  claim = { .entry = LLMGW_QUEUE_NONE };
+
+        fleet->ranked.is_drawn = 0;
+        fleet->ranked.ndraws = 0;
+        sum += fleet_claim(fleet, &claim);
     }
 
     return sum;
@@ -128,12 +320,17 @@ run_choices(void *data, size_t n)
 static void
 measure_policies(uint32_t n)
 {
-    char     what[64];
-    fleet_t  fleet;
+    char           what[64];
+    fleet_t        fleet;
+    llmgw_claim_t  claim = { .entry = LLMGW_QUEUE_NONE };
 
     fleet_init(&fleet, n, "default");
     (void) snprintf(what, sizeof(what), "policy: weighted default, %u", n);
     micro_measure(what, run_choices, &fleet, TRIES / (n / 10));
+
+    fleet_rank(&fleet, &claim);
+    (void) snprintf(what, sizeof(what), "policy: of it under the lock, %u", n);
+    micro_measure(what, run_claims, &fleet, TRIES / (n / 10));
     fleet_done(&fleet);
 
     fleet_init(&fleet, n, "no-hit-lru:1,load-balance:1");
@@ -164,9 +361,10 @@ run_records(void *data, size_t n)
             fleet->blocks[b] = (prompt * NBLOCKS + b) * 0x9e3779b97f4a7c15ull;
         }
 
-        llmgw_prefix_record(fleet->ranker.index,
-                            (uint32_t) (prompt % fleet->scoring.n),
-                            fleet->blocks, NBLOCKS);
+        (void) llmgw_prefix_shared_record(
+            fleet->index, (uint32_t) (prompt % fleet->view.pick.npeers),
+            fleet->owners[prompt % fleet->view.pick.npeers], fleet->blocks,
+            NBLOCKS);
     }
 
     return fleet->blocks[0];

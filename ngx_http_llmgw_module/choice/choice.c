@@ -114,7 +114,7 @@ ngx_http_llmgw_choice_rank(ngx_http_llmgw_choice_t *choice,
                choice->scores);
 
     llmgw_ranked_init(&choice->ranked, state, choice->peers, choice->ranks,
-                      choice->scoring.n, choice->heap, &choice->random);
+                      choice->scoring.n, &choice->random);
 
     return &choice->ranked;
 }
@@ -156,7 +156,7 @@ ngx_http_llmgw_choice_alloc(ngx_http_llmgw_choice_t *choice,
     u_char  *p;
 
     p = ngx_alloc(npeers * (sizeof(llmgw_candidate_t) + 2 * sizeof(double)
-                            + 2 * sizeof(uint32_t)),
+                            + sizeof(uint32_t)),
                   choice->log);
     if (p == NULL) {
         return NGX_ERROR;
@@ -170,8 +170,6 @@ ngx_http_llmgw_choice_alloc(ngx_http_llmgw_choice_t *choice,
     choice->scores = (double *) p;
     p += npeers * sizeof(double);
     choice->peers = (uint32_t *) p;
-    p += npeers * sizeof(uint32_t);
-    choice->heap = (uint32_t *) p;
 
     return NGX_OK;
 }

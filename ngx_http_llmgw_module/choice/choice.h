@@ -67,7 +67,6 @@ typedef struct {
     ngx_uint_t                    npeers;
     llmgw_candidate_t            *candidates;
     uint32_t                     *peers;
-    uint32_t                     *heap;
     double                       *scores;
     uint32_t                     *matched;
     unsigned                      no_memory:1;  /* said so in the log */

@@ -11,7 +11,7 @@ typedef struct {
     uint32_t  nkv;
     int64_t   waiting;
     int64_t   running;
-    double    kv;
+    int64_t   kv_permille;
 } sums_t;
 
 
@@ -75,7 +75,7 @@ facts_fill(const llmgw_facts_t *facts, unsigned known, uint32_t in_flight,
     if (known & LLMGW_FACT_KV) {
         candidate->kv_utilization = facts->kv_permille / 1000.0;
         sums->nkv++;
-        sums->kv += candidate->kv_utilization;
+        sums->kv_permille += facts->kv_permille;
     }
 }
 
@@ -110,7 +110,7 @@ facts_find(const llmgw_fleet_t *fleet, const llmgw_pick_key_t *key,
 
 /* Fills what is not known of a candidate. */
 static void
-facts_guess(const llmgw_fleet_t *fleet, uint32_t peer, const sums_t *means,
+facts_guess(const llmgw_fleet_t *fleet, uint32_t peer, const sums_t *sums,
     llmgw_candidate_t *candidate)
 {
     unsigned  known;
@@ -118,17 +118,18 @@ facts_guess(const llmgw_fleet_t *fleet, uint32_t peer, const sums_t *means,
     known = llmgw_facts_known(&fleet->facts[peer], fleet->clock_ms);
 
     if (!(known & LLMGW_FACT_WAITING)) {
-        candidate->queue_depth = means->nwaiting != 0
-            ? clamp(means->waiting)
+        candidate->queue_depth = sums->nwaiting != 0
+            ? clamp(mean(sums->waiting, sums->nwaiting))
             : clamp((int64_t) llmgw_peer_load(&fleet->pool->peers[peer]));
     }
 
     if (!(known & LLMGW_FACT_RUNNING)) {
-        candidate->batch_size = clamp(means->running);
+        candidate->batch_size = clamp(mean(sums->running, sums->nrunning));
     }
 
     if (!(known & LLMGW_FACT_KV)) {
-        candidate->kv_utilization = means->kv;
+        candidate->kv_utilization =
+            (double) mean(sums->kv_permille, sums->nkv) / 1000;
     }
 }
 
@@ -137,20 +138,14 @@ static void
 facts_guess_all(const llmgw_fleet_t *fleet, const sums_t *sums,
     llmgw_candidate_t *candidates, const uint32_t *peers, uint32_t n)
 {
-    sums_t    means;
     uint32_t  i;
 
     if (sums->nwaiting == n && sums->nrunning == n && sums->nkv == n) {
         return;
     }
 
-    means = *sums;
-    means.waiting = mean(sums->waiting, sums->nwaiting);
-    means.running = mean(sums->running, sums->nrunning);
-    means.kv = sums->nkv ? sums->kv / sums->nkv : 0;
-
     for (i = 0; i < n; i++) {
-        facts_guess(fleet, peers[i], &means, &candidates[i]);
+        facts_guess(fleet, peers[i], sums, &candidates[i]);
     }
 }
 

@@ -1,31 +1,13 @@
 
 /* All candidates by rank: a binary heap, the best on top. */
 
-#include <stddef.h>
-
-#include "core/policy/lot.h"
 #include "core/policy/order.h"
 
 
-int
-llmgw_order_is_before(const llmgw_order_t *order, uint32_t a, uint32_t b)
+static int
+order_is_before(const llmgw_order_t *order, uint32_t a, uint32_t b)
 {
-    uint64_t  lot_a, lot_b;
-
-    if (order->ranks[a] != order->ranks[b]) {
-        return order->ranks[a] > order->ranks[b];
-    }
-
-    if (order->random != NULL) {
-        lot_a = llmgw_lot(*order->random, a);
-        lot_b = llmgw_lot(*order->random, b);
-
-        if (lot_a != lot_b) {
-            return lot_a < lot_b;
-        }
-    }
-
-    return a < b;
+    return llmgw_order_is_before(order->ranks, order->random, a, b);
 }
 
 
@@ -38,13 +20,13 @@ order_sink(llmgw_order_t *order, uint32_t i)
 
     while ((child = 2 * i + 1) < order->n) {
         if (child + 1 < order->n
-            && llmgw_order_is_before(order, order->heap[child + 1],
-                                     order->heap[child]))
+            && order_is_before(order, order->heap[child + 1],
+                               order->heap[child]))
         {
             child++;
         }
 
-        if (llmgw_order_is_before(order, moved, order->heap[child])) {
+        if (order_is_before(order, moved, order->heap[child])) {
             break;
         }
 

@@ -11,7 +11,10 @@
 #ifndef LLMGW_ORDER_H
 #define LLMGW_ORDER_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include "core/policy/lot.h"
 
 
 typedef struct {
@@ -22,12 +25,33 @@ typedef struct {
 } llmgw_order_t;
 
 
+/* 1: position a comes before b; random: NULL, or for equal ranks. */
+static inline int
+llmgw_order_is_before(const double *ranks, const uint64_t *random, uint32_t a,
+    uint32_t b)
+{
+    uint64_t  lot_a, lot_b;
+
+    if (ranks[a] != ranks[b]) {
+        return ranks[a] > ranks[b];
+    }
+
+    if (random != NULL) {
+        lot_a = llmgw_lot(*random, a);
+        lot_b = llmgw_lot(*random, b);
+
+        if (lot_a != lot_b) {
+            return lot_a < lot_b;
+        }
+    }
+
+    return a < b;
+}
+
+
 /* ranks, heap and *random stay the caller's, and stay as they are. */
 void llmgw_order_init(llmgw_order_t *order, const double *ranks, uint32_t n,
     uint32_t *heap, const uint64_t *random);
-
-/* 1: position a comes before b, whether they are left or not. */
-int llmgw_order_is_before(const llmgw_order_t *order, uint32_t a, uint32_t b);
 
 /* The best that is left, and takes it out; UINT32_MAX: none is. */
 uint32_t llmgw_order_next(llmgw_order_t *order);

@@ -12,44 +12,76 @@ typedef struct {
 _Static_assert(sizeof(find_t) <= LLMGW_POLICY_SCRATCH, "a policy's scratch");
 
 
-void
-llmgw_ranked_init(llmgw_ranked_t *ranked, llmgw_peer_state_t state,
-    const uint32_t *peers, const double *ranks, uint32_t n, uint32_t *heap,
-    const uint64_t *random)
+/* A new one of the best few; the last of them may go. */
+static void
+ranked_insert(llmgw_ranked_t *ranked, uint32_t position)
 {
-    ranked->peers = peers;
-    ranked->n = n;
-    ranked->state = state;
-    ranked->ndraws = 0;
+    uint32_t  i;
 
-    llmgw_order_init(&ranked->order, ranks, n, heap, random);
+    if (ranked->nbest < LLMGW_RANKED_BEST) {
+        ranked->nbest++;
+    }
+
+    for (i = ranked->nbest - 1;
+         i > 0 && llmgw_ranked_is_before(ranked, position,
+                                         ranked->best[i - 1]);
+         i--)
+    {
+        ranked->best[i] = ranked->best[i - 1];
+    }
+
+    ranked->best[i] = position;
 }
 
 
-/* A claim that starts over finds its order used: the survey answers it. */
+void
+llmgw_ranked_init(llmgw_ranked_t *ranked, llmgw_peer_state_t state,
+    const uint32_t *peers, const double *ranks, uint32_t n,
+    const uint64_t *random)
+{
+    uint32_t  i;
+
+    ranked->ranks = ranks;
+    ranked->random = random;
+    ranked->peers = peers;
+    ranked->n = n;
+    ranked->state = state;
+    ranked->nbest = 0;
+    ranked->is_drawn = 0;
+    ranked->ndraws = 0;
+
+    for (i = 0; i < n; i++) {
+        if (ranked->nbest < LLMGW_RANKED_BEST
+            || llmgw_ranked_is_before(ranked, i,
+                                      ranked->best[LLMGW_RANKED_BEST - 1]))
+        {
+            ranked_insert(ranked, i);
+        }
+    }
+}
+
+
+/* A claim that starts over has drawn them: the look at all answers it. */
 static int
 ranked_begin(const llmgw_policy_round_t *round, void *scratch,
     llmgw_picked_t *picked)
 {
     find_t          *find = scratch;
-    uint32_t         position;
+    uint32_t         i, position;
     llmgw_lacks_t    lacks;
     llmgw_ranked_t  *ranked;
 
     ranked = round->pool->ranked;
     *find = (find_t) { 0, UINT32_MAX };
 
-    if (round->state != ranked->state || ranked->order.n != ranked->n) {
+    if (round->state != ranked->state || ranked->is_drawn) {
         return 0;
     }
 
-    while (ranked->ndraws < LLMGW_RANKED_DRAWS) {
-        position = llmgw_order_next(&ranked->order);
+    ranked->is_drawn = 1;
 
-        if (position == UINT32_MAX) {
-            return 0;
-        }
-
+    for (i = 0; i < ranked->nbest; i++) {
+        position = ranked->best[i];
         lacks = llmgw_peer_lacks(round->pool, round->key, round->state,
                                  ranked->peers[position]);
 
@@ -93,8 +125,7 @@ ranked_note(const llmgw_policy_round_t *round, void *scratch,
 
         if (ranked->peers[find->next] == peers[i]
             && (find->best == UINT32_MAX
-                || llmgw_order_is_before(&ranked->order, find->next,
-                                         find->best)))
+                || llmgw_ranked_is_before(ranked, find->next, find->best)))
         {
             find->best = find->next;
         }
