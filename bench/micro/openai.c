@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bench/micro/micro.h"
+#include "core/openai/blocks.h"
 #include "core/openai/key.h"
 #include "core/openai/text.h"
 #include "proto/json/write.h"
@@ -14,6 +15,8 @@
 
 #define SMALL_BYTES  1000
 #define LARGE_BYTES  400000
+#define BLOCK_BYTES  64
+#define BLOCKS       256
 
 typedef struct {
     char   *json;
@@ -92,6 +95,25 @@ read_all(void *data, size_t n)
 
 
 static uint64_t
+blocks_all(void *data, size_t n)
+{
+    uint64_t             sum, blocks[BLOCKS];
+    llmgw_openai_body_t  read;
+
+    read_one(data, &read);
+
+    for (sum = 0; n > 0; n--) {
+        sum += llmgw_openai_blocks(&read, BLOCK_BYTES, blocks, BLOCKS);
+        sum += blocks[0];
+    }
+
+    llmgw_openai_body_done(&read);
+
+    return sum;
+}
+
+
+static uint64_t
 text_all(void *data, size_t n)
 {
     char                 *text;
@@ -141,6 +163,10 @@ main(void)
     micro_measure("openai: read 400 kB with escapes", read_all, &escaped, 50);
     micro_measure("openai: text of 400 kB with escapes", text_all, &escaped,
                   50);
+    micro_measure("openai: blocks of 1 kB", blocks_all, &small, 20000);
+    micro_measure("openai: blocks of 400 kB", blocks_all, &plain, 1000);
+    micro_measure("openai: blocks of 400 kB with escapes", blocks_all,
+                  &escaped, 1000);
     micro_measure("openai: escape a token", write_all, " nabolus", 1000000);
 
     free(small.json);

@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 
+#include "core/openai/blocks.h"
 #include "core/openai/key.h"
 #include "core/openai/text.h"
 #include "proto/json/write.h"
@@ -107,6 +108,20 @@ check_key(const llmgw_openai_body_t *body)
 }
 
 
+/* The first of them are the same, whatever the limit. */
+static void
+check_blocks(const llmgw_openai_body_t *body)
+{
+    uint32_t  n;
+    uint64_t  few[4], many[64];
+
+    n = llmgw_openai_blocks(body, 16, many, 64);
+    assert(n <= 64);
+    assert(llmgw_openai_blocks(body, 16, few, 4) == (n < 4 ? n : 4));
+    assert(memcmp(few, many, (n < 4 ? n : 4) * sizeof(uint64_t)) == 0);
+}
+
+
 static void
 check_text(const llmgw_openai_body_t *body, int is_judged)
 {
@@ -196,6 +211,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         }
 
         check_key(&body);
+    check_blocks(&body);
         check_text(&body, is_judged);
         llmgw_openai_body_done(&body);
     }

@@ -8,6 +8,8 @@
  *     body.c    finds the members of its object
  *     known.c   the types of those that we know, and what they ask for
  *     key.c     which replica it belongs to
+ *     blocks.c  what of it a replica may have in its cache
+ *     value.c   hashes of values, for these two
  *     text.c    its prompt, for replicas that read no more than that
  *     json.c    the other way: JSON that the gateway writes
  *
