@@ -144,6 +144,7 @@ ngx_http_llmgw_prefix_compare(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *lscf)
         return;
     }
 
+    old->noreuse = 0;       /* of a configuration that has failed */
     same_size = ngx_http_llmgw_zone_is_kept(cf, shm_zone);
 
     if (same_size && ngx_http_llmgw_zone_is_kept(cf, lscf->shm_zone)
@@ -243,6 +244,7 @@ ngx_http_llmgw_prefix_carve(ngx_http_llmgw_prefix_head_t *head,
 
     size.replicas = ngx_min(head->nslots, LLMGW_PREFIX_MAX_REPLICAS);
     size.blocks = head->blocks;
+    size.random = (uint64_t) ngx_random() << 32 ^ (uint64_t) ngx_random();
 
     if (bytes <= cold
         || llmgw_prefix_shared_fit(&size, bytes - cold) < head->blocks)

@@ -36,6 +36,8 @@ index_measure(const llmgw_prefix_size_t *size, llmgw_prefix_index_t *index)
     index->nnodes = (uint32_t) total;
     index->words = (size->replicas + 63) / 64;
     index->many = index->words * 2 < 4 ? 4 : index->words * 2;
+    index->spread = size->random == 0 ? 0x9e3779b97f4a7c15ull
+                                      : size->random | 1;
     index->nsets = 2 * index->nnodes / index->many + 1;
 
     for (index->bits = 6; (uint64_t) 1 << index->bits < total; index->bits++) {
@@ -178,7 +180,7 @@ llmgw_prefix_match(const llmgw_prefix_index_t *index, const uint64_t *blocks,
 
     memset(matched, 0, index->nreplicas * sizeof(uint32_t));
 
-    head = n == 0 ? 0 : prefix_head(index, blocks[0]);
+    head = n == 0 ? 0 : prefix_find(index, blocks[0], PREFIX_MAX_HOPS);
 
     if (head == 0) {
         return;
@@ -191,7 +193,7 @@ llmgw_prefix_match(const llmgw_prefix_index_t *index, const uint64_t *blocks,
     match_begin(index, holders, words, alive);
 
     for (b = 1; b < n; b++) {
-        head = prefix_head(index, blocks[b]);
+        head = prefix_find(index, blocks[b], PREFIX_MAX_HOPS);
 
         if (head == 0) {
             break;

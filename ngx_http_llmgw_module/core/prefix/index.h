@@ -53,6 +53,8 @@ typedef struct {
     uint32_t  total;            /* of all replicas; 0: replicas x blocks.
                                    With fewer, a replica that asks for a node
                                    when none is free gives up its own oldest */
+    uint64_t  random;           /* spreads hashes over buckets, so that clients
+                                   cannot fill one; 0: always the same way */
 } llmgw_prefix_size_t;
 
 typedef struct llmgw_prefix_index_s  llmgw_prefix_index_t;

@@ -7,7 +7,7 @@
 #include "core/prefix/index.h"
 
 
-/* A walk along a bucket ends here: memory may be shared, and torn. */
+/* A reader's walk along a bucket ends here: the bucket may be torn. */
 #define PREFIX_MAX_HOPS  4096
 
 /* Of a node that is in no list, while the index is mended. */
@@ -56,6 +56,8 @@ struct llmgw_prefix_index_s {
     uint32_t  many;             /* as many holders get a set, and lose it at
                                    fewer than half of them */
     uint32_t  bits;             /* log2 of buckets */
+    uint64_t  spread;           /* odd: a universal hash (Dietzfelbinger and
+                                   others, 1997, multiply-shift) */
     size_t    lists;            /* offsets */
     size_t    nodes;
     size_t    buckets;
@@ -96,7 +98,7 @@ static inline uint32_t *
 prefix_bucket(const llmgw_prefix_index_t *index, uint64_t key)
 {
     return (uint32_t *) ((char *) index + index->buckets)
-           + (key * 0x9e3779b97f4a7c15ull >> (64 - index->bits));
+           + (key * index->spread >> (64 - index->bits));
 }
 
 
@@ -108,17 +110,19 @@ prefix_key(uint64_t hash, uint32_t replica)
 }
 
 
-/* The head of a hash, or 0. */
+/*
+ * The head of a hash, or 0.  Of a bucket that is whole a walk needs no limit; a
+ * walk that missed a head would make a second one.
+ */
 static inline uint32_t
-prefix_head(const llmgw_prefix_index_t *index, uint64_t hash)
+prefix_find(const llmgw_prefix_index_t *index, uint64_t hash, uint32_t most)
 {
     uint32_t              i, hops;
     const prefix_node_t  *node;
 
     i = prefix_load(prefix_bucket(index, hash));
 
-    for (hops = 0; prefix_is_node(index, i) && hops < PREFIX_MAX_HOPS; hops++)
-    {
+    for (hops = 0; prefix_is_node(index, i) && hops < most; hops++) {
         node = prefix_node(index, i);
 
         if (prefix_load(&node->hash) == hash
@@ -131,6 +135,14 @@ prefix_head(const llmgw_prefix_index_t *index, uint64_t hash)
     }
 
     return 0;
+}
+
+
+/* For writers. */
+static inline uint32_t
+prefix_head(const llmgw_prefix_index_t *index, uint64_t hash)
+{
+    return prefix_find(index, hash, UINT32_MAX);
 }
 
 #endif /* LLMGW_PREFIX_INNER_H */
