@@ -5,15 +5,14 @@ LLMGW_KILL_SECONDS says for how long they are killed (60 for the long one).
 """
 
 import os
-import pathlib
 import random
 import signal
-import struct
 import time
 
 import pytest
 
 from llmgw.place import SLOW
+from llmgw.shm import Memory
 from llmgw.wait import wait_for
 
 SECONDS = float(os.environ.get("LLMGW_KILL_SECONDS", 4))
@@ -122,46 +121,12 @@ def test_workers_killed_every_100_ms(cluster, load, caller, expect, workers,
 MAGIC = b"lmgwzone"
 
 
-class Memory:
-    """The zone's, by way of the master: zone/zone.h and, behind the magic
-    number, the layout and the address of core/admission/shared.h."""
-
-    def __init__(self, nginx):
-        self.path = f"/proc/{nginx.proc.pid}"
-        self.address = self._find()
-
-    def _find(self):
-        maps = pathlib.Path(self.path, "maps").read_text().splitlines()
-        for line in maps:
-            span, rights = line.split()[:2]
-            if rights != "rw-s":
-                continue
-            first, last = (int(x, 16) for x in span.split("-"))
-            at = self.read(first, last - first).find(MAGIC)
-            if at >= 0:
-                return first + at
-        raise AssertionError("no zone in the master's memory")
-
-    def read(self, address, n):
-        with open(self.path + "/mem", "rb", buffering=0) as memory:
-            memory.seek(address)
-            return memory.read(n)
-
-    def write(self, address, kind, value):
-        with open(self.path + "/mem", "r+b", buffering=0) as memory:
-            memory.seek(address)
-            memory.write(struct.pack(kind, value))
-
-    def word(self, address):
-        return struct.unpack("Q", self.read(address, 8))[0]
-
-
 @pytest.mark.policies
 def test_who_locks_next_mends_what_a_dead_worker_left(cluster, caller,
                                                       expect):
     """A total that no share is behind of, and the word that says so."""
     nginx = fleet(cluster, 1)
-    memory = Memory(nginx)
+    memory = Memory(nginx, MAGIC)
     admission = memory.word(memory.address + 16)
     slot = memory.word(admission + 32)
     memory.write(slot, "I", 99)
@@ -180,7 +145,7 @@ def test_zone_of_another_layout_begins_at_zero(cluster, client, expect):
     assert sum(r["attempts"] for r in nginx.replicas().values()) == 1
     assert "count from zero" not in nginx.log()
 
-    memory = Memory(nginx)
+    memory = Memory(nginx, MAGIC)
     layout = memory.word(memory.address + 8)
     memory.write(memory.address + 8, "Q", layout + (1 << 48))
     nginx.reload()
