@@ -17,7 +17,7 @@
 /* Raise it with every change of the zone's layout. */
 #define NGX_HTTP_LLMGW_PREFIX_VERSION  1
 
-#define NGX_HTTP_LLMGW_PREFIX_MAGIC    0x787270776d6c6cULL      /* llmwprx */
+#define NGX_HTTP_LLMGW_PREFIX_MAGIC    0x78727077676d6c6cULL   /* llmgwprx */
 
 
 typedef struct {

@@ -11,6 +11,8 @@
 /* a request holds 8 bytes for each, and matches them one by one */
 #define NGX_HTTP_LLMGW_MAX_MATCH    4096
 
+#define NGX_HTTP_LLMGW_MATCH_DEFAULT  256
+
 
 static char *ngx_http_llmgw_index_param(ngx_conf_t *cf,
     ngx_http_llmgw_index_t *index, ngx_str_t *param);
@@ -23,7 +25,7 @@ ngx_http_llmgw_index_defaults(ngx_http_llmgw_srv_conf_t *lscf)
 {
     lscf->index.block = 64;
     lscf->index.blocks = 2000;
-    lscf->index.match = 256;
+    lscf->index.match = NGX_HTTP_LLMGW_MATCH_DEFAULT;
     lscf->index.size = 16 * 1024 * 1024;
 }
 
@@ -48,6 +50,7 @@ ngx_http_llmgw_index_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     lscf->index.set = 1;
     lscf->index.file = cf->conf_file->file.name.data;
     lscf->index.line = cf->conf_file->line;
+    lscf->index.match = 0;
 
     value = cf->args->elts;
 
@@ -56,6 +59,11 @@ ngx_http_llmgw_index_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         if (rv != NGX_CONF_OK) {
             return rv;
         }
+    }
+
+    if (lscf->index.match == 0) {
+        lscf->index.match = ngx_min(NGX_HTTP_LLMGW_MATCH_DEFAULT,
+                                    lscf->index.blocks);
     }
 
     if (lscf->index.match > lscf->index.blocks) {

@@ -7,6 +7,7 @@
  * the client's message (proto/token_message.h).
  */
 
+#include "choice/blocks.h"
 #include "core/ring/ring.h"
 #include "front/grpc.h"
 #include "front/memory.h"
@@ -345,6 +346,11 @@ ngx_http_llmgw_grpc_front_decode(ngx_http_llmgw_stream_t *stream,
 
     prefix = ngx_min(request->prompt.len, stream->pool->conf->prefix);
     stream->key = llmgw_ring_hash(request->prompt.data, prefix);
+
+    stream->claim.nblocks = ngx_http_llmgw_blocks_of_prompt(
+                                &stream->pool->conf->index,
+                                stream->request->pool, &stream->ask.prompt,
+                                &stream->claim.blocks);
 
     return NGX_OK;
 }

@@ -34,6 +34,7 @@ typedef struct {
     Llmgateway__Api                api;
     ngx_uint_t                     prefix;      /* of the key, bytes */
     llmgw_openai_by_t              by;
+    const ngx_http_llmgw_index_t  *index;       /* NULL: no blocks */
 
     /* Count memory of the worker for bodies; NGX_DECLINED: no more is left. */
     ngx_http_llmgw_pool_t         *pool;
@@ -51,6 +52,9 @@ struct ngx_http_llmgw_openai_body_s {
     llmgw_openai_body_t            body;        /* if there is no error */
     llmgw_openai_error_t           error;
     uint64_t                       key;         /* with read.prefix, read.by */
+    uint64_t                      *blocks;      /* with read.index; in the
+                                                   request's pool; or NULL */
+    uint32_t                       nblocks;
 
     u_char                        *block;       /* the body's bytes */
     size_t                         len;

@@ -5,6 +5,7 @@
  * its client has gone by then.
  */
 
+#include "core/openai/blocks.h"
 #include "http/openai_body.h"
 
 
@@ -54,6 +55,12 @@ ngx_http_llmgw_openai_walk_threads(ngx_conf_t *cf)
 void
 ngx_http_llmgw_openai_walk(ngx_http_llmgw_openai_body_t *body)
 {
+    if (body->read.index) {
+        /* here, since a thread must not touch the pool */
+        body->blocks = ngx_palloc(body->request->pool,
+                                  body->read.index->match * sizeof(uint64_t));
+    }
+
 #if (NGX_THREADS)
     if (body->len > NGX_HTTP_LLMGW_OPENAI_INLINE_BYTES
         && ngx_http_llmgw_openai_walk_post(body) == NGX_OK)
@@ -75,10 +82,19 @@ ngx_http_llmgw_openai_walk_now(ngx_http_llmgw_openai_body_t *body)
     if (llmgw_openai_body_read(&body->body, body->read.api, body->block,
                                body->len, &ngx_http_llmgw_openai_heap,
                                &body->error)
-        == 0)
+        != 0)
     {
-        body->key = llmgw_openai_key(&body->body, body->read.prefix,
-                                     body->read.by);
+        return;
+    }
+
+    body->key = llmgw_openai_key(&body->body, body->read.prefix,
+                                 body->read.by);
+
+    if (body->blocks) {
+        body->nblocks = llmgw_openai_blocks(&body->body,
+                                            body->read.index->block,
+                                            body->blocks,
+                                            body->read.index->match);
     }
 }
 

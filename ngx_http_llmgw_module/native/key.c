@@ -12,9 +12,14 @@
  *                 that member of an OpenAI body, if it has one; otherwise the
  *                 same as `prompt`
  *   no directive  the client's address
+ *
+ * A key that is found in the body brings the body's blocks with it, for
+ * policies that read prefixes: those of the prompt or of the messages, or of
+ * its first bytes.
  */
 
 #include "llmgateway.pb-c.h"
+#include "choice/blocks.h"
 #include "core/ring/ring.h"
 #include "http/body.h"
 #include "http/header.h"
@@ -25,9 +30,9 @@
 
 static ngx_uint_t ngx_http_llmgw_native_conf_key_word(
     ngx_http_llmgw_loc_conf_t *llcf, ngx_str_t *value);
-static ngx_int_t ngx_http_llmgw_native_hash_openai(ngx_http_request_t *r,
-    ngx_http_llmgw_srv_conf_t *conf, llmgw_openai_by_t by, uint64_t *hash);
-static void ngx_http_llmgw_native_body(ngx_http_request_t *r, size_t prefix,
+static ngx_int_t ngx_http_llmgw_native_hash_openai(
+    ngx_http_llmgw_native_t *pass, llmgw_openai_by_t by, uint64_t *hash);
+static void ngx_http_llmgw_native_body(ngx_http_llmgw_native_t *pass,
     ngx_str_t *key);
 static uint64_t ngx_http_llmgw_native_hash_client(ngx_http_request_t *r);
 static ngx_int_t ngx_http_llmgw_native_prompt(ngx_http_request_t *r,
@@ -119,25 +124,26 @@ ngx_http_llmgw_native_conf_key_word(ngx_http_llmgw_loc_conf_t *llcf,
 
 
 uint64_t
-ngx_http_llmgw_native_hash(ngx_http_request_t *r,
-    ngx_http_llmgw_srv_conf_t *conf)
+ngx_http_llmgw_native_hash(ngx_http_llmgw_native_t *pass)
 {
     uint64_t                    hash;
     ngx_str_t                   key;
+    ngx_http_request_t         *r;
     ngx_http_llmgw_loc_conf_t  *llcf;
 
+    r = pass->request;
     llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
     ngx_str_null(&key);
 
     if (llcf->key_from == NGX_HTTP_LLMGW_KEY_OPENAI
-        && ngx_http_llmgw_native_hash_openai(r, conf, llcf->key_by, &hash)
+        && ngx_http_llmgw_native_hash_openai(pass, llcf->key_by, &hash)
            == NGX_OK)
     {
         return hash;
     }
 
     if (llcf->key_from != NGX_HTTP_LLMGW_KEY_VALUE) {
-        ngx_http_llmgw_native_body(r, conf->prefix, &key);
+        ngx_http_llmgw_native_body(pass, &key);
 
     } else if (llcf->key) {
         if (ngx_http_complex_value(r, llcf->key, &key) != NGX_OK) {
@@ -153,14 +159,18 @@ ngx_http_llmgw_native_hash(ngx_http_request_t *r,
 /* NGX_DECLINED: it is no such body. */
 
 static ngx_int_t
-ngx_http_llmgw_native_hash_openai(ngx_http_request_t *r,
-    ngx_http_llmgw_srv_conf_t *conf, llmgw_openai_by_t by, uint64_t *hash)
+ngx_http_llmgw_native_hash_openai(ngx_http_llmgw_native_t *pass,
+    llmgw_openai_by_t by, uint64_t *hash)
 {
-    ngx_str_t              bytes;
-    llmgw_openai_body_t    body;
-    llmgw_openai_error_t   error;
+    ngx_str_t                   bytes;
+    llmgw_openai_body_t         body;
+    llmgw_openai_error_t        error;
+    ngx_http_llmgw_srv_conf_t  *conf;
 
-    if (ngx_http_llmgw_body_bytes(r, NGX_MAX_SIZE_T_VALUE, &bytes) != NGX_OK
+    conf = pass->pool->conf;
+
+    if (ngx_http_llmgw_body_bytes(pass->request, NGX_MAX_SIZE_T_VALUE, &bytes)
+        != NGX_OK
         || llmgw_openai_body_read(&body, LLMGW_OPENAI_ANY_API, bytes.data,
                                   bytes.len, &ngx_http_llmgw_openai_heap,
                                   &error)
@@ -171,25 +181,42 @@ ngx_http_llmgw_native_hash_openai(ngx_http_request_t *r,
 
     *hash = llmgw_openai_key(&body, ngx_http_llmgw_conf_openai_prefix(conf),
                              by);
+    pass->claim.nblocks = ngx_http_llmgw_blocks_of_body(&conf->index,
+                                                        pass->request->pool,
+                                                        &body,
+                                                        &pass->claim.blocks);
     llmgw_openai_body_done(&body);
 
     return NGX_OK;
 }
 
 
-/* Of a gRPC message the prompt, of any other body its first bytes. */
+/*
+ * Of a gRPC message the prompt, of any other body its first bytes: as many as
+ * the blocks need, of which the key takes its own.
+ */
 
 static void
-ngx_http_llmgw_native_body(ngx_http_request_t *r, size_t prefix,
-    ngx_str_t *key)
+ngx_http_llmgw_native_body(ngx_http_llmgw_native_t *pass, ngx_str_t *key)
 {
+    size_t                      most;
+    ngx_http_request_t         *r;
+    ngx_http_llmgw_srv_conf_t  *conf;
+
+    r = pass->request;
+    conf = pass->pool->conf;
+    most = conf->index.shm_zone ? conf->index.match * conf->index.block : 0;
+
     if (!ngx_http_llmgw_header_is_grpc(r->headers_in.content_type)
         || ngx_http_llmgw_native_prompt(r, key) != NGX_OK)
     {
-        (void) ngx_http_llmgw_body_bytes(r, prefix, key);
+        (void) ngx_http_llmgw_body_bytes(r, ngx_max(conf->prefix, most), key);
     }
 
-    key->len = ngx_min(key->len, prefix);
+    pass->claim.nblocks = ngx_http_llmgw_blocks_of_prompt(&conf->index,
+                                                          r->pool, key,
+                                                          &pass->claim.blocks);
+    key->len = ngx_min(key->len, conf->prefix);
 }
 
 

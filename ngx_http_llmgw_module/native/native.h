@@ -93,9 +93,11 @@ void ngx_http_llmgw_native_release(ngx_http_llmgw_native_t *pass);
 char *ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* The request's key, hashed; by the client's address where it has none. */
-uint64_t ngx_http_llmgw_native_hash(ngx_http_request_t *r,
-    ngx_http_llmgw_srv_conf_t *conf);
+/*
+ * The request's key, hashed; by the client's address where it has none.  Where
+ * it is of the body, the claim gets that body's blocks.
+ */
+uint64_t ngx_http_llmgw_native_hash(ngx_http_llmgw_native_t *pass);
 
 /* filter.c: adds the phase handler and the body filter */
 ngx_int_t ngx_http_llmgw_native_init(ngx_conf_t *cf);

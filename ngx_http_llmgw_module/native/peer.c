@@ -55,7 +55,7 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
         }
 
         ngx_http_llmgw_claim_init(&pass->claim, pass->pool,
-                                  ngx_http_llmgw_native_hash(r, conf));
+                                  ngx_http_llmgw_native_hash(pass));
     }
 
     /* a redirect may have cleared the context */

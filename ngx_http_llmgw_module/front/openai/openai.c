@@ -369,6 +369,7 @@ ngx_http_llmgw_openai_post(ngx_http_request_t *r, Llmgateway__Api api)
     options.api = api;
     options.prefix = ngx_http_llmgw_conf_openai_prefix(pool->conf);
     options.by = llcf->key_by;
+    options.index = pool->conf->index.shm_zone ? &pool->conf->index : NULL;
     options.pool = pool;
     options.take = ngx_http_llmgw_openai_take;
     options.give = ngx_http_llmgw_body_memory_give;

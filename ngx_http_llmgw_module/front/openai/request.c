@@ -4,6 +4,7 @@
  * it what the gateway found in it and decided of the answer.
  */
 
+#include "choice/blocks.h"
 #include "core/openai/text.h"
 #include "core/ring/ring.h"
 #include "front/memory.h"
@@ -24,6 +25,7 @@ static void ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream);
 static ngx_str_t ngx_http_llmgw_openai_text(const ngx_http_llmgw_ask_t *ask);
 static char *ngx_http_llmgw_openai_answer_id(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_openai_key(ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_openai_blocks(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_openai_deadline(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_openai_cleanup(void *data);
 
@@ -57,6 +59,7 @@ ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream)
     stream->record.request_id = ngx_http_llmgw_openai_id(r);
     stream->record.usage = &o->usage;
     ngx_http_llmgw_openai_key(stream);
+    ngx_http_llmgw_openai_blocks(stream);
     ngx_http_llmgw_openai_deadline(stream);
 
     return NGX_OK;
@@ -246,6 +249,31 @@ ngx_http_llmgw_openai_key(ngx_http_llmgw_stream_t *stream)
     {
         stream->key = llmgw_ring_hash(key.data, key.len);
     }
+}
+
+
+/* The same of its blocks. */
+
+static void
+ngx_http_llmgw_openai_blocks(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_claim_t        *claim;
+    ngx_http_llmgw_openai_t       *o = stream->data;
+    const ngx_http_llmgw_index_t  *index;
+
+    claim = &stream->claim;
+    index = &stream->pool->conf->index;
+
+    if (index == o->body->read.index) {
+        claim->blocks = o->body->blocks;
+        claim->nblocks = o->body->nblocks;
+        return;
+    }
+
+    claim->nblocks = ngx_http_llmgw_blocks_of_body(index,
+                                                   stream->request->pool,
+                                                   &o->body->body,
+                                                   &claim->blocks);
 }
 
 

@@ -39,6 +39,10 @@ def refused(check, word, *mentions, **options):
     "llmgw_hash load_factor=1.5 prefix=100000; server 127.0.0.1:1;",
     GOOD + " llmgw_queue; llmgw_breaker; llmgw_hedge;",
     GOOD + " llmgw_queue off;",
+    GOOD + " llmgw_policy weighted; llmgw_prefix_index;",
+    GOOD + " llmgw_policy weighted; llmgw_prefix_index blocks=1;",
+    "llmgw_prefix_index block=16 blocks=4096 match=4096 size=1m;"
+    " llmgw_policy weighted no-hit-lru:1; server 127.0.0.1:1;",
     GOOD + " llmgw_queue 5 order=fifo fairness=global saturation=capacity"
     " usage_limit=100% shedding=off;",
     GOOD + " llmgw_queue size=5 timeout=1s order=priority ttl=500ms"
@@ -59,6 +63,35 @@ def test_timeouts_in_every_context(check):
              " llmgw_resume text;")
     _, out = check(http=lines, server=lines, location=lines)
     assert out.returncode == 0, out.stderr
+
+
+@pytest.mark.parametrize("line, mention", [
+    ("llmgw_prefix_index block=15;", "block"),
+    ("llmgw_prefix_index block=4097;", "block"),
+    ("llmgw_prefix_index blocks=0;", "blocks"),
+    ("llmgw_prefix_index blocks=x;", "blocks"),
+    ("llmgw_prefix_index match=0;", "match"),
+    ("llmgw_prefix_index match=4097;", "match"),
+    ("llmgw_prefix_index blocks=100 match=101;", "match"),
+    ("llmgw_prefix_index size=63k;", "64k"),
+    ("llmgw_prefix_index size=x;", "size"),
+    ("llmgw_prefix_index size=1m blocks=100000;", "100000 blocks"),
+    ("llmgw_prefix_index colour=red;", "colour"),
+    ("llmgw_prefix_index; llmgw_prefix_index;", "duplicate"),
+])
+def test_bad_prefix_index(check, line, mention):
+    refused(check, "llmgw_prefix_index", mention,
+            upstream=f"llmgw_members @dir@/members;\n        {line}\n"
+                     "        llmgw_policy weighted;")
+
+
+def test_prefix_index_that_nobody_reads_is_warned_of(check):
+    nginx, out = check(upstream=GOOD + " llmgw_prefix_index;")
+    assert out.returncode == 0, out.stderr
+    at = [i + 1 for i, line in enumerate(nginx.conf.read_text().splitlines())
+          if "llmgw_prefix_index" in line]
+    assert (f'"llmgw_prefix_index" is ignored, the policy of upstream "llm"'
+            f' reads no prefixes, in {nginx.conf}:{at[0]}') in out.stderr
 
 
 @pytest.mark.parametrize("line, mention", [
