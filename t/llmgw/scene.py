@@ -40,7 +40,7 @@ def replica(id, **more):
         "service": "READY", "draining": False, "drain_owner": None,
         "routable": True, "model_version": "v1", "replica_start_ms": 0,
         "weight": 1, "resume_group": "", "models": [], "models_cut": 0,
-        "engine": None, "max_capacity": 8, "reported": 0,
+        "engine": None, "facts": None, "max_capacity": 8, "reported": 0,
         "share": 0.0, "in_flight": 0, "tokens": 0, "attempts": 0,
         "failures": 0,
         "rates": {"tokens": 0.0, "attempts": 0.0}, "first_token": None,
