@@ -56,18 +56,22 @@ static void
 facts_fill(const llmgw_facts_t *facts, unsigned known, uint32_t in_flight,
     llmgw_candidate_t *candidate, sums_t *sums)
 {
+    int64_t  waiting;
+
     *candidate = (llmgw_candidate_t) { .replica = facts->replica,
                                        .in_flight = clamp(in_flight) };
+    waiting = 0;
 
     if (known & LLMGW_FACT_WAITING) {
-        candidate->queue_depth = clamp((int64_t) facts->waiting + in_flight
-                                       - facts->in_flight);
+        waiting = (int64_t) facts->waiting + in_flight - facts->in_flight;
+        candidate->queue_depth = clamp(waiting);
         sums->nwaiting++;
         sums->waiting += candidate->queue_depth;
     }
 
     if (known & LLMGW_FACT_RUNNING) {
-        candidate->batch_size = clamp(facts->running);
+        candidate->batch_size = clamp(facts->running
+                                      + (waiting < 0 ? waiting : 0));
         sums->nrunning++;
         sums->running += candidate->batch_size;
     }

@@ -10,12 +10,13 @@
  *
  *   in_flight       own, exact
  *   queue_depth     waiting + (in flight now - in flight then), at least 0
- *   batch_size      running
+ *   batch_size      running, less what of that difference the queue lacks
  *   kv_utilization  of all KV blocks, 0 to 1
  *
- * The queue is carried on from the report by what the gateway itself has sent
- * and seen end since: otherwise all requests between two reports would go to
- * the replica that had the shortest queue in the last one.
+ * Queue and batch are carried on from the report by what the gateway itself has
+ * sent and seen end since: otherwise all requests between two reports would go
+ * to the replica that had the least in the last one.  What has come waits; what
+ * has ended makes the queue shorter, and the batch when there is none.
  *
  * A fact that was never heard, or is older than LLMGW_FACTS_MS, reads as the
  * mean of those that are known: as 0 it would send everything to the replica

@@ -85,7 +85,7 @@ known_facts_read_as_they_were_told(void **state)
 
 
 static void
-queue_is_carried_on_by_what_is_in_flight_since(void **state)
+queue_and_batch_are_carried_on_by_what_is_in_flight_since(void **state)
 {
     facts_scene_t  f;
 
@@ -101,9 +101,14 @@ queue_is_carried_on_by_what_is_in_flight_since(void **state)
 
     (void) candidates(&f);
     assert_int_equal(f.candidates[0].in_flight, 17);
-    assert_int_equal(f.candidates[0].queue_depth, 9);
-    assert_int_equal(f.candidates[1].queue_depth, 2);
-    assert_int_equal(f.candidates[2].queue_depth, 0);
+    assert_reads(&f, 0, 9, 8, 0);
+    assert_reads(&f, 1, 2, 8, 0);
+    assert_reads(&f, 2, 0, 1, 0);
+
+    /* others' requests were among those that ran */
+    f.facts[2].running = 3;
+    (void) candidates(&f);
+    assert_reads(&f, 2, 0, 0, 0);
 
     scene_done(&f.scene);
 }
@@ -230,7 +235,8 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(known_facts_read_as_they_were_told),
-        cmocka_unit_test(queue_is_carried_on_by_what_is_in_flight_since),
+        cmocka_unit_test(
+            queue_and_batch_are_carried_on_by_what_is_in_flight_since),
         cmocka_unit_test(what_was_in_flight_is_taken_when_a_report_is_new),
         cmocka_unit_test(unknown_facts_read_as_the_mean_of_the_known),
         cmocka_unit_test(load_stands_for_a_queue_that_nobody_tells),
