@@ -30,7 +30,7 @@ def run_one(source):
     with tempfile.TemporaryDirectory(prefix="llmgw-micro-") as directory:
         binary = pathlib.Path(directory, source.stem)
         made = subprocess.run(
-            [os.environ.get("CC", "gcc"), *FLAGS, "-o", str(binary),
+            [*os.environ.get("CC", "gcc").split(), *FLAGS, "-o", str(binary),
              str(source), *ARCHIVES, *LIBS], cwd=ROOT, capture_output=True,
             text=True, timeout=LIMIT_S)
         if made.returncode:

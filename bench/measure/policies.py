@@ -35,7 +35,7 @@ MODEL = {"engine": "model", "latency-model": "linear",
 
 # The index knows as much of a replica as its cache holds.
 INDEX = f"llmgw_prefix_index block={BLOCK_TOKENS * TOKEN_BYTES}" \
-        f" blocks={BLOCKS} match=512 size=32m;"
+        f" blocks={BLOCKS} match=512;"
 
 # name -> value of llmgw_policy, None: the default; "again" shows the noise
 POLICIES = {
@@ -44,6 +44,7 @@ POLICIES = {
     "least_loaded": "least_loaded",
     "weighted default": "weighted default",
     "weighted llm-d": "weighted llm-d",
+    "weighted by own load": "weighted prefix-affinity:1,active-requests:1",
     "round_robin again": "round_robin",
 }
 BASE, AGAIN = "round_robin", "round_robin again"
