@@ -102,6 +102,8 @@ ngx_http_llmgw_zone_compare(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone)
         return;
     }
 
+    old->noreuse = 0;       /* of a configuration that has failed */
+
     if (ngx_http_llmgw_zone_is_kept(cf, shm_zone)) {
         shpool = (ngx_slab_pool_t *) old->shm.addr;
         shared = shpool->data;

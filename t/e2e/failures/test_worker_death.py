@@ -157,6 +157,22 @@ def test_zone_of_another_layout_begins_at_zero(cluster, client, expect):
     assert sum(r["attempts"] for r in nginx.replicas().values()) == 1
 
 
+def test_reload_that_failed_gives_no_zone_back(cluster, client, expect):
+    """It would have made the zone anew; the one after it keeps the zone."""
+    nginx = fleet(cluster, 1)
+    cluster.allowed.append(r"\[emerg\].*/nowhere/")
+    memory = Memory(nginx, MAGIC)
+    layout = memory.word(memory.address + 8)
+    memory.write(memory.address + 8, "Q", layout + (1 << 48))
+    nginx.configure(server="access_log /nowhere/access.log;")
+    nginx.proc.send(signal.SIGHUP)
+    wait_for(lambda: "/nowhere/" in nginx.log(), 5, "the refusal")
+    memory.write(memory.address + 8, "Q", layout)
+    nginx.configure(server="")
+    nginx.reload()
+    client(nginx).stream("after", 3).check(expect("after", 3))
+
+
 def test_zone_of_another_size_begins_at_zero(cluster, client, expect):
     nginx = fleet(cluster, 1)
     client(nginx).stream("before", 3).check(expect("before", 3))
