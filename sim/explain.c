@@ -9,6 +9,9 @@
  * than the chosen one.  It is measured twice: by the policy's own ranks, where
  * it is 0 unless the winner could not be had, and by load, which tells what a
  * policy pays for looking at other things.
+ *
+ * A live log may have pieces that are no lines: a worker was killed while it
+ * wrote, or the disk was full.  Each is said, and the rest is explained.
  */
 
 #include <inttypes.h>
@@ -24,6 +27,7 @@
 #include "sim/report/figure/stat.h"
 #include "sim/report/log/replay.h"
 #include "sim/report/log/tally.h"
+#include "sim/report/log/values.h"
 
 
 #define EXPLAIN_REASON  48              /* bytes of a kind of refusal */
@@ -34,13 +38,6 @@ typedef struct {
     const char  *as;
     int64_t      show;
 } explain_options_t;
-
-/* Values as they come, for a distribution. */
-typedef struct {
-    double      *list;
-    size_t       n;
-    size_t       max;
-} explain_values_t;
 
 typedef struct {
     const explain_options_t  *options;
@@ -53,15 +50,18 @@ typedef struct {
     uint64_t                  replayed;
     uint64_t                  different;
     uint64_t                  lacking;      /* cannot be replayed */
+    uint64_t                  broken;       /* lines that are none */
+    uint64_t                  without;      /* claims that got no replica */
     uint64_t                  as_different;
     uint64_t                  as_replayed;
     int                       no_memory;
 
     report_tally_t            targets;
     report_tally_t            reasons;
-    explain_values_t          regret;       /* by the policy's ranks */
-    explain_values_t          load_regret;
-    explain_values_t          as_regret;
+    report_tally_t            outcomes;     /* of those without */
+    report_values_t           regret;       /* by the policy's ranks */
+    report_values_t           load_regret;
+    report_values_t           as_regret;
 } explain_t;
 
 #define FIELD(name)  .offset = offsetof(explain_options_t, name)
@@ -90,24 +90,9 @@ static const options_spec_t  explain_spec = {
 /* --- counting */
 
 static void
-explain_value(explain_t *x, explain_values_t *values, double value)
+explain_value(explain_t *x, report_values_t *values, double value)
 {
-    double  *grown;
-
-    if (values->n == values->max) {
-        values->max = values->max == 0 ? 1024 : 2 * values->max;
-        grown = realloc(values->list, values->max * sizeof(double));
-
-        if (grown == NULL) {
-            x->no_memory = 1;
-            values->max = values->n;
-            return;
-        }
-
-        values->list = grown;
-    }
-
-    values->list[values->n++] = value;
+    x->no_memory |= report_value(values, value) != 0;
 }
 
 
@@ -185,6 +170,13 @@ explain_show(explain_t *x, const report_log_entry_t *e, const char *path,
         return;
     }
 
+    if (best == LLMGW_RANK_NONE) {
+        fprintf(stderr, "%s:%zu: request %s: the log has %s, core's functions"
+                        " find none\n", path, e->line, e->request,
+                e->candidates[e->chosen].id);
+        return;
+    }
+
     fprintf(stderr, "%s:%zu: request %s: the log has %s with %.17g, core's"
                     " functions choose %s with %.17g\n", path, e->line,
             e->request, e->candidates[e->chosen].id,
@@ -199,9 +191,8 @@ explain_replay(explain_t *x, const report_log_entry_t *e, const char *path)
     int       differs;
     uint32_t  i, best;
 
-    switch (!e->pool->is_ranked ? REPORT_REPLAY_LACKS
-            : report_replay(&x->replay, e, &e->pool->ranker, &best))
-    {
+    switch (report_replay_own(&x->replay, e, &best)) {
+
     case REPORT_REPLAY_NO_MEMORY:
         x->no_memory = 1;
         return;
@@ -234,7 +225,7 @@ explain_as(explain_t *x, const report_log_entry_t *e)
 {
     uint32_t  best;
 
-    if (x->options->as == NULL
+    if (x->options->as == NULL || e->chosen == LLMGW_RANK_NONE
         || report_replay(&x->replay, e, &x->as, &best) != REPORT_REPLAYED)
     {
         return;
@@ -248,33 +239,71 @@ explain_as(explain_t *x, const report_log_entry_t *e)
 
 
 static void
-explain_entry(explain_t *x, const report_log_entry_t *e, const char *path)
+explain_admission(explain_t *x, const report_log_entry_t *e)
+{
+    x->admitted += (uint64_t) e->is_admitted;
+    x->rejected += !e->is_admitted;
+
+    if (!e->is_admitted) {
+        explain_reason(x, e->reason);
+    }
+}
+
+
+/* One of the candidates; a replica that was none of them; or the top lacks
+   it. */
+static const char *
+explain_target(const report_log_entry_t *e)
 {
     const report_log_candidate_t  *chosen;
 
+    chosen = explain_at(e, e->chosen);
+
+    if (chosen != NULL) {
+        return chosen->id;
+    }
+
+    return e->replica[0] != '\0' ? e->replica : "?";
+}
+
+
+static void
+explain_entry(explain_t *x, const report_log_entry_t *e, const char *path)
+{
     if (e->kind == REPORT_LOG_ADMISSION) {
-        x->admitted += (uint64_t) e->is_admitted;
-        x->rejected += !e->is_admitted;
+        explain_admission(x, e);
+        return;
+    }
 
-        if (!e->is_admitted) {
-            explain_reason(x, e->reason);
-        }
-
+    if (e->outcome[0] != '\0') {
+        x->without++;
+        x->no_memory |= report_tally(&x->outcomes, e->outcome) != 0;
         return;
     }
 
     x->routed++;
-    chosen = explain_at(e, e->chosen);
-    x->no_memory |= report_tally(&x->targets, chosen == NULL ? "?"
-                                                             : chosen->id)
-                    != 0;
+    x->no_memory |= report_tally(&x->targets, explain_target(e)) != 0;
 
-    if (chosen != NULL) {
+    if (explain_at(e, e->chosen) != NULL) {
         explain_regret(x, e);
     }
 
     explain_replay(x, e, path);
     explain_as(x, e);
+}
+
+
+static void
+explain_broken(void *data, const char *path, size_t line)
+{
+    explain_t  *x;
+
+    x = data;
+
+    if (++x->broken <= (uint64_t) x->options->show) {
+        fprintf(stderr, "%s:%zu: the line is cut off, or no JSON object: it is"
+                        " passed over\n", path, line);
+    }
 }
 
 
@@ -300,7 +329,7 @@ explain_jain(const explain_t *x)
 
 
 static void
-explain_text_regret(const char *name, explain_values_t *values)
+explain_text_regret(const char *name, report_values_t *values)
 {
     report_dist_t  d;
 
@@ -314,17 +343,39 @@ explain_text_regret(const char *name, explain_values_t *values)
 
 
 static void
-explain_text(explain_t *x)
+explain_text_counts(const report_tally_t *counts)
 {
     size_t  i;
 
+    for (i = 0; i < counts->n; i++) {
+        printf("  %-19s %" PRIu64 "\n", counts->rows[i].name,
+               counts->rows[i].n);
+    }
+}
+
+
+/* What only a log of a gateway that serves may have. */
+static void
+explain_text_live(const explain_t *x)
+{
+    if (x->without != 0) {
+        printf("without a replica     %" PRIu64 "\n", x->without);
+        explain_text_counts(&x->outcomes);
+    }
+
+    if (x->broken != 0) {
+        printf("unreadable lines      %" PRIu64 "\n", x->broken);
+    }
+}
+
+
+static void
+explain_text(explain_t *x)
+{
     printf("admitted              %" PRIu64 "\n"
            "rejected              %" PRIu64 "\n", x->admitted, x->rejected);
-
-    for (i = 0; i < x->reasons.n; i++) {
-        printf("  %-19s %" PRIu64 "\n", x->reasons.rows[i].name,
-               x->reasons.rows[i].n);
-    }
+    explain_text_counts(&x->reasons);
+    explain_text_live(x);
 
     printf("routed                %" PRIu64 "\n"
            "replayed              %" PRIu64 ", %" PRIu64 " differ\n"
@@ -332,11 +383,7 @@ explain_text(explain_t *x)
            x->different, x->lacking);
     printf("Jain's index          %.6f\n", explain_jain(x));
 
-    for (i = 0; i < x->targets.n; i++) {
-        printf("  %-19s %" PRIu64 "\n", x->targets.rows[i].name,
-               x->targets.rows[i].n);
-    }
-
+    explain_text_counts(&x->targets);
     explain_text_regret("regret", &x->regret);
     explain_text_regret("regret by load", &x->load_regret);
 
@@ -351,7 +398,7 @@ explain_text(explain_t *x)
 
 static void
 explain_json_regret(report_json_t *json, const char *key,
-    explain_values_t *values)
+    report_values_t *values)
 {
     report_dist_t  d;
 
@@ -393,6 +440,9 @@ explain_json(explain_t *x)
     report_json_uint(&json, "admitted", x->admitted);
     report_json_uint(&json, "rejected", x->rejected);
     explain_json_counts(&json, "rejections", &x->reasons);
+    report_json_uint(&json, "unreadable", x->broken);
+    report_json_uint(&json, "without_replica", x->without);
+    explain_json_counts(&json, "outcomes", &x->outcomes);
     report_json_uint(&json, "routed", x->routed);
     report_json_uint(&json, "replayed", x->replayed);
     report_json_uint(&json, "different", x->different);
@@ -433,6 +483,7 @@ explain_print(explain_t *x)
 
     report_tally_sort(&x->targets);
     report_tally_sort(&x->reasons);
+    report_tally_sort(&x->outcomes);
 
     if (x->options->json) {
         explain_json(x);
@@ -455,6 +506,8 @@ explain_file(explain_t *x, const char *path)
 
     memset(&entry, 0, sizeof(entry));
     rc = report_log_read_open(&reader, path, &error);
+    reader.broken = explain_broken;
+    reader.data = x;
 
     if (rc == 0) {
         while ((rc = report_log_read(&reader, &entry, &error)) > 0) {
@@ -496,6 +549,7 @@ explain_run(const explain_options_t *options, const char *path)
     report_replay_done(&x.replay);
     report_tally_done(&x.targets);
     report_tally_done(&x.reasons);
+    report_tally_done(&x.outcomes);
     free(x.regret.list);
     free(x.load_regret.list);
     free(x.as_regret.list);

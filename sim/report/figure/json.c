@@ -91,7 +91,6 @@ report_json_init(report_json_t *j, FILE *out, int indent)
 {
     j->out = out;
     j->indent = indent;
-    j->exact = 0;
     j->depth = 0;
 }
 
@@ -150,13 +149,7 @@ report_json_double(report_json_t *j, const char *key, double value)
         return;
     }
 
-    if (j->exact) {
-        report_number_exact(value, buf);
-
-    } else {
-        report_number(value, buf);
-    }
-
+    report_number(value, buf);
     json_member(j, key);
     fputs(buf, j->out);
 }

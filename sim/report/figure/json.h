@@ -22,7 +22,6 @@
 typedef struct {
     FILE    *out;
     int      indent;
-    int      exact;                     /* doubles as %.17g */
     int      depth;
     char     close[REPORT_JSON_DEPTH];
     char     any[REPORT_JSON_DEPTH];    /* the level has a member */

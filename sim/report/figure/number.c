@@ -145,10 +145,3 @@ report_number(double value, char buf[REPORT_NUMBER_BYTES])
 
     return (size_t) (p - buf);
 }
-
-
-size_t
-report_number_exact(double value, char buf[REPORT_NUMBER_BYTES])
-{
-    return (size_t) snprintf(buf, REPORT_NUMBER_BYTES, "%.17g", value);
-}

@@ -1,6 +1,6 @@
 
 /*
- * Doubles as text, two ways.
+ * Doubles as text.
  *
  * report_number() is the shortest decimal that reads back as the same double,
  * laid out as Go's encoding/json and JavaScript do: plain from 1e-6 up to 1e21,
@@ -19,8 +19,5 @@
 
 /* Writes a finite value into buf and returns its length. */
 size_t report_number(double value, char buf[REPORT_NUMBER_BYTES]);
-
-/* The same without a limit: %.17g, for logs that are read back. */
-size_t report_number_exact(double value, char buf[REPORT_NUMBER_BYTES]);
 
 #endif /* REPORT_NUMBER_H */

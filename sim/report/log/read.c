@@ -7,261 +7,15 @@
  */
 
 #include <errno.h>
-#include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/fleet/fleet.h"
-#include "sim/report/log/read.h"
-#include "sim/report/log/write.h"
+#include "sim/report/log/read_inner.h"
 
 
-/* A line, and where errors go. */
-typedef struct {
-    report_log_reader_t  *reader;
-    work_error_t         *error;
-    json_t               *root;
-} log_line_t;
+/* How each line begins, and nothing within one does. */
+#define LOG_BEGIN  "{\"kind\":\""
 
-
-static int
-log_fail(log_line_t *l, const char *what, const char *name)
-{
-    return work_fail(l->error, l->reader->path, l->reader->line, what, name);
-}
-
-
-/* --- members */
-
-static int
-log_text(log_line_t *l, const json_t *of, const char *name, char *text,
-    size_t size)
-{
-    json_t  *value;
-
-    value = json_object_get(of, name);
-
-    if (!json_is_string(value) || json_string_length(value) >= size) {
-        return log_fail(l, "\"%s\" is no string, or too long", name);
-    }
-
-    memcpy(text, json_string_value(value), json_string_length(value) + 1);
-
-    return 0;
-}
-
-
-/* has: NULL, it must be there; else it is told whether it is. */
-static int
-log_int(log_line_t *l, const json_t *of, const char *name, int64_t max,
-    int64_t *number, int *has)
-{
-    json_t  *value;
-
-    value = json_object_get(of, name);
-
-    if (has != NULL) {
-        *has = value != NULL && !json_is_null(value);
-
-        if (!*has) {
-            return 0;
-        }
-    }
-
-    if (!json_is_integer(value) || json_integer_value(value) < 0
-        || json_integer_value(value) > max)
-    {
-        return log_fail(l, "\"%s\" is no number from 0 on", name);
-    }
-
-    *number = json_integer_value(value);
-
-    return 0;
-}
-
-
-static int
-log_uint32(log_line_t *l, const json_t *of, const char *name,
-    uint32_t *number)
-{
-    int64_t  value;
-
-    if (log_int(l, of, name, INT32_MAX, &value, NULL) != 0) {
-        return -1;
-    }
-
-    *number = (uint32_t) value;
-
-    return 0;
-}
-
-
-static int
-log_double(log_line_t *l, const json_t *of, const char *name, double *number)
-{
-    json_t  *value;
-
-    value = json_object_get(of, name);
-
-    if (!json_is_number(value)) {
-        return log_fail(l, "\"%s\" is no number", name);
-    }
-
-    *number = json_number_value(value);
-
-    return 0;
-}
-
-
-/* --- policies */
-
-int
-report_log_policy(llmgw_ranker_t *ranker, const char *text, char *error,
-    size_t size)
-{
-    size_t  len;
-
-    memset(ranker, 0, sizeof(*ranker));
-    len = strcspn(text, ":");
-
-    if (llmgw_rank_policy(text, len, &ranker->policy) != 0
-        || ranker->policy == LLMGW_RANK_AFFINITY)       /* no ring is here */
-    {
-        snprintf(error, size, "there is no policy \"%.64s\"", text);
-        return -1;
-    }
-
-    if (ranker->policy != LLMGW_RANK_WEIGHTED) {
-        if (text[len] != '\0') {
-            snprintf(error, size, "only weighted has scorers");
-            return -1;
-        }
-
-        return 0;
-    }
-
-    if (text[len] == '\0') {
-        snprintf(error, size, "weighted needs scorers: weighted:NAME:WEIGHT");
-        return -1;
-    }
-
-    return llmgw_weighted_parse(&ranker->weighted, text + len + 1,
-                                strlen(text + len + 1), error, size);
-}
-
-
-/* "weighted:NAME:WEIGHT,..." of the line's scorers. */
-static int
-log_scorers(log_line_t *l, char *text, size_t size)
-{
-    char    *p;
-    size_t   i, left;
-    double   weight;
-    json_t  *list, *item;
-
-    weight = 0;
-    list = json_object_get(l->root, "scorers");
-    p = text + strlen(text);
-
-    json_array_foreach(list, i, item) {
-        left = size - (size_t) (p - text);
-
-        if (left < REPORT_LOG_ID_BYTES + 32) {
-            return log_fail(l, "\"%s\" are too many", "scorers");
-        }
-
-        *p++ = i == 0 ? ':' : ',';
-
-        if (log_text(l, item, "name", p, REPORT_LOG_ID_BYTES) != 0
-            || log_double(l, item, "weight", &weight) != 0)
-        {
-            return -1;
-        }
-
-        p += strlen(p);
-        p += sprintf(p, ":%.17g", weight);
-    }
-
-    return 0;
-}
-
-
-/* One queue-depth reads the whole load, if the line says so. */
-static void
-log_effective(const log_line_t *l, llmgw_weighted_t *weighted)
-{
-    uint32_t     i;
-    const char  *signal;
-
-    signal = json_string_value(json_object_get(l->root, "queue_depth"));
-
-    for (i = 0; signal != NULL && i < weighted->n; i++) {
-        if (strcmp(signal, "effective") == 0
-            && weighted->weights[i].scorer == &llmgw_scorer_queue_depth)
-        {
-            weighted->weights[i].scorer = &fleet_effective_depth;
-        }
-    }
-}
-
-
-static report_log_pool_t *
-log_pool(report_log_reader_t *reader, const char *name)
-{
-    size_t  i;
-
-    for (i = 0; i < reader->npools; i++) {
-        if (strcmp(reader->pools[i].name, name) == 0) {
-            return &reader->pools[i];
-        }
-    }
-
-    return NULL;
-}
-
-
-static int
-log_policy_line(log_line_t *l)
-{
-    char                text[2048], name[REPORT_LOG_ID_BYTES], what[160];
-    report_log_pool_t  *pool;
-
-    if (log_text(l, l->root, "pool", name, sizeof(name)) != 0
-        || log_text(l, l->root, "policy", text, REPORT_LOG_ID_BYTES) != 0
-        || log_scorers(l, text, sizeof(text)) != 0)
-    {
-        return -1;
-    }
-
-    pool = log_pool(l->reader, name);
-
-    if (pool == NULL) {
-        if (l->reader->npools == REPORT_LOG_POOLS) {
-            return log_fail(l, "%s are too many", "pools");
-        }
-
-        pool = &l->reader->pools[l->reader->npools++];
-        strcpy(pool->name, name);
-    }
-
-    pool->is_ranked = strcmp(text, "affinity") != 0;
-
-    if (!pool->is_ranked) {
-        return 0;
-    }
-
-    if (report_log_policy(&pool->ranker, text, what, sizeof(what)) != 0) {
-        return log_fail(l, "%s", what);
-    }
-
-    log_effective(l, &pool->ranker.weighted);
-
-    return 0;
-}
-
-
-/* --- decisions */
 
 static int
 log_grow(report_log_entry_t *e, uint32_t n)
@@ -290,7 +44,7 @@ log_grow(report_log_entry_t *e, uint32_t n)
 
 /* What a policy may not have needed: its bit in c->has, if it is there. */
 static int
-log_optional(log_line_t *l, const json_t *of, llmgw_candidate_t *facts,
+log_optional(const log_line_t *l, const json_t *of, llmgw_candidate_t *facts,
     report_log_candidate_t *c)
 {
     int      has;
@@ -334,8 +88,65 @@ log_optional(log_line_t *l, const json_t *of, llmgw_candidate_t *facts,
 }
 
 
+/* -1: the word is none of them, which a later version may have. */
 static int
-log_candidate(log_line_t *l, const json_t *of, report_log_entry_t *e,
+log_one_of(const char *word, const char *const *words, size_t n)
+{
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            return (int) i;
+        }
+    }
+
+    return -1;
+}
+
+
+/* What the ring reads of a candidate, and why it could not be had. */
+static int
+log_eligible(const log_line_t *l, const json_t *of,
+    report_log_candidate_t *c)
+{
+    int   state, lacks;
+    char  word[REPORT_LOG_NAME_BYTES];
+
+    static const char *const  states[] = { "unusable", "suspect", "alive" };
+    static const char *const  all[] = { "", "state", "excluded", "full",
+                                        "circuit" };
+
+    c->has_failed = json_object_get(of, "failed") != NULL;
+
+    if (log_word(l, of, "failed", word, sizeof(word)) != 0) {
+        return -1;
+    }
+
+    lacks = log_one_of(word, all, sizeof(all) / sizeof(all[0]));
+    c->lacks = lacks < 0 ? LLMGW_LACKS_TRUST : (llmgw_lacks_t) lacks;
+    c->is_open = json_object_get(of, "circuit") != NULL;
+
+    if (json_object_get(of, "state") == NULL) {
+        return 0;
+    }
+
+    if (log_word(l, of, "state", word, sizeof(word)) != 0
+        || log_uint32(l, of, "weight", &c->weight) != 0
+        || log_uint32(l, of, "foreign", &c->foreign) != 0)
+    {
+        return -1;
+    }
+
+    state = log_one_of(word, states, sizeof(states) / sizeof(states[0]));
+    c->state = state < 0 ? LLMGW_PEER_UNUSABLE : (llmgw_peer_state_t) state;
+    c->has_ring = 1;
+
+    return 0;
+}
+
+
+static int
+log_candidate(const log_line_t *l, const json_t *of, report_log_entry_t *e,
     uint32_t i)
 {
     uint32_t                 in_flight, queue, batch;
@@ -354,7 +165,8 @@ log_candidate(log_line_t *l, const json_t *of, report_log_entry_t *e,
         || log_uint32(l, of, "batch", &batch) != 0
         || log_double(l, of, "kv", &facts->kv_utilization) != 0
         || log_double(l, of, "rank", &c->rank) != 0
-        || log_optional(l, of, facts, c) != 0)
+        || log_optional(l, of, facts, c) != 0
+        || log_eligible(l, of, c) != 0)
     {
         return -1;
     }
@@ -363,14 +175,13 @@ log_candidate(log_line_t *l, const json_t *of, report_log_entry_t *e,
     facts->in_flight = (int32_t) in_flight;
     facts->queue_depth = (int32_t) queue;
     facts->batch_size = (int32_t) batch;
-    c->has_failed = json_object_get(of, "failed") != NULL;
 
     return 0;
 }
 
 
 static int
-log_candidates(log_line_t *l, report_log_entry_t *e)
+log_candidates(const log_line_t *l, report_log_entry_t *e)
 {
     size_t   i;
     json_t  *list, *item;
@@ -401,30 +212,71 @@ log_candidates(log_line_t *l, report_log_entry_t *e)
 }
 
 
-/* 64 bits do not fit into a number of JSON, so it is a text of 16 digits. */
+/* The sums that the ring had before it counted this request. */
 static int
-log_random(log_line_t *l, report_log_entry_t *e)
+log_sums(const log_line_t *l, report_log_entry_t *e)
 {
-    char    *end;
-    json_t  *value;
+    int64_t  load, weight;
+    json_t  *sums;
 
-    value = json_object_get(l->root, "random");
-    e->has_random = json_is_string(value);
+    sums = json_object_get(l->root, "sums");
+    e->has_sums = sums != NULL;
 
-    if (!e->has_random) {
-        return value == NULL || json_is_null(value) ? 0
-               : log_fail(l, "\"%s\" is no hexadecimal text", "random");
+    if (!e->has_sums) {
+        return 0;
     }
 
-    e->random = strtoull(json_string_value(value), &end, 16);
+    if (log_int(l, sums, "load", INT64_MAX, &load, NULL) != 0
+        || log_int(l, sums, "weight", INT64_MAX, &weight, NULL) != 0)
+    {
+        return -1;
+    }
 
-    return json_string_length(value) == 16 && *end == '\0' ? 0
-           : log_fail(l, "\"%s\" has not 16 hexadecimal digits", "random");
+    e->sums.load = (uint64_t) load;
+    e->sums.weight = (uint64_t) weight;
+
+    return 0;
+}
+
+
+/* What became of it: a candidate, another replica, or none. */
+static int
+log_chosen(const log_line_t *l, report_log_entry_t *e)
+{
+    int      has;
+    int64_t  chosen;
+
+    chosen = 0;
+
+    if (log_word(l, l->root, "outcome", e->outcome, sizeof(e->outcome)) != 0
+        || log_word(l, l->root, "replica", e->replica, sizeof(e->replica))
+           != 0)
+    {
+        return -1;
+    }
+
+    has = e->outcome[0] != '\0' || e->replica[0] != '\0';
+
+    if (log_int(l, l->root, "chosen", INT32_MAX, &chosen, has ? &has : NULL)
+        != 0)
+    {
+        return -1;
+    }
+
+    e->chosen = (uint32_t) chosen;
+
+    if (json_object_get(l->root, "chosen") == NULL) {
+        e->chosen = LLMGW_RANK_NONE;
+        return 0;
+    }
+
+    return e->chosen < e->of ? 0
+           : log_fail(l, "\"%s\" is beyond the candidates", "chosen");
 }
 
 
 static int
-log_route(log_line_t *l, report_log_entry_t *e)
+log_route(const log_line_t *l, report_log_entry_t *e)
 {
     char     pool[REPORT_LOG_ID_BYTES];
     int64_t  turn;
@@ -434,9 +286,11 @@ log_route(log_line_t *l, report_log_entry_t *e)
     if (log_text(l, l->root, "pool", pool, sizeof(pool)) != 0
         || log_uint32(l, l->root, "blocks", &e->nblocks) != 0
         || log_uint32(l, l->root, "of", &e->of) != 0
-        || log_uint32(l, l->root, "chosen", &e->chosen) != 0
+        || log_chosen(l, e) != 0
         || log_int(l, l->root, "turn", INT64_MAX, &turn, &e->has_turn) != 0
-        || log_random(l, e) != 0
+        || log_hex(l, "random", &e->random, &e->has_random) != 0
+        || log_hex(l, "key", &e->key, &e->has_key) != 0
+        || log_sums(l, e) != 0
         || log_candidates(l, e) != 0)
     {
         return -1;
@@ -444,20 +298,17 @@ log_route(log_line_t *l, report_log_entry_t *e)
 
     e->kind = REPORT_LOG_ROUTE;
     e->turn = (uint64_t) turn;
-    e->pool = log_pool(l->reader, pool);
+    e->pool = report_log_pool(l->reader, e->worker, pool);
 
-    if (e->pool == NULL) {
-        return log_fail(l, "no line before said the policy of pool \"%s\"",
-                        pool);
-    }
-
-    return e->chosen < e->of ? 0
-           : log_fail(l, "\"%s\" is beyond the candidates", "chosen");
+    /* of several workers one may have lost it */
+    return e->pool != NULL || e->worker != 0 ? 0
+           : log_fail(l, "no line before said the policy of pool \"%s\"",
+                      pool);
 }
 
 
 static int
-log_admission(log_line_t *l, report_log_entry_t *e)
+log_admission(const log_line_t *l, report_log_entry_t *e)
 {
     json_t  *admitted;
 
@@ -478,7 +329,7 @@ log_admission(log_line_t *l, report_log_entry_t *e)
 
 /* 1: a decision is in *e; 0: another line; -1. */
 static int
-log_entry(log_line_t *l, report_log_entry_t *e)
+log_entry(const log_line_t *l, report_log_entry_t *e)
 {
     int64_t      version;
     const char  *kind;
@@ -497,7 +348,11 @@ log_entry(log_line_t *l, report_log_entry_t *e)
                : log_fail(l, "the %s's version is not 1", "log");
     }
 
-    if (!l->reader->has_head) {
+    if (log_worker(l, &e->worker) != 0) {
+        return -1;
+    }
+
+    if (!l->reader->has_head && e->worker == 0) {
         return log_fail(l, "this is no decision log: \"%s\" comes first",
                         kind);
     }
@@ -527,17 +382,83 @@ log_entry(log_line_t *l, report_log_entry_t *e)
 }
 
 
+static json_t *
+log_parse(const char *text, size_t len)
+{
+    json_t        *root;
+    json_error_t   wrong;
+
+    root = len > REPORT_LOG_LINE_BYTES ? NULL
+           : json_loadb(text, len, 0, &wrong);
+
+    if (root != NULL && !json_is_object(root)) {
+        json_decref(root);
+        return NULL;
+    }
+
+    return root;
+}
+
+
+/* What another process wrote behind half a line; NULL: nothing. */
+static json_t *
+log_parse_rest(const char *text, size_t len)
+{
+    json_t      *root;
+    const char  *at, *end;
+
+    root = NULL;
+    end = text + len;
+    at = text;
+
+    while (root == NULL && at < end
+           && (at = memmem(at + 1, (size_t) (end - at - 1), LOG_BEGIN,
+                           sizeof(LOG_BEGIN) - 1)) != NULL)
+    {
+        root = log_parse(at, (size_t) (end - at));
+    }
+
+    return root;
+}
+
+
+/* 1: a decision; 0: none; -1 and *error. */
+static int
+log_line(report_log_reader_t *reader, size_t len, report_log_entry_t *entry,
+    work_error_t *error)
+{
+    int         rc;
+    log_line_t  l = { reader, error, NULL };
+
+    l.root = log_parse(reader->text, len);
+
+    if (l.root == NULL) {
+        l.root = log_parse_rest(reader->text, len);
+
+        if (l.root == NULL && !reader->has_head
+            && strncmp(reader->text, LOG_BEGIN, sizeof(LOG_BEGIN) - 1) != 0)
+        {
+            return log_fail(&l, "the line is no %s", "JSON object");
+        }
+
+        if (reader->broken != NULL) {
+            reader->broken(reader->data, reader->path, reader->line);
+        }
+    }
+
+    rc = l.root == NULL ? 0 : log_entry(&l, entry);
+    json_decref(l.root);
+
+    return rc;
+}
+
+
 int
 report_log_read(report_log_reader_t *reader, report_log_entry_t *entry,
     work_error_t *error)
 {
-    int           rc;
-    ssize_t       len;
-    log_line_t    l;
-    json_error_t  wrong;
-
-    l.reader = reader;
-    l.error = error;
+    int      rc;
+    ssize_t  len;
 
     do {
         len = getline(&reader->text, &reader->size, reader->in);
@@ -549,16 +470,8 @@ report_log_read(report_log_reader_t *reader, report_log_entry_t *entry,
         }
 
         reader->line++;
-        l.root = len > REPORT_LOG_LINE_BYTES ? NULL
-                 : json_loadb(reader->text, (size_t) len, 0, &wrong);
-
-        if (!json_is_object(l.root)) {
-            json_decref(l.root);
-            return log_fail(&l, "the line is no %s", "JSON object");
-        }
-
-        rc = log_entry(&l, entry);
-        json_decref(l.root);
+        rc = len == 1 && reader->text[0] == '\n'
+             ? 0 : log_line(reader, (size_t) len, entry, error);
 
     } while (rc == 0);
 
@@ -587,6 +500,7 @@ report_log_read_close(report_log_reader_t *reader)
     }
 
     free(reader->text);
+    free(reader->pools);
     memset(reader, 0, sizeof(*reader));
 }
 

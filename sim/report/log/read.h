@@ -9,30 +9,47 @@
 
 #include <stdio.h>
 
-#include "core/policy/rank.h"
+#include "core/decision/write.h"
 #include "sim/work/error.h"
 
 
-#define REPORT_LOG_ID_BYTES    64
+#define REPORT_LOG_ID_BYTES    256          /* of requests and pools */
+#define REPORT_LOG_NAME_BYTES  64           /* of replicas, policies */
 #define REPORT_LOG_TEXT_BYTES  192
-#define REPORT_LOG_POOLS       64           /* of one file */
+#define REPORT_LOG_POOLS       4096         /* of one file, each for each of
+                                               its workers */
 #define REPORT_LOG_LINE_BYTES  (64 << 20)   /* 65,535 candidates and more */
 
+typedef enum {
+    REPORT_LOG_UNKNOWN = 0,             /* nothing that can be repeated */
+    REPORT_LOG_RANKED,                  /* by one of core's rankers */
+    REPORT_LOG_BY_RING
+} report_log_how_t;
+
 typedef struct {
-    char              name[REPORT_LOG_ID_BYTES];
-    int               is_ranked;        /* by one of core's rankers; 0: by the
-                                           ring */
-    llmgw_ranker_t    ranker;
+    char                   name[REPORT_LOG_ID_BYTES];
+    int64_t                worker;      /* that chooses so; 0: the only one */
+    report_log_how_t       how;
+    llmgw_ranker_t         ranker;      /* of RANKED */
+    llmgw_decision_ring_t  ring;        /* of BY_RING */
 } report_log_pool_t;
 
 typedef struct {
-    char              id[REPORT_LOG_ID_BYTES];
-    uint32_t          position;
-    uint32_t          matched;
-    unsigned          has;              /* LLMGW_NEEDS_... that it has */
-    int               has_failed;       /* was chosen first, and could not */
-    double            cold;
-    double            rank;
+    char                  id[REPORT_LOG_NAME_BYTES];
+    uint32_t              position;
+    uint32_t              matched;
+    unsigned              has;          /* LLMGW_NEEDS_... that it has */
+    int                   has_failed;   /* it could not be had */
+    double                cold;
+    double                rank;
+
+    /* what the ring reads; has_ring: it is there */
+    int                   has_ring;
+    int                   is_open;      /* its circuit */
+    llmgw_lacks_t         lacks;        /* of has_failed */
+    llmgw_peer_state_t    state;
+    uint32_t              weight;
+    uint32_t              foreign;
 } report_log_candidate_t;
 
 typedef enum {
@@ -45,19 +62,30 @@ typedef struct {
     report_log_kind_t         kind;
     size_t                    line;
     int64_t                   t_us;
+    int64_t                   worker;
     char                      request[REPORT_LOG_ID_BYTES];
 
     int                       is_admitted;
     char                      reason[REPORT_LOG_TEXT_BYTES];
 
-    const report_log_pool_t  *pool;
+    const report_log_pool_t  *pool;     /* until the next line; NULL: the line
+                                           that says it is lost */
+    char                      outcome[REPORT_LOG_NAME_BYTES];   /* "": a
+                                           replica was chosen */
+    char                      replica[REPORT_LOG_NAME_BYTES];   /* which, if
+                                           it was no candidate */
     uint32_t                  nblocks;
     uint32_t                  of;       /* candidates that there were */
-    uint32_t                  chosen;   /* position */
+    uint32_t                  chosen;   /* position; LLMGW_RANK_NONE: none of
+                                           them was */
     uint64_t                  turn;
     uint64_t                  random;
+    uint64_t                  key;
+    llmgw_pick_sums_t         sums;
     int                       has_turn;
     int                       has_random;
+    int                       has_key;
+    int                       has_sums;
 
     uint32_t                  n;        /* that are in the log */
     uint32_t                  max;
@@ -72,8 +100,13 @@ typedef struct {
     size_t                    size;
     size_t                    line;
     int                       has_head;
-    report_log_pool_t         pools[REPORT_LOG_POOLS];
+    report_log_pool_t        *pools;
     size_t                    npools;
+
+    /* pieces of lines that are no JSON are passed over, and said here */
+    void                    (*broken)(void *data, const char *path,
+                                      size_t line);
+    void                     *data;
 } report_log_reader_t;
 
 
@@ -82,10 +115,20 @@ int report_log_read_open(report_log_reader_t *reader, const char *path,
     work_error_t *error);
 void report_log_read_close(report_log_reader_t *reader);
 
-/* The next decision: 1; the end: 0; -1 and *error.  entry: zeroed once. */
+/*
+ * The next decision: 1; the end: 0; -1 and *error.  entry: zeroed once.
+ *
+ * A process that is killed, and a disk that is full, leave half a line; what
+ * another process writes next then stands in the same line.  So a line that is
+ * no JSON is searched for another beginning, and the rest is passed over.
+ */
 int report_log_read(report_log_reader_t *reader, report_log_entry_t *entry,
     work_error_t *error);
 void report_log_entry_done(report_log_entry_t *entry);
+
+/* How the worker chooses from that pool; NULL: no line said it. */
+report_log_pool_t *report_log_pool(const report_log_reader_t *reader,
+    int64_t worker, const char *name);
 
 /*
  * A policy as "weighted:NAME:WEIGHT,..." or "least-loaded".  0, or -1 with

@@ -10,14 +10,26 @@
 #include "sim/report/log/replay.h"
 
 
-static int
-replay_grow(report_replay_t *r, uint32_t n)
+static void
+replay_free(report_replay_t *r)
+{
+    free(r->ranks);
+    free(r->scores);
+    free(r->matched);
+    free(r->cold);
+    r->max = 0;
+}
+
+
+/* Memory for n candidates; 0, or -1. */
+int
+report_replay_grow(report_replay_t *r, uint32_t n)
 {
     if (n <= r->max) {
         return 0;
     }
 
-    report_replay_done(r);
+    replay_free(r);
 
     r->ranks = calloc(n, sizeof(double));
     r->scores = calloc(n, sizeof(double));
@@ -111,7 +123,7 @@ report_replay(report_replay_t *replay, const report_log_entry_t *entry,
         return REPORT_REPLAY_LACKS;
     }
 
-    if (replay_grow(replay, entry->n) != 0) {
+    if (report_replay_grow(replay, entry->n) != 0) {
         return REPORT_REPLAY_NO_MEMORY;
     }
 
@@ -149,12 +161,45 @@ report_replay(report_replay_t *replay, const report_log_entry_t *entry,
 }
 
 
+/*
+ * One that was chosen though it could not be had was forced: when all circuits
+ * are open, one is tried, and which one no policy says.
+ */
+static int
+replay_is_forced(const report_log_entry_t *e)
+{
+    return e->n == e->of && e->candidates[e->chosen].has_failed;
+}
+
+
+report_replay_rc_t
+report_replay_own(report_replay_t *replay, const report_log_entry_t *entry,
+    uint32_t *best)
+{
+    if (entry->pool == NULL || entry->chosen == LLMGW_RANK_NONE
+        || replay_is_forced(entry))
+    {
+        return REPORT_REPLAY_LACKS;
+    }
+
+    switch (entry->pool->how) {
+
+    case REPORT_LOG_RANKED:
+        return report_replay(replay, entry, &entry->pool->ranker, best);
+
+    case REPORT_LOG_BY_RING:
+        return report_replay_ring(replay, entry, best);
+
+    default:
+        return REPORT_REPLAY_LACKS;
+    }
+}
+
+
 void
 report_replay_done(report_replay_t *replay)
 {
-    free(replay->ranks);
-    free(replay->scores);
-    free(replay->matched);
-    free(replay->cold);
+    replay_free(replay);
+    report_ring_done(replay);
     memset(replay, 0, sizeof(*replay));
 }

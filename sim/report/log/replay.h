@@ -10,6 +10,15 @@
 #include "sim/report/log/read.h"
 
 
+/* A ring, for as long as the replicas stay the same. */
+typedef struct {
+    llmgw_ring_t        *whole;     /* NULL: none */
+    llmgw_ring_node_t   *nodes;     /* ids: copies */
+    char                *ids;
+    uint32_t             n;
+    uint32_t             vnodes;
+} report_ring_t;
+
 /* Zeroed: empty.  Memory for one decision. */
 typedef struct {
     uint32_t         max;
@@ -17,6 +26,12 @@ typedef struct {
     double          *scores;
     uint32_t        *matched;
     llmgw_cold_t    *cold;
+
+    /* for choices by a ring */
+    uint32_t              max_peers;
+    llmgw_pick_peer_t    *peers;
+    llmgw_peer_counts_t  *counts;
+    report_ring_t         ring;
 } report_replay_t;
 
 typedef enum {
@@ -28,12 +43,28 @@ typedef enum {
 
 
 /*
+ * As the pool's own policy chooses; *best is a position, or LLMGW_RANK_NONE:
+ * it would have found none.
+ */
+report_replay_rc_t report_replay_own(report_replay_t *replay,
+    const report_log_entry_t *entry, uint32_t *best);
+
+/*
  * Ranks the candidates by `ranker`, the pool's own or another one; *best is
  * the position that it chooses among those that could be chosen.
  */
 report_replay_rc_t report_replay(report_replay_t *replay,
     const report_log_entry_t *entry, const llmgw_ranker_t *ranker,
     uint32_t *best);
+
+/* Memory for n candidates: 0, or -1. */
+int report_replay_grow(report_replay_t *replay, uint32_t n);
+
+/* ring.c: the same by the ring of pool->ring; it is built anew when the
+   candidates are others than at the last call. */
+report_replay_rc_t report_replay_ring(report_replay_t *replay,
+    const report_log_entry_t *entry, uint32_t *best);
+void report_ring_done(report_replay_t *replay);
 
 void report_replay_done(report_replay_t *replay);
 

@@ -149,6 +149,76 @@ def test_bad_lines_have_their_number(tmp_path, text, said):
         assert run.stderr.startswith(f"llmgw-sim: {path}:{said}")
 
 
+HEAD = '{"kind":"log","version":1,"writer":"nginx","worker":%d}\n'
+POLICY = '{"kind":"policy","pool":"llm","policy":"%s","worker":%d}\n'
+
+
+def route(worker, request, chosen, loads=(2, 1), **more):
+    """A line as nginx writes it: replicas that have so much in flight."""
+    return json.dumps({
+        "kind": "route", "t_us": 1, "request": request, "pool": "llm",
+        "worker": worker, "blocks": 0, "of": len(loads), "turn": 0,
+        "chosen": chosen, "candidates": [
+            {"id": f"r{i}", "position": i, "in_flight": load, "queue": 0,
+             "batch": 0, "kv": 0, "rank": (
+                 -load if worker == 1 else -i), "age_ms": 3, "later": [i]}
+            for i, load in enumerate(loads)], "new": {"in": "version 1"},
+        **more}, separators=(",", ":")) + "\n"
+
+
+def test_workers_write_into_one_file_each_by_its_policy(tmp_path):
+    path = tmp_path / "log"
+    path.write_text(
+        HEAD % 1 + HEAD % 2 + POLICY % ("round-robin", 2)
+        + POLICY % ("least-loaded", 1) + route(1, "a", 1) + route(2, "b", 0)
+        + HEAD % 2 + POLICY % ("round-robin", 2) + route(2, "c", 0)
+        + route(3, "lost its policy", 0)
+        + route(1, "waits", 0).replace('"chosen":0', '"outcome":"waits"')
+        + route(1, "a suspect", 0).replace('"chosen":0', '"replica":"r9"'))
+    run = explain(path, "--json")
+    assert run.returncode == 0, run.stderr
+    said = json.loads(run.stdout)
+    assert (said["replayed"], said["not_replayed"]) == (3, 2)
+    assert said["targets"] == {"r0": 3, "r1": 1, "r9": 1}
+    assert (said["without_replica"], said["outcomes"]) == (1, {"waits": 1})
+
+
+def test_pieces_of_lines_are_said_and_the_rest_is_explained(tmp_path):
+    path = tmp_path / "log"
+    whole = route(1, "x", 1)
+    lines = [
+        '{"kind":"log","ver' + HEAD % 1,        # another one's beginning
+        POLICY % ("least-loaded", 1),
+        whole[:-9] + "\n", "\n", whole[:70] + whole, "\0\0\0" + whole,
+        whole[:30] + whole[:40] + whole, whole, "}\n", whole[:-9]]
+    path.write_text("".join(lines))
+    run = explain(path, "--json")
+    assert run.returncode == 0, run.stderr
+    said = json.loads(run.stdout)
+    assert (said["replayed"], said["different"]) == (4, 0)
+    broken = [int(line.split(":")[1]) for line in run.stderr.splitlines()]
+    assert broken == [1, 3, 5, 6, 7, 9, 10]
+    assert said["unreadable"] == len(broken)
+    assert f"{path}:3: the line is cut off" in run.stderr
+    assert "unreadable lines      7" in explain(path).stdout
+
+
+@pytest.mark.parametrize("more, said", [
+    ({"sums": 3}, '"load" is no number'),
+    ({"key": "12"}, '"key" has not 16 hexadecimal digits'),
+    ({"chosen": 2}, '"chosen" is beyond the candidates'),
+    ({"worker": -1}, '"worker" is no number from 0 on'),
+    ({"outcome": 5}, '"outcome" is no string'),
+])
+def test_bad_members_of_live_lines_have_their_number(tmp_path, more, said):
+    path = tmp_path / "log"
+    path.write_text(HEAD % 1 + POLICY % ("least-loaded", 1)
+                    + json.dumps(json.loads(route(1, "x", 1)) | more))
+    run = explain(path)
+    assert run.returncode == 2
+    assert f"{path}:3: {said}" in run.stderr
+
+
 def test_a_file_that_is_not_there_is_said(tmp_path):
     assert explain(tmp_path / "nix").returncode == 2
     assert subprocess.run([SIM, "explain"], text=True,

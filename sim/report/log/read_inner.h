@@ -1,0 +1,53 @@
+
+/* A line of the decision log that is being read, and its members. */
+
+#ifndef REPORT_LOG_READ_INNER_H
+#define REPORT_LOG_READ_INNER_H
+
+#include <jansson.h>
+
+#include "sim/report/log/read.h"
+
+
+/* A line, and where errors go. */
+typedef struct {
+    report_log_reader_t  *reader;
+    work_error_t         *error;
+    json_t               *root;
+} log_line_t;
+
+
+/* All return 0, or -1 with the error that names file and line. */
+
+int log_fail(const log_line_t *l, const char *what, const char *name);
+
+int log_text(const log_line_t *l, const json_t *of, const char *name,
+    char *text, size_t size);
+
+/* The same where it may be missing: "" then. */
+int log_word(const log_line_t *l, const json_t *of, const char *name,
+    char *text, size_t size);
+
+/* has: NULL, it must be there; else it is told whether it is. */
+int log_int(const log_line_t *l, const json_t *of, const char *name,
+    int64_t max, int64_t *number, int *has);
+
+int log_uint32(const log_line_t *l, const json_t *of, const char *name,
+    uint32_t *number);
+int log_double(const log_line_t *l, const json_t *of, const char *name,
+    double *number);
+
+/*
+ * 64 bits do not fit into a number of JSON, so it is a text of 16 digits; *has
+ * tells whether it is there.
+ */
+int log_hex(const log_line_t *l, const char *name, uint64_t *number,
+    int *has);
+
+/* The process that wrote the line; 0: the only one. */
+int log_worker(const log_line_t *l, int64_t *worker);
+
+/* policies.c: takes note of how a pool is chosen from. */
+int log_policy_line(const log_line_t *l);
+
+#endif /* REPORT_LOG_READ_INNER_H */

@@ -1,0 +1,23 @@
+
+/*
+ * Figures as they come, kept for a distribution (figure/stat.h).
+ */
+
+#ifndef REPORT_LOG_VALUES_H
+#define REPORT_LOG_VALUES_H
+
+#include <stddef.h>
+
+
+/* Zeroed: empty.  The list is for free(). */
+typedef struct {
+    double  *list;
+    size_t   n;
+    size_t   max;
+} report_values_t;
+
+
+/* 0, or -1 without memory. */
+int report_value(report_values_t *values, double value);
+
+#endif /* REPORT_LOG_VALUES_H */
