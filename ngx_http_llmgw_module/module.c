@@ -25,6 +25,7 @@
  */
 
 #include "choice/prefix.h"
+#include "choice/log.h"
 #include "front/grpc.h"
 #include "front/memory.h"
 #include "front/openai/openai.h"
@@ -97,6 +98,13 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
     { ngx_string("llmgw_policy"),
       NGX_HTTP_UPS_CONF|NGX_CONF_TAKE12,
       ngx_http_llmgw_fleet_policy,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_trace_decisions"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1234|NGX_CONF_TAKE5,
+      ngx_http_llmgw_log_conf,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       NULL },

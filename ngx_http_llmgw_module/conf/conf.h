@@ -29,6 +29,7 @@ typedef struct ngx_http_llmgw_wakes_s   ngx_http_llmgw_wakes_t;
 typedef struct ngx_http_llmgw_waker_s   ngx_http_llmgw_waker_t;
 typedef struct ngx_http_llmgw_rooms_s   ngx_http_llmgw_rooms_t;
 typedef struct ngx_http_llmgw_clients_s ngx_http_llmgw_clients_t;
+typedef struct ngx_http_llmgw_log_s     ngx_http_llmgw_log_t;
 typedef struct ngx_http_llmgw_told_s    ngx_http_llmgw_told_t;
 typedef struct ngx_http_llmgw_rules_s   ngx_http_llmgw_rules_t;
 
@@ -129,6 +130,8 @@ typedef struct {
     ngx_uint_t                    hedge_budget; /* permille, for the delay */
     ngx_http_llmgw_rules_t       *rules;        /* classes, tenants, entry */
     ngx_http_llmgw_index_t        index;
+
+    ngx_http_llmgw_log_t         *log;          /* of decisions; NULL: none */
 
     ngx_cycle_t                  *cycle;        /* the one that made the zone */
     ngx_http_llmgw_pool_t        *pool;         /* in this worker */

@@ -56,6 +56,11 @@ ngx_http_llmgw_serve_begin(ngx_http_llmgw_stream_t *stream)
 {
     ngx_http_llmgw_claim_init(&stream->claim, stream->pool, stream->key);
 
+    if (stream->claim.traced.is_taken) {
+        stream->claim.traced.request =
+                                  ngx_http_llmgw_record_id(&stream->record);
+    }
+
     if (stream->model) {
         ngx_http_llmgw_claim_model(&stream->claim, stream->model);
     }

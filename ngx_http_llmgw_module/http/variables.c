@@ -285,18 +285,10 @@ ngx_http_llmgw_variable_replica(ngx_http_llmgw_record_t *record, u_char *buf)
 static ngx_str_t
 ngx_http_llmgw_variable_route(ngx_http_llmgw_record_t *record, u_char *buf)
 {
-    static const char  *names[] = {
-        [LLMGW_ROUTE_AFFINITY] = "affinity",
-        [LLMGW_ROUTE_SPILL] = "spill",
-        [LLMGW_ROUTE_LEAST_CONN] = "least_conn",
-        [LLMGW_ROUTE_POLICY] = "policy",
-        [LLMGW_ROUTE_COLD] = "cold"
-    };
-
     return ngx_http_llmgw_variable_string(
                record->attempts == 0 ? NULL
                : record->hedged ? "hedge"
-               : record->retried ? "retry" : names[record->route]);
+               : record->retried ? "retry" : llmgw_route_name(record->route));
 }
 
 

@@ -73,6 +73,7 @@ typedef struct {
  */
 ngx_http_llmgw_native_t *ngx_http_llmgw_native_create(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
+void ngx_http_llmgw_native_claim_init(ngx_http_llmgw_native_t *pass);
 ngx_http_llmgw_native_t *ngx_http_llmgw_native_find(ngx_http_request_t *r);
 
 /*

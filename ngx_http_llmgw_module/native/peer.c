@@ -54,8 +54,7 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
             return NGX_ERROR;
         }
 
-        ngx_http_llmgw_claim_init(&pass->claim, pass->pool,
-                                  ngx_http_llmgw_native_hash(pass));
+        ngx_http_llmgw_native_claim_init(pass);
     }
 
     /* a redirect may have cleared the context */
@@ -106,6 +105,34 @@ ngx_http_llmgw_native_create(ngx_http_request_t *r,
     cln->data = pass;
 
     return pass;
+}
+
+
+/* In the decision log the request is what $request_id says. */
+
+void
+ngx_http_llmgw_native_claim_init(ngx_http_llmgw_native_t *pass)
+{
+    ngx_http_request_t          *r;
+    ngx_http_variable_value_t   *v;
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    r = pass->request;
+
+    ngx_http_llmgw_claim_init(&pass->claim, pass->pool,
+                              ngx_http_llmgw_native_hash(pass));
+
+    if (!pass->claim.traced.is_taken) {
+        return;
+    }
+
+    lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
+    v = ngx_http_get_indexed_variable(r, lmcf->request_id_index);
+
+    if (v && !v->not_found) {
+        pass->claim.traced.request.data = v->data;
+        pass->claim.traced.request.len = v->len;
+    }
 }
 
 

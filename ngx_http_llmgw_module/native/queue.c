@@ -109,8 +109,7 @@ ngx_http_llmgw_native_body_read(ngx_http_request_t *r)
 
     pass = ngx_http_llmgw_native_find(r);
 
-    ngx_http_llmgw_claim_init(&pass->claim, pass->pool,
-                              ngx_http_llmgw_native_hash(pass));
+    ngx_http_llmgw_native_claim_init(pass);
     pass->claim.ask.spares_unproven = 1;
     pass->claim.turn = ngx_http_llmgw_native_turn;
 

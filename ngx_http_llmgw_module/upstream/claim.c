@@ -34,6 +34,10 @@ static void ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim,
     llmgw_admission_view_t *view);
 static void ngx_http_llmgw_claim_rank(ngx_http_llmgw_claim_t *claim,
     uint64_t chance, llmgw_pick_pool_t *pick);
+static void ngx_http_llmgw_claim_fleet(ngx_http_llmgw_pool_t *pool,
+    const llmgw_pick_pool_t *pick, ngx_http_llmgw_fleet_t *fleet);
+static void ngx_http_llmgw_claim_trace(ngx_http_llmgw_claim_t *claim,
+    const llmgw_admission_answer_t *answer, ngx_uint_t is_hedge);
 static void ngx_http_llmgw_claim_obey(ngx_http_llmgw_claim_t *claim,
     uint32_t entry, llmgw_admission_answer_t *answer);
 static ngx_uint_t ngx_http_llmgw_claim_again(ngx_http_llmgw_claim_t *claim,
@@ -54,6 +58,7 @@ ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
     claim->pool = pool;
     claim->ask.hash = hash;
     claim->ask.entry = LLMGW_QUEUE_NONE;
+    claim->traced.is_taken = ngx_http_llmgw_log_takes(pool->conf);
 }
 
 
@@ -93,6 +98,10 @@ ngx_http_llmgw_claim(ngx_http_llmgw_claim_t *claim,
         ngx_http_llmgw_claim_log_full(pool);
     }
 
+    if (claim->traced.is_taken) {
+        ngx_http_llmgw_claim_trace(claim, &answer, 0);
+    }
+
     return answer.rc;
 }
 
@@ -117,6 +126,10 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
 
     ngx_http_llmgw_zone_lock(zone);
 
+    if (claim->traced.is_taken && claim->pool->choice == NULL) {
+        ngx_http_llmgw_log_look(claim->pool->conf->log, &view.pick);
+    }
+
     llmgw_admission_claim(&zone->self, &view, &claim->ask, &lease->held,
                           ngx_current_msec, chance, answer);
 
@@ -132,6 +145,7 @@ static void
 ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
     llmgw_model_set_t *serving, llmgw_admission_view_t *view)
 {
+    llmgw_pick_key_t        key;
     ngx_http_llmgw_pool_t  *pool;
 
     pool = claim->pool;
@@ -147,6 +161,11 @@ ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
     view->places = pool->table->places;
     view->queue_size = pool->conf->queue_size;
     view->hedge_budget_permille = pool->conf->hedge_budget;
+
+    if (claim->traced.is_taken) {
+        key = llmgw_claim_key(&claim->ask, ngx_current_msec, chance);
+        ngx_http_llmgw_log_prepare(pool->conf->log, &view->pick, &key);
+    }
 
     if (pool->choice) {
         ngx_http_llmgw_claim_rank(claim, chance, &view->pick);
@@ -168,15 +187,57 @@ ngx_http_llmgw_claim_rank(ngx_http_llmgw_claim_t *claim, uint64_t chance,
     key = llmgw_claim_key(&claim->ask, ngx_current_msec, chance);
 
     ngx_http_llmgw_pool_look_at_loads(pool);
-
-    fleet.pick = *pick;
-    fleet.facts = pool->table->facts;
-    fleet.places = pool->table->places;
-    fleet.owners = pool->table->owners;
-    fleet.clock_ms = ngx_http_llmgw_pool_clock_ms(pool);
+    ngx_http_llmgw_claim_fleet(pool, pick, &fleet);
 
     pick->ranked = ngx_http_llmgw_choice_rank(pool->choice, &fleet, &key,
                                               claim->blocks, claim->nblocks);
+}
+
+
+static void
+ngx_http_llmgw_claim_fleet(ngx_http_llmgw_pool_t *pool,
+    const llmgw_pick_pool_t *pick, ngx_http_llmgw_fleet_t *fleet)
+{
+    fleet->pick = *pick;
+    fleet->facts = pool->table->facts;
+    fleet->places = pool->table->places;
+    fleet->owners = pool->table->owners;
+    fleet->clock_ms = ngx_http_llmgw_pool_clock_ms(pool);
+}
+
+
+/* The request is in the sample of the decision log. */
+
+static void
+ngx_http_llmgw_claim_trace(ngx_http_llmgw_claim_t *claim,
+    const llmgw_admission_answer_t *answer, ngx_uint_t is_hedge)
+{
+    llmgw_pick_pool_t          pick;
+    ngx_http_llmgw_pool_t     *pool;
+    ngx_http_llmgw_fleet_t     fleet;
+    ngx_http_llmgw_decided_t   decided;
+
+    pool = claim->pool;
+
+    ngx_memzero(&decided, sizeof(ngx_http_llmgw_decided_t));
+
+    if (pool->choice) {
+        decided.choice = pool->choice;
+        decided.fleet = &pool->choice->fleet;
+
+    } else {
+        ngx_http_llmgw_table_peers(pool, &pick);
+        ngx_http_llmgw_claim_fleet(pool, &pick, &fleet);
+        decided.fleet = &fleet;
+    }
+
+    decided.traced = &claim->traced;
+    decided.nodes = pool->table->nodes;
+    decided.answer = answer;
+    decided.nblocks = claim->nblocks;
+    decided.is_hedge = is_hedge;
+
+    ngx_http_llmgw_log_decided(pool->conf->log, &decided);
 }
 
 
@@ -280,6 +341,10 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
 
         ngx_http_llmgw_zone_lock(pool->zone);
 
+        if (claim->traced.is_taken && pool->choice == NULL) {
+            ngx_http_llmgw_log_look(pool->conf->log, &view.pick);
+        }
+
         llmgw_admission_second(&pool->zone->self, &view, &claim->ask,
                                budget != 0, &lease->held, ngx_current_msec,
                                chance, &answer);
@@ -294,6 +359,10 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
     }
 
     ngx_http_llmgw_claim_leased(pool, lease, &answer);
+
+    if (claim->traced.is_taken) {
+        ngx_http_llmgw_claim_trace(claim, &answer, 1);
+    }
 
     return 1;
 }

@@ -9,6 +9,7 @@
 #define _NGX_HTTP_LLMGW_CLAIM_H_INCLUDED_
 
 
+#include "choice/log.h"
 #include "upstream/lease.h"
 
 
@@ -22,6 +23,8 @@ struct ngx_http_llmgw_claim_s {
                                                    request's memory */
     uint32_t                      nblocks;
     ngx_array_t                   excluded;     /* claim.c's own type */
+    ngx_http_llmgw_traced_t       traced;       /* is_taken: its owner sets
+                                                   the request's id */
     void                        (*turn)(ngx_http_llmgw_claim_t *claim);
 };
 

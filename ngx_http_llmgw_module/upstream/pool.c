@@ -73,6 +73,10 @@ ngx_http_llmgw_pool_create(ngx_http_llmgw_srv_conf_t *conf,
                                worker->log);
     pool->zone = ngx_http_llmgw_zone_claim(conf->shm_zone, worker->log);
 
+    if (pool->zone) {
+        ngx_http_llmgw_log_start(conf->log, pool->zone);
+    }
+
     if (pool->zone == NULL || ngx_http_llmgw_queue_init(pool) != NGX_OK
         || ngx_http_llmgw_pool_choice(pool) != NGX_OK
         || ngx_http_llmgw_pool_first_view(pool) != NGX_OK)
@@ -127,6 +131,8 @@ ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
         llmgw_members_reader_destroy(pool->reader);
         llmgw_members_view_done(&pool->view);
     }
+
+    ngx_http_llmgw_log_stop(pool->conf->log);
 
     if (pool->zone) {
         ngx_http_llmgw_zone_yield(pool->zone);

@@ -138,6 +138,13 @@ ngx_http_llmgw_metrics_name_reads(ngx_uint_t i)
 
 
 const char *
+ngx_http_llmgw_metrics_name_trace_lines(ngx_uint_t i)
+{
+    return i == NGX_HTTP_LLMGW_TRACE_WRITTEN ? "written" : "lost";
+}
+
+
+const char *
 ngx_http_llmgw_metrics_name_openai_tokens(ngx_uint_t i)
 {
     static const char  *names[] = { "prompt", "completion", "cached" };
@@ -235,6 +242,14 @@ ngx_http_llmgw_metrics_hedge(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_hedge_outcome_t outcome)
 {
     ngx_http_llmgw_metrics_row(zone)->hedges[outcome]++;
+}
+
+
+void
+ngx_http_llmgw_metrics_trace(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_trace_result_t result, ngx_uint_t nlines)
+{
+    ngx_http_llmgw_metrics_row(zone)->trace_lines[result] += nlines;
 }
 
 

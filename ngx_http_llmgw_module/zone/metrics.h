@@ -70,7 +70,9 @@
     X(body_refusals, what, NGX_HTTP_LLMGW_NBODIES,                            \
       "What llmgw_body_memory had no room for")                               \
     X(reads, by, NGX_HTTP_LLMGW_NREADS,                                       \
-      "Reads of connections to replicas")
+      "Reads of connections to replicas")                                     \
+    X(trace_lines, result, NGX_HTTP_LLMGW_NTRACES,                            \
+      "Lines of the decision log")
 
 /* X(name, buckets, help); buckets as vLLM has them */
 #define NGX_HTTP_LLMGW_HISTOGRAMS(X)                                          \
@@ -100,6 +102,13 @@ typedef enum {
     NGX_HTTP_LLMGW_READ_INTERVAL,           /* see coalesce.c */
     NGX_HTTP_LLMGW_NREADS
 } ngx_http_llmgw_read_t;
+
+
+typedef enum {
+    NGX_HTTP_LLMGW_TRACE_WRITTEN = 0,
+    NGX_HTTP_LLMGW_TRACE_LOST,
+    NGX_HTTP_LLMGW_NTRACES
+} ngx_http_llmgw_trace_result_t;
 
 
 typedef enum {
@@ -198,6 +207,8 @@ void ngx_http_llmgw_metrics_hedge(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_hedge_outcome_t outcome);
 void ngx_http_llmgw_metrics_read(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_read_t by);
+void ngx_http_llmgw_metrics_trace(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_trace_result_t result, ngx_uint_t nlines);
 void ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_zone_t *zone,
     llmgw_breaker_change_t change);
 

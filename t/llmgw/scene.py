@@ -116,7 +116,8 @@ class Pool:
                 "body_refusals": {}, "attempts_failed": {},
                 "hedges": {"won": 0, "lost": 0},
                 "breaker_transitions": self.circuits,
-                "reads": {"event": 0, "interval": 0}},
+                "reads": {"event": 0, "interval": 0},
+                "trace_lines": {"written": 0, "lost": 0}},
             "histograms": {
                 name: {"bounds": BOUNDS[name], "counts": counts, "sum": 0.0,
                        "count": sum(counts)}

@@ -203,6 +203,9 @@ write_replica(llmgw_line_t *out, const llmgw_decision_replica_t *replica)
 
     if (replica->lacks != LLMGW_LACKS_NOTHING) {
         llmgw_line_word(out, "failed", lacks[replica->lacks]);
+
+    } else if (replica->was_passed) {
+        llmgw_line_word(out, "failed", "passed");
     }
 }
 
@@ -303,6 +306,9 @@ write_how(llmgw_line_t *out, const llmgw_decision_route_t *route)
 
     if (route->chosen != LLMGW_RANK_NONE) {
         llmgw_line_int(out, "chosen", route->chosen);
+
+    } else if (route->replica.len != 0) {
+        llmgw_line_text(out, "replica", route->replica);
     }
 
     if (route->reason != NULL) {

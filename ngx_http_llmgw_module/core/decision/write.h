@@ -64,6 +64,7 @@ typedef struct {
     unsigned                  unknown;      /* LLMGW_DECISION_...: read as the
                                                mean of the others' */
     llmgw_lacks_t             lacks;        /* why it could not be had */
+    int                       was_passed;   /* the same, and nobody asked */
 
     /* read by the ring alone */
     unsigned                  has_ring:1;
@@ -91,7 +92,9 @@ typedef struct {
     const llmgw_pick_sums_t  *sums;         /* that the ring kept; NULL: none */
     const char               *outcome;      /* NULL: a replica was chosen */
     const char               *route;        /* NULL: not said */
-    const char               *reason;       /* NULL: no replica was chosen */
+    const char               *reason;       /* NULL: not said */
+    llmgw_line_text_t         replica;      /* that was chosen; written where it
+                                               is no candidate */
     uint32_t                  chosen;       /* or LLMGW_RANK_NONE: none of the
                                                candidates was */
     const uint32_t           *shown;        /* positions; NULL: all in order */

@@ -34,6 +34,21 @@ typedef struct {
 } survey_t;
 
 
+const char *
+llmgw_route_name(llmgw_route_t route)
+{
+    static const char *const  names[] = {
+        [LLMGW_ROUTE_AFFINITY] = "affinity",
+        [LLMGW_ROUTE_SPILL] = "spill",
+        [LLMGW_ROUTE_LEAST_CONN] = "least_conn",
+        [LLMGW_ROUTE_POLICY] = "policy",
+        [LLMGW_ROUTE_COLD] = "cold"
+    };
+
+    return names[route];
+}
+
+
 /* Policy number k of those that are asked. */
 static inline const llmgw_policy_t *
 policy_of(const llmgw_pick_pool_t *pool, size_t k)

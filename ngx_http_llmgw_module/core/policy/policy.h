@@ -41,6 +41,11 @@ typedef struct {
     llmgw_route_t  route;
 } llmgw_picked_t;
 
+
+/* In logs. */
+const char *llmgw_route_name(llmgw_route_t route);
+
+
 /* A look at the peers of one state. */
 typedef struct {
     const llmgw_pick_pool_t  *pool;

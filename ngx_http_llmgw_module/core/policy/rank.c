@@ -36,6 +36,13 @@ llmgw_rank_policy(const char *name, size_t len, llmgw_rank_policy_t *policy)
 }
 
 
+const char *
+llmgw_rank_policy_name(llmgw_rank_policy_t policy)
+{
+    return policies[policy];
+}
+
+
 unsigned
 llmgw_rank_needs(const llmgw_ranker_t *ranker)
 {

@@ -63,6 +63,8 @@ typedef struct {
 int llmgw_rank_policy(const char *name, size_t len,
     llmgw_rank_policy_t *policy);
 
+const char *llmgw_rank_policy_name(llmgw_rank_policy_t policy);
+
 /* What of a scoring it reads: LLMGW_NEEDS_..., to be filled before. */
 unsigned llmgw_rank_needs(const llmgw_ranker_t *ranker);
 

@@ -48,6 +48,10 @@ def refused(check, word, *mentions, **options):
     GOOD + " llmgw_queue size=5 timeout=1s order=priority ttl=500ms"
     " fairness=round_robin saturation=utilization usage_limit=80%"
     " shedding=on;",
+    GOOD + " llmgw_trace_decisions log;",
+    GOOD + " llmgw_trace_decisions @dir@/log sample=0.0001% top=4096"
+    " buffer=4k flush=1s;",
+    GOOD + " llmgw_trace_decisions log buffer=64m top=all sample=100%;",
     GOOD + " llmgw_queue order=slo_deadline saturation=concurrency;",
     GOOD + " llmgw_queue order=slo-deadline saturation=concurrency=8;",
 ])
@@ -219,6 +223,30 @@ def test_bad_location(check, line, mention):
 ])
 def test_bad_body_memory(check, line, mention):
     refused(check, line, mention, http=line)
+
+
+@pytest.mark.parametrize("words, mention", [
+    ("$host.log", "a path without variables"),
+    ("", "number of arguments"),
+    ("log x", 'invalid parameter "x"'),
+    ("log sample=5", "0.0001% to 100%"), ("log sample=0%", "0.0001% to 100%"),
+    ("log sample=%", "0.0001% to 100%"), ("log sample=", "0.0001% to 100%"),
+    ("log sample=100.0001%", "0.0001% to 100%"),
+    ("log top=0", "1 to 4096"), ("log top=4097", "1 to 4096"),
+    ("log buffer=4095", "4k to 64m"), ("log buffer=65m", "4k to 64m"),
+    ("log flush=1s", '"flush" without a "buffer"'),
+    ("log buffer=4k flush=0", "a time above 0"),
+    ("log; llmgw_trace_decisions log", "is duplicate"),
+])
+def test_bad_decision_log(check, words, mention):
+    refused(check, "llmgw_trace_decisions", mention,
+            upstream=f"{GOOD} llmgw_trace_decisions {words};")
+
+
+def test_a_file_with_another_log_in_it_is_no_decision_log(check):
+    refused(check, "llmgw_trace_decisions", "is another log's",
+            http="access_log @dir@/log combined buffer=4k;",
+            upstream=f"{GOOD} llmgw_trace_decisions @dir@/log;")
 
 
 @pytest.mark.parametrize("value", ["off", "1ms", "100ms"])

@@ -149,6 +149,26 @@ a_claim_that_got_no_replica_has_no_choice(void **state)
 
 
 static void
+a_replica_that_was_no_candidate_has_its_name(void **state)
+{
+    const char                *line;
+    llmgw_decision_route_t     route = choice;
+    llmgw_decision_replica_t   replicas[3];
+
+    memcpy(replicas, plain, sizeof(replicas));
+    replicas[2].was_passed = 1;
+    route.data = replicas;
+    route.replica = TEXT("suspect");
+    assert_null(strstr(line_of(&route), "suspect"));
+
+    route.chosen = LLMGW_RANK_NONE;
+    line = line_of(&route);
+    assert_non_null(strstr(line, "\"of\":3,\"replica\":\"suspect\","));
+    assert_non_null(strstr(line, "\"rank\":0.5,\"failed\":\"passed\"}]}"));
+}
+
+
+static void
 weights_and_scores_go_by_scorer(void **state)
 {
     char                    *line, error[80];
@@ -282,6 +302,7 @@ main(void)
         cmocka_unit_test(a_choice_has_its_facts_in_order),
         cmocka_unit_test(what_a_gateway_adds_stands_where_it_is_known),
         cmocka_unit_test(a_claim_that_got_no_replica_has_no_choice),
+        cmocka_unit_test(a_replica_that_was_no_candidate_has_its_name),
         cmocka_unit_test(weights_and_scores_go_by_scorer),
         cmocka_unit_test(text_and_figures_stay_json),
         cmocka_unit_test(a_line_that_does_not_fit_says_how_much_it_takes),

@@ -1,0 +1,142 @@
+
+/*
+ * The decision log (llmgw_trace_decisions): each decision of a sample of the
+ * requests, with all that it was made of; docs/decisions.md has the format, and
+ * core/decision/write.h writes the lines.
+ *
+ *   claim.c  --- what was decided --->  log.c  --- a line --->  log_file.c
+ *
+ * A request is in the sample or is not, with all of its decisions.  Without the
+ * directive, and for requests that are not in the sample, a decision costs one
+ * branch.
+ *
+ * The file is opened as an access_log is: by the master, for appending, and
+ * again on USR1.  Each write is of whole lines, so the lines of several workers
+ * do not mix; each worker writes a head of its own, whenever it begins a file.
+ * Nothing waits for the log: what cannot be written is lost and counted, and a
+ * worker that lost something begins anew with its head.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_LOG_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_LOG_H_INCLUDED_
+
+
+#include "core/admission/admission.h"
+#include "core/decision/write.h"
+
+#include "choice/choice.h"
+
+
+/* Candidates of a line, which bound its memory: the best, if there are more. */
+#define NGX_HTTP_LLMGW_LOG_TOP  4096
+
+
+#define NGX_HTTP_LLMGW_LOG_ALL  0x80000000      /* of a sample */
+
+
+/* A peer as the ring read it, under the lock. */
+typedef struct {
+    uint32_t                      in_flight;
+    uint32_t                      foreign;
+    uint32_t                      weight;
+    unsigned                      state:2;      /* llmgw_peer_state_t */
+    unsigned                      lacks:3;      /* llmgw_lacks_t, among those
+                                                   in its state */
+    unsigned                      untried:3;    /* the same without the claim's
+                                                   exclusions */
+    unsigned                      is_open:1;    /* its circuit refuses */
+} ngx_http_llmgw_log_seen_t;
+
+
+struct ngx_http_llmgw_log_s {
+    ngx_http_llmgw_srv_conf_t    *conf;
+    ngx_open_file_t              *file;
+    ngx_uint_t                    sample;       /* of LOG_ALL */
+    ngx_uint_t                    top;
+    ngx_msec_t                    flush;        /* 0: when the buffer is full */
+    u_char                       *start;        /* the buffer; NULL: none */
+    u_char                       *pos;
+    u_char                       *end;
+
+    /* of this worker */
+    ngx_http_llmgw_zone_t        *zone;         /* counts lines */
+    ngx_event_t                   event;        /* of flush */
+    time_t                        failed;       /* when a write did */
+    ngx_uint_t                    lost;         /* lines, not said yet */
+    u_char                       *line;         /* the next write, with what
+                                                   has to stand before */
+    size_t                        line_bytes;
+    unsigned                      begun:1;      /* the head is written */
+    unsigned                      torn:1;       /* half a line is at the end */
+
+    /* memory for a decision, of as many replicas */
+    ngx_uint_t                    npeers;
+    ngx_uint_t                    nseen;        /* 0: the ring was not asked */
+    llmgw_pick_key_t              key;          /* that is asked; no more of it
+                                                   than numbers */
+    ngx_http_llmgw_log_seen_t    *seen;
+    llmgw_candidate_t            *candidates;
+    double                       *scores;
+    double                       *cold;
+    uint32_t                     *heap;
+    uint32_t                     *shown;
+};
+
+
+/* What the log says of a request's claim. */
+typedef struct {
+    ngx_str_t                     request;      /* its id, UTF-8 */
+    ngx_uint_t                    attempts;     /* leases so far */
+    unsigned                      is_taken:1;   /* it is in the sample */
+} ngx_http_llmgw_traced_t;
+
+
+/* Of a pool without a log: 0. */
+static ngx_inline ngx_uint_t
+ngx_http_llmgw_log_takes(const ngx_http_llmgw_srv_conf_t *conf)
+{
+    return conf->log && (ngx_uint_t) ngx_random() < conf->log->sample;
+}
+
+
+/* What was decided of a claim. */
+typedef struct {
+    ngx_http_llmgw_traced_t      *traced;
+    const ngx_http_llmgw_choice_t  *choice;     /* NULL: the ring chose */
+    const ngx_http_llmgw_fleet_t *fleet;
+    const llmgw_ring_node_t      *nodes;        /* ids of the fleet's peers */
+    const llmgw_admission_answer_t  *answer;
+    ngx_uint_t                    nblocks;
+    unsigned                      is_hedge:1;
+} ngx_http_llmgw_decided_t;
+
+
+/* log.c: before the lock; under it, where the ring is asked; after it. */
+void ngx_http_llmgw_log_prepare(ngx_http_llmgw_log_t *log,
+    const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key);
+void ngx_http_llmgw_log_look(ngx_http_llmgw_log_t *log,
+    const llmgw_pick_pool_t *pool);
+void ngx_http_llmgw_log_decided(ngx_http_llmgw_log_t *log,
+    const ngx_http_llmgw_decided_t *decided);
+
+/* log_conf.c: llmgw_trace_decisions */
+char *ngx_http_llmgw_log_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* log_file.c: the log in this worker; NULL as the log: does nothing */
+void ngx_http_llmgw_log_start(ngx_http_llmgw_log_t *log,
+    ngx_http_llmgw_zone_t *zone);
+void ngx_http_llmgw_log_stop(ngx_http_llmgw_log_t *log);
+void ngx_http_llmgw_log_flush_file(ngx_open_file_t *file, ngx_log_t *errors);
+
+/*
+ * A line begins: what has to stand before it is there, and the line goes to
+ * *out.  ngx_http_llmgw_log_end(): 1: it has to be made once more, there is
+ * room now; 0: it is written, or lost.
+ */
+ngx_int_t ngx_http_llmgw_log_begin(ngx_http_llmgw_log_t *log,
+    llmgw_line_t *out);
+ngx_uint_t ngx_http_llmgw_log_end(ngx_http_llmgw_log_t *log,
+    llmgw_line_t *out);
+
+
+#endif /* _NGX_HTTP_LLMGW_LOG_H_INCLUDED_ */
