@@ -98,10 +98,10 @@ void ngx_http_llmgw_choice_note(ngx_http_llmgw_choice_t *choice,
 
 /*
  * facts.c: facts become what a replica reports; load NULL: nothing.
- * in_flight: of this gateway there, now.
+ * in_flight: of this gateway there, now; foreign: of others, as far as known.
  */
 void ngx_http_llmgw_choice_hear(llmgw_facts_t *facts, uint32_t slot,
-    const llmgw_member_load_t *load, uint32_t in_flight);
+    const llmgw_member_load_t *load, uint32_t in_flight, uint32_t foreign);
 
 
 #endif /* _NGX_HTTP_LLMGW_CHOICE_H_INCLUDED_ */

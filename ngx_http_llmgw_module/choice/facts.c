@@ -15,7 +15,7 @@ _Static_assert(LLMGW_FACT_RUNNING == LLMGW_ENGINE_RUNNING
 
 void
 ngx_http_llmgw_choice_hear(llmgw_facts_t *facts, uint32_t slot,
-    const llmgw_member_load_t *load, uint32_t in_flight)
+    const llmgw_member_load_t *load, uint32_t in_flight, uint32_t foreign)
 {
     llmgw_facts_t  before;
 
@@ -35,5 +35,5 @@ ngx_http_llmgw_choice_hear(llmgw_facts_t *facts, uint32_t slot,
     facts->kv_permille = load->engine.kv_permille;
     facts->told = load->engine.told;
 
-    llmgw_facts_hear(facts, &before, in_flight);
+    llmgw_facts_hear(facts, &before, in_flight, foreign);
 }

@@ -366,20 +366,24 @@ ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
 void
 ngx_http_llmgw_replica_set_load(ngx_http_llmgw_replica_t *replica)
 {
+    uint32_t                    in_flight;
+    ngx_http_llmgw_table_t     *table;
     const llmgw_member_load_t  *load;
 
     if (replica->index == -1) {
         return;
     }
 
+    table = replica->pool->table;
     load = replica->slot ? ngx_http_llmgw_replica_load(replica) : NULL;
+    in_flight = load ? replica->slot->admission.counts.in_flight : 0;
 
     ngx_http_llmgw_replica_set_foreign(replica, load);
 
     ngx_http_llmgw_choice_hear(&replica->facts, replica->place.slot, load,
-                               load ? replica->slot->admission.counts.in_flight
-                                    : 0);
-    replica->pool->table->facts[replica->index] = replica->facts;
+                               in_flight,
+                               table->peers[replica->index].foreign);
+    table->facts[replica->index] = replica->facts;
 }
 
 

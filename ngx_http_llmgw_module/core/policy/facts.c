@@ -32,14 +32,15 @@ mean(int64_t sum, uint32_t n)
 
 void
 llmgw_facts_hear(llmgw_facts_t *facts, const llmgw_facts_t *before,
-    uint32_t in_flight)
+    uint32_t in_flight, uint32_t foreign)
 {
     if (facts->heard_ms == before->heard_ms) {
         facts->in_flight = before->in_flight;
         return;
     }
 
-    facts->in_flight = in_flight < facts->active ? in_flight : facts->active;
+    facts->in_flight = foreign != 0 && in_flight < facts->active
+                       ? in_flight : facts->active;
 }
 
 
@@ -56,22 +57,23 @@ static void
 facts_fill(const llmgw_facts_t *facts, unsigned known, uint32_t in_flight,
     llmgw_candidate_t *candidate, sums_t *sums)
 {
-    int64_t  waiting;
+    int64_t  since, waiting;
+
+    since = (int64_t) in_flight - facts->in_flight;
 
     *candidate = (llmgw_candidate_t) { .replica = facts->replica,
                                        .in_flight = clamp(in_flight) };
-    waiting = 0;
 
     if (known & LLMGW_FACT_WAITING) {
-        waiting = (int64_t) facts->waiting + in_flight - facts->in_flight;
+        waiting = facts->waiting + since;
+        since = waiting < 0 ? waiting : 0;
         candidate->queue_depth = clamp(waiting);
         sums->nwaiting++;
         sums->waiting += candidate->queue_depth;
     }
 
     if (known & LLMGW_FACT_RUNNING) {
-        candidate->batch_size = clamp(facts->running
-                                      + (waiting < 0 ? waiting : 0));
+        candidate->batch_size = clamp(facts->running + since);
         sums->nrunning++;
         sums->running += candidate->batch_size;
     }

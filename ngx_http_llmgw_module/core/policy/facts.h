@@ -9,14 +9,15 @@
  * candidates are made:
  *
  *   in_flight       own, exact
- *   queue_depth     waiting + (in flight now - in flight then), at least 0
- *   batch_size      running, less what of that difference the queue lacks
+ *   queue_depth     waiting + since, at least 0
+ *   batch_size      running, and what `since` takes below 0; at least 0
  *   kv_utilization  of all KV blocks, 0 to 1
  *
- * Queue and batch are carried on from the report by what the gateway itself has
- * sent and seen end since: otherwise all requests between two reports would go
- * to the replica that had the least in the last one.  What has come waits; what
- * has ended makes the queue shorter, and the batch when there is none.
+ * where since = in flight now - in flight then.  Queue and batch are carried on
+ * from the report by what the gateway itself has sent and seen end since:
+ * otherwise all requests between two reports would go to the replica that had
+ * the shortest queue in the last one.  What was sent waits first; what has
+ * ended is made up for out of the queue, as engines do, and then the batch.
  *
  * A fact that was never heard, or is older than LLMGW_FACTS_MS, reads as the
  * mean of those that are known: as 0 it would send everything to the replica
@@ -60,13 +61,17 @@ typedef struct {
 
 
 /*
- * The facts were read: in_flight is the gateway's own count at this moment.
- * What is on its way to the replica was not there when it reported, so no more
- * than `active` were in flight then.  For facts that were heard before, with
- * the same heard_ms in *before, nothing changes.
+ * The facts were read; sets what was in flight when they were reported.  Where
+ * no other gateway is known to have requests there (foreign: of high_water.h),
+ * that is `active`, exactly.  Otherwise it is in_flight, the gateway's own
+ * count at this moment, but no more than `active`: what is on its way to the
+ * replica was not there.
+ *
+ * For facts that were heard before, with the same heard_ms in *before, nothing
+ * changes.
  */
 void llmgw_facts_hear(llmgw_facts_t *facts, const llmgw_facts_t *before,
-    uint32_t in_flight);
+    uint32_t in_flight, uint32_t foreign);
 
 /* Which facts are known, as bits of `told`. */
 static inline unsigned

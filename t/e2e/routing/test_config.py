@@ -151,6 +151,51 @@ def test_bad_queue(check, params, mention):
             upstream=f"{GOOD}\n        llmgw_queue {params};")
 
 
+@pytest.mark.parametrize("params", [
+    "affinity", "round_robin", "round-robin", "least_loaded", "weighted",
+    "weighted default", "weighted llm_d", "weighted no_hit_lru:1",
+    "weighted prefix-affinity:3,precise-prefix-cache:.5,no-hit-lru:1e3,"
+    "queue_depth:1,kv-utilization:2,load-balance:1,active-requests:1,"
+    "running-requests:1",
+    "weighted 'queue-depth:1, load-balance:2'",
+])
+def test_policies(check, params):
+    _, out = check(f"{GOOD} llmgw_policy {params};", policy=None)
+    assert out.returncode == 0, out.stderr
+    assert "[warn]" not in out.stderr, out.stderr
+
+
+@pytest.mark.parametrize("params, mention", [
+    ("", "number of arguments"),
+    ("weighted queue-depth:1 load-balance:1", "number of arguments"),
+    ("fastest", "\"affinity\", \"round_robin\""),
+    ("random", "invalid policy"),
+    ("always_busiest", "the simulator's"),
+    ("round_robin queue-depth:1", "only the policy \"weighted\""),
+    ("affinity default", "only the policy \"weighted\""),
+    ("weighted gentle", "\"gentle\" is not NAME:WEIGHT"),
+    ("weighted queue:1", "unknown scorer \"queue\""),
+    ("weighted queue-depth:1,,load-balance:1", "is not NAME:WEIGHT"),
+    ("weighted queue-depth:1,queue_depth:2", "named twice"),
+    ("weighted queue-depth:", "not a finite number above 0"),
+    ("weighted queue-depth:0", "not a finite number above 0"),
+    ("weighted queue-depth:-1", "not a finite number above 0"),
+    ("weighted queue-depth:nan", "not a finite number above 0"),
+    ("weighted queue-depth:inf", "not a finite number above 0"),
+    ("weighted queue-depth:1e999", "not a finite number above 0"),
+    ("weighted queue-depth:1x", "not a finite number above 0"),
+    ("weighted queue-depth:1e308,load-balance:1e308", "sum of the weights"),
+    ("weighted queue-depth:1,load_aware:1",
+     "\"load-aware\" is the simulator's"),
+    ("weighted vllm-dp:1", "\"vllm-dp\" is the simulator's"),
+    ("weighted lora-affinity:1", "\"lora-affinity\" is the simulator's"),
+    ("weighted; llmgw_policy weighted", "duplicate"),
+])
+def test_bad_policy(check, params, mention):
+    refused(check, "llmgw_policy", mention, policy=None,
+            upstream=f"{GOOD}\n        llmgw_policy {params};")
+
+
 def test_usage_limit_that_does_nothing(check):
     for params in ("", "order=priority", "saturation=concurrency"):
         _, out = check(f"{GOOD} llmgw_queue usage_limit=50% {params};")

@@ -85,7 +85,7 @@ known_facts_read_as_they_were_told(void **state)
 
 
 static void
-queue_and_batch_are_carried_on_by_what_is_in_flight_since(void **state)
+queue_and_batch_follow_what_is_in_flight_since(void **state)
 {
     facts_scene_t  f;
 
@@ -101,14 +101,21 @@ queue_and_batch_are_carried_on_by_what_is_in_flight_since(void **state)
 
     (void) candidates(&f);
     assert_int_equal(f.candidates[0].in_flight, 17);
-    assert_reads(&f, 0, 9, 8, 0);
-    assert_reads(&f, 1, 2, 8, 0);
-    assert_reads(&f, 2, 0, 1, 0);
+    assert_reads(&f, 0, 4 + 5, 8, 0);
+    assert_reads(&f, 1, 4 - 2, 8, 0);
+    assert_reads(&f, 2, 0, 8 + 4 - 11, 0);
 
     /* others' requests were among those that ran */
     f.facts[2].running = 3;
     (void) candidates(&f);
     assert_reads(&f, 2, 0, 0, 0);
+
+    /* with a queue that it does not tell */
+    f.facts[0].told = f.facts[1].told = f.facts[2].told = LLMGW_FACT_RUNNING;
+    (void) candidates(&f);
+    assert_reads(&f, 0, 17, 8 + 5, 0);
+    assert_reads(&f, 1, 10, 8 - 2, 0);
+    assert_reads(&f, 2, 1, 0, 0);
 
     scene_done(&f.scene);
 }
@@ -119,18 +126,25 @@ what_was_in_flight_is_taken_when_a_report_is_new(void **state)
 {
     llmgw_facts_t  before = { 0 }, facts = { .heard_ms = 1, .active = 9 };
 
-    llmgw_facts_hear(&facts, &before, 5);
+    /* nobody else's: two of ours have ended since, and two are on their way */
+    llmgw_facts_hear(&facts, &before, 7, 0);
+    assert_int_equal(facts.in_flight, 9);
+    llmgw_facts_hear(&facts, &before, 11, 0);
+    assert_int_equal(facts.in_flight, 9);
+
+    /* four are somebody else's */
+    llmgw_facts_hear(&facts, &before, 5, 4);
     assert_int_equal(facts.in_flight, 5);
 
     /* the same report, read again */
     before = facts;
-    llmgw_facts_hear(&facts, &before, 8);
+    llmgw_facts_hear(&facts, &before, 8, 1);
     assert_int_equal(facts.in_flight, 5);
 
-    /* six are on their way: the replica has two */
+    /* six are on their way */
     facts.heard_ms = 2;
     facts.active = 2;
-    llmgw_facts_hear(&facts, &before, 8);
+    llmgw_facts_hear(&facts, &before, 8, 1);
     assert_int_equal(facts.in_flight, 2);
 }
 
@@ -235,8 +249,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(known_facts_read_as_they_were_told),
-        cmocka_unit_test(
-            queue_and_batch_are_carried_on_by_what_is_in_flight_since),
+        cmocka_unit_test(queue_and_batch_follow_what_is_in_flight_since),
         cmocka_unit_test(what_was_in_flight_is_taken_when_a_report_is_new),
         cmocka_unit_test(unknown_facts_read_as_the_mean_of_the_known),
         cmocka_unit_test(load_stands_for_a_queue_that_nobody_tells),

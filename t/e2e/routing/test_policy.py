@@ -1,0 +1,199 @@
+"""llmgw_policy: which of the replicas that may serve does."""
+
+import collections
+
+import pytest
+
+from llmgw.native import SESSION, generate, grpc, started
+from llmgw.reporter import Reporter
+from llmgw.wait import wait_for
+
+LOG = {"http": "log_format route '$llmgw_replica $llmgw_route';",
+       "location": "access_log @dir@/route.log route;"}
+
+# A step takes 2 ms, whatever is in it.
+MODEL = {"engine": "model", "latency_model": "linear", "token_delay": None,
+         "alpha_coeffs": "0,0,0", "beta_coeffs": "2000,0,0"}
+
+
+def routes(nginx, n):
+    """(replica, route) of all n requests so far."""
+    path = nginx.dir / "route.log"
+    wait_for(lambda: path.exists() and path.read_text().count("\n") >= n, 5,
+             f"{n} lines in the log")
+    return [tuple(line.split()) for line in path.read_text().splitlines()]
+
+
+def shares(nginx, n):
+    return collections.Counter(replica for replica, _ in routes(nginx, n))
+
+
+# round_robin
+
+def test_turns_are_taken_over_four_workers(cluster, client, expect):
+    nginx = cluster.fleet(4, nginx={"policy": "round_robin", "workers": 4,
+                                    **LOG})
+    clients = [client(nginx) for _ in range(8)]
+    for i in range(40):
+        clients[i % 8].stream(f"prompt {i}", 3).check(expect(f"prompt {i}", 3))
+
+    assert set(shares(nginx, 40).values()) == {10}
+    assert {route for _, route in routes(nginx, 40)} == {"policy"}
+
+
+def test_turns_are_taken_by_requests_at_once(cluster, load, expect):
+    nginx = cluster.fleet(4, nginx={"policy": "round_robin", **LOG})
+    jobs = [[f"prompt {i}", 20] for i in range(100)]
+    for (prompt, n), got in zip(jobs, load(nginx, jobs).results()):
+        got.check(expect(prompt, n))
+    assert set(shares(nginx, 100).values()) == {25}
+
+
+def test_those_that_are_left_take_turns_after_a_death(cluster, client, load,
+                                                      expect):
+    nginx = cluster.fleet(4, nginx={"policy": "round_robin", **LOG})
+    jobs = [[f"prompt {i}", 100] for i in range(40)]
+    work = load(nginx, jobs)
+    work.running()
+    cluster.replicas["r2"].kill()
+    for (prompt, n), got in zip(jobs, work.results()):
+        got.check(expect(prompt, n))
+
+    wait_for(lambda: nginx.routable() == ["r1", "r3", "r4"], 5, "its end")
+    before = shares(nginx, 40)
+    c = client(nginx)
+    for i in range(30):
+        c.stream(f"more {i}", 3).check(expect(f"more {i}", 3))
+    after = shares(nginx, 70)
+    assert {id: after[id] - before[id] for id in after} == {
+        "r1": 10, "r3": 10, "r4": 10, **({"r2": 0} if "r2" in after else {})}
+
+
+def test_full_replicas_lose_their_turn_and_the_queue_serves_all(
+        cluster, load, expect):
+    """Two places at each of three; 30 requests wait and are granted."""
+    nginx = cluster.fleet(3, nginx={"policy": "round_robin", **LOG},
+                          replica={"max_capacity": 2})
+    jobs = [[f"prompt {i}", 10] for i in range(30)]
+    for (prompt, n), got in zip(jobs, load(nginx, jobs).results()):
+        got.check(expect(prompt, n))
+    assert {route for _, route in routes(nginx, 30)} == {"policy"}
+
+
+# least_loaded
+
+@pytest.fixture
+def reported(cluster):
+    """reported(policy): nginx, and reporters of r1 to r3, whose replicas say
+    nothing themselves."""
+    def make(policy, **options):
+        cluster.agent("gw", "gateway")
+        reporters = {}
+        for id in ("r1", "r2", "r3"):
+            replica = cluster.replica(id, **options)
+            agent = cluster.agent(id, grpc=replica.target)
+            reporters[id] = Reporter(cluster, agent, running=0, waiting=0,
+                                     kv_permille=0, max_capacity=0)
+        nginx = cluster.nginx(policy=policy, **LOG)
+        wait_for(lambda: len(nginx.routable()) == 3, 15, "three replicas")
+        return nginx, reporters
+    return make
+
+
+def report(nginx, reporters, **waiting):
+    for id, n in waiting.items():
+        reporters[id].say(waiting=n)
+
+    def heard():
+        seen = nginx.replicas()
+        return all((seen[id]["engine"] or {}).get("waiting") == n
+                   for id, n in waiting.items())
+    wait_for(heard, 5, "nginx to hear the reports")
+
+
+@pytest.mark.parametrize("policy", ["least_loaded",
+                                    "weighted queue-depth:1"])
+def test_requests_follow_what_replicas_report(cluster, client, reported,
+                                              policy):
+    nginx, reporters = reported(policy)
+    c = client(nginx)
+    sent = 0
+    for least in ("r2", "r3", "r1"):
+        report(nginx, reporters, **{id: 0 if id == least else 20
+                                    for id in reporters})
+        for i in range(5):
+            assert c.stream(f"{least} {i}", 2).replicas == [least]
+        sent += 5
+    assert {route for _, route in routes(nginx, sent)} == {"policy"}
+
+
+def test_a_burst_does_not_go_to_the_shortest_queue_alone(cluster, load,
+                                                         reported):
+    """Between two reports the queue is carried on by what was sent: of 40
+    requests at once, 4 less went to each of the two that had 4 more."""
+    nginx, reporters = reported("weighted queue-depth:1", token_delay="50ms")
+    report(nginx, reporters, r1=4, r2=0, r3=4)
+    work = load(nginx, [[f"prompt {i}", 30] for i in range(40)])
+    assert all(got.code == "OK" for got in work.results())
+    got = shares(nginx, 40)
+    assert abs(got["r1"] - got["r3"]) <= 1, got
+    assert 3 <= got["r2"] - got["r1"] <= 5, got
+
+
+# weighted
+
+def test_what_shares_a_prefix_goes_where_it_is(cluster, client, expect):
+    """The first of a conversation is cold; the rest follow it."""
+    nginx = cluster.fleet(3, nginx={"policy": "weighted", "workers": 2, **LOG},
+                          replica=MODEL)
+    clients = [client(nginx) for _ in range(4)]
+    homes = []
+    for talk in range(4):
+        text = f"{talk} system prompt " * 40
+        for turn in range(4):
+            got = clients[turn].stream(text, 2).check(expect(text, 2))
+            text += f"answer and question {turn} " * 5
+            homes.append((talk, got.replicas[0]))
+
+    assert len(set(homes)) == 4, homes
+    assert [route for _, route in routes(nginx, 16)] \
+        == ["cold", "policy", "policy", "policy"] * 4
+
+
+def test_new_prompts_spread_by_no_hit_lru(cluster, client):
+    nginx = cluster.fleet(3, nginx={"policy": "weighted no_hit_lru:1", **LOG})
+    c = client(nginx)
+    for i in range(12):
+        c.stream(f"{i} is another prompt " * 20, 2)
+    assert set(shares(nginx, 12).values()) == {4}
+
+
+# whatever the policy
+
+def test_native_passes_obey(cluster, client, expect):
+    nginx = cluster.fleet(4, nginx=grpc(SESSION, policy="round_robin"))
+    c = client(nginx)
+    for i in range(20):
+        generate(c, "one session", f"prompt {i}", 3).check(
+            expect(f"prompt {i}", 3))
+    assert started(cluster) == {"r1": 5, "r2": 5, "r3": 5, "r4": 5}
+
+
+def test_a_reload_changes_the_policy_and_streams_go_on(cluster, client, load,
+                                                       expect):
+    nginx = cluster.fleet(3, nginx=LOG)
+    jobs = [[f"prompt {i}", 200] for i in range(12)]
+    work = load(nginx, jobs)
+    work.running()
+
+    for policy, route in [("weighted", "cold"), ("round_robin", "policy"),
+                          ("least_loaded", "policy"),
+                          ("affinity", "affinity")]:
+        nginx.configure(policy=policy)
+        nginx.reload()
+        with_it = client(nginx)
+        with_it.stream(policy, 2).check(expect(policy, 2))
+        wait_for(lambda: any(r == route for _, r in routes(nginx, 1)), 5,
+                 f"{route} in the log")
+    for (prompt, n), got in zip(jobs, work.results()):
+        got.check(expect(prompt, n))
