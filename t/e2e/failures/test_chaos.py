@@ -5,15 +5,17 @@ chooses the order of events; each run prints its seed.
 """
 
 import collections
+import json
 import os
 import random
 import signal
+import subprocess
 import threading
 import time
 
 import pytest
 
-from llmgw.place import SLOW
+from llmgw.place import SLOW, binary
 from llmgw.wait import wait_for
 
 SECONDS = float(os.environ.get("LLMGW_CHAOS_SECONDS", 20))
@@ -22,7 +24,49 @@ SEED = int(os.environ.get("LLMGW_CHAOS_SEED", random.randrange(1 << 30)))
 GOSSIP = {"protocol_period": "200ms", "ping_timeout": "80ms",
           "suspect_timeout": "1s"}
 REPLICAS = ("r1", "r2", "r3", "r4")
-PROMPTS = [[f"prompt {i}", 20 + i % 7 * 10] for i in range(40)]
+LOG = "decisions.jsonl"
+
+
+class Plain:
+    """What is on by default."""
+
+    seconds, workers = SECONDS, 2
+    prompts = [[f"prompt {i}", 20 + i % 7 * 10] for i in range(40)]
+    queue, parts, location = "", "", ""
+    fields = ({}, {"hedge": True}, {}, {})      # of each lane's requests
+
+    def check(self, nginx, c, expect):
+        """What must hold besides, at the end."""
+
+
+class Everything(Plain):
+    """Every part that reads the fleet, in four workers."""
+
+    seconds, workers = SECONDS / 2, 4
+    prompts = [[f"conversation {i % 4}: " * 20 + prompt, n]
+               for i, (prompt, n) in enumerate(Plain.prompts)]
+    queue = ""
+    parts = f"""llmgw_policy weighted; llmgw_prefix_index block=32;
+        llmgw_trace_decisions @dir@/{LOG} sample=100% top=all;"""
+
+    def check(self, nginx, c, expect):
+        for i in range(4):
+            prompt = f"afterwards {i}: " * 20
+            first = c.stream(prompt, 3).check(expect(prompt, 3))
+            again = c.stream(prompt, 3).check(expect(prompt, 3))
+            assert again.replicas == first.replicas     # the index knows it
+        self.check_log(nginx.dir / LOG)
+
+    def check_log(self, path):
+        """It has no line that is not whole, and each choice can be made
+        again."""
+        kinds = collections.Counter(json.loads(line)["kind"] for line
+                                    in path.read_text().splitlines())
+        print(dict(kinds))
+        assert kinds["route"] > 100
+        said = subprocess.run([binary("llmgw-sim"), "explain", path],
+                              capture_output=True, text=True, timeout=60)
+        assert said.returncode == 0, said.stdout + said.stderr
 
 
 class Chaos:
@@ -121,9 +165,11 @@ class Chaos:
 class Lane:
     """Runs one load after the other, until stopped."""
 
-    def __init__(self, load, nginx, over, rng, is_killed=False, **job):
+    def __init__(self, load, nginx, over, rng, prompts, is_killed=False,
+                 **job):
         self.load, self.nginx, self.over = load, nginx, over
-        self.rng, self.is_killed, self.job = rng, is_killed, job
+        self.rng, self.prompts = rng, prompts
+        self.is_killed, self.job = is_killed, job
         self.results = []           # [(prompt, n), result]
         self.failure = None
         self.thread = threading.Thread(target=self._run)
@@ -137,7 +183,7 @@ class Lane:
             self.failure = e
 
     def _once(self):
-        jobs = [self.rng.choice(PROMPTS) for _ in range(60)]
+        jobs = [self.rng.choice(self.prompts) for _ in range(60)]
         work = self.load(self.nginx, jobs, connections=3,
                          starts_per_second=30 / SLOW, **self.job)
         if self.is_killed:
@@ -167,9 +213,10 @@ def check_exact(results, expect):
     return codes
 
 
-def check_quiet(cluster, nginx):
+def check_quiet(cluster, nginx, workers):
     """No count is above zero, and no request waits or runs."""
-    wait_for(lambda: len(nginx.workers()) == 2, 15, "the old workers to go")
+    wait_for(lambda: len(nginx.workers()) == workers, 15,
+             "the old workers to go")
     wait_for(lambda: nginx.routable() == list(REPLICAS), 20,
              "every replica to be routable")
     wait_for(lambda: not nginx.counts(), 10, "counts of zero")
@@ -183,32 +230,44 @@ def check_quiet(cluster, nginx):
         assert s.started == s.finished + s.cancelled + s.failed, (id, s)
 
 
-@pytest.mark.first
-def test_chaos(cluster, client, load, expect):
-    print(f"LLMGW_CHAOS_SEED={SEED}")
-    rng = random.Random(SEED)
+@pytest.fixture
+def gateway(cluster, form, rng):
+    """nginx over the replicas, with agents that find each other again."""
     coalesce = rng.choice(["off", "1ms", "60ms"])
     print(f"llmgw_coalesce {coalesce}")
     cluster.allowed += ["exited on signal 9", "was locked by"]
     nginx = cluster.fleet(
         len(REPLICAS), agent=GOSSIP,
         replica={"token_delay": "5ms", "max_capacity": 6},
-        nginx={"workers": 2, "http": f"llmgw_coalesce {coalesce};",
-               "pool": "llmgw_queue 100 timeout=5s;"
-               " llmgw_breaker cooldown=500ms max_cooldown=2s;",
+        nginx={"workers": form.workers, "http": f"llmgw_coalesce {coalesce};",
+               "pool": f"llmgw_queue 100 timeout=5s{form.queue};"
+               " llmgw_breaker cooldown=500ms max_cooldown=2s; " + form.parts,
                "location": "llmgw_token_timeout 1s; llmgw_tries 5;"
-               " llmgw_first_token_timeout 2s;"})
+               " llmgw_first_token_timeout 2s; " + form.location})
     cluster.gateway.argv += ["--join", ",".join(
         a.gossip for a in cluster.agents.values() if a.role == "replica")]
+    return nginx
 
+
+@pytest.fixture
+def rng():
+    print(f"LLMGW_CHAOS_SEED={SEED}")
+    return random.Random(SEED)
+
+
+@pytest.mark.first
+@pytest.mark.parametrize("form", [Plain(), Everything()],
+                         ids=["plain", "everything"])
+def test_chaos(cluster, client, load, expect, gateway, form, rng):
     over = threading.Event()
-    lanes = [Lane(load, nginx, over, random.Random(SEED + k), **job)
-             for k, job in enumerate([
-                 {"seconds": 20}, {"seconds": 20, "fields": {"hedge": True}},
-                 {"seconds": 0.3}, {"is_killed": True}])]
-    chaos = Chaos(cluster, nginx, rng)
+    jobs = [{"seconds": 20}, {"seconds": 20}, {"seconds": 0.3},
+            {"is_killed": True}]
+    lanes = [Lane(load, gateway, over, random.Random(SEED + k), form.prompts,
+                  fields=form.fields[k], **job)
+             for k, job in enumerate(jobs)]
+    chaos = Chaos(cluster, gateway, rng)
     try:
-        chaos.run(SECONDS)
+        chaos.run(form.seconds)
     finally:
         chaos.mend(everything=True)
         over.set()
@@ -218,8 +277,9 @@ def test_chaos(cluster, client, load, expect):
     codes = check_exact([x for lane in lanes for x in lane.results], expect)
     patient = check_exact(lanes[0].results + lanes[1].results, expect)
     print(dict(chaos.done), dict(codes), dict(patient))
-    check_quiet(cluster, nginx)
+    check_quiet(cluster, gateway, form.workers)
     assert patient["OK"] > 0.5 * sum(patient.values()), patient
-    c = client(nginx)
+    c = client(gateway)
     for i in range(20):
         c.stream(f"after {i}", 3).check(expect(f"after {i}", 3))
+    form.check(gateway, c, expect)
