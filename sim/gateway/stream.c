@@ -187,7 +187,7 @@ stream_check_order(gateway_t *g, const stream_t *s, const front_t *front)
         return;                 /* those stand before all others */
     }
 
-    i = queue->first;
+    i = queue->waits.first;
 
     if (i != LLMGW_QUEUE_NONE) {
         entry = &queue->entries[i];

@@ -35,6 +35,11 @@
  * whose resume group is full while other replicas have capacity, and for a
  * request whose model is served by full ones alone.
  *
+ * With flow control (queue.h) a claim joins the queue first and goes on at
+ * once if it is the head.  Its head is held while view->saturation reaches its
+ * band's ceiling; urgent ones never are.  A claim that is shed for another one
+ * is told so, SHED, when it claims again: its process is woken for it.
+ *
  * When none of a pool's replicas is left but those that a request has tried,
  * it starts over once, if one of them counted as a failed try; where one of
  * them had said that it was full, it goes to the queue instead.
@@ -63,6 +68,7 @@ typedef struct {
     llmgw_pick_pool_t     pick;
     const llmgw_place_t  *places;       /* of each peer */
     uint32_t              queue_size;   /* 0: new claims never wait */
+    double                saturation;   /* of the fleet; 0: it never holds */
     uint32_t              hedge_budget_permille;
 } llmgw_admission_view_t;
 
@@ -105,6 +111,7 @@ typedef struct {
 typedef enum {
     LLMGW_ADMISSION_LEASED = 0,
     LLMGW_ADMISSION_WAITS,
+    LLMGW_ADMISSION_SHED,       /* another one waits in its place */
     LLMGW_ADMISSION_STALE,      /* peer's slot went to another replica */
     LLMGW_ADMISSION_FULL,       /* and so is the queue */
     LLMGW_ADMISSION_SKIPPABLE,  /* full but for those excluded */
@@ -134,6 +141,7 @@ typedef struct {
     llmgw_picked_t          picked;     /* with LEASED and STALE */
     llmgw_forget_t          forget;
     llmgw_wake_t            wake;
+    llmgw_wake_t            shed;       /* where one was shed for this claim */
     int                     has_joined;     /* the queue, by this call */
     int                     has_left;       /* the queue, by this call */
     llmgw_breaker_change_t  change;     /* of the peer's circuit */
@@ -198,9 +206,9 @@ void llmgw_admission_wake(const llmgw_admission_self_t *self, uint64_t now_ms,
     llmgw_wake_t *wake);
 
 /*
- * The head of the queue, if it waits in this process: its entry and ticket, as
- * its claim has them.  LLMGW_QUEUE_NONE: it waits elsewhere, and *wake tells
- * where, or the queue is empty.
+ * Who is to claim again in this process, as its claim has entry and ticket:
+ * one that was shed, or the head of the queue.  LLMGW_QUEUE_NONE: the head
+ * waits elsewhere, and *wake tells where, or the queue is empty.
  */
 uint32_t llmgw_admission_turn(const llmgw_admission_self_t *self,
     uint64_t now_ms, uint64_t *ticket, llmgw_wake_t *wake);

@@ -11,6 +11,7 @@ typedef struct {
     llmgw_lease_t                 *lease;
     llmgw_pick_key_t               key;
     llmgw_admission_answer_t      *answer;
+    int                            enters;  /* in the queue, only to ask */
 } ask_t;
 
 
@@ -39,6 +40,9 @@ claim_place(const ask_t *ask)
     llmgw_queue_place_t  place;
 
     place.ticket = ask->claim->ticket;
+    place.tenant = ask->claim->tenant;
+    place.deadline_ms = ask->claim->deadline_ms;
+    place.priority = ask->claim->priority;
     place.row = ask->self->row;
     place.process = ask->self->process;
     place.is_urgent = ask->claim->is_urgent;
@@ -71,28 +75,109 @@ claim_forget(ask_t *ask, llmgw_forget_t forget)
 }
 
 
+/* With a flow nobody can tell who is the head without being in the queue. */
+
+static void
+claim_enter(ask_t *ask)
+{
+    llmgw_queue_place_t  place;
+
+    place = claim_place(ask);
+    ask->claim->entry = llmgw_queue_push(&ask->self->shared->queue, &place, 0);
+    ask->enters = (ask->claim->entry != LLMGW_QUEUE_NONE);
+}
+
+
+/* It only asked: it was never there. */
+
+static void
+claim_turn_back(ask_t *ask)
+{
+    if (ask->enters && ask->claim->entry != LLMGW_QUEUE_NONE) {
+        llmgw_queue_remove(&ask->self->shared->queue, ask->claim->entry);
+        ask->claim->entry = LLMGW_QUEUE_NONE;
+    }
+
+    ask->enters = 0;
+}
+
+
+/* One that entered stays, if it need not count or the queue has a place. */
+
+static void
+claim_stay(ask_t *ask)
+{
+    uint32_t              shed;
+    llmgw_queue_t        *queue;
+    llmgw_queue_place_t   place;
+
+    place = claim_place(ask);
+    queue = &ask->self->shared->queue;
+    shed = LLMGW_QUEUE_NONE;
+
+    if (place.is_counted
+        && !llmgw_queue_stay(queue, ask->claim->entry, ask->view->queue_size,
+                             &shed))
+    {
+        claim_turn_back(ask);
+        return;
+    }
+
+    ask->enters = 0;
+
+    if (shed != LLMGW_QUEUE_NONE) {
+        ask->answer->shed.row = queue->entries[shed].row;
+        ask->answer->shed.process = queue->entries[shed].process;
+        ask->answer->shed.is_new = 1;
+    }
+}
+
+
+static void
+claim_join(ask_t *ask)
+{
+    llmgw_claim_t        *claim;
+    llmgw_queue_place_t   place;
+
+    claim = ask->claim;
+
+    if (ask->view->queue_size == 0 || claim->no_wait
+        || ask->self->row == LLMGW_NO_ROW)
+    {
+        claim_turn_back(ask);
+        return;
+    }
+
+    if (ask->enters) {
+        claim_stay(ask);
+
+    } else {
+        place = claim_place(ask);
+        claim->entry = llmgw_queue_push(&ask->self->shared->queue, &place,
+                                        ask->view->queue_size);
+    }
+
+    ask->answer->has_joined = (claim->entry != LLMGW_QUEUE_NONE);
+}
+
+
 /* Joins the queue or stays in it, or returns the reason why not. */
 
 static llmgw_admission_rc_t
 claim_wait(ask_t *ask, llmgw_pick_rc_t rc)
 {
-    int                   is_skipped;
-    llmgw_queue_t        *queue;
-    llmgw_claim_t        *claim;
-    llmgw_queue_place_t   place;
+    int             is_skipped;
+    llmgw_queue_t  *queue;
+    llmgw_claim_t  *claim;
 
     claim = ask->claim;
     queue = &ask->self->shared->queue;
 
-    if (claim->entry != LLMGW_QUEUE_NONE) {
+    if (claim->entry != LLMGW_QUEUE_NONE && !ask->enters) {
         llmgw_queue_ungrant(queue, claim->entry);
 
-    } else if (ask->view->queue_size != 0 && !claim->no_wait
-               && ask->self->row != LLMGW_NO_ROW)
-    {
-        place = claim_place(ask);
-        claim->entry = llmgw_queue_push(queue, &place, ask->view->queue_size);
-        ask->answer->has_joined = (claim->entry != LLMGW_QUEUE_NONE);
+    } else {
+        claim_join(ask);
     }
 
     if (claim->entry == LLMGW_QUEUE_NONE) {
@@ -152,11 +237,11 @@ claim_lease(ask_t *ask, int is_forced)
     }
 
     if (ask->claim->entry != LLMGW_QUEUE_NONE) {
-        llmgw_queue_remove(&ask->self->shared->queue, ask->claim->entry);
+        llmgw_queue_serve(&ask->self->shared->queue, ask->claim->entry);
 
         ask->claim->entry = LLMGW_QUEUE_NONE;
-        ask->claim->was_granted = 1;
-        ask->answer->has_left = 1;
+        ask->claim->was_granted |= !ask->enters;
+        ask->answer->has_left = !ask->enters;
     }
 
     /* there may be capacity for one more */
@@ -225,30 +310,60 @@ claim_starts_over(ask_t *ask, llmgw_admission_rc_t rc)
 }
 
 
+/* 1: another one is to go before, or the fleet is too full for it. */
+
+static int
+claim_must_wait(const ask_t *ask)
+{
+    llmgw_queue_t        *queue;
+    llmgw_queue_place_t   place;
+
+    queue = &ask->self->shared->queue;
+
+    if (ask->claim->entry == LLMGW_QUEUE_NONE) {
+        place = claim_place(ask);
+        return llmgw_queue_must_wait(queue, &place);
+    }
+
+    if (llmgw_queue_head(queue, ask->key.now_ms) != ask->claim->entry) {
+        return 1;
+    }
+
+    if (!llmgw_queue_is_held(queue, ask->claim->entry, ask->view->saturation))
+    {
+        return 0;
+    }
+
+    ask->self->shared->waits_open = 0;
+
+    return 1;
+}
+
+
 static llmgw_admission_rc_t
 claim_ask(ask_t *ask)
 {
     llmgw_queue_t         *queue;
     llmgw_claim_t         *claim;
-    llmgw_queue_place_t    place;
     llmgw_admission_rc_t   rc;
 
     claim = ask->claim;
     queue = &ask->self->shared->queue;
 
-    if (claim->entry != LLMGW_QUEUE_NONE) {
+    if (claim->entry != LLMGW_QUEUE_NONE && !ask->enters) {
 
-        if (llmgw_queue_head(queue, ask->key.now_ms) != claim->entry) {
+        if (claim_must_wait(ask)) {
+            if (queue->has_flow) {
+                /* it came, and may be told again */
+                llmgw_queue_ungrant(queue, claim->entry);
+            }
+
             return LLMGW_ADMISSION_WAITS;
         }
 
-    } else {
-        place = claim_place(ask);
-
-        if (claim->to_queue || llmgw_queue_must_wait(queue, &place)) {
-            claim->to_queue = 0;
-            return claim_wait(ask, LLMGW_PICK_FULL);
-        }
+    } else if (claim->to_queue || claim_must_wait(ask)) {
+        claim->to_queue = 0;
+        return claim_wait(ask, LLMGW_PICK_FULL);
     }
 
     rc = claim_pick(ask);
@@ -267,15 +382,59 @@ claim_ask(ask_t *ask)
 }
 
 
+/* 1: it was, and is out of the queue now. */
+
+static int
+claim_is_shed(ask_t *ask)
+{
+    llmgw_queue_t  *queue;
+    llmgw_claim_t  *claim;
+
+    claim = ask->claim;
+    queue = &ask->self->shared->queue;
+
+    if (claim->entry == LLMGW_QUEUE_NONE
+        || !queue->entries[claim->entry].is_shed)
+    {
+        return 0;
+    }
+
+    llmgw_queue_remove(queue, claim->entry);
+    claim->entry = LLMGW_QUEUE_NONE;
+    ask->answer->has_left = 1;
+
+    return 1;
+}
+
+
+static void
+claim_ask_all(ask_t *ask)
+{
+    if (ask->self->shared->queue.has_flow
+        && ask->claim->entry == LLMGW_QUEUE_NONE
+        && ask->self->row != LLMGW_NO_ROW)
+    {
+        claim_enter(ask);
+    }
+
+    do {
+        ask->answer->rc = claim_ask(ask);
+    } while (claim_starts_over(ask, ask->answer->rc));
+
+    claim_turn_back(ask);
+}
+
+
 void
 llmgw_admission_claim(const llmgw_admission_self_t *self,
     const llmgw_admission_view_t *view, llmgw_claim_t *claim,
     llmgw_lease_t *lease, uint64_t now_ms, uint64_t random,
     llmgw_admission_answer_t *answer)
 {
-    ask_t  ask = { self, view, claim, lease, { 0 }, answer };
+    ask_t  ask = { self, view, claim, lease, { 0 }, answer, 0 };
 
-    *answer = (llmgw_admission_answer_t) { .wake = LLMGW_WAKE_NOBODY };
+    *answer = (llmgw_admission_answer_t) { .wake = LLMGW_WAKE_NOBODY,
+                                           .shed = LLMGW_WAKE_NOBODY };
     ask.key = llmgw_claim_key(claim, now_ms, random);
 
     llmgw_admission_begin(self->shared);
@@ -292,9 +451,12 @@ llmgw_admission_claim(const llmgw_admission_self_t *self,
         answer->has_left = 1;
     }
 
-    do {
-        answer->rc = claim_ask(&ask);
-    } while (claim_starts_over(&ask, answer->rc));
+    if (claim_is_shed(&ask)) {
+        answer->rc = LLMGW_ADMISSION_SHED;
+
+    } else {
+        claim_ask_all(&ask);
+    }
 
     llmgw_admission_commit(self->shared);
 }

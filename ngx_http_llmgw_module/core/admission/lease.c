@@ -204,18 +204,25 @@ llmgw_admission_turn(const llmgw_admission_self_t *self, uint64_t now_ms,
 
     *wake = LLMGW_WAKE_NOBODY;
     queue = &self->shared->queue;
-    head = llmgw_queue_head(queue, now_ms);
+
+    llmgw_admission_begin(self->shared);
+
+    head = llmgw_queue_shed_of(queue, self->row);
 
     if (head == LLMGW_QUEUE_NONE) {
-        return LLMGW_QUEUE_NONE;
+        head = llmgw_queue_head(queue, now_ms);
     }
 
-    if (queue->entries[head].row != self->row) {
-        llmgw_admission_wake(self, now_ms, wake);
-        return LLMGW_QUEUE_NONE;
+    if (head != LLMGW_QUEUE_NONE && queue->entries[head].row != self->row) {
+        llmgw_queue_wake(self->shared, now_ms, wake);
+        head = LLMGW_QUEUE_NONE;
     }
 
-    *ticket = queue->entries[head].ticket;
+    llmgw_admission_commit(self->shared);
+
+    if (head != LLMGW_QUEUE_NONE) {
+        *ticket = queue->entries[head].ticket;
+    }
 
     return head;
 }

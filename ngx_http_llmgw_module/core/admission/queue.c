@@ -1,7 +1,9 @@
 
 /* The queue.  queue.h has the order and the rules. */
 
-#include "core/admission/queue.h"
+#include <string.h>
+
+#include "core/admission/queue_inner.h"
 
 
 #define BINS  32            /* one a bit of an index */
@@ -10,8 +12,6 @@
 static uint32_t llmgw_queue_front(const llmgw_queue_t *queue);
 static int llmgw_queue_is_before(int is_urgent, uint64_t ticket,
     const llmgw_queue_entry_t *entry);
-static void llmgw_queue_link(llmgw_queue_t *queue, uint32_t i,
-    uint32_t before);
 static uint32_t llmgw_queue_sort(llmgw_queue_t *queue);
 static uint32_t llmgw_queue_merge(llmgw_queue_t *queue, uint32_t a,
     uint32_t b);
@@ -19,13 +19,21 @@ static uint32_t llmgw_queue_merge(llmgw_queue_t *queue, uint32_t a,
 
 void
 llmgw_queue_init(llmgw_queue_t *queue, llmgw_queue_entry_t *entries,
-    uint32_t capacity)
+    void *flow, uint32_t capacity)
 {
     uint32_t  i;
 
     queue->entries = entries;
     queue->capacity = capacity;
     queue->ticket = 0;
+    queue->has_flow = 0;
+    queue->flow_conf = (llmgw_flow_conf_t) { 0 };
+    queue->flow = NULL;
+    memset(queue->seen, 0, sizeof(queue->seen));
+
+    if (flow != NULL) {
+        queue->flow = llmgw_flow_init(flow, capacity, &queue->flow_conf);
+    }
 
     for (i = 0; i < capacity; i++) {
         entries[i].is_used = 0;
@@ -63,7 +71,7 @@ llmgw_queue_front(const llmgw_queue_t *queue)
 {
     uint32_t  i;
 
-    for (i = queue->first;
+    for (i = queue->waits.first;
          i != LLMGW_QUEUE_NONE && queue->entries[i].is_skipped;
          i = queue->entries[i].next)
     {
@@ -78,11 +86,11 @@ uint32_t
 llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
     uint32_t size)
 {
-    uint32_t              i, last, before;
+    uint32_t              i;
     llmgw_queue_entry_t  *entry;
 
     if (queue->free == LLMGW_QUEUE_NONE
-        || (place->is_counted && queue->counted >= size))
+        || (place->is_counted && queue->counted >= size && !queue->has_flow))
     {
         return LLMGW_QUEUE_NONE;
     }
@@ -93,20 +101,57 @@ llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
 
     entry->ticket = place->ticket ? place->ticket : llmgw_queue_ticket(queue);
     entry->granted_ms = 0;
+    entry->tenant = place->tenant;
+    entry->deadline_ms = place->deadline_ms;
     entry->row = place->row;
     entry->process = place->process;
+    entry->flow = 0;
+    entry->priority = place->priority;
     entry->is_urgent = (place->is_urgent != 0);
-    entry->is_counted = (place->is_counted != 0);
+    entry->is_counted = (place->is_counted != 0 && !queue->has_flow);
     entry->is_skipped = 0;
+    entry->is_aside = 0;
+    entry->is_shed = 0;
 
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     entry->is_used = 1;
 
-    /* searched from the end: nearly always the last place */
+    queue_link_waiting(queue, i);
+    queue->length++;
+    queue->counted += entry->is_counted;
 
+    if (queue->has_flow) {
+        queue_flow_add(queue, i, !place->is_counted);
+
+    } else if (entry->next != LLMGW_QUEUE_NONE) {
+        /*
+         * A granted head that is no longer the head finds so when it comes,
+         * and stays.  Its grant would grow old meanwhile, and it would be
+         * passed over when its turn comes again.
+         */
+        llmgw_queue_ungrant(queue, entry->next);
+    }
+
+    return i;
+}
+
+
+/*
+ * Searched from the end: nearly always the last place.  With a flow, those that
+ * are not urgent have no order here.
+ */
+
+void
+queue_link_waiting(llmgw_queue_t *queue, uint32_t i)
+{
+    uint32_t              last, before;
+    llmgw_queue_entry_t  *entry;
+
+    entry = &queue->entries[i];
     before = LLMGW_QUEUE_NONE;
 
-    for (last = queue->last;
+    for (last = queue->has_flow && !entry->is_urgent ? LLMGW_QUEUE_NONE
+                                                     : queue->waits.last;
          last != LLMGW_QUEUE_NONE
          && llmgw_queue_is_before(entry->is_urgent, entry->ticket,
                                   &queue->entries[last]);
@@ -115,20 +160,7 @@ llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
         before = last;
     }
 
-    llmgw_queue_link(queue, i, before);
-    queue->length++;
-    queue->counted += entry->is_counted;
-
-    /*
-     * A granted head that is no longer the head finds so when it comes, and
-     * stays.  Its grant would grow old meanwhile, and it would be passed over
-     * when its turn comes again.
-     */
-    if (before != LLMGW_QUEUE_NONE) {
-        llmgw_queue_ungrant(queue, before);
-    }
-
-    return i;
+    queue_link(queue, &queue->waits, i, before);
 }
 
 
@@ -148,27 +180,52 @@ llmgw_queue_is_before(int is_urgent, uint64_t ticket,
 
 /* before == LLMGW_QUEUE_NONE: at the end. */
 
-static void
-llmgw_queue_link(llmgw_queue_t *queue, uint32_t i, uint32_t before)
+void
+queue_link(llmgw_queue_t *queue, llmgw_queue_list_t *list, uint32_t i,
+    uint32_t before)
 {
     uint32_t  prev;
 
-    prev = (before == LLMGW_QUEUE_NONE) ? queue->last
+    prev = (before == LLMGW_QUEUE_NONE) ? list->last
                                         : queue->entries[before].prev;
 
     queue->entries[i].next = before;
     queue->entries[i].prev = prev;
 
     if (before == LLMGW_QUEUE_NONE) {
-        queue->last = i;
+        list->last = i;
     } else {
         queue->entries[before].prev = i;
     }
 
     if (prev == LLMGW_QUEUE_NONE) {
-        queue->first = i;
+        list->first = i;
     } else {
         queue->entries[prev].next = i;
+    }
+}
+
+
+void
+queue_unlink(llmgw_queue_t *queue, uint32_t i)
+{
+    llmgw_queue_list_t   *list;
+    llmgw_queue_entry_t  *entry;
+
+    entry = &queue->entries[i];
+    list = entry->is_shed ? &queue->shed
+           : entry->is_aside ? &queue->aside : &queue->waits;
+
+    if (entry->prev == LLMGW_QUEUE_NONE) {
+        list->first = entry->next;
+    } else {
+        queue->entries[entry->prev].next = entry->next;
+    }
+
+    if (entry->next == LLMGW_QUEUE_NONE) {
+        list->last = entry->prev;
+    } else {
+        queue->entries[entry->next].prev = entry->prev;
     }
 }
 
@@ -184,34 +241,45 @@ llmgw_queue_remove(llmgw_queue_t *queue, uint32_t i)
         return;
     }
 
-    if (entry->prev == LLMGW_QUEUE_NONE) {
-        queue->first = entry->next;
-    } else {
-        queue->entries[entry->prev].next = entry->next;
-    }
-
-    if (entry->next == LLMGW_QUEUE_NONE) {
-        queue->last = entry->prev;
-    } else {
-        queue->entries[entry->next].prev = entry->prev;
-    }
+    queue_flow_remove(queue, i);
+    queue_unlink(queue, i);
 
     entry->is_used = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 
-    queue->length--;
-    queue->counted -= entry->is_counted;
-    queue->skipped -= entry->is_skipped;
+    if (!entry->is_shed) {
+        queue->length--;
+        queue->counted -= entry->is_counted;
+        queue->skipped -= entry->is_skipped;
+    }
+
+    if (queue->granted == i) {
+        queue->granted = LLMGW_QUEUE_NONE;
+    }
 
     entry->next = queue->free;
     queue->free = i;
 }
 
 
-/* A granted entry whose worker did not come for it in time. */
+void
+llmgw_queue_serve(llmgw_queue_t *queue, uint32_t i)
+{
+    llmgw_queue_entry_t  *entry;
 
-static int
-llmgw_queue_is_overdue(const llmgw_queue_entry_t *entry, uint64_t now_ms)
+    entry = &queue->entries[i];
+
+    if (entry->flow != 0) {
+        (void) llmgw_flow_take(queue->flow, entry->flow);
+        entry->flow = 0;
+    }
+
+    llmgw_queue_remove(queue, i);
+}
+
+
+int
+queue_is_overdue(const llmgw_queue_entry_t *entry, uint64_t now_ms)
 {
     return entry->granted_ms != 0
            && now_ms >= entry->granted_ms + LLMGW_QUEUE_GRANT_MS;
@@ -219,15 +287,19 @@ llmgw_queue_is_overdue(const llmgw_queue_entry_t *entry, uint64_t now_ms)
 
 
 uint32_t
-llmgw_queue_head(const llmgw_queue_t *queue, uint64_t now_ms)
+llmgw_queue_head(llmgw_queue_t *queue, uint64_t now_ms)
 {
     uint32_t                    i;
     const llmgw_queue_entry_t  *entry;
 
-    for (i = queue->first; i != LLMGW_QUEUE_NONE; i = entry->next) {
+    if (queue->has_flow) {
+        return queue_flow_head(queue, now_ms);
+    }
+
+    for (i = queue->waits.first; i != LLMGW_QUEUE_NONE; i = entry->next) {
         entry = &queue->entries[i];
 
-        if (!entry->is_skipped && !llmgw_queue_is_overdue(entry, now_ms)) {
+        if (!entry->is_skipped && !queue_is_overdue(entry, now_ms)) {
             return i;
         }
     }
@@ -236,9 +308,23 @@ llmgw_queue_head(const llmgw_queue_t *queue, uint64_t now_ms)
 }
 
 
+/*
+ * With a flow the head may be another one before the last has come, which then
+ * keeps waiting: its grant must not grow old.
+ */
+
 void
 llmgw_queue_grant(llmgw_queue_t *queue, uint32_t i, uint64_t now_ms)
 {
+    if (queue->has_flow) {
+
+        if (queue->granted != LLMGW_QUEUE_NONE) {
+            llmgw_queue_ungrant(queue, queue->granted);
+        }
+
+        queue->granted = i;
+    }
+
     queue->entries[i].granted_ms = now_ms ? now_ms : 1;
 }
 
@@ -258,12 +344,17 @@ llmgw_queue_thaw_row(llmgw_queue_t *queue, uint32_t row, uint64_t now_ms)
     uint32_t              i, head;
     llmgw_queue_entry_t  *entry;
 
+    if (queue->has_flow) {
+        queue_flow_thaw_row(queue, row, now_ms);
+        return;
+    }
+
     head = llmgw_queue_head(queue, now_ms);
 
-    for (i = queue->first; i != head; i = entry->next) {
+    for (i = queue->waits.first; i != head; i = entry->next) {
         entry = &queue->entries[i];
 
-        if (entry->row == row && llmgw_queue_is_overdue(entry, now_ms)) {
+        if (entry->row == row && queue_is_overdue(entry, now_ms)) {
             entry->granted_ms = 0;
         }
     }
@@ -298,6 +389,10 @@ llmgw_queue_skip(llmgw_queue_t *queue, uint32_t i)
 
         queue->skipped++;
         entry->is_skipped = 1;
+
+        if (queue->has_flow) {
+            queue_flow_put_aside(queue, i);
+        }
     }
 
     return 1;
@@ -309,7 +404,12 @@ llmgw_queue_recall(llmgw_queue_t *queue)
 {
     uint32_t  i;
 
-    for (i = queue->first;
+    if (queue->has_flow) {
+        queue_flow_recall(queue);
+        return;
+    }
+
+    for (i = queue->waits.first;
          queue->skipped != 0 && i != LLMGW_QUEUE_NONE;
          i = queue->entries[i].next)
     {
@@ -319,14 +419,15 @@ llmgw_queue_recall(llmgw_queue_t *queue)
 }
 
 
-uint32_t
-llmgw_queue_drop_row(llmgw_queue_t *queue, uint32_t row)
+static uint32_t
+llmgw_queue_drop_list(llmgw_queue_t *queue, const llmgw_queue_list_t *list,
+    uint32_t row)
 {
     uint32_t  i, n, next;
 
     n = 0;
 
-    for (i = queue->first; i != LLMGW_QUEUE_NONE; i = next) {
+    for (i = list->first; i != LLMGW_QUEUE_NONE; i = next) {
         next = queue->entries[i].next;
 
         if (queue->entries[i].row == row) {
@@ -339,30 +440,54 @@ llmgw_queue_drop_row(llmgw_queue_t *queue, uint32_t row)
 }
 
 
+uint32_t
+llmgw_queue_drop_row(llmgw_queue_t *queue, uint32_t row)
+{
+    return llmgw_queue_drop_list(queue, &queue->waits, row)
+           + llmgw_queue_drop_list(queue, &queue->aside, row)
+           + llmgw_queue_drop_list(queue, &queue->shed, row);
+}
+
+
 void
 llmgw_queue_mend(llmgw_queue_t *queue)
 {
-    uint32_t              i;
+    uint32_t              i, next;
+    llmgw_queue_list_t    none = { LLMGW_QUEUE_NONE, LLMGW_QUEUE_NONE };
     llmgw_queue_entry_t  *entry;
 
-    queue->first = llmgw_queue_sort(queue);
-    queue->last = LLMGW_QUEUE_NONE;
+    i = llmgw_queue_sort(queue);
+
+    queue->waits = queue->aside = queue->shed = none;
     queue->length = 0;
     queue->counted = 0;
     queue->skipped = 0;
+    queue->granted = LLMGW_QUEUE_NONE;
 
-    for (i = queue->first; i != LLMGW_QUEUE_NONE; i = entry->next) {
+    for ( /* void */ ; i != LLMGW_QUEUE_NONE; i = next) {
         entry = &queue->entries[i];
-        entry->prev = queue->last;
+        next = entry->next;
 
-        queue->last = i;
-        queue->length++;
-        queue->counted += entry->is_counted;
-        queue->skipped += entry->is_skipped;
+        entry->flow = 0;
+        entry->is_aside = 0;
 
         if (entry->ticket > queue->ticket) {
             queue->ticket = entry->ticket;
         }
+
+        if (entry->is_shed) {
+            queue_link(queue, &queue->shed, i, LLMGW_QUEUE_NONE);
+            continue;
+        }
+
+        queue_link(queue, &queue->waits, i, LLMGW_QUEUE_NONE);
+        queue->length++;
+        queue->counted += entry->is_counted;
+        queue->skipped += entry->is_skipped;
+    }
+
+    if (queue->has_flow) {
+        queue_flow_mend(queue);
     }
 }
 

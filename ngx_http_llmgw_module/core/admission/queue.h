@@ -12,7 +12,7 @@
  * reading them.  Neither kind counts against the size that limits new
  * requests.
  *
- *                  push                          remove
+ *                  push                          serve
  *      request ----------> WAITING --- grant ---> GRANTED ----------> served
  *                             ^                      |
  *                             +------ ungrant -------+  (still full)
@@ -27,7 +27,17 @@
  * capacity is freed.  Each recall makes all of them claim again, so their
  * number is limited.
  *
- * The used entries are authoritative; links, free list and counts follow from
+ * With flow control (queue_flow.c, docs/adr/0020) classes and tenants have a
+ * say: behind the urgent ones, the head is the one that core/flow/ names.  The
+ * flow holds all that wait and could be the head, each under its ticket; one
+ * that is passed over or skipped stands aside, in a list of its own, and goes
+ * back to its old place.  A request must be in the queue before anybody can
+ * tell whether it is the head: so a newcomer enters uncounted, and either goes
+ * at once, or stays, or leaves.  One that is shed leaves the order, and keeps
+ * its entry until its worker takes note.
+ *
+ * The used entries are authoritative, with the settings of the flow and the
+ * priorities that were seen; links, free list, counts and the flow follow from
  * them.  The word is_used is written after all others of an entry, so a
  * process that is killed leaves an entry whole or unused, and
  * llmgw_queue_mend() rebuilds the rest.
@@ -38,48 +48,84 @@
 
 #include <stdint.h>
 
+#include "core/flow/flow.h"
+
 
 #define LLMGW_QUEUE_NONE         UINT32_MAX
 #define LLMGW_QUEUE_GRANT_MS     200
 #define LLMGW_QUEUE_MAX_SKIPPED  64
+#define LLMGW_QUEUE_PRIORITY_MAX 100    /* as of classes */
 
 typedef struct {
     uint64_t  ticket;
     uint64_t  granted_ms;       /* 0: not granted */
+    uint64_t  tenant;
+    uint64_t  deadline_ms;      /* 0: none */
     uint32_t  row;              /* of the worker */
     uint32_t  process;          /* where to wake it */
     uint32_t  next;             /* or of the free list */
     uint32_t  prev;
+    uint32_t  flow;             /* its entry in the flow; 0: it has none */
+    int32_t   priority;
     uint8_t   is_urgent;
     uint8_t   is_counted;
     uint8_t   is_skipped;
+    uint8_t   is_aside;         /* of the flow: skipped, or passed over */
+    uint8_t   is_shed;
     uint8_t   is_used;
 } llmgw_queue_entry_t;
 
 typedef struct {
+    uint32_t  first;
+    uint32_t  last;
+} llmgw_queue_list_t;
+
+typedef struct {
     llmgw_queue_entry_t  *entries;
+    llmgw_flow_t         *flow;         /* NULL: there is no memory for it */
     uint32_t              capacity;
     uint32_t              free;
-    uint32_t              first;
-    uint32_t              last;
-    uint32_t              length;
+    llmgw_queue_list_t    waits;        /* by urgency, then by ticket; with a
+                                           flow the urgent ones before others */
+    llmgw_queue_list_t    aside;
+    llmgw_queue_list_t    shed;
+    uint32_t              length;       /* of waits and aside */
     uint32_t              counted;
     uint32_t              skipped;      /* at most LLMGW_QUEUE_MAX_SKIPPED */
+    uint32_t              granted;      /* with a flow: the last, or NONE */
+    uint32_t              has_flow;     /* it says which is the head */
+    llmgw_flow_conf_t     flow_conf;
+    uint64_t              seen[LLMGW_FLOW_BANDS / 64];  /* priorities */
     uint64_t              ticket;       /* the last one given out */
 } llmgw_queue_t;
 
 typedef struct {
     uint64_t  ticket;           /* 0: a new one is taken */
+    uint64_t  tenant;
+    uint64_t  deadline_ms;
     uint32_t  row;
     uint32_t  process;
+    int32_t   priority;         /* LLMGW_QUEUE_PRIORITY_MAX at most, and its
+                                   negative at least */
     int       is_urgent;
     int       is_counted;       /* limited by `size` */
 } llmgw_queue_place_t;
 
 
-/* entries: the caller's memory for `capacity` of them. */
+/*
+ * entries: the caller's memory for `capacity` of them.  flow: zeroed, aligned
+ * to 8, of llmgw_flow_bytes(capacity) bytes; NULL: flow control is not wanted.
+ */
 void llmgw_queue_init(llmgw_queue_t *queue, llmgw_queue_entry_t *entries,
-    uint32_t capacity);
+    void *flow, uint32_t capacity);
+
+/*
+ * Who is next is the flow's to say from now on, by these settings (of which
+ * size and band_size are not used), or, with NULL, the tickets' alone.  Those
+ * that wait keep waiting.  Returns 1; 0: it was so before, or there is no
+ * memory for a flow.
+ */
+int llmgw_queue_order(llmgw_queue_t *queue, const llmgw_flow_conf_t *conf);
 
 /* A ticket for a request that asks for the first time; never 0. */
 uint64_t llmgw_queue_ticket(llmgw_queue_t *queue);
@@ -91,15 +137,40 @@ int llmgw_queue_must_wait(const llmgw_queue_t *queue,
 /*
  * Takes a place by ticket.  Returns the entry's index, or LLMGW_QUEUE_NONE:
  * the place is counted and `size` counted ones wait already, or no entry is
- * left.
+ * left.  With a flow the entry is not counted yet: llmgw_queue_stay().
  */
 uint32_t llmgw_queue_push(llmgw_queue_t *queue,
     const llmgw_queue_place_t *place, uint32_t size);
 
-void llmgw_queue_remove(llmgw_queue_t *queue, uint32_t entry);
+/*
+ * With a flow: that entry counts from now on.  Where the queue is full, *shed
+ * is the entry that was given up for it, else LLMGW_QUEUE_NONE.  Returns 0:
+ * the queue is full, and nothing is to be given up.
+ *
+ * Given up is, with shedding, the newest of the lowest priority, if that is
+ * below 0 and below the entry's own; else, with round robin, the newest of the
+ * tenant with the most requests in its band, if that has more than the entry's
+ * own tenant: or whoever sends the most would fill the queue and get the most.
+ */
+int llmgw_queue_stay(llmgw_queue_t *queue, uint32_t entry, uint32_t size,
+    uint32_t *shed);
 
-/* The entry that may claim next, or LLMGW_QUEUE_NONE. */
-uint32_t llmgw_queue_head(const llmgw_queue_t *queue, uint64_t now_ms);
+/* It leaves; serve: since it has its replica, so the next one's turn begins. */
+void llmgw_queue_remove(llmgw_queue_t *queue, uint32_t entry);
+void llmgw_queue_serve(llmgw_queue_t *queue, uint32_t entry);
+
+/*
+ * The entry that may claim next, or LLMGW_QUEUE_NONE.  With a flow those that
+ * are passed over are put aside by this.
+ */
+uint32_t llmgw_queue_head(llmgw_queue_t *queue, uint64_t now_ms);
+
+/* Whether the fleet is too saturated for the head; never for urgent ones. */
+int llmgw_queue_is_held(const llmgw_queue_t *queue, uint32_t head,
+    double saturation);
+
+/* A shed entry of that row, or LLMGW_QUEUE_NONE. */
+uint32_t llmgw_queue_shed_of(const llmgw_queue_t *queue, uint32_t row);
 
 void llmgw_queue_grant(llmgw_queue_t *queue, uint32_t entry, uint64_t now_ms);
 void llmgw_queue_ungrant(llmgw_queue_t *queue, uint32_t entry);
@@ -121,7 +192,7 @@ void llmgw_queue_recall(llmgw_queue_t *queue);
 /* Drops the entries that a dead worker left; returns how many. */
 uint32_t llmgw_queue_drop_row(llmgw_queue_t *queue, uint32_t row);
 
-/* Rebuilds links, free list and counts from the used entries. */
+/* Rebuilds links, free list, counts and the flow from the used entries. */
 void llmgw_queue_mend(llmgw_queue_t *queue);
 
 #endif /* LLMGW_QUEUE_H */

@@ -2,7 +2,8 @@
 /*
  * What all processes of a gateway share for admission, as plain memory.
  *
- *   llmgw_admission_t | entries[] | slots[] | shares[slot][row] | buckets[]
+ *   llmgw_admission_t | entries[] | flow | slots[] | shares[slot][row] |
+ *   buckets[]
  *
  *   slot    one replica's: its id, the total of attempts in flight, its
  *           breaker.  Slots are found by a hash of the id, chained in buckets;
@@ -10,7 +11,7 @@
  *           slot_bytes is the caller's own.
  *   share   how many of a slot's attempts one process runs.  A process has a
  *           number, its row; rows are given out by the caller.
- *   entry   a request that waits: queue.h.
+ *   entry   a request that waits: queue.h; flow: flow control over them.
  *
  * The caller holds the lock of that memory; exceptions are noted.  A process
  * may be killed at any instruction, also while it holds the lock: the next
@@ -133,6 +134,13 @@ llmgw_admission_commit(llmgw_admission_t *shared)
 size_t llmgw_admission_bytes(const llmgw_admission_size_t *size);
 llmgw_admission_t *llmgw_admission_init(void *memory,
     const llmgw_admission_size_t *size);
+
+/*
+ * Whose turn it is in the queue: llmgw_queue_order().  Returns 1: it is another
+ * order now.
+ */
+int llmgw_admission_order(llmgw_admission_t *shared,
+    const llmgw_flow_conf_t *conf);
 
 /* A process died inside a change: rebuilds totals, links and counts. */
 void llmgw_admission_mend(llmgw_admission_t *shared);

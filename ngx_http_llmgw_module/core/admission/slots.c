@@ -41,12 +41,22 @@ slots_nbuckets(uint32_t nslots)
 }
 
 
+static size_t
+slots_flow_bytes(uint32_t queue_capacity)
+{
+    return queue_capacity == 0 ? 0
+                               : slots_round_up(
+                                     llmgw_flow_bytes(queue_capacity));
+}
+
+
 size_t
 llmgw_admission_bytes(const llmgw_admission_size_t *size)
 {
     return slots_round_up(sizeof(llmgw_admission_t))
            + slots_round_up(size->queue_capacity
                             * sizeof(llmgw_queue_entry_t))
+           + slots_flow_bytes(size->queue_capacity)
            + slots_round_up((size_t) size->nslots * size->slot_bytes)
            + slots_round_up((size_t) size->nslots * size->nrows
                             * sizeof(uint32_t))
@@ -57,8 +67,10 @@ llmgw_admission_bytes(const llmgw_admission_size_t *size)
 llmgw_admission_t *
 llmgw_admission_init(void *memory, const llmgw_admission_size_t *size)
 {
-    char               *p;
-    llmgw_admission_t  *shared;
+    char                 *p;
+    size_t                bytes;
+    llmgw_admission_t    *shared;
+    llmgw_queue_entry_t  *entries;
 
     p = memory;
     shared = memory;
@@ -69,9 +81,13 @@ llmgw_admission_init(void *memory, const llmgw_admission_size_t *size)
     shared->slot_bytes = size->slot_bytes;
     shared->nbuckets = slots_nbuckets(size->nslots);
 
-    llmgw_queue_init(&shared->queue, (llmgw_queue_entry_t *) p,
-                     size->queue_capacity);
+    entries = (llmgw_queue_entry_t *) p;
     p += slots_round_up(size->queue_capacity * sizeof(llmgw_queue_entry_t));
+
+    bytes = slots_flow_bytes(size->queue_capacity);
+    llmgw_queue_init(&shared->queue, entries, bytes == 0 ? NULL : p,
+                     size->queue_capacity);
+    p += bytes;
 
     shared->slots = p;
     p += slots_round_up((size_t) size->nslots * size->slot_bytes);
@@ -85,6 +101,19 @@ llmgw_admission_init(void *memory, const llmgw_admission_size_t *size)
     llmgw_admission_mend(shared);
 
     return shared;
+}
+
+
+int
+llmgw_admission_order(llmgw_admission_t *shared, const llmgw_flow_conf_t *conf)
+{
+    int  has_changed;
+
+    llmgw_admission_begin(shared);
+    has_changed = llmgw_queue_order(&shared->queue, conf);
+    llmgw_admission_commit(shared);
+
+    return has_changed;
 }
 
 

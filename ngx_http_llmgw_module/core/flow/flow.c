@@ -96,6 +96,21 @@ llmgw_flow_init(void *memory, uint32_t capacity, const llmgw_flow_conf_t *conf)
 }
 
 
+void
+llmgw_flow_reset(llmgw_flow_t *flow, const llmgw_flow_conf_t *conf)
+{
+    flow->conf = *conf;
+    flow->length = 0;
+    flow->free_entry = 0;
+    flow->used_entries = 0;
+    flow->free_flow = 0;
+    flow->used_flows = 0;
+    flow->nflows = 0;
+    flow->nbands = 0;
+    flow->cursor = (flow_cursor_t) { 0 };
+}
+
+
 /* Lists of entries, by band and by flow. */
 
 /* The entry before which that number belongs; 0: it is the last. */
@@ -224,6 +239,13 @@ band_get(llmgw_flow_t *flow, int32_t priority)
 }
 
 
+void
+llmgw_flow_see(llmgw_flow_t *flow, int32_t priority)
+{
+    (void) band_get(flow, priority);
+}
+
+
 /* Takes an entry out of everything and frees it.  Returns its request. */
 static uint32_t
 flow_drop(llmgw_flow_t *flow, uint32_t i)
@@ -243,7 +265,9 @@ flow_drop(llmgw_flow_t *flow, uint32_t i)
         tenant->root = flow_deadline_remove(flow, tenant->root, i);
     }
 
-    if (tenant->list.first == 0) {
+    tenant->length--;
+
+    if (tenant->length == 0) {
         flow_tenant_drop(flow, entry->flow);
     }
 
@@ -286,6 +310,7 @@ flow_put(llmgw_flow_t *flow, flow_band_t *band,
                                   arrival->tenant);
 
     tenant = flow_tenant(flow, entry->flow);
+    tenant->length++;
     list_add(flow, &band->list, FLOW_LINK_BAND, i);
     list_add(flow, &tenant->list, FLOW_LINK_FLOW, i);
 
@@ -297,40 +322,6 @@ flow_put(llmgw_flow_t *flow, flow_band_t *band,
     flow->length++;
 
     return i;
-}
-
-
-/* The entry to be given up for a request of that priority, or 0. */
-static uint32_t
-flow_victim(llmgw_flow_t *flow, int32_t priority)
-{
-    uint32_t            i, entry;
-    const flow_band_t  *band;
-
-    if (!flow->conf.has_shedding) {
-        return 0;
-    }
-
-    for (i = flow->nbands; i-- > 0; /* void */ ) {
-        band = &flow->bands[i];
-
-        if (band->priority >= 0 || band->priority >= priority) {
-            return 0;
-        }
-
-        for (entry = band->list.last;
-             entry != 0 && flow_entry(flow, entry)->is_firm;
-             entry = flow_entry(flow, entry)->links[FLOW_LINK_BAND].before)
-        {
-            /* void */
-        }
-
-        if (entry != 0) {
-            return entry;
-        }
-    }
-
-    return 0;
 }
 
 

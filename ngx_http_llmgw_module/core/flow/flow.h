@@ -108,6 +108,12 @@ size_t llmgw_flow_bytes(uint32_t capacity);
 llmgw_flow_t *llmgw_flow_init(void *memory, uint32_t capacity,
     const llmgw_flow_conf_t *conf);
 
+/* Empty again, without bands and turns, by these settings. */
+void llmgw_flow_reset(llmgw_flow_t *flow, const llmgw_flow_conf_t *conf);
+
+/* The band of that priority counts as seen. */
+void llmgw_flow_see(llmgw_flow_t *flow, int32_t priority);
+
 /* *entry is where it waits, *victim the request that was shed. */
 llmgw_flow_rc_t llmgw_flow_enqueue(llmgw_flow_t *flow,
     const llmgw_flow_arrival_t *arrival, uint32_t *entry, uint32_t *victim);
@@ -126,6 +132,15 @@ uint32_t llmgw_flow_dispatch(llmgw_flow_t *flow, double saturation);
 
 /* The request of an entry that waits. */
 uint32_t llmgw_flow_request(const llmgw_flow_t *flow, uint32_t entry);
+
+/*
+ * For a caller that knows by itself when its queue is full: the entry to be
+ * given up so that `entry` may stay; 0: none.  By shedding, as said above;
+ * else, with round robin, the newest of the tenant that has most in that band,
+ * if that is more than the entry's own tenant has.  Without this the tenant
+ * that sends most would fill the queue, and turns would be worth nothing.
+ */
+uint32_t llmgw_flow_victim(llmgw_flow_t *flow, uint32_t entry);
 
 /* It waits no longer, e.g. since its time is over; 0: it is not there. */
 int llmgw_flow_remove(llmgw_flow_t *flow, uint32_t entry, uint32_t request);

@@ -43,6 +43,7 @@ typedef struct {
 typedef struct {
     uint64_t     tenant;
     int32_t      lane;          /* its band's priority; with fifo 0 */
+    uint32_t     length;
     uint32_t     root;          /* the earliest deadline */
     flow_list_t  list;
 } flow_tenant_t;
@@ -104,5 +105,11 @@ void flow_tenant_drop(llmgw_flow_t *flow, uint32_t i);
 /* The flow whose turn it is in a lane that is not empty. */
 uint32_t flow_tenant_turn(llmgw_flow_t *flow, int32_t lane,
     const flow_cursor_t *cursor);
+
+/* The first of those flows of a lane that have most; it is not empty. */
+const flow_tenant_t *flow_tenant_most(llmgw_flow_t *flow, int32_t lane);
+
+/* shed.c: what is given up for a request of that priority; 0: nothing. */
+uint32_t flow_victim(llmgw_flow_t *flow, int32_t priority);
 
 #endif /* LLMGW_FLOW_INNER_H */

@@ -17,6 +17,7 @@
 #include <stddef.h>
 
 #include "core/policy/candidate.h"
+#include "core/policy/facts.h"
 
 
 typedef enum {
@@ -39,5 +40,18 @@ int llmgw_saturation_kind(const char *name, size_t len,
 
 double llmgw_saturation(const llmgw_saturation_t *saturation,
     const llmgw_candidate_t *candidates, uint32_t n);
+
+/*
+ * Of a live fleet, by its living peers, or by the suspects where none lives.
+ * Facts that are not known must hold nobody: a fact that no peer tells reads as
+ * 0, and where a peer alone does not tell it, as facts.h says.  *is_known is 0
+ * where `utilization` had nothing to read at all.  Without any peer it is 0:
+ * the pick then says why.
+ *
+ * candidates and peers: memory for as many as the pool has.
+ */
+double llmgw_saturation_live(const llmgw_saturation_t *saturation,
+    const llmgw_fleet_t *fleet, uint64_t now_ms,
+    llmgw_candidate_t *candidates, uint32_t *peers, int *is_known);
 
 #endif /* LLMGW_SATURATION_H */

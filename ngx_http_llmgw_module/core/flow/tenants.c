@@ -51,7 +51,7 @@ tenants_at(llmgw_flow_t *flow, uint32_t place, int32_t lane)
 {
     const flow_tenant_t  *found;
 
-    if (place == flow->nflows) {
+    if (place >= flow->nflows) {
         return NULL;
     }
 
@@ -152,4 +152,23 @@ flow_tenant_turn(llmgw_flow_t *flow, int32_t lane,
     }
 
     return tenants_order(flow)[place];
+}
+
+
+const flow_tenant_t *
+flow_tenant_most(llmgw_flow_t *flow, int32_t lane)
+{
+    uint32_t              place;
+    const flow_tenant_t  *found, *most;
+
+    place = tenants_place(flow, lane, 0);
+    most = tenants_at(flow, place, lane);
+
+    while ((found = tenants_at(flow, ++place, lane)) != NULL) {
+        if (found->length > most->length) {
+            most = found;
+        }
+    }
+
+    return most;
 }

@@ -32,67 +32,146 @@ typedef struct {
     uint32_t       slot;                /* the slot to give up */
     uint64_t       tickets[WAITERS];    /* of live rows, in order */
     size_t         ntickets;
+    uint64_t       victim;              /* a ticket that may be shed, or 0 */
+    uint64_t       seen[LLMGW_FLOW_BANDS / 64];
 } world_t;
 
 typedef void (*change_t)(world_t *world);
 
 
-/* The tickets of entries whose rows live, in the queue's order. */
+/* Whether one is to be served before another. */
+
+static inline int
+is_before(const llmgw_queue_t *queue, const llmgw_queue_entry_t *a,
+    const llmgw_queue_entry_t *b)
+{
+    if (a->is_urgent != b->is_urgent) {
+        return a->is_urgent;
+    }
+
+    if (queue->has_flow && !a->is_urgent && a->priority != b->priority) {
+        return a->priority > b->priority;
+    }
+
+    return a->ticket < b->ticket;
+}
+
+
+/* The tickets of entries whose rows live, as they are to be served. */
 
 static inline size_t
-living(const scene_t *scene, uint64_t *tickets)
+living(const world_t *world, uint64_t *tickets)
 {
-    size_t                      n;
+    size_t                      n, k;
     uint32_t                    i;
-    const llmgw_queue_entry_t  *entry;
+    const llmgw_queue_t        *queue;
+    const llmgw_queue_entry_t  *entry, *sorted[WAITERS];
 
     n = 0;
+    queue = &world->scene.shared->queue;
 
-    for (i = scene->shared->queue.first; i != LLMGW_QUEUE_NONE;
-         i = entry->next)
-    {
-        entry = &scene->shared->queue.entries[i];
+    for (i = 0; i < queue->capacity; i++) {
+        entry = &queue->entries[i];
 
-        if (entry->row != DYING && entry->row != DEAD) {
-            assert_in_range(n, 0, WAITERS - 1);
-            tickets[n++] = entry->ticket;
+        if (!entry->is_used || entry->is_shed || entry->row == DYING
+            || entry->row == DEAD || entry->ticket == world->victim)
+        {
+            continue;
         }
+
+        for (k = n++; k > 0 && is_before(queue, entry, sorted[k - 1]); k--) {
+            sorted[k] = sorted[k - 1];
+        }
+
+        sorted[k] = entry;
+    }
+
+    for (k = 0; k < n; k++) {
+        tickets[k] = sorted[k]->ticket;
     }
 
     return n;
 }
 
 
-static inline void
-assert_queue_is_whole(const llmgw_queue_t *queue)
+/* Returns how many are in a list; adds up what the queue counts of them. */
+
+static inline uint32_t
+list_is_whole(const llmgw_queue_t *queue, const llmgw_queue_list_t *list,
+    uint32_t *counted, uint32_t *skipped)
 {
-    uint32_t  i, prev, used, counted, skipped, nfree;
+    uint32_t                    i, prev, n;
+    const llmgw_queue_entry_t  *entry;
 
+    n = 0;
     prev = LLMGW_QUEUE_NONE;
-    used = counted = skipped = nfree = 0;
 
-    for (i = queue->first; i != LLMGW_QUEUE_NONE; i = queue->entries[i].next) {
+    for (i = list->first; i != LLMGW_QUEUE_NONE; i = entry->next) {
         assert_in_range(i, 0, queue->capacity - 1);
-        assert_true(queue->entries[i].is_used);
-        assert_int_equal(queue->entries[i].prev, prev);
+        entry = &queue->entries[i];
 
-        if (prev != LLMGW_QUEUE_NONE
-            && queue->entries[prev].is_urgent == queue->entries[i].is_urgent)
+        assert_true(entry->is_used);
+        assert_int_equal(entry->prev, prev);
+        assert_int_equal(entry->is_shed, list == &queue->shed);
+        assert_int_equal(entry->is_aside, list == &queue->aside);
+
+        if (prev != LLMGW_QUEUE_NONE && !queue->has_flow
+            && queue->entries[prev].is_urgent == entry->is_urgent)
         {
-            assert_true(queue->entries[prev].ticket
-                        < queue->entries[i].ticket);
+            assert_true(queue->entries[prev].ticket < entry->ticket);
         }
 
         prev = i;
-        counted += queue->entries[i].is_counted;
-        skipped += queue->entries[i].is_skipped;
-        assert_in_range(++used, 0, queue->capacity);
+        *counted += entry->is_counted;
+        *skipped += entry->is_skipped;
+        assert_in_range(++n, 0, queue->capacity);
     }
 
-    assert_int_equal(queue->last, prev);
+    assert_int_equal(list->last, prev);
+
+    return n;
+}
+
+
+/* All that could be the head are in the flow, and nothing else. */
+
+static inline void
+assert_flow_is_whole(const llmgw_queue_t *queue)
+{
+    uint32_t                    i, n;
+    const llmgw_queue_entry_t  *entry;
+
+    n = 0;
+
+    for (i = queue->waits.first; i != LLMGW_QUEUE_NONE; i = entry->next) {
+        entry = &queue->entries[i];
+
+        if (!entry->is_urgent) {
+            assert_int_not_equal(entry->flow, 0);
+            assert_int_equal(llmgw_flow_request(queue->flow, entry->flow), i);
+            n++;
+        }
+    }
+
+    assert_int_equal(llmgw_flow_length(queue->flow), n);
+}
+
+
+static inline void
+assert_queue_is_whole(const llmgw_queue_t *queue)
+{
+    uint32_t  i, used, counted, skipped, nfree;
+
+    counted = skipped = nfree = 0;
+
+    used = list_is_whole(queue, &queue->waits, &counted, &skipped)
+           + list_is_whole(queue, &queue->aside, &counted, &skipped);
+
     assert_int_equal(queue->length, used);
     assert_int_equal(queue->counted, counted);
     assert_int_equal(queue->skipped, skipped);
+
+    used += list_is_whole(queue, &queue->shed, &counted, &skipped);
 
     for (i = queue->free; i != LLMGW_QUEUE_NONE; i = queue->entries[i].next) {
         assert_in_range(i, 0, queue->capacity - 1);
@@ -101,6 +180,10 @@ assert_queue_is_whole(const llmgw_queue_t *queue)
     }
 
     assert_int_equal(nfree, queue->capacity - used);
+
+    if (queue->has_flow) {
+        assert_flow_is_whole(queue);
+    }
 }
 
 
@@ -192,26 +275,48 @@ serve_head(scene_t *scene, uint64_t ticket)
     uint32_t                  row;
     llmgw_claim_t             claim = scene_claim(ticket);
     llmgw_lease_t             lease;
-    const llmgw_queue_t      *queue;
+    llmgw_queue_t            *queue;
     llmgw_admission_self_t    self;
     llmgw_admission_answer_t  answer;
 
     queue = &scene->shared->queue;
-    claim.entry = queue->first;
+
+    for (row = 0; row < ROWS; row++) {
+        self = scene_self(scene, row);
+        llmgw_admission_look(&self, scene->now_ms);
+    }
+
+    claim.entry = llmgw_queue_head(queue, scene->now_ms);
     claim.ticket = ticket;
     assert_int_not_equal(claim.entry, LLMGW_QUEUE_NONE);
+    assert_int_equal(queue->entries[claim.entry].ticket, ticket);
 
     row = queue->entries[claim.entry].row;
-    self = scene_self(scene, row);
-    llmgw_admission_look(&self, scene->now_ms);
-
     assert_int_equal(scene_ask(scene, row, &claim, &lease, &answer),
                      LLMGW_ADMISSION_LEASED);
     scene_end(scene, row, &lease, LLMGW_VERDICT_SUCCESS);
 }
 
 
-/* All live waiters are served in the order of their tickets; once all
+/* A victim waits on, or was shed and its worker takes note. */
+
+static inline void
+drop_victim(world_t *world)
+{
+    uint32_t        i;
+    llmgw_queue_t  *queue;
+
+    queue = &world->scene.shared->queue;
+
+    for (i = 0; world->victim != 0 && i < queue->capacity; i++) {
+        if (queue->entries[i].ticket == world->victim) {
+            llmgw_queue_remove(queue, i);
+        }
+    }
+}
+
+
+/* All live waiters are served in their order; once all
    cooldowns are over, the pool then takes exactly its capacity. */
 
 static inline void
@@ -226,6 +331,7 @@ assert_serves_all(world_t *world)
     scene = &world->scene;
     scene->now_ms += 3600 * 1000;
     end_all_leases(scene);
+    drop_victim(world);
 
     for (i = 0; i < world->ntickets; i++) {
         serve_head(scene, world->tickets[i]);
@@ -254,7 +360,7 @@ assert_serves_all(world_t *world)
 static inline void
 assert_others_go_on(world_t world)
 {
-    size_t              n;
+    size_t              n, k;
     uint64_t            tickets[WAITERS];
     llmgw_admission_t  *shared;
 
@@ -272,7 +378,12 @@ assert_others_go_on(world_t world)
     assert_queue_is_whole(&shared->queue);
     assert_totals_are_shares(shared);
 
-    n = living(&world.scene, tickets);
+    for (k = 0; k < LLMGW_FLOW_BANDS / 64; k++) {
+        assert_true((shared->queue.seen[k] & world.seen[k])
+                    == world.seen[k]);
+    }
+
+    n = living(&world, tickets);
     assert_int_equal(n, world.ntickets);
     assert_memory_equal(tickets, world.tickets, n * sizeof(uint64_t));
 
@@ -341,7 +452,9 @@ cut(world_t *world, change_t change, uint32_t least)
 
     memory = world->scene.shared;
     bytes = world->scene.bytes;
-    world->ntickets = living(&world->scene, world->tickets);
+    world->ntickets = living(world, world->tickets);
+    memcpy(world->seen, world->scene.shared->queue.seen,
+           sizeof(world->seen));
 
     last = malloc(bytes);
     assert_non_null(last);

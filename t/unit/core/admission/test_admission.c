@@ -536,7 +536,7 @@ claim_whose_entry_is_gone_waits_again(void **state)
     assert_true(answer.has_left && answer.has_joined);
     assert_int_equal(first.ticket, ticket);
     assert_int_equal(scene->shared->queue.length, 2);
-    assert_int_equal(scene->shared->queue.first, first.entry);
+    assert_int_equal(scene->shared->queue.waits.first, first.entry);
 }
 
 

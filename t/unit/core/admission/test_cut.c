@@ -196,7 +196,10 @@ advance(world_t *world)
 
     queue = &world->scene.shared->queue;
 
-    for (i = queue->first; i != world->claim.entry; i = queue->first) {
+    for (i = queue->waits.first;
+         i != world->claim.entry;
+         i = queue->waits.first)
+    {
         llmgw_queue_remove(queue, i);
     }
 
@@ -391,7 +394,7 @@ thaw_and_recall(void **state)
     (void) llmgw_queue_skip(&world->scene.shared->queue,
                                   world->claim.entry);
     (void) llmgw_queue_skip(&world->scene.shared->queue,
-                                  world->scene.shared->queue.last);
+                                  world->scene.shared->queue.waits.last);
     world->scene.now_ms += 200;
     cut(world, looks, 6);
 }
@@ -434,7 +437,7 @@ mending(void **state)
     llmgw_queue_t  *queue;
 
     crowd(world);
-    world->ntickets = living(&world->scene, world->tickets);
+    world->ntickets = living(world, world->tickets);
     queue = &world->scene.shared->queue;
 
     cut(world, mends, 2);       /* nothing was broken */
@@ -447,7 +450,7 @@ mending(void **state)
     }
 
     queue->length = queue->counted = queue->skipped = 99;
-    queue->last = queue->free = 2;
+    queue->waits.last = queue->free = 2;
 
     cut(world, mends, 20);
 }

@@ -39,7 +39,7 @@ setup(void **state)
 {
     static scene_t  scene;
 
-    llmgw_queue_init(&scene.queue, scene.entries, CAPACITY);
+    llmgw_queue_init(&scene.queue, scene.entries, NULL, CAPACITY);
     *state = &scene;
 
     return 0;
@@ -322,7 +322,8 @@ mending_makes_the_order_out_of_the_entries(void **state)
         scene->entries[i].prev = 7;
     }
 
-    scene->queue.first = scene->queue.last = scene->queue.free = 3;
+    scene->queue.waits.first = scene->queue.waits.last = 3;
+    scene->queue.free = 3;
     scene->queue.length = scene->queue.counted = scene->queue.skipped = 99;
     scene->queue.ticket = 5;
 
