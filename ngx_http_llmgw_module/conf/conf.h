@@ -200,14 +200,15 @@ typedef struct {
 } ngx_http_llmgw_loc_conf_t;
 
 
-/* 0: first come, first served, as soon as a replica has room. */
-static ngx_inline ngx_uint_t
-ngx_http_llmgw_conf_has_flow(const ngx_http_llmgw_srv_conf_t *conf)
+/* NULL: first come, first served, as soon as a replica has room. */
+static ngx_inline const llmgw_flow_conf_t *
+ngx_http_llmgw_conf_flow(const ngx_http_llmgw_srv_conf_t *conf)
 {
     return conf->flow.order != LLMGW_FLOW_FIFO
            || conf->flow.fairness != LLMGW_FLOW_GLOBAL_STRICT
            || conf->flow.has_shedding
-           || conf->saturation.kind != LLMGW_SATURATION_NEVER;
+           || conf->saturation.kind != LLMGW_SATURATION_NEVER ? &conf->flow
+                                                              : NULL;
 }
 
 

@@ -143,6 +143,10 @@ ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
         ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_QUEUE_FULL);
         return 1;
 
+    case LLMGW_ADMISSION_SHED:
+        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_QUEUE_SHED);
+        return 1;
+
     case LLMGW_ADMISSION_OPEN:
         ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_CIRCUITS_OPEN);
         return 1;

@@ -3,7 +3,7 @@
  * A stream's waits, all on one timer:
  *
  *   for the client's deadline
- *   in the queue, for the timeout of `llmgw_queue`
+ *   in the queue, for the timeout or the ttl of `llmgw_queue`
  *   for an attempt's first token, and then for each next one
  *   for the moment of a hedge
  *   for the moment at which the client should hear something
@@ -86,9 +86,7 @@ ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream,
 
     if (stream->waits && ngx_http_llmgw_timer_is_due(stream->queue_end_ms)) {
         ngx_http_llmgw_stream_finish(stream,
-                            ngx_http_llmgw_claim_waits_open(&stream->claim)
-                            ? LLMGW_OUTCOME_CIRCUITS_OPEN
-                            : LLMGW_OUTCOME_QUEUE_TIMEOUT);
+                               ngx_http_llmgw_claim_expires(&stream->claim));
         return;
     }
 
@@ -291,7 +289,7 @@ ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
         if (!stream->has_queue_end) {
             stream->has_queue_end = 1;
             stream->queue_end_ms = ngx_current_msec
-                                   + stream->pool->conf->queue_timeout;
+                              + ngx_http_llmgw_claim_patience(&stream->claim);
         }
 
         wait = ngx_http_llmgw_timer_until(NGX_MAX_INT32_VALUE,

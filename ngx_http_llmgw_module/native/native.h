@@ -53,7 +53,7 @@ typedef struct {
     ngx_sockaddr_t                sockaddr; /* a copy: nginx may use it after
                                                the replica is gone */
 
-    ngx_msec_t                    wait_left_ms; /* left of queue_timeout */
+    ngx_msec_t                    wait_left_ms; /* left of its patience */
     ngx_msec_t                    wait_start_ms; /* when this wait began */
 
     ngx_connection_t             *stand_in;     /* wait.c; NULL: no wait */

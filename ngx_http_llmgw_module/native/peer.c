@@ -97,7 +97,6 @@ ngx_http_llmgw_native_create(ngx_http_request_t *r,
     pass->pool = pool;
     pass->record.start_ms = ngx_current_msec;
     pass->running = 1;
-    pass->wait_left_ms = pool->conf->queue_timeout;
 
     ngx_http_llmgw_pool_stream_begins(pool);
 

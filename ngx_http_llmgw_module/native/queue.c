@@ -112,6 +112,7 @@ ngx_http_llmgw_native_body_read(ngx_http_request_t *r)
     ngx_http_llmgw_native_claim_init(pass);
     pass->claim.ask.spares_unproven = 1;
     pass->claim.turn = ngx_http_llmgw_native_turn;
+    pass->wait_left_ms = ngx_http_llmgw_claim_patience(&pass->claim);
 
     ngx_http_llmgw_native_park(pass);
 }
@@ -147,6 +148,10 @@ ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
     case LLMGW_ADMISSION_FULL:
     case LLMGW_ADMISSION_SKIPPABLE:
         ngx_http_llmgw_native_refuse(pass, LLMGW_OUTCOME_QUEUE_FULL);
+        return;
+
+    case LLMGW_ADMISSION_SHED:
+        ngx_http_llmgw_native_refuse(pass, LLMGW_OUTCOME_QUEUE_SHED);
         return;
 
     case LLMGW_ADMISSION_OPEN:
@@ -272,9 +277,7 @@ ngx_http_llmgw_native_timer_handler(ngx_event_t *ev)
 
     ngx_http_llmgw_native_refuse(pass, pass->has_deadline
                                  ? LLMGW_OUTCOME_DEADLINE
-                                 : ngx_http_llmgw_claim_waits_open(&pass->claim)
-                                 ? LLMGW_OUTCOME_CIRCUITS_OPEN
-                                 : LLMGW_OUTCOME_QUEUE_TIMEOUT);
+                                 : ngx_http_llmgw_claim_expires(&pass->claim));
 
     ngx_http_run_posted_requests(c);
 }

@@ -33,6 +33,8 @@ static ngx_uint_t ngx_http_llmgw_export_requests(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
 static ngx_uint_t ngx_http_llmgw_export_counter(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+static ngx_uint_t ngx_http_llmgw_export_plain(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
 static ngx_uint_t ngx_http_llmgw_export_histogram(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
 static u_char *ngx_http_llmgw_export_bound(u_char *p, ngx_msec_t ms);
@@ -73,6 +75,12 @@ static const ngx_http_llmgw_family_t  ngx_http_llmgw_families[] = {
     NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_FAMILY_COUNTER)
     NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_FAMILY_HISTOGRAM)
     NGX_HTTP_LLMGW_POOL_GAUGES(NGX_HTTP_LLMGW_FAMILY_POOL)
+
+    { "saturation_unknown", "counter",
+      "Decisions that held nobody, as no replica told how full it is",
+      ngx_http_llmgw_export_plain,
+      offsetof(ngx_http_llmgw_counters_t, saturation_unknown), 0, NULL, NULL,
+      NULL },
 
     { "members", "gauge", "Members that the agent lists, by state",
       ngx_http_llmgw_export_members, 0, 0, NULL, NULL, NULL },
@@ -304,6 +312,23 @@ ngx_http_llmgw_export_counter(ngx_http_llmgw_export_t *e,
                                family->label, family->value(i), counts[i]);
         }
     }
+
+    return 0;
+}
+
+
+/* A counter without labels. */
+
+static ngx_uint_t
+ngx_http_llmgw_export_plain(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
+{
+    uint64_t  *count;
+
+    count = (uint64_t *) ((char *) &facts->snapshot->sum + family->offset);
+
+    ngx_http_llmgw_export_line(e, "llmgw_%s_total{upstream=\"%V\"} %uL\n",
+                               family->name, &facts->name, *count);
 
     return 0;
 }

@@ -23,6 +23,15 @@ ngx_http_llmgw_gauge_queue_size(ngx_http_llmgw_snapshot_t *snapshot)
 
 
 double
+ngx_http_llmgw_gauge_saturation(ngx_http_llmgw_snapshot_t *snapshot)
+{
+    int  is_known;
+
+    return ngx_http_llmgw_queue_saturation(snapshot->pool, &is_known);
+}
+
+
+double
 ngx_http_llmgw_gauge_view_age_seconds(ngx_http_llmgw_snapshot_t *snapshot)
 {
     ngx_http_llmgw_pool_t  *pool;

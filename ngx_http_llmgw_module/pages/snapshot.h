@@ -11,6 +11,7 @@
 
 #include "upstream/replica.h"
 #include "upstream/table.h"
+#include "upstream/queue.h"
 
 
 typedef struct {

@@ -145,6 +145,7 @@ static void
 ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
     llmgw_model_set_t *serving, llmgw_admission_view_t *view)
 {
+    int                     is_known;
     llmgw_pick_key_t        key;
     ngx_http_llmgw_pool_t  *pool;
 
@@ -161,6 +162,11 @@ ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
     view->places = pool->table->places;
     view->queue_size = pool->conf->queue_size;
     view->hedge_budget_permille = pool->conf->hedge_budget;
+    view->saturation = ngx_http_llmgw_queue_saturation(pool, &is_known);
+
+    if (!is_known) {
+        ngx_http_llmgw_metrics_saturation_unknown(pool->zone);
+    }
 
     if (claim->traced.is_taken) {
         key = llmgw_claim_key(&claim->ask, ngx_current_msec, chance);
@@ -267,6 +273,7 @@ ngx_http_llmgw_claim_obey(ngx_http_llmgw_claim_t *claim, uint32_t entry,
     }
 
     ngx_http_llmgw_queue_tell(claim->pool, &answer->wake);
+    ngx_http_llmgw_queue_tell(claim->pool, &answer->shed);
 }
 
 
@@ -386,10 +393,37 @@ ngx_http_llmgw_claim_log_full(ngx_http_llmgw_pool_t *pool)
 }
 
 
-ngx_uint_t
-ngx_http_llmgw_claim_waits_open(ngx_http_llmgw_claim_t *claim)
+/* A stream with tokens out has no ttl: its client is reading. */
+
+static ngx_uint_t
+ngx_http_llmgw_claim_has_ttl(ngx_http_llmgw_claim_t *claim)
 {
-    return claim->pool->zone->self.shared->waits_open;
+    ngx_http_llmgw_srv_conf_t  *conf;
+
+    conf = claim->pool->conf;
+
+    return conf->queue_ttl && conf->queue_ttl < conf->queue_timeout
+           && !claim->ask.is_urgent;
+}
+
+
+ngx_msec_t
+ngx_http_llmgw_claim_patience(ngx_http_llmgw_claim_t *claim)
+{
+    return ngx_http_llmgw_claim_has_ttl(claim)
+           ? claim->pool->conf->queue_ttl : claim->pool->conf->queue_timeout;
+}
+
+
+llmgw_outcome_t
+ngx_http_llmgw_claim_expires(ngx_http_llmgw_claim_t *claim)
+{
+    if (claim->pool->zone->self.shared->waits_open) {
+        return LLMGW_OUTCOME_CIRCUITS_OPEN;
+    }
+
+    return ngx_http_llmgw_claim_has_ttl(claim) ? LLMGW_OUTCOME_QUEUE_TTL
+                                               : LLMGW_OUTCOME_QUEUE_TIMEOUT;
 }
 
 

@@ -55,8 +55,9 @@ ngx_uint_t ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
 /* Withdraws the claim; also valid for one that does not wait. */
 void ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim);
 
-/* What the queue waits for: 1: the end of a cooldown; 0: capacity. */
-ngx_uint_t ngx_http_llmgw_claim_waits_open(ngx_http_llmgw_claim_t *claim);
+/* How long it may wait in all, and what it ends with when that is over. */
+ngx_msec_t ngx_http_llmgw_claim_patience(ngx_http_llmgw_claim_t *claim);
+llmgw_outcome_t ngx_http_llmgw_claim_expires(ngx_http_llmgw_claim_t *claim);
 
 void ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim,
     ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);

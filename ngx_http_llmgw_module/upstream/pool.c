@@ -410,6 +410,8 @@ ngx_http_llmgw_pool_loads(ngx_http_llmgw_pool_t *pool)
     for (i = 0; i < pool->table->n; i++) {
         ngx_http_llmgw_replica_set_load(pool->table->replicas[i]);
     }
+
+    ngx_http_llmgw_queue_facts(pool);
 }
 
 

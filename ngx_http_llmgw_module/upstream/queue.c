@@ -17,6 +17,7 @@
  */
 
 #include "upstream/pool.h"
+#include "upstream/table.h"
 #include "upstream/queue.h"
 
 
@@ -108,6 +109,42 @@ ngx_http_llmgw_queue_tell(ngx_http_llmgw_pool_t *pool,
 
     } else if (wake->is_new) {
         ngx_http_llmgw_wake_process(&pool->worker->waker, wake->process);
+    }
+}
+
+
+double
+ngx_http_llmgw_queue_saturation(ngx_http_llmgw_pool_t *pool, int *is_known)
+{
+    llmgw_fleet_t       fleet;
+    llmgw_pick_pool_t   peers;
+
+    *is_known = 1;
+
+    if (pool->conf->saturation.kind == LLMGW_SATURATION_NEVER) {
+        return 0;
+    }
+
+    ngx_http_llmgw_pool_look_at_loads(pool);
+    ngx_http_llmgw_table_peers(pool, &peers);
+
+    fleet.pool = &peers;
+    fleet.facts = pool->table->facts;
+    fleet.clock_ms = ngx_http_llmgw_pool_clock_ms(pool);
+
+    return llmgw_saturation_live(&pool->conf->saturation, &fleet,
+                                 ngx_current_msec, pool->table->candidates,
+                                 pool->table->counted, is_known);
+}
+
+
+void
+ngx_http_llmgw_queue_facts(ngx_http_llmgw_pool_t *pool)
+{
+    if (pool->nwaiting
+        && pool->conf->saturation.kind == LLMGW_SATURATION_UTILIZATION)
+    {
+        ngx_post_event(&pool->turn, &ngx_posted_events);
     }
 }
 

@@ -22,6 +22,16 @@ void ngx_http_llmgw_queue_left(ngx_http_llmgw_claim_t *claim, uint32_t entry);
 void ngx_http_llmgw_queue_tell(ngx_http_llmgw_pool_t *pool,
     const llmgw_wake_t *wake);
 
+/*
+ * How full the fleet is, as llmgw_queue defines it; 0 for `capacity`.
+ * *is_known is 0 where no replica tells what that needs: nobody is held then.
+ */
+double ngx_http_llmgw_queue_saturation(ngx_http_llmgw_pool_t *pool,
+    int *is_known);
+
+/* The replicas' reports were read: they may hold the head no more. */
+void ngx_http_llmgw_queue_facts(ngx_http_llmgw_pool_t *pool);
+
 /* The head claims, and the next, as long as they are of this worker. */
 void ngx_http_llmgw_queue_run(ngx_http_llmgw_pool_t *pool);
 

@@ -426,6 +426,10 @@ ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
           + sizeof(llmgw_ring_node_t) + sizeof(llmgw_place_t)
           + sizeof(llmgw_facts_t) + sizeof(uint64_t);
 
+    if (pool->conf->saturation.kind != LLMGW_SATURATION_NEVER) {
+        per += sizeof(llmgw_candidate_t) + sizeof(uint32_t);
+    }
+
     p = ngx_calloc(sizeof(ngx_http_llmgw_table_t) + n * per,
                    pool->worker->log);
     if (p == NULL) {
@@ -445,6 +449,9 @@ ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
     table->replicas = (ngx_http_llmgw_replica_t **) p;
     p += n * sizeof(void *);
     table->places = (llmgw_place_t *) p;
+    p += n * sizeof(llmgw_place_t);
+    table->candidates = (llmgw_candidate_t *) p;
+    table->counted = (uint32_t *) &table->candidates[n];
     table->n = n;
 
     for (i = 0; i < n; i++) {

@@ -18,6 +18,8 @@ struct ngx_http_llmgw_table_s {
     llmgw_pick_peer_t            *peers;        /* of the same indexes */
     llmgw_place_t                *places;       /* where each counts */
     llmgw_facts_t                *facts;        /* what each reports */
+    llmgw_candidate_t            *candidates;   /* memory for saturation */
+    uint32_t                     *counted;      /* the same */
     uint64_t                     *owners;       /* hash of id and process */
     llmgw_ring_node_t            *nodes;        /* the same; for the ring */
     ngx_uint_t                    n;

@@ -297,6 +297,13 @@ ngx_http_llmgw_metrics_prefix(ngx_http_llmgw_zone_t *zone, ngx_uint_t hits,
 
 
 void
+ngx_http_llmgw_metrics_saturation_unknown(ngx_http_llmgw_zone_t *zone)
+{
+    ngx_http_llmgw_metrics_row(zone)->saturation_unknown++;
+}
+
+
+void
 ngx_http_llmgw_metrics_body_refusal(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_body_t what)
 {

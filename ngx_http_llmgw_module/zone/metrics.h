@@ -29,6 +29,7 @@
 #define NGX_HTTP_LLMGW_POOL_GAUGES(X)                                         \
     X(queue_length, "Requests waiting in the queue")                          \
     X(queue_size, "Requests that may wait in the queue")                      \
+    X(saturation, "How full the fleet is, by saturation= of llmgw_queue")     \
     X(view_age_seconds, "Age of the agent's last heartbeat")                  \
     X(view_stale, "1: the agent is silent, nginx routes by its last view")    \
     X(view_isolated, "1: the agent is cut off from gossip")                   \
@@ -163,6 +164,7 @@ typedef struct {
                                           [LLMGW_NREASONS];
     NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_COUNTER_FIELD)
     NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_HISTOGRAM_FIELD)
+    uint64_t                      saturation_unknown;
 } ngx_http_llmgw_counters_t;
 
 
@@ -215,6 +217,9 @@ void ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_zone_t *zone,
 /* A prompt went to a replica: so many of its blocks had before, or not. */
 void ngx_http_llmgw_metrics_prefix(ngx_http_llmgw_zone_t *zone,
     ngx_uint_t hits, ngx_uint_t misses);
+
+/* A request was not held, since no replica tells how full it is. */
+void ngx_http_llmgw_metrics_saturation_unknown(ngx_http_llmgw_zone_t *zone);
 
 void ngx_http_llmgw_metrics_body_refusal(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_body_t what);

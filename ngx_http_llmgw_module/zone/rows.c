@@ -16,6 +16,8 @@
 #define NGX_HTTP_LLMGW_SWEEP_MS  1000
 
 
+static void ngx_http_llmgw_zone_order(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_srv_conf_t *conf);
 static ngx_uint_t ngx_http_llmgw_zone_may_sweep(ngx_http_llmgw_zone_t *zone);
 static void ngx_http_llmgw_zone_look(ngx_http_llmgw_zone_t *zone);
 static void ngx_http_llmgw_zone_take_back_dead_locked(
@@ -82,7 +84,38 @@ ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
                       "counts for itself alone", &zone->name, nrows);
     }
 
+    ngx_http_llmgw_zone_order(zone, shm_zone->data);
+
     return zone;
+}
+
+
+/*
+ * The settings of the newest workers hold for all that use the queue.  They are
+ * put in force here, and not by the master: a configuration that fails, after
+ * its zones were made, must change nothing.
+ */
+
+static void
+ngx_http_llmgw_zone_order(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_srv_conf_t *conf)
+{
+    uint32_t  waiting;
+    int       has_changed;
+
+    ngx_http_llmgw_zone_lock(zone);
+
+    has_changed = llmgw_admission_order(zone->self.shared,
+                                        ngx_http_llmgw_conf_flow(conf));
+    waiting = zone->self.shared->queue.length;
+
+    ngx_http_llmgw_zone_unlock(zone);
+
+    if (has_changed) {
+        ngx_log_error(NGX_LOG_NOTICE, zone->log, 0,
+                      "llmgw: zone \"%V\" has another order of its queue, %uD "
+                      "waiting requests are put in it", &zone->name, waiting);
+    }
 }
 
 

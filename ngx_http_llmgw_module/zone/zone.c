@@ -196,6 +196,9 @@ ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone, void *data)
         return NGX_ERROR;
     }
 
+    (void) llmgw_admission_order(shared->admission,
+                                 ngx_http_llmgw_conf_flow(conf));
+
     shared->magic = NGX_HTTP_LLMGW_ZONE_MAGIC;
     shared->layout = ngx_http_llmgw_zone_layout();
     shpool->data = shared;
