@@ -1,26 +1,10 @@
 
 /* The prefix index, against one list per replica that is searched. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "core/prefix/index.h"
+#include "t/unit/core/prefix/prefix_model.h"
 
 
-#define MODEL_MAX  64           /* blocks of a replica */
-#define CHANGES    4000
-
-/* Newest first. */
-typedef struct {
-    uint32_t  n;
-    uint64_t  blocks[MODEL_MAX];
-} model_t;
+#define CHANGES  4000
 
 typedef struct {
     llmgw_prefix_size_t    size;
@@ -30,19 +14,6 @@ typedef struct {
     uint64_t              *scratch;
     uint64_t               seed;
 } scene_t;
-
-
-static uint32_t
-draw(scene_t *scene, uint32_t n)
-{
-    uint64_t  x;
-
-    x = scene->seed += 0x9e3779b97f4a7c15ull;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-
-    return (uint32_t) ((x ^ x >> 31) % n);
-}
 
 
 static void
@@ -76,43 +47,10 @@ scene_done(scene_t *scene)
 }
 
 
-static uint32_t
-model_find(const model_t *model, uint64_t block)
-{
-    uint32_t  i;
-
-    for (i = 0; i < model->n && model->blocks[i] != block; i++) {
-        /* void */
-    }
-
-    return i;
-}
-
-
-static void
-model_record(model_t *model, uint32_t limit, const uint64_t *blocks,
-    uint32_t n)
-{
-    uint32_t  b, i;
-
-    for (b = 0; b < n; b++) {
-        i = model_find(model, blocks[b]);
-
-        if (i == model->n) {
-            model->n += model->n < limit;
-            i = model->n - 1;
-        }
-
-        memmove(&model->blocks[1], &model->blocks[0], i * sizeof(uint64_t));
-        model->blocks[0] = blocks[b];
-    }
-}
-
-
 static void
 match_is_the_models(scene_t *scene, const uint64_t *blocks, uint32_t n)
 {
-    uint32_t        r, b;
+    uint32_t        r;
     const model_t  *model;
 
     llmgw_prefix_match(scene->index, blocks, n, scene->matched,
@@ -120,35 +58,28 @@ match_is_the_models(scene_t *scene, const uint64_t *blocks, uint32_t n)
 
     for (r = 0; r < scene->size.replicas; r++) {
         model = &scene->models[r];
-
-        for (b = 0; b < n && model_find(model, blocks[b]) < model->n; b++) {
-            /* void */
-        }
-
-        assert_int_equal(scene->matched[r], b);
+        assert_int_equal(scene->matched[r], model_match(model, blocks, n));
         assert_int_equal(llmgw_prefix_known(scene->index, r), model->n);
     }
 }
 
 
-/* A prompt: a common prefix of some group, then blocks of its own. */
+/* Records; those at the beginning of a prompt that are there as it is. */
 static uint32_t
-prompt(scene_t *scene, uint64_t *blocks, uint32_t max, uint32_t groups,
-    uint32_t alone)
+had_at_first(model_t *model, uint32_t limit, const uint64_t *blocks,
+    uint32_t n)
 {
-    uint32_t  b, n, group, own, common;
+    uint32_t  had;
 
-    n = draw(scene, max + 1);
-    group = draw(scene, groups);
-    common = draw(scene, max + 1);
-    own = draw(scene, alone);
-
-    for (b = 0; b < n; b++) {
-        blocks[b] = ((uint64_t) (b < common ? group : groups + own) + 1)
-                    * 1000 + b;
+    for (had = 0; had < n && model_find(model, blocks[had]) < model->n;
+         had++)
+    {
+        model_record(model, limit, &blocks[had], 1);
     }
 
-    return n;
+    model_record(model, limit, &blocks[had], n - had);
+
+    return had;
 }
 
 
@@ -163,20 +94,22 @@ run(uint32_t replicas, uint32_t limit, uint32_t groups, uint32_t alone)
     scene.seed = replicas + limit + groups;
 
     for (i = 0; i < CHANGES; i++) {
-        n = prompt(&scene, blocks, MODEL_MAX / 2, groups, alone);
-        r = draw(&scene, replicas);
+        n = model_prompt(&scene.seed, blocks, MODEL_MAX / 2, groups,
+                         alone);
+        r = model_draw(&scene.seed, replicas);
 
-        if (draw(&scene, 100) == 0) {
+        if (model_draw(&scene.seed, 100) == 0) {
             llmgw_prefix_forget(scene.index, r);
             scene.models[r].n = 0;
             continue;
         }
 
-        llmgw_prefix_record(scene.index, r, blocks, n);
-        model_record(&scene.models[r], limit, blocks, n);
+        assert_int_equal(llmgw_prefix_record(scene.index, r, blocks, n),
+                         had_at_first(&scene.models[r], limit, blocks, n));
 
         if (i % 8 == 0) {
-            n = prompt(&scene, blocks, MODEL_MAX / 2, groups, alone);
+            n = model_prompt(&scene.seed, blocks, MODEL_MAX / 2, groups,
+                             alone);
             match_is_the_models(&scene, blocks, n);
         }
     }
