@@ -11,6 +11,7 @@
 
 
 #define LINE_DOUBLE_BYTES  32           /* -1.2345678901234567e-308 */
+#define LINE_INTEGER_MAX   1e15         /* printed without an exponent */
 #define LINE_RUN_BYTES     64           /* escaped at once */
 
 
@@ -89,11 +90,25 @@ llmgw_line_bool(llmgw_line_t *out, const char *key, int value)
 }
 
 
+/* Most are: the same digits, in 20 ns in place of 220. */
+static int
+line_is_integer(double value)
+{
+    return value >= 0 && value < LINE_INTEGER_MAX
+           && value == (double) (int64_t) value && !signbit(value);
+}
+
+
 void
 llmgw_line_double(llmgw_line_t *out, const char *key, double value)
 {
     int   len;
     char  digits[LINE_DOUBLE_BYTES];
+
+    if (line_is_integer(value)) {
+        llmgw_line_int(out, key, (int64_t) value);
+        return;
+    }
 
     line_key(out, key);
 

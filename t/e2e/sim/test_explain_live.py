@@ -223,3 +223,25 @@ def test_without_facts_and_under_other_fronts(cluster):
     assert routes[0]["candidates"][0]["unknown"] == ["queue", "batch", "kv"]
     assert {c["id"] for c in routes[0]["candidates"]} \
         == {r.target for r in replicas}
+
+
+def test_choices_among_many_are_made_again(cluster):
+    """From 256 replicas on the ring keeps the sums of its bound for a
+    millisecond; the bound is so tight that many requests go elsewhere."""
+    one = cluster.replica("r", token_delay="1ms")
+    members = cluster.dir / "members"
+    segment = cluster.run("segment", [
+        place.ROOT / "build" / "bench" / "segment", members, 300, 1000,
+        "still", one.target.split(":")[1]])
+    wait_for(lambda: "ready" in segment.text(), 10, "the segment")
+    nginx = cluster.nginx(
+        f"llmgw_members {members}; llmgw_hash load_factor=1 min_load=0;"
+        " llmgw_trace_decisions @dir@/decisions.jsonl sample=100% top=all;",
+        workers=2)
+    bench(nginx, 200, "--connections", 16, "--streams", 4)
+    got = said(path_of(nginx))
+    assert got["routed"] == got["replayed"] == 200
+    routes = chosen(nginx)
+    assert {r["of"] for r in routes} == {300}
+    assert {r["route"] for r in routes} >= {"affinity", "spill"}
+    assert sum("sums" in r for r in routes) > 50

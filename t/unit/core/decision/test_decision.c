@@ -230,8 +230,12 @@ text_and_figures_stay_json(void **state)
     llmgw_line_double(&out, NULL, INFINITY);
     llmgw_line_double(&out, NULL, -0.0);
     llmgw_line_double(&out, NULL, 5e-324);
+    llmgw_line_double(&out, NULL, -3);
+    llmgw_line_double(&out, NULL, 999999999999999.0);
+    llmgw_line_double(&out, NULL, 1e17);
     memory[out.len] = '\0';
-    assert_string_equal(memory, "null,-0,4.9406564584124654e-324");
+    assert_string_equal(memory, "null,-0,4.9406564584124654e-324,-3,"
+                                "999999999999999,1e+17");
 }
 
 
