@@ -115,6 +115,29 @@ def test_turns_of_a_chat_share_their_blocks(cluster):
         assert lines[3 * i] == lines[3 * i + 1]
 
 
+def test_blocks_are_as_the_models_upstream_wants_them(cluster):
+    """Not as that of the location, whose policy reads none."""
+    other = cluster.replica("other", token_delay="0ms")
+    nginx = fleet(
+        cluster, 1, "", openai="llmgw_model m pool=other; llmgw_model sim;",
+        http=f"upstream other {{ {POLICY} llmgw_prefix_index block=32;"
+             f" server {other.target}; }}",
+        server="location = /metrics { llmgw_metrics; }")
+    messages = [{"role": "user", "content": said(0, 3)}]
+    for model in ("m", "m", "sim"):
+        connection = sse.Connection(nginx.api)
+        got = sse.result_of(connection.request(
+            sse.CHAT, {"model": model, "max_tokens": 1, "messages": messages}))
+        connection.close()
+        assert got.error is None, got
+    n = (len(said(0, 3)) + len("?user?")) // 32
+    text = nginx.get("/metrics")[1].decode()
+    for upstream, result, count in (("other", "hit", n), ("other", "miss", n),
+                                    ("llm", "hit", 0), ("llm", "miss", 0)):
+        assert (f'llmgw_prefix_blocks_total{{upstream="{upstream}",'
+                f'result="{result}"}} {count}\n') in text
+
+
 @pytest.mark.parametrize("key", ["body", "prompt"])
 def test_turns_under_a_native_pass(cluster, engines, key):
     nginx = cluster.static(engines(4), pool=POLICY,
