@@ -2,11 +2,9 @@
 /*
  * A process that is killed in the middle of a change, at each store in turn.
  *
- * A child makes the change, instruction by instruction, under ptrace.  After
- * each instruction that stored something in the shared memory the test does
- * what the others would do if the child died there: mend if the memory says
- * so, drop the dead one's row, and serve.  Then the memory is put back, and
- * the child goes on.  So every store of the code as it was compiled is cut.
+ * A child makes the change (t/unit/core/cut.h).  After each of its stores the
+ * test does what the others would do if the child died there: mend if the
+ * memory says so, drop the dead one's row, and serve.
  *
  * Row 1 is the child's.  Row 2 is dead already, where a test says so.
  */
@@ -14,19 +12,19 @@
 #ifndef CUT_SCENE_H
 #define CUT_SCENE_H
 
-#include <signal.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "t/unit/core/admission/admission_scene.h"
+#include "t/unit/core/cut.h"
 
 
 #define DYING  1
 #define DEAD   2
 
-typedef struct {
+typedef struct world_s  world_t;
+typedef void (*change_t)(world_t *world);
+
+struct world_s {
     scene_t        scene;
+    change_t       change;
     llmgw_lease_t  lease;               /* the child's own */
     llmgw_claim_t  claim;               /* the same */
     uint32_t       slot;                /* the slot to give up */
@@ -34,9 +32,7 @@ typedef struct {
     size_t         ntickets;
     uint64_t       victim;              /* a ticket that may be shed, or 0 */
     uint64_t       seen[LLMGW_FLOW_BANDS / 64];
-} world_t;
-
-typedef void (*change_t)(world_t *world);
+};
 
 
 /* Whether one is to be served before another. */
@@ -392,50 +388,19 @@ assert_others_go_on(world_t world)
 }
 
 
-static inline pid_t
-child(world_t *world, change_t change)
+static inline void
+make_change(void *data)
 {
-    int    status;
-    pid_t  pid;
+    world_t  *world = data;
 
-    pid = fork();
-    assert_int_not_equal(pid, -1);
-
-    if (pid == 0) {
-        (void) ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-        (void) raise(SIGSTOP);
-        change(world);
-        (void) raise(SIGSTOP);
-        _exit(0);
-    }
-
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
-    assert_int_equal(ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_EXITKILL),
-                     0);
-
-    return pid;
+    world->change(world);
 }
 
 
-/* Returns 0 when the child has made its change. */
-
-static inline int
-step(pid_t pid)
+static inline void
+look(void *data)
 {
-    int  status;
-
-    assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSTOPPED(status));
-
-    if (WSTOPSIG(status) == SIGSTOP) {
-        return 0;
-    }
-
-    assert_int_equal(WSTOPSIG(status), SIGTRAP);
-
-    return 1;
+    assert_others_go_on(*(world_t *) data);
 }
 
 
@@ -444,41 +409,15 @@ step(pid_t pid)
 static inline void
 cut(world_t *world, change_t change, uint32_t least)
 {
-    char      *last;
-    void      *memory;
-    pid_t      pid;
-    size_t     bytes;
-    uint32_t   stores;
-
-    memory = world->scene.shared;
-    bytes = world->scene.bytes;
+    world->change = change;
     world->ntickets = living(world, world->tickets);
     memcpy(world->seen, world->scene.shared->queue.seen,
            sizeof(world->seen));
 
-    last = malloc(bytes);
-    assert_non_null(last);
-    memcpy(last, memory, bytes);
-
-    stores = 0;
-    pid = child(world, change);
-
-    while (step(pid)) {
-        if (memcmp(last, memory, bytes) != 0) {
-            memcpy(last, memory, bytes);
-            stores++;
-
-            assert_others_go_on(*world);
-            memcpy(memory, last, bytes);
-        }
-    }
+    cut_at_each_store(world->scene.shared, world->scene.bytes, make_change,
+                      look, world, least);
 
     assert_false(world->scene.shared->dirty);
-    assert_true(stores >= least);
-
-    (void) kill(pid, SIGKILL);
-    (void) waitpid(pid, NULL, 0);
-    free(last);
 }
 
 #endif /* CUT_SCENE_H */
