@@ -83,16 +83,19 @@ ngx_http_llmgw_choice_rank(ngx_http_llmgw_choice_t *choice,
     llmgw_fleet_t        facts;
     llmgw_peer_state_t   state;
 
+    /* whole before memory may fail: it is noted and logged all the same */
     choice->chosen = NGX_HTTP_LLMGW_CHOICE_NONE;
+    choice->fleet = *fleet;
+    choice->random = key->random;
+    choice->ranker.turn = choice->zone->shared->turn;
     choice->scoring.n = 0;
+    choice->scoring.blocks = blocks;
+    choice->scoring.nblocks = nblocks;
+    llmgw_ranked_init(&choice->ranked, LLMGW_PEER_ALIVE, NULL, NULL, 0, NULL);
 
     if (ngx_http_llmgw_choice_reserve(choice, fleet->pick.npeers) != NGX_OK) {
         return NULL;
     }
-
-    choice->fleet = *fleet;
-    choice->random = key->random;
-    choice->ranker.turn = choice->zone->shared->turn;
 
     facts.pool = &fleet->pick;
     facts.facts = fleet->facts;
@@ -102,8 +105,6 @@ ngx_http_llmgw_choice_rank(ngx_http_llmgw_choice_t *choice,
                                                choice->candidates,
                                                choice->peers, &state);
     choice->scoring.candidates = choice->candidates;
-    choice->scoring.blocks = blocks;
-    choice->scoring.nblocks = nblocks;
     choice->scoring.matched = choice->matched;
 
     if (choice->prefix) {
