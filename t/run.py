@@ -33,8 +33,10 @@ TSAN = ("build/obj/tsan/t/unit/proto/members/test_members",
         "build/obj/tsan/t/unit/agent/state/test_writer",
         "build/obj/tsan/t/unit/agent/supervise/test_child_witness")
 
-# `make test-policies` runs these under each policy that reads the fleet.
-POLICIES = "round_robin,least_loaded,weighted,weighted llm-d"
+# `make test-policies` runs these under each policy that reads the fleet, and
+# with flow control in the queue.
+POLICIES = ("affinity+flow,round_robin,least_loaded,weighted,"
+            "weighted llm-d+flow")
 OF_POLICIES = [f"t/e2e/{path}" for path in (
     "failures", "agents/test_drain.py", "agents/test_rolling_update.py",
     "agents/test_supervise.py", "routing/test_churn.py",

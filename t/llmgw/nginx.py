@@ -95,10 +95,25 @@ def listen(port):
     return f"listen 127.0.0.1:{port} http2;"
 
 
+# Under these a queue without classes and tenants is what it is by default.
+FLOW = ("order=priority fairness=round_robin saturation=concurrency=1000"
+        " shedding=on")
+
+
 def with_policy(upstream, policy):
-    """The lines of an upstream block; its own policy goes before."""
-    if (policy is None or "llmgw_" not in upstream
-            or "llmgw_policy" in upstream):
+    """The lines of an upstream block; its own policy goes before.
+
+    policy: NAME, or NAME+flow, with flow control in the queue.
+    """
+    if policy is None or "llmgw_" not in upstream:
+        return upstream
+    policy, _, has_flow = policy.partition("+")
+    if has_flow and "llmgw_queue" not in upstream:
+        upstream += f"\n        llmgw_queue {FLOW};"
+    elif has_flow:
+        upstream = re.sub(r"(llmgw_queue (?!off)[^;]*);", rf"\1 {FLOW};",
+                          upstream)
+    if "llmgw_policy" in upstream:
         return upstream
     return f"{upstream}\n        llmgw_policy {policy};"
 

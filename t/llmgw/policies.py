@@ -1,10 +1,10 @@
 """Which policies a test runs under.
 
-LLMGW_POLICY is a list of them: every test that has a cluster of its own runs
-under each.  Without it, a test marked `policies` runs under all, or under those
-that its mark names, and any other under the default.  A test marked `ring`
-shows what the ring alone does: it is left out under other policies, for the
-reason that its mark gives.
+LLMGW_POLICY is a list of them, NAME or NAME+flow (nginx.py): every test that
+has a cluster of its own runs under each.  Without it, a test marked `policies`
+runs under all, or under those that its mark names, and any other under the
+default.  A test marked `ring` shows what the ring alone does: it is left out
+under other policies, for the reason that its mark gives.
 """
 
 import os
@@ -31,7 +31,7 @@ def of_all():
 
 
 def _param(name, ring):
-    if ring is None or name in (None, RING):
+    if ring is None or name is None or name.split("+")[0] == RING:
         return pytest.param(name, id=name or "default")
     why = f"{name} is not the ring: {ring.args[0]}"
     return pytest.param(name, id=name, marks=pytest.mark.skip(reason=why))

@@ -51,8 +51,8 @@ def test_reload_that_brings_the_module(cluster, client):
     """A reload loads the module, the next removes it, one loads it again."""
     nginx = cluster.static([cluster.pyreplica("p0")], start=False)
     with_it = nginx.conf.read_text()
-    without = re.sub(r"load_module[^;]*;|llmgw_(hash|policy|pass)[^;]*;", "",
-                     with_it)
+    without = re.sub(r"load_module[^;]*;"
+                     r"|llmgw_(hash|policy|queue|pass)[^;]*;", "", with_it)
     without = without.replace("llmgw_status;",
                               """return 200 '{"worker_pid": 0}';""")
     nginx.conf.write_text(without)
