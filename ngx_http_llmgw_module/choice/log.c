@@ -39,6 +39,7 @@ static void ngx_http_llmgw_log_describe_peer(const void *data,
 static void ngx_http_llmgw_log_describe_facts(
     const ngx_http_llmgw_decided_t *decided, uint32_t peer,
     llmgw_decision_replica_t *replica);
+static llmgw_line_text_t ngx_http_llmgw_log_text(const ngx_str_t *text);
 static void ngx_http_llmgw_log_top(ngx_http_llmgw_log_t *log,
     llmgw_decision_route_t *route);
 
@@ -159,10 +160,8 @@ ngx_http_llmgw_log_decided(ngx_http_llmgw_log_t *log,
 
     route.worker = ngx_pid;
     route.t_us = ngx_http_llmgw_log_now();
-    route.request.text = (char *) decided->traced->request.data;
-    route.request.len = decided->traced->request.len;
-    route.pool.text = (char *) log->conf->name.data;
-    route.pool.len = log->conf->name.len;
+    route.request = ngx_http_llmgw_log_text(&decided->traced->request);
+    route.pool = ngx_http_llmgw_log_text(&log->conf->name);
     route.random = &log->key.random;
     route.data = &entry;
 
@@ -209,6 +208,7 @@ ngx_http_llmgw_log_outcome(ngx_http_llmgw_log_entry_t *entry,
     static const char  *outcomes[] = {
         [LLMGW_ADMISSION_LEASED] = NULL,
         [LLMGW_ADMISSION_WAITS] = "waits",
+        [LLMGW_ADMISSION_SHED] = "shed",
         [LLMGW_ADMISSION_STALE] = "stale",
         [LLMGW_ADMISSION_FULL] = "full",
         [LLMGW_ADMISSION_SKIPPABLE] = "skippable",
@@ -438,5 +438,68 @@ ngx_http_llmgw_log_top(ngx_http_llmgw_log_t *log,
         route->shown = log->shown;
         route->nshown = llmgw_decision_top(route, log->top, log->heap,
                                            log->shown);
+    }
+}
+
+
+void
+ngx_http_llmgw_log_entry(ngx_http_llmgw_log_t *log,
+    const ngx_http_llmgw_traced_t *traced, int64_t tokens,
+    llmgw_outcome_t outcome)
+{
+    u_char                      hash[2 * sizeof(uint64_t)];
+    llmgw_line_t                out;
+    llmgw_decision_admission_t  admission;
+
+    ngx_memzero(&admission, sizeof(llmgw_decision_admission_t));
+
+    admission.worker = ngx_pid;
+    admission.t_us = ngx_http_llmgw_log_now();
+    admission.request = ngx_http_llmgw_log_text(&traced->request);
+    admission.pool = ngx_http_llmgw_log_text(&log->conf->name);
+    admission.slo_class = ngx_http_llmgw_log_text(&traced->class);
+    admission.tenant = ngx_http_llmgw_log_text(&traced->tenant);
+    admission.tokens = tokens;
+    admission.reason = llmgw_outcome_reason(outcome);
+
+    if (traced->tenant.len == 0 && traced->tenant_hash) {
+        admission.tenant.text = (char *) hash;
+        admission.tenant.len = ngx_sprintf(hash, "%016xL",
+                                           traced->tenant_hash) - hash;
+    }
+
+    do {
+        if (ngx_http_llmgw_log_begin(log, &out) != NGX_OK) {
+            return;
+        }
+
+        llmgw_decision_admission(&out, &admission);
+
+    } while (ngx_http_llmgw_log_end(log, &out));
+}
+
+
+static llmgw_line_text_t
+ngx_http_llmgw_log_text(const ngx_str_t *text)
+{
+    return (llmgw_line_text_t) { (char *) text->data, text->len };
+}
+
+
+void
+ngx_http_llmgw_log_ended(ngx_http_llmgw_log_t *log,
+    const ngx_http_llmgw_traced_t *traced, llmgw_outcome_t outcome)
+{
+    switch (outcome) {
+
+    case LLMGW_OUTCOME_QUEUE_FULL:
+    case LLMGW_OUTCOME_QUEUE_TIMEOUT:
+    case LLMGW_OUTCOME_QUEUE_TTL:
+    case LLMGW_OUTCOME_QUEUE_SHED:
+        ngx_http_llmgw_log_entry(log, traced, -1, outcome);
+        return;
+
+    default:
+        return;
     }
 }

@@ -23,6 +23,7 @@
 
 #include "core/admission/admission.h"
 #include "core/decision/write.h"
+#include "core/outcome.h"
 
 #include "choice/choice.h"
 
@@ -86,6 +87,9 @@ struct ngx_http_llmgw_log_s {
 /* What the log says of a request's claim. */
 typedef struct {
     ngx_str_t                     request;      /* its id, UTF-8 */
+    ngx_str_t                     class;        /* as metrics name it */
+    ngx_str_t                     tenant;       /* the same */
+    uint64_t                      tenant_hash;  /* of one without a name */
     ngx_uint_t                    attempts;     /* leases so far */
     unsigned                      is_taken:1;   /* it is in the sample */
 } ngx_http_llmgw_traced_t;
@@ -118,6 +122,18 @@ void ngx_http_llmgw_log_look(ngx_http_llmgw_log_t *log,
     const llmgw_pick_pool_t *pool);
 void ngx_http_llmgw_log_decided(ngx_http_llmgw_log_t *log,
     const ngx_http_llmgw_decided_t *decided);
+
+/*
+ * The request was asked whether it may enter; outcome: SERVED, it may, or the
+ * refusal's.
+ */
+void ngx_http_llmgw_log_entry(ngx_http_llmgw_log_t *log,
+    const ngx_http_llmgw_traced_t *traced, int64_t tokens,
+    llmgw_outcome_t outcome);
+
+/* It has ended: a refusal of the queue's gets the same line. */
+void ngx_http_llmgw_log_ended(ngx_http_llmgw_log_t *log,
+    const ngx_http_llmgw_traced_t *traced, llmgw_outcome_t outcome);
 
 /* log_conf.c: llmgw_trace_decisions */
 char *ngx_http_llmgw_log_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);

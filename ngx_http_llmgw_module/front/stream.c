@@ -218,6 +218,11 @@ ngx_http_llmgw_stream_answer(ngx_http_llmgw_stream_t *stream,
 
     ngx_http_llmgw_stream_record_end(stream, end);
 
+    if (stream->claim.traced.is_taken) {
+        ngx_http_llmgw_log_ended(stream->pool->conf->log,
+                                 &stream->claim.traced, end->outcome);
+    }
+
     if (end->outcome != LLMGW_OUTCOME_SERVED) {
         reason = llmgw_outcome_reason(end->outcome);
 

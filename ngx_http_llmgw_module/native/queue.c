@@ -320,6 +320,11 @@ ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
     ngx_memzero(&end, sizeof(llmgw_end_t));
     end.outcome = outcome;
 
+    if (pass->claim.traced.is_taken) {
+        ngx_http_llmgw_log_ended(pass->pool->conf->log, &pass->claim.traced,
+                                 outcome);
+    }
+
     ngx_http_llmgw_native_wait_aborts(pass);
     ngx_http_llmgw_native_release(pass);
     ngx_http_llmgw_metrics_request(pass->pool->zone,

@@ -105,7 +105,11 @@ llmgw_decision_admission(llmgw_line_t *out,
 
     llmgw_line_text(out, "slo_class", admission->slo_class);
     llmgw_line_text(out, "tenant", admission->tenant);
-    llmgw_line_int(out, "tokens", admission->tokens);
+
+    if (admission->tokens >= 0) {
+        llmgw_line_int(out, "tokens", admission->tokens);
+    }
+
     llmgw_line_bool(out, "admitted", admission->reason == NULL);
 
     if (admission->reason != NULL) {

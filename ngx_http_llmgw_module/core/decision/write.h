@@ -51,7 +51,7 @@ typedef struct {
     llmgw_line_text_t         pool;         /* no text: is not written */
     llmgw_line_text_t         slo_class;
     llmgw_line_text_t         tenant;
-    int64_t                   tokens;
+    int64_t                   tokens;       /* < 0: not said */
     const char               *reason;       /* NULL: it is admitted */
 } llmgw_decision_admission_t;
 

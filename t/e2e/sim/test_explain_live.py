@@ -9,6 +9,7 @@ import pytest
 
 from llmgw import place
 from llmgw.blis import SIM
+from llmgw.callers import finish
 from llmgw.wait import wait_for
 
 POLICIES = ("affinity", "round_robin", "least_loaded", "weighted default",
@@ -245,3 +246,26 @@ def test_choices_among_many_are_made_again(cluster):
     assert {r["of"] for r in routes} == {300}
     assert {r["route"] for r in routes} >= {"affinity", "spill"}
     assert sum("sums" in r for r in routes) > 50
+
+
+def test_what_the_queue_refuses_is_there_with_its_reason(traced, caller):
+    nginx = traced("llmgw_queue size=1 timeout=2s; llmgw_trace_decisions"
+                   " @dir@/decisions.jsonl sample=100%;",
+                   replica={"max_capacity": 1, "token_delay": "10s",
+                            "first_token_delay": "10ms"})
+    busy = [caller(nginx).ask(f"busy {i}", 2) for i in range(4)]
+    for one in busy:
+        one.wait_first()
+    waiter = caller(nginx).ask("waiter", 2)
+    wait_for(lambda: nginx.waiting() == 1, 5, "a request to wait")
+    finish([caller(nginx).ask("too many", 2), waiter])
+
+    got = said(path_of(nginx))
+    assert got["routed"] == 4 and got["admitted"] == 0
+    assert got["rejections"] == {"queue_full": 1, "queue_timeout": 1}
+    assert got["outcomes"]["full"] == 1 and got["outcomes"]["waits"] >= 1
+    refused = lines(nginx, "admission")
+    assert {(r["pool"], r["slo_class"], r["tenant"]) for r in refused} \
+        == {("llm", "", "")}
+    assert {r["request"] for r in refused}.isdisjoint(
+        r["request"] for r in chosen(nginx))

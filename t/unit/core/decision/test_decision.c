@@ -213,7 +213,7 @@ text_and_figures_stay_json(void **state)
     llmgw_line_t            out;
     llmgw_decision_admission_t  admission = {
         .t_us = 1, .request = TEXT("a\"\\\n\x01<&>\xc3\xa9"),
-        .slo_class = TEXT(""), .tenant = TEXT("t"), .tokens = -3,
+        .slo_class = TEXT(""), .tenant = TEXT("t"), .tokens = 3,
         .reason = "no"
     };
 
@@ -223,7 +223,7 @@ text_and_figures_stay_json(void **state)
     assert_string_equal(memory,
         "{\"kind\":\"admission\",\"t_us\":1,"
         "\"request\":\"a\\\"\\\\\\n\\u0001\\u003c\\u0026\\u003e\xc3\xa9\","
-        "\"slo_class\":\"\",\"tenant\":\"t\",\"tokens\":-3,"
+        "\"slo_class\":\"\",\"tenant\":\"t\",\"tokens\":3,"
         "\"admitted\":false,\"reason\":\"no\"}\n");
 
     llmgw_line_init(&out, memory, sizeof(memory));
