@@ -71,9 +71,7 @@ static const ngx_http_llmgw_openai_status_t
 
 static const ngx_uint_t  ngx_http_llmgw_openai_outcomes[LLMGW_NOUTCOMES] = {
     [LLMGW_OUTCOME_QUEUE_FULL] = 429,
-    [LLMGW_OUTCOME_QUEUE_TIMEOUT] = 429,
-    [LLMGW_OUTCOME_QUEUE_TTL] = 429,
-    [LLMGW_OUTCOME_QUEUE_SHED] = 429
+    [LLMGW_OUTCOME_QUEUE_TIMEOUT] = 429
 };
 
 
