@@ -320,6 +320,10 @@ claim_must_wait(const ask_t *ask)
 
     queue = &ask->self->shared->queue;
 
+    if (queue->length == 0) {
+        return 0;
+    }
+
     if (ask->claim->entry == LLMGW_QUEUE_NONE) {
         place = claim_place(ask);
         return llmgw_queue_must_wait(queue, &place);
