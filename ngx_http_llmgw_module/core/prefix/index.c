@@ -103,6 +103,32 @@ llmgw_prefix_known(const llmgw_prefix_index_t *index, uint32_t replica)
 }
 
 
+/* As prefix_head(), of buckets that may be torn. */
+static inline uint32_t
+match_head(const llmgw_prefix_index_t *index, uint64_t hash)
+{
+    uint32_t              i, hops;
+    const prefix_node_t  *node;
+
+    i = prefix_load(prefix_bucket(index, hash));
+
+    for (hops = 0; prefix_is_node(index, i) && hops < PREFIX_MAX_HOPS; hops++)
+    {
+        node = prefix_node(index, i);
+
+        if (prefix_load(&node->hash) == hash
+            && prefix_load(&node->holders) != 0)
+        {
+            return i;
+        }
+
+        i = prefix_load(&node->chain);
+    }
+
+    return 0;
+}
+
+
 /* A list of holders as a set, in memory of the caller's. */
 static const uint64_t *
 match_holders(const llmgw_prefix_index_t *index, uint32_t head,
@@ -180,7 +206,7 @@ llmgw_prefix_match(const llmgw_prefix_index_t *index, const uint64_t *blocks,
 
     memset(matched, 0, index->nreplicas * sizeof(uint32_t));
 
-    head = n == 0 ? 0 : prefix_find(index, blocks[0], PREFIX_MAX_HOPS);
+    head = n == 0 ? 0 : match_head(index, blocks[0]);
 
     if (head == 0) {
         return;
@@ -193,7 +219,7 @@ llmgw_prefix_match(const llmgw_prefix_index_t *index, const uint64_t *blocks,
     match_begin(index, holders, words, alive);
 
     for (b = 1; b < n; b++) {
-        head = prefix_find(index, blocks[b], PREFIX_MAX_HOPS);
+        head = match_head(index, blocks[b]);
 
         if (head == 0) {
             break;

@@ -113,38 +113,24 @@ prefix_key(uint64_t hash, uint32_t replica)
 
 
 /*
- * The head of a hash, or 0.  Of a bucket that is whole a walk needs no limit; a
- * walk that missed a head would make a second one.
+ * The head of a hash, or 0; for writers, and so of buckets that are whole.  The
+ * walk has no limit: one that missed a head would make a second one.
  */
-static inline uint32_t
-prefix_find(const llmgw_prefix_index_t *index, uint64_t hash, uint32_t most)
-{
-    uint32_t              i, hops;
-    const prefix_node_t  *node;
-
-    i = prefix_load(prefix_bucket(index, hash));
-
-    for (hops = 0; prefix_is_node(index, i) && hops < most; hops++) {
-        node = prefix_node(index, i);
-
-        if (prefix_load(&node->hash) == hash
-            && prefix_load(&node->holders) != 0)
-        {
-            return i;
-        }
-
-        i = prefix_load(&node->chain);
-    }
-
-    return 0;
-}
-
-
-/* For writers. */
 static inline uint32_t
 prefix_head(const llmgw_prefix_index_t *index, uint64_t hash)
 {
-    return prefix_find(index, hash, UINT32_MAX);
+    uint32_t              i;
+    const prefix_node_t  *node;
+
+    for (i = *prefix_bucket(index, hash); i != 0; i = node->chain) {
+        node = prefix_node(index, i);
+
+        if (node->hash == hash && node->holders != 0) {
+            return i;
+        }
+    }
+
+    return 0;
 }
 
 #endif /* LLMGW_PREFIX_INNER_H */

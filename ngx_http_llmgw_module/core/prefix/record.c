@@ -4,7 +4,7 @@
 #include "core/prefix/index_inner.h"
 
 
-static void
+static inline void
 bucket_put(llmgw_prefix_index_t *index, uint64_t key, uint32_t i)
 {
     uint32_t  *bucket;
@@ -133,7 +133,7 @@ set_drop(llmgw_prefix_index_t *index, uint32_t head)
 
 
 /* A node that has its hash and replica joins those of its hash. */
-static void
+static inline void
 holders_join(llmgw_prefix_index_t *index, uint32_t head, uint32_t i)
 {
     prefix_node_t  *first, *node;
