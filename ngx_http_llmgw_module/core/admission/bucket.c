@@ -53,3 +53,31 @@ llmgw_bucket_take(llmgw_bucket_t *bucket, double cost, int64_t now_us)
 
     return 1;
 }
+
+
+void
+llmgw_bucket_settle(llmgw_bucket_t *bucket, double taken, double used,
+    int64_t now_us)
+{
+    double  tokens;
+
+    bucket_fill(bucket, now_us);
+
+    tokens = fmin(bucket->tokens + (taken - used), bucket->capacity);
+    bucket->tokens = fmax(tokens, -bucket->capacity);
+}
+
+
+int64_t
+llmgw_bucket_wait_ms(const llmgw_bucket_t *bucket, double cost)
+{
+    double  ms;
+
+    if (cost > bucket->capacity) {
+        return -1;
+    }
+
+    ms = ceil((cost - bucket->tokens) * 1000 / bucket->rate);
+
+    return ms < 1 ? 1 : ms > 1e15 ? (int64_t) 1e15 : (int64_t) ms;
+}

@@ -83,7 +83,7 @@ llmgw_groups_find(llmgw_groups_t *groups, llmgw_group_kind_t kind,
     uint32_t        i;
     llmgw_group_t  *group;
 
-    for (i = 1; i < groups->n[kind]; i++) {
+    for (i = 0; i < groups->n[kind]; i++) {
         group = &groups_table(groups, kind)[i];
 
         if (group->name_len == len && memcmp(group->name, name, len) == 0) {

@@ -7,6 +7,9 @@
 #define SYSTEM  "system"
 #define CUE     "assistant:"
 
+/* a token is about as long */
+#define ID_BYTES  4
+
 /*
  * No message is longer as text than as JSON, with its brackets, quotes and
  * keys; `system` may be one more.  llmgw_json_text() wants some room at the
@@ -27,6 +30,9 @@ static void text_message(text_t *text, llmgw_json_t content);
 static void text_content(text_t *text, llmgw_json_t content);
 static void text_string(text_t *text, llmgw_json_t string);
 static void text_put(text_t *text, const char *bytes);
+static size_t text_bytes_item(llmgw_json_t value);
+static size_t text_bytes_content(llmgw_json_t content);
+static size_t text_bytes_string(llmgw_json_t string);
 
 
 char *
@@ -179,4 +185,85 @@ text_put(text_t *text, const char *bytes)
         memcpy(text->p, bytes, len);
         text->p += len;
     }
+}
+
+
+size_t
+llmgw_openai_text_bytes(const llmgw_openai_body_t *body)
+{
+    size_t              bytes;
+    llmgw_json_t        prompt;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
+
+    prompt = llmgw_openai_body_value(body, body->messages.end ? body->messages
+                                                              : body->prompt);
+    bytes = text_bytes_content(llmgw_openai_body_value(body, body->system))
+            + text_bytes_string(prompt);
+
+    items = llmgw_json_elements(prompt);
+
+    while (llmgw_json_next(&items, &item)) {
+        bytes += text_bytes_item(item.value);
+    }
+
+    return bytes ? bytes : body->len;
+}
+
+
+/* A message, one prompt of several, or an id. */
+static size_t
+text_bytes_item(llmgw_json_t value)
+{
+    size_t              bytes;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
+
+    switch (value.kind) {
+
+    case LLMGW_JSON_OBJECT:
+        return text_bytes_content(llmgw_json_member(value, "content"));
+
+    case LLMGW_JSON_ARRAY:
+        bytes = 0;
+
+        for (items = llmgw_json_items(value); llmgw_json_next(&items, &item); )
+        {
+            bytes += ID_BYTES;
+        }
+
+        return bytes;
+
+    case LLMGW_JSON_NUMBER:
+        return ID_BYTES;
+
+    default:
+        return text_bytes_string(value);
+    }
+}
+
+
+static size_t
+text_bytes_content(llmgw_json_t content)
+{
+    size_t              bytes;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
+
+    bytes = text_bytes_string(content);
+    items = llmgw_json_elements(content);
+
+    while (llmgw_json_next(&items, &item)) {
+        bytes += text_bytes_string(llmgw_json_member(item.value, "text"));
+    }
+
+    return bytes;
+}
+
+
+/* Between its quotes. */
+static size_t
+text_bytes_string(llmgw_json_t string)
+{
+    return string.kind == LLMGW_JSON_STRING ? llmgw_json_bytes(string) - 2 : 0;
 }

@@ -20,4 +20,12 @@
  */
 char *llmgw_openai_text(const llmgw_openai_body_t *body, size_t *len);
 
+/*
+ * About how many bytes of text it asks with, for an estimate of its tokens: the
+ * strings of messages, parts and prompts as they stand in the JSON, with their
+ * escapes; 4 for each id of a prompt of token ids.  The whole body's where
+ * nothing of that is in it.  Reads the prompt once, and allocates nothing.
+ */
+size_t llmgw_openai_text_bytes(const llmgw_openai_body_t *body);
+
 #endif /* LLMGW_OPENAI_TEXT_H */

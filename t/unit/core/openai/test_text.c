@@ -144,6 +144,41 @@ nul_and_lack_of_memory(void **state)
 }
 
 
+static void
+assert_bytes(Llmgateway__Api api, const char *json, size_t expected)
+{
+    llmgw_openai_body_t  body;
+
+    scene_well(&body, api, json);
+
+    if (llmgw_openai_text_bytes(&body) != expected) {
+        fail_msg("%s: %zu bytes", json, llmgw_openai_text_bytes(&body));
+    }
+
+    scene_done(&body);
+}
+
+
+/* Neither roles nor images, and a prompt of ids by their number. */
+static void
+bytes_of_text_are_counted(void **state)
+{
+    const char  *nothing = "{\"model\":\"m\",\"messages\":[{\"role\":\"a\"}]}";
+
+    assert_bytes(CHAT, "{\"model\":\"m\",\"messages\":[{\"role\":\"system\","
+                 "\"content\":\"12345\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\","
+                 "\"text\":\"123\"},{\"type\":\"image_url\",\"image_url\":"
+                 "{\"url\":\"data:long\"}},{\"text\":\"12\"}]},"
+                 "{\"role\":\"tool\",\"content\":null}]}", 10);
+    assert_bytes(COMPLETIONS, "{\"model\":\"m\",\"prompt\":\"12\\n45\"}", 6);
+    assert_bytes(COMPLETIONS, "{\"model\":\"m\",\"prompt\":[\"12\",\"345\"]}",
+                 5);
+    assert_bytes(COMPLETIONS, "{\"model\":\"m\",\"prompt\":[1,22,333]}", 12);
+    assert_bytes(COMPLETIONS, "{\"model\":\"m\",\"prompt\":[[1,2],[3]]}", 12);
+    assert_bytes(CHAT, nothing, strlen(nothing));
+}
+
+
 int
 main(void)
 {
@@ -154,6 +189,7 @@ main(void)
         cmocka_unit_test(system_prompt_of_other_apis_stands_first),
         cmocka_unit_test(long_text_comes_whole),
         cmocka_unit_test(nul_and_lack_of_memory),
+        cmocka_unit_test(bytes_of_text_are_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
