@@ -11,8 +11,6 @@
 static void ngx_http_llmgw_grpc_prepare(ngx_http_request_t *r);
 static ngx_int_t ngx_http_llmgw_grpc_fields(ngx_http_request_t *r,
     ngx_list_t *list, const llmgw_end_t *end);
-static ngx_int_t ngx_http_llmgw_grpc_number(ngx_http_request_t *r,
-    ngx_list_t *list, const char *name, ngx_int_t number);
 static ngx_int_t ngx_http_llmgw_grpc_message(ngx_http_request_t *r,
     ngx_list_t *list, const llmgw_end_t *end);
 
@@ -130,57 +128,27 @@ static ngx_int_t
 ngx_http_llmgw_grpc_fields(ngx_http_request_t *r, ngx_list_t *list,
     const llmgw_end_t *end)
 {
-    int        pushback_ms;
-    ngx_str_t  reason;
+    int  pushback_ms;
 
-    if (ngx_http_llmgw_grpc_number(r, list, "grpc-status",
-                                   ngx_http_llmgw_outcome_grpc(end))
-        != NGX_OK)
+    if (ngx_http_llmgw_header_number(r, list, "grpc-status",
+                                     ngx_http_llmgw_outcome_grpc(end))
+        != NGX_OK
+        || ngx_http_llmgw_header_reason(list, end) != NGX_OK)
     {
         return NGX_ERROR;
-    }
-
-    reason.data = (u_char *) llmgw_outcome_reason(end->outcome);
-
-    if (reason.data) {
-        reason.len = ngx_strlen(reason.data);
-
-        if (ngx_http_llmgw_header_add(list, "llmgw-reason", &reason) == NULL)
-        {
-            return NGX_ERROR;
-        }
     }
 
     pushback_ms = ngx_http_llmgw_outcome_pushback_ms(end);
 
     if (pushback_ms
-        && ngx_http_llmgw_grpc_number(r, list, "grpc-retry-pushback-ms",
-                                      pushback_ms)
+        && ngx_http_llmgw_header_number(r, list, "grpc-retry-pushback-ms",
+                                        pushback_ms)
            != NGX_OK)
     {
         return NGX_ERROR;
     }
 
     return ngx_http_llmgw_grpc_message(r, list, end);
-}
-
-
-static ngx_int_t
-ngx_http_llmgw_grpc_number(ngx_http_request_t *r, ngx_list_t *list,
-    const char *name, ngx_int_t number)
-{
-    u_char     *p;
-    ngx_str_t   value;
-
-    p = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    value.data = p;
-    value.len = ngx_sprintf(p, "%i", number) - p;
-
-    return ngx_http_llmgw_header_add(list, name, &value) ? NGX_OK : NGX_ERROR;
 }
 
 

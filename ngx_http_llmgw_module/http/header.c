@@ -54,6 +54,41 @@ ngx_http_llmgw_header_add(ngx_list_t *list, const char *name,
 }
 
 
+ngx_int_t
+ngx_http_llmgw_header_number(ngx_http_request_t *r, ngx_list_t *list,
+    const char *name, ngx_int_t number)
+{
+    ngx_str_t  value;
+
+    value.data = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    value.len = ngx_sprintf(value.data, "%i", number) - value.data;
+
+    return ngx_http_llmgw_header_add(list, name, &value) ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_http_llmgw_header_reason(ngx_list_t *list, const llmgw_end_t *end)
+{
+    ngx_str_t  reason;
+
+    reason.data = (u_char *) llmgw_outcome_reason(end->outcome);
+
+    if (reason.data == NULL) {
+        return NGX_OK;
+    }
+
+    reason.len = ngx_strlen(reason.data);
+
+    return ngx_http_llmgw_header_add(list, "llmgw-reason", &reason)
+           ? NGX_OK : NGX_ERROR;
+}
+
+
 ngx_uint_t
 ngx_http_llmgw_header_is_grpc(ngx_table_elt_t *content_type)
 {

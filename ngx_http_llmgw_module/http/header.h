@@ -12,6 +12,8 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
+#include "core/outcome.h"
+
 
 /* 1: the field has that name; case does not matter. */
 ngx_uint_t ngx_http_llmgw_header_is(ngx_table_elt_t *h, const char *name);
@@ -26,6 +28,14 @@ ngx_table_elt_t *ngx_http_llmgw_header_find(ngx_list_t *list,
  */
 ngx_table_elt_t *ngx_http_llmgw_header_add(ngx_list_t *list, const char *name,
     const ngx_str_t *value);
+
+/* Adds a number; NGX_ERROR: no memory. */
+ngx_int_t ngx_http_llmgw_header_number(ngx_http_request_t *r,
+    ngx_list_t *list, const char *name, ngx_int_t number);
+
+/* Adds llmgw-reason, if the outcome has one; NGX_ERROR: no memory. */
+ngx_int_t ngx_http_llmgw_header_reason(ngx_list_t *list,
+    const llmgw_end_t *end);
 
 /* 1: it is application/grpc, or begins so.  content_type may be NULL. */
 ngx_uint_t ngx_http_llmgw_header_is_grpc(ngx_table_elt_t *content_type);

@@ -216,7 +216,7 @@ ngx_http_llmgw_openai_error(ngx_http_request_t *r,
     json->len = ngx_http_llmgw_openai_error_write(json->data, error)
                 - json->data;
 
-    return ngx_http_llmgw_openai_error_headers(r, error->status);
+    return ngx_http_llmgw_openai_error_headers(r, error->status, 0);
 }
 
 

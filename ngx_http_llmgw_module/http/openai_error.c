@@ -9,13 +9,16 @@
 #include "proto/utf8.h"
 
 
+/* How soon clients try again where nothing else is known. */
+#define NGX_HTTP_LLMGW_OPENAI_SOON_MS     1000
+
 /* An engine's text that is no JSON is cut to this. */
 #define NGX_HTTP_LLMGW_OPENAI_SAID_BYTES  200
 
 
 typedef enum {
     NGX_HTTP_LLMGW_RETRY_AS_EVER = 0,   /* clients know by the status */
-    NGX_HTTP_LLMGW_RETRY_SOON,          /* in a second */
+    NGX_HTTP_LLMGW_RETRY_SOON,          /* as it is told */
     NGX_HTTP_LLMGW_RETRY_NEVER          /* the gateway has tried enough */
 } ngx_http_llmgw_retry_t;
 
@@ -270,21 +273,27 @@ ngx_http_llmgw_openai_error_is_text(const ngx_str_t *said)
 
 
 ngx_int_t
-ngx_http_llmgw_openai_error_headers(ngx_http_request_t *r, ngx_uint_t status)
+ngx_http_llmgw_openai_error_headers(ngx_http_request_t *r, ngx_uint_t status,
+    int pushback_ms)
 {
     ngx_list_t               *list;
     ngx_http_llmgw_retry_t    retry;
-    static const ngx_str_t    one = ngx_string("1");
-    static const ngx_str_t    ms = ngx_string("1000");
     static const ngx_str_t    no = ngx_string("false");
 
     list = &r->headers_out.headers;
-    retry = ngx_http_llmgw_openai_error_find(status)->retry;
+    retry = pushback_ms == 0 ? ngx_http_llmgw_openai_error_find(status)->retry
+            : pushback_ms > 0 ? NGX_HTTP_LLMGW_RETRY_SOON
+                              : NGX_HTTP_LLMGW_RETRY_NEVER;
+
+    pushback_ms = pushback_ms ? pushback_ms : NGX_HTTP_LLMGW_OPENAI_SOON_MS;
 
     if (retry == NGX_HTTP_LLMGW_RETRY_SOON
-        && (ngx_http_llmgw_header_add(list, "retry-after", &one) == NULL
-            || ngx_http_llmgw_header_add(list, "retry-after-ms", &ms)
-               == NULL))
+        && (ngx_http_llmgw_header_number(r, list, "retry-after",
+                                         (pushback_ms + 999) / 1000)
+            != NGX_OK
+            || ngx_http_llmgw_header_number(r, list, "retry-after-ms",
+                                            pushback_ms)
+               != NGX_OK))
     {
         return NGX_ERROR;
     }

@@ -40,9 +40,12 @@ u_char *ngx_http_llmgw_openai_error_write(u_char *p,
 ngx_int_t ngx_http_llmgw_openai_error_shape(ngx_pool_t *pool,
     ngx_uint_t status, const ngx_str_t *said, ngx_str_t *body);
 
-/* Adds the headers that go with an error: when to try again, or not to. */
+/*
+ * Adds the headers that go with an error: when to try again, or not to.
+ * pushback_ms: as llmgw_end_t has it; 0: what clients do at that status.
+ */
 ngx_int_t ngx_http_llmgw_openai_error_headers(ngx_http_request_t *r,
-    ngx_uint_t status);
+    ngx_uint_t status, int pushback_ms);
 
 
 #endif /* _NGX_HTTP_LLMGW_OPENAI_ERROR_H_INCLUDED_ */

@@ -486,7 +486,11 @@ ngx_http_llmgw_openai_fail(ngx_http_llmgw_stream_t *stream,
 
     if (rc == NGX_OK && !r->header_sent) {
         ngx_http_llmgw_chunk_drop(stream);
-        rc = ngx_http_llmgw_openai_error_headers(r, status);
+        rc = ngx_http_llmgw_openai_error_headers(r, status, end->pushback_ms);
+
+        if (rc == NGX_OK) {
+            rc = ngx_http_llmgw_header_reason(&r->headers_out.headers, end);
+        }
 
         if (rc == NGX_OK) {
             rc = ngx_http_llmgw_openai_answer(r, status, &json);
