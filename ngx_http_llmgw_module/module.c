@@ -26,6 +26,7 @@
 
 #include "choice/prefix.h"
 #include "choice/log.h"
+#include "conf/admission.h"
 #include "front/grpc.h"
 #include "front/memory.h"
 #include "front/openai/openai.h"
@@ -137,6 +138,41 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       NULL },
+
+    { ngx_string("llmgw_slo"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1234,
+      ngx_http_llmgw_conf_slo,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_admission"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE123,
+      ngx_http_llmgw_conf_admission,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_tenant_budget"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_1MORE,
+      ngx_http_llmgw_conf_budgets,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_class"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
+      ngx_http_llmgw_conf_told,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_loc_conf_t, class),
+      "x-gateway-inference-objective" },
+
+    { ngx_string("llmgw_tenant"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
+      ngx_http_llmgw_conf_told,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_loc_conf_t, tenant),
+      "x-gateway-inference-fairness-id" },
 
     { ngx_string("llmgw_coalesce"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
@@ -355,6 +391,8 @@ ngx_http_llmgw_create_loc_conf(ngx_conf_t *cf)
     }
 
     llcf->key = NGX_CONF_UNSET_PTR;
+    llcf->class = NGX_CONF_UNSET_PTR;
+    llcf->tenant = NGX_CONF_UNSET_PTR;
     llcf->tries = NGX_CONF_UNSET_UINT;
     llcf->resume = NGX_CONF_UNSET_UINT;
     llcf->connect_timeout = NGX_CONF_UNSET_MSEC;
@@ -373,6 +411,8 @@ ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_llmgw_loc_conf_t  *prev = parent;
     ngx_http_llmgw_loc_conf_t  *conf = child;
 
+    ngx_conf_merge_ptr_value(conf->class, prev->class, NULL);
+    ngx_conf_merge_ptr_value(conf->tenant, prev->tenant, NULL);
     ngx_conf_merge_uint_value(conf->tries, prev->tries, 3);
     ngx_conf_merge_uint_value(conf->resume, prev->resume, LLMGW_RESUME_IDS);
     ngx_conf_merge_msec_value(conf->connect_timeout, prev->connect_timeout,

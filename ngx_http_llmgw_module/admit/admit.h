@@ -5,16 +5,16 @@
  * A request may have a class, which says how urgent it is and what times it
  * wants, and a tenant, who is to pay for it.  Nothing that a client says of
  * itself is believed unless llmgw_class and llmgw_tenant say so; where they are
- * off, a request has neither, and nothing here costs more than a look at them.
+ * off a request has neither, and nothing here costs more than a look at them.
  *
- *   identify ---> enter --- refused ---------------------------> left
+ *   identify ---> enter --- refused ---------------------------> leave
  *                   |                                              ^
  *                   +--- admitted: queue, replicas, tokens --------+
  *
  * A request enters once, before routing and before the queue; a retry, a
  * failover and a wait are no second entry.  What it took when it entered, a
  * place in its tenant's budget and tokens of the bucket, it gives back or
- * settles when it has left, exactly once.
+ * settles when it leaves, exactly once.
  */
 
 #ifndef _NGX_HTTP_LLMGW_ADMIT_H_INCLUDED_
@@ -24,66 +24,77 @@
 #include "conf/admission.h"
 #include "core/outcome.h"
 #include "http/record.h"
-#include "zone/zone.h"
+#include "upstream/claim.h"
 
 
-/* What the request's own message says; empty: nothing. */
+/* What the request's own message says. */
 typedef struct {
     ngx_str_t                     class;        /* InferRequest.slo_class */
     ngx_str_t                     tenant;       /* InferRequest.tenant_id */
+    size_t                        text_bytes;   /* of its prompt */
 } ngx_http_llmgw_said_t;
 
 
 typedef struct {
+    ngx_http_llmgw_said_t         said;
+    ngx_http_llmgw_whose_t        whose;        /* for the record */
     llmgw_group_t                *class_group;  /* where it counts; NULL: it
                                                    has no class */
     llmgw_group_t                *tenant_group; /* the same */
-    uint64_t                      tenant;       /* hash of its name; 0: none */
+    const ngx_http_llmgw_tenant_t  *budget;     /* NULL: its tenant has none */
     uint32_t                      class;        /* index in the upstream's
                                                    classes; LLMGW_CLASSES_MAX:
-                                                   other, or none */
+                                                   another, or none */
     int32_t                       priority;     /* core/admission/classes.h */
     ngx_msec_t                    ttft;         /* its class's targets; 0: it */
     ngx_msec_t                    itl;          /* has none */
-    double                        tokens;       /* taken out of the bucket */
-    unsigned                      entered:1;    /* counted in flight */
+    int64_t                       tokens;       /* taken out of the bucket */
+    unsigned                      is_known:1;   /* identified; has not left */
+    unsigned                      in_flight:1;  /* counted for its tenant */
+    unsigned                      has_paid:1;   /* tokens is set */
 } ngx_http_llmgw_identity_t;
 
 
-/* How a request has ended, for the counts of its groups. */
+/* How a request has ended. */
 typedef struct {
     llmgw_outcome_t               outcome;
-    ngx_msec_t                    first_token_ms;   /* from the request; where
-                                                   none came, of the end */
-    ngx_msec_t                    stream_ms;    /* from first to last token */
+    ngx_msec_t                    first_token_ms;   /* since the request */
+    ngx_msec_t                    tokens_ms;    /* from the first to the last */
     ngx_uint_t                    tokens;
+    unsigned                      has_times:1;  /* the three are set */
+
     ngx_int_t                     prompt_tokens;    /* as the engine counted
                                                    them; -1: it did not say */
-    unsigned                      has_times:1;  /* the four above are known */
 } ngx_http_llmgw_leave_t;
 
 
+/* 1: requests of that location to that upstream must be looked at. */
+static ngx_inline ngx_uint_t
+ngx_http_llmgw_admits(const ngx_http_llmgw_loc_conf_t *llcf,
+    const ngx_http_llmgw_srv_conf_t *lscf)
+{
+    return llcf->class || llcf->tenant || lscf->admits;
+}
+
+
 /*
- * identity.c: decides whose the request is: the only place that does.  Sets
- * all of *identity, and the record's class and tenant.
+ * identity.c: decides whose the request is; the only place that does.
+ * *identity is zeroed but for `said`, and outlives the record, whose `whose` it
+ * is from now on.  The claim is told what the queue's order wants to know.
  */
 void ngx_http_llmgw_identify(ngx_http_request_t *r,
-    ngx_http_llmgw_zone_t *zone, const ngx_http_llmgw_srv_conf_t *lscf,
-    const ngx_http_llmgw_said_t *said, ngx_http_llmgw_record_t *record,
-    ngx_http_llmgw_identity_t *identity);
+    ngx_http_llmgw_pool_t *pool, ngx_http_llmgw_identity_t *identity,
+    ngx_http_llmgw_record_t *record, ngx_http_llmgw_claim_t *claim);
 
 /*
  * enter.c: NGX_OK: it may enter.  NGX_DECLINED: it is refused, and *end says
- * why.  bytes: of its prompt's text.  capacity: of all replicas together; -1:
- * it is not limited.
+ * why; it leaves nevertheless.
  */
-ngx_int_t ngx_http_llmgw_enter(ngx_http_llmgw_zone_t *zone,
-    const ngx_http_llmgw_srv_conf_t *lscf,
-    ngx_http_llmgw_identity_t *identity, size_t bytes, int64_t capacity,
-    llmgw_end_t *end);
+ngx_int_t ngx_http_llmgw_enter(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_identity_t *identity, llmgw_end_t *end);
 
-/* Counts how it ended, and gives back what it had; once for each request. */
-void ngx_http_llmgw_leave(ngx_http_llmgw_zone_t *zone,
+/* Counts how it ended, and gives back what it has; idempotent. */
+void ngx_http_llmgw_leave(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_identity_t *identity, const ngx_http_llmgw_leave_t *leave);
 
 

@@ -17,8 +17,8 @@
 /* llmgw_class, llmgw_tenant: who says what a request is. */
 struct ngx_http_llmgw_told_s {
     ngx_http_complex_value_t     *value;        /* NULL: the request, by its
-                                                   message or else: */
-    char                         *header;       /* ends with NUL */
+                                                   message or this header */
+    char                         *header;
 };
 
 
@@ -40,8 +40,8 @@ typedef struct {
 
 struct ngx_http_llmgw_rules_s {
     llmgw_classes_t               classes;
-    ngx_http_llmgw_slo_t          slo[LLMGW_CLASSES_MAX];   /* of the same
-                                                   indexes */
+    ngx_http_llmgw_slo_t          slo[LLMGW_CLASSES_MAX];   /* by index in
+                                                               classes */
     ngx_http_llmgw_tenant_t       tenants[LLMGW_GROUP_TENANTS];
     ngx_uint_t                    ntenants;
     llmgw_rule_kind_t             rule;
@@ -51,16 +51,21 @@ struct ngx_http_llmgw_rules_s {
 };
 
 
-/* The hash of a tenant's name, as the fleet knows it; never 0. */
-uint64_t ngx_http_llmgw_conf_tenant_hash(const ngx_str_t *name);
+/* The hash of a tenant's name; never 0. */
+uint64_t ngx_http_llmgw_conf_tenant(const ngx_str_t *name);
 
-/* admission.c */
+/* The block's rules, made with their defaults; NULL: no memory. */
+ngx_http_llmgw_rules_t *ngx_http_llmgw_conf_rules(ngx_conf_t *cf,
+    ngx_http_llmgw_srv_conf_t *lscf);
+
+/* admission.c: the directives; cmd->post is the header of llmgw_class and
+ * llmgw_tenant */
 char *ngx_http_llmgw_conf_told(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_llmgw_conf_slo(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_llmgw_conf_admission(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-char *ngx_http_llmgw_conf_tenant_budget(ngx_conf_t *cf, ngx_command_t *cmd,
+char *ngx_http_llmgw_conf_budgets(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 

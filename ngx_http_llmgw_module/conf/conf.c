@@ -8,7 +8,7 @@
  * max_fails, a `zone` line) are errors, and are not silently ignored.
  */
 
-#include "conf/conf.h"
+#include "conf/admission.h"
 #include "proto/members/members.h"
 
 
@@ -238,7 +238,9 @@ ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
     }
 #endif
 
-    if (ngx_http_llmgw_conf_servers(cf, us, lscf) != NGX_OK) {
+    if (ngx_http_llmgw_conf_servers(cf, us, lscf) != NGX_OK
+        || ngx_http_llmgw_conf_rules(cf, lscf) == NULL)
+    {
         return NGX_ERROR;
     }
 

@@ -263,6 +263,11 @@ char *ngx_http_llmgw_policy_breaker(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
+/* for parameters of other directives, too: a time above 0; what is none */
+char *ngx_http_llmgw_policy_time(ngx_conf_t *cf, ngx_str_t *param,
+    size_t skip, ngx_msec_t *ms);
+char *ngx_http_llmgw_policy_invalid(ngx_conf_t *cf, ngx_str_t *param);
+
 /* index.c: llmgw_prefix_index */
 void ngx_http_llmgw_index_defaults(ngx_http_llmgw_srv_conf_t *lscf);
 char *ngx_http_llmgw_index_conf(ngx_conf_t *cf, ngx_command_t *cmd,

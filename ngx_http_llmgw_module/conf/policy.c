@@ -17,11 +17,8 @@ static char *ngx_http_llmgw_policy_saturation(ngx_conf_t *cf,
     llmgw_saturation_t *saturation, ngx_str_t *param);
 static void ngx_http_llmgw_policy_warn_limit(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *lscf);
-static char *ngx_http_llmgw_policy_time(ngx_conf_t *cf, ngx_str_t *param,
-    size_t skip, ngx_msec_t *ms);
 static char *ngx_http_llmgw_policy_percent(ngx_conf_t *cf, ngx_str_t *param,
     size_t skip, ngx_uint_t *permille);
-static char *ngx_http_llmgw_policy_invalid(ngx_conf_t *cf, ngx_str_t *param);
 static char *ngx_http_llmgw_policy_not_one_of(ngx_conf_t *cf,
     ngx_str_t *param, const char *right);
 static char *ngx_http_llmgw_policy_breaker_param(ngx_conf_t *cf,
@@ -371,7 +368,7 @@ ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-static char *
+char *
 ngx_http_llmgw_policy_time(ngx_conf_t *cf, ngx_str_t *param, size_t skip,
     ngx_msec_t *ms)
 {
@@ -417,7 +414,7 @@ ngx_http_llmgw_policy_percent(ngx_conf_t *cf, ngx_str_t *param, size_t skip,
 }
 
 
-static char *
+char *
 ngx_http_llmgw_policy_invalid(ngx_conf_t *cf, ngx_str_t *param)
 {
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",

@@ -319,6 +319,7 @@ ngx_http_llmgw_grpc_front_decode(ngx_http_llmgw_stream_t *stream,
     size_t                     prefix;
     const char                *wrong;
     ProtobufCAllocator         allocator;
+    ngx_http_llmgw_said_t      said;
     Llmgateway__InferRequest  *request;
 
     allocator.alloc = ngx_http_llmgw_grpc_front_alloc;
@@ -343,6 +344,19 @@ ngx_http_llmgw_grpc_front_decode(ngx_http_llmgw_stream_t *stream,
     stream->wants_hedge = request->hedge;
     stream->record.request_id.data = (u_char *) request->request_id;
     stream->record.request_id.len = ngx_strlen(request->request_id);
+
+    said.text_bytes = request->prompt.len;
+    said.class.data = (u_char *) request->slo_class;
+    said.class.len = ngx_strlen(request->slo_class);
+    said.tenant.data = (u_char *) request->tenant_id;
+    said.tenant.len = ngx_strlen(request->tenant_id);
+
+    if (ngx_http_llmgw_entry_said(stream, &said) != NGX_OK) {
+        ngx_http_llmgw_grpc_front_refuse(stream->request,
+                                         LLMGW_OUTCOME_INTERNAL,
+                                         "out of memory");
+        return NGX_DONE;
+    }
 
     prefix = ngx_min(request->prompt.len, stream->pool->conf->prefix);
     stream->key = llmgw_ring_hash(request->prompt.data, prefix);
@@ -372,6 +386,13 @@ ngx_http_llmgw_grpc_front_check(Llmgateway__InferRequest *request)
                                 ngx_strlen(request->request_id)))
     {
         return "prompt, client_id and request_id must be UTF-8";
+    }
+
+    if (!llmgw_utf8_is_valid(request->slo_class, ngx_strlen(request->slo_class))
+        || !llmgw_utf8_is_valid(request->tenant_id,
+                                ngx_strlen(request->tenant_id)))
+    {
+        return "slo_class and tenant_id must be UTF-8";
     }
 
     return request->max_tokens >= 1 ? NULL : "max_tokens must be 1 or more";

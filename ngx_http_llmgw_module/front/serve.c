@@ -4,7 +4,7 @@
  * one has ended is in ended.c; upstream/attempt.c speaks the replica's
  * protocol.
  *
- *     begin
+ *     begin ------ may not enter --------------> finish with a reason
  *       |        full: waits in the queue
  *       v  +-----------------------------+
  *     claim <----------------------------+
@@ -77,7 +77,9 @@ ngx_http_llmgw_serve_begin(ngx_http_llmgw_stream_t *stream)
     stream->resume.tries_max = stream->conf->tries;
     stream->resume.failovers_max = NGX_HTTP_LLMGW_MAX_FAILOVERS;
 
-    if (ngx_http_llmgw_serve_claim(stream) || stream->waits) {
+    if (ngx_http_llmgw_entry_refused(stream)
+        || ngx_http_llmgw_serve_claim(stream) || stream->waits)
+    {
         return;
     }
 
@@ -364,6 +366,10 @@ ngx_http_llmgw_serve_count(ngx_http_llmgw_stream_t *stream,
                                   : ngx_current_msec - stream->token_ms);
 
     stream->token_ms = ngx_current_msec;
+
+    if (is_first) {
+        ngx_http_llmgw_entry_first_token(stream);
+    }
 }
 
 

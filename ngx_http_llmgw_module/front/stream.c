@@ -264,6 +264,7 @@ ngx_http_llmgw_stream_record_end(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_metrics_time(stream->pool->zone,
                                 NGX_HTTP_LLMGW_HISTOGRAM_request_seconds,
                                 ngx_current_msec - stream->record.start_ms);
+    ngx_http_llmgw_entry_ends(stream, end->outcome);
 }
 
 

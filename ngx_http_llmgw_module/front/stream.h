@@ -31,8 +31,8 @@ struct ngx_http_llmgw_front_s {
 
     /*
      * Called once the request's body is read: decodes it into stream->ask,
-     * and sets stream->key and stream->model.  NGX_DONE: the request was
-     * refused, and may be gone.
+     * sets stream->key and stream->model, and calls entry_said().  NGX_DONE:
+     * the request was refused, and may be gone.
      */
     ngx_int_t  (*read)(ngx_http_llmgw_stream_t *stream);
 
@@ -117,8 +117,7 @@ struct ngx_http_llmgw_stream_s {
     ngx_str_t                    *model;        /* to claim; NULL: any */
     ngx_http_llmgw_ask_t          ask;
 
-    ngx_http_llmgw_said_t         said;         /* read(): of whose it is */
-    ngx_http_llmgw_identity_t     identity;
+    ngx_http_llmgw_identity_t    *identity;     /* NULL: not asked for */
 
     llmgw_resume_t                resume;
     ngx_http_llmgw_doubt_t       *doubt;        /* doubt.c; NULL: none */
@@ -204,6 +203,19 @@ void ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
 /* The other one of the stream's two attempts. */
 ngx_http_llmgw_attempt_t *ngx_http_llmgw_serve_other(
     ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
+
+/*
+ * entry.c: takes note of what the request says of itself, where that matters.
+ * NGX_ERROR: no memory.
+ */
+ngx_int_t ngx_http_llmgw_entry_said(ngx_http_llmgw_stream_t *stream,
+    const ngx_http_llmgw_said_t *said);
+
+/* 1: the stream may not enter; it is finished and may be gone. */
+ngx_uint_t ngx_http_llmgw_entry_refused(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_entry_first_token(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_entry_ends(ngx_http_llmgw_stream_t *stream,
+    llmgw_outcome_t outcome);
 
 /*
  * ended.c: handles an attempt, if it has ended.  1: the stream is finished and

@@ -16,6 +16,14 @@
 #include "proto/trace.h"
 
 
+/* Its class and its tenant, as far as they have names that are known. */
+typedef struct {
+    ngx_str_t                     class;        /* empty: none */
+    ngx_str_t                     tenant;       /* empty: none, or unknown */
+    uint64_t                      tenant_hash;  /* 0: none */
+} ngx_http_llmgw_whose_t;
+
+
 /* Of a request of OpenAI's API. */
 typedef struct {
     ngx_str_t                     model;        /* as the client calls it */
@@ -51,10 +59,7 @@ typedef struct {
 
     llmgw_outcome_t               outcome;
     int                           status;       /* gRPC */
-
-    ngx_str_t                     class;        /* its label; empty: none */
-    ngx_str_t                     tenant;       /* the same, of a named one */
-    uint64_t                      tenant_hash;  /* 0: none */
+    const ngx_http_llmgw_whose_t *whose;        /* NULL: not asked for */
 } ngx_http_llmgw_record_t;
 
 

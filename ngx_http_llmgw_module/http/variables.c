@@ -366,7 +366,9 @@ ngx_http_llmgw_variable_finish_reason(ngx_http_llmgw_record_t *record,
 static ngx_str_t
 ngx_http_llmgw_variable_class(ngx_http_llmgw_record_t *record, u_char *buf)
 {
-    return record->class;
+    static const ngx_str_t  none = ngx_null_string;
+
+    return record->whose ? record->whose->class : none;
 }
 
 
@@ -375,17 +377,20 @@ ngx_http_llmgw_variable_class(ngx_http_llmgw_record_t *record, u_char *buf)
 static ngx_str_t
 ngx_http_llmgw_variable_tenant(ngx_http_llmgw_record_t *record, u_char *buf)
 {
-    ngx_str_t  value;
+    ngx_str_t                      value;
+    const ngx_http_llmgw_whose_t  *whose;
 
-    if (record->tenant.len) {
-        return record->tenant;
+    whose = record->whose;
+
+    if (whose && whose->tenant.len) {
+        return whose->tenant;
     }
 
     value.data = buf;
     value.len = 0;
 
-    if (record->tenant_hash) {
-        value.len = ngx_sprintf(buf, "%016xL", record->tenant_hash) - buf;
+    if (whose && whose->tenant_hash) {
+        value.len = ngx_sprintf(buf, "%016xL", whose->tenant_hash) - buf;
     }
 
     return value;

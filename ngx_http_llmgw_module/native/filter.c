@@ -28,6 +28,8 @@ static llmgw_verdict_t ngx_http_llmgw_native_http(
 static ngx_uint_t ngx_http_llmgw_native_is_broken(ngx_http_upstream_t *u);
 static llmgw_verdict_t ngx_http_llmgw_native_grpc(
     ngx_http_llmgw_native_t *pass);
+static ngx_table_elt_t *ngx_http_llmgw_native_last(ngx_http_upstream_t *u,
+    const char *name);
 static ngx_uint_t ngx_http_llmgw_native_drains(ngx_http_upstream_t *u);
 
 
@@ -141,6 +143,41 @@ ngx_http_llmgw_native_verdict(ngx_http_llmgw_native_t *pass, ngx_uint_t state)
 }
 
 
+ngx_uint_t
+ngx_http_llmgw_native_is_ok(ngx_http_llmgw_native_t *pass,
+    llmgw_verdict_t verdict)
+{
+    ngx_table_elt_t      *status;
+    ngx_http_upstream_t  *u;
+
+    u = pass->upstream;
+
+    if (verdict != LLMGW_VERDICT_SUCCESS
+        || u->headers_in.status_n >= NGX_HTTP_BAD_REQUEST)
+    {
+        return 0;
+    }
+
+    status = ngx_http_llmgw_native_last(u, "grpc-status");
+
+    return status == NULL
+           || (status->value.len == 1 && status->value.data[0] == '0');
+}
+
+
+/* In the trailers, or else in the headers; NULL: it is in neither. */
+
+static ngx_table_elt_t *
+ngx_http_llmgw_native_last(ngx_http_upstream_t *u, const char *name)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_llmgw_header_find(&u->headers_in.trailers, name);
+
+    return h ? h : ngx_http_llmgw_header_find(&u->headers_in.headers, name);
+}
+
+
 static llmgw_verdict_t
 ngx_http_llmgw_native_http(ngx_http_llmgw_native_t *pass, ngx_uint_t status)
 {
@@ -206,11 +243,7 @@ ngx_http_llmgw_native_grpc(ngx_http_llmgw_native_t *pass)
 
     u = pass->upstream;
     sent = &pass->request->headers_in.headers;
-    h = ngx_http_llmgw_header_find(&u->headers_in.trailers, "grpc-status");
-
-    if (h == NULL) {
-        h = ngx_http_llmgw_header_find(&u->headers_in.headers, "grpc-status");
-    }
+    h = ngx_http_llmgw_native_last(u, "grpc-status");
 
     switch (h ? ngx_atoi(h->value.data, h->value.len) : NGX_ERROR) {
 
@@ -250,12 +283,7 @@ ngx_http_llmgw_native_drains(ngx_http_upstream_t *u)
 {
     ngx_table_elt_t  *h;
 
-    h = ngx_http_llmgw_header_find(&u->headers_in.trailers, "llmgw-draining");
-
-    if (h == NULL) {
-        h = ngx_http_llmgw_header_find(&u->headers_in.headers,
-                                       "llmgw-draining");
-    }
+    h = ngx_http_llmgw_native_last(u, "llmgw-draining");
 
     return h && h->value.len == 1 && h->value.data[0] == '1';
 }

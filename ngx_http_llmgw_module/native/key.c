@@ -252,6 +252,37 @@ ngx_http_llmgw_native_hash_client(ngx_http_request_t *r)
 }
 
 
+/* The prompt of a gRPC message, or all of the body. */
+
+size_t
+ngx_http_llmgw_native_text_bytes(ngx_http_request_t *r)
+{
+    size_t        total;
+    ngx_str_t     prompt;
+    ngx_chain_t  *cl;
+
+    if (ngx_http_llmgw_header_is_grpc(r->headers_in.content_type)
+        && ngx_http_llmgw_native_prompt(r, &prompt) == NGX_OK)
+    {
+        return prompt.len;
+    }
+
+    if (r->headers_in.content_length_n > 0) {
+        return r->headers_in.content_length_n;
+    }
+
+    total = 0;
+
+    for (cl = r->request_body ? r->request_body->bufs : NULL; cl;
+         cl = cl->next)
+    {
+        total += ngx_buf_size(cl->buf);
+    }
+
+    return total;
+}
+
+
 /*
  * The first message's prompt.  InferRequest and GenerateRequest have the prompt
  * in the same field, so either is decoded as the latter.

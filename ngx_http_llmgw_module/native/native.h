@@ -3,6 +3,7 @@
  * Native passes: nginx's own grpc_pass and proxy_pass over a pool of ours.
  *
  *   peer.c    what nginx asks a balancer for: get, free
+ *   enter.c   whose a request is, and whether it may enter
  *   key.c     llmgw_key: which replica a request belongs to
  *   queue.c   llmgw_key ... queue=: waiting before the pass begins
  *   wait.c    waiting within the pass, after a try that has failed
@@ -26,7 +27,7 @@
 #define _NGX_HTTP_LLMGW_NATIVE_H_INCLUDED_
 
 
-#include "http/record.h"
+#include "admit/admit.h"
 #include "upstream/replica.h"
 #include "upstream/claim.h"
 
@@ -46,6 +47,8 @@ typedef struct {
     ngx_http_request_t           *request;
     ngx_http_llmgw_pool_t        *pool;
     ngx_http_llmgw_claim_t        claim;
+    ngx_http_llmgw_identity_t     identity;
+    llmgw_end_t                   refusal;      /* SERVED: none */
     ngx_http_llmgw_lease_t        lease;
     ngx_event_t                   timer;        /* of a wait */
     ngx_http_llmgw_replica_t     *replica;  /* held as long as the lease */
@@ -57,12 +60,13 @@ typedef struct {
     ngx_msec_t                    wait_start_ms; /* when this wait began */
 
     ngx_connection_t             *stand_in;     /* wait.c; NULL: no wait */
-    ngx_event_t                   disarm;       /* its connect timer; posted */
+    ngx_event_t                   after_get;    /* posted, with stand_in */
     ngx_log_t                     silent;       /* a log that drops all */
 
     unsigned                      running:1;    /* counted in the pool */
     unsigned                      has_deadline:1;   /* timer: the client's */
     unsigned                      has_data:1;   /* the replica has sent some */
+    unsigned                      is_served:1;  /* by its last try */
     unsigned                      refused:1;    /* its error page never waits */
 } ngx_http_llmgw_native_t;
 
@@ -90,6 +94,10 @@ void ngx_http_llmgw_native_give_back(ngx_http_llmgw_native_t *pass,
 /* Gives all back that is not in the request's pool; idempotent. */
 void ngx_http_llmgw_native_release(ngx_http_llmgw_native_t *pass);
 
+/* enter.c: 0: it may not enter, and pass->refusal says why. */
+ngx_uint_t ngx_http_llmgw_native_may_enter(ngx_http_llmgw_native_t *pass);
+void ngx_http_llmgw_native_leave(ngx_http_llmgw_native_t *pass);
+
 /* key.c: llmgw_key */
 char *ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
@@ -99,6 +107,9 @@ char *ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd,
  * it is of the body, the claim gets that body's blocks.
  */
 uint64_t ngx_http_llmgw_native_hash(ngx_http_llmgw_native_t *pass);
+
+/* How many bytes of text it asks with, as far as that is easy to see. */
+size_t ngx_http_llmgw_native_text_bytes(ngx_http_request_t *r);
 
 /* filter.c: adds the phase handler and the body filter */
 ngx_int_t ngx_http_llmgw_native_init(ngx_conf_t *cf);
@@ -111,9 +122,18 @@ ngx_int_t ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
 ngx_int_t ngx_http_llmgw_native_handler(ngx_http_request_t *r);
 void ngx_http_llmgw_native_arm(ngx_http_llmgw_native_t *pass);
 
+/*
+ * Answers in the client's protocol, within the pass or before it; the request
+ * may be gone after it.
+ */
+void ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
+    const llmgw_end_t *end);
+
 /* wait.c: a wait within the pass, after a try that has failed */
 ngx_uint_t ngx_http_llmgw_native_may_wait(ngx_http_llmgw_native_t *pass);
 ngx_int_t ngx_http_llmgw_native_wait(ngx_http_llmgw_native_t *pass,
+    ngx_peer_connection_t *pc);
+ngx_int_t ngx_http_llmgw_native_turn_away(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc);
 void ngx_http_llmgw_native_wait_ends(ngx_http_llmgw_native_t *pass);
 void ngx_http_llmgw_native_wait_aborts(ngx_http_llmgw_native_t *pass);
@@ -122,6 +142,10 @@ void ngx_http_llmgw_native_wait_forget(ngx_http_llmgw_native_t *pass);
 /* filter.c: the verdict on the replica; state is what nginx gave to `free`. */
 llmgw_verdict_t ngx_http_llmgw_native_verdict(ngx_http_llmgw_native_t *pass,
     ngx_uint_t state);
+
+/* 1: that verdict is a success, and the client was not refused either. */
+ngx_uint_t ngx_http_llmgw_native_is_ok(ngx_http_llmgw_native_t *pass,
+    llmgw_verdict_t verdict);
 
 
 #endif /* _NGX_HTTP_LLMGW_NATIVE_H_INCLUDED_ */

@@ -55,6 +55,7 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
         }
 
         ngx_http_llmgw_native_claim_init(pass);
+        (void) ngx_http_llmgw_native_may_enter(pass);
     }
 
     /* a redirect may have cleared the context */
@@ -168,6 +169,10 @@ ngx_http_llmgw_native_get(ngx_peer_connection_t *pc, void *data)
 
     pc->cached = 0;
     pc->connection = NULL;
+
+    if (pass->refusal.outcome != LLMGW_OUTCOME_SERVED) {
+        return ngx_http_llmgw_native_turn_away(pass, pc);
+    }
 
     if (pass->state != NGX_HTTP_LLMGW_NATIVE_GRANTED) {
         /* with so few tries a wait drops no exclusion */
@@ -283,6 +288,7 @@ ngx_http_llmgw_native_free(ngx_peer_connection_t *pc, void *data,
         || !ngx_http_llmgw_native_was_closed(pc, u))
     {
         verdict = ngx_http_llmgw_native_verdict(pass, state);
+        pass->is_served = ngx_http_llmgw_native_is_ok(pass, verdict);
 
         if (state & (NGX_PEER_FAILED|NGX_PEER_NEXT)) {
             ngx_http_llmgw_claim_exclude(&pass->claim,
@@ -370,6 +376,7 @@ ngx_http_llmgw_native_release(ngx_http_llmgw_native_t *pass)
     }
 
     pass->running = 0;
+    ngx_http_llmgw_native_leave(pass);
 
     if (pass->record.attempts) {
         ngx_http_llmgw_metrics_time(pass->pool->zone,

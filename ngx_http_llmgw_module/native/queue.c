@@ -29,8 +29,10 @@ static void ngx_http_llmgw_native_disarm(ngx_http_llmgw_native_t *pass);
 static void ngx_http_llmgw_native_turn(ngx_http_llmgw_claim_t *claim);
 static void ngx_http_llmgw_native_timer_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_native_resume(ngx_http_request_t *r);
-static void ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
+static void ngx_http_llmgw_native_end(ngx_http_llmgw_native_t *pass,
     llmgw_outcome_t outcome);
+static ngx_int_t ngx_http_llmgw_native_refusal_headers(ngx_http_request_t *r,
+    const llmgw_end_t *end, ngx_int_t status);
 
 
 /* In the PRECONTENT phase; called again when the phases go on. */
@@ -114,6 +116,11 @@ ngx_http_llmgw_native_body_read(ngx_http_request_t *r)
     pass->claim.turn = ngx_http_llmgw_native_turn;
     pass->wait_left_ms = ngx_http_llmgw_claim_patience(&pass->claim);
 
+    if (!ngx_http_llmgw_native_may_enter(pass)) {
+        ngx_http_llmgw_native_refuse(pass, &pass->refusal);
+        return;
+    }
+
     ngx_http_llmgw_native_park(pass);
 }
 
@@ -147,19 +154,19 @@ ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
 
     case LLMGW_ADMISSION_FULL:
     case LLMGW_ADMISSION_SKIPPABLE:
-        ngx_http_llmgw_native_refuse(pass, LLMGW_OUTCOME_QUEUE_FULL);
+        ngx_http_llmgw_native_end(pass, LLMGW_OUTCOME_QUEUE_FULL);
         return;
 
     case LLMGW_ADMISSION_SHED:
-        ngx_http_llmgw_native_refuse(pass, LLMGW_OUTCOME_QUEUE_SHED);
+        ngx_http_llmgw_native_end(pass, LLMGW_OUTCOME_QUEUE_SHED);
         return;
 
     case LLMGW_ADMISSION_OPEN:
-        ngx_http_llmgw_native_refuse(pass, LLMGW_OUTCOME_CIRCUITS_OPEN);
+        ngx_http_llmgw_native_end(pass, LLMGW_OUTCOME_CIRCUITS_OPEN);
         return;
 
     default:
-        ngx_http_llmgw_native_refuse(pass, LLMGW_OUTCOME_NO_REPLICAS);
+        ngx_http_llmgw_native_end(pass, LLMGW_OUTCOME_NO_REPLICAS);
         return;
     }
 
@@ -275,9 +282,9 @@ ngx_http_llmgw_native_timer_handler(ngx_event_t *ev)
 
     ngx_http_set_log_request(c->log, r);
 
-    ngx_http_llmgw_native_refuse(pass, pass->has_deadline
-                                 ? LLMGW_OUTCOME_DEADLINE
-                                 : ngx_http_llmgw_claim_expires(&pass->claim));
+    ngx_http_llmgw_native_end(pass, pass->has_deadline
+                              ? LLMGW_OUTCOME_DEADLINE
+                              : ngx_http_llmgw_claim_expires(&pass->claim));
 
     ngx_http_run_posted_requests(c);
 }
@@ -304,50 +311,83 @@ ngx_http_llmgw_native_resume(ngx_http_request_t *r)
 }
 
 
-/* Answers in the client's protocol; the request may be gone after it. */
-
 static void
-ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
+ngx_http_llmgw_native_end(ngx_http_llmgw_native_t *pass,
     llmgw_outcome_t outcome)
 {
-    llmgw_end_t          end;
-    ngx_int_t            rc;
-    ngx_http_request_t  *r;
-    static ngx_str_t     retry_after = ngx_string("1");     /* seconds */
-
-    r = pass->request;
+    llmgw_end_t  end;
 
     ngx_memzero(&end, sizeof(llmgw_end_t));
     end.outcome = outcome;
 
+    ngx_http_llmgw_native_refuse(pass, &end);
+}
+
+
+void
+ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
+    const llmgw_end_t *end)
+{
+    ngx_int_t            rc;
+    ngx_http_request_t  *r;
+
+    r = pass->request;
+
+    pass->refusal = *end;
+    pass->refused = 1;
+
     if (pass->claim.traced.is_taken) {
         ngx_http_llmgw_log_ended(pass->pool->conf->log, &pass->claim.traced,
-                                 outcome);
+                                 end->outcome);
     }
 
     ngx_http_llmgw_native_wait_aborts(pass);
     ngx_http_llmgw_native_release(pass);
     ngx_http_llmgw_metrics_request(pass->pool->zone,
-                                   ngx_http_llmgw_outcome_grpc(&end), outcome);
-    pass->refused = 1;
+                                   ngx_http_llmgw_outcome_grpc(end),
+                                   end->outcome);
 
     if (ngx_http_llmgw_header_is_grpc(r->headers_in.content_type)) {
-        ngx_http_llmgw_grpc_answer(r, &end);
+        ngx_http_llmgw_grpc_answer(r, end);
         return;
     }
 
     ngx_log_error(NGX_LOG_INFO, r->connection->log, 0, "llmgw: %s",
-                  llmgw_outcome_text(outcome));
+                  llmgw_outcome_text(end->outcome));
 
-    rc = ngx_http_llmgw_outcome_http(&end);
+    rc = ngx_http_llmgw_outcome_http(end);
 
-    if (rc == NGX_HTTP_SERVICE_UNAVAILABLE
-        && ngx_http_llmgw_header_add(&r->headers_out.headers, "Retry-After",
-                                     &retry_after)
-           == NULL)
-    {
+    if (ngx_http_llmgw_native_refusal_headers(r, end, rc) != NGX_OK) {
         rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     ngx_http_finalize_request(r, rc);
+}
+
+
+/* Why, and when to try again: at a 503 in a second, if nothing else is known. */
+
+static ngx_int_t
+ngx_http_llmgw_native_refusal_headers(ngx_http_request_t *r,
+    const llmgw_end_t *end, ngx_int_t status)
+{
+    int          ms;
+    ngx_list_t  *list;
+
+    list = &r->headers_out.headers;
+    ms = ngx_http_llmgw_outcome_pushback_ms(end);
+
+    if (ms == 0 && status == NGX_HTTP_SERVICE_UNAVAILABLE) {
+        ms = 1000;
+    }
+
+    if (ms > 0
+        && ngx_http_llmgw_header_number(r, list, "Retry-After",
+                                        (ms + 999) / 1000)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_llmgw_header_reason(list, end);
 }

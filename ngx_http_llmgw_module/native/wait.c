@@ -1,6 +1,6 @@
 
 /*
- * A wait within the pass.
+ * A wait within the pass, and a refusal.
  *
  * If the replica of a request with queue= fails, nginx asks `get` for another
  * one.  If the others are full the request goes back into the queue, with its
@@ -15,6 +15,7 @@
  *                                            +--> refused: the pass is ended,
  *                                            |    answered as before the pass
  *                                            +--> the client goes: nginx ends
+ *     get: may not enter --> stand-in, and refused at once
  *
  * The connect timer that nginx sets is deleted: the queue's timeout limits the
  * wait.  A wait needs "error" in proxy_next_upstream or grpc_next_upstream,
@@ -27,7 +28,11 @@
 #include "native/native.h"
 
 
+static ngx_int_t ngx_http_llmgw_native_stand_in(
+    ngx_http_llmgw_native_t *pass, ngx_peer_connection_t *pc,
+    ngx_event_handler_pt handler);
 static void ngx_http_llmgw_native_disarm_handler(ngx_event_t *ev);
+static void ngx_http_llmgw_native_refuse_handler(ngx_event_t *ev);
 
 
 ngx_uint_t
@@ -45,47 +50,71 @@ ngx_int_t
 ngx_http_llmgw_native_wait(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc)
 {
-    int                 fd;
-    ngx_log_t          *log;
-    ngx_connection_t   *c;
+    if (ngx_http_llmgw_native_stand_in(pass, pc,
+                                       ngx_http_llmgw_native_disarm_handler)
+        != NGX_AGAIN)
+    {
+        ngx_http_llmgw_claim_leave(&pass->claim);
+        return NGX_BUSY;
+    }
+
+    pass->state = NGX_HTTP_LLMGW_NATIVE_WAITS;
+    ngx_http_llmgw_native_arm(pass);
+
+    return NGX_AGAIN;
+}
+
+
+/* The pass may not enter: it is refused behind `get`. */
+
+ngx_int_t
+ngx_http_llmgw_native_turn_away(ngx_http_llmgw_native_t *pass,
+    ngx_peer_connection_t *pc)
+{
+    return ngx_http_llmgw_native_stand_in(pass, pc,
+                                       ngx_http_llmgw_native_refuse_handler);
+}
+
+
+/*
+ * NGX_AGAIN: nginx has a connection to wait for, and the handler is called
+ * behind `get`, when nginx has set its timer.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_native_stand_in(ngx_http_llmgw_native_t *pass,
+    ngx_peer_connection_t *pc, ngx_event_handler_pt handler)
+{
+    int                fd;
+    ngx_log_t         *log;
+    ngx_connection_t  *c;
 
     log = pass->request->connection->log;
 
     fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
     if (fd == -1) {
         ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "eventfd() failed");
-        goto failed;
+        return NGX_BUSY;
     }
 
     c = ngx_get_connection(fd, log);
     if (c == NULL) {
         (void) close(fd);
-        goto failed;
+        return NGX_BUSY;
     }
 
-    pass->state = NGX_HTTP_LLMGW_NATIVE_WAITS;
     pass->stand_in = c;
-    ngx_http_llmgw_native_arm(pass);
-
-    pass->disarm.handler = ngx_http_llmgw_native_disarm_handler;
-    pass->disarm.data = pass;
-    pass->disarm.log = log;
-    ngx_post_event(&pass->disarm, &ngx_posted_events);
+    pass->after_get.handler = handler;
+    pass->after_get.data = pass;
+    pass->after_get.log = log;
+    ngx_post_event(&pass->after_get, &ngx_posted_events);
 
     pc->connection = c;
     pc->name = &pass->pool->conf->name;
 
     return NGX_AGAIN;
-
-failed:
-
-    ngx_http_llmgw_claim_leave(&pass->claim);
-
-    return NGX_BUSY;
 }
 
-
-/* Runs after `get`, when nginx has set the timer. */
 
 static void
 ngx_http_llmgw_native_disarm_handler(ngx_event_t *ev)
@@ -95,6 +124,24 @@ ngx_http_llmgw_native_disarm_handler(ngx_event_t *ev)
     if (pass->stand_in && pass->stand_in->write->timer_set) {
         ngx_del_timer(pass->stand_in->write);
     }
+}
+
+
+static void
+ngx_http_llmgw_native_refuse_handler(ngx_event_t *ev)
+{
+    ngx_connection_t         *c;
+    ngx_http_request_t       *r;
+    ngx_http_llmgw_native_t  *pass = ev->data;
+
+    r = pass->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_http_llmgw_native_refuse(pass, &pass->refusal);
+
+    ngx_http_run_posted_requests(c);
 }
 
 
@@ -150,7 +197,7 @@ ngx_http_llmgw_native_wait_forget(ngx_http_llmgw_native_t *pass)
 {
     pass->stand_in = NULL;
 
-    if (pass->disarm.posted) {
-        ngx_delete_posted_event(&pass->disarm);
+    if (pass->after_get.posted) {
+        ngx_delete_posted_event(&pass->after_get);
     }
 }

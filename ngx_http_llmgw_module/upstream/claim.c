@@ -58,6 +58,7 @@ ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
     claim->pool = pool;
     claim->ask.hash = hash;
     claim->ask.entry = LLMGW_QUEUE_NONE;
+    claim->ask.priority = LLMGW_CLASS_DEFAULT;
     claim->traced.is_taken = ngx_http_llmgw_log_takes(pool->conf);
 }
 

@@ -17,6 +17,7 @@
  * removed file, garbage in it.  Each such change is logged once.
  */
 
+#include "conf/admission.h"
 #include "upstream/pool.h"
 #include "upstream/replica.h"
 #include "upstream/table.h"
@@ -72,6 +73,11 @@ ngx_http_llmgw_pool_create(ngx_http_llmgw_srv_conf_t *conf,
     ngx_http_llmgw_models_init(&pool->models, &conf->name, &conf->model,
                                worker->log);
     pool->zone = ngx_http_llmgw_zone_claim(conf->shm_zone, worker->log);
+
+    if (pool->zone && conf->rules->rule == LLMGW_RULE_TOKEN_BUCKET) {
+        ngx_http_llmgw_groups_bucket(pool->zone, conf->rules->capacity,
+                                     conf->rules->rate);
+    }
 
     if (pool->zone) {
         ngx_http_llmgw_log_start(conf->log, pool->zone);

@@ -68,6 +68,7 @@ struct ngx_http_llmgw_pool_s {
     time_t                        full_logged;
 
     unsigned                      stale:1;      /* said so in the log */
+    unsigned                      unbudgeted:1; /* the same */
     unsigned                      absent:1;
     unsigned                      refused:1;
     unsigned                      behind:1;     /* listed is in no table */

@@ -10,7 +10,7 @@ _Static_assert(LLMGW_GROUP_NTIMES == NGX_HTTP_LLMGW_NFIRST_TOKEN,
 
 llmgw_group_t *
 ngx_http_llmgw_groups_of(ngx_http_llmgw_zone_t *zone, llmgw_group_kind_t kind,
-    ngx_uint_t index, const char *name, size_t len)
+    ngx_uint_t index, const ngx_str_t *name)
 {
     llmgw_group_t  **known;
 
@@ -18,7 +18,8 @@ ngx_http_llmgw_groups_of(ngx_http_llmgw_zone_t *zone, llmgw_group_kind_t kind,
 
     if (*known == NULL) {
         ngx_http_llmgw_zone_lock(zone);
-        *known = llmgw_groups_find(zone->shared->groups, kind, name, len);
+        *known = llmgw_groups_find(zone->shared->groups, kind,
+                                   (char *) name->data, name->len);
         ngx_http_llmgw_zone_unlock(zone);
     }
 

@@ -19,11 +19,11 @@
 
 
 /*
- * Where the configured class or tenant of that index counts; "other" where the
- * index is LLMGW_GROUP_CLASSES or LLMGW_GROUP_TENANTS.
+ * Where the class or tenant of that name counts.  index: in this worker's
+ * configuration; LLMGW_GROUP_CLASSES or LLMGW_GROUP_TENANTS is "other".
  */
 llmgw_group_t *ngx_http_llmgw_groups_of(ngx_http_llmgw_zone_t *zone,
-    llmgw_group_kind_t kind, ngx_uint_t index, const char *name, size_t len);
+    llmgw_group_kind_t kind, ngx_uint_t index, const ngx_str_t *name);
 
 void ngx_http_llmgw_groups_first_token(llmgw_group_t *group, ngx_msec_t ms);
 

@@ -23,6 +23,7 @@ static ngx_int_t ngx_http_llmgw_openai_members(
     ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream);
 static ngx_str_t ngx_http_llmgw_openai_text(const ngx_http_llmgw_ask_t *ask);
+static ngx_int_t ngx_http_llmgw_openai_said(ngx_http_llmgw_stream_t *stream);
 static char *ngx_http_llmgw_openai_answer_id(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_openai_key(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_openai_blocks(ngx_http_llmgw_stream_t *stream);
@@ -50,7 +51,9 @@ ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream)
     cln->handler = ngx_http_llmgw_openai_cleanup;
     cln->data = stream;
 
-    if (ngx_http_llmgw_openai_request(stream) != NGX_OK) {
+    if (ngx_http_llmgw_openai_request(stream) != NGX_OK
+        || ngx_http_llmgw_openai_said(stream) != NGX_OK)
+    {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return NGX_DONE;
     }
@@ -193,6 +196,24 @@ ngx_http_llmgw_openai_text(const ngx_http_llmgw_ask_t *ask)
     }
 
     return o->prompt;
+}
+
+
+/* The body says nothing of class and tenant. */
+
+static ngx_int_t
+ngx_http_llmgw_openai_said(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_said_t     said;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    ngx_memzero(&said, sizeof(ngx_http_llmgw_said_t));
+
+    if (stream->pool->conf->rules->rule == LLMGW_RULE_TOKEN_BUCKET) {
+        said.text_bytes = llmgw_openai_text_bytes(&o->body->body);
+    }
+
+    return ngx_http_llmgw_entry_said(stream, &said);
 }
 
 

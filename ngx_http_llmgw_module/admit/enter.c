@@ -1,0 +1,274 @@
+
+/*
+ * Whether a request may enter, and what follows when it leaves.
+ *
+ * The rules are those of core/admission/rules.h; here they get the zone's
+ * bucket, the tenant's requests in flight, and the fleet's capacity.  A rule is
+ * asked and the request counted in one step under the zone's lock: however many
+ * workers ask at once, no more enter than may.
+ *
+ * A prompt costs a token for every four bytes of its text, rounded up.  When
+ * the engine has said how many tokens it was, the bucket is settled by that; a
+ * request that no replica was asked has cost nothing.
+ */
+
+#include "admit/admit.h"
+#include "upstream/replica.h"
+#include "upstream/table.h"
+
+
+#define NGX_HTTP_LLMGW_TOKEN_BYTES      4
+
+/* no client is told to wait for longer than a day */
+#define NGX_HTTP_LLMGW_PUSHBACK_MAX_MS  (24 * 3600 * 1000)
+
+
+static ngx_uint_t ngx_http_llmgw_enter_is_limited(
+    const ngx_http_llmgw_identity_t *identity);
+static int64_t ngx_http_llmgw_enter_capacity(ngx_http_llmgw_pool_t *pool);
+static llmgw_rule_code_t ngx_http_llmgw_enter_ask_locked(
+    ngx_http_llmgw_pool_t *pool, ngx_http_llmgw_identity_t *identity,
+    int64_t capacity, int64_t tokens);
+static void ngx_http_llmgw_enter_count(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_identity_t *identity);
+static void ngx_http_llmgw_enter_refuse(ngx_http_llmgw_pool_t *pool,
+    llmgw_rule_code_t code, int64_t tokens, llmgw_end_t *end);
+static void ngx_http_llmgw_leave_settle(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_identity_t *identity, ngx_int_t used);
+static ngx_uint_t ngx_http_llmgw_leave_is_good(
+    const ngx_http_llmgw_identity_t *identity,
+    const ngx_http_llmgw_leave_t *leave);
+
+
+ngx_int_t
+ngx_http_llmgw_enter(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_identity_t *identity, llmgw_end_t *end)
+{
+    int64_t            capacity, tokens;
+    llmgw_rule_code_t  code;
+
+    if (!pool->conf->admits) {
+        ngx_http_llmgw_enter_count(pool, identity);
+        return NGX_OK;
+    }
+
+    tokens = (identity->said.text_bytes + NGX_HTTP_LLMGW_TOKEN_BYTES - 1)
+             / NGX_HTTP_LLMGW_TOKEN_BYTES;
+    capacity = ngx_http_llmgw_enter_is_limited(identity)
+               ? ngx_http_llmgw_enter_capacity(pool) : -1;
+
+    ngx_http_llmgw_zone_lock(pool->zone);
+
+    code = ngx_http_llmgw_enter_ask_locked(pool, identity, capacity, tokens);
+
+    if (code == LLMGW_RULE_ADMITTED) {
+        ngx_http_llmgw_enter_count(pool, identity);
+
+    } else {
+        ngx_http_llmgw_enter_refuse(pool, code, tokens, end);
+    }
+
+    ngx_http_llmgw_zone_unlock(pool->zone);
+
+    return code == LLMGW_RULE_ADMITTED ? NGX_OK : NGX_DECLINED;
+}
+
+
+/* Its tenant has a budget, and it may be shed for that. */
+
+static ngx_uint_t
+ngx_http_llmgw_enter_is_limited(const ngx_http_llmgw_identity_t *identity)
+{
+    return identity->budget && identity->priority < 0;
+}
+
+
+/*
+ * How many requests the routable replicas take together; -1: one of them takes
+ * any number, and no share of that is a limit.
+ */
+
+static int64_t
+ngx_http_llmgw_enter_capacity(ngx_http_llmgw_pool_t *pool)
+{
+    int64_t                    capacity;
+    ngx_uint_t                 i;
+    ngx_http_llmgw_table_t    *table;
+    ngx_http_llmgw_replica_t  *replica;
+
+    ngx_http_llmgw_pool_look(pool);
+
+    table = pool->table;
+    capacity = 0;
+
+    for (i = 0; i < table->n; i++) {
+        replica = table->replicas[i];
+
+        if (!ngx_http_llmgw_replica_is_routable(replica)) {
+            continue;
+        }
+
+        if (table->peers[i].max_capacity) {
+            capacity += table->peers[i].max_capacity;
+            continue;
+        }
+
+        if (!pool->unbudgeted) {
+            pool->unbudgeted = 1;
+            ngx_log_error(NGX_LOG_WARN, pool->worker->log, 0,
+                          "llmgw: upstream \"%V\": replica \"%V\" has no "
+                          "capacity, llmgw_tenant_budget has no effect",
+                          &pool->conf->name, &replica->node.str);
+        }
+
+        return -1;
+    }
+
+    return capacity;
+}
+
+
+static llmgw_rule_code_t
+ngx_http_llmgw_enter_ask_locked(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_identity_t *identity, int64_t capacity, int64_t tokens)
+{
+    llmgw_rule_t          rule;
+    llmgw_groups_t       *groups;
+    llmgw_tenant_t        tenant;
+    llmgw_rule_code_t     code;
+    llmgw_rule_request_t  request;
+
+    groups = pool->zone->shared->groups;
+
+    ngx_memzero(&rule, sizeof(llmgw_rule_t));
+    ngx_memzero(&request, sizeof(llmgw_rule_request_t));
+
+    rule.kind = pool->conf->rules->rule;
+    rule.bucket = &groups->bucket;
+    rule.capacity = capacity;
+
+    request.priority = identity->priority;
+    request.tokens = tokens;
+    request.now_us = (int64_t) ngx_current_msec * 1000;
+
+    if (ngx_http_llmgw_enter_is_limited(identity) && capacity != -1) {
+        (void) llmgw_tenant_init(&tenant, identity->budget->fraction);
+        tenant.in_flight = llmgw_groups_in_flight(groups,
+                                                  identity->tenant_group);
+        request.tenant = &tenant;
+    }
+
+    code = llmgw_rule_admit(&rule, &request).code;
+
+    if (code == LLMGW_RULE_ADMITTED && rule.kind == LLMGW_RULE_TOKEN_BUCKET) {
+        identity->tokens = tokens;
+        identity->has_paid = 1;
+    }
+
+    return code;
+}
+
+
+static void
+ngx_http_llmgw_enter_count(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_identity_t *identity)
+{
+    if (identity->tenant_group) {
+        ngx_http_llmgw_groups_began(pool->zone, identity->tenant_group);
+        identity->in_flight = 1;
+    }
+}
+
+
+/* Says when the client may come back, where that is known. */
+
+static void
+ngx_http_llmgw_enter_refuse(ngx_http_llmgw_pool_t *pool,
+    llmgw_rule_code_t code, int64_t tokens, llmgw_end_t *end)
+{
+    int64_t  ms;
+
+    ngx_memzero(end, sizeof(llmgw_end_t));
+
+    switch (code) {
+
+    case LLMGW_RULE_TENANT_BUDGET:
+        end->outcome = LLMGW_OUTCOME_TENANT_BUDGET;
+        break;
+
+    case LLMGW_RULE_NO_TOKENS:
+        ms = llmgw_bucket_wait_ms(&pool->zone->shared->groups->bucket,
+                                  (double) tokens);
+
+        end->outcome = LLMGW_OUTCOME_TOKEN_BUCKET;
+        end->pushback_ms = ngx_min(ms, NGX_HTTP_LLMGW_PUSHBACK_MAX_MS);
+        break;
+
+    default:
+        end->outcome = LLMGW_OUTCOME_REJECT_ALL;
+        break;
+    }
+}
+
+
+void
+ngx_http_llmgw_leave(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_identity_t *identity, const ngx_http_llmgw_leave_t *leave)
+{
+    ngx_uint_t  is_good;
+
+    if (!identity->is_known) {
+        return;
+    }
+
+    identity->is_known = 0;
+    is_good = ngx_http_llmgw_leave_is_good(identity, leave);
+
+    if (identity->in_flight) {
+        identity->in_flight = 0;
+        ngx_http_llmgw_groups_left(pool->zone, identity->tenant_group);
+    }
+
+    if (identity->has_paid && leave->prompt_tokens != -1) {
+        ngx_http_llmgw_leave_settle(pool, identity, leave->prompt_tokens);
+    }
+
+    if (identity->class_group) {
+        llmgw_group_ended(identity->class_group, leave->outcome, is_good);
+    }
+
+    if (identity->tenant_group) {
+        llmgw_group_ended(identity->tenant_group, leave->outcome, is_good);
+    }
+}
+
+
+static void
+ngx_http_llmgw_leave_settle(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_identity_t *identity, ngx_int_t used)
+{
+    ngx_http_llmgw_zone_lock(pool->zone);
+
+    llmgw_bucket_settle(&pool->zone->shared->groups->bucket,
+                        (double) identity->tokens, (double) used,
+                        (int64_t) ngx_current_msec * 1000);
+
+    ngx_http_llmgw_zone_unlock(pool->zone);
+}
+
+
+/* A target that is not given is met. */
+
+static ngx_uint_t
+ngx_http_llmgw_leave_is_good(const ngx_http_llmgw_identity_t *identity,
+    const ngx_http_llmgw_leave_t *leave)
+{
+    if (leave->outcome != LLMGW_OUTCOME_SERVED || !leave->has_times
+        || (identity->ttft && leave->first_token_ms > identity->ttft))
+    {
+        return 0;
+    }
+
+    return identity->itl == 0 || leave->tokens < 2
+           || leave->tokens_ms <= identity->itl * (leave->tokens - 1);
+}

@@ -1,0 +1,157 @@
+
+/*
+ * Whose a request is: its class and its tenant.
+ *
+ *   llmgw_class VALUE     what the operator says, perhaps by a variable
+ *   llmgw_class request   the message's own field, else a header
+ *   llmgw_class off       it has none
+ *
+ * and the same for llmgw_tenant.  A name that the upstream does not know is no
+ * label of metrics and no word in a log, since clients can make up as many as
+ * they like: a class is "other" then, and a tenant is its hash.
+ */
+
+#include "admit/admit.h"
+#include "http/header.h"
+#include "upstream/pool.h"
+
+
+static void ngx_http_llmgw_identity_class(ngx_http_llmgw_pool_t *pool,
+    const ngx_str_t *name, ngx_http_llmgw_identity_t *identity);
+static void ngx_http_llmgw_identity_tenant(ngx_http_llmgw_pool_t *pool,
+    const ngx_str_t *name, ngx_http_llmgw_identity_t *identity);
+static ngx_str_t ngx_http_llmgw_identity_told(ngx_http_request_t *r,
+    const ngx_http_llmgw_told_t *told, const ngx_str_t *said);
+
+
+void
+ngx_http_llmgw_identify(ngx_http_request_t *r, ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_identity_t *identity, ngx_http_llmgw_record_t *record,
+    ngx_http_llmgw_claim_t *claim)
+{
+    ngx_str_t                   name;
+    ngx_http_llmgw_loc_conf_t  *llcf;
+
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
+
+    identity->is_known = 1;
+    identity->class = LLMGW_CLASSES_MAX;
+    identity->priority = LLMGW_CLASS_DEFAULT;
+
+    if (llcf->class) {
+        name = ngx_http_llmgw_identity_told(r, llcf->class,
+                                            &identity->said.class);
+        ngx_http_llmgw_identity_class(pool, &name, identity);
+    }
+
+    if (llcf->tenant) {
+        name = ngx_http_llmgw_identity_told(r, llcf->tenant,
+                                            &identity->said.tenant);
+        if (name.len) {
+            ngx_http_llmgw_identity_tenant(pool, &name, identity);
+        }
+    }
+
+    record->whose = &identity->whose;
+
+    claim->ask.priority = identity->priority;
+    claim->ask.tenant = identity->whose.tenant_hash;
+    claim->ask.deadline_ms = identity->ttft
+                             ? record->start_ms + identity->ttft : 0;
+}
+
+
+/* None is as good as one that nobody knows. */
+
+static void
+ngx_http_llmgw_identity_class(ngx_http_llmgw_pool_t *pool,
+    const ngx_str_t *name, ngx_http_llmgw_identity_t *identity)
+{
+    uint32_t                 i;
+    llmgw_class_t           *class;
+    ngx_http_llmgw_rules_t  *rules;
+
+    rules = pool->conf->rules;
+    i = llmgw_classes_index(&rules->classes, (char *) name->data, name->len);
+
+    if (i == LLMGW_CLASSES_MAX) {
+        ngx_str_set(&identity->whose.class, "other");
+
+    } else {
+        class = &rules->classes.classes[i];
+
+        identity->whose.class.data = (u_char *) class->name;
+        identity->whose.class.len = class->len;
+        identity->priority = class->priority;
+        identity->ttft = rules->slo[i].ttft;
+        identity->itl = rules->slo[i].itl;
+    }
+
+    identity->class = i;
+    identity->class_group = ngx_http_llmgw_groups_of(pool->zone,
+                                LLMGW_GROUP_CLASS, i, &identity->whose.class);
+}
+
+
+static void
+ngx_http_llmgw_identity_tenant(ngx_http_llmgw_pool_t *pool,
+    const ngx_str_t *name, ngx_http_llmgw_identity_t *identity)
+{
+    uint64_t                  hash;
+    ngx_uint_t                i;
+    ngx_http_llmgw_rules_t   *rules;
+    ngx_http_llmgw_tenant_t  *tenant;
+
+    rules = pool->conf->rules;
+    hash = ngx_http_llmgw_conf_tenant(name);
+    identity->whose.tenant_hash = hash;
+
+    for (i = 0; i < rules->ntenants; i++) {
+        tenant = &rules->tenants[i];
+
+        if (tenant->hash == hash && tenant->name.len == name->len
+            && ngx_memcmp(tenant->name.data, name->data, name->len) == 0)
+        {
+            identity->whose.tenant = tenant->name;
+            identity->budget = tenant;
+            break;
+        }
+    }
+
+    if (identity->budget == NULL) {
+        i = LLMGW_GROUP_TENANTS;
+    }
+
+    identity->tenant_group = ngx_http_llmgw_groups_of(pool->zone,
+                                 LLMGW_GROUP_TENANT, i,
+                                 &identity->whose.tenant);
+}
+
+
+/* The name; empty: there is none. */
+
+static ngx_str_t
+ngx_http_llmgw_identity_told(ngx_http_request_t *r,
+    const ngx_http_llmgw_told_t *told, const ngx_str_t *said)
+{
+    ngx_str_t         name;
+    ngx_table_elt_t  *h;
+
+    ngx_str_null(&name);
+
+    if (told->value) {
+        if (ngx_http_complex_value(r, told->value, &name) != NGX_OK) {
+            ngx_str_null(&name);
+        }
+
+        return name;
+    }
+
+    if (said->len) {
+        return *said;
+    }
+
+    h = ngx_http_llmgw_header_find(&r->headers_in.headers, told->header);
+
+    return h ? h->value : name;
+}
