@@ -365,7 +365,7 @@ ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
 }
 
 
-/* Why, and when to try again: at a 503 in a second, if nothing else is known. */
+/* Why, and when to try again: after a 503 in a second, if nothing says when. */
 
 static ngx_int_t
 ngx_http_llmgw_native_refusal_headers(ngx_http_request_t *r,

@@ -6,6 +6,10 @@
 #include "core/admission/bucket.h"
 
 
+/* Whoever has to wait for longer need not know for how long. */
+#define WAIT_MAX_MS  1000000000000000
+
+
 int
 llmgw_bucket_init(llmgw_bucket_t *bucket, double capacity, double rate,
     int64_t now_us)
@@ -63,21 +67,32 @@ llmgw_bucket_settle(llmgw_bucket_t *bucket, double taken, double used,
 
     bucket_fill(bucket, now_us);
 
-    tokens = fmin(bucket->tokens + (taken - used), bucket->capacity);
-    bucket->tokens = fmax(tokens, -bucket->capacity);
+    tokens = bucket->tokens + (taken - used);
+
+    bucket->tokens = tokens > bucket->capacity ? bucket->capacity
+                     : tokens < -bucket->capacity ? -bucket->capacity
+                                                  : tokens;
 }
 
 
 int64_t
 llmgw_bucket_wait_ms(const llmgw_bucket_t *bucket, double cost)
 {
-    double  ms;
+    double   exact;
+    int64_t  ms;
 
     if (cost > bucket->capacity) {
         return -1;
     }
 
-    ms = ceil((cost - bucket->tokens) * 1000 / bucket->rate);
+    exact = (cost - bucket->tokens) * 1000 / bucket->rate;
 
-    return ms < 1 ? 1 : ms > 1e15 ? (int64_t) 1e15 : (int64_t) ms;
+    if (exact > WAIT_MAX_MS) {
+        return WAIT_MAX_MS;
+    }
+
+    ms = (int64_t) exact;
+    ms += ((double) ms < exact);
+
+    return ms < 1 ? 1 : ms;
 }

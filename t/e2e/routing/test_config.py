@@ -38,6 +38,15 @@ def refused(check, word, *mentions, **options):
     " llmgw_hash prefix=1 vnodes=1 load_factor=0 min_load=0;",
     "llmgw_hash load_factor=1.5 prefix=100000; server 127.0.0.1:1;",
     GOOD + " llmgw_queue; llmgw_breaker; llmgw_hedge;",
+    GOOD + " llmgw_slo critical; llmgw_slo gold priority=-100 ttft=1s itl=2ms;"
+    " llmgw_slo a.b-c_1 priority=100;",
+    GOOD + " ".join(f" llmgw_slo c{i};" for i in range(27)),
+    GOOD + " llmgw_admission always;",
+    GOOD + " llmgw_admission token-bucket capacity=0.5 rate=1000000;",
+    GOOD + " llmgw_admission reject_all; llmgw_tenant_budget a=0 b=1.0;"
+    " llmgw_tenant_budget c=0.333;",
+    GOOD + " llmgw_tenant_budget "
+    + " ".join(f"t{i}=0.5" for i in range(64)) + ";",
     GOOD + " llmgw_queue off;",
     GOOD + " llmgw_policy weighted; llmgw_prefix_index;",
     GOOD + " llmgw_policy weighted; llmgw_prefix_index blocks=1;",
@@ -64,7 +73,8 @@ def test_accepted(check, upstream):
 def test_timeouts_in_every_context(check):
     lines = ("llmgw_tries 5; llmgw_connect_timeout 2s;"
              " llmgw_first_token_timeout 1m; llmgw_token_timeout 500ms;"
-             " llmgw_resume text;")
+             " llmgw_resume text; llmgw_class request header=X-Prio_1;"
+             " llmgw_tenant $remote_addr;")
     _, out = check(http=lines, server=lines, location=lines)
     assert out.returncode == 0, out.stderr
 
@@ -214,6 +224,76 @@ def test_usage_limit_that_does_nothing(check):
 def test_bad_zone(check, line, mention):
     refused(check, "llmgw_zone", mention,
             upstream=f"llmgw_members @dir@/members;\n        {line}")
+
+
+@pytest.mark.parametrize("line, mention", [
+    ("llmgw_slo;", "number of arguments"),
+    ("llmgw_slo gold priority=101;", "-100 to 100"),
+    ("llmgw_slo gold priority=-101;", "-100 to 100"),
+    ("llmgw_slo gold priority=;", "priority="),
+    ("llmgw_slo gold priority=--1;", "priority="),
+    ("llmgw_slo gold ttft=0;", "ttft=0"),
+    ("llmgw_slo gold ttft=soon;", "ttft=soon"),
+    ("llmgw_slo gold itl=-1ms;", "itl=-1ms"),
+    ("llmgw_slo gold speed=1;", "speed=1"),
+    ("llmgw_slo gold; llmgw_slo gold ttft=1s;", "duplicate"),
+    ("llmgw_slo critical; llmgw_slo critical;", "duplicate"),
+    ("llmgw_slo other;", "stands for all"),
+    ("llmgw_slo g\u00f6ld;", "letters, digits"),
+    ("llmgw_slo -gold;", "letters, digits"),
+    ("llmgw_slo \"a b\";", "letters, digits"),
+    (f"llmgw_slo {'x' * 64};", "at most 63"),
+    (" ".join(f"llmgw_slo c{i};" for i in range(28)), "at most 32"),
+    ("llmgw_admission;", "number of arguments"),
+    ("llmgw_admission never;", "always, token_bucket or reject_all"),
+    ("llmgw_admission tier_shed;", "is the simulator's"),
+    ("llmgw_admission gaie-legacy;", "is the simulator's"),
+    ("llmgw_admission always; llmgw_admission always;", "duplicate"),
+    ("llmgw_admission always rate=1;", "only token_bucket"),
+    ("llmgw_admission reject_all capacity=1;", "only token_bucket"),
+    ("llmgw_admission token_bucket capacity=0;", "above 0"),
+    ("llmgw_admission token_bucket capacity=-1;", "above 0"),
+    ("llmgw_admission token_bucket capacity=nan;", "above 0"),
+    ("llmgw_admission token_bucket rate=inf;", "above 0"),
+    ("llmgw_admission token_bucket rate=1e3;", "above 0"),
+    ("llmgw_admission token_bucket rate=.;", "above 0"),
+    ("llmgw_admission token_bucket rate=9999999999999;", "above 0"),
+    ("llmgw_admission token_bucket size=1;", "size=1"),
+    ("llmgw_tenant_budget;", "number of arguments"),
+    ("llmgw_tenant_budget acme;", "acme"),
+    ("llmgw_tenant_budget acme=;", "0 to 1"),
+    ("llmgw_tenant_budget acme=1.1;", "0 to 1"),
+    ("llmgw_tenant_budget acme=-0.1;", "0 to 1"),
+    ("llmgw_tenant_budget acme=nan;", "0 to 1"),
+    ("llmgw_tenant_budget acme=50%;", "0 to 1"),
+    ("llmgw_tenant_budget =0.5;", "letters, digits"),
+    ("llmgw_tenant_budget other=0.5;", "stands for all"),
+    ("llmgw_tenant_budget a=0.5 b=0.5 a=1;", "has a budget already"),
+    ("llmgw_tenant_budget a=1; llmgw_tenant_budget a=1;", "already"),
+    ("llmgw_tenant_budget " + " ".join(f"t{i}=1" for i in range(65)) + ";",
+     "at most 64"),
+    ("llmgw_class $x;", "not allowed here"),
+])
+def test_bad_admission(check, line, mention):
+    refused(check, line.split()[0].rstrip(";"), mention,
+            upstream=f"llmgw_members @dir@/members;\n        {line}")
+
+
+@pytest.mark.parametrize("line, mention", [
+    ("llmgw_class;", "number of arguments"),
+    ("llmgw_class \"\";", "is empty"),
+    ("llmgw_class request x;", "\"x\""),
+    ("llmgw_class request header=;", "header="),
+    ("llmgw_class request header=a:b;", "letters, digits"),
+    ("llmgw_class off header=x;", "header=x"),
+    ("llmgw_class $uri header=x;", "header=x"),
+    ("llmgw_class off; llmgw_class off;", "duplicate"),
+    ("llmgw_tenant request \"header=a b\";", "letters, digits"),
+    ("llmgw_tenant request; llmgw_tenant $uri;", "duplicate"),
+    ("llmgw_slo gold;", "not allowed here"),
+])
+def test_bad_identity(check, line, mention):
+    refused(check, line.split()[0].rstrip(";"), mention, location=line)
 
 
 @pytest.mark.parametrize("line", [

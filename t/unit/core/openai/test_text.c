@@ -166,7 +166,8 @@ bytes_of_text_are_counted(void **state)
     const char  *nothing = "{\"model\":\"m\",\"messages\":[{\"role\":\"a\"}]}";
 
     assert_bytes(CHAT, "{\"model\":\"m\",\"messages\":[{\"role\":\"system\","
-                 "\"content\":\"12345\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\","
+                 "\"content\":\"12345\"},{\"role\":\"user\",\"content\":"
+                 "[{\"type\":\"text\","
                  "\"text\":\"123\"},{\"type\":\"image_url\",\"image_url\":"
                  "{\"url\":\"data:long\"}},{\"text\":\"12\"}]},"
                  "{\"role\":\"tool\",\"content\":null}]}", 10);

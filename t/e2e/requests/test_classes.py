@@ -1,0 +1,133 @@
+"""Whose a request is: class and tenant, and who may say so."""
+
+import json
+
+import pytest
+
+from llmgw import rpc, sse
+from llmgw.native import grpc
+from llmgw.wait import wait_for
+
+LOG = "access_log @dir@/whose.log whose; "
+FORMAT = ("log_format whose escape=json "
+          "'{\"class\":\"$llmgw_class\",\"tenant\":\"$llmgw_tenant\"}';")
+BOTH = "llmgw_class request; llmgw_tenant request;"
+NAMES = "llmgw_slo gold priority=7; llmgw_tenant_budget acme=1;"
+
+CLASS = "x-gateway-inference-objective"
+TENANT = "x-gateway-inference-fairness-id"
+
+
+def static(cluster, location=BOTH, pool=NAMES, http="", **options):
+    """One replica without agents; the location's requests are logged."""
+    options.setdefault("location", LOG + location)
+    return cluster.static([cluster.replica("r1", token_delay="1ms")],
+                          pool=pool, http=FORMAT + http, **options)
+
+
+def logged(nginx, n):
+    """(class, tenant) of the n requests that were logged."""
+    path = nginx.dir / "whose.log"
+    lines = wait_for(lambda: path.exists()
+                     and len(path.read_text().splitlines()) == n
+                     and path.read_text().splitlines(), 5, f"{n} lines")
+    return [(row["class"], row["tenant"]) for row in map(json.loads, lines)]
+
+
+def whose(nginx, client, *calls):
+    """What is logged of calls of Infer: (metadata, fields)."""
+    for metadata, fields in calls:
+        got = client(nginx).stream("p", 1, metadata=metadata, **fields)
+        assert got.code == "OK", got
+    return logged(nginx, len(calls))
+
+
+def test_field_goes_before_metadata(cluster, client):
+    assert whose(
+        static(cluster), client,
+        ([(CLASS, "batch"), (TENANT, "t2")],
+         {"slo_class": "gold", "tenant_id": "acme"}),
+        ([(CLASS, "batch"), (TENANT, "acme")], {}),
+        ([(CLASS, "batch")], {"tenant_id": "acme"}),
+        ([], {"slo_class": "critical"}),
+        ([], {})) == [("gold", "acme"), ("batch", "acme"), ("batch", "acme"),
+                      ("critical", ""), ("other", "")]
+
+
+def test_clients_are_not_believed_by_default(cluster, client):
+    assert whose(
+        static(cluster, location=""), client,
+        ([(CLASS, "batch"), (TENANT, "acme")],
+         {"slo_class": "gold", "tenant_id": "acme"})) == [("", "")]
+
+
+def test_other_header_of_the_operators_choice(cluster, client):
+    nginx = static(cluster, location="llmgw_class request header=x-prio;"
+                                     " llmgw_tenant request header=X-Team;")
+    assert whose(
+        nginx, client,
+        ([(CLASS, "batch"), (TENANT, "acme")], {}),
+        ([("x-prio", "batch"), ("x-team", "acme")], {})) \
+        == [("other", ""), ("batch", "acme")]
+
+
+def test_operator_says_it_by_a_variable(cluster, client):
+    """Whatever the client claims; an empty value is none."""
+    maps = ("map $http_authorization $class { k1 gold; default \"\"; }"
+            "map $http_authorization $team { k1 acme; k2 new; default \"\"; }")
+    nginx = static(cluster, http=maps + "llmgw_class $class;",
+                   location="llmgw_tenant $team;")
+    claim = {"slo_class": "critical", "tenant_id": "other"}
+    (one, two, three) = whose(
+        nginx, client, ([("authorization", "k1")], claim),
+        ([("authorization", "k2")], claim), ([(CLASS, "gold")], claim))
+    assert one == ("gold", "acme")
+    assert two[0] == "other" and len(two[1]) == 16
+    assert three == ("other", "")
+
+
+def test_location_turns_it_off_again(cluster, client):
+    nginx = static(cluster, http=BOTH,
+                   location="llmgw_class off; llmgw_tenant off;")
+    assert whose(nginx, client,
+                 ([], {"slo_class": "gold", "tenant_id": "acme"})) \
+        == [("", "")]
+
+
+def test_names_of_clients_are_no_words_in_logs(cluster, client):
+    """Tenants that nobody configured are a number, the same each time, and
+    classes are `other`, whatever bytes they have and how many."""
+    odd = ["t", "u", "x" * 5000, 'a"b\\', "ACME", "acme2", "critica"]
+    rows = whose(static(cluster), client,
+                 *[([], {"slo_class": x, "tenant_id": x})
+                   for x in odd + ["t"]])
+    assert {row[0] for row in rows} == {"other"}
+    tenants = [row[1] for row in rows]
+    assert all(len(x) == 16 and int(x, 16) for x in tenants)
+    assert tenants[0] == tenants[-1] and len(set(tenants)) == len(odd)
+
+
+@pytest.mark.parametrize("field", [6, 7], ids=["slo_class", "tenant_id"])
+def test_fields_that_are_not_utf8_are_refused(cluster, client, field):
+    nginx = static(cluster)
+    message = (rpc.pb.InferRequest(prompt="p", max_tokens=1)
+               .SerializeToString() + bytes([field << 3 | 2, 2]) + b"\xff\xfe")
+    got = client(nginx).raw([message])
+    assert got.code == "INVALID_ARGUMENT"
+    assert got.details == "slo_class and tenant_id must be UTF-8"
+
+
+def test_openai_request_has_headers(cluster):
+    nginx = static(cluster, openai=LOG + BOTH)
+    got = sse.call(nginx.api, sse.TEXT, sse.text("p", max_tokens=1),
+                   headers={CLASS: "gold", TENANT: "acme"})
+    assert got.status == 200
+    assert logged(nginx, 1) == [("gold", "acme")]
+
+
+def test_native_pass_has_headers(cluster, client):
+    nginx = static(cluster, **grpc(LOG + BOTH))
+    got = client(nginx).generate("p", 1, metadata=[(CLASS, "gold"),
+                                                   (TENANT, "acme")])
+    assert got.code == "OK"
+    assert logged(nginx, 1) == [("gold", "acme")]
