@@ -64,7 +64,7 @@ static void
 fleet_alloc(fleet_t *fleet, uint32_t n)
 {
     llmgw_prefix_size_t     size = { .replicas = n, .blocks = LRU };
-    llmgw_admission_size_t  zone = { NROWS, n, SLOT, 0 };
+    llmgw_admission_size_t  zone = { NROWS, n, SLOT, 0, 0 };
 
     memset(fleet, 0, sizeof(*fleet));
     fleet->peers = micro_must(calloc(n, sizeof(llmgw_pick_peer_t)));

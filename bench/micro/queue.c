@@ -78,7 +78,7 @@ pool_init(pool_t *pool, const llmgw_flow_conf_t *conf)
 {
     uint32_t                i;
     llmgw_admission_size_t  size = { 4, PEERS, sizeof(llmgw_slot_t),
-                                     WAITING + 256 };
+                                     WAITING + 256, 0 };
 
     memset(pool, 0, sizeof(*pool));
     pool->shared = llmgw_admission_init(

@@ -12,7 +12,7 @@
 #include "proto/members/members.h"
 
 
-#define NGX_HTTP_LLMGW_ZONE_DEFAULT  (1024 * 1024)
+#define NGX_HTTP_LLMGW_ZONE_DEFAULT  (2 * 1024 * 1024)
 
 /* a key of more than a megabyte would be no prefix of a prompt any more */
 #define NGX_HTTP_LLMGW_MAX_PREFIX    (1024 * 1024)

@@ -11,6 +11,12 @@
 /* requests that come back to the queue are not limited by its size */
 #define NGX_HTTP_LLMGW_QUEUE_SPARE    256
 
+/*
+ * Flow control that nobody asks for may take one part in so many, so that a
+ * reload can turn it on.  In a smaller zone that memory is for replicas.
+ */
+#define NGX_HTTP_LLMGW_FLOW_SHARE     8
+
 
 static uint64_t ngx_http_llmgw_zone_layout(void);
 static void ngx_http_llmgw_zone_compare(ngx_conf_t *cf,
@@ -24,7 +30,7 @@ static ngx_int_t ngx_http_llmgw_zone_make_rows(
     ngx_uint_t nrows);
 static ngx_int_t ngx_http_llmgw_zone_carve(
     ngx_http_llmgw_zone_shared_t *shared, ngx_slab_pool_t *shpool,
-    ngx_uint_t nrows, ngx_uint_t queue_size);
+    ngx_uint_t nrows, ngx_http_llmgw_srv_conf_t *conf);
 static ngx_uint_t ngx_http_llmgw_zone_rows(ngx_cycle_t *cycle);
 
 
@@ -187,8 +193,7 @@ ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 
     if (shared == NULL
         || ngx_http_llmgw_zone_make_rows(shared, shpool, nrows) != NGX_OK
-        || ngx_http_llmgw_zone_carve(shared, shpool, nrows, conf->queue_size)
-           != NGX_OK)
+        || ngx_http_llmgw_zone_carve(shared, shpool, nrows, conf) != NGX_OK)
     {
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
                       "llmgw: zone \"%V\" is too small for its queue and a "
@@ -225,6 +230,15 @@ ngx_http_llmgw_zone_reuse(ngx_shm_zone_t *shm_zone,
                       "llmgw: zone \"%V\" was made for a queue of %uD, and "
                       "keeps it until it gets another size or name",
                       &shm_zone->shm.name, shared->admission->queue.capacity);
+    }
+
+    if (ngx_http_llmgw_conf_flow(conf)
+        && shared->admission->queue.flow == NULL)
+    {
+        ngx_log_error(NGX_LOG_WARN, shm_zone->shm.log, 0,
+                      "llmgw: zone \"%V\" was made without flow control, its "
+                      "queue stays first come, first served until it gets "
+                      "another size or name", &shm_zone->shm.name);
     }
 
     return NGX_OK;
@@ -264,7 +278,7 @@ ngx_http_llmgw_zone_make_rows(ngx_http_llmgw_zone_shared_t *shared,
 
 static ngx_int_t
 ngx_http_llmgw_zone_carve(ngx_http_llmgw_zone_shared_t *shared,
-    ngx_slab_pool_t *shpool, ngx_uint_t nrows, ngx_uint_t queue_size)
+    ngx_slab_pool_t *shpool, ngx_uint_t nrows, ngx_http_llmgw_srv_conf_t *conf)
 {
     void                    *memory;
     size_t                   bytes;
@@ -272,10 +286,13 @@ ngx_http_llmgw_zone_carve(ngx_http_llmgw_zone_shared_t *shared,
 
     size.nrows = nrows;
     size.slot_bytes = ngx_align(sizeof(ngx_http_llmgw_slot_t), 64);
-    size.queue_capacity = queue_size ? queue_size + NGX_HTTP_LLMGW_QUEUE_SPARE
-                                     : 0;
+    size.queue_capacity = conf->queue_size
+                          ? conf->queue_size + NGX_HTTP_LLMGW_QUEUE_SPARE : 0;
 
     bytes = (size_t) shpool->pfree * ngx_pagesize;
+    size.without_flow = ngx_http_llmgw_conf_flow(conf) == NULL
+                        && llmgw_flow_bytes(size.queue_capacity)
+                           > bytes / NGX_HTTP_LLMGW_FLOW_SHARE;
 
     for (size.nslots = bytes / (size.slot_bytes + nrows * sizeof(uint32_t));
          size.nslots && llmgw_admission_bytes(&size) > bytes;

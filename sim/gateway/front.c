@@ -55,7 +55,8 @@ front_init(gateway_t *g, front_t *front, llmgw_ring_t *ring)
     size = (llmgw_admission_size_t) {
         .nrows = 1, .nslots = n,
         .slot_bytes = (sizeof(llmgw_slot_t) + 7) / 8 * 8,
-        .queue_capacity = g->config->queue_size + FRONT_SPARE
+        .queue_capacity = g->config->queue_size + FRONT_SPARE,
+        .without_flow = 1
     };
     memory = gateway_alloc(g, 1, llmgw_admission_bytes(&size));
     front->peers = gateway_alloc(g, n, sizeof(llmgw_pick_peer_t));

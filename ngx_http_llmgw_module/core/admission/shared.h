@@ -89,6 +89,8 @@ typedef struct {
     uint32_t  nslots;                   /* at least 1 */
     uint32_t  slot_bytes;               /* a multiple of 8 */
     uint32_t  queue_capacity;
+    uint32_t  without_flow;             /* 1: the queue is first come, first
+                                           served, and takes less */
 } llmgw_admission_size_t;
 
 

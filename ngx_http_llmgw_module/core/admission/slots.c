@@ -42,11 +42,10 @@ slots_nbuckets(uint32_t nslots)
 
 
 static size_t
-slots_flow_bytes(uint32_t queue_capacity)
+slots_flow_bytes(const llmgw_admission_size_t *size)
 {
-    return queue_capacity == 0 ? 0
-                               : slots_round_up(
-                                     llmgw_flow_bytes(queue_capacity));
+    return size->queue_capacity == 0 || size->without_flow
+           ? 0 : slots_round_up(llmgw_flow_bytes(size->queue_capacity));
 }
 
 
@@ -56,7 +55,7 @@ llmgw_admission_bytes(const llmgw_admission_size_t *size)
     return slots_round_up(sizeof(llmgw_admission_t))
            + slots_round_up(size->queue_capacity
                             * sizeof(llmgw_queue_entry_t))
-           + slots_flow_bytes(size->queue_capacity)
+           + slots_flow_bytes(size)
            + slots_round_up((size_t) size->nslots * size->slot_bytes)
            + slots_round_up((size_t) size->nslots * size->nrows
                             * sizeof(uint32_t))
@@ -84,7 +83,7 @@ llmgw_admission_init(void *memory, const llmgw_admission_size_t *size)
     entries = (llmgw_queue_entry_t *) p;
     p += slots_round_up(size->queue_capacity * sizeof(llmgw_queue_entry_t));
 
-    bytes = slots_flow_bytes(size->queue_capacity);
+    bytes = slots_flow_bytes(size);
     llmgw_queue_init(&shared->queue, entries, bytes == 0 ? NULL : p,
                      size->queue_capacity);
     p += bytes;

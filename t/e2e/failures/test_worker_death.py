@@ -176,7 +176,7 @@ def test_reload_that_failed_gives_no_zone_back(cluster, client, expect):
 def test_zone_of_another_size_begins_at_zero(cluster, client, expect):
     nginx = fleet(cluster, 1)
     client(nginx).stream("before", 3).check(expect("before", 3))
-    nginx.configure(upstream=nginx.upstream + " llmgw_zone llmgw_llm:2m;")
+    nginx.configure(upstream=nginx.upstream + " llmgw_zone llmgw_llm:3m;")
     nginx.reload()
     assert nginx.log().count("another size, new workers count from zero") == 1
     assert sum(r["attempts"] for r in nginx.replicas().values()) == 0

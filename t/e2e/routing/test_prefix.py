@@ -230,7 +230,7 @@ def test_index_begins_anew_with_the_upstreams_zone(cluster):
     nginx = fleet(cluster, 2)
     ask(nginx, said(0, 3))
     cluster.allowed.append("new workers count from zero")
-    nginx.configure(upstream=nginx.upstream + " llmgw_zone llmgw_llm:2m;")
+    nginx.configure(upstream=nginx.upstream + " llmgw_zone llmgw_llm:3m;")
     nginx.reload()
     assert begun_anew(nginx) == 1
     ask(nginx, said(0, 3))

@@ -88,6 +88,20 @@ def test_counts_survive_a_reload(cluster, load):
     assert all(r.code == "OK" for r in work.results())
 
 
+def test_small_zone_was_made_without_flow_control(cluster, client, expect):
+    """Its memory is for replicas, unless it is asked for more when made."""
+    nginx = cluster.fleet(1, nginx={"pool": "llmgw_zone one:512k;",
+                                    "policy": None})
+    first = nginx.upstream + " llmgw_queue order=priority;"
+    slots = nginx.pool()["zone"]["slots"]
+    for upstream in (first, first.replace("one:", "another:")):
+        nginx.configure(upstream=upstream)
+        nginx.reload()
+        assert nginx.log().count("was made without flow control") == 1
+        client(nginx).stream("on", 3).check(expect("on", 3))
+    assert nginx.pool()["zone"]["slots"] < slots
+
+
 def test_quit_finishes_streams_and_leaves_nothing(cluster, load, expect):
     nginx = cluster.fleet(replica={"token_delay": "50ms"})
     jobs = [[f"prompt {i}", 40] for i in range(50)]

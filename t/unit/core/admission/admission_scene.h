@@ -87,7 +87,7 @@ scene_init(scene_t *scene)
     uint32_t                i;
     void                   *memory;
     llmgw_admission_size_t  size = { ROWS, SLOTS, sizeof(llmgw_slot_t),
-                                     WAITERS };
+                                     WAITERS, 0 };
 
     memset(scene, 0, sizeof(scene_t));
 
