@@ -101,6 +101,7 @@ def reported(cluster):
 
 
 def report(nginx, reporters, **waiting):
+    """What is new is passed on at once, and so is young: each number is."""
     for id, n in waiting.items():
         reporters[id].say(waiting=n)
 
@@ -117,22 +118,20 @@ def test_requests_follow_what_replicas_report(cluster, client, reported,
                                               policy):
     nginx, reporters = reported(policy)
     c = client(nginx)
-    sent = 0
-    for least in ("r2", "r3", "r1"):
-        report(nginx, reporters, **{id: 0 if id == least else 20
+    for turn, least in enumerate(("r2", "r3", "r1"), 1):
+        report(nginx, reporters, **{id: turn if id == least else 20 * turn
                                     for id in reporters})
         for i in range(5):
             assert c.stream(f"{least} {i}", 2).replicas == [least]
-        sent += 5
-    assert {route for _, route in routes(nginx, sent)} == {"policy"}
+    assert {route for _, route in routes(nginx, 15)} == {"policy"}
 
 
 def test_a_burst_does_not_go_to_the_shortest_queue_alone(cluster, load,
                                                          reported):
     """Between two reports the queue is carried on by what was sent: of 40
-    requests at once, 4 less went to each of the two that had 4 more."""
+    requests at once, 4 fewer go to each of the two that had 4 more."""
     nginx, reporters = reported("weighted queue-depth:1", token_delay="50ms")
-    report(nginx, reporters, r1=4, r2=0, r3=4)
+    report(nginx, reporters, r1=6, r2=2, r3=6)
     work = load(nginx, [[f"prompt {i}", 30] for i in range(40)])
     assert all(got.code == "OK" for got in work.results())
     got = shares(nginx, 40)
@@ -156,8 +155,9 @@ def test_what_shares_a_prefix_goes_where_it_is(cluster, client, expect):
             homes.append((talk, got.replicas[0]))
 
     assert len(set(homes)) == 4, homes
-    assert [route for _, route in routes(nginx, 16)] \
-        == ["cold", "policy", "policy", "policy"] * 4
+    # two workers write to the log, so its order is not theirs
+    assert collections.Counter(route for _, route in routes(nginx, 16)) == {
+        "cold": 4, "policy": 12}
 
 
 def test_new_prompts_spread_by_no_hit_lru(cluster, client):
