@@ -91,7 +91,8 @@ void ngx_http_llmgw_identify(ngx_http_request_t *r,
  * why; it leaves nevertheless.
  */
 ngx_int_t ngx_http_llmgw_enter(ngx_http_llmgw_pool_t *pool,
-    ngx_http_llmgw_identity_t *identity, llmgw_end_t *end);
+    ngx_http_llmgw_identity_t *identity,
+    const ngx_http_llmgw_claim_t *claim, llmgw_end_t *end);
 
 /* Counts how it ended, and gives back what it has; idempotent. */
 void ngx_http_llmgw_leave(ngx_http_llmgw_pool_t *pool,

@@ -23,6 +23,8 @@
 #define NGX_HTTP_LLMGW_PUSHBACK_MAX_MS  (24 * 3600 * 1000)
 
 
+static ngx_int_t ngx_http_llmgw_enter_ask(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_identity_t *identity, int64_t tokens, llmgw_end_t *end);
 static ngx_uint_t ngx_http_llmgw_enter_is_limited(
     const ngx_http_llmgw_identity_t *identity);
 static int64_t ngx_http_llmgw_enter_capacity(ngx_http_llmgw_pool_t *pool);
@@ -42,9 +44,32 @@ static ngx_uint_t ngx_http_llmgw_leave_is_good(
 
 ngx_int_t
 ngx_http_llmgw_enter(ngx_http_llmgw_pool_t *pool,
-    ngx_http_llmgw_identity_t *identity, llmgw_end_t *end)
+    ngx_http_llmgw_identity_t *identity,
+    const ngx_http_llmgw_claim_t *claim, llmgw_end_t *end)
 {
-    int64_t            capacity, tokens;
+    int64_t    tokens;
+    ngx_int_t  rc;
+
+    tokens = (identity->said.text_bytes + NGX_HTTP_LLMGW_TOKEN_BYTES - 1)
+             / NGX_HTTP_LLMGW_TOKEN_BYTES;
+
+    rc = ngx_http_llmgw_enter_ask(pool, identity, tokens, end);
+
+    if (claim->traced.is_taken) {
+        ngx_http_llmgw_log_entry(pool->conf->log, &claim->traced, tokens,
+                                 rc == NGX_OK ? LLMGW_OUTCOME_SERVED
+                                              : end->outcome);
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_enter_ask(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_identity_t *identity, int64_t tokens, llmgw_end_t *end)
+{
+    int64_t            capacity;
     llmgw_rule_code_t  code;
 
     if (!pool->conf->admits) {
@@ -52,8 +77,6 @@ ngx_http_llmgw_enter(ngx_http_llmgw_pool_t *pool,
         return NGX_OK;
     }
 
-    tokens = (identity->said.text_bytes + NGX_HTTP_LLMGW_TOKEN_BYTES - 1)
-             / NGX_HTTP_LLMGW_TOKEN_BYTES;
     capacity = ngx_http_llmgw_enter_is_limited(identity)
                ? ngx_http_llmgw_enter_capacity(pool) : -1;
 

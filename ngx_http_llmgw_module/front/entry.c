@@ -49,7 +49,9 @@ ngx_http_llmgw_entry_refused(ngx_http_llmgw_stream_t *stream)
     ngx_http_llmgw_identify(stream->request, stream->pool, stream->identity,
                             &stream->record, &stream->claim);
 
-    if (ngx_http_llmgw_enter(stream->pool, stream->identity, &end) == NGX_OK)
+    if (ngx_http_llmgw_enter(stream->pool, stream->identity, &stream->claim,
+                             &end)
+        == NGX_OK)
     {
         return 0;
     }

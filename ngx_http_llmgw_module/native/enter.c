@@ -37,7 +37,8 @@ ngx_http_llmgw_native_may_enter(ngx_http_llmgw_native_t *pass)
     ngx_http_llmgw_identify(pass->request, pass->pool, &pass->identity,
                             &pass->record, &pass->claim);
 
-    return ngx_http_llmgw_enter(pass->pool, &pass->identity, &pass->refusal)
+    return ngx_http_llmgw_enter(pass->pool, &pass->identity, &pass->claim,
+                                &pass->refusal)
            == NGX_OK;
 }
 

@@ -269,3 +269,23 @@ def test_what_the_queue_refuses_is_there_with_its_reason(traced, caller):
         == {("llm", "", "")}
     assert {r["request"] for r in refused}.isdisjoint(
         r["request"] for r in chosen(nginx))
+
+
+def test_who_may_enter_is_there_with_class_and_tenant(traced, caller):
+    nginx = traced("llmgw_admission token_bucket capacity=4 rate=1;"
+                   " llmgw_trace_decisions @dir@/decisions.jsonl"
+                   " sample=100%;",
+                   location="llmgw_class request; llmgw_tenant request;")
+    known = {"slo_class": "critical", "tenant_id": "acme"}
+    finish([caller(nginx).ask("x" * 12, 1, **known)])
+    finish([caller(nginx).ask("x" * 4000, 1, slo_class="made up")])
+    one, two = lines(nginx, "admission")
+    assert (one["slo_class"], one["admitted"], one["tokens"]) \
+        == ("critical", True, 3)
+    assert len(one["tenant"]) == 16 and int(one["tenant"], 16)
+    assert (two["slo_class"], two["tenant"], two["tokens"], two["reason"]) \
+        == ("other", "", 1000, "admission_token_bucket")
+    assert [r["request"] for r in chosen(nginx)] == [one["request"]]
+    got = said(path_of(nginx))
+    assert (got["admitted"], got["rejected"]) == (1, 1)
+    assert got["rejections"] == {"admission_token_bucket": 1}
