@@ -164,6 +164,7 @@ def test_curl(plain, expect):
 
 # --- the replica that serves
 
+@pytest.mark.ring("a key has a home")
 def test_key_from_a_header(cluster):
     """Other prompts, one session: one replica."""
     nginx = fleet(cluster, 3, "llmgw_key $http_x_session;", token_delay="1ms")
