@@ -258,7 +258,8 @@ def test_reload_that_failed_frees_nothing(cluster):
 
 def test_zone_too_small_for_all_replicas_is_said_once(cluster):
     """Each keeps what it got; the first had its fill."""
-    nginx = fleet(cluster, 2, pool=zone("blocks=1100 size=128k"))
+    nginx = fleet(cluster, 2, pool="llmgw_zone llmgw_llm:512k; "
+                  + zone("blocks=1100 size=104k"))
     homes = {}
     for i in range(60):
         homes[i] = ask(nginx, f"{i:04} " + said(i, 20))
