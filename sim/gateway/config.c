@@ -11,6 +11,8 @@
 #define SECOND_US   1e6
 #define YEAR_S      31536000.0
 
+#define CONFIG_WHY_BYTES  256
+
 /* As they stand in the file: times in seconds. */
 
 typedef struct {
@@ -82,6 +84,8 @@ typedef struct {
     double             first_token_timeout;
     double             token_timeout;
     double             network;
+    const char        *policy;
+    double             facts;
     file_queue_t      *queue;
     file_breaker_t    *breaker;
     file_hedge_t      *hedge;
@@ -177,6 +181,8 @@ static const work_yaml_field_t  file_keys[] = {
     TIME(file_t, "first_token_timeout", first_token_timeout, 0.001),
     TIME(file_t, "token_timeout", token_timeout, 0.001),
     NUMBER(file_t, "network", network, 0, 10),
+    TEXT(file_t, "policy", policy),
+    NUMBER(file_t, "facts", facts, 0, 10),
     MAP("queue", queue, queue_keys, file_queue_t),
     MAP("breaker", breaker, breaker_keys, file_breaker_t),
     MAP("hedge", hedge, hedge_keys, file_hedge_t),
@@ -197,6 +203,8 @@ gateway_config_init(gateway_config_t *config)
         .queue_size = 1000,
         .queue_us = 30000000,
         .key_tokens = 16,
+        .policy = LLMGW_RANK_AFFINITY,
+        .facts_us = 200000,
         .vnodes = 150,
         .load_factor_permille = 1250,
         .min_load = 8,
@@ -382,6 +390,45 @@ config_update(gateway_update_t *update, const file_update_t *file)
 }
 
 
+/* "NAME", or "weighted PROFILE" and "weighted SCORER:WEIGHT,...". */
+static int
+config_policy(gateway_config_t *config, const file_t *file, const char *path,
+    work_error_t *error)
+{
+    char         why[CONFIG_WHY_BYTES];
+    size_t       len;
+    const char  *weights;
+
+    if (file->policy == NULL) {
+        return 0;
+    }
+
+    len = strcspn(file->policy, " ");
+    weights = file->policy + len + strspn(file->policy + len, " ");
+
+    if (llmgw_rank_policy(file->policy, len, &config->policy) != 0) {
+        return work_fail(error, path, file->at.line, "unknown policy \"%.*s\"",
+                         (int) len, file->policy);
+    }
+
+    if (config->policy != LLMGW_RANK_WEIGHTED) {
+        return *weights == '\0'
+               ? 0 : work_fail(error, path, file->at.line, "only the policy "
+                               "\"weighted\" has weights");
+    }
+
+    weights = *weights == '\0' ? "default" : weights;
+
+    if (llmgw_weighted_parse(&config->weighted, weights, strlen(weights), why,
+                             sizeof(why)) != 0)
+    {
+        return work_fail(error, path, file->at.line, "policy: %s", why);
+    }
+
+    return 0;
+}
+
+
 /* What the file's defaults are: those of the settings. */
 static file_t
 config_file(const gateway_config_t *config)
@@ -395,7 +442,8 @@ config_file(const gateway_config_t *config)
         .min_load = config->min_load,
         .tries = config->tries,
         .failovers = config->failovers,
-        .network = (double) config->network_us / SECOND_US
+        .network = (double) config->network_us / SECOND_US,
+        .facts = (double) config->facts_us / SECOND_US
     };
 }
 
@@ -412,6 +460,7 @@ config_take(gateway_config_t *config, const file_t *file)
     config->tries = (uint32_t) file->tries;
     config->failovers = (uint32_t) file->failovers;
     config->network_us = config_us(file->network);
+    config->facts_us = config_us(file->facts);
     config_time(&config->connect_us, file->connect_timeout);
     config_time(&config->first_token_us, file->first_token_timeout);
     config_time(&config->token_us, file->token_timeout);
@@ -451,6 +500,10 @@ gateway_config_read(gateway_config_t *config, const char *path,
     }
 
     config_take(config, &file);
+
+    if (config_policy(config, &file, path, error) != 0) {
+        return -1;
+    }
 
     if (file.gossip != NULL
         && config_gossip(&config->gossip, file.gossip, path, error) != 0)

@@ -64,7 +64,7 @@ front_init(gateway_t *g, front_t *front, llmgw_ring_t *ring)
     front->views = gateway_alloc(g, n, sizeof(front_view_t));
     front->waiting = gateway_alloc(g, size.queue_capacity, sizeof(uint32_t));
 
-    if (g->failed) {
+    if (choice_init(g, &front->choice) != 0 || g->failed) {
         free(memory);
         return -1;
     }
@@ -123,6 +123,7 @@ front_done_all(gateway_t *g)
     uint32_t  i;
 
     for (i = 0; g->fronts != NULL && i < g->config->gateways; i++) {
+        choice_done(g->fronts[i].choice);
         free(g->fronts[i].shared);
         free(g->fronts[i].peers);
         free(g->fronts[i].places);

@@ -5,6 +5,7 @@
  *   run.c      sets it up, the event loop, the end
  *   events.c   what is due when
  *   front.c    a gateway: its shared memory, its ring, its view of replicas
+ *   choice.c   its policy, where that reads the fleet
  *   stream.c   a request: claims, attempts, tokens, the end
  *   attempt.c  one try at one replica, from its start to its end
  *   timer.c    hedges, silence, deadlines
@@ -36,6 +37,7 @@
 #define FRONT_TURN_US     50000         /* the head of a queue asks again */
 
 typedef struct gateway_s  gateway_t;
+typedef struct choice_s  choice_t;
 
 /* One try at one replica.  Number i is attempt i % 2 of stream i / 2. */
 typedef struct {
@@ -93,6 +95,7 @@ typedef struct {
     llmgw_place_t           *places;
     llmgw_pick_sums_t        sums;
     front_view_t            *views;     /* of each replica */
+    choice_t                *choice;    /* NULL: the ring chooses */
     uint32_t                *waiting;   /* stream of an entry, or NONE */
     uint32_t                 nretrying;
     uint8_t                  has_turn;  /* an event is due */
@@ -198,6 +201,13 @@ void front_refused(gateway_t *g, front_t *front, uint32_t replica);
 void front_full(gateway_t *g, front_t *front, uint32_t replica);
 void front_news(gateway_t *g, uint32_t i, uint32_t replica,
     const front_view_t *news);
+
+/* choice.c */
+int choice_init(gateway_t *g, choice_t **made);
+void choice_done(choice_t *choice);
+void choice_rank(gateway_t *g, front_t *front, uint32_t stream,
+    const llmgw_claim_t *claim, uint64_t random);
+void choice_note(front_t *front, uint32_t replica);
 
 /* stream.c */
 void stream_arrive(gateway_t *g, uint32_t i);

@@ -201,6 +201,7 @@ void
 stream_claim(gateway_t *g, uint32_t i)
 {
     uint32_t                        entry;
+    uint64_t                        random;
     stream_t                       *s = gateway_stream(g, i);
     front_t                        *front = &g->fronts[s->front];
     llmgw_admission_answer_t        answer;
@@ -212,16 +213,19 @@ stream_claim(gateway_t *g, uint32_t i)
     s->claim.nexcluded = s->nexcluded;
     entry = s->claim.entry;
     view = front_view(g, front);
+    random = rnd_next(&g->rnd);
 
+    choice_rank(g, front, i, &s->claim, random);
     llmgw_admission_claim(&front->self, view, &s->claim,
-                          &s->attempts[0].lease, gateway_ms(g),
-                          rnd_next(&g->rnd), &answer);
+                          &s->attempts[0].lease, gateway_ms(g), random,
+                          &answer);
     stream_obey(g, i, entry, &answer);
 
     switch (answer.rc) {
 
     case LLMGW_ADMISSION_LEASED:
         stream_check_order(g, s, front);
+        choice_note(front, answer.picked.peer);
         stream_leased(g, i, answer.picked.peer);
         return;
 

@@ -65,6 +65,7 @@ static void
 timer_hedge(gateway_t *g, uint32_t i)
 {
     uint32_t                   excluded[STREAM_EXCLUDED + 1], k;
+    uint64_t                   random;
     stream_t                  *s = gateway_stream(g, i);
     front_t                   *front = &g->fronts[s->front];
     llmgw_claim_t              claim = s->claim;
@@ -86,12 +87,15 @@ timer_hedge(gateway_t *g, uint32_t i)
     claim.excluded = excluded;
     claim.nexcluded = k;
 
+    random = rnd_next(&g->rnd);
+    choice_rank(g, front, i, &claim, random);
     llmgw_admission_second(&front->self, front_view(g, front), &claim,
                            g->config->hedge_permille != 0,
-                           &s->attempts[1].lease, gateway_ms(g),
-                           rnd_next(&g->rnd), &answer);
+                           &s->attempts[1].lease, gateway_ms(g), random,
+                           &answer);
 
     if (answer.rc == LLMGW_ADMISSION_LEASED) {
+        choice_note(front, answer.picked.peer);
         g->counts->hedges++;
         attempt_start(g, 2 * i + 1, answer.picked.peer);
     }

@@ -1,5 +1,6 @@
 """llmgw-sim --gateway: a trace through our own gateway while replicas fail."""
 
+import collections
 import json
 import subprocess
 
@@ -55,6 +56,30 @@ def test_crash_of_two_of_sixteen_loses_no_stream(blis, tmp_path):
     assert gateway["overtaken"] == gateway["left_in_flight"] == 0
 
 
+@pytest.mark.parametrize("policy", [
+    "round_robin", "least_loaded", "weighted",
+    "weighted no-hit-lru:1,precise-prefix-cache:1,load-balance:1"])
+def test_crash_under_each_policy_loses_no_stream(blis, tmp_path, policy):
+    said, gateway = counts(blis, tmp_path, f"policy: '{policy}'\n"
+                           "hedge: {delay: 2, budget: 0.05}\ngateways: 3\n"
+                           + CRASH)
+    all_are_through(said)
+    assert gateway["lost"] == 0
+    assert gateway["failovers"] > 10
+    assert gateway["overtaken"] == gateway["left_in_flight"] == 0
+
+
+def test_round_robin_takes_turns(blis, tmp_path):
+    table = tmp_path / "results.tsv"
+    counts(blis, tmp_path, "policy: round-robin\n", "--results-tsv", table)
+    names, *rows = [line.split("\t") for line in
+                    table.read_text().splitlines()]
+    at = names.index("handled_by")
+    served = collections.Counter(row[at] for row in rows)
+    assert len(served) == 16
+    assert max(served.values()) - min(served.values()) <= 1
+
+
 def test_same_seed_gives_the_same_bytes(blis, tmp_path):
     file = tmp_path / "gateway.yaml"
     file.write_text("faults: [{kind: crash, every: 10, for: 5}]\n")
@@ -97,6 +122,10 @@ def test_blis_queue_and_checks(blis, tmp_path):
     ("faults:\n  - {kind: slow}\n", ":2: a fault has a factor"),
     ("gossip: {kind: rumour}\n", ":1: gossip is \"delay\" or \"swim\""),
     ("hedge: {delay: .nan}\n", ":1: "),
+    ("facts: -1\n", ":1: "),
+    ("policy: fastest\n", ':1: unknown policy "fastest"'),
+    ("policy: least_loaded 1\n", ':1: only the policy "weighted" has'),
+    ("policy: weighted queue-depth:0\n", "is not a finite number above 0"),
 ])
 def test_bad_files_are_refused_with_their_line(blis, tmp_path, text, what):
     file = tmp_path / "gateway.yaml"
