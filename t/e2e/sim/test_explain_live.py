@@ -144,7 +144,7 @@ def test_a_killed_worker_leaves_a_log_that_can_be_read(cluster, traced):
     bench(nginx, 200)
     end(nginx)
     got = json.loads(explain(path_of(nginx), "--json").stdout)
-    assert got["routed"] == got["replayed"] > 600
+    assert got["routed"] == got["replayed"] > 500
     assert got["different"] == 0
     assert got["unreadable"] <= len(before)
 
