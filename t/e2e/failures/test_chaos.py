@@ -47,7 +47,12 @@ class Everything(Plain):
                for i, (prompt, n) in enumerate(Plain.prompts)]
     queue = " order=priority fairness=round_robin shedding=on"
     parts = f"""llmgw_policy weighted; llmgw_prefix_index block=32;
+        llmgw_admission token_bucket capacity=20000 rate=20000;
+        llmgw_slo gold priority=7 ttft=1s; llmgw_tenant_budget small=0.5;
         llmgw_trace_decisions @dir@/{LOG} sample=100% top=all;"""
+    location = "llmgw_class request; llmgw_tenant request;"
+    fields = ({"slo_class": "gold"}, {"slo_class": "batch", "hedge": True},
+              {"tenant_id": "small"}, {"tenant_id": "somebody"})
 
     def check(self, nginx, c, expect):
         for i in range(4):
