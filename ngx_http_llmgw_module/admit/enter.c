@@ -55,8 +55,8 @@ ngx_http_llmgw_enter(ngx_http_llmgw_pool_t *pool,
 
     rc = ngx_http_llmgw_enter_ask(pool, identity, tokens, end);
 
-    if (claim->traced.is_taken) {
-        ngx_http_llmgw_log_entry(pool->conf->log, &claim->traced, tokens,
+    if (claim->traced) {
+        ngx_http_llmgw_log_entry(pool->conf->log, claim->traced, tokens,
                                  rc == NGX_OK ? LLMGW_OUTCOME_SERVED
                                               : end->outcome);
     }

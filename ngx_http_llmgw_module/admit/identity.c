@@ -54,10 +54,10 @@ ngx_http_llmgw_identify(ngx_http_request_t *r, ngx_http_llmgw_pool_t *pool,
 
     record->whose = &identity->whose;
 
-    if (claim->traced.is_taken) {
-        claim->traced.class = identity->whose.class;
-        claim->traced.tenant = identity->whose.tenant;
-        claim->traced.tenant_hash = identity->whose.tenant_hash;
+    if (claim->traced) {
+        claim->traced->class = identity->whose.class;
+        claim->traced->tenant = identity->whose.tenant;
+        claim->traced->tenant_hash = identity->whose.tenant_hash;
     }
 
     claim->ask.priority = identity->priority;

@@ -91,7 +91,6 @@ typedef struct {
     ngx_str_t                     tenant;       /* the same */
     uint64_t                      tenant_hash;  /* of one without a name */
     ngx_uint_t                    attempts;     /* leases so far */
-    unsigned                      is_taken:1;   /* it is in the sample */
 } ngx_http_llmgw_traced_t;
 
 

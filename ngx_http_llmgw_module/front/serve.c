@@ -54,10 +54,11 @@ static const ngx_http_llmgw_attempt_events_t  ngx_http_llmgw_serve_events = {
 void
 ngx_http_llmgw_serve_begin(ngx_http_llmgw_stream_t *stream)
 {
-    ngx_http_llmgw_claim_init(&stream->claim, stream->pool, stream->key);
+    ngx_http_llmgw_claim_init(&stream->claim, stream->pool,
+                              stream->request->pool, stream->key);
 
-    if (stream->claim.traced.is_taken) {
-        stream->claim.traced.request =
+    if (stream->claim.traced) {
+        stream->claim.traced->request =
                                   ngx_http_llmgw_record_id(&stream->record);
     }
 

@@ -21,6 +21,11 @@
 #include "upstream/pool.h"
 
 
+/* Of 1k by default: front/memory.c puts it there. */
+_Static_assert(sizeof(ngx_http_llmgw_stream_t) <= 1024,
+               "a stream fits into the buffer of the request's header");
+
+
 static void ngx_http_llmgw_stream_watch(ngx_event_t *rev);
 static ngx_http_llmgw_stream_t *ngx_http_llmgw_stream_create(
     ngx_http_request_t *r, const ngx_http_llmgw_front_t *front);
@@ -218,9 +223,9 @@ ngx_http_llmgw_stream_answer(ngx_http_llmgw_stream_t *stream,
 
     ngx_http_llmgw_stream_record_end(stream, end);
 
-    if (stream->claim.traced.is_taken) {
+    if (stream->claim.traced) {
         ngx_http_llmgw_log_ended(stream->pool->conf->log,
-                                 &stream->claim.traced, end->outcome);
+                                 stream->claim.traced, end->outcome);
     }
 
     if (end->outcome != LLMGW_OUTCOME_SERVED) {

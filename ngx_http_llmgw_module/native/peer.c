@@ -119,10 +119,10 @@ ngx_http_llmgw_native_claim_init(ngx_http_llmgw_native_t *pass)
 
     r = pass->request;
 
-    ngx_http_llmgw_claim_init(&pass->claim, pass->pool,
+    ngx_http_llmgw_claim_init(&pass->claim, pass->pool, r->pool,
                               ngx_http_llmgw_native_hash(pass));
 
-    if (!pass->claim.traced.is_taken) {
+    if (!pass->claim.traced) {
         return;
     }
 
@@ -130,8 +130,8 @@ ngx_http_llmgw_native_claim_init(ngx_http_llmgw_native_t *pass)
     v = ngx_http_get_indexed_variable(r, lmcf->request_id_index);
 
     if (v && !v->not_found) {
-        pass->claim.traced.request.data = v->data;
-        pass->claim.traced.request.len = v->len;
+        pass->claim.traced->request.data = v->data;
+        pass->claim.traced->request.len = v->len;
     }
 }
 

@@ -336,8 +336,8 @@ ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
     pass->refusal = *end;
     pass->refused = 1;
 
-    if (pass->claim.traced.is_taken) {
-        ngx_http_llmgw_log_ended(pass->pool->conf->log, &pass->claim.traced,
+    if (pass->claim.traced) {
+        ngx_http_llmgw_log_ended(pass->pool->conf->log, pass->claim.traced,
                                  end->outcome);
     }
 

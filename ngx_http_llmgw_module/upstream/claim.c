@@ -53,13 +53,16 @@ static void ngx_http_llmgw_claim_forget(ngx_http_llmgw_claim_t *claim,
 
 void
 ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
-    ngx_http_llmgw_pool_t *pool, uint64_t hash)
+    ngx_http_llmgw_pool_t *pool, ngx_pool_t *memory, uint64_t hash)
 {
     claim->pool = pool;
     claim->ask.hash = hash;
     claim->ask.entry = LLMGW_QUEUE_NONE;
     claim->ask.priority = LLMGW_CLASS_DEFAULT;
-    claim->traced.is_taken = ngx_http_llmgw_log_takes(pool->conf);
+
+    if (ngx_http_llmgw_log_takes(pool->conf)) {
+        claim->traced = ngx_pcalloc(memory, sizeof(ngx_http_llmgw_traced_t));
+    }
 }
 
 
@@ -99,7 +102,7 @@ ngx_http_llmgw_claim(ngx_http_llmgw_claim_t *claim,
         ngx_http_llmgw_claim_log_full(pool);
     }
 
-    if (claim->traced.is_taken) {
+    if (claim->traced) {
         ngx_http_llmgw_claim_trace(claim, &answer, 0);
     }
 
@@ -127,7 +130,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
 
     ngx_http_llmgw_zone_lock(zone);
 
-    if (claim->traced.is_taken && claim->pool->choice == NULL) {
+    if (claim->traced && claim->pool->choice == NULL) {
         ngx_http_llmgw_log_look(claim->pool->conf->log, &view.pick);
     }
 
@@ -169,7 +172,7 @@ ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
         ngx_http_llmgw_metrics_saturation_unknown(pool->zone);
     }
 
-    if (claim->traced.is_taken) {
+    if (claim->traced) {
         key = llmgw_claim_key(&claim->ask, ngx_current_msec, chance);
         ngx_http_llmgw_log_prepare(pool->conf->log, &view->pick, &key);
     }
@@ -238,7 +241,7 @@ ngx_http_llmgw_claim_trace(ngx_http_llmgw_claim_t *claim,
         decided.fleet = &fleet;
     }
 
-    decided.traced = &claim->traced;
+    decided.traced = claim->traced;
     decided.nodes = pool->table->nodes;
     decided.answer = answer;
     decided.nblocks = claim->nblocks;
@@ -349,7 +352,7 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
 
         ngx_http_llmgw_zone_lock(pool->zone);
 
-        if (claim->traced.is_taken && pool->choice == NULL) {
+        if (claim->traced && pool->choice == NULL) {
             ngx_http_llmgw_log_look(pool->conf->log, &view.pick);
         }
 
@@ -368,7 +371,7 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
 
     ngx_http_llmgw_claim_leased(pool, lease, &answer);
 
-    if (claim->traced.is_taken) {
+    if (claim->traced) {
         ngx_http_llmgw_claim_trace(claim, &answer, 1);
     }
 

@@ -23,14 +23,15 @@ struct ngx_http_llmgw_claim_s {
                                                    request's memory */
     uint32_t                      nblocks;
     ngx_array_t                   excluded;     /* claim.c's own type */
-    ngx_http_llmgw_traced_t       traced;       /* is_taken: its owner sets
-                                                   the request's id */
+    ngx_http_llmgw_traced_t      *traced;       /* its owner sets the request's
+                                                   id; NULL: not in the log */
     void                        (*turn)(ngx_http_llmgw_claim_t *claim);
 };
 
 
+/* memory: the request's. */
 void ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
-    ngx_http_llmgw_pool_t *pool, uint64_t hash);
+    ngx_http_llmgw_pool_t *pool, ngx_pool_t *memory, uint64_t hash);
 
 /*
  * Only replicas that serve this name, as engines know it, are to be leased.

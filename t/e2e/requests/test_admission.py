@@ -1,6 +1,7 @@
 """Whether a request may enter: rules, tenants' budgets, and what is refused."""
 
 import collections
+import contextlib
 import json
 import os
 import signal
@@ -211,19 +212,17 @@ def test_reject_all(cluster, client):
 def test_native_pass_is_refused_by_its_status(cluster, key):
     """Before nginx has connected to anybody; a page of the operator's own
     follows as for any other status."""
-    engine = HttpEngine(cluster.ports.take(), "a", delay=0)
-    nginx = cluster.nginx(
-        f"llmgw_hash; server {engine.target}; llmgw_admission reject_all;"
-        " keepalive 4;",
-        server=HTTP.format(lines=key) + """
+    with contextlib.closing(HttpEngine(cluster.ports.take(), "a",
+                                       delay=0)) as engine:
+        nginx = cluster.nginx(
+            f"llmgw_hash; server {engine.target}; llmgw_admission reject_all;"
+            " keepalive 4;",
+            server=HTTP.format(lines=key) + """
         location @spare { return 299 "spare"; }""")
-    try:
         for _ in range(3):
             status, body = get(nginx, "s", body=b"x" * 100000)
             assert status == (299 if "spare" in key else 429), body
         assert engine.started == 0
-    finally:
-        engine.close()
     assert "no live upstreams" not in nginx.log()
 
 
