@@ -211,7 +211,7 @@ bench-full:  ## also OpenAI, Caddy, threads, long runs, plots, 18 minutes (ARGS=
 bench-gossip: daemons  ## compare agents with Serf (ARGS=--quick: 4 minutes)
 	@$(PYTHON) bench/gossip.py $(ARGS)
 
-bench-policies: build  ## policies live on model replicas, 25 minutes (ARGS=--quick, --write)
+bench-policies: build  ## policies live on model replicas, 21 minutes (ARGS=--quick, --write)
 	@$(PYTHON) bench/policies.py $(ARGS)
 
 bench-sim: daemons  ## what the simulator costs, a minute (ARGS=--write)

@@ -35,6 +35,7 @@ class Bench:
     def __init__(self, options):
         self.options = options
         self.began = time.monotonic()
+        self.machine = machine.describe()
         self.lock = threading.Lock()
         self.rounds = {}        # workload -> [{policy: figures}]
 
@@ -73,10 +74,6 @@ class Bench:
                 "load_at_end": os.getloadavg()[0],
                 "seconds": time.monotonic() - self.began}
 
-    @property
-    def machine(self):
-        return machine.describe()
-
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -85,8 +82,8 @@ def parse():
     p.add_argument("--rounds", type=int)
     p.add_argument("--requests", type=int,
                    help="of a run (as its workload says)")
-    p.add_argument("--beside", type=int, default=3,
-                   help="workloads at the same time (3)")
+    p.add_argument("--beside", type=int, default=5,
+                   help="workloads at the same time (5)")
     p.add_argument("--workload", action="append",
                    choices=policies.WORKLOADS)
     p.add_argument("--policy", action="append", choices=policies.POLICIES)

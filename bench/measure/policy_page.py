@@ -146,7 +146,10 @@ def draw(results, directory):
         try:
             figure, axes = plots.figure((8, 3.4))
             bars(axes, results, key, scale)
-            axes.set_yscale("log" if is_log else "linear")
+            if is_log:
+                axes.set_yscale("log")
+                ticks = (50, 100, 200, 500, 1000, 2000, 5000)
+                axes.set_yticks(ticks, map(str, ticks))
             axes.set_ylabel(label)
             axes.legend(fontsize="small")
             plots.save(figure, directory / name)
