@@ -151,7 +151,8 @@ def draw(results, directory):
                 ticks = (50, 100, 200, 500, 1000, 2000, 5000)
                 axes.set_yticks(ticks, map(str, ticks))
             axes.set_ylabel(label)
-            axes.legend(fontsize="small")
+            axes.legend(fontsize="small", ncols=3, loc="lower center",
+                        bbox_to_anchor=(0.5, 1))
             plots.save(figure, directory / name)
             made.append((label, name))
         except (ImportError, OSError, ValueError) as e:
