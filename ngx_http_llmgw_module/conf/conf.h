@@ -109,6 +109,8 @@ typedef struct {
                                                    whatever it is */
     ngx_str_t                     zone_name;
     size_t                        zone_size;
+    uint32_t                      zone_number;  /* of this configuration, for
+                                                   that zone */
     ngx_shm_zone_t               *shm_zone;
     ngx_array_t                   statics;      /* of static_t */
 

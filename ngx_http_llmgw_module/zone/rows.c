@@ -93,7 +93,8 @@ ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
 /*
  * The settings of the newest workers hold for all that use the queue.  They are
  * put in force here, and not by the master: a configuration that fails, after
- * its zones were made, must change nothing.
+ * its zones were made, must change nothing.  Nor may a worker that starts so
+ * late that there are newer ones.
  */
 
 static void
@@ -105,8 +106,14 @@ ngx_http_llmgw_zone_order(ngx_http_llmgw_zone_t *zone,
 
     ngx_http_llmgw_zone_lock(zone);
 
-    has_changed = llmgw_admission_order(zone->self.shared,
-                                        ngx_http_llmgw_conf_flow(conf));
+    has_changed = 0;
+
+    if (conf->zone_number >= zone->shared->ordered) {
+        zone->shared->ordered = conf->zone_number;
+        has_changed = llmgw_admission_order(zone->self.shared,
+                                            ngx_http_llmgw_conf_flow(conf));
+    }
+
     waiting = zone->self.shared->queue.length;
 
     ngx_http_llmgw_zone_unlock(zone);

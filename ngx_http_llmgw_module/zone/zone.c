@@ -221,6 +221,7 @@ ngx_http_llmgw_zone_reuse(ngx_shm_zone_t *shm_zone,
 
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
     shared = shpool->data;
+    conf->zone_number = ++shared->made;
 
     if (conf->queue_size
         && shared->admission->queue.capacity

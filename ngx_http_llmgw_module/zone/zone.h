@@ -87,6 +87,8 @@ typedef struct {
     uint64_t                      attempts_base;
     uint64_t                      failures_base;
     ngx_atomic_t                  turn;         /* choices by llmgw_policy */
+    uint32_t                      made;         /* configurations so far */
+    uint32_t                      ordered;      /* by which the queue goes */
     ngx_msec_t                    swept_ms;     /* rows were looked at */
     ngx_msec_t                    rated_ms;     /* rates were made */
     ngx_msec_t                    decayed_ms;   /* weights were halved */
