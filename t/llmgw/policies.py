@@ -16,6 +16,7 @@ READERS = ("round_robin", "least_loaded", "weighted")
 
 MARKS = ("policies(names): runs under these policies, too, or under each that"
          " reads the fleet",
+         "flow: sets flow control itself, so that NAME+flow is NAME for it",
          "ring(reason): shows what only the ring with bounded load does")
 
 
@@ -45,6 +46,9 @@ def parametrize(metafunc):
     names, mark = asked(), node.get_closest_marker("policies")
     if not names and mark:
         names = [None, *(mark.args or READERS)]
+    if node.get_closest_marker("flow"):
+        names = list(dict.fromkeys(name and name.split("+")[0]
+                                   for name in names))
     if names:
         ring = node.get_closest_marker("ring")
         metafunc.parametrize("policy", [_param(name, ring) for name in names],

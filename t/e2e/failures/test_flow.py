@@ -20,6 +20,8 @@ from llmgw.reporter import Reporter
 from llmgw.scripted import Target, scripted
 from llmgw.wait import wait_for
 
+pytestmark = pytest.mark.flow
+
 RESOURCE_EXHAUSTED = 8
 WHOSE = "llmgw_class request; llmgw_tenant request;"
 METRICS = "location = /metrics { llmgw_metrics; }"

@@ -4,8 +4,12 @@ waits is not lost, and a part that begins anew says so, once."""
 import collections
 import itertools
 
+import pytest
+
 from llmgw.place import SLOW
 from llmgw.wait import wait_for
+
+pytestmark = pytest.mark.flow
 
 JOBS = [[f"conversation {i % 5}: " * 10 + f"{i}", 5 + i % 20]
         for i in range(60)]
@@ -35,7 +39,7 @@ STEPS = [
 def test_parts_change_under_load(cluster, load, expect):
     nginx = cluster.fleet(
         3, replica={"token_delay": "10ms", "max_capacity": 3},
-        nginx={"workers": 2,
+        nginx={"workers": 2, "policy": None,
                "location": "llmgw_class request; llmgw_tenant request;"})
     base = nginx.upstream
     works = [load(nginx, JOBS, connections=3, starts_per_second=40 / SLOW,
