@@ -54,6 +54,19 @@ static ngx_uint_t ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
       offsetof(ngx_http_llmgw_counters_t, name),                              \
       NGX_HTTP_LLMGW_HISTOGRAM_##name, NULL, NULL, NULL },
 
+#define NGX_HTTP_LLMGW_FAMILY_GROUP(name, type, kind, what, help)             \
+    { #name, type, help, ngx_http_llmgw_export_group_##what, 0,               \
+      LLMGW_GROUP_##kind, NULL, NULL, NULL },
+
+#define NGX_HTTP_LLMGW_FAMILY_GROUP_COUNTER(name, kind, what, help)           \
+    NGX_HTTP_LLMGW_FAMILY_GROUP(name, "counter", kind, what, help)
+
+#define NGX_HTTP_LLMGW_FAMILY_GROUP_HISTOGRAM(name, kind, what, help)         \
+    NGX_HTTP_LLMGW_FAMILY_GROUP(name, "histogram", kind, what, help)
+
+#define NGX_HTTP_LLMGW_FAMILY_GROUP_GAUGE(name, kind, what, help)             \
+    NGX_HTTP_LLMGW_FAMILY_GROUP(name, "gauge", kind, what, help)
+
 #define NGX_HTTP_LLMGW_FAMILY_POOL(name, help)                                \
     { #name, "gauge", help, ngx_http_llmgw_export_pool, 0, 0, NULL, NULL,     \
       ngx_http_llmgw_gauge_##name },
@@ -65,6 +78,10 @@ static ngx_uint_t ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
 #define NGX_HTTP_LLMGW_FAMILY_REPLICA_GAUGE(name, help)                       \
     { #name, "gauge", help, ngx_http_llmgw_export_replicas, 0,                \
       NGX_HTTP_LLMGW_FACT_##name, NULL, NULL, NULL },
+
+#define NGX_HTTP_LLMGW_FAMILY_REPORTED_GAUGE(name, help)                      \
+    { #name, "gauge", help, ngx_http_llmgw_export_reported, 0,                \
+      NGX_HTTP_LLMGW_REPORTED_##name, NULL, NULL, NULL },
 
 
 static const ngx_http_llmgw_family_t  ngx_http_llmgw_families[] = {
@@ -85,27 +102,13 @@ static const ngx_http_llmgw_family_t  ngx_http_llmgw_families[] = {
     { "members", "gauge", "Members that the agent lists, by state",
       ngx_http_llmgw_export_members, 0, 0, NULL, NULL, NULL },
 
+    NGX_HTTP_LLMGW_GROUP_COUNTERS(NGX_HTTP_LLMGW_FAMILY_GROUP_COUNTER)
+    NGX_HTTP_LLMGW_GROUP_HISTOGRAMS(NGX_HTTP_LLMGW_FAMILY_GROUP_HISTOGRAM)
+    NGX_HTTP_LLMGW_GROUP_GAUGES(NGX_HTTP_LLMGW_FAMILY_GROUP_GAUGE)
+
     NGX_HTTP_LLMGW_REPLICA_COUNTERS(NGX_HTTP_LLMGW_FAMILY_REPLICA_COUNTER)
     NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_FAMILY_REPLICA_GAUGE)
-
-    { "engine_running", "gauge", "Requests that the replica's engine runs",
-      ngx_http_llmgw_export_engine, 0, LLMGW_ENGINE_RUNNING, NULL, NULL, NULL },
-
-    { "engine_waiting", "gauge", "Requests that wait in the replica's engine",
-      ngx_http_llmgw_export_engine, 0, LLMGW_ENGINE_WAITING, NULL, NULL, NULL },
-
-    { "engine_kv_usage", "gauge",
-      "Share of the KV cache of the replica's engine that is in use, 0 to 1",
-      ngx_http_llmgw_export_engine, 0, LLMGW_ENGINE_KV, NULL, NULL, NULL },
-
-    { "engine_kv_free_blocks", "gauge",
-      "Free blocks of the KV cache of the replica's engine",
-      ngx_http_llmgw_export_engine, 0, LLMGW_ENGINE_FREE_BLOCKS, NULL, NULL,
-      NULL },
-
-    { "engine_hit_ratio", "gauge",
-      "Share of its prompts that the replica's engine found in its KV cache",
-      ngx_http_llmgw_export_engine, 0, LLMGW_ENGINE_HITS, NULL, NULL, NULL },
+    NGX_HTTP_LLMGW_REPORTED_GAUGES(NGX_HTTP_LLMGW_FAMILY_REPORTED_GAUGE)
 
     { "replica_info", "gauge", "Always 1: the replica's base model",
       ngx_http_llmgw_export_info, 0, 0, NULL, NULL, NULL }
@@ -338,38 +341,49 @@ static ngx_uint_t
 ngx_http_llmgw_export_histogram(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
 {
-    u_char                       le[NGX_INT64_LEN + sizeof(".000")];
-    uint64_t                     n;
-    ngx_uint_t                   i;
-    const ngx_msec_t            *bounds;
     ngx_http_llmgw_histogram_t  *h;
 
     h = (ngx_http_llmgw_histogram_t *)
             ((char *) &facts->snapshot->sum + family->offset);
-    bounds = ngx_http_llmgw_metrics_bounds(family->n);
+
+    e->head.len = ngx_snprintf(e->head.data, e->line, "upstream=\"%V\"",
+                               &facts->name)
+                  - e->head.data;
+
+    ngx_http_llmgw_export_times(e, family->name, h->counts,
+                                ngx_http_llmgw_metrics_bounds(family->n),
+                                h->sum_ms);
+
+    return 0;
+}
+
+
+void
+ngx_http_llmgw_export_times(ngx_http_llmgw_export_t *e, const char *name,
+    const uint64_t *counts, const ngx_msec_t *bounds, uint64_t sum_ms)
+{
+    u_char       le[NGX_INT64_LEN + sizeof(".000")];
+    uint64_t     n;
+    ngx_uint_t   i;
+
     n = 0;
 
     for (i = 0; bounds[i]; i++) {
-        n += h->counts[i];
+        n += counts[i];
         *ngx_http_llmgw_export_bound(le, bounds[i]) = '\0';
 
-        ngx_http_llmgw_export_line(e, "llmgw_%s_bucket{upstream=\"%V\","
-                                   "le=\"%s\"} %uL\n", family->name,
-                                   &facts->name, le, n);
+        ngx_http_llmgw_export_line(e, "llmgw_%s_bucket{%V,le=\"%s\"} %uL\n",
+                                   name, &e->head, le, n);
     }
 
-    n += h->counts[i];
+    n += counts[i];
 
-    ngx_http_llmgw_export_line(e, "llmgw_%s_bucket{upstream=\"%V\","
-                               "le=\"+Inf\"} %uL\n"
-                               "llmgw_%s_sum{upstream=\"%V\"} %uL.%03uL\n"
-                               "llmgw_%s_count{upstream=\"%V\"} %uL\n",
-                               family->name, &facts->name, n,
-                               family->name, &facts->name,
-                               h->sum_ms / 1000, h->sum_ms % 1000,
-                               family->name, &facts->name, n);
-
-    return 0;
+    ngx_http_llmgw_export_line(e, "llmgw_%s_bucket{%V,le=\"+Inf\"} %uL\n"
+                               "llmgw_%s_sum{%V} %uL.%03uL\n"
+                               "llmgw_%s_count{%V} %uL\n",
+                               name, &e->head, n,
+                               name, &e->head, sum_ms / 1000, sum_ms % 1000,
+                               name, &e->head, n);
 }
 
 

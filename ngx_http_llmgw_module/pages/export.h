@@ -26,12 +26,21 @@ typedef enum {
 } ngx_http_llmgw_fact_column_t;
 
 
+#define NGX_HTTP_LLMGW_REPORTED(name, help)  NGX_HTTP_LLMGW_REPORTED_##name,
+
+typedef enum {
+    NGX_HTTP_LLMGW_REPORTED_GAUGES(NGX_HTTP_LLMGW_REPORTED)
+    NGX_HTTP_LLMGW_NREPORTED
+} ngx_http_llmgw_reported_t;
+
+
 typedef struct {
     ngx_str_t                     id;
     uint64_t                      values[NGX_HTTP_LLMGW_NFACTS];
 
     /* of those that are listed */
-    llmgw_engine_load_t           engine;
+    double                        reported[NGX_HTTP_LLMGW_NREPORTED];
+                                                /* below 0: it is not */
     ngx_str_t                     model;        /* base model, escaped, or "" */
 } ngx_http_llmgw_fact_t;
 
@@ -48,6 +57,9 @@ typedef struct {
                                          [NGX_HTTP_LLMGW_NSTATES];
 } ngx_http_llmgw_facts_t;
 
+
+/* Behind what was written, 2 * name->len bytes at most, for a label. */
+u_char *ngx_http_llmgw_facts_escape(u_char *p, const ngx_str_t *name);
 
 /* An array with one entry for each snapshot; NULL: out of memory. */
 ngx_http_llmgw_facts_t *ngx_http_llmgw_facts_gather(ngx_array_t *snapshots,

@@ -4,13 +4,13 @@
 #include "pages/export.h"
 
 
-static ngx_int_t ngx_http_llmgw_facts_escape(ngx_str_t *to, ngx_str_t *name,
+static ngx_int_t ngx_http_llmgw_facts_label(ngx_str_t *to, ngx_str_t *name,
     ngx_pool_t *pool);
 static ngx_int_t ngx_http_llmgw_facts_pool(ngx_http_llmgw_facts_t *facts,
     ngx_pool_t *pool);
 static ngx_int_t ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts,
     u_char *seen, ngx_pool_t *pool);
-static ngx_int_t ngx_http_llmgw_facts_engine(ngx_http_llmgw_fact_t *row,
+static ngx_int_t ngx_http_llmgw_facts_model(ngx_http_llmgw_fact_t *row,
     ngx_http_llmgw_replica_t *replica, ngx_pool_t *pool);
 static ngx_int_t ngx_http_llmgw_facts_unlisted(ngx_http_llmgw_facts_t *facts,
     u_char *seen, ngx_pool_t *pool);
@@ -37,8 +37,8 @@ ngx_http_llmgw_facts_gather(ngx_array_t *snapshots, ngx_pool_t *pool)
     for (i = 0; i < snapshots->nelts; i++) {
         facts[i].snapshot = &snapshot[i];
 
-        if (ngx_http_llmgw_facts_escape(&facts[i].name,
-                                        &snapshot[i].pool->conf->name, pool)
+        if (ngx_http_llmgw_facts_label(&facts[i].name,
+                                       &snapshot[i].pool->conf->name, pool)
             != NGX_OK
             || ngx_http_llmgw_facts_pool(&facts[i], pool) != NGX_OK)
         {
@@ -55,17 +55,24 @@ ngx_http_llmgw_facts_gather(ngx_array_t *snapshots, ngx_pool_t *pool)
 /* A name that may have any bytes, for a label. */
 
 static ngx_int_t
-ngx_http_llmgw_facts_escape(ngx_str_t *to, ngx_str_t *name, ngx_pool_t *pool)
+ngx_http_llmgw_facts_label(ngx_str_t *to, ngx_str_t *name, ngx_pool_t *pool)
 {
-    u_char  *p;
-    size_t   i;
+    to->data = ngx_pnalloc(pool, 2 * name->len + 1);
 
-    p = ngx_pnalloc(pool, 2 * name->len + 1);
-    if (p == NULL) {
+    if (to->data == NULL) {
         return NGX_ERROR;
     }
 
-    to->data = p;
+    to->len = ngx_http_llmgw_facts_escape(to->data, name) - to->data;
+
+    return NGX_OK;
+}
+
+
+u_char *
+ngx_http_llmgw_facts_escape(u_char *p, const ngx_str_t *name)
+{
+    size_t  i;
 
     for (i = 0; i < name->len; i++) {
         if (name->data[i] == '"' || name->data[i] == '\\'
@@ -77,9 +84,7 @@ ngx_http_llmgw_facts_escape(ngx_str_t *to, ngx_str_t *name, ngx_pool_t *pool)
         *p++ = name->data[i] == '\n' ? 'n' : name->data[i];
     }
 
-    to->len = p - to->data;
-
-    return NGX_OK;
+    return p;
 }
 
 
@@ -151,7 +156,13 @@ ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts, u_char *seen,
 
         NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_FACT_GAUGE)
 
-        if (ngx_http_llmgw_facts_engine(row, replica, pool) != NGX_OK) {
+#define NGX_HTTP_LLMGW_REPORTED_GAUGE(name, help)                             \
+        row->reported[NGX_HTTP_LLMGW_REPORTED_##name] =                       \
+            ngx_http_llmgw_gauge_##name(replica);
+
+        NGX_HTTP_LLMGW_REPORTED_GAUGES(NGX_HTTP_LLMGW_REPORTED_GAUGE)
+
+        if (ngx_http_llmgw_facts_model(row, replica, pool) != NGX_OK) {
             return NGX_ERROR;
         }
     }
@@ -165,17 +176,14 @@ ngx_http_llmgw_facts_listed(ngx_http_llmgw_facts_t *facts, u_char *seen,
 /* Copied: its list may be freed by the next slice. */
 
 static ngx_int_t
-ngx_http_llmgw_facts_engine(ngx_http_llmgw_fact_t *row,
+ngx_http_llmgw_facts_model(ngx_http_llmgw_fact_t *row,
     ngx_http_llmgw_replica_t *replica, ngx_pool_t *pool)
 {
-    ngx_str_t                   name;
-    llmgw_model_list_t         *list;
-    const llmgw_member_load_t  *load;
+    ngx_str_t            name;
+    llmgw_model_list_t  *list;
 
-    load = ngx_http_llmgw_replica_load(replica);
     list = replica->pool->models.known.lists[replica->models];
 
-    row->engine = load ? load->engine : (llmgw_engine_load_t) { 0 };
     ngx_str_null(&row->model);
 
     if (list == NULL) {
@@ -185,7 +193,7 @@ ngx_http_llmgw_facts_engine(ngx_http_llmgw_fact_t *row,
     name.data = (u_char *) list->names;
     name.len = ngx_strlen(list->names);
 
-    return ngx_http_llmgw_facts_escape(&row->model, &name, pool);
+    return ngx_http_llmgw_facts_label(&row->model, &name, pool);
 }
 
 

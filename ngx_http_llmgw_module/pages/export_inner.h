@@ -45,7 +45,7 @@ struct ngx_http_llmgw_export_s {
     ngx_uint_t                    family;
     ngx_uint_t                    pool;
     ngx_uint_t                    item;
-    ngx_str_t                     head;         /* of a replica's line */
+    ngx_str_t                     head;         /* of a line, for now */
     size_t                        line;         /* bytes of the longest one */
     unsigned                      headed:1;     /* HELP and TYPE are written */
     unsigned                      open_metrics:1;
@@ -55,11 +55,26 @@ struct ngx_http_llmgw_export_s {
 void ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e,
     const char *format, ...);
 
+/* A histogram, its counts by bounds; e->head has the labels. */
+void ngx_http_llmgw_export_times(ngx_http_llmgw_export_t *e, const char *name,
+    const uint64_t *counts, const ngx_msec_t *bounds, uint64_t sum_ms);
+
+/* export_group.c */
+
+ngx_uint_t ngx_http_llmgw_export_group_requests(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+ngx_uint_t ngx_http_llmgw_export_group_goodput(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+ngx_uint_t ngx_http_llmgw_export_group_first_token(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+ngx_uint_t ngx_http_llmgw_export_group_in_flight(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+
 /* export_replica.c */
 
 ngx_uint_t ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
-ngx_uint_t ngx_http_llmgw_export_engine(ngx_http_llmgw_export_t *e,
+ngx_uint_t ngx_http_llmgw_export_reported(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
 ngx_uint_t ngx_http_llmgw_export_info(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);

@@ -6,8 +6,6 @@
 
 static void ngx_http_llmgw_export_replica_lines(ngx_http_llmgw_export_t *e,
     ngx_http_llmgw_facts_t *facts, ngx_uint_t column, ngx_uint_t last);
-static double ngx_http_llmgw_export_figure(const llmgw_engine_load_t *engine,
-    ngx_uint_t bit);
 static u_char *ngx_http_llmgw_export_number(u_char *p, uint64_t n);
 
 
@@ -49,10 +47,10 @@ ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,
 }
 
 
-/* What an engine does not tell has no line. */
+/* What a replica does not report has no line. */
 
 ngx_uint_t
-ngx_http_llmgw_export_engine(ngx_http_llmgw_export_t *e,
+ngx_http_llmgw_export_reported(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
 {
     ngx_uint_t              i, last;
@@ -63,38 +61,17 @@ ngx_http_llmgw_export_engine(ngx_http_llmgw_export_t *e,
     for (i = e->item; i < last; i++) {
         row = &facts->rows[i];
 
-        if ((row->engine.told & family->n) == 0) {
-            continue;
+        if (row->reported[family->n] >= 0) {
+            ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\","
+                                       "replica=\"%V\"} %.3f\n", family->name,
+                                       &facts->name, &row->id,
+                                       row->reported[family->n]);
         }
-
-        ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\","
-                                   "replica=\"%V\"} %.3f\n", family->name,
-                                   &facts->name, &row->id,
-                                   ngx_http_llmgw_export_figure(&row->engine,
-                                                                family->n));
     }
 
     e->item = last;
 
     return last < facts->nlisted;
-}
-
-
-static double
-ngx_http_llmgw_export_figure(const llmgw_engine_load_t *engine, ngx_uint_t bit)
-{
-    switch (bit) {
-    case LLMGW_ENGINE_RUNNING:
-        return engine->running;
-    case LLMGW_ENGINE_WAITING:
-        return engine->waiting;
-    case LLMGW_ENGINE_KV:
-        return engine->kv_permille / 1000.0;
-    case LLMGW_ENGINE_FREE_BLOCKS:
-        return engine->kv_free_blocks;
-    default: /* LLMGW_ENGINE_HITS */
-        return engine->hit_permille / 1000.0;
-    }
 }
 
 

@@ -168,3 +168,33 @@ ngx_http_llmgw_snapshot_release(ngx_array_t *snapshots)
         snapshot[i].n = 0;
     }
 }
+
+
+ngx_int_t
+ngx_http_llmgw_snapshot_group(ngx_http_llmgw_snapshot_t *snapshot,
+    llmgw_group_kind_t kind, ngx_uint_t i, ngx_http_llmgw_group_t *group)
+{
+    ngx_uint_t            k;
+    llmgw_groups_t       *groups;
+    const llmgw_group_t  *from;
+
+    groups = snapshot->pool->zone->shared->groups;
+    from = llmgw_groups_at(groups, kind, i);
+
+    if (from == NULL) {
+        return NGX_DECLINED;
+    }
+
+    group->counts = *from;
+    group->name.data = (u_char *) group->counts.name;
+    group->name.len = group->counts.name_len;
+    group->in_flight = kind == LLMGW_GROUP_TENANT
+                       ? llmgw_groups_in_flight(groups, from) : 0;
+    group->has_any = (group->in_flight != 0);
+
+    for (k = 0; k < LLMGW_GROUP_NREASONS; k++) {
+        group->has_any |= (group->counts.requests[k] != 0);
+    }
+
+    return NGX_OK;
+}

@@ -25,6 +25,15 @@ typedef struct {
 } ngx_http_llmgw_snapshot_t;
 
 
+/* A class or a tenant, copied: workers go on counting. */
+typedef struct {
+    llmgw_group_t                 counts;
+    ngx_str_t                     name;         /* within counts */
+    uint32_t                      in_flight;    /* of a tenant */
+    ngx_uint_t                    has_any;      /* requests, ever */
+} ngx_http_llmgw_group_t;
+
+
 /*
  * An array with one snapshot for each pool, in the request's pool; NULL: out of
  * memory.
@@ -33,6 +42,11 @@ ngx_array_t *ngx_http_llmgw_snapshot_take(ngx_http_request_t *r);
 
 /* Releases the replicas; snapshots may be NULL. */
 void ngx_http_llmgw_snapshot_release(ngx_array_t *snapshots);
+
+/* The i-th of a kind, as it is now; the first is "other".  NGX_DECLINED: there
+   are no more. */
+ngx_int_t ngx_http_llmgw_snapshot_group(ngx_http_llmgw_snapshot_t *snapshot,
+    llmgw_group_kind_t kind, ngx_uint_t i, ngx_http_llmgw_group_t *group);
 
 
 /* gauge.c */
@@ -45,8 +59,13 @@ typedef double (*ngx_http_llmgw_gauge_pool_pt)(
 #define NGX_HTTP_LLMGW_REPLICA_GAUGE(name, help)                              \
     uint64_t ngx_http_llmgw_gauge_##name(ngx_http_llmgw_replica_t *replica);
 
+/* Below 0: it is not reported. */
+#define NGX_HTTP_LLMGW_REPORTED_GAUGE_OF(name, help)                          \
+    double ngx_http_llmgw_gauge_##name(ngx_http_llmgw_replica_t *replica);
+
 NGX_HTTP_LLMGW_POOL_GAUGES(NGX_HTTP_LLMGW_POOL_GAUGE)
 NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_REPLICA_GAUGE)
+NGX_HTTP_LLMGW_REPORTED_GAUGES(NGX_HTTP_LLMGW_REPORTED_GAUGE_OF)
 
 
 #endif /* _NGX_HTTP_LLMGW_SNAPSHOT_H_INCLUDED_ */

@@ -52,6 +52,24 @@
     X(replica_max_capacity, "Concurrent streams that it takes, 0: no limit") \
     X(breaker_state, "0 closed, 1 open, 2 half open")
 
+/* X(name, help): what a replica reports; one that does not has no series */
+#define NGX_HTTP_LLMGW_REPORTED_GAUGES(X)                                     \
+    X(engine_running, "Requests that the replica's engine runs")              \
+    X(engine_waiting, "Requests that wait in the replica's engine")           \
+    X(engine_kv_usage,                                                        \
+      "Share of the KV cache of the replica's engine that is in use, 0 to 1") \
+    X(engine_kv_free_blocks,                                                  \
+      "Free blocks of the KV cache of the replica's engine")                  \
+    X(engine_hit_ratio,                                                       \
+      "Share of its prompts that the replica's engine found in its KV cache") \
+    X(replica_queue_depth,                                                    \
+      "Requests that wait in the replica's engine, as policies take it")      \
+    X(replica_batch,                                                          \
+      "Requests that the replica's engine runs, as policies take it")         \
+    X(replica_kv_utilization,                                                 \
+      "Share of the engine's KV cache in use, as policies take it, 0 to 1")   \
+    X(replica_facts_age_seconds, "Age of what the replica reported")
+
 /* X(name, label, number of its values, help) */
 #define NGX_HTTP_LLMGW_COUNTERS(X)                                            \
     X(failovers, cause, NGX_HTTP_LLMGW_NCAUSES,                               \
@@ -84,6 +102,27 @@
     X(stock_first_byte_seconds, request,                                      \
       "Of native passes: from request to the answer's first byte")            \
     X(stock_request_seconds, request, "Of native passes: from request to end")
+
+/*
+ * X(name, kind, what, help): of classes and tenants, in their groups
+ * (core/admission/groups.h).  `what` is the writer of pages/export_group.c.
+ */
+#define NGX_HTTP_LLMGW_GROUP_COUNTERS(X)                                      \
+    X(class_requests, CLASS, requests, "Requests of a class that have ended") \
+    X(tenant_requests, TENANT, requests,                                      \
+      "Requests of a tenant that have ended")                                 \
+    X(class_goodput, CLASS, goodput,                                          \
+      "Requests of a class that were served within its targets")
+
+#define NGX_HTTP_LLMGW_GROUP_HISTOGRAMS(X)                                    \
+    X(class_first_token_seconds, CLASS, first_token,                          \
+      "From a class's request to its first token")                            \
+    X(tenant_first_token_seconds, TENANT, first_token,                        \
+      "From a tenant's request to its first token")
+
+#define NGX_HTTP_LLMGW_GROUP_GAUGES(X)                                        \
+    X(tenant_in_flight, TENANT, in_flight,                                    \
+      "Requests of a tenant that run or wait")
 
 
 #define NGX_HTTP_LLMGW_NCODES        17

@@ -52,10 +52,9 @@ facts_in_flight(const llmgw_pick_peer_t *peer)
 }
 
 
-/* Fills what is known of a candidate; the rest waits for the means. */
-static void
-facts_fill(const llmgw_facts_t *facts, unsigned known, uint32_t in_flight,
-    llmgw_candidate_t *candidate, sums_t *sums)
+void
+llmgw_facts_carry(const llmgw_facts_t *facts, unsigned known,
+    uint32_t in_flight, llmgw_candidate_t *candidate)
 {
     int64_t  since, waiting;
 
@@ -68,18 +67,36 @@ facts_fill(const llmgw_facts_t *facts, unsigned known, uint32_t in_flight,
         waiting = facts->waiting + since;
         since = waiting < 0 ? waiting : 0;
         candidate->queue_depth = clamp(waiting);
+    }
+
+    if (known & LLMGW_FACT_RUNNING) {
+        candidate->batch_size = clamp(facts->running + since);
+    }
+
+    if (known & LLMGW_FACT_KV) {
+        candidate->kv_utilization = facts->kv_permille / 1000.0;
+    }
+}
+
+
+/* Fills what is known of a candidate; the rest waits for the means. */
+static void
+facts_fill(const llmgw_facts_t *facts, unsigned known, uint32_t in_flight,
+    llmgw_candidate_t *candidate, sums_t *sums)
+{
+    llmgw_facts_carry(facts, known, in_flight, candidate);
+
+    if (known & LLMGW_FACT_WAITING) {
         sums->nwaiting++;
         sums->waiting += candidate->queue_depth;
     }
 
     if (known & LLMGW_FACT_RUNNING) {
-        candidate->batch_size = clamp(facts->running + since);
         sums->nrunning++;
         sums->running += candidate->batch_size;
     }
 
     if (known & LLMGW_FACT_KV) {
-        candidate->kv_utilization = facts->kv_permille / 1000.0;
         sums->nkv++;
         sums->kv_permille += facts->kv_permille;
     }

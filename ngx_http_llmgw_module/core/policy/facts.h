@@ -82,6 +82,13 @@ llmgw_facts_known(const llmgw_facts_t *facts, uint64_t clock_ms)
 }
 
 /*
+ * Sets *candidate to what is known of it, with the gateway's own count as it is
+ * now; what is not known is 0.
+ */
+void llmgw_facts_carry(const llmgw_facts_t *facts, unsigned known,
+    uint32_t in_flight, llmgw_candidate_t *candidate);
+
+/*
  * The candidates of a request: all peers that are alive and not excluded; where
  * there is none, the suspects; where there is none either, those that have been
  * tried, since a claim may start over.  Returns how many, and sets *state to

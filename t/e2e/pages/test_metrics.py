@@ -244,7 +244,8 @@ def test_engine_is_told_as_far_as_it_tells(cluster):
     wait_for(lambda: all(r["engine"] for r in nginx.replicas().values()), 5,
              "their engines")
     lines = {x for x in scrape(nginx)[1].splitlines()
-             if re.match("llmgw_engine|llmgw_replica_info", x)}
+             if re.match("llmgw_engine|llmgw_replica_(info|queue|batch|kv)",
+                         x)}
     assert lines == {
         'llmgw_engine_running{upstream="llm",replica="r1"} 3.000',
         'llmgw_engine_waiting{upstream="llm",replica="r1"} 0.000',
@@ -252,13 +253,78 @@ def test_engine_is_told_as_far_as_it_tells(cluster):
         'llmgw_engine_kv_usage{upstream="llm",replica="r1"} 0.455',
         'llmgw_engine_kv_free_blocks{upstream="llm",replica="r1"} 9000.000',
         'llmgw_engine_hit_ratio{upstream="llm",replica="r1"} 0.801',
+        'llmgw_replica_queue_depth{upstream="llm",replica="r1"} 0.000',
+        'llmgw_replica_queue_depth{upstream="llm",replica="r2"} 7.000',
+        'llmgw_replica_batch{upstream="llm",replica="r1"} 3.000',
+        'llmgw_replica_kv_utilization{upstream="llm",replica="r1"} 0.455',
         'llmgw_replica_info{upstream="llm",replica="r1",'
         'model="my \\"a\\\\b\\""} 1'}
+
+    # What is old is shown, and policies do not believe it.
+    reporters[0].silence()
+    wait_for(lambda: total(values(nginx), "llmgw_replica_facts_age_seconds",
+                           replica="r1") > 2, 10, "old facts")
+    text = scrape(nginx)[1]
+    assert 'llmgw_engine_running{upstream="llm",replica="r1"} 3.000' in text
+    assert 'llmgw_replica_batch{upstream="llm",replica="r1"}' not in text
 
     # A replica that is gone has no load.
     reporters[1].close()
     wait_for(lambda: "llmgw_engine_waiting{upstream=\"llm\",replica=\"r2\"}"
              not in scrape(nginx)[1], 5, "its end")
+
+
+def test_classes_and_tenants_are_counted(cluster, client):
+    """Those that nobody configured are `other`."""
+    nginx = cluster.static(
+        [cluster.replica("r1", token_delay="1ms", max_capacity=8)],
+        pool="llmgw_slo gold ttft=60s; llmgw_tenant_budget acme=1;"
+             "llmgw_admission token_bucket capacity=500 rate=0.001;",
+        location="llmgw_class request; llmgw_tenant request;",
+        server="location = /metrics { llmgw_metrics; }")
+    assert not [key for key in values(nginx)
+                if re.match("llmgw_(class|tenant)_", key[0])]
+
+    def ask(code, prompt="p", **fields):
+        assert client(nginx).stream(prompt, 2, **fields).code == code
+
+    for fields in 3 * [{"slo_class": "gold", "tenant_id": "acme"}] \
+            + 2 * [{"slo_class": 'a"b\\\n', "tenant_id": 'a"b'}] \
+            + [{"slo_class": "batch"}]:
+        ask("OK", **fields)
+    for _ in range(4):      # more than the bucket will ever hold
+        ask("RESOURCE_EXHAUSTED", "p" * 4000, slo_class="gold",
+            tenant_id="acme")
+
+    def groups():
+        return {key: n for key, n in values(nginx).items()
+                if re.match("llmgw_(class|tenant)_.*(_total|_count|flight)$",
+                            key[0])}
+
+    def of(kind, name, what, n, **more):
+        labels = {kind: name, **more}
+        return {(f"llmgw_{kind}_{what}", *sorted(labels.items())): n}
+
+    refused = {"reason": "admission_token_bucket"}
+    want = {
+        **of("class", "gold", "requests_total", 3, reason=""),
+        **of("class", "gold", "requests_total", 4, **refused),
+        **of("class", "batch", "requests_total", 1, reason=""),
+        **of("class", "other", "requests_total", 2, reason=""),
+        **of("class", "gold", "goodput_total", 3),
+        **of("class", "batch", "goodput_total", 1),
+        **of("class", "other", "goodput_total", 2),
+        **of("class", "gold", "first_token_seconds_count", 3),
+        **of("class", "batch", "first_token_seconds_count", 1),
+        **of("class", "other", "first_token_seconds_count", 2),
+        **of("tenant", "acme", "requests_total", 3, reason=""),
+        **of("tenant", "acme", "requests_total", 4, **refused),
+        **of("tenant", "other", "requests_total", 2, reason=""),
+        **of("tenant", "acme", "first_token_seconds_count", 3),
+        **of("tenant", "other", "first_token_seconds_count", 2),
+        **of("tenant", "acme", "in_flight", 0),
+        **of("tenant", "other", "in_flight", 0)}
+    wait_for(lambda: groups() == want, 5, "all counts")
 
 
 def test_attempts_and_failures_of_each_replica(cluster, gateway, client):
