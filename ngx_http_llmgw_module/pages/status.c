@@ -19,16 +19,25 @@
 typedef enum {
     NGX_HTTP_LLMGW_STATUS_HEAD = 0,
     NGX_HTTP_LLMGW_STATUS_POOL,
-    NGX_HTTP_LLMGW_STATUS_GATEWAYS,
-    NGX_HTTP_LLMGW_STATUS_REPLICAS
+    NGX_HTTP_LLMGW_STATUS_LIST
 } ngx_http_llmgw_status_part_t;
+
+
+/* A list of a pool's object. */
+typedef struct {
+    const char                   *name;
+    ngx_int_t                   (*item)(ngx_http_llmgw_snapshot_t *snapshot,
+                                        ngx_uint_t i, json_t **json);
+} ngx_http_llmgw_status_list_t;
 
 
 typedef struct {
     ngx_http_llmgw_page_t         page;
     ngx_array_t                  *snapshots;
     ngx_uint_t                    pool;         /* index in snapshots */
-    ngx_uint_t                    item;         /* within the part */
+    ngx_uint_t                    list;
+    ngx_uint_t                    item;         /* within the list */
+    ngx_uint_t                    written;      /* of them */
     ngx_http_llmgw_status_part_t  part;
 } ngx_http_llmgw_status_t;
 
@@ -36,8 +45,9 @@ typedef struct {
 static ngx_int_t ngx_http_llmgw_status_handler(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_llmgw_status_next(ngx_http_llmgw_page_t *page);
 static void ngx_http_llmgw_status_begin(ngx_http_llmgw_page_t *page);
-static void ngx_http_llmgw_status_items(ngx_http_llmgw_status_t *status,
-    ngx_http_llmgw_snapshot_t *snapshot, ngx_uint_t n);
+static void ngx_http_llmgw_status_open(ngx_http_llmgw_status_t *status);
+static void ngx_http_llmgw_status_item(ngx_http_llmgw_status_t *status,
+    ngx_http_llmgw_snapshot_t *snapshot);
 static void ngx_http_llmgw_status_put(ngx_http_llmgw_page_t *page,
     json_t *json, size_t flags);
 static void ngx_http_llmgw_status_text(ngx_http_llmgw_page_t *page,
@@ -45,6 +55,15 @@ static void ngx_http_llmgw_status_text(ngx_http_llmgw_page_t *page,
 static int ngx_http_llmgw_status_dump(const char *text, size_t len,
     void *data);
 static void ngx_http_llmgw_status_done(void *data);
+
+
+static const ngx_http_llmgw_status_list_t  ngx_http_llmgw_status_lists[] = {
+    { "classes", ngx_http_llmgw_status_class },
+    { "tenants", ngx_http_llmgw_status_tenant },
+    { "gateways", ngx_http_llmgw_status_gateway },
+    { "replicas", ngx_http_llmgw_status_replica },
+    { NULL, NULL }
+};
 
 
 char *
@@ -95,7 +114,7 @@ ngx_http_llmgw_status_done(void *data)
 
 
 /*
- * { ... "pools": [ { ... "gateways": [ ... ], "replicas": [ ... ] }, ... ] }
+ * { ... "pools": [ { ... "classes": [ ... ], ... "replicas": [ ... ] }, ... ] }
  */
 
 static ngx_uint_t
@@ -124,16 +143,13 @@ ngx_http_llmgw_status_next(ngx_http_llmgw_page_t *page)
         ngx_http_llmgw_status_text(page, status->pool ? ",{" : "{");
         ngx_http_llmgw_status_put(page, ngx_http_llmgw_status_pool(snapshot),
                                   JSON_EMBED);
-        ngx_http_llmgw_status_text(page, ",\"gateways\":[");
-        status->part = NGX_HTTP_LLMGW_STATUS_GATEWAYS;
+        status->part = NGX_HTTP_LLMGW_STATUS_LIST;
+        status->list = 0;
+        ngx_http_llmgw_status_open(status);
         return 1;
 
-    case NGX_HTTP_LLMGW_STATUS_GATEWAYS:
-        ngx_http_llmgw_status_items(status, snapshot, snapshot->ngateways);
-        return 1;
-
-    default: /* NGX_HTTP_LLMGW_STATUS_REPLICAS */
-        ngx_http_llmgw_status_items(status, snapshot, snapshot->n);
+    default: /* NGX_HTTP_LLMGW_STATUS_LIST */
+        ngx_http_llmgw_status_item(status, snapshot);
         return 1;
     }
 }
@@ -158,42 +174,54 @@ ngx_http_llmgw_status_begin(ngx_http_llmgw_page_t *page)
 }
 
 
-/* Writes the next of n items, or the end of their list. */
+/* Begins the next list, or ends the pool. */
 
 static void
-ngx_http_llmgw_status_items(ngx_http_llmgw_status_t *status,
-    ngx_http_llmgw_snapshot_t *snapshot, ngx_uint_t n)
+ngx_http_llmgw_status_open(ngx_http_llmgw_status_t *status)
 {
-    json_t                 *json;
-    ngx_uint_t              i, gateways;
-    ngx_http_llmgw_page_t  *page;
+    const char  *name;
 
-    page = &status->page;
-    gateways = (status->part == NGX_HTTP_LLMGW_STATUS_GATEWAYS);
+    name = ngx_http_llmgw_status_lists[status->list].name;
+    status->item = 0;
+    status->written = 0;
 
-    i = status->item;
-
-    if (i < n) {
-        json = gateways
-               ? ngx_http_llmgw_status_gateway(&snapshot->gateways[i])
-               : ngx_http_llmgw_status_replica(snapshot->replicas[i]);
-
-        ngx_http_llmgw_status_text(page, i ? "," : "");
-        ngx_http_llmgw_status_put(page, json, 0);
-        status->item++;
+    if (name == NULL) {
+        ngx_http_llmgw_status_text(&status->page, "}");
+        status->part = NGX_HTTP_LLMGW_STATUS_POOL;
+        status->pool++;
         return;
     }
 
-    status->item = 0;
+    ngx_http_llmgw_status_text(&status->page, ",\"");
+    ngx_http_llmgw_status_text(&status->page, name);
+    ngx_http_llmgw_status_text(&status->page, "\":[");
+}
 
-    if (gateways) {
-        ngx_http_llmgw_status_text(page, "],\"replicas\":[");
-        status->part = NGX_HTTP_LLMGW_STATUS_REPLICAS;
 
-    } else {
-        ngx_http_llmgw_status_text(page, "]}");
-        status->part = NGX_HTTP_LLMGW_STATUS_POOL;
-        status->pool++;
+/* Writes the next item of the list, or its end. */
+
+static void
+ngx_http_llmgw_status_item(ngx_http_llmgw_status_t *status,
+    ngx_http_llmgw_snapshot_t *snapshot)
+{
+    json_t                              *json;
+    ngx_int_t                            rc;
+    ngx_http_llmgw_page_t               *page;
+    const ngx_http_llmgw_status_list_t  *list;
+
+    page = &status->page;
+    list = &ngx_http_llmgw_status_lists[status->list];
+
+    rc = list->item(snapshot, status->item++, &json);
+
+    if (rc == NGX_OK) {
+        ngx_http_llmgw_status_text(page, status->written++ ? "," : "");
+        ngx_http_llmgw_status_put(page, json, 0);
+
+    } else if (rc == NGX_DONE) {
+        ngx_http_llmgw_status_text(page, "]");
+        status->list++;
+        ngx_http_llmgw_status_open(status);
     }
 }
 

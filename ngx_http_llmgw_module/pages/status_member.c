@@ -5,6 +5,7 @@
 #include "pages/status.h"
 
 
+static json_t *ngx_http_llmgw_status_listed(ngx_http_llmgw_replica_t *replica);
 static json_t *ngx_http_llmgw_status_slot(ngx_http_llmgw_replica_t *replica);
 static json_t *ngx_http_llmgw_status_breaker(
     ngx_http_llmgw_replica_t *replica);
@@ -19,24 +20,47 @@ static json_t *ngx_http_llmgw_status_facts(ngx_http_llmgw_replica_t *replica);
 static double ngx_http_llmgw_status_share(ngx_http_llmgw_replica_t *replica);
 
 
-json_t *
-ngx_http_llmgw_status_gateway(const llmgw_member_t *member)
+ngx_int_t
+ngx_http_llmgw_status_gateway(ngx_http_llmgw_snapshot_t *snapshot,
+    ngx_uint_t i, json_t **json)
 {
-    const char        *cause;
-    llmgw_liveness_t   state;
+    const char            *cause;
+    llmgw_liveness_t       state;
+    const llmgw_member_t  *member;
 
+    if (i == snapshot->ngateways) {
+        return NGX_DONE;
+    }
+
+    member = &snapshot->gateways[i];
     state = ngx_http_llmgw_replica_shown(member, &cause);
 
-    return json_pack("{s:s, s:s, s:s, s:s?}",
-                     "id", member->id,
-                     "address", member->address,
-                     "state", llmgw_liveness_name(state),
-                     "cause", cause);
+    *json = json_pack("{s:s, s:s, s:s, s:s?}",
+                      "id", member->id,
+                      "address", member->address,
+                      "state", llmgw_liveness_name(state),
+                      "cause", cause);
+
+    return NGX_OK;
 }
 
 
-json_t *
-ngx_http_llmgw_status_replica(ngx_http_llmgw_replica_t *replica)
+ngx_int_t
+ngx_http_llmgw_status_replica(ngx_http_llmgw_snapshot_t *snapshot,
+    ngx_uint_t i, json_t **json)
+{
+    if (i == snapshot->n) {
+        return NGX_DONE;
+    }
+
+    *json = ngx_http_llmgw_status_listed(snapshot->replicas[i]);
+
+    return NGX_OK;
+}
+
+
+static json_t *
+ngx_http_llmgw_status_listed(ngx_http_llmgw_replica_t *replica)
 {
     json_t            *json;
     const char        *cause;

@@ -20,7 +20,6 @@ typedef struct {
 static void ngx_http_llmgw_status_slots(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_status_sum_t *sum);
 static json_t *ngx_http_llmgw_status_view(ngx_http_llmgw_pool_t *pool);
-static json_t *ngx_http_llmgw_status_queue(ngx_http_llmgw_pool_t *pool);
 static json_t *ngx_http_llmgw_status_totals(
     ngx_http_llmgw_counters_t *counters, ngx_http_llmgw_status_sum_t *sum);
 static json_t *ngx_http_llmgw_status_requests(
@@ -29,8 +28,8 @@ static json_t *ngx_http_llmgw_status_named(const uint64_t *counts,
     ngx_uint_t n, const char *(*name)(ngx_uint_t i));
 static json_t *ngx_http_llmgw_status_histograms(
     ngx_http_llmgw_counters_t *counters);
-static json_t *ngx_http_llmgw_status_histogram(
-    ngx_http_llmgw_histogram_t *h, const ngx_msec_t *bounds);
+static json_t *ngx_http_llmgw_status_times(const uint64_t *counts,
+    const ngx_msec_t *bounds, uint64_t sum_ms);
 
 
 json_t *
@@ -46,7 +45,7 @@ ngx_http_llmgw_status_pool(ngx_http_llmgw_snapshot_t *snapshot)
     ngx_http_llmgw_status_slots(pool->zone, &sum);
 
     return json_pack("{s:s%, s:s?, s:o, s:I, s:I, s:I, s:{s:I, s:I}, s:o, "
-                     "s:{s:f, s:f}, s:o, s:o, s:o}",
+                     "s:o, s:o, s:o, s:{s:f, s:f}, s:o, s:o, s:o}",
                      "name", pool->conf->name.data, pool->conf->name.len,
                      "model", model ? model->names : NULL,
                      "view", ngx_http_llmgw_status_view(pool),
@@ -57,6 +56,9 @@ ngx_http_llmgw_status_pool(ngx_http_llmgw_snapshot_t *snapshot)
                      "slots", (json_int_t) pool->zone->self.shared->nslots,
                      "used", sum.slots,
                      "queue", ngx_http_llmgw_status_queue(pool),
+                     "policy", ngx_http_llmgw_status_policy(pool->conf),
+                     "prefix_index", ngx_http_llmgw_status_index(pool->conf),
+                     "admission", ngx_http_llmgw_status_admission(pool),
                      "rates",
                      "tokens", sum.tokens_rate,
                      "attempts", sum.attempts_rate,
@@ -106,22 +108,6 @@ ngx_http_llmgw_status_slots(ngx_http_llmgw_zone_t *zone,
     }
 
     ngx_http_llmgw_zone_unlock(zone);
-}
-
-
-static json_t *
-ngx_http_llmgw_status_queue(ngx_http_llmgw_pool_t *pool)
-{
-    llmgw_admission_t  *shared;
-
-    shared = pool->zone->self.shared;
-
-    return json_pack("{s:I, s:I, s:I, s:s?}",
-                     "length", (json_int_t) shared->queue.length,
-                     "size", (json_int_t) pool->conf->queue_size,
-                     "timeout_ms", (json_int_t) pool->conf->queue_timeout,
-                     "waits_for", shared->queue.length == 0 ? NULL
-                     : shared->waits_open ? "circuit" : "room");
 }
 
 
@@ -238,8 +224,9 @@ ngx_http_llmgw_status_histograms(ngx_http_llmgw_counters_t *counters)
 
 #define NGX_HTTP_LLMGW_STATUS_HISTOGRAM(name, buckets, help)                  \
     (void) json_object_set_new(object, #name,                                 \
-               ngx_http_llmgw_status_histogram(&counters->name,               \
-                                   ngx_http_llmgw_metrics_bounds(index++)));
+               ngx_http_llmgw_status_times(counters->name.counts,             \
+                                   ngx_http_llmgw_metrics_bounds(index++),    \
+                                   counters->name.sum_ms));
 
     NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_STATUS_HISTOGRAM)
 
@@ -247,24 +234,34 @@ ngx_http_llmgw_status_histograms(ngx_http_llmgw_counters_t *counters)
 }
 
 
+json_t *
+ngx_http_llmgw_status_group_times(const llmgw_group_t *group)
+{
+    return ngx_http_llmgw_status_times(group->first_token,
+               ngx_http_llmgw_metrics_bounds(
+                   NGX_HTTP_LLMGW_HISTOGRAM_first_token_seconds),
+               group->first_token_ms);
+}
+
+
 /* counts has one entry more than bounds: for what lies above the last. */
 
 static json_t *
-ngx_http_llmgw_status_histogram(ngx_http_llmgw_histogram_t *h,
-    const ngx_msec_t *bounds)
+ngx_http_llmgw_status_times(const uint64_t *counts, const ngx_msec_t *bounds,
+    uint64_t sum_ms)
 {
-    json_t      *upper, *counts;
+    json_t      *upper, *shown;
     uint64_t     total;
     ngx_uint_t   i;
 
     upper = json_array();
-    counts = json_array();
+    shown = json_array();
     total = 0;
 
     for (i = 0; i == 0 || bounds[i - 1]; i++) {
-        total += h->counts[i];
-        (void) json_array_append_new(counts,
-                                     json_integer((json_int_t) h->counts[i]));
+        total += counts[i];
+        (void) json_array_append_new(shown,
+                                     json_integer((json_int_t) counts[i]));
 
         if (bounds[i]) {
             (void) json_array_append_new(upper, json_real(bounds[i] / 1000.0));
@@ -272,6 +269,6 @@ ngx_http_llmgw_status_histogram(ngx_http_llmgw_histogram_t *h,
     }
 
     return json_pack("{s:o, s:o, s:f, s:I}", "bounds", upper,
-                     "counts", counts, "sum", h->sum_ms / 1000.0,
+                     "counts", shown, "sum", sum_ms / 1000.0,
                      "count", (json_int_t) total);
 }

@@ -76,11 +76,67 @@ def test_engine_follows_the_schema(cluster):
              > age_ms + 1000, 10, "older facts")
 
 
+def test_how_a_pool_chooses_follows_the_schema(cluster):
+    replica = cluster.replica("alone")
+    nginx = cluster.nginx(
+        f"server {replica.target} max_conns=4;"
+        "llmgw_policy weighted queue-depth:2,prefix_affinity:0.5;"
+        "llmgw_prefix_index block=32 size=8m;"
+        "llmgw_queue 7 timeout=3s order=priority fairness=round_robin"
+        " saturation=concurrency=4 ttl=2500ms shedding=on;")
+    pool = checked(nginx)
+    assert pool["policy"] == {"name": "weighted", "scorers": [
+        {"name": "queue-depth", "weight": 2.0},
+        {"name": "prefix-affinity", "weight": 0.5}]}
+    assert pool["prefix_index"] == {"block": 32, "blocks": 2000,
+                                    "match": 256, "size": 8 << 20}
+    assert pool["queue"] == {
+        "length": 0, "size": 7, "timeout_ms": 3000, "waits_for": None,
+        "order": "priority", "fairness": "round_robin",
+        "saturation": "concurrency", "ttl_ms": 2500, "shedding": True}
+
+
+def test_classes_and_tenants_follow_the_schema(cluster, client):
+    nginx = cluster.static(
+        [cluster.replica("r1", token_delay="1ms", max_capacity=8)],
+        pool="llmgw_slo gold ttft=60s itl=9s; llmgw_tenant_budget acme=0.5;"
+             "llmgw_admission token_bucket capacity=50 rate=0.001;",
+        location="llmgw_class request; llmgw_tenant request;")
+    bucket = checked(nginx)["admission"]["bucket"]
+    assert bucket == {"capacity": 50, "rate": 0.001, "tokens": 50}
+    for _ in range(2):
+        got = client(nginx).stream("p" * 40, 1, slo_class="gold",
+                                   tenant_id="acme")
+        assert got.code == "OK"
+    assert client(nginx).stream("p" * 400, 1, tenant_id="acme").code \
+        == "RESOURCE_EXHAUSTED"
+
+    def counted(pool):
+        return [g["requests"] for g in pool["classes"] + pool["tenants"]]
+
+    wait_for(lambda: counted(checked(nginx)) == [
+        {"": 0, "admission_token_bucket": 1}, {"": 2},
+        {"": 2, "admission_token_bucket": 1}], 5, "the counts")
+    pool = checked(nginx)
+    assert [g["name"] for g in pool["classes"]] == ["other", "gold"]
+    gold = pool["classes"][1]
+    assert (gold["ttft_ms"], gold["itl_ms"], gold["goodput"]) \
+        == (60000, 9000, 2)
+    assert gold["first_token"]["count"] == 2
+    acme, = pool["tenants"]
+    assert (acme["name"], acme["budget"], acme["in_flight"]) \
+        == ("acme", 0.5, 0)
+    assert pool["admission"]["bucket"]["tokens"] < 49
+
+
 def test_static_pool_follows_the_schema(cluster):
     replica = cluster.replica("alone")
     nginx = cluster.nginx(f"llmgw_hash; server {replica.target};")
     pool = checked(nginx)
-    assert pool["gateways"] == []
+    assert pool["gateways"] == pool["classes"] == pool["tenants"] == []
+    assert pool["policy"] == {"name": "affinity", "scorers": []}
+    assert pool["prefix_index"] is None
+    assert pool["admission"] == {"rule": "always", "bucket": None}
     assert pool["view"]["source"] is None
     only, = pool["replicas"]
     assert (only["id"], only["share"]) == (replica.target, 1)
