@@ -16,6 +16,7 @@ class Page {
     this.ring = new Ring();
     this.charts = new Charts();
     this.update = new Update();
+    this.groups = new Groups();
     this.table = new Table();
     this.answered = null;       // when, by performance.now()
     this.trouble = null;        // of the last question
@@ -58,6 +59,7 @@ class Page {
       this.ring.draw(track.now);
       this.charts.draw(track);
       this.update.draw(track);
+      this.groups.draw(track.now);
       this.table.draw(track.now);
       document.title = `${track.now.serving}/${track.now.replicas.length} `
         + `serving · ${track.name} · llmgw`;

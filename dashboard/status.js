@@ -45,7 +45,9 @@ function readReplica(x) {
     rate: num(obj(from.rates).tokens), first50: first.p50_ms / 1000,
     first99: first.p99_ms / 1000,
     model: models[0] || '', others: Math.max(0, models.length - 1)
-      + num(from.models_cut), engine: obj(from.engine),
+      + num(from.models_cut),
+    engine: { ...obj(from.engine), ...obj(from.facts) },
+    age: from.facts ? num(obj(from.facts).age_ms) / 1000 : NaN,
   };
   r.kind = kindOf(r);
   return r;
@@ -62,7 +64,9 @@ function readHistogram(x) {
 /* What the gateway could not do, and not what its clients did. */
 const UNSERVED = new Set(['queue_full', 'queue_timeout', 'queue_ttl',
                           'queue_shed', 'no_replicas', 'circuits_open',
-                          'tries_exhausted', 'not_resumable']);
+                          'tries_exhausted', 'not_resumable',
+                          'admission_reject_all', 'admission_token_bucket',
+                          'admission_tenant_budget']);
 
 function readTotals(x) {
   const requests = list(x.requests).map(obj);
@@ -76,6 +80,40 @@ function readTotals(x) {
     unserved: counts(requests.filter((one) => UNSERVED.has(one.reason))
       .map((one) => [one.reason, num(one.count)])),
   };
+}
+
+/* A class or a tenant, as counted since the zone was made. */
+function readGroup(x) {
+  const from = obj(x);
+  const requests = Object.entries(obj(from.requests)).slice(0, 64)
+    .map(([reason, n]) => [reason, num(n)]);
+  return {
+    name: str(from.name), inFlight: num(from.in_flight),
+    budget: Number.isFinite(from.budget) ? from.budget : NaN,
+    ttft: num(from.ttft_ms) / 1000, itl: num(from.itl_ms) / 1000,
+    goodput: num(from.goodput), served: num(obj(from.requests)['']),
+    ended: requests.reduce((n, [, k]) => n + k, 0),
+    reasons: new Map(requests.filter(([reason]) =>
+      reason && reason !== 'other')),
+    counted: readHistogram(from.first_token),
+  };
+}
+const readGroups = (x) => list(x).slice(0, 128).map(readGroup)
+  .sort((a, b) => order(a.name, b.name));
+
+function readChoice(from) {
+  const policy = obj(from.policy), queue = obj(from.queue);
+  const admission = obj(from.admission), bucket = obj(admission.bucket);
+  return choiceOf({
+    policy: { name: str(policy.name), scorers: list(policy.scorers)
+      .slice(0, 32).map((one) => [str(obj(one).name),
+                                  num(obj(one).weight)]) },
+    queue: { order: str(queue.order), fairness: str(queue.fairness),
+             saturation: str(queue.saturation),
+             shedding: queue.shedding === true },
+    admission: { rule: str(admission.rule), bucket: bucket.capacity > 0
+      ? { tokens: num(bucket.tokens), capacity: bucket.capacity } : null },
+  });
 }
 
 function readPool(x) {
@@ -98,6 +136,8 @@ function readPool(x) {
     circuit: queue.waits_for === 'circuit',
     stale: view.stale === true, isolated: view.isolated === true,
     age: num(view.age_ms), totals: readTotals(obj(from.totals)),
+    classes: readGroups(from.classes), tenants: readGroups(from.tenants),
+    choice: readChoice(from),
     first: readHistogram(histograms.first_token_seconds),
     gap: readHistogram(histograms.inter_token_seconds),
   };

@@ -21,14 +21,16 @@ const COLUMNS = [
   ['Model', 'model', byText('model'), false],
   ['Engine', 'engine', (a, b) => num(a.engine.waiting) - num(b.engine.waiting)
    || num(a.engine.running) - num(b.engine.running), true],
+  ['Facts', 'age', by('age'), true],
   ['Version', 'version', byText('version'), false],
   ['Address', 'address', byText('address'), false],
 ];
 const NUMERIC = new Set(['rate', 'first50', 'first99', 'failures']);
 /* These are hidden while no replica says anything of them. */
 const TOLD = new Set(['model', 'engine']);
+const BELIEVED_S = 2;       // policies do not read older facts
 const classOf = (key) => (NUMERIC.has(key) ? 'num' : 'id')
-  + (TOLD.has(key) ? ' told' : '');
+  + (TOLD.has(key) ? ' told' : key === 'age' ? ' read' : '');
 
 /* Beside the state: what it waits for. */
 function noteOf(r) {
@@ -41,10 +43,11 @@ function noteOf(r) {
 }
 
 /* What an engine says of its load, as far as it says it. */
-function engineOf({ running, waiting, kv_permille: kv }) {
+function engineOf({ running, waiting, kv_permille: kv, hit_permille: hits }) {
   return [[running, `${WHOLE.format(num(running))} running`],
           [waiting, `${WHOLE.format(num(waiting))} waiting`],
-          [kv, `KV ${percent(num(kv) / 1000)}`]]
+          [kv, `KV ${percent(num(kv) / 1000)}`],
+          [hits, `hits ${percent(num(hits) / 1000)}`]]
     .filter(([told]) => Number.isFinite(told)).map(([, text]) => text)
     .join(', ');
 }
@@ -90,8 +93,11 @@ class Row {
     put(this.cells[8], r.model ? r.model + (r.others ? ` +${r.others}` : '')
                                : '–');
     put(this.cells[9], engineOf(r.engine) || '–');
-    put(this.cells[10], r.version || '–');
-    put(this.cells[11], r.address);
+    put(this.cells[10], Number.isNaN(r.age) ? '–'
+      : r.age > BELIEVED_S ? `${seconds(r.age)}, not believed`
+      : seconds(r.age));
+    put(this.cells[11], r.version || '–');
+    put(this.cells[12], r.address);
   }
 
   bar(i, part, text) {
@@ -185,8 +191,10 @@ class Table {
   draw(pool) {
     this.pool = pool;
     this.drawChips(pool.replicas);
-    $('columns').parentNode.parentNode.classList.toggle('untold',
-      !pool.replicas.some((r) => r.model || engineOf(r.engine)));
+    const table = $('columns').parentNode.parentNode;
+    const told = pool.replicas.some((r) => r.model || engineOf(r.engine));
+    table.classList.toggle('untold', !told);
+    table.classList.toggle('unread', !told && !pool.choice);
     const chosen = this.chosen();
     const pages = Math.max(1, Math.ceil(chosen.length / ROWS));
     this.page = Math.max(0, Math.min(this.page, pages - 1));

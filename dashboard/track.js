@@ -47,11 +47,26 @@ function quantile(histogram, q) {
   return low + (bounds[i] - low) * (rank - below) / (counts[i] - below);
 }
 
+/* What a class or a tenant did since `old`; null: it was not there then. */
+function compare(group, old, span) {
+  const none = { ended: 0, served: 0, goodput: 0, counted: {
+    bounds: group.counted.bounds, counts: group.counted.counts.map(() => 0) } };
+  const since = old || none;
+  const first = grown(since.counted, group.counted);
+  const served = group.served - since.served;
+  group.rate = span > 0 ? (group.ended - since.ended) / span : NaN;
+  group.good = served > 0 ? (group.goodput - since.goodput) / served : NaN;
+  group.first50 = quantile(first, .5);
+  group.first99 = quantile(first, .99);
+}
+
 class Track {
   constructor(name) {
     this.name = name;
     this.history = new History();
-    this.recent = [];           // [{at, first, gap}] of the last WINDOW_MS
+    this.recent = [];           // [{at, first, gap, groups}] of the last
+                                // WINDOW_MS
+    this.refused = new Map();   // group -> reasons when the page was opened
     this.now = null;
     this.at = 0;
     this.update = null;         // the rolling update that was seen last
@@ -64,7 +79,10 @@ class Track {
     const fresh = !before || pool.totals.tokens < before.totals.tokens
       || pool.totals.requests < before.totals.requests;
     if (before && span > 3 * POLL_MS / 1000) this.history.add({ at: at - 1 });
-    if (fresh) this.recent = [];
+    if (fresh) {
+      this.recent = [];
+      this.refused.clear();
+    }
     pool.rate = fresh || span <= 0 ? NaN
       : (pool.totals.tokens - before.totals.tokens) / span;
     this.recent = this.recent.slice(-WINDOW_MS / POLL_MS)
@@ -72,7 +90,8 @@ class Track {
     const oldest = this.recent[0];
     const first = grown(oldest && oldest.first, pool.first);
     const gap = grown(oldest && oldest.gap, pool.gap);
-    this.recent.push({ at, first: pool.first, gap: pool.gap });
+    const groups = this.follow(pool, oldest, at, fresh);
+    this.recent.push({ at, first: pool.first, gap: pool.gap, groups });
     this.history.add({
       at, tokens: pool.rate, inFlight: pool.inFlight, waiting: pool.waiting,
       first50: quantile(first, .5), first90: quantile(first, .9),
@@ -83,8 +102,27 @@ class Track {
     if (before && !fresh) this.count(before.totals, pool.totals);
     this.now = pool;
     this.at = at;
-    this.follow(at);
+    this.followUpdate(at);
     return events;
+  }
+
+  /* Classes and tenants; one that comes later has begun with nothing. */
+  follow(pool, oldest, at, fresh) {
+    const now = new Map([
+      ...pool.classes.map((group) => [`class ${group.name}`, group]),
+      ...pool.tenants.map((group) => [`tenant ${group.name}`, group])]);
+    for (const key of this.refused.keys()) {
+      if (!now.has(key)) this.refused.delete(key);
+    }
+    for (const [key, group] of now) {
+      compare(group, oldest && oldest.groups.get(key),
+              oldest ? (at - oldest.at) / 1000 : 0);
+      if (!this.refused.has(key)) {
+        this.refused.set(key, fresh ? group.reasons : new Map());
+      }
+      group.refused = rise(this.refused.get(key), group.reasons);
+    }
+    return now;
   }
 
   count(before, now) {
@@ -93,7 +131,7 @@ class Track {
   }
 
   /* An update drains one replica after the other, under its own name. */
-  follow(at) {
+  followUpdate(at) {
     const here = new Set(versions(this.now).map(([version]) => version));
     for (const version of this.seen.keys()) {
       if (!here.has(version)) this.seen.delete(version);

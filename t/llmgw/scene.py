@@ -61,6 +61,13 @@ HALF = {"breaker": {"state": "half_open", "failures": 6, "requests": 8,
                     "probe_in_ms": None}}
 
 
+FIRST = "first_token_seconds"
+
+
+def bucket(name, seconds):
+    return sum(seconds > bound for bound in BOUNDS[name])
+
+
 def draining(owner=None):
     return {"draining": True, "drain_owner": owner, "routable": False}
 
@@ -76,7 +83,12 @@ class Pool:
                      "stale": False, "generation": 1, "isolated": False,
                      "members": n + 1}
         self.queue = {"length": 0, "size": 1000, "timeout_ms": 30000,
-                      "waits_for": None}
+                      "waits_for": None, "order": "fifo",
+                      "fairness": "global", "saturation": "capacity",
+                      "ttl_ms": None, "shedding": False}
+        self.policy = {"name": "affinity", "scorers": []}
+        self.admission = {"rule": "always", "bucket": None}
+        self.classes, self.tenants = {}, {}
         self.tokens = 0
         self.requests = {("OK", ""): 0}
         self.failovers = {"connect": 0, "member_down": 0}
@@ -93,9 +105,28 @@ class Pool:
             self.replicas[id].update(state)
 
     def observe(self, name, seconds, n=1):
-        bounds = BOUNDS[name]
-        i = sum(seconds > bound for bound in bounds)
-        self.histograms[name][i] += n
+        self.histograms[name][bucket(name, seconds)] += n
+
+    def group(self, kind, name, **more):
+        """A class or a tenant; of `classes` or `tenants`."""
+        made = getattr(self, kind).setdefault(name, {
+            "name": name, "requests": {"": 0}, "first_token": {
+                "bounds": BOUNDS[FIRST], "sum": 0.0, "count": 0,
+                "counts": [0] * (len(BOUNDS[FIRST]) + 1)},
+            **({"ttft_ms": None, "itl_ms": None, "goodput": 0}
+               if kind == "classes" else {"budget": None, "in_flight": 0})})
+        made.update(more)
+        return made
+
+    def serve(self, kind, name, n, seconds, reason="", good=0):
+        """n requests of a group ended, with their first token then."""
+        made = self.group(kind, name)
+        made["requests"][reason] = made["requests"].get(reason, 0) + n
+        if not reason:
+            made["first_token"]["counts"][bucket(FIRST, seconds)] += n
+            made["first_token"]["count"] += n
+        if kind == "classes":
+            made["goodput"] += good
 
     def status(self):
         shares = sum(not r["share"] for r in self.replicas.values())
@@ -105,7 +136,11 @@ class Pool:
             "in_flight": sum(r["in_flight"] for r in self.replicas.values()),
             "sessions": len(self.replicas),
             "zone": {"slots": 1033, "used": len(self.replicas)},
-            "queue": self.queue, "rates": {"tokens": 0.0, "attempts": 0.0},
+            "queue": self.queue, "policy": self.policy, "prefix_index": None,
+            "admission": self.admission,
+            "classes": list(self.classes.values()),
+            "tenants": list(self.tenants.values()),
+            "rates": {"tokens": 0.0, "attempts": 0.0},
             "first_token": None,
             "totals": {
                 "tokens": self.tokens, "attempts": 0, "failures": 0,

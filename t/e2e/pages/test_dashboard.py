@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from llmgw import scene as say
-from llmgw.browser import Browser
+from llmgw.board import refresh, row
 from llmgw.place import SLOW
 from llmgw.wait import never, wait_for
 
@@ -17,40 +17,6 @@ PAGE = """
         location = /dashboard {
             llmgw_dashboard;
         }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    made = Browser()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def open_page(browser):
-    """open_page(nginx, ...): the dashboard, with a first status in it.
-
-    At the end of the test it may have reported only the allowed errors, and
-    may have sent requests only to its own server.
-    """
-    made = []
-
-    def make(server, **how):
-        page = browser.page(**how)
-        page.allowed = []
-        page.origin = server.origin
-        made.append(page)
-        page.open(page.origin + "/dashboard")
-        page.wait_text("#pulse", "Live")
-        return page
-    yield make
-    for page in made:
-        wrong = [c for c in page.complaints()
-                 if not any(re.search(a, c) for a in page.allowed)]
-        asked = [u for u in page.requests()
-                 if not u.startswith((page.origin + "/", "about:"))]
-        page.close()
-        assert not wrong and not asked
 
 
 @pytest.fixture
@@ -62,31 +28,6 @@ def gateway(cluster):
     return make
 
 
-@pytest.fixture
-def scene(ports):
-    """scene(n, ...): a Scene, which stands in for a gateway."""
-    made = []
-
-    def make(*args, **more):
-        made.append(say.Scene(ports, *args, **more))
-        return made[-1]
-    yield make
-    for one in made:
-        one.close()
-
-
-def row(page, id):
-    """A replica's row in the table, {column: text}."""
-    return page.js(f"""(() => {{
-        const text = (x) => x.innerText.replace(/\\s+/g, ' ').trim();
-        const head = [...document.querySelectorAll('#columns th')].map(text);
-        const row = [...document.querySelectorAll('#rows tr')]
-            .find((x) => x.firstChild.textContent === {id!r});
-        return row && Object.fromEntries(
-            [...row.children].map((x, i) => [head[i], text(x)]));
-    }})()""")
-
-
 def wait_state(page, id, state, timeout=10):
     began = time.monotonic()
     wait_for(lambda: (row(page, id) or {}).get("State", "").startswith(state),
@@ -96,12 +37,6 @@ def wait_state(page, id, state, timeout=10):
 
 def wait_event(page, text, timeout=10):
     return page.wait_text("#list", text, timeout)
-
-
-def refresh(page):
-    """Fetches and draws now instead of at the next second."""
-    page.js("poller.ask().then((said) => page.take(said),"
-            " (e) => page.fail(e.message))")
 
 
 def fetch(nginx, method="GET", **headers):
@@ -555,6 +490,10 @@ def test_narrow_screens_do_not_scroll_sideways(scene, open_page, width, dark):
     stage = scene(12, pools=("llm", "p" * 63))
     long = "x" * 63
     stage.pool.add(long, model_version=long, **say.draining("update:" + long))
+    stage.pool.policy = {"name": "weighted", "scorers": [
+        {"name": f"precise-prefix-cache-{i}", "weight": 2} for i in range(8)]}
+    stage.pool.group("classes", long, ttft_ms=1)
+    stage.pool.group("tenants", long)
     page = open_page(stage, width=width, height=800, dark=dark)
     page.wait_text("#update", "Rolling update")
     assert page.js("document.documentElement.scrollWidth") == width

@@ -1,0 +1,108 @@
+"""The dashboard shows how a pool chooses, classes, tenants, and facts."""
+
+import re
+
+from llmgw.board import refresh, row
+from llmgw.wait import wait_for
+
+FACTS = {"age_ms": 240, "active": 3, "running": 3, "waiting": 1,
+         "kv_permille": 455, "kv_free_blocks": 9000, "hit_permille": 801}
+
+
+def column(page, title):
+    """Is it shown?"""
+    return title in page.js("document.getElementById('columns').innerText")
+
+
+def test_facts_are_shown_with_their_age(scene, open_page):
+    stage = scene(3)
+    nothing = dict.fromkeys(FACTS, None)
+    stage.set("r1", facts=FACTS)
+    stage.set("r2", facts={**nothing, "age_ms": 2600, "active": 1})
+    page = open_page(stage)
+    assert column(page, "Facts")
+    got = {id: row(page, id) for id in stage.pool.replicas}
+    assert got["r1"]["Engine"] == "3 running, 1 waiting, KV 46%, hits 80%"
+    assert [got[id]["Facts"] for id in got] \
+        == ["240 ms", "2.60 s, not believed", "–"]
+
+    # Where no engine tells anything, only for a policy that reads them.
+    stage.set("r1", facts={**nothing, "age_ms": 5, "active": 0})
+    refresh(page)
+    wait_for(lambda: not column(page, "Facts"), 5, "no such column")
+    stage.pool.policy = {"name": "least_loaded", "scorers": []}
+    refresh(page)
+    wait_for(lambda: column(page, "Facts"), 5, "the column again")
+    assert not column(page, "Engine")
+
+
+def groups(page, id):
+    """[{column: text}] of the table of classes or tenants."""
+    return page.js(f"""(() => {{
+        const text = (x) => x.innerText.trim();
+        const table = document.getElementById({id!r});
+        const head = [...table.querySelectorAll('thead th')].map(text);
+        return table.hidden ? [] : [...table.querySelectorAll('tbody tr')]
+            .map((row) => Object.fromEntries([...row.children].map(
+                (x, i) => [head[i], text(x)])));
+    }})()""")
+
+
+def test_classes_tenants_and_policy(scene, open_page):
+    stage = scene(2)
+    page = open_page(stage)
+    assert page.js("document.getElementById('groups').hidden")
+
+    pool = stage.pool
+    pool.policy = {"name": "weighted", "scorers": [
+        {"name": "queue-depth", "weight": 2.0},
+        {"name": "kv-utilization", "weight": 0.5}]}
+    pool.queue.update(order="slo_deadline", fairness="round_robin",
+                      saturation="utilization", shedding=True)
+    pool.admission = {"rule": "token_bucket", "bucket": {
+        "capacity": 10000.0, "rate": 1000.0, "tokens": 8123.4}}
+    refresh(page)
+    page.wait_text("#groups", "Choice")
+    assert re.split(r"\s+·\s+", page.text("#groups-how")) == [
+        "weighted: queue-depth 2, kv-utilization 0.5",
+        "queue by slo deadline", "tenants in turn", "held by utilization",
+        "sheds", "token bucket: 8,123 of 10,000"]
+    assert groups(page, "classes") == groups(page, "tenants") == []
+
+    pool.group("classes", "critical", ttft_ms=500, itl_ms=20)
+    pool.group("tenants", "<i>acme", budget=0.25, in_flight=3)
+
+    def more(_):
+        pool.serve("classes", "critical", 10, 0.2, good=9)
+        pool.serve("classes", "batch", 10, 30)
+        pool.serve("tenants", "<i>acme", 1, 0.2)
+    stage.before = more
+    pool.serve("classes", "batch", 12, 0, "queue_ttl")
+    pool.serve("classes", "batch", 3, 0, "other")
+    pool.serve("tenants", "<i>acme", 2, 0, "admission_tenant_budget")
+    pool.serve("tenants", "<i>acme", 4, 0, "queue_full")
+    refresh(page)
+    wait_for(lambda: [g["First token p50"][-2:] for g in
+                      groups(page, "classes")] == [" s", "ms"]
+             and groups(page, "tenants")[0]["Requests/s"] != "–", 10,
+             "rates and quantiles")
+    batch, critical = groups(page, "classes")
+    assert batch["Class"] == "batch"
+    assert batch["Refused"] == "12 queue ttl"
+    assert batch["Within targets"] == "–"
+    assert critical["Within targets"] \
+        == "90% of first token 500 ms, gap 20 ms"
+    assert critical["Refused"] == "–"
+    acme, = groups(page, "tenants")
+    assert acme["Tenant"] == "<i>acme"
+    assert (acme["In flight"], acme["Budget"]) == ("3", "25%")
+    assert acme["Refused"] == "4 queue full, 2 admission tenant budget"
+
+    # Refusals are those since the page was opened.
+    page.open(stage.origin + "/dashboard")
+    wait_for(lambda: [g["Refused"] for g in groups(page, "classes")]
+             == ["–", "–"], 10, "none since then")
+    pool.serve("classes", "critical", 1, 0, "queue_shed")
+    refresh(page)
+    wait_for(lambda: groups(page, "classes")[1]["Refused"] == "1 queue shed",
+             5, "one")
