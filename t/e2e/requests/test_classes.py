@@ -1,11 +1,14 @@
 """Whose a request is: class and tenant, and who may say so."""
 
 import json
+import re
+import time
 
 import pytest
 
 from llmgw import rpc, sse
 from llmgw.native import grpc
+from llmgw.scripted import Target, scripted
 from llmgw.wait import wait_for
 
 LOG = "access_log @dir@/whose.log whose; "
@@ -131,3 +134,79 @@ def test_native_pass_has_headers(cluster, client):
                                                    (TENANT, "acme")])
     assert got.code == "OK"
     assert logged(nginx, 1) == [("gold", "acme")]
+
+
+# --- what is counted
+
+METRICS = "location = /metrics { llmgw_metrics; }"
+
+
+def counted(nginx, name):
+    """{the label but upstream, or both if there is a reason: value}"""
+    found = {}
+    for line in nginx.get("/metrics")[1].decode().splitlines():
+        got = re.fullmatch(rf'{name}{{upstream="llm",\w+="([^"]*)"'
+                           r'(?:,reason="([^"]*)")?} (\d+)', line)
+        if got:
+            key = got[1] if got[2] is None else (got[1], got[2])
+            found[key] = int(got[3])
+    return found
+
+
+def paused(request, context):
+    """A tenth of a second to the first token, half of one between two."""
+    for i in range(request.max_tokens):
+        time.sleep(0.5 if i else 0.1)
+        if not context.is_active():
+            return
+        yield rpc.pb.GenerateResponse(token="x",
+                                      is_final=i + 1 == request.max_tokens)
+
+
+def test_goodput_is_what_was_served_within_the_targets(cluster, ports,
+                                                       client):
+    with scripted(port := ports.take(), paused, threads=16):
+        nginx = cluster.static(
+            [Target(port)], location=BOTH, server=METRICS,
+            pool="llmgw_slo lax ttft=1h itl=1m; llmgw_slo first ttft=50ms;"
+                 " llmgw_slo next itl=5ms; llmgw_slo free;"
+                 " llmgw_tenant_budget acme=1;")
+        c = client(nginx)
+        calls = [c.start("p", n, slo_class=name,
+                         tenant_id="new" if name == "free" else "acme")
+                 for name in ("lax", "first", "next", "free", "what", "")
+                 for n in (1, 2)]
+        gone = c.start("p", 1000, slo_class="lax", tenant_id="acme")
+        assert {rpc.drain(call).code for call in calls} == {"OK"}
+        next(gone)
+        assert counted(nginx, "llmgw_tenant_in_flight") == {"acme": 1,
+                                                            "other": 0}
+        gone.cancel()
+        wait_for(lambda: counted(nginx, "llmgw_tenant_in_flight")
+                 == {"acme": 0, "other": 0}, 5, "none in flight")
+
+    assert counted(nginx, "llmgw_class_requests_total") == {
+        ("lax", ""): 2, ("lax", "client_gone"): 1, ("first", ""): 2,
+        ("next", ""): 2, ("free", ""): 2, ("other", ""): 4}
+    assert counted(nginx, "llmgw_class_goodput_total") == {
+        "lax": 2, "first": 0, "next": 1, "free": 2, "other": 4}
+    assert counted(nginx, "llmgw_class_first_token_seconds_count") == {
+        "lax": 3, "first": 2, "next": 2, "free": 2, "other": 4}
+    assert counted(nginx, "llmgw_tenant_first_token_seconds_count") == {
+        "acme": 11, "other": 2}
+
+
+def test_reload_keeps_what_was_counted(cluster, client):
+    """Names that are not configured any more stay, and new ones come."""
+    nginx = cluster.static([cluster.replica("r1", token_delay="1ms")],
+                           location=BOTH, server=METRICS, pool=NAMES)
+    assert client(nginx).stream("p", 1, slo_class="gold", tenant_id="acme"
+                                ).code == "OK"
+    nginx.configure(upstream=nginx.upstream.replace("gold", "silver"))
+    nginx.reload()
+    c = client(nginx)
+    for name in ("gold", "silver"):
+        assert c.stream("p", 1, slo_class=name, tenant_id="acme").code == "OK"
+    assert counted(nginx, "llmgw_class_requests_total") == {
+        ("gold", ""): 1, ("silver", ""): 1, ("other", ""): 1}
+    assert counted(nginx, "llmgw_tenant_requests_total") == {("acme", ""): 3}
