@@ -411,17 +411,19 @@ claim_is_shed(ask_t *ask)
 }
 
 
+/* One that was turned back enters again: it may still be the head. */
+
 static void
 claim_ask_all(ask_t *ask)
 {
-    if (ask->self->shared->queue.has_flow
-        && ask->claim->entry == LLMGW_QUEUE_NONE
-        && ask->self->row != LLMGW_NO_ROW)
-    {
-        claim_enter(ask);
-    }
-
     do {
+        if (ask->self->shared->queue.has_flow
+            && ask->claim->entry == LLMGW_QUEUE_NONE
+            && ask->self->row != LLMGW_NO_ROW)
+        {
+            claim_enter(ask);
+        }
+
         ask->answer->rc = claim_ask(ask);
     } while (claim_starts_over(ask, ask->answer->rc));
 

@@ -455,6 +455,34 @@ skipped_head_lets_others_go_and_keeps_its_place(void **state)
 }
 
 
+/* It drops its exclusions, and is judged as the head that it is. */
+static void
+head_that_starts_over_is_still_the_head(void **state)
+{
+    uint32_t                  failed;
+    scene_t                  *scene = *state;
+    llmgw_claim_t             high = flow_claim(99, 4, 0);
+    llmgw_lease_t             leases[PLACES], lease;
+    llmgw_admission_answer_t  answer;
+
+    flow_on(scene, LLMGW_FLOW_PRIORITY, LLMGW_FLOW_GLOBAL_STRICT, 1, 0);
+    scene->view.queue_size = 1;
+    flow_fill(scene, 0, leases);
+    (void) flow_wait(scene, 2, 1, 3, 0);
+
+    failed = leases[0].place.slot;
+    scene_end(scene, 0, &leases[0], LLMGW_VERDICT_NEUTRAL);
+
+    high.excluded = &failed;
+    high.nexcluded = 1;
+    high.may_restart = 1;
+
+    assert_int_equal(scene_ask(scene, 1, &high, &lease, &answer),
+                     LLMGW_ADMISSION_LEASED);
+    assert_int_equal(lease.place.slot, failed);
+}
+
+
 static void
 worker_that_stands_still_is_passed_over(void **state)
 {
@@ -559,6 +587,7 @@ main(void)
         TEST(queue_without_shedding_refuses),
         TEST(claim_that_cannot_wait_goes_only_if_it_is_the_head),
         TEST(skipped_head_lets_others_go_and_keeps_its_place),
+        TEST(head_that_starts_over_is_still_the_head),
         TEST(worker_that_stands_still_is_passed_over),
         TEST(order_may_change_while_requests_wait),
         TEST(queue_without_places_refuses_what_does_not_fit),
