@@ -383,7 +383,10 @@ ngx_http_llmgw_budgets_add(ngx_conf_t *cf, ngx_str_t *param,
 
     p = (u_char *) ngx_strchr(param->data, '=');
     if (p == NULL) {
-        return ngx_http_llmgw_policy_invalid(cf, param);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid \"%V\", it must be tenant=fraction",
+                           param);
+        return NGX_CONF_ERROR;
     }
 
     tenant.name.data = param->data;

@@ -21,6 +21,8 @@ static char *ngx_http_llmgw_policy_percent(ngx_conf_t *cf, ngx_str_t *param,
     size_t skip, ngx_uint_t *permille);
 static char *ngx_http_llmgw_policy_not_one_of(ngx_conf_t *cf,
     ngx_str_t *param, const char *right);
+static char *ngx_http_llmgw_policy_must(ngx_conf_t *cf, ngx_str_t *param,
+    const char *right);
 static char *ngx_http_llmgw_policy_breaker_param(ngx_conf_t *cf,
     llmgw_breaker_conf_t *breaker, ngx_str_t *param);
 
@@ -143,6 +145,10 @@ ngx_http_llmgw_policy_queue_param(ngx_conf_t *cf,
         return lscf->flow.has_shedding || ngx_strcmp(name, "off") == 0
                ? NGX_CONF_OK
                : ngx_http_llmgw_policy_not_one_of(cf, param, "on or off");
+    }
+
+    if (ngx_strcmp(param->data, "off") == 0) {
+        return "has an \"off\" beside other parameters";
     }
 
     skip = ngx_strncmp(param->data, "size=", 5) == 0 ? 5 : 0;
@@ -381,7 +387,7 @@ ngx_http_llmgw_policy_time(ngx_conf_t *cf, ngx_str_t *param, size_t skip,
     n = ngx_parse_time(&text, 0);
 
     if (n == NGX_ERROR || n == 0) {
-        return ngx_http_llmgw_policy_invalid(cf, param);
+        return ngx_http_llmgw_policy_must(cf, param, "a time above 0");
     }
 
     *ms = n;
@@ -398,14 +404,14 @@ ngx_http_llmgw_policy_percent(ngx_conf_t *cf, ngx_str_t *param, size_t skip,
 {
     ngx_int_t  n;
 
-    if (param->len < skip + 2 || param->data[param->len - 1] != '%') {
-        return ngx_http_llmgw_policy_invalid(cf, param);
+    n = NGX_ERROR;
+
+    if (param->len >= skip + 2 && param->data[param->len - 1] == '%') {
+        n = ngx_atofp(param->data + skip, param->len - skip - 1, 1);
     }
 
-    n = ngx_atofp(param->data + skip, param->len - skip - 1, 1);
-
     if (n == NGX_ERROR || n == 0 || n > 1000) {
-        return ngx_http_llmgw_policy_invalid(cf, param);
+        return ngx_http_llmgw_policy_must(cf, param, "0.1% to 100%");
     }
 
     *permille = n;
@@ -430,6 +436,17 @@ ngx_http_llmgw_policy_not_one_of(ngx_conf_t *cf, ngx_str_t *param,
 {
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                        "invalid parameter \"%V\", it may be %s", param, right);
+
+    return NGX_CONF_ERROR;
+}
+
+
+static char *
+ngx_http_llmgw_policy_must(ngx_conf_t *cf, ngx_str_t *param,
+    const char *right)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid \"%V\", it must be %s", param, right);
 
     return NGX_CONF_ERROR;
 }
