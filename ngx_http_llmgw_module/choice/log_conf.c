@@ -187,7 +187,10 @@ ngx_http_llmgw_log_conf_flush(ngx_conf_t *cf, ngx_http_llmgw_log_t *log,
 }
 
 
-/* Several upstreams may have one file; another module's log may not. */
+/*
+ * Several upstreams may have one file; another module's log may not.  What an
+ * access_log takes for something else is no name, either.
+ */
 
 static char *
 ngx_http_llmgw_log_conf_file(ngx_conf_t *cf, ngx_http_llmgw_log_t *log,
@@ -196,7 +199,10 @@ ngx_http_llmgw_log_conf_file(ngx_conf_t *cf, ngx_http_llmgw_log_t *log,
     ngx_array_t            *logs;
     ngx_http_llmgw_log_t  **slot;
 
-    if (name->len == 0 || ngx_strchr(name->data, '$')) {
+    if (name->len == 0 || ngx_strchr(name->data, '$')
+        || ngx_strcmp(name->data, "off") == 0
+        || ngx_strncmp(name->data, "syslog:", 7) == 0)
+    {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid file \"%V\", it must be a path without "
                            "variables", name);

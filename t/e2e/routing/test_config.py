@@ -354,6 +354,8 @@ def test_bad_body_memory(check, line, mention):
 
 @pytest.mark.parametrize("words, mention", [
     ("$host.log", "a path without variables"),
+    ("off", "a path without variables"),
+    ("syslog:server=127.0.0.1", "a path without variables"),
     ("", "number of arguments"),
     ("log x", 'invalid parameter "x"'),
     ("log sample=5", "0.0001% to 100%"), ("log sample=0%", "0.0001% to 100%"),
