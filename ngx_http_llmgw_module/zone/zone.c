@@ -197,7 +197,8 @@ ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone, void *data)
     {
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
                       "llmgw: zone \"%V\" is too small for its queue and a "
-                      "single replica", &shm_zone->shm.name);
+                      "single replica, enlarge \"llmgw_zone\" of upstream "
+                      "\"%V\"", &shm_zone->shm.name, &conf->name);
         return NGX_ERROR;
     }
 

@@ -228,6 +228,12 @@ def test_bad_zone(check, line, mention):
             upstream=f"llmgw_members @dir@/members;\n        {line}")
 
 
+def test_zone_that_is_too_small_for_its_queue(check):
+    _, out = check(f"{GOOD} llmgw_zone z:2m; llmgw_queue 100000;")
+    assert out.returncode != 0
+    assert 'enlarge "llmgw_zone" of upstream "llm"' in out.stderr, out.stderr
+
+
 @pytest.mark.parametrize("line, mention", [
     ("llmgw_slo;", "number of arguments"),
     ("llmgw_slo gold priority=101;", "-100 to 100"),
