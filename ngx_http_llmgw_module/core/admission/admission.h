@@ -176,7 +176,8 @@ void llmgw_admission_claim(const llmgw_admission_self_t *self,
 /*
  * A lease at a second replica beside the first, for a hedge: LEASED, STALE, or
  * another code that says no.  claim->excluded also has the first replica.  It
- * never waits, and gets none while others wait or the pool is saturated.
+ * never waits, and gets none while others wait or the pool is saturated, by
+ * its places or by view->saturation.
  * is_budgeted: the hedge is paid from the pool's budget.
  */
 void llmgw_admission_second(const llmgw_admission_self_t *self,

@@ -484,6 +484,7 @@ llmgw_admission_second(const llmgw_admission_self_t *self,
                                            .wake = LLMGW_WAKE_NOBODY };
 
     if (shared->queue.length != 0
+        || (shared->queue.has_flow && view->saturation >= 1)
         || (is_budgeted
             && !llmgw_hedge_may_hedge(&shared->hedge,
                                       view->hedge_budget_permille))

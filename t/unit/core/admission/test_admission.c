@@ -459,6 +459,32 @@ hedge_takes_another_replica_and_nobodys_place(void **state)
 }
 
 
+/* Of replicas that have room, too: an operator may want it left free. */
+static void
+hedge_is_not_sent_into_a_fleet_that_is_full(void **state)
+{
+    scene_t                  *scene = *state;
+    llmgw_claim_t             claim = scene_claim(5);
+    llmgw_lease_t             second;
+    llmgw_flow_conf_t         conf = { .usage_limit = 1 };
+    llmgw_admission_self_t    self = scene_self(scene, 0);
+    llmgw_admission_answer_t  answer;
+
+    assert_true(llmgw_admission_order(scene->shared, &conf));
+
+    scene->view.saturation = 1;
+    llmgw_admission_second(&self, &scene->view, &claim, 0, &second,
+                           scene->now_ms, 3, &answer);
+    assert_int_equal(answer.rc, LLMGW_ADMISSION_FULL);
+    assert_int_equal(scene_in_flight(scene), 0);
+
+    scene->view.saturation = 0.99;
+    llmgw_admission_second(&self, &scene->view, &claim, 0, &second,
+                           scene->now_ms, 3, &answer);
+    assert_int_equal(answer.rc, LLMGW_ADMISSION_LEASED);
+}
+
+
 /* Its worker was frozen: the grant passes on, and comes back later. */
 static void
 grant_that_grew_old_is_had_again_by_a_look(void **state)
@@ -559,6 +585,7 @@ main(void)
         TEST(who_may_not_wait_is_told_so),
         TEST(one_attempt_probes_while_all_circuits_are_open),
         TEST(hedge_takes_another_replica_and_nobodys_place),
+        TEST(hedge_is_not_sent_into_a_fleet_that_is_full),
         TEST(grant_that_grew_old_is_had_again_by_a_look),
         TEST(entry_that_nobody_has_is_dropped),
         TEST(claim_whose_entry_is_gone_waits_again),
