@@ -121,9 +121,9 @@ void llmgw_queue_init(llmgw_queue_t *queue, llmgw_queue_entry_t *entries,
 
 /*
  * Who is next is the flow's to say from now on, by these settings (of which
- * size and band_size are not used), or, with NULL, the tickets' alone.  Those
- * that wait keep waiting.  Returns 1; 0: it was so before, or there is no
- * memory for a flow.
+ * size and band_size are not used, and turns are kept), or, with NULL, the
+ * tickets' alone.  Those that wait keep waiting.  Returns 1; 0: it was so
+ * before, or there is no memory for a flow.
  */
 int llmgw_queue_order(llmgw_queue_t *queue, const llmgw_flow_conf_t *conf);
 

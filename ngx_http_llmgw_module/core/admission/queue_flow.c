@@ -293,6 +293,7 @@ llmgw_queue_order(llmgw_queue_t *queue, const llmgw_flow_conf_t *conf)
         queue->flow_conf = *conf;
         queue->flow_conf.size = 0;
         queue->flow_conf.band_size = 0;
+        queue->flow_conf.keeps_turns = 1;
     }
 
     queue->has_flow = (conf != NULL);

@@ -18,7 +18,8 @@
  *
  *     global-strict  the flow whose first request came first
  *     round-robin    the tenant behind the one served last, by number; the
- *                    first tenant if that one has nothing waiting any more
+ *                    first tenant if that one has nothing waiting any more,
+ *                    unless keeps_turns is set
  *
  *     priority       the flow's first request
  *     slo-deadline   the flow's earliest deadline, of equal ones the first
@@ -70,6 +71,10 @@ typedef struct {
     uint32_t               band_size;
     double                 usage_limit;     /* above 0, at most 1 */
     int                    has_shedding;
+    int                    keeps_turns;     /* not BLIS's: or tenants that have
+                                               one request at a time would
+                                               begin anew for ever, and those
+                                               behind them starve */
 } llmgw_flow_conf_t;
 
 typedef struct llmgw_flow_s  llmgw_flow_t;

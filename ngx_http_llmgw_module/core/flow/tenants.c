@@ -139,7 +139,7 @@ flow_tenant_turn(llmgw_flow_t *flow, int32_t lane,
         if (found != NULL && found->tenant == cursor->tenant) {
             found = tenants_at(flow, ++place, lane);
 
-        } else {
+        } else if (!flow->conf.keeps_turns) {
             found = NULL;
         }
 

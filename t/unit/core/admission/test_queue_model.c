@@ -79,7 +79,7 @@ first_of(const model_t *m, const llmgw_claim_t *one, int32_t priority,
 }
 
 
-/* The tenant behind the last one, if that one waits; else the first. */
+/* The tenant behind the last one; behind all of them the first. */
 static const llmgw_claim_t *
 turn_of(const model_t *m, const llmgw_claim_t *one, int32_t priority)
 {
@@ -87,8 +87,7 @@ turn_of(const model_t *m, const llmgw_claim_t *one, int32_t priority)
     uint64_t  t;
 
     last = m->turns[priority + 2] - 1;
-    t = last >= 0 && first_of(m, one, priority, (uint64_t) last) != NULL
-        ? (uint64_t) last + 1 : 0;
+    t = (uint64_t) (last + 1);
 
     for ( /* void */ ; t < TENANTS; t++) {
         if (first_of(m, one, priority, t) != NULL) {

@@ -41,6 +41,30 @@ turn_moves_with_the_one_that_is_taken(void **state)
 }
 
 
+/* Two tenants that always have one request again leave a turn to the third. */
+static void
+kept_turns_starve_nobody(void **state)
+{
+    scene_t  scene;
+
+    scene_init(&scene, LLMGW_FLOW_PRIORITY, LLMGW_FLOW_ROUND_ROBIN);
+    scene.conf.keeps_turns = 1;
+    scene_start(&scene);
+
+    add(&scene, 0, 3, 1);
+    add(&scene, 1, 3, 2);
+    add(&scene, 2, 3, 3);
+    add(&scene, 3, 3, 3);
+
+    assert_leave(&scene, 0, 1);
+    add(&scene, 4, 3, 1);
+    assert_leave(&scene, 2);
+    add(&scene, 5, 3, 2);
+    assert_leave(&scene, 4, 5, 3);
+    scene_done(&scene);
+}
+
+
 /* In and out by numbers of its own: a place is kept. */
 static void
 one_that_comes_back_stands_where_it_stood(void **state)
@@ -102,6 +126,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(turn_moves_with_the_one_that_is_taken),
+        cmocka_unit_test(kept_turns_starve_nobody),
         cmocka_unit_test(one_that_comes_back_stands_where_it_stood),
         cmocka_unit_test(firm_ones_are_not_shed)
     };
