@@ -202,6 +202,7 @@ class Cluster:
             upstream = f"llmgw_members {members};\n        llmgw_hash {hash};"
         if pool:
             upstream += f"\n        {pool}"
+        self.wait_serving(upstream)
         options.setdefault("policy", self.policy)
         nginx = Nginx(self.dir / f"nginx{len(self.nginxes) or ''}",
                       self.ports, upstream, **options)
@@ -216,15 +217,19 @@ class Cluster:
         return nginx
 
     def static(self, replicas, hash="prefix=64", **options):
-        """nginx over `server` lines, without agents: nobody but this waits for
-        the replicas."""
+        """nginx over `server` lines, without agents."""
         lines = [f"llmgw_hash {hash};"]
-        started = [r.proc for r in replicas if isinstance(r, Replica)
-                   and r.proc]
-        wait_for(lambda: all("serving" in proc.text() or not proc.alive()
-                             for proc in started), 10, "replicas to serve")
         lines += [f"server {r.target};" for r in replicas]
         return self.nginx("\n        ".join(lines), **options)
+
+    def wait_serving(self, upstream):
+        """Waits for the replicas of its `server` lines, which nobody else does.
+        """
+        started = [r.proc for r in self.replicas.values()
+                   if isinstance(r, Replica) and r.proc
+                   and f"server {r.target}" in upstream]
+        wait_for(lambda: all("serving" in proc.text() or not proc.alive()
+                             for proc in started), 10, "replicas to serve")
 
     def fleet(self, n=3, nginx=None, replica=None, agent=None, each=None):
         """A gateway agent, r1 .. rn with their agents, nginx; all routable.
