@@ -347,7 +347,11 @@ ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
                                    ngx_http_llmgw_outcome_grpc(end),
                                    end->outcome);
 
-    if (ngx_http_llmgw_header_is_grpc(r->headers_in.content_type)) {
+    /* a subrequest has its parent's headers, and tells it by its status */
+
+    if (r == r->main
+        && ngx_http_llmgw_header_is_grpc(r->headers_in.content_type))
+    {
         ngx_http_llmgw_grpc_answer(r, end);
         return;
     }

@@ -75,8 +75,7 @@ ngx_http_llmgw_pool_create(ngx_http_llmgw_srv_conf_t *conf,
     pool->zone = ngx_http_llmgw_zone_claim(conf->shm_zone, worker->log);
 
     if (pool->zone && conf->rules->rule == LLMGW_RULE_TOKEN_BUCKET) {
-        ngx_http_llmgw_groups_bucket(pool->zone, conf->rules->capacity,
-                                     conf->rules->rate);
+        ngx_http_llmgw_groups_bucket(pool->zone, conf);
     }
 
     if (pool->zone) {

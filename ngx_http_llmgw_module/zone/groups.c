@@ -1,5 +1,6 @@
 
 #include "zone/zone.h"
+#include "conf/admission.h"
 
 
 _Static_assert(LLMGW_GROUP_NTIMES == NGX_HTTP_LLMGW_NFIRST_TOKEN,
@@ -65,18 +66,22 @@ ngx_http_llmgw_groups_left(ngx_http_llmgw_zone_t *zone,
 
 
 void
-ngx_http_llmgw_groups_bucket(ngx_http_llmgw_zone_t *zone, double capacity,
-    double rate)
+ngx_http_llmgw_groups_bucket(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_srv_conf_t *conf)
 {
+    double           capacity, rate;
     ngx_uint_t       is_other, was_one;
     llmgw_bucket_t  *bucket;
 
+    capacity = conf->rules->capacity;
+    rate = conf->rules->rate;
     bucket = &zone->shared->groups->bucket;
 
     ngx_http_llmgw_zone_lock(zone);
 
     was_one = (bucket->capacity != 0);
-    is_other = (bucket->capacity != capacity || bucket->rate != rate);
+    is_other = (bucket->capacity != capacity || bucket->rate != rate)
+               && (!was_one || conf->zone_number >= zone->shared->ordered);
 
     if (is_other) {
         (void) llmgw_bucket_init(bucket, capacity, rate,

@@ -37,11 +37,12 @@ void ngx_http_llmgw_groups_left(ngx_http_llmgw_zone_t *zone,
     const llmgw_group_t *tenant);
 
 /*
- * Called when a worker begins: the zone's bucket is one of that capacity and
- * rate from now on.  It begins full where it was another one, which is logged.
+ * Called when a worker begins, behind ngx_http_llmgw_zone_claim(): the zone's
+ * bucket is that of its configuration from now on, unless a newer one is in
+ * force.  It begins full where it was another one, which is logged.
  */
 void ngx_http_llmgw_groups_bucket(ngx_http_llmgw_zone_t *zone,
-    double capacity, double rate);
+    ngx_http_llmgw_srv_conf_t *conf);
 
 
 #endif /* _NGX_HTTP_LLMGW_GROUPS_H_INCLUDED_ */

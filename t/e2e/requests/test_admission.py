@@ -226,6 +226,18 @@ def test_native_pass_is_refused_by_its_status(cluster, key):
     assert "no live upstreams" not in nginx.log()
 
 
+def test_refused_subrequest_lets_nobody_in(cluster, client):
+    """auth_request of a gRPC request goes by the status of the refusal."""
+    nginx = cluster.fleet(1, nginx={
+        "http": "upstream guard { llmgw_hash; server 127.0.0.1:1;"
+                " llmgw_admission reject_all; }",
+        "location": "auth_request /guard;",
+        "server": "location = /guard { internal; proxy_pass http://guard; }"})
+    assert client(nginx).stream("knocks", 2).code != "OK"
+    assert "auth request unexpected status: 429" in nginx.log()
+    assert cluster.replicas["r1"].stats().started == 0
+
+
 def test_refused_native_pass_says_why_and_when(cluster):
     nginx = cluster.nginx("llmgw_hash; server 127.0.0.1:1;"
                           " llmgw_admission token_bucket capacity=100"
