@@ -235,6 +235,18 @@ class Nginx:
     def waiting(self):
         return self.pool()["queue"]["length"]
 
+    def counted(self, name):
+        """A family of /metrics: {the label but upstream, or both if there is a
+        reason: value}"""
+        found = {}
+        for line in self.get("/metrics")[1].decode().splitlines():
+            got = re.fullmatch(rf'{name}{{upstream="llm",\w+="([^"]*)"'
+                               r'(?:,reason="([^"]*)")?} (\d+)', line)
+            if got:
+                key = got[1] if got[2] is None else (got[1], got[2])
+                found[key] = int(got[3])
+        return found
+
     def counts(self):
         """Every in-flight count and queue that is not zero."""
         found = {}

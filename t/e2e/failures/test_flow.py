@@ -166,6 +166,43 @@ def test_critical_is_served_at_twice_the_capacity(gate, caller):
     wait_for(lambda: not nginx.counts(), 5, "counts of zero")
 
 
+# Class, requests a second, of 32 a second that two replicas can serve.
+OFFERED = ("critical", 8), ("standard", 16), ("sheddable", 40)
+SECONDS = int(os.environ.get("LLMGW_CLASSES", "3"))
+
+
+@pytest.mark.parametrize("order", ["priority", "fifo"]
+                         if "LLMGW_CLASSES" in os.environ else ["priority"])
+def test_classes_keep_their_targets_at_twice_the_capacity(cluster, load,
+                                                          order):
+    """Real replicas, streams of half a second, a target of ten such; with
+    LLMGW_CLASSES=20 and -s so many seconds, and what each class had of them.
+    """
+    nginx = cluster.fleet(
+        2, replica={"token_delay": "50ms", "max_capacity": 8},
+        nginx={"location": WHOSE, "server": METRICS, "pool":
+               f"llmgw_queue size=32 order={order} shedding=on;"
+               " llmgw_slo critical ttft=5s;"})
+    jobs = [(of, load(nginx, [[f"{of} {i}", 10] for i in range(n * SECONDS)],
+                      fields={"slo_class": of}, starts_per_second=n))
+            for of, n in OFFERED]
+    got = {of: job.results() for of, job in jobs}
+    for of, results in got.items():
+        first = sorted(r.times[0] for r in results if r.times)
+        print(order, of, collections.Counter(
+            r.trailers.get("llmgw-reason", r.code) for r in results),
+            "first token, p50 and p99:",
+            *(round(first[int(len(first) * q)], 3) for q in (0.5, 0.99)))
+    if order == "priority":
+        for of in "critical", "standard":
+            assert {r.code for r in got[of]} == {"OK"}
+        assert {r.trailers.get("llmgw-reason") for r in got["sheddable"]
+                if r.code != "OK"} <= {"queue_full", "queue_shed"}
+        assert nginx.counted("llmgw_class_goodput_total")["critical"] \
+            == len(got["critical"])
+    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+
+
 def all_are_known(nginx, callers):
     """Each waits, is at a replica, or has ended."""
     for one in callers:

@@ -1,7 +1,6 @@
 """Whose a request is: class and tenant, and who may say so."""
 
 import json
-import re
 import time
 
 import pytest
@@ -141,18 +140,6 @@ def test_native_pass_has_headers(cluster, client):
 METRICS = "location = /metrics { llmgw_metrics; }"
 
 
-def counted(nginx, name):
-    """{the label but upstream, or both if there is a reason: value}"""
-    found = {}
-    for line in nginx.get("/metrics")[1].decode().splitlines():
-        got = re.fullmatch(rf'{name}{{upstream="llm",\w+="([^"]*)"'
-                           r'(?:,reason="([^"]*)")?} (\d+)', line)
-        if got:
-            key = got[1] if got[2] is None else (got[1], got[2])
-            found[key] = int(got[3])
-    return found
-
-
 def paused(request, context):
     """A tenth of a second to the first token, half of one between two."""
     for i in range(request.max_tokens):
@@ -179,20 +166,20 @@ def test_goodput_is_what_was_served_within_the_targets(cluster, ports,
         gone = c.start("p", 1000, slo_class="lax", tenant_id="acme")
         assert {rpc.drain(call).code for call in calls} == {"OK"}
         next(gone)
-        assert counted(nginx, "llmgw_tenant_in_flight") == {"acme": 1,
+        assert nginx.counted("llmgw_tenant_in_flight") == {"acme": 1,
                                                             "other": 0}
         gone.cancel()
-        wait_for(lambda: counted(nginx, "llmgw_tenant_in_flight")
+        wait_for(lambda: nginx.counted("llmgw_tenant_in_flight")
                  == {"acme": 0, "other": 0}, 5, "none in flight")
 
-    assert counted(nginx, "llmgw_class_requests_total") == {
+    assert nginx.counted("llmgw_class_requests_total") == {
         ("lax", ""): 2, ("lax", "client_gone"): 1, ("first", ""): 2,
         ("next", ""): 2, ("free", ""): 2, ("other", ""): 4}
-    assert counted(nginx, "llmgw_class_goodput_total") == {
+    assert nginx.counted("llmgw_class_goodput_total") == {
         "lax": 2, "first": 0, "next": 1, "free": 2, "other": 4}
-    assert counted(nginx, "llmgw_class_first_token_seconds_count") == {
+    assert nginx.counted("llmgw_class_first_token_seconds_count") == {
         "lax": 3, "first": 2, "next": 2, "free": 2, "other": 4}
-    assert counted(nginx, "llmgw_tenant_first_token_seconds_count") == {
+    assert nginx.counted("llmgw_tenant_first_token_seconds_count") == {
         "acme": 11, "other": 2}
 
 
@@ -207,6 +194,6 @@ def test_reload_keeps_what_was_counted(cluster, client):
     c = client(nginx)
     for name in ("gold", "silver"):
         assert c.stream("p", 1, slo_class=name, tenant_id="acme").code == "OK"
-    assert counted(nginx, "llmgw_class_requests_total") == {
+    assert nginx.counted("llmgw_class_requests_total") == {
         ("gold", ""): 1, ("silver", ""): 1, ("other", ""): 1}
-    assert counted(nginx, "llmgw_tenant_requests_total") == {("acme", ""): 3}
+    assert nginx.counted("llmgw_tenant_requests_total") == {("acme", ""): 3}
