@@ -45,7 +45,7 @@ struct ngx_http_llmgw_export_s {
     ngx_uint_t                    family;
     ngx_uint_t                    pool;
     ngx_uint_t                    item;
-    ngx_str_t                     head;         /* of a line, for now */
+    ngx_str_t                     head;         /* labels of the item */
     size_t                        line;         /* bytes of the longest one */
     unsigned                      headed:1;     /* HELP and TYPE are written */
     unsigned                      open_metrics:1;

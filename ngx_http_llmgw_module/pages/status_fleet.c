@@ -1,6 +1,6 @@
 
 /*
- * llmgw_status: how a pool chooses and whom it lets in, its classes and its
+ * llmgw_status: how a pool chooses and what it lets in, its classes and its
  * tenants.  Words are those of the directives.
  */
 
