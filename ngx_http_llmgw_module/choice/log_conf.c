@@ -88,10 +88,7 @@ ngx_http_llmgw_log_conf_param(ngx_conf_t *cf, ngx_http_llmgw_log_t *log,
         return ngx_http_llmgw_log_conf_flush(cf, log, param);
     }
 
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                       param);
-
-    return NGX_CONF_ERROR;
+    return ngx_http_llmgw_conf_invalid(cf, param);
 }
 
 

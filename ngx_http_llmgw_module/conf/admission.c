@@ -71,7 +71,7 @@ ngx_http_llmgw_conf_told(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (cf->args->nelts == 3) {
-        return ngx_http_llmgw_policy_invalid(cf, &value[2]);
+        return ngx_http_llmgw_conf_invalid(cf, &value[2]);
     }
 
     if (ngx_strcmp(value[1].data, "off") == 0) {
@@ -96,7 +96,7 @@ ngx_http_llmgw_told_header(ngx_conf_t *cf, ngx_str_t *param,
     u_char  *p;
 
     if (ngx_strncmp(param->data, "header=", 7) != 0 || param->len == 7) {
-        return ngx_http_llmgw_policy_invalid(cf, param);
+        return ngx_http_llmgw_conf_invalid(cf, param);
     }
 
     for (p = param->data + 7; *p; p++) {
@@ -223,7 +223,7 @@ ngx_http_llmgw_slo_param(ngx_conf_t *cf, ngx_str_t *param,
         return ngx_http_llmgw_policy_time(cf, param, 4, &slo->itl);
     }
 
-    return ngx_http_llmgw_policy_invalid(cf, param);
+    return ngx_http_llmgw_conf_invalid(cf, param);
 }
 
 
@@ -319,7 +319,7 @@ ngx_http_llmgw_admission_param(ngx_conf_t *cf, ngx_str_t *param,
         field = &rules->rate;
 
     } else {
-        return ngx_http_llmgw_policy_invalid(cf, param);
+        return ngx_http_llmgw_conf_invalid(cf, param);
     }
 
     if (rules->rule != LLMGW_RULE_TOKEN_BUCKET) {

@@ -189,8 +189,16 @@ ngx_http_llmgw_conf_hash_param(ngx_conf_t *cf,
         return NGX_CONF_OK;
     }
 
+    return ngx_http_llmgw_conf_invalid(cf, param);
+}
+
+
+char *
+ngx_http_llmgw_conf_invalid(ngx_conf_t *cf, ngx_str_t *param)
+{
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
                        param);
+
     return NGX_CONF_ERROR;
 }
 

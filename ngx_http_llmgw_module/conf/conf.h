@@ -229,6 +229,7 @@ char *ngx_http_llmgw_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_llmgw_conf_hash(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_http_llmgw_srv_conf_t *ngx_http_llmgw_conf_enable(ngx_conf_t *cf,
     void *conf);
+char *ngx_http_llmgw_conf_invalid(ngx_conf_t *cf, ngx_str_t *param);
 char *ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param,
     size_t skip, ngx_uint_t min, ngx_uint_t max, ngx_uint_t *field);
 char *ngx_http_llmgw_conf_handler(ngx_conf_t *cf,
@@ -265,10 +266,9 @@ char *ngx_http_llmgw_policy_breaker(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* for parameters of other directives, too: a time above 0; what is none */
+/* for parameters of other directives, too: a time above 0 */
 char *ngx_http_llmgw_policy_time(ngx_conf_t *cf, ngx_str_t *param,
     size_t skip, ngx_msec_t *ms);
-char *ngx_http_llmgw_policy_invalid(ngx_conf_t *cf, ngx_str_t *param);
 
 /* index.c: llmgw_prefix_index */
 void ngx_http_llmgw_index_defaults(ngx_http_llmgw_srv_conf_t *lscf);

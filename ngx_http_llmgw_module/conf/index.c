@@ -101,9 +101,7 @@ ngx_http_llmgw_index_param(ngx_conf_t *cf, ngx_http_llmgw_index_t *index,
         return ngx_http_llmgw_index_size(cf, index, param);
     }
 
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                       param);
-    return NGX_CONF_ERROR;
+    return ngx_http_llmgw_conf_invalid(cf, param);
 }
 
 

@@ -98,9 +98,7 @@ ngx_http_llmgw_conf_model_words(ngx_conf_t *cf, ngx_http_llmgw_model_t *model)
     }
 
     if (i < cf->args->nelts) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                           &value[i]);
-        return NGX_CONF_ERROR;
+        return ngx_http_llmgw_conf_invalid(cf, &value[i]);
     }
 
     return NGX_CONF_OK;
@@ -140,9 +138,7 @@ ngx_http_llmgw_conf_keepalive(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (value[2].len < 7 || ngx_strncmp(value[2].data, "header=", 7) != 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                           &value[2]);
-        return NGX_CONF_ERROR;
+        return ngx_http_llmgw_conf_invalid(cf, &value[2]);
     }
 
     time.data = value[2].data + 7;

@@ -313,7 +313,7 @@ ngx_http_llmgw_policy_breaker_param(ngx_conf_t *cf,
         }
 
     } else {
-        rv = ngx_http_llmgw_policy_invalid(cf, param);
+        rv = ngx_http_llmgw_conf_invalid(cf, param);
     }
 
     return rv;
@@ -357,11 +357,11 @@ ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                                                  &lscf->hedge_budget);
         }
 
-        return ngx_http_llmgw_policy_invalid(cf, &value[2]);
+        return ngx_http_llmgw_conf_invalid(cf, &value[2]);
     }
 
     if (cf->args->nelts > 2) {
-        return ngx_http_llmgw_policy_invalid(cf, &value[2]);
+        return ngx_http_llmgw_conf_invalid(cf, &value[2]);
     }
 
     if (ngx_strcmp(value[1].data, "off") == 0) {
@@ -370,7 +370,7 @@ ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     return ngx_strcmp(value[1].data, "on") == 0
-           ? NGX_CONF_OK : ngx_http_llmgw_policy_invalid(cf, &value[1]);
+           ? NGX_CONF_OK : ngx_http_llmgw_conf_invalid(cf, &value[1]);
 }
 
 
@@ -417,16 +417,6 @@ ngx_http_llmgw_policy_percent(ngx_conf_t *cf, ngx_str_t *param, size_t skip,
     *permille = n;
 
     return NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_llmgw_policy_invalid(ngx_conf_t *cf, ngx_str_t *param)
-{
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                       param);
-
-    return NGX_CONF_ERROR;
 }
 
 

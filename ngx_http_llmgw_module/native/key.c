@@ -78,9 +78,7 @@ ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (ngx_strncmp(value[2].data, "queue=", 6) != 0 || value[2].len == 6) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                           &value[2]);
-        return NGX_CONF_ERROR;
+        return ngx_http_llmgw_conf_invalid(cf, &value[2]);
     }
 
     name.data = value[2].data + 6;
