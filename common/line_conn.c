@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "common/line_conn.h"
+#include "common/line_fds.h"
 
 
 #define LINE_READ_BYTES  16384      /* one read(2) a turn, for fairness */
@@ -52,7 +53,7 @@ struct line_conn_s {
     line_conn_callbacks_t   callbacks;
     void                   *data;
     int                     fd;
-    int                     passed_fd;  /* -1: none */
+    line_fds_t              fds;
     line_buffer_t           in;
     size_t                  scanned;    /* bytes of in without a newline */
     line_buffer_t           out;
@@ -125,10 +126,7 @@ line_buffer_len(const line_buffer_t *b)
 static void
 line_conn_free(line_conn_t *c)
 {
-    if (c->passed_fd != -1) {
-        close(c->passed_fd);
-    }
-
+    line_fds_done(&c->fds);
     free(c->in.data);
     free(c->out.data);
     free(c);
@@ -197,8 +195,8 @@ line_conn_flush(line_conn_t *c)
     ssize_t  n;
 
     while (line_buffer_len(&c->out) > 0) {
-        n = send(c->fd, c->out.data + c->out.start, line_buffer_len(&c->out),
-                 MSG_NOSIGNAL);
+        n = line_fds_send(&c->fds, c->fd, c->out.data + c->out.start,
+                          line_buffer_len(&c->out));
 
         if (n < 0) {
             if (errno == EINTR) {
@@ -240,6 +238,7 @@ line_conn_cut(line_conn_t *c)
 
         if (newline == NULL) {
             c->scanned = line_buffer_len(&c->in);
+            line_fds_enter(&c->fds, 1);
             break;
         }
 
@@ -252,9 +251,11 @@ line_conn_cut(line_conn_t *c)
             break;
         }
 
+        line_fds_enter(&c->fds, newline + 1 == c->in.data + c->in.end);
         c->busy = 1;
         c->callbacks.on_line(c, line, len);
         c->busy = 0;
+        line_fds_leave(&c->fds);
 
         line_buffer_use(&c->in, len + 1);
     }
@@ -265,62 +266,6 @@ line_conn_cut(line_conn_t *c)
     }
 
     return 0;
-}
-
-
-/* A second descriptor that nobody took the first before is not kept. */
-static void
-line_conn_keep_fd(line_conn_t *c, struct msghdr *message)
-{
-    int              fd;
-    struct cmsghdr  *control;
-
-    control = CMSG_FIRSTHDR(message);
-
-    if (control == NULL || control->cmsg_level != SOL_SOCKET
-        || control->cmsg_type != SCM_RIGHTS
-        || control->cmsg_len != CMSG_LEN(sizeof(int)))
-    {
-        return;
-    }
-
-    memcpy(&fd, CMSG_DATA(control), sizeof(int));
-
-    if (c->passed_fd != -1) {
-        close(fd);
-        return;
-    }
-
-    c->passed_fd = fd;
-}
-
-
-static ssize_t
-line_conn_recv(line_conn_t *c)
-{
-    ssize_t        n;
-    struct iovec   bytes;
-    struct msghdr  message;
-
-    /* Of more than one the kernel closes those without room. */
-    _Alignas(struct cmsghdr) char  control[CMSG_SPACE(sizeof(int))];
-
-    bytes.iov_base = c->in.data + c->in.end;
-    bytes.iov_len = LINE_READ_BYTES;
-
-    memset(&message, 0, sizeof(message));
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-
-    n = recvmsg(c->fd, &message, MSG_CMSG_CLOEXEC);
-
-    if (n >= 0) {
-        line_conn_keep_fd(c, &message);
-    }
-
-    return n;
 }
 
 
@@ -337,7 +282,8 @@ line_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents)
         return;
     }
 
-    n = line_conn_recv(c);
+    n = line_fds_recv(&c->fds, c->fd, c->in.data + c->in.end,
+                      LINE_READ_BYTES);
 
     if (n < 0) {
         if (errno != EAGAIN && errno != EINTR) {
@@ -405,7 +351,7 @@ line_conn_create(struct ev_loop *loop, int fd,
 
     c->loop = loop;
     c->fd = fd;
-    c->passed_fd = -1;
+    line_fds_init(&c->fds);
     c->callbacks = *callbacks;
     c->data = data;
 
@@ -423,8 +369,9 @@ line_conn_create(struct ev_loop *loop, int fd,
 }
 
 
-int
-line_conn_send(line_conn_t *c, const char *text, size_t len)
+/* fd is -1: none goes with it. */
+static int
+line_conn_queue(line_conn_t *c, const char *text, size_t len, int fd)
 {
     int  was_empty;
 
@@ -444,6 +391,14 @@ line_conn_send(line_conn_t *c, const char *text, size_t len)
         return -1;
     }
 
+    if (fd != -1
+        && line_fds_push(&c->fds, fd, line_buffer_len(&c->out)) != 0)
+    {
+        line_conn_fail(c, errno == ENOBUFS ? "peer does not read"
+                                           : strerror(errno));
+        return -1;
+    }
+
     memcpy(c->out.data + c->out.end, text, len);
     c->out.end += len;
     c->out.data[c->out.end++] = '\n';
@@ -454,6 +409,20 @@ line_conn_send(line_conn_t *c, const char *text, size_t len)
     }
 
     return 0;
+}
+
+
+int
+line_conn_send(line_conn_t *c, const char *text, size_t len)
+{
+    return line_conn_queue(c, text, len, -1);
+}
+
+
+int
+line_conn_send_fd(line_conn_t *c, const char *text, size_t len, int fd)
+{
+    return line_conn_queue(c, text, len, fd);
 }
 
 
@@ -499,12 +468,7 @@ line_conn_fd(const line_conn_t *c)
 int
 line_conn_take_fd(line_conn_t *c)
 {
-    int  fd;
-
-    fd = c->passed_fd;
-    c->passed_fd = -1;
-
-    return fd;
+    return line_fds_take(&c->fds);
 }
 
 

@@ -41,6 +41,14 @@ void line_conn_destroy(line_conn_t *conn);
 /* Queues text and a newline.  0, or -1: over the limit, conn is closing. */
 int line_conn_send(line_conn_t *conn, const char *text, size_t len);
 
+/*
+ * The same, with a duplicate of fd (SCM_RIGHTS, on the line's first byte);
+ * fd stays the caller's.  Beyond LINE_FDS_MAX unsent ones the peer does not
+ * read, and the connection ends as well.
+ */
+int line_conn_send_fd(line_conn_t *conn, const char *text, size_t len,
+    int fd);
+
 /* Bytes that the peer has not taken yet. */
 size_t line_conn_queued(const line_conn_t *conn);
 
@@ -51,8 +59,10 @@ void *line_conn_data(line_conn_t *conn);
 int line_conn_fd(const line_conn_t *conn);
 
 /*
- * The descriptor that the peer passed along (SCM_RIGHTS), the caller's from
- * now on; -1: none.  One that nobody takes is closed with the connection.
+ * Within on_line: the descriptor that came with this very line (SCM_RIGHTS on
+ * its first byte, or on any bytes of this line alone), the caller's from now
+ * on; -1: none.  One that is not taken is closed when on_line returns, and of
+ * several the first is kept.
  */
 int line_conn_take_fd(line_conn_t *conn);
 
