@@ -1,18 +1,13 @@
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/line_conn.h"
 #include "control/control.h"
 
-
-#define CONTROL_BACKLOG  64
 
 typedef struct control_conn_s  control_conn_t;
 
@@ -28,11 +23,8 @@ struct control_conn_s {
 
 struct control_s {
     struct ev_loop       *loop;
-    listener_t            listener;
+    unix_listener_t       socket;
     ev_timer              sweep;
-    char                 *path;
-    dev_t                 dev;      /* of the socket file that is ours */
-    ino_t                 ino;
     const command_env_t  *env;
     control_lost_pt       on_lost;
     control_conn_t       *conns;
@@ -352,150 +344,35 @@ control_accept(void *data, int fd, const address_t *address)
 }
 
 
-/* --- the socket */
-
-/* Does anybody listen at the socket file that is there? */
-static int
-control_is_served(const char *path)
+control_t *
+control_create(struct ev_loop *loop, const char *path,
+    const command_env_t *env, control_lost_pt on_lost, char *error)
 {
-    int  fd;
-
-    fd = line_conn_connect(path);
-
-    if (fd == -1) {
-        return errno != ECONNREFUSED;
-    }
-
-    close(fd);
-
-    return 1;
-}
-
-
-static int
-control_bind(int fd, const char *path)
-{
-    int                 rc;
-    mode_t              mask;
-    struct sockaddr_un  un;
-
-    memset(&un, 0, sizeof(un));
-    un.sun_family = AF_UNIX;
-
-    if (strlen(path) >= sizeof(un.sun_path)) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-
-    strcpy(un.sun_path, path);
-
-    /* Mode 0660 from the first moment on. */
-    mask = umask(0117);
-    rc = bind(fd, (struct sockaddr *) &un, sizeof(un));
-    umask(mask);
-
-    return rc;
-}
-
-
-static int
-control_listen(int fd, const char *path, char *error)
-{
-    int          rc;
-    struct stat  st;
-
-    if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
-        snprintf(error, CONTROL_ERROR_BYTES, "\"%s\" is no socket", path);
-        return -1;
-    }
-
-    rc = control_bind(fd, path);
-
-    if (rc == -1 && errno == EADDRINUSE) {
-
-        if (control_is_served(path)) {
-            snprintf(error, CONTROL_ERROR_BYTES,
-                     "another agent is serving control socket \"%s\"", path);
-            return -1;
-        }
-
-        unlink(path);
-        rc = control_bind(fd, path);
-    }
-
-    if (rc == -1 || listen(fd, CONTROL_BACKLOG) == -1) {
-        snprintf(error, CONTROL_ERROR_BYTES,
-                 "cannot listen at control socket \"%s\": %s", path,
-                 strerror(errno));
-        return -1;
-    }
-
-    return 0;
-}
-
-
-static control_t *
-control_init(struct ev_loop *loop, int fd, const char *path)
-{
-    control_t    *control;
-    struct stat   st;
+    control_t  *control;
 
     control = calloc(1, sizeof(control_t));
+
     if (control == NULL) {
+        snprintf(error, UNIX_LISTENER_ERROR_BYTES, "out of memory");
         return NULL;
     }
 
-    control->path = strdup(path);
-
-    if (control->path == NULL || stat(path, &st) == -1) {
-        free(control->path);
+    if (unix_listener_init(&control->socket, loop, path, control_accept,
+                           control, error)
+        != 0)
+    {
         free(control);
         return NULL;
     }
 
     control->loop = loop;
-    control->dev = st.st_dev;
-    control->ino = st.st_ino;
+    control->env = env;
+    control->on_lost = on_lost;
 
-    listener_init(&control->listener, loop, fd, control_accept, control);
     ev_timer_init(&control->sweep, control_sweep, CONTROL_SWEEP_S,
                   CONTROL_SWEEP_S);
     control->sweep.data = control;
     ev_timer_start(loop, &control->sweep);
-
-    return control;
-}
-
-
-control_t *
-control_create(struct ev_loop *loop, const char *path,
-    const command_env_t *env, control_lost_pt on_lost, char *error)
-{
-    int         fd;
-    control_t  *control;
-
-    fd = socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0);
-
-    if (fd == -1) {
-        snprintf(error, CONTROL_ERROR_BYTES, "no socket: %s",
-                 strerror(errno));
-        return NULL;
-    }
-
-    if (control_listen(fd, path, error) != 0) {
-        close(fd);
-        return NULL;
-    }
-
-    control = control_init(loop, fd, path);
-    if (control == NULL) {
-        snprintf(error, CONTROL_ERROR_BYTES, "out of memory");
-        close(fd);
-        return NULL;
-    }
-
-    control->env = env;
-    control->on_lost = on_lost;
 
     return control;
 }
@@ -526,14 +403,13 @@ void
 control_on_starved(control_t *control, listener_starved_pt on_starved,
     void *data)
 {
-    listener_on_starved(&control->listener, on_starved, data);
+    listener_on_starved(&control->socket.listener, on_starved, data);
 }
 
 
 void
 control_destroy(control_t *control)
 {
-    struct stat      st;
     control_conn_t  *conn;
 
     while (control->conns != NULL) {
@@ -546,15 +422,7 @@ control_destroy(control_t *control)
         control_drop(&conn->peer);
     }
 
-    /* Another agent may have put its own there meanwhile. */
-    if (stat(control->path, &st) == 0 && st.st_dev == control->dev
-        && st.st_ino == control->ino)
-    {
-        unlink(control->path);
-    }
-
     ev_timer_stop(control->loop, &control->sweep);
-    listener_done(&control->listener);
-    free(control->path);
+    unix_listener_done(&control->socket);
     free(control);
 }

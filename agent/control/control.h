@@ -25,7 +25,7 @@
 
 #include <ev.h>
 
-#include "common/listener.h"
+#include "common/unix_listener.h"
 #include "control/command.h"
 
 
@@ -33,8 +33,6 @@ typedef struct control_s  control_t;
 
 /* The replica's connection, which had reported, is gone. */
 typedef void (*control_lost_pt)(void *data, command_peer_t *peer);
-
-#define CONTROL_ERROR_BYTES  256
 
 /*
  * Enough for a replica, a few people and a metrics collector; each connection
@@ -53,7 +51,8 @@ typedef void (*control_lost_pt)(void *data, command_peer_t *peer);
 /*
  * Listens at path.  A socket file that nobody listens at any more is
  * replaced, a living agent's is not.  env must outlive the control; on_lost
- * is called with env->data.  NULL and a reason in error.
+ * is called with env->data.  NULL and a reason in error
+ * (UNIX_LISTENER_ERROR_BYTES).
  */
 control_t *control_create(struct ev_loop *loop, const char *path,
     const command_env_t *env, control_lost_pt on_lost, char *error);

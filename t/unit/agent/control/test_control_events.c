@@ -165,7 +165,7 @@ several_changes_come_in_order(void **state)
 typedef struct {
     char              dir[32];
     char              path[64];
-    char              error[CONTROL_ERROR_BYTES];
+    char              error[UNIX_LISTENER_ERROR_BYTES];
     struct ev_loop   *loop;
     control_scene_t   scene;
     control_t        *control;

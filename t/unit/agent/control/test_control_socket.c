@@ -23,7 +23,7 @@
 typedef struct {
     char              dir[32];
     char              path[64];
-    char              error[CONTROL_ERROR_BYTES];
+    char              error[UNIX_LISTENER_ERROR_BYTES];
     struct ev_loop   *loop;
     control_scene_t   scene;
     int               nlost;
@@ -79,7 +79,7 @@ living_agents_socket_is_not_taken(void **state)
     first = create(&s);
     assert_non_null(first);
     assert_null(create(&s));
-    assert_non_null(strstr(s.error, "another agent"));
+    assert_non_null(strstr(s.error, "another process"));
 
     control_destroy(first);
     assert_int_equal(access(s.path, F_OK), -1);
@@ -109,7 +109,7 @@ dead_agents_socket_is_replaced_and_others_cannot_open_it(void **state)
     assert_int_equal(stat(s.path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0660);
 
-    /* A file that another agent has put there meanwhile is left alone. */
+    /* A file that another process has put there meanwhile is left alone. */
     unlink(s.path);
     close(creat(s.path, 0600));
     control_destroy(control);

@@ -1,0 +1,148 @@
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/line_conn.h"
+#include "common/unix_listener.h"
+
+
+#define UNIX_LISTENER_BACKLOG  64
+
+
+/* Does anybody listen at the socket file that is there? */
+static int
+unix_listener_is_served(const char *path)
+{
+    int  fd;
+
+    fd = line_conn_connect(path);
+
+    if (fd == -1) {
+        return errno != ECONNREFUSED;
+    }
+
+    close(fd);
+
+    return 1;
+}
+
+
+static int
+unix_listener_bind(int fd, const char *path)
+{
+    int                 rc;
+    mode_t              mask;
+    struct sockaddr_un  un;
+
+    memset(&un, 0, sizeof(un));
+    un.sun_family = AF_UNIX;
+
+    if (strlen(path) >= sizeof(un.sun_path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+
+    strcpy(un.sun_path, path);
+
+    /* Mode 0660 from the first moment on. */
+    mask = umask(0117);
+    rc = bind(fd, (struct sockaddr *) &un, sizeof(un));
+    umask(mask);
+
+    return rc;
+}
+
+
+static int
+unix_listener_listen(int fd, const char *path, char *error)
+{
+    int          rc;
+    struct stat  st;
+
+    if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+        snprintf(error, UNIX_LISTENER_ERROR_BYTES, "\"%s\" is no socket",
+                 path);
+        return -1;
+    }
+
+    rc = unix_listener_bind(fd, path);
+
+    if (rc == -1 && errno == EADDRINUSE) {
+
+        if (unix_listener_is_served(path)) {
+            snprintf(error, UNIX_LISTENER_ERROR_BYTES,
+                     "another process is serving socket \"%s\"", path);
+            return -1;
+        }
+
+        unlink(path);
+        rc = unix_listener_bind(fd, path);
+    }
+
+    if (rc == -1 || listen(fd, UNIX_LISTENER_BACKLOG) == -1) {
+        snprintf(error, UNIX_LISTENER_ERROR_BYTES,
+                 "cannot listen at socket \"%s\": %s", path, strerror(errno));
+        return -1;
+    }
+
+    return 0;
+}
+
+
+int
+unix_listener_init(unix_listener_t *listener, struct ev_loop *loop,
+    const char *path, listener_accept_pt on_accept, void *data, char *error)
+{
+    int          fd;
+    struct stat  st;
+
+    fd = socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0);
+
+    if (fd == -1) {
+        snprintf(error, UNIX_LISTENER_ERROR_BYTES, "no socket: %s",
+                 strerror(errno));
+        return -1;
+    }
+
+    if (unix_listener_listen(fd, path, error) != 0) {
+        close(fd);
+        return -1;
+    }
+
+    listener->path = strdup(path);
+
+    if (listener->path == NULL || stat(path, &st) == -1) {
+        snprintf(error, UNIX_LISTENER_ERROR_BYTES,
+                 "cannot keep socket \"%s\": %s", path, strerror(errno));
+        free(listener->path);
+        close(fd);
+        return -1;
+    }
+
+    listener->dev = st.st_dev;
+    listener->ino = st.st_ino;
+    listener_init(&listener->listener, loop, fd, on_accept, data);
+
+    return 0;
+}
+
+
+void
+unix_listener_done(unix_listener_t *listener)
+{
+    struct stat  st;
+
+    if (stat(listener->path, &st) == 0 && st.st_dev == listener->dev
+        && st.st_ino == listener->ino)
+    {
+        unlink(listener->path);
+    }
+
+    listener_done(&listener->listener);
+    free(listener->path);
+}

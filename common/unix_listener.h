@@ -1,0 +1,38 @@
+
+/*
+ * A service's unix stream socket, from its file to accept(2).
+ *
+ * The file has mode 0660 from its first moment.  One that nobody listens at
+ * any more was left by a process that died, and is replaced; a living one's is
+ * not.  At the end the file is removed if it is still our own.
+ */
+
+#ifndef UNIX_LISTENER_H
+#define UNIX_LISTENER_H
+
+#include <sys/stat.h>
+
+#include "common/listener.h"
+
+
+#define UNIX_LISTENER_ERROR_BYTES  256
+
+typedef struct {
+    listener_t   listener;
+    char        *path;
+    dev_t        dev;       /* of the file that is ours */
+    ino_t        ino;
+} unix_listener_t;
+
+
+/*
+ * Listens at path.  0, or -1 and one line in error
+ * (UNIX_LISTENER_ERROR_BYTES).
+ */
+int unix_listener_init(unix_listener_t *listener, struct ev_loop *loop,
+    const char *path, listener_accept_pt on_accept, void *data, char *error);
+
+/* Closes the socket, and removes the file unless it is another's by now. */
+void unix_listener_done(unix_listener_t *listener);
+
+#endif /* UNIX_LISTENER_H */
