@@ -41,7 +41,10 @@ assert_at(llmgw_member_t, draining, 379);
 assert_at(llmgw_member_t, resume_group, LLMGW_MEMBERS_RECORD_1_BYTES);
 assert_at(llmgw_member_t, models, 448);
 assert_at(llmgw_member_t, models_cut, 456);
-assert_at(llmgw_member_t, spare, 460);
+assert_at(llmgw_member_t, group_state, 460);
+assert_at(llmgw_member_t, group_epoch, 464);
+assert_at(llmgw_member_t, group, 472);
+assert_at(llmgw_member_t, group_lock, 504);
 static_assert(sizeof(llmgw_member_t) == 512, "record");
 
 assert_at(llmgw_members_head_t, layout, 8);
@@ -334,7 +337,8 @@ strings_are_terminated(const llmgw_member_t *m)
            && is_terminated(m->address, sizeof(m->address))
            && is_terminated(m->grpc, sizeof(m->grpc))
            && is_terminated(m->drain_owner, sizeof(m->drain_owner))
-           && is_terminated(m->resume_group, sizeof(m->resume_group));
+           && is_terminated(m->resume_group, sizeof(m->resume_group))
+           && is_terminated(m->group, sizeof(m->group));
 }
 
 
@@ -369,6 +373,16 @@ name_may_be_empty(const char *name)
 }
 
 
+static int
+group_is_valid(const llmgw_member_t *m)
+{
+    return m->group[0] == '\0'
+           ? m->group_state == LLMGW_GROUP_NONE && m->group_epoch == 0
+             && m->group_lock == 0
+           : llmgw_group_is_valid(m->group, strlen(m->group));
+}
+
+
 static const char *
 strings_reason(const llmgw_member_t *m)
 {
@@ -386,6 +400,10 @@ strings_reason(const llmgw_member_t *m)
 
     if (!name_may_be_empty(m->resume_group)) {
         return "an invalid resume group";
+    }
+
+    if (!group_is_valid(m)) {
+        return "an invalid group";
     }
 
     if (!llmgw_members_address_is_valid(m->address)) {
@@ -417,6 +435,10 @@ llmgw_members_record_reason(const llmgw_member_t *m)
 
     if (m->service > LLMGW_SERVICE_DOWN) {
         return "an unknown service state";
+    }
+
+    if (m->group_state > LLMGW_GROUP_ACTIVE) {
+        return "an unknown state in its group";
     }
 
     if (m->draining > 1) {

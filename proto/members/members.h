@@ -86,7 +86,12 @@
  *   448             8        layout 2: hash of the list of its models' names
  *                            in the names area, the base model first; 0: none
  *   456             4        layout 2: how many further names the list lacks
- *   460             52       layout 2: spare
+ *   460             1        layout 2: state in its standby group
+ *   461             3        reserved
+ *   464             8        layout 2: epoch that its lock service granted
+ *   472             32       layout 2: standby group, may be empty: then the
+ *                            state, the epoch and the next are 0
+ *   504             8        layout 2: which lock service that was
  *
  *   load record              rewritten whole by one aligned pwrite
  *   0               8        reported, CLOCK_MONOTONIC ms; 0: never
@@ -115,9 +120,10 @@
  * The sequence moves with every publish, the generation only with those that
  * change what routes: membership, role, liveness, service, the start of the
  * replica's process, draining, gRPC address, weight, capacity, resume group,
- * models, isolated.  The order of records follows from the ids, so two tables
- * of one generation have the same member at one index, and load figures may be
- * refreshed in a view as long as the generation stands.
+ * models, standby group with state, epoch and lock service, isolated.  The
+ * order of records follows from the ids, so two tables of one generation have
+ * the same member at one index, and load figures may be refreshed in a view as
+ * long as the generation stands.
  *
  * The names area holds what is too long for a record and common to many: a
  * record names a list by its hash.  Lists never change; a place is given to
@@ -208,7 +214,6 @@
 #define LLMGW_MEMBERS_LAYOUT_1       1
 #define LLMGW_MEMBERS_LAYOUT_2       2
 
-#define LLMGW_MEMBERS_SPARE_BYTES    52     /* of a record of layout 2 */
 #define LLMGW_MEMBERS_LIST_BYTES     4096   /* the longest list of names */
 #define LLMGW_MEMBERS_LISTS          256    /* that a segment can hold */
 
@@ -232,6 +237,22 @@ typedef enum {
     LLMGW_ROLE_GATEWAY
 } llmgw_role_t;
 
+/*
+ * Engines of one host that stand by for each other are a group.  A lock service
+ * lets one of them at a time be Active, by an epoch that is greater than any
+ * before (lock/).  This is how far an engine is, as its last report said, and
+ * stands until the next one: whether it still lives is said by its service.
+ */
+typedef enum {
+    LLMGW_GROUP_NONE = 0,       /* of no group, or nothing is known */
+    LLMGW_GROUP_INIT,
+    LLMGW_GROUP_STANDBY,
+    LLMGW_GROUP_WAKING,
+    LLMGW_GROUP_ACTIVE
+} llmgw_group_state_t;
+
+#define LLMGW_GROUP_BYTES  32       /* a group's name with the NUL */
+
 typedef struct {
     char      id[LLMGW_MEMBERS_NAME_BYTES];
     char      model_version[LLMGW_MEMBERS_NAME_BYTES];
@@ -251,7 +272,11 @@ typedef struct {
     char      resume_group[LLMGW_MEMBERS_NAME_BYTES];   /* may be "" */
     uint64_t  models;               /* hash of their list; 0: none */
     uint32_t  models_cut;           /* names that the list lacks */
-    uint8_t   spare[LLMGW_MEMBERS_SPARE_BYTES];
+    uint8_t   group_state;          /* llmgw_group_state_t */
+    uint8_t   group_reserved[3];
+    uint64_t  group_epoch;          /* 0: none was granted */
+    char      group[LLMGW_GROUP_BYTES];     /* "": of no group */
+    uint64_t  group_lock;           /* instance id of its lock service */
 } llmgw_member_t;
 
 /*
@@ -347,9 +372,9 @@ void llmgw_members_writer_destroy(llmgw_members_writer_t *writer);
  * Publishes the whole table, in any order; readers see it ordered by id.  The
  * generation moves only when something that routes has changed: membership,
  * role, liveness, service, replica_start_ms, draining, grpc, weight, capacity,
- * resume group, models, isolated.  loads[i] belongs to members[i]; NULL: keep
- * what is known by id, else "never".  A list of models that is not held for
- * this publish is left out of the record.
+ * resume group, models, group and its state, epoch and lock, isolated.
+ * loads[i] belongs to members[i]; NULL: keep what is known by id, else "never".
+ * A list of models that is not held for this publish is left out of the record.
  *
  * REFUSED: a member that readers would refuse, or an id twice.  EFULL, REFUSED
  * and ESYSTEM have published nothing, and the last view stands.
@@ -479,11 +504,19 @@ uint64_t llmgw_members_list_hash(const char *names, size_t bytes);
 
 const char *llmgw_liveness_name(unsigned liveness);     /* "ALIVE" ... */
 const char *llmgw_service_name(unsigned service);       /* "READY" ... */
+const char *llmgw_group_state_name(unsigned state);     /* "none", "init" ... */
 
-/* A replica that gets requests: ALIVE, READY, not draining. */
+/*
+ * A replica that gets requests: ALIVE, READY, not draining, and of a group the
+ * Active one.  That no other member of its group has a greater epoch is for
+ * the caller to know.
+ */
 int llmgw_member_is_routable(const llmgw_member_t *member);
 
 /* [A-Za-z0-9][A-Za-z0-9._-]{0,62}: ids, versions, cluster names. */
 int llmgw_name_is_valid(const char *name, size_t len);
+
+/* [A-Za-z0-9_-][A-Za-z0-9._-]{0,30}: of groups. */
+int llmgw_group_is_valid(const char *name, size_t len);
 
 #endif /* LLMGW_MEMBERS_H */

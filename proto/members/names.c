@@ -39,12 +39,25 @@ llmgw_service_name(unsigned service)
 }
 
 
+const char *
+llmgw_group_state_name(unsigned state)
+{
+    static const char *const  names[] = {
+        "none", "init", "standby", "waking", "active"
+    };
+
+    return state <= LLMGW_GROUP_ACTIVE ? names[state] : "unknown";
+}
+
+
 int
 llmgw_member_is_routable(const llmgw_member_t *member)
 {
     return member->role == LLMGW_ROLE_REPLICA
            && member->liveness == LLMGW_LIVENESS_ALIVE
-           && member->service == LLMGW_SERVICE_READY && !member->draining;
+           && member->service == LLMGW_SERVICE_READY && !member->draining
+           && (member->group[0] == '\0'
+               || member->group_state == LLMGW_GROUP_ACTIVE);
 }
 
 
@@ -58,24 +71,36 @@ is_alnum(char c)
 }
 
 
-int
-llmgw_name_is_valid(const char *name, size_t len)
+static int
+is_of_names(const char *text, size_t len)
 {
     size_t  i;
 
-    if (len == 0 || len >= LLMGW_MEMBERS_NAME_BYTES || !is_alnum(name[0])) {
-        return 0;
-    }
-
-    for (i = 1; i < len; i++) {
-        if (!is_alnum(name[i])
-            && name[i] != '.' && name[i] != '_' && name[i] != '-')
+    for (i = 0; i < len; i++) {
+        if (!is_alnum(text[i])
+            && text[i] != '.' && text[i] != '_' && text[i] != '-')
         {
             return 0;
         }
     }
 
     return 1;
+}
+
+
+int
+llmgw_name_is_valid(const char *name, size_t len)
+{
+    return len > 0 && len < LLMGW_MEMBERS_NAME_BYTES && is_alnum(name[0])
+           && is_of_names(name, len);
+}
+
+
+int
+llmgw_group_is_valid(const char *name, size_t len)
+{
+    return len > 0 && len < LLMGW_GROUP_BYTES && name[0] != '.'
+           && is_of_names(name, len);
 }
 
 

@@ -116,6 +116,10 @@ record_encode(llmgw_member_t *to, const llmgw_member_t *from,
                       sizeof(to->resume_group));
         to->models = from->models;
         to->models_cut = from->models_cut;
+        to->group_state = from->group_state;
+        to->group_epoch = from->group_epoch;
+        to->group_lock = from->group_lock;
+        string_encode(to->group, from->group, sizeof(to->group));
     }
 }
 
@@ -258,6 +262,16 @@ llmgw_members_table_seal(llmgw_members_table_t *table,
 
 
 static int
+group_is_alike(const llmgw_member_t *a, const llmgw_member_t *b)
+{
+    return a->group_state == b->group_state
+           && a->group_epoch == b->group_epoch
+           && a->group_lock == b->group_lock
+           && strcmp(a->group, b->group) == 0;
+}
+
+
+static int
 record_routes_alike(const llmgw_member_t *a, const llmgw_member_t *b)
 {
     return a->role == b->role
@@ -271,7 +285,8 @@ record_routes_alike(const llmgw_member_t *a, const llmgw_member_t *b)
            && a->models_cut == b->models_cut
            && strcmp(a->id, b->id) == 0
            && strcmp(a->grpc, b->grpc) == 0
-           && strcmp(a->resume_group, b->resume_group) == 0;
+           && strcmp(a->resume_group, b->resume_group) == 0
+           && group_is_alike(a, b);
 }
 
 

@@ -291,6 +291,7 @@ typedef struct {
 #define RECORD_TAG  10000
 
 #define X8   "xxxxxxxx"
+#define X32  X8 X8 X8 X8
 #define X64  X8 X8 X8 X8 X8 X8 X8 X8
 #define X72  X64 X8
 
@@ -338,10 +339,17 @@ static const lie_t  lies[] = {
     IN_RECORD(4, resume_group, "without an end", X64),
     IN_RECORD(0, resume_group, "record 0 has an invalid resume", "a/b"),
     IN_RECORD(4, resume_group, "record 4 has an invalid resume", "-a"),
+    IN_RECORD(1, group_state, "record 1 has an unknown state in its group",
+              "\5"),
+    IN_RECORD(1, group_state, "record 1 has an invalid group", "\4"),
+    IN_RECORD(1, group_epoch, "record 1 has an invalid group", "\1"),
+    IN_RECORD(1, group_lock, "record 1 has an invalid group", "\1"),
+    IN_RECORD(1, group, "record 1 has an invalid group", ".g"),
+    IN_RECORD(1, group, "without an end", X32),
 };
 
 #define NLIES    (sizeof(lies) / sizeof(lies[0]))
-#define NLIES_2  3      /* the last ones */
+#define NLIES_2  9      /* the last ones */
 
 
 static size_t
