@@ -1,4 +1,5 @@
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "control/report.h"
@@ -65,7 +66,7 @@ report_name(const json_t *json, const char *name, char *text)
 
 /* Absent means the empty one. */
 static int
-report_group(const json_t *json, char *text)
+report_resume_group(const json_t *json, char *text)
 {
     text[0] = '\0';
 
@@ -105,6 +106,133 @@ report_state(const json_t *json, llmgw_service_t *state)
     }
 
     return -1;
+}
+
+
+static int
+report_group_name(const json_t *json, char *name)
+{
+    size_t         len;
+    const json_t  *field;
+
+    field = json_object_get(json, "group");
+    len = json_string_length(field);
+
+    if (!json_is_string(field)
+        || !llmgw_group_is_valid(json_string_value(field), len))
+    {
+        return -1;
+    }
+
+    memcpy(name, json_string_value(field), len + 1);
+
+    return 0;
+}
+
+
+static int
+report_group_state(const json_t *json, llmgw_group_state_t *state)
+{
+    unsigned     i;
+    const char  *name;
+
+    name = json_string_value(json_object_get(json, "group_state"));
+
+    for (i = LLMGW_GROUP_INIT; name != NULL && i <= LLMGW_GROUP_ACTIVE; i++) {
+        if (strcmp(name, llmgw_group_state_name(i)) == 0) {
+            *state = (llmgw_group_state_t) i;
+            return 0;
+        }
+    }
+
+    return -1;
+}
+
+
+/* Absent means 0. */
+static int
+report_group_lock(const json_t *json, uint64_t *lock)
+{
+    const char    *text;
+    const json_t  *field;
+
+    *lock = 0;
+    field = json_object_get(json, "group_lock");
+
+    if (field == NULL) {
+        return 0;
+    }
+
+    text = json_string_value(field);
+
+    if (text == NULL || json_string_length(field) != 16
+        || strspn(text, "0123456789abcdef") != 16)
+    {
+        return -1;
+    }
+
+    *lock = strtoull(text, NULL, 16);
+
+    return 0;
+}
+
+
+/* Absent means that none was granted yet, so the engine is not active. */
+static int
+report_group_epoch(const json_t *json, report_group_t *group)
+{
+    int64_t  epoch;
+
+    epoch = 0;
+
+    if (json_object_get(json, "group_epoch") != NULL
+        && report_integer(json, "group_epoch", INT64_MAX, &epoch) != 0)
+    {
+        return -1;
+    }
+
+    group->epoch = (uint64_t) epoch;
+
+    return group->state == LLMGW_GROUP_ACTIVE && epoch == 0 ? -1 : 0;
+}
+
+
+/* A name and a state; or none of the four. */
+static int
+report_group(const json_t *json, report_group_t *group, const char **error)
+{
+    *group = (report_group_t) { .name = "" };
+
+    if (json_object_get(json, "group") == NULL) {
+        *error = "\"group_state\", \"group_epoch\" or \"group_lock\" without "
+                 "\"group\"";
+        return json_object_get(json, "group_state") == NULL
+               && json_object_get(json, "group_epoch") == NULL
+               && json_object_get(json, "group_lock") == NULL ? 0 : -1;
+    }
+
+    *error = "\"group\" is not 1 to 31 of letters, digits, \".\", \"_\" and "
+             "\"-\" that begin with no \".\"";
+
+    if (report_group_name(json, group->name) != 0) {
+        return -1;
+    }
+
+    *error = "\"group_state\" is none of init, standby, waking, active";
+
+    if (report_group_state(json, &group->state) != 0) {
+        return -1;
+    }
+
+    *error = "\"group_lock\" is not 16 hexadecimal digits in lower case";
+
+    if (report_group_lock(json, &group->lock) != 0) {
+        return -1;
+    }
+
+    *error = "\"group_epoch\" is wrong, or an active engine has none";
+
+    return report_group_epoch(json, group);
 }
 
 
@@ -228,13 +356,15 @@ report_facts(const json_t *json, report_t *report, const char **error)
 {
     *error = "\"resume_group\" is wrong";
 
-    if (report_group(json, report->resume_group) != 0) {
+    if (report_resume_group(json, report->resume_group) != 0) {
         return -1;
     }
 
     *error = "\"state\" is none of STARTING, READY, STALLED, DOWN";
 
-    if (report_state(json, &report->state) != 0) {
+    if (report_state(json, &report->state) != 0
+        || report_group(json, &report->group, error) != 0)
+    {
         return -1;
     }
 

@@ -8,7 +8,8 @@
  *
  * and with "goodbye":true as its last word.  A replica with an engine behind it
  * also says what that engine is: "state", "models", "running", "waiting",
- * "kv_permille", "kv_free_blocks", "hit_permille", "resume_group".
+ * "kv_permille", "kv_free_blocks", "hit_permille", "resume_group".  One of a
+ * standby group says "group", "group_state", "group_epoch", "group_lock".
  * docs/control.md has it for those who write an engine.
  */
 
@@ -32,6 +33,14 @@ typedef struct {
     uint32_t  cut;
 } report_models_t;
 
+/* How far an engine of a standby group is.  Zeroed: it is of none. */
+typedef struct {
+    char                 name[LLMGW_GROUP_BYTES];
+    llmgw_group_state_t  state;
+    uint64_t             epoch;
+    uint64_t             lock;
+} report_group_t;
+
 typedef struct {
     uint64_t             replica_start_ms;      /* wall clock */
     int64_t              pid;
@@ -42,6 +51,7 @@ typedef struct {
     int                  draining;
     int                  goodbye;
     llmgw_service_t      state;                 /* of the engine; else READY */
+    report_group_t       group;
     report_models_t      models;
     llmgw_engine_load_t  engine;
 } report_t;
