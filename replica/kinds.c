@@ -152,7 +152,7 @@ kinds_stranger(const engine_options_t *o, int takes)
 
 
 static int
-kinds_check(const engine_options_t *o, int takes,
+kinds_check(const engine_options_t *o, const engine_kind_t *kind, int takes,
     char error[KINDS_ERROR_BYTES])
 {
     const char  *stranger;
@@ -162,6 +162,14 @@ kinds_check(const engine_options_t *o, int takes,
     if (stranger != NULL) {
         snprintf(error, KINDS_ERROR_BYTES, "%s: not with --engine %s",
                  stranger, o->kind);
+        return -1;
+    }
+
+    if (o->is_standby && kind->wake == NULL) {
+        snprintf(error, KINDS_ERROR_BYTES, "--standby: not with --engine %s, "
+                 "%s", o->kind, takes & KINDS_URL
+                 ? "whose process cannot be watched: another one holds what it "
+                   "serves" : "which cannot wait asleep");
         return -1;
     }
 
@@ -197,8 +205,8 @@ kinds_choose(const engine_options_t *o, char error[KINDS_ERROR_BYTES])
 
     for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (strcmp(kinds[i].name, o->kind) == 0) {
-            return kinds_check(o, kinds[i].takes, error) == 0 ? kinds[i].kind
-                                                              : NULL;
+            return kinds_check(o, kinds[i].kind, kinds[i].takes, error) == 0
+                   ? kinds[i].kind : NULL;
         }
     }
 

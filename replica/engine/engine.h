@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "llmgateway.pb-c.h"
 #include "proto/grpc/session.h"
+#include "proto/members/members.h"
 
 
 #define ENGINE_DELAY_MAX_MS   3600000   /* of all times: an hour */
@@ -33,6 +34,10 @@
 #define ENGINE_GROUP_BYTES    64
 #define ENGINE_MODELS_BYTES   4096      /* of all names, NULs included */
 
+#ifndef LLMGW_GROUP_BYTES
+#define LLMGW_GROUP_BYTES     32        /* a group's name with the NUL */
+#endif
+
 
 typedef struct engine_s  engine_t;
 typedef struct run_s     run_t;
@@ -42,8 +47,19 @@ typedef enum {
     ENGINE_READY = 0,
     ENGINE_STARTING,        /* loads its model */
     ENGINE_STALLED,         /* is there, and does nothing */
-    ENGINE_DOWN             /* is gone */
+    ENGINE_DOWN,            /* is gone */
+    ENGINE_ASLEEP           /* its weights are there and nothing else: wake()
+                               is next; reported as STARTING */
 } engine_state_t;
+
+/* The standby group of the process: replica/standby/ writes it. */
+typedef struct {
+    char      name[LLMGW_GROUP_BYTES];  /* "": of no group */
+    uint8_t   state;                    /* llmgw_group_state_t */
+    uint64_t  epoch;                    /* of the grant; 0: none yet */
+    uint64_t  lock;                     /* instance of the lock service that
+                                           granted it */
+} engine_group_t;
 
 /* What the reports say of an engine. */
 typedef struct {
@@ -60,6 +76,7 @@ typedef struct {
     char            models[ENGINE_MODELS_BYTES];    /* NUL-ended names, one
                                                        behind the other */
     size_t          models_bytes;       /* 0: not known */
+    engine_group_t  group;
     uint32_t        generation;         /* raised by engine_told(): a report
                                            is due */
 } engine_facts_t;
@@ -86,6 +103,8 @@ typedef struct {
     const char  *model_version;
     int32_t      max_capacity;          /* ENGINE_CAPACITY_AUTO; 0: no limit */
     uint64_t     stall_timeout_ms;
+    int          is_standby;            /* open() ends asleep */
+    const char  *weights_files;         /* one a device, FILE[,FILE]; NULL */
 
     /* of libllama */
     const char  *model_name;            /* for clients; NULL: the file's */
@@ -131,8 +150,20 @@ typedef struct {
     size_t       run_bytes;     /* of a run: the kind's own struct, a run_t
                                    first, zeroed */
 
-    /* 0, or -1 and one line in the log.  It sets engine->data. */
+    /*
+     * 0, or -1 and one line in the log.  It sets engine->data.  With
+     * is_standby it leads to ENGINE_ASLEEP, at once or by way of
+     * ENGINE_STARTING, and takes nothing that only serving needs.
+     */
     int   (*open)(engine_t *engine, const engine_options_t *options);
+
+    /*
+     * NULL: it cannot stand by.  Called once, in ENGINE_ASLEEP: gets what
+     * serving needs.  It leads to ENGINE_READY, at once or by way of
+     * ENGINE_STARTING.  0, or -1 and one line in the log; a failure later sets
+     * is_broken and ends the loop.
+     */
+    int   (*wake)(engine_t *engine);
 
     /* No run is left. */
     void  (*close)(engine_t *engine);
@@ -169,6 +200,10 @@ struct engine_s {
     engine_facts_t        facts;        /* the kind's to write */
     engine_stats_t        stats;
     run_t                *runs;         /* those that run */
+    int32_t               full;         /* of those: their clients do not
+                                           read */
+    uint64_t              progress;     /* rises with each message given out,
+                                           and each step of the engine */
     int                   is_draining;
     int                   is_stopping;  /* draining for good */
     int                   is_broken;    /* it will never serve: the process

@@ -52,7 +52,8 @@ engine_state_name(engine_state_t state)
         [ENGINE_READY] = "READY",
         [ENGINE_STARTING] = "STARTING",
         [ENGINE_STALLED] = "STALLED",
-        [ENGINE_DOWN] = "DOWN"
+        [ENGINE_DOWN] = "DOWN",
+        [ENGINE_ASLEEP] = "STARTING"
     };
 
     return names[state];
@@ -77,6 +78,7 @@ run_unlink(run_t *run, engine_end_t end)
 
     ev_timer_stop(engine->loop, &run->deadline);
     engine->stats.active--;
+    engine->full -= run->is_full;
 
     switch (end) {
 
@@ -300,16 +302,26 @@ run_send(run_t *run, const Llmgateway__GenerateResponse *response)
     tokens = run_count(response);
     run->sent += tokens;
     run->engine->stats.tokens += tokens;
+    run->engine->progress++;
     run_wake(run);
 
     return 0;
 }
 
 
+static void
+run_set_full(run_t *run, int is_full)
+{
+    run->engine->full += is_full - run->is_full;
+    run->is_full = is_full;
+}
+
+
 int
 run_is_full(run_t *run)
 {
-    run->is_full = llmgw_grpc_stream_queued(run->stream) > RUN_QUEUE_BYTES;
+    run_set_full(run,
+                 llmgw_grpc_stream_queued(run->stream) > RUN_QUEUE_BYTES);
 
     return run->is_full;
 }
@@ -319,7 +331,7 @@ void
 run_drained(run_t *run)
 {
     if (run->engine != NULL && run->is_full) {
-        run->is_full = 0;
+        run_set_full(run, 0);
         run->engine->kind->resume(run);
     }
 }

@@ -166,6 +166,7 @@ llama_on_progress(struct ev_loop *loop, ev_timer *w, int revents)
     l = w->data;
     l->plugin->load(l->core, &load);
     has_moved = (load.steps != l->steps);
+    l->engine->progress += (uint64_t) has_moved;
     l->steps = load.steps;
     llama_on_load(l);
 

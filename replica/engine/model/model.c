@@ -286,6 +286,7 @@ model_do_next(model_engine_t *m, int64_t now_us)
         return 0;
     }
 
+    m->engine->progress++;
     return 1;
 }
 
@@ -385,7 +386,18 @@ model_open(engine_t *engine, const engine_options_t *o)
             ? (int32_t) m->config.max_seqs : ENGINE_CAPACITY_MAX;
     }
 
+    engine->facts.state = o->is_standby ? ENGINE_ASLEEP : ENGINE_READY;
     model_tell_facts(m);
+
+    return 0;
+}
+
+
+static int
+model_wake(engine_t *engine)
+{
+    engine->facts.state = ENGINE_READY;
+    engine_told(engine);
 
     return 0;
 }
@@ -512,6 +524,7 @@ const engine_kind_t  model_engine_kind = {
     .name = "model",
     .run_bytes = sizeof(model_run_t),
     .open = model_open,
+    .wake = model_wake,
     .close = model_close,
     .judge = model_judge,
     .start = model_start,

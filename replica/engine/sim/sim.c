@@ -261,6 +261,17 @@ sim_open(engine_t *engine, const engine_options_t *o)
     engine->data = sim;
     engine->facts.max_capacity =
         o->max_capacity == ENGINE_CAPACITY_AUTO ? 0 : o->max_capacity;
+    engine->facts.state = o->is_standby ? ENGINE_ASLEEP : ENGINE_READY;
+
+    return 0;
+}
+
+
+static int
+sim_wake(engine_t *engine)
+{
+    engine->facts.state = ENGINE_READY;
+    engine_told(engine);
 
     return 0;
 }
@@ -361,6 +372,7 @@ const engine_kind_t  sim_kind = {
     .name = "sim",
     .run_bytes = sizeof(sim_run_t),
     .open = sim_open,
+    .wake = sim_wake,
     .close = sim_close,
     .judge = sim_judge,
     .start = sim_start,

@@ -168,6 +168,7 @@ teardown(void **state)
     assert_int_equal(s->active, 0);
     assert_int_equal(s->started, s->finished + s->cancelled + s->failed);
     assert_null(scene.engine.runs);
+    assert_int_equal(scene.engine.full, 0);
     ev_loop_destroy(scene.engine.loop);
 
     return 0;
@@ -326,7 +327,7 @@ an_engine_that_is_not_ready_gets_no_work(void **state)
     engine_state_t       is;
     llmgw_grpc_stream_t  s;
 
-    for (is = ENGINE_STARTING; is <= ENGINE_DOWN; is++) {
+    for (is = ENGINE_STARTING; is <= ENGINE_ASLEEP; is++) {
         scene.engine.facts.state = is;
         s = stream();
         assert_null(begin(&s));
@@ -380,10 +381,16 @@ a_full_queue_pauses_a_run_until_it_is_drained(void **state)
 
     s.queued = RUN_QUEUE_BYTES + 1;
     assert_true(run_is_full(&r->run));
+    assert_true(run_is_full(&r->run));
+    assert_int_equal(scene.engine.full, 1);
     s.queued = 0;
     run_drained(&r->run);
     run_drained(&r->run);
     assert_int_equal(r->resumes, 1);
+    assert_int_equal(scene.engine.full, 0);
+
+    s.queued = RUN_QUEUE_BYTES + 1;
+    assert_true(run_is_full(&r->run));
     run_destroy(&r->run);
 }
 
