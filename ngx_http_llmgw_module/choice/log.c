@@ -3,9 +3,11 @@
  * The decision log: what was decided of a claim becomes a line.
  *
  * A policy that reads the fleet has left all that it read in the pool's choice
- * (choice.h).  The ring leaves nothing, and what it reads changes with the next
- * claim of any worker; so for a request that is in the sample it is copied
- * under the lock, before the ring is asked.
+ * (choice.h).  The ring leaves nothing, nor does what follows where no ranked
+ * candidate can be had: the least load among the others, a suspect or one that
+ * was tried before, or an attempt forced through an open circuit.  What those
+ * read of all peers changes with the next claim of any worker; so for a request
+ * that is in the sample it is copied under the lock, before the pick.
  */
 
 #include "choice/log.h"
@@ -23,15 +25,22 @@ typedef struct {
 
 
 static void ngx_http_llmgw_log_free(ngx_http_llmgw_log_t *log);
+static uint32_t ngx_http_llmgw_log_retry(const llmgw_pick_pool_t *pool,
+    const llmgw_pick_peer_t *peer, uint64_t now_ms);
 static int64_t ngx_http_llmgw_log_now(void);
 static void ngx_http_llmgw_log_outcome(ngx_http_llmgw_log_entry_t *entry,
     llmgw_decision_route_t *route);
+static ngx_uint_t ngx_http_llmgw_log_is_ranked(
+    const ngx_http_llmgw_log_entry_t *entry);
 static void ngx_http_llmgw_log_ranked(ngx_http_llmgw_log_entry_t *entry,
     llmgw_decision_route_t *route);
 static void ngx_http_llmgw_log_describe_ranked(const void *data,
     uint32_t position, llmgw_decision_replica_t *replica);
-static void ngx_http_llmgw_log_by_ring(ngx_http_llmgw_log_entry_t *entry,
-    llmgw_decision_route_t *route, llmgw_pick_sums_t *sums);
+static void ngx_http_llmgw_log_by_pick(ngx_http_llmgw_log_entry_t *entry,
+    llmgw_decision_route_t *route);
+static void ngx_http_llmgw_log_by_ring(
+    const ngx_http_llmgw_log_entry_t *entry, llmgw_decision_route_t *route,
+    llmgw_pick_sums_t *sums);
 static const llmgw_pick_sums_t *ngx_http_llmgw_log_sums(
     const ngx_http_llmgw_log_entry_t *entry, llmgw_pick_sums_t *sums);
 static void ngx_http_llmgw_log_describe_peer(const void *data,
@@ -44,7 +53,7 @@ static void ngx_http_llmgw_log_top(ngx_http_llmgw_log_t *log,
     llmgw_decision_route_t *route);
 
 
-static const llmgw_ranker_t  ngx_http_llmgw_log_ring = {
+static const llmgw_ranker_t  ngx_http_llmgw_log_no_ranks = {
     .policy = LLMGW_RANK_AFFINITY
 };
 
@@ -114,12 +123,15 @@ ngx_http_llmgw_log_look(ngx_http_llmgw_log_t *log,
     const llmgw_pick_peer_t    *peer;
     ngx_http_llmgw_log_seen_t  *seen;
 
-    if (pool->npeers > log->npeers) {
+    key = &log->key;
+
+    if (pool->npeers > log->npeers
+        || (pool->ranked && llmgw_ranked_has_eligible(pool, key)))
+    {
         return;
     }
 
     log->nseen = pool->npeers;
-    key = &log->key;
     untried = *key;
     untried.nexcluded = 0;
 
@@ -132,6 +144,9 @@ ngx_http_llmgw_log_look(ngx_http_llmgw_log_t *log,
         seen->weight = llmgw_peer_weight(peer);
         seen->state = peer->state;
         seen->is_open = !llmgw_peer_is_admitted(pool, peer, key->now_ms);
+        seen->retry_ms = seen->is_open
+                         ? ngx_http_llmgw_log_retry(pool, peer, key->now_ms)
+                         : 0;
         seen->lacks = seen->untried = LLMGW_LACKS_STATE;
 
         if (peer->state != LLMGW_PEER_UNUSABLE) {
@@ -139,6 +154,24 @@ ngx_http_llmgw_log_look(ngx_http_llmgw_log_t *log,
             seen->untried = llmgw_peer_lacks(pool, &untried, peer->state, i);
         }
     }
+}
+
+
+/* As the pick compares circuits, of which one may be forced. */
+
+static uint32_t
+ngx_http_llmgw_log_retry(const llmgw_pick_pool_t *pool,
+    const llmgw_pick_peer_t *peer, uint64_t now_ms)
+{
+    uint64_t  retry_ms;
+
+    if (peer->breaker->state != LLMGW_BREAKER_OPEN) {
+        return 0;
+    }
+
+    retry_ms = llmgw_breaker_retry_ms(peer->breaker, pool->breaker_conf);
+
+    return ngx_min(retry_ms - now_ms, UINT32_MAX);
 }
 
 
@@ -167,10 +200,14 @@ ngx_http_llmgw_log_decided(ngx_http_llmgw_log_t *log,
 
     ngx_http_llmgw_log_outcome(&entry, &route);
 
-    if (decided->choice) {
+    if (ngx_http_llmgw_log_is_ranked(&entry)) {
         ngx_http_llmgw_log_ranked(&entry, &route);
 
     } else {
+        ngx_http_llmgw_log_by_pick(&entry, &route);
+    }
+
+    if (decided->choice == NULL) {
         ngx_http_llmgw_log_by_ring(&entry, &route, &sums);
     }
 
@@ -235,6 +272,22 @@ ngx_http_llmgw_log_outcome(ngx_http_llmgw_log_entry_t *entry,
     route->replica.len = node->id_len;
     route->route = decided->is_hedge
                    ? "hedge" : llmgw_route_name(decided->answer->picked.route);
+}
+
+
+/* Of a claim with a policy: a replica of the least load had no rank. */
+
+static ngx_uint_t
+ngx_http_llmgw_log_is_ranked(const ngx_http_llmgw_log_entry_t *entry)
+{
+    const ngx_http_llmgw_decided_t  *decided;
+
+    decided = entry->decided;
+
+    return decided->choice
+           && (decided->answer->rc != LLMGW_ADMISSION_LEASED
+               || decided->answer->picked.route != LLMGW_ROUTE_LEAST_CONN
+               || entry->log->nseen == 0);
 }
 
 
@@ -305,9 +358,11 @@ ngx_http_llmgw_log_describe_ranked(const void *data, uint32_t position,
 }
 
 
+/* All peers, as the pick read them. */
+
 static void
-ngx_http_llmgw_log_by_ring(ngx_http_llmgw_log_entry_t *entry,
-    llmgw_decision_route_t *route, llmgw_pick_sums_t *sums)
+ngx_http_llmgw_log_by_pick(ngx_http_llmgw_log_entry_t *entry,
+    llmgw_decision_route_t *route)
 {
     ngx_uint_t                       i;
     llmgw_candidate_t               *candidate;
@@ -343,15 +398,22 @@ ngx_http_llmgw_log_by_ring(ngx_http_llmgw_log_entry_t *entry,
         entry->chosen = decided->answer->picked.peer;
     }
 
-    route->ranker = &ngx_http_llmgw_log_ring;
+    route->ranker = &ngx_http_llmgw_log_no_ranks;
     route->scoring = &entry->scoring;
     route->chosen = entry->chosen;
-    route->sums = ngx_http_llmgw_log_sums(entry, sums);
     route->describe = ngx_http_llmgw_log_describe_peer;
+}
+
+
+static void
+ngx_http_llmgw_log_by_ring(const ngx_http_llmgw_log_entry_t *entry,
+    llmgw_decision_route_t *route, llmgw_pick_sums_t *sums)
+{
+    route->sums = ngx_http_llmgw_log_sums(entry, sums);
 
     /* one that started over has been counted in the sums more than once */
     if (!entry->starts_over || route->sums == NULL) {
-        route->key = &log->key.hash;
+        route->key = &entry->log->key.hash;
     }
 }
 
@@ -390,8 +452,9 @@ ngx_http_llmgw_log_describe_peer(const void *data, uint32_t position,
 
     ngx_http_llmgw_log_describe_facts(entry->decided, position, replica);
 
-    replica->has_ring = 1;
+    replica->has_pick = 1;
     replica->is_open = seen->is_open;
+    replica->retry_ms = seen->retry_ms;
     replica->state = seen->state;
     replica->weight = seen->weight;
     replica->foreign = seen->foreign;

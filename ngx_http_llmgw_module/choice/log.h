@@ -35,11 +35,12 @@
 #define NGX_HTTP_LLMGW_LOG_ALL  0x80000000      /* of a sample */
 
 
-/* A peer as the ring read it, under the lock. */
+/* A peer as the pick read it, under the lock. */
 typedef struct {
     uint32_t                      in_flight;
     uint32_t                      foreign;
     uint32_t                      weight;
+    uint32_t                      retry_ms;     /* if is_open; 0: is probed */
     unsigned                      state:2;      /* llmgw_peer_state_t */
     unsigned                      lacks:3;      /* llmgw_lacks_t, among those
                                                    in its state */
@@ -72,7 +73,8 @@ struct ngx_http_llmgw_log_s {
 
     /* memory for a decision, of as many replicas */
     ngx_uint_t                    npeers;
-    ngx_uint_t                    nseen;        /* 0: the ring was not asked */
+    ngx_uint_t                    nseen;        /* 0: a rank decides,
+                                                   or there is no memory */
     llmgw_pick_key_t              key;          /* that is asked; no more of it
                                                    than numbers */
     ngx_http_llmgw_log_seen_t    *seen;
@@ -114,7 +116,7 @@ typedef struct {
 } ngx_http_llmgw_decided_t;
 
 
-/* log.c: before the lock; under it, where the ring is asked; after it. */
+/* log.c: before the lock; under it, before the pick; after it. */
 void ngx_http_llmgw_log_prepare(ngx_http_llmgw_log_t *log,
     const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key);
 void ngx_http_llmgw_log_look(ngx_http_llmgw_log_t *log,

@@ -130,7 +130,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
 
     ngx_http_llmgw_zone_lock(zone);
 
-    if (claim->traced && claim->pool->choice == NULL) {
+    if (claim->traced) {
         ngx_http_llmgw_log_look(claim->pool->conf->log, &view.pick);
     }
 
@@ -352,7 +352,7 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
 
         ngx_http_llmgw_zone_lock(pool->zone);
 
-        if (claim->traced && pool->choice == NULL) {
+        if (claim->traced) {
             ngx_http_llmgw_log_look(pool->conf->log, &view.pick);
         }
 

@@ -167,7 +167,7 @@ write_unknown(llmgw_line_t *out, unsigned unknown)
 
 
 static void
-write_ring(llmgw_line_t *out, const llmgw_decision_replica_t *replica)
+write_pick(llmgw_line_t *out, const llmgw_decision_replica_t *replica)
 {
     static const char *const  states[] = {
         [LLMGW_PEER_UNUSABLE] = "unusable",
@@ -181,6 +181,7 @@ write_ring(llmgw_line_t *out, const llmgw_decision_replica_t *replica)
 
     if (replica->is_open) {
         llmgw_line_word(out, "circuit", "open");
+        llmgw_line_int(out, "retry_ms", replica->retry_ms);
     }
 }
 
@@ -201,8 +202,8 @@ write_replica(llmgw_line_t *out, const llmgw_decision_replica_t *replica)
 
     write_unknown(out, replica->unknown);
 
-    if (replica->has_ring) {
-        write_ring(out, replica);
+    if (replica->has_pick) {
+        write_pick(out, replica);
     }
 
     if (replica->lacks != LLMGW_LACKS_NOTHING) {

@@ -66,9 +66,10 @@ typedef struct {
     llmgw_lacks_t             lacks;        /* why it could not be had */
     int                       was_passed;   /* the same, and nobody asked */
 
-    /* read by the ring alone */
-    unsigned                  has_ring:1;
+    /* read by the pick, where no rank decided; has_pick: it is known */
+    unsigned                  has_pick:1;
     unsigned                  is_open:1;    /* its circuit refuses */
+    int64_t                   retry_ms;     /* so long; 0: it is probed */
     llmgw_peer_state_t        state;
     uint32_t                  weight;
     uint32_t                  foreign;      /* other gateways' in flight */

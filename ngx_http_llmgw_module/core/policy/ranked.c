@@ -61,6 +61,28 @@ llmgw_ranked_init(llmgw_ranked_t *ranked, llmgw_peer_state_t state,
 }
 
 
+int
+llmgw_ranked_has_eligible(const llmgw_pick_pool_t *pool,
+    const llmgw_pick_key_t *key)
+{
+    uint32_t               i;
+    const llmgw_ranked_t  *ranked;
+
+    ranked = pool->ranked;
+
+    for (i = 0; i < ranked->nbest; i++) {
+        if (llmgw_peer_lacks(pool, key, ranked->state,
+                             ranked->peers[ranked->best[i]])
+            == LLMGW_LACKS_NOTHING)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 /* A claim that starts over has drawn them: the look at all answers it. */
 static int
 ranked_begin(const llmgw_policy_round_t *round, void *scratch,

@@ -63,6 +63,13 @@ llmgw_ranked_is_before(const llmgw_ranked_t *ranked, uint32_t a, uint32_t b)
     return llmgw_order_is_before(ranked->ranks, ranked->random, a, b);
 }
 
+/*
+ * 1: one of the best few is eligible, so pool->ranked will name the replica, if
+ * any is picked; 0: the pick has to look at all peers.  Changes nothing.
+ */
+int llmgw_ranked_has_eligible(const llmgw_pick_pool_t *pool,
+    const llmgw_pick_key_t *key);
+
 /* A peer's position among the candidates; UINT32_MAX: it is none. */
 uint32_t llmgw_ranked_position(const llmgw_ranked_t *ranked, uint32_t peer);
 

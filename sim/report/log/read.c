@@ -104,7 +104,7 @@ log_one_of(const char *word, const char *const *words, size_t n)
 }
 
 
-/* What the ring reads of a candidate, and why it could not be had. */
+/* What the pick reads of a candidate, and why it could not be had. */
 static int
 log_eligible(const log_line_t *l, const json_t *of,
     report_log_candidate_t *c)
@@ -139,9 +139,9 @@ log_eligible(const log_line_t *l, const json_t *of,
 
     state = log_one_of(word, states, sizeof(states) / sizeof(states[0]));
     c->state = state < 0 ? LLMGW_PEER_UNUSABLE : (llmgw_peer_state_t) state;
-    c->has_ring = 1;
+    c->has_pick = 1;
 
-    return 0;
+    return log_int(l, of, "retry_ms", UINT32_MAX, &c->retry_ms, &c->has_retry);
 }
 
 

@@ -43,9 +43,11 @@ typedef struct {
     double                cold;
     double                rank;
 
-    /* what the ring reads; has_ring: it is there */
-    int                   has_ring;
+    /* what the pick reads; has_pick: it is there */
+    int                   has_pick;
     int                   is_open;      /* its circuit */
+    int                   has_retry;
+    int64_t               retry_ms;     /* of its circuit; 0: it is probed */
     llmgw_lacks_t         lacks;        /* of has_failed */
     llmgw_peer_state_t    state;
     uint32_t              weight;

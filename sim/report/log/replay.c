@@ -161,9 +161,17 @@ report_replay(report_replay_t *replay, const report_log_entry_t *entry,
 }
 
 
+/* What a policy ranks is no more than it reads; here is what the pick reads. */
+static int
+replay_is_by_pick(const report_log_entry_t *e)
+{
+    return e->n != 0 && e->candidates[0].has_pick;
+}
+
+
 /*
  * One that was chosen though it could not be had was forced: when all circuits
- * are open, one is tried, and which one no policy says.
+ * are open, one is tried, and which one no rank says.
  */
 static int
 replay_is_forced(const report_log_entry_t *e)
@@ -176,19 +184,22 @@ report_replay_rc_t
 report_replay_own(report_replay_t *replay, const report_log_entry_t *entry,
     uint32_t *best)
 {
-    if (entry->pool == NULL || entry->chosen == LLMGW_RANK_NONE
-        || replay_is_forced(entry))
-    {
+    if (entry->pool == NULL || entry->chosen == LLMGW_RANK_NONE) {
         return REPORT_REPLAY_LACKS;
     }
 
     switch (entry->pool->how) {
 
     case REPORT_LOG_RANKED:
-        return report_replay(replay, entry, &entry->pool->ranker, best);
+        if (replay_is_by_pick(entry)) {
+            return report_replay_pick(replay, entry, best);
+        }
+
+        return replay_is_forced(entry) ? REPORT_REPLAY_LACKS
+               : report_replay(replay, entry, &entry->pool->ranker, best);
 
     case REPORT_LOG_BY_RING:
-        return report_replay_ring(replay, entry, best);
+        return report_replay_pick(replay, entry, best);
 
     default:
         return REPORT_REPLAY_LACKS;
@@ -200,6 +211,6 @@ void
 report_replay_done(report_replay_t *replay)
 {
     replay_free(replay);
-    report_ring_done(replay);
+    report_pick_done(replay);
     memset(replay, 0, sizeof(*replay));
 }

@@ -27,10 +27,11 @@ typedef struct {
     uint32_t        *matched;
     llmgw_cold_t    *cold;
 
-    /* for choices by a ring */
+    /* for choices by the pick */
     uint32_t              max_peers;
     llmgw_pick_peer_t    *peers;
     llmgw_peer_counts_t  *counts;
+    llmgw_breaker_t      *breakers;
     report_ring_t         ring;
 } report_replay_t;
 
@@ -60,11 +61,18 @@ report_replay_rc_t report_replay(report_replay_t *replay,
 /* Memory for n candidates: 0, or -1. */
 int report_replay_grow(report_replay_t *replay, uint32_t n);
 
-/* ring.c: the same by the ring of pool->ring; it is built anew when the
-   candidates are others than at the last call. */
-report_replay_rc_t report_replay_ring(report_replay_t *replay,
+/*
+ * pick.c: the same by the ring of the pool, or, where it has a policy, a choice
+ * that no rank decided.
+ */
+report_replay_rc_t report_replay_pick(report_replay_t *replay,
     const report_log_entry_t *entry, uint32_t *best);
-void report_ring_done(report_replay_t *replay);
+void report_pick_done(report_replay_t *replay);
+
+/* ring.c: built anew if the candidates are others than at the last call. */
+report_replay_rc_t report_ring_build(report_ring_t *ring,
+    const report_log_entry_t *entry);
+void report_ring_free(report_ring_t *ring);
 
 void report_replay_done(report_replay_t *replay);
 

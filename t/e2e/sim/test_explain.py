@@ -183,6 +183,43 @@ def test_workers_write_into_one_file_each_by_its_policy(tmp_path):
     assert (said["without_replica"], said["outcomes"]) == (1, {"waits": 1})
 
 
+def by_pick(request, chosen, *replicas):
+    """A choice of worker 1 that no rank decided."""
+    line = json.loads(route(1, request, chosen, [0] * len(replicas)))
+    for i, (one, more) in enumerate(zip(line["candidates"], replicas)):
+        one |= {"foreign": 0, "weight": 1, "state": "alive",
+                "rank": int(i == chosen)} | more
+    return json.dumps(line | {"random": "00000000000000ab"}) + "\n"
+
+
+def suspect(load):
+    return {"state": "suspect", "in_flight": load}
+
+
+def refuses(retry_ms):
+    return {"circuit": "open", "retry_ms": retry_ms, "failed": "circuit"}
+
+
+def test_choices_that_no_rank_decided_are_those_of_the_pick(tmp_path):
+    path = tmp_path / "log"
+    tried = {"failed": "excluded"}
+    path.write_text(
+        HEAD % 1 + POLICY % ("least-loaded", 1)
+        + by_pick("a suspect", 2, refuses(9), suspect(2), suspect(1))
+        + by_pick("forced", 1, refuses(9), refuses(8), tried)
+        + by_pick("forced, is probed", 2, refuses(9), refuses(8), refuses(0))
+        + by_pick("forced by chance", 0, refuses(9), {
+            "circuit": "open", "failed": "circuit"})
+        + by_pick("too much there", 1, refuses(9), suspect(2), suspect(1))
+        + by_pick("the later one", 0, refuses(9), refuses(8))
+        + by_pick("not forced", 0, {"circuit": "open", "retry_ms": 9}))
+    run = explain(path, "--json")
+    said = json.loads(run.stdout)
+    assert (said["replayed"], said["not_replayed"]) == (6, 1)
+    assert [line.split(":")[1] for line in run.stderr.splitlines()] \
+        == ["7", "8", "9"]
+
+
 def test_pieces_of_lines_are_said_and_the_rest_is_explained(tmp_path):
     path = tmp_path / "log"
     whole = route(1, "x", 1)

@@ -248,6 +248,37 @@ def test_choices_among_many_are_made_again(cluster):
     assert sum("sums" in r for r in routes) > 50
 
 
+@pytest.mark.parametrize("policy", ["affinity", "weighted default"])
+def test_choices_that_no_rank_decides_are_made_again(cluster, client, policy):
+    """A replica that failed once is taken again where the other one's circuit
+    is open; where all circuits are open, an attempt is forced."""
+    nginx = cluster.fleet(2, replica={"token_delay": "0ms"}, nginx={
+        "pool": "llmgw_queue off; llmgw_breaker error_rate=90% cooldown=60s;"
+                + ALL.format(""), "policy": policy})
+    r1, r2 = cluster.replicas["r1"], cluster.replicas["r2"]
+    c = client(nginx)
+
+    def seen(is_such):
+        def ask():
+            c.stream("a prompt", 2, timeout=5)
+            return any(is_such(r, r["candidates"][r["chosen"]])
+                       for r in chosen(nginx))
+        return ask
+
+    r2.faults(reject_all=True)
+    r1.faults(error_rate=0.3)
+    wait_for(seen(lambda r, best: r["attempt"] > 1 and "failed" not in best
+                  and {c.get("circuit") for c in r["candidates"]}
+                  == {None, "open"} and "state" in best), 20,
+             "a replica that is taken again")
+    r1.faults(reject_all=True)
+    wait_for(seen(lambda r, best: best.get("failed") == "circuit"), 20,
+             "a forced attempt")
+    got = said(path_of(nginx))
+    assert got["replayed"] == got["routed"] == len(chosen(nginx))
+    assert got["different"] == 0
+
+
 def test_what_the_queue_refuses_is_there_with_its_reason(traced, caller):
     nginx = traced("llmgw_queue size=1 timeout=2s; llmgw_trace_decisions"
                    " @dir@/decisions.jsonl sample=100%;",

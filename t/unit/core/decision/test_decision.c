@@ -100,7 +100,8 @@ what_a_gateway_adds_stands_where_it_is_known(void **state)
     llmgw_decision_replica_t   replicas[3] = {
         { .free_blocks = 8, .age_ms = 0, .unknown = LLMGW_DECISION_QUEUE
           | LLMGW_DECISION_KV, .lacks = LLMGW_LACKS_CAPACITY },
-        { .free_blocks = -1, .age_ms = -1, .has_ring = 1, .is_open = 1,
+        { .free_blocks = -1, .age_ms = -1, .has_pick = 1, .is_open = 1,
+          .retry_ms = 40,
           .state = LLMGW_PEER_SUSPECT, .weight = 2, .foreign = 3 },
         { .free_blocks = -1, .age_ms = -1 }
     };
@@ -124,8 +125,8 @@ what_a_gateway_adds_stands_where_it_is_known(void **state)
                                  "\"age_ms\":0,\"unknown\":[\"queue\",\"kv\"]"
                                  ",\"failed\":\"full\"}"));
     assert_non_null(strstr(line, "\"rank\":0.5,\"foreign\":3,\"weight\":2,"
-                                 "\"state\":\"suspect\",\"circuit\":\"open\"}"
-                                 ));
+                                 "\"state\":\"suspect\",\"circuit\":\"open\","
+                                 "\"retry_ms\":40}"));
 }
 
 

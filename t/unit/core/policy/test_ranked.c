@@ -279,7 +279,7 @@ best(const ranked_scene_t *r)
 static void
 compare_with_the_ring(size_t n, uint64_t seed)
 {
-    int               i;
+    int               i, has;
     uint32_t          expected;
     llmgw_picked_t    ring, ranked;
     ranked_scene_t    r;
@@ -296,8 +296,11 @@ compare_with_the_ring(size_t n, uint64_t seed)
 
         rank(&r, ALIVE);
         expected = best(&r);
+        has = llmgw_ranked_has_eligible(&r.scene.pool, &r.scene.key);
         assert_int_equal(llmgw_pick(&r.scene.pool, &r.scene.key, &ranked),
                          rc);
+        assert_true(expected != NOBODY || !has);
+        assert_true(has == (r.ranked.ndraws < r.ranked.nbest));
 
         if (rc == LLMGW_PICK_OK && expected != NOBODY) {
             assert_int_equal(ranked.peer, expected);
