@@ -34,10 +34,6 @@
 #define ENGINE_GROUP_BYTES    64
 #define ENGINE_MODELS_BYTES   4096      /* of all names, NULs included */
 
-#ifndef LLMGW_GROUP_BYTES
-#define LLMGW_GROUP_BYTES     32        /* a group's name with the NUL */
-#endif
-
 
 typedef struct engine_s  engine_t;
 typedef struct run_s     run_t;

@@ -1,0 +1,38 @@
+
+/*
+ * llmgw-replica's command line.
+ */
+
+#ifndef CMDLINE_H
+#define CMDLINE_H
+
+#include <stdint.h>
+
+#include "common/options.h"
+#include "replica/engine/engine.h"
+
+
+/* Strings live until cmdline_done(). */
+typedef struct {
+    const char        *id;
+    const char        *listen;
+    const char        *agent;
+    engine_options_t   engine;
+    uint64_t           drain_timeout_ms;
+    const char        *max_capacity;
+    const char        *exact;
+    int64_t            model_memory_mb;
+    int                is_remote_drain;
+} cmdline_t;
+
+
+/*
+ * Reads argv into a zeroed cmdline, and chooses the kind of engine.  What is
+ * wrong was printed, as one line that says what would be right.
+ */
+options_rc_t cmdline_read(cmdline_t *cmdline, int argc, char **argv,
+    const engine_kind_t **kind);
+
+void cmdline_done(cmdline_t *cmdline);
+
+#endif /* CMDLINE_H */
