@@ -71,6 +71,15 @@ grpc_server_t *grpc_server_create(struct ev_loop *loop,
     const address_t *address, const llmgw_grpc_config_t *config,
     size_t max_conns, char *error);
 
+/*
+ * The same in two steps: a server that is bound has its port, and whoever
+ * connects is refused until it listens.  0, or -1 and a reason.
+ */
+grpc_server_t *grpc_server_bind(struct ev_loop *loop,
+    const address_t *address, const llmgw_grpc_config_t *config,
+    size_t max_conns, char *error);
+int grpc_server_listen(grpc_server_t *server, char *error);
+
 /* Accepts no more, sends GOAWAY on all; connections end with their streams. */
 void grpc_server_goaway(grpc_server_t *server);
 size_t grpc_server_conns(const grpc_server_t *server);

@@ -29,6 +29,8 @@
 
 struct grpc_server_s {
     struct ev_loop       *loop;
+    address_t             address;
+    int                   bound_fd;     /* -1: the listener's now */
     listener_t            listener;
     llmgw_grpc_config_t   config;
     size_t                max_conns;
@@ -112,9 +114,9 @@ grpc_server_on_accept(void *data, int fd, const address_t *peer)
 }
 
 
-/* The listening socket, or -1 and errno. */
+/* The bound socket, or -1 and errno. */
 static int
-grpc_server_listen(const address_t *address)
+grpc_server_socket(const address_t *address)
 {
     int  fd, one, saved_errno;
 
@@ -128,8 +130,7 @@ grpc_server_listen(const address_t *address)
     one = 1;
 
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0
-        && bind(fd, (const struct sockaddr *) &address->ss, address->len) == 0
-        && listen(fd, GRPC_SERVER_BACKLOG) == 0)
+        && bind(fd, (const struct sockaddr *) &address->ss, address->len) == 0)
     {
         return fd;
     }
@@ -142,12 +143,22 @@ grpc_server_listen(const address_t *address)
 }
 
 
+static void
+grpc_server_cannot(const address_t *address, int fault, char *error)
+{
+    char  text[ADDRESS_TEXT_BYTES];
+
+    address_format(address, text);
+    snprintf(error, GRPC_SERVER_ERROR_BYTES, "cannot listen on %s: %s", text,
+             strerror(fault));
+}
+
+
 grpc_server_t *
-grpc_server_create(struct ev_loop *loop, const address_t *address,
+grpc_server_bind(struct ev_loop *loop, const address_t *address,
     const llmgw_grpc_config_t *config, size_t max_conns, char *error)
 {
     int             fd;
-    char            text[ADDRESS_TEXT_BYTES];
     grpc_server_t  *s;
 
     s = calloc(1, sizeof(grpc_server_t));
@@ -157,20 +168,53 @@ grpc_server_create(struct ev_loop *loop, const address_t *address,
         return NULL;
     }
 
-    fd = grpc_server_listen(address);
+    fd = grpc_server_socket(address);
 
     if (fd < 0) {
-        address_format(address, text);
-        snprintf(error, GRPC_SERVER_ERROR_BYTES, "cannot listen on %s: %s",
-                 text, strerror(errno));
+        grpc_server_cannot(address, errno, error);
         free(s);
         return NULL;
     }
 
     s->loop = loop;
     s->config = *config;
+    s->address = *address;
     s->max_conns = max_conns;
-    listener_init(&s->listener, loop, fd, grpc_server_on_accept, s);
+    s->bound_fd = fd;
+    s->listener.fd = -1;
+
+    return s;
+}
+
+
+int
+grpc_server_listen(grpc_server_t *s, char *error)
+{
+    if (listen(s->bound_fd, GRPC_SERVER_BACKLOG) != 0) {
+        grpc_server_cannot(&s->address, errno, error);
+        return -1;
+    }
+
+    listener_init(&s->listener, s->loop, s->bound_fd, grpc_server_on_accept,
+                  s);
+    s->bound_fd = -1;
+
+    return 0;
+}
+
+
+grpc_server_t *
+grpc_server_create(struct ev_loop *loop, const address_t *address,
+    const llmgw_grpc_config_t *config, size_t max_conns, char *error)
+{
+    grpc_server_t  *s;
+
+    s = grpc_server_bind(loop, address, config, max_conns, error);
+
+    if (s != NULL && grpc_server_listen(s, error) != 0) {
+        grpc_server_destroy(s);
+        return NULL;
+    }
 
     return s;
 }
@@ -205,6 +249,10 @@ grpc_server_destroy(grpc_server_t *s)
     grpc_conn_t  *c, *next;
 
     listener_done(&s->listener);
+
+    if (s->bound_fd != -1) {
+        close(s->bound_fd);
+    }
 
     for (c = s->conns; c != NULL; c = next) {
         next = c->next;

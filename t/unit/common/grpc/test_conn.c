@@ -362,6 +362,36 @@ a_refused_connection_ends_its_calls_and_says_so(void **state)
 
 
 static void
+a_bound_server_refuses_until_it_listens(void **state)
+{
+    char                  error[256];
+    fixture_t            *f;
+    llmgw_grpc_config_t   config;
+
+    f = *state;
+    grpc_conn_destroy(f->conn);
+    grpc_server_destroy(f->server);
+
+    memset(&config, 0, sizeof(config));
+    config.callbacks = &server_callbacks;
+    config.data = f;
+    f->server = grpc_server_bind(f->loop, &f->address, &config, 1, error);
+    assert_non_null(f->server);
+    grpc_server_goaway(f->server);
+
+    f->conn = connect_client(f);
+    turn_until(f, &f->closed, 1);
+    assert_string_equal(f->reason, strerror(ECONNREFUSED));
+
+    assert_int_equal(grpc_server_listen(f->server, error), 0);
+    f->conn = connect_client(f);
+    call(f, 3);
+    turn_until(f, &f->ends, 1);
+    assert_int_equal(f->messages, 3);
+}
+
+
+static void
 destroying_within_a_message_ends_every_stream_once(void **state)
 {
     fixture_t  *f;
@@ -528,6 +558,7 @@ main(void)
         TEST(calls_made_before_the_connection_stands_are_answered),
         TEST(what_a_timer_queues_leaves_in_the_same_turn),
         TEST(a_refused_connection_ends_its_calls_and_says_so),
+        TEST(a_bound_server_refuses_until_it_listens),
         TEST(destroying_within_a_message_ends_every_stream_once),
         TEST(a_lost_server_is_told_after_the_streams),
         TEST(goaway_lets_streams_finish_and_then_closes),
