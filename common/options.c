@@ -86,7 +86,9 @@ options_find(const options_spec_t *spec, const char *name, size_t len)
     const option_t  *o;
 
     for (o = spec->table; o->name != NULL; o++) {
-        if (strlen(o->name) == len && memcmp(o->name, name, len) == 0) {
+        if (o->kind != OPTION_HEADING && strlen(o->name) == len
+            && memcmp(o->name, name, len) == 0)
+        {
             return o;
         }
     }
@@ -302,9 +304,16 @@ options_print_help(const options_spec_t *spec)
     printf("\n");
 
     for (o = spec->table; o->name != NULL; o++) {
-        if (o->help != NULL) {
+        if (o->kind == OPTION_HEADING) {
+            printf("%s%s:\n", o != spec->table ? "\n" : "", o->name);
+
+        } else if (o->help != NULL) {
             options_print_option(o);
         }
+    }
+
+    if (spec->table->kind == OPTION_HEADING) {
+        printf("\nEverywhere:\n");
     }
 
     /* Without options of its own a command reads none from a file either. */

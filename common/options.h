@@ -28,7 +28,9 @@ typedef enum {
     OPTION_FLAG,            /* int *; in a file alone or with on, off */
     OPTION_INT,             /* int64_t *, within min .. max */
     OPTION_DOUBLE,          /* double *, within min .. max */
-    OPTION_DURATION         /* uint64_t * in ms, within min .. max ms */
+    OPTION_DURATION,        /* uint64_t * in ms, within min .. max ms */
+    OPTION_HEADING          /* no option: its name stands above those that
+                               follow in --help */
 } option_kind_t;
 
 typedef struct {

@@ -13,9 +13,12 @@
 #include "replica/kinds.h"
 
 
-#define FIELD(name)  offsetof(cmdline_t, name)
+#define FIELD(name)    offsetof(cmdline_t, name)
+#define HEADING(text)  { text, OPTION_HEADING, 0, NULL, NULL, NULL, 0, 0, 0 }
 
 static const option_t  cmdline_table[] = {
+
+    HEADING("Serving"),
 
     { "id", OPTION_NAME, FIELD(id), NULL, "ID",
       "name of the replica", 0, 0, 1 },
@@ -26,8 +29,27 @@ static const option_t  cmdline_table[] = {
     { "agent", OPTION_STRING, FIELD(agent), NULL, "PATH",
       "control socket of the agent to report to", 0, 0, 0 },
 
+    { "max-capacity", OPTION_STRING, FIELD(max_capacity), "auto", "auto|N",
+      "concurrent streams; 0: no limit", 0, 0, 0 },
+
+    { "model-version", OPTION_NAME, FIELD(engine.model_version), "v1",
+      "VERSION", "version of the model, as reported", 0, 0, 0 },
+
+    { "drain-timeout", OPTION_DURATION, FIELD(drain_timeout_ms), "25s", NULL,
+      "time for running streams after SIGTERM", 0, ENGINE_DELAY_MAX_MS, 0 },
+
+    { "remote-drain", OPTION_FLAG, FIELD(is_remote_drain), NULL, NULL,
+      "accept Drain and Undrain from other hosts too", 0, 0, 0 },
+
+    HEADING("The engine"),
+
     { "engine", OPTION_STRING, FIELD(engine.kind), "sim", KINDS_NAMES,
       "what generates", 0, 0, 0 },
+
+    { "model", OPTION_STRING, FIELD(engine.model), NULL, "NAME|FILE",
+      "model: as qwen3-14b; llama: a GGUF file", 0, 0, 0 },
+
+    HEADING("An engine behind HTTP"),
 
     { "engine-url", OPTION_STRING, FIELD(engine.url), NULL, "URL",
       "of an engine behind HTTP: http://HOST:PORT", 0, 0, 0 },
@@ -38,98 +60,89 @@ static const option_t  cmdline_table[] = {
     { "engine-ca-file", OPTION_STRING, FIELD(engine.ca_file), NULL, "FILE",
       "who may sign its certificate; else the system's", 0, 0, 0 },
 
-    { "max-capacity", OPTION_STRING, FIELD(max_capacity), "auto", "auto|N",
-      "concurrent streams; 0: no limit", 0, 0, 0 },
-
     { "stall-timeout", OPTION_DURATION, FIELD(engine.stall_timeout_ms),
       "2500ms", NULL, "an engine that works has progress in it", 1000,
       ENGINE_DELAY_MAX_MS, 0 },
 
-    { "model", OPTION_STRING, FIELD(engine.model), NULL, "NAME|FILE",
-      "model: as qwen3-14b; llama: a GGUF file", 0, 0, 0 },
-
-    { "model-version", OPTION_NAME, FIELD(engine.model_version), "v1",
-      "VERSION", "version of the model, as reported", 0, 0, 0 },
-
-    { "exact", OPTION_STRING, FIELD(exact), "on", "on|off",
-      "llama: the same text whoever is in the batch", 0, 0, 0 },
-
-    { "model-name", OPTION_STRING, FIELD(engine.model_name), NULL, "NAME",
-      "llama: as clients ask for it; else the file's", 0, 0, 0 },
-
-    { "context-tokens", OPTION_INT, FIELD(engine.context_tokens), "0", NULL,
-      "llama: of a stream; 0: the model's, at most 4096", 0, 1 << 20, 0 },
-
-    { "threads", OPTION_INT, FIELD(engine.threads), "0", NULL,
-      "llama: that compute; 0: one for each processor", 0, 512, 0 },
-
-    { "cpu", OPTION_NAME, FIELD(engine.cpu), NULL, "NAME",
-      "llama: variant of libllama's code, as haswell", 0, 0, 0 },
-
-    { "latency-model", OPTION_STRING, FIELD(engine.model_latency), NULL,
-      "NAME", "model: trained-physics, roofline or linear", 0, 0, 0 },
-
-    { "alpha-coeffs", OPTION_STRING, FIELD(engine.model_alpha), NULL,
-      "A0,A1,A2", "model: what a request costs besides steps", 0, 0, 0 },
-
-    { "beta-coeffs", OPTION_STRING, FIELD(engine.model_beta), NULL,
-      "B0,B1,...", "model: what a step costs", 0, 0, 0 },
-
-    { "hardware", OPTION_STRING, FIELD(engine.model_hardware), NULL, "GPU",
-      "model: H100, A100-SXM, L40S, or one of a file", 0, 0, 0 },
-
-    { "hardware-config", OPTION_STRING, FIELD(engine.model_hardware_file),
-      NULL, "FILE", "model: JSON with other GPUs", 0, 0, 0 },
-
-    { "model-config-folder", OPTION_STRING, FIELD(engine.model_folder), NULL,
-      "DIR", "model: whose config.json has the shape", 0, 0, 0 },
-
-    { "tp", OPTION_INT, FIELD(engine.model_tp), NULL, NULL,
-      "model: GPUs that share each layer", 1, 1024, 0 },
-
-    { "block-size-in-tokens", OPTION_INT, FIELD(engine.model_block_tokens),
-      NULL, NULL, "model: of a KV block", 1, 1 << 20, 0 },
-
-    { "total-kv-blocks", OPTION_INT, FIELD(engine.model_blocks), NULL, NULL,
-      "model: KV blocks", 1, 1 << 30, 0 },
-
-    { "max-model-len", OPTION_INT, FIELD(engine.model_max_len), NULL, NULL,
-      "model: tokens of a prompt and its answer", 1, 1 << 30, 0 },
-
-    { "max-num-seqs", OPTION_INT, FIELD(engine.model_max_seqs), NULL, NULL,
-      "model: streams of a batch", 1, ENGINE_CAPACITY_MAX, 0 },
-
-    { "max-num-batched-tokens", OPTION_INT, FIELD(engine.model_batched_tokens),
-      NULL, NULL, "model: tokens of a step", 1, 1 << 30, 0 },
-
-    { "long-prefill-token-threshold", OPTION_INT,
-      FIELD(engine.model_chunk_tokens), NULL, NULL,
-      "model: of a prompt in one step", 1, 1 << 30, 0 },
-
-    { "scheduler", OPTION_STRING, FIELD(engine.model_scheduler), NULL, "NAME",
-      "model: fcfs, priority-fcfs, sjf, reverse-priority", 0, 0, 0 },
-
-    { "preemption-policy", OPTION_STRING, FIELD(engine.model_preemption), NULL,
-      "NAME", "model: who makes room: fcfs, priority", 0, 0, 0 },
+    HEADING("With --engine sim"),
 
     { "token-delay", OPTION_DURATION, FIELD(engine.token_delay_ms), "50ms",
-      NULL, "simulated: time between tokens", 0, ENGINE_DELAY_MAX_MS, 0 },
+      NULL, "time between tokens", 0, ENGINE_DELAY_MAX_MS, 0 },
 
     { "first-token-delay", OPTION_DURATION, FIELD(engine.first_token_delay_ms),
-      "0ms", NULL, "simulated: time to the first one; 0: as others", 0,
+      "0ms", NULL, "time to the first one; 0: as others", 0,
       ENGINE_DELAY_MAX_MS, 0 },
 
     { "error-rate", OPTION_DOUBLE, FIELD(engine.error_rate), "0", NULL,
-      "simulated: fraction of requests answered UNAVAILABLE", 0, 1, 0 },
+      "fraction of requests answered UNAVAILABLE", 0, 1, 0 },
 
     { "reject-all", OPTION_FLAG, FIELD(engine.is_reject_all), NULL, NULL,
-      "simulated: answer every request UNAVAILABLE", 0, 0, 0 },
+      "answer every request UNAVAILABLE", 0, 0, 0 },
 
-    { "drain-timeout", OPTION_DURATION, FIELD(drain_timeout_ms), "25s", NULL,
-      "time for running streams after SIGTERM", 0, ENGINE_DELAY_MAX_MS, 0 },
+    HEADING("With --engine model"),
 
-    { "remote-drain", OPTION_FLAG, FIELD(is_remote_drain), NULL, NULL,
-      "accept Drain and Undrain from other hosts too", 0, 0, 0 },
+    { "latency-model", OPTION_STRING, FIELD(engine.model_latency), NULL,
+      "NAME", "trained-physics, roofline or linear", 0, 0, 0 },
+
+    { "alpha-coeffs", OPTION_STRING, FIELD(engine.model_alpha), NULL,
+      "A0,A1,A2", "what a request costs besides steps", 0, 0, 0 },
+
+    { "beta-coeffs", OPTION_STRING, FIELD(engine.model_beta), NULL,
+      "B0,B1,...", "what a step costs", 0, 0, 0 },
+
+    { "hardware", OPTION_STRING, FIELD(engine.model_hardware), NULL, "GPU",
+      "H100, A100-SXM, L40S, or one of a file", 0, 0, 0 },
+
+    { "hardware-config", OPTION_STRING, FIELD(engine.model_hardware_file),
+      NULL, "FILE", "JSON with other GPUs", 0, 0, 0 },
+
+    { "model-config-folder", OPTION_STRING, FIELD(engine.model_folder), NULL,
+      "DIR", "whose config.json has the shape", 0, 0, 0 },
+
+    { "tp", OPTION_INT, FIELD(engine.model_tp), NULL, NULL,
+      "GPUs that share each layer", 1, 1024, 0 },
+
+    { "block-size-in-tokens", OPTION_INT, FIELD(engine.model_block_tokens),
+      NULL, NULL, "of a KV block", 1, 1 << 20, 0 },
+
+    { "total-kv-blocks", OPTION_INT, FIELD(engine.model_blocks), NULL, NULL,
+      "KV blocks", 1, 1 << 30, 0 },
+
+    { "max-model-len", OPTION_INT, FIELD(engine.model_max_len), NULL, NULL,
+      "tokens of a prompt and its answer", 1, 1 << 30, 0 },
+
+    { "max-num-seqs", OPTION_INT, FIELD(engine.model_max_seqs), NULL, NULL,
+      "streams of a batch", 1, ENGINE_CAPACITY_MAX, 0 },
+
+    { "max-num-batched-tokens", OPTION_INT, FIELD(engine.model_batched_tokens),
+      NULL, NULL, "tokens of a step", 1, 1 << 30, 0 },
+
+    { "long-prefill-token-threshold", OPTION_INT,
+      FIELD(engine.model_chunk_tokens), NULL, NULL,
+      "of a prompt in one step", 1, 1 << 30, 0 },
+
+    { "scheduler", OPTION_STRING, FIELD(engine.model_scheduler), NULL, "NAME",
+      "fcfs, priority-fcfs, sjf, reverse-priority", 0, 0, 0 },
+
+    { "preemption-policy", OPTION_STRING, FIELD(engine.model_preemption), NULL,
+      "NAME", "who makes room: fcfs, priority", 0, 0, 0 },
+
+    HEADING("With --engine llama"),
+
+    { "model-name", OPTION_STRING, FIELD(engine.model_name), NULL, "NAME",
+      "as clients ask for it; else the file's", 0, 0, 0 },
+
+    { "context-tokens", OPTION_INT, FIELD(engine.context_tokens), "0", NULL,
+      "of a stream; 0: the model's, at most 4096", 0, 1 << 20, 0 },
+
+    { "threads", OPTION_INT, FIELD(engine.threads), "0", NULL,
+      "that compute; 0: one for each processor", 0, 512, 0 },
+
+    { "cpu", OPTION_NAME, FIELD(engine.cpu), NULL, "NAME",
+      "variant of libllama's code, as haswell", 0, 0, 0 },
+
+    { "exact", OPTION_STRING, FIELD(exact), "on", "on|off",
+      "the same text whoever is in the batch", 0, 0, 0 },
 
     /* For tests of what the death of a large process looks like. */
     { "model-memory", OPTION_INT, FIELD(model_memory_mb), "0", "MB",

@@ -50,6 +50,7 @@ static const option_t  table[] = {
       NULL, "time between tokens", 0, 60000, 0 },
     { "capacity", OPTION_INT, offsetof(values_t, capacity), "0", NULL,
       "most streams at once", 0, 100000, 0 },
+    { "Errors", OPTION_HEADING, 0, NULL, NULL, NULL, 0, 0, 0 },
     { "rate", OPTION_DOUBLE, offsetof(values_t, rate), "0", NULL,
       "share of errors", 0, 1, 0 },
     { "remote", OPTION_FLAG, offsetof(values_t, remote), NULL, NULL,
@@ -235,6 +236,8 @@ wrong_words_are_named(void **state)
             "prog: unknown option \"--nonsense\", see --help\n");
     refused("--id r1 -id", "prog: unknown option \"-id\", see --help\n");
     refused("--id r1 --s x", "prog: unknown option \"--s\", see --help\n");
+    refused("--id r1 --Errors=1",
+            "prog: unknown option \"--Errors=1\", see --help\n");
     refused("--id", "prog: --id needs a value\n");
     refused("-c", "prog: -c needs a value\n");
     refused("", "prog: --id is required, see --help\n");
@@ -338,6 +341,7 @@ help_lists_the_table_and_version_prints_it(void **state)
         "  -s PATH                      control socket (/run/x)\n"
         "  --token-delay TIME           time between tokens (50ms)\n"
         "  --capacity N                 most streams at once (0)\n"
+        "\nErrors:\n"
         "  --rate X                     share of errors (0)\n"
         "  -c FILE                      read options from FILE, \"key value\" "
         "lines\n"
