@@ -191,6 +191,16 @@ node_restart(void *data, const char *version)
 }
 
 
+static order_rc_t
+node_switch(void *data)
+{
+    node_t  *node = data;
+
+    return node->callbacks->on_switch != NULL
+           ? node->callbacks->on_switch(node->data) : ORDER_ENOPROCESS;
+}
+
+
 static int
 node_is_kept(void *data)
 {
@@ -240,6 +250,7 @@ static const swim_callbacks_t  node_callbacks = {
     .on_conflict = node_conflict,
     .on_drain = node_drain,
     .on_restart = node_restart,
+    .on_switch = node_switch,
     .is_kept = node_is_kept,
     .find_models = node_find_models,
     .on_skew = node_skew,

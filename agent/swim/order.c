@@ -1,6 +1,7 @@
 
 /*
- * Orders between agents: drain, undrain or restart a replica.
+ * Orders between agents: drain, undrain, restart a replica, or have the
+ * standby of its group take over.
  *
  * Given: an order of this agent is sent to its target again and again, until
  * the target has answered and its record shows the effect, or time is up.
@@ -13,6 +14,7 @@
 
 #include <string.h>
 
+#include "proto/members/groups.h"
 #include "swim/swim_inner.h"
 
 
@@ -59,6 +61,50 @@ order_restart(swim_t *swim, const order_t *order, int is_own)
 }
 
 
+static int
+order_has_standby(const swim_t *swim, const char *group)
+{
+    size_t  i;
+
+    for (i = 0; i < swim->table.n; i++) {
+        if (llmgw_group_is_standby(&swim->table.members[i]->facts, group)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* What came late, when the standby is active already, must not end that. */
+static order_rc_t
+order_switch(swim_t *swim, const order_t *order, int is_own)
+{
+    const llmgw_member_t    *own;
+    const swim_callbacks_t  *callbacks;
+
+    own = &swim->own->facts;
+    callbacks = swim->config.callbacks;
+
+    if (swim->config.crypt == NULL && !is_own) {
+        return ORDER_ENOKEYRING;
+    }
+
+    if (!llmgw_group_is_active(own, order->group)
+        || own->group_epoch != order->group_epoch)
+    {
+        return ORDER_ENOTACTIVE;
+    }
+
+    if (!order_has_standby(swim, order->group)) {
+        return ORDER_ENOSTANDBY;
+    }
+
+    return callbacks->on_switch != NULL
+           ? callbacks->on_switch(swim->config.data) : ORDER_ENOPROCESS;
+}
+
+
 /* is_own: it came by our own control socket, not by gossip. */
 static order_rc_t
 order_carry_out(swim_t *swim, const order_t *order, int is_own,
@@ -86,6 +132,8 @@ order_carry_out(swim_t *swim, const order_t *order, int is_own,
         return order_drain(swim, order, now_us);
     case ORDER_RESTART:
         return order_restart(swim, order, is_own);
+    case ORDER_SWITCH:
+        return order_switch(swim, order, is_own);
     default:
         return ORDER_EVERB;
     }
@@ -272,7 +320,7 @@ order_is_shown(const order_t *order, const llmgw_member_t *target)
     case ORDER_UNDRAIN:
         return strcmp(target->drain_owner, order->owner) != 0;
     default:
-        return 1;       /* a restart takes long: the answer is enough */
+        return 1;       /* what takes long: the answer is enough */
     }
 }
 

@@ -96,6 +96,10 @@ typedef struct {
        not.  The same holds.  NULL: it is nobody's child. */
     order_rc_t  (*on_restart)(void *data, const char *version);
 
+    /* The own replica, which is active in its group, is to end and come back
+       as a standby: likewise. */
+    order_rc_t  (*on_switch)(void *data);
+
     /*
      * 0: what on_drain() or on_restart() was told is not on the disk yet, and
      * the answers to orders wait for swim_kept().  NULL: they never do.

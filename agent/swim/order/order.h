@@ -48,6 +48,7 @@ typedef enum {
     ORDER_DRAIN = 0,
     ORDER_UNDRAIN,
     ORDER_RESTART,
+    ORDER_SWITCH,
     ORDER_NVERBS
 } order_verb_t;
 
@@ -68,7 +69,12 @@ typedef enum {
     X(EBUSY,       "busy", "its replica is being looked for, or stopped")     \
     X(EUNREACHED,  "unreachable", "its agent was not reached")                \
     X(EUNKNOWN,    "not_found", "there is no such member")                    \
-    X(EMANY,       "busy", "too many orders at once")
+    X(EMANY,       "busy", "too many orders at once")                         \
+    X(ENOTACTIVE,  "not_active", "its replica is not active (any more)")      \
+    X(ENOSTANDBY,  "no_standby", "its agent knows of no standby that could "  \
+                   "take over")                                               \
+    X(ENOPROCESS,  "no_process", "its agent cannot signal the process that "  \
+                   "reports to it")
 
 typedef enum {
 #define X(id, name, text)  ORDER_##id,
@@ -85,6 +91,8 @@ typedef struct {
     char          target_id[LLMGW_MEMBERS_NAME_BYTES];
     char          owner[LLMGW_MEMBERS_OWNER_BYTES];
     char          version[LLMGW_MEMBERS_NAME_BYTES];    /* of a RESTART */
+    char          group[LLMGW_GROUP_BYTES];             /* of a SWITCH, */
+    uint64_t      group_epoch;                          /* the active one's */
     order_rc_t    answer;                               /* of an ORDER_ACK */
 } order_t;
 

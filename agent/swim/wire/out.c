@@ -74,6 +74,8 @@ packet_fill_order(wire_order_t *wire, const order_t *order)
     wire->owner = (char *) order->owner;
     wire->version = (char *) order->version;
     wire->answer = order->answer;
+    wire->group = (char *) order->group;
+    wire->group_epoch = order->group_epoch;
 }
 
 

@@ -32,6 +32,24 @@ packet_copy_name(char *to, const char *from, int may_be_empty)
 }
 
 
+/* The name of a standby group, or empty. */
+static int
+packet_copy_group(char *to, const char *from)
+{
+    size_t  len;
+
+    len = strlen(from);
+
+    if (len != 0 && !llmgw_group_is_valid(from, len)) {
+        return -1;
+    }
+
+    memcpy(to, from, len + 1);
+
+    return 0;
+}
+
+
 /* Numeric, and in the one form that our own agents write. */
 static int
 packet_copy_address(char *to, const char *from, int may_be_empty)
@@ -306,7 +324,8 @@ packet_decode_order(packet_t *packet, const message_t *message)
 
     if (from == NULL || from->id == 0
         || packet_copy_owner(order->owner, from->owner) != 0
-        || packet_copy_name(order->version, from->version, 1) != 0)
+        || packet_copy_name(order->version, from->version, 1) != 0
+        || packet_copy_group(order->group, from->group) != 0)
     {
         return PACKET_EORDER;
     }
@@ -316,6 +335,7 @@ packet_decode_order(packet_t *packet, const message_t *message)
                   ? (order_verb_t) from->verb : ORDER_NVERBS;
     order->id = from->id;
     order->target_epoch = from->target_epoch;
+    order->group_epoch = from->group_epoch;
     order->answer = from->answer < ORDER_NRC ? (order_rc_t) from->answer
                                              : ORDER_EVERB;
     packet->head.order = order;

@@ -272,7 +272,9 @@ full_order(void)
     order.verb = ORDER_RESTART;
     order.id = UINT64_MAX;
     order.target_epoch = UINT64_MAX;
-    order.answer = ORDER_EMANY;
+    order.group_epoch = UINT64_MAX;
+    order.answer = ORDER_ENOPROCESS;
+    memset(order.group, 'g', LLMGW_GROUP_BYTES - 1);
     memset(order.target_id, 't', LLMGW_MEMBERS_NAME_BYTES - 1);
 
     return order;
@@ -366,9 +368,18 @@ wrong_orders_are_dropped_and_unknown_verbs_are_not(void **state)
     wrong(verb, 2, PACKET_DONE);
     assert_int_equal(packet.head.order->verb, ORDER_RESTART);
     wrong(verb, 3, PACKET_DONE);
+    assert_int_equal(packet.head.order->verb, ORDER_SWITCH);
+    wrong(verb, 4, PACKET_DONE);
     assert_int_equal(packet.head.order->verb, ORDER_NVERBS);
     wrong(verb, -1, PACKET_DONE);
     assert_int_equal(packet.head.order->verb, ORDER_NVERBS);
+    wrong(group, "g", PACKET_DONE);
+    assert_string_equal(packet.head.order->group, "g");
+    wrong(group, ".g", PACKET_EORDER);
+    wrong(group, name + 64 - LLMGW_GROUP_BYTES, PACKET_EORDER);
+    wrong(group, name + 64 - LLMGW_GROUP_BYTES + 1, PACKET_DONE);
+    wrong(group_epoch, UINT64_MAX, PACKET_DONE);
+    assert_true(packet.head.order->group_epoch == UINT64_MAX);
     wrong(answer, ORDER_EMANY, PACKET_DONE);
     assert_int_equal(packet.head.order->answer, ORDER_EMANY);
     wrong(answer, ORDER_NRC, PACKET_DONE);
