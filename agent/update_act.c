@@ -37,18 +37,36 @@ agent_task_give(agent_task_t *task, order_verb_t verb, order_t *order)
         strcpy(order->version, rollout->to);
     }
 
+    if (verb == ORDER_SWITCH) {
+        strcpy(order->group, rollout->steps[task->step].group);
+        order->group_epoch = rollout->steps[task->step].group_epoch;
+    }
+
     return node_order(task->update->agent->node, order);
 }
 
 
-/* A lease ends when its agent restarts: then an UNDRAIN has nothing left to
-   do, and a DRAIN is ordered again when the step sees the new epoch. */
+/*
+ * A lease ends when its agent restarts: then an UNDRAIN has nothing left to
+ * do, and a DRAIN is ordered again when the step sees the new epoch.  A SWITCH
+ * is given again to the new epoch; where its target is not active any more, a
+ * standby takes over without it.
+ */
 static void
 agent_task_ordered(agent_task_t *task, order_rc_t rc)
 {
     const rollout_step_t  *step;
 
     step = &task->update->rollout->steps[task->step];
+
+    if (step->doing == ROLLOUT_SWITCH && rc == ORDER_ERESTARTED) {
+        rollout_put_back(task->update->rollout, task->step);
+        return;
+    }
+
+    if (step->doing == ROLLOUT_SWITCH && rc == ORDER_ENOTACTIVE) {
+        rc = ORDER_DONE;
+    }
 
     if (rc == ORDER_ERESTARTED && (step->doing == ROLLOUT_UNDRAIN
                                    || step->doing == ROLLOUT_DRAIN))
@@ -151,14 +169,13 @@ agent_task_ran(void *data, const char *error)
 
 
 static const char *
-agent_task_grpc(const agent_task_t *task)
+agent_task_grpc(const agent_task_t *task, const char *id)
 {
     rollout_view_t         view;
     const llmgw_member_t  *member;
 
     agent_update_view(task->update->agent, &view);
-    member = rollout_find(&view,
-                          task->update->rollout->steps[task->step].id);
+    member = rollout_find(&view, id);
 
     return member ? member->grpc : "";
 }
@@ -175,12 +192,15 @@ agent_task_run(agent_task_t *task, const char *command)
                           + LLMGW_MEMBERS_ADDRESS_BYTES];
     rollout_t       *rollout;
     runner_spec_t    spec;
+    const char      *member;
     const char      *env[4] = { id, version, grpc, NULL };
 
     rollout = task->update->rollout;
-    snprintf(id, sizeof(id), "LLMGW_ID=%s", rollout->steps[task->step].id);
+    member = rollout->steps[task->step].id;
+    snprintf(id, sizeof(id), "LLMGW_ID=%s", member);
     snprintf(version, sizeof(version), "LLMGW_VERSION=%s", rollout->to);
-    snprintf(grpc, sizeof(grpc), "LLMGW_GRPC=%s", agent_task_grpc(task));
+    snprintf(grpc, sizeof(grpc), "LLMGW_GRPC=%s",
+             agent_task_grpc(task, member));
 
     spec.command = command;
     spec.env = env;
@@ -210,11 +230,13 @@ static void
 agent_task_try(agent_task_t *task)
 {
     char             error[TRIAL_ERROR_BYTES];
+    const char      *member;
     agent_update_t  *update;
 
     update = task->update;
-    task->trial = trial_start(update->agent->loop, agent_task_grpc(task),
-                              update->id,
+    member = rollout_probed(&update->rollout->steps[task->step]);
+    task->trial = trial_start(update->agent->loop,
+                              agent_task_grpc(task, member), update->id,
                               update->rollout->rejoin_timeout_us / 1000,
                               agent_task_tried, task, error);
     if (task->trial == NULL) {
@@ -234,6 +256,8 @@ agent_task_do(agent_task_t *task, rollout_action_t action)
         return agent_task_order(task, ORDER_DRAIN);
     case ROLLOUT_UNDRAIN:
         return agent_task_order(task, ORDER_UNDRAIN);
+    case ROLLOUT_SWITCH:
+        return agent_task_order(task, ORDER_SWITCH);
     case ROLLOUT_RESTART:
         return agent_task_order(task, ORDER_RESTART);
     case ROLLOUT_STOP:

@@ -198,7 +198,7 @@ agent_update_refuse_plan(rollout_refusal_t refusal, const char *text)
 {
     static const char *const  codes[] = {
         "", "failed", "not_found", "cannot_restart", "no_version",
-        "min_available"
+        "min_available", "whole_group"
     };
 
     return agent_update_refuse(codes[refusal], text);

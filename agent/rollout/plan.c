@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rollout/rollout.h"
+#include "rollout/rollout_inner.h"
 
 
 static int
@@ -30,7 +30,7 @@ rollout_find(const rollout_view_t *view, const char *id)
 }
 
 
-static int
+int
 rollout_is_ready(const llmgw_member_t *member)
 {
     return member->liveness == LLMGW_LIVENESS_ALIVE
@@ -121,27 +121,54 @@ rollout_add(rollout_t *rollout, const rollout_spec_t *spec,
     step = &rollout->steps[rollout->nsteps++];
     strcpy(step->id, member->id);
     strcpy(step->from, member->model_version);
+    strcpy(step->group, member->group);
     step->is_first = !rollout_is_ready(member);
 
     if (rollout_is_absent(spec, member)) {
         step->state = ROLLOUT_ABSENT;
 
-    } else if (rollout_is_ready(member)
-               && strcmp(member->model_version, rollout->to) == 0)
-    {
+    } else if (rollout_is_up(rollout, member)) {
         step->state = ROLLOUT_SKIPPED;
     }
 }
 
 
-/* Those that are not READY, then the others; the view is in order of ids. */
+/* -1: out of memory. */
+static int
+rollout_add_all(rollout_t *rollout, const rollout_spec_t *spec,
+    const rollout_view_t *view)
+{
+    int                     rc;
+    size_t                  i, n;
+    const llmgw_member_t  **members;
+
+    members = calloc(view->n + 1, sizeof(llmgw_member_t *));
+    if (members == NULL) {
+        return -1;
+    }
+
+    for (i = 0, n = 0; i < view->n; i++) {
+        if (rollout_is_meant(spec, &view->members[i])) {
+            members[n++] = &view->members[i];
+        }
+    }
+
+    rc = rollout_sort(members, n);
+
+    for (i = 0; rc == 0 && i < n; i++) {
+        rollout_add(rollout, spec, members[i]);
+    }
+
+    free(members);
+
+    return rc;
+}
+
+
 static rollout_t *
 rollout_build(const rollout_spec_t *spec, const rollout_view_t *view)
 {
-    int                    is_first;
-    size_t                 i;
-    rollout_t             *rollout;
-    const llmgw_member_t  *member;
+    rollout_t  *rollout;
 
     rollout = calloc(1, sizeof(rollout_t)
                         + view->n * sizeof(rollout_step_t));
@@ -157,16 +184,9 @@ rollout_build(const rollout_spec_t *spec, const rollout_view_t *view)
     rollout->rejoin_timeout_us = spec->rejoin_timeout_us;
     rollout->max_unavailable = spec->max_unavailable;
 
-    for (is_first = 1; is_first >= 0; is_first--) {
-        for (i = 0; i < view->n; i++) {
-            member = &view->members[i];
-
-            if (rollout_is_meant(spec, member)
-                && rollout_is_ready(member) != is_first)
-            {
-                rollout_add(rollout, spec, member);
-            }
-        }
+    if (rollout_add_all(rollout, spec, view) != 0) {
+        free(rollout);
+        return NULL;
     }
 
     return rollout;
@@ -224,13 +244,47 @@ rollout_check_step(const rollout_spec_t *spec, const rollout_view_t *view,
 }
 
 
+/* It will be switched: what is its share of the plan in a group. */
+static rollout_refusal_t
+rollout_check_group(const rollout_spec_t *spec, const rollout_t *rollout,
+    const rollout_view_t *view, const llmgw_member_t *member, char *text)
+{
+    const llmgw_member_t  *peer;
+
+    peer = rollout_peer(view, member, NULL);
+
+    if (peer == NULL) {
+        return ROLLOUT_PLANNED;
+    }
+
+    if (!spec->has_orders) {
+        snprintf(text, ROLLOUT_REASON_BYTES, "group \"%s\" of replica \"%s\" "
+                 "cannot be switched: agents take no orders without a "
+                 "keyring", member->group, member->id);
+        return ROLLOUT_NOBODY;
+    }
+
+    for ( /* void */ ; peer != NULL; peer = rollout_peer(view, member, peer)) {
+        if (!rollout_is_meant(spec, peer) && !rollout_is_up(rollout, peer)) {
+            snprintf(text, ROLLOUT_REASON_BYTES, "replica \"%s\" is of group "
+                     "\"%s\", and so is \"%s\": a group is updated as a "
+                     "whole", member->id, member->group, peer->id);
+            return ROLLOUT_PARTIAL;
+        }
+    }
+
+    return ROLLOUT_PLANNED;
+}
+
+
 static rollout_refusal_t
 rollout_check_steps(const rollout_t *rollout, const rollout_spec_t *spec,
     const rollout_view_t *view, char *text)
 {
-    size_t                i;
-    rollout_refusal_t     refusal;
-    const rollout_step_t *step;
+    size_t                 i;
+    rollout_refusal_t      refusal;
+    const rollout_step_t  *step;
+    const llmgw_member_t  *member;
 
     for (i = 0; i < rollout->nsteps; i++) {
         step = &rollout->steps[i];
@@ -239,8 +293,13 @@ rollout_check_steps(const rollout_t *rollout, const rollout_spec_t *spec,
             continue;
         }
 
-        refusal = rollout_check_step(spec, view,
-                                     rollout_find(view, step->id), text);
+        member = rollout_find(view, step->id);
+        refusal = rollout_check_step(spec, view, member, text);
+
+        if (refusal == ROLLOUT_PLANNED) {
+            refusal = rollout_check_group(spec, rollout, view, member, text);
+        }
+
         if (refusal != ROLLOUT_PLANNED) {
             return refusal;
         }
@@ -253,7 +312,7 @@ rollout_check_steps(const rollout_t *rollout, const rollout_spec_t *spec,
 /*
  * By default max_unavailable replicas may be missing, but never all of them.
  * Replicas that are not READY are updated first, so they count as available
- * for the steps that follow.
+ * for the steps that follow.  A group of several goes on serving.
  */
 static rollout_refusal_t
 rollout_check_available(rollout_t *rollout, const rollout_spec_t *spec,
@@ -277,6 +336,10 @@ rollout_check_available(rollout_t *rollout, const rollout_spec_t *spec,
         }
 
         member = rollout_find(view, rollout->steps[i].id);
+
+        if (rollout_peer(view, member, NULL) != NULL) {
+            continue;
+        }
 
         if (llmgw_member_is_routable(member)) {
             taken++;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/drained.h"
+#include "proto/members/groups.h"
 #include "rollout/rollout_inner.h"
 
 
@@ -11,8 +12,9 @@ const char *
 rollout_state_name(rollout_state_t state)
 {
     static const char *const  names[] = {
-        "waiting", "drain", "stop", "start", "restart", "rejoin", "probe",
-        "release", "undo", "done", "skipped", "absent", "undone", "failed"
+        "waiting", "drain", "switch", "stop", "start", "restart", "rejoin",
+        "probe", "release", "undo", "done", "skipped", "absent", "undone",
+        "failed"
     };
 
     return names[state];
@@ -147,7 +149,7 @@ rollout_is_over(const rollout_t *rollout)
 
 /* --- from step to step */
 
-static void
+void
 rollout_replace(rollout_t *rollout, rollout_step_t *step, uint64_t now_us)
 {
     if (rollout->has_stop) {
@@ -170,6 +172,38 @@ rollout_finish(rollout_t *rollout, rollout_step_t *step, uint64_t now_us)
 }
 
 
+void
+rollout_let_in(rollout_t *rollout, rollout_step_t *step, uint64_t now_us)
+{
+    if (step->is_drained) {
+        rollout_enter(step, ROLLOUT_RELEASING, ROLLOUT_UNDRAIN, now_us);
+
+    } else {
+        rollout_finish(rollout, step, now_us);
+    }
+}
+
+
+const char *
+rollout_probed(const rollout_step_t *step)
+{
+    return step->successor[0] != '\0' ? step->successor : step->id;
+}
+
+
+static void
+rollout_proved(rollout_t *rollout, rollout_step_t *step, uint64_t now_us)
+{
+    if (step->successor[0] != '\0') {
+        step->successor[0] = '\0';
+        rollout_replace(rollout, step, now_us);
+
+    } else {
+        rollout_let_in(rollout, step, now_us);
+    }
+}
+
+
 static void
 rollout_done(rollout_t *rollout, rollout_step_t *step, uint64_t now_us)
 {
@@ -186,13 +220,7 @@ rollout_done(rollout_t *rollout, rollout_step_t *step, uint64_t now_us)
         rollout_enter(step, ROLLOUT_REJOINING, ROLLOUT_NOTHING, now_us);
         break;
     case ROLLOUT_PROBING:
-        if (step->is_drained) {
-            rollout_enter(step, ROLLOUT_RELEASING, ROLLOUT_UNDRAIN, now_us);
-
-        } else {
-            rollout_finish(rollout, step, now_us);
-        }
-
+        rollout_proved(rollout, step, now_us);
         break;
     case ROLLOUT_RELEASING:
         rollout_finish(rollout, step, now_us);
@@ -262,10 +290,17 @@ rollout_serves(const llmgw_member_t *member)
 
 
 int
+rollout_is_in_place(const llmgw_member_t *member)
+{
+    return rollout_is_ready(member)
+           || llmgw_group_is_standby(member, member->group);
+}
+
+
+int
 rollout_is_up(const rollout_t *rollout, const llmgw_member_t *member)
 {
-    return member != NULL && member->liveness == LLMGW_LIVENESS_ALIVE
-           && member->service == LLMGW_SERVICE_READY
+    return member != NULL && rollout_is_in_place(member)
            && strcmp(member->model_version, rollout->to) == 0;
 }
 
@@ -338,68 +373,6 @@ rollout_look_draining(rollout_t *rollout, rollout_step_t *step,
 }
 
 
-static const char *
-rollout_absence(const rollout_step_t *step, const llmgw_member_t *member)
-{
-    if (member == NULL) {
-        return "it is no member any more";
-    }
-
-    if (member->liveness != LLMGW_LIVENESS_ALIVE) {
-        return "its agent is gone";
-    }
-
-    switch (member->service) {
-    case LLMGW_SERVICE_STARTING:
-        return "no replica reports to its agent";
-    case LLMGW_SERVICE_STALLED:
-        return "its process makes no progress";
-    case LLMGW_SERVICE_STOPPED:
-        return "it was stopped and not started";
-    case LLMGW_SERVICE_DOWN:
-        return "its process broke";
-    default:
-        return "the old process still runs";
-    }
-}
-
-
-static void
-rollout_look_rejoining(rollout_t *rollout, rollout_step_t *step,
-    const llmgw_member_t *member, uint64_t now_us)
-{
-    int  is_new;
-
-    is_new = member != NULL && member->liveness == LLMGW_LIVENESS_ALIVE
-             && member->service == LLMGW_SERVICE_READY
-             && member->replica_start_ms != step->start_ms;
-
-    if (is_new && strcmp(member->model_version, rollout->to) == 0) {
-        rollout_enter(step, ROLLOUT_PROBING, ROLLOUT_PROBE, now_us);
-        return;
-    }
-
-    if (!is_new) {
-        step->wrong_us = 0;
-
-    } else if (step->wrong_us == 0) {
-        step->wrong_us = now_us;
-
-    } else if (now_us >= step->wrong_us + ROLLOUT_WRONG_US) {
-        rollout_fail(rollout, step, now_us,
-                     "it came back with version \"%s\"",
-                     member->model_version);
-        return;
-    }
-
-    if (now_us >= step->since_us + rollout->rejoin_timeout_us) {
-        rollout_fail(rollout, step, now_us, "not back after %.3g s: %s",
-                     rollout->rejoin_timeout_us / 1e6,
-                     rollout_absence(step, member));
-    }
-}
-
-
 void
 rollout_look_at(rollout_t *rollout, rollout_step_t *step,
     const rollout_view_t *view, uint64_t now_us)
@@ -409,7 +382,9 @@ rollout_look_at(rollout_t *rollout, rollout_step_t *step,
 
     member = rollout_find(view, step->id);
     load = member ? &view->loads[member - view->members] : NULL;
-    step->is_serving = rollout_serves(member);
+    step->is_serving = rollout_serves(member)
+                       || (member != NULL
+                           && llmgw_group_has_process(member, member->group));
 
     if (member == NULL || member->epoch != step->epoch) {
         step->renew_us = 0;
@@ -419,10 +394,14 @@ rollout_look_at(rollout_t *rollout, rollout_step_t *step,
         rollout_look_draining(rollout, step, member, load, now_us);
     }
 
+    if (step->state == ROLLOUT_SWITCHING) {
+        rollout_look_switching(rollout, step, view, now_us);
+    }
+
     /* Until it is told to stop: it may crash and come back before that. */
     if (member != NULL
-        && (step->state < ROLLOUT_STARTING || step->due == ROLLOUT_START
-            || step->due == ROLLOUT_RESTART))
+        && (step->state < ROLLOUT_STARTING || step->successor[0] != '\0'
+            || step->due == ROLLOUT_START || step->due == ROLLOUT_RESTART))
     {
         step->start_ms = member->replica_start_ms;
     }

@@ -39,6 +39,23 @@
  *            |
  *            +--> UNDONE (as if not begun), or FAILED
  *
+ * A member of a standby group begins elsewhere (rollout/group.c):
+ *
+ *       +---------+  it does not serve
+ *       | WAITING | --------------------------------> STOPPING, STARTING or
+ *       +---------+                                   RESTARTING, as above
+ *            | it is active, and a standby of                 ^
+ *            | its group has the version                      |
+ *            v                                                |
+ *       +-----------+ that is active     +---------+          |
+ *       | SWITCHING | -----------------> | PROBING | ---------+
+ *       +-----------+                    +---------+ the new active one's
+ *          SWITCH                                    token came
+ *
+ * and its REJOINING ends, as DONE, also with a standby of this version.  A
+ * standby cannot be asked for a token: it has its weights, and waits for the
+ * lock.  That it generates is shown after the switch to it.
+ *
  * A step that fails ends the update: no further step begins, steps that only
  * drain are undone, and steps whose process is being replaced go on to their
  * end, since half a restart is the worst place to stop at.  An abort does the
@@ -46,7 +63,8 @@
  *
  * Replicas that are not READY go first: updating them takes nothing away from
  * the pool, and they may be left over from an earlier attempt.  The others
- * follow in the order of ids.  A replica is drained only if min_available
+ * follow in the order of ids.  A group stands where its first member does, its
+ * standbys before the active one.  A replica is drained only if min_available
  * routable ones remain.  One whose step has begun counts as not routable from
  * that moment on, whatever gossip says.
  *
@@ -90,6 +108,7 @@
 typedef enum {
     ROLLOUT_WAITING = 0,
     ROLLOUT_DRAINING,
+    ROLLOUT_SWITCHING,
     ROLLOUT_STOPPING,
     ROLLOUT_STARTING,
     ROLLOUT_RESTARTING,
@@ -107,10 +126,12 @@ typedef enum {
 typedef enum {
     ROLLOUT_NOTHING = 0,
     ROLLOUT_DRAIN,          /* gossiped, in our name */
+    ROLLOUT_SWITCH,         /* an order to the member's agent */
     ROLLOUT_STOP,           /* the command */
     ROLLOUT_START,          /* the command */
     ROLLOUT_RESTART,        /* an order to the member's agent */
-    ROLLOUT_PROBE,          /* one token, asked for directly */
+    ROLLOUT_PROBE,          /* one token, asked for directly, of
+                               rollout_probed() */
     ROLLOUT_UNDRAIN
 } rollout_action_t;
 
@@ -128,7 +149,8 @@ typedef enum {
     ROLLOUT_UNKNOWN,        /* no such replica, or none at all */
     ROLLOUT_NOBODY,         /* that could restart it */
     ROLLOUT_UNSEEN,         /* its version: it does not report */
-    ROLLOUT_TOO_FEW         /* would be routable */
+    ROLLOUT_TOO_FEW,        /* would be routable */
+    ROLLOUT_PARTIAL         /* a group, and not all of it is named */
 } rollout_refusal_t;
 
 /* What is known of the cluster: members in the order of ids. */
@@ -159,6 +181,10 @@ typedef struct {
 typedef struct {
     char              id[LLMGW_MEMBERS_NAME_BYTES];
     char              from[LLMGW_MEMBERS_NAME_BYTES];   /* version */
+    char              group[LLMGW_GROUP_BYTES];         /* "": of none */
+    char              successor[LLMGW_MEMBERS_NAME_BYTES];  /* in PROBING:
+                                           who took over; "": nobody */
+    uint64_t          group_epoch;      /* that it is switched away from */
     rollout_state_t   state;
     rollout_state_t   failed_in;
     rollout_state_t   outcome;          /* of UNDOING */
@@ -249,6 +275,9 @@ void rollout_renewed(rollout_t *rollout, size_t step);
 /* Instead: it could not be ordered now. */
 void rollout_put_back_renewal(rollout_t *rollout, size_t step,
     uint64_t now_us);
+
+/* Which member is asked for a token. */
+const char *rollout_probed(const rollout_step_t *step);
 
 /* It was done; error: it was not, and why. */
 void rollout_result(rollout_t *rollout, size_t step, const char *error,

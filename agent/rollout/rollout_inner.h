@@ -1,10 +1,42 @@
 
-/* Private to plan.c, rollout.c and turn.c. */
+/* Private to plan.c, rollout.c, turn.c, rejoin.c and group.c. */
 
 #ifndef ROLLOUT_INNER_H
 #define ROLLOUT_INNER_H
 
 #include "rollout/rollout.h"
+
+
+/* plan.c */
+
+int rollout_is_ready(const llmgw_member_t *member);
+
+
+/* group.c */
+
+typedef enum {
+    ROLLOUT_BY_DRAIN = 0,   /* like all replicas of no group */
+    ROLLOUT_AT_ONCE,        /* it does not serve */
+    ROLLOUT_BY_SWITCH,      /* its group has a successor */
+    ROLLOUT_NOT_NOW
+} rollout_way_t;
+
+/* Brings members, in the order of ids, into that of the plan.  -1: out of
+   memory. */
+int rollout_sort(const llmgw_member_t **members, size_t n);
+
+/* A present one of the same group, behind the last that was given (NULL: the
+   first); NULL: no more. */
+const llmgw_member_t *rollout_peer(const rollout_view_t *view,
+    const llmgw_member_t *member, const llmgw_member_t *after);
+
+/* How the step is to begin; *why: why not now. */
+rollout_way_t rollout_way(const rollout_t *rollout,
+    const rollout_step_t *step, const rollout_view_t *view,
+    const llmgw_member_t *member, const char **why);
+
+void rollout_look_switching(rollout_t *rollout, rollout_step_t *step,
+    const rollout_view_t *view, uint64_t now_us);
 
 
 /* rollout.c */
@@ -21,14 +53,31 @@ void rollout_fail(rollout_t *rollout, rollout_step_t *step, uint64_t now_us,
 /* The present agent of the replica is to drain it. */
 void rollout_drain(rollout_step_t *step, const llmgw_member_t *member);
 
+/* It serves, or is ready to. */
+int rollout_is_in_place(const llmgw_member_t *member);
+
+/* The new process serves, or stands by. */
+void rollout_let_in(rollout_t *rollout, rollout_step_t *step,
+    uint64_t now_us);
+
+/* Its process is to be replaced by one of the new version. */
+void rollout_replace(rollout_t *rollout, rollout_step_t *step,
+    uint64_t now_us);
+
 /* Its agent can be reached; NULL: no such member. */
 int rollout_is_present(const llmgw_member_t *member);
 
-/* It serves, in the new version. */
+/* It serves, or stands by, in the new version. */
 int rollout_is_up(const rollout_t *rollout, const llmgw_member_t *member);
 
 void rollout_look_at(rollout_t *rollout, rollout_step_t *step,
     const rollout_view_t *view, uint64_t now_us);
+
+
+/* rejoin.c */
+
+void rollout_look_rejoining(rollout_t *rollout, rollout_step_t *step,
+    const llmgw_member_t *member, uint64_t now_us);
 
 
 /* turn.c: begins what may begin. */

@@ -70,6 +70,10 @@ rollout_show_step(const rollout_t *rollout, size_t i, uint64_t now_us)
     shown = json_pack("{s:s, s:s, s:s}", "id", step->id, "from", step->from,
                       "step", rollout_state_name(step->state));
 
+    if (step->group[0] != '\0') {
+        json_object_set_new(shown, "group", json_string(step->group));
+    }
+
     if (step->state != ROLLOUT_WAITING && step->state < ROLLOUT_DONE) {
         json_object_set_new(shown, "ms",
                             json_integer((now_us - step->since_us) / 1000));
@@ -188,9 +192,10 @@ rollout_show_plan(const rollout_t *rollout)
         step = &rollout->steps[i];
 
         json_array_append_new(list,
-            json_pack("{s:s, s:s, s:s, s:b}", "id", step->id,
+            json_pack("{s:s, s:s, s:s, s:b, s:s*}", "id", step->id,
                       "from", step->from, "by", rollout_means(rollout, step),
-                      "ready", !step->is_first));
+                      "ready", !step->is_first,
+                      "group", step->group[0] ? step->group : NULL));
     }
 
     return json_pack("{s:s, s:i, s:i, s:o}", "to", rollout->to,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "proto/members/groups.h"
 #include "rollout/rollout_inner.h"
 
 
@@ -62,17 +63,61 @@ rollout_begin_step(rollout_step_t *step, const llmgw_member_t *member,
 }
 
 
-/* 1: it has begun, or is done. */
+/* A process of the new version that its agent starts already is waited for:
+   its weights may take minutes. */
+static int
+rollout_is_coming(const rollout_t *rollout, const llmgw_member_t *member)
+{
+    return llmgw_group_has_process(member, member->group)
+           && member->service == LLMGW_SERVICE_STARTING
+           && strcmp(member->model_version, rollout->to) == 0;
+}
+
+
+static void
+rollout_begin_member(rollout_t *rollout, rollout_step_t *step,
+    const llmgw_member_t *member, rollout_way_t way, uint64_t now_us)
+{
+    strcpy(step->group, member->group);
+
+    if (way == ROLLOUT_BY_SWITCH) {
+        step->group_epoch = member->group_epoch;
+        rollout_enter(step, ROLLOUT_SWITCHING, ROLLOUT_SWITCH, now_us);
+
+    } else if (rollout_is_coming(rollout, member)) {
+        step->start_ms = 0;
+        rollout_enter(step, ROLLOUT_REJOINING, ROLLOUT_NOTHING, now_us);
+
+    } else {
+        rollout_replace(rollout, step, now_us);
+    }
+}
+
+
+/* 1: it has begun, or is done; -1: it may, when its group has moved on. */
 static int
 rollout_try(rollout_t *rollout, rollout_step_t *step,
     const rollout_view_t *view, uint64_t now_us)
 {
+    const char            *why;
+    rollout_way_t          way;
     const llmgw_member_t  *member;
 
     member = rollout_find(view, step->id);
 
     if (rollout_is_up(rollout, member)) {
         rollout_enter(step, ROLLOUT_SKIPPED, ROLLOUT_NOTHING, now_us);
+        return 1;
+    }
+
+    way = rollout_way(rollout, step, view, member, &why);
+
+    if (way == ROLLOUT_NOT_NOW) {
+        return -1;
+    }
+
+    if (way != ROLLOUT_BY_DRAIN) {
+        rollout_begin_member(rollout, step, member, way, now_us);
         return 1;
     }
 
@@ -88,6 +133,30 @@ rollout_try(rollout_t *rollout, rollout_step_t *step,
 }
 
 
+/* Why a step that waits cannot begin. */
+static void
+rollout_fail_blocked(rollout_t *rollout, rollout_step_t *step,
+    const rollout_view_t *view, uint64_t now_us)
+{
+    double       waited_s;
+    const char  *why;
+
+    waited_s = rollout->rejoin_timeout_us / 1e6;
+
+    if (rollout_way(rollout, step, view, rollout_find(view, step->id), &why)
+        == ROLLOUT_NOT_NOW)
+    {
+        rollout_fail(rollout, step, now_us, "%s, for %.3g s", why, waited_s);
+
+    } else {
+        rollout_fail(rollout, step, now_us,
+                     "%u replicas are routable and %u have to stay so, for "
+                     "%.3g s", rollout_available(rollout, view),
+                     rollout->min_available, waited_s);
+    }
+}
+
+
 /* While a step is under way, its replica will be routable again. */
 static void
 rollout_look_blocked(rollout_t *rollout, rollout_step_t *step,
@@ -100,11 +169,7 @@ rollout_look_blocked(rollout_t *rollout, rollout_step_t *step,
         rollout->blocked_us = now_us;
 
     } else if (now_us >= rollout->blocked_us + rollout->rejoin_timeout_us) {
-        rollout_fail(rollout, step, now_us,
-                     "%u replicas are routable and %u have to stay so, for "
-                     "%.3g s", rollout_available(rollout, view),
-                     rollout->min_available,
-                     rollout->rejoin_timeout_us / 1e6);
+        rollout_fail_blocked(rollout, step, view, now_us);
     }
 }
 
@@ -113,8 +178,11 @@ void
 rollout_look_waiting(rollout_t *rollout, const rollout_view_t *view,
     uint64_t now_us)
 {
+    int              rc;
     size_t           i;
-    rollout_step_t  *step;
+    rollout_step_t  *step, *blocked;
+
+    blocked = NULL;
 
     for (i = 0; i < rollout->nsteps && !rollout->is_ending; i++) {
         step = &rollout->steps[i];
@@ -127,12 +195,22 @@ rollout_look_waiting(rollout_t *rollout, const rollout_view_t *view,
             return;
         }
 
-        if (!rollout_try(rollout, step, view, now_us)) {
-            rollout_look_blocked(rollout, step, view, now_us);
-            return;
+        rc = rollout_try(rollout, step, view, now_us);
+
+        if (rc <= 0) {
+            blocked = blocked != NULL ? blocked : step;
+
+        } else {
+            rollout->blocked_us = 0;
+            rollout_look_at(rollout, step, view, now_us);
         }
 
-        rollout->blocked_us = 0;
-        rollout_look_at(rollout, step, view, now_us);
+        if (rc == 0) {
+            break;
+        }
+    }
+
+    if (blocked != NULL && !rollout->is_ending) {
+        rollout_look_blocked(rollout, blocked, view, now_us);
     }
 }
