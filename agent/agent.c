@@ -120,6 +120,7 @@ static const swim_callbacks_t  agent_swim_callbacks = {
     .on_conflict = agent_conflict,
     .on_drain = agent_drain_act,
     .on_restart = agent_child_restart,
+    .on_switch = agent_switch_end,
     .is_kept = agent_keep_is_done,
     .find_models = agent_segment_models,
     .on_skew = agent_skew,
@@ -320,6 +321,7 @@ agent_create_control(agent_t *agent, char *error)
     env->on_report = agent_replica_report;
     env->on_drain = agent_job_drain;
     env->on_undrain = agent_job_undrain;
+    env->on_switch = agent_switch_begin;
     env->on_update = agent_update_start;
     env->on_abort = agent_update_abort;
     env->on_show_update = agent_update_status;
@@ -415,6 +417,7 @@ agent_create(const settings_t *settings, log_t *log, char *error)
     agent_start_timers(agent);
     agent_life_init(agent);
     agent_job_init(agent);
+    agent_switch_init(agent);
 
     if (agent_create_parts(agent, error) != 0) {
         agent_destroy(agent);
@@ -476,6 +479,7 @@ agent_destroy(agent_t *agent)
     }
 
     agent_job_done(agent);
+    agent_switch_done(agent);
     agent_drain_destroy(agent);
 
     if (agent->node != NULL) {

@@ -62,13 +62,14 @@ struct agent_s {
     replica_call_t    *call;            /* NULL: a gateway's */
     writer_t          *writer;
     agent_kept_t       kept[AGENT_NFILES];
-    agent_job_t       *jobs;            /* drain, undrain */
+    agent_job_t       *jobs;            /* drain, undrain, switch */
     ev_timer           jobs_turn;
     agent_update_t    *update;          /* the last one; NULL: none yet */
     command_env_t      env;
     command_peer_t    *reporter;        /* the replica's connection */
     reporter_t         watch;           /* and the process behind it */
     int64_t            reported_pid;    /* which it says it is */
+    ev_timer           term_again;      /* to that process, in a switch */
 
     supervise_t        supervise;       /* with a command: */
     child_t            child;
@@ -153,6 +154,9 @@ void agent_child_parted(agent_t *agent);
 /* swim_callbacks_t's on_restart. */
 order_rc_t agent_child_restart(void *data, const char *version);
 
+/* Ends it and starts it again, as it is; without waiting for its streams. */
+order_rc_t agent_child_renew(agent_t *agent);
+
 /* Stops it for good.  Called again: without waiting for its streams. */
 void agent_child_stop(agent_t *agent);
 int agent_child_is_over(const agent_t *agent);
@@ -200,7 +204,7 @@ void agent_drain_act(void *data, unsigned what);
 void agent_drain_replica_gone(agent_t *agent);
 
 
-/* job.c: drain and undrain as commands. */
+/* job.c: drain, undrain and switch as commands. */
 
 void agent_job_init(agent_t *agent);
 void agent_job_done(agent_t *agent);
@@ -215,6 +219,22 @@ void agent_job_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc);
 
 /* In each event-loop iteration, after publishing. */
 void agent_job_turn(agent_t *agent);
+
+
+/* switch.c: another one of its standby group is to be active. */
+
+/* For the control socket; data is the agent. */
+void agent_switch_begin(void *data, command_peer_t *peer, const char *group,
+    uint64_t timeout_ms);
+
+/* swim_callbacks_t's on_switch. */
+order_rc_t agent_switch_end(void *data);
+
+/* The own replica's connection is gone. */
+void agent_switch_reporter_gone(agent_t *agent);
+
+void agent_switch_init(agent_t *agent);
+void agent_switch_done(agent_t *agent);
 
 
 /* update.c: the rolling update that this agent drives. */

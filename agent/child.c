@@ -246,10 +246,14 @@ agent_child_meet(agent_t *agent)
 }
 
 
+/* A standby group lives by what is started again: whoever stops one of its
+   replicas has another one serve, and wants this one to stand by. */
 void
 agent_child_parted(agent_t *agent)
 {
-    supervise_parted(&agent->supervise);
+    if (swim_own(node_swim(agent->node))->facts.group[0] == '\0') {
+        supervise_parted(&agent->supervise);
+    }
 }
 
 
@@ -259,6 +263,21 @@ agent_child_set_version(agent_t *agent, const char *version)
     strcpy(agent->version, version);
     agent->is_version_ordered = 1;
     agent_keep(agent, AGENT_VERSION, version);
+}
+
+
+/* One that is being stopped to start again goes on doing so. */
+order_rc_t
+agent_child_renew(agent_t *agent)
+{
+    if (agent->supervise.state == SUPERVISE_ORPHAN) {
+        return ORDER_EBUSY;
+    }
+
+    agent_child_do(agent, supervise_restart(&agent->supervise,
+                                            agent_child_now_us(agent)));
+
+    return ORDER_DONE;
 }
 
 
@@ -275,7 +294,6 @@ agent_child_restart(void *data, const char *version)
         return ORDER_ELEAVING;
     }
 
-    /* One that is being stopped to start again has the new version then. */
     if (agent->supervise.state == SUPERVISE_ORPHAN) {
         return ORDER_EBUSY;
     }
@@ -283,10 +301,8 @@ agent_child_restart(void *data, const char *version)
     agent_child_set_version(agent, version);
     log_write(agent->log, LOG_INFO, "restarting the replica as version "
               "\"%s\"", version);
-    agent_child_do(agent, supervise_restart(&agent->supervise,
-                                            agent_child_now_us(agent)));
 
-    return ORDER_DONE;
+    return agent_child_renew(agent);
 }
 
 

@@ -1,6 +1,7 @@
 
 /*
- * drain and undrain, as commands: an order, and the wait for its effect.
+ * drain, undrain and switch, as commands: an order, and the wait for its
+ * effect.  What is peculiar to a switch is in switch.c.
  *
  *             order given              accepted           its last stream ended
  *     start ---------------> ORDERED ----------> WAITING ----------------> end
@@ -27,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent_inner.h"
+#include "agent/job.h"
 #include "common/drained.h"
 #include "swim/order/drain.h"
 
@@ -43,33 +44,14 @@
 /* An agent that restarts and restarts gets the order for so long. */
 #define AGENT_JOB_ORDER_US   ORDER_TIMEOUT_US
 
-#define AGENT_JOB_SAY_US     1000000ULL
 #define AGENT_JOB_ASK_US      500000ULL
 #define AGENT_JOB_TURN_S     0.1
 
 /* Requests of a replica that reports none. */
 #define AGENT_JOB_UNKNOWN  -1
 
-struct agent_job_s {
-    agent_t         *agent;
-    command_peer_t  *peer;
-    agent_job_t     *next;
-    char             id[LLMGW_MEMBERS_NAME_BYTES];
-    order_verb_t     verb;
-    uint64_t         order_id;          /* 0: it is accepted */
-    uint64_t         order_epoch;       /* the target's, that it is for */
-    uint64_t         order_until_us;
-    uint64_t         accepted_us;
-    uint64_t         deadline_us;
-    uint64_t         drained_us;        /* last time that the drain stood */
-    uint64_t         started_us;        /* and that it was not STARTING */
-    uint64_t         said_us;
-    uint64_t         asked_us;
-    int64_t          said_active;
-};
 
-
-static uint64_t
+uint64_t
 agent_job_now_us(const agent_job_t *job)
 {
     return clock_mono_us(job->agent->clock);
@@ -113,7 +95,7 @@ agent_job_gone(void *data)
 }
 
 
-static void
+void
 agent_job_end(agent_job_t *job, json_t *last)
 {
     job->peer->job = NULL;
@@ -122,7 +104,7 @@ agent_job_end(agent_job_t *job, json_t *last)
 }
 
 
-static json_t *
+json_t *
 agent_job_refusal(const char *id, const char *code, const char *text)
 {
     return json_pack("{s:b, s:o, s:s, s:s}", "ok", 0, "error",
@@ -131,7 +113,7 @@ agent_job_refusal(const char *id, const char *code, const char *text)
 }
 
 
-static void
+void
 agent_job_fail(agent_job_t *job, const char *code, const char *text)
 {
     agent_job_end(job, agent_job_refusal(job->id, code, text));
@@ -331,6 +313,11 @@ agent_job_look(agent_job_t *job)
     uint64_t         now_us;
     const member_t  *member;
 
+    if (job->verb == ORDER_SWITCH) {
+        agent_switch_look(job);
+        return;
+    }
+
     member = agent_job_target(job);
 
     if (member == NULL) {
@@ -383,7 +370,7 @@ agent_job_tick(struct ev_loop *loop, ev_timer *timer, int events)
 static void agent_job_settle(agent_job_t *job, order_rc_t rc);
 
 
-static void
+void
 agent_job_order(agent_job_t *job)
 {
     order_t     order;
@@ -393,6 +380,8 @@ agent_job_order(agent_job_t *job)
     order.verb = job->verb;
     strcpy(order.target_id, job->id);
     strcpy(order.owner, DRAIN_OPERATOR);
+    strcpy(order.group, job->group);
+    order.group_epoch = job->group_epoch;
 
     rc = node_order(job->agent->node, &order);
     job->order_id = order.id;
@@ -427,7 +416,8 @@ agent_job_settle(agent_job_t *job, order_rc_t rc)
         return;
     }
 
-    if (rc != ORDER_DONE) {
+    /* A standby takes over from it all the same. */
+    if (rc != ORDER_DONE && rc != ORDER_ENOTACTIVE) {
         agent_job_fail(job, order_rc_name(rc), order_rc_text(rc));
         return;
     }
@@ -473,14 +463,15 @@ agent_job_is_last(const agent_t *agent, const member_t *member)
 }
 
 
-static agent_job_t *
+agent_job_t *
 agent_job_create(agent_t *agent, command_peer_t *peer, order_verb_t verb,
-    const char *id)
+    const char *id, uint64_t timeout_us)
 {
     agent_job_t  *job;
 
     job = calloc(1, sizeof(agent_job_t));
     if (job == NULL) {
+        control_send(peer, agent_job_refusal(id, "failed", "out of memory"));
         return NULL;
     }
 
@@ -500,6 +491,10 @@ agent_job_create(agent_t *agent, command_peer_t *peer, order_verb_t verb,
 
     agent->jobs = job;
 
+    job->began_us = agent_job_now_us(job);
+    job->deadline_us = job->began_us + timeout_us;
+    job->order_until_us = job->began_us + AGENT_JOB_ORDER_US;
+
     return job;
 }
 
@@ -508,20 +503,13 @@ static void
 agent_job_begin(agent_t *agent, command_peer_t *peer, order_verb_t verb,
     const char *id, uint64_t timeout_us)
 {
-    uint64_t      now_us;
     agent_job_t  *job;
 
-    job = agent_job_create(agent, peer, verb, id);
+    job = agent_job_create(agent, peer, verb, id, timeout_us);
 
-    if (job == NULL) {
-        control_send(peer, agent_job_refusal(id, "failed", "out of memory"));
-        return;
+    if (job != NULL) {
+        agent_job_order(job);
     }
-
-    now_us = agent_job_now_us(job);
-    job->deadline_us = now_us + timeout_us;
-    job->order_until_us = now_us + AGENT_JOB_ORDER_US;
-    agent_job_order(job);
 }
 
 

@@ -136,6 +136,7 @@ agent_replica_lost(void *data, command_peer_t *peer)
 
     agent->reporter = NULL;
     reporter_forget(&agent->watch);
+    agent_switch_reporter_gone(agent);
     local_lost(&agent->local);
     agent_drain_replica_gone(agent);
     agent_replica_changed(agent);

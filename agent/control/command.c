@@ -5,7 +5,8 @@
 #include "control/show.h"
 
 
-#define COMMAND_DRAIN_TIMEOUT_MS  60000
+/* For streams to end, and for a standby to wake. */
+#define COMMAND_WAIT_TIMEOUT_MS  60000
 
 typedef enum {
     COMMAND_ALL = 0,        /* everybody who may open the socket */
@@ -120,27 +121,44 @@ command_busy(void)
 }
 
 
+/* -1: it is wrong. */
+static int
+command_timeout(const json_t *request, uint64_t *timeout_ms)
+{
+    json_t      *timeout;
+    json_int_t   ms;
+
+    timeout = json_object_get(request, "timeout_ms");
+    ms = timeout ? json_integer_value(timeout) : COMMAND_WAIT_TIMEOUT_MS;
+
+    if ((timeout != NULL && !json_is_integer(timeout)) || ms < 0
+        || ms > COMMAND_MAX_TIMEOUT_MS)
+    {
+        return -1;
+    }
+
+    *timeout_ms = ms;
+
+    return 0;
+}
+
+
 static json_t *
 command_drain(const command_env_t *env, command_peer_t *peer,
     const json_t *request)
 {
-    json_t      *timeout, *force;
-    json_int_t   timeout_ms;
+    json_t      *force;
+    uint64_t     timeout_ms;
     const char  *id;
 
     id = command_id(request);
-    timeout = json_object_get(request, "timeout_ms");
     force = json_object_get(request, "force");
-    timeout_ms = timeout ? json_integer_value(timeout)
-                         : COMMAND_DRAIN_TIMEOUT_MS;
 
     if (id == NULL) {
         return command_error("bad_request", "\"id\" is missing or wrong");
     }
 
-    if ((timeout != NULL && !json_is_integer(timeout)) || timeout_ms < 0
-        || timeout_ms > COMMAND_MAX_TIMEOUT_MS)
-    {
+    if (command_timeout(request, &timeout_ms) != 0) {
         return command_error("bad_request", "\"timeout_ms\" is wrong");
     }
 
@@ -181,6 +199,33 @@ command_undrain(const command_env_t *env, command_peer_t *peer,
 
 
 static json_t *
+command_group_switch(const command_env_t *env, command_peer_t *peer,
+    const json_t *request)
+{
+    uint64_t     timeout_ms;
+    const char  *group;
+
+    group = command_text(request, "group");
+
+    if (group == NULL || !llmgw_group_is_valid(group, strlen(group))) {
+        return command_error("bad_request", "\"group\" is missing or wrong");
+    }
+
+    if (command_timeout(request, &timeout_ms) != 0) {
+        return command_error("bad_request", "\"timeout_ms\" is wrong");
+    }
+
+    if (peer->job != NULL) {
+        return command_busy();
+    }
+
+    env->on_switch(env->data, peer, group, timeout_ms);
+
+    return NULL;
+}
+
+
+static json_t *
 command_inject_suspect(const command_env_t *env, command_peer_t *peer,
     const json_t *request)
 {
@@ -207,6 +252,7 @@ static const command_t  commands[] = {
     { "events",         COMMAND_ALL,   command_listen },
     { "drain",          COMMAND_OWNER, command_drain },
     { "undrain",        COMMAND_OWNER, command_undrain },
+    { "group_switch",   COMMAND_OWNER, command_group_switch },
     { "rolling_update", COMMAND_OWNER, command_rolling_update },
     { "update_abort",   COMMAND_OWNER, command_update_abort },
     { "leave",          COMMAND_OWNER, command_leave },

@@ -117,6 +117,8 @@ typedef struct {
     void  (*on_drain)(void *data, command_peer_t *peer, const char *id,
                       uint64_t timeout_ms, int is_forced);
     void  (*on_undrain)(void *data, command_peer_t *peer, const char *id);
+    void  (*on_switch)(void *data, command_peer_t *peer, const char *group,
+                       uint64_t timeout_ms);
 
     /* The answers; what is asked for is the caller's. */
     json_t  *(*on_update)(void *data, command_peer_t *peer,

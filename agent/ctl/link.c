@@ -136,7 +136,11 @@ static const struct {
     { "cannot_restart", CTL_REFUSED },
     { "no_version",     CTL_REFUSED },
     { "not_a_gateway",  CTL_REFUSED },
-    { "wrong_user",     CTL_REFUSED }
+    { "wrong_user",     CTL_REFUSED },
+    { "whole_group",    CTL_REFUSED },
+    { "not_active",     CTL_REFUSED },
+    { "no_standby",     CTL_REFUSED },
+    { "no_process",     CTL_REFUSED }
 };
 
 #define CTL_LINK_NSTATUSES                                                    \

@@ -31,6 +31,7 @@
 
 typedef struct {
     uint64_t  drain_timeout_ms;     /* drain, rolling-update */
+    uint64_t  switch_timeout_ms;    /* group switch */
     int       is_forced;            /* drain */
     int       is_watched;           /* members, status */
 
@@ -66,8 +67,10 @@ int ctl_inject_suspect(const ctl_t *ctl);
 int ctl_drain(const ctl_t *ctl);
 int ctl_undrain(const ctl_t *ctl);
 int ctl_update(const ctl_t *ctl);
+int ctl_group(const ctl_t *ctl);
 
 extern const options_spec_t  ctl_drain_spec;
+extern const options_spec_t  ctl_group_spec;
 extern const options_spec_t  ctl_members_spec;
 extern const options_spec_t  ctl_status_spec;
 

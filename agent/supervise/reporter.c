@@ -127,6 +127,14 @@ reporter_forget(reporter_t *reporter)
 
 
 int
+reporter_signal(const reporter_t *reporter, int signal_number)
+{
+    return reporter->pidfd == -1
+           ? -1 : pidfd_send_signal(reporter->pidfd, signal_number, NULL, 0);
+}
+
+
+int
 reporter_pidfd(const reporter_t *reporter)
 {
     return reporter->pidfd == -1

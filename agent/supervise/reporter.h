@@ -45,6 +45,10 @@ void reporter_watch(reporter_t *reporter, int socket_fd, int passed_fd);
 /* There is no reporter any more.  Harmless when there was none. */
 void reporter_forget(reporter_t *reporter);
 
+/* It gets the signal, and no other process does: 0; -1: there is none whose
+   identity is known. */
+int reporter_signal(const reporter_t *reporter, int signal_number);
+
 /* A pidfd that is the caller's; -1: none. */
 int reporter_pidfd(const reporter_t *reporter);
 

@@ -26,10 +26,11 @@
  * replica's attempts to connect.  Where there is none it starts at once.
  *
  * A replica that says goodbye although this agent did not stop it was stopped
- * by another process, on purpose: it is not started again.  Every other end is
- * a crash, even with exit status 0, since a server has no reason to end.  The
- * pause doubles, so that a command that cannot work costs little; it is short
- * again after the child has run for 30 s.
+ * by another process, on purpose: it is not started again.  (The goodbye of a
+ * standby group's replica is not told here: that one is to stand by again.)
+ * Every other end is a crash, even with exit status 0, since a server has no
+ * reason to end.  The pause doubles, so that a command that cannot work costs
+ * little; it is short again after the child has run for 30 s.
  *
  * Pure: time and events come in, what to do comes out.
  */

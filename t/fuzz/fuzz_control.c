@@ -22,7 +22,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
     if (answer == NULL) {
         assert(scene.nreports == 1 || scene.peer.waits_for_end
-               || scene.drained[0] != '\0');
+               || scene.drained[0] != '\0' || scene.switched[0] != '\0');
 
     } else {
         text = json_dumps(answer, JSON_COMPACT);

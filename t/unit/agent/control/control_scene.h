@@ -23,6 +23,7 @@ typedef struct {
     char                 keys[96];      /* verb and text of the last */
     char                 injected[64];
     char                 drained[96];   /* id, time and "force" of the last */
+    char                 switched[96];  /* group and time of the last */
     char                 updated[256];  /* the last update */
     int                  naborts;
 } control_scene_t;
@@ -127,6 +128,17 @@ scene_drain(void *data, command_peer_t *peer, const char *id,
 
 
 static void
+scene_switch(void *data, command_peer_t *peer, const char *group,
+    uint64_t timeout_ms)
+{
+    control_scene_t  *scene = data;
+
+    snprintf(scene->switched, sizeof(scene->switched), "%s %llu", group,
+             (unsigned long long) timeout_ms);
+}
+
+
+static void
 scene_undrain(void *data, command_peer_t *peer, const char *id)
 {
     control_scene_t  *scene = data;
@@ -213,6 +225,7 @@ scene_init(control_scene_t *scene)
     scene->env.on_report = scene_report;
     scene->env.on_drain = scene_drain;
     scene->env.on_undrain = scene_undrain;
+    scene->env.on_switch = scene_switch;
     scene->env.on_update = scene_update;
     scene->env.on_abort = scene_abort;
     scene->env.on_show_update = scene_show_update;

@@ -56,7 +56,7 @@ strangers_read_and_change_nothing(void **state)
     const uid_t       strangers[] = { OTHER, NOBODY };
     const char       *changes[] = {
         "leave", "keyring_add", "keyring_use", "keyring_remove",
-        "inject_suspect", "drain", "undrain"
+        "inject_suspect", "drain", "undrain", "group_switch"
     };
     char              line[64];
 
@@ -183,6 +183,36 @@ drain_takes_an_id_a_time_and_force(void **state)
 }
 
 
+static void
+switch_takes_a_group_and_a_time(void **state)
+{
+    control_scene_t  scene;
+
+    scene_init(&scene);
+    scene.peer.uid = AGENT;
+
+#define switches(rest, code, what)                                            \
+    scene.switched[0] = '\0';                                                 \
+    assert_string_equal(code_of(&scene, "{\"cmd\":\"group_switch\"" rest "}"), \
+                        code);                                                \
+    assert_string_equal(scene.switched, what);
+
+    switches(",\"group\":\"g\"", "", "g 60000");
+    switches(",\"group\":\"g\",\"timeout_ms\":0", "", "g 0");
+    switches(",\"group\":\"g\",\"timeout_ms\":86400000", "", "g 86400000");
+    switches(",\"group\":\"g\",\"timeout_ms\":86400001", "bad_request", "");
+    switches(",\"group\":\"g\",\"timeout_ms\":1.5", "bad_request", "");
+    switches(",\"group\":\".g\"", "bad_request", "");
+    switches(",\"group\":\"\"", "bad_request", "");
+    switches(",\"group\":1", "bad_request", "");
+    switches("", "bad_request", "");
+
+    scene.peer.job = &scene;
+    switches(",\"group\":\"g\"", "busy", "");
+#undef switches
+}
+
+
 int
 main(void)
 {
@@ -190,6 +220,7 @@ main(void)
         cmocka_unit_test(strangers_read_and_change_nothing),
         cmocka_unit_test(root_and_the_agents_user_change_what_they_like),
         cmocka_unit_test(keyring_commands_want_a_key_or_an_id),
+        cmocka_unit_test(switch_takes_a_group_and_a_time),
         cmocka_unit_test(drain_takes_an_id_a_time_and_force),
     };
 
