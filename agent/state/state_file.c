@@ -1,11 +1,10 @@
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "common/os/kept_file.h"
 #include "state/state_file.h"
 
 
@@ -57,45 +56,12 @@ state_file_read(const char *dir, const char *id, const char *name, char *text)
 }
 
 
-static int
-state_file_fill(const char *path, const char *text)
-{
-    int    rc;
-    FILE  *file;
-
-    file = fopen(path, "we");
-    if (file == NULL) {
-        return -1;
-    }
-
-    rc = fprintf(file, "%s\n", text) < 0 || fflush(file) != 0
-         || fsync(fileno(file)) != 0 ? -1 : 0;
-
-    return fclose(file) != 0 ? -1 : rc;
-}
-
-
-/* Without this, a power failure could undo the rename. */
-static void
-state_file_sync_dir(const char *dir)
-{
-    int  fd;
-
-    fd = open(dir, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
-
-    if (fd != -1) {
-        (void) fsync(fd);
-        close(fd);
-    }
-}
-
-
 int
 state_file_write(const char *dir, const char *id, const char *name,
     const char *text)
 {
-    int   saved;
-    char  path[PATH_MAX], fresh[PATH_MAX + sizeof(".new")];
+    int   len;
+    char  path[PATH_MAX], line[STATE_FILE_BYTES + 1];
 
     if (dir == NULL) {
         return 0;
@@ -105,16 +71,12 @@ state_file_write(const char *dir, const char *id, const char *name,
         return -1;
     }
 
-    snprintf(fresh, sizeof(fresh), "%s.new", path);
+    len = snprintf(line, sizeof(line), "%s\n", text);
 
-    if (state_file_fill(fresh, text) != 0 || rename(fresh, path) != 0) {
-        saved = errno;
-        unlink(fresh);
-        errno = saved;
+    if (len >= (int) sizeof(line)) {
+        errno = EINVAL;
         return -1;
     }
 
-    state_file_sync_dir(dir);
-
-    return 0;
+    return kept_file_write(path, line, (size_t) len);
 }

@@ -1,0 +1,95 @@
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/os/kept_file.h"
+
+
+#define KEPT_FILE_MODE  0644
+
+
+static int
+kept_file_put(int fd, const char *content, size_t len)
+{
+    ssize_t  n;
+
+    while (len > 0) {
+        n = write(fd, content, len);
+
+        if (n < 0 && errno != EINTR) {
+            return -1;
+        }
+
+        if (n > 0) {
+            content += n;
+            len -= (size_t) n;
+        }
+    }
+
+    return fsync(fd);
+}
+
+
+static int
+kept_file_fill(const char *path, const char *content, size_t len)
+{
+    int  fd, rc;
+
+    fd = open(path, O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, KEPT_FILE_MODE);
+
+    if (fd == -1) {
+        return -1;
+    }
+
+    rc = kept_file_put(fd, content, len);
+
+    return close(fd) != 0 ? -1 : rc;
+}
+
+
+/* Without this, a power failure could undo the rename. */
+static void
+kept_file_sync_dir(const char *path)
+{
+    int   fd;
+    char  copy[PATH_MAX];
+
+    snprintf(copy, sizeof(copy), "%s", path);
+    fd = open(dirname(copy), O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+
+    if (fd != -1) {
+        (void) fsync(fd);
+        close(fd);
+    }
+}
+
+
+int
+kept_file_write(const char *path, const char *content, size_t len)
+{
+    int   saved;
+    char  fresh[PATH_MAX];
+
+    if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+
+    if (kept_file_fill(fresh, content, len) != 0
+        || rename(fresh, path) != 0)
+    {
+        saved = errno;
+        unlink(fresh);
+        errno = saved;
+        return -1;
+    }
+
+    kept_file_sync_dir(path);
+
+    return 0;
+}

@@ -1,0 +1,17 @@
+
+/*
+ * A small file that is replaced whole: written beside, synced, renamed, and
+ * the directory synced.  A process or a machine that dies at any moment leaves
+ * the old content or the new one.
+ */
+
+#ifndef KEPT_FILE_H
+#define KEPT_FILE_H
+
+#include <stddef.h>
+
+
+/* 0, or -1 and errno, and the file is as it was. */
+int kept_file_write(const char *path, const char *content, size_t len);
+
+#endif /* KEPT_FILE_H */
