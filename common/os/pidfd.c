@@ -1,0 +1,217 @@
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/os/pidfd.h"
+
+
+/* Linux 6.5: the peer itself, and not a process that got its number. */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD  77
+#endif
+
+#define PIDFD_START_FIELD  22       /* of /proc/PID/stat, see proc(5) */
+
+
+uint64_t
+pidfd_ticks(void)
+{
+    uint64_t         hz;
+    struct timespec  now;
+
+    hz = (uint64_t) sysconf(_SC_CLK_TCK);
+    clock_gettime(CLOCK_BOOTTIME, &now);
+
+    return (uint64_t) now.tv_sec * hz
+           + (uint64_t) now.tv_nsec * hz / 1000000000;
+}
+
+
+/* 0: there is no such process. */
+static uint64_t
+pidfd_start_ticks(pid_t pid)
+{
+    int       i;
+    char     *field, path[64], text[1024];
+    FILE     *file;
+    size_t    n;
+    uint64_t  ticks;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+    file = fopen(path, "re");
+
+    if (file == NULL) {
+        return 0;
+    }
+
+    n = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[n] = '\0';
+
+    /* The second field is a name, and may hold anything. */
+    field = strrchr(text, ')');
+
+    for (i = 2; field != NULL && i < PIDFD_START_FIELD; i++) {
+        field = strchr(field + 1, ' ');
+    }
+
+    return field != NULL && sscanf(field, "%" SCNu64, &ticks) == 1 ? ticks
+                                                                   : 0;
+}
+
+
+static int
+pidfd_polls(int fd, short events)
+{
+    struct pollfd  p = { fd, events, 0 };
+
+    return poll(&p, 1, 0) == 1;
+}
+
+
+int
+pidfd_is_dead(int fd)
+{
+    return pidfd_polls(fd, POLLIN);
+}
+
+
+/* What is read of a number holds if the process lives behind it. */
+static int
+pidfd_open_older(pid_t pid, uint64_t not_after, uint64_t *start_ticks)
+{
+    int  fd;
+
+    if (pid <= 0) {
+        return -1;
+    }
+
+    fd = pidfd_open(pid, 0);
+
+    if (fd == -1) {
+        return -1;
+    }
+
+    *start_ticks = pidfd_start_ticks(pid);
+
+    if (*start_ticks == 0 || *start_ticks > not_after || pidfd_is_dead(fd)) {
+        close(fd);
+        return -1;
+    }
+
+    return fd;
+}
+
+
+int
+pidfd_of_peer(int sock, uint64_t accepted_ticks, pidfd_t *peer)
+{
+    socklen_t     len;
+    struct ucred  who;
+
+    len = sizeof(who);
+
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0) {
+        return -1;
+    }
+
+    peer->pid = who.pid;
+    len = sizeof(peer->fd);
+
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &peer->fd, &len) == 0) {
+        peer->start_ticks = who.pid > 0 ? pidfd_start_ticks(who.pid) : 0;
+        return 0;
+    }
+
+    peer->fd = pidfd_open_older(who.pid, accepted_ticks, &peer->start_ticks);
+
+    if (peer->fd != -1 && pidfd_polls(sock, POLLRDHUP)) {
+        close(peer->fd);
+        return -1;
+    }
+
+    return peer->fd != -1 ? 0 : -1;
+}
+
+
+int
+pidfd_of_process(pid_t pid, uint64_t start_ticks)
+{
+    int       fd;
+    uint64_t  found;
+
+    fd = pidfd_open_older(pid, start_ticks, &found);
+
+    if (fd != -1 && found != start_ticks) {
+        close(fd);
+        return -1;
+    }
+
+    return fd;
+}
+
+
+int
+pidfd_is_valid(int fd)
+{
+    int    is_pidfd;
+    char   path[64], line[256];
+    FILE  *file;
+
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+    file = fopen(path, "re");
+
+    if (file == NULL) {
+        return 0;
+    }
+
+    is_pidfd = 0;
+
+    while (!is_pidfd && fgets(line, sizeof(line), file) != NULL) {
+        is_pidfd = strncmp(line, "Pid:", 4) == 0;
+    }
+
+    fclose(file);
+
+    return is_pidfd;
+}
+
+
+int
+pidfd_can_signal(int fd)
+{
+    return pidfd_send_signal(fd, 0, NULL, 0) == 0 || errno == ESRCH;
+}
+
+
+int
+pidfd_kill(int fd)
+{
+    return pidfd_send_signal(fd, SIGKILL, NULL, 0);
+}
+
+
+void
+pidfd_boot_id(char *id)
+{
+    FILE  *file;
+
+    id[0] = '\0';
+    file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    if (file != NULL) {
+        if (fgets(id, PIDFD_BOOT_ID_BYTES, file) == NULL) {
+            id[0] = '\0';
+        }
+
+        fclose(file);
+    }
+}

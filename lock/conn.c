@@ -1,0 +1,265 @@
+
+/* A connection: what engines say, and people who ask. */
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lock/process.h"
+#include "lock/protocol.h"
+#include "lock/server_inner.h"
+
+
+void
+conn_free(conn_t *conn)
+{
+    if (conn->prev != NULL) {
+        conn->prev->next = conn->next;
+
+    } else {
+        conn->server->conns = conn->next;
+    }
+
+    if (conn->next != NULL) {
+        conn->next->prev = conn->prev;
+    }
+
+    conn->server->nconns--;
+    free(conn);
+}
+
+
+void
+conn_send(conn_t *conn, json_t *json)
+{
+    char  *text;
+
+    text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+
+    if (text != NULL) {
+        (void) line_conn_send(conn->line, text, strlen(text));
+        free(text);
+    }
+}
+
+
+void
+conn_refuse(conn_t *conn, const char *reason, const char *error)
+{
+    conn_send(conn, json_pack("{s:s, s:s, s:s}", "type", "refused", "reason",
+                              reason, "error", error));
+}
+
+
+const char *
+conn_reason_text(machine_rc_t why)
+{
+    switch (why) {
+    case MACHINE_LATE:
+        return "the offer is over; you are in the queue";
+    case MACHINE_HELD:
+        return "another instance holds the group";
+    case MACHINE_BUSY:
+        return "the lock file is held; you are in the queue";
+    case MACHINE_BAD_EPOCH:
+        return "not the epoch that was granted, or more than 24 h ahead";
+    case MACHINE_TOO_MANY:
+        return "too many groups, waiters or processes, or no memory";
+    default:
+        return "the state file cannot be written; you are in the queue";
+    }
+}
+
+
+/* --- what engines say */
+
+/* One line in the log where it changes what a hang will lead to. */
+static void
+server_tell_wait(const server_t *server, const machine_claim_t *claim)
+{
+    if (server->machine.settings.is_kill && !claim->can_be_killed) {
+        log_write(server->log, LOG_WARN, "group \"%s\": engine \"%s\" of "
+                  "another user or PID namespace cannot be killed: fence=wait "
+                  "for it", claim->group, claim->engine);
+    }
+}
+
+
+static void
+conn_acquire(conn_t *conn, machine_claim_t *claim)
+{
+    pidfd_t            peer;
+    server_t          *server;
+    machine_rc_t       rc;
+    machine_engine_t  *engine;
+
+    server = conn->server;
+
+    if (conn->engine != NULL) {
+        conn_refuse(conn, "bad_line", "this connection has acquired already");
+        return;
+    }
+
+    if (pidfd_of_peer(line_conn_fd(conn->line), conn->accepted_ticks, &peer)
+        != 0)
+    {
+        conn_refuse(conn, "no_pidfd", "your process cannot be watched: it is "
+                    "of another PID namespace, and the kernel is older than "
+                    "6.5");
+        return;
+    }
+
+    claim->pid = peer.pid;
+    claim->start_ticks = peer.start_ticks;
+    claim->can_be_killed = pidfd_can_signal(peer.fd);
+    rc = machine_acquire(&server->machine, conn, claim, &engine);
+
+    if (rc != MACHINE_OK) {
+        close(peer.fd);
+        conn_refuse(conn, machine_rc_name(rc), conn_reason_text(rc));
+        return;
+    }
+
+    conn->engine = engine;
+    server_tell_wait(server, claim);
+
+    if (engine->processes != NULL) {    /* a holder that came back */
+        close(peer.fd);
+        return;
+    }
+
+    (void) process_add(server->loop, &server->machine, engine, peer.fd,
+                       (uint64_t) peer.pid, 1);
+}
+
+
+static void
+conn_worker(conn_t *conn, uint64_t pid)
+{
+    int           fd;
+    machine_rc_t  rc;
+
+    fd = line_conn_take_fd(conn->line);
+
+    if (fd == -1 || !pidfd_is_valid(fd)) {
+        conn_refuse(conn, "no_pidfd", "worker comes with a pidfd "
+                    "(SCM_RIGHTS) on its first byte");
+
+        if (fd != -1) {
+            close(fd);
+        }
+
+        return;
+    }
+
+    if (process_is_known(conn->engine, pid)) {
+        close(fd);
+
+    } else {
+        rc = process_add(conn->server->loop, &conn->server->machine,
+                         conn->engine, fd, pid, 0);
+
+        if (rc != MACHINE_OK) {
+            conn_refuse(conn, machine_rc_name(rc), conn_reason_text(rc));
+            return;
+        }
+    }
+
+    conn_send(conn, json_pack("{s:s, s:I}", "type", "worker", "pid",
+                              (json_int_t) pid));
+}
+
+
+/* What only an engine may say.  The connection may be gone behind it. */
+static void
+conn_engine_command(conn_t *conn, const protocol_command_t *command)
+{
+    machine_t  *m;
+
+    if (conn->engine == NULL) {
+        conn_refuse(conn, "bad_line", "acquire comes first");
+        return;
+    }
+
+    m = &conn->server->machine;
+
+    switch (command->verb) {
+    case PROTOCOL_TAKE:
+        machine_take(m, conn->engine, command->epoch);
+        break;
+    case PROTOCOL_WORKER:
+        conn_worker(conn, command->pid);
+        break;
+    case PROTOCOL_PONG:
+        machine_pong(m, conn->engine, command->state, command->progress,
+                     command->streams);
+        break;
+    default:
+        machine_release(m, conn->engine);
+        break;
+    }
+}
+
+
+static void
+conn_on_line(line_conn_t *line, char *text, size_t len)
+{
+    char                 error[PROTOCOL_ERROR_BYTES];
+    conn_t              *conn;
+    const char          *reason;
+    protocol_command_t   command;
+
+    conn = line_conn_data(line);
+    conn->heard_ms = conn->server->machine.now_ms;
+    reason = protocol_decode(&command, text, len, error);
+
+    if (reason != NULL) {
+        conn_refuse(conn, reason, error);
+        return;
+    }
+
+    if (conn->engine != NULL) {
+        machine_heard(&conn->server->machine, conn->engine);
+    }
+
+    switch (command.verb) {
+    case PROTOCOL_ACQUIRE:
+        conn_acquire(conn, &command.claim);
+        break;
+    case PROTOCOL_STATUS:
+        conn_send(conn, protocol_status(&conn->server->machine,
+                                        conn->server->id));
+        break;
+    case PROTOCOL_PING:
+        conn_send(conn, json_pack("{s:s, s:I}", "type", "pong", "seq",
+                                  (json_int_t) command.seq));
+        break;
+    default:
+        conn_engine_command(conn, &command);
+        break;
+    }
+}
+
+
+static void
+conn_on_close(line_conn_t *line, const char *reason)
+{
+    conn_t            *conn;
+    machine_t         *machine;
+    machine_engine_t  *engine;
+
+    conn = line_conn_data(line);
+    machine = &conn->server->machine;
+    engine = conn->engine;
+    conn_free(conn);
+
+    if (engine != NULL) {
+        machine_closed(machine, engine);
+    }
+}
+
+
+const line_conn_callbacks_t  conn_callbacks = {
+    conn_on_line, conn_on_close
+};

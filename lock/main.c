@@ -1,0 +1,181 @@
+
+/*
+ * llmgw-lock: says which engine of a group may serve, on one host or pod.
+ *
+ *   machine.h    what it decides; no clock, socket or file
+ *   server.c     connections, and what the machine asks for
+ *   process.c    the processes of engines
+ *   kept.c       the state file
+ *   lock_file.c  the kernel's word
+ *   protocol.c   lines
+ */
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "common/options.h"
+#include "lock/server.h"
+
+
+#define MAIN_HOUR_MS  (3600.0 * 1000)
+
+/* Deadlines are looked at so often. */
+#define MAIN_TICK_SHARE   5         /* of --ping-interval, */
+#define MAIN_TICK_MIN_MS  5
+#define MAIN_TICK_MAX_MS  200
+
+typedef struct {
+    const char          *socket;
+    const char          *state;
+    const char          *fence;
+    machine_settings_t   machine;
+} main_options_t;
+
+
+#define FIELD(name)  offsetof(main_options_t, name)
+
+static const option_t  main_table[] = {
+
+    { "socket", OPTION_STRING, FIELD(socket), NULL, "PATH",
+      "where engines come; lock files lie beside it", 0, 0, 1 },
+
+    { "state", OPTION_STRING, FIELD(state), NULL, "FILE",
+      "what outlives this process", 0, 0, 1 },
+
+    { "fence", OPTION_STRING, FIELD(fence), "kill", "kill|wait",
+      "what becomes of a holder that hangs", 0, 0, 0 },
+
+    { "reconnect-window", OPTION_DURATION,
+      FIELD(machine.reconnect_window_ms), "10s", NULL,
+      "for a holder that lost its connection", 10, MAIN_HOUR_MS, 0 },
+
+    { "hang-timeout", OPTION_DURATION, FIELD(machine.hang_timeout_ms), "10s",
+      NULL, "without a sign or progress, a holder hangs", 20, MAIN_HOUR_MS,
+      0 },
+
+    { "take-timeout", OPTION_DURATION, FIELD(machine.take_timeout_ms), "1s",
+      NULL, "for a waiter to take what it is offered", 10, MAIN_HOUR_MS, 0 },
+
+    { "ping-interval", OPTION_DURATION, FIELD(machine.ping_interval_ms), "1s",
+      NULL, "how often engines are asked for a sign", 10, MAIN_HOUR_MS, 0 },
+
+    { .name = NULL }
+};
+
+static const options_spec_t  main_spec = {
+    "llmgw-lock",
+    "--socket PATH --state FILE [options]",
+    "Says which engine of a group may serve, on one host or pod.",
+    NULL,
+    main_table
+};
+
+
+/* What the table cannot check. */
+static int
+main_check(main_options_t *o)
+{
+    uint64_t             tick_ms;
+    machine_settings_t  *s;
+
+    s = &o->machine;
+    s->is_kill = strcmp(o->fence, "kill") == 0;
+
+    if (!s->is_kill && strcmp(o->fence, "wait") != 0) {
+        fprintf(stderr, "llmgw-lock: --fence: \"%.80s\" is not kill or "
+                "wait\n", o->fence);
+        return -1;
+    }
+
+    if (s->hang_timeout_ms < 2 * s->ping_interval_ms) {
+        fprintf(stderr, "llmgw-lock: --hang-timeout is to be at least twice "
+                "--ping-interval, or one lost sign is a hang\n");
+        return -1;
+    }
+
+    tick_ms = s->ping_interval_ms / MAIN_TICK_SHARE;
+    tick_ms = tick_ms > MAIN_TICK_MIN_MS ? tick_ms : MAIN_TICK_MIN_MS;
+    tick_ms = tick_ms < MAIN_TICK_MAX_MS ? tick_ms : MAIN_TICK_MAX_MS;
+    s->step_max_ms = 2 * tick_ms;
+
+    return 0;
+}
+
+
+/* A descriptor a process of each engine: as many as the system grants. */
+static void
+main_raise_descriptors(void)
+{
+    struct rlimit  limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void) setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+
+static void
+main_end(struct ev_loop *loop, ev_signal *w, int events)
+{
+    ev_break(loop, EVBREAK_ALL);
+}
+
+
+static int
+main_serve(const main_options_t *o)
+{
+    char             error[SERVER_ERROR_BYTES];
+    log_t            log = { "llmgw-lock", NULL, LOG_INFO };
+    server_t        *server;
+    ev_signal        term, interrupt;
+    struct ev_loop  *loop;
+
+    main_raise_descriptors();
+    loop = ev_default_loop(EVFLAG_AUTO);
+    server = server_create(loop, o->socket, o->state, &o->machine, &log,
+                           error);
+
+    if (server == NULL) {
+        log_write(&log, LOG_ERROR, "%s", error);
+        return 1;
+    }
+
+    ev_signal_init(&term, main_end, SIGTERM);
+    ev_signal_start(loop, &term);
+    ev_signal_init(&interrupt, main_end, SIGINT);
+    ev_signal_start(loop, &interrupt);
+
+    log_write(&log, LOG_INFO, "serving at \"%s\", fence=%s", o->socket,
+              o->fence);
+    ev_run(loop, 0);
+    server_destroy(server);
+    log_write(&log, LOG_INFO, "ended; engines keep what they hold");
+
+    return 0;
+}
+
+
+int
+main(int argc, char **argv)
+{
+    int             status, rest;
+    main_options_t  options = { 0 };
+
+    switch (options_parse(&main_spec, &options, argc, argv, 0, &rest)) {
+    case OPTIONS_EXIT:
+        return 0;
+    case OPTIONS_EUSAGE:
+        return 2;
+    default:
+        break;
+    }
+
+    status = main_check(&options) == 0 ? main_serve(&options) : 2;
+    options_done(&main_spec, &options);
+
+    return status;
+}

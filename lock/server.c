@@ -1,0 +1,236 @@
+
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lock/kept.h"
+#include "lock/process.h"
+#include "lock/server_inner.h"
+
+
+static void
+server_accept(void *data, int fd, const address_t *address)
+{
+    conn_t             *conn;
+    server_t           *server = data;
+    static const char   refusal[] = "{\"type\":\"refused\",\"reason\":"
+        "\"too_many\",\"error\":\"too many connections\"}\n";
+
+    conn = server->nconns < SERVER_CONNS_MAX ? calloc(1, sizeof(conn_t))
+                                             : NULL;
+
+    if (conn == NULL) {
+        (void) !send(fd, refusal, sizeof(refusal) - 1, MSG_NOSIGNAL);
+        close(fd);
+        return;
+    }
+
+    conn->line = line_conn_create(server->loop, fd, &conn_callbacks, conn);
+
+    if (conn->line == NULL) {
+        close(fd);
+        free(conn);
+        return;
+    }
+
+    conn->server = server;
+    conn->accepted_ticks = pidfd_ticks();
+    conn->heard_ms = server->machine.now_ms;
+    conn->next = server->conns;
+
+    if (conn->next != NULL) {
+        conn->next->prev = conn;
+    }
+
+    server->conns = conn;
+    server->nconns++;
+}
+
+
+static void
+server_expire(server_t *server)
+{
+    conn_t  *conn, *next;
+
+    for (conn = server->conns; conn != NULL; conn = next) {
+        next = conn->next;
+
+        if (conn->engine == NULL
+            && server->machine.now_ms >= conn->heard_ms + SERVER_IDLE_MS)
+        {
+            line_conn_destroy(conn->line);
+            conn_free(conn);
+        }
+    }
+}
+
+
+static void
+server_tick(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    server_t  *server;
+
+    server = timer->data;
+    server_expire(server);
+    machine_tick(&server->machine);
+}
+
+
+/* --- start and end */
+
+/* Those of the state file that live have the window to come back.  -1: one
+   cannot be found by its number. */
+static int
+server_restore(server_t *server, const kept_t *kept)
+{
+    int                     fd, rc;
+    size_t                  i;
+    machine_engine_t       *engine;
+    const machine_claim_t  *h;
+
+    rc = 0;
+
+    for (i = 0; i < kept->nholders; i++) {
+        h = &kept->holders[i];
+        rc = h->pid == 0 ? -1 : rc;
+        fd = pidfd_of_process(h->pid, h->start_ticks);
+
+        if (fd == -1) {
+            continue;
+        }
+
+        engine = machine_restore(&server->machine, h);
+
+        if (engine == NULL) {
+            close(fd);
+            continue;
+        }
+
+        engine->claim.can_be_killed = pidfd_can_signal(fd);
+        (void) process_add(server->loop, &server->machine, engine, fd,
+                           (uint64_t) h->pid, 1);
+    }
+
+    return rc;
+}
+
+
+static void
+server_begin(server_t *server, const machine_settings_t *settings)
+{
+    char       error[KEPT_ERROR_BYTES];
+    kept_t     kept;
+    kept_rc_t  rc;
+
+    rc = kept_read(server->state_file, &kept, error);
+
+    if (rc == KEPT_TORN) {
+        log_write(server->log, LOG_WARN, "state file \"%s\" is not used: %s",
+                  server->state_file, error);
+    }
+
+    machine_init(&server->machine, settings, &server_ops, server, kept.epoch,
+                 rc == KEPT_OK);
+
+    if (kept.epoch > server_ops.wall_us(NULL) + MACHINE_EPOCH_AHEAD_US) {
+        log_write(server->log, LOG_WARN, "epoch %" PRIu64 " of the state file "
+                  "is more than 24 h ahead of the clock: gossip will refuse "
+                  "the next ones", kept.epoch);
+    }
+
+    if (rc == KEPT_OK && strcmp(kept.boot_id, server->boot_id) == 0
+        && server_restore(server, &kept) != 0)
+    {
+        machine_is_unsettled(&server->machine);
+    }
+}
+
+
+/* The directory of the socket: lock files lie there. */
+static void
+server_set_dir(server_t *server, const char *socket)
+{
+    char  copy[PATH_MAX];
+
+    snprintf(copy, sizeof(copy), "%s", socket);
+    snprintf(server->dir, sizeof(server->dir), "%s", dirname(copy));
+}
+
+
+/* A new instance; nobody has to be unable to guess it. */
+static void
+server_set_id(server_t *server)
+{
+    uint64_t  id;
+
+    if (getrandom(&id, sizeof(id), 0) != sizeof(id)) {
+        id = server_ops.wall_us(NULL);
+    }
+
+    snprintf(server->id, sizeof(server->id), "%016" PRIx64, id);
+}
+
+
+server_t *
+server_create(struct ev_loop *loop, const char *socket,
+    const char *state_file, const machine_settings_t *settings,
+    const log_t *log, char *error)
+{
+    double     tick_s;
+    server_t  *server;
+
+    server = calloc(1, sizeof(server_t));
+
+    if (server == NULL) {
+        snprintf(error, SERVER_ERROR_BYTES, "out of memory");
+        return NULL;
+    }
+
+    server->loop = loop;
+    server->log = log;
+    server->state_file = state_file;
+    server_set_dir(server, socket);
+    server_set_id(server);
+    pidfd_boot_id(server->boot_id);
+
+    /* The listener first: two services must not share a state file. */
+    if (unix_listener_init(&server->listener, loop, socket, server_accept,
+                           server, error) != 0)
+    {
+        free(server);
+        return NULL;
+    }
+
+    server_begin(server, settings);
+
+    tick_s = (double) settings->step_max_ms / 2000;
+    ev_timer_init(&server->tick, server_tick, tick_s, tick_s);
+    ev_set_priority(&server->tick, EV_MINPRI);  /* behind what was read */
+    server->tick.data = server;
+    ev_timer_start(loop, &server->tick);
+
+    return server;
+}
+
+
+void
+server_destroy(server_t *server)
+{
+    conn_t  *conn;
+
+    while (server->conns != NULL) {
+        conn = server->conns;
+        line_conn_destroy(conn->line);
+        conn_free(conn);
+    }
+
+    machine_done(&server->machine);
+    ev_timer_stop(server->loop, &server->tick);
+    unix_listener_done(&server->listener);
+    free(server);
+}
