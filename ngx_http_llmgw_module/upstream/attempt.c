@@ -15,7 +15,6 @@
  */
 
 #include "upstream/attempt.h"
-#include "upstream/generate.h"
 
 
 #define NGX_HTTP_LLMGW_CANCEL  8        /* RFC 9113, 7 */

@@ -116,5 +116,12 @@ void ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
 /* Opens the call, or waits with a session that is not ready for it. */
 void ngx_http_llmgw_attempt_call(ngx_http_llmgw_attempt_t *attempt);
 
+/*
+ * generate.c: opens the attempt's call, LLMReplica.Generate, on its session,
+ * which is ready for it; and what a session with replicas calls.
+ */
+ngx_int_t ngx_http_llmgw_generate_send(ngx_http_llmgw_attempt_t *attempt);
+const llmgw_grpc_callbacks_t *ngx_http_llmgw_generate_callbacks(void);
+
 
 #endif /* _NGX_HTTP_LLMGW_ATTEMPT_H_INCLUDED_ */

@@ -23,7 +23,6 @@
  */
 
 #include "upstream/attempt.h"
-#include "upstream/generate.h"
 #include "upstream/session.h"
 
 

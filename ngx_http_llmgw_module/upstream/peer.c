@@ -1,0 +1,167 @@
+
+/*
+ * A replica as the pick sees it: what it is to the pick, and what it reports of
+ * its load.
+ */
+
+#include "upstream/replica.h"
+#include "upstream/table.h"
+
+
+static void ngx_http_llmgw_replica_set_foreign(
+    ngx_http_llmgw_replica_t *replica, const llmgw_member_load_t *load);
+
+
+llmgw_peer_state_t
+ngx_http_llmgw_replica_state(ngx_http_llmgw_replica_t *replica)
+{
+    llmgw_member_t  *m;
+
+    m = &replica->member;
+
+    if (!replica->listed || !replica->usable_addr || replica->slot == NULL
+        || ngx_http_llmgw_models_is_other(&replica->pool->models,
+                                          replica->models)
+        || m->role != LLMGW_ROLE_REPLICA
+        || m->service != LLMGW_SERVICE_READY || m->draining)
+    {
+        return LLMGW_PEER_UNUSABLE;
+    }
+
+    switch (m->liveness) {
+
+    case LLMGW_LIVENESS_ALIVE:
+        return replica->retry.timer_set ? LLMGW_PEER_SUSPECT
+                                        : LLMGW_PEER_ALIVE;
+
+    case LLMGW_LIVENESS_SUSPECT:
+        return LLMGW_PEER_SUSPECT;
+
+    case LLMGW_LIVENESS_DEAD:
+        /* an agent cut off from gossip believes all others dead */
+        return replica->pool->view.isolated ? LLMGW_PEER_SUSPECT
+                                            : LLMGW_PEER_UNUSABLE;
+
+    default:
+        return LLMGW_PEER_UNUSABLE;
+    }
+}
+
+
+/* What operators call routable: by gossip alone. */
+
+ngx_uint_t
+ngx_http_llmgw_replica_is_routable(ngx_http_llmgw_replica_t *replica)
+{
+    return ngx_http_llmgw_replica_state(replica) != LLMGW_PEER_UNUSABLE
+           && replica->member.liveness == LLMGW_LIVENESS_ALIVE;
+}
+
+
+void
+ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
+{
+    llmgw_pick_peer_t       *peer;
+    ngx_http_llmgw_table_t  *table;
+
+    if (replica->index == -1) {
+        return;
+    }
+
+    table = replica->pool->table;
+    peer = &table->peers[replica->index];
+    table->nusable -= (peer->state != LLMGW_PEER_UNUSABLE);
+
+    peer->counts = replica->slot ? &replica->slot->admission.counts : NULL;
+    peer->breaker = replica->slot ? &replica->slot->admission.breaker : NULL;
+    peer->weight = ngx_max(replica->member.weight, 1);
+    peer->max_capacity = replica->member.max_capacity;
+    peer->full_until_ms = replica->full_until_ms;
+    peer->resume_group = replica->resume_group;
+    peer->is_unproven = (replica->backoff != 0);
+    peer->models = replica->models;
+    peer->state = ngx_http_llmgw_replica_state(replica);
+    replica->pool->table->places[replica->index] = replica->place;
+
+    table->owners[replica->index] =
+        ngx_http_llmgw_prefix_owner(replica->node.str.data,
+                                    replica->node.str.len,
+                                    replica->member.replica_start_ms);
+
+    table->nusable += (peer->state != LLMGW_PEER_UNUSABLE);
+
+    ngx_http_llmgw_replica_set_load(replica);
+}
+
+
+/* What it reports of its load, as far as it is known. */
+
+void
+ngx_http_llmgw_replica_set_load(ngx_http_llmgw_replica_t *replica)
+{
+    uint32_t                    in_flight;
+    ngx_http_llmgw_table_t     *table;
+    const llmgw_member_load_t  *load;
+
+    if (replica->index == -1) {
+        return;
+    }
+
+    table = replica->pool->table;
+    load = replica->slot ? ngx_http_llmgw_replica_load(replica) : NULL;
+    in_flight = load ? replica->slot->admission.counts.in_flight : 0;
+
+    ngx_http_llmgw_replica_set_foreign(replica, load);
+
+    ngx_http_llmgw_choice_hear(&replica->facts, replica->place.slot, load,
+                               in_flight,
+                               table->peers[replica->index].foreign);
+    table->facts[replica->index] = replica->facts;
+}
+
+
+/* What others have running there. */
+
+static void
+ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica,
+    const llmgw_member_load_t *load)
+{
+    uint64_t            now;
+    llmgw_slot_t       *slot;
+    llmgw_pick_peer_t  *peer;
+
+    peer = &replica->pool->table->peers[replica->index];
+    peer->foreign = 0;
+
+    if (load == NULL) {
+        return;
+    }
+
+    now = ngx_http_llmgw_pool_clock_ms(replica->pool);
+
+    if (now < load->reported_ms + LLMGW_FACTS_MS) {
+        slot = &replica->slot->admission;
+        peer->foreign = llmgw_high_water_foreign(&slot->high,
+                                                 slot->counts.in_flight,
+                                                 load->active_requests,
+                                                 ngx_current_msec);
+    }
+}
+
+
+const llmgw_member_load_t *
+ngx_http_llmgw_replica_load(ngx_http_llmgw_replica_t *replica)
+{
+    llmgw_members_view_t  *view;
+
+    view = &replica->pool->view;
+
+    if (replica->is_static || !replica->listed
+        || replica->view_index >= view->n
+        || view->loads[replica->view_index].reported_ms == 0)
+    {
+        return NULL;
+    }
+
+    return &view->loads[replica->view_index];
+}
