@@ -4,7 +4,7 @@
  * this file gives it the facts, and carries out what it says.
  *
  * A stream that was lost goes on behind what the client has, if the next
- * replica can be told what that is (upstream/delivered.h).  If it cannot, but
+ * replica can be told what that is (front/delivered.h).  If it cannot, but
  * the client has nothing because its answer is still being put together, all of
  * it begins anew.  Otherwise it breaks off, and the client is told so.
  */

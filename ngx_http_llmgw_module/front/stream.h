@@ -13,6 +13,7 @@
 #include "core/resume.h"
 
 #include "admit/admit.h"
+#include "front/delivered.h"
 #include "http/record.h"
 #include "upstream/attempt.h"
 #include "upstream/claim.h"

@@ -9,11 +9,11 @@
 
 #include "core/outcome.h"
 #include "core/resume.h"
+#include "proto/delivered.h"
 #include "proto/grpc/session.h"
 #include "proto/token_message.h"
 #include "proto/trace.h"
 
-#include "upstream/delivered.h"
 #include "upstream/session.h"
 #include "upstream/lease.h"
 

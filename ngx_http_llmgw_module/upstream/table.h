@@ -31,6 +31,14 @@ struct ngx_http_llmgw_table_s {
 
 
 ngx_int_t ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool);
+
+/*
+ * apply.c: fills replicas, which has room for all, from the view and the static
+ * lines, and keeps it.
+ */
+void ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
+    ngx_http_llmgw_replica_t **replicas);
+
 void ngx_http_llmgw_table_build(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_table_destroy(ngx_http_llmgw_table_t *table);
 void ngx_http_llmgw_table_finish(ngx_http_llmgw_pool_t *pool);

@@ -1,5 +1,5 @@
 
-#include "upstream/delivered.h"
+#include "front/delivered.h"
 
 
 static int ngx_http_llmgw_delivered_take(void *owner, size_t bytes);
