@@ -12,7 +12,8 @@ llmgw_cause_name(llmgw_cause_t cause)
     static const char  *names[] = {
         "none", "connect", "reset", "status", "unfinished", "malformed",
         "first_token_timeout", "token_timeout", "member_down", "member_dead",
-        "member_stalled", "draining", "full", "goaway", "internal"
+        "member_stalled", "member_superseded", "draining", "full", "goaway",
+        "internal"
     };
 
     if ((unsigned) cause >= sizeof(names) / sizeof(names[0])) {
@@ -59,6 +60,7 @@ llmgw_resume_next(llmgw_resume_t *resume, llmgw_ending_t outcome,
         break;
 
     case LLMGW_ENDING_FULL:
+    case LLMGW_ENDING_ABSENT:
     case LLMGW_ENDING_DOUBTED:
         step.exclude = 1;
         break;

@@ -13,6 +13,8 @@
  *                 UNABLE (nobody can go on) ----------> BREAK
  *                 DOUBTED (not counted, once) --------> AGAIN, excluded
  *    attempt ---- DRAINING, FULL (not counted) -------> AGAIN, excluded
+ *                 ABSENT (another one of its group is
+ *                         to come, not counted) ------> AGAIN, excluded
  *                 REFUSED (new connection, counted
  *                          from the fourth on) -------> AGAIN
  *                 FAILED -- tries or failovers left --> AGAIN, excluded
@@ -54,6 +56,8 @@ typedef enum {
                                   another replica is asked */
     LLMGW_ENDING_DRAINING,     /* the replica takes no new work */
     LLMGW_ENDING_FULL,         /* it has no capacity, nothing began */
+    LLMGW_ENDING_ABSENT,       /* nobody listens there, and a standby of its
+                                  group, or it itself, is expected to */
     LLMGW_ENDING_REFUSED,      /* the connection would not take it */
     LLMGW_ENDING_UNABLE,       /* nobody can go on behind what was delivered */
     LLMGW_ENDING_FAILED,
@@ -73,6 +77,7 @@ typedef enum {
     LLMGW_CAUSE_MEMBER_DOWN,        /* gossip: its process is gone */
     LLMGW_CAUSE_MEMBER_DEAD,        /* gossip: its machine is silent */
     LLMGW_CAUSE_MEMBER_STALLED,
+    LLMGW_CAUSE_MEMBER_SUPERSEDED,  /* gossip: its group has a greater epoch */
     LLMGW_CAUSE_DRAINING,
     LLMGW_CAUSE_FULL,
     LLMGW_CAUSE_GOAWAY,

@@ -251,6 +251,36 @@ claim_lease(ask_t *ask, int is_forced)
 }
 
 
+/*
+ * No replica is left, EXCLUDED or NONE: the claim waits where a standby may be
+ * active soon.  First it starts over with those that failed it, as ever: they
+ * may be as well as before.
+ */
+
+static llmgw_admission_rc_t
+claim_wait_standby(ask_t *ask, llmgw_admission_rc_t rc)
+{
+    llmgw_pick_rc_t  waits;
+
+    if (ask->view->pick.nstandbys == 0 || ask->view->queue_size == 0
+        || ask->claim->no_wait || ask->self->row == LLMGW_NO_ROW
+        || (rc == LLMGW_ADMISSION_EXCLUDED && ask->claim->may_restart))
+    {
+        return rc;
+    }
+
+    waits = llmgw_pick_waits(&ask->view->pick, &ask->key);
+
+    if (waits == LLMGW_PICK_NONE) {
+        return rc;
+    }
+
+    ask->self->shared->waits_open = 0;
+
+    return claim_wait(ask, waits);
+}
+
+
 static llmgw_admission_rc_t
 claim_pick(ask_t *ask)
 {
@@ -264,10 +294,10 @@ claim_pick(ask_t *ask)
         return claim_lease(ask, 0);
 
     case LLMGW_PICK_EXCLUDED:
-        return LLMGW_ADMISSION_EXCLUDED;
+        return claim_wait_standby(ask, LLMGW_ADMISSION_EXCLUDED);
 
     case LLMGW_PICK_NONE:
-        return LLMGW_ADMISSION_NONE;
+        return claim_wait_standby(ask, LLMGW_ADMISSION_NONE);
 
     case LLMGW_PICK_OPEN:
         if (claim_may_force(ask)) {

@@ -172,7 +172,9 @@ write_pick(llmgw_line_t *out, const llmgw_decision_replica_t *replica)
     static const char *const  states[] = {
         [LLMGW_PEER_UNUSABLE] = "unusable",
         [LLMGW_PEER_SUSPECT] = "suspect",
-        [LLMGW_PEER_ALIVE] = "alive"
+        [LLMGW_PEER_ALIVE] = "alive",
+        [LLMGW_PEER_STANDBY] = "standby",
+        [LLMGW_PEER_LAST] = "last"
     };
 
     llmgw_line_int(out, "foreign", replica->foreign);

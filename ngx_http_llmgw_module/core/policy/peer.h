@@ -29,8 +29,12 @@
 
 typedef enum {
     LLMGW_PEER_UNUSABLE = 0,    /* dead, left, not ready, draining, down */
-    LLMGW_PEER_SUSPECT,         /* the last resort */
-    LLMGW_PEER_ALIVE
+    LLMGW_PEER_SUSPECT,         /* asked where none is alive */
+    LLMGW_PEER_ALIVE,
+    LLMGW_PEER_STANDBY,         /* may be active soon: waited for, not asked */
+    LLMGW_PEER_LAST             /* a standby that may be active by now, as the
+                                   view is too old to tell: asked where all
+                                   else is in vain */
 } llmgw_peer_state_t;
 
 /* Counted by all workers; lives in shared memory, changes under its lock. */
@@ -72,6 +76,7 @@ typedef struct {
                                            not read where no peer has one */
     size_t                       npeers;    /* ring nodes >= npeers are
                                                skipped */
+    size_t                       nstandbys; /* peers that are STANDBY or LAST */
     uint32_t                     load_factor_permille;  /* 0: no bound */
     uint32_t                     min_load;
     llmgw_pick_sums_t           *sums;  /* of these peers; NULL: none kept */
@@ -175,19 +180,23 @@ llmgw_peer_serves(const llmgw_pick_peer_t *peer, const llmgw_model_set_t *set)
 }
 
 
-/*
- * Tried already, a handful at most; or of a resume group that cannot continue
- * the request's stream; or it does not serve the model.
- */
+/* It can continue the request's stream, and serves its model. */
+static inline int
+llmgw_peer_is_able(const llmgw_pick_peer_t *peer, const llmgw_pick_key_t *key)
+{
+    return (!key->resumes || peer->resume_group == key->resume_group)
+           && llmgw_peer_serves(peer, key->serving);
+}
+
+
+/* Not able, or tried already: of those there is a handful at most. */
 static inline int
 llmgw_peer_is_excluded(const llmgw_pick_pool_t *pool,
     const llmgw_pick_key_t *key, uint32_t i)
 {
     size_t  k;
 
-    if ((key->resumes && pool->peers[i].resume_group != key->resume_group)
-        || !llmgw_peer_serves(&pool->peers[i], key->serving))
-    {
+    if (!llmgw_peer_is_able(&pool->peers[i], key)) {
         return 1;
     }
 

@@ -3,7 +3,8 @@
  * The pick.  pick.h says what is picked.
  *
  * One round looks at the peers of one state: the living, and then, if none of
- * them is left, the suspects.  A round asks the policies one after the other;
+ * them is left, the suspects, and after those standbys that may be active by
+ * now.  A round asks the policies one after the other;
  * unless one of them answers at once, it surveys all peers, which tells the
  * policies which peers are eligible, and the round what the others lack.
  */
@@ -200,10 +201,26 @@ round_pick(const llmgw_policy_round_t *round, survey_t *survey,
 }
 
 
+/* Only where there are standbys that may be active by now. */
+static int
+pick_last(llmgw_policy_round_t *round, survey_t *last, llmgw_picked_t *picked)
+{
+    *last = (survey_t) { 0 };
+
+    if (round->pool->nstandbys == 0) {
+        return 0;
+    }
+
+    round->state = LLMGW_PEER_LAST;
+
+    return round_pick(round, last, picked);
+}
+
+
 /* No peer is eligible, and none lacks capacity alone. */
 static llmgw_pick_rc_t
 pick_refuse(const llmgw_policy_round_t *round, const survey_t *alive,
-    const survey_t *suspect, llmgw_picked_t *picked)
+    const survey_t *suspect, const survey_t *last, llmgw_picked_t *picked)
 {
     if (alive->nopen != 0 || suspect->nopen != 0) {
         picked->peer = alive->nopen != 0 ? alive->open : suspect->open;
@@ -218,7 +235,7 @@ pick_refuse(const llmgw_policy_round_t *round, const survey_t *alive,
         return LLMGW_PICK_FULL_OPEN;
     }
 
-    if (alive->nusable != 0 || suspect->nusable != 0) {
+    if (alive->nusable != 0 || suspect->nusable != 0 || last->nusable != 0) {
         return LLMGW_PICK_EXCLUDED;
     }
 
@@ -230,7 +247,7 @@ llmgw_pick_rc_t
 llmgw_pick(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
     llmgw_picked_t *picked)
 {
-    survey_t              alive, suspect;
+    survey_t              alive, suspect, last;
     llmgw_policy_round_t  round = { pool, key, LLMGW_PEER_ALIVE };
 
     if (round_pick(&round, &alive, picked)) {
@@ -252,5 +269,52 @@ llmgw_pick(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
                                                     : LLMGW_PICK_FULL;
     }
 
-    return pick_refuse(&round, &alive, &suspect, picked);
+    if (pick_last(&round, &last, picked)) {
+        return LLMGW_PICK_OK;
+    }
+
+    return pick_refuse(&round, &alive, &suspect, &last, picked);
+}
+
+
+/* Some request that excludes fewer peers could have it. */
+static int
+pick_is_spare(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
+    const llmgw_pick_peer_t *peer)
+{
+    return (peer->state == LLMGW_PEER_ALIVE
+            || peer->state == LLMGW_PEER_SUSPECT)
+           && llmgw_peer_has_capacity(peer, key->now_ms)
+           && llmgw_peer_is_admitted(pool, peer, key->now_ms);
+}
+
+
+llmgw_pick_rc_t
+llmgw_pick_waits(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key)
+{
+    int                       has_standby, has_spare;
+    size_t                    i;
+    const llmgw_pick_peer_t  *peer;
+
+    has_standby = 0;
+    has_spare = 0;
+
+    for (i = 0; pool->nstandbys != 0 && i < pool->npeers; i++) {
+        peer = &pool->peers[i];
+
+        if (peer->state == LLMGW_PEER_STANDBY
+            || peer->state == LLMGW_PEER_LAST)
+        {
+            has_standby |= llmgw_peer_is_able(peer, key);
+
+        } else {
+            has_spare = has_spare || pick_is_spare(pool, key, peer);
+        }
+    }
+
+    if (!has_standby) {
+        return LLMGW_PICK_NONE;
+    }
+
+    return has_spare ? LLMGW_PICK_SKIPPABLE : LLMGW_PICK_FULL;
 }

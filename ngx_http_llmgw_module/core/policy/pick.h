@@ -18,6 +18,11 @@
  * A living peer with an open circuit does not count as left: it must not keep
  * suspects from serving.
  *
+ * A standby of a group is never picked, as long as the view is fresh.  One that
+ * may have become active since is the last choice, behind suspects.  Whoever
+ * finds none that is eligible asks llmgw_pick_waits() whether a standby may be
+ * active soon.
+ *
  * A stream that has delivered tokens continues only within the resume group of
  * the peer that served it: peers of other groups are excluded for it.
  *
@@ -36,7 +41,7 @@
  *               may be forced through, the others wait
  *     FULL_OPEN some peer lacks both
  *     EXCLUDED  all, living and suspect, were tried
- *     NONE      there is neither a living peer nor a suspect
+ *     NONE      there is neither a living peer nor a suspect, and no LAST one
  *
  * OPEN names the peer to be forced.  The living come before the suspects.  A
  * peer that is being probed comes before all others: its breaker refuses to be
@@ -64,5 +69,13 @@ typedef enum {
 /* *picked changes with OK and OPEN only. */
 llmgw_pick_rc_t llmgw_pick(const llmgw_pick_pool_t *pool,
     const llmgw_pick_key_t *key, llmgw_picked_t *picked);
+
+/*
+ * After EXCLUDED or NONE: FULL, some standby could serve that request once it
+ * is active; SKIPPABLE, the same, and other requests, which exclude fewer
+ * peers, need not wait for it.  NONE: there is no such standby.
+ */
+llmgw_pick_rc_t llmgw_pick_waits(const llmgw_pick_pool_t *pool,
+    const llmgw_pick_key_t *key);
 
 #endif /* LLMGW_PICK_H */

@@ -112,7 +112,8 @@ log_eligible(const log_line_t *l, const json_t *of,
     int   state, lacks;
     char  word[REPORT_LOG_NAME_BYTES];
 
-    static const char *const  states[] = { "unusable", "suspect", "alive" };
+    static const char *const  states[] = { "unusable", "suspect", "alive",
+                                           "standby", "last" };
     static const char *const  all[] = { "", "state", "excluded", "full",
                                         "circuit" };
 

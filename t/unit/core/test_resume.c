@@ -56,6 +56,26 @@ doubted_refusal_asks_another_one_and_costs_no_try(void **state)
 
 
 static void
+replica_that_is_absent_is_excluded_and_costs_no_try(void **state)
+{
+    int                  i;
+    llmgw_resume_t       r = fresh(1, 8);
+    llmgw_resume_step_t  step;
+
+    for (i = 0; i < 100; i++) {
+        step = llmgw_resume_next(&r, LLMGW_ENDING_ABSENT, 0, 7);
+
+        assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
+        assert_true(step.exclude);
+        assert_false(step.counted);
+    }
+
+    assert_int_equal(r.tries, 0);
+    assert_int_equal(r.failovers, 0);
+}
+
+
+static void
 tries_in_a_row_without_a_token_end_it(void **state)
 {
     llmgw_resume_t       r = fresh(3, 8);
@@ -305,6 +325,7 @@ main(void)
         cmocka_unit_test(final_token_finishes),
         cmocka_unit_test(clients_fault_is_passed_on),
         cmocka_unit_test(doubted_refusal_asks_another_one_and_costs_no_try),
+        cmocka_unit_test(replica_that_is_absent_is_excluded_and_costs_no_try),
         cmocka_unit_test(tries_in_a_row_without_a_token_end_it),
         cmocka_unit_test(single_try_gives_up_at_once),
         cmocka_unit_test(token_gives_the_tries_back),
