@@ -251,7 +251,8 @@ ngx_http_llmgw_timer_silence(ngx_http_llmgw_stream_t *stream,
  * The queue's timeout limits how long a stream waits in the queue, counted from
  * its last token.  So the time of an attempt that failed without a token is
  * added to the limit.  The time of an attempt that a full replica refused is
- * not, or a replica that always refuses could keep the stream for ever.
+ * not, or a replica that always refuses could keep the stream for ever; nor is
+ * that of one that found nobody there.
  *
  * Of two attempts the first one began before its hedge.
  */
@@ -260,7 +261,9 @@ void
 ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt)
 {
-    if (attempt->ending == LLMGW_ENDING_FULL) {
+    if (attempt->ending == LLMGW_ENDING_FULL
+        || attempt->ending == LLMGW_ENDING_ABSENT)
+    {
         return;
     }
 

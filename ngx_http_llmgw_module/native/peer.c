@@ -20,6 +20,9 @@ static ngx_int_t ngx_http_llmgw_native_set_peer(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc);
 static void ngx_http_llmgw_native_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
+static ngx_uint_t ngx_http_llmgw_native_is_refused(
+    ngx_http_llmgw_native_t *pass, ngx_peer_connection_t *pc,
+    ngx_uint_t state);
 static void ngx_http_llmgw_native_note_connect(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc, ngx_uint_t state);
 static ngx_uint_t ngx_http_llmgw_native_was_closed(ngx_peer_connection_t *pc,
@@ -70,7 +73,7 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
     u->peer.get = ngx_http_llmgw_native_get;
     u->peer.free = ngx_http_llmgw_native_free;
 
-    /* a try for each usable replica: none is asked twice */
+    /* a try for each that is usable, or may be soon: none is asked twice */
     u->peer.tries = ngx_max(pass->pool->table->nusable, 1);
 
     return NGX_OK;
@@ -266,16 +269,19 @@ static void
 ngx_http_llmgw_native_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state)
 {
+    ngx_uint_t                 is_absent;
     llmgw_verdict_t            verdict;
     ngx_http_upstream_t       *u;
     ngx_http_llmgw_native_t   *pass = data;
     ngx_http_llmgw_replica_t  *replica;
 
-    if (pc->tries) {
+    replica = pass->replica;
+    is_absent = replica && ngx_http_llmgw_replica_is_absent(replica)
+                && ngx_http_llmgw_native_is_refused(pass, pc, state);
+
+    if (pc->tries && !is_absent) {
         pc->tries--;
     }
-
-    replica = pass->replica;
 
     if (replica == NULL) {
         return;
@@ -284,8 +290,12 @@ ngx_http_llmgw_native_free(ngx_peer_connection_t *pc, void *data,
     u = pass->upstream;
     verdict = LLMGW_VERDICT_NEUTRAL;
 
-    if (!(state & NGX_PEER_FAILED)
-        || !ngx_http_llmgw_native_was_closed(pc, u))
+    if (is_absent) {
+        ngx_http_llmgw_claim_exclude(&pass->claim, pass->request->pool,
+                                     replica, 0);
+
+    } else if (!(state & NGX_PEER_FAILED)
+               || !ngx_http_llmgw_native_was_closed(pc, u))
     {
         verdict = ngx_http_llmgw_native_verdict(pass, state);
         pass->is_served = ngx_http_llmgw_native_is_ok(pass, verdict);
@@ -302,9 +312,19 @@ ngx_http_llmgw_native_free(ngx_peer_connection_t *pc, void *data,
 }
 
 
+/* A connection was established if nginx has begun to send on it. */
+
+static ngx_uint_t
+ngx_http_llmgw_native_is_refused(ngx_http_llmgw_native_t *pass,
+    ngx_peer_connection_t *pc, ngx_uint_t state)
+{
+    return (state & NGX_PEER_FAILED)
+           && (pc->connection == NULL || !pass->upstream->request_sent);
+}
+
+
 /*
- * A replica that cannot be connected to gets a back-off.  A connection was
- * established if nginx has begun to send on it.  The back-off ends only when
+ * A replica that cannot be connected to gets a back-off, which ends only when
  * the replica has answered.
  */
 
@@ -312,14 +332,11 @@ static void
 ngx_http_llmgw_native_note_connect(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc, ngx_uint_t state)
 {
-    ngx_uint_t            failed;
     ngx_http_upstream_t  *u;
 
     u = pass->upstream;
-    failed = (state & NGX_PEER_FAILED)
-             && (pc->connection == NULL || !u->request_sent);
 
-    if (failed) {
+    if (ngx_http_llmgw_native_is_refused(pass, pc, state)) {
         ngx_http_llmgw_replica_connect_failed(pass->replica);
 
     } else if (pass->replica->backoff && u->state

@@ -10,7 +10,8 @@ static ngx_http_llmgw_replica_t **ngx_http_llmgw_table_unlist(
     ngx_http_llmgw_replica_t **last, ngx_http_llmgw_replica_t **end,
     const char *id);
 static ngx_http_llmgw_replica_t *ngx_http_llmgw_table_apply_member(
-    ngx_http_llmgw_pool_t *pool, ngx_http_llmgw_replica_t *replica, size_t i);
+    ngx_http_llmgw_pool_t *pool, ngx_http_llmgw_replica_t *replica, size_t i,
+    const llmgw_member_t *like, const ngx_http_llmgw_standing_t *standing);
 static ngx_uint_t ngx_http_llmgw_table_statics(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_replica_t **replicas);
 static void ngx_http_llmgw_table_relist(ngx_http_llmgw_replica_t *replica);
@@ -27,7 +28,9 @@ ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
 {
     size_t                     i;
     ngx_uint_t                 n;
+    const llmgw_member_t      *like;
     ngx_http_llmgw_replica_t  *replica, **last, **end;
+    ngx_http_llmgw_standing_t  standing;
 
     n = 0;
     last = pool->listed;
@@ -36,9 +39,10 @@ ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_models_begin(&pool->models, pool->reader, &pool->view);
 
     for (i = 0; i < pool->view.n; i++) {
-        if (!ngx_http_llmgw_models_takes(&pool->models,
-                                         &pool->view.members[i]))
-        {
+        like = ngx_http_llmgw_standbys_place(&pool->standbys, &pool->view, i,
+                                             &standing);
+
+        if (!ngx_http_llmgw_models_takes(&pool->models, like)) {
             continue;
         }
 
@@ -52,7 +56,8 @@ ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
             replica = *last++;
         }
 
-        replica = ngx_http_llmgw_table_apply_member(pool, replica, i);
+        replica = ngx_http_llmgw_table_apply_member(pool, replica, i, like,
+                                                    &standing);
 
         if (replica) {
             replicas[n++] = replica;
@@ -97,19 +102,22 @@ ngx_http_llmgw_table_unlist(ngx_http_llmgw_replica_t **last,
 
 static ngx_http_llmgw_replica_t *
 ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
-    ngx_http_llmgw_replica_t *replica, size_t i)
+    ngx_http_llmgw_replica_t *replica, size_t i, const llmgw_member_t *like,
+    const ngx_http_llmgw_standing_t *standing)
 {
     ngx_uint_t             models;
     const llmgw_member_t  *member;
 
     member = &pool->view.members[i];
-    models = ngx_http_llmgw_models_of(&pool->models, member);
+    models = ngx_http_llmgw_models_of(&pool->models, like);
 
     ngx_http_llmgw_models_count(&pool->models, models, member,
                                 pool->view.isolated);
 
     if (replica && pool->view.isolated == pool->was_isolated
         && replica->models == models
+        && ngx_memcmp(&replica->standing, standing,
+                      sizeof(ngx_http_llmgw_standing_t)) == 0
         && ngx_memcmp(&replica->member, member, sizeof(llmgw_member_t)) == 0)
     {
         replica->view_index = i;
@@ -129,7 +137,8 @@ ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
 
     replica->view_index = i;
     replica->models = models;
-    ngx_http_llmgw_replica_update(replica, member);
+    replica->standing = *standing;
+    ngx_http_llmgw_replica_update(replica, member, like);
 
     return replica;
 }
@@ -194,6 +203,7 @@ ngx_http_llmgw_table_relist(ngx_http_llmgw_replica_t *replica)
         ngx_http_llmgw_replica_unlist(replica);
 
     } else if (!inert && !replica->listed) {
-        ngx_http_llmgw_replica_update(replica, &replica->member);
+        ngx_http_llmgw_replica_update(replica, &replica->member,
+                                      &replica->member);
     }
 }

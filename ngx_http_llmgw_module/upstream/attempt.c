@@ -15,6 +15,7 @@
  */
 
 #include "upstream/attempt.h"
+#include "upstream/replica.h"
 
 
 #define NGX_HTTP_LLMGW_CANCEL  8        /* RFC 9113, 7 */
@@ -96,6 +97,12 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
         return;
     }
 
+    if (cause == LLMGW_CAUSE_CONNECT
+        && ngx_http_llmgw_replica_is_absent(attempt->replica))
+    {
+        ending = LLMGW_ENDING_ABSENT;
+    }
+
     attempt->ended = 1;
     attempt->ending = ending;
     attempt->cause = cause;
@@ -153,6 +160,7 @@ ngx_http_llmgw_attempt_verdict(llmgw_ending_t ending, llmgw_cause_t cause)
     case LLMGW_CAUSE_MEMBER_DOWN:
     case LLMGW_CAUSE_MEMBER_DEAD:
     case LLMGW_CAUSE_MEMBER_STALLED:
+    case LLMGW_CAUSE_MEMBER_SUPERSEDED:
     case LLMGW_CAUSE_INTERNAL:
         return LLMGW_VERDICT_NEUTRAL;
 

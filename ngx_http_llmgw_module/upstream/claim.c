@@ -349,6 +349,7 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
         excluded[claim->ask.nexcluded++] = first->index;
         chance = ngx_random();
         ngx_http_llmgw_claim_view(claim, chance, &serving, &view);
+        view.pick.nstandbys = 0;        /* a hedge tries no last choice */
 
         ngx_http_llmgw_zone_lock(pool->zone);
 

@@ -58,6 +58,12 @@ ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease)
                                                 - lease->start_ms);
     }
 
+    if (lease->replica->standing.takeover) {
+        ngx_http_llmgw_takeovers_token(lease->replica->pool->zone,
+            lease->replica->standing.takeover,
+            ngx_http_llmgw_standbys_process(&lease->replica->member));
+    }
+
     /* without the lock, where there is nothing to prove */
 
     if (!llmgw_breaker_is_probe(lease->held.ticket) || lease->held.is_judged)

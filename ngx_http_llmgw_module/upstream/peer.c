@@ -1,19 +1,67 @@
 
 /*
- * A replica as the pick sees it: what it is to the pick, and what it reports of
- * its load.
+ * A replica as the pick sees it, and what it reports of its load.
+ *
+ * What it is to the pick follows from three things: what gossip says of its
+ * agent (liveness) and of itself (service, draining), and what this worker
+ * saw when it last tried to connect.  A replica that cannot be connected to
+ * is used as a suspect one is, when there is no other, until its back-off has
+ * passed; where another one of its group stands by, it is not used until then.
+ *
+ * Of a group, only the active member with the greatest epoch is used
+ * (core/standby.h).  The living standbys are waited for.  While the view is too
+ * old to tell, or its writer is cut off, they are the last that are tried.
  */
 
 #include "upstream/replica.h"
 #include "upstream/table.h"
 
 
+static llmgw_peer_state_t ngx_http_llmgw_replica_told(
+    ngx_http_llmgw_replica_t *replica);
+static ngx_uint_t ngx_http_llmgw_replica_has_heir(
+    ngx_http_llmgw_replica_t *replica);
+static ngx_uint_t ngx_http_llmgw_replica_stands_by(
+    const llmgw_pick_peer_t *peer);
 static void ngx_http_llmgw_replica_set_foreign(
     ngx_http_llmgw_replica_t *replica, const llmgw_member_load_t *load);
 
 
+/* By what is told of it, and by what this worker has seen. */
+
 llmgw_peer_state_t
 ngx_http_llmgw_replica_state(ngx_http_llmgw_replica_t *replica)
+{
+    ngx_http_llmgw_pool_t  *pool;
+    llmgw_peer_state_t      state;
+
+    pool = replica->pool;
+    state = ngx_http_llmgw_replica_told(replica);
+
+    switch (state) {
+
+    case LLMGW_PEER_ALIVE:
+        if (!replica->retry.timer_set) {
+            return state;
+        }
+
+        return ngx_http_llmgw_replica_has_heir(replica) ? LLMGW_PEER_UNUSABLE
+                                                        : LLMGW_PEER_SUSPECT;
+
+    case LLMGW_PEER_STANDBY:
+        return (pool->stale || pool->view.isolated)
+               && !replica->retry.timer_set ? LLMGW_PEER_LAST : state;
+
+    default:
+        return state;
+    }
+}
+
+
+/* By gossip and the configuration alone. */
+
+static llmgw_peer_state_t
+ngx_http_llmgw_replica_told(ngx_http_llmgw_replica_t *replica)
 {
     llmgw_member_t  *m;
 
@@ -22,17 +70,32 @@ ngx_http_llmgw_replica_state(ngx_http_llmgw_replica_t *replica)
     if (!replica->listed || !replica->usable_addr || replica->slot == NULL
         || ngx_http_llmgw_models_is_other(&replica->pool->models,
                                           replica->models)
-        || m->role != LLMGW_ROLE_REPLICA
-        || m->service != LLMGW_SERVICE_READY || m->draining)
+        || m->role != LLMGW_ROLE_REPLICA || m->draining)
     {
+        return LLMGW_PEER_UNUSABLE;
+    }
+
+    switch (replica->standing.is) {
+
+    case LLMGW_STANDING_FREE:
+    case LLMGW_STANDING_LEADS:
+        break;
+
+    case LLMGW_STANDING_WARM:
+        return LLMGW_PEER_STANDBY;
+
+    default:
+        return LLMGW_PEER_UNUSABLE;
+    }
+
+    if (m->service != LLMGW_SERVICE_READY) {
         return LLMGW_PEER_UNUSABLE;
     }
 
     switch (m->liveness) {
 
     case LLMGW_LIVENESS_ALIVE:
-        return replica->retry.timer_set ? LLMGW_PEER_SUSPECT
-                                        : LLMGW_PEER_ALIVE;
+        return LLMGW_PEER_ALIVE;
 
     case LLMGW_LIVENESS_SUSPECT:
         return LLMGW_PEER_SUSPECT;
@@ -48,13 +111,30 @@ ngx_http_llmgw_replica_state(ngx_http_llmgw_replica_t *replica)
 }
 
 
+/* Only where requests can wait for it. */
+
+static ngx_uint_t
+ngx_http_llmgw_replica_has_heir(ngx_http_llmgw_replica_t *replica)
+{
+    return replica->standing.has_heir && replica->pool->conf->queue_size;
+}
+
+
 /* What operators call routable: by gossip alone. */
 
 ngx_uint_t
 ngx_http_llmgw_replica_is_routable(ngx_http_llmgw_replica_t *replica)
 {
-    return ngx_http_llmgw_replica_state(replica) != LLMGW_PEER_UNUSABLE
-           && replica->member.liveness == LLMGW_LIVENESS_ALIVE;
+    return ngx_http_llmgw_replica_told(replica) == LLMGW_PEER_ALIVE;
+}
+
+
+ngx_uint_t
+ngx_http_llmgw_replica_is_absent(ngx_http_llmgw_replica_t *replica)
+{
+    return replica->standing.is == LLMGW_STANDING_WARM
+           || (replica->standing.is == LLMGW_STANDING_LEADS
+               && ngx_http_llmgw_replica_has_heir(replica));
 }
 
 
@@ -71,6 +151,7 @@ ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
     table = replica->pool->table;
     peer = &table->peers[replica->index];
     table->nusable -= (peer->state != LLMGW_PEER_UNUSABLE);
+    table->nstandbys -= ngx_http_llmgw_replica_stands_by(peer);
 
     peer->counts = replica->slot ? &replica->slot->admission.counts : NULL;
     peer->breaker = replica->slot ? &replica->slot->admission.breaker : NULL;
@@ -89,8 +170,16 @@ ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
                                     replica->member.replica_start_ms);
 
     table->nusable += (peer->state != LLMGW_PEER_UNUSABLE);
+    table->nstandbys += ngx_http_llmgw_replica_stands_by(peer);
 
     ngx_http_llmgw_replica_set_load(replica);
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_replica_stands_by(const llmgw_pick_peer_t *peer)
+{
+    return peer->state == LLMGW_PEER_STANDBY || peer->state == LLMGW_PEER_LAST;
 }
 
 

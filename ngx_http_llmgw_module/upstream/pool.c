@@ -73,6 +73,8 @@ ngx_http_llmgw_pool_create(ngx_http_llmgw_srv_conf_t *conf,
     ngx_http_llmgw_models_init(&pool->models, &conf->name, &conf->model,
                                worker->log);
     pool->zone = ngx_http_llmgw_zone_claim(conf->shm_zone, worker->log);
+    ngx_http_llmgw_standbys_init(&pool->standbys, &conf->name, pool->zone,
+                                 worker->log);
 
     if (pool->zone && conf->rules->rule == LLMGW_RULE_TOKEN_BUCKET) {
         ngx_http_llmgw_groups_bucket(pool->zone, conf);
@@ -131,6 +133,7 @@ ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
     ngx_http_llmgw_table_destroy(pool->next);
     ngx_free(pool->listed);
     ngx_http_llmgw_models_done(&pool->models);
+    ngx_http_llmgw_standbys_done(&pool->standbys);
 
     if (pool->reader) {
         llmgw_members_reader_destroy(pool->reader);
@@ -530,6 +533,7 @@ ngx_http_llmgw_pool_check_stale(ngx_http_llmgw_pool_t *pool)
     }
 
     pool->stale = stale;
+    ngx_http_llmgw_table_standbys(pool);
 
     if (stale) {
         ngx_log_error(NGX_LOG_WARN, pool->worker->log, 0,

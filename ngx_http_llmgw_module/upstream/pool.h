@@ -12,6 +12,7 @@
 
 #include "choice/choice.h"
 #include "models/models.h"
+#include "standby/standby.h"
 #include "upstream/worker.h"
 #include "zone/zone.h"
 
@@ -46,6 +47,7 @@ struct ngx_http_llmgw_pool_s {
     ngx_rbtree_t                  tree;         /* replicas by id */
     ngx_rbtree_node_t             sentinel;
     ngx_http_llmgw_models_t       models;       /* of the view's members */
+    ngx_http_llmgw_standbys_t     standbys;     /* the same */
     ngx_http_llmgw_table_t       *table;
     ngx_http_llmgw_table_t       *next;         /* its ring is being built */
 

@@ -26,6 +26,7 @@
 
 static ngx_http_llmgw_claim_t *ngx_http_llmgw_queue_turn(
     ngx_http_llmgw_pool_t *pool, uint32_t *entry, uint64_t *ticket);
+static void ngx_http_llmgw_queue_look(ngx_http_llmgw_pool_t *pool);
 static void ngx_http_llmgw_queue_timer_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_queue_event_handler(ngx_event_t *ev);
 
@@ -149,6 +150,27 @@ ngx_http_llmgw_queue_facts(ngx_http_llmgw_pool_t *pool)
 }
 
 
+/* The head's worker may be another one, which has not seen the view yet. */
+
+void
+ngx_http_llmgw_queue_news(ngx_http_llmgw_pool_t *pool)
+{
+    if (pool->nwaiting) {
+        ngx_http_llmgw_queue_look(pool);
+        ngx_post_event(&pool->turn, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_http_llmgw_queue_look(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_http_llmgw_zone_lock(pool->zone);
+    llmgw_admission_look(&pool->zone->self, ngx_current_msec);
+    ngx_http_llmgw_zone_unlock(pool->zone);
+}
+
+
 /* A head that keeps its place claims only once. */
 
 void
@@ -231,10 +253,7 @@ ngx_http_llmgw_queue_timer_handler(ngx_event_t *ev)
         return;
     }
 
-    ngx_http_llmgw_zone_lock(pool->zone);
-    llmgw_admission_look(&pool->zone->self, ngx_current_msec);
-    ngx_http_llmgw_zone_unlock(pool->zone);
-
+    ngx_http_llmgw_queue_look(pool);
     ngx_http_llmgw_queue_run(pool);
 
     if (pool->nwaiting && !pool->turn_timer.timer_set) {

@@ -32,6 +32,9 @@ double ngx_http_llmgw_queue_saturation(ngx_http_llmgw_pool_t *pool,
 /* The replicas' reports were read: they may hold the head no more. */
 void ngx_http_llmgw_queue_facts(ngx_http_llmgw_pool_t *pool);
 
+/* The view is another one: whoever waits for a standby may be served now. */
+void ngx_http_llmgw_queue_news(ngx_http_llmgw_pool_t *pool);
+
 /* The head claims, and the next, as long as they are of this worker. */
 void ngx_http_llmgw_queue_run(ngx_http_llmgw_pool_t *pool);
 

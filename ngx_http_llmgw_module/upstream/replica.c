@@ -3,11 +3,7 @@
  * A replica as this worker knows it: a member of the segment, or a static
  * `server` line, which counts as a member that is always alive and ready.
  *
- * What it is to the pick follows from three things: what gossip says of its
- * agent (liveness) and of itself (service, draining), and what this worker
- * saw when it last tried to connect.  A replica that cannot be connected to
- * is used as a suspect one is, when there is no other, until its back-off has
- * passed.
+ * What it is to the pick is in peer.c.
  *
  * A replica lives as long as it is listed, stands in a table, has attempts or
  * sessions, or is excluded by a stream.  The pool frees what is unused once a
@@ -190,7 +186,7 @@ ngx_http_llmgw_replica_resolve(ngx_http_llmgw_replica_t *replica)
 
 void
 ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
-    const llmgw_member_t *member)
+    const llmgw_member_t *member, const llmgw_member_t *like)
 {
     ngx_uint_t  moved, suspect;
 
@@ -210,8 +206,8 @@ ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
     }
 
     replica->member = *member;
-    replica->resume_group = llmgw_ring_hash(replica->member.resume_group,
-                                ngx_strlen(replica->member.resume_group));
+    replica->resume_group = llmgw_ring_hash(like->resume_group,
+                                            ngx_strlen(like->resume_group));
     replica->listed = 1;
 
     if (moved) {
@@ -326,7 +322,9 @@ ngx_http_llmgw_replica_new_process(ngx_http_llmgw_replica_t *replica,
 
 /*
  * Gossip knows of some deaths before the socket does.  Streams that the
- * replica still serves stay, whatever is said of it.
+ * replica still serves stay, whatever is said of it; but not if a member of its
+ * group has a greater epoch: it may have been stopped, and must not go on where
+ * its successor does.
  */
 
 static void
@@ -360,6 +358,10 @@ ngx_http_llmgw_replica_leaves(ngx_http_llmgw_attempt_t *attempt)
 
     if (replica->member.service == LLMGW_SERVICE_DOWN) {
         return LLMGW_CAUSE_MEMBER_DOWN;
+    }
+
+    if (replica->standing.is == LLMGW_STANDING_PAST) {
+        return LLMGW_CAUSE_MEMBER_SUPERSEDED;
     }
 
     if (replica->member.liveness == LLMGW_LIVENESS_DEAD

@@ -32,6 +32,7 @@ struct ngx_http_llmgw_replica_s {
     llmgw_facts_t                 facts;        /* as the table has them */
     ngx_uint_t                    models;       /* number of its list in the
                                                    pool's models; 0: none */
+    ngx_http_llmgw_standing_t     standing;     /* in its group */
     size_t                        view_index;   /* of a listed member */
     ngx_sockaddr_t                sockaddr;
     socklen_t                     socklen;
@@ -64,8 +65,10 @@ ngx_http_llmgw_replica_t *ngx_http_llmgw_replica_create(
 ngx_uint_t ngx_http_llmgw_replica_is_unused(
     ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_destroy(ngx_http_llmgw_replica_t *replica);
+
+/* like: the member whose resume group holds; nearly always member itself. */
 void ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
-    const llmgw_member_t *member);
+    const llmgw_member_t *member, const llmgw_member_t *like);
 void ngx_http_llmgw_replica_unlist(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_stamp(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica);
@@ -73,6 +76,13 @@ void ngx_http_llmgw_replica_set_load(ngx_http_llmgw_replica_t *replica);
 llmgw_peer_state_t ngx_http_llmgw_replica_state(
     ngx_http_llmgw_replica_t *replica);
 ngx_uint_t ngx_http_llmgw_replica_is_routable(
+    ngx_http_llmgw_replica_t *replica);
+
+/*
+ * A connection that it refuses is no failure: it stands by, or another one of
+ * its group does and is waited for.
+ */
+ngx_uint_t ngx_http_llmgw_replica_is_absent(
     ngx_http_llmgw_replica_t *replica);
 
 /*

@@ -25,6 +25,7 @@
  * built for a crash.
  */
 
+#include "upstream/queue.h"
 #include "upstream/replica.h"
 #include "upstream/session.h"
 #include "upstream/table.h"
@@ -70,7 +71,18 @@ ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool)
         return NGX_ERROR;
     }
 
+    if (ngx_http_llmgw_standbys_update(&pool->standbys, &pool->view)
+        != NGX_OK)
+    {
+        ngx_free(replicas);
+        return NGX_ERROR;
+    }
+
     ngx_http_llmgw_table_apply(pool, replicas);
+
+    if (pool->standbys.known.n) {
+        ngx_http_llmgw_queue_news(pool);
+    }
 
     table = pool->next ? pool->next : pool->table;
 
@@ -378,10 +390,22 @@ ngx_http_llmgw_table_peers(ngx_http_llmgw_pool_t *pool,
     peers->ring = pool->table->ring;
     peers->peers = pool->table->peers;
     peers->npeers = pool->table->n;
+    peers->nstandbys = pool->table->nstandbys;
     peers->breaker_conf = &pool->conf->breaker;
     peers->load_factor_permille = pool->conf->load_factor;
     peers->min_load = pool->conf->min_load;
     peers->sums = &pool->table->sums;
+}
+
+
+void
+ngx_http_llmgw_table_standbys(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; pool->table->nstandbys && i < pool->table->n; i++) {
+        ngx_http_llmgw_replica_set_peer(pool->table->replicas[i]);
+    }
 }
 
 

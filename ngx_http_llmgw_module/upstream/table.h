@@ -23,7 +23,9 @@ struct ngx_http_llmgw_table_s {
     uint64_t                     *owners;       /* hash of id and process */
     llmgw_ring_node_t            *nodes;        /* the same; for the ring */
     ngx_uint_t                    n;
-    ngx_uint_t                    nusable;      /* peers, suspects included */
+    ngx_uint_t                    nusable;      /* peers, suspects and standbys
+                                                   included */
+    ngx_uint_t                    nstandbys;    /* of them */
     llmgw_pick_sums_t             sums;         /* of peers */
     llmgw_ring_t                 *ring;
     void                         *builder;      /* while the ring is built */
@@ -45,6 +47,9 @@ void ngx_http_llmgw_table_finish(ngx_http_llmgw_pool_t *pool);
 ngx_uint_t ngx_http_llmgw_table_is_behind(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_table_peers(ngx_http_llmgw_pool_t *pool,
     llmgw_pick_pool_t *peers);
+
+/* The view is stale now, or no longer: what standbys are follows from that. */
+void ngx_http_llmgw_table_standbys(ngx_http_llmgw_pool_t *pool);
 ngx_uint_t ngx_http_llmgw_table_has_routable(ngx_http_llmgw_pool_t *pool);
 
 

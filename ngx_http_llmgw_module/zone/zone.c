@@ -75,6 +75,7 @@ ngx_http_llmgw_zone_layout(void)
         sizeof(ngx_http_llmgw_zone_shared_t),
         sizeof(ngx_http_llmgw_counters_t),
         sizeof(llmgw_groups_t),
+        sizeof(llmgw_takeovers_t),
         sizeof(llmgw_admission_t),
         sizeof(ngx_http_llmgw_slot_t),
         sizeof(llmgw_queue_entry_t)
@@ -260,9 +261,11 @@ ngx_http_llmgw_zone_make_rows(ngx_http_llmgw_zone_shared_t *shared,
     shared->levels = ngx_slab_calloc(shpool,
                                    nrows * sizeof(ngx_http_llmgw_levels_t));
     groups = ngx_slab_calloc(shpool, llmgw_groups_bytes(nrows));
+    shared->takeovers = ngx_slab_calloc(shpool, sizeof(llmgw_takeovers_t));
 
     if (shared->rows == NULL || shared->counters == NULL
-        || shared->levels == NULL || groups == NULL)
+        || shared->levels == NULL || groups == NULL
+        || shared->takeovers == NULL)
     {
         return NGX_ERROR;
     }

@@ -3,7 +3,7 @@
  * The shared zone: what all workers count together.
  *
  *   shared | rows[nrows] | counters[nrows] | levels[nrows] | groups
- *          | admission
+ *          | takeovers | admission
  *
  * Which request gets a replica, and which waits, is decided in admission's
  * memory (core/admission/shared.h): slots of replicas, shares of workers, the
@@ -35,13 +35,14 @@
 
 #include "conf/conf.h"
 #include "core/admission/admission.h"
+#include "core/takeover.h"
 
 #include "zone/groups.h"
 #include "zone/metrics.h"
 
 
 /* Raise it with every change of the zone's layout that keeps all sizes. */
-#define NGX_HTTP_LLMGW_ZONE_VERSION  2
+#define NGX_HTTP_LLMGW_ZONE_VERSION  3
 
 #define NGX_HTTP_LLMGW_ZONE_MAGIC    0x656e6f7a77676d6cULL   /* lmgwzone */
 
@@ -82,6 +83,7 @@ typedef struct {
     ngx_http_llmgw_counters_t    *counters;     /* the same */
     ngx_http_llmgw_levels_t      *levels;       /* the same */
     llmgw_groups_t               *groups;       /* classes and tenants */
+    llmgw_takeovers_t            *takeovers;    /* of groups with standbys */
     ngx_http_llmgw_counters_t     base;         /* of rows given up */
     uint64_t                      tokens_base;  /* of slots given up */
     uint64_t                      attempts_base;

@@ -1,0 +1,70 @@
+
+/*
+ * Groups with standbys, as one worker sees them in one view: where each member
+ * stands (core/standby.h).  Nothing is kept from one view to the next but what
+ * was said in the log.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_STANDBY_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_STANDBY_H_INCLUDED_
+
+
+#include "core/standby.h"
+#include "proto/members/members.h"
+
+#include "zone/takeovers.h"
+
+
+typedef struct {
+    llmgw_standby_t               known;        /* the groups of the view */
+    llmgw_takeover_t            **takeovers;    /* of each place; NULL where
+                                                   they are not counted */
+    size_t                        capacity;     /* places that are allocated */
+    ngx_http_llmgw_zone_t        *zone;
+    ngx_log_t                    *log;
+    ngx_str_t                    *upstream;     /* its name, for the log */
+    unsigned                      conflict:1;   /* said so in the log */
+} ngx_http_llmgw_standbys_t;
+
+
+/* Where a member stands.  Zeroed: of no group. */
+typedef struct {
+    llmgw_standing_t              is;
+    ngx_uint_t                    has_heir;     /* its group has a standby
+                                                   that lives */
+    llmgw_takeover_t             *takeover;     /* of its group, or NULL */
+} ngx_http_llmgw_standing_t;
+
+
+/* zone: claimed */
+void ngx_http_llmgw_standbys_init(ngx_http_llmgw_standbys_t *standbys,
+    ngx_str_t *upstream, ngx_http_llmgw_zone_t *zone, ngx_log_t *log);
+void ngx_http_llmgw_standbys_done(ngx_http_llmgw_standbys_t *standbys);
+
+/*
+ * A new view: finds its groups, counts takeovers that nobody has seen yet, and
+ * logs them.  NGX_ERROR: no memory; the groups of the last view stay.
+ */
+ngx_int_t ngx_http_llmgw_standbys_update(ngx_http_llmgw_standbys_t *standbys,
+    const llmgw_members_view_t *view);
+
+/*
+ * Where the i-th member stands.  Returns the member whose models and resume
+ * group hold for it: a standby that says nothing of its own is like the active
+ * one that it may succeed, dead or alive; all others are as they say.
+ */
+const llmgw_member_t *ngx_http_llmgw_standbys_place(
+    const ngx_http_llmgw_standbys_t *standbys,
+    const llmgw_members_view_t *view, size_t i,
+    ngx_http_llmgw_standing_t *standing);
+
+/* The group that the i-th member is the first of; else NULL. */
+const llmgw_standby_group_t *ngx_http_llmgw_standbys_group(
+    const ngx_http_llmgw_standbys_t *standbys,
+    const llmgw_members_view_t *view, size_t i, llmgw_takeover_t **takeover);
+
+/* The same process has the same, and no other one. */
+uint64_t ngx_http_llmgw_standbys_process(const llmgw_member_t *member);
+
+
+#endif /* _NGX_HTTP_LLMGW_STANDBY_H_INCLUDED_ */
