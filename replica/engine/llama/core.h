@@ -9,13 +9,22 @@
  *
  *   replica's thread             |  the core's thread
  *   open()                       |  loads, probes           STARTING
- *                    <-- wake() -+                          READY or FAILED
+ *                  <-- notify() -+                          READY or BROKEN
  *   submit(job)      -----------> |  prompt, prefill, decode, sample
- *   take(), take()   <-- wake() -+  events, at most CORE_EVENTS_MAX waiting;
+ *   take(), take() <-- notify() -+  events, at most CORE_EVENTS_MAX waiting;
  *                                |  a sequence that is full pauses
  *   release()        -----------> |  its place is free at the next step
  *
- * All functions are called by the replica's thread; wake() by the core's.
+ * Where the model's files come later, or where it stands by, wake() goes on:
+ *
+ *   open(is_deferred)            |  waits for the files     STARTING
+ *   wake(files)      ----------> |  loads, probes
+ *   with is_standby  <- notify() |  frees the context, and  ASLEEP
+ *                                |  with is_unmapped the model
+ *   wake()           ----------> |  opens what it freed     STARTING
+ *                                |                          READY or BROKEN
+ *
+ * All functions are called by the replica's thread; notify() by the core's.
  */
 
 #ifndef CORE_H
@@ -27,7 +36,7 @@
 #include "replica/engine/llama/sample.h"
 
 
-#define CORE_ABI              1
+#define CORE_ABI              2
 #define CORE_SYMBOL           "llmgw_engine_llama"
 #define CORE_ERROR_BYTES      256
 #define CORE_NAME_BYTES       64
@@ -42,12 +51,14 @@ typedef struct core_seq_s  core_seq_t;
 
 typedef enum {
     CORE_STARTING = 0,
+    CORE_ASLEEP,                /* has computed nothing yet but its probe */
     CORE_READY,
     CORE_BROKEN                 /* could not load: see error */
 } core_state_t;
 
 typedef struct {
-    const char  *file;          /* GGUF, or the first of several */
+    const char  *file;          /* GGUF, or the first of several; if is_deferred
+                                   it is only called so in messages */
     const char  *cpu;           /* "haswell": of libggml-cpu-haswell.so; NULL:
                                    the best for this processor */
     uint32_t     sequences;     /* 1 .. CORE_SEQUENCES_MAX */
@@ -55,13 +66,16 @@ typedef struct {
                                    most CORE_CONTEXT_DEFAULT */
     uint32_t     threads;       /* 0: one for each processor */
     int          is_exact;
-    void       (*wake)(void *data);
+    int          is_deferred;   /* the files come with wake() */
+    int          is_standby;    /* ends ASLEEP */
+    int          is_unmapped;   /* asleep without the model */
+    void       (*notify)(void *data);
     void        *data;
 } core_options_t;
 
 #define CORE_CONTEXT_DEFAULT  4096
 
-/* Constant from READY on. */
+/* Constant while ASLEEP, and from READY on. */
 typedef struct {
     char      numerics[CORE_NAME_BYTES];    /* equal: equal bits */
     char      cpu[CORE_NAME_BYTES];         /* as in the options */
@@ -72,6 +86,7 @@ typedef struct {
     int       is_exact;         /* a resume by ids changes no bit */
     int       is_stepwise;      /* which costs one call for each token */
     uint32_t  load_ms;
+    uint32_t  wake_ms;          /* of one that was asleep */
 } core_facts_t;
 
 typedef struct {
@@ -135,9 +150,17 @@ typedef struct {
 typedef struct {
     uint32_t       abi;                             /* CORE_ABI */
 
-    /* NULL: see error.  Loading goes on behind it, and tells by wake(). */
+    /* NULL: see error.  Loading goes on behind it, and tells by notify(). */
     core_t      *(*open)(const core_options_t *options,
                          char error[CORE_ERROR_BYTES]);
+
+    /*
+     * Goes on from where it waits: for files that were deferred, or ASLEEP.
+     * n: 0 where the model is still loaded or has its file's name from open();
+     * otherwise the paths of all its parts, in their order.  They need be
+     * there until the state is another.  0, or -1: out of memory.
+     */
+    int          (*wake)(core_t *core, const char *const *files, size_t n);
 
     /* Ends the thread, a step that is being computed included. */
     void         (*close)(core_t *core);

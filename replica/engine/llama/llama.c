@@ -3,12 +3,12 @@
  * The kind `llama`: runs of the plugin's sequences.
  *
  *   start:  request -> job -> submit()                  (job.c, turn.c)
- *   wake:   for each run: take() -> hold -> messages    (hold.c, answer.c)
+ *   notify: for each run: take() -> hold -> messages    (hold.c, answer.c)
  *   full:   the run takes no more; the plugin pauses its sequence when
  *           CORE_EVENTS_MAX wait; resume() goes on
  *   cancel: release(), the sequence's place is free at the plugin's next step
  *
- * The plugin calls llama_wake(), which is an ev_async: that merges many calls
+ * The plugin calls llama_notify(), which is an ev_async: that merges many calls
  * into one, so all runs are looked at.  There are at most as many as places.
  */
 
@@ -134,7 +134,7 @@ llama_on_load(llama_t *l)
 
 
 static void
-llama_on_wake(struct ev_loop *loop, ev_async *w, int revents)
+llama_on_notified(struct ev_loop *loop, ev_async *w, int revents)
 {
     run_t    *run, *next;
     llama_t  *l;
@@ -179,12 +179,12 @@ llama_on_progress(struct ev_loop *loop, ev_timer *w, int revents)
 
 /* The core's thread: libev's one function for other threads. */
 static void
-llama_wake(void *data)
+llama_notify(void *data)
 {
     llama_t  *l;
 
     l = data;
-    ev_async_send(l->engine->loop, &l->wake);
+    ev_async_send(l->engine->loop, &l->notified);
 }
 
 
@@ -201,7 +201,7 @@ llama_close(engine_t *engine)
         l->plugin->close(l->core);
     }
 
-    ev_async_stop(engine->loop, &l->wake);
+    ev_async_stop(engine->loop, &l->notified);
     ev_timer_stop(engine->loop, &l->progress);
 
     loader_close(&l->loader);
@@ -228,7 +228,7 @@ llama_open_core(llama_t *l, const engine_options_t *options)
     core.context = (uint32_t) options->context_tokens;
     core.threads = (uint32_t) options->threads;
     core.is_exact = options->is_exact;
-    core.wake = llama_wake;
+    core.notify = llama_notify;
     core.data = l;
 
     l->plugin = l->loader.plugin;
@@ -264,9 +264,9 @@ llama_open(engine_t *engine, const engine_options_t *options)
     l->engine = engine;
     engine->data = l;
     engine->facts.state = ENGINE_STARTING;
-    ev_async_init(&l->wake, llama_on_wake);
-    l->wake.data = l;
-    ev_async_start(engine->loop, &l->wake);
+    ev_async_init(&l->notified, llama_on_notified);
+    l->notified.data = l;
+    ev_async_start(engine->loop, &l->notified);
     ev_timer_init(&l->progress, llama_on_progress, LLAMA_PROGRESS_S,
                   LLAMA_PROGRESS_S);
     l->progress.data = l;

@@ -17,7 +17,7 @@ typedef struct {
     core_t               *core;
     core_state_t          state;
     core_facts_t          facts;
-    ev_async              wake;
+    ev_async              notified;
     ev_timer              progress;
     uint64_t              steps;        /* at the progress before */
 } llama_t;

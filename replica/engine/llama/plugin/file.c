@@ -104,27 +104,65 @@ file_splits(const char *path, char prefix[PATH_MAX])
 }
 
 
+char **
+file_parts(const char *path, size_t *n)
+{
+    int   i, splits;
+    char  prefix[PATH_MAX], part[PATH_MAX], **parts;
+
+    splits = file_splits(path, prefix);
+    parts = calloc((size_t) splits, sizeof(char *));
+
+    if (parts == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < splits; i++) {
+        if (splits > 1) {
+            llama_split_path(part, sizeof(part), prefix, i, splits);
+        }
+
+        parts[i] = strdup(splits > 1 ? part : path);
+
+        if (parts[i] == NULL) {
+            file_parts_free(parts, (size_t) i);
+            return NULL;
+        }
+    }
+
+    *n = (size_t) splits;
+
+    return parts;
+}
+
+
+void
+file_parts_free(char **parts, size_t n)
+{
+    while (n > 0) {
+        free(parts[--n]);
+    }
+
+    free(parts);
+}
+
+
 int
-file_hash_model(const char *path, const atomic_int *is_stopping,
+file_hash_parts(char *const *parts, size_t n, const atomic_int *is_stopping,
     uint64_t *hash, uint64_t *bytes)
 {
-    int       i, n;
-    char      prefix[PATH_MAX], part[PATH_MAX];
+    size_t    i;
     uint64_t  hashes[2], part_bytes;
 
-    n = file_splits(path, prefix);
-
     if (n == 1) {
-        return file_hash(path, is_stopping, hash, bytes);
+        return file_hash(parts[0], is_stopping, hash, bytes);
     }
 
     *bytes = 0;
     hashes[0] = 0;
 
     for (i = 0; i < n; i++) {
-        llama_split_path(part, sizeof(part), prefix, i, n);
-
-        if (file_hash(part, is_stopping, &hashes[1], &part_bytes) != 0) {
+        if (file_hash(parts[i], is_stopping, &hashes[1], &part_bytes) != 0) {
             return -1;
         }
 

@@ -7,6 +7,7 @@
 #define FILE_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 
@@ -15,9 +16,14 @@
 int file_hash(const char *path, const atomic_int *is_stopping, uint64_t *hash,
     uint64_t *bytes);
 
-/* A model in several files: its first names the others by number. */
-int file_hash_model(const char *path, const atomic_int *is_stopping,
-    uint64_t *hash, uint64_t *bytes);
+/* The same of all parts of a model: of one its own hash. */
+int file_hash_parts(char *const *parts, size_t n,
+    const atomic_int *is_stopping, uint64_t *hash, uint64_t *bytes);
+
+/* "NAME-00001-of-00004.gguf" is a model in 4 files, others are whole: the
+   paths of all, to be freed by file_parts_free().  NULL: out of memory. */
+char **file_parts(const char *path, size_t *n);
+void file_parts_free(char **parts, size_t n);
 
 /* Whether it begins as GGUF does: 0, -1 and errno, or 1: another kind. */
 int file_check_gguf(const char *path);

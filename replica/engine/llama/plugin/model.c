@@ -10,6 +10,9 @@
  * and weights stay as the file has them (use_extra_bufts off).  Where a head
  * does not divide into blocks of q8_0, the cache is f16 without flash
  * attention.  numerics.c then tries whether it holds.
+ *
+ * A model that stands by is probed in a context as small as the probe, since
+ * the memory for a whole one may be another process's until it wakes.
  */
 
 #include <errno.h>
@@ -22,7 +25,9 @@
 #include "replica/engine/llama/plugin/plugin_inner.h"
 
 
-#define MODEL_THREADS_MAX  64
+#define MODEL_THREADS_MAX    64
+#define MODEL_PROBE_TOKENS   256        /* libllama gives no less */
+#define MODEL_PROBE_PLACES   2
 
 #define model_fail(core, ...)                                                 \
     (snprintf((core)->facts.error, CORE_ERROR_BYTES, __VA_ARGS__), -1)
@@ -82,18 +87,28 @@ model_threads(uint32_t asked)
 }
 
 
+/* Weights that processes share are computed with as they lie there. */
+int
+model_is_repacked(const core_t *core)
+{
+    return !core->options.is_exact && !core->options.is_deferred;
+}
+
+
 static int
 model_open_file(core_t *core)
 {
     struct llama_model_params  params;
 
     params = llama_model_default_params();
-    params.use_extra_bufts = !core->options.is_exact;
+    params.use_extra_bufts = model_is_repacked(core);
+    params.load_mode = LLAMA_LOAD_MODE_MMAP;
     params.n_gpu_layers = 0;
     params.progress_callback = model_on_progress;
     params.progress_callback_user_data = core;
 
-    core->model = llama_model_load_from_file(core->file, params);
+    core->model = llama_model_load_from_splits((const char **) core->parts,
+                                               core->nparts, params);
 
     if (core->model == NULL) {
         char  why[CORE_ERROR_BYTES / 2];
@@ -156,18 +171,24 @@ model_check_memory(core_t *core, uint64_t file_bytes)
 }
 
 
-static int
-model_open_context(core_t *core)
+/* The largest one: of a chunk, or a token of each sequence. */
+static uint32_t
+model_batch_tokens(const core_t *core)
 {
-    uint32_t                     n;
+    return core->chunk > core->options.sequences ? core->chunk
+                                                 : core->options.sequences;
+}
+
+
+/* For so many sequences of so many tokens. */
+static int
+model_open_context(core_t *core, uint32_t n, uint32_t tokens)
+{
     struct llama_context_params  params;
 
-    n = core->options.sequences;
-    core->chunk = core->options.is_exact ? CHUNK_TOKENS : CHUNK_TOKENS_FAST;
-
     params = llama_context_default_params();
-    params.n_ctx = model_context_tokens(core) * n;
-    params.n_batch = core->chunk > n ? core->chunk : n;
+    params.n_ctx = tokens * n;
+    params.n_batch = model_batch_tokens(core);
     params.n_ubatch = params.n_batch;
     params.n_seq_max = n;
     params.n_threads = (int32_t) model_threads(core->options.threads);
@@ -193,12 +214,45 @@ model_open_context(core_t *core)
 
     if (core->context == NULL) {
         return model_fail(core, "no context of %u sequences of %u tokens",
-                          n, model_context_tokens(core));
+                          n, tokens);
     }
 
+    return 0;
+}
+
+
+static int
+model_open_whole_context(core_t *core)
+{
+    return model_open_context(core, core->options.sequences,
+                              core->facts.context);
+}
+
+
+/* What a model that stands by computes with, until it is probed. */
+static int
+model_open_small_context(core_t *core)
+{
+    uint32_t  n, tokens;
+
+    n = core->options.sequences;
+    tokens = core->facts.context;
+
+    return model_open_context(core,
+                              n < MODEL_PROBE_PLACES ? n : MODEL_PROBE_PLACES,
+                              tokens < MODEL_PROBE_TOKENS
+                              ? tokens : MODEL_PROBE_TOKENS);
+}
+
+
+/* What outlives a context. */
+static int
+model_open_rooms(core_t *core)
+{
     core->facts.context = model_context_tokens(core);
-    core->batch = llama_batch_init((int32_t) params.n_batch, 0, 1);
-    core->places = calloc(n, sizeof(core_seq_t *));
+    core->chunk = core->options.is_exact ? CHUNK_TOKENS : CHUNK_TOKENS_FAST;
+    core->batch = llama_batch_init((int32_t) model_batch_tokens(core), 0, 1);
+    core->places = calloc(core->options.sequences, sizeof(core_seq_t *));
 
     if (core->batch.token == NULL || core->places == NULL
         || sample_room_init(&core->room,
@@ -260,15 +314,16 @@ model_check_file(core_t *core, uint64_t *hash, uint64_t *bytes)
 {
     int  rc;
 
-    rc = file_check_gguf(core->file);
+    rc = file_check_gguf(core->parts[0]);
 
     if (rc > 0) {
         return model_fail(core, "\"%.200s\" is not a GGUF file", core->file);
     }
 
-    if (rc < 0 || file_hash_model(core->file, &core->is_stopping, hash,
-                                  bytes)
-                  != 0) {
+    if (rc < 0 || file_hash_parts(core->parts, core->nparts,
+                                  &core->is_stopping, hash, bytes)
+                  != 0)
+    {
         return model_fail(core, "cannot read \"%.200s\": %s", core->file,
                           strerror(errno));
     }
@@ -292,6 +347,20 @@ model_is_same_version(const char *a, const char *b)
     n = strcspn(a, "-");
 
     return n == strcspn(b, "-") && strncmp(a, b, n) == 0;
+}
+
+
+static void
+model_sleep(core_t *core)
+{
+    llama_free(core->context);
+    core->context = NULL;
+
+    if (core->options.is_unmapped) {
+        llama_model_free(core->model);
+        core->model = NULL;
+        core->vocab = NULL;
+    }
 }
 
 
@@ -319,8 +388,10 @@ model_load(core_t *core)
 
     if (model_open_file(core) != 0
         || model_check_memory(core, file_bytes) != 0
-        || model_open_context(core) != 0
-        || model_read_tokens(core) != 0)
+        || model_open_rooms(core) != 0
+        || model_read_tokens(core) != 0
+        || (core->options.is_standby ? model_open_small_context(core)
+                                     : model_open_whole_context(core)) != 0)
     {
         return -1;
     }
@@ -328,7 +399,26 @@ model_load(core_t *core)
     (void) llama_model_meta_val_str(core->model, "general.name",
                                     core->facts.name, CORE_NAME_BYTES);
 
-    return numerics_probe(core, file_hash, cpu_hash);
+    if (numerics_probe(core, file_hash, cpu_hash) != 0) {
+        return -1;
+    }
+
+    if (core->options.is_standby) {
+        model_sleep(core);
+    }
+
+    return 0;
+}
+
+
+int
+model_wake(core_t *core)
+{
+    if (core->model == NULL && model_open_file(core) != 0) {
+        return -1;
+    }
+
+    return model_open_whole_context(core);
 }
 
 

@@ -26,6 +26,9 @@
 #define NUMERICS_TAIL    8              /* whose logits are compared */
 #define NUMERICS_HEAD    (NUMERICS_TOKENS - NUMERICS_TAIL)
 
+/* Not exact, with weights as the file has them: other bits again. */
+#define NUMERICS_AS_STORED  2
+
 typedef struct {
     uint64_t  logits[NUMERICS_TAIL];
     uint64_t  draws[NUMERICS_TAIL];
@@ -36,7 +39,7 @@ typedef struct {
     uint64_t  cpu;
     uint64_t  chunk;
     uint64_t  threads;
-    uint64_t  is_exact;
+    uint64_t  is_exact;                 /* or NUMERICS_AS_STORED */
     char      library[CORE_NAME_BYTES];
     char      variant[CORE_NAME_BYTES];
     numerics_probe_t  probe;
@@ -205,6 +208,8 @@ numerics_name(core_t *core, uint64_t file_hash, uint64_t cpu_hash,
     snprintf(name.variant, CORE_NAME_BYTES, "%s", core->facts.cpu);
 
     if (!core->facts.is_exact) {
+        name.is_exact = core->options.is_exact || model_is_repacked(core)
+                        ? 0 : NUMERICS_AS_STORED;
         name.chunk = core->chunk;
         name.threads = (uint64_t) llama_n_threads(core->context);
     }

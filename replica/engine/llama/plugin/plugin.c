@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "replica/engine/llama/plugin/file.h"
 #include "replica/engine/llama/plugin/plugin_inner.h"
 
 
@@ -20,7 +21,7 @@ plugin_check(const core_options_t *o, char error[CORE_ERROR_BYTES])
         return -1;
     }
 
-    if (access(o->file, R_OK) != 0) {
+    if (!o->is_deferred && access(o->file, R_OK) != 0) {
         snprintf(error, CORE_ERROR_BYTES, "cannot open \"%.200s\": %m",
                  o->file);
         return -1;
@@ -35,6 +36,7 @@ plugin_free(core_t *core)
 {
     pthread_mutex_destroy(&core->lock);
     pthread_cond_destroy(&core->work);
+    file_parts_free(core->parts, core->nparts);
     free(core->file);
     free(core->cpu);
     free(core);
@@ -63,7 +65,12 @@ plugin_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
     pthread_mutex_init(&core->lock, NULL);
     pthread_cond_init(&core->work, NULL);
 
+    if (!options->is_deferred) {
+        core->parts = file_parts(options->file, &core->nparts);
+    }
+
     if (core->file == NULL || (options->cpu != NULL && core->cpu == NULL)
+        || (!options->is_deferred && core->parts == NULL)
         || pthread_create(&core->thread, NULL, worker_run, core) != 0)
     {
         snprintf(error, CORE_ERROR_BYTES, "no memory for a thread");
@@ -72,6 +79,55 @@ plugin_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
     }
 
     return core;
+}
+
+
+static char **
+plugin_copy(const char *const *files, size_t n)
+{
+    size_t   i;
+    char   **parts;
+
+    parts = calloc(n, sizeof(char *));
+
+    for (i = 0; parts != NULL && i < n; i++) {
+        parts[i] = strdup(files[i]);
+
+        if (parts[i] == NULL) {
+            file_parts_free(parts, i);
+            return NULL;
+        }
+    }
+
+    return parts;
+}
+
+
+static int
+plugin_wake(core_t *core, const char *const *files, size_t n)
+{
+    char  **parts;
+
+    parts = n > 0 ? plugin_copy(files, n) : NULL;
+
+    if (n > 0 && parts == NULL) {
+        return -1;
+    }
+
+    pthread_mutex_lock(&core->lock);
+
+    if (n > 0) {
+        file_parts_free(core->parts, core->nparts);
+        core->parts = parts;
+        core->nparts = n;
+    }
+
+    core->is_called = 1;
+    core->state = CORE_STARTING;
+    pthread_cond_signal(&core->work);
+    pthread_mutex_unlock(&core->lock);
+
+    return 0;
 }
 
 
@@ -208,6 +264,7 @@ plugin_piece(core_t *core, uint32_t id, char *buf, size_t size)
 static const core_plugin_t  plugin_table = {
     .abi = CORE_ABI,
     .open = plugin_open,
+    .wake = plugin_wake,
     .close = plugin_close,
     .state = plugin_state,
     .load = plugin_load,

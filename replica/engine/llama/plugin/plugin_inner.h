@@ -47,13 +47,16 @@ struct core_seq_s {
 
 struct core_s {
     core_options_t         options;
-    char                  *file;
+    char                  *file;    /* as it was named */
     char                  *cpu;
+    char                 **parts;   /* what is loaded */
+    size_t                 nparts;
     pthread_t              thread;
     atomic_int             is_stopping;
 
     pthread_mutex_t        lock;
     pthread_cond_t         work;
+    int                    is_called;   /* by wake() */
     core_state_t           state;
     core_facts_t           facts;
     core_load_t            load;
@@ -80,8 +83,13 @@ int backend_load(core_t *core, uint64_t *hash);
 
 /* model.c */
 
-/* 0, or -1: core->facts.error says why. */
+/* 0, or -1: core->facts.error says why.  Of one that stands by no context is
+   left, of an unmapped one no model. */
 int model_load(core_t *core);
+
+/* What a model that stands by lacks: its context, perhaps itself. */
+int model_wake(core_t *core);
+int model_is_repacked(const core_t *core);
 void model_free(core_t *core);
 
 /* numerics.c: the probe, and what goes by the name of facts.numerics. */

@@ -1,7 +1,8 @@
 
 /*
- * The core's thread: loads the model, then gives places to sequences in the
- * order in which they came, and decodes while there is anything to decode.
+ * The core's thread: loads the model, sleeps if it stands by, then gives places
+ * to sequences in the order in which they came, and decodes while there is
+ * anything to decode.
  *
  *   WAITING --place, prompt--> PREFILL --all decoded--> RUNNING --> ENDED
  *
@@ -16,9 +17,9 @@
 
 
 static void
-worker_wake(const core_t *core)
+worker_notify(const core_t *core)
 {
-    core->options.wake(core->options.data);
+    core->options.notify(core->options.data);
 }
 
 
@@ -189,7 +190,7 @@ worker_serve(core_t *core)
         is_busy = decode_step(core) || fresh != NULL;
 
         if (is_busy) {
-            worker_wake(core);
+            worker_notify(core);
         }
     }
 }
@@ -207,23 +208,83 @@ worker_end_all(core_t *core)
 }
 
 
+static void
+worker_tell(core_t *core, core_state_t state)
+{
+    pthread_mutex_lock(&core->lock);
+    core->state = state;
+    pthread_mutex_unlock(&core->lock);
+
+    worker_notify(core);
+}
+
+
+/* Until plugin_wake(); -1: the core is closing. */
+static int
+worker_await(core_t *core)
+{
+    pthread_mutex_lock(&core->lock);
+
+    while (!core->is_called && !atomic_load(&core->is_stopping)) {
+        pthread_cond_wait(&core->work, &core->lock);
+    }
+
+    core->is_called = 0;
+    pthread_mutex_unlock(&core->lock);
+
+    return atomic_load(&core->is_stopping) ? -1 : 0;
+}
+
+
+static int
+worker_time(core_t *core, int (*step)(core_t *core), uint32_t *ms)
+{
+    int      rc;
+    int64_t  start_us;
+
+    start_us = llama_time_us();
+    rc = step(core);
+    *ms = (uint32_t) ((llama_time_us() - start_us) / 1000);
+
+    return rc;
+}
+
+
+/* 0 once it can serve. */
+static int
+worker_load(core_t *core)
+{
+    if (core->options.is_deferred && worker_await(core) != 0) {
+        return -1;
+    }
+
+    if (worker_time(core, model_load, &core->facts.load_ms) != 0) {
+        return -1;
+    }
+
+    if (!core->options.is_standby) {
+        return 0;
+    }
+
+    worker_tell(core, CORE_ASLEEP);
+
+    if (worker_await(core) != 0) {
+        return -1;
+    }
+
+    return worker_time(core, model_wake, &core->facts.wake_ms);
+}
+
+
 void *
 worker_run(void *data)
 {
     int      rc;
     core_t  *core;
-    int64_t  start_us;
 
     core = data;
-    start_us = llama_time_us();
-    rc = model_load(core);
-    core->facts.load_ms = (uint32_t) ((llama_time_us() - start_us) / 1000);
-
-    pthread_mutex_lock(&core->lock);
-    core->state = rc == 0 ? CORE_READY : CORE_BROKEN;
-    pthread_mutex_unlock(&core->lock);
-
-    worker_wake(core);
+    rc = worker_load(core);
+    worker_tell(core, rc == 0 ? CORE_READY : CORE_BROKEN);
 
     if (rc == 0) {
         worker_serve(core);
