@@ -13,6 +13,8 @@
 #include "replica/kinds.h"
 
 
+#define CMDLINE_WEIGHTS_TIMEOUT_MAX_MS  86400000    /* a day */
+
 #define FIELD(name)    offsetof(cmdline_t, name)
 #define HEADING(text)  { text, OPTION_HEADING, 0, NULL, NULL, NULL, 0, 0, 0 }
 
@@ -48,6 +50,31 @@ static const option_t  cmdline_table[] = {
 
     { "model", OPTION_STRING, FIELD(engine.model), NULL, "NAME|FILE",
       "model: as qwen3-14b; llama: a GGUF file", 0, 0, 0 },
+
+    HEADING("Weights in memory that engines share"),
+
+    { "weights", OPTION_STRING, FIELD(engine.weights.sockets), NULL,
+      "PATH[,PATH]", "services that hold them, one for each file", 0, 0, 0 },
+
+    { "weights-file", OPTION_STRING, FIELD(engine.weights_files), NULL,
+      "FILE[,FILE]", "sim, model: what is held; any bytes", 0, 0, 0 },
+
+    { "weights-role", OPTION_STRING, FIELD(engine.weights.role), "rw_or_ro",
+      "rw_or_ro|ro", "load what a service lacks, or wait for it", 0, 0, 0 },
+
+    { "weights-timeout", OPTION_DURATION, FIELD(engine.weights.timeout_ms),
+      "2h", NULL, "time to wait for them at the start", 1,
+      CMDLINE_WEIGHTS_TIMEOUT_MAX_MS, 0 },
+
+    { "sleep", OPTION_STRING, FIELD(engine.weights.sleep), "mapped",
+      "mapped|unmapped", "standing by: keep them, or get them anew", 0, 0, 0 },
+
+    { "remap-timeout", OPTION_DURATION, FIELD(engine.weights.remap_timeout_ms),
+      "30s", NULL, "time to get them anew in", 1,
+      CMDLINE_WEIGHTS_TIMEOUT_MAX_MS, 0 },
+
+    { "mlock", OPTION_FLAG, FIELD(engine.weights.is_locked), NULL, NULL,
+      "keep them out of the swap space", 0, 0, 0 },
 
     HEADING("An engine behind HTTP"),
 
@@ -214,6 +241,14 @@ cmdline_check(cmdline_t *o, const engine_kind_t **kind)
     if (!o->engine.is_exact && strcmp(o->exact, "off") != 0) {
         snprintf(error, sizeof(error), "--exact: \"%.80s\" is not on or off",
                  o->exact);
+        return cmdline_error(error);
+    }
+
+    o->engine.weights.engine = o->id;
+
+    if (weights_options_check(&o->engine.weights, o->engine.is_standby, error)
+        != 0)
+    {
         return cmdline_error(error);
     }
 

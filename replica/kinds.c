@@ -11,6 +11,7 @@
 
 #include "proto/members/members.h"
 #include "replica/engine/llama/llama.h"
+#include "replica/engine/llama/parts.h"
 #include "replica/engine/model/model.h"
 #include "replica/engine/openai.h"
 #include "replica/engine/sim/sim.h"
@@ -101,8 +102,19 @@ kinds_stranger(const engine_options_t *o, int takes)
         }
     }
 
-    if (!(takes & (KINDS_SIM|KINDS_FILE|KINDS_MODEL)) && o->model != NULL) {
-        return "--model";
+    if (!(takes & (KINDS_SIM|KINDS_FILE|KINDS_MODEL))) {
+
+        if (o->model != NULL) {
+            return "--model";
+        }
+
+        if (o->weights.sockets != NULL) {
+            return "--weights";
+        }
+    }
+
+    if (!(takes & (KINDS_SIM|KINDS_MODEL)) && o->weights_files != NULL) {
+        return "--weights-file";
     }
 
     if (!(takes & KINDS_FILE)) {
@@ -151,6 +163,42 @@ kinds_stranger(const engine_options_t *o, int takes)
 }
 
 
+/* A service for each file, no more and no less. */
+static int
+kinds_check_weights(const engine_options_t *o, int takes,
+    char error[KINDS_ERROR_BYTES])
+{
+    size_t  files, services;
+
+    if (o->weights_files != NULL && o->weights.sockets == NULL) {
+        snprintf(error, KINDS_ERROR_BYTES, "--weights-file: needs --weights");
+        return -1;
+    }
+
+    if (o->weights.sockets == NULL) {
+        return 0;
+    }
+
+    if (o->weights_files == NULL && !(takes & KINDS_FILE)) {
+        snprintf(error, KINDS_ERROR_BYTES, "--weights: needs --weights-file");
+        return -1;
+    }
+
+    services = weights_count(o->weights.sockets);
+    files = takes & KINDS_FILE ? parts_count(o->model)
+                               : weights_count(o->weights_files);
+
+    if (files != services) {
+        snprintf(error, KINDS_ERROR_BYTES, "--weights: %zu sockets for %zu "
+                 "files: each file has a service of its own", services,
+                 files);
+        return -1;
+    }
+
+    return 0;
+}
+
+
 static int
 kinds_check(const engine_options_t *o, const engine_kind_t *kind, int takes,
     char error[KINDS_ERROR_BYTES])
@@ -190,6 +238,10 @@ kinds_check(const engine_options_t *o, const engine_kind_t *kind, int takes,
     {
         snprintf(error, KINDS_ERROR_BYTES, "--model: \"%.80s\" is not a name",
                  o->model);
+        return -1;
+    }
+
+    if (kinds_check_weights(o, takes, error) != 0) {
         return -1;
     }
 

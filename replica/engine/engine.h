@@ -20,6 +20,7 @@
 #include "llmgateway.pb-c.h"
 #include "proto/grpc/session.h"
 #include "proto/members/members.h"
+#include "replica/weights/weights.h"
 
 
 #define ENGINE_DELAY_MAX_MS   3600000   /* of all times: an hour */
@@ -100,6 +101,7 @@ typedef struct {
     int32_t      max_capacity;          /* ENGINE_CAPACITY_AUTO; 0: no limit */
     uint64_t     stall_timeout_ms;
     int          is_standby;            /* open() ends asleep */
+    weights_options_t  weights;
     const char  *weights_files;         /* one a device, FILE[,FILE]; NULL */
 
     /* of libllama */
@@ -195,6 +197,7 @@ struct engine_s {
     const log_t          *log;
     engine_facts_t        facts;        /* the kind's to write */
     engine_stats_t        stats;
+    weights_t            *weights;      /* NULL: of no weights service */
     run_t                *runs;         /* those that run */
     int32_t               full;         /* of those: their clients do not
                                            read */

@@ -10,6 +10,13 @@
  *
  * The plugin calls llama_notify(), which is an ev_async: that merges many calls
  * into one, so all runs are looked at.  There are at most as many as places.
+ *
+ * The model is read from --model, or from memory that a weights service has:
+ *
+ *   weights_open() --on_ready--> plugin's wake() --> READY
+ *                                                    or, standing by: ASLEEP
+ *   weights_sleep() <-- ASLEEP, unmapped: the plugin has let go before
+ *   llama_wake(): weights_wake() --on_awake--> plugin's wake() --> READY
  */
 
 #include <stdio.h>
@@ -17,8 +24,10 @@
 #include <string.h>
 
 #include "proto/members/members.h"
+#include "replica/engine/held.h"
 #include "replica/engine/llama/llama.h"
 #include "replica/engine/llama/llama_inner.h"
+#include "replica/engine/llama/parts.h"
 
 
 #define LLAMA_CAPACITY    8
@@ -93,31 +102,71 @@ llama_log_ready(const llama_t *l)
 
 
 static void
-llama_on_state(llama_t *l)
+llama_become(llama_t *l, engine_state_t state)
 {
-    engine_facts_t  *facts;
+    l->engine->facts.state = state;
+    engine_told(l->engine);
+}
 
-    l->state = l->plugin->state(l->core, &l->facts);
-    facts = &l->engine->facts;
 
-    if (l->state == CORE_STARTING) {
-        return;
-    }
+static void
+llama_on_asleep(void *data)
+{
+    llama_become(data, ENGINE_ASLEEP);
+}
 
-    if (l->state == CORE_BROKEN) {
-        log_write(l->engine->log, LOG_ERROR, "%s", l->facts.error);
-        facts->state = ENGINE_DOWN;
-        l->engine->is_broken = 1;
-        ev_break(l->engine->loop, EVBREAK_ALL);
+
+/* Asleep or ready for the first time. */
+static void
+llama_on_loaded(llama_t *l)
+{
+    snprintf(l->engine->facts.resume_group, ENGINE_GROUP_BYTES, "%s",
+             l->facts.numerics);
+    llama_log_ready(l);
+
+    if (l->state == CORE_READY) {
+        llama_become(l, ENGINE_READY);
+
+    } else if (l->engine->weights != NULL) {
+        weights_sleep(l->engine->weights);
 
     } else {
-        facts->state = ENGINE_READY;
-        snprintf(facts->resume_group, ENGINE_GROUP_BYTES, "%s",
-                 l->facts.numerics);
-        llama_log_ready(l);
+        llama_on_asleep(l);
     }
+}
 
-    engine_told(l->engine);
+
+static void
+llama_on_state(llama_t *l)
+{
+    l->state = l->plugin->state(l->core, &l->facts);
+
+    switch (l->state) {
+
+    case CORE_STARTING:
+        break;
+
+    case CORE_BROKEN:
+        log_write(l->engine->log, LOG_ERROR, "%s", l->facts.error);
+        held_fail(l->engine);
+        break;
+
+    case CORE_ASLEEP:
+        llama_on_loaded(l);
+        break;
+
+    case CORE_READY:
+
+        if (!l->is_woken) {
+            llama_on_loaded(l);
+            break;
+        }
+
+        log_write(l->engine->log, LOG_INFO, "model \"%s\" is awake after "
+                  "%u ms", l->engine->facts.models, l->facts.wake_ms);
+        llama_become(l, ENGINE_READY);
+        break;
+    }
 }
 
 
@@ -201,6 +250,8 @@ llama_close(engine_t *engine)
         l->plugin->close(l->core);
     }
 
+    held_close(engine);
+
     ev_async_stop(engine->loop, &l->notified);
     ev_timer_stop(engine->loop, &l->progress);
 
@@ -228,6 +279,9 @@ llama_open_core(llama_t *l, const engine_options_t *options)
     core.context = (uint32_t) options->context_tokens;
     core.threads = (uint32_t) options->threads;
     core.is_exact = options->is_exact;
+    core.is_deferred = (options->weights.sockets != NULL);
+    core.is_standby = options->is_standby;
+    core.is_unmapped = options->weights.is_unmapped;
     core.notify = llama_notify;
     core.data = l;
 
@@ -240,6 +294,70 @@ llama_open_core(llama_t *l, const engine_options_t *options)
     }
 
     return 0;
+}
+
+
+/* The plugin goes on with what the weights services gave. */
+static void
+llama_on_weights(void *data)
+{
+    size_t       i, n;
+    llama_t     *l;
+    weights_t   *weights;
+    const char  *files[WEIGHTS_DEVICES_MAX];
+
+    l = data;
+    weights = l->engine->weights;
+    n = weights_devices(weights);
+
+    for (i = 0; i < n; i++) {
+        files[i] = weights_path(weights, i);
+    }
+
+    if (l->plugin->wake(l->core, files, n) != 0) {
+        log_write(l->engine->log, LOG_ERROR, "out of memory");
+        held_fail(l->engine);
+    }
+}
+
+
+static void
+llama_on_weights_failed(void *data)
+{
+    held_fail(((llama_t *) data)->engine);
+}
+
+
+static int
+llama_open_weights(llama_t *l, const engine_options_t *options)
+{
+    char                 **files;
+    size_t                 n;
+    weights_callbacks_t    callbacks = {
+        .on_ready = llama_on_weights,
+        .on_asleep = llama_on_asleep,
+        .on_awake = llama_on_weights,
+        .on_failed = llama_on_weights_failed
+    };
+
+    if (options->weights.sockets == NULL) {
+        return 0;
+    }
+
+    files = parts_list(options->model, &n);
+
+    if (files == NULL) {
+        log_write(l->engine->log, LOG_ERROR, "out of memory");
+        return -1;
+    }
+
+    l->engine->weights = weights_open(l->engine->loop, l->engine->log,
+                                      &options->weights,
+                                      (const char *const *) files, 0,
+                                      &callbacks, l);
+    parts_free(files, n);
+
+    return l->engine->weights != NULL && !l->engine->is_broken ? 0 : -1;
 }
 
 
@@ -274,13 +392,33 @@ llama_open(engine_t *engine, const engine_options_t *options)
 
     if (llama_name_model(engine, options) != 0
         || loader_open(&l->loader, engine->log) != 0
-        || llama_open_core(l, options) != 0)
+        || llama_open_core(l, options) != 0
+        || llama_open_weights(l, options) != 0)
     {
         llama_close(engine);
         return -1;
     }
 
     return 0;
+}
+
+
+static int
+llama_wake(engine_t *engine)
+{
+    llama_t  *l;
+
+    l = engine->data;
+    l->is_woken = 1;
+    l->state = CORE_STARTING;
+    llama_become(l, ENGINE_STARTING);
+
+    if (engine->weights != NULL) {
+        weights_wake(engine->weights);
+        return 0;
+    }
+
+    return l->plugin->wake(l->core, NULL, 0);
 }
 
 
@@ -309,6 +447,7 @@ const engine_kind_t  llama_kind = {
     .name = "llama",
     .run_bytes = sizeof(llama_run_t),
     .open = llama_open,
+    .wake = llama_wake,
     .close = llama_close,
     .judge = llama_judge,
     .start = turn_start,

@@ -17,6 +17,7 @@ typedef struct {
     core_t               *core;
     core_state_t          state;
     core_facts_t          facts;
+    int                   is_woken;     /* it was asleep */
     ev_async              notified;
     ev_timer              progress;
     uint64_t              steps;        /* at the progress before */

@@ -27,6 +27,7 @@
 #include <time.h>
 
 #include "common/sim_token.h"
+#include "replica/engine/held.h"
 #include "replica/engine/hits.h"
 #include "replica/engine/model/model.h"
 #include "replica/engine/model/owed.h"
@@ -341,6 +342,20 @@ model_engine_check(const engine_options_t *o, char *error, size_t bytes)
 }
 
 
+static void
+model_close(engine_t *engine)
+{
+    model_engine_t  *m;
+
+    m = engine->data;
+    held_close(engine);
+    ev_timer_stop(engine->loop, &m->timer);
+    model_replica_destroy(m->replica);
+    model_owed_done(&m->owed);
+    free(m);
+}
+
+
 static int
 model_open(engine_t *engine, const engine_options_t *o)
 {
@@ -386,8 +401,12 @@ model_open(engine_t *engine, const engine_options_t *o)
             ? (int32_t) m->config.max_seqs : ENGINE_CAPACITY_MAX;
     }
 
-    engine->facts.state = o->is_standby ? ENGINE_ASLEEP : ENGINE_READY;
     model_tell_facts(m);
+
+    if (held_open(engine, o) != 0) {
+        model_close(engine);
+        return -1;
+    }
 
     return 0;
 }
@@ -396,23 +415,9 @@ model_open(engine_t *engine, const engine_options_t *o)
 static int
 model_wake(engine_t *engine)
 {
-    engine->facts.state = ENGINE_READY;
-    engine_told(engine);
+    held_wake(engine);
 
     return 0;
-}
-
-
-static void
-model_close(engine_t *engine)
-{
-    model_engine_t  *m;
-
-    m = engine->data;
-    ev_timer_stop(engine->loop, &m->timer);
-    model_replica_destroy(m->replica);
-    model_owed_done(&m->owed);
-    free(m);
 }
 
 

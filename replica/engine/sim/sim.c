@@ -31,6 +31,7 @@
 #include <time.h>
 
 #include "common/sim_token.h"
+#include "replica/engine/held.h"
 #include "replica/engine/sim/due.h"
 #include "replica/engine/sim/sim.h"
 
@@ -232,6 +233,19 @@ sim_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 
 /* --- the kind */
 
+static void
+sim_close(engine_t *engine)
+{
+    sim_t  *sim;
+
+    sim = engine->data;
+    held_close(engine);
+    ev_timer_stop(engine->loop, &sim->timer);
+    due_done(&sim->heap);
+    free(sim);
+}
+
+
 static int
 sim_open(engine_t *engine, const engine_options_t *o)
 {
@@ -261,7 +275,11 @@ sim_open(engine_t *engine, const engine_options_t *o)
     engine->data = sim;
     engine->facts.max_capacity =
         o->max_capacity == ENGINE_CAPACITY_AUTO ? 0 : o->max_capacity;
-    engine->facts.state = o->is_standby ? ENGINE_ASLEEP : ENGINE_READY;
+
+    if (held_open(engine, o) != 0) {
+        sim_close(engine);
+        return -1;
+    }
 
     return 0;
 }
@@ -270,22 +288,9 @@ sim_open(engine_t *engine, const engine_options_t *o)
 static int
 sim_wake(engine_t *engine)
 {
-    engine->facts.state = ENGINE_READY;
-    engine_told(engine);
+    held_wake(engine);
 
     return 0;
-}
-
-
-static void
-sim_close(engine_t *engine)
-{
-    sim_t  *sim;
-
-    sim = engine->data;
-    ev_timer_stop(engine->loop, &sim->timer);
-    due_done(&sim->heap);
-    free(sim);
 }
 
 

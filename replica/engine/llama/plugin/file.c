@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <llama.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,68 +80,6 @@ file_hash(const char *path, const atomic_int *is_stopping, uint64_t *hash,
     XXH3_freeState(state);
 
     return rc;
-}
-
-
-/* "NAME-00001-of-00004.gguf": 4; 1 if it is whole. */
-static int
-file_splits(const char *path, char prefix[PATH_MAX])
-{
-    int          n;
-    const char  *of;
-
-    of = strstr(path, "-00001-of-");
-
-    if (of == NULL || sscanf(of, "-00001-of-%5d.gguf", &n) != 1 || n < 2
-        || llama_split_prefix(prefix, PATH_MAX, path, 0, n) <= 0)
-    {
-        return 1;
-    }
-
-    return n;
-}
-
-
-char **
-file_parts(const char *path, size_t *n)
-{
-    int   i, splits;
-    char  prefix[PATH_MAX], part[PATH_MAX], **parts;
-
-    splits = file_splits(path, prefix);
-    parts = calloc((size_t) splits, sizeof(char *));
-
-    if (parts == NULL) {
-        return NULL;
-    }
-
-    for (i = 0; i < splits; i++) {
-        if (splits > 1) {
-            llama_split_path(part, sizeof(part), prefix, i, splits);
-        }
-
-        parts[i] = strdup(splits > 1 ? part : path);
-
-        if (parts[i] == NULL) {
-            file_parts_free(parts, (size_t) i);
-            return NULL;
-        }
-    }
-
-    *n = (size_t) splits;
-
-    return parts;
-}
-
-
-void
-file_parts_free(char **parts, size_t n)
-{
-    while (n > 0) {
-        free(parts[--n]);
-    }
-
-    free(parts);
 }
 
 

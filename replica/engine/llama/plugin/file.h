@@ -20,11 +20,6 @@ int file_hash(const char *path, const atomic_int *is_stopping, uint64_t *hash,
 int file_hash_parts(char *const *parts, size_t n,
     const atomic_int *is_stopping, uint64_t *hash, uint64_t *bytes);
 
-/* "NAME-00001-of-00004.gguf" is a model in 4 files, others are whole: the
-   paths of all, to be freed by file_parts_free().  NULL: out of memory. */
-char **file_parts(const char *path, size_t *n);
-void file_parts_free(char **parts, size_t n);
-
 /* Whether it begins as GGUF does: 0, -1 and errno, or 1: another kind. */
 int file_check_gguf(const char *path);
 

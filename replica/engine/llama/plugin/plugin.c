@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "replica/engine/llama/plugin/file.h"
+#include "replica/engine/llama/parts.h"
 #include "replica/engine/llama/plugin/plugin_inner.h"
 
 
@@ -36,7 +36,7 @@ plugin_free(core_t *core)
 {
     pthread_mutex_destroy(&core->lock);
     pthread_cond_destroy(&core->work);
-    file_parts_free(core->parts, core->nparts);
+    parts_free(core->parts, core->nparts);
     free(core->file);
     free(core->cpu);
     free(core);
@@ -66,7 +66,7 @@ plugin_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
     pthread_cond_init(&core->work, NULL);
 
     if (!options->is_deferred) {
-        core->parts = file_parts(options->file, &core->nparts);
+        core->parts = parts_list(options->file, &core->nparts);
     }
 
     if (core->file == NULL || (options->cpu != NULL && core->cpu == NULL)
@@ -94,7 +94,7 @@ plugin_copy(const char *const *files, size_t n)
         parts[i] = strdup(files[i]);
 
         if (parts[i] == NULL) {
-            file_parts_free(parts, i);
+            parts_free(parts, i);
             return NULL;
         }
     }
@@ -117,7 +117,7 @@ plugin_wake(core_t *core, const char *const *files, size_t n)
     pthread_mutex_lock(&core->lock);
 
     if (n > 0) {
-        file_parts_free(core->parts, core->nparts);
+        parts_free(core->parts, core->nparts);
         core->parts = parts;
         core->nparts = n;
     }

@@ -1,0 +1,435 @@
+
+/*
+ * One weights service as an engine sees it.
+ *
+ *              connect, hello         granted rw           copied
+ *   CONNECTING ------------> ASKED ------------> FILLING ---------> COMMITTING
+ *       ^                      | granted ro        put, commit          |
+ *       |                      v            slot                        |
+ *       | lost, while        GETTING ----------------.      committed   |
+ *       | waking                                     v                  |
+ *       |                                         MAPPING <-------------'
+ *       | wake                                       | mapped
+ *       |          let go               sleep        v
+ *    ASLEEP <------------ RELEASING <------------- HELD <-------.
+ *                                                    | lost     | adopted
+ *                                                    v          |
+ *                                                  LOST ---> ADOPTING
+ *                                                    ^ connect,  | lost,
+ *                                                    |  adopt    | refused
+ *                                                    '-----------'
+ *
+ * A service that is lost ends the engine in its beginning; while waking the
+ * engine asks again until its time is over; and what is held stays held, and
+ * is offered to the service for ever, with its id, so that nobody loads a
+ * second copy beside it.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "replica/weights/weights_inner.h"
+
+
+#define DEVICE_RETRY_MIN_S     0.05
+#define DEVICE_RETRY_MAX_S     0.2
+#define DEVICE_RETRY_OTHER_S   10.0     /* it has other weights */
+
+
+void
+device_stop(device_t *d)
+{
+    ev_timer_stop(d->weights->loop, &d->retry);
+    ev_timer_stop(d->weights->loop, &d->deadline);
+
+    if (d->conn != NULL) {
+        line_conn_destroy(d->conn);
+        d->conn = NULL;
+    }
+}
+
+
+void
+device_fail(device_t *d, const char *why)
+{
+    log_write(d->weights->log, LOG_ERROR, "weights service \"%s\": %s",
+              d->socket, why);
+    weights_failed(d->weights);
+}
+
+
+static void
+device_trouble(device_t *d, const char *what)
+{
+    if (!d->is_troubled) {
+        d->is_troubled = 1;
+        log_write(d->weights->log, LOG_WARN, "weights service \"%s\": %s, %s",
+                  d->socket, what, d->state == DEVICE_LOST
+                  ? "the weights stay, trying on" : "trying on");
+    }
+}
+
+
+void
+device_await(device_t *d, uint64_t ms)
+{
+    ev_timer_stop(d->weights->loop, &d->deadline);
+    ev_timer_set(&d->deadline, (double) ms / 1000, 0);
+    ev_timer_start(d->weights->loop, &d->deadline);
+}
+
+
+void
+device_retry(device_t *d, double after_s)
+{
+    ev_timer_stop(d->weights->loop, &d->retry);
+    ev_timer_set(&d->retry, after_s, 0);
+    ev_timer_start(d->weights->loop, &d->retry);
+
+    d->retry_s = d->retry_s * 2 < DEVICE_RETRY_MAX_S ? d->retry_s * 2
+                                                     : DEVICE_RETRY_MAX_S;
+}
+
+
+/* A connection that breaks says so by itself. */
+void
+device_send(device_t *d, json_t *message, int fd)
+{
+    char  *text;
+
+    text = json_dumps(message, JSON_COMPACT);
+    json_decref(message);
+
+    if (text == NULL) {
+        device_fail(d, "no message: out of memory, or the name of the file "
+                    "is not UTF-8");
+        return;
+    }
+
+    if (d->conn == NULL) {
+        /* The message before has failed. */
+
+    } else if (fd == -1) {
+        (void) line_conn_send(d->conn, text, strlen(text));
+
+    } else {
+        (void) line_conn_send_fd(d->conn, text, strlen(text), fd);
+    }
+
+    free(text);
+}
+
+
+void
+device_run(device_t *d, device_state_t state, int (*run)(work_job_t *job),
+    void (*done)(work_job_t *job, int rc))
+{
+    d->state = state;
+    d->job.run = run;
+    d->job.done = done;
+    work_add(&d->weights->work, &d->job);
+}
+
+
+device_t *
+device_of(work_job_t *job)
+{
+    return (device_t *) ((char *) job - offsetof(device_t, job));
+}
+
+
+const char *
+device_text(const json_t *message, const char *name)
+{
+    const char  *text;
+
+    text = json_string_value(json_object_get(message, name));
+
+    return text != NULL ? text : "";
+}
+
+
+void
+device_calm(device_t *d)
+{
+    d->is_troubled = 0;
+    d->is_refused = 0;
+    d->retry_s = DEVICE_RETRY_MIN_S;
+}
+
+
+/* --- keeping them */
+
+static void
+device_offer(device_t *d)
+{
+    d->state = DEVICE_ADOPTING;
+    device_send(d, json_pack("{s:s, s:s, s:s, s:s}", "cmd", "adopt", "id",
+                             d->slot.id, "name", d->slot.name, "engine",
+                             d->weights->options.engine), d->slot.fd);
+}
+
+
+static void
+device_on_adopted(device_t *d)
+{
+    d->state = DEVICE_HELD;
+    device_calm(d);
+    log_write(d->weights->log, LOG_INFO, "weights service \"%s\" has \"%s\" "
+              "again", d->socket, d->slot.name);
+}
+
+
+/* --- the connection */
+
+static void
+device_on_refused(device_t *d, const char *reason)
+{
+    char  why[WEIGHTS_ERROR_BYTES];
+
+    if (d->state != DEVICE_ADOPTING) {
+        snprintf(why, sizeof(why), "refused: %.160s", reason);
+        device_fail(d, why);
+        return;
+    }
+
+    if (!d->is_refused) {
+        d->is_refused = 1;
+        log_write(d->weights->log, LOG_WARN, "weights service \"%s\" does not "
+                  "want \"%s\" back: %.160s; the weights stay", d->socket,
+                  d->slot.name, reason);
+    }
+
+    device_stop(d);
+    d->state = DEVICE_LOST;
+    device_retry(d, DEVICE_RETRY_OTHER_S);
+}
+
+
+/* Its turn has not come, or it does not answer. */
+static void
+device_on_timeout(device_t *d)
+{
+    char              why[WEIGHTS_ERROR_BYTES];
+    const weights_t  *w;
+
+    w = d->weights;
+
+    if (d->state == DEVICE_COMMITTING) {
+        device_fail(d, "hangs: not a word for a minute while it hashes");
+        return;
+    }
+
+    snprintf(why, sizeof(why), "no weights within %g s",
+             (double) (w->is_waking ? w->options.remap_timeout_ms
+                                    : w->options.timeout_ms) / 1000);
+    device_fail(d, why);
+}
+
+
+static void
+device_on_message(device_t *d, const json_t *message)
+{
+    const char  *type;
+
+    type = device_text(message, "type");
+
+    if (strcmp(type, "hashing") == 0 && d->state == DEVICE_COMMITTING) {
+        device_await(d, DEVICE_SILENCE_MS);
+
+    } else if (strcmp(type, "refused") == 0) {
+        device_on_refused(d, device_text(message, "error"));
+
+    } else if (strcmp(type, "granted") == 0 && d->state == DEVICE_ASKED) {
+        fetch_on_granted(d, message);
+
+    } else if (strcmp(type, "timeout") == 0 && d->state == DEVICE_ASKED) {
+        device_on_timeout(d);
+
+    } else if (strcmp(type, "committed") == 0
+               && d->state == DEVICE_COMMITTING)
+    {
+        fetch_on_committed(d, message);
+
+    } else if (strcmp(type, "slot") == 0 && d->state == DEVICE_GETTING) {
+        fetch_on_slot(d, message);
+
+    } else if (strcmp(type, "adopted") == 0 && d->state == DEVICE_ADOPTING) {
+        device_on_adopted(d);
+    }
+
+    /* Others are of a service that can more. */
+}
+
+
+static void
+device_on_line(line_conn_t *conn, char *line, size_t len)
+{
+    json_t    *message;
+    device_t  *d;
+
+    d = line_conn_data(conn);
+    message = json_loadb(line, len, 0, NULL);
+    device_on_message(d, message);
+    json_decref(message);
+}
+
+
+static void
+device_on_lost(device_t *d, const char *reason)
+{
+    char              why[WEIGHTS_ERROR_BYTES];
+    const weights_t  *w;
+
+    w = d->weights;
+    d->conn = NULL;
+
+    if (!w->is_told && !w->is_waking) {
+        snprintf(why, sizeof(why), "lost before all weights were there: "
+                 "%.160s", reason);
+        device_fail(d, why);
+        return;
+    }
+
+    if (d->state == DEVICE_MAPPING) {
+        return;
+    }
+
+    d->state = d->slot.fd != -1 ? DEVICE_LOST : DEVICE_CONNECTING;
+    device_trouble(d, reason);
+    device_retry(d, d->retry_s);
+}
+
+
+static void
+device_on_close(line_conn_t *conn, const char *reason)
+{
+    device_on_lost(line_conn_data(conn),
+                   reason != NULL ? reason : "it has ended");
+}
+
+
+static void
+device_connect(device_t *d)
+{
+    int  fd;
+
+    static const line_conn_callbacks_t  callbacks = {
+        device_on_line, device_on_close
+    };
+
+    fd = line_conn_connect(d->socket);
+
+    if (fd < 0) {
+        device_trouble(d, strerror(errno));
+        device_retry(d, d->retry_s);
+        return;
+    }
+
+    d->conn = line_conn_create(d->weights->loop, fd, &callbacks, d);
+
+    if (d->conn == NULL) {
+        close(fd);
+        device_trouble(d, "out of memory");
+        device_retry(d, d->retry_s);
+        return;
+    }
+
+    if (d->state == DEVICE_LOST) {
+        device_offer(d);
+
+    } else {
+        fetch_hello(d);
+    }
+}
+
+
+static void
+device_on_retry(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    device_connect(w->data);
+}
+
+
+static void
+device_on_deadline(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    device_on_timeout(w->data);
+}
+
+
+/* --- for weights.c */
+
+int
+device_init(device_t *d, weights_t *weights, const char *socket, size_t len,
+    const char *file)
+{
+    d->weights = weights;
+    d->slot.fd = -1;
+    d->retry_s = DEVICE_RETRY_MIN_S;
+    ev_init(&d->retry, device_on_retry);
+    ev_init(&d->deadline, device_on_deadline);
+    d->retry.data = d;
+    d->deadline.data = d;
+    d->socket = strndup(socket, len);
+    d->file = strdup(file);
+
+    return d->socket != NULL && d->file != NULL ? 0 : -1;
+}
+
+
+void
+device_done(device_t *d)
+{
+    device_stop(d);
+    slot_release(&d->slot);
+    free(d->socket);
+    free(d->file);
+}
+
+
+void
+device_begin(device_t *d)
+{
+    const weights_t  *w;
+
+    w = d->weights;
+    d->state = DEVICE_CONNECTING;
+    ev_now_update(w->loop);
+    d->begun_at = ev_now(w->loop);
+    d->has_written = 0;
+    device_await(d, w->is_waking ? w->options.remap_timeout_ms
+                                 : w->options.timeout_ms);
+    device_connect(d);
+}
+
+
+static int
+device_run_release(work_job_t *job)
+{
+    slot_release(&device_of(job)->slot);
+
+    return 0;
+}
+
+
+static void
+device_on_released(work_job_t *job, int rc)
+{
+    device_t  *d;
+
+    d = device_of(job);
+    d->state = DEVICE_ASLEEP;
+    weights_moved(d->weights);
+}
+
+
+void
+device_sleep(device_t *d)
+{
+    device_stop(d);
+    device_run(d, DEVICE_RELEASING, device_run_release, device_on_released);
+}

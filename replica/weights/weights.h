@@ -1,0 +1,100 @@
+
+/*
+ * The weights of an engine, held in memory that processes share.
+ *
+ * For each device (a file of weights, or one part of a model in several files)
+ * a weights service has a memfd: one engine fills it, others get the same one,
+ * so the host holds one copy however many engines there are.  The protocol is
+ * in docs/standby.md; here is its client.
+ *
+ *   open       connects to each service, retrying until it is there
+ *   granted    rw: copies the file into a memfd, gives it, lets it be sealed
+ *              ro: gets the memfd of whoever did
+ *   on_ready   each is there: weights_path() can be opened, and mapped
+ *   sleep      mapped: all stays; unmapped: memory and connections are let go
+ *   wake       mapped: the descriptors are still those of the beginning
+ *              unmapped: gets them anew, within the time for that, and accepts
+ *              only the bytes that were there before
+ *
+ * A service that ends before on_ready ends the engine.  After that the weights
+ * need it no more, since sealed memory cannot change: its successor is given
+ * them back (ADOPT), for the engines that come.
+ *
+ * All that takes long (copying, mapping, letting go) is done by a thread.  The
+ * caller's loop never waits.
+ */
+
+#ifndef WEIGHTS_H
+#define WEIGHTS_H
+
+#include <ev.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/log.h"
+
+
+#define WEIGHTS_DEVICES_MAX  64     /* parts of a model */
+#define WEIGHTS_ERROR_BYTES  256
+
+typedef struct weights_s  weights_t;
+
+/* As the command line has them; strings live as long as the process. */
+typedef struct {
+    const char  *sockets;           /* PATH[,PATH]; NULL: no service */
+    const char  *engine;            /* its id, for the services */
+    int          is_reader;         /* loads no file, others do */
+    int          is_unmapped;       /* asleep, it holds nothing */
+    int          is_locked;         /* in memory: no page is swapped out */
+    uint64_t     timeout_ms;        /* of each wait before on_ready */
+    uint64_t     remap_timeout_ms;  /* from weights_wake() to on_awake */
+    const char  *role;              /* as text: what is_reader comes from */
+    const char  *sleep;             /* likewise, is_unmapped */
+} weights_options_t;
+
+/* From the loop, or from within weights_sleep() and weights_wake(). */
+typedef struct {
+    void  (*on_ready)(void *data);      /* of weights_open() */
+    void  (*on_asleep)(void *data);     /* of weights_sleep() */
+    void  (*on_awake)(void *data);      /* of weights_wake() */
+
+    /* The last one: a line in the log has said why. */
+    void  (*on_failed)(void *data);
+} weights_callbacks_t;
+
+
+/*
+ * Reads role and sleep, and says whether the options go together.  0, or -1
+ * and a line that begins with the option's name.
+ */
+int weights_options_check(weights_options_t *options, int is_standby,
+    char error[WEIGHTS_ERROR_BYTES]);
+
+/* How many items a list has that commas part; of checked options at most
+   WEIGHTS_DEVICES_MAX. */
+size_t weights_count(const char *list);
+
+/*
+ * files: what each service is to have, as many as there are services.
+ * is_mapped: map them here as well, for an engine that does not do it.
+ * NULL: one line in the log.
+ */
+weights_t *weights_open(struct ev_loop *loop, const log_t *log,
+    const weights_options_t *options, const char *const *files,
+    int is_mapped, const weights_callbacks_t *callbacks, void *data);
+
+/* Once, after the first on_ready; on_asleep follows. */
+void weights_sleep(weights_t *weights);
+
+/* Once, after on_asleep; on_awake or on_failed follows. */
+void weights_wake(weights_t *weights);
+
+size_t weights_devices(const weights_t *weights);
+
+/* After on_ready, and anew after on_awake: what to open for the i-th file. */
+const char *weights_path(const weights_t *weights, size_t i);
+
+/* Whatever its state.  Who has mapped a path itself keeps that mapping. */
+void weights_close(weights_t *weights);
+
+#endif /* WEIGHTS_H */
