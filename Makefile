@@ -78,6 +78,7 @@ REPLICA_C := $(filter-out replica/main.c replica/engine/llama/plugin/%, \
     $(call tree,replica))
 PLUGIN_C  := $(wildcard replica/engine/llama/plugin/*.c)
 LOCK_C    := $(filter-out lock/main.c,$(wildcard lock/*.c))
+WEIGHTS_C := $(filter-out weights/main.c,$(wildcard weights/*.c))
 CLIENT_C  := $(filter-out client/main.c,$(wildcard client/*.c))
 MODEL_C   := $(wildcard sim/model/*.c)
 MESH_C    := $(wildcard sim/swim/*.c)
@@ -94,7 +95,8 @@ LLAMA     := $(shell $(LLAMA_PKG) --exists 'llama >= 0.5' 'llama < 0.6' \
 PLUGIN    := $(if $(LLAMA),build/llmgw-engine-llama.so)
 
 DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
-           build/llmgw-client build/llmgw-sim build/llmgw-lock
+           build/llmgw-client build/llmgw-sim build/llmgw-lock \
+           build/llmgw-weights
 TOOLS   := build/bench/segment
 MODULE  := build/ngx_http_llmgw_module.so
 SIMS    := $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
@@ -316,6 +318,7 @@ $(O)/libcore.a: $(call objs,$(CORE_C))
 $(O)/libcommon.a: $(call objs,$(COMMON_C))
 $(O)/libagent.a: $(call objs,$(AGENT_C))
 $(O)/libreplica.a: $(call objs,$(REPLICA_C))
+$(O)/libweights.a: $(call objs,$(WEIGHTS_C))
 $(O)/libclient.a: $(call objs,$(CLIENT_C))
 $(O)/liblock.a: $(call objs,$(LOCK_C))
 $(O)/libmodel.a: $(call objs,$(MODEL_C))
@@ -333,6 +336,8 @@ build/llmgw-agent: $(call objs,agent/main.c) $(O)/libagent.a $(SHARED) build/fla
 build/llmgwctl: $(call objs,$(CTL_C)) $(SHARED) build/flavour
 build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(O)/libmodel.a \
     $(SHARED) build/flavour
+build/llmgw-weights: $(call objs,weights/main.c) $(O)/libweights.a $(SHARED) \
+    build/flavour
 build/llmgw-client: $(call objs,client/main.c) $(O)/libclient.a $(SHARED) build/flavour
 build/llmgw-lock: $(call objs,lock/main.c) $(O)/liblock.a $(SHARED) build/flavour
 build/llmgw-sim: $(call objs,sim/main.c) $(O)/libsim.a $(O)/libmodel.a \
@@ -393,7 +398,8 @@ $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGE) build/flavour
 # --- tests
 
 TEST_LIBS = $(O)/libsim.a $(O)/libagent.a $(O)/libreplica.a $(O)/libclient.a \
-            $(O)/libmodel.a $(O)/liblock.a $(O)/libcore.a $(SHARED)
+            $(O)/libmodel.a $(O)/liblock.a $(O)/libcore.a $(O)/libweights.a \
+            $(SHARED)
 
 # A network in memory has the clock and the sockets of real ones: it is looked
 # for behind them, so that only a test that asks for it gets it.

@@ -17,8 +17,9 @@
 static int
 ctl_link_unreachable(const ctl_t *ctl, const char *what)
 {
-    fprintf(stderr, "llmgwctl: cannot reach the agent at \"%s\": %s\n",
-            ctl->socket, what);
+    fprintf(stderr, "llmgwctl: cannot reach the %s at \"%s\": %s\n",
+            ctl->options.service != NULL ? "service" : "agent", ctl->socket,
+            what);
 
     return -1;
 }

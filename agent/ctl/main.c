@@ -1,6 +1,7 @@
 
 /* llmgwctl: the command line. */
 
+#include <fnmatch.h>
 #include <getopt.h>
 #include <glob.h>
 #include <stdio.h>
@@ -54,6 +55,9 @@ static const ctl_command_t  ctl_commands[] = {
     { "keyring", " use ID", 1, 2, "make this key the primary: it encrypts",
       ctl_keyring, NULL },
     { "keyring", " remove ID", 1, 2, "remove a key", ctl_keyring, NULL },
+    { "weights", " status [options]", 1, 1,
+      "show what a weights service keeps, and for which engines",
+      ctl_weights, &ctl_weights_spec },
     { "inject-suspect", " ID", 1, 1, NULL, ctl_inject_suspect, NULL }
 };
 
@@ -66,7 +70,8 @@ ctl_help(void)
     size_t  i;
 
     printf("usage: llmgwctl [-s PATH] [--json] COMMAND\n"
-           "Queries and controls an llmgw-agent.\n\n");
+           "Queries and controls an llmgw-agent, and the services of a standby."
+           "\n\n");
 
     for (i = 0; i < CTL_NCOMMANDS; i++) {
         if (ctl_commands[i].help != NULL) {
@@ -102,12 +107,23 @@ ctl_find_command(const char *name)
 }
 
 
+/* Or a service's, by its name. */
+static int
+ctl_is_agents(const char *path)
+{
+    return fnmatch(CTL_RUN_DIR "/weights*.sock", path, 0) != 0
+           && fnmatch(CTL_RUN_DIR "/lock*.sock", path, 0) != 0;
+}
+
+
 /* The path is allocated; NULL: none, or more than one. */
 static char *
 ctl_default_socket(void)
 {
-    char    *path;
-    glob_t   found;
+    char        *path;
+    glob_t       found;
+    size_t       i, nagents;
+    const char  *only;
 
     path = getenv("LLMGW_CONTROL");
 
@@ -118,8 +134,16 @@ ctl_default_socket(void)
     path = NULL;
 
     if (glob(CTL_RUN_DIR "/*.sock", 0, NULL, &found) == 0) {
-        if (found.gl_pathc == 1) {
-            path = strdup(found.gl_pathv[0]);
+
+        for (i = 0, nagents = 0; i < found.gl_pathc; i++) {
+            if (ctl_is_agents(found.gl_pathv[i])) {
+                only = found.gl_pathv[i];
+                nagents++;
+            }
+        }
+
+        if (nagents == 1) {
+            path = strdup(only);
         }
 
         globfree(&found);
@@ -134,6 +158,10 @@ ctl_run(const ctl_command_t *command, ctl_t *ctl)
 {
     int    status;
     char  *path;
+
+    if (ctl->socket == NULL) {
+        ctl->socket = ctl->options.service;
+    }
 
     if (ctl->socket != NULL) {
         return command->run(ctl);

@@ -44,6 +44,9 @@ typedef struct {
     int64_t      max_unavailable;
     int          is_dry;
     int          is_abort;
+
+    const char  *service;           /* path of its socket; NULL: the
+                                       command is for an agent */
 } ctl_options_t;
 
 typedef struct {
@@ -68,11 +71,14 @@ int ctl_drain(const ctl_t *ctl);
 int ctl_undrain(const ctl_t *ctl);
 int ctl_update(const ctl_t *ctl);
 int ctl_group(const ctl_t *ctl);
+int ctl_weights(const ctl_t *ctl);
 
 extern const options_spec_t  ctl_drain_spec;
 extern const options_spec_t  ctl_group_spec;
 extern const options_spec_t  ctl_members_spec;
 extern const options_spec_t  ctl_status_spec;
+extern const options_spec_t  ctl_update_spec;
+extern const options_spec_t  ctl_weights_spec;
 
 /*
  * Asks, and shows the answer: once, or again each second with --watch. show()
@@ -81,7 +87,6 @@ extern const options_spec_t  ctl_status_spec;
 typedef void (*ctl_show_pt)(const ctl_t *ctl, json_t *answer, FILE *out);
 
 int ctl_show(const ctl_t *ctl, const char *cmd, ctl_show_pt show);
-extern const options_spec_t  ctl_update_spec;
 
 /* Prints one JSON object and a newline. */
 void ctl_print_json(const json_t *json);

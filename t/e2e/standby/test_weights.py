@@ -1,0 +1,593 @@
+"""llmgw-weights: who writes, who reads, and that nobody can change a byte."""
+
+import contextlib
+import fcntl
+import json
+import mmap
+import os
+import subprocess
+import threading
+import time
+
+import pytest
+
+from llmgw.preload import compiled
+from llmgw.wait import wait_for
+from llmgw.weights import (CHUNK, SEALS, WeightsClient, WeightsService, id_of,
+                           memfd, read)
+
+DATA = os.urandom(1 << 20)
+OTHER = os.urandom(1 << 20)
+
+
+@pytest.fixture
+def service(cluster):
+    return WeightsService(cluster)
+
+
+class SlowRead:
+    """With .env, the service hashes nothing from hold() to release()."""
+
+    def __init__(self, tmp_path):
+        self.gate = tmp_path / "gate"
+        self.env = {"LD_PRELOAD": compiled("slow_pread", tmp_path),
+                    "ASAN_OPTIONS": "verify_asan_link_order=0",
+                    "SLOW_PREAD": str(self.gate)}
+
+    def hold(self):
+        self.gate.touch()
+
+    def release(self):
+        self.gate.unlink()
+
+
+@pytest.fixture
+def slow(tmp_path):
+    made = SlowRead(tmp_path)
+    yield made
+    made.gate.unlink(missing_ok=True)
+
+
+def slow_service(cluster, slow, **options):
+    made = WeightsService(cluster, start=False, **options)
+    made.env = slow.env
+    return made.start()
+
+
+def committed(service, engine="e1", data=DATA):
+    """A writer that has committed, its id and its descriptor."""
+    writer = service.client(engine)
+    assert writer.hello("rw").granted() == "rw"
+    return (writer, *writer.write(data))
+
+
+def memfds(service):
+    """How many files in memory the service holds."""
+    found = 0
+    for fd in os.scandir(f"/proc/{service.proc.pid}/fd"):
+        try:
+            found += os.readlink(fd.path).startswith("/memfd:")
+        except OSError:
+            pass                # closed meanwhile
+    return found
+
+
+# --- one copy
+
+def test_engines_share_the_memory_that_one_has_written(service):
+    """Two chunks and a bit, so that the id is one of a list."""
+    data = DATA * 65 + b"the end"
+    primary, standby = service.client("e1"), service.client("e2")
+    assert primary.hello("rw_or_ro").granted() == "rw"
+    standby.hello("ro")
+    service.wait_roles(e1="writer", e2="waits")
+    id, mine = primary.write(data)
+    assert len(data) > CHUNK and id == id_of(data)
+
+    got = standby.expect("granted")
+    assert (got["mode"], got["committed"], got["id"]) == ("ro", True, id)
+    slot, fd = standby.get()
+    assert (slot["id"], slot["name"], slot["bytes"]) == (
+        id, "model.gguf", len(data))
+    assert os.fstat(fd).st_ino == os.fstat(mine).st_ino
+    assert read(fd) == data
+    service.wait_roles(e1="reader", e2="reader")
+
+
+def test_what_is_committed_cannot_be_changed_by_anybody(service):
+    writer, _, mine = committed(service)
+    reader = service.client("e2")
+    reader.hello("ro").granted()
+    _, theirs = reader.get()
+    for fd in (mine, theirs):
+        with pytest.raises(PermissionError):
+            os.pwrite(fd, b"x", 0)
+        with pytest.raises(PermissionError):
+            mmap.mmap(fd, 4096, mmap.MAP_SHARED, mmap.PROT_WRITE)
+        for size in (4096, len(DATA) + 4096):
+            with pytest.raises(PermissionError):
+                os.ftruncate(fd, size)
+    assert read(theirs) == DATA
+
+
+def test_id_is_of_the_bytes_that_are_there_when_nobody_can_write(service):
+    """A writer that goes on writing while it commits gets an error, and the
+    id of what it had written until then."""
+    writer = service.client("e1")
+    writer.hello("rw").granted()
+    fd = memfd(bytes(8 << 20))
+    writes = []
+
+    def scribble():
+        try:
+            while True:
+                os.pwrite(fd, os.urandom(4096), len(writes) % 2048 * 4096)
+                writes.append(1)
+        except PermissionError:
+            writes.append(None)
+    thread = threading.Thread(target=scribble)
+    thread.start()
+    wait_for(lambda: len(writes) > 100, 10, "some writes")
+    id = writer.put(fd).commit().expect("committed")["id"]
+    thread.join(10)
+    assert writes[-1] is None
+    assert id == id_of(read(fd))
+
+
+def test_writer_has_to_unmap_before_it_commits(service):
+    writer = service.client("e1")
+    writer.hello("rw").granted()
+    fd = memfd(bytes(len(DATA)))
+    with mmap.mmap(fd, len(DATA)) as m:
+        m[:] = DATA
+        assert writer.put(fd).commit().refused() == "mapped"
+        service.wait_roles(e1="writer")
+    assert writer.commit().expect("committed")["id"] == id_of(DATA)
+
+
+def test_last_readers_end_keeps_the_weights(service):
+    writer, id, fd = committed(service)
+    writer.close()
+    os.close(fd)
+    service.wait_roles()
+    with service.client("e2") as reader:
+        reader.hello("ro", 0).granted()
+        assert read(reader.get()[1]) == DATA
+    with service.client("e3") as late:
+        assert late.hello("rw").refused() == "committed"
+
+
+# --- two engines, two devices
+
+@pytest.fixture
+def devices(cluster):
+    return [WeightsService(cluster, device=i) for i in (0, 1)]
+
+
+def test_two_engines_that_may_both_write_can_wait_for_each_other(devices):
+    """Each writes one device and waits for the other: nothing moves until
+    their time is over.  Why a standby asks for RO."""
+    a = [one.client("a") for one in devices]
+    b = [one.client("b") for one in devices]
+    assert a[0].hello("rw_or_ro").granted() == "rw"
+    assert b[1].hello("rw_or_ro").granted() == "rw"
+    began = time.monotonic()
+    a[1].hello("rw_or_ro", 500)
+    b[0].hello("rw_or_ro", 500)
+    devices[0].wait_roles(a="writer", b="waits")
+    devices[1].wait_roles(b="writer", a="waits")
+    a[1].expect("timeout")
+    b[0].expect("timeout")
+    assert time.monotonic() - began >= 0.5
+    devices[0].wait_roles(a="writer")
+    devices[1].wait_roles(b="writer")
+
+
+@pytest.mark.parametrize("first", ["primary", "standby"])
+def test_fixed_roles_never_wait_for_each_other(devices, first):
+    primary = [one.client("primary") for one in devices]
+    standby = [one.client("standby") for one in devices]
+    if first == "standby":
+        for one in standby:
+            one.hello("ro")
+        for one in devices:
+            one.wait_roles(standby="waits")
+    for i in (1, 0):            # in whichever order it asks
+        assert primary[i].hello("rw_or_ro").granted() == "rw"
+    if first == "primary":
+        for one in standby:
+            one.hello("ro")
+    ids = [one.write(data)[0] for one, data in zip(primary, (DATA, OTHER))]
+    for i, one in enumerate(standby):
+        got = one.expect("granted")
+        assert (got["mode"], got["id"]) == ("ro", ids[i])
+
+
+def test_what_a_crashed_primary_had_committed_stays(devices):
+    """Device 0 committed, device 1 not: the standby keeps 0 and waits for 1,
+    however often the primary crashes."""
+    _, id0, _ = committed(devices[0], "primary", DATA)
+    standby = [one.client("standby") for one in devices]
+    standby[0].hello("ro").granted()
+    standby[1].hello("ro", 60000)
+    assert read(standby[0].get()[1]) == DATA
+
+    for i in range(5):
+        primary = [one.client("primary") for one in devices]
+        assert primary[0].hello("rw_or_ro").expect("granted")["id"] == id0
+        assert primary[1].hello("rw_or_ro").granted() == "rw"
+        fd = memfd(os.urandom(1 << 20))
+        primary[1].put(fd)
+        wait_for(lambda: memfds(devices[1]) == 1, 10, "the bytes")
+        for one in primary:
+            one.close()
+        os.close(fd)
+        devices[1].wait_roles(standby="waits")
+        wait_for(lambda: memfds(devices[1]) == 0, 10, "the end of the bytes")
+        assert devices[0].state()["id"] == id0
+
+    primary = devices[1].client("primary")
+    assert primary.hello("rw_or_ro").granted() == "rw"
+    id1, _ = primary.write(OTHER)
+    assert standby[1].expect("granted")["id"] == id1
+    assert read(standby[1].get()[1]) == OTHER
+    assert devices[0].roles()["standby"] == "reader"
+
+
+def test_next_writer_takes_over_after_an_abort(service):
+    first, second = service.client("e1"), service.client("e2")
+    first.hello("rw_or_ro").granted()
+    second.hello("rw_or_ro")
+    first.put(memfd(OTHER)).send(cmd="abort")
+    first.expect("aborted")
+    assert second.granted() == "rw"
+    assert second.write(DATA)[0] == id_of(DATA)
+    assert first.hello("rw_or_ro").granted() == "ro"
+
+
+def test_reader_gives_up_when_its_time_is_over(service):
+    reader = service.client("e2")
+    reader.hello("ro", 0).expect("timeout")
+    began = time.monotonic()
+    reader.hello("ro", 300).expect("timeout")
+    assert time.monotonic() - began >= 0.3
+    assert service.roles() == {}
+    committed(service)
+    assert reader.hello("ro", 0).granted() == "ro"
+
+
+# --- while it hashes
+
+def test_writers_end_does_not_undo_its_commit(cluster, slow):
+    service = slow_service(cluster, slow)
+    slow.hold()
+    writer, reader = service.client("e1"), service.client("e2")
+    writer.hello("rw").granted()
+    reader.hello("ro")
+    fd = memfd(DATA)
+    writer.put(fd).commit()
+    assert writer.line(progress=True) == {
+        "type": "hashing", "done": 0, "bytes": len(DATA)}
+    assert writer.line(progress=True)["type"] == "hashing"      # a second on
+    writer.send(cmd="abort")
+    assert writer.refused() == "committing"
+    writer.close()
+    service.wait_roles(e2="waits")
+    assert service.state()["state"] == "committing"
+    slow.release()
+    assert reader.expect("granted")["id"] == id_of(DATA)
+
+
+def test_service_ends_at_once_while_it_hashes(cluster, slow):
+    service = slow_service(cluster, slow)
+    slow.hold()
+    writer = service.client("e1")
+    writer.hello("rw").granted()
+    writer.put(memfd(DATA)).commit()
+    writer.line(progress=True)
+    service.proc.send(15)
+    slow.release()
+    assert service.proc.wait() == 0
+    assert not os.path.exists(service.path)
+
+
+@pytest.mark.skipif("LLMGW_WEIGHTS_GIB" not in os.environ,
+                    reason="long: LLMGW_WEIGHTS_GIB=16")
+def test_long_hashing_says_how_far_it_is(service):
+    """A hole costs no memory, and as much time as bytes do."""
+    size = int(os.environ["LLMGW_WEIGHTS_GIB"]) << 30
+    writer = service.client("e1")
+    writer.hello("rw").granted()
+    fd = memfd()
+    os.ftruncate(fd, size)
+    began = time.monotonic()
+    writer.put(fd).commit().expect("committed", 600)
+    took = time.monotonic() - began
+    print(f"{size / 2**30 / took:.2f} GiB/s")
+    assert service.proc.text().count("GiB done") == int(took / 10)
+    assert os.fstat(fd).st_blocks == 0
+
+
+# --- a service that was started again
+
+def test_holder_hands_the_weights_back_to_a_new_service(cluster):
+    service = WeightsService(cluster, adopt_window="60s")
+    holder, second = service.client("e1"), service.client("e2")
+    fd, id = memfd(DATA, seals=SEALS), id_of(DATA)
+    loader, sleeper = service.client("e3"), service.client("e4")
+    loader.hello("rw_or_ro")
+    sleeper.hello("ro")
+    service.wait_roles(e3="waits", e4="waits")
+    holder.adopt(fd, id).expect("adopting")
+    assert holder.expect("adopted")["id"] == id
+
+    # Nobody has loaded a second copy, and all have the same.
+    assert loader.expect("granted") == sleeper.expect("granted") == {
+        "type": "granted", "mode": "ro", "committed": True, "id": id}
+    second.adopt(fd, id).expect("adopted")
+    for one in (loader, sleeper, holder, second):
+        slot, got = one.get()
+        assert os.fstat(got).st_ino == os.fstat(fd).st_ino
+    assert service.state()["window_left_ms"] > 0
+
+
+def test_weights_outlive_a_service_that_is_killed(service):
+    writer, id, fd = committed(service)
+    reader = service.client("e2")
+    reader.hello("ro").granted()
+    _, theirs = reader.get()
+    service.kill()
+    service.start()
+    assert writer.line() is None and reader.line() is None
+    again = service.client("e2")
+    again.adopt(theirs, id).expect("adopting")
+    again.expect("adopted")
+    writer = service.client("e1")
+    writer.adopt(fd, id).expect("adopted")
+    assert memfds(service) == 1
+
+
+def test_nobody_writes_in_the_window_after_a_start(cluster):
+    began = time.monotonic()
+    service = WeightsService(cluster, adopt_window="700ms")
+    loader, patient = service.client("e1"), service.client("e2")
+    loader.hello("rw")
+    patient.hello("rw", 100).expect("timeout")
+    assert loader.granted() == "rw"
+    assert time.monotonic() - began >= 0.7
+
+
+def test_nobody_writes_while_an_adoption_is_open(cluster, slow):
+    service = slow_service(cluster, slow)       # and there is no window
+    slow.hold()
+    fd, id = memfd(DATA, seals=SEALS), id_of(DATA)
+    holder, second = service.client("e1"), service.client("e2")
+    holder.adopt(fd, id).expect("adopting")
+    second.adopt(fd, id).expect("adopting")
+    other = service.client("e3")
+    other.adopt(memfd(OTHER, seals=SEALS), id_of(OTHER))
+    assert other.refused() == "adopting"
+    loader = service.client("e4")
+    loader.hello("rw_or_ro")
+    service.wait_roles(e1="adopts", e2="adopts", e4="waits")
+    holder.close()              # the second one still vouches for it
+    service.wait_roles(e2="adopts", e4="waits")
+    slow.release()
+    second.expect("adopted")
+    assert loader.granted() == "ro"
+
+
+def test_other_bytes_than_the_id_says_are_not_adopted(service):
+    holder = service.client("e1")
+    loader = service.client("e2")
+    fd = memfd(DATA, seals=SEALS)
+    holder.adopt(fd, id_of(OTHER)).expect("adopting")
+    assert holder.refused() == "other_bytes"
+    holder.adopt(fd, id_of(DATA) + "0")
+    assert holder.refused() == "bad_request"
+    for seals in (0, SEALS & ~fcntl.F_SEAL_WRITE):
+        holder.adopt(memfd(DATA, seals=seals), id_of(DATA))
+        assert holder.refused() == "unsealed"
+    holder.adopt(None, id_of(DATA))
+    assert holder.refused() == "no_fd"
+
+    # It is as if nobody had been there.
+    wait_for(lambda: memfds(service) == 0, 10, "the end of the bytes")
+    assert loader.hello("rw").granted() == "rw"
+    holder.adopt(fd, id_of(DATA))
+    assert holder.refused() == "writer"
+    loader.write(OTHER)
+    for data in (DATA, OTHER):      # a copy of the very bytes is one too many
+        holder.adopt(memfd(data, seals=SEALS), id_of(data))
+        assert holder.refused() == "other_weights"
+
+
+# --- bad input
+
+def sealed_off():
+    """Without MFD_ALLOW_SEALING."""
+    return memfd(DATA, os.MFD_CLOEXEC)
+
+
+def read_only():
+    return os.open(f"/proc/self/fd/{memfd(DATA)}", os.O_RDONLY)
+
+
+def write_only():
+    return os.open(f"/proc/self/fd/{memfd(DATA)}", os.O_WRONLY)
+
+
+def on_disk():
+    return os.open(__file__, os.O_RDWR)
+
+
+def of_20_tib():
+    fd = memfd()
+    os.ftruncate(fd, 20 << 40)
+    return fd
+
+
+@pytest.mark.parametrize("make, reason", [
+    (sealed_off, "not_sealable"), (read_only, "not_sealable"),
+    (write_only, "not_readable"), (on_disk, "not_memfd"),
+    (lambda: os.pipe()[0], "not_memfd"), (memfd, "bad_size"),
+    (of_20_tib, "bad_size")])
+def test_only_a_memfd_can_be_put(service, make, reason):
+    """And the writer may put another."""
+    with service.client("e1") as writer:
+        writer.hello("rw").granted()
+        fd = make()
+        writer.put(fd)
+        assert writer.refused() == reason
+        assert writer.commit().refused() == "no_put"
+        assert service.roles() == {"e1": "writer"}
+        os.close(fd)
+
+
+def test_size_that_lies_is_refused(service):
+    writer = service.client("e1")
+    writer.hello("rw").granted()
+    for bytes in (len(DATA) - 1, len(DATA) + 1, 0):
+        assert writer.put(memfd(DATA), bytes).refused() == "bad_size"
+
+    # It is right when it is put, and not when it is committed.
+    fd = memfd(DATA)
+    writer.put(fd)
+    service.wait_roles(e1="writer")
+    os.ftruncate(fd, 4096)
+    assert writer.commit().refused() == "bad_size"
+    writer.send(cmd="abort")
+    writer.expect("aborted")
+    assert writer.hello("rw").granted() == "rw"
+    assert writer.write(DATA)[0] == id_of(DATA)
+
+
+def test_what_is_out_of_turn_is_refused_and_changes_nothing(service):
+    writer, stranger = service.client("e1"), service.client("e2")
+    for cmd in ("commit", "abort"):
+        stranger.send(cmd=cmd)
+        assert stranger.refused() == "not_writer"
+    assert stranger.put(memfd(DATA)).refused() == "not_writer"
+    stranger.send(cmd="get")
+    assert stranger.refused() == "not_reader"
+
+    writer.hello("rw").granted()
+    assert writer.hello("ro").refused() == "again"
+    assert writer.adopt(memfd(DATA, seals=SEALS), id_of(DATA)) \
+        .refused() == "again"
+    assert writer.commit().refused() == "no_put"
+    assert writer.put(None, len(DATA)).refused() == "no_fd"
+    assert writer.put(memfd(DATA), name="../model").refused() == "bad_request"
+    fd = memfd(DATA)
+    writer.put(fd)
+    assert writer.put(memfd(OTHER)).refused() == "second_put"
+    writer.send(cmd="get")
+    assert writer.refused() == "not_reader"
+    assert writer.commit().expect("committed")["id"] == id_of(DATA)
+    assert memfds(service) == 1
+
+
+@pytest.mark.parametrize("line", [
+    "hello", "[]", "{}", '{"cmd":"fly"}', '{"cmd":7}', '{"cmd":"hello"}',
+    '{"cmd":"hello","mode":"wo","timeout_ms":1}',
+    '{"cmd":"hello","mode":"ro","timeout_ms":-1}',
+    '{"cmd":"hello","mode":"ro","timeout_ms":1e3}',
+    '{"cmd":"hello","mode":"ro","timeout_ms":99999999999999}',
+    '{"cmd":"hello","mode":"ro","timeout_ms":1,"engine":"a b"}',
+    '{"cmd":"hello","cmd":"state"}', "\x00"])
+def test_bad_line_is_refused_and_the_next_is_read(service, line):
+    client = service.client("e1")
+    client.send_bytes(line.encode() + b"\n")
+    assert client.refused() == "bad_request"
+    assert client.state()["ok"]
+    assert service.roles() == {}
+
+
+def test_cut_line_ends_the_connection_and_its_role(service):
+    writer, standby = service.client("e1"), service.client("e2")
+    writer.hello("rw").granted()
+    standby.hello("rw_or_ro")
+    service.wait_roles(e1="writer", e2="waits")
+    fd = memfd(DATA)
+    writer.send_bytes(b'{"cmd":"put","name":"m",', [fd])
+    writer.close()
+    assert standby.granted() == "rw"
+    assert memfds(service) == 0
+    endless = service.client("e3")
+    with contextlib.suppress(OSError):
+        endless.send_bytes(b"x" * 300000)
+    assert endless.line() is None
+    assert service.roles() == {"e2": "writer"}
+
+
+def test_line_may_come_in_pieces(service):
+    writer = service.client("e1")
+    writer.hello("rw").granted()
+    fd = memfd(DATA)
+    line = json.dumps({"cmd": "put", "name": "m", "bytes": len(DATA)}).encode()
+    writer.send_bytes(line[:1], [fd])
+    for at in range(1, len(line)):
+        writer.send_bytes(line[at:at + 1])
+    writer.send_bytes(b"\n")
+    assert writer.commit().expect("committed")["id"] == id_of(DATA)
+
+
+def test_too_many_connections_are_refused_and_nobody_is_lost(service):
+    """64; one without a role gives its place to a newcomer."""
+    clients = [service.client(f"e{i}").hello("ro", 60000) for i in range(63)]
+    idle = service.client("idle")
+    wait_for(lambda: len(idle.state()["clients"]) == 63, 10, "all roles")
+    writer = service.client("writer")
+    assert writer.hello("rw").granted() == "rw"
+    assert idle.line() is None
+    for _ in range(3):
+        late = service.client("late")
+        assert late.refused() == "busy"
+        assert late.line() is None
+    clients[0].close()
+    wait_for(lambda: admitted(service), 10, "a place")
+    id, _ = writer.write(DATA)
+    for one in clients[1:]:
+        assert one.expect("granted")["id"] == id
+
+
+def admitted(service):
+    with WeightsClient(service.path) as client:
+        return client.state().get("ok")
+
+
+# --- for operators
+
+def test_status_says_what_there_is_and_for_whom(cluster):
+    service = WeightsService(cluster, device=1, adopt_window="60s")
+    with service.client("e2") as reader:
+        reader.hello("ro", 60000)
+        service.wait_roles(e2="waits")
+        text = service.ctl().stdout
+        assert "device    1\nstate     empty\n" in text
+        assert "s in which nobody writes" in text
+        assert "e2        waits for ro, " in text
+        fd = memfd(DATA, seals=SEALS)
+        holder = service.client("e1")
+        holder.adopt(fd, id_of(DATA), "model-00002-of-00002.gguf")
+        reader.granted()
+        text = service.ctl().stdout
+        assert f"id        {id_of(DATA)}\n" in text
+        assert f"bytes     {len(DATA)}\n" in text
+        assert f"e1        reader (pid {os.getpid()})\n" in text
+        got = json.loads(service.ctl("--json").stdout)
+        assert got["state"] == "committed" and got["device"] == 1
+        assert got["name"] == "model-00002-of-00002.gguf"
+
+
+def test_living_services_socket_is_not_taken(service):
+    out = subprocess.run(service.argv, capture_output=True, text=True,
+                         timeout=20)
+    assert out.returncode == 1
+    assert "another process is serving" in out.stderr
+    assert admitted(service)
+    assert service.stop() == 0
+    assert not os.path.exists(service.path)
+    out = service.ctl()
+    assert out.returncode == 6
+    assert "cannot reach the service" in out.stderr

@@ -1,0 +1,159 @@
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "weights/digest.h"
+
+
+/* Of one read: it stays in a processor's cache until it is hashed. */
+#define DIGEST_READ_BYTES  (128 * 1024)
+
+#define DIGEST_HASH_BYTES  crypto_hash_sha256_BYTES
+
+
+/* The size of the next read; 0: the chunk has been read, -1: broken. */
+static ssize_t
+digest_read(digest_t *digest, uint8_t *buf, uint64_t at, uint64_t end)
+{
+    size_t   len;
+    ssize_t  n;
+
+    if (at == end) {
+        return 0;
+    }
+
+    len = end - at < DIGEST_READ_BYTES ? (size_t) (end - at)
+                                       : DIGEST_READ_BYTES;
+
+    do {
+        n = pread(digest->fd, buf, len, (off_t) at);
+    } while (n == -1 && errno == EINTR);
+
+    return n > 0 && !atomic_load(&digest->is_broken) ? n : -1;
+}
+
+
+static void
+digest_chunk(digest_t *digest, size_t i)
+{
+    ssize_t                   n;
+    uint64_t                  at, end;
+    crypto_hash_sha256_state  hash;
+
+    uint8_t  buf[DIGEST_READ_BYTES];
+
+    at = i * DIGEST_CHUNK_BYTES;
+    end = at + DIGEST_CHUNK_BYTES < digest->bytes ? at + DIGEST_CHUNK_BYTES
+                                                  : digest->bytes;
+    crypto_hash_sha256_init(&hash);
+
+    while ((n = digest_read(digest, buf, at, end)) > 0) {
+        crypto_hash_sha256_update(&hash, buf, (unsigned long long) n);
+        atomic_fetch_add(&digest->done_bytes, (unsigned long long) n);
+        at += (uint64_t) n;
+    }
+
+    if (n == -1) {
+        atomic_store(&digest->is_broken, 1);
+    }
+
+    crypto_hash_sha256_final(&hash, digest->hashes + i * DIGEST_HASH_BYTES);
+}
+
+
+/* Of each thread: chunks until there are no more. */
+static void
+digest_run(void *data)
+{
+    size_t     i;
+    digest_t  *digest = data;
+
+    while (!atomic_load(&digest->is_broken)) {
+        i = atomic_fetch_add(&digest->next, 1);
+
+        if (i >= digest->nchunks) {
+            return;
+        }
+
+        digest_chunk(digest, i);
+    }
+}
+
+
+static void
+digest_end(void *data)
+{
+    uint8_t    hash[DIGEST_HASH_BYTES];
+    digest_t  *digest = data;
+
+    crypto_hash_sha256(hash, digest->hashes,
+                       digest->nchunks * DIGEST_HASH_BYTES);
+    sodium_bin2hex(digest->id, sizeof(digest->id), hash, sizeof(hash));
+    free(digest->hashes);
+    digest->hashes = NULL;
+
+    digest->on_done(digest->data, atomic_load(&digest->is_broken)
+                                  ? NULL : digest->id);
+}
+
+
+/* Those that this process may use, and no more than there are chunks. */
+static int
+digest_nthreads(size_t nchunks)
+{
+    int        n;
+    cpu_set_t  cpus;
+
+    n = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+    n = n < THREADS_MAX ? n : THREADS_MAX;
+
+    return (size_t) n < nchunks ? n : (int) nchunks;
+}
+
+
+int
+digest_start(digest_t *digest, struct ev_loop *loop, int fd, uint64_t bytes,
+    digest_done_pt on_done, void *data)
+{
+    digest->fd = fd;
+    digest->bytes = bytes;
+    digest->nchunks = (size_t) ((bytes + DIGEST_CHUNK_BYTES - 1)
+                                / DIGEST_CHUNK_BYTES);
+    digest->on_done = on_done;
+    digest->data = data;
+    atomic_init(&digest->next, 0);
+    atomic_init(&digest->done_bytes, 0);
+    atomic_init(&digest->is_broken, 0);
+
+    digest->hashes = calloc(digest->nchunks, DIGEST_HASH_BYTES);
+
+    if (digest->hashes == NULL) {
+        return -1;
+    }
+
+    threads_start(&digest->threads, loop, digest_nthreads(digest->nchunks),
+                  digest_run, digest_end, digest);
+
+    return 0;
+}
+
+
+void
+digest_cancel(digest_t *digest)
+{
+    atomic_store(&digest->is_broken, 1);
+    threads_join(&digest->threads);
+    free(digest->hashes);
+    digest->hashes = NULL;
+}
+
+
+uint64_t
+digest_done_bytes(const digest_t *digest)
+{
+    return atomic_load(&digest->done_bytes);
+}

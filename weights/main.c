@@ -1,0 +1,139 @@
+
+/*
+ * llmgw-weights: keeps the weights of a model in memory, once for all engines
+ * of the host.
+ *
+ *   roles.c     who may write and read: pure
+ *   store.c     connections
+ *   request.c   what a line asks
+ *   bytes.c     what takes long: hashing, freeing
+ *   memfile.c   descriptors and seals
+ *   digest.c    the id
+ *   show.c      STATE
+ */
+
+#include <signal.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "common/duration.h"
+#include "common/options.h"
+#include "weights/store.h"
+
+
+#define MAIN_DEVICES  4096
+
+typedef struct {
+    const char  *socket;
+    int64_t      device;
+    uint64_t     adopt_window_ms;
+} main_options_t;
+
+
+#define FIELD(name)  offsetof(main_options_t, name)
+
+static const option_t  main_table[] = {
+
+    { "socket", OPTION_STRING, FIELD(socket), NULL, "PATH",
+      "where engines connect", 0, 0, 1 },
+
+    { "device", OPTION_INT, FIELD(device), "0", NULL,
+      "whose weights: a part of a split GGUF file, from 0", 0,
+      MAIN_DEVICES - 1, 0 },
+
+    { "adopt-window", OPTION_DURATION, FIELD(adopt_window_ms), "10s", NULL,
+      "after a start nobody writes for so long", 0, DURATION_MAX_MS, 0 },
+
+    { .name = NULL }
+};
+
+static const options_spec_t  main_spec = {
+    "llmgw-weights",
+    "--socket PATH [options]",
+    "Keeps the weights of a model in memory, once for all engines of the\n"
+    "host, and says who may write them and who may read them.",
+    NULL,
+    main_table
+};
+
+
+static void
+main_on_signal(struct ev_loop *loop, ev_signal *signal, int events)
+{
+    ev_break(loop, EVBREAK_ALL);
+}
+
+
+static int
+main_serve(const main_options_t *o, struct ev_loop *loop, const log_t *log)
+{
+    char       error[UNIX_LISTENER_ERROR_BYTES];
+    store_t   *store;
+    ev_signal  interrupt, term;
+
+    store = store_create(loop, log, o->socket, o->device, o->adopt_window_ms,
+                         error);
+
+    if (store == NULL) {
+        log_write(log, LOG_ERROR, "%s", error);
+        return 1;
+    }
+
+    ev_signal_init(&interrupt, main_on_signal, SIGINT);
+    ev_signal_init(&term, main_on_signal, SIGTERM);
+    ev_signal_start(loop, &interrupt);
+    ev_signal_start(loop, &term);
+
+    log_write(log, LOG_INFO, "serving device %d at \"%s\"", (int) o->device,
+              o->socket);
+    ev_run(loop, 0);
+    log_write(log, LOG_INFO, "ending: engines keep the weights that they "
+              "have");
+    store_destroy(store);
+
+    return 0;
+}
+
+
+static int
+main_run(const main_options_t *o)
+{
+    int              rc;
+    log_t            log = { "llmgw-weights", NULL, LOG_INFO };
+    struct ev_loop  *loop;
+
+    signal(SIGPIPE, SIG_IGN);
+    loop = ev_default_loop(EVFLAG_AUTO);
+
+    if (loop == NULL || sodium_init() == -1) {
+        log_write(&log, LOG_ERROR, "no event loop, or no libsodium");
+        return 1;
+    }
+
+    rc = main_serve(o, loop, &log);
+    ev_loop_destroy(loop);
+
+    return rc;
+}
+
+
+int
+main(int argc, char **argv)
+{
+    int             rc, rest;
+    options_rc_t    parsed;
+    main_options_t  options;
+
+    memset(&options, 0, sizeof(options));
+    parsed = options_parse(&main_spec, &options, argc, argv, 0, &rest);
+    rc = parsed == OPTIONS_EUSAGE ? 2 : 0;
+
+    if (parsed == OPTIONS_DONE) {
+        rc = main_run(&options);
+    }
+
+    options_done(&main_spec, &options);
+
+    return rc;
+}

@@ -1,0 +1,50 @@
+
+/*
+ * A file in memory (memfd) that came from a client, and its seals.
+ *
+ * Nothing that a client says of it is believed: it is asked of the kernel.
+ * Sealed, it can be neither written nor mapped to be written, neither cut nor
+ * grown, and these seals cannot be taken off, whoever holds a descriptor.
+ */
+
+#ifndef WEIGHTS_MEMFILE_H
+#define WEIGHTS_MEMFILE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+
+/* More than a host has; bounds the list of what is hashed. */
+#define MEMFILE_MAX_BYTES  (16ULL << 40)
+
+typedef struct {
+    int       fd;           /* -1: none */
+    dev_t     dev;
+    ino_t     ino;
+    uint64_t  bytes;
+    int       seals;
+} memfile_t;
+
+
+/*
+ * Looks at fd, which stays the caller's in any case.  These return NULL, or
+ * why not in a word: no_fd, not_memfd, not_readable, bad_size.
+ */
+const char *memfile_look(memfile_t *file, int fd);
+
+/* Can it be sealed, as far as one can see?  not_sealable. */
+const char *memfile_can_seal(const memfile_t *file);
+
+/*
+ * Seals it.  mapped: somebody has it mapped to be written, and may unmap it
+ * and ask again; not_sealable; bad_size: it was cut or grown since
+ * memfile_look().
+ */
+const char *memfile_seal(memfile_t *file);
+
+int memfile_is_sealed(const memfile_t *file);
+
+/* The same memory, not another with the same bytes. */
+int memfile_is_same(const memfile_t *a, const memfile_t *b);
+
+#endif /* WEIGHTS_MEMFILE_H */

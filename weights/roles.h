@@ -1,0 +1,157 @@
+
+/*
+ * Who may write the weights, and who may read them: a machine without I/O.
+ *
+ * It is told what happened and at what time, and it says by a callback what
+ * follows for whom.  There is one slot:
+ *
+ *            RW granted           commit            hashed
+ *    EMPTY ------------> WRITING --------> HASHING --------> COMMITTED
+ *    ^   |                  | abort, or       | failed           ^
+ *    |   |                  | its end         v                  |
+ *    |   |                  '----------> RECLAIMING              |
+ *    |   |                                |   ^                  |
+ *    |   |  <---- reclaimed --------------'   | failed, or       |
+ *    '---|------------------------------------'   other bytes    |
+ *        |                   adopt                      hashed   |
+ *        '-----------------------------> ADOPTING ---------------'
+ *
+ * COMMITTED is for ever: other weights have a service of their own.  A writer
+ * that ends while HASHING loses its role only, since all its bytes are there
+ * and nobody can change them any more.
+ *
+ * Waiters are tested again, in the order in which they came, after each event:
+ *
+ *              EMPTY                        COMMITTED
+ *    RW        writer, unless RW is held    refused: it would wait for ever
+ *    RW_OR_RO  writer, unless RW is held    reader
+ *    RO        waits                        reader
+ *
+ * In all other states they wait.  RW is held back until a time that is given
+ * at the beginning: a service that was restarted waits for those who hold the
+ * weights and hand them back, so that nobody loads a second copy beside
+ * theirs.  While an adoption is open the slot is not EMPTY, so that nobody
+ * becomes the writer then either.
+ *
+ * A waiter whose time is over is told so and forgotten; one that can be
+ * granted at that same moment is granted.
+ */
+
+#ifndef WEIGHTS_ROLES_H
+#define WEIGHTS_ROLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+typedef enum {
+    ROLES_RW = 0,
+    ROLES_RO,
+    ROLES_RW_OR_RO
+} roles_mode_t;
+
+typedef enum {
+    ROLES_EMPTY = 0,
+    ROLES_WRITING,
+    ROLES_HASHING,
+    ROLES_ADOPTING,
+    ROLES_RECLAIMING,
+    ROLES_COMMITTED
+} roles_state_t;
+
+typedef enum {
+    ROLES_NONE = 0,
+    ROLES_WAITER,
+    ROLES_WRITER,
+    ROLES_READER,
+    ROLES_ADOPTER
+} roles_role_t;
+
+/* What a client is told; its role is what it has from now on. */
+typedef enum {
+    ROLES_GRANTED = 0,      /* WRITER or READER */
+    ROLES_TIMED_OUT,        /* NONE */
+    ROLES_REFUSED,          /* NONE: RW, and the slot is committed */
+    ROLES_DONE,             /* READER: what it wrote or gave is committed */
+    ROLES_FAILED            /* NONE: it was not, see roles_hashed() */
+} roles_event_t;
+
+typedef struct roles_client_s  roles_client_t;
+
+/* One connection, zeroed by its owner before its first role. */
+struct roles_client_s {
+    roles_role_t     role;
+    roles_mode_t     mode;              /* of a waiter */
+    uint64_t         deadline_ms;       /* of a waiter */
+    roles_client_t  *prev;              /* while it has a role */
+    roles_client_t  *next;
+};
+
+/* They must not call the machine. */
+typedef struct {
+    void  (*on_event)(void *data, roles_client_t *client, roles_event_t event);
+    /* RECLAIMING: free the bytes, then call roles_reclaimed(). */
+    void  (*on_reclaim)(void *data);
+} roles_callbacks_t;
+
+typedef struct {
+    roles_state_t       state;
+    int                 has_bytes;      /* WRITING: they were put */
+    uint64_t            no_rw_until_ms;
+    roles_client_t     *first;          /* those with a role, oldest first */
+    roles_client_t     *last;
+    roles_callbacks_t   callbacks;
+    void               *data;
+} roles_t;
+
+
+/* All times are of one monotonic clock, and never go back. */
+void roles_init(roles_t *roles, uint64_t no_rw_until_ms,
+    const roles_callbacks_t *callbacks, void *data);
+
+/*
+ * The following return NULL, or why not in a word, and then nothing has
+ * changed.
+ */
+
+/* Asks for a role; the answer is an event, perhaps at once. */
+const char *roles_ask(roles_t *roles, roles_client_t *client,
+    roles_mode_t mode, uint64_t timeout_ms, uint64_t now_ms);
+
+/* The writer's bytes are there, once. */
+const char *roles_put(roles_t *roles, const roles_client_t *client);
+
+/* May the writer commit?  Then seal, and say so with roles_commit(). */
+const char *roles_may_commit(const roles_t *roles,
+    const roles_client_t *client);
+void roles_commit(roles_t *roles);
+
+/* The writer gives up; its bytes are reclaimed. */
+const char *roles_abort(roles_t *roles, roles_client_t *client,
+    uint64_t now_ms);
+
+/*
+ * May the client hand back the weights that it has?  The caller looks at them,
+ * and calls roles_adopt(): where the slot is EMPTY they are to be hashed; where
+ * it is ADOPTING they have to be the same that are being hashed; and where it
+ * is COMMITTED they have to be those, and the client is a reader at once.
+ */
+const char *roles_may_adopt(const roles_t *roles,
+    const roles_client_t *client);
+void roles_adopt(roles_t *roles, roles_client_t *client);
+
+/* The end of HASHING or ADOPTING: the bytes are right and stay, or not. */
+void roles_hashed(roles_t *roles, int is_right, uint64_t now_ms);
+
+void roles_reclaimed(roles_t *roles, uint64_t now_ms);
+
+/* The connection has ended: its role ends, whatever it is. */
+void roles_gone(roles_t *roles, roles_client_t *client, uint64_t now_ms);
+
+/* Time has passed. */
+void roles_tick(roles_t *roles, uint64_t now_ms);
+
+/* When roles_tick() has something to do; UINT64_MAX: never. */
+uint64_t roles_next_ms(const roles_t *roles);
+
+#endif /* WEIGHTS_ROLES_H */

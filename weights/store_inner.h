@@ -1,0 +1,92 @@
+
+/* The service's own parts: connections and the slot. */
+
+#ifndef WEIGHTS_STORE_INNER_H
+#define WEIGHTS_STORE_INNER_H
+
+#include <limits.h>
+
+#include <jansson.h>
+
+#include "common/line_conn.h"
+#include "weights/digest.h"
+#include "weights/memfile.h"
+#include "weights/roles.h"
+#include "weights/store.h"
+
+
+#define STORE_ENGINE_BYTES  64
+#define STORE_NAME_BYTES    (NAME_MAX + 1)
+
+typedef struct store_conn_s  store_conn_t;
+
+struct store_conn_s {
+    roles_client_t   client;            /* first: a client is its connection */
+    store_t         *store;
+    line_conn_t     *line;
+    char             engine[STORE_ENGINE_BYTES];    /* as it says */
+    pid_t            pid;               /* as the kernel says; 0: unknown */
+    double           line_at;           /* its last line, or its beginning */
+    store_conn_t    *prev;
+    store_conn_t    *next;
+};
+
+struct store_s {
+    struct ev_loop   *loop;
+    const log_t      *log;
+    unix_listener_t   socket;
+    ev_prepare        prepare;          /* sets wake */
+    ev_timer          wake;             /* roles_tick() */
+    ev_timer          beat;             /* progress, idle connections */
+    int64_t           device;
+    roles_t           roles;
+    memfile_t         file;             /* fd -1: the slot is empty */
+    char              name[STORE_NAME_BYTES];
+    char              id[DIGEST_ID_BYTES];  /* committed, or as adopters say */
+    digest_t          digest;
+    uint64_t          digest_ms;        /* when it began */
+    uint64_t          told_ms;          /* the log, of its progress */
+    threads_t         reclaim;
+    store_conn_t     *conns;
+    size_t            nconns;
+};
+
+
+/* --- store.c */
+
+/* Monotonic. */
+uint64_t store_now_ms(void);
+
+/* Takes the reference; fd -1: none, else it stays the caller's. */
+void store_send(store_conn_t *conn, json_t *json, int fd);
+
+/* reason: a word of the table in request.c. */
+void store_refuse(store_conn_t *conn, const char *reason);
+
+/* --- bytes.c */
+
+/* They are all there, and sealed: their id is to be known. */
+void bytes_hash(store_t *store);
+
+/* Is that under way? */
+int bytes_are_hashed(const store_t *store);
+
+/* Tells those that wait for it, and now and then the log. */
+void bytes_tell_progress(store_t *store);
+
+/* Of the machine: nobody wants them. */
+void bytes_reclaim(void *data);
+
+/* --- request.c */
+
+/* One line of a client. */
+void request_take(store_conn_t *conn, char *text, size_t len);
+
+/* What a word of refusal means. */
+const char *request_why(const char *reason);
+
+/* --- show.c */
+
+json_t *store_show(const store_t *store);
+
+#endif /* WEIGHTS_STORE_INNER_H */

@@ -1,0 +1,91 @@
+
+#include <signal.h>
+
+#include "weights/threads.h"
+
+
+static void *
+threads_main(void *data)
+{
+    threads_t  *threads = data;
+
+    threads->run(threads->data);
+
+    if (atomic_fetch_sub(&threads->nrunning, 1) == 1) {
+        ev_async_send(threads->loop, &threads->finished);
+    }
+
+    return NULL;
+}
+
+
+void
+threads_join(threads_t *threads)
+{
+    while (threads->n > 0) {
+        pthread_join(threads->ids[--threads->n], NULL);
+    }
+
+    ev_async_stop(threads->loop, &threads->finished);
+}
+
+
+static void
+threads_on_finished(struct ev_loop *loop, ev_async *async, int events)
+{
+    threads_t  *threads = async->data;
+
+    threads_join(threads);
+    threads->done(threads->data);
+}
+
+
+/* Signals are the loop's, whichever thread they would find. */
+static void
+threads_create(threads_t *threads, int n)
+{
+    sigset_t  all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+
+    while (threads->n < n
+           && pthread_create(&threads->ids[threads->n], NULL, threads_main,
+                             threads)
+              == 0)
+    {
+        threads->n++;
+        atomic_fetch_add(&threads->nrunning, 1);
+    }
+
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+
+void
+threads_start(threads_t *threads, struct ev_loop *loop, int n,
+    void (*run)(void *data), void (*done)(void *data), void *data)
+{
+    threads->loop = loop;
+    threads->n = 0;
+    threads->run = run;
+    threads->done = done;
+    threads->data = data;
+
+    ev_async_init(&threads->finished, threads_on_finished);
+    threads->finished.data = threads;
+    ev_async_start(loop, &threads->finished);
+
+    /* One is counted until all have been started. */
+
+    atomic_init(&threads->nrunning, 1);
+    threads_create(threads, n);
+
+    if (threads->n == 0) {
+        run(data);
+    }
+
+    if (atomic_fetch_sub(&threads->nrunning, 1) == 1) {
+        ev_async_send(loop, &threads->finished);
+    }
+}

@@ -1,0 +1,40 @@
+
+/*
+ * Work that is too long for the event loop: threads run one function, and
+ * when the last of them has returned, the loop hears of it.
+ */
+
+#ifndef WEIGHTS_THREADS_H
+#define WEIGHTS_THREADS_H
+
+#include <ev.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+
+#define THREADS_MAX  256
+
+typedef struct {
+    struct ev_loop  *loop;
+    ev_async         finished;
+    pthread_t        ids[THREADS_MAX];
+    int              n;
+    atomic_int       nrunning;
+    void           (*run)(void *data);
+    void           (*done)(void *data);
+    void            *data;
+} threads_t;
+
+
+/*
+ * n threads (THREADS_MAX at most) call run(data), all of them at the same
+ * time; then the loop calls done(data).  Fewer threads if there are no more,
+ * and none at all: run() is called here, which then takes as long as it takes.
+ */
+void threads_start(threads_t *threads, struct ev_loop *loop, int n,
+    void (*run)(void *data), void (*done)(void *data), void *data);
+
+/* Waits for them.  done() does not come. */
+void threads_join(threads_t *threads);
+
+#endif /* WEIGHTS_THREADS_H */
