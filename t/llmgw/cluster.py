@@ -307,8 +307,10 @@ class Cluster:
         return []
 
     def _ending_order(self):
-        """Clients first, nginx, then replicas, agents, engines."""
-        rank = {"nginx": 1, "replica": 2, "py": 2, "agent": 3, "engine": 4}
+        """Clients first, nginx, then replicas, agents, engines and what these
+        hold on to."""
+        rank = {"nginx": 1, "replica": 2, "py": 2, "agent": 3, "engine": 4,
+                "lock": 5, "weights": 5}
         return sorted(self.procs, key=lambda p: rank.get(
             p.name.split("-")[0], 0))
 

@@ -12,6 +12,7 @@ of the one before, so that no other has a chance.  A test of whole characters
 needs them, since random bytes are hardly ever UTF-8.
 """
 
+import collections
 import itertools
 import random
 import struct
@@ -26,6 +27,7 @@ EMBED, HEADS, HEADS_KV, FFN = 128, 4, 2, 256
 NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6     # types of tokens
 FIRST_BYTE = 3                                  # id of <0x00>
 BLOCK = 32                                      # weights in one of Q8_0
+Typed = collections.namedtuple("Typed", "type format number")
 F32, Q8_0 = 0, 8
 TYPES = {"f32": F32, "q8_0": Q8_0}
 
@@ -114,6 +116,8 @@ def _string(text):
 
 def _value(value):
     """A value with its type in front."""
+    if isinstance(value, Typed):
+        return struct.pack("<I" + value.format, value.type, value.number)
     if isinstance(value, bool):
         return struct.pack("<IB", 7, value)
     if isinstance(value, int):
@@ -156,15 +160,8 @@ def _metadata(tokens, layers, context, template, name, kind, blank):
     return facts
 
 
-def write(path, seed=1, layers=3, context=2048, weights="q8_0",
-          template=TEMPLATE, name="tiny random", blank=True, more=0):
-    """context: tokens.  template: None for a model without one.  blank: its
-    tokenizer puts one before each text.  more: tokens that it never says."""
-    tokens = vocabulary(more)
-    made = Weights(seed, weights)
-    facts = _metadata(tokens, layers, context, template, name, made.kind,
-                      blank)
-    tensors = list(_tensors(made, tokens, layers))
+def _pack(facts, tensors):
+    """The bytes of a file."""
     head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(facts))
     for key, value in facts.items():
         head += _string(key) + _value(value)
@@ -173,7 +170,37 @@ def write(path, seed=1, layers=3, context=2048, weights="q8_0",
         head += _string(tensor) + struct.pack(
             f"<I{len(shape)}QIQ", len(shape), *shape, kind, at)
         at += len(packed) + -len(packed) % 32
+    return b"".join([head, bytes(-len(head) % 32), *(
+        packed + bytes(-len(packed) % 32) for *_, packed in tensors)])
+
+
+def _make(seed=1, layers=3, context=2048, weights="q8_0", template=TEMPLATE,
+          name="tiny random", blank=True, more=0):
+    tokens = vocabulary(more)
+    made = Weights(seed, weights)
+    facts = _metadata(tokens, layers, context, template, name, made.kind,
+                      blank)
+    return facts, list(_tensors(made, tokens, layers))
+
+
+def write(path, **options):
+    """context: tokens.  weights: q8_0 or f32.  template: None for a model
+    without one.  blank: its tokenizer puts one before each text.  more:
+    further tokens, which it never says."""
     with open(path, "wb") as out:
-        out.write(head + bytes(-len(head) % 32))
-        for *_, packed in tensors:
-            out.write(packed + bytes(-len(packed) % 32))
+        out.write(_pack(*_make(**options)))
+
+
+def write_parts(folder, n, **options):
+    """The same model in n files, and their paths: facts are in the first, and
+    each has about as many tensors."""
+    facts, tensors = _make(**options)
+    each = -(-len(tensors) // n)
+    paths = [f"{folder}/parts-{i + 1:05}-of-{n:05}.gguf" for i in range(n)]
+    for i, path in enumerate(paths):
+        split = {"split.no": Typed(2, "H", i), "split.count": Typed(2, "H", n),
+                 "split.tensors.count": Typed(5, "i", len(tensors))}
+        with open(path, "wb") as out:
+            out.write(_pack({**(facts if i == 0 else {}), **split},
+                            tensors[i * each:(i + 1) * each]))
+    return paths
