@@ -71,6 +71,34 @@ listener_pause_over(struct ev_loop *loop, ev_timer *pause, int events)
 }
 
 
+int
+listener_socket(const address_t *address)
+{
+    int  fd, one, saved_errno;
+
+    fd = socket(address->ss.ss_family, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC,
+                0);
+
+    if (fd < 0) {
+        return -1;
+    }
+
+    one = 1;
+
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0
+        && bind(fd, (const struct sockaddr *) &address->ss, address->len) == 0)
+    {
+        return fd;
+    }
+
+    saved_errno = errno;
+    close(fd);
+    errno = saved_errno;
+
+    return -1;
+}
+
+
 void
 listener_init(listener_t *listener, struct ev_loop *loop, int fd,
     listener_accept_pt on_accept, void *data)

@@ -40,7 +40,13 @@ typedef struct {
 } listener_t;
 
 
-/* Begins to accept on fd, which is taken over. */
+/*
+ * A TCP socket that is bound, with SO_REUSEADDR, and does not listen yet; -1
+ * and errno.
+ */
+int listener_socket(const address_t *address);
+
+/* Begins to accept on fd, which is taken over and listens. */
 void listener_init(listener_t *listener, struct ev_loop *loop, int fd,
     listener_accept_pt on_accept, void *data);
 

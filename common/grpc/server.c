@@ -114,35 +114,6 @@ grpc_server_on_accept(void *data, int fd, const address_t *peer)
 }
 
 
-/* The bound socket, or -1 and errno. */
-static int
-grpc_server_socket(const address_t *address)
-{
-    int  fd, one, saved_errno;
-
-    fd = socket(address->ss.ss_family, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC,
-                0);
-
-    if (fd < 0) {
-        return -1;
-    }
-
-    one = 1;
-
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0
-        && bind(fd, (const struct sockaddr *) &address->ss, address->len) == 0)
-    {
-        return fd;
-    }
-
-    saved_errno = errno;
-    close(fd);
-    errno = saved_errno;
-
-    return -1;
-}
-
-
 static void
 grpc_server_cannot(const address_t *address, int fault, char *error)
 {
@@ -168,7 +139,7 @@ grpc_server_bind(struct ev_loop *loop, const address_t *address,
         return NULL;
     }
 
-    fd = grpc_server_socket(address);
+    fd = listener_socket(address);
 
     if (fd < 0) {
         grpc_server_cannot(address, errno, error);
