@@ -24,6 +24,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -143,14 +144,48 @@ agent_link_report_facts(json_t *report, const engine_facts_t *f)
                             LLMGW_ENGINE_MAX_BLOCKS);
     agent_link_report_count(report, "hit_permille", f->hit_permille, 1000);
 
-    if (f->state != ENGINE_READY) {
-        json_object_set_new(report, "state",
-                            json_string(engine_state_name(f->state)));
-    }
-
     if (f->resume_group[0] != '\0') {
         json_object_set_new(report, "resume_group",
                             json_string(f->resume_group));
+    }
+}
+
+
+/* Until an engine is the Active one of its group it is starting, to whoever
+   knows nothing of groups. */
+static void
+agent_link_report_state(json_t *report, const engine_t *e)
+{
+    engine_state_t  state;
+
+    state = engine_is_active(e) ? e->facts.state : ENGINE_STARTING;
+
+    if (state != ENGINE_READY) {
+        json_object_set_new(report, "state",
+                            json_string(engine_state_name(state)));
+    }
+}
+
+
+static void
+agent_link_report_group(json_t *report, const engine_group_t *group)
+{
+    char  lock[17];
+
+    if (group->name[0] == '\0') {
+        return;
+    }
+
+    json_object_set_new(report, "group", json_string(group->name));
+    json_object_set_new(report, "group_state", json_string(
+                            llmgw_group_state_name(group->state)));
+
+    if (group->epoch != 0) {
+        snprintf(lock, sizeof(lock), "%016llx",
+                 (unsigned long long) group->lock);
+        json_object_set_new(report, "group_epoch",
+                            json_integer((json_int_t) group->epoch));
+        json_object_set_new(report, "group_lock", json_string(lock));
     }
 }
 
@@ -179,6 +214,8 @@ agent_link_report_text(const agent_link_t *link, int is_goodbye)
     }
 
     agent_link_report_facts(report, &e->facts);
+    agent_link_report_state(report, e);
+    agent_link_report_group(report, &e->facts.group);
 
     if (is_goodbye) {
         json_object_set_new(report, "goodbye", json_true());

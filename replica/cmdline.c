@@ -91,6 +91,28 @@ static const option_t  cmdline_table[] = {
       "2500ms", NULL, "an engine that works has progress in it", 1000,
       ENGINE_DELAY_MAX_MS, 0 },
 
+    HEADING("Hot standby (docs/standby.md)"),
+
+    { "standby", OPTION_FLAG, FIELD(engine.is_standby), NULL, NULL,
+      "wait, warm, until no other engine of the group serves", 0, 0, 0 },
+
+    { "group", OPTION_STRING, FIELD(standby.group), NULL, "GROUP",
+      "engines of this host, of which one serves", 0, 0, 0 },
+
+    { "lock", OPTION_STRING, FIELD(standby.lock), NULL, "PATH",
+      "socket of llmgw-lock, which says when it is time", 0, 0, 0 },
+
+    { "wait-for", OPTION_STRING, FIELD(standby.wait_for), NULL,
+      "PATH[,PATH]", "sockets that have to be there before anything begins",
+      0, 0, 0 },
+
+    { "waking-timeout", OPTION_DURATION, FIELD(standby.waking_timeout_ms),
+      "60s", NULL, "an engine not awake after it ends itself", 10,
+      ENGINE_DELAY_MAX_MS, 0 },
+
+    { "probe-listen", OPTION_ADDRESS, FIELD(standby.probe_listen), NULL, NULL,
+      "HTTP: /livez, /startupz, /readyz", 0, 0, 0 },
+
     HEADING("With --engine sim"),
 
     { "token-delay", OPTION_DURATION, FIELD(engine.token_delay_ms), "50ms",
@@ -154,6 +176,10 @@ static const option_t  cmdline_table[] = {
     { "preemption-policy", OPTION_STRING, FIELD(engine.model_preemption), NULL,
       "NAME", "who makes room: fcfs, priority", 0, 0, 0 },
 
+    { "workers", OPTION_INT, FIELD(standby.workers), "0", NULL,
+      "standby: processes that share the work; die together", 0, WORKERS_MAX,
+      0 },
+
     HEADING("With --engine llama"),
 
     { "model-name", OPTION_STRING, FIELD(engine.model_name), NULL, "NAME",
@@ -174,6 +200,12 @@ static const option_t  cmdline_table[] = {
     /* For tests of what the death of a large process looks like. */
     { "model-memory", OPTION_INT, FIELD(model_memory_mb), "0", "MB",
       NULL, 0, 1 << 20, 0 },
+
+    { "model-memory-kind", OPTION_STRING, FIELD(model_memory_kind), "private",
+      "private|shared", NULL, 0, 0, 0 },
+
+    { "token-log", OPTION_STRING, FIELD(token_log), NULL, "FILE",
+      NULL, 0, 0, 0 },
 
     { .name = NULL }
 };
@@ -223,6 +255,88 @@ cmdline_capacity(const char *text, int32_t *max_capacity)
 }
 
 
+/* The first option that only an engine that stands by has. */
+static const char *
+cmdline_standby_option(const cmdline_t *o)
+{
+    const standby_options_t  *s;
+
+    s = &o->standby;
+
+    return s->group != NULL ? "--group"
+           : s->lock != NULL ? "--lock"
+           : s->wait_for != NULL ? "--wait-for"
+           : s->probe_listen != NULL ? "--probe-listen"
+           : s->workers != 0 ? "--workers" : NULL;
+}
+
+
+static int
+cmdline_check_standby(const cmdline_t *o)
+{
+    char                      error[KINDS_ERROR_BYTES];
+    const char               *other;
+    const standby_options_t  *s;
+
+    s = &o->standby;
+    other = cmdline_standby_option(o);
+
+    if (!o->engine.is_standby) {
+        if (other == NULL) {
+            return 0;
+        }
+
+        snprintf(error, sizeof(error), "%s needs --standby", other);
+        return cmdline_error(error);
+    }
+
+    if (s->group == NULL || s->lock == NULL) {
+        return cmdline_error("--standby needs --group GROUP and --lock PATH, "
+                             "the socket of llmgw-lock");
+    }
+
+    if (!llmgw_group_is_valid(s->group, strlen(s->group))) {
+        snprintf(error, sizeof(error), "--group: \"%.80s\" is not 1 to 31 of "
+                 "letters, digits, \".\", \"_\" and \"-\", the first no "
+                 "dot", s->group);
+        return cmdline_error(error);
+    }
+
+    if (strchr(s->lock, ',') != NULL || !gate_list_is_valid(s->lock)) {
+        return cmdline_error("--lock: a socket's path has 1 to 107 bytes");
+    }
+
+    if (s->workers > 0 && strcmp(o->engine.kind, "sim") != 0
+        && strcmp(o->engine.kind, "model") != 0)
+    {
+        snprintf(error, sizeof(error), "--workers: not with --engine %.40s",
+                 o->engine.kind);
+        return cmdline_error(error);
+    }
+
+    if (s->wait_for != NULL && !gate_list_is_valid(s->wait_for)) {
+        return cmdline_error("--wait-for: not paths of 1 to 107 bytes with "
+                             "commas between them");
+    }
+
+    return 0;
+}
+
+
+static int
+cmdline_memory(cmdline_t *o)
+{
+    const char  *kind;
+
+    kind = o->model_memory_kind;
+    o->standby.memory_bytes = (size_t) o->model_memory_mb << 20;
+    o->standby.is_memory_shared = strcmp(kind, "shared") == 0;
+
+    return o->standby.is_memory_shared || strcmp(kind, "private") == 0 ? 0
+           : cmdline_error("--model-memory-kind: private or shared");
+}
+
+
 /* What the table of options cannot check. */
 static int
 cmdline_check(cmdline_t *o, const engine_kind_t **kind)
@@ -242,6 +356,10 @@ cmdline_check(cmdline_t *o, const engine_kind_t **kind)
         snprintf(error, sizeof(error), "--exact: \"%.80s\" is not on or off",
                  o->exact);
         return cmdline_error(error);
+    }
+
+    if (cmdline_memory(o) != 0 || cmdline_check_standby(o) != 0) {
+        return -1;
     }
 
     o->engine.weights.engine = o->id;

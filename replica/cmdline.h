@@ -10,6 +10,7 @@
 
 #include "common/options.h"
 #include "replica/engine/engine.h"
+#include "replica/standby/standby.h"
 
 
 /* Strings live until cmdline_done(). */
@@ -21,7 +22,10 @@ typedef struct {
     uint64_t           drain_timeout_ms;
     const char        *max_capacity;
     const char        *exact;
+    standby_options_t  standby;
     int64_t            model_memory_mb;
+    const char        *model_memory_kind;
+    const char        *token_log;
     int                is_remote_drain;
 } cmdline_t;
 

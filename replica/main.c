@@ -8,18 +8,21 @@
  *   service.c     gRPC methods
  *   agent_link.c  reports to the agent beside the replica
  *   retire.c      SIGTERM
+ *   standby/      an engine that serves when another one of its group is gone
  */
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "replica/agent_link.h"
 #include "replica/cmdline.h"
 #include "replica/retire.h"
 #include "replica/service.h"
+#include "replica/standby/standby.h"
 
 
 /* Far above what a gateway opens (one a worker), below the descriptors. */
@@ -34,6 +37,7 @@ typedef struct {
     grpc_server_t   *server;
     agent_link_t     link;
     retire_t         retire;
+    standby_t        standby;
 } main_t;
 
 
@@ -50,35 +54,24 @@ main_raise_descriptors(void)
 }
 
 
-/* Touched, so that the kernel has to free each page at the end. */
 static int
-main_load_model(const main_t *m)
+main_take_memory(const main_t *m)
 {
-    void    *model;
-    size_t   bytes;
+    const standby_options_t  *o;
 
-    bytes = (size_t) m->options.model_memory_mb << 20;
+    o = &m->options.standby;
 
-    if (bytes == 0) {
-        return 0;
-    }
-
-    model = mmap(NULL, bytes, PROT_READ|PROT_WRITE,
-                 MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE, -1, 0);
-
-    if (model == MAP_FAILED) {
+    if (workers_take_memory(o->memory_bytes, o->is_memory_shared) != 0) {
         log_write(&m->log, LOG_ERROR, "no memory for the model");
         return -1;
     }
-
-    memset(model, 1, bytes);
 
     return 0;
 }
 
 
-static int
-main_open_engine(main_t *m)
+static void
+main_init_engine(main_t *m)
 {
     engine_t  *e;
 
@@ -93,13 +86,35 @@ main_open_engine(main_t *m)
 
     e->loop = m->loop;
     e->log = &m->log;
-
-    return e->kind->open(e, &m->options.engine);
 }
 
 
 static int
-main_listen(main_t *m)
+main_open_token_log(main_t *m)
+{
+    const char  *path;
+
+    path = m->options.token_log;
+
+    if (path == NULL) {
+        return 0;
+    }
+
+    m->engine.token_log = open(path, O_WRONLY|O_APPEND|O_CREAT|O_CLOEXEC,
+                               0660);
+
+    if (m->engine.token_log == -1) {
+        log_write(&m->log, LOG_ERROR, "--token-log: \"%s\": %s", path,
+                  strerror(errno));
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static int
+main_bind(main_t *m)
 {
     char                  error[256];
     address_t             address;
@@ -114,11 +129,30 @@ main_listen(main_t *m)
     m->service.is_remote_drain = m->options.is_remote_drain;
 
     config = service_config(&m->service);
-    m->server = grpc_server_create(m->loop, &address, &config, MAIN_CONNS_MAX,
-                                   error);
+    m->server = grpc_server_bind(m->loop, &address, &config, MAIN_CONNS_MAX,
+                                 error);
 
     if (m->server == NULL) {
         log_write(&m->log, LOG_ERROR, "%s", error);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static int
+main_listen(main_t *m)
+{
+    char  error[256];
+
+    if (main_bind(m) != 0) {
+        return -1;
+    }
+
+    if (grpc_server_listen(m->server, error) != 0) {
+        log_write(&m->log, LOG_ERROR, "%s", error);
+        grpc_server_destroy(m->server);
         return -1;
     }
 
@@ -160,10 +194,74 @@ main_serve(main_t *m)
     m->retire.drain_timeout_ms = m->options.drain_timeout_ms;
     retire_init(&m->retire);
 
-    main_log_start(m);
     ev_run(m->loop, 0);
 
     grpc_server_destroy(m->server);
+}
+
+
+/* An engine that serves from its start on. */
+static int
+main_run_alone(main_t *m)
+{
+    int  rc;
+
+    if (main_take_memory(m) != 0
+        || m->engine.kind->open(&m->engine, &m->options.engine) != 0)
+    {
+        return -1;
+    }
+
+    rc = main_listen(m);
+
+    if (rc == 0) {
+        main_log_start(m);
+        main_serve(m);
+    }
+
+    m->engine.kind->close(&m->engine);
+
+    return rc;
+}
+
+
+static void
+main_on_active(void *data)
+{
+    main_log_start(data);
+}
+
+
+/* One that serves when its group has no other. */
+static int
+main_stand_by(main_t *m)
+{
+    standby_t  *s;
+
+    if (main_bind(m) != 0) {
+        return -1;
+    }
+
+    s = &m->standby;
+    s->loop = m->loop;
+    s->log = &m->log;
+    s->engine = &m->engine;
+    s->engine_options = &m->options.engine;
+    s->server = m->server;
+    s->options = &m->options.standby;
+    s->id = m->options.id;
+    s->on_active = main_on_active;
+    s->data = m;
+
+    if (standby_init(s) != 0) {
+        grpc_server_destroy(m->server);
+        return -1;
+    }
+
+    main_serve(m);
+    standby_done(s);
+
+    return 0;
 }
 
 
@@ -185,22 +283,17 @@ main_run(main_t *m)
         return 1;
     }
 
-    rc = main_load_model(m) == 0 ? main_open_engine(m) : -1;
+    main_init_engine(m);
+    rc = main_open_token_log(m);
 
     if (rc == 0) {
-        rc = main_listen(m);
-
-        if (rc == 0) {
-            main_serve(m);
-            rc = m->engine.is_broken ? -1 : 0;
-        }
-
-        m->engine.kind->close(&m->engine);
+        rc = m->options.standby.group != NULL ? main_stand_by(m)
+                                              : main_run_alone(m);
     }
 
     ev_loop_destroy(m->loop);
 
-    return rc == 0 ? 0 : 1;
+    return rc == 0 && !m->engine.is_broken ? 0 : 1;
 }
 
 

@@ -10,6 +10,9 @@
  *                     of the loop                 no connection is left,
  *                                                 or RETIRE_FLUSH_S
  *
+ * An engine that is not the Active one of its group serves nobody, and leaves
+ * at the first signal.
+ *
  * While draining the replica goes on to accept, so that a gateway which does
  * not know yet is told "draining", and not "connection refused", which would
  * count against the replica.  What still runs at the end of that time gets
@@ -77,7 +80,11 @@ retire_on_signal(struct ev_loop *loop, ev_signal *w, int revents)
 
     r = w->data;
 
-    if (r->state == RETIRE_SERVING) {
+    if (r->state == RETIRE_SERVING && !engine_is_active(r->engine)) {
+        r->state = RETIRE_FLUSHING;
+        retire_leave(r);
+
+    } else if (r->state == RETIRE_SERVING) {
         retire_drain(r);
 
     } else if (r->state == RETIRE_DRAINING) {

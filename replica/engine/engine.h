@@ -203,6 +203,8 @@ struct engine_s {
                                            read */
     uint64_t              progress;     /* rises with each message given out,
                                            and each step of the engine */
+    int                   token_log;    /* a descriptor, for tests: a line with
+                                           each message; 0: none */
     int                   is_draining;
     int                   is_stopping;  /* draining for good */
     int                   is_broken;    /* it will never serve: the process
@@ -212,6 +214,9 @@ struct engine_s {
 
 /* Takes no new work, for now or for good. */
 int engine_is_draining(const engine_t *engine);
+
+/* Of no group, or the Active one of its group. */
+int engine_is_active(const engine_t *engine);
 
 /* The kind has written other facts. */
 void engine_told(engine_t *engine);

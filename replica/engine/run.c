@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "common/grpc/conn.h"
 #include "replica/engine/run.h"
@@ -35,6 +37,17 @@ int
 engine_is_draining(const engine_t *engine)
 {
     return engine->is_draining || engine->is_stopping;
+}
+
+
+int
+engine_is_active(const engine_t *engine)
+{
+    const engine_group_t  *group;
+
+    group = &engine->facts.group;
+
+    return group->name[0] == '\0' || group->state == LLMGW_GROUP_ACTIVE;
 }
 
 
@@ -284,6 +297,27 @@ run_count(const Llmgateway__GenerateResponse *response)
 }
 
 
+/* Which epoch gave out which message, and when: one write(2) a line, so that
+   engines that share the file show their order. */
+static void
+run_log_token(const engine_t *engine)
+{
+    int              n;
+    char             line[64];
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    n = snprintf(line, sizeof(line), "%lld%09ld %llu %d\n",
+                 (long long) ts.tv_sec, ts.tv_nsec,
+                 (unsigned long long) engine->facts.group.epoch,
+                 (int) getpid());
+
+    if (write(engine->token_log, line, (size_t) n) != n) {
+        log_write(engine->log, LOG_WARN, "the token log is not written");
+    }
+}
+
+
 int
 run_send(run_t *run, const Llmgateway__GenerateResponse *response)
 {
@@ -303,6 +337,11 @@ run_send(run_t *run, const Llmgateway__GenerateResponse *response)
     run->sent += tokens;
     run->engine->stats.tokens += tokens;
     run->engine->progress++;
+
+    if (run->engine->token_log != 0) {
+        run_log_token(run->engine);
+    }
+
     run_wake(run);
 
     return 0;

@@ -1,0 +1,71 @@
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "replica/standby/key_file.h"
+
+
+int
+key_file_init(key_file_t *file, const char *socket, const char *group)
+{
+    int          n, dir;
+    const char  *slash;
+
+    slash = strrchr(socket, '/');
+    dir = slash != NULL ? (int) (slash - socket) + 1 : 0;
+    n = snprintf(file->path, sizeof(file->path), "%.*s%s.lock", dir, socket,
+                 group);
+    file->fd = -1;
+
+    return n > 0 && (size_t) n < sizeof(file->path) ? 0 : -1;
+}
+
+
+static int
+key_file_fail(key_file_t *file, const char *what, char *error)
+{
+    snprintf(error, KEY_FILE_ERROR_BYTES, "\"%s\": %s", file->path, what);
+
+    if (file->fd != -1) {
+        close(file->fd);
+        file->fd = -1;
+    }
+
+    return -1;
+}
+
+
+int
+key_file_take(key_file_t *file, char *error)
+{
+    struct flock  whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+    file->fd = open(file->path, O_RDWR|O_CREAT|O_CLOEXEC, 0660);
+
+    if (file->fd == -1) {
+        return key_file_fail(file, strerror(errno), error);
+    }
+
+    if (fcntl(file->fd, F_OFD_SETLK, &whole) == -1) {
+        return key_file_fail(file, errno == EAGAIN || errno == EACCES
+                              ? "another process holds it" : strerror(errno),
+                              error);
+    }
+
+    return key_file_is_ours(file)
+           ? 0 : key_file_fail(file, "it was replaced", error);
+}
+
+
+int
+key_file_is_ours(const key_file_t *file)
+{
+    struct stat  held, there;
+
+    return fstat(file->fd, &held) == 0 && stat(file->path, &there) == 0
+           && held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}

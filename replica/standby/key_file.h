@@ -1,0 +1,36 @@
+
+/*
+ * The second key: a write lock on GROUP.lock beside the lock service's socket.
+ *
+ * The service says which engine is next, and this lock says that there is one.
+ * It belongs to the open file description (F_OFD_SETLK), so it ends with the
+ * last process that has the descriptor: workers inherit it.  The file is never
+ * removed.  If somebody does so, two engines could hold two files; so the path
+ * must go on to lead to the file that is held.
+ */
+
+#ifndef KEY_FILE_H
+#define KEY_FILE_H
+
+#include <limits.h>
+#include <stddef.h>
+
+
+#define KEY_FILE_ERROR_BYTES  (PATH_MAX + 128)
+
+typedef struct {
+    int   fd;                   /* -1: not held */
+    char  path[PATH_MAX];
+} key_file_t;
+
+
+/* Writes no file.  0, or -1: the path would be too long. */
+int key_file_init(key_file_t *file, const char *socket, const char *group);
+
+/* Does not wait.  0, or -1 and a reason (KEY_FILE_ERROR_BYTES). */
+int key_file_take(key_file_t *file, char *error);
+
+/* Whether its path still leads to the file that is held. */
+int key_file_is_ours(const key_file_t *file);
+
+#endif /* KEY_FILE_H */

@@ -1,0 +1,487 @@
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "replica/standby/lock_client.h"
+
+
+#define LOCK_CLIENT_RETRY_MIN_S  0.05
+#define LOCK_CLIENT_RETRY_MAX_S  0.2
+#define LOCK_CLIENT_TICK_S       1.0
+#define LOCK_CLIENT_SILENT       3      /* PINGs, then the log says so */
+
+
+static void lock_client_connect(lock_client_t *c);
+
+
+static void
+lock_client_trouble(lock_client_t *c, const char *what)
+{
+    if (!c->is_troubled) {
+        c->is_troubled = 1;
+        log_write(c->log, LOG_WARN, "standby: lock service \"%s\": %s, %s",
+                  c->path, what, c->seat.epoch != 0
+                  ? "serving on and trying to reach it" : "trying on");
+    }
+}
+
+
+static void
+lock_client_fine(lock_client_t *c)
+{
+    c->retry_s = LOCK_CLIENT_RETRY_MIN_S;
+
+    if (c->is_troubled) {
+        c->is_troubled = 0;
+        log_write(c->log, LOG_INFO, "standby: lock service \"%s\" is back",
+                  c->path);
+    }
+}
+
+
+/* The connection is gone or going. */
+static void
+lock_client_retry(lock_client_t *c)
+{
+    c->conn = NULL;
+    seat_lost(&c->seat);
+
+    ev_timer_set(&c->retry, c->retry_s, 0);
+    ev_timer_start(c->loop, &c->retry);
+
+    c->retry_s *= 2;
+
+    if (c->retry_s > LOCK_CLIENT_RETRY_MAX_S) {
+        c->retry_s = LOCK_CLIENT_RETRY_MAX_S;
+    }
+}
+
+
+/* --- what is said */
+
+/* Takes the message over.  fd: -1 for none. */
+static void
+lock_client_say(lock_client_t *c, json_t *message, int fd)
+{
+    char  *text;
+
+    text = message != NULL ? json_dumps(message, JSON_COMPACT) : NULL;
+    json_decref(message);
+
+    if (text == NULL) {
+        c->callbacks->on_fatal(c->data, "out of memory");
+        return;
+    }
+
+    if (c->conn != NULL && fd != -1) {
+        (void) line_conn_send_fd(c->conn, text, strlen(text), fd);
+
+    } else if (c->conn != NULL) {
+        (void) line_conn_send(c->conn, text, strlen(text));
+    }
+
+    free(text);
+}
+
+
+static void
+lock_client_acquire(lock_client_t *c)
+{
+    lock_client_say(c,
+        json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b}",
+                  "cmd", "acquire", "group", c->group, "engine", c->engine,
+                  "nonce", c->nonce,
+                  "last_epoch", (json_int_t) c->seat.last_epoch,
+                  "epoch", (json_int_t) c->seat.epoch,
+                  "waking_timeout_ms", (json_int_t) c->waking_timeout_ms,
+                  "hold", c->file.fd != -1), -1);
+}
+
+
+static void
+lock_client_take(lock_client_t *c)
+{
+    lock_client_say(c, json_pack("{s:s, s:I}", "cmd", "take", "epoch",
+                                 (json_int_t) c->seat.offered), -1);
+}
+
+
+static void
+lock_client_say_worker(lock_client_t *c, const lock_client_worker_t *worker)
+{
+    lock_client_say(c, json_pack("{s:s, s:I}", "cmd", "worker", "pid",
+                                 (json_int_t) worker->pid), worker->fd);
+}
+
+
+static void
+lock_client_pong(lock_client_t *c, json_int_t seq)
+{
+    life_vitals_t         vitals;
+    llmgw_group_state_t   state;
+
+    c->callbacks->look(c->data, &state, &vitals);
+    lock_client_say(c,
+        json_pack("{s:s, s:I, s:s, s:I, s:I}", "cmd", "pong", "seq", seq,
+                  "state", llmgw_group_state_name(state),
+                  "progress", (json_int_t) vitals.progress,
+                  "streams", (json_int_t) vitals.streams), -1);
+}
+
+
+/* --- what is heard */
+
+/* The service has granted: now the kernel's word, and then both count. */
+static void
+lock_client_begin(lock_client_t *c)
+{
+    char  error[KEY_FILE_ERROR_BYTES], text[KEY_FILE_ERROR_BYTES + 64];
+
+    if (key_file_take(&c->file, error) != 0) {
+        snprintf(text, sizeof(text), "granted epoch %llu, but no lock: %s",
+                 (unsigned long long) c->seat.epoch, error);
+        c->callbacks->on_fatal(c->data, text);
+        return;
+    }
+
+    c->callbacks->on_granted(c->data, c->seat.epoch, c->seat.lock);
+}
+
+
+static void
+lock_client_go_on(lock_client_t *c)
+{
+    int  i;
+
+    log_write(c->log, LOG_INFO, "standby: epoch %llu was granted again",
+              (unsigned long long) c->seat.epoch);
+    c->callbacks->on_regranted(c->data, c->seat.lock);
+
+    for (i = 0; i < c->nworkers; i++) {
+        lock_client_say_worker(c, &c->workers[i]);
+    }
+}
+
+
+static void
+lock_client_refused(lock_client_t *c, const char *reason, const char *why)
+{
+    char  text[LOCK_CLIENT_REASON_BYTES];
+
+    snprintf(text, sizeof(text), "the lock service \"%.80s\" refuses group "
+             "\"%s\": %s%s%.80s", c->path, c->group, reason,
+             why != NULL ? ", " : "", why != NULL ? why : "");
+    c->callbacks->on_fatal(c->data, text);
+}
+
+
+static void
+lock_client_act(lock_client_t *c, seat_act_t act, const char *what,
+    const char *why)
+{
+    switch (act) {
+
+    case SEAT_TAKE:
+        lock_client_take(c);
+        break;
+
+    case SEAT_BEGIN:
+        lock_client_begin(c);
+        break;
+
+    case SEAT_GO_ON:
+        lock_client_go_on(c);
+        break;
+
+    case SEAT_RETRY:
+        lock_client_trouble(c, what);
+        line_conn_destroy(c->conn);
+        lock_client_retry(c);
+        break;
+
+    case SEAT_REFUSED:
+        lock_client_refused(c, what, why);
+        break;
+
+    default:
+        break;
+    }
+}
+
+
+static void
+lock_client_registered(lock_client_t *c, json_int_t pid)
+{
+    int                    i;
+    lock_client_worker_t  *worker;
+
+    for (i = 0; i < c->nworkers; i++) {
+        worker = &c->workers[i];
+
+        if (worker->pid == pid && !worker->is_registered) {
+            worker->is_registered = 1;
+            c->callbacks->on_registered(c->data, worker->pid);
+        }
+    }
+}
+
+
+static uint64_t
+lock_client_number(const json_t *message, const char *name)
+{
+    json_int_t  n;
+
+    n = json_integer_value(json_object_get(message, name));
+
+    return n > 0 ? (uint64_t) n : 0;
+}
+
+
+static uint64_t
+lock_client_instance(const json_t *message)
+{
+    const char  *text;
+
+    text = json_string_value(json_object_get(message, "lock"));
+
+    return text != NULL ? strtoull(text, NULL, 16) : 0;
+}
+
+
+static void
+lock_client_hear_refusal(lock_client_t *c, const json_t *message)
+{
+    const char  *reason;
+
+    reason = json_string_value(json_object_get(message, "reason"));
+
+    if (reason == NULL) {
+        reason = "without a reason";
+    }
+
+    lock_client_act(c, seat_refused(&c->seat, reason), reason,
+        json_string_value(json_object_get(message, "error")));
+}
+
+
+static void
+lock_client_hear(lock_client_t *c, const json_t *message, const char *type)
+{
+    seat_t    *seat;
+    uint64_t   epoch;
+
+    seat = &c->seat;
+    epoch = lock_client_number(message, "epoch");
+
+    if (strcmp(type, "ping") == 0) {
+        lock_client_pong(c, (json_int_t) lock_client_number(message, "seq"));
+
+    } else if (strcmp(type, "pong") == 0) {
+        c->pong = lock_client_number(message, "seq");
+
+    } else if (strcmp(type, "queued") == 0) {
+        lock_client_act(c, seat_queued(seat), "it forgot the holder", NULL);
+
+    } else if (strcmp(type, "offer") == 0) {
+        lock_client_act(c, seat_offered(seat, epoch),
+                        "it offers an older epoch", NULL);
+
+    } else if (strcmp(type, "granted") == 0) {
+        lock_client_act(c, seat_granted(seat, epoch,
+                                        lock_client_instance(message)),
+                        "it granted another epoch", NULL);
+
+    } else if (strcmp(type, "worker") == 0) {
+        lock_client_registered(c,
+            (json_int_t) lock_client_number(message, "pid"));
+
+    } else if (strcmp(type, "refused") == 0) {
+        lock_client_hear_refusal(c, message);
+    }
+}
+
+
+static void
+lock_client_on_line(line_conn_t *conn, char *line, size_t len)
+{
+    json_t         *message;
+    const char     *type;
+    lock_client_t  *c;
+
+    c = line_conn_data(conn);
+    message = json_loadb(line, len, 0, NULL);
+    type = json_string_value(json_object_get(message, "type"));
+
+    if (type != NULL) {
+        lock_client_fine(c);
+        lock_client_hear(c, message, type);
+
+    } else {
+        lock_client_act(c, SEAT_RETRY, "it talks nonsense", NULL);
+    }
+
+    json_decref(message);
+}
+
+
+static void
+lock_client_on_close(line_conn_t *conn, const char *reason)
+{
+    lock_client_t  *c;
+
+    c = line_conn_data(conn);
+    lock_client_trouble(c, reason != NULL ? reason : "connection closed");
+    lock_client_retry(c);
+}
+
+
+static void
+lock_client_connect(lock_client_t *c)
+{
+    int  fd;
+
+    static const line_conn_callbacks_t  callbacks = {
+        lock_client_on_line, lock_client_on_close
+    };
+
+    fd = line_conn_connect(c->path);
+
+    if (fd >= 0) {
+        c->conn = line_conn_create(c->loop, fd, &callbacks, c);
+    }
+
+    if (fd < 0 || c->conn == NULL) {
+        lock_client_trouble(c, fd < 0 ? strerror(errno) : "out of memory");
+
+        if (fd >= 0) {
+            close(fd);
+        }
+
+        lock_client_retry(c);
+        return;
+    }
+
+    c->pong = c->ping;
+    seat_connected(&c->seat);
+    lock_client_acquire(c);
+}
+
+
+/* --- time */
+
+static void
+lock_client_on_retry(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    lock_client_connect(w->data);
+}
+
+
+static void
+lock_client_on_tick(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    lock_client_t  *c;
+
+    c = w->data;
+
+    if (c->file.fd != -1 && !key_file_is_ours(&c->file)) {
+        c->callbacks->on_fatal(c->data, "the lock file was removed or "
+                               "replaced: another engine may be granted");
+        return;
+    }
+
+    if (c->conn == NULL) {
+        return;
+    }
+
+    if (c->ping - c->pong == LOCK_CLIENT_SILENT) {
+        lock_client_trouble(c, "it does not answer");
+    }
+
+    c->ping++;
+    lock_client_say(c, json_pack("{s:s, s:I}", "cmd", "ping", "seq",
+                                 (json_int_t) c->ping), -1);
+}
+
+
+/* --- the caller's */
+
+int
+lock_client_init(lock_client_t *c, char error[LOCK_CLIENT_REASON_BYTES])
+{
+    uint64_t  random;
+
+    if (getrandom(&random, sizeof(random), 0) != sizeof(random)) {
+        snprintf(error, LOCK_CLIENT_REASON_BYTES, "no random numbers");
+        return -1;
+    }
+
+    if (key_file_init(&c->file, c->path, c->group) != 0) {
+        snprintf(error, LOCK_CLIENT_REASON_BYTES, "--lock: the path is too "
+                 "long");
+        return -1;
+    }
+
+    snprintf(c->nonce, sizeof(c->nonce), "%016llx",
+             (unsigned long long) random);
+    c->retry_s = LOCK_CLIENT_RETRY_MIN_S;
+
+    ev_init(&c->retry, lock_client_on_retry);
+    ev_timer_init(&c->tick, lock_client_on_tick, LOCK_CLIENT_TICK_S,
+                  LOCK_CLIENT_TICK_S);
+    c->retry.data = c;
+    c->tick.data = c;
+
+    return 0;
+}
+
+
+void
+lock_client_ask(lock_client_t *c)
+{
+    ev_timer_start(c->loop, &c->tick);
+    lock_client_connect(c);
+}
+
+
+void
+lock_client_worker(lock_client_t *c, pid_t pid, int pidfd)
+{
+    lock_client_worker_t  *worker;
+
+    worker = &c->workers[c->nworkers++];
+    worker->pid = pid;
+    worker->fd = pidfd;
+
+    if (c->seat.state == SEAT_HELD) {
+        lock_client_say_worker(c, worker);
+    }
+}
+
+
+void
+lock_client_close(lock_client_t *c, int is_release)
+{
+    int  i;
+
+    ev_timer_stop(c->loop, &c->retry);
+    ev_timer_stop(c->loop, &c->tick);
+
+    if (c->conn != NULL) {
+
+        if (is_release) {
+            lock_client_say(c, json_pack("{s:s}", "cmd", "release"), -1);
+        }
+
+        line_conn_finish(c->conn);
+        c->conn = NULL;
+    }
+
+    for (i = 0; i < c->nworkers; i++) {
+        close(c->workers[i].fd);
+    }
+}

@@ -1,0 +1,92 @@
+
+/*
+ * The connection to the lock service: seat.h over a socket, and the lock file.
+ *
+ * It lives in the sentry's loop, so that a PING is answered whatever the
+ * engine's own loop does.  A service that is not there is tried for ever: by
+ * an engine that waits, since nobody else can let it serve, and by one that
+ * serves, which needs nobody for that.
+ */
+
+#ifndef LOCK_CLIENT_H
+#define LOCK_CLIENT_H
+
+#include <ev.h>
+#include <sys/types.h>
+
+#include "common/line_conn.h"
+#include "common/log.h"
+#include "replica/standby/life.h"
+#include "replica/standby/key_file.h"
+#include "replica/standby/seat.h"
+
+
+#define LOCK_CLIENT_NONCE_BYTES   17    /* 16 hexadecimal digits */
+#define LOCK_CLIENT_WORKERS_MAX   64
+#define LOCK_CLIENT_REASON_BYTES  256
+
+/* All from the loop. */
+typedef struct {
+    /* The lock file is held, too. */
+    void  (*on_granted)(void *data, uint64_t epoch, uint64_t lock);
+    void  (*on_regranted)(void *data, uint64_t lock);
+
+    /* The service watches this worker. */
+    void  (*on_registered)(void *data, pid_t pid);
+
+    /* The process must end: why, as a line. */
+    void  (*on_fatal)(void *data, const char *text);
+
+    /* For a PONG. */
+    void  (*look)(void *data, llmgw_group_state_t *state,
+                  life_vitals_t *vitals);
+} lock_client_callbacks_t;
+
+typedef struct {
+    pid_t  pid;
+    int    fd;                          /* its pidfd, the client's */
+    int    is_registered;               /* on_registered() was called */
+} lock_client_worker_t;
+
+typedef struct {
+    /* the caller's */
+    struct ev_loop                 *loop;
+    const log_t                    *log;
+    const char                     *path;
+    const char                     *group;
+    const char                     *engine;
+    uint64_t                        waking_timeout_ms;
+    const lock_client_callbacks_t  *callbacks;
+    void                           *data;
+
+    /* its own */
+    char                            nonce[LOCK_CLIENT_NONCE_BYTES];
+    seat_t                          seat;
+    key_file_t                     file;
+    line_conn_t                    *conn;       /* NULL: not connected */
+    ev_timer                        retry;
+    ev_timer                        tick;
+    double                          retry_s;
+    uint64_t                        ping;       /* of the last PING */
+    uint64_t                        pong;       /* that was answered */
+    int                             is_troubled;    /* and the log has it */
+    lock_client_worker_t            workers[LOCK_CLIENT_WORKERS_MAX];
+    int                             nworkers;
+} lock_client_t;
+
+
+/* The caller has filled in the first part.  0, or -1 and a reason. */
+int lock_client_init(lock_client_t *client,
+    char error[LOCK_CLIENT_REASON_BYTES]);
+
+/* Asks for the group, once. */
+void lock_client_ask(lock_client_t *client);
+
+/* A further process of this engine.  The pidfd is the client's. */
+void lock_client_worker(lock_client_t *client, pid_t pid, int pidfd);
+
+/* Disconnects; is_release: tells the service of an orderly end.  The lock file
+   stays held: that ends with the process. */
+void lock_client_close(lock_client_t *client, int is_release);
+
+#endif /* LOCK_CLIENT_H */

@@ -1,0 +1,472 @@
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "replica/standby/lock_client.h"
+#include "replica/standby/probes.h"
+#include "replica/standby/sentry.h"
+
+
+struct sentry_s {
+    sentry_options_t            options;
+    const log_t                *log;
+    const sentry_callbacks_t   *callbacks;
+    void                       *data;
+    struct ev_loop             *main_loop;
+    struct ev_loop             *loop;           /* the thread's */
+    ev_async                    to_main;
+    ev_async                    to_thread;
+    ev_timer                    overdue;
+    pthread_t                   thread;
+    lock_client_t               client;         /* the thread's */
+    probes_t                    probes;         /* likewise */
+
+    pthread_mutex_t             mutex;          /* all that follows */
+    life_t                      life;
+    int                         is_asked;       /* for the thread */
+    int                         is_ending;
+    int                         is_release;
+    int                         nworkers;
+    struct {
+        pid_t                   pid;
+        int                     fd;
+    } workers[LOCK_CLIENT_WORKERS_MAX];
+    int                         is_granted;     /* for the main loop */
+    int                         is_regranted;
+    int                         nregistered;
+};
+
+
+static uint64_t
+sentry_now_us(void)
+{
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
+}
+
+
+static uint64_t
+sentry_now_ms(void)
+{
+    return sentry_now_us() / 1000;
+}
+
+
+/* One line a transition, with the monotonic time: logs of several engines of
+   one host can be laid over each other.  Under the mutex. */
+static void
+sentry_log_life(const sentry_t *s)
+{
+    uint64_t  now_us;
+
+    now_us = sentry_now_us();
+    log_write(s->log, LOG_INFO, "standby: %s, epoch %llu, at %llu.%06llu s",
+              life_name(&s->life), (unsigned long long) s->life.epoch,
+              (unsigned long long) (now_us / 1000000),
+              (unsigned long long) (now_us % 1000000));
+}
+
+
+/* --- from the thread */
+
+static void
+sentry_fatal(void *data, const char *text)
+{
+    sentry_t  *s;
+
+    s = data;
+    pthread_mutex_lock(&s->mutex);
+
+    if (life_end(&s->life) == 0) {
+        log_write(s->log, LOG_ERROR, "standby: %s", text);
+        sentry_log_life(s);
+    }
+
+    _exit(1);
+}
+
+
+static void
+sentry_on_overdue(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    int        is_overdue;
+    char       text[64];
+    sentry_t  *s;
+
+    s = w->data;
+    pthread_mutex_lock(&s->mutex);
+    is_overdue = s->life.state == LLMGW_GROUP_WAKING;
+    pthread_mutex_unlock(&s->mutex);
+
+    if (is_overdue) {
+        snprintf(text, sizeof(text), "not awake after %llu ms, giving up",
+                 (unsigned long long) s->options.waking_timeout_ms);
+        sentry_fatal(s, text);
+    }
+}
+
+
+static void
+sentry_granted(void *data, uint64_t epoch, uint64_t lock)
+{
+    sentry_t  *s;
+
+    s = data;
+    pthread_mutex_lock(&s->mutex);
+
+    if (life_granted(&s->life, epoch, lock, sentry_now_ms()) == 0) {
+        s->is_granted = 1;
+        sentry_log_life(s);
+    }
+
+    pthread_mutex_unlock(&s->mutex);
+
+    ev_now_update(s->loop);
+    ev_timer_set(&s->overdue, (double) s->options.waking_timeout_ms / 1000,
+                 0);
+    ev_timer_start(s->loop, &s->overdue);
+    ev_async_send(s->main_loop, &s->to_main);
+}
+
+
+static void
+sentry_regranted(void *data, uint64_t lock)
+{
+    sentry_t  *s;
+
+    s = data;
+    pthread_mutex_lock(&s->mutex);
+    life_regranted(&s->life, lock);
+    s->is_regranted = 1;
+    pthread_mutex_unlock(&s->mutex);
+    ev_async_send(s->main_loop, &s->to_main);
+}
+
+
+static void
+sentry_registered(void *data, pid_t pid)
+{
+    sentry_t  *s;
+
+    s = data;
+    pthread_mutex_lock(&s->mutex);
+    s->nregistered++;
+    pthread_mutex_unlock(&s->mutex);
+    ev_async_send(s->main_loop, &s->to_main);
+}
+
+
+static void
+sentry_look(void *data, llmgw_group_state_t *state, life_vitals_t *vitals)
+{
+    sentry_t  *s;
+
+    s = data;
+    pthread_mutex_lock(&s->mutex);
+    *state = s->life.state;
+    *vitals = s->life.vitals;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+
+static int
+sentry_probed(void *data, life_question_t question, const char **state)
+{
+    int        answer;
+    sentry_t  *s;
+
+    s = data;
+    pthread_mutex_lock(&s->mutex);
+    answer = life_answer(&s->life, question, sentry_now_ms());
+    *state = life_name(&s->life);
+    pthread_mutex_unlock(&s->mutex);
+
+    return answer;
+}
+
+
+/* What the main loop wants: workers first, then the rest. */
+static void
+sentry_on_wanted(struct ev_loop *loop, ev_async *w, int revents)
+{
+    int        i, is_asked, is_ending, is_release;
+    sentry_t  *s;
+
+    s = w->data;
+    pthread_mutex_lock(&s->mutex);
+
+    for (i = 0; i < s->nworkers; i++) {
+        lock_client_worker(&s->client, s->workers[i].pid, s->workers[i].fd);
+    }
+
+    s->nworkers = 0;
+    is_asked = s->is_asked;
+    s->is_asked = 0;
+    is_ending = s->is_ending;
+    is_release = s->is_release;
+    pthread_mutex_unlock(&s->mutex);
+
+    if (is_asked && !is_ending) {
+        lock_client_ask(&s->client);
+    }
+
+    if (is_ending) {
+        lock_client_close(&s->client, is_release);
+        ev_break(loop, EVBREAK_ALL);
+    }
+}
+
+
+static void *
+sentry_run(void *data)
+{
+    ev_run(((sentry_t *) data)->loop, 0);
+
+    return NULL;
+}
+
+
+/* --- in the main loop */
+
+static void
+sentry_on_news(struct ev_loop *loop, ev_async *w, int revents)
+{
+    int        is_granted, is_regranted, nregistered;
+    sentry_t  *s;
+    uint64_t   epoch, lock;
+
+    s = w->data;
+    pthread_mutex_lock(&s->mutex);
+    is_granted = s->is_granted;
+    is_regranted = s->is_regranted;
+    nregistered = s->nregistered;
+    epoch = s->life.epoch;
+    lock = s->life.lock;
+    s->is_granted = 0;
+    s->is_regranted = 0;
+    pthread_mutex_unlock(&s->mutex);
+
+    if (is_granted) {
+        s->callbacks->on_granted(s->data, epoch, lock);
+    }
+
+    if (is_regranted) {
+        s->callbacks->on_regranted(s->data, lock);
+    }
+
+    if (nregistered > 0) {
+        s->callbacks->on_registered(s->data, nregistered);
+    }
+}
+
+
+void
+sentry_asleep(sentry_t *s)
+{
+    pthread_mutex_lock(&s->mutex);
+
+    if (life_asleep(&s->life) == 0) {
+        s->is_asked = 1;
+        sentry_log_life(s);
+    }
+
+    pthread_mutex_unlock(&s->mutex);
+    ev_async_send(s->loop, &s->to_thread);
+}
+
+
+int
+sentry_woken(sentry_t *s)
+{
+    int  rc;
+
+    pthread_mutex_lock(&s->mutex);
+    rc = life_woken(&s->life, sentry_now_ms());
+
+    if (rc == 0) {
+        sentry_log_life(s);
+    }
+
+    pthread_mutex_unlock(&s->mutex);
+
+    return rc;
+}
+
+
+void
+sentry_turned(sentry_t *s, const life_vitals_t *vitals)
+{
+    pthread_mutex_lock(&s->mutex);
+    life_turned(&s->life, vitals, sentry_now_ms());
+    pthread_mutex_unlock(&s->mutex);
+}
+
+
+void
+sentry_worker(sentry_t *s, pid_t pid, int pidfd)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->workers[s->nworkers].pid = pid;
+    s->workers[s->nworkers].fd = pidfd;
+    s->nworkers++;
+    pthread_mutex_unlock(&s->mutex);
+    ev_async_send(s->loop, &s->to_thread);
+}
+
+
+int
+sentry_lock_fd(const sentry_t *s)
+{
+    return s->client.file.fd;
+}
+
+
+/* --- its own life */
+
+static int
+sentry_start(sentry_t *s, char *error)
+{
+    int       rc;
+    sigset_t  all, before;
+
+    /* Signals are the main loop's. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&s->thread, NULL, sentry_run, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+
+    if (rc != 0) {
+        snprintf(error, SENTRY_ERROR_BYTES, "no thread: %s", strerror(rc));
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static int
+sentry_open(sentry_t *s, char *error)
+{
+    static const lock_client_callbacks_t  callbacks = {
+        .on_granted = sentry_granted,
+        .on_regranted = sentry_regranted,
+        .on_registered = sentry_registered,
+        .on_fatal = sentry_fatal,
+        .look = sentry_look
+    };
+
+    s->client.loop = s->loop;
+    s->client.log = s->log;
+    s->client.path = s->options.lock;
+    s->client.group = s->options.group;
+    s->client.engine = s->options.engine;
+    s->client.waking_timeout_ms = s->options.waking_timeout_ms;
+    s->client.callbacks = &callbacks;
+    s->client.data = s;
+
+    if (lock_client_init(&s->client, error) != 0) {
+        return -1;
+    }
+
+    if (s->options.probe_listen != NULL
+        && probes_init(&s->probes, s->loop, s->options.probe_listen,
+                       sentry_probed, s, error) != 0)
+    {
+        return -1;
+    }
+
+    if (sentry_start(s, error) != 0) {
+        probes_done(&s->probes);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static void
+sentry_free(sentry_t *s)
+{
+    ev_async_stop(s->main_loop, &s->to_main);
+    ev_async_stop(s->loop, &s->to_thread);
+    ev_timer_stop(s->loop, &s->overdue);
+    ev_loop_destroy(s->loop);
+    pthread_mutex_destroy(&s->mutex);
+    free(s);
+}
+
+
+sentry_t *
+sentry_create(struct ev_loop *main_loop, const log_t *log,
+    const sentry_options_t *options, const sentry_callbacks_t *callbacks,
+    void *data, char *error)
+{
+    sentry_t  *s;
+
+    s = calloc(1, sizeof(sentry_t));
+
+    if (s == NULL || (s->loop = ev_loop_new(EVFLAG_AUTO)) == NULL) {
+        snprintf(error, SENTRY_ERROR_BYTES, "out of memory");
+        free(s);
+        return NULL;
+    }
+
+    s->options = *options;
+    s->log = log;
+    s->callbacks = callbacks;
+    s->data = data;
+    s->main_loop = main_loop;
+    s->probes.listener.fd = -1;
+    pthread_mutex_init(&s->mutex, NULL);
+    life_init(&s->life, options->waking_timeout_ms);
+
+    ev_async_init(&s->to_main, sentry_on_news);
+    ev_async_init(&s->to_thread, sentry_on_wanted);
+    ev_init(&s->overdue, sentry_on_overdue);
+    s->to_main.data = s;
+    s->to_thread.data = s;
+    s->overdue.data = s;
+    ev_async_start(main_loop, &s->to_main);
+    ev_async_start(s->loop, &s->to_thread);
+
+    sentry_log_life(s);
+
+    if (sentry_open(s, error) != 0) {
+        sentry_free(s);
+        return NULL;
+    }
+
+    return s;
+}
+
+
+void
+sentry_destroy(sentry_t *s, int is_release)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->is_ending = 1;
+    s->is_release = is_release;
+
+    if (life_end(&s->life) == 0) {
+        sentry_log_life(s);
+    }
+
+    pthread_mutex_unlock(&s->mutex);
+    ev_async_send(s->loop, &s->to_thread);
+    pthread_join(s->thread, NULL);
+
+    if (s->options.probe_listen != NULL) {
+        probes_done(&s->probes);
+    }
+
+    sentry_free(s);
+}

@@ -1,0 +1,320 @@
+
+#include <stdio.h>
+#include <sys/pidfd.h>
+#include <sys/resource.h>
+
+#include "replica/standby/standby.h"
+
+
+#define STANDBY_PULSE_S  0.5
+
+
+/* The line that says why has been written. */
+static void
+standby_fail(standby_t *s)
+{
+    s->engine->is_broken = 1;
+    ev_break(s->loop, EVBREAK_ALL);
+}
+
+
+static void
+standby_tell(standby_t *s, llmgw_group_state_t state)
+{
+    s->engine->facts.group.state = (uint8_t) state;
+    engine_told(s->engine);
+}
+
+
+/* --- Init */
+
+static void
+standby_on_gate(void *data)
+{
+    standby_t  *s;
+
+    s = data;
+
+    if (s->engine->kind->open(s->engine, s->engine_options) != 0) {
+        standby_fail(s);
+        return;
+    }
+
+    s->is_open = 1;
+}
+
+
+/* --- Waking */
+
+static void
+standby_on_full(void *data)
+{
+    standby_t  *s;
+
+    s = data;
+    s->is_woken = 1;
+
+    if (s->engine->kind->wake(s->engine) != 0) {
+        standby_fail(s);
+    }
+}
+
+
+static void
+standby_on_death(void *data)
+{
+    standby_fail(data);
+}
+
+
+static void
+standby_fill(standby_t *s)
+{
+    if (workers_fill(&s->workers) != 0) {
+        standby_fail(s);
+    }
+}
+
+
+static int
+standby_on_fork(void *data, pid_t pid)
+{
+    int         fd;
+    standby_t  *s;
+
+    s = data;
+    fd = pidfd_open(pid, 0);
+
+    if (fd == -1) {
+        return -1;
+    }
+
+    sentry_worker(s->sentry, pid, fd);
+
+    return 0;
+}
+
+
+static void
+standby_on_granted(void *data, uint64_t epoch, uint64_t lock)
+{
+    standby_t  *s;
+
+    s = data;
+    s->engine->facts.group.epoch = epoch;
+    s->engine->facts.group.lock = lock;
+    standby_tell(s, LLMGW_GROUP_WAKING);
+
+    s->workers.lock_fd = sentry_lock_fd(s->sentry);
+
+    if (workers_begin(&s->workers) != 0) {
+        standby_fail(s);
+
+    } else if (s->workers.count == 0) {
+        standby_fill(s);
+    }
+}
+
+
+static void
+standby_on_regranted(void *data, uint64_t lock)
+{
+    standby_t  *s;
+
+    s = data;
+    s->engine->facts.group.lock = lock;
+    engine_told(s->engine);
+}
+
+
+/* Each worker is watched: now they may allocate. */
+static void
+standby_on_registered(void *data, int workers)
+{
+    standby_t  *s;
+
+    s = data;
+
+    if (workers == s->workers.count && !s->is_filling) {
+        s->is_filling = 1;
+        standby_fill(s);
+    }
+}
+
+
+/* --- Active */
+
+static void
+standby_on_ready(standby_t *s)
+{
+    char  error[256];
+
+    if (sentry_woken(s->sentry) != 0) {
+        return;         /* the sentry ends the process */
+    }
+
+    if (grpc_server_listen(s->server, error) != 0) {
+        log_write(s->log, LOG_ERROR, "%s", error);
+        standby_fail(s);
+        return;
+    }
+
+    standby_tell(s, LLMGW_GROUP_ACTIVE);
+    s->on_active(s->data);
+}
+
+
+/* --- each turn of the loop */
+
+static void
+standby_tell_vitals(const standby_t *s)
+{
+    life_vitals_t    vitals;
+    const engine_t  *e;
+
+    e = s->engine;
+    vitals.is_ready = e->facts.state == ENGINE_READY && !e->is_broken;
+    vitals.is_draining = engine_is_draining(e);
+    vitals.streams = (uint64_t) (e->stats.active - e->full);
+    vitals.progress = e->progress;
+    sentry_turned(s->sentry, &vitals);
+}
+
+
+static void
+standby_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
+{
+    standby_t             *s;
+    const engine_facts_t  *f;
+
+    s = w->data;
+    f = &s->engine->facts;
+
+    if (f->group.state == LLMGW_GROUP_INIT && s->is_open
+        && f->state == ENGINE_ASLEEP)
+    {
+        standby_tell(s, LLMGW_GROUP_STANDBY);
+        sentry_asleep(s->sentry);
+
+    } else if (f->group.state == LLMGW_GROUP_WAKING && s->is_woken
+               && f->state == ENGINE_READY)
+    {
+        standby_on_ready(s);
+    }
+
+    standby_tell_vitals(s);
+}
+
+
+static void
+standby_on_pulse(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    /* The turn itself is what counts. */
+}
+
+
+/* --- its own life */
+
+/*
+ * A dump of a process with much memory delays every notice of its death by
+ * minutes.  1 is no dump at all, while 0 allows one into a pipe (core(5)).
+ */
+static void
+standby_forbid_core(void)
+{
+    struct rlimit  limit = { 1, 1 };
+
+    (void) setrlimit(RLIMIT_CORE, &limit);
+}
+
+
+static sentry_t *
+standby_post_sentry(standby_t *s, char *error)
+{
+    sentry_options_t  options = {
+        .group = s->options->group,
+        .engine = s->id,
+        .lock = s->options->lock,
+        .probe_listen = s->options->probe_listen,
+        .waking_timeout_ms = s->options->waking_timeout_ms
+    };
+
+    static const sentry_callbacks_t  callbacks = {
+        .on_granted = standby_on_granted,
+        .on_regranted = standby_on_regranted,
+        .on_registered = standby_on_registered
+    };
+
+    return sentry_create(s->loop, s->log, &options, &callbacks, s, error);
+}
+
+
+static void
+standby_init_parts(standby_t *s)
+{
+    s->workers.loop = s->loop;
+    s->workers.log = s->log;
+    s->workers.count = (int) s->options->workers;
+    s->workers.bytes = s->options->memory_bytes;
+    s->workers.is_shared = s->options->is_memory_shared;
+    s->workers.on_fork = standby_on_fork;
+    s->workers.on_full = standby_on_full;
+    s->workers.on_death = standby_on_death;
+    s->workers.data = s;
+
+    /* Before the agent's link looks for what has changed. */
+    ev_prepare_init(&s->watch, standby_on_turn);
+    ev_set_priority(&s->watch, EV_MAXPRI);
+    ev_timer_init(&s->pulse, standby_on_pulse, STANDBY_PULSE_S,
+                  STANDBY_PULSE_S);
+    s->watch.data = s;
+    ev_prepare_start(s->loop, &s->watch);
+    ev_timer_start(s->loop, &s->pulse);
+
+    s->gate.loop = s->loop;
+    s->gate.log = s->log;
+    s->gate.sockets = s->options->wait_for;
+    s->gate.on_open = standby_on_gate;
+    s->gate.data = s;
+    gate_init(&s->gate);
+}
+
+
+int
+standby_init(standby_t *s)
+{
+    char             error[SENTRY_ERROR_BYTES];
+    engine_facts_t  *f;
+
+    f = &s->engine->facts;
+    f->state = ENGINE_STARTING;
+    f->group.state = LLMGW_GROUP_INIT;
+    snprintf(f->group.name, sizeof(f->group.name), "%s", s->options->group);
+
+    standby_forbid_core();
+    s->sentry = standby_post_sentry(s, error);
+
+    if (s->sentry == NULL) {
+        log_write(s->log, LOG_ERROR, "standby: %s", error);
+        return -1;
+    }
+
+    standby_init_parts(s);
+
+    return 0;
+}
+
+
+void
+standby_done(standby_t *s)
+{
+    gate_done(&s->gate);
+    ev_prepare_stop(s->loop, &s->watch);
+    ev_timer_stop(s->loop, &s->pulse);
+    workers_done(&s->workers);
+    sentry_destroy(s->sentry, !s->engine->is_broken);
+
+    if (s->is_open) {
+        s->engine->kind->close(s->engine);
+    }
+}

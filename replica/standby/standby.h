@@ -1,0 +1,74 @@
+
+/*
+ * An engine that stands by: how it begins, and what it does with each step of
+ * its life (life.h).
+ *
+ *   gate open          opens the engine: its weights come in
+ *   ENGINE_ASLEEP      Standby; asks the lock service for the group
+ *   granted            Waking; forks and registers workers, fills memory,
+ *                      wakes the engine
+ *   ENGINE_READY       Active; the gRPC socket listens
+ *
+ * Nothing is mapped or allocated for serving before the lock service has
+ * granted and the lock file is held: the engine before may still be dying.
+ * Whatever fails on the way is one line, and the end of the process.
+ */
+
+#ifndef STANDBY_H
+#define STANDBY_H
+
+#include <ev.h>
+
+#include "common/grpc/conn.h"
+#include "common/log.h"
+#include "replica/engine/engine.h"
+#include "replica/standby/gate.h"
+#include "replica/standby/sentry.h"
+#include "replica/standby/workers.h"
+
+
+/* The command line's. */
+typedef struct {
+    const char  *group;             /* NULL: it does not stand by */
+    const char  *lock;
+    const char  *wait_for;
+    const char  *probe_listen;
+    uint64_t     waking_timeout_ms;
+    int64_t      workers;
+    size_t       memory_bytes;      /* of each worker, or of this process */
+    int          is_memory_shared;
+} standby_options_t;
+
+typedef struct {
+    /* the caller's */
+    struct ev_loop           *loop;
+    const log_t              *log;
+    engine_t                 *engine;
+    const engine_options_t   *engine_options;
+    grpc_server_t            *server;       /* bound, and does not listen */
+    const standby_options_t  *options;
+    const char               *id;
+    void                    (*on_active)(void *data);
+    void                     *data;
+
+    /* its own */
+    gate_t                    gate;
+    sentry_t                 *sentry;
+    workers_t                 workers;
+    ev_prepare                watch;        /* looks at the engine */
+    ev_timer                  pulse;        /* the loop turns at least so
+                                               often */
+    int                       is_open;      /* the engine is */
+    int                       is_filling;   /* memory is being taken */
+    int                       is_woken;     /* wake() was called */
+} standby_t;
+
+
+/* The caller has filled in the first part.  0, or -1 and one line in the
+   log. */
+int standby_init(standby_t *standby);
+
+/* Closes the engine, too. */
+void standby_done(standby_t *standby);
+
+#endif /* STANDBY_H */

@@ -1,0 +1,388 @@
+"""An engine that stands by: its states, its probes, and how it ends."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from llmgw import place, rpc
+from llmgw.lock import take_lock_file
+from llmgw.proc import pids_of_group
+from llmgw.standby import Group, tokens_in_order
+from llmgw.wait import never, wait_for
+
+
+def refused(one):
+    """Nobody accepts at its gRPC address."""
+    host, port = one.target.split(":")
+    with socket.socket() as s:
+        return s.connect_ex((host, int(port))) != 0
+
+
+def ended(one):
+    """It exits with 1, of itself."""
+    one.proc.told_to_end = True
+    return one.proc.wait() == 1
+
+
+def workers(one):
+    return [pid for pid in pids_of_group(one.proc.pid) if pid != one.proc.pid]
+
+
+def probes(one):
+    return [one.probes(path) for path in ("/livez", "/startupz", "/readyz")]
+
+
+@pytest.fixture
+def group(cluster):
+    def make(**options):
+        return Group(cluster, **{"agents": False, **options})
+    return make
+
+
+def test_the_first_serves_and_the_second_waits(group):
+    g = group().start()
+    a, b = g
+    assert [s.state for s in a.steps()] == [
+        "INIT", "STANDBY", "WAKING", "ACTIVE"]
+    assert [s.state for s in b.steps()] == ["INIT", "STANDBY"]
+    assert probes(a) == [200, 200, 200]
+    assert probes(b) == [200, 200, 503]
+    assert not refused(a) and refused(b)
+    assert a.client.generate("hello", 3).code == "OK"
+    limits = pathlib.Path(f"/proc/{b.proc.pid}/limits").read_text()
+    assert "Max core file size        1 " in limits
+
+
+def test_after_kill_9_the_standby_takes_over_with_a_greater_epoch(
+        group, expect):
+    g = group().start()
+    a, b = g
+    first = a.epoch()
+    a.kill()
+    b.wait("ACTIVE")
+    assert b.epoch() > first
+    assert b.client.generate("hello", 5).tokens == expect("hello", 5)
+    a.start().wait("STANDBY")
+    assert g.active() is b and refused(a)
+    b.kill()
+    a.wait("ACTIVE")
+    assert len(g.check()) == 3
+    assert g.service.group("g")["epoch"] == g.epochs()[-1]
+
+
+def test_only_the_active_one_gives_out_tokens(cluster, group):
+    log = cluster.dir / "tokens"
+    g = group(token_log=log).start()
+    for _ in range(3):
+        one = g.wait_active()
+        assert one.client.generate("hello", 4).code == "OK"
+        one.kill()
+        g.wait_active()
+        one.start().wait("STANDBY")
+    rows = tokens_in_order(log)
+    assert len(rows) == 12
+    assert sorted({epoch for _, epoch in rows}) == g.epochs()[:3]
+
+
+def test_an_engine_waits_for_the_sockets_it_was_told_of(cluster, group):
+    path = str(cluster.dir / "weights.sock")
+    g = group(ids=["a"], wait_for=path)
+    g.service.start()
+    a = g["a"].start()
+    wait_for(lambda: "waiting for socket" in a.proc.text(), 10, "the gate")
+    assert probes(a) == [503, 503, 503]
+    assert a.state() == "INIT"
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(path)
+        never(lambda: a.state() != "INIT", 0.15, "a bound socket is not there")
+        s.listen()
+        a.wait("ACTIVE")
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_standby_that_is_told_to_end_just_leaves(group, signals):
+    g = group().start()
+    a, b = g
+    for _ in range(signals):
+        b.proc.send(signal.SIGTERM)
+    assert b.proc.wait() == 0
+    assert [s.state for s in b.steps()] == ["INIT", "STANDBY", "DEAD"]
+    wait_for(lambda: g.service.group("g")["waiters"] == [], 5, "its place")
+    assert g.active() is a
+
+
+def test_an_engine_told_to_end_in_init_leaves(cluster, group):
+    g = group(ids=["a"], wait_for=cluster.dir / "never.sock")
+    a = g["a"].start()
+    wait_for(lambda: "waiting for socket" in a.proc.text(), 10, "the gate")
+    assert a.stop() == 0
+
+
+def test_an_active_one_drains_and_then_the_standby_serves(group):
+    g = group(token_delay="10ms").start()
+    a, b = g
+    call = a.client.start("hello", 30, method=rpc.GENERATE)
+    next(call)
+    a.proc.send(signal.SIGTERM)
+    wait_for(lambda: "stopping" in a.proc.text(), 5, "the drain")
+    assert a.probes("/readyz") == 503 and a.probes("/livez") == 200
+    assert b.state() == "STANDBY"
+    assert rpc.drain(call).code == "OK"
+    assert a.proc.wait() == 0
+    b.wait("ACTIVE")
+
+
+def test_a_second_signal_ends_the_streams_at_once(group):
+    g = group(token_delay="50ms").start()
+    a, b = g
+    call = a.client.start("hello", 1000, method=rpc.GENERATE)
+    next(call)
+    a.proc.send(signal.SIGTERM)
+    wait_for(lambda: "stopping" in a.proc.text(), 5, "the drain")
+    a.proc.send(signal.SIGTERM)
+    result = rpc.drain(call)
+    assert result.code == "UNAVAILABLE"
+    assert result.trailers["llmgw-draining"] == "1"
+    b.wait("ACTIVE")
+    assert a.proc.wait() == 0
+
+
+def test_a_slow_wake_survives_and_its_probes_answer(group):
+    """To touch so much memory takes the engine's own loop for a while."""
+    g = group(ids=["a"], model_memory=768)
+    g.service.start()
+    a = g["a"].start()
+    seen = set()
+    while a.state() != "ACTIVE":
+        assert a.proc.alive()
+        before = a.state()
+        got = probes(a)
+        if before == a.state() == "WAKING":
+            seen.add(tuple(got))
+            assert refused(a)
+    assert seen == {(200, 200, 503)}
+    assert probes(a) == [200, 200, 200]
+
+
+def test_a_hung_wake_ends_itself_and_the_next_is_granted(group):
+    """The loop is busy, so another thread has to end the process."""
+    g = group(each={"a": {"model_memory": 4096, "waking_timeout": "30ms"}})
+    g.service.start()
+    a, b = g
+    a.start()
+    assert ended(a)
+    assert "not awake after 30 ms, giving up" in a.proc.text()
+    assert [s.state for s in a.steps()] == [
+        "INIT", "STANDBY", "WAKING", "DEAD"]
+    b.start().wait("ACTIVE")
+    assert b.epoch() > a.epoch()
+
+
+def test_a_wake_that_fails_is_one_line_and_the_end(group, cluster):
+    """Its port was taken while it waited."""
+    g = group(ids=["a"], wait_for=cluster.dir / "go.sock")
+    g.service.start()
+    a = g["a"].start()
+    wait_for(lambda: "waiting for socket" in a.proc.text(), 10, "the gate")
+    host, port = a.target.split(":")
+    with socket.socket() as other, socket.socket(socket.AF_UNIX) as go:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind((host, int(port)))
+        other.listen()
+        go.bind(str(cluster.dir / "go.sock"))
+        go.listen()
+        assert ended(a)
+    errors = [line for line in a.proc.text().splitlines() if " error " in line]
+    assert len(errors) == 1 and f"cannot listen on {a.target}" in errors[0]
+
+
+def test_a_worker_that_dies_ends_its_engine_and_the_standby_serves(
+        group):
+    g = group(engine="model", workers=2, model_memory=1).start()
+    a, b = g
+    worker = workers(a)[0]
+    os.kill(worker, signal.SIGKILL)
+    assert ended(a)
+    assert f"worker {worker} died" in a.proc.text()
+    b.wait("ACTIVE")
+    wait_for(lambda: not pids_of_group(a.proc.pid), 5, "its workers to end")
+
+
+def test_workers_die_with_their_engine(group):
+    g = group(engine="model", workers=2, model_memory=1).start()
+    a, b = g
+    assert len(workers(a)) == 2 and workers(b) == []
+    a.kill()
+    b.wait("ACTIVE")
+    assert not pids_of_group(a.proc.pid)        # they were waited for
+    assert len(workers(b)) == 2
+
+
+def test_a_holder_outlives_its_lock_service(group, expect):
+    """Killed, started again, with its state file deleted, too."""
+    g = group(service={"reconnect_window": "2s"}).start()
+    a, b = g
+    epoch = a.epoch()
+    for delete in (False, True):
+        g.service.kill()
+        assert a.client.generate("hello", 5).tokens == expect("hello", 5)
+        assert a.state() == "ACTIVE" and b.state() == "STANDBY"
+        if delete:
+            g.service.state.unlink()
+        g.service.start()
+        wait_for(lambda: g.service.group("g").get("holder") == "a", 10,
+                 "the holder to be granted again")
+        wait_for(lambda: [w["engine"] for w in g.service.group("g")["waiters"]]
+                 == ["b"], 10, "the waiter to wait again")
+    assert "epoch %d was granted again" % epoch in a.proc.text()
+    assert a.proc.text().count("granted again") == 2
+    a.kill()
+    b.wait("ACTIVE")
+    assert g.check() == [epoch, b.epoch()]
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_lock_file_that_is_not_the_same_ends_the_holder(group, how):
+    g = group(ids=["a"]).start()
+    a = g["a"]
+    path = g.service.lock_file()
+    path.unlink()
+    if how == "replaced":
+        path.touch()
+    assert ended(a)
+    assert "the lock file was removed or replaced" in a.proc.text()
+
+
+class Scripted:
+    """A lock service that says what it is told to, to one engine."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        self.listener.settimeout(10)
+
+    def meet(self):
+        """The engine's claim."""
+        self.conn, _ = self.listener.accept()
+        self.conn.settimeout(10)
+        self.lines = self.conn.makefile("rw")
+        return self.hear()
+
+    def hear(self):
+        return json.loads(self.lines.readline())
+
+    def say(self, **message):
+        self.lines.write(json.dumps(message) + "\n")
+        self.lines.flush()
+
+    def close(self):
+        self.lines.close()
+        self.conn.close()
+        self.listener.close()
+
+
+@pytest.fixture
+def scripted(cluster, group):
+    """An engine, and a service that has met it."""
+    service = Scripted(cluster.dir / "fake.sock")
+    a = group(ids=["a"])["a"]
+    a.argv[a.argv.index("--lock") + 1] = service.path
+    a.start()
+    claim = service.meet()
+    assert claim["cmd"] == "acquire" and claim["group"] == "g"
+    assert claim["engine"] == "a" and claim["epoch"] == 0
+    yield a, service
+    service.close()
+
+
+def test_an_engine_that_is_refused_ends(scripted):
+    a, service = scripted
+    service.say(type="refused", reason="no_pidfd", error="another namespace")
+    assert ended(a)
+    assert 'refuses group "g": no_pidfd, another namespace' in a.proc.text()
+    assert [s.state for s in a.steps()] == ["INIT", "STANDBY", "DEAD"]
+
+
+def test_an_engine_that_is_granted_without_the_lock_ends(cluster, scripted):
+    """Two keys: the service alone is not enough."""
+    a, service = scripted
+    held = take_lock_file(cluster.dir / "g.lock")
+    service.say(type="offer", epoch=7)
+    assert service.hear() == {"cmd": "take", "epoch": 7}
+    service.say(type="granted", epoch=7, regrant=False, lock="a" * 16)
+    assert ended(a)
+    os.close(held)
+    assert "granted epoch 7, but no lock" in a.proc.text()
+    assert "another process holds it" in a.proc.text()
+    assert [s.state for s in a.steps()] == ["INIT", "STANDBY", "DEAD"]
+
+
+def test_a_take_that_was_late_waits_on(scripted):
+    a, service = scripted
+    service.say(type="queued", position=1)
+    service.say(type="offer", epoch=7)
+    assert service.hear() == {"cmd": "take", "epoch": 7}
+    service.say(type="refused", reason="late", error="over")
+    service.say(type="ping", seq=1)
+    assert service.hear()["state"] == "standby"
+    service.say(type="offer", epoch=8)
+    assert service.hear() == {"cmd": "take", "epoch": 8}
+    service.say(type="granted", epoch=8, regrant=False, lock="a" * 16)
+    a.wait("ACTIVE")
+    assert a.epoch() == 8
+    service.say(type="ping", seq=2)
+    said = service.hear()
+    while said["cmd"] == "ping":
+        said = service.hear()
+    assert said == {"cmd": "pong", "seq": 2, "state": "active",
+                    "progress": 0, "streams": 0}
+
+
+WRONG = [
+    (["--standby"], "--standby needs --group GROUP and --lock PATH"),
+    (["--group", "g"], "--group needs --standby"),
+    (["--probe-listen", "127.0.0.1:1"], "--probe-listen needs --standby"),
+    (["--workers", "2"], "--workers needs --standby"),
+    (["--standby", "--group", ".g", "--lock", "/l"],
+     '--group: ".g" is not 1 to 31 of letters'),
+    (["--standby", "--group", "g" * 32, "--lock", "/l"], "is not 1 to 31"),
+    (["--standby", "--group", "g", "--lock", "/" + "l" * 107],
+     "--lock: a socket's path has 1 to 107 bytes"),
+    (["--standby", "--group", "g", "--lock", "/l", "--wait-for", "/a,,/b"],
+     "--wait-for: not paths of 1 to 107 bytes with commas"),
+    (["--standby", "--group", "g", "--lock", "/l", "--engine", "vllm",
+      "--engine-url", "http://127.0.0.1:1"],
+     "--standby: not with --engine vllm, whose process cannot be watched"),
+]
+
+
+@pytest.mark.parametrize("words,said", WRONG,
+                         ids=[" ".join(w)[:40] for w, _ in WRONG])
+def test_options_that_do_not_go_together_are_refused(words, said):
+    done = subprocess.run(
+        [place.binary("llmgw-replica"), "--id", "r", "--listen",
+         "127.0.0.1:1", *words], capture_output=True, text=True, timeout=10)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_agent_calls_it_starting_until_it_is_active(cluster):
+    cluster.agent("gw", "gateway")
+    g = Group(cluster).start()
+
+    def service(id):
+        return cluster.gateway.table().get(id, {}).get("service")
+
+    wait_for(lambda: service("a") == "READY", 10, "a to serve")
+    never(lambda: service("b") != "STARTING", 0.1, "b does not serve")
+    g.kill()
+    wait_for(lambda: service("b") == "READY", 10, "b to serve")
+    wait_for(lambda: service("a") == "DOWN", 10, "a to be down")

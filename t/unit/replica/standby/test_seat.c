@@ -1,0 +1,165 @@
+
+/* An engine's half of the lock protocol. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "replica/standby/seat.h"
+
+
+static seat_t
+asked(void)
+{
+    seat_t  seat = { .state = SEAT_AWAY };
+
+    seat_connected(&seat);
+    assert_int_equal(seat.state, SEAT_ASKED);
+
+    return seat;
+}
+
+
+static seat_t
+taking(uint64_t epoch)
+{
+    seat_t  seat;
+
+    seat = asked();
+    assert_int_equal(seat_queued(&seat), SEAT_NOTHING);
+    assert_int_equal(seat.state, SEAT_WAITING);
+    assert_int_equal(seat_offered(&seat, epoch), SEAT_TAKE);
+    assert_int_equal(seat.offered, epoch);
+
+    return seat;
+}
+
+
+static seat_t
+holding(uint64_t epoch)
+{
+    seat_t  seat;
+
+    seat = taking(epoch);
+    assert_int_equal(seat_granted(&seat, epoch, 99), SEAT_BEGIN);
+    assert_int_equal(seat.state, SEAT_HELD);
+    assert_int_equal(seat.epoch, epoch);
+    assert_int_equal(seat.lock, 99);
+
+    return seat;
+}
+
+
+static void
+only_what_was_offered_can_be_granted(void **state)
+{
+    seat_t  seat;
+
+    seat = taking(5);
+    assert_int_equal(seat_granted(&seat, 6, 99), SEAT_RETRY);
+    assert_int_equal(seat.epoch, 0);
+
+    seat = asked();
+    assert_int_equal(seat_granted(&seat, 0, 99), SEAT_RETRY);
+    assert_int_equal(seat_granted(&seat, 5, 99), SEAT_RETRY);
+    assert_int_equal(seat.epoch, 0);
+}
+
+
+/* The service forgot it: so does the engine, which holds nothing yet. */
+static void
+an_offer_ends_with_its_connection(void **state)
+{
+    seat_t  seat;
+
+    seat = taking(5);
+    seat_lost(&seat);
+    assert_int_equal(seat.state, SEAT_AWAY);
+    seat_connected(&seat);
+    assert_int_equal(seat_granted(&seat, 5, 99), SEAT_RETRY);
+    assert_int_equal(seat.epoch, 0);
+}
+
+
+static void
+a_take_that_was_late_leaves_the_engine_in_the_queue(void **state)
+{
+    seat_t                    seat;
+    size_t                    i;
+    static const char *const  reasons[] = { "late", "busy", "state" };
+
+    for (i = 0; i < 3; i++) {
+        seat = taking(5);
+        assert_int_equal(seat_refused(&seat, reasons[i]), SEAT_NOTHING);
+        assert_int_equal(seat.state, SEAT_WAITING);
+        assert_int_equal(seat_offered(&seat, 6), SEAT_TAKE);
+        assert_int_equal(seat_granted(&seat, 6, 99), SEAT_BEGIN);
+    }
+}
+
+
+static void
+a_waiter_that_is_refused_must_end(void **state)
+{
+    seat_t  seat;
+
+    seat = asked();
+    assert_int_equal(seat_refused(&seat, "no_pidfd"), SEAT_REFUSED);
+
+    seat = asked();
+    assert_int_equal(seat_refused(&seat, "late"), SEAT_REFUSED);
+
+    seat = taking(5);
+    assert_int_equal(seat_refused(&seat, "too_many"), SEAT_REFUSED);
+}
+
+
+static void
+a_holder_outlives_the_service_and_is_granted_again(void **state)
+{
+    seat_t  seat;
+
+    seat = holding(5);
+    seat_lost(&seat);
+    assert_int_equal(seat.epoch, 5);
+
+    seat_connected(&seat);
+    assert_int_equal(seat_granted(&seat, 6, 100), SEAT_RETRY);
+    assert_int_equal(seat.epoch, 5);
+    assert_int_equal(seat.lock, 99);
+    assert_int_equal(seat_granted(&seat, 5, 100), SEAT_GO_ON);
+    assert_int_equal(seat.lock, 100);
+}
+
+
+static void
+no_word_of_the_service_ends_a_holder(void **state)
+{
+    seat_t  seat;
+
+    seat = holding(5);
+    assert_int_equal(seat_refused(&seat, "held"), SEAT_RETRY);
+    assert_int_equal(seat_refused(&seat, "late"), SEAT_RETRY);
+    assert_int_equal(seat_queued(&seat), SEAT_RETRY);
+    assert_int_equal(seat_offered(&seat, 6), SEAT_RETRY);
+    assert_int_equal(seat.epoch, 5);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(only_what_was_offered_can_be_granted),
+        cmocka_unit_test(an_offer_ends_with_its_connection),
+        cmocka_unit_test(a_take_that_was_late_leaves_the_engine_in_the_queue),
+        cmocka_unit_test(a_waiter_that_is_refused_must_end),
+        cmocka_unit_test(a_holder_outlives_the_service_and_is_granted_again),
+        cmocka_unit_test(no_word_of_the_service_ends_a_holder),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
