@@ -67,6 +67,16 @@ static ngx_uint_t ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
 #define NGX_HTTP_LLMGW_FAMILY_GROUP_GAUGE(name, kind, what, help)             \
     NGX_HTTP_LLMGW_FAMILY_GROUP(name, "gauge", kind, what, help)
 
+#define NGX_HTTP_LLMGW_FAMILY_STANDBY(name, type, what, help)                 \
+    { #name, type, help, ngx_http_llmgw_export_standby_##what, 0, 0, NULL,    \
+      NULL, NULL },
+
+#define NGX_HTTP_LLMGW_FAMILY_STANDBY_COUNTER(name, what, help)               \
+    NGX_HTTP_LLMGW_FAMILY_STANDBY(name, "counter", what, help)
+
+#define NGX_HTTP_LLMGW_FAMILY_STANDBY_GAUGE(name, what, help)                 \
+    NGX_HTTP_LLMGW_FAMILY_STANDBY(name, "gauge", what, help)
+
 #define NGX_HTTP_LLMGW_FAMILY_POOL(name, help)                                \
     { #name, "gauge", help, ngx_http_llmgw_export_pool, 0, 0, NULL, NULL,     \
       ngx_http_llmgw_gauge_##name },
@@ -105,6 +115,9 @@ static const ngx_http_llmgw_family_t  ngx_http_llmgw_families[] = {
     NGX_HTTP_LLMGW_GROUP_COUNTERS(NGX_HTTP_LLMGW_FAMILY_GROUP_COUNTER)
     NGX_HTTP_LLMGW_GROUP_HISTOGRAMS(NGX_HTTP_LLMGW_FAMILY_GROUP_HISTOGRAM)
     NGX_HTTP_LLMGW_GROUP_GAUGES(NGX_HTTP_LLMGW_FAMILY_GROUP_GAUGE)
+
+    NGX_HTTP_LLMGW_STANDBY_COUNTERS(NGX_HTTP_LLMGW_FAMILY_STANDBY_COUNTER)
+    NGX_HTTP_LLMGW_STANDBY_GAUGES(NGX_HTTP_LLMGW_FAMILY_STANDBY_GAUGE)
 
     NGX_HTTP_LLMGW_REPLICA_COUNTERS(NGX_HTTP_LLMGW_FAMILY_REPLICA_COUNTER)
     NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_FAMILY_REPLICA_GAUGE)

@@ -70,6 +70,18 @@ ngx_uint_t ngx_http_llmgw_export_group_first_token(ngx_http_llmgw_export_t *e,
 ngx_uint_t ngx_http_llmgw_export_group_in_flight(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
 
+/* export_standby.c */
+
+ngx_uint_t ngx_http_llmgw_export_standby_takeovers(
+    ngx_http_llmgw_export_t *e, const ngx_http_llmgw_family_t *family,
+    ngx_http_llmgw_facts_t *facts);
+ngx_uint_t ngx_http_llmgw_export_standby_seconds(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+ngx_uint_t ngx_http_llmgw_export_standby_standbys(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+ngx_uint_t ngx_http_llmgw_export_standby_conflict(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+
 /* export_replica.c */
 
 ngx_uint_t ngx_http_llmgw_export_replicas(ngx_http_llmgw_export_t *e,

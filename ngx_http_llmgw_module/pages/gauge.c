@@ -260,3 +260,11 @@ ngx_http_llmgw_gauge_replica_facts_age_seconds(
 
     return load ? (now - ngx_min(now, load->reported_ms)) / 1000. : -1;
 }
+
+
+double
+ngx_http_llmgw_gauge_replica_group_state(ngx_http_llmgw_replica_t *replica)
+{
+    return replica->member.group_state == LLMGW_GROUP_NONE
+           ? -1 : replica->member.group_state;
+}

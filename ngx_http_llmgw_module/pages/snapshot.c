@@ -8,6 +8,11 @@ static ngx_int_t ngx_http_llmgw_snapshot_pool(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_snapshot_t *snapshot, ngx_pool_t *memory);
 static ngx_int_t ngx_http_llmgw_snapshot_gateways(
     ngx_http_llmgw_snapshot_t *snapshot, ngx_pool_t *memory);
+static ngx_int_t ngx_http_llmgw_snapshot_standbys(
+    ngx_http_llmgw_snapshot_t *snapshot, ngx_pool_t *memory);
+static void ngx_http_llmgw_snapshot_standby(
+    ngx_http_llmgw_snapshot_t *snapshot, const llmgw_standby_group_t *group,
+    const llmgw_takeover_t *takeover);
 static void ngx_http_llmgw_snapshot_sum(ngx_http_llmgw_snapshot_t *snapshot);
 
 
@@ -81,7 +86,11 @@ ngx_http_llmgw_snapshot_pool(ngx_http_llmgw_pool_t *pool,
 
     ngx_http_llmgw_snapshot_sum(snapshot);
 
-    return ngx_http_llmgw_snapshot_gateways(snapshot, memory);
+    if (ngx_http_llmgw_snapshot_gateways(snapshot, memory) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_llmgw_snapshot_standbys(snapshot, memory);
 }
 
 
@@ -113,6 +122,70 @@ ngx_http_llmgw_snapshot_gateways(ngx_http_llmgw_snapshot_t *snapshot,
     }
 
     return NGX_OK;
+}
+
+
+/* In the order of their first members. */
+
+static ngx_int_t
+ngx_http_llmgw_snapshot_standbys(ngx_http_llmgw_snapshot_t *snapshot,
+    ngx_pool_t *memory)
+{
+    size_t                        i;
+    ngx_http_llmgw_pool_t        *pool;
+    const llmgw_standby_group_t  *group;
+    llmgw_takeover_t             *takeover;
+
+    pool = snapshot->pool;
+
+    if (pool->standbys.known.n == 0) {
+        return NGX_OK;
+    }
+
+    snapshot->standbys = ngx_pcalloc(memory, pool->standbys.known.n
+                                     * sizeof(ngx_http_llmgw_standby_t));
+    if (snapshot->standbys == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < pool->view.n; i++) {
+        group = ngx_http_llmgw_standbys_group(&pool->standbys, &pool->view, i,
+                                              &takeover);
+        if (group) {
+            ngx_http_llmgw_snapshot_standby(snapshot, group, takeover);
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_llmgw_snapshot_standby(ngx_http_llmgw_snapshot_t *snapshot,
+    const llmgw_standby_group_t *group, const llmgw_takeover_t *takeover)
+{
+    ngx_http_llmgw_zone_t     *zone;
+    ngx_http_llmgw_standby_t  *standby;
+    llmgw_members_view_t      *view;
+
+    zone = snapshot->pool->zone;
+    view = &snapshot->pool->view;
+    standby = &snapshot->standbys[snapshot->nstandbys++];
+
+    standby->group = *group;
+    ngx_memcpy(standby->name, view->members[group->index].group,
+               LLMGW_GROUP_BYTES);
+
+    if (group->is_led && group->leader < view->n) {
+        ngx_memcpy(standby->active, view->members[group->leader].id,
+                   LLMGW_MEMBERS_NAME_BYTES);
+    }
+
+    if (takeover) {
+        ngx_http_llmgw_zone_lock(zone);
+        standby->takeover = *takeover;
+        ngx_http_llmgw_zone_unlock(zone);
+    }
 }
 
 

@@ -14,6 +14,16 @@
 #include "upstream/queue.h"
 
 
+/* A group with standbys, copied: the next slice may have another view. */
+typedef struct {
+    llmgw_standby_group_t         group;
+    char                          name[LLMGW_GROUP_BYTES];
+    char                          active[LLMGW_MEMBERS_NAME_BYTES];
+                                                /* its id; "": none lives */
+    llmgw_takeover_t              takeover;     /* zeroed: there was none */
+} ngx_http_llmgw_standby_t;
+
+
 typedef struct {
     ngx_http_llmgw_pool_t        *pool;
     ngx_http_llmgw_counters_t     sum;          /* of all rows */
@@ -22,6 +32,8 @@ typedef struct {
     ngx_uint_t                    n;
     llmgw_member_t               *gateways;     /* copies */
     ngx_uint_t                    ngateways;
+    ngx_http_llmgw_standby_t     *standbys;     /* groups, copied */
+    ngx_uint_t                    nstandbys;
 } ngx_http_llmgw_snapshot_t;
 
 

@@ -60,6 +60,7 @@ static void ngx_http_llmgw_status_done(void *data);
 static const ngx_http_llmgw_status_list_t  ngx_http_llmgw_status_lists[] = {
     { "classes", ngx_http_llmgw_status_class },
     { "tenants", ngx_http_llmgw_status_tenant },
+    { "groups", ngx_http_llmgw_status_standby },
     { "gateways", ngx_http_llmgw_status_gateway },
     { "replicas", ngx_http_llmgw_status_replica },
     { NULL, NULL }

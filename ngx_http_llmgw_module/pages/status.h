@@ -30,6 +30,8 @@ ngx_int_t ngx_http_llmgw_status_class(ngx_http_llmgw_snapshot_t *snapshot,
     ngx_uint_t i, json_t **json);
 ngx_int_t ngx_http_llmgw_status_tenant(ngx_http_llmgw_snapshot_t *snapshot,
     ngx_uint_t i, json_t **json);
+ngx_int_t ngx_http_llmgw_status_standby(ngx_http_llmgw_snapshot_t *snapshot,
+    ngx_uint_t i, json_t **json);
 ngx_int_t ngx_http_llmgw_status_gateway(ngx_http_llmgw_snapshot_t *snapshot,
     ngx_uint_t i, json_t **json);
 ngx_int_t ngx_http_llmgw_status_replica(ngx_http_llmgw_snapshot_t *snapshot,

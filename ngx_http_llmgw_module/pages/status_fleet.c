@@ -111,6 +111,11 @@ ngx_http_llmgw_status_queue(ngx_http_llmgw_pool_t *pool)
         [LLMGW_FLOW_PRIORITY] = "priority",
         [LLMGW_FLOW_SLO_DEADLINE] = "slo_deadline"
     };
+    static const char          *waits[] = {
+        [LLMGW_WAITS_ROOM] = "room",
+        [LLMGW_WAITS_CIRCUIT] = "circuit",
+        [LLMGW_WAITS_STANDBY] = "standby"
+    };
     static const char          *saturations[] = {
         [LLMGW_SATURATION_NEVER] = "capacity",
         [LLMGW_SATURATION_UTILIZATION] = "utilization",
@@ -125,7 +130,7 @@ ngx_http_llmgw_status_queue(ngx_http_llmgw_pool_t *pool)
                      "size", (json_int_t) conf->queue_size,
                      "timeout_ms", (json_int_t) conf->queue_timeout,
                      "waits_for", shared->queue.length == 0 ? NULL
-                     : shared->waits_open ? "circuit" : "room",
+                     : waits[shared->waits_for],
                      "order", orders[conf->flow.order],
                      "fairness",
                      conf->flow.fairness == LLMGW_FLOW_ROUND_ROBIN

@@ -1,11 +1,13 @@
 
-/* llmgw_status: a replica, and a gateway. */
+/* llmgw_status: a replica, a gateway, and a group with standbys. */
 
 #include "core/quantile.h"
 #include "pages/status.h"
 
 
+static json_t *ngx_http_llmgw_status_lock(uint64_t lock);
 static json_t *ngx_http_llmgw_status_listed(ngx_http_llmgw_replica_t *replica);
+static json_t *ngx_http_llmgw_status_group(const llmgw_member_t *member);
 static json_t *ngx_http_llmgw_status_slot(ngx_http_llmgw_replica_t *replica);
 static json_t *ngx_http_llmgw_status_breaker(
     ngx_http_llmgw_replica_t *replica);
@@ -18,6 +20,53 @@ static json_t *ngx_http_llmgw_status_figure(const llmgw_engine_load_t *engine,
     ngx_uint_t bit, ngx_uint_t value);
 static json_t *ngx_http_llmgw_status_facts(ngx_http_llmgw_replica_t *replica);
 static double ngx_http_llmgw_status_share(ngx_http_llmgw_replica_t *replica);
+
+
+ngx_int_t
+ngx_http_llmgw_status_standby(ngx_http_llmgw_snapshot_t *snapshot,
+    ngx_uint_t i, json_t **json)
+{
+    const llmgw_takeover_t          *takeover;
+    const ngx_http_llmgw_standby_t  *standby;
+
+    if (i == snapshot->nstandbys) {
+        return NGX_DONE;
+    }
+
+    standby = &snapshot->standbys[i];
+    takeover = &standby->takeover;
+
+    *json = json_pack("{s:s, s:s?, s:I, s:o, s:I, s:I, s:b, s:I, s:o, s:o}",
+                      "name", standby->name,
+                      "active", standby->active[0] ? standby->active : NULL,
+                      "epoch", (json_int_t) standby->group.epoch,
+                      "lock", ngx_http_llmgw_status_lock(standby->group.lock),
+                      "standby", (json_int_t) standby->group.nstandbys,
+                      "waking", (json_int_t) standby->group.nwaking,
+                      "conflict", (int) standby->group.is_conflict,
+                      "takeovers", (json_int_t) takeover->count,
+                      "active_ms", takeover->count
+                      ? json_integer((json_int_t) takeover->active_ms)
+                      : json_null(),
+                      "first_token_ms", takeover->has_first_token
+                      ? json_integer((json_int_t) takeover->first_token_ms)
+                      : json_null());
+
+    return NGX_OK;
+}
+
+
+/* As lock services and their tools write it; null: none. */
+
+static json_t *
+ngx_http_llmgw_status_lock(uint64_t lock)
+{
+    char  hex[2 * sizeof(uint64_t) + 1];
+
+    (void) ngx_sprintf((u_char *) hex, "%016xL%Z", lock);
+
+    return lock ? json_string(hex) : json_null();
+}
 
 
 ngx_int_t
@@ -71,7 +120,7 @@ ngx_http_llmgw_status_listed(ngx_http_llmgw_replica_t *replica)
     state = ngx_http_llmgw_replica_shown(m, &cause);
 
     json = json_pack("{s:s%, s:s, s:s, s:s?, s:s, s:b, s:s?, s:b, s:s, s:s, "
-                     "s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:f}",
+                     "s:o, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:f}",
                      "id", replica->node.str.data, replica->node.str.len,
                      "address", m->grpc,
                      "state", llmgw_liveness_name(state),
@@ -83,6 +132,7 @@ ngx_http_llmgw_status_listed(ngx_http_llmgw_replica_t *replica)
                      (int) ngx_http_llmgw_replica_is_routable(replica),
                      "model_version", m->model_version,
                      "resume_group", m->resume_group,
+                     "group", ngx_http_llmgw_status_group(m),
                      "models", ngx_http_llmgw_status_models(replica),
                      "models_cut", (json_int_t) m->models_cut,
                      "engine", ngx_http_llmgw_status_engine(replica),
@@ -99,6 +149,23 @@ ngx_http_llmgw_status_listed(ngx_http_llmgw_replica_t *replica)
     }
 
     return json;
+}
+
+
+/* Its standby group; null: it is of none. */
+
+static json_t *
+ngx_http_llmgw_status_group(const llmgw_member_t *member)
+{
+    if (member->group_state == LLMGW_GROUP_NONE) {
+        return json_null();
+    }
+
+    return json_pack("{s:s, s:s, s:I, s:o}",
+                     "name", member->group,
+                     "state", llmgw_group_state_name(member->group_state),
+                     "epoch", (json_int_t) member->group_epoch,
+                     "lock", ngx_http_llmgw_status_lock(member->group_lock));
 }
 
 

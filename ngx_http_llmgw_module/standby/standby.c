@@ -12,12 +12,12 @@ _Static_assert(LLMGW_TAKEOVER_NAME_BYTES == LLMGW_GROUP_BYTES,
                "a group's name fits");
 
 
-static ngx_int_t ngx_http_llmgw_standbys_room(
-    ngx_http_llmgw_standbys_t *standbys, size_t nplaces);
 static void ngx_http_llmgw_standbys_record(const llmgw_members_view_t *view,
     size_t i, llmgw_standby_record_t *record);
 static ngx_uint_t ngx_http_llmgw_standbys_is_living(
     const llmgw_member_t *member, ngx_uint_t isolated);
+static void ngx_http_llmgw_standbys_claim(ngx_http_llmgw_standbys_t *standbys,
+    ngx_http_llmgw_models_t *models, const llmgw_members_view_t *view);
 static void ngx_http_llmgw_standbys_look(ngx_http_llmgw_standbys_t *standbys,
     const llmgw_members_view_t *view, size_t place);
 static void ngx_http_llmgw_standbys_warn(ngx_http_llmgw_standbys_t *standbys,
@@ -37,16 +37,18 @@ ngx_http_llmgw_standbys_init(ngx_http_llmgw_standbys_t *standbys,
 void
 ngx_http_llmgw_standbys_done(ngx_http_llmgw_standbys_t *standbys)
 {
-    ngx_free(standbys->takeovers);
+    ngx_free(standbys->infos);
 }
 
 
+/* A piece of memory: infos, then groups. */
+
 ngx_int_t
-ngx_http_llmgw_standbys_update(ngx_http_llmgw_standbys_t *standbys,
+ngx_http_llmgw_standbys_reserve(ngx_http_llmgw_standbys_t *standbys,
     const llmgw_members_view_t *view)
 {
-    size_t                  i, n, nplaces;
-    llmgw_standby_record_t  record;
+    void    *memory;
+    size_t   i, n, nplaces;
 
     n = 0;
 
@@ -56,17 +58,48 @@ ngx_http_llmgw_standbys_update(ngx_http_llmgw_standbys_t *standbys,
 
     nplaces = llmgw_standby_places(n);
 
-    if (ngx_http_llmgw_standbys_room(standbys, nplaces) != NGX_OK) {
-        return NGX_ERROR;
+    if (nplaces > standbys->capacity) {
+        memory = ngx_alloc(nplaces * (sizeof(ngx_http_llmgw_standby_info_t)
+                                      + sizeof(llmgw_standby_group_t)),
+                           standbys->log);
+        if (memory == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_free(standbys->infos);
+        standbys->infos = memory;
+        standbys->capacity = nplaces;
     }
 
     llmgw_standby_init(&standbys->known,
                        (llmgw_standby_group_t *)
-                           &standbys->takeovers[standbys->capacity], nplaces);
+                           (standbys->infos + standbys->capacity), nplaces);
 
-    for (i = 0; n && i < view->n; i++) {
-        ngx_http_llmgw_standbys_record(view, i, &record);
-        llmgw_standby_add(&standbys->known, &record);
+    return NGX_OK;
+}
+
+
+void
+ngx_http_llmgw_standbys_update(ngx_http_llmgw_standbys_t *standbys,
+    ngx_http_llmgw_models_t *models, const llmgw_members_view_t *view)
+{
+    size_t                  i, nplaces;
+    llmgw_standby_record_t  record;
+
+    nplaces = standbys->known.nplaces;
+
+    if (nplaces) {
+        ngx_memzero(standbys->known.places,
+                    nplaces * sizeof(llmgw_standby_group_t));
+        ngx_memzero(standbys->infos,
+                    nplaces * sizeof(ngx_http_llmgw_standby_info_t));
+
+        for (i = 0; i < view->n; i++) {
+            ngx_http_llmgw_standbys_record(view, i, &record);
+            llmgw_standby_add(&standbys->known, &record);
+        }
+
+        ngx_http_llmgw_standbys_claim(standbys, models, view);
     }
 
     for (i = 0; i < nplaces; i++) {
@@ -74,38 +107,6 @@ ngx_http_llmgw_standbys_update(ngx_http_llmgw_standbys_t *standbys,
     }
 
     ngx_http_llmgw_standbys_warn(standbys, view);
-
-    return NGX_OK;
-}
-
-
-/* Zeroed, for so many places: pointers, then groups. */
-
-static ngx_int_t
-ngx_http_llmgw_standbys_room(ngx_http_llmgw_standbys_t *standbys,
-    size_t nplaces)
-{
-    void    *memory;
-    size_t   bytes;
-
-    bytes = sizeof(llmgw_takeover_t *) + sizeof(llmgw_standby_group_t);
-
-    if (nplaces > standbys->capacity) {
-        memory = ngx_alloc(nplaces * bytes, standbys->log);
-        if (memory == NULL) {
-            return NGX_ERROR;
-        }
-
-        ngx_free(standbys->takeovers);
-        standbys->takeovers = memory;
-        standbys->capacity = nplaces;
-    }
-
-    if (nplaces) {
-        ngx_memzero(standbys->takeovers, standbys->capacity * bytes);
-    }
-
-    return NGX_OK;
 }
 
 
@@ -155,20 +156,44 @@ ngx_http_llmgw_standbys_is_living(const llmgw_member_t *member,
 }
 
 
+/* Upstreams with other models may read the same segment. */
+
+static void
+ngx_http_llmgw_standbys_claim(ngx_http_llmgw_standbys_t *standbys,
+    ngx_http_llmgw_models_t *models, const llmgw_members_view_t *view)
+{
+    size_t                        i;
+    llmgw_standby_record_t        record;
+    const llmgw_standby_group_t  *group;
+
+    for (i = 0; i < view->n; i++) {
+        ngx_http_llmgw_standbys_record(view, i, &record);
+
+        if (record.state != LLMGW_STANDBY_NONE
+            && ngx_http_llmgw_models_takes(models, &view->members[i]))
+        {
+            group = llmgw_standby_find(&standbys->known, record.group);
+            standbys->infos[group - standbys->known.places].is_ours = 1;
+        }
+    }
+}
+
+
 /* What the view shows of the group at this place, if there is one. */
 
 static void
 ngx_http_llmgw_standbys_look(ngx_http_llmgw_standbys_t *standbys,
     const llmgw_members_view_t *view, size_t place)
 {
-    llmgw_takeover_t       *takeover;
-    const llmgw_member_t   *leader;
-    llmgw_takeover_view_t   shown;
-    llmgw_standby_group_t  *group;
+    const llmgw_member_t           *leader;
+    llmgw_takeover_view_t           shown;
+    llmgw_standby_group_t          *group;
+    ngx_http_llmgw_standby_info_t  *info;
 
     group = &standbys->known.places[place];
+    info = &standbys->infos[place];
 
-    if (!group->is_used) {
+    if (!info->is_ours) {
         return;
     }
 
@@ -180,16 +205,14 @@ ngx_http_llmgw_standbys_look(ngx_http_llmgw_standbys_t *standbys,
 
     if (ngx_http_llmgw_takeovers_see(standbys->zone,
                                      view->members[group->index].group, &shown,
-                                     &takeover))
+                                     &info->takeover))
     {
         ngx_log_error(NGX_LOG_NOTICE, standbys->log, 0,
                       "llmgw: upstream \"%V\": replica \"%s\" is active in "
                       "group \"%s\", %uL ms after the last one was gone",
                       standbys->upstream, leader->id, leader->group,
-                      takeover->active_ms);
+                      info->takeover->active_ms);
     }
-
-    standbys->takeovers[place] = takeover;
 }
 
 
@@ -205,7 +228,9 @@ ngx_http_llmgw_standbys_warn(ngx_http_llmgw_standbys_t *standbys,
     group = NULL;
 
     for (i = 0; i < standbys->known.nplaces; i++) {
-        if (standbys->known.places[i].is_conflict) {
+        if (standbys->infos[i].is_ours
+            && standbys->known.places[i].is_conflict)
+        {
             group = &standbys->known.places[i];
         }
     }
@@ -244,7 +269,8 @@ ngx_http_llmgw_standbys_place(const ngx_http_llmgw_standbys_t *standbys,
     group = llmgw_standby_find(&standbys->known, record.group);
     standing->is = llmgw_standby_standing(&standbys->known, &record);
     standing->has_heir = llmgw_standby_has_heir(group);
-    standing->takeover = standbys->takeovers[group - standbys->known.places];
+    standing->takeover = standbys->infos[group - standbys->known.places]
+                             .takeover;
 
     return standing->is == LLMGW_STANDING_WARM && member->models == 0
            && member->resume_group[0] == '\0'
@@ -257,8 +283,9 @@ const llmgw_standby_group_t *
 ngx_http_llmgw_standbys_group(const ngx_http_llmgw_standbys_t *standbys,
     const llmgw_members_view_t *view, size_t i, llmgw_takeover_t **takeover)
 {
-    llmgw_standby_record_t        record;
-    const llmgw_standby_group_t  *group;
+    llmgw_standby_record_t          record;
+    const llmgw_standby_group_t    *group;
+    ngx_http_llmgw_standby_info_t  *info;
 
     ngx_http_llmgw_standbys_record(view, i, &record);
 
@@ -272,9 +299,10 @@ ngx_http_llmgw_standbys_group(const ngx_http_llmgw_standbys_t *standbys,
         return NULL;
     }
 
-    *takeover = standbys->takeovers[group - standbys->known.places];
+    info = &standbys->infos[group - standbys->known.places];
+    *takeover = info->takeover;
 
-    return group;
+    return info->is_ours ? group : NULL;
 }
 
 

@@ -12,13 +12,21 @@
 #include "core/standby.h"
 #include "proto/members/members.h"
 
+#include "models/models.h"
 #include "zone/takeovers.h"
+
+
+/* Beside a group. */
+typedef struct {
+    ngx_uint_t                    is_ours;      /* the pool takes some member */
+    llmgw_takeover_t             *takeover;     /* NULL: not ours, or there are
+                                                   too many to be counted */
+} ngx_http_llmgw_standby_info_t;
 
 
 typedef struct {
     llmgw_standby_t               known;        /* the groups of the view */
-    llmgw_takeover_t            **takeovers;    /* of each place; NULL where
-                                                   they are not counted */
+    ngx_http_llmgw_standby_info_t *infos;       /* of each place */
     size_t                        capacity;     /* places that are allocated */
     ngx_http_llmgw_zone_t        *zone;
     ngx_log_t                    *log;
@@ -41,12 +49,16 @@ void ngx_http_llmgw_standbys_init(ngx_http_llmgw_standbys_t *standbys,
     ngx_str_t *upstream, ngx_http_llmgw_zone_t *zone, ngx_log_t *log);
 void ngx_http_llmgw_standbys_done(ngx_http_llmgw_standbys_t *standbys);
 
-/*
- * A new view: finds its groups, counts takeovers that nobody has seen yet, and
- * logs them.  NGX_ERROR: no memory; the groups of the last view stay.
- */
-ngx_int_t ngx_http_llmgw_standbys_update(ngx_http_llmgw_standbys_t *standbys,
+/* Makes room for a view's groups.  NGX_ERROR: no memory. */
+ngx_int_t ngx_http_llmgw_standbys_reserve(ngx_http_llmgw_standbys_t *standbys,
     const llmgw_members_view_t *view);
+
+/*
+ * That view is taken over, and its models are known: finds its groups, counts
+ * takeovers that no worker has seen yet, and logs them.
+ */
+void ngx_http_llmgw_standbys_update(ngx_http_llmgw_standbys_t *standbys,
+    ngx_http_llmgw_models_t *models, const llmgw_members_view_t *view);
 
 /*
  * Where the i-th member stands.  Returns the member whose models and resume
@@ -58,7 +70,7 @@ const llmgw_member_t *ngx_http_llmgw_standbys_place(
     const llmgw_members_view_t *view, size_t i,
     ngx_http_llmgw_standing_t *standing);
 
-/* The group that the i-th member is the first of; else NULL. */
+/* The group that the i-th member is the first of, if it is ours; else NULL. */
 const llmgw_standby_group_t *ngx_http_llmgw_standbys_group(
     const ngx_http_llmgw_standbys_t *standbys,
     const llmgw_members_view_t *view, size_t i, llmgw_takeover_t **takeover);

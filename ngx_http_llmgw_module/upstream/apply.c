@@ -37,6 +37,8 @@ ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
     end = last + pool->nmembers;
 
     ngx_http_llmgw_models_begin(&pool->models, pool->reader, &pool->view);
+    ngx_http_llmgw_standbys_update(&pool->standbys, &pool->models,
+                                   &pool->view);
 
     for (i = 0; i < pool->view.n; i++) {
         like = ngx_http_llmgw_standbys_place(&pool->standbys, &pool->view, i,

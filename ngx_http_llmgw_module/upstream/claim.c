@@ -423,7 +423,7 @@ ngx_http_llmgw_claim_patience(ngx_http_llmgw_claim_t *claim)
 llmgw_outcome_t
 ngx_http_llmgw_claim_expires(ngx_http_llmgw_claim_t *claim)
 {
-    if (claim->pool->zone->self.shared->waits_open) {
+    if (claim->pool->zone->self.shared->waits_for == LLMGW_WAITS_CIRCUIT) {
         return LLMGW_OUTCOME_CIRCUITS_OPEN;
     }
 

@@ -71,7 +71,7 @@ ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool)
         return NGX_ERROR;
     }
 
-    if (ngx_http_llmgw_standbys_update(&pool->standbys, &pool->view)
+    if (ngx_http_llmgw_standbys_reserve(&pool->standbys, &pool->view)
         != NGX_OK)
     {
         ngx_free(replicas);

@@ -68,7 +68,9 @@
       "Requests that the replica's engine runs, as policies take it")         \
     X(replica_kv_utilization,                                                 \
       "Share of the engine's KV cache in use, as policies take it, 0 to 1")   \
-    X(replica_facts_age_seconds, "Age of what the replica reported")
+    X(replica_facts_age_seconds, "Age of what the replica reported")          \
+    X(replica_group_state,                                                    \
+      "Of its standby group: 1 init, 2 standby, 3 waking, 4 active")
 
 /* X(name, label, number of its values, help) */
 #define NGX_HTTP_LLMGW_COUNTERS(X)                                            \
@@ -124,6 +126,22 @@
     X(tenant_in_flight, TENANT, in_flight,                                    \
       "Requests of a tenant that run or wait")
 
+
+/*
+ * X(name, what, help): of groups with standbys.  `what` is the writer of
+ * pages/export_standby.c.
+ */
+#define NGX_HTTP_LLMGW_STANDBY_COUNTERS(X)                                    \
+    X(group_takeovers, takeovers,                                             \
+      "Times that another engine of a group became active")
+
+#define NGX_HTTP_LLMGW_STANDBY_GAUGES(X)                                      \
+    X(group_takeover_seconds, seconds,                                        \
+      "Of the last takeover: from the death to the active engine, and to its" \
+      " first token")                                                         \
+    X(group_standbys, standbys, "Engines that stand by or wake")              \
+    X(group_conflict, conflict,                                               \
+      "1: two lock services have made engines of a group active")
 
 #define NGX_HTTP_LLMGW_NCODES        17
 #define NGX_HTTP_LLMGW_NBUCKETS      24     /* at most, with +Inf */

@@ -39,7 +39,8 @@ def replica(id, **more):
         "id": id, "address": "10.0.0.1:7946", "state": "ALIVE", "cause": None,
         "service": "READY", "draining": False, "drain_owner": None,
         "routable": True, "model_version": "v1", "replica_start_ms": 0,
-        "weight": 1, "resume_group": "", "models": [], "models_cut": 0,
+        "weight": 1, "resume_group": "", "group": None, "models": [],
+        "models_cut": 0,
         "engine": None, "facts": None, "max_capacity": 8, "reported": 0,
         "share": 0.0, "in_flight": 0, "tokens": 0, "attempts": 0,
         "failures": 0,
@@ -55,6 +56,7 @@ SUSPECT = {"state": "SUSPECT", "routable": False}
 LEFT = {"state": "LEFT", "service": "STOPPED", "routable": False}
 STARTING = {"service": "STARTING", "routable": False}
 STALLED = {"service": "STALLED", "routable": False}
+LOCK = "5d1f0c66a1b2c3d4"
 OPEN = {"breaker": {"state": "open", "failures": 6, "requests": 8,
                     "probe_in_ms": 3200}}
 HALF = {"breaker": {"state": "half_open", "failures": 6, "requests": 8,
@@ -66,6 +68,13 @@ FIRST = "first_token_seconds"
 
 def bucket(name, seconds):
     return sum(seconds > bound for bound in BOUNDS[name])
+
+
+def of_group(name, state, epoch=0):
+    """A member of a standby group."""
+    said = {"group": {"name": name, "state": state, "epoch": epoch,
+                      "lock": LOCK if epoch else None}}
+    return said if state == "active" else {**STARTING, **said}
 
 
 def draining(owner=None):
@@ -88,7 +97,7 @@ class Pool:
                       "ttl_ms": None, "shedding": False}
         self.policy = {"name": "affinity", "scorers": []}
         self.admission = {"rule": "always", "bucket": None}
-        self.classes, self.tenants = {}, {}
+        self.classes, self.tenants, self.groups = {}, {}, []
         self.tokens = 0
         self.requests = {("OK", ""): 0}
         self.failovers = {"connect": 0, "member_down": 0}
@@ -157,7 +166,7 @@ class Pool:
                 name: {"bounds": BOUNDS[name], "counts": counts, "sum": 0.0,
                        "count": sum(counts)}
                 for name, counts in self.histograms.items()},
-            "gateways": [],
+            "groups": self.groups, "gateways": [],
             "replicas": [{**r, "share": r["share"] or 1 / shares}
                          for r in self.replicas.values()]}
 

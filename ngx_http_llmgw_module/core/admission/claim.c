@@ -186,7 +186,8 @@ claim_wait(ask_t *ask, llmgw_pick_rc_t rc)
             return LLMGW_ADMISSION_SKIPPABLE;
         }
 
-        return ask->self->shared->waits_open && ask->view->queue_size == 0
+        return ask->self->shared->waits_for == LLMGW_WAITS_CIRCUIT
+               && ask->view->queue_size == 0
                ? LLMGW_ADMISSION_OPEN : LLMGW_ADMISSION_FULL;
     }
 
@@ -275,7 +276,7 @@ claim_wait_standby(ask_t *ask, llmgw_admission_rc_t rc)
         return rc;
     }
 
-    ask->self->shared->waits_open = 0;
+    ask->self->shared->waits_for = LLMGW_WAITS_STANDBY;
 
     return claim_wait(ask, waits);
 }
@@ -309,7 +310,8 @@ claim_pick(ask_t *ask)
         break;
     }
 
-    ask->self->shared->waits_open = (rc == LLMGW_PICK_OPEN);
+    ask->self->shared->waits_for = rc == LLMGW_PICK_OPEN ? LLMGW_WAITS_CIRCUIT
+                                                         : LLMGW_WAITS_ROOM;
 
     return claim_wait(ask, rc);
 }
@@ -368,7 +370,7 @@ claim_must_wait(const ask_t *ask)
         return 0;
     }
 
-    ask->self->shared->waits_open = 0;
+    ask->self->shared->waits_for = LLMGW_WAITS_ROOM;
 
     return 1;
 }

@@ -69,6 +69,12 @@ typedef struct {
     uint32_t  generation;               /* when it was attached */
 } llmgw_place_t;
 
+typedef enum {
+    LLMGW_WAITS_ROOM = 0,
+    LLMGW_WAITS_CIRCUIT,                /* to be probed */
+    LLMGW_WAITS_STANDBY                 /* to be active */
+} llmgw_waits_t;
+
 typedef struct {
     uint32_t               dirty;
     uint32_t               nrows;
@@ -76,7 +82,7 @@ typedef struct {
     uint32_t               slot_bytes;
     uint32_t               nbuckets;    /* a power of two */
     uint32_t               free_slot;
-    uint32_t               waits_open;  /* the queue waits for a circuit */
+    uint32_t               waits_for;   /* llmgw_waits_t: the queue's head */
     char                  *slots;
     uint32_t              *shares;
     uint32_t              *buckets;

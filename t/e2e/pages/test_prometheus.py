@@ -182,9 +182,9 @@ def test_scrape_passes_promtools_check(cluster, gateway, client):
     assert out.returncode == 0, out.stdout + out.stderr
     exported = {re.match(r"llmgw_\w+", line).group()
                 for line in text.splitlines() if not line.startswith("#")}
-    # Nobody has a class or a tenant here.
-    assert exported == {name for name in scraped_names()
-                        if not re.match("llmgw_(class|tenant)_", name)}
+    # Nobody has a class, a tenant or a standby group here.
+    assert exported == {name for name in scraped_names() if not re.match(
+        "llmgw_(class|tenant|group|replica_group)_", name)}
 
 
 @contextlib.contextmanager

@@ -412,7 +412,7 @@ one_attempt_probes_while_all_circuits_are_open(void **state)
     second = scene_claim(6);
     assert_int_equal(scene_ask(scene, 1, &second, &other, &answer),
                      LLMGW_ADMISSION_WAITS);
-    assert_true(scene->shared->waits_open);
+    assert_int_equal(scene->shared->waits_for, LLMGW_WAITS_CIRCUIT);
 
     llmgw_admission_prove(&self, &scene->breaker_conf, &lease, scene->now_ms,
                           &end);
