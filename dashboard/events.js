@@ -48,7 +48,18 @@ function version(was, is) {
     ? ['join', `version ${was.version} → ${is.version}`] : null;
 }
 
-const CHANGES = [liveness, progress, drain, circuit, version];
+/* Of one that is dead its liveness tells enough. */
+function standing(was, is) {
+  if (was.standing === is.standing || is.state !== 'ALIVE') return null;
+  switch (is.standing) {
+  case 'active': return ['serving', `active in ${is.group}`];
+  case 'waking': return ['standby', `waking in ${is.group}`];
+  case 'standby': return ['standby', `standing by in ${is.group}`];
+  default: return null;
+  }
+}
+
+const CHANGES = [liveness, progress, drain, circuit, version, standing];
 
 function eventsBetween(before, now, fresh) {
   const groups = new Map();     // text -> {kind, ids}
@@ -71,6 +82,7 @@ function eventsBetween(before, now, fresh) {
   const events = [...groups.values()].map((g) =>
     ({ kind: g.kind, text: `${names(g.ids)} ${g.text}`, of: g.ids.length }));
   viewEvents(before, now, events);
+  takeoverEvents(before, now, events);
   if (fresh) {
     events.push({ kind: 'note', text: 'nginx started anew, counts from 0' });
   } else countEvents(before.totals, now.totals, events);
@@ -86,6 +98,16 @@ function viewEvents(before, now, events) {
     say('suspect', 'the gateway is cut off from gossip');
   } else if (before.isolated && !now.isolated) {
     say('serving', 'the gateway hears gossip again');
+  }
+}
+
+function takeoverEvents(before, now, events) {
+  const known = new Map(before.standbys.map((g) => [g.name, g.takeovers]));
+  for (const g of now.standbys) {
+    if (g.takeovers > (known.has(g.name) ? known.get(g.name) : g.takeovers)) {
+      events.push({ kind: 'move', text: `${g.active || 'another engine'} took ${
+        g.name} over, ${seconds(g.activeMs / 1000)} after the last one died` });
+    }
   }
 }
 

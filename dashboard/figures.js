@@ -6,13 +6,14 @@
 const FIGURES = [
   ['Serving', (p) => [`${WHOLE.format(p.serving)} / ${
     WHOLE.format(p.replicas.length)}`, 'replicas',
-    p.serving === 0 ? 'bad' : p.serving < p.replicas.length ? 'warn' : '']],
+    p.serving === 0 ? 'bad'
+    : p.serving + p.warm < p.replicas.length ? 'warn' : '']],
   ['In flight', (p) => [WHOLE.format(p.inFlight), p.capacity
     ? `of ${many(p.capacity, 'place')}` : 'streams, no limit',
     p.capacity && p.inFlight >= p.capacity ? 'warn' : '']],
   ['Waiting', (p) => [WHOLE.format(p.waiting), p.circuit
-    ? 'for a circuit' : p.room ? `of ${many(p.room, 'place')}`
-    : 'the queue is off',
+    ? 'for a circuit' : p.standby ? 'for a standby'
+    : p.room ? `of ${many(p.room, 'place')}` : 'the queue is off',
     p.room && p.waiting > p.room / 2 ? 'warn' : '']],
   ['Tokens', (p) => [Number.isNaN(p.rate) ? '–' : amount(p.rate),
     'a second', '']],

@@ -127,10 +127,15 @@ class Page {
       found.push(['warn', 'This gateway is cut off from gossip', '',
                   ': it still tries the replicas that it does not hear']);
     }
+    for (const { name } of pool.standbys.filter((g) => g.conflict)) {
+      found.push(['bad', `Two lock services grant the group ${name}`, '',
+                  ': stop one of them']);
+    }
     if (!pool.replicas.length) {
       found.push(['bad', 'The pool has no replica', '', '']);
     } else if (!pool.serving && !pool.isolated) {
-      found.push(['bad', 'No replica is serving', '', '']);
+      found.push(['bad', 'No replica is serving', '', pool.standby
+        ? ': requests wait for a standby' : '']);
     }
   }
 

@@ -11,7 +11,8 @@ const list = (x) => (Array.isArray(x) ? x : []);
 const obj = (x) => (x && typeof x === 'object' ? x : {});
 
 const STATES = {        // in the order of the legend; trouble behind
-  serving: 'Serving', half: 'Circuit half open', open: 'Circuit open',
+  serving: 'Serving', standby: 'Standby', half: 'Circuit half open',
+  open: 'Circuit open',
   drain: 'Draining', starting: 'Starting', stalled: 'Stalled',
   suspect: 'Suspect', dead: 'Dead', left: 'Left', off: 'Off',
 };
@@ -22,7 +23,7 @@ function kindOf(r) {
   if (r.state === 'LEFT') return 'left';
   if (r.state === 'SUSPECT') return 'suspect';
   if (r.service === 'STALLED') return 'stalled';
-  if (r.service === 'STARTING') return 'starting';
+  if (r.service === 'STARTING') return r.isWarm ? 'standby' : 'starting';
   if (r.draining) return 'drain';
   if (r.breaker === 'open') return 'open';
   if (r.breaker === 'half_open') return 'half';
@@ -31,7 +32,7 @@ function kindOf(r) {
 
 function readReplica(x) {
   const from = obj(x), breaker = obj(from.breaker);
-  const first = obj(from.first_token);
+  const first = obj(from.first_token), group = obj(from.group);
   const models = list(from.models).slice(0, 64).map(str);
   const r = {
     id: str(from.id), address: str(from.address), state: str(from.state),
@@ -48,7 +49,9 @@ function readReplica(x) {
       + num(from.models_cut),
     engine: { ...obj(from.engine), ...obj(from.facts) },
     age: from.facts ? num(obj(from.facts).age_ms) / 1000 : NaN,
+    group: str(group.name), standing: str(group.state),
   };
+  r.isWarm = r.standing === 'standby' || r.standing === 'waking';
   r.kind = kindOf(r);
   return r;
 }
@@ -101,6 +104,14 @@ function readGroup(x) {
 const readGroups = (x) => list(x).slice(0, 128).map(readGroup)
   .sort((a, b) => order(a.name, b.name));
 
+/* A group of engines that stand by for each other. */
+function readStandby(x) {
+  const from = obj(x);
+  return { name: str(from.name), active: str(from.active),
+           conflict: from.conflict === true, takeovers: num(from.takeovers),
+           activeMs: num(from.active_ms) };
+}
+
 function readChoice(from) {
   const policy = obj(from.policy), queue = obj(from.queue);
   const admission = obj(from.admission), bucket = obj(admission.bucket);
@@ -132,8 +143,11 @@ function readPool(x) {
     capacity: routable.every((r) => r.capacity > 0)
       ? routable.reduce((n, r) => n + r.capacity, 0) : 0,
     serving: replicas.filter((r) => r.kind === 'serving').length,
+    warm: replicas.filter((r) => r.kind === 'standby').length,
     waiting: num(queue.length), room: num(queue.size),
     circuit: queue.waits_for === 'circuit',
+    standby: queue.waits_for === 'standby',
+    standbys: list(from.groups).slice(0, 128).map(readStandby),
     stale: view.stale === true, isolated: view.isolated === true,
     age: num(view.age_ms), totals: readTotals(obj(from.totals)),
     classes: readGroups(from.classes), tenants: readGroups(from.tenants),

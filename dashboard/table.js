@@ -36,6 +36,10 @@ const classOf = (key) => (NUMERIC.has(key) ? 'num' : 'id')
 function noteOf(r) {
   if (r.kind === 'dead') return r.cause === 'down' ? 'process gone' : 'silent';
   if (r.kind === 'drain') return r.owner ? `for ${r.owner}` : 'by itself';
+  if (r.kind === 'standby') {
+    return `of ${r.group}, ${r.standing === 'waking' ? 'waking' : 'warm'}`;
+  }
+  if (r.kind === 'serving' && r.group) return `active in ${r.group}`;
   if (r.kind === 'open') {
     return r.probe > 0 ? `probe in ${Math.ceil(r.probe)} s` : 'probe is due';
   }

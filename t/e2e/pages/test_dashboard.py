@@ -187,10 +187,12 @@ def test_shows_a_drain_and_a_restart_of_nginx(cluster, gateway, open_page,
 
 
 def test_every_state_has_its_word_and_pattern(scene, open_page):
-    stage = scene(10)
+    stage = scene(12)
     states = {"r2": say.DEAD, "r3": say.SILENT, "r4": say.SUSPECT,
               "r5": say.LEFT, "r6": say.STARTING, "r7": say.STALLED,
-              "r8": say.OPEN, "r9": say.HALF, "r10": say.draining("ops")}
+              "r8": say.OPEN, "r9": say.HALF, "r10": say.draining("ops"),
+              "r11": say.of_group("g1", "standby"),
+              "r12": say.of_group("g1", "waking", 7)}
     for id, state in states.items():
         stage.set(id, state)
     page = open_page(stage)
@@ -199,13 +201,46 @@ def test_every_state_has_its_word_and_pattern(scene, open_page):
         "r1": "Serving", "r2": "Dead process gone", "r3": "Dead silent",
         "r4": "Suspect", "r5": "Left", "r6": "Starting", "r7": "Stalled",
         "r8": "Circuit open probe in 4 s", "r9": "Circuit half open",
-        "r10": "Draining for ops"}
+        "r10": "Draining for ops", "r11": "Standby of g1, warm",
+        "r12": "Standby of g1, waking"}
     fills = page.js("""[...document.querySelectorAll('#ring-arcs path')]
         .filter((x) => x.getAttribute('d'))
         .map((x) => getComputedStyle(x).fill)""")
-    assert len(fills) == len(set(fills)) == 9
+    assert len(fills) == len(set(fills)) == 10
     assert page.js("document.getElementById('ring-t').textContent") \
-        .startswith("Ring of 10 replicas: 1 serving, 1 circuit half open")
+        .startswith("Ring of 12 replicas: 1 serving, 2 standby, 1 circuit half"
+                    " open")
+
+
+def test_takeover_of_a_group(scene, open_page):
+    stage = scene(2)
+    group = {"name": "g1", "active": "r1", "epoch": 7, "lock": say.LOCK,
+             "standby": 1, "waking": 0, "conflict": False, "takeovers": 0,
+             "active_ms": None, "first_token_ms": None}
+    stage.pool.groups = [group]
+    stage.set("r1", say.of_group("g1", "active", 7))
+    stage.set("r2", say.of_group("g1", "standby"))
+    page = open_page(stage)
+    assert row(page, "r1")["State"] == "Serving active in g1"
+    assert row(page, "r2")["State"] == "Standby of g1, warm"
+
+    stage.set("r1", say.DEAD)
+    group.update(active=None, standby=1)
+    stage.pool.queue.update(length=3, waits_for="standby")
+    refresh(page)
+    page.wait_text("#notices", "requests wait for a standby")
+
+    stage.set("r2", {"service": "READY", "routable": True},
+              say.of_group("g1", "active", 8))
+    group.update(active="r2", epoch=8, standby=0, takeovers=1, active_ms=312)
+    stage.pool.queue.update(length=0, waits_for=None)
+    refresh(page)
+    wait_event(page, "r2 took g1 over, 312 ms after the last one died")
+    assert page.text("#notices") == ""
+
+    group.update(conflict=True)
+    refresh(page)
+    page.wait_text("#notices", "Two lock services grant the group g1")
 
 
 def test_models_and_engines(scene, open_page):
