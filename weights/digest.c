@@ -1,10 +1,11 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <sodium.h>
+#include <openssl/evp.h>
 
 #include "weights/digest.h"
 
@@ -12,7 +13,7 @@
 /* Of one read: it stays in a processor's cache until it is hashed. */
 #define DIGEST_READ_BYTES  (128 * 1024)
 
-#define DIGEST_HASH_BYTES  crypto_hash_sha256_BYTES
+#define DIGEST_HASH_BYTES  32
 
 
 /* The size of the next read; 0: the chunk has been read, -1: broken. */
@@ -37,31 +38,47 @@ digest_read(digest_t *digest, uint8_t *buf, uint64_t at, uint64_t end)
 }
 
 
-static void
-digest_chunk(digest_t *digest, size_t i)
+/* Of one chunk.  0, or -1: broken. */
+static int
+digest_update(digest_t *digest, size_t i, EVP_MD_CTX *hash)
 {
-    ssize_t                   n;
-    uint64_t                  at, end;
-    crypto_hash_sha256_state  hash;
+    int       rc;
+    ssize_t   n;
+    uint64_t  at, end;
 
     uint8_t  buf[DIGEST_READ_BYTES];
 
     at = i * DIGEST_CHUNK_BYTES;
     end = at + DIGEST_CHUNK_BYTES < digest->bytes ? at + DIGEST_CHUNK_BYTES
                                                   : digest->bytes;
-    crypto_hash_sha256_init(&hash);
+    rc = EVP_DigestInit_ex(hash, EVP_sha256(), NULL) == 1 ? 0 : -1;
 
-    while ((n = digest_read(digest, buf, at, end)) > 0) {
-        crypto_hash_sha256_update(&hash, buf, (unsigned long long) n);
-        atomic_fetch_add(&digest->done_bytes, (unsigned long long) n);
+    while (rc == 0 && (n = digest_read(digest, buf, at, end)) != 0) {
+        rc = n > 0 && EVP_DigestUpdate(hash, buf, (size_t) n) == 1 ? 0 : -1;
+        atomic_fetch_add(&digest->done_bytes, n > 0 ? (size_t) n : 0);
         at += (uint64_t) n;
     }
 
-    if (n == -1) {
+    return rc;
+}
+
+
+static void
+digest_chunk(digest_t *digest, size_t i)
+{
+    EVP_MD_CTX  *hash;
+
+    hash = EVP_MD_CTX_new();
+
+    if (hash == NULL || digest_update(digest, i, hash) != 0
+        || EVP_DigestFinal_ex(hash, digest->hashes + i * DIGEST_HASH_BYTES,
+                              NULL)
+           != 1)
+    {
         atomic_store(&digest->is_broken, 1);
     }
 
-    crypto_hash_sha256_final(&hash, digest->hashes + i * DIGEST_HASH_BYTES);
+    EVP_MD_CTX_free(hash);
 }
 
 
@@ -87,17 +104,23 @@ digest_run(void *data)
 static void
 digest_end(void *data)
 {
+    int        i, is_right;
     uint8_t    hash[DIGEST_HASH_BYTES];
     digest_t  *digest = data;
 
-    crypto_hash_sha256(hash, digest->hashes,
-                       digest->nchunks * DIGEST_HASH_BYTES);
-    sodium_bin2hex(digest->id, sizeof(digest->id), hash, sizeof(hash));
+    is_right = !atomic_load(&digest->is_broken)
+               && EVP_Digest(digest->hashes,
+                             digest->nchunks * DIGEST_HASH_BYTES, hash, NULL,
+                             EVP_sha256(), NULL)
+                  == 1;
     free(digest->hashes);
     digest->hashes = NULL;
 
-    digest->on_done(digest->data, atomic_load(&digest->is_broken)
-                                  ? NULL : digest->id);
+    for (i = 0; is_right && i < DIGEST_HASH_BYTES; i++) {
+        snprintf(digest->id + 2 * i, 3, "%02x", hash[i]);
+    }
+
+    digest->on_done(digest->data, is_right ? digest->id : NULL);
 }
 
 

@@ -2,8 +2,9 @@
 /*
  * The id of weights: SHA-256 (FIPS 180-4) over the list of the SHA-256 of each
  * 64 MiB of the file, the last piece as long as it is; each 32 bytes, one
- * after the other.  So the pieces can be hashed by all processors at once, and
- * anybody can compute it:
+ * after the other.  So the pieces can be hashed by all processors at once.
+ * libcrypto does it, which uses a processor's instructions for it: 1.3 GiB/s
+ * each where libsodium comes to 0.3.  Anybody can compute the same:
  *
  *   split -b 64M --filter='sha256sum | cut -c-64' FILE | xxd -r -p | sha256sum
  *

@@ -15,8 +15,6 @@
 #include <signal.h>
 #include <string.h>
 
-#include <sodium.h>
-
 #include "common/duration.h"
 #include "common/options.h"
 #include "weights/store.h"
@@ -106,8 +104,8 @@ main_run(const main_options_t *o)
     signal(SIGPIPE, SIG_IGN);
     loop = ev_default_loop(EVFLAG_AUTO);
 
-    if (loop == NULL || sodium_init() == -1) {
-        log_write(&log, LOG_ERROR, "no event loop, or no libsodium");
+    if (loop == NULL) {
+        log_write(&log, LOG_ERROR, "no event loop");
         return 1;
     }
 

@@ -3,7 +3,7 @@
  * The weights service: connections, the slot, and what is said to whom.
  *
  * roles.h decides; memfile.h and digest.h see that the bytes are what they are
- * said to be; request.c has the lines.  Each connection has one role at
+ * said to be; docs/weights.md has the lines.  Each connection has one role at
  * most, and its end releases that role and nothing else.  What takes long
  * (hashing, freeing memory) is done by threads, so that a connection's end is
  * seen at once whatever runs.

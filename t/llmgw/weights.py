@@ -1,5 +1,6 @@
 """llmgw-weights, and a client of it: what docs/weights.md says of the lines."""
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -187,6 +188,14 @@ class WeightsService(Daemon):
 
     def wait_roles(self, **roles):
         wait_for(lambda: self.roles() == roles, 10, f"roles {roles}")
+
+    def memfds(self):
+        """How many files in memory it holds."""
+        found = 0
+        for fd in os.scandir(f"/proc/{self.proc.pid}/fd"):
+            with contextlib.suppress(OSError):      # closed meanwhile
+                found += os.readlink(fd.path).startswith("/memfd:")
+        return found
 
     def ctl(self, *words):
         return subprocess.run(
