@@ -364,7 +364,8 @@ cmdline_check(cmdline_t *o, const engine_kind_t **kind)
 
     o->engine.weights.engine = o->id;
 
-    if (weights_options_check(&o->engine.weights, o->engine.is_standby, error)
+    if (weights_options_check(&o->engine.weights, o->engine.is_standby
+                              ? o->standby.waking_timeout_ms : 0, error)
         != 0)
     {
         return cmdline_error(error);

@@ -78,7 +78,7 @@ weights_read_word(const char *option, const char *word, const char *no,
 
 
 int
-weights_options_check(weights_options_t *o, int is_standby,
+weights_options_check(weights_options_t *o, uint64_t waking_timeout_ms,
     char error[WEIGHTS_ERROR_BYTES])
 {
     const char  *alone;
@@ -91,8 +91,16 @@ weights_options_check(weights_options_t *o, int is_standby,
         return -1;
     }
 
-    if (o->is_unmapped && !is_standby) {
+    if (o->is_unmapped && waking_timeout_ms == 0) {
         snprintf(error, WEIGHTS_ERROR_BYTES, "--sleep: needs --standby");
+        return -1;
+    }
+
+    if (o->is_unmapped && o->remap_timeout_ms >= waking_timeout_ms) {
+        snprintf(error, WEIGHTS_ERROR_BYTES, "--remap-timeout: %g s is not "
+                 "below --waking-timeout, %g s",
+                 (double) o->remap_timeout_ms / 1000,
+                 (double) waking_timeout_ms / 1000);
         return -1;
     }
 

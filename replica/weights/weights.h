@@ -64,11 +64,12 @@ typedef struct {
 
 
 /*
- * Reads role and sleep, and says whether the options go together.  0, or -1
- * and a line that begins with the option's name.
+ * Reads role and sleep, and says whether the options go together.
+ * waking_timeout_ms: of an engine that stands by; 0: it does not.  0, or -1 and
+ * a line that begins with the option's name.
  */
-int weights_options_check(weights_options_t *options, int is_standby,
-    char error[WEIGHTS_ERROR_BYTES]);
+int weights_options_check(weights_options_t *options,
+    uint64_t waking_timeout_ms, char error[WEIGHTS_ERROR_BYTES]);
 
 /* How many items a list has that commas part; of checked options at most
    WEIGHTS_DEVICES_MAX. */

@@ -177,6 +177,15 @@ def test_bad_options_are_refused(cluster, options, why):
     assert why in failed(cluster.replica("bad", **options), 2)
 
 
+def test_weights_can_be_locked_in_memory(cluster, service, tmp_path):
+    small = tmp_path / "small.bin"      # what anybody may lock
+    small.write_bytes(bytes(MB))
+    one = holds(model(cluster, "one", service, str(small), mlock=True))
+    with open(f"/proc/{one.proc.pid}/status") as status:
+        locked, = (line for line in status if line.startswith("VmLck:"))
+    assert int(locked.split()[1]) << 10 == MB
+
+
 # a real model
 
 needs_llama = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)

@@ -7,7 +7,7 @@ typedef struct {
     const char  *role;
     const char  *sleep;
     int          is_locked;
-    int          is_standby;
+    uint64_t     waking_timeout_ms;
     const char  *error;         /* NULL: right */
 } options_row_t;
 
@@ -21,14 +21,15 @@ test_options_that_do_not_go_together_are_named(void **state)
     weights_options_t      o;
     static const options_row_t  rows[] = {
         { NULL, "rw_or_ro", "mapped", 0, 0, NULL },
-        { NULL, "rw_or_ro", "mapped", 0, 1, NULL },
-        { "/a", "ro", "unmapped", 1, 1, NULL },
+        { NULL, "rw_or_ro", "mapped", 0, 9, NULL },
+        { "/a", "ro", "unmapped", 1, 9, NULL },
         { "/a,/b", "rw_or_ro", "mapped", 0, 0, NULL },
         { "/a", "rw", "mapped", 0, 0, "--weights-role: \"rw\" is not" },
-        { "/a", "ro", "deep", 0, 1, "--sleep: \"deep\" is not" },
+        { "/a", "ro", "deep", 0, 9, "--sleep: \"deep\" is not" },
         { "/a", "ro", "unmapped", 0, 0, "--sleep: needs --standby" },
         { NULL, "ro", "mapped", 0, 0, "--weights-role: needs --weights" },
-        { NULL, "rw_or_ro", "unmapped", 0, 1, "--sleep unmapped: needs" },
+        { NULL, "rw_or_ro", "unmapped", 0, 9, "--sleep unmapped: needs" },
+        { "/a", "ro", "unmapped", 0, 5, "--remap-timeout: 0.005 s is not" },
         { NULL, "rw_or_ro", "mapped", 1, 0, "--mlock: needs --weights" },
         { "/a,", "ro", "mapped", 0, 0, "--weights: \"\" is not a socket" },
         { ",/a", "ro", "mapped", 0, 0, "--weights: \"\" is not a socket" },
@@ -40,7 +41,8 @@ test_options_that_do_not_go_together_are_named(void **state)
         o.role = rows[i].role;
         o.sleep = rows[i].sleep;
         o.is_locked = rows[i].is_locked;
-        rc = weights_options_check(&o, rows[i].is_standby, error);
+        o.remap_timeout_ms = 5;
+        rc = weights_options_check(&o, rows[i].waking_timeout_ms, error);
         assert_int_equal(rc, rows[i].error == NULL ? 0 : -1);
 
         if (rc != 0) {

@@ -1,0 +1,161 @@
+"""Engines that stand by with weights from services: what they hold while they
+sleep, and what they accept when they wake."""
+
+import os
+
+import pytest
+
+from llmgw import gguf, llama, memory
+from llmgw.llama import ask, chat, request
+from llmgw.standby import Group
+from llmgw.wait import wait_for
+from llmgw.weights import WeightsService
+
+MB = 1 << 20
+SIZE = 16 * MB
+READER = {"b": {"weights_role": "ro"}}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("weights") / "w.bin"
+    path.write_bytes(os.urandom(MB) * (SIZE // MB))
+    return str(path)
+
+
+@pytest.fixture
+def services(cluster):
+    """services(n): so many, and the sockets as an option has them."""
+    def make(n=1):
+        made = [WeightsService(cluster, i) for i in range(n)]
+        return made, ",".join(s.path for s in made)
+    return make
+
+
+def group(cluster, sockets, files, **options):
+    """a serves, b sleeps."""
+    return Group(cluster, agents=False, each=READER, engine="sim",
+                 weights=sockets, weights_file=files, **options).start()
+
+
+def failed(one):
+    """What it says, of an engine that ends by itself."""
+    one.proc.told_to_end = True
+    assert one.proc.wait() == 1
+    return one.proc.text()
+
+
+def test_service_is_killed_while_a_mapped_standby_sleeps(cluster, services,
+                                                         file):
+    """It has all that it needs, and gives it to the next service: there the
+    engine that was killed finds it again."""
+    (service,), sockets = services()
+    a, b = group(cluster, sockets, file)
+    inodes = memory.mapped(a.proc.pid)
+    assert memory.mapped(b.proc.pid) == inodes and len(inodes) == 1
+    assert abs(memory.pss_shmem(b.proc.pid) - SIZE / 2) < MB
+    service.kill()
+    a.kill()
+    b.wait("ACTIVE")
+    assert b.client.generate("hello", 3).code == "OK"
+    service.argv[-1] = "1m"             # its window
+    service.start()
+    service.wait_roles(b="reader")
+    a.start().wait("STANDBY")
+    assert memory.mapped(a.proc.pid) == inodes
+    b.kill()
+    a.wait("ACTIVE")
+
+
+def test_unmapped_standby_holds_nothing_and_gets_it_again(cluster, services,
+                                                          file):
+    (service,), sockets = services()
+    a, b = group(cluster, sockets, file, sleep="unmapped")
+    inodes = memory.mapped(a.proc.pid)
+    assert not memory.mapped(b.proc.pid) and not memory.opened(b.proc.pid)
+    assert memory.pss_shmem(b.proc.pid) < MB
+    service.wait_roles(a="reader")
+
+    # Its memory was a's alone for a while; the service is a new one.
+    service.kill()
+    service.argv[-1] = "1m"             # its window
+    service.start()
+    service.wait_roles(a="reader")
+    a.kill()
+    b.wait("ACTIVE")
+    assert memory.mapped(b.proc.pid) == inodes
+    assert b.client.generate("hello", 3).code == "OK"
+
+
+def test_unmapped_standby_ends_where_nobody_has_the_weights(cluster, services,
+                                                            file):
+    (service,), sockets = services()
+    a, b = group(cluster, sockets, file, sleep="unmapped",
+                 remap_timeout="500ms")
+    service.kill()
+    a.kill()
+    service.start()
+    assert 'weights0.sock": no weights within 0.5 s' in failed(b)
+    assert [s.state for s in b.steps()][-1] != "ACTIVE"
+
+
+@pytest.mark.parametrize("size, why", [
+    (SIZE, "it has other bytes than before"),
+    (SIZE - 1, "it has another layout than before")])
+def test_unmapped_standby_wakes_with_nothing_else(cluster, services, file,
+                                                  size, why):
+    (service,), sockets = services()
+    a, b = group(cluster, sockets, file, sleep="unmapped")
+    a.proc.freeze()                     # it does not hand its own back
+    service.kill()
+    service.start()
+    stranger = service.client("stranger").hello("rw")
+    stranger.granted()
+    stranger.write(bytes(size), name="w.bin")
+    a.kill()
+    assert why in failed(b)
+    assert [s.state for s in b.steps()][-1] != "ACTIVE"
+
+
+def test_one_device_that_fails_takes_the_engine_down(cluster, services, file,
+                                                     tmp_path):
+    (_, second), sockets = services(2)
+    other = tmp_path / "other.bin"
+    other.write_bytes(os.urandom(MB))
+    a, b = group(cluster, sockets, f"{file},{other}", sleep="unmapped",
+                 remap_timeout="500ms")
+    second.kill()
+    a.kill()
+    text = failed(b)
+    assert 'weights1.sock": no weights within 0.5 s' in text
+    assert "weights0.sock\": no weights" not in text
+
+
+@pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
+@pytest.mark.parametrize("sleep", [None, "mapped", "unmapped"])
+def test_model_that_was_asleep_says_the_same(cluster, services, tmp_path,
+                                             sleep):
+    """sleep None: from the file itself, without a service."""
+    path = str(tmp_path / "m.gguf")
+    gguf.write(path)
+    options = {"engine": "llama", "model": path, "threads": 1}
+    asked = [request(chat("pa " * n, seed=n, temperature=.8), id=f"c-{n}")
+             for n in (1, 5, 60)]
+    plain = cluster.replica("plain", **options)
+    wait_for(lambda: "continue here" in plain.proc.text(), 20, "it to load")
+    said = [ask(plain, r).whole().says() for r in asked]
+    if sleep:
+        _, sockets = services()
+        options |= {"weights": sockets, "sleep": sleep}
+    a, b = Group(cluster, agents=False, each=READER if sleep else {},
+                 **options).start()
+    assert bool(memory.mapped(b.proc.pid)) == (sleep == "mapped")
+    lines = [next(line for line in one.proc.text().splitlines()
+                  if "streams of group" in line).split(": ", 1)[1]
+             for one in (plain, a, b)]
+    assert len(set(lines)) == 1, lines
+    assert [ask(a, r).whole().says() for r in asked] == said
+    a.kill()
+    b.wait("ACTIVE")
+    assert "is awake after" in b.proc.text()
+    assert [ask(b, r).whole().says() for r in asked] == said
