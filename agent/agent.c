@@ -105,6 +105,18 @@ agent_skew(void *data, const char *id, const address_t *from,
 }
 
 
+static void
+agent_group_skew(void *data, const char *id, const char *group,
+    uint64_t ahead_us)
+{
+    agent_t  *agent = data;
+
+    log_write(agent->log, LOG_WARN, "replica \"%s\" has an epoch of group "
+              "\"%s\" that is %.0f hours ahead of this clock: it does not "
+              "count as active", id, group, ahead_us / 3.6e9);
+}
+
+
 /* The update or the job that gave it knows its id. */
 static void
 agent_ordered(void *data, uint64_t id, order_rc_t rc)
@@ -124,6 +136,7 @@ static const swim_callbacks_t  agent_swim_callbacks = {
     .is_kept = agent_keep_is_done,
     .find_models = agent_segment_models,
     .on_skew = agent_skew,
+    .on_group_skew = agent_group_skew,
     .on_ordered = agent_ordered
 };
 

@@ -12,6 +12,20 @@ local_init(local_t *local)
 }
 
 
+static llmgw_service_t
+local_judge(const report_t *report)
+{
+    if (report->goodbye) {
+        return LLMGW_SERVICE_STOPPED;
+    }
+
+    return report->state == LLMGW_SERVICE_READY
+           && report->group.name[0] != '\0'
+           && report->group.state != LLMGW_GROUP_ACTIVE
+           ? LLMGW_SERVICE_STARTING : report->state;
+}
+
+
 void
 local_report(local_t *local, const report_t *report, uint64_t now_us)
 {
@@ -25,7 +39,8 @@ local_report(local_t *local, const report_t *report, uint64_t now_us)
     local->replica_start_ms = report->replica_start_ms;
     strcpy(local->model_version, report->model_version);
     strcpy(local->resume_group, report->resume_group);
-    local->service = report->goodbye ? LLMGW_SERVICE_STOPPED : report->state;
+    local->group = report->group;
+    local->service = local_judge(report);
 }
 
 
@@ -132,5 +147,9 @@ local_own(const local_t *local, swim_own_t *own)
     own->models = local->models.names;
     own->models_bytes = local->models.bytes;
     own->models_cut = local->models.cut;
+    own->group = local->group.name;
+    own->group_state = local->group.state;
+    own->group_epoch = local->group.epoch;
+    own->group_lock = local->group.lock;
     own->replica_start_ms = local->replica_start_ms;
 }

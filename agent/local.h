@@ -22,6 +22,9 @@
  * DOWN.  That takes the place of READY.  The replica's own silence is a stall
  * all the same, unless its engine is DOWN.
  *
+ * One of a standby group that is not the active one of it yet is STARTING,
+ * whatever it says: gateways that know nothing of groups must not use it.
+ *
  * A replica that never reported is judged by its health checks instead; from
  * its first report on they no longer count.  An answer that it does not serve
  * is a drain: it runs, and wants nothing new.
@@ -46,6 +49,7 @@ typedef struct {
     char                 model_version[LLMGW_MEMBERS_NAME_BYTES];
     char                 resume_group[LLMGW_MEMBERS_NAME_BYTES];
     report_models_t      models;
+    report_group_t       group;
     uint32_t             max_capacity;
     uint32_t             active_requests;
     llmgw_engine_load_t  engine;

@@ -234,6 +234,18 @@ node_skew(void *data, const char *id, const address_t *from,
 
 
 static void
+node_group_skew(void *data, const char *id, const char *group,
+    uint64_t ahead_us)
+{
+    node_t  *node = data;
+
+    if (node->callbacks->on_group_skew != NULL) {
+        node->callbacks->on_group_skew(node->data, id, group, ahead_us);
+    }
+}
+
+
+static void
 node_ordered(void *data, uint64_t id, order_rc_t rc)
 {
     node_t  *node = data;
@@ -254,6 +266,7 @@ static const swim_callbacks_t  node_callbacks = {
     .is_kept = node_is_kept,
     .find_models = node_find_models,
     .on_skew = node_skew,
+    .on_group_skew = node_group_skew,
     .on_ordered = node_ordered
 };
 
@@ -333,6 +346,7 @@ node_set_seeds(node_t *node, const address_t *seeds, size_t n)
 void
 node_set_own(node_t *node, const swim_own_t *own)
 {
+    node_read_wall(node);
     swim_set_own(node->swim, own, clock_mono_us(node->clock));
     node_arm(node);
 }

@@ -29,6 +29,7 @@
     X(refutations, "false suspicions of itself that it refuted")              \
     X(conflicts, "other holders of its id that it asked")                     \
     X(epochs_refused, "times that its epoch was a day ahead of its clock")    \
+    X(group_epochs_refused, "records whose group's epoch was as far ahead")   \
     X(isolations, "times that over half of the members were DEAD")            \
     X(late_ticks, "times that this agent ran late, accusing nobody")          \
     X(orders_taken, "orders received, refused ones included")                 \

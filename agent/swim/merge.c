@@ -248,13 +248,20 @@ static void
 swim_merge_stranger(swim_t *swim, const member_update_t *update,
     uint64_t now_us)
 {
+    member_t  *member;
+
     if (member_liveness_is_present(update->facts.liveness)) {
         stranger_add(swim, &update->facts, 0, now_us);
         return;
     }
 
-    if (update->age_s * SWIM_S < TOMBSTONE_TOLD_US) {
-        swim_add(swim, update, now_us);
+    if (update->age_s * SWIM_S >= TOMBSTONE_TOLD_US) {
+        return;
+    }
+
+    member = swim_add(swim, update, now_us);
+    if (member != NULL) {
+        member->lacks_more = MEMBER_MORE_ALL - update->more;
     }
 }
 
@@ -338,6 +345,11 @@ swim_merge_update(swim_t *swim, const member_update_t *update,
     member_t  *member;
 
     member = table_find(&swim->table, update->facts.id);
+
+    if (update->refused_epoch != 0) {
+        skew_group_refused(swim, &update->facts, update->refused_epoch,
+                           now_us);
+    }
 
     if (member != swim->own && !is_first_hand
         && swim_is_doubtful(sender, update))

@@ -21,6 +21,7 @@ swim_own_differs(const llmgw_member_t *known, const llmgw_member_t *facts)
            || known->models != facts->models
            || known->models_cut != facts->models_cut
            || strcmp(known->resume_group, facts->resume_group) != 0
+           || !llmgw_member_groups_are_alike(known, facts)
            || strcmp(known->model_version, facts->model_version) != 0
            || strcmp(known->drain_owner, facts->drain_owner) != 0;
 }
@@ -102,6 +103,25 @@ swim_drain_changed(swim_t *swim, unsigned what, uint64_t now_us)
 }
 
 
+static void
+swim_fill_group(swim_t *swim, llmgw_member_t *facts, const swim_own_t *own,
+    uint64_t now_us)
+{
+    memset(facts->group, 0, sizeof(facts->group));
+
+    if (own->group != NULL) {
+        assert(strlen(own->group) < LLMGW_GROUP_BYTES);
+        strcpy(facts->group, own->group);
+    }
+
+    facts->group_state = own->group_state;
+    facts->group_epoch = own->group_epoch;
+    facts->group_lock = own->group_lock;
+
+    skew_check_group(swim, facts, now_us);
+}
+
+
 void
 swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us)
 {
@@ -132,6 +152,7 @@ swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us)
                                                  own->models_bytes);
     facts.models_cut = own->models_cut;
 
+    swim_fill_group(swim, &facts, own, now_us);
     swim_fill_drain(swim, &facts, &traits);
     swim_replace_own(swim, &facts, &traits, own, now_us);
     swim_drain_changed(swim, what, now_us);

@@ -47,6 +47,7 @@ restore_member(swim_t *swim, const llmgw_member_t *facts,
 
     memset(&update, 0, sizeof(update));
     update.facts = *facts;
+    skew_check_group(swim, &update.facts, now_us);
     restore_models(swim, &update);
 
     /* So old that it is not told to those that have forgotten it. */
@@ -59,7 +60,7 @@ restore_member(swim_t *swim, const llmgw_member_t *facts,
     if (member != NULL) {
         member->load = *load;
         member->lacks_traits = 1;
-        member->lacks_more = 1;
+        member->lacks_more = MEMBER_MORE_ALL;
     }
 }
 

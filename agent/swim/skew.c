@@ -17,6 +17,11 @@
  *                    two clocks is wrong is for people to find out
  *   a believer       had a wrong clock as well: once that is right, any epoch
  *                    that is not refused replaces one that would be
+ *
+ * The epoch of a standby group is drawn from the clock of its lock service, and
+ * the greatest one is routed to.  A record with one that is too far ahead is
+ * taken as that of an engine that does not stand by yet (INIT), and the owner
+ * is told as often as of a sender.
  */
 
 #include <string.h>
@@ -74,22 +79,20 @@ skew_find(skew_t *skew, uint32_t hash)
 }
 
 
-void
-skew_refused(swim_t *swim, const packet_head_t *head, const address_t *from,
-    uint64_t now_us)
+/* Whether the owner is to be told of it now; then it is remembered. */
+static int
+skew_is_news(swim_t *swim, uint32_t hash, uint64_t now_us)
 {
     skew_t         *skew;
-    uint32_t        hash;
     skew_sender_t  *sender;
 
     skew = &swim->skew;
-    hash = member_hash(head->sender_id);
     sender = skew_find(skew, hash);
 
     if (now_us < skew->silent_until_us
         || (sender != NULL && now_us < sender->told_us + SKEW_REPEAT_US))
     {
-        return;
+        return 0;
     }
 
     if (sender == NULL) {
@@ -99,7 +102,46 @@ skew_refused(swim_t *swim, const packet_head_t *head, const address_t *from,
     sender->hash = hash;
     sender->told_us = now_us;
     skew->silent_until_us = now_us + SKEW_PAUSE_US;
-    skew_tell(swim, head->sender_id, from, head->sender_epoch, now_us);
+
+    return 1;
+}
+
+
+void
+skew_refused(swim_t *swim, const packet_head_t *head, const address_t *from,
+    uint64_t now_us)
+{
+    if (skew_is_news(swim, member_hash(head->sender_id), now_us)) {
+        skew_tell(swim, head->sender_id, from, head->sender_epoch, now_us);
+    }
+}
+
+
+void
+skew_group_refused(swim_t *swim, const llmgw_member_t *member, uint64_t epoch,
+    uint64_t now_us)
+{
+    const swim_callbacks_t  *callbacks;
+
+    callbacks = swim->config.callbacks;
+    swim->counters.group_epochs_refused++;
+
+    if (callbacks->on_group_skew != NULL
+        && skew_is_news(swim, ~member_hash(member->id), now_us))
+    {
+        callbacks->on_group_skew(swim->config.data, member->id, member->group,
+                                 skew_us(swim, epoch, now_us));
+    }
+}
+
+
+void
+skew_check_group(swim_t *swim, llmgw_member_t *member, uint64_t now_us)
+{
+    if (skew_is_refused(swim, member->group_epoch, now_us)) {
+        skew_group_refused(swim, member, member->group_epoch, now_us);
+        member_refuse_epoch(member);
+    }
 }
 
 

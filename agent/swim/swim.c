@@ -70,7 +70,7 @@ swim_add_own(swim_t *swim, const swim_config_t *config, uint64_t now_us)
     own->draining = drain_owner(&swim->drain)[0] != '\0';
     strcpy(own->drain_owner, drain_owner(&swim->drain));
     update.traits.can_restart = config->can_restart;
-    update.has_more = 1;
+    update.more = MEMBER_MORE_ALL;
 
     if (config->resume_group != NULL) {
         assert(strlen(config->resume_group) < LLMGW_MEMBERS_NAME_BYTES);

@@ -118,6 +118,13 @@ typedef struct {
     void  (*on_skew)(void *data, const char *id, const address_t *from,
                      uint64_t ahead_us);
 
+    /*
+     * The same of the epoch of a member's group, or, where id is our own, of
+     * our replica's: it does not count as active.  NULL: nobody cares.
+     */
+    void  (*on_group_skew)(void *data, const char *id, const char *group,
+                           uint64_t ahead_us);
+
     /* What became of an order that was PENDING.  The next may be given
        within.  NULL: nobody waits. */
     void  (*on_ordered)(void *data, uint64_t id, order_rc_t rc);
@@ -164,6 +171,11 @@ typedef struct {
     size_t           models_bytes;          /* LLMGW_MEMBERS_MODELS_BYTES at
                                                most; 0: none */
     uint32_t         models_cut;            /* names that are not in there */
+    const char      *group;                 /* standby; NULL: none, and the
+                                               next are 0 */
+    uint8_t          group_state;
+    uint64_t         group_epoch;
+    uint64_t         group_lock;
 } swim_own_t;
 
 #define SWIM_MAX_INDIRECT_PROBES  8

@@ -463,6 +463,13 @@ void skew_refused(swim_t *swim, const packet_head_t *head,
 /* An epoch of an earlier run was refused: ours is not above it. */
 void skew_own_refused(swim_t *swim, uint64_t epoch, uint64_t now_us);
 
+/* The epoch of this member's group was refused: counts, tells the owner. */
+void skew_group_refused(swim_t *swim, const llmgw_member_t *member,
+    uint64_t epoch, uint64_t now_us);
+
+/* What does not come from a datagram: takes such an epoch out of the record. */
+void skew_check_group(swim_t *swim, llmgw_member_t *member, uint64_t now_us);
+
 /* Our clock may have been set back. */
 void skew_check_own(swim_t *swim, uint64_t now_us);
 

@@ -373,16 +373,6 @@ name_may_be_empty(const char *name)
 }
 
 
-static int
-group_is_valid(const llmgw_member_t *m)
-{
-    return m->group[0] == '\0'
-           ? m->group_state == LLMGW_GROUP_NONE && m->group_epoch == 0
-             && m->group_lock == 0
-           : llmgw_group_is_valid(m->group, strlen(m->group));
-}
-
-
 static const char *
 strings_reason(const llmgw_member_t *m)
 {
@@ -402,7 +392,7 @@ strings_reason(const llmgw_member_t *m)
         return "an invalid resume group";
     }
 
-    if (!group_is_valid(m)) {
+    if (!llmgw_member_group_is_valid(m)) {
         return "an invalid group";
     }
 

@@ -90,7 +90,8 @@
  *   461             3        reserved
  *   464             8        layout 2: epoch that its lock service granted
  *   472             32       layout 2: standby group, may be empty: then the
- *                            state, the epoch and the next are 0
+ *                            state, the epoch and the next are 0, and else the
+ *                            state is not 0
  *   504             8        layout 2: which lock service that was
  *
  *   load record              rewritten whole by one aligned pwrite
@@ -244,7 +245,7 @@ typedef enum {
  * stands until the next one: whether it still lives is said by its service.
  */
 typedef enum {
-    LLMGW_GROUP_NONE = 0,       /* of no group, or nothing is known */
+    LLMGW_GROUP_NONE = 0,       /* of no group */
     LLMGW_GROUP_INIT,
     LLMGW_GROUP_STANDBY,
     LLMGW_GROUP_WAKING,
@@ -512,6 +513,14 @@ const char *llmgw_group_state_name(unsigned state);     /* "none", "init" ... */
  * the caller to know.
  */
 int llmgw_member_is_routable(const llmgw_member_t *member);
+
+/* Without a group there is no state and no epoch, with one there is a state; to
+   be asked of strings that end. */
+int llmgw_member_group_is_valid(const llmgw_member_t *member);
+
+/* They say the same of their groups. */
+int llmgw_member_groups_are_alike(const llmgw_member_t *a,
+    const llmgw_member_t *b);
 
 /* [A-Za-z0-9][A-Za-z0-9._-]{0,62}: ids, versions, cluster names. */
 int llmgw_name_is_valid(const char *name, size_t len);

@@ -61,6 +61,27 @@ llmgw_member_is_routable(const llmgw_member_t *member)
 }
 
 
+int
+llmgw_member_group_is_valid(const llmgw_member_t *member)
+{
+    return member->group[0] == '\0'
+           ? member->group_state == LLMGW_GROUP_NONE
+             && member->group_epoch == 0 && member->group_lock == 0
+           : member->group_state != LLMGW_GROUP_NONE
+             && llmgw_group_is_valid(member->group, strlen(member->group));
+}
+
+
+int
+llmgw_member_groups_are_alike(const llmgw_member_t *a, const llmgw_member_t *b)
+{
+    return a->group_state == b->group_state
+           && a->group_epoch == b->group_epoch
+           && a->group_lock == b->group_lock
+           && strcmp(a->group, b->group) == 0;
+}
+
+
 /* Not isalnum(): that asks the locale. */
 static int
 is_alnum(char c)

@@ -262,16 +262,6 @@ llmgw_members_table_seal(llmgw_members_table_t *table,
 
 
 static int
-group_is_alike(const llmgw_member_t *a, const llmgw_member_t *b)
-{
-    return a->group_state == b->group_state
-           && a->group_epoch == b->group_epoch
-           && a->group_lock == b->group_lock
-           && strcmp(a->group, b->group) == 0;
-}
-
-
-static int
 record_routes_alike(const llmgw_member_t *a, const llmgw_member_t *b)
 {
     return a->role == b->role
@@ -286,7 +276,7 @@ record_routes_alike(const llmgw_member_t *a, const llmgw_member_t *b)
            && strcmp(a->id, b->id) == 0
            && strcmp(a->grpc, b->grpc) == 0
            && strcmp(a->resume_group, b->resume_group) == 0
-           && group_is_alike(a, b);
+           && llmgw_member_groups_are_alike(a, b);
 }
 
 

@@ -163,7 +163,7 @@ fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
         stranger.facts.weight = 1;
         stranger.facts.epoch = 5;
         stranger.facts.role = LLMGW_ROLE_GATEWAY;
-        stranger.lacks_more = i == 1;
+        stranger.lacks_more = i == 1 ? MEMBER_MORE_ALL : 0;
         strcpy(stranger.facts.resume_group, i ? "g" : "");
         stranger.models = "base\0lora";
         stranger.models_bytes = i == 2 ? 10 : 0;

@@ -58,11 +58,32 @@ member_set_models(member_t *member, const char *models, size_t bytes)
 }
 
 
-/* What came with MemberMore.  A list for which there is no memory is lacking,
-   so the member sends it again. */
 static void
-member_take_more(member_t *member, const member_update_t *update)
+member_take_group(llmgw_member_t *facts, const llmgw_member_t *from)
 {
+    facts->group_state = from->group_state;
+    facts->group_epoch = from->group_epoch;
+    facts->group_lock = from->group_lock;
+    memcpy(facts->group, from->group, sizeof(facts->group));
+}
+
+
+/* So much of what came with MemberMore.  A list for which there is no memory is
+   lacking, so the member sends it again. */
+static void
+member_take_more(member_t *member, const member_update_t *update,
+    member_more_t more)
+{
+    member->lacks_more = MEMBER_MORE_ALL - more;
+
+    if (more >= MEMBER_MORE_ALL) {
+        member_take_group(&member->facts, &update->facts);
+    }
+
+    if (more < MEMBER_MORE_FIRST) {
+        return;
+    }
+
     strcpy(member->facts.resume_group, update->facts.resume_group);
     member->facts.models_cut = update->facts.models_cut;
 
@@ -70,7 +91,7 @@ member_take_more(member_t *member, const member_update_t *update)
         && member_set_models(member, update->models, update->models_bytes)
            != 0)
     {
-        member->lacks_more = 1;
+        member->lacks_more = MEMBER_MORE_ALL;
     }
 }
 
@@ -79,7 +100,8 @@ static int
 member_more_differs(const llmgw_member_t *a, const llmgw_member_t *b)
 {
     return a->models != b->models || a->models_cut != b->models_cut
-           || strcmp(a->resume_group, b->resume_group) != 0;
+           || strcmp(a->resume_group, b->resume_group) != 0
+           || !llmgw_member_groups_are_alike(a, b);
 }
 
 
@@ -94,7 +116,7 @@ member_init(member_t *member, const member_update_t *update, uint64_t now_us)
 
     member->facts = update->facts;
     member->facts.models = 0;
-    member_take_more(member, update);
+    member_take_more(member, update, MEMBER_MORE_ALL);
     member->traits = update->traits;
     member->load.active_requests = update->active_requests;
     member->load.engine = update->engine;
@@ -173,7 +195,7 @@ member_merge_load_update(member_t *member, const member_update_t *update,
     member->load_seq = update->load_seq;
     member->load.active_requests = update->active_requests;
 
-    if (update->has_more) {
+    if (update->more >= MEMBER_MORE_FIRST) {
         member->load.engine = update->engine;
     }
 
@@ -198,6 +220,27 @@ member_merge_load(member_t *member, uint32_t active_requests,
 }
 
 
+/* What a member's own word lacks, its agent does not know: so there is none. */
+static member_more_t
+member_more_said(const member_update_t *update, int is_first_hand)
+{
+    return is_first_hand ? MEMBER_MORE_ALL : update->more;
+}
+
+
+static unsigned
+member_complete_more(member_t *member, const member_update_t *update,
+    member_more_t more)
+{
+    llmgw_member_t  known;
+
+    known = member->facts;
+    member_take_more(member, update, more);
+
+    return member_more_differs(&known, &member->facts) ? MEMBER_MORE : 0;
+}
+
+
 /*
  * What the segment does not have of the facts that came from it, and what an
  * older agent left out.
@@ -206,9 +249,11 @@ static unsigned
 member_complete(member_t *member, const member_update_t *update,
     int is_first_hand)
 {
-    unsigned  changes;
+    unsigned       changes;
+    member_more_t  more;
 
     changes = 0;
+    more = member_more_said(update, is_first_hand);
 
     if (update->facts.epoch != member->facts.epoch
         || update->facts.incarnation != member->facts.incarnation)
@@ -216,13 +261,8 @@ member_complete(member_t *member, const member_update_t *update,
         return 0;
     }
 
-    if (member->lacks_more && (update->has_more || is_first_hand)) {
-        if (member_more_differs(&member->facts, &update->facts)) {
-            changes = MEMBER_MORE;
-        }
-
-        member->lacks_more = 0;
-        member_take_more(member, update);
+    if (MEMBER_MORE_ALL - more < member->lacks_more) {
+        changes = member_complete_more(member, update, more);
     }
 
     if (member->lacks_traits) {
@@ -235,34 +275,24 @@ member_complete(member_t *member, const member_update_t *update,
 }
 
 
-/*
- * The facts of a later place.  What they lack stays as it was, but for an
- * agent that was started anew and says itself that it has no more to say.
- */
+/* The facts of a later place.  What they lack stays as it was. */
 static void
 member_replace_facts(member_t *member, const member_update_t *update,
     int is_first_hand)
 {
-    int             keeps;
     llmgw_member_t  known;
 
-    keeps = !update->has_more
-            && !(is_first_hand && update->facts.epoch != member->facts.epoch);
     known = member->facts;
 
     member->facts = update->facts;
     member->facts.models = known.models;
     member->facts.models_cut = known.models_cut;
+    strcpy(member->facts.resume_group, known.resume_group);
+    member_take_group(&member->facts, &known);
+    member_take_more(member, update, member_more_said(update, is_first_hand));
+
     member->traits = update->traits;
     member->lacks_traits = 0;
-    member->lacks_more = !update->has_more && !is_first_hand;
-
-    if (keeps) {
-        strcpy(member->facts.resume_group, known.resume_group);
-
-    } else {
-        member_take_more(member, update);
-    }
 }
 
 
@@ -374,6 +404,15 @@ member_is_present(const member_t *member)
 }
 
 
+void
+member_refuse_epoch(llmgw_member_t *facts)
+{
+    facts->group_state = LLMGW_GROUP_INIT;
+    facts->group_epoch = 0;
+    facts->group_lock = 0;
+}
+
+
 uint32_t
 member_age_s(const member_t *member, uint64_t now_us)
 {
@@ -447,9 +486,15 @@ member_seen(const llmgw_member_t *facts)
 int
 member_says_as_much(const member_t *member, const member_update_t *update)
 {
-    return update->has_more || member->lacks_more
-           || (member->facts.resume_group[0] == '\0'
-               && member->facts.models == 0);
+    const llmgw_member_t  *facts;
+
+    facts = &member->facts;
+
+    return MEMBER_MORE_ALL - update->more <= member->lacks_more
+           || (facts->group[0] == '\0'
+               && (update->more == MEMBER_MORE_FIRST
+                   || (facts->resume_group[0] == '\0'
+                       && facts->models == 0)));
 }
 
 

@@ -37,8 +37,10 @@
  * completed by any other record of the same (epoch, incarnation) that has it.
  * Until then we tell the member that we have not seen its record, so it sends
  * all of it.  Only the member itself can say that there is no more: then its
- * agent is an old one.  Which record is newer, which member is dead, and
- * whether two tables are equal is judged without these facts.
+ * agent is an old one.  MemberMore grew in turn, by the standby group, and what
+ * was passed on without that lacks this part alone.  Which record is newer,
+ * which member is dead, and whether two tables are equal is judged without
+ * these facts.
  */
 
 #ifndef MEMBER_H
@@ -70,6 +72,13 @@ typedef struct {
     int   refuses_new;      /* its replica says that it drains */
 } member_traits_t;
 
+/* How much of MemberMore came with an update: its edition, and all before. */
+typedef enum {
+    MEMBER_MORE_NONE = 0,
+    MEMBER_MORE_FIRST,          /* without the standby group */
+    MEMBER_MORE_ALL
+} member_more_t;
+
 /* What one update of a packet says. */
 typedef struct {
     llmgw_member_t       facts;
@@ -80,7 +89,9 @@ typedef struct {
     uint32_t             age_s;         /* of a DEAD or LEFT */
     uint32_t             nconfirmers;   /* of a SUSPECT: member_hash() each */
     uint32_t             confirmers[MEMBER_MAX_CONFIRMERS];
-    int                  has_more;      /* MemberMore came with it */
+    member_more_t        more;
+    uint64_t             refused_epoch; /* of its group, which is too far ahead
+                                           of our clock; 0: none */
     const char          *models;        /* the list that facts.models is of;
                                            the packet's own */
     size_t               models_bytes;
@@ -122,7 +133,8 @@ typedef struct {
     unsigned             is_confirm_due:1;  /* it is to be pinged soon */
     unsigned             is_base:1;         /* of swim/isolation.c */
     unsigned             lacks_traits:1;    /* its facts are of the segment */
-    unsigned             lacks_more:1;      /* they came without */
+    unsigned             lacks_more:2;      /* they came without: so many
+                                               editions of it */
 } member_t;
 
 /* What member_merge() changed. */
@@ -175,6 +187,9 @@ void member_set_liveness(member_t *member, llmgw_liveness_t liveness,
 /* ALIVE or SUSPECT. */
 int member_is_present(const member_t *member);
 int member_liveness_is_present(unsigned liveness);
+
+/* The epoch of its group is not to be believed: it is taken for INIT. */
+void member_refuse_epoch(llmgw_member_t *facts);
 
 /* Seconds since it became DEAD or LEFT, else 0. */
 uint32_t member_age_s(const member_t *member, uint64_t now_us);

@@ -172,12 +172,26 @@ packet_fill_update(update_t *update, const member_t *member, uint64_t now_us)
 }
 
 
-/* Absent if we lack it ourselves: empty would mean that there is none. */
+static void
+packet_fill_group(more_t *more, const llmgw_member_t *facts)
+{
+    more->edition = 1;
+    more->group = (char *) facts->group;
+    more->group_state = (Llmgateway__Gossip__GroupState) facts->group_state;
+    more->group_epoch = facts->group_epoch;
+    more->group_lock = facts->group_lock;
+}
+
+
+/*
+ * No more than we have ourselves: absent if we lack all of it, and of the older
+ * edition if we lack the group, since empty would mean that there is none.
+ */
 static void
 packet_fill_more(update_t *update, more_t *more, engine_load_t *engine,
     const member_t *member)
 {
-    if (member->lacks_more) {
+    if (member->lacks_more == MEMBER_MORE_ALL) {
         return;
     }
 
@@ -188,6 +202,10 @@ packet_fill_more(update_t *update, more_t *more, engine_load_t *engine,
     more->models_cut = member->facts.models_cut;
     more->engine = packet_fill_engine(engine, &member->load.engine);
     update->more = more;
+
+    if (member->lacks_more == 0) {
+        packet_fill_group(more, &member->facts);
+    }
 }
 
 

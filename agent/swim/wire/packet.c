@@ -208,20 +208,60 @@ packet_copy_models(member_update_t *update, const more_t *wire)
 }
 
 
+/* An epoch from a wrong clock would outdo all later ones of the group. */
 static int
-packet_copy_more(member_update_t *update, const update_t *wire)
+packet_copy_standing(member_update_t *update, const more_t *wire,
+    uint64_t wall_us)
 {
-    const more_t  *more;
+    llmgw_member_t  *facts;
 
-    more = wire->more;
-    update->has_more = more != NULL;
+    facts = &update->facts;
 
-    return more == NULL
-           || (packet_copy_name(update->facts.resume_group,
-                                more->resume_group, 1) == 0
-               && packet_copy_models(update, more) == 0
-               && packet_copy_engine(&update->engine, more->engine) == 0)
-           ? 0 : -1;
+    if (packet_copy_group(facts->group, wire->group) != 0
+        || (unsigned) wire->group_state > LLMGW_GROUP_ACTIVE)
+    {
+        return -1;
+    }
+
+    facts->group_state = wire->group_state;
+    facts->group_epoch = wire->group_epoch;
+    facts->group_lock = wire->group_lock;
+
+    if (!llmgw_member_group_is_valid(facts)) {
+        return -1;
+    }
+
+    if (wire->group_epoch > wall_us + PACKET_MAX_AHEAD_US) {
+        update->refused_epoch = wire->group_epoch;
+        member_refuse_epoch(facts);
+    }
+
+    return 0;
+}
+
+
+/* The older edition has no group, whatever stands there. */
+static int
+packet_copy_more(member_update_t *update, const more_t *wire,
+    uint64_t wall_us)
+{
+    if (wire == NULL) {
+        update->more = MEMBER_MORE_NONE;
+        return 0;
+    }
+
+    update->more = wire->edition == 0 ? MEMBER_MORE_FIRST : MEMBER_MORE_ALL;
+
+    if (packet_copy_name(update->facts.resume_group, wire->resume_group, 1)
+        != 0
+        || packet_copy_models(update, wire) != 0
+        || packet_copy_engine(&update->engine, wire->engine) != 0)
+    {
+        return -1;
+    }
+
+    return update->more == MEMBER_MORE_ALL
+           ? packet_copy_standing(update, wire, wall_us) : 0;
 }
 
 
@@ -241,7 +281,7 @@ packet_decode_update(member_update_t *update, const update_t *wire,
         || packet_copy_address(facts->grpc, wire->grpc_address, 1) != 0
         || packet_copy_owner(facts->drain_owner, wire->drain_owner) != 0
         || packet_copy_name(update->traits.update, wire->update, 1) != 0
-        || packet_copy_more(update, wire) != 0
+        || packet_copy_more(update, wire->more, wall_us) != 0
         || packet_copy_numbers(update, wire, wall_us) != 0)
     {
         return -1;

@@ -263,6 +263,17 @@ cluster_skew(void *data, const char *id, const address_t *from,
 
 
 static void
+cluster_group_skew(void *data, const char *id, const char *group,
+    uint64_t ahead_us)
+{
+    cluster_host_t  *host = data;
+
+    assert(ahead_us > PACKET_MAX_AHEAD_US);
+    host->ngroup_skews++;
+}
+
+
+static void
 cluster_ordered(void *data, uint64_t id, order_rc_t rc)
 {
     cluster_host_t  *host = data;
@@ -279,6 +290,7 @@ static const swim_callbacks_t  cluster_callbacks = {
     .on_restart = cluster_restart,
     .is_kept = cluster_is_kept,
     .on_skew = cluster_skew,
+    .on_group_skew = cluster_group_skew,
     .on_ordered = cluster_ordered
 };
 

@@ -56,6 +56,7 @@ typedef struct {
     char           version[LLMGW_MEMBERS_NAME_BYTES];   /* the last one's */
     size_t         nskews;          /* senders whose epoch is refused here */
     size_t         nown_skews;      /* own epochs that were given up */
+    size_t         ngroup_skews;    /* of groups, that were refused */
     size_t         nordered;        /* its own orders that ended */
     order_rc_t     ordered;         /* the last one's result */
 
@@ -64,6 +65,9 @@ typedef struct {
     const char           *models;
     size_t                models_bytes;
     llmgw_engine_load_t   engine;
+    const char           *group;    /* NULL: none */
+    llmgw_group_state_t   group_state;
+    uint64_t              group_epoch;
 } cluster_host_t;
 
 struct cluster_s {
@@ -158,7 +162,7 @@ const swim_t *cluster_swim(const cluster_t *cluster, size_t host);
 const swim_counters_t *cluster_counters(const cluster_t *cluster,
     size_t host);
 
-/* With the models that stand in the host. */
+/* With the models and the group that stand in the host. */
 void cluster_set_service(cluster_t *cluster, size_t host,
     llmgw_service_t service);
 

@@ -46,15 +46,21 @@ cluster_counters(const cluster_t *cluster, size_t host)
 void
 cluster_set_service(cluster_t *cluster, size_t host, llmgw_service_t service)
 {
-    swim_own_t  own;
+    swim_own_t             own;
+    const cluster_host_t  *says;
 
+    says = &cluster->hosts[host];
     memset(&own, 0, sizeof(own));
     own.service = service;
     own.model_version = "v1";
     own.max_capacity = 10;
-    own.models = cluster->hosts[host].models;
-    own.models_bytes = cluster->hosts[host].models_bytes;
-    node_set_own(cluster->hosts[host].node, &own);
+    own.models = says->models;
+    own.models_bytes = says->models_bytes;
+    own.group = says->group;
+    own.group_state = says->group_state;
+    own.group_epoch = says->group_epoch;
+    own.group_lock = says->group_epoch;
+    node_set_own(says->node, &own);
 }
 
 

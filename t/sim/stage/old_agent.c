@@ -12,14 +12,51 @@ typedef Llmgateway__Gossip__GossipMessage  message_t;
 typedef Llmgateway__Gossip__MemberMore     more_t;
 
 
-size_t
-old_agent_filter(uint8_t *bytes, size_t len, int is_heard)
+/* What of a record's `more` goes in or out. */
+typedef more_t *(*old_agent_more_pt)(more_t *more, more_t *space,
+    int is_heard);
+
+
+static more_t *
+old_agent_before_more(more_t *more, more_t *space, int is_heard)
+{
+    if (!is_heard) {
+        return NULL;
+    }
+
+    llmgateway__gossip__member_more__init(space);
+    space->edition = 1;
+
+    return space;
+}
+
+
+static more_t *
+old_agent_before_groups(more_t *more, more_t *space, int is_heard)
+{
+    if (more == NULL) {
+        return NULL;
+    }
+
+    *space = *more;
+    space->edition = is_heard ? 1 : 0;
+    space->group = "";
+    space->group_state = LLMGATEWAY__GOSSIP__GROUP_STATE__NONE;
+    space->group_epoch = 0;
+    space->group_lock = 0;
+
+    return space;
+}
+
+
+static size_t
+old_agent_rewrite(uint8_t *bytes, size_t len, int is_heard,
+    old_agent_more_pt rewrite)
 {
     size_t      i, header_bytes;
     unsigned    flags;
-    more_t      empty;
     message_t  *message;
-    more_t     *had[PACKET_MAX_UPDATES];
+    more_t     *had[PACKET_MAX_UPDATES], spaces[PACKET_MAX_UPDATES];
 
     if (packet_header_decode(FAKE_CLUSTER, bytes, len, &flags, &header_bytes)
         != PACKET_DONE)
@@ -30,11 +67,10 @@ old_agent_filter(uint8_t *bytes, size_t len, int is_heard)
     message = llmgateway__gossip__gossip_message__unpack(NULL,
                   len - header_bytes, bytes + header_bytes);
     assert(message != NULL && message->n_updates <= PACKET_MAX_UPDATES);
-    llmgateway__gossip__member_more__init(&empty);
 
     for (i = 0; i < message->n_updates; i++) {
         had[i] = message->updates[i]->more;
-        message->updates[i]->more = is_heard ? &empty : NULL;
+        message->updates[i]->more = rewrite(had[i], &spaces[i], is_heard);
     }
 
     assert(header_bytes
@@ -51,4 +87,18 @@ old_agent_filter(uint8_t *bytes, size_t len, int is_heard)
     llmgateway__gossip__gossip_message__free_unpacked(message, NULL);
 
     return len;
+}
+
+
+size_t
+old_agent_filter(uint8_t *bytes, size_t len, int is_heard)
+{
+    return old_agent_rewrite(bytes, len, is_heard, old_agent_before_more);
+}
+
+
+size_t
+old_agent_groupless_filter(uint8_t *bytes, size_t len, int is_heard)
+{
+    return old_agent_rewrite(bytes, len, is_heard, old_agent_before_groups);
 }

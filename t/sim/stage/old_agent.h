@@ -1,11 +1,12 @@
 
 /*
- * An agent from before MemberMore (proto/gossip.proto), as far as others can
- * see: a filter between a current agent and the fake network.
+ * Older agents, as far as others can see: filters between a current agent and
+ * the fake network.
  *
- * Records that it sends have no `more`, whichever member they are of.  Records
- * that it receives get an empty one, so that inside nothing is ever missing and
- * nothing is ever completed: an old agent takes each record as complete.
+ * Records that one sends lack what it does not know, whichever member they are
+ * of.  Records that it receives get that, empty, so that inside nothing is ever
+ * missing and nothing is ever completed: an old agent takes each record as
+ * complete.
  */
 
 #ifndef OLD_AGENT_H
@@ -14,7 +15,9 @@
 #include "sim/swim/fake_net.h"
 
 
-/* A fake_filter_pt. */
+/* Fake_filter_pt of one from before MemberMore (proto/gossip.proto), and of one
+   that knows its first edition, which has no standby groups. */
 size_t old_agent_filter(uint8_t *bytes, size_t len, int is_heard);
+size_t old_agent_groupless_filter(uint8_t *bytes, size_t len, int is_heard);
 
 #endif /* OLD_AGENT_H */

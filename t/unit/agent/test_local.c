@@ -205,6 +205,59 @@ facts_of_the_engine_are_told(void **state)
 }
 
 
+/* A sleeper that says READY is not used by those that know no groups. */
+static void
+only_the_active_one_of_a_group_is_READY(void **state)
+{
+    local_t     local;
+    report_t    said;
+    swim_own_t  own;
+
+    local_init(&local);
+    said = report(0);
+    strcpy(said.group.name, "g");
+
+    for (said.group.state = LLMGW_GROUP_INIT;
+         said.group.state < LLMGW_GROUP_ACTIVE; said.group.state++)
+    {
+        local_report(&local, &said, S);
+        local_own(&local, &own);
+        assert_int_equal(own.service, LLMGW_SERVICE_STARTING);
+        assert_true(own.is_heard);
+    }
+
+    said.group.epoch = 7;
+    said.group.lock = 9;
+    local_report(&local, &said, S);
+    local_own(&local, &own);
+    assert_int_equal(own.service, LLMGW_SERVICE_READY);
+
+    said.state = LLMGW_SERVICE_STALLED;
+    local_report(&local, &said, S);
+    assert_int_equal(local.service, LLMGW_SERVICE_STALLED);
+
+    /* What it was, it was: a later one has a greater epoch. */
+    local_lost(&local);
+    local_own(&local, &own);
+    assert_int_equal(own.service, LLMGW_SERVICE_DOWN);
+    assert_string_equal(own.group, "g");
+    assert_int_equal(own.group_state, LLMGW_GROUP_ACTIVE);
+    assert_int_equal(own.group_epoch, 7);
+    assert_int_equal(own.group_lock, 9);
+
+    /* Silence of a standby is a stall; goodbye is one. */
+    said = report(0);
+    strcpy(said.group.name, "g");
+    said.group.state = LLMGW_GROUP_STANDBY;
+    local_report(&local, &said, 10 * S);
+    local_tick(&local, 10 * S + LOCAL_STALL_US);
+    assert_int_equal(local.service, LLMGW_SERVICE_STALLED);
+    said.goodbye = 1;
+    local_report(&local, &said, 20 * S);
+    assert_int_equal(local.service, LLMGW_SERVICE_STOPPED);
+}
+
+
 static void
 health_judges_who_never_reported(void **state)
 {
@@ -264,6 +317,7 @@ main(void)
         cmocka_unit_test(state_of_the_engine_counts_at_once),
         cmocka_unit_test(silence_counts_whatever_the_engine_was),
         cmocka_unit_test(facts_of_the_engine_are_told),
+        cmocka_unit_test(only_the_active_one_of_a_group_is_READY),
         cmocka_unit_test(health_judges_who_never_reported),
         cmocka_unit_test(health_is_not_asked_about_who_reports),
     };

@@ -344,7 +344,7 @@ static const lie_t  lies[] = {
     IN_RECORD(1, group_state, "record 1 has an invalid group", "\4"),
     IN_RECORD(1, group_epoch, "record 1 has an invalid group", "\1"),
     IN_RECORD(1, group_lock, "record 1 has an invalid group", "\1"),
-    IN_RECORD(1, group, "record 1 has an invalid group", ".g"),
+    IN_RECORD(1, group, "record 1 has an invalid group", "g"),
     IN_RECORD(1, group, "without an end", X32),
 };
 

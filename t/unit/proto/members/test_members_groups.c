@@ -61,6 +61,7 @@ test_group_routes_where_there_is_a_place_for_it(void **state)
     fixture_read(f);
 
     strcpy(m.group, "0123456789012345678901234567890");
+    m.group_state = LLMGW_GROUP_INIT;
     assert_int_equal(moves(f, &m), is_told);
     m.group_state = LLMGW_GROUP_ACTIVE;
     assert_int_equal(moves(f, &m), is_told);
@@ -81,14 +82,14 @@ test_group_of_no_name_says_nothing(void **state)
 {
     size_t          i;
     fixture_t      *f = *state;
-    llmgw_member_t  m, bad[5];
+    llmgw_member_t  m, bad[6];
 
     fixture_write(f, CAPACITY);
     member_make(&m, 1, 1);
     strcpy(m.group, "g");
     m.group_state = LLMGW_GROUP_STANDBY;
 
-    for (i = 0; i < 5; i++) {
+    for (i = 0; i < 6; i++) {
         bad[i] = m;
     }
 
@@ -99,8 +100,9 @@ test_group_of_no_name_says_nothing(void **state)
     bad[4].group[0] = '\0';
     bad[4].group_state = LLMGW_GROUP_NONE;
     bad[4].group_epoch = 1;
+    bad[5].group_state = LLMGW_GROUP_NONE;
 
-    for (i = 0; i < 5; i++) {
+    for (i = 0; i < 6; i++) {
         assert_int_equal(publish_one(f, &bad[i]), LLMGW_MEMBERS_REFUSED);
     }
 

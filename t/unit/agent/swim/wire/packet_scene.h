@@ -21,6 +21,7 @@
 
 typedef Llmgateway__Gossip__GossipMessage     message_t;
 typedef Llmgateway__Gossip__MembershipUpdate  update_t;
+typedef Llmgateway__Gossip__MemberMore        more_t;
 
 
 /* So many bytes of names; the buffer is the caller's. */
@@ -70,6 +71,10 @@ full_member(void)
     m.models_bytes = models_of(models, sizeof(models));
     m.facts.models = llmgw_members_list_hash(models, sizeof(models));
     m.facts.models_cut = 63;
+    memset(m.facts.group, 'g', LLMGW_GROUP_BYTES - 1);
+    m.facts.group_state = LLMGW_GROUP_ACTIVE;
+    m.facts.group_epoch = WALL_US + PACKET_MAX_AHEAD_US;
+    m.facts.group_lock = UINT64_MAX;
     m.load.engine = (llmgw_engine_load_t) {
         LLMGW_ENGINE_MAX_REQUESTS, LLMGW_ENGINE_MAX_REQUESTS, 1000,
         LLMGW_ENGINE_ALL, LLMGW_ENGINE_MAX_BLOCKS, 1000, 0

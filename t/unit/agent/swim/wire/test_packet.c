@@ -42,6 +42,38 @@ largest_fields_come_back_as_they_were(void **state)
 }
 
 
+/* Whatever a head says, there is room behind it for its sender's record. */
+static void
+longest_head_leaves_room_for_the_longest_record(void **state)
+{
+    size_t          len;
+    char            cluster[LLMGW_MEMBERS_NAME_BYTES];
+    member_t        member;
+    packet_out_t   *out;
+    packet_head_t   head;
+
+    memset(cluster, 'c', sizeof(cluster) - 1);
+    cluster[sizeof(cluster) - 1] = '\0';
+    member = full_member();
+    member.nconfirmers = MEMBER_MAX_CONFIRMERS;
+    head = head_of(PACKET_PING_REQ);
+    strcpy(head.sender_id, member.facts.id);
+    strcpy(head.target_id, member.facts.id);
+    strcpy(head.target_address, member.facts.address);
+    head.sender_epoch = UINT64_MAX;
+    head.wait_ms = UINT32_MAX;
+    head.seen = UINT32_MAX;
+    memset(&head.own_engine, 0, sizeof(head.own_engine));
+
+    out = packet_out_create(cluster);
+    packet_begin(out, &head);
+    assert_int_equal(packet_add(out, &member, 0), 0);
+    packet_end(out, &len);
+    assert_in_range(len, PACKET_PLAIN_BYTES - 50, PACKET_PLAIN_BYTES);
+    packet_out_destroy(out);
+}
+
+
 /* Full to the last update that fits, and never over the limit: what is left
    of the 1200 is for the seal. */
 static void
@@ -296,6 +328,9 @@ assert_order_fits(order_t order, member_t member)
     cluster[sizeof(cluster) - 1] = '\0';
     head = head_of(PACKET_ORDER);
     head.sender_epoch = WALL_US;
+    head.table_digest = 0;          /* these are of other messages */
+    head.target_address[0] = '\0';
+    memset(&head.own_engine, 0, sizeof(head.own_engine));
     strcpy(head.sender_id, member.facts.id);
     strcpy(head.target_id, order.target_id);
     head.order = &order;
@@ -413,6 +448,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(largest_fields_come_back_as_they_were),
+        cmocka_unit_test(longest_head_leaves_room_for_the_longest_record),
         cmocka_unit_test(datagram_is_filled_and_never_longer_than_1200),
         cmocka_unit_test(small_updates_stop_at_their_number),
         cmocka_unit_test(mutilated_datagrams_are_dropped_with_their_reason),

@@ -36,22 +36,174 @@ more_is_told_by_who_has_it(void **state)
 
     member = full_member();
     assert_int_equal(decode_one(&member, &said), 1);
-    assert_true(said.has_more);
+    assert_int_equal(said.more, MEMBER_MORE_ALL);
 
     member.facts.resume_group[0] = '\0';
     assert_int_equal(decode_one(&member, &said), 1);
-    assert_true(said.has_more);
+    assert_int_equal(said.more, MEMBER_MORE_ALL);
     assert_string_equal(said.facts.resume_group, "");
 
     member = full_member();
-    member.lacks_more = 1;
+    member.lacks_more = MEMBER_MORE_ALL;
     assert_int_equal(decode_one(&member, &said), 1);
-    assert_false(said.has_more);
+    assert_int_equal(said.more, MEMBER_MORE_NONE);
     assert_string_equal(said.facts.resume_group, "");
 
     member.lacks_more = 0;
     strcpy(member.facts.resume_group, "a/b");
     assert_int_equal(decode_one(&member, &said), 0);
+}
+
+
+/* What an update with this group says of it; NULL: it is refused. */
+static const llmgw_member_t *
+group_said(more_t *more, member_update_t *said)
+{
+    packet_t   packet;
+    update_t   update, *list[1];
+    message_t  message;
+
+    good_message(&message, &update, list);
+    update.more = more;
+    assert_int_equal(decode(&packet, &message), PACKET_DONE);
+    *said = packet.updates[0];
+
+    return packet.nupdates ? &said->facts : NULL;
+}
+
+
+static more_t
+grouped(const char *group, int state, uint64_t epoch, uint64_t lock)
+{
+    more_t  more;
+
+    llmgateway__gossip__member_more__init(&more);
+    more.edition = 1;
+    more.group = (char *) group;
+    more.group_state = (Llmgateway__Gossip__GroupState) state;
+    more.group_epoch = epoch;
+    more.group_lock = lock;
+
+    return more;
+}
+
+
+static void
+group_is_told_by_the_edition_that_has_it(void **state)
+{
+    more_t                 more;
+    member_t               member;
+    member_update_t        said;
+    const llmgw_member_t  *facts;
+
+    more = grouped("g", LLMGW_GROUP_ACTIVE, 7, 9);
+    facts = group_said(&more, &said);
+    assert_int_equal(said.more, MEMBER_MORE_ALL);
+    assert_string_equal(facts->group, "g");
+    assert_int_equal(facts->group_state, LLMGW_GROUP_ACTIVE);
+    assert_int_equal(facts->group_epoch, 7);
+    assert_int_equal(facts->group_lock, 9);
+
+    /* A later edition has it too; an older one has not, whatever it says. */
+    more.edition = 2;
+    assert_string_equal(group_said(&more, &said)->group, "g");
+    assert_int_equal(said.more, MEMBER_MORE_ALL);
+    more.edition = 0;
+    assert_string_equal(group_said(&more, &said)->group, "");
+    assert_int_equal(said.more, MEMBER_MORE_FIRST);
+
+    /* We pass on no more than we have. */
+    member = full_member();
+    member.lacks_more = MEMBER_MORE_ALL - MEMBER_MORE_FIRST;
+    assert_int_equal(decode_one(&member, &said), 1);
+    assert_int_equal(said.more, MEMBER_MORE_FIRST);
+    assert_string_equal(said.facts.resume_group, member.facts.resume_group);
+    assert_string_equal(said.facts.group, "");
+}
+
+
+static void
+groups_have_limits(void **state)
+{
+    more_t           more;
+    member_update_t  said;
+
+#define takes(...)                                                            \
+    (more = grouped(__VA_ARGS__), group_said(&more, &said) != NULL)
+    assert_true(takes("", 0, 0, 0));
+    assert_true(takes("g", LLMGW_GROUP_INIT, 0, 0));
+    assert_false(takes("g", LLMGW_GROUP_NONE, 0, 0));
+    assert_true(takes("0123456789012345678901234567890", 4, 1, 1));
+    assert_false(takes("01234567890123456789012345678901", 4, 1, 1));
+    assert_false(takes(".g", 4, 1, 1));
+    assert_false(takes("g", 5, 1, 1));
+    assert_false(takes("g", -1, 1, 1));
+    assert_false(takes("", 1, 0, 0));
+    assert_false(takes("", 0, 1, 0));
+    assert_false(takes("", 0, 0, 1));
+#undef takes
+}
+
+
+/* The rest of the record stands, and it is of the group: not active. */
+static void
+epoch_of_a_group_over_a_day_ahead_is_refused(void **state)
+{
+    more_t                 more;
+    uint64_t               latest;
+    member_update_t        said;
+    const llmgw_member_t  *facts;
+
+    latest = WALL_US + 24 * 3600 * 1000000ULL;
+    more = grouped("g", LLMGW_GROUP_ACTIVE, latest, 9);
+    facts = group_said(&more, &said);
+    assert_true(facts->group_epoch == latest);
+    assert_int_equal(said.refused_epoch, 0);
+
+    more.group_epoch = latest + 1;
+    facts = group_said(&more, &said);
+    assert_non_null(facts);
+    assert_true(said.refused_epoch == latest + 1);
+    assert_string_equal(facts->id, "b");
+    assert_string_equal(facts->group, "g");
+    assert_int_equal(facts->group_state, LLMGW_GROUP_INIT);
+    assert_int_equal(facts->group_epoch, 0);
+    assert_int_equal(facts->group_lock, 0);
+}
+
+
+/* As many as one datagram can hold, each with all parts that take memory. */
+static void
+smallest_updates_with_more_fit_into_the_arena(void **state)
+{
+    size_t                          i, n;
+    more_t                          more;
+    update_t                        updates[PACKET_MAX_UPDATES];
+    update_t                       *list[PACKET_MAX_UPDATES];
+    message_t                       message;
+    static packet_t                 packet;
+    Llmgateway__Gossip__EngineLoad  engine;
+
+    more = grouped("", 0, 0, 0);
+    llmgateway__gossip__engine_load__init(&engine);
+    more.engine = &engine;
+    n = 47;
+
+    for (i = 0; i < n; i++) {
+        llmgateway__gossip__membership_update__init(&updates[i]);
+        updates[i].member_id = "b";
+        updates[i].address = "1.1.1.1:1";
+        updates[i].role = (Llmgateway__Gossip__MemberRole) LLMGW_ROLE_GATEWAY;
+        updates[i].more = &more;
+        list[i] = &updates[i];
+    }
+
+    llmgateway__gossip__gossip_message__init(&message);
+    message.sender_id = "a";
+    message.n_updates = n;
+    message.updates = list;
+    assert_int_equal(decode(&packet, &message), PACKET_DONE);
+    assert_int_equal(packet.nupdates, n);
 }
 
 
@@ -158,6 +310,10 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(more_is_told_by_who_has_it),
+        cmocka_unit_test(group_is_told_by_the_edition_that_has_it),
+        cmocka_unit_test(groups_have_limits),
+        cmocka_unit_test(epoch_of_a_group_over_a_day_ahead_is_refused),
+        cmocka_unit_test(smallest_updates_with_more_fit_into_the_arena),
         cmocka_unit_test(models_are_a_list_of_at_most_256_bytes),
         cmocka_unit_test(figures_of_an_engine_have_limits),
     };
