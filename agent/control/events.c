@@ -106,6 +106,25 @@ command_add_draining(json_t *events, const llmgw_member_t *before,
 
 
 static void
+command_add_group(json_t *events, const llmgw_member_t *before,
+    const llmgw_member_t *after, uint64_t wall_us)
+{
+    json_t  *event;
+
+    if (llmgw_member_groups_are_alike(before, after)) {
+        return;
+    }
+
+    event = command_event_words("group", after, wall_us,
+                                llmgw_group_state_name(before->group_state),
+                                llmgw_group_state_name(after->group_state));
+    json_object_set_new(event, "group", json_string(after->group));
+    json_object_set_new(event, "epoch", json_integer(after->group_epoch));
+    json_array_append_new(events, event);
+}
+
+
+static void
 command_add_models(const command_env_t *env, json_t *events,
     const llmgw_member_t *before, const llmgw_member_t *after,
     uint64_t wall_us)
@@ -148,6 +167,7 @@ command_add_changes(const command_env_t *env, json_t *events,
     command_add_words(events, "service", b, wall_us,
                       llmgw_service_name(a->service),
                       llmgw_service_name(b->service));
+    command_add_group(events, a, b, wall_us);
     command_add_draining(events, a, b, wall_us);
     command_add_words(events, "version", b, wall_us, a->model_version,
                       b->model_version);

@@ -1,6 +1,8 @@
 
 /* Members and status as JSON. */
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "control/show.h"
@@ -47,6 +49,25 @@ command_show_models(const command_env_t *env, const llmgw_member_t *m)
     }
 
     return shown;
+}
+
+
+static void
+command_show_group(json_t *shown, const llmgw_member_t *m)
+{
+    char  lock[17];
+
+    if (m->group[0] == '\0') {
+        return;
+    }
+
+    snprintf(lock, sizeof(lock), "%016" PRIx64, m->group_lock);
+
+    json_object_set_new(shown, "group", json_string(m->group));
+    json_object_set_new(shown, "group_state",
+                        json_string(llmgw_group_state_name(m->group_state)));
+    json_object_set_new(shown, "group_epoch", json_integer(m->group_epoch));
+    json_object_set_new(shown, "group_lock", json_string(lock));
 }
 
 
@@ -126,6 +147,7 @@ command_show_member(const command_env_t *env, const llmgw_member_t *m,
                             json_string(m->drain_owner));
     }
 
+    command_show_group(shown, m);
     command_show_engine(env, shown, m, &load->engine);
 
     return shown;
@@ -274,6 +296,7 @@ command_show_status(const command_env_t *env)
         "members", command_show_counts(env),
         "counters", command_show_counters(status.counters));
 
+    command_show_group(shown, own);
     command_show_engine(env, shown, own, &status.load->engine);
 
     return shown;

@@ -8,18 +8,19 @@
 
 
 #define CTL_CELL_BYTES  96
-#define CTL_NCOLUMNS    11
+#define CTL_NCOLUMNS    12
 
 typedef struct {
     char  cells[CTL_NCOLUMNS][CTL_CELL_BYTES];
 } ctl_row_t;
 
 static const ctl_row_t  ctl_heading = { {
-    "ID", "ROLE", "STATE", "SERVICE", "VERSION", "MODELS", "LOAD", "ENGINE",
-    "GRPC", "GOSSIP", "INC"
+    "ID", "ROLE", "STATE", "SERVICE", "GROUP", "VERSION", "MODELS", "LOAD",
+    "ENGINE", "GRPC", "GOSSIP", "INC"
 } };
 
 #define CTL_STATE_COLUMN  2
+#define CTL_GROUP_COLUMN  4     /* where there are groups */
 
 
 static const char *
@@ -141,6 +142,28 @@ ctl_fill_service(char *cell, const json_t *member)
 }
 
 
+/* "llama active 1763650000000001": the epoch tells the later one. */
+static void
+ctl_fill_group(char *cell, const json_t *member)
+{
+    json_int_t  epoch;
+
+    if (json_object_get(member, "group") == NULL) {
+        strcpy(cell, "-");
+        return;
+    }
+
+    epoch = ctl_number(member, "group_epoch");
+    cell += snprintf(cell, CTL_CELL_BYTES, "%.31s %.15s",
+                     ctl_text(member, "group"),
+                     ctl_text(member, "group_state"));
+
+    if (epoch != 0) {
+        sprintf(cell, " %" JSON_INTEGER_FORMAT, epoch);
+    }
+}
+
+
 static void
 ctl_fill_row(ctl_row_t *row, const json_t *member)
 {
@@ -154,13 +177,14 @@ ctl_fill_row(ctl_row_t *row, const json_t *member)
     snprintf(cell(2), "%s%s%s%s", ctl_text(member, "state"),
              cause ? " (" : "", cause ? cause : "", cause ? ")" : "");
     ctl_fill_service(row->cells[3], member);
-    snprintf(cell(4), "%s", ctl_text(member, "model_version"));
-    ctl_fill_models(row->cells[5], member);
-    ctl_fill_load(row->cells[6], member);
-    ctl_fill_engine(row->cells[7], member);
-    snprintf(cell(8), "%s", ctl_text(member, "grpc"));
-    snprintf(cell(9), "%s", ctl_text(member, "address"));
-    snprintf(cell(10), "%" JSON_INTEGER_FORMAT,
+    ctl_fill_group(row->cells[CTL_GROUP_COLUMN], member);
+    snprintf(cell(5), "%s", ctl_text(member, "model_version"));
+    ctl_fill_models(row->cells[6], member);
+    ctl_fill_load(row->cells[7], member);
+    ctl_fill_engine(row->cells[8], member);
+    snprintf(cell(9), "%s", ctl_text(member, "grpc"));
+    snprintf(cell(10), "%s", ctl_text(member, "address"));
+    snprintf(cell(11), "%" JSON_INTEGER_FORMAT,
              ctl_number(member, "incarnation"));
 #undef cell
 }
@@ -202,6 +226,10 @@ ctl_print_row(const ctl_t *ctl, const size_t *widths, const ctl_row_t *row,
     size_t  i;
 
     for (i = 0; i < CTL_NCOLUMNS; i++) {
+        if (widths[i] == 0) {
+            continue;
+        }
+
         is_coloured = ctl->has_colours && i == CTL_STATE_COLUMN
                       && row != &ctl_heading;
 
@@ -217,11 +245,13 @@ ctl_print_row(const ctl_t *ctl, const size_t *widths, const ctl_row_t *row,
 static void
 ctl_members_show(const ctl_t *ctl, json_t *answer, FILE *out)
 {
+    int         has_groups;
     size_t      i;
     size_t      widths[CTL_NCOLUMNS] = { 0 };
     json_t     *member, *members;
     ctl_row_t   row;
 
+    has_groups = 0;
     members = json_object_get(answer, "members");
 
     ctl_widen(widths, &ctl_heading);
@@ -229,6 +259,11 @@ ctl_members_show(const ctl_t *ctl, json_t *answer, FILE *out)
     json_array_foreach(members, i, member) {
         ctl_fill_row(&row, member);
         ctl_widen(widths, &row);
+        has_groups |= json_object_get(member, "group") != NULL;
+    }
+
+    if (!has_groups) {
+        widths[CTL_GROUP_COLUMN] = 0;
     }
 
     ctl_print_row(ctl, widths, &ctl_heading, out);

@@ -1,7 +1,53 @@
 
+#include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "state/journal.h"
+
+
+/* "ACTIVE", as all states are written. */
+static const char *
+journal_group_state(const llmgw_member_t *member, char *buf, size_t size)
+{
+    size_t       i;
+    const char  *name;
+
+    name = llmgw_group_state_name(member->group_state);
+
+    for (i = 0; name[i] != '\0' && i + 1 < size; i++) {
+        buf[i] = toupper((unsigned char) name[i]);
+    }
+
+    buf[i] = '\0';
+
+    return buf;
+}
+
+
+static void
+journal_group(const log_t *log, const llmgw_member_t *before,
+    const llmgw_member_t *after)
+{
+    char  state[16];
+
+    if (after->group[0] == '\0') {
+        log_write(log, LOG_INFO, "replica \"%s\" is of group \"%s\" no more",
+                  after->id, before->group);
+        return;
+    }
+
+    journal_group_state(after, state, sizeof(state));
+
+    if (after->group_epoch == 0) {
+        log_write(log, LOG_INFO, "replica \"%s\" is %s of group \"%s\"",
+                  after->id, state, after->group);
+        return;
+    }
+
+    log_write(log, LOG_INFO, "replica \"%s\" is %s of group \"%s\", epoch %"
+              PRIu64, after->id, state, after->group, after->group_epoch);
+}
 
 
 static void
@@ -11,6 +57,10 @@ journal_came(const log_t *log, const llmgw_member_t *member)
               member->id, member->address,
               llmgw_liveness_name(member->liveness),
               llmgw_service_name(member->service));
+
+    if (member->group[0] != '\0') {
+        journal_group(log, member, member);
+    }
 }
 
 
@@ -43,6 +93,10 @@ journal_change(const log_t *log, const llmgw_member_t *before,
         log_write(log, LOG_INFO, "replica \"%s\" is %s, was %s", after->id,
                   llmgw_service_name(after->service),
                   llmgw_service_name(before->service));
+    }
+
+    if (!llmgw_member_groups_are_alike(before, after)) {
+        journal_group(log, before, after);
     }
 
     if (before->draining && !after->draining) {

@@ -135,6 +135,43 @@ engine_is_shown_as_far_as_it_is_told(void **state)
 
 
 static void
+group_is_shown_where_there_is_one(void **state)
+{
+    size_t            i;
+    json_t           *answer, *shown;
+    control_scene_t   scene;
+
+    scene_init(&scene);
+    answer = ask(&scene, "{\"cmd\":\"members\"}");
+    shown = json_array_get(json_object_get(answer, "members"), 0);
+    assert_null(json_object_get(shown, "group"));
+    assert_null(json_object_get(shown, "group_epoch"));
+    json_decref(answer);
+
+    strcpy(scene.own.group, "g");
+    scene.own.group_state = LLMGW_GROUP_ACTIVE;
+    scene.own.group_epoch = 7;
+    scene.own.group_lock = 0xabcdef0123ULL;
+
+    for (i = 0; i < 2; i++) {
+        answer = ask(&scene, i ? "{\"cmd\":\"status\"}"
+                               : "{\"cmd\":\"members\"}");
+        shown = i ? answer
+                  : json_array_get(json_object_get(answer, "members"), 0);
+#define shown(name)  json_string_value(json_object_get(shown, name))
+        assert_string_equal(shown("group"), "g");
+        assert_string_equal(shown("group_state"), "active");
+        assert_string_equal(shown("group_lock"), "000000abcdef0123");
+#undef shown
+        assert_int_equal(json_integer_value(json_object_get(shown,
+                                                            "group_epoch")),
+                         7);
+        json_decref(answer);
+    }
+}
+
+
+static void
 assert_state(llmgw_service_t service, const char *state, const char *cause)
 {
     json_t           *answer, *member;
@@ -273,6 +310,37 @@ engine_of_a_report_is_read(void **state)
 }
 
 
+static void
+group_of_a_report_is_read(void **state)
+{
+    char                   line[LINE_BYTES];
+    control_scene_t        scene;
+    const report_group_t  *group;
+
+    scene_init(&scene);
+    group = &scene.report.group;
+    report_with(line, "\"group\":\"g-1\",\"group_state\":\"active\","
+                      "\"group_epoch\":1763650000000001,"
+                      "\"group_lock\":\"00ff00ff00ff00fe\"");
+    json_decref(ask(&scene, line));
+    assert_string_equal(group->name, "g-1");
+    assert_int_equal(group->state, LLMGW_GROUP_ACTIVE);
+    assert_int_equal(group->epoch, 1763650000000001);
+    assert_true(group->lock == 0x00ff00ff00ff00feULL);
+
+    /* Each report says all. */
+    report_with(line, "\"group\":\"g-1\",\"group_state\":\"standby\"");
+    assert_null(ask(&scene, line));
+    assert_int_equal(group->state, LLMGW_GROUP_STANDBY);
+    assert_int_equal(group->epoch, 0);
+    assert_true(group->lock == 0);
+    report_with(line, "\"state\":\"READY\"");
+    assert_null(ask(&scene, line));
+    assert_string_equal(group->name, "");
+    assert_int_equal(group->state, LLMGW_GROUP_NONE);
+}
+
+
 /* So many names of so many bytes each, all different. */
 static void
 report_with_names(char *line, size_t n, size_t bytes)
@@ -324,6 +392,8 @@ names_that_gossip_does_not_carry_are_counted(void **state)
 }
 
 
+#define GROUP(state)  "\"group\":\"g\",\"group_state\":\"" state "\""
+
 static void
 wrong_engine_of_a_report_is_refused(void **state)
 {
@@ -349,7 +419,26 @@ wrong_engine_of_a_report_is_refused(void **state)
         { "\"kv_free_blocks\":1000000001", "\"kv_free_blocks\" is wrong" },
         { "\"hit_permille\":1001", "\"hit_permille\" is wrong" },
         { "\"resume_group\":\"a b\"", "\"resume_group\" is wrong" },
-        { "\"resume_group\":\"\"", "\"resume_group\" is wrong" }
+        { "\"resume_group\":\"\"", "\"resume_group\" is wrong" },
+        { "\"group\":\".g\"", "\"group\" is not 1 to 31" },
+        { "\"group\":\"\"", "\"group\" is not 1 to 31" },
+        { "\"group\":\"01234567890123456789012345678901\"",
+          "\"group\" is not 1 to 31" },
+        { "\"group\":7", "\"group\" is not 1 to 31" },
+        { "\"group\":\"g\"", "\"group_state\" is none of" },
+        { GROUP("none"), "\"group_state\" is none of" },
+        { GROUP("Active"), "\"group_state\" is none of" },
+        { GROUP("active"), "\"group_epoch\" is wrong, or an active" },
+        { GROUP("init") ",\"group_epoch\":-1", "\"group_epoch\" is wrong" },
+        { GROUP("init") ",\"group_epoch\":\"1\"",
+          "\"group_epoch\" is wrong" },
+        { GROUP("init") ",\"group_lock\":7", "\"group_lock\" is not 16" },
+        { GROUP("init") ",\"group_lock\":\"00ff\"",
+          "\"group_lock\" is not 16" },
+        { GROUP("init") ",\"group_lock\":\"00FF00ff00ff00ff\"",
+          "\"group_lock\" is not 16" },
+        { "\"group_state\":\"init\"", "without \"group\"" },
+        { "\"group_epoch\":1", "without \"group\"" }
     };
 
     scene_init(&scene);
@@ -419,9 +508,11 @@ main(void)
         cmocka_unit_test(members_have_the_fields_that_were_agreed),
         cmocka_unit_test(state_shows_what_the_replica_came_to),
         cmocka_unit_test(engine_is_shown_as_far_as_it_is_told),
+        cmocka_unit_test(group_is_shown_where_there_is_one),
         cmocka_unit_test(first_report_is_answered_and_later_ones_are_not),
         cmocka_unit_test(wrong_reports_are_refused_and_change_nothing),
         cmocka_unit_test(engine_of_a_report_is_read),
+        cmocka_unit_test(group_of_a_report_is_read),
         cmocka_unit_test(names_that_gossip_does_not_carry_are_counted),
         cmocka_unit_test(wrong_engine_of_a_report_is_refused),
         cmocka_unit_test(nonsense_gets_a_code),

@@ -113,6 +113,14 @@ each_change_is_one_event(void **state)
                   ",\"from\":\"v1\",\"to\":\"v2\"") "]");
 
     b = a;
+    strcpy(b.group, "g");
+    b.group_state = LLMGW_GROUP_ACTIVE;
+    b.group_epoch = 7;
+    assert_events(&a, &b, "[" EVENT("group",
+                  ",\"from\":\"none\",\"to\":\"active\",\"group\":\"g\","
+                  "\"epoch\":7") "]");
+
+    b = a;
     b.models = 1;
     assert_events(&a, &b, "[" EVENT("models",
                   ",\"from\":[],\"to\":[\"a\"]") "]");
