@@ -106,6 +106,7 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
         demo-sim screenshots install clean npm \
         test test-unit units soak-sim test-tsan test-policies test-systemd test-resume \
+        test-standby \
         test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
@@ -176,6 +177,10 @@ test-systemd: build  ## systemd unit files under their own systemd (root; half a
 test-resume: build  ## engines and adapters die under 200 streams (20 minutes)
 	@LLMGW_KILLS=all $(PYTHON) -m pytest -q -k "survive or lost" $(ARGS) \
 	    t/e2e/openai/test_resume_engines.py t/e2e/openai/test_llama.py
+
+test-standby: build  ## 200 schedules of faults in a standby group (5 minutes)
+	@LLMGW_SCHEDULES=200 $(PYTHON) -m pytest -q $(ARGS) \
+	    t/e2e/standby/test_schedules.py
 
 test-llama-server: build npm  ## llama.cpp's own server (LLAMA_SERVER=PATH, 10 minutes)
 	@test -x "$(LLAMA_SERVER)" || { \
