@@ -82,6 +82,7 @@ static void
 machine_regrant(machine_t *m, machine_group_t *g)
 {
     m->ops->granted(m->data, g->holder, 1);
+    m->ops->ping(m->data, g->holder);       /* how is it? */
     m->ops->tell(m->data, MACHINE_REGRANTED, g, g->holder, NULL);
 }
 

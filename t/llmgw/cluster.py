@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 import signal
 import ssl
@@ -312,7 +313,7 @@ class Cluster:
         rank = {"nginx": 1, "replica": 2, "py": 2, "agent": 3, "engine": 4,
                 "lock": 5, "weights": 5}
         return sorted(self.procs, key=lambda p: rank.get(
-            p.name.split("-")[0], 0))
+            re.split("[-.]", p.name)[0], 0))
 
     def logs(self):
         return sorted(self.dir.rglob("*.log"))

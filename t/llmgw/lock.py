@@ -52,6 +52,23 @@ class LockService(Daemon):
             "--hang-timeout", hang_timeout, "--take-timeout", take_timeout,
             "--ping-interval", ping_interval])
 
+    def engine(self, id, *options, prefix=()):
+        """A lock_engine.py."""
+        script = pathlib.Path(__file__).with_name("lock_engine.py")
+        return LockEngine(self.cluster.run(f"engine-{id}", [
+            *prefix, place.PYTHON, script, "--lock", self.socket, "--id", id,
+            *options]))
+
+    def start_settled(self, group="g"):
+        """Its first start, at which it grants this group without waiting for
+        its window: there is a lock file, and nobody has it."""
+        self.lock_file(group).touch()
+        return self.start()
+
+    def start_only(self):
+        """Without a question to it."""
+        return super().start()
+
     def start(self):
         super().start()
         wait_for(self._answers, 10, f"{self.name} to answer")
@@ -100,6 +117,37 @@ class LockService(Daemon):
                         int(m[5] or 0), m[6]))
         return [e for e in found if (not what or e.what in what)
                 and group in (None, e.group)]
+
+
+Said = namedtuple("Said", "what epoch mono")
+
+
+class LockEngine:
+    """A running lock_engine.py, and what it said."""
+
+    def __init__(self, proc):
+        self.proc = proc
+        self.kill, self.freeze, self.thaw = proc.kill, proc.freeze, proc.thaw
+
+    def said(self, *what):
+        found = []
+        for line in self.proc.text().splitlines():
+            words = line.rsplit(" ", 2)
+            if len(words) == 3 and words[0] in what:
+                found.append(Said(words[0], int(words[1]),
+                                  int(words[2]) / 1e9))
+        return found
+
+    def wait(self, what, times=1, timeout=10):
+        """The last of so many times that it said so."""
+        return wait_for(
+            lambda: len(self.said(what)) >= times and self.said(what)[-1],
+            timeout, f"{self.proc.name} to say {what}:\n{self.proc.text()}")
+
+    def ends(self, timeout=10):
+        """It ends without the test's doing; its exit status."""
+        self.proc.told_to_end = True
+        return self.proc.wait(timeout)
 
 
 class Refused(Exception):
@@ -164,6 +212,8 @@ class LockClient:
                     timeout=max(0, deadline - time.monotonic()))
             except queue.Empty:
                 raise AssertionError(f"{self.engine}: no {types}") from None
+            if message["type"] == "closed":
+                self.lines.put(message)         # whoever asks
             if message["type"] in types:
                 return message
             if message["type"] in ("refused", "closed"):

@@ -26,9 +26,13 @@ def say(what, epoch=0):
     print(what, epoch, time.monotonic_ns(), flush=True)
 
 
-def hold_memory(mb):
-    """Shared memory of this process alone, each page touched."""
-    memory = mmap.mmap(-1, mb << 20, mmap.MAP_SHARED)
+def hold_memory(mb, directory):
+    """Shared memory of this process alone, each page touched: a file without
+    a name, in a directory of a tmpfs."""
+    fd = os.open(directory, os.O_TMPFILE | os.O_RDWR, 0o600)
+    os.ftruncate(fd, mb << 20)
+    memory = mmap.mmap(fd, mb << 20, mmap.MAP_SHARED)
+    os.close(fd)
     for at in range(0, mb << 20, mmap.PAGESIZE):
         memory[at] = 1
     return memory
@@ -45,14 +49,13 @@ def start_worker(client, options):
         if options.pdeathsig:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         os.read(go_out, 1)
-        memory = hold_memory(options.memory)
+        memory = hold_memory(options.memory, options.memory_dir)
         os.write(done_in, b"x")
         signal.pause()
         del memory
         os._exit(0)
     os.close(done_in)
-    if not options.unregistered:
-        client.worker(pid)
+    client.worker(pid)
     os.write(go_in, b"x")
     if os.read(done_out, 1) != b"x":
         sys.exit("the worker ended")
@@ -132,9 +135,9 @@ def main():
     parser.add_argument("--group", default="g")
     parser.add_argument("--id", required=True)
     parser.add_argument("--memory", type=int, default=0, help="MiB")
+    parser.add_argument("--memory-dir")
     parser.add_argument("--in-worker", action="store_true")
     parser.add_argument("--pdeathsig", action="store_true")
-    parser.add_argument("--unregistered", action="store_true")
     parser.add_argument("--never-wakes", action="store_true")
     parser.add_argument("--stuck", action="store_true",
                         help="a stream runs, without progress")
@@ -156,7 +159,8 @@ def main():
     if options.in_worker:
         start_worker(client, options)
     else:
-        memory = hold_memory(options.memory) if options.memory else None
+        memory = options.memory and hold_memory(options.memory,
+                                                options.memory_dir)
     client.streams = 1 if options.stuck else 0
     client.state = "active"
     say("active", client.epoch)
