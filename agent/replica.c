@@ -116,7 +116,7 @@ agent_replica_report(void *data, command_peer_t *peer, const report_t *report)
 
     if (is_first) {
         reporter_watch(&agent->watch, control_socket(peer),
-                       control_take_fd(peer));
+                       control_accepted_ticks(peer), control_take_fd(peer));
     }
 
     local_report(&agent->local, report, clock_mono_us(agent->clock));

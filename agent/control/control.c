@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/line_conn.h"
+#include "common/os/pidfd.h"
 #include "control/control.h"
 
 
@@ -17,6 +18,7 @@ struct control_conn_s {
     line_conn_t     *line;
     uint64_t         nlost;         /* events since the last that went */
     double           line_at;       /* its last line, or its beginning */
+    uint64_t         accepted_ticks;
     control_conn_t  *prev;
     control_conn_t  *next;
 };
@@ -325,6 +327,7 @@ control_accept(void *data, int fd, const address_t *address)
     conn->control = control;
     conn->peer = peer;
     conn->line_at = ev_now(control->loop);
+    conn->accepted_ticks = pidfd_ticks();
     conn->line = line_conn_create(control->loop, fd, &control_conn_callbacks,
                                   conn);
     if (conn->line == NULL) {
@@ -382,6 +385,13 @@ int
 control_socket(const command_peer_t *peer)
 {
     return line_conn_fd(((const control_conn_t *) peer)->line);
+}
+
+
+uint64_t
+control_accepted_ticks(const command_peer_t *peer)
+{
+    return ((const control_conn_t *) peer)->accepted_ticks;
 }
 
 

@@ -72,6 +72,9 @@ void control_expire(control_t *control, double idle_s);
 /* Its socket, not to be read or written. */
 int control_socket(const command_peer_t *peer);
 
+/* When it was accepted, as pidfd_of_peer() asks for it. */
+uint64_t control_accepted_ticks(const command_peer_t *peer);
+
 /* The descriptor it passed along, the caller's from now on; -1: none. */
 int control_take_fd(command_peer_t *peer);
 

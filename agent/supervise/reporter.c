@@ -2,16 +2,10 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/pidfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/os/pidfd.h"
 #include "supervise/reporter.h"
-
-
-/* Linux 6.5: the peer itself, and not a process that got its number. */
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD  77
-#endif
 
 
 static void
@@ -61,40 +55,18 @@ reporter_init(reporter_t *reporter, struct ev_loop *loop,
 }
 
 
-static int
-reporter_open(int socket_fd, pid_t pid)
-{
-    int        fd;
-    socklen_t  len;
-
-    len = sizeof(fd);
-
-    if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &len) == 0) {
-        return fd;
-    }
-
-    return pid > 0 ? pidfd_open(pid, 0) : -1;
-}
-
-
 void
-reporter_watch(reporter_t *reporter, int socket_fd, int passed_fd)
+reporter_watch(reporter_t *reporter, int socket_fd, uint64_t accepted_ticks,
+    int passed_fd)
 {
-    socklen_t     len;
-    struct ucred  peer;
+    pidfd_t  peer;
 
     reporter_forget(reporter);
     reporter->socket_fd = socket_fd;
 
-    len = sizeof(peer);
-
-    if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0) {
+    if (pidfd_of_peer(socket_fd, accepted_ticks, &peer) == 0) {
         reporter->pid = peer.pid;
-    }
-
-    reporter->pidfd = reporter_open(socket_fd, reporter->pid);
-
-    if (reporter->pidfd != -1) {
+        reporter->pidfd = peer.fd;
         ev_io_set(&reporter->watch, reporter->pidfd, EV_READ);
         ev_io_start(reporter->loop, &reporter->watch);
     }
@@ -129,8 +101,7 @@ reporter_forget(reporter_t *reporter)
 int
 reporter_signal(const reporter_t *reporter, int signal_number)
 {
-    return reporter->pidfd == -1
-           ? -1 : pidfd_send_signal(reporter->pidfd, signal_number, NULL, 0);
+    return pidfd_send_signal(reporter->pidfd, signal_number, NULL, 0);
 }
 
 
