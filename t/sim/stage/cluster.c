@@ -240,6 +240,15 @@ cluster_restart(void *data, const char *version)
 }
 
 
+static order_rc_t
+cluster_switch(void *data)
+{
+    ((cluster_host_t *) data)->nswitches++;
+
+    return ORDER_DONE;
+}
+
+
 static int
 cluster_is_kept(void *data)
 {
@@ -288,6 +297,7 @@ static const swim_callbacks_t  cluster_callbacks = {
     .on_conflict = cluster_conflict,
     .on_drain = cluster_drain,
     .on_restart = cluster_restart,
+    .on_switch = cluster_switch,
     .is_kept = cluster_is_kept,
     .on_skew = cluster_skew,
     .on_group_skew = cluster_group_skew,

@@ -53,6 +53,7 @@ typedef struct {
     size_t         nuntold;         /* or Undrain */
     int            is_writing;      /* its disk is not done yet */
     size_t         nrestarts;       /* times its replica was restarted */
+    size_t         nswitches;       /* and was told to end, to stand by */
     char           version[LLMGW_MEMBERS_NAME_BYTES];   /* the last one's */
     size_t         nskews;          /* senders whose epoch is refused here */
     size_t         nown_skews;      /* own epochs that were given up */

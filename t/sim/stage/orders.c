@@ -1,6 +1,7 @@
 
 /* Orders among members of a fake network, and which drains which. */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "t/sim/stage/orders.h"
@@ -19,6 +20,12 @@ orders_give(cluster_t *cluster, size_t giver, size_t target, order_verb_t verb,
 
     if (verb == ORDER_RESTART) {
         strcpy(order.version, "v2");
+    }
+
+    if (verb == ORDER_SWITCH) {
+        strcpy(order.group, "g");
+        order.group_epoch = strtoull(owner, NULL, 10);
+        order.owner[0] = '\0';
     }
 
     return node_order(cluster->hosts[giver].node, &order);
@@ -105,5 +112,22 @@ orders_says(cluster_t *cluster, size_t host, int draining)
     own.service = LLMGW_SERVICE_READY;
     own.draining = draining;
     own.model_version = "v1";
+    node_set_own(cluster->hosts[host].node, &own);
+}
+
+
+void
+orders_joins(cluster_t *cluster, size_t host, llmgw_group_state_t state,
+    uint64_t epoch)
+{
+    swim_own_t  own;
+
+    memset(&own, 0, sizeof(own));
+    own.service = state == LLMGW_GROUP_ACTIVE ? LLMGW_SERVICE_READY
+                                              : LLMGW_SERVICE_STARTING;
+    own.model_version = "v1";
+    own.group = "g";
+    own.group_state = state;
+    own.group_epoch = epoch;
     node_set_own(cluster->hosts[host].node, &own);
 }

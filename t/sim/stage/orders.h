@@ -12,7 +12,12 @@
 /* The host publishes of its replica: READY, and draining or not. */
 void orders_says(cluster_t *cluster, size_t host, int draining);
 
-/* node_order(); a RESTART is one to "v2".  The other one waits for the
+/* It reports that state in group "g" of itself. */
+void orders_joins(cluster_t *cluster, size_t host, llmgw_group_state_t state,
+    uint64_t epoch);
+
+/* node_order(); a RESTART is one to "v2", a SWITCH of group "g" away from the
+   owner's number as an epoch.  The other one waits for the
    result. */
 order_rc_t orders_give(cluster_t *cluster, size_t giver, size_t target,
     order_verb_t verb, const char *owner);
