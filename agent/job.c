@@ -416,8 +416,11 @@ agent_job_settle(agent_job_t *job, order_rc_t rc)
         return;
     }
 
-    /* A standby takes over from it all the same. */
-    if (rc != ORDER_DONE && rc != ORDER_ENOTACTIVE) {
+    if (job->verb == ORDER_SWITCH && agent_switch_settle(job, rc)) {
+        return;
+    }
+
+    if (rc != ORDER_DONE) {
         agent_job_fail(job, order_rc_name(rc), order_rc_text(rc));
         return;
     }

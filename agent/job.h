@@ -19,6 +19,7 @@ struct agent_job_s {
     uint64_t         order_id;          /* 0: it is accepted */
     uint64_t         order_epoch;       /* the target's, that it is for */
     uint64_t         order_until_us;
+    uint64_t         order_again_us;    /* it is given again then; 0: never */
     uint64_t         began_us;
     uint64_t         accepted_us;
     uint64_t         deadline_us;
@@ -59,5 +60,9 @@ void agent_job_fail(agent_job_t *job, const char *code, const char *text);
 
 /* In each event-loop iteration. */
 void agent_switch_look(agent_job_t *job);
+
+/* What became of the order: it is judged here, and the job goes on; 0: it is
+   for job.c to judge. */
+int agent_switch_settle(agent_job_t *job, order_rc_t rc);
 
 #endif /* AGENT_JOB_H */

@@ -26,12 +26,17 @@
  * one who asked is gone, what was ordered goes on.
  */
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/job.h"
 #include "proto/members/groups.h"
+
+
+/* Gossip is faster than that. */
+#define AGENT_SWITCH_AGAIN_US  100000ULL
 
 
 /* --- this agent, which was asked */
@@ -155,6 +160,27 @@ agent_switch_say(agent_job_t *job)
 }
 
 
+/*
+ * Where the target is not active any more, a standby takes over all the same.
+ * Where it knows of no standby, it may not have heard yet of the one that we
+ * know.
+ */
+int
+agent_switch_settle(agent_job_t *job, order_rc_t rc)
+{
+    uint64_t  now_us;
+
+    now_us = agent_job_now_us(job);
+
+    if (rc == ORDER_ENOSTANDBY && now_us < job->order_until_us) {
+        job->order_again_us = now_us + AGENT_SWITCH_AGAIN_US;
+        return 1;
+    }
+
+    return rc == ORDER_ENOTACTIVE;
+}
+
+
 /* Whatever became of the order: facts say whether another one is active. */
 void
 agent_switch_look(agent_job_t *job)
@@ -180,6 +206,13 @@ agent_switch_look(agent_job_t *job)
 
     } else {
         agent_switch_say(job);
+
+        if (job->order_again_us != 0
+            && agent_job_now_us(job) >= job->order_again_us)
+        {
+            job->order_again_us = 0;
+            agent_job_order(job);
+        }
     }
 }
 
@@ -204,10 +237,13 @@ agent_switch_signal(agent_t *agent)
         return ORDER_DONE;              /* it has begun */
     }
 
-    if (agent->watch.pid == 0 || agent->reported_pid != agent->watch.pid
-        || reporter_signal(&agent->watch, SIGTERM) != 0)
-    {
+    if (agent->watch.pid == 0 || agent->reported_pid != agent->watch.pid) {
         return ORDER_ENOPROCESS;
+    }
+
+    if (reporter_signal(&agent->watch, SIGTERM) != 0) {
+        return errno == ESRCH ? ORDER_ENOTACTIVE    /* it just died */
+                              : ORDER_ENOPROCESS;
     }
 
     ev_timer_set(&agent->term_again, SUPERVISE_RESTART_US / 1e6, 0.);

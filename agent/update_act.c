@@ -49,8 +49,8 @@ agent_task_give(agent_task_t *task, order_verb_t verb, order_t *order)
 /*
  * A lease ends when its agent restarts: then an UNDRAIN has nothing left to
  * do, and a DRAIN is ordered again when the step sees the new epoch.  A SWITCH
- * is given again to the new epoch; where its target is not active any more, a
- * standby takes over without it.
+ * is given again to the new epoch, and to one that has not heard yet of the
+ * standby; where its target is not active any more, that takes over without it.
  */
 static void
 agent_task_ordered(agent_task_t *task, order_rc_t rc)
@@ -59,7 +59,9 @@ agent_task_ordered(agent_task_t *task, order_rc_t rc)
 
     step = &task->update->rollout->steps[task->step];
 
-    if (step->doing == ROLLOUT_SWITCH && rc == ORDER_ERESTARTED) {
+    if (step->doing == ROLLOUT_SWITCH
+        && (rc == ORDER_ERESTARTED || rc == ORDER_ENOSTANDBY))
+    {
         rollout_put_back(task->update->rollout, task->step);
         return;
     }
