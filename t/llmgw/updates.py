@@ -77,8 +77,11 @@ class Fleet:
         self.nginxes = [cluster.nginx(gateway=gw, **(nginx or {}))
                         for gw in self.gateways]
         for one in self.nginxes:
-            wait_for(lambda: one.routable() == sorted(self.members), 20,
+            wait_for(lambda: self.is_served(one), 20,
                      "every replica to be routable")
+
+    def is_served(self, nginx):
+        return nginx.routable() == sorted(self.members)
 
     @property
     def gw(self):
@@ -155,15 +158,19 @@ class Fleet:
                 for id, m in (agent or self.gw).table().items()
                 if m["draining"] and m.get("drain_owner")}
 
+    def is_up(self, m):
+        """Does it serve, as far as that agent knows?"""
+        return m["service"] == "READY"
+
     def whole(self, version):
-        """Waits until every agent knows each at this version, none drained."""
+        """Does every agent know each at this version, and none drained?"""
         for agent in self.agents():
             table = agent.table()
             for id in self.members:
-                m = table.get(id, {})
-                if (m.get("state"), m.get("service"), m.get("draining"),
-                        m.get("model_version")) \
-                        != ("ALIVE", "READY", False, version):
+                m = table.get(id)
+                if not m or not self.is_up(m) or (
+                        m["state"], m["draining"], m["model_version"]) \
+                        != ("ALIVE", False, version):
                     return False
         return True
 

@@ -1,0 +1,203 @@
+"""Planned switches and rolling updates of standby groups, under streams."""
+
+import os
+import signal
+
+import pytest
+
+from llmgw import place
+from llmgw.group_fleet import GroupFleet
+from llmgw.standby import Group
+from llmgw.traffic import Stream, Traffic
+from llmgw.wait import wait_for
+
+PAIR = {"g": ["r1", "r2"]}
+
+# Gossip that declares a member dead within a second or so.
+QUICK = {"protocol_period": "100ms", "ping_timeout": "40ms",
+         "suspect_timeout": "400ms"}
+
+
+@pytest.fixture
+def fleet(cluster):
+    """fleet(groups, n, ...): a GroupFleet, closed before the cluster's end."""
+    made = []
+
+    def make(groups=PAIR, n=None, **options):
+        made.append(GroupFleet(cluster, groups, n, **options))
+        return made[-1]
+    yield make
+    for one in made:
+        one.close()
+
+
+def begun(update):
+    """(id, step) of each step that was entered, without waits."""
+    return [(e["id"], e["step"]) for e in update.lines()
+            if e.get("event") == "step" and e["step"] != "waiting"]
+
+
+def begin(load, one):
+    """Traffic that has begun everywhere."""
+    traffic = Traffic(load, one.nginxes)
+    for part in traffic.parts:
+        part.running()
+    return traffic
+
+
+def knows(agent, id, state):
+    """Waits until the agent knows that state of an engine."""
+    wait_for(lambda: agent.table().get(id, {}).get("group_state") == state,
+             10, f"{agent.id} to know {id} as {state}")
+
+
+# the switch
+
+def test_switches_under_streams_lose_nothing(fleet, load, expect, client):
+    one = fleet()
+    traffic = begin(load, one)
+    long = Stream(client, one.nginx, one.active(), 1500)
+    for _ in range(2):
+        before = one.active()
+        (after,) = set(PAIR["g"]) - {before}
+        status, said = one.switch()
+        assert status == 0, said
+        assert f"g: {after} is active with epoch" in said
+        assert f"{before} was" in said
+        one.wait_whole_groups()     # it is started again, as the standby
+        assert one.active() == after
+    long.cancel()
+    long.check(expect)
+    assert len(long.result.replicas) >= 3
+    assert traffic.check(expect) > 50
+
+
+def test_active_one_killed_in_a_switch_is_succeeded(fleet, load, expect):
+    one = fleet()
+    traffic = begin(load, one)
+    before = one.active()
+    pid = one.members[before].pid()
+    switch = one.cluster.run("switch", [
+        "sh", "-c", f"kill -STOP {pid}; exec " + " ".join(
+            [place.binary("llmgwctl"), "-s", one.gw.control, "group",
+             "switch", "g"])])
+    switch.told_to_end = True
+    wait_for(lambda: "waiting" in switch.text(), 10, "the switch to begin")
+    os.kill(pid, signal.SIGKILL)
+    assert switch.wait(20) == 0, switch.text()
+    one.wait_whole_groups()
+    assert one.active() != before
+    traffic.check(expect)
+
+
+def test_engine_that_no_agent_runs_is_told_to_end(cluster, client, expect):
+    gw = cluster.agent("gw", "gateway")
+    group = Group(cluster).start()
+    nginx = cluster.nginx()
+    wait_for(lambda: nginx.routable() == ["a"], 10, "a to be routable")
+    stream = Stream(client, nginx, "a", 400)
+    stream.wait_tokens(5)
+    group["a"].proc.told_to_end = True
+
+    # Without a keyring, its own agent alone may do it.
+    for agent in (gw, group["a"].agent):
+        knows(agent, "b", "standby")
+    assert "no_keyring" in gw.ctl("--json", "group", "switch", "g").stdout
+    out = group["a"].agent.ctl("group", "switch", "g")
+    assert out.returncode == 0, out.stderr
+    assert group["a"].proc.wait(10) == 0
+    assert stream.end().replicas == ["a", "b"]
+    stream.check(expect)
+    assert len(stream.result.tokens) == 400
+
+    # Nobody stands by now; when somebody does, it goes back.
+    knows(group["b"].agent, "b", "active")
+    out = group["b"].agent.ctl("group", "switch", "g")
+    assert out.returncode == 3 and "stands by" in out.stderr
+    group["a"].start().wait("STANDBY")
+    knows(group["b"].agent, "a", "standby")
+    group["b"].proc.told_to_end = True
+    assert group["b"].agent.ctl("group", "switch", "g").returncode == 0
+    group.wait_active("a")
+    group.check()
+
+
+def test_sigterm_by_hand_is_a_switch_too(fleet):
+    """Its goodbye does not keep it from being started again."""
+    one = fleet()
+    before = one.active()
+    os.kill(one.members[before].pid(), signal.SIGTERM)
+    wait_for(lambda: one.active() not in (None, before), 20,
+             "the other one to be active")
+    one.wait_whole_groups()
+
+
+# rolling updates
+
+@pytest.mark.parametrize("commands", [False, True], ids=["orders", "commands"])
+def test_update_of_a_group_loses_nothing(fleet, load, expect, commands):
+    one = fleet(commands=commands)
+    traffic = begin(load, one)
+    active = one.active()
+    (standby,) = set(PAIR["g"]) - {active}
+    update = one.update().done()
+    replaced = ["stop", "start"] if commands else ["restart"]
+    assert begun(update) == [(standby, step) for step in
+                             [*replaced, "rejoin", "done"]] + [
+        (active, step) for step in
+        ["switch", "probe", *replaced, "rejoin", "done"]]
+    one.wait_whole("v2")
+    assert one.active() == standby
+    traffic.check(expect)
+
+
+def test_groups_and_plain_replicas_in_one_update(fleet, load, expect):
+    groups = {"g": ["r1", "r4"], "h": ["r3", "r5"]}
+    one = fleet(groups, 5)
+    traffic = begin(load, one)
+    update = one.update().done()
+    order = list(dict.fromkeys(id for id, _ in begun(update)))
+    assert sorted(order[:2]) == ["r1", "r4"]
+    assert order[2] == "r2"
+    assert sorted(order[3:]) == ["r3", "r5"]
+    assert {id for id, step in begun(update) if step == "drain"} == {"r2"}
+    assert update.last["update"]["done"] == 5
+    one.wait_whole("v2")
+    traffic.check(expect)
+
+
+def test_killed_drivers_update_is_taken_up(fleet, load, expect):
+    one = fleet(gateways=2, agent=QUICK)
+    traffic = Traffic(load, one.nginxes[1:])
+    for part in traffic.parts:
+        part.running()
+    update = one.update()
+    active = one.active()
+    update.wait_step(active, "switch")
+    one.gw.kill()
+    assert update.end() == 6
+    wait_for(lambda: one.gateways[1].table()["gw1"]["state"] == "DEAD", 20,
+             "the driver to be known as dead")
+    again = one.update(gateway=one.gateways[1]).done()
+    assert again.last["update"]["done"] == 2
+    one.gw.start()
+    one.wait_whole("v2")
+    traffic.check(expect)
+
+
+def test_successor_that_does_not_generate_stops_the_update(fleet, client,
+                                                           expect):
+    """And the old version is a switch away."""
+    one = fleet(quirk="test $version = v2 && more=--reject-all; :")
+    active = one.active()
+    update = one.update()
+    assert update.end() == 1
+    assert (update.last["id"], update.last["step"]) == (active, "probe")
+    one.wait_whole_groups()
+    assert one.active() != active
+    assert one.versions()[active] == "v1"
+
+    assert one.update(to="v1").done().last["update"]["done"] == 2
+    one.wait_whole("v1")
+    assert one.active() == active
+    client(one.nginx).stream("on", 5).check(expect("on", 5))
