@@ -244,7 +244,7 @@ ngx_http_llmgw_ended_last(ngx_http_llmgw_stream_t *stream,
 
     stream->record.retried = 1;
 
-    if (stream->has_begun) {
+    if (stream->has_begun && attempt->ending != LLMGW_ENDING_ABSENT) {
         stream->record.failovers++;
         ngx_http_llmgw_metrics_failover(stream->pool->zone, attempt->cause);
     }
