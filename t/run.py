@@ -31,6 +31,7 @@ LONGEST_UNITS = ("sim_thousand", "sim_long_loss", "sim_crowd", "sim_loss")
 # The unit tests with threads; `make test-tsan` runs only these.
 TSAN = ("build/obj/tsan/t/unit/proto/members/test_members",
         "build/obj/tsan/t/unit/agent/state/test_writer",
+        "build/obj/tsan/t/unit/replica/standby/test_sentry",
         "build/obj/tsan/t/unit/replica/weights/test_weights",
         "build/obj/tsan/t/unit/replica/weights/test_weights_kept",
         "build/obj/tsan/t/unit/agent/supervise/test_child_witness",

@@ -138,7 +138,7 @@ probes_on_bytes(struct ev_loop *loop, ev_io *w, int revents)
     c->bytes += (size_t) n;
     c->request[c->bytes] = '\0';
 
-    if (strstr(c->request, "\r\n\r\n") != NULL) {
+    if (memmem(c->request, c->bytes, "\r\n\r\n", 4) != NULL) {
         probes_read(c);
 
     } else if (c->bytes == sizeof(c->request) - 1) {

@@ -23,7 +23,7 @@
 
 #define PROBES_CONNS          16
 #define PROBES_REQUEST_BYTES  2048
-#define PROBES_TIMEOUT_S      2.0
+#define PROBES_TIMEOUT_S      1.0
 #define PROBES_ERROR_BYTES    256
 
 /* What is true now: 1 or 0, and the name of the state. */

@@ -1,0 +1,84 @@
+"""The lock service dies with the active engine healthy, dead or hung; and what
+counts as hung."""
+
+import time
+
+import pytest
+
+from llmgw import rpc
+from llmgw.lock import slow
+from llmgw.standby import Group
+from llmgw.wait import wait_for
+
+
+@pytest.fixture
+def group(cluster):
+    def make(**options):
+        return Group(cluster, agents=False, **{
+            "service": {"hang_timeout": slow(600)}, **options}).start()
+    return make
+
+
+def test_engine_and_service_die_together_and_the_standby_is_granted(group):
+    g = group()
+    a, b = g
+    g.service.kill()
+    a.kill()
+    g.service.start()
+    b.wait("ACTIVE")
+    assert g.check() == [a.epoch(), b.epoch()]
+
+
+def test_an_engine_that_was_stopped_is_killed_and_the_standby_serves(group):
+    g = group()
+    a, b = g
+    a.proc.freeze()
+    b.wait("ACTIVE")
+    assert not a.proc.alive()
+    a.proc.told_to_end = True
+    assert b.epoch() > a.epoch()
+
+
+def test_a_stopped_engine_is_fenced_by_a_service_that_was_started_anew(group):
+    g = group()
+    a, b = g
+    a.proc.freeze()
+    g.service.kill()
+    g.service.start()
+    b.wait("ACTIVE")
+    assert not a.proc.alive()
+    a.proc.told_to_end = True
+    assert b.epoch() > a.epoch()
+
+
+def test_streams_without_progress_are_a_hang(group):
+    g = group()
+    a, b = g
+    calls = [a.client.start("x", 1000, method=rpc.GENERATE) for _ in range(2)]
+    for call in calls:
+        next(call)
+    a.faults(stall=True)
+    b.wait("ACTIVE")
+    assert not a.proc.alive()
+    a.proc.told_to_end = True
+    assert all(rpc.drain(call).code == "UNAVAILABLE" for call in calls)
+
+
+def test_clients_that_do_not_read_are_no_hang(group):
+    g = group(token_delay="0ms")
+    a, b = g
+    call = a.client.start("x", 1_000_000, method=rpc.GENERATE)
+    next(call)
+
+    def tokens():
+        return a.client.stats().tokens
+
+    last, since = tokens(), time.monotonic()
+    while time.monotonic() - since < 1.5:       # 0.6 s are a hang
+        time.sleep(0.05)
+        if tokens() != last:
+            last, since = tokens(), time.monotonic()
+    assert a.client.stats().active_requests == 1
+    assert a.state() == "ACTIVE" and b.state() == "STANDBY"
+    call.cancel()
+    wait_for(lambda: a.client.stats().active_requests == 0, 5, "its end")
