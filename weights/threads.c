@@ -1,7 +1,12 @@
 
 #include <signal.h>
+#include <unistd.h>
 
 #include "weights/threads.h"
+
+
+/* Engines serve on the same processors, and come first. */
+#define THREADS_NICE  10
 
 
 static void *
@@ -9,6 +14,7 @@ threads_main(void *data)
 {
     threads_t  *threads = data;
 
+    (void) !nice(THREADS_NICE);         /* on Linux, of this thread alone */
     threads->run(threads->data);
 
     if (atomic_fetch_sub(&threads->nrunning, 1) == 1) {

@@ -1,7 +1,8 @@
 
 /*
  * Work that is too long for the event loop: threads run one function, and
- * when the last of them has returned, the loop hears of it.
+ * when the last of them has returned, the loop hears of it.  They are nice to
+ * what else runs on the host: an engine may be serving.
  */
 
 #ifndef WEIGHTS_THREADS_H

@@ -265,6 +265,25 @@ def test_writers_end_does_not_undo_its_commit(cluster, slow):
     assert reader.expect("granted")["id"] == id_of(DATA)
 
 
+def test_hashing_lets_engines_go_first(cluster, slow):
+    service = slow_service(cluster, slow)
+    slow.hold()
+    writer = service.client("e1")
+    writer.hello("rw").granted()
+    writer.put(memfd(DATA)).commit()
+    pid = service.proc.pid
+    own = os.getpriority(os.PRIO_PROCESS, pid)
+    wait_for(lambda: sorted(priorities(pid)) == [own, min(own + 10, 19)], 10,
+             "a nice thread")
+    slow.release()
+    writer.expect("committed")
+
+
+def priorities(pid):
+    return [os.getpriority(os.PRIO_PROCESS, int(tid))
+            for tid in os.listdir(f"/proc/{pid}/task")]
+
+
 def test_service_ends_at_once_while_it_hashes(cluster, slow):
     service = slow_service(cluster, slow)
     slow.hold()
@@ -279,7 +298,7 @@ def test_service_ends_at_once_while_it_hashes(cluster, slow):
 
 
 @pytest.mark.skipif("LLMGW_WEIGHTS_GIB" not in os.environ,
-                    reason="long: LLMGW_WEIGHTS_GIB=16")
+                    reason="long: LLMGW_WEIGHTS_GIB=64")
 def test_long_hashing_says_how_far_it_is(service):
     """A hole costs no memory, and as much time as bytes do."""
     size = int(os.environ["LLMGW_WEIGHTS_GIB"]) << 30
@@ -291,7 +310,8 @@ def test_long_hashing_says_how_far_it_is(service):
     writer.put(fd).commit().expect("committed", 600)
     took = time.monotonic() - began
     print(f"{size / 2**30 / took:.2f} GiB/s")
-    assert service.proc.text().count("GiB done") == int(took / 10)
+    told = service.proc.text().count("GiB done")
+    assert int(took / 11.1) <= told <= int(took / 10), took
     assert os.fstat(fd).st_blocks == 0
 
 
