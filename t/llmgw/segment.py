@@ -10,17 +10,17 @@ SERVICES = ["STARTING", "READY", "STALLED", "STOPPED", "DOWN"]
 def records(path):
     """By id, what it says of the state and the group of each member; None
     where it was read while it was written."""
-    with open(path, "rb") as f:
-        data = f.read()
-    layout, capacity, _, sequence, _, size = struct.unpack_from(
-        "=IIQQQI", data, 8)
-    slot = 16 if layout == 1 else 64
-    buffer = (64 + capacity * (size + slot) + 4095) // 4096 * 4096
-    at = 4096 + sequence % 2 * buffer
-    written, _, n = struct.unpack_from("=QQI", data, at)
+    with open(path, "rb", buffering=0) as f:
+        layout, capacity, _, sequence, _, size = struct.unpack(
+            "=IIQQQI", f.read(44)[8:])
+        slot = 16 if layout == 1 else 64
+        buffer = (64 + capacity * (size + slot) + 4095) // 4096 * 4096
+        f.seek(4096 + sequence % 2 * buffer)
+        written, _, n = struct.unpack("=QQI", f.read(64)[:20])
+        data = f.read(n * size)
     if written != sequence:
         return None
-    return dict(_record(data[at + 64 + i * size:][:size]) for i in range(n))
+    return dict(_record(data[i * size:][:size]) for i in range(n))
 
 
 def _record(data):
