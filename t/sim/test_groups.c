@@ -205,6 +205,74 @@ dead_and_left_keep_group_and_epoch(void **state)
 }
 
 
+/* The gateway's agent goes on from a segment of this layout. */
+static void
+restart_gateway(cluster_t *cluster, unsigned layout)
+{
+    size_t                i;
+    llmgw_member_t       *m;
+    llmgw_members_view_t  view;
+
+    cluster_segment(cluster, 0, &view);
+
+    for (i = 0; layout == LLMGW_MEMBERS_LAYOUT_1 && i < view.n; i++) {
+        m = &view.members[i];
+        memset(m->group, 0, sizeof(m->group));
+        m->group_state = LLMGW_GROUP_NONE;
+        m->group_epoch = 0;
+        m->group_lock = 0;
+    }
+
+    cluster_crash(cluster, 0);
+    cluster_start(cluster, 0, LLMGW_ROLE_GATEWAY, CLUSTER_NO_SEED);
+    node_restore(cluster->hosts[0].node, &view);
+    llmgw_members_view_done(&view);
+}
+
+
+static int
+gateway_knows_both(const cluster_t *cluster, size_t host)
+{
+    return knows(cluster, 0, 1) && knows(cluster, 0, 2);
+}
+
+
+/*
+ * Layout 2 has all at once.  Layout 1 has no groups, which is not passed on as
+ * "none", and is completed by the members' next words.
+ */
+static void
+group_is_restored_from_the_segment_or_learned(void **state)
+{
+    size_t      i;
+    unsigned    layout;
+    uint64_t    seed;
+    cluster_t  *cluster;
+
+    cluster_each_seed(seed, SEEDS) {
+        for (layout = LLMGW_MEMBERS_LAYOUT_1; layout <= LLMGW_MEMBERS_LAYOUT_2;
+             layout++)
+        {
+            cluster = cluster_formed(4, seed);
+            says(cluster, 1, LLMGW_GROUP_ACTIVE, 100);
+            says(cluster, 2, LLMGW_GROUP_STANDBY, 0);
+            cluster_settles(cluster, 5000);
+            restart_gateway(cluster, layout);
+            holds(cluster, cluster_facts(cluster, 0, 1)->group_epoch
+                           == (layout == LLMGW_MEMBERS_LAYOUT_2 ? 100 : 0));
+
+            for (i = 0; i < 3000; i++) {
+                cluster_run_ms(cluster, 1);
+                holds(cluster, knows(cluster, 3, 1) && knows(cluster, 3, 2));
+            }
+
+            holds(cluster, gateway_knows_both(cluster, 0));
+            cluster_destroy(cluster);
+        }
+    }
+}
+
+
 /* Hosts 0, 2, 4 know groups; 1 and 5 know `more` alone, and 3 not even that. */
 static cluster_t *
 mixed(uint64_t seed)
@@ -425,6 +493,7 @@ main(void)
         cmocka_unit_test(takeover_travels_like_every_change),
         cmocka_unit_test(takeover_reaches_the_gateway_under_loss),
         cmocka_unit_test(dead_and_left_keep_group_and_epoch),
+        cmocka_unit_test(group_is_restored_from_the_segment_or_learned),
         cmocka_unit_test(relays_that_know_no_groups_take_none_away),
         cmocka_unit_test(downgraded_agent_has_no_group),
         cmocka_unit_test(mixed_cluster_costs_what_a_new_one_costs),
