@@ -79,6 +79,15 @@ fuzz_check_models(const member_t *member)
 
 
 static void
+fuzz_check_group(const llmgw_member_t *facts)
+{
+    assert(memchr(facts->group, '\0', sizeof(facts->group)) != NULL);
+    assert(llmgw_member_group_is_valid(facts));
+    assert(facts->group_epoch <= FUZZ_WALL_US + PACKET_MAX_AHEAD_US);
+}
+
+
+static void
 fuzz_check(swim_t *swim)
 {
     size_t          i, npresent;
@@ -95,6 +104,7 @@ fuzz_check(swim_t *swim)
         group = table->members[i]->facts.resume_group;
         assert(group[0] == '\0' || llmgw_name_is_valid(group, strlen(group)));
         fuzz_check_models(table->members[i]);
+        fuzz_check_group(&table->members[i]->facts);
     }
 
     assert(npresent == table->npresent);
@@ -146,8 +156,21 @@ fuzz_say(swim_t *swim, packet_out_t *out, packet_type_t type,
 }
 
 
-/* Three others join as every member does: they are heard of, asked, and they
-   answer. */
+/* The first is of no group, the second stands by, the others are active. */
+static void
+fuzz_stand(llmgw_member_t *facts, size_t i)
+{
+    if (i > 0) {
+        strcpy(facts->group, "g");
+        facts->group_state = i == 1 ? LLMGW_GROUP_STANDBY : LLMGW_GROUP_ACTIVE;
+        facts->group_epoch = i == 1 ? 0 : FUZZ_WALL_US;
+        facts->group_lock = 7;
+    }
+}
+
+
+/* Four others join as every member does: they are heard of, asked, and they
+   answer.  Two of them are agents of older versions. */
 static void
 fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
 {
@@ -157,13 +180,16 @@ fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
 
     out = packet_out_create("c");
 
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < 4; i++) {
         memset(&stranger, 0, sizeof(stranger));
         stranger.facts.id[0] = 'a' + i;
         stranger.facts.weight = 1;
         stranger.facts.epoch = 5;
         stranger.facts.role = LLMGW_ROLE_GATEWAY;
-        stranger.lacks_more = i == 1 ? MEMBER_MORE_ALL : 0;
+        stranger.lacks_more = i == 1 ? MEMBER_MORE_ALL
+                              : i == 3 ? MEMBER_MORE_ALL - MEMBER_MORE_FIRST
+                                       : 0;
+        fuzz_stand(&stranger.facts, i);
         strcpy(stranger.facts.resume_group, i ? "g" : "");
         stranger.models = "base\0lora";
         stranger.models_bytes = i == 2 ? 10 : 0;
@@ -179,7 +205,7 @@ fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
     }
 
     packet_out_destroy(out);
-    assert(swim_table(swim)->n == 4);
+    assert(swim_table(swim)->n == 5);
 }
 
 
@@ -202,6 +228,8 @@ fuzz_order(swim_t *swim, uint8_t byte, uint64_t now_us)
     order.target_epoch = swim_own(swim)->facts.epoch - (byte == 0xff);
     strcpy(order.owner, owners[byte >> 2 & 3]);
     strcpy(order.version, "v2");
+    strcpy(order.group, "g");
+    order.group_epoch = swim_own(swim)->facts.group_epoch;
 
     memset(&head, 0, sizeof(head));
     head.type = byte & 0x80 ? PACKET_ORDER_ACK : PACKET_ORDER;
@@ -214,6 +242,23 @@ fuzz_order(swim_t *swim, uint8_t byte, uint64_t now_us)
     bytes = packet_end(out, &len);
     fuzz_datagram(swim, bytes, len, now_us);
     packet_out_destroy(out);
+}
+
+
+/* The own replica is active in a group, so that a switch has what to do. */
+static void
+fuzz_own(swim_t *swim, uint64_t now_us)
+{
+    swim_own_t  own;
+
+    memset(&own, 0, sizeof(own));
+    own.service = LLMGW_SERVICE_READY;
+    own.model_version = "v1";
+    own.is_heard = 1;
+    own.group = "g";
+    own.group_state = LLMGW_GROUP_ACTIVE;
+    own.group_epoch = FUZZ_WALL_US + 1;
+    swim_set_own(swim, &own, now_us);
 }
 
 
@@ -242,6 +287,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
     swim = swim_create(&config, now_us);
     fuzz_befriend(swim, &sequence, now_us);
+    fuzz_own(swim, now_us);
 
     while (len >= 3) {
         n = data[0] | data[1] << 8;

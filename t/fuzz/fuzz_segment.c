@@ -66,6 +66,13 @@ segment_build(uint8_t *file, unsigned layout)
         strcpy(m.address, "127.0.0.1:60000");
         strcpy(m.grpc, "[::1]:50000");
         m.weight = 1;
+
+        if (i == 1) {
+            strcpy(m.group, "g");
+            m.group_state = LLMGW_GROUP_ACTIVE;
+            m.group_epoch = 7;
+        }
+
         memcpy(file + TABLES_AT + 64 + i * head.record_bytes, &m,
                head.record_bytes);
     }
