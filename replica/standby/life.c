@@ -80,6 +80,30 @@ life_regranted(life_t *life, uint64_t lock)
 
 
 void
+life_queued(life_t *life, int is_queued, uint64_t now_ms)
+{
+    if (life->is_queued && !is_queued) {
+        life->away_ms = now_ms;
+    }
+
+    life->is_queued = is_queued;
+    life->was_queued |= is_queued;
+}
+
+
+llmgw_group_state_t
+life_shown(const life_t *life, uint64_t now_ms)
+{
+    if (life->state != LLMGW_GROUP_STANDBY || life->is_queued) {
+        return life->state;
+    }
+
+    return life->was_queued && now_ms - life->away_ms < LIFE_AWAY_MS
+           ? LLMGW_GROUP_STANDBY : LLMGW_GROUP_INIT;
+}
+
+
+void
 life_turned(life_t *life, const life_vitals_t *vitals, uint64_t now_ms)
 {
     life->vitals = *vitals;

@@ -21,6 +21,9 @@
 #include "proto/members/members.h"
 
 
+/* A standby without its lock service for so long could not be granted. */
+#define LIFE_AWAY_MS   3000
+
 /* A loop that has not turned for so long serves nobody. */
 #define LIFE_STUCK_MS  10000
 
@@ -39,6 +42,9 @@ typedef struct {
     uint64_t             lock;              /* who granted it */
     uint64_t             waking_timeout_ms;
     uint64_t             waking_ms;         /* since when */
+    int                  is_queued;         /* at the lock service */
+    int                  was_queued;
+    uint64_t             away_ms;           /* since when it is not */
     uint64_t             turned_ms;
     life_vitals_t        vitals;
 } life_t;
@@ -61,6 +67,16 @@ int life_end(life_t *life);
 
 /* The holder was granted again, by a service that may be another one. */
 void life_regranted(life_t *life, uint64_t lock);
+
+/* The lock service has it in the queue, or has not any more. */
+void life_queued(life_t *life, int is_queued, uint64_t now_ms);
+
+/*
+ * What others should believe.  Whoever ends an Active engine trusts a standby
+ * to be granted; so one that the service does not know is still in Init to
+ * them.  A service that is started again is given LIFE_AWAY_MS.
+ */
+llmgw_group_state_t life_shown(const life_t *life, uint64_t now_ms);
 
 void life_turned(life_t *life, const life_vitals_t *vitals, uint64_t now_ms);
 

@@ -50,6 +50,7 @@ lock_client_retry(lock_client_t *c)
 {
     c->conn = NULL;
     seat_lost(&c->seat);
+    c->callbacks->on_queue(c->data, 0);
 
     ev_timer_set(&c->retry, c->retry_s, 0);
     ev_timer_start(c->loop, &c->retry);
@@ -215,6 +216,21 @@ lock_client_act(lock_client_t *c, seat_act_t act, const char *what,
 
 
 static void
+lock_client_queued(lock_client_t *c)
+{
+    seat_act_t  act;
+
+    act = seat_queued(&c->seat);
+
+    if (act == SEAT_NOTHING) {
+        c->callbacks->on_queue(c->data, 1);
+    }
+
+    lock_client_act(c, act, "it forgot the holder", NULL);
+}
+
+
+static void
 lock_client_registered(lock_client_t *c, json_int_t pid)
 {
     int                    i;
@@ -285,7 +301,7 @@ lock_client_hear(lock_client_t *c, const json_t *message, const char *type)
         c->pong = lock_client_number(message, "seq");
 
     } else if (strcmp(type, "queued") == 0) {
-        lock_client_act(c, seat_queued(seat), "it forgot the holder", NULL);
+        lock_client_queued(c);
 
     } else if (strcmp(type, "offer") == 0) {
         lock_client_act(c, seat_offered(seat, epoch),

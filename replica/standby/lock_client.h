@@ -31,6 +31,9 @@ typedef struct {
     void  (*on_granted)(void *data, uint64_t epoch, uint64_t lock);
     void  (*on_regranted)(void *data, uint64_t lock);
 
+    /* The service has this engine in its queue, or has not any more. */
+    void  (*on_queue)(void *data, int is_queued);
+
     /* The service watches this worker. */
     void  (*on_registered)(void *data, pid_t pid);
 

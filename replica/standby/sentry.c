@@ -153,6 +153,19 @@ sentry_regranted(void *data, uint64_t lock)
 
 
 static void
+sentry_queued(void *data, int is_queued)
+{
+    sentry_t  *s;
+
+    s = data;
+    pthread_mutex_lock(&s->mutex);
+    life_queued(&s->life, is_queued, sentry_now_ms());
+    pthread_mutex_unlock(&s->mutex);
+    ev_async_send(s->main_loop, &s->to_main);       /* let it turn */
+}
+
+
+static void
 sentry_registered(void *data, pid_t pid)
 {
     sentry_t  *s;
@@ -302,12 +315,19 @@ sentry_woken(sentry_t *s)
 }
 
 
-void
+llmgw_group_state_t
 sentry_turned(sentry_t *s, const life_vitals_t *vitals)
 {
+    uint64_t             now_ms;
+    llmgw_group_state_t  shown;
+
+    now_ms = sentry_now_ms();
     pthread_mutex_lock(&s->mutex);
-    life_turned(&s->life, vitals, sentry_now_ms());
+    life_turned(&s->life, vitals, now_ms);
+    shown = life_shown(&s->life, now_ms);
     pthread_mutex_unlock(&s->mutex);
+
+    return shown;
 }
 
 
@@ -359,6 +379,7 @@ sentry_open(sentry_t *s, char *error)
     static const lock_client_callbacks_t  callbacks = {
         .on_granted = sentry_granted,
         .on_regranted = sentry_regranted,
+        .on_queue = sentry_queued,
         .on_registered = sentry_registered,
         .on_fatal = sentry_fatal,
         .look = sentry_look

@@ -60,8 +60,9 @@ void sentry_asleep(sentry_t *sentry);
 /* The wake is over.  0, or -1: too late, the process is about to end. */
 int sentry_woken(sentry_t *sentry);
 
-/* In each turn of the main loop. */
-void sentry_turned(sentry_t *sentry, const life_vitals_t *vitals);
+/* In each turn of the main loop.  Returns what others are to be told. */
+llmgw_group_state_t sentry_turned(sentry_t *sentry,
+    const life_vitals_t *vitals);
 
 /* A further process: the service is told.  The pidfd is the sentry's. */
 void sentry_worker(sentry_t *sentry, pid_t pid, int pidfd);

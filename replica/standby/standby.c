@@ -21,8 +21,14 @@ standby_fail(standby_t *s)
 static void
 standby_tell(standby_t *s, llmgw_group_state_t state)
 {
-    s->engine->facts.group.state = (uint8_t) state;
-    engine_told(s->engine);
+    engine_group_t  *group;
+
+    group = &s->engine->facts.group;
+
+    if (group->state != state) {
+        group->state = (uint8_t) state;
+        engine_told(s->engine);
+    }
 }
 
 
@@ -103,6 +109,7 @@ standby_on_granted(void *data, uint64_t epoch, uint64_t lock)
     s = data;
     s->engine->facts.group.epoch = epoch;
     s->engine->facts.group.lock = lock;
+    s->state = LLMGW_GROUP_WAKING;
     standby_tell(s, LLMGW_GROUP_WAKING);
 
     s->workers.lock_fd = sentry_lock_fd(s->sentry);
@@ -159,6 +166,7 @@ standby_on_ready(standby_t *s)
         return;
     }
 
+    s->state = LLMGW_GROUP_ACTIVE;
     standby_tell(s, LLMGW_GROUP_ACTIVE);
     s->on_active(s->data);
 }
@@ -167,42 +175,45 @@ standby_on_ready(standby_t *s)
 /* --- each turn of the loop */
 
 static void
-standby_tell_vitals(const standby_t *s)
+standby_exchange(standby_t *s)
 {
-    life_vitals_t    vitals;
-    const engine_t  *e;
+    life_vitals_t         vitals;
+    const engine_t       *e;
+    llmgw_group_state_t   shown;
 
     e = s->engine;
     vitals.is_ready = e->facts.state == ENGINE_READY && !e->is_broken;
     vitals.is_draining = engine_is_draining(e);
     vitals.streams = (uint64_t) (e->stats.active - e->full);
     vitals.progress = e->progress;
-    sentry_turned(s->sentry, &vitals);
+    shown = sentry_turned(s->sentry, &vitals);
+
+    if (s->state == LLMGW_GROUP_STANDBY && shown <= LLMGW_GROUP_STANDBY) {
+        standby_tell(s, shown);
+    }
 }
 
 
 static void
 standby_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
 {
-    standby_t             *s;
-    const engine_facts_t  *f;
+    standby_t       *s;
+    engine_state_t   is;
 
     s = w->data;
-    f = &s->engine->facts;
+    is = s->engine->facts.state;
 
-    if (f->group.state == LLMGW_GROUP_INIT && s->is_open
-        && f->state == ENGINE_ASLEEP)
-    {
-        standby_tell(s, LLMGW_GROUP_STANDBY);
+    if (s->state == LLMGW_GROUP_INIT && s->is_open && is == ENGINE_ASLEEP) {
+        s->state = LLMGW_GROUP_STANDBY;
         sentry_asleep(s->sentry);
 
-    } else if (f->group.state == LLMGW_GROUP_WAKING && s->is_woken
-               && f->state == ENGINE_READY)
+    } else if (s->state == LLMGW_GROUP_WAKING && s->is_woken
+               && is == ENGINE_READY)
     {
         standby_on_ready(s);
     }
 
-    standby_tell_vitals(s);
+    standby_exchange(s);
 }
 
 
@@ -289,6 +300,7 @@ standby_init(standby_t *s)
     f = &s->engine->facts;
     f->state = ENGINE_STARTING;
     f->group.state = LLMGW_GROUP_INIT;
+    s->state = LLMGW_GROUP_INIT;
     snprintf(f->group.name, sizeof(f->group.name), "%s", s->options->group);
 
     standby_forbid_core();

@@ -59,6 +59,8 @@ typedef struct {
     ev_timer                  pulse;        /* the loop turns at least so
                                                often */
     int                       is_open;      /* the engine is */
+    llmgw_group_state_t       state;        /* as this loop has done it; life.h
+                                               may be further */
     int                       is_filling;   /* memory is being taken */
     int                       is_woken;     /* wake() was called */
 } standby_t;

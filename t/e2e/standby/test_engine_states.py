@@ -374,15 +374,31 @@ def test_options_that_do_not_go_together_are_refused(words, said):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_agent_calls_it_starting_until_it_is_active(cluster):
+def test_the_agent_knows_each_step(cluster):
+    """And calls the service STARTING until it is Active.  An engine that the
+    lock service does not know is not called a standby."""
     cluster.agent("gw", "gateway")
-    g = Group(cluster).start()
+    g = Group(cluster)
 
-    def service(id):
-        return cluster.gateway.table().get(id, {}).get("service")
+    def shown(id):
+        m = cluster.gateway.table().get(id, {})
+        return m.get("service"), m.get("group_state"), m.get("group_epoch")
 
-    wait_for(lambda: service("a") == "READY", 10, "a to serve")
-    never(lambda: service("b") != "STARTING", 0.1, "b does not serve")
-    g.kill()
-    wait_for(lambda: service("b") == "READY", 10, "b to serve")
-    wait_for(lambda: service("a") == "DOWN", 10, "a to be down")
+    for one in g:
+        one.agent.start()
+        one.start().wait("STANDBY")
+    wait_for(lambda: shown("a") == ("STARTING", "init", 0), 10, "a to begin")
+    wait_for(lambda: shown("b") == ("STARTING", "init", 0), 10, "b to begin")
+    g.service.start()
+    first = g.wait_active()
+    other = g.wait_standby()
+    wait_for(lambda: shown(first.id) == ("READY", "active", first.epoch()), 10,
+             "the first to serve")
+    wait_for(lambda: shown(other.id) == ("STARTING", "standby", 0), 10,
+             "the second to wait")
+    first.kill()
+    other.wait("ACTIVE")
+    wait_for(lambda: shown(other.id) == ("READY", "active", other.epoch()), 10,
+             "the second to serve")
+    wait_for(lambda: shown(first.id)[0] == "DOWN", 10, "the first to be down")
+    assert cluster.gateway.table()[other.id]["group"] == "g"

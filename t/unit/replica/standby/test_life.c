@@ -144,6 +144,36 @@ a_standby_is_live_for_ever_and_serves_never(void **state)
 }
 
 
+/* Whoever switches trusts a standby to be granted. */
+static void
+a_standby_is_shown_while_the_service_knows_it(void **state)
+{
+    life_t  life;
+
+    life = in_standby();
+    assert_int_equal(life_shown(&life, 10), LLMGW_GROUP_INIT);
+    life_queued(&life, 0, 10);
+    assert_int_equal(life_shown(&life, 10), LLMGW_GROUP_INIT);
+
+    life_queued(&life, 1, 100);
+    assert_int_equal(life_shown(&life, 100 + 10 * LIFE_AWAY_MS),
+                     LLMGW_GROUP_STANDBY);
+
+    life_queued(&life, 0, 50000);
+    life_queued(&life, 0, 50001);
+    assert_int_equal(life_shown(&life, 50000 + LIFE_AWAY_MS - 1),
+                     LLMGW_GROUP_STANDBY);
+    assert_int_equal(life_shown(&life, 50000 + LIFE_AWAY_MS),
+                     LLMGW_GROUP_INIT);
+    life_queued(&life, 1, 60000);
+    assert_int_equal(life_shown(&life, 60000), LLMGW_GROUP_STANDBY);
+
+    life_queued(&life, 0, 60000);
+    assert_int_equal(life_granted(&life, 7, 99, 70000), 0);
+    assert_int_equal(life_shown(&life, 70000), LLMGW_GROUP_WAKING);
+}
+
+
 static void
 a_slow_wake_is_live_until_its_timeout(void **state)
 {
@@ -192,6 +222,7 @@ main(void)
         cmocka_unit_test(a_life_goes_forward_and_nowhere_else),
         cmocka_unit_test(nothing_comes_behind_the_end),
         cmocka_unit_test(a_standby_is_live_for_ever_and_serves_never),
+        cmocka_unit_test(a_standby_is_shown_while_the_service_knows_it),
         cmocka_unit_test(a_slow_wake_is_live_until_its_timeout),
         cmocka_unit_test(
             an_active_one_is_live_while_its_loop_turns_and_generates),

@@ -188,8 +188,15 @@ turn_until(fixture_t *f, const int *fact, int value)
 static void
 wake_up(fixture_t *f)
 {
+    life_vitals_t  vitals = { 0 };
+
     sentry_asleep(f->sentry);
     turn_until(f, &f->claims, 1);
+    assert_int_equal(sentry_turned(f->sentry, &vitals), LLMGW_GROUP_INIT);
+    service_say(f, "{\"type\":\"queued\",\"position\":1}");
+    service_say(f, "{\"type\":\"ping\",\"seq\":1}");
+    turn_until(f, &f->pongs, 1);
+    assert_int_equal(sentry_turned(f->sentry, &vitals), LLMGW_GROUP_STANDBY);
     service_say(f, "{\"type\":\"offer\",\"epoch\":7}");
     turn_until(f, &f->takes, 1);
     service_say(f, "{\"type\":\"granted\",\"epoch\":7,\"lock\":\"" INSTANCE
@@ -286,13 +293,13 @@ a_pong_has_what_the_main_loop_said_last(void **state)
     wake_up(f);
     sentry_turned(f->sentry, &vitals);
     service_say(f, "{\"type\":\"ping\",\"seq\":5}");
-    turn_until(f, &f->pongs, 1);
+    turn_until(f, &f->pongs, 2);
     assert_string_equal(f->said, "{\"cmd\":\"pong\",\"seq\":5,"
         "\"state\":\"waking\",\"progress\":41,\"streams\":3}");
 
     assert_int_equal(sentry_woken(f->sentry), 0);
     service_say(f, "{\"type\":\"ping\",\"seq\":6}");
-    turn_until(f, &f->pongs, 2);
+    turn_until(f, &f->pongs, 3);
     assert_non_null(strstr(f->said, "\"active\""));
 
     sentry_destroy(f->sentry, 0);
