@@ -58,6 +58,9 @@ static const ctl_command_t  ctl_commands[] = {
     { "weights", " status [options]", 1, 1,
       "show what a weights service keeps, and for which engines",
       ctl_weights, &ctl_weights_spec },
+    { "lock", " status [options]", 1, 1,
+      "show which engine holds each group of a host", ctl_lock,
+      &ctl_lock_spec },
     { "inject-suspect", " ID", 1, 1, NULL, ctl_inject_suspect, NULL }
 };
 

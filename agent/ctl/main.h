@@ -72,6 +72,7 @@ int ctl_undrain(const ctl_t *ctl);
 int ctl_update(const ctl_t *ctl);
 int ctl_group(const ctl_t *ctl);
 int ctl_weights(const ctl_t *ctl);
+int ctl_lock(const ctl_t *ctl);
 
 extern const options_spec_t  ctl_drain_spec;
 extern const options_spec_t  ctl_group_spec;
@@ -79,6 +80,7 @@ extern const options_spec_t  ctl_members_spec;
 extern const options_spec_t  ctl_status_spec;
 extern const options_spec_t  ctl_update_spec;
 extern const options_spec_t  ctl_weights_spec;
+extern const options_spec_t  ctl_lock_spec;
 
 /*
  * Asks, and shows the answer: once, or again each second with --watch. show()

@@ -44,7 +44,7 @@ def start_worker(client, options):
     done_out, done_in = os.pipe()
     pid = os.fork()
     if pid == 0:
-        client.sock.close()
+        os.close(client.sock.detach())      # the connection is the engine's
         os.close(go_in)
         if options.pdeathsig:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,0 +1,291 @@
+"""llmgw-lock: a holder is gone when all of it is, and not before.
+
+Memory is counted in a tmpfs that is this test's alone.
+"""
+
+import json
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from llmgw import place
+from llmgw.lock import LockService, slow
+from llmgw.preload import compiled
+from llmgw.wait import never, wait_for
+
+MEMORY_MB = 1024
+
+root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+
+
+class Memory(threading.Thread):
+    """A tmpfs, and how many bytes of it were in use when."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path, self.samples, self.ends = path, [], False
+        path.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o",
+                        f"size={2 * MEMORY_MB}m", "none", path], check=True)
+
+    def used_mb(self):
+        fs = os.statvfs(self.path)
+        return (fs.f_blocks - fs.f_bfree) * fs.f_frsize >> 20
+
+    def run(self):
+        while not self.ends:
+            self.samples.append((time.monotonic(), self.used_mb()))
+            time.sleep(0.001)
+
+    def before(self, mono):
+        """In use when it was looked at last before that time."""
+        return [mb for at, mb in self.samples if at <= mono][-1]
+
+    def after(self, mono):
+        return wait_for(lambda: [mb for at, mb in list(self.samples)
+                                 if at >= mono], 5, "a sample")[0]
+
+    def close(self):
+        self.ends = True
+        if self.is_alive():
+            self.join()
+        subprocess.run(["umount", "-l", self.path], check=True)
+
+
+@pytest.fixture
+def memory(cluster):
+    made = Memory(cluster.dir / "memory")
+    yield made
+    made.close()
+
+
+def dies_at(pid):
+    """When the process's own pidfd says that it is dead."""
+    fd = os.pidfd_open(pid)
+    told = []
+
+    def wait():
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        poll.poll(60000)
+        told.append(time.monotonic())
+        os.close(fd)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread, told
+
+
+def is_dead(pid):
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return stat.rpartition(")")[2].split()[0] in "ZX"
+
+
+@root
+@pytest.mark.first
+@pytest.mark.parametrize("where", ["itself", "worker"])
+def test_the_memory_is_back_at_the_grant(cluster, memory, where):
+    service = LockService(cluster).start_settled()
+    options = ["--memory", str(MEMORY_MB), "--memory-dir", memory.path]
+    if where == "worker":
+        options += ["--in-worker", "--pdeathsig"]
+    a = service.engine("a", *options)
+    a.wait("active", timeout=60)
+    assert service.group()["processes"] == (2 if where == "worker" else 1)
+    b = service.engine("b")
+    b.wait("queued")
+    assert memory.used_mb() >= MEMORY_MB
+    memory.start()
+    thread, main_is_dead = dies_at(a.proc.pid)
+    a.kill()
+    granted = b.wait("granted")
+    thread.join()
+    event = service.events("granted")[-1]
+    assert event.engine == "b" and event.epoch == granted.epoch
+    assert memory.after(event.mono) == 0        # before anybody was told
+
+    if where == "worker":
+        # A rule that rests on less would have granted too early: the
+        # connection had ended, and the main process was dead.
+        lost = service.events("lost")[-1]
+        assert memory.before(lost.mono) > MEMORY_MB / 2
+        assert memory.before(main_is_dead[0]) > MEMORY_MB / 2
+        assert service.group()["last"]["gone_ms"] >= 10     # since the first
+
+
+@root
+def test_a_worker_that_outlives_its_engine_is_killed(cluster, memory):
+    service = LockService(cluster, reconnect_window="600s").start_settled()
+    a = service.engine("a", "--in-worker", "--memory", "1", "--memory-dir",
+                       memory.path)
+    a.wait("active")
+    worker = a.said("worker")[0].epoch
+    b = service.engine("b")
+    b.wait("queued")
+    a.kill()
+    b.wait("active")
+    assert is_dead(worker)
+    assert service.events("fenced") == []       # it was dead already
+
+
+@root
+def test_without_a_right_to_kill_a_worker_is_waited_for(cluster, memory):
+    service = LockService(cluster, fence="wait",
+                          reconnect_window=slow(300)).start_settled()
+    a = service.engine("a", "--in-worker", "--memory", "1", "--memory-dir",
+                       memory.path)
+    a.wait("active")
+    worker = a.said("worker")[0].epoch
+    b = service.engine("b")
+    b.wait("queued")
+    a.kill()
+    wait_for(lambda: service.group()["state"] == "alarm", 5, "the alarm")
+    assert service.group()["processes"] == 1
+    never(lambda: b.said("granted"), 0.2)
+    os.kill(worker, signal.SIGKILL)
+    b.wait("active")
+
+
+# Other PID namespaces, as those of containers in one pod.
+
+@pytest.fixture
+def unshared(cluster):
+    """Words that start a process in a PID namespace of its own.  unshare(1)
+    does not pass SIGTERM on, but its child goes with it."""
+    yield words_of_unshare()
+    for proc in cluster.procs:
+        if proc.argv[0] == "unshare" and proc.alive():
+            proc.kill()
+
+
+def words_of_unshare():
+    words = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    if os.geteuid() != 0:
+        words += ["--user", "--map-root-user"]
+    made = subprocess.run([*words, "true"], capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip(f"no PID namespaces: {made.stderr.strip()}")
+    return words
+
+
+def inner(proc):
+    """The process that unshare started."""
+    path = f"/proc/{proc.pid}/task/{proc.pid}/children"
+    return int(wait_for(lambda: pathlib.Path(path).read_text().split(), 5,
+                        "its child")[0])
+
+
+def has_peerpidfd():
+    return tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 5)
+
+
+@pytest.mark.skipif(not has_peerpidfd(), reason="Linux 6.5 has SO_PEERPIDFD")
+def test_engines_of_sibling_namespaces_are_watched_and_not_killed(cluster,
+                                                                   unshared):
+    service = LockService(cluster, prefix=unshared, hang_timeout=slow(300))
+    service.start_settled()
+    a = service.engine("a", prefix=unshared)
+    first = a.wait("active")
+    b = service.engine("b", prefix=unshared)
+    b.wait("queued")
+    group = service.group()
+    assert (group["holder"], group["pid"], group["fence"]) == ("a", 0, "wait")
+    assert "cannot be killed" in service.proc.text()
+
+    os.kill(inner(a.proc), signal.SIGSTOP)
+    wait_for(lambda: service.group()["state"] == "alarm", 5, "the alarm")
+    never(lambda: b.said("granted"), 0.2)
+
+    a.proc.told_to_end = True
+    os.kill(inner(a.proc), signal.SIGKILL)
+    assert b.wait("active").epoch > first.epoch
+
+
+def test_an_engine_of_a_namespace_below_is_killed(cluster, unshared):
+    service = LockService(cluster, hang_timeout=slow(300)).start_settled()
+    a = service.engine("a", prefix=unshared)
+    a.wait("active")
+    assert service.group()["pid"] == inner(a.proc)
+    assert service.group()["fence"] == "kill"
+    a.proc.told_to_end = True
+    os.kill(inner(a.proc), signal.SIGSTOP)
+    service.engine("b").wait("active")
+    assert [e.engine for e in service.events("fenced")] == ["a"]
+
+
+# A kernel without SO_PEERPIDFD.
+
+@pytest.fixture
+def old_kernel(tmp_path):
+    env = {"LD_PRELOAD": compiled("no_peerpidfd", tmp_path)}
+    if place.FLAVOUR == "asan":     # the preload is loaded before its runtime
+        env["ASAN_OPTIONS"] = ":".join(filter(None, [
+            os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
+    return env
+
+
+def test_an_old_kernel_has_the_peers_pid(cluster, old_kernel):
+    service = LockService(cluster)
+    service.env = old_kernel
+    service.start_settled()
+    a = service.engine("a")
+    a.wait("active")
+    group = service.group()
+    assert (group["pid"], group["fence"]) == (a.proc.pid, "kill")
+    b = service.engine("b")
+    b.wait("queued")
+    a.kill()
+    b.wait("active")
+
+
+def test_an_old_kernel_knows_nothing_of_sibling_namespaces(
+        cluster, unshared, old_kernel):
+    service = LockService(cluster, prefix=unshared)
+    service.env = old_kernel
+    service.start_settled()
+    a = service.engine("a", prefix=unshared)
+    assert a.ends() == 1
+    assert "refused: no_pidfd" in a.proc.text()
+    assert service.status()["groups"] == []
+
+
+def test_the_operator_sees_who_holds_what(cluster):
+    service = LockService(cluster).start_settled()
+    assert service.ctl().stdout == "no group yet\n"
+    a = service.engine("a")
+    a.wait("active")
+    b = service.engine("b")
+    b.wait("queued")
+    wait_for(lambda: service.group()["state"] == "active", 5, "its word")
+    out = service.ctl()
+    assert out.returncode == 0
+    epoch = a.said("granted")[0].epoch
+    assert out.stdout == f"""\
+g
+  state     active
+  holder    a (pid {a.proc.pid}, 1 process), epoch {epoch}
+  waiters   b waiting
+  fence     kill
+"""
+    a.kill()
+    b.wait("active")
+    wait_for(lambda: service.group()["state"] == "active", 5, "its word")
+    lines = service.ctl().stdout.splitlines()
+    assert lines[3] == "  waiters   -"
+    assert lines[5].startswith("  takeover  gone after ")
+    told = json.loads(service.ctl("--json").stdout)
+    assert told["groups"][0]["holder"] == "b"
+    assert told == {k: v for k, v in service.status().items() if k != "ok"}
+
+    service.kill()
+    out = service.ctl()
+    assert (out.returncode, out.stdout) == (6, "")
