@@ -10,6 +10,7 @@ from llmgw.group_fleet import GroupFleet
 from llmgw.standby import Group
 from llmgw.traffic import Stream, Traffic
 from llmgw.wait import wait_for
+from llmgw.weights import WeightsService, id_of
 
 PAIR = {"g": ["r1", "r2"]}
 
@@ -201,3 +202,39 @@ def test_successor_that_does_not_generate_stops_the_update(fleet, client,
     one.wait_whole("v1")
     assert one.active() == active
     client(one.nginx).stream("on", 5).check(expect("on", 5))
+
+
+def test_version_that_does_not_wake_leaves_the_old_one_active(
+        fleet, client, expect):
+    """The one that was active comes back with the old version, and wakes."""
+    one = fleet(quirk="test $version = v2 && more='--waking-timeout 10ms "
+                      "--model-memory 300'; :")
+    active = one.active()
+    update = one.update()
+    assert update.end() == 1
+    assert (update.last["id"], update.last["step"]) == (active, "switch")
+    assert f'"{active}" of version "v1" is active now' in update.said()
+    wait_for(lambda: one.nginx.routable() == [active], 10, "nginx to know")
+    client(one.nginx).stream("on", 5).check(expect("on", 5))
+    assert one.update(to="v1").done().last["update"]["done"] == 2
+    one.wait_whole("v1")
+
+
+def test_each_version_of_the_weights_has_a_service_of_its_own(
+        fleet, cluster, load, expect):
+    services = []
+    for i in (1, 2):
+        (cluster.dir / f"w-v{i}.bin").write_bytes(os.urandom(1 << 20))
+        services.append(WeightsService(
+            cluster, i, socket=cluster.dir / f"weights-v{i}.sock"))
+    one = fleet(weights=cluster.dir / "weights-{version}.sock",
+                weights_file=cluster.dir / "w-{version}.bin")
+    traffic = begin(load, one)
+    services[0].wait_roles(r1="reader", r2="reader")
+    one.update().done()
+    one.wait_whole("v2")
+    services[1].wait_roles(r1="reader", r2="reader")
+    services[0].wait_roles()
+    assert services[1].state()["id"] == id_of(
+        (cluster.dir / "w-v2.bin").read_bytes())
+    traffic.check(expect)
