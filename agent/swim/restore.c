@@ -47,7 +47,6 @@ restore_member(swim_t *swim, const llmgw_member_t *facts,
 
     memset(&update, 0, sizeof(update));
     update.facts = *facts;
-    skew_check_group(swim, &update.facts, now_us);
     restore_models(swim, &update);
 
     /* So old that it is not told to those that have forgotten it. */

@@ -21,7 +21,8 @@
  * The epoch of a standby group is drawn from the clock of its lock service, and
  * the greatest one is routed to.  A record with one that is too far ahead is
  * taken as that of an engine that does not stand by yet (INIT), and the owner
- * is told as often as of a sender.
+ * is told as often as of a sender.  What the segment has of an earlier run is
+ * kept: a gateway whose clock is set back goes on with what it knew.
  */
 
 #include <string.h>
@@ -136,11 +137,11 @@ skew_group_refused(swim_t *swim, const llmgw_member_t *member, uint64_t epoch,
 
 
 void
-skew_check_group(swim_t *swim, llmgw_member_t *member, uint64_t now_us)
+skew_check_group(swim_t *swim, llmgw_member_t *own, uint64_t now_us)
 {
-    if (skew_is_refused(swim, member->group_epoch, now_us)) {
-        skew_group_refused(swim, member, member->group_epoch, now_us);
-        member_refuse_epoch(member);
+    if (skew_is_refused(swim, own->group_epoch, now_us)) {
+        skew_group_refused(swim, own, own->group_epoch, now_us);
+        member_refuse_epoch(own);
     }
 }
 

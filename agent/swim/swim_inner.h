@@ -467,8 +467,8 @@ void skew_own_refused(swim_t *swim, uint64_t epoch, uint64_t now_us);
 void skew_group_refused(swim_t *swim, const llmgw_member_t *member,
     uint64_t epoch, uint64_t now_us);
 
-/* What does not come from a datagram: takes such an epoch out of the record. */
-void skew_check_group(swim_t *swim, llmgw_member_t *member, uint64_t now_us);
+/* Takes such an epoch out of the own record. */
+void skew_check_group(swim_t *swim, llmgw_member_t *own, uint64_t now_us);
 
 /* Our clock may have been set back. */
 void skew_check_own(swim_t *swim, uint64_t now_us);

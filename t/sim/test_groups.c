@@ -273,6 +273,33 @@ group_is_restored_from_the_segment_or_learned(void **state)
 }
 
 
+/* Nothing that is served is taken away by the gateway's own clock. */
+static void
+gateway_whose_clock_is_set_back_keeps_what_it_restores(void **state)
+{
+    uint64_t    seed, epoch;
+    cluster_t  *cluster;
+
+    cluster_each_seed(seed, SEEDS) {
+        cluster = cluster_formed(4, seed);
+        epoch = clock_wall_us(fake_net_clock(cluster->net, 1));
+        says(cluster, 1, LLMGW_GROUP_ACTIVE, epoch);
+        cluster_settles(cluster, 5000);
+        fake_net_set_wall(cluster->net, 0, -25 * (int64_t) HOUR_US);
+        restart_gateway(cluster, LLMGW_MEMBERS_LAYOUT_2);
+        cluster_run_ms(cluster, 1000);
+        holds(cluster, cluster_facts(cluster, 0, 1)->group_state
+                       == LLMGW_GROUP_ACTIVE);
+        holds(cluster, cluster_facts(cluster, 0, 1)->group_epoch == epoch);
+
+        fake_net_set_wall(cluster->net, 0, 0);
+        cluster_run_ms(cluster, 10000);
+        holds(cluster, knows(cluster, 0, 1));
+        cluster_destroy(cluster);
+    }
+}
+
+
 /* Hosts 0, 2, 4 know groups; 1 and 5 know `more` alone, and 3 not even that. */
 static cluster_t *
 mixed(uint64_t seed)
@@ -494,6 +521,8 @@ main(void)
         cmocka_unit_test(takeover_reaches_the_gateway_under_loss),
         cmocka_unit_test(dead_and_left_keep_group_and_epoch),
         cmocka_unit_test(group_is_restored_from_the_segment_or_learned),
+        cmocka_unit_test(
+            gateway_whose_clock_is_set_back_keeps_what_it_restores),
         cmocka_unit_test(relays_that_know_no_groups_take_none_away),
         cmocka_unit_test(downgraded_agent_has_no_group),
         cmocka_unit_test(mixed_cluster_costs_what_a_new_one_costs),
