@@ -1,35 +1,19 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "state/journal.h"
 
 
-/* "ACTIVE", as all states are written. */
-static const char *
-journal_group_state(const llmgw_member_t *member, char *buf, size_t size)
-{
-    size_t       i;
-    const char  *name;
-
-    name = llmgw_group_state_name(member->group_state);
-
-    for (i = 0; name[i] != '\0' && i + 1 < size; i++) {
-        buf[i] = toupper((unsigned char) name[i]);
-    }
-
-    buf[i] = '\0';
-
-    return buf;
-}
-
-
+/* States are written as "ACTIVE" here. */
 static void
 journal_group(const log_t *log, const llmgw_member_t *before,
     const llmgw_member_t *after)
 {
-    char  state[16];
+    char    state[16];
+    size_t  i;
 
     if (after->group[0] == '\0') {
         log_write(log, LOG_INFO, "replica \"%s\" is of group \"%s\" no more",
@@ -37,7 +21,12 @@ journal_group(const log_t *log, const llmgw_member_t *before,
         return;
     }
 
-    journal_group_state(after, state, sizeof(state));
+    snprintf(state, sizeof(state), "%s",
+             llmgw_group_state_name(after->group_state));
+
+    for (i = 0; state[i] != '\0'; i++) {
+        state[i] = toupper((unsigned char) state[i]);
+    }
 
     if (after->group_epoch == 0) {
         log_write(log, LOG_INFO, "replica \"%s\" is %s of group \"%s\"",
