@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from llmgw import gguf, llama, memory
+from llmgw import gguf, llama, memory, place
 from llmgw.llama import ask, chat, request
 from llmgw.wait import wait_for
 from llmgw.weights import WeightsService, id_of
@@ -177,6 +177,8 @@ def test_bad_options_are_refused(cluster, options, why):
     assert why in failed(cluster.replica("bad", **options), 2)
 
 
+@pytest.mark.skipif(place.FLAVOUR in ("asan", "tsan"),
+                    reason="these sanitizers keep mlock() from locking")
 def test_weights_can_be_locked_in_memory(cluster, service, tmp_path):
     small = tmp_path / "small.bin"      # what anybody may lock
     small.write_bytes(bytes(MB))
