@@ -110,7 +110,7 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
         test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
-        bench-gossip bench-policies bench-sim FORCE
+        bench-gossip bench-policies bench-sim bench-weights FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -221,6 +221,9 @@ bench-gossip: daemons  ## compare agents with Serf (ARGS=--quick: 4 minutes)
 
 bench-policies: build  ## policies live on model replicas, 21 minutes (ARGS=--quick, --write)
 	@$(PYTHON) bench/policies.py $(ARGS)
+
+bench-weights: daemons  ## what a weights service saves, with llama (2 minutes)
+	@$(PYTHON) bench/weights.py $(ARGS)
 
 bench-sim: daemons  ## what the simulator costs, a minute (ARGS=--write)
 	@$(PYTHON) bench/sim.py $(ARGS)

@@ -5,7 +5,7 @@
  * For each device (a file of weights, or one part of a model in several files)
  * a weights service has a memfd: one engine fills it, others get the same one,
  * so the host holds one copy however many engines there are.  The protocol is
- * in docs/standby.md; here is its client.
+ * in docs/weights.md; here is its client.
  *
  *   open       connects to each service, retrying until it is there
  *   granted    rw: copies the file into a memfd, gives it, lets it be sealed
