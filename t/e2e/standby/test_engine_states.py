@@ -11,7 +11,7 @@ import pytest
 
 from llmgw import place, rpc
 from llmgw.lock import take_lock_file
-from llmgw.proc import pids_of_group
+from llmgw.proc import pids_of_group, rss_kb
 from llmgw.standby import Group, tokens_in_order
 from llmgw.wait import never, wait_for
 
@@ -228,19 +228,19 @@ def test_a_holder_outlives_its_lock_service(group, expect):
     g = group(service={"reconnect_window": "2s"}).start()
     a, b = g
     epoch = a.epoch()
-    for delete in (False, True):
+    for times, delete in ((1, False), (2, True)):
         g.service.kill()
         assert a.client.generate("hello", 5).tokens == expect("hello", 5)
         assert a.state() == "ACTIVE" and b.state() == "STANDBY"
         if delete:
             g.service.state.unlink()
         g.service.start()
-        wait_for(lambda: g.service.group("g").get("holder") == "a", 10,
+        again = f"epoch {epoch} was granted again"
+        wait_for(lambda: a.proc.text().count(again) == times, 10,
                  "the holder to be granted again")
+        assert g.service.group("g")["holder"] == "a"
         wait_for(lambda: [w["engine"] for w in g.service.group("g")["waiters"]]
                  == ["b"], 10, "the waiter to wait again")
-    assert "epoch %d was granted again" % epoch in a.proc.text()
-    assert a.proc.text().count("granted again") == 2
     a.kill()
     b.wait("ACTIVE")
     assert g.check() == [epoch, b.epoch()]
@@ -276,7 +276,14 @@ class Scripted:
         return self.hear()
 
     def hear(self):
-        return json.loads(self.lines.readline())
+        """Its next word; pings come when they will."""
+        message = json.loads(self.lines.readline())
+        return self.hear() if message["cmd"] == "ping" else message
+
+    def grant(self, epoch):
+        self.say(type="offer", epoch=epoch)
+        assert self.hear() == {"cmd": "take", "epoch": epoch}
+        self.say(type="granted", epoch=epoch, regrant=False, lock="a" * 16)
 
     def say(self, **message):
         self.lines.write(json.dumps(message) + "\n")
@@ -290,20 +297,26 @@ class Scripted:
 
 @pytest.fixture
 def scripted(cluster, group):
-    """An engine, and a service that has met it."""
-    service = Scripted(cluster.dir / "fake.sock")
-    a = group(ids=["a"])["a"]
-    a.argv[a.argv.index("--lock") + 1] = service.path
-    a.start()
-    claim = service.meet()
-    assert claim["cmd"] == "acquire" and claim["group"] == "g"
-    assert claim["engine"] == "a" and claim["epoch"] == 0
-    yield a, service
-    service.close()
+    """scripted(**options): an engine, and a service that has met it."""
+    services = []
+
+    def make(**options):
+        service = Scripted(cluster.dir / "fake.sock")
+        services.append(service)
+        a = group(ids=["a"], **options)["a"]
+        a.argv[a.argv.index("--lock") + 1] = service.path
+        a.start()
+        claim = service.meet()
+        assert claim["cmd"] == "acquire" and claim["group"] == "g"
+        assert claim["engine"] == "a" and claim["epoch"] == 0
+        return a, service
+    yield make
+    for service in services:
+        service.close()
 
 
 def test_an_engine_that_is_refused_ends(scripted):
-    a, service = scripted
+    a, service = scripted()
     service.say(type="refused", reason="no_pidfd", error="another namespace")
     assert ended(a)
     assert 'refuses group "g": no_pidfd, another namespace' in a.proc.text()
@@ -312,11 +325,9 @@ def test_an_engine_that_is_refused_ends(scripted):
 
 def test_an_engine_that_is_granted_without_the_lock_ends(cluster, scripted):
     """Two keys: the service alone is not enough."""
-    a, service = scripted
+    a, service = scripted()
     held = take_lock_file(cluster.dir / "g.lock")
-    service.say(type="offer", epoch=7)
-    assert service.hear() == {"cmd": "take", "epoch": 7}
-    service.say(type="granted", epoch=7, regrant=False, lock="a" * 16)
+    service.grant(7)
     assert ended(a)
     os.close(held)
     assert "granted epoch 7, but no lock" in a.proc.text()
@@ -325,24 +336,41 @@ def test_an_engine_that_is_granted_without_the_lock_ends(cluster, scripted):
 
 
 def test_a_take_that_was_late_waits_on(scripted):
-    a, service = scripted
+    a, service = scripted()
     service.say(type="queued", position=1)
     service.say(type="offer", epoch=7)
     assert service.hear() == {"cmd": "take", "epoch": 7}
     service.say(type="refused", reason="late", error="over")
     service.say(type="ping", seq=1)
     assert service.hear()["state"] == "standby"
-    service.say(type="offer", epoch=8)
-    assert service.hear() == {"cmd": "take", "epoch": 8}
-    service.say(type="granted", epoch=8, regrant=False, lock="a" * 16)
+    service.grant(8)
     a.wait("ACTIVE")
     assert a.epoch() == 8
     service.say(type="ping", seq=2)
-    said = service.hear()
-    while said["cmd"] == "ping":
-        said = service.hear()
-    assert said == {"cmd": "pong", "seq": 2, "state": "active",
-                    "progress": 0, "streams": 0}
+    assert service.hear() == {"cmd": "pong", "seq": 2, "state": "active",
+                              "progress": 0, "streams": 0}
+
+
+def test_a_worker_takes_no_memory_before_it_is_watched(scripted):
+    """Until the service has said so the engine wakes; it can be told to end."""
+    a, service = scripted(engine="model", workers=2, model_memory=256)
+    service.grant(7)
+    names = {service.hear()["pid"] for _ in range(2)}
+    assert names == set(workers(a))
+    service.say(type="worker", pid=min(names))
+    never(lambda: max(map(rss_kb, names)) > 200 << 10, 0.2, "a worker's memory")
+    assert a.state() == "WAKING" and refused(a)
+    a.proc.send(signal.SIGTERM)
+    assert a.proc.wait() == 0
+    assert a.steps()[-1].state == "DEAD"
+    wait_for(lambda: not pids_of_group(a.proc.pid), 5, "its workers to end")
+
+
+def test_a_wake_that_nobody_finishes_ends_itself(scripted):
+    a, service = scripted(engine="model", workers=1, waking_timeout="300ms")
+    service.grant(7)
+    assert ended(a)
+    assert "not awake after 300 ms, giving up" in a.proc.text()
 
 
 WRONG = [
