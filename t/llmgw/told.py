@@ -19,10 +19,12 @@ EPOCH = 1763650000000000
 
 
 class Told:
-    """One member; options of llmgw-replica."""
+    """One member.  models: what it says once it is active; options of
+    llmgw-replica."""
 
-    def __init__(self, cluster, id, group="g", **options):
+    def __init__(self, cluster, id, group="g", models=None, **options):
         self.cluster, self.id, self.group = cluster, id, group
+        self.models = models
         options.setdefault("token_delay", "5ms")
         self.replica = cluster.replica(id, start=False, **options)
         self.agent = cluster.agent(id, grpc=self.replica.target)
@@ -33,7 +35,8 @@ class Told:
         fields = {"group": self.group, "group_state": state,
                   "group_epoch": EPOCH + epoch if epoch else None,
                   "group_lock": lock if epoch else None, "max_capacity": 0,
-                  "state": None if state == "active" else "STARTING"}
+                  "state": None if state == "active" else "STARTING",
+                  "models": self.models if state == "active" else None}
         if self.reporter is None:
             self.reporter = Reporter(
                 self.cluster, self.agent,

@@ -4,7 +4,7 @@ of their members (llmgw/told.py)."""
 import os
 import signal
 
-from llmgw import rpc, told
+from llmgw import rpc, sse, told
 from llmgw.callers import finish
 from llmgw.native import QUEUED, grpc
 from llmgw.told import group, states
@@ -251,6 +251,36 @@ def test_native_pass_finds_the_active_one_dead_and_waits(cluster, client,
     m["b"].active(2)
     assert [t.token for t in call] == expect("p", 3)
     assert nginx.pool()["totals"]["failures"] == 0
+
+
+def test_chats_wait_for_a_standby_that_says_no_model(cluster):
+    """It serves what the active one does: so an adapter is waited for, too."""
+    m, nginx = group(cluster, nginx={"openai": True}, replica={
+        "engine": "model", "latency_model": "linear", "token_delay": None,
+        "alpha_coeffs": "0,0,0", "beta_coeffs": "5000,0,0",
+        "models": ["base", "adapter"]})
+    assert nginx.replicas()["b"]["models"] == ["base", "adapter"]
+
+    def chat(to, model):
+        return to.request(sse.CHAT, sse.chat("Once", stream=True, model=model,
+                                             max_tokens=40))
+
+    def text(answer):
+        return "".join(c["delta"].get("content", "")
+                       for e in answer.wait_events(None) if e.data != "[DONE]"
+                       for c in e.json["choices"])
+    with sse.Connection(nginx.api) as first, \
+            sse.Connection(nginx.api) as second:
+        whole = text(chat(first, "base"))
+        assert whole == text(chat(second, "adapter"))
+        running = chat(first, "base")
+        running.wait_events(3)
+        m["a"].die()
+        wait_for(lambda: nginx.waiting() == 1, 5, "the stream to wait")
+        new = chat(second, "adapter")
+        wait_for(lambda: nginx.waiting() == 2, 5, "the request to wait")
+        m["b"].active(2)
+        assert text(running) == text(new) == whole
 
 
 def test_worker_killed_in_the_wait_leaves_nothing(cluster, caller, expect):
