@@ -9,7 +9,7 @@ from llmgw.callers import finish
 from llmgw.native import QUEUED, grpc
 from llmgw.told import group, states
 from llmgw.traffic import Stream
-from llmgw.wait import never, wait_for
+from llmgw.wait import wait_for
 
 METRICS = "location = /metrics { llmgw_metrics; }"
 LONG = 100000                       # tokens: it ends when a test cancels it
@@ -170,8 +170,11 @@ def test_dead_primary_that_gossip_still_lists_burns_no_try(cluster, client,
     m["a"].replica.kill()
     calls = [client(nginx).start(f"new {i}", 5) for i in range(4)]
     wait_for(lambda: nginx.waiting() == 5, 5, "all to wait")
-    # longer than three tries take, each with its back-off
-    never(lambda: nginx.waiting() != 5, 0.5, "one that does not wait")
+    # after each back-off one of them looks whether somebody listens there
+    before = nginx.replicas()["a"]["attempts"]
+    wait_for(lambda: nginx.replicas()["a"]["attempts"] >= before + 4, 10,
+             "more looks than one of them has tries")
+    wait_for(lambda: nginx.waiting() == 5, 5, "all to wait still")
     assert nginx.replicas()["a"]["breaker"]["state"] == "closed"
 
     m["b"].active(2)
