@@ -11,7 +11,7 @@
 #define GIB  (1024.0 * 1024 * 1024)
 
 
-/* In the thread: the last descriptor's end frees the pages, 40 ms a GiB. */
+/* In the thread: the last descriptor's end frees the pages, 160 ms a GiB. */
 static void
 bytes_reclaim_run(void *data)
 {
