@@ -92,6 +92,55 @@ slot_copy(slot_t *slot, int in, const log_t *log,
 }
 
 
+/* What others have not in use; UINT64_MAX: not known. */
+static uint64_t
+slot_available_bytes(void)
+{
+    char      line[128];
+    FILE     *f;
+    uint64_t  kb;
+
+    f = fopen("/proc/meminfo", "re");
+
+    if (f == NULL) {
+        return UINT64_MAX;
+    }
+
+    kb = UINT64_MAX >> 10;
+
+    while (fgets(line, sizeof(line), f) != NULL
+           && sscanf(line, "MemAvailable: %lu kB", &kb) != 1)
+    {
+        /* void */
+    }
+
+    fclose(f);
+
+    return kb << 10;
+}
+
+
+/*
+ * A second copy that does not fit beside the first, as in an update to other
+ * weights, is found here: later the kernel would kill somebody for it.
+ */
+static int
+slot_check_room(const slot_t *slot, char error[WEIGHTS_ERROR_BYTES])
+{
+    uint64_t  available;
+
+    available = slot_available_bytes();
+
+    if (slot->bytes <= available) {
+        return 0;
+    }
+
+    return slot_fail(error, "no memory for the %lu MB of \"%.120s\": %lu MB "
+                     "are available", slot->bytes >> 20, slot->name,
+                     available >> 20);
+}
+
+
 /* Its size is that of the file. */
 static int
 slot_create(slot_t *slot, int in, char error[WEIGHTS_ERROR_BYTES])
@@ -104,6 +153,11 @@ slot_create(slot_t *slot, int in, char error[WEIGHTS_ERROR_BYTES])
     }
 
     slot->bytes = (uint64_t) st.st_size;
+
+    if (slot_check_room(slot, error) != 0) {
+        return -1;
+    }
+
     slot->fd = memfd_create("llmgw-weights", MFD_CLOEXEC|MFD_ALLOW_SEALING);
 
     if (slot->fd < 0 || ftruncate(slot->fd, st.st_size) != 0) {

@@ -297,6 +297,20 @@ llama_open_core(llama_t *l, const engine_options_t *options)
 }
 
 
+static int
+llama_go_on(llama_t *l, const char *const *files, size_t n)
+{
+    l->state = CORE_STARTING;
+
+    if (l->plugin->wake(l->core, files, n) != 0) {
+        log_write(l->engine->log, LOG_ERROR, "out of memory");
+        return -1;
+    }
+
+    return 0;
+}
+
+
 /* The plugin goes on with what the weights services gave. */
 static void
 llama_on_weights(void *data)
@@ -314,8 +328,7 @@ llama_on_weights(void *data)
         files[i] = weights_path(weights, i);
     }
 
-    if (l->plugin->wake(l->core, files, n) != 0) {
-        log_write(l->engine->log, LOG_ERROR, "out of memory");
+    if (llama_go_on(l, files, n) != 0) {
         held_fail(l->engine);
     }
 }
@@ -410,7 +423,6 @@ llama_wake(engine_t *engine)
 
     l = engine->data;
     l->is_woken = 1;
-    l->state = CORE_STARTING;
     llama_become(l, ENGINE_STARTING);
 
     if (engine->weights != NULL) {
@@ -418,7 +430,7 @@ llama_wake(engine_t *engine)
         return 0;
     }
 
-    return l->plugin->wake(l->core, NULL, 0);
+    return llama_go_on(l, NULL, 0);
 }
 
 

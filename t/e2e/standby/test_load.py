@@ -235,6 +235,14 @@ def test_model_from_a_service_says_the_same(cluster, service, tmp_path, exact):
 
 
 @needs_llama
+def test_model_that_waits_for_its_weights_ends_when_told(cluster, service):
+    engine = cluster.replica("one", engine="llama", model="m.gguf",
+                             weights=service.path, weights_role="ro")
+    service.wait_roles(one="waits")
+    assert engine.stop() == 0
+
+
+@needs_llama
 def test_parts_of_a_model_come_from_a_service_each(cluster, tmp_path):
     services = [WeightsService(cluster, i) for i in range(2)]
     paths = gguf.write_parts(tmp_path, 2)

@@ -238,6 +238,25 @@ test_close_does_not_wait_for_a_copy(void **state)
 
 
 static void
+test_weights_that_do_not_fit_are_not_loaded(void **state)
+{
+    fixture_t  *f;
+
+    f = *state;
+
+    if (truncate(f->files[0], (off_t) 1 << 43) != 0) {
+        skip();                 /* no file may be so large here */
+    }
+
+    start(f, 1, 0);
+    until(f, &f->services[0].lines, 1);
+    service_say(&f->services[0], "{\"type\":\"granted\",\"mode\":\"rw\"}");
+    until(f, &f->failed, 1);
+    assert_false(has_memory());
+}
+
+
+static void
 test_file_that_cannot_be_read_ends_it(void **state)
 {
     fixture_t  *f;
@@ -268,6 +287,7 @@ main(void)
         CASE(test_beginning_ends_with_its_service),
         CASE(test_each_device_has_its_own_file),
         CASE(test_close_does_not_wait_for_a_copy),
+        CASE(test_weights_that_do_not_fit_are_not_loaded),
         CASE(test_file_that_cannot_be_read_ends_it)
     };
 
