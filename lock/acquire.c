@@ -81,9 +81,9 @@ machine_learn_epoch(machine_t *m, const machine_claim_t *claim)
 static void
 machine_regrant(machine_t *m, machine_group_t *g)
 {
+    m->ops->tell(m->data, MACHINE_REGRANTED, g, g->holder, NULL);
     m->ops->granted(m->data, g->holder, 1);
     m->ops->ping(m->data, g->holder);       /* how is it? */
-    m->ops->tell(m->data, MACHINE_REGRANTED, g, g->holder, NULL);
 }
 
 

@@ -197,7 +197,7 @@ typedef struct {
     /* The engine is freed behind it. */
     void  (*forget)(void *data, machine_engine_t *engine);
 
-    /* text: the fault, or NULL. */
+    /* Before anybody is told.  text: the fault, or NULL. */
     void  (*tell)(void *data, machine_event_t event,
         const machine_group_t *group, const machine_engine_t *engine,
         const char *text);

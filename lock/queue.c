@@ -118,8 +118,8 @@ machine_offer_next(machine_t *m, machine_group_t *g)
     e->claim.epoch = machine_next_epoch(m);
     g->offered = e;
     g->offer_ms = m->now_ms + m->settings.take_timeout_ms;
-    m->ops->offer(m->data, e);
     m->ops->tell(m->data, MACHINE_OFFERED, g, e, NULL);
+    m->ops->offer(m->data, e);
 }
 
 
@@ -176,8 +176,8 @@ machine_grant(machine_t *m, machine_group_t *g, machine_engine_t *e)
         g->dying_us = 0;
     }
 
-    m->ops->granted(m->data, e, 0);
     m->ops->tell(m->data, MACHINE_GRANTED, g, e, NULL);
+    m->ops->granted(m->data, e, 0);
     machine_positions(m, g);
 }
 
