@@ -369,10 +369,17 @@ view_print_plan(const json_t *plan)
            view_number(plan, "min_available"));
 
     json_array_foreach(steps, i, step) {
-        printf("  %-*s  %-*s  %s%s\n", id_width, view_text(step, "id"),
-               from_width, view_text(step, "from"), view_text(step, "by"),
-               json_is_true(json_object_get(step, "ready")) ? ""
-                                                            : ", not READY");
+        printf("  %-*s  %-*s  %s", id_width, view_text(step, "id"),
+               from_width, view_text(step, "from"), view_text(step, "by"));
+
+        /* A standby of a group never is READY. */
+        if (json_object_get(step, "group") != NULL) {
+            printf(", of group %s\n", view_text(step, "group"));
+
+        } else {
+            printf("%s\n", json_is_true(json_object_get(step, "ready"))
+                           ? "" : ", not READY");
+        }
     }
 }
 

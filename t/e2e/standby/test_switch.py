@@ -156,6 +156,9 @@ def test_groups_and_plain_replicas_in_one_update(fleet, load, expect):
     groups = {"g": ["r1", "r4"], "h": ["r3", "r5"]}
     one = fleet(groups, 5)
     traffic = begin(load, one)
+    plan = one.gw.ctl("rolling-update", "--to", "v2", "--dry-run").stdout
+    assert plan.count("of group g") == plan.count("of group h") == 2
+    assert "r2  v1  order\n" in plan
     update = one.update().done()
     order = list(dict.fromkeys(id for id, _ in begun(update)))
     assert sorted(order[:2]) == ["r1", "r4"]
