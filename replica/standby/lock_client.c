@@ -159,6 +159,7 @@ lock_client_go_on(lock_client_t *c)
 {
     int  i;
 
+    lock_client_fine(c);
     log_write(c->log, LOG_INFO, "standby: epoch %llu was granted again",
               (unsigned long long) c->seat.epoch);
     c->callbacks->on_regranted(c->data, c->seat.lock);
@@ -223,6 +224,7 @@ lock_client_queued(lock_client_t *c)
     act = seat_queued(&c->seat);
 
     if (act == SEAT_NOTHING) {
+        lock_client_fine(c);
         c->callbacks->on_queue(c->data, 1);
     }
 
@@ -299,6 +301,7 @@ lock_client_hear(lock_client_t *c, const json_t *message, const char *type)
 
     } else if (strcmp(type, "pong") == 0) {
         c->pong = lock_client_number(message, "seq");
+        lock_client_fine(c);
 
     } else if (strcmp(type, "queued") == 0) {
         lock_client_queued(c);
@@ -334,7 +337,6 @@ lock_client_on_line(line_conn_t *conn, char *line, size_t len)
     type = json_string_value(json_object_get(message, "type"));
 
     if (type != NULL) {
-        lock_client_fine(c);
         lock_client_hear(c, message, type);
 
     } else {

@@ -156,14 +156,14 @@ standby_on_ready(standby_t *s)
 {
     char  error[256];
 
-    if (sentry_woken(s->sentry) != 0) {
-        return;         /* the sentry ends the process */
-    }
-
     if (grpc_server_listen(s->server, error) != 0) {
         log_write(s->log, LOG_ERROR, "%s", error);
         standby_fail(s);
         return;
+    }
+
+    if (sentry_woken(s->sentry) != 0) {
+        return;         /* too late: the sentry ends the process */
     }
 
     s->state = LLMGW_GROUP_ACTIVE;
@@ -201,6 +201,7 @@ standby_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
     engine_state_t   is;
 
     s = w->data;
+    standby_exchange(s);
     is = s->engine->facts.state;
 
     if (s->state == LLMGW_GROUP_INIT && s->is_open && is == ENGINE_ASLEEP) {
@@ -212,8 +213,6 @@ standby_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
     {
         standby_on_ready(s);
     }
-
-    standby_exchange(s);
 }
 
 
