@@ -104,7 +104,7 @@ UNITS   := $(patsubst %.c,$(O)/%,$(shell find t/unit -name 'test_*.c')) $(SIMS)
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
-        demo-sim screenshots install clean npm \
+        demo-standby demo-sim screenshots install clean npm \
         test test-unit units soak-sim test-tsan test-policies test-systemd test-resume \
         test-standby \
         test-reality test-e2e test-llama-server \
@@ -144,6 +144,9 @@ demo: deps  ## start a cluster and watch it lose a replica (ARGS=--once)
 
 demo-llama: build  ## the same with a real model, small and random (MODEL=FILE.gguf)
 	@MODEL="$(MODEL)" $(PYTHON) t/demo_llama.py $(ARGS)
+
+demo-standby: build  ## an engine that stands by takes over (ARGS=--once)
+	@$(PYTHON) t/demo_standby.py $(ARGS)
 
 demo-sim: build/llmgw-sim  ## how many replicas, which policy, what if two die: simulated
 	@$(PYTHON) t/demo_sim.py

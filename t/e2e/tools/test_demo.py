@@ -1,5 +1,6 @@
-"""`make demo ARGS=--once`, and of `make demo-llama` the same."""
+"""`make demo ARGS=--once`, and the same of the other demonstrations."""
 
+import re
 import subprocess
 
 import pytest
@@ -27,3 +28,10 @@ def test_demo_runs_through():
     out = run("demo.py")
     assert "r1" in out.stdout and "DEAD" in out.stdout
     assert "[assistant] " in out.stdout
+
+
+def test_demo_of_a_standby_runs_through():
+    out = run("demo_standby.py").stdout
+    assert "[kill -9 a]" in out and "[group switch]" in out
+    took = [int(ms) for ms in re.findall(r"^ +(\d+) ms  ", out, re.M)]
+    assert len(took) == 5 and 0 <= took[0] <= took[1] <= took[2] <= took[3]
