@@ -273,7 +273,7 @@ install: build  ## install into PREFIX, MODULES, UNITS_DIR, SYSCONFDIR
 	install -m 644 packaging/sysusers.d/llmgw.conf \
 	    $(DESTDIR)$(PREFIX)/lib/sysusers.d
 	install -m 644 packaging/etc/*.example $(DESTDIR)$(SYSCONFDIR)/llmgw
-	install -m 644 docs/systemd.md $(DESTDIR)$(PREFIX)/share/doc/llmgw
+	install -m 644 docs/systemd.md docs/standby.md $(DESTDIR)$(PREFIX)/share/doc/llmgw
 
 clean:  ## remove build/
 	rm -rf build
