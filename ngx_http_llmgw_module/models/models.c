@@ -128,11 +128,15 @@ ngx_http_llmgw_models_takes(ngx_http_llmgw_models_t *models,
 }
 
 
-/* The living, whether they drain or not, are those whose models are told. */
+/*
+ * The living, whether they drain or not, are those whose models are told.  The
+ * standby of a group has its own while another engine dies and it takes over.
+ */
 
 void
 ngx_http_llmgw_models_count(ngx_http_llmgw_models_t *models,
-    ngx_uint_t number, const llmgw_member_t *member, ngx_uint_t isolated)
+    ngx_uint_t number, const llmgw_member_t *member, ngx_uint_t isolated,
+    ngx_uint_t stands_by)
 {
     llmgw_model_list_t  *list;
 
@@ -143,7 +147,7 @@ ngx_http_llmgw_models_count(ngx_http_llmgw_models_t *models,
     list = models->known.lists[number];
     list->nmembers++;
 
-    if (member->service == LLMGW_SERVICE_READY
+    if ((member->service == LLMGW_SERVICE_READY || stands_by)
         && (member->liveness == LLMGW_LIVENESS_ALIVE
             || member->liveness == LLMGW_LIVENESS_SUSPECT
             || (member->liveness == LLMGW_LIVENESS_DEAD && isolated)))

@@ -46,9 +46,13 @@ ngx_uint_t ngx_http_llmgw_models_of(ngx_http_llmgw_models_t *models,
 ngx_uint_t ngx_http_llmgw_models_takes(ngx_http_llmgw_models_t *models,
     const llmgw_member_t *member);
 
-/* A member of the view, which is taken, has this list. */
+/*
+ * A member of the view, which is taken, has this list.  stands_by: requests
+ * wait for it where none is ready.
+ */
 void ngx_http_llmgw_models_count(ngx_http_llmgw_models_t *models,
-    ngx_uint_t number, const llmgw_member_t *member, ngx_uint_t isolated);
+    ngx_uint_t number, const llmgw_member_t *member, ngx_uint_t isolated,
+    ngx_uint_t stands_by);
 
 /*
  * All members are counted: decides whose base model the pool's is, and frees

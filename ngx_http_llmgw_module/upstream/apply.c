@@ -114,7 +114,8 @@ ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
     models = ngx_http_llmgw_models_of(&pool->models, like);
 
     ngx_http_llmgw_models_count(&pool->models, models, member,
-                                pool->view.isolated);
+                                pool->view.isolated,
+                                standing->is == LLMGW_STANDING_WARM);
 
     if (replica && pool->view.isolated == pool->was_isolated
         && replica->models == models
