@@ -149,7 +149,9 @@ ngx_http_llmgw_log_look(ngx_http_llmgw_log_t *log,
                          : 0;
         seen->lacks = seen->untried = LLMGW_LACKS_STATE;
 
-        if (peer->state != LLMGW_PEER_UNUSABLE) {
+        if (peer->state != LLMGW_PEER_UNUSABLE
+            && peer->state != LLMGW_PEER_STANDBY)
+        {
             seen->lacks = llmgw_peer_lacks(pool, key, peer->state, i);
             seen->untried = llmgw_peer_lacks(pool, &untried, peer->state, i);
         }

@@ -37,7 +37,7 @@ typedef struct {
 
 /* Where a member stands.  Zeroed: of no group. */
 typedef struct {
-    llmgw_standing_t              is;
+    ngx_uint_t                    is;           /* llmgw_standing_t */
     ngx_uint_t                    has_heir;     /* its group has a standby
                                                    that lives */
     llmgw_takeover_t             *takeover;     /* of its group, or NULL */

@@ -203,6 +203,7 @@ report_replay_pick(report_replay_t *replay, const report_log_entry_t *entry,
 
     for (i = 0; i < entry->n; i++) {
         pick_peer(replay, entry, i);
+        pool.nstandbys += replay->peers[i].state == LLMGW_PEER_LAST;
     }
 
     *best = is_ring ? pick_by_ring(&pool, replay, entry)
