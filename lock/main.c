@@ -135,6 +135,7 @@ main_serve(const main_options_t *o)
     struct ev_loop  *loop;
 
     main_raise_descriptors();
+    signal(SIGPIPE, SIG_IGN);       /* a log that nobody reads */
     loop = ev_default_loop(EVFLAG_AUTO);
     server = server_create(loop, o->socket, o->state, &o->machine, &log,
                            error);

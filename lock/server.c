@@ -53,6 +53,16 @@ server_accept(void *data, int fd, const address_t *address)
 
 
 static void
+server_starved(void *data, int error)
+{
+    server_t  *server = data;
+
+    log_write(server->log, LOG_ERROR, "cannot accept connections: %s",
+              strerror(error));
+}
+
+
+static void
 server_expire(server_t *server)
 {
     conn_t  *conn, *next;
@@ -206,6 +216,7 @@ server_create(struct ev_loop *loop, const char *socket,
         return NULL;
     }
 
+    listener_on_starved(&server->listener.listener, server_starved, server);
     server_begin(server, settings);
 
     tick_s = (double) settings->step_max_ms / 2000;
