@@ -190,10 +190,14 @@ device_on_refused(device_t *d, const char *reason)
 {
     char  why[WEIGHTS_ERROR_BYTES];
 
-    if (d->state != DEVICE_ADOPTING) {
+    if (d->state < DEVICE_HELD) {
         snprintf(why, sizeof(why), "refused: %.160s", reason);
         device_fail(d, why);
         return;
+    }
+
+    if (d->state != DEVICE_ADOPTING) {
+        return;                 /* it has nothing more to refuse */
     }
 
     if (!d->is_refused) {

@@ -50,6 +50,9 @@ test_service_with_other_weights_ends_nobody(void **state)
     f = *state;
     s = &f->services[0];
     start_reader(f, 0);
+    service_say(s, "{\"type\":\"refused\",\"error\":\"nonsense\"}");
+    service_say(s, "{\"type\":\"timeout\"}");
+    ev_run(f->loop, EVRUN_NOWAIT);
     service_die(s);
     service_start(s);
     until(f, &s->lines, 3);
