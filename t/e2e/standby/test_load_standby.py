@@ -2,10 +2,11 @@
 sleep, and what they accept when they wake."""
 
 import os
+import time
 
 import pytest
 
-from llmgw import gguf, llama, memory
+from llmgw import gguf, llama, memory, sse
 from llmgw.llama import ask, chat, request
 from llmgw.standby import Group
 from llmgw.wait import wait_for
@@ -131,7 +132,10 @@ def test_one_device_that_fails_takes_the_engine_down(cluster, services, file,
     assert "weights0.sock\": no weights" not in text
 
 
-@pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
+needs_llama = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
+
+
+@needs_llama
 @pytest.mark.parametrize("sleep", [None, "mapped", "unmapped"])
 def test_model_that_was_asleep_says_the_same(cluster, services, tmp_path,
                                              sleep):
@@ -159,3 +163,54 @@ def test_model_that_was_asleep_says_the_same(cluster, services, tmp_path,
     b.wait("ACTIVE")
     assert "is awake after" in b.proc.text()
     assert [ask(b, r).whole().says() for r in asked] == said
+
+
+def conversation(i):
+    """One that goes on for a while."""
+    return {**chat(f"conversation {i}", seed=i, temperature=.8,
+                   ignore_eos=True), "max_tokens": 1000, "model": "m",
+            "stream": True}
+
+
+def caught(nginx, one, asked):
+    """The engine is frozen in the middle of a stream at least; answers to all.
+    A busy machine may bring whole answers before anybody looks: again then."""
+    while True:
+        connections = [sse.Connection(nginx.api, 60) for _ in asked]
+        answers = [c.request(sse.CHAT, body)
+                   for c, body in zip(connections, asked)]
+        answers[-1].wait_events(2)
+        one.proc.freeze()
+        time.sleep(.2)                  # nginx reads what is on its way
+        if nginx.replicas()[one.id]["in_flight"]:
+            return connections, answers
+        one.proc.thaw()
+        for c in connections:
+            c.close()
+
+
+@needs_llama
+@pytest.mark.parametrize("sleep", ["mapped", "unmapped"])
+def test_streams_of_a_model_go_on_where_it_wakes(cluster, services, tmp_path,
+                                                 sleep):
+    """Through nginx, which knows of no other replica: as if nothing had
+    happened."""
+    path = str(tmp_path / "m.gguf")
+    gguf.write(path)
+    _, sockets = services()
+    cluster.agent("gw", "gateway")
+    a, b = Group(cluster, each=READER, engine="llama", model=path, threads=1,
+                 weights=sockets, sleep=sleep).start()
+    nginx = cluster.nginx(openai=True)
+    wait_for(lambda: nginx.routable() == ["a"], 15, "a to be routable")
+    asked = [conversation(i) for i in range(2)]
+    undisturbed = [sse.call(nginx.api, sse.CHAT, body).text for body in asked]
+    connections, answers = caught(nginx, a, asked)
+    a.kill()
+    got = [sse.result_of(answer, 60) for answer in answers]
+    for c in connections:
+        c.close()
+    assert [(r.error, r.text) for r in got] == [
+        (None, whole) for whole in undisturbed]
+    wait_for(lambda: nginx.routable() == ["b"], 10, "b to be routable")
+    assert sum(nginx.pool()["totals"]["failovers"].values()) >= 1
