@@ -110,7 +110,8 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
         test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
-        bench-gossip bench-policies bench-sim bench-weights FORCE
+        bench-gossip bench-policies bench-sim bench-standby bench-weights \
+        FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -224,6 +225,9 @@ bench-gossip: daemons  ## compare agents with Serf (ARGS=--quick: 4 minutes)
 
 bench-policies: build  ## policies live on model replicas, 21 minutes (ARGS=--quick, --write)
 	@$(PYTHON) bench/policies.py $(ARGS)
+
+bench-standby: build  ## a takeover, and a restart beside it, 8 minutes (ARGS=--write)
+	@$(PYTHON) bench/standby.py $(ARGS)
 
 bench-weights: daemons  ## what a weights service saves, with llama (2 minutes)
 	@$(PYTHON) bench/weights.py $(ARGS)

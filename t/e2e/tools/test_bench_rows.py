@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
-from llmgw import place
+from llmgw import llama, place
 
 sys.path.insert(0, str(place.ROOT / "bench"))
+import standby  # noqa: E402
 from measure import goals, tables  # noqa: E402
 
 RUN = [place.PYTHON, str(place.ROOT / "bench" / "run.py")]
@@ -110,3 +111,36 @@ def test_bad_parts_are_refused(tmp_path):
     out, got = run(tmp_path, "p201")
     assert out.returncode == 2 and got is None
     assert out.stderr.count("\n") == 1 and "p201" in out.stderr
+
+
+# --- bench/standby.py
+
+def judged(standby_ms, cold_ms):
+    return standby.judge({
+        "standby": {"rounds": [{"token": ms} for ms in standby_ms]},
+        "cold": {"rounds": [{"token": ms} for ms in cold_ms]}})[1]
+
+
+def test_a_takeover_is_judged_by_its_slowest_of_thirty():
+    assert judged([100] * 29 + [999], [1000] * 30) == "met"
+    assert judged([100] * 29 + [1000], [1000] * 30) == "MISSED"
+    assert judged([100] * 30, [999] * 30) == "MISSED"       # not ten times
+    assert judged([300] * 30, [9000] * 30) == "MISSED"
+    assert standby.judge({"standby": {"rounds": []}, "cold": {
+        "fail": "no such luck"}})[1] == "FAIL: no such luck"
+
+
+@pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
+def test_takeovers_are_measured(tmp_path):
+    results = tmp_path / "standby.json"
+    out = subprocess.run(
+        [place.PYTHON, str(place.ROOT / "bench/standby.py"), "--kills", "1",
+         "--megabytes", "4", "--vocabulary", "1000", "--results",
+         str(results)], capture_output=True, text=True,
+        timeout=100 * place.SLOW)
+    arms = json.loads(results.read_text())["arms"]
+    [row] = arms["standby"]["rounds"]
+    assert 0 < row["gone"] <= row["granted"] <= row["active"] <= row["token"]
+    for name in "warm", "cold":
+        assert arms[name]["rounds"][0]["token"] > 0, out.stderr
+    assert "| 24 | kill -9 to the next token |" in out.stdout
