@@ -39,7 +39,7 @@
  *            |
  *            +--> UNDONE (as if not begun), or FAILED
  *
- * A member of a standby group begins elsewhere (rollout/group.c):
+ * A member of a standby group begins in other ways (rollout/group.c):
  *
  *       +---------+  it does not serve
  *       | WAITING | --------------------------------> STOPPING, STARTING or
