@@ -154,6 +154,9 @@ class Refused(Exception):
     pass
 
 
+NOT_FINAL = ("late", "busy", "state")       # it is still in the queue
+
+
 class LockClient:
     """One connection of an engine.
 
@@ -229,10 +232,17 @@ class LockClient:
         return self
 
     def take(self, offer=None):
-        """Takes the next offer, or this one: what was granted."""
-        offer = offer or self.expect("offer")
-        self.say(cmd="take", epoch=offer["epoch"])
-        granted = self.expect("granted")
+        """Takes this offer, or the next until it was in time: what was
+        granted."""
+        granted = None
+        while granted is None:
+            taken = offer or self.expect("offer")
+            self.say(cmd="take", epoch=taken["epoch"])
+            try:
+                granted = self.expect("granted")
+            except Refused as refused:
+                if offer or str(refused) not in NOT_FINAL:
+                    raise
         self.state, self.epoch = "waking", granted["epoch"]
         return granted
 

@@ -86,7 +86,7 @@ def wait_for_grant(options):
                     say("granted", granted["epoch"])
                     return client
                 except lock.Refused as refused:
-                    if str(refused) not in ("late", "busy", "state"):
+                    if str(refused) not in lock.NOT_FINAL:
                         raise
                     say("late", offer["epoch"])
         except (lock.Refused, OSError) as problem:

@@ -69,7 +69,7 @@ def test_the_next_engine_is_granted_when_the_holder_is_killed(cluster):
                                     "granted"])
 def test_a_grant_survives_the_death_of_the_service(cluster, killed_at,
                                                    moment):
-    service = LockService(cluster)
+    service = LockService(cluster, reconnect_window=LONG)
     service.env = preloaded(killed_at, KILLED_AT=moment)
     service.dir.joinpath("g.lock").touch()      # it grants at once
     service.start_only()
@@ -128,7 +128,8 @@ def test_a_state_file_that_is_lost_resets_nothing(cluster, how):
 
 def test_nothing_is_left_but_the_holder(cluster):
     """State file and lock file are deleted while the service is away."""
-    service = LockService(cluster).start()
+    service = LockService(cluster, reconnect_window=slow(1500))
+    service.start_settled()
     a = service.engine("a")
     a.wait("active")
     b = service.engine("b")
@@ -221,14 +222,16 @@ def test_an_unknown_holder_is_waited_for(cluster):
     ("--stuck", "no progress while streams run"),
     ("--never-wakes", "it did not wake in time")])
 def test_a_holder_that_hangs_is_killed(cluster, option, fault):
-    service = LockService(cluster, hang_timeout=slow(300)).start_settled()
+    service = LockService(cluster, hang_timeout=slow(400)).start_settled()
     a = service.engine("a", *filter(None, [option]), "--waking-timeout",
                        "0" if option == "--never-wakes" else "60000")
     if option is None:
         a.wait("active")
         a.freeze()
     assert a.ends() == -signal.SIGKILL
-    service.engine("b").wait("active")
+    b = service.engine("b")
+    b.proc.told_to_end = True       # a busy machine may make it hang, too
+    b.wait("active")
     fenced = service.events("fenced")[0]
     assert (fenced.engine, fenced.text) == ("a", f", {fault}")
 
@@ -249,17 +252,17 @@ def test_where_nobody_is_killed_nobody_follows(cluster):
     a.thaw()
     wait_for(lambda: service.group()["state"] == "active", 10, "its recovery")
     takeover(service, a, b)
-    assert [e.what for e in service.events("alarm", "recovered", "fenced")] \
-        == ["alarm", "recovered"]
+    events = [e.what for e in service.events("alarm", "recovered", "fenced")]
+    assert events[:2] == ["alarm", "recovered"] and "fenced" not in events
 
 
 def test_a_service_that_was_stopped_blames_nobody(cluster):
-    service = LockService(cluster, hang_timeout=slow(300)).start_settled()
+    service = LockService(cluster, hang_timeout=slow(700)).start_settled()
     a = service.engine("a")
     a.wait("active")
     wait_for(lambda: service.group()["state"] == "active", 5, "its word")
     service.proc.freeze()
-    time.sleep(3 * 0.3 * place.SLOW)        # three times the timeout
+    time.sleep(1.5 * place.SLOW)            # more than twice the timeout
     service.proc.thaw()
     assert service.group()["state"] == "active"
     assert service.events("fenced") == []
@@ -309,7 +312,7 @@ def test_a_late_take_is_refused(waiting):
         with pytest.raises(Refused, match="late"):
             late.take(offer)
         assert waiting.group()["holder"] == "fast"
-        assert [e.engine for e in waiting.events("missed")] == ["slow"]
+        assert waiting.events("missed")[0].engine == "slow"
 
 
 def test_a_stopped_waiter_does_not_keep_the_others(waiting):
@@ -329,15 +332,17 @@ def test_a_stopped_waiter_does_not_keep_the_others(waiting):
     takeover(waiting, next_one, stopped)
 
 
-def test_a_free_offer_is_not_taken_while_a_stranger_has_the_lock_file(waiting):
-    fd = take_lock_file(waiting.lock_file())
-    with LockClient(waiting.socket) as client:
+def test_nothing_is_granted_while_a_stranger_has_the_lock_file(cluster):
+    service = LockService(cluster, fence="wait",
+                          take_timeout=LONG).start_settled()
+    fd = take_lock_file(service.lock_file())
+    with LockClient(service.socket) as client:
         client.acquire()
         client.expect("queued")
-        wait_for(lambda: waiting.group()["state"] == "unknown", 5, "its state")
+        wait_for(lambda: service.group()["state"] == "unknown", 5, "its state")
         os.close(fd)
         offer = client.expect("offer")
-        fd = take_lock_file(waiting.lock_file())
+        fd = take_lock_file(service.lock_file())
         with pytest.raises(Refused, match="busy"):
             client.take(offer)
         os.close(fd)

@@ -218,8 +218,10 @@ def test_an_engine_of_a_namespace_below_is_killed(cluster, unshared):
     assert service.group()["fence"] == "kill"
     a.proc.told_to_end = True
     os.kill(inner(a.proc), signal.SIGSTOP)
-    service.engine("b").wait("active")
-    assert [e.engine for e in service.events("fenced")] == ["a"]
+    b = service.engine("b")
+    b.proc.told_to_end = True       # a busy machine may make it hang, too
+    b.wait("active")
+    assert service.events("fenced")[0].engine == "a"
 
 
 # A kernel without SO_PEERPIDFD.
