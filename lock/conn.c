@@ -30,6 +30,14 @@ conn_free(conn_t *conn)
 
 
 void
+conn_drop(conn_t *conn)
+{
+    line_conn_destroy(conn->line);
+    conn_free(conn);
+}
+
+
+void
 conn_send(conn_t *conn, json_t *json)
 {
     char  *text;

@@ -153,8 +153,7 @@ server_drop(void *data, machine_engine_t *engine)
 
     conn = engine->peer;
     engine->peer = NULL;
-    line_conn_destroy(conn->line);
-    conn_free(conn);
+    conn_drop(conn);
 }
 
 

@@ -13,6 +13,36 @@
 #include "lock/server_inner.h"
 
 
+/* Who only asks makes room: 0, or -1 if all are engines. */
+static int
+server_make_room(server_t *server)
+{
+    conn_t  *conn, *idle;
+
+    if (server->nconns < SERVER_CONNS_MAX) {
+        return 0;
+    }
+
+    idle = NULL;
+
+    for (conn = server->conns; conn != NULL; conn = conn->next) {
+        if (conn->engine == NULL
+            && (idle == NULL || conn->heard_ms <= idle->heard_ms))
+        {
+            idle = conn;
+        }
+    }
+
+    if (idle == NULL) {
+        return -1;
+    }
+
+    conn_drop(idle);
+
+    return 0;
+}
+
+
 static void
 server_accept(void *data, int fd, const address_t *address)
 {
@@ -21,8 +51,7 @@ server_accept(void *data, int fd, const address_t *address)
     static const char   refusal[] = "{\"type\":\"refused\",\"reason\":"
         "\"too_many\",\"error\":\"too many connections\"}\n";
 
-    conn = server->nconns < SERVER_CONNS_MAX ? calloc(1, sizeof(conn_t))
-                                             : NULL;
+    conn = server_make_room(server) == 0 ? calloc(1, sizeof(conn_t)) : NULL;
 
     if (conn == NULL) {
         (void) !send(fd, refusal, sizeof(refusal) - 1, MSG_NOSIGNAL);
@@ -73,8 +102,7 @@ server_expire(server_t *server)
         if (conn->engine == NULL
             && server->machine.now_ms >= conn->heard_ms + SERVER_IDLE_MS)
         {
-            line_conn_destroy(conn->line);
-            conn_free(conn);
+            conn_drop(conn);
         }
     }
 }
@@ -232,12 +260,8 @@ server_create(struct ev_loop *loop, const char *socket,
 void
 server_destroy(server_t *server)
 {
-    conn_t  *conn;
-
     while (server->conns != NULL) {
-        conn = server->conns;
-        line_conn_destroy(conn->line);
-        conn_free(conn);
+        conn_drop(server->conns);
     }
 
     machine_done(&server->machine);

@@ -51,6 +51,9 @@ extern const line_conn_callbacks_t  conn_callbacks;
 /* Unlinks it; its line is the caller's to end. */
 void conn_free(conn_t *conn);
 
+/* Ends its line, too; an engine has to be told by the caller. */
+void conn_drop(conn_t *conn);
+
 /* Takes the reference. */
 void conn_send(conn_t *conn, json_t *json);
 
