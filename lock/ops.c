@@ -82,11 +82,15 @@ server_keep(void *data)
 }
 
 
+/* With the greatest epoch: it comes back with it if this service loses it. */
 static void
 server_queued(void *data, machine_engine_t *engine, unsigned position)
 {
-    conn_send(engine->peer, json_pack("{s:s, s:i}", "type", "queued",
-                                      "position", (int) position));
+    server_t  *server = data;
+
+    conn_send(engine->peer, json_pack("{s:s, s:i, s:I}", "type", "queued",
+                                      "position", (int) position, "epoch",
+                                      (json_int_t) server->machine.epoch));
 }
 
 

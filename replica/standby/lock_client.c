@@ -217,11 +217,11 @@ lock_client_act(lock_client_t *c, seat_act_t act, const char *what,
 
 
 static void
-lock_client_queued(lock_client_t *c)
+lock_client_queued(lock_client_t *c, uint64_t epoch)
 {
     seat_act_t  act;
 
-    act = seat_queued(&c->seat);
+    act = seat_queued(&c->seat, epoch);
 
     if (act == SEAT_NOTHING) {
         lock_client_fine(c);
@@ -304,7 +304,7 @@ lock_client_hear(lock_client_t *c, const json_t *message, const char *type)
         lock_client_fine(c);
 
     } else if (strcmp(type, "queued") == 0) {
-        lock_client_queued(c);
+        lock_client_queued(c, epoch);
 
     } else if (strcmp(type, "offer") == 0) {
         lock_client_act(c, seat_offered(seat, epoch),

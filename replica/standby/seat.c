@@ -21,10 +21,14 @@ seat_lost(seat_t *seat)
 
 
 seat_act_t
-seat_queued(seat_t *seat)
+seat_queued(seat_t *seat, uint64_t epoch)
 {
     if (seat->epoch != 0) {
         return SEAT_RETRY;
+    }
+
+    if (epoch > seat->last_epoch) {
+        seat->last_epoch = epoch;
     }
 
     if (seat->state == SEAT_ASKED) {

@@ -52,7 +52,9 @@ void seat_connected(seat_t *seat);
 
 void seat_lost(seat_t *seat);
 
-seat_act_t seat_queued(seat_t *seat);
+/* epoch: the greatest that the service knows of; the next ones are above it,
+   and so they stay if it forgets it. */
+seat_act_t seat_queued(seat_t *seat, uint64_t epoch);
 seat_act_t seat_offered(seat_t *seat, uint64_t epoch);
 seat_act_t seat_granted(seat_t *seat, uint64_t epoch, uint64_t lock);
 seat_act_t seat_refused(seat_t *seat, const char *reason);

@@ -29,7 +29,7 @@ taking(uint64_t epoch)
     seat_t  seat;
 
     seat = asked();
-    assert_int_equal(seat_queued(&seat), SEAT_NOTHING);
+    assert_int_equal(seat_queued(&seat, 0), SEAT_NOTHING);
     assert_int_equal(seat.state, SEAT_WAITING);
     assert_int_equal(seat_offered(&seat, epoch), SEAT_TAKE);
     assert_int_equal(seat.offered, epoch);
@@ -66,6 +66,24 @@ only_what_was_offered_can_be_granted(void **state)
     assert_int_equal(seat_granted(&seat, 0, 99), SEAT_RETRY);
     assert_int_equal(seat_granted(&seat, 5, 99), SEAT_RETRY);
     assert_int_equal(seat.epoch, 0);
+}
+
+
+/* What the service forgets is brought back, and no lower epoch is taken. */
+static void
+a_waiter_learns_the_greatest_epoch(void **state)
+{
+    seat_t  seat;
+
+    seat = asked();
+    assert_int_equal(seat_queued(&seat, 7), SEAT_NOTHING);
+    assert_int_equal(seat_queued(&seat, 5), SEAT_NOTHING);
+    seat_lost(&seat);
+    seat_connected(&seat);
+    assert_int_equal(seat.last_epoch, 7);
+    assert_int_equal(seat_queued(&seat, 0), SEAT_NOTHING);
+    assert_int_equal(seat_offered(&seat, 7), SEAT_RETRY);
+    assert_int_equal(seat_offered(&seat, 8), SEAT_TAKE);
 }
 
 
@@ -143,7 +161,7 @@ no_word_of_the_service_ends_a_holder(void **state)
     seat = holding(5);
     assert_int_equal(seat_refused(&seat, "held"), SEAT_RETRY);
     assert_int_equal(seat_refused(&seat, "late"), SEAT_RETRY);
-    assert_int_equal(seat_queued(&seat), SEAT_RETRY);
+    assert_int_equal(seat_queued(&seat, 0), SEAT_RETRY);
     assert_int_equal(seat_offered(&seat, 6), SEAT_RETRY);
     assert_int_equal(seat.epoch, 5);
 }
@@ -154,6 +172,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(only_what_was_offered_can_be_granted),
+        cmocka_unit_test(a_waiter_learns_the_greatest_epoch),
         cmocka_unit_test(an_offer_ends_with_its_connection),
         cmocka_unit_test(a_take_that_was_late_leaves_the_engine_in_the_queue),
         cmocka_unit_test(a_waiter_that_is_refused_must_end),
