@@ -13,6 +13,9 @@
 #include "replica/standby/sentry.h"
 
 
+#define SENTRY_ALARM_S  2       /* after the waking timeout */
+
+
 struct sentry_s {
     sentry_options_t            options;
     const log_t                *log;
@@ -115,12 +118,23 @@ sentry_on_overdue(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
+/* In whole seconds, and behind the thread's own end of the wake. */
+static void
+sentry_set_alarm(const sentry_t *s)
+{
+    (void) signal(SIGALRM, SIG_DFL);
+    (void) alarm((unsigned) (s->options.waking_timeout_ms / 1000
+                             + SENTRY_ALARM_S));
+}
+
+
 static void
 sentry_granted(void *data, uint64_t epoch, uint64_t lock)
 {
     sentry_t  *s;
 
     s = data;
+    sentry_set_alarm(s);
     pthread_mutex_lock(&s->mutex);
 
     if (life_granted(&s->life, epoch, lock, sentry_now_ms()) == 0) {
@@ -306,6 +320,7 @@ sentry_woken(sentry_t *s)
     rc = life_woken(&s->life, sentry_now_ms());
 
     if (rc == 0) {
+        (void) alarm(0);
         sentry_log_life(s);
     }
 

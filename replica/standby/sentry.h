@@ -13,7 +13,9 @@
  * call other than the line in the log of a transition, so that the order of
  * these lines is the order of what happened.
  *
- * A fatal end is _exit(1) from here: the main loop may never turn again.
+ * A fatal end is _exit(1) from here: the main loop may never turn again.  Nor
+ * may this thread, as in a write(2) to a log that nobody reads: the kernel's
+ * alarm(2) ends such a wake a little later.
  */
 
 #ifndef SENTRY_H

@@ -1,12 +1,18 @@
-"""A standby group in states that no plan foresees: a clock that went back."""
+"""A standby group in states that no plan foresees: a clock that went back, a
+log that nobody reads."""
 
+import fcntl
 import os
+import signal
+import subprocess
 
 import pytest
 
+from llmgw.lock import slow
 from llmgw.place import FLAVOUR
 from llmgw.preload import compiled
 from llmgw.standby import Group
+from llmgw.wait import wait_for
 
 
 @pytest.fixture
@@ -37,3 +43,45 @@ def test_a_waiter_brings_the_epoch_back_that_the_service_lost(
     g.service.start()
     b.wait("ACTIVE")
     assert b.epoch() > before
+
+
+def fill(pipe):
+    """Nothing more goes into it, until somebody reads."""
+    flags = fcntl.fcntl(pipe, fcntl.F_GETFL)
+    fcntl.fcntl(pipe, fcntl.F_SETFL, flags | os.O_NONBLOCK)
+    try:
+        for size in (4096, 1):
+            try:
+                while True:
+                    os.write(pipe, b"." * size)
+            except BlockingIOError:
+                pass
+    finally:
+        fcntl.fcntl(pipe, fcntl.F_SETFL, flags)
+
+
+def read_until(pipe, text):
+    seen = b""
+    while text not in seen:
+        seen += os.read(pipe, 4096)
+
+
+def test_a_wake_ends_in_time_though_its_log_is_blocked(cluster):
+    """Each thread of it may stand in a write(2), and nobody is to kill it."""
+    g = Group(cluster, ids=["b"], agents=False, waking_timeout=slow(300),
+              service={"fence": "wait"})
+    holder = g.service.start_settled().engine("a")
+    holder.wait("active")
+    reader, writer = os.pipe()
+    b = subprocess.Popen(g["b"].argv, stderr=writer)
+    try:
+        read_until(reader, b"STANDBY")
+        wait_for(lambda: g.service.group()["waiters"], 10, "it to wait")
+        fill(writer)
+        holder.kill()
+        assert b.wait(timeout=20) == -signal.SIGALRM
+    finally:
+        b.kill()
+        b.wait()
+        os.close(reader)
+        os.close(writer)
