@@ -254,8 +254,8 @@ claim_lease(ask_t *ask, int is_forced)
 
 /*
  * No replica is left, EXCLUDED or NONE: the claim waits where a standby may be
- * active soon.  First it starts over with those that failed it, as ever: they
- * may be as well as before.
+ * active soon.  First it starts over with those that failed it, as it does
+ * without standbys: the active one may serve it now.
  */
 
 static llmgw_admission_rc_t
