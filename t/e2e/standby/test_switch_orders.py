@@ -84,7 +84,7 @@ def test_active_one_gets_sigterm_twice_and_the_successor_is_awaited(scene):
     assert switch.wait(10) == 0
     *events, last = lines(switch)
     assert [e["event"] for e in events] == ["switching"] * len(events)
-    assert events[0]["from"] == "r1" and events[0]["ms"] == 0
+    assert events[0]["from"] == "r1" and events[0]["ms"] < 60000
     assert (last["group"], last["from"], last["to"], last["epoch"]) == \
         ("g", "r1", "r2", 11)
     assert 0 < last["ms"] < 60000
@@ -182,7 +182,7 @@ def test_successor_that_does_not_wake_is_a_time_out(scene):
     out = scene.gw.ctl("group", "switch", "g", "--timeout", "300ms")
     assert out.returncode == 5
     assert 'no standby of its group is active yet' in out.stderr
-    assert len(r1.terms()) == 2
+    wait_for(lambda: len(r1.terms()) == 2, 10, "two SIGTERMs")
 
 
 def test_list_shows_each_group_and_who_is_active(scene):
