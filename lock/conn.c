@@ -137,8 +137,12 @@ conn_acquire(conn_t *conn, machine_claim_t *claim)
         return;
     }
 
-    (void) process_add(server->loop, &server->machine, engine, peer.fd,
-                       (uint64_t) peer.pid, 1);
+    if (process_add(server->loop, &server->machine, engine, peer.fd,
+                    (uint64_t) peer.pid, 1) != MACHINE_OK)
+    {
+        conn_refuse(conn, "too_many", conn_reason_text(MACHINE_TOO_MANY));
+        machine_release(&server->machine, engine);
+    }
 }
 
 

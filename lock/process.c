@@ -88,7 +88,9 @@ process_is_known(const machine_engine_t *engine, uint64_t pid)
     for (process = engine->processes; process != NULL;
          process = process->next)
     {
-        if (process->pid == pid) {
+        if (process->pid == pid && !process->is_main
+            && !pidfd_is_dead(process->watch.fd))
+        {
             return 1;
         }
     }

@@ -17,7 +17,7 @@
 machine_rc_t process_add(struct ev_loop *loop, machine_t *m,
     machine_engine_t *engine, int pidfd, uint64_t pid, int is_main);
 
-/* Is one with this number registered? */
+/* Is a worker that the engine calls so registered, and alive? */
 int process_is_known(const machine_engine_t *engine, uint64_t pid);
 
 /* SIGKILL to each that lives.  0, or the errno of one that refused it. */

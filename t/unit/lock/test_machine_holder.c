@@ -284,7 +284,11 @@ a_holder_has_its_own_time_to_wake(void **state)
     machine_process_gone(&s->m, a->engine, 1);
     scene_close(s, a);
 
-    a = scene_holder(s, "a");
+    a = scene_waiter(s, "a");
+    pong(s, a, LLMGW_GROUP_ACTIVE, 0, 0);       /* means nothing yet */
+    scene_take(s, a);
+    assert_string_equal(machine_group_state(&s->m, scene_group(s)),
+                        "waking");
     pong(s, a, LLMGW_GROUP_ACTIVE, 0, 0);
 
     for (i = 0; i < 200; i++) {     /* there is no way back from Active */
