@@ -124,7 +124,7 @@ class Standby(Arm):
         self.weights = WeightsService(self.cluster)
         self.group = Group(self.cluster, lock=lock, token_delay=None,
                            weights=self.weights.path, **self.options)
-        self.group.start()
+        self.group.start(LIMIT_S)
 
     def settled(self):
         row = {id: (r["group"] or {}).get("state")

@@ -96,17 +96,18 @@ class Group:
     def __iter__(self):
         return iter(self.engines.values())
 
-    def start(self):
-        """The first engine Active, the others in Standby."""
+    def start(self, timeout=10):
+        """The first engine Active, the others in Standby.  timeout: of
+        each."""
         if self.service.proc is None:
             self.service.start()
         for one in self:
             if one.agent and one.agent.proc is None:
                 one.agent.start()
         first, *others = self
-        first.start().wait("ACTIVE")
+        first.start().wait("ACTIVE", timeout)
         for one in others:
-            one.start().wait("STANDBY")
+            one.start().wait("STANDBY", timeout)
         return self
 
     # who is what
