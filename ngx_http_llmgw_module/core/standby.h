@@ -4,7 +4,7 @@
  *
  * Of a group one engine is active, by an epoch that a lock service gave it,
  * and others stand by to take over.  Every grant has a greater epoch than all
- * before, so the view itself tells who is right:
+ * before, so the view itself tells which one is right:
  *
  *     standing   the member's record              what follows
  *     FREE       names no group                   as ever

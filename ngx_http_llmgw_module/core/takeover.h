@@ -11,8 +11,8 @@
  *
  * All workers of a gateway share these and see each view one after the other,
  * so each says which view it has, by its generation: what an older one says
- * changes nothing, and what an equal one says was known.  They only count: who
- * is asked is judged by standby.h from the view alone.
+ * changes nothing, and what an equal one says was known.  They only count:
+ * which engine is asked is judged by standby.h from the view alone.
  *
  * The first LLMGW_TAKEOVERS_MAX groups are counted, and stay as long as the
  * memory does.  The caller holds a lock.  Pure.
