@@ -15,6 +15,9 @@
 
 #define SENTRY_ALARM_S  2       /* after the waking timeout */
 
+_Static_assert(SENTRY_WORKERS_MAX <= LOCK_CLIENT_WORKERS_MAX,
+               "the lock client has too few places");
+
 
 struct sentry_s {
     sentry_options_t            options;
@@ -39,7 +42,7 @@ struct sentry_s {
     struct {
         pid_t                   pid;
         int                     fd;
-    } workers[LOCK_CLIENT_WORKERS_MAX];
+    } workers[SENTRY_WORKERS_MAX];
     int                         is_granted;     /* for the main loop */
     int                         is_regranted;
     int                         nregistered;

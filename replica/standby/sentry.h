@@ -29,6 +29,7 @@
 
 
 #define SENTRY_ERROR_BYTES  256
+#define SENTRY_WORKERS_MAX  64      /* accelerators of a host, and to spare */
 
 typedef struct sentry_s  sentry_t;
 
@@ -66,7 +67,8 @@ int sentry_woken(sentry_t *sentry);
 llmgw_group_state_t sentry_turned(sentry_t *sentry,
     const life_vitals_t *vitals);
 
-/* A further process: the service is told.  The pidfd is the sentry's. */
+/* A further process, at most SENTRY_WORKERS_MAX: the service is told.  The
+   pidfd is the sentry's. */
 void sentry_worker(sentry_t *sentry, pid_t pid, int pidfd);
 
 /* Of the lock file, for workers; -1 before on_granted. */

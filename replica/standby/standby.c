@@ -8,6 +8,9 @@
 
 #define STANDBY_PULSE_S  0.5
 
+_Static_assert(WORKERS_MAX <= SENTRY_WORKERS_MAX, "the sentry has too few "
+               "places");
+
 
 /* The line that says why has been written. */
 static void

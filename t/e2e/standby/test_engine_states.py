@@ -373,6 +373,26 @@ def test_a_wake_that_nobody_finishes_ends_itself(scripted):
     assert "not awake after 300 ms, giving up" in a.proc.text()
 
 
+def test_an_agent_starts_a_dead_engine_anew_as_the_next_standby(
+        supervised, group):
+    g = group(ids=["b"])
+    g.service.start()
+    b = g["b"]
+    a = supervised("a", standby=True, group="g", lock=g.service.socket)
+
+    def waiters():
+        return [w["engine"] for w in g.service.group("g").get("waiters", [])]
+
+    wait_for(lambda: g.service.group("g").get("state") == "active", 10,
+             "a to serve")
+    assert g.service.group("g")["holder"] == "a"
+    b.start()
+    wait_for(lambda: waiters() == ["b"], 10, "b to wait")
+    os.kill(a.pid(), signal.SIGKILL)
+    b.wait("ACTIVE")
+    wait_for(lambda: waiters() == ["a"], 20, "a to wait behind b")
+
+
 WRONG = [
     (["--standby"], "--standby needs --group GROUP and --lock PATH"),
     (["--group", "g"], "--group needs --standby"),
