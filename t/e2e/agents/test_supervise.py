@@ -467,14 +467,15 @@ UNITS = sorted((place.ROOT / "packaging" / "systemd").glob("*.service"))
 @pytest.mark.skipif(not shutil.which("systemd-analyze"),
                     reason="no systemd-analyze")
 def test_units_are_valid(tmp_path):
-    """The path of the installed agent is replaced by this build's."""
-    assert len(UNITS) == 2
+    """The paths of the installed programs are replaced by this build's."""
+    assert len(UNITS) == 4
+    names = []
     for unit in UNITS:
-        text = unit.read_text().replace("/usr/local/bin/llmgw-agent",
-                                        place.binary("llmgw-agent"))
+        text = unit.read_text().replace("/usr/local/bin/", f"{place.BUILD}/")
         (tmp_path / unit.name).write_text(text)
-    names = ["llmgw-agent.service", "llmgw-agent@r1.service"]
-    (tmp_path / "llmgw-agent@r1.service").symlink_to("llmgw-agent@.service")
+        names.append(unit.name.replace("@.", "@r1."))
+        if names[-1] != unit.name:
+            (tmp_path / names[-1]).symlink_to(unit.name)
     out = subprocess.run(
         ["systemd-analyze", "verify", "--man=no",
          *[str(tmp_path / name) for name in names]],
