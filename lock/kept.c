@@ -1,9 +1,13 @@
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <jansson.h>
 #define XXH_INLINE_ALL
@@ -23,6 +27,28 @@ kept_sum(char *sum, const char *text, size_t len)
 {
     snprintf(sum, KEPT_SUM_BYTES, "%016" PRIx64,
              (uint64_t) XXH64(text, len, 0));
+}
+
+
+int
+kept_own(const char *path)
+{
+    int   fd;
+    char  owner[PATH_MAX];
+
+    snprintf(owner, sizeof(owner), "%s.owner", path);
+    fd = open(owner, O_RDONLY|O_CREAT|O_CLOEXEC, 0600);
+
+    if (fd == -1) {
+        return -2;
+    }
+
+    if (flock(fd, LOCK_EX|LOCK_NB) != 0) {
+        close(fd);
+        return -1;
+    }
+
+    return fd;
 }
 
 

@@ -30,6 +30,13 @@ typedef enum {
     KEPT_TORN           /* no such file, a checksum that does not fit, ... */
 } kept_rc_t;
 
+/*
+ * The file is one service's: another one would take its holders for lost, and
+ * kill them.  Takes PATH.owner for as long as the descriptor is open; -1:
+ * another process has it.  -2: not to be had, and neither is the file.
+ */
+int kept_own(const char *path);
+
 /* kept is zeroed unless KEPT_OK.  error says why it is KEPT_TORN. */
 kept_rc_t kept_read(const char *path, kept_t *kept, char *error);
 

@@ -236,10 +236,19 @@ server_create(struct ev_loop *loop, const char *socket,
     server_set_id(server);
     pidfd_boot_id(server->boot_id);
 
-    /* The listener first: two services must not share a state file. */
     if (unix_listener_init(&server->listener, loop, socket, server_accept,
                            server, error) != 0)
     {
+        free(server);
+        return NULL;
+    }
+
+    server->state_owner = kept_own(state_file);
+
+    if (server->state_owner == -1) {
+        snprintf(error, SERVER_ERROR_BYTES, "another process is using state "
+                 "file \"%s\"", state_file);
+        unix_listener_done(&server->listener);
         free(server);
         return NULL;
     }
@@ -267,5 +276,10 @@ server_destroy(server_t *server)
     machine_done(&server->machine);
     ev_timer_stop(server->loop, &server->tick);
     unix_listener_done(&server->listener);
+
+    if (server->state_owner >= 0) {
+        close(server->state_owner);
+    }
+
     free(server);
 }

@@ -441,6 +441,20 @@ def test_a_second_service_does_not_start(cluster):
     assert not os.path.exists(service.socket)
 
 
+def test_two_services_do_not_share_a_state_file(cluster):
+    """The one would kill the holders of the other: they do not come to it."""
+    service = LockService(cluster).start_settled()
+    a = service.engine("a")
+    a.wait("active")
+    second = LockService(cluster, "other")
+    second.argv[second.argv.index("--state") + 1] = str(service.state)
+    second.start_only()
+    second.proc.told_to_end = True
+    assert second.proc.wait() == 1
+    assert "using state file" in second.proc.text()
+    wait_for(lambda: service.group()["state"] == "active", 5, "its word")
+
+
 @pytest.mark.parametrize("options, error", [
     (["--fence", "maybe"], "is not kill or wait"),
     (["--hang-timeout", "1s", "--ping-interval", "600ms"], "twice"),
