@@ -11,6 +11,7 @@ import yaml
 from llmgw import gguf, llama, place, sse
 from llmgw.cluster import Agent, Replica
 from llmgw.wait import wait_for
+from llmgw.weights import WeightsService
 
 TEXT = (place.ROOT / "docs" / "engines.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S))
@@ -167,13 +168,22 @@ def test_kubernetes_pod(cluster, gateway):
 def test_llama(cluster, gateway):
     if not llama.is_built():
         pytest.skip(llama.MISSING)
-    words = replica_command(SECTIONS["llama"])
-    words += ["--threads", "1"]     # others run on this machine
+    own, shared = SECTIONS["llama"].split("### Weights that engines share")
     file = cluster.dir / "tiny.gguf"
     gguf.write(file)
-    run_replica(cluster, gateway, words, {option(words, "--model"):
-                                          str(file)})
-    answers(cluster, "r1", "tiny")
+    weights = WeightsService(cluster, adopt_window="0")
+    assert "--socket" in command(shared, "llmgw-weights")
+
+    for section in own, shared:
+        words = replica_command(section)
+        words += ["--threads", "1"]     # others run on this machine
+        given = {option(words, "--model"): str(file)}
+        if "--weights" in words:
+            given[option(words, "--weights")] = weights.path
+        replica = run_replica(cluster, gateway, words, given)
+        answers(cluster, "r1", "tiny")
+        assert bool(weights.state()["id"]) == ("--weights" in words)
+        replica.stop()
 
 
 def test_model(cluster, gateway):
@@ -201,7 +211,7 @@ def test_options_that_it_names_are_there():
 def test_no_command_goes_untested():
     """Each block of the page is one that a test above runs, or an engine's
     own command, which our tests have no engine for."""
-    tested = {"": 7, "nginx": 1, "yaml": 1}
+    tested = {"": 8, "nginx": 1, "yaml": 1}
     assert {k: len(blocks(TEXT, k)) for k in tested} == tested
     assert set(re.findall(r"^```(\w*)\n", TEXT, re.M)) <= set(tested)
 
