@@ -132,14 +132,20 @@ unix_listener_init(unix_listener_t *listener, struct ev_loop *loop,
 }
 
 
-void
-unix_listener_done(unix_listener_t *listener)
+int
+unix_listener_is_there(const unix_listener_t *listener)
 {
     struct stat  st;
 
-    if (stat(listener->path, &st) == 0 && st.st_dev == listener->dev
-        && st.st_ino == listener->ino)
-    {
+    return stat(listener->path, &st) == 0 && st.st_dev == listener->dev
+           && st.st_ino == listener->ino;
+}
+
+
+void
+unix_listener_done(unix_listener_t *listener)
+{
+    if (unix_listener_is_there(listener)) {
         unlink(listener->path);
     }
 

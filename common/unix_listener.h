@@ -32,6 +32,9 @@ typedef struct {
 int unix_listener_init(unix_listener_t *listener, struct ev_loop *loop,
     const char *path, listener_accept_pt on_accept, void *data, char *error);
 
+/* 0: the socket's file was removed or replaced, and nobody new can come. */
+int unix_listener_is_there(const unix_listener_t *listener);
+
 /* Closes the socket, and removes the file unless it is another's by now. */
 void unix_listener_done(unix_listener_t *listener);
 

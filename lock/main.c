@@ -128,6 +128,7 @@ main_end(struct ev_loop *loop, ev_signal *w, int events)
 static int
 main_serve(const main_options_t *o)
 {
+    int              status;
     char             error[SERVER_ERROR_BYTES];
     log_t            log = { "llmgw-lock", NULL, LOG_INFO };
     server_t        *server;
@@ -153,10 +154,11 @@ main_serve(const main_options_t *o)
     log_write(&log, LOG_INFO, "serving at \"%s\", fence=%s", o->socket,
               o->fence);
     ev_run(loop, 0);
+    status = server_is_deaf(server);
     server_destroy(server);
     log_write(&log, LOG_INFO, "ended; engines keep what they hold");
 
-    return 0;
+    return status;
 }
 
 

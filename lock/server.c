@@ -116,6 +116,21 @@ server_tick(struct ev_loop *loop, ev_timer *timer, int events)
     server = timer->data;
     server_expire(server);
     machine_tick(&server->machine);
+
+    if (!server->is_deaf && !unix_listener_is_there(&server->listener)) {
+        server->is_deaf = 1;
+        log_write(server->log, LOG_ERROR, "socket \"%s\" was removed or "
+                  "replaced, so no engine can come: a new start is due",
+                  server->listener.path);
+        ev_break(loop, EVBREAK_ALL);
+    }
+}
+
+
+int
+server_is_deaf(const server_t *server)
+{
+    return server->is_deaf;
 }
 
 

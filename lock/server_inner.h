@@ -37,6 +37,7 @@ struct server_s {
     char               boot_id[PIDFD_BOOT_ID_BYTES];
     char               dir[PATH_MAX];   /* of the lock files */
     const char        *state_file;
+    int                is_deaf;
     int                state_owner;     /* descriptor, see kept_own() */
     int                is_state_broken; /* told once */
     int                file_error;      /* the same, of a lock file */

@@ -441,6 +441,18 @@ def test_a_second_service_does_not_start(cluster):
     assert not os.path.exists(service.socket)
 
 
+def test_a_service_whose_socket_is_removed_ends_to_be_started_again(cluster):
+    service = LockService(cluster).start_settled()
+    a = service.engine("a")
+    a.wait("active")
+    os.unlink(service.socket)
+    service.proc.told_to_end = True
+    assert service.proc.wait() == 1
+    assert "was removed" in service.proc.text()
+    service.start()
+    a.wait("regranted")
+
+
 def test_two_services_do_not_share_a_state_file(cluster):
     """The one would kill the holders of the other: they do not come to it."""
     service = LockService(cluster).start_settled()
