@@ -1,4 +1,5 @@
 
+#include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -204,6 +205,22 @@ server_begin(server_t *server, const machine_settings_t *settings)
 }
 
 
+/* So that a wrong path is told now, and not when somebody is to be granted. */
+static void
+server_check_state_file(const server_t *server)
+{
+    char  copy[PATH_MAX];
+
+    snprintf(copy, sizeof(copy), "%s", server->state_file);
+
+    if (access(dirname(copy), W_OK|X_OK) != 0) {
+        log_write(server->log, LOG_WARN, "state file \"%s\" cannot be "
+                  "written, and nobody is granted before it can: its "
+                  "directory: %s", server->state_file, strerror(errno));
+    }
+}
+
+
 /* The directory of the socket: lock files lie there. */
 static void
 server_set_dir(server_t *server, const char *socket)
@@ -270,6 +287,7 @@ server_create(struct ev_loop *loop, const char *socket,
 
     listener_on_starved(&server->listener.listener, server_starved, server);
     server_begin(server, settings);
+    server_check_state_file(server);
 
     tick_s = (double) settings->step_max_ms / 2000;
     ev_timer_init(&server->tick, server_tick, tick_s, tick_s);

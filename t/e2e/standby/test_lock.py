@@ -467,6 +467,15 @@ def test_two_services_do_not_share_a_state_file(cluster):
     wait_for(lambda: service.group()["state"] == "active", 5, "its word")
 
 
+def test_a_state_file_that_cannot_be_written_is_told_at_the_start(cluster):
+    service = LockService(cluster)
+    wrong = str(service.dir / "none" / "lock.state")
+    service.argv[service.argv.index(str(service.state))] = wrong
+    service.start()
+    wait_for(lambda: wrong in service.proc.text(), 5, "the warning")
+    assert "cannot be written" in service.proc.text()
+
+
 @pytest.mark.parametrize("options, error", [
     (["--fence", "maybe"], "is not kill or wait"),
     (["--hang-timeout", "1s", "--ping-interval", "600ms"], "twice"),
