@@ -176,5 +176,5 @@ ctl_lock(const ctl_t *ctl)
         return ctl_usage("there is no command lock", ctl->words[0]);
     }
 
-    return ctl_show(ctl, "status", ctl_lock_show);
+    return ctl_show(ctl, "status", "groups", ctl_lock_show);
 }

@@ -84,11 +84,13 @@ extern const options_spec_t  ctl_lock_spec;
 
 /*
  * Asks, and shows the answer: once, or again each second with --watch. show()
- * prints it for people; --json is handled here.
+ * prints it for people; --json is handled here.  part: of the answer; without
+ * it, it is of something else that listens at the socket.
  */
 typedef void (*ctl_show_pt)(const ctl_t *ctl, json_t *answer, FILE *out);
 
-int ctl_show(const ctl_t *ctl, const char *cmd, ctl_show_pt show);
+int ctl_show(const ctl_t *ctl, const char *cmd, const char *part,
+    ctl_show_pt show);
 
 /* Prints one JSON object and a newline. */
 void ctl_print_json(const json_t *json);

@@ -278,5 +278,5 @@ ctl_members_show(const ctl_t *ctl, json_t *answer, FILE *out)
 int
 ctl_members(const ctl_t *ctl)
 {
-    return ctl_show(ctl, "members", ctl_members_show);
+    return ctl_show(ctl, "members", "members", ctl_members_show);
 }

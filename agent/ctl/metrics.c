@@ -135,5 +135,5 @@ ctl_metrics_show(const ctl_t *ctl, json_t *status, FILE *out)
 int
 ctl_metrics(const ctl_t *ctl)
 {
-    return ctl_show(ctl, "status", ctl_metrics_show);
+    return ctl_show(ctl, "status", "role", ctl_metrics_show);
 }

@@ -97,5 +97,5 @@ ctl_status_show(const ctl_t *ctl, json_t *answer, FILE *out)
 int
 ctl_status(const ctl_t *ctl)
 {
-    return ctl_show(ctl, "status", ctl_status_show);
+    return ctl_show(ctl, "status", "role", ctl_status_show);
 }

@@ -181,7 +181,27 @@ ctl_watch_frame(const ctl_t *ctl, json_t *answer, ctl_show_pt show)
 
 
 static int
-ctl_watch(const ctl_t *ctl, const char *cmd, ctl_show_pt show)
+ctl_watch_ask(const ctl_t *ctl, const char *cmd, const char *part,
+    json_t **answer)
+{
+    int  status;
+
+    status = ctl_link_ask(ctl, json_pack("{s:s}", "cmd", cmd), answer);
+
+    if (status == CTL_DONE && json_object_get(*answer, part) == NULL) {
+        json_decref(*answer);
+        fprintf(stderr, "llmgwctl: what listens at \"%s\" is something "
+                "else: its answer has no \"%s\"\n", ctl->socket, part);
+        status = CTL_FAILED;
+    }
+
+    return status;
+}
+
+
+static int
+ctl_watch(const ctl_t *ctl, const char *cmd, const char *part,
+    ctl_show_pt show)
 {
     int                    status, is_first;
     json_t                *answer;
@@ -197,7 +217,7 @@ ctl_watch(const ctl_t *ctl, const char *cmd, ctl_show_pt show)
             fflush(stdout);
         }
 
-        status = ctl_link_ask(ctl, json_pack("{s:s}", "cmd", cmd), &answer);
+        status = ctl_watch_ask(ctl, cmd, part, &answer);
 
         if (status == CTL_DONE) {
             if (is_first && ctl->is_terminal && !ctl->is_json) {
@@ -225,16 +245,17 @@ ctl_watch(const ctl_t *ctl, const char *cmd, ctl_show_pt show)
 
 
 int
-ctl_show(const ctl_t *ctl, const char *cmd, ctl_show_pt show)
+ctl_show(const ctl_t *ctl, const char *cmd, const char *part,
+    ctl_show_pt show)
 {
     int      status;
     json_t  *answer;
 
     if (ctl->options.is_watched) {
-        return ctl_watch(ctl, cmd, show);
+        return ctl_watch(ctl, cmd, part, show);
     }
 
-    status = ctl_link_ask(ctl, json_pack("{s:s}", "cmd", cmd), &answer);
+    status = ctl_watch_ask(ctl, cmd, part, &answer);
 
     if (status == CTL_DONE) {
         ctl_watch_print(ctl, answer, show, stdout);

@@ -126,5 +126,5 @@ ctl_weights(const ctl_t *ctl)
         return ctl_usage("there is no command weights", ctl->words[0]);
     }
 
-    return ctl_show(ctl, "state", ctl_weights_show);
+    return ctl_show(ctl, "state", "clients", ctl_weights_show);
 }

@@ -263,6 +263,10 @@ def test_an_old_kernel_knows_nothing_of_sibling_namespaces(
 def test_the_operator_sees_who_holds_what(cluster):
     service = LockService(cluster).start_settled()
     assert service.ctl().stdout == "no group yet\n"
+    other = subprocess.run([place.binary("llmgwctl"), "-s", service.socket,
+                            "status"], capture_output=True, text=True)
+    assert (other.returncode, other.stdout) == (1, "")
+    assert "is something else" in other.stderr
     a = service.engine("a")
     a.wait("active")
     b = service.engine("b")
