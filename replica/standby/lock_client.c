@@ -38,7 +38,7 @@ lock_client_fine(lock_client_t *c)
 
     if (c->is_troubled) {
         c->is_troubled = 0;
-        log_write(c->log, LOG_INFO, "standby: lock service \"%s\" is back",
+        log_write(c->log, LOG_INFO, "standby: lock service \"%s\" is there",
                   c->path);
     }
 }

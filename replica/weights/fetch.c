@@ -222,7 +222,8 @@ fetch_is_expected(device_t *d, const slot_t *fresh)
         }
 
         snprintf(d->error, WEIGHTS_ERROR_BYTES, "it has \"%.80s\", not "
-                 "\"%.80s\"", fresh->name, slot_base(d->file));
+                 "\"%.80s\", which needs a service of its own", fresh->name,
+                 slot_base(d->file));
         return 0;
     }
 
