@@ -83,8 +83,9 @@ main_serve(const main_options_t *o, struct ev_loop *loop, const log_t *log)
     ev_signal_start(loop, &interrupt);
     ev_signal_start(loop, &term);
 
-    log_write(log, LOG_INFO, "serving device %d at \"%s\"", (int) o->device,
-              o->socket);
+    log_write(log, LOG_INFO, "serving device %d at \"%s\"; for %.1f s nobody "
+              "writes, so that engines can hand back what they have",
+              (int) o->device, o->socket, o->adopt_window_ms / 1000.0);
     ev_run(loop, 0);
     log_write(log, LOG_INFO, "ending: engines keep the weights that they "
               "have");
