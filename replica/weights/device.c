@@ -183,33 +183,56 @@ device_on_adopted(device_t *d)
 }
 
 
-/* --- the connection */
+/* It passes, and then the window in which the service waits may be short. */
+static int
+device_is_passing(const char *reason)
+{
+    return strcmp(reason, "writer") == 0 || strcmp(reason, "adopting") == 0
+           || strcmp(reason, "reclaiming") == 0;
+}
+
 
 static void
-device_on_refused(device_t *d, const char *reason)
+device_on_not_adopted(device_t *d, const char *reason, const char *why)
 {
-    char  why[WEIGHTS_ERROR_BYTES];
+    device_stop(d);
+    d->state = DEVICE_LOST;
 
-    if (d->state < DEVICE_HELD) {
-        snprintf(why, sizeof(why), "refused: %.160s", reason);
-        device_fail(d, why);
+    if (device_is_passing(reason)) {
+        device_trouble(d, why);
+        device_retry(d, d->retry_s);
         return;
-    }
-
-    if (d->state != DEVICE_ADOPTING) {
-        return;                 /* it has nothing more to refuse */
     }
 
     if (!d->is_refused) {
         d->is_refused = 1;
         log_write(d->weights->log, LOG_WARN, "weights service \"%s\" does not "
                   "want \"%s\" back: %.160s; the weights stay", d->socket,
-                  d->slot.name, reason);
+                  d->slot.name, why);
     }
 
-    device_stop(d);
-    d->state = DEVICE_LOST;
     device_retry(d, DEVICE_RETRY_OTHER_S);
+}
+
+
+/* --- the connection */
+
+/* What is held and not offered has nothing that could be refused. */
+static void
+device_on_refused(device_t *d, const json_t *message)
+{
+    char         text[WEIGHTS_ERROR_BYTES];
+    const char  *why;
+
+    why = device_text(message, "error");
+
+    if (d->state == DEVICE_ADOPTING) {
+        device_on_not_adopted(d, device_text(message, "reason"), why);
+
+    } else if (d->state < DEVICE_HELD) {
+        snprintf(text, sizeof(text), "refused: %.160s", why);
+        device_fail(d, text);
+    }
 }
 
 
@@ -245,7 +268,7 @@ device_on_message(device_t *d, const json_t *message)
         device_await(d, DEVICE_SILENCE_MS);
 
     } else if (strcmp(type, "refused") == 0) {
-        device_on_refused(d, device_text(message, "error"));
+        device_on_refused(d, message);
 
     } else if (strcmp(type, "granted") == 0 && d->state == DEVICE_ASKED) {
         fetch_on_granted(d, message);

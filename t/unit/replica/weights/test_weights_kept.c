@@ -64,6 +64,69 @@ test_service_with_other_weights_ends_nobody(void **state)
 }
 
 
+static void
+refuse(fixture_t *f, service_t *s, const char *reason)
+{
+    int   ends;
+    char  text[128];
+
+    ends = s->ends;
+    snprintf(text, sizeof(text), "{\"type\":\"refused\",\"reason\":\"%s\","
+             "\"error\":\"a sentence\"}", reason);
+    service_say(s, text);
+    until(f, &s->ends, ends + 1);
+    close(s->given);
+    s->given = -1;
+}
+
+
+/* The first one's pause has begun before, and is not over then. */
+static void
+test_refusal_that_passes_is_tried_again_soon(void **state)
+{
+    int         i;
+    service_t  *other, *s;
+    fixture_t  *f;
+
+    static const char *const  passing[] = {
+        "adopting", "reclaiming", "writer"
+    };
+
+    f = *state;
+    other = &f->services[0];
+    s = &f->services[1];
+    start(f, 2, 0);
+
+    for (i = 0; i < 2; i++) {
+        until(f, &f->services[i].lines, 1);
+        give(f, i, i == 0 ? "w0" : "w1", ID_A, BYTES,
+             sealed(f->files[i], SEALS));
+    }
+
+    until(f, &f->ready, 1);
+
+    for (i = 0; i < 2; i++) {
+        service_die(&f->services[i]);
+        service_start(&f->services[i]);
+    }
+
+    until(f, &other->lines, 3);
+    refuse(f, other, "other_weights");
+
+    until(f, &s->lines, 3);
+
+    for (i = 0; i < 3; i++) {
+        refuse(f, s, passing[i]);
+        until(f, &s->lines, 4 + i);
+        assert_says(s->line, "\"adopt\"");
+    }
+
+    assert_int_equal(other->lines, 3);
+    assert_int_equal(f->failed, 0);
+    assert_holds(f, 1);
+}
+
+
 /* --- sleep */
 
 static void
@@ -216,6 +279,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         CASE(test_weights_are_handed_back),
         CASE(test_service_with_other_weights_ends_nobody),
+        CASE(test_refusal_that_passes_is_tried_again_soon),
         CASE(test_mapped_sleep_keeps_all),
         CASE(test_mapped_wake_knows_another_descriptor),
         CASE(test_unmapped_wake_takes_the_same_bytes),
