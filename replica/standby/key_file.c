@@ -40,6 +40,30 @@ key_file_fail(key_file_t *file, const char *what, char *error)
 
 
 int
+key_file_check(key_file_t *file, char *error)
+{
+    char         dir[PATH_MAX];
+    const char  *slash;
+
+    file->fd = open(file->path, O_RDWR|O_CLOEXEC);
+
+    if (file->fd != -1) {
+        close(file->fd);
+        file->fd = -1;
+        return 0;
+    }
+
+    slash = strrchr(file->path, '/');
+    snprintf(dir, sizeof(dir), "%.*s", slash != NULL
+             ? (int) (slash - file->path) + 1 : 1,
+             slash != NULL ? file->path : ".");
+
+    return errno == ENOENT && access(dir, W_OK|X_OK) == 0
+           ? 0 : key_file_fail(file, strerror(errno), error);
+}
+
+
+int
 key_file_take(key_file_t *file, char *error)
 {
     struct flock  whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

@@ -27,6 +27,12 @@ typedef struct {
 /* Writes no file.  0, or -1: the path would be too long. */
 int key_file_init(key_file_t *file, const char *socket, const char *group);
 
+/*
+ * Whether this process may have such a file.  Makes none: one that is missing
+ * tells the service that nobody held it.  0, or -1 and a reason.
+ */
+int key_file_check(key_file_t *file, char *error);
+
 /* Does not wait.  0, or -1 and a reason (KEY_FILE_ERROR_BYTES). */
 int key_file_take(key_file_t *file, char *error);
 

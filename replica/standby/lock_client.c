@@ -104,9 +104,18 @@ lock_client_acquire(lock_client_t *c)
 }
 
 
+/* An offer is not taken by one that could only throw the grant away. */
 static void
 lock_client_take(lock_client_t *c)
 {
+    char  error[KEY_FILE_ERROR_BYTES], text[KEY_FILE_ERROR_BYTES + 64];
+
+    if (key_file_check(&c->file, error) != 0) {
+        snprintf(text, sizeof(text), "no lock can be taken: %s", error);
+        c->callbacks->on_fatal(c->data, text);
+        return;
+    }
+
     lock_client_say(c, json_pack("{s:s, s:I}", "cmd", "take", "epoch",
                                  (json_int_t) c->seat.offered), -1);
 }

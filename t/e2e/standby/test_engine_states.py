@@ -335,6 +335,17 @@ def test_an_engine_that_is_granted_without_the_lock_ends(cluster, scripted):
     assert [s.state for s in a.steps()] == ["INIT", "STANDBY", "DEAD"]
 
 
+def test_an_engine_that_could_not_lock_takes_no_offer(cluster, scripted):
+    a, service = scripted()
+    (cluster.dir / "g.lock").mkdir()
+    service.say(type="queued", position=1)
+    service.say(type="offer", epoch=7)
+    assert ended(a)
+    assert "no lock can be taken" in a.proc.text()
+    assert "g.lock\": Is a directory" in a.proc.text()
+    assert "granted" not in a.proc.text()
+
+
 def test_a_take_that_was_late_waits_on(scripted):
     a, service = scripted()
     service.say(type="queued", position=1)
