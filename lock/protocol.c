@@ -81,11 +81,6 @@ protocol_claim_numbers(machine_claim_t *claim, json_t *json, char *error)
                               "integer from 0, at most a year");
     }
 
-    if (json_is_true(json_object_get(json, "hold")) && claim->epoch == 0) {
-        return protocol_wrong(error, "bad_epoch",
-                              "hold is true, but epoch names none");
-    }
-
     return NULL;
 }
 

@@ -94,13 +94,13 @@ static void
 lock_client_acquire(lock_client_t *c)
 {
     lock_client_say(c,
-        json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b}",
+        json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I}",
                   "cmd", "acquire", "group", c->group, "engine", c->engine,
                   "nonce", c->nonce,
                   "last_epoch", (json_int_t) c->seat.last_epoch,
                   "epoch", (json_int_t) c->seat.epoch,
-                  "waking_timeout_ms", (json_int_t) c->waking_timeout_ms,
-                  "hold", c->file.fd != -1), -1);
+                  "waking_timeout_ms", (json_int_t) c->waking_timeout_ms),
+        -1);
 }
 
 

@@ -222,13 +222,12 @@ class LockClient:
             if message["type"] in ("refused", "closed"):
                 raise Refused(message.get("reason", "closed"))
 
-    def acquire(self, epoch=0, last_epoch=0, hold=False,
-                waking_timeout_ms=60000, **others):
+    def acquire(self, epoch=0, last_epoch=0, waking_timeout_ms=60000,
+                **others):
         self.say(**{"cmd": "acquire", "group": self.group,
                     "engine": self.engine, "nonce": self.nonce,
                     "last_epoch": last_epoch, "epoch": epoch,
-                    "waking_timeout_ms": waking_timeout_ms, "hold": hold,
-                    **others})
+                    "waking_timeout_ms": waking_timeout_ms, **others})
         return self
 
     def take(self, offer=None):

@@ -109,7 +109,7 @@ def hold_on(options, client):
         client.state, client.epoch = before.state, before.epoch
         client.streams = before.streams
         try:
-            client.acquire(epoch=client.epoch, hold=True)
+            client.acquire(epoch=client.epoch)
             say("regranted", client.expect("granted")["epoch"])
         except (lock.Refused, OSError):
             time.sleep(0.01)

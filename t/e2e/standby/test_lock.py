@@ -366,8 +366,6 @@ def test_nothing_is_granted_while_a_stranger_has_the_lock_file(cluster):
      '"last_epoch":1.5}', "bad_epoch", "integers from 0"),
     ('{"cmd":"acquire","group":"g","engine":"e","nonce":"0123456789abcdef",'
      '"last_epoch":9000000000000000000}', "bad_epoch", "24 h ahead"),
-    ('{"cmd":"acquire","group":"g","engine":"e","nonce":"0123456789abcdef",'
-     '"hold":true}', "bad_epoch", "names none"),
     ('{"cmd":"ping","x":"' + 4096 * "x" + '"}', "bad_line", "4096 bytes")])
 def test_bad_input_is_told_what_is_right(shared_lock, line, reason, error):
     with LockClient(shared_lock.socket) as client:

@@ -46,7 +46,7 @@ class Signs:
         for fd in (self.peer, self.pidfd, self.next):
             self.poll.register(fd, select.POLLIN)
         self.say(cmd="acquire", group=group.name, engine="next", epoch=0,
-                 nonce="0123456789abcdef", last_epoch=0, hold=False,
+                 nonce="0123456789abcdef", last_epoch=0,
                  waking_timeout_ms=60000)
         self.hear("queued")
 
