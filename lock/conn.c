@@ -118,6 +118,7 @@ conn_acquire(conn_t *conn, machine_claim_t *claim)
         return;
     }
 
+    conn->uid = peer.uid;
     claim->pid = peer.pid;
     claim->start_ticks = peer.start_ticks;
     claim->can_be_killed = pidfd_can_signal(peer.fd);
@@ -146,6 +147,32 @@ conn_acquire(conn_t *conn, machine_claim_t *claim)
 }
 
 
+/*
+ * May it be a worker of this engine?  A pidfd says nothing of its sender's
+ * rights, and a hang kills workers with ours: so no process of another user
+ * becomes one that we could kill.
+ */
+static int
+conn_check_worker(conn_t *conn, int fd)
+{
+    if (fd == -1 || !pidfd_is_valid(fd)) {
+        conn_refuse(conn, "no_pidfd", "worker comes with a pidfd "
+                    "(SCM_RIGHTS) on its first byte");
+        return -1;
+    }
+
+    if (pidfd_can_signal(fd) && !pidfd_is_of_user(fd, conn->uid)
+        && !pidfd_is_dead(fd))
+    {
+        conn_refuse(conn, "other_user", "the worker is a process of another "
+                    "user than the one that connected");
+        return -1;
+    }
+
+    return 0;
+}
+
+
 static void
 conn_worker(conn_t *conn, uint64_t pid)
 {
@@ -154,10 +181,7 @@ conn_worker(conn_t *conn, uint64_t pid)
 
     fd = line_conn_take_fd(conn->line);
 
-    if (fd == -1 || !pidfd_is_valid(fd)) {
-        conn_refuse(conn, "no_pidfd", "worker comes with a pidfd "
-                    "(SCM_RIGHTS) on its first byte");
-
+    if (conn_check_worker(conn, fd) != 0) {
         if (fd != -1) {
             close(fd);
         }

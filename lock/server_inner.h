@@ -21,6 +21,7 @@ struct conn_s {
     line_conn_t       *line;
     machine_engine_t  *engine;      /* NULL: it has acquired nothing */
     uint64_t           accepted_ticks;
+    uid_t              uid;         /* of the engine, when it connected */
     uint64_t           heard_ms;
     uint64_t           ping_seq;
     conn_t            *prev;

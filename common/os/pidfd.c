@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
@@ -124,6 +125,7 @@ pidfd_of_peer(int sock, uint64_t accepted_ticks, pidfd_t *peer)
     }
 
     peer->pid = who.pid;
+    peer->uid = who.uid;
     len = sizeof(peer->fd);
 
     if (getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &peer->fd, &len) == 0) {
@@ -159,29 +161,71 @@ pidfd_of_process(pid_t pid, uint64_t start_ticks)
 }
 
 
-int
-pidfd_is_valid(int fd)
+/* The first number in the line of a file of /proc that begins with name.
+   0, or -1: there is no such line. */
+static int
+pidfd_proc_number(const char *path, const char *name, long long *number)
 {
-    int    is_pidfd;
-    char   path[64], line[256];
+    int    rc;
+    char   line[256];
     FILE  *file;
 
-    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
     file = fopen(path, "re");
 
     if (file == NULL) {
-        return 0;
+        return -1;
     }
 
-    is_pidfd = 0;
+    rc = -1;
 
-    while (!is_pidfd && fgets(line, sizeof(line), file) != NULL) {
-        is_pidfd = strncmp(line, "Pid:", 4) == 0;
+    while (rc != 0 && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, name, strlen(name)) == 0) {
+            *number = strtoll(line + strlen(name), NULL, 10);
+            rc = 0;
+        }
     }
 
     fclose(file);
 
-    return is_pidfd;
+    return rc;
+}
+
+
+/* 0, and its number as we see it; -1: fd is of no process. */
+static int
+pidfd_number(int fd, long long *pid)
+{
+    char  path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+
+    return pidfd_proc_number(path, "Pid:", pid);
+}
+
+
+int
+pidfd_is_valid(int fd)
+{
+    long long  pid;
+
+    return pidfd_number(fd, &pid) == 0;
+}
+
+
+int
+pidfd_is_of_user(int fd, uid_t uid)
+{
+    char       path[64];
+    long long  pid, found;
+
+    if (pidfd_number(fd, &pid) != 0 || pid <= 0) {
+        return 0;
+    }
+
+    snprintf(path, sizeof(path), "/proc/%lld/status", pid);
+
+    return pidfd_proc_number(path, "Uid:", &found) == 0
+           && found == (long long) uid && !pidfd_is_dead(fd);
 }
 
 

@@ -15,6 +15,7 @@
 
 typedef struct {
     int       fd;
+    uid_t     uid;              /* when it connected */
     pid_t     pid;              /* 0: of a PID namespace that we do not see */
     uint64_t  start_ticks;      /* since boot; 0: unknown, as that pid */
 } pidfd_t;
@@ -37,6 +38,9 @@ int pidfd_of_process(pid_t pid, uint64_t start_ticks);
 
 /* Is fd one of a process at all? */
 int pidfd_is_valid(int fd);
+
+/* Does it live, with this real user?  0 as well: that cannot be seen. */
+int pidfd_is_of_user(int fd, uid_t uid);
 
 /* Has the process ended? */
 int pidfd_is_dead(int fd);

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
@@ -394,6 +395,20 @@ def test_a_worker_comes_with_its_pidfd(shared_lock):
         assert client.worker(os.getpid())["pid"] == os.getpid()
         client.worker(os.getppid())
         assert client.worker(os.getppid())["pid"] == os.getppid()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs two users")
+def test_a_process_of_another_user_is_no_worker(shared_lock):
+    """Or an engine that hangs could have the service kill whom it likes."""
+    with LockClient(shared_lock.socket, "strangers") as client, \
+            subprocess.Popen(["sleep", "60"], user=65534) as stranger:
+        client.acquire().expect("queued")
+        try:
+            with pytest.raises(Refused, match="other_user"):
+                client.worker(stranger.pid)
+        finally:
+            stranger.kill()
+        client.worker(os.getpid())
 
 
 def answer(s):

@@ -54,6 +54,9 @@ a_peer_is_found_and_its_death_is_seen(void **state)
     assert_true(pidfd_is_valid(peer.fd));
     assert_true(pidfd_can_signal(peer.fd));
     assert_false(pidfd_is_dead(peer.fd));
+    assert_int_equal(peer.uid, getuid());
+    assert_true(pidfd_is_of_user(peer.fd, getuid()));
+    assert_false(pidfd_is_of_user(peer.fd, getuid() + 1));
     close(peer.fd);
 
     peer.fd = pidfd_open(pid, 0);
@@ -61,6 +64,7 @@ a_peer_is_found_and_its_death_is_seen(void **state)
     end = (struct pollfd) { peer.fd, POLLIN, 0 };
     assert_int_equal(poll(&end, 1, 60000), 1);
     assert_true(pidfd_is_dead(peer.fd));
+    assert_false(pidfd_is_of_user(peer.fd, getuid()));
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 
     /* Of one that is gone nothing is left to be killed. */
@@ -116,6 +120,7 @@ other_descriptors_are_told_from_processes(void **state)
 
     fd = open("/dev/null", O_RDONLY|O_CLOEXEC);
     assert_false(pidfd_is_valid(fd));
+    assert_false(pidfd_is_of_user(fd, getuid()));
     close(fd);
     assert_false(pidfd_is_valid(fd));
 }
