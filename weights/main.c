@@ -66,6 +66,7 @@ main_on_signal(struct ev_loop *loop, ev_signal *signal, int events)
 static int
 main_serve(const main_options_t *o, struct ev_loop *loop, const log_t *log)
 {
+    int        status;
     char       error[UNIX_LISTENER_ERROR_BYTES];
     store_t   *store;
     ev_signal  interrupt, term;
@@ -89,9 +90,10 @@ main_serve(const main_options_t *o, struct ev_loop *loop, const log_t *log)
     ev_run(loop, 0);
     log_write(log, LOG_INFO, "ending: engines keep the weights that they "
               "have");
+    status = store_is_deaf(store);
     store_destroy(store);
 
-    return 0;
+    return status;
 }
 
 

@@ -367,6 +367,14 @@ store_on_beat(struct ev_loop *loop, ev_timer *beat, int events)
 
     store_expire(store);
 
+    if (!store->is_deaf && !unix_listener_is_there(&store->socket)) {
+        store->is_deaf = 1;
+        log_write(store->log, LOG_ERROR, "socket \"%s\" was removed or "
+                  "replaced, so no engine can come: a new start is due",
+                  store->socket.path);
+        ev_break(loop, EVBREAK_ALL);
+    }
+
     if (bytes_are_hashed(store)) {
         bytes_tell_progress(store);
     }
@@ -424,6 +432,13 @@ store_create(struct ev_loop *loop, const log_t *log, const char *path,
     store_start_watchers(store);
 
     return store;
+}
+
+
+int
+store_is_deaf(const store_t *store)
+{
+    return store->is_deaf;
 }
 
 

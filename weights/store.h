@@ -41,6 +41,9 @@ typedef struct store_s  store_t;
 store_t *store_create(struct ev_loop *loop, const log_t *log,
     const char *path, int64_t device, uint64_t adopt_window_ms, char *error);
 
+/* Its socket was removed, so that it ended the loop: 1; else 0. */
+int store_is_deaf(const store_t *store);
+
 /* Ends all connections.  Weights that engines hold stay theirs. */
 void store_destroy(store_t *store);
 

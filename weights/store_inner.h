@@ -38,6 +38,7 @@ struct store_s {
     ev_prepare        prepare;          /* sets wake */
     ev_timer          wake;             /* roles_tick() */
     ev_timer          beat;             /* progress, idle connections */
+    int               is_deaf;
     int64_t           device;
     roles_t           roles;
     memfile_t         file;             /* fd -1: the slot is empty */

@@ -441,6 +441,17 @@ def test_status_says_what_there_is_and_for_whom(cluster):
         assert got["name"] == "model-00002-of-00002.gguf"
 
 
+def test_a_service_whose_socket_is_removed_ends_to_be_started_again(service):
+    writer, id, fd = committed(service)
+    os.unlink(service.path)
+    service.proc.told_to_end = True
+    assert service.proc.wait() == 1
+    assert "was removed" in service.proc.text()
+    assert writer.line() is None
+    service.start()
+    service.client("e1").adopt(fd, id).expect("adopting")
+
+
 def test_living_services_socket_is_not_taken(service):
     out = subprocess.run(service.argv, capture_output=True, text=True,
                          timeout=20)
