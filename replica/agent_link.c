@@ -12,22 +12,18 @@
  *   disconnected -----------> reporting ----------------------------.
  *        ^  | failed                                                |
  *        |  v                                                       |
- *       waiting  RETRY_MIN_S, doubling to RETRY_MAX_S <-------------'
+ *       waiting  a short pause: redial.h <--------------------------'
  *
  * An agent that was restarted shows nobody a replica before this one has
- * reported to it, so the longest pause between attempts is short: one that
- * nobody listens to costs a system call or two.
+ * reported to it, so the longest pause between attempts is short.
  *
  * The replica serves whether its agent is there or not; the log has one line
  * when the link is lost and one when it is back.
  */
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,43 +31,8 @@
 #include "replica/agent_link.h"
 
 
-#define AGENT_LINK_GAP_S        0.02
-#define AGENT_LINK_PERIOD_S     0.5     /* half of what is promised */
-#define AGENT_LINK_RETRY_MIN_S  0.05
-#define AGENT_LINK_RETRY_MAX_S  0.2
-
-
-static void agent_link_connect(agent_link_t *link);
-
-
-static void
-agent_link_trouble(agent_link_t *link, const char *what)
-{
-    if (!link->is_troubled) {
-        link->is_troubled = 1;
-        log_write(link->log, LOG_WARN,
-                  "cannot report to agent \"%s\": %s, trying on", link->path,
-                  what);
-    }
-}
-
-
-/* Tries again later; the connection is gone or going. */
-static void
-agent_link_retry(agent_link_t *link)
-{
-    link->conn = NULL;
-    ev_timer_stop(link->loop, &link->report_timer);
-
-    ev_timer_set(&link->retry_timer, link->retry_s, 0);
-    ev_timer_start(link->loop, &link->retry_timer);
-
-    link->retry_s *= 2;
-
-    if (link->retry_s > AGENT_LINK_RETRY_MAX_S) {
-        link->retry_s = AGENT_LINK_RETRY_MAX_S;
-    }
-}
+#define AGENT_LINK_GAP_S     0.02
+#define AGENT_LINK_PERIOD_S  0.5    /* half of what is promised */
 
 
 static int
@@ -191,10 +152,9 @@ agent_link_report_group(json_t *report, const engine_group_t *group)
 
 
 /* NULL: out of memory. */
-static char *
-agent_link_report_text(const agent_link_t *link, int is_goodbye)
+static json_t *
+agent_link_message(const agent_link_t *link, int is_goodbye)
 {
-    char            *text;
     json_t          *report;
     const engine_t  *e;
 
@@ -221,10 +181,7 @@ agent_link_report_text(const agent_link_t *link, int is_goodbye)
         json_object_set_new(report, "goodbye", json_true());
     }
 
-    text = json_dumps(report, JSON_COMPACT);
-    json_decref(report);
-
-    return text;
+    return report;
 }
 
 
@@ -245,75 +202,8 @@ agent_link_reported(agent_link_t *link)
 static void
 agent_link_report(agent_link_t *link, int is_goodbye)
 {
-    char  *text;
-
-    text = agent_link_report_text(link, is_goodbye);
-
-    if (text != NULL) {
-        (void) line_conn_send(link->conn, text, strlen(text));
-        free(text);
-    }
-
+    (void) redial_send(&link->agent, agent_link_message(link, is_goodbye), -1);
     agent_link_reported(link);
-}
-
-
-/*
- * Sends the line and the lifelock together: a socket that has carried nothing
- * yet takes both.
- */
-static int
-agent_link_send_first(const agent_link_t *link, int fd, char *line,
-    size_t len)
-{
-    struct iovec     bytes;
-    struct msghdr    message;
-    struct cmsghdr  *control;
-
-    _Alignas(struct cmsghdr) char  space[CMSG_SPACE(sizeof(int))] = { 0 };
-
-    bytes.iov_base = line;
-    bytes.iov_len = len;
-
-    memset(&message, 0, sizeof(message));
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-
-    if (link->lifelock.fd != -1) {
-        message.msg_control = space;
-        message.msg_controllen = sizeof(space);
-
-        control = CMSG_FIRSTHDR(&message);
-        control->cmsg_level = SOL_SOCKET;
-        control->cmsg_type = SCM_RIGHTS;
-        control->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(control), &link->lifelock.fd, sizeof(int));
-    }
-
-    return sendmsg(fd, &message, MSG_NOSIGNAL) == (ssize_t) len ? 0 : -1;
-}
-
-
-static int
-agent_link_report_first(const agent_link_t *link, int fd)
-{
-    int     rc;
-    char   *text;
-    size_t  len;
-
-    text = agent_link_report_text(link, 0);
-
-    if (text == NULL) {
-        errno = ENOMEM;
-        return -1;
-    }
-
-    len = strlen(text);
-    text[len] = '\n';       /* its end is not needed */
-    rc = agent_link_send_first(link, fd, text, len + 1);
-    free(text);
-
-    return rc;
 }
 
 
@@ -333,7 +223,7 @@ agent_link_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
 
     link = w->data;
 
-    if (link->conn == NULL
+    if (link->agent.conn == NULL
         || (link->sent_active == link->engine->stats.active
             && link->sent_facts == link->engine->facts.generation
             && link->sent_draining == engine_is_draining(link->engine)))
@@ -362,89 +252,55 @@ agent_link_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
 
 
 static void
-agent_link_on_line(line_conn_t *conn, char *line, size_t len)
+agent_link_on_lost(void *data, const char *why)
 {
-    json_t        *answer;
+    agent_link_t  *link;
+
+    link = data;
+    ev_timer_stop(link->loop, &link->report_timer);
+    redial_again(&link->agent, why, "trying on");
+}
+
+
+static void
+agent_link_on_message(void *data, const json_t *answer)
+{
     const char    *error;
     agent_link_t  *link;
 
-    link = line_conn_data(conn);
-    answer = json_loadb(line, len, 0, NULL);
+    link = data;
 
-    if (json_is_true(json_object_get(answer, "ok"))) {
-        json_decref(answer);
-
-        if (!link->is_accepted) {
-            link->is_accepted = 1;
-            link->is_troubled = 0;
-            link->retry_s = AGENT_LINK_RETRY_MIN_S;
-            log_write(link->log, LOG_INFO, "reporting to agent \"%s\"",
-                      link->path);
-        }
-
+    if (!json_is_true(json_object_get(answer, "ok"))) {
+        error = json_string_value(json_object_get(answer, "error"));
+        agent_link_on_lost(link, error != NULL ? error : "it talks nonsense");
         return;
     }
 
-    error = json_string_value(json_object_get(answer, "error"));
-    agent_link_trouble(link, error != NULL ? error : "it talks nonsense");
-    json_decref(answer);
-
-    line_conn_destroy(conn);
-    agent_link_retry(link);
+    if (!link->is_accepted) {
+        link->is_accepted = 1;
+        (void) redial_fine(&link->agent);
+        log_write(link->log, LOG_INFO, "reporting to agent \"%s\"",
+                  link->agent.path);
+    }
 }
 
 
 static void
-agent_link_on_close(line_conn_t *conn, const char *reason)
+agent_link_on_connected(void *data)
 {
     agent_link_t  *link;
 
-    link = line_conn_data(conn);
-    agent_link_trouble(link, reason != NULL ? reason : "connection closed");
-    agent_link_retry(link);
-}
-
-
-static void
-agent_link_connect(agent_link_t *link)
-{
-    int  fd;
-
-    static const line_conn_callbacks_t  callbacks = {
-        agent_link_on_line, agent_link_on_close
-    };
-
-    fd = line_conn_connect(link->path);
-
-    if (fd < 0 || agent_link_report_first(link, fd) != 0) {
-        agent_link_trouble(link, strerror(errno));
-
-        if (fd >= 0) {
-            close(fd);
-        }
-
-        agent_link_retry(link);
-        return;
-    }
-
-    link->conn = line_conn_create(link->loop, fd, &callbacks, link);
-
-    if (link->conn == NULL) {
-        close(fd);
-        agent_link_trouble(link, "out of memory");
-        agent_link_retry(link);
-        return;
-    }
-
+    link = data;
     link->is_accepted = 0;
+
+    if (redial_send(&link->agent, agent_link_message(link, 0),
+                    link->lifelock.fd) != 0)
+    {
+        agent_link_on_lost(link, "out of memory");
+        return;
+    }
+
     agent_link_reported(link);
-}
-
-
-static void
-agent_link_on_retry_due(struct ev_loop *loop, ev_timer *w, int revents)
-{
-    agent_link_connect(w->data);
 }
 
 
@@ -463,27 +319,33 @@ void
 agent_link_init(agent_link_t *link, struct ev_loop *loop, const log_t *log,
     const engine_t *engine, const char *path)
 {
+    static const redial_callbacks_t  callbacks = {
+        agent_link_on_connected, agent_link_on_message, agent_link_on_lost
+    };
+
     memset(link, 0, sizeof(*link));
     link->loop = loop;
     link->log = log;
     link->engine = engine;
-    link->path = path;
     link->start_ms = agent_link_wall_ms();
-    link->retry_s = AGENT_LINK_RETRY_MIN_S;
+
+    link->agent = (redial_t) {
+        .loop = loop, .log = log, .name = "cannot report to agent",
+        .path = path, .callbacks = &callbacks, .data = link
+    };
+    redial_init(&link->agent);
 
     ev_prepare_init(&link->watch, agent_link_on_turn);
     ev_init(&link->report_timer, agent_link_on_report_due);
-    ev_init(&link->retry_timer, agent_link_on_retry_due);
     link->watch.data = link;
     link->report_timer.data = link;
-    link->retry_timer.data = link;
 
     link->lifelock.fd = -1;
 
     if (path != NULL) {
         lifelock_init(&link->lifelock);
         ev_prepare_start(loop, &link->watch);
-        agent_link_connect(link);
+        redial_connect(&link->agent);
     }
 }
 
@@ -492,14 +354,12 @@ void
 agent_link_goodbye(agent_link_t *link)
 {
     ev_prepare_stop(link->loop, &link->watch);
-    ev_timer_stop(link->loop, &link->retry_timer);
 
-    if (link->conn != NULL) {
+    if (link->agent.conn != NULL) {
         agent_link_report(link, 1);
-        line_conn_finish(link->conn);
-        link->conn = NULL;
     }
 
+    redial_finish(&link->agent);
     ev_timer_stop(link->loop, &link->report_timer);
     lifelock_done(&link->lifelock);
 }

@@ -9,8 +9,8 @@
 #include <ev.h>
 #include <stdint.h>
 
-#include "common/line_conn.h"
 #include "common/log.h"
+#include "common/os/redial.h"
 #include "replica/engine/engine.h"
 #include "replica/lifelock.h"
 
@@ -19,21 +19,17 @@ typedef struct {
     struct ev_loop  *loop;
     const log_t     *log;
     const engine_t  *engine;
-    const char      *path;          /* of the control socket; NULL: none */
-    line_conn_t     *conn;          /* NULL: not connected */
+    redial_t         agent;
     lifelock_t       lifelock;      /* the agent gets it with each first
                                        report */
     ev_prepare       watch;         /* looks for changes */
     ev_timer         report_timer;
-    ev_timer         retry_timer;
     uint64_t         start_ms;      /* wall clock */
     double           sent_at;       /* of the loop's clock */
-    double           retry_s;
     int32_t          sent_active;
     uint32_t         sent_facts;    /* their generation */
     int              sent_draining;
     int              is_accepted;   /* the agent answered the first report */
-    int              is_troubled;   /* and the log has it */
 } agent_link_t;
 
 

@@ -1,5 +1,4 @@
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,56 +9,38 @@
 #include "replica/standby/lock_client.h"
 
 
-#define LOCK_CLIENT_RETRY_MIN_S  0.05
-#define LOCK_CLIENT_RETRY_MAX_S  0.2
-#define LOCK_CLIENT_TICK_S       1.0
-#define LOCK_CLIENT_SILENT       3      /* PINGs, then the log says so */
+#define LOCK_CLIENT_TICK_S  1.0
+#define LOCK_CLIENT_SILENT  3       /* PINGs, then the log says so */
 
 
-static void lock_client_connect(lock_client_t *c);
-
-
-static void
-lock_client_trouble(lock_client_t *c, const char *what)
+/* What is done without the service. */
+static const char *
+lock_client_meanwhile(const lock_client_t *c)
 {
-    if (!c->is_troubled) {
-        c->is_troubled = 1;
-        log_write(c->log, LOG_WARN, "standby: lock service \"%s\": %s, %s",
-                  c->path, what, c->seat.epoch != 0
-                  ? "serving on and trying to reach it" : "trying on");
-    }
+    return c->seat.epoch != 0 ? "serving on and trying to reach it"
+                              : "trying on";
 }
 
 
 static void
 lock_client_fine(lock_client_t *c)
 {
-    c->retry_s = LOCK_CLIENT_RETRY_MIN_S;
-
-    if (c->is_troubled) {
-        c->is_troubled = 0;
+    if (redial_fine(&c->service)) {
         log_write(c->log, LOG_INFO, "standby: lock service \"%s\" is there",
                   c->path);
     }
 }
 
 
-/* The connection is gone or going. */
 static void
-lock_client_retry(lock_client_t *c)
+lock_client_on_lost(void *data, const char *why)
 {
-    c->conn = NULL;
+    lock_client_t  *c;
+
+    c = data;
+    redial_again(&c->service, why, lock_client_meanwhile(c));
     seat_lost(&c->seat);
     c->callbacks->on_queue(c->data, 0);
-
-    ev_timer_set(&c->retry, c->retry_s, 0);
-    ev_timer_start(c->loop, &c->retry);
-
-    c->retry_s *= 2;
-
-    if (c->retry_s > LOCK_CLIENT_RETRY_MAX_S) {
-        c->retry_s = LOCK_CLIENT_RETRY_MAX_S;
-    }
 }
 
 
@@ -69,24 +50,9 @@ lock_client_retry(lock_client_t *c)
 static void
 lock_client_say(lock_client_t *c, json_t *message, int fd)
 {
-    char  *text;
-
-    text = message != NULL ? json_dumps(message, JSON_COMPACT) : NULL;
-    json_decref(message);
-
-    if (text == NULL) {
+    if (redial_send(&c->service, message, fd) != 0) {
         c->callbacks->on_fatal(c->data, "out of memory");
-        return;
     }
-
-    if (c->conn != NULL && fd != -1) {
-        (void) line_conn_send_fd(c->conn, text, strlen(text), fd);
-
-    } else if (c->conn != NULL) {
-        (void) line_conn_send(c->conn, text, strlen(text));
-    }
-
-    free(text);
 }
 
 
@@ -210,9 +176,7 @@ lock_client_act(lock_client_t *c, seat_act_t act, const char *what,
         break;
 
     case SEAT_RETRY:
-        lock_client_trouble(c, what);
-        line_conn_destroy(c->conn);
-        lock_client_retry(c);
+        lock_client_on_lost(c, what);
         break;
 
     case SEAT_REFUSED:
@@ -335,14 +299,12 @@ lock_client_hear(lock_client_t *c, const json_t *message, const char *type)
 
 
 static void
-lock_client_on_line(line_conn_t *conn, char *line, size_t len)
+lock_client_on_message(void *data, const json_t *message)
 {
-    json_t         *message;
     const char     *type;
     lock_client_t  *c;
 
-    c = line_conn_data(conn);
-    message = json_loadb(line, len, 0, NULL);
+    c = data;
     type = json_string_value(json_object_get(message, "type"));
 
     if (type != NULL) {
@@ -351,48 +313,15 @@ lock_client_on_line(line_conn_t *conn, char *line, size_t len)
     } else {
         lock_client_act(c, SEAT_RETRY, "it talks nonsense", NULL);
     }
-
-    json_decref(message);
 }
 
 
 static void
-lock_client_on_close(line_conn_t *conn, const char *reason)
+lock_client_on_connected(void *data)
 {
     lock_client_t  *c;
 
-    c = line_conn_data(conn);
-    lock_client_trouble(c, reason != NULL ? reason : "connection closed");
-    lock_client_retry(c);
-}
-
-
-static void
-lock_client_connect(lock_client_t *c)
-{
-    int  fd;
-
-    static const line_conn_callbacks_t  callbacks = {
-        lock_client_on_line, lock_client_on_close
-    };
-
-    fd = line_conn_connect(c->path);
-
-    if (fd >= 0) {
-        c->conn = line_conn_create(c->loop, fd, &callbacks, c);
-    }
-
-    if (fd < 0 || c->conn == NULL) {
-        lock_client_trouble(c, fd < 0 ? strerror(errno) : "out of memory");
-
-        if (fd >= 0) {
-            close(fd);
-        }
-
-        lock_client_retry(c);
-        return;
-    }
-
+    c = data;
     c->pong = c->ping;
     seat_connected(&c->seat);
     lock_client_acquire(c);
@@ -400,13 +329,6 @@ lock_client_connect(lock_client_t *c)
 
 
 /* --- time */
-
-static void
-lock_client_on_retry(struct ev_loop *loop, ev_timer *w, int revents)
-{
-    lock_client_connect(w->data);
-}
-
 
 static void
 lock_client_on_tick(struct ev_loop *loop, ev_timer *w, int revents)
@@ -421,12 +343,13 @@ lock_client_on_tick(struct ev_loop *loop, ev_timer *w, int revents)
         return;
     }
 
-    if (c->conn == NULL) {
+    if (c->service.conn == NULL) {
         return;
     }
 
     if (c->ping - c->pong == LOCK_CLIENT_SILENT) {
-        lock_client_trouble(c, "it does not answer");
+        redial_trouble(&c->service, "it does not answer",
+                       lock_client_meanwhile(c));
     }
 
     c->ping++;
@@ -442,6 +365,10 @@ lock_client_init(lock_client_t *c, char error[LOCK_CLIENT_REASON_BYTES])
 {
     uint64_t  random;
 
+    static const redial_callbacks_t  callbacks = {
+        lock_client_on_connected, lock_client_on_message, lock_client_on_lost
+    };
+
     if (getrandom(&random, sizeof(random), 0) != sizeof(random)) {
         snprintf(error, LOCK_CLIENT_REASON_BYTES, "no random numbers");
         return -1;
@@ -455,12 +382,15 @@ lock_client_init(lock_client_t *c, char error[LOCK_CLIENT_REASON_BYTES])
 
     snprintf(c->nonce, sizeof(c->nonce), "%016llx",
              (unsigned long long) random);
-    c->retry_s = LOCK_CLIENT_RETRY_MIN_S;
 
-    ev_init(&c->retry, lock_client_on_retry);
+    c->service = (redial_t) {
+        .loop = c->loop, .log = c->log, .name = "standby: lock service",
+        .path = c->path, .callbacks = &callbacks, .data = c
+    };
+    redial_init(&c->service);
+
     ev_timer_init(&c->tick, lock_client_on_tick, LOCK_CLIENT_TICK_S,
                   LOCK_CLIENT_TICK_S);
-    c->retry.data = c;
     c->tick.data = c;
 
     return 0;
@@ -471,7 +401,7 @@ void
 lock_client_ask(lock_client_t *c)
 {
     ev_timer_start(c->loop, &c->tick);
-    lock_client_connect(c);
+    redial_connect(&c->service);
 }
 
 
@@ -495,18 +425,13 @@ lock_client_close(lock_client_t *c, int is_release)
 {
     int  i;
 
-    ev_timer_stop(c->loop, &c->retry);
     ev_timer_stop(c->loop, &c->tick);
 
-    if (c->conn != NULL) {
-
-        if (is_release) {
-            lock_client_say(c, json_pack("{s:s}", "cmd", "release"), -1);
-        }
-
-        line_conn_finish(c->conn);
-        c->conn = NULL;
+    if (is_release) {
+        lock_client_say(c, json_pack("{s:s}", "cmd", "release"), -1);
     }
+
+    redial_finish(&c->service);
 
     for (i = 0; i < c->nworkers; i++) {
         close(c->workers[i].fd);

@@ -14,8 +14,8 @@
 #include <ev.h>
 #include <sys/types.h>
 
-#include "common/line_conn.h"
 #include "common/log.h"
+#include "common/os/redial.h"
 #include "replica/standby/life.h"
 #include "replica/standby/key_file.h"
 #include "replica/standby/seat.h"
@@ -66,13 +66,10 @@ typedef struct {
     char                            nonce[LOCK_CLIENT_NONCE_BYTES];
     seat_t                          seat;
     key_file_t                     file;
-    line_conn_t                    *conn;       /* NULL: not connected */
-    ev_timer                        retry;
+    redial_t                        service;
     ev_timer                        tick;
-    double                          retry_s;
     uint64_t                        ping;       /* of the last PING */
     uint64_t                        pong;       /* that was answered */
-    int                             is_troubled;    /* and the log has it */
     lock_client_worker_t            workers[LOCK_CLIENT_WORKERS_MAX];
     int                             nworkers;
 } lock_client_t;

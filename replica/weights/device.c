@@ -25,30 +25,21 @@
  * second copy beside it.
  */
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "replica/weights/weights_inner.h"
 
 
-#define DEVICE_RETRY_MIN_S     0.05
-#define DEVICE_RETRY_MAX_S     0.2
-#define DEVICE_RETRY_OTHER_S   10.0     /* it has other weights */
+#define DEVICE_RETRY_OTHER_S  10.0     /* it has other weights */
 
 
 void
 device_stop(device_t *d)
 {
-    ev_timer_stop(d->weights->loop, &d->retry);
     ev_timer_stop(d->weights->loop, &d->deadline);
-
-    if (d->conn != NULL) {
-        line_conn_destroy(d->conn);
-        d->conn = NULL;
-    }
+    redial_stop(&d->service);
 }
 
 
@@ -62,14 +53,10 @@ device_fail(device_t *d, const char *why)
 
 
 static void
-device_trouble(device_t *d, const char *what)
+device_again(device_t *d, const char *what)
 {
-    if (!d->is_troubled) {
-        d->is_troubled = 1;
-        log_write(d->weights->log, LOG_WARN, "weights service \"%s\": %s, %s",
-                  d->socket, what, d->state == DEVICE_LOST
-                  ? "the weights stay, trying on" : "trying on");
-    }
+    redial_again(&d->service, what, d->state == DEVICE_LOST
+                 ? "the weights stay, trying on" : "trying on");
 }
 
 
@@ -83,43 +70,12 @@ device_await(device_t *d, uint64_t ms)
 
 
 void
-device_retry(device_t *d, double after_s)
-{
-    ev_timer_stop(d->weights->loop, &d->retry);
-    ev_timer_set(&d->retry, after_s, 0);
-    ev_timer_start(d->weights->loop, &d->retry);
-
-    d->retry_s = d->retry_s * 2 < DEVICE_RETRY_MAX_S ? d->retry_s * 2
-                                                     : DEVICE_RETRY_MAX_S;
-}
-
-
-/* A connection that breaks says so by itself. */
-void
 device_send(device_t *d, json_t *message, int fd)
 {
-    char  *text;
-
-    text = json_dumps(message, JSON_COMPACT);
-    json_decref(message);
-
-    if (text == NULL) {
+    if (redial_send(&d->service, message, fd) != 0) {
         device_fail(d, "no message: out of memory, or the name of the file "
                     "is not UTF-8");
-        return;
     }
-
-    if (d->conn == NULL) {
-        /* The message before has failed. */
-
-    } else if (fd == -1) {
-        (void) line_conn_send(d->conn, text, strlen(text));
-
-    } else {
-        (void) line_conn_send_fd(d->conn, text, strlen(text), fd);
-    }
-
-    free(text);
 }
 
 
@@ -155,9 +111,8 @@ device_text(const json_t *message, const char *name)
 void
 device_calm(device_t *d)
 {
-    d->is_troubled = 0;
     d->is_refused = 0;
-    d->retry_s = DEVICE_RETRY_MIN_S;
+    (void) redial_fine(&d->service);
 }
 
 
@@ -199,8 +154,7 @@ device_on_not_adopted(device_t *d, const char *reason, const char *why)
     d->state = DEVICE_LOST;
 
     if (device_is_passing(reason)) {
-        device_trouble(d, why);
-        device_retry(d, d->retry_s);
+        device_again(d, why);
         return;
     }
 
@@ -211,7 +165,7 @@ device_on_not_adopted(device_t *d, const char *reason, const char *why)
                   d->slot.name, why);
     }
 
-    device_retry(d, DEVICE_RETRY_OTHER_S);
+    redial_after(&d->service, DEVICE_RETRY_OTHER_S);
 }
 
 
@@ -258,10 +212,12 @@ device_on_timeout(device_t *d)
 
 
 static void
-device_on_message(device_t *d, const json_t *message)
+device_on_message(void *data, const json_t *message)
 {
+    device_t    *d;
     const char  *type;
 
+    d = data;
     type = device_text(message, "type");
 
     if (strcmp(type, "hashing") == 0 && d->state == DEVICE_COMMITTING) {
@@ -293,28 +249,18 @@ device_on_message(device_t *d, const json_t *message)
 
 
 static void
-device_on_line(line_conn_t *conn, char *line, size_t len)
+device_on_lost(void *data, const char *reason)
 {
-    json_t    *message;
-    device_t  *d;
-
-    d = line_conn_data(conn);
-    message = json_loadb(line, len, 0, NULL);
-    device_on_message(d, message);
-    json_decref(message);
-}
-
-
-static void
-device_on_lost(device_t *d, const char *reason)
-{
+    int               was_connected;
     char              why[WEIGHTS_ERROR_BYTES];
+    device_t         *d;
     const weights_t  *w;
 
+    d = data;
     w = d->weights;
-    d->conn = NULL;
+    was_connected = d->state != DEVICE_CONNECTING && d->state != DEVICE_LOST;
 
-    if (!w->is_told && !w->is_waking) {
+    if (was_connected && !w->is_told && !w->is_waking) {
         snprintf(why, sizeof(why), "lost before all weights were there: "
                  "%.160s", reason);
         device_fail(d, why);
@@ -326,44 +272,16 @@ device_on_lost(device_t *d, const char *reason)
     }
 
     d->state = d->slot.fd != -1 ? DEVICE_LOST : DEVICE_CONNECTING;
-    device_trouble(d, reason);
-    device_retry(d, d->retry_s);
+    device_again(d, reason);
 }
 
 
 static void
-device_on_close(line_conn_t *conn, const char *reason)
+device_on_connected(void *data)
 {
-    device_on_lost(line_conn_data(conn),
-                   reason != NULL ? reason : "it has ended");
-}
+    device_t  *d;
 
-
-static void
-device_connect(device_t *d)
-{
-    int  fd;
-
-    static const line_conn_callbacks_t  callbacks = {
-        device_on_line, device_on_close
-    };
-
-    fd = line_conn_connect(d->socket);
-
-    if (fd < 0) {
-        device_trouble(d, strerror(errno));
-        device_retry(d, d->retry_s);
-        return;
-    }
-
-    d->conn = line_conn_create(d->weights->loop, fd, &callbacks, d);
-
-    if (d->conn == NULL) {
-        close(fd);
-        device_trouble(d, "out of memory");
-        device_retry(d, d->retry_s);
-        return;
-    }
+    d = data;
 
     if (d->state == DEVICE_LOST) {
         device_offer(d);
@@ -371,13 +289,6 @@ device_connect(device_t *d)
     } else {
         fetch_hello(d);
     }
-}
-
-
-static void
-device_on_retry(struct ev_loop *loop, ev_timer *w, int revents)
-{
-    device_connect(w->data);
 }
 
 
@@ -394,15 +305,22 @@ int
 device_init(device_t *d, weights_t *weights, const char *socket, size_t len,
     const char *file)
 {
+    static const redial_callbacks_t  callbacks = {
+        device_on_connected, device_on_message, device_on_lost
+    };
+
     d->weights = weights;
     d->slot.fd = -1;
-    d->retry_s = DEVICE_RETRY_MIN_S;
-    ev_init(&d->retry, device_on_retry);
     ev_init(&d->deadline, device_on_deadline);
-    d->retry.data = d;
     d->deadline.data = d;
     d->socket = strndup(socket, len);
     d->file = strdup(file);
+
+    d->service = (redial_t) {
+        .loop = weights->loop, .log = weights->log, .name = "weights service",
+        .path = d->socket, .callbacks = &callbacks, .data = d
+    };
+    redial_init(&d->service);
 
     return d->socket != NULL && d->file != NULL ? 0 : -1;
 }
@@ -430,7 +348,7 @@ device_begin(device_t *d)
     d->has_written = 0;
     device_await(d, w->is_waking ? w->options.remap_timeout_ms
                                  : w->options.timeout_ms);
-    device_connect(d);
+    redial_connect(&d->service);
 }
 
 

@@ -116,10 +116,10 @@ fetch_hold(device_t *d)
 
     /* Lost while the thread was mapping: it is known only now. */
 
-    d->state = d->conn != NULL ? DEVICE_HELD : DEVICE_LOST;
+    d->state = d->service.conn != NULL ? DEVICE_HELD : DEVICE_LOST;
 
-    if (d->conn == NULL) {
-        device_retry(d, 0);
+    if (d->state == DEVICE_LOST) {
+        redial_after(&d->service, 0);
     }
 
     weights_moved(d->weights);
@@ -250,7 +250,7 @@ fetch_on_slot(device_t *d, const json_t *message)
     slot_t  fresh;
 
     memset(&fresh, 0, sizeof(fresh));
-    fresh.fd = line_conn_take_fd(d->conn);
+    fresh.fd = line_conn_take_fd(d->service.conn);
     fresh.bytes = (uint64_t) json_integer_value(json_object_get(message,
                                                                 "bytes"));
     snprintf(fresh.name, SLOT_NAME_BYTES, "%s", device_text(message, "name"));

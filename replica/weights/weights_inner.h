@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "common/line_conn.h"
+#include "common/os/redial.h"
 #include "replica/weights/weights.h"
 
 
@@ -114,17 +114,14 @@ typedef struct {
     char            *file;
     char             path[32];      /* of the slot's descriptor */
     device_state_t   state;
-    line_conn_t     *conn;          /* NULL: none */
-    ev_timer         retry;
+    redial_t         service;
     ev_timer         deadline;      /* of what it waits for */
-    double           retry_s;
     double           begun_at;
     slot_t           slot;
     work_job_t       job;
     char             error[WEIGHTS_ERROR_BYTES];    /* of the job */
     unsigned         has_written:1; /* the slot: it was rw */
-    unsigned         is_troubled:1; /* the log knows */
-    unsigned         is_refused:1;  /* likewise */
+    unsigned         is_refused:1;  /* and the log has it */
 } device_t;
 
 struct weights_s {
@@ -161,8 +158,6 @@ void device_fail(device_t *device, const char *why);
 
 /* The deadline, from now. */
 void device_await(device_t *device, uint64_t ms);
-
-void device_retry(device_t *device, double after_s);
 
 /* All is well: what goes wrong next is news. */
 void device_calm(device_t *device);
