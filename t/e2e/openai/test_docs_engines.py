@@ -165,25 +165,34 @@ def test_kubernetes_pod(cluster, gateway):
     assert got.status == 200 and got.text[0], got
 
 
+OWN_WEIGHTS, SHARED_WEIGHTS = SECTIONS["llama"].split(
+    "### Weights that engines share")
+
+
+def run_llama(cluster, gateway, section, given={}):
+    words = replica_command(section)
+    words += ["--threads", "1"]     # others run on this machine
+    file = cluster.dir / "tiny.gguf"
+    gguf.write(file)
+    run_replica(cluster, gateway, words,
+                {option(words, "--model"): str(file), **given})
+    answers(cluster, "r1", "tiny")
+
+
 def test_llama(cluster, gateway):
     if not llama.is_built():
         pytest.skip(llama.MISSING)
-    own, shared = SECTIONS["llama"].split("### Weights that engines share")
-    file = cluster.dir / "tiny.gguf"
-    gguf.write(file)
-    weights = WeightsService(cluster, adopt_window="0")
-    assert "--socket" in command(shared, "llmgw-weights")
+    run_llama(cluster, gateway, OWN_WEIGHTS)
 
-    for section in own, shared:
-        words = replica_command(section)
-        words += ["--threads", "1"]     # others run on this machine
-        given = {option(words, "--model"): str(file)}
-        if "--weights" in words:
-            given[option(words, "--weights")] = weights.path
-        replica = run_replica(cluster, gateway, words, given)
-        answers(cluster, "r1", "tiny")
-        assert bool(weights.state()["id"]) == ("--weights" in words)
-        replica.stop()
+
+def test_llama_with_shared_weights(cluster, gateway):
+    if not llama.is_built():
+        pytest.skip(llama.MISSING)
+    weights = WeightsService(cluster, adopt_window="0")
+    assert "--socket" in command(SHARED_WEIGHTS, "llmgw-weights")
+    run_llama(cluster, gateway, SHARED_WEIGHTS, {
+        option(replica_command(SHARED_WEIGHTS), "--weights"): weights.path})
+    assert weights.state()["id"]
 
 
 def test_model(cluster, gateway):
