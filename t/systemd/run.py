@@ -21,6 +21,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 CGROUPS = pathlib.Path("/sys/fs/cgroup/systemd")
 LIMIT_S = 180
+CLEAN_S = 10
 
 
 def why_not():
@@ -66,6 +67,33 @@ def boot(work, cgroup):
         os.close(console)
 
 
+def tell(said):
+    """The exit status.  All that was said is shown if it is not 0."""
+    facts = re.findall(r"(PASSED|FAILED) ([^\r\n]+)", said)
+    failed = sum(result == "FAILED" for result, _ in facts)
+    for result, fact in facts:
+        print(result, fact)
+    if failed or not facts or "DONE" not in said:
+        print(said)
+        failed = failed or 1
+    print(f"{len(facts) - failed} passed, {failed} failed", flush=True)
+    return 1 if failed else 0
+
+
+def remove(cgroup):
+    """A process that was killed is in its cgroup until it has ended."""
+    end = time.monotonic() + CLEAN_S
+    while cgroup.exists():
+        try:
+            for path, _, _ in os.walk(cgroup, topdown=False):
+                os.rmdir(path)
+        except OSError as error:
+            if time.monotonic() > end:
+                print(f"cannot remove {cgroup}: {error}", file=sys.stderr)
+                return
+            time.sleep(0.1)
+
+
 def main():
     why = why_not()
     if why:
@@ -77,23 +105,10 @@ def main():
                        cwd=HERE.parents[1], check=True,
                        stdout=subprocess.DEVNULL)
         shutil.copy(HERE / "units.sh", work)
-        said = boot(work, cgroup)
+        return tell(boot(work, cgroup))
     finally:
-        for path in sorted(cgroup.rglob("*"), reverse=True):
-            if path.is_dir():
-                path.rmdir()
-        cgroup.rmdir()
+        remove(cgroup)
         shutil.rmtree(work, ignore_errors=True)
-
-    facts = re.findall(r"(PASSED|FAILED) ([^\r\n]+)", said)
-    failed = sum(result == "FAILED" for result, _ in facts)
-    for result, fact in facts:
-        print(result, fact)
-    if failed or not facts or "DONE" not in said:
-        print(said)
-        failed = failed or 1
-    print(f"{len(facts) - failed} passed, {failed} failed")
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":
