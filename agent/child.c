@@ -242,6 +242,11 @@ agent_child_meet(agent_t *agent)
     agent_child_learn_version(agent);
     log_write(agent->log, LOG_INFO, "adopted the replica that reports, "
               "pid %d", (int) pid);
+
+    if (agent->supervise.is_unwanted) {
+        agent_child_stop(agent);
+    }
+
     agent_child_arm(agent);
 }
 

@@ -110,6 +110,15 @@ supervise_action_t
 supervise_stop(supervise_t *supervise, uint64_t now_us)
 {
     switch (supervise->state) {
+    case SUPERVISE_ORPHAN:
+        if (supervise->orphan_us > 0) {
+            supervise->is_unwanted = 1;
+            return SUPERVISE_WAIT;
+        }
+
+        supervise_enter(supervise, SUPERVISE_ENDED, now_us);
+        return SUPERVISE_WAIT;
+
     case SUPERVISE_RUNNING:
         return supervise_term(supervise, now_us);
 
@@ -168,6 +177,11 @@ supervise_tick(supervise_t *supervise, uint64_t now_us)
         return SUPERVISE_START;
 
     case SUPERVISE_ORPHAN:
+        if (supervise->is_unwanted) {
+            supervise_enter(supervise, SUPERVISE_ENDED, now_us);
+            return SUPERVISE_WAIT;
+        }
+
         return SUPERVISE_START;
 
     default:

@@ -77,6 +77,7 @@ typedef struct {
     uint64_t           backoff_us;      /* the next pause */
     int                has_parted;      /* it said goodbye */
     int                is_restart;      /* STOPPING, to start again */
+    int                is_unwanted;     /* ORPHAN: to be stopped if it comes */
     int                terms;           /* SIGTERM sent while STOPPING */
 } supervise_t;
 
@@ -100,7 +101,11 @@ void supervise_parted(supervise_t *supervise);
 /* The child is gone, or could not be started. */
 supervise_action_t supervise_exited(supervise_t *supervise, uint64_t now_us);
 
-/* Stops it for good.  Called again: without waiting for its streams. */
+/*
+ * Stops it for good.  Called again: without waiting for its streams.  An orphan
+ * that is waited for is still adopted: is_unwanted tells the caller to call
+ * again then.
+ */
 supervise_action_t supervise_stop(supervise_t *supervise, uint64_t now_us);
 
 /*

@@ -255,7 +255,7 @@ stop_without_a_child_is_the_end(void **state)
 {
     supervise_t  supervise;
 
-    supervise_init(&supervise, DRAIN, 1, BEGIN);
+    supervise_init(&supervise, DRAIN, 0, BEGIN);
     assert_int_equal(supervise_stop(&supervise, BEGIN), SUPERVISE_WAIT);
     assert_int_equal(supervise.state, SUPERVISE_ENDED);
 
@@ -268,6 +268,38 @@ stop_without_a_child_is_the_end(void **state)
                      SUPERVISE_WAIT);
     assert_int_equal(supervise_restart(&supervise, BEGIN + 100 * S),
                      SUPERVISE_WAIT);
+}
+
+
+static void
+an_orphan_that_comes_after_a_stop_is_stopped(void **state)
+{
+    supervise_t  supervise;
+
+    supervise_init(&supervise, DRAIN, 1, BEGIN);
+    assert_int_equal(supervise_stop(&supervise, BEGIN), SUPERVISE_WAIT);
+    assert_true(supervise_adopt(&supervise, BEGIN + S));
+    assert_true(supervise.is_unwanted);
+    assert_int_equal(supervise_stop(&supervise, BEGIN + S), SUPERVISE_TERM);
+    assert_int_equal(supervise_exited(&supervise, BEGIN + 2 * S),
+                     SUPERVISE_WAIT);
+    assert_int_equal(supervise.state, SUPERVISE_ENDED);
+}
+
+
+static void
+no_orphan_after_a_stop_is_the_end(void **state)
+{
+    supervise_t  supervise;
+
+    supervise_init(&supervise, DRAIN, 1, BEGIN);
+    assert_int_equal(supervise_stop(&supervise, BEGIN), SUPERVISE_WAIT);
+    assert_int_equal(supervise_stop(&supervise, BEGIN + S), SUPERVISE_WAIT);
+    assert_int_equal(supervise_next_us(&supervise),
+                     BEGIN + SUPERVISE_ORPHAN_US);
+    assert_int_equal(supervise_tick(&supervise, BEGIN + SUPERVISE_ORPHAN_US),
+                     SUPERVISE_WAIT);
+    assert_int_equal(supervise.state, SUPERVISE_ENDED);
 }
 
 
@@ -344,6 +376,8 @@ main(void)
         cmocka_unit_test(stop_is_TERM_then_TERM_then_KILL),
         cmocka_unit_test(a_second_stop_does_not_wait_for_streams),
         cmocka_unit_test(stop_without_a_child_is_the_end),
+        cmocka_unit_test(an_orphan_that_comes_after_a_stop_is_stopped),
+        cmocka_unit_test(no_orphan_after_a_stop_is_the_end),
         cmocka_unit_test(restart_stops_and_starts_at_once),
         cmocka_unit_test(restart_waits_for_no_streams),
         cmocka_unit_test(stop_within_a_restart_starts_nothing),
