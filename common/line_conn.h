@@ -42,9 +42,9 @@ void line_conn_destroy(line_conn_t *conn);
 int line_conn_send(line_conn_t *conn, const char *text, size_t len);
 
 /*
- * The same, with a duplicate of fd (SCM_RIGHTS, on the line's first byte);
- * fd stays the caller's.  Beyond LINE_FDS_MAX unsent ones the peer does not
- * read, and the connection ends as well.
+ * The same, with a duplicate of fd (SCM_RIGHTS, on the line's first byte; -1:
+ * none); fd stays the caller's.  Beyond LINE_FDS_MAX unsent ones the peer does
+ * not read, and the connection ends as well.
  */
 int line_conn_send_fd(line_conn_t *conn, const char *text, size_t len,
     int fd);

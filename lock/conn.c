@@ -1,63 +1,11 @@
 
 /* A connection: what engines say, and people who ask. */
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "lock/process.h"
 #include "lock/protocol.h"
 #include "lock/server_inner.h"
-
-
-void
-conn_free(conn_t *conn)
-{
-    if (conn->prev != NULL) {
-        conn->prev->next = conn->next;
-
-    } else {
-        conn->server->conns = conn->next;
-    }
-
-    if (conn->next != NULL) {
-        conn->next->prev = conn->prev;
-    }
-
-    conn->server->nconns--;
-    free(conn);
-}
-
-
-void
-conn_drop(conn_t *conn)
-{
-    line_conn_destroy(conn->line);
-    conn_free(conn);
-}
-
-
-void
-conn_send(conn_t *conn, json_t *json)
-{
-    char  *text;
-
-    text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-
-    if (text != NULL) {
-        (void) line_conn_send(conn->line, text, strlen(text));
-        free(text);
-    }
-}
-
-
-void
-conn_refuse(conn_t *conn, const char *reason, const char *error)
-{
-    conn_send(conn, json_pack("{s:s, s:s, s:s}", "type", "refused", "reason",
-                              reason, "error", error));
-}
 
 
 const char *
@@ -105,20 +53,21 @@ conn_acquire(conn_t *conn, machine_claim_t *claim)
     server = conn->server;
 
     if (conn->engine != NULL) {
-        conn_refuse(conn, "bad_line", "this connection has acquired already");
+        service_refuse(&conn->base, "bad_line",
+                       "this connection has acquired already");
         return;
     }
 
-    if (pidfd_of_peer(line_conn_fd(conn->line), conn->accepted_ticks, &peer)
+    if (pidfd_of_peer(line_conn_fd(conn->base.line), conn->accepted_ticks,
+                      &peer)
         != 0)
     {
-        conn_refuse(conn, "no_pidfd", "your process cannot be watched: it is "
-                    "of another PID namespace, and the kernel is older than "
-                    "6.5");
+        service_refuse(&conn->base, "no_pidfd", "your process cannot be "
+                       "watched: it is of another PID namespace, and the "
+                       "kernel is older than 6.5");
         return;
     }
 
-    conn->uid = peer.uid;
     claim->pid = peer.pid;
     claim->start_ticks = peer.start_ticks;
     claim->can_be_killed = pidfd_can_signal(peer.fd);
@@ -126,7 +75,7 @@ conn_acquire(conn_t *conn, machine_claim_t *claim)
 
     if (rc != MACHINE_OK) {
         close(peer.fd);
-        conn_refuse(conn, machine_rc_name(rc), conn_reason_text(rc));
+        service_refuse(&conn->base, machine_rc_name(rc), conn_reason_text(rc));
         return;
     }
 
@@ -141,7 +90,8 @@ conn_acquire(conn_t *conn, machine_claim_t *claim)
     if (process_add(server->loop, &server->machine, engine, peer.fd,
                     (uint64_t) peer.pid, 1) != MACHINE_OK)
     {
-        conn_refuse(conn, "too_many", conn_reason_text(MACHINE_TOO_MANY));
+        service_refuse(&conn->base, "too_many",
+                       conn_reason_text(MACHINE_TOO_MANY));
         machine_release(&server->machine, engine);
     }
 }
@@ -156,16 +106,16 @@ static int
 conn_check_worker(conn_t *conn, int fd)
 {
     if (fd == -1 || !pidfd_is_valid(fd)) {
-        conn_refuse(conn, "no_pidfd", "worker comes with a pidfd "
-                    "(SCM_RIGHTS) on its first byte");
+        service_refuse(&conn->base, "no_pidfd", "worker comes with a pidfd "
+                       "(SCM_RIGHTS) on its first byte");
         return -1;
     }
 
-    if (pidfd_can_signal(fd) && !pidfd_is_of_user(fd, conn->uid)
+    if (pidfd_can_signal(fd) && !pidfd_is_of_user(fd, conn->base.uid)
         && !pidfd_is_dead(fd))
     {
-        conn_refuse(conn, "other_user", "the worker is a process of another "
-                    "user than the one that connected");
+        service_refuse(&conn->base, "other_user", "the worker is a process "
+                       "of another user than the one that connected");
         return -1;
     }
 
@@ -179,7 +129,7 @@ conn_worker(conn_t *conn, uint64_t pid)
     int           fd;
     machine_rc_t  rc;
 
-    fd = line_conn_take_fd(conn->line);
+    fd = line_conn_take_fd(conn->base.line);
 
     if (conn_check_worker(conn, fd) != 0) {
         if (fd != -1) {
@@ -197,13 +147,14 @@ conn_worker(conn_t *conn, uint64_t pid)
                          conn->engine, fd, pid, 0);
 
         if (rc != MACHINE_OK) {
-            conn_refuse(conn, machine_rc_name(rc), conn_reason_text(rc));
+            service_refuse(&conn->base, machine_rc_name(rc),
+                           conn_reason_text(rc));
             return;
         }
     }
 
-    conn_send(conn, json_pack("{s:s, s:I}", "type", "worker", "pid",
-                              (json_int_t) pid));
+    service_send(&conn->base, json_pack("{s:s, s:I}", "type", "worker", "pid",
+                                        (json_int_t) pid), -1);
 }
 
 
@@ -214,7 +165,7 @@ conn_engine_command(conn_t *conn, const protocol_command_t *command)
     machine_t  *m;
 
     if (conn->engine == NULL) {
-        conn_refuse(conn, "bad_line", "acquire comes first");
+        service_refuse(&conn->base, "bad_line", "acquire comes first");
         return;
     }
 
@@ -239,19 +190,17 @@ conn_engine_command(conn_t *conn, const protocol_command_t *command)
 
 
 static void
-conn_on_line(line_conn_t *line, char *text, size_t len)
+conn_on_line(service_conn_t *base, char *text, size_t len)
 {
     char                 error[PROTOCOL_ERROR_BYTES];
-    conn_t              *conn;
+    conn_t              *conn = (conn_t *) base;
     const char          *reason;
     protocol_command_t   command;
 
-    conn = line_conn_data(line);
-    conn->heard_ms = conn->server->machine.now_ms;
     reason = protocol_decode(&command, text, len, error);
 
     if (reason != NULL) {
-        conn_refuse(conn, reason, error);
+        service_refuse(base, reason, error);
         return;
     }
 
@@ -264,12 +213,12 @@ conn_on_line(line_conn_t *line, char *text, size_t len)
         conn_acquire(conn, &command.claim);
         break;
     case PROTOCOL_STATUS:
-        conn_send(conn, protocol_status(&conn->server->machine,
-                                        conn->server->id));
+        service_send(base, protocol_status(&conn->server->machine,
+                                           conn->server->id), -1);
         break;
     case PROTOCOL_PING:
-        conn_send(conn, json_pack("{s:s, s:I}", "type", "pong", "seq",
-                                  (json_int_t) command.seq));
+        service_send(base, json_pack("{s:s, s:I}", "type", "pong", "seq",
+                                     (json_int_t) command.seq), -1);
         break;
     default:
         conn_engine_command(conn, &command);
@@ -279,23 +228,41 @@ conn_on_line(line_conn_t *line, char *text, size_t len)
 
 
 static void
-conn_on_close(line_conn_t *line, const char *reason)
+conn_on_open(service_conn_t *base)
 {
-    conn_t            *conn;
-    machine_t         *machine;
-    machine_engine_t  *engine;
+    conn_t  *conn = (conn_t *) base;
 
-    conn = line_conn_data(line);
-    machine = &conn->server->machine;
-    engine = conn->engine;
-    conn_free(conn);
+    conn->server = base->service->data;
+    conn->accepted_ticks = pidfd_ticks();
+}
 
-    if (engine != NULL) {
-        machine_closed(machine, engine);
+
+static void
+conn_on_close(service_conn_t *base)
+{
+    conn_t  *conn = (conn_t *) base;
+
+    if (conn->engine != NULL) {
+        machine_closed(&conn->server->machine, conn->engine);
     }
 }
 
 
-const line_conn_callbacks_t  conn_callbacks = {
-    conn_on_line, conn_on_close
+static int
+conn_is_idle(const service_conn_t *base)
+{
+    return ((const conn_t *) base)->engine == NULL;
+}
+
+
+const service_type_t  conn_type = {
+    .conn_bytes = sizeof(conn_t),
+    .conns_max = SERVER_CONNS_MAX,
+    .idle_ms = SERVER_IDLE_MS,
+    .full_reason = "too_many",
+    .full_error = "too many connections",
+    .is_idle = conn_is_idle,
+    .on_open = conn_on_open,
+    .on_line = conn_on_line,
+    .on_close = conn_on_close
 };

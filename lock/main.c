@@ -10,7 +10,6 @@
  *   protocol.c   lines
  */
 
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,43 +117,26 @@ main_raise_descriptors(void)
 }
 
 
-static void
-main_end(struct ev_loop *loop, ev_signal *w, int events)
-{
-    ev_break(loop, EVBREAK_ALL);
-}
-
-
 static int
 main_serve(const main_options_t *o)
 {
-    int              status;
-    char             error[SERVER_ERROR_BYTES];
-    log_t            log = { "llmgw-lock", NULL, LOG_INFO };
-    server_t        *server;
-    ev_signal        term, interrupt;
-    struct ev_loop  *loop;
+    int        status;
+    char       error[SERVER_ERROR_BYTES];
+    log_t      log = { "llmgw-lock", NULL, LOG_INFO };
+    server_t  *server;
 
     main_raise_descriptors();
-    signal(SIGPIPE, SIG_IGN);       /* a log that nobody reads */
-    loop = ev_default_loop(EVFLAG_AUTO);
-    server = server_create(loop, o->socket, o->state, &o->machine, &log,
-                           error);
+    server = server_create(ev_default_loop(EVFLAG_AUTO), o->socket, o->state,
+                           &o->machine, &log, error);
 
     if (server == NULL) {
         log_write(&log, LOG_ERROR, "%s", error);
         return 1;
     }
 
-    ev_signal_init(&term, main_end, SIGTERM);
-    ev_signal_start(loop, &term);
-    ev_signal_init(&interrupt, main_end, SIGINT);
-    ev_signal_start(loop, &interrupt);
-
     log_write(&log, LOG_INFO, "serving at \"%s\", fence=%s", o->socket,
               o->fence);
-    ev_run(loop, 0);
-    status = server_is_deaf(server);
+    status = server_run(server);
     server_destroy(server);
     log_write(&log, LOG_INFO, "ended; engines keep what they hold");
 

@@ -82,23 +82,30 @@ server_keep(void *data)
 }
 
 
+static void
+server_say(const machine_engine_t *engine, json_t *json)
+{
+    service_send(engine->peer, json, -1);
+}
+
+
 /* With the greatest epoch: it comes back with it if this service loses it. */
 static void
 server_queued(void *data, machine_engine_t *engine, unsigned position)
 {
     server_t  *server = data;
 
-    conn_send(engine->peer, json_pack("{s:s, s:i, s:I}", "type", "queued",
-                                      "position", (int) position, "epoch",
-                                      (json_int_t) server->machine.epoch));
+    server_say(engine, json_pack("{s:s, s:i, s:I}", "type", "queued",
+                                 "position", (int) position, "epoch",
+                                 (json_int_t) server->machine.epoch));
 }
 
 
 static void
 server_offer(void *data, machine_engine_t *engine)
 {
-    conn_send(engine->peer, json_pack("{s:s, s:I}", "type", "offer", "epoch",
-                                      (json_int_t) engine->claim.epoch));
+    server_say(engine, json_pack("{s:s, s:I}", "type", "offer", "epoch",
+                                 (json_int_t) engine->claim.epoch));
 }
 
 
@@ -107,16 +114,16 @@ server_granted(void *data, machine_engine_t *engine, int is_regrant)
 {
     server_t  *server = data;
 
-    conn_send(engine->peer, json_pack("{s:s, s:I, s:b, s:s}", "type",
-        "granted", "epoch", (json_int_t) engine->claim.epoch, "regrant",
-        is_regrant, "lock", server->id));
+    server_say(engine, json_pack("{s:s, s:I, s:b, s:s}", "type", "granted",
+        "epoch", (json_int_t) engine->claim.epoch, "regrant", is_regrant,
+        "lock", server->id));
 }
 
 
 static void
 server_refused(void *data, machine_engine_t *engine, machine_rc_t why)
 {
-    conn_refuse(engine->peer, machine_rc_name(why), conn_reason_text(why));
+    service_refuse(engine->peer, machine_rc_name(why), conn_reason_text(why));
 }
 
 
@@ -127,9 +134,9 @@ server_ping(void *data, machine_engine_t *engine)
 
     conn = engine->peer;
 
-    if (line_conn_queued(conn->line) < SERVER_PINGS_BYTES) {
-        conn_send(conn, json_pack("{s:s, s:I}", "type", "ping", "seq",
-                                  (json_int_t) ++conn->ping_seq));
+    if (line_conn_queued(conn->base.line) < SERVER_PINGS_BYTES) {
+        server_say(engine, json_pack("{s:s, s:I}", "type", "ping", "seq",
+                                     (json_int_t) ++conn->ping_seq));
     }
 }
 
@@ -153,11 +160,11 @@ server_kill(void *data, machine_engine_t *engine)
 static void
 server_drop(void *data, machine_engine_t *engine)
 {
-    conn_t  *conn;
+    service_conn_t  *conn;
 
     conn = engine->peer;
     engine->peer = NULL;
-    conn_drop(conn);
+    service_drop(conn);
 }
 
 

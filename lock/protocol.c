@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/duration.h"
+#include "common/service/service.h"
 #include "lock/protocol.h"
 
 
@@ -21,39 +22,6 @@ protocol_wrong(char *error, const char *reason, const char *what)
 }
 
 
-/* An integer of 0 and above; absent: as it was. */
-static int
-protocol_number(json_t *json, const char *name, uint64_t *number)
-{
-    json_t  *value;
-
-    value = json_object_get(json, name);
-
-    if (value == NULL) {
-        return 0;
-    }
-
-    if (!json_is_integer(value) || json_integer_value(value) < 0) {
-        return -1;
-    }
-
-    *number = (uint64_t) json_integer_value(value);
-
-    return 0;
-}
-
-
-static const char *
-protocol_text(json_t *json, const char *name)
-{
-    const char  *text;
-
-    text = json_string_value(json_object_get(json, name));
-
-    return text != NULL ? text : "";
-}
-
-
 static int
 protocol_is_nonce(const char *text)
 {
@@ -67,15 +35,16 @@ protocol_claim_numbers(machine_claim_t *claim, json_t *json, char *error)
 {
     claim->waking_timeout_ms = DURATION_MAX_MS;
 
-    if (protocol_number(json, "last_epoch", &claim->last_epoch) != 0
-        || protocol_number(json, "epoch", &claim->epoch) != 0)
+    if (service_number(json, "last_epoch", INT64_MAX, &claim->last_epoch) != 0
+        || service_number(json, "epoch", INT64_MAX, &claim->epoch) != 0)
     {
         return protocol_wrong(error, "bad_epoch", "last_epoch and epoch are "
                               "integers from 0, of microseconds");
     }
 
-    if (protocol_number(json, "waking_timeout_ms", &claim->waking_timeout_ms)
-        != 0 || claim->waking_timeout_ms > DURATION_MAX_MS)
+    if (service_number(json, "waking_timeout_ms", DURATION_MAX_MS,
+                       &claim->waking_timeout_ms)
+        != 0)
     {
         return protocol_wrong(error, "bad_line", "waking_timeout_ms is an "
                               "integer from 0, at most a year");
@@ -92,9 +61,9 @@ protocol_acquire(protocol_command_t *command, json_t *json, char *error)
     machine_claim_t  *claim;
 
     claim = &command->claim;
-    group = protocol_text(json, "group");
-    engine = protocol_text(json, "engine");
-    nonce = protocol_text(json, "nonce");
+    group = service_text(json, "group");
+    engine = service_text(json, "engine");
+    nonce = service_text(json, "nonce");
 
     if (!llmgw_group_is_valid(group, strlen(group))) {
         return protocol_wrong(error, "bad_group", "group is 1 to 31 of "
@@ -123,7 +92,7 @@ protocol_acquire(protocol_command_t *command, json_t *json, char *error)
 static const char *
 protocol_take(protocol_command_t *command, json_t *json, char *error)
 {
-    return protocol_number(json, "epoch", &command->epoch) == 0
+    return service_number(json, "epoch", INT64_MAX, &command->epoch) == 0
            && command->epoch != 0 ? NULL
            : protocol_wrong(error, "bad_epoch", "take names the epoch that "
                             "was offered");
@@ -133,7 +102,7 @@ protocol_take(protocol_command_t *command, json_t *json, char *error)
 static const char *
 protocol_worker(protocol_command_t *command, json_t *json, char *error)
 {
-    return protocol_number(json, "pid", &command->pid) == 0
+    return service_number(json, "pid", INT64_MAX, &command->pid) == 0
            && command->pid != 0 ? NULL
            : protocol_wrong(error, "bad_line", "worker names its pid");
 }
@@ -145,7 +114,7 @@ protocol_pong(protocol_command_t *command, json_t *json, char *error)
     const char           *name;
     llmgw_group_state_t   state;
 
-    name = protocol_text(json, "state");
+    name = service_text(json, "state");
 
     for (state = LLMGW_GROUP_ACTIVE; state > LLMGW_GROUP_NONE; state--) {
         if (strcmp(name, llmgw_group_state_name(state)) == 0) {
@@ -160,9 +129,11 @@ protocol_pong(protocol_command_t *command, json_t *json, char *error)
 
     command->state = state;
 
-    return protocol_number(json, "seq", &command->seq) == 0
-           && protocol_number(json, "progress", &command->progress) == 0
-           && protocol_number(json, "streams", &command->streams) == 0 ? NULL
+    return service_number(json, "seq", INT64_MAX, &command->seq) == 0
+           && service_number(json, "progress", INT64_MAX, &command->progress)
+              == 0
+           && service_number(json, "streams", INT64_MAX, &command->streams)
+              == 0 ? NULL
            : protocol_wrong(error, "bad_line", "seq, progress and streams are "
                             "integers from 0");
 }
@@ -171,7 +142,7 @@ protocol_pong(protocol_command_t *command, json_t *json, char *error)
 static const char *
 protocol_ping(protocol_command_t *command, json_t *json, char *error)
 {
-    return protocol_number(json, "seq", &command->seq) == 0 ? NULL
+    return service_number(json, "seq", INT64_MAX, &command->seq) == 0 ? NULL
            : protocol_wrong(error, "bad_line", "seq is an integer from 0");
 }
 
@@ -199,7 +170,7 @@ protocol_decode_json(protocol_command_t *command, json_t *json, char *error)
     size_t       i;
     const char  *verb;
 
-    verb = protocol_text(json, "cmd");
+    verb = service_text(json, "cmd");
 
     for (i = 0; i < PROTOCOL_NVERBS; i++) {
         if (strcmp(verb, protocol_verbs[i].name) == 0) {

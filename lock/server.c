@@ -14,128 +14,16 @@
 #include "lock/server_inner.h"
 
 
-/* Who only asks makes room: 0, or -1 if all are engines. */
-static int
-server_make_room(server_t *server)
-{
-    conn_t  *conn, *idle;
-
-    if (server->nconns < SERVER_CONNS_MAX) {
-        return 0;
-    }
-
-    idle = NULL;
-
-    for (conn = server->conns; conn != NULL; conn = conn->next) {
-        if (conn->engine == NULL
-            && (idle == NULL || conn->heard_ms <= idle->heard_ms))
-        {
-            idle = conn;
-        }
-    }
-
-    if (idle == NULL) {
-        return -1;
-    }
-
-    conn_drop(idle);
-
-    return 0;
-}
-
-
-static void
-server_accept(void *data, int fd, const address_t *address)
-{
-    conn_t             *conn;
-    server_t           *server = data;
-    static const char   refusal[] = "{\"type\":\"refused\",\"reason\":"
-        "\"too_many\",\"error\":\"too many connections\"}\n";
-
-    conn = server_make_room(server) == 0 ? calloc(1, sizeof(conn_t)) : NULL;
-
-    if (conn == NULL) {
-        (void) !send(fd, refusal, sizeof(refusal) - 1, MSG_NOSIGNAL);
-        close(fd);
-        return;
-    }
-
-    conn->line = line_conn_create(server->loop, fd, &conn_callbacks, conn);
-
-    if (conn->line == NULL) {
-        close(fd);
-        free(conn);
-        return;
-    }
-
-    conn->server = server;
-    conn->accepted_ticks = pidfd_ticks();
-    conn->heard_ms = server->machine.now_ms;
-    conn->next = server->conns;
-
-    if (conn->next != NULL) {
-        conn->next->prev = conn;
-    }
-
-    server->conns = conn;
-    server->nconns++;
-}
-
-
-static void
-server_starved(void *data, int error)
-{
-    server_t  *server = data;
-
-    log_write(server->log, LOG_ERROR, "cannot accept connections: %s",
-              strerror(error));
-}
-
-
-static void
-server_expire(server_t *server)
-{
-    conn_t  *conn, *next;
-
-    for (conn = server->conns; conn != NULL; conn = next) {
-        next = conn->next;
-
-        if (conn->engine == NULL
-            && server->machine.now_ms >= conn->heard_ms + SERVER_IDLE_MS)
-        {
-            conn_drop(conn);
-        }
-    }
-}
-
-
 static void
 server_tick(struct ev_loop *loop, ev_timer *timer, int events)
 {
     server_t  *server;
 
     server = timer->data;
-    server_expire(server);
+    service_tick(&server->service);
     machine_tick(&server->machine);
-
-    if (!server->is_deaf && !unix_listener_is_there(&server->listener)) {
-        server->is_deaf = 1;
-        log_write(server->log, LOG_ERROR, "socket \"%s\" was removed or "
-                  "replaced, so no engine can come: a new start is due",
-                  server->listener.path);
-        ev_break(loop, EVBREAK_ALL);
-    }
 }
 
-
-int
-server_is_deaf(const server_t *server)
-{
-    return server->is_deaf;
-}
-
-
-/* --- start and end */
 
 /* Those of the state file that live have the window to come back.  -1: one
    cannot be found by its number. */
@@ -268,8 +156,9 @@ server_create(struct ev_loop *loop, const char *socket,
     server_set_id(server);
     pidfd_boot_id(server->boot_id);
 
-    if (unix_listener_init(&server->listener, loop, socket, server_accept,
-                           server, error) != 0)
+    if (service_init(&server->service, loop, log, socket, &conn_type, server,
+                     error)
+        != 0)
     {
         free(server);
         return NULL;
@@ -280,12 +169,11 @@ server_create(struct ev_loop *loop, const char *socket,
     if (server->state_owner == -1) {
         snprintf(error, SERVER_ERROR_BYTES, "another process is using state "
                  "file \"%s\"", state_file);
-        unix_listener_done(&server->listener);
+        service_done(&server->service);
         free(server);
         return NULL;
     }
 
-    listener_on_starved(&server->listener.listener, server_starved, server);
     server_begin(server, settings);
     server_check_state_file(server);
 
@@ -299,16 +187,19 @@ server_create(struct ev_loop *loop, const char *socket,
 }
 
 
+int
+server_run(server_t *server)
+{
+    return service_run(&server->service);
+}
+
+
 void
 server_destroy(server_t *server)
 {
-    while (server->conns != NULL) {
-        conn_drop(server->conns);
-    }
-
     machine_done(&server->machine);
     ev_timer_stop(server->loop, &server->tick);
-    unix_listener_done(&server->listener);
+    service_done(&server->service);
 
     if (server->state_owner >= 0) {
         close(server->state_owner);

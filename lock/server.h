@@ -28,8 +28,8 @@ server_t *server_create(struct ev_loop *loop, const char *socket,
     const char *state_file, const machine_settings_t *settings,
     const log_t *log, char *error);
 
-/* Its socket was removed, so that it ended the loop: 1; else 0. */
-int server_is_deaf(const server_t *server);
+/* Until a signal, or its socket is removed; the process's exit status. */
+int server_run(server_t *server);
 
 /* Engines keep what they hold: they lose their connections, no more. */
 void server_destroy(server_t *server);

@@ -29,7 +29,7 @@ bytes_reclaim_done(void *data)
     log_write(store->log, LOG_INFO, "\"%s\" is dropped, %" PRIu64 " bytes",
               store->name, store->file.bytes);
     store->file.fd = -1;
-    roles_reclaimed(&store->roles, store_now_ms());
+    roles_reclaimed(&store->roles, service_now_ms());
 }
 
 
@@ -51,7 +51,7 @@ bytes_tell(const store_t *store, uint64_t done)
 
     for (client = store->roles.first; client != NULL; client = client->next) {
         if (client->role == ROLES_WRITER || client->role == ROLES_ADOPTER) {
-            store_send((store_conn_t *) client,
+            service_send(&store_conn_of(client)->base,
                        json_pack("{s:s, s:I, s:I}", "type", "hashing", "done",
                                  (json_int_t) done, "bytes",
                                  (json_int_t) store->file.bytes), -1);
@@ -68,7 +68,7 @@ bytes_hashed(void *data, const char *id)
     uint64_t   now_ms;
     store_t   *store = data;
 
-    now_ms = store_now_ms();
+    now_ms = service_now_ms();
     took_s = (double) (now_ms - store->digest_ms) / 1000;
     is_right = id != NULL && (store->roles.state == ROLES_HASHING
                               || strcmp(id, store->id) == 0);
@@ -90,7 +90,7 @@ bytes_hashed(void *data, const char *id)
 void
 bytes_hash(store_t *store)
 {
-    store->digest_ms = store_now_ms();
+    store->digest_ms = service_now_ms();
     store->told_ms = store->digest_ms;
     ev_timer_again(store->loop, &store->beat);
     bytes_tell(store, 0);
@@ -118,7 +118,7 @@ bytes_tell_progress(store_t *store)
     uint64_t  done, now_ms;
 
     done = digest_done_bytes(&store->digest);
-    now_ms = store_now_ms();
+    now_ms = service_now_ms();
     bytes_tell(store, done);
 
     if (now_ms - store->told_ms >= STORE_LOG_S * 1000) {

@@ -12,7 +12,6 @@
  *   show.c      STATE
  */
 
-#include <signal.h>
 #include <string.h>
 
 #include "common/duration.h"
@@ -56,66 +55,31 @@ static const options_spec_t  main_spec = {
 };
 
 
-static void
-main_on_signal(struct ev_loop *loop, ev_signal *signal, int events)
-{
-    ev_break(loop, EVBREAK_ALL);
-}
-
-
 static int
-main_serve(const main_options_t *o, struct ev_loop *loop, const log_t *log)
+main_serve(const main_options_t *o)
 {
-    int        status;
-    char       error[UNIX_LISTENER_ERROR_BYTES];
-    store_t   *store;
-    ev_signal  interrupt, term;
+    int       status;
+    char      error[UNIX_LISTENER_ERROR_BYTES];
+    log_t     log = { "llmgw-weights", NULL, LOG_INFO };
+    store_t  *store;
 
-    store = store_create(loop, log, o->socket, o->device, o->adopt_window_ms,
-                         error);
+    store = store_create(ev_default_loop(EVFLAG_AUTO), &log, o->socket,
+                         o->device, o->adopt_window_ms, error);
 
     if (store == NULL) {
-        log_write(log, LOG_ERROR, "%s", error);
+        log_write(&log, LOG_ERROR, "%s", error);
         return 1;
     }
 
-    ev_signal_init(&interrupt, main_on_signal, SIGINT);
-    ev_signal_init(&term, main_on_signal, SIGTERM);
-    ev_signal_start(loop, &interrupt);
-    ev_signal_start(loop, &term);
-
-    log_write(log, LOG_INFO, "serving device %d at \"%s\"; for %.1f s nobody "
+    log_write(&log, LOG_INFO, "serving device %d at \"%s\"; for %.1f s nobody "
               "writes, so that engines can hand back what they have",
               (int) o->device, o->socket, o->adopt_window_ms / 1000.0);
-    ev_run(loop, 0);
-    log_write(log, LOG_INFO, "ending: engines keep the weights that they "
+    status = store_run(store);
+    log_write(&log, LOG_INFO, "ending: engines keep the weights that they "
               "have");
-    status = store_is_deaf(store);
     store_destroy(store);
 
     return status;
-}
-
-
-static int
-main_run(const main_options_t *o)
-{
-    int              rc;
-    log_t            log = { "llmgw-weights", NULL, LOG_INFO };
-    struct ev_loop  *loop;
-
-    signal(SIGPIPE, SIG_IGN);
-    loop = ev_default_loop(EVFLAG_AUTO);
-
-    if (loop == NULL) {
-        log_write(&log, LOG_ERROR, "no event loop");
-        return 1;
-    }
-
-    rc = main_serve(o, loop, &log);
-    ev_loop_destroy(loop);
-
-    return rc;
 }
 
 
@@ -131,7 +95,7 @@ main(int argc, char **argv)
     rc = parsed == OPTIONS_EUSAGE ? 2 : 0;
 
     if (parsed == OPTIONS_DONE) {
-        rc = main_run(&options);
+        rc = main_serve(&options);
     }
 
     options_done(&main_spec, &options);

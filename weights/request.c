@@ -22,7 +22,6 @@ static const struct {
 } request_reasons[] = {
     { "bad_request", "this is no request, or lacks a part" },
     { "again", "this connection has a role already" },
-    { "busy", "too many connections" },
     { "not_writer", "only the writer may do this" },
     { "not_reader", "only a reader gets the weights" },
     { "no_put", "nothing was put" },
@@ -61,38 +60,6 @@ request_why(const char *reason)
     }
 
     return request_reasons[0].why;
-}
-
-
-static const char *
-request_text(const json_t *json, const char *name)
-{
-    const char  *text;
-
-    text = json_string_value(json_object_get(json, name));
-
-    return text != NULL ? text : "";
-}
-
-
-/* 0, and an integer within 0 .. max in *value; or -1. */
-static int
-request_number(const json_t *json, const char *name, uint64_t max,
-    uint64_t *value)
-{
-    const json_t  *number;
-
-    number = json_object_get(json, name);
-
-    if (!json_is_integer(number) || json_integer_value(number) < 0
-        || (uint64_t) json_integer_value(number) > max)
-    {
-        return -1;
-    }
-
-    *value = (uint64_t) json_integer_value(number);
-
-    return 0;
 }
 
 
@@ -153,7 +120,7 @@ request_engine(store_conn_t *conn, const json_t *json)
         return 0;
     }
 
-    engine = request_text(json, "engine");
+    engine = service_text(json, "engine");
     len = strlen(engine);
 
     if (len >= STORE_ENGINE_BYTES || !llmgw_name_is_valid(engine, len)) {
@@ -169,11 +136,11 @@ request_engine(store_conn_t *conn, const json_t *json)
 static const char *
 request_hello(store_conn_t *conn, const json_t *json)
 {
-    uint64_t      timeout_ms;
+    uint64_t      timeout_ms = UINT64_MAX;
     roles_mode_t  mode;
 
-    if (request_mode(request_text(json, "mode"), &mode) != 0
-        || request_number(json, "timeout_ms", DURATION_MAX_MS, &timeout_ms)
+    if (request_mode(service_text(json, "mode"), &mode) != 0
+        || service_number(json, "timeout_ms", DURATION_MAX_MS, &timeout_ms)
            != 0
         || request_engine(conn, json) != 0)
     {
@@ -181,7 +148,7 @@ request_hello(store_conn_t *conn, const json_t *json)
     }
 
     return roles_ask(&conn->store->roles, &conn->client, mode, timeout_ms,
-                     store_now_ms());
+                     service_now_ms());
 }
 
 
@@ -206,20 +173,20 @@ request_put(store_conn_t *conn, const json_t *json)
 {
     int          fd;
     store_t     *store;
-    uint64_t     bytes;
+    uint64_t     bytes = UINT64_MAX;
     memfile_t    file;
     const char  *name, *reason;
 
     store = conn->store;
-    name = request_text(json, "name");
+    name = service_text(json, "name");
 
     if (!request_is_name(name)
-        || request_number(json, "bytes", INT64_MAX, &bytes) != 0)
+        || service_number(json, "bytes", INT64_MAX, &bytes) != 0)
     {
         return "bad_request";
     }
 
-    fd = line_conn_take_fd(conn->line);
+    fd = line_conn_take_fd(conn->base.line);
     reason = request_look(&file, fd, bytes);
 
     if (reason == NULL) {
@@ -265,10 +232,10 @@ request_abort(store_conn_t *conn, const json_t *json)
 {
     const char  *reason;
 
-    reason = roles_abort(&conn->store->roles, &conn->client, store_now_ms());
+    reason = roles_abort(&conn->store->roles, &conn->client, service_now_ms());
 
     if (reason == NULL) {
-        store_send(conn, json_pack("{s:s}", "type", "aborted"), -1);
+        service_send(&conn->base, json_pack("{s:s}", "type", "aborted"), -1);
     }
 
     return reason;
@@ -285,10 +252,11 @@ request_get(store_conn_t *conn, const json_t *json)
     }
 
     store = conn->store;
-    store_send(conn, json_pack("{s:s, s:s, s:s, s:I}", "type", "slot", "id",
-                               store->id, "name", store->name, "bytes",
-                               (json_int_t) store->file.bytes),
-               store->file.fd);
+    service_send(&conn->base, json_pack("{s:s, s:s, s:s, s:I}", "type", "slot",
+                                        "id", store->id, "name", store->name,
+                                        "bytes",
+                                        (json_int_t) store->file.bytes),
+                 store->file.fd);
 
     return NULL;
 }
@@ -335,8 +303,8 @@ request_begin_adoption(store_t *store, const memfile_t *file,
     const json_t *json)
 {
     store->file = *file;
-    strcpy(store->name, request_text(json, "name"));
-    strcpy(store->id, request_text(json, "id"));
+    strcpy(store->name, service_text(json, "name"));
+    strcpy(store->id, service_text(json, "id"));
 }
 
 
@@ -350,15 +318,15 @@ request_adopt(store_conn_t *conn, const json_t *json)
 
     store = conn->store;
 
-    if (!request_is_name(request_text(json, "name"))
-        || !request_is_id(request_text(json, "id"))
+    if (!request_is_name(service_text(json, "name"))
+        || !request_is_id(service_text(json, "id"))
         || request_engine(conn, json) != 0)
     {
         return "bad_request";
     }
 
-    fd = line_conn_take_fd(conn->line);
-    reason = request_may_adopt(conn, &file, fd, request_text(json, "id"));
+    fd = line_conn_take_fd(conn->base.line);
+    reason = request_may_adopt(conn, &file, fd, service_text(json, "id"));
     is_first = reason == NULL && store->roles.state == ROLES_EMPTY;
 
     if (is_first) {
@@ -370,7 +338,8 @@ request_adopt(store_conn_t *conn, const json_t *json)
 
     if (reason == NULL) {
         if (store->roles.state != ROLES_COMMITTED) {
-            store_send(conn, json_pack("{s:s}", "type", "adopting"), -1);
+            service_send(&conn->base, json_pack("{s:s}", "type", "adopting"),
+                         -1);
         }
 
         roles_adopt(&store->roles, &conn->client);
@@ -387,7 +356,7 @@ request_adopt(store_conn_t *conn, const json_t *json)
 static const char *
 request_state(store_conn_t *conn, const json_t *json)
 {
-    store_send(conn, store_show(conn->store), -1);
+    service_send(&conn->base, store_show(conn->store), -1);
 
     return NULL;
 }
@@ -417,7 +386,7 @@ request_take(store_conn_t *conn, char *text, size_t len)
     reason = "bad_request";
 
     for (i = 0; i < REQUEST_NCMDS; i++) {
-        if (strcmp(requests[i].cmd, request_text(json, "cmd")) == 0) {
+        if (strcmp(requests[i].cmd, service_text(json, "cmd")) == 0) {
             reason = requests[i].run(conn, json);
         }
     }

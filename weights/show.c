@@ -32,10 +32,11 @@ static json_t *
 show_client(const roles_client_t *client, uint64_t now_ms)
 {
     json_t              *json;
-    const store_conn_t  *conn = (const store_conn_t *) client;
+    const store_conn_t  *conn;
 
+    conn = store_conn_of(client);
     json = json_pack("{s:s, s:i, s:s}", "engine", conn->engine, "pid",
-                     (int) conn->pid, "role", show_roles[client->role]);
+                     (int) conn->base.pid, "role", show_roles[client->role]);
 
     if (client->role == ROLES_WAITER) {
         json_object_set_new(json, "mode",
@@ -72,7 +73,7 @@ store_show(const store_t *store)
     uint64_t       now_ms;
     roles_state_t  state;
 
-    now_ms = store_now_ms();
+    now_ms = service_now_ms();
     state = store->roles.state;
     has_file = store->file.fd != -1;
     is_committed = state == ROLES_COMMITTED;

@@ -1,46 +1,18 @@
 
-#include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "weights/store_inner.h"
 
 
-uint64_t
-store_now_ms(void)
+store_conn_t *
+store_conn_of(const roles_client_t *client)
 {
-    struct timespec  now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-
-    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
-}
-
-
-void
-store_send(store_conn_t *conn, json_t *json, int fd)
-{
-    char  *text;
-
-    text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-
-    if (text == NULL) {
-        return;
-    }
-
-    if (fd == -1) {
-        line_conn_send(conn->line, text, strlen(text));
-
-    } else {
-        line_conn_send_fd(conn->line, text, strlen(text), fd);
-    }
-
-    free(text);
+    return (store_conn_t *) ((uintptr_t) client
+                             - offsetof(store_conn_t, client));
 }
 
 
@@ -48,10 +20,8 @@ void
 store_refuse(store_conn_t *conn, const char *reason)
 {
     log_write(conn->store->log, LOG_INFO, "refused \"%s\" (pid %d): %s, %s",
-              conn->engine, (int) conn->pid, reason, request_why(reason));
-    store_send(conn, json_pack("{s:s, s:s, s:s}", "type", "refused",
-                               "reason", reason, "error",
-                               request_why(reason)), -1);
+              conn->engine, (int) conn->base.pid, reason, request_why(reason));
+    service_refuse(&conn->base, reason, request_why(reason));
 }
 
 
@@ -66,11 +36,12 @@ store_tell_granted(store_conn_t *conn)
     store = conn->store;
     is_writer = conn->client.role == ROLES_WRITER;
     log_write(store->log, LOG_INFO, "\"%s\" (pid %d) %s", conn->engine,
-              (int) conn->pid, is_writer ? "is the writer" : "reads");
-    store_send(conn, json_pack("{s:s, s:s, s:b, s:s?}", "type", "granted",
-                               "mode", is_writer ? "rw" : "ro", "committed",
-                               !is_writer, "id",
-                               is_writer ? NULL : store->id), -1);
+              (int) conn->base.pid, is_writer ? "is the writer" : "reads");
+    service_send(&conn->base, json_pack("{s:s, s:s, s:b, s:s?}", "type",
+                                        "granted", "mode",
+                                        is_writer ? "rw" : "ro", "committed",
+                                        !is_writer, "id",
+                                        is_writer ? NULL : store->id), -1);
 }
 
 
@@ -82,16 +53,18 @@ store_tell_done(store_conn_t *conn)
     store = conn->store;
 
     if (store->roles.state == ROLES_HASHING) {
-        store_send(conn, json_pack("{s:s, s:s, s:I}", "type", "committed",
-                                   "id", store->id, "bytes",
-                                   (json_int_t) store->file.bytes), -1);
+        service_send(&conn->base, json_pack("{s:s, s:s, s:I}", "type",
+                                            "committed", "id", store->id,
+                                            "bytes",
+                                            (json_int_t) store->file.bytes),
+                     -1);
         return;
     }
 
     log_write(store->log, LOG_INFO, "\"%s\" (pid %d) has the weights, and "
-              "reads", conn->engine, (int) conn->pid);
-    store_send(conn, json_pack("{s:s, s:s}", "type", "adopted", "id",
-                               store->id), -1);
+              "reads", conn->engine, (int) conn->base.pid);
+    service_send(&conn->base, json_pack("{s:s, s:s}", "type", "adopted", "id",
+                                        store->id), -1);
 }
 
 
@@ -99,7 +72,9 @@ static void
 store_on_event(void *data, roles_client_t *client, roles_event_t event)
 {
     store_t       *store = data;
-    store_conn_t  *conn = (store_conn_t *) client;
+    store_conn_t  *conn;
+
+    conn = store_conn_of(client);
 
     switch (event) {
     case ROLES_GRANTED:
@@ -107,8 +82,8 @@ store_on_event(void *data, roles_client_t *client, roles_event_t event)
         break;
     case ROLES_TIMED_OUT:
         log_write(store->log, LOG_INFO, "\"%s\" (pid %d) has waited in vain",
-                  conn->engine, (int) conn->pid);
-        store_send(conn, json_pack("{s:s}", "type", "timeout"), -1);
+                  conn->engine, (int) conn->base.pid);
+        service_send(&conn->base, json_pack("{s:s}", "type", "timeout"), -1);
         break;
     case ROLES_REFUSED:
         store_refuse(conn, "committed");
@@ -127,203 +102,61 @@ store_on_event(void *data, roles_client_t *client, roles_event_t event)
 /* --- connections */
 
 static void
-store_conn_end(store_conn_t *conn)
+store_on_open(service_conn_t *base)
+{
+    store_conn_t  *conn = (store_conn_t *) base;
+
+    strcpy(conn->engine, "-");
+    conn->store = base->service->data;
+}
+
+
+static void
+store_on_line(service_conn_t *base, char *text, size_t len)
+{
+    request_take((store_conn_t *) base, text, len);
+}
+
+
+static void
+store_on_close(service_conn_t *base)
 {
     store_t       *store;
     roles_role_t   role;
+    store_conn_t  *conn = (store_conn_t *) base;
 
     store = conn->store;
     role = conn->client.role;
 
     if (role != ROLES_NONE) {
         log_write(store->log, LOG_INFO, "\"%s\" (pid %d) has ended%s",
-                  conn->engine, (int) conn->pid,
+                  conn->engine, (int) base->pid,
                   role == ROLES_WRITER && store->roles.state == ROLES_WRITING
                   ? " before it committed" : "");
     }
 
-    roles_gone(&store->roles, &conn->client, store_now_ms());
-
-    if (conn->prev != NULL) {
-        conn->prev->next = conn->next;
-
-    } else {
-        store->conns = conn->next;
-    }
-
-    if (conn->next != NULL) {
-        conn->next->prev = conn->prev;
-    }
-
-    store->nconns--;
-    free(conn);
-}
-
-
-static void
-store_conn_closed(line_conn_t *line, const char *reason)
-{
-    store_conn_end(line_conn_data(line));
-}
-
-
-static void
-store_conn_line(line_conn_t *line, char *text, size_t len)
-{
-    store_conn_t  *conn;
-
-    conn = line_conn_data(line);
-    conn->line_at = ev_now(conn->store->loop);
-    request_take(conn, text, len);
-}
-
-
-static void
-store_conn_drop(store_conn_t *conn)
-{
-    line_conn_t  *line;
-
-    line = conn->line;
-    store_conn_end(conn);
-    line_conn_destroy(line);
-}
-
-
-/* The one without a role that is silent for longest; NULL: none. */
-static store_conn_t *
-store_most_idle(const store_t *store)
-{
-    store_conn_t  *conn, *idle;
-
-    idle = NULL;
-
-    for (conn = store->conns; conn != NULL; conn = conn->next) {
-        if (conn->client.role == ROLES_NONE
-            && (idle == NULL || conn->line_at < idle->line_at))
-        {
-            idle = conn;
-        }
-    }
-
-    return idle;
-}
-
-
-static void
-store_expire(store_t *store)
-{
-    store_conn_t  *idle;
-
-    while ((idle = store_most_idle(store)) != NULL
-           && idle->line_at + STORE_IDLE_S <= ev_now(store->loop))
-    {
-        store_conn_drop(idle);
-    }
+    roles_gone(&store->roles, &conn->client, service_now_ms());
 }
 
 
 static int
-store_make_room(store_t *store)
+store_is_idle(const service_conn_t *base)
 {
-    store_conn_t  *idle;
-
-    if (store->nconns < STORE_MAX_CONNS) {
-        return 0;
-    }
-
-    idle = store_most_idle(store);
-
-    if (idle == NULL) {
-        return -1;
-    }
-
-    store_conn_drop(idle);
-
-    return 0;
+    return ((const store_conn_t *) base)->client.role == ROLES_NONE;
 }
 
 
-/* It fits into a socket that has carried nothing yet. */
-static void
-store_refuse_conn(store_t *store, int fd)
-{
-    char  refusal[160];
-    int   len;
-
-    log_write(store->log, LOG_WARN, "%d connections, and all have a role: "
-              "one is refused", STORE_MAX_CONNS);
-    len = snprintf(refusal, sizeof(refusal), "{\"type\":\"refused\",\"reason\""
-                   ":\"busy\",\"error\":\"%s\"}\n", request_why("busy"));
-    (void) !send(fd, refusal, (size_t) len, MSG_NOSIGNAL);
-    close(fd);
-}
-
-
-static void
-store_link(store_t *store, store_conn_t *conn)
-{
-    conn->next = store->conns;
-
-    if (conn->next != NULL) {
-        conn->next->prev = conn;
-    }
-
-    store->conns = conn;
-    store->nconns++;
-}
-
-
-static void
-store_accept(void *data, int fd, const address_t *address)
-{
-    socklen_t      len;
-    store_t       *store = data;
-    struct ucred   who;
-    store_conn_t  *conn;
-
-    static const line_conn_callbacks_t  callbacks = {
-        store_conn_line, store_conn_closed
-    };
-
-    if (store_make_room(store) != 0) {
-        store_refuse_conn(store, fd);
-        return;
-    }
-
-    conn = calloc(1, sizeof(store_conn_t));
-
-    if (conn != NULL) {
-        conn->line = line_conn_create(store->loop, fd, &callbacks, conn);
-    }
-
-    if (conn == NULL || conn->line == NULL) {
-        log_write(store->log, LOG_ERROR, "no memory for a connection");
-        close(fd);
-        free(conn);
-        return;
-    }
-
-    len = sizeof(who);
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0) {
-        conn->pid = who.pid;
-    }
-
-    strcpy(conn->engine, "-");
-    conn->store = store;
-    conn->line_at = ev_now(store->loop);
-    store_link(store, conn);
-}
-
-
-static void
-store_starved(void *data, int error)
-{
-    const store_t  *store = data;
-
-    log_write(store->log, LOG_ERROR, "cannot accept a connection: %s",
-              strerror(error));
-}
+static const service_type_t  store_type = {
+    .conn_bytes = sizeof(store_conn_t),
+    .conns_max = STORE_MAX_CONNS,
+    .idle_ms = STORE_IDLE_MS,
+    .full_reason = "busy",
+    .full_error = "too many connections",
+    .is_idle = store_is_idle,
+    .on_open = store_on_open,
+    .on_line = store_on_line,
+    .on_close = store_on_close
+};
 
 
 /* --- time */
@@ -334,7 +167,7 @@ store_on_wake(struct ev_loop *loop, ev_timer *wake, int events)
     store_t  *store = wake->data;
 
     ev_timer_stop(loop, wake);
-    roles_tick(&store->roles, store_now_ms());
+    roles_tick(&store->roles, service_now_ms());
 }
 
 
@@ -352,7 +185,7 @@ store_on_prepare(struct ev_loop *loop, ev_prepare *prepare, int events)
         return;
     }
 
-    now_ms = store_now_ms();
+    now_ms = service_now_ms();
     ev_now_update(loop);
     ev_timer_set(&store->wake, next_ms > now_ms
                                ? (double) (next_ms - now_ms) / 1000 : 0, 0);
@@ -365,15 +198,7 @@ store_on_beat(struct ev_loop *loop, ev_timer *beat, int events)
 {
     store_t  *store = beat->data;
 
-    store_expire(store);
-
-    if (!store->is_deaf && !unix_listener_is_there(&store->socket)) {
-        store->is_deaf = 1;
-        log_write(store->log, LOG_ERROR, "socket \"%s\" was removed or "
-                  "replaced, so no engine can come: a new start is due",
-                  store->socket.path);
-        ev_break(loop, EVBREAK_ALL);
-    }
+    service_tick(&store->service);
 
     if (bytes_are_hashed(store)) {
         bytes_tell_progress(store);
@@ -414,20 +239,19 @@ store_create(struct ev_loop *loop, const log_t *log, const char *path,
         return NULL;
     }
 
-    if (unix_listener_init(&store->socket, loop, path, store_accept, store,
-                           error)
+    if (service_init(&store->service, loop, log, path, &store_type, store,
+                     error)
         != 0)
     {
         free(store);
         return NULL;
     }
 
-    listener_on_starved(&store->socket.listener, store_starved, store);
     store->loop = loop;
     store->log = log;
     store->device = device;
     store->file.fd = -1;
-    roles_init(&store->roles, store_now_ms() + adopt_window_ms, &callbacks,
+    roles_init(&store->roles, service_now_ms() + adopt_window_ms, &callbacks,
                store);
     store_start_watchers(store);
 
@@ -436,9 +260,9 @@ store_create(struct ev_loop *loop, const log_t *log, const char *path,
 
 
 int
-store_is_deaf(const store_t *store)
+store_run(store_t *store)
 {
-    return store->is_deaf;
+    return service_run(&store->service);
 }
 
 
@@ -449,10 +273,6 @@ store_destroy(store_t *store)
         digest_cancel(&store->digest);
     }
 
-    while (store->conns != NULL) {
-        store_conn_drop(store->conns);
-    }
-
     if (store->roles.state == ROLES_RECLAIMING) {
         threads_join(&store->reclaim);
 
@@ -460,7 +280,7 @@ store_destroy(store_t *store)
         close(store->file.fd);
     }
 
-    unix_listener_done(&store->socket);
+    service_done(&store->service);
     ev_prepare_stop(store->loop, &store->prepare);
     ev_timer_stop(store->loop, &store->wake);
     ev_timer_stop(store->loop, &store->beat);

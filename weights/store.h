@@ -15,7 +15,7 @@
 #include <ev.h>
 
 #include "common/log.h"
-#include "common/unix_listener.h"
+#include "common/service/service.h"
 
 
 /*
@@ -26,7 +26,7 @@
 #define STORE_MAX_CONNS  64
 
 /* A connection without a role may be silent for so long. */
-#define STORE_IDLE_S     60.0
+#define STORE_IDLE_MS    60000
 
 /* How often clients hear how far the hashing is, and how often the log does. */
 #define STORE_TELL_S     1.0
@@ -41,8 +41,8 @@ typedef struct store_s  store_t;
 store_t *store_create(struct ev_loop *loop, const log_t *log,
     const char *path, int64_t device, uint64_t adopt_window_ms, char *error);
 
-/* Its socket was removed, so that it ended the loop: 1; else 0. */
-int store_is_deaf(const store_t *store);
+/* Until a signal, or its socket is removed; the process's exit status. */
+int store_run(store_t *store);
 
 /* Ends all connections.  Weights that engines hold stay theirs. */
 void store_destroy(store_t *store);

@@ -6,9 +6,7 @@
 
 #include <limits.h>
 
-#include <jansson.h>
-
-#include "common/line_conn.h"
+#include "common/service/service.h"
 #include "weights/digest.h"
 #include "weights/memfile.h"
 #include "weights/roles.h"
@@ -21,24 +19,19 @@
 typedef struct store_conn_s  store_conn_t;
 
 struct store_conn_s {
-    roles_client_t   client;            /* first: a client is its connection */
+    service_conn_t   base;              /* first: see service.h */
+    roles_client_t   client;
     store_t         *store;
-    line_conn_t     *line;
     char             engine[STORE_ENGINE_BYTES];    /* as it says */
-    pid_t            pid;               /* as the kernel says; 0: unknown */
-    double           line_at;           /* its last line, or its beginning */
-    store_conn_t    *prev;
-    store_conn_t    *next;
 };
 
 struct store_s {
     struct ev_loop   *loop;
     const log_t      *log;
-    unix_listener_t   socket;
+    service_t         service;
     ev_prepare        prepare;          /* sets wake */
     ev_timer          wake;             /* roles_tick() */
     ev_timer          beat;             /* progress, idle connections */
-    int               is_deaf;
     int64_t           device;
     roles_t           roles;
     memfile_t         file;             /* fd -1: the slot is empty */
@@ -48,18 +41,13 @@ struct store_s {
     uint64_t          digest_ms;        /* when it began */
     uint64_t          told_ms;          /* the log, of its progress */
     threads_t         reclaim;
-    store_conn_t     *conns;
-    size_t            nconns;
 };
 
 
 /* --- store.c */
 
-/* Monotonic. */
-uint64_t store_now_ms(void);
-
-/* Takes the reference; fd -1: none, else it stays the caller's. */
-void store_send(store_conn_t *conn, json_t *json, int fd);
+/* Whose client it is. */
+store_conn_t *store_conn_of(const roles_client_t *client);
 
 /* reason: a word of the table in request.c. */
 void store_refuse(store_conn_t *conn, const char *reason);

@@ -125,7 +125,6 @@ pidfd_of_peer(int sock, uint64_t accepted_ticks, pidfd_t *peer)
     }
 
     peer->pid = who.pid;
-    peer->uid = who.uid;
     len = sizeof(peer->fd);
 
     if (getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &peer->fd, &len) == 0) {

@@ -15,7 +15,6 @@
 
 typedef struct {
     int       fd;
-    uid_t     uid;              /* when it connected */
     pid_t     pid;              /* 0: of a PID namespace that we do not see */
     uint64_t  start_ticks;      /* since boot; 0: unknown, as that pid */
 } pidfd_t;

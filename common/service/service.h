@@ -1,0 +1,112 @@
+
+/*
+ * A service on a unix socket, in one thread: its connections, which say one
+ * JSON object a line, and its life until it is told to end.
+ *
+ * Places are limited, so that nobody can take them all: where there is none,
+ * the connection that is silent for longest and may be dropped makes room.  A
+ * service whose socket is removed ends, so that it is started again: it would
+ * go on for ever, and nobody new could come.
+ *
+ * The service's own struct of a connection begins with a service_conn_t.
+ */
+
+#ifndef SERVICE_H
+#define SERVICE_H
+
+#include <ev.h>
+#include <jansson.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/line_conn.h"
+#include "common/log.h"
+#include "common/unix_listener.h"
+
+
+typedef struct service_s       service_t;
+typedef struct service_conn_s  service_conn_t;
+
+struct service_conn_s {
+    service_t       *service;
+    line_conn_t     *line;
+    pid_t            pid;           /* of the peer when it connected; 0: of a
+                                       namespace that we do not see */
+    uid_t            uid;           /* the same */
+    uint64_t         heard_ms;      /* its last line, or its beginning */
+    service_conn_t  *next;
+};
+
+typedef struct {
+    size_t        conn_bytes;       /* of the service's own struct */
+    unsigned      conns_max;
+    uint64_t      idle_ms;          /* one that may be dropped is, then */
+    const char   *full_reason;      /* what a newcomer without place is told */
+    const char   *full_error;
+
+    /* May it be dropped? */
+    int         (*is_idle)(const service_conn_t *conn);
+    /* All else in it is zero. */
+    void        (*on_open)(service_conn_t *conn);
+    void        (*on_line)(service_conn_t *conn, char *text, size_t len);
+    /* The peer's end; not that of service_drop().  It is freed after it. */
+    void        (*on_close)(service_conn_t *conn);
+} service_type_t;
+
+struct service_s {
+    struct ev_loop        *loop;
+    const log_t           *log;
+    const service_type_t  *type;
+    void                  *data;    /* the service's own */
+    unix_listener_t        listener;
+    service_conn_t        *conns;   /* the newest first */
+    unsigned               nconns;
+    int                    is_deaf; /* its socket was removed */
+};
+
+
+/* Monotonic. */
+uint64_t service_now_ms(void);
+
+/*
+ * Listens at path; service is zero before.  0, or -1 and one line in error
+ * (UNIX_LISTENER_ERROR_BYTES).
+ */
+int service_init(service_t *service, struct ev_loop *loop, const log_t *log,
+    const char *path, const service_type_t *type, void *data, char *error);
+
+/* Idle connections, and the socket's file: to be called each second or more
+   often. */
+void service_tick(service_t *service);
+
+/* The loop until SIGTERM or SIGINT: 0; or until the socket was removed: 1.
+   It is the process's exit status. */
+int service_run(service_t *service);
+
+/* Ends all connections. */
+void service_done(service_t *service);
+
+/* Safe within on_line. */
+void service_drop(service_conn_t *conn);
+
+/* Takes the reference; fd -1: none, else it stays the caller's. */
+void service_send(service_conn_t *conn, json_t *json, int fd);
+
+/* reason: a word for programs; error: for people. */
+void service_refuse(service_conn_t *conn, const char *reason,
+    const char *error);
+
+
+/* --- field.c: of a line */
+
+/* "": there is no such text. */
+const char *service_text(const json_t *json, const char *name);
+
+/*
+ * An integer of 0 .. max; where there is none, *number as it was, which is to
+ * be in the range, too.  0, or -1.
+ */
+int service_number(const json_t *json, const char *name, uint64_t max,
+    uint64_t *number);
+
+#endif /* SERVICE_H */
