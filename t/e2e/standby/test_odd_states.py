@@ -36,6 +36,7 @@ def test_a_waiter_brings_the_epoch_back_that_the_service_lost(
     g.service.env = an_hour_ahead
     a, b = g.start()
     before = a.epoch()
+    wait_for(lambda: g.service.group()["waiters"], 10, "b to be told of it")
     g.service.kill()
     a.kill()
     g.service.state.unlink()
