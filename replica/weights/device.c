@@ -32,7 +32,7 @@
 #include "replica/weights/weights_inner.h"
 
 
-#define DEVICE_RETRY_OTHER_S  10.0     /* it has other weights */
+#define DEVICE_RETRY_OTHER_S  10.0      /* it has other weights */
 
 
 void
