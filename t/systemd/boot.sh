@@ -33,6 +33,7 @@ for node in null zero random urandom full tty; do
     touch "$root/dev/$node"
     mount --bind "/dev/$node" "$root/dev/$node"
 done
+ln -s pts/ptmx "$root/dev/ptmx"      # PrivateDevices looks for it
 touch "$root/dev/console"
 mount --bind "$(tty)" "$root/dev/console"
 ip link set lo up

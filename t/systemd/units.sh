@@ -69,6 +69,61 @@ systemctl stop $replica
 passes "a stop takes the replica along" has_ended
 passes "and says so" r1_is LEFT [A-Z]
 
+# A standby group: engines "a" and "b", lock and weights service.
+cp lock.conf.example lock.conf
+cp weights.conf.example weights-m0.conf
+echo 'adopt-window 100ms' >> weights-m0.conf
+head -c 1000000 /dev/urandom > /weights.bin
+for id in a b; do
+    port=$(printf %d "'$id")            # 97 or 98
+    sed -e "s/r1/$id/; s/0\.0\.0\.0:61000/127.0.0.1:610$port/" \
+        -e "/^advertise/d; s/^join .*/join 127.0.0.1:62000/" \
+        -e "s/^grpc .*/grpc 127.0.0.1:510$port/" replica.conf.example > $id.conf
+    sed -e "s/--id a/--id $id/; s|/a.sock|/$id.sock|" \
+        -e "s/0\.0\.0\.0:51000/127.0.0.1:510$port/; s/51080/520$port/" \
+        -e "s|llama --model [^ ]*|sim --weights-file /weights.bin|" \
+        standby.env.example > $id.env
+done
+
+group_is() { llmgwctl -s /run/llmgw/gw1.sock group | grep -Eq "$1 +$2"; }
+is_active() { group_is a active || group_is b active; }
+stands_by() { group_is a standby || group_is b standby; }
+active() { group_is a active && echo a || echo b; }
+serves_for() { pgrep -f -- "^/usr/local/bin/llmgw-replica --id $1 "; }
+is_fence() {
+    llmgwctl lock status --lock /run/llmgw/lock.sock | grep -q "$1"
+}
+
+systemctl start llmgw-agent@a llmgw-agent@b
+passes "an engine waits for the services" group_is a init
+systemctl start llmgw-lock llmgw-weights@m0
+passes "one of a group is active" is_active
+passes "the other one stands by" stands_by
+passes "the lock service may kill them" is_fence kill
+passes "its lock file is beside its socket" test -f /run/llmgw/chat.lock
+first=$(active)
+kill -KILL "$(serves_for "$first")"
+passes "the other one takes over" group_is \
+    "$([ "$first" = a ] && echo b || echo a)" active
+passes "the first one is back, and stands by" group_is "$first" standby
+engine=$(serves_for "$(active)")
+for unit in llmgw-lock llmgw-weights@m0; do
+    kill -KILL "$(property $unit MainPID)"
+    passes "$unit is started again" \
+        sh -c "[ \$(systemctl show -p NRestarts --value $unit) = 1 ]"
+done
+rm /run/llmgw/lock.sock
+passes "and so is one whose socket was removed" is_fence kill
+passes "which is nothing to the active engine" \
+    test "$(serves_for "$(active)")" = "$engine"
+passes "nor to the standby" stands_by
+systemctl stop llmgw-agent@a llmgw-agent@b
+systemctl stop llmgw-lock llmgw-weights@m0
+passes "the lock service ends well" \
+    test "$(property llmgw-lock Result)" = success
+passes "and so does the weights service" \
+    test "$(property llmgw-weights@m0 Result)" = success
+
 echo "nonsense 1" >> r1.conf
 systemctl start $replica 2> /dev/null
 passes "a wrong option is for people to mend" \
