@@ -48,6 +48,14 @@ static const struct {
 #define REQUEST_NREASONS  (sizeof(request_reasons) / sizeof(request_reasons[0]))
 
 
+int
+request_passes(const char *reason)
+{
+    return strcmp(reason, "writer") == 0 || strcmp(reason, "adopting") == 0
+           || strcmp(reason, "reclaiming") == 0;
+}
+
+
 const char *
 request_why(const char *reason)
 {

@@ -16,11 +16,16 @@ store_conn_of(const roles_client_t *client)
 }
 
 
+/* What soon passes is asked for again and again, and told by who asks. */
 void
 store_refuse(store_conn_t *conn, const char *reason)
 {
-    log_write(conn->store->log, LOG_INFO, "refused \"%s\" (pid %d): %s, %s",
-              conn->engine, (int) conn->base.pid, reason, request_why(reason));
+    if (!request_passes(reason)) {
+        log_write(conn->store->log, LOG_INFO, "refused \"%s\" (pid %d): %s, "
+                  "%s", conn->engine, (int) conn->base.pid, reason,
+                  request_why(reason));
+    }
+
     service_refuse(&conn->base, reason, request_why(reason));
 }
 

@@ -71,6 +71,9 @@ void bytes_reclaim(void *data);
 /* One line of a client. */
 void request_take(store_conn_t *conn, char *text, size_t len);
 
+/* Whether asking again soon may help. */
+int request_passes(const char *reason);
+
 /* What a word of refusal means. */
 const char *request_why(const char *reason);
 
