@@ -23,6 +23,9 @@ property() { systemctl show -p "$2" --value "$1"; }
 agent() { property $replica MainPID; }
 engine() { pgrep -x llmgw-replica; }
 r1_is() { llmgwctl -s /run/llmgw/gw1.sock members | grep -Eq "^r1 .* $1 +$2"; }
+knows_gateway() {
+    llmgwctl -s /run/llmgw/r1.sock members | grep -q "^gw1 .*ALIVE"
+}
 others_agent() { [ "$(agent)" != "$1" ] && [ "$(agent)" != 0 ]; }
 same_engine() { [ "$(engine)" = "$1" ]; }
 has_ended() { ! engine; }
@@ -64,6 +67,7 @@ passes "SIGQUIT makes way for the next agent" others_agent "$agent"
 passes "whose replica is still the same" same_engine "$engine"
 passes "and is adopted as well" r1_is ALIVE READY
 passes "a reload does not end it" systemctl reload $replica
+passes "it knows the gateway" knows_gateway     # which hears that it leaves
 
 systemctl stop $replica
 passes "a stop takes the replica along" has_ended
