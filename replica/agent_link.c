@@ -353,13 +353,20 @@ agent_link_init(agent_link_t *link, struct ev_loop *loop, const log_t *log,
 void
 agent_link_goodbye(agent_link_t *link)
 {
-    ev_prepare_stop(link->loop, &link->watch);
-
     if (link->agent.conn != NULL) {
         agent_link_report(link, 1);
     }
 
     redial_finish(&link->agent);
-    ev_timer_stop(link->loop, &link->report_timer);
     lifelock_done(&link->lifelock);
+    agent_link_done(link);
+}
+
+
+void
+agent_link_done(agent_link_t *link)
+{
+    ev_prepare_stop(link->loop, &link->watch);
+    ev_timer_stop(link->loop, &link->report_timer);
+    redial_stop(&link->agent);
 }

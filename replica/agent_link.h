@@ -42,4 +42,7 @@ void agent_link_init(agent_link_t *link, struct ev_loop *loop,
  */
 void agent_link_goodbye(agent_link_t *link);
 
+/* Any other end: to the agent it is a death.  Nothing to do after a goodbye. */
+void agent_link_done(agent_link_t *link);
+
 #endif /* AGENT_LINK_H */

@@ -196,6 +196,7 @@ main_serve(main_t *m)
 
     ev_run(m->loop, 0);
 
+    agent_link_done(&m->link);
     grpc_server_destroy(m->server);
 }
 
