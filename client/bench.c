@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "client/bench.h"
 #include "client/bench_inner.h"
 #include "common/options.h"
+#include "common/os/descriptors.h"
 
 
 /* "prompt 123456789": the part that differs between prompts. */
@@ -157,25 +157,12 @@ bench_options_error(const bench_options_t *o)
 }
 
 
-/* Each connection needs a descriptor. */
-static void
-bench_raise_limit(void)
-{
-    struct rlimit  limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void) setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
-
 static int
 bench_measure(bench_t *bench)
 {
     int  rc;
 
-    bench_raise_limit();
+    descriptors_raise();
 
     if (address_resolve(bench->options.gateway, &bench->address, bench->error)
             != 0

@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "common/options.h"
+#include "common/os/descriptors.h"
 #include "lock/server.h"
 
 
@@ -104,19 +104,6 @@ main_check(main_options_t *o)
 }
 
 
-/* A descriptor a process of each engine: as many as the system grants. */
-static void
-main_raise_descriptors(void)
-{
-    struct rlimit  limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void) setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
-
 static int
 main_serve(const main_options_t *o)
 {
@@ -125,7 +112,7 @@ main_serve(const main_options_t *o)
     log_t      log = { "llmgw-lock", NULL, LOG_INFO };
     server_t  *server;
 
-    main_raise_descriptors();
+    descriptors_raise();
     server = server_create(ev_default_loop(EVFLAG_AUTO), o->socket, o->state,
                            &o->machine, &log, error);
 

@@ -16,8 +16,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
+#include "common/os/descriptors.h"
 #include "replica/agent_link.h"
 #include "replica/cmdline.h"
 #include "replica/retire.h"
@@ -39,19 +39,6 @@ typedef struct {
     retire_t         retire;
     standby_t        standby;
 } main_t;
-
-
-/* One descriptor a connection: as many as the system grants. */
-static void
-main_raise_descriptors(void)
-{
-    struct rlimit  limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void) setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
 
 
 static int
@@ -275,7 +262,7 @@ main_run(main_t *m)
     m->log.id = m->options.id;
     m->log.level = LOG_INFO;
 
-    main_raise_descriptors();
+    descriptors_raise();
 
     m->loop = ev_default_loop(EVFLAG_AUTO);
 
