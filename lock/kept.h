@@ -5,7 +5,8 @@
  * Two lines: a JSON object, and the XXH64 of the first line's bytes, 16 hex
  * digits.  A file that is torn or deleted costs no safety: an epoch is above
  * the wall clock and above what engines know, and the lock file tells whether
- * a group is active.  What is lost is whom to kill if that engine hangs.
+ * a group is active.  What is lost is which process to kill if that
+ * engine hangs.
  */
 
 #ifndef LOCK_KEPT_H

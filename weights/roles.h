@@ -3,7 +3,7 @@
  * Who may write the weights, and who may read them: a machine without I/O.
  *
  * It is told what happened and at what time, and it says by a callback what
- * follows for whom.  There is one slot:
+ * follows for which client.  There is one slot:
  *
  *            RW granted           commit            hashed
  *    EMPTY ------------> WRITING --------> HASHING --------> COMMITTED

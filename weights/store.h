@@ -1,6 +1,6 @@
 
 /*
- * The weights service: connections, the slot, and what is said to whom.
+ * The weights service: connections, the slot, and what each is told.
  *
  * roles.h decides; memfile.h and digest.h see that the bytes are what they are
  * said to be; docs/weights.md has the lines.  Each connection has one role at
