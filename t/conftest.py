@@ -22,7 +22,8 @@ def pytest_configure(config):
     # A shell's background jobs ignore these signals, and so would our children.
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     config.addinivalue_line(
-        "markers", "alone: measures time, so nothing else may run")
+        "markers", "alone: measures time, or the machine's memory, so nothing "
+        "else may run")
     config.addinivalue_line("markers", "first: takes long, so begins early")
     for mark in policies.MARKS:
         config.addinivalue_line("markers", mark)

@@ -4,8 +4,9 @@ A killed engine gives several signs of its death, and only the last one says
 that its memory is free: the end of its connections comes before, and so does
 the end of its process, where a worker holds the memory.  Each attempt kills a
 holder and looks at Shmem of /proc/meminfo at each sign.  That figure is the
-whole machine's, and the early signs are close together, so there are several
-attempts, of which one has to show everything.
+whole machine's, so no other test may take or free shared memory meanwhile.  The
+early signs are close together, so there are several attempts, of which one has
+to show everything.
 
 LLMGW_GONE_MB=2048 takes as much as an accelerator's share; 256 is the default.
 """
@@ -19,6 +20,8 @@ import pytest
 
 from llmgw.lock import LockService
 from llmgw.standby import Group
+
+pytestmark = pytest.mark.alone
 
 MB = int(os.environ.get("LLMGW_GONE_MB", 256))
 ATTEMPTS = 6
