@@ -64,7 +64,7 @@ BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
     libabsl-dev protobuf-compiler-grpc python3-matplotlib strace linux-perf \
     valgrind
 
-PROTOS  := llmgateway gossip health
+PROTOS  := llmgateway gossip health shard
 GEN_C   := $(PROTOS:%=$(GEN)/%.pb-c.c)
 GEN_O   := $(PROTOS:%=$(O)/gen/%.pb-c.o)
 PAGE    := $(GEN)/dashboard.h

@@ -26,7 +26,8 @@ def _messages():
         atexit.register(shutil.rmtree, made, ignore_errors=True)
         subprocess.run(["protoc", f"-I{ROOT / 'proto'}",
                         f"--python_out={made}",
-                        "llmgateway.proto", "health.proto"], check=True)
+                        "llmgateway.proto", "health.proto", "shard.proto"],
+                       check=True)
         os.environ["LLMGW_PB"] = made
     sys.path.insert(0, os.environ["LLMGW_PB"])
 
@@ -34,6 +35,7 @@ def _messages():
 _messages()
 import health_pb2 as health  # noqa: E402
 import llmgateway_pb2 as pb  # noqa: E402
+import shard_pb2 as shard  # noqa: E402
 
 INFER = "/llmgateway.InferenceGateway/Infer"
 GENERATE = "/llmgateway.LLMReplica/Generate"
@@ -41,6 +43,7 @@ DRAIN = "/llmgateway.LLMReplica/Drain"
 UNDRAIN = "/llmgateway.LLMReplica/Undrain"
 SET_FAULTS = "/llmgateway.ReplicaControl/SetFaults"
 GET_STATS = "/llmgateway.ReplicaControl/GetStats"
+FORWARD = "/llmgateway.shard.Shard/Forward"
 CHECK = "/grpc.health.v1.Health/Check"
 
 OPTIONS = [("grpc.use_local_subchannel_pool", 1),
@@ -140,6 +143,12 @@ class Client:
         call = self.channel.unary_unary(
             method, type(request).SerializeToString, answer.FromString)
         return call(request, timeout=timeout, wait_for_ready=True, **kw)
+
+    def forward(self, requests, timeout=60):
+        """A session of Shard.Forward: an iterator of shard.Reply."""
+        call = self.channel.stream_stream(
+            FORWARD, shard.Request.SerializeToString, shard.Reply.FromString)
+        return call(requests, timeout=timeout, wait_for_ready=True)
 
     def stats(self):
         return self.unary(GET_STATS, pb.StatsRequest(), pb.Stats)
