@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/keyring_file.h"
+#include "common/keys/keyring_file.h"
+#include "net/keyring.h"
 
 
 struct keyring_s {

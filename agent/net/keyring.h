@@ -6,20 +6,8 @@
  * what it receives.  So keys rotate while agents talk: the new key is added at
  * all agents, then used at all, then the old one is removed from all.
  *
- * The file has a key a line, 32 bytes in hex or base64; a '*' before it marks
- * the primary, else the first is it.  Blank lines and lines that begin with
- * '#' are skipped:
- *
- *     # cluster "prod", rotated in autumn
- *     * GQzGBRMbq8WlBkmCwPvvlXI8fMXl3b2Yx7zS0m8hZ1E=
- *     4f3c...                                     (64 hexadecimal digits)
- *
- * The file is refused if anybody but its owner may read or write it.  A change
- * writes a whole new file beside it and renames that over it.
- *
- * A key is spoken of by its id, the first four bytes of its BLAKE2b hash, as
- * eight hexadecimal digits: ids are in logs, answers and datagrams, keys only
- * in the file and in memory.
+ * They are kept in a file (common/keys/keyring_file.h), which every change
+ * writes anew.
  */
 
 #ifndef KEYRING_H
@@ -28,13 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/keys/keyring_file.h"
 
-/* A rotation needs two; more are keys that were forgotten. */
-#define KEYRING_MAX_KEYS       8
-#define KEYRING_KEY_BYTES      32
-#define KEYRING_ID_BYTES       4
+
 #define KEYRING_ID_TEXT_BYTES  (2 * KEYRING_ID_BYTES + 1)
-#define KEYRING_ERROR_BYTES    256
 
 typedef enum {
     KEYRING_DONE = 0,

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "net/keyring_file.h"
+#include "common/keys/keyring_file.h"
 
 
 /* A key and its mark have 66 characters; the rest is for comments. */
