@@ -1,0 +1,25 @@
+
+/*
+ * IEEE 754 half precision: how shards tell each other hidden states where
+ * they are to take half the bytes.
+ *
+ * Any half is exactly one float.  A float becomes the nearest half, of two
+ * equally near ones the even; what is too small for a normal half becomes a
+ * subnormal one.  What would become an infinity is refused: the row could not
+ * be told.
+ */
+
+#ifndef HALF_H
+#define HALF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+/* 0, or -1: one of them is NaN, or 65,520 or more in either direction.  All
+   are written in any case. */
+int llmgw_half_encode(uint16_t *out, const float *in, size_t n);
+
+void llmgw_half_decode(float *out, const uint16_t *in, size_t n);
+
+#endif /* HALF_H */
