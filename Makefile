@@ -375,8 +375,8 @@ endif
 
 # Installed and as it is built, what was fetched lies beside it.
 build/llmgw-engine-llama.so: $(PLUGIN_O) $(call objs, \
-        replica/engine/llama/sample.c replica/engine/llama/parts.c) \
-        build/flavour
+        replica/engine/llama/sample.c replica/engine/llama/parts.c \
+        proto/half.c) build/flavour
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@.new $(filter %.o,$^) \
 	    -Wl,-rpath,'$$ORIGIN/llama/lib' \

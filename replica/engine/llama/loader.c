@@ -47,12 +47,33 @@ loader_find(char path[PATH_MAX])
 }
 
 
+/* Its two tables.  0, or -1: it is not of this version. */
+static int
+loader_read(loader_t *l)
+{
+    const core_plugin_t   *(*core)(void);
+    const shard_plugin_t  *(*shards)(void);
+
+    *(void **) &core = dlsym(l->library, CORE_SYMBOL);
+    *(void **) &shards = dlsym(l->library, SHARD_SYMBOL);
+
+    if (core == NULL || core()->abi != CORE_ABI
+        || (shards != NULL && shards()->abi != SHARD_ABI))
+    {
+        return -1;
+    }
+
+    l->plugin = core();
+    l->shards = shards != NULL ? shards() : NULL;
+
+    return 0;
+}
+
+
 int
 loader_open(loader_t *l, const log_t *log)
 {
     char  path[PATH_MAX];
-
-    const core_plugin_t  *(*table)(void);
 
     if (loader_find(path) != 0) {
         log_write(log, LOG_ERROR, "no " LOADER_PLUGIN " beside this program: "
@@ -68,12 +89,8 @@ loader_open(loader_t *l, const log_t *log)
         return -1;
     }
 
-    *(void **) &table = dlsym(l->library, CORE_SYMBOL);
-    l->plugin = table != NULL ? table() : NULL;
-
-    if (l->plugin == NULL || l->plugin->abi != CORE_ABI) {
+    if (loader_read(l) != 0) {
         log_write(log, LOG_ERROR, "\"%s\" is of another version", path);
-        l->plugin = NULL;
         return -1;
     }
 

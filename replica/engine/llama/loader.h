@@ -8,11 +8,13 @@
 
 #include "common/log.h"
 #include "replica/engine/llama/core.h"
+#include "replica/engine/llama/shard_core.h"
 
 
 typedef struct {
-    void                 *library;
-    const core_plugin_t  *plugin;
+    void                  *library;
+    const core_plugin_t   *plugin;
+    const shard_plugin_t  *shards;
 } loader_t;
 
 
