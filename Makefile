@@ -79,6 +79,9 @@ REPLICA_C := $(filter-out replica/main.c replica/engine/llama/plugin/%, \
 PLUGIN_C  := $(wildcard replica/engine/llama/plugin/*.c)
 LOCK_C    := $(filter-out lock/main.c,$(wildcard lock/*.c))
 WEIGHTS_C := $(filter-out weights/main.c,$(wildcard weights/*.c))
+# Files of parts of a model: those that know libllama, and those that do not.
+SLICED_C  := slice/sliced.c slice/tensors.c
+MANIFEST_C := $(wildcard slice/manifest/*.c)
 CLIENT_C  := $(filter-out client/main.c,$(wildcard client/*.c))
 MODEL_C   := $(wildcard sim/model/*.c)
 MESH_C    := $(wildcard sim/swim/*.c)
@@ -334,6 +337,7 @@ $(O)/libcommon.a: $(call objs,$(COMMON_C))
 $(O)/libagent.a: $(call objs,$(AGENT_C))
 $(O)/libreplica.a: $(call objs,$(REPLICA_C))
 $(O)/libweights.a: $(call objs,$(WEIGHTS_C))
+$(O)/libmanifest.a: $(call objs,$(MANIFEST_C))
 $(O)/libclient.a: $(call objs,$(CLIENT_C))
 $(O)/liblock.a: $(call objs,$(LOCK_C))
 $(O)/libmodel.a: $(call objs,$(MODEL_C))
@@ -363,7 +367,7 @@ $(DAEMONS):
 
 # --- the engine `llama`
 
-PLUGIN_O := $(call objs,$(PLUGIN_C))
+PLUGIN_O := $(call objs,$(PLUGIN_C) $(wildcard slice/*.c))
 $(PLUGIN_O): private CPPFLAGS += -DLLMGW_LLAMA_VERSION='"$(LLAMA)"' \
     $(shell $(LLAMA_PKG) --cflags llama 2>/dev/null)
 $(PLUGIN_O): private CFLAGS += -fvisibility=hidden
@@ -374,14 +378,14 @@ build/llmgw-replica: LDLIBS += -Wl,--no-as-needed -lstdc++
 endif
 
 # Installed and as it is built, what was fetched lies beside it.
-build/llmgw-engine-llama.so: $(PLUGIN_O) $(call objs, \
-        replica/engine/llama/sample.c replica/engine/llama/parts.c \
-        proto/half.c) build/flavour
+build/llmgw-engine-llama.so: $(call objs,$(PLUGIN_C) $(SLICED_C) \
+        $(MANIFEST_C) replica/engine/llama/sample.c \
+        replica/engine/llama/parts.c proto/half.c) build/flavour
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@.new $(filter %.o,$^) \
 	    -Wl,-rpath,'$$ORIGIN/llama/lib' \
 	    -Wl,-rpath,$(abspath $(shell $(LLAMA_PKG) --variable=libdir llama)) \
-	    $(shell $(LLAMA_PKG) --libs llama) -lm -lpthread
+	    $(shell $(LLAMA_PKG) --libs llama) -lm -lpthread -lcrypto
 	@mv $@.new $@   # a running replica keeps the file that it has mapped
 
 # --- the module, by nginx's own build
@@ -414,7 +418,7 @@ $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGE) build/flavour
 
 TEST_LIBS = $(O)/libsim.a $(O)/libagent.a $(O)/libreplica.a $(O)/libclient.a \
             $(O)/libmodel.a $(O)/liblock.a $(O)/libcore.a $(O)/libweights.a \
-            $(SHARED)
+            $(O)/libmanifest.a $(SHARED)
 
 # A network in memory has the clock and the sockets of real ones: it is looked
 # for behind them, so that only a test that asks for it gets it.

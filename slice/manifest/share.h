@@ -1,0 +1,49 @@
+
+/*
+ * Which tensors of a model a file of llmgw-slice has, and what they are
+ * called there.  The slicer and those that check a file ask the same rules:
+ *
+ *   blk.N.*         the slices whose range has layer N, as blk.(N - first)
+ *   token_embd.*    the head; with a model whose output matrix it is, too, the
+ *                   slices with the last layer as well
+ *   output.*        the slices with the last layer; output.weight is called
+ *                   token_embd.weight there, since libllama takes that as the
+ *                   output matrix where there is none of its own
+ *   all others      (output_norm, rope_freqs) every slice: libllama does not
+ *                   load a model without them, and they are small
+ *
+ * A slice without the last layer has a token_embd.weight that is none of the
+ * model's: one row of zeros.
+ */
+
+#ifndef SHARE_H
+#define SHARE_H
+
+#include <stdint.h>
+
+
+#define SHARE_NAME_BYTES  64            /* libllama's own limit, with a NUL */
+#define SHARE_EMBED       "token_embd.weight"
+#define SHARE_OUTPUT      "output.weight"
+
+typedef struct {
+    int       is_head;
+    int       is_tied;          /* the model has no output.weight */
+    uint32_t  first_layer;      /* of a slice */
+    uint32_t  last_layer;
+    uint32_t  layers;           /* of the model */
+} share_t;
+
+int share_has_output(const share_t *share);
+
+/* Whether the file has this tensor of the model. */
+int share_has(const share_t *share, const char *name);
+
+/* What a tensor that it has is called in it. */
+void share_name(const share_t *share, const char *name,
+    char local[SHARE_NAME_BYTES]);
+
+/* The layer that a tensor belongs to; -1: none. */
+int64_t share_layer(const char *name);
+
+#endif /* SHARE_H */

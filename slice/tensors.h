@@ -1,0 +1,92 @@
+
+/*
+ * The tensors of a GGUF file, or of a model in several files: where they lie
+ * and what is in them.  They are read by pread, in blocks, so that a model
+ * that is larger than the memory can be hashed and cut.
+ *
+ * libllama's reader of GGUF parses the head; what it says is checked here
+ * against the sizes of the files.
+ */
+
+#ifndef TENSORS_H
+#define TENSORS_H
+
+#include <gguf.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "slice/manifest/manifest.h"
+
+
+#define TENSORS_ERROR_BYTES  256
+
+typedef struct {
+    const char     *name;               /* in its file */
+    enum ggml_type  type;
+    int64_t         ne[GGML_MAX_DIMS];
+    uint64_t        bytes;
+    uint64_t        offset;             /* in its file */
+    int             fd;
+    const char     *path;
+} tensor_t;
+
+typedef struct {
+    struct gguf_context *gguf;
+    int                  fd;
+    char                *path;
+} tensors_part_t;
+
+typedef struct {
+    tensors_part_t *parts;              /* facts are in the first */
+    size_t          nparts;
+    tensor_t       *tensors;
+    size_t          n;
+    uint64_t        bytes;              /* of all tensors */
+} tensors_t;
+
+/* What long work looks at and tells.  NULL, or all fields may be NULL. */
+typedef struct {
+    const atomic_int  *is_stopping;
+    void             (*progress)(void *data, uint64_t bytes);   /* more done */
+    void              *data;
+} tensors_watch_t;
+
+/* The paths of all parts.  0, or -1 and why; then it needs no close. */
+int tensors_open(tensors_t *t, char *const *paths, size_t n,
+    char error[TENSORS_ERROR_BYTES]);
+void tensors_close(tensors_t *t);
+
+const tensor_t *tensors_find(const tensors_t *t, const char *name);
+
+/* Facts of the first part; -1: it has none of this name and type. */
+int tensors_u32(const tensors_t *t, const char *key, uint32_t *value);
+
+/* Lives as long as t; NULL: it has none of this name that is a text. */
+const char *tensors_text(const tensors_t *t, const char *key);
+
+/* The same; NULL also if there is another number of them. */
+const float *tensors_floats(const tensors_t *t, const char *key, size_t n);
+
+/* "TYPE SHAPE", as a manifest has it. */
+void tensors_shape(const tensor_t *tensor, char shape[MANIFEST_SHAPE_BYTES]);
+
+/*
+ * Hands the bytes of a tensor to each(), which returns 0 or -1 with errno.
+ * 0, or -1 and errno: ECANCELED if it is to stop.
+ */
+int tensors_read(const tensor_t *tensor, const tensors_watch_t *watch,
+    int (*each)(void *data, const void *bytes, size_t n), void *data);
+
+/* 0, or -1 and errno, as above. */
+int tensors_hash(const tensor_t *tensor, const tensors_watch_t *watch,
+    uint8_t sha256[MANIFEST_ID_BYTES]);
+
+/*
+ * The manifest of a whole model, sorted, with its text for free().  0, or -1
+ * and why.
+ */
+int tensors_manifest(const tensors_t *t, const tensors_watch_t *watch,
+    manifest_t *manifest, char **text, char error[TENSORS_ERROR_BYTES]);
+
+#endif /* TENSORS_H */
