@@ -298,6 +298,150 @@ report_models(const json_t *json, report_models_t *models)
 }
 
 
+static int
+report_shard_model(const json_t *json, llmgw_shard_model_t *model,
+    const char **error)
+{
+    size_t       len;
+    const char  *name;
+
+    *error = "\"model\" of the shard is not 1 to 126 printable ASCII "
+             "characters";
+    name = json_string_value(json_object_get(json, "model"));
+    len = json_string_length(json_object_get(json, "model"));
+
+    if (name == NULL || len != strlen(name)
+        || len >= LLMGW_SHARD_MODEL_BYTES
+        || !llmgw_members_list_is_valid(name, len + 1))
+    {
+        return -1;
+    }
+
+    memcpy(model->name, name, len + 1);
+
+    *error = "\"weights\" of the shard is not 64 hexadecimal digits in lower "
+             "case";
+    name = json_string_value(json_object_get(json, "weights"));
+    len = json_string_length(json_object_get(json, "weights"));
+
+    if (name == NULL || llmgw_weights_id_read(model->weights_id, name, len)) {
+        return -1;
+    }
+
+    *error = "\"numerics\" of the shard is no name";
+
+    return report_name(json, "numerics", model->numerics);
+}
+
+
+/* Absent means the empty one. */
+static int
+report_zone(const json_t *json, char *zone)
+{
+    char  name[LLMGW_MEMBERS_NAME_BYTES];
+
+    if (json_object_get(json, "zone") == NULL) {
+        return 0;
+    }
+
+    if (report_name(json, "zone", name) != 0
+        || strlen(name) >= LLMGW_ZONE_BYTES)
+    {
+        return -1;
+    }
+
+    strcpy(zone, name);
+
+    return 0;
+}
+
+
+static int
+report_shard_facts(const json_t *json, llmgw_shard_t *facts,
+    const char **error)
+{
+    int      is_loaded;
+    int64_t  first, last, layers, memory;
+
+#define wrong(name)  (*error = "\"" name "\" of the shard is wrong", name)
+    if (report_integer(json, wrong("first"), UINT16_MAX, &first)
+        || report_integer(json, wrong("last"), UINT16_MAX, &last)
+        || report_integer(json, wrong("layers"), UINT16_MAX, &layers)
+        || report_integer(json, wrong("memory"), INT64_MAX, &memory)
+        || report_flag(json, wrong("loaded"), &is_loaded))
+#undef wrong
+    {
+        return -1;
+    }
+
+    *error = "\"zone\" of the shard is not a name of up to 31 characters";
+
+    if (report_zone(json, facts->zone) != 0) {
+        return -1;
+    }
+
+    facts->first = (uint16_t) first;
+    facts->last = (uint16_t) last;
+    facts->layers = (uint16_t) layers;
+    facts->memory_bytes = (uint64_t) memory;
+    facts->is_loaded = (uint8_t) is_loaded;
+
+    *error = "\"first\", \"last\" and \"layers\" of the shard are not "
+             "in order: 0 <= first <= last < layers <= 4096";
+
+    return layers != 0 && llmgw_shard_is_valid(facts) ? 0 : -1;
+}
+
+
+/* Its model is kept as a list, as gossip and nginx take it. */
+static int
+report_shard(const json_t *json, report_t *report, const char **error)
+{
+    const json_t  *shard;
+
+    report->shard = (report_shard_t) { .facts = { .zone = "" } };
+    shard = json_object_get(json, "shard");
+
+    if (shard == NULL) {
+        return 0;
+    }
+
+    *error = "\"shard\" beside \"models\", \"group\" or \"resume_group\"";
+
+    if (report->models.bytes != 0 || report->group.name[0] != '\0'
+        || report->resume_group[0] != '\0')
+    {
+        return -1;
+    }
+
+    *error = "\"shard\" is not an object";
+
+    if (!json_is_object(shard)
+        || report_shard_model(shard, &report->shard.model, error) != 0
+        || report_shard_facts(shard, &report->shard.facts, error) != 0)
+    {
+        return -1;
+    }
+
+    report->models.bytes = llmgw_shard_model_write(&report->shard.model,
+                                                   report->models.names);
+
+    return 0;
+}
+
+
+static int
+report_pipelines(const json_t *json, json_t **pipelines)
+{
+    *pipelines = json_object_get(json, "pipelines");
+
+    return *pipelines == NULL
+           || (json_is_object(*pipelines)
+               && json_dumpb(*pipelines, NULL, 0, JSON_COMPACT)
+                  <= REPORT_MAX_PIPELINES_BYTES) ? 0 : -1;
+}
+
+
 /* One of the engine's figures; absent means that it does not tell. */
 static int
 report_figure(const json_t *json, const char *name, unsigned bit,
@@ -371,8 +515,16 @@ report_facts(const json_t *json, report_t *report, const char **error)
     *error = "\"models\" is not a list of up to 64 different names, each of 1 "
              "to 255 printable ASCII characters";
 
-    return report_models(json, &report->models) != 0
-           || report_engine(json, &report->engine, error) != 0 ? -1 : 0;
+    if (report_models(json, &report->models) != 0
+        || report_shard(json, report, error) != 0
+        || report_engine(json, &report->engine, error) != 0)
+    {
+        return -1;
+    }
+
+    *error = "\"pipelines\" is not an object of up to 8192 bytes";
+
+    return report_pipelines(json, &report->pipelines);
 }
 
 

@@ -9,8 +9,10 @@
  * and with "goodbye":true as its last word.  A replica with an engine behind it
  * also says what that engine is: "state", "models", "running", "waiting",
  * "kv_permille", "kv_free_blocks", "hit_permille", "resume_group".  One of a
- * standby group says "group", "group_state", "group_epoch", "group_lock".
- * docs/control.md has it for those who write an engine.
+ * standby group says "group", "group_state", "group_epoch", "group_lock".  A
+ * shard says "shard", what it computes; a replica that orchestrates shards says
+ * "pipelines", how they do.  docs/control.md has it for those who write an
+ * engine.
  */
 
 #ifndef REPORT_H
@@ -19,12 +21,15 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "proto/members/members.h"
+#include "proto/members/shards.h"
 
 
 #define REPORT_MAX_MODELS      64   /* a replica with more adapters than that
                                        serves nobody well */
 #define REPORT_MAX_NAME_BYTES  255
+
+/* As compact JSON: a dozen figures, and some of each of a few dozen shards. */
+#define REPORT_MAX_PIPELINES_BYTES  8192
 
 /* Of the names as many as gossip carries; the others are counted. */
 typedef struct {
@@ -41,6 +46,12 @@ typedef struct {
     uint64_t             lock;
 } report_group_t;
 
+/* What a shard says of itself.  Zeroed: nothing. */
+typedef struct {
+    llmgw_shard_t        facts;
+    llmgw_shard_model_t  model;
+} report_shard_t;
+
 typedef struct {
     uint64_t             replica_start_ms;      /* wall clock */
     int64_t              pid;
@@ -53,11 +64,17 @@ typedef struct {
     llmgw_service_t      state;                 /* of the engine; else READY */
     report_group_t       group;
     report_models_t      models;
+    report_shard_t       shard;
     llmgw_engine_load_t  engine;
+    json_t              *pipelines;             /* the message's own; NULL:
+                                                   it orchestrates nothing */
 } report_t;
 
 
-/* 0, or -1 and in *error what is missing or wrong. */
+/*
+ * 0, or -1 and in *error what is missing or wrong.  The list of a shard's model
+ * is in models.
+ */
 int report_decode(report_t *report, const json_t *json, const char **error);
 
 #endif /* REPORT_H */

@@ -38,7 +38,16 @@ assert_at(llmgw_member_t, role, 376);
 assert_at(llmgw_member_t, liveness, 377);
 assert_at(llmgw_member_t, service, 378);
 assert_at(llmgw_member_t, draining, 379);
+assert_at(llmgw_member_t, is_shard, 380);
 assert_at(llmgw_member_t, resume_group, LLMGW_MEMBERS_RECORD_1_BYTES);
+assert_at(llmgw_member_t, shard, LLMGW_MEMBERS_RECORD_1_BYTES);
+assert_at(llmgw_member_t, shard.memory_bytes, 416);
+assert_at(llmgw_member_t, shard.first, 424);
+assert_at(llmgw_member_t, shard.last, 426);
+assert_at(llmgw_member_t, shard.layers, 428);
+assert_at(llmgw_member_t, shard.is_loaded, 430);
+static_assert(sizeof(llmgw_shard_t) == LLMGW_MEMBERS_NAME_BYTES,
+              "a shard's facts in the place of its resume group");
 assert_at(llmgw_member_t, models, 448);
 assert_at(llmgw_member_t, models_cut, 456);
 assert_at(llmgw_member_t, group_state, 460);
@@ -359,7 +368,7 @@ static int
 grpc_is_valid(const llmgw_member_t *m)
 {
     if (m->grpc[0] == '\0') {
-        return m->role == LLMGW_ROLE_GATEWAY;
+        return llmgw_member_role(m) == LLMGW_ROLE_GATEWAY;
     }
 
     return llmgw_members_address_is_valid(m->grpc);
@@ -370,6 +379,21 @@ static int
 name_may_be_empty(const char *name)
 {
     return name[0] == '\0' || llmgw_name_is_valid(name, strlen(name));
+}
+
+
+static const char *
+shard_reason(const llmgw_member_t *m)
+{
+    if (m->is_shard > 1 || (m->is_shard && m->role != LLMGW_ROLE_GATEWAY)) {
+        return "a shard in another role";
+    }
+
+    if (m->is_shard && !llmgw_shard_is_valid(&m->shard)) {
+        return "invalid layers of a shard";
+    }
+
+    return NULL;
 }
 
 
@@ -388,7 +412,7 @@ strings_reason(const llmgw_member_t *m)
         return "an invalid model version";
     }
 
-    if (!name_may_be_empty(m->resume_group)) {
+    if (!m->is_shard && !name_may_be_empty(m->resume_group)) {
         return "an invalid resume group";
     }
 
@@ -408,7 +432,7 @@ strings_reason(const llmgw_member_t *m)
         return "an invalid owner of its drain";
     }
 
-    return NULL;
+    return shard_reason(m);
 }
 
 

@@ -81,10 +81,20 @@
  *   368             4        weight, 1 .. LLMGW_MEMBERS_WEIGHT_MAX
  *   372             4        capacity in requests, 0: unlimited
  *   376             4 x 1    role, liveness, service, draining
- *   380             4        reserved
- *   384             64       layout 2: resume group, may be empty
+ *   380             1        1: a shard; its role is that of a gateway, so that
+ *                            a reader that knows no shards routes nothing to it
+ *   381             3        reserved
+ *   384             64       layout 2: resume group, may be empty; of a shard
+ *                            instead:
+ *       384         32       zone, may be empty
+ *       416         8        bytes of memory that it takes or would take
+ *       424         3 x 2    its first layer, its last one, and how many its
+ *                            model has; these 0: it says nothing of itself
+ *       430         1        loaded
+ *       431         17       reserved
  *   448             8        layout 2: hash of the list of its models' names
- *                            in the names area, the base model first; 0: none
+ *                            in the names area, the base model first; 0: none;
+ *                            of a shard the list of proto/members/shards.h
  *   456             4        layout 2: how many further names the list lacks
  *   460             1        layout 2: state in its standby group
  *   461             3        reserved
@@ -233,9 +243,11 @@ typedef enum {
     LLMGW_SERVICE_DOWN
 } llmgw_service_t;
 
+/* What an agent stands beside: llmgw_member_role(). */
 typedef enum {
     LLMGW_ROLE_REPLICA = 0,
-    LLMGW_ROLE_GATEWAY
+    LLMGW_ROLE_GATEWAY,
+    LLMGW_ROLE_SHARD            /* never in `role` of a record */
 } llmgw_role_t;
 
 /*
@@ -254,6 +266,27 @@ typedef enum {
 
 #define LLMGW_GROUP_BYTES  32       /* a group's name with the NUL */
 
+#define LLMGW_ZONE_BYTES   32       /* a shard's zone with the NUL */
+
+#define LLMGW_SHARD_MAX_LAYERS  4096    /* more than any model has */
+
+/*
+ * What a shard says of itself: it computes the layers first .. last of a model
+ * that has so many.  Which model by which weights stands in the list that
+ * `models` of its record names, which all shards have in common that may serve
+ * one request together (proto/members/shards.h).
+ */
+typedef struct {
+    char      zone[LLMGW_ZONE_BYTES];   /* may be "" */
+    uint64_t  memory_bytes;     /* of weights and KV cache; what they would
+                                   take where it is not loaded */
+    uint16_t  first;            /* layers count from 0 */
+    uint16_t  last;
+    uint16_t  layers;           /* 0: it says nothing, all else is 0 */
+    uint8_t   is_loaded;
+    uint8_t   reserved[17];
+} llmgw_shard_t;
+
 typedef struct {
     char      id[LLMGW_MEMBERS_NAME_BYTES];
     char      model_version[LLMGW_MEMBERS_NAME_BYTES];
@@ -269,8 +302,13 @@ typedef struct {
     uint8_t   liveness;
     uint8_t   service;
     uint8_t   draining;
-    uint8_t   reserved[4];
-    char      resume_group[LLMGW_MEMBERS_NAME_BYTES];   /* may be "" */
+    uint8_t   is_shard;             /* then its role is that of a gateway */
+    uint8_t   reserved[3];
+    union {
+        char           resume_group[LLMGW_MEMBERS_NAME_BYTES];  /* may be "" */
+        llmgw_shard_t  shard;       /* of a shard; read it by
+                                       llmgw_member_shard() */
+    };
     uint64_t  models;               /* hash of their list; 0: none */
     uint32_t  models_cut;           /* names that the list lacks */
     uint8_t   group_state;          /* llmgw_group_state_t */
@@ -503,9 +541,15 @@ int llmgw_members_list_is_valid(const char *names, size_t bytes);
 /* The hash of a list; never 0. */
 uint64_t llmgw_members_list_hash(const char *names, size_t bytes);
 
+const char *llmgw_role_name(unsigned role);             /* "replica" ... */
 const char *llmgw_liveness_name(unsigned liveness);     /* "ALIVE" ... */
 const char *llmgw_service_name(unsigned service);       /* "READY" ... */
 const char *llmgw_group_state_name(unsigned state);     /* "none", "init" ... */
+
+llmgw_role_t llmgw_member_role(const llmgw_member_t *member);
+
+/* 0; -1: it is no shard, or one that says nothing of itself (any more). */
+int llmgw_member_shard(const llmgw_member_t *member, llmgw_shard_t *shard);
 
 /*
  * A replica that gets requests: ALIVE, READY, not draining, and of a group the
@@ -513,6 +557,10 @@ const char *llmgw_group_state_name(unsigned state);     /* "none", "init" ... */
  * the caller to know.
  */
 int llmgw_member_is_routable(const llmgw_member_t *member);
+
+/* The layers are in order, and the strings and flags right; or it says nothing,
+   wholly.  To be asked of a shard's. */
+int llmgw_shard_is_valid(const llmgw_shard_t *shard);
 
 /* Without a group there is no state and no epoch, with one there is a state; to
    be asked of strings that end. */

@@ -20,6 +20,15 @@
 
 
 const char *
+llmgw_role_name(unsigned role)
+{
+    static const char *const  names[] = { "replica", "gateway", "shard" };
+
+    return role <= LLMGW_ROLE_SHARD ? names[role] : "unknown";
+}
+
+
+const char *
 llmgw_liveness_name(unsigned liveness)
 {
     static const char *const  names[] = { "ALIVE", "SUSPECT", "DEAD", "LEFT" };
@@ -47,6 +56,26 @@ llmgw_group_state_name(unsigned state)
     };
 
     return state <= LLMGW_GROUP_ACTIVE ? names[state] : "unknown";
+}
+
+
+llmgw_role_t
+llmgw_member_role(const llmgw_member_t *member)
+{
+    return member->is_shard ? LLMGW_ROLE_SHARD : (llmgw_role_t) member->role;
+}
+
+
+int
+llmgw_member_shard(const llmgw_member_t *member, llmgw_shard_t *shard)
+{
+    if (!member->is_shard || member->shard.layers == 0) {
+        return -1;
+    }
+
+    *shard = member->shard;
+
+    return 0;
 }
 
 
@@ -122,6 +151,23 @@ llmgw_group_is_valid(const char *name, size_t len)
 {
     return len > 0 && len < LLMGW_GROUP_BYTES && name[0] != '.'
            && is_of_names(name, len);
+}
+
+
+int
+llmgw_shard_is_valid(const llmgw_shard_t *shard)
+{
+    static const llmgw_shard_t  none;
+
+    if (shard->layers == 0) {
+        return memcmp(shard, &none, sizeof(none)) == 0;
+    }
+
+    return shard->first <= shard->last && shard->last < shard->layers
+           && shard->layers <= LLMGW_SHARD_MAX_LAYERS && shard->is_loaded <= 1
+           && memchr(shard->zone, '\0', sizeof(shard->zone)) != NULL
+           && (shard->zone[0] == '\0'
+               || llmgw_name_is_valid(shard->zone, strlen(shard->zone)));
 }
 
 

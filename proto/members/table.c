@@ -86,6 +86,39 @@ string_encode(char *to, const char *from, size_t bytes)
 }
 
 
+static void
+shard_encode(llmgw_shard_t *to, const llmgw_shard_t *from)
+{
+    string_encode(to->zone, from->zone, sizeof(to->zone));
+    to->memory_bytes = from->memory_bytes;
+    to->first = from->first;
+    to->last = from->last;
+    to->layers = from->layers;
+    to->is_loaded = from->is_loaded;
+}
+
+
+/* What layout 2 has beyond layout 1. */
+static void
+record_encode_2(llmgw_member_t *to, const llmgw_member_t *from)
+{
+    if (from->is_shard) {
+        shard_encode(&to->shard, &from->shard);
+
+    } else {
+        string_encode(to->resume_group, from->resume_group,
+                      sizeof(to->resume_group));
+    }
+
+    to->models = from->models;
+    to->models_cut = from->models_cut;
+    to->group_state = from->group_state;
+    to->group_epoch = from->group_epoch;
+    to->group_lock = from->group_lock;
+    string_encode(to->group, from->group, sizeof(to->group));
+}
+
+
 /* What the layout has no place for is left out of the table, too. */
 static void
 record_encode(llmgw_member_t *to, const llmgw_member_t *from,
@@ -110,16 +143,10 @@ record_encode(llmgw_member_t *to, const llmgw_member_t *from,
     to->liveness = from->liveness;
     to->service = from->service;
     to->draining = from->draining;
+    to->is_shard = from->is_shard;
 
     if (record_bytes > LLMGW_MEMBERS_RECORD_1_BYTES) {
-        string_encode(to->resume_group, from->resume_group,
-                      sizeof(to->resume_group));
-        to->models = from->models;
-        to->models_cut = from->models_cut;
-        to->group_state = from->group_state;
-        to->group_epoch = from->group_epoch;
-        to->group_lock = from->group_lock;
-        string_encode(to->group, from->group, sizeof(to->group));
+        record_encode_2(to, from);
     }
 }
 
@@ -275,7 +302,9 @@ record_routes_alike(const llmgw_member_t *a, const llmgw_member_t *b)
            && a->models_cut == b->models_cut
            && strcmp(a->id, b->id) == 0
            && strcmp(a->grpc, b->grpc) == 0
-           && strcmp(a->resume_group, b->resume_group) == 0
+           && a->is_shard == b->is_shard
+           && memcmp(a->resume_group, b->resume_group,
+                     sizeof(a->resume_group)) == 0
            && llmgw_member_groups_are_alike(a, b);
 }
 

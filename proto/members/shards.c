@@ -1,0 +1,183 @@
+
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/members/shards.h"
+
+
+#define WEIGHTS_DIGITS  (2 * LLMGW_WEIGHTS_ID_BYTES)
+
+
+void
+llmgw_weights_id_write(const uint8_t *id, char *text)
+{
+    size_t  i;
+
+    for (i = 0; i < LLMGW_WEIGHTS_ID_BYTES; i++) {
+        sprintf(text + 2 * i, "%02x", id[i]);
+    }
+}
+
+
+static int
+hex_value(char digit)
+{
+    return digit <= '9' ? digit - '0' : digit - 'a' + 10;
+}
+
+
+int
+llmgw_weights_id_read(uint8_t *id, const char *text, size_t len)
+{
+    size_t  i;
+
+    if (len != WEIGHTS_DIGITS
+        || strspn(text, "0123456789abcdef") < WEIGHTS_DIGITS)
+    {
+        return -1;
+    }
+
+    for (i = 0; i < LLMGW_WEIGHTS_ID_BYTES; i++) {
+        id[i] = (uint8_t) (hex_value(text[2 * i]) * 16
+                           + hex_value(text[2 * i + 1]));
+    }
+
+    return 0;
+}
+
+
+/* The next name of a list, or NULL; *at is behind it. */
+static const char *
+name_next(const char *names, size_t bytes, size_t *at)
+{
+    const char  *name;
+
+    if (*at >= bytes) {
+        return NULL;
+    }
+
+    name = names + *at;
+    *at += strlen(name) + 1;
+
+    return name;
+}
+
+
+int
+llmgw_shard_model_read(llmgw_shard_model_t *model, const char *names,
+    size_t bytes)
+{
+    size_t               at;
+    const char          *name, *weights, *numerics;
+    llmgw_shard_model_t  read = { .name = "" };
+
+    if (!llmgw_members_list_is_valid(names, bytes)) {
+        return -1;
+    }
+
+    at = 0;
+    name = name_next(names, bytes, &at);
+    weights = name_next(names, bytes, &at);
+    numerics = name_next(names, bytes, &at);
+
+    if (numerics == NULL || at != bytes
+        || strlen(name) >= LLMGW_SHARD_MODEL_BYTES
+        || llmgw_weights_id_read(read.weights_id, weights, strlen(weights))
+           != 0
+        || !llmgw_name_is_valid(numerics, strlen(numerics)))
+    {
+        return -1;
+    }
+
+    strcpy(read.name, name);
+    strcpy(read.numerics, numerics);
+    *model = read;
+
+    return 0;
+}
+
+
+size_t
+llmgw_shard_model_write(const llmgw_shard_model_t *model, char *names)
+{
+    char  *at;
+
+    at = stpcpy(names, model->name) + 1;
+    llmgw_weights_id_write(model->weights_id, at);
+    at = stpcpy(at + WEIGHTS_DIGITS + 1, model->numerics) + 1;
+
+    return (size_t) (at - names);
+}
+
+
+int
+llmgw_shard_is_advertised(const llmgw_member_t *member)
+{
+    llmgw_shard_t  shard;
+
+    return llmgw_member_shard(member, &shard) == 0
+           && (member->liveness == LLMGW_LIVENESS_ALIVE
+               || member->liveness == LLMGW_LIVENESS_SUSPECT)
+           && (member->service == LLMGW_SERVICE_READY
+               || member->service == LLMGW_SERVICE_STALLED);
+}
+
+
+int
+llmgw_shard_is_usable(const llmgw_member_t *member)
+{
+    return llmgw_shard_is_advertised(member)
+           && member->liveness == LLMGW_LIVENESS_ALIVE
+           && member->service == LLMGW_SERVICE_READY && !member->draining;
+}
+
+
+/* What covers `layer`: how far the best one reaches behind it; else `layer`. */
+static unsigned
+covered_until(const llmgw_member_t *members, size_t n, uint64_t list,
+    unsigned layer)
+{
+    size_t          i;
+    unsigned        until;
+    llmgw_shard_t   shard;
+
+    for (until = layer, i = 0; i < n; i++) {
+        if (members[i].models == list && llmgw_shard_is_usable(&members[i])
+            && llmgw_member_shard(&members[i], &shard) == 0
+            && shard.first <= layer && shard.last >= until)
+        {
+            until = shard.last + 1u;
+        }
+    }
+
+    return until;
+}
+
+
+int
+llmgw_shards_gap(const llmgw_member_t *members, size_t n, uint64_t list,
+    unsigned from, unsigned layers, unsigned *first, unsigned *last)
+{
+    unsigned  layer, until;
+
+    for (layer = from; layer < layers; layer = until) {
+        until = covered_until(members, n, list, layer);
+
+        if (until == layer) {
+            break;
+        }
+    }
+
+    if (layer >= layers) {
+        return 0;
+    }
+
+    *first = layer;
+
+    do {
+        *last = layer++;
+    } while (layer < layers
+             && covered_until(members, n, list, layer) == layer);
+
+    return 1;
+}

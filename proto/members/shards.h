@@ -1,0 +1,71 @@
+
+/*
+ * Shards among the members of a cluster: which model's layers each computes,
+ * and which of them serve together.
+ *
+ * A shard's record says its layers (llmgw_member_shard()).  What is longer, and
+ * the same for all shards of one model, stands in the list that `models` of
+ * its record names: three names, each ended by a NUL,
+ *
+ *     the model         1 .. 126 printable characters
+ *     the weights id    64 hexadecimal digits in lower case
+ *     the numerics id   a name (llmgw_name_is_valid())
+ *
+ * so shards whose records name one list may serve one request together, and
+ * others never.  The list is as long as gossip carries.
+ */
+
+#ifndef LLMGW_SHARDS_H
+#define LLMGW_SHARDS_H
+
+#include "proto/members/members.h"
+
+
+#define LLMGW_WEIGHTS_ID_BYTES  32
+
+/* With the NUL; so the three names fit LLMGW_MEMBERS_MODELS_BYTES. */
+#define LLMGW_SHARD_MODEL_BYTES                                               \
+    (LLMGW_MEMBERS_MODELS_BYTES - (2 * LLMGW_WEIGHTS_ID_BYTES + 1)            \
+     - LLMGW_MEMBERS_NAME_BYTES)
+
+/* What shards compute that may serve one request together. */
+typedef struct {
+    char     name[LLMGW_SHARD_MODEL_BYTES];
+    uint8_t  weights_id[LLMGW_WEIGHTS_ID_BYTES];
+    char     numerics[LLMGW_MEMBERS_NAME_BYTES];
+} llmgw_shard_model_t;
+
+
+/* A list of the names area.  0, or -1: it is not of a shard. */
+int llmgw_shard_model_read(llmgw_shard_model_t *model, const char *names,
+    size_t bytes);
+
+/*
+ * The list of a model; names holds LLMGW_MEMBERS_MODELS_BYTES.  Returns its
+ * bytes.
+ */
+size_t llmgw_shard_model_write(const llmgw_shard_model_t *model, char *names);
+
+/* 64 hexadecimal digits in lower case and a NUL; and back: 0, or -1. */
+void llmgw_weights_id_write(const uint8_t *id, char *text);
+int llmgw_weights_id_read(uint8_t *id, const char *text, size_t len);
+
+/*
+ * It is offered: it says what it computes, its agent is ALIVE or SUSPECT and
+ * its process runs.  Between two that differ in this lies an event,
+ * shard_advertised or shard_retired.
+ */
+int llmgw_shard_is_advertised(const llmgw_member_t *member);
+
+/* A new session may be opened there: offered, ALIVE, READY, not draining. */
+int llmgw_shard_is_usable(const llmgw_member_t *member);
+
+/*
+ * The first layers at `from` or behind it that no usable shard of this list
+ * covers, up to the last of the model's `layers`.  1: *first .. *last; 0: none
+ * is missing.
+ */
+int llmgw_shards_gap(const llmgw_member_t *members, size_t n, uint64_t list,
+    unsigned from, unsigned layers, unsigned *first, unsigned *last);
+
+#endif /* LLMGW_SHARDS_H */
