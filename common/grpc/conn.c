@@ -1,7 +1,6 @@
 
 /*
- * The client's half of conn.h, and what both halves share: bytes between
- * a socket and a session.
+ * What both halves of conn.h share: bytes between a socket and a session.
  *
  * Reading is one recv(2) per event-loop iteration and connection.  Writing is
  * put off: a caller that queues something wakes the connection (recv does by
@@ -10,7 +9,7 @@
  * in one iteration cost one send(2), and an idle connection costs nothing.  (An
  * ev_prepare would miss what other ev_prepares queue, and sleep on it.)
  *
- *                connected              end of file, error, protocol error
+ *                connected          end of file, error, protocol error, silence
  *   CONNECTING ------------> OPEN ------------------------------------------.
  *       |                     |   |                                         v
  *       | refused, timeout    |   | session over           on_close of each
@@ -63,8 +62,7 @@ grpc_conn_stop(grpc_conn_t *c)
 }
 
 
-/* The one end of every connection; its owner hears of it where asked for. */
-static void
+void
 grpc_conn_end(grpc_conn_t *c, const char *reason, int tell)
 {
     llmgw_grpc_session_t  *session;
@@ -253,6 +251,7 @@ grpc_conn_linger(grpc_conn_t *c)
     }
 
     c->is_lingering = 1;
+    ev_timer_stop(c->loop, &c->timer);
     ev_timer_set(&c->timer, GRPC_CONN_LINGER_S, 0);
     ev_timer_start(c->loop, &c->timer);
 }
@@ -339,6 +338,9 @@ grpc_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents)
     n = recv(c->fd, buf, sizeof(buf), 0);
 
     if (n > 0) {
+        c->read_at = ev_now(loop);
+        c->is_pinged = 0;
+
         if (!c->is_lingering) {
             grpc_conn_feed(c, buf, (size_t) n);
         }
@@ -361,33 +363,6 @@ grpc_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents)
 
 
 static void
-grpc_conn_on_connected(grpc_conn_t *c)
-{
-    int        error;
-    socklen_t  len;
-
-    error = c->connect_errno;
-    len = sizeof(error);
-
-    if (error == 0
-        && getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
-    {
-        error = errno;
-    }
-
-    if (error != 0) {
-        grpc_conn_end(c, strerror(error), 1);
-        return;
-    }
-
-    c->is_connecting = 0;
-    ev_timer_stop(c->loop, &c->timer);
-    ev_io_start(c->loop, &c->reader);
-    grpc_conn_flush(c);
-}
-
-
-static void
 grpc_conn_on_writable(struct ev_loop *loop, ev_io *w, int revents)
 {
     grpc_conn_t  *c;
@@ -395,11 +370,52 @@ grpc_conn_on_writable(struct ev_loop *loop, ev_io *w, int revents)
     c = w->data;
 
     if (c->is_connecting) {
-        grpc_conn_on_connected(c);
+        grpc_conn_connected(c);
         return;
     }
 
     grpc_conn_flush(c);
+}
+
+
+static void
+grpc_conn_wait_for_silence(grpc_conn_t *c, double seconds)
+{
+    ev_timer_set(&c->timer, seconds, 0);
+    ev_timer_start(c->loop, &c->timer);
+}
+
+
+/*
+ * A PING is sent before a peer is given up, however late this comes: the loop
+ * may have been the one that stood still.
+ */
+static void
+grpc_conn_on_silence(grpc_conn_t *c)
+{
+    double  left_s;
+
+    if (c->is_pinged) {
+        grpc_conn_end(c, "the peer does not answer a PING", 1);
+        return;
+    }
+
+    left_s = (double) c->options.ping_ms / 1000
+             - (ev_now(c->loop) - c->read_at);
+
+    if (left_s > 0) {
+        grpc_conn_wait_for_silence(c, left_s);
+        return;
+    }
+
+    if (llmgw_grpc_session_ping(c->session) != LLMGW_GRPC_DONE) {
+        grpc_conn_end(c, "out of memory", 1);
+        return;
+    }
+
+    c->is_pinged = 1;
+    grpc_conn_wake(c);
+    grpc_conn_wait_for_silence(c, (double) c->options.answer_ms / 1000);
 }
 
 
@@ -409,13 +425,20 @@ grpc_conn_on_timeout(struct ev_loop *loop, ev_timer *w, int revents)
     grpc_conn_t  *c;
 
     c = w->data;
+
+    if (!c->is_connecting && !c->is_lingering) {
+        grpc_conn_on_silence(c);
+        return;
+    }
+
     grpc_conn_end(c, c->is_lingering ? NULL : "connect timed out", 1);
 }
 
 
 grpc_conn_t *
 grpc_conn_create(struct ev_loop *loop, int fd, const address_t *peer,
-    const llmgw_grpc_config_t *config, grpc_conn_session_pt create)
+    const grpc_conn_options_t *options, const llmgw_grpc_config_t *config,
+    grpc_conn_session_pt create)
 {
     int                   one;
     grpc_conn_t          *c;
@@ -441,11 +464,16 @@ grpc_conn_create(struct ev_loop *loop, int fd, const address_t *peer,
     c->peer = *peer;
     c->data = config->data;
 
+    if (options != NULL) {
+        c->options = *options;
+    }
+
     ev_prepare_init(&c->waker, grpc_conn_on_woken);
     ev_io_init(&c->reader, grpc_conn_on_readable, fd, EV_READ);
     ev_io_init(&c->writer, grpc_conn_on_writable, fd, EV_WRITE);
     ev_init(&c->timer, grpc_conn_on_timeout);
     ev_set_priority(&c->waker, EV_MINPRI);
+    ev_set_priority(&c->timer, EV_MINPRI);  /* after what has come in time */
     c->waker.data = c;
     c->reader.data = c;
     c->writer.data = c;
@@ -463,73 +491,11 @@ grpc_conn_open(grpc_conn_t *c)
 {
     ev_io_start(c->loop, &c->reader);
     grpc_conn_wake(c);
-}
 
-
-/* -1 and errno, EINPROGRESS as a rule. */
-static int
-grpc_conn_begin(int fd, const address_t *address, const address_t *source)
-{
-    if (source != NULL
-        && bind(fd, (const struct sockaddr *) &source->ss, source->len) != 0)
-    {
-        return -1;
+    if (c->options.ping_ms > 0) {
+        c->read_at = ev_now(c->loop);
+        grpc_conn_wait_for_silence(c, (double) c->options.ping_ms / 1000);
     }
-
-    return connect(fd, (const struct sockaddr *) &address->ss, address->len);
-}
-
-
-grpc_conn_t *
-grpc_conn_connect(struct ev_loop *loop, const address_t *address,
-    const llmgw_grpc_config_t *config, uint64_t connect_timeout_ms,
-    grpc_conn_closed_pt on_closed)
-{
-    return grpc_conn_connect_from(loop, address, NULL, config,
-                                  connect_timeout_ms, on_closed);
-}
-
-
-grpc_conn_t *
-grpc_conn_connect_from(struct ev_loop *loop, const address_t *address,
-    const address_t *source, const llmgw_grpc_config_t *config,
-    uint64_t connect_timeout_ms, grpc_conn_closed_pt on_closed)
-{
-    int           fd;
-    grpc_conn_t  *c;
-
-    fd = socket(address->ss.ss_family, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC,
-                0);
-
-    if (fd < 0) {
-        return NULL;
-    }
-
-    c = grpc_conn_create(loop, fd, address, config, llmgw_grpc_client_create);
-
-    if (c == NULL) {
-        close(fd);
-        errno = ENOMEM;
-        return NULL;
-    }
-
-    c->on_closed = on_closed;
-    c->is_connecting = 1;
-
-    /* An error at once is told from the loop, like one that takes its time. */
-
-    if (grpc_conn_begin(fd, address, source) != 0 && errno != EINPROGRESS) {
-        c->connect_errno = errno;
-        ev_feed_event(loop, &c->writer, EV_WRITE);
-        return c;
-    }
-
-    ev_io_start(loop, &c->writer);
-    ev_now_update(loop);
-    ev_timer_set(&c->timer, (double) connect_timeout_ms / 1000, 0);
-    ev_timer_start(loop, &c->timer);
-
-    return c;
 }
 
 

@@ -28,6 +28,19 @@ typedef struct grpc_server_s  grpc_server_t;
  */
 typedef void (*grpc_conn_closed_pt)(grpc_conn_t *conn, const char *reason);
 
+/* What a connection has beside its session; zeroed: nothing of it. */
+typedef struct {
+    /* Client: an address of this host's; its port may be 0. */
+    const address_t  *source;
+
+    /*
+     * A peer that says nothing for ping_ms gets a PING; one that says nothing
+     * for answer_ms more is gone, and the connection ends.  0: no PING.
+     */
+    uint64_t          ping_ms;
+    uint64_t          answer_ms;
+} grpc_conn_options_t;
+
 /*
  * Client: connects without blocking; calls may be made at once and leave when
  * the connection stands.  config->data is the caller's; the session's data
@@ -38,9 +51,9 @@ grpc_conn_t *grpc_conn_connect(struct ev_loop *loop, const address_t *address,
     const llmgw_grpc_config_t *config, uint64_t connect_timeout_ms,
     grpc_conn_closed_pt on_closed);
 
-/* The same from an address of this host's; its port may be 0. */
-grpc_conn_t *grpc_conn_connect_from(struct ev_loop *loop,
-    const address_t *address, const address_t *source,
+/* The same with options, which are copied. */
+grpc_conn_t *grpc_conn_connect_with(struct ev_loop *loop,
+    const address_t *address, const grpc_conn_options_t *options,
     const llmgw_grpc_config_t *config, uint64_t connect_timeout_ms,
     grpc_conn_closed_pt on_closed);
 
@@ -79,6 +92,10 @@ grpc_server_t *grpc_server_bind(struct ev_loop *loop,
     const address_t *address, const llmgw_grpc_config_t *config,
     size_t max_conns, char *error);
 int grpc_server_listen(grpc_server_t *server, char *error);
+
+/* For connections accepted from now on; copied. */
+void grpc_server_set_options(grpc_server_t *server,
+    const grpc_conn_options_t *options);
 
 /* Accepts no more, sends GOAWAY on all; connections end with their streams. */
 void grpc_server_goaway(grpc_server_t *server);

@@ -1,6 +1,6 @@
 
 /*
- * Private to conn.c and server.c: what both know of a connection.
+ * Private to conn.c, connect.c and server.c: what they know of a connection.
  */
 
 #ifndef GRPC_CONN_INNER_H
@@ -14,14 +14,16 @@ struct grpc_conn_s {
     ev_io                   reader;
     ev_io                   writer;     /* connecting, or the socket is full */
     ev_prepare              waker;      /* never started, only fed */
-    ev_timer                timer;      /* connecting, or lingering */
+    ev_timer                timer;      /* connecting, silence, lingering */
     llmgw_grpc_session_t   *session;
+    grpc_conn_options_t     options;
     grpc_conn_closed_pt     on_closed;
     void                  (*on_gone)(grpc_conn_t *conn);    /* the server's */
     void                   *data;
     address_t               peer;
     int                     fd;
     int                     connect_errno;
+    ev_tstamp               read_at;    /* the peer's last byte, loop's time */
 
     uint8_t                *rest;       /* bytes the socket did not take */
     size_t                  rest_start;
@@ -33,6 +35,7 @@ struct grpc_conn_s {
 
     unsigned                busy;       /* the session is calling back */
     unsigned                is_connecting:1;
+    unsigned                is_pinged:1;    /* and not heard of since */
     unsigned                is_lingering:1;
     unsigned                is_destroyed:1;
 };
@@ -40,12 +43,21 @@ struct grpc_conn_s {
 typedef llmgw_grpc_session_t *(*grpc_conn_session_pt)(
     const llmgw_grpc_config_t *config);
 
-/* Takes fd over, where it does not return NULL.  No watcher is started. */
+/*
+ * Takes fd over, where it does not return NULL.  No watcher is started.
+ * options may be NULL.
+ */
 grpc_conn_t *grpc_conn_create(struct ev_loop *loop, int fd,
-    const address_t *peer, const llmgw_grpc_config_t *config,
-    grpc_conn_session_pt create);
+    const address_t *peer, const grpc_conn_options_t *options,
+    const llmgw_grpc_config_t *config, grpc_conn_session_pt create);
 
 /* The socket is connected: begins to read and to write. */
 void grpc_conn_open(grpc_conn_t *conn);
+
+/* The client's socket became writable: it is connected, or cannot be. */
+void grpc_conn_connected(grpc_conn_t *conn);
+
+/* The one end of every connection; tell: its owner hears of it. */
+void grpc_conn_end(grpc_conn_t *conn, const char *reason, int tell);
 
 #endif /* GRPC_CONN_INNER_H */

@@ -32,6 +32,7 @@ struct grpc_server_s {
     address_t             address;
     int                   bound_fd;     /* -1: the listener's now */
     listener_t            listener;
+    grpc_conn_options_t   options;
     llmgw_grpc_config_t   config;
     size_t                max_conns;
     size_t                nconns;
@@ -86,7 +87,7 @@ grpc_server_on_accept(void *data, int fd, const address_t *peer)
     grpc_conn_t    *c;
     grpc_server_t  *s = data;
 
-    c = grpc_conn_create(s->loop, fd, peer, &s->config,
+    c = grpc_conn_create(s->loop, fd, peer, &s->options, &s->config,
                          llmgw_grpc_server_create);
 
     if (c == NULL) {
@@ -188,6 +189,13 @@ grpc_server_create(struct ev_loop *loop, const address_t *address,
     }
 
     return s;
+}
+
+
+void
+grpc_server_set_options(grpc_server_t *s, const grpc_conn_options_t *options)
+{
+    s->options = *options;
 }
 
 

@@ -255,6 +255,14 @@ llmgw_grpc_session_wants_write(llmgw_grpc_session_t *session)
 }
 
 
+llmgw_grpc_rc_t
+llmgw_grpc_session_ping(llmgw_grpc_session_t *session)
+{
+    return nghttp2_submit_ping(session->h2, NGHTTP2_FLAG_NONE, NULL) == 0
+           ? LLMGW_GRPC_DONE : LLMGW_GRPC_ENOMEM;
+}
+
+
 int
 llmgw_grpc_session_is_over(llmgw_grpc_session_t *session)
 {

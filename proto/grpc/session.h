@@ -229,6 +229,12 @@ ssize_t llmgw_grpc_session_write(llmgw_grpc_session_t *session, uint8_t *buf,
 
 int llmgw_grpc_session_wants_write(llmgw_grpc_session_t *session);
 
+/*
+ * Queues a PING (RFC 9113, 6.7), which the peer answers whatever its streams
+ * do: a sign of life where nothing else is said.  DONE or ENOMEM.
+ */
+llmgw_grpc_rc_t llmgw_grpc_session_ping(llmgw_grpc_session_t *session);
+
 /* Neither side has anything left to send: close the socket. */
 int llmgw_grpc_session_is_over(llmgw_grpc_session_t *session);
 
