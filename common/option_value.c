@@ -24,11 +24,38 @@ option_value_has_limits(const option_t *o)
 }
 
 
+/* Of bytes: the longest that divides them exactly is written. */
+static const struct {
+    const char  *name;
+    unsigned     shift;
+} option_value_units[] = {
+    { "TiB", 40 }, { "GiB", 30 }, { "MiB", 20 }, { "KiB", 10 }, { "", 0 }
+};
+
+
+static void
+option_value_size(char *buf, size_t capacity, uint64_t bytes)
+{
+    size_t  i;
+
+    for (i = 0; bytes % (1ULL << option_value_units[i].shift) != 0; i++) {
+        /* void */
+    }
+
+    snprintf(buf, capacity, "%llu%s",
+             (unsigned long long) bytes >> option_value_units[i].shift,
+             bytes == 0 ? "" : option_value_units[i].name);
+}
+
+
 static void
 option_value_limit(const option_t *o, double limit, char *buf, size_t capacity)
 {
     if (o->kind == OPTION_DURATION) {
         duration_format(buf, (uint64_t) limit);
+
+    } else if (o->kind == OPTION_SIZE) {
+        option_value_size(buf, capacity, (uint64_t) limit);
 
     } else {
         snprintf(buf, capacity, "%.15g", limit);
@@ -49,7 +76,8 @@ option_value_expected(const option_t *o, char *buf, size_t capacity)
         "on or off",
         "a whole number",
         "a number",
-        "a time like 50ms, 2s, 1m or 1h"
+        "a time like 50ms, 2s, 1m or 1h",
+        "a size like 512MiB or 8GiB"
     };
 
     if (!option_value_has_limits(o)) {
@@ -181,6 +209,42 @@ option_value_store_duration(const option_t *o, void *field, const char *value)
 }
 
 
+static int
+option_value_store_size(const option_t *o, void *field, const char *value)
+{
+    char                *end;
+    size_t               i;
+    unsigned long long   n;
+
+    if (*value < '0' || *value > '9') {
+        return -1;
+    }
+
+    errno = 0;
+    n = strtoull(value, &end, 10);
+
+    for (i = 0; strcmp(end, option_value_units[i].name) != 0; i++) {
+        if (option_value_units[i].shift == 0) {
+            return -1;
+        }
+    }
+
+    if (errno != 0 || n > UINT64_MAX >> option_value_units[i].shift) {
+        return -1;
+    }
+
+    n <<= option_value_units[i].shift;
+
+    if (!option_value_in_limits(o, (double) n)) {
+        return -1;
+    }
+
+    *(uint64_t *) field = n;
+
+    return 0;
+}
+
+
 int
 option_value_store(const option_t *o, void *field, const char *value)
 {
@@ -197,6 +261,9 @@ option_value_store(const option_t *o, void *field, const char *value)
 
     case OPTION_DURATION:
         return option_value_store_duration(o, field, value);
+
+    case OPTION_SIZE:
+        return option_value_store_size(o, field, value);
 
     default:
         return option_value_store_string(o, field, value);

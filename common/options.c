@@ -37,7 +37,7 @@ typedef struct {
 
 
 static const char *const  option_metavars[] = {
-    "TEXT", "NAME", "HOST:PORT", NULL, "N", "X", "TIME"
+    "TEXT", "NAME", "HOST:PORT", NULL, "N", "X", "TIME", "SIZE"
 };
 
 

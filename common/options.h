@@ -29,6 +29,7 @@ typedef enum {
     OPTION_INT,             /* int64_t *, within min .. max */
     OPTION_DOUBLE,          /* double *, within min .. max */
     OPTION_DURATION,        /* uint64_t * in ms, within min .. max ms */
+    OPTION_SIZE,            /* uint64_t *, in bytes, within min .. max */
     OPTION_HEADING          /* no option: its name stands above those that
                                follow in --help */
 } option_kind_t;

@@ -24,6 +24,7 @@ typedef struct {
     const char  *socket;
     uint64_t     delay_ms;
     int64_t      capacity;
+    uint64_t     memory;
     double       rate;
     int          remote;
 } values_t;
@@ -50,6 +51,8 @@ static const option_t  table[] = {
       NULL, "time between tokens", 0, 60000, 0 },
     { "capacity", OPTION_INT, offsetof(values_t, capacity), "0", NULL,
       "most streams at once", 0, 100000, 0 },
+    { "memory", OPTION_SIZE, offsetof(values_t, memory), "1GiB", NULL,
+      "most memory", 4096, 2199023255552, 0 },
     { "Errors", OPTION_HEADING, 0, NULL, NULL, NULL, 0, 0, 0 },
     { "rate", OPTION_DOUBLE, offsetof(values_t, rate), "0", NULL,
       "share of errors", 0, 1, 0 },
@@ -169,6 +172,7 @@ defaults_stand_where_nothing_is_given(void **state)
     assert_string_equal(r->values.socket, "/run/x");
     assert_null(r->values.prompt);
     assert_int_equal(r->values.delay_ms, 50);
+    assert_int_equal(r->values.memory, 1 << 30);
     assert_int_equal(r->values.remote, 0);
     assert_int_equal(r->rest, 2 + 1);
     assert_string_equal(r->err, "");
@@ -199,6 +203,18 @@ every_form_is_understood(void **state)
     assert_string_equal(r->values.id, "b");
     assert_string_equal(r->values.prompt, "");
     options_done(&spec, &r->values);
+
+    r = run("--id a --memory 4096", 0);
+    assert_int_equal(r->values.memory, 4096);
+    options_done(&spec, &r->values);
+
+    r = run("--id a --memory 300MiB", 0);
+    assert_int_equal(r->values.memory, 300 << 20);
+    options_done(&spec, &r->values);
+
+    r = run("--id a --memory 2TiB", 0);
+    assert_true(r->values.memory == 1ULL << 41);
+    options_done(&spec, &r->values);
 }
 
 
@@ -208,6 +224,18 @@ bad_values_are_named_with_what_would_do(void **state)
     refused("--id r1 --token-delay 5",
             "prog: --token-delay: \"5\" is not a time like 50ms, 2s, 1m or "
             "1h, from 0 to 1m\n");
+    refused("--id r1 --memory 3KiB",
+            "prog: --memory: \"3KiB\" is not a size like 512MiB or 8GiB, from "
+            "4KiB to 2TiB\n");
+    refused("--id r1 --memory 1GB",
+            "prog: --memory: \"1GB\" is not a size like 512MiB or 8GiB, from "
+            "4KiB to 2TiB\n");
+    refused("--id r1 --memory -1GiB",
+            "prog: --memory: \"-1GiB\" is not a size like 512MiB or 8GiB, "
+            "from 4KiB to 2TiB\n");
+    refused("--id r1 --memory 16777216TiB",
+            "prog: --memory: \"16777216TiB\" is not a size like 512MiB or "
+            "8GiB, from 4KiB to 2TiB\n");
     refused("--id r1 --token-delay 60001ms",
             "prog: --token-delay: \"60001ms\" is not a time like 50ms, 2s, "
             "1m or 1h, from 0 to 1m\n");
@@ -341,6 +369,7 @@ help_lists_the_table_and_version_prints_it(void **state)
         "  -s PATH                      control socket (/run/x)\n"
         "  --token-delay TIME           time between tokens (50ms)\n"
         "  --capacity N                 most streams at once (0)\n"
+        "  --memory SIZE                most memory (1GiB)\n"
         "\nErrors:\n"
         "  --rate X                     share of errors (0)\n"
         "  -c FILE                      read options from FILE, \"key value\" "
