@@ -2,16 +2,21 @@
 /*
  * The replica's gRPC services: from a path to a handler.
  *
- * All methods take one message.  A call is looked up at its headers, its
+ * Our own methods take one message.  A call is looked up at its headers, its
  * message is decoded when it comes, and the handler runs when the client has
  * said that there is no more: a second message must still be able to spoil
  * it.  Whatever is wrong is answered at once, and `is_answered` keeps the
  * rest of the request from being looked at.
  *
+ * A method of the kind's own (engine_stream_t) gets each message as it comes,
+ * and answers when it likes.
+ *
  *   path -> service_find() -> on_message: decode -> on_end: method->handle()
  *                                                      |
  *                                 unary: service_reply()   Generate:
  *                                                          run_begin()
+ *
+ *   the kind's path -> open() -> message() ... -> end() -> close()
  */
 
 #include <stdarg.h>
@@ -25,6 +30,7 @@
 #include "replica/engine/run.h"
 #include "replica/engine/sim/sim.h"
 #include "replica/service.h"
+#include "replica/shard/limits.h"
 
 
 typedef struct service_call_s  service_call_t;
@@ -42,6 +48,7 @@ struct service_call_s {
     llmgw_grpc_stream_t     *stream;
     const service_method_t  *method;
     ProtobufCMessage        *request;       /* decoded; NULL: none yet */
+    void                    *own;           /* a call of the kind's method */
     int                      is_answered;
 };
 
@@ -95,6 +102,12 @@ service_reply(service_call_t *call, const ProtobufCMessage *response)
 static void
 service_generate(service_call_t *call)
 {
+    if (call->service->engine->kind->start == NULL) {
+        service_refuse(call, LLMGW_GRPC_UNIMPLEMENTED, "a %s generates nothing",
+                       call->service->engine->kind->name);
+        return;
+    }
+
     call->is_answered = 1;
     call->run = run_begin(call->service->engine, call->stream,
                           (Llmgateway__GenerateRequest *) call->request);
@@ -338,6 +351,55 @@ service_find(const service_t *service, const char *path)
 }
 
 
+static const engine_stream_t *
+service_stream(const service_call_t *call)
+{
+    return call->service->engine->kind->stream;
+}
+
+
+/* A method that is off unless the operator asks for it says so. */
+static void
+service_refuse_method(service_call_t *call, const char *path)
+{
+    static const llmgw_grpc_field_t  disabled[] = {
+        { "llmgw-reason", SHARD_DISABLED }
+    };
+
+    if (strcmp(path, SHARD_FORWARD) != 0) {
+        service_refuse(call, LLMGW_GRPC_UNIMPLEMENTED, "unknown method \"%s\"",
+                       path);
+        return;
+    }
+
+    call->is_answered = 1;
+    (void) llmgw_grpc_finish(call->stream, LLMGW_GRPC_UNIMPLEMENTED,
+                             "this replica is no shard, see --shard",
+                             disabled, 1);
+}
+
+
+static void
+service_route(service_call_t *call, const char *path)
+{
+    const engine_stream_t  *own;
+
+    own = service_stream(call);
+
+    if (own != NULL && strcmp(own->path, path) == 0) {
+        call->is_answered = 1;
+        call->own = own->open(call->service->engine, call->stream);
+        return;
+    }
+
+    call->method = service_find(call->service, path);
+
+    if (call->method == NULL) {
+        service_refuse_method(call, path);
+    }
+}
+
+
 static void
 service_on_request(llmgw_grpc_stream_t *stream)
 {
@@ -355,13 +417,7 @@ service_on_request(llmgw_grpc_stream_t *stream)
     call->stream = stream;
     call->service = grpc_conn_data(llmgw_grpc_session_data(
                                        llmgw_grpc_stream_session(stream)));
-    call->method = service_find(call->service,
-                                llmgw_grpc_stream_path(stream));
-
-    if (call->method == NULL) {
-        service_refuse(call, LLMGW_GRPC_UNIMPLEMENTED, "unknown method \"%s\"",
-                       llmgw_grpc_stream_path(stream));
-    }
+    service_route(call, llmgw_grpc_stream_path(stream));
 }
 
 
@@ -373,6 +429,11 @@ service_on_message(llmgw_grpc_stream_t *stream, const uint8_t *data,
 
     (void) llmgw_grpc_stream_consume(stream, wire_bytes);
     call = llmgw_grpc_stream_data(stream);
+
+    if (call != NULL && call->own != NULL) {
+        service_stream(call)->message(call->own, data, len);
+        return;
+    }
 
     if (call == NULL || call->is_answered) {
         return;
@@ -399,6 +460,12 @@ service_on_end(llmgw_grpc_stream_t *stream, int status, const char *message)
     service_call_t  *call;
 
     call = llmgw_grpc_stream_data(stream);
+
+    if (call != NULL && call->own != NULL) {
+        service_stream(call)->end(call->own, (llmgw_grpc_status_t) status,
+                                  message);
+        return;
+    }
 
     if (call == NULL || call->is_answered) {
         return;
@@ -428,8 +495,15 @@ service_on_drained(llmgw_grpc_stream_t *stream)
 
     call = llmgw_grpc_stream_data(stream);
 
-    if (call != NULL && call->run != NULL) {
+    if (call == NULL) {
+        return;
+    }
+
+    if (call->run != NULL) {
         run_drained(call->run);
+
+    } else if (call->own != NULL) {
+        service_stream(call)->drained(call->own);
     }
 }
 
@@ -450,6 +524,10 @@ service_on_close(llmgw_grpc_stream_t *stream, uint32_t http2_error,
         run_destroy(call->run);
     }
 
+    if (call->own != NULL) {
+        service_stream(call)->close(call->own);
+    }
+
     protobuf_c_message_free_unpacked(call->request, NULL);
     free(call);
 }
@@ -467,7 +545,8 @@ static const llmgw_grpc_callbacks_t  service_callbacks = {
 llmgw_grpc_config_t
 service_config(service_t *service)
 {
-    llmgw_grpc_config_t  config;
+    llmgw_grpc_config_t     config;
+    const engine_stream_t  *own;
 
     memset(&config, 0, sizeof(config));
     config.callbacks = &service_callbacks;
@@ -475,6 +554,14 @@ service_config(service_t *service)
     config.max_message_bytes = SERVICE_MESSAGE_BYTES;
     config.max_streams = SERVICE_STREAMS;
     config.stream_window_bytes = SERVICE_WINDOW_BYTES;
+
+    own = service->engine->kind->stream;
+
+    if (own != NULL) {
+        config.max_message_bytes = own->message_bytes;
+        config.max_streams = own->streams;
+        config.stream_window_bytes = own->window_bytes;
+    }
 
     return config;
 }

@@ -143,10 +143,41 @@ typedef enum {
 } engine_end_t;
 
 
+/*
+ * A gRPC method of a kind's own, with any number of messages in both
+ * directions.  A call is an object of the kind's, from open() to close().
+ */
+typedef struct {
+    const char  *path;
+
+    /* Of the server: other methods have to fit in, too. */
+    size_t       message_bytes;
+    uint32_t     window_bytes;          /* of each stream */
+    uint32_t     streams;               /* of one connection */
+
+    /* NULL: it has ended the stream itself. */
+    void  *(*open)(engine_t *engine, llmgw_grpc_stream_t *stream);
+
+    /* A whole message; its bytes are out of the window. */
+    void   (*message)(void *call, const uint8_t *data, size_t len);
+
+    /* No other comes: OK, or what is wrong with the client's stream. */
+    void   (*end)(void *call, llmgw_grpc_status_t status, const char *text);
+
+    /* All that was queued has been sent. */
+    void   (*drained)(void *call);
+
+    /* The stream is gone. */
+    void   (*close)(void *call);
+} engine_stream_t;
+
 typedef struct {
     const char  *name;
     size_t       run_bytes;     /* of a run: the kind's own struct, a run_t
                                    first, zeroed */
+
+    /* NULL: it has no method of its own. */
+    const engine_stream_t  *stream;
 
     /*
      * 0, or -1 and one line in the log.  It sets engine->data.  With
@@ -176,7 +207,7 @@ typedef struct {
 
     /*
      * Begins an admitted run, whose request is run->request.  It may send and
-     * finish within it.
+     * finish within it.  NULL: it has no runs and Generate is not served.
      */
     void  (*start)(run_t *run);
 
@@ -188,6 +219,9 @@ typedef struct {
 
     /* run_is_full() was true, and all that was queued has been sent. */
     void  (*resume)(run_t *run);
+
+    /* May be NULL.  The replica ends: so do all calls of `stream`. */
+    void  (*stop)(engine_t *engine, const char *text);
 } engine_kind_t;
 
 struct engine_s {

@@ -147,6 +147,10 @@ run_end_all(engine_t *engine, const char *text, int is_draining)
         engine->kind->cancel(run);
         run_end(run, ENGINE_FAILED, LLMGW_GRPC_UNAVAILABLE, text, is_draining);
     }
+
+    if (engine->kind->stop != NULL) {
+        engine->kind->stop(engine, text);
+    }
 }
 
 

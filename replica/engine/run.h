@@ -47,7 +47,10 @@ void run_drained(run_t *run);
 /* The stream is gone: ends what still runs, frees all. */
 void run_destroy(run_t *run);
 
-/* Ends all that run with UNAVAILABLE; is_draining: with the draining mark. */
+/*
+ * Ends all that run with UNAVAILABLE; is_draining: with the draining mark.  And
+ * the calls of the kind's own method.
+ */
 void run_end_all(engine_t *engine, const char *text, int is_draining);
 
 
