@@ -18,8 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <ggml-backend.h>
+#include <llama.h>
+
+#include "replica/engine/llama/plugin/backend.h"
 #include "replica/engine/llama/plugin/file.h"
-#include "replica/engine/llama/plugin/plugin_inner.h"
 
 
 #define BACKEND_PREFIX  "libggml-cpu-"
@@ -130,38 +133,74 @@ backend_find(const char *folder, const char *cpu, char best[CORE_NAME_BYTES])
 }
 
 
-int
-backend_load(core_t *core, uint64_t *hash)
+/*
+ * Which code computes, once it is loaded: its file is asked for, since another
+ * core of this process may have loaded it.
+ */
+static int
+backend_read(const atomic_int *is_stopping, backend_t *backend)
 {
-    char           folder[PATH_MAX], path[PATH_MAX + 2 * CORE_NAME_BYTES];
-    uint64_t       bytes;
-    core_facts_t  *facts;
+    char                *slash;
+    void                *code;
+    Dl_info              info;
+    uint64_t             bytes;
+    ggml_backend_dev_t   device;
 
-    facts = &core->facts;
+    memset(backend, 0, sizeof(*backend));
+    snprintf(backend->variant, CORE_NAME_BYTES, "built-in");
+    device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
 
-    if (ggml_backend_reg_count() > 0) {
-        snprintf(facts->cpu, CORE_NAME_BYTES, "built-in");
-        *hash = 0;
-        return 0;
-    }
-
-    if (backend_folder(folder) != 0
-        || backend_find(folder, core->cpu, facts->cpu) == 0)
-    {
-        snprintf(facts->error, CORE_ERROR_BYTES, "no %s%s%s beside libllama "
-                 "that this processor can run", BACKEND_PREFIX,
-                 core->cpu != NULL ? core->cpu : "*", BACKEND_SUFFIX);
+    if (device == NULL) {
         return -1;
     }
 
-    snprintf(path, sizeof(path), "%s/%s%s%s", folder, BACKEND_PREFIX,
-             facts->cpu, BACKEND_SUFFIX);
+    code = ggml_backend_reg_get_proc_address(
+        ggml_backend_dev_backend_reg(device), "ggml_backend_set_n_threads");
 
-    if (file_hash(path, &core->is_stopping, hash, &bytes) != 0
-        || ggml_backend_load(path) == NULL)
-    {
-        snprintf(facts->error, CORE_ERROR_BYTES, "cannot load %s%s%s",
-                 BACKEND_PREFIX, facts->cpu, BACKEND_SUFFIX);
+    if (code == NULL || dladdr(code, &info) == 0) {
+        return 0;
+    }
+
+    slash = strrchr(info.dli_fname, '/');
+
+    if (slash == NULL || backend_variant(slash + 1, backend->variant) != 0) {
+        return 0;
+    }
+
+    return file_hash(info.dli_fname, is_stopping, &backend->hash, &bytes);
+}
+
+
+int
+backend_load(const char *cpu, const atomic_int *is_stopping,
+    backend_t *backend, char error[CORE_ERROR_BYTES])
+{
+    char  folder[PATH_MAX], path[PATH_MAX + 2 * CORE_NAME_BYTES];
+    char  best[CORE_NAME_BYTES];
+
+    if (ggml_backend_reg_count() == 0) {
+        if (backend_folder(folder) != 0
+            || backend_find(folder, cpu, best) == 0)
+        {
+            snprintf(error, CORE_ERROR_BYTES, "no %s%s%s beside libllama "
+                     "that this processor can run", BACKEND_PREFIX,
+                     cpu != NULL ? cpu : "*", BACKEND_SUFFIX);
+            return -1;
+        }
+
+        snprintf(path, sizeof(path), "%s/%s%s%s", folder, BACKEND_PREFIX,
+                 best, BACKEND_SUFFIX);
+
+        if (ggml_backend_load(path) == NULL) {
+            snprintf(error, CORE_ERROR_BYTES, "cannot load %s%s%s",
+                     BACKEND_PREFIX, best, BACKEND_SUFFIX);
+            return -1;
+        }
+    }
+
+    if (backend_read(is_stopping, backend) != 0) {
+        snprintf(error, CORE_ERROR_BYTES, "cannot read ggml's code for the "
+                 "processor");
         return -1;
     }
 

@@ -367,7 +367,8 @@ model_sleep(core_t *core)
 int
 model_load(core_t *core)
 {
-    uint64_t  file_hash, file_bytes, cpu_hash;
+    uint64_t   file_hash, file_bytes;
+    backend_t  backend;
 
     llama_log_set(model_on_log, core);
     snprintf(core->facts.library, CORE_NAME_BYTES, "libllama %s",
@@ -379,10 +380,14 @@ model_load(core_t *core)
     }
 
     if (model_check_file(core, &file_hash, &file_bytes) != 0
-        || backend_load(core, &cpu_hash) != 0)
+        || backend_load(core->cpu, &core->is_stopping, &backend,
+                        core->facts.error)
+           != 0)
     {
         return -1;
     }
+
+    snprintf(core->facts.cpu, CORE_NAME_BYTES, "%s", backend.variant);
 
     llama_backend_init();
 
@@ -399,7 +404,7 @@ model_load(core_t *core)
     (void) llama_model_meta_val_str(core->model, "general.name",
                                     core->facts.name, CORE_NAME_BYTES);
 
-    if (numerics_probe(core, file_hash, cpu_hash) != 0) {
+    if (numerics_probe(core, file_hash, backend.hash) != 0) {
         return -1;
     }
 

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "replica/engine/llama/core.h"
+#include "replica/engine/llama/plugin/backend.h"
 
 
 /*
@@ -75,11 +76,6 @@ struct core_s {
     size_t                 longest; /* bytes of a token */
 };
 
-
-/* backend.c */
-
-/* Loads the one variant of ggml's processor code.  0, or -1: see facts. */
-int backend_load(core_t *core, uint64_t *hash);
 
 /* model.c */
 
