@@ -380,7 +380,8 @@ endif
 # Installed and as it is built, what was fetched lies beside it.
 build/llmgw-engine-llama.so: $(call objs,$(PLUGIN_C) $(SLICED_C) \
         $(MANIFEST_C) replica/engine/llama/sample.c \
-        replica/engine/llama/parts.c proto/half.c) build/flavour
+        replica/engine/llama/parts.c \
+        replica/engine/llama/hash_log.c proto/half.c) build/flavour
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@.new $(filter %.o,$^) \
 	    -Wl,-rpath,'$$ORIGIN/llama/lib' \

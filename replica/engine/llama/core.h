@@ -24,6 +24,15 @@
  *   wake()           ----------> |  opens what it freed     STARTING
  *                                |                          READY or BROKEN
  *
+ * With is_head the model's layers are elsewhere, in shards: the core has the
+ * vocabulary and the embedding of tokens, gives out rows and gets logits.
+ *
+ *   take_step()      <-- notify() -+  rows of embeddings    SENT
+ *   give(logits)     -----------> |  samples, and so on     RUNNING
+ *   rewind()         -----------> |  all rows again, from position 0
+ *   lose(reason)     -----------> |  all rows here, by the fallback; without
+ *                                |  one the sequence ends   CORE_FAILED
+ *
  * All functions are called by the replica's thread; notify() by the core's.
  */
 
@@ -36,14 +45,23 @@
 #include "replica/engine/llama/sample.h"
 
 
-#define CORE_ABI              2
+#define CORE_ABI              3
 #define CORE_SYMBOL           "llmgw_engine_llama"
 #define CORE_ERROR_BYTES      256
 #define CORE_NAME_BYTES       64
 #define CORE_SEQUENCES_MAX    256       /* libllama's own limit */
 
+#define CORE_WEIGHTS_BYTES    32        /* of an id of weights: SHA-256 */
+#define CORE_REASON_BYTES     32
+#define CORE_TEXT_BYTES       192
+
 /* A client that does not read costs this many tokens of its sequence. */
 #define CORE_EVENTS_MAX       64
+
+/* Rows of a step, and steps of a sequence without an answer: a prompt of any
+   length costs the memory of these. */
+#define CORE_ROWS_MAX         32
+#define CORE_STEPS_MAX        8
 
 typedef struct core_s      core_t;
 typedef struct core_seq_s  core_seq_t;
@@ -69,6 +87,10 @@ typedef struct {
     int          is_deferred;   /* the files come with wake() */
     int          is_standby;    /* ends ASLEEP */
     int          is_unmapped;   /* asleep without the model */
+    int          is_head;       /* file has no layers: see take_step() */
+    int          is_fp16;       /* is_head: its rows travel rounded */
+    const char  *fallback;      /* is_head: GGUF of the whole model, or NULL */
+    int          hash_log;      /* a descriptor (hash_log.h); 0: none */
     void       (*notify)(void *data);
     void        *data;
 } core_options_t;
@@ -87,13 +109,25 @@ typedef struct {
     int       is_stepwise;      /* which costs one call for each token */
     uint32_t  load_ms;
     uint32_t  wake_ms;          /* of one that was asleep */
+
+    /* is_head */
+    char          model[CORE_NAME_BYTES];   /* as shards call it */
+    uint8_t       weights_id[CORE_WEIGHTS_BYTES];
+    uint32_t      width;        /* floats of a row */
+    uint32_t      layers;
+    uint32_t      vocabulary;   /* floats of a row's logits */
+    const float  *norms;        /* layers + 1, one a boundary: the greatest
+                                   norm of a row that was seen; the core's;
+                                   NULL: the file does not say */
 } core_facts_t;
 
 typedef struct {
     uint32_t  running;
     uint32_t  waiting;
     uint32_t  kv_permille;
+    uint32_t  away;             /* steps taken or to be taken, not answered */
     uint64_t  steps;            /* of work done: it moves while anything does */
+    uint64_t  fallbacks;        /* sequences that went on with the fallback */
 } core_load_t;
 
 typedef struct {
@@ -123,6 +157,7 @@ struct core_job_s {
     int              is_endless;        /* no token ends the text */
     sample_params_t  sample;
 
+    void            *data;              /* the submitter's: in its steps */
     void           (*free)(core_job_t *job);
 };
 
@@ -145,7 +180,21 @@ typedef struct {
     uint32_t           tokens;      /* PROMPT, CONTEXT: of the prompt; 0: not
                                        counted, it is far too long */
     uint64_t           hash;        /* PROMPT: XXH3 of its ids */
+    const char        *reason;      /* FAILED, after lose(): as there, until */
+    const char        *text;        /* release(); else NULL */
 } core_event_t;
+
+/* Rows that are to go through all layers. */
+typedef struct {
+    core_seq_t  *seq;
+    void        *data;              /* of its job */
+    uint64_t     name;              /* hash of its prompt: see hash_log.h */
+    uint32_t     expected;          /* positions that it will have at most */
+    uint32_t     position;          /* of the first row */
+    uint32_t     rows;              /* 1 .. CORE_ROWS_MAX */
+    uint32_t     logits_rows;       /* 1: the last one's are wanted; or 0 */
+    float       *embeddings;        /* rows x width, malloc'd: the taker's */
+} core_step_t;
 
 typedef struct {
     uint32_t       abi;                             /* CORE_ABI */
@@ -174,11 +223,37 @@ typedef struct {
     /* 0, or -1: none is waiting.  After a last one no other comes. */
     int          (*take)(core_seq_t *seq, core_event_t *event);
 
-    /* Ends it wherever it is; the handle is gone. */
+    /* Ends it wherever it is, with its steps; the handle is gone. */
     void         (*release)(core_seq_t *seq);
 
     /* The bytes of a token, not always whole characters: their number. */
     size_t       (*piece)(core_t *core, uint32_t id, char *buf, size_t size);
+
+    /* --- is_head */
+
+    /* 0, or -1: none is waiting.  Those of a sequence come in their order. */
+    int          (*take_step)(core_t *core, core_step_t *step);
+
+    /*
+     * The answer to the oldest step taken of a sequence that has none, each
+     * exactly once: logits (copied) where the step wants them, else NULL.
+     */
+    void         (*give)(core_seq_t *seq, uint32_t position, uint32_t rows,
+                         const float *logits);
+
+    /*
+     * The steps of all ids come anew, and are to be answered anew; those
+     * taken before must not be answered any more.
+     */
+    void         (*rewind)(core_seq_t *seq);
+
+    /*
+     * Nobody computes its steps any more: it goes on with the fallback, from
+     * the same ids, or ends CORE_FAILED with reason and text, which are cut
+     * to CORE_REASON_BYTES and CORE_TEXT_BYTES.
+     */
+    void         (*lose)(core_seq_t *seq, const char *reason,
+                         const char *text);
 } core_plugin_t;
 
 /* The plugin's only symbol, CORE_SYMBOL. */

@@ -1,62 +1,63 @@
 
 /*
- * Decoding: what one call of libllama computes.
+ * Decoding: which rows of which sequences are computed next, and what follows
+ * from their logits.
  *
- * Sequences keep to the rules under which results are exact: a prompt goes in
- * chunks with a call of its own, a call for running sequences has one token
- * of each, by ascending place (libllama reorders others).  Chunks and running
- * tokens take turns, so that a long prompt does not silence all others.
+ * Where they are computed is a sequence's way: here (local.c), or by shards
+ * (remote.c).  Chunks and running tokens take turns, so that a long prompt
+ * does not silence all others.
  *
  *              +---------------------- step ----------------------+
  *   PREFILL -->| chunk of the next place in turn                  |
- *              |   its last token: sample                         |--> events
+ *              |   behind its last token: sample                  |--> events
  *   RUNNING -->| one token of each that has room for its events   |
  *              |   sample for each                                |
  *              +--------------------------------------------------+
+ *
+ * What comes later than its step, comes by way of SENT.
  */
 
 #include <string.h>
 
+#include "replica/engine/llama/hash_log.h"
 #include "replica/engine/llama/plugin/plugin_inner.h"
 
 
-void
-decode_add(core_t *core, llama_token id, uint32_t position, int32_t place,
-    int is_output)
-{
-    struct llama_batch  *b;
-
-    b = &core->batch;
-    b->token[b->n_tokens] = id;
-    b->pos[b->n_tokens] = (llama_pos) position;
-    b->n_seq_id[b->n_tokens] = 1;
-    b->seq_id[b->n_tokens][0] = place;
-    b->logits[b->n_tokens] = (int8_t) is_output;
-    b->n_tokens++;
-}
-
-
-int
-decode_batch(core_t *core)
-{
-    int  rc;
-
-    rc = llama_decode(core->context, core->batch);
-    core->batch.n_tokens = 0;
-
-    return rc == 0 ? 0 : -1;
-}
-
-
 static void
-decode_end(core_seq_t *seq, core_event_kind_t kind)
+decode_end_because(core_seq_t *seq, core_event_kind_t kind,
+    const char *reason, const char *text)
 {
     core_event_t  event;
 
     memset(&event, 0, sizeof(event));
     event.kind = kind;
+    event.reason = reason;
+    event.text = text;
     seq->state = SEQ_ENDED;
     worker_event(seq, &event);
+}
+
+
+void
+decode_end(core_seq_t *seq, core_event_kind_t kind)
+{
+    decode_end_because(seq, kind, NULL, NULL);
+}
+
+
+void
+decode_lost(core_seq_t *seq)
+{
+    decode_end_because(seq, CORE_FAILED, seq->reason, seq->text);
+}
+
+
+void
+decode_again(core_seq_t *seq, const way_t *way)
+{
+    seq->way = way;
+    seq->ndecoded = 0;
+    seq->state = SEQ_PREFILL;
 }
 
 
@@ -80,9 +81,9 @@ decode_is_full(const core_seq_t *seq)
 }
 
 
-/* The token after all ids, out of a row of the last call. */
+/* The token after all ids. */
 static void
-decode_sample(core_seq_t *seq, int32_t row)
+decode_sample(core_seq_t *seq, const float *logits)
 {
     core_t            *core;
     core_event_t       event;
@@ -94,7 +95,7 @@ decode_sample(core_seq_t *seq, int32_t row)
 
     memset(&event, 0, sizeof(event));
     memset(&input, 0, sizeof(input));
-    input.logits = llama_get_logits_ith(core->context, row);
+    input.logits = logits;
     input.before = (const uint32_t *) seq->ids;
     input.nbefore = seq->nids;
     input.position = decode_generated(seq);
@@ -128,43 +129,48 @@ decode_sample(core_seq_t *seq, int32_t row)
 }
 
 
+void
+decode_computed(core_seq_t *seq, const float *logits)
+{
+    hash_log_row(seq->core->options.hash_log, seq->name,
+                 seq->core->facts.layers, seq->nids - 1, logits,
+                 seq->core->room.n);
+    seq->state = SEQ_RUNNING;
+    decode_sample(seq, logits);
+}
+
+
 /* The next chunk of one prompt. */
 static void
 decode_prefill(core_seq_t *seq)
 {
-    int        is_last;
-    core_t    *core;
-    uint32_t   i, to;
-
-    core = seq->core;
+    uint32_t  to;
 
     if (decode_is_full(seq)) {
         decode_end(seq, CORE_LENGTH);
         return;
     }
 
-    to = seq->ndecoded + (core->facts.is_stepwise ? 1 : core->chunk);
-    to = to < seq->nids ? to : seq->nids;
-    is_last = (to == seq->nids);
+    to = seq->ndecoded + seq->way->chunk_rows(seq->core);
+    seq->way->chunk(seq, to < seq->nids ? to : seq->nids);
+}
 
-    for (i = seq->ndecoded; i < to; i++) {
-        decode_add(core, seq->ids[i], i, seq->place,
-                   is_last && i == to - 1);
+
+/* A last event follows a token at once, so room for two is needed. */
+static int
+decode_may(core_seq_t *seq, seq_state_t state)
+{
+    int  has_room;
+
+    if (seq == NULL || seq->state != state || !seq->way->may(seq)) {
+        return 0;
     }
 
-    i = to - seq->ndecoded;
+    pthread_mutex_lock(&seq->core->lock);
+    has_room = seq->nevents + 2 <= CORE_EVENTS_MAX;
+    pthread_mutex_unlock(&seq->core->lock);
 
-    if (decode_batch(core) != 0) {
-        decode_end(seq, CORE_FAILED);
-        return;
-    }
-
-    seq->ndecoded = to;
-
-    if (is_last) {
-        seq->state = SEQ_RUNNING;
-        decode_sample(seq, (int32_t) i - 1);
-    }
+    return has_room;
 }
 
 
@@ -179,7 +185,7 @@ decode_next_prefill(core_t *core)
         place = (core->turn + i) % core->options.sequences;
         seq = core->places[place];
 
-        if (seq != NULL && seq->state == SEQ_PREFILL) {
+        if (decode_may(seq, SEQ_PREFILL)) {
             core->turn = place + 1;
             return seq;
         }
@@ -189,76 +195,25 @@ decode_next_prefill(core_t *core)
 }
 
 
-/* A last event follows a token at once, so room for two is needed. */
-static int
-decode_may_run(core_seq_t *seq)
-{
-    int  has_room;
-
-    if (seq == NULL || seq->state != SEQ_RUNNING) {
-        return 0;
-    }
-
-    pthread_mutex_lock(&seq->core->lock);
-    has_room = seq->nevents + 2 <= CORE_EVENTS_MAX;
-    pthread_mutex_unlock(&seq->core->lock);
-
-    return has_room;
-}
-
-
-/* One call for the tokens in the batch: `rows` are its sequences. */
-static void
-decode_rows(core_t *core, core_seq_t **rows, uint32_t n)
-{
-    int       rc;
-    uint32_t  i;
-
-    rc = decode_batch(core);
-
-    for (i = 0; i < n; i++) {
-        if (rc != 0) {
-            decode_end(rows[i], CORE_FAILED);
-            continue;
-        }
-
-        rows[i]->ndecoded++;
-        decode_sample(rows[i], (int32_t) i);
-    }
-}
-
-
 /* One token of each running sequence.  Returns their number. */
 static uint32_t
 decode_running(core_t *core)
 {
-    uint32_t     i, n, total;
-    core_seq_t  *seq, *rows[CORE_SEQUENCES_MAX];
+    uint32_t     i, total;
+    core_seq_t  *seq;
 
-    n = 0;
     total = 0;
 
     for (i = 0; i < core->options.sequences; i++) {
         seq = core->places[i];
 
-        if (!decode_may_run(seq)) {
-            continue;
-        }
-
-        decode_add(core, seq->ids[seq->ndecoded], seq->ndecoded, seq->place,
-                   1);
-        rows[n++] = seq;
-        total++;
-
-        if (core->facts.is_stepwise) {
-            decode_rows(core, rows, n);
-            n = 0;
+        if (decode_may(seq, SEQ_RUNNING)) {
+            seq->way->row(seq);
+            total++;
         }
     }
 
-    if (n > 0) {
-        decode_rows(core, rows, n);
-    }
+    local_flush(core);
 
     return total;
 }
@@ -267,13 +222,15 @@ decode_running(core_t *core)
 int
 decode_step(core_t *core)
 {
+    int          has_answers;
     core_seq_t  *seq;
 
+    has_answers = core->options.is_head && remote_collect(core);
     seq = decode_next_prefill(core);
 
     if (seq != NULL) {
         decode_prefill(seq);
     }
 
-    return decode_running(core) > 0 || seq != NULL;
+    return decode_running(core) > 0 || seq != NULL || has_answers;
 }

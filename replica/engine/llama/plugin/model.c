@@ -95,6 +95,14 @@ model_is_repacked(const core_t *core)
 }
 
 
+/* For messages. */
+static const char *
+model_file(const core_t *core)
+{
+    return core->options.is_head ? core->parts[0] : core->file;
+}
+
+
 static int
 model_open_file(core_t *core)
 {
@@ -115,17 +123,35 @@ model_open_file(core_t *core)
 
         snprintf(why, sizeof(why), "%.*s", (int) sizeof(why) - 1,
                  core->facts.error);
-        return model_fail(core, "cannot load \"%.100s\": %s", core->file, why);
+        return model_fail(core, "cannot load \"%.100s\": %s",
+                          model_file(core), why);
     }
 
     if (llama_model_has_encoder(core->model)
         || !llama_model_has_decoder(core->model))
     {
         return model_fail(core, "\"%.100s\" does not generate text from a "
-                          "prompt alone", core->file);
+                          "prompt alone", model_file(core));
+    }
+
+    return 0;
+}
+
+
+/* Of a head they are its own, also where it has a fallback. */
+static int
+model_open_vocabulary(core_t *core)
+{
+    if (core->options.is_head) {
+        return head_open(core);
     }
 
     core->vocab = llama_model_get_vocab(core->model);
+    core->template = llama_model_chat_template(core->model, NULL);
+    core->trained = (uint32_t) llama_model_n_ctx_train(core->model);
+    core->facts.layers = (uint32_t) llama_model_n_layer(core->model);
+    core->facts.width = (uint32_t) llama_model_n_embd(core->model);
+    core->facts.vocabulary = (uint32_t) llama_vocab_n_tokens(core->vocab);
 
     return 0;
 }
@@ -134,16 +160,15 @@ model_open_file(core_t *core)
 static uint32_t
 model_context_tokens(const core_t *core)
 {
-    uint32_t  trained, asked;
+    uint32_t  asked;
 
-    trained = (uint32_t) llama_model_n_ctx_train(core->model);
     asked = core->options.context;
 
     if (asked == 0) {
         asked = CORE_CONTEXT_DEFAULT;
     }
 
-    return asked < trained ? asked : trained;
+    return asked < core->trained ? asked : core->trained;
 }
 
 
@@ -196,6 +221,11 @@ model_open_context(core_t *core, uint32_t n, uint32_t tokens)
     params.kv_unified = false;
     params.abort_callback = model_on_abort;
     params.abort_callback_data = core;
+
+    if (core->watched != NULL) {
+        params.cb_eval = watch_tensor;
+        params.cb_eval_user_data = core;
+    }
 
     if (core->options.is_exact) {
         params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
@@ -254,7 +284,12 @@ model_open_rooms(core_t *core)
     core->batch = llama_batch_init((int32_t) model_batch_tokens(core), 0, 1);
     core->places = calloc(core->options.sequences, sizeof(core_seq_t *));
 
+    if (core->options.hash_log != 0) {
+        core->watched = calloc(core->facts.layers, sizeof(uint32_t));
+    }
+
     if (core->batch.token == NULL || core->places == NULL
+        || (core->options.hash_log != 0 && core->watched == NULL)
         || sample_room_init(&core->room,
                             (uint32_t) llama_vocab_n_tokens(core->vocab)) != 0)
     {
@@ -364,37 +399,32 @@ model_sleep(core_t *core)
 }
 
 
-int
-model_load(core_t *core)
+static int
+model_check_fallback(core_t *core)
 {
-    uint64_t   file_hash, file_bytes;
-    backend_t  backend;
-
-    llama_log_set(model_on_log, core);
-    snprintf(core->facts.library, CORE_NAME_BYTES, "libllama %s",
-             llama_version());
-
-    if (!model_is_same_version(llama_version(), LLMGW_LLAMA_VERSION)) {
-        return model_fail(core, "the plugin was built for libllama %s, this "
-                          "is %s", LLMGW_LLAMA_VERSION, llama_version());
-    }
-
-    if (model_check_file(core, &file_hash, &file_bytes) != 0
-        || backend_load(core->cpu, &core->is_stopping, &backend,
-                        core->facts.error)
-           != 0)
+    if (!core->options.is_head
+        || (llama_model_n_embd(core->model) == (int32_t) core->facts.width
+            && llama_model_n_layer(core->model)
+               == (int32_t) core->facts.layers
+            && llama_vocab_n_tokens(llama_model_get_vocab(core->model))
+               == (int32_t) core->facts.vocabulary))
     {
-        return -1;
+        return 0;
     }
 
-    snprintf(core->facts.cpu, CORE_NAME_BYTES, "%s", backend.variant);
+    return model_fail(core, "\"%.90s\" cannot stand in for the shards of "
+                      "\"%.90s\": it is another model", model_file(core),
+                      core->file);
+}
 
-    llama_backend_init();
 
-    if (model_open_file(core) != 0
+/* All that computes: of a head its fallback. */
+static int
+model_load_whole(core_t *core, uint64_t file_hash, uint64_t file_bytes,
+    uint64_t cpu_hash)
+{
+    if (model_check_fallback(core) != 0
         || model_check_memory(core, file_bytes) != 0
-        || model_open_rooms(core) != 0
-        || model_read_tokens(core) != 0
         || (core->options.is_standby ? model_open_small_context(core)
                                      : model_open_whole_context(core)) != 0)
     {
@@ -404,7 +434,50 @@ model_load(core_t *core)
     (void) llama_model_meta_val_str(core->model, "general.name",
                                     core->facts.name, CORE_NAME_BYTES);
 
-    if (numerics_probe(core, file_hash, backend.hash) != 0) {
+    return numerics_probe(core, file_hash, cpu_hash);
+}
+
+
+int
+model_load(core_t *core)
+{
+    uint64_t   file_hash, file_bytes;
+    backend_t  backend;
+
+    file_hash = 0;
+    file_bytes = 0;
+    llama_log_set(model_on_log, core);
+    snprintf(core->facts.library, CORE_NAME_BYTES, "libllama %s",
+             llama_version());
+
+    if (!model_is_same_version(llama_version(), LLMGW_LLAMA_VERSION)) {
+        return model_fail(core, "the plugin was built for libllama %s, this "
+                          "is %s", LLMGW_LLAMA_VERSION, llama_version());
+    }
+
+    if ((core->nparts > 0
+         && model_check_file(core, &file_hash, &file_bytes) != 0)
+        || backend_load(core->cpu, &core->is_stopping, &backend,
+                        core->facts.error)
+           != 0)
+    {
+        return -1;
+    }
+
+    snprintf(core->facts.cpu, CORE_NAME_BYTES, "%s", backend.variant);
+    llama_backend_init();
+
+    if ((core->nparts > 0 && model_open_file(core) != 0)
+        || model_open_vocabulary(core) != 0
+        || model_open_rooms(core) != 0
+        || model_read_tokens(core) != 0)
+    {
+        return -1;
+    }
+
+    if (core->nparts > 0
+        && model_load_whole(core, file_hash, file_bytes, backend.hash) != 0)
+    {
         return -1;
     }
 
@@ -412,14 +485,16 @@ model_load(core_t *core)
         model_sleep(core);
     }
 
-    return 0;
+    return core->options.is_head ? head_name(core, backend.hash) : 0;
 }
 
 
 int
 model_wake(core_t *core)
 {
-    if (core->model == NULL && model_open_file(core) != 0) {
+    if (core->model == NULL
+        && (model_open_file(core) != 0 || model_open_vocabulary(core) != 0))
+    {
         return -1;
     }
 
@@ -433,6 +508,7 @@ model_free(core_t *core)
     sample_room_done(&core->room);
     free(core->ends);
     free(core->places);
+    free(core->watched);
 
     if (core->batch.token != NULL) {
         llama_batch_free(core->batch);
@@ -446,5 +522,6 @@ model_free(core_t *core)
         llama_model_free(core->model);
     }
 
+    head_close(core);
     llama_backend_free();
 }

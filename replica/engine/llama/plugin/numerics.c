@@ -82,10 +82,10 @@ numerics_chunk(core_t *core, uint32_t from, uint32_t to,
     uint32_t  i;
 
     for (i = from; i < to; i++) {
-        decode_add(core, numerics_token(core, i, 0), i, 0, i >= NUMERICS_HEAD);
+        local_add(core, numerics_token(core, i, 0), i, 0, i >= NUMERICS_HEAD);
     }
 
-    if (decode_batch(core) != 0) {
+    if (local_decode(core) != 0) {
         return -1;
     }
 
@@ -108,23 +108,23 @@ numerics_beside(core_t *core, numerics_probe_t *probe)
 
     for (i = 0; i < NUMERICS_TAIL; i++) {
         at = NUMERICS_HEAD + i;
-        decode_add(core, numerics_token(core, at, 0), at, 0, 1);
+        local_add(core, numerics_token(core, at, 0), at, 0, 1);
 
-        if (core->facts.is_stepwise) {
-            if (decode_batch(core) != 0) {
+        if (core->is_stepwise) {
+            if (local_decode(core) != 0) {
                 return -1;
             }
 
             numerics_note(core, probe, i, 0);
         }
 
-        decode_add(core, numerics_token(core, i, 1), i, 1, 1);
+        local_add(core, numerics_token(core, i, 1), i, 1, 1);
 
-        if (decode_batch(core) != 0) {
+        if (local_decode(core) != 0) {
             return -1;
         }
 
-        if (!core->facts.is_stepwise) {
+        if (!core->is_stepwise) {
             numerics_note(core, probe, i, 0);
         }
     }
@@ -166,11 +166,11 @@ numerics_compare(core_t *core, numerics_probe_t *probe)
     uint32_t          step;
     numerics_probe_t  chunks, beside;
 
-    step = core->facts.is_stepwise ? 1 : NUMERICS_HEAD;
+    step = core->is_stepwise ? 1 : NUMERICS_HEAD;
 
     if (numerics_chunks(core, NUMERICS_TOKENS, 1, probe) != 0
         || numerics_chunks(core, NUMERICS_TOKENS,
-                           core->facts.is_stepwise ? 1 : NUMERICS_TOKENS,
+                           core->is_stepwise ? 1 : NUMERICS_TOKENS,
                            &chunks)
            != 0)
     {
@@ -234,7 +234,7 @@ numerics_probe(core_t *core, uint64_t file_hash, uint64_t cpu_hash)
     }
 
     if (rc > 0) {
-        core->facts.is_stepwise = 1;
+        core->is_stepwise = 1;
         rc = numerics_compare(core, &probe);
         core->facts.is_exact = (rc == 0);
     }
@@ -245,6 +245,7 @@ numerics_probe(core_t *core, uint64_t file_hash, uint64_t cpu_hash)
         return -1;
     }
 
+    core->facts.is_stepwise = core->is_stepwise;
     numerics_name(core, file_hash, cpu_hash, &probe);
 
     return 0;

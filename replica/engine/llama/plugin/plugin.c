@@ -46,7 +46,9 @@ plugin_free(core_t *core)
 static core_t *
 plugin_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
 {
-    core_t  *core;
+    int          has_parts;
+    core_t      *core;
+    const char  *model;
 
     if (plugin_check(options, error) != 0) {
         return NULL;
@@ -60,17 +62,21 @@ plugin_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
     }
 
     core->options = *options;
+    core->last_step = &core->steps;
     core->file = strdup(options->file);
     core->cpu = options->cpu != NULL ? strdup(options->cpu) : NULL;
     pthread_mutex_init(&core->lock, NULL);
     pthread_cond_init(&core->work, NULL);
 
-    if (!options->is_deferred) {
-        core->parts = parts_list(options->file, &core->nparts);
+    model = options->is_head ? options->fallback : options->file;
+    has_parts = !options->is_deferred && model != NULL;
+
+    if (has_parts) {
+        core->parts = parts_list(model, &core->nparts);
     }
 
     if (core->file == NULL || (options->cpu != NULL && core->cpu == NULL)
-        || (!options->is_deferred && core->parts == NULL)
+        || (has_parts && core->parts == NULL)
         || pthread_create(&core->thread, NULL, worker_run, core) != 0)
     {
         snprintf(error, CORE_ERROR_BYTES, "no memory for a thread");
@@ -186,6 +192,7 @@ plugin_submit(core_t *core, core_job_t *job)
     seq->core = core;
     seq->job = job;
     seq->place = -1;
+    seq->way = core->options.is_head ? &way_remote : &way_local;
 
     pthread_mutex_lock(&core->lock);
 
@@ -240,6 +247,7 @@ plugin_release(core_seq_t *seq)
 
     pthread_mutex_lock(&core->lock);
     seq->is_released = 1;
+    remote_drop(seq);
     pthread_cond_signal(&core->work);
     pthread_mutex_unlock(&core->lock);
 }
@@ -271,7 +279,11 @@ static const core_plugin_t  plugin_table = {
     .submit = plugin_submit,
     .take = plugin_take,
     .release = plugin_release,
-    .piece = plugin_piece
+    .piece = plugin_piece,
+    .take_step = remote_take,
+    .give = remote_give,
+    .rewind = remote_rewind,
+    .lose = remote_lose
 };
 
 

@@ -22,25 +22,60 @@
 #define CHUNK_TOKENS       32
 #define CHUNK_TOKENS_FAST  256      /* --exact off */
 
+typedef struct head_s  head_t;
+
 typedef enum {
     SEQ_WAITING = 0,                /* for a place */
     SEQ_PREFILL,
+    SEQ_SENT,                       /* the logits of its last token come */
     SEQ_RUNNING,                    /* its last token is not decoded yet */
     SEQ_ENDED                       /* its last event is out */
 } seq_state_t;
+
+/* Where the rows of a sequence are computed. */
+typedef struct {
+    int       (*may)(core_seq_t *seq);      /* takes rows of it now */
+    uint32_t  (*chunk_rows)(const core_t *core);
+
+    /* Its ids from ndecoded to `to`: ndecoded moves on.  Behind the last id
+       of all decode_computed() is called, at once or later. */
+    void      (*chunk)(core_seq_t *seq, uint32_t to);
+
+    /* Its last id, in a call with those of others. */
+    void      (*row)(core_seq_t *seq);
+
+    void      (*leave)(core_seq_t *seq);    /* its place */
+} way_t;
+
+typedef struct remote_step_s  remote_step_t;
+
+struct remote_step_s {
+    remote_step_t  *next;
+    core_step_t     step;
+};
 
 struct core_seq_s {
     core_seq_t     *next;           /* in the list of all; under lock */
     core_t         *core;
     core_job_t     *job;
     seq_state_t     state;
+    const way_t    *way;
+    uint64_t        name;           /* hash of its prompt */
     int32_t         place;          /* its sequence in libllama; -1: none */
     llama_token    *ids;            /* prompt, then what was generated */
     uint32_t        nids;
     uint32_t        nprompt;
-    uint32_t        ndecoded;       /* of the ids */
+    uint32_t        ndecoded;       /* of the ids: given to its way */
+    float          *logits;         /* as given; NULL: none were asked for */
 
-    int             is_released;    /* under lock, like the events */
+    int             is_released;    /* under lock, like all that follows */
+    int             has_logits;     /* given, and not sampled from */
+    int             is_again;       /* by rewind() */
+    int             is_lost;
+    uint32_t        naway;          /* steps without an answer */
+    uint32_t        nanswered;      /* rows of those with one */
+    char            reason[CORE_REASON_BYTES];
+    char            text[CORE_TEXT_BYTES];
     uint32_t        nevents;
     uint32_t        first_event;
     core_event_t    events[CORE_EVENTS_MAX];
@@ -62,10 +97,18 @@ struct core_s {
     core_facts_t           facts;
     core_load_t            load;
     core_seq_t            *seqs;    /* in the order in which they came */
+    remote_step_t         *steps;   /* to be taken, in their order */
+    remote_step_t        **last_step;       /* where the next one goes */
 
-    struct llama_model    *model;
+    struct llama_model    *model;   /* of a head: its fallback, or NULL */
     struct llama_context  *context;
+    int                    is_stepwise;     /* in that context */
+    head_t                *head;    /* NULL: none */
     const struct llama_vocab  *vocab;
+    const char            *template;        /* NULL: it cannot chat */
+    uint32_t               trained; /* tokens of a context */
+    uint32_t              *watched; /* rows of a call, by the layer that they
+                                       enter; NULL: no hash log */
     struct llama_batch     batch;
     core_seq_t           **places;  /* by libllama's sequence */
     uint32_t               chunk;
@@ -96,13 +139,64 @@ int numerics_probe(core_t *core, uint64_t file_hash, uint64_t cpu_hash);
 /* The ids of a job, or an event that says why there are none. */
 int prompt_make(core_seq_t *seq, core_event_t *event);
 
-/* decode.c */
+/* head.c */
 
-void decode_add(core_t *core, llama_token id, uint32_t position,
+/* Vocabulary, template and embeddings of a head, and facts that it says.  0,
+   or -1: core->facts.error says why. */
+int head_open(core_t *core);
+void head_close(core_t *core);
+
+/* What names the numerics of a head and its shards.  0, or -1. */
+int head_name(core_t *core, uint64_t cpu_hash);
+
+/* width floats for each of n ids, all of which are in the vocabulary. */
+void head_embed(const core_t *core, const llama_token *ids, uint32_t n,
+    float *out);
+
+/* watch.c: libllama's callback for tensors, of a core with a hash log. */
+
+bool watch_tensor(struct ggml_tensor *t, bool is_question, void *core);
+
+/* local.c */
+
+extern const way_t  way_local;
+
+void local_add(core_t *core, llama_token id, uint32_t position,
     int32_t place, int is_output);
 
 /* Decodes the batch and empties it.  0, or -1: its sequences are spoilt. */
-int decode_batch(core_t *core);
+int local_decode(core_t *core);
+
+/* The rows that wait for others. */
+void local_flush(core_t *core);
+
+/* remote.c */
+
+extern const way_t  way_remote;
+
+/* What came for sequences since the last time.  0: nothing. */
+int remote_collect(core_t *core);
+
+/* Under the lock: forgets its steps and what their answers would be. */
+void remote_drop(core_seq_t *seq);
+
+/* core.h's functions. */
+int remote_take(core_t *core, core_step_t *step);
+void remote_give(core_seq_t *seq, uint32_t position, uint32_t rows,
+    const float *logits);
+void remote_rewind(core_seq_t *seq);
+void remote_lose(core_seq_t *seq, const char *reason, const char *text);
+
+/* decode.c */
+
+/* The logits behind its last id are there. */
+void decode_computed(core_seq_t *seq, const float *logits);
+
+/* All its ids are to be computed from the first on, this way. */
+void decode_again(core_seq_t *seq, const way_t *way);
+
+void decode_end(core_seq_t *seq, core_event_kind_t kind);
+void decode_lost(core_seq_t *seq);
 
 /* One chunk of a prompt or one token of each sequence.  0: nothing to do. */
 int decode_step(core_t *core);

@@ -28,7 +28,7 @@ prompt_render(const core_seq_t *seq, int32_t *len)
     struct llama_chat_message  *messages;
 
     job = seq->job;
-    template = llama_model_chat_template(seq->core->model, NULL);
+    template = seq->core->template;
     messages = calloc(job->nmessages + 1, sizeof(*messages));
 
     if (template == NULL || messages == NULL) {
@@ -242,6 +242,7 @@ prompt_make(core_seq_t *seq, core_event_t *event)
     }
 
     event->hash = XXH3_64bits(seq->ids, seq->nprompt * sizeof(llama_token));
+    seq->name = event->hash;
 
     if (seq->nprompt == 0 || prompt_has_strangers(seq)) {
         event->kind = CORE_BAD_PROMPT;

@@ -44,11 +44,11 @@ worker_free(core_seq_t *seq)
 {
     seq->job->free(seq->job);
     free(seq->ids);
+    free(seq->logits);
     free(seq);
 }
 
 
-/* The cells of its sequence are forgotten with it. */
 static void
 worker_leave(core_seq_t *seq)
 {
@@ -56,8 +56,7 @@ worker_leave(core_seq_t *seq)
         return;
     }
 
-    (void) llama_memory_seq_rm(llama_get_memory(seq->core->context),
-                               seq->place, -1, -1);
+    seq->way->leave(seq);
     seq->core->places[seq->place] = NULL;
     seq->place = -1;
 }
@@ -125,11 +124,13 @@ worker_measure(core_t *core)
     load = &core->load;
     load->running = 0;
     load->waiting = 0;
+    load->away = 0;
     cells = 0;
 
     for (seq = core->seqs; seq != NULL; seq = seq->next) {
         load->running += (seq->place >= 0);
         load->waiting += (seq->state == SEQ_WAITING && seq->place < 0);
+        load->away += seq->naway;
         cells += seq->place >= 0 ? seq->ndecoded : 0;
     }
 
@@ -203,6 +204,7 @@ worker_end_all(core_t *core)
 
     while ((seq = core->seqs) != NULL) {
         core->seqs = seq->next;
+        remote_drop(seq);
         worker_free(seq);
     }
 }

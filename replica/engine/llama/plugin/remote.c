@@ -1,0 +1,335 @@
+
+/*
+ * Rows that shards compute: steps out, answers in.
+ *
+ * A step is queued by the core's thread and taken by the replica's, which
+ * brings its answer.  What the replica's thread wants of a sequence stands in
+ * its fields under the lock; the core's thread looks at them once a step, in
+ * this order:
+ *
+ *   logits    sample; a token that was computed is never computed again
+ *   is_lost   all ids again, by the fallback; or the end
+ *   is_again  all ids again, as steps
+ *
+ * From rewind() or lose() to that look a sequence queues nothing, so a step
+ * is of one attempt only, and its answer belongs to it.
+ */
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replica/engine/llama/plugin/plugin_inner.h"
+
+
+/* --- the core's thread */
+
+static int
+remote_may(core_seq_t *seq)
+{
+    int  may;
+
+    pthread_mutex_lock(&seq->core->lock);
+    may = seq->naway < CORE_STEPS_MAX;
+    pthread_mutex_unlock(&seq->core->lock);
+
+    return may;
+}
+
+
+static uint32_t
+remote_chunk_rows(const core_t *core)
+{
+    return CORE_ROWS_MAX;
+}
+
+
+/* Positions that it will need at most. */
+static uint32_t
+remote_expected(const core_seq_t *seq)
+{
+    uint64_t  most;
+
+    most = (uint64_t) seq->nprompt + seq->job->max_tokens;
+
+    return seq->job->max_tokens > 0 && most < seq->core->facts.context
+           ? (uint32_t) most : seq->core->facts.context;
+}
+
+
+/* NULL: out of memory. */
+static remote_step_t *
+remote_make(core_seq_t *seq, uint32_t to)
+{
+    core_t         *core;
+    core_step_t    *step;
+    remote_step_t  *made;
+
+    core = seq->core;
+    made = calloc(1, sizeof(remote_step_t));
+
+    if (made == NULL) {
+        return NULL;
+    }
+
+    step = &made->step;
+    step->seq = seq;
+    step->data = seq->job->data;
+    step->name = seq->name;
+    step->expected = remote_expected(seq);
+    step->position = seq->ndecoded;
+    step->rows = to - seq->ndecoded;
+    step->logits_rows = (to == seq->nids);
+    step->embeddings = malloc((size_t) step->rows * core->facts.width
+                              * sizeof(float));
+
+    if (step->embeddings == NULL) {
+        free(made);
+        return NULL;
+    }
+
+    head_embed(core, seq->ids + step->position, step->rows,
+               step->embeddings);
+
+    return made;
+}
+
+
+static void
+remote_free(remote_step_t *step)
+{
+    free(step->step.embeddings);
+    free(step);
+}
+
+
+/* Room for logits is there before any can come. */
+static int
+remote_make_room(core_seq_t *seq)
+{
+    if (seq->logits == NULL) {
+        seq->logits = malloc(seq->core->room.n * sizeof(float));
+    }
+
+    return seq->logits != NULL ? 0 : -1;
+}
+
+
+static void
+remote_chunk(core_seq_t *seq, uint32_t to)
+{
+    core_t         *core;
+    remote_step_t  *step;
+
+    core = seq->core;
+    step = remote_make_room(seq) == 0 ? remote_make(seq, to) : NULL;
+
+    if (step == NULL) {
+        decode_end(seq, CORE_FAILED);
+        return;
+    }
+
+    seq->ndecoded = to;
+    seq->state = to == seq->nids ? SEQ_SENT : SEQ_PREFILL;
+
+    pthread_mutex_lock(&core->lock);
+
+    if (seq->is_released || seq->is_again || seq->is_lost) {
+        remote_free(step);
+
+    } else {
+        *core->last_step = step;
+        core->last_step = &step->next;
+        seq->naway++;
+    }
+
+    pthread_mutex_unlock(&core->lock);
+}
+
+
+static void
+remote_row(core_seq_t *seq)
+{
+    remote_chunk(seq, seq->nids);
+}
+
+
+static void
+remote_leave(core_seq_t *seq)
+{
+    /* What shards keep of it is the flow's to end. */
+}
+
+
+const way_t  way_remote = {
+    .may = remote_may,
+    .chunk_rows = remote_chunk_rows,
+    .chunk = remote_chunk,
+    .row = remote_row,
+    .leave = remote_leave
+};
+
+
+/* Of what was wanted of it since the last look.  0: nothing. */
+static int
+remote_look(core_seq_t *seq)
+{
+    int      has_logits, is_again, is_lost;
+    core_t  *core;
+
+    core = seq->core;
+
+    pthread_mutex_lock(&core->lock);
+    has_logits = seq->has_logits;
+    is_again = seq->is_again;
+    is_lost = seq->is_lost;
+    seq->has_logits = 0;
+    seq->is_again = 0;
+    seq->is_lost = 0;
+    core->load.fallbacks += is_lost && core->context != NULL;
+    pthread_mutex_unlock(&core->lock);
+
+    if (has_logits && seq->state == SEQ_SENT) {
+        decode_computed(seq, seq->logits);
+    }
+
+    if (seq->state == SEQ_ENDED || (!is_lost && !is_again)) {
+        return has_logits;
+    }
+
+    if (is_lost && core->context == NULL) {
+        decode_lost(seq);
+
+    } else {
+        decode_again(seq, is_lost ? &way_local : &way_remote);
+    }
+
+    return 1;
+}
+
+
+int
+remote_collect(core_t *core)
+{
+    int          has_any;
+    uint32_t     i;
+    core_seq_t  *seq;
+
+    has_any = 0;
+
+    for (i = 0; i < core->options.sequences; i++) {
+        seq = core->places[i];
+
+        if (seq != NULL && seq->way == &way_remote) {
+            has_any |= remote_look(seq);
+        }
+    }
+
+    return has_any;
+}
+
+
+/* --- under the lock */
+
+void
+remote_drop(core_seq_t *seq)
+{
+    core_t          *core;
+    remote_step_t   *step, **link;
+
+    core = seq->core;
+
+    for (link = &core->steps; (step = *link) != NULL; /* void */) {
+        if (step->step.seq != seq) {
+            link = &step->next;
+            continue;
+        }
+
+        *link = step->next;
+        remote_free(step);
+    }
+
+    core->last_step = link;
+    seq->naway = 0;
+    seq->nanswered = 0;
+}
+
+
+/* --- the replica's thread */
+
+int
+remote_take(core_t *core, core_step_t *out)
+{
+    remote_step_t  *step;
+
+    pthread_mutex_lock(&core->lock);
+    step = core->steps;
+
+    if (step != NULL) {
+        core->steps = step->next;
+
+        if (core->steps == NULL) {
+            core->last_step = &core->steps;
+        }
+    }
+
+    pthread_mutex_unlock(&core->lock);
+
+    if (step == NULL) {
+        return -1;
+    }
+
+    *out = step->step;
+    free(step);
+
+    return 0;
+}
+
+
+void
+remote_give(core_seq_t *seq, uint32_t position, uint32_t rows,
+    const float *logits)
+{
+    core_t  *core;
+
+    core = seq->core;
+
+    /* The core's thread reads them after has_logits, and never twice. */
+
+    if (logits != NULL) {
+        memcpy(seq->logits, logits, core->room.n * sizeof(float));
+    }
+
+    pthread_mutex_lock(&core->lock);
+    assert(seq->naway > 0 && position == seq->nanswered);
+    seq->naway--;
+    seq->nanswered += rows;
+    seq->has_logits = (logits != NULL);
+    pthread_cond_signal(&core->work);
+    pthread_mutex_unlock(&core->lock);
+}
+
+
+void
+remote_rewind(core_seq_t *seq)
+{
+    pthread_mutex_lock(&seq->core->lock);
+    remote_drop(seq);
+    seq->is_again = 1;
+    pthread_cond_signal(&seq->core->work);
+    pthread_mutex_unlock(&seq->core->lock);
+}
+
+
+void
+remote_lose(core_seq_t *seq, const char *reason, const char *text)
+{
+    pthread_mutex_lock(&seq->core->lock);
+    remote_drop(seq);
+    seq->is_lost = 1;
+    snprintf(seq->reason, sizeof(seq->reason), "%s", reason);
+    snprintf(seq->text, sizeof(seq->text), "%s", text);
+    pthread_cond_signal(&seq->core->work);
+    pthread_mutex_unlock(&seq->core->lock);
+}
