@@ -1,0 +1,246 @@
+
+/*
+ * Which hops replace one that was lost.
+ *
+ * The narrowest stretch of hops around it that some path of shards covers: the
+ * lost one alone, then with a neighbour, and so on up to all.  A stretch can
+ * begin where the input is there from position 0 on: at a boundary with its
+ * history, or before the first hop, whose rows are to be had again.  Hops
+ * behind it go on as they are: what they have is dropped before it reaches
+ * them.
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "replica/shard/flow/flow_inner.h"
+
+
+static int
+plan_may_begin(const flow_t *flow, size_t from)
+{
+    return from == 0 || flow->hops[from]->in.base == 0;
+}
+
+
+/* Inner boundaries stay where they can: of fp16, they change the bits. */
+static fleet_rc_t
+plan_ask(flow_t *flow, size_t from, size_t to)
+{
+    size_t         i;
+    uint32_t       keep[SHARD_HOPS_MAX];
+    fleet_rc_t     rc;
+    fleet_query_t  query;
+
+    query = (fleet_query_t) {
+        .from_layer = flow->hops[from]->at.first,
+        .to_layer = flow->hops[to - 1]->at.last,
+        .keep = keep,
+        .excluded = flow->excluded,
+        .nexcluded = flow->nexcluded
+    };
+
+    for (i = from + 1; i < to; i++) {
+        keep[query.nkeep++] = flow->hops[i]->at.first;
+    }
+
+    rc = flow->flows->world->find(flow->flows->fleet, &query, &flow->path);
+
+    if (rc == FLEET_FOUND
+        && flow->nhops - (to - from) + flow->path.n > SHARD_HOPS_MAX)
+    {
+        return FLEET_TOO_LONG;
+    }
+
+    flow->from = from;
+    flow->to = to;
+
+    return rc;
+}
+
+
+/* The last that is asked for is all layers: its answer is the reason. */
+fleet_rc_t
+plan_find(flow_t *flow, const hop_t *lost)
+{
+    size_t      width, from, first;
+    fleet_rc_t  rc;
+
+    rc = FLEET_GAP;
+
+    for (width = 1; width <= flow->nhops; width++) {
+        first = lost->index + 1 > width ? lost->index + 1 - width : 0;
+
+        for (from = lost->index + 1; from-- > first; /* void */) {
+            if (from + width > flow->nhops || !plan_may_begin(flow, from)) {
+                continue;
+            }
+
+            rc = plan_ask(flow, from, from + width);
+
+            if (rc == FLEET_FOUND) {
+                return rc;
+            }
+        }
+    }
+
+    return rc;
+}
+
+
+static uint32_t
+plan_replay_to(const flow_t *flow)
+{
+    size_t    i;
+    uint32_t  to;
+
+    to = 0;
+
+    for (i = flow->from; i < flow->to; i++) {
+        if (flow->hops[i]->next > to) {
+            to = flow->hops[i]->next;
+        }
+    }
+
+    return to;
+}
+
+
+int
+plan_is_replay(const flow_t *flow)
+{
+    return plan_replay_to(flow) > 0;
+}
+
+
+static void
+plan_log(const flow_t *flow, uint32_t replay_to, int is_rewind)
+{
+    size_t              i;
+    const fleet_hop_t  *hop;
+
+    for (i = 0; replay_to > 0 && i < flow->path.n; i++) {
+        hop = &flow->path.hops[i];
+        log_write(flow->flows->log, LOG_INFO, "shard \"%s\" (layers %u-%u)"
+                  " goes on with stream %016" PRIx64 ", %u positions from"
+                  " %s first", hop->id, hop->first, hop->last, flow->name,
+                  replay_to, is_rewind ? "the tokens" : "the history");
+    }
+}
+
+
+/* The first hop's rows are asked for again; a new history begins with them. */
+static void
+plan_rewind(flow_t *flow)
+{
+    rows_done(&flow->hops[0]->in);
+    flow->ntodo = 0;
+    flow->end = 0;
+    flow->is_kept = 1;
+    flow->tell_rewind = 1;
+    flow->flows->rewinds++;
+    flows_due(flow->flows, flows_now(flow->flows));
+}
+
+
+static int
+plan_create(flow_t *flow, hop_t **hops)
+{
+    size_t  i;
+
+    for (i = 0; i < flow->path.n; i++) {
+        hops[i] = hop_create(flow, &flow->path.hops[i]);
+
+        if (hops[i] == NULL) {
+            while (i > 0) {
+                hop_destroy(hops[--i]);
+            }
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* hops take the places from `from` to `to`, and what went into the first. */
+static void
+plan_put(flow_t *flow, hop_t **hops)
+{
+    rows_t  in;
+    size_t  i;
+
+    in = hops[0]->in;
+    hops[0]->in = flow->hops[flow->from]->in;
+    flow->hops[flow->from]->in = in;
+
+    for (i = flow->from; i < flow->to; i++) {
+        hop_destroy(flow->hops[i]);
+    }
+
+    memmove(flow->hops + flow->from + flow->path.n, flow->hops + flow->to,
+            (flow->nhops - flow->to) * sizeof(hop_t *));
+    memcpy(flow->hops + flow->from, hops, flow->path.n * sizeof(hop_t *));
+    flow->nhops = flow->nhops - (flow->to - flow->from) + flow->path.n;
+
+    for (i = 0; i < flow->nhops; i++) {
+        flow->hops[i]->index = i;
+    }
+}
+
+
+static int
+plan_open(flow_t *flow, uint32_t replay_to)
+{
+    size_t  i;
+    hop_t  *hop;
+
+    for (i = 0; i < flow->path.n; i++) {
+        hop = flow->hops[flow->from + i];
+        hop->replay_to = replay_to;
+        hop->built_answers = flow->answers;
+
+        if (replay_to > 0) {
+            hop->lane->turn = flow;
+        }
+
+        if (hop_open(hop) != 0) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+void
+plan_build(flow_t *flow)
+{
+    int        is_rewind;
+    hop_t     *hops[SHARD_HOPS_MAX];
+    uint32_t   replay_to;
+
+    replay_to = plan_replay_to(flow);
+    is_rewind = flow->from == 0 && flow->hops[0]->in.base > 0;
+
+    if (plan_create(flow, hops) != 0) {
+        flow_lose(flow, "out_of_memory", "no memory for a pipeline");
+        return;
+    }
+
+    plan_log(flow, replay_to, is_rewind);
+
+    if (is_rewind) {
+        plan_rewind(flow);
+    }
+
+    if (replay_to > 0) {
+        flow->flows->replays++;
+    }
+
+    plan_put(flow, hops);
+
+    if (plan_open(flow, replay_to) != 0) {
+        flow_lose(flow, "out_of_memory", "no memory for a session");
+    }
+}

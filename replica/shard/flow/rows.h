@@ -1,0 +1,48 @@
+
+/*
+ * Rows of floats by their positions, base .. end - 1: appended at the end,
+ * given up from the beginning.
+ *
+ * They lie in blocks of SHARD_ROWS_MAX, so that a long history is never
+ * copied to grow, and what is given up is free at once.  The steps of a prompt
+ * begin at multiples of that number: most are read where they lie.
+ */
+
+#ifndef FLOW_ROWS_H
+#define FLOW_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "replica/shard/limits.h"
+
+
+typedef struct {
+    float     **blocks;
+    size_t      nblocks;
+    size_t      room;
+    uint32_t    first;      /* number of blocks[0] */
+    uint32_t    width;
+    uint32_t    base;
+    uint32_t    end;
+    uint64_t   *bytes;      /* of the blocks of many: what we have is in it */
+} rows_t;
+
+
+void rows_init(rows_t *rows, uint32_t width, uint64_t *bytes);
+
+/* Empty again, and may be filled from position 0. */
+void rows_done(rows_t *rows);
+
+/* 0, or -1: no memory, and nothing is appended. */
+int rows_append(rows_t *rows, const float *values, uint32_t n);
+
+/* 1 .. SHARD_ROWS_MAX rows that are there; scratch has room for them, and the
+   result may lie in it. */
+const float *rows_get(const rows_t *rows, uint32_t position, uint32_t n,
+    float *scratch);
+
+/* Gives up what is below `base`, which is at most the end. */
+void rows_trim(rows_t *rows, uint32_t base);
+
+#endif /* FLOW_ROWS_H */

@@ -1,0 +1,239 @@
+
+/*
+ * What is due at some time: deadlines of sessions, turns that nobody uses, and
+ * the callbacks that must not come from within a call.
+ */
+
+#include <stdio.h>
+
+#include "replica/shard/flow/flow_inner.h"
+
+#define NS_PER_MS  1000000ULL
+
+
+/* 0: it waits for nothing. */
+static uint64_t
+tick_deadline(const hop_t *hop)
+{
+    uint64_t           since;
+    const hop_step_t  *step;
+
+    if (hop->state == HOP_OPENING) {
+        return hop->since_ns + (hop->at.is_loaded ? FLOW_OPENED_MS
+                                                  : FLOW_LOADED_MS) * NS_PER_MS;
+    }
+
+    if (hop->state != HOP_OPEN || hop->nsteps == 0) {
+        return 0;
+    }
+
+    step = &hop->steps[0];
+
+    if (step->started_ns == 0) {
+        return hop->since_ns + FLOW_STARTED_MS * NS_PER_MS;
+    }
+
+    since = step->started_ns > hop->since_ns ? step->started_ns
+                                             : hop->since_ns;
+
+    return since + lane_bound_ns(hop->lane, step->rows);
+}
+
+
+static uint64_t
+tick_hop_due(const hop_t *hop)
+{
+    return hop->again_ns ? hop->again_ns : tick_deadline(hop);
+}
+
+
+static void
+tick_stalled(hop_t *hop)
+{
+    char               text[FLOW_TEXT_BYTES];
+    const hop_step_t  *step;
+
+    step = &hop->steps[0];
+
+    if (hop->state == HOP_OPENING) {
+        snprintf(text, sizeof(text), "not opened in time");
+
+    } else if (step->started_ns == 0) {
+        snprintf(text, sizeof(text), "position %u not started after %u ms",
+                 step->position, FLOW_STARTED_MS);
+
+    } else {
+        snprintf(text, sizeof(text), "no result of position %u, %u rows,"
+                 " after %llu ms", step->position, step->rows,
+                 (unsigned long long) (lane_bound_ns(hop->lane, step->rows)
+                                       / NS_PER_MS));
+    }
+
+    hop_lose(hop, SHARD_FAILED, 1, text);
+}
+
+
+static void
+tick_hop(hop_t *hop, uint64_t now)
+{
+    uint64_t  due;
+
+    due = tick_hop_due(hop);
+
+    if (due == 0 || now < due) {
+        return;
+    }
+
+    if (hop->again_ns == 0) {
+        hop->again_ns = now + FLOW_AGAIN_MS * NS_PER_MS;
+        return;
+    }
+
+    tick_stalled(hop);
+}
+
+
+/* 0, or when the turns that it has are to go on. */
+static uint64_t
+tick_idle_ns(const flow_t *flow)
+{
+    int           has_turn;
+    size_t        i;
+    const hop_t  *hop;
+
+    has_turn = 0;
+
+    for (i = 0; i < flow->nhops; i++) {
+        hop = flow->hops[i];
+
+        if (hop->lane == NULL || hop->lane->turn != flow) {
+            continue;
+        }
+
+        if (hop->state == HOP_OPENING || hop->nsteps > 0) {
+            return 0;
+        }
+
+        has_turn = 1;
+    }
+
+    return has_turn ? flow->moved_ns + FLOW_HELD_MS * NS_PER_MS : 0;
+}
+
+
+static uint64_t
+tick_wait_ns(const flow_t *flow)
+{
+    if (flow->is_waiting) {
+        return flow->since_ns + FLOW_TURN_MS * NS_PER_MS;
+    }
+
+    return flow->has_place ? flow->since_ns + FLOW_HELD_MS * NS_PER_MS : 0;
+}
+
+
+static void
+tick_flow(flow_t *flow, uint64_t now)
+{
+    size_t    i;
+    uint64_t  due;
+
+    due = tick_wait_ns(flow);
+
+    if (due != 0 && now >= due) {
+        if (flow->is_waiting) {
+            flow_lose(flow, "pipeline_stalled", "others replay for too long");
+            return;
+        }
+        turn_end_place(flow);
+    }
+
+    due = tick_idle_ns(flow);
+
+    if (due != 0 && now >= due) {
+        turn_give_back(flow);
+    }
+
+    for (i = 0; i < flow->nhops; i++) {
+        tick_hop(flow->hops[i], now);
+    }
+
+    flow_go_on(flow);
+}
+
+
+/* The flow may be closed behind it. */
+static void
+tick_tell(flow_t *flow)
+{
+    if (flow->tell_rewind) {
+        flow->tell_rewind = 0;
+        flow->callbacks->on_rewind(flow->data);
+    }
+
+    if (flow->tell_lost && !flow->is_closed) {
+        flow->tell_lost = 0;
+        flow->callbacks->on_lost(flow->data, flow->reason, flow->text);
+    }
+}
+
+
+static uint64_t
+tick_least(uint64_t a, uint64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+
+static uint64_t
+tick_flow_due(const flow_t *flow)
+{
+    size_t    i;
+    uint64_t  due;
+
+    if (flow->tell_rewind || flow->tell_lost) {
+        return flows_now(flow->flows);
+    }
+
+    due = tick_least(tick_wait_ns(flow), tick_idle_ns(flow));
+
+    for (i = 0; i < flow->nhops; i++) {
+        due = tick_least(due, tick_hop_due(flow->hops[i]));
+    }
+
+    return due;
+}
+
+
+void
+flows_tick(flows_t *flows)
+{
+    flow_t    *flow;
+    uint64_t   now, due;
+
+    flows_enter(flows);
+    flows->wake_ns = 0;
+    now = flows_now(flows);
+    due = 0;
+
+    for (flow = flows->first; flow != NULL; flow = flow->next) {
+        if (!flow->is_closed) {
+            tick_tell(flow);
+        }
+        if (!flow->is_closed && !flow->is_lost) {
+            tick_flow(flow, now);
+        }
+    }
+
+    for (flow = flows->first; flow != NULL; flow = flow->next) {
+        if (!flow->is_closed) {
+            due = tick_least(due, tick_flow_due(flow));
+        }
+    }
+
+    if (due != 0) {
+        flows_due(flows, due);
+    }
+
+    flows_leave(flows);
+}
