@@ -96,6 +96,7 @@ LLAMA_PKG := PKG_CONFIG_PATH="$(abspath $(LLAMA_DIR)):$(abspath \
 LLAMA     := $(shell $(LLAMA_PKG) --exists 'llama >= 0.5' 'llama < 0.6' \
     2>/dev/null && $(LLAMA_PKG) --modversion llama)
 PLUGIN    := $(if $(LLAMA),build/llmgw-engine-llama.so)
+SLICER    := $(if $(LLAMA),build/llmgw-slice)
 
 DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
            build/llmgw-client build/llmgw-sim build/llmgw-lock \
@@ -133,7 +134,7 @@ build/npm/installed: t/openai/package-lock.json build-aux/npm.sh
 	@sh build-aux/npm.sh $(@D)
 
 build: daemons module tools  ## compile the module, the daemons and the client
-daemons: $(DAEMONS) $(PLUGIN)
+daemons: $(DAEMONS) $(PLUGIN) $(SLICER)
 tools: $(TOOLS)
 module: $(MODULE)
 gen: $(GEN_C) $(PAGE)
@@ -255,7 +256,7 @@ compile_commands.json: gen FORCE  ## for editors
 
 install: build  ## install into PREFIX, MODULES, UNITS_DIR, SYSCONFDIR
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(MODULES)
-	install -m 755 $(DAEMONS) $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(DAEMONS) $(SLICER) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(MODULE) $(DESTDIR)$(MODULES)
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 \
 	    $(DESTDIR)$(PREFIX)/share/man/man8
@@ -388,6 +389,16 @@ build/llmgw-engine-llama.so: $(call objs,$(PLUGIN_C) $(SLICED_C) \
 	    -Wl,-rpath,$(abspath $(shell $(LLAMA_PKG) --variable=libdir llama)) \
 	    $(shell $(LLAMA_PKG) --libs llama) -lm -lpthread -lcrypto
 	@mv $@.new $@   # a running replica keeps the file that it has mapped
+
+# Where it is built, the same; installed, it is in bin, and not beside it.
+build/llmgw-slice: $(call objs,$(wildcard slice/*.c) $(MANIFEST_C) \
+        replica/engine/llama/parts.c) $(SHARED) build/flavour
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) \
+	    -Wl,-rpath,'$$ORIGIN/llama/lib' \
+	    -Wl,-rpath,'$$ORIGIN/../lib/llmgw/llama/lib' \
+	    -Wl,-rpath,$(abspath $(shell $(LLAMA_PKG) --variable=libdir llama)) \
+	    $(shell $(LLAMA_PKG) --libs llama) -lcrypto -lm -lpthread
 
 # --- the module, by nginx's own build
 

@@ -216,12 +216,46 @@ sliced_check_tensor(const sliced_look_t *look, const manifest_line_t *line,
 }
 
 
+static int
+sliced_check_settings(const sliced_look_t *look, const manifest_line_t *line)
+{
+    char     shape[MANIFEST_SHAPE_BYTES];
+    uint8_t  sha256[MANIFEST_ID_BYTES];
+
+    if (tensors_settings(look->tensors, shape, sha256) == 0
+        && strcmp(shape, line->shape) == 0
+        && memcmp(sha256, line->sha256, sizeof(sha256)) == 0)
+    {
+        return 0;
+    }
+
+    return sliced_fail(look->error, "the settings of \"%.150s\" are not as "
+                       "the manifest says: the file is damaged",
+                       look->tensors->parts[0].path);
+}
+
+
+static int
+sliced_check_line(const sliced_look_t *look, const share_t *share,
+    const manifest_line_t *line)
+{
+    char  local[SHARE_NAME_BYTES];
+
+    if (strcmp(line->name, SHARE_SETTINGS) == 0) {
+        return sliced_check_settings(look, line);
+    }
+
+    share_name(share, line->name, local);
+
+    return sliced_check_tensor(look, line, local);
+}
+
+
 /* Each line that the file has to have, and nothing else. */
 static int
 sliced_check_tensors(const sliced_t *s, const manifest_t *manifest,
     const sliced_look_t *look)
 {
-    char     local[SHARE_NAME_BYTES];
     size_t   i, n;
     share_t  share = { s->kind == SLICED_HEAD,
                        manifest_find(manifest, SHARE_OUTPUT) == NULL,
@@ -234,13 +268,11 @@ sliced_check_tensors(const sliced_t *s, const manifest_t *manifest,
             continue;
         }
 
-        share_name(&share, manifest->lines[i].name, local);
-
-        if (sliced_check_tensor(look, &manifest->lines[i], local) != 0) {
+        if (sliced_check_line(look, &share, &manifest->lines[i]) != 0) {
             return -1;
         }
 
-        n++;
+        n += strcmp(manifest->lines[i].name, SHARE_SETTINGS) != 0;
     }
 
     return n == look->tensors->n ? 0

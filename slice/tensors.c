@@ -9,6 +9,7 @@
 
 #include <openssl/evp.h>
 
+#include "slice/manifest/share.h"
 #include "slice/tensors.h"
 
 
@@ -348,6 +349,131 @@ tensors_hash(const tensor_t *tensor, const tensors_watch_t *watch,
 
 
 static int
+tensors_is_setting(const tensors_t *t, const char *key)
+{
+    size_t       len;
+    const char  *architecture;
+
+    architecture = tensors_text(t, "general.architecture");
+    len = architecture != NULL ? strlen(architecture) : 0;
+
+    return len > 0 && strncmp(key, architecture, len) == 0 && key[len] == '.'
+           && strcmp(key + len, ".block_count") != 0
+           && strcmp(key + len, ".vocab_size") != 0;
+}
+
+
+static int
+tensors_compare_keys(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+
+/* One key: its name with the NUL, its type, its value as the file has it. */
+static void
+tensors_put_setting(const tensors_t *t, const char *key, FILE *out)
+{
+    size_t                      i, n, size;
+    int64_t                     id;
+    enum gguf_type              type;
+    const struct gguf_context  *gguf;
+
+    static const size_t  sizes[GGUF_TYPE_COUNT] = {
+        1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8
+    };
+
+    gguf = t->parts[0].gguf;
+    id = gguf_find_key(gguf, key);
+    type = gguf_get_kv_type(gguf, id);
+    fprintf(out, "%s%c%d", key, '\0', (int) type);
+
+    if (type == GGUF_TYPE_STRING) {
+        fprintf(out, "%s%c", gguf_get_val_str(gguf, id), '\0');
+        return;
+    }
+
+    if (type != GGUF_TYPE_ARRAY) {
+        fwrite(gguf_get_val_data(gguf, id), sizes[type], 1, out);
+        return;
+    }
+
+    type = gguf_get_arr_type(gguf, id);
+    size = sizes[type];
+    n = gguf_get_arr_n(gguf, id);
+    fprintf(out, "%d %zu ", (int) type, n);
+
+    if (size > 0) {
+        fwrite(gguf_get_arr_data(gguf, id), size, n, out);
+        return;
+    }
+
+    for (i = 0; i < n; i++) {
+        fprintf(out, "%s%c", gguf_get_arr_str(gguf, id, i), '\0');
+    }
+}
+
+
+/* The keys that count, sorted; the list is for free(). */
+static const char **
+tensors_list_settings(const tensors_t *t, size_t *n)
+{
+    int64_t                     i, keys;
+    const char                **list;
+    const struct gguf_context  *gguf;
+
+    gguf = t->parts[0].gguf;
+    keys = gguf_get_n_kv(gguf);
+    list = calloc((size_t) keys + 1, sizeof(char *));
+    *n = 0;
+
+    for (i = 0; list != NULL && i < keys; i++) {
+        if (tensors_is_setting(t, gguf_get_key(gguf, i))) {
+            list[(*n)++] = gguf_get_key(gguf, i);
+        }
+    }
+
+    if (list != NULL) {
+        qsort(list, *n, sizeof(char *), tensors_compare_keys);
+    }
+
+    return list;
+}
+
+
+int
+tensors_settings(const tensors_t *t, char shape[MANIFEST_SHAPE_BYTES],
+    uint8_t sha256[MANIFEST_ID_BYTES])
+{
+    int          rc;
+    FILE        *out;
+    char        *text;
+    size_t       i, n, bytes;
+    const char **keys;
+
+    text = NULL;
+    keys = tensors_list_settings(t, &n);
+    out = keys != NULL ? open_memstream(&text, &bytes) : NULL;
+
+    for (i = 0; out != NULL && i < n; i++) {
+        tensors_put_setting(t, keys[i], out);
+    }
+
+    rc = out != NULL && fclose(out) == 0 && n > 0 ? 0 : -1;
+
+    if (rc == 0) {
+        snprintf(shape, MANIFEST_SHAPE_BYTES, "keys %zu", n);
+        EVP_Digest(text, bytes, sha256, NULL, EVP_sha256(), NULL);
+    }
+
+    free(text);
+    free(keys);
+
+    return rc;
+}
+
+
+static int
 tensors_add_lines(const tensors_t *t, const tensors_watch_t *watch,
     manifest_t *manifest, char error[TENSORS_ERROR_BYTES])
 {
@@ -370,7 +496,10 @@ tensors_add_lines(const tensors_t *t, const tensors_watch_t *watch,
         }
     }
 
-    return 0;
+    return tensors_settings(t, shape, sha256) == 0
+           && manifest_add(manifest, SHARE_SETTINGS, shape, sha256) == 0
+           ? 0 : tensors_fail(error, "\"%.180s\" says no architecture",
+                              t->parts[0].path);
 }
 
 

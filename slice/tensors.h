@@ -83,6 +83,14 @@ int tensors_hash(const tensor_t *tensor, const tensors_watch_t *watch,
     uint8_t sha256[MANIFEST_ID_BYTES]);
 
 /*
+ * The line of the architecture's keys, but for those that differ between a
+ * model and its slices: how many layers and how large a vocabulary.  0, or
+ * -1: out of memory, or this model says no architecture.
+ */
+int tensors_settings(const tensors_t *t, char shape[MANIFEST_SHAPE_BYTES],
+    uint8_t sha256[MANIFEST_ID_BYTES]);
+
+/*
  * The manifest of a whole model, sorted, with its text for free().  0, or -1
  * and why.
  */

@@ -9,10 +9,12 @@
  *
  * sorted by name, bytewise: the name in the whole model, ggml's name of the
  * type, the dimensions from the innermost, and the hash of the tensor's bytes
- * as the file has them.  The weights id is the SHA-256 of that text.  So a
- * file that holds a part of a model carries the whole text, proves by it
- * which model it belongs to, and checks its own tensors line by line: a hash
- * of the whole file could not do either.
+ * as the file has them.  One more line, "settings keys N SHA256", is of the
+ * architecture's keys (rotations, epsilons, heads): the same tensors compute
+ * something else with others.  The weights id is the SHA-256 of that text.  So
+ * a file that holds a part of a model carries the whole text, proves by it
+ * which model it belongs to, and checks its own lines: a hash of the whole
+ * file could not do either.
  *
  * Nothing here knows of GGUF: unit tests run it without libllama.
  */

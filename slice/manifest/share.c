@@ -71,7 +71,7 @@ share_has(const share_t *share, const char *name)
         return share_has_output(share);
     }
 
-    return !share->is_head;
+    return !share->is_head || strcmp(name, SHARE_SETTINGS) == 0;
 }
 
 

@@ -11,6 +11,8 @@
  *                   output matrix where there is none of its own
  *   all others      (output_norm, rope_freqs) every slice: libllama does not
  *                   load a model without them, and they are small
+ *   SHARE_SETTINGS  every file: it is no tensor, but what else decides what is
+ *                   computed, as the base of the rotations
  *
  * A slice without the last layer has a token_embd.weight that is none of the
  * model's: one row of zeros.
@@ -25,6 +27,7 @@
 #define SHARE_NAME_BYTES  64            /* libllama's own limit, with a NUL */
 #define SHARE_EMBED       "token_embd.weight"
 #define SHARE_OUTPUT      "output.weight"
+#define SHARE_SETTINGS    "settings"
 
 typedef struct {
     int       is_head;

@@ -14,6 +14,7 @@ needs them, since random bytes are hardly ever UTF-8.
 
 import collections
 import itertools
+import math
 import random
 import struct
 
@@ -24,6 +25,7 @@ TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
 
 EMBED, HEADS, HEADS_KV, FFN = 128, 4, 2, 256
+EXPERTS = 4
 NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6     # types of tokens
 FIRST_BYTE = 3                                  # id of <0x00>
 BLOCK = 32                                      # weights in one of Q8_0
@@ -73,10 +75,10 @@ class Weights:
                         for i in range(0, len(quants), BLOCK))
 
 
-def _embeddings(weights, tokens):
+def _embeddings(weights, tokens, width):
     """The tensors token_embd and output."""
-    embed = [weights.row(EMBED, 1.0) for _ in tokens]
-    output = [weights.row(EMBED, 0.01 if kind == BYTE else 0.25)
+    embed = [weights.row(width, 1.0) for _ in tokens]
+    output = [weights.row(width, 0.01 if kind == BYTE else 0.25)
               for _, kind in tokens]
     for char in SPELLED:
         spelled = [FIRST_BYTE + b for b in char.encode()]
@@ -88,25 +90,59 @@ def _embeddings(weights, tokens):
             b"".join(map(weights.pack, output)))
 
 
-def _tensors(weights, tokens, layers):
+def _layer(architecture, width, ffn):
+    """Names of a layer's tensors -> dimensions; those of one dimension are
+    norms, and biases."""
+    head = width // HEADS
+    kv = head * HEADS_KV
+    shapes = {"attn_norm.weight": (width,), "ffn_norm.weight": (width,),
+              "attn_q.weight": (width, width), "attn_k.weight": (width, kv),
+              "attn_v.weight": (width, kv),
+              "attn_output.weight": (width, width)}
+    if architecture.startswith("qwen2"):
+        shapes |= {"attn_q.bias": (width,), "attn_k.bias": (kv,),
+                   "attn_v.bias": (kv,)}
+    if architecture.startswith("qwen3"):
+        shapes |= {"attn_q_norm.weight": (head,),
+                   "attn_k_norm.weight": (head,)}
+    if not architecture.endswith("moe"):
+        return shapes | {"ffn_gate.weight": (width, ffn),
+                         "ffn_up.weight": (width, ffn),
+                         "ffn_down.weight": (ffn, width)}
+    shapes |= {"ffn_gate_inp.weight": (width, EXPERTS),
+               "ffn_gate_exps.weight": (width, ffn, EXPERTS),
+               "ffn_up_exps.weight": (width, ffn, EXPERTS),
+               "ffn_down_exps.weight": (ffn, width, EXPERTS)}
+    if architecture == "qwen2moe":
+        shapes |= {"ffn_gate_inp_shexp.weight": (width,),
+                   "ffn_gate_shexp.weight": (width, ffn),
+                   "ffn_up_shexp.weight": (width, ffn),
+                   "ffn_down_shexp.weight": (ffn, width)}
+    return shapes
+
+
+def _tensors(weights, tokens, layers, architecture, width, is_tied):
     """[(name, dimensions, type, bytes)]"""
-    ones = struct.pack(f"<{EMBED}f", *[1.0] * EMBED)
-    kv = EMBED // HEADS * HEADS_KV
-    shapes = {"attn_q": (EMBED, EMBED), "attn_k": (EMBED, kv),
-              "attn_v": (EMBED, kv), "attn_output": (EMBED, EMBED),
-              "ffn_gate": (EMBED, FFN), "ffn_up": (EMBED, FFN),
-              "ffn_down": (FFN, EMBED)}
-    embed, output = _embeddings(weights, tokens)
-    table = (EMBED, len(tokens))
+    def floats(n, value):
+        return struct.pack(f"<{n}f", *[value] * n)
+
+    shapes = _layer(architecture, width, FFN * width // EMBED)
+    embed, output = _embeddings(weights, tokens, width)
+    table = (width, len(tokens))
     yield "token_embd.weight", table, weights.kind, embed
     for i in range(layers):
-        for norm in "attn_norm", "ffn_norm":
-            yield f"blk.{i}.{norm}.weight", (EMBED,), F32, ones
         for name, shape in shapes.items():
-            yield (f"blk.{i}.{name}.weight", shape, weights.kind,
-                   weights.matrix(*shape, 0.15 if name == "attn_k" else None))
-    yield "output_norm.weight", (EMBED,), F32, ones
-    yield "output.weight", table, weights.kind, output
+            if len(shape) == 1:
+                value = 1.0 if name.endswith("norm.weight") else 0.01
+                yield f"blk.{i}.{name}", shape, F32, floats(shape[0], value)
+                continue
+            rows = math.prod(shape[1:])
+            spread = 0.15 if name == "attn_k.weight" else None
+            yield (f"blk.{i}.{name}", shape, weights.kind,
+                   weights.matrix(shape[0], rows, spread))
+    yield "output_norm.weight", (width,), F32, floats(width, 1.0)
+    if not is_tied:
+        yield "output.weight", table, weights.kind, output
 
 
 def _string(text):
@@ -135,17 +171,24 @@ def _value(value):
     return struct.pack("<IIQ", 9, kind, len(items)) + packed
 
 
-def _metadata(tokens, layers, context, template, name, kind, blank):
+def _metadata(tokens, layers, context, template, name, kind, blank,
+              architecture, width):
     facts = {
-        "general.architecture": "llama", "general.name": name,
-        "general.file_type": 7 if kind == Q8_0 else 0,
-        "llama.context_length": context, "llama.embedding_length": EMBED,
-        "llama.block_count": layers, "llama.feed_forward_length": FFN,
-        "llama.attention.head_count": HEADS,
-        "llama.attention.head_count_kv": HEADS_KV,
-        "llama.attention.layer_norm_rms_epsilon": 1e-5,
-        "llama.rope.dimension_count": EMBED // HEADS,
-        "llama.vocab_size": len(tokens),
+        "general.architecture": architecture, "general.name": name,
+        "general.file_type": 7 if kind == Q8_0 else 0}
+    facts |= {f"{architecture}.{key}": value for key, value in {
+        "context_length": context, "embedding_length": width,
+        "block_count": layers, "feed_forward_length": FFN * width // EMBED,
+        "attention.head_count": HEADS, "attention.head_count_kv": HEADS_KV,
+        "attention.layer_norm_rms_epsilon": 1e-5,
+        "rope.dimension_count": width // HEADS,
+        "vocab_size": len(tokens)}.items()}
+    if architecture.endswith("moe"):
+        facts |= {f"{architecture}.expert_count": EXPERTS,
+                  f"{architecture}.expert_used_count": 2,
+                  f"{architecture}.expert_feed_forward_length":
+                      FFN * width // EMBED}
+    facts |= {
         "tokenizer.ggml.model": "llama",
         "tokenizer.ggml.tokens": (8, [text for text, _ in tokens]),
         "tokenizer.ggml.scores": (6, [-i for i in range(len(tokens))]),
@@ -175,18 +218,22 @@ def _pack(facts, tensors):
 
 
 def _make(seed=1, layers=3, context=2048, weights="q8_0", template=TEMPLATE,
-          name="tiny random", blank=True, more=0):
+          name="tiny random", blank=True, more=0, architecture="llama",
+          width=None, is_tied=False, facts={}):
     tokens = vocabulary(more)
     made = Weights(seed, weights)
-    facts = _metadata(tokens, layers, context, template, name, made.kind,
-                      blank)
-    return facts, list(_tensors(made, tokens, layers))
+    width = width or EMBED
+    said = _metadata(tokens, layers, context, template, name, made.kind,
+                     blank, architecture, width)
+    return {**said, **facts}, list(_tensors(made, tokens, layers,
+                                            architecture, width, is_tied))
 
 
 def write(path, **options):
     """context: tokens.  weights: q8_0 or f32.  template: None for a model
     without one.  blank: its tokenizer puts one before each text.  more:
-    further tokens, which it never says."""
+    further tokens, which it never says.  width: of a row.  is_tied: the
+    embedding is the output, too.  facts: further ones, or other values."""
     with open(path, "wb") as out:
         out.write(_pack(*_make(**options)))
 

@@ -14,7 +14,7 @@
 
 static const char *const  globals[] = {
     "token_embd.weight", "output.weight", "output.bias", "output_norm.weight",
-    "rope_freqs.weight"
+    "rope_freqs.weight", "settings"
 };
 
 
@@ -55,9 +55,9 @@ test_rest_is_where_it_is_needed(void **state)
     share_t  first = slice(0, 4), last = slice(5, LAYERS - 1);
     share_t  head = { .is_head = 1 };
 
-    static const int  in_head[] = { 1, 0, 0, 0, 0 };
-    static const int  in_first[] = { 0, 0, 0, 1, 1 };
-    static const int  in_last[] = { 0, 1, 1, 1, 1 };
+    static const int  in_head[] = { 1, 0, 0, 0, 0, 1 };
+    static const int  in_first[] = { 0, 0, 0, 1, 1, 1 };
+    static const int  in_last[] = { 0, 1, 1, 1, 1, 1 };
 
     for (i = 0; i < sizeof(globals) / sizeof(globals[0]); i++) {
         assert_int_equal(share_has(&head, globals[i]), in_head[i]);

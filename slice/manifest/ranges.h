@@ -1,0 +1,40 @@
+
+/*
+ * Which layers go into which slice, as an operator says it.
+ */
+
+#ifndef RANGES_H
+#define RANGES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+#define RANGES_MAX          64          /* slices of one run */
+#define RANGES_ERROR_BYTES  160
+
+typedef struct {
+    uint32_t  first;
+    uint32_t  last;
+} range_t;
+
+typedef struct {
+    range_t  ranges[RANGES_MAX];
+    size_t   n;
+} ranges_t;
+
+/*
+ * All give 0, or -1 and what would be right; layers are numbered from 0.
+ *
+ * even    n slices, in order; none has over one layer more than another
+ * cuts    "4,8,12": where slices other than the first begin
+ * parse   "0-7,4-11,15": each as it is said; they may overlap
+ */
+int ranges_even(ranges_t *r, uint32_t layers, uint32_t n,
+    char error[RANGES_ERROR_BYTES]);
+int ranges_cuts(ranges_t *r, uint32_t layers, const char *text,
+    char error[RANGES_ERROR_BYTES]);
+int ranges_parse(ranges_t *r, uint32_t layers, const char *text,
+    char error[RANGES_ERROR_BYTES]);
+
+#endif /* RANGES_H */

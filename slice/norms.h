@@ -1,0 +1,26 @@
+
+/*
+ * How large activations are between the layers of a model: by that a row
+ * that a broken host sent is told from a right one.
+ *
+ * The whole model computes fixed tokens, and at each boundary the greatest
+ * Euclidean norm of a row is kept.  The first positions are left out: real
+ * models have activations there that are hundreds of times greater than all
+ * others (Sun et al., "Massive Activations in Large Language Models", 2024).
+ * It is one pass over the weights, so that a model larger than the memory is
+ * read from disk once more, and no more than that.
+ */
+
+#ifndef NORMS_H
+#define NORMS_H
+
+#include <stdatomic.h>
+
+#include "slice/whole.h"
+
+
+/* Sets whole->norms.  0, or -1 and why; an empty error: it was to stop. */
+int norms_measure(whole_t *whole, atomic_int *is_stopping,
+    char error[SLICED_ERROR_BYTES]);
+
+#endif /* NORMS_H */
