@@ -50,7 +50,7 @@ CPPFLAGS := -D_GNU_SOURCE -DLLMGW_VERSION='"$(VERSION)"' -I. -Iagent \
 CFLAGS   := -std=gnu11 $(OPT) $(SAN) $(WARN) -fPIC -ffp-contract=off
 LDFLAGS  := $(SAN) -Wl,--as-needed
 LDLIBS   := -lnghttp2 -lprotobuf-c -lev -ljansson -lyajl -lcurl -lsodium -lm \
-            -lyaml -lcrypto -lpthread
+            -lyaml -lssl -lcrypto -lpthread
 
 DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libev-dev \

@@ -83,6 +83,10 @@ grpc_conn_end(grpc_conn_t *c, const char *reason, int tell)
         c->on_gone(c);
     }
 
+    if (c->channel != NULL) {
+        c->options.channel->close(c->channel);
+    }
+
     close(c->fd);
     free(c->rest);
     free(c);
@@ -129,7 +133,9 @@ grpc_conn_put(grpc_conn_t *c, const uint8_t *data, size_t len)
     ssize_t  n;
 
     do {
-        n = send(c->fd, data, len, MSG_NOSIGNAL);
+        n = c->channel == NULL
+            ? send(c->fd, data, len, MSG_NOSIGNAL)
+            : c->options.channel->write(c->channel, data, len);
     } while (n < 0 && errno == EINTR);
 
     if (n < 0 && errno == EAGAIN) {
@@ -210,6 +216,15 @@ grpc_conn_pump(grpc_conn_t *c)
 }
 
 
+/* What the last call on the socket failed for. */
+static const char *
+grpc_conn_fault(grpc_conn_t *c)
+{
+    return c->channel != NULL && errno == EPROTO
+           ? c->options.channel->reason(c->channel) : strerror(errno);
+}
+
+
 /* Returns the reason why the connection is to end, NULL: it is not. */
 static const char *
 grpc_conn_write(grpc_conn_t *c, int *is_over)
@@ -222,7 +237,7 @@ grpc_conn_write(grpc_conn_t *c, int *is_over)
     c->busy--;
 
     if (rc < 0) {
-        return errno != 0 ? strerror(errno) : "out of memory";
+        return errno != 0 ? grpc_conn_fault(c) : "out of memory";
     }
 
     if (rc == 0) {
@@ -242,15 +257,22 @@ grpc_conn_write(grpc_conn_t *c, int *is_over)
  * send a reset after our GOAWAY, and a peer that writes just then would see
  * the reset first: so the peer's end of file is waited for.
  */
-static void
-grpc_conn_linger(grpc_conn_t *c)
+void
+grpc_conn_linger(grpc_conn_t *c, const char *reason)
 {
+    if (c->channel != NULL && !c->is_connecting) {
+        c->options.channel->finish(c->channel);
+    }
+
     if (shutdown(c->fd, SHUT_WR) != 0) {
-        grpc_conn_end(c, NULL, 1);
+        grpc_conn_end(c, reason, 1);
         return;
     }
 
+    c->reason = reason;
     c->is_lingering = 1;
+    ev_io_stop(c->loop, &c->writer);
+    ev_io_start(c->loop, &c->reader);
     ev_timer_stop(c->loop, &c->timer);
     ev_timer_set(&c->timer, GRPC_CONN_LINGER_S, 0);
     ev_timer_start(c->loop, &c->timer);
@@ -276,7 +298,7 @@ grpc_conn_flush(grpc_conn_t *c)
         grpc_conn_end(c, reason, 1);
 
     } else if (is_over && !c->is_lingering) {
-        grpc_conn_linger(c);
+        grpc_conn_linger(c, NULL);
     }
 }
 
@@ -327,6 +349,40 @@ grpc_conn_feed(grpc_conn_t *c, const uint8_t *data, size_t len)
 }
 
 
+static ssize_t
+grpc_conn_get(grpc_conn_t *c, uint8_t *buf, size_t capacity)
+{
+    ssize_t  n;
+
+    if (c->channel == NULL || c->is_lingering) {
+        return recv(c->fd, buf, capacity, 0);
+    }
+
+    n = c->options.channel->read(c->channel, buf, capacity);
+
+    if (c->options.channel->read_wants_write(c->channel)) {
+        ev_io_stop(c->loop, &c->reader);
+        ev_io_start(c->loop, &c->writer);
+    }
+
+    return n;
+}
+
+
+/* A server speaks first in HTTP/2, and only in TLS the client does. */
+static const char *
+grpc_conn_eof(const grpc_conn_t *c)
+{
+    if (c->server == NULL && !c->is_heard && !c->is_lingering) {
+        return "connection closed by the peer before it said anything: it "
+               "may expect TLS";
+    }
+
+    return llmgw_grpc_session_streams(c->session) > 0
+           ? "connection closed by the peer" : NULL;
+}
+
+
 static void
 grpc_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents)
 {
@@ -335,11 +391,18 @@ grpc_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents)
     grpc_conn_t  *c;
 
     c = w->data;
-    n = recv(c->fd, buf, sizeof(buf), 0);
+
+    if (c->is_shaking) {
+        grpc_conn_shake(c);
+        return;
+    }
+
+    n = grpc_conn_get(c, buf, sizeof(buf));
 
     if (n > 0) {
         c->read_at = ev_now(loop);
         c->is_pinged = 0;
+        c->is_heard = 1;
 
         if (!c->is_lingering) {
             grpc_conn_feed(c, buf, (size_t) n);
@@ -352,13 +415,12 @@ grpc_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents)
         return;
     }
 
-    if (n < 0) {
-        grpc_conn_end(c, c->is_lingering ? NULL : strerror(errno), 1);
+    if (c->is_lingering && (n < 0 || c->reason != NULL)) {
+        grpc_conn_end(c, c->reason, 1);
         return;
     }
 
-    grpc_conn_end(c, llmgw_grpc_session_streams(c->session) > 0
-                     ? "connection closed by the peer" : NULL, 1);
+    grpc_conn_end(c, n < 0 ? grpc_conn_fault(c) : grpc_conn_eof(c), 1);
 }
 
 
@@ -369,12 +431,16 @@ grpc_conn_on_writable(struct ev_loop *loop, ev_io *w, int revents)
 
     c = w->data;
 
-    if (c->is_connecting) {
-        grpc_conn_connected(c);
-        return;
-    }
+    if (c->is_shaking) {
+        grpc_conn_shake(c);
 
-    grpc_conn_flush(c);
+    } else if (c->is_connecting) {
+        grpc_conn_connected(c);
+
+    } else {
+        ev_io_start(loop, &c->reader);
+        grpc_conn_flush(c);
+    }
 }
 
 
@@ -426,12 +492,18 @@ grpc_conn_on_timeout(struct ev_loop *loop, ev_timer *w, int revents)
 
     c = w->data;
 
-    if (!c->is_connecting && !c->is_lingering) {
-        grpc_conn_on_silence(c);
-        return;
-    }
+    if (c->is_lingering) {
+        grpc_conn_end(c, c->reason, 1);
 
-    grpc_conn_end(c, c->is_lingering ? NULL : "connect timed out", 1);
+    } else if (c->is_shaking) {
+        grpc_conn_shake_late(c);
+
+    } else if (c->is_connecting) {
+        grpc_conn_end(c, "connect timed out", 1);
+
+    } else {
+        grpc_conn_on_silence(c);
+    }
 }
 
 
@@ -487,8 +559,10 @@ grpc_conn_create(struct ev_loop *loop, int fd, const address_t *peer,
 
 
 void
-grpc_conn_open(grpc_conn_t *c)
+grpc_conn_begin(grpc_conn_t *c)
 {
+    c->is_connecting = 0;
+    ev_timer_stop(c->loop, &c->timer);
     ev_io_start(c->loop, &c->reader);
     grpc_conn_wake(c);
 

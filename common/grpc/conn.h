@@ -14,6 +14,7 @@
 #include <ev.h>
 
 #include "common/address.h"
+#include "common/grpc/channel.h"
 #include "proto/grpc/session.h"
 
 
@@ -39,6 +40,19 @@ typedef struct {
      */
     uint64_t          ping_ms;
     uint64_t          answer_ms;
+
+    /* What stands between socket and session; NULL: nothing. */
+    const grpc_channel_t  *channel;
+    void                  *channel_context;
+
+    /*
+     * Server: the time for a channel's handshake (a client's is the rest of
+     * its connect_timeout_ms; 0: 10 s), and who hears of those that failed.
+     */
+    uint64_t          handshake_timeout_ms;
+    void            (*on_refused)(void *data, const address_t *peer,
+                                  const char *reason);
+    void             *refused_data;
 } grpc_conn_options_t;
 
 /*

@@ -1,6 +1,6 @@
 
 /*
- * Private to conn.c, connect.c and server.c: what they know of a connection.
+ * Private to common/grpc/: what its files know of a connection.
  */
 
 #ifndef GRPC_CONN_INNER_H
@@ -17,6 +17,8 @@ struct grpc_conn_s {
     ev_timer                timer;      /* connecting, silence, lingering */
     llmgw_grpc_session_t   *session;
     grpc_conn_options_t     options;
+    void                   *channel;    /* of options.channel */
+    const char             *reason;     /* of the end, while it lingers */
     grpc_conn_closed_pt     on_closed;
     void                  (*on_gone)(grpc_conn_t *conn);    /* the server's */
     void                   *data;
@@ -34,7 +36,9 @@ struct grpc_conn_s {
     grpc_conn_t            *next;
 
     unsigned                busy;       /* the session is calling back */
-    unsigned                is_connecting:1;
+    unsigned                is_connecting:1;    /* not open yet */
+    unsigned                is_shaking:1;       /* its channel's handshake */
+    unsigned                is_heard:1;     /* the peer has said something */
     unsigned                is_pinged:1;    /* and not heard of since */
     unsigned                is_lingering:1;
     unsigned                is_destroyed:1;
@@ -51,8 +55,18 @@ grpc_conn_t *grpc_conn_create(struct ev_loop *loop, int fd,
     const address_t *peer, const grpc_conn_options_t *options,
     const llmgw_grpc_config_t *config, grpc_conn_session_pt create);
 
-/* The socket is connected: begins to read and to write. */
+/* The socket is connected: its channel's handshake, if it has one. */
 void grpc_conn_open(grpc_conn_t *conn);
+
+/* The socket is ready for more of the handshake, or it took too long. */
+void grpc_conn_shake(grpc_conn_t *conn);
+void grpc_conn_shake_late(grpc_conn_t *conn);
+
+/* The session begins to read and to write. */
+void grpc_conn_begin(grpc_conn_t *conn);
+
+/* Ends it for that reason (NULL: orderly) when the peer has all we wrote. */
+void grpc_conn_linger(grpc_conn_t *conn, const char *reason);
 
 /* The client's socket became writable: it is connected, or cannot be. */
 void grpc_conn_connected(grpc_conn_t *conn);

@@ -13,7 +13,7 @@
 
 /* -1 and errno, EINPROGRESS as a rule. */
 static int
-grpc_conn_begin(int fd, const address_t *address, const address_t *source)
+grpc_conn_dial(int fd, const address_t *address, const address_t *source)
 {
     if (source != NULL
         && bind(fd, (const struct sockaddr *) &source->ss, source->len) != 0)
@@ -64,7 +64,7 @@ grpc_conn_connect_with(struct ev_loop *loop, const address_t *address,
 
     /* An error at once is told from the loop, like one that takes its time. */
 
-    if (grpc_conn_begin(fd, address, c->options.source) != 0
+    if (grpc_conn_dial(fd, address, c->options.source) != 0
         && errno != EINPROGRESS)
     {
         c->connect_errno = errno;
@@ -101,8 +101,6 @@ grpc_conn_connected(grpc_conn_t *c)
         return;
     }
 
-    c->is_connecting = 0;
-    ev_timer_stop(c->loop, &c->timer);
     ev_io_stop(c->loop, &c->writer);
     grpc_conn_open(c);
 }

@@ -1,0 +1,117 @@
+
+/*
+ * A channel's handshake, between a connected socket and the session's first
+ * byte.
+ *
+ *   grpc_conn_open ----> SHAKING ----> grpc_conn_begin
+ *        |                  |
+ *        | no channel       | broken, or too late
+ *        v                  v
+ *   grpc_conn_begin    LINGERING, so that the peer gets the alert that says
+ *                      why, and then the end
+ */
+
+#include "common/grpc/conn_inner.h"
+
+
+/* Of a server's client that says nothing. */
+#define GRPC_CONN_HANDSHAKE_MS  10000
+
+
+static void
+grpc_conn_refuse(grpc_conn_t *c, const char *reason)
+{
+    const grpc_conn_options_t  *o;
+
+    o = &c->options;
+    c->is_shaking = 0;
+
+    if (c->server != NULL && o->on_refused != NULL) {
+        o->on_refused(o->refused_data, &c->peer, reason);
+    }
+
+    grpc_conn_linger(c, reason);
+}
+
+
+void
+grpc_conn_shake(grpc_conn_t *c)
+{
+    switch (c->options.channel->handshake(c->channel)) {
+
+    case CHANNEL_DONE:
+        c->is_shaking = 0;
+        ev_io_stop(c->loop, &c->writer);
+        grpc_conn_begin(c);
+        break;
+
+    case CHANNEL_WANTS_READ:
+        ev_io_stop(c->loop, &c->writer);
+        ev_io_start(c->loop, &c->reader);
+        break;
+
+    case CHANNEL_WANTS_WRITE:
+        ev_io_stop(c->loop, &c->reader);
+        ev_io_start(c->loop, &c->writer);
+        break;
+
+    default:
+        grpc_conn_refuse(c, c->options.channel->reason(c->channel));
+        break;
+    }
+}
+
+
+void
+grpc_conn_shake_late(grpc_conn_t *c)
+{
+    grpc_conn_refuse(c, "the TLS handshake took too long: does the peer "
+                     "speak TLS");
+}
+
+
+static void
+grpc_conn_limit_handshake(grpc_conn_t *c)
+{
+    uint64_t  timeout_ms;
+
+    timeout_ms = c->options.handshake_timeout_ms;
+
+    if (timeout_ms == 0) {
+        timeout_ms = GRPC_CONN_HANDSHAKE_MS;
+    }
+
+    ev_timer_set(&c->timer, (double) timeout_ms / 1000, 0);
+    ev_timer_start(c->loop, &c->timer);
+}
+
+
+void
+grpc_conn_open(grpc_conn_t *c)
+{
+    const grpc_conn_options_t  *o;
+
+    o = &c->options;
+
+    if (o->channel == NULL) {
+        grpc_conn_begin(c);
+        return;
+    }
+
+    c->channel = o->channel->open(o->channel_context, c->fd, &c->peer,
+                                  c->server != NULL);
+
+    if (c->channel == NULL) {
+        grpc_conn_end(c, "out of memory", 1);
+        return;
+    }
+
+    c->is_connecting = 1;
+    c->is_shaking = 1;
+
+    if (c->server != NULL) {
+        grpc_conn_limit_handshake(c);   /* a client's runs already */
+    }
+
+    grpc_conn_shake(c);
+}
