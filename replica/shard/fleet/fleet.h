@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/grpc/conn.h"
 #include "common/log.h"
 #include "proto/members/members.h"
 #include "replica/shard/key.h"
@@ -50,11 +51,12 @@ typedef struct fleet_s  fleet_t;
 #define FLEET_WHY_BYTES   256
 
 typedef struct {
-    const char         *members;    /* the segment's path */
-    const char         *id;         /* our own member id; never our first hop */
-    const char         *zone;       /* "": all zones are alike */
-    tensor_dtype_t      dtype;
-    const shard_key_t  *key;        /* NULL: sessions carry no token */
+    const char          *members;   /* the segment's path */
+    const char          *id;        /* our member id, never our own first hop */
+    const char          *zone;      /* "": all zones are alike */
+    tensor_dtype_t       dtype;
+    const shard_key_t   *key;       /* NULL: sessions carry no token */
+    grpc_conn_options_t  conn;      /* of connections to shards */
 } fleet_options_t;
 
 /* What all shards of a path have in common; the head file says it. */

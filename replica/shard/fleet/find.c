@@ -1,0 +1,225 @@
+
+/*
+ * fleet_find(): a path, or why there is none.
+ *
+ * What is told is what would help.  With room enough everywhere there would be
+ * a path: the fleet is full, which passes.  Other shards of the model lead over
+ * the layer where the way ends, by other ids: somebody deployed the wrong
+ * file.  Else there is a gap, and whoever is excluded there is named.
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "replica/shard/fleet/peer.h"
+
+
+#define WHY_NAMES_MAX  3        /* ids in a text; more make it no clearer */
+
+
+const char *
+fleet_reason(fleet_rc_t rc)
+{
+    static const char *const  reasons[] = {
+        [FLEET_FOUND] = "",
+        [FLEET_GAP] = "shard_unavailable",
+        [FLEET_FULL] = "shard_full",
+        [FLEET_MISMATCH] = "weights_mismatch",
+        [FLEET_TOO_LONG] = "shard_unavailable",
+        [FLEET_NO_MEMORY] = "out_of_memory"
+    };
+
+    return reasons[rc];
+}
+
+
+static void
+why_add(fleet_path_t *path, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void
+why_add(fleet_path_t *path, const char *format, ...)
+{
+    size_t   used;
+    va_list  args;
+
+    used = strlen(path->why);
+    va_start(args, format);
+    vsnprintf(path->why + used, sizeof(path->why) - used, format, args);
+    va_end(args);
+}
+
+
+static int
+shard_leads_over(const fleet_shard_t *s, uint32_t layer)
+{
+    return s->is_listed && s->is_usable && s->first <= layer
+           && s->last >= layer;
+}
+
+
+/* Its list was named by a shard before this one already. */
+static int
+is_named(const fleet_t *f, size_t i, uint32_t layer)
+{
+    size_t  k;
+
+    for (k = 0; k < i; k++) {
+        if (shard_leads_over(f->shards[k], layer) && !f->shards[k]->is_match
+            && f->shards[k]->list == f->shards[i]->list)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Names the ids that lead over the layer and are not ours; returns how many. */
+static size_t
+why_mismatch(const fleet_t *f, fleet_path_t *path)
+{
+    char                        weights[2 * LLMGW_WEIGHTS_ID_BYTES + 1];
+    size_t                      i, n;
+    const fleet_shard_t        *s;
+    const llmgw_shard_model_t  *model;
+
+    for (n = 0, i = 0; i < f->nshards && n < WHY_NAMES_MAX; i++) {
+        s = f->shards[i];
+
+        if (!shard_leads_over(s, path->layer) || s->is_match
+            || is_named(f, i, path->layer))
+        {
+            continue;
+        }
+
+        model = &f->lists[s->list].model;
+        llmgw_weights_id_write(model->weights_id, weights);
+        why_add(path, "%s shard \"%s\" has weights %.12s, numerics %s",
+                n == 0 ? ", but" : ",", s->id, weights, model->numerics);
+        n++;
+    }
+
+    return n;
+}
+
+
+/* Names those that would lead over the layer if they were not excluded. */
+static void
+why_excluded(const fleet_t *f, fleet_path_t *path)
+{
+    size_t                i, n;
+    uint64_t              now_ms;
+    const fleet_shard_t  *s;
+
+    now_ms = fleet_now_ms();
+
+    for (n = 0, i = 0; i < f->nshards && n < WHY_NAMES_MAX; i++) {
+        s = f->shards[i];
+
+        if (shard_leads_over(s, path->layer) && s->is_match
+            && ban_is_on(&s->ban, now_ms))
+        {
+            why_add(path, ", \"%s\" is excluded (%s)", s->id,
+                    shard_reason_name(s->ban.reason));
+            n++;
+        }
+    }
+}
+
+
+static fleet_rc_t
+find_why_not(fleet_t *f, const fleet_query_t *query,
+    const path_query_t *wanted, fleet_path_t *path)
+{
+    size_t      n, nhops;
+    uint32_t    layer;
+    path_rc_t   rc;
+    path_hop_t  hops[SHARD_HOPS_MAX];
+
+    n = fleet_collect(f, query, 1);
+    rc = path_find(f->candidates, n, wanted, hops, &nhops, &layer);
+
+    if (rc == PATH_FOUND) {
+        why_add(path, "all shards for layer %u of \"%s\" are full",
+                (unsigned) path->layer, f->want.model);
+        return FLEET_FULL;
+    }
+
+    if (rc == PATH_GAP) {
+        path->layer = layer;
+    }
+
+    why_add(path, "no shard for layer %u of %u of \"%s\"",
+            (unsigned) path->layer, (unsigned) f->want.layers, f->want.model);
+
+    if (why_mismatch(f, path) > 0) {
+        return FLEET_MISMATCH;
+    }
+
+    why_excluded(f, path);
+
+    return FLEET_GAP;
+}
+
+
+static void
+find_write(fleet_t *f, const path_hop_t *hops, size_t n, fleet_path_t *path)
+{
+    size_t                i;
+    fleet_hop_t          *to;
+    const fleet_shard_t  *s;
+
+    path->n = n;
+
+    for (i = 0; i < n; i++) {
+        s = f->shards[f->candidate_of[hops[i].shard]];
+        to = &path->hops[i];
+        to->key = s->key;
+        strcpy(to->id, s->id);
+        to->first = hops[i].first;
+        to->last = hops[i].last;
+        to->is_loaded = s->is_loaded;
+    }
+}
+
+
+fleet_rc_t
+fleet_find(fleet_t *f, const fleet_query_t *query, fleet_path_t *path)
+{
+    size_t        n, nhops;
+    path_rc_t     rc;
+    path_hop_t    hops[SHARD_HOPS_MAX];
+    path_query_t  wanted = { .from = query->from_layer,
+                             .to = query->to_layer,
+                             .keep = query->keep,
+                             .nkeep = query->nkeep };
+
+    memset(path, 0, sizeof(*path));
+    view_look(f);
+    n = fleet_collect(f, query, 0);
+    rc = path_find(f->candidates, n, &wanted, hops, &nhops, &path->layer);
+
+    switch (rc) {
+
+    case PATH_FOUND:
+        find_write(f, hops, nhops, path);
+        return FLEET_FOUND;
+
+    case PATH_GAP:
+        return find_why_not(f, query, &wanted, path);
+
+    case PATH_TOO_LONG:
+        path->layer = wanted.from;
+        why_add(path, "a path over layers %u-%u of \"%s\" takes more than %u "
+                "shards", (unsigned) wanted.from, (unsigned) wanted.to,
+                f->want.model, SHARD_HOPS_MAX);
+        return FLEET_TOO_LONG;
+
+    default:
+        why_add(path, "out of memory");
+        return FLEET_NO_MEMORY;
+    }
+}

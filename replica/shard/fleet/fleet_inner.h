@@ -1,0 +1,134 @@
+
+/*
+ * Private to replica/shard/fleet/: what a fleet knows of its shards.
+ *
+ * A shard is remembered while it is listed, has a session of ours, or is
+ * excluded.  Its peer is the connection to it; the peer outlives the shard only
+ * to let streams end.  A session counts at its shard until it is lost or
+ * closed, so the shard outlives it.
+ */
+
+#ifndef FLEET_INNER_H
+#define FLEET_INNER_H
+
+#include <sys/queue.h>
+
+#include "proto/members/shards.h"
+#include "replica/shard/fleet/ban.h"
+#include "replica/shard/fleet/link.h"
+#include "replica/shard/fleet/path.h"
+
+
+typedef struct peer_s  peer_t;
+
+/* A list of the segment's names area, read once: lists never change. */
+typedef struct {
+    uint64_t             hash;
+    llmgw_shard_model_t  model;
+    unsigned             is_same_model:1;   /* as ours, by its name */
+    unsigned             is_match:1;        /* by its ids, too */
+} fleet_list_t;
+
+typedef struct {
+    char             id[LLMGW_MEMBERS_NAME_BYTES];
+    uint64_t         key;
+    address_t        address;
+    uint32_t         first;
+    uint32_t         last;
+    size_t           list;          /* index; of an unlisted one, 0 */
+    size_t           record;        /* index in the view */
+
+    uint32_t         capacity;      /* sessions; 0: unlimited */
+    uint32_t         active;        /* sessions of all, as it said */
+    uint32_t         waiting;       /* steps, as it said */
+    uint32_t         sessions;      /* ours, now */
+    uint32_t         highest[2];    /* of ours, in this second and the last */
+    uint64_t         full_until_ms; /* it has refused one */
+
+    uint64_t         row_ns;
+    ban_t            ban;
+    peer_t          *peer;          /* NULL: no connection */
+
+    unsigned         is_listed:1;
+    unsigned         is_match:1;    /* this model, these ids, our layers */
+    unsigned         is_usable:1;   /* ALIVE, READY, not draining, reachable */
+    unsigned         is_dead:1;     /* its agent, by timeout */
+    unsigned         is_down:1;     /* its process, as its agent says */
+    unsigned         is_loaded:1;
+    unsigned         is_far:1;
+} fleet_shard_t;
+
+typedef TAILQ_HEAD(fleet_sessions_s, link_session_s)  fleet_sessions_t;
+typedef TAILQ_HEAD(fleet_peers_s, peer_s)  fleet_peers_t;
+
+/* What the segment is to us; each change is logged once. */
+typedef enum {
+    VIEW_FRESH = 0,
+    VIEW_ABSENT,
+    VIEW_REFUSED,
+    VIEW_STALE
+} view_state_t;
+
+struct fleet_s {
+    struct ev_loop          *loop;
+    const log_t             *log;
+    fleet_options_t          options;
+    fleet_want_t             want;
+    fleet_changed_pt         on_changed;
+    void                    *data;
+
+    ev_timer                 ticker;
+    uint64_t                 second_at_ms;      /* highest[0] began */
+    int                      is_ready;
+    int                      is_dirty;          /* look for a pipeline again */
+
+    llmgw_members_reader_t  *reader;
+    llmgw_members_view_t     view;
+    view_state_t             view_state;
+    int                      is_read_again;     /* a list was not there */
+    fleet_list_t            *lists;             /* LLMGW_MEMBERS_LISTS */
+    size_t                   nlists;
+
+    fleet_shard_t          **shards;            /* by id */
+    fleet_shard_t          **by_key;
+    size_t                   nshards;
+    size_t                   capacity;          /* of both, and candidates */
+    path_shard_t            *candidates;
+    size_t                  *candidate_of;      /* their indices in shards */
+
+    fleet_peers_t            peers;
+    fleet_sessions_t         lost;              /* to be told */
+    ev_prepare               teller;            /* never started, only fed */
+    uint64_t                 last_session;
+    uint8_t                 *chunk;             /* SHARD_CHUNK_BYTES */
+};
+
+
+/* CLOCK_MONOTONIC. */
+uint64_t fleet_now_ms(void);
+
+/* NULL: that process is not known any more. */
+fleet_shard_t *fleet_shard_of(const fleet_t *fleet, uint64_t key);
+
+/* One more session, or one less. */
+void fleet_count(fleet_shard_t *shard, int more);
+
+/* Ours, and what it says beyond the most of ours in these two seconds. */
+uint32_t fleet_load(const fleet_shard_t *shard);
+
+/*
+ * Shards that may serve and that the query does not exclude, as candidates;
+ * returns how many.  with_full: those without a free place, too.
+ */
+size_t fleet_collect(fleet_t *fleet, const fleet_query_t *query,
+    int with_full);
+
+
+/* view.c: the segment.  0, or -1: no memory. */
+int view_open(fleet_t *fleet);
+void view_done(fleet_t *fleet);
+
+/* Reads what has changed.  Closes nothing and calls nobody. */
+void view_look(fleet_t *fleet);
+
+#endif /* FLEET_INNER_H */
