@@ -1,0 +1,143 @@
+"""A sharded replica: slices of a model, shards, orchestrators, and one process
+with the whole model to compare with.
+
+    s = Shards(cluster, layers=8)
+    s.shards("0-3", "4-7")              # s["0-3"].kill(), .freeze(), .restart()
+    o = s.orchestrator("o1")            # READY when this returns
+    llama.ask(o, llama.request(body)).whole().says() == s.undisturbed(body)
+
+Every process has an agent of its own, as in production; shards and
+orchestrators are cluster.Replica.
+"""
+
+import collections
+import pathlib
+import subprocess
+
+from . import gguf, llama, place
+from .wait import wait_for
+
+LOAD_S = 30         # a tiny model, on a busy machine
+
+
+def cut(model, out, *words):
+    """Runs llmgw-slice; {"0-3": path, "head": path}."""
+    out.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [place.binary("llmgw-slice"), str(model), "--out", str(out),
+         *map(str, words)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    stem = pathlib.Path(model).stem
+    return {path.name.removeprefix(stem + ".").removesuffix(".gguf"): path
+            for path in out.glob(f"{stem}.*.gguf")}
+
+
+def hashes(path):
+    """What --hash-log wrote: {stream: {(layer, position): hash}}.  What stands
+    there twice, since it was computed again, has to be the same."""
+    found = collections.defaultdict(dict)
+    for line in pathlib.Path(path).read_text().splitlines():
+        stream, layer, position, value = line.split()
+        at = int(layer), int(position)
+        assert found[stream].setdefault(at, value) == value, line
+    return found
+
+
+def until(call, n, timeout=30):
+    """Waits until a Call of llama.py has so many ids; whether it goes on."""
+    wait_for(lambda: len(call.answer.ids) >= n or not call.thread.is_alive(),
+             timeout, f"{n} tokens")
+    return call.thread.is_alive()
+
+
+class Shards:
+    """model: options of gguf.write(), or the path of a file as `file`."""
+
+    def __init__(self, cluster, file=None, norms=True, **model):
+        self.cluster, self.norms = cluster, norms
+        self.model = file or cluster.dir / "tiny.gguf"
+        if not file:
+            gguf.write(self.model, **{"layers": 8, **model})
+        self.files = {}
+        self.members = {}           # id -> Replica
+        self._single = None
+
+    # files
+
+    def file(self, part):
+        """Of a slice "0-3" or of the "head"."""
+        if part not in self.files:
+            words = ["--head"] if part == "head" else ["--layers", part]
+            self.files |= cut(self.model, self.cluster.dir / "slices", *words,
+                              *([] if self.norms else ["--no-norms"]))
+        return self.files[part]
+
+    # processes
+
+    def __getitem__(self, id):
+        return self.members[id]
+
+    def shard(self, part, id=None, agent_options=None, start=True, **options):
+        """The process of a slice; its id is s0-3 unless it is said."""
+        id = id or f"s{part}"
+        self.members[id] = self.cluster.pair(
+            id, start=start, shard=self.file(part), threads=1,
+            agent_options={"role": "shard", **(agent_options or {})},
+            **{"context_tokens": 1024, **options})
+        return self.members[id]
+
+    def shards(self, *parts, **options):
+        """Those of these parts; waits until they are ready."""
+        made = [self.shard(part, **options) for part in parts]
+        self.wait_ready(*made)
+        return made
+
+    def orchestrator(self, id="o1", agent_options=None, wait=True, **options):
+        """Its agent writes the segment that it reads."""
+        path = str(self.cluster.dir / f"{id}.members")
+        made = self.cluster.pair(
+            id, orchestrate=self.file("head"), members=path,
+            agent_options={"members": path, **(agent_options or {})},
+            **{"context_tokens": 1024, **options})
+        self.members[id] = made
+        if wait:
+            self.wait_ready(made)
+        return made
+
+    def single(self, id="single", start=True, **options):
+        """The whole model in one process, with no agent."""
+        options = {"engine": "llama", "model": self.model, "threads": 1,
+                   "context_tokens": 1024, **options}
+        made = self.cluster.replica(id, start=start, **options)
+        if start:
+            wait_for(lambda: "continue here" in made.proc.text(), LOAD_S,
+                     f"{id} to load")
+        return made
+
+    def undisturbed(self, body):
+        """What the whole model says to a request."""
+        self._single = self._single or self.single("undisturbed")
+        return llama.ask(self._single, llama.request(body)).whole().says()
+
+    def gateway(self, **options):
+        """nginx with OpenAI's front over all orchestrators that are ready,
+        and its agent, which must be the first that was made."""
+        return self.cluster.nginx(**{"openai": True, **options})
+
+    # facts
+
+    @staticmethod
+    def service(member):
+        """READY, STARTING, ... as its own agent has it."""
+        return member.agent.table().get(member.id, {}).get("service")
+
+    def wait_ready(self, *members, timeout=LOAD_S):
+        for one in members:
+            wait_for(lambda: self.service(one) == "READY", timeout,
+                     f"{one.id} to be ready")
+
+    def restart(self, id):
+        """The same process again; its agent ran on."""
+        self.members[id].start()
+        self.wait_ready(self.members[id])
+        return self.members[id]
