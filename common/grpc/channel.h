@@ -50,7 +50,7 @@ typedef struct {
     /* Nothing more will be written: tells the peer, if the socket takes it. */
     void (*finish)(void *channel);
 
-    /* One line, valid as long as the channel. */
+    /* One line, valid as long as the channel; "": nothing worth a word. */
     const char *(*reason)(void *channel);
 
     void (*close)(void *channel);

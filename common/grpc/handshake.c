@@ -26,7 +26,7 @@ grpc_conn_refuse(grpc_conn_t *c, const char *reason)
     o = &c->options;
     c->is_shaking = 0;
 
-    if (c->server != NULL && o->on_refused != NULL) {
+    if (c->server != NULL && o->on_refused != NULL && reason[0] != '\0') {
         o->on_refused(o->refused_data, &c->peer, reason);
     }
 

@@ -122,6 +122,11 @@ tls_explain(SSL *ssl, int rc, int fault, char *buf, size_t capacity)
     } else if (rc == SSL_ERROR_SYSCALL && fault != 0) {
         snprintf(buf, capacity, "%s", strerror(fault));
 
+    } else if (SSL_is_server(ssl)
+               && BIO_number_read(SSL_get_rbio(ssl)) == 0)
+    {
+        buf[0] = '\0';          /* somebody looked whether the port is open */
+
     } else if (!SSL_is_init_finished(ssl)) {
         snprintf(buf, capacity, "the peer closed the connection in the TLS "
                  "handshake: its log says why, or it does not speak TLS");

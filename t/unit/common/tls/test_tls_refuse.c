@@ -154,6 +154,30 @@ other_clients_are_refused_for_what_they_lack(void **state)
 }
 
 
+/* As an agent does that nobody reports to. */
+static void
+a_look_whether_the_port_is_open_is_no_refusal(void **state)
+{
+    int       fd;
+    scene_t  *s;
+
+    s = *state;
+    use(s, tls_of("good", "ca"), tls_of("good", "ca"));
+    serve(s);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *) &s->address.ss,
+                             s->address.len), 0);
+    close(fd);
+    dial(s);
+    call(s, 10);
+    turn_until(s, &s->ends, 1);
+    grpc_conn_destroy(s->conn);
+    s->conn = NULL;
+    turn_until_empty(s);
+    assert_int_equal(s->refused, 0);
+}
+
+
 static void
 a_handshake_has_its_time(void **state)
 {
@@ -203,6 +227,8 @@ main(void)
             one_end_without_tls_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(
             other_clients_are_refused_for_what_they_lack, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_look_whether_the_port_is_open_is_no_refusal, setup, teardown),
         cmocka_unit_test_setup_teardown(
             a_handshake_has_its_time, setup, teardown)
     };

@@ -1,0 +1,121 @@
+
+#include <ev.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "replica/shard/door.h"
+
+
+/* Lines about refused handshakes: anybody who reaches the port makes them. */
+#define SHARD_DOOR_TELL_S  1
+
+
+static int
+shard_door_is_near(const char *listen)
+{
+    char       error[128];
+    address_t  address;
+
+    /* What cannot be resolved is told when it is bound. */
+
+    return address_resolve(listen, &address, error) != 0
+           || address_is_loopback(&address);
+}
+
+
+int
+shard_door_check(const tls_files_t *files, const char *key_file,
+    const char *listen, char *error)
+{
+    int  n;
+
+    n = (files->cert != NULL) + (files->key != NULL) + (files->ca != NULL);
+
+    if (n != 0 && n != 3) {
+        snprintf(error, SHARD_DOOR_ERROR_BYTES, "%s: is missing; "
+                 "--shard-tls-cert, --shard-tls-key and --shard-tls-ca go "
+                 "together", files->cert == NULL ? "--shard-tls-cert"
+                             : files->key == NULL ? "--shard-tls-key"
+                             : "--shard-tls-ca");
+        return -1;
+    }
+
+    if (n == 3 || key_file != NULL || listen == NULL
+        || shard_door_is_near(listen))
+    {
+        return 0;
+    }
+
+    snprintf(error, SHARD_DOOR_ERROR_BYTES, "--listen: \"%.80s\" is not "
+             "loopback, so a shard needs --shard-tls-cert, --shard-tls-key "
+             "and --shard-tls-ca, or at least --shard-key FILE", listen);
+
+    return -1;
+}
+
+
+static void
+shard_door_on_refused(void *data, const address_t *peer, const char *reason)
+{
+    char           text[ADDRESS_TEXT_BYTES], others[64];
+    double         now;
+    shard_door_t  *door;
+
+    door = data;
+    now = ev_time();
+
+    if (door->told_at != 0 && now < door->told_at + SHARD_DOOR_TELL_S
+        && now >= door->told_at)
+    {
+        door->untold++;
+        return;
+    }
+
+    others[0] = '\0';
+
+    if (door->untold > 0) {
+        snprintf(others, sizeof(others), ", and %u before it", door->untold);
+    }
+
+    address_format(peer, text);
+    log_write(door->log, LOG_WARN, "a connection from %s was refused%s: %s",
+              text, others, reason);
+    door->told_at = now;
+    door->untold = 0;
+}
+
+
+int
+shard_door_open(shard_door_t *door, const tls_files_t *files,
+    const log_t *log, char *error)
+{
+    memset(door, 0, sizeof(shard_door_t));
+    door->log = log;
+    door->conn.ping_ms = SHARD_PING_MS;
+    door->conn.answer_ms = SHARD_PING_MS;
+
+    if (files->cert == NULL) {
+        return 0;
+    }
+
+    door->tls = tls_open(files, log, error);
+
+    if (door->tls == NULL) {
+        return -1;
+    }
+
+    door->conn.channel = &tls_channel;
+    door->conn.channel_context = door->tls;
+    door->conn.on_refused = shard_door_on_refused;
+    door->conn.refused_data = door;
+
+    return 0;
+}
+
+
+void
+shard_door_close(shard_door_t *door)
+{
+    tls_close(door->tls);
+    door->tls = NULL;
+}

@@ -1,0 +1,49 @@
+
+/*
+ * The door between orchestrators and shards: mutual TLS, and PINGs that find a
+ * peer which is gone.  Both ends open one, and give its `conn` to their
+ * connections.
+ *
+ * A shard computes for whoever reaches it, and activations tell much of a
+ * prompt.  So off loopback it has TLS or a key (key.h) or does not start.  The
+ * key says who may use it; only TLS hides what is sent.
+ */
+
+#ifndef SHARD_DOOR_H
+#define SHARD_DOOR_H
+
+#include "common/grpc/conn.h"
+#include "common/log.h"
+#include "common/tls/tls.h"
+
+
+#define SHARD_DOOR_ERROR_BYTES  (TLS_ERROR_BYTES + 64)
+
+/* A PING after this silence, and the end after as much again. */
+#define SHARD_PING_MS           30000
+
+typedef struct {
+    const log_t          *log;
+    tls_t                *tls;          /* NULL: plain */
+    grpc_conn_options_t   conn;
+    double                told_at;      /* a refusal was logged; 0: never */
+    unsigned              untold;       /* refusals since */
+} shard_door_t;
+
+
+/*
+ * What the command line says: files are all three or none, key_file may be
+ * NULL, listen is HOST:PORT of a shard, and NULL of an orchestrator.  0, or -1
+ * and one line in error (SHARD_DOOR_ERROR_BYTES) that says what would be right.
+ */
+int shard_door_check(const tls_files_t *files, const char *key_file,
+    const char *listen, char *error);
+
+/* Reads the files, if there are any.  They and log outlive it. */
+int shard_door_open(shard_door_t *door, const tls_files_t *files,
+    const log_t *log, char *error);
+
+/* When its connections are gone. */
+void shard_door_close(shard_door_t *door);
+
+#endif /* SHARD_DOOR_H */
