@@ -1,31 +1,22 @@
 
 /*
- * The model and its context, in the profile in which results are exact.
- *
- * A stream is to continue elsewhere with the same bits, so nothing may depend
- * on what else is computed: neither on the other sequences of a call nor on
- * the lengths of chunks.  That holds, on the processors tried, for quantized
- * weights with a KV cache of q8_0 and flash attention, where each row is
- * summed up by itself; each sequence needs its own cells (kv_unified off),
- * and weights stay as the file has them (use_extra_bufts off).  Where a head
- * does not divide into blocks of q8_0, the cache is f16 without flash
- * attention.  numerics.c then tries whether it holds.
+ * The model and its context, in the profile in which results are exact
+ * (profile.h); numerics.c tries whether they are.
  *
  * A model that stands by is probed in a context as small as the probe, since
  * the memory for a whole one may be another process's until it wakes.
  */
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "replica/engine/llama/plugin/file.h"
 #include "replica/engine/llama/plugin/plugin_inner.h"
+#include "replica/engine/llama/plugin/profile.h"
 
 
-#define MODEL_THREADS_MAX    64
 #define MODEL_PROBE_TOKENS   256        /* libllama gives no less */
 #define MODEL_PROBE_PLACES   2
 
@@ -68,22 +59,6 @@ model_on_abort(void *data)
     core = data;
 
     return atomic_load(&core->is_stopping);
-}
-
-
-static uint32_t
-model_threads(uint32_t asked)
-{
-    int        n;
-    cpu_set_t  set;
-
-    if (asked > 0) {
-        return asked;
-    }
-
-    n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-
-    return (uint32_t) (n < MODEL_THREADS_MAX ? n : MODEL_THREADS_MAX);
 }
 
 
@@ -216,7 +191,7 @@ model_open_context(core_t *core, uint32_t n, uint32_t tokens)
     params.n_batch = model_batch_tokens(core);
     params.n_ubatch = params.n_batch;
     params.n_seq_max = n;
-    params.n_threads = (int32_t) model_threads(core->options.threads);
+    params.n_threads = profile_threads(core->options.threads);
     params.n_threads_batch = params.n_threads;
     params.kv_unified = false;
     params.abort_callback = model_on_abort;
@@ -227,20 +202,9 @@ model_open_context(core_t *core, uint32_t n, uint32_t tokens)
         params.cb_eval_user_data = core;
     }
 
-    if (core->options.is_exact) {
-        params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
-        params.type_k = GGML_TYPE_Q8_0;
-        params.type_v = GGML_TYPE_Q8_0;
-        core->context = llama_init_from_model(core->model, params);
-
-        params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
-        params.type_k = GGML_TYPE_F16;
-        params.type_v = GGML_TYPE_F16;
-    }
-
-    if (core->context == NULL) {
-        core->context = llama_init_from_model(core->model, params);
-    }
+    core->context = core->options.is_exact
+                    ? profile_open_context(core->model, params)
+                    : llama_init_from_model(core->model, params);
 
     if (core->context == NULL) {
         return model_fail(core, "no context of %u sequences of %u tokens",

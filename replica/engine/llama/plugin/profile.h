@@ -1,0 +1,30 @@
+
+/*
+ * The profile in which results are exact, wherever a model is computed with it:
+ * whole, or in slices.
+ *
+ * A stream is to continue elsewhere with the same bits, so nothing may depend
+ * on what else is computed: neither on the other sequences of a call nor on
+ * the lengths of chunks.  That holds, on the processors tried, for quantized
+ * weights with a KV cache of q8_0 and flash attention, where each row is
+ * summed up by itself; each sequence needs its own cells (kv_unified off),
+ * and weights stay as the file has them (use_extra_bufts off).  Where a head
+ * does not divide into blocks of q8_0, the cache is f16 without flash
+ * attention.  Whether it holds is then tried with the model itself.
+ */
+
+#ifndef PROFILE_H
+#define PROFILE_H
+
+#include <llama.h>
+
+
+/* As the options have it, or one for each processor. */
+int32_t profile_threads(uint32_t asked);
+
+/* A context in which results are exact, of the parameters that are set.
+   NULL: none can be had. */
+struct llama_context *profile_open_context(struct llama_model *model,
+    struct llama_context_params params);
+
+#endif /* PROFILE_H */
