@@ -76,7 +76,8 @@ CTL_C   := $(call tree,agent/ctl)
 AGENT_C := $(filter-out $(CTL_C) agent/main.c,$(call tree,agent))
 REPLICA_C := $(filter-out replica/main.c replica/engine/llama/plugin/%, \
     $(call tree,replica))
-PLUGIN_C  := $(wildcard replica/engine/llama/plugin/*.c)
+PLUGIN_C  := $(wildcard replica/engine/llama/plugin/*.c \
+    replica/engine/llama/plugin/*/*.c)
 LOCK_C    := $(filter-out lock/main.c,$(wildcard lock/*.c))
 WEIGHTS_C := $(filter-out weights/main.c,$(wildcard weights/*.c))
 # Files of parts of a model: those that know libllama, and those that do not.
@@ -379,10 +380,10 @@ build/llmgw-replica: LDLIBS += -Wl,--no-as-needed -lstdc++
 endif
 
 # Installed and as it is built, what was fetched lies beside it.
-build/llmgw-engine-llama.so: $(call objs,$(PLUGIN_C) $(SLICED_C) \
-        $(MANIFEST_C) replica/engine/llama/sample.c \
-        replica/engine/llama/parts.c \
-        replica/engine/llama/hash_log.c proto/half.c) build/flavour
+PLUGIN_LINKED := $(call objs,$(PLUGIN_C) $(SLICED_C) $(MANIFEST_C) \
+    replica/engine/llama/sample.c replica/engine/llama/parts.c \
+    replica/engine/llama/hash_log.c proto/half.c)
+build/llmgw-engine-llama.so: $(PLUGIN_LINKED) build/flavour
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@.new $(filter %.o,$^) \
 	    -Wl,-rpath,'$$ORIGIN/llama/lib' \
@@ -440,6 +441,21 @@ $(O)/t/unit/%: $(O)/t/unit/%.o $(TEST_LIBS)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(TEST_LIBS) $(LDLIBS) -lcmocka
+
+# The plugin's own tests are linked with it; without libllama they are empty.
+ifneq ($(PLUGIN),)
+PLUGIN_T := t/unit/replica/engine/llama/plugin
+PLUGIN_UNITS := $(patsubst %.c,$(O)/%,$(wildcard $(PLUGIN_T)/*/test_*.c))
+$(PLUGIN_UNITS:=.o): private CPPFLAGS += -DLLMGW_LLAMA_VERSION='"$(LLAMA)"' \
+    $(shell $(LLAMA_PKG) --cflags llama)
+$(PLUGIN_UNITS): $(O)/%: $(O)/%.o $(PLUGIN_LINKED) \
+        $(call objs,slice/cut.c slice/whole.c) $(TEST_LIBS)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) \
+	    -Wl,-rpath,$(abspath $(shell $(LLAMA_PKG) --variable=libdir llama)) \
+	    $(shell $(LLAMA_PKG) --libs llama) $(LDLIBS) -lcmocka
+endif
 
 STAGE_C := $(wildcard t/sim/stage/*.c)
 $(O)/t/sim_%: $(O)/t/sim/test_%.o $(call objs,$(STAGE_C) $(MESH_C)) \

@@ -58,13 +58,13 @@ loader_read(loader_t *l)
     *(void **) &shards = dlsym(l->library, SHARD_SYMBOL);
 
     if (core == NULL || core()->abi != CORE_ABI
-        || (shards != NULL && shards()->abi != SHARD_ABI))
+        || shards == NULL || shards()->abi != SHARD_ABI)
     {
         return -1;
     }
 
     l->plugin = core();
-    l->shards = shards != NULL ? shards() : NULL;
+    l->shards = shards();
 
     return 0;
 }

@@ -32,19 +32,19 @@
 #include <stdint.h>
 
 
-#define SHARD_ABI              1
-#define SHARD_SYMBOL           "llmgw_shard_llama"
-#define SHARD_ERROR_BYTES      256
-#define SHARD_NAME_BYTES       64
-#define SHARD_WEIGHTS_BYTES    32
-#define SHARD_SESSIONS_MAX     256      /* libllama's own limit */
-#define SHARD_CONTEXT_DEFAULT  4096
+#define SHARD_ABI                 1
+#define SHARD_SYMBOL              "llmgw_shard_llama"
+#define SHARD_ERROR_BYTES         256
+#define SHARD_NAME_BYTES          64
+#define SHARD_CORE_WEIGHTS_BYTES  32
+#define SHARD_CORE_SESSIONS_MAX   256   /* libllama's own limit */
+#define SHARD_CONTEXT_DEFAULT     4096
 
 /*
  * Rows of a step: sessions that decode wait for it, and with more of them a
  * call is hardly faster.
  */
-#define SHARD_ROWS_MAX         32
+#define SHARD_CORE_ROWS_MAX       32
 
 typedef struct shard_core_s  shard_core_t;
 
@@ -61,7 +61,7 @@ typedef struct {
     const char  *file;          /* a slice */
     const char  *cpu;           /* "haswell": of libggml-cpu-haswell.so; NULL:
                                    the best for this processor */
-    uint32_t     sessions;      /* 1 .. SHARD_SESSIONS_MAX */
+    uint32_t     sessions;      /* 1 .. SHARD_CORE_SESSIONS_MAX */
     uint32_t     context;       /* positions of a session; 0: the model's, at
                                    most SHARD_CONTEXT_DEFAULT */
     uint32_t     threads;       /* 0: one for each processor */
@@ -75,7 +75,7 @@ typedef struct {
 /* Constant from ASLEEP on, but for the last ones. */
 typedef struct {
     char          model[SHARD_NAME_BYTES];
-    uint8_t       weights_id[SHARD_WEIGHTS_BYTES];
+    uint8_t       weights_id[SHARD_CORE_WEIGHTS_BYTES];
     char          numerics[SHARD_NAME_BYTES];   /* equal: equal bits; the same
                                    for all slices of a model */
     char          cpu[SHARD_NAME_BYTES];
@@ -99,14 +99,14 @@ typedef struct {
 } shard_facts_t;
 
 typedef enum {
-    SHARD_DONE = 0,
-    SHARD_BAD_POSITION,         /* not the one after the place's last */
-    SHARD_BAD_SHAPE,            /* rows, logits_rows, or no such place */
-    SHARD_CONTEXT_FULL,
-    SHARD_BAD_INPUT,            /* NaN or infinite */
-    SHARD_CORRUPT,              /* what was computed is, or is no half */
-    SHARD_CANCELLED,            /* its session ended before it was computed */
-    SHARD_FAILED                /* libllama gave an error */
+    SHARD_STEP_DONE = 0,
+    SHARD_STEP_BAD_POSITION,    /* not the one after the place's last */
+    SHARD_STEP_BAD_SHAPE,       /* rows, logits_rows, or no such place */
+    SHARD_STEP_CONTEXT_FULL,
+    SHARD_STEP_BAD_INPUT,       /* NaN or infinite */
+    SHARD_STEP_CORRUPT,         /* what was computed is, or is no half */
+    SHARD_STEP_CANCELLED,       /* its session ended before it was computed */
+    SHARD_STEP_FAILED           /* libllama gave an error */
 } shard_status_t;
 
 /*
@@ -121,7 +121,7 @@ typedef struct shard_step_s  shard_step_t;
 struct shard_step_s {
     uint32_t        place;
     uint32_t        position;       /* of the first row */
-    uint32_t        rows;           /* 1 .. SHARD_ROWS_MAX */
+    uint32_t        rows;           /* 1 .. SHARD_CORE_ROWS_MAX */
     uint32_t        logits_rows;    /* of the last rows; only where the
                                        session has the model's last layer */
     const void     *in;             /* rows x width floats, or halves */
@@ -140,6 +140,7 @@ struct shard_step_s {
         shard_step_t  *next_event;
         uint32_t       session;
         uint32_t       rows_done;
+        int            is_running;      /* in the call of the moment */
         int            is_started;
         int            is_told;         /* that it is started */
         int            is_done;

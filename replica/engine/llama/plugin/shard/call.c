@@ -1,0 +1,285 @@
+
+/*
+ * One llama_decode() over hidden states.
+ *
+ * The result is taken from inside: libllama names the output of each layer,
+ * and asks a callback, node by node, whether it wants to see it.  The callback
+ * wants the output of the session's last layer, copies its rows to where they
+ * are to go, and ends the computation: layers above are not computed, nor is
+ * the head, and their cells are never read.  A session with the model's last
+ * layer wants nothing, and takes the logits in the end.
+ *
+ * Rows of the callback's tensor are those of the batch, since a call keeps the
+ * order under which libllama leaves them alone (turn.c).
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/half.h"
+#include "replica/engine/llama/plugin/shard/shard_inner.h"
+
+
+#define CALL_EXPONENT  0x7f800000u      /* all ones: NaN or infinite */
+
+
+/* Anywhere in memory. */
+static int
+call_is_finite(const void *floats, size_t n)
+{
+    size_t    i;
+    uint32_t  bits, bad;
+
+    bad = 0;
+
+    for (i = 0; i < n; i++) {
+        memcpy(&bits, (const char *) floats + i * sizeof(bits), sizeof(bits));
+        bad |= ((bits & CALL_EXPONENT) == CALL_EXPONENT);
+    }
+
+    return !bad;
+}
+
+
+/* Rows of a step, as floats. */
+static void
+call_read(shard_core_t *core, part_t *part, float *rows)
+{
+    size_t       n;
+    uint32_t     i;
+    const char  *in;
+
+    in = (const char *) part->step->in + part->from * core->row_bytes;
+    n = core->facts.width;
+
+    if (core->options.is_fp16) {
+        for (i = 0; i < part->rows; i++) {
+            memcpy(core->halves, in + i * core->row_bytes, core->row_bytes);
+            llmgw_half_decode(rows + i * n, core->halves, n);
+        }
+
+    } else {
+        memcpy(rows, in, part->rows * core->row_bytes);
+    }
+
+    /* The others of the call are computed, this one beside them, for nothing:
+       without it they would have a gap. */
+
+    if (!call_is_finite(rows, part->rows * n)) {
+        part->status = SHARD_STEP_BAD_INPUT;
+        memset(rows, 0, part->rows * n * sizeof(float));
+    }
+}
+
+
+/*
+ * The number of a step's last rows that are outputs in libllama's sense: its
+ * last layer drops all others.  Where it is not reached, none need be.
+ */
+static uint32_t
+call_outputs(const shard_core_t *core, const part_t *part)
+{
+    if (part->is_logits) {
+        return part->step->logits_rows;
+    }
+
+    return part->last_layer == core->last_layer ? part->step->rows : 0;
+}
+
+
+static void
+call_add(shard_core_t *core, const part_t *part)
+{
+    uint32_t             i, row, wanted;
+    struct llama_batch  *b;
+
+    b = &core->batch;
+    wanted = call_outputs(core, part);
+
+    for (i = 0; i < part->rows; i++) {
+        row = part->from + i;
+        b->pos[b->n_tokens] = (llama_pos) (part->step->position + row);
+        b->n_seq_id[b->n_tokens] = 1;
+        b->seq_id[b->n_tokens][0] = (llama_seq_id) part->step->place;
+        b->logits[b->n_tokens] = (row + wanted >= part->step->rows);
+        b->n_tokens++;
+    }
+}
+
+
+static void
+call_write_halves(shard_core_t *core, part_t *part, uint32_t row,
+    const float *floats)
+{
+    if (llmgw_half_encode(core->halves, floats, core->facts.width) != 0) {
+        part->status = SHARD_STEP_CORRUPT;
+    }
+
+    memcpy((char *) part->step->out + row * core->row_bytes, core->halves,
+           core->row_bytes);
+}
+
+
+/* Hidden states of a part, from this row of the tensor on. */
+static void
+call_write(shard_core_t *core, part_t *part, const struct ggml_tensor *t,
+    size_t at)
+{
+    char      *out;
+    size_t     bytes;
+    uint32_t   i;
+
+    bytes = core->facts.width * sizeof(float);
+
+    if (core->options.is_fp16) {
+        for (i = 0; i < part->rows; i++) {
+            ggml_backend_tensor_get(t, core->row, (at + i) * bytes, bytes);
+            call_write_halves(core, part, part->from + i, core->row);
+        }
+
+        return;
+    }
+
+    out = (char *) part->step->out + part->from * bytes;
+    ggml_backend_tensor_get(t, out, at * bytes, part->rows * bytes);
+
+    if (!call_is_finite(out, part->rows * (size_t) core->facts.width)) {
+        part->status = SHARD_STEP_CORRUPT;
+    }
+}
+
+
+/* Returns false where the computation is to end. */
+bool
+call_tensor(struct ggml_tensor *t, bool is_question, void *data)
+{
+    size_t         at;
+    uint32_t       i;
+    call_t        *call;
+    shard_core_t  *core;
+
+    core = data;
+    call = &core->call;
+
+    if (is_question) {
+        return call->stop[0] != '\0' && strcmp(t->name, call->stop) == 0;
+    }
+
+    if (t->type != GGML_TYPE_F32 || t->ne[0] != core->facts.width
+        || t->ne[1] != core->batch.n_tokens || !ggml_is_contiguous(t))
+    {
+        return false;
+    }
+
+    call->is_taken = 1;
+    at = 0;
+
+    for (i = 0; i < call->n; i++) {
+        if (call->parts[i].status == SHARD_STEP_DONE) {
+            call_write(core, &call->parts[i], t, at);
+        }
+
+        at += call->parts[i].rows;
+    }
+
+    return false;
+}
+
+
+/* Logits of a part whose rows begin at this row of the batch. */
+static void
+call_take_logits(shard_core_t *core, part_t *part, uint32_t at)
+{
+    char                *out;
+    size_t               bytes;
+    uint32_t             i, first, row;
+    const float         *logits;
+    const shard_step_t  *step;
+
+    step = part->step;
+    first = step->rows - step->logits_rows;
+    bytes = core->facts.vocabulary * sizeof(float);
+
+    for (i = 0; i < part->rows; i++) {
+        row = part->from + i;
+
+        if (row < first) {
+            continue;
+        }
+
+        logits = llama_get_logits_ith(core->context, (int32_t) (at + i));
+
+        if (logits == NULL) {
+            part->status = SHARD_STEP_FAILED;
+            return;
+        }
+
+        out = (char *) step->out + (row - first) * bytes;
+        memcpy(out, logits, bytes);
+
+        if (!call_is_finite(out, core->facts.vocabulary)) {
+            part->status = SHARD_STEP_CORRUPT;
+        }
+    }
+}
+
+
+/* What came of the call, in each of its parts that is not bad already. */
+static void
+call_end(shard_core_t *core, int rc)
+{
+    uint32_t   i, at;
+    call_t    *call;
+    part_t    *part;
+
+    call = &core->call;
+    at = 0;
+
+    for (i = 0; i < call->n; i++) {
+        part = &call->parts[i];
+
+        if (part->status == SHARD_STEP_DONE
+            && (rc != 0 || (!part->is_logits && !call->is_taken)))
+        {
+            part->status = SHARD_STEP_FAILED;
+        }
+
+        if (part->status == SHARD_STEP_DONE && part->is_logits) {
+            call_take_logits(core, part, at);
+        }
+
+        at += part->rows;
+    }
+}
+
+
+void
+call_run(shard_core_t *core, part_t *parts, uint32_t n)
+{
+    int       rc;
+    float    *rows;
+    uint32_t  i;
+    call_t   *call;
+
+    call = &core->call;
+    call->parts = parts;
+    call->n = n;
+    call->is_taken = 0;
+    call->stop[0] = '\0';
+    rows = core->batch.embd;
+    core->batch.n_tokens = 0;
+
+    for (i = 0; i < n; i++) {
+        call_read(core, &parts[i], rows);
+        call_add(core, &parts[i]);
+        rows += parts[i].rows * (size_t) core->facts.width;
+    }
+
+    if (!parts[0].is_logits) {
+        snprintf(call->stop, sizeof(call->stop), "l_out-%u",
+                 parts[0].last_layer);
+    }
+
+    rc = llama_decode(core->context, core->batch);
+    call_end(core, rc);
+}

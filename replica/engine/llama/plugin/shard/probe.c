@@ -1,0 +1,255 @@
+
+/*
+ * Whether many rows in a call get the same bits as one by one.
+ *
+ * The same rows are computed three ways: one by one, as one step, and beside
+ * another session.  If one bit of the last ones differs (weights of f32 or f16
+ * do that on most processors), each row has a call of its own from then on,
+ * and that is tried, too.  So a slice always answers with the bits of rows one
+ * by one, and its name (shard_name.h) need not say which way it goes.
+ *
+ * The probe takes the way of all steps, call_run(), and also shows that
+ * libllama names this architecture's layers as call.c wants.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "proto/half.h"
+#include "replica/engine/llama/plugin/shard/shard_inner.h"
+
+
+#define PROBE_ROWS  SHARD_CORE_ROWS_MAX
+#define PROBE_TAIL  8                   /* rows that are compared */
+#define PROBE_HEAD  (PROBE_ROWS - PROBE_TAIL)
+
+typedef struct {
+    shard_core_t  *core;
+    char          *in;                  /* PROBE_ROWS of them */
+    char          *out;
+    size_t         out_bytes;           /* of a row */
+    uint64_t       tail[PROBE_TAIL];
+} probe_t;
+
+
+static int
+probe_init(probe_t *p, shard_core_t *core)
+{
+    size_t    i, n;
+    float    *row;
+    uint32_t  bits;
+
+    n = core->facts.width;
+    p->core = core;
+    p->out_bytes = core->facts.vocabulary > 0
+                   ? core->facts.vocabulary * sizeof(float) : core->row_bytes;
+    p->in = malloc(PROBE_ROWS * core->row_bytes);
+    p->out = malloc(PROBE_ROWS * p->out_bytes);
+
+    if (p->in == NULL || p->out == NULL) {
+        return -1;
+    }
+
+    /* Numbers from -2 to 2. */
+
+    bits = 1;
+    row = core->row;
+
+    for (i = 0; i < PROBE_ROWS * n; i++) {
+        bits = bits * 1664525u + 1013904223u;
+        row[i % n] = (float) (int32_t) bits * 0x1p-30f;
+
+        if (i % n < n - 1) {
+            continue;
+        }
+
+        if (core->options.is_fp16) {
+            (void) llmgw_half_encode(core->halves, row, n);
+        }
+
+        memcpy(p->in + i / n * core->row_bytes,
+               core->options.is_fp16 ? (void *) core->halves : row,
+               core->row_bytes);
+    }
+
+    return 0;
+}
+
+
+static void
+probe_part(probe_t *p, shard_step_t *step, part_t *part, uint32_t place,
+    uint32_t position, uint32_t rows)
+{
+    shard_core_t  *core;
+
+    core = p->core;
+    memset(step, 0, sizeof(*step));
+    step->place = place;
+    step->position = position;
+    step->rows = rows;
+    step->in = p->in + position * core->row_bytes;
+    step->out = p->out + position * p->out_bytes;
+
+    memset(part, 0, sizeof(*part));
+    part->step = step;
+    part->rows = rows;
+    part->last_layer = core->last_layer;
+    part->is_logits = core->facts.vocabulary > 0;
+    step->logits_rows = part->is_logits ? rows : 0;
+}
+
+
+static int
+probe_call(probe_t *p, part_t *parts, uint32_t n)
+{
+    uint32_t  i;
+
+    call_run(p->core, parts, n);
+
+    for (i = 0; i < n; i++) {
+        if (parts[i].status != SHARD_STEP_DONE) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Rows of the first place, so many a call, or one. */
+static int
+probe_steps(probe_t *p, uint32_t to, uint32_t rows)
+{
+    part_t        part;
+    uint32_t      i;
+    shard_step_t  step;
+
+    llama_memory_clear(llama_get_memory(p->core->context), true);
+
+    for (i = 0; i < to; i += rows) {
+        probe_part(p, &step, &part, 0, i, rows);
+
+        if (probe_call(p, &part, 1) != 0) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* The last rows beside another session's first ones, which are written over
+   rows that nobody looks at. */
+static int
+probe_beside(probe_t *p, int is_stepwise)
+{
+    part_t        parts[2];
+    uint32_t      i;
+    shard_step_t  steps[2];
+
+    if (probe_steps(p, PROBE_HEAD, is_stepwise ? 1 : PROBE_HEAD) != 0) {
+        return -1;
+    }
+
+    for (i = 0; i < PROBE_TAIL; i++) {
+        probe_part(p, &steps[0], &parts[0], 0, PROBE_HEAD + i, 1);
+        probe_part(p, &steps[1], &parts[1], 1, i, 1);
+
+        if (is_stepwise ? probe_call(p, &parts[0], 1) != 0
+                          || probe_call(p, &parts[1], 1) != 0
+                        : probe_call(p, parts, 2) != 0)
+        {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+probe_note(const probe_t *p, uint64_t tail[PROBE_TAIL])
+{
+    uint32_t  i;
+
+    for (i = 0; i < PROBE_TAIL; i++) {
+        tail[i] = XXH3_64bits(p->out + (PROBE_HEAD + i) * p->out_bytes,
+                              p->out_bytes);
+    }
+}
+
+
+/* 0: equal to rows one by one; 1: not; -1: libllama failed. */
+static int
+probe_compare(probe_t *p, int is_stepwise)
+{
+    uint64_t  steps[PROBE_TAIL], beside[PROBE_TAIL];
+
+    if (probe_steps(p, PROBE_ROWS, is_stepwise ? 1 : PROBE_ROWS) != 0) {
+        return -1;
+    }
+
+    probe_note(p, steps);
+    memcpy(beside, p->tail, sizeof(beside));
+
+    if (p->core->options.sessions > 1) {
+        if (probe_beside(p, is_stepwise) != 0) {
+            return -1;
+        }
+
+        probe_note(p, beside);
+    }
+
+    return memcmp(steps, p->tail, sizeof(steps)) != 0
+           || memcmp(beside, p->tail, sizeof(beside)) != 0;
+}
+
+
+static int
+probe_all(probe_t *p)
+{
+    int  rc;
+
+    if (probe_steps(p, PROBE_ROWS, 1) != 0) {
+        return -1;
+    }
+
+    probe_note(p, p->tail);
+    rc = probe_compare(p, 0);
+
+    if (rc > 0) {
+        p->core->facts.is_stepwise = 1;
+        rc = probe_compare(p, 1);
+    }
+
+    llama_memory_clear(llama_get_memory(p->core->context), true);
+
+    return rc;
+}
+
+
+int
+probe_run(shard_core_t *core)
+{
+    int      rc;
+    probe_t  p;
+
+    memset(&p, 0, sizeof(p));
+    rc = probe_init(&p, core) == 0 ? probe_all(&p) : -1;
+    free(p.in);
+    free(p.out);
+
+    if (rc != 0) {
+        snprintf(core->facts.error, SHARD_ERROR_BYTES, rc < 0
+                 ? "libllama cannot compute \"%.150s\" layer by layer"
+                 : "libllama does not compute \"%.150s\" twice alike",
+                 core->file);
+        return -1;
+    }
+
+    return 0;
+}

@@ -1,0 +1,357 @@
+
+/*
+ * Whose rows are computed next.
+ *
+ * Results are exact under two rules: a step of many rows has a call of its
+ * own, and a call for steps of one row has one of each place, by ascending
+ * place without a gap (libllama would split and reorder others).  Both take
+ * turns, so that a long prompt, or a replay, does not silence those that
+ * decode; among steps of many rows the places take turns.
+ *
+ *   turn_rows()    [0 1 2] [5 6]    one row each, as many calls as there are
+ *                                   gaps and different last layers
+ *   turn_chunk()   [3: 32 rows]     the next place that has such a step
+ *
+ * Where only one row a call is exact, each place has a call of its own, and a
+ * step of many rows has one row a turn.
+ */
+
+#include <errno.h>
+#include <time.h>
+
+#include "replica/engine/llama/plugin/shard/shard_inner.h"
+
+
+/* Under the lock: forgets the cells of sessions that have ended. */
+static void
+turn_reap(shard_core_t *core)
+{
+    uint32_t  i;
+
+    for (i = 0; i < core->options.sessions; i++) {
+        if (core->places[i].is_stale) {
+            core->places[i].is_stale = 0;
+            (void) llama_memory_seq_rm(llama_get_memory(core->context),
+                                       (llama_seq_id) i, -1, -1);
+        }
+    }
+}
+
+
+static int
+turn_has_logits(const shard_core_t *core, const place_t *place)
+{
+    return core->facts.vocabulary > 0
+           && place->last_layer == core->last_layer;
+}
+
+
+static shard_status_t
+turn_check(const shard_core_t *core, const place_t *place,
+    const shard_step_t *step)
+{
+    if (place->status != SHARD_STEP_DONE) {
+        return place->status;
+    }
+
+    if (step->rows < 1 || step->rows > SHARD_CORE_ROWS_MAX
+        || step->logits_rows > step->rows
+        || (step->logits_rows > 0 && !turn_has_logits(core, place)))
+    {
+        return SHARD_STEP_BAD_SHAPE;
+    }
+
+    if (step->position != place->next) {
+        return SHARD_STEP_BAD_POSITION;
+    }
+
+    if (step->rows > core->facts.context - step->position) {
+        return SHARD_STEP_CONTEXT_FULL;
+    }
+
+    return SHARD_STEP_DONE;
+}
+
+
+/* Under the lock: the place's next step, if it can be computed at all. */
+static shard_step_t *
+turn_first(shard_core_t *core, place_t *place)
+{
+    shard_step_t    *step;
+    shard_status_t   status;
+
+    while ((step = place->first) != NULL) {
+        if (step->own.rows_done > 0) {
+            return step;
+        }
+
+        status = turn_check(core, place, step);
+
+        if (status == SHARD_STEP_DONE) {
+            return step;
+        }
+
+        queue_pop(core, step, status);
+    }
+
+    return NULL;
+}
+
+
+/* Under the lock. */
+static void
+turn_pick(shard_core_t *core, shard_step_t *step, uint32_t rows, part_t *part)
+{
+    const place_t  *place;
+
+    place = &core->places[step->place];
+    step->own.is_running = 1;
+    part->step = step;
+    part->from = step->own.rows_done;
+    part->rows = rows;
+    part->last_layer = place->last_layer;
+    part->is_logits = turn_has_logits(core, place);
+    part->status = SHARD_STEP_DONE;
+}
+
+
+static void
+turn_start(shard_core_t *core, part_t *parts, uint32_t n)
+{
+    uint32_t       i;
+    shard_step_t  *step;
+
+    pthread_mutex_lock(&core->lock);
+
+    for (i = 0; i < n; i++) {
+        step = parts[i].step;
+
+        if (!step->own.is_started) {
+            step->own.is_started = 1;
+            core->load.waiting--;
+            queue_event(core, step);
+        }
+    }
+
+    pthread_mutex_unlock(&core->lock);
+
+    queue_notify(core);
+}
+
+
+/* --test-step-delay; close() ends it. */
+static void
+turn_delay(shard_core_t *core)
+{
+    struct timespec  until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += core->options.step_delay_ms / 1000;
+    until.tv_nsec += core->options.step_delay_ms % 1000 * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+
+    pthread_mutex_lock(&core->lock);
+
+    while (!atomic_load(&core->is_stopping)
+           && pthread_cond_timedwait(&core->work, &core->lock, &until)
+              != ETIMEDOUT)
+    {
+        /* void */
+    }
+
+    pthread_mutex_unlock(&core->lock);
+}
+
+
+/* Under the lock. */
+static void
+turn_finish_part(shard_core_t *core, const part_t *part, uint64_t ns)
+{
+    place_t       *place;
+    shard_step_t  *step;
+
+    step = part->step;
+    place = &core->places[step->place];
+    step->own.is_running = 0;
+    step->own.rows_done += part->rows;
+    step->took_ns += ns;
+
+    if (step->own.session != place->session) {
+        queue_done(core, step, SHARD_STEP_CANCELLED);
+        return;
+    }
+
+    place->next += part->rows;
+
+    if (part->status != SHARD_STEP_DONE || step->own.rows_done == step->rows) {
+        step->is_logits = part->is_logits;
+        step->out_rows = part->is_logits ? step->logits_rows : step->rows;
+        queue_pop(core, step, part->status);
+    }
+}
+
+
+static void
+turn_finish(shard_core_t *core, const part_t *parts, uint32_t n, uint64_t ns)
+{
+    uint32_t  i, rows;
+    uint64_t  row_ns;
+
+    rows = 0;
+
+    for (i = 0; i < n; i++) {
+        rows += parts[i].rows;
+    }
+
+    row_ns = ns / rows;
+
+    pthread_mutex_lock(&core->lock);
+
+    core->load.row_ns = core->load.row_ns == 0
+                        ? row_ns : (core->load.row_ns * 7 + row_ns) / 8;
+
+    for (i = 0; i < n; i++) {
+        turn_finish_part(core, &parts[i], ns);
+    }
+
+    pthread_mutex_unlock(&core->lock);
+
+    queue_notify(core);
+}
+
+
+static uint64_t
+turn_now_ns(void)
+{
+    struct timespec  now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+
+    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
+
+static void
+turn_call(shard_core_t *core, part_t *parts, uint32_t n)
+{
+    uint64_t  start_ns;
+
+    turn_start(core, parts, n);
+    start_ns = turn_now_ns();
+
+    if (core->options.step_delay_ms > 0) {
+        turn_delay(core);
+    }
+
+    call_run(core, parts, n);
+    turn_finish(core, parts, n, turn_now_ns() - start_ns);
+}
+
+
+/* The number of parts that one call can compute, from the first on. */
+static uint32_t
+turn_together(const shard_core_t *core, const part_t *parts, uint32_t n)
+{
+    uint32_t  i;
+
+    for (i = 1; i < n && !core->facts.is_stepwise; i++) {
+        if (parts[i].step->place != parts[i - 1].step->place + 1
+            || parts[i].last_layer != parts[0].last_layer)
+        {
+            break;
+        }
+    }
+
+    return i;
+}
+
+
+/* One row of each place whose next step has one.  Returns their number. */
+static uint32_t
+turn_rows(shard_core_t *core)
+{
+    uint32_t       i, n, together;
+    shard_step_t  *step;
+
+    n = 0;
+
+    pthread_mutex_lock(&core->lock);
+    turn_reap(core);
+
+    for (i = 0; i < core->options.sessions; i++) {
+        step = turn_first(core, &core->places[i]);
+
+        if (step != NULL && step->rows == 1) {
+            turn_pick(core, step, 1, &core->parts[n++]);
+        }
+    }
+
+    pthread_mutex_unlock(&core->lock);
+
+    for (i = 0; i < n; i += together) {
+        together = turn_together(core, &core->parts[i], n - i);
+        turn_call(core, &core->parts[i], together);
+    }
+
+    return n;
+}
+
+
+/* Under the lock: of the places that have one, the next in turn. */
+static shard_step_t *
+turn_next_chunk(shard_core_t *core)
+{
+    uint32_t       i, place;
+    shard_step_t  *step;
+
+    for (i = 0; i < core->options.sessions; i++) {
+        place = (core->turn + i) % core->options.sessions;
+        step = turn_first(core, &core->places[place]);
+
+        if (step != NULL && step->rows > 1) {
+            core->turn = place + 1;
+            return step;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* A step of many rows, or one of its rows.  0: there is none. */
+static uint32_t
+turn_chunk(shard_core_t *core)
+{
+    part_t         part;
+    shard_step_t  *step;
+
+    pthread_mutex_lock(&core->lock);
+    turn_reap(core);
+    step = turn_next_chunk(core);
+
+    if (step != NULL) {
+        turn_pick(core, step, core->facts.is_stepwise ? 1 : step->rows, &part);
+    }
+
+    pthread_mutex_unlock(&core->lock);
+
+    if (step == NULL) {
+        return 0;
+    }
+
+    turn_call(core, &part, 1);
+
+    return 1;
+}
+
+
+int
+turn_run(shard_core_t *core)
+{
+    uint32_t  n;
+
+    n = turn_rows(core);
+
+    return turn_chunk(core) + n > 0;
+}
