@@ -65,7 +65,7 @@ static int
 agent_life_is_to_hold(const agent_t *agent)
 {
     return agent->is_successor && agent->settings->members == NULL
-           && agent->settings->role == LLMGW_ROLE_REPLICA;
+           && agent->settings->role != LLMGW_ROLE_GATEWAY;
 }
 
 
@@ -104,7 +104,7 @@ agent_life_drain_over(struct ev_loop *loop, ev_timer *drain, int events)
         log_write(agent->log, LOG_WARN, "leaving in the middle of an update: "
                   "the same command at another gateway takes it up");
 
-    } else if (agent->settings->role == LLMGW_ROLE_REPLICA
+    } else if (agent->settings->role != LLMGW_ROLE_GATEWAY
                && agent->settings->command == NULL)
     {
         log_write(agent->log, LOG_WARN,
@@ -132,7 +132,7 @@ agent_leave(void *data)
     agent_life_speak(agent);
     agent_update_stop(agent);
 
-    if (agent->settings->role == LLMGW_ROLE_REPLICA) {
+    if (agent->settings->role != LLMGW_ROLE_GATEWAY) {
         node_retire(agent->node);
         agent_child_stop(agent);
     }

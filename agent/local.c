@@ -9,6 +9,7 @@ local_init(local_t *local)
 {
     memset(local, 0, sizeof(local_t));
     local->service = LLMGW_SERVICE_STARTING;
+    local->shard_us = LOCAL_SHARD_US;
 }
 
 
@@ -40,6 +41,8 @@ local_report(local_t *local, const report_t *report, uint64_t now_us)
     strcpy(local->model_version, report->model_version);
     strcpy(local->resume_group, report->resume_group);
     local->group = report->group;
+    local->shard = report->shard.facts;
+    local->orchestrates = report->pipelines != NULL;
     local->service = local_judge(report);
 }
 
@@ -50,6 +53,7 @@ local_lost(local_t *local)
     local->is_connected = 0;
     local->active_requests = 0;
     local->engine = (llmgw_engine_load_t) { 0 };
+    local->orchestrates = 0;
 
     if (local->service != LLMGW_SERVICE_STOPPED) {
         local->service = LLMGW_SERVICE_DOWN;
@@ -83,11 +87,34 @@ local_is_idle(const local_t *local)
 }
 
 
+static uint64_t
+local_stalls_us(const local_t *local)
+{
+    return local->is_connected && (local->service == LLMGW_SERVICE_READY
+                                   || local->service
+                                      == LLMGW_SERVICE_STARTING)
+           ? local->reported_us + LOCAL_STALL_US : UINT64_MAX;
+}
+
+
+static uint64_t
+local_expires_us(const local_t *local)
+{
+    return local->shard.layers ? local->reported_us + local->shard_us
+                               : UINT64_MAX;
+}
+
+
 void
 local_tick(local_t *local, uint64_t now_us)
 {
-    if (now_us >= local_next_us(local)) {
+    if (now_us >= local_stalls_us(local)) {
         local->service = LLMGW_SERVICE_STALLED;
+    }
+
+    if (now_us >= local_expires_us(local)) {
+        local->shard = (llmgw_shard_t) { .layers = 0 };
+        local->models.bytes = 0;
     }
 }
 
@@ -95,10 +122,12 @@ local_tick(local_t *local, uint64_t now_us)
 uint64_t
 local_next_us(const local_t *local)
 {
-    return local->is_connected && (local->service == LLMGW_SERVICE_READY
-                                   || local->service
-                                      == LLMGW_SERVICE_STARTING)
-           ? local->reported_us + LOCAL_STALL_US : UINT64_MAX;
+    uint64_t  stalls_us, expires_us;
+
+    stalls_us = local_stalls_us(local);
+    expires_us = local_expires_us(local);
+
+    return stalls_us < expires_us ? stalls_us : expires_us;
 }
 
 
@@ -151,5 +180,7 @@ local_own(const local_t *local, swim_own_t *own)
     own->group_state = local->group.state;
     own->group_epoch = local->group.epoch;
     own->group_lock = local->group.lock;
+    own->shard = &local->shard;
+    own->orchestrates = local->orchestrates;
     own->replica_start_ms = local->replica_start_ms;
 }

@@ -25,6 +25,9 @@
  * One of a standby group that is not the active one of it yet is STARTING,
  * whatever it says: gateways that know nothing of groups must not use it.
  *
+ * What a shard says that it computes counts for two minutes after its last
+ * report, whatever became of it since.
+ *
  * A replica that never reported is judged by its health checks instead; from
  * its first report on they no longer count.  An answer that it does not serve
  * is a drain: it runs, and wants nothing new.
@@ -43,6 +46,9 @@
 /* Replicas report at least once a second, so three reports are missing. */
 #define LOCAL_STALL_US  3000000ULL
 
+/* It would have loaded its weights anew by then. */
+#define LOCAL_SHARD_US  120000000ULL
+
 typedef struct {
     llmgw_service_t      service;
     int                  draining;
@@ -50,6 +56,9 @@ typedef struct {
     char                 resume_group[LLMGW_MEMBERS_NAME_BYTES];
     report_models_t      models;
     report_group_t       group;
+    llmgw_shard_t        shard;         /* layers 0: it says nothing */
+    uint64_t             shard_us;      /* how long that counts */
+    int                  orchestrates;  /* it uses shards */
     uint32_t             max_capacity;
     uint32_t             active_requests;
     llmgw_engine_load_t  engine;

@@ -65,9 +65,22 @@ static const command_error_t  agent_replica_none = {
     "not_a_replica", "this agent stands beside a gateway"
 };
 
+static const command_error_t  agent_replica_no_shard = {
+    "not_a_shard", "a shard reports, and this agent has not --role shard"
+};
+
 static const command_error_t  agent_replica_busy = {
     "busy", "a replica reports already on another connection"
 };
+
+
+/* NULL: there are none. */
+static void
+agent_replica_set_pipelines(agent_t *agent, json_t *pipelines)
+{
+    json_decref(agent->pipelines);
+    agent->pipelines = json_incref(pipelines);
+}
 
 
 /* What else a report starts. */
@@ -100,6 +113,12 @@ agent_replica_report(void *data, command_peer_t *peer, const report_t *report)
         return &agent_replica_none;
     }
 
+    if (report->shard.facts.layers != 0
+        && agent->settings->role != LLMGW_ROLE_SHARD)
+    {
+        return &agent_replica_no_shard;
+    }
+
     if (agent->reporter != NULL && agent->reporter != peer) {
         return &agent_replica_busy;
     }
@@ -119,6 +138,7 @@ agent_replica_report(void *data, command_peer_t *peer, const report_t *report)
                        control_accepted_ticks(peer), control_take_fd(peer));
     }
 
+    agent_replica_set_pipelines(agent, report->pipelines);
     local_report(&agent->local, report, clock_mono_us(agent->clock));
     agent_replica_changed(agent);
     agent_replica_follow(agent, report, is_first);
@@ -137,6 +157,7 @@ agent_replica_lost(void *data, command_peer_t *peer)
     agent->reporter = NULL;
     reporter_forget(&agent->watch);
     agent_switch_reporter_gone(agent);
+    agent_replica_set_pipelines(agent, NULL);
     local_lost(&agent->local);
     agent_drain_replica_gone(agent);
     agent_replica_changed(agent);
@@ -193,6 +214,7 @@ void
 agent_replica_init(agent_t *agent)
 {
     local_init(&agent->local);
+    agent->local.shard_us = agent->settings->test_shard_expiry_ms * 1000;
     reporter_init(&agent->watch, agent->loop, agent_replica_died, agent);
     agent_child_init(agent);
     ev_init(&agent->stall, agent_replica_stalled);
@@ -224,6 +246,7 @@ agent_replica_done(agent_t *agent)
 {
     ev_timer_stop(agent->loop, &agent->stall);
     reporter_forget(&agent->watch);
+    agent_replica_set_pipelines(agent, NULL);
     agent_child_done(agent);
 
     if (agent->health != NULL) {

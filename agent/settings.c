@@ -77,14 +77,17 @@ static const option_t  settings_table[] = {
       .help = "time for running streams after SIGTERM" },
     { .name = "test-loss", .kind = OPTION_INT, .value = "0",
       .offset = settings_field(test_loss), .min = 0, .max = 99 },
+    { .name = "test-shard-expiry", .kind = OPTION_DURATION, .value = "120s",
+      .offset = settings_field(test_shard_expiry_ms), .min = 1,
+      .max = 86400000 },
     { .name = NULL }
 };
 
 const options_spec_t  settings_spec = {
     .program = "llmgw-agent",
-    .synopsis = "--id ID --role replica|gateway --gossip HOST:PORT [options]"
-                "\n                   [-- REPLICA COMMAND ...]",
-    .summary = "Membership agent beside a replica or an nginx.",
+    .synopsis = "--id ID --role replica|gateway|shard --gossip HOST:PORT "
+                "[options]\n                   [-- REPLICA COMMAND ...]",
+    .summary = "Membership agent beside a replica, a shard or an nginx.",
     .table = settings_table
 };
 
@@ -92,20 +95,20 @@ const options_spec_t  settings_spec = {
 static int
 settings_set_role(settings_t *settings, char *error)
 {
-    if (strcmp(settings->role_name, "replica") == 0) {
-        settings->role = LLMGW_ROLE_REPLICA;
+    unsigned  role;
 
-    } else if (strcmp(settings->role_name, "gateway") == 0) {
-        settings->role = LLMGW_ROLE_GATEWAY;
-
-    } else {
-        snprintf(error, SETTINGS_ERROR_BYTES,
-                 "--role: \"%.64s\" is neither replica nor gateway",
-                 settings->role_name);
-        return -1;
+    for (role = 0; role <= LLMGW_ROLE_SHARD; role++) {
+        if (strcmp(settings->role_name, llmgw_role_name(role)) == 0) {
+            settings->role = (llmgw_role_t) role;
+            return 0;
+        }
     }
 
-    return 0;
+    snprintf(error, SETTINGS_ERROR_BYTES,
+             "--role: \"%.64s\" is none of replica, gateway, shard",
+             settings->role_name);
+
+    return -1;
 }
 
 
@@ -317,6 +320,12 @@ settings_complete(settings_t *settings, char *error)
         || settings_set_grpc(settings, &advertised, error) != 0
         || settings_set_control(settings, error) != 0)
     {
+        return -1;
+    }
+
+    if (settings->resume_group != NULL && settings->role == LLMGW_ROLE_SHARD) {
+        snprintf(error, SETTINGS_ERROR_BYTES,
+                 "--resume-group is a replica's: a shard has no streams");
         return -1;
     }
 

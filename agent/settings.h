@@ -42,12 +42,13 @@ typedef struct {
     uint64_t       suspect_timeout_ms;
     uint64_t       drain_timeout_ms;
     int64_t        test_loss;       /* percent of incoming datagrams */
+    uint64_t       test_shard_expiry_ms;
     char *const   *command;         /* the replica's words; NULL: none */
 
     /* derived from them */
     llmgw_role_t   role;
     address_t      bind_address;
-    address_t      grpc_address;                /* of a replica */
+    address_t      grpc_address;                /* of a replica or shard */
     char           advertised[ADDRESS_TEXT_BYTES];
     char           grpc_text[ADDRESS_TEXT_BYTES];   /* "" for a gateway */
     char           control_path[PATH_MAX];

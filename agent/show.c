@@ -45,5 +45,6 @@ agent_show_status(void *data, command_status_t *status)
     status->is_isolated = swim_is_isolated(swim);
     status->segment_trouble = agent->trouble[0] != '\0' ? agent->trouble
                                                         : NULL;
+    status->pipelines = agent->pipelines;
     status->state_trouble = agent_keep_trouble(agent);
 }

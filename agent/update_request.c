@@ -65,7 +65,7 @@ agent_update_has_peers(const agent_t *agent)
     for (i = 0; i < table->n; i++) {
         member = table->members[i];
 
-        if (member->facts.role == LLMGW_ROLE_GATEWAY
+        if (llmgw_member_role(&member->facts) == LLMGW_ROLE_GATEWAY
             && member_is_present(member)
             && strcmp(member->facts.id, agent->settings->id) != 0)
         {
@@ -169,8 +169,8 @@ agent_update_refusal(agent_t *agent, const command_peer_t *peer,
 
     if (agent->settings->role != LLMGW_ROLE_GATEWAY) {
         return agent_update_refuse("not_a_gateway",
-                   "a gateway's agent drives updates, and this is a "
-                   "replica's");
+                   "a gateway's agent drives updates, and this is "
+                   "none");
     }
 
     if (agent->is_leaving) {

@@ -76,6 +76,7 @@ typedef struct {
     int                         is_isolated;
     const char                 *segment_trouble;    /* why it is not written; */
     const char                 *state_trouble;      /* NULL: it is */
+    json_t                     *pipelines;          /* NULL: it has none */
 } command_status_t;
 
 typedef enum {

@@ -10,7 +10,7 @@
 #include "control/show.h"
 
 
-static json_t *
+json_t *
 command_event(const char *name, const char *id, uint64_t wall_us)
 {
     return json_pack("{s:s, s:I, s:s}", "event", name,
@@ -131,7 +131,7 @@ command_add_models(const command_env_t *env, json_t *events,
 {
     json_t  *event;
 
-    if (before->models == after->models) {
+    if (before->models == after->models || after->is_shard) {
         return;
     }
 
@@ -194,6 +194,10 @@ command_events(const command_env_t *env, const llmgw_member_t *before,
                                                     wall_us));
     } else {
         command_add_changes(env, events, before, after, wall_us);
+    }
+
+    if (after != NULL) {
+        command_add_shard(env, events, before, after, wall_us);
     }
 
     return events;

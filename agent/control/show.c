@@ -76,7 +76,7 @@ static void
 command_show_engine(const command_env_t *env, json_t *shown,
     const llmgw_member_t *m, const llmgw_engine_load_t *engine)
 {
-    if (m->models != 0) {
+    if (m->models != 0 && !m->is_shard) {
         json_object_set_new(shown, "models", command_show_models(env, m));
     }
 
@@ -122,7 +122,7 @@ command_show_member(const command_env_t *env, const llmgw_member_t *m,
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:b, s:s, s:I, s:I, s:I,"
         " s:I}",
         "id", m->id, "address", m->address, "grpc", m->grpc,
-        "role", m->role == LLMGW_ROLE_GATEWAY ? "gateway" : "replica",
+        "role", llmgw_role_name(llmgw_member_role(m)),
         "state", state, "service", llmgw_service_name(m->service),
         "epoch", (json_int_t) m->epoch,
         "incarnation", (json_int_t) m->incarnation,
@@ -137,7 +137,7 @@ command_show_member(const command_env_t *env, const llmgw_member_t *m,
         json_object_set_new(shown, "cause", json_string(cause));
     }
 
-    if (m->resume_group[0] != '\0') {
+    if (!m->is_shard && m->resume_group[0] != '\0') {
         json_object_set_new(shown, "resume_group",
                             json_string(m->resume_group));
     }
@@ -148,6 +148,7 @@ command_show_member(const command_env_t *env, const llmgw_member_t *m,
     }
 
     command_show_group(shown, m);
+    command_show_shard(env, shown, m);
     command_show_engine(env, shown, m, &load->engine);
 
     return shown;
@@ -296,7 +297,12 @@ command_show_status(const command_env_t *env)
         "members", command_show_counts(env),
         "counters", command_show_counters(status.counters));
 
+    if (status.pipelines != NULL) {
+        json_object_set(shown, "pipelines", status.pipelines);
+    }
+
     command_show_group(shown, own);
+    command_show_shard(env, shown, own);
     command_show_engine(env, shown, own, &status.load->engine);
 
     return shown;

@@ -3,7 +3,8 @@
  * Delivery to some members, acknowledged: the own record is pinged to each of
  * them again and again, until it has acked or the tries are used up.
  *
- *     gateways, after a change of the own replica:  every 10 ms, 10 times
+ *     gateways, after a change of the own replica:  every 10 ms, 10 times;
+ *       where that is a shard, replicas that orchestrate shards as well
  *     everybody, when leaving:                     every 100 ms, 10 times
  *
  * Ten tries of 10 ms end before gossip has carried the change everywhere; ten
@@ -20,6 +21,14 @@
 #define DELIVERY_TRIES               10
 #define DELIVERY_GATEWAY_INTERVAL_US (10 * SWIM_MS)
 #define DELIVERY_ALL_INTERVAL_US     (100 * SWIM_MS)
+
+
+int
+swim_routes_to_us(const swim_t *swim, const member_t *member)
+{
+    return llmgw_member_role(&member->facts) == LLMGW_ROLE_GATEWAY
+           || (swim->own->facts.is_shard && member->traits.orchestrates);
+}
 
 
 static void
@@ -65,7 +74,7 @@ delivery_begin(swim_t *swim, int is_gateways, uint64_t interval_us,
         member = swim->table.members[i];
 
         if (member != swim->own && member_is_present(member)
-            && (!is_gateways || member->facts.role == LLMGW_ROLE_GATEWAY))
+            && (!is_gateways || swim_routes_to_us(swim, member)))
         {
             delivery_add_target(swim, member);
         }

@@ -3,7 +3,8 @@
  * Is it the others that died, or are we cut off?
  *
  * When over half of the members that were present in the last 30 s are DEAD,
- * it is more likely that our own gossip is cut.  nginx then takes the DEAD for
+ * it is more likely that our own gossip is cut.  Shards do not count: they are
+ * a few machines that may fail together.  nginx then takes the DEAD for
  * suspects, and its own connections judge them (llmgw_members_publish(),
  * isolated).
  *
@@ -25,6 +26,10 @@ isolation_was_there(const swim_t *swim, const member_t *member,
     uint64_t now_us)
 {
     uint64_t  from_us;
+
+    if (member->facts.is_shard) {
+        return 0;
+    }
 
     if (swim->is_isolated) {
         return member->is_base;

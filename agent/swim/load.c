@@ -124,7 +124,7 @@ load_tick(swim_t *swim, uint64_t now_us)
         member = swim->table.members[i];
 
         if (member != swim->own && member_is_present(member)
-            && member->facts.role == LLMGW_ROLE_GATEWAY)
+            && swim_routes_to_us(swim, member))
         {
             message.member = member;
             swim_send(swim, &message, now_us);

@@ -118,7 +118,7 @@ order_carry_out(swim_t *swim, const order_t *order, int is_own,
         return ORDER_ERESTARTED;
     }
 
-    if (own->role == LLMGW_ROLE_GATEWAY) {
+    if (llmgw_member_role(own) == LLMGW_ROLE_GATEWAY) {
         return ORDER_EROLE;
     }
 

@@ -20,7 +20,7 @@ swim_own_differs(const llmgw_member_t *known, const llmgw_member_t *facts)
            || known->replica_start_ms != facts->replica_start_ms
            || known->models != facts->models
            || known->models_cut != facts->models_cut
-           || strcmp(known->resume_group, facts->resume_group) != 0
+           || !llmgw_member_shards_are_alike(known, facts)
            || !llmgw_member_groups_are_alike(known, facts)
            || strcmp(known->model_version, facts->model_version) != 0
            || strcmp(known->drain_owner, facts->drain_owner) != 0;
@@ -31,6 +31,7 @@ static int
 swim_traits_differ(const member_traits_t *known, const member_traits_t *traits)
 {
     return known->refuses_new != traits->refuses_new
+           || known->orchestrates != traits->orchestrates
            || strcmp(known->update, traits->update) != 0;
 }
 
@@ -122,6 +123,25 @@ swim_fill_group(swim_t *swim, llmgw_member_t *facts, const swim_own_t *own,
 }
 
 
+/* A shard's facts have the place of the resume group. */
+static void
+swim_fill_shard(llmgw_member_t *facts, const swim_own_t *own)
+{
+    if (facts->is_shard) {
+        memset(&facts->shard, 0, sizeof(llmgw_shard_t));
+
+        if (own->shard != NULL) {
+            facts->shard = *own->shard;
+        }
+
+    } else if (own->resume_group != NULL) {
+        assert(strlen(own->resume_group) < LLMGW_MEMBERS_NAME_BYTES);
+        memset(facts->resume_group, 0, sizeof(facts->resume_group));
+        strcpy(facts->resume_group, own->resume_group);
+    }
+}
+
+
 void
 swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us)
 {
@@ -142,10 +162,8 @@ swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us)
     facts.replica_start_ms = own->replica_start_ms;
     strcpy(facts.model_version, own->model_version);
     traits.refuses_new = own->draining != 0;
-
-    if (own->resume_group != NULL) {
-        strcpy(facts.resume_group, own->resume_group);
-    }
+    traits.orchestrates = own->orchestrates != 0;
+    swim_fill_shard(&facts, own);
 
     facts.models = own->models_bytes == 0
                    ? 0 : llmgw_members_list_hash(own->models,

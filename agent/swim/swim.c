@@ -62,7 +62,9 @@ swim_add_own(swim_t *swim, const swim_config_t *config, uint64_t now_us)
     strcpy(own->id, config->id);
     strcpy(own->address, config->address);
     strcpy(own->grpc, config->grpc);
-    own->role = config->role;
+    own->role = config->role == LLMGW_ROLE_REPLICA ? LLMGW_ROLE_REPLICA
+                                                   : LLMGW_ROLE_GATEWAY;
+    own->is_shard = config->role == LLMGW_ROLE_SHARD;
     own->weight = config->weight;
     own->epoch = config->epoch;
     own->service = config->role == LLMGW_ROLE_GATEWAY
@@ -72,7 +74,7 @@ swim_add_own(swim_t *swim, const swim_config_t *config, uint64_t now_us)
     update.traits.can_restart = config->can_restart;
     update.more = MEMBER_MORE_ALL;
 
-    if (config->resume_group != NULL) {
+    if (config->resume_group != NULL && !own->is_shard) {
         assert(strlen(config->resume_group) < LLMGW_MEMBERS_NAME_BYTES);
         strcpy(own->resume_group, config->resume_group);
     }

@@ -135,7 +135,7 @@ typedef struct {
     const char              *id;
     const char              *address;       /* numeric, as others reach it */
     const char              *grpc;          /* "" for a gateway */
-    llmgw_role_t             role;
+    llmgw_role_t             role;          /* a shard's agent says SHARD */
     uint32_t                 weight;
     uint64_t                 epoch;
     uint64_t                 period_us;
@@ -176,6 +176,9 @@ typedef struct {
     uint8_t          group_state;
     uint64_t         group_epoch;
     uint64_t         group_lock;
+    const llmgw_shard_t *shard;             /* what a shard computes; NULL: it
+                                               says nothing, or is none */
+    int              orchestrates;          /* it uses shards */
 } swim_own_t;
 
 #define SWIM_MAX_INDIRECT_PROBES  8

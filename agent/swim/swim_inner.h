@@ -406,6 +406,10 @@ member_t *stranger_ack(swim_t *swim, const packet_t *packet,
 
 /* delivery.c */
 
+/* It routes by the own record: a gateway, and where we are a shard's agent, one
+   whose replica uses shards. */
+int swim_routes_to_us(const swim_t *swim, const member_t *member);
+
 void delivery_to_gateways(swim_t *swim, uint64_t now_us);
 void delivery_to_all(swim_t *swim, uint64_t now_us);
 void delivery_ack(swim_t *swim, const packet_head_t *ack);

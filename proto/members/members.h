@@ -566,6 +566,11 @@ int llmgw_shard_is_valid(const llmgw_shard_t *shard);
    be asked of strings that end. */
 int llmgw_member_group_is_valid(const llmgw_member_t *member);
 
+/* Both are shards that say the same, or none is and their resume groups are
+   equal.  To be asked of strings that are filled up with NULs. */
+int llmgw_member_shards_are_alike(const llmgw_member_t *a,
+    const llmgw_member_t *b);
+
 /* They say the same of their groups. */
 int llmgw_member_groups_are_alike(const llmgw_member_t *a,
     const llmgw_member_t *b);

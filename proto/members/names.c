@@ -80,6 +80,15 @@ llmgw_member_shard(const llmgw_member_t *member, llmgw_shard_t *shard)
 
 
 int
+llmgw_member_shards_are_alike(const llmgw_member_t *a, const llmgw_member_t *b)
+{
+    return a->is_shard == b->is_shard
+           && memcmp(a->resume_group, b->resume_group,
+                     sizeof(a->resume_group)) == 0;
+}
+
+
+int
 llmgw_member_is_routable(const llmgw_member_t *member)
 {
     return member->role == LLMGW_ROLE_REPLICA

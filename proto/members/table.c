@@ -302,9 +302,7 @@ record_routes_alike(const llmgw_member_t *a, const llmgw_member_t *b)
            && a->models_cut == b->models_cut
            && strcmp(a->id, b->id) == 0
            && strcmp(a->grpc, b->grpc) == 0
-           && a->is_shard == b->is_shard
-           && memcmp(a->resume_group, b->resume_group,
-                     sizeof(a->resume_group)) == 0
+           && llmgw_member_shards_are_alike(a, b)
            && llmgw_member_groups_are_alike(a, b);
 }
 

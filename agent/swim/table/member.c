@@ -68,6 +68,29 @@ member_take_group(llmgw_member_t *facts, const llmgw_member_t *from)
 }
 
 
+/* A shard's facts are where others have the resume group: what does not say
+   that it is a shard, or none any more, says nothing of that place. */
+static void
+member_take_shard(member_t *member, const member_update_t *update,
+    member_more_t more)
+{
+    llmgw_member_t  *facts;
+
+    facts = &member->facts;
+
+    if (more >= MEMBER_MORE_ALL) {
+        facts->is_shard = update->facts.is_shard;
+        member->traits.orchestrates = update->traits.orchestrates;
+
+    } else if (facts->is_shard) {
+        return;
+    }
+
+    memcpy(facts->resume_group, update->facts.resume_group,
+           sizeof(facts->resume_group));
+}
+
+
 /* So much of what came with MemberMore.  A list for which there is no memory is
    lacking, so the member sends it again. */
 static void
@@ -76,7 +99,7 @@ member_take_more(member_t *member, const member_update_t *update,
 {
     member->lacks_more = MEMBER_MORE_ALL - more;
 
-    if (more >= MEMBER_MORE_ALL) {
+    if (more >= MEMBER_MORE_GROUP) {
         member_take_group(&member->facts, &update->facts);
     }
 
@@ -84,7 +107,7 @@ member_take_more(member_t *member, const member_update_t *update,
         return;
     }
 
-    strcpy(member->facts.resume_group, update->facts.resume_group);
+    member_take_shard(member, update, more);
     member->facts.models_cut = update->facts.models_cut;
 
     if (member->facts.models != update->facts.models
@@ -100,7 +123,7 @@ static int
 member_more_differs(const llmgw_member_t *a, const llmgw_member_t *b)
 {
     return a->models != b->models || a->models_cut != b->models_cut
-           || strcmp(a->resume_group, b->resume_group) != 0
+           || !llmgw_member_shards_are_alike(a, b)
            || !llmgw_member_groups_are_alike(a, b);
 }
 
@@ -241,6 +264,18 @@ member_complete_more(member_t *member, const member_update_t *update,
 }
 
 
+/* But the one that came with MemberMore, or did not. */
+static void
+member_take_traits(member_t *member, const member_update_t *update)
+{
+    int  orchestrates;
+
+    orchestrates = member->traits.orchestrates;
+    member->traits = update->traits;
+    member->traits.orchestrates = orchestrates;
+}
+
+
 /*
  * What the segment does not have of the facts that came from it, and what an
  * older agent left out.
@@ -266,7 +301,7 @@ member_complete(member_t *member, const member_update_t *update,
     }
 
     if (member->lacks_traits) {
-        member->traits = update->traits;
+        member_take_traits(member, update);
         member->lacks_traits = 0;
         changes = MEMBER_TRAITS;
     }
@@ -287,11 +322,13 @@ member_replace_facts(member_t *member, const member_update_t *update,
     member->facts = update->facts;
     member->facts.models = known.models;
     member->facts.models_cut = known.models_cut;
-    strcpy(member->facts.resume_group, known.resume_group);
+    member->facts.is_shard = known.is_shard;
+    memcpy(member->facts.resume_group, known.resume_group,
+           sizeof(known.resume_group));
     member_take_group(&member->facts, &known);
     member_take_more(member, update, member_more_said(update, is_first_hand));
 
-    member->traits = update->traits;
+    member_take_traits(member, update);
     member->lacks_traits = 0;
 }
 
@@ -491,10 +528,12 @@ member_says_as_much(const member_t *member, const member_update_t *update)
     facts = &member->facts;
 
     return MEMBER_MORE_ALL - update->more <= member->lacks_more
-           || (facts->group[0] == '\0'
-               && (update->more == MEMBER_MORE_FIRST
-                   || (facts->resume_group[0] == '\0'
-                       && facts->models == 0)));
+           || (!facts->is_shard && !member->traits.orchestrates
+               && (update->more == MEMBER_MORE_GROUP
+                   || (facts->group[0] == '\0'
+                       && (update->more == MEMBER_MORE_FIRST
+                           || (facts->resume_group[0] == '\0'
+                               && facts->models == 0)))));
 }
 
 

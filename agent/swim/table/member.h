@@ -37,10 +37,10 @@
  * completed by any other record of the same (epoch, incarnation) that has it.
  * Until then we tell the member that we have not seen its record, so it sends
  * all of it.  Only the member itself can say that there is no more: then its
- * agent is an old one.  MemberMore grew in turn, by the standby group, and what
- * was passed on without that lacks this part alone.  Which record is newer,
- * which member is dead, and whether two tables are equal is judged without
- * these facts.
+ * agent is an old one.  MemberMore grew in turn, by the standby group and by
+ * shards, and what was passed on without such a part lacks this part alone.
+ * Which record is newer, which member is dead, and whether two tables are equal
+ * is judged without these facts.
  */
 
 #ifndef MEMBER_H
@@ -70,12 +70,14 @@ typedef struct {
                                                    drives; "": none */
     int   can_restart;      /* its replica is its child */
     int   refuses_new;      /* its replica says that it drains */
+    int   orchestrates;     /* its replica uses shards; of MemberMore */
 } member_traits_t;
 
 /* How much of MemberMore came with an update: its edition, and all before. */
 typedef enum {
     MEMBER_MORE_NONE = 0,
     MEMBER_MORE_FIRST,          /* without the standby group */
+    MEMBER_MORE_GROUP,          /* with it, without what is said of shards */
     MEMBER_MORE_ALL
 } member_more_t;
 

@@ -19,6 +19,7 @@ typedef Llmgateway__Gossip__GossipMessage     message_t;
 typedef Llmgateway__Gossip__MembershipUpdate  update_t;
 typedef Llmgateway__Gossip__MemberMore        more_t;
 typedef Llmgateway__Gossip__EngineLoad        engine_load_t;
+typedef Llmgateway__Gossip__Shard             shard_t;
 typedef Llmgateway__Gossip__Order             wire_order_t;
 
 struct packet_out_s {
@@ -30,6 +31,7 @@ struct packet_out_s {
     update_t       updates[PACKET_MAX_UPDATES];
     more_t         mores[PACKET_MAX_UPDATES];
     engine_load_t  engines[PACKET_MAX_UPDATES];
+    shard_t        shards[PACKET_MAX_UPDATES];
     update_t      *pointers[PACKET_MAX_UPDATES];
     uint8_t        buf[PACKET_MAX_BYTES];
 };
@@ -175,7 +177,6 @@ packet_fill_update(update_t *update, const member_t *member, uint64_t now_us)
 static void
 packet_fill_group(more_t *more, const llmgw_member_t *facts)
 {
-    more->edition = 1;
     more->group = (char *) facts->group;
     more->group_state = (Llmgateway__Gossip__GroupState) facts->group_state;
     more->group_epoch = facts->group_epoch;
@@ -183,28 +184,62 @@ packet_fill_group(more_t *more, const llmgw_member_t *facts)
 }
 
 
+/* NULL: it is no shard. */
+static shard_t *
+packet_fill_shard(shard_t *wire, const llmgw_member_t *facts)
+{
+    if (!facts->is_shard) {
+        return NULL;
+    }
+
+    llmgateway__gossip__shard__init(wire);
+
+    wire->first = facts->shard.first;
+    wire->last = facts->shard.last;
+    wire->layers = facts->shard.layers;
+    wire->memory = facts->shard.memory_bytes;
+    wire->loaded = facts->shard.is_loaded;
+    wire->zone = (char *) facts->shard.zone;
+
+    return wire;
+}
+
+
 /*
- * No more than we have ourselves: absent if we lack all of it, and of the older
- * edition if we lack the group, since empty would mean that there is none.
+ * No more than we have ourselves: absent if we lack all of it, and of an older
+ * edition if we lack a part, since empty would mean that there is none.
  */
 static void
 packet_fill_more(update_t *update, more_t *more, engine_load_t *engine,
-    const member_t *member)
+    shard_t *shard, const member_t *member)
 {
-    if (member->lacks_more == MEMBER_MORE_ALL) {
+    member_more_t  has;
+
+    has = MEMBER_MORE_ALL - member->lacks_more;
+
+    if (has == MEMBER_MORE_NONE) {
         return;
     }
 
     llmgateway__gossip__member_more__init(more);
-    more->resume_group = (char *) member->facts.resume_group;
+    more->edition = has - MEMBER_MORE_FIRST;
     more->models.data = (uint8_t *) member->models;
     more->models.len = member->models_bytes;
     more->models_cut = member->facts.models_cut;
     more->engine = packet_fill_engine(engine, &member->load.engine);
     update->more = more;
 
-    if (member->lacks_more == 0) {
+    if (!member->facts.is_shard) {
+        more->resume_group = (char *) member->facts.resume_group;
+    }
+
+    if (has >= MEMBER_MORE_GROUP) {
         packet_fill_group(more, &member->facts);
+    }
+
+    if (has >= MEMBER_MORE_ALL) {
+        more->shard = packet_fill_shard(shard, &member->facts);
+        more->orchestrates = member->traits.orchestrates;
     }
 }
 
@@ -223,7 +258,8 @@ packet_add(packet_out_t *out, const member_t *member, uint64_t now_us)
 
     update = &out->updates[n];
     packet_fill_update(update, member, now_us);
-    packet_fill_more(update, &out->mores[n], &out->engines[n], member);
+    packet_fill_more(update, &out->mores[n], &out->engines[n],
+                     &out->shards[n], member);
 
     bytes = PACKET_UPDATE_FRAME_BYTES
         + llmgateway__gossip__membership_update__get_packed_size(update);

@@ -12,6 +12,7 @@ typedef Llmgateway__Gossip__GossipMessage     message_t;
 typedef Llmgateway__Gossip__MembershipUpdate  update_t;
 typedef Llmgateway__Gossip__MemberMore        more_t;
 typedef Llmgateway__Gossip__EngineLoad        engine_load_t;
+typedef Llmgateway__Gossip__Shard             shard_t;
 typedef Llmgateway__Gossip__Order             wire_order_t;
 
 
@@ -240,17 +241,65 @@ packet_copy_standing(member_update_t *update, const more_t *wire,
 }
 
 
+/* Nothing of an older edition, whatever stands there. */
+static int
+packet_copy_shard(member_update_t *update, const more_t *wire)
+{
+    size_t           len;
+    const shard_t   *said;
+    llmgw_shard_t   *shard;
+
+    update->traits.orchestrates = wire->orchestrates != 0;
+    said = wire->shard;
+
+    if (said == NULL) {
+        return 0;
+    }
+
+    update->facts.is_shard = 1;
+    shard = &update->facts.shard;
+    len = strlen(said->zone);
+
+    if (len >= LLMGW_ZONE_BYTES || said->first > UINT16_MAX
+        || said->last > UINT16_MAX || said->layers > UINT16_MAX)
+    {
+        return -1;
+    }
+
+    memset(shard, 0, sizeof(llmgw_shard_t));
+    memcpy(shard->zone, said->zone, len);
+    shard->memory_bytes = said->memory;
+    shard->first = said->first;
+    shard->last = said->last;
+    shard->layers = said->layers;
+    shard->is_loaded = said->loaded != 0;
+
+    return llmgw_shard_is_valid(shard) ? 0 : -1;
+}
+
+
+static member_more_t
+packet_more_of(const more_t *wire)
+{
+    if (wire == NULL) {
+        return MEMBER_MORE_NONE;
+    }
+
+    return wire->edition < MEMBER_MORE_ALL - MEMBER_MORE_FIRST
+           ? MEMBER_MORE_FIRST + wire->edition : MEMBER_MORE_ALL;
+}
+
+
 /* The older edition has no group, whatever stands there. */
 static int
 packet_copy_more(member_update_t *update, const more_t *wire,
     uint64_t wall_us)
 {
+    update->more = packet_more_of(wire);
+
     if (wire == NULL) {
-        update->more = MEMBER_MORE_NONE;
         return 0;
     }
-
-    update->more = wire->edition == 0 ? MEMBER_MORE_FIRST : MEMBER_MORE_ALL;
 
     if (packet_copy_name(update->facts.resume_group, wire->resume_group, 1)
         != 0
@@ -260,8 +309,14 @@ packet_copy_more(member_update_t *update, const more_t *wire,
         return -1;
     }
 
-    return update->more == MEMBER_MORE_ALL
-           ? packet_copy_standing(update, wire, wall_us) : 0;
+    if (update->more >= MEMBER_MORE_GROUP
+        && packet_copy_standing(update, wire, wall_us) != 0)
+    {
+        return -1;
+    }
+
+    return update->more >= MEMBER_MORE_ALL ? packet_copy_shard(update, wire)
+                                           : 0;
 }
 
 
@@ -291,8 +346,12 @@ packet_decode_update(member_update_t *update, const update_t *wire,
     update->traits.refuses_new = wire->refuses_new != 0;
     packet_copy_confirmers(update, wire);
 
-    return facts->role == LLMGW_ROLE_REPLICA && facts->grpc[0] == '\0'
-           ? -1 : 0;
+    if (facts->is_shard && facts->role != LLMGW_ROLE_GATEWAY) {
+        return -1;
+    }
+
+    return llmgw_member_role(facts) != LLMGW_ROLE_GATEWAY
+           && facts->grpc[0] == '\0' ? -1 : 0;
 }
 
 

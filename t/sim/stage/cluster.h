@@ -69,6 +69,8 @@ typedef struct {
     const char           *group;    /* NULL: none */
     llmgw_group_state_t   group_state;
     uint64_t              group_epoch;
+    const llmgw_shard_t  *shard;    /* NULL: it says nothing of itself */
+    int                   orchestrates;
 } cluster_host_t;
 
 struct cluster_s {

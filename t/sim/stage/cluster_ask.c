@@ -60,6 +60,8 @@ cluster_set_service(cluster_t *cluster, size_t host, llmgw_service_t service)
     own.group_state = says->group_state;
     own.group_epoch = says->group_epoch;
     own.group_lock = says->group_epoch;
+    own.shard = says->shard;
+    own.orchestrates = says->orchestrates;
     node_set_own(says->node, &own);
 }
 

@@ -12,6 +12,9 @@ typedef Llmgateway__Gossip__GossipMessage  message_t;
 typedef Llmgateway__Gossip__MemberMore     more_t;
 
 
+/* Within an agent of today nothing lacks that says this. */
+#define OLD_AGENT_EDITION  2
+
 /* What of a record's `more` goes in or out. */
 typedef more_t *(*old_agent_more_pt)(more_t *more, more_t *space,
     int is_heard);
@@ -25,7 +28,7 @@ old_agent_before_more(more_t *more, more_t *space, int is_heard)
     }
 
     llmgateway__gossip__member_more__init(space);
-    space->edition = 1;
+    space->edition = OLD_AGENT_EDITION;
 
     return space;
 }
@@ -39,11 +42,29 @@ old_agent_before_groups(more_t *more, more_t *space, int is_heard)
     }
 
     *space = *more;
-    space->edition = is_heard ? 1 : 0;
+    space->edition = is_heard ? OLD_AGENT_EDITION : 0;
+    space->shard = NULL;
+    space->orchestrates = 0;
     space->group = "";
     space->group_state = LLMGATEWAY__GOSSIP__GROUP_STATE__NONE;
     space->group_epoch = 0;
     space->group_lock = 0;
+
+    return space;
+}
+
+
+static more_t *
+old_agent_before_shards(more_t *more, more_t *space, int is_heard)
+{
+    if (more == NULL) {
+        return NULL;
+    }
+
+    *space = *more;
+    space->edition = is_heard ? OLD_AGENT_EDITION : 1;
+    space->shard = NULL;
+    space->orchestrates = 0;
 
     return space;
 }
@@ -101,4 +122,11 @@ size_t
 old_agent_groupless_filter(uint8_t *bytes, size_t len, int is_heard)
 {
     return old_agent_rewrite(bytes, len, is_heard, old_agent_before_groups);
+}
+
+
+size_t
+old_agent_shardless_filter(uint8_t *bytes, size_t len, int is_heard)
+{
+    return old_agent_rewrite(bytes, len, is_heard, old_agent_before_shards);
 }

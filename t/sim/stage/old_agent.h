@@ -15,9 +15,11 @@
 #include "sim/swim/fake_net.h"
 
 
-/* Fake_filter_pt of one from before MemberMore (proto/gossip.proto), and of one
-   that knows its first edition, which has no standby groups. */
+/* Fake_filter_pt of one from before MemberMore (proto/gossip.proto), of one
+   from before its second edition, which has standby groups, and of one from
+   before its third, which has shards. */
 size_t old_agent_filter(uint8_t *bytes, size_t len, int is_heard);
 size_t old_agent_groupless_filter(uint8_t *bytes, size_t len, int is_heard);
+size_t old_agent_shardless_filter(uint8_t *bytes, size_t len, int is_heard);
 
 #endif /* OLD_AGENT_H */

@@ -306,10 +306,80 @@ health_is_not_asked_about_who_reports(void **state)
 }
 
 
+/* What a shard computes: DOWN or stalled, it is known for two minutes. */
+static void
+shard_is_forgotten_two_minutes_after_its_last_report(void **state)
+{
+    local_t     local;
+    report_t    said;
+    swim_own_t  own;
+
+    local_init(&local);
+    said = report(0);
+    said.shard.facts.last = 7;
+    said.shard.facts.layers = 8;
+    said.models.bytes = 9;
+    local_report(&local, &said, 10 * S);
+    local_own(&local, &own);
+    assert_int_equal(own.shard->layers, 8);
+    assert_int_equal(own.models_bytes, 9);
+
+    local_tick(&local, 13 * S);
+    assert_int_equal(local.service, LLMGW_SERVICE_STALLED);
+    assert_int_equal(local_next_us(&local), 130 * S);
+    local_tick(&local, 130 * S - 1);
+    assert_int_equal(own.shard->layers, 8);
+    local_tick(&local, 130 * S);
+    local_own(&local, &own);
+    assert_int_equal(local.service, LLMGW_SERVICE_STALLED);
+    assert_int_equal(own.shard->layers, 0);
+    assert_int_equal(own.models_bytes, 0);
+    assert_true(local_next_us(&local) == UINT64_MAX);
+
+    local_report(&local, &said, 200 * S);
+    local_lost(&local);
+    assert_int_equal(local.service, LLMGW_SERVICE_DOWN);
+    assert_int_equal(local.shard.layers, 8);
+    assert_int_equal(local_next_us(&local), 320 * S);
+    local_tick(&local, 320 * S);
+    assert_int_equal(local.service, LLMGW_SERVICE_DOWN);
+    assert_int_equal(local.shard.layers, 0);
+}
+
+
+static void
+replica_that_reports_pipelines_uses_shards(void **state)
+{
+    json_t      *pipelines;
+    local_t      local;
+    report_t     said;
+    swim_own_t   own;
+
+    local_init(&local);
+    said = report(0);
+    local_report(&local, &said, 10 * S);
+    local_own(&local, &own);
+    assert_int_equal(own.orchestrates, 0);
+
+    pipelines = json_object();
+    said.pipelines = pipelines;
+    local_report(&local, &said, 10 * S);
+    local_own(&local, &own);
+    assert_int_equal(own.orchestrates, 1);
+    json_decref(pipelines);
+
+    local_lost(&local);
+    local_own(&local, &own);
+    assert_int_equal(own.orchestrates, 0);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(shard_is_forgotten_two_minutes_after_its_last_report),
+        cmocka_unit_test(replica_that_reports_pipelines_uses_shards),
         cmocka_unit_test(reports_make_it_ready),
         cmocka_unit_test(
             three_seconds_of_silence_are_a_stall_and_a_report_ends_it),

@@ -16,6 +16,7 @@ typedef struct {
     llmgw_member_t       own;
     llmgw_member_load_t  load;
     swim_counters_t      counters;
+    json_t              *pipelines;     /* NULL: none */
     report_t             report;        /* the last that was taken */
     int                  nreports;
     int                  is_busy;       /* refuse the next */
@@ -92,13 +93,22 @@ scene_show_status(void *data, command_status_t *status)
     status->own = &scene->own;
     status->load = &scene->load;
     status->counters = &scene->counters;
+    status->pipelines = scene->pipelines;
 }
 
 
-/* Two lists, by their first names. */
+#define SCENE_WEIGHTS  "0123456789abcdef0123456789abcdef"                     \
+                       "0123456789abcdef0123456789abcdef"
+
+/* Two lists, by their first names, and one of a shard. */
 static const char *
 scene_show_models(void *data, uint64_t models, size_t *bytes)
 {
+    if (models == 3) {
+        *bytes = sizeof("toy\0" SCENE_WEIGHTS "\0n1");
+        return "toy\0" SCENE_WEIGHTS "\0n1";
+    }
+
     *bytes = models == 1 ? 2 : 6;
 
     return models == 1 ? "a" : models == 2 ? "a\0b c" : NULL;

@@ -135,6 +135,78 @@ engine_is_shown_as_far_as_it_is_told(void **state)
 
 
 static void
+shard_is_shown_by_what_it_computes(void **state)
+{
+    size_t            i;
+    json_t           *answer, *shown, *expected;
+    control_scene_t   scene;
+
+    scene_init(&scene);
+    scene.own.role = LLMGW_ROLE_GATEWAY;
+    scene.own.is_shard = 1;
+    scene.own.service = LLMGW_SERVICE_READY;
+    scene.own.models = 3;
+    scene.own.shard = (llmgw_shard_t) {
+        .zone = "eu-1", .memory_bytes = 1 << 20, .first = 4, .last = 7,
+        .layers = 8, .is_loaded = 1
+    };
+    expected = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:s,"
+                         " s:b}",
+                         "name", "toy:4-7@r1", "model", "toy",
+                         "weights", SCENE_WEIGHTS, "numerics", "n1",
+                         "first", 4, "last", 7, "layers", 8,
+                         "memory", 1 << 20, "loaded", 1, "zone", "eu-1",
+                         "usable", 1);
+
+    for (i = 0; i < 2; i++) {
+        answer = ask(&scene, i ? "{\"cmd\":\"status\"}"
+                               : "{\"cmd\":\"members\"}");
+        shown = i ? answer
+                  : json_array_get(json_object_get(answer, "members"), 0);
+
+        if (!json_equal(json_object_get(shown, "shard"), expected)) {
+            fail_msg("got %s", json_dumps(json_object_get(shown, "shard"), 0));
+        }
+
+        assert_null(json_object_get(shown, "models"));
+        assert_null(json_object_get(shown, "resume_group"));
+        json_decref(answer);
+    }
+
+    json_decref(expected);
+    memset(&scene.own.shard, 0, sizeof(scene.own.shard));
+    answer = ask(&scene, "{\"cmd\":\"members\"}");
+    shown = json_array_get(json_object_get(answer, "members"), 0);
+    assert_string_equal(json_string_value(json_object_get(shown, "role")),
+                        "shard");
+    assert_null(json_object_get(shown, "shard"));
+    json_decref(answer);
+}
+
+
+/* As they were reported. */
+static void
+pipelines_are_shown_in_the_status(void **state)
+{
+    json_t           *answer;
+    control_scene_t   scene;
+
+    scene_init(&scene);
+    scene.pipelines = json_pack("{s:i}", "constructs", 3);
+    answer = ask(&scene, "{\"cmd\":\"status\"}");
+    assert_true(json_equal(json_object_get(answer, "pipelines"),
+                           scene.pipelines));
+    json_decref(answer);
+    json_decref(scene.pipelines);
+
+    scene.pipelines = NULL;
+    answer = ask(&scene, "{\"cmd\":\"status\"}");
+    assert_null(json_object_get(answer, "pipelines"));
+    json_decref(answer);
+}
+
+
+static void
 group_is_shown_where_there_is_one(void **state)
 {
     size_t            i;
@@ -508,6 +580,8 @@ main(void)
         cmocka_unit_test(members_have_the_fields_that_were_agreed),
         cmocka_unit_test(state_shows_what_the_replica_came_to),
         cmocka_unit_test(engine_is_shown_as_far_as_it_is_told),
+        cmocka_unit_test(shard_is_shown_by_what_it_computes),
+        cmocka_unit_test(pipelines_are_shown_in_the_status),
         cmocka_unit_test(group_is_shown_where_there_is_one),
         cmocka_unit_test(first_report_is_answered_and_later_ones_are_not),
         cmocka_unit_test(wrong_reports_are_refused_and_change_nothing),

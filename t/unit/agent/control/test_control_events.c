@@ -137,6 +137,80 @@ each_change_is_one_event(void **state)
 }
 
 
+static llmgw_member_t
+shard(void)
+{
+    llmgw_member_t  m;
+
+    m = replica();
+    m.role = LLMGW_ROLE_GATEWAY;
+    m.is_shard = 1;
+    m.models = 3;
+    m.shard.first = 4;
+    m.shard.last = 7;
+    m.shard.layers = 8;
+
+    return m;
+}
+
+
+#define ADVERTISED(name)                                                      \
+    EVENT("shard_advertised", ",\"shard\":\"" name "\"")
+#define RETIRED(name)                                                         \
+    EVENT("shard_retired", ",\"shard\":\"" name "\"")
+
+static void
+shard_is_advertised_and_retired(void **state)
+{
+    json_t           *events;
+    llmgw_member_t    a, b;
+    control_scene_t   scene;
+
+    a = shard();
+    scene_init(&scene);
+    events = command_events(&scene.env, NULL, &a, NOW_US);
+    assert_int_equal(json_array_size(events), 2);
+    assert_string_equal(json_string_value(json_object_get(
+                            json_array_get(events, 1), "shard")),
+                        "toy:4-7@r1");
+    json_decref(events);
+
+    /* Another word of the same offer is none. */
+    b = a;
+    b.shard.is_loaded = 1;
+    b.service = LLMGW_SERVICE_STALLED;
+    assert_events(&a, &b, "[" EVENT("service",
+                  ",\"from\":\"READY\",\"to\":\"STALLED\"") "]");
+    a = b;
+    memset(&b.shard, 0, sizeof(b.shard));
+    b.models = 0;
+    assert_events(&a, &b, "[" RETIRED("toy:4-7@r1") "]");
+
+    a = b = shard();
+    b.service = LLMGW_SERVICE_DOWN;
+    assert_events(&a, &b, "[" EVENT("state",
+                  ",\"from\":\"ALIVE\",\"to\":\"DEAD\","
+                  "\"cause\":\"down\"") ","
+                  EVENT("service",
+                  ",\"from\":\"READY\",\"to\":\"DOWN\"") ","
+                  RETIRED("toy:4-7@r1") "]");
+
+    /* Others, in its place; the list of one is not there. */
+    b = a;
+    b.shard.last = 6;
+    assert_events(&a, &b, "[" RETIRED("toy:4-7@r1") ","
+                          ADVERTISED("toy:4-6@r1") "]");
+    b = a;
+    b.models = 9;
+    assert_events(&a, &b, "[" RETIRED("toy:4-7@r1") ","
+                          ADVERTISED("?:4-7@r1") "]");
+
+    b = a;
+    b.liveness = LLMGW_LIVENESS_DEAD;
+    assert_events(&b, NULL, "[" EVENT("forgotten", "") "]");
+}
+
+
 static void
 several_changes_come_in_order(void **state)
 {
@@ -340,6 +414,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(members_come_and_are_forgotten),
         cmocka_unit_test(each_change_is_one_event),
+        cmocka_unit_test(shard_is_advertised_and_retired),
         cmocka_unit_test(several_changes_come_in_order),
         cmocka_unit_test(listeners_alone_are_told_and_hear_the_end),
         cmocka_unit_test(slow_reader_loses_events_and_knows_how_many),

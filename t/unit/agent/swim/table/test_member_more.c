@@ -382,6 +382,86 @@ copy_that_lacks_what_we_know_tells_less_than_ours(void **state)
 }
 
 
+/* An update of a shard with these layers; 0: of none. */
+static member_update_t
+computing(uint64_t incarnation, unsigned first, unsigned layers)
+{
+    member_update_t  said;
+
+    said = grouped(1, incarnation, "");
+    said.facts.role = LLMGW_ROLE_GATEWAY;
+    said.facts.is_shard = layers != 0;
+    said.facts.shard.first = (uint16_t) first;
+    said.facts.shard.last = (uint16_t) first;
+    said.facts.shard.layers = (uint16_t) layers;
+
+    return said;
+}
+
+
+/* A shard's facts have the place of the resume group, which older agents say:
+   neither takes the other's. */
+static void
+shard_stays_one_where_an_older_agent_speaks_of_it(void **state)
+{
+    member_t         member;
+    member_update_t  said;
+
+    said = computing(1, 4, 8);
+    member_init(&member, &said, 0);
+
+    said = computing(2, 0, 0);
+    said.more = MEMBER_MORE_GROUP;
+    assert_false(member_says_as_much(&member, &said));
+    assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_FACTS);
+    assert_int_equal(member.facts.shard.first, 4);
+    assert_int_equal(llmgw_member_role(&member.facts), LLMGW_ROLE_SHARD);
+    assert_int_equal(member_has(&member), 0);
+
+    said = computing(2, 5, 8);
+    assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_MORE);
+    assert_int_equal(member.facts.shard.first, 5);
+    assert_int_equal(member_has(&member), member_seen(&member.facts));
+
+    /* By its own word it is none any more, and what a replica is. */
+    said = grouped(1, 3, "g");
+    assert_int_equal(member_merge(&member, &said, 1, 1), MEMBER_FACTS);
+    assert_int_equal(llmgw_member_role(&member.facts), LLMGW_ROLE_REPLICA);
+    assert_string_equal(member.facts.resume_group, "g");
+    said = computing(4, 6, 8);
+    assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_FACTS);
+    assert_int_equal(member.facts.shard.first, 6);
+    assert_int_equal(member.facts.resume_group[0], 0);
+}
+
+
+static void
+use_of_shards_is_known_until_the_member_says_otherwise(void **state)
+{
+    member_t         member;
+    member_update_t  said;
+
+    said = grouped(1, 1, "");
+    said.traits.orchestrates = 1;
+    member_init(&member, &said, 0);
+    assert_int_equal(member.traits.orchestrates, 1);
+
+    said = grouped(1, 2, "");
+    said.more = MEMBER_MORE_GROUP;
+    said.traits.can_restart = 1;
+    assert_false(member_says_as_much(&member, &said));
+    member_merge(&member, &said, 0, 1);
+    assert_int_equal(member.traits.orchestrates, 1);
+    assert_int_equal(member.traits.can_restart, 1);
+
+    said = grouped(1, 3, "");
+    member_merge(&member, &said, 0, 1);
+    assert_int_equal(member.traits.orchestrates, 0);
+    said.more = MEMBER_MORE_GROUP;
+    assert_true(member_says_as_much(&member, &said));
+}
+
+
 static void
 digest_and_order_do_not_look_at_more(void **state)
 {
@@ -415,6 +495,9 @@ main(void)
         cmocka_unit_test(models_come_with_more_and_stay_without),
         cmocka_unit_test(engine_load_is_as_old_as_the_load),
         cmocka_unit_test(copy_that_lacks_what_we_know_tells_less_than_ours),
+        cmocka_unit_test(shard_stays_one_where_an_older_agent_speaks_of_it),
+        cmocka_unit_test(
+            use_of_shards_is_known_until_the_member_says_otherwise),
         cmocka_unit_test(digest_and_order_do_not_look_at_more),
     };
 

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "swim/wire/packet.h"
+#include "proto/members/shards.h"
 #include "gossip.pb-c.h"
 
 
@@ -57,6 +58,7 @@ full_member(void)
     memset(m.traits.update, 'u', LLMGW_MEMBERS_NAME_BYTES - 1);
     m.traits.can_restart = 1;
     m.traits.refuses_new = 1;
+    m.traits.orchestrates = 1;
     m.facts.epoch = WALL_US;
     m.facts.incarnation = PACKET_MAX_INCARNATION;
     m.facts.replica_start_ms = UINT64_MAX;
@@ -79,6 +81,47 @@ full_member(void)
         LLMGW_ENGINE_MAX_REQUESTS, LLMGW_ENGINE_MAX_REQUESTS, 1000,
         LLMGW_ENGINE_ALL, LLMGW_ENGINE_MAX_BLOCKS, 1000, 0
     };
+
+    return m;
+}
+
+
+/* A shard at its largest. */
+static inline member_t
+full_shard(void)
+{
+    size_t                i;
+    member_t              m;
+    llmgw_shard_model_t   model;
+    static char           list[LLMGW_MEMBERS_MODELS_BYTES];
+
+    m = full_member();
+    m.facts.role = LLMGW_ROLE_GATEWAY;
+    m.facts.is_shard = 1;
+    memset(&m.facts.shard, 0, sizeof(m.facts.shard));
+    memset(m.facts.shard.zone, 'z', LLMGW_ZONE_BYTES - 1);
+    m.facts.shard.memory_bytes = UINT64_MAX;
+    m.facts.shard.first = LLMGW_SHARD_MAX_LAYERS - 2;
+    m.facts.shard.last = LLMGW_SHARD_MAX_LAYERS - 1;
+    m.facts.shard.layers = LLMGW_SHARD_MAX_LAYERS;
+    m.facts.shard.is_loaded = 1;
+    m.facts.models_cut = 0;
+    memset(m.facts.group, 0, sizeof(m.facts.group));
+    m.facts.group_state = LLMGW_GROUP_NONE;
+    m.facts.group_epoch = 0;
+    m.facts.group_lock = 0;
+
+    memset(&model, 0, sizeof(model));
+    memset(model.name, 'm', LLMGW_SHARD_MODEL_BYTES - 1);
+    memset(model.numerics, 'n', LLMGW_MEMBERS_NAME_BYTES - 1);
+
+    for (i = 0; i < LLMGW_WEIGHTS_ID_BYTES; i++) {
+        model.weights_id[i] = (uint8_t) (i * 7);
+    }
+
+    m.models = list;
+    m.models_bytes = llmgw_shard_model_write(&model, list);
+    m.facts.models = llmgw_members_list_hash(list, m.models_bytes);
 
     return m;
 }

@@ -1,5 +1,5 @@
 
-/* What came with MemberMore: models and load of an engine. */
+/* What came with MemberMore: models and load of an engine, groups, shards. */
 
 #include "t/unit/agent/swim/wire/packet_scene.h"
 
@@ -98,16 +98,18 @@ group_is_told_by_the_edition_that_has_it(void **state)
 
     more = grouped("g", LLMGW_GROUP_ACTIVE, 7, 9);
     facts = group_said(&more, &said);
-    assert_int_equal(said.more, MEMBER_MORE_ALL);
+    assert_int_equal(said.more, MEMBER_MORE_GROUP);
     assert_string_equal(facts->group, "g");
     assert_int_equal(facts->group_state, LLMGW_GROUP_ACTIVE);
     assert_int_equal(facts->group_epoch, 7);
     assert_int_equal(facts->group_lock, 9);
 
     /* A later edition has it too; an older one has not, whatever it says. */
-    more.edition = 2;
-    assert_string_equal(group_said(&more, &said)->group, "g");
-    assert_int_equal(said.more, MEMBER_MORE_ALL);
+    for (more.edition = 2; more.edition < 4; more.edition++) {
+        assert_string_equal(group_said(&more, &said)->group, "g");
+        assert_int_equal(said.more, MEMBER_MORE_ALL);
+    }
+
     more.edition = 0;
     assert_string_equal(group_said(&more, &said)->group, "");
     assert_int_equal(said.more, MEMBER_MORE_FIRST);
@@ -172,29 +174,23 @@ epoch_of_a_group_over_a_day_ahead_is_refused(void **state)
 }
 
 
-/* As many as one datagram can hold, each with all parts that take memory. */
+/* So many of one datagram, each with all parts that take memory. */
 static void
-smallest_updates_with_more_fit_into_the_arena(void **state)
+expect_fit(size_t n, const more_t *more)
 {
-    size_t                          i, n;
-    more_t                          more;
-    update_t                        updates[PACKET_MAX_UPDATES];
-    update_t                       *list[PACKET_MAX_UPDATES];
-    message_t                       message;
-    static packet_t                 packet;
-    Llmgateway__Gossip__EngineLoad  engine;
-
-    more = grouped("", 0, 0, 0);
-    llmgateway__gossip__engine_load__init(&engine);
-    more.engine = &engine;
-    n = 47;
+    size_t           i;
+    update_t         updates[PACKET_MAX_UPDATES];
+    update_t        *list[PACKET_MAX_UPDATES];
+    message_t        message;
+    static packet_t  packet;
 
     for (i = 0; i < n; i++) {
         llmgateway__gossip__membership_update__init(&updates[i]);
         updates[i].member_id = "b";
         updates[i].address = "1.1.1.1:1";
+        updates[i].grpc_address = more->shard ? "1.1.1.1:1" : "";
         updates[i].role = (Llmgateway__Gossip__MemberRole) LLMGW_ROLE_GATEWAY;
-        updates[i].more = &more;
+        updates[i].more = (more_t *) more;
         list[i] = &updates[i];
     }
 
@@ -202,8 +198,132 @@ smallest_updates_with_more_fit_into_the_arena(void **state)
     message.sender_id = "a";
     message.n_updates = n;
     message.updates = list;
+    assert_in_range(llmgateway__gossip__gossip_message__get_packed_size(
+                        &message), PACKET_MAX_BYTES - 70, PACKET_MAX_BYTES);
     assert_int_equal(decode(&packet, &message), PACKET_DONE);
     assert_int_equal(packet.nupdates, n);
+}
+
+
+/* As many as one datagram can hold. */
+static void
+smallest_updates_with_more_fit_into_the_arena(void **state)
+{
+    more_t                          more;
+    Llmgateway__Gossip__Shard       shard;
+    Llmgateway__Gossip__EngineLoad  engine;
+
+    more = grouped("", 0, 0, 0);
+    llmgateway__gossip__engine_load__init(&engine);
+    more.engine = &engine;
+    expect_fit(47, &more);
+
+    llmgateway__gossip__shard__init(&shard);
+    more.shard = &shard;
+    more.edition = 2;
+    shard.layers = 1;
+    shard.zone = "z";
+    expect_fit(27, &more);
+}
+
+
+/* What an update with this of a shard says; NULL: it is refused. */
+static const llmgw_member_t *
+shard_said(const Llmgateway__Gossip__Shard *shard, const char *grpc,
+    int role, member_update_t *said)
+{
+    more_t     more;
+    packet_t   packet;
+    update_t   update, *list[1];
+    message_t  message;
+
+    more = grouped("", 0, 0, 0);
+    more.edition = 2;
+    more.shard = (Llmgateway__Gossip__Shard *) shard;
+    good_message(&message, &update, list);
+    update.role = (Llmgateway__Gossip__MemberRole) role;
+    update.grpc_address = (char *) grpc;
+    update.more = &more;
+    assert_int_equal(decode(&packet, &message), PACKET_DONE);
+    *said = packet.updates[0];
+
+    return packet.nupdates ? &said->facts : NULL;
+}
+
+
+static Llmgateway__Gossip__Shard
+shard_of(uint32_t first, uint32_t last, uint32_t layers, const char *zone)
+{
+    Llmgateway__Gossip__Shard  shard;
+
+    llmgateway__gossip__shard__init(&shard);
+    shard.first = first;
+    shard.last = last;
+    shard.layers = layers;
+    shard.zone = (char *) zone;
+
+    return shard;
+}
+
+
+static void
+shards_have_limits(void **state)
+{
+    member_update_t            said;
+    Llmgateway__Gossip__Shard  shard;
+
+#define takes_as(role, grpc, ...)                                             \
+    (shard = shard_of(__VA_ARGS__),                                           \
+     shard_said(&shard, grpc, role, &said) != NULL)
+#define takes(...)  takes_as(LLMGW_ROLE_GATEWAY, "1.1.1.1:1", __VA_ARGS__)
+    assert_true(takes(0, 0, 1, ""));
+    assert_int_equal(llmgw_member_role(&said.facts), LLMGW_ROLE_SHARD);
+    assert_true(takes(4, 4095, 4096, "0123456789012345678901234567890"));
+    assert_true(takes(0, 0, 0, ""));        /* it says nothing */
+    assert_int_equal(llmgw_member_role(&said.facts), LLMGW_ROLE_SHARD);
+
+    assert_false(takes(4, 4096, 4097, ""));
+    assert_false(takes(5, 4, 8, ""));
+    assert_false(takes(0, 8, 8, ""));
+    assert_false(takes(65536, 65536, 1, ""));
+    assert_false(takes(0, 65536, 1, ""));
+    assert_false(takes(0, 0, 65537, ""));
+    assert_false(takes(1, 1, 0, ""));
+    assert_false(takes(0, 0, 0, "z"));
+    assert_false(takes(0, 0, 1, "01234567890123456789012345678901"));
+    assert_false(takes(0, 0, 1, "a b"));
+
+    assert_false(takes_as(LLMGW_ROLE_REPLICA, "1.1.1.1:1", 0, 0, 1, ""));
+    assert_false(takes_as(LLMGW_ROLE_SHARD, "1.1.1.1:1", 0, 0, 1, ""));
+    assert_false(takes_as(LLMGW_ROLE_GATEWAY, "", 0, 0, 1, ""));
+#undef takes
+#undef takes_as
+
+    assert_non_null(shard_said(NULL, "", LLMGW_ROLE_GATEWAY, &said));
+    assert_int_equal(llmgw_member_role(&said.facts), LLMGW_ROLE_GATEWAY);
+}
+
+
+/* What an older agent passes on of a shard is that of a gateway. */
+static void
+shard_is_told_by_the_edition_that_has_it(void **state)
+{
+    member_t         member;
+    member_update_t  said;
+
+    member = full_shard();
+    assert_int_equal(decode_one(&member, &said), 1);
+    assert_int_equal(said.more, MEMBER_MORE_ALL);
+    assert_memory_equal(&said.facts.shard, &member.facts.shard,
+                        sizeof(llmgw_shard_t));
+
+    member.lacks_more = MEMBER_MORE_ALL - MEMBER_MORE_GROUP;
+    assert_int_equal(decode_one(&member, &said), 1);
+    assert_int_equal(said.more, MEMBER_MORE_GROUP);
+    assert_int_equal(llmgw_member_role(&said.facts), LLMGW_ROLE_GATEWAY);
+    assert_string_equal(said.facts.resume_group, "");
+    assert_int_equal(said.traits.orchestrates, 0);
+    assert_true(said.facts.models == member.facts.models);
 }
 
 
@@ -314,6 +434,8 @@ main(void)
         cmocka_unit_test(groups_have_limits),
         cmocka_unit_test(epoch_of_a_group_over_a_day_ahead_is_refused),
         cmocka_unit_test(smallest_updates_with_more_fit_into_the_arena),
+        cmocka_unit_test(shards_have_limits),
+        cmocka_unit_test(shard_is_told_by_the_edition_that_has_it),
         cmocka_unit_test(models_are_a_list_of_at_most_256_bytes),
         cmocka_unit_test(figures_of_an_engine_have_limits),
     };
