@@ -26,6 +26,11 @@ flows_create(const flow_world_t *world, fleet_t *fleet, void *clock,
     flows->clock = clock;
     flows->log = log;
     flows->options = *options;
+
+    if (options->started_ms == 0) {
+        flows->options.started_ms = FLOW_STARTED_MS;
+    }
+
     flows->rate_ns = flows_now(flows);
     flows->scratch = malloc((size_t) SHARD_ROWS_MAX * options->width
                             * sizeof(float));

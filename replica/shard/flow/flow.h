@@ -66,6 +66,10 @@
 /* Shards that one flow does not ask again, whatever their reason. */
 #define FLOW_EXCLUDED_MAX   32
 
+/* Until a session is Opened by a shard that is loaded, and until its oldest
+   step has Started: it may wait behind another's replay. */
+#define FLOW_STARTED_MS     30000
+
 #define FLOW_TEXT_BYTES     256
 
 typedef struct flows_s  flows_t;
@@ -107,6 +111,8 @@ typedef struct {
     uint32_t      vocabulary;       /* floats of a row's logits */
     const float  *norms;            /* layers + 1, see check.h; NULL: unknown */
     uint64_t      history_max;      /* bytes, of all flows together */
+    uint64_t      started_ms;       /* until a session is Opened, and a step
+                                       Started; 0: FLOW_STARTED_MS */
 
     /* For tests: each row that enters a layer > 0, also one that was computed
        again.  NULL: nobody asks. */

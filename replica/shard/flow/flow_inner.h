@@ -19,11 +19,9 @@
 #include "replica/shard/flow/spread.h"
 
 
-/* Until a session is Opened; until its oldest step has Started.  A shard that
-   loads first has 60 s for that by its own account. */
-#define FLOW_OPENED_MS    30000
+/* Until a session is Opened by a shard that loads first: it has 60 s for that
+   by its own account. */
 #define FLOW_LOADED_MS    90000
-#define FLOW_STARTED_MS   30000
 
 /* A deadline that has passed is looked at again after so long. */
 #define FLOW_AGAIN_MS     20
@@ -170,6 +168,15 @@ static inline uint64_t
 flows_now(const flows_t *flows)
 {
     return flows->world->now_ns(flows->clock);
+}
+
+
+/* Until a session is Opened, once a shard has loaded. */
+static inline uint64_t
+hop_opened_ns(const hop_t *hop)
+{
+    return (hop->at.is_loaded ? hop->flow->flows->options.started_ms
+                              : FLOW_LOADED_MS) * 1000000ULL;
 }
 
 

@@ -77,49 +77,45 @@ hop_destroy(hop_t *hop)
 
 /* --- sending */
 
-/* Rows that can go as one step now.  A step of the flow is never mixed with
-   another one: its last row is the last one of a step here. */
+/*
+ * Rows that can go as one step now: any, but the last one alone can have
+ * logits.  What is asked for stays so over a rewind, when rows that had been
+ * asked for are still on their way between hops.
+ */
 static uint32_t
-hop_rows(const hop_t *hop, int *is_asked)
+hop_rows(const hop_t *hop)
 {
-    size_t               i;
-    uint32_t             rows, end;
-    const flow_t        *flow;
-    const flow_todo_t   *todo;
+    uint32_t             rows;
+    const flow_asked_t  *asked;
 
-    flow = hop->flow;
     rows = hop->in.end - hop->next;
-    *is_asked = 0;
 
     if (rows > hop->rows_max) {
         rows = hop->rows_max;
     }
 
-    for (i = 0; i < flow->ntodo; i++) {
-        todo = &flow->todo[i];
-        end = todo->position + todo->rows;
-
-        if (hop->next < todo->position) {
-            end = todo->position;
-
-        } else if (hop->next >= end) {
-            continue;
+    for (asked = hop->flow->asked; asked != NULL; asked = asked->next) {
+        if (asked->position >= hop->next
+            && asked->position < hop->next + rows)
+        {
+            rows = asked->position + 1 - hop->next;
         }
-
-        if (rows >= end - hop->next) {
-            rows = end - hop->next;
-            *is_asked = hop->next >= todo->position && todo->is_asked;
-        }
-
-        break;
     }
 
     return rows;
 }
 
 
+static int
+hop_is_asked(const hop_t *hop, uint32_t rows)
+{
+    return hop->index + 1 == hop->flow->nhops
+           && flow_asked(hop->flow, hop->next + rows - 1) != NULL;
+}
+
+
 static void
-hop_send(hop_t *hop, uint32_t rows, int is_asked)
+hop_send(hop_t *hop, uint32_t rows)
 {
     flows_t     *flows;
     flow_t      *flow;
@@ -131,7 +127,7 @@ hop_send(hop_t *hop, uint32_t rows, int is_asked)
     now = flows_now(flows);
 
     flows->world->step(hop->session, hop->next, rows,
-                       is_asked && hop->index + 1 == flow->nhops,
+                       hop_is_asked(hop, rows),
                        rows_get(&hop->in, hop->next, rows, flows->scratch));
 
     step = &hop->steps[hop->nsteps++];
@@ -145,7 +141,7 @@ hop_send(hop_t *hop, uint32_t rows, int is_asked)
 
     if (hop->nsteps == 1) {
         hop->since_ns = now;
-        flows_due(flows, now + FLOW_STARTED_MS * 1000000ULL);
+        flows_due(flows, now + flows->options.started_ms * 1000000ULL);
     }
 
     if (hop->index == 0 || !flow->is_kept || hop->in.base > 0) {
@@ -157,17 +153,16 @@ hop_send(hop_t *hop, uint32_t rows, int is_asked)
 void
 hop_feed(hop_t *hop)
 {
-    int       is_asked;
     uint32_t  rows;
 
     while (hop->state == HOP_OPEN && hop->nsteps < SHARD_STEPS_MAX) {
-        rows = hop_rows(hop, &is_asked);
+        rows = hop_rows(hop);
 
         if (rows == 0) {
             break;
         }
 
-        hop_send(hop, rows, is_asked);
+        hop_send(hop, rows);
     }
 }
 
@@ -534,8 +529,7 @@ hop_open(hop_t *hop)
     hop->state = HOP_OPENING;
     hop->since_ns = now;
     hop->built_ns = now;
-    flows_due(flows, now + (hop->at.is_loaded ? FLOW_OPENED_MS
-                                              : FLOW_LOADED_MS) * 1000000ULL);
+    flows_due(flows, now + hop_opened_ns(hop));
 
     return 0;
 }

@@ -210,7 +210,7 @@ flows_report(flows_t *flows, int is_ready, uint64_t fallbacks)
     shards = stats_lanes_json(flows);
     flows->world->each(flows->fleet, stats_add_info, shards);
 
-    return json_pack("{sbsisIsIsIsIsosososfsosIsIsIsIsIso}",
+    return json_pack("{sbsisIsIsIsIsIsososfsosIsIsIsIsIso}",
                      "ready", is_ready, "streams", (int) stats.flows,
                      "waiting", (json_int_t) stats.waiting,
                      "tokens", (json_int_t) stats.tokens,

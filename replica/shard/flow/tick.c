@@ -19,8 +19,7 @@ tick_deadline(const hop_t *hop)
     const hop_step_t  *step;
 
     if (hop->state == HOP_OPENING) {
-        return hop->since_ns + (hop->at.is_loaded ? FLOW_OPENED_MS
-                                                  : FLOW_LOADED_MS) * NS_PER_MS;
+        return hop->since_ns + hop_opened_ns(hop);
     }
 
     if (hop->state != HOP_OPEN || hop->nsteps == 0) {
@@ -30,7 +29,8 @@ tick_deadline(const hop_t *hop)
     step = &hop->steps[0];
 
     if (step->started_ns == 0) {
-        return hop->since_ns + FLOW_STARTED_MS * NS_PER_MS;
+        return hop->since_ns
+               + hop->flow->flows->options.started_ms * NS_PER_MS;
     }
 
     since = step->started_ns > hop->since_ns ? step->started_ns
@@ -59,8 +59,8 @@ tick_stalled(hop_t *hop)
         snprintf(text, sizeof(text), "not opened in time");
 
     } else if (step->started_ns == 0) {
-        snprintf(text, sizeof(text), "position %u not started after %u ms",
-                 step->position, FLOW_STARTED_MS);
+        snprintf(text, sizeof(text), "position %u not started in time",
+                 step->position);
 
     } else {
         snprintf(text, sizeof(text), "no result of position %u, %u rows,"

@@ -1,0 +1,515 @@
+
+/* One fault at a time: what a flow does about it, and what it does not. */
+
+#include "t/unit/replica/shard/flow/flow_scene_streams.h"
+
+#define PLENTY  (1ULL << 40)
+
+
+/* 0-7, 8-15, twice. */
+static void
+two_by_two(void)
+{
+    scene_shard("a", 0, 7);
+    scene_shard("b", 8, 15);
+    scene_shard("c", 0, 7);
+    scene_shard("d", 8, 15);
+}
+
+
+static void
+the_text_is_that_of_the_whole_model(void **state)
+{
+    stream_t      *s;
+    flow_stats_t   stats;
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 5);
+    scene_shard("b", 4, 9);
+    scene_shard("c", 10, 15);
+    s = scene_stream(70, 30);
+    scene_shard("d", 4, 9);
+    scene_run();
+    stream_check_done(s);
+    flows_stats(scene.flows, &stats);
+    assert_int_equal(stats.tokens, 30);
+    assert_int_equal(stats.failovers, 0);
+    assert_int_equal(stats.construct.count, 1);
+    assert_int_equal(stats.first_token.count, 1);
+    assert_int_equal(scene.opens, 3);
+    scene_end();
+}
+
+
+/* 4 shards, 8 chunks, 20 ms each: 11 steps behind each other, not 32. */
+static void
+chunks_of_a_prompt_overlap_over_the_shards(void **state)
+{
+    size_t     i;
+    uint64_t   begun;
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    for (i = 0; i < 4; i++) {
+        fake_t  *shard = scene_shard(&"a\0b\0c\0d"[2 * i], 4 * i, 4 * i + 3);
+
+        shard->row_ns = 0;
+        shard->step_ns = 20 * MS;
+    }
+    begun = scene.now;
+    s = scene_stream(8 * 32, 1);
+    scene_run();
+    stream_check_done(s);
+    assert_int_equal((s->done_ns - begun) / MS, 220);
+    scene_end();
+}
+
+
+/* Each of the two shards, at each position. */
+static void
+a_shard_that_dies_is_replaced_and_no_bit_changes(void **state)
+{
+    size_t         shard;
+    uint64_t       after_us;
+    stream_t      *s;
+    flow_stats_t   stats;
+
+    for (shard = 0; shard < 2; shard++) {
+        for (after_us = 0; after_us < 20000; after_us += 370) {
+            scene_begin(after_us, PLENTY);
+            two_by_two();
+            scene.latency = 50000;
+            s = scene_stream(100, 40);
+            scene_at(scene.now + after_us * 1000, fake_kill,
+                     &scene.shards[shard]);
+            scene_run();
+            stream_check_done(s);
+            flows_stats(scene.flows, &stats);
+            assert_int_equal(stats.failovers, 1);
+            scene_end();
+        }
+    }
+}
+
+
+/* The first hop's rows come again, the other's sessions stay. */
+static void
+only_the_shard_that_was_lost_computes_again(void **state)
+{
+    stream_t      *s;
+    flow_stats_t   stats;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    s = scene_stream(64, 40);
+    scene_at(scene.now + 8 * MS, fake_kill, &scene.shards[0]);
+    scene_run();
+    stream_check_done(s);
+    assert_int_equal(s->rewinds, 1);
+    assert_int_equal(scene.opens, 3);
+    flows_stats(scene.flows, &stats);
+    assert_int_equal(stats.replays, 1);
+    assert_int_equal(stats.rewinds, 1);
+    scene_end();
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    s = scene_stream(64, 40);
+    scene_at(scene.now + 8 * MS, fake_kill, &scene.shards[1]);
+    scene_run();
+    stream_check_done(s);
+    assert_int_equal(s->rewinds, 0);
+    assert_int_equal(scene.opens, 3);
+    scene_end();
+}
+
+
+static void
+a_replacement_may_have_other_inner_boundaries(void **state)
+{
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 3);
+    scene_shard("b", 4, 11);
+    scene_shard("c", 12, 15);
+    scene_shard("d", 4, 6);
+    scene_shard("e", 7, 9);
+    scene_shard("f", 10, 13);
+    s = scene_stream(64, 40);
+    scene_at(scene.now + 8 * MS, fake_kill, &scene.shards[1]);
+    scene_run();
+    stream_check_done(s);
+    assert_int_equal(s->rewinds, 0);
+    assert_int_equal(scene.opens, 3 + 3);
+    scene_end();
+}
+
+
+/* Nobody begins where the lost one began, but one does a boundary before. */
+static void
+a_stretch_grows_until_somebody_covers_it(void **state)
+{
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 3);
+    scene_shard("b", 4, 7);
+    scene_shard("c", 8, 11);
+    scene_shard("d", 12, 15);
+    scene_shard("e", 4, 11);
+    scene.shards[4].is_unlisted = 1;
+    s = scene_stream(64, 40);
+    scene_run_until(scene.now + 5 * MS);
+    scene.shards[4].is_unlisted = 0;
+    fake_kill(&scene.shards[2]);
+    scene_run();
+    stream_check_done(s);
+    assert_int_equal(s->rewinds, 0);
+    assert_int_equal(scene.opens, 4 + 1);
+    scene_end();
+}
+
+
+static void
+a_boundary_without_history_begins_from_the_tokens(void **state)
+{
+    stream_t      *old, *young;
+    flow_stats_t   stats;
+
+    scene_begin(1, 90 * WIDTH * sizeof(float));
+    two_by_two();
+    old = scene_stream(64, 40);
+    scene_run_until(scene.now + 1 * MS);
+    young = scene_stream(30, 20);
+    scene_run_until(scene.now + 4 * MS);
+    fake_kill(&scene.shards[1]);
+    scene_run();
+    stream_check_done(old);
+    stream_check_done(young);
+    flows_stats(scene.flows, &stats);
+    assert_true(stats.evictions > 0);
+    assert_int_equal(old->rewinds, 1);
+    assert_int_equal(young->rewinds, 0);
+    scene_end();
+}
+
+
+/* What is over the budget is what is still to be sent. */
+static void
+histories_have_a_budget(void **state)
+{
+    size_t          i;
+    uint64_t        ms, most;
+    flow_stats_t    stats;
+    const uint64_t  max = 500 * WIDTH * sizeof(float);
+
+    scene_begin(1, max);
+    two_by_two();
+    for (i = 0; i < 10; i++) {
+        scene_stream(150, 60);
+    }
+    most = 0;
+    for (ms = 0; ms < 200; ms++) {
+        scene_run_until(scene.now + MS / 2);
+        flows_stats(scene.flows, &stats);
+        most = stats.history_bytes > most ? stats.history_bytes : most;
+    }
+    scene_run();
+    for (i = 0; i < 10; i++) {
+        stream_check_done(&scene.streams[i]);
+    }
+    flows_stats(scene.flows, &stats);
+    assert_true(most > max / 2);
+    /* of each of 20 hops a block that is in use, and what waits at the
+       first: eight steps and a block */
+    assert_true(most <= max + (20 + 10 * 9) * 32 * WIDTH * sizeof(float));
+    assert_in_range(stats.evictions, 1, 10);
+    scene_end();
+}
+
+
+static void
+the_third_shard_that_is_lost_ends_the_stream(void **state)
+{
+    size_t     i, kills;
+    stream_t  *s;
+
+    for (kills = 2; kills <= 3; kills++) {
+        scene_begin(1, PLENTY);
+        scene_shard("a", 0, 7);
+        for (i = 0; i < 4; i++) {
+            scene_shard(&"b\0c\0d\0e"[2 * i], 8, 15);
+        }
+        s = scene_stream(32, 90);
+        for (i = 0; i < kills; i++) {
+            scene_at(scene.now + (4 + 4 * i) * MS, fake_kill,
+                     &scene.shards[1 + i]);
+        }
+        scene_run();
+        if (kills == 2) {
+            stream_check_done(s);
+        } else {
+            stream_check(s);
+            assert_string_equal(s->reason, "shard_unavailable");
+        }
+        scene_end();
+    }
+}
+
+
+static void
+a_layer_that_nobody_else_covers_ends_the_stream(void **state)
+{
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 7);
+    scene_shard("b", 8, 15);
+    s = scene_stream(32, 60);
+    scene_at(scene.now + 8 * MS, fake_kill, &scene.shards[1]);
+    scene_run();
+    stream_check(s);
+    assert_string_equal(s->reason, "shard_unavailable");
+    assert_true(s->nids > s->nprompt);
+    scene_end();
+}
+
+
+static void
+a_full_fleet_is_told_from_one_with_a_gap(void **state)
+{
+    stream_t  *a, *b;
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 7);
+    scene_shard("b", 8, 15)->sessions_max = 1;
+    a = scene_stream(32, 60);
+    scene_run_until(scene.now + 5 * MS);
+    b = scene_stream(32, 10);
+    scene_run();
+    stream_check_done(a);
+    assert_string_equal(b->reason, "shard_full");
+    scene_end();
+
+    /* the fleet did not know it yet */
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 7);
+    scene_shard("b", 8, 15)->open_fault = REFUSES_FULL;
+    a = scene_stream(32, 60);
+    scene_run();
+    assert_string_equal(a->reason, "shard_full");
+    assert_int_equal(scene.shards[1].exclusions, 0);
+    scene_end();
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 7);
+    a = scene_stream(32, 60);
+    scene_run();
+    assert_string_equal(a->reason, "shard_unavailable");
+    scene_end();
+}
+
+
+/* What a shard says that cannot serve now harms it nowhere else. */
+static void
+a_busy_shard_is_passed_over_and_not_blamed(void **state)
+{
+    size_t         i;
+    stream_t      *s;
+    flow_stats_t   stats;
+    const fault_t  faults[] = { REFUSES_FULL, REFUSES_DRAINING };
+
+    for (i = 0; i < 2; i++) {
+        scene_begin(1, PLENTY);
+        two_by_two();
+        scene.shards[0].open_fault = faults[i];
+        scene.shards[1].open_fault = faults[i];
+        s = scene_stream(32, 10);
+        scene_run();
+        stream_check_done(s);
+        flows_stats(scene.flows, &stats);
+        assert_int_equal(stats.failovers, 0);
+        assert_int_equal(scene.shards[0].exclusions, 0);
+        scene_end();
+    }
+}
+
+
+static void
+a_lie_is_found_and_its_shard_excluded(void **state)
+{
+    size_t         i, shard;
+    stream_t      *s;
+    flow_stats_t   stats;
+    const fault_t  lies[] = { LIE_NAN, LIE_INFINITE, LIE_LONG };
+
+    for (shard = 0; shard < 2; shard++) {
+        for (i = 0; i < 3; i++) {
+            if (shard == 1 && lies[i] == LIE_LONG) {
+                continue;       /* logits have no norm that is known */
+            }
+            scene_begin(1, PLENTY);
+            two_by_two();
+            scene.shards[shard].fault = lies[i];
+            scene.shards[shard].fault_at = 70;
+            scene.shards[shard].faults = 1;
+            s = scene_stream(64, 40);
+            scene_run();
+            stream_check_done(s);
+            flows_stats(scene.flows, &stats);
+            assert_int_equal(stats.corruptions, 1);
+            assert_int_equal(scene.shards[shard].exclusions, 1);
+            scene_end();
+        }
+    }
+}
+
+
+static void
+an_idle_session_that_expires_is_missed_when_it_is_needed(void **state)
+{
+    stream_t      *s;
+    flow_stats_t   stats;
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 7);
+    scene_shard("b", 8, 15);
+    s = scene_stream(32, 60);
+    s->pause_at = 50;
+    scene_run();
+    assert_true(s->is_paused);
+    fake_expire(&scene.shards[0]);
+    fake_expire(&scene.shards[1]);
+    scene_run();
+    assert_int_equal(scene.nsessions, 0);
+    assert_int_equal(scene.opens, 2);
+    stream_unpause(s);
+    scene_run();
+    stream_check_done(s);
+    flows_stats(scene.flows, &stats);
+    assert_int_equal(stats.failovers, 0);
+    assert_int_equal(s->rewinds, 1);
+    assert_int_equal(scene.opens, 4);
+    scene_end();
+}
+
+
+/* It would be opened, expire, be opened, ... */
+static void
+a_session_that_expires_at_once_is_a_fault(void **state)
+{
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 15);
+    scene.shards[0].fault = REFUSES_EXPIRED;
+    scene.shards[0].faults = 1000;
+    s = scene_stream(32, 10);
+    scene_run();
+    stream_check(s);
+    assert_string_equal(s->reason, "shard_unavailable");
+    scene_end();
+}
+
+
+static void
+a_flow_may_be_closed_at_any_time(void **state)
+{
+    uint64_t   us;
+    stream_t  *s;
+
+    for (us = 0; us < 30000; us += 97) {
+        scene_begin(us, PLENTY);
+        two_by_two();
+        scene.latency = 100000;
+        s = scene_stream(100, 40);
+        scene_at(scene.now + us * 500, fake_kill, &scene.shards[us % 2]);
+        scene_run_until(scene.now + us * 1000);
+        if (s->flow != NULL) {
+            stream_end(s);
+        }
+        scene_end();
+    }
+}
+
+
+static void
+rows_that_are_not_next_end_the_flow(void **state)
+{
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    s = scene_stream(10, 10);
+    scene_run_until(scene.now + MS / 2);
+    flow_step(s->flow, 77, 1, 0, calloc(WIDTH, sizeof(float)));
+    scene_run();
+    assert_string_equal(s->reason, "failed");
+    scene_end();
+}
+
+
+static void
+a_report_says_what_was_counted(void **state)
+{
+    char      *text;
+    json_t    *json, *shard;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    scene.shards[1].fault = LIE_NAN;
+    scene.shards[1].fault_at = 40;
+    scene.shards[1].faults = 1;
+    scene_stream(32, 20);
+    scene_run();
+
+    json = flows_report(scene.flows, 1, 5);
+    assert_non_null(json);
+    assert_true(json_is_true(json_object_get(json, "ready")));
+    assert_int_equal(json_integer_value(json_object_get(json, "tokens")), 20);
+    assert_int_equal(json_integer_value(json_object_get(json, "fallbacks")),
+                     5);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(
+        json, "failovers"), "shard_corruption")), 1);
+    assert_int_equal(json_array_size(json_object_get(json, "shards")), 3);
+    shard = json_array_get(json_object_get(json, "shards"), 1);
+    assert_string_equal(json_string_value(json_object_get(shard, "id")),
+                        "m:8-15@b");
+    assert_int_equal(json_integer_value(json_object_get(shard,
+                                                        "corruptions")), 1);
+    text = json_dumps(json, JSON_COMPACT);
+    assert_true(strlen(text) < 8192);
+    free(text);
+    json_decref(json);
+    scene_end();
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(the_text_is_that_of_the_whole_model),
+        cmocka_unit_test(chunks_of_a_prompt_overlap_over_the_shards),
+        cmocka_unit_test(a_shard_that_dies_is_replaced_and_no_bit_changes),
+        cmocka_unit_test(only_the_shard_that_was_lost_computes_again),
+        cmocka_unit_test(a_replacement_may_have_other_inner_boundaries),
+        cmocka_unit_test(a_stretch_grows_until_somebody_covers_it),
+        cmocka_unit_test(a_boundary_without_history_begins_from_the_tokens),
+        cmocka_unit_test(histories_have_a_budget),
+        cmocka_unit_test(the_third_shard_that_is_lost_ends_the_stream),
+        cmocka_unit_test(a_layer_that_nobody_else_covers_ends_the_stream),
+        cmocka_unit_test(a_full_fleet_is_told_from_one_with_a_gap),
+        cmocka_unit_test(a_busy_shard_is_passed_over_and_not_blamed),
+        cmocka_unit_test(a_lie_is_found_and_its_shard_excluded),
+        cmocka_unit_test(
+            an_idle_session_that_expires_is_missed_when_it_is_needed),
+        cmocka_unit_test(a_session_that_expires_at_once_is_a_fault),
+        cmocka_unit_test(a_flow_may_be_closed_at_any_time),
+        cmocka_unit_test(rows_that_are_not_next_end_the_flow),
+        cmocka_unit_test(a_report_says_what_was_counted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

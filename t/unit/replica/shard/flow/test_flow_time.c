@@ -1,0 +1,194 @@
+
+/* Deadlines, turns and places: when something is done, and when not yet. */
+
+#include "t/unit/replica/shard/flow/flow_scene_streams.h"
+
+#define PLENTY  (1ULL << 40)
+
+
+/* 0-7, 8-15, twice. */
+static void
+two_by_two(void)
+{
+    scene_shard("a", 0, 7);
+    scene_shard("b", 8, 15);
+    scene_shard("c", 0, 7);
+    scene_shard("d", 8, 15);
+}
+
+
+/* Until a step has begun it may wait behind another's; then it has to end. */
+static void
+a_stall_is_found_by_its_deadline(void **state)
+{
+    size_t         i;
+    uint64_t       at;
+    stream_t      *s;
+    flow_stats_t   stats;
+    const struct { fault_t fault; uint64_t ms; } stalls[] = {
+        { SILENT, 30000 }, { STARTED_ONLY, 250 }
+    };
+
+    for (i = 0; i < 2; i++) {
+        scene_begin(1, PLENTY);
+        two_by_two();
+        scene.shards[1].fault = stalls[i].fault;
+        scene.shards[1].fault_at = 70;
+        scene.shards[1].faults = 1;
+        s = scene_stream(64, 40);
+        at = scene.now;
+        scene_run();
+        stream_check_done(s);
+        assert_in_range((s->done_ns - at) / MS, stalls[i].ms,
+                        stalls[i].ms + 200);
+        flows_stats(scene.flows, &stats);
+        assert_int_equal(stats.stalls, 1);
+        assert_int_equal(stats.failovers, 1);
+        scene_end();
+    }
+}
+
+
+static void
+a_stall_without_a_replacement_is_called_so(void **state)
+{
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 15);
+    scene.shards[0].fault = STARTED_ONLY;
+    scene.shards[0].fault_at = 70;
+    scene.shards[0].faults = 1;
+    s = scene_stream(64, 40);
+    scene_run();
+    stream_check(s);
+    assert_string_equal(s->reason, "pipeline_stalled");
+    scene_end();
+}
+
+
+/* A shard is slow, 19 times as slow as ever, and not stalled. */
+static void
+a_slow_shard_is_not_a_stalled_one(void **state)
+{
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    scene.shards[1].step_ns = 100 * MS;
+    s = scene_stream(32, 30);
+    scene_run_until(scene.now + 1500 * MS);
+    scene.shards[1].step_ns = 1900 * MS;
+    scene_run_until(scene.now + 1900 * MS);
+    scene.shards[1].step_ns = 100 * MS;
+    scene_run();
+    stream_check_done(s);
+    assert_int_equal(scene.shards[1].exclusions, 0);
+    scene_end();
+}
+
+
+/* The process itself stood still: what came meanwhile is read first. */
+static void
+a_deadline_is_looked_at_twice(void **state)
+{
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    s = scene_stream(32, 60);
+    scene_run_until(scene.now + 4 * MS);
+    scene.now += 60000 * MS;
+    flows_tick(scene.flows);
+    scene_run();
+    stream_check_done(s);
+    assert_int_equal(scene.shards[0].exclusions, 0);
+    assert_int_equal(scene.shards[1].exclusions, 0);
+    scene_end();
+}
+
+
+/* 64 streams at one death: one replacement, which computes its own as well. */
+static void
+a_replacement_is_not_buried_by_the_streams_of_the_dead(void **state)
+{
+    size_t         i;
+    flow_stats_t   stats;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    scene.shards[3].sessions = 100;         /* at first it is not chosen */
+    for (i = 0; i < 64; i++) {
+        scene_stream(200 + i, 60);
+    }
+    scene_run_until(scene.now + 400 * MS);
+    scene.shards[3].sessions = 0;
+    fake_kill(&scene.shards[1]);
+    scene_run();
+    for (i = 0; i < 64; i++) {
+        stream_check_done(&scene.streams[i]);
+    }
+    flows_stats(scene.flows, &stats);
+    assert_int_equal(stats.failovers, 64);
+    assert_int_equal(scene.shards[3].exclusions, 0);
+    assert_int_equal(scene.shards[0].exclusions, 0);
+    assert_int_equal(scene.shards[3].replays_most, 1);
+    scene_end();
+}
+
+
+/* Four at a time; those that hang keep no other out for more than a second. */
+static void
+pipelines_are_built_four_at_a_time(void **state)
+{
+    size_t         i;
+    uint64_t       begun;
+    flow_stats_t   stats;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    scene.latency = 10 * MS;
+    for (i = 0; i < 12; i++) {
+        scene_stream(10, 2);
+    }
+    scene_run_until(scene.now + 15 * MS);
+    flows_stats(scene.flows, &stats);
+    assert_int_equal(stats.building, 4);
+    assert_int_equal(stats.waiting, 8);
+    assert_int_equal(scene.nsessions, 8);
+    scene_run();
+    scene_end();
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 15)->open_fault = SILENT_OPEN;
+    for (i = 0; i < 4; i++) {
+        scene_stream(10, 2);
+    }
+    scene_run_until(scene.now + MS);
+    fake_unlist(&scene.shards[0]);
+    scene_shard("b", 0, 15);
+    begun = scene.now;
+    scene_stream(10, 2);
+    scene_run();
+    stream_check_done(&scene.streams[4]);
+    assert_true(scene.streams[4].done_ns - begun < 1100 * MS);
+    stream_check_done(&scene.streams[0]);
+    scene_end();
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_stall_is_found_by_its_deadline),
+        cmocka_unit_test(a_stall_without_a_replacement_is_called_so),
+        cmocka_unit_test(a_slow_shard_is_not_a_stalled_one),
+        cmocka_unit_test(a_deadline_is_looked_at_twice),
+        cmocka_unit_test(
+            a_replacement_is_not_buried_by_the_streams_of_the_dead),
+        cmocka_unit_test(pipelines_are_built_four_at_a_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
