@@ -50,11 +50,11 @@ typedef struct shard_core_s  shard_core_t;
 
 
 typedef enum {
-    SHARD_STARTING = 0,
-    SHARD_ASLEEP,               /* its facts are known, no weights are loaded */
-    SHARD_LOADING,
-    SHARD_READY,
-    SHARD_BROKEN                /* see error; from then on only close() */
+    SHARD_CORE_STARTING = 0,
+    SHARD_CORE_ASLEEP,          /* its facts are known, no weights are loaded */
+    SHARD_CORE_LOADING,
+    SHARD_CORE_READY,
+    SHARD_CORE_BROKEN           /* see error; from then on only close() */
 } shard_state_t;
 
 typedef struct {

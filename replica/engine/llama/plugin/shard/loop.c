@@ -32,7 +32,9 @@ loop_await(shard_core_t *core)
 {
     pthread_mutex_lock(&core->lock);
 
-    while (core->state != SHARD_LOADING && !atomic_load(&core->is_stopping)) {
+    while (core->state != SHARD_CORE_LOADING
+           && !atomic_load(&core->is_stopping))
+    {
         pthread_cond_wait(&core->work, &core->lock);
     }
 
@@ -66,13 +68,13 @@ loop_wait(shard_core_t *core)
 
     pthread_mutex_lock(&core->lock);
 
-    while (core->state == SHARD_READY && !atomic_load(&core->is_stopping)
+    while (core->state == SHARD_CORE_READY && !atomic_load(&core->is_stopping)
            && !core->has_news && !loop_has_work(core))
     {
         pthread_cond_wait(&core->work, &core->lock);
     }
 
-    rc = core->state == SHARD_READY && !atomic_load(&core->is_stopping)
+    rc = core->state == SHARD_CORE_READY && !atomic_load(&core->is_stopping)
          ? 0 : -1;
     pthread_mutex_unlock(&core->lock);
 
@@ -101,13 +103,13 @@ loop_run(void *data)
 
     core = data;
     rc = load_facts(core);
-    loop_tell(core, rc != 0 ? SHARD_BROKEN
-                            : core->options.is_late ? SHARD_ASLEEP
-                                                    : SHARD_LOADING);
+    loop_tell(core, rc != 0 ? SHARD_CORE_BROKEN
+                            : core->options.is_late ? SHARD_CORE_ASLEEP
+                                                    : SHARD_CORE_LOADING);
 
     while (rc == 0 && loop_await(core) == 0) {
         rc = load_model(core);
-        loop_tell(core, rc == 0 ? SHARD_READY : SHARD_BROKEN);
+        loop_tell(core, rc == 0 ? SHARD_CORE_READY : SHARD_CORE_BROKEN);
 
         if (rc == 0) {
             loop_serve(core);

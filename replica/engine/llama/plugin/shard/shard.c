@@ -177,14 +177,14 @@ shard_go(shard_core_t *core, shard_state_t from, shard_state_t to)
 static int
 shard_wake(shard_core_t *core)
 {
-    return shard_go(core, SHARD_ASLEEP, SHARD_LOADING);
+    return shard_go(core, SHARD_CORE_ASLEEP, SHARD_CORE_LOADING);
 }
 
 
 static int
 shard_sleep(shard_core_t *core)
 {
-    return shard_go(core, SHARD_READY, SHARD_ASLEEP);
+    return shard_go(core, SHARD_CORE_READY, SHARD_CORE_ASLEEP);
 }
 
 
@@ -214,7 +214,7 @@ shard_begin(shard_core_t *core, uint32_t last_layer)
 
     pthread_mutex_lock(&core->lock);
 
-    if (core->state == SHARD_READY && last_layer >= core->told.first_layer
+    if (core->state == SHARD_CORE_READY && last_layer >= core->told.first_layer
         && last_layer <= core->told.last_layer
         && (place = shard_free_place(core)) != NULL)
     {

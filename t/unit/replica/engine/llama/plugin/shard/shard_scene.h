@@ -210,7 +210,7 @@ node_open(node_t *node, model_t *m, uint32_t first, uint32_t last,
 
     o = node_options(node, model_slice(m, first, last), sessions);
     node_open_as(node, &o);
-    node_until(node, SHARD_READY);
+    node_until(node, SHARD_CORE_READY);
 }
 
 
