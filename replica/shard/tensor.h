@@ -3,9 +3,8 @@
  * A tensor on its way: rows of numbers, cut into chunks, in fp32 or fp16.
  *
  * Both ends of Shard.Forward speak of fp32 rows in memory; the wire's dtype
- * is known only here.  Rounding to fp16 is to the nearest, ties to even;
- * widening is exact.  A number that fp16 cannot hold becomes an infinity on
- * the wire: a sender asks tensor_fits() before.
+ * is known only here (proto/half.h rounds).  A number that fp16 cannot hold
+ * becomes an infinity on the wire: a sender asks tensor_fits() before.
  *
  * Chunks have SHARD_CHUNK_BYTES but the last one, which has the rest, so
  * that their number follows from the shape and nothing needs to be believed.
@@ -38,7 +37,7 @@ size_t tensor_chunk_bytes(uint64_t bytes, uint32_t chunk);
 
 /*
  * What the chunk's bytes on the wire are: `from` is the whole tensor's
- * numbers, `to` has tensor_chunk_bytes() of room.
+ * numbers, `to` has tensor_chunk_bytes() of room, aligned for its numbers.
  */
 void tensor_write(uint8_t *to, const float *from, uint64_t bytes,
     uint32_t chunk, tensor_dtype_t dtype);
@@ -49,9 +48,5 @@ void tensor_read(float *to, const uint8_t *data, uint64_t bytes,
 
 /* Every number is finite, also once it has been rounded to the dtype. */
 int tensor_fits(const float *numbers, size_t count, tensor_dtype_t dtype);
-
-
-uint16_t tensor_half(float number);
-float tensor_float(uint16_t half);
 
 #endif /* SHARD_TENSOR_H */

@@ -1,5 +1,5 @@
 
-/* A tensor on the wire: chunks, fp16, and what does not fit. */
+/* A tensor on the wire: chunks, both dtypes, and what does not fit. */
 
 #include <math.h>
 #include <setjmp.h>
@@ -13,58 +13,6 @@
 
 #include "replica/shard/reason.h"
 #include "replica/shard/tensor.h"
-
-
-static void
-every_half_is_read_and_written_back(void **state)
-{
-    float     f;
-    uint32_t  h;
-
-    for (h = 0; h < 0x10000; h++) {
-        f = tensor_float((uint16_t) h);
-
-        if ((h & 0x7fff) > 0x7c00) {
-            assert_true(isnan(f));
-            assert_true(isnan(tensor_float(tensor_half(f))));
-            continue;
-        }
-
-        assert_int_equal(tensor_half(f), h);
-        assert_int_equal(signbit(f) != 0, h >> 15);
-    }
-
-    assert_true(tensor_float(0x3c00) == 1.0f);
-    assert_true(tensor_float(0x0001) == 0x1p-24f);
-    assert_true(tensor_float(0x7bff) == 65504.0f);
-    assert_true(isinf(tensor_float(0x7c00)));
-}
-
-
-/* What lies between two halves goes to the nearer one, or the even one. */
-static void
-rounding_is_to_the_nearest_half_and_ties_to_even(void **state)
-{
-    float     low, high, middle;
-    uint32_t  h;
-
-    for (h = 0; h < 0x7bff; h++) {
-        low = tensor_float((uint16_t) h);
-        high = tensor_float((uint16_t) (h + 1));
-        middle = (low + high) / 2;          /* exact: fp32 has the bits */
-
-        assert_int_equal(tensor_half(nextafterf(middle, 0)), h);
-        assert_int_equal(tensor_half(middle), h % 2 == 0 ? h : h + 1);
-        assert_int_equal(tensor_half(nextafterf(middle, INFINITY)), h + 1);
-        assert_int_equal(tensor_half(-middle),
-                         0x8000 | (h % 2 == 0 ? h : h + 1));
-    }
-
-    assert_int_equal(tensor_half(nextafterf(65520.0f, 0)), 0x7bff);
-    assert_int_equal(tensor_half(65520.0f), 0x7c00);
-    assert_int_equal(tensor_half(-1e30f), 0xfc00);
-    assert_int_equal(tensor_half(1e-30f), 0);
-}
 
 
 static void
@@ -171,8 +119,6 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(every_half_is_read_and_written_back),
-        cmocka_unit_test(rounding_is_to_the_nearest_half_and_ties_to_even),
         cmocka_unit_test(what_the_wire_cannot_hold_does_not_fit),
         cmocka_unit_test(the_number_of_chunks_follows_from_the_shape),
         cmocka_unit_test(a_tensor_comes_out_as_it_went_in),
