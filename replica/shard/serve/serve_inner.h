@@ -1,0 +1,145 @@
+
+/*
+ * Private to this folder: a shard and its sessions as they are.
+ */
+
+#ifndef SHARD_SERVE_INNER_H
+#define SHARD_SERVE_INNER_H
+
+#include "replica/shard/serve/serve.h"
+
+
+typedef struct step_s  step_t;
+
+typedef enum {
+    STEP_FILLING = 0,               /* chunks are missing */
+    STEP_WAITING,                   /* for the client to read */
+    STEP_COMPUTING                  /* the plugin's */
+} step_state_t;
+
+/* A step's tensors stand behind it, in one piece of memory. */
+struct step_s {
+    shard_step_t    core;           /* must be first */
+    serve_t        *serve;
+    session_t      *session;        /* NULL: it has ended */
+    step_t         *next;           /* of the session, in their order */
+    step_t         *next_in_hand;   /* COMPUTING: of all such */
+    step_t        **in_hand;
+    step_state_t    state;
+    uint64_t        in_bytes;
+    uint32_t        chunks;
+    uint32_t        chunk;          /* the next one */
+    size_t          bytes;          /* of memory, this struct included */
+};
+
+typedef enum {
+    SESSION_NEW = 0,
+    SESSION_HELD,
+    SESSION_OPEN,
+    SESSION_ENDED
+} session_state_t;
+
+struct session_s {
+    serve_t                   *serve;
+    session_t                 *next;
+    session_t                **link;
+    const session_calls_t     *calls;
+    void                      *data;
+    session_state_t            state;
+
+    Llmgateway__Shard__Request  *open;  /* from HELD on */
+    uint32_t                   place;
+    uint32_t                   position;        /* of the next row */
+    int                        has_logits;
+    step_t                    *steps;   /* without a whole result */
+    uint32_t                   nsteps;
+    int                        is_closing;      /* no other step comes */
+
+    uint64_t                   born_ms;
+    uint64_t                   active_ms;       /* the last progress */
+};
+
+struct serve_s {
+    const shard_plugin_t  *plugin;
+    shard_core_t          *core;
+    serve_options_t        options;
+    serve_calls_t          calls;
+
+    shard_state_t          state;
+    shard_facts_t          facts;
+    int                    has_facts;
+    int                    was_loaded;
+    int                    is_draining;
+
+    session_t             *all;         /* NEW and ENDED ones, too */
+    uint32_t               sessions;    /* HELD or OPEN */
+    uint64_t               tensor_bytes;
+    step_t                *in_hand;     /* the plugin's, in no order */
+    float                 *rows;        /* a step's, widened; NULL: none yet */
+
+    uint64_t               now_ms;
+    uint64_t               unix_s;
+    uint64_t               used_ms;     /* a session was there, or it was
+                                           loaded */
+};
+
+
+/* --- open.c */
+
+/*
+ * Whether this shard would serve the session: SHARD_OK, or the reason and
+ * a text.  Before its facts are known only part of it can be looked at.
+ */
+shard_reason_t open_judge(const serve_t *serve,
+    const Llmgateway__Shard__Open *open, char text[SERVE_TEXT_BYTES]);
+
+
+/* --- step.c */
+
+/*
+ * A chunk of an open session: SHARD_OK and it was taken, or the reason and
+ * a text.  *whole: the step that it completed, now WAITING; else NULL.
+ */
+shard_reason_t step_take(session_t *session,
+    const Llmgateway__Shard__Step *chunk, step_t **whole,
+    char text[SERVE_TEXT_BYTES]);
+
+/* The values of a step's rows, before or after it was computed, are such as
+   this model has at that boundary. */
+shard_reason_t step_check(const step_t *step, uint32_t boundary,
+    char text[SERVE_TEXT_BYTES]);
+
+/* From WAITING to COMPUTING; and back from the plugin, to no state. */
+void step_submit(step_t *step);
+void step_returned(step_t *step);
+
+/* It is the first of its session's. */
+void step_shift(step_t *step);
+
+/* It is in no session. */
+void step_free(step_t *step);
+
+
+/* --- session.c */
+
+/* The slice is loaded: what waits for it goes on. */
+void session_begin(session_t *session);
+
+/* What the plugin says of a step of this session's. */
+void session_started(session_t *session, const step_t *step);
+void session_done(session_t *session, step_t *step);
+
+/* Whether it has waited too long for something. */
+void session_tick(session_t *session);
+
+/* Says why, and ends it.  position: of the step that was wrong, or 0. */
+void session_refuse(session_t *session, uint32_t position,
+    shard_reason_t reason, const char *text);
+
+
+/* --- serve.c */
+
+/* A session waits for the slice. */
+void serve_want(serve_t *serve);
+
+#endif /* SHARD_SERVE_INNER_H */

@@ -1,0 +1,387 @@
+
+/*
+ * A step on its way in: from chunks to the tensor that the plugin gets.
+ *
+ * All that is said of a tensor is checked at its first chunk, before there is
+ * memory for it; later chunks have to say the same.  The plugin works on the
+ * wire's numbers, so nothing is converted here.
+ */
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replica/shard/check.h"
+#include "replica/shard/serve/serve_inner.h"
+
+
+#define STEP_ALIGNMENT  64          /* of tensors: a cache line */
+
+static shard_reason_t __attribute__((format(printf, 3, 4)))
+step_refuse(char text[SERVE_TEXT_BYTES], shard_reason_t reason,
+    const char *format, ...)
+{
+    va_list  args;
+
+    va_start(args, format);
+    vsnprintf(text, SERVE_TEXT_BYTES, format, args);
+    va_end(args);
+
+    return reason;
+}
+
+
+static size_t
+step_aligned(uint64_t bytes)
+{
+    return (bytes + STEP_ALIGNMENT - 1) / STEP_ALIGNMENT * STEP_ALIGNMENT;
+}
+
+
+/* The one that waits for chunks; it is the last of its session. */
+static step_t **
+step_filling(session_t *s)
+{
+    step_t  **at;
+
+    for (at = &s->steps; *at != NULL; at = &(*at)->next) {
+        if ((*at)->state == STEP_FILLING) {
+            break;
+        }
+    }
+
+    return at;
+}
+
+
+/* What is the same whatever the session is in. */
+static shard_reason_t
+step_judge_shape(const session_t *s, const Llmgateway__Shard__Step *m,
+    char text[SERVE_TEXT_BYTES])
+{
+    uint64_t              bytes;
+    const shard_facts_t  *f;
+
+    f = &s->serve->facts;
+    bytes = tensor_bytes(m->rows, f->width, s->serve->options.dtype);
+
+    if (m->chunks > SHARD_TENSOR_BYTES / SHARD_CHUNK_BYTES
+        || bytes > SHARD_TENSOR_BYTES
+        || tensor_bytes(m->logits_rows, f->vocabulary, TENSOR_FP32)
+           > SHARD_TENSOR_BYTES)
+    {
+        return step_refuse(text, SHARD_TENSOR_TOO_LARGE, "%u rows, %u of "
+                           "logits, in %u chunks: a tensor has at most %d MiB",
+                           m->rows, m->logits_rows, m->chunks,
+                           SHARD_TENSOR_BYTES >> 20);
+    }
+
+    if (m->rows == 0 || m->rows > SHARD_ROWS_MAX || m->logits_rows > m->rows
+        || (m->logits_rows > 0 && !s->has_logits))
+    {
+        return step_refuse(text, SHARD_BAD_SHAPE, "%u rows, %u of logits: "
+                           "a step has 1 to %d, and logits of some where the "
+                           "model ends", m->rows, m->logits_rows,
+                           SHARD_ROWS_MAX);
+    }
+
+    if (m->chunks != tensor_chunks(bytes)) {
+        return step_refuse(text, SHARD_BAD_SHAPE, "%u rows of %u in %u chunks, "
+                           "not %u", m->rows, f->width, m->chunks,
+                           tensor_chunks(bytes));
+    }
+
+    return SHARD_OK;
+}
+
+
+static shard_reason_t
+step_judge(const session_t *s, const Llmgateway__Shard__Step *m,
+    char text[SERVE_TEXT_BYTES])
+{
+    shard_reason_t        reason;
+    const shard_facts_t  *f;
+
+    f = &s->serve->facts;
+    reason = step_judge_shape(s, m, text);
+
+    if (reason != SHARD_OK) {
+        return reason;
+    }
+
+    if (m->position != s->position) {
+        return step_refuse(text, SHARD_BAD_POSITION, "position %u where %u is "
+                           "the next", m->position, s->position);
+    }
+
+    if (m->rows > f->context - s->position) {
+        return step_refuse(text, SHARD_CONTEXT_FULL, "%u rows at position %u, "
+                           "a session has %u", m->rows, m->position,
+                           f->context);
+    }
+
+    if (s->nsteps == SHARD_STEPS_MAX) {
+        return step_refuse(text, SHARD_TOO_MANY_STEPS, "%d steps are "
+                           "outstanding", SHARD_STEPS_MAX);
+    }
+
+    return SHARD_OK;
+}
+
+
+static shard_reason_t
+step_create(session_t *s, const Llmgateway__Shard__Step *m, step_t **made,
+    char text[SERVE_TEXT_BYTES])
+{
+    size_t                in, out, bytes;
+    step_t               *step;
+    serve_t              *v;
+    const shard_facts_t  *f;
+
+    v = s->serve;
+    f = &v->facts;
+    in = step_aligned(tensor_bytes(m->rows, f->width, v->options.dtype));
+    out = step_aligned(tensor_bytes(m->logits_rows, f->vocabulary,
+                                    TENSOR_FP32));
+    bytes = step_aligned(sizeof(step_t)) + in + out;
+
+    if (v->options.max_memory != 0
+        && f->bytes + v->tensor_bytes + bytes > v->options.max_memory)
+    {
+        return step_refuse(text, SHARD_OUT_OF_MEMORY, "the slice and %u "
+                           "sessions take %llu bytes, %zu more are above "
+                           "--shard-max-memory %llu", v->sessions,
+                           (unsigned long long) (f->bytes + v->tensor_bytes),
+                           bytes, (unsigned long long) v->options.max_memory);
+    }
+
+    step = aligned_alloc(STEP_ALIGNMENT, bytes);
+
+    if (step == NULL) {
+        return step_refuse(text, SHARD_OUT_OF_MEMORY, "no memory for %zu "
+                           "bytes", bytes);
+    }
+
+    memset(step, 0, sizeof(step_t));
+    step->core.place = s->place;
+    step->core.position = m->position;
+    step->core.rows = m->rows;
+    step->core.logits_rows = m->logits_rows;
+    step->core.in = (uint8_t *) step + step_aligned(sizeof(step_t));
+    step->core.out = s->has_logits
+                     ? (out > 0 ? (uint8_t *) step->core.in + in : NULL)
+                     : (void *) step->core.in;
+    step->core.data = step;
+    step->serve = v;
+    step->session = s;
+    step->in_bytes = tensor_bytes(m->rows, f->width, v->options.dtype);
+    step->chunks = m->chunks;
+    step->bytes = bytes;
+    v->tensor_bytes += bytes;
+
+    *made = step;
+
+    return SHARD_OK;
+}
+
+
+/* It goes on with the tensor that its chunks before began. */
+static int
+step_is_next(const step_t *step, const Llmgateway__Shard__Step *m)
+{
+    return m->position == step->core.position && m->rows == step->core.rows
+           && m->logits_rows == step->core.logits_rows
+           && m->chunks == step->chunks && m->chunk == step->chunk;
+}
+
+
+static shard_reason_t
+step_take_data(step_t *step, const ProtobufCBinaryData *data,
+    char text[SERVE_TEXT_BYTES])
+{
+    if (data->len != tensor_chunk_bytes(step->in_bytes, step->chunk)) {
+        return step_refuse(text, SHARD_BAD_SHAPE, "chunk %u has %zu bytes, not "
+                           "%zu", step->chunk, data->len,
+                           tensor_chunk_bytes(step->in_bytes, step->chunk));
+    }
+
+    memcpy((uint8_t *) step->core.in
+           + (size_t) step->chunk * SHARD_CHUNK_BYTES, data->data, data->len);
+    step->chunk++;
+
+    return SHARD_OK;
+}
+
+
+/* The first chunk makes the step, the others find it. */
+static shard_reason_t
+step_find(session_t *s, const Llmgateway__Shard__Step *m, step_t **found,
+    char text[SERVE_TEXT_BYTES])
+{
+    step_t          **at;
+    shard_reason_t    reason;
+
+    at = step_filling(s);
+
+    if (*at != NULL || m->chunk != 0) {
+
+        if (*at == NULL || !step_is_next(*at, m)) {
+            return step_refuse(text, SHARD_BAD_SHAPE, "chunk %u of %u at "
+                               "position %u is not the next", m->chunk,
+                               m->chunks, m->position);
+        }
+
+        *found = *at;
+        return SHARD_OK;
+    }
+
+    reason = step_judge(s, m, text);
+
+    if (reason == SHARD_OK) {
+        reason = step_create(s, m, at, text);
+    }
+
+    if (reason == SHARD_OK) {
+        s->nsteps++;
+        *found = *at;
+    }
+
+    return reason;
+}
+
+
+shard_reason_t
+step_take(session_t *s, const Llmgateway__Shard__Step *m, step_t **whole,
+    char text[SERVE_TEXT_BYTES])
+{
+    step_t          *step;
+    shard_reason_t   reason;
+
+    step = NULL;
+    *whole = NULL;
+    reason = step_find(s, m, &step, text);
+
+    if (reason == SHARD_OK) {
+        reason = step_take_data(step, &m->data, text);
+    }
+
+    if (reason != SHARD_OK || step->chunk < step->chunks) {
+        return reason;
+    }
+
+    reason = step_check(step, s->serve->facts.first_layer, text);
+
+    if (reason == SHARD_OK) {
+        step->state = STEP_WAITING;
+        s->position += step->core.rows;
+        *whole = step;
+    }
+
+    return reason;
+}
+
+
+/* The rows as floats, or NULL: out of memory. */
+static const float *
+step_rows(const step_t *step)
+{
+    serve_t   *v;
+    uint32_t   chunk;
+
+    v = step->serve;
+
+    if (v->options.dtype == TENSOR_FP32) {
+        return step->core.in;
+    }
+
+    if (v->rows == NULL) {
+        v->rows = malloc((size_t) SHARD_ROWS_MAX * v->facts.width
+                         * sizeof(float));
+    }
+
+    for (chunk = 0; v->rows != NULL && chunk < step->chunks; chunk++) {
+        tensor_read(v->rows, (const uint8_t *) step->core.in
+                             + (size_t) chunk * SHARD_CHUNK_BYTES,
+                    step->in_bytes, chunk, TENSOR_FP16);
+    }
+
+    return v->rows;
+}
+
+
+/* Hidden state is computed in place: `in` holds what came out, too. */
+shard_reason_t
+step_check(const step_t *step, uint32_t boundary, char text[SERVE_TEXT_BYTES])
+{
+    float                 norm;
+    check_t               found;
+    const float          *rows;
+    const shard_facts_t  *f;
+
+    f = &step->serve->facts;
+    rows = step_rows(step);
+
+    if (rows == NULL) {
+        return step_refuse(text, SHARD_OUT_OF_MEMORY, "out of memory");
+    }
+
+    norm = f->norms != NULL ? f->norms[boundary] : 0;
+    found = check_rows(rows, step->core.rows, f->width, step->core.position,
+                       norm);
+
+    return found == CHECK_GOOD ? SHARD_OK
+           : step_refuse(text, SHARD_CORRUPTION, "%s, in the rows that enter "
+                         "layer %u from position %u on", check_text(found),
+                         boundary, step->core.position);
+}
+
+
+void
+step_submit(step_t *step)
+{
+    serve_t  *v;
+
+    v = step->serve;
+    step->state = STEP_COMPUTING;
+    step->next_in_hand = v->in_hand;
+    step->in_hand = &v->in_hand;
+
+    if (step->next_in_hand != NULL) {
+        step->next_in_hand->in_hand = &step->next_in_hand;
+    }
+
+    v->in_hand = step;
+    v->plugin->submit(v->core, &step->core);
+}
+
+
+void
+step_returned(step_t *step)
+{
+    *step->in_hand = step->next_in_hand;
+
+    if (step->next_in_hand != NULL) {
+        step->next_in_hand->in_hand = step->in_hand;
+    }
+}
+
+
+void
+step_shift(step_t *step)
+{
+    assert(step->session->steps == step);
+
+    step->session->steps = step->next;
+    step->session->nsteps--;
+    step->session = NULL;
+}
+
+
+void
+step_free(step_t *step)
+{
+    step->serve->tensor_bytes -= step->bytes;
+    free(step);
+}
