@@ -110,8 +110,7 @@ tls_set_rules(SSL_CTX *context)
                                  |SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE
-                              |SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
-                              |SSL_MODE_RELEASE_BUFFERS);
+                              |SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_verify(context,
                        SSL_VERIFY_PEER|SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     SSL_CTX_set_alpn_select_cb(context, tls_choose_protocol, NULL);

