@@ -497,6 +497,19 @@ $(PEERS)/segment: bench/peers/segment.c $(O)/libproto.a
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(O)/libproto.a $(LDLIBS)
 
+# Finds the plugin beside itself.
+$(PEERS)/hop: bench/peers/hop.c $(O)/libreplica.a $(SHARED)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(O)/libreplica.a $(SHARED) \
+	    $(LDLIBS)
+	@ln -sf ../llmgw-engine-llama.so $(@D)
+
+$(PEERS)/echo: bench/peers/echo.c $(SHARED)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(SHARED) $(LDLIBS)
+
 $(PEERS)/threads: bench/peers/threads.cc proto/llmgateway.proto
 	@mkdir -p $(@D)/gen
 	$(call say,CXX,$<)

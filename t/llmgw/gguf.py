@@ -90,17 +90,16 @@ def _embeddings(weights, tokens, width):
             b"".join(map(weights.pack, output)))
 
 
-def _layer(architecture, width, ffn):
+def _layer(architecture, width, ffn, head):
     """Names of a layer's tensors -> dimensions; those of one dimension are
     norms, and biases."""
-    head = width // HEADS
-    kv = head * HEADS_KV
+    q, kv = head * HEADS, head * HEADS_KV
     shapes = {"attn_norm.weight": (width,), "ffn_norm.weight": (width,),
-              "attn_q.weight": (width, width), "attn_k.weight": (width, kv),
+              "attn_q.weight": (width, q), "attn_k.weight": (width, kv),
               "attn_v.weight": (width, kv),
-              "attn_output.weight": (width, width)}
+              "attn_output.weight": (q, width)}
     if architecture.startswith("qwen2"):
-        shapes |= {"attn_q.bias": (width,), "attn_k.bias": (kv,),
+        shapes |= {"attn_q.bias": (q,), "attn_k.bias": (kv,),
                    "attn_v.bias": (kv,)}
     if architecture.startswith("qwen3"):
         shapes |= {"attn_q_norm.weight": (head,),
@@ -121,12 +120,12 @@ def _layer(architecture, width, ffn):
     return shapes
 
 
-def _tensors(weights, tokens, layers, architecture, width, is_tied):
+def _tensors(weights, tokens, layers, architecture, width, head, is_tied):
     """[(name, dimensions, type, bytes)]"""
     def floats(n, value):
         return struct.pack(f"<{n}f", *[value] * n)
 
-    shapes = _layer(architecture, width, FFN * width // EMBED)
+    shapes = _layer(architecture, width, FFN * width // EMBED, head)
     embed, output = _embeddings(weights, tokens, width)
     table = (width, len(tokens))
     yield "token_embd.weight", table, weights.kind, embed
@@ -172,7 +171,7 @@ def _value(value):
 
 
 def _metadata(tokens, layers, context, template, name, kind, blank,
-              architecture, width):
+              architecture, width, head):
     facts = {
         "general.architecture": architecture, "general.name": name,
         "general.file_type": 7 if kind == Q8_0 else 0}
@@ -181,8 +180,11 @@ def _metadata(tokens, layers, context, template, name, kind, blank,
         "block_count": layers, "feed_forward_length": FFN * width // EMBED,
         "attention.head_count": HEADS, "attention.head_count_kv": HEADS_KV,
         "attention.layer_norm_rms_epsilon": 1e-5,
-        "rope.dimension_count": width // HEADS,
+        "rope.dimension_count": head,
         "vocab_size": len(tokens)}.items()}
+    if head != width // HEADS:
+        facts |= {f"{architecture}.attention.key_length": head,
+                  f"{architecture}.attention.value_length": head}
     if architecture.endswith("moe"):
         facts |= {f"{architecture}.expert_count": EXPERTS,
                   f"{architecture}.expert_used_count": 2,
@@ -219,21 +221,23 @@ def _pack(facts, tensors):
 
 def _make(seed=1, layers=3, context=2048, weights="q8_0", template=TEMPLATE,
           name="tiny random", blank=True, more=0, architecture="llama",
-          width=None, is_tied=False, facts={}):
+          width=None, head=None, is_tied=False, facts={}):
     tokens = vocabulary(more)
     made = Weights(seed, weights)
     width = width or EMBED
+    head = head or width // HEADS
     said = _metadata(tokens, layers, context, template, name, made.kind,
-                     blank, architecture, width)
-    return {**said, **facts}, list(_tensors(made, tokens, layers,
-                                            architecture, width, is_tied))
+                     blank, architecture, width, head)
+    return {**said, **facts}, list(_tensors(made, tokens, layers, architecture,
+                                            width, head, is_tied))
 
 
 def write(path, **options):
     """context: tokens.  weights: q8_0 or f32.  template: None for a model
     without one.  blank: its tokenizer puts one before each text.  more:
-    further tokens, which it never says.  width: of a row.  is_tied: the
-    embedding is the output, too.  facts: further ones, or other values."""
+    further tokens, which it never says.  width: of a row.  head: of an
+    attention head's row.  is_tied: the embedding is the output, too.  facts:
+    further ones, or other values."""
     with open(path, "wb") as out:
         out.write(_pack(*_make(**options)))
 
