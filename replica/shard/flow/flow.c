@@ -81,12 +81,14 @@ flows_leave(flows_t *flows)
 
     flows->depth = 0;
 
-    for (flow = flows->first; flow != NULL; flow = next) {
+    for (flow = flows->has_closed ? flows->first : NULL; flow; flow = next) {
         next = flow->next;
         if (flow->is_closed) {
             flow_free(flow);
         }
     }
+
+    flows->has_closed = 0;
 }
 
 
@@ -190,6 +192,7 @@ flow_close(flow_t *flow)
     flows_enter(flows);
     flow_release(flow);
     flow->is_closed = 1;
+    flows->has_closed = 1;
     flows->nflows--;
     flows_leave(flows);
 }
@@ -345,11 +348,14 @@ flow_reason(const flow_t *flow, fleet_rc_t rc)
         return fleet_reason(rc);
     }
 
-    if (flow->cause == SHARD_FULL || flow->cause == SHARD_CONTEXT_FULL) {
+    switch (flow->cause) {
+    case SHARD_FULL:
+    case SHARD_CONTEXT_FULL:
+    case SHARD_WEIGHTS_MISMATCH:
         return shard_reason_name(flow->cause);
+    default:
+        return flow->is_stalled ? "pipeline_stalled" : fleet_reason(rc);
     }
-
-    return flow->is_stalled ? "pipeline_stalled" : fleet_reason(rc);
 }
 
 
@@ -372,7 +378,7 @@ flow_find(flow_t *flow)
     fleet_rc_t  rc;
 
     if (flow->failovers > FLOW_FAILOVERS_MAX) {
-        flow_lose_by(flow, FLEET_GAP, "two shards were replaced before");
+        flow_lose_by(flow, FLEET_GAP, "it had lost others before");
         return -1;
     }
 

@@ -146,6 +146,7 @@ struct flows_s {
     uint64_t             wake_ns;           /* 0: not to be woken */
     unsigned             depth;             /* calls under way */
     int                  is_turn_due;
+    int                  has_closed;        /* flows, to be freed */
 
     /* counters, see stats.h */
     size_t               nflows;

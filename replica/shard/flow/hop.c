@@ -196,16 +196,17 @@ hop_loss(const hop_t *hop, shard_reason_t reason)
 }
 
 
-/* With the last room of the table taken, all further ones end the flow. */
+/* With the table full it is the last shard that this flow has lost. */
 static void
 hop_exclude(hop_t *hop)
 {
     flow_t  *flow;
 
     flow = hop->flow;
-    flow->excluded[flow->nexcluded++] = hop->at.key;
 
-    if (flow->nexcluded == FLOW_EXCLUDED_MAX) {
+    if (flow->nexcluded < FLOW_EXCLUDED_MAX) {
+        flow->excluded[flow->nexcluded++] = hop->at.key;
+    } else {
         flow->failovers = FLOW_FAILOVERS_MAX + 1;
     }
 }

@@ -11,6 +11,7 @@
  */
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "replica/shard/flow/flow_inner.h"
@@ -23,7 +24,54 @@ plan_may_begin(const flow_t *flow, size_t from)
 }
 
 
-/* Inner boundaries stay where they can: of fp16, they change the bits. */
+/* 1: the path has the cuts of the hops that it replaces. */
+static int
+plan_keeps_cuts(const flow_t *flow)
+{
+    size_t  i;
+
+    if (flow->path.n != flow->to - flow->from) {
+        return 0;
+    }
+
+    for (i = 0; i < flow->path.n; i++) {
+        if (flow->path.hops[i].first != flow->hops[flow->from + i]->at.first) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* What the fleet found may be of no use to this flow. */
+static fleet_rc_t
+plan_judge(flow_t *flow)
+{
+    const flows_options_t  *options;
+
+    options = &flow->flows->options;
+
+    if (flow->nhops - (flow->to - flow->from) + flow->path.n
+        > SHARD_HOPS_MAX)
+    {
+        snprintf(flow->path.why, sizeof(flow->path.why),
+                 "more than %d shards", SHARD_HOPS_MAX);
+        return FLEET_TOO_LONG;
+    }
+
+    if (options->is_rounded && flow->hops[0]->lane != NULL
+        && !plan_keeps_cuts(flow))
+    {
+        snprintf(flow->path.why, sizeof(flow->path.why),
+                 "other cuts give other bits with fp16");
+        return FLEET_GAP;
+    }
+
+    return FLEET_FOUND;
+}
+
+
 static fleet_rc_t
 plan_ask(flow_t *flow, size_t from, size_t to)
 {
@@ -46,16 +94,10 @@ plan_ask(flow_t *flow, size_t from, size_t to)
 
     rc = flow->flows->world->find(flow->flows->fleet, &query, &flow->path);
 
-    if (rc == FLEET_FOUND
-        && flow->nhops - (to - from) + flow->path.n > SHARD_HOPS_MAX)
-    {
-        return FLEET_TOO_LONG;
-    }
-
     flow->from = from;
     flow->to = to;
 
-    return rc;
+    return rc == FLEET_FOUND ? plan_judge(flow) : rc;
 }
 
 

@@ -146,6 +146,37 @@ a_replacement_may_have_other_inner_boundaries(void **state)
 }
 
 
+/* With fp16 on the wire a cut rounds, and so belongs to what is computed. */
+static void
+a_stream_of_fp16_keeps_its_cuts(void **state)
+{
+    int        has_same;
+    stream_t  *s;
+
+    for (has_same = 0; has_same < 2; has_same++) {
+        scene_begin(1, PLENTY);
+        scene.flows->options.is_rounded = 1;
+        scene_shard("a", 0, 7);
+        scene_shard("b", 8, 15);
+        scene_shard("c", 8, 11);
+        scene_shard("d", 12, 15);
+        if (has_same) {
+            scene_shard("e", 8, 15)->sessions = 9;
+        }
+        s = scene_stream(64, 40);
+        scene_at(scene.now + 8 * MS, fake_kill, &scene.shards[1]);
+        scene_run();
+        if (has_same) {
+            stream_check_done(s);
+        } else {
+            stream_check(s);
+            assert_string_equal(s->reason, "shard_unavailable");
+        }
+        scene_end();
+    }
+}
+
+
 /* Nobody begins where the lost one began, but one does a boundary before. */
 static void
 a_stretch_grows_until_somebody_covers_it(void **state)
@@ -495,6 +526,7 @@ main(void)
         cmocka_unit_test(a_shard_that_dies_is_replaced_and_no_bit_changes),
         cmocka_unit_test(only_the_shard_that_was_lost_computes_again),
         cmocka_unit_test(a_replacement_may_have_other_inner_boundaries),
+        cmocka_unit_test(a_stream_of_fp16_keeps_its_cuts),
         cmocka_unit_test(a_stretch_grows_until_somebody_covers_it),
         cmocka_unit_test(a_boundary_without_history_begins_from_the_tokens),
         cmocka_unit_test(histories_have_a_budget),
