@@ -177,6 +177,10 @@ agent_link_message(const agent_link_t *link, int is_goodbye)
     agent_link_report_state(report, e);
     agent_link_report_group(report, &e->facts.group);
 
+    if (e->kind->report != NULL) {
+        e->kind->report(e, report);
+    }
+
     if (is_goodbye) {
         json_object_set_new(report, "goodbye", json_true());
     }

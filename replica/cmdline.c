@@ -45,7 +45,7 @@ static const option_t  cmdline_table[] = {
 
     HEADING("The engine"),
 
-    { "engine", OPTION_STRING, FIELD(engine.kind), "sim", KINDS_NAMES,
+    { "engine", OPTION_STRING, FIELD(kind), "sim", KINDS_NAMES,
       "what generates", 0, 0, 0 },
 
     { "model", OPTION_STRING, FIELD(engine.model), NULL, "NAME|FILE",
@@ -197,6 +197,45 @@ static const option_t  cmdline_table[] = {
     { "exact", OPTION_STRING, FIELD(exact), "on", "on|off",
       "the same text whoever is in the batch", 0, 0, 0 },
 
+    HEADING("A model in shards (docs/shards.md)"),
+
+    { "orchestrate", OPTION_STRING, FIELD(shards.head), NULL, "HEAD",
+      "serve the model of this head file, its layers in shards", 0, 0, 0 },
+
+    { "members", OPTION_STRING, FIELD(shards.members), NULL, "PATH",
+      "orchestrate: segment of an agent, which lists the shards", 0, 0, 0 },
+
+    { "fallback-local", OPTION_STRING, FIELD(shards.fallback), NULL, "FILE",
+      "orchestrate: the whole model, where shards fail", 0, 0, 0 },
+
+    { "history-max", OPTION_SIZE, FIELD(shards.history_max), "1GiB", "SIZE",
+      "orchestrate: of rows kept for shards that fail", 0, 1ULL << 50, 0 },
+
+    { "test-started-timeout", OPTION_DURATION, FIELD(shards.started_ms), "30s",
+      NULL, NULL, 1, ENGINE_DELAY_MAX_MS, 0 },
+
+    { "zone", OPTION_NAME, FIELD(shards.zone), NULL, "ZONE",
+      "where this replica is; shards of one zone are preferred", 0, 0, 0 },
+
+    { "activation-dtype", OPTION_STRING, FIELD(shards.dtype), "fp32",
+      "fp32|fp16", "numbers between shards; fp16: half the bytes, other bits",
+      0, 0, 0 },
+
+    { "shard-key", OPTION_STRING, FIELD(shards.key_file), NULL, "FILE",
+      "keys by which shards know who may use them", 0, 0, 0 },
+
+    { "shard-tls-cert", OPTION_STRING, FIELD(shards.tls.cert), NULL, "FILE",
+      "mutual TLS between shards: this end's certificate", 0, 0, 0 },
+
+    { "shard-tls-key", OPTION_STRING, FIELD(shards.tls.key), NULL, "FILE",
+      "and its key", 0, 0, 0 },
+
+    { "shard-tls-ca", OPTION_STRING, FIELD(shards.tls.ca), NULL, "FILE",
+      "who signs the other end's", 0, 0, 0 },
+
+    { "hash-log", OPTION_STRING, FIELD(hash_log), NULL, "FILE",
+      NULL, 0, 0, 0 },
+
     /* For tests of what the death of a large process looks like. */
     { "model-memory", OPTION_INT, FIELD(model_memory_mb), "0", "MB",
       NULL, 0, 1 << 20, 0 },
@@ -323,6 +362,36 @@ cmdline_check_standby(const cmdline_t *o)
 }
 
 
+/* An orchestrating replica is of a kind that needs no other name. */
+static int
+cmdline_check_shards(cmdline_t *o)
+{
+    char  error[SHARDS_ERROR_BYTES];
+
+    o->shards.id = o->id;
+    o->engine.kind = o->kind;
+    o->engine.shards = &o->shards;
+
+    if (shards_options_check(&o->shards, error) != 0) {
+        return cmdline_error(error);
+    }
+
+    if (o->shards.head == NULL) {
+        return 0;
+    }
+
+    if (strcmp(o->kind, "sim") != 0) {
+        snprintf(error, sizeof(error), "--orchestrate: not with --engine "
+                 "%.40s", o->kind);
+        return cmdline_error(error);
+    }
+
+    o->engine.kind = KINDS_ORCHESTRATE;
+
+    return 0;
+}
+
+
 static int
 cmdline_memory(cmdline_t *o)
 {
@@ -358,7 +427,9 @@ cmdline_check(cmdline_t *o, const engine_kind_t **kind)
         return cmdline_error(error);
     }
 
-    if (cmdline_memory(o) != 0 || cmdline_check_standby(o) != 0) {
+    if (cmdline_memory(o) != 0 || cmdline_check_shards(o) != 0
+        || cmdline_check_standby(o) != 0)
+    {
         return -1;
     }
 

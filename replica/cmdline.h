@@ -10,6 +10,7 @@
 
 #include "common/options.h"
 #include "replica/engine/engine.h"
+#include "replica/shard/options.h"
 #include "replica/standby/standby.h"
 
 
@@ -18,7 +19,9 @@ typedef struct {
     const char        *id;
     const char        *listen;
     const char        *agent;
+    const char        *kind;        /* --engine */
     engine_options_t   engine;
+    shards_options_t   shards;
     uint64_t           drain_timeout_ms;
     const char        *max_capacity;
     const char        *exact;
@@ -26,6 +29,7 @@ typedef struct {
     int64_t            model_memory_mb;
     const char        *model_memory_kind;
     const char        *token_log;
+    const char        *hash_log;
     int                is_remote_drain;
 } cmdline_t;
 

@@ -16,14 +16,18 @@
 #include "replica/engine/openai.h"
 #include "replica/engine/sim/sim.h"
 #include "replica/kinds.h"
+#include "replica/shard/options.h"
+#include "replica/shard/orchestrate/orchestrate.h"
 
 
 /* What a kind takes beyond what all take. */
 enum {
     KINDS_URL = 1,          /* and has to have it; keys, certificates */
     KINDS_SIM = 2,          /* delays, faults, a model's name */
-    KINDS_FILE = 4,         /* --model is a file, and needed; how it is run */
-    KINDS_MODEL = 8         /* what shapes the model of a replica, its name */
+    KINDS_FILE = 4,         /* --model is a file, and needed; exactness */
+    KINDS_MODEL = 8,        /* what shapes the model of a replica, its name */
+    KINDS_LLAMA = 16,       /* how a model in the process is run */
+    KINDS_SHARDS = 32       /* asked for by an option of its own */
 };
 
 static const struct {
@@ -33,7 +37,8 @@ static const struct {
 } kinds[] = {
     { "sim", &sim_kind, KINDS_SIM },
     { "model", &model_engine_kind, KINDS_MODEL },
-    { "llama", &llama_kind, KINDS_FILE },
+    { "llama", &llama_kind, KINDS_FILE|KINDS_LLAMA },
+    { KINDS_ORCHESTRATE, &orchestrate_kind, KINDS_LLAMA|KINDS_SHARDS },
     { "openai", &openai_kind, KINDS_URL },
     { "vllm", &openai_kind, KINDS_URL },
     { "sglang", &openai_kind, KINDS_URL },
@@ -117,11 +122,11 @@ kinds_stranger(const engine_options_t *o, int takes)
         return "--weights-file";
     }
 
-    if (!(takes & KINDS_FILE)) {
+    if (!(takes & KINDS_FILE) && !o->is_exact) {
+        return "--exact";
+    }
 
-        if (!o->is_exact) {
-            return "--exact";
-        }
+    if (!(takes & KINDS_LLAMA)) {
 
         if (o->model_name != NULL) {
             return "--model-name";
@@ -208,8 +213,8 @@ kinds_check(const engine_options_t *o, const engine_kind_t *kind, int takes,
     stranger = kinds_stranger(o, takes);
 
     if (stranger != NULL) {
-        snprintf(error, KINDS_ERROR_BYTES, "%s: not with --engine %s",
-                 stranger, o->kind);
+        snprintf(error, KINDS_ERROR_BYTES, "%s: not with --%s%s", stranger,
+                 o->shards->head != NULL ? "" : "engine ", o->kind);
         return -1;
     }
 
@@ -256,7 +261,9 @@ kinds_choose(const engine_options_t *o, char error[KINDS_ERROR_BYTES])
     size_t  i;
 
     for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (strcmp(kinds[i].name, o->kind) == 0) {
+        if (strcmp(kinds[i].name, o->kind) == 0
+            && !(kinds[i].takes & KINDS_SHARDS) == (o->shards->head == NULL))
+        {
             return kinds_check(o, kinds[i].kind, kinds[i].takes, error) == 0
                    ? kinds[i].kind : NULL;
         }

@@ -14,6 +14,9 @@
 /* The names, for --help. */
 #define KINDS_NAMES  "sim|model|llama|openai|vllm|sglang|llamacpp|auto"
 
+/* What --orchestrate asks for; no value of --engine. */
+#define KINDS_ORCHESTRATE  "orchestrate"
+
 /*
  * The kind that these options ask for; NULL and a reason: there is none, or
  * they do not go together.

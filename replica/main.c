@@ -76,27 +76,33 @@ main_init_engine(main_t *m)
 }
 
 
+/* Tests' logs; path NULL: none. */
 static int
-main_open_token_log(main_t *m)
+main_open_log(main_t *m, const char *option, const char *path, int *fd)
 {
-    const char  *path;
-
-    path = m->options.token_log;
-
     if (path == NULL) {
         return 0;
     }
 
-    m->engine.token_log = open(path, O_WRONLY|O_APPEND|O_CREAT|O_CLOEXEC,
-                               0660);
+    *fd = open(path, O_WRONLY|O_APPEND|O_CREAT|O_CLOEXEC, 0660);
 
-    if (m->engine.token_log == -1) {
-        log_write(&m->log, LOG_ERROR, "--token-log: \"%s\": %s", path,
+    if (*fd == -1) {
+        log_write(&m->log, LOG_ERROR, "%s: \"%s\": %s", option, path,
                   strerror(errno));
         return -1;
     }
 
     return 0;
+}
+
+
+static int
+main_open_logs(main_t *m)
+{
+    return main_open_log(m, "--token-log", m->options.token_log,
+                         &m->engine.token_log) != 0
+           || main_open_log(m, "--hash-log", m->options.hash_log,
+                            &m->engine.hash_log) != 0 ? -1 : 0;
 }
 
 
@@ -272,7 +278,7 @@ main_run(main_t *m)
     }
 
     main_init_engine(m);
-    rc = main_open_token_log(m);
+    rc = main_open_logs(m);
 
     if (rc == 0) {
         rc = m->options.standby.group != NULL ? main_stand_by(m)

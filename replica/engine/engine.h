@@ -13,6 +13,7 @@
 #define ENGINE_H
 
 #include <ev.h>
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -110,6 +111,9 @@ typedef struct {
     int64_t      context_tokens;        /* of a sequence; 0: by the model */
     int64_t      threads;               /* 0: one for each processor */
     int          is_exact;
+
+    /* of a model in shards: replica/shard/options.h */
+    const struct shards_options_s  *shards;
 
     /* of the replica model; NULL or 0: as its own defaults */
     const char  *model_latency;
@@ -220,6 +224,9 @@ typedef struct {
     /* run_is_full() was true, and all that was queued has been sent. */
     void  (*resume)(run_t *run);
 
+    /* May be NULL.  Adds what only this kind says to a report to the agent. */
+    void  (*report)(const engine_t *engine, json_t *report);
+
     /* May be NULL.  The replica ends: so do all calls of `stream`. */
     void  (*stop)(engine_t *engine, const char *text);
 } engine_kind_t;
@@ -239,6 +246,8 @@ struct engine_s {
                                            and each step of the engine */
     int                   token_log;    /* a descriptor, for tests: a line with
                                            each message; 0: none */
+    int                   hash_log;     /* the same, of what was computed:
+                                           engine/llama/hash_log.h */
     int                   is_draining;
     int                   is_stopping;  /* draining for good */
     int                   is_broken;    /* it will never serve: the process

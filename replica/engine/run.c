@@ -118,14 +118,13 @@ run_wake(const run_t *run)
 }
 
 
-static void
-run_end(run_t *run, engine_end_t end, llmgw_grpc_status_t status,
-    const char *text, int is_draining)
+void
+run_finish_with(run_t *run, engine_end_t end, llmgw_grpc_status_t status,
+    const char *text, const llmgw_grpc_field_t *trailers, size_t n)
 {
     run_unlink(run, end);
     run_drop_request(run);
-    (void) llmgw_grpc_finish(run->stream, status, text, run_draining_mark,
-                             is_draining ? 1 : 0);
+    (void) llmgw_grpc_finish(run->stream, status, text, trailers, n);
     run_wake(run);
 }
 
@@ -134,7 +133,7 @@ void
 run_finish(run_t *run, engine_end_t end, llmgw_grpc_status_t status,
     const char *text)
 {
-    run_end(run, end, status, text, 0);
+    run_finish_with(run, end, status, text, NULL, 0);
 }
 
 
@@ -145,7 +144,8 @@ run_end_all(engine_t *engine, const char *text, int is_draining)
 
     while ((run = engine->runs) != NULL) {
         engine->kind->cancel(run);
-        run_end(run, ENGINE_FAILED, LLMGW_GRPC_UNAVAILABLE, text, is_draining);
+        run_finish_with(run, ENGINE_FAILED, LLMGW_GRPC_UNAVAILABLE, text,
+                        run_draining_mark, is_draining ? 1 : 0);
     }
 
     if (engine->kind->stop != NULL) {

@@ -69,6 +69,10 @@ void run_drop_request(run_t *run);
 void run_finish(run_t *run, engine_end_t end, llmgw_grpc_status_t status,
     const char *text);
 
+/* The same, with n trailers, which are copied. */
+void run_finish_with(run_t *run, engine_end_t end, llmgw_grpc_status_t status,
+    const char *text, const llmgw_grpc_field_t *trailers, size_t n);
+
 /*
  * Judges max_tokens and the position to go on from, for engines that count
  * tokens: OK, or a status and a line of at most `bytes` for the client.

@@ -55,6 +55,9 @@
 #define CORE_REASON_BYTES     32
 #define CORE_TEXT_BYTES       192
 
+/* The reason of lose() by which a replica says that it is full. */
+#define CORE_FULL             "shard_full"
+
 /* A client that does not read costs this many tokens of its sequence. */
 #define CORE_EVENTS_MAX       64
 

@@ -30,33 +30,16 @@
 #include "replica/engine/llama/parts.h"
 
 
-#define LLAMA_CAPACITY    8
-#define LLAMA_PROGRESS_S  2.0
+#define LLAMA_CAPACITY         8
+#define LLAMA_CAPACITY_REMOTE  64       /* what a shard takes by default */
+#define LLAMA_PROGRESS_S       2.0
 
 /* --- the engine's state */
 
 /* 0, or -1: gateways could not route by it. */
 static int
-llama_name_model(engine_t *engine, const engine_options_t *options)
+llama_name_model(engine_t *engine, const char *name, size_t n)
 {
-    char        *dot;
-    size_t       n;
-    const char  *name;
-
-    name = options->model_name;
-
-    if (name == NULL) {
-        name = strrchr(options->model, '/');
-        name = name != NULL ? name + 1 : options->model;
-    }
-
-    n = strlen(name);
-    dot = strrchr(name, '.');
-
-    if (options->model_name == NULL && dot != NULL) {
-        n = (size_t) (dot - name);
-    }
-
     snprintf(engine->facts.models, ENGINE_MODELS_BYTES, "%.*s", (int) n, name);
     engine->facts.models_bytes = n + 1;
 
@@ -70,6 +53,44 @@ llama_name_model(engine_t *engine, const engine_options_t *options)
               "see --model-name", name);
 
     return -1;
+}
+
+
+/* As asked, or as the file is called.  A head says it itself, once loaded. */
+static int
+llama_name_early(llama_t *l, const engine_options_t *options)
+{
+    char        *dot;
+    const char  *name, *slash;
+
+    name = options->model_name;
+
+    if (name != NULL) {
+        return llama_name_model(l->engine, name, strlen(name));
+    }
+
+    if (l->remote.head != NULL) {
+        return 0;
+    }
+
+    slash = strrchr(options->model, '/');
+    name = slash != NULL ? slash + 1 : options->model;
+    dot = strrchr(name, '.');
+
+    return llama_name_model(l->engine, name, dot != NULL
+                            ? (size_t) (dot - name) : strlen(name));
+}
+
+
+static int
+llama_name_late(llama_t *l)
+{
+    const char  *name;
+
+    name = l->facts.model;
+
+    return l->engine->facts.models_bytes > 0
+           ? 0 : llama_name_model(l->engine, name, strlen(name));
 }
 
 
@@ -109,6 +130,17 @@ llama_become(llama_t *l, engine_state_t state)
 }
 
 
+void
+llama_told(engine_t *engine)
+{
+    llama_t  *l;
+
+    l = engine->data;
+    llama_become(l, l->remote.head == NULL || l->remote.is_ready(l->remote.data)
+                    ? ENGINE_READY : ENGINE_STARTING);
+}
+
+
 static void
 llama_on_asleep(void *data)
 {
@@ -116,16 +148,40 @@ llama_on_asleep(void *data)
 }
 
 
+/* The core is READY. */
+static void
+llama_on_ready(llama_t *l)
+{
+    llama_remote_t  *r;
+
+    r = &l->remote;
+
+    if (r->head != NULL
+        && r->on_loaded(r->data, l->plugin, l->core, &l->facts) != 0)
+    {
+        held_fail(l->engine);
+        return;
+    }
+
+    llama_told(l->engine);
+}
+
+
 /* Asleep or ready for the first time. */
 static void
 llama_on_loaded(llama_t *l)
 {
+    if (llama_name_late(l) != 0) {
+        held_fail(l->engine);
+        return;
+    }
+
     snprintf(l->engine->facts.resume_group, ENGINE_GROUP_BYTES, "%s",
              l->facts.numerics);
     llama_log_ready(l);
 
     if (l->state == CORE_READY) {
-        llama_become(l, ENGINE_READY);
+        llama_on_ready(l);
 
     } else if (l->engine->weights != NULL) {
         weights_sleep(l->engine->weights);
@@ -178,7 +234,23 @@ llama_on_load(llama_t *l)
     l->plugin->load(l->core, &load);
     l->engine->facts.running = load.running;
     l->engine->facts.waiting = load.waiting;
-    l->engine->facts.kv_permille = (int32_t) load.kv_permille;
+    l->fallbacks = load.fallbacks;
+
+    if (l->remote.head == NULL) {
+        l->engine->facts.kv_permille = (int32_t) load.kv_permille;
+    }
+}
+
+
+void *
+llama_remote_data(const engine_t *engine, uint64_t *fallbacks)
+{
+    const llama_t  *l;
+
+    l = engine->data;
+    *fallbacks = l->fallbacks;
+
+    return l->remote.data;
 }
 
 
@@ -194,6 +266,10 @@ llama_on_notified(struct ev_loop *loop, ev_async *w, int revents)
         llama_on_state(l);
     }
 
+    if (l->remote.head != NULL && l->state == CORE_READY) {
+        l->remote.on_steps(l->remote.data);
+    }
+
     for (run = l->engine->runs; run != NULL; run = next) {
         next = run->next;
         turn_pump(run);
@@ -203,7 +279,8 @@ llama_on_notified(struct ev_loop *loop, ev_async *w, int revents)
 }
 
 
-/* Silence is not standstill: a long prompt, or text that is held. */
+/* Silence is not standstill: a long prompt, text that is held, or a shard,
+   for which others wait with limits of their own. */
 static void
 llama_on_progress(struct ev_loop *loop, ev_timer *w, int revents)
 {
@@ -214,7 +291,7 @@ llama_on_progress(struct ev_loop *loop, ev_timer *w, int revents)
 
     l = w->data;
     l->plugin->load(l->core, &load);
-    has_moved = (load.steps != l->steps);
+    has_moved = (load.steps != l->steps || load.away > 0);
     l->engine->progress += (uint64_t) has_moved;
     l->steps = load.steps;
     llama_on_load(l);
@@ -239,7 +316,7 @@ llama_notify(void *data)
 
 /* --- the kind */
 
-static void
+void
 llama_close(engine_t *engine)
 {
     llama_t  *l;
@@ -261,6 +338,15 @@ llama_close(engine_t *engine)
 }
 
 
+/* Unless the options say it: a stream without its layers costs little. */
+static int32_t
+llama_capacity(const llama_remote_t *remote)
+{
+    return remote->head != NULL && remote->fallback == NULL
+           ? LLAMA_CAPACITY_REMOTE : LLAMA_CAPACITY;
+}
+
+
 static int
 llama_open_core(llama_t *l, const engine_options_t *options)
 {
@@ -270,10 +356,11 @@ llama_open_core(llama_t *l, const engine_options_t *options)
 
     engine = l->engine;
     engine->facts.max_capacity = options->max_capacity > 0
-                                 ? options->max_capacity : LLAMA_CAPACITY;
+                                 ? options->max_capacity
+                                 : llama_capacity(&l->remote);
 
     memset(&core, 0, sizeof(core));
-    core.file = options->model;
+    core.file = l->remote.head != NULL ? l->remote.head : options->model;
     core.cpu = options->cpu;
     core.sequences = (uint32_t) engine->facts.max_capacity;
     core.context = (uint32_t) options->context_tokens;
@@ -282,6 +369,10 @@ llama_open_core(llama_t *l, const engine_options_t *options)
     core.is_deferred = (options->weights.sockets != NULL);
     core.is_standby = options->is_standby;
     core.is_unmapped = options->weights.is_unmapped;
+    core.is_head = (l->remote.head != NULL);
+    core.is_fp16 = l->remote.is_fp16;
+    core.fallback = l->remote.fallback;
+    core.hash_log = engine->hash_log;
     core.notify = llama_notify;
     core.data = l;
 
@@ -377,13 +468,25 @@ llama_open_weights(llama_t *l, const engine_options_t *options)
 static int
 llama_open(engine_t *engine, const engine_options_t *options)
 {
-    llama_t  *l;
+    llama_remote_t  none;
+
+    memset(&none, 0, sizeof(none));
 
     if (options->model == NULL) {
         log_write(engine->log, LOG_ERROR, "the engine \"llama\" needs --model "
                   "FILE.gguf");
         return -1;
     }
+
+    return llama_open_remote(engine, options, &none);
+}
+
+
+int
+llama_open_remote(engine_t *engine, const engine_options_t *options,
+    const llama_remote_t *remote)
+{
+    llama_t  *l;
 
     l = calloc(1, sizeof(llama_t));
 
@@ -393,6 +496,7 @@ llama_open(engine_t *engine, const engine_options_t *options)
     }
 
     l->engine = engine;
+    l->remote = *remote;
     engine->data = l;
     engine->facts.state = ENGINE_STARTING;
     ev_async_init(&l->notified, llama_on_notified);
@@ -403,7 +507,7 @@ llama_open(engine_t *engine, const engine_options_t *options)
     l->progress.data = l;
     ev_timer_start(engine->loop, &l->progress);
 
-    if (llama_name_model(engine, options) != 0
+    if (llama_name_early(l, options) != 0
         || loader_open(&l->loader, engine->log) != 0
         || llama_open_core(l, options) != 0
         || llama_open_weights(l, options) != 0)
@@ -434,34 +538,13 @@ llama_wake(engine_t *engine)
 }
 
 
-/* Infer has a number of tokens; what OpenAI asks, job.c judges. */
-static llmgw_grpc_status_t
-llama_judge(engine_t *engine, const Llmgateway__GenerateRequest *request,
-    char *text, size_t bytes)
-{
-    if (request->openai == NULL && request->max_tokens < 1) {
-        snprintf(text, bytes, "max_tokens is %d, not at least 1",
-                 request->max_tokens);
-        return LLMGW_GRPC_INVALID_ARGUMENT;
-    }
-
-    if (request->tokens_already_generated < 0) {
-        snprintf(text, bytes, "tokens_already_generated is %d",
-                 request->tokens_already_generated);
-        return LLMGW_GRPC_INVALID_ARGUMENT;
-    }
-
-    return LLMGW_GRPC_OK;
-}
-
-
 const engine_kind_t  llama_kind = {
     .name = "llama",
     .run_bytes = sizeof(llama_run_t),
     .open = llama_open,
     .wake = llama_wake,
     .close = llama_close,
-    .judge = llama_judge,
+    .judge = turn_judge,
     .start = turn_start,
     .cancel = turn_cancel,
     .resume = turn_pump

@@ -22,6 +22,12 @@ turn_release(llama_run_t *r)
 
     if (r->seq != NULL) {
         l = r->run.engine->data;
+
+        if (r->remote != NULL) {
+            l->remote.on_release(l->remote.data, r->remote);
+            r->remote = NULL;
+        }
+
         l->plugin->release(r->seq);
         r->seq = NULL;
     }
@@ -181,6 +187,29 @@ turn_count_delivered(llama_run_t *r)
 }
 
 
+/* A replica that is full gets no token out, and is asked again elsewhere. */
+static void
+turn_on_failed(llama_run_t *r, const core_event_t *event)
+{
+    char                 text[CORE_TEXT_BYTES], reason[CORE_REASON_BYTES];
+    llmgw_grpc_field_t   trailer = { "llmgw-reason", reason };
+    llmgw_grpc_status_t  status;
+
+    if (event->reason == NULL) {
+        turn_finish(r, ENGINE_FAILED, LLMGW_GRPC_UNAVAILABLE,
+                    "libllama cannot decode");
+        return;
+    }
+
+    status = strcmp(event->reason, CORE_FULL) == 0 && r->run.sent == 0
+             ? LLMGW_GRPC_RESOURCE_EXHAUSTED : LLMGW_GRPC_UNAVAILABLE;
+    snprintf(text, sizeof(text), "%s", event->text);
+    snprintf(reason, sizeof(reason), "%s", event->reason);
+    turn_release(r);
+    run_finish_with(&r->run, ENGINE_FAILED, status, text, &trailer, 1);
+}
+
+
 static void
 turn_on_event(llama_run_t *r, const core_event_t *event)
 {
@@ -223,8 +252,7 @@ turn_on_event(llama_run_t *r, const core_event_t *event)
         break;
 
     default:
-        turn_finish(r, ENGINE_FAILED, LLMGW_GRPC_UNAVAILABLE,
-                     "libllama cannot decode");
+        turn_on_failed(r, event);
     }
 }
 
@@ -244,6 +272,27 @@ turn_pump(run_t *run)
     {
         turn_on_event(r, &event);
     }
+}
+
+
+/* Infer has a number of tokens; what OpenAI asks, job.c judges. */
+llmgw_grpc_status_t
+turn_judge(engine_t *engine, const Llmgateway__GenerateRequest *request,
+    char *text, size_t bytes)
+{
+    if (request->openai == NULL && request->max_tokens < 1) {
+        snprintf(text, bytes, "max_tokens is %d, not at least 1",
+                 request->max_tokens);
+        return LLMGW_GRPC_INVALID_ARGUMENT;
+    }
+
+    if (request->tokens_already_generated < 0) {
+        snprintf(text, bytes, "tokens_already_generated is %d",
+                 request->tokens_already_generated);
+        return LLMGW_GRPC_INVALID_ARGUMENT;
+    }
+
+    return LLMGW_GRPC_OK;
 }
 
 
@@ -319,6 +368,7 @@ turn_start(run_t *run)
         r->answer.skip = (uint32_t) run->request->tokens_already_generated;
     }
 
+    job->data = &r->remote;
     run_drop_request(run);
     r->seq = l->plugin->submit(l->core, job);
 

@@ -15,6 +15,7 @@
 #include "replica/engine/llama/plugin/file.h"
 #include "replica/engine/llama/plugin/plugin_inner.h"
 #include "replica/engine/llama/plugin/profile.h"
+#include "slice/sliced.h"
 
 
 #define MODEL_PROBE_TOKENS   256        /* libllama gives no less */
@@ -363,21 +364,29 @@ model_sleep(core_t *core)
 }
 
 
+/* Of other weights it would go on with another text. */
 static int
 model_check_fallback(core_t *core)
 {
-    if (!core->options.is_head
-        || (llama_model_n_embd(core->model) == (int32_t) core->facts.width
-            && llama_model_n_layer(core->model)
-               == (int32_t) core->facts.layers
-            && llama_vocab_n_tokens(llama_model_get_vocab(core->model))
-               == (int32_t) core->facts.vocabulary))
+    uint8_t  id[CORE_WEIGHTS_BYTES];
+
+    if (!core->options.is_head) {
+        return 0;
+    }
+
+    if (sliced_weights_id(core->parts, core->nparts, &core->is_stopping, id,
+                          core->facts.error)
+        != 0)
     {
+        return -1;
+    }
+
+    if (memcmp(id, core->facts.weights_id, sizeof(id)) == 0) {
         return 0;
     }
 
     return model_fail(core, "\"%.90s\" cannot stand in for the shards of "
-                      "\"%.90s\": it is another model", model_file(core),
+                      "\"%.90s\": it has other weights", model_file(core),
                       core->file);
 }
 
@@ -449,7 +458,7 @@ model_load(core_t *core)
         model_sleep(core);
     }
 
-    return core->options.is_head ? head_name(core, backend.hash) : 0;
+    return core->options.is_head ? head_name(core, &backend) : 0;
 }
 
 

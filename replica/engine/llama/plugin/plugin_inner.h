@@ -147,7 +147,7 @@ int head_open(core_t *core);
 void head_close(core_t *core);
 
 /* What names the numerics of a head and its shards.  0, or -1. */
-int head_name(core_t *core, uint64_t cpu_hash);
+int head_name(core_t *core, const backend_t *backend);
 
 /* width floats for each of n ids, all of which are in the vocabulary. */
 void head_embed(const core_t *core, const llama_token *ids, uint32_t n,

@@ -1,0 +1,42 @@
+
+/*
+ * What the command line says of shards: of one that is served, and of those
+ * that are used.
+ */
+
+#ifndef SHARD_OPTIONS_H
+#define SHARD_OPTIONS_H
+
+#include <stdint.h>
+
+#include "common/tls/tls.h"
+
+
+#define SHARDS_ERROR_BYTES  640
+
+/* Strings live as long as the process. */
+typedef struct shards_options_s {
+    const char  *head;              /* --orchestrate; NULL: it uses no shards */
+    const char  *members;           /* the segment that says who they are */
+    const char  *fallback;          /* NULL: none */
+    uint64_t     history_max;       /* in bytes, of all streams */
+    uint64_t     started_ms;        /* for tests: until a shard has Started */
+
+    const char  *zone;              /* NULL: none */
+    const char  *dtype;             /* "fp32" or "fp16" */
+    int          is_fp16;           /* the same, checked */
+    const char  *key_file;          /* NULL: none */
+    tls_files_t  tls;               /* all three, or none */
+
+    const char  *id;                /* the replica's, and its member's */
+} shards_options_t;
+
+
+/*
+ * What a table of options cannot check; sets is_fp16.  0, or -1 and a line
+ * that says what would be right.
+ */
+int shards_options_check(shards_options_t *options,
+    char error[SHARDS_ERROR_BYTES]);
+
+#endif /* SHARD_OPTIONS_H */

@@ -1,0 +1,528 @@
+
+/*
+ * What joins an orchestrating replica's parts, none of which knows another.
+ *
+ *   engine/llama/   requests, vocabulary, sampling: gives out rows
+ *        | take_step()             ^ give(), rewind(), lose()
+ *        v                         |
+ *   flow/           a stream's rows through the shards, whatever fails
+ *        | find(), link_open()     ^ results
+ *        v                         |
+ *   fleet/          which shards there are; connections and sessions
+ *
+ * A sequence has a flow from its first step on, until it ends or the flow is
+ * lost.  What then remains is the fallback's, or nobody's.
+ *
+ * The replica is READY while shards exist for all layers, full or not, and
+ * STARTING otherwise: gateways send requests elsewhere, and streams that run
+ * go on as long as their own shards do.
+ *
+ * Its resume group is the numerics of the shards: any replica that has them,
+ * with other shards or cut elsewhere, continues the stream as if nothing had
+ * happened.  If rows travel as halves, cuts change bits, so the cuts of the
+ * pipeline that would be built now are part of the group.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "replica/engine/llama/hash_log.h"
+#include "replica/engine/llama/llama.h"
+#include "replica/shard/door.h"
+#include "replica/shard/fleet/fleet.h"
+#include "replica/shard/flow/flow.h"
+#include "replica/shard/flow/stats.h"
+#include "replica/shard/options.h"
+#include "replica/shard/orchestrate/orchestrate.h"
+
+
+/* How often the cuts are looked at, which move the group. */
+#define ORCHESTRATE_LOOK_S      1.0
+
+#define ORCHESTRATE_TEXT_BYTES  768
+
+typedef struct {
+    engine_t                *engine;
+    const shards_options_t  *options;
+    const core_plugin_t     *plugin;
+    core_t                  *core;
+    core_facts_t             facts;
+    shard_key_t             *key;       /* NULL: sessions carry no token */
+    shard_door_t             door;
+    fleet_t                 *fleet;     /* NULL: not opened yet */
+    flows_t                 *flows;
+    ev_timer                 look;
+} orchestrate_t;
+
+/* What a run has of us: its sequence has steps. */
+typedef struct {
+    orchestrate_t  *o;
+    core_seq_t     *seq;
+    flow_t         *flow;
+    void          **slot;               /* where the run keeps it */
+} orchestrate_stream_t;
+
+
+/* --- streams */
+
+static void
+orchestrate_on_result(void *data, uint32_t position, uint32_t rows,
+    const float *logits)
+{
+    orchestrate_stream_t  *s;
+
+    s = data;
+    s->o->plugin->give(s->seq, position, rows, logits);
+}
+
+
+static void
+orchestrate_on_rewind(void *data)
+{
+    orchestrate_stream_t  *s;
+
+    s = data;
+    s->o->plugin->rewind(s->seq);
+}
+
+
+static void
+orchestrate_stream_free(orchestrate_stream_t *s)
+{
+    flow_close(s->flow);
+    *s->slot = NULL;
+    free(s);
+}
+
+
+/* The core says what becomes of it: the fallback, or the run's end. */
+static void
+orchestrate_on_lost(void *data, const char *reason, const char *text)
+{
+    orchestrate_t         *o;
+    orchestrate_stream_t  *s;
+
+    s = data;
+    o = s->o;
+    log_write(o->engine->log, LOG_WARN, "no shards compute a stream any more, "
+              "%s: %s%s", reason, text, o->options->fallback != NULL
+              ? "; it goes on here" : "");
+    o->plugin->lose(s->seq, reason, text);
+    orchestrate_stream_free(s);
+}
+
+
+static const flow_callbacks_t  orchestrate_callbacks = {
+    .on_result = orchestrate_on_result,
+    .on_rewind = orchestrate_on_rewind,
+    .on_lost = orchestrate_on_lost
+};
+
+
+/* NULL: out of memory. */
+static orchestrate_stream_t *
+orchestrate_stream_make(orchestrate_t *o, const core_step_t *step)
+{
+    orchestrate_stream_t  *s;
+
+    s = calloc(1, sizeof(orchestrate_stream_t));
+
+    if (s == NULL) {
+        return NULL;
+    }
+
+    s->o = o;
+    s->seq = step->seq;
+    s->slot = step->data;
+    s->flow = flow_open(o->flows, step->name, step->expected,
+                        &orchestrate_callbacks, s);
+
+    if (s->flow == NULL) {
+        free(s);
+        return NULL;
+    }
+
+    *s->slot = s;
+
+    return s;
+}
+
+
+static void
+orchestrate_step(orchestrate_t *o, const core_step_t *step)
+{
+    orchestrate_stream_t  *s;
+
+    s = *(void **) step->data;
+
+    if (s == NULL) {
+        s = orchestrate_stream_make(o, step);
+    }
+
+    if (s == NULL) {
+        free(step->embeddings);
+        o->plugin->lose(step->seq, "out_of_memory", "no memory for a flow");
+        return;
+    }
+
+    flow_step(s->flow, step->position, step->rows, step->logits_rows,
+              step->embeddings);
+}
+
+
+static void
+orchestrate_on_steps(void *data)
+{
+    core_step_t     step;
+    orchestrate_t  *o;
+
+    o = data;
+
+    while (o->plugin->take_step(o->core, &step) == 0) {
+        orchestrate_step(o, &step);
+    }
+}
+
+
+static void
+orchestrate_on_release(void *data, void *left)
+{
+    orchestrate_stream_free(left);
+}
+
+
+/* --- the fleet */
+
+/* The path that a request would take now, as people read it. */
+static void
+orchestrate_path_text(const fleet_path_t *path, char *text, size_t size)
+{
+    int     n;
+    size_t  i, at;
+
+    for (i = 0, at = 0; i < path->n && at < size; i++) {
+        n = snprintf(text + at, size - at, "%s%u-%u at \"%s\"",
+                     i > 0 ? ", " : "", path->hops[i].first,
+                     path->hops[i].last, path->hops[i].id);
+        at += (size_t) n;
+    }
+}
+
+
+static fleet_rc_t
+orchestrate_find(orchestrate_t *o, fleet_path_t *path)
+{
+    fleet_query_t  query;
+
+    memset(&query, 0, sizeof(query));
+    query.to_layer = o->facts.layers - 1;
+
+    return fleet_find(o->fleet, &query, path);
+}
+
+
+/* Halves: who is cut elsewhere has other bits. */
+static void
+orchestrate_name_group(orchestrate_t *o)
+{
+    char           group[ENGINE_GROUP_BYTES];
+    size_t         i;
+    uint64_t       hash;
+    fleet_path_t   path;
+
+    if (!o->options->is_fp16 || orchestrate_find(o, &path) != FLEET_FOUND) {
+        return;
+    }
+
+    hash = XXH3_64bits(o->facts.numerics, strlen(o->facts.numerics));
+
+    for (i = 0; i < path.n; i++) {
+        hash = XXH3_64bits_withSeed(&path.hops[i].first, sizeof(uint32_t),
+                                    hash);
+    }
+
+    snprintf(group, sizeof(group), "llama-%016lx", hash);
+
+    if (strcmp(group, o->engine->facts.resume_group) != 0) {
+        snprintf(o->engine->facts.resume_group, ENGINE_GROUP_BYTES, "%s",
+                 group);
+        engine_told(o->engine);
+    }
+}
+
+
+static void
+orchestrate_on_look(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    orchestrate_name_group(w->data);
+}
+
+
+static void
+orchestrate_log_fleet(orchestrate_t *o)
+{
+    char          text[ORCHESTRATE_TEXT_BYTES];
+    fleet_rc_t    rc;
+    fleet_path_t  path;
+
+    rc = orchestrate_find(o, &path);
+
+    if (!fleet_is_ready(o->fleet)) {
+        log_write(o->engine->log, LOG_WARN, "no pipeline of shards, %s: %s",
+                  fleet_reason(rc), path.why);
+
+    } else if (rc == FLEET_FOUND) {
+        orchestrate_path_text(&path, text, sizeof(text));
+        log_write(o->engine->log, LOG_INFO, "shards compute all layers: %s",
+                  text);
+    }
+}
+
+
+static void
+orchestrate_on_changed(void *data, int is_ready)
+{
+    orchestrate_t  *o;
+
+    o = data;
+    orchestrate_log_fleet(o);
+    orchestrate_name_group(o);
+    llama_told(o->engine);
+}
+
+
+static int
+orchestrate_is_ready(void *data)
+{
+    const orchestrate_t  *o;
+
+    o = data;
+
+    return fleet_is_ready(o->fleet);
+}
+
+
+/* --- the core is there */
+
+static void
+orchestrate_on_row(void *data, uint64_t name, uint32_t layer,
+    uint32_t position, const float *row, uint32_t width)
+{
+    const orchestrate_t  *o;
+
+    o = data;
+    hash_log_row(o->engine->hash_log, name, layer, position, row, width);
+}
+
+
+static fleet_t *
+orchestrate_open_fleet(orchestrate_t *o)
+{
+    fleet_options_t  options;
+    fleet_want_t     want;
+
+    options = (fleet_options_t) {
+        .members = o->options->members,
+        .id = o->options->id,
+        .zone = o->options->zone != NULL ? o->options->zone : "",
+        .dtype = o->options->is_fp16 ? TENSOR_FP16 : TENSOR_FP32,
+        .key = o->key,
+        .conn = o->door.conn
+    };
+
+    want = (fleet_want_t) {
+        .model = o->facts.model,
+        .numerics = o->facts.numerics,
+        .layers = o->facts.layers,
+        .width = o->facts.width,
+        .vocabulary = o->facts.vocabulary
+    };
+    memcpy(want.weights_id, o->facts.weights_id, SHARD_WEIGHTS_BYTES);
+
+    return fleet_open(o->engine->loop, o->engine->log, &options, &want,
+                      orchestrate_on_changed, o);
+}
+
+
+static flows_t *
+orchestrate_open_flows(orchestrate_t *o)
+{
+    flows_options_t  options;
+
+    options = (flows_options_t) {
+        .model = o->facts.model,
+        .layers = o->facts.layers,
+        .width = o->facts.width,
+        .vocabulary = o->facts.vocabulary,
+        .norms = o->facts.norms,
+        .history_max = o->options->history_max,
+        .started_ms = o->options->started_ms,
+        .on_row = o->engine->hash_log != 0 ? orchestrate_on_row : NULL,
+        .on_row_data = o
+    };
+
+    return flows_open(o->engine->loop, o->engine->log, o->fleet, &options);
+}
+
+
+static int
+orchestrate_on_loaded(void *data, const core_plugin_t *plugin, core_t *core,
+    const core_facts_t *facts)
+{
+    orchestrate_t  *o;
+
+    o = data;
+    o->plugin = plugin;
+    o->core = core;
+    o->facts = *facts;
+    o->fleet = orchestrate_open_fleet(o);
+    o->flows = o->fleet != NULL ? orchestrate_open_flows(o) : NULL;
+
+    if (o->flows == NULL) {
+        log_write(o->engine->log, LOG_ERROR, "out of memory");
+        return -1;
+    }
+
+    orchestrate_log_fleet(o);
+    orchestrate_name_group(o);
+    ev_timer_start(o->engine->loop, &o->look);
+
+    return 0;
+}
+
+
+/* --- the kind */
+
+static void
+orchestrate_free(orchestrate_t *o)
+{
+    ev_timer_stop(o->engine->loop, &o->look);
+
+    if (o->flows != NULL) {
+        flows_close(o->flows);
+    }
+
+    if (o->fleet != NULL) {
+        fleet_close(o->fleet);
+    }
+
+    shard_key_close(o->key);
+    shard_door_close(&o->door);
+    free(o);
+}
+
+
+static void
+orchestrate_close(engine_t *engine)
+{
+    uint64_t        fallbacks;
+    orchestrate_t  *o;
+
+    o = llama_remote_data(engine, &fallbacks);
+    llama_close(engine);
+    orchestrate_free(o);
+}
+
+
+/* Of all connections to shards. */
+static int
+orchestrate_open_door(orchestrate_t *o)
+{
+    char  error[SHARDS_ERROR_BYTES];
+
+    if (shard_door_open(&o->door, &o->options->tls, o->engine->log, error)
+        != 0)
+    {
+        log_write(o->engine->log, LOG_ERROR, "%s", error);
+        return -1;
+    }
+
+    if (o->options->key_file == NULL) {
+        return 0;
+    }
+
+    o->key = shard_key_open(o->options->key_file, error);
+
+    if (o->key == NULL) {
+        log_write(o->engine->log, LOG_ERROR, "--shard-key: %s", error);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static int
+orchestrate_open(engine_t *engine, const engine_options_t *options)
+{
+    orchestrate_t   *o;
+    llama_remote_t   remote;
+
+    o = calloc(1, sizeof(orchestrate_t));
+
+    if (o == NULL) {
+        log_write(engine->log, LOG_ERROR, "out of memory");
+        return -1;
+    }
+
+    o->engine = engine;
+    o->options = options->shards;
+    ev_timer_init(&o->look, orchestrate_on_look, ORCHESTRATE_LOOK_S,
+                  ORCHESTRATE_LOOK_S);
+    o->look.data = o;
+
+    remote = (llama_remote_t) {
+        .head = o->options->head,
+        .fallback = o->options->fallback,
+        .is_fp16 = o->options->is_fp16,
+        .data = o,
+        .on_loaded = orchestrate_on_loaded,
+        .is_ready = orchestrate_is_ready,
+        .on_steps = orchestrate_on_steps,
+        .on_release = orchestrate_on_release
+    };
+
+    if (orchestrate_open_door(o) != 0
+        || llama_open_remote(engine, options, &remote) != 0)
+    {
+        orchestrate_free(o);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static void
+orchestrate_report(const engine_t *engine, json_t *report)
+{
+    json_t               *pipelines;
+    uint64_t              fallbacks;
+    const orchestrate_t  *o;
+
+    o = llama_remote_data(engine, &fallbacks);
+
+    pipelines = o->flows == NULL ? json_object()
+                : flows_report(o->flows, fleet_is_ready(o->fleet), fallbacks);
+
+    if (pipelines != NULL) {
+        json_object_set_new(report, "pipelines", pipelines);
+    }
+}
+
+
+const engine_kind_t  orchestrate_kind = {
+    .name = "orchestrate",
+    .run_bytes = sizeof(llama_run_t),
+    .open = orchestrate_open,
+    .close = orchestrate_close,
+    .judge = turn_judge,
+    .start = turn_start,
+    .cancel = turn_cancel,
+    .resume = turn_pump,
+    .report = orchestrate_report
+};

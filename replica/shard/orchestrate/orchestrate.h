@@ -1,0 +1,15 @@
+
+/*
+ * The kind of replica that has a model's vocabulary and none of its layers:
+ * shards compute them (--orchestrate).
+ */
+
+#ifndef ORCHESTRATE_H
+#define ORCHESTRATE_H
+
+#include "replica/engine/engine.h"
+
+
+extern const engine_kind_t  orchestrate_kind;
+
+#endif /* ORCHESTRATE_H */
