@@ -137,8 +137,20 @@ load_sizes(shard_core_t *core)
                  * (core->last_layer + 1);
     tensors_close(&t);
 
-    return f->context > 0 ? 0 : load_fail(core, "\"%.200s\" has no context",
-                                          core->file);
+    if (f->context == 0 || load_cells(core) > INT32_MAX) {
+        return load_fail(core, "%u sessions of %u positions are none, or too "
+                         "many", core->options.sessions, f->context);
+    }
+
+    return 0;
+}
+
+
+/* What libllama says beside loading is in a step's status. */
+static void
+load_on_nothing(enum ggml_log_level level, const char *text, void *data)
+{
+    /* void */
 }
 
 
@@ -148,6 +160,7 @@ load_facts(shard_core_t *core)
     shard_facts_t  *f;
 
     f = &core->facts;
+    llama_log_set(load_on_nothing, NULL);
     snprintf(f->library, SHARD_NAME_BYTES, "libllama %.40s", llama_version());
 
     if (load_read_file(core) != 0 || load_sizes(core) != 0
@@ -179,14 +192,6 @@ load_on_log(enum ggml_log_level level, const char *text, void *data)
         snprintf(core->facts.error, SHARD_ERROR_BYTES, "%.*s",
                  (int) strcspn(text, "\n"), text);
     }
-}
-
-
-/* What it says later is in a step's status. */
-static void
-load_on_nothing(enum ggml_log_level level, const char *text, void *data)
-{
-    /* void */
 }
 
 

@@ -49,8 +49,8 @@ typedef struct {
     whole_t      whole;
 } model_t;
 
-static void
-model_make(model_t *m, const char *weights, int seed)
+static inline void
+model_make_for(model_t *m, const char *weights, int seed, uint32_t context)
 {
     char  command[512], path[128], error[SLICED_ERROR_BYTES];
 
@@ -61,8 +61,8 @@ model_make(model_t *m, const char *weights, int seed)
     snprintf(path, sizeof(path), "%s/model.gguf", m->folder);
     snprintf(command, sizeof(command), "/usr/bin/python3 -c \"import sys; "
              "sys.path.insert(0, 't/llmgw'); import gguf; gguf.write('%s', "
-             "layers=%d, weights='%s', seed=%d, context=%d)\"", path, LAYERS,
-             weights, seed, CONTEXT);
+             "layers=%d, weights='%s', seed=%d, context=%u)\"", path, LAYERS,
+             weights, seed, context);
     assert_int_equal(system(command), 0);
     assert_int_equal(whole_open(&m->whole, path, "tiny", error), 0);
     assert_int_equal(whole_hash(&m->whole, NULL, error), 0);
@@ -70,7 +70,14 @@ model_make(model_t *m, const char *weights, int seed)
 }
 
 
-static void
+static inline void
+model_make(model_t *m, const char *weights, int seed)
+{
+    model_make_for(m, weights, seed, CONTEXT);
+}
+
+
+static inline void
 model_drop(model_t *m)
 {
     char  command[128];
@@ -82,7 +89,7 @@ model_drop(model_t *m)
 
 
 /* The path of a slice, which is cut when it is first asked for. */
-static const char *
+static inline const char *
 model_slice(model_t *m, uint32_t first, uint32_t last)
 {
     cut_t  cut;
@@ -113,12 +120,14 @@ typedef struct {
     pthread_mutex_t   lock;
     pthread_cond_t    is_told;
     int               has_news;
+    int               is_held;      /* the core's thread stops in notify() */
+    pthread_cond_t    is_let;
 } node_t;
 
 static const shard_plugin_t  *plugin;
 
 
-static void
+static inline void
 node_on_notify(void *data)
 {
     node_t  *node;
@@ -127,12 +136,38 @@ node_on_notify(void *data)
     pthread_mutex_lock(&node->lock);
     node->has_news = 1;
     pthread_cond_signal(&node->is_told);
+
+    while (node->is_held) {
+        pthread_cond_wait(&node->is_let, &node->lock);
+    }
+
+    pthread_mutex_unlock(&node->lock);
+}
+
+
+/* From now on the core's thread stops when it has something to tell. */
+static inline void
+node_hold(node_t *node)
+{
+    pthread_mutex_lock(&node->lock);
+    node->is_held = 1;
+    node->has_news = 0;
+    pthread_mutex_unlock(&node->lock);
+}
+
+
+static inline void
+node_let(node_t *node)
+{
+    pthread_mutex_lock(&node->lock);
+    node->is_held = 0;
+    pthread_cond_signal(&node->is_let);
     pthread_mutex_unlock(&node->lock);
 }
 
 
 /* Until the core has something to tell. */
-static void
+static inline void
 node_wait(node_t *node)
 {
     struct timespec  until;
@@ -151,14 +186,14 @@ node_wait(node_t *node)
 }
 
 
-static shard_state_t
+static inline shard_state_t
 node_state(node_t *node)
 {
     return plugin->state(node->core, &node->facts);
 }
 
 
-static void
+static inline void
 node_until(node_t *node, shard_state_t state)
 {
     while (node_state(node) != state) {
@@ -171,7 +206,7 @@ node_until(node_t *node, shard_state_t state)
 }
 
 
-static shard_options_t
+static inline shard_options_t
 node_options(node_t *node, const char *file, uint32_t sessions)
 {
     shard_options_t  o;
@@ -187,7 +222,7 @@ node_options(node_t *node, const char *file, uint32_t sessions)
 }
 
 
-static void
+static inline void
 node_open_as(node_t *node, const shard_options_t *options)
 {
     char  error[SHARD_ERROR_BYTES];
@@ -197,12 +232,13 @@ node_open_as(node_t *node, const shard_options_t *options)
     memset(node, 0, sizeof(*node));
     pthread_mutex_init(&node->lock, NULL);
     pthread_cond_init(&node->is_told, NULL);
+    pthread_cond_init(&node->is_let, NULL);
     node->core = plugin->open(options, error);
     assert_non_null(node->core);
 }
 
 
-static void
+static inline void
 node_open(node_t *node, model_t *m, uint32_t first, uint32_t last,
     uint32_t sessions)
 {
@@ -214,16 +250,17 @@ node_open(node_t *node, model_t *m, uint32_t first, uint32_t last,
 }
 
 
-static void
+static inline void
 node_close(node_t *node)
 {
     plugin->close(node->core);
     pthread_mutex_destroy(&node->lock);
     pthread_cond_destroy(&node->is_told);
+    pthread_cond_destroy(&node->is_let);
 }
 
 
-static uint32_t
+static inline uint32_t
 node_begin(node_t *node, uint32_t last_layer)
 {
     int  place;
@@ -236,7 +273,7 @@ node_begin(node_t *node, uint32_t last_layer)
 
 
 /* The next step that is done; its STARTED came before if it began. */
-static shard_step_t *
+static inline shard_step_t *
 node_take(node_t *node)
 {
     shard_event_t  event;
@@ -252,20 +289,28 @@ node_take(node_t *node)
 }
 
 
+static inline void
+step_fill(shard_step_t *step, uint32_t place, uint32_t position, uint32_t rows,
+    uint32_t logits_rows, const void *in, void *out)
+{
+    memset(step, 0, sizeof(*step));
+    step->place = place;
+    step->position = position;
+    step->rows = rows;
+    step->logits_rows = logits_rows;
+    step->in = in;
+    step->out = out;
+}
+
+
 /* One step from begin to end. */
-static shard_status_t
+static inline shard_status_t
 node_step(node_t *node, uint32_t place, uint32_t position, uint32_t rows,
     uint32_t logits_rows, const void *in, void *out)
 {
     shard_step_t  step;
 
-    memset(&step, 0, sizeof(step));
-    step.place = place;
-    step.position = position;
-    step.rows = rows;
-    step.logits_rows = logits_rows;
-    step.in = in;
-    step.out = out;
+    step_fill(&step, place, position, rows, logits_rows, in, out);
     plugin->submit(node->core, &step);
     assert_ptr_equal(node_take(node), &step);
 
@@ -291,7 +336,7 @@ typedef struct {
 
 
 /* The rows that enter a layer: embeddings, or the layer before it. */
-static bool
+static inline bool
 reference_on_tensor(struct ggml_tensor *t, bool is_question, void *data)
 {
     int           boundary;
@@ -319,14 +364,14 @@ reference_on_tensor(struct ggml_tensor *t, bool is_question, void *data)
 }
 
 
-static llama_token
+static inline llama_token
 reference_token(uint32_t text, uint32_t position, uint32_t vocabulary)
 {
     return (llama_token) ((position * 7919 + text * 104729 + 13) % vocabulary);
 }
 
 
-static void
+static inline void
 reference_compute(reference_t *r, uint32_t index)
 {
     uint32_t      i, vocabulary;
@@ -357,7 +402,7 @@ reference_compute(reference_t *r, uint32_t index)
 
 
 /* After a core was opened, which loads ggml's code for the processor. */
-static void
+static inline void
 reference_make(reference_t *r, model_t *m)
 {
     uint32_t                     i;
@@ -385,7 +430,7 @@ reference_make(reference_t *r, model_t *m)
 }
 
 
-static void
+static inline void
 reference_drop(reference_t *r)
 {
     uint32_t  i, j;
@@ -403,14 +448,14 @@ reference_drop(reference_t *r)
 }
 
 
-static const float *
+static inline const float *
 text_row(const text_t *text, uint32_t boundary, uint32_t position)
 {
     return text->rows[boundary] + position * WIDTH;
 }
 
 
-static int
+static inline int
 text_has_rows(const text_t *text, uint32_t boundary, uint32_t position,
     const void *rows, uint32_t n)
 {
@@ -419,11 +464,12 @@ text_has_rows(const text_t *text, uint32_t boundary, uint32_t position,
 }
 
 
-static int
-text_has_logits(const text_t *text, uint32_t position, const float *logits)
+static inline int
+text_has_logits(const text_t *text, uint32_t position, const float *logits,
+    uint32_t n)
 {
     return memcmp(text->logits + position * text->vocabulary, logits,
-                  text->vocabulary * sizeof(float)) == 0;
+                  n * text->vocabulary * sizeof(float)) == 0;
 }
 
 #endif /* SHARD_SCENE_H */
