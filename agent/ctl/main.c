@@ -46,6 +46,8 @@ static const ctl_command_t  ctl_commands[] = {
       ctl_group, &ctl_group_spec },
     { "group", " switch GROUP", 0, 2,
       "have a standby of that group take over", ctl_group, &ctl_group_spec },
+    { "shards", "", 0, 0,
+      "draw which layers of which model shards cover", ctl_shards, NULL },
     { "leave", "", 0, 0, "leave the cluster, and end the agent",
       ctl_leave, NULL },
     { "keyring", " list", 1, 2, "list the ids of the keys, and the primary",

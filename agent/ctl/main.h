@@ -71,6 +71,7 @@ int ctl_drain(const ctl_t *ctl);
 int ctl_undrain(const ctl_t *ctl);
 int ctl_update(const ctl_t *ctl);
 int ctl_group(const ctl_t *ctl);
+int ctl_shards(const ctl_t *ctl);
 int ctl_weights(const ctl_t *ctl);
 int ctl_lock(const ctl_t *ctl);
 

@@ -48,7 +48,7 @@ ctl_fill_load(char *cell, const json_t *member)
 
     capacity = ctl_number(member, "max_capacity");
 
-    if (strcmp(ctl_text(member, "role"), "replica") != 0) {
+    if (strcmp(ctl_text(member, "role"), "gateway") == 0) {
         strcpy(cell, "-");
 
     } else if (capacity == 0) {
@@ -63,13 +63,33 @@ ctl_fill_load(char *cell, const json_t *member)
 }
 
 
-/* "llama-8b +2": the base model, and how many names more. */
+/* "toy:4-7 of 16" */
+static void
+ctl_fill_layers(char *cell, const json_t *shard)
+{
+    snprintf(cell, CTL_CELL_BYTES,
+             "%.40s:%" JSON_INTEGER_FORMAT "-%" JSON_INTEGER_FORMAT " of %"
+             JSON_INTEGER_FORMAT, ctl_text(shard, "model"),
+             ctl_number(shard, "first"), ctl_number(shard, "last"),
+             ctl_number(shard, "layers"));
+}
+
+
+/* "llama-8b +2": the base model, and how many names more; of a shard what it
+   computes. */
 static void
 ctl_fill_models(char *cell, const json_t *member)
 {
     json_int_t   further;
     const char  *base;
-    json_t      *models;
+    json_t      *models, *shard;
+
+    shard = json_object_get(member, "shard");
+
+    if (shard != NULL) {
+        ctl_fill_layers(cell, shard);
+        return;
+    }
 
     models = json_object_get(member, "models");
     base = json_string_value(json_array_get(models, 0));
@@ -128,7 +148,7 @@ ctl_fill_service(char *cell, const json_t *member)
 {
     const char  *owner;
 
-    if (strcmp(ctl_text(member, "role"), "replica") != 0) {
+    if (strcmp(ctl_text(member, "role"), "gateway") == 0) {
         strcpy(cell, "-");
         return;
     }

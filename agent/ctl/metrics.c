@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ctl/link.h"
+#include "ctl/metrics.h"
 #include "common/swim_counters.h"
 
 
@@ -94,7 +95,7 @@ static void
 ctl_metrics_show(const ctl_t *ctl, json_t *status, FILE *out)
 {
     size_t       i;
-    json_t      *counters;
+    json_t      *counters, *pipelines;
     const char  *id;
 
     (void) ctl;
@@ -129,6 +130,12 @@ ctl_metrics_show(const ctl_t *ctl, json_t *status, FILE *out)
 
     ctl_metrics_keyed(out, id, "dropped", "reason", "datagrams dropped",
                       "counter", json_object_get(counters, "dropped"));
+
+    pipelines = json_object_get(status, "pipelines");
+
+    if (pipelines != NULL) {
+        ctl_metrics_pipelines(out, id, pipelines);
+    }
 }
 
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/members/shards.h"
 #include "state/journal.h"
 
 
@@ -39,6 +40,28 @@ journal_group(const log_t *log, const llmgw_member_t *before,
 }
 
 
+/* Its layers are offered to others from now on, or no longer. */
+static void
+journal_shard(const log_t *log, const llmgw_member_t *before,
+    const llmgw_member_t *after)
+{
+    int            was, is;
+    llmgw_shard_t  shard;
+
+    was = before != NULL && llmgw_shard_is_advertised(before);
+    is = llmgw_shard_is_advertised(after);
+
+    if (was == is) {
+        return;
+    }
+
+    llmgw_member_shard(is ? after : before, &shard);
+    log_write(log, LOG_INFO, "shard \"%s\" offers layers %u-%u of %u%s",
+              after->id, shard.first, shard.last, shard.layers,
+              is ? "" : " no more");
+}
+
+
 static void
 journal_came(const log_t *log, const llmgw_member_t *member)
 {
@@ -50,6 +73,8 @@ journal_came(const log_t *log, const llmgw_member_t *member)
     if (member->group[0] != '\0') {
         journal_group(log, member, member);
     }
+
+    journal_shard(log, NULL, member);
 }
 
 
@@ -57,6 +82,8 @@ void
 journal_change(const log_t *log, const llmgw_member_t *before,
     const llmgw_member_t *after)
 {
+    const char  *what;
+
     if (before == NULL) {
         journal_came(log, after);
         return;
@@ -66,6 +93,8 @@ journal_change(const log_t *log, const llmgw_member_t *before,
         log_write(log, LOG_INFO, "member \"%s\" is forgotten", before->id);
         return;
     }
+
+    what = llmgw_role_name(llmgw_member_role(after));
 
     if (before->epoch != after->epoch) {
         log_write(log, LOG_INFO, "member \"%s\" at %s started anew",
@@ -79,7 +108,7 @@ journal_change(const log_t *log, const llmgw_member_t *before,
     }
 
     if (before->service != after->service) {
-        log_write(log, LOG_INFO, "replica \"%s\" is %s, was %s", after->id,
+        log_write(log, LOG_INFO, "%s \"%s\" is %s, was %s", what, after->id,
                   llmgw_service_name(after->service),
                   llmgw_service_name(before->service));
     }
@@ -88,18 +117,22 @@ journal_change(const log_t *log, const llmgw_member_t *before,
         journal_group(log, before, after);
     }
 
+    journal_shard(log, before, after);
+
     if (before->draining && !after->draining) {
-        log_write(log, LOG_INFO, "replica \"%s\" drains no more", after->id);
+        log_write(log, LOG_INFO, "%s \"%s\" drains no more", what,
+                  after->id);
 
     } else if (before->draining != after->draining
                || strcmp(before->drain_owner, after->drain_owner) != 0)
     {
-        log_write(log, LOG_INFO, "replica \"%s\" is drained by %s", after->id,
+        log_write(log, LOG_INFO, "%s \"%s\" is drained by %s", what,
+                  after->id,
                   after->drain_owner[0] ? after->drain_owner : "itself");
     }
 
     if (strcmp(before->model_version, after->model_version) != 0) {
-        log_write(log, LOG_INFO, "replica \"%s\" has version \"%s\"",
+        log_write(log, LOG_INFO, "%s \"%s\" has version \"%s\"", what,
                   after->id, after->model_version);
     }
 }

@@ -52,6 +52,10 @@ def _metrics(tree):
     names |= {f"llmgw_agent_{name}" for name in re.findall(
         r'^    \{ "(\w+)", "', tree.text.get("agent/ctl/metrics.c", ""),
         re.M)}
+    names |= {"llmgw_" + name + {"counter": "_total"}.get(kind, "")
+              for name, kind in re.findall(
+                  r'{ "(\w+)", "(counter|gauge|summary)", "',
+                  tree.text.get("agent/ctl/pipelines.c", ""))}
     names |= {f"llmgw_agent_{name}_total" for name in re.findall(
         r"^    X\((\w+),", tree.text.get("common/swim_counters.h", ""),
         re.M)}

@@ -1,0 +1,16 @@
+
+/* Metrics that are made of more than a counter each. */
+
+#ifndef CTL_METRICS_H
+#define CTL_METRICS_H
+
+#include <stdio.h>
+
+#include <jansson.h>
+
+
+/* Of the object "pipelines" of the agent's status, which is not NULL. */
+void ctl_metrics_pipelines(FILE *out, const char *agent,
+    const json_t *pipelines);
+
+#endif /* CTL_METRICS_H */

@@ -1,0 +1,237 @@
+
+/*
+ * What a replica says of the shards that it uses, as metrics: the object
+ * "pipelines" of the agent's status (docs/control.md).
+ *
+ * The replica made that object, so all of it may lack, or be of another kind: a
+ * figure that is not there is left out, and text that becomes a label is
+ * escaped.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/metrics.h"
+
+
+#define PIPELINES_MAX_SHARDS   32       /* a request has 16 at most */
+#define PIPELINES_MAX_REASONS  32
+#define PIPELINES_LABEL_BYTES  512
+
+typedef struct {
+    const char  *name;
+    const char  *type;
+    const char  *key;
+    const char  *count;     /* of a summary: beside it; NULL: in it */
+    const char  *help;
+} pipelines_metric_t;
+
+
+static const pipelines_metric_t  pipelines_whole[] = {
+    { "pipeline_ready", "gauge", "ready", NULL,
+      "1: a whole pipeline exists" },
+    { "pipeline_streams", "gauge", "streams", NULL,
+      "streams that shards compute" },
+    { "pipeline_tokens", "counter", "tokens", NULL,
+      "tokens that shards computed" },
+    { "pipeline_construct_seconds", "summary", "construct_us", "constructs",
+      "time to build a pipeline" },
+    { "pipeline_first_token_seconds", "summary", "first_token_us", NULL,
+      "time to the first token of a stream" },
+    { "pipeline_history_bytes", "gauge", "history_bytes", NULL,
+      "kept to be computed again" },
+    { "pipeline_fallbacks", "counter", "fallbacks", NULL,
+      "streams that went on without shards" },
+    { "pipeline_replays", "counter", "replays", NULL,
+      "histories that were computed again" },
+    { "pipeline_replayed_rows", "counter", "replayed_rows", NULL,
+      "positions in these" }
+};
+
+/* By reason. */
+static const pipelines_metric_t  pipelines_failovers =
+    { "pipeline_failovers", "counter", "failovers", NULL,
+      "shards that were replaced under a stream" };
+
+static const pipelines_metric_t  pipelines_each[] = {
+    { "shard_latency_seconds", "summary", "latency_us", "steps",
+      "time from a step to its result" },
+    { "shard_sessions", "gauge", "sessions", NULL,
+      "sessions of this replica there" },
+    { "shard_failovers", "counter", "failovers", NULL,
+      "times that it was replaced under a stream" },
+    { "shard_corruption_detected", "counter", "corruptions", NULL,
+      "results that could not be right" },
+    { "shard_excluded_seconds", "gauge", "excluded_ms", NULL,
+      "how long still it gets no new session" }
+};
+
+#define PIPELINES_COUNT(table)  (sizeof(table) / sizeof((table)[0]))
+
+
+static const char *
+pipelines_suffix(const pipelines_metric_t *metric)
+{
+    return strcmp(metric->type, "counter") == 0 ? "_total" : "";
+}
+
+
+static void
+pipelines_head(FILE *out, const pipelines_metric_t *metric)
+{
+    fprintf(out, "# HELP llmgw_%s%s %s\n# TYPE llmgw_%s%s %s\n",
+            metric->name, pipelines_suffix(metric), metric->help,
+            metric->name, pipelines_suffix(metric), metric->type);
+}
+
+
+/* Microseconds as seconds; labels: those of the series, or "". */
+static void
+pipelines_print_summary(FILE *out, const pipelines_metric_t *metric,
+    const char *labels, const json_t *parent, const json_t *object)
+{
+    size_t         i;
+    const json_t  *count, *value;
+
+    static const struct {
+        const char  *key, *quantile;
+    } quantiles[] = { { "p50", "0.5" }, { "p95", "0.95" } };
+
+    for (i = 0; i < PIPELINES_COUNT(quantiles); i++) {
+        value = json_object_get(object, quantiles[i].key);
+
+        if (json_is_number(value)) {
+            fprintf(out, "llmgw_%s{%s,quantile=\"%s\"} %.6f\n", metric->name,
+                    labels, quantiles[i].quantile,
+                    json_number_value(value) / 1e6);
+        }
+    }
+
+    value = json_object_get(object, "sum");
+    count = metric->count ? json_object_get(parent, metric->count)
+                          : json_object_get(object, "count");
+
+    if (json_is_number(value) && json_is_integer(count)) {
+        fprintf(out, "llmgw_%s_sum{%s} %.6f\nllmgw_%s_count{%s} %"
+                JSON_INTEGER_FORMAT "\n", metric->name, labels,
+                json_number_value(value) / 1e6, metric->name, labels,
+                json_integer_value(count));
+    }
+}
+
+
+static void
+pipelines_print(FILE *out, const pipelines_metric_t *metric,
+    const char *labels, const json_t *parent)
+{
+    double         number;
+    const json_t  *value;
+
+    value = json_object_get(parent, metric->key);
+
+    if (json_is_object(value)) {
+        pipelines_print_summary(out, metric, labels, parent, value);
+
+    } else if (json_is_boolean(value) || json_is_number(value)) {
+        number = json_is_true(value) ? 1 : json_number_value(value);
+        number /= strstr(metric->key, "_ms") ? 1e3 : 1;
+        fprintf(out, "llmgw_%s%s{%s} %.15g\n", metric->name,
+                pipelines_suffix(metric), labels, number);
+    }
+}
+
+
+/* NAME="TEXT" behind the agent's, as the format wants it. */
+static void
+pipelines_label(char *labels, const char *agent, const char *name,
+    const char *text)
+{
+    size_t  len;
+
+    len = (size_t) snprintf(labels, PIPELINES_LABEL_BYTES,
+                            "agent=\"%s\",%s=\"", agent, name);
+
+    for (/* void */; *text && len < PIPELINES_LABEL_BYTES - 4; text++) {
+        if (*text == '"' || *text == '\\') {
+            labels[len++] = '\\';
+        }
+
+        labels[len++] = *text == '\n' ? ' ' : *text;
+    }
+
+    memcpy(labels + len, "\"", 2);
+}
+
+
+static void
+pipelines_print_failovers(FILE *out, const char *agent, json_t *failovers)
+{
+    char         labels[PIPELINES_LABEL_BYTES];
+    size_t       n;
+    json_t      *value;
+    const char  *reason;
+
+    if (!json_is_object(failovers)) {
+        return;
+    }
+
+    n = 0;
+    pipelines_head(out, &pipelines_failovers);
+
+    json_object_foreach(failovers, reason, value) {
+        if (json_is_integer(value) && n++ < PIPELINES_MAX_REASONS) {
+            pipelines_label(labels, agent, "reason", reason);
+            fprintf(out, "llmgw_%s_total{%s} %" JSON_INTEGER_FORMAT "\n",
+                    pipelines_failovers.name, labels,
+                    json_integer_value(value));
+        }
+    }
+}
+
+
+static void
+pipelines_print_shards(FILE *out, const char *agent, const json_t *shards)
+{
+    char         labels[PIPELINES_LABEL_BYTES];
+    size_t       i, k;
+    json_t      *shard;
+    const char  *id;
+
+    for (i = 0; i < PIPELINES_COUNT(pipelines_each); i++) {
+        pipelines_head(out, &pipelines_each[i]);
+
+        json_array_foreach(shards, k, shard) {
+            id = json_string_value(json_object_get(shard, "id"));
+
+            if (id != NULL && k < PIPELINES_MAX_SHARDS) {
+                pipelines_label(labels, agent, "shard", id);
+                pipelines_print(out, &pipelines_each[i], labels, shard);
+            }
+        }
+    }
+}
+
+
+void
+ctl_metrics_pipelines(FILE *out, const char *agent, const json_t *pipelines)
+{
+    char    labels[PIPELINES_LABEL_BYTES];
+    size_t  i;
+
+    snprintf(labels, sizeof(labels), "agent=\"%s\"", agent);
+
+    for (i = 0; i < PIPELINES_COUNT(pipelines_whole); i++) {
+        if (json_object_get(pipelines, pipelines_whole[i].key) != NULL) {
+            pipelines_head(out, &pipelines_whole[i]);
+            pipelines_print(out, &pipelines_whole[i], labels, pipelines);
+        }
+    }
+
+    pipelines_print_failovers(out, agent,
+                              json_object_get(pipelines, "failovers"));
+
+    if (json_array_size(json_object_get(pipelines, "shards")) > 0) {
+        pipelines_print_shards(out, agent,
+                               json_object_get(pipelines, "shards"));
+    }
+}
