@@ -252,12 +252,26 @@ fleet_has_path(fleet_t *f)
 }
 
 
+/* While there is none, each other reason is logged once. */
+static void
+fleet_say_why(fleet_t *f)
+{
+    fleet_path_t   path;
+    fleet_query_t  all = { .to_layer = f->want.layers - 1 };
+
+    (void) fleet_find(f, &all, &path);
+
+    if (strcmp(path.why, f->why) != 0) {
+        strcpy(f->why, path.why);
+        log_write(f->log, LOG_WARN, "no pipeline: %s", path.why);
+    }
+}
+
+
 static void
 fleet_judge(fleet_t *f)
 {
-    int            is_ready;
-    fleet_path_t   path;
-    fleet_query_t  all = { .to_layer = f->want.layers - 1 };
+    int  is_ready;
 
     if (!f->is_dirty) {
         return;
@@ -266,20 +280,20 @@ fleet_judge(fleet_t *f)
     f->is_dirty = 0;
     is_ready = fleet_has_path(f);
 
+    if (!is_ready) {
+        fleet_say_why(f);
+
+    } else if (!f->is_ready) {
+        f->why[0] = '\0';
+        log_write(f->log, LOG_INFO, "shards lead over all %u layers of \"%s\"",
+                  (unsigned) f->want.layers, f->want.model);
+    }
+
     if (is_ready == f->is_ready) {
         return;
     }
 
     f->is_ready = is_ready;
-
-    if (is_ready) {
-        log_write(f->log, LOG_INFO, "shards lead over all %u layers of \"%s\"",
-                  (unsigned) f->want.layers, f->want.model);
-
-    } else {
-        (void) fleet_find(f, &all, &path);
-        log_write(f->log, LOG_WARN, "no pipeline: %s", path.why);
-    }
 
     if (f->on_changed != NULL) {
         f->on_changed(f->data, is_ready);
@@ -433,6 +447,7 @@ fleet_open(struct ev_loop *loop, const log_t *log,
         return NULL;
     }
 
+    f->is_dirty = 1;
     view_look(f);
     fleet_judge(f);
     f->on_changed = on_changed;

@@ -80,7 +80,7 @@ fleet_t *fleet_open(struct ev_loop *loop, const log_t *log,
     const fleet_options_t *options, const fleet_want_t *want,
     fleet_changed_pt on_changed, void *data);
 
-/* All sessions are gone behind it, without a callback. */
+/* When all sessions are closed.  NULL is fine. */
 void fleet_close(fleet_t *fleet);
 
 int fleet_is_ready(const fleet_t *fleet);

@@ -81,6 +81,7 @@ struct fleet_s {
     uint64_t                 second_at_ms;      /* highest[0] began */
     int                      is_ready;
     int                      is_dirty;          /* look for a pipeline again */
+    char                     why[FLEET_WHY_BYTES];  /* not, as was logged */
 
     llmgw_members_reader_t  *reader;
     llmgw_members_view_t     view;

@@ -237,12 +237,11 @@ peer_get(fleet_t *f, fleet_shard_t *shard)
     if (p != NULL) {
         session = grpc_conn_session(p->conn);
 
-        if (session != NULL && !llmgw_grpc_session_is_closing(session)) {
+        if (!llmgw_grpc_session_is_closing(session)) {
             return p;
         }
 
-        p->shard = NULL;
-        shard->peer = NULL;
+        peer_leave(p);
     }
 
     return peer_create(f, shard);
@@ -348,7 +347,9 @@ peer_lost_by(const peer_t *p, uint64_t now_ms)
         return "its process is down";
     }
 
-    if (!shard->is_dead || now_ms - p->heard_ms < PEER_SILENT_MS) {
+    if (!shard->is_dead || p->fleet->view.isolated
+        || now_ms - p->heard_ms < PEER_SILENT_MS)
+    {
         return NULL;
     }
 

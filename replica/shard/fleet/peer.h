@@ -21,7 +21,8 @@
 
 /*
  * A dead agent may have died with its host, which resets no connection: a peer
- * that owes an answer gets so long yet.
+ * that owes an answer gets so long yet.  Not if our own agent is cut off: then
+ * all others are dead to it.
  */
 #define PEER_SILENT_MS     2000
 
