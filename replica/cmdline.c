@@ -199,6 +199,27 @@ static const option_t  cmdline_table[] = {
 
     HEADING("A model in shards (docs/shards.md)"),
 
+    { "shard", OPTION_STRING, FIELD(shards.slice), NULL, "FILE",
+      "compute the layers of this slice for orchestrating replicas", 0, 0, 0 },
+
+    { "shard-sessions", OPTION_INT, FIELD(shards.sessions), "64", NULL,
+      "shard: sequences at once, each with a KV cache", 1, SHARD_SESSIONS_MAX,
+      0 },
+
+    { "shard-max-memory", OPTION_SIZE, FIELD(shards.max_memory), "0", NULL,
+      "shard: of slice, KV caches and steps; 0: no limit", 0, 1ULL << 50, 0 },
+
+    { "shard-idle", OPTION_DURATION, FIELD(shards.idle_ms), "600s", NULL,
+      "shard: unload after it without a session; 0: never", 0,
+      CMDLINE_WEIGHTS_TIMEOUT_MAX_MS, 0 },
+
+    { "shard-load-timeout", OPTION_DURATION, FIELD(shards.load_timeout_ms),
+      "60s", NULL, "shard: a session waits so long for the slice", 100,
+      ENGINE_DELAY_MAX_MS, 0 },
+
+    { "test-step-delay", OPTION_DURATION, FIELD(shards.step_delay_ms), "0",
+      NULL, NULL, 0, 60000, 0 },
+
     { "orchestrate", OPTION_STRING, FIELD(shards.head), NULL, "HEAD",
       "serve the model of this head file, its layers in shards", 0, 0, 0 },
 
@@ -362,12 +383,14 @@ cmdline_check_standby(const cmdline_t *o)
 }
 
 
-/* An orchestrating replica is of a kind that needs no other name. */
+/* A shard and an orchestrating replica are of kinds that need no name. */
 static int
 cmdline_check_shards(cmdline_t *o)
 {
-    char  error[SHARDS_ERROR_BYTES];
+    char         error[SHARDS_ERROR_BYTES];
+    const char  *mode;
 
+    o->shards.listen = o->listen;
     o->shards.id = o->id;
     o->engine.kind = o->kind;
     o->engine.shards = &o->shards;
@@ -376,17 +399,29 @@ cmdline_check_shards(cmdline_t *o)
         return cmdline_error(error);
     }
 
-    if (o->shards.head == NULL) {
+    if (o->shards.head == NULL && o->shards.slice == NULL) {
         return 0;
     }
 
+    mode = o->shards.head != NULL ? KINDS_ORCHESTRATE : KINDS_SHARD;
+
     if (strcmp(o->kind, "sim") != 0) {
-        snprintf(error, sizeof(error), "--orchestrate: not with --engine "
-                 "%.40s", o->kind);
+        snprintf(error, sizeof(error), "--%s: not with --engine %.40s", mode,
+                 o->kind);
         return cmdline_error(error);
     }
 
-    o->engine.kind = KINDS_ORCHESTRATE;
+    if (o->shards.slice != NULL && o->engine.model_name != NULL) {
+        return cmdline_error("--model-name: not with --shard, whose file says "
+                             "it");
+    }
+
+    if (o->shards.slice != NULL && strcmp(o->max_capacity, "auto") != 0) {
+        return cmdline_error("--max-capacity: not with --shard, see "
+                             "--shard-sessions");
+    }
+
+    o->engine.kind = mode;
 
     return 0;
 }

@@ -18,6 +18,7 @@
 #include "replica/kinds.h"
 #include "replica/shard/options.h"
 #include "replica/shard/orchestrate/orchestrate.h"
+#include "replica/shard/serve/kind.h"
 
 
 /* What a kind takes beyond what all take. */
@@ -39,6 +40,7 @@ static const struct {
     { "model", &model_engine_kind, KINDS_MODEL },
     { "llama", &llama_kind, KINDS_FILE|KINDS_LLAMA },
     { KINDS_ORCHESTRATE, &orchestrate_kind, KINDS_LLAMA|KINDS_SHARDS },
+    { KINDS_SHARD, &shard_kind, KINDS_LLAMA|KINDS_SHARDS },
     { "openai", &openai_kind, KINDS_URL },
     { "vllm", &openai_kind, KINDS_URL },
     { "sglang", &openai_kind, KINDS_URL },
@@ -214,13 +216,14 @@ kinds_check(const engine_options_t *o, const engine_kind_t *kind, int takes,
 
     if (stranger != NULL) {
         snprintf(error, KINDS_ERROR_BYTES, "%s: not with --%s%s", stranger,
-                 o->shards->head != NULL ? "" : "engine ", o->kind);
+                 takes & KINDS_SHARDS ? "" : "engine ", o->kind);
         return -1;
     }
 
     if (o->is_standby && kind->wake == NULL) {
-        snprintf(error, KINDS_ERROR_BYTES, "--standby: not with --engine %s, "
-                 "%s", o->kind, takes & KINDS_URL
+        snprintf(error, KINDS_ERROR_BYTES, "--standby: not with --%s%s, %s",
+                 takes & KINDS_SHARDS ? "" : "engine ", o->kind,
+                 takes & KINDS_URL
                  ? "whose process cannot be watched: another one holds what it "
                    "serves" : "which cannot wait asleep");
         return -1;
@@ -258,11 +261,14 @@ kinds_check(const engine_options_t *o, const engine_kind_t *kind, int takes,
 const engine_kind_t *
 kinds_choose(const engine_options_t *o, char error[KINDS_ERROR_BYTES])
 {
+    int     in_shards;
     size_t  i;
+
+    in_shards = (o->shards->head != NULL || o->shards->slice != NULL);
 
     for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (strcmp(kinds[i].name, o->kind) == 0
-            && !(kinds[i].takes & KINDS_SHARDS) == (o->shards->head == NULL))
+            && !(kinds[i].takes & KINDS_SHARDS) == !in_shards)
         {
             return kinds_check(o, kinds[i].kind, kinds[i].takes, error) == 0
                    ? kinds[i].kind : NULL;

@@ -14,8 +14,9 @@
 /* The names, for --help. */
 #define KINDS_NAMES  "sim|model|llama|openai|vllm|sglang|llamacpp|auto"
 
-/* What --orchestrate asks for; no value of --engine. */
+/* What options of these names ask for; no values of --engine. */
 #define KINDS_ORCHESTRATE  "orchestrate"
+#define KINDS_SHARD        "shard"
 
 /*
  * The kind that these options ask for; NULL and a reason: there is none, or

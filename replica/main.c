@@ -109,9 +109,10 @@ main_open_logs(main_t *m)
 static int
 main_bind(main_t *m)
 {
-    char                  error[256];
-    address_t             address;
-    llmgw_grpc_config_t   config;
+    char                    error[256];
+    address_t               address;
+    llmgw_grpc_config_t     config;
+    const engine_stream_t  *own;
 
     if (address_resolve(m->options.listen, &address, error) != 0) {
         log_write(&m->log, LOG_ERROR, "cannot listen: %s", error);
@@ -128,6 +129,12 @@ main_bind(main_t *m)
     if (m->server == NULL) {
         log_write(&m->log, LOG_ERROR, "%s", error);
         return -1;
+    }
+
+    own = m->engine.kind->stream;
+
+    if (own != NULL) {
+        grpc_server_set_options(m->server, own->conn(&m->engine));
     }
 
     return 0;
@@ -163,6 +170,13 @@ main_log_start(const main_t *m)
     if (o->engine.url != NULL) {
         log_write(&m->log, LOG_INFO, "serving engine \"%s\" at %s on %s",
                   o->engine.kind, o->engine.url, o->listen);
+        return;
+    }
+
+    if (m->options.shards.slice != NULL) {
+        log_write(&m->log, LOG_INFO, "serving slice \"%s\" on %s, sessions "
+                  "%d", m->options.shards.slice, o->listen,
+                  m->engine.facts.max_capacity);
         return;
     }
 

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/grpc/conn.h"
 #include "common/log.h"
 #include "llmgateway.pb-c.h"
 #include "proto/grpc/session.h"
@@ -158,6 +159,9 @@ typedef struct {
     size_t       message_bytes;
     uint32_t     window_bytes;          /* of each stream */
     uint32_t     streams;               /* of one connection */
+
+    /* Of the server's connections; they live until the engine's close(). */
+    const grpc_conn_options_t  *(*conn)(engine_t *engine);
 
     /* NULL: it has ended the stream itself. */
     void  *(*open)(engine_t *engine, llmgw_grpc_stream_t *stream);

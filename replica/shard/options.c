@@ -30,13 +30,31 @@ shards_options_dtype(shards_options_t *o, char error[SHARDS_ERROR_BYTES])
 }
 
 
-/* The first one that was given and needs what was not. */
+static const char *
+shards_options_of_slice(const shards_options_t *o)
+{
+    return o->sessions != SHARD_SESSIONS_MAX ? "--shard-sessions"
+           : o->max_memory != 0 ? "--shard-max-memory"
+           : o->idle_ms != SHARDS_IDLE_MS ? "--shard-idle"
+           : o->load_timeout_ms != SHARDS_LOAD_TIMEOUT_MS
+             ? "--shard-load-timeout"
+           : o->step_delay_ms != 0 ? "--test-step-delay" : NULL;
+}
+
+
+static const char *
+shards_options_of_head(const shards_options_t *o)
+{
+    return o->members != NULL ? "--members"
+           : o->fallback != NULL ? "--fallback-local" : NULL;
+}
+
+
+/* The first one of either that was given. */
 static const char *
 shards_options_orphan(const shards_options_t *o)
 {
-    return o->head != NULL ? NULL
-           : o->members != NULL ? "--members"
-           : o->fallback != NULL ? "--fallback-local"
+    return o->head != NULL || o->slice != NULL ? NULL
            : o->zone != NULL ? "--zone"
            : o->key_file != NULL ? "--shard-key"
            : o->tls.cert != NULL ? "--shard-tls-cert"
@@ -46,20 +64,39 @@ shards_options_orphan(const shards_options_t *o)
 }
 
 
+static int
+shards_options_needs(const char *option, const char *what,
+    char error[SHARDS_ERROR_BYTES])
+{
+    if (option == NULL) {
+        return 0;
+    }
+
+    snprintf(error, SHARDS_ERROR_BYTES, "%s: needs %s", option, what);
+
+    return -1;
+}
+
+
 int
 shards_options_check(shards_options_t *o, char error[SHARDS_ERROR_BYTES])
 {
-    const char  *orphan;
-
-    if (shards_options_dtype(o, error) != 0) {
+    if (shards_options_dtype(o, error) != 0
+        || shards_options_needs(shards_options_orphan(o), "--shard FILE or "
+                                "--orchestrate HEAD", error) != 0
+        || (o->slice == NULL
+            && shards_options_needs(shards_options_of_slice(o),
+                                    "--shard FILE", error) != 0)
+        || (o->head == NULL
+            && shards_options_needs(shards_options_of_head(o),
+                                    "--orchestrate HEAD", error) != 0))
+    {
         return -1;
     }
 
-    orphan = shards_options_orphan(o);
-
-    if (orphan != NULL) {
-        snprintf(error, SHARDS_ERROR_BYTES, "%s: needs --orchestrate HEAD",
-                 orphan);
+    if (o->head != NULL && o->slice != NULL) {
+        snprintf(error, SHARDS_ERROR_BYTES, "--shard: not with --orchestrate, "
+                 "which is another process");
         return -1;
     }
 
@@ -69,7 +106,8 @@ shards_options_check(shards_options_t *o, char error[SHARDS_ERROR_BYTES])
         return -1;
     }
 
-    if (shard_door_check(&o->tls, o->key_file, NULL, error) != 0) {
+    if (shard_door_check(&o->tls, o->key_file,
+                         o->slice != NULL ? o->listen : NULL, error) != 0) {
         return -1;
     }
 

@@ -10,12 +10,25 @@
 #include <stdint.h>
 
 #include "common/tls/tls.h"
+#include "replica/shard/limits.h"
 
 
-#define SHARDS_ERROR_BYTES  640
+#define SHARDS_ERROR_BYTES      640
+
+/* What options of a shard are unless they are given. */
+#define SHARDS_IDLE_MS          600000
+#define SHARDS_LOAD_TIMEOUT_MS  60000
 
 /* Strings live as long as the process. */
 typedef struct shards_options_s {
+    const char  *slice;             /* --shard; NULL: this is no shard */
+    int64_t      sessions;          /* 1 .. SHARD_SESSIONS_MAX */
+    uint64_t     max_memory;        /* in bytes; 0: no limit */
+    uint64_t     idle_ms;           /* then it is unloaded; 0: never */
+    uint64_t     load_timeout_ms;   /* an Open waits so long for it */
+    uint64_t     step_delay_ms;     /* for tests: each step sleeps first */
+    const char  *listen;            /* where it is served */
+
     const char  *head;              /* --orchestrate; NULL: it uses no shards */
     const char  *members;           /* the segment that says who they are */
     const char  *fallback;          /* NULL: none */

@@ -1,7 +1,8 @@
 
 /*
- * Preloaded into an agent: its wall clock is ahead by as many hours as stand
- * in the file that $LLMGW_TEST_HOURS names, at each look.
+ * Preloaded into a daemon: its wall clock is ahead by as many hours as stand
+ * in the file that $LLMGW_TEST_HOURS names, at each look, and the clock that
+ * never goes back by as many seconds as in that of $LLMGW_TEST_SECONDS.
  */
 
 #include <stdio.h>
@@ -12,25 +13,25 @@
 
 
 static long
-hours_ahead(void)
+ahead(const char *variable)
 {
-    long         hours;
+    long         units;
     FILE        *file;
     const char  *path;
 
-    path = getenv("LLMGW_TEST_HOURS");
+    path = getenv(variable);
     file = path ? fopen(path, "re") : NULL;
-    hours = 0;
+    units = 0;
 
     if (file != NULL) {
-        if (fscanf(file, "%ld", &hours) != 1) {
-            hours = 0;
+        if (fscanf(file, "%ld", &units) != 1) {
+            units = 0;
         }
 
         fclose(file);
     }
 
-    return hours;
+    return units;
 }
 
 
@@ -42,7 +43,10 @@ clock_gettime(clockid_t clock, struct timespec *now)
     rc = syscall(SYS_clock_gettime, clock, now);
 
     if (rc == 0 && clock == CLOCK_REALTIME) {
-        now->tv_sec += hours_ahead() * 3600;
+        now->tv_sec += ahead("LLMGW_TEST_HOURS") * 3600;
+
+    } else if (rc == 0 && clock == CLOCK_MONOTONIC) {
+        now->tv_sec += ahead("LLMGW_TEST_SECONDS");
     }
 
     return rc;

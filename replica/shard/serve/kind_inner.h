@@ -1,0 +1,39 @@
+
+/*
+ * Private to kind.c and forward.c.
+ */
+
+#ifndef SHARD_KIND_INNER_H
+#define SHARD_KIND_INNER_H
+
+#include "replica/engine/engine.h"
+#include "replica/engine/llama/loader.h"
+#include "replica/shard/door.h"
+#include "replica/shard/options.h"
+#include "replica/shard/serve/serve.h"
+
+
+typedef struct {
+    engine_t                *engine;
+    const shards_options_t  *options;
+    loader_t                 loader;
+    const shard_plugin_t    *plugin;
+    shard_door_t             door;
+    shard_key_t             *key;       /* NULL: none */
+    shard_core_t            *core;      /* the serve's, once there is one */
+    serve_t                 *serve;     /* NULL: none yet */
+    ev_async                 notified;
+    ev_timer                 tick;
+    int                      is_loaded;
+} kind_t;
+
+/* Before anything is asked of the serve: what time it is, and whether this
+   replica is draining. */
+void kind_enter(kind_t *kind);
+
+/* Behind it: what the engine says of itself. */
+void kind_leave(kind_t *kind);
+
+extern const engine_stream_t  forward_stream;
+
+#endif /* SHARD_KIND_INNER_H */
