@@ -105,7 +105,8 @@ DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
 TOOLS   := build/bench/segment
 MODULE  := build/ngx_http_llmgw_module.so
 SIMS    := $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
-UNITS   := $(patsubst %.c,$(O)/%,$(shell find t/unit -name 'test_*.c')) $(SIMS)
+UNITS   := $(patsubst %.c,$(O)/%,$(shell find t/unit -name 'test_*.c' \
+    $(if $(PLUGIN),,-not -path '*/llama/plugin/*'))) $(SIMS)
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
