@@ -359,6 +359,7 @@ orchestrate_open_flows(orchestrate_t *o)
         .width = o->facts.width,
         .vocabulary = o->facts.vocabulary,
         .norms = o->facts.norms,
+        .is_rounded = o->options->is_fp16,
         .history_max = o->options->history_max,
         .started_ms = o->options->started_ms,
         .on_row = o->engine->hash_log != 0 ? orchestrate_on_row : NULL,
