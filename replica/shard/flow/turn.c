@@ -151,10 +151,11 @@ turn_claim(flow_t *flow)
     lane_t  *lane;
 
     for (i = 0; i < flow->path.n; i++) {
-        lane = lanes_find(&flow->flows->lanes, flow->path.hops[i].id);
+        lane = lanes_enter(&flow->flows->lanes, &flow->path.hops[i]);
 
         if (lane != NULL) {
             lane->claim = flow->flows->round;
+            lane_leave(lane);
         }
     }
 }

@@ -76,9 +76,11 @@ typedef struct {
     uint32_t  sessions;         /* open now */
     uint32_t  sessions_max;
     uint32_t  replays_most;     /* at a time */
+    uint32_t  rows_max;         /* of a step */
     uint64_t  row_ns;
     uint64_t  step_ns;          /* of any step, on top */
     uint64_t  free_ns;          /* when it will have computed what it has */
+    uint64_t  open_ns;          /* until it answers an Open */
     fault_t   open_fault;       /* of all Opens */
     fault_t   fault;            /* of the step at fault_at, of any session */
     uint32_t  fault_at;
@@ -94,6 +96,7 @@ struct link_session_s {
     void                    *data;
     uint64_t                 chain[LAYERS];
     uint32_t                 next;
+    uint32_t                 rows_max;
     uint32_t                 outstanding;
     uint64_t                 last_ns;       /* of its last event */
     uint32_t                 events;

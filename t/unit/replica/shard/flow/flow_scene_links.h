@@ -29,7 +29,7 @@ session_answer_open(link_session_t *session)
 {
     uint64_t  at;
 
-    at = scene.now + 2 * scene_delay();
+    at = scene.now + 2 * scene_delay() + session->shard->open_ns;
 
     if (!session_has_shard(session)) {
         session_say(session, at, SHARD_FAILED);
@@ -58,7 +58,7 @@ session_answer_open(link_session_t *session)
     }
 
     scene_push((event_t) { .at = at, .kind = ON_OPENED, .session = session,
-                           .rows = 32 });
+                           .rows = session->rows_max });
 }
 
 
@@ -103,6 +103,7 @@ scene_open(fleet_t *fleet, const fleet_hop_t *hop, link_purpose_t purpose,
     }
 
     assert_non_null(session->shard);
+    session->rows_max = session->shard->rows_max;
     assert_int_equal(session->shard->first, hop->first);
     assert_true(hop->last <= session->shard->last);
 
@@ -261,7 +262,7 @@ scene_step(link_session_t *session, uint32_t position, uint32_t rows,
 
     assert_false(session->is_closed || session->is_over);
     assert_int_equal(position, session->next);
-    assert_in_range(rows, 1, 32);
+    assert_in_range(rows, 1, session->rows_max);
     assert_true(++session->outstanding <= SHARD_STEPS_MAX);
     assert_true(logits_rows == 0 || session->last == LAYERS - 1);
     session->next += rows;
@@ -323,9 +324,10 @@ scene_shard(const char *id, uint32_t first, uint32_t last)
 
     assert_true(scene.nshards < SHARDS_MAX);
     shard = &scene.shards[scene.nshards++];
-    *shard = (fake_t) { .first = first, .last = last, .key = ++scene.keys,
-                        .row_ns = MS / 100, .step_ns = MS / 10,
-                        .excluded_ms = EXPIRED_MS };
+    *shard = (fake_t) {
+        .first = first, .last = last, .key = ++scene.keys, .rows_max = 32,
+        .row_ns = MS / 100, .step_ns = MS / 10, .excluded_ms = EXPIRED_MS
+    };
     snprintf(shard->id, sizeof(shard->id), "%s", id);
 
     return shard;

@@ -260,6 +260,35 @@ histories_have_a_budget(void **state)
 }
 
 
+/* It opens late: nothing was sent to it when the history was given up. */
+static void
+a_history_that_is_given_up_is_not_begun_again(void **state)
+{
+    uint32_t      i, most;
+    stream_t     *s;
+    const size_t  block = 32 * WIDTH * sizeof(float);
+
+    scene_begin(1, 0);
+    two_by_two();
+    scene.shards[1].open_ns = 10 * MS;
+    scene.shards[3].is_unlisted = 1;
+    s = scene_stream(100, 300);
+    scene_run_until(scene.now + 20 * MS);
+    most = 0;
+    for (i = 0; i < 100 && s->flow != NULL; i++) {
+        scene_run_until(scene.now + MS / 2);
+        if (scene.flows->history_bytes > most) {
+            most = scene.flows->history_bytes;
+        }
+    }
+    assert_true(s->nids > 200);
+    assert_true(most <= 3 * block);
+    scene_run();
+    stream_check_done(s);
+    scene_end();
+}
+
+
 static void
 the_third_shard_that_is_lost_ends_the_stream(void **state)
 {
@@ -530,6 +559,7 @@ main(void)
         cmocka_unit_test(a_stretch_grows_until_somebody_covers_it),
         cmocka_unit_test(a_boundary_without_history_begins_from_the_tokens),
         cmocka_unit_test(histories_have_a_budget),
+        cmocka_unit_test(a_history_that_is_given_up_is_not_begun_again),
         cmocka_unit_test(the_third_shard_that_is_lost_ends_the_stream),
         cmocka_unit_test(a_layer_that_nobody_else_covers_ends_the_stream),
         cmocka_unit_test(a_full_fleet_is_told_from_one_with_a_gap),

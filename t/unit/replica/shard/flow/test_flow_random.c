@@ -44,6 +44,7 @@ random_shard(uint32_t first, uint32_t last)
 
     snprintf(id, sizeof(id), "s%zu", scene.nshards);
     shard = scene_shard(id, first, last);
+    shard->rows_max = below(3) ? 32 : 1 + below(32);
     shard->row_ns = 1 + below(MS / 20);
     shard->step_ns = below(MS / 4);
     shard->sessions_max = below(8) == 0 ? 1 + below(4) : 0;

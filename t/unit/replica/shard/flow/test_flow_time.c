@@ -137,6 +137,50 @@ a_replacement_is_not_buried_by_the_streams_of_the_dead(void **state)
 }
 
 
+/* A replay over two shards waits for one of them: the other one is promised
+   to it, and those that need no more than that one come later. */
+static void
+a_replay_over_several_shards_is_not_overtaken(void **state)
+{
+    lane_t       *held;
+    stream_t     *one, *two;
+    fleet_hop_t   hop = { .id = "y", .first = 12, .last = 15 };
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 7);
+    scene_shard("b", 8, 11);
+    scene_shard("c", 12, 15);
+    one = scene_stream(64, 200);
+    scene_run_until(scene.now + 5 * MS);
+    scene_shard("d", 8, 15);
+    two = scene_stream(64, 200);
+    scene_run_until(scene.now + 5 * MS);
+    scene_shard("x", 8, 11);
+    scene_shard("y", 12, 15);
+    scene.shards[2].sessions += 9;
+
+    held = lanes_enter(&scene.flows->lanes, &hop);
+    held->turn = scene.flows;
+    fake_kill(&scene.shards[3]);
+    scene_run_until(scene.now + MS);
+    fake_kill(&scene.shards[1]);
+    scene_run_until(scene.now + 100 * MS);
+    assert_true(two->flow->is_waiting && one->flow->is_waiting);
+    assert_int_equal(scene.shards[4].sessions, 0);
+
+    held->turn = NULL;
+    lane_leave(held);
+    scene.flows->is_turn_due = 1;
+    flows_tick(scene.flows);
+    assert_true(!two->flow->is_waiting && one->flow->is_waiting);
+    scene_run();
+    stream_check_done(one);
+    stream_check_done(two);
+    assert_int_equal(scene.shards[4].replays_most, 1);
+    scene_end();
+}
+
+
 /* Four at a time; those that hang keep no other out for more than a second. */
 static void
 pipelines_are_built_four_at_a_time(void **state)
@@ -187,6 +231,7 @@ main(void)
         cmocka_unit_test(a_deadline_is_looked_at_twice),
         cmocka_unit_test(
             a_replacement_is_not_buried_by_the_streams_of_the_dead),
+        cmocka_unit_test(a_replay_over_several_shards_is_not_overtaken),
         cmocka_unit_test(pipelines_are_built_four_at_a_time),
     };
 
