@@ -6,8 +6,11 @@
 #include "replica/shard/door.h"
 
 
-/* Lines about refused handshakes: anybody who reaches the port makes them. */
-#define SHARD_DOOR_TELL_S  1
+/*
+ * Lines about refused handshakes, which anybody who reaches the port causes:
+ * so many at once, and one a second.
+ */
+#define SHARD_DOOR_LINES  10
 
 
 static int
@@ -63,14 +66,19 @@ shard_door_on_refused(void *data, const address_t *peer, const char *reason)
 
     door = data;
     now = ev_time();
+    door->lines += now > door->told_at ? now - door->told_at : 0;
+    door->told_at = now;
 
-    if (door->told_at != 0 && now < door->told_at + SHARD_DOOR_TELL_S
-        && now >= door->told_at)
-    {
+    if (door->lines > SHARD_DOOR_LINES) {
+        door->lines = SHARD_DOOR_LINES;
+    }
+
+    if (door->lines < 1) {
         door->untold++;
         return;
     }
 
+    door->lines--;
     others[0] = '\0';
 
     if (door->untold > 0) {
@@ -80,7 +88,6 @@ shard_door_on_refused(void *data, const address_t *peer, const char *reason)
     address_format(peer, text);
     log_write(door->log, LOG_WARN, "a connection from %s was refused%s: %s",
               text, others, reason);
-    door->told_at = now;
     door->untold = 0;
 }
 

@@ -26,8 +26,9 @@ typedef struct {
     const log_t          *log;
     tls_t                *tls;          /* NULL: plain */
     grpc_conn_options_t   conn;
-    double                told_at;      /* a refusal was logged; 0: never */
-    unsigned              untold;       /* refusals since */
+    double                told_at;      /* of the last refusal */
+    double                lines;        /* that may be logged now */
+    unsigned              untold;       /* refusals without a line */
 } shard_door_t;
 
 
