@@ -177,8 +177,8 @@ class Cluster:
     def pair(self, id, start=True, agent_options=None, **options):
         """A replica and its sidecar."""
         replica = self.replica(id, None, start=False, **options)
-        replica.agent = self.agent(id, grpc=replica.target, start=start,
-                                   **(agent_options or {}))
+        replica.agent = self.agent(id, start=start, **{
+            "grpc": replica.target, **(agent_options or {})})
         replica.argv += ["--agent", replica.agent.control]
         return replica.start() if start else replica
 

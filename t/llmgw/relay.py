@@ -1,8 +1,10 @@
 """A TCP relay that can go silent on open connections, like a firewall or NAT
-that has lost a flow: neither end is told, and the bytes are dropped."""
+that has lost a flow: neither end is told, and the bytes are dropped.  It can
+also go slow: one byte a second."""
 
 import socket
 import threading
+import time
 
 
 class Relay:
@@ -12,13 +14,17 @@ class Relay:
         self.connections = 0            # accepted since the start
         self._behind = target.rsplit(":", 1)
         self._pairs = []
-        self._silent = set()
+        self._silent, self._slow = set(), set()
         self._listener = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self._accept, daemon=True).start()
 
     def silence(self):
         """Forwards nothing more on open connections, but serves new ones."""
         self._silent.update(self._pairs)
+
+    def slow(self):
+        """From now on open connections get one byte a second from behind."""
+        self._slow.update(pair[::-1] for pair in self._pairs)
 
     def close(self):
         self._listener.close()
@@ -43,7 +49,11 @@ class Relay:
     def _pump(self, pair, source, sink):
         try:
             while data := source.recv(65536):
-                if pair not in self._silent:
+                if (source, sink) in self._slow:
+                    for byte in data:
+                        sink.sendall(bytes([byte]))
+                        time.sleep(1)
+                elif pair not in self._silent:
                     sink.sendall(data)
             if pair not in self._silent:
                 sink.shutdown(socket.SHUT_WR)
