@@ -116,7 +116,7 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
         test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
-        bench-gossip bench-policies bench-sim bench-standby bench-weights \
+        bench-gossip bench-policies bench-shards bench-sim bench-standby bench-weights \
         FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
@@ -237,6 +237,9 @@ bench-standby: build  ## a takeover, and a restart beside it, 8 minutes (ARGS=--
 
 bench-weights: daemons  ## what a weights service saves, with llama (2 minutes)
 	@$(PYTHON) bench/weights.py $(ARGS)
+
+bench-shards: daemons build/bench/hop build/bench/echo  ## hops, tokens/s and kill -9 of shards (6 minutes, ARGS=--write)
+	@$(PYTHON) bench/shards.py $(ARGS)
 
 bench-sim: daemons  ## what the simulator costs, a minute (ARGS=--write)
 	@$(PYTHON) bench/sim.py $(ARGS)

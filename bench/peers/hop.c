@@ -187,7 +187,7 @@ hop_wait_for(hop_t *hop, shard_state_t wanted)
     for ( ;; ) {
         state = hop->loader.shards->state(hop->core, &hop->facts);
 
-        if (state == SHARD_BROKEN) {
+        if (state == SHARD_CORE_BROKEN) {
             hop_fail(hop->facts.error);
         }
 
@@ -240,7 +240,7 @@ static void
 hop_run_here(hop_t *hop, const char *slice)
 {
     hop_open_slice(hop, slice, 0);
-    hop_wait_for(hop, SHARD_READY);
+    hop_wait_for(hop, SHARD_CORE_READY);
     hop->out = calloc(hop->facts.width, sizeof(float));
     hop->row = calloc(hop->facts.width, sizeof(float));
     hop->place = hop->loader.shards->begin(hop->core, hop->facts.last_layer);
@@ -478,7 +478,7 @@ main(int argc, char **argv)
 
         if (hop.facts.width == 0) {
             hop_open_slice(&hop, argv[1], 1);
-            hop_wait_for(&hop, SHARD_ASLEEP);
+            hop_wait_for(&hop, SHARD_CORE_ASLEEP);
         }
 
         hop_run_there(&hop, argv[3], &files);

@@ -137,7 +137,9 @@ class Shards:
                      f"{one.id} to be ready")
 
     def restart(self, id):
-        """The same process again; its agent ran on."""
+        """The process of a dead member again; its agent ran on."""
+        wait_for(lambda: self.service(self.members[id]) != "READY", LOAD_S,
+                 f"{id} to be gone")
         self.members[id].start()
         self.wait_ready(self.members[id])
         return self.members[id]
