@@ -60,6 +60,7 @@ class Answer:
     failure: tuple = None
     code: str = ""
     details: str = ""
+    reason: str = None      # llmgw-reason
 
     def take(self, m):
         assert not (self.messages and self.messages[-1].is_final), "a message"
@@ -131,6 +132,8 @@ class Call:
             pass
         self.answer.code = self.call.code().name
         self.answer.details = self.call.details()
+        self.answer.reason = dict(self.call.trailing_metadata() or ()).get(
+            "llmgw-reason")
         self.began.set()
 
     def cancel(self):

@@ -1,0 +1,216 @@
+"""An orchestrating replica: the whole model's text, from shards that each have
+some of its layers.
+
+Tests that leave the processes as they were share them: two shards, and an
+orchestrator that logs what was computed.
+"""
+
+import json
+import re
+import subprocess
+
+import pytest
+
+from llmgw import llama
+from llmgw.llama import Call, ask, chat, request
+from llmgw.shards import Shards, hashes, until
+from llmgw.wait import wait_for
+
+pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
+
+LAYERS = 4
+GREEDY = {"temperature": 0}
+SAMPLED = {"temperature": .8, "top_p": .95, "seed": 7}
+ENDLESS = {"ignore_eos": True}
+
+
+@pytest.fixture(scope="module")
+def shards(shared):
+    shared.agent("gw", "gateway")
+    made = Shards(shared, layers=LAYERS)
+    made.shards("0-1", "2-3")
+    made.orchestrator("o1", hash_log=shared.dir / "o1.hashes")
+    made.log = shared.dir / "o1.hashes"
+    return made
+
+
+def bodies(n):
+    """Requests of several lengths, greedy and seeded ones by turns."""
+    return [chat(f"request {i} " + "pa ne " * (i * 23 % 70),
+                 **(GREEDY if i % 2 else {**SAMPLED, "seed": i}), **ENDLESS,
+                 frequency_penalty=.2 * (i % 3)) for i in range(n)]
+
+
+def says(replica, body):
+    return ask(replica, request(body)).whole().says()
+
+
+def sessions(member):
+    return member.agent.table()[member.id]["active_requests"]
+
+
+def wait_free(*members):
+    for member in members:
+        wait_for(lambda: sessions(member) == 0, 15,
+                 f"{member.id} to have no session")
+
+
+def pipelines(orchestrator):
+    """What it says of itself to its agent."""
+    out = orchestrator.agent.ctl("--json", "status")
+    return json.loads(out.stdout).get("pipelines", {})
+
+
+# the same text
+
+@pytest.mark.parametrize("body", [
+    chat("who are you?", **SAMPLED, **ENDLESS),
+    {"prompt": "pa ne " * 60, "max_tokens": 30, **GREEDY, **ENDLESS}])
+def test_text_is_the_whole_models(shards, body):
+    """A chat, and a completion of several chunks."""
+    assert says(shards["o1"], body) == shards.undisturbed(body)
+
+
+def test_every_row_and_all_logits_are_the_whole_models(shards):
+    log = shards.cluster.dir / "whole.hashes"
+    whole = shards.single("whole", hash_log=log)
+    body = chat("a text of its own " * 9, **SAMPLED, **ENDLESS)
+    assert says(shards["o1"], body) == says(whole, body)
+    (stream, expected), = hashes(log).items()
+    found = hashes(shards.log)[stream]
+    assert {layer for layer, _ in found} == {2, LAYERS}
+    assert len(found) > 80
+    assert found.items() <= expected.items()
+    whole.proc.stop()
+
+
+def test_logprobs_are_the_whole_models(shards):
+    body = {**chat("likely?", **GREEDY, **ENDLESS), "logprobs": True,
+            "top_logprobs": 3}
+    whole = shards.single("likely")
+
+    def chunks(replica):
+        return ask(replica, request(body)).whole().chunks
+    got = chunks(shards["o1"])
+    assert got == chunks(whole)
+    assert "top_logprobs" in json.dumps(got)
+    whole.proc.stop()
+
+
+def test_streams_beside_each_other_do_not_disturb_each_other(shards):
+    asked = bodies(8)
+    calls = [Call(shards["o1"], request(body)) for body in asked]
+    got = [call.end().whole().says() for call in calls]
+    assert got == [shards.undisturbed(body) for body in asked]
+    wait_free(shards["s0-1"], shards["s2-3"])
+
+
+def test_a_stream_goes_on_by_its_ids_as_if_nothing_had_happened(shards):
+    two = shards.orchestrator("o2", max_capacity=3)
+    groups = [re.search(r'streams of group "([^"]+)"', one.proc.text())[1]
+              for one in (shards["o1"], two)]
+    assert groups[0] == groups[1]
+    for body in bodies(2):
+        whole = ask(shards["o1"], request(body)).whole()
+        for n in 0, 1, 9, len(whole.ids):
+            rest = ask(two, request(body, delivered=(whole, n))).whole_rest(n)
+            assert whole.ids[:n] + rest.ids == whole.ids
+
+
+def test_a_client_that_leaves_frees_its_sessions(shards):
+    body = {"prompt": "go on", "max_tokens": 900, **GREEDY, **ENDLESS}
+    call = Call(shards["o1"], request(body))
+    assert until(call, 5)
+    wait_for(lambda: sessions(shards["s0-1"]) == 1, 15, "a session")
+    call.cancel()
+    wait_free(shards["s0-1"], shards["s2-3"])
+    wait_for(lambda: pipelines(shards["o1"])["streams"] == 0, 15, "no flow")
+
+
+# who may serve
+
+def test_without_shards_it_is_starting(cluster):
+    """It is ready once all layers are there; and not when one is gone."""
+    cluster.agent("gw", "gateway")
+    s = Shards(cluster, layers=LAYERS)
+    o = s.orchestrator("o1", wait=False)
+    wait_for(lambda: "no pipeline of shards, shard_unavailable"
+             in o.proc.text(), 15, "its word of that")
+    assert s.service(o) == "STARTING"
+    assert ask(o, request(chat("no?"))).code == "UNAVAILABLE"
+    s.shards("0-1")
+    assert s.service(o) == "STARTING"
+    s.shards("2-3")
+    s.wait_ready(o)
+    assert "0-1 at \"s0-1\", 2-3 at \"s2-3\"" in o.proc.text()
+    body = chat("now", **GREEDY)
+    assert says(o, body) == s.undisturbed(body)
+    s["s2-3"].proc.kill()
+    wait_for(lambda: s.service(o) == "STARTING", 15, "to see that it is gone")
+
+
+def test_shards_that_are_full_make_it_full(cluster):
+    """Not a failure, for a stream that has no token yet."""
+    cluster.agent("gw", "gateway")
+    s = Shards(cluster, layers=LAYERS)
+    s.shards("0-3", shard_sessions=1)
+    o = s.orchestrator("o1")
+    body = {"prompt": "on", "max_tokens": 900, **GREEDY, **ENDLESS}
+    first = Call(o, request(body))
+    assert until(first, 3)
+    second = ask(o, request(body))
+    assert (second.code, second.reason) == ("RESOURCE_EXHAUSTED",
+                                            "shard_full")
+    assert s.service(o) == "READY"
+    first.cancel()
+    wait_free(s["s0-3"])
+    assert ask(o, request(chat("again"))).whole()
+
+
+# when shards fail
+
+def test_nobody_else_has_the_layers(cluster):
+    """Two orchestrators, one with the whole model at hand."""
+    cluster.agent("gw", "gateway")
+    s = Shards(cluster, layers=LAYERS)
+    s.shards("0-1", "2-3")
+    poor = s.orchestrator("poor")
+    rich = s.orchestrator("rich", fallback_local=s.model, threads=1)
+    body = {"prompt": "fall", "max_tokens": 400, **SAMPLED, **ENDLESS}
+    calls = [Call(one, request(body)) for one in (poor, rich)]
+    assert all(until(call, 20) for call in calls)
+    s["s2-3"].proc.kill()
+    lost, saved = (call.end() for call in calls)
+    assert (lost.code, lost.reason) == ("UNAVAILABLE", "shard_unavailable")
+    assert "layer 2" in lost.details
+    assert saved.whole().says() == s.undisturbed(body)
+    wait_for(lambda: pipelines(rich).get("fallbacks") == 1, 15, "its count")
+    assert "it goes on here" in rich.proc.text()
+
+
+# what is refused at the start
+
+@pytest.mark.parametrize("options, error", [
+    ({"orchestrate": "h"}, "--orchestrate: needs --members PATH"),
+    ({"members": "m"}, "--members: needs --orchestrate HEAD"),
+    ({"fallback_local": "f"}, "--fallback-local: needs --orchestrate HEAD"),
+    ({"orchestrate": "h", "members": "m", "engine": "llama", "model": "f"},
+     "--orchestrate: not with --engine llama"),
+    ({"orchestrate": "h", "members": "m", "model": "f"},
+     "--model: not with --orchestrate"),
+    ({"orchestrate": "h", "members": "m", "exact": "off"},
+     "--exact: not with --orchestrate"),
+    ({"orchestrate": "h", "members": "m", "activation_dtype": "int8"},
+     '--activation-dtype: "int8" is not fp32 or fp16'),
+    ({"orchestrate": "h", "members": "m", "activation_dtype": "fp16",
+      "fallback_local": "f"}, "--fallback-local: not with --activation-dtype"),
+    ({"orchestrate": "h", "members": "m", "shard_tls_cert": "c"},
+     "--shard-tls-key: is missing"),
+    ({"engine": "orchestrate"}, '--engine: "orchestrate" is not one of'),
+])
+def test_options_that_do_not_fit_are_refused(cluster, options, error):
+    replica = cluster.replica("r1", start=False, **options)
+    done = subprocess.run(replica.argv, capture_output=True, text=True,
+                          timeout=20)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"llmgw-replica: {error}"), done.stderr
