@@ -256,14 +256,16 @@ fleet_has_path(fleet_t *f)
 static void
 fleet_say_why(fleet_t *f)
 {
+    fleet_rc_t     rc;
     fleet_path_t   path;
     fleet_query_t  all = { .to_layer = f->want.layers - 1 };
 
-    (void) fleet_find(f, &all, &path);
+    rc = fleet_find(f, &all, &path);
 
     if (strcmp(path.why, f->why) != 0) {
         strcpy(f->why, path.why);
-        log_write(f->log, LOG_WARN, "no pipeline: %s", path.why);
+        log_write(f->log, LOG_WARN, "no pipeline (%s): %s", fleet_reason(rc),
+                  path.why);
     }
 }
 

@@ -48,7 +48,7 @@ typedef struct fleet_s  fleet_t;
 /* Shards of the model that are remembered; others are not used. */
 #define FLEET_SHARDS_MAX  4096
 
-#define FLEET_WHY_BYTES   256
+#define FLEET_WHY_BYTES   512
 
 typedef struct {
     const char          *members;   /* the segment's path */
