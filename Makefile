@@ -110,9 +110,9 @@ UNITS   := $(patsubst %.c,$(O)/%,$(shell find t/unit -name 'test_*.c' \
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
-        demo-standby demo-sim screenshots install clean npm \
+        demo-standby demo-shards demo-sim screenshots install clean npm \
         test test-unit units soak-sim test-tsan test-policies test-systemd test-resume \
-        test-standby \
+        test-standby test-shards \
         test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
@@ -155,6 +155,9 @@ demo-llama: build  ## the same with a real model, small and random (MODEL=FILE.g
 demo-standby: build  ## an engine that stands by takes over (ARGS=--once)
 	@$(PYTHON) t/demo_standby.py $(ARGS)
 
+demo-shards: build  ## one model in four processes loses one of them (ARGS=--once)
+	@$(PYTHON) t/demo_shards.py $(ARGS)
+
 demo-sim: build/llmgw-sim  ## how many replicas, which policy, what if two die: simulated
 	@$(PYTHON) t/demo_sim.py
 
@@ -191,6 +194,10 @@ test-resume: build  ## engines and adapters die under 200 streams (20 minutes)
 test-standby: build  ## 200 schedules of faults in a standby group (5 minutes)
 	@LLMGW_SCHEDULES=200 $(PYTHON) -m pytest -q $(ARGS) \
 	    t/e2e/standby/test_schedules.py
+
+test-shards: build  ## shards killed at 20 positions, 20 random covers (10 minutes)
+	@LLMGW_SHARD_KILLS=20 LLMGW_SHARD_COVERS=20 $(PYTHON) -m pytest -q \
+	    $(ARGS) t/e2e/shards
 
 test-llama-server: build npm  ## llama.cpp's own server (LLAMA_SERVER=PATH, 10 minutes)
 	@test -x "$(LLAMA_SERVER)" || { \
@@ -286,7 +293,8 @@ install: build  ## install into PREFIX, MODULES, UNITS_DIR, SYSCONFDIR
 	install -m 644 packaging/sysusers.d/llmgw.conf \
 	    $(DESTDIR)$(PREFIX)/lib/sysusers.d
 	install -m 644 packaging/etc/*.example $(DESTDIR)$(SYSCONFDIR)/llmgw
-	install -m 644 docs/systemd.md docs/standby.md $(DESTDIR)$(PREFIX)/share/doc/llmgw
+	install -m 644 docs/systemd.md docs/standby.md docs/shards.md \
+	    $(DESTDIR)$(PREFIX)/share/doc/llmgw
 
 clean:  ## remove build/
 	rm -rf build

@@ -21,15 +21,11 @@ LOAD_S = 30         # a tiny model, on a busy machine
 
 
 def cut(model, out, *words):
-    """Runs llmgw-slice; {"0-3": path, "head": path}."""
-    out.mkdir(exist_ok=True)
+    """Runs llmgw-slice."""
     done = subprocess.run(
         [place.binary("llmgw-slice"), str(model), "--out", str(out),
          *map(str, words)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    stem = pathlib.Path(model).stem
-    return {path.name.removeprefix(stem + ".").removesuffix(".gguf"): path
-            for path in out.glob(f"{stem}.*.gguf")}
 
 
 def hashes(path):
@@ -51,14 +47,14 @@ def until(call, n, timeout=30):
 
 
 class Shards:
-    """model: options of gguf.write(), or the path of a file as `file`."""
+    """model: options of gguf.write(), or the path of a file as `file`; slices
+    are written beside it, once."""
 
     def __init__(self, cluster, file=None, norms=True, **model):
         self.cluster, self.norms = cluster, norms
-        self.model = file or cluster.dir / "tiny.gguf"
+        self.model = pathlib.Path(file or cluster.dir / "tiny.gguf")
         if not file:
             gguf.write(self.model, **{"layers": 8, **model})
-        self.files = {}
         self.members = {}           # id -> Replica
         self._single = None
 
@@ -66,11 +62,13 @@ class Shards:
 
     def file(self, part):
         """Of a slice "0-3" or of the "head"."""
-        if part not in self.files:
+        folder = self.model.parent / "slices"
+        path = folder / f"{self.model.stem}.{part}.gguf"
+        if not path.exists():
             words = ["--head"] if part == "head" else ["--layers", part]
-            self.files |= cut(self.model, self.cluster.dir / "slices", *words,
-                              *([] if self.norms else ["--no-norms"]))
-        return self.files[part]
+            cut(self.model, folder, *words,
+                *([] if self.norms else ["--no-norms"]))
+        return path
 
     # processes
 
@@ -132,9 +130,11 @@ class Shards:
         return member.agent.table().get(member.id, {}).get("service")
 
     def wait_ready(self, *members, timeout=LOAD_S):
+        def is_ready(one):
+            assert one.proc.alive(), one.proc.text()
+            return self.service(one) == "READY"
         for one in members:
-            wait_for(lambda: self.service(one) == "READY", timeout,
-                     f"{one.id} to be ready")
+            wait_for(lambda: is_ready(one), timeout, f"{one.id} to be ready")
 
     def restart(self, id):
         """The process of a dead member again; its agent ran on."""

@@ -24,6 +24,12 @@ def test_demo_of_a_model_runs_through():
     assert "[kill -9 r" in out.stdout and "the same" in out.stdout
 
 
+@pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
+def test_demo_of_shards_runs_through():
+    out = run("demo_shards.py")
+    assert "[kill -9 s" in out.stdout and "the same" in out.stdout
+
+
 def test_demo_runs_through():
     out = run("demo.py")
     assert "r1" in out.stdout and "DEAD" in out.stdout

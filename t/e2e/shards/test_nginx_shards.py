@@ -1,0 +1,96 @@
+"""Through nginx, with the front of OpenAI's API: a client does not see that a
+shard or an orchestrator was lost."""
+
+import pytest
+
+from llmgw import llama, sse
+from llmgw.llama import chat
+from llmgw.shards import Shards
+from llmgw.wait import wait_for
+
+pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
+
+STREAMS = 6
+TOKENS = 80
+
+
+def conversation(i):
+    return {**chat(f"conversation {i} " + "so la " * (5 * i)),
+            "model": "tiny-random", "max_tokens": TOKENS, "stream": True,
+            "stream_options": {"include_usage": True}, "ignore_eos": True,
+            "seed": i, "temperature": .8 if i % 2 else 0}
+
+
+def says(result):
+    assert result.error is None, result.error
+    return result.text[0], result.finish_reason[0], (
+        result.usage["prompt_tokens"], result.usage["completion_tokens"])
+
+
+@pytest.fixture(scope="module")
+def fleet(shared):
+    """Two orchestrators, each slice at two shards, nginx."""
+    if not llama.is_built():
+        pytest.skip(llama.MISSING)
+    shared.agent("gw", "gateway")
+    s = Shards(shared)
+    made = [s.shard(part, f"{x}{part}", test_step_delay="2ms")
+            for x in "ab" for part in ("0-3", "4-7")]
+    s.wait_ready(*made)
+    s.orchestrator("o1"), s.orchestrator("o2")
+    nginx = s.gateway()
+    wait_for(lambda: nginx.routable() == ["o1", "o2"], 20, "orchestrators")
+    return s, nginx
+
+
+class Streams:
+    """Several at a time, over connections of their own."""
+
+    def __init__(self, nginx):
+        self.asked = [conversation(i) for i in range(STREAMS)]
+        self.connections = [sse.Connection(nginx.api, 60) for _ in self.asked]
+        self.answers = [c.request(sse.CHAT, body) for c, body in
+                        zip(self.connections, self.asked)]
+
+    def until(self, n):
+        for answer in self.answers:
+            answer.wait_events(n, 30)
+
+    def undisturbed(self, s):
+        got = [says(sse.result_of(answer, 60)) for answer in self.answers]
+        for c in self.connections:
+            c.close()
+        for body, said in zip(self.asked, got):
+            text, _, finish, usage = s.undisturbed(body)
+            assert said == (text, finish, usage)
+
+
+def test_nginx_serves_orchestrators_and_no_shards(fleet):
+    s, nginx = fleet
+    assert set(nginx.replicas()) == {"o1", "o2"}
+    table = s.cluster.gateway.table()
+    assert {id for id, row in table.items() if row["role"] == "shard"} == \
+        {"a0-3", "a4-7", "b0-3", "b4-7"}
+
+
+def test_a_shard_is_killed_under_streams(fleet):
+    s, nginx = fleet
+    streams = Streams(nginx)
+    streams.until(20)
+    s["a0-3"].kill()
+    s["b4-7"].kill()
+    streams.undisturbed(s)
+    s.restart("a0-3"), s.restart("b4-7")
+
+
+def test_an_orchestrator_is_killed_under_streams(fleet):
+    s, nginx = fleet
+    streams = Streams(nginx)
+    streams.until(20)
+    load = {id: r["in_flight"] for id, r in nginx.replicas().items()}
+    victim = max(load, key=load.get)
+    assert load[victim] > 0
+    s[victim].kill()
+    streams.undisturbed(s)
+    s.restart(victim)
+    wait_for(lambda: nginx.routable() == ["o1", "o2"], 20, "both again")

@@ -1,0 +1,93 @@
+"""Wherever a model is cut, what is computed is the same to the last bit: the
+hidden states between the layers, and the logits."""
+
+import os
+import random
+
+import pytest
+
+from llmgw import llama
+from llmgw.llama import Call, chat, request
+from llmgw.shards import Shards, hashes
+
+pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
+
+LAYERS = 16
+# Covers with overlaps, drawn at random: 20 in the long form.
+COVERS = int(os.environ.get("LLMGW_SHARD_COVERS", 1))
+SEED = int(os.environ.get("LLMGW_SHARD_SEED", 17))
+
+# One is shorter than a chunk, one takes several, one is drawn.
+BODIES = [chat("so", temperature=0, ignore_eos=True),
+          chat("la me ki " * 30, temperature=0, ignore_eos=True),
+          chat("pa ne " * 12, temperature=.8, seed=5, ignore_eos=True)]
+
+
+@pytest.fixture(scope="module")
+def whole(shared):
+    """The slices, what one process says, and its hashes."""
+    s = Shards(shared, layers=LAYERS)
+    log = shared.dir / "single.hashes"
+    one = s.single(hash_log=log)
+    return s, answers(one), hashes(log)
+
+
+def answers(replica):
+    """Of all bodies, asked at the same time."""
+    calls = [Call(replica, request({**b, "max_tokens": 24})) for b in BODIES]
+    return [c.end().whole().says() for c in calls]
+
+
+def served(cluster, slices, parts):
+    """The same by shards; (answers, hashes)."""
+    s = Shards(cluster, file=slices.model)
+    s.shards(*parts)
+    log = cluster.dir / "sharded.hashes"
+    said = answers(s.orchestrator(hash_log=log))
+    return said, hashes(log)
+
+
+def boundaries(found):
+    return {layer for rows in found.values() for layer, _ in rows} - {LAYERS}
+
+
+def same(whole, sharded, cuts):
+    _, said, right = whole
+    assert sharded[0] == said
+    found = sharded[1]
+    assert set(found) == set(right) and len(found) == len(BODIES)
+    assert boundaries(found) == cuts
+    for stream, rows in found.items():
+        assert rows.items() <= right[stream].items()
+        # None is missing: where a row enters a layer, all rows do.
+        positions = {p for layer, p in right[stream] if layer == 1}
+        for layer in cuts:
+            assert {p for at, p in rows if at == layer} == positions
+        assert {p for at, p in rows if at == LAYERS} == \
+            {p for at, p in right[stream] if at == LAYERS}
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 8, 16])
+def test_a_partition_computes_the_bits_of_one_process(cluster, whole, n):
+    size = LAYERS // n
+    parts = [f"{i}-{i + size - 1}" for i in range(0, LAYERS, size)]
+    same(whole, served(cluster, whole[0], parts), set(range(size, LAYERS,
+                                                            size)))
+
+
+def cover(draw):
+    """(parts, cuts): slices that overlap at random; each is needed, since no
+    two others meet without it."""
+    starts = sorted(draw.sample(range(1, LAYERS), draw.randint(1, 3)))
+    ends = [draw.randint(a, b) for a, b in
+            zip(starts, [*[b - 1 for b in starts[1:]], LAYERS - 1])]
+    parts = [f"{a}-{b}" for a, b in
+             zip([0, *starts], [*[max(e, a - 1) for e, a in
+                                  zip(ends, starts)], LAYERS - 1])]
+    return parts, set(starts)
+
+
+@pytest.mark.parametrize("i", range(COVERS))
+def test_slices_that_overlap_compute_the_same(cluster, whole, i):
+    parts, cuts = cover(random.Random(f"{SEED}-{i}"))
+    same(whole, served(cluster, whole[0], parts), cuts)
