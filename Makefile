@@ -480,6 +480,7 @@ FUZZ_SRC = $(PROTO_C) $(COMMON_C) $(AGENT_C) $(CORE_C) $(GEN_C) \
            $(wildcard replica/engine/dialect/*.c) $(call tree,sim/work) \
            lock/protocol.c lock/machine_text.c $(wildcard replica/shard/*.c) \
            $(addprefix replica/shard/serve/,open.c step.c session.c serve.c)
+build/fuzz/fuzz_shard_answer: $(addprefix replica/shard/fleet/,answer.c link.c)
 build/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/fuzz_count.h $(FUZZ_SRC)
 	@mkdir -p $(@D)
 	$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined \
