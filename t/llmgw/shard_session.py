@@ -156,8 +156,10 @@ def hold(target, facts, n):
     client = rpc.Client(target)
     sessions = [Session(client, facts, i + 1).open() for i in range(n)]
     for s in sessions:
-        for position in range(STEPS):
-            s.step(position)
+        for n in range(STEPS):
+            s.step(n * ROWS, rows=ROWS, logits_rows=ROWS)
+    for s in sessions:
+        s.reply("started")
     print("open", flush=True)
     time.sleep(600)
 
