@@ -454,12 +454,11 @@ $(O)/t/unit/%: $(O)/t/unit/%.o $(TEST_LIBS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(TEST_LIBS) $(LDLIBS) -lcmocka
 
-# The plugin's own tests are linked with it; without libllama they are empty.
+# The plugin's own tests are linked with it.
 ifneq ($(PLUGIN),)
 PLUGIN_T := t/unit/replica/engine/llama/plugin
 PLUGIN_UNITS := $(patsubst %.c,$(O)/%,$(wildcard $(PLUGIN_T)/*/test_*.c))
-$(PLUGIN_UNITS:=.o): private CPPFLAGS += -DLLMGW_LLAMA_VERSION='"$(LLAMA)"' \
-    $(shell $(LLAMA_PKG) --cflags llama)
+$(PLUGIN_UNITS:=.o): private CPPFLAGS += $(shell $(LLAMA_PKG) --cflags llama)
 $(PLUGIN_UNITS): $(O)/%: $(O)/%.o $(PLUGIN_LINKED) \
         $(call objs,slice/cut.c slice/whole.c) $(TEST_LIBS)
 	@mkdir -p $(@D)

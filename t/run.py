@@ -35,9 +35,10 @@ TSAN = ("build/obj/tsan/t/unit/proto/members/test_members",
         "build/obj/tsan/t/unit/replica/weights/test_weights",
         "build/obj/tsan/t/unit/replica/weights/test_weights_kept",
         "build/obj/tsan/t/unit/agent/supervise/test_child_witness",
-        "build/obj/tsan/t/unit/weights/test_digest",
-        "build/obj/tsan/t/unit/replica/engine/llama/plugin/shard/"
-        "test_shard_random")
+        "build/obj/tsan/t/unit/weights/test_digest")
+if (ROOT / "build/llmgw-engine-llama.so").exists():
+    TSAN += ("build/obj/tsan/t/unit/replica/engine/llama/plugin/shard/"
+             "test_shard_random",)
 
 # `make test-policies` runs these under each policy that reads the fleet, and
 # with flow control in the queue.

@@ -2,16 +2,6 @@
 /* Random sessions, steps right and wrong, and ends at any moment: each step
    comes back once, and what is computed is exact. */
 
-#ifndef LLMGW_LLAMA_VERSION
-
-int
-main(void)
-{
-    return 0;
-}
-
-#else
-
 #include "t/unit/replica/engine/llama/plugin/shard/shard_scene.h"
 
 
@@ -265,7 +255,7 @@ a_thousand_operations_are_exact(void **state)
 
     memset(&scene, 0, sizeof(scene));
     scene.random = 17;
-    model_make(&model, "q8_0", 1);
+    model_make(&model, "seed=1");
     node_open(&scene.node, &model, FIRST, LAST, SESSIONS);
     reference_make(&reference, &model);
 
@@ -295,5 +285,3 @@ main(void)
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-
-#endif

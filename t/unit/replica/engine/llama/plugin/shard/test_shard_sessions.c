@@ -2,16 +2,6 @@
 /* Sessions beside each other and one after the other in one place; steps that
    cannot be computed; whose turn it is. */
 
-#ifndef LLMGW_LLAMA_VERSION
-
-int
-main(void)
-{
-    return 0;
-}
-
-#else
-
 #include <math.h>
 
 #include "t/unit/replica/engine/llama/plugin/shard/shard_scene.h"
@@ -464,7 +454,7 @@ make_model(void **state)
 {
     node_t  node;
 
-    model_make(&model, "q8_0", 1);
+    model_make(&model, "seed=1");
     node_open(&node, &model, FIRST, LAST, 1);
     reference_make(&reference, &model);
     node_close(&node);
@@ -501,5 +491,3 @@ main(void)
 
     return cmocka_run_group_tests(tests, make_model, drop_model);
 }
-
-#endif
