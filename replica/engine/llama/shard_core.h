@@ -87,8 +87,8 @@ typedef struct {
     uint32_t      vocabulary;   /* values of a row of logits; 0: the model's
                                    last layer is not here */
     uint32_t      context;      /* positions of a session */
-    uint64_t      bytes;        /* loaded: weights and the cells of all
-                                   sessions */
+    uint64_t      bytes;        /* loaded: weights, the cells of all sessions,
+                                   logits of a call */
     const float  *norms;        /* model_layers + 1 (slice/sliced.h), NULL: not
                                    known; lives as long as the core */
 

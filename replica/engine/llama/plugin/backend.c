@@ -171,12 +171,30 @@ backend_read(const atomic_int *is_stopping, backend_t *backend)
 }
 
 
+/* "0.5.0-dev" is 0.5.0 here: its release process adds such words late. */
+static int
+backend_is_same_version(const char *a, const char *b)
+{
+    size_t  n;
+
+    n = strcspn(a, "-");
+
+    return n == strcspn(b, "-") && strncmp(a, b, n) == 0;
+}
+
+
 int
 backend_load(const char *cpu, const atomic_int *is_stopping,
     backend_t *backend, char error[CORE_ERROR_BYTES])
 {
     char  folder[PATH_MAX], path[PATH_MAX + 2 * CORE_NAME_BYTES];
     char  best[CORE_NAME_BYTES];
+
+    if (!backend_is_same_version(llama_version(), LLMGW_LLAMA_VERSION)) {
+        snprintf(error, CORE_ERROR_BYTES, "the plugin was built for libllama "
+                 "%s, this is %s", LLMGW_LLAMA_VERSION, llama_version());
+        return -1;
+    }
 
     if (ggml_backend_reg_count() == 0) {
         if (backend_folder(folder) != 0

@@ -20,7 +20,7 @@ typedef struct {
 
 /*
  * Loads the variant asked for, or the best one, unless this process has one.
- * 0, or -1 and why.
+ * 0; or -1 and why, also where libllama is not the one of the headers.
  */
 int backend_load(const char *cpu, const atomic_int *is_stopping,
     backend_t *backend, char error[CORE_ERROR_BYTES]);

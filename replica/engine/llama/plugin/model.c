@@ -338,18 +338,6 @@ model_check_file(core_t *core, uint64_t *hash, uint64_t *bytes)
 }
 
 
-/* "0.5.0-dev" is 0.5.0 here: its release process adds such words late. */
-static int
-model_is_same_version(const char *a, const char *b)
-{
-    size_t  n;
-
-    n = strcspn(a, "-");
-
-    return n == strcspn(b, "-") && strncmp(a, b, n) == 0;
-}
-
-
 static void
 model_sleep(core_t *core)
 {
@@ -422,11 +410,6 @@ model_load(core_t *core)
     llama_log_set(model_on_log, core);
     snprintf(core->facts.library, CORE_NAME_BYTES, "libllama %s",
              llama_version());
-
-    if (!model_is_same_version(llama_version(), LLMGW_LLAMA_VERSION)) {
-        return model_fail(core, "the plugin was built for libllama %s, this "
-                          "is %s", LLMGW_LLAMA_VERSION, llama_version());
-    }
 
     if ((core->nparts > 0
          && model_check_file(core, &file_hash, &file_bytes) != 0)

@@ -113,6 +113,25 @@ load_cells(const shard_core_t *core)
 }
 
 
+/* The largest call: a step, or a row of each place. */
+static uint32_t
+load_batch_rows(const shard_core_t *core)
+{
+    return core->options.sessions > SHARD_CORE_ROWS_MAX ? core->options.sessions
+                                                   : SHARD_CORE_ROWS_MAX;
+}
+
+
+/* Of all rows of the largest call: as they are computed, and as libllama keeps
+   them for its caller. */
+static uint64_t
+load_logits_bytes(const shard_core_t *core)
+{
+    return 2 * sizeof(float) * (uint64_t) core->facts.vocabulary
+           * load_batch_rows(core);
+}
+
+
 static int
 load_sizes(shard_core_t *core)
 {
@@ -132,7 +151,7 @@ load_sizes(shard_core_t *core)
     asked = core->options.context > 0 ? core->options.context
                                       : SHARD_CONTEXT_DEFAULT;
     f->context = asked < trained ? asked : trained;
-    f->bytes = core->sliced.bytes
+    f->bytes = core->sliced.bytes + load_logits_bytes(core)
                + load_cell_bytes(core, &t) * load_cells(core)
                  * (core->last_layer + 1);
     tensors_close(&t);
@@ -272,15 +291,6 @@ load_open_model(shard_core_t *core)
     core->model = llama_model_load_from_file(core->file, params);
 
     return core->model != NULL ? 0 : -1;
-}
-
-
-/* The largest call: a step, or a row of each place. */
-static uint32_t
-load_batch_rows(const shard_core_t *core)
-{
-    return core->options.sessions > SHARD_CORE_ROWS_MAX ? core->options.sessions
-                                                   : SHARD_CORE_ROWS_MAX;
 }
 
 

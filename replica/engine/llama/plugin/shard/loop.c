@@ -90,7 +90,7 @@ static void
 loop_serve(shard_core_t *core)
 {
     while (loop_wait(core) == 0) {
-        (void) turn_run(core);
+        turn_run(core);
     }
 }
 

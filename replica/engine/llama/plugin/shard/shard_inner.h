@@ -132,9 +132,8 @@ void queue_notify(shard_core_t *core);
 
 /* turn.c */
 
-/* One turn: a row of each place that has one, and one chunk.  0: there was
-   nothing to do. */
-int turn_run(shard_core_t *core);
+/* One turn: a row of each place that has one, and one chunk. */
+void turn_run(shard_core_t *core);
 
 /* loop.c */
 

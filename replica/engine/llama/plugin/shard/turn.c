@@ -267,8 +267,8 @@ turn_together(const shard_core_t *core, const part_t *parts, uint32_t n)
 }
 
 
-/* One row of each place whose next step has one.  Returns their number. */
-static uint32_t
+/* One row of each place whose next step has one. */
+static void
 turn_rows(shard_core_t *core)
 {
     uint32_t       i, n, together;
@@ -293,8 +293,6 @@ turn_rows(shard_core_t *core)
         together = turn_together(core, &core->parts[i], n - i);
         turn_call(core, &core->parts[i], together);
     }
-
-    return n;
 }
 
 
@@ -319,8 +317,8 @@ turn_next_chunk(shard_core_t *core)
 }
 
 
-/* A step of many rows, or one of its rows.  0: there is none. */
-static uint32_t
+/* A step of many rows, or one of its rows. */
+static void
 turn_chunk(shard_core_t *core)
 {
     part_t         part;
@@ -336,22 +334,15 @@ turn_chunk(shard_core_t *core)
 
     pthread_mutex_unlock(&core->lock);
 
-    if (step == NULL) {
-        return 0;
+    if (step != NULL) {
+        turn_call(core, &part, 1);
     }
-
-    turn_call(core, &part, 1);
-
-    return 1;
 }
 
 
-int
+void
 turn_run(shard_core_t *core)
 {
-    uint32_t  n;
-
-    n = turn_rows(core);
-
-    return turn_chunk(core) + n > 0;
+    turn_rows(core);
+    turn_chunk(core);
 }

@@ -58,24 +58,29 @@ facts_are_known_before_it_loads(void **state)
 
 
 /* One cell of q8_0 is 34 bytes for 32 values; two heads of 32 have keys and
-   values; a context is rounded up to 256 positions. */
+   values; a context is rounded up to 256 positions.  A call has up to 32 rows,
+   and the logits of each are there twice. */
 static void
-bytes_are_those_of_weights_and_cells(void **state)
+bytes_are_those_of_weights_cells_and_logits(void **state)
 {
     node_t           node;
     sliced_t         sliced;
+    uint32_t         last;
     shard_options_t  o;
     char             error[SLICED_ERROR_BYTES];
 
-    o = node_options(&node, model_slice(&model, 1, 4), 3);
-    o.is_late = 1;
-    node_open_as(&node, &o);
-    node_until(&node, SHARD_CORE_ASLEEP);
-    assert_int_equal(sliced_read(&sliced, o.file, error), 0);
-    assert_int_equal(node.facts.bytes,
-                     sliced.bytes + 4 * 3 * 256 * (2 * 2 * 32 / 32 * 34));
-    sliced_done(&sliced);
-    node_close(&node);
+    for (last = 4; last < LAYERS; last += 3) {
+        o = node_options(&node, model_slice(&model, 1, last), 3);
+        o.is_late = 1;
+        node_open_as(&node, &o);
+        node_until(&node, SHARD_CORE_ASLEEP);
+        assert_int_equal(sliced_read(&sliced, o.file, error), 0);
+        assert_int_equal(node.facts.bytes, sliced.bytes
+                         + last * 3 * 256 * (2 * 2 * 32 / 32 * 34)
+                         + 32 * 2 * node.facts.vocabulary * sizeof(float));
+        sliced_done(&sliced);
+        node_close(&node);
+    }
 }
 
 
@@ -295,7 +300,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(facts_are_known_before_it_loads),
-        cmocka_unit_test(bytes_are_those_of_weights_and_cells),
+        cmocka_unit_test(bytes_are_those_of_weights_cells_and_logits),
         cmocka_unit_test(numerics_have_one_name_for_a_model),
         cmocka_unit_test(it_sleeps_without_sessions_and_wakes_as_it_was),
         cmocka_unit_test(layers_that_it_has_not_are_refused),

@@ -272,31 +272,43 @@ bad_step_ends_its_session_alone(void **state)
 }
 
 
+/* A context that libllama rounds up, and one that it does not. */
 static void
 context_is_used_to_its_last_position_and_no_further(void **state)
 {
+    size_t           i;
     node_t           node;
-    uint32_t         i, place;
+    uint32_t         at;
     shard_options_t  o;
 
-    o = node_options(&node, model_slice(&model, FIRST, LAST), 2);
-    o.context = 48;
-    node_open_as(&node, &o);
-    node_until(&node, SHARD_CORE_READY);
-    assert_int_equal(node.facts.context, 48);
+    const uint32_t  contexts[] = { 64, 256 };
 
-    for (i = 0; i < 2; i++) {
-        place = node_begin(&node, LAST);
-        assert_int_equal(node_step(&node, place, 0, 32, 0, in(0, 0), out),
+    for (i = 0; i < length(contexts); i++) {
+        o = node_options(&node, model_slice(&model, FIRST, LAST), 2);
+        o.context = contexts[i];
+        node_open_as(&node, &o);
+        node_until(&node, SHARD_CORE_READY);
+        assert_int_equal(node.facts.context, contexts[i]);
+        (void) node_begin(&node, LAST);
+        (void) node_begin(&node, LAST);
+
+        for (at = 0; at < contexts[i] - 32; at += 32) {
+            assert_int_equal(node_step(&node, 0, at, 32, 0, in(0, 0), out),
+                             SHARD_STEP_DONE);
+            assert_int_equal(node_step(&node, 1, at, 32, 0, in(1, 0), out),
+                             SHARD_STEP_DONE);
+        }
+
+        assert_int_equal(node_step(&node, 0, at, 32, 0, in(0, 0), out),
                          SHARD_STEP_DONE);
-        assert_int_equal(node_step(&node, place, 32, 16 + i, 0, in(0, 32),
-                                   out),
-                         i == 0 ? SHARD_STEP_DONE : SHARD_STEP_CONTEXT_FULL);
+        assert_int_equal(node_step(&node, 0, at + 32, 1, 0, in(0, 0), out),
+                         SHARD_STEP_CONTEXT_FULL);
+        assert_int_equal(node_step(&node, 1, at, 31, 0, in(1, 0), out),
+                         SHARD_STEP_DONE);
+        assert_int_equal(node_step(&node, 1, at + 31, 2, 0, in(1, 0), out),
+                         SHARD_STEP_CONTEXT_FULL);
+        node_close(&node);
     }
-
-    assert_int_equal(node_step(&node, 0, 48, 1, 0, in(0, 48), out),
-                     SHARD_STEP_CONTEXT_FULL);
-    node_close(&node);
 }
 
 
