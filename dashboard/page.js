@@ -17,6 +17,7 @@ class Page {
     this.charts = new Charts();
     this.update = new Update();
     this.groups = new Groups();
+    this.shards = new Shards();
     this.table = new Table();
     this.answered = null;       // when, by performance.now()
     this.trouble = null;        // of the last question
@@ -60,6 +61,7 @@ class Page {
       this.charts.draw(track);
       this.update.draw(track);
       this.groups.draw(track.now);
+      this.shards.draw(track.now);
       this.table.draw(track.now);
       document.title = `${track.now.serving}/${track.now.replicas.length} `
         + `serving · ${track.name} · llmgw`;

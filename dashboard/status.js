@@ -112,6 +112,24 @@ function readStandby(x) {
            activeMs: num(from.active_ms) };
 }
 
+/* A shard of a model that replicas use; without layers it says nothing. */
+function readShard(x) {
+  const from = obj(x), said = obj(from.computes);
+  const layers = Math.min(num(said.layers), 4096);
+  const last = Math.min(num(said.last), layers - 1);
+  const s = {
+    id: str(from.id), state: str(from.state), service: str(from.service),
+    draining: from.draining === true, routable: from.usable === true,
+    sessions: num(from.sessions), most: num(from.max_sessions),
+    queue: num(from.queue), model: str(said.model), weights: str(said.weights),
+    numerics: str(said.numerics), layers, last,
+    first: Math.max(0, Math.min(num(said.first), last)),
+    loaded: said.loaded === true, zone: str(said.zone),
+  };
+  s.kind = kindOf(s);
+  return s;
+}
+
 function readChoice(from) {
   const policy = obj(from.policy), queue = obj(from.queue);
   const admission = obj(from.admission), bucket = obj(admission.bucket);
@@ -147,6 +165,7 @@ function readPool(x) {
     waiting: num(queue.length), room: num(queue.size),
     circuit: queue.waits_for === 'circuit',
     standby: queue.waits_for === 'standby',
+    shards: list(from.shards).slice(0, 1024).map(readShard),
     standbys: list(from.groups).slice(0, 128).map(readStandby),
     stale: view.stale === true, isolated: view.isolated === true,
     age: num(view.age_ms), totals: readTotals(obj(from.totals)),

@@ -431,15 +431,16 @@ static ngx_uint_t
 ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
 {
-    ngx_uint_t          role, state;
-    static const char  *roles[] = { "replica", "gateway" };
+    ngx_uint_t  role, state, n;
 
-    for (role = 0; role < NGX_HTTP_LLMGW_NROLES; role++) {
+    n = facts->snapshot->nshards ? NGX_HTTP_LLMGW_NROLES : LLMGW_ROLE_SHARD;
+
+    for (role = 0; role < n; role++) {
         for (state = 0; state < NGX_HTTP_LLMGW_NSTATES; state++) {
             ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\","
                                        "role=\"%s\",state=\"%s\"} %ui\n",
                                        family->name, &facts->name,
-                                       roles[role],
+                                       llmgw_role_name(role),
                                        llmgw_liveness_name(state),
                                        facts->members[role][state]);
         }

@@ -16,7 +16,7 @@ static ngx_int_t ngx_http_llmgw_facts_unlisted(ngx_http_llmgw_facts_t *facts,
     u_char *seen, ngx_pool_t *pool);
 static void ngx_http_llmgw_facts_counters(ngx_http_llmgw_fact_t *row,
     ngx_http_llmgw_slot_t *slot);
-static void ngx_http_llmgw_facts_gateways(ngx_http_llmgw_facts_t *facts);
+static void ngx_http_llmgw_facts_others(ngx_http_llmgw_facts_t *facts);
 
 
 ngx_http_llmgw_facts_t *
@@ -45,7 +45,7 @@ ngx_http_llmgw_facts_gather(ngx_array_t *snapshots, ngx_pool_t *pool)
             return NULL;
         }
 
-        ngx_http_llmgw_facts_gateways(&facts[i]);
+        ngx_http_llmgw_facts_others(&facts[i]);
     }
 
     return facts;
@@ -253,9 +253,10 @@ ngx_http_llmgw_facts_counters(ngx_http_llmgw_fact_t *row,
 
 
 static void
-ngx_http_llmgw_facts_gateways(ngx_http_llmgw_facts_t *facts)
+ngx_http_llmgw_facts_others(ngx_http_llmgw_facts_t *facts)
 {
     ngx_uint_t                  i;
+    const llmgw_member_t       *member;
     ngx_http_llmgw_snapshot_t  *snapshot;
 
     snapshot = facts->snapshot;
@@ -263,5 +264,11 @@ ngx_http_llmgw_facts_gateways(ngx_http_llmgw_facts_t *facts)
     for (i = 0; i < snapshot->ngateways; i++) {
         facts->members[LLMGW_ROLE_GATEWAY]
             [ngx_http_llmgw_replica_shown(&snapshot->gateways[i], NULL)]++;
+    }
+
+    for (i = 0; i < snapshot->nshards; i++) {
+        member = &snapshot->shards[i].member;
+        facts->members[LLMGW_ROLE_SHARD]
+            [ngx_http_llmgw_replica_shown(member, NULL)]++;
     }
 }

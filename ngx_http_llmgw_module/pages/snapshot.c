@@ -86,7 +86,9 @@ ngx_http_llmgw_snapshot_pool(ngx_http_llmgw_pool_t *pool,
 
     ngx_http_llmgw_snapshot_sum(snapshot);
 
-    if (ngx_http_llmgw_snapshot_gateways(snapshot, memory) != NGX_OK) {
+    if (ngx_http_llmgw_snapshot_gateways(snapshot, memory) != NGX_OK
+        || ngx_http_llmgw_snapshot_shards(snapshot, memory) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -107,7 +109,7 @@ ngx_http_llmgw_snapshot_gateways(ngx_http_llmgw_snapshot_t *snapshot,
     n = 0;
 
     for (i = 0; i < view->n; i++) {
-        n += (view->members[i].role == LLMGW_ROLE_GATEWAY);
+        n += (llmgw_member_role(&view->members[i]) == LLMGW_ROLE_GATEWAY);
     }
 
     snapshot->gateways = ngx_palloc(memory, (n + 1) * sizeof(llmgw_member_t));
@@ -116,7 +118,7 @@ ngx_http_llmgw_snapshot_gateways(ngx_http_llmgw_snapshot_t *snapshot,
     }
 
     for (i = 0; i < view->n; i++) {
-        if (view->members[i].role == LLMGW_ROLE_GATEWAY) {
+        if (llmgw_member_role(&view->members[i]) == LLMGW_ROLE_GATEWAY) {
             snapshot->gateways[snapshot->ngateways++] = view->members[i];
         }
     }

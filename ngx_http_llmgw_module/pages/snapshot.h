@@ -9,6 +9,7 @@
 #define _NGX_HTTP_LLMGW_SNAPSHOT_H_INCLUDED_
 
 
+#include "proto/members/shards.h"
 #include "upstream/replica.h"
 #include "upstream/table.h"
 #include "upstream/queue.h"
@@ -24,6 +25,14 @@ typedef struct {
 } ngx_http_llmgw_standby_t;
 
 
+/* A shard, copied for the same reason. */
+typedef struct {
+    llmgw_member_t                member;
+    llmgw_member_load_t           load;
+    const llmgw_shard_model_t    *model;        /* NULL: it is not told */
+} ngx_http_llmgw_shard_t;
+
+
 typedef struct {
     ngx_http_llmgw_pool_t        *pool;
     ngx_http_llmgw_counters_t     sum;          /* of all rows */
@@ -34,6 +43,8 @@ typedef struct {
     ngx_uint_t                    ngateways;
     ngx_http_llmgw_standby_t     *standbys;     /* groups, copied */
     ngx_uint_t                    nstandbys;
+    ngx_http_llmgw_shard_t       *shards;       /* copied */
+    ngx_uint_t                    nshards;
 } ngx_http_llmgw_snapshot_t;
 
 
@@ -51,6 +62,10 @@ typedef struct {
  * memory.
  */
 ngx_array_t *ngx_http_llmgw_snapshot_take(ngx_http_request_t *r);
+
+/* snapshot_shards.c: the view's shards, with what they compute. */
+ngx_int_t ngx_http_llmgw_snapshot_shards(ngx_http_llmgw_snapshot_t *snapshot,
+    ngx_pool_t *memory);
 
 /* Releases the replicas; snapshots may be NULL. */
 void ngx_http_llmgw_snapshot_release(ngx_array_t *snapshots);

@@ -61,6 +61,7 @@ static const ngx_http_llmgw_status_list_t  ngx_http_llmgw_status_lists[] = {
     { "classes", ngx_http_llmgw_status_class },
     { "tenants", ngx_http_llmgw_status_tenant },
     { "groups", ngx_http_llmgw_status_standby },
+    { "shards", ngx_http_llmgw_status_shard },
     { "gateways", ngx_http_llmgw_status_gateway },
     { "replicas", ngx_http_llmgw_status_replica },
     { NULL, NULL }

@@ -37,6 +37,10 @@ ngx_int_t ngx_http_llmgw_status_gateway(ngx_http_llmgw_snapshot_t *snapshot,
 ngx_int_t ngx_http_llmgw_status_replica(ngx_http_llmgw_snapshot_t *snapshot,
     ngx_uint_t i, json_t **json);
 
+/* status_shard.c: likewise. */
+ngx_int_t ngx_http_llmgw_status_shard(ngx_http_llmgw_snapshot_t *snapshot,
+    ngx_uint_t i, json_t **json);
+
 /* {"p50_ms": ..., "p99_ms": ...} of a slot's weights, or null for none. */
 json_t *ngx_http_llmgw_status_quantiles(const uint64_t *weights);
 

@@ -77,6 +77,18 @@ def of_group(name, state, epoch=0):
     return said if state == "active" else {**STARTING, **said}
 
 
+def shard(id, first, last, layers=16, computes=None, **more):
+    """computes: further words of what it computes."""
+    return {
+        "id": id, "address": "10.0.0.7:50051", "state": "ALIVE",
+        "cause": None, "service": "READY", "draining": False, "usable": True,
+        "sessions": 0, "max_sessions": 64, "queue": 0,
+        "computes": {"model": "toy", "weights": "0123456789abcdef" * 4,
+                     "numerics": "n1", "first": first, "last": last,
+                     "layers": layers, "memory": 1 << 30, "loaded": True,
+                     "zone": "", **(computes or {})}, **more}
+
+
 def draining(owner=None):
     return {"draining": True, "drain_owner": owner, "routable": False}
 
@@ -98,6 +110,7 @@ class Pool:
         self.policy = {"name": "affinity", "scorers": []}
         self.admission = {"rule": "always", "bucket": None}
         self.classes, self.tenants, self.groups = {}, {}, []
+        self.shards = []
         self.tokens = 0
         self.requests = {("OK", ""): 0}
         self.failovers = {"connect": 0, "member_down": 0}
@@ -166,7 +179,7 @@ class Pool:
                 name: {"bounds": BOUNDS[name], "counts": counts, "sum": 0.0,
                        "count": sum(counts)}
                 for name, counts in self.histograms.items()},
-            "groups": self.groups, "gateways": [],
+            "groups": self.groups, "shards": self.shards, "gateways": [],
             "replicas": [{**r, "share": r["share"] or 1 / shares}
                          for r in self.replicas.values()]}
 

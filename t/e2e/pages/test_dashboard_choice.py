@@ -1,7 +1,8 @@
-"""The dashboard shows how a pool chooses, classes, tenants, and facts."""
+"""The dashboard shows how a pool chooses, classes, tenants, facts, shards."""
 
 import re
 
+from llmgw import scene as say
 from llmgw.board import refresh, row
 from llmgw.wait import wait_for
 
@@ -106,3 +107,47 @@ def test_classes_tenants_and_policy(scene, open_page):
     refresh(page)
     wait_for(lambda: groups(page, "classes")[1]["Refused"] == "1 queue shed",
              5, "one")
+
+
+def lanes(page):
+    """The text of each line, from space to space."""
+    return page.js("""[...document.querySelectorAll('#coverage li')]
+        .map((x) => x.innerText.split(/\\s+/).filter(Boolean).join(' '))""")
+
+
+def test_coverage_by_shards(scene, open_page):
+    stage = scene(1)
+    page = open_page(stage)
+    assert page.js("document.getElementById('shards').hidden")
+
+    stage.pool.shards = [
+        say.shard("s2", 8, 15, sessions=3, queue=1, draining=True,
+                  usable=False),
+        say.shard("s1", 0, 7, computes={"zone": "eu-1", "loaded": False}),
+        say.shard("s3", 4, 9, usable=False, **{
+            k: v for k, v in say.SILENT.items() if k != "routable"}),
+        {**say.shard("s4", 0, 0, usable=False), "computes": None}]
+    refresh(page)
+    page.wait_text("#shards", "1 of 4 take sessions")
+    assert lanes(page) == [
+        "s1 0–7 Serving 0/64 sessions, not loaded, eu-1",
+        "s3 4–9 Dead 0/64 sessions",
+        "s2 8–15 Draining 3/64 sessions, 1 waiting",
+        "covered nobody covers layers 8–15"]
+    assert "s4 says nothing" in page.text("#shards-how")
+    assert page.js("document.querySelectorAll('.stretch.gap').length") == 1
+
+    stage.pool.shards[0].update(usable=True, draining=False)
+    refresh(page)
+    wait_for(lambda: lanes(page)[-1] == "covered all layers", 5,
+             "no gap any more")
+
+    # Whatever it is called, it is text; many are drawn as few are.
+    stage.pool.shards = [
+        say.shard(f"s{i}", i % 80, i % 80, layers=4096, computes={
+            "model": f"<b>{i % 20}</b>"}) for i in range(1000)]
+    refresh(page)
+    page.wait_text("#shards", "12 models not drawn")
+    assert "<b>0</b>" in page.text("#coverage")
+    assert "and 26 more" in lanes(page)
+    assert page.js("document.querySelectorAll('#coverage *').length") < 2500

@@ -10,6 +10,7 @@ import pytest
 
 from llmgw.callers import finish
 from llmgw.reporter import Reporter
+from llmgw.told_shard import ToldShard
 from llmgw.wait import wait_for
 
 SECONDS = float(os.environ.get("LLMGW_METRICS_SECONDS", 3))
@@ -225,6 +226,13 @@ def test_members_and_levels_are_told(cluster, gateway, caller):
     assert total(found, "llmgw_replica_routable", replica="r1") == 0
     for one in calls:
         one.cancel()
+
+    # Shards have series of their own where there are any.
+    assert not any(("role", "shard") in key for key in found)
+    ToldShard(cluster, "s1", 0, 7)
+    wait_for(lambda: total(values(nginx), "llmgw_members", role="shard",
+                           state="ALIVE") == 1, 10, "a shard")
+    assert total(values(nginx), "llmgw_members", role="gateway") == 1
 
 
 def test_engine_is_told_as_far_as_it_tells(cluster):

@@ -11,6 +11,7 @@ import pytest
 
 from llmgw.callers import finish
 from llmgw.reporter import Reporter
+from llmgw.told_shard import WEIGHTS, ToldShard
 from llmgw.wait import wait_for
 
 DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
@@ -129,11 +130,45 @@ def test_classes_and_tenants_follow_the_schema(cluster, client):
     assert pool["admission"]["bucket"]["tokens"] < 49
 
 
+def test_shards_follow_the_schema(cluster):
+    """They are listed apart, and are neither gateways nor replicas."""
+    nginx = cluster.fleet(1)
+    assert checked(nginx)["shards"] == []
+    one = ToldShard(cluster, "s1", 0, 7, active_requests=3, waiting=2,
+                    zone="eu-1")
+    ToldShard(cluster, "s2", 8, 15, max_capacity=0)
+    cluster.agent("s3", "shard", grpc=f"127.0.0.1:{cluster.ports.take()}")
+
+    def shards():
+        return {s["id"]: s for s in checked(nginx)["shards"]}
+    wait_for(lambda: len(shards()) == 3 and shards()["s1"]["sessions"] == 3
+             and shards()["s2"]["usable"], 10, "the shards")
+    s1, s2, s3 = shards().values()
+    assert s1 == {
+        "id": "s1", "address": s1["address"], "state": "ALIVE", "cause": None,
+        "service": "READY", "draining": False, "usable": True, "sessions": 3,
+        "max_sessions": 64, "queue": 2, "computes": {
+            "model": "toy", "weights": WEIGHTS, "numerics": "n1", "first": 0,
+            "last": 7, "layers": 16, "memory": 1 << 30, "loaded": True,
+            "zone": "eu-1"}}
+    assert (s2["queue"], s2["max_sessions"]) == (None, 0)
+    assert (s2["computes"]["first"], s2["computes"]["zone"]) == (8, "")
+    assert (s3["computes"], s3["usable"]) == (None, False)
+    pool = checked(nginx)
+    assert [g["id"] for g in pool["gateways"]] == ["gw"]
+    assert [r["id"] for r in pool["replicas"]] == ["r1"]
+
+    one.die()
+    wait_for(lambda: shards()["s1"]["cause"] == "down", 5, "its end")
+    assert not shards()["s1"]["usable"]
+
+
 def test_static_pool_follows_the_schema(cluster):
     replica = cluster.replica("alone")
     nginx = cluster.nginx(f"llmgw_hash; server {replica.target};")
     pool = checked(nginx)
     assert pool["gateways"] == pool["classes"] == pool["tenants"] == []
+    assert pool["shards"] == []
     assert pool["policy"] == {"name": "affinity", "scorers": []}
     assert pool["prefix_index"] is None
     assert pool["admission"] == {"rule": "always", "bucket": None}
