@@ -522,7 +522,7 @@ report_facts(const json_t *json, report_t *report, const char **error)
         return -1;
     }
 
-    *error = "\"pipelines\" is not an object of up to 8192 bytes";
+    *error = "\"pipelines\" is not an object of up to 32768 bytes";
 
     return report_pipelines(json, &report->pipelines);
 }

@@ -28,8 +28,9 @@
                                        serves nobody well */
 #define REPORT_MAX_NAME_BYTES  255
 
-/* As compact JSON: a dozen figures, and some of each of a few dozen shards. */
-#define REPORT_MAX_PIPELINES_BYTES  8192
+/* As compact JSON: a dozen figures, and of each of a few dozen shards up to
+   500 bytes. */
+#define REPORT_MAX_PIPELINES_BYTES  32768
 
 /* Of the names as many as gossip carries; the others are counted. */
 typedef struct {

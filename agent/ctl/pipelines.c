@@ -22,7 +22,7 @@ typedef struct {
     const char  *name;
     const char  *type;
     const char  *key;
-    const char  *count;     /* of a summary: beside it; NULL: in it */
+    const char  *count;     /* of a summary that has none itself: beside it */
     const char  *help;
 } pipelines_metric_t;
 
@@ -32,6 +32,8 @@ static const pipelines_metric_t  pipelines_whole[] = {
       "1: a whole pipeline exists" },
     { "pipeline_streams", "gauge", "streams", NULL,
       "streams that shards compute" },
+    { "pipeline_waiting", "gauge", "waiting", NULL,
+      "streams that wait for a pipeline" },
     { "pipeline_tokens", "counter", "tokens", NULL,
       "tokens that shards computed" },
     { "pipeline_construct_seconds", "summary", "construct_us", "constructs",
@@ -45,7 +47,11 @@ static const pipelines_metric_t  pipelines_whole[] = {
     { "pipeline_replays", "counter", "replays", NULL,
       "histories that were computed again" },
     { "pipeline_replayed_rows", "counter", "replayed_rows", NULL,
-      "positions in these" }
+      "positions in these" },
+    { "pipeline_rewinds", "counter", "rewinds", NULL,
+      "streams that were computed again from their tokens" },
+    { "pipeline_histories_dropped", "counter", "histories_dropped", NULL,
+      "histories that had no room any more" }
 };
 
 /* By reason. */
@@ -108,8 +114,11 @@ pipelines_print_summary(FILE *out, const pipelines_metric_t *metric,
     }
 
     value = json_object_get(object, "sum");
-    count = metric->count ? json_object_get(parent, metric->count)
-                          : json_object_get(object, "count");
+    count = json_object_get(object, "count");
+
+    if (count == NULL && metric->count != NULL) {
+        count = json_object_get(parent, metric->count);
+    }
 
     if (json_is_number(value) && json_is_integer(count)) {
         fprintf(out, "llmgw_%s_sum{%s} %.6f\nllmgw_%s_count{%s} %"

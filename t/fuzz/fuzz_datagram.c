@@ -169,6 +169,18 @@ fuzz_stand(llmgw_member_t *facts, size_t i)
 }
 
 
+/* A shard's agent is reached, and its facts are in order. */
+static void
+fuzz_compute(llmgw_member_t *facts)
+{
+    strcpy(facts->grpc, "10.0.0.2:50051");
+    facts->is_shard = 1;
+    facts->shard.last = 3;
+    facts->shard.layers = 8;
+    strcpy(facts->shard.zone, "z");
+}
+
+
 /* Four others join as every member does: they are heard of, asked, and they
    answer.  Two of them are agents of older versions. */
 static void
@@ -191,6 +203,12 @@ fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
                                        : 0;
         fuzz_stand(&stranger.facts, i);
         strcpy(stranger.facts.resume_group, i ? "g" : "");
+        stranger.traits.orchestrates = i == 2;
+
+        if (i == 0) {
+            fuzz_compute(&stranger.facts);
+        }
+
         stranger.models = "base\0lora";
         stranger.models_bytes = i == 2 ? 10 : 0;
         stranger.load.engine.told = i == 2 ? LLMGW_ENGINE_ALL : 0;

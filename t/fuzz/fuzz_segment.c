@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "proto/members/layout.h"
+#include "proto/members/shards.h"
 
 
 #define CAPACITY     4
@@ -30,7 +31,9 @@
 #define PATCH_BYTES  (NAMES_AT + 4096)          /* the part that is damaged */
 #define FILE_BYTES   (TABLES_BYTES + 4096 + 256 * 4096)
 
-static const char  names[] = "llama\0mistral";
+/* One of a shard. */
+static const char  names[] = "llama\0"
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\0n1";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -66,6 +69,13 @@ segment_build(uint8_t *file, unsigned layout)
         strcpy(m.address, "127.0.0.1:60000");
         strcpy(m.grpc, "[::1]:50000");
         m.weight = 1;
+
+        if (i == 0) {
+            m.role = LLMGW_ROLE_GATEWAY;
+            m.is_shard = 1;
+            m.shard.last = 3;
+            m.shard.layers = 8;
+        }
 
         if (i == 1) {
             strcpy(m.group, "g");
@@ -159,6 +169,8 @@ view_expect(const llmgw_members_view_t *view)
         expect(llmgw_members_record_reason(&view->members[i]) == NULL);
         expect(i == 0 || strcmp(view->members[i - 1].id,
                                 view->members[i].id) < 0);
+        expect(!llmgw_shard_is_usable(&view->members[i])
+               || llmgw_shard_is_valid(&view->members[i].shard));
     }
 }
 
@@ -167,14 +179,17 @@ view_expect(const llmgw_members_view_t *view)
 static void
 list_try(llmgw_members_reader_t *reader, uint64_t list)
 {
-    char    found[LLMGW_MEMBERS_LIST_BYTES];
-    size_t  bytes;
+    char                 found[LLMGW_MEMBERS_LIST_BYTES];
+    size_t               bytes;
+    llmgw_shard_model_t  model;
 
     if (llmgw_members_read_list(reader, list, found, &bytes)
         == LLMGW_MEMBERS_DONE)
     {
         expect(llmgw_members_list_is_valid(found, bytes));
         expect(llmgw_members_list_hash(found, bytes) == list);
+        expect(llmgw_shard_model_read(&model, found, bytes) != 0
+               || llmgw_shard_model_write(&model, found) == bytes);
     }
 }
 

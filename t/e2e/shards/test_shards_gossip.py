@@ -236,7 +236,7 @@ def test_an_orchestrator_tells_how_its_shards_do(cluster, gateway):
     assert not any("left out" in line for line in drawn(gateway))
 
     wait_for(lambda: reporter.answers, 5, "the first answer")
-    too_long = {"x": "y" * 8192}
+    too_long = {"x": "y" * 32768}
     assert reporter.refusal(pipelines=too_long)["code"] == "bad_report"
     reporter.close()
     wait_for(lambda: "pipelines" not in
