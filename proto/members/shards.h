@@ -60,12 +60,4 @@ int llmgw_shard_is_advertised(const llmgw_member_t *member);
 /* A new session may be opened there: offered, ALIVE, READY, not draining. */
 int llmgw_shard_is_usable(const llmgw_member_t *member);
 
-/*
- * The first layers at `from` or behind it that no usable shard of this list
- * covers, up to the last of the model's `layers`.  1: *first .. *last; 0: none
- * is missing.
- */
-int llmgw_shards_gap(const llmgw_member_t *members, size_t n, uint64_t list,
-    unsigned from, unsigned layers, unsigned *first, unsigned *last);
-
 #endif /* LLMGW_SHARDS_H */

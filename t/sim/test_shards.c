@@ -1,7 +1,7 @@
 
 /*
  * Shards: who learns of them, how soon, and what agents from before them make
- * of them.  Hosts 0 is a gateway, 2 a shard, 4 a replica that uses shards.
+ * of them.  Host 0 is a gateway, 2 a shard, 4 a replica that uses shards.
  */
 
 #include <setjmp.h>
@@ -206,6 +206,66 @@ old_relays_take_nothing_of_a_shard_away(void **state)
 }
 
 
+/* The gateway's agent goes on from a segment of this layout. */
+static void
+restart_gateway(cluster_t *cluster, unsigned layout)
+{
+    llmgw_shard_t         *facts;
+    llmgw_members_view_t   view;
+
+    cluster_segment(cluster, GATEWAY, &view);
+
+    if (layout == LLMGW_MEMBERS_LAYOUT_1) {
+        facts = &view.members[SHARD].shard;
+        memset(facts, 0, sizeof(llmgw_shard_t));
+    }
+
+    cluster_crash(cluster, GATEWAY);
+    cluster_start(cluster, GATEWAY, LLMGW_ROLE_GATEWAY, CLUSTER_NO_SEED);
+    node_restore(cluster->hosts[GATEWAY].node, &view);
+    llmgw_members_view_done(&view);
+}
+
+
+static int
+gateway_knows_shard(const cluster_t *cluster, size_t host)
+{
+    return knows_shard(cluster, GATEWAY);
+}
+
+
+/* Layout 2 has all at once; what layout 1 lacks, the shard's next word has. */
+static void
+shard_is_restored_from_the_segment_or_learned(void **state)
+{
+    unsigned               layout;
+    uint64_t               seed;
+    cluster_t             *cluster;
+    llmgw_shard_t          facts;
+    const llmgw_member_t  *seen;
+
+    cluster_each_seed(seed, SEEDS) {
+        for (layout = LLMGW_MEMBERS_LAYOUT_1;
+             layout <= LLMGW_MEMBERS_LAYOUT_2; layout++)
+        {
+            cluster = staged(N, seed, 0);
+            compute(cluster, &facts, 4);
+            holds(cluster, cluster_run_until(cluster, new_ones_know, 0, 5000)
+                           != UINT64_MAX);
+
+            restart_gateway(cluster, layout);
+            seen = cluster_facts(cluster, GATEWAY, SHARD);
+            holds(cluster, llmgw_member_role(seen) == LLMGW_ROLE_SHARD);
+            holds(cluster, seen->shard.layers
+                           == (layout == LLMGW_MEMBERS_LAYOUT_2 ? 16 : 0));
+            holds(cluster, cluster_run_until(cluster, gateway_knows_shard, 0,
+                                             5000) != UINT64_MAX);
+            cluster_destroy(cluster);
+        }
+    }
+}
+
+
 static int
 user_sees_it_down(const cluster_t *cluster, size_t host)
 {
@@ -338,6 +398,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(new_ones_know_a_shard_whoever_passes_it_on),
         cmocka_unit_test(old_relays_take_nothing_of_a_shard_away),
+        cmocka_unit_test(shard_is_restored_from_the_segment_or_learned),
         cmocka_unit_test(user_of_shards_has_their_word_at_once),
         cmocka_unit_test(death_of_all_shards_isolates_nobody),
         cmocka_unit_test(shard_is_drained_by_an_order),

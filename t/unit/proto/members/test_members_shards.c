@@ -1,7 +1,7 @@
 
 /*
  * Shards in the members segment: what each layout has of them, what is refused,
- * the list that says what they compute, and which layers nobody covers.
+ * the list that says what they compute, and when they are offered.
  */
 
 #include "proto/members/shards.h"
@@ -360,54 +360,6 @@ test_shard_is_offered_as_long_as_its_agent_and_its_process_live(void **state)
 }
 
 
-static void
-expect_gap(const llmgw_member_t *members, size_t n, unsigned from, int first,
-    int last)
-{
-    int       is_gap;
-    unsigned  a, b;
-
-    is_gap = llmgw_shards_gap(members, n, LIST, from, 16, &a, &b);
-    assert_int_equal(is_gap, first >= 0);
-
-    if (is_gap) {
-        assert_int_equal(a, first);
-        assert_int_equal(b, last);
-    }
-}
-
-
-static void
-test_gaps_are_what_no_usable_shard_covers(void **state)
-{
-    llmgw_member_t  m[4];
-
-    memset(m, 0, sizeof(m));
-    expect_gap(m, 0, 0, 0, 15);
-
-    shard_make(&m[0], 0, 0, 7, 16);
-    shard_make(&m[1], 1, 12, 15, 16);
-    shard_make(&m[2], 2, 4, 11, 16);
-    shard_make(&m[3], 3, 8, 11, 16);
-    expect_gap(m, 3, 0, -1, -1);
-
-    /* By the last one of the middle, which is of other weights. */
-    expect_gap(m, 2, 0, 8, 11);
-    expect_gap(m, 2, 12, -1, -1);
-    m[2].draining = 1;
-    m[3].models = LIST + 1;
-    expect_gap(m, 4, 0, 8, 11);
-
-    /* Two gaps, the last layer in one of them. */
-    m[1].shard.last = 14;
-    expect_gap(m, 4, 0, 8, 11);
-    expect_gap(m, 4, 12, 15, 15);
-
-    m[0].service = LLMGW_SERVICE_DOWN;
-    expect_gap(m, 4, 0, 0, 11);
-}
-
-
 int
 main(void)
 {
@@ -419,7 +371,6 @@ main(void)
         cmocka_unit_test(test_list_with_a_longer_name_is_refused),
         cmocka_unit_test(
             test_shard_is_offered_as_long_as_its_agent_and_its_process_live),
-        cmocka_unit_test(test_gaps_are_what_no_usable_shard_covers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
