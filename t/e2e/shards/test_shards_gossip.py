@@ -99,16 +99,15 @@ def test_coverage_is_drawn_with_its_gaps(cluster, gateway):
     cluster.agent("s4", "shard", grpc=f"127.0.0.1:{cluster.ports.take()}")
     wait_usable(gateway, "s1", "s2", "s3", "w1")
     wait_for(lambda: "s4" in gateway.table(), 5, "the silent one")
-    wait_for(lambda: "1 waits" in "\n".join(drawn(gateway)), 5, "the load")
-    assert drawn(gateway) == MAP.split("\n")
+    wait_for(lambda: drawn(gateway) == MAP.split("\n"), 10, f"\n{MAP}\n")
 
     # Drained, the middle is covered by nobody; it ends as it began.
     assert gateway.ctl("drain", "s2").returncode == 0
     wait_for(lambda: gaps(gateway) == [[8, 11]], 5, "the gap")
-    lines = drawn(gateway)
-    assert lines[3][6:22] == "....oooooooo...."
-    assert lines[3].endswith("draining")
-    assert lines[6] == "  layers 8-11 are covered by nobody"
+    wait_for(lambda: drawn(gateway)[3].endswith("draining"), 5, "the reason")
+    assert drawn(gateway)[3][6:22] == "....oooooooo...."
+    wait_for(lambda: drawn(gateway)[6]
+             == "  layers 8-11 are covered by nobody", 5, "its name")
     table = gateway.table()["s2"]
     assert (table["role"], table["draining"]) == ("shard", True)
     assert gateway.ctl("undrain", "s2").returncode == 0
@@ -130,9 +129,9 @@ def test_shards_come_and_go_as_events(cluster, gateway):
     assert sorted(events.of_shards()) == [("advertised", one.name),
                                           ("advertised", two.name)]
     one.die()
-    wait_for(lambda: events.of_shards()[2:] == [("retired", one.name)], 2,
+    wait_for(lambda: events.of_shards()[2:] == [("retired", one.name)], 5,
              "its end")
-    assert gaps(gateway) == [[0, 7]]
+    wait_for(lambda: gaps(gateway) == [[0, 7]], 5, "the gap")
 
     # First it stalls, and is offered, but not used; then it is forgotten.
     two.hang()
@@ -140,7 +139,7 @@ def test_shards_come_and_go_as_events(cluster, gateway):
              "a stall")
     wait_for(lambda: "shard" not in gateway.table()["s2"], 10, "its expiry")
     assert gateway.table()["s2"]["state"] == "ALIVE"
-    wait_for(lambda: events.of_shards()[3:] == [("retired", two.name)], 2,
+    wait_for(lambda: events.of_shards()[3:] == [("retired", two.name)], 5,
              "its retirement")
     assert collected(gateway) == {"models": collected(gateway)["models"],
                                   "silent": ["s2"]}
@@ -230,8 +229,8 @@ def test_an_orchestrator_tells_how_its_shards_do(cluster, gateway):
         '{agent="o1",shard="toy:0-7@s1"}': 30}
 
     # Which ones it leaves out is known where it is known.
-    assert any("left out for 30.0 s: shard_corruption" in line
-               for line in drawn(agent))
+    wait_for(lambda: any("left out for 30.0 s: shard_corruption" in line
+                         for line in drawn(agent)), 5, "what it leaves out")
     wait_usable(gateway, "s1")
     assert not any("left out" in line for line in drawn(gateway))
 
