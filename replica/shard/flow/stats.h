@@ -13,7 +13,8 @@
 #include "replica/shard/flow/flow.h"
 
 
-/* Shards in one report, so that it stays below 8 KiB. */
+/* Shards in one report, so that it stays below the 32 KiB that an agent takes,
+   however long their names are. */
 #define FLOW_REPORT_SHARDS  32
 
 typedef struct {

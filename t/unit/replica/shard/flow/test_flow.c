@@ -510,42 +510,6 @@ rows_that_are_not_next_end_the_flow(void **state)
 }
 
 
-static void
-a_report_says_what_was_counted(void **state)
-{
-    char      *text;
-    json_t    *json, *shard;
-
-    scene_begin(1, PLENTY);
-    two_by_two();
-    scene.shards[1].fault = LIE_NAN;
-    scene.shards[1].fault_at = 40;
-    scene.shards[1].faults = 1;
-    scene_stream(32, 20);
-    scene_run();
-
-    json = flows_report(scene.flows, 1, 5);
-    assert_non_null(json);
-    assert_true(json_is_true(json_object_get(json, "ready")));
-    assert_int_equal(json_integer_value(json_object_get(json, "tokens")), 20);
-    assert_int_equal(json_integer_value(json_object_get(json, "fallbacks")),
-                     5);
-    assert_int_equal(json_integer_value(json_object_get(json_object_get(
-        json, "failovers"), "shard_corruption")), 1);
-    assert_int_equal(json_array_size(json_object_get(json, "shards")), 3);
-    shard = json_array_get(json_object_get(json, "shards"), 1);
-    assert_string_equal(json_string_value(json_object_get(shard, "id")),
-                        "m:8-15@b");
-    assert_int_equal(json_integer_value(json_object_get(shard,
-                                                        "corruptions")), 1);
-    text = json_dumps(json, JSON_COMPACT);
-    assert_true(strlen(text) < 8192);
-    free(text);
-    json_decref(json);
-    scene_end();
-}
-
-
 int
 main(void)
 {
@@ -570,7 +534,6 @@ main(void)
         cmocka_unit_test(a_session_that_expires_at_once_is_a_fault),
         cmocka_unit_test(a_flow_may_be_closed_at_any_time),
         cmocka_unit_test(rows_that_are_not_next_end_the_flow),
-        cmocka_unit_test(a_report_says_what_was_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,87 @@
+
+/* What flows say of themselves, for the report to the agent. */
+
+#include "t/unit/replica/shard/flow/flow_scene_streams.h"
+
+#define PLENTY  (1ULL << 40)
+
+
+static void
+a_report_says_what_was_counted(void **state)
+{
+    json_t    *json, *shard;
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 7);
+    scene_shard("b", 8, 15);
+    scene_shard("c", 8, 15)->sessions = 9;
+    scene.shards[1].fault = LIE_NAN;
+    scene.shards[1].fault_at = 40;
+    scene.shards[1].faults = 1;
+    s = scene_stream(32, 20);
+    scene_run();
+    stream_check_done(s);
+
+    json = flows_report(scene.flows, 1, 5);
+    assert_non_null(json);
+    assert_true(json_is_true(json_object_get(json, "ready")));
+    assert_int_equal(json_integer_value(json_object_get(json, "tokens")), 20);
+    assert_int_equal(json_integer_value(json_object_get(json, "fallbacks")),
+                     5);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(
+        json, "failovers"), "shard_corruption")), 1);
+    assert_int_equal(json_array_size(json_object_get(json, "shards")), 3);
+    shard = json_array_get(json_object_get(json, "shards"), 1);
+    assert_string_equal(json_string_value(json_object_get(shard, "id")),
+                        "m:8-15@b");
+    assert_int_equal(json_integer_value(json_object_get(shard,
+                                                        "corruptions")), 1);
+    json_decref(json);
+    scene_end();
+}
+
+
+/* A report that is too long would be refused as a whole. */
+static void
+a_report_has_a_limit_whatever_names_are_like(void **state)
+{
+    int           i;
+    char         *text;
+    json_t       *json;
+    lane_t       *lane;
+    fleet_hop_t   hop = { .first = 4000, .last = 4095 };
+
+    scene_begin(1, PLENTY);
+    scene.flows->options.model = "sixty-three-characters-are-the-most-that-a"
+                                 "-model's-name-may-have-";
+
+    for (i = 0; i < FLOW_REPORT_SHARDS + 10; i++) {
+        snprintf(hop.id, sizeof(hop.id), "%063d", i);
+        lane = lanes_enter(&scene.flows->lanes, &hop);
+        spread_add(&lane->latency, 1ULL << 60);
+        lane->steps = lane->failovers = lane->corruptions = 1ULL << 60;
+        lane_leave(lane);
+    }
+
+    json = flows_report(scene.flows, 1, 0);
+    assert_int_equal(json_array_size(json_object_get(json, "shards")),
+                     FLOW_REPORT_SHARDS);
+    text = json_dumps(json, JSON_COMPACT);
+    assert_in_range(strlen(text), 8192, 32768 - 1);
+    free(text);
+    json_decref(json);
+    scene_end();
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_report_says_what_was_counted),
+        cmocka_unit_test(a_report_has_a_limit_whatever_names_are_like),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
