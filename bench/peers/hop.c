@@ -8,9 +8,10 @@
  *
  * Sends steps of one random row, each when the result of the one before is
  * there, and prints JSON: what the slice is, and in us the 5th, 50th and 95th
- * percentile of the round trip.  In this process the plugin's own thread
- * computes, so the round trip has the same two changes of threads as at a
- * shard, and "compute_us" is the median of the computation alone.
+ * percentile of the round trip.  "started_us" is the median of the time until
+ * the row has gone there, the computation has begun, and Started is back: a
+ * hop without what it computes.  In this process the plugin's own thread
+ * computes, and "compute_us" is the median of the computation alone.
  */
 
 #include <assert.h>
@@ -44,6 +45,7 @@ typedef struct {
     double                 sent_at;
     double                *took;        /* us; of each step that counts */
     double                *computed;
+    double                *started;
 
     shard_core_t          *core;        /* in this process */
     shard_step_t           step;
@@ -108,6 +110,16 @@ hop_next(hop_t *hop)
 
 
 static void
+hop_started(hop_t *hop)
+{
+    if (hop->position >= WARM_STEPS) {
+        hop->started[hop->position - WARM_STEPS] = hop_now_us()
+                                                   - hop->sent_at;
+    }
+}
+
+
+static void
 hop_done(hop_t *hop, double computed_us)
 {
     if (hop->position >= WARM_STEPS) {
@@ -134,13 +146,16 @@ hop_print(hop_t *hop)
 {
     qsort(hop->took, hop->steps, sizeof(double), hop_compare);
     qsort(hop->computed, hop->steps, sizeof(double), hop_compare);
+    qsort(hop->started, hop->steps, sizeof(double), hop_compare);
 
     printf("{\"width\": %u, \"layers\": \"%u-%u\", \"steps\": %u, "
            "\"p5_us\": %.1f, \"p50_us\": %.1f, \"p95_us\": %.1f, "
-           "\"compute_us\": %.1f}\n", hop->facts.width,
+           "\"compute_us\": %.1f, \"started_us\": %.1f}\n",
+           hop->facts.width,
            hop->facts.first_layer, hop->facts.last_layer, hop->steps,
            hop->took[hop->steps / 20], hop->took[hop->steps / 2],
-           hop->took[hop->steps * 19 / 20], hop->computed[hop->steps / 2]);
+           hop->took[hop->steps * 19 / 20], hop->computed[hop->steps / 2],
+           hop->started[hop->steps / 2]);
 }
 
 
@@ -223,7 +238,8 @@ hop_on_notified(struct ev_loop *loop, ev_async *notified, int events)
     while (hop->place >= 0
            && hop->loader.shards->take(hop->core, &event) == 0)
     {
-        if (event.kind != SHARD_EVENT_DONE) {
+        if (event.kind == SHARD_EVENT_STARTED) {
+            hop_started(hop);
             continue;
         }
 
@@ -316,6 +332,10 @@ hop_on_message(llmgw_grpc_stream_t *stream, const uint8_t *data, size_t len,
 
     case LLMGATEWAY__SHARD__REPLY__KIND_OPENED:
         hop_next(hop);
+        break;
+
+    case LLMGATEWAY__SHARD__REPLY__KIND_STARTED:
+        hop_started(hop);
         break;
 
     case LLMGATEWAY__SHARD__REPLY__KIND_RESULT:
@@ -458,6 +478,7 @@ main(int argc, char **argv)
 
     hop.took = calloc(hop.steps, sizeof(double));
     hop.computed = calloc(hop.steps, sizeof(double));
+    hop.started = calloc(hop.steps, sizeof(double));
     hop.notified.data = &hop;
     ev_async_init(&hop.notified, hop_on_notified);
     ev_async_start(hop.loop, &hop.notified);

@@ -45,6 +45,10 @@ class Replica(Daemon):
             argv += ["--agent", agent.control]
         super().__init__(cluster, f"replica-{id}", argv)
 
+    def start(self):
+        self._client = None         # it would tell of the process before
+        return super().start()
+
     @property
     def client(self):
         from .rpc import Client     # the demo needs no grpcio
