@@ -3,8 +3,9 @@
 
     bench/shards.py [--rounds N] [--kills N] [--write]
 
-One hop: a row of 4096 numbers goes to a shard, and the word that its computation
-has begun comes back; and the way alone, to a peer that computes nothing.
+One hop: a row of 4096 numbers goes to a shard, and the word that its
+computation has begun comes back; and the way alone, to a peer that computes
+nothing.
 Then tokens a second of 1, 2 and 4 shards beside the single process, in rounds;
 how long it takes to build a pipeline; and kill -9 of a shard, to the next
 token at the client.
@@ -263,8 +264,8 @@ def table(results):
         lines.append(f"| {title} | {spread(values)} | "
                      f"{statistics.median(values) / single:.2f} |")
     ms, tokens = zip(*killed)
-    lines += ["", f"kill -9 of a shard to the next token, {len(ms)} times, after "
-              f"{spread(tokens)} tokens, which are replayed: p50 "
+    lines += ["", f"kill -9 of a shard to the next token, {len(ms)} times, "
+              f"after {spread(tokens)} tokens,\nwhich are replayed: p50 "
               f"{percentile(ms, 50):.0f} ms, p95 {percentile(ms, 95):.0f} ms."]
     return "\n".join(lines), hop_us <= GOAL_HOP_US \
         and p95 <= GOAL_CONSTRUCT_MS
