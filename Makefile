@@ -102,7 +102,7 @@ SLICER    := $(if $(LLAMA),build/llmgw-slice)
 DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
            build/llmgw-client build/llmgw-sim build/llmgw-lock \
            build/llmgw-weights
-TOOLS   := build/bench/segment
+TOOLS   := build/bench/segment build/bench/hop build/bench/echo
 MODULE  := build/ngx_http_llmgw_module.so
 SIMS    := $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
 UNITS   := $(patsubst %.c,$(O)/%,$(shell find t/unit -name 'test_*.c' \
@@ -245,7 +245,7 @@ bench-standby: build  ## a takeover, and a restart beside it, 8 minutes (ARGS=--
 bench-weights: daemons  ## what a weights service saves, with llama (2 minutes)
 	@$(PYTHON) bench/weights.py $(ARGS)
 
-bench-shards: daemons build/bench/hop build/bench/echo  ## hops, tokens/s and kill -9 of shards (6 minutes, ARGS=--write)
+bench-shards: daemons tools  ## hops, tokens/s and kill -9 of shards (6 minutes, ARGS=--write)
 	@$(PYTHON) bench/shards.py $(ARGS)
 
 bench-sim: daemons  ## what the simulator costs, a minute (ARGS=--write)
