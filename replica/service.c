@@ -274,6 +274,24 @@ service_get_stats(service_call_t *call)
 
 /* --- grpc.health.v1.Health */
 
+/* What generates serves the one, a kind with a method of its own another. */
+static int
+service_has(const engine_t *engine, const char *name)
+{
+    size_t       len;
+    const char  *path;
+
+    if (engine->kind->start != NULL) {
+        return strcmp(name, "llmgateway.LLMReplica") == 0;
+    }
+
+    path = engine->kind->stream->path + 1;
+    len = strcspn(path, "/");
+
+    return strlen(name) == len && strncmp(name, path, len) == 0;
+}
+
+
 static void
 service_check(service_call_t *call)
 {
@@ -283,14 +301,14 @@ service_check(service_call_t *call)
     Grpc__Health__V1__HealthCheckResponse  response =
         GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
 
+    engine = call->service->engine;
     name = ((Grpc__Health__V1__HealthCheckRequest *) call->request)->service;
 
-    if (*name != '\0' && strcmp(name, "llmgateway.LLMReplica") != 0) {
+    if (*name != '\0' && !service_has(engine, name)) {
         service_finish(call, LLMGW_GRPC_NOT_FOUND, "unknown service");
         return;
     }
 
-    engine = call->service->engine;
     response.status = engine_is_draining(engine)
                       || engine->facts.state != ENGINE_READY
         ? GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING

@@ -19,7 +19,7 @@ from llmgw import llama
 from llmgw.preload import compiled
 from llmgw.proc import rss_kb
 from llmgw.rawh2 import RawH2, frame, unframe
-from llmgw.rpc import FORWARD
+from llmgw.rpc import CHECK, FORWARD, health
 from llmgw.shard_session import (CHUNK, MESSAGE, ROWS, SESSIONS, STEPS, TENSOR,
                                  WINDOW, Session, facts, pb)
 from llmgw.shards import Shards
@@ -61,6 +61,16 @@ def lone(slices, id, **options):
 def in_use(shard):
     """Sessions as its agent tells them."""
     return shard.agent.table()[shard.id]["active_requests"]
+
+
+def check(shard, service):
+    """Its health, by gRPC's own protocol."""
+    try:
+        got = shard.client.unary(CHECK, health.HealthCheckRequest(
+            service=service), health.HealthCheckResponse)
+    except grpc.RpcError as error:
+        return error.code().name
+    return "OK" if got.status == got.SERVING else "NOT_SERVING"
 
 
 def nobody_left(shard):
@@ -109,6 +119,9 @@ def test_one_that_stops_early_returns_its_rows(shard, session):
 @built
 def test_a_shard_generates_nothing(shard):
     assert shard.client.generate("hello", 3).code == "UNIMPLEMENTED"
+    for service, code in (("", "OK"), ("llmgateway.shard.Shard", "OK"),
+                          ("llmgateway.LLMReplica", "NOT_FOUND")):
+        assert check(shard, service) == code
 
 
 @built
