@@ -47,10 +47,6 @@
 /* Layers of a model: a bound for what a peer says. */
 #define SHARD_LAYERS_MAX      4096
 
-/* Numbers of a row: hidden state, and logits. */
-#define SHARD_WIDTH_MAX       65536
-#define SHARD_VOCABULARY_MAX  (512 * 1024)
-
 /* Bytes of an id, as 32 bytes and as 64 hex digits. */
 #define SHARD_WEIGHTS_BYTES   32
 

@@ -118,7 +118,7 @@ forward_open(engine_t *engine, llmgw_grpc_stream_t *stream)
 
     if (f == NULL || f->session == NULL) {
         (void) llmgw_grpc_finish(stream, LLMGW_GRPC_RESOURCE_EXHAUSTED,
-                                 "out of memory", NULL, 0);
+                                 "too many streams, or no memory", NULL, 0);
         free(f);
         return NULL;
     }

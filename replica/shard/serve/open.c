@@ -137,11 +137,9 @@ open_judge_model(const serve_t *v, const Llmgateway__Shard__Open *open,
 
 
 shard_reason_t
-open_judge(const serve_t *v, const Llmgateway__Shard__Open *open,
+open_judge_caller(const serve_t *v, const Llmgateway__Shard__Open *open,
     char text[SERVE_TEXT_BYTES])
 {
-    shard_reason_t  reason;
-
     if (open->session == 0
         || !llmgw_name_is_valid(open->caller, strlen(open->caller)))
     {
@@ -149,12 +147,14 @@ open_judge(const serve_t *v, const Llmgateway__Shard__Open *open,
                            "above 0, and the caller's member id");
     }
 
-    reason = open_judge_token(v, open, text);
+    return open_judge_token(v, open, text);
+}
 
-    if (reason != SHARD_OK) {
-        return reason;
-    }
 
+shard_reason_t
+open_judge(const serve_t *v, const Llmgateway__Shard__Open *open,
+    char text[SERVE_TEXT_BYTES])
+{
     if (v->is_draining) {
         return open_refuse(text, SHARD_DRAINING, "this shard is draining");
     }

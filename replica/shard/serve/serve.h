@@ -55,6 +55,13 @@
 
 
 #define SERVE_QUEUE_BYTES  (4 * 1024 * 1024)
+
+/*
+ * Streams of all clients, those without a session included: each may hold an
+ * unfinished message, so this is a limit of memory, too.
+ */
+#define SERVE_STREAMS_MAX  (16 * SHARD_SESSIONS_MAX)
+
 #define SERVE_LINGER_MS    10000
 #define SERVE_TEXT_BYTES   256
 
@@ -141,7 +148,10 @@ uint32_t serve_sessions(const serve_t *serve);
 uint64_t serve_tensor_bytes(const serve_t *serve);
 
 
-/* calls live as long as the session.  NULL: out of memory. */
+/*
+ * calls live as long as the session.  NULL: out of memory, or there are
+ * SERVE_STREAMS_MAX already.
+ */
 session_t *session_create(serve_t *serve, const session_calls_t *calls,
     void *data);
 

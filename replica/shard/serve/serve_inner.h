@@ -72,6 +72,7 @@ struct serve_s {
     int                    is_draining;
 
     session_t             *all;         /* NEW and ENDED ones, too */
+    uint32_t               streams;     /* of these */
     uint32_t               sessions;    /* HELD or OPEN */
     uint64_t               tensor_bytes;
     step_t                *in_hand;     /* the plugin's, in no order */
@@ -87,8 +88,15 @@ struct serve_s {
 /* --- open.c */
 
 /*
- * Whether this shard would serve the session: SHARD_OK, or the reason and
- * a text.  Before its facts are known only part of it can be looked at.
+ * Who asks: SHARD_OK, or the reason and a text.  Once, when the Open comes: a
+ * token is of its minute, and the slice may take longer.
+ */
+shard_reason_t open_judge_caller(const serve_t *serve,
+    const Llmgateway__Shard__Open *open, char text[SERVE_TEXT_BYTES]);
+
+/*
+ * Whether this shard would serve the session.  Before its facts are known only
+ * part of it can be looked at, so it is asked again when the slice is loaded.
  */
 shard_reason_t open_judge(const serve_t *serve,
     const Llmgateway__Shard__Open *open, char text[SERVE_TEXT_BYTES]);

@@ -127,7 +127,7 @@ session_begin(session_t *s)
 
     v = s->serve;
     open = s->open->open;
-    reason = open_judge(v, open, text);     /* of a held one, the second time */
+    reason = open_judge(v, open, text);
 
     if (reason != SHARD_OK) {
         session_refuse(s, 0, reason, text);
@@ -159,7 +159,11 @@ session_open(session_t *s, Llmgateway__Shard__Request *request)
 
     v = s->serve;
     s->open = request;
-    reason = open_judge(v, request->open, text);
+    reason = open_judge_caller(v, request->open, text);
+
+    if (reason == SHARD_OK) {
+        reason = open_judge(v, request->open, text);
+    }
 
     if (reason != SHARD_OK) {
         session_refuse(s, 0, reason, text);
@@ -540,11 +544,17 @@ session_create(serve_t *v, const session_calls_t *calls, void *data)
 {
     session_t  *s;
 
+    if (v->streams == SERVE_STREAMS_MAX) {
+        return NULL;
+    }
+
     s = calloc(1, sizeof(session_t));
 
     if (s == NULL) {
         return NULL;
     }
+
+    v->streams++;
 
     s->serve = v;
     s->calls = calls;
@@ -568,6 +578,7 @@ void
 session_destroy(session_t *s)
 {
     session_release(s);
+    s->serve->streams--;
     *s->link = s->next;
 
     if (s->next != NULL) {

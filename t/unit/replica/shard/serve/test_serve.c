@@ -160,6 +160,19 @@ a_token_opens_the_session_that_it_was_made_for(void **state)
     client_open(&s, &c);
     client_ask(&c, &open);
     test_ended(&c, SHARD_BAD_TOKEN);
+    client_close(&c);
+
+    /* One that waits for the slice has shown its token already. */
+    scene_tick(&s, 600000);
+    assert_false(s.is_loaded);
+    open.session = 9;
+    client_open(&s, &c);
+    client_ask(&c, &open);
+    s.unix_s += 300;
+    scene_at(&s, s.now_ms);
+    scene_become(&s, SHARD_CORE_READY);
+    assert_int_equal(client_next(&c)->kind_case,
+                     LLMGATEWAY__SHARD__REPLY__KIND_OPENED);
     test_finish(&s, &c);
     shard_key_close((shard_key_t *) keyed.key);
 }

@@ -314,6 +314,38 @@ a_stream_without_an_open_ends_after_a_minute(void **state)
 
 
 static void
+streams_are_so_many_with_or_without_sessions(void **state)
+{
+    size_t           i;
+    scene_t          s;
+    scene_client_t   more, *c;
+
+    c = test_calloc(SERVE_STREAMS_MAX, sizeof(*c));
+    scene_init(&s, &options);
+    scene_ready(&s);
+
+    for (i = 0; i < SERVE_STREAMS_MAX; i++) {
+        client_open(&s, &c[i]);
+        assert_non_null(c[i].session);
+    }
+
+    client_open(&s, &more);
+    assert_null(more.session);
+    client_close(&c[7]);
+    client_open(&s, &more);
+    assert_non_null(more.session);
+    c[7] = more;
+
+    for (i = 1; i < SERVE_STREAMS_MAX; i++) {
+        client_close(&c[i]);
+    }
+
+    test_finish(&s, &c[0]);
+    test_free(c);
+}
+
+
+static void
 a_client_that_does_not_read_stops_its_own_session(void **state)
 {
     scene_t         s;
@@ -421,6 +453,7 @@ main(void)
         cmocka_unit_test(an_idle_session_ends_after_a_minute),
         cmocka_unit_test(a_session_ends_after_an_hour_whatever_it_does),
         cmocka_unit_test(a_stream_without_an_open_ends_after_a_minute),
+        cmocka_unit_test(streams_are_so_many_with_or_without_sessions),
         cmocka_unit_test(a_client_that_does_not_read_stops_its_own_session),
         cmocka_unit_test(a_stream_that_takes_nothing_ends_its_session),
         cmocka_unit_test(a_draining_shard_goes_on_with_what_it_has),
