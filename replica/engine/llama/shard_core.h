@@ -103,15 +103,16 @@ typedef enum {
     SHARD_STEP_BAD_POSITION,    /* not the one after the place's last */
     SHARD_STEP_BAD_SHAPE,       /* rows, logits_rows, or no such place */
     SHARD_STEP_CONTEXT_FULL,
-    SHARD_STEP_BAD_INPUT,       /* NaN or infinite */
+    SHARD_STEP_BAD_INPUT,       /* NaN or infinite, or a row far too long */
     SHARD_STEP_CORRUPT,         /* what was computed is, or is no half */
     SHARD_STEP_CANCELLED,       /* its session ended before it was computed */
     SHARD_STEP_FAILED           /* libllama gave an error */
 } shard_status_t;
 
 /*
- * Its memory, and that of in and out, is the caller's; from submit() until
- * take() gives it DONE, or close() returns, none may be touched.
+ * Its memory, and that of in and out, is the caller's, aligned for its numbers;
+ * from submit() until take() gives it DONE, or close() returns, none may be
+ * touched.
  *
  * After any status but DONE the session is not to be gone on with: its
  * further steps end with an error, too.
@@ -162,7 +163,6 @@ typedef struct {
     uint32_t  sessions;
     uint32_t  waiting;              /* steps that have not begun */
     uint64_t  steps;                /* done, in all */
-    uint64_t  row_ns;               /* of computation, moving mean; 0: none */
 } shard_load_t;
 
 typedef struct {

@@ -18,26 +18,19 @@
 
 #include "proto/half.h"
 #include "replica/engine/llama/plugin/shard/shard_inner.h"
+#include "replica/shard/check.h"
 
 
-#define CALL_EXPONENT  0x7f800000u      /* all ones: NaN or infinite */
-
-
-/* Anywhere in memory. */
-static int
-call_is_finite(const void *floats, size_t n)
+/*
+ * The greatest norm of a row that enters this layer of the model; 0: it is not
+ * known, or does not count.  Embeddings are the head file's, not a shard's; the
+ * probe's rows are no model's.
+ */
+static float
+call_norm(const shard_core_t *core, uint32_t boundary)
 {
-    size_t    i;
-    uint32_t  bits, bad;
-
-    bad = 0;
-
-    for (i = 0; i < n; i++) {
-        memcpy(&bits, (const char *) floats + i * sizeof(bits), sizeof(bits));
-        bad |= ((bits & CALL_EXPONENT) == CALL_EXPONENT);
-    }
-
-    return !bad;
+    return core->is_probed && boundary > 0 && core->facts.norms != NULL
+           ? core->facts.norms[boundary] : 0;
 }
 
 
@@ -46,28 +39,28 @@ static void
 call_read(shard_core_t *core, part_t *part, float *rows)
 {
     size_t       n;
-    uint32_t     i;
     const char  *in;
 
     in = (const char *) part->step->in + part->from * core->row_bytes;
-    n = core->facts.width;
+    n = part->rows * (size_t) core->facts.width;
 
     if (core->options.is_fp16) {
-        for (i = 0; i < part->rows; i++) {
-            memcpy(core->halves, in + i * core->row_bytes, core->row_bytes);
-            llmgw_half_decode(rows + i * n, core->halves, n);
-        }
+        llmgw_half_decode(rows, (const uint16_t *) (const void *) in, n);
 
     } else {
-        memcpy(rows, in, part->rows * core->row_bytes);
+        memcpy(rows, in, n * sizeof(float));
     }
 
     /* The others of the call are computed, this one beside them, for nothing:
        without it they would have a gap. */
 
-    if (!call_is_finite(rows, part->rows * n)) {
+    if (check_rows(rows, part->rows, core->facts.width,
+                   part->step->position + part->from,
+                   call_norm(core, core->facts.first_layer))
+        != CHECK_GOOD)
+    {
         part->status = SHARD_STEP_BAD_INPUT;
-        memset(rows, 0, part->rows * n * sizeof(float));
+        memset(rows, 0, n * sizeof(float));
     }
 }
 
@@ -107,43 +100,33 @@ call_add(shard_core_t *core, const part_t *part)
 }
 
 
-static void
-call_write_halves(shard_core_t *core, part_t *part, uint32_t row,
-    const float *floats)
-{
-    if (llmgw_half_encode(core->halves, floats, core->facts.width) != 0) {
-        part->status = SHARD_STEP_CORRUPT;
-    }
-
-    memcpy((char *) part->step->out + row * core->row_bytes, core->halves,
-           core->row_bytes);
-}
-
-
 /* Hidden states of a part, from this row of the tensor on. */
 static void
 call_write(shard_core_t *core, part_t *part, const struct ggml_tensor *t,
     size_t at)
 {
-    char      *out;
-    size_t     bytes;
-    uint32_t   i;
+    char    *out;
+    float   *rows;
+    size_t   n, bytes;
 
     bytes = core->facts.width * sizeof(float);
+    n = part->rows * (size_t) core->facts.width;
+    out = (char *) part->step->out + part->from * core->row_bytes;
+    rows = core->options.is_fp16 ? core->rows : (float *) (void *) out;
+    ggml_backend_tensor_get(t, rows, at * bytes, part->rows * bytes);
 
-    if (core->options.is_fp16) {
-        for (i = 0; i < part->rows; i++) {
-            ggml_backend_tensor_get(t, core->row, (at + i) * bytes, bytes);
-            call_write_halves(core, part, part->from + i, core->row);
-        }
-
-        return;
+    if (check_rows(rows, part->rows, core->facts.width,
+                   part->step->position + part->from,
+                   call_norm(core, core->facts.first_layer
+                                   + part->last_layer + 1))
+        != CHECK_GOOD)
+    {
+        part->status = SHARD_STEP_CORRUPT;
     }
 
-    out = (char *) part->step->out + part->from * bytes;
-    ggml_backend_tensor_get(t, out, at * bytes, part->rows * bytes);
-
-    if (!call_is_finite(out, part->rows * (size_t) core->facts.width)) {
+    if (core->options.is_fp16
+        && llmgw_half_encode((uint16_t *) (void *) out, rows, n) != 0)
+    {
         part->status = SHARD_STEP_CORRUPT;
     }
 }
@@ -190,15 +173,14 @@ call_tensor(struct ggml_tensor *t, bool is_question, void *data)
 static void
 call_take_logits(shard_core_t *core, part_t *part, uint32_t at)
 {
-    char                *out;
-    size_t               bytes;
-    uint32_t             i, first, row;
+    float               *out;
+    uint32_t             i, first, row, n;
     const float         *logits;
     const shard_step_t  *step;
 
     step = part->step;
     first = step->rows - step->logits_rows;
-    bytes = core->facts.vocabulary * sizeof(float);
+    n = core->facts.vocabulary;
 
     for (i = 0; i < part->rows; i++) {
         row = part->from + i;
@@ -214,10 +196,10 @@ call_take_logits(shard_core_t *core, part_t *part, uint32_t at)
             return;
         }
 
-        out = (char *) step->out + (row - first) * bytes;
-        memcpy(out, logits, bytes);
+        out = (float *) step->out + (size_t) (row - first) * n;
+        memcpy(out, logits, n * sizeof(float));
 
-        if (!call_is_finite(out, core->facts.vocabulary)) {
+        if (check_rows(out, 1, n, 0, 0) != CHECK_GOOD) {
             part->status = SHARD_STEP_CORRUPT;
         }
     }

@@ -319,19 +319,17 @@ load_open_context(shard_core_t *core)
 static int
 load_rooms(shard_core_t *core)
 {
-    if (core->row != NULL) {
+    if (core->rows != NULL) {
         return 0;
     }
 
     core->batch = llama_batch_init((int32_t) load_batch_rows(core),
                                    (int32_t) core->facts.width, 1);
-    core->row = malloc(core->facts.width * sizeof(float));
-    core->halves = malloc(core->facts.width * sizeof(uint16_t));
+    core->rows = malloc(SHARD_CORE_ROWS_MAX * (size_t) core->facts.width
+                        * sizeof(float));
     core->parts = calloc(core->options.sessions, sizeof(part_t));
 
-    if (core->batch.embd == NULL || core->row == NULL || core->halves == NULL
-        || core->parts == NULL)
-    {
+    if (core->batch.embd == NULL || core->rows == NULL || core->parts == NULL) {
         return load_fail(core, "out of memory");
     }
 
@@ -410,8 +408,7 @@ load_done(shard_core_t *core)
         llama_batch_free(core->batch);
     }
 
-    free(core->row);
-    free(core->halves);
+    free(core->rows);
     free(core->parts);
     sliced_done(&core->sliced);
     llama_backend_free();

@@ -36,14 +36,32 @@ typedef struct {
 } probe_t;
 
 
+/* Numbers from -2 to 2. */
+static void
+probe_fill(const probe_t *p, float *rows, size_t n)
+{
+    size_t    i;
+    uint32_t  bits;
+
+    bits = 1;
+
+    for (i = 0; i < n; i++) {
+        bits = bits * 1664525u + 1013904223u;
+        rows[i] = (float) (int32_t) bits * 0x1p-30f;
+    }
+
+    if (p->core->options.is_fp16) {
+        (void) llmgw_half_encode((uint16_t *) (void *) p->in, rows, n);
+
+    } else {
+        memcpy(p->in, rows, n * sizeof(float));
+    }
+}
+
+
 static int
 probe_init(probe_t *p, shard_core_t *core)
 {
-    size_t    i, n;
-    float    *row;
-    uint32_t  bits;
-
-    n = core->facts.width;
     p->core = core;
     p->out_bytes = core->facts.vocabulary > 0
                    ? core->facts.vocabulary * sizeof(float) : core->row_bytes;
@@ -54,27 +72,7 @@ probe_init(probe_t *p, shard_core_t *core)
         return -1;
     }
 
-    /* Numbers from -2 to 2. */
-
-    bits = 1;
-    row = core->row;
-
-    for (i = 0; i < PROBE_ROWS * n; i++) {
-        bits = bits * 1664525u + 1013904223u;
-        row[i % n] = (float) (int32_t) bits * 0x1p-30f;
-
-        if (i % n < n - 1) {
-            continue;
-        }
-
-        if (core->options.is_fp16) {
-            (void) llmgw_half_encode(core->halves, row, n);
-        }
-
-        memcpy(p->in + i / n * core->row_bytes,
-               core->options.is_fp16 ? (void *) core->halves : row,
-               core->row_bytes);
-    }
+    probe_fill(p, core->rows, PROBE_ROWS * (size_t) core->facts.width);
 
     return 0;
 }

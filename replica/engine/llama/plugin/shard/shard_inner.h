@@ -73,8 +73,8 @@ struct shard_core_s {
     uint32_t                last_layer;     /* of the file, in its count */
     struct llama_batch      batch;
     size_t                  row_bytes;      /* of one that is told */
-    float                  *row;            /* halves of one, and floats */
-    uint16_t               *halves;
+    float                  *rows;           /* those of a step; a batch has
+                                               another room for its own */
     part_t                 *parts;          /* of a turn, one a place */
     uint32_t                turn;           /* the place whose chunk is next */
     call_t                  call;

@@ -195,21 +195,9 @@ turn_finish_part(shard_core_t *core, const part_t *part, uint64_t ns)
 static void
 turn_finish(shard_core_t *core, const part_t *parts, uint32_t n, uint64_t ns)
 {
-    uint32_t  i, rows;
-    uint64_t  row_ns;
-
-    rows = 0;
-
-    for (i = 0; i < n; i++) {
-        rows += parts[i].rows;
-    }
-
-    row_ns = ns / rows;
+    uint32_t  i;
 
     pthread_mutex_lock(&core->lock);
-
-    core->load.row_ns = core->load.row_ns == 0
-                        ? row_ns : (core->load.row_ns * 7 + row_ns) / 8;
 
     for (i = 0; i < n; i++) {
         turn_finish_part(core, &parts[i], ns);

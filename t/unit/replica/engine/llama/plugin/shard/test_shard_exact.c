@@ -224,6 +224,64 @@ halves_are_floats_rounded_at_the_cuts(void **state)
 }
 
 
+/* --- bounds */
+
+/* Slices that know the greatest norms of rows: 16 times as long is none, but
+   at the first four positions, and of embeddings, which no shard computes. */
+static void
+rows_far_too_long_are_found(void **state)
+{
+    float     row[WIDTH];
+    size_t    i, j;
+    node_t    node;
+    model_t   bounded;
+
+    const struct {
+        uint32_t        first;          /* of the slice; it ends at 5 */
+        uint32_t        position;
+        float           factor;
+        shard_status_t  status;
+    } cases[] = {
+        { 2, 3, 10000, SHARD_STEP_DONE },
+        { 2, 4, 10000, SHARD_STEP_BAD_INPUT },
+        { 2, 4, 2, SHARD_STEP_DONE },
+        { 0, 4, 2, SHARD_STEP_DONE },
+        { 0, 4, 10000, SHARD_STEP_CORRUPT }     /* what becomes of it is */
+    };
+
+    model_make(&bounded, "seed=1");
+    bounded.whole.norms = malloc((LAYERS + 1) * sizeof(float));
+
+    for (i = 0; i <= LAYERS; i++) {
+        bounded.whole.norms[i] = 40;            /* rows have 10 to 38 */
+    }
+
+    for (i = 0; i < length(cases); i++) {
+        node_open(&node, &bounded, cases[i].first, 5, 1);
+        assert_int_equal(node_begin(&node, 5), 0);
+
+        for (j = 0; j < cases[i].position; j++) {
+            assert_int_equal(node_step(&node, 0, j, 1, 0,
+                                       text_row(&reference.texts[0],
+                                                cases[i].first, j), row),
+                             SHARD_STEP_DONE);
+        }
+
+        for (j = 0; j < WIDTH; j++) {
+            row[j] = cases[i].factor * text_row(&reference.texts[0],
+                                                cases[i].first,
+                                                cases[i].position)[j];
+        }
+
+        assert_int_equal(node_step(&node, 0, cases[i].position, 1, 0, row,
+                                   row), cases[i].status);
+        node_close(&node);
+    }
+
+    model_drop(&bounded);
+}
+
+
 /* --- the model's last layer */
 
 /* Only the rows that are asked for, and none for a step that asks for none. */
@@ -303,6 +361,7 @@ main(void)
         cmocka_unit_test(float_weights_are_exact_row_by_row),
         cmocka_unit_test(heads_that_are_no_blocks_are_exact),
         cmocka_unit_test(halves_are_floats_rounded_at_the_cuts),
+        cmocka_unit_test(rows_far_too_long_are_found),
         cmocka_unit_test(logits_are_of_the_rows_asked_for)
     };
 
