@@ -160,6 +160,16 @@ main_listen(main_t *m)
 }
 
 
+/* What is served, for people. */
+static const char *
+main_model(const cmdline_t *o)
+{
+    return o->engine.model != NULL ? o->engine.model
+           : o->shards.head != NULL ? o->shards.head
+           : o->shards.slice != NULL ? o->shards.slice : o->engine.kind;
+}
+
+
 static void
 main_log_start(const main_t *m)
 {
@@ -182,8 +192,7 @@ main_log_start(const main_t *m)
 
     log_write(&m->log, LOG_INFO, "serving model \"%s\" version \"%s\" on %s, "
               "capacity %d (0: no limit)",
-              o->engine.model != NULL ? o->engine.model : o->engine.kind,
-              o->engine.model_version, o->listen,
+              main_model(o), o->engine.model_version, o->listen,
               m->engine.facts.max_capacity);
 }
 

@@ -41,9 +41,7 @@
 
 
 /* How often the cuts are looked at, which move the group. */
-#define ORCHESTRATE_LOOK_S      1.0
-
-#define ORCHESTRATE_TEXT_BYTES  768
+#define ORCHESTRATE_LOOK_S  1.0
 
 typedef struct {
     engine_t                *engine;
@@ -197,35 +195,7 @@ orchestrate_on_release(void *data, void *left)
 
 /* --- the fleet */
 
-/* The path that a request would take now, as people read it. */
-static void
-orchestrate_path_text(const fleet_path_t *path, char *text, size_t size)
-{
-    int     n;
-    size_t  i, at;
-
-    for (i = 0, at = 0; i < path->n && at < size; i++) {
-        n = snprintf(text + at, size - at, "%s%u-%u at \"%s\"",
-                     i > 0 ? ", " : "", path->hops[i].first,
-                     path->hops[i].last, path->hops[i].id);
-        at += (size_t) n;
-    }
-}
-
-
-static fleet_rc_t
-orchestrate_find(orchestrate_t *o, fleet_path_t *path)
-{
-    fleet_query_t  query;
-
-    memset(&query, 0, sizeof(query));
-    query.to_layer = o->facts.layers - 1;
-
-    return fleet_find(o->fleet, &query, path);
-}
-
-
-/* Halves: who is cut elsewhere has other bits. */
+/* With halves: a pipeline that is cut elsewhere has other bits. */
 static void
 orchestrate_name_group(orchestrate_t *o)
 {
@@ -233,8 +203,14 @@ orchestrate_name_group(orchestrate_t *o)
     size_t         i;
     uint64_t       hash;
     fleet_path_t   path;
+    fleet_query_t  query;
 
-    if (!o->options->is_fp16 || orchestrate_find(o, &path) != FLEET_FOUND) {
+    memset(&query, 0, sizeof(query));
+    query.to_layer = o->facts.layers - 1;
+
+    if (!o->options->is_fp16
+        || fleet_find(o->fleet, &query, &path) != FLEET_FOUND)
+    {
         return;
     }
 
@@ -263,33 +239,11 @@ orchestrate_on_look(struct ev_loop *loop, ev_timer *w, int revents)
 
 
 static void
-orchestrate_log_fleet(orchestrate_t *o)
-{
-    char          text[ORCHESTRATE_TEXT_BYTES];
-    fleet_rc_t    rc;
-    fleet_path_t  path;
-
-    rc = orchestrate_find(o, &path);
-
-    if (!fleet_is_ready(o->fleet)) {
-        log_write(o->engine->log, LOG_WARN, "no pipeline of shards, %s: %s",
-                  fleet_reason(rc), path.why);
-
-    } else if (rc == FLEET_FOUND) {
-        orchestrate_path_text(&path, text, sizeof(text));
-        log_write(o->engine->log, LOG_INFO, "shards compute all layers: %s",
-                  text);
-    }
-}
-
-
-static void
 orchestrate_on_changed(void *data, int is_ready)
 {
     orchestrate_t  *o;
 
     o = data;
-    orchestrate_log_fleet(o);
     orchestrate_name_group(o);
     llama_told(o->engine);
 }
@@ -388,7 +342,6 @@ orchestrate_on_loaded(void *data, const core_plugin_t *plugin, core_t *core,
         return -1;
     }
 
-    orchestrate_log_fleet(o);
     orchestrate_name_group(o);
     ev_timer_start(o->engine->loop, &o->look);
 

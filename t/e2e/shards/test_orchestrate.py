@@ -7,6 +7,7 @@ orchestrator that logs what was computed.
 
 import json
 import re
+import signal
 import subprocess
 
 import pytest
@@ -134,15 +135,14 @@ def test_without_shards_it_is_starting(cluster):
     cluster.agent("gw", "gateway")
     s = Shards(cluster, layers=LAYERS)
     o = s.orchestrator("o1", wait=False)
-    wait_for(lambda: "no pipeline of shards, shard_unavailable"
-             in o.proc.text(), 15, "its word of that")
+    wait_for(lambda: "no pipeline: " in o.proc.text(), 15, "its word of that")
     assert s.service(o) == "STARTING"
     assert ask(o, request(chat("no?"))).code == "UNAVAILABLE"
     s.shards("0-1")
     assert s.service(o) == "STARTING"
     s.shards("2-3")
     s.wait_ready(o)
-    assert "0-1 at \"s0-1\", 2-3 at \"s2-3\"" in o.proc.text()
+    assert "shards lead over all 4 layers" in o.proc.text()
     body = chat("now", **GREEDY)
     assert says(o, body) == s.undisturbed(body)
     s["s2-3"].proc.kill()
@@ -165,6 +165,47 @@ def test_shards_that_are_full_make_it_full(cluster):
     first.cancel()
     wait_free(s["s0-3"])
     assert ask(o, request(chat("again"))).whole()
+
+
+def test_at_sigterm_its_streams_finish(cluster):
+    cluster.agent("gw", "gateway")
+    s = Shards(cluster, layers=LAYERS)
+    s.shards("0-3")
+    o = s.orchestrator("o1")
+    body = {"prompt": "to the end", "max_tokens": 600, **SAMPLED, **ENDLESS}
+    expected = s.undisturbed(body)
+    call = Call(o, request(body))
+    assert until(call, 20)
+    o.proc.send(signal.SIGTERM)
+    wait_for(lambda: "stopping, 1 streams run" in o.proc.text(), 15, "that")
+    late = ask(o, request(body))
+    assert (late.code, late.details) == ("UNAVAILABLE", "replica is draining")
+    assert call.end().whole().says() == expected
+    assert o.proc.popen.wait(15) == 0
+
+
+def test_with_halves_the_cuts_are_part_of_the_group(cluster):
+    """And a shard's replacement changes nothing where it begins as it did."""
+    cluster.agent("gw", "gateway")
+    s = Shards(cluster, layers=LAYERS)
+    halves = {"activation_dtype": "fp16"}
+    for part, id in ("0-1", "a"), ("2-3", "b"), ("2-3", "c"):
+        s.shard(part, id, **halves)
+    s.wait_ready(*s.members.values())
+    o = s.orchestrator("o1", **halves)
+
+    def group():
+        return o.agent.table()["o1"]["resume_group"]
+    before = group()
+    body = {"prompt": "half", "max_tokens": 300, **SAMPLED, **ENDLESS}
+    expected = says(o, body)
+    call = Call(o, request(body))
+    assert until(call, 20)
+    s["b"].proc.kill()
+    assert call.end().whole().says() == expected
+    assert group() == before
+    s.wait_ready(s.shard("0-3", "whole", **halves))
+    wait_for(lambda: group() != before, 15, "another group, with no cut")
 
 
 # when shards fail
