@@ -185,7 +185,10 @@ shard_set(fleet_t *f, fleet_shard_t *s, const llmgw_member_t *member,
 {
     uint64_t  key;
 
-    key = key_of(member);
+    /* A new agent does not know yet when its process has started. */
+
+    key = member->replica_start_ms == 0 && s->key != 0 ? s->key
+                                                       : key_of(member);
 
     if (s->key != key) {
         ban_lift(&s->ban);

@@ -366,6 +366,31 @@ a_shard_that_joins_completes_the_pipeline(void **state)
 }
 
 
+/* Which says first that it has heard of no process yet. */
+static void
+a_new_agent_makes_no_new_shard(void **state)
+{
+    uint64_t  key;
+    scene_t  *s = *state;
+
+    scene_add(s, "s1", 0, 7);
+    scene_open(s);
+    key = key_of(s, "s1");
+    s->members[0].epoch = 2;
+    s->members[0].service = LLMGW_SERVICE_STARTING;
+    s->members[0].replica_start_ms = 0;
+    scene_publish(s);
+    assert_int_equal(scene_find(s, 0), FLEET_GAP);
+    assert_int_equal(key_of(s, "s1"), key);
+
+    s->members[0].service = LLMGW_SERVICE_READY;
+    s->members[0].replica_start_ms = 1000;
+    scene_publish(s);
+    assert_int_equal(scene_find(s, 0), FLEET_FOUND);
+    assert_true(s->found.hops[0].key == key);
+}
+
+
 /* The segment appears later than the replica. */
 static void
 a_segment_may_come_later(void **state)
@@ -502,6 +527,7 @@ main(void)
         fleet_test(an_excluded_shard_is_left_out_and_named),
         fleet_test(a_segment_that_is_lost_leaves_the_last_view),
         fleet_test(a_shard_that_joins_completes_the_pipeline),
+        fleet_test(a_new_agent_makes_no_new_shard),
         fleet_test(a_segment_may_come_later),
         fleet_test(what_left_is_forgotten_unless_it_is_excluded),
         fleet_test(the_mean_follows_what_shards_took),
