@@ -100,8 +100,8 @@ def test_other_weights_and_other_numerics_are_never_mixed(shards, cluster):
     other = cluster.dir / "other" / "tiny.gguf"
     other.parent.mkdir()
     gguf.write(other, layers=LAYERS, seed=7)
-    files = cut(other, cluster.dir / "others", "--layers", "2-3")
-    cluster.pair("weights", shard=files["2-3"], threads=1,
+    cut(other, cluster.dir, "--layers", "2-3")
+    cluster.pair("weights", shard=cluster.dir / "tiny.2-3.gguf", threads=1,
                  agent_options={"role": "shard"})
     o = shards.orchestrator(wait=False)
     waits(shards, o, 'no pipeline (weights_mismatch): ')
