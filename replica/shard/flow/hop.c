@@ -250,13 +250,12 @@ hop_lose(hop_t *hop, shard_reason_t reason, int is_stall, const char *text)
               hop->at.last, hop->done,
               is_stall ? "stalled" : shard_reason_name(reason), text);
 
-    hop_end_session(hop);
-
-    flow->cause = reason;
-    flow->is_stalled = is_stall;
     snprintf(flow->text, sizeof(flow->text), "shard \"%.63s\" %s: %.120s",
              hop->at.id, is_stall ? "stalled" : shard_reason_name(reason),
              text);
+    flow->cause = reason;
+    flow->is_stalled = is_stall;
+    hop_end_session(hop);           /* the text may be the session's */
 
     if (loss != LOSS_EXPIRED) {
         hop_exclude(hop);

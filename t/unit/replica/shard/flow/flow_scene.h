@@ -105,6 +105,8 @@ struct link_session_s {
     int                      is_open;
     int                      is_over;       /* says nothing more */
     int                      is_closed;
+    char                    *text;          /* of on_lost(), and */
+    float                   *values;        /* of on_result(): gone with it */
 };
 
 typedef struct stream_s  stream_t;
@@ -330,19 +332,18 @@ session_put(link_session_t *session)
 
 
 static void
-scene_run_session(const event_t *e)
+session_forget(link_session_t *session)
 {
-    link_session_t  *session = e->session;
+    free(session->text);
+    free(session->values);
+    session->text = NULL;
+    session->values = NULL;
+}
 
-    session->events--;
 
-    if (session->is_closed || session->is_over
-        || (e->order <= session->cut && e->kind != ON_LOST))
-    {
-        session_put(session);
-        return;
-    }
-
+static void
+session_tell(link_session_t *session, event_t *e)
+{
     switch (e->kind) {
     case ON_OPENED:
         session->is_open = 1;
@@ -354,14 +355,34 @@ scene_run_session(const event_t *e)
         break;
     case ON_RESULT:
         session->outstanding--;
+        session->values = e->values;
+        e->values = NULL;
         session->callbacks->on_result(session->data, e->position, e->rows,
-                                      e->is_logits, e->values);
+                                      e->is_logits, session->values);
         break;
     default:
         session->is_over = 1;
-        session->callbacks->on_lost(session->data, e->reason, "as planned");
+        session->text = strdup("as planned");
+        session->callbacks->on_lost(session->data, e->reason, session->text);
         break;
     }
+}
+
+
+static void
+scene_run_session(event_t *e)
+{
+    link_session_t  *session = e->session;
+
+    if (!session->is_closed && !session->is_over
+        && (e->order > session->cut || e->kind == ON_LOST))
+    {
+        session_tell(session, e);
+        session_forget(session);
+    }
+
+    session->events--;
+    session_put(session);
 }
 
 

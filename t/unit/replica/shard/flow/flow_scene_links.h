@@ -128,6 +128,7 @@ scene_close(link_session_t *session)
 
     assert_false(session->is_closed);
     session->is_closed = 1;
+    session_forget(session);
     session->shard->sessions--;
 
     for (i = 0; scene.sessions[i] != session; i++) {
