@@ -37,7 +37,7 @@ session_release(session_t *s)
 
     v = s->serve;
 
-    if (s->state == SESSION_OPEN) {
+    if (s->state == SESSION_OPEN && v->state != SHARD_CORE_BROKEN) {
         v->plugin->end(v->core, s->place);
     }
 

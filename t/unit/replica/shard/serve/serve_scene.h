@@ -135,8 +135,8 @@ scene_plugin_end(shard_core_t *core, uint32_t place)
 {
     size_t  i;
 
-    if (!core->is_taken[place]) {
-        abort();                        /* given back twice */
+    if (!core->is_taken[place] || core->state == SHARD_CORE_BROKEN) {
+        abort();                        /* given back twice, or too late */
     }
 
     core->is_taken[place] = 0;

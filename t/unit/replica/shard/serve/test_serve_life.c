@@ -248,6 +248,22 @@ a_slice_that_cannot_be_loaded_refuses_who_waits(void **state)
 
 
 static void
+a_plugin_that_breaks_takes_its_sessions_along(void **state)
+{
+    scene_t         s;
+    scene_client_t  c;
+
+    test_begin(&s, &c);
+    client_step(&c, 0, 1, 1);
+    scene_become(&s, SHARD_CORE_BROKEN);
+    test_ended(&c, SHARD_FAILED);
+    assert_int_equal(serve_sessions(s.serve), 0);
+    client_close(&c);
+    scene_done(&s);                     /* its step is freed here */
+}
+
+
+static void
 an_idle_session_ends_after_a_minute(void **state)
 {
     scene_t         s;
@@ -450,6 +466,7 @@ main(void)
         cmocka_unit_test(a_load_that_takes_too_long_is_said),
         cmocka_unit_test(an_idle_slice_is_unloaded_and_comes_back),
         cmocka_unit_test(a_slice_that_cannot_be_loaded_refuses_who_waits),
+        cmocka_unit_test(a_plugin_that_breaks_takes_its_sessions_along),
         cmocka_unit_test(an_idle_session_ends_after_a_minute),
         cmocka_unit_test(a_session_ends_after_an_hour_whatever_it_does),
         cmocka_unit_test(a_stream_without_an_open_ends_after_a_minute),
