@@ -176,14 +176,25 @@ typedef enum {
 } loss_t;
 
 
-/* A session that was of no use at all did not expire by rights. */
+/* It waits for rows: another hop replays, or its shard loads. */
+static int
+hop_was_idle(const hop_t *hop)
+{
+    return hop->nsteps == 0
+           && flows_now(hop->flow->flows) - hop->since_ns
+              >= SHARD_IDLE_MS / 2 * 1000000ULL;
+}
+
+
+/* A session that was of no use at all did not expire by rights, unless it was
+   not asked for anything for about as long as that takes. */
 static loss_t
 hop_loss(const hop_t *hop, shard_reason_t reason)
 {
     switch (reason) {
     case SHARD_SESSION_EXPIRED:
-        return hop->built_answers == hop->flow->answers ? LOSS_FAULT
-                                                        : LOSS_EXPIRED;
+        return hop->built_answers == hop->flow->answers && !hop_was_idle(hop)
+               ? LOSS_FAULT : LOSS_EXPIRED;
     case SHARD_FULL:
     case SHARD_LOADING:
     case SHARD_DRAINING:

@@ -221,6 +221,29 @@ pipelines_are_built_four_at_a_time(void **state)
 }
 
 
+/* Its rows come from a shard that loads for longer than a session may idle. */
+static void
+a_session_that_got_no_rows_expires_by_rights(void **state)
+{
+    stream_t      *s;
+    flow_stats_t   stats;
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 7);
+    scene_shard("b", 8, 15);
+    scene.shards[0].is_unloaded = 1;
+    scene.shards[0].open_ns = (SHARD_IDLE_MS + 20000) * MS;
+    s = scene_stream(32, 10);
+    scene_at(scene.now + SHARD_IDLE_MS * MS, fake_expire, &scene.shards[1]);
+    scene_run();
+    stream_check_done(s);
+    flows_stats(scene.flows, &stats);
+    assert_int_equal(stats.failovers, 0);
+    assert_int_equal(scene.opens, 3);
+    scene_end();
+}
+
+
 int
 main(void)
 {
@@ -233,6 +256,7 @@ main(void)
             a_replacement_is_not_buried_by_the_streams_of_the_dead),
         cmocka_unit_test(a_replay_over_several_shards_is_not_overtaken),
         cmocka_unit_test(pipelines_are_built_four_at_a_time),
+        cmocka_unit_test(a_session_that_got_no_rows_expires_by_rights),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
