@@ -55,8 +55,10 @@
 #define CORE_REASON_BYTES     32
 #define CORE_TEXT_BYTES       192
 
-/* The reason of lose() by which a replica says that it is full. */
+/* The reasons of lose() by which a replica says that it is full, and that
+   nobody has room for so long a sequence. */
 #define CORE_FULL             "shard_full"
+#define CORE_CONTEXT_FULL     "context_full"
 
 /* A client that does not read costs this many tokens of its sequence. */
 #define CORE_EVENTS_MAX       64

@@ -187,7 +187,23 @@ turn_count_delivered(llama_run_t *r)
 }
 
 
-/* A replica that is full gets no token out, and is asked again elsewhere. */
+/* A replica that is full gets no token out, and is asked again elsewhere.  A
+   request that is too long is no fault of the replica's. */
+static llmgw_grpc_status_t
+turn_lost_status(const llama_run_t *r, const char *reason)
+{
+    if (r->run.sent == 0 && strcmp(reason, CORE_FULL) == 0) {
+        return LLMGW_GRPC_RESOURCE_EXHAUSTED;
+    }
+
+    if (r->run.sent == 0 && strcmp(reason, CORE_CONTEXT_FULL) == 0) {
+        return LLMGW_GRPC_FAILED_PRECONDITION;
+    }
+
+    return LLMGW_GRPC_UNAVAILABLE;
+}
+
+
 static void
 turn_on_failed(llama_run_t *r, const core_event_t *event)
 {
@@ -201,8 +217,7 @@ turn_on_failed(llama_run_t *r, const core_event_t *event)
         return;
     }
 
-    status = strcmp(event->reason, CORE_FULL) == 0 && r->run.sent == 0
-             ? LLMGW_GRPC_RESOURCE_EXHAUSTED : LLMGW_GRPC_UNAVAILABLE;
+    status = turn_lost_status(r, event->reason);
     snprintf(text, sizeof(text), "%s", event->text);
     snprintf(reason, sizeof(reason), "%s", event->reason);
     turn_release(r);

@@ -208,6 +208,18 @@ def test_with_halves_the_cuts_are_part_of_the_group(cluster):
     wait_for(lambda: group() != before, 15, "another group, with no cut")
 
 
+def test_what_no_shard_has_room_for_is_the_requests_fault(cluster):
+    """So nginx asks nobody else, and no breaker counts it."""
+    cluster.agent("gw", "gateway")
+    s = Shards(cluster, layers=LAYERS)
+    s.shards("0-3", context_tokens=128)
+    o = s.orchestrator("o1")
+    long = ask(o, request({"prompt": "on", "max_tokens": 900, **GREEDY}))
+    assert (long.code, long.reason) == ("FAILED_PRECONDITION", "context_full")
+    assert ask(o, request(chat("short"))).whole()
+    wait_free(s["s0-3"])
+
+
 # when shards fail
 
 def test_nobody_else_has_the_layers(cluster):
