@@ -46,9 +46,13 @@ whole_is_listed(const char *const *list, const char *name)
 static int
 whole_check_architecture(const whole_t *w, char error[SLICED_ERROR_BYTES])
 {
-    if (tensors_text(&w->tensors, "llmgw.kind") != NULL) {
-        return whole_fail(error, "\"%.180s\" is a slice already",
-                          w->paths[0]);
+    const char  *kind;
+
+    kind = tensors_text(&w->tensors, "llmgw.kind");
+
+    if (kind != NULL) {
+        return whole_fail(error, "\"%.180s\" is a %.10s already: only the "
+                          "whole model can be cut", w->paths[0], kind);
     }
 
     if (w->architecture == NULL) {

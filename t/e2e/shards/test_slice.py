@@ -234,6 +234,9 @@ def test_a_slice_is_not_cut_again(model, tmp_path):
     done = slicer(tmp_path / "tiny.0-2.gguf", "--out", tmp_path, "--shards",
                   1)
     assert done.returncode == 1 and "is a slice already" in done.stderr
+    cut(model, tmp_path, "--head")
+    done = slicer(tmp_path / "tiny.head.gguf", "--out", tmp_path, "--head")
+    assert done.returncode == 1 and "is a head already" in done.stderr
 
 
 def test_ranges_at_the_edge_and_beyond(model, tmp_path):
