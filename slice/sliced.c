@@ -361,6 +361,25 @@ sliced_done(sliced_t *s)
 
 
 int
+sliced_is_one(const char *path)
+{
+    int        rc;
+    char       error[SLICED_ERROR_BYTES];
+    char      *paths[] = { (char *) path };
+    tensors_t  tensors;
+
+    if (tensors_open(&tensors, paths, 1, error) != 0) {
+        return 0;
+    }
+
+    rc = tensors_text(&tensors, "llmgw.kind") != NULL;
+    tensors_close(&tensors);
+
+    return rc;
+}
+
+
+int
 sliced_weights_id(char *const *paths, size_t n, const atomic_int *is_stopping,
     uint8_t id[MANIFEST_ID_BYTES], char error[SLICED_ERROR_BYTES])
 {

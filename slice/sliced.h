@@ -79,6 +79,10 @@ int sliced_check(sliced_t *sliced, const char *path,
 
 void sliced_done(sliced_t *sliced);
 
+/* Whether a file says that it is a slice or a head; reads no weights.  0 also
+   for one that cannot be read. */
+int sliced_is_one(const char *path);
+
 /*
  * The weights id of a whole model from the paths of all its parts; reads all
  * of it.  0, or -1 as above.

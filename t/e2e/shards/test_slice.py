@@ -239,6 +239,17 @@ def test_a_slice_is_not_cut_again(model, tmp_path):
     assert done.returncode == 1 and "is a head already" in done.stderr
 
 
+@pytest.mark.parametrize("part", ["0-2", "head"])
+def test_a_part_is_no_model_to_serve(model, tmp_path, ports, part):
+    cut(model, tmp_path, "--shards", 2, "--head")
+    done = subprocess.run(
+        [place.binary("llmgw-replica"), "--id", "r", "--engine", "llama",
+         "--listen", f"127.0.0.1:{ports.take()}",
+         "--model", tmp_path / f"tiny.{part}.gguf"],
+        text=True, capture_output=True, timeout=60)
+    assert done.returncode == 1 and "not a whole model" in done.stderr
+
+
 def test_ranges_at_the_edge_and_beyond(model, tmp_path):
     for words in (("--shards", LAYERS), ("--shards", 1), ("--cuts", "1,5"),
                   ("--layers", "0,5,0-5")):

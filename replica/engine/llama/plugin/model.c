@@ -308,7 +308,8 @@ model_read_tokens(core_t *core)
 }
 
 
-/* Found early, so that libllama's own words are not needed. */
+/* Found early, so that libllama's own words are not needed; at a slice, which
+   has no vocabulary, it would end the process. */
 static int
 model_check_file(core_t *core, uint64_t *hash, uint64_t *bytes)
 {
@@ -317,15 +318,22 @@ model_check_file(core_t *core, uint64_t *hash, uint64_t *bytes)
     rc = file_check_gguf(core->parts[0]);
 
     if (rc > 0) {
-        return model_fail(core, "\"%.200s\" is not a GGUF file", core->file);
+        return model_fail(core, "\"%.200s\" is not a GGUF file",
+                          model_file(core));
+    }
+
+    if (rc == 0 && sliced_is_one(core->parts[0])) {
+        return model_fail(core, "\"%.120s\" is a file of llmgw-slice, not a "
+                          "whole model: --shard takes a slice, --orchestrate "
+                          "the head", model_file(core));
     }
 
     if (rc < 0 || file_hash_parts(core->parts, core->nparts,
                                   &core->is_stopping, hash, bytes)
                   != 0)
     {
-        return model_fail(core, "cannot read \"%.200s\": %s", core->file,
-                          strerror(errno));
+        return model_fail(core, "cannot read \"%.200s\": %s",
+                          model_file(core), strerror(errno));
     }
 
     if (*bytes > file_memory_bytes()) {

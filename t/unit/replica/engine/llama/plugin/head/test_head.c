@@ -223,6 +223,22 @@ test_a_fallback_of_other_weights_is_refused(void **state)
 }
 
 
+/* What is wrong is said of the fallback, not of the head. */
+static void
+test_a_fallback_is_a_whole_model(void **state)
+{
+    engine_t  e;
+
+    assert_int_equal(engine_open(&e, head_path, head_path), CORE_BROKEN);
+    assert_non_null(strstr(e.facts.error, "not a whole model"));
+    engine_close(&e);
+
+    assert_int_equal(engine_open(&e, head_path, "absent.gguf"), CORE_BROKEN);
+    assert_non_null(strstr(e.facts.error, "cannot read \"absent.gguf\""));
+    engine_close(&e);
+}
+
+
 static void
 test_a_model_is_no_head(void **state)
 {
@@ -271,6 +287,7 @@ main(void)
         cmocka_unit_test(test_what_is_lost_ends_with_its_reason),
         cmocka_unit_test(test_the_fallback_goes_on_with_the_same_tokens),
         cmocka_unit_test(test_a_fallback_of_other_weights_is_refused),
+        cmocka_unit_test(test_a_fallback_is_a_whole_model),
         cmocka_unit_test(test_a_model_is_no_head),
         cmocka_unit_test(test_a_released_sequence_gives_no_steps)
     };
