@@ -183,10 +183,16 @@ main_log_start(const main_t *m)
         return;
     }
 
-    if (m->options.shards.slice != NULL) {
+    if (o->shards.slice != NULL) {
         log_write(&m->log, LOG_INFO, "serving slice \"%s\" on %s, sessions "
-                  "%d", m->options.shards.slice, o->listen,
+                  "%d", o->shards.slice, o->listen,
                   m->engine.facts.max_capacity);
+        return;
+    }
+
+    if (o->shards.head != NULL) {
+        log_write(&m->log, LOG_INFO, "serving head \"%s\" on %s, capacity %d",
+                  o->shards.head, o->listen, m->engine.facts.max_capacity);
         return;
     }
 
