@@ -85,6 +85,7 @@ link_break(link_session_t *s, shard_reason_t reason, const char *text)
 static void
 link_on_teller(struct ev_loop *loop, ev_prepare *w, int revents)
 {
+    int              is_last;
     fleet_t         *f;
     link_session_t  *s, *last;
 
@@ -93,10 +94,17 @@ link_on_teller(struct ev_loop *loop, ev_prepare *w, int revents)
 
     while ((s = TAILQ_FIRST(&f->lost)) != NULL) {
         TAILQ_REMOVE(&f->lost, s, entry);
+        is_last = s == last;
         s->state = LINK_TOLD;
+        s->is_calling = 1;
         s->callbacks->on_lost(s->data, s->reason, s->text);
+        s->is_calling = 0;
 
-        if (s == last) {
+        if (s->state == LINK_CLOSED) {
+            link_free(s);
+        }
+
+        if (is_last) {
             break;
         }
     }
