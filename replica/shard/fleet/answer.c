@@ -54,7 +54,6 @@ session_opened(link_session_t *s, const Llmgateway__Shard__Opened *opened)
     s->max_rows = opened->max_rows;
     facts.context = opened->context;
     facts.max_rows = opened->max_rows;
-    facts.is_stepwise = opened->is_stepwise;
 
     s->is_calling = 1;
     s->callbacks->on_opened(s->data, &facts);

@@ -20,9 +20,6 @@
 #define FLEET_TICK_MS    100
 #define FLEET_SECOND_MS  1000
 
-/* Of a mean of so many. */
-#define FLEET_MEAN_OF    16
-
 
 uint64_t
 fleet_now_ms(void)
@@ -117,35 +114,15 @@ fleet_exclude(fleet_t *f, uint64_t key, shard_reason_t reason)
 
 
 void
-fleet_took(fleet_t *f, uint64_t key, uint64_t ns_per_row)
+fleet_worked(fleet_t *f, uint64_t key)
 {
     fleet_shard_t  *s;
 
     s = fleet_shard_of(f, key);
 
-    if (s == NULL) {
-        return;
+    if (s != NULL) {
+        ban_forgive(&s->ban, fleet_now_ms());
     }
-
-    if (s->row_ns == 0) {
-        s->row_ns = ns_per_row;
-
-    } else {
-        s->row_ns += ns_per_row / FLEET_MEAN_OF - s->row_ns / FLEET_MEAN_OF;
-    }
-
-    ban_forgive(&s->ban, fleet_now_ms());
-}
-
-
-uint64_t
-fleet_row_ns(const fleet_t *f, uint64_t key)
-{
-    const fleet_shard_t  *s;
-
-    s = fleet_shard_of(f, key);
-
-    return s != NULL ? s->row_ns : 0;
 }
 
 
@@ -172,7 +149,6 @@ fleet_each(const fleet_t *f,
         info.last = s->last;
         info.sessions = s->sessions;
         info.queue = s->waiting + fleet_load(s);
-        info.row_ns = s->row_ns;
         info.excluded_ms = ban_is_on(&s->ban, now_ms)
                            ? s->ban.until_ms - now_ms : 0;
         info.excluded_for = shard_reason_name(s->ban.reason);
@@ -307,13 +283,6 @@ int
 fleet_is_ready(const fleet_t *f)
 {
     return f->is_ready;
-}
-
-
-int
-fleet_is_stale(const fleet_t *f)
-{
-    return f->view_state != VIEW_FRESH;
 }
 
 

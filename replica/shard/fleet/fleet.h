@@ -10,7 +10,7 @@
  *   segment --> view.c --> shards --> path.c --> fleet_find()
  *                            ^ |
  *      fleet_exclude() -----' '--> link.h: connections and sessions
- *      fleet_took()
+ *      fleet_worked()
  *
  * A shard serves a new session if it computes this model by these weights and
  * numerics, its agent is ALIVE, its process READY and not draining, it has a
@@ -85,9 +85,6 @@ void fleet_close(fleet_t *fleet);
 
 int fleet_is_ready(const fleet_t *fleet);
 
-/* 1: the segment has not been written for 3 s; the last view stands. */
-int fleet_is_stale(const fleet_t *fleet);
-
 
 typedef struct {
     uint64_t  key;
@@ -136,11 +133,8 @@ const char *fleet_reason(fleet_rc_t rc);
  */
 void fleet_exclude(fleet_t *fleet, uint64_t key, shard_reason_t reason);
 
-/* It computed rows, each in so many ns: enters the mean, ends the doubling. */
-void fleet_took(fleet_t *fleet, uint64_t key, uint64_t ns_per_row);
-
-/* The mean of what fleet_took() said, of about the last 16; 0: nothing yet. */
-uint64_t fleet_row_ns(const fleet_t *fleet, uint64_t key);
+/* It computed something: the next exclusion is a first one again. */
+void fleet_worked(fleet_t *fleet, uint64_t key);
 
 
 /* For status and logs: one shard of the model, matching or not. */
@@ -150,7 +144,6 @@ typedef struct {
     uint32_t     last;
     uint32_t     sessions;          /* ours */
     uint32_t     queue;
-    uint64_t     row_ns;
     uint64_t     excluded_ms;       /* for so long yet; 0: it is not */
     const char  *excluded_for;      /* the last reason; "": never was */
     int          is_usable;         /* but for places and exclusion */

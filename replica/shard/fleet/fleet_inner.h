@@ -45,7 +45,6 @@ typedef struct {
     uint32_t         highest[2];    /* of ours, in this second and the last */
     uint64_t         full_until_ms; /* it has refused one */
 
-    uint64_t         row_ns;
     ban_t            ban;
     peer_t          *peer;          /* NULL: no connection */
 

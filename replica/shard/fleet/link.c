@@ -310,13 +310,6 @@ link_step(link_session_t *s, uint32_t position, uint32_t rows,
 }
 
 
-size_t
-link_outstanding(const link_session_t *s)
-{
-    return s->nsteps;
-}
-
-
 static void
 session_say_close(link_session_t *s)
 {

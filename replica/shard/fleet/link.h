@@ -43,7 +43,6 @@ typedef enum {
 typedef struct {
     uint32_t  context;              /* positions below this one */
     uint32_t  max_rows;             /* of a step; <= SHARD_ROWS_MAX */
-    int       is_stepwise;          /* exact only row by row */
 } link_facts_t;
 
 typedef struct {
@@ -90,9 +89,6 @@ link_session_t *link_open(fleet_t *fleet, const fleet_hop_t *hop,
  */
 void link_step(link_session_t *session, uint32_t position, uint32_t rows,
     uint32_t logits_rows, const float *values);
-
-/* Steps without a whole result. */
-size_t link_outstanding(const link_session_t *session);
 
 /* Each session once, a lost one too: frees it.  No callback comes any more. */
 void link_close(link_session_t *session);

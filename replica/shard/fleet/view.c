@@ -193,7 +193,6 @@ shard_set(fleet_t *f, fleet_shard_t *s, const llmgw_member_t *member,
     if (s->key != key) {
         ban_lift(&s->ban);
         s->key = key;
-        s->row_ns = 0;
         s->full_until_ms = 0;
     }
 

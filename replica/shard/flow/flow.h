@@ -82,8 +82,7 @@ typedef struct {
                              fleet_path_t *path);
     void             (*exclude)(fleet_t *fleet, uint64_t key,
                                 shard_reason_t reason);
-    void             (*took)(fleet_t *fleet, uint64_t key,
-                             uint64_t ns_per_row);
+    void             (*worked)(fleet_t *fleet, uint64_t key);
     void             (*each)(const fleet_t *fleet,
                              void (*visit)(void *data,
                                            const fleet_shard_info_t *info),

@@ -342,14 +342,13 @@ hop_on_started(void *data, uint32_t position)
 static void
 hop_measure(hop_t *hop, const hop_step_t *step, uint64_t now)
 {
-    uint64_t   row_ns;
-    flows_t   *flows;
+    flows_t  *flows;
 
     flows = hop->flow->flows;
-    row_ns = lane_took(hop->lane, step->rows, now - step->started_ns);
+    lane_took(hop->lane, step->rows, now - step->started_ns);
     hop->lane->steps++;
     spread_add(&hop->lane->latency, (now - step->sent_ns) / 1000);
-    flows->world->took(flows->fleet, hop->at.key, row_ns);
+    flows->world->worked(flows->fleet, hop->at.key);
 }
 
 

@@ -310,23 +310,23 @@ a_segment_that_is_lost_leaves_the_last_view(void **state)
 
     scene_add(s, "s1", 0, 7);
     scene_open(s);
-    assert_false(fleet_is_stale(s->fleet));
+    assert_int_equal(s->fleet->view_state, VIEW_FRESH);
 
     file = fopen(s->path, "r+");
     assert_int_equal(ftruncate(fileno(file), 100), 0);
     fclose(file);
     assert_int_equal(scene_find(s, 0), FLEET_FOUND);
-    assert_true(fleet_is_stale(s->fleet));
+    assert_int_equal(s->fleet->view_state, VIEW_REFUSED);
 
     (void) unlink(s->path);
     assert_int_equal(scene_find(s, 0), FLEET_FOUND);
-    assert_true(fleet_is_stale(s->fleet));
+    assert_int_equal(s->fleet->view_state, VIEW_ABSENT);
 
     /* The agent's next heartbeat puts it back. */
 
     scene_publish(s);
     assert_int_equal(scene_find(s, 0), FLEET_FOUND);
-    assert_false(fleet_is_stale(s->fleet));
+    assert_int_equal(s->fleet->view_state, VIEW_FRESH);
 
     /* A writer that has said nothing for long, and says something again. */
 
@@ -334,13 +334,13 @@ a_segment_that_is_lost_leaves_the_last_view(void **state)
     assert_int_equal(llmgw_members_heartbeat(s->writer, now - 3001, error),
                      LLMGW_MEMBERS_DONE);
     assert_int_equal(scene_find(s, 0), FLEET_FOUND);
-    assert_true(fleet_is_stale(s->fleet));
+    assert_int_equal(s->fleet->view_state, VIEW_STALE);
     assert_true(fleet_is_ready(s->fleet));
 
     assert_int_equal(llmgw_members_heartbeat(s->writer, now, error),
                      LLMGW_MEMBERS_DONE);
     assert_int_equal(scene_find(s, 0), FLEET_FOUND);
-    assert_false(fleet_is_stale(s->fleet));
+    assert_int_equal(s->fleet->view_state, VIEW_FRESH);
     assert_int_equal(s->nchanges, 0);
 }
 
@@ -443,29 +443,24 @@ what_left_is_forgotten_unless_it_is_excluded(void **state)
 
 
 static void
-the_mean_follows_what_shards_took(void **state)
+work_done_ends_the_doubling_of_exclusions(void **state)
 {
-    int        i;
+    ban_t     *ban;
     scene_t   *s = *state;
     uint64_t   key;
 
     scene_add(s, "s1", 0, 7);
     scene_open(s);
     key = key_of(s, "s1");
-    assert_int_equal(fleet_row_ns(s->fleet, key), 0);
+    ban = &fleet_shard_of(s->fleet, key)->ban;
+    fleet_exclude(s->fleet, key, SHARD_FAILED);
+    fleet_worked(s->fleet, key);
+    assert_int_equal(ban->term_ms, BAN_MS);
 
-    fleet_took(s->fleet, key, 1600);
-    assert_int_equal(fleet_row_ns(s->fleet, key), 1600);
-    fleet_took(s->fleet, key, 3200);
-    assert_int_equal(fleet_row_ns(s->fleet, key), 1700);
-
-    for (i = 0; i < 200; i++) {
-        fleet_took(s->fleet, key, 3200);
-    }
-
-    assert_in_range(fleet_row_ns(s->fleet, key), 3150, 3200);
-    fleet_took(s->fleet, key + 1, 1);
-    assert_int_equal(fleet_row_ns(s->fleet, key + 1), 0);
+    ban->until_ms = 0;
+    fleet_worked(s->fleet, key);
+    assert_int_equal(ban->term_ms, 0);
+    fleet_worked(s->fleet, key + 1);
 }
 
 
@@ -530,7 +525,7 @@ main(void)
         fleet_test(a_new_agent_makes_no_new_shard),
         fleet_test(a_segment_may_come_later),
         fleet_test(what_left_is_forgotten_unless_it_is_excluded),
-        fleet_test(the_mean_follows_what_shards_took),
+        fleet_test(work_done_ends_the_doubling_of_exclusions),
         fleet_test(shards_are_remembered_up_to_a_limit)
     };
 

@@ -570,7 +570,7 @@ scene_exclude(fleet_t *fleet, uint64_t key, shard_reason_t reason)
 
 
 static void
-scene_took(fleet_t *fleet, uint64_t key, uint64_t ns_per_row)
+scene_worked(fleet_t *fleet, uint64_t key)
 {
 }
 
