@@ -42,6 +42,7 @@ def coverage(cluster):
 def start(cluster):
     cluster.agent("gw", "gateway")
     shards = Shards(cluster)
+    shards.cut(*SHARDS.values(), "head")
     shards.wait_ready(*[
         shards.shard(part, id, test_step_delay="1ms",
                      zone="here" if id in NEAR else "there")

@@ -17,15 +17,19 @@ import subprocess
 from . import gguf, llama, place
 from .wait import wait_for
 
-LOAD_S = 30         # a tiny model, on a busy machine
+LOAD_S = 90         # a tiny model, on a machine that has much else to do
 
 
 def cut(model, out, *words):
-    """Runs llmgw-slice."""
+    """Runs llmgw-slice; the files in its folder: {"0-3": path, "head": path}.
+    """
+    model, out = pathlib.Path(model), pathlib.Path(out)
     done = subprocess.run(
         [place.binary("llmgw-slice"), str(model), "--out", str(out),
          *map(str, words)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+    return {path.name.removeprefix(model.stem + ".").removesuffix(".gguf"):
+            path for path in out.glob(f"{model.stem}.*.gguf")}
 
 
 def hashes(path):
@@ -55,6 +59,7 @@ class Shards:
         self.model = pathlib.Path(file or cluster.dir / "tiny.gguf")
         if not file:
             gguf.write(self.model, **{"layers": 8, **model})
+        self.files = {}             # "0-3" or "head" -> path
         self.members = {}           # id -> Replica
         self._single = None
 
@@ -62,13 +67,21 @@ class Shards:
 
     def file(self, part):
         """Of a slice "0-3" or of the "head"."""
+        self.cut(part)
+        return self.files[part]
+
+    def cut(self, *parts):
+        """Writes those that are not there, in one run of llmgw-slice."""
         folder = self.model.parent / "slices"
-        path = folder / f"{self.model.stem}.{part}.gguf"
-        if not path.exists():
-            words = ["--head"] if part == "head" else ["--layers", part]
-            cut(self.model, folder, *words,
-                *([] if self.norms else ["--no-norms"]))
-        return path
+        for path in folder.glob(f"{self.model.stem}.*.gguf"):
+            self.files[path.name.split(".")[-2]] = path
+        new = [part for part in parts if part not in self.files]
+        layers = ",".join(part for part in new if part != "head")
+        if new:
+            self.files |= cut(self.model, folder,
+                              *(["--head"] if "head" in new else []),
+                              *(["--layers", layers] if layers else []),
+                              *([] if self.norms else ["--no-norms"]))
 
     # processes
 
@@ -86,6 +99,7 @@ class Shards:
 
     def shards(self, *parts, **options):
         """Those of these parts; waits until they are ready."""
+        self.cut(*parts, "head")
         made = [self.shard(part, **options) for part in parts]
         self.wait_ready(*made)
         return made

@@ -36,6 +36,7 @@ class Twice:
     def __init__(self, cluster):
         cluster.agent("gw", "gateway")
         self.s = Shards(cluster)
+        self.s.cut(*PARTS, "head")
         self.single_log = cluster.dir / "single.hashes"
         self.log = cluster.dir / "sharded.hashes"
         self.one = self.s.single(hash_log=self.single_log)

@@ -34,6 +34,7 @@ def fleet(shared):
         pytest.skip(llama.MISSING)
     shared.agent("gw", "gateway")
     s = Shards(shared)
+    s.cut("0-3", "4-7", "head")
     made = [s.shard(part, f"{x}{part}", test_step_delay="2ms")
             for x in "ab" for part in ("0-3", "4-7")]
     s.wait_ready(*made)

@@ -67,6 +67,7 @@ def same(whole, sharded, cuts):
             {p for at, p in right[stream] if at == LAYERS}
 
 
+@pytest.mark.first
 @pytest.mark.parametrize("n", [1, 2, 4, 8, 16])
 def test_a_partition_computes_the_bits_of_one_process(cluster, whole, n):
     size = LAYERS // n
