@@ -199,6 +199,7 @@ hop_loss(const hop_t *hop, shard_reason_t reason)
     case SHARD_LOADING:
     case SHARD_DRAINING:
     case SHARD_CONTEXT_FULL:
+    case SHARD_OUT_OF_MEMORY:
         return LOSS_BUSY;
 
     default:

@@ -57,6 +57,7 @@ typedef enum {
     BREAKS,                 /* the connection */
     REFUSES_FULL,           /* from here on: Opens */
     REFUSES_DRAINING,
+    REFUSES_MEMORY,
     REFUSES_LOADING,
     SILENT_OPEN,
     FAULTS

@@ -43,6 +43,9 @@ session_answer_open(link_session_t *session)
     case REFUSES_DRAINING:
         session_say(session, at, SHARD_DRAINING);
         return;
+    case REFUSES_MEMORY:
+        session_say(session, at, SHARD_OUT_OF_MEMORY);
+        return;
     case REFUSES_LOADING:
         session_say(session, at + 60000 * MS, SHARD_LOADING);
         return;

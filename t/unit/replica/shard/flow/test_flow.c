@@ -378,9 +378,10 @@ a_busy_shard_is_passed_over_and_not_blamed(void **state)
     size_t         i;
     stream_t      *s;
     flow_stats_t   stats;
-    const fault_t  faults[] = { REFUSES_FULL, REFUSES_DRAINING };
+    const fault_t  faults[] = { REFUSES_FULL, REFUSES_DRAINING,
+                                REFUSES_MEMORY };
 
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < 3; i++) {
         scene_begin(1, PLENTY);
         two_by_two();
         scene.shards[0].open_fault = faults[i];
