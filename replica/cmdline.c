@@ -215,7 +215,7 @@ static const option_t  cmdline_table[] = {
 
     { "shard-load-timeout", OPTION_DURATION, FIELD(shards.load_timeout_ms),
       "60s", NULL, "shard: a session waits so long for the slice", 100,
-      ENGINE_DELAY_MAX_MS, 0 },
+      SHARD_LOAD_MAX_MS, 0 },
 
     { "test-step-delay", OPTION_DURATION, FIELD(shards.step_delay_ms), "0",
       NULL, NULL, 0, 60000, 0 },

@@ -44,6 +44,10 @@
 /* ... and at this age, whatever it does. */
 #define SHARD_SESSION_MS      3600000
 
+/* A session that waits for its slice waits no longer, whatever
+   --shard-load-timeout says; the slice of a large model is hashed, too. */
+#define SHARD_LOAD_MAX_MS     300000
+
 /* Layers of a model: a bound for what a peer says. */
 #define SHARD_LAYERS_MAX      4096
 

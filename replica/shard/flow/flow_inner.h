@@ -19,9 +19,9 @@
 #include "replica/shard/flow/spread.h"
 
 
-/* Until a session is Opened by a shard that loads first: it has 60 s for that
-   by its own account. */
-#define FLOW_LOADED_MS    90000
+/* Until a session is Opened by a shard that loads first: by then it has said
+   itself that it takes too long. */
+#define FLOW_LOADED_MS    (SHARD_LOAD_MAX_MS + 30000)
 
 /* A deadline that has passed is looked at again after so long. */
 #define FLOW_AGAIN_MS     20
