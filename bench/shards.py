@@ -37,7 +37,7 @@ MODEL = ROOT / "build" / "shards.gguf"
 BEGIN, END = "<!-- shards: begin -->", "<!-- shards: end -->"
 
 WIDTH, HOP_STEPS = 4096, 2000
-GOAL_HOP_US, GOAL_CONSTRUCT_MS = 50, 5
+GOAL_HOP_US, GOAL_CONSTRUCT_MS = 100, 5
 LAYERS, MODEL_WIDTH, TOKENS = 16, 512, 150
 KILLED_AT, KILLED_TOKENS = 100, 700
 PIPELINES = {1: ["0-15"], 2: ["0-7", "8-15"],

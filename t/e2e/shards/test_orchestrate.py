@@ -135,7 +135,8 @@ def test_without_shards_it_is_starting(cluster):
     cluster.agent("gw", "gateway")
     s = Shards(cluster, layers=LAYERS)
     o = s.orchestrator("o1", wait=False)
-    wait_for(lambda: "no pipeline: " in o.proc.text(), 15, "its word of that")
+    wait_for(lambda: "no pipeline (shard_unavailable): " in o.proc.text(), 15,
+             "its word of that")
     assert s.service(o) == "STARTING"
     assert ask(o, request(chat("no?"))).code == "UNAVAILABLE"
     s.shards("0-1")

@@ -15,14 +15,15 @@ pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 PAGE = (place.ROOT / "docs" / "shards.md").read_text()
 
 
-def blocks(language=""):
+def blocks(section, language=""):
+    [text] = re.findall(rf"^## {section}\n(.*?)^## ", PAGE, re.M | re.S)
     return [code for of, code in
-            re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S)
+            re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
             if of == language]
 
 
 def test_quick_start(cluster):
-    drawing, cut, shards, orchestrator, look = blocks()
+    cut, shards, orchestrator, look = blocks("Quick start")
     commands = Commands(cluster, {"/run/llmgw": str(cluster.dir),
                                   "/srv/slices": str(cluster.dir / "slices")},
                         "/srv/models/chat.gguf")
@@ -32,7 +33,7 @@ def test_quick_start(cluster):
 
     for i, line in enumerate(split(shards) + split(orchestrator)):
         commands.start(f"agent-{i}", line + threads(line))
-    [conf] = blocks("nginx")
+    [conf] = blocks("Quick start", "nginx")
     conf = re.search(r"{\n(.*)^}", commands.here(conf), re.M | re.S)[1]
     wait_for((cluster.dir / "members").exists, 10, "the segment")
     nginx = cluster.nginx(conf, openai=True)
@@ -42,6 +43,16 @@ def test_quick_start(cluster):
     assert got.status == 200 and got.text[0], got
     shown = commands.run(*split(look))
     assert "tiny-random" in shown and "s1" in shown and "s2" in shown
+
+
+def test_certificate_that_it_makes_is_signed(tmp_path):
+    [make] = blocks("Keys and TLS")
+    subprocess.run(["sh", "-e", "-c", make], cwd=tmp_path, check=True,
+                   capture_output=True, timeout=60)
+    said = subprocess.run(
+        ["openssl", "verify", "-CAfile", "ca.crt", "-verify_ip", "192.0.2.7",
+         "s1.crt"], cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    assert said.stdout == "s1.crt: OK\n", said
 
 
 def threads(line):
