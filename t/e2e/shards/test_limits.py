@@ -290,6 +290,7 @@ def test_a_session_ends_by_the_clock(slices, tmp_path):
     seconds.write_text("0")
     shard = lone(slices, "s-clock", shard_idle="0")
     shard.env = {"LD_PRELOAD": compiled("shifted_clock", tmp_path),
+                 "ASAN_OPTIONS": "verify_asan_link_order=0",
                  "LLMGW_TEST_SECONDS": str(seconds)}
     f = facts(shard.start())
     silent, busy = Session(shard, f, 1).open(), Session(shard, f, 2).open()
