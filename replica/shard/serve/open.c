@@ -1,31 +1,16 @@
 
 /*
- * Whom a shard serves.
+ * Which sessions a shard takes.
  *
  * First the token, so that a stranger learns nothing; then what needs no
  * facts; last the model, which has to be the same one to the bit.
  */
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "proto/members/members.h"
 #include "replica/shard/serve/serve_inner.h"
-
-
-static shard_reason_t __attribute__((format(printf, 3, 4)))
-open_refuse(char text[SERVE_TEXT_BYTES], shard_reason_t reason,
-    const char *format, ...)
-{
-    va_list  args;
-
-    va_start(args, format);
-    vsnprintf(text, SERVE_TEXT_BYTES, format, args);
-    va_end(args);
-
-    return reason;
-}
 
 
 static shard_reason_t
@@ -50,7 +35,7 @@ open_judge_token(const serve_t *v, const Llmgateway__Shard__Open *open,
         return SHARD_OK;
     }
 
-    return open_refuse(text, SHARD_BAD_TOKEN, "no key of this shard signed "
+    return serve_why(text, SHARD_BAD_TOKEN, "no key of this shard signed "
                        "this session for \"%s\"", v->options.id);
 }
 
@@ -67,7 +52,7 @@ open_judge_layers(const shard_facts_t *f, const Llmgateway__Shard__Open *open,
         return SHARD_OK;
     }
 
-    return open_refuse(text, SHARD_BAD_LAYERS, "layers %u-%u were asked for, "
+    return serve_why(text, SHARD_BAD_LAYERS, "layers %u-%u were asked for, "
                        "this shard computes %u up to at most %u",
                        open->first_layer, open->last_layer, f->first_layer,
                        f->last_layer);
@@ -79,13 +64,13 @@ open_judge_numerics(const serve_t *v, const Llmgateway__Shard__Open *open,
     char text[SERVE_TEXT_BYTES])
 {
     if ((tensor_dtype_t) open->dtype != v->options.dtype) {
-        return open_refuse(text, SHARD_NUMERICS_MISMATCH, "this shard has "
+        return serve_why(text, SHARD_NUMERICS_MISMATCH, "this shard has "
                            "--activation-dtype %s",
                            v->options.dtype == TENSOR_FP16 ? "fp16" : "fp32");
     }
 
     if (strcmp(open->numerics_id, v->facts.numerics) != 0) {
-        return open_refuse(text, SHARD_NUMERICS_MISMATCH, "this shard's "
+        return serve_why(text, SHARD_NUMERICS_MISMATCH, "this shard's "
                            "numerics id is \"%s\"", v->facts.numerics);
     }
 
@@ -103,7 +88,7 @@ open_judge_model(const serve_t *v, const Llmgateway__Shard__Open *open,
     f = &v->facts;
 
     if (strcmp(open->model, f->model) != 0) {
-        return open_refuse(text, SHARD_WEIGHTS_MISMATCH, "this shard computes "
+        return serve_why(text, SHARD_WEIGHTS_MISMATCH, "this shard computes "
                            "\"%s\"", f->model);
     }
 
@@ -111,7 +96,7 @@ open_judge_model(const serve_t *v, const Llmgateway__Shard__Open *open,
         || memcmp(open->weights_id.data, f->weights_id, SHARD_WEIGHTS_BYTES)
            != 0)
     {
-        return open_refuse(text, SHARD_WEIGHTS_MISMATCH, "this shard has "
+        return serve_why(text, SHARD_WEIGHTS_MISMATCH, "this shard has "
                            "\"%s\" with another weights id", f->model);
     }
 
@@ -128,7 +113,7 @@ open_judge_model(const serve_t *v, const Llmgateway__Shard__Open *open,
     }
 
     if (open->rows > f->context) {
-        return open_refuse(text, SHARD_CONTEXT_FULL, "%u positions will be "
+        return serve_why(text, SHARD_CONTEXT_FULL, "%u positions will be "
                            "needed, a session has %u", open->rows, f->context);
     }
 
@@ -143,7 +128,7 @@ open_judge_caller(const serve_t *v, const Llmgateway__Shard__Open *open,
     if (open->session == 0
         || !llmgw_name_is_valid(open->caller, strlen(open->caller)))
     {
-        return open_refuse(text, SHARD_BAD_SHAPE, "a session has a number "
+        return serve_why(text, SHARD_BAD_SHAPE, "a session has a number "
                            "above 0, and the caller's member id");
     }
 
@@ -156,7 +141,7 @@ open_judge(const serve_t *v, const Llmgateway__Shard__Open *open,
     char text[SERVE_TEXT_BYTES])
 {
     if (v->is_draining) {
-        return open_refuse(text, SHARD_DRAINING, "this shard is draining");
+        return serve_why(text, SHARD_DRAINING, "this shard is draining");
     }
 
     return v->has_facts ? open_judge_model(v, open, text) : SHARD_OK;

@@ -7,6 +7,7 @@
  * asks for, the sessions that waited for it, the unloading.
  */
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,4 +301,18 @@ uint64_t
 serve_tensor_bytes(const serve_t *v)
 {
     return v->tensor_bytes;
+}
+
+
+shard_reason_t
+serve_why(char text[SERVE_TEXT_BYTES], shard_reason_t reason,
+    const char *format, ...)
+{
+    va_list  args;
+
+    va_start(args, format);
+    vsnprintf(text, SERVE_TEXT_BYTES, format, args);
+    va_end(args);
+
+    return reason;
 }

@@ -85,6 +85,14 @@ struct serve_s {
 };
 
 
+/* --- serve.c */
+
+/* The reason, with its words in text. */
+shard_reason_t serve_why(char text[SERVE_TEXT_BYTES],
+    shard_reason_t reason, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+
 /* --- open.c */
 
 /*

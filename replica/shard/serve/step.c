@@ -8,7 +8,6 @@
  */
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,20 +17,6 @@
 
 
 #define STEP_ALIGNMENT  64          /* of tensors: a cache line */
-
-static shard_reason_t __attribute__((format(printf, 3, 4)))
-step_refuse(char text[SERVE_TEXT_BYTES], shard_reason_t reason,
-    const char *format, ...)
-{
-    va_list  args;
-
-    va_start(args, format);
-    vsnprintf(text, SERVE_TEXT_BYTES, format, args);
-    va_end(args);
-
-    return reason;
-}
-
 
 static size_t
 step_aligned(uint64_t bytes)
@@ -72,7 +57,7 @@ step_judge_shape(const session_t *s, const Llmgateway__Shard__Step *m,
         || tensor_bytes(m->logits_rows, f->vocabulary, TENSOR_FP32)
            > SHARD_TENSOR_BYTES)
     {
-        return step_refuse(text, SHARD_TENSOR_TOO_LARGE, "%u rows, %u of "
+        return serve_why(text, SHARD_TENSOR_TOO_LARGE, "%u rows, %u of "
                            "logits, in %u chunks: a tensor has at most %d MiB",
                            m->rows, m->logits_rows, m->chunks,
                            SHARD_TENSOR_BYTES >> 20);
@@ -81,14 +66,14 @@ step_judge_shape(const session_t *s, const Llmgateway__Shard__Step *m,
     if (m->rows == 0 || m->rows > SHARD_ROWS_MAX || m->logits_rows > m->rows
         || (m->logits_rows > 0 && !s->has_logits))
     {
-        return step_refuse(text, SHARD_BAD_SHAPE, "%u rows, %u of logits: "
+        return serve_why(text, SHARD_BAD_SHAPE, "%u rows, %u of logits: "
                            "a step has 1 to %d, and logits of some where the "
                            "model ends", m->rows, m->logits_rows,
                            SHARD_ROWS_MAX);
     }
 
     if (m->chunks != tensor_chunks(bytes)) {
-        return step_refuse(text, SHARD_BAD_SHAPE, "%u rows of %u in %u chunks, "
+        return serve_why(text, SHARD_BAD_SHAPE, "%u rows of %u in %u chunks, "
                            "not %u", m->rows, f->width, m->chunks,
                            tensor_chunks(bytes));
     }
@@ -112,18 +97,18 @@ step_judge(const session_t *s, const Llmgateway__Shard__Step *m,
     }
 
     if (m->position != s->position) {
-        return step_refuse(text, SHARD_BAD_POSITION, "position %u where %u is "
+        return serve_why(text, SHARD_BAD_POSITION, "position %u where %u is "
                            "the next", m->position, s->position);
     }
 
     if (m->rows > f->context - s->position) {
-        return step_refuse(text, SHARD_CONTEXT_FULL, "%u rows at position %u, "
+        return serve_why(text, SHARD_CONTEXT_FULL, "%u rows at position %u, "
                            "a session has %u", m->rows, m->position,
                            f->context);
     }
 
     if (s->nsteps == SHARD_STEPS_MAX) {
-        return step_refuse(text, SHARD_TOO_MANY_STEPS, "%d steps are "
+        return serve_why(text, SHARD_TOO_MANY_STEPS, "%d steps are "
                            "outstanding", SHARD_STEPS_MAX);
     }
 
@@ -150,7 +135,7 @@ step_create(session_t *s, const Llmgateway__Shard__Step *m, step_t **made,
     if (v->options.max_memory != 0
         && f->bytes + v->tensor_bytes + bytes > v->options.max_memory)
     {
-        return step_refuse(text, SHARD_OUT_OF_MEMORY, "the slice and %u "
+        return serve_why(text, SHARD_OUT_OF_MEMORY, "the slice and %u "
                            "sessions take %llu bytes, %zu more are above "
                            "--shard-max-memory %llu", v->sessions,
                            (unsigned long long) (f->bytes + v->tensor_bytes),
@@ -160,7 +145,7 @@ step_create(session_t *s, const Llmgateway__Shard__Step *m, step_t **made,
     step = aligned_alloc(STEP_ALIGNMENT, bytes);
 
     if (step == NULL) {
-        return step_refuse(text, SHARD_OUT_OF_MEMORY, "no memory for %zu "
+        return serve_why(text, SHARD_OUT_OF_MEMORY, "no memory for %zu "
                            "bytes", bytes);
     }
 
@@ -202,7 +187,7 @@ step_take_data(step_t *step, const ProtobufCBinaryData *data,
     char text[SERVE_TEXT_BYTES])
 {
     if (data->len != tensor_chunk_bytes(step->in_bytes, step->chunk)) {
-        return step_refuse(text, SHARD_BAD_SHAPE, "chunk %u has %zu bytes, not "
+        return serve_why(text, SHARD_BAD_SHAPE, "chunk %u has %zu bytes, not "
                            "%zu", step->chunk, data->len,
                            tensor_chunk_bytes(step->in_bytes, step->chunk));
     }
@@ -228,7 +213,7 @@ step_find(session_t *s, const Llmgateway__Shard__Step *m, step_t **found,
     if (*at != NULL || m->chunk != 0) {
 
         if (*at == NULL || !step_is_next(*at, m)) {
-            return step_refuse(text, SHARD_BAD_SHAPE, "chunk %u of %u at "
+            return serve_why(text, SHARD_BAD_SHAPE, "chunk %u of %u at "
                                "position %u is not the next", m->chunk,
                                m->chunks, m->position);
         }
@@ -324,7 +309,7 @@ step_check(const step_t *step, uint32_t boundary, char text[SERVE_TEXT_BYTES])
     rows = step_rows(step);
 
     if (rows == NULL) {
-        return step_refuse(text, SHARD_OUT_OF_MEMORY, "out of memory");
+        return serve_why(text, SHARD_OUT_OF_MEMORY, "out of memory");
     }
 
     norm = f->norms != NULL ? f->norms[boundary] : 0;
@@ -332,7 +317,7 @@ step_check(const step_t *step, uint32_t boundary, char text[SERVE_TEXT_BYTES])
                        norm);
 
     return found == CHECK_GOOD ? SHARD_OK
-           : step_refuse(text, SHARD_CORRUPTION, "%s, in the rows that enter "
+           : serve_why(text, SHARD_CORRUPTION, "%s, in the rows that enter "
                          "layer %u from position %u on", check_text(found),
                          boundary, step->core.position);
 }
