@@ -1,7 +1,7 @@
 
 /*
  * The shards of a cluster, by the models that they compute: which layers of
- * each are covered, how often, and by whom.
+ * each are covered, how often, and by which shards.
  *
  * It is made from the agent's answers, and is an object, so that it is the same
  * for people and for programs.

@@ -1,6 +1,6 @@
 
 /*
- * What the files of this folder share.  Who calls whom:
+ * What the files of this folder share:
  *
  *   flow.c     flows, steps and their answers
  *   hop.c      one shard's session: sends, and hears from it
