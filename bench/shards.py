@@ -24,10 +24,11 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "t"))
-from llmgw import gguf, llama, shards  # noqa: E402
+from llmgw import gguf, llama  # noqa: E402
 from llmgw.certs import Authority  # noqa: E402
 from llmgw.cluster import Cluster  # noqa: E402
 from llmgw.ports import Ports  # noqa: E402
+from llmgw.shards.replica import Shards, cut, until  # noqa: E402
 from llmgw.wait import wait_for  # noqa: E402
 from measure import machine  # noqa: E402
 
@@ -117,8 +118,8 @@ def hops(rounds):
     with scene("bench-hop") as cluster:
         model = cluster.dir / "wide.gguf"
         gguf.write(model, layers=2, width=WIDTH, head=32, context=4096)
-        slice = shards.cut(model, cluster.dir / "slices", "--layers", "0-0",
-                           "--no-norms")["0-0"]
+        slice = cut(model, cluster.dir / "slices", "--layers", "0-0",
+                    "--no-norms")["0-0"]
         ca = Authority(cluster.dir, "ca")
         pem = ca.sign()
         tls = [pem, pem, ca.file]
@@ -188,7 +189,7 @@ def pipelines(cluster):
     know no others."""
     made = {}
     for n, parts in PIPELINES.items():
-        s = shards.Shards(cluster, file=MODEL)
+        s = Shards(cluster, file=MODEL)
         cluster.agents.clear()
         for part in parts:
             s.shard(part, f"n{n}-{part}")
@@ -200,7 +201,7 @@ def speeds(rounds):
     """{shards, 0 is the single process: [tokens/s of each round]}, and the
     figures of building pipelines."""
     with scene("bench-speed") as cluster:
-        s = shards.Shards(cluster, file=MODEL)
+        s = Shards(cluster, file=MODEL)
         served = {0: s.single(), **pipelines(cluster)}
         got = {n: [] for n in served}
         for seed in range(rounds):
@@ -227,7 +228,7 @@ def kills(n):
     """[(ms from kill -9 of a shard to the next token, tokens before it)]"""
     got = []
     with scene("bench-kill") as cluster:
-        s = shards.Shards(cluster, file=MODEL)
+        s = Shards(cluster, file=MODEL)
         first = s.shards("0-7", "8-15")
         spare = s.shard("8-15", "spare")
         s.wait_ready(spare)
@@ -235,13 +236,13 @@ def kills(n):
         used = {"s8-15": first[1], "spare": spare}
         for seed in range(n):
             stream = Stream(orchestrator, KILLED_TOKENS, seed)
-            if not shards.until(stream, KILLED_AT):
+            if not until(stream, KILLED_AT):
                 raise SystemExit(f"a stream ended: {stream.end()}")
             victim = wait_for(lambda: used_last(orchestrator), 10, "a report")
             killed = time.monotonic()
             used[victim].kill()
             n = len(stream.times)
-            shards.until(stream, n + KILLED_AT)
+            until(stream, n + KILLED_AT)
             stream.cancel()
             gaps = [(b - a, b) for a, b in zip(stream.times, stream.times[1:])
                     if b > killed]

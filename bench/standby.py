@@ -28,11 +28,11 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "t")]
 import grpc  # noqa: E402
 from llmgw import gguf, llama  # noqa: E402
 from llmgw.cluster import Cluster  # noqa: E402
-from llmgw.lock import LockService  # noqa: E402
 from llmgw.ports import Ports  # noqa: E402
 from llmgw.rpc import Client  # noqa: E402
-from llmgw.standby import Group  # noqa: E402
-from llmgw.takeover import phases  # noqa: E402
+from llmgw.standby.group import Group  # noqa: E402
+from llmgw.standby.lock import LockService  # noqa: E402
+from llmgw.standby.takeover import phases  # noqa: E402
 from llmgw.wait import wait_for  # noqa: E402
 from llmgw.weights import WeightsService  # noqa: E402
 from measure import machine  # noqa: E402

@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "t"))
 from llmgw import gguf, llama, memory  # noqa: E402
 from llmgw.cluster import Cluster  # noqa: E402
 from llmgw.ports import Ports  # noqa: E402
-from llmgw.standby import Group  # noqa: E402
+from llmgw.standby.group import Group  # noqa: E402
 from llmgw.wait import wait_for  # noqa: E402
 from llmgw.weights import WeightsService  # noqa: E402
 

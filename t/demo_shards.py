@@ -16,7 +16,7 @@ import demo  # noqa: E402
 import demo_llama  # noqa: E402
 from demo import Surprise, paint, step  # noqa: E402
 from llmgw import llama, place  # noqa: E402
-from llmgw.shards import Shards  # noqa: E402
+from llmgw.shards.replica import Shards  # noqa: E402
 from llmgw.wait import wait_for  # noqa: E402
 
 PROMPT = "Four readers know a book together, and one of them falls asleep."

@@ -15,6 +15,8 @@
   certs.py    certificates, and who signs them
   pyhttp.py   an engine that speaks HTTP/1.1
   engine_mock.py, engine/  vLLM, SGLang, llama.cpp's server, without a model
+  shards/     a model whose layers other processes compute
+  standby/    groups of engines of which one is active
   sse.py      a strict client of OpenAI's API, over a raw socket
   rawh2.py    HTTP/2 by hand, for what a gRPC client would never send
   wait.py     waiting for facts

@@ -162,7 +162,7 @@ class Cluster:
 
     def script(self, name, file, *argv, **options):
         """Runs a Python script of this package."""
-        path = pathlib.Path(__file__).with_name(file)
+        path = pathlib.Path(__file__).parent / file
         return self.run(name, [place.PYTHON, str(path), *argv], **options)
 
     def agent(self, id, role="replica", start=True, **options):

@@ -10,7 +10,7 @@ import pytest
 
 from llmgw.callers import finish
 from llmgw.reporter import Reporter
-from llmgw.told_shard import ToldShard
+from llmgw.shards.told import ToldShard
 from llmgw.wait import wait_for
 
 SECONDS = float(os.environ.get("LLMGW_METRICS_SECONDS", 3))

@@ -11,7 +11,7 @@ import pytest
 
 from llmgw.callers import finish
 from llmgw.reporter import Reporter
-from llmgw.told_shard import WEIGHTS, ToldShard
+from llmgw.shards.told import WEIGHTS, ToldShard
 from llmgw.wait import wait_for
 
 DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"

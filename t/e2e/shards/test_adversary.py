@@ -7,8 +7,8 @@ import json
 import pytest
 
 from llmgw import llama
-from llmgw.bad_shard import BadShard
-from llmgw.shards import Shards, hashes
+from llmgw.shards.bad import BadShard
+from llmgw.shards.replica import Shards, hashes
 from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from llmgw import llama
-from llmgw.shards import Shards, until
+from llmgw.shards.replica import Shards, until
 from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)

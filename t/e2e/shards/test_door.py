@@ -7,7 +7,7 @@ import pytest
 
 from llmgw import llama, place
 from llmgw.certs import Authority
-from llmgw.shards import Shards
+from llmgw.shards.replica import Shards
 from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)

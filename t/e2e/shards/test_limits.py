@@ -20,9 +20,9 @@ from llmgw.preload import compiled
 from llmgw.proc import rss_kb
 from llmgw.rawh2 import RawH2, frame, unframe
 from llmgw.rpc import CHECK, FORWARD, health
-from llmgw.shard_session import (CHUNK, MESSAGE, ROWS, SESSIONS, STEPS, TENSOR,
-                                 WINDOW, Session, facts, pb)
-from llmgw.shards import Shards
+from llmgw.shards.replica import Shards
+from llmgw.shards.session import (CHUNK, MESSAGE, ROWS, SESSIONS, STEPS,
+                                  TENSOR, WINDOW, Session, facts, pb)
 from llmgw.wait import wait_for
 
 built = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
@@ -313,7 +313,7 @@ def test_a_killed_client_leaves_nothing(slices):
     memory = []
     for n in range(4):
         client = slices.cluster.script(
-            f"client-{n}", "shard_session.py", shard.target,
+            f"client-{n}", "shards/session.py", shard.target,
             json.dumps(dataclasses.asdict(f)), 16, pipes=True)
         assert client.popen.stdout.readline() == "open\n"
         wait_for(lambda: in_use(shard) == 16, 10, "its agent to know")

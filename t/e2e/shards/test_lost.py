@@ -8,7 +8,7 @@ import pytest
 
 from llmgw import llama
 from llmgw.llama import Call, chat, request
-from llmgw.shards import Shards, hashes, until
+from llmgw.shards.replica import Shards, hashes, until
 from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)

@@ -3,7 +3,7 @@
 import pytest
 
 from llmgw import gguf, llama
-from llmgw.shards import LOAD_S, Shards, cut
+from llmgw.shards.replica import LOAD_S, Shards, cut
 from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)

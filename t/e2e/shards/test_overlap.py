@@ -10,7 +10,7 @@ import time
 import pytest
 
 from llmgw import llama
-from llmgw.shards import Shards
+from llmgw.shards.replica import Shards
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 

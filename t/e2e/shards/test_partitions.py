@@ -8,7 +8,7 @@ import pytest
 
 from llmgw import llama
 from llmgw.llama import Call, chat, request
-from llmgw.shards import Shards, hashes
+from llmgw.shards.replica import Shards, hashes
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 

@@ -1,6 +1,6 @@
 """What shards say of themselves, from their reports to all that show it.
 
-The shards are told (llmgw/told_shard.py): their agents, gossip, the segment,
+The shards are told (llmgw/shards/told.py): their agents, gossip, the segment,
 llmgwctl and nginx are real, and nothing is computed.
 """
 
@@ -10,7 +10,7 @@ import pytest
 
 from llmgw import place
 from llmgw.reporter import Reporter
-from llmgw.told_shard import OTHER_WEIGHTS, WEIGHTS, ToldShard
+from llmgw.shards.told import OTHER_WEIGHTS, WEIGHTS, ToldShard
 from llmgw.wait import wait_for
 
 PIPELINES = {

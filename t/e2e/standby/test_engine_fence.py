@@ -6,8 +6,8 @@ import time
 import pytest
 
 from llmgw import place, rpc
-from llmgw.lock import slow
-from llmgw.standby import Group
+from llmgw.standby.group import Group
+from llmgw.standby.lock import slow
 from llmgw.wait import wait_for
 
 

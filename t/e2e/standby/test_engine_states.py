@@ -10,9 +10,9 @@ import subprocess
 import pytest
 
 from llmgw import place, rpc
-from llmgw.lock import take_lock_file
 from llmgw.proc import pids_of_group, rss_kb
-from llmgw.standby import Group, tokens_in_order
+from llmgw.standby.group import Group, tokens_in_order
+from llmgw.standby.lock import take_lock_file
 from llmgw.wait import never, wait_for
 
 

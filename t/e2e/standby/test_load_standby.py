@@ -8,7 +8,7 @@ import pytest
 
 from llmgw import gguf, llama, memory, sse
 from llmgw.llama import ask, chat, request
-from llmgw.standby import Group
+from llmgw.standby.group import Group
 from llmgw.wait import wait_for
 from llmgw.weights import WeightsService
 

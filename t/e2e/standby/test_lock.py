@@ -9,9 +9,9 @@ import time
 import pytest
 
 from llmgw import place
-from llmgw.lock import (LockClient, LockService, Refused, slow,
-                        take_lock_file)
 from llmgw.preload import compiled
+from llmgw.standby.lock import (LockClient, LockService, Refused, slow,
+                                take_lock_file)
 from llmgw.wait import never, wait_for
 
 LONG = "600s"               # a window that no test waits for

@@ -15,8 +15,8 @@ import time
 import pytest
 
 from llmgw import place
-from llmgw.lock import LockService, slow
 from llmgw.preload import compiled
+from llmgw.standby.lock import LockService, slow
 from llmgw.wait import never, wait_for
 
 MEMORY_MB = 1024

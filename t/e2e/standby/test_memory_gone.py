@@ -18,8 +18,8 @@ import socket
 
 import pytest
 
-from llmgw.lock import LockService
-from llmgw.standby import Group
+from llmgw.standby.group import Group
+from llmgw.standby.lock import LockService
 
 pytestmark = pytest.mark.alone
 

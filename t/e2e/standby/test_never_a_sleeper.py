@@ -8,7 +8,7 @@ import subprocess
 from llmgw import place
 from llmgw.callers import Caller, finish
 from llmgw.nginx import listen
-from llmgw.standby import Group
+from llmgw.standby.group import Group
 from llmgw.wait import wait_for
 
 # What an old configuration, or another gateway, may still have.

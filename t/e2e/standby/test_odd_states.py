@@ -8,10 +8,10 @@ import subprocess
 
 import pytest
 
-from llmgw.lock import slow
 from llmgw.place import FLAVOUR
 from llmgw.preload import compiled
-from llmgw.standby import Group
+from llmgw.standby.group import Group
+from llmgw.standby.lock import slow
 from llmgw.wait import wait_for
 
 

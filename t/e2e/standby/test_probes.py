@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from llmgw.standby import Group
+from llmgw.standby.group import Group
 from llmgw.wait import wait_for
 
 

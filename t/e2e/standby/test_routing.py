@@ -1,13 +1,14 @@
 """Standby groups as nginx routes them: agents are real, and are told the states
-of their members (llmgw/told.py)."""
+of their members (llmgw/standby/told.py)."""
 
 import os
 import signal
 
-from llmgw import rpc, sse, told
+from llmgw import rpc, sse
 from llmgw.callers import finish
 from llmgw.native import QUEUED, grpc
-from llmgw.told import group, states
+from llmgw.standby import told
+from llmgw.standby.told import group, states
 from llmgw.traffic import Stream
 from llmgw.wait import wait_for
 

@@ -12,8 +12,8 @@ import subprocess
 
 import pytest
 
-from llmgw.schedule import APART, Schedule, Stage, Token, judge
-from llmgw.standby import Step
+from llmgw.standby.group import Step
+from llmgw.standby.schedule import APART, Schedule, Stage, Token, judge
 
 SEEDS = int(os.environ.get("LLMGW_SCHEDULES", 20))
 FIRST = int(os.environ.get("LLMGW_SCHEDULES_FIRST", 1))

@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from llmgw import place
-from llmgw.group_fleet import GroupFleet
-from llmgw.standby import Group
+from llmgw.standby.fleet import GroupFleet
+from llmgw.standby.group import Group
 from llmgw.traffic import Stream, Traffic
 from llmgw.wait import wait_for
 from llmgw.weights import WeightsService, id_of

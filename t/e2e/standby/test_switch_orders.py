@@ -8,7 +8,7 @@ import secrets
 import pytest
 
 from llmgw import place
-from llmgw.group_reporter import GroupReporter
+from llmgw.standby.reporter import GroupReporter
 from llmgw.wait import never, wait_for
 
 

@@ -16,8 +16,8 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from llmgw import lock  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from llmgw.standby import lock  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 

@@ -14,9 +14,9 @@ import threading
 import time
 from collections import namedtuple
 
-from . import place
-from .daemon import Daemon
-from .wait import wait_for
+from .. import place
+from ..daemon import Daemon
+from ..wait import wait_for
 
 F_OFD_SETLK = 37
 

@@ -21,7 +21,7 @@ import time
 
 import grpc
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from llmgw import rpc  # noqa: E402
 from llmgw.wait import wait_for  # noqa: E402
 

@@ -22,7 +22,7 @@ class GroupReporter:
 
     def __init__(self, cluster, agent, state, epoch=0, group="g", **fields):
         self.proc = cluster.script(
-            f"reporter-{agent.id}", "group_reporter.py", agent.control,
+            f"reporter-{agent.id}", "standby/reporter.py", agent.control,
             pipes=True)
         self.kill = self.proc.kill
         self.fields = {"group": group, **fields}

@@ -13,8 +13,8 @@ import time
 
 import grpc
 
-from . import rpc
-from .relay import Relay
+from .. import rpc
+from ..relay import Relay
 
 
 def _floats(result, change):

@@ -12,12 +12,12 @@ import signal
 import subprocess
 import time
 
-from . import place
-from .daemon import Daemon
+from .. import place
+from ..daemon import Daemon
+from ..wait import wait_for
+from ..weights import WeightsService
+from .group import Group
 from .lock import LockService, slow
-from .standby import Group
-from .wait import wait_for
-from .weights import WeightsService
 
 GOSSIP = {"protocol_period": "100ms", "ping_timeout": "50ms",
           "suspect_timeout": "500ms"}

@@ -5,9 +5,9 @@ import urllib.error
 import urllib.request
 from collections import namedtuple
 
-from .cluster import Replica
+from ..cluster import Replica
+from ..wait import wait_for
 from .lock import LockService
-from .wait import wait_for
 
 Step = namedtuple("Step", "state epoch at")
 

@@ -1,8 +1,8 @@
 """Fleets with standby groups, whose version can be changed."""
 
+from ..updates import Fleet
+from ..wait import wait_for
 from .lock import LockService
-from .updates import Fleet
-from .wait import wait_for
 
 
 class GroupFleet(Fleet):

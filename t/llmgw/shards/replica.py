@@ -14,8 +14,8 @@ import collections
 import pathlib
 import subprocess
 
-from . import gguf, llama, place
-from .wait import wait_for
+from .. import gguf, llama, place
+from ..wait import wait_for
 
 LOAD_S = 90         # a tiny model, on a machine that has much else to do
 
