@@ -6,7 +6,7 @@ import select
 import time
 
 from . import rawh2, rpc
-from .wait import wait_for
+from .wait import PATIENCE, wait_for
 
 
 class Caller:
@@ -72,10 +72,10 @@ class Caller:
         if self.ended is None and self.answer.ended:
             self.ended = now
 
-    def wait(self, timeout=10):
+    def wait(self, timeout=PATIENCE):
         return finish([self], timeout)[0]
 
-    def wait_first(self, timeout=10):
+    def wait_first(self, timeout=PATIENCE):
         """Reads until its first token has come."""
         deadline = time.monotonic() + timeout
         while self.first is None:
@@ -94,13 +94,13 @@ def read(callers, seconds):
             socks[sock].take_in()
 
 
-def finish(callers, timeout=10):
+def finish(callers, timeout=PATIENCE):
     """Reads all of them to their end; returns them in the order of their
     first tokens, those without a token last."""
     deadline = time.monotonic() + timeout
     while any(c.ended is None for c in callers):
         assert time.monotonic() < deadline, \
-            f"no end in {timeout} s of {[c.ended is None for c in callers]}"
+            f"no end in {timeout:g} s of {[c.ended is None for c in callers]}"
         read(callers, 0.01)
     return sorted(callers, key=lambda c: (c.first is None, c.first or 0))
 

@@ -14,7 +14,7 @@ from . import logs, place, real
 from .daemon import Daemon
 from .nginx import Nginx
 from .proc import Proc
-from .wait import TooLate, wait_for
+from .wait import PATIENCE, TooLate, wait_for
 
 
 ANYBODY = ssl._create_unverified_context()      # whose certificate it may be
@@ -82,7 +82,7 @@ class Agent(Daemon):
     def ctl(self, *words):
         return subprocess.run(
             [place.binary("llmgwctl"), "-s", self.control, *words],
-            capture_output=True, text=True, timeout=20)
+            capture_output=True, text=True, timeout=PATIENCE)
 
     def table(self):
         """llmgwctl members, by id; empty while the agent does not answer."""
@@ -127,7 +127,7 @@ class Engine(Daemon):
         return self._ask("faults", json.dumps(faults).encode())
 
     def _ask(self, what, body=None):
-        with urllib.request.urlopen(f"{self.url}/mock/{what}", body, 5,
+        with urllib.request.urlopen(f"{self.url}/mock/{what}", body, PATIENCE,
                                     context=ANYBODY) as answer:
             return json.loads(answer.read())
 

@@ -2,6 +2,8 @@
 
 import signal
 
+from .wait import PATIENCE
+
 
 class Daemon:
     """A daemon that can be started again with the same options."""
@@ -21,6 +23,6 @@ class Daemon:
     def kill(self):
         self.proc.kill()
 
-    def stop(self, sig=signal.SIGTERM, timeout=10):
+    def stop(self, sig=signal.SIGTERM, timeout=PATIENCE):
         self.proc.send(sig)
         return self.proc.wait(timeout)

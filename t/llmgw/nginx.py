@@ -11,7 +11,7 @@ import urllib.request
 
 from . import place
 from .proc import Proc, pids_of_group
-from .wait import wait_for
+from .wait import PATIENCE, wait_for
 
 OPENAI = """
         location /v1/ {{
@@ -210,7 +210,7 @@ class Nginx:
 
     def get(self, path="/status"):
         url = f"http://127.0.0.1:{self.status_port}{path}"
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
             return answer.headers, answer.read()
 
     def status(self):

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from . import place
-from .wait import wait_for
+from .wait import PATIENCE, wait_for
 
 _reaper = None
 
@@ -90,12 +90,12 @@ class Proc:
         if self.alive():
             os.kill(self.pid, signal.SIGCONT)
 
-    def wait(self, timeout=10):
+    def wait(self, timeout=PATIENCE):
         """Its exit status; an error if its group is not empty then."""
         wait_for(lambda: not self.alive(), timeout, f"the end of {self.name}")
         return self.popen.returncode
 
-    def stop(self, sig=signal.SIGTERM, timeout=5):
+    def stop(self, sig=signal.SIGTERM, timeout=PATIENCE):
         """Asks for an orderly end, and kills the group if that takes too long.
 
         Returns what was wrong, or None.

@@ -10,6 +10,8 @@ import h2.connection
 import h2.events
 import h2.settings
 
+from .wait import PATIENCE
+
 
 def frame(message, flag=0):
     """A gRPC message after its five-byte prefix."""
@@ -60,7 +62,7 @@ class RawH2:
 
     def __init__(self, target, window=65535, tls=None):
         host, port = target.rsplit(":", 1)
-        self.sock = socket.create_connection((host, int(port)), timeout=10)
+        self.sock = socket.create_connection((host, int(port)), PATIENCE)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:
             self.sock = tls.wrap_socket(self.sock, server_hostname=host)
@@ -93,6 +95,7 @@ class RawH2:
     def flush(self):
         data = self.h2.data_to_send()
         if data:
+            self.sock.settimeout(PATIENCE)
             self.sock.sendall(data)
 
     def request(self, path, body=b"", method="POST", headers=(), end=True,
@@ -117,7 +120,7 @@ class RawH2:
             room = min(self.h2.local_flow_control_window(sid),
                        self.h2.max_outbound_frame_size, len(view))
             if room == 0:
-                if not self.pump(5) or self.answers[sid].ended:
+                if not self.pump(PATIENCE) or self.answers[sid].ended:
                     return      # refused before all of it was sent
                 continue
             self.h2.send_data(sid, bytes(view[:room]),
@@ -180,7 +183,7 @@ class RawH2:
         self.owed = []
         self.flush()
 
-    def wait(self, sid, timeout=10):
+    def wait(self, sid, timeout=PATIENCE):
         """The whole answer of a stream."""
         answer, deadline = self.answers[sid], time.monotonic() + timeout
         while not answer.ended:

@@ -18,6 +18,7 @@ import grpc
 
 from . import rawh2
 from .place import ROOT
+from .wait import PATIENCE
 
 
 def _messages():
@@ -139,7 +140,7 @@ class Client:
     def generate(self, prompt, max_tokens, **kw):
         return self.stream(prompt, max_tokens, method=GENERATE, **kw)
 
-    def unary(self, method, request, answer, timeout=5, **kw):
+    def unary(self, method, request, answer, timeout=PATIENCE, **kw):
         call = self.channel.unary_unary(
             method, type(request).SerializeToString, answer.FromString)
         return call(request, timeout=timeout, wait_for_ready=True, **kw)
@@ -167,7 +168,7 @@ class Client:
                             health.HealthCheckResponse)
         return health.HealthCheckResponse.ServingStatus.Name(answer.status)
 
-    def raw(self, bodies, method=INFER, timeout=10, compression=None):
+    def raw(self, bodies, method=INFER, timeout=PATIENCE, compression=None):
         """Sends any messages to any method; only the end of the call counts."""
         start, result = time.monotonic(), Result()
         call = self.channel.stream_stream(method)(

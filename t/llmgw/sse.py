@@ -14,6 +14,7 @@ import socket
 import time
 
 from .place import ENGINE_MODEL, IS_REAL
+from .wait import PATIENCE
 
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 
@@ -23,7 +24,7 @@ class Broken(AssertionError):
 
 
 class Connection:
-    def __init__(self, target, timeout=10):
+    def __init__(self, target, timeout=PATIENCE):
         host, _, port = target.rpartition(":")
         self.sock = socket.create_connection((host, int(port)), timeout)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -110,7 +111,7 @@ class Response:
 
     # HTTP
 
-    def head(self, timeout=10):
+    def head(self, timeout=PATIENCE):
         if self.status is not None:
             return self
         deadline = time.monotonic() + timeout
@@ -166,7 +167,7 @@ class Response:
                 self.complete = True
         return got
 
-    def read(self, timeout=10):
+    def read(self, timeout=PATIENCE):
         """The whole body."""
         self.head(timeout)
         deadline = time.monotonic() + timeout
@@ -180,7 +181,7 @@ class Response:
 
     # events
 
-    def wait_events(self, n=1, timeout=10):
+    def wait_events(self, n=1, timeout=PATIENCE):
         """Reads until there are n events (None: to the end)."""
         self.head(timeout)
         deadline = time.monotonic() + timeout
@@ -266,7 +267,7 @@ class Result:
             self.finish_reason.append(None)
 
 
-def call(target, path, body, timeout=20, strict=True, headers=()):
+def call(target, path, body, timeout=PATIENCE, strict=True, headers=()):
     """A whole call on a connection of its own."""
     with Connection(target) as connection:
         response = connection.request(path, body, headers=headers,
@@ -274,7 +275,7 @@ def call(target, path, body, timeout=20, strict=True, headers=()):
         return result_of(response, timeout)
 
 
-def result_of(response, timeout=20):
+def result_of(response, timeout=PATIENCE):
     response.head(timeout)
     result = Result(status=response.status)
     if response.headers.get("content-type", "").startswith(

@@ -4,24 +4,35 @@ import time
 
 from .place import SLOW
 
+# What a fact may take on a busy machine, whose processes stand still for a
+# while now and then.
+PATIENCE = 20.0
+
 
 class TooLate(AssertionError):
     pass
 
 
-def wait_for(predicate, timeout=5.0, what="it", interval=0.01):
+def wait_for(predicate, timeout=PATIENCE, what="it", interval=0.01):
     """Returns what predicate() returns, as soon as that is true.
 
-    The deadline keeps a test from hanging; it is multiplied by place.SLOW.
-    A limit that the product must meet is asserted by the test itself.
+    The deadline only keeps a test from hanging: it is never below PATIENCE.
+    A limit that the product must meet is asserted by the test itself, or is
+    that of within().
     """
-    deadline = time.monotonic() + timeout * SLOW
+    return within(max(timeout, PATIENCE), predicate, what, interval)
+
+
+def within(seconds, predicate, what="it", interval=0.01):
+    """The same, where the product has to be so quick; seconds is multiplied by
+    place.SLOW."""
+    deadline = time.monotonic() + seconds * SLOW
     while True:
         got = predicate()
         if got:
             return got
         if time.monotonic() >= deadline:
-            raise TooLate(f"waited {timeout * SLOW:g} s for {what}"
+            raise TooLate(f"waited {seconds * SLOW:g} s for {what}"
                           f", last answer: {got!r}")
         time.sleep(interval)
 
@@ -35,14 +46,15 @@ def never(predicate, during, what="it", interval=0.02):
         time.sleep(interval)
 
 
-def still(count, during=0.5, timeout=20):
-    """Waits until a count has not changed for a while."""
-    deadline, last, since = time.monotonic() + timeout, count(), \
-        time.monotonic()
-    while time.monotonic() - since < during:
+def still(count, during=0.5, timeout=60, interval=0.02):
+    """Waits until a count has not changed for a while, and was looked at as
+    often as this takes: the while may be one in which nobody ran."""
+    deadline = time.monotonic() + timeout * SLOW
+    last, since, looks = count(), time.monotonic(), 0
+    while time.monotonic() - since < during or looks * interval < during:
         assert time.monotonic() < deadline, "the count keeps changing"
-        time.sleep(0.02)
-        now = count()
+        time.sleep(interval)
+        now, looks = count(), looks + 1
         if now != last:
-            last, since = now, time.monotonic()
+            last, since, looks = now, time.monotonic(), 0
     return last

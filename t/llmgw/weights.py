@@ -11,7 +11,7 @@ import subprocess
 
 from . import place
 from .daemon import Daemon
-from .wait import wait_for
+from .wait import PATIENCE, wait_for
 
 CHUNK = 64 << 20
 SEALS = (fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
@@ -54,7 +54,7 @@ class WeightsClient:
         self.engine = engine
         self.buffer, self.fds = b"", []
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(5)
+        self.sock.settimeout(PATIENCE)
         self.sock.connect(path)
 
     def __enter__(self):
@@ -80,7 +80,7 @@ class WeightsClient:
         n = socket.send_fds(self.sock, [data], fds) if fds else 0
         self.sock.sendall(data[n:])
 
-    def line(self, timeout=5, progress=False):
+    def line(self, timeout=PATIENCE, progress=False):
         """The next line; None: the service has closed the connection."""
         self.sock.settimeout(timeout * place.SLOW)
         while True:
@@ -100,12 +100,12 @@ class WeightsClient:
             if progress or got.get("type") != "hashing":
                 return got
 
-    def expect(self, type, timeout=5):
+    def expect(self, type, timeout=PATIENCE):
         got = self.line(timeout)
         assert got and got.get("type") == type, (type, got)
         return got
 
-    def refused(self, timeout=5):
+    def refused(self, timeout=PATIENCE):
         """The reason."""
         got = self.expect("refused", timeout)
         assert got["error"], got
@@ -118,7 +118,7 @@ class WeightsClient:
                   engine=self.engine)
         return self
 
-    def granted(self, timeout=5):
+    def granted(self, timeout=PATIENCE):
         """The mode."""
         return self.expect("granted", timeout)["mode"]
 
@@ -201,4 +201,4 @@ class WeightsService(Daemon):
         return subprocess.run(
             [place.binary("llmgwctl"), *words, "weights", "status",
              "--weights", self.path],
-            capture_output=True, text=True, timeout=20)
+            capture_output=True, text=True, timeout=PATIENCE)

@@ -8,7 +8,7 @@ import pytest
 
 from llmgw import sse
 from llmgw.place import SLOW
-from llmgw.wait import wait_for
+from llmgw.wait import wait_for, within
 
 
 def fleet(cluster, n=1, openai=True, pool="", **replica):
@@ -198,8 +198,7 @@ def test_client_that_goes_frees_the_replica(cluster, how):
     waiting.request(sse.TEXT, sse.text("waits"))
     wait_for(lambda: nginx.waiting() == 1, 5, "one in the queue")
     leave(waiting, how)
-    wait_for(lambda: nginx.waiting() == 0, 0.050 * SLOW, "an empty queue",
-             interval=0.001)
+    within(0.050, lambda: nginx.waiting() == 0, "an empty queue", 0.001)
     waiting.close()
     c.close()
 

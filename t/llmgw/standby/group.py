@@ -6,7 +6,7 @@ import urllib.request
 from collections import namedtuple
 
 from ..cluster import Replica
-from ..wait import wait_for
+from ..wait import PATIENCE, wait_for
 from .lock import LockService
 
 Step = namedtuple("Step", "state epoch at")
@@ -46,7 +46,7 @@ class StandbyEngine(Replica):
         steps = self.steps()
         return steps[-1].epoch if steps else 0
 
-    def wait(self, state, timeout=10):
+    def wait(self, state, timeout=PATIENCE):
         wait_for(lambda: self.state() == state, timeout,
                  f"{self.id} to be {state}")
         return self
@@ -55,7 +55,7 @@ class StandbyEngine(Replica):
         """The status of an HTTP probe; None: nobody listens."""
         try:
             with urllib.request.urlopen(f"http://{self.probe}{path}",
-                                        timeout=5) as answer:
+                                        timeout=PATIENCE) as answer:
                 return answer.status
         except urllib.error.HTTPError as e:
             return e.code
@@ -96,7 +96,7 @@ class Group:
     def __iter__(self):
         return iter(self.engines.values())
 
-    def start(self, timeout=10):
+    def start(self, timeout=PATIENCE):
         """The first engine Active, the others in Standby.  timeout: of
         each."""
         if self.service.proc is None:
@@ -121,13 +121,13 @@ class Group:
     def standbys(self):
         return [e for e in self if e.proc and e.state() == "STANDBY"]
 
-    def wait_active(self, id=None, timeout=10):
+    def wait_active(self, id=None, timeout=PATIENCE):
         """The engine that is Active: any, or this one."""
         return wait_for(
             lambda: (one := self.active()) and id in (None, one.id) and one,
             timeout, f"{id or 'an engine'} of {self.name} to be active")
 
-    def wait_standby(self, id=None, timeout=10):
+    def wait_standby(self, id=None, timeout=PATIENCE):
         return wait_for(
             lambda: next((e for e in self.standbys()
                           if id in (None, e.id)), None),

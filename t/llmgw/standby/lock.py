@@ -16,7 +16,7 @@ from collections import namedtuple
 
 from .. import place
 from ..daemon import Daemon
-from ..wait import wait_for
+from ..wait import PATIENCE, wait_for
 
 F_OFD_SETLK = 37
 
@@ -85,7 +85,7 @@ class LockService(Daemon):
     def status(self):
         """What the service says of itself; OSError: nobody is there."""
         with socket.socket(socket.AF_UNIX) as s:
-            s.settimeout(10)
+            s.settimeout(PATIENCE)
             s.connect(self.socket)
             s.sendall(b'{"cmd":"status"}\n')
             with s.makefile() as answer:
@@ -102,7 +102,7 @@ class LockService(Daemon):
     def ctl(self, *words):
         return subprocess.run(
             [place.binary("llmgwctl"), *words, "lock", "status", "--lock",
-             self.socket], capture_output=True, text=True, timeout=20)
+             self.socket], capture_output=True, text=True, timeout=PATIENCE)
 
     def events(self, *what, group=None):
         """The log's events of all its lives, in order."""
@@ -138,13 +138,13 @@ class LockEngine:
                                   int(words[2]) / 1e9))
         return found
 
-    def wait(self, what, times=1, timeout=10):
+    def wait(self, what, times=1, timeout=PATIENCE):
         """The last of so many times that it said so."""
         return wait_for(
             lambda: len(self.said(what)) >= times and self.said(what)[-1],
             timeout, f"{self.proc.name} to say {what}:\n{self.proc.text()}")
 
-    def ends(self, timeout=10):
+    def ends(self, timeout=PATIENCE):
         """It ends without the test's doing; its exit status."""
         self.proc.told_to_end = True
         return self.proc.wait(timeout)
@@ -205,7 +205,7 @@ class LockClient:
         else:
             socket.send_fds(self.sock, [line], [fd])
 
-    def expect(self, *types, timeout=10):
+    def expect(self, *types, timeout=PATIENCE):
         """The next line of one of these types; others are passed over, but a
         refusal or the end is an error."""
         deadline = time.monotonic() + timeout * place.SLOW
