@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from llmgw import place, policies  # noqa: E402
 from llmgw.callers import Caller  # noqa: E402
 from llmgw.cluster import Cluster  # noqa: E402
+from llmgw.limit import Limit  # noqa: E402
 from llmgw.ports import Ports  # noqa: E402
 from llmgw.rpc import Client, Result  # noqa: E402
 from llmgw.share import Share  # noqa: E402
@@ -27,6 +28,9 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "first: takes long, so begins early")
     for mark in policies.MARKS:
         config.addinivalue_line("markers", mark)
+    if "LLMGW_TEST_LIMIT" in os.environ:
+        config.pluginmanager.register(
+            Limit(float(os.environ["LLMGW_TEST_LIMIT"])))
     if "LLMGW_SHARE" in os.environ:
         config.pluginmanager.register(Share(os.environ["LLMGW_SHARE"]))
 

@@ -23,6 +23,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 SHARERS = 3
 LOWEST = ("nice", "-n", "19")
 
+# No end-to-end test takes a tenth of it (t/llmgw/limit.py).
+TEST_LIMIT_S = 300
+
 # While no end-to-end tests run, two at once; the simulator's longest tests, a
 # minute each, begin first.
 UNITS_AT_ONCE = 2
@@ -93,7 +96,8 @@ def cmocka(tally, binary, label, env={}, before=()):
                              timeout=1200, env={**env, **os.environ})
         said, code = out.stdout + out.stderr, out.returncode
     except subprocess.TimeoutExpired as e:
-        said, code = f"{e}\n", 1
+        said = b"".join(filter(None, (e.stdout, e.stderr)))
+        said, code = f"{said.decode(errors='replace')}\n{e}\n", 1
     passed = sum(map(int, re.findall(r"\[  PASSED  \] (\d+) test", said)))
     failed = sum(map(int, re.findall(r"\[  FAILED  \] (\d+) test", said)))
     if code != 0:
@@ -176,7 +180,8 @@ class Pytest:
              "--durations=5", "-rs", *tests, *words,
              f"--junit-xml={self.report.name}"],
             cwd=ROOT, stdout=self.out, stderr=subprocess.STDOUT,
-            env={**os.environ, "LLMGW_BUILD": build, **env})
+            env={"LLMGW_TEST_LIMIT": str(TEST_LIMIT_S), **os.environ,
+                 "LLMGW_BUILD": build, **env})
 
     def finish(self, tally):
         code = self.process.wait()
@@ -215,9 +220,10 @@ def everything(tally, build):
     units = Units(tally, build)
     units.run(lambda binary: not is_sim(binary))
     with concurrent.futures.ThreadPoolExecutor(1) as beside:
-        beside.submit(units.run, is_sim, 1, LOWEST)
+        sims = beside.submit(units.run, is_sim, 1, LOWEST)
         is_built = beside.submit(tsan_build, tally, LOWEST)
         shared_e2e(tally, build)
+    sims.result()
     if is_built.result():
         tsan(tally)
     alone_e2e(tally, build)
