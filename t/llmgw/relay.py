@@ -2,6 +2,8 @@
 that has lost a flow: neither end is told, and the bytes are dropped.  It can
 also go slow: one byte a second."""
 
+import contextlib
+import itertools
 import socket
 import threading
 import time
@@ -27,10 +29,12 @@ class Relay:
         self._slow.update(pair[::-1] for pair in self._pairs)
 
     def close(self):
-        self._listener.close()
-        for pair in self._pairs:
-            for sock in pair:
-                sock.close()
+        """A thread that waits in a socket keeps it open: shutdown() ends the
+        wait."""
+        for sock in (self._listener, *itertools.chain(*self._pairs)):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
 
     def _accept(self):
         while True:
@@ -39,7 +43,11 @@ class Relay:
             except OSError:
                 return
             self.connections += 1
-            server = socket.create_connection(self._behind)
+            try:
+                server = socket.create_connection(self._behind)
+            except OSError:
+                client.close()          # as if nobody listened here
+                continue
             pair = (client, server)
             self._pairs.append(pair)
             for source, sink in (pair, pair[::-1]):

@@ -1,6 +1,7 @@
 """Fleets whose version can be changed, and rolling updates of them."""
 
 import base64
+import contextlib
 import json
 import os
 import secrets
@@ -189,7 +190,8 @@ class Fleet:
         """Ends the replicas that outlived their agents."""
         for member in self.members.values():
             for pid in serving(member.target):
-                os.kill(pid, signal.SIGTERM)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
             wait_for(lambda: not serving(member.target), 10,
                      f"the end of {member.id}")
 
