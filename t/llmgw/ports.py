@@ -1,18 +1,28 @@
 """Ports to listen on.
 
-They are below 32768, where the kernel takes no ports for outgoing connections.
-A process reserves a random block by locking a file, so that test runs at the
-same time do not collide.  Each port is tried for TCP and UDP before it is
-handed out.
+They are below those that the kernel takes for outgoing connections.  A process
+reserves a random block by locking a file, so that test runs at the same time do
+not collide.  Each port is tried for TCP and UDP before it is handed out, and
+comes again only when all others of the block have been.
 """
 
 import fcntl
 import os
+import pathlib
 import random
 import socket
 import tempfile
 
 FIRST, LAST, BLOCK = 10240, 32000, 320
+OUTGOING = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def _last():
+    try:
+        outgoing = int(OUTGOING.read_text().split()[0])
+    except OSError:
+        return LAST
+    return min(LAST, outgoing) if outgoing > FIRST + BLOCK else LAST
 
 
 def _is_free(port):
@@ -29,7 +39,7 @@ class Ports:
     def __init__(self):
         self.dir = os.path.join(tempfile.gettempdir(), "llmgw-ports")
         os.makedirs(self.dir, mode=0o777, exist_ok=True)
-        blocks = list(range(FIRST, LAST - BLOCK, BLOCK))
+        blocks = list(range(FIRST, _last() - BLOCK + 1, BLOCK))
         random.shuffle(blocks)
         for base in blocks:
             if self._lock(base):
