@@ -27,12 +27,19 @@ echo "llmgw: installing$missing"
 # Where a service manager runs, the packages of nginx and Prometheus start
 # services on ports 80 and 9090; a build machine needs only the binaries.
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
+apt() {     # another apt may be at work, and a network has its moments
+    $SUDO apt-get -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 -q "$@"
+}
 install() {
-    $SUDO apt-get install -y -q --no-install-recommends $missing
+    apt install -y --no-install-recommends $missing
+}
+again() {
+    sleep 10
+    apt update && install
 }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-{ install || { $SUDO apt-get update -q && install; }; } >"$log" 2>&1 || {
+{ install || { apt update && install; } || again || again; } >"$log" 2>&1 || {
     tail -n 20 "$log" >&2
     echo "llmgw: could not install:$missing" >&2
     echo "llmgw: install them by hand, then run make build" >&2

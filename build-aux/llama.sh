@@ -34,8 +34,18 @@ done
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
+pack() {    # PACKAGE
+    (cd "$tmp" && timeout 300 npm pack --silent --ignore-scripts \
+        --prefer-offline "$1" >name 2>log)
+}
+
+again() {   # a network has its moments
+    sleep 10
+    pack "$1"
+}
+
 fetch() {   # PACKAGE SUM NAME
-    (cd "$tmp" && npm pack --silent --ignore-scripts "$1" >name 2>log) || {
+    pack "$1" || again "$1" || again "$1" || {
         tail -n 5 "$tmp/log" >&2
         fail "cannot fetch $1 from npm: is there a network?"
     }

@@ -23,7 +23,8 @@ node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null
 
 cp "$here/package.json" "$here/package-lock.json" "$dir"
 (cd "$dir" && timeout 180 npm ci --ignore-scripts --no-audit --no-fund \
-    --fetch-retries=1 --fetch-timeout=30000 >npm.log 2>&1) ||
+    --prefer-offline --fetch-retries=2 --fetch-retry-mintimeout=2000 \
+    --fetch-timeout=30000 >npm.log 2>&1) ||
     give_up "npm ci failed: $(grep -m1 'npm error' "$dir/npm.log")"
 rm -f "$dir/missing"
 touch "$dir/installed"
