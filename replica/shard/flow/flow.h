@@ -35,10 +35,12 @@
  * waits for another in a circle.
  *
  * Time: 30 s until a shard has Started the oldest step, since it may wait
- * behind another's replay; from then on, max(250 ms, 20 x the shard's mean per
+ * behind another's replay; from then on, max(1 s, 20 x the shard's mean per
  * row x rows) until the whole Result is there.  A deadline that has passed is
  * looked at again 20 ms later, so that a process that stood still itself
- * reads what came meanwhile before it blames anybody.
+ * reads what came meanwhile before it blames anybody.  With nowhere to go, no
+ * other shards and no fallback, a Result is waited for up to the 30 s: to lose
+ * the stream cannot be better.
  *
  * Callbacks come from the loop, never from within flow_open(), flow_step() or
  * flow_close(), and may call all three.
@@ -110,6 +112,7 @@ typedef struct {
     uint32_t      vocabulary;       /* floats of a row's logits */
     const float  *norms;            /* layers + 1, see check.h; NULL: unknown */
     uint64_t      history_max;      /* bytes, of all flows together */
+    int           has_fallback;     /* who loses a flow can go on without */
     int           is_rounded;       /* rows are fp16 on the wire: other cuts are
                                        other bits, so a stream keeps its own */
     uint64_t      started_ms;       /* until a session is Opened, and a step

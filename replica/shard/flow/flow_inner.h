@@ -26,6 +26,12 @@
 /* A deadline that has passed is looked at again after so long. */
 #define FLOW_AGAIN_MS     20
 
+/* With nowhere to go, another way is looked for so often. */
+#define FLOW_DETOUR_MS    100
+
+/* A shard that had no place for a flow is not asked by it for so long. */
+#define FLOW_FULL_MS      5000
+
 /* Until it is a flow's turn to build: else somebody replays for ever. */
 #define FLOW_TURN_MS      120000
 
@@ -69,6 +75,11 @@ typedef struct {
 } hop_t;
 
 typedef struct {
+    uint64_t  key;              /* of a shard */
+    uint64_t  until_ns;
+} flow_excluded_t;
+
+typedef struct {
     uint32_t  position;
     uint32_t  rows;
     int       is_asked;         /* for the logits of its last row */
@@ -107,7 +118,7 @@ struct flow_s {
     uint64_t                 since_ns;      /* it waits, or has its place */
     uint64_t                 moved_ns;      /* a row was sent, or computed */
 
-    uint64_t                 excluded[FLOW_EXCLUDED_MAX];
+    flow_excluded_t          excluded[FLOW_EXCLUDED_MAX];
     size_t                   nexcluded;
     unsigned                 failovers;
     uint64_t                 answers;
@@ -223,6 +234,9 @@ void hop_lose(hop_t *hop, shard_reason_t reason, int is_stall,
 
 /* Fills in from, to and path.  FLEET_FOUND, or why there is no way. */
 fleet_rc_t plan_find(flow_t *flow, const hop_t *lost);
+
+/* 1: without this hop's shard the flow would find a way, and may take it. */
+int plan_has_detour(const hop_t *hop);
 
 /* Replaces the hops. */
 void plan_build(flow_t *flow);

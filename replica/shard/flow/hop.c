@@ -208,16 +208,22 @@ hop_loss(const hop_t *hop, shard_reason_t reason)
 }
 
 
-/* With the table full it is the last shard that this flow has lost. */
+/* Only places become free again.  With the table full it is the last shard
+   that this flow has lost. */
 static void
-hop_exclude(hop_t *hop)
+hop_exclude(hop_t *hop, shard_reason_t reason)
 {
-    flow_t  *flow;
+    flow_t    *flow;
+    uint64_t   until;
 
     flow = hop->flow;
+    until = reason == SHARD_FULL
+            ? flows_now(flow->flows) + FLOW_FULL_MS * 1000000ULL : UINT64_MAX;
 
     if (flow->nexcluded < FLOW_EXCLUDED_MAX) {
-        flow->excluded[flow->nexcluded++] = hop->at.key;
+        flow->excluded[flow->nexcluded++]
+            = (flow_excluded_t) { hop->at.key, until };
+
     } else {
         flow->failovers = FLOW_FAILOVERS_MAX + 1;
     }
@@ -270,7 +276,7 @@ hop_lose(hop_t *hop, shard_reason_t reason, int is_stall, const char *text)
     hop_end_session(hop);           /* the text may be the session's */
 
     if (loss != LOSS_EXPIRED) {
-        hop_exclude(hop);
+        hop_exclude(hop, reason);
     }
 
     if (loss == LOSS_FAULT) {

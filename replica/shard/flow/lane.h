@@ -20,7 +20,7 @@
 
 /* From Started to the whole Result: so many times the mean, at least ... */
 #define LANE_FACTOR      20
-#define LANE_LEAST_MS    250
+#define LANE_LEAST_MS    1000
 #define LANE_UNKNOWN_MS  10000
 
 /* Of shards that no flow uses, so many are remembered. */

@@ -72,11 +72,32 @@ plan_judge(flow_t *flow)
 }
 
 
+/* Those that the flow does not ask now; returns how many. */
+static size_t
+plan_excluded(const flow_t *flow, uint64_t *keys)
+{
+    size_t    i, n;
+    uint64_t  now;
+
+    n = 0;
+    now = flows_now(flow->flows);
+
+    for (i = 0; i < flow->nexcluded; i++) {
+        if (now < flow->excluded[i].until_ns) {
+            keys[n++] = flow->excluded[i].key;
+        }
+    }
+
+    return n;
+}
+
+
 static fleet_rc_t
 plan_ask(flow_t *flow, size_t from, size_t to)
 {
     size_t         i;
     uint32_t       keep[SHARD_HOPS_MAX];
+    uint64_t       excluded[FLOW_EXCLUDED_MAX];
     fleet_rc_t     rc;
     fleet_query_t  query;
 
@@ -84,8 +105,8 @@ plan_ask(flow_t *flow, size_t from, size_t to)
         .from_layer = flow->hops[from]->at.first,
         .to_layer = flow->hops[to - 1]->at.last,
         .keep = keep,
-        .excluded = flow->excluded,
-        .nexcluded = flow->nexcluded
+        .excluded = excluded,
+        .nexcluded = plan_excluded(flow, excluded)
     };
 
     for (i = from + 1; i < to; i++) {
@@ -127,6 +148,27 @@ plan_find(flow_t *flow, const hop_t *lost)
     }
 
     return rc;
+}
+
+
+/* Asked of a copy: the flow's own plan may be waiting for a turn. */
+int
+plan_has_detour(const hop_t *hop)
+{
+    flow_t  flow;
+
+    flow = *hop->flow;
+
+    if (flow.failovers >= FLOW_FAILOVERS_MAX
+        || flow.nexcluded == FLOW_EXCLUDED_MAX)
+    {
+        return 0;
+    }
+
+    flow.excluded[flow.nexcluded++]
+        = (flow_excluded_t) { hop->at.key, UINT64_MAX };
+
+    return plan_find(&flow, hop) == FLEET_FOUND;
 }
 
 

@@ -11,11 +11,29 @@
 #define NS_PER_MS  1000000ULL
 
 
+/* It waits since then, for a step that has begun since its Started. */
+static uint64_t
+tick_since(const hop_t *hop)
+{
+    uint64_t  started;
+
+    started = hop->nsteps > 0 ? hop->steps[0].started_ns : 0;
+
+    return started > hop->since_ns ? started : hop->since_ns;
+}
+
+
+static uint64_t
+tick_limit(const hop_t *hop)
+{
+    return tick_since(hop) + hop->flow->flows->options.started_ms * NS_PER_MS;
+}
+
+
 /* 0: it waits for nothing. */
 static uint64_t
 tick_deadline(const hop_t *hop)
 {
-    uint64_t           since;
     const hop_step_t  *step;
 
     if (hop->state == HOP_OPENING) {
@@ -29,14 +47,10 @@ tick_deadline(const hop_t *hop)
     step = &hop->steps[0];
 
     if (step->started_ns == 0) {
-        return hop->since_ns
-               + hop->flow->flows->options.started_ms * NS_PER_MS;
+        return tick_limit(hop);
     }
 
-    since = step->started_ns > hop->since_ns ? step->started_ns
-                                             : hop->since_ns;
-
-    return since + lane_bound_ns(hop->lane, step->rows);
+    return tick_since(hop) + lane_bound_ns(hop->lane, step->rows);
 }
 
 
@@ -47,8 +61,17 @@ tick_hop_due(const hop_t *hop)
 }
 
 
+/* Nobody else computes its step, and nobody knows that it will not. */
+static int
+tick_may_wait(const hop_t *hop, uint64_t now)
+{
+    return now < tick_limit(hop) && !hop->flow->flows->options.has_fallback
+           && !plan_has_detour(hop);
+}
+
+
 static void
-tick_stalled(hop_t *hop)
+tick_stalled(hop_t *hop, uint64_t now)
 {
     char               text[FLOW_TEXT_BYTES];
     const hop_step_t  *step;
@@ -65,8 +88,7 @@ tick_stalled(hop_t *hop)
     } else {
         snprintf(text, sizeof(text), "no result of position %u, %u rows,"
                  " after %llu ms", step->position, step->rows,
-                 (unsigned long long) (lane_bound_ns(hop->lane, step->rows)
-                                       / NS_PER_MS));
+                 (unsigned long long) ((now - tick_since(hop)) / NS_PER_MS));
     }
 
     hop_lose(hop, SHARD_FAILED, 1, text);
@@ -89,7 +111,12 @@ tick_hop(hop_t *hop, uint64_t now)
         return;
     }
 
-    tick_stalled(hop);
+    if (tick_may_wait(hop, now)) {
+        hop->again_ns = now + FLOW_DETOUR_MS * NS_PER_MS;
+        return;
+    }
+
+    tick_stalled(hop, now);
 }
 
 

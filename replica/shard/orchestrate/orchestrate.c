@@ -313,6 +313,7 @@ orchestrate_open_flows(orchestrate_t *o)
         .width = o->facts.width,
         .vocabulary = o->facts.vocabulary,
         .norms = o->facts.norms,
+        .has_fallback = o->options->fallback != NULL,
         .is_rounded = o->options->is_fp16,
         .history_max = o->options->history_max,
         .started_ms = o->options->started_ms,

@@ -397,6 +397,40 @@ a_busy_shard_is_passed_over_and_not_blamed(void **state)
 }
 
 
+/* Its places were taken; 5 s later that says nothing any more. */
+static void
+a_shard_that_was_full_is_asked_again_later(void **state)
+{
+    size_t     i;
+    stream_t  *s;
+
+    for (i = 0; i < 2; i++) {
+        scene_begin(1, PLENTY);
+        scene_shard("a", 0, 15)->open_fault = REFUSES_FULL;
+        scene_shard("b", 0, 15)->sessions = 1;
+        s = scene_stream(32, 60);
+        s->pause_at = 50;
+        scene_run_until(scene.now + 10 * MS);
+        assert_int_equal(scene.shards[1].sessions, 2);
+        scene.shards[0].open_fault = GOOD;
+        scene_run_until(scene.now + (i == 0 ? 4900 : 5000) * MS);
+        fake_kill(&scene.shards[1]);
+        stream_unpause(s);
+        scene_run();
+        scene.shards[1].sessions = 0;
+
+        if (i == 0) {
+            stream_check(s);
+            assert_string_equal(s->reason, "shard_unavailable");
+        } else {
+            stream_check_done(s);
+        }
+
+        scene_end();
+    }
+}
+
+
 static void
 a_lie_is_found_and_its_shard_excluded(void **state)
 {
@@ -529,6 +563,7 @@ main(void)
         cmocka_unit_test(a_layer_that_nobody_else_covers_ends_the_stream),
         cmocka_unit_test(a_full_fleet_is_told_from_one_with_a_gap),
         cmocka_unit_test(a_busy_shard_is_passed_over_and_not_blamed),
+        cmocka_unit_test(a_shard_that_was_full_is_asked_again_later),
         cmocka_unit_test(a_lie_is_found_and_its_shard_excluded),
         cmocka_unit_test(
             an_idle_session_that_expires_is_missed_when_it_is_needed),

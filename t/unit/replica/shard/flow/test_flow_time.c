@@ -26,7 +26,7 @@ a_stall_is_found_by_its_deadline(void **state)
     stream_t      *s;
     flow_stats_t   stats;
     const struct { fault_t fault; uint64_t ms; } stalls[] = {
-        { SILENT, 30000 }, { STARTED_ONLY, 250 }
+        { SILENT, 30000 }, { STARTED_ONLY, 1000 }
     };
 
     for (i = 0; i < 2; i++) {
@@ -49,20 +49,152 @@ a_stall_is_found_by_its_deadline(void **state)
 }
 
 
-static void
-a_stall_without_a_replacement_is_called_so(void **state)
+/* A stream over one shard, which says Started at position 70 and no more. */
+static stream_t *
+one_that_stalls(void)
 {
-    stream_t  *s;
-
     scene_begin(1, PLENTY);
     scene_shard("a", 0, 15);
     scene.shards[0].fault = STARTED_ONLY;
     scene.shards[0].fault_at = 70;
     scene.shards[0].faults = 1;
-    s = scene_stream(64, 40);
+
+    return scene_stream(64, 40);
+}
+
+
+/* It could go nowhere, so it has waited for as long as for a Started. */
+static void
+a_stall_without_a_replacement_is_called_so(void **state)
+{
+    uint64_t   at;
+    stream_t  *s;
+
+    s = one_that_stalls();
+    at = scene.now;
     scene_run();
     stream_check(s);
     assert_string_equal(s->reason, "pipeline_stalled");
+    assert_in_range((s->done_ns - at) / MS, 30000, 30200);
+    assert_int_equal(scene.shards[0].exclusions, 1);
+    scene_end();
+}
+
+
+/* It goes on with the fallback, which does not wait. */
+static void
+a_stall_with_a_fallback_ends_at_its_deadline(void **state)
+{
+    uint64_t   at;
+    stream_t  *s;
+
+    s = one_that_stalls();
+    scene.flows->options.has_fallback = 1;
+    at = scene.now;
+    scene_run();
+    stream_check(s);
+    assert_string_equal(s->reason, "pipeline_stalled");
+    assert_in_range((s->done_ns - at) / MS, 1000, 1200);
+    scene_end();
+}
+
+
+static void
+shard_join(void *data)
+{
+    scene_shard("c", 8, 15);
+}
+
+
+/* Nothing was lost, and nobody is to blame. */
+static void
+a_late_result_is_taken_where_nobody_else_computes_it(void **state)
+{
+    stream_t      *s;
+    flow_stats_t   stats;
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 7);
+    scene_shard("b", 8, 15);
+    s = scene_stream(64, 40);
+    scene_run_until(scene.now + 5 * MS);
+    scene.shards[1].step_ns = 29000 * MS;
+    scene_run_until(scene.now + 500 * MS);
+    scene.shards[1].step_ns = MS / 10;
+    scene_run();
+    stream_check_done(s);
+    assert_true(s->done_ns > 29000 * MS);
+    flows_stats(scene.flows, &stats);
+    assert_int_equal(stats.stalls, 0);
+    assert_int_equal(stats.failovers, 0);
+    assert_int_equal(scene.shards[1].exclusions, 0);
+    assert_int_equal(scene.opens, 2);
+    scene_end();
+}
+
+
+/* The same, and at 5 s another shard comes. */
+static void
+a_late_result_is_not_waited_for_once_there_is_another_way(void **state)
+{
+    uint64_t       at;
+    stream_t      *s;
+    flow_stats_t   stats;
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 7);
+    scene_shard("b", 8, 15);
+    s = scene_stream(64, 40);
+    at = scene.now;
+    scene_run_until(at + 5 * MS);
+    scene.shards[1].step_ns = 29000 * MS;
+    scene_at(at + 5000 * MS, shard_join, NULL);
+    scene_run();
+    stream_check_done(s);
+    assert_in_range((s->done_ns - at) / MS, 5000, 5200);
+    flows_stats(scene.flows, &stats);
+    assert_int_equal(stats.stalls, 1);
+    assert_int_equal(scene.shards[1].exclusions, 1);
+    scene_end();
+}
+
+
+/*
+ * Two shards of a flow fail at once.  While it waits for the turn to replace
+ * the first, the second is late: to ask for its replacement must not touch
+ * what is planned for the first.
+ */
+static void
+a_plan_that_waits_is_not_changed_by_a_late_result(void **state)
+{
+    lane_t       *held;
+    stream_t     *s;
+    fleet_hop_t   hop = { .id = "c", .first = 0, .last = 7 };
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 7);
+    scene_shard("b", 8, 15);
+    s = scene_stream(64, 40);
+    scene_run_until(scene.now + 5 * MS);
+    scene.shards[1].step_ns = 4000 * MS;
+    scene_run_until(scene.now + 10 * MS);
+    scene_shard("c", 0, 7);
+    held = lanes_enter(&scene.flows->lanes, &hop);
+    held->turn = scene.flows;
+    fake_kill(&scene.shards[0]);
+    scene_run_until(scene.now + 2000 * MS);
+    assert_true(s->flow->is_waiting);
+    assert_int_equal(s->flow->from, 0);
+    assert_int_equal(s->flow->to, 1);
+    assert_string_equal(s->flow->path.hops[0].id, "c");
+
+    held->turn = NULL;
+    lane_leave(held);
+    scene.flows->is_turn_due = 1;
+    scene.shards[1].step_ns = MS / 10;
+    scene_run();
+    stream_check_done(s);
+    assert_int_equal(scene.shards[1].exclusions, 0);
     scene_end();
 }
 
@@ -250,6 +382,11 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_stall_is_found_by_its_deadline),
         cmocka_unit_test(a_stall_without_a_replacement_is_called_so),
+        cmocka_unit_test(a_stall_with_a_fallback_ends_at_its_deadline),
+        cmocka_unit_test(a_late_result_is_taken_where_nobody_else_computes_it),
+        cmocka_unit_test(
+            a_late_result_is_not_waited_for_once_there_is_another_way),
+        cmocka_unit_test(a_plan_that_waits_is_not_changed_by_a_late_result),
         cmocka_unit_test(a_slow_shard_is_not_a_stalled_one),
         cmocka_unit_test(a_deadline_is_looked_at_twice),
         cmocka_unit_test(
