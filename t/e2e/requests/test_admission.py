@@ -145,9 +145,9 @@ def test_retry_is_no_second_entry(cluster, client):
     nginx = cluster.static(
         [cluster.replica("r1", reject_all=True), cluster.replica("r2")],
         hash="load_factor=0", pool=SLOW_BUCKET + " llmgw_breaker off;")
-    got = [client(nginx).stream(prompt(i, 10), 1) for i in range(12)]
+    got = [client(nginx).stream(prompt(i, 2), 1) for i in range(52)]
     assert reasons(got) == {
-        ("OK", ""): 10, ("RESOURCE_EXHAUSTED", "admission_token_bucket"): 2}
+        ("OK", ""): 50, ("RESOURCE_EXHAUSTED", "admission_token_bucket"): 2}
     assert cluster.replicas["r1"].stats().failed > 0
 
 
