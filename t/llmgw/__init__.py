@@ -8,6 +8,7 @@
   rpc.py      the messages, and gRPC calls on them
   callers.py  single requests, on connections of known workers
   load.py     many streams at once, in a separate process
+  homes.py    which keys are whose, by asking
   pyreplica.py  a foreign engine: grpcio serving LLMReplica
   clients.py  real clients of the API: t/openai/, curl
   daemon.py   one that can be started again

@@ -20,6 +20,11 @@ from .wait import PATIENCE, TooLate, wait_for
 ANYBODY = ssl._create_unverified_context()      # whose certificate it may be
 
 
+# Options of a replica: each stream stops behind its first token until
+# Cluster.go_on() (llmgw_token_timeout is 10 s).
+HELD = {"first_token_delay": "1ms", "token_delay": "9s"}
+
+
 def _options(options):
     """token_delay="5ms", remote_drain=True -> --token-delay 5ms ..."""
     argv = []
@@ -250,6 +255,11 @@ class Cluster:
         got = self.nginx(**(nginx or {}))
         wait_for(lambda: got.routable() == ids, 15, f"{ids} to be routable")
         return got
+
+    def go_on(self):
+        """Streams of replicas that were HELD, and all later ones, run on."""
+        for replica in self.replicas.values():
+            replica.faults(token_delay_ms=1)
 
     def wait_ready(self):
         """Waits until each agent knows that each replica is ready.

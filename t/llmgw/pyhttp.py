@@ -3,8 +3,8 @@
 It answers every request, after a delay, with its own name and the length of
 the request's body; with 200, or with the status in `fails`.  With `breaks` it
 stops in the middle of the body; with `once` it closes a connection at the
-second request.  `close` ends its connections, too.  It counts connections and
-requests.
+second request.  While `open` is not set it answers nothing.  `close` ends its
+connections, too.  It counts connections and requests.
 """
 
 import contextlib
@@ -41,6 +41,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             engine.active += 1
             engine.started += 1
             engine.peak = max(engine.peak, engine.active)
+        engine.open.wait(60)
         time.sleep(engine.delay)
         with engine.lock:
             engine.active -= 1
@@ -62,6 +63,8 @@ class HttpEngine:
         self.name, self.delay = name, delay
         self.fails, self.breaks, self.once = None, False, False
         self.active = self.started = self.peak = self.connections = 0
+        self.open = threading.Event()
+        self.open.set()
         self.kept = set()
         self.lock = threading.Lock()
         self.target = f"127.0.0.1:{port}"
@@ -74,6 +77,7 @@ class HttpEngine:
         self.thread.start()
 
     def close(self):
+        self.open.set()
         if self.thread.is_alive():
             self.server.shutdown()
             self.thread.join()

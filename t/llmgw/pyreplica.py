@@ -49,7 +49,9 @@ class Engine:
                 token=token(request.prompt, i),
                 is_final=i + 1 == request.max_tokens)
         if self.args.linger_ms:
-            time.sleep(self.args.linger_ms / 1000)
+            gone = threading.Event()
+            if context.add_callback(gone.set):
+                gone.wait(self.args.linger_ms / 1000)
 
     def check(self, request, context):
         return rpc.health.HealthCheckResponse(status="SERVING")
@@ -80,7 +82,8 @@ def parse():
     p.add_argument("--tell", action="store_true",
                    help="print a line for each call")
     p.add_argument("--linger-ms", type=float, default=0,
-                   help="the status comes so long after the last token")
+                   help="the status comes so long after the last token, "
+                   "unless the call has ended by then")
     return p.parse_args()
 
 
@@ -92,9 +95,9 @@ def main():
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(args.threads),
                          handlers=Engine(args).handlers(), options=options)
     server.add_insecure_port(args.listen)
-    server.start()
     over = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
+    server.start()
     over.wait()
     server.stop(30).wait()
 

@@ -62,7 +62,7 @@ def test_large_body_in_a_file_has_its_home(cluster, engines):
 def test_other_bodies_are_hashed_by_their_beginning(cluster, engines):
     nginx = cluster.static(engines(4), **passes("llmgw_key prompt;"))
     homes = set()
-    for i in range(10):
+    for i in range(20):
         body = f"{i} no JSON, but long enough to fill the prefix".ljust(64)
         homes.add(post(nginx, body + "a"))
         assert post(nginx, body + "b") == post(nginx, body + "a")

@@ -5,6 +5,8 @@ import signal
 import pytest
 
 from llmgw import pyreplica
+from llmgw.cluster import HELD
+from llmgw.homes import homes
 from llmgw.wait import wait_for
 
 
@@ -57,11 +59,11 @@ def test_stream_goes_on_at_another_engine(cluster, load):
 
 
 def test_final_token_ends_the_stream_at_once(cluster, client):
-    """The engine's status comes two seconds later; no one waits for it."""
-    nginx = cluster.static([cluster.pyreplica("late", linger_ms=2000)])
+    """The engine's status comes 30 seconds later; no one waits for it."""
+    nginx = cluster.static([cluster.pyreplica("late", linger_ms=30000)])
     got = client(nginx).stream("x", 3)
     got.check(pyreplica.tokens("x", 3))
-    assert got.seconds < 1.5
+    assert got.seconds < 20
 
 
 @pytest.mark.parametrize("code", ["OK", "INTERNAL", "UNAVAILABLE",
@@ -86,7 +88,7 @@ def test_a_good_engine_finishes_what_a_bad_one_began(cluster, client, code):
     good = cluster.pyreplica("good", token_delay_ms=1)
     nginx = cluster.static([bad, good])
     moved = 0
-    for i in range(20):
+    for i in range(40):
         got = client(nginx).stream(f"prompt {i}", 10)
         got.check(pyreplica.tokens(f"prompt {i}", 10))
         moved += got.replicas == [bad.target, good.target]
@@ -110,7 +112,7 @@ def test_dead_static_line_is_passed_over(cluster, client):
     live, dead = cluster.replica("live"), cluster.replica("dead")
     nginx = cluster.static([live, dead])
     dead.kill()
-    for i in range(20):
+    for i in range(40):
         got = client(nginx).stream(f"prompt {i}", 2)
         assert got.code == "OK", (got.code, got.details)
         assert got.replicas == [live.target]
@@ -128,7 +130,7 @@ def test_no_static_line_answers(cluster, client):
 @pytest.mark.ring("others do not read weights")
 def test_down_and_weight_are_obeyed(cluster, load):
     a, b, c = (cluster.replica(x, token_delay="0ms") for x in "abc")
-    nginx = cluster.nginx(f"""llmgw_hash;
+    nginx = cluster.nginx(f"""llmgw_hash vnodes=2000 load_factor=0;
         server {a.target} weight=3;
         server {b.target};
         server {c.target} down;""")
@@ -137,19 +139,20 @@ def test_down_and_weight_are_obeyed(cluster, load):
     served = [r.replicas[0] for r in results if r.code == "OK"]
     assert len(served) == 400
     assert served.count(c.target) == 0
-    assert 0.65 < served.count(a.target) / 400 < 0.85
+    assert 0.62 < served.count(a.target) / 400 < 0.88   # six sigma
     assert nginx.replicas()[c.target]["routable"] is False
 
 
 def test_max_conns_is_a_capacity(cluster, load):
-    a, b = (cluster.replica(x, token_delay="50ms") for x in "ab")
+    a, b = (cluster.replica(x, **HELD) for x in "ab")
     nginx = cluster.nginx(f"""llmgw_hash load_factor=0;
         server {a.target} max_conns=5;
         server {b.target};""")
-    work = load(nginx, [[f"{i} prompt", 20] for i in range(40)])
+    work = load(nginx, [[f"{i} prompt", 20] for i in range(60)])
     work.running()
     busy = {i: r["in_flight"] for i, r in nginx.replicas().items()}
-    assert busy == {a.target: 5, b.target: 35}
+    assert busy == {a.target: 5, b.target: 55}
+    cluster.go_on()
     assert all(r.code == "OK" for r in work.results())
 
 
@@ -162,9 +165,9 @@ def test_static_lines_beside_members(cluster, client):
         server {extra.target};""")
     both = sorted(["r1", extra.target])
     wait_for(lambda: nginx.routable() == both, 10, "both to be routable")
-    served = {client(nginx).stream(f"{i} prompt", 1).replicas[0]
-              for i in range(30)}
-    assert served == set(both)
+    served = homes(lambda i: client(nginx).stream(f"{i} prompt", 1)
+                   .replicas[0], 2)
+    assert set(served) == set(both)
 
 
 def test_static_line_of_a_member_is_inert(cluster, client):
