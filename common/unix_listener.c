@@ -1,8 +1,12 @@
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -12,6 +16,42 @@
 
 
 #define UNIX_LISTENER_BACKLOG  64
+
+/* Another process that starts needs a few system calls.  One that keeps the
+   folder locked for so long does not keep services from starting. */
+#define UNIX_LISTENER_TURN_MS  2000
+#define UNIX_LISTENER_POLL_MS  10
+
+
+/*
+ * Of those that start in one folder each has its turn, from bind(2) to
+ * listen(2): in between a socket file looks like one that a dead process left,
+ * and would be removed.  -1: the folder cannot be locked, as on some file
+ * systems of a network.
+ */
+static int
+unix_listener_lock(const char *path)
+{
+    int   fd, waited_ms;
+    char  copy[PATH_MAX];
+
+    snprintf(copy, sizeof(copy), "%s", path);
+    fd = open(dirname(copy), O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+
+    for (waited_ms = 0;
+         fd != -1 && flock(fd, LOCK_EX|LOCK_NB) == -1;
+         waited_ms += UNIX_LISTENER_POLL_MS)
+    {
+        if (errno != EWOULDBLOCK || waited_ms >= UNIX_LISTENER_TURN_MS) {
+            close(fd);
+            return -1;
+        }
+
+        usleep(UNIX_LISTENER_POLL_MS * 1000);
+    }
+
+    return fd;
+}
 
 
 /* Does anybody listen at the socket file that is there? */
@@ -23,7 +63,7 @@ unix_listener_is_served(const char *path)
     fd = line_conn_connect(path);
 
     if (fd == -1) {
-        return errno != ECONNREFUSED;
+        return errno != ECONNREFUSED && errno != ENOENT;
     }
 
     close(fd);
@@ -98,7 +138,7 @@ int
 unix_listener_init(unix_listener_t *listener, struct ev_loop *loop,
     const char *path, listener_accept_pt on_accept, void *data, char *error)
 {
-    int          fd;
+    int          fd, lock, rc;
     struct stat  st;
 
     fd = socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0);
@@ -109,7 +149,14 @@ unix_listener_init(unix_listener_t *listener, struct ev_loop *loop,
         return -1;
     }
 
-    if (unix_listener_listen(fd, path, error) != 0) {
+    lock = unix_listener_lock(path);
+    rc = unix_listener_listen(fd, path, error);
+
+    if (lock != -1) {
+        close(lock);
+    }
+
+    if (rc != 0) {
         close(fd);
         return -1;
     }

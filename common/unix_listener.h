@@ -4,7 +4,8 @@
  *
  * The file has mode 0660 from its first moment.  One that nobody listens at
  * any more was left by a process that died, and is replaced; a living one's is
- * not.  At the end the file is removed if it is still our own.
+ * not: of processes that start at one path at once, one gets it.  At the end
+ * the file is removed if it is still our own.
  */
 
 #ifndef UNIX_LISTENER_H
