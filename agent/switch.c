@@ -253,18 +253,29 @@ agent_switch_signal(agent_t *agent)
 }
 
 
+static order_rc_t
+agent_switch_carry_out(agent_t *agent)
+{
+    if (agent->is_leaving || agent->has_conflict) {
+        return ORDER_ELEAVING;
+    }
+
+    if (agent->local.group.is_lock_away) {
+        return ORDER_ENOLOCK;
+    }
+
+    return agent->child.pid != 0 ? agent_child_renew(agent)
+                                 : agent_switch_signal(agent);
+}
+
+
 order_rc_t
 agent_switch_end(void *data)
 {
     order_rc_t   rc;
     agent_t     *agent = data;
 
-    if (agent->is_leaving || agent->has_conflict) {
-        return ORDER_ELEAVING;
-    }
-
-    rc = agent->child.pid != 0 ? agent_child_renew(agent)
-                               : agent_switch_signal(agent);
+    rc = agent_switch_carry_out(agent);
 
     log_write(agent->log, rc == ORDER_DONE ? LOG_INFO : LOG_WARN,
               "switch of group \"%s\": %s",

@@ -148,6 +148,10 @@ agent_link_report_group(json_t *report, const engine_group_t *group)
                             json_integer((json_int_t) group->epoch));
         json_object_set_new(report, "group_lock", json_string(lock));
     }
+
+    if (group->is_lock_away) {
+        json_object_set_new(report, "group_lock_away", json_true());
+    }
 }
 
 

@@ -77,6 +77,7 @@ typedef struct {
     const char                 *segment_trouble;    /* why it is not written; */
     const char                 *state_trouble;      /* NULL: it is */
     json_t                     *pipelines;          /* NULL: it has none */
+    int                         is_lock_away;       /* of its replica's group */
 } command_status_t;
 
 typedef enum {

@@ -197,18 +197,18 @@ report_group_epoch(const json_t *json, report_group_t *group)
 }
 
 
-/* A name and a state; or none of the four. */
+/* A name and a state; or none of the five. */
 static int
 report_group(const json_t *json, report_group_t *group, const char **error)
 {
     *group = (report_group_t) { .name = "" };
 
     if (json_object_get(json, "group") == NULL) {
-        *error = "\"group_state\", \"group_epoch\" or \"group_lock\" without "
-                 "\"group\"";
+        *error = "what is said of the group without \"group\"";
         return json_object_get(json, "group_state") == NULL
                && json_object_get(json, "group_epoch") == NULL
-               && json_object_get(json, "group_lock") == NULL ? 0 : -1;
+               && json_object_get(json, "group_lock") == NULL
+               && json_object_get(json, "group_lock_away") == NULL ? 0 : -1;
     }
 
     *error = "\"group\" is not 1 to 31 of letters, digits, \".\", \"_\" and "
@@ -227,6 +227,12 @@ report_group(const json_t *json, report_group_t *group, const char **error)
     *error = "\"group_lock\" is not 16 hexadecimal digits in lower case";
 
     if (report_group_lock(json, &group->lock) != 0) {
+        return -1;
+    }
+
+    *error = "\"group_lock_away\" is not true or false";
+
+    if (report_flag(json, "group_lock_away", &group->is_lock_away) != 0) {
         return -1;
     }
 

@@ -9,10 +9,10 @@
  * and with "goodbye":true as its last word.  A replica with an engine behind it
  * also says what that engine is: "state", "models", "running", "waiting",
  * "kv_permille", "kv_free_blocks", "hit_permille", "resume_group".  One of a
- * standby group says "group", "group_state", "group_epoch", "group_lock".  A
- * shard says "shard", what it computes; a replica that orchestrates shards says
- * "pipelines", how they do.  docs/control.md has it for those who write an
- * engine.
+ * standby group says "group", "group_state", "group_epoch", "group_lock",
+ * "group_lock_away".  A shard says "shard", what it computes; a replica that
+ * orchestrates shards says "pipelines", how they do.  docs/control.md has it
+ * for those who write an engine.
  */
 
 #ifndef REPORT_H
@@ -45,6 +45,8 @@ typedef struct {
     llmgw_group_state_t  state;
     uint64_t             epoch;
     uint64_t             lock;
+    int                  is_lock_away;  /* of an active one: nobody could take
+                                           over */
 } report_group_t;
 
 /* What a shard says of itself.  Zeroed: nothing. */

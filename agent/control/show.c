@@ -302,6 +302,11 @@ command_show_status(const command_env_t *env)
     }
 
     command_show_group(shown, own);
+
+    if (status.is_lock_away) {
+        json_object_set_new(shown, "group_lock_away", json_true());
+    }
+
     command_show_shard(env, shown, own);
     command_show_engine(env, shown, own, &status.load->engine);
 

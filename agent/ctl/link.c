@@ -141,7 +141,8 @@ static const struct {
     { "whole_group",    CTL_REFUSED },
     { "not_active",     CTL_REFUSED },
     { "no_standby",     CTL_REFUSED },
-    { "no_process",     CTL_REFUSED }
+    { "no_process",     CTL_REFUSED },
+    { "no_lock",        CTL_REFUSED }
 };
 
 #define CTL_LINK_NSTATUSES                                                    \

@@ -58,6 +58,8 @@ typedef struct {
     uint64_t  epoch;                    /* of the grant; 0: none yet */
     uint64_t  lock;                     /* instance of the lock service that
                                            granted it */
+    int       is_lock_away;             /* that service is not reached: nobody
+                                           could take over */
 } engine_group_t;
 
 /* What the reports say of an engine. */

@@ -42,6 +42,7 @@ life_granted(life_t *life, uint64_t epoch, uint64_t lock, uint64_t now_ms)
 
     life->epoch = epoch;
     life->lock = lock;
+    life->is_queued = 1;
     life->waking_ms = now_ms;
 
     return 0;
@@ -76,6 +77,7 @@ void
 life_regranted(life_t *life, uint64_t lock)
 {
     life->lock = lock;
+    life->is_queued = 1;
 }
 
 
@@ -100,6 +102,13 @@ life_shown(const life_t *life, uint64_t now_ms)
 
     return life->was_queued && now_ms - life->away_ms < LIFE_AWAY_MS
            ? LLMGW_GROUP_STANDBY : LLMGW_GROUP_INIT;
+}
+
+
+int
+life_is_lock_away(const life_t *life)
+{
+    return life->state == LLMGW_GROUP_ACTIVE && !life->is_queued;
 }
 
 

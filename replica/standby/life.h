@@ -42,7 +42,8 @@ typedef struct {
     uint64_t             lock;              /* who granted it */
     uint64_t             waking_timeout_ms;
     uint64_t             waking_ms;         /* since when */
-    int                  is_queued;         /* at the lock service */
+    int                  is_queued;         /* the lock service has it, as one
+                                               that waits or holds */
     int                  was_queued;
     uint64_t             away_ms;           /* since when it is not */
     uint64_t             turned_ms;
@@ -65,10 +66,12 @@ int life_granted(life_t *life, uint64_t epoch, uint64_t lock, uint64_t now_ms);
 int life_woken(life_t *life, uint64_t now_ms);
 int life_end(life_t *life);
 
-/* The holder was granted again, by a service that may be another one. */
+/* The holder was granted again, by a service that may be another one, and
+   which has it now. */
 void life_regranted(life_t *life, uint64_t lock);
 
-/* The lock service has it in the queue, or has not any more. */
+/* The lock service has it, in the queue or as the holder; or has not any
+   more. */
 void life_queued(life_t *life, int is_queued, uint64_t now_ms);
 
 /*
@@ -77,6 +80,9 @@ void life_queued(life_t *life, int is_queued, uint64_t now_ms);
  * them.  A service that is started again is given LIFE_AWAY_MS.
  */
 llmgw_group_state_t life_shown(const life_t *life, uint64_t now_ms);
+
+/* Whoever ended this Active engine now would leave the group without one. */
+int life_is_lock_away(const life_t *life);
 
 void life_turned(life_t *life, const life_vitals_t *vitals, uint64_t now_ms);
 

@@ -260,6 +260,20 @@ lock_client_hear_refusal(lock_client_t *c, const json_t *message)
 }
 
 
+/* It has forgotten nobody while it was silent. */
+static void
+lock_client_ponged(lock_client_t *c, uint64_t seq)
+{
+    c->pong = seq;
+    lock_client_fine(c);
+
+    if (c->is_silent) {
+        c->is_silent = 0;
+        c->callbacks->on_queue(c->data, 1);
+    }
+}
+
+
 static void
 lock_client_hear(lock_client_t *c, const json_t *message, const char *type)
 {
@@ -273,8 +287,7 @@ lock_client_hear(lock_client_t *c, const json_t *message, const char *type)
         lock_client_pong(c, (json_int_t) lock_client_number(message, "seq"));
 
     } else if (strcmp(type, "pong") == 0) {
-        c->pong = lock_client_number(message, "seq");
-        lock_client_fine(c);
+        lock_client_ponged(c, lock_client_number(message, "seq"));
 
     } else if (strcmp(type, "queued") == 0) {
         lock_client_queued(c, epoch);
@@ -323,6 +336,7 @@ lock_client_on_connected(void *data)
 
     c = data;
     c->pong = c->ping;
+    c->is_silent = 0;
     seat_connected(&c->seat);
     lock_client_acquire(c);
 }
@@ -350,6 +364,8 @@ lock_client_on_tick(struct ev_loop *loop, ev_timer *w, int revents)
     if (c->ping - c->pong == LOCK_CLIENT_SILENT) {
         redial_trouble(&c->service, "it does not answer",
                        lock_client_meanwhile(c));
+        c->is_silent = 1;
+        c->callbacks->on_queue(c->data, 0);
     }
 
     c->ping++;

@@ -31,7 +31,8 @@ typedef struct {
     void  (*on_granted)(void *data, uint64_t epoch, uint64_t lock);
     void  (*on_regranted)(void *data, uint64_t lock);
 
-    /* The service has this engine in its queue, or has not any more. */
+    /* The service has this engine, in its queue or as the holder; or it is
+       away, or silent.  on_regranted() says that it is back, too. */
     void  (*on_queue)(void *data, int is_queued);
 
     /* The service watches this worker. */
@@ -70,6 +71,7 @@ typedef struct {
     ev_timer                        tick;
     uint64_t                        ping;       /* of the last PING */
     uint64_t                        pong;       /* that was answered */
+    int                             is_silent;  /* too many were not */
     lock_client_worker_t            workers[LOCK_CLIENT_WORKERS_MAX];
     int                             nworkers;
 } lock_client_t;

@@ -334,7 +334,7 @@ sentry_woken(sentry_t *s)
 
 
 llmgw_group_state_t
-sentry_turned(sentry_t *s, const life_vitals_t *vitals)
+sentry_turned(sentry_t *s, const life_vitals_t *vitals, int *is_lock_away)
 {
     uint64_t             now_ms;
     llmgw_group_state_t  shown;
@@ -343,6 +343,7 @@ sentry_turned(sentry_t *s, const life_vitals_t *vitals)
     pthread_mutex_lock(&s->mutex);
     life_turned(&s->life, vitals, now_ms);
     shown = life_shown(&s->life, now_ms);
+    *is_lock_away = life_is_lock_away(&s->life);
     pthread_mutex_unlock(&s->mutex);
 
     return shown;

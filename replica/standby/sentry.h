@@ -63,9 +63,10 @@ void sentry_asleep(sentry_t *sentry);
 /* The wake is over.  0, or -1: too late, the process is about to end. */
 int sentry_woken(sentry_t *sentry);
 
-/* In each turn of the main loop.  Returns what others are to be told. */
+/* In each turn of the main loop.  Returns what others are to be told;
+   is_lock_away: life_is_lock_away(). */
 llmgw_group_state_t sentry_turned(sentry_t *sentry,
-    const life_vitals_t *vitals);
+    const life_vitals_t *vitals, int *is_lock_away);
 
 /* A further process, at most SENTRY_WORKERS_MAX: the service is told.  The
    pidfd is the sentry's. */

@@ -35,6 +35,20 @@ standby_tell(standby_t *s, llmgw_group_state_t state)
 }
 
 
+static void
+standby_tell_lock(standby_t *s, int is_away)
+{
+    engine_group_t  *group;
+
+    group = &s->engine->facts.group;
+
+    if (group->is_lock_away != is_away) {
+        group->is_lock_away = is_away;
+        engine_told(s->engine);
+    }
+}
+
+
 /* --- Init */
 
 static void
@@ -180,6 +194,7 @@ standby_on_ready(standby_t *s)
 static void
 standby_exchange(standby_t *s)
 {
+    int                   is_lock_away;
     life_vitals_t         vitals;
     const engine_t       *e;
     llmgw_group_state_t   shown;
@@ -189,7 +204,8 @@ standby_exchange(standby_t *s)
     vitals.is_draining = engine_is_draining(e);
     vitals.streams = (uint64_t) (e->stats.active - e->full);
     vitals.progress = e->progress;
-    shown = sentry_turned(s->sentry, &vitals);
+    shown = sentry_turned(s->sentry, &vitals, &is_lock_away);
+    standby_tell_lock(s, is_lock_away);
 
     if (s->state == LLMGW_GROUP_STANDBY && shown <= LLMGW_GROUP_STANDBY) {
         standby_tell(s, shown);

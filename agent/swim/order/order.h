@@ -74,7 +74,9 @@ typedef enum {
     X(ENOSTANDBY,  "no_standby", "its agent knows of no standby that could "  \
                    "take over")                                               \
     X(ENOPROCESS,  "no_process", "its agent cannot signal the process that "  \
-                   "reports to it")
+                   "reports to it")                                           \
+    X(ENOLOCK,     "no_lock", "it does not reach its lock service, without "  \
+                   "which nobody can take over")
 
 typedef enum {
 #define X(id, name, text)  ORDER_##id,

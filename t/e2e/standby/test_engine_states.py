@@ -433,11 +433,17 @@ def test_options_that_do_not_go_together_are_refused(words, said):
     assert len(done.stderr.splitlines()) == 1
 
 
+def lock_is_away(one):
+    status = json.loads(one.agent.ctl("--json", "status").stdout)
+    return status.get("group_lock_away", False)
+
+
 def test_the_agent_knows_each_step(cluster):
     """And calls the service STARTING until it is Active.  An engine that the
     lock service does not know is not called a standby."""
     cluster.agent("gw", "gateway")
-    g = Group(cluster)
+    g = Group(cluster, service={"reconnect_window": "600s"})
+    g.service.lock_file().touch()       # so that it grants at once
 
     def shown(id):
         m = cluster.gateway.table().get(id, {})
@@ -455,6 +461,15 @@ def test_the_agent_knows_each_step(cluster):
              "the first to serve")
     wait_for(lambda: shown(other.id) == ("STARTING", "standby", 0), 10,
              "the second to wait")
+
+    # Whoever ended the active one now would leave the group without one.
+    g.service.kill()
+    wait_for(lambda: lock_is_away(first), 10, "its loss to be known")
+    out = first.agent.ctl("group", "switch", "g")
+    assert out.returncode == 3 and first.state() == "ACTIVE", out.stderr
+    g.service.start()
+    wait_for(lambda: not lock_is_away(first), 10, "its return to be known")
+    wait_for(lambda: shown(other.id)[1] == "standby", 10, "the second to wait")
     first.kill()
     other.wait("ACTIVE")
     wait_for(lambda: shown(other.id) == ("READY", "active", other.epoch()), 10,

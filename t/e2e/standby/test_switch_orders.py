@@ -111,6 +111,28 @@ def test_what_cannot_be_switched_is_refused(scene):
     assert r2.terms() == r1.terms() == []
 
 
+def test_without_its_lock_service_the_active_one_is_not_ended(scene):
+    """Nobody could be active next, though a standby is still shown."""
+    r1, r2 = scene.pair()
+
+    def says_away():
+        status = json.loads(scene.r1.ctl("--json", "status").stdout)
+        return status.get("group_lock_away", False)
+
+    r1.say("active", 10, group_lock_away=True)
+    wait_for(says_away, 10, "its agent to know")
+    assert refused(scene.gw) == refused(scene.r1) == (3, "no_lock")
+    assert r1.terms() == []
+
+    r1.say("active", 10, group_lock_away=False)
+    wait_for(lambda: not says_away(), 10, "its agent to know")
+    switch = scene.switch()
+    wait_for(lambda: len(r1.terms()) == 2, 10, "two SIGTERMs")
+    r1.kill()
+    r2.say("active", 11)
+    assert switch.wait(10) == 0
+
+
 def test_stranger_is_not_signalled(scene):
     """A process that names another one as itself."""
     stranger = scene.cluster.run("stranger", ["sleep", "60"])

@@ -510,7 +510,10 @@ wrong_engine_of_a_report_is_refused(void **state)
         { GROUP("init") ",\"group_lock\":\"00FF00ff00ff00ff\"",
           "\"group_lock\" is not 16" },
         { "\"group_state\":\"init\"", "without \"group\"" },
-        { "\"group_epoch\":1", "without \"group\"" }
+        { "\"group_epoch\":1", "without \"group\"" },
+        { "\"group_lock_away\":true", "without \"group\"" },
+        { GROUP("init") ",\"group_lock_away\":1",
+          "\"group_lock_away\" is not true or false" }
     };
 
     scene_init(&scene);

@@ -174,6 +174,28 @@ a_standby_is_shown_while_the_service_knows_it(void **state)
 }
 
 
+/* Whoever switches asks for that, too. */
+static void
+an_active_one_knows_whether_its_service_is_there(void **state)
+{
+    life_t  life;
+
+    life = in_standby();
+    assert_false(life_is_lock_away(&life));
+    life = in_active(0);
+    assert_false(life_is_lock_away(&life));
+
+    life_queued(&life, 0, 10);
+    assert_true(life_is_lock_away(&life));
+    life_regranted(&life, 100);
+    assert_false(life_is_lock_away(&life));
+
+    life_queued(&life, 0, 20);
+    life_queued(&life, 1, 30);
+    assert_false(life_is_lock_away(&life));
+}
+
+
 static void
 a_slow_wake_is_live_until_its_timeout(void **state)
 {
@@ -223,6 +245,7 @@ main(void)
         cmocka_unit_test(nothing_comes_behind_the_end),
         cmocka_unit_test(a_standby_is_live_for_ever_and_serves_never),
         cmocka_unit_test(a_standby_is_shown_while_the_service_knows_it),
+        cmocka_unit_test(an_active_one_knows_whether_its_service_is_there),
         cmocka_unit_test(a_slow_wake_is_live_until_its_timeout),
         cmocka_unit_test(
             an_active_one_is_live_while_its_loop_turns_and_generates),

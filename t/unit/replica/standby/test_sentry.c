@@ -188,15 +188,18 @@ turn_until(fixture_t *f, const int *fact, int value)
 static void
 wake_up(fixture_t *f)
 {
+    int            is_lock_away;
     life_vitals_t  vitals = { 0 };
 
     sentry_asleep(f->sentry);
     turn_until(f, &f->claims, 1);
-    assert_int_equal(sentry_turned(f->sentry, &vitals), LLMGW_GROUP_INIT);
+    assert_int_equal(sentry_turned(f->sentry, &vitals, &is_lock_away),
+                     LLMGW_GROUP_INIT);
     service_say(f, "{\"type\":\"queued\",\"position\":1}");
     service_say(f, "{\"type\":\"ping\",\"seq\":1}");
     turn_until(f, &f->pongs, 1);
-    assert_int_equal(sentry_turned(f->sentry, &vitals), LLMGW_GROUP_STANDBY);
+    assert_int_equal(sentry_turned(f->sentry, &vitals, &is_lock_away),
+                     LLMGW_GROUP_STANDBY);
     service_say(f, "{\"type\":\"offer\",\"epoch\":7}");
     turn_until(f, &f->takes, 1);
     service_say(f, "{\"type\":\"granted\",\"epoch\":7,\"lock\":\"" INSTANCE
@@ -285,13 +288,14 @@ a_grant_reaches_the_main_loop_with_the_lock_held(void **state)
 static void
 a_pong_has_what_the_main_loop_said_last(void **state)
 {
+    int             is_lock_away;
     fixture_t      *f;
     life_vitals_t   vitals = { .is_ready = 1, .streams = 3, .progress = 41 };
 
     f = *state;
     post(f, 60000);
     wake_up(f);
-    sentry_turned(f->sentry, &vitals);
+    sentry_turned(f->sentry, &vitals, &is_lock_away);
     service_say(f, "{\"type\":\"ping\",\"seq\":5}");
     turn_until(f, &f->pongs, 2);
     assert_string_equal(f->said, "{\"cmd\":\"pong\",\"seq\":5,"
