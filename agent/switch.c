@@ -7,7 +7,7 @@
  *        | group_switch   |                               |
  *        |--------------->| ORDER(SWITCH, group, epoch)   |
  *        |                |------------------------------>| SIGTERM
- *        |                |         ORDER_ACK + record    | 0.1 s later: again
+ *        |                |         ORDER_ACK + record    | it drains: again
  *        |   switching    |<------------------------------|
  *        |<---------------|
  *        |       ...      |   record of another one: active, greater epoch
@@ -37,6 +37,14 @@
 
 /* Gossip is faster than that. */
 #define AGENT_SWITCH_AGAIN_US  100000ULL
+
+/* Two SIGTERMs of which the first has not arrived are one.  So the second
+   waits until the replica says that it drains; at most so long, since another
+   engine may not say it. */
+#define AGENT_SWITCH_TAKEN_US  1000000ULL
+
+/* Then the same command, given twice, does not signal again. */
+#define AGENT_SWITCH_BEGUN_S   5.0
 
 
 /* --- this agent, which was asked */
@@ -220,11 +228,35 @@ agent_switch_look(agent_job_t *job)
 /* --- the active one's agent, which is ordered */
 
 static void
+agent_switch_arm(agent_t *agent, double s)
+{
+    ev_timer_set(&agent->term_again, s, 0.);
+    ev_timer_start(agent->loop, &agent->term_again);
+}
+
+
+static void
 agent_switch_again(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    uint64_t  now_us;
     agent_t  *agent = timer->data;
 
+    now_us = clock_mono_us(agent->clock);
+
+    if (agent->terms == 2) {
+        return;
+    }
+
+    if (!agent->local.draining
+        && now_us < agent->term_us + AGENT_SWITCH_TAKEN_US)
+    {
+        agent_switch_arm(agent, AGENT_SWITCH_AGAIN_US / 1e6);
+        return;
+    }
+
+    agent->terms = 2;
     (void) reporter_signal(&agent->watch, SIGTERM);
+    agent_switch_arm(agent, AGENT_SWITCH_BEGUN_S);
 }
 
 
@@ -246,8 +278,9 @@ agent_switch_signal(agent_t *agent)
                               : ORDER_ENOPROCESS;
     }
 
-    ev_timer_set(&agent->term_again, SUPERVISE_RESTART_US / 1e6, 0.);
-    ev_timer_start(agent->loop, &agent->term_again);
+    agent->terms = 1;
+    agent->term_us = clock_mono_us(agent->clock);
+    agent_switch_arm(agent, AGENT_SWITCH_AGAIN_US / 1e6);
 
     return ORDER_DONE;
 }

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import secrets
+import time
 
 import pytest
 
@@ -127,6 +128,21 @@ def test_without_its_lock_service_the_active_one_is_not_ended(scene):
     r1.say("active", 10, group_lock_away=False)
     wait_for(lambda: not says_away(), 10, "its agent to know")
     switch = scene.switch()
+    wait_for(lambda: len(r1.terms()) == 2, 10, "two SIGTERMs")
+    r1.kill()
+    r2.say("active", 11)
+    assert switch.wait(10) == 0
+
+
+def test_second_signal_waits_for_the_first_to_arrive(scene):
+    """Two that wait at a stopped process are one."""
+    r1, r2 = scene.pair()
+    r1.proc.freeze()
+    switch = scene.switch(agent=scene.r1)
+    wait_for(lambda: "is told to end" in scene.r1.proc.text(), 10,
+             "the first signal")
+    time.sleep(0.3)                 # more than is between two signals
+    r1.proc.thaw()
     wait_for(lambda: len(r1.terms()) == 2, 10, "two SIGTERMs")
     r1.kill()
     r2.say("active", 11)

@@ -1,7 +1,8 @@
 """A process that reports as a member of a standby group, and is no engine.
 
 It says to its agent what stdin tells it to, one JSON object of fields a line,
-and writes to its log each SIGTERM: "term MONOTONIC_NS".  It ends with stdin.
+and writes to its log each SIGTERM: "term MONOTONIC_NS".  From the first one on
+it says that it drains.  It ends with stdin.
 """
 
 import json
@@ -51,8 +52,11 @@ def main():
               "active_requests": 0, "draining": False}
     lock = threading.Lock()
 
-    signal.signal(signal.SIGTERM, lambda *_: print(
-        "term", time.monotonic_ns(), file=sys.stderr, flush=True))
+    def on_term(*_):
+        os.write(2, f"term {time.monotonic_ns()}\n".encode())
+        report["draining"] = True       # as repeat() says soon
+
+    signal.signal(signal.SIGTERM, on_term)
     report.update(json.loads(sys.stdin.readline()))
     agent = socket.socket(socket.AF_UNIX)
     agent.connect(sys.argv[1])
@@ -64,7 +68,7 @@ def main():
     def repeat():
         while True:
             say()
-            time.sleep(0.5)
+            time.sleep(0.1)
 
     say()
     threading.Thread(target=repeat, daemon=True).start()
