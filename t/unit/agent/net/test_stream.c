@@ -10,7 +10,11 @@
 #include <cmocka.h>
 
 #include "net/stream.h"
+#include "t/unit/common/loopback.h"
 
+
+/* Ports. */
+enum { ASKER = 23911, ASKED, NOBODY };
 
 typedef struct {
     struct ev_loop  *loop;
@@ -46,14 +50,14 @@ on_datagram(void *data, const address_t *from, const uint8_t *bytes,
 
 
 static void
-side_init(side_t *side, struct ev_loop *loop, const char *text)
+side_init(side_t *side, struct ev_loop *loop, unsigned port)
 {
     char       error[STREAM_ERROR_BYTES];
     address_t  address;
 
     memset(side, 0, sizeof(side_t));
     side->loop = loop;
-    assert_int_equal(address_parse(text, &address), 0);
+    assert_int_equal(address_parse(loopback(port), &address), 0);
     side->streams = streams_create(loop, &address, on_datagram, side, error);
     assert_non_null(side->streams);
 }
@@ -67,10 +71,10 @@ question_is_answered_by_its_connection(void **state)
     struct ev_loop  *loop;
 
     loop = ev_loop_new(0);
-    side_init(&asker, loop, "127.0.0.1:23911");
-    side_init(&asked, loop, "127.0.0.1:23912");
+    side_init(&asker, loop, ASKER);
+    side_init(&asked, loop, ASKED);
     asked.answer = "I am";
-    address_parse("127.0.0.1:23912", &to);
+    address_parse(loopback(ASKED), &to);
 
     streams_ask(asker.streams, &to, (const uint8_t *) "are you?", 8);
     ev_run(loop, 0);
@@ -98,11 +102,11 @@ many_questions_leave_no_connection_behind(void **state)
     struct ev_loop  *loop;
 
     loop = ev_loop_new(0);
-    side_init(&asker, loop, "127.0.0.1:23911");
-    side_init(&asked, loop, "127.0.0.1:23912");
+    side_init(&asker, loop, ASKER);
+    side_init(&asked, loop, ASKED);
     asked.answer = "I am";
-    address_parse("127.0.0.1:23912", &to);
-    address_parse("127.0.0.1:23913", &nobody);
+    address_parse(loopback(ASKED), &to);
+    address_parse(loopback(NOBODY), &nobody);
 
     for (i = 0; i < 3 * STREAM_MAX; i++) {
         asker.len = 0;

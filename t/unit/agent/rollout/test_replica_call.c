@@ -16,10 +16,10 @@
 
 #include "rollout/replica_call.h"
 #include "common/grpc/conn.h"
+#include "t/unit/common/loopback.h"
 
 
-#define PORT_FIRST  21500
-#define PORT_LAST   21599
+#define PORT  21500
 #define PATHS_MAX   8
 
 typedef struct {
@@ -88,8 +88,7 @@ done(void *data, replica_call_verb_t verb, int status, const char *message)
 static int
 setup(void **state)
 {
-    char                 text[ADDRESS_TEXT_BYTES], error[256];
-    int                  port;
+    char                 error[256];
     fixture_t           *f;
     llmgw_grpc_config_t  config;
 
@@ -101,13 +100,8 @@ setup(void **state)
     config.max_message_bytes = 64;
     config.max_streams = 8;
 
-    for (port = PORT_FIRST; f->server == NULL && port <= PORT_LAST; port++) {
-        snprintf(text, sizeof(text), "127.0.0.9:%d", port);
-        assert_int_equal(address_parse(text, &f->address), 0);
-        f->server = grpc_server_create(f->loop, &f->address, &config, 8,
-                                       error);
-    }
-
+    assert_int_equal(address_parse(loopback(PORT), &f->address), 0);
+    f->server = grpc_server_create(f->loop, &f->address, &config, 8, error);
     assert_non_null(f->server);
     f->call = replica_call_create(f->loop, &f->address, done, f);
     *state = f;
@@ -147,7 +141,7 @@ both_are_said_and_answered(void **state)
     assert_int_equal(f->status, LLMGW_GRPC_OK);
     assert_string_equal(f->asked[0], "/llmgateway.LLMReplica/Drain");
 
-    /* Not from 127.0.0.9, as the kernel would choose. */
+    /* Not from the server's address, as the kernel would choose. */
     address_set_port(&f->peer, 1);
     address_format(&f->peer, text);
     assert_string_equal(text, "127.0.0.1:1");

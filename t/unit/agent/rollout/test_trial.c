@@ -14,10 +14,10 @@
 #include "rollout/trial.h"
 #include "common/grpc/conn.h"
 #include "llmgateway.pb-c.h"
+#include "t/unit/common/loopback.h"
 
 
-#define PORT_FIRST  21500
-#define PORT_LAST   21599
+#define PORT  21500
 
 typedef enum {
     ANSWER_WELL = 0,
@@ -105,7 +105,6 @@ static const llmgw_grpc_callbacks_t  server_callbacks = {
 static void
 scene_open(scene_t *scene)
 {
-    int                  port;
     char                 error[256];
     address_t            address;
     llmgw_grpc_config_t  config;
@@ -117,18 +116,11 @@ scene_open(scene_t *scene)
     config.callbacks = &server_callbacks;
     config.data = scene;
 
-    for (port = PORT_FIRST; port <= PORT_LAST; port++) {
-        snprintf(scene->address, sizeof(scene->address), "127.0.0.1:%d",
-                 port);
-        assert_int_equal(address_parse(scene->address, &address), 0);
-        scene->server = grpc_server_create(scene->loop, &address, &config, 8,
-                                           error);
-        if (scene->server != NULL) {
-            return;
-        }
-    }
-
-    fail();
+    snprintf(scene->address, sizeof(scene->address), "%s", loopback(PORT));
+    assert_int_equal(address_parse(scene->address, &address), 0);
+    scene->server = grpc_server_create(scene->loop, &address, &config, 8,
+                                       error);
+    assert_non_null(scene->server);
 }
 
 

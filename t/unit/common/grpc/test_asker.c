@@ -12,10 +12,10 @@
 #include <cmocka.h>
 
 #include "common/grpc/asker.h"
+#include "t/unit/common/loopback.h"
 
 
-#define PORT_FIRST      21500
-#define PORT_LAST       21599
+#define PORT            21500
 #define HTTP2_INTERNAL  2
 
 typedef enum {
@@ -107,8 +107,7 @@ asker_is_made(scene_t *scene)
 static int
 setup(void **state)
 {
-    int                  port;
-    char                 text[ADDRESS_TEXT_BYTES], error[256];
+    char                 error[256];
     scene_t             *scene;
     llmgw_grpc_config_t  config;
 
@@ -118,13 +117,9 @@ setup(void **state)
     config.callbacks = &server_callbacks;
     config.data = scene;
 
-    for (port = PORT_FIRST; !scene->server && port <= PORT_LAST; port++) {
-        snprintf(text, sizeof(text), "127.0.0.1:%d", port);
-        assert_int_equal(address_parse(text, &scene->address), 0);
-        scene->server = grpc_server_create(scene->loop, &scene->address,
-                                           &config, 8, error);
-    }
-
+    assert_int_equal(address_parse(loopback(PORT), &scene->address), 0);
+    scene->server = grpc_server_create(scene->loop, &scene->address, &config,
+                                       8, error);
     assert_non_null(scene->server);
     asker_is_made(scene);
     *state = scene;

@@ -23,11 +23,11 @@
 #include "common/grpc/conn.h"
 #include "common/listener.h"
 #include "common/tls/tls.h"
+#include "t/unit/common/loopback.h"
 
 
 #define GIVE_UP_S     30
-#define PORT_FIRST    21300
-#define PORT_LAST     21399
+#define PORT          21300
 #define LARGE_BYTES   (3 * 1024 * 1024)
 
 typedef struct {
@@ -98,20 +98,24 @@ static inline int
 make_all(void **state)
 {
     size_t  i;
+    char    here[64];
 
     signal(SIGPIPE, SIG_IGN);
     assert_non_null(mkdtemp(dir));
 
+    snprintf(here, sizeof(here), "subjectAltName=IP:%s", loopback(PORT));
+    *strrchr(here, ':') = '\0';
+
     make_ca("ca");
     make_ca("other");
-    make_cert("good", "ca", "subjectAltName=IP:127.0.0.1", 2);
-    make_cert("second", "ca", "subjectAltName=IP:127.0.0.1", 2);
-    make_cert("expired", "ca", "subjectAltName=IP:127.0.0.1", -1);
+    make_cert("good", "ca", here, 2);
+    make_cert("second", "ca", here, 2);
+    make_cert("expired", "ca", here, -1);
     make_cert("elsewhere", "ca", "subjectAltName=IP:127.0.0.9,DNS:localhost",
               2);
-    make_cert("stranger", "other", "subjectAltName=IP:127.0.0.1", 2);
-    make_cert("halved", "ca", "subjectAltName=IP:127.0.0.1\\n"
-              "extendedKeyUsage=serverAuth", 2);
+    make_cert("stranger", "other", here, 2);
+    strcat(here, "\\nextendedKeyUsage=serverAuth");
+    make_cert("halved", "ca", here, 2);
     shell("openssl pkey -in good.key -aes128 -passout pass:secret "
           "-out locked.key && echo hello > text.crt");
 
@@ -256,21 +260,15 @@ on_refused(void *data, const address_t *peer, const char *reason)
 static inline void
 serve(scene_t *s)
 {
-    char                  text[64], error[256];
-    unsigned              port;
+    char                  error[256];
     llmgw_grpc_config_t   config;
 
     memset(&config, 0, sizeof(config));
     config.callbacks = &server_callbacks;
     config.data = s;
 
-    for (port = PORT_FIRST; port <= PORT_LAST && s->server == NULL; port++) {
-        snprintf(text, sizeof(text), "127.0.0.1:%u", port);
-        assert_int_equal(address_parse(text, &s->address), 0);
-        s->server = grpc_server_create(s->loop, &s->address, &config, 100,
-                                       error);
-    }
-
+    assert_int_equal(address_parse(loopback(PORT), &s->address), 0);
+    s->server = grpc_server_create(s->loop, &s->address, &config, 100, error);
     assert_non_null(s->server);
     grpc_server_set_options(s->server, &s->server_options);
 }
