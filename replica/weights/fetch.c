@@ -43,8 +43,9 @@ fetch_run_fill(work_job_t *job)
 
     d = device_of(job);
 
-    return slot_fill(&d->slot, d->file, d->weights->log,
-                     &d->weights->work.is_stopping, d->error);
+    return slot_fill(&d->slot, d->file, d->weights->options.format,
+                     d->weights->log, &d->weights->work.is_stopping,
+                     d->error);
 }
 
 

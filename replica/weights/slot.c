@@ -25,6 +25,7 @@
 #define SLOT_SEALS       (F_SEAL_WRITE|F_SEAL_SHRINK|F_SEAL_GROW|F_SEAL_SEAL)
 #define SLOT_CHUNK       ((size_t) 16 << 20)    /* then: is it to stop? */
 #define SLOT_MAP_CHUNK   ((size_t) 64 << 20)
+#define SLOT_FORMAT_BYTES  8
 #define SLOT_LINES       10                     /* of progress */
 
 /* Linux 5.14; glibc 2.35 is the first to name it. */
@@ -141,9 +142,36 @@ slot_check_room(const slot_t *slot, char error[WEIGHTS_ERROR_BYTES])
 }
 
 
+/* What is committed stays, and nobody could serve with it. */
+static int
+slot_check_format(const slot_t *slot, int in, const char *format,
+    char error[WEIGHTS_ERROR_BYTES])
+{
+    char     begin[SLOT_FORMAT_BYTES];
+    size_t   len;
+    ssize_t  n;
+
+    len = format != NULL ? strlen(format) : 0;
+    n = pread(in, begin, len, 0);
+
+    if (n < 0) {
+        return slot_fail(error, "cannot read \"%.120s\": %s", slot->name,
+                         strerror(errno));
+    }
+
+    if ((size_t) n < len || memcmp(begin, format, len) != 0) {
+        return slot_fail(error, "\"%.120s\" is not a %s file", slot->name,
+                         format);
+    }
+
+    return 0;
+}
+
+
 /* Its size is that of the file. */
 static int
-slot_create(slot_t *slot, int in, char error[WEIGHTS_ERROR_BYTES])
+slot_create(slot_t *slot, int in, const char *format,
+    char error[WEIGHTS_ERROR_BYTES])
 {
     struct stat  st;
 
@@ -154,7 +182,9 @@ slot_create(slot_t *slot, int in, char error[WEIGHTS_ERROR_BYTES])
 
     slot->bytes = (uint64_t) st.st_size;
 
-    if (slot_check_room(slot, error) != 0) {
+    if (slot_check_format(slot, in, format, error) != 0
+        || slot_check_room(slot, error) != 0)
+    {
         return -1;
     }
 
@@ -170,8 +200,9 @@ slot_create(slot_t *slot, int in, char error[WEIGHTS_ERROR_BYTES])
 
 
 int
-slot_fill(slot_t *slot, const char *file, const log_t *log,
-    const atomic_int *is_stopping, char error[WEIGHTS_ERROR_BYTES])
+slot_fill(slot_t *slot, const char *file, const char *format,
+    const log_t *log, const atomic_int *is_stopping,
+    char error[WEIGHTS_ERROR_BYTES])
 {
     int  in, rc;
 
@@ -183,7 +214,7 @@ slot_fill(slot_t *slot, const char *file, const log_t *log,
                          strerror(errno));
     }
 
-    rc = slot_create(slot, in, error);
+    rc = slot_create(slot, in, format, error);
 
     if (rc == 0) {
         rc = slot_copy(slot, in, log, is_stopping, error);

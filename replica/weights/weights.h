@@ -50,6 +50,8 @@ typedef struct {
     uint64_t     remap_timeout_ms;  /* from weights_wake() to on_awake */
     const char  *role;              /* as text: what is_reader comes from */
     const char  *sleep;             /* likewise, is_unmapped */
+    const char  *format;            /* "GGUF", which such a file begins with;
+                                       NULL: any bytes; the engine's */
 } weights_options_t;
 
 /* From the loop, or from within weights_sleep() and weights_wake(). */

@@ -69,11 +69,12 @@ const char *slot_base(const char *file);
 
 /*
  * Copies the file into a memfd of its own and names it; is_stopping ends it
- * early.  It has no writable mapping, so it can be sealed at once.  These
- * return 0, or -1 and a reason.
+ * early.  It has no writable mapping, so it can be sealed at once.  format: as
+ * in weights_options_t.  These return 0, or -1 and a reason.
  */
-int slot_fill(slot_t *slot, const char *file, const log_t *log,
-    const atomic_int *is_stopping, char error[WEIGHTS_ERROR_BYTES]);
+int slot_fill(slot_t *slot, const char *file, const char *format,
+    const log_t *log, const atomic_int *is_stopping,
+    char error[WEIGHTS_ERROR_BYTES]);
 
 /* Sealed, of the size that it is said to have?  Notes what it is. */
 int slot_note(slot_t *slot, char error[WEIGHTS_ERROR_BYTES]);

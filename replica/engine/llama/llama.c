@@ -437,6 +437,7 @@ llama_open_weights(llama_t *l, const engine_options_t *options)
 {
     char                 **files;
     size_t                 n;
+    weights_options_t      weights;
     weights_callbacks_t    callbacks = {
         .on_ready = llama_on_weights,
         .on_asleep = llama_on_asleep,
@@ -455,10 +456,11 @@ llama_open_weights(llama_t *l, const engine_options_t *options)
         return -1;
     }
 
+    weights = options->weights;
+    weights.format = "GGUF";
     l->engine->weights = weights_open(l->engine->loop, l->engine->log,
-                                      &options->weights,
-                                      (const char *const *) files, 0,
-                                      &callbacks, l);
+                                      &weights, (const char *const *) files,
+                                      0, &callbacks, l);
     parts_free(files, n);
 
     return l->engine->weights != NULL && !l->engine->is_broken ? 0 : -1;

@@ -235,6 +235,23 @@ def test_model_from_a_service_says_the_same(cluster, service, tmp_path, exact):
 
 
 @needs_llama
+def test_file_that_is_no_model_is_not_committed(cluster, service, tmp_path):
+    """Or the service would keep it, and each engine would end by it."""
+    wrong = tmp_path / "m.gguf"
+    options = {"engine": "llama", "threads": 1, "weights": service.path}
+    for data in (b"GGU", b"GGUG" + bytes(4096)):
+        wrong.write_bytes(data)
+        text = failed(cluster.replica(f"one-{len(data)}", model=str(wrong),
+                                      **options))
+        assert '"m.gguf" is not a GGUF file' in text
+        assert len([x for x in text.splitlines() if " error " in x]) == 1
+        wait_for(lambda: service.state()["clients"] == [], 10, "its end")
+        assert service.state()["state"] == "empty"
+    gguf.write(str(wrong))
+    loaded(cluster.replica("two", model=str(wrong), **options))
+
+
+@needs_llama
 def test_model_that_waits_for_its_weights_ends_when_told(cluster, service):
     engine = cluster.replica("one", engine="llama", model="m.gguf",
                              weights=service.path, weights_role="ro")
