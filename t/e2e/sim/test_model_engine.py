@@ -40,7 +40,7 @@ def test_takes_the_time_that_the_model_says(cluster, client):
     assert first.times[4] >= 0.22 + 4 * 0.02
     again = min((c.generate("a prompt" * 100 + "more", 2).times[0]
                  for _ in range(5)))
-    assert 0.02 <= again < 0.11     # of five, one that nothing held up
+    assert 0.02 <= again < 0.2      # of five, one that nothing held up
 
 
 def test_counts_what_its_cache_held(cluster, client):
@@ -61,11 +61,11 @@ def test_counts_what_its_cache_held(cluster, client):
 
 def test_batches_share_steps(cluster, load):
     """Thirty streams of ten tokens, at 20 ms a step, not one by one."""
-    start = time.monotonic()
     job = load(model(cluster, beta_coeffs="20000,0,0"),
                [[f"prompt {i}", 10] for i in range(30)], method="generate")
-    assert all(len(r.tokens) == 10 for r in job.results())
-    took = time.monotonic() - start
+    results = job.results()
+    assert all(len(r.tokens) == 10 for r in results)
+    took = max(r.times[-1] for r in results)
     assert 10 * 0.02 <= took < 30 * 10 * 0.02 * place.SLOW
 
 
@@ -107,25 +107,25 @@ def test_capacity_is_the_batch(cluster, client):
 
 def test_both_fronts_continue_byte_by_byte(cluster, client, expect):
     nginx = cluster.fleet(3, nginx={"openai": True}, replica={
-        **LINEAR, "beta_coeffs": "30000,0,0"})
+        **LINEAR, "beta_coeffs": "20000,0,0"})
     c = client(nginx)
     start, result = time.monotonic(), rpc.Result()
-    call = c.start("Once", 60)
+    call = c.start("Once", 150)
     for _ in range(10):
         result.add(next(call), start)
     with sse.Connection(nginx.api) as chat:
         answer = chat.request(sse.CHAT, sse.chat("Once", stream=True,
-                                                 max_tokens=60))
+                                                 max_tokens=150))
         answer.wait_events(10)
         for id in nginx.counts().keys() & cluster.replicas.keys():
             cluster.replicas[id].kill()     # one or two: a third is left
         rpc.drain(call, into=result)
-        result.check(expect("Once", 60))
+        result.check(expect("Once", 150))
         assert len(result.replicas) == 2
         events = answer.wait_events(None)
         text = "".join(c["delta"].get("content", "") for e in events
                        if e.data != "[DONE]" for c in e.json["choices"])
-    assert text == "".join(expect("user: Once\nassistant:", 60))
+    assert text == "".join(expect("user: Once\nassistant:", 150))
 
 
 def test_drains(cluster, client, expect):

@@ -2,7 +2,6 @@
 API, and what is recorded of it."""
 
 import csv
-import statistics
 import subprocess
 
 import pytest
@@ -59,10 +58,11 @@ def test_grpc_open_loop(cluster, tmp_path):
     stats = [r.stats() for r in cluster.replicas.values()]
     assert sum(s.finished for s in stats) == 60
     assert "mode: real" in got.header and "warm_up_requests: 5" in got.header
-    # A token each 2 ms is what was measured, whatever else the machine does.
-    gaps = [(int(r["last_chunk_time_us"]) - int(r["first_chunk_time_us"]))
-            / (int(r["output_tokens"]) - 1) for r in got.rows]
-    assert statistics.median(gaps) >= 1800, gaps
+    # The last token comes when it was made, each 2 ms one, and not before,
+    # however late it is read.
+    for r in got.rows:
+        took = int(r["last_chunk_time_us"]) - int(r["send_time_us"])
+        assert took >= (int(r["output_tokens"]) - 2) * 2000, r
 
 
 def test_openai_users_in_closed_loop(cluster, tmp_path):

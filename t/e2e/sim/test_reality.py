@@ -1,10 +1,9 @@
 """The simulator against real processes: one trace through nginx and replicas
 with --engine model, and through llmgw-sim with the same gateway.
 
-By itself this is one short round with wide bounds, since whatever else runs
-delays real processes.  With LLMGW_REALITY=5 it is that many rounds of fifteen
-seconds, the median of their errors has to be below 5 %, and a table is printed
-(make test-reality).
+By itself this is one short round with wide bounds.  With LLMGW_REALITY=5 it is
+that many rounds of fifteen seconds, the median of their errors has to be below
+5 %, and a table is printed (make test-reality).
 """
 
 import csv
@@ -12,7 +11,6 @@ import json
 import os
 import statistics
 import subprocess
-import time
 
 import pytest
 
@@ -111,7 +109,7 @@ def one_round(cluster, folder, requests, rate, seed):
     return compare(rows, results)
 
 
-@pytest.mark.first
+@pytest.mark.alone
 @pytest.mark.skipif(ROUNDS > 0, reason="the long form runs")
 def test_real_times_are_those_of_the_simulation(cluster, tmp_path):
     """Real processes are no faster, and not twice as slow."""
@@ -145,17 +143,16 @@ def in_flight(nginx, replica):
 def test_crash_of_two_of_sixteen_loses_no_stream(cluster, tmp_path):
     """In real processes, and in the simulator with the trace of them."""
     made, nginx = replicas(cluster, 16)
-    start = time.monotonic()
     load = Observation(nginx, tmp_path, 160, 80, 7)
     dying = made[2:4]
     wait_for(lambda: min(in_flight(nginx, r) for r in dying) >= 3, 20,
              "streams at both")
-    at = time.monotonic() - start
     for replica in dying:
         replica.kill()
     rows = load.rows()
     assert [r["status"] for r in rows] == ["ok"] * 160
 
+    at = statistics.median(int(r["arrival_time_us"]) for r in rows) / 1e6
     results, said = simulate(
         tmp_path, 16, f"faults: [{{kind: crash, replica: 2, count: 2, at: "
                       f"{at:.3f}}}]\n")
