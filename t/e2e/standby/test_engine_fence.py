@@ -11,11 +11,15 @@ from llmgw.standby.lock import slow
 from llmgw.wait import wait_for
 
 
+# Long enough for an engine that only has no processor.
+HANG_MS = 2000
+
+
 @pytest.fixture
 def group(cluster):
     def make(**options):
         return Group(cluster, agents=False, **{
-            "service": {"hang_timeout": slow(600)}, **options}).start()
+            "service": {"hang_timeout": slow(HANG_MS)}, **options}).start()
     return make
 
 
@@ -74,7 +78,7 @@ def test_clients_that_do_not_read_are_no_hang(group):
         return a.client.stats().tokens
 
     last, since = tokens(), time.monotonic()
-    while time.monotonic() - since < 1.5 * place.SLOW:  # 0.6 s are a hang
+    while time.monotonic() - since < HANG_MS * 2 / 1000 * place.SLOW:
         time.sleep(0.05)
         if tokens() != last:
             last, since = tokens(), time.monotonic()

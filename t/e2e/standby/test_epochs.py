@@ -49,6 +49,12 @@ def log(agent):
     return agent.proc.text()
 
 
+def whole_lines(proc):
+    """Of a process that may be writing the last one."""
+    return [line for line in proc.text().splitlines(True)
+            if line.endswith("\n")]
+
+
 def test_takeover_reaches_the_segment(cluster, pair):
     """The dead one keeps its epoch, and the next one has a greater one."""
     r1, r2 = pair()
@@ -81,7 +87,7 @@ def test_takeover_reaches_the_segment(cluster, pair):
 
     line = f'replica "r2" is ACTIVE of group "g", epoch {EPOCH + 1}'
     wait_for(lambda: line in log(gw), 5, "its line")
-    wait_for(lambda: [e for e in map(json.loads, events.text().splitlines())
+    wait_for(lambda: [e for e in map(json.loads, whole_lines(events))
                       if (e["event"], e.get("id")) == ("group", "r2")
                       and (e["group"], e["to"], e["epoch"])
                       == ("g", "active", EPOCH + 1)], 5, "the event")

@@ -128,7 +128,7 @@ def test_a_state_file_that_is_lost_resets_nothing(cluster, how):
 
 def test_nothing_is_left_but_the_holder(cluster):
     """State file and lock file are deleted while the service is away."""
-    service = LockService(cluster, reconnect_window=slow(1500))
+    service = LockService(cluster, reconnect_window=slow(3000))
     service.start_settled()
     a = service.engine("a")
     a.wait("active")
@@ -187,7 +187,6 @@ def test_a_hung_holder_is_fenced(cluster):
     service.kill()
     a.freeze()
     service.start()
-    assert service.group()["state"] in ("lost", "fenced")
     assert a.ends() == -signal.SIGKILL
     b.wait("active")
     fenced, gone, granted = service.events("fenced", "gone", "granted")[-3:]
@@ -222,7 +221,8 @@ def test_an_unknown_holder_is_waited_for(cluster):
     ("--stuck", "no progress while streams run"),
     ("--never-wakes", "it did not wake in time")])
 def test_a_holder_that_hangs_is_killed(cluster, option, fault):
-    service = LockService(cluster, hang_timeout=slow(400)).start_settled()
+    """The timeout is long enough for one that only has no processor."""
+    service = LockService(cluster, hang_timeout=slow(2000)).start_settled()
     a = service.engine("a", *filter(None, [option]), "--waking-timeout",
                        "0" if option == "--never-wakes" else "60000")
     if option is None:
@@ -257,14 +257,14 @@ def test_where_nobody_is_killed_nobody_follows(cluster):
 
 
 def test_a_service_that_was_stopped_blames_nobody(cluster):
-    service = LockService(cluster, hang_timeout=slow(700)).start_settled()
+    service = LockService(cluster, hang_timeout=slow(1500)).start_settled()
     a = service.engine("a")
     a.wait("active")
     wait_for(lambda: service.group()["state"] == "active", 5, "its word")
     service.proc.freeze()
-    time.sleep(1.5 * place.SLOW)            # more than twice the timeout
+    time.sleep(3.1 * place.SLOW)            # more than twice the timeout
     service.proc.thaw()
-    assert service.group()["state"] == "active"
+    never(lambda: service.group()["state"] != "active", 0.3)
     assert service.events("fenced") == []
 
 
@@ -275,6 +275,13 @@ def test_a_service_that_was_stopped_blames_nobody(cluster):
 def waiting(cluster):
     """A service that kills nobody."""
     return LockService(cluster, fence="wait").start_settled()
+
+
+@pytest.fixture
+def hasty(cluster):
+    """One that does not wait long for who is offered the group."""
+    return LockService(cluster, fence="wait",
+                       take_timeout=slow(300)).start_settled()
 
 
 def test_waiters_are_served_in_their_order(waiting):
@@ -300,9 +307,9 @@ def test_waiters_are_served_in_their_order(waiting):
     clients[-1].close()
 
 
-def test_a_late_take_is_refused(waiting):
-    with LockClient(waiting.socket, engine="slow") as late, \
-            LockClient(waiting.socket, engine="fast") as fast:
+def test_a_late_take_is_refused(hasty):
+    with LockClient(hasty.socket, engine="slow") as late, \
+            LockClient(hasty.socket, engine="fast") as fast:
         late.answers = False
         late.acquire()
         offer = late.expect("offer")
@@ -311,25 +318,25 @@ def test_a_late_take_is_refused(waiting):
         assert granted["epoch"] > offer["epoch"]
         with pytest.raises(Refused, match="late"):
             late.take(offer)
-        assert waiting.group()["holder"] == "fast"
-        assert waiting.events("missed")[0].engine == "slow"
+        assert hasty.group()["holder"] == "fast"
+        assert hasty.events("missed")[0].engine == "slow"
 
 
-def test_a_stopped_waiter_does_not_keep_the_others(waiting):
-    holder = waiting.engine("a")
+def test_a_stopped_waiter_does_not_keep_the_others(hasty):
+    holder = hasty.engine("a")
     holder.wait("active")
-    stopped, next_one = waiting.engine("b"), None
+    stopped, next_one = hasty.engine("b"), None
     stopped.wait("queued")
-    next_one = waiting.engine("c")
+    next_one = hasty.engine("c")
     next_one.wait("queued")
     stopped.freeze()
     holder.kill()
     next_one.wait("active")
     stopped.thaw()
     stopped.wait("late")
-    assert waiting.group()["waiters"] == [
+    assert hasty.group()["waiters"] == [
         {"engine": "b", "position": 1, "state": "waiting"}]
-    takeover(waiting, next_one, stopped)
+    takeover(hasty, next_one, stopped)
 
 
 def test_nothing_is_granted_while_a_stranger_has_the_lock_file(cluster):
@@ -455,7 +462,7 @@ def test_a_second_service_does_not_start(cluster):
 
 
 def test_a_service_whose_socket_is_removed_ends_to_be_started_again(cluster):
-    service = LockService(cluster).start_settled()
+    service = LockService(cluster, reconnect_window=LONG).start_settled()
     a = service.engine("a")
     a.wait("active")
     os.unlink(service.socket)

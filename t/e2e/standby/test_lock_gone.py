@@ -1,12 +1,12 @@
 """llmgw-lock: a holder is gone when all of it is, and not before.
 
-Memory is counted in a tmpfs that is this test's alone.
+Memory is counted in a tmpfs that is this test's alone.  That earlier signs of
+a death come before the memory is back is shown in test_memory_gone.py.
 """
 
 import json
 import os
 import pathlib
-import select
 import signal
 import subprocess
 import threading
@@ -43,10 +43,6 @@ class Memory(threading.Thread):
             self.samples.append((time.monotonic(), self.used_mb()))
             time.sleep(0.001)
 
-    def before(self, mono):
-        """In use when it was looked at last before that time."""
-        return [mb for at, mb in self.samples if at <= mono][-1]
-
     def after(self, mono):
         return wait_for(lambda: [mb for at, mb in list(self.samples)
                                  if at >= mono], 5, "a sample")[0]
@@ -63,23 +59,6 @@ def memory(cluster):
     made = Memory(cluster.dir / "memory")
     yield made
     made.close()
-
-
-def dies_at(pid):
-    """When the process's own pidfd says that it is dead."""
-    fd = os.pidfd_open(pid)
-    told = []
-
-    def wait():
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        poll.poll(60000)
-        told.append(time.monotonic())
-        os.close(fd)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    return thread, told
 
 
 def is_dead(pid):
@@ -105,21 +84,11 @@ def test_the_memory_is_back_at_the_grant(cluster, memory, where):
     b.wait("queued")
     assert memory.used_mb() >= MEMORY_MB
     memory.start()
-    thread, main_is_dead = dies_at(a.proc.pid)
     a.kill()
     granted = b.wait("granted")
-    thread.join()
     event = service.events("granted")[-1]
     assert event.engine == "b" and event.epoch == granted.epoch
     assert memory.after(event.mono) == 0        # before anybody was told
-
-    if where == "worker":
-        # A rule that rests on less would have granted too early: the
-        # connection had ended, and the main process was dead.
-        lost = service.events("lost")[-1]
-        assert memory.before(lost.mono) > MEMORY_MB / 2
-        assert memory.before(main_is_dead[0]) > MEMORY_MB / 2
-        assert service.group()["last"]["gone_ms"] >= 10     # since the first
 
 
 @root
@@ -211,7 +180,7 @@ def test_engines_of_sibling_namespaces_are_watched_and_not_killed(cluster,
 
 
 def test_an_engine_of_a_namespace_below_is_killed(cluster, unshared):
-    service = LockService(cluster, hang_timeout=slow(300)).start_settled()
+    service = LockService(cluster, hang_timeout=slow(2000)).start_settled()
     a = service.engine("a", prefix=unshared)
     a.wait("active")
     assert service.group()["pid"] == inner(a.proc)

@@ -47,7 +47,7 @@ def test_ten_thousand_requests_while_one_stands_by(cluster, expect):
     a, b = g = Group(cluster, token_delay="0ms").start()
     static = f"127.0.0.1:{cluster.ports.take()}"
     nginx = cluster.nginx(
-        pool="llmgw_queue timeout=500ms;", workers=4,
+        pool="llmgw_queue timeout=3s;", workers=4,
         http=STATIC.format(a=a.target, b=b.target,
                            listen=listen(static.split(":")[1])))
     wait_for(lambda: nginx.replicas().get("b", {}).get("group")

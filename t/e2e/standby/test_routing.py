@@ -267,7 +267,7 @@ def test_chats_wait_for_a_standby_that_says_no_model(cluster):
 
     def chat(to, model):
         return to.request(sse.CHAT, sse.chat("Once", stream=True, model=model,
-                                             max_tokens=40))
+                                             max_tokens=200))
 
     def text(answer):
         return "".join(c["delta"].get("content", "")

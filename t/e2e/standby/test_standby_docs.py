@@ -88,7 +88,7 @@ def test_quick_start(cluster, client):
     said = [commands.run(line) for line in look]
     assert re.search(r"a +active.*\n.*b +standby", said[0])
     assert "chat" in said[1] and "committed" in said[2]
-    assert active(nginx) == "b"         # they have changed places
+    wait_for(lambda: nginx.routable() == ["b"], 20, "them to change places")
     takes_over(commands, nginx, client, ["a", "b"])
 
 

@@ -100,7 +100,7 @@ class Group:
         """The first engine Active, the others in Standby.  timeout: of
         each."""
         if self.service.proc is None:
-            self.service.start()
+            self.service.start_settled(self.name)
         for one in self:
             if one.agent and one.agent.proc is None:
                 one.agent.start()

@@ -32,15 +32,17 @@ def slow(ms):
 
 
 class LockService(Daemon):
-    """llmgw-lock in a directory of its own, with short windows.
+    """llmgw-lock in a directory of its own.
 
-    A holder of a test must not be called hung because the machine is busy, so
-    --hang-timeout is longer than the others.
+    A process of a test stands still for some hundred ms on a busy machine: the
+    timeouts are longer, so that it is neither called hung nor passed over.  The
+    window, which is waited for at the first start, is short: a test in which
+    a holder has to come back to a new service takes a longer one.
     """
 
     def __init__(self, cluster, name="lock", fence="kill",
-                 reconnect_window=slow(300), hang_timeout=slow(3000),
-                 take_timeout=slow(300), ping_interval="50ms", prefix=()):
+                 reconnect_window=slow(300), hang_timeout=slow(10000),
+                 take_timeout=slow(5000), ping_interval="50ms", prefix=()):
         self.dir = cluster.dir / name
         self.dir.mkdir()
         self.socket = str(self.dir / "lock.sock")

@@ -33,6 +33,11 @@ STOPPED_S = (0.02, 0.7)
 PAUSE_S = (0.0, 0.25)
 SETTLED_S = 20
 
+# State file and lock file may both be gone when a service starts anew: then
+# this alone keeps a second engine out, so it is longer than any fault, and than
+# an engine needs to see that its file is gone.
+RECONNECT_MS = 2500
+
 TARGETS = ("active", "active", "lock", "lock", "standby", "weights", "worker",
            "agent")
 
@@ -91,7 +96,8 @@ class Stage:
         self.restarts = {}              # name of a daemon -> when it is due
         self.lock = LockService(
             cluster, fence="wait" if is_apart else "kill",
-            hang_timeout=slow(300), prefix=self.prefix)
+            hang_timeout=slow(300), take_timeout=slow(300),
+            reconnect_window=slow(RECONNECT_MS), prefix=self.prefix)
         self.weights = WeightsService(cluster, adopt_window=slow(300))
         self.token_log = cluster.dir / "tokens"
         cluster.agent("gw", "gateway", **GOSSIP)
