@@ -140,7 +140,7 @@ class Engine(Daemon):
         """What its log says, but for the tests' own requests; it outlives
         the process.  path: of `request` events."""
         rows = [json.loads(line) for line in
-                self.log.read_text().splitlines() if line.endswith("}")]
+                self.log.read_text().split("\n")[:-1]]     # whole lines
         return [r for r in rows if event in (None, r["event"])
                 and not r.get("path", "").startswith("/mock/")
                 and (path is None or r.get("path") == path)]

@@ -18,7 +18,7 @@ import grpc
 
 from . import rawh2
 from .place import ROOT
-from .wait import PATIENCE
+from .wait import PATIENCE, wait_for
 
 
 def _messages():
@@ -189,6 +189,20 @@ def ask(h, prompt, max_tokens, headers=()):
     body = pb.InferRequest(prompt=prompt, max_tokens=max_tokens)
     return h.request(INFER, rawh2.frame(body.SerializeToString()),
                      headers=headers)
+
+
+def ask_in_step(h, nginx, replica, prompts, max_tokens):
+    """The same of many prompts, which the replica begins at one moment: a busy
+    machine would spread them.  Returns {stream: its prompt}."""
+    before = nginx.in_flight()
+    replica.proc.freeze()
+    try:
+        sids = {ask(h, prompt, max_tokens): prompt for prompt in prompts}
+        wait_for(lambda: nginx.in_flight() == before + len(sids), 10,
+                 "all requests to be sent")
+    finally:
+        replica.proc.thaw()
+    return sids
 
 
 def tokens(answer):

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import threading
 import time
 
 import grpc
@@ -40,8 +41,8 @@ def scripted(port, generate, threads=8, options=()):
 class Script:
     """What replicas answer, call by call; the last entry goes for all further
     calls.  An entry is a list of messages (bytes are sent as they are) or of
-    functions that make one of the request, of seconds to wait, and of a status
-    that ends the call."""
+    functions that make one of the request, of seconds to wait, of a
+    threading.Event to wait for, and of a status that ends the call."""
 
     def __init__(self, entries):
         self.entries = list(entries)
@@ -55,6 +56,8 @@ class Script:
                 context.abort(step, "the engine's own words")
             elif isinstance(step, float):
                 time.sleep(step)
+            elif isinstance(step, threading.Event):
+                assert step.wait(30), "nobody has set it"
             else:
                 yield step(request) if callable(step) else step
 
