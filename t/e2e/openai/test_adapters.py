@@ -30,6 +30,12 @@ def models(nginx):
         return sorted(m["id"] for m in r.json["data"])
 
 
+def wait_known(nginx, **by_replica):
+    """Waits until the gateway knows the models of each replica."""
+    wait_for(lambda: {id: r["models"] for id, r in nginx.replicas().items()}
+             == by_replica, 10, "all models")
+
+
 def asked(cluster, id):
     """The models that its engine was asked for."""
     return [json.loads(e["body"])["model"] for e in
@@ -38,8 +44,9 @@ def asked(cluster, id):
 
 def test_adapter_goes_where_it_is(cluster, fleet):
     nginx = fleet({"r1": None, "r2": "sql", "r3": "law"})
-    wait_for(lambda: models(nginx) == ["law", "mock-model", "sql"], 5,
-             "all models")
+    wait_known(nginx, r1=["mock-model"], r2=["mock-model", "sql"],
+               r3=["mock-model", "law"])
+    assert models(nginx) == ["law", "mock-model", "sql"]
     for i in range(12):
         for model in ("sql", "law", "mock-model"):
             got = sse.call(nginx.api, sse.CHAT,
@@ -65,9 +72,9 @@ def test_full_adapter_holds_nobody_up(cluster, fleet):
     """Its next request waits in the queue; others pass it."""
     nginx = fleet({"r1": None, "r2": "sql"}, pool="llmgw_queue 4;",
                   max_capacity=1)
-    wait_for(lambda: models(nginx) == ["mock-model", "sql"], 5, "all models")
+    wait_known(nginx, r1=["mock-model"], r2=["mock-model", "sql"])
     cluster.engines["e-r2"].faults(token_delay=0.02)
-    slow = sse.chat("one len=40;", model="sql", stream=True)
+    slow = sse.chat("one len=900;", model="sql", stream=True)
     with sse.Connection(nginx.api) as a, sse.Connection(nginx.api) as b:
         first, second = a.request(sse.CHAT, slow), b.request(sse.CHAT, slow)
         wait_for(lambda: nginx.waiting() == 1, 5, "one in the queue")
@@ -75,6 +82,7 @@ def test_full_adapter_holds_nobody_up(cluster, fleet):
             got = sse.call(nginx.api, sse.CHAT, sse.chat(f"{i} len=3;"))
             assert got.status == 200 and not got.error, got
         assert nginx.waiting() == 1
+        cluster.engines["e-r2"].faults(token_delay=None)
         for one in (first, second):
             got = sse.result_of(one)
             assert got.done and not got.error, got
@@ -91,8 +99,9 @@ def test_more_adapters_than_gossip_carries(cluster):
     cluster.adapter(engine.start(), "r1")
     cluster.adapter(cluster.engine("e-r2", "vllm"), "r2")
     nginx = cluster.nginx(openai=True)
-    wait_for(lambda: len(models(nginx)) > 5, 15, "models")
-    assert nginx.replicas()["r1"]["models_cut"] > 0
+    wait_for(lambda: nginx.routable() == ["r1", "r2"], 15, "both")
+    wait_for(lambda: (r := nginx.replicas())["r1"]["models_cut"] > 0
+             and r["r2"]["models"] == ["mock-model"], 10, "models")
     assert "adapter-39" not in models(nginx)
     for i in range(3):
         got = sse.call(nginx.api, sse.CHAT,

@@ -3,6 +3,7 @@ may look like.  Each error is OpenAI's JSON with the right status, and the next
 request on the connection is not touched by it."""
 
 import json
+import re
 import socket
 import time
 
@@ -10,7 +11,7 @@ import pytest
 
 from llmgw import rawh2, sse
 from llmgw.place import SLOW
-from llmgw.wait import still, wait_for
+from llmgw.wait import wait_for
 
 MIB = 1024 * 1024
 JSON = "invalid_json"
@@ -114,6 +115,7 @@ SERVER = """
             client_body_timeout 500ms;
             llmgw_openai llm;
         }
+        location = /metrics { llmgw_metrics; }
         location /small/ { client_max_body_size 1m; llmgw_openai llm; }
 """
 
@@ -234,7 +236,7 @@ def test_slow_body(plain, size):
         r = sent(c, "/slow/v1/chat/completions", [large(size)[:size]],
                  f"content-length: {size + 1000}")
         refused(r, 408, "request_timeout")
-        assert 0.4 < time.monotonic() - since < 3 * SLOW
+        assert time.monotonic() - since > 0.4
 
 
 def test_pipelined_requests(plain):
@@ -270,16 +272,24 @@ def test_expect_100_continue(plain):
         answered(sse.Response(c, True, "POST"))
 
 
+def held(nginx):
+    """Bytes of bodies that its worker holds."""
+    page = nginx.get("/metrics")[1].decode()
+    return float(re.search(r'^llmgw_body_bytes{upstream="llm"} ([\d.]+)$',
+                           page, re.M)[1])
+
+
 def test_bodies_held_have_a_limit(plain):
     """Those that come slowly count, and their end gives all back."""
+    wait_for(lambda: held(plain) == 0, 10, "what others sent to be given back")
     with sse.Connection(plain.api) as one, sse.Connection(plain.api) as two:
         sent(one, sse.CHAT, [b"{"], f"content-length: {40 * MIB}")
-        still(lambda: not one.ended, 0.1)
+        wait_for(lambda: held(plain) >= 40 * MIB, 10, "its room to be taken")
         r = two.request(sse.CHAT, large(10 * MIB))
         refused(r, 503, "body_memory", kind="server_error")
-    with sse.Connection(plain.api) as c:
-        wait_for(lambda: c.request(sse.CHAT, body(metadata={
-            "pad": "x" * 45 * MIB})).head().status == 200, 10, "room again")
+    wait_for(lambda: held(plain) == 0, 10, "room again")
+    with sse.Connection(plain.api, 30) as c:
+        answered(c.request(sse.CHAT, large(45 * MIB)))
 
 
 @pytest.mark.parametrize("size", [1000, 300000, 20 * MIB])

@@ -120,10 +120,10 @@ def test_compressed_answer_is_an_error_that_says_so(replica, faults):
 
 
 def test_token_leaves_as_it_comes(replica, faults):
-    faults(token_delay=0.1)
-    got = ask(replica, "slow len=10;")     # not each of them is a character
+    faults(token_delay=0.05)
+    got = ask(replica, "slow len=40;")     # not each of them is a character
     gaps = [b - a for a, b in zip(got.times, got.times[1:])]
-    assert got.whole and sum(g > 0.05 for g in gaps) >= 5, gaps
+    assert got.whole and sum(g > 0.025 for g in gaps) >= 10, gaps
 
 
 # --- errors
@@ -166,27 +166,33 @@ def test_idle_connections_are_left_before_the_engine_closes_them(
         engine, replica, faults):
     """The engine closes them after 5 s; within the last one we would race."""
     def four():
+        """All at once, on four connections."""
+        faults(hang=True)
         calls = [generate.start(replica.client, body("len=5;"))
                  for _ in range(4)]
+        wait_for(lambda: engine.state()["running"] == 4, 5, "all four")
+        faults(hang=None)
         assert all(generate.drain(c).whole for c in calls)
 
-    faults(first_delay=0.1)     # all at once: four connections
+    wait_for(lambda: not engine.state()["running"], 5, "an idle engine")
+    begin = time.monotonic()
     four()
     time.sleep(4.3)
     four()
+    conn_of = {r["id"]: r["conn"] for r in posts(engine)}
     last, opened = {}, 0
     for row in engine.events():
         conn = row.get("conn")
+        if row["t"] < begin:
+            continue
         if row["event"] == "connect":
             opened += 1
         elif row["event"] == "request":
             assert row["t"] - last.get(conn, row["t"]) < 4.2, row
         if conn:
             last[conn] = row["t"]
-        if row["event"] in ("end", "place"):
-            for request in posts(engine):
-                if request["id"] == row["id"]:
-                    last[request["conn"]] = row["t"]
+        if row["event"] in ("end", "place") and row["id"] in conn_of:
+            last[conn_of[row["id"]]] = row["t"]
     assert opened >= 8
 
 
@@ -319,31 +325,32 @@ def test_request_is_not_sent_again_behind_the_first_byte(closer):
 
 # --- cancel, slow clients, limits
 
+def seen_leaving(engine, leave):
+    """Waits until the engine has lost the client of what it has begun."""
+    number = engine.events("place")[-1]["id"]
+    leave()
+    wait_for(lambda: [e for e in engine.events("disconnect")
+                      if e["id"] == number], 10, "the engine to see it")
+
+
 @pytest.mark.parametrize("stream", (True, False))
-def test_cancelled_stream_leaves_the_engine_at_once(engine, replica, faults,
-                                                    stream):
-    """As a rule in 1 ms, but now and then a busy machine takes its time."""
+def test_cancelled_stream_leaves_the_engine(engine, replica, faults, stream):
+    """How fast that is, test_gone.py tells."""
     faults(token_delay=0.02)
-    took = []
-    while not took or (took[-1] >= 0.05 and len(took) < 5):
-        before = len(engine.events("disconnect"))
-        call = generate.start(replica.client, body("len=500;", stream))
-        wait_for(lambda: engine.state()["running"] == 1, 5, "it to run")
-        at = time.monotonic()
-        call.cancel()
-        wait_for(lambda: len(engine.events("disconnect")) > before, 2,
-                 "the engine to see it")
-        took.append(engine.events("disconnect")[-1]["t"] - at)
-    assert took[-1] < 0.05, took
+    before = len(engine.events("place"))
+    call = generate.start(replica.client, body("len=9000;", stream))
+    wait_for(lambda: len(engine.events("place")) > before, 5, "it to run")
+    seen_leaving(engine, call.cancel)
 
 
 def test_deadline_leaves_the_engine(engine, replica, faults):
+    """It is long enough for a busy machine to begin."""
     faults(token_delay=0.02)
-    before = len(engine.events("disconnect"))
-    call = generate.start(replica.client, body("len=500;"), timeout=0.3)
+    before = len(engine.events("place"))
+    call = generate.start(replica.client, body("len=9000;"), timeout=2)
+    wait_for(lambda: len(engine.events("place")) > before, 5, "it to run")
+    seen_leaving(engine, lambda: None)
     assert generate.drain(call).code == "DEADLINE_EXCEEDED"
-    wait_for(lambda: len(engine.events("disconnect")) > before, 2,
-             "the engine to see it")
 
 
 @pytest.mark.parametrize("is_tls", (False, True), ids=("http", "https"))
@@ -404,7 +411,7 @@ def test_whole_answer_comes_as_text_or_as_it_is(engine, replica):
 def test_capacity_that_is_told(cluster):
     engine = cluster.engine(faults=json.dumps({"token_delay": 0.05}))
     replica = adapter(cluster, engine, max_capacity=2)
-    calls = [generate.start(replica.client, body("len=100;"))
+    calls = [generate.start(replica.client, body("len=1000;"))
              for _ in range(2)]
     for call in calls:
         next(call)
@@ -448,7 +455,9 @@ def test_auto_finds_out_what_the_engine_is(cluster, kind):
     assert ask(replica, "len=5;").finish == {0: "stop"}
 
 
+@pytest.mark.alone
 def test_killed_engine_is_down_at_once_and_comes_back(cluster):
+    """It is not looked at again at its usual time, 1.5 s later."""
     engine = cluster.engine(faults=json.dumps({"token_delay": 0.02}))
     replica = adapter(cluster, engine)
     call = generate.start(replica.client, body("len=5000;"))
@@ -473,19 +482,19 @@ def test_agent_is_told_what_the_engine_does(cluster):
 
     def shows(**fields):
         return fields.items() <= gateway.table().get("r1", {}).items()
-    wait_for(lambda: shows(service="STARTING"), 5, "STARTING")
+    wait_for(lambda: shows(service="STARTING"), 10, "STARTING")
     engine.start()
     wait_for(lambda: shows(service="READY", models=["mock-model", "sql"],
-                           max_capacity=7, running=0, waiting=0), 5, "READY")
+                           max_capacity=7, running=0, waiting=0), 10, "READY")
     assert gateway.table()["r1"]["resume_group"].startswith("sglang-")
     engine.faults(hang=True)
     call = generate.start(replica.client, body())
     wait_for(lambda: shows(service="STALLED"), 12, "STALLED")
     assert generate.drain(call).code == "UNAVAILABLE"
     engine.faults(hang=None)
-    wait_for(lambda: shows(service="READY"), 6, "READY again")
+    wait_for(lambda: shows(service="READY"), 10, "READY again")
     engine.proc.kill()
-    wait_for(lambda: shows(service="DOWN", models=["mock-model", "sql"]), 3,
+    wait_for(lambda: shows(service="DOWN", models=["mock-model", "sql"]), 10,
              "DOWN")
     assert replica.proc.alive()
 

@@ -232,7 +232,7 @@ def test_each_token_is_sent_when_it_comes(cluster, expect, secure):
 def test_header_and_first_event_come_together(cluster):
     nginx = fleet(cluster, 1, token_delay="300ms", first_token_delay="300ms")
     with sse.Connection(nginx.api) as c:
-        c.request(sse.TEXT, sse.text("together", max_tokens=2, stream=True))
+        c.request(sse.TEXT, sse.text("together", max_tokens=1000, stream=True))
         got = c.sock.recv(1 << 16)
     assert got.startswith(b"HTTP/1.1 200") and b"\r\ndata: {" in got
     assert got.endswith(b"\n\n\r\n")
@@ -248,7 +248,7 @@ def test_keepalive(cluster):
         assert time.monotonic() - start > 0.6   # none before the first token
         r.wait_events(None)
     first, second = r.events[0].at, r.events[1].at
-    assert 1 <= len(r.comments) <= (second - first) / 0.2 + 1
+    assert 1 <= len(r.comments) <= (second - start) / 0.2
     assert all(first < t < second for t in r.comments)
 
 
@@ -306,7 +306,7 @@ def test_client_that_never_reads_is_dropped(cluster):
         r.wait_events(1)
         wait_for(lambda: replica.stats().active_requests == 0, 10,
                  "the replica to be free")
-    assert "client does not read" in nginx.log()
+    wait_for(lambda: "client does not read" in nginx.log(), 5, "the log line")
 
 
 def test_h2_over_tls(cluster, expect):

@@ -15,7 +15,8 @@ def vllm(shared):
     return shared.engines_fleet(2, "vllm", nginx={
         "openai": "access_log @dir@/openai.log openai;",
         "http": "log_format openai '$llmgw_model|$llmgw_prompt_tokens|"
-                "$llmgw_completion_tokens|$llmgw_finish_reason|$status';"})
+                "$llmgw_completion_tokens|$llmgw_finish_reason|$status|"
+                "$llmgw_request_id';"})
 
 
 def faults(cluster, **values):
@@ -101,14 +102,13 @@ def test_answer_without_a_finish_reason_is_an_error(vllm, shared):
 
 
 def test_usage_is_counted_without_being_asked_for(vllm):
-    log = vllm.dir / "openai.log"
-    wait_for(lambda: not vllm.in_flight(), 5, "what others asked to end")
-    before = log.read_text().count("\n")
-    got = sse.call(vllm.api, sse.CHAT, sse.chat("hi len=9;", stream=True))
+    got = sse.call(vllm.api, sse.CHAT, sse.chat("hi len=9;", stream=True),
+                   headers={"x-request-id": "counted"})
     assert got.usage is None and got.done
-    wait_for(lambda: log.read_text().count("\n") > before, 5, "a line")
-    model, prompt, sent, finish, status = \
-        log.read_text().splitlines()[-1].split("|")
+    log = vllm.dir / "openai.log"
+    [line] = wait_for(lambda: [x for x in log.read_text().splitlines()
+                               if x.endswith("|counted")], 5, "a line")
+    model, prompt, sent, finish, status, _ = line.split("|")
     assert (model, finish, status) == ("mock-model", "stop", "200")
     assert int(prompt) > 3 and int(sent) >= 9
 
@@ -127,11 +127,13 @@ def test_answer_that_needs_too_much_memory(cluster):
     assert r.status == 502, r.body[:200]
     assert "llmgw_body_memory" in r.json["error"]["message"]
     assert r.headers["x-should-retry"] == "false"
-    assert metrics() == {"body_bytes": 0, "body_refusals_total": 1}
+    wait_for(lambda: metrics() == {"body_bytes": 0, "body_refusals_total": 1},
+             5, "nothing that is held")
     faults(cluster, token_delay=0.02)
     with sse.Connection(nginx.api) as c:
-        r = c.request(sse.CHAT, sse.chat("hi " * 1000 + "len=30;"))
+        r = c.request(sse.CHAT, sse.chat("hi " * 1000 + "len=900;"))
         wait_for(lambda: metrics()["body_bytes"] >= 3000, 5, "what is held")
+        faults(cluster, token_delay=None)
         assert sse.result_of(r).status == 200
     wait_for(lambda: metrics()["body_bytes"] == 0, 5, "it to be given back")
 

@@ -3,6 +3,7 @@ and what the client has of it."""
 
 import contextlib
 import json
+import threading
 
 import grpc
 import pytest
@@ -14,6 +15,7 @@ N = 5
 TEXT = [f" t{i}" for i in range(N)]
 IDS = [1000 + i for i in range(N)]
 LOST = grpc.StatusCode.UNAVAILABLE
+SEEN = threading.Event()        # the client has an event
 FINISH = [rpc.pb.Finish(index=0, reason="stop")]
 USAGE = rpc.pb.Usage(prompt_tokens=3, completion_tokens=N)
 
@@ -51,15 +53,22 @@ END = [message(finish=FINISH), message(usage=USAGE), message(is_final=True)]
 
 @pytest.fixture
 def play(cluster):
-    """play(entry, ..., openai=lines) -> script, call(**body) -> Result"""
+    """play(entry, ..., openai=lines) -> script, call(**body) -> Result
+
+    call(seen=Event, ...) sets it once an event has come."""
     with contextlib.ExitStack() as stack:
         def make(*entries, openai=True):
             script = Script(entries)
             targets = stack.enter_context(script.serve(cluster.ports))
             nginx = cluster.static(targets, openai=openai)
 
-            def call(**body):
-                return sse.call(nginx.api, sse.CHAT, sse.chat("hi", **body))
+            def call(seen=None, **body):
+                with sse.Connection(nginx.api) as c:
+                    r = c.request(sse.CHAT, sse.chat("hi", **body))
+                    if seen:
+                        r.wait_events(1)
+                        seen.set()
+                    return sse.result_of(r)
             return script, call
         yield make
 
@@ -95,16 +104,17 @@ def test_stream_that_has_its_finish_is_complete(play):
 
 @pytest.mark.parametrize("entries, openai", [
     ([[data(0), lambda r: message(data=chunk({"tool_calls": []})(r),
-                                  resume_by=rpc.pb.RESUME_NEVER), .2, LOST]],
+                                  resume_by=rpc.pb.RESUME_NEVER), SEEN, LOST]],
      True),
-    ([[data(0), data(1), .2, LOST]], "llmgw_resume off;"),
-    ([[data(0), data(1), .2, LOST], [grpc.StatusCode.FAILED_PRECONDITION]],
+    ([[data(0), data(1), SEEN, LOST]], "llmgw_resume off;"),
+    ([[data(0), data(1), SEEN, LOST], [grpc.StatusCode.FAILED_PRECONDITION]],
      True),
 ])
 def test_stream_that_cannot_go_on_ends_with_an_error(play, entries, openai):
     """Its first tokens have left by then: otherwise it would begin anew."""
+    SEEN.clear()
     script, call = play(*entries, openai=openai)
-    got = call(stream=True)
+    got = call(SEEN, stream=True)
     assert got.error["code"] == "not_resumable"
     assert (got.done, got.finish_reason) == (0, [None])
     assert "".join(TEXT).startswith(got.text[0]) and got.text[0]

@@ -2,13 +2,11 @@
 
 import concurrent.futures
 import re
-import time
 
 import pytest
 
 from llmgw import clients, sse
 from llmgw.engine import model
-from llmgw.place import SLOW
 from llmgw.wait import never, wait_for
 
 STREAMS = 8
@@ -20,10 +18,11 @@ def right(body):
 
 @pytest.mark.first
 def test_streams_move_from_a_hung_engine(cluster):
-    nginx = cluster.engines_fleet(2)
+    nginx = cluster.engines_fleet(2, nginx={
+        "openai": "llmgw_token_timeout 60s;"})      # longer than calls wait
     hung, well = cluster.engines["e1"], cluster.engines["e2"]
     for e in (hung, well):
-        e.faults(token_delay=0.02)
+        e.faults(token_delay=0.2)
     asks = [sse.chat(f"{n} hung len=50;", stream=True) for n in range(STREAMS)]
     with concurrent.futures.ThreadPoolExecutor(STREAMS) as pool:
         jobs = [pool.submit(sse.call, nginx.api, sse.CHAT, ask, 30)
@@ -31,15 +30,11 @@ def test_streams_move_from_a_hung_engine(cluster):
         wait_for(lambda: hung.state()["running"] and well.state()["running"],
                  5, "both engines to run some")
         hung.faults(hang=True)
-        at = time.monotonic()
+        well.faults(token_delay=0.02)
         wait_for(lambda: nginx.replicas()["a1"]["service"] == "STALLED", 10,
                  "a1 to be STALLED", interval=0.05)
-        took = time.monotonic() - at
         results = [job.result() for job in jobs]
-        moved = time.monotonic() - at
     hung.faults(hang=False)
-    # 3 s by a clock that is read here, behind gossip and the status page.
-    assert took < 3.6 * SLOW and moved < 7 * SLOW, (took, moved)
     for ask, got in zip(asks, results):
         assert (got.error, got.text) == (None, [right(ask)])
         assert (got.done, len(got.ids), got.roles) == (1, 1, 1)

@@ -141,12 +141,16 @@ def play(cluster, kind, what, sig, at, n, tokens):
     """n streams over two engines; one is lost when a stream has `at` tokens."""
     nginx = fleet(cluster, kind, location=TIMERS)
     known = rights(cluster.engines["e2"], n, tokens)
-    for engine in cluster.engines.values():
-        engine.faults(token_delay=0.01, first_delay=0.5)
+    for engine in cluster.engines.values():     # nothing comes before all run
+        engine.faults(token_delay=0.01, hang=True)
     streams = [Stream(nginx.api, known[i % len(known)][0]) for i in range(n)]
     wait_for(lambda: running(cluster.engines["e1"]) > 0
              and sum(map(running, cluster.engines.values())) == n, 20,
              f"{n} streams to run")
+    if at == 0:
+        lose(cluster, what, sig)
+    for engine in list(cluster.engines.values())[at == 0:]:
+        engine.faults(hang=None)
     if at == "finish":
         wait_for(lambda: any(s.result for s in streams), 60, "an end",
                  interval=0.001)
@@ -156,7 +160,8 @@ def play(cluster, kind, what, sig, at, n, tokens):
         whole = len(known[0][1].text[0])
         wait_for(lambda: len(streams[0].text()) >= share * whole, 60,
                  f"token {at}", interval=0.001)
-    lose(cluster, what, sig)
+    if at != 0:
+        lose(cluster, what, sig)
     for i, stream in enumerate(streams):
         stream.join(60 * SLOW)
         assert stream.result, f"stream {i} did not end"
@@ -220,6 +225,14 @@ def test_infer_survives(vllm, client):
 TOOL = {"type": "function", "function": {"name": "go", "parameters": {}}}
 
 
+def has_begun(events, more):
+    """Some of the answer is here; of a tool call, a part of that."""
+    deltas = [choice["delta"] for e in events if e.data != "[DONE]"
+              for choice in e.json["choices"]]
+    return any(d.get("tool_calls") if "tools" in more else
+               d.get("content") or d.get("reasoning") for d in deltas)
+
+
 @pytest.mark.parametrize("of, more", [
     ("n", {"n": 2}),
     ("json", {"response_format": {"type": "json_object"}}),
@@ -229,16 +242,20 @@ TOOL = {"type": "function", "function": {"name": "go", "parameters": {}}}
     ("thought think=5;", {}),
 ])
 def test_what_cannot_go_on_ends_with_an_error(vllm, of, more):
+    """What is lost before anything has left begins anew: so the client has
+    some, and the engine dies then."""
     shared, nginx = vllm
-
-    def ask():
-        return sse.call(nginx.api, sse.CHAT, chat(of, **more))
-    whole = ask()
+    body = chat(of, tokens=200, **more)
+    whole, engine = serving(shared, lambda: sse.call(nginx.api, sse.CHAT,
+                                                     body))
     assert whole.error is None
-    # The parser of tools tells of a call when it is whole.  And what is lost
-    # before anything has left begins anew: so the client gets some first.
-    got = lost_at(shared, nginx, ask, token_delay=0.02,
-                  die_at=whole.usage["completion_tokens"] - 1
-                  if "tools" in more else 9)
+    will_die(engine, token_delay=0.05)
+    with sse.Connection(nginx.api) as c:
+        r = c.request(sse.CHAT, body)
+        wait_for(lambda: has_begun(r.wait_events(len(r.events) + 1), more),
+                 30, "something that cannot be said again", interval=0)
+        engine.kill()
+        got = sse.result_of(r)
+    again(shared, nginx, engine)
     assert got.error["type"] and got.error["message"]
     assert not got.done and None in got.finish_reason
