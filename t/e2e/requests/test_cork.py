@@ -14,19 +14,24 @@ from llmgw.proc import writes
 from llmgw.wait import wait_for
 
 STREAMS = 20
+PROMPTS = [f"lockstep {i}" for i in range(STREAMS)]
 
 
 def begun(h, n):
     """n streams of h, each with its first token."""
-    sids = [rpc.ask(h, f"lockstep {i}", n) for i in range(STREAMS)]
-    while not all(h.answers[sid].data for sid in sids):
-        assert h.pump(10)
+    sids = [rpc.ask(h, prompt, n) for prompt in PROMPTS]
+    have_begun(h, sids)
     return sids
 
 
+def have_begun(h, sids):
+    while not all(h.answers[sid].data for sid in sids):
+        assert h.pump(10)
+
+
 def check(h, sids, n, expect):
-    for i, sid in enumerate(sids):
-        assert rpc.tokens(h.wait(sid, 60)) == expect(f"lockstep {i}", n)
+    for prompt, sid in zip(PROMPTS, sids):
+        assert rpc.tokens(h.wait(sid, 60)) == expect(prompt, n)
 
 
 def sockets(pid):
@@ -51,7 +56,8 @@ def test_tokens_of_a_connection_share_a_write(cluster, expect):
     nginx = cluster.fleet(1, replica={"token_delay": "20ms"})
     expect("lockstep 0", 50)
     with rawh2.RawH2(nginx.target, window=1 << 20) as h:
-        sids = begun(h, 50)
+        sids = rpc.ask_in_step(h, nginx, cluster.replicas["r1"], PROMPTS, 50)
+        have_begun(h, sids)
         before = writes(nginx.workers()[0])
         check(h, sids, 50, expect)
         made = writes(nginx.workers()[0]) - before
@@ -75,8 +81,9 @@ def held_write_fails(cluster, worker, clients):
     replica = cluster.replicas["r1"]
     os.kill(worker, signal.SIGSTOP)
     made = replica.stats().tokens
-    wait_for(lambda: replica.stats().tokens >= made
-             + 2 * STREAMS * len(clients), 10, "tokens of every stream")
+    wait_for(lambda: (now := replica.stats()).active_requests == 0
+             or now.tokens >= made + 2 * STREAMS * len(clients), 10,
+             "tokens of every stream, or its end")
     for h in clients:
         reset(h)
     os.kill(worker, signal.SIGCONT)
@@ -98,7 +105,9 @@ def test_write_for_streams_that_end_fails(cluster, lockstep):
     """Trailers are buffered as tokens are."""
     nginx, worker, before = lockstep
     h = rawh2.RawH2(nginx.target)
-    begun(h, 3)
+    begun(h, 6)
+    wait_for(lambda: cluster.replicas["r1"].stats().tokens >= 5 * STREAMS, 10,
+             "the last tokens but one")
     held_write_fails(cluster, worker, [h])
     wait_for(lambda: sockets(worker) <= before, 5, "the socket's end")
     wait_for(lambda: not nginx.counts(), 5, "counts of zero")
@@ -110,9 +119,8 @@ def test_connection_window_of_many_streams(cluster, expect):
     with rawh2.RawH2(nginx.target) as h:
         h.reading = False
         sids = [rpc.ask(h, f"lockstep {i}", 300) for i in range(STREAMS)]
-        while h.pump(0.3):
-            pass
-        assert h.h2.inbound_flow_control_window == 0
+        while h.h2.inbound_flow_control_window:
+            assert h.pump(10)
         h.resume()
         check(h, sids, 300, expect)
 
@@ -127,7 +135,8 @@ def test_many_streams_of_a_client_that_stops_reading(cluster, expect):
     h = rawh2.RawH2(nginx.target, window=(1 << 31) - 1)
     for i in range(STREAMS):
         rpc.ask(h, f"stalled {i}", 1_000_000)
-    wait_for(lambda: nginx.in_flight() == STREAMS, 5, "the streams")
+    wait_for(lambda: nginx.pool()["totals"]["attempts"] == STREAMS, 5,
+             "the streams")
     wait_for(lambda: not nginx.counts(), 20, "the client to be given up")
     wait_for(lambda: sockets(worker) <= before + 1, 5, "the socket's end")
     h.close()

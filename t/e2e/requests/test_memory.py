@@ -82,12 +82,12 @@ def test_nginx_as_it_comes_holds_a_stream_in_nine_kilobytes(gateway):
 
 
 @measured
-def test_default_server_of_the_address_does_not_change_that(gateway):
+def test_default_server_of_the_address_does_not_change_that(cluster, gateway):
     """nginx creates a request's pool before it knows the request's server."""
     nginx = gateway(server="server_name 127.0.0.1;", start=False)
     nginx.configure(http="server {\n        " + listen(nginx.port)
                     + "\n        return 404;\n    }")
-    nginx.start()
+    cluster.launch(nginx)
     assert a_stream(nginx) < GOAL_KB
 
 

