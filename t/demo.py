@@ -133,7 +133,7 @@ def show(cluster):
         if count == 10:
             cluster.replicas[replica].kill()
 
-    spoke = ask(nginx, NEXT, on_token=at_token)
+    spoke = ask(nginx, NEXT, 40, on_token=at_token)
     if len(spoke) != 2:
         raise Surprise(f"the stream was served by {spoke}")
 

@@ -30,7 +30,7 @@ def body(file, **more):
     """The random model needs to be told not to stop, and is faster."""
     random = {} if MODEL else {"ignore_eos": True}
     return {"model": file.stem, "seed": 1, "stream": True,
-            "max_tokens": 1000 if random else 200,
+            "max_tokens": 1800 if random else 200,
             "messages": [{"role": "user", "content": PROMPT}], **random,
             **more}
 

@@ -90,7 +90,7 @@ def killed(group, nginx):
         print(paint("31", f" [kill -9 {replica}] "), end="", flush=True)
 
     watch = Watch(kill)
-    dead, heir = demo.ask(nginx, PROMPT, on_token=watch)
+    dead, heir = demo.ask(nginx, PROMPT, 40, on_token=watch)
     took = phases(group, watch.done)
     print()
     for phase, ms in took.items():
@@ -110,7 +110,7 @@ def switched(cluster, group, nginx):
             "group", "switch", group.name]))
 
     watch = Watch(switch)
-    old, heir = demo.ask(nginx, PROMPT, on_token=watch)
+    old, heir = demo.ask(nginx, PROMPT, 40, on_token=watch)
     if said[0].wait() != 0:
         raise Surprise(said[0].text())
     said[0].told_to_end = True

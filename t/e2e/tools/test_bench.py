@@ -141,15 +141,16 @@ def test_open_loop_keeps_its_schedule(fleet):
     assert got["requests"]["never_begun"] > 10
     assert got["requests"]["failed"] == 0
     ms = got["ms"]["first_token"]
-    assert ms["max"] > 100 > ms["min"], ms
+    assert ms["max"] - ms["min"] > 100, ms
 
 
 @pytest.mark.parametrize("options, even", [
-    (("--rate", 100), True), (("--rate", 100, "--poisson"), False),
-    (("--ramp", "1s"), True), (("--ramp", "1s", "--poisson"), False)])
+    (("--rate", 12), True), (("--rate", 12, "--poisson"), False),
+    (("--ramp", "3s"), True), (("--ramp", "3s", "--poisson"), False)])
 def test_starts_are_even_or_a_poisson_process(ports, expect, options, even):
     """The deviation of the time between starts is its mean, or nothing.  It
-    is judged by quartiles, since a busy machine delays some starts."""
+    is judged by quartiles, since a busy machine delays some starts: those of
+    half a second are a sixth of all."""
     began = []
 
     def generate(request, context):
@@ -160,12 +161,12 @@ def test_starts_are_even_or_a_poisson_process(ports, expect, options, even):
     port = ports.take()
     with scripted(port, generate):
         got = bench(f"127.0.0.1:{port}", "--method", "generate", "--requests",
-                    100, "--streams", 100, "--max-tokens", 1, "--duration",
+                    36, "--streams", 36, "--max-tokens", 1, "--duration",
                     "30s", *options)
-    assert got["requests"]["ok"] == 100
+    assert got["requests"]["ok"] == 36
     began.sort()
     gaps = [b - a for a, b in zip(began, began[1:])]
-    assert 0.7 < sum(gaps) < 1.6
+    assert 1.5 < sum(gaps) < 5
     first, _, last = statistics.quantiles(gaps, n=4)
     varies = (last - first) / statistics.mean(gaps)
     assert (varies < 0.5) if even else (0.6 < varies < 1.8)
@@ -174,7 +175,7 @@ def test_starts_are_even_or_a_poisson_process(ports, expect, options, even):
 def test_hold_runs_until_the_end_and_is_no_failure(fleet):
     nginx, replicas = fleet(1)
     got = bench(nginx.target, "--connections", 2, "--streams", 3, "--hold",
-                "--duration", "500ms", "--ramp", 0)
+                "--duration", "2s", "--ramp", 0)
     assert got["requests"]["started"] == got["requests"]["unfinished"] == 6
     assert got["requests"]["ok"] == got["requests"]["failed"] == 0
     assert got["tokens"]["count"] > 6
@@ -250,9 +251,11 @@ def test_a_lost_replica_is_a_takeover(fleet):
     process = start(nginx.target, "--connections", 2, "--streams", 10,
                     "--requests", 20, "--max-tokens", 150, "--ramp", 0,
                     "--duration", "30s")
-    wait_for(lambda: all(r.stats().active_requests for r in replicas)
-             and sum(r.stats().tokens for r in replicas) > 100, 10,
-             "streams on both")
+    wait_for(lambda: sum(r.stats().active_requests for r in replicas) == 20,
+             10, "all streams")
+    before = [r.stats().tokens for r in replicas]
+    wait_for(lambda: all(r.stats().tokens > n + 5 * 20 for r, n in
+                         zip(replicas, before)), 10, "tokens of each")
     lost = replicas[0].stats().active_requests
     replicas[0].kill()
     got = finish(process)
@@ -266,11 +269,13 @@ def test_a_lost_gateway_is_told_and_come_back_to(cluster):
     replica = cluster.replica("r1", token_delay="1ms")
     wait_for(lambda: replica.client.check(), 10, "the replica")
     process = start(replica.target, "--method", "generate", "--streams", 5,
-                    "--max-tokens", 100000, "--duration", "2s", "--drain", 0,
+                    "--max-tokens", 10**6, "--duration", "1h", "--drain", 0,
                     "--ramp", 0)
     wait_for(lambda: replica.stats().active_requests == 5, 10, "streams")
     replica.kill()
     replica.start()
+    wait_for(lambda: replica.stats().active_requests == 5, 10, "streams again")
+    process.send_signal(signal.SIGINT)
     got = finish(process, code=1)
     assert errors(got)[("transport", "connection lost", "")] == 5
     assert got["requests"]["started"] >= 10, "it went on"
