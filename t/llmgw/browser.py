@@ -126,9 +126,17 @@ class Page:
              "value": "dark" if dark else "light"}])
 
     def open(self, url):
+        self.js("window.is_left = true")
         self.ask("Page.navigate", url=url)
-        wait_for(lambda: self.js("document.readyState") == "complete"
-                 and self.js("location.href") == url, 20, f"{url} to load")
+        wait_for(lambda: self._has_come(url), 20, f"{url} to load")
+
+    def _has_come(self, url):
+        try:
+            return url == self.js("!window.is_left && location.href"
+                                  " && document.readyState === 'complete'"
+                                  " && location.href")
+        except AssertionError:
+            return False            # one document has gone, none has come
 
     def js(self, expression):
         """The expression's value; waits for a promise."""
