@@ -256,10 +256,11 @@ class Cluster:
         wait_for(lambda: got.routable() == ids, 15, f"{ids} to be routable")
         return got
 
-    def go_on(self):
+    def go_on(self, token_delay_ms=1):
         """Streams of replicas that were HELD, and all later ones, run on."""
         for replica in self.replicas.values():
-            replica.faults(token_delay_ms=1)
+            if replica.proc.alive():
+                replica.faults(token_delay_ms=token_delay_ms)
 
     def wait_ready(self):
         """Waits until each agent knows that each replica is ready.

@@ -173,7 +173,7 @@ def test_shows_a_drain_and_a_restart_of_nginx(cluster, gateway, open_page,
 
     nginx.proc.send(signal.SIGTERM)
     nginx.proc.wait()
-    wait_for(lambda: re.match("No answer from the gateway for [4-9] s: ",
+    wait_for(lambda: re.match(r"No answer from the gateway for \d+ s: ",
                               page.text("#notices")), 15, "the alarm")
     assert page.text("#pulse") == "No answer"
     cluster.launch(nginx)
@@ -441,7 +441,8 @@ def test_memory_is_bounded(scene, open_page):
 def test_asks_one_at_a_time_and_not_while_hidden(scene, open_page):
     stage = scene(2)
     page = open_page(stage)
-    stage.gate.clear()
+    page.js("AbortSignal.timeout = () => new AbortController().signal")
+    stage.gate.clear()      # and none is given up
     wait_for(lambda: stage.at_once == 1, 5, "a question that has to wait")
     never(lambda: stage.at_once > 1, 1.3, "two questions at once")
     page.js("""Object.defineProperty(document, 'hidden', {get: () => away});

@@ -30,11 +30,11 @@ def segment(cluster, kind="still", period_ms=1000):
     return path
 
 
-def gateway(cluster, members, more=""):
+def gateway(cluster, members, more="", send_timeout="60s"):
     narrow = cluster.ports.take()
     nginx = cluster.nginx(
         f"llmgw_members {members}; llmgw_hash prefix=64;",
-        http="send_timeout 2s;",
+        http=f"send_timeout {send_timeout};",
         server=f"listen 127.0.0.1:{narrow} sndbuf=16k;"
                " location = /metrics { llmgw_metrics; access_log off; }"
                " location = /slow { llmgw_metrics; limit_rate 1m; }"
@@ -173,7 +173,8 @@ def test_slice_of_a_page_is_short(big, path):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_client_that_does_not_read_costs_no_memory_and_goes(big, path):
+def test_client_that_does_not_read_costs_no_memory_and_goes(cluster, path):
+    big = gateway(cluster, segment(cluster), send_timeout="2s")
     worker, = big.workers()
     big.get(path)
     before = rss_kb(worker)

@@ -16,7 +16,6 @@ import time
 import pytest
 
 from llmgw import place
-from llmgw.place import SLOW
 from llmgw.wait import wait_for
 
 
@@ -117,10 +116,10 @@ def test_watched_table_is_drawn_in_place(cluster, pair, terminal):
 
 
 def test_watch_comes_about_once_a_second(pair, terminal):
-    t = terminal(pair, "status", "--watch")
     start = time.monotonic()
+    t = terminal(pair, "status", "--watch")
     t.wait_frames(4)
-    assert 2.5 < time.monotonic() - start < 6 * SLOW
+    assert 2.5 < time.monotonic() - start < 15
 
 
 def test_low_terminal_says_what_is_left_out(pair, terminal):
