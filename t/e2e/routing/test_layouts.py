@@ -42,9 +42,9 @@ def test_layout_changes_under_traffic(cluster, load, expect):
     for version in ("2", "1", "2"):
         generation = nginx.pool()["view"]["generation"]
         restart(gateway, version)
+        wait_for(lambda: layout(gateway) == int(version), 5, "the new file")
         wait_for(lambda: nginx.pool()["view"]["generation"] > generation, 5,
-                 "nginx to look at the new file")
-        assert layout(gateway) == int(version)
+                 "nginx to look at it")
         cluster.replicas["r1"].stop()
         wait_for(lambda: nginx.routable() == ["r2"], 5, "r1 to be out")
         cluster.replicas["r1"].start()

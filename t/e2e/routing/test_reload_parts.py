@@ -42,7 +42,7 @@ def test_parts_change_under_load(cluster, load, expect):
         nginx={"workers": 2, "policy": None,
                "location": "llmgw_class request; llmgw_tenant request;"})
     base = nginx.upstream
-    works = [load(nginx, JOBS, connections=3, starts_per_second=40 / SLOW,
+    works = [load(nginx, JOBS, connections=3, starts_per_second=30 / SLOW,
                   until_told=True, fields=fields)
              for fields in ({"slo_class": "gold", "tenant_id": "a"},
                             {"slo_class": "batch", "tenant_id": "b"})]
