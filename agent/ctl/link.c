@@ -91,21 +91,64 @@ ctl_link_open(const ctl_t *ctl, json_t *request)
 }
 
 
+/* A socket with a timeout is interrupted by a stop and its end (signal(7)):
+   ^Z and fg are no silence of the agent. */
+static int
+ctl_link_getc(FILE *stream)
+{
+    int  c;
+
+    while ((c = getc(stream)) == EOF && ferror(stream) && errno == EINTR) {
+        clearerr(stream);
+    }
+
+    return c;
+}
+
+
+/* One line with its end, to be freed; NULL: none came. */
+static char *
+ctl_link_line(FILE *stream)
+{
+    int      c;
+    char    *line;
+    FILE    *text;
+    size_t   bytes;
+
+    text = open_memstream(&line, &bytes);
+
+    if (text == NULL) {
+        return NULL;
+    }
+
+    do {
+        c = ctl_link_getc(stream);
+        (void) (c != EOF && fputc(c, text));
+    } while (c != EOF && c != '\n');
+
+    fclose(text);
+
+    if (c == EOF) {
+        free(line);
+        return NULL;
+    }
+
+    return line;
+}
+
+
 /* NULL: no line came, which was reported. */
 static json_t *
 ctl_link_read(const ctl_t *ctl, FILE *stream)
 {
     char    *line;
-    size_t   capacity;
     json_t  *json;
 
-    line = NULL;
-    capacity = 0;
+    line = ctl_link_line(stream);
 
-    if (getline(&line, &capacity, stream) == -1) {
+    if (line == NULL) {
         ctl_link_unreachable(ctl, feof(stream) ? "it closed the connection"
                                                : "it does not answer");
-        free(line);
         return NULL;
     }
 

@@ -10,6 +10,7 @@ import pytest
 
 from llmgw import place
 from llmgw.standby.reporter import GroupReporter
+from llmgw.supervised import stat
 from llmgw.wait import never, wait_for
 
 
@@ -144,6 +145,19 @@ def test_second_signal_waits_for_the_first_to_arrive(scene):
     time.sleep(0.3)                 # more than is between two signals
     r1.proc.thaw()
     wait_for(lambda: len(r1.terms()) == 2, 10, "two SIGTERMs")
+    r1.kill()
+    r2.say("active", 11)
+    assert switch.wait(10) == 0
+
+
+def test_command_that_was_stopped_goes_on(scene):
+    r1, r2 = scene.pair()
+    switch = scene.switch()
+    wait_for(lambda: len(r1.terms()) == 2 and lines(switch), 10, "the switch")
+    switch.freeze()
+    wait_for(lambda: stat(switch.pid)[0] == "T", 10, "it to stop")
+    switch.thaw()
+    wait_for(lambda: stat(switch.pid)[0] != "T", 10, "it to go on")
     r1.kill()
     r2.say("active", 11)
     assert switch.wait(10) == 0
