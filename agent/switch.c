@@ -39,9 +39,9 @@
 #define AGENT_SWITCH_AGAIN_US  100000ULL
 
 /* Two SIGTERMs of which the first has not arrived are one.  So the second
-   waits until the replica says that it drains; at most so long, since another
-   engine may not say it. */
-#define AGENT_SWITCH_TAKEN_US  1000000ULL
+   waits until the replica says that it drains; at most as long as it may be
+   silent, since another engine may not say it. */
+#define AGENT_SWITCH_TAKEN_US  LOCAL_STALL_US
 
 /* Then the same command, given twice, does not signal again. */
 #define AGENT_SWITCH_BEGUN_S   5.0
