@@ -96,6 +96,14 @@ supervise_exited(supervise_t *supervise, uint64_t now_us)
 }
 
 
+/* So many SIGTERMs come before SIGKILL. */
+static int
+supervise_terms(const supervise_t *supervise)
+{
+    return supervise->is_restart ? 3 : 2;
+}
+
+
 static supervise_action_t
 supervise_term(supervise_t *supervise, uint64_t now_us)
 {
@@ -185,7 +193,7 @@ supervise_tick(supervise_t *supervise, uint64_t now_us)
         return SUPERVISE_START;
 
     default:
-        if (supervise->terms < 2) {
+        if (supervise->terms < supervise_terms(supervise)) {
             return supervise_term(supervise, now_us);
         }
 
@@ -207,8 +215,12 @@ supervise_next_us(const supervise_t *supervise)
         return supervise->since_us + supervise->backoff_us;
 
     case SUPERVISE_STOPPING:
-        if (supervise->terms >= 2) {
+        if (supervise->terms >= supervise_terms(supervise)) {
             return supervise->since_us + SUPERVISE_KILL_US;
+        }
+
+        if (supervise->terms == 2) {
+            return supervise->since_us + SUPERVISE_AGAIN_US;
         }
 
         return supervise->since_us + (supervise->is_restart

@@ -16,8 +16,8 @@
  *                                   | STOPPING | ------+        to 10 s
  *                                   +----------+       |
  *     drain timeout, restart 0.1 s: TERM again         v
- *                   5 s more: KILL                 +-------+
- *                                                  | ENDED |
+ *     restart 1 s more: and again                  +-------+
+ *     5 s more: KILL                               | ENDED |
  *                                                  +-------+
  *
  * An agent that was killed leaves its child serving, and the next agent must
@@ -46,12 +46,16 @@
 #define SUPERVISE_BACKOFF_MAX_US 10000000ULL
 #define SUPERVISE_STEADY_US      30000000ULL
 
-/* From the second SIGTERM to SIGKILL: long enough for its last messages. */
+/* From the last SIGTERM to SIGKILL: long enough for its last messages. */
 #define SUPERVISE_KILL_US         5000000ULL
 
 /* A replica that is restarted has been drained, as far as that was waited for:
    a second SIGTERM follows, and streams that still run move elsewhere. */
 #define SUPERVISE_RESTART_US      100000ULL
+
+/* Two signals that found a replica without a processor were one to it: so there
+   is a third.  It says nothing to one that ends its streams already. */
+#define SUPERVISE_AGAIN_US       1000000ULL
 
 typedef enum {
     SUPERVISE_ORPHAN = 0,

@@ -332,7 +332,12 @@ restart_waits_for_no_streams(void **state)
     assert_int_equal(next_us, BEGIN + S + SUPERVISE_RESTART_US);
     assert_int_equal(supervise_tick(&supervise, next_us), SUPERVISE_TERM);
 
-    next_us = supervise_next_us(&supervise);
+    next_us += SUPERVISE_AGAIN_US;
+    assert_int_equal(supervise_tick(&supervise, next_us - 1), SUPERVISE_WAIT);
+    assert_int_equal(supervise_tick(&supervise, next_us), SUPERVISE_TERM);
+
+    next_us += SUPERVISE_KILL_US;
+    assert_int_equal(supervise_tick(&supervise, next_us - 1), SUPERVISE_WAIT);
     assert_int_equal(supervise_tick(&supervise, next_us), SUPERVISE_KILL);
 
     /* A restart that becomes a final stop gets the full timeout. */
