@@ -9,6 +9,7 @@ import grpc
 from . import place, rpc
 
 CHAT, COMPLETIONS = 0, 1
+LOGPROBS = {"logprobs": True, "top_logprobs": 5}    # of a chat: long messages
 IDS, TEXT, CHUNKS = 1, 2, 4         # Want
 PLUGIN = place.BUILD / "llmgw-engine-llama.so"
 MISSING = "needs the engine llama: run make llama"
@@ -110,17 +111,29 @@ class Answer:
         return self.text, self.ids, self.finish, self.usage
 
 
-class Call:
-    """One call to a replica, read by a thread of its own."""
+# Of a channel: a stream that nobody reads fills this window and what the replica
+# may queue for it (replica/engine/run.h), and pauses.
+HELD = {"grpc.http2.lookahead_bytes": 1024, "grpc.http2.bdp_probe": 0}
 
-    def __init__(self, replica, message):
-        generate = replica.client.channel.unary_stream(
+
+class Call:
+    """One call to a replica, read by a thread of its own.
+
+    hold: so many ids are read, and nothing more before go_on(), cancel() or
+    end().  So a stream that asks for LOGPROBS stands still about a hundred
+    tokens later, however long the test takes for what it does meanwhile.
+    """
+
+    def __init__(self, replica, message, hold=None):
+        self.own = hold and rpc.Client(replica.target, **HELD)
+        self.hold, self.free = hold, threading.Event()
+        generate = (self.own or replica.client).channel.unary_stream(
             rpc.GENERATE, rpc.pb.GenerateRequest.SerializeToString,
             rpc.pb.GenerateResponse.FromString)
         self.call = generate(message, timeout=60, wait_for_ready=True)
         self.answer = Answer()
         self.began = threading.Event()      # or it has ended
-        self.thread = threading.Thread(target=self._read)
+        self.thread = threading.Thread(target=self._read, daemon=True)
         self.thread.start()
 
     def _read(self):
@@ -128,6 +141,9 @@ class Call:
             for message in self.call:
                 self.answer.take(message)
                 self.began.set()
+                if self.hold and len(self.answer.ids) >= self.hold:
+                    self.free.wait()
+                    self.free.clear()
         except grpc.RpcError:
             pass
         self.answer.code = self.call.code().name
@@ -135,12 +151,20 @@ class Call:
         self.answer.reason = dict(self.call.trailing_metadata() or ()).get(
             "llmgw-reason")
         self.began.set()
+        if self.own:
+            self.own.close()
+
+    def go_on(self, hold=None):
+        """Reads on, up to so many ids; None: to the end."""
+        self.hold = hold
+        self.free.set()
 
     def cancel(self):
         self.call.cancel()
-        self.thread.join()
+        self.end()
 
     def end(self):
+        self.go_on()
         self.thread.join()
         return self.answer
 

@@ -20,6 +20,7 @@ from llmgw.wait import wait_for
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 
 LAYERS = 4
+HELD = {"logprobs": 5}      # of a completion: long messages, see llama.Call
 GREEDY = {"temperature": 0}
 SAMPLED = {"temperature": .8, "top_p": .95, "seed": 7}
 ENDLESS = {"ignore_eos": True}
@@ -119,8 +120,8 @@ def test_a_stream_goes_on_by_its_ids_as_if_nothing_had_happened(shards):
 
 
 def test_a_client_that_leaves_frees_its_sessions(shards):
-    body = {"prompt": "go on", "max_tokens": 900, **GREEDY, **ENDLESS}
-    call = Call(shards["o1"], request(body))
+    body = {"prompt": "go on", "max_tokens": 900, **GREEDY, **ENDLESS, **HELD}
+    call = Call(shards["o1"], request(body), hold=5)
     assert until(call, 5)
     wait_for(lambda: sessions(shards["s0-1"]) == 1, 15, "a session")
     call.cancel()
@@ -156,15 +157,16 @@ def test_shards_that_are_full_make_it_full(cluster):
     s = Shards(cluster, layers=LAYERS)
     s.shards("0-3", shard_sessions=1)
     o = s.orchestrator("o1")
-    body = {"prompt": "on", "max_tokens": 900, **GREEDY, **ENDLESS}
-    first = Call(o, request(body))
+    body = {"prompt": "on", "max_tokens": 900, **GREEDY, **ENDLESS, **HELD}
+    first = Call(o, request(body), hold=3)
     assert until(first, 3)
     second = ask(o, request(body))
     assert (second.code, second.reason) == ("RESOURCE_EXHAUSTED",
                                             "shard_full")
     assert s.service(o) == "READY"
     first.cancel()
-    wait_free(s["s0-3"])
+    wait_for(lambda: o.agent.table()["s0-3"]["active_requests"] == 0, 15,
+             "the orchestrator to hear of a free place")
     assert ask(o, request(chat("again"))).whole()
 
 
@@ -173,9 +175,10 @@ def test_at_sigterm_its_streams_finish(cluster):
     s = Shards(cluster, layers=LAYERS)
     s.shards("0-3")
     o = s.orchestrator("o1")
-    body = {"prompt": "to the end", "max_tokens": 600, **SAMPLED, **ENDLESS}
+    body = {"prompt": "to the end", "max_tokens": 600, **SAMPLED, **ENDLESS,
+            **HELD}
     expected = s.undisturbed(body)
-    call = Call(o, request(body))
+    call = Call(o, request(body), hold=20)
     assert until(call, 20)
     o.proc.send(signal.SIGTERM)
     wait_for(lambda: "stopping, 1 streams run" in o.proc.text(), 15, "that")
@@ -198,9 +201,9 @@ def test_with_halves_the_cuts_are_part_of_the_group(cluster):
     def group():
         return o.agent.table()["o1"]["resume_group"]
     before = group()
-    body = {"prompt": "half", "max_tokens": 300, **SAMPLED, **ENDLESS}
+    body = {"prompt": "half", "max_tokens": 300, **SAMPLED, **ENDLESS, **HELD}
     expected = says(o, body)
-    call = Call(o, request(body))
+    call = Call(o, request(body), hold=20)
     assert until(call, 20)
     s["b"].proc.kill()
     assert call.end().whole().says() == expected
@@ -230,8 +233,8 @@ def test_nobody_else_has_the_layers(cluster):
     s.shards("0-1", "2-3")
     poor = s.orchestrator("poor")
     rich = s.orchestrator("rich", fallback_local=s.model, threads=1)
-    body = {"prompt": "fall", "max_tokens": 400, **SAMPLED, **ENDLESS}
-    calls = [Call(one, request(body)) for one in (poor, rich)]
+    body = {"prompt": "fall", "max_tokens": 400, **SAMPLED, **ENDLESS, **HELD}
+    calls = [Call(one, request(body), hold=20) for one in (poor, rich)]
     assert all(until(call, 20) for call in calls)
     s["s2-3"].proc.kill()
     lost, saved = (call.end() for call in calls)
