@@ -1,6 +1,6 @@
 
 /*
- * Preloaded into llmgw-weights: memory that is slow to read.  While the file
+ * Preloaded into a daemon: memory, or a disk, that is slow to read.  While the file
  * that $SLOW_PREAD names is there, pread(2) does not return.
  */
 

@@ -16,6 +16,7 @@ import pytest
 
 from llmgw import gguf, llama, place, rawh2, rpc, sse
 from llmgw.llama import Call, ask, chat, infer, request
+from llmgw.preload import compiled
 from llmgw.updates import Fleet
 from llmgw.wait import wait_for
 
@@ -55,7 +56,7 @@ def replica(shared, models):
 
 
 def ready(replica):
-    wait_for(lambda: "continue here" in replica.proc.text(), 15,
+    wait_for(lambda: "continue here" in replica.proc.text(), 60,
              f"{replica.id} to load")
     return replica
 
@@ -282,13 +283,13 @@ def test_model_without_a_template_completes(cluster, models):
 def test_full_replica_refuses_and_a_cancel_makes_room(cluster, models):
     one = ready(cluster.replica("one", **engine(model=models(),
                                                 max_capacity=1)))
-    body = chat("long", **ENDLESS) | {"max_tokens": 1900}
+    body = chat("long", **ENDLESS, **llama.LOGPROBS) | {"max_tokens": 1900}
     for _ in range(3):
-        call = Call(one, request(body))
+        call = Call(one, request(body), hold=1)
         assert call.began.wait(10) and call.answer.messages
         assert ask(one, request(body)).code == "RESOURCE_EXHAUSTED"
         call.cancel()
-        wait_for(lambda: ask(one, request(chat("short"))).code == "OK", 5,
+        wait_for(lambda: ask(one, request(chat("short"))).code == "OK", 20,
                  "the place")
 
 
@@ -355,35 +356,51 @@ def test_missing_plugin_says_how_to_get_it(tmp_path, models, ports):
     assert got.returncode == 1 and "make llama" in got.stderr
 
 
-def test_it_listens_while_it_loads(cluster, models):
-    """A model of 60 layers: its probe takes a moment."""
-    one = cluster.replica("one", **engine(model=models(layers=60)))
-    early = ask(one, request(chat("hi")))
+def test_it_listens_while_it_loads(cluster, models, tmp_path):
+    """From a disk that is as slow as the test wants it to be."""
+    slow = tmp_path / "slow"
+    slow.touch()
+    one = cluster.replica("one", start=False, **engine(model=models()))
+    one.env = {"LD_PRELOAD": compiled("slow_pread", tmp_path),
+               "ASAN_OPTIONS": "verify_asan_link_order=0",
+               "SLOW_PREAD": str(slow)}
+    early = ask(one.start(), request(chat("hi")))
     assert (early.code, early.details) == ("UNAVAILABLE",
                                            "engine is STARTING")
+    slow.unlink()
     ask(ready(one), request(chat("hi"))).whole()
 
 
 # behind the gateway
 
+def stand_still(cluster):
+    """All engines do, and no stream ends meanwhile; returns how to go on."""
+    procs = [one.proc for one in cluster.replicas.values()]
+    for proc in procs:
+        proc.freeze()
+    return lambda: [proc.thaw() for proc in procs]
+
+
 def test_killed_engine_loses_nothing(cluster, models, client):
-    """kill -9 of one of three under 32 streams of Infer."""
+    """kill -9 of one of three under 12 streams of Infer."""
     nginx = cluster.fleet(3, replica=engine(model=models(), max_capacity=16,
                                             token_delay=None))
     for one in cluster.replicas.values():
         ready(one)
-    prompts = [f"stream {i}" for i in range(32)]
+    prompts = [f"stream {i}" for i in range(12)]
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         direct = list(pool.map(
-            lambda p: ask(cluster.replicas["r1"], infer(p, 200)).whole().text,
+            lambda p: ask(cluster.replicas["r1"], infer(p, 400)).whole().text,
             prompts))
     c = client(nginx)
-    calls = [c.start(p, 200) for p in prompts]
+    calls = [c.start(p, 400) for p in prompts]
     results = [rpc.Result() for _ in prompts]
     for call, result in zip(calls, results):
         result.add(next(call), 0)
+    go_on = stand_still(cluster)
     load = {id: r["in_flight"] for id, r in nginx.replicas().items()}
     cluster.replicas[max(load, key=load.get)].kill()
+    go_on()
     for call, result in zip(calls, results):
         rpc.drain(call, into=result)
     assert {r.code for r in results} == {"OK"}, [
@@ -449,12 +466,14 @@ def test_lost_engine_shows_in_no_answer(cluster, models, act, moment):
         {} if i % 8 != 7 else {"stream_options": None})) for i in range(32)]
     undisturbed = together(nginx.api, asked)
     connections = [sse.Connection(nginx.api, 60) for _ in asked]
-    answers = [c.request(sse.CHAT, body)
-               for c, body in zip(connections, asked)]
 
     def load():
         return {id: r["in_flight"] for id, r in nginx.replicas().items()}
+    go_on = stand_still(cluster)
+    answers = [c.request(sse.CHAT, body)
+               for c, body in zip(connections, asked)]
     wait_for(lambda: sum(load().values()) > 8, 10, "streams")
+    go_on()
     wait_until(answers[0], moment)
     victim = cluster.replicas[max(load(), key=load().get)]
     getattr(victim.proc, act)()
