@@ -31,15 +31,17 @@ COUNTED = {
 
 
 class Fleet:
-    """Layers 0-3 by a liar that is preferred, and by an honest shard."""
+    """Layers 0-3 by a liar that is preferred, since it is in the orchestrator's
+    zone, and by an honest shard."""
 
     def __init__(self, cluster):
         self.shards = Shards(cluster, layers=LAYERS)
         self.bad = BadShard(cluster.ports)
         cluster.closers.append(self.bad.close)
         cluster.agent("gw", "gateway")
-        honest = self.shards.shard("0-3"), self.shards.shard("4-7")
-        liar = self.shards.shard("0-3", "a-liar",
+        honest = [self.shards.shard(part, zone=zone)
+                  for part, zone in (("0-3", "there"), ("4-7", "here"))]
+        liar = self.shards.shard("0-3", "a-liar", zone="here",
                                  agent_options={"grpc": self.bad.target})
         self.bad.behind = liar.target
         self.shards.wait_ready(*honest, liar)
@@ -50,18 +52,14 @@ class Fleet:
         """An orchestrator that has heard nothing bad of anybody."""
         if self.orchestrator is None:
             self.orchestrator = self.shards.orchestrator(
-                "o1", test_started_timeout="500ms", hash_log=self.log)
-        else:
-            self.orchestrator.kill()
-            self.orchestrator = self.shards.restart("o1")
-        wait_for(lambda: self.sessions() == {0}, 10, "old sessions to end")
+                "o1", zone="here", test_started_timeout="5s",
+                hash_log=self.log)
+            wait_for(lambda: self.orchestrator.agent.table().get(
+                "a-liar", {}).get("service") == "READY", 20, "the liar")
+        # With the first one the honest shard alone may have been known yet.
+        self.orchestrator.kill()
+        self.orchestrator = self.shards.restart("o1")
         return self.orchestrator
-
-    def sessions(self):
-        """As gossip tells them, which decides whom an orchestrator prefers."""
-        table = self.orchestrator.agent.table()
-        return {m["active_requests"] for m in table.values()
-                if m["role"] == "shard"}
 
     def hashes(self):
         """Of the rows of one more request, by layer and position."""
