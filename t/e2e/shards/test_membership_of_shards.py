@@ -47,7 +47,7 @@ def test_an_orchestrator_is_ready_while_shards_lead_over_all_layers(shards):
     shards["s1-3"].kill()
     wait_for(lambda: shards.service(o) == "STARTING", 20, "the gap to be seen")
     assert o.agent.table()["s1-3"]["cause"] == "down"
-    assert logged(o, GAP.format(2)) == 2
+    assert logged(o, GAP.format(2)) >= 2
 
     shards.restart("s1-3")
     shards.wait_ready(o)

@@ -11,7 +11,7 @@ from llmgw.wait import wait_for
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 
 STREAMS = 6
-TOKENS = 80
+TOKENS = 160        # some seconds
 
 
 def conversation(i):
@@ -35,7 +35,7 @@ def fleet(shared):
     shared.agent("gw", "gateway")
     s = Shards(shared)
     s.cut("0-3", "4-7", "head")
-    made = [s.shard(part, f"{x}{part}", test_step_delay="2ms")
+    made = [s.shard(part, f"{x}{part}", test_step_delay="4ms")
             for x in "ab" for part in ("0-3", "4-7")]
     s.wait_ready(*made)
     s.orchestrator("o1"), s.orchestrator("o2")

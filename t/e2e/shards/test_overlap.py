@@ -14,11 +14,13 @@ from llmgw.shards.replica import Shards
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 
-STEP_S = .02
+STEP_S = .05
 SHARDS, CHUNKS, ROWS = 4, 8, 32
-# One behind the other, and overlapping: 640 and 220 ms.
+# One behind the other, and overlapping: 1600 and 550 ms; nothing that does not
+# overlap is faster than the former.
 IN_TURN_S = SHARDS * CHUNKS * STEP_S
 OVERLAPPING_S = (SHARDS + CHUNKS - 1) * STEP_S
+MOST_S = (IN_TURN_S + OVERLAPPING_S) / 2
 TRIES = 10
 
 
@@ -38,14 +40,14 @@ def test_chunks_of_a_prompt_overlap_over_the_shards(cluster):
     o = s.orchestrator()
     body = completion(ids(CHUNKS * ROWS), 1)
     times = []
-    while len(times) < TRIES and min(times, default=9) > .4:
+    while len(times) < TRIES and min(times, default=9) >= MOST_S:
         began = time.monotonic()
         said = llama.ask(o, llama.request(body)).whole().says()
         times.append(time.monotonic() - began)
         assert said == s.undisturbed(body)
     print(f"{min(times) * 1000:.0f} ms, overlapping"
           f" {OVERLAPPING_S * 1000:.0f}, in turn {IN_TURN_S * 1000:.0f}")
-    assert OVERLAPPING_S <= min(times) < .4 < IN_TURN_S
+    assert OVERLAPPING_S <= min(times) < MOST_S
 
 
 def test_two_pipelines_over_three_shards_do_not_lock_each_other(cluster):

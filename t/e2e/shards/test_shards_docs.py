@@ -8,6 +8,7 @@ import pytest
 
 from llmgw import gguf, llama, place, sse
 from llmgw.commands import Commands, split
+from llmgw.shards.replica import LOAD_S
 from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
@@ -35,14 +36,18 @@ def test_quick_start(cluster):
         commands.start(f"agent-{i}", line + threads(line))
     [conf] = blocks("Quick start", "nginx")
     conf = re.search(r"{\n(.*)^}", commands.here(conf), re.M | re.S)[1]
-    wait_for((cluster.dir / "members").exists, 10, "the segment")
+    wait_for((cluster.dir / "members").exists, 20, "the segment")
     nginx = cluster.nginx(conf, openai=True)
-    wait_for(lambda: nginx.routable() == ["o1"], 40, "the orchestrator")
+    wait_for(lambda: nginx.routable() == ["o1"], LOAD_S, "the orchestrator")
     got = sse.call(nginx.api, sse.CHAT, sse.chat(
         "hello", model="tiny-random", max_tokens=5))
     assert got.status == 200 and got.text[0], got
-    shown = commands.run(*split(look))
-    assert "tiny-random" in shown and "s1" in shown and "s2" in shown
+
+
+    def is_shown():
+        shown = commands.run(*split(look))
+        return "tiny-random" in shown and "s1" in shown and "s2" in shown
+    wait_for(is_shown, 20, "both shards to be shown")
 
 
 def test_certificate_that_it_makes_is_signed(tmp_path):

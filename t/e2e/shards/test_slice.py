@@ -295,7 +295,8 @@ def test_a_run_that_is_stopped_takes_its_half_file_away(model, tmp_path,
          "--shards", "2"], stderr=subprocess.PIPE, text=True,
         env={**os.environ, "LD_PRELOAD": preload("slow_sync"),
              "SLOW_SYNC": str(gate)})
-    wait_for(half.exists, 20, "the first file to be begun")
+    wait_for(lambda: half.exists() and half.stat().st_size > 0, 20,
+             "the first file to be written")
     other = slicer(model, "--out", tmp_path / "out", "--shards", 2)
     assert "is being written by another run" in other.stderr
     run.terminate()
