@@ -111,8 +111,8 @@ class Answer:
         return self.text, self.ids, self.finish, self.usage
 
 
-# Of a channel: a stream that nobody reads fills this window and what the replica
-# may queue for it (replica/engine/run.h), and pauses.
+# Of a channel: a stream that nobody reads fills this window and what the
+# replica may queue for it (replica/engine/run.h), and pauses.
 HELD = {"grpc.http2.lookahead_bytes": 1024, "grpc.http2.bdp_probe": 0}
 
 

@@ -1,7 +1,7 @@
 
 /*
- * Preloaded into a daemon: memory, or a disk, that is slow to read.  While the file
- * that $SLOW_PREAD names is there, pread(2) does not return.
+ * Preloaded into a daemon: memory, or a disk, that is slow to read.  While
+ * the file that $SLOW_PREAD names is there, pread(2) does not return.
  */
 
 #include <stdlib.h>
