@@ -68,7 +68,8 @@ typedef struct {
     void  (*on_lost)(void *data, shard_reason_t reason, const char *text);
 } link_callbacks_t;
 
-#define LINK_CONNECT_MS  1000
+/* The handshake of TLS in it, for which a busy host takes its time. */
+#define LINK_CONNECT_MS  3000
 
 
 /*
