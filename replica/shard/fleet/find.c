@@ -2,6 +2,10 @@
 /*
  * fleet_find(): a path, or why there is none.
  *
+ * A suspicion may be false: an agent that did not run for half a second is
+ * suspected.  So shards whose agents are SUSPECT are asked, too, where those
+ * that are ALIVE do not lead over all layers, full ones included.
+ *
  * What is told is what would help.  With room enough everywhere there would be
  * a path: the fleet is full, which passes.  Other shards of the model lead over
  * the layer where the way ends, by other ids: somebody deployed the wrong
@@ -130,17 +134,34 @@ why_excluded(const fleet_t *f, fleet_path_t *path)
 }
 
 
-static fleet_rc_t
-find_why_not(fleet_t *f, const fleet_query_t *query,
-    const path_query_t *wanted, fleet_path_t *path)
+static path_rc_t
+find_among(fleet_t *f, const fleet_query_t *query, unsigned with,
+    path_hop_t *hops, size_t *nhops, uint32_t *layer)
 {
-    size_t      n, nhops;
+    size_t        n;
+    path_query_t  wanted = { .from = query->from_layer,
+                             .to = query->to_layer,
+                             .keep = query->keep,
+                             .nkeep = query->nkeep };
+
+    n = fleet_collect(f, query, with);
+
+    return path_find(f->candidates, n, &wanted, hops, nhops, layer);
+}
+
+
+static fleet_rc_t
+find_why_not(fleet_t *f, const fleet_query_t *query, fleet_path_t *path)
+{
+    size_t      nhops;
     uint32_t    layer;
     path_rc_t   rc;
     path_hop_t  hops[SHARD_HOPS_MAX];
 
-    n = fleet_collect(f, query, 1);
-    rc = path_find(f->candidates, n, wanted, hops, &nhops, &layer);
+    rc = find_among(f, query, query->is_sure
+                              ? FLEET_WITH_FULL
+                              : FLEET_WITH_FULL|FLEET_WITH_SUSPECT,
+                    hops, &nhops, &layer);
 
     if (rc == PATH_FOUND) {
         why_add(path, "all shards for layer %u of \"%s\" are full",
@@ -189,18 +210,22 @@ find_write(fleet_t *f, const path_hop_t *hops, size_t n, fleet_path_t *path)
 fleet_rc_t
 fleet_find(fleet_t *f, const fleet_query_t *query, fleet_path_t *path)
 {
-    size_t        n, nhops;
-    path_rc_t     rc;
-    path_hop_t    hops[SHARD_HOPS_MAX];
-    path_query_t  wanted = { .from = query->from_layer,
-                             .to = query->to_layer,
-                             .keep = query->keep,
-                             .nkeep = query->nkeep };
+    size_t      nhops;
+    uint32_t    layer;
+    path_rc_t   rc;
+    path_hop_t  hops[SHARD_HOPS_MAX];
 
     memset(path, 0, sizeof(*path));
     view_look(f);
-    n = fleet_collect(f, query, 0);
-    rc = path_find(f->candidates, n, &wanted, hops, &nhops, &path->layer);
+    rc = find_among(f, query, 0, hops, &nhops, &path->layer);
+
+    if (rc == PATH_GAP && !query->is_sure
+        && find_among(f, query, FLEET_WITH_FULL, hops, &nhops, &layer)
+           == PATH_GAP)
+    {
+        rc = find_among(f, query, FLEET_WITH_SUSPECT, hops, &nhops,
+                        &path->layer);
+    }
 
     switch (rc) {
 
@@ -209,12 +234,13 @@ fleet_find(fleet_t *f, const fleet_query_t *query, fleet_path_t *path)
         return FLEET_FOUND;
 
     case PATH_GAP:
-        return find_why_not(f, query, &wanted, path);
+        return find_why_not(f, query, path);
 
     case PATH_TOO_LONG:
-        path->layer = wanted.from;
+        path->layer = query->from_layer;
         why_add(path, "a path over layers %u-%u of \"%s\" takes more than %u "
-                "shards", (unsigned) wanted.from, (unsigned) wanted.to,
+                "shards", (unsigned) query->from_layer,
+                (unsigned) query->to_layer,
                 f->want.model, SHARD_HOPS_MAX);
         return FLEET_TOO_LONG;
 

@@ -162,14 +162,16 @@ fleet_each(const fleet_t *f,
 /* --- readiness */
 
 static int
-shard_may_serve(const fleet_shard_t *s, uint64_t now_ms)
+shard_may_serve(const fleet_shard_t *s, unsigned with, uint64_t now_ms)
 {
-    return s->is_usable && s->is_match && !ban_is_on(&s->ban, now_ms);
+    return s->is_usable && s->is_match && !ban_is_on(&s->ban, now_ms)
+           && (with & FLEET_WITH_SUSPECT || !s->is_suspect)
+           && (with & FLEET_WITH_FULL || !shard_is_full(s, now_ms));
 }
 
 
 size_t
-fleet_collect(fleet_t *f, const fleet_query_t *query, int with_full)
+fleet_collect(fleet_t *f, const fleet_query_t *query, unsigned with)
 {
     size_t                i, k, n;
     uint64_t              now_ms;
@@ -181,9 +183,7 @@ fleet_collect(fleet_t *f, const fleet_query_t *query, int with_full)
     for (n = 0, i = 0; i < f->nshards; i++) {
         s = f->shards[i];
 
-        if (!shard_may_serve(s, now_ms)
-            || (!with_full && shard_is_full(s, now_ms)))
-        {
+        if (!shard_may_serve(s, with, now_ms)) {
             continue;
         }
 
@@ -221,7 +221,7 @@ fleet_has_path(fleet_t *f)
     path_query_t   query = { .to = f->want.layers - 1 };
     fleet_query_t  all = { .to_layer = f->want.layers - 1 };
 
-    n = fleet_collect(f, &all, 1);
+    n = fleet_collect(f, &all, FLEET_WITH_FULL|FLEET_WITH_SUSPECT);
 
     return path_find(f->candidates, n, &query, hops, &nhops, &layer)
            == PATH_FOUND;

@@ -14,8 +14,9 @@
  *
  * A shard serves a new session if it computes this model by these weights and
  * numerics, its agent is ALIVE, its process READY and not draining, it has a
- * free place, and it is not excluded.  Its queue is the steps that wait
- * there, the sessions of others, and our own.
+ * free place, and it is not excluded.  With an agent that is SUSPECT it does
+ * where nobody else has its layers.  Its queue is the steps that wait there,
+ * the sessions of others, and our own.
  *
  * A shard that failed is excluded for 15 s, the next time twice as long, up to
  * 5 min, until it has computed something again.  A new process of it is let in
@@ -117,6 +118,7 @@ typedef struct {
     size_t           nkeep;
     const uint64_t  *excluded;      /* keys of shards, by this request */
     size_t           nexcluded;
+    int              is_sure;       /* by no shard whose agent is SUSPECT */
 } fleet_query_t;
 
 /* The order of preference is path.h's.  path is written whole. */

@@ -50,7 +50,9 @@ typedef struct {
 
     unsigned         is_listed:1;
     unsigned         is_match:1;    /* this model, these ids, our layers */
-    unsigned         is_usable:1;   /* ALIVE, READY, not draining, reachable */
+    unsigned         is_usable:1;   /* ALIVE or SUSPECT, READY, not draining,
+                                       reachable */
+    unsigned         is_suspect:1;
     unsigned         is_dead:1;     /* its agent, by timeout */
     unsigned         is_down:1;     /* its process, as its agent says */
     unsigned         is_loaded:1;
@@ -116,12 +118,16 @@ void fleet_count(fleet_shard_t *shard, int more);
 /* Ours, and what it says beyond the most of ours in these two seconds. */
 uint32_t fleet_load(const fleet_shard_t *shard);
 
+/* Who is a candidate, beside those that are ALIVE and have a free place. */
+#define FLEET_WITH_FULL     1
+#define FLEET_WITH_SUSPECT  2
+
 /*
  * Shards that may serve and that the query does not exclude, as candidates;
- * returns how many.  with_full: those without a free place, too.
+ * returns how many.
  */
 size_t fleet_collect(fleet_t *fleet, const fleet_query_t *query,
-    int with_full);
+    unsigned with);
 
 
 /* view.c: the segment.  0, or -1: no memory. */

@@ -372,17 +372,24 @@ flow_lose_by(flow_t *flow, fleet_rc_t rc, const char *why)
 }
 
 
+/* Over a wide stretch rather than by a shard whose agent is SUSPECT. */
 int
 flow_find(flow_t *flow)
 {
-    fleet_rc_t  rc;
+    hop_t       *lost;
+    fleet_rc_t   rc;
 
     if (flow->failovers > FLOW_FAILOVERS_MAX) {
         flow_lose_by(flow, FLEET_GAP, "it had lost others before");
         return -1;
     }
 
-    rc = plan_find(flow, flow_lost_hop(flow));
+    lost = flow_lost_hop(flow);
+    rc = plan_find(flow, lost, 1);
+
+    if (rc == FLEET_GAP) {
+        rc = plan_find(flow, lost, 0);
+    }
 
     if (rc != FLEET_FOUND) {
         flow_lose_by(flow, rc, flow->path.why);

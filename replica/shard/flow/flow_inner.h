@@ -232,8 +232,9 @@ void hop_lose(hop_t *hop, shard_reason_t reason, int is_stall,
     const char *text);
 
 
-/* Fills in from, to and path.  FLEET_FOUND, or why there is no way. */
-fleet_rc_t plan_find(flow_t *flow, const hop_t *lost);
+/* Fills in from, to and path.  is_sure: as of fleet_query_t.  FLEET_FOUND, or
+   why there is no way. */
+fleet_rc_t plan_find(flow_t *flow, const hop_t *lost, int is_sure);
 
 /* 1: without this hop's shard the flow would find a way, and may take it. */
 int plan_has_detour(const hop_t *hop);

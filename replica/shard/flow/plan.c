@@ -93,7 +93,7 @@ plan_excluded(const flow_t *flow, uint64_t *keys)
 
 
 static fleet_rc_t
-plan_ask(flow_t *flow, size_t from, size_t to)
+plan_ask(flow_t *flow, size_t from, size_t to, int is_sure)
 {
     size_t         i;
     uint32_t       keep[SHARD_HOPS_MAX];
@@ -106,7 +106,8 @@ plan_ask(flow_t *flow, size_t from, size_t to)
         .to_layer = flow->hops[to - 1]->at.last,
         .keep = keep,
         .excluded = excluded,
-        .nexcluded = plan_excluded(flow, excluded)
+        .nexcluded = plan_excluded(flow, excluded),
+        .is_sure = is_sure
     };
 
     for (i = from + 1; i < to; i++) {
@@ -124,7 +125,7 @@ plan_ask(flow_t *flow, size_t from, size_t to)
 
 /* The last that is asked for is all layers: its answer is the reason. */
 fleet_rc_t
-plan_find(flow_t *flow, const hop_t *lost)
+plan_find(flow_t *flow, const hop_t *lost, int is_sure)
 {
     size_t      width, from, first;
     fleet_rc_t  rc;
@@ -139,7 +140,7 @@ plan_find(flow_t *flow, const hop_t *lost)
                 continue;
             }
 
-            rc = plan_ask(flow, from, from + width);
+            rc = plan_ask(flow, from, from + width, is_sure);
 
             if (rc == FLEET_FOUND) {
                 return rc;
@@ -168,7 +169,7 @@ plan_has_detour(const hop_t *hop)
     flow.excluded[flow.nexcluded++]
         = (flow_excluded_t) { hop->at.key, UINT64_MAX };
 
-    return plan_find(&flow, hop) == FLEET_FOUND;
+    return plan_find(&flow, hop, 1) == FLEET_FOUND;
 }
 
 

@@ -155,7 +155,7 @@ only_those_alive_ready_and_not_draining_serve(void **state)
     scene_open(s);
     assert_int_equal(scene_find(s, 0), FLEET_FOUND);
 
-    for (i = LLMGW_LIVENESS_SUSPECT; i <= LLMGW_LIVENESS_LEFT; i++) {
+    for (i = LLMGW_LIVENESS_SUSPECT + 1; i <= LLMGW_LIVENESS_LEFT; i++) {
         m->liveness = (uint8_t) i;
         assert_gap_at_4(s);
     }
@@ -183,6 +183,47 @@ only_those_alive_ready_and_not_draining_serve(void **state)
     strcpy(m->grpc, "127.0.0.1:1");
     scene_publish(s);
     assert_int_equal(scene_find(s, 0), FLEET_FOUND);
+}
+
+
+/* Its agent may only have been kept waiting. */
+static void
+a_suspect_is_asked_if_nobody_else_has_its_layers(void **state)
+{
+    scene_t        *s = *state;
+    fleet_path_t    path;
+    fleet_query_t   sure = { .to_layer = SCENE_LAYERS - 1, .is_sure = 1 };
+
+    scene_add(s, "s1", 0, 3);
+    scene_add(s, "s2", 4, 7)->liveness = LLMGW_LIVENESS_SUSPECT;
+    scene_add(s, "s3", 4, 7);
+    scene_open(s);
+    assert_int_equal(scene_find(s, 0), FLEET_FOUND);
+    assert_string_equal(s->found.hops[1].id, "s3");
+
+    /* A place that becomes free is waited for. */
+
+    s->loads[2].active_requests = 64;
+    scene_publish(s);
+    assert_int_equal(scene_find(s, 0), FLEET_FULL);
+
+    s->members[2].liveness = LLMGW_LIVENESS_DEAD;
+    scene_publish(s);
+    assert_int_equal(scene_find(s, 0), FLEET_FOUND);
+    assert_string_equal(s->found.hops[1].id, "s2");
+    assert_int_equal(fleet_find(s->fleet, &sure, &path), FLEET_GAP);
+
+    /* The replica stays ready. */
+
+    s->loads[1].active_requests = 64;
+    scene_publish(s);
+    assert_int_equal(scene_find(s, 0), FLEET_FULL);
+    ev_run(s->loop, EVRUN_ONCE);
+    assert_true(fleet_is_ready(s->fleet));
+    assert_int_equal(s->nchanges, 0);
+
+    s->members[1].liveness = LLMGW_LIVENESS_DEAD;
+    assert_gap_at_4(s);
 }
 
 
@@ -517,6 +558,7 @@ main(void)
         fleet_test(our_own_zone_is_preferred),
         fleet_test(other_ids_are_never_mixed_in),
         fleet_test(only_those_alive_ready_and_not_draining_serve),
+        fleet_test(a_suspect_is_asked_if_nobody_else_has_its_layers),
         fleet_test(full_shards_are_told_from_missing_ones),
         fleet_test(the_shorter_queue_is_preferred_with_our_own_sessions_in_it),
         fleet_test(an_excluded_shard_is_left_out_and_named),
