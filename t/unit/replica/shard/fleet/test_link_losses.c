@@ -67,8 +67,9 @@ wrong_answers_end_the_session(void **state)
 static void
 a_refusal_is_told_with_its_reason(void **state)
 {
-    rig_t      *rig = *state;
-    session_t  *s;
+    rig_t          *rig = *state;
+    session_t      *s;
+    fleet_shard_t  *shard;
 
     rig_open(rig);
     rig->shard.way = REFUSES_OPEN;
@@ -77,8 +78,12 @@ a_refusal_is_told_with_its_reason(void **state)
     until_told(rig, "a lost shard_full");
     assert_string_equal(s->text, "no?place");
 
-    /* For a moment it is full, whatever gossip says. */
+    /* For a moment it is full, whatever gossip says.  The moment is made
+       longer, so that it is not over yet. */
 
+    shard = rig->scene.fleet->shards[0];
+    assert_in_range(shard->full_until_ms, 1, fleet_now_ms() + PEER_FULL_MS);
+    shard->full_until_ms = fleet_now_ms() + 60000;
     assert_int_equal(scene_find(&rig->scene, 0), FLEET_FULL);
 
     rig->shard.refusal = SHARD_WEIGHTS_MISMATCH;
