@@ -130,7 +130,7 @@ class Call:
         generate = (self.own or replica.client).channel.unary_stream(
             rpc.GENERATE, rpc.pb.GenerateRequest.SerializeToString,
             rpc.pb.GenerateResponse.FromString)
-        self.call = generate(message, timeout=60, wait_for_ready=True)
+        self.call = generate(message, timeout=120, wait_for_ready=True)
         self.answer = Answer()
         self.began = threading.Event()      # or it has ended
         self.thread = threading.Thread(target=self._read, daemon=True)

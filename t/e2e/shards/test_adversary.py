@@ -105,6 +105,24 @@ def test_a_liar_is_found_and_the_text_is_the_true_one(fleet, lie):
     bad.lie = None
 
 
+def test_a_late_result_is_waited_for_where_nobody_else_computes_it(cluster):
+    """Later than the deadline of a shard that is fast, once it is known."""
+    s = Shards(cluster, layers=4)
+    cluster.agent("gw", "gateway")
+    late = BadShard(cluster.ports)
+    cluster.closers.append(late.close)
+    first = s.shard("0-1", agent_options={"grpc": late.target})
+    late.behind = first.target
+    s.wait_ready(first, s.shard("2-3"))
+    o = s.orchestrator()
+    text = s.undisturbed(BODY)
+    prompt_tokens, _ = text[3]
+    late.lie, late.after = "late", prompt_tokens + 10
+    assert llama.ask(o, llama.request(BODY)).whole().says() == text
+    assert late.told > 1
+    assert "lost shard" not in o.proc.text()
+
+
 def test_one_flipped_bit_is_not_found(fleet):
     """docs/shards.md says so: only hashes differ, which nobody compares in
     production."""

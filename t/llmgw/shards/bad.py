@@ -64,6 +64,8 @@ def _large(result):
     result.data = bytes(17 << 20)
 
 
+LATE_S = 2                  # twice what a fast shard has, replica/shard/flow
+
 LIES = {
     "nan": lambda r: _floats(r, _set(float("nan"))),
     "inf": lambda r: _floats(r, _set(float("inf"))),
@@ -80,6 +82,7 @@ LIES = {
     "silence": None,        # nothing more, not even Started
     "started": None,        # Started, and nothing more
     "trickle": None,        # one byte a second
+    "late": None,           # no lie: the first result, LATE_S after Started
 }
 
 
@@ -140,6 +143,8 @@ class BadShard:
         self.told += self.lie != "silence"
         if self.lie in ("silence", "started"):
             return
+        if self.lie == "late" and self.told == 1:
+            time.sleep(LATE_S)
         if self.lie == "trickle":
             time.sleep(0.1)                 # so that Started is through
             self._relay.slow()
