@@ -111,6 +111,26 @@ llmgw_resume_is_last_try(const llmgw_resume_t *resume)
 }
 
 
+uint32_t
+llmgw_resume_pause_ms(const llmgw_resume_t *resume, uint64_t random)
+{
+    uint32_t  i, pause_ms;
+
+    pause_ms = LLMGW_RESUME_PAUSE_MS;
+
+    for (i = 1; i < resume->tries && pause_ms < LLMGW_RESUME_PAUSE_MAX_MS; i++)
+    {
+        pause_ms *= 2;
+    }
+
+    if (pause_ms > LLMGW_RESUME_PAUSE_MAX_MS) {
+        pause_ms = LLMGW_RESUME_PAUSE_MAX_MS;
+    }
+
+    return pause_ms - random % (pause_ms / 2 + 1);
+}
+
+
 llmgw_resume_by_t
 llmgw_resume_by(const llmgw_resume_facts_t *facts, const char **why)
 {

@@ -29,7 +29,11 @@
  * long as another one is merely full.  A claim that waits for capacity drops
  * its exclusions, but on its last try it keeps those of replicas that failed
  * the stream.  So where all replicas but one refuse everything, the stream
- * waits for that one; and a replica that failed just once is tried again at
+ * waits for that one.
+ *
+ * Where every replica that could serve has failed the stream, it starts over
+ * with them.  One that fails at once would use up the tries within a
+ * millisecond, so such tries are some time apart.  Another replica is asked at
  * once.
  *
  * The excluded set bounds the answers that are not counted: each DRAINING or
@@ -125,6 +129,18 @@ llmgw_resume_step_t llmgw_resume_next(llmgw_resume_t *resume,
 
 /* One more failure without a token would end the stream. */
 int llmgw_resume_is_last_try(const llmgw_resume_t *resume);
+
+#define LLMGW_RESUME_PAUSE_MS      100
+#define LLMGW_RESUME_PAUSE_MAX_MS  1000
+
+/*
+ * How long after the beginning of its last attempt a stream may ask replicas
+ * again that have failed it: LLMGW_RESUME_PAUSE_MS, doubled for each failure in
+ * a row after the first.  Half of it is left to random (exponential backoff
+ * with "equal jitter": M. Brooker, Exponential Backoff and Jitter, 2015), so
+ * that the streams of a lost replica do not come back as one.
+ */
+uint32_t llmgw_resume_pause_ms(const llmgw_resume_t *resume, uint64_t random);
 
 
 /* What of a stream is kept for the next replica: llmgw_resume. */

@@ -10,8 +10,8 @@
  *     claim <----------------------------+
  *       |  ^    no replica, queue full -----------> finish with a reason
  *       |  |
- *       v  | another one takes over: DRAINING, FULL, REFUSED, FAILED
- *    attempt ----+
+ *       v  | another one takes over: DRAINING, FULL, REFUSED, FAILED;
+ *    attempt ----+  after a pause, if all that are left have failed
  *       |        \-- tries used up ---------------> finish: tries_exhausted
  *       |        \-- nobody can go on ------------> finish: not_resumable
  *       |        \-- PASSED ----------------------> finish: replica's answer
@@ -32,6 +32,7 @@
 static void ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim);
 static llmgw_admission_rc_t ngx_http_llmgw_serve_claim_any(
     ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_serve_pause(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
     const llmgw_token_t *token);
 static void ngx_http_llmgw_serve_first(ngx_http_llmgw_stream_t *stream,
@@ -131,6 +132,11 @@ ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
 
     stream->waits = (rc == LLMGW_ADMISSION_WAITS);
 
+    if (llmgw_claim_pauses(&stream->claim.ask, rc)) {
+        ngx_http_llmgw_serve_pause(stream);
+        return 0;
+    }
+
     switch (rc) {
 
     case LLMGW_ADMISSION_LEASED:
@@ -200,15 +206,39 @@ ngx_http_llmgw_serve_claim_any(ngx_http_llmgw_stream_t *stream)
 }
 
 
+/* Each replica that could serve has failed the stream: it asks them later. */
+
+static void
+ngx_http_llmgw_serve_pause(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
+                  "llmgw: stream has no other replica left, tries again soon");
+
+    stream->pauses = 1;
+    ngx_http_llmgw_timer_arm(stream);
+}
+
+
 void
 ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_replica_t *replica, ngx_uint_t failed)
 {
+    ngx_msec_t  pause_end;
+
     /* with a doubt a wait drops no exclusion: another replica must answer */
 
     ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
                                  replica, failed || stream->doubt);
-    stream->claim.ask.may_restart |= failed;
+
+    if (failed) {
+        pause_end = stream->attempts[0].start_ms
+                    + llmgw_resume_pause_ms(&stream->resume, ngx_random());
+
+        stream->claim.ask.may_restart = 1;
+        stream->claim.ask.has_paused = (ngx_msec_int_t)
+                                       (pause_end - ngx_current_msec) <= 0;
+        stream->pause_end_ms = (uint32_t) pause_end;
+    }
 }
 
 

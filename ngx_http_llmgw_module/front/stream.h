@@ -104,6 +104,10 @@ struct ngx_http_llmgw_stream_s {
                                                    was lost last */
     unsigned                      holds:1;      /* the output, until the end */
     unsigned                      pings:1;      /* front->ping() is wanted */
+    unsigned                      pauses:1;     /* until pause_end_ms */
+
+    uint32_t                      pause_end_ms; /* 32 bits of it: a pause is
+                                                   short */
 
     void                         *data;         /* the front's own */
     const llmgw_end_t            *verdict;      /* of a front that cannot go
@@ -192,8 +196,8 @@ void ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt);
 
 /*
- * Claims a replica and starts the attempt, or waits in the queue.  1: neither
- * was possible; the stream is finished and may be gone.
+ * Claims a replica and starts the attempt, or waits in the queue, or pauses.
+ * 1: none was possible; the stream is finished and may be gone.
  */
 ngx_uint_t ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream);
 

@@ -4,6 +4,7 @@
  *
  *   for the client's deadline
  *   in the queue, for the timeout or the ttl of `llmgw_queue`
+ *   before it asks replicas again that have failed it
  *   for an attempt's first token, and then for each next one
  *   for the moment of a hedge
  *   for the moment at which the client should hear something
@@ -37,6 +38,8 @@ static ngx_msec_t ngx_http_llmgw_timer_silence(
 static ngx_uint_t ngx_http_llmgw_timer_pings(ngx_http_llmgw_stream_t *stream,
     ngx_msec_t *when);
 static void ngx_http_llmgw_timer_ping(ngx_http_llmgw_stream_t *stream);
+static ngx_msec_t ngx_http_llmgw_timer_pause_end(
+    ngx_http_llmgw_stream_t *stream);
 static ngx_msec_t ngx_http_llmgw_timer_until(ngx_msec_t wait,
     ngx_msec_t when);
 
@@ -87,6 +90,15 @@ ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream,
     if (stream->waits && ngx_http_llmgw_timer_is_due(stream->queue_end_ms)) {
         ngx_http_llmgw_stream_finish(stream,
                                ngx_http_llmgw_claim_expires(&stream->claim));
+        return;
+    }
+
+    if (stream->pauses
+        && ngx_http_llmgw_timer_is_due(ngx_http_llmgw_timer_pause_end(stream)))
+    {
+        stream->pauses = 0;
+        stream->claim.ask.has_paused = 1;
+        (void) ngx_http_llmgw_serve_claim(stream);
         return;
     }
 
@@ -309,6 +321,11 @@ ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
         }
     }
 
+    if (stream->pauses) {
+        wait = ngx_http_llmgw_timer_until(wait,
+                                    ngx_http_llmgw_timer_pause_end(stream));
+    }
+
     if (stream->ask.has_deadline) {
         wait = ngx_http_llmgw_timer_until(wait, stream->ask.deadline_ms);
     }
@@ -328,6 +345,14 @@ ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
     }
 
     ngx_add_timer(&stream->timer, ngx_max(wait, 1));
+}
+
+
+static ngx_msec_t
+ngx_http_llmgw_timer_pause_end(ngx_http_llmgw_stream_t *stream)
+{
+    return ngx_current_msec
+           + (int32_t) (stream->pause_end_ms - (uint32_t) ngx_current_msec);
 }
 
 

@@ -299,7 +299,8 @@ ngx_http_llmgw_claim_again(ngx_http_llmgw_claim_t *claim,
 
     if ((answer->rc == LLMGW_ADMISSION_NONE
          || (answer->rc == LLMGW_ADMISSION_EXCLUDED
-             && (claim->ask.resumes || claim->model)))
+             && (claim->ask.resumes || claim->model
+                 || claim->ask.may_restart)))
         && ngx_http_llmgw_table_is_behind(pool))
     {
         /* replicas that could serve are in the next table */

@@ -43,7 +43,7 @@ void ngx_http_llmgw_claim_model(ngx_http_llmgw_claim_t *claim,
 
 /*
  * LEASED: *lease and *route are set.  WAITS: turn() will be called; claim
- * again then.
+ * again then.  A refusal may be followed by a pause (llmgw_claim_pauses()).
  */
 llmgw_admission_rc_t ngx_http_llmgw_claim(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_lease_t *lease, llmgw_route_t *route);

@@ -78,6 +78,7 @@ attempt_start(gateway_t *g, uint32_t i, uint32_t replica)
     a->replica = replica;
     a->base = s->tokens;
     a->tokens = 0;
+    a->began_us = g->clock_us;
     a->heard_us = g->clock_us;
     a->first_us = 0;
     a->final_us = 0;

@@ -49,6 +49,7 @@ typedef struct {
     uint32_t         behind;
     uint32_t         base;              /* tokens that the client had */
     uint32_t         tokens;            /* of this attempt, when last looked */
+    int64_t          began_us;
     int64_t          heard_us;          /* when the last of them came */
     int64_t          first_us;          /* when the first one left; 0: not */
     int64_t          final_us;          /* when the last one leaves; 0: ? */
@@ -71,9 +72,11 @@ typedef struct {
     uint64_t         excluded_failed;   /* bits: it failed the stream */
     int64_t          queue_end_us;
     int64_t          hedge_us;          /* 0: not any more */
+    int64_t          pause_end_us;
     int64_t          first_us;          /* first token at the gateway */
     int64_t          last_us;
     uint8_t          waits;
+    uint8_t          pauses;            /* until pause_end_us */
     uint8_t          has_begun;
 } stream_t;
 

@@ -23,7 +23,24 @@ stream_exclude(stream_t *s, uint32_t replica, int failed)
     s->excluded_failed &= ~(UINT64_C(1) << s->nexcluded);
     s->excluded_failed |= (uint64_t) (failed != 0) << s->nexcluded;
     s->excluded[s->nexcluded++] = replica;
-    s->claim.may_restart |= failed != 0;
+}
+
+
+/* As front/serve.c: one that failed it may be asked again, but not yet. */
+static void
+stream_avoid(gateway_t *g, stream_t *s, uint32_t replica, int failed)
+{
+    stream_exclude(s, replica, failed);
+
+    if (!failed) {
+        return;
+    }
+
+    s->pause_end_us = s->attempts[0].began_us
+                      + 1000 * (int64_t) llmgw_resume_pause_ms(&s->resume,
+                                                     rnd_next(&g->rnd));
+    s->claim.may_restart = 1;
+    s->claim.has_paused = (s->pause_end_us <= g->clock_us);
 }
 
 
@@ -220,6 +237,12 @@ stream_claim(gateway_t *g, uint32_t i)
                           &s->attempts[0].lease, gateway_ms(g), random,
                           &answer);
     stream_obey(g, i, entry, &answer);
+
+    if (llmgw_claim_pauses(&s->claim, answer.rc)) {
+        s->pauses = 1;
+        timer_arm(g, i);
+        return;
+    }
 
     switch (answer.rc) {
 
@@ -455,7 +478,7 @@ stream_lost(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
     tokens = stream_settle(g, attempt, ending, cause);
 
     if (gateway_attempt(g, attempt ^ 1)->is_active) {
-        stream_exclude(s, replica, ending == LLMGW_ENDING_FAILED);
+        stream_avoid(g, s, replica, ending == LLMGW_ENDING_FAILED);
         timer_arm(g, i);
         return;                 /* the other one runs on alone */
     }
@@ -482,7 +505,7 @@ stream_lost(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
     }
 
     if (step.exclude) {
-        stream_exclude(s, replica, step.counted);
+        stream_avoid(g, s, replica, step.counted);
     }
 
     s->claim.saw_full |= ending == LLMGW_ENDING_FULL;

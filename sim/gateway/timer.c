@@ -1,7 +1,8 @@
 
 /*
- * All waits of a stream, on one timer: in the queue, for a hedge, for an
- * attempt's first token and for each next one, for the client's deadline.
+ * All waits of a stream, on one timer: in the queue, before it asks replicas
+ * again that have failed it, for a hedge, for an attempt's first token and for
+ * each next one, for the client's deadline.
  *
  * A token does not move the timer: when it is due, attempt_look() says when
  * the last one came, and the rest of the timeout is waited for.
@@ -44,6 +45,10 @@ timer_arm(gateway_t *g, uint32_t i)
 
     if (s->waits) {
         at_us = timer_min(at_us, s->queue_end_us);
+    }
+
+    if (s->pauses) {
+        at_us = timer_min(at_us, s->pause_end_us);
     }
 
     if (s->hedge_us != 0) {
@@ -146,6 +151,13 @@ timer_due(gateway_t *g, uint32_t i)
 
         g->counts->refused_timeout++;
         stream_over(g, i, FLEET_GATEWAY_EXPIRED, "queue_timeout");
+        return;
+    }
+
+    if (s->pauses && g->clock_us >= s->pause_end_us) {
+        s->pauses = 0;
+        s->claim.has_paused = 1;
+        stream_claim(g, i);
         return;
     }
 

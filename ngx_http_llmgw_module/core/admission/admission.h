@@ -42,7 +42,11 @@
  *
  * When none of a pool's replicas is left but those that a request has tried,
  * it starts over once, if one of them counted as a failed try; where one of
- * them had said that it was full, it goes to the queue instead.
+ * them had said that it was full, it goes to the queue instead.  Where it would
+ * be leased one of them at once, its caller pauses before
+ * (llmgw_claim_pauses()).  It does not if the claim has waited in the queue
+ * already, or may not wait, or if a standby may take over from the replica that
+ * failed: such a claim is to be in the queue when that happens.
  *
  * The caller holds the lock of the shared memory around each call, and sends
  * the wake-ups and writes the log after unlocking it.  now_ms is monotonic.
@@ -98,6 +102,7 @@ typedef struct {
                                            full */
     unsigned         may_restart:1;     /* an excluded peer failed it, which
                                            counted */
+    unsigned         has_paused:1;      /* long enough since it failed */
 } llmgw_claim_t;
 
 /* A place at a replica that is held, from the pick to llmgw_admission_end(). */
@@ -184,6 +189,19 @@ void llmgw_admission_second(const llmgw_admission_self_t *self,
     const llmgw_admission_view_t *view, const llmgw_claim_t *claim,
     int is_budgeted, llmgw_lease_t *lease, uint64_t now_ms, uint64_t random,
     llmgw_admission_answer_t *answer);
+
+/*
+ * 1: the refusal rc is not the last word.  The claim may start over after a
+ * pause: then has_paused is to be set, and the claim made again.
+ */
+static inline int
+llmgw_claim_pauses(const llmgw_claim_t *claim, llmgw_admission_rc_t rc)
+{
+    return claim->may_restart
+           && (rc == LLMGW_ADMISSION_EXCLUDED
+               || rc == LLMGW_ADMISSION_SKIPPABLE
+               || rc == LLMGW_ADMISSION_OPEN);
+}
 
 /* The claim no longer waits; also valid for one that does not wait. */
 void llmgw_admission_leave(const llmgw_admission_self_t *self,

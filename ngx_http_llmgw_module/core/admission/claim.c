@@ -317,6 +317,31 @@ claim_pick(ask_t *ask)
 }
 
 
+/*
+ * 1: the claim has paused, or need not, since it would not be leased a replica
+ * that has just failed it.
+ */
+
+static int
+claim_has_paused(const ask_t *ask)
+{
+    llmgw_picked_t    picked;
+    llmgw_pick_key_t  key;
+
+    if (ask->claim->has_paused || ask->claim->no_wait
+        || ask->view->pick.nstandbys != 0
+        || (ask->claim->entry != LLMGW_QUEUE_NONE && !ask->enters))
+    {
+        return 1;
+    }
+
+    key = ask->key;
+    key.nexcluded = 0;
+
+    return llmgw_pick(&ask->view->pick, &key, &picked) != LLMGW_PICK_OK;
+}
+
+
 /* 1: the claim drops its exclusions and is judged again. */
 
 static int
@@ -326,14 +351,12 @@ claim_starts_over(ask_t *ask, llmgw_admission_rc_t rc)
 
     claim = ask->claim;
 
-    if (!claim->may_restart
-        || (rc != LLMGW_ADMISSION_EXCLUDED && rc != LLMGW_ADMISSION_SKIPPABLE
-            && rc != LLMGW_ADMISSION_OPEN))
-    {
+    if (!llmgw_claim_pauses(claim, rc) || !claim_has_paused(ask)) {
         return 0;
     }
 
     claim->may_restart = 0;
+    claim->has_paused = 0;
     claim->saw_full = 0;
     claim_forget(ask, LLMGW_FORGET_ALL);
     ask->key.nexcluded = 0;

@@ -182,6 +182,54 @@ def test_llmgw_tries(cluster, client, tries):
                for r in cluster.replicas.values()) == tries
 
 
+def test_tries_at_an_only_replica_are_apart(cluster, client):
+    """At least 50, 100 and 200 ms; others are asked at once."""
+    nginx = cluster.fleet(1, nginx={"pool": "llmgw_breaker off;",
+                                    "location": "llmgw_tries 4;"})
+    cluster.replicas["r1"].faults(reject_all=True)
+    got = client(nginx).stream("nobody", 5)
+    assert (got.code, got.trailers["llmgw-reason"]) == ("UNAVAILABLE",
+                                                        "tries_exhausted")
+    assert cluster.replicas["r1"].stats().failed == 4
+    assert got.seconds > 0.3
+
+
+def test_only_replica_is_well_again_meanwhile(cluster, client, expect):
+    nginx = cluster.fleet(1, nginx={"pool": "llmgw_breaker off;",
+                                    "location": "llmgw_tries 100;"})
+    r1 = cluster.replicas["r1"]
+    r1.faults(reject_all=True)
+    call, result = client(nginx).start("later", 5), rpc.Result()
+    wait_for(lambda: r1.stats().failed >= 2, 20, "failed tries")
+    r1.faults(reject_all=False)
+    rpc.drain(call, into=result)
+    result.check(expect("later", 5))
+
+
+def test_resumed_stream_pauses_before_it_asks_again(cluster, client, expect):
+    nginx = cluster.fleet(1, replica={"token_delay": "20ms"},
+                          nginx={"pool": "llmgw_breaker off;",
+                                 "location": "llmgw_tries 100;"})
+    call, result, r1 = begun(client(nginx), nginx, cluster, "go on", 40)
+    r1.faults(reject_all=True, die_after_tokens=1)
+    wait_for(lambda: "tries again soon" in nginx.log(), 20, "a pause")
+    r1.faults(reject_all=False, die_after_tokens=0)
+    rpc.drain(call, into=result)
+    result.check(expect("go on", 40))
+
+
+def test_client_leaves_in_a_pause(cluster, client):
+    nginx = cluster.fleet(1, nginx={"pool": "llmgw_breaker off;",
+                                    "location": "llmgw_tries 100;"})
+    r1 = cluster.replicas["r1"]
+    r1.faults(reject_all=True)
+    call = client(nginx).start("leaves", 5)
+    wait_for(lambda: r1.stats().failed >= 4, 20, "pauses of half a second")
+    call.cancel()
+    wait_for(lambda: nginx.pool()["streams"] == 0, 20,
+             "the stream to be gone, long before its tries")
+
+
 def test_last_replica_dies_mid_stream(cluster, client, expect):
     nginx = cluster.fleet(1, replica={"token_delay": "20ms"})
     call, result, replica = begun(client(nginx), nginx, cluster, "alone", 100)

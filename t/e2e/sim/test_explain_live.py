@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from llmgw import place
+from llmgw import place, rpc
 from llmgw.blis import SIM
 from llmgw.callers import finish
 from llmgw.wait import wait_for
@@ -251,7 +251,8 @@ def test_choices_among_many_are_made_again(cluster):
 @pytest.mark.parametrize("policy", ["affinity", "weighted default"])
 def test_choices_that_no_rank_decides_are_made_again(cluster, client, policy):
     """A replica that failed once is taken again where the other one's circuit
-    is open; where all circuits are open, an attempt is forced."""
+    is open; where all circuits are open, an attempt is forced.  Of eight
+    requests at once one alone may force a circuit."""
     nginx = cluster.fleet(2, replica={"token_delay": "0ms"}, nginx={
         "pool": "llmgw_queue off; llmgw_breaker error_rate=90% cooldown=60s;"
                 + ALL.format(""), "policy": policy})
@@ -260,12 +261,15 @@ def test_choices_that_no_rank_decides_are_made_again(cluster, client, policy):
 
     def seen(is_such):
         def ask():
-            c.stream("a prompt", 2, timeout=5)
+            for call in [c.start("a prompt", 2, timeout=5) for _ in range(8)]:
+                rpc.drain(call)
             return any(is_such(r, r["candidates"][r["chosen"]])
                        for r in chosen(nginx))
         return ask
 
     r2.faults(reject_all=True)
+    for _ in range(8):          # so that r1 has not failed most of them
+        assert c.stream("a prompt", 2).code == "OK"
     r1.faults(error_rate=0.3)
     wait_for(seen(lambda r, best: r["attempt"] > 1 and "failed" not in best
                   and {c.get("circuit") for c in r["candidates"]}

@@ -19,6 +19,38 @@ fresh(uint32_t tries, uint32_t failovers)
 }
 
 
+/* The greatest is without chance, the least with all of it. */
+static void
+assert_pause(uint32_t tries, uint32_t least_ms, uint32_t greatest_ms)
+{
+    uint64_t        random;
+    llmgw_resume_t  r = fresh(100, 8);
+
+    r.tries = tries;
+    assert_int_equal(llmgw_resume_pause_ms(&r, 0), greatest_ms);
+    assert_int_equal(llmgw_resume_pause_ms(&r, greatest_ms - least_ms),
+                     least_ms);
+
+    for (random = 0; random < 5000; random += 7) {
+        assert_in_range(llmgw_resume_pause_ms(&r, random), least_ms,
+                        greatest_ms);
+    }
+}
+
+
+static void
+pauses_double_up_to_a_second(void **state)
+{
+    assert_pause(0, 50, 100);           /* it had brought tokens */
+    assert_pause(1, 50, 100);
+    assert_pause(2, 100, 200);
+    assert_pause(3, 200, 400);
+    assert_pause(4, 400, 800);
+    assert_pause(5, 500, 1000);
+    assert_pause(99, 500, 1000);
+}
+
+
 static void
 final_token_finishes(void **state)
 {
@@ -322,6 +354,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(pauses_double_up_to_a_second),
         cmocka_unit_test(final_token_finishes),
         cmocka_unit_test(clients_fault_is_passed_on),
         cmocka_unit_test(doubted_refusal_asks_another_one_and_costs_no_try),

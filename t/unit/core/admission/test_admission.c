@@ -312,45 +312,6 @@ claim_with_tries_left_drops_its_exclusions_when_it_waits(void **state)
 
 
 static void
-all_tried_starts_over_once_where_a_try_counted(void **state)
-{
-    scene_t                  *scene = *state;
-    uint32_t                  excluded[] = { 0, 1, 2 };
-    llmgw_claim_t             claim = scene_claim(5);
-    llmgw_lease_t             lease;
-    llmgw_admission_answer_t  answer;
-
-    claim.excluded = excluded;
-    claim.nexcluded = PEERS;
-
-    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
-                     LLMGW_ADMISSION_EXCLUDED);
-
-    claim.may_restart = 1;
-    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
-                     LLMGW_ADMISSION_LEASED);
-    assert_int_equal(answer.forget, LLMGW_FORGET_ALL);
-    assert_false(claim.may_restart);
-
-    claim.to_queue = 1;         /* whatever room there is */
-    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
-                     LLMGW_ADMISSION_WAITS);
-    assert_true(answer.has_joined && !claim.to_queue);
-    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
-                     LLMGW_ADMISSION_EXCLUDED);
-
-    claim = scene_claim(6);
-    claim.excluded = excluded;
-    claim.nexcluded = PEERS;
-    claim.is_urgent = 1;
-    claim.saw_full = 1;         /* queues instead of trying full ones */
-    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
-                     LLMGW_ADMISSION_WAITS);
-    assert_true(answer.has_joined);
-}
-
-
-static void
 who_may_not_wait_is_told_so(void **state)
 {
     scene_t                  *scene = *state;
@@ -581,7 +542,6 @@ main(void)
         TEST(last_try_keeps_those_that_failed_and_is_skipped),
         TEST(stream_whose_resume_group_is_full_is_skipped),
         TEST(claim_with_tries_left_drops_its_exclusions_when_it_waits),
-        TEST(all_tried_starts_over_once_where_a_try_counted),
         TEST(who_may_not_wait_is_told_so),
         TEST(one_attempt_probes_while_all_circuits_are_open),
         TEST(hedge_takes_another_replica_and_nobodys_place),

@@ -476,6 +476,7 @@ head_that_starts_over_is_still_the_head(void **state)
     high.excluded = &failed;
     high.nexcluded = 1;
     high.may_restart = 1;
+    high.has_paused = 1;
 
     assert_int_equal(scene_ask(scene, 1, &high, &lease, &answer),
                      LLMGW_ADMISSION_LEASED);

@@ -1,0 +1,160 @@
+
+/* Claims of which every replica has been tried, and failed some of them. */
+
+#include "t/unit/core/admission/admission_scene.h"
+
+
+static int
+setup(void **state)
+{
+    static scene_t  scene;
+
+    scene_init(&scene);
+    *state = &scene;
+
+    return 0;
+}
+
+
+static int
+teardown(void **state)
+{
+    scene_done(*state);
+
+    return 0;
+}
+
+
+static void
+all_tried_starts_over_once_after_a_pause(void **state)
+{
+    scene_t                  *scene = *state;
+    uint32_t                  excluded[] = { 0, 1, 2 };
+    llmgw_claim_t             claim = scene_claim(5);
+    llmgw_lease_t             lease;
+    llmgw_admission_answer_t  answer;
+
+    claim.excluded = excluded;
+    claim.nexcluded = PEERS;
+
+    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
+                     LLMGW_ADMISSION_EXCLUDED);
+    assert_false(llmgw_claim_pauses(&claim, answer.rc));
+
+    claim.may_restart = 1;      /* not at once */
+    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
+                     LLMGW_ADMISSION_EXCLUDED);
+    assert_true(llmgw_claim_pauses(&claim, answer.rc));
+    assert_int_equal(answer.forget, LLMGW_FORGET_NOTHING);
+
+    claim.has_paused = 1;
+    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
+                     LLMGW_ADMISSION_LEASED);
+    assert_int_equal(answer.forget, LLMGW_FORGET_ALL);
+    assert_false(claim.may_restart || claim.has_paused);
+
+    claim.to_queue = 1;         /* whatever room there is */
+    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
+                     LLMGW_ADMISSION_WAITS);
+    assert_true(answer.has_joined && !claim.to_queue);
+    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
+                     LLMGW_ADMISSION_EXCLUDED);
+
+    claim = scene_claim(6);
+    claim.excluded = excluded;
+    claim.nexcluded = PEERS;
+    claim.is_urgent = 1;
+    claim.saw_full = 1;         /* queues instead of trying full ones */
+    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
+                     LLMGW_ADMISSION_WAITS);
+    assert_true(answer.has_joined);
+}
+
+
+static void
+one_that_may_not_wait_starts_over_without_a_pause(void **state)
+{
+    scene_t                  *scene = *state;
+    uint32_t                  excluded[] = { 0, 1, 2 };
+    llmgw_claim_t             claim = scene_claim(5);
+    llmgw_lease_t             lease;
+    llmgw_admission_answer_t  answer;
+
+    claim.excluded = excluded;
+    claim.nexcluded = PEERS;
+    claim.may_restart = 1;
+    claim.no_wait = 1;
+
+    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
+                     LLMGW_ADMISSION_LEASED);
+    assert_int_equal(answer.forget, LLMGW_FORGET_ALL);
+}
+
+
+/* What it waited for may be the replica that failed it. */
+static void
+one_that_has_waited_starts_over_without_a_pause(void **state)
+{
+    scene_t                  *scene = *state;
+    uint32_t                  excluded[] = { 0, 1, 2 };
+    llmgw_claim_t             claim = scene_claim(5);
+    llmgw_lease_t             lease;
+    llmgw_admission_answer_t  answer;
+
+    claim.to_queue = 1;
+    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
+                     LLMGW_ADMISSION_WAITS);
+
+    claim.excluded = excluded;
+    claim.nexcluded = PEERS;
+    claim.may_restart = 1;
+    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
+                     LLMGW_ADMISSION_LEASED);
+    assert_true(answer.has_left);
+}
+
+
+/* It would only hear the same again, and later. */
+static void
+open_circuits_are_waited_for_without_a_pause(void **state)
+{
+    uint32_t                  i;
+    scene_t                  *scene = *state;
+    uint32_t                  excluded[] = { 0, 1, 2 };
+    llmgw_claim_t             claim = scene_claim(5);
+    llmgw_lease_t             lease;
+    llmgw_breaker_t          *breaker;
+    llmgw_admission_answer_t  answer;
+
+    for (i = 0; i < PEERS; i++) {
+        breaker = (llmgw_breaker_t *) scene->peers[i].breaker;
+        breaker->state = LLMGW_BREAKER_OPEN;
+        breaker->since_ms = scene->now_ms;
+        breaker->cooldown_ms = 500;
+    }
+
+    claim.excluded = excluded;
+    claim.nexcluded = PEERS;
+    claim.may_restart = 1;
+
+    assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
+                     LLMGW_ADMISSION_WAITS);
+    assert_int_equal(scene->shared->waits_for, LLMGW_WAITS_CIRCUIT);
+    assert_true(answer.has_joined);
+}
+
+
+#define TEST(name)  cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        TEST(all_tried_starts_over_once_after_a_pause),
+        TEST(one_that_may_not_wait_starts_over_without_a_pause),
+        TEST(one_that_has_waited_starts_over_without_a_pause),
+        TEST(open_circuits_are_waited_for_without_a_pause),
+    };
+
+    return cmocka_run_group_tests_name("start_over", tests, NULL, NULL);
+}
