@@ -14,9 +14,11 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <llama.h>
 
@@ -230,6 +232,45 @@ main_plan(main_t *m, char error[SLICED_ERROR_BYTES])
 }
 
 
+/* A single slice is one host's; of several, all of the model is expected. */
+static void
+main_warn_of_gaps(const main_t *m)
+{
+    char      gaps[RANGES_GAPS_BYTES];
+    uint32_t  n;
+
+    n = m->ranges.n > 1 ? ranges_gaps(&m->ranges, m->whole.layers, gaps) : 0;
+
+    if (n > 0) {
+        log_write(&m->log, LOG_WARN, "%s %s %s in no slice",
+                  n == 1 ? "layer" : "layers", gaps, n == 1 ? "is" : "are");
+    }
+}
+
+
+/* Before a large model is read for minutes: a file can be made there. */
+static int
+main_try_folder(const main_t *m, char error[SLICED_ERROR_BYTES])
+{
+    int   fd;
+    char  path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/.llmgw-slice.XXXXXX", m->options.out);
+    fd = mkstemp(path);
+
+    if (fd < 0) {
+        snprintf(error, SLICED_ERROR_BYTES, "cannot write to \"%.180s\": %s",
+                 m->options.out, strerror(errno));
+        return -1;
+    }
+
+    unlink(path);
+    close(fd);
+
+    return 0;
+}
+
+
 static int
 main_make_folder(const main_t *m, char error[SLICED_ERROR_BYTES])
 {
@@ -249,7 +290,7 @@ main_make_folder(const main_t *m, char error[SLICED_ERROR_BYTES])
         return -1;
     }
 
-    return 0;
+    return main_try_folder(m, error);
 }
 
 
@@ -374,6 +415,7 @@ main_run(main_t *m)
         return main_fail(m, error);
     }
 
+    main_warn_of_gaps(m);
     main_begin(m, "hashing");
 
     if (whole_hash(&m->whole, &watch, error) != 0

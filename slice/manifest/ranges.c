@@ -146,3 +146,45 @@ ranges_parse(ranges_t *r, uint32_t layers, const char *text,
 
     return 0;
 }
+
+
+static int
+ranges_has(const ranges_t *r, uint32_t layer)
+{
+    size_t  i;
+
+    for (i = 0; i < r->n; i++) {
+        if (layer >= r->ranges[i].first && layer <= r->ranges[i].last) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+uint32_t
+ranges_gaps(const ranges_t *r, uint32_t layers, char text[RANGES_GAPS_BYTES])
+{
+    size_t    n;
+    uint32_t  layer, first, gaps;
+
+    n = 0;
+    gaps = 0;
+    text[0] = '\0';
+
+    for (layer = 0; layer < layers; layer++) {
+        for (first = layer; layer < layers && !ranges_has(r, layer); layer++);
+
+        if (layer == first) {
+            continue;
+        }
+
+        gaps += layer - first;
+        n += (size_t) snprintf(text + n, RANGES_GAPS_BYTES - n,
+                               layer - first == 1 ? "%s%u" : "%s%u-%u",
+                               n > 0 ? "," : "", first, layer - 1);
+    }
+
+    return gaps;
+}

@@ -12,6 +12,7 @@
 
 #define RANGES_MAX          64          /* slices of one run */
 #define RANGES_ERROR_BYTES  160
+#define RANGES_GAPS_BYTES   ((RANGES_MAX + 1) * (5 + 1 + 5 + 1))
 
 typedef struct {
     uint32_t  first;
@@ -36,5 +37,9 @@ int ranges_cuts(ranges_t *r, uint32_t layers, const char *text,
     char error[RANGES_ERROR_BYTES]);
 int ranges_parse(ranges_t *r, uint32_t layers, const char *text,
     char error[RANGES_ERROR_BYTES]);
+
+/* The layers that no slice has, as "4,8-9"; their number. */
+uint32_t ranges_gaps(const ranges_t *r, uint32_t layers,
+    char text[RANGES_GAPS_BYTES]);
 
 #endif /* RANGES_H */

@@ -275,6 +275,23 @@ def test_a_wrong_command_line_is_one_line(words, model, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("layers, gaps", [
+    ("0-3,5", "layer 4 is in no slice"), ("2,4", "layers 0-1,3,5 are in no"),
+    ("0-3,2-5", None), ("2-3", None)])
+def test_layers_that_no_slice_has_are_named(model, tmp_path, layers, gaps):
+    done = slicer(model, "--out", tmp_path, "--no-norms", "--layers", layers)
+    assert done.returncode == 0
+    assert gaps in done.stderr if gaps else not done.stderr
+
+
+def test_a_folder_that_takes_no_file_is_told_first(model):
+    """Not when the first file is begun: then the whole model was read."""
+    done = slicer(model, "--out", "/proc", "--shards", 2)
+    assert done.returncode == 1 and not done.stdout
+    assert 'cannot write to "/proc": ' in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_a_run_that_is_killed_leaves_no_half_file(model, tmp_path, preload):
     env = {**os.environ, "LD_PRELOAD": preload("killed_at"),
            "KILLED_AT": "fsync"}

@@ -61,6 +61,49 @@ test_cuts_are_where_slices_begin(void **state)
 
 
 static void
+assert_gaps(const char *layers, uint32_t n, const char *expected)
+{
+    char      text[RANGES_GAPS_BYTES];
+    ranges_t  r;
+
+    assert_int_equal(ranges_parse(&r, 16, layers, error), 0);
+    assert_int_equal(ranges_gaps(&r, 16, text), n);
+    assert_string_equal(text, expected);
+}
+
+
+static void
+test_gaps_are_what_no_slice_has(void **state)
+{
+    assert_gaps("0-15", 0, "");
+    assert_gaps("8-15,0-7", 0, "");
+    assert_gaps("0-9,4-15", 0, "");
+    assert_gaps("0-3,5-15", 1, "4");
+    assert_gaps("1-3,7,9-14", 6, "0,4-6,8,15");
+    assert_gaps("9", 15, "0-8,10-15");
+}
+
+
+/* With the largest numbers before, between and behind as many as there may be.
+ */
+static void
+test_gaps_of_all_slices_have_room(void **state)
+{
+    size_t    i;
+    char      text[RANGES_GAPS_BYTES];
+    ranges_t  r = { .n = RANGES_MAX };
+
+    for (i = 0; i < r.n; i++) {
+        r.ranges[i].first = r.ranges[i].last = (uint32_t) (20000 + 1000 * i);
+    }
+
+    assert_int_equal(ranges_gaps(&r, 99999, text), 99999 - RANGES_MAX);
+    assert_non_null(strstr(text, ",83001-99998"));
+    assert_true(strlen(text) < sizeof(text) - 1);
+}
+
+
+static void
 test_slices_of_one_run_are_limited(void **state)
 {
     char      text[8 * RANGES_MAX];
@@ -105,6 +148,8 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_equal_parts_cover_each_layer_once),
         cmocka_unit_test(test_cuts_are_where_slices_begin),
+        cmocka_unit_test(test_gaps_are_what_no_slice_has),
+        cmocka_unit_test(test_gaps_of_all_slices_have_room),
         cmocka_unit_test(test_slices_of_one_run_are_limited),
         cmocka_unit_test(test_numbers_do_not_wrap)
     };
