@@ -204,7 +204,7 @@ class Response:
             pass
 
     def _strict_event(self):
-        if self.text.startswith(b": "):
+        if self.text.startswith(b":"):
             line, newline, rest = self.text.partition(b"\n")
             if not newline:
                 return False
