@@ -292,6 +292,19 @@ class Cluster:
         self.replicas[name] = replica
         return replica
 
+    def hold(self):
+        """From now on no replica gives a token, until let_go()."""
+        self._stall(True)
+
+    def let_go(self):
+        """What hold() held goes on."""
+        self._stall(False)
+
+    def _stall(self, is_stalled):
+        for replica in self.replicas.values():
+            if isinstance(replica, Replica) and replica.proc.alive():
+                replica.faults(stall=is_stalled)
+
     # the end
 
     def close(self):
