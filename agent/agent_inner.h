@@ -90,6 +90,7 @@ struct agent_s {
     ev_signal          on_int;
     ev_signal          on_quit;
     ev_signal          on_hup;
+    ev_tstamp          began_at;        /* by ev_now() */
     ev_timer           hold;
     ev_timer           drain;
     int                is_successor;    /* of an agent that did not leave */

@@ -19,7 +19,10 @@
  *                     second at most.  A second SIGTERM does not wait.  A
  *                     gateway's agent waits in the same way for the replicas
  *                     that its update has stopped, since nobody else would
- *                     start them.
+ *                     start them.  An agent that is stopped soon after its
+ *                     start knows nobody, though others may know it by its
+ *                     earlier run: it does not leave in its first AGENT_JOIN_S
+ *                     before it knows somebody.
  *   another's id      its child, if there is one, is told to end.  LEFT is not
  *                     sent: members would take it for the other agent's.
  *   SIGQUIT           ends without a word: the next agent takes over socket
@@ -35,6 +38,10 @@
 
 /* Two of a replica's attempts to connect, or the first health check. */
 #define AGENT_HOLD_S  0.4
+
+/* A seed that lives answers within some milliseconds; the first retries come
+   after 100, 200 and 400 ms. */
+#define AGENT_JOIN_S  2
 
 
 void
@@ -80,6 +87,7 @@ agent_life_begin(agent_t *agent)
         ev_timer_start(agent->loop, &agent->hold);
     }
 
+    agent->began_at = ev_now(agent->loop);
     agent_child_begin(agent);
     notify_ready(&agent->notify);
 }
@@ -157,6 +165,16 @@ agent_life_is_drained(const agent_t *agent)
 }
 
 
+/* LEFT reaches those that it knows; the own record is one of the table. */
+static int
+agent_life_may_part(const agent_t *agent)
+{
+    return agent->is_hurried || agent->settings->join == NULL
+           || swim_table(node_swim(agent->node))->n > 1
+           || ev_now(agent->loop) >= agent->began_at + AGENT_JOIN_S;
+}
+
+
 int
 agent_life_is_over(agent_t *agent)
 {
@@ -168,7 +186,9 @@ agent_life_is_over(agent_t *agent)
         return 0;
     }
 
-    if (!agent->has_parted && agent_life_is_drained(agent)) {
+    if (!agent->has_parted && agent_life_is_drained(agent)
+        && agent_life_may_part(agent))
+    {
         agent->has_parted = 1;
         node_leave(agent->node);
     }

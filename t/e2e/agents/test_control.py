@@ -104,6 +104,23 @@ def test_leave_is_told_to_all_and_ends_the_agent(cluster):
     assert r1.ctl("leave").returncode == 6
 
 
+def test_agent_that_leaves_before_it_knows_anybody_is_left(cluster):
+    """Its earlier run was killed, so others still know it as ALIVE."""
+    gw = cluster.agent("gw", "gateway")
+    r1 = cluster.agent("r1")
+    wait_for(lambda: "r1" in gw.table(), what="r1")
+    gw.proc.freeze()                # it answers no JOIN
+    r1.kill()
+    r1.start()
+    wait_for(lambda: "serving" in r1.proc.text(), what="the next run")
+    r1.proc.freeze()
+    r1.proc.send(signal.SIGTERM)
+    gw.proc.thaw()
+    r1.proc.thaw()
+    assert r1.proc.wait() == 0
+    wait_for(lambda: gw.table()["r1"]["state"] == "LEFT", what="LEFT")
+
+
 def a_key(cluster):
     path = cluster.dir / "keys"
     path.touch(mode=0o600)
