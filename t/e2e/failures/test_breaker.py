@@ -7,7 +7,6 @@ import time
 import pytest
 
 from llmgw.callers import on_each_worker
-from llmgw.place import SLOW
 from llmgw.wait import never, wait_for
 
 OPENED = "opened its circuit"
@@ -61,9 +60,8 @@ def check_quiet(nginx, ids):
 
 # one sick replica of several
 
-def test_sick_replica_is_avoided_until_it_is_well(cluster, client, load,
-                                                  expect):
-    nginx = cluster.fleet(3, nginx={"pool": "llmgw_breaker cooldown=2s;"})
+def test_sick_replica_is_avoided(cluster, load, expect):
+    nginx = cluster.fleet(3, nginx={"pool": LATE})
     r1 = cluster.replicas["r1"]
     r1.faults(reject_all=True)
     jobs = [[f"prompt {i}", 5] for i in range(50)]
@@ -77,15 +75,20 @@ def test_sick_replica_is_avoided_until_it_is_well(cluster, client, load,
     assert cluster.gateway.table()["r1"]["state"] == "ALIVE"
     assert breaker(nginx, "r2") == breaker(nginx, "r3") == "closed"
 
-    failed, began = r1.stats().failed, time.monotonic()
+    failed = r1.stats().failed
     results = load(nginx, jobs).results()
     assert all(got.code == "OK" for got in results)
-    if time.monotonic() - began < 1.5:
-        assert r1.stats().failed == failed      # it got no request
-        assert r1.stats().started == 0
+    assert r1.stats().failed == failed          # it got no request
+    assert r1.stats().started == 0
 
-    r1.faults(reject_all=False)
+
+def test_sick_replica_that_is_well_serves_again(cluster, client):
+    nginx = cluster.fleet(3, nginx={"pool": SOON})
+    r1 = cluster.replicas["r1"]
+    r1.faults(reject_all=True)
     c = client(nginx)
+    ask_until(c, lambda: opened(nginx) == 1, 10, "the circuit to open")
+    r1.faults(reject_all=False)
     ask_until(c, lambda: breaker(nginx, "r1") == "closed", 10,
               "the circuit to be closed")
     ask_until(c, lambda: r1.stats().started > 3, 10, "r1 to serve again")
@@ -100,11 +103,18 @@ def test_sick_replica_costs_few_requests_while_it_stays_sick(cluster, client,
     r1 = cluster.replicas["r1"]
     r1.faults(reject_all=True)
     c = client(nginx)
-    ask_until(c, lambda: opened(nginx) == 1, 10, "the circuit to open")
-    before, began = r1.stats().failed, time.monotonic()
-    while time.monotonic() - began < 1.6:       # 200 + 400 + 800 ms
-        assert c.stream(f"{time.monotonic()}", 1).code == "OK"
-    assert 1 <= r1.stats().failed - before <= 4
+    while opened(nginx) == 0:
+        asked = time.monotonic()
+        assert c.stream(f"{asked}", 1).code == "OK"
+    failed = r1.stats().failed
+    for cooldown in (0.2, 0.4, 0.8):
+        before = asked          # the failure before was not earlier
+        while r1.stats().failed == failed:
+            asked = time.monotonic()
+            assert c.stream(f"{asked}", 1).code == "OK"
+        assert r1.stats().failed == failed + 1
+        failed += 1
+        assert time.monotonic() - before > cooldown
 
 
 @pytest.mark.parametrize("fault", ["INTERNAL", "UNKNOWN", "DATA_LOSS",
@@ -134,8 +144,8 @@ def test_unfinished_streams_open_a_circuit(cluster, client, expect):
 def test_replica_that_drips_is_sick(cluster, load, expect):
     """Its streams stay open and silent."""
     nginx = cluster.fleet(3, nginx={
-        "pool": LATE, "location": "llmgw_token_timeout 300ms;"
-        " llmgw_first_token_timeout 300ms;"},
+        "pool": LATE, "location": "llmgw_token_timeout 1s;"
+        " llmgw_first_token_timeout 1s;"},
         replica={"token_delay": "10ms"})
     cluster.replicas["r1"].faults(stall=True)
     jobs = [[f"prompt {i}", 10] for i in range(40)]
@@ -144,8 +154,9 @@ def test_replica_that_drips_is_sick(cluster, load, expect):
         got.check(expect(prompt, n))
     assert breaker(nginx, "r1") == "open"
     assert cluster.gateway.table()["r1"]["state"] == "ALIVE"
-    results = load(nginx, jobs).results()       # no request waits for it now
-    assert max(got.seconds for got in results) < 0.1 + 0.5 * SLOW
+    started = cluster.replicas["r1"].stats().started
+    load(nginx, jobs).results()
+    assert cluster.replicas["r1"].stats().started == started
     wait_for(lambda: cluster.replicas["r1"].stats().active_requests == 0, 2,
              "the silent streams to be cancelled")
 
@@ -199,7 +210,7 @@ def test_deadlines_open_nothing(cluster, load):
 
 def test_full_replicas_open_nothing(cluster, load):
     """The replicas refuse; the gateway does not know their capacity."""
-    replicas = [cluster.replica(x, token_delay="10ms", max_capacity=1)
+    replicas = [cluster.replica(x, token_delay="50ms", max_capacity=1)
                 for x in "ab"]
     nginx = cluster.static(replicas, pool="llmgw_queue 10;")
     results = load(nginx, [[f"{i}", 5] for i in range(60)]).results()
@@ -209,7 +220,7 @@ def test_full_replicas_open_nothing(cluster, load):
 
 def test_full_queue_opens_nothing(cluster, load):
     nginx = cluster.fleet(2, nginx={"pool": "llmgw_queue 2;"},
-                          replica={"token_delay": "20ms", "max_capacity": 1})
+                          replica={"token_delay": "50ms", "max_capacity": 1})
     results = load(nginx, [[f"{i}", 5] for i in range(60)]).results()
     assert {got.code for got in results} == {"OK", "RESOURCE_EXHAUSTED"}
     check_quiet(nginx, ["r1", "r2"])
@@ -248,12 +259,11 @@ def test_all_open_is_not_the_end(cluster, client, load, expect):
     results = load(nginx, jobs).results()
     for (prompt, n), got in zip(jobs, results):
         got.check(expect(prompt, n))
-        assert got.seconds < 1 + 0.5 * SLOW
+        assert got.seconds < 10         # not until the queue's timeout
     ask_until(c, lambda: breakers(nginx) == {"closed"}, 10,
               "every circuit to be closed")
 
 
-@pytest.mark.alone
 def test_all_open_and_sick(cluster, client, load):
     """Requests that wait for a probe are answered when their time is over."""
     nginx = cluster.fleet(2, nginx={
@@ -264,34 +274,39 @@ def test_all_open_and_sick(cluster, client, load):
     assert {(got.code, got.trailers["llmgw-reason"]) for got in results} \
         == {("UNAVAILABLE", "circuits_open")}
     for got in results:
-        assert 0.55 < got.seconds < 0.6 + 0.4 * SLOW
+        assert 0.55 < got.seconds < 10          # the cooldown is a minute
     assert nginx.waiting() == 0
 
 
 def test_time_of_a_probe_is_no_waiting(cluster, client):
-    """Probes take 0.5 s each, waits 0.1 s each; 0.6 s of wait are allowed."""
+    """A probe takes 1.2 s, a wait 0.1 s; 1 s of wait is allowed."""
     nginx = cluster.fleet(1, nginx={
-        "pool": "llmgw_queue timeout=600ms;" + LATE,
-        "location": "llmgw_tries 100; llmgw_first_token_timeout 500ms;"})
+        "pool": "llmgw_queue timeout=1s;" + LATE,
+        "location": "llmgw_tries 2; llmgw_first_token_timeout 1200ms;"})
     c = client(nginx)
     open_all(cluster, nginx, c)
     cluster.replicas["r1"].faults(reject_all=False, first_token_delay_ms=30000)
+    started = cluster.replicas["r1"].stats().started
     got = c.stream("probe", 1)
     assert (got.code, got.trailers["llmgw-reason"]) == ("UNAVAILABLE",
-                                                        "circuits_open")
-    assert got.seconds > 2.2
+                                                        "tries_exhausted")
+    assert cluster.replicas["r1"].stats().started == started + 2
 
 
-@pytest.mark.alone
 def test_all_open_and_sick_without_a_queue(cluster, client):
+    """Refused at once, but for one probe of each replica in 100 ms."""
     nginx = cluster.fleet(2, nginx={"pool": "llmgw_queue off;" + LATE})
     c = client(nginx)
     open_all(cluster, nginx, c)
+    began = time.monotonic()
+    probes = -sum(r.stats().failed for r in cluster.replicas.values())
     results = [c.stream(f"{i}", 5) for i in range(10)]
+    probes += sum(r.stats().failed for r in cluster.replicas.values())
+    assert probes <= 2 * (1 + (time.monotonic() - began) / 0.1)
     assert {got.code for got in results} == {"UNAVAILABLE"}
-    reasons = [got.trailers["llmgw-reason"] for got in results]
-    assert reasons.count("circuits_open") >= 8, reasons
-    assert max(got.seconds for got in results) < 0.2 * SLOW
+    assert {got.trailers["llmgw-reason"] for got in results} \
+        <= {"circuits_open", "tries_exhausted"}
+    assert max(got.seconds for got in results) < 5
 
 
 def test_one_that_failed_once_is_better_than_an_open_circuit(cluster, client,
@@ -310,11 +325,12 @@ def test_probes_go_one_at_a_time(cluster, client, load):
     nginx = cluster.fleet(1, nginx={"pool": SOON})
     open_all(cluster, nginx, client(nginx))
     r1 = cluster.replicas["r1"]
-    r1.faults(reject_all=False, first_token_delay_ms=600)
+    r1.faults(reject_all=False, first_token_delay_ms=30000)
     work = load(nginx, [[f"{i}", 2] for i in range(20)])
     wait_for(lambda: r1.stats().active_requests == 1, 5, "the probe")
     never(lambda: r1.stats().active_requests > 1, 0.3, "a second probe")
     assert breaker(nginx, "r1") == "half_open"
+    r1.faults(first_token_delay_ms=0)
     assert {got.code for got in work.results()} == {"OK"}
     assert breaker(nginx, "r1") == "closed"
 
@@ -331,7 +347,7 @@ def test_cancelled_probe_is_not_the_last(cluster, client, caller):
     r1.faults(first_token_delay_ms=0)
     got = c.stream("next", 2)
     assert got.code == "OK", (got.code, got.trailers)
-    assert got.seconds < 1.5 * SLOW
+    assert got.seconds < 10             # not until the queue's timeout
     assert breaker(nginx, "r1") == "closed"
 
 
@@ -350,7 +366,7 @@ def test_probe_that_died_with_its_worker_is_not_the_last(cluster, client,
     os.kill(pid, signal.SIGKILL)
     r1.faults(first_token_delay_ms=0)
     assert b.ask("next", 2).wait().status == 0
-    assert b.seconds < 2 + 1.5 * SLOW
+    assert b.seconds < 10               # not until the queue's timeout
 
 
 # all workers share the circuits

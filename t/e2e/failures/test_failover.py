@@ -49,7 +49,7 @@ def test_two_deaths_in_one_stream(cluster, client, expect):
     c = client(nginx)
     call, result, first = begun(c, nginx, cluster, "twice", 100)
     first.kill()
-    for _ in range(30):
+    while result.replicas[-1] == first.id:
         result.add(next(call), 0)
     second = cluster.replicas[result.replicas[-1]]
     assert second is not first
@@ -60,56 +60,57 @@ def test_two_deaths_in_one_stream(cluster, client, expect):
 
 
 def test_killed_before_the_first_token(cluster, client, expect):
-    nginx = cluster.fleet(2, replica={"first_token_delay": "1s"})
+    nginx = cluster.fleet(2, replica={"first_token_delay": "30s"})
     c = client(nginx)
     call = c.start("early", 5)
     wait_for(lambda: nginx.in_flight() == 1, 5, "the stream")
     victim = serving(nginx)
     wait_for(lambda: cluster.replicas[victim].stats().active_requests, 5,
              "the stream at the replica")
+    for id, replica in cluster.replicas.items():
+        if id != victim:
+            replica.faults(first_token_delay_ms=0)
     cluster.replicas[victim].kill()
     got = rpc.drain(call).check(expect("early", 5))
     assert victim not in got.replicas
 
 
-@pytest.mark.alone
 def test_stalled_replica_by_token_timeout(cluster, client, expect):
-    nginx = cluster.fleet(2, nginx={"location": "llmgw_token_timeout 400ms;"},
+    nginx = cluster.fleet(2, nginx={"location": "llmgw_token_timeout 1s;"},
                           replica={"token_delay": "20ms"})
     call, result, replica = begun(client(nginx), nginx, cluster, "stall", 40)
     replica.faults(stall=True)
     stalled = time.monotonic()
     rpc.drain(call, into=result)
-    assert time.monotonic() - stalled < 0.4 + 40 * 0.02 + 1 * SLOW
+    assert time.monotonic() - stalled < 8       # 10 s by default
     result.check(expect("stall", 40))
     assert len(result.replicas) == 2
     wait_for(lambda: replica.stats().active_requests == 0, 2,
              "the stalled stream to be cancelled")
 
 
-@pytest.mark.alone
 def test_token_timeout_spares_a_healthy_stream(cluster, client, expect):
-    """Tokens come every 100 ms, the timeout is 250 ms."""
-    nginx = cluster.fleet(1, nginx={"location": "llmgw_token_timeout 250ms;"},
+    """It is for one token, and not for all."""
+    nginx = cluster.fleet(1, nginx={"location": "llmgw_token_timeout 1500ms;"},
                           replica={"token_delay": "100ms"})
-    if SLOW > 1:
-        pytest.skip("too slow a build for 250 ms")
     got = client(nginx).stream("steady", 20).check(expect("steady", 20))
     assert len(got.replicas) == 1
 
 
 def test_first_token_timeout(cluster, client, expect):
     nginx = cluster.fleet(
-        2, nginx={"location": "llmgw_first_token_timeout 300ms;"},
+        2, nginx={"location": "llmgw_first_token_timeout 1s;"},
         each={"r1": {"first_token_delay": "30s"}})
-    c = client(nginx)
-    for i in range(6):
+    c, r1 = client(nginx), cluster.replicas["r1"]
+    for i in itertools.count():
         got = c.stream(f"prompt {i}", 3).check(expect(f"prompt {i}", 3))
         assert got.replicas == ["r2"]
+        if r1.stats().started == 2:
+            break
 
 
 def test_frozen_replica(cluster, client, expect):
-    nginx = cluster.fleet(2, nginx={"location": "llmgw_token_timeout 400ms;"},
+    nginx = cluster.fleet(2, nginx={"location": "llmgw_token_timeout 1s;"},
                           replica={"token_delay": "20ms"})
     call, result, replica = begun(client(nginx), nginx, cluster, "ice", 40)
     replica.proc.freeze()
@@ -131,12 +132,12 @@ def test_connect_timeout(cluster, client, expect):
         nginx = cluster.nginx(
             f"llmgw_hash; server {live.target};"
             f" server 127.0.0.1:{dead.getsockname()[1]};",
-            location="llmgw_connect_timeout 200ms;")
+            location="llmgw_connect_timeout 300ms;")
         c = client(nginx)
         for i in range(8):
             got = c.stream(f"prompt {i}", 2)
             got.check(expect(f"prompt {i}", 2))
-            assert got.seconds < 1.5 * SLOW
+            assert got.seconds < 10     # the kernel takes two minutes
         for s in fill:
             s.close()
 
@@ -248,12 +249,13 @@ def test_last_replica_dies_mid_stream(cluster, client, expect):
 def test_full_replica_sends_to_another(cluster, load, expect):
     """The gateway knows the capacity from the members."""
     nginx = cluster.fleet(3, nginx={"hash": "load_factor=0"},
-                          replica={"token_delay": "50ms", "max_capacity": 5})
+                          replica={"max_capacity": 5})
+    cluster.hold()
     jobs = [["all the same", 20]] * 15
     work = load(nginx, jobs)
-    work.running()
-    assert sorted(r["in_flight"] for r in nginx.replicas().values()) \
-        == [5, 5, 5]
+    wait_for(lambda: [r["in_flight"] for r in nginx.replicas().values()]
+             == [5, 5, 5], what="all places to be taken")
+    cluster.let_go()
     for got in work.results():
         got.check(expect("all the same", 20))
     assert sum(r.stats().failed for r in cluster.replicas.values()) == 0

@@ -7,14 +7,14 @@ import time
 import pytest
 
 from llmgw import rpc
-from llmgw.place import SLOW
 from llmgw.wait import wait_for
 
-TIMEOUT = 0.5
+# The replicas, which are well, stand still for less on a busy machine.
+TIMEOUT = 1.5
 
 
 @pytest.mark.parametrize("seconds", [TIMEOUT - 0.02, TIMEOUT + 0.05,
-                                     4 * TIMEOUT])
+                                     2 * TIMEOUT])
 def test_stop_beyond_the_token_timeout_blames_nobody(cluster, client, expect,
                                                      seconds):
     """Tokens came meanwhile; they are read before timeouts are judged."""
@@ -56,7 +56,7 @@ def test_replicas_that_stood_still_too_have_their_time_again(cluster, client,
     replica.agent.proc.freeze()
     replica.proc.freeze()
     os.kill(worker, signal.SIGSTOP)
-    time.sleep(4 * TIMEOUT)
+    time.sleep(TIMEOUT + 0.5)       # and before gossip calls it dead
     os.kill(worker, signal.SIGCONT)
     replica.proc.thaw()
     replica.agent.proc.thaw()
@@ -69,7 +69,7 @@ def test_silent_replica_is_left_after_a_stop_as_well(cluster, client, expect):
     """It gets its full timeout once more, and no longer."""
     nginx = cluster.fleet(
         2, replica={"token_delay": "50ms"},
-        nginx={"location": f"llmgw_token_timeout {TIMEOUT * 1000:g}ms;"})
+        nginx={"location": "llmgw_token_timeout 700ms;"})
     start, result = time.monotonic(), rpc.Result()
     call = client(nginx).start("frozen", 20)
     result.add(next(call), start)
@@ -78,12 +78,12 @@ def test_silent_replica_is_left_after_a_stop_as_well(cluster, client, expect):
     silent = cluster.replicas[result.replicas[-1]]
     silent.proc.freeze()
     os.kill(worker, signal.SIGSTOP)
-    time.sleep(2 * TIMEOUT)
+    time.sleep(1)
     os.kill(worker, signal.SIGCONT)
     resumed = time.monotonic()
 
     rpc.drain(call, into=result).check(expect("frozen", 20))
     silent.proc.thaw()
     assert len(set(result.replicas)) == 2
-    assert time.monotonic() - resumed < 4 * SLOW + 20 * 0.05
+    assert time.monotonic() - resumed < 8       # 10 s by default
     wait_for(lambda: nginx.in_flight() == 0, 5, "a count of zero")

@@ -14,10 +14,10 @@ def started(cluster):
 
 
 def fast_and_slow(cluster, **nginx):
-    """r1 is fast, r2 slow, whatever the prompt."""
-    return cluster.fleet(2, nginx=nginx,
-                         each={"r1": {"token_delay": "30ms"},
-                               "r2": {"token_delay": "500ms"}})
+    """r1 is fast, and r2 has no first token in time, whatever the prompt."""
+    made = cluster.fleet(2, nginx=nginx, replica={"token_delay": "30ms"})
+    cluster.replicas["r2"].faults(first_token_delay_ms=30000)
+    return made
 
 
 def at_home(c, n, home):
@@ -43,7 +43,6 @@ def routes(nginx):
 
 # hedge: true
 
-@pytest.mark.alone
 def test_fast_one_serves_hedged_requests(cluster, client, expect):
     nginx = fast_and_slow(cluster)
     c, slow = client(nginx), cluster.replicas["r2"]
@@ -54,11 +53,11 @@ def test_fast_one_serves_hedged_requests(cluster, client, expect):
         won = time.monotonic()
         wait_for(lambda: slow.stats().active_requests == 0, 2,
                  "the slow one to be let go", interval=0.001)
-        assert time.monotonic() - won < 0.1 * SLOW
+        assert time.monotonic() - won < 5       # and not after 30 s
         rpc.drain(call, start, result)
         result.check(expect(prompt, 10))
         assert result.replicas == ["r1"]
-        assert 0.28 < result.seconds < 0.3 + 0.15 * SLOW
+        assert result.seconds < 10
     assert started(cluster) == {"r1": 5, "r2": 5}
     assert slow.stats().cancelled == 5
     assert slow.stats().finished == 0
@@ -70,17 +69,16 @@ def test_fast_one_serves_hedged_requests(cluster, client, expect):
 
 def test_slot_of_the_loser_is_free_at_once(cluster, client):
     nginx = fast_and_slow(cluster)
-    call = client(nginx).start("prompt", 40, hedge=True)
+    call = client(nginx).start("prompt", 1000, hedge=True)
     next(call)
-    wait_for(lambda: nginx.replicas()["r2"]["in_flight"] == 0, 0.4 * SLOW,
-             "the loser's slot to be free")
+    wait_for(lambda: nginx.replicas()["r2"]["in_flight"] == 0,
+             what="the loser's slot to be free")
     assert nginx.replicas()["r1"]["in_flight"] == 1
     call.cancel()
 
 
 def test_requests_without_the_flag_are_not_hedged(cluster, client):
-    fast_and_slow(cluster)
-    c = client(cluster.nginxes[0])
+    c = client(cluster.fleet(2))
     for i in range(4):
         assert c.stream(f"prompt {i}", 1).code == "OK"
     assert sum(started(cluster).values()) == 4
@@ -102,9 +100,10 @@ def test_hedge_with_nobody_to_hedge_with(cluster, client, expect):
 
 @pytest.mark.ring("a prompt has a home")
 def test_route_of_a_hedge_that_won(cluster, client):
-    nginx = fast_and_slow(cluster, http=ROUTE)
+    nginx = cluster.fleet(2, nginx={"http": ROUTE})
     c = client(nginx)
     prompt = at_home(c, 1, "r2")[0]
+    cluster.replicas["r2"].faults(first_token_delay_ms=30000)
     before = len(routes(nginx))
     assert c.stream(prompt, 2, hedge=True).replicas == ["r1"]
     wait_for(lambda: len(routes(nginx)) > before, 5, "the access log")
@@ -115,12 +114,12 @@ def test_route_of_a_hedge_that_won(cluster, client):
 
 @pytest.mark.parametrize("victim, winner", [("r1", "r2"), ("r2", "r1")])
 def test_killed_mid_race(cluster, client, expect, victim, winner):
-    nginx = cluster.fleet(2, each={"r1": {"first_token_delay": "400ms"},
-                                   "r2": {"first_token_delay": "700ms"}})
+    nginx = cluster.fleet(2, replica={"first_token_delay": "30s"})
     call = client(nginx).start("race", 8, hedge=True)
     wait_for(lambda: all(r.stats().active_requests for r
                          in cluster.replicas.values()), 5, "two attempts")
     cluster.replicas[victim].kill()
+    cluster.replicas[winner].faults(first_token_delay_ms=0)
     got = rpc.drain(call).check(expect("race", 8))
     assert got.replicas == [winner]
 
@@ -128,25 +127,28 @@ def test_killed_mid_race(cluster, client, expect, victim, winner):
 @pytest.mark.policies
 def test_both_killed_mid_race(cluster, client, expect):
     """A third replica finishes the stream."""
-    nginx = cluster.fleet(3, replica={"first_token_delay": "400ms"})
+    nginx = cluster.fleet(3, replica={"first_token_delay": "30s"})
     call = client(nginx).start("race", 8, hedge=True)
     wait_for(lambda: sum(started(cluster).values()) == 2, 5, "two attempts")
     for id, n in started(cluster).items():
         if n:
             cluster.replicas[id].kill()
+        else:
+            cluster.replicas[id].faults(first_token_delay_ms=0)
     rpc.drain(call).check(expect("race", 8))
 
 
 def test_winner_killed_mid_stream(cluster, client, expect):
-    nginx = cluster.fleet(2, each={"r1": {"token_delay": "30ms"},
-                                   "r2": {"token_delay": "100ms"}})
+    nginx = fast_and_slow(cluster)
     start, result = time.monotonic(), rpc.Result()
-    call = client(nginx).start("after the race", 15, hedge=True)
+    call = client(nginx).start("after the race", 60, hedge=True)
     for _ in range(5):
         result.add(next(call), start)
+    cluster.replicas["r1"].faults(stall=True)
+    cluster.replicas["r2"].faults(first_token_delay_ms=0, token_delay_ms=1)
     cluster.replicas["r1"].kill()
     rpc.drain(call, start, result)
-    result.check(expect("after the race", 15))
+    result.check(expect("after the race", 60))
     assert result.replicas == ["r1", "r2"]
 
 
@@ -192,17 +194,21 @@ def test_hedged_streams_outlive_a_replica(cluster, load, expect):
 
 # full replicas
 
-def test_no_hedge_while_others_wait(cluster, load, expect):
+def test_no_hedge_while_others_wait(cluster, client, load, expect):
     """Free slots go to requests that have none, not to hedges."""
     nginx = cluster.fleet(2, replica={"token_delay": "20ms",
                                       "max_capacity": 2})
-    held = load(nginx, [[f"held {i}", 60] for i in range(4)])
-    held.running()
+    held = [client(nginx).start(f"held {i}", 10000) for i in range(4)]
+    for call in held:
+        next(call)
     jobs = [[f"prompt {i}", 5] for i in range(20)]
-    results = load(nginx, jobs, fields={"hedge": True}).results()
+    work = load(nginx, jobs, fields={"hedge": True})
+    wait_for(lambda: nginx.waiting() == 20, what="all to wait")
+    for call in held:
+        call.cancel()
+    results = work.results()
     for (prompt, n), got in zip(jobs, results):
         got.check(expect(prompt, n))
-    assert all(got.code == "OK" for got in held.results())
     # the last in the queue may be hedged, once there is capacity again
     assert sum(started(cluster).values()) <= 4 + 20 + 6
 
@@ -212,11 +218,12 @@ def test_hedge_does_without_a_full_replica(cluster, client, expect):
     nginx = cluster.fleet(2, replica={"token_delay": "20ms",
                                       "max_capacity": 1})
     c = client(nginx)
-    held = c.start("held", 40)
+    held = c.start("held", 10000)
     next(held)
     c.stream("hedged", 3, hedge=True).check(expect("hedged", 3))
     assert sum(started(cluster).values()) == 2
-    assert len(list(held)) == 39
+    next(held)
+    held.cancel()
 
 
 # delay=
@@ -228,27 +235,39 @@ def test_hedge_goes_to_nobody_who_has_failed_the_stream(cluster, client,
         "pool": "llmgw_hedge delay=100ms budget=100%;"})
     c = client(nginx)
     prompt, = at_home(c, 1, "r1")
+    wait_for(lambda: not any(r.stats().active_requests
+                             for r in cluster.replicas.values()),
+             what="the end of other hedges")
     for r in cluster.replicas.values():
-        r.faults(first_token_delay_ms=500, reject_all=r.id == "r1")
+        r.faults(first_token_delay_ms=30000, reject_all=r.id == "r1")
     before = started(cluster)
-    c.stream(prompt, 3).check(expect(prompt, 3))
+    both = {"r1": before["r1"], "r2": before["r2"] + 1,
+            "r3": before["r3"] + 1}
+    call = c.start(prompt, 3)
+    wait_for(lambda: started(cluster) == both, what="a hedge")
+    for id in ("r2", "r3"):
+        cluster.replicas[id].faults(first_token_delay_ms=0)
+    rpc.drain(call).check(expect(prompt, 3))
     assert cluster.replicas["r1"].stats().failed == 1
-    assert started(cluster) == {"r1": before["r1"], "r2": before["r2"] + 1,
-                                "r3": before["r3"] + 1}
+    assert started(cluster) == both
 
 
 @pytest.mark.ring("a prompt has a home")
 @pytest.mark.alone
 def test_slow_starts_are_hedged_after_the_delay(cluster, client, load,
                                                 expect):
-    """The home of 3 % of the prompts needs a second for a first token."""
+    """The home of 3 % of the prompts needs three seconds for a first token.
+
+    Of a hundred requests one may be later: where the processors stand still
+    for a moment, the budget is spent on requests that needed no hedge.
+    """
     nginx = cluster.fleet(3, nginx={"pool": "llmgw_hedge delay=50ms;"},
                           replica={"token_delay": "1ms"})
     c, n = client(nginx), 1000
     slow, fast = at_home(c, 30, "r3"), iter(at_home(c, 60, "r1") * 17)
     jobs = [[slow[i // 33 - 1] if i and i % 33 == 0 and i // 33 <= 30
              else next(fast), 2] for i in range(n)]
-    cluster.replicas["r3"].faults(first_token_delay_ms=1000)
+    cluster.replicas["r3"].faults(first_token_delay_ms=3000)
     before = sum(started(cluster).values())
 
     results = load(nginx, jobs, connections=2,
@@ -257,7 +276,7 @@ def test_slow_starts_are_hedged_after_the_delay(cluster, client, load,
         got.check(expect(prompt, k))
     first = sorted(got.times[0] for got in results)
     normal = first[n // 2]
-    assert first[int(n * 0.99) - 1] < 0.05 + normal + 0.03 * SLOW, first[-30:]
+    assert first[int(n * 0.99) - 1] < normal + 1.5, first[-30:]
     extra = sum(started(cluster).values()) - before - n
     assert 25 <= extra <= n * 0.05
 
@@ -277,10 +296,9 @@ def test_hedges_keep_to_their_budget(cluster, load):
 def test_no_hedge_after_a_token(cluster, client, expect):
     """The delay counts only for the first token."""
     nginx = cluster.fleet(2, nginx={
-        "pool": "llmgw_hedge delay=300ms budget=100%;"},
-        each={"r1": {"first_token_delay": "20ms", "token_delay": "200ms"},
-              "r2": {"first_token_delay": "20ms", "token_delay": "200ms"}})
+        "pool": "llmgw_hedge delay=1s budget=100%;"},
+        replica={"first_token_delay": "20ms", "token_delay": "300ms"})
     call = client(nginx).start("slow tokens", 6)
     first = next(call)
-    never(lambda: sum(started(cluster).values()) > 1, 0.8, "a hedge")
+    never(lambda: sum(started(cluster).values()) > 1, 1.5, "a hedge")
     assert [first.token] + [m.token for m in call] == expect("slow tokens", 6)

@@ -54,9 +54,8 @@ def test_frozen_machine_is_left_when_gossip_calls_it_dead(cluster, client,
     replica.agent.proc.freeze()
     replica.proc.freeze()
     frozen = time.monotonic()
-    for message in call:
-        result.add(message, start)
-        break
+    while len(result.replicas) == 1:
+        result.add(next(call), start)
     moved = time.monotonic() - frozen
     assert cluster.gateway.table()[replica.id]["state"] == "DEAD"
     rpc.drain(call, start, result)
@@ -83,17 +82,20 @@ def test_stream_stays_when_only_the_agent_dies(cluster, client, expect):
 def test_first_token_is_not_waited_for_at_a_stalled_replica(cluster, client,
                                                             expect):
     """Frozen before its first token: gossip's STALLED moves it, no timer."""
-    nginx = cluster.fleet(2, replica={"first_token_delay": "300ms"})
+    nginx = cluster.fleet(2, replica={"first_token_delay": "30s"})
     call = client(nginx).start("early", 5)
     wait_for(lambda: nginx.in_flight() == 1, 5, "the stream")
     victim, = [i for i, r in nginx.replicas().items() if r["in_flight"]]
     wait_for(lambda: cluster.replicas[victim].stats().active_requests, 2,
              "the attempt")
     cluster.replicas[victim].proc.freeze()
+    for id, replica in cluster.replicas.items():
+        if id != victim:
+            replica.faults(first_token_delay_ms=0)
     got = rpc.drain(call).check(expect("early", 5))
     cluster.replicas[victim].proc.thaw()
     assert victim not in got.replicas
-    assert got.seconds < 10 * SLOW
+    assert got.seconds < 20             # the timeout is a minute
 
 
 def test_500_streams_lose_a_replica(cluster, load, expect):
@@ -129,8 +131,8 @@ def test_two_failures_in_a_pool_of_two(cluster, client, expect):
 def test_two_timeouts_in_a_pool_of_two(cluster, client, expect):
     """No replica dies: progress alone makes the first usable again."""
     nginx = cluster.fleet(2, replica={"token_delay": "20ms"},
-                          nginx={"location": "llmgw_token_timeout 300ms;"})
-    call, result, first = begun(client(nginx), cluster, "to and fro", 60, 5)
+                          nginx={"location": "llmgw_token_timeout 1s;"})
+    call, result, first = begun(client(nginx), cluster, "to and fro", 100, 5)
     second, = (r for r in cluster.replicas.values() if r is not first)
     first.faults(stall=True)
     while result.replicas[-1] != second.id:
@@ -138,7 +140,7 @@ def test_two_timeouts_in_a_pool_of_two(cluster, client, expect):
     first.faults(stall=False)
     second.faults(stall=True)
     rpc.drain(call, into=result)
-    result.check(expect("to and fro", 60))
+    result.check(expect("to and fro", 100))
     assert result.replicas == [first.id, second.id, first.id]
 
 
@@ -155,7 +157,8 @@ def test_tries_used_up_after_five_tokens(cluster, client, expect):
     rpc.drain(call, into=result)
     assert result.code == "UNAVAILABLE"
     assert result.trailers["llmgw-reason"] == "tries_exhausted"
-    assert result.tokens == expect("five", 20)[:5]
+    n = len(result.tokens)
+    assert 5 <= n < 20 and result.tokens == expect("five", 20)[:n]
     assert result.finals == []
 
 
@@ -219,7 +222,7 @@ def test_undisturbed_stream_in_the_log(cluster, client):
     replica, route, tries, failovers, tokens, first = logged(nginx, 1)[0]
     assert (replica, route, tries, failovers, tokens) \
         == (got.replicas[0], "affinity", "1", "0", "7")
-    assert 0 <= float(first) < 0.5 * SLOW
+    assert 0 <= float(first) < got.times[0] + 0.1
 
 
 @pytest.mark.ring("the route is affinity")
@@ -238,12 +241,12 @@ def test_retried_stream_in_the_log(cluster, client):
 def test_resumed_stream_in_the_log(cluster, client):
     nginx = cluster.fleet(3, replica={"token_delay": "30ms"},
                           nginx={"http": LOG})
-    call, result, replica = begun(client(nginx), cluster, "moved", 20, 5)
+    call, result, replica = begun(client(nginx), cluster, "moved", 60, 5)
     replica.kill()
     rpc.drain(call, into=result)
     words = logged(nginx, 1)[0]
     assert words[0] == result.replicas[-1] != replica.id
-    assert words[2:5] == ["2", "1", "20"]
+    assert words[2:5] == ["2", "1", "60"]
     lost = [x for x in nginx.log().splitlines()
             if f'lost replica "{replica.id}"' in x]
     assert len(lost) == 1 and "after" in lost[0] and "cause" in lost[0], lost

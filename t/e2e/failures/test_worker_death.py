@@ -76,14 +76,15 @@ class Reaper:
 def check_capacity(nginx, cluster, caller, expect):
     """As many as there are places for, at once, and one waits."""
     n = REPLICAS * CAPACITY
+    cluster.hold()
     callers = [caller(nginx).ask(f"after {i}", 100) for i in range(n)]
-    for one in callers:
-        one.wait_first()
+    wait_for(lambda: {r.stats().active_requests
+                      for r in cluster.replicas.values()} == {CAPACITY},
+             what="every place to be taken")
     assert nginx.in_flight() == n
-    assert {r.stats().active_requests
-            for r in cluster.replicas.values()} == {CAPACITY}
     late = caller(nginx).ask("late", 3)
     wait_for(lambda: nginx.waiting() == 1, 5, "one in the queue")
+    cluster.let_go()
     for i, one in enumerate(callers):
         assert one.wait().tokens == expect(f"after {i}", 100)
     assert late.wait().tokens == expect("late", 3)
