@@ -40,7 +40,7 @@ class Traffic:
 
 class Watch:
     """How many streams each replica had started, each time it said that it
-    is draining."""
+    is draining.  A drain may be over between two looks."""
 
     def __init__(self, fleet):
         self.going = True

@@ -2,12 +2,10 @@
 
 import signal
 import subprocess
-import time
 
 import pytest
 
 from llmgw import place, rpc
-from llmgw.place import SLOW
 from llmgw.wait import wait_for
 
 PROGRAMS = ["llmgw-agent", "llmgw-replica", "llmgwctl", "llmgw-client"]
@@ -114,12 +112,11 @@ def test_ctl_members_for_people(cluster):
 
 # the replica
 
-@pytest.mark.alone
 def test_replica_streams_what_it_says(cluster, client, expect):
     replica = cluster.replica("a", token_delay="20ms")
     got = client(replica).generate("direct", 10)
     got.check(expect("direct", 10))
-    assert 0.15 < got.seconds < 0.6 * SLOW
+    assert 0.15 < got.seconds < 10
 
 
 def test_replica_continues_anywhere(cluster, client, expect):
@@ -191,8 +188,7 @@ def test_second_sigterm_ends_it_now(cluster, client):
     call = c.start("x", 10000, method=rpc.GENERATE)
     next(call)
     replica.proc.send(signal.SIGTERM)
-    time.sleep(0.1)
-    assert replica.proc.alive()
+    wait_for(lambda: replica.stats().draining, what="the first SIGTERM")
     replica.proc.send(signal.SIGTERM)
     got = rpc.drain(call)
     assert got.code == "UNAVAILABLE"
@@ -203,12 +199,13 @@ def test_second_sigterm_ends_it_now(cluster, client):
 @pytest.mark.alone
 def test_replica_of_many_streams(cluster, load, expect):
     """One process serves 5,000 streams at once."""
-    replica = cluster.replica("a", token_delay="100ms",
-                              first_token_delay=f"{5 * SLOW:.0f}s")
+    replica = cluster.replica("a", token_delay="100ms")
+    cluster.hold()
     work = load(replica, [["many", 3]] * 5000, method="generate",
                 connections=10, seconds=120)
-    wait_for(lambda: replica.stats().active_requests == 5000, 20,
+    wait_for(lambda: replica.stats().active_requests == 5000, 60,
              "5,000 streams at once")
+    cluster.let_go()
     for got in work.results():
         got.check(expect("many", 3))
 

@@ -49,6 +49,12 @@ def state(agent, id):
     return agent.table().get(id, {}).get("state")
 
 
+def lives(agent, gw):
+    """It answers, and refutes: a busy machine may have it suspected."""
+    assert agent.table()
+    wait_for(lambda: state(gw, agent.id) == "ALIVE", what=f"{agent.id} ALIVE")
+
+
 def slow_pair(cluster, slow_disk, tmp_path, id="r1", **agent_options):
     kept = tmp_path / "state"
     kept.mkdir()
@@ -72,8 +78,9 @@ def test_drain_on_a_slow_disk_is_answered_when_it_is_kept(
     slow_disk.hold()
     drain = ctl(cluster, cluster.agents[asked], "drain", "r1")
     wait_for(lambda: gw.table()["r1"]["draining"], 3, "the drain of r1")
-    never(lambda: state(gw, "r1") != "ALIVE" or not drain.alive(), 3,
-          "r1 is suspected, or the drain answered")
+    never(lambda: state(gw, "r1") == "DEAD" or not drain.alive(), 3,
+          "r1 is dead, or the drain answered")
+    lives(r1, gw)
     assert not (kept / "r1.drain").exists()
     slow_disk.release()
     assert drain.wait(5) == 0, drain.text()
@@ -113,7 +120,7 @@ def test_agent_ends_though_its_disk_hangs(cluster, slow_disk, tmp_path):
     wait_for(lambda: gw.table()["r1"]["draining"], 3, "the drain of r1")
     cluster.replicas["r1"].stop()
     assert r1.stop(timeout=8) == 0
-    assert state(gw, "r1") == "LEFT"
+    wait_for(lambda: state(gw, "r1") == "LEFT", what="LEFT")
 
 
 def test_keys_on_a_slow_disk_are_used_when_they_are_kept(
@@ -143,8 +150,9 @@ def test_keys_on_a_slow_disk_are_used_when_they_are_kept(
     second = add("33" * 32)
     assert second.wait(3) != 0          # one change at a time
     r1.proc.send(signal.SIGHUP)         # and no reload in between
-    never(lambda: state(gw, "r1") != "ALIVE" or not first.alive()
-          or keys() != 1, 3, "r1 is suspected, or the key there")
+    never(lambda: state(gw, "r1") == "DEAD" or not first.alive()
+          or keys() != 1, 3, "r1 is dead, or the key there")
+    lives(r1, gw)
     slow_disk.release()
     assert first.wait(5) == 0
     assert keys() == 2
@@ -183,8 +191,8 @@ def test_version_on_a_slow_disk_is_kept_before_the_order_is_answered(
     call.cancel()
     wait_for(lambda: "restarting the replica as version" in one.log(), 5,
              "the restart")
-    never(lambda: state(gw, "r1") in ("SUSPECT", "DEAD")
-          or not update.alive(), 2, "r1 is suspected, or the update done")
+    never(lambda: not one.agent.table() or not update.alive(), 2,
+          "the agent does not answer, or the update is done")
     assert not (kept / "r1.version").exists()
     slow_disk.release()
     assert update.wait(10) == 0, update.text()
@@ -254,7 +262,7 @@ def test_agent_starts_on_a_full_state_disk(cluster, tiny):
     wait_for(lambda: troubles(r1) == {}, 5, "the epoch to be kept")
     epoch = gw.table()["r1"]["epoch"]
     assert (tiny / "r1.epoch").read_text() == f"{epoch}\n"
-    assert "is written again" in r1.proc.text()
+    wait_for(lambda: "is written again" in r1.proc.text(), what="its words")
 
 
 def test_drain_on_a_full_disk_holds_nobody_up(cluster, tiny):
@@ -287,8 +295,8 @@ def test_gateway_starts_on_a_full_members_disk(cluster, tiny, client, expect):
     assert nginx.routable() == []
     (tiny / "filler").unlink()
     wait_for(lambda: nginx.routable() == ["r1"], 5, "r1 to be routable")
-    assert troubles(gw) == {}
-    assert "is written again" in gw.proc.text()
+    wait_for(lambda: troubles(gw) == {}, what="no trouble")
+    wait_for(lambda: "is written again" in gw.proc.text(), what="its words")
     client(nginx).stream("hello", 5).check(expect("hello", 5))
 
 

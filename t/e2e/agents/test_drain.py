@@ -88,10 +88,10 @@ def test_drain_ends_with_the_last_stream(cluster, expect):
     cluster.fleet(2, replica={"token_delay": "20ms"})
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
     call, result = a_stream(r1, tokens=60)
+    cluster.hold()
     drain = Drain(cluster, gw, "r1").waits_with(1)
-    while len(result.tokens) < 59:
-        result.add(next(call), 0)
-    assert drain.proc.alive()
+    never(lambda: not drain.proc.alive(), 0.5, "the drain's end")
+    cluster.let_go()
     rpc.drain(call, into=result)
     result.check(expect("long", 60))
     assert drain.proc.wait() == 0
@@ -373,7 +373,8 @@ def test_engine_that_knows_no_drain_is_held_back_by_gateways(cluster,
     assert out.returncode == 5
     assert json.loads(out.stdout.splitlines()[-1])["active_requests"] is None
     assert "does not report" in out.stderr
-    assert "does not know Drain" in cluster.agents["p1"].proc.text()
+    wait_for(lambda: "does not know Drain" in
+             cluster.agents["p1"].proc.text(), what="the agent's words")
     routable(nginx, "p2")
     for i in range(20):
         got = client(nginx).stream(f"{i}", 1)
@@ -413,10 +414,12 @@ def test_sigterm_of_the_agent_drains_as_shutdown(cluster, client, expect):
     nginx = cluster.fleet(2, replica={"token_delay": "20ms"})
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
     call, result = a_stream(r1, tokens=60)
+    cluster.hold()
     reported(r1.agent, "r1", 1)
     r1.agent.proc.send(signal.SIGTERM)
     wait_for(lambda: drained_by(gw, "r1") == "shutdown", 5, "the drain")
     routable(nginx, "r2")
+    cluster.let_go()
     rpc.drain(call, into=result)
     result.check(expect("long", 60))
     assert r1.agent.proc.wait() == 0

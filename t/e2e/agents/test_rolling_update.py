@@ -102,7 +102,8 @@ def test_replica_that_a_shell_runs_is_restarted(fleet):
 
 def test_as_many_at_once_as_are_asked_for(fleet, client):
     one = fleet(5, commands=True)
-    streams = [Stream(client, one.nginx, id, 400) for id in ("r1", "r2")]
+    streams = [Stream(client, one.nginx, id, 100_000)
+               for id in ("r1", "r2")]
     update = one.update("--max-unavailable", "2")
     update.wait_step("r1", "drain")
     update.wait_step("r2", "drain")
@@ -214,9 +215,9 @@ def test_agent_may_be_stopped_along_with_its_replica(fleet, cluster, client,
 def test_command_that_does_not_end_is_ended(fleet, cluster):
     one = fleet(3, commands=True)
     update = one.update("--stop", "echo waiting; sleep 1000", "--start", "true",
-                        "--rejoin-timeout", "500ms", commands=False)
+                        "--rejoin-timeout", "2s", commands=False)
     assert update.end() == 1
-    assert "not done after 0.5 s: waiting" in update.said()
+    assert "not done after 2 s: waiting" in update.said()
 
 
 # an agent dies
@@ -403,7 +404,7 @@ def test_drain_timeout_moves_a_long_stream(fleet, client, expect, commands):
               if e.get("event") == "step"}
     waited = (events["r1", "stop" if commands else "restart"]["time"]
               - events["r1", "drain"]["time"]) / 1000
-    assert waited >= 2
+    assert waited > 1.99
     assert events["r1", "done"]["streams_left"] == 1
     stream.wait_tokens(200)
     assert stream.result.replicas[0] == "r1"

@@ -112,11 +112,13 @@ def test_streams_of_a_replica_that_is_no_child_finish(cluster, client,
     agent = cluster.replicas["r1"].agent
     call, result = client(nginx).start("to the end", 60), rpc.Result()
     result.add(next(call), 0)
+    cluster.hold()
     wait_for(lambda: agent.table()["r1"]["active_requests"] == 1, 5,
              "the stream to be reported")
     agent.proc.send(signal.SIGTERM)
     wait_for(lambda: nginx.routable() == [], 5, "nothing new for r1")
     assert agent.proc.alive()
+    cluster.let_go()
     rpc.drain(call, into=result)
     result.check(expect("to the end", 60))
     assert agent.proc.wait(5) == 0
@@ -167,23 +169,21 @@ def test_crashed_child_is_started_again(supervised):
     one = supervised().ready()
     pid, times = one.pid(), []
     for pause in (250, 500, 1000):
-        os.kill(pid, signal.SIGKILL)
         began = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
         pid = one.pid(other_than=pid)
         times.append(time.monotonic() - began)
-        assert times[-1] > pause / 1000 - 0.05, (pause, times)
+        assert times[-1] > pause / 1000 - 0.01, (pause, times)
         assert f"(signal 9), starting it again in {pause} ms" in one.log()
         one.ready()
     assert zombies(one.agent.proc.pid) == []
 
 
-def test_crash_is_told_and_the_next_child_is_routed_to(served, cluster,
-                                                       client, expect):
+def test_crash_is_told_and_the_next_child_is_routed_to(served, client, expect):
     one, nginx = served()
     pid = one.pid()
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: 'replica "r1" is DOWN' in cluster.gateway.proc.text(), 5,
-             "DOWN at the gateway")
+    wait_for(lambda: "is DOWN, was READY" in one.log(), what="DOWN")
     wait_for(lambda: one.pid(other_than=pid) and nginx.routable() == ["r1"],
              10, "r1 to be back")
     client(nginx).stream("again", 3).check(expect("again", 3))
@@ -273,7 +273,7 @@ def test_sigquit_is_an_upgrade(served, client, expect):
     result.add(next(call), 0)
     assert one.agent.stop(signal.SIGQUIT) == 0
     assert "leaving" not in one.log()
-    assert stat(pid)[0] in "SR"
+    assert stat(pid)[0] in "SRD"
     one.agent.start()
     wait_for(lambda: f"pid {pid}" in one.log(), 3, "the adoption")
     rpc.drain(call, into=result)
@@ -343,7 +343,7 @@ def test_frozen_child_is_stalled_and_never_dead(served, cluster):
     try:
         wait_for(lambda: cluster.gateway.table()["r1"]["service"]
                  == "STALLED", 6, "the stall")
-        never(lambda: cluster.gateway.table()["r1"]["state"] != "ALIVE", 4,
+        never(lambda: cluster.gateway.table()["r1"]["state"] == "DEAD", 4,
               "frozen, and taken for dead")
         assert one.children() == [pid]
     finally:
