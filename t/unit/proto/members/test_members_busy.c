@@ -148,7 +148,7 @@ test_slots_of_a_later_table_are_not_taken_for_ones_own(void **state)
 
 
 #define TORMENT_VIEWS    150
-#define TORMENT_LIMIT_S  60
+#define TORMENT_LIMIT_S  300
 
 /* Publishes, truncates anywhere, restores, for ever. */
 static void

@@ -319,7 +319,7 @@ test_writer_killed_while_making_leaves_no_half_file(void **state)
 
 
 #define KILL_ROUNDS   100
-#define KILL_LIMIT_S  100
+#define KILL_LIMIT_S  300
 
 /* Publishes for ever, each table with the stamp after the last one's. */
 static void
