@@ -243,5 +243,6 @@ asker_init(asker_t *asker, struct ev_loop *loop, const address_t *address,
     asker->data = data;
 
     ev_init(&asker->limit, asker_on_limit);
+    ev_set_priority(&asker->limit, EV_MINPRI);  /* after what came in time */
     asker->limit.data = asker;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -16,6 +17,7 @@
 
 
 #define PORT            21500
+#define LIMIT_MS        1000
 #define HTTP2_INTERNAL  2
 
 typedef enum {
@@ -31,6 +33,7 @@ typedef struct {
     server_t         what;
     asker_t         *asker;             /* NULL: freed */
     int              frees;             /* frees the asker at the first end */
+    int              nasked;
     int              nended;
     asker_end_t      end;
     int              status;
@@ -45,6 +48,7 @@ server_end(llmgw_grpc_stream_t *stream, int status, const char *message)
 
     conn = llmgw_grpc_session_data(llmgw_grpc_stream_session(stream));
     scene = grpc_conn_data(conn);
+    scene->nasked++;
 
     switch (scene->what) {
     case SERVER_ANSWERS:
@@ -201,6 +205,28 @@ silence_ends_the_connection(void **state)
 }
 
 
+/* The loop itself stood still: what came meanwhile counts. */
+static void
+answer_that_waits_in_the_socket_is_one(void **state)
+{
+    scene_t           *scene = *state;
+    asker_question_t   question = { .path = "/test/Question",
+                                    .authority = "test", .limit_ms = LIMIT_MS };
+
+    ask(scene, SERVER_ANSWERS, 0);
+    assert_int_equal(asker_ask(scene->asker, &question), 0);
+
+    while (scene->nasked < 2) {
+        ev_run(scene->loop, EVRUN_ONCE);
+    }
+
+    usleep((LIMIT_MS + 100) * 1000);
+    ev_run(scene->loop, 0);
+    assert_int_equal(scene->nended, 2);
+    assert_int_equal(scene->end, ASKER_ANSWERED);
+}
+
+
 static void
 break_is_told_asked_or_not(void **state)
 {
@@ -264,6 +290,8 @@ main(void)
             connection_is_kept_for_the_next_question, setup, teardown),
         cmocka_unit_test_setup_teardown(silence_ends_the_connection, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(answer_that_waits_in_the_socket_is_one,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(break_is_told_asked_or_not, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(dropped_question_has_no_end, setup,
