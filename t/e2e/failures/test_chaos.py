@@ -150,7 +150,10 @@ class Chaos:
         """Sends a signal to a worker, which must be one of this nginx."""
         if pid not in self.nginx.workers():
             return None
-        os.kill(pid, sig)
+        try:
+            os.kill(pid, sig)
+        except ProcessLookupError:      # it ended meanwhile
+            return None
         return pid
 
     def reload(self):
