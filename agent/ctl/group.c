@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/field.h"
 #include "ctl/link.h"
 
 
@@ -37,21 +38,10 @@ const options_spec_t  ctl_group_spec = {
 
 /* --- list */
 
-static const char *
-ctl_group_text(const json_t *member, const char *name)
-{
-    const char  *text;
-
-    text = json_string_value(json_object_get(member, name));
-
-    return text ? text : "";
-}
-
-
 static int
 ctl_group_is(const json_t *member, const char *name, const char *value)
 {
-    return strcmp(ctl_group_text(member, name), value) == 0;
+    return strcmp(ctl_text(member, name), value) == 0;
 }
 
 
@@ -106,14 +96,12 @@ ctl_group_add(json_t *group, json_t *member)
         return;
     }
 
-    epoch = json_integer_value(json_object_get(member, "group_epoch"));
+    epoch = ctl_number(member, "group_epoch");
 
     if (json_is_string(json_object_get(group, "active"))) {
         json_object_set_new(group, "conflict", json_true());
 
-        if (epoch
-            <= json_integer_value(json_object_get(group, "epoch")))
-        {
+        if (epoch <= ctl_number(group, "epoch")) {
             return;
         }
     }
@@ -126,8 +114,8 @@ ctl_group_add(json_t *group, json_t *member)
 static int
 ctl_group_compare(const void *one, const void *other)
 {
-    return strcmp(ctl_group_text(*(json_t *const *) one, "group"),
-                  ctl_group_text(*(json_t *const *) other, "group"));
+    return strcmp(ctl_text(*(json_t *const *) one, "group"),
+                  ctl_text(*(json_t *const *) other, "group"));
 }
 
 
@@ -143,7 +131,7 @@ ctl_group_collect(const json_t *answer)
     json_array_foreach(json_object_get(answer, "members"), i, member) {
         if (!ctl_group_is(member, "group", "")) {
             ctl_group_add(ctl_group_find(groups,
-                                         ctl_group_text(member, "group")),
+                                         ctl_text(member, "group")),
                           member);
         }
     }
@@ -175,13 +163,6 @@ ctl_group_collect(const json_t *answer)
 }
 
 
-static const char *
-ctl_group_or_dash(const char *text)
-{
-    return text[0] != '\0' ? text : "-";
-}
-
-
 /* What of a group's member stands in each column. */
 static void
 ctl_group_fill(const json_t *group, const json_t *member, char *epoch,
@@ -189,18 +170,17 @@ ctl_group_fill(const json_t *group, const json_t *member, char *epoch,
 {
     json_int_t  granted;
 
-    granted = json_integer_value(json_object_get(member, "group_epoch"));
+    granted = ctl_number(member, "group_epoch");
     snprintf(epoch, bytes, "%" JSON_INTEGER_FORMAT, granted);
 
-    cells[0] = ctl_group_text(group, "group");
-    cells[1] = ctl_group_text(member, "id");
-    cells[2] = ctl_group_has_process(member)
-               ? ctl_group_or_dash(ctl_group_text(member, "group_state"))
-               : "gone";
+    cells[0] = ctl_text(group, "group");
+    cells[1] = ctl_text(member, "id");
+    cells[2] = ctl_group_has_process(member) ? ctl_word(member, "group_state")
+                                             : "gone";
     cells[3] = granted ? epoch : "-";
-    cells[4] = ctl_group_or_dash(ctl_group_text(member, "model_version"));
-    cells[5] = ctl_group_text(member, "service");
-    cells[6] = ctl_group_text(member, "state");
+    cells[4] = ctl_word(member, "model_version");
+    cells[5] = ctl_text(member, "service");
+    cells[6] = ctl_text(member, "state");
 }
 
 
@@ -250,8 +230,8 @@ ctl_group_print(const json_t *groups)
     json_array_foreach(groups, i, group) {
         if (json_is_true(json_object_get(group, "conflict"))) {
             printf("group \"%s\" has more than one active replica; requests "
-                   "go to \"%s\"\n", ctl_group_text(group, "group"),
-                   ctl_group_text(group, "active"));
+                   "go to \"%s\"\n", ctl_text(group, "group"),
+                   ctl_text(group, "active"));
         }
     }
 }
@@ -296,8 +276,8 @@ static void
 ctl_group_print_switching(void *data, const json_t *event)
 {
     printf("%s: waiting for the successor of %s, %.1f s\n",
-           ctl_group_text(event, "group"), ctl_group_text(event, "from"),
-           json_integer_value(json_object_get(event, "ms")) / 1e3);
+           ctl_text(event, "group"), ctl_text(event, "from"),
+           ctl_number(event, "ms") / 1e3);
     fflush(stdout);
 }
 
@@ -320,11 +300,9 @@ ctl_group_switch(const ctl_t *ctl)
 
     } else if (status == CTL_DONE) {
         printf("%s: %s is active with epoch %" JSON_INTEGER_FORMAT ", %s was; "
-               "it took %.3f s\n", ctl_group_text(answer, "group"),
-               ctl_group_text(answer, "to"),
-               json_integer_value(json_object_get(answer, "epoch")),
-               ctl_group_text(answer, "from"),
-               json_integer_value(json_object_get(answer, "ms")) / 1e3);
+               "it took %.3f s\n", ctl_text(answer, "group"),
+               ctl_text(answer, "to"), ctl_number(answer, "epoch"),
+               ctl_text(answer, "from"), ctl_number(answer, "ms") / 1e3);
     }
 
     json_decref(answer);

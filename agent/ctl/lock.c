@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/field.h"
 #include "ctl/link.h"
 
 
@@ -28,24 +29,6 @@ const options_spec_t  ctl_lock_spec = {
 };
 
 
-static json_int_t
-ctl_lock_number(const json_t *json, const char *name)
-{
-    return json_integer_value(json_object_get(json, name));
-}
-
-
-static const char *
-ctl_lock_text(const json_t *json, const char *name)
-{
-    const char  *text;
-
-    text = json_string_value(json_object_get(json, name));
-
-    return text != NULL ? text : "-";
-}
-
-
 static void
 ctl_lock_name(const char *name, FILE *out)
 {
@@ -66,11 +49,11 @@ ctl_lock_holder(const json_t *group, FILE *out)
         return;
     }
 
-    n = ctl_lock_number(group, "processes");
+    n = ctl_number(group, "processes");
     fprintf(out, "%s (pid %" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT
             " process%s), epoch %" JSON_INTEGER_FORMAT "\n",
-            ctl_lock_text(group, "holder"), ctl_lock_number(group, "pid"), n,
-            n == 1 ? "" : "es", ctl_lock_number(group, "epoch"));
+            ctl_word(group, "holder"), ctl_number(group, "pid"), n,
+            n == 1 ? "" : "es", ctl_number(group, "epoch"));
 }
 
 
@@ -86,8 +69,7 @@ ctl_lock_waiters(const json_t *group, FILE *out)
 
     json_array_foreach(waiters, i, waiter) {
         fprintf(out, "%s%s %s", i > 0 ? ", " : "",
-                ctl_lock_text(waiter, "engine"),
-                ctl_lock_text(waiter, "state"));
+                ctl_word(waiter, "engine"), ctl_word(waiter, "state"));
     }
 
     fprintf(out, "%s\n", json_array_size(waiters) == 0 ? "-" : "");
@@ -126,15 +108,15 @@ ctl_lock_group(const json_t *group, FILE *out)
 {
     json_int_t  window_ms;
 
-    fprintf(out, "%s\n", ctl_lock_text(group, "group"));
+    fprintf(out, "%s\n", ctl_word(group, "group"));
     ctl_lock_name("state", out);
-    fprintf(out, "%s", ctl_lock_text(group, "state"));
+    fprintf(out, "%s", ctl_word(group, "state"));
 
     if (!json_is_null(json_object_get(group, "fault"))) {
-        fprintf(out, ", %s", ctl_lock_text(group, "fault"));
+        fprintf(out, ", %s", ctl_word(group, "fault"));
     }
 
-    window_ms = ctl_lock_number(group, "window_left_ms");
+    window_ms = ctl_number(group, "window_left_ms");
 
     if (window_ms > 0) {
         fprintf(out, ", %.1f s left", (double) window_ms / 1000);
@@ -144,7 +126,7 @@ ctl_lock_group(const json_t *group, FILE *out)
     ctl_lock_holder(group, out);
     ctl_lock_waiters(group, out);
     ctl_lock_name("fence", out);
-    fprintf(out, "%s\n", ctl_lock_text(group, "fence"));
+    fprintf(out, "%s\n", ctl_word(group, "fence"));
     ctl_lock_last(group, out);
 }
 

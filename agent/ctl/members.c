@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/field.h"
 #include "ctl/link.h"
 
 
@@ -23,24 +24,6 @@ static const ctl_row_t  ctl_heading = { {
 #define CTL_GROUP_COLUMN  4     /* where there are groups */
 
 
-static const char *
-ctl_text(const json_t *member, const char *name)
-{
-    const char  *text;
-
-    text = json_string_value(json_object_get(member, name));
-
-    return text && text[0] ? text : "-";
-}
-
-
-static json_int_t
-ctl_number(const json_t *member, const char *name)
-{
-    return json_integer_value(json_object_get(member, name));
-}
-
-
 static void
 ctl_fill_load(char *cell, const json_t *member)
 {
@@ -48,7 +31,7 @@ ctl_fill_load(char *cell, const json_t *member)
 
     capacity = ctl_number(member, "max_capacity");
 
-    if (strcmp(ctl_text(member, "role"), "gateway") == 0) {
+    if (strcmp(ctl_word(member, "role"), "gateway") == 0) {
         strcpy(cell, "-");
 
     } else if (capacity == 0) {
@@ -69,7 +52,7 @@ ctl_fill_layers(char *cell, const json_t *shard)
 {
     snprintf(cell, CTL_CELL_BYTES,
              "%.40s:%" JSON_INTEGER_FORMAT "-%" JSON_INTEGER_FORMAT " of %"
-             JSON_INTEGER_FORMAT, ctl_text(shard, "model"),
+             JSON_INTEGER_FORMAT, ctl_word(shard, "model"),
              ctl_number(shard, "first"), ctl_number(shard, "last"),
              ctl_number(shard, "layers"));
 }
@@ -148,14 +131,14 @@ ctl_fill_service(char *cell, const json_t *member)
 {
     const char  *owner;
 
-    if (strcmp(ctl_text(member, "role"), "gateway") == 0) {
+    if (strcmp(ctl_word(member, "role"), "gateway") == 0) {
         strcpy(cell, "-");
         return;
     }
 
     owner = json_string_value(json_object_get(member, "drain_owner"));
 
-    snprintf(cell, CTL_CELL_BYTES, "%s%s%s%s%s", ctl_text(member, "service"),
+    snprintf(cell, CTL_CELL_BYTES, "%s%s%s%s%s", ctl_word(member, "service"),
              json_is_true(json_object_get(member, "draining"))
              ? ", draining" : "",
              owner ? " (" : "", owner ? owner : "", owner ? ")" : "");
@@ -175,8 +158,8 @@ ctl_fill_group(char *cell, const json_t *member)
 
     epoch = ctl_number(member, "group_epoch");
     cell += snprintf(cell, CTL_CELL_BYTES, "%.31s %.15s",
-                     ctl_text(member, "group"),
-                     ctl_text(member, "group_state"));
+                     ctl_word(member, "group"),
+                     ctl_word(member, "group_state"));
 
     if (epoch != 0) {
         sprintf(cell, " %" JSON_INTEGER_FORMAT, epoch);
@@ -192,18 +175,18 @@ ctl_fill_row(ctl_row_t *row, const json_t *member)
     cause = json_string_value(json_object_get(member, "cause"));
 
 #define cell(i)  row->cells[i], CTL_CELL_BYTES
-    snprintf(cell(0), "%s", ctl_text(member, "id"));
-    snprintf(cell(1), "%s", ctl_text(member, "role"));
-    snprintf(cell(2), "%s%s%s%s", ctl_text(member, "state"),
+    snprintf(cell(0), "%s", ctl_word(member, "id"));
+    snprintf(cell(1), "%s", ctl_word(member, "role"));
+    snprintf(cell(2), "%s%s%s%s", ctl_word(member, "state"),
              cause ? " (" : "", cause ? cause : "", cause ? ")" : "");
     ctl_fill_service(row->cells[3], member);
     ctl_fill_group(row->cells[CTL_GROUP_COLUMN], member);
-    snprintf(cell(5), "%s", ctl_text(member, "model_version"));
+    snprintf(cell(5), "%s", ctl_word(member, "model_version"));
     ctl_fill_models(row->cells[6], member);
     ctl_fill_load(row->cells[7], member);
     ctl_fill_engine(row->cells[8], member);
-    snprintf(cell(9), "%s", ctl_text(member, "grpc"));
-    snprintf(cell(10), "%s", ctl_text(member, "address"));
+    snprintf(cell(9), "%s", ctl_word(member, "grpc"));
+    snprintf(cell(10), "%s", ctl_word(member, "address"));
     snprintf(cell(11), "%" JSON_INTEGER_FORMAT,
              ctl_number(member, "incarnation"));
 #undef cell

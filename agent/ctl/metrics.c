@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/field.h"
 #include "ctl/link.h"
 #include "ctl/metrics.h"
 #include "common/swim_counters.h"
@@ -80,17 +81,6 @@ ctl_metrics_keyed(FILE *out, const char *id, const char *name,
 }
 
 
-static const char *
-ctl_metrics_text(const json_t *status, const char *name)
-{
-    const char  *text;
-
-    text = json_string_value(json_object_get(status, name));
-
-    return text ? text : "";
-}
-
-
 static void
 ctl_metrics_show(const ctl_t *ctl, json_t *status, FILE *out)
 {
@@ -100,20 +90,18 @@ ctl_metrics_show(const ctl_t *ctl, json_t *status, FILE *out)
 
     (void) ctl;
 
-    id = ctl_metrics_text(status, "id");
+    id = ctl_text(status, "id");
     counters = json_object_get(status, "counters");
 
     ctl_metrics_head(out, "info", "", "identity, as labels", "gauge");
     fprintf(out, "llmgw_agent_info{agent=\"%s\",role=\"%s\",cluster=\"%s\","
-            "version=\"%s\"} 1\n", id, ctl_metrics_text(status, "role"),
-            ctl_metrics_text(status, "cluster"),
-            ctl_metrics_text(status, "version"));
+            "version=\"%s\"} 1\n", id, ctl_text(status, "role"),
+            ctl_text(status, "cluster"), ctl_text(status, "version"));
 
     ctl_metrics_head(out, "uptime_seconds", "",
                      "time since the agent started", "gauge");
     fprintf(out, "llmgw_agent_uptime_seconds{agent=\"%s\"} %.3f\n", id,
-            (double) json_integer_value(json_object_get(status, "uptime_ms"))
-            / 1000);
+            (double) ctl_number(status, "uptime_ms") / 1000);
 
     for (i = 0; i < CTL_COUNT(ctl_gauges); i++) {
         ctl_metrics_one(out, id, &ctl_gauges[i], "", "gauge",

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/field.h"
 #include "ctl/link.h"
 #include "ctl/shards_view.h"
 
@@ -35,24 +36,6 @@ typedef struct {
 } ctl_map_t;
 
 
-static const char *
-ctl_shards_text(const json_t *object, const char *name)
-{
-    const char  *text;
-
-    text = json_string_value(json_object_get(object, name));
-
-    return text ? text : "";
-}
-
-
-static json_int_t
-ctl_shards_number(const json_t *object, const char *name)
-{
-    return json_integer_value(json_object_get(object, name));
-}
-
-
 static int
 ctl_shards_is_usable(const json_t *shard)
 {
@@ -65,8 +48,8 @@ ctl_shards_fill_range(char *cell, const json_t *shard)
 {
     return snprintf(cell, CTL_CELL_BYTES,
                     "%" JSON_INTEGER_FORMAT "-%" JSON_INTEGER_FORMAT,
-                    ctl_shards_number(shard, "first"),
-                    ctl_shards_number(shard, "last"));
+                    ctl_number(shard, "first"),
+                    ctl_number(shard, "last"));
 }
 
 
@@ -77,10 +60,10 @@ ctl_shards_fill_load(char *cell, const json_t *shard)
     int         n;
     json_int_t  most, queue;
 
-    most = ctl_shards_number(shard, "max_sessions");
-    queue = ctl_shards_number(shard, "queue");
+    most = ctl_number(shard, "max_sessions");
+    queue = ctl_number(shard, "queue");
     n = snprintf(cell, CTL_CELL_BYTES, "%" JSON_INTEGER_FORMAT,
-                 ctl_shards_number(shard, "sessions"));
+                 ctl_number(shard, "sessions"));
 
     if (most != 0) {
         n += snprintf(cell + n, CTL_CELL_BYTES - n, "/%" JSON_INTEGER_FORMAT,
@@ -105,8 +88,8 @@ ctl_shards_fill_trouble(char *cell, const json_t *shard)
 {
     const char  *state, *service;
 
-    state = ctl_shards_text(shard, "state");
-    service = ctl_shards_text(shard, "service");
+    state = ctl_text(shard, "state");
+    service = ctl_text(shard, "service");
     cell[0] = '\0';
 
     if (strcmp(state, "ALIVE") != 0) {
@@ -118,10 +101,10 @@ ctl_shards_fill_trouble(char *cell, const json_t *shard)
     } else if (json_is_true(json_object_get(shard, "draining"))) {
         strcpy(cell, "  draining");
 
-    } else if (ctl_shards_number(shard, "excluded_ms") != 0) {
+    } else if (ctl_number(shard, "excluded_ms") != 0) {
         snprintf(cell, CTL_CELL_BYTES, "  left out for %.1f s: %.40s",
-                 (double) ctl_shards_number(shard, "excluded_ms") / 1e3,
-                 ctl_shards_text(shard, "excluded_for"));
+                 (double) ctl_number(shard, "excluded_ms") / 1e3,
+                 ctl_text(shard, "excluded_for"));
     }
 }
 
@@ -136,8 +119,8 @@ ctl_shards_draw_bar(const ctl_map_t *map, const json_t *shard)
     mark = ctl_shards_is_usable(shard) ? '#' : 'o';
 
     for (layer = 0; layer < map->layers; layer += map->scale) {
-        fputc(layer + map->scale > ctl_shards_number(shard, "first")
-              && layer <= ctl_shards_number(shard, "last") ? mark : '.',
+        fputc(layer + map->scale > ctl_number(shard, "first")
+              && layer <= ctl_number(shard, "last") ? mark : '.',
               map->out);
     }
 }
@@ -152,14 +135,14 @@ ctl_shards_draw_row(const ctl_map_t *map, const json_t *shard)
     ctl_shards_fill_load(load, shard);
     ctl_shards_fill_trouble(trouble, shard);
 
-    fprintf(map->out, "  %-*s  ", map->id_width, ctl_shards_text(shard, "id"));
+    fprintf(map->out, "  %-*s  ", map->id_width, ctl_text(shard, "id"));
     ctl_shards_draw_bar(map, shard);
     fprintf(map->out, "  %-*s  %-*s  %-6s  %.1f GiB%s%s%s\n",
             map->range_width, range, map->load_width, load,
             json_is_true(json_object_get(shard, "loaded")) ? "loaded" : "-",
-            (double) ctl_shards_number(shard, "memory") / (1 << 30),
+            (double) ctl_number(shard, "memory") / (1 << 30),
             json_object_get(shard, "zone") ? "  " : "",
-            ctl_shards_text(shard, "zone"), trouble);
+            ctl_text(shard, "zone"), trouble);
 }
 
 
@@ -253,12 +236,12 @@ ctl_shards_measure(ctl_map_t *map, const json_t *model)
     size_t   i;
     json_t  *shard;
 
-    map->layers = ctl_shards_number(model, "layers");
+    map->layers = ctl_number(model, "layers");
     map->scale = (map->layers + CTL_MAP_WIDTH - 1) / CTL_MAP_WIDTH;
     map->id_width = map->range_width = map->load_width = 0;
 
     json_array_foreach(json_object_get(model, "shards"), i, shard) {
-        n = (int) strlen(ctl_shards_text(shard, "id"));
+        n = (int) strlen(ctl_text(shard, "id"));
         map->id_width = n > map->id_width ? n : map->id_width;
         n = ctl_shards_fill_range(cell, shard);
         map->range_width = n > map->range_width ? n : map->range_width;
@@ -277,15 +260,14 @@ ctl_shards_draw(ctl_map_t *map, const json_t *model)
     ctl_shards_measure(map, model);
 
     fprintf(map->out, "%s, %" JSON_INTEGER_FORMAT " layers",
-            ctl_shards_text(model, "model"), map->layers);
+            ctl_text(model, "model"), map->layers);
 
     if (map->scale > 1) {
         fprintf(map->out, ", %" JSON_INTEGER_FORMAT " a column", map->scale);
     }
 
     fprintf(map->out, ", weights %.12s, numerics %s\n",
-            ctl_shards_text(model, "weights"),
-            ctl_shards_text(model, "numerics"));
+            ctl_text(model, "weights"), ctl_text(model, "numerics"));
     ctl_shards_draw_ruler(map);
 
     json_array_foreach(json_object_get(model, "shards"), i, shard) {

@@ -2,25 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/field.h"
 #include "ctl/shards_view.h"
-
-
-static const char *
-view_text(const json_t *object, const char *name)
-{
-    const char  *text;
-
-    text = json_string_value(json_object_get(object, name));
-
-    return text ? text : "";
-}
-
-
-static json_int_t
-view_number(const json_t *object, const char *name)
-{
-    return json_integer_value(json_object_get(object, name));
-}
 
 
 /* What identifies a model: shards of one may serve one request together. */
@@ -36,8 +19,8 @@ view_compare_models(const json_t *a, const json_t *b)
     size_t  i;
 
     for (i = 0, order = 0; i < VIEW_NIDENTITY && order == 0; i++) {
-        order = strcmp(view_text(a, view_identity[i]),
-                       view_text(b, view_identity[i]));
+        order = strcmp(ctl_text(a, view_identity[i]),
+                       ctl_text(b, view_identity[i]));
     }
 
     return order;
@@ -57,10 +40,10 @@ view_find_model(json_t *models, const json_t *shard)
     }
 
     model = json_pack("{s:s, s:s, s:s, s:I, s:[]}",
-                      "model", view_text(shard, "model"),
-                      "weights", view_text(shard, "weights"),
-                      "numerics", view_text(shard, "numerics"),
-                      "layers", view_number(shard, "layers"), "shards");
+                      "model", ctl_text(shard, "model"),
+                      "weights", ctl_text(shard, "weights"),
+                      "numerics", ctl_text(shard, "numerics"),
+                      "layers", ctl_number(shard, "layers"), "shards");
     json_array_append_new(models, model);
 
     return model;
@@ -75,8 +58,8 @@ view_find_used(const json_t *pipelines, const char *id)
     json_t  *used;
 
     json_array_foreach(json_object_get(pipelines, "shards"), i, used) {
-        if (strcmp(view_text(used, "member"), id) == 0
-            && view_number(used, "excluded_ms") > 0)
+        if (strcmp(ctl_text(used, "member"), id) == 0
+            && ctl_number(used, "excluded_ms") > 0)
         {
             return used;
         }
@@ -93,7 +76,7 @@ view_shard(json_t *member, json_t *shard, const json_t *pipelines)
 
     shown = json_pack("{s:s, s:O, s:O, s:O, s:O, s:O, s:O, s:O, s:O, s:O,"
                       " s:O, s:O}",
-                      "id", view_text(member, "id"),
+                      "id", ctl_text(member, "id"),
                       "name", json_object_get(shard, "name"),
                       "first", json_object_get(shard, "first"),
                       "last", json_object_get(shard, "last"),
@@ -118,13 +101,13 @@ view_shard(json_t *member, json_t *shard, const json_t *pipelines)
         json_object_set(shown, "zone", json_object_get(shard, "zone"));
     }
 
-    used = view_find_used(pipelines, view_text(member, "id"));
+    used = view_find_used(pipelines, ctl_text(member, "id"));
 
     if (used != NULL) {
         json_object_set(shown, "excluded_ms",
                         json_object_get(used, "excluded_ms"));
         json_object_set_new(shown, "excluded_for",
-                            json_string(view_text(used, "excluded_for")));
+                            json_string(ctl_text(used, "excluded_for")));
     }
 
     return shown;
@@ -140,7 +123,7 @@ view_count(const json_t *model)
     unsigned    *counts;
     json_int_t   layer, layers;
 
-    layers = view_number(model, "layers");
+    layers = ctl_number(model, "layers");
     counts = calloc((size_t) layers + 1, sizeof(unsigned));
 
     if (counts == NULL) {
@@ -148,9 +131,9 @@ view_count(const json_t *model)
     }
 
     json_array_foreach(json_object_get(model, "shards"), i, shard) {
-        for (layer = view_number(shard, "first");
+        for (layer = ctl_number(shard, "first");
              json_is_true(json_object_get(shard, "usable"))
-             && layer <= view_number(shard, "last") && layer < layers;
+             && layer <= ctl_number(shard, "last") && layer < layers;
              layer++)
         {
             counts[layer]++;
@@ -196,7 +179,7 @@ view_cover(json_t *model)
     unsigned    *counts;
     json_int_t   layers;
 
-    layers = view_number(model, "layers");
+    layers = ctl_number(model, "layers");
     counts = view_count(model);
 
     if (counts == NULL) {
@@ -222,11 +205,11 @@ view_compare_shards(const json_t *a, const json_t *b)
 {
     json_int_t  order;
 
-    order = view_number(a, "first") - view_number(b, "first");
-    order = order ? order : view_number(a, "last") - view_number(b, "last");
+    order = ctl_number(a, "first") - ctl_number(b, "first");
+    order = order ? order : ctl_number(a, "last") - ctl_number(b, "last");
 
     return order < 0 ? -1
-           : order > 0 ? 1 : strcmp(view_text(a, "id"), view_text(b, "id"));
+           : order > 0 ? 1 : strcmp(ctl_text(a, "id"), ctl_text(b, "id"));
 }
 
 
@@ -284,7 +267,7 @@ ctl_shards_collect(const json_t *members, const json_t *pipelines)
     silent = json_array();
 
     json_array_foreach(members, i, member) {
-        if (strcmp(view_text(member, "role"), "shard") != 0) {
+        if (strcmp(ctl_text(member, "role"), "shard") != 0) {
             continue;
         }
 
@@ -297,7 +280,7 @@ ctl_shards_collect(const json_t *members, const json_t *pipelines)
                         shown, view_compare_shards);
         } else {
             json_array_append_new(silent,
-                                  json_string(view_text(member, "id")));
+                                  json_string(ctl_text(member, "id")));
         }
     }
 

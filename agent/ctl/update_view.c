@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "ctl/field.h"
 #include "ctl/update_view.h"
 
 
@@ -19,28 +20,10 @@
 #define VIEW_OTHER_ROWS  3
 
 
-static const char *
-view_text(const json_t *object, const char *name)
-{
-    const char  *text;
-
-    text = json_string_value(json_object_get(object, name));
-
-    return text ? text : "";
-}
-
-
-static json_int_t
-view_number(const json_t *object, const char *name)
-{
-    return json_integer_value(json_object_get(object, name));
-}
-
-
 static int
 view_is(const json_t *step, const char *state)
 {
-    return strcmp(view_text(step, "step"), state) == 0;
+    return strcmp(ctl_text(step, "step"), state) == 0;
 }
 
 
@@ -72,7 +55,7 @@ view_describe(const json_t *step, char *text, size_t size)
     size_t   n;
     json_t  *streams;
 
-    n = snprintf(text, size, "%s", view_text(step, "step"));
+    n = snprintf(text, size, "%s", ctl_text(step, "step"));
     streams = json_object_get(step, "active_requests");
 
     if (view_is(step, "drain") && streams != NULL && n < size) {
@@ -88,16 +71,16 @@ view_describe(const json_t *step, char *text, size_t size)
                       json_integer_value(streams));
     }
 
-    if (view_number(step, "ms") >= 1000 && !view_has_ended(step) && n < size)
+    if (ctl_number(step, "ms") >= 1000 && !view_has_ended(step) && n < size)
     {
         n += snprintf(text + n, size - n, ", %" JSON_INTEGER_FORMAT " s",
-                      view_number(step, "ms") / 1000);
+                      ctl_number(step, "ms") / 1000);
     }
 
     if (json_object_get(step, "error") != NULL && n < size) {
         snprintf(text + n, size - n, "%s at %s: %s",
                  view_is(step, "failed") ? "" : ", failed",
-                 view_text(step, "failed_at"), view_text(step, "error"));
+                 ctl_text(step, "failed_at"), ctl_text(step, "error"));
     }
 }
 
@@ -154,8 +137,8 @@ view_put_heading(ctl_update_view_t *view, int columns)
     char        line[VIEW_LINE_BYTES];
     json_int_t  done, total;
 
-    done = view_number(view->update, "done");
-    total = view_number(view->update, "total");
+    done = ctl_number(view->update, "done");
+    total = ctl_number(view->update, "total");
     filled = total > 0 ? done * VIEW_BAR_CELLS / total : VIEW_BAR_CELLS;
 
     for (i = 0; i < VIEW_BAR_CELLS; i++) {
@@ -165,7 +148,7 @@ view_put_heading(ctl_update_view_t *view, int columns)
     bar[i] = '\0';
 
     snprintf(line, sizeof(line), "to %s  [%s]  %" JSON_INTEGER_FORMAT " of %"
-             JSON_INTEGER_FORMAT, view_text(view->update, "to"), bar, done,
+             JSON_INTEGER_FORMAT, ctl_text(view->update, "to"), bar, done,
              total);
     view_put(view, "\033[1m", columns, line);
 }
@@ -200,9 +183,9 @@ view_widen(const json_t *steps, int *id_width, int *from_width)
     json_t  *step;
 
     json_array_foreach(steps, i, step) {
-        len = strlen(view_text(step, "id"));
+        len = strlen(ctl_text(step, "id"));
         *id_width = len > *id_width ? len : *id_width;
-        len = strlen(view_text(step, "from"));
+        len = strlen(ctl_text(step, "from"));
         *from_width = len > *from_width ? len : *from_width;
     }
 }
@@ -228,7 +211,7 @@ view_put_steps(ctl_update_view_t *view, int rows, int columns)
         step = json_array_get(steps, i);
         view_describe(step, how, sizeof(how));
         snprintf(line, sizeof(line), "  %-*s  %-*s  %s", id_width,
-                 view_text(step, "id"), from_width, view_text(step, "from"),
+                 ctl_text(step, "id"), from_width, ctl_text(step, "from"),
                  how);
         view_put(view, view_colour(step), columns, line);
     }
@@ -260,7 +243,7 @@ view_print_step(const json_t *step)
     char  how[VIEW_LINE_BYTES];
 
     view_describe(step, how, sizeof(how));
-    printf("%s: %s\n", view_text(step, "id"), how);
+    printf("%s: %s\n", ctl_text(step, "id"), how);
     fflush(stdout);
 }
 
@@ -277,7 +260,7 @@ view_take_step(ctl_update_view_t *view, json_t *news)
     steps = json_object_get(view->update, "steps");
 
     json_array_foreach(steps, i, step) {
-        if (strcmp(view_text(step, "id"), view_text(news, "id")) == 0) {
+        if (strcmp(ctl_text(step, "id"), ctl_text(news, "id")) == 0) {
             json_array_set(steps, i, news);
             return;
         }
@@ -293,7 +276,7 @@ view_take(ctl_update_view_t *view, const json_t *event)
 
     json_object_set(view->update, "done", json_object_get(event, "done"));
 
-    if (strcmp(view_text(event, "event"), "step") == 0) {
+    if (strcmp(ctl_text(event, "event"), "step") == 0) {
         view_take_step(view, (json_t *) event);
     }
 
@@ -309,8 +292,8 @@ view_begin(ctl_update_view_t *view, const json_t *event)
     json_decref(view->update);
     view->update = json_incref(json_object_get(event, "update"));
 
-    printf("update %s to %s%s\n", view_text(view->update, "id"),
-           view_text(view->update, "to"),
+    printf("update %s to %s%s\n", ctl_text(view->update, "id"),
+           ctl_text(view->update, "to"),
            json_is_true(json_object_get(event, "attached"))
            ? " is running already" : "");
     fflush(stdout);
@@ -335,7 +318,7 @@ ctl_update_view_event(void *data, const json_t *event)
 {
     ctl_update_view_t  *view = data;
 
-    if (strcmp(view_text(event, "event"), "update") == 0) {
+    if (strcmp(ctl_text(event, "event"), "update") == 0) {
         view_begin(view, event);
 
     } else if (view->update != NULL) {
@@ -345,7 +328,7 @@ ctl_update_view_event(void *data, const json_t *event)
     if (view->is_live && view->update != NULL) {
         view_draw(view);
 
-    } else if (strcmp(view_text(event, "event"), "step") == 0) {
+    } else if (strcmp(ctl_text(event, "event"), "step") == 0) {
         view_print_step(event);
     }
 }
@@ -364,17 +347,17 @@ view_print_plan(const json_t *plan)
     view_widen(steps, &id_width, &from_width);
 
     printf("to %s, %" JSON_INTEGER_FORMAT " at once, %" JSON_INTEGER_FORMAT
-           " stay routable\n", view_text(plan, "to"),
-           view_number(plan, "max_unavailable"),
-           view_number(plan, "min_available"));
+           " stay routable\n", ctl_text(plan, "to"),
+           ctl_number(plan, "max_unavailable"),
+           ctl_number(plan, "min_available"));
 
     json_array_foreach(steps, i, step) {
-        printf("  %-*s  %-*s  %s", id_width, view_text(step, "id"),
-               from_width, view_text(step, "from"), view_text(step, "by"));
+        printf("  %-*s  %-*s  %s", id_width, ctl_text(step, "id"),
+               from_width, ctl_text(step, "from"), ctl_text(step, "by"));
 
         /* A standby of a group never is READY. */
         if (json_object_get(step, "group") != NULL) {
-            printf(", of group %s\n", view_text(step, "group"));
+            printf(", of group %s\n", ctl_text(step, "group"));
 
         } else {
             printf("%s\n", json_is_true(json_object_get(step, "ready"))
@@ -410,9 +393,9 @@ ctl_update_view_end(ctl_update_view_t *view, const json_t *answer)
     }
 
     printf("%s: %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
-           " have version %s\n", view_text(update, "state"),
-           view_number(update, "done"), view_number(update, "total"),
-           view_text(update, "to"));
+           " have version %s\n", ctl_text(update, "state"),
+           ctl_number(update, "done"), ctl_number(update, "total"),
+           ctl_text(update, "to"));
 }
 
 

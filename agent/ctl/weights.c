@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/field.h"
 #include "ctl/link.h"
 
 
@@ -28,24 +29,6 @@ const options_spec_t  ctl_weights_spec = {
 };
 
 
-static json_int_t
-ctl_weights_number(const json_t *json, const char *name)
-{
-    return json_integer_value(json_object_get(json, name));
-}
-
-
-static const char *
-ctl_weights_text(const json_t *json, const char *name)
-{
-    const char  *text;
-
-    text = json_string_value(json_object_get(json, name));
-
-    return text != NULL ? text : "-";
-}
-
-
 static void
 ctl_weights_line(FILE *out, const char *name, const char *text)
 {
@@ -59,8 +42,8 @@ ctl_weights_bytes(const json_t *answer, FILE *out)
 {
     json_int_t  bytes, hashed;
 
-    bytes = ctl_weights_number(answer, "bytes");
-    hashed = ctl_weights_number(answer, "hashed_bytes");
+    bytes = ctl_number(answer, "bytes");
+    hashed = ctl_number(answer, "hashed_bytes");
 
     fprintf(out, "%-*s%" JSON_INTEGER_FORMAT, CTL_WEIGHTS_WIDTH, "bytes",
             bytes);
@@ -78,16 +61,15 @@ static void
 ctl_weights_client(const json_t *client, FILE *out)
 {
     fprintf(out, "%-*s%s", CTL_WEIGHTS_WIDTH,
-            ctl_weights_text(client, "engine"),
-            ctl_weights_text(client, "role"));
+            ctl_word(client, "engine"), ctl_word(client, "role"));
 
     if (json_object_get(client, "left_ms") != NULL) {
-        fprintf(out, " for %s, %.1f s left", ctl_weights_text(client, "mode"),
-                ctl_weights_number(client, "left_ms") / 1000.0);
+        fprintf(out, " for %s, %.1f s left", ctl_word(client, "mode"),
+                ctl_number(client, "left_ms") / 1000.0);
     }
 
     fprintf(out, " (pid %" JSON_INTEGER_FORMAT ")\n",
-            ctl_weights_number(client, "pid"));
+            ctl_number(client, "pid"));
 }
 
 
@@ -101,12 +83,12 @@ ctl_weights_show(const ctl_t *ctl, json_t *answer, FILE *out)
     (void) ctl;
 
     fprintf(out, "%-*s%" JSON_INTEGER_FORMAT "\n", CTL_WEIGHTS_WIDTH,
-            "device", ctl_weights_number(answer, "device"));
-    ctl_weights_line(out, "state", ctl_weights_text(answer, "state"));
-    ctl_weights_line(out, "name", ctl_weights_text(answer, "name"));
+            "device", ctl_number(answer, "device"));
+    ctl_weights_line(out, "state", ctl_word(answer, "state"));
+    ctl_weights_line(out, "name", ctl_word(answer, "name"));
     ctl_weights_bytes(answer, out);
-    ctl_weights_line(out, "id", ctl_weights_text(answer, "id"));
-    window_ms = ctl_weights_number(answer, "window_left_ms");
+    ctl_weights_line(out, "id", ctl_word(answer, "id"));
+    window_ms = ctl_number(answer, "window_left_ms");
 
     if (window_ms > 0) {
         fprintf(out, "%-*s%.1f s in which nobody writes\n",
