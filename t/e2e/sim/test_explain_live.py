@@ -191,7 +191,7 @@ def test_a_full_disk_loses_lines_and_no_request(traced, tiny):
 def test_a_request_is_in_the_sample_with_all_its_decisions_or_none(traced):
     nginx = traced("llmgw_breaker off; llmgw_trace_decisions"
                    " @dir@/decisions.jsonl sample=10% top=1;",
-                   replica={"error_rate": "0.1"}, location="llmgw_tries 9;",
+                   replica={"error_rate": "0.1"}, location="llmgw_tries 12;",
                    policy="round_robin")
     bench(nginx, 2000, "--connections", 8)
     requests = {}
