@@ -255,6 +255,7 @@ def test_http_pool_without_a_queue_is_full(cluster, engines):
     def ask(i):
         answers.append(get(nginx, f"{i}")[0])
         if len(answers) == 4:
+            wait_for(lambda: made[0].active == 2, 5, "both to be there")
             made[0].open.set()
     at_once(6, ask)
     assert answers == [502, 502, 502, 502, 200, 200]

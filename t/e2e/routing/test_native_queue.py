@@ -57,7 +57,8 @@ def thirty(nginx, made, aside):
         e.open.clear()
     answers = aside(at_once, 30, lambda i: get(nginx, f"{i}",
                                                body=b"x" * 1000))
-    wait_for(lambda: nginx.waiting() == 26, 10, "all that have no slot")
+    wait_for(lambda: nginx.waiting() == 26
+             and all(e.active == 2 for e in made), 10, "no free slot")
     for e in made:
         e.open.set()
     return answers.result()
