@@ -112,8 +112,8 @@ def test_takeover_under_streams(cluster, client, expect):
     wait_for(lambda: nginx.waiting() == 8, 5, "the streams to wait")
     new = [client(nginx).start(f"new {i}", 5) for i in range(8)]
     wait_for(lambda: nginx.waiting() == 16, 5, "the requests to wait")
-    assert nginx.pool()["queue"]["waits_for"] == "standby"
-    assert of_group(nginx)["active"] is None
+    wait_for(lambda: nginx.pool()["queue"]["waits_for"] == "standby"
+             and of_group(nginx)["active"] is None, 5, "a to be known as gone")
 
     m["b"].waking(2)
     wait_for(lambda: states(nginx)["b"] == "waking", 5, "b to wake")
