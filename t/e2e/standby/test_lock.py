@@ -378,7 +378,7 @@ def test_nothing_is_granted_while_a_stranger_has_the_lock_file(cluster):
 def test_bad_input_is_told_what_is_right(shared_lock, line, reason, error):
     with LockClient(shared_lock.socket) as client:
         client.sock.sendall(line.encode() + b"\n")
-        said = client.lines.get(timeout=5)
+        said = client.lines.get(timeout=20)
         assert (said["type"], said["reason"]) == ("refused", reason)
         assert error in said["error"]
         client.say(cmd="ping", seq=7)       # and nothing else happens
@@ -419,7 +419,7 @@ def test_a_process_of_another_user_is_no_worker(shared_lock):
 
 
 def answer(s):
-    s.settimeout(5)
+    s.settimeout(20)
     try:
         s.sendall(b'{"cmd":"ping","seq":1}\n')
         return s.recv(4096)
