@@ -84,12 +84,20 @@ class Streams:
             for message in call:
                 seen.append((time.monotonic(), message.replica_id))
 
+    @staticmethod
+    def _is_whole(call):
+        return call.done() and call.code() is grpc.StatusCode.OK
+
     def next_token(self, dead):
-        """When the last of them had one of another engine than the dead."""
+        """When the last of them had one of another engine than the dead; one
+        that had said all before is none of them."""
+        def first(seen):
+            return next((at for at, by in list(seen) if by != dead), None)
+
         def went_on():
-            firsts = [next((at for at, by in list(seen) if by != dead), None)
-                      for seen in self.seen]
-            return None not in firsts and max(firsts)
+            firsts = [first(seen) for call, seen in zip(self.calls, self.seen)
+                      if first(seen) or not self._is_whole(call)]
+            return firsts and None not in firsts and max(firsts)
         return wait_for(went_on, LIMIT_S, "the streams to go on")
 
     def end(self):
