@@ -69,6 +69,7 @@ struct agent_s {
     command_peer_t    *reporter;        /* the replica's connection */
     reporter_t         watch;           /* and the process behind it */
     int64_t            reported_pid;    /* which it says it is */
+    int                is_former;       /* it is of before the child's start */
     json_t            *pipelines;       /* how its shards do, as it says; NULL:
                                            it uses none */
     ev_timer           term_again;      /* to that process, in a switch */

@@ -78,10 +78,16 @@ agent_child_spawn(agent_t *agent, char *error)
 }
 
 
+/*
+ * A process that ended as it was told to may be followed before its last words
+ * are read: that goodbye is none of the process that is started here.
+ */
 static void
 agent_child_start(agent_t *agent)
 {
     char  error[CHILD_ERROR_BYTES];
+
+    agent->is_former = agent->reporter != NULL;
 
     if (agent_child_spawn(agent, error) == 0) {
         supervise_started(&agent->supervise, agent_child_now_us(agent));

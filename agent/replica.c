@@ -93,7 +93,7 @@ agent_replica_follow(agent_t *agent, const report_t *report, int is_first)
         agent_child_meet(agent);
     }
 
-    if (report->goodbye) {
+    if (report->goodbye && !agent->is_former) {
         agent_child_parted(agent);
     }
 }
@@ -134,6 +134,7 @@ agent_replica_report(void *data, command_peer_t *peer, const report_t *report)
     peer->is_reporter = 1;
 
     if (is_first) {
+        agent->is_former = 0;
         reporter_watch(&agent->watch, control_socket(peer),
                        control_accepted_ticks(peer), control_take_fd(peer));
     }
