@@ -76,7 +76,8 @@ def test_20_at_once_are_served_queued_and_refused(cluster, load, expect,
             got.check(expect(prompt, n))
     assert [(got.code, got.trailers["llmgw-reason"]) for got in bad] \
         == [("RESOURCE_EXHAUSTED", "queue_full")] * 6
-    assert 1 <= nginx.log().count("replicas and queue are full") <= workers
+    # Once a second for each worker, and they may take more than one.
+    assert 1 <= nginx.log().count("replicas and queue are full") < 6
 
 
 def refused(nginx):
