@@ -200,7 +200,9 @@ def test_a_request_is_in_the_sample_with_all_its_decisions_or_none(traced):
         assert len(line["candidates"]) < 3
     assert 100 < len(requests) < 300
     for tries in requests.values():
-        assert [t["attempt"] for t in tries] == [*range(1, len(tries) + 1)]
+        # A pause before replicas are asked again is a line without one.
+        made = [t["attempt"] for t in tries if "chosen" in t]
+        assert made == [*range(1, len(made) + 1)]
     assert max(map(len, requests.values())) > 1
     assert said(path_of(nginx))["not_replayed"] > 100
 
