@@ -81,7 +81,7 @@ void life_queued(life_t *life, int is_queued, uint64_t now_ms);
  */
 llmgw_group_state_t life_shown(const life_t *life, uint64_t now_ms);
 
-/* Whoever ended this Active engine now would leave the group without one. */
+/* 1: if this Active engine ended now, the group would be left without one. */
 int life_is_lock_away(const life_t *life);
 
 void life_turned(life_t *life, const life_vitals_t *vitals, uint64_t now_ms);

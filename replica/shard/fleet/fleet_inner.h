@@ -118,7 +118,7 @@ void fleet_count(fleet_shard_t *shard, int more);
 /* Ours, and what it says beyond the most of ours in these two seconds. */
 uint32_t fleet_load(const fleet_shard_t *shard);
 
-/* Who is a candidate, beside those that are ALIVE and have a free place. */
+/* Candidates beside those that are ALIVE and have a free place. */
 #define FLEET_WITH_FULL     1
 #define FLEET_WITH_SUSPECT  2
 

@@ -112,7 +112,7 @@ typedef struct {
     uint32_t      vocabulary;       /* floats of a row's logits */
     const float  *norms;            /* layers + 1, see check.h; NULL: unknown */
     uint64_t      history_max;      /* bytes, of all flows together */
-    int           has_fallback;     /* who loses a flow can go on without */
+    int           has_fallback;     /* a lost stream can go on without shards */
     int           is_rounded;       /* rows are fp16 on the wire: other cuts are
                                        other bits, so a stream keeps its own */
     uint64_t      started_ms;       /* until a session is Opened, and a step
