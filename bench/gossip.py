@@ -33,10 +33,9 @@ import tempfile
 import time
 
 from gossip_board import Board, Lines, Loop
+from measure import page
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- gossip: begin -->", "<!-- gossip: end -->"
 
 FIRST_PORT = 20000
 SETTLE_S = 5                    # from the last join to measuring at rest
@@ -409,13 +408,6 @@ Bytes are what the loopback device counted, Ethernet, IP and UDP headers
 included. Start is the fork of the new process."""
 
 
-def write(text):
-    old = DOCUMENT.read_text()
-    head, _, rest = old.partition(BEGIN)
-    tail = rest.partition(END)[2]
-    DOCUMENT.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}")
-
-
 def in_namespace():
     """Runs this script again in a network namespace."""
     for words in (["unshare", "-n"], ["unshare", "-r", "-n"]):
@@ -500,7 +492,7 @@ def main():
                 options, n, own if name == "llmgw" else serf, name)
             text = method(options, load) + "\n\n" + table(results, names)
             if options.write:   # so that an interrupted run leaves its part
-                write(text)
+                page.write("gossip", text)
     print(text)
     complete = all(isinstance(got, dict) and "note" not in got
                    for by_name in results.values()

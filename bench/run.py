@@ -23,14 +23,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "t")]
 from llmgw.ports import Ports  # noqa: E402
 from measure import alone, instructions, machine, micro  # noqa: E402
-from measure import openai, paired, peers, plots, stall  # noqa: E402
-from measure import tables  # noqa: E402
+from measure import openai, page, paired, peers, plots  # noqa: E402
+from measure import stall, tables  # noqa: E402
 from measure.machine import Fail  # noqa: E402
 
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
 PICTURES = ROOT / "docs" / "img"
 RESULTS = ROOT / "build" / "bench" / "results.json"
-BEGIN, END = "<!-- proxies: begin -->", "<!-- proxies: end -->"
 
 LIMIT_S = {False: 480, True: 1200}
 CLOSING_S = 30          # reserved for the current rows and for writing
@@ -158,15 +156,6 @@ def on_term(*_):
     raise SystemExit("told to end")
 
 
-def replaced(text, part):
-    """The document, with the part between its marks replaced."""
-    before, found, rest = text.partition(BEGIN)
-    _, ends, after = rest.partition(END)
-    if not found or not ends:
-        raise SystemExit(f"{DOCUMENT}: no {BEGIN} ... {END}")
-    return f"{before}{BEGIN}\n{part}\n{END}{after}"
-
-
 def parse():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--full", action="store_true",
@@ -204,7 +193,7 @@ def finish(bench, options):
     text = tables.document(results, pictures)
     print(text)
     if options.write:
-        DOCUMENT.write_text(replaced(DOCUMENT.read_text(), text))
+        page.write("proxies", text)
     return 1 if "MISSED" in text or "FAIL" in text else 0
 
 

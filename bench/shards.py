@@ -30,14 +30,12 @@ from llmgw.cluster import Cluster  # noqa: E402
 from llmgw.ports import Ports  # noqa: E402
 from llmgw.shards.replica import Shards, cut, until  # noqa: E402
 from llmgw.wait import wait_for  # noqa: E402
-from measure import machine  # noqa: E402
+from measure import machine, page  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
 RESULTS = ROOT / "build" / "bench" / "shards.json"
 PEERS = ROOT / "build" / "bench"
 MODEL = ROOT / "build" / "shards.gguf"
-BEGIN, END = "<!-- shards: begin -->", "<!-- shards: end -->"
 
 WIDTH, HOP_STEPS = 4096, 2000
 GOAL_HOP_US, GOAL_CONSTRUCT_MS = 100, 5
@@ -303,12 +301,6 @@ def table(results):
         and p95 <= GOAL_CONSTRUCT_MS
 
 
-def write(text):
-    head, _, rest = DOCUMENT.read_text().partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    DOCUMENT.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}")
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--rounds", type=int, default=7)
@@ -331,7 +323,7 @@ def main():
     text, is_met = table(results)
     print(text)
     if options.write:
-        write(text)
+        page.write("shards", text)
     return 0 if is_met else 1
 
 

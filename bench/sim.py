@@ -18,10 +18,10 @@ import subprocess
 import sys
 import time
 
+from measure import page
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SIM = ROOT / "build/llmgw-sim"
-DOCUMENT = ROOT / "docs/benchmarks.md"
-BEGIN, END = "<!-- sim: begin -->", "<!-- sim: end -->"
 
 # replicas, requests, requests a second, BLIS: seconds of processor, MB.
 WORK = (
@@ -89,12 +89,6 @@ def measure(rounds):
         "|---:|---:|---:|---:|---:|---:|---:|---:|", *rows))
 
 
-def write(text):
-    head, _, rest = DOCUMENT.read_text().partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    DOCUMENT.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}")
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--rounds", type=int, default=3)
@@ -104,7 +98,7 @@ def main():
     text = measure(options.rounds)
     print(text)
     if options.write:
-        write(text)
+        page.write("sim", text)
 
 
 if __name__ == "__main__":

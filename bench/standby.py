@@ -35,10 +35,8 @@ from llmgw.standby.lock import LockService  # noqa: E402
 from llmgw.standby.takeover import phases  # noqa: E402
 from llmgw.wait import wait_for  # noqa: E402
 from llmgw.weights import WeightsService  # noqa: E402
-from measure import machine  # noqa: E402
+from measure import machine, page  # noqa: E402
 
-DOCUMENT = ROOT / "docs/benchmarks.md"
-BEGIN, END = "<!-- standby: begin -->", "<!-- standby: end -->"
 RESULTS = ROOT / "build/bench/standby.json"
 MB = 1 << 20
 BLOCK_MB = 64
@@ -259,12 +257,6 @@ def table(results):
     return "\n".join(lines), verdict
 
 
-def write(text):
-    head, _, rest = DOCUMENT.read_text().partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    DOCUMENT.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}")
-
-
 def run(options):
     if not llama.is_built():
         return {name: {"fail": llama.MISSING} for name in ARMS}
@@ -293,7 +285,7 @@ def main():
     text, verdict = table(results)
     print(text)
     if options.write:
-        write(text)
+        page.write("standby", text)
     return 0 if verdict == "met" else 1
 
 

@@ -4,13 +4,11 @@ import statistics
 import sys
 import textwrap
 
-from . import machine, plots, policies
+from . import machine, page, plots, policies
 from .goals import span
 from .tables import table
 
-DOCUMENT = machine.ROOT / "docs" / "policies.md"
 PICTURES = machine.ROOT / "docs" / "img"
-BEGIN, END = "<!-- policies: begin -->", "<!-- policies: end -->"
 
 P99_LIMIT, HITS_LEAST = 1.05, 3     # of the goal, for turns
 
@@ -163,14 +161,6 @@ def draw(results, directory):
 
 # --- the page
 
-def replaced(text, part):
-    before, found, rest = text.partition(BEGIN)
-    _, ends, after = rest.partition(END)
-    if not found or not ends:
-        raise SystemExit(f"{DOCUMENT}: no {BEGIN} ... {END}")
-    return f"{before}{BEGIN}\n{part}\n{END}{after}"
-
-
 def document(results, directory, writes):
     """The part of the page; writes: into the page, plots beside it."""
     directory = PICTURES if writes else directory
@@ -180,5 +170,5 @@ def document(results, directory, writes):
     parts += [section(n, r) for n, r in results["rounds"].items()]
     text = "\n\n".join(filter(None, parts))
     if writes:
-        DOCUMENT.write_text(replaced(DOCUMENT.read_text(), text))
+        page.write("policies", text, "policies.md")
     return text

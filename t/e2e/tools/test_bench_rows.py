@@ -12,7 +12,7 @@ from llmgw import llama, place
 
 sys.path.insert(0, str(place.ROOT / "bench"))
 import standby  # noqa: E402
-from measure import goals, tables  # noqa: E402
+from measure import goals, page, tables  # noqa: E402
 
 RUN = [place.PYTHON, str(place.ROOT / "bench" / "run.py")]
 
@@ -61,6 +61,22 @@ def test_a_row_that_failed_shows_no_figure():
         {"memory": {"nginx, 1000": {"fail": "no memory"}}},
         "memory", [("kB", "kb_per_stream", "{:.1f}"), ("n", "n", "{}")])
     assert text.splitlines()[-1] == "| nginx, 1000 | FAIL: no memory |  |"
+
+
+@pytest.mark.parametrize("name, file", [
+    *((name, "benchmarks.md")
+      for name in ("proxies", "gossip", "sim", "standby", "shards")),
+    ("policies", "policies.md")])
+def test_a_part_of_a_page_is_written_and_all_else_stays(name, file):
+    old = (page.DOCS / file).read_text()
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    new = page.replaced(old, name, "all of it")
+    assert new.partition(begin)[0] == old.partition(begin)[0]
+    assert new.partition(begin)[2].partition(end)[0] == "\nall of it\n"
+    assert new.partition(end)[2] == old.partition(end)[2]
+    for broken in (old.replace(begin, ""), old.replace(end, ""), old + end):
+        with pytest.raises(SystemExit, match=f"has not one .*{name}"):
+            page.replaced(broken, name, "all of it")
 
 
 def run(tmp_path, *options, **env):
