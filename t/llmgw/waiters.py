@@ -29,11 +29,20 @@ def busy(caller, nginx, n, max_tokens):
     return callers
 
 
-def held(cluster, caller, nginx, n, max_tokens=20):
-    """The same, held until cluster.let_go()."""
-    callers = busy(caller, nginx, n, max_tokens)
+def fill(cluster, nginx, callers, max_tokens):
+    """Each of them takes a place, and has it until cluster.let_go()."""
     cluster.hold()
+    before = nginx.in_flight()
+    for i, one in enumerate(callers):
+        one.ask(f"busy {i}", max_tokens)
+    wait_for(lambda: nginx.in_flight() == before + len(callers),
+             what="a place for each")
     return callers
+
+
+def held(cluster, caller, nginx, n, max_tokens=20):
+    """n callers that fill the whole pool until cluster.let_go()."""
+    return fill(cluster, nginx, [caller(nginx) for _ in range(n)], max_tokens)
 
 
 def check(callers, expect, prompts, n):

@@ -13,7 +13,8 @@ import pytest
 from llmgw.callers import finish, on_each_worker, read
 from llmgw.place import SLOW
 from llmgw.wait import wait_for
-from llmgw.waiters import TWO_WORKERS, busy, check, fleet, held, line_up
+from llmgw.waiters import (TWO_WORKERS, busy, check, fill, fleet, held,
+                           line_up)
 
 DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE = 4, 8, 14
 
@@ -119,8 +120,7 @@ def test_first_come_first_served(cluster, caller, expect):
 def test_first_come_first_served_over_two_workers(cluster, caller, expect):
     nginx = fleet(cluster, 1, 1, **TWO_WORKERS)
     a, b = on_each_worker(nginx, 5, caller)
-    a[0].ask("busy", 30).wait_first()
-    cluster.hold()
+    fill(cluster, nginx, [a[0]], 30)
     waiters = [a[1], b[0], b[1], a[2], b[2], a[3], a[4], b[3], b[4]]
     line_up(nginx, waiters, 3)
     cluster.let_go()
@@ -133,8 +133,7 @@ def test_nobody_overtakes_while_some_wait(cluster, caller):
     newcomers come all the time."""
     nginx = fleet(cluster, 1, 1, "5ms", "llmgw_queue 40;", **TWO_WORKERS)
     a, b = on_each_worker(nginx, 12, caller)
-    a[0].ask("busy", 60).wait_first()
-    cluster.hold()
+    fill(cluster, nginx, [a[0]], 60)
     waiters = line_up(nginx, [c for both in zip(a[1:6], b[:5])
                               for c in both], 6)
     cluster.let_go()
@@ -183,8 +182,7 @@ def test_deadline_ends_the_waiting(cluster, caller, expect):
 def test_deadline_that_passes_in_another_worker(cluster, caller):
     nginx = fleet(cluster, 1, 1, **TWO_WORKERS)
     (a,), (b,) = on_each_worker(nginx, 1, caller)
-    a.ask("busy", 20).wait_first()
-    cluster.hold()
+    fill(cluster, nginx, [a], 20)
     line_up(nginx, [b], 2, timeout="1S")
     assert b.wait().status == DEADLINE_EXCEEDED
     assert nginx.waiting() == 0
@@ -340,7 +338,8 @@ def test_two_gateways_share_a_replica(cluster, load, expect):
 
 def test_stream_that_lost_its_replica_goes_first(cluster, caller, expect):
     nginx = fleet(cluster, 2, 1)
-    streams = held(cluster, caller, nginx, 2, 100)
+    streams = busy(caller, nginx, 2, 100)
+    cluster.hold()
     waiters = line_up(nginx, [caller(nginx) for _ in range(4)], 3)
     at = streams[0].messages[0].replica_id
     cluster.replicas[at].kill()
@@ -358,13 +357,14 @@ def test_stream_that_lost_its_replica_finds_a_full_queue(cluster, caller,
                                                          expect):
     """`size` limits only new requests."""
     nginx = fleet(cluster, 2, 1, pool="llmgw_queue 2;")
-    streams = held(cluster, caller, nginx, 2, 50)
+    streams = busy(caller, nginx, 2, 100)
+    cluster.hold()
     waiters = line_up(nginx, [caller(nginx) for _ in range(2)], 2)
     cluster.replicas[streams[0].messages[0].replica_id].kill()
     wait_for(lambda: nginx.waiting() == 3, what="the stream in the queue")
     cluster.let_go()
     finish(streams + waiters)
-    check(streams, expect, ["busy 0", "busy 1"], 50)
+    check(streams, expect, ["busy 0", "busy 1"], 100)
     check(waiters, expect, ["waiter 0", "waiter 1"], 2)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from llmgw.callers import finish, on_each_worker
 from llmgw.wait import wait_for
-from llmgw.waiters import TWO_WORKERS, check, fleet, held, line_up
+from llmgw.waiters import TWO_WORKERS, check, fill, fleet, held, line_up
 
 
 @pytest.mark.policies
@@ -20,8 +20,7 @@ def test_killed_worker_takes_only_its_own_with_it(cluster, caller, expect,
     nginx = fleet(cluster, 1, 1, "20ms", **TWO_WORKERS)
     a, b = on_each_worker(nginx, 4, caller)
     pids = [a[3].worker(), b[3].worker()]
-    a[0].ask("busy", 50).wait_first()
-    cluster.hold()
+    fill(cluster, nginx, [a[0]], 50)
     line_up(nginx, [b[0], a[1], b[1], a[2], b[2]], 3)
     dead, alive = (b, a) if victim == "waiting" else (a, b)
     os.kill(pids[dead is b], signal.SIGKILL)
@@ -43,8 +42,7 @@ def test_stopped_worker_is_passed_over(cluster, caller, expect):
     nginx = fleet(cluster, 1, 1, "20ms", **TWO_WORKERS)
     a, b = on_each_worker(nginx, 3, caller)
     pid = b[2].worker()
-    a[0].ask("busy", 30).wait_first()
-    cluster.hold()
+    fill(cluster, nginx, [a[0]], 30)
     line_up(nginx, [b[0], a[1], b[1]], 3)
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -64,8 +62,7 @@ def test_newcomer_lets_the_first_one_take_its_time(cluster, caller, expect):
     nginx = fleet(cluster, 1, 1, "20ms", **TWO_WORKERS)
     a, b = on_each_worker(nginx, 2, caller)
     pid = b[1].worker()
-    a[0].ask("busy", 2).wait_first()
-    cluster.hold()
+    fill(cluster, nginx, [a[0]], 2)
     line_up(nginx, [b[0]], 3)
     os.kill(pid, signal.SIGSTOP)
     try:
