@@ -73,7 +73,7 @@ struct agent_s {
     json_t            *pipelines;       /* how its shards do, as it says; NULL:
                                            it uses none */
     ev_timer           term_again;      /* to that process, in a switch */
-    uint64_t           term_us;         /* when it began */
+    int                term_looks;      /* whether it drains, since the first */
     int                terms;           /* SIGTERMs since then */
 
     supervise_t        supervise;       /* with a command: */

@@ -40,8 +40,9 @@
 
 /* Two SIGTERMs of which the first has not arrived are one.  So the second
    waits until the replica says that it drains; at most as long as it may be
-   silent, since another engine may not say it. */
-#define AGENT_SWITCH_TAKEN_US  LOCAL_STALL_US
+   silent, since another engine may not say it.  That is counted in looks: a
+   host that stands still for seconds is not the replica's silence. */
+#define AGENT_SWITCH_LOOKS  (LOCAL_STALL_US / AGENT_SWITCH_AGAIN_US)
 
 /* Then the same command, given twice, does not signal again. */
 #define AGENT_SWITCH_BEGUN_S   5.0
@@ -238,17 +239,14 @@ agent_switch_arm(agent_t *agent, double s)
 static void
 agent_switch_again(struct ev_loop *loop, ev_timer *timer, int events)
 {
-    uint64_t  now_us;
     agent_t  *agent = timer->data;
-
-    now_us = clock_mono_us(agent->clock);
 
     if (agent->terms == 2) {
         return;
     }
 
     if (!agent->local.draining
-        && now_us < agent->term_us + AGENT_SWITCH_TAKEN_US)
+        && ++agent->term_looks < (int) AGENT_SWITCH_LOOKS)
     {
         agent_switch_arm(agent, AGENT_SWITCH_AGAIN_US / 1e6);
         return;
@@ -279,7 +277,7 @@ agent_switch_signal(agent_t *agent)
     }
 
     agent->terms = 1;
-    agent->term_us = clock_mono_us(agent->clock);
+    agent->term_looks = 0;
     agent_switch_arm(agent, AGENT_SWITCH_AGAIN_US / 1e6);
 
     return ORDER_DONE;
