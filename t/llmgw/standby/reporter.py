@@ -66,6 +66,9 @@ def main():
             agent.sendall(json.dumps(report).encode() + b"\n")
 
     def repeat():
+        # Python's handler runs in the main thread alone, which has to be the
+        # one that is interrupted.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         while True:
             say()
             time.sleep(0.1)
