@@ -133,6 +133,31 @@ scene_done(scene_t *scene)
 }
 
 
+static inline int
+scene_setup(void **state)
+{
+    static scene_t  scene;
+
+    scene_init(&scene);
+    *state = &scene;
+
+    return 0;
+}
+
+
+static inline int
+scene_teardown(void **state)
+{
+    scene_done(*state);
+
+    return 0;
+}
+
+/* A test of such a scene, which is made anew for it. */
+#define SCENE_TEST(name)                                                      \
+    cmocka_unit_test_setup_teardown(name, scene_setup, scene_teardown)
+
+
 static inline llmgw_admission_self_t
 scene_self(const scene_t *scene, uint32_t row)
 {

@@ -4,27 +4,6 @@
 #include "t/unit/core/admission/admission_scene.h"
 
 
-static int
-setup(void **state)
-{
-    static scene_t  scene;
-
-    scene_init(&scene);
-    *state = &scene;
-
-    return 0;
-}
-
-
-static int
-teardown(void **state)
-{
-    scene_done(*state);
-
-    return 0;
-}
-
-
 /* Rows 0 and 1 take all places in turn; leases: PEERS * CAPACITY. */
 static void
 fill(scene_t *scene, llmgw_lease_t *leases)
@@ -527,28 +506,26 @@ claim_whose_entry_is_gone_waits_again(void **state)
 }
 
 
-#define TEST(name)  cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        TEST(lease_counts_in_total_and_share_until_its_end),
-        TEST(capacity_is_served_and_not_more),
-        TEST(place_that_comes_free_wakes_the_head_and_nobody_overtakes),
-        TEST(head_that_leaves_passes_its_turn_on),
-        TEST(refused_grant_goes_back_with_its_old_ticket),
-        TEST(tokens_that_are_out_go_before_all_others),
-        TEST(last_try_keeps_those_that_failed_and_is_skipped),
-        TEST(stream_whose_resume_group_is_full_is_skipped),
-        TEST(claim_with_tries_left_drops_its_exclusions_when_it_waits),
-        TEST(who_may_not_wait_is_told_so),
-        TEST(one_attempt_probes_while_all_circuits_are_open),
-        TEST(hedge_takes_another_replica_and_nobodys_place),
-        TEST(hedge_is_not_sent_into_a_fleet_that_is_full),
-        TEST(grant_that_grew_old_is_had_again_by_a_look),
-        TEST(entry_that_nobody_has_is_dropped),
-        TEST(claim_whose_entry_is_gone_waits_again),
+        SCENE_TEST(lease_counts_in_total_and_share_until_its_end),
+        SCENE_TEST(capacity_is_served_and_not_more),
+        SCENE_TEST(place_that_comes_free_wakes_the_head_and_nobody_overtakes),
+        SCENE_TEST(head_that_leaves_passes_its_turn_on),
+        SCENE_TEST(refused_grant_goes_back_with_its_old_ticket),
+        SCENE_TEST(tokens_that_are_out_go_before_all_others),
+        SCENE_TEST(last_try_keeps_those_that_failed_and_is_skipped),
+        SCENE_TEST(stream_whose_resume_group_is_full_is_skipped),
+        SCENE_TEST(claim_with_tries_left_drops_its_exclusions_when_it_waits),
+        SCENE_TEST(who_may_not_wait_is_told_so),
+        SCENE_TEST(one_attempt_probes_while_all_circuits_are_open),
+        SCENE_TEST(hedge_takes_another_replica_and_nobodys_place),
+        SCENE_TEST(hedge_is_not_sent_into_a_fleet_that_is_full),
+        SCENE_TEST(grant_that_grew_old_is_had_again_by_a_look),
+        SCENE_TEST(entry_that_nobody_has_is_dropped),
+        SCENE_TEST(claim_whose_entry_is_gone_waits_again),
     };
 
     return cmocka_run_group_tests_name("admission", tests, NULL, NULL);

@@ -8,23 +8,15 @@
 static int
 setup(void **state)
 {
-    static scene_t  scene;
+    scene_t  *scene;
 
-    scene_init(&scene);
-    scene.peers[0].state = LLMGW_PEER_UNUSABLE;
-    scene.peers[1].state = LLMGW_PEER_STANDBY;
-    scene.peers[2].state = LLMGW_PEER_UNUSABLE;
-    scene.view.pick.nstandbys = 1;
-    *state = &scene;
+    (void) scene_setup(state);
+    scene = *state;
+    scene->peers[0].state = LLMGW_PEER_UNUSABLE;
+    scene->peers[1].state = LLMGW_PEER_STANDBY;
+    scene->peers[2].state = LLMGW_PEER_UNUSABLE;
+    scene->view.pick.nstandbys = 1;
 
-    return 0;
-}
-
-
-static int
-teardown(void **state)
-{
-    scene_done(*state);
     return 0;
 }
 
@@ -225,7 +217,8 @@ hedge_is_never_sent_to_a_standby(void **state)
 }
 
 
-#define TEST(name)  cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                                                            \
+    cmocka_unit_test_setup_teardown(name, setup, scene_teardown)
 
 int
 main(void)

@@ -7,27 +7,6 @@
 #include "t/unit/core/admission/flow_cases.h"
 
 
-static int
-setup(void **state)
-{
-    static scene_t  scene;
-
-    scene_init(&scene);
-    *state = &scene;
-
-    return 0;
-}
-
-
-static int
-teardown(void **state)
-{
-    scene_done(*state);
-
-    return 0;
-}
-
-
 static void
 higher_class_is_served_before_lower_ones(void **state)
 {
@@ -570,28 +549,26 @@ queue_without_places_refuses_what_does_not_fit(void **state)
 }
 
 
-#define TEST(name)  cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        TEST(higher_class_is_served_before_lower_ones),
-        TEST(newcomer_that_is_the_head_goes_at_once),
-        TEST(grant_that_came_too_late_is_given_again),
-        TEST(refused_grant_goes_back_to_its_old_place),
-        TEST(stream_with_tokens_out_is_before_every_class_and_never_held),
-        TEST(lower_classes_are_held_at_lower_ceilings),
-        TEST(tenant_with_ten_times_the_load_gets_its_share),
-        TEST(strict_order_serves_whoever_sends_most),
-        TEST(full_queue_sheds_the_newest_of_the_lowest_class),
-        TEST(queue_without_shedding_refuses),
-        TEST(claim_that_cannot_wait_goes_only_if_it_is_the_head),
-        TEST(skipped_head_lets_others_go_and_keeps_its_place),
-        TEST(head_that_starts_over_is_still_the_head),
-        TEST(worker_that_stands_still_is_passed_over),
-        TEST(order_may_change_while_requests_wait),
-        TEST(queue_without_places_refuses_what_does_not_fit),
+        SCENE_TEST(higher_class_is_served_before_lower_ones),
+        SCENE_TEST(newcomer_that_is_the_head_goes_at_once),
+        SCENE_TEST(grant_that_came_too_late_is_given_again),
+        SCENE_TEST(refused_grant_goes_back_to_its_old_place),
+        SCENE_TEST(stream_with_tokens_out_is_before_every_class_and_never_held),
+        SCENE_TEST(lower_classes_are_held_at_lower_ceilings),
+        SCENE_TEST(tenant_with_ten_times_the_load_gets_its_share),
+        SCENE_TEST(strict_order_serves_whoever_sends_most),
+        SCENE_TEST(full_queue_sheds_the_newest_of_the_lowest_class),
+        SCENE_TEST(queue_without_shedding_refuses),
+        SCENE_TEST(claim_that_cannot_wait_goes_only_if_it_is_the_head),
+        SCENE_TEST(skipped_head_lets_others_go_and_keeps_its_place),
+        SCENE_TEST(head_that_starts_over_is_still_the_head),
+        SCENE_TEST(worker_that_stands_still_is_passed_over),
+        SCENE_TEST(order_may_change_while_requests_wait),
+        SCENE_TEST(queue_without_places_refuses_what_does_not_fit),
     };
 
     return cmocka_run_group_tests_name("queue_flow", tests, NULL, NULL);

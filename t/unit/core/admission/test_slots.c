@@ -4,27 +4,6 @@
 #include "t/unit/core/admission/admission_scene.h"
 
 
-static int
-setup(void **state)
-{
-    static scene_t  scene;
-
-    scene_init(&scene);
-    *state = &scene;
-
-    return 0;
-}
-
-
-static int
-teardown(void **state)
-{
-    scene_done(*state);
-
-    return 0;
-}
-
-
 /* A worker frozen for long holds a slot that is now another replica's. */
 static void
 slot_of_another_generation_is_not_counted_in(void **state)
@@ -106,14 +85,12 @@ slots_are_found_taken_and_given_up(void **state)
 }
 
 
-#define TEST(name)  cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        TEST(slot_of_another_generation_is_not_counted_in),
-        TEST(slots_are_found_taken_and_given_up),
+        SCENE_TEST(slot_of_another_generation_is_not_counted_in),
+        SCENE_TEST(slots_are_found_taken_and_given_up),
     };
 
     return cmocka_run_group_tests_name("slots", tests, NULL, NULL);

@@ -4,24 +4,14 @@
 #include "t/unit/core/admission/admission_scene.h"
 
 
-static int
-setup(void **state)
+/* The claim has asked all of them. */
+static void
+tries_all(llmgw_claim_t *claim)
 {
-    static scene_t  scene;
+    static const uint32_t  peers[PEERS] = { 0, 1, 2 };
 
-    scene_init(&scene);
-    *state = &scene;
-
-    return 0;
-}
-
-
-static int
-teardown(void **state)
-{
-    scene_done(*state);
-
-    return 0;
+    claim->excluded = peers;
+    claim->nexcluded = PEERS;
 }
 
 
@@ -29,13 +19,11 @@ static void
 all_tried_starts_over_once_after_a_pause(void **state)
 {
     scene_t                  *scene = *state;
-    uint32_t                  excluded[] = { 0, 1, 2 };
     llmgw_claim_t             claim = scene_claim(5);
     llmgw_lease_t             lease;
     llmgw_admission_answer_t  answer;
 
-    claim.excluded = excluded;
-    claim.nexcluded = PEERS;
+    tries_all(&claim);
 
     assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
                      LLMGW_ADMISSION_EXCLUDED);
@@ -61,8 +49,7 @@ all_tried_starts_over_once_after_a_pause(void **state)
                      LLMGW_ADMISSION_EXCLUDED);
 
     claim = scene_claim(6);
-    claim.excluded = excluded;
-    claim.nexcluded = PEERS;
+    tries_all(&claim);
     claim.is_urgent = 1;
     claim.saw_full = 1;         /* queues instead of trying full ones */
     assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
@@ -75,13 +62,11 @@ static void
 one_that_may_not_wait_starts_over_without_a_pause(void **state)
 {
     scene_t                  *scene = *state;
-    uint32_t                  excluded[] = { 0, 1, 2 };
     llmgw_claim_t             claim = scene_claim(5);
     llmgw_lease_t             lease;
     llmgw_admission_answer_t  answer;
 
-    claim.excluded = excluded;
-    claim.nexcluded = PEERS;
+    tries_all(&claim);
     claim.may_restart = 1;
     claim.no_wait = 1;
 
@@ -96,7 +81,6 @@ static void
 one_that_has_waited_starts_over_without_a_pause(void **state)
 {
     scene_t                  *scene = *state;
-    uint32_t                  excluded[] = { 0, 1, 2 };
     llmgw_claim_t             claim = scene_claim(5);
     llmgw_lease_t             lease;
     llmgw_admission_answer_t  answer;
@@ -105,8 +89,7 @@ one_that_has_waited_starts_over_without_a_pause(void **state)
     assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
                      LLMGW_ADMISSION_WAITS);
 
-    claim.excluded = excluded;
-    claim.nexcluded = PEERS;
+    tries_all(&claim);
     claim.may_restart = 1;
     assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
                      LLMGW_ADMISSION_LEASED);
@@ -120,7 +103,6 @@ open_circuits_are_waited_for_without_a_pause(void **state)
 {
     uint32_t                  i;
     scene_t                  *scene = *state;
-    uint32_t                  excluded[] = { 0, 1, 2 };
     llmgw_claim_t             claim = scene_claim(5);
     llmgw_lease_t             lease;
     llmgw_breaker_t          *breaker;
@@ -133,8 +115,7 @@ open_circuits_are_waited_for_without_a_pause(void **state)
         breaker->cooldown_ms = 500;
     }
 
-    claim.excluded = excluded;
-    claim.nexcluded = PEERS;
+    tries_all(&claim);
     claim.may_restart = 1;
 
     assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
@@ -144,16 +125,14 @@ open_circuits_are_waited_for_without_a_pause(void **state)
 }
 
 
-#define TEST(name)  cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        TEST(all_tried_starts_over_once_after_a_pause),
-        TEST(one_that_may_not_wait_starts_over_without_a_pause),
-        TEST(one_that_has_waited_starts_over_without_a_pause),
-        TEST(open_circuits_are_waited_for_without_a_pause),
+        SCENE_TEST(all_tried_starts_over_once_after_a_pause),
+        SCENE_TEST(one_that_may_not_wait_starts_over_without_a_pause),
+        SCENE_TEST(one_that_has_waited_starts_over_without_a_pause),
+        SCENE_TEST(open_circuits_are_waited_for_without_a_pause),
     };
 
     return cmocka_run_group_tests_name("start_over", tests, NULL, NULL);
