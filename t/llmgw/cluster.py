@@ -252,6 +252,7 @@ class Cluster:
             options = {"token_delay": "5ms", **(replica or {}),
                        **(each or {}).get(id, {})}
             self.pair(id, agent_options=agent, **options)
+        self.wait_known(ids)
         got = self.nginx(**(nginx or {}))
         wait_for(lambda: got.routable() == ids, 15, f"{ids} to be routable")
         return got
@@ -261,6 +262,18 @@ class Cluster:
         for replica in self.replicas.values():
             if replica.proc.alive():
                 replica.faults(token_delay_ms=token_delay_ms)
+
+    def wait_known(self, ids):
+        """Waits until nginx would find these replicas in its first view.
+
+        Each worker takes over a newcomer by itself, at its next request, and
+        builds a table for it after that: `routable` tells of one worker.
+        """
+        def known():
+            table = self.gateway.table()
+            return all(table.get(id, {}).get("service") == "READY"
+                       for id in ids)
+        wait_for(known, what=f"the gateway's agent to know {ids}")
 
     def wait_ready(self):
         """Waits until each agent knows that each replica is ready.
@@ -282,6 +295,7 @@ class Cluster:
         for i, id in enumerate(ids):
             self.adapter(self.engine(f"e{i + 1}", kind, **engine), id,
                          agent_options=agent, **(adapter or {}))
+        self.wait_known(ids)
         got = self.nginx(**{"openai": True, **(nginx or {})})
         wait_for(lambda: got.routable() == ids, 15, f"{ids} to be routable")
         return got
