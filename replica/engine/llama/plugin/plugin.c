@@ -202,7 +202,7 @@ plugin_submit(core_t *core, core_job_t *job)
 
     *link = seq;
     core->load.waiting++;
-    pthread_cond_signal(&core->work);
+    worker_call(core);
     pthread_mutex_unlock(&core->lock);
 
     return seq;
@@ -228,7 +228,7 @@ plugin_take(core_seq_t *seq, core_event_t *event)
         /* One that had paused runs again. */
 
         if (seq->nevents-- == CORE_EVENTS_MAX / 2) {
-            pthread_cond_signal(&core->work);
+            worker_call(core);
         }
     }
 
@@ -248,7 +248,7 @@ plugin_release(core_seq_t *seq)
     pthread_mutex_lock(&core->lock);
     seq->is_released = 1;
     remote_drop(seq);
-    pthread_cond_signal(&core->work);
+    worker_call(core);
     pthread_mutex_unlock(&core->lock);
 }
 

@@ -93,6 +93,7 @@ struct core_s {
     pthread_mutex_t        lock;
     pthread_cond_t         work;
     int                    is_called;   /* by wake() */
+    int                    has_news;    /* since the last decode_step() */
     core_state_t           state;
     core_facts_t           facts;
     core_load_t            load;
@@ -204,6 +205,11 @@ int decode_step(core_t *core);
 /* worker.c */
 
 void *worker_run(void *core);
+
+/* Under the lock: decode_step() may find something to do.  The thread may be
+   in it just now, so a signal alone would be lost. */
+void worker_call(core_t *core);
+
 void worker_event(core_seq_t *seq, const core_event_t *event);
 
 #endif /* PLUGIN_INNER_H */

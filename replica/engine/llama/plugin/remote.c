@@ -306,7 +306,7 @@ remote_give(core_seq_t *seq, uint32_t position, uint32_t rows,
     seq->naway--;
     seq->nanswered += rows;
     seq->has_logits = (logits != NULL);
-    pthread_cond_signal(&core->work);
+    worker_call(core);
     pthread_mutex_unlock(&core->lock);
 }
 
@@ -317,7 +317,7 @@ remote_rewind(core_seq_t *seq)
     pthread_mutex_lock(&seq->core->lock);
     remote_drop(seq);
     seq->is_again = 1;
-    pthread_cond_signal(&seq->core->work);
+    worker_call(seq->core);
     pthread_mutex_unlock(&seq->core->lock);
 }
 
@@ -330,6 +330,6 @@ remote_lose(core_seq_t *seq, const char *reason, const char *text)
     seq->is_lost = 1;
     snprintf(seq->reason, sizeof(seq->reason), "%s", reason);
     snprintf(seq->text, sizeof(seq->text), "%s", text);
-    pthread_cond_signal(&seq->core->work);
+    worker_call(seq->core);
     pthread_mutex_unlock(&seq->core->lock);
 }

@@ -24,6 +24,14 @@ worker_notify(const core_t *core)
 
 
 void
+worker_call(core_t *core)
+{
+    core->has_news = 1;
+    pthread_cond_signal(&core->work);
+}
+
+
+void
 worker_event(core_seq_t *seq, const core_event_t *event)
 {
     core_t    *core;
@@ -161,14 +169,16 @@ worker_wait(core_t *core, int is_busy, core_seq_t **fresh)
         *fresh = worker_place(core);
         worker_measure(core);
 
-        if (is_busy || *fresh != NULL || atomic_load(&core->is_stopping)) {
+        if (is_busy || core->has_news || *fresh != NULL
+            || atomic_load(&core->is_stopping))
+        {
             break;
         }
 
         pthread_cond_wait(&core->work, &core->lock);
-        is_busy = 1;
     }
 
+    core->has_news = 0;
     pthread_mutex_unlock(&core->lock);
 
     return atomic_load(&core->is_stopping) ? -1 : 0;

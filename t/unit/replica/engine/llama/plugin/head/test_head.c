@@ -276,6 +276,61 @@ test_a_released_sequence_gives_no_steps(void **state)
 }
 
 
+static uint64_t
+now_ns(void)
+{
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
+}
+
+
+/* The thread looks for answers, finds none, and goes to sleep: one that comes
+   between the two is heard all the same.  So they come without a sleep of ours,
+   each after another time. */
+static void
+test_an_answer_is_heard_whenever_it_comes(void **state)
+{
+    int           i, n;
+    float        *logits;
+    uint64_t      given;
+    engine_t      e;
+    stream_t      s;
+    core_step_t   step;
+
+    engine_open_ready(&e, head_path, NULL);
+    logits = calloc(e.facts.vocabulary, sizeof(float));
+    assert_non_null(logits);
+    given = now_ns();
+
+    for (i = 0, n = 0; i < 2000; i++) {
+        stream_begin(&s, &e, 0);
+
+        for (stream_take(&s); !s.has_ended; stream_take(&s)) {
+            if (plugin->take_step(e.core, &step) != 0) {
+                assert_true(now_ns() - given < WAIT_S * 1000000000ULL);
+                continue;
+            }
+
+            for (given = now_ns() + n++ % 100 * 50; now_ns() < given; ) {
+                /* void */
+            }
+
+            plugin->give(step.seq, step.position, step.rows,
+                         step.logits_rows > 0 ? logits : NULL);
+            free(step.embeddings);
+        }
+
+        plugin->release(s.seq);
+    }
+
+    free(logits);
+    engine_close(&e);
+}
+
+
 int
 main(void)
 {
@@ -289,7 +344,8 @@ main(void)
         cmocka_unit_test(test_a_fallback_of_other_weights_is_refused),
         cmocka_unit_test(test_a_fallback_is_a_whole_model),
         cmocka_unit_test(test_a_model_is_no_head),
-        cmocka_unit_test(test_a_released_sequence_gives_no_steps)
+        cmocka_unit_test(test_a_released_sequence_gives_no_steps),
+        cmocka_unit_test(test_an_answer_is_heard_whenever_it_comes)
     };
 
     return cmocka_run_group_tests(tests, files_make, files_drop);
