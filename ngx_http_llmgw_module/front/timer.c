@@ -122,16 +122,23 @@ ngx_http_llmgw_timer_ping(ngx_http_llmgw_stream_t *stream)
 {
     ngx_msec_t  when;
 
-    if (ngx_http_llmgw_timer_pings(stream, &when)
-        && ngx_http_llmgw_timer_is_due(when))
+    if (!ngx_http_llmgw_timer_pings(stream, &when)
+        || !ngx_http_llmgw_timer_is_due(when))
     {
-        if (stream->front->ping(stream) != NGX_OK) {
-            stream->out_failed = 1;
-        }
-
-        stream->sent_ms = ngx_current_msec;
-        ngx_http_llmgw_clients_post(stream);
+        return;
     }
+
+    stream->sent_ms = ngx_current_msec;
+
+    if (stream->blocked) {
+        return;         /* what waits for the client will do when it reads */
+    }
+
+    if (stream->front->ping(stream) != NGX_OK) {
+        stream->out_failed = 1;
+    }
+
+    ngx_http_llmgw_clients_post(stream);
 }
 
 
@@ -144,7 +151,7 @@ ngx_http_llmgw_timer_ping(ngx_http_llmgw_stream_t *stream)
 static ngx_uint_t
 ngx_http_llmgw_timer_pings(ngx_http_llmgw_stream_t *stream, ngx_msec_t *when)
 {
-    if (!stream->pings || stream->blocked) {
+    if (!stream->pings) {
         return 0;
     }
 

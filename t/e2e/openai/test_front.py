@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from llmgw import sse
+from llmgw import rawh2, sse
 from llmgw.nginx import version
 from llmgw.place import FLAVOUR, SLOW
 from llmgw.proc import rss_kb
-from llmgw.wait import still, wait_for
+from llmgw.wait import still, wait_for, within
 
 SLACK_KB = 65536 if FLAVOUR == "asan" else 8192
 
@@ -262,6 +262,30 @@ def test_header_waits_no_longer_than_it_is_told(cluster):
         assert time.monotonic() - start > 0.3
         r.wait_events(None)
     assert r.comments[0] < r.events[0].at and r.events[-1].data == "[DONE]"
+
+
+def test_keepalive_of_a_client_that_reads_again(cluster):
+    """It stood still for some of them; nothing but those that come later tells
+    it, and what is between, that its stream is alive."""
+    nginx = fleet(cluster, 1, "llmgw_sse_keepalive 200ms header=200ms;"
+                  " llmgw_token_timeout 60s;", first_token_delay="50s")
+    with rawh2.RawH2(nginx.target, window=3) as c:
+        c.reading = False
+        body = sse.text("quiet", max_tokens=1, stream=True)
+        sid = c.request(sse.TEXT, json.dumps(body).encode(),
+                        content_type="application/json")
+        got = c.answers[sid]
+
+        def has(what, n):
+            c.pump(0.01)
+            return got.data.count(what) >= n
+
+        wait_for(lambda: has(b": p", 1), what="as much as may come")
+        time.sleep(0.5)         # a ping is due, and cannot be sent
+        c.h2.increment_flow_control_window(10000, sid)
+        c.flush()
+        within(20, lambda: has(b": ping", 3), "pings")
+    assert got.headers[":status"] == "200" and not got.ended
 
 
 def test_keepalive_off(cluster):
