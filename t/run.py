@@ -40,8 +40,8 @@ TSAN = ("build/obj/tsan/t/unit/proto/members/test_members",
         "build/obj/tsan/t/unit/agent/supervise/test_child_witness",
         "build/obj/tsan/t/unit/weights/test_digest")
 if (ROOT / "build/llmgw-engine-llama.so").exists():
-    TSAN += ("build/obj/tsan/t/unit/replica/engine/llama/plugin/shard/"
-             "test_shard_random",)
+    TSAN += tuple(f"build/obj/tsan/t/unit/replica/engine/llama/plugin/{name}"
+                  for name in ("head/test_head", "shard/test_shard_random"))
 
 # `make test-policies` runs these under each policy that reads the fleet, and
 # with flow control in the queue.
