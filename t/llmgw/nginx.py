@@ -190,7 +190,13 @@ class Nginx:
         self.proc = Proc("nginx", self.argv(), self.dir / "stderr.log",
                          env=self.env())
         wait_for(self.up, 10, "nginx to answer")
+        if self.options["workers"] > 1:     # one of them has answered
+            self._wait_workers(set())
         return self
+
+    def _wait_workers(self, before):
+        wait_for(lambda: len(set(self.workers()) - before)
+                 >= self.options["workers"], what="all new workers")
 
     def up(self):
         if not self.proc.alive():
@@ -269,7 +275,7 @@ class Nginx:
         """SIGHUP; waits until new workers answer, old ones accept no more."""
         before = set(self.workers())
         self.proc.send(signal.SIGHUP)
-        wait_for(lambda: set(self.workers()) - before, 10, "new workers")
+        self._wait_workers(before)
         wait_for(lambda: self.status()["worker_pid"] not in before, 10,
                  "an answer from a new worker")
         wait_for(lambda: not self._accepting(before), 10,
