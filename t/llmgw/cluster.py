@@ -252,7 +252,7 @@ class Cluster:
             options = {"token_delay": "5ms", **(replica or {}),
                        **(each or {}).get(id, {})}
             self.pair(id, agent_options=agent, **options)
-        self.wait_known(ids)
+        self.wait_ready([self.gateway], ids)
         got = self.nginx(**(nginx or {}))
         wait_for(lambda: got.routable() == ids, 15, f"{ids} to be routable")
         return got
@@ -263,28 +263,22 @@ class Cluster:
             if replica.proc.alive():
                 replica.faults(token_delay_ms=token_delay_ms)
 
-    def wait_known(self, ids):
-        """Waits until nginx would find these replicas in its first view.
+    def wait_ready(self, agents=None, ids=None):
+        """Waits until these agents (None: all) know that these replicas
+        (None: all) are ready.
 
-        Each worker takes over a newcomer by itself, at its next request, and
-        builds a table for it after that: `routable` tells of one worker.
+        An agent that is asked for a drain judges by what it knows itself.  And
+        nginx finds what the gateway's agent knows in its first view; a
+        newcomer is taken over later, by each worker for itself, of which
+        `routable` asks one.
         """
-        def known():
-            table = self.gateway.table()
+        agents, ids = agents or self.agents.values(), ids or self.replicas
+
+        def are_ready(table):
             return all(table.get(id, {}).get("service") == "READY"
                        for id in ids)
-        wait_for(known, what=f"the gateway's agent to know {ids}")
-
-    def wait_ready(self):
-        """Waits until each agent knows that each replica is ready.
-
-        An agent that is asked for a drain judges by what it knows itself.
-        """
-        def unready():
-            return [(agent.id, id) for agent in self.agents.values()
-                    for id in self.replicas
-                    if agent.table().get(id, {}).get("service") != "READY"]
-        wait_for(lambda: not unready(), 10, "all agents to know all replicas")
+        wait_for(lambda: all(are_ready(agent.table()) for agent in agents),
+                 what=f"agents to know {[*ids]}")
 
     def engines_fleet(self, n=2, kind=None, nginx=None, adapter=None,
                       agent=None, **engine):
@@ -295,7 +289,7 @@ class Cluster:
         for i, id in enumerate(ids):
             self.adapter(self.engine(f"e{i + 1}", kind, **engine), id,
                          agent_options=agent, **(adapter or {}))
-        self.wait_known(ids)
+        self.wait_ready([self.gateway], ids)
         got = self.nginx(**{"openai": True, **(nginx or {})})
         wait_for(lambda: got.routable() == ids, 15, f"{ids} to be routable")
         return got

@@ -269,22 +269,27 @@ def test_keepalive_of_a_client_that_reads_again(cluster):
     it, and what is between, that its stream is alive."""
     nginx = fleet(cluster, 1, "llmgw_sse_keepalive 200ms header=200ms;"
                   " llmgw_token_timeout 60s;", first_token_delay="50s")
-    with rawh2.RawH2(nginx.target, window=3) as c:
-        c.reading = False
-        body = sse.text("quiet", max_tokens=1, stream=True)
-        sid = c.request(sse.TEXT, json.dumps(body).encode(),
-                        content_type="application/json")
-        got = c.answers[sid]
+    body = json.dumps(sse.text("quiet", max_tokens=1, stream=True)).encode()
 
-        def has(what, n):
-            c.pump(0.01)
-            return got.data.count(what) >= n
+    def ask(c):
+        sid = c.request(sse.TEXT, body, content_type="application/json")
+        return sid, c.answers[sid]
 
-        wait_for(lambda: has(b": p", 1), what="as much as may come")
-        time.sleep(0.5)         # a ping is due, and cannot be sent
-        c.h2.increment_flow_control_window(10000, sid)
-        c.flush()
-        within(20, lambda: has(b": ping", 3), "pings")
+    def has(c, answer, what, n):
+        c.pump(0.01)
+        return answer.data.count(what) >= n
+
+    with rawh2.RawH2(nginx.target, window=3) as slow, \
+            rawh2.RawH2(nginx.target) as quick:
+        slow.reading = False
+        sid, got = ask(slow)
+        wait_for(lambda: has(slow, got, b": p", 1), what="its whole window")
+        _, other = ask(quick)
+        wait_for(lambda: has(quick, other, b": ping", 4),
+                 what="pings that the slow one cannot get")
+        slow.h2.increment_flow_control_window(10000, sid)
+        slow.flush()
+        within(20, lambda: has(slow, got, b": ping", 3), "pings")
     assert got.headers[":status"] == "200" and not got.ended
 
 
