@@ -200,6 +200,10 @@ service_merge_faults(faults_t *f, const Llmgateway__Faults *message)
     if (message->has_die_after_tokens_case) {
         f->die_after_tokens = message->die_after_tokens;
     }
+
+    if (message->has_gate_case) {
+        f->gate = message->gate;
+    }
 }
 
 
@@ -223,6 +227,8 @@ service_reply_faults(service_call_t *call, const faults_t *f)
     r.has_die_after_tokens_case =
         LLMGATEWAY__FAULTS__HAS_DIE_AFTER_TOKENS_DIE_AFTER_TOKENS;
     r.die_after_tokens = f->die_after_tokens;
+    r.has_gate_case = LLMGATEWAY__FAULTS__HAS_GATE_GATE;
+    r.gate = f->gate;
 
     service_reply(call, &r.base);
 }

@@ -45,6 +45,13 @@ faults_pace_us(uint64_t due_us, uint64_t now_us, uint64_t delay_us)
 
 
 int
+faults_hold(const faults_t *f, int32_t index)
+{
+    return f->stall || (f->gate != FAULTS_NO_GATE && index >= f->gate);
+}
+
+
+int
 faults_kill(const faults_t *f, int64_t tokens)
 {
     return f->die_after_tokens > 0 && tokens >= f->die_after_tokens;
@@ -70,6 +77,10 @@ faults_error(const faults_t *f)
 
     if (f->die_after_tokens < 0) {
         return "die_after_tokens";
+    }
+
+    if (f->gate < FAULTS_NO_GATE) {
+        return "gate";
     }
 
     return NULL;

@@ -13,6 +13,7 @@
 
 
 #define FAULTS_CATCH_UP_US  20000       /* lateness made good at any delay */
+#define FAULTS_NO_GATE      (-1)
 
 typedef struct {
     int      reject_all;
@@ -21,6 +22,8 @@ typedef struct {
     int32_t  first_token_delay_ms;      /* 0: like the others */
     int      stall;
     int32_t  die_after_tokens;          /* 0: never */
+    int32_t  gate;                      /* index of the first token that is
+                                           held back; FAULTS_NO_GATE */
 } faults_t;
 
 
@@ -38,6 +41,13 @@ uint64_t faults_delay_us(const faults_t *faults, int is_first);
  * a burst.
  */
 uint64_t faults_pace_us(uint64_t due_us, uint64_t now_us, uint64_t delay_us);
+
+/*
+ * Whether the token with this index has to wait until the faults change.  The
+ * index counts in the whole stream, so a stream that goes on at another replica
+ * stops at the same token there.
+ */
+int faults_hold(const faults_t *faults, int32_t index);
 
 /* Whether a fault ends a stream that has given out this many tokens. */
 int faults_kill(const faults_t *faults, int64_t tokens);

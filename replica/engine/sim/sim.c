@@ -11,13 +11,14 @@
  *   started  --> RUNNING ------------------------> PAUSED
  *                 |   ^ <------------------------- drained
  *       the fault |   |
- *       "stall"   v   | other faults
- *                STALLED
+ *       "stall"   |   | other faults,
+ *       or "gate" v   | or a later gate
+ *                 HELD
  *
  *   from each state: final token, fault, cancel --> ended
  *
- * A paused or stalled generation stays in the heap at DUE_NEVER: so the heap
- * is also the list of all.
+ * A paused or held generation stays in the heap at DUE_NEVER: so the heap is
+ * also the list of all.
  *
  * A turn's work is bounded (SIM_TURN_TOKENS, and SIM_BATCH_TOKENS a stream):
  * without a delay between tokens every stream is always due, and sockets have
@@ -105,7 +106,7 @@ sim_arm(sim_t *sim, uint64_t now_us)
 static uint64_t
 sim_due_us(const sim_t *sim, const sim_run_t *r)
 {
-    if (r->is_paused || sim->faults.stall) {
+    if (r->is_paused || faults_hold(&sim->faults, r->next)) {
         return DUE_NEVER;
     }
 
@@ -269,6 +270,7 @@ sim_open(engine_t *engine, const engine_options_t *o)
     sim->faults.error_rate = o->error_rate;
     sim->faults.token_delay_ms = (int32_t) o->token_delay_ms;
     sim->faults.first_token_delay_ms = (int32_t) o->first_token_delay_ms;
+    sim->faults.gate = FAULTS_NO_GATE;
     ev_init(&sim->timer, sim_on_timer);
     sim->timer.data = sim;
 

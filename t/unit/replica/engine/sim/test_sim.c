@@ -33,6 +33,7 @@ faults(void)
 
     memset(&f, 0, sizeof(f));
     f.token_delay_ms = 50;
+    f.gate = FAULTS_NO_GATE;
 
     return f;
 }
@@ -228,12 +229,38 @@ faults_have_bounds_and_death_its_count(void **state)
     f.first_token_delay_ms = 0;
     f.die_after_tokens = -1;
     assert_string_equal(faults_error(&f), "die_after_tokens");
+    f.die_after_tokens = 0;
+    f.gate = FAULTS_NO_GATE - 1;
+    assert_string_equal(faults_error(&f), "gate");
 
     f.die_after_tokens = 0;
     assert_false(faults_kill(&f, INT32_MAX));
     f.die_after_tokens = 3;
     assert_false(faults_kill(&f, 2));
     assert_true(faults_kill(&f, 3));
+}
+
+
+static void
+a_gate_holds_its_token_and_all_later_ones(void **state)
+{
+    faults_t  f;
+
+    f = faults();
+    assert_false(faults_hold(&f, 0));
+    assert_false(faults_hold(&f, INT32_MAX));
+
+    f.gate = 0;
+    assert_true(faults_hold(&f, 0));
+    f.gate = 3;
+    assert_false(faults_hold(&f, 2));
+    assert_true(faults_hold(&f, 3));
+    assert_true(faults_hold(&f, INT32_MAX));
+
+    f.stall = 1;
+    assert_true(faults_hold(&f, 0));
+    f.gate = FAULTS_NO_GATE;
+    assert_true(faults_hold(&f, 0));
 }
 
 
@@ -297,6 +324,7 @@ main(void)
         cmocka_unit_test(a_schedule_with_every_token_late_does_not_drift),
         cmocka_unit_test(a_stall_is_not_followed_by_a_burst),
         cmocka_unit_test(faults_have_bounds_and_death_its_count),
+        cmocka_unit_test(a_gate_holds_its_token_and_all_later_ones),
         cmocka_unit_test(the_heap_always_has_the_earliest_first),
     };
 
