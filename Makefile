@@ -357,6 +357,7 @@ $(O)/liblock.a: $(call objs,$(LOCK_C))
 $(O)/libmodel.a: $(call objs,$(MODEL_C))
 $(O)/libsim.a: $(call objs,$(SIM_C))
 $(O)/libmesh.a: $(call objs,$(MESH_C))
+$(O)/libctl.a: $(call objs,$(filter-out agent/ctl/main.c,$(CTL_C)))
 $(O)/lib%.a:
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -444,7 +445,7 @@ $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGE) build/flavour
 
 TEST_LIBS = $(O)/libsim.a $(O)/libagent.a $(O)/libreplica.a $(O)/libclient.a \
             $(O)/libmodel.a $(O)/liblock.a $(O)/libcore.a $(O)/libweights.a \
-            $(O)/libmanifest.a $(SHARED)
+            $(O)/libmanifest.a $(O)/libctl.a $(SHARED)
 
 # A network in memory has the clock and the sockets of real ones: it is looked
 # for behind them, so that only a test that asks for it gets it.
