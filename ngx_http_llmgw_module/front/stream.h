@@ -130,7 +130,8 @@ struct ngx_http_llmgw_stream_s {
     ngx_event_t                   timer;        /* of timer.c */
     ngx_msec_t                    queue_end_ms; /* with has_queue_end */
     ngx_msec_t                    spared_ms;    /* with is_spared */
-    ngx_msec_t                    hedge_ms;     /* with may_hedge */
+    uint32_t                      hedge_ms;     /* with may_hedge: 32 bits */
+    uint32_t                      due_ms;       /* of the timer: 32 bits */
 
     ngx_http_log_handler_pt       log_handler;  /* nginx's, which ours calls */
 };

@@ -24,9 +24,9 @@
 
 static void ngx_http_llmgw_timer_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream,
-    ngx_msec_int_t late);
+    int32_t late_ms);
 static ngx_uint_t ngx_http_llmgw_timer_looks_again(
-    ngx_http_llmgw_stream_t *stream, ngx_msec_int_t late);
+    ngx_http_llmgw_stream_t *stream, int32_t late_ms);
 static ngx_uint_t ngx_http_llmgw_timer_is_silent(
     ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
 static ngx_uint_t ngx_http_llmgw_timer_is_due(ngx_msec_t when);
@@ -38,8 +38,7 @@ static ngx_msec_t ngx_http_llmgw_timer_silence(
 static ngx_uint_t ngx_http_llmgw_timer_pings(ngx_http_llmgw_stream_t *stream,
     ngx_msec_t *when);
 static void ngx_http_llmgw_timer_ping(ngx_http_llmgw_stream_t *stream);
-static ngx_msec_t ngx_http_llmgw_timer_pause_end(
-    ngx_http_llmgw_stream_t *stream);
+static ngx_msec_t ngx_http_llmgw_timer_whole(uint32_t ms);
 static ngx_msec_t ngx_http_llmgw_timer_until(ngx_msec_t wait,
     ngx_msec_t when);
 
@@ -62,6 +61,8 @@ ngx_http_llmgw_timer_done(ngx_http_llmgw_stream_t *stream)
 }
 
 
+/* The event has no key any more: nginx clears it before it calls this. */
+
 static void
 ngx_http_llmgw_timer_handler(ngx_event_t *ev)
 {
@@ -70,15 +71,14 @@ ngx_http_llmgw_timer_handler(ngx_event_t *ev)
 
     c = stream->request->connection;
 
-    ngx_http_llmgw_timer_expired(stream, (ngx_msec_int_t) (ngx_current_msec
-                                                           - ev->timer.key));
+    ngx_http_llmgw_timer_expired(stream, (int32_t)
+                            ((uint32_t) ngx_current_msec - stream->due_ms));
     ngx_http_run_posted_requests(c);
 }
 
 
 static void
-ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream,
-    ngx_msec_int_t late)
+ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream, int32_t late_ms)
 {
     if (stream->ask.has_deadline
         && ngx_http_llmgw_timer_is_due(stream->ask.deadline_ms))
@@ -94,7 +94,8 @@ ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream,
     }
 
     if (stream->pauses
-        && ngx_http_llmgw_timer_is_due(ngx_http_llmgw_timer_pause_end(stream)))
+        && ngx_http_llmgw_timer_is_due(
+               ngx_http_llmgw_timer_whole(stream->pause_end_ms)))
     {
         stream->pauses = 0;
         stream->claim.ask.has_paused = 1;
@@ -102,13 +103,18 @@ ngx_http_llmgw_timer_expired(ngx_http_llmgw_stream_t *stream,
         return;
     }
 
-    if (stream->may_hedge && ngx_http_llmgw_timer_is_due(stream->hedge_ms)) {
+    if (stream->may_hedge
+        && ngx_http_llmgw_timer_is_due(
+               ngx_http_llmgw_timer_whole(stream->hedge_ms)))
+    {
         (void) ngx_http_llmgw_hedge(stream);
     }
 
     ngx_http_llmgw_timer_ping(stream);
 
-    if (!stream->blocked && !ngx_http_llmgw_timer_looks_again(stream, late)) {
+    if (!stream->blocked
+        && !ngx_http_llmgw_timer_looks_again(stream, late_ms))
+    {
         ngx_http_llmgw_timer_check_silence(stream, &stream->attempts[0]);
         ngx_http_llmgw_timer_check_silence(stream, &stream->attempts[1]);
     }
@@ -186,7 +192,7 @@ ngx_http_llmgw_timer_is_due(ngx_msec_t when)
 
 static ngx_uint_t
 ngx_http_llmgw_timer_looks_again(ngx_http_llmgw_stream_t *stream,
-    ngx_msec_int_t late)
+    int32_t late_ms)
 {
     if (stream->was_silent
         || (!ngx_http_llmgw_timer_is_silent(stream, &stream->attempts[0])
@@ -198,7 +204,7 @@ ngx_http_llmgw_timer_looks_again(ngx_http_llmgw_stream_t *stream,
 
     stream->was_silent = 1;
 
-    if (late >= NGX_HTTP_LLMGW_LATE_MS) {
+    if (late_ms >= NGX_HTTP_LLMGW_LATE_MS) {
         stream->spared_ms = ngx_current_msec;
         stream->is_spared = 1;
     }
@@ -330,7 +336,7 @@ ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
 
     if (stream->pauses) {
         wait = ngx_http_llmgw_timer_until(wait,
-                                    ngx_http_llmgw_timer_pause_end(stream));
+                             ngx_http_llmgw_timer_whole(stream->pause_end_ms));
     }
 
     if (stream->ask.has_deadline) {
@@ -338,7 +344,8 @@ ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
     }
 
     if (stream->may_hedge) {
-        wait = ngx_http_llmgw_timer_until(wait, stream->hedge_ms);
+        wait = ngx_http_llmgw_timer_until(wait,
+                                 ngx_http_llmgw_timer_whole(stream->hedge_ms));
     }
 
     if (ngx_http_llmgw_timer_pings(stream, &when)) {
@@ -351,15 +358,18 @@ ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
         ngx_del_timer(&stream->timer);
     }
 
-    ngx_add_timer(&stream->timer, ngx_max(wait, 1));
+    wait = ngx_max(wait, 1);
+    stream->due_ms = (uint32_t) (ngx_current_msec + wait);
+    ngx_add_timer(&stream->timer, wait);
 }
 
 
+/* The moment of which a stream keeps only 32 bits: the one next to now. */
+
 static ngx_msec_t
-ngx_http_llmgw_timer_pause_end(ngx_http_llmgw_stream_t *stream)
+ngx_http_llmgw_timer_whole(uint32_t ms)
 {
-    return ngx_current_msec
-           + (int32_t) (stream->pause_end_ms - (uint32_t) ngx_current_msec);
+    return ngx_current_msec + (int32_t) (ms - (uint32_t) ngx_current_msec);
 }
 
 
