@@ -99,14 +99,14 @@ def hop(*words):
 
 def echo(cluster, name, place, *tls):
     proc = cluster.run(name, [str(PEERS / "echo"), place, *map(str, tls)])
-    wait_for(lambda: "ready" in proc.text(), 10, "a peer")
+    wait_for(lambda: "ready" in proc.text(), "a peer")
     return proc
 
 
 def serve(cluster, slice, id, **options):
     shard = cluster.replica(id, shard=slice, threads=1, context_tokens=4096,
                             **options)
-    wait_for(lambda: "serving" in shard.proc.text(), 30, "a shard")
+    wait_for(lambda: "serving" in shard.proc.text(), "a shard", takes=30)
     return shard
 
 
@@ -212,7 +212,7 @@ def speeds(rounds):
         for seed in range(BUILDS):
             Stream(served[4], 1, seed).end().whole()
         wait_for(lambda: report(served[4])["constructs"] >= BUILDS + rounds,
-                 10, "all pipelines in the report")
+                 "all pipelines in the report")
         return got, report(served[4])["construct_us"]
 
 
@@ -236,7 +236,7 @@ def kills(n):
             stream = Stream(orchestrator, KILLED_TOKENS, seed)
             if not until(stream, KILLED_AT):
                 raise SystemExit(f"a stream ended: {stream.end()}")
-            victim = wait_for(lambda: used_last(orchestrator), 10, "a report")
+            victim = wait_for(lambda: used_last(orchestrator), "a report")
             killed = time.monotonic()
             used[victim].kill()
             n = len(stream.times)

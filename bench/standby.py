@@ -74,8 +74,8 @@ class Streams:
                         for pair in zip(self.calls, self.seen)]
         for thread in self.threads:
             thread.start()
-        wait_for(lambda: all(len(s) > 3 for s in self.seen), LIMIT_S,
-                 "the streams' first tokens")
+        wait_for(lambda: all(len(s) > 3 for s in self.seen),
+                 "the streams' first tokens", takes=LIMIT_S)
 
     def _read(self, call, seen):
         with contextlib.suppress(grpc.RpcError):
@@ -96,7 +96,7 @@ class Streams:
             firsts = [first(seen) for call, seen in zip(self.calls, self.seen)
                       if first(seen) or not self._is_whole(call)]
             return firsts and None not in firsts and max(firsts)
-        return wait_for(went_on, LIMIT_S, "the streams to go on")
+        return wait_for(went_on, "the streams to go on", takes=LIMIT_S)
 
     def end(self):
         for call in self.calls:
@@ -139,7 +139,7 @@ class Standby(Arm):
             self.nginx.routable() == [self.group.wait_active().id]
 
     def round(self):
-        wait_for(self.settled, LIMIT_S, "an active engine and a standby")
+        wait_for(self.settled, "an active engine and a standby", takes=LIMIT_S)
         streams = Streams(self.nginx)
         engine = self.group.wait_active()
         killed = self.kill(engine)
@@ -161,13 +161,13 @@ class Cold(Arm):
         self.engine = self.cluster.pair("c", **self.options, **self.more)
 
     def round(self):
-        wait_for(lambda: self.nginx.routable() == ["c"], LIMIT_S, "it")
+        wait_for(lambda: self.nginx.routable() == ["c"], "it", takes=LIMIT_S)
         streams = Streams(self.nginx)
         killed = self.kill(self.engine)
         self.engine.start()
         with Client(self.nginx.target) as client:
-            wait_for(lambda: client.stream("again", 1).code == "OK", LIMIT_S,
-                     "an answer", interval=0.002)
+            wait_for(lambda: client.stream("again", 1).code == "OK",
+                     "an answer", interval=0.002, takes=LIMIT_S)
         token = time.monotonic()
         streams.end()
         return {"token": (token - killed) * 1000}

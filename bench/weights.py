@@ -90,7 +90,7 @@ def mapped_memory(model):
         say(b)
         got["the first was killed, the second is awake"] = held(before, [b])
         b.kill()
-        wait_for(lambda: not service.state()["clients"], 10, "its end")
+        wait_for(lambda: not service.state()["clients"], "its end")
         got["no engine is left, the service is"] = held(before, [])
     return got
 
@@ -129,7 +129,7 @@ def begun(replica):
     began = time.time()
     replica.start()
     line = wait_for(lambda: re.search(r"^(\S+)Z info .*continue here",
-                                      replica.proc.text(), re.M), 60)
+                                      replica.proc.text(), re.M), takes=60)
     stamp = time.strptime(line[1][:19], "%Y-%m-%dT%H:%M:%S")
     return (time.mktime(stamp) - time.timezone + float(line[1][19:])) - began
 

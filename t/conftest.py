@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -17,6 +18,10 @@ from llmgw.ports import Ports  # noqa: E402
 from llmgw.rpc import Client, Result  # noqa: E402
 from llmgw.share import Share  # noqa: E402
 from llmgw.supervised import Supervised, processes  # noqa: E402
+from llmgw.wait import TooLate, contention, slow  # noqa: E402
+
+# What a wait that ran out of time ends with.
+EXPIRED = (TooLate, TimeoutError, subprocess.TimeoutExpired)
 
 
 def pytest_configure(config):
@@ -26,13 +31,22 @@ def pytest_configure(config):
         "markers", "alone: measures time, or the machine's memory, so nothing "
         "else may run")
     config.addinivalue_line("markers", "first: takes long, so begins early")
+    config.addinivalue_line(
+        "markers", "soak: not of the gate, but of make soak: takes long, draws "
+        "a seed, or shows again under other circumstances what the gate shows")
+    config.addinivalue_line(
+        "markers", "timed: compares a measured time: of make soak, and never "
+        "of the gate")
+    contention.start()
     for mark in policies.MARKS:
         config.addinivalue_line("markers", mark)
     if "LLMGW_TEST_LIMIT" in os.environ:
         config.pluginmanager.register(
             Limit(float(os.environ["LLMGW_TEST_LIMIT"])))
     if "LLMGW_SHARE" in os.environ:
-        config.pluginmanager.register(Share(os.environ["LLMGW_SHARE"]))
+        config.pluginmanager.register(Share(
+            os.environ["LLMGW_SHARE"], os.environ.get("LLMGW_ORDER"),
+            float(os.environ.get("LLMGW_SHARE_SECONDS", "inf"))))
 
 
 def pytest_generate_tests(metafunc):
@@ -47,6 +61,17 @@ def pytest_report_header():
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     setattr(item, f"report_{report.when}", report)
+    if call.when == "setup":
+        item.user_properties.append(("nodeid", item.nodeid))
+    if call.excinfo and call.excinfo.errisinstance(EXPIRED):
+        item.user_properties.append(("expired", call.when))
+    if report.passed and slow and call.when != "setup":
+        report.outcome = "failed"
+        report.longrepr = "slow: " + "; ".join(slow)
+        item.user_properties.append(("expired", call.when))
+    if call.when != "setup" or not report.passed:
+        slow.clear()
+    report.user_properties = list(item.user_properties)
 
 
 @pytest.fixture(scope="session")

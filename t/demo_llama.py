@@ -69,7 +69,7 @@ def start(cluster, file):
     for id in IDS:
         cluster.pair(id, **options)
     nginx = cluster.nginx(openai=True)
-    wait_for(lambda: nginx.routable() == IDS, 600, "the models to load")
+    wait_for(lambda: nginx.routable() == IDS, "the models to load", takes=600)
     demo.members(cluster)
     return nginx
 

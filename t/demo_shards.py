@@ -49,7 +49,7 @@ def start(cluster):
         for id, part in SHARDS.items()])
     shards.orchestrator("o1", zone="here")
     nginx = shards.gateway()
-    wait_for(lambda: nginx.routable() == ["o1"], 60, "the orchestrator")
+    wait_for(lambda: nginx.routable() == ["o1"], "the orchestrator", takes=60)
     coverage(cluster)
     return shards, nginx
 

@@ -35,7 +35,7 @@ def groups(cluster):
         print("  " + line)
 
 
-def start(cluster):
+def start(cluster, step_us):
     file = cluster.dir / "weights.bin"
     file.write_bytes(os.urandom(1 << 20) * WEIGHTS_MB)
     lock = LockService(cluster, reconnect_window="1s", take_timeout="1s")
@@ -43,7 +43,7 @@ def start(cluster):
     cluster.agent("gw", "gateway")
     group = Group(cluster, name="lighthouse", lock=lock, engine="model",
                   latency_model="linear", alpha_coeffs="0,0,0",
-                  beta_coeffs="50000,0,0", model_memory=64,
+                  beta_coeffs=f"{step_us},0,0", model_memory=64,
                   weights=weights.path, weights_file=file)
     group.start()
     nginx = cluster.nginx(pool="llmgw_queue 100 timeout=5s;")
@@ -60,7 +60,7 @@ def settle(nginx, group):
                   nginx.replicas().items() if row["group"]}
         return sorted(states.values()) == ["active", "standby"] \
             and nginx.routable() == [group.wait_active().id]
-    wait_for(settled, 20, "an engine that serves and one that stands by")
+    wait_for(settled, "an engine that serves and one that stands by")
 
 
 class Watch:
@@ -121,10 +121,10 @@ def switched(cluster, group, nginx):
     settle(nginx, group)
 
 
-def show(cluster):
+def show(cluster, step_us):
     step(f"Starting a lock service, a weights service, and two engines that "
          f"share {WEIGHTS_MB} MB")
-    group, nginx = start(cluster)
+    group, nginx = start(cluster, step_us)
     groups(cluster)
     step("kill -9 of the engine that serves, in the middle of a stream")
     killed(group, nginx)
@@ -150,7 +150,7 @@ def explain(cluster, group, nginx):
 
 
 def run(cluster, once):
-    group, nginx = show(cluster)
+    group, nginx = show(cluster, 25_000 if once else 50_000)
     if not once:
         explain(cluster, group, nginx)
         demo.stay()

@@ -76,7 +76,8 @@ def pictures_of_a_cluster(browser, ports):
         load(cluster, nginx)
         began = time.monotonic()
         for at, happens in befall(cluster):
-            wait_for(lambda: time.monotonic() - began > at, SECONDS, "a cue")
+            wait_for(lambda: time.monotonic() - began > at, "a cue",
+                     takes=SECONDS)
             happens()
         for (size, dark), page in pages.items():
             name = "dashboard" + ("-dark" if dark else "") + ".png"
@@ -126,7 +127,7 @@ def pictures_of_a_scene(browser, ports, n):
         trouble(stage, n)
         for dark, page in enumerate(pages):
             wait_for(lambda: page.js("page.tracks.get('llm').history.length")
-                     > 15, 60, "something in the charts")
+                     > 15, "something in the charts", takes=60)
             page.picture(OUT / f"{n}{'-dark' * dark}.png")
             page.close()
     finally:

@@ -1,5 +1,10 @@
 """The dashboard as it stands in a browser's page."""
 
+from .wait import QUICK
+
+# What a fact may take that the page learns when it asks again, in a second.
+POLLED = QUICK + 1
+
 
 def row(page, id):
     """A replica's row in the table, {column: text}."""
@@ -17,3 +22,8 @@ def refresh(page):
     """Fetches and draws now instead of at the next second."""
     page.js("poller.ask().then((said) => page.take(said),"
             " (e) => page.fail(e.message))")
+
+
+def forget(page):
+    """Its last answer is as old as silence has to be."""
+    page.js("page.answered -= 3000; poller.since -= 3000; page.tell()")

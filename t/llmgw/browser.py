@@ -15,7 +15,8 @@ import tempfile
 import threading
 import time
 
-from .wait import wait_for
+from .place import SLOW
+from .wait import PATIENCE, QUICK, Stopwatch, TooLate, wait_for
 
 PROGRAM = os.environ.get("CHROMIUM", "chromium-headless-shell")
 
@@ -25,6 +26,9 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
          "--disable-dev-shm-usage", "--disable-background-networking",
          "--disable-component-update", "--no-first-run", "--no-proxy-server",
          "--remote-debugging-pipe", "--force-color-profile=srgb"]
+
+# Seconds that Chromium's start may take.
+START = 10
 
 
 class Browser:
@@ -49,6 +53,11 @@ class Browser:
         os.close(to_read)
         os.close(to_write)
         threading.Thread(target=self._read, daemon=True).start()
+        try:
+            self.ask("Browser.getVersion", takes=START)
+        except AssertionError:
+            self.close()
+            raise
 
     def _read(self):
         rest = b""
@@ -65,8 +74,9 @@ class Browser:
             self.answers[None] = "the browser has ended"
             self.news.notify_all()
 
-    def ask(self, method, session=None, timeout=60, **params):
+    def ask(self, method, session=None, takes=QUICK, **params):
         self.n += 1
+        watch = Stopwatch(takes)
         message = {"id": self.n, "method": method, "params": params}
         if session:
             message["sessionId"] = session
@@ -74,11 +84,13 @@ class Browser:
         with self.news:
             came = self.news.wait_for(
                 lambda: self.n in self.answers or None in self.answers,
-                timeout)
+                PATIENCE * SLOW)
             answer = self.answers.pop(self.n, None)
-        if not came or answer is None:
+        if answer is None:
             self.err.seek(0)
-            raise AssertionError(f"{method}: no answer\n{self.err.read()}")
+            raise (AssertionError if came else TooLate)(
+                f"{method}: no answer\n{self.err.read()}")
+        watch.over(method)
         if "error" in answer:
             raise AssertionError(f"{method}: {answer['error']}")
         return answer["result"]
@@ -128,7 +140,7 @@ class Page:
     def open(self, url):
         self.js("window.is_left = true")
         self.ask("Page.navigate", url=url)
-        wait_for(lambda: self._has_come(url), 20, f"{url} to load")
+        wait_for(lambda: self._has_come(url), f"{url} to load")
 
     def _has_come(self, url):
         try:
@@ -150,15 +162,14 @@ class Page:
         return self.js(f"document.querySelector({json.dumps(selector)})"
                        "?.innerText ?? ''")
 
-    def wait_text(self, selector, text, timeout=10):
-        """Waits until its text contains that; returns the seconds taken."""
-        began = time.monotonic()
+    def wait_text(self, selector, text, takes=QUICK):
+        """Waits until its text contains that."""
         try:
-            wait_for(lambda: text in self.text(selector), timeout)
-        except AssertionError:
-            raise AssertionError(f"{selector} does not say {text!r} but"
-                                 f" {self.text(selector)!r}") from None
-        return time.monotonic() - began
+            wait_for(lambda: text in self.text(selector),
+                     f"{selector} to say {text!r}", takes)
+        except TooLate:
+            raise TooLate(f"{selector} does not say {text!r} but"
+                          f" {self.text(selector)!r}") from None
 
     def click(self, selector):
         self.js(f"document.querySelector({json.dumps(selector)}).click()")

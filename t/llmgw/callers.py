@@ -5,8 +5,8 @@ import json
 import select
 import time
 
-from . import rawh2, rpc
-from .wait import PATIENCE, wait_for
+from . import rawh2, rpc, words
+from .wait import QUICK, wait_for
 
 
 class Caller:
@@ -48,7 +48,7 @@ class Caller:
 
     @property
     def reason(self):
-        return self.answer.get("llmgw-reason")
+        return self.answer.get(words.REASON)
 
     @property
     def messages(self):
@@ -72,16 +72,17 @@ class Caller:
         if self.ended is None and self.answer.ended:
             self.ended = now
 
-    def wait(self, timeout=PATIENCE):
-        return finish([self], timeout)[0]
+    def wait(self, takes=QUICK):
+        return finish([self], takes)[0]
 
-    def wait_first(self, timeout=PATIENCE):
+    def wait_first(self, takes=QUICK):
         """Reads until its first token has come."""
-        deadline = time.monotonic() + timeout
-        while self.first is None:
-            assert self.ended is None, vars(self.answer)
-            assert time.monotonic() < deadline, "no token"
+        def has_token():
             self.take_in()
+            assert self.first is not None or self.ended is None, \
+                vars(self.answer)
+            return self.first is not None
+        wait_for(has_token, "a token", interval=0, takes=takes)
         return self
 
 
@@ -94,14 +95,13 @@ def read(callers, seconds):
             socks[sock].take_in()
 
 
-def finish(callers, timeout=PATIENCE):
+def finish(callers, takes=QUICK):
     """Reads all of them to their end; returns them in the order of their
     first tokens, those without a token last."""
-    deadline = time.monotonic() + timeout
-    while any(c.ended is None for c in callers):
-        assert time.monotonic() < deadline, \
-            f"no end in {timeout:g} s of {[c.ended is None for c in callers]}"
+    def all_ended():
         read(callers, 0.01)
+        return all(c.ended is not None for c in callers)
+    wait_for(all_ended, "the end of all callers", interval=0, takes=takes)
     return sorted(callers, key=lambda c: (c.first is None, c.first or 0))
 
 
@@ -115,7 +115,7 @@ def on_each_worker(nginx, n, caller=Caller):
         mine = by_pid[one.worker()]
         (mine if len(mine) < n else spare).append(one)
         return all(len(callers) == n for callers in by_pid.values())
-    wait_for(enough, 30, f"{n} connections of each worker", interval=0)
+    wait_for(enough, f"{n} connections of each worker", interval=0, takes=30)
     for one in spare:
         one.close()
     return list(by_pid.values())

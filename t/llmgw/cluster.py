@@ -20,11 +20,6 @@ from .wait import PATIENCE, TooLate, wait_for
 ANYBODY = ssl._create_unverified_context()      # whose certificate it may be
 
 
-# Options of a replica: each stream stops behind its first token until
-# Cluster.go_on() (llmgw_token_timeout is 10 s).
-HELD = {"first_token_delay": "1ms", "token_delay": "9s"}
-
-
 def _options(options):
     """token_delay="5ms", remote_drain=True -> --token-delay 5ms ..."""
     argv = []
@@ -43,6 +38,7 @@ class Replica(Daemon):
         self.port = cluster.ports.take()
         self.target = f"127.0.0.1:{self.port}"
         self.agent = agent
+        self.is_simulated = options.get("engine", "sim") == "sim"
         self._client = None
         argv = [place.binary("llmgw-replica"), "--id", id, "--listen",
                 self.target, *_options(options)]
@@ -113,7 +109,7 @@ class Engine(Daemon):
 
     def start(self):
         super().start()
-        wait_for(self._answers, 10, f"engine {self.id} to answer")
+        wait_for(self._answers, f"engine {self.id} to answer")
         return self
 
     def _answers(self):
@@ -200,7 +196,9 @@ class Cluster:
         return engine.start() if start else engine
 
     def adapter(self, engine, id=None, **options):
-        """The replica that speaks for an engine, and its sidecar."""
+        """The replica that speaks for an engine, and its sidecar.  An engine
+        whose streams hold() holds is not called hung."""
+        options.setdefault("stall_timeout", "60s")
         return self.pair(id or f"a-{engine.id}", engine=engine.kind,
                          engine_url=engine.url, **options)
 
@@ -239,29 +237,24 @@ class Cluster:
                    if isinstance(r, Replica) and r.proc
                    and f"server {r.target}" in upstream]
         wait_for(lambda: all("serving" in proc.text() or not proc.alive()
-                             for proc in started), 10, "replicas to serve")
+                             for proc in started), "replicas to serve")
 
     def fleet(self, n=3, nginx=None, replica=None, agent=None, each=None):
         """A gateway agent, r1 .. rn with their agents, nginx; all routable.
 
         nginx, replica, agent: options; each: id -> options of one replica.
+        A test that wants a stream in its middle calls hold() next.
         """
         self.agent("gw", "gateway", **(agent or {}))
         ids = [f"r{i + 1}" for i in range(n)]
         for id in ids:
-            options = {"token_delay": "5ms", **(replica or {}),
+            options = {"token_delay": "1ms", **(replica or {}),
                        **(each or {}).get(id, {})}
             self.pair(id, agent_options=agent, **options)
         self.wait_ready([self.gateway], ids)
         got = self.nginx(**(nginx or {}))
-        wait_for(lambda: got.routable() == ids, 15, f"{ids} to be routable")
+        wait_for(lambda: got.routable() == ids, f"{ids} to be routable")
         return got
-
-    def go_on(self, token_delay_ms=1):
-        """Streams of replicas that were HELD, and all later ones, run on."""
-        for replica in self.replicas.values():
-            if replica.proc.alive():
-                replica.faults(token_delay_ms=token_delay_ms)
 
     def wait_ready(self, agents=None, ids=None):
         """Waits until these agents (None: all) know that these replicas
@@ -291,7 +284,7 @@ class Cluster:
                          agent_options=agent, **(adapter or {}))
         self.wait_ready([self.gateway], ids)
         got = self.nginx(**{"openai": True, **(nginx or {})})
-        wait_for(lambda: got.routable() == ids, 15, f"{ids} to be routable")
+        wait_for(lambda: got.routable() == ids, f"{ids} to be routable")
         return got
 
     def pyreplica(self, name, **options):
@@ -300,18 +293,26 @@ class Cluster:
         self.replicas[name] = replica
         return replica
 
-    def hold(self):
-        """From now on no replica gives a token, until let_go()."""
-        self._stall(True)
+    def hold(self, tokens=0):
+        """From now on each stream gets only its first tokens, whichever
+        replica it comes to, until let_go() or another hold().
+
+        Simulated replicas and mock engines that run now obey it; not one that
+        starts later.
+        """
+        self._set_gate(tokens)
 
     def let_go(self):
-        """What hold() held goes on."""
-        self._stall(False)
+        """Streams that hold() held, and all later ones, run on."""
+        self._set_gate(-1)
 
-    def _stall(self, is_stalled):
-        for replica in self.replicas.values():
-            if isinstance(replica, Replica) and replica.proc.alive():
-                replica.faults(stall=is_stalled)
+    def _set_gate(self, index):
+        gated = [r for r in self.replicas.values()
+                 if isinstance(r, Replica) and r.is_simulated]
+        gated += [e for e in self.engines.values() if isinstance(e, Engine)]
+        for one in gated:
+            if one.proc and one.proc.alive():
+                one.faults(gate=index)
 
     # the end
 
@@ -339,7 +340,7 @@ class Cluster:
                 or nginx.proc.told_to_end:
             return []
         try:
-            wait_for(lambda: not nginx.counts(), 5, "in-flight counts of 0")
+            wait_for(lambda: not nginx.counts(), "in-flight counts of 0")
         except TooLate:
             return [f"in flight at the end: {nginx.counts()}"]
         except OSError as e:
@@ -378,4 +379,4 @@ class PyReplica:
         self.kill = self.proc.kill
         from .rpc import Client
         with Client(self.target) as client:
-            wait_for(lambda: client.check(), 10, f"{name} to serve")
+            wait_for(lambda: client.check(), f"{name} to serve")

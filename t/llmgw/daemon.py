@@ -2,7 +2,7 @@
 
 import signal
 
-from .wait import PATIENCE
+from .proc import ENDS
 
 
 class Daemon:
@@ -23,6 +23,6 @@ class Daemon:
     def kill(self):
         self.proc.kill()
 
-    def stop(self, sig=signal.SIGTERM, timeout=PATIENCE):
+    def stop(self, sig=signal.SIGTERM, takes=ENDS):
         self.proc.send(sig)
-        return self.proc.wait(timeout)
+        return self.proc.wait(takes)

@@ -6,7 +6,7 @@ import threading
 
 import grpc
 
-from . import place, rpc
+from . import place, rpc, words
 
 CHAT, COMPLETIONS = 0, 1
 LOGPROBS = {"logprobs": True, "top_logprobs": 5}    # of a chat: long messages
@@ -149,7 +149,7 @@ class Call:
         self.answer.code = self.call.code().name
         self.answer.details = self.call.details()
         self.answer.reason = dict(self.call.trailing_metadata() or ()).get(
-            "llmgw-reason")
+            words.REASON)
         self.began.set()
         if self.own:
             self.own.close()

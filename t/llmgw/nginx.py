@@ -43,6 +43,7 @@ http {{
     fastcgi_temp_path {dir}/fastcgi;
     uwsgi_temp_path {dir}/uwsgi;
     scgi_temp_path {dir}/scgi;
+    {patience}
     {http}
 
     upstream llm {{
@@ -98,6 +99,14 @@ def listen(port):
 # Under these a queue without classes and tenants is what it is by default.
 FLOW = ("order=priority fairness=round_robin saturation=concurrency=1000"
         " shedding=on")
+
+
+# A stream that a test holds is silent for as long as the test takes.
+TOKEN_TIMEOUT = "llmgw_token_timeout 60s;"
+
+
+def patience(http):
+    return "" if "llmgw_token_timeout" in http else TOKEN_TIMEOUT
 
 
 def with_policy(upstream, policy):
@@ -163,7 +172,7 @@ class Nginx:
                 lines="" if openai is True else openai)
         text = CONF.format(
             module=place.MODULE, dir="@dir@", listen=listen(self.port),
-            status_port=self.status_port,
+            status_port=self.status_port, patience=patience(given["http"]),
             upstream=with_policy(self.upstream, policy), **given)
         self.conf.write_text(text.replace("@dir@", str(self.dir)))
 
@@ -189,7 +198,7 @@ class Nginx:
     def start(self):
         self.proc = Proc("nginx", self.argv(), self.dir / "stderr.log",
                          env=self.env())
-        wait_for(self.up, 10, "nginx to answer")
+        wait_for(self.up, "nginx to answer")
         if self.options["workers"] > 1:     # one of them has answered
             self._wait_workers(set())
         return self
@@ -276,9 +285,9 @@ class Nginx:
         before = set(self.workers())
         self.proc.send(signal.SIGHUP)
         self._wait_workers(before)
-        wait_for(lambda: self.status()["worker_pid"] not in before, 10,
+        wait_for(lambda: self.status()["worker_pid"] not in before,
                  "an answer from a new worker")
-        wait_for(lambda: not self._accepting(before), 10,
+        wait_for(lambda: not self._accepting(before),
                  "the old workers to stop accepting")
 
     def _accepting(self, pids):

@@ -4,10 +4,12 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 
 from . import place
-from .wait import PATIENCE, wait_for
+from .wait import PATIENCE, QUICK, Stopwatch, TooLate, wait_for, within
+
+# An agent that nobody hears any more says goodbye for a second or two.
+ENDS = 4
 
 _reaper = None
 
@@ -90,12 +92,12 @@ class Proc:
         if self.alive():
             os.kill(self.pid, signal.SIGCONT)
 
-    def wait(self, timeout=PATIENCE):
+    def wait(self, takes=QUICK):
         """Its exit status; an error if its group is not empty then."""
-        wait_for(lambda: not self.alive(), timeout, f"the end of {self.name}")
+        wait_for(lambda: not self.alive(), f"the end of {self.name}", takes)
         return self.popen.returncode
 
-    def stop(self, sig=signal.SIGTERM, timeout=PATIENCE):
+    def stop(self, sig=signal.SIGTERM, takes=ENDS, timeout=PATIENCE):
         """Asks for an orderly end, and kills the group if that takes too long.
 
         Returns what was wrong, or None.
@@ -103,13 +105,13 @@ class Proc:
         wrong = None
         if not self.told_to_end and not self.alive():
             wrong = f"{self.name} ended by itself: {self.popen.returncode}"
+        watch = Stopwatch(takes)
         self.send(sig)
-        deadline = time.monotonic() + timeout * place.SLOW
-        while self._left() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        left = self._left()
-        if left:
-            wrong = wrong or f"{self.name} did not end, left: {left}"
+        try:
+            within(timeout, lambda: not self._left())
+            watch.over(f"the end of {self.name}")
+        except TooLate:
+            wrong = wrong or f"{self.name} did not end, left: {self._left()}"
             os.killpg(self.pid, signal.SIGKILL)
         self.popen.wait()
         self.close_pipes()

@@ -8,6 +8,7 @@ import argparse
 import concurrent.futures
 import hashlib
 import json
+import os
 import pathlib
 import signal
 import sys
@@ -40,6 +41,7 @@ class Engine:
                 "fields": context.invocation_metadata()}), flush=True)
         end = max(self.args.end_after or request.max_tokens, 0)
         for i in range(request.tokens_already_generated, request.max_tokens):
+            self.wait_turn(i)
             time.sleep(self.args.token_delay_ms / 1000)
             if i >= end:
                 if self.args.end_code != "OK":
@@ -52,6 +54,12 @@ class Engine:
             gone = threading.Event()
             if context.add_callback(gone.set):
                 gone.wait(self.args.linger_ms / 1000)
+
+    def wait_turn(self, i):
+        """Holds token i back while the file of --hold is there."""
+        path, _, n = self.args.hold.rpartition(":")
+        while path and i >= int(n) and os.path.exists(path):
+            time.sleep(0.01)
 
     def check(self, request, context):
         return rpc.health.HealthCheckResponse(status="SERVING")
@@ -73,6 +81,8 @@ def parse():
     p = argparse.ArgumentParser()
     p.add_argument("--listen", required=True)
     p.add_argument("--token-delay-ms", type=float, default=10)
+    p.add_argument("--hold", default="", metavar="FILE:N",
+                   help="each stream gets only N tokens while FILE is there")
     p.add_argument("--threads", type=int, default=128)
     p.add_argument("--max-streams", type=int, default=0,
                    help="SETTINGS_MAX_CONCURRENT_STREAMS")
@@ -99,7 +109,9 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     server.start()
     over.wait()
-    server.stop(30).wait()
+    stopped = server.stop(30)
+    print("stopping", flush=True)
+    stopped.wait()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import h2.connection
 import h2.events
 import h2.settings
 
-from .wait import PATIENCE
+from .wait import PATIENCE, QUICK, Stopwatch, TooLate
 
 
 def frame(message, flag=0):
@@ -183,12 +183,15 @@ class RawH2:
         self.owed = []
         self.flush()
 
-    def wait(self, sid, timeout=PATIENCE):
-        """The whole answer of a stream."""
+    def wait(self, sid, timeout=PATIENCE, takes=QUICK):
+        """The whole answer of a stream.  takes: seconds until more of any
+        comes."""
         answer, deadline = self.answers[sid], time.monotonic() + timeout
         while not answer.ended:
-            left = deadline - time.monotonic()
-            assert left > 0, f"no end of stream {sid} in {timeout} s"
+            left, watch = deadline - time.monotonic(), Stopwatch(takes)
+            if left <= 0:
+                raise TooLate(f"no end of stream {sid} in {timeout} s")
             if not self.pump(left) and self.closed:
                 break
+            watch.over(f"more of stream {sid}")
         return answer

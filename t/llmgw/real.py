@@ -81,7 +81,7 @@ class LlamaServer(Faultless, Daemon):
     def start(self, wait=True):
         super().start()
         if wait:
-            wait_for(self._is_ready, 20, f"engine {self.id} to be ready")
+            wait_for(self._is_ready, f"engine {self.id} to be ready")
         return self
 
     def _is_ready(self):

@@ -27,7 +27,7 @@ class Reporter:
         self.over = threading.Event()
         self.lock = threading.Lock()
         self.socket = socket.socket(socket.AF_UNIX)
-        wait_for(lambda: self._connects(agent.control), 5, "its agent")
+        wait_for(lambda: self._connects(agent.control), "its agent")
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.say(**fields)
         self.thread.start()
@@ -51,7 +51,7 @@ class Reporter:
         before = len(self.answers)
         with self.lock:
             self._send(**fields)
-        wait_for(lambda: len(self.answers) > before, 5, "an answer")
+        wait_for(lambda: len(self.answers) > before, "an answer")
         return self.answers[-1]
 
     def _send(self, **fields):

@@ -18,7 +18,7 @@ import grpc
 
 from . import rawh2
 from .place import ROOT
-from .wait import PATIENCE, wait_for
+from .wait import PATIENCE, QUICK, Stopwatch, wait_for
 
 
 def _messages():
@@ -132,10 +132,10 @@ class Client:
         return call(message, timeout=timeout, metadata=metadata,
                     wait_for_ready=True)
 
-    def stream(self, prompt, max_tokens, **kw):
-        """Runs one stream to its end."""
+    def stream(self, prompt, max_tokens, takes=QUICK, **kw):
+        """Runs one stream to its end; takes: as in drain()."""
         start = time.monotonic()
-        return drain(self.start(prompt, max_tokens, **kw), start)
+        return drain(self.start(prompt, max_tokens, **kw), start, takes=takes)
 
     def generate(self, prompt, max_tokens, **kw):
         return self.stream(prompt, max_tokens, method=GENERATE, **kw)
@@ -198,7 +198,7 @@ def ask_in_step(h, nginx, replica, prompts, max_tokens):
     replica.proc.freeze()
     try:
         sids = {ask(h, prompt, max_tokens): prompt for prompt in prompts}
-        wait_for(lambda: nginx.in_flight() == before + len(sids), 10,
+        wait_for(lambda: nginx.in_flight() == before + len(sids),
                  "all requests to be sent")
     finally:
         replica.proc.thaw()
@@ -215,14 +215,19 @@ def tokens(answer):
     return [m.token for m in got]
 
 
-def drain(call, start=None, into=None):
-    """Reads a call to its end, whatever its status."""
+def drain(call, start=None, into=None, takes=QUICK):
+    """Reads a call to its end, whatever its status.  takes: seconds until its
+    next token or its end, if it is more than QUICK."""
     start = time.monotonic() if start is None else start
     result = Result() if into is None else into
+    watch = Stopwatch(takes)
     try:
         for message in call:
+            watch.over(f"token {len(result.tokens)}")
             result.add(message, start)
+            watch = Stopwatch(takes)
     except grpc.RpcError:
         pass
+    watch.over("the end of a stream")
     result.end(call.code(), call.details(), call.trailing_metadata(), start)
     return result

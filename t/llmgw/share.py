@@ -4,19 +4,24 @@ of the others has.
 All of them collect the same list in the same order, so the number of the next
 test, in a file under a lock, is all that they share.  Tests that share a
 module's fixture stay together.  These and the tests marked `first` begin
-before the others, so that nothing long is left for the end.
+before the others, so that nothing long is left for the end.  With an order, a
+word, they come in the random order that it is the seed of.
 """
 
 import fcntl
+import random
+import time
 
 import pytest
 
 
 class Share:
-    """A pytest plugin.  path: the file, empty at the beginning."""
+    """A pytest plugin.  path: the file, empty at the beginning.  seconds: none
+    begins later."""
 
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, order=None, seconds=float("inf")):
+        self.path, self.order = path, order
+        self.end = time.monotonic() + seconds
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session):
@@ -36,7 +41,10 @@ class Share:
 
     def _mine(self, items):
         pieces = _pieces(items)
-        while (number := self._take()) < len(pieces):
+        if self.order:
+            random.Random(self.order).shuffle(pieces)
+        while time.monotonic() < self.end \
+                and (number := self._take()) < len(pieces):
             yield from pieces[number]
 
     def _take(self):

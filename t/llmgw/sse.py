@@ -14,7 +14,7 @@ import socket
 import time
 
 from .place import ENGINE_MODEL, IS_REAL
-from .wait import PATIENCE
+from .wait import PATIENCE, QUICK, Stopwatch
 
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 
@@ -24,12 +24,16 @@ class Broken(AssertionError):
 
 
 class Connection:
-    def __init__(self, target, timeout=PATIENCE):
+    """takes: seconds between bytes, where the product's timers are longer
+    than QUICK."""
+
+    def __init__(self, target, timeout=PATIENCE, takes=QUICK):
         host, _, port = target.rpartition(":")
         self.sock = socket.create_connection((host, int(port)), timeout)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
         self.ended = False
+        self.takes = takes
 
     def send(self, raw):
         self.sock.sendall(raw)
@@ -49,9 +53,10 @@ class Connection:
 
     def fill(self, deadline):
         """More bytes; False at the end of the connection."""
-        left = deadline - time.monotonic()
+        left, watch = deadline - time.monotonic(), Stopwatch(self.takes)
         if left <= 0 or not select.select([self.sock], [], [], left)[0]:
             raise TimeoutError(f"nothing came, so far: {self.buffer[-200:]!r}")
+        watch.over("bytes")
         try:
             got = self.sock.recv(1 << 16)
         except ConnectionResetError:
@@ -183,9 +188,16 @@ class Response:
 
     def wait_events(self, n=1, timeout=PATIENCE):
         """Reads until there are n events (None: to the end)."""
+        return self._wait(self.events, n, timeout)
+
+    def wait_comments(self, n=1, timeout=PATIENCE):
+        """The same of comments."""
+        return self._wait(self.comments, n, timeout)
+
+    def _wait(self, found, n, timeout):
         self.head(timeout)
         deadline = time.monotonic() + timeout
-        while not self.complete and (n is None or len(self.events) < n):
+        while not self.complete and (n is None or len(found) < n):
             try:
                 got = self._more(deadline)
             except Broken as e:
@@ -196,7 +208,7 @@ class Response:
             self._take_events()
         if self.complete and self.text.strip():
             self.broken = self.broken or f"half an event: {self.text!r}"
-        return self.events
+        return found
 
     def _take_events(self):
         take = self._strict_event if self.strict else self._any_event
@@ -267,9 +279,10 @@ class Result:
             self.finish_reason.append(None)
 
 
-def call(target, path, body, timeout=PATIENCE, strict=True, headers=()):
+def call(target, path, body, timeout=PATIENCE, strict=True, headers=(),
+         takes=QUICK):
     """A whole call on a connection of its own."""
-    with Connection(target) as connection:
+    with Connection(target, takes=takes) as connection:
         response = connection.request(path, body, headers=headers,
                                       strict=strict)
         return result_of(response, timeout)

@@ -73,13 +73,13 @@ class Supervised:
         def one():
             found = self.children()
             return len(found) == 1 and found != [other_than] and found[0]
-        return wait_for(one, 15, f"one child of {self.id}")
+        return wait_for(one, f"one child of {self.id}")
 
     def service(self):
         return self.agent.table().get(self.id, {}).get("service")
 
     def ready(self):
-        wait_for(lambda: self.service() == "READY", 15,
+        wait_for(lambda: self.service() == "READY",
                  f"{self.id} to be READY")
         return self
 

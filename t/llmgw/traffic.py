@@ -99,14 +99,15 @@ class Stream:
             call.cancel()
         self.thread = threading.Thread(
             target=rpc.drain, daemon=True,
-            args=(self.call, self.begun, self.result))
+            args=(self.call, self.begun, self.result, timeout))
         self.thread.start()
 
     def wait_tokens(self, n, timeout=30):
         """Waits for that many tokens more than there are."""
         upto = len(self.result.tokens) + n
         wait_for(lambda: len(self.result.tokens) >= upto
-                 or not self.thread.is_alive(), timeout, f"{n} more tokens")
+                 or not self.thread.is_alive(), f"{n} more tokens",
+                 takes=timeout)
         assert not self.result.code, self.result
 
     def cancel(self):

@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import signal
-import time
 
 from . import place
 from .place import SLOW
@@ -41,7 +40,7 @@ class Member:
         return found[0] if len(found) == 1 else None
 
     def kill(self):
-        os.kill(wait_for(self.pid, 10, f"one process of {self.id}"),
+        os.kill(wait_for(self.pid, f"one process of {self.id}"),
                 signal.SIGKILL)
 
 
@@ -78,11 +77,21 @@ class Fleet:
         self.nginxes = [cluster.nginx(gateway=gw, **(nginx or {}))
                         for gw in self.gateways]
         for one in self.nginxes:
-            wait_for(lambda: self.is_served(one), 20,
+            wait_for(lambda: self.is_served(one),
                      "every replica to be routable")
 
     def is_served(self, nginx):
         return nginx.routable() == sorted(self.members)
+
+    def hold(self, tokens, *ids):
+        """As Cluster.hold(), which does not know these replicas; only those
+        with these ids, if any.  A process that starts later does not obey it.
+        """
+        for id in ids or self.members:
+            self.members[id].replica.faults(gate=tokens)
+
+    def let_go(self, *ids):
+        self.hold(-1, *ids)
 
     @property
     def gw(self):
@@ -175,9 +184,9 @@ class Fleet:
                     return False
         return True
 
-    def wait_whole(self, version, timeout=15):
-        wait_for(lambda: self.whole(version), timeout,
-                 f"every agent to know all as {version}")
+    def wait_whole(self, version, takes=5):
+        wait_for(lambda: self.whole(version),
+                 f"every agent to know all as {version}", takes=takes)
 
     def update(self, *words, to="v2", gateway=None, commands=None):
         if commands is None:
@@ -192,7 +201,7 @@ class Fleet:
             for pid in serving(member.target):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
-            wait_for(lambda: not serving(member.target), 10,
+            wait_for(lambda: not serving(member.target),
                      f"the end of {member.id}")
 
 
@@ -201,7 +210,6 @@ class Update:
 
     def __init__(self, cluster, agent, *words):
         name = f"update-{len(cluster.procs)}"
-        self.began = time.monotonic()
         self.proc = cluster.run(name, [
             place.binary("llmgwctl"), "-s", agent.control, "--json",
             "rolling-update", *words])
@@ -224,23 +232,47 @@ class Update:
         return [e["id"] for e in self.lines()
                 if e.get("event") == "step" and e["step"] == "drain"]
 
-    def wait_step(self, id, step, timeout=20):
+    def wait_step(self, id, step, takes=6):
         wait_for(lambda: step in self.steps(id) or not self.proc.alive(),
-                 timeout, f"{step} of {id}")
+                 f"{step} of {id}", takes=takes)
         assert step in self.steps(id), self.proc.text()
 
-    def end(self, timeout=60):
+    def end(self, takes=15):
         """Its exit status; .last is then the last line."""
         self.proc.told_to_end = True
-        status = self.proc.wait(timeout)
+        status = self.proc.wait(takes)
         lines = self.lines()
         self.last = lines[-1] if lines else {}
-        self.seconds = time.monotonic() - self.began
         return status
 
-    def done(self, timeout=60):
-        assert self.end(timeout) == 0, self.proc.text()
+    def done(self, takes=15):
+        assert self.end(takes) == 0, self.proc.text()
         return self
+
+
+def fleets(cluster):
+    """For a fixture, a function that makes fleets: fleet(n=3, ...).  They are
+    closed before the cluster's end."""
+    made = []
+
+    def make(n=3, **options):
+        made.append(Fleet(cluster, n, **options))
+        return made[-1]
+    yield make
+    for one in made:
+        one.close()
+
+
+def status(agent):
+    """The update that this agent drives, or drove last."""
+    out = agent.ctl("--json", "status")
+    return json.loads(out.stdout)["update"] if out.returncode == 0 else None
+
+
+def rolling(agent, *words):
+    """Runs the command without --json: exit status, stdout, stderr."""
+    out = agent.ctl("rolling-update", *words)
+    return out.returncode, out.stdout, out.stderr
 
 
 def limit(seconds):

@@ -5,7 +5,7 @@ from .wait import wait_for
 TWO_WORKERS = {"workers": 2}
 
 
-def fleet(cluster, n, capacity, token_delay="20ms", pool="", **nginx):
+def fleet(cluster, n, capacity, token_delay="1ms", pool="", **nginx):
     return cluster.fleet(n, nginx={"pool": pool, **nginx},
                          replica={"token_delay": token_delay,
                                   "max_capacity": capacity})
@@ -16,7 +16,7 @@ def line_up(nginx, callers, max_tokens, **fields):
     before = nginx.waiting()
     for i, one in enumerate(callers):
         one.ask(f"waiter {i}", max_tokens, **fields)
-        wait_for(lambda: nginx.waiting() == before + i + 1, 5,
+        wait_for(lambda: nginx.waiting() == before + i + 1,
                  f"waiter {i} in the queue", interval=0.002)
     return callers
 

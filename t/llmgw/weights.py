@@ -11,7 +11,7 @@ import subprocess
 
 from . import place
 from .daemon import Daemon
-from .wait import PATIENCE, wait_for
+from .wait import PATIENCE, QUICK, Stopwatch, TooLate, wait_for
 
 CHUNK = 64 << 20
 SEALS = (fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
@@ -41,10 +41,6 @@ def read(fd):
     size = os.fstat(fd).st_size
     with mmap.mmap(fd, size, mmap.MAP_SHARED, mmap.PROT_READ) as m:
         return m[:]
-
-
-class Timeout(Exception):
-    """No line came in time."""
 
 
 class WeightsClient:
@@ -80,15 +76,16 @@ class WeightsClient:
         n = socket.send_fds(self.sock, [data], fds) if fds else 0
         self.sock.sendall(data[n:])
 
-    def line(self, timeout=PATIENCE, progress=False):
+    def line(self, takes=QUICK, progress=False):
         """The next line; None: the service has closed the connection."""
-        self.sock.settimeout(timeout * place.SLOW)
+        watch = Stopwatch(takes)
+        self.sock.settimeout(max(takes, PATIENCE) * place.SLOW)
         while True:
             while b"\n" not in self.buffer:
                 try:
                     data, fds, _, _ = socket.recv_fds(self.sock, 65536, 8)
                 except (TimeoutError, BlockingIOError):
-                    raise Timeout from None
+                    raise TooLate(f"{self.engine}: no line") from None
                 except ConnectionResetError:
                     return None
                 self.fds += fds
@@ -98,16 +95,17 @@ class WeightsClient:
             line, _, self.buffer = self.buffer.partition(b"\n")
             got = json.loads(line)
             if progress or got.get("type") != "hashing":
+                watch.over(f"a line for {self.engine}")
                 return got
 
-    def expect(self, type, timeout=PATIENCE):
-        got = self.line(timeout)
+    def expect(self, type, takes=QUICK):
+        got = self.line(takes)
         assert got and got.get("type") == type, (type, got)
         return got
 
-    def refused(self, timeout=PATIENCE):
+    def refused(self):
         """The reason."""
-        got = self.expect("refused", timeout)
+        got = self.expect("refused")
         assert got["error"], got
         return got["reason"]
 
@@ -118,9 +116,9 @@ class WeightsClient:
                   engine=self.engine)
         return self
 
-    def granted(self, timeout=PATIENCE):
+    def granted(self, takes=QUICK):
         """The mode."""
-        return self.expect("granted", timeout)["mode"]
+        return self.expect("granted", takes)["mode"]
 
     def put(self, fd, bytes=None, name="model.gguf"):
         self.send(fd, cmd="put", name=name,
@@ -135,7 +133,7 @@ class WeightsClient:
         """Puts and commits; the id, and the descriptor."""
         fd = memfd(data)
         self.put(fd, name=name).commit()
-        return self.expect("committed", 60)["id"], fd
+        return self.expect("committed")["id"], fd
 
     def get(self):
         """What the slot is, and its descriptor."""
@@ -166,7 +164,7 @@ class WeightsService(Daemon):
 
     def start(self):
         super().start()
-        wait_for(self._serves, 10, "the weights service to serve")
+        wait_for(self._serves, "the weights service to serve")
         return self
 
     def _serves(self):
@@ -187,7 +185,7 @@ class WeightsService(Daemon):
         return {c["engine"]: c["role"] for c in self.state()["clients"]}
 
     def wait_roles(self, **roles):
-        wait_for(lambda: self.roles() == roles, 10, f"roles {roles}")
+        wait_for(lambda: self.roles() == roles, f"roles {roles}")
 
     def memfds(self):
         """How many files in memory it holds."""

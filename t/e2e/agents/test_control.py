@@ -18,11 +18,11 @@ class Events:
 
     def __init__(self, cluster, agent):
         self.agent = agent
-        wait_for(lambda: agent.table(), 5, "the agent")
+        wait_for(lambda: agent.table(), "the agent")
         self.proc = cluster.run(
             "events", [place.binary("llmgwctl"), "-s", agent.control,
                        "events"])
-        self.first = wait_for(self.lines, 5, "the first line")[0]
+        self.first = wait_for(self.lines, "the first line")[0]
 
     def lines(self):
         return [json.loads(x) for x in self.proc.text().splitlines()
@@ -35,7 +35,7 @@ class Events:
     def wait(self, id, event, **fields):
         return wait_for(
             lambda: [x for x in self.of(id, event)
-                     if fields.items() <= x.items()], 10,
+                     if fields.items() <= x.items()],
             f"{event} of {id}, {fields}")[0]
 
 
@@ -71,27 +71,21 @@ def test_events_tell_a_members_life(cluster):
     events.proc.send(signal.SIGTERM)
 
 
-def test_events_end_with_the_agent(cluster):
+@pytest.mark.parametrize("sig, ended, status, last", [
+    (signal.SIGTERM, 0, 0, ["LEFT"]), (signal.SIGKILL, -9, 6, [])])
+def test_events_end_with_the_agent(cluster, sig, ended, status, last):
     gw = cluster.agent("gw", "gateway")
     events = Events(cluster, gw)
-    assert gw.stop() == 0
-    assert events.proc.wait() == 0
+    assert gw.stop(sig) == ended
+    assert events.proc.wait() == status
     events.proc.told_to_end = True
-    assert events.of("gw", "state")[-1]["to"] == "LEFT"
-
-
-def test_events_of_a_killed_agent_end_with_6(cluster):
-    gw = cluster.agent("gw", "gateway")
-    events = Events(cluster, gw)
-    gw.kill()
-    assert events.proc.wait() == 6
-    events.proc.told_to_end = True
+    assert [x["to"] for x in events.of("gw", "state")][-1:] == last
 
 
 def test_leave_is_told_to_all_and_ends_the_agent(cluster):
     gw = cluster.agent("gw", "gateway")
     r1, r2 = cluster.agent("r1"), cluster.agent("r2")
-    wait_for(lambda: all(len(a.table()) == 3 for a in (gw, r1, r2)), 10,
+    wait_for(lambda: all(len(a.table()) == 3 for a in (gw, r1, r2)),
              "three members")
     out = r1.ctl("leave")
     assert out.returncode == 0, out.stderr
@@ -99,11 +93,12 @@ def test_leave_is_told_to_all_and_ends_the_agent(cluster):
     r1.proc.told_to_end = True
     assert r1.proc.wait() == 0
     for a in (gw, r2):
-        wait_for(lambda: a.table()["r1"]["state"] == "LEFT", 2, "LEFT")
+        wait_for(lambda: a.table()["r1"]["state"] == "LEFT", "LEFT")
     assert not os.path.exists(r1.control)
     assert r1.ctl("leave").returncode == 6
 
 
+@pytest.mark.soak
 def test_agent_that_leaves_before_it_knows_anybody_is_left(cluster):
     """Its earlier run was killed, so others still know it as ALIVE."""
     gw = cluster.agent("gw", "gateway")
@@ -128,12 +123,13 @@ def a_key(cluster):
     return str(path)
 
 
-@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("sealed", [
+    False, pytest.param(True, marks=pytest.mark.soak)])
 def test_second_holder_of_an_id_ends_with_3(cluster, sealed):
     options = {"keyring": a_key(cluster)} if sealed else {}
     gw = cluster.agent("gw", "gateway", **options)
     first = cluster.agent("r1", **options)
-    wait_for(lambda: len(gw.table()) == 2, 10, "r1")
+    wait_for(lambda: len(gw.table()) == 2, "r1")
     second = cluster.agent("r1", start=False, join=[gw.gossip], **options)
     second.control = str(cluster.dir / "second.sock")
     second.argv += ["--control", second.control]
@@ -143,7 +139,7 @@ def test_second_holder_of_an_id_ends_with_3(cluster, sealed):
     assert second.proc.wait(20) == 3
     assert f"living agent at {first.gossip}" in second.proc.text()
     wait_for(lambda: gw.table()["r1"]["address"] == first.gossip
-             and gw.table()["r1"]["state"] == "ALIVE", 10, "the first")
+             and gw.table()["r1"]["state"] == "ALIVE", "the first")
     assert first.proc.alive()
 
 
@@ -155,9 +151,9 @@ def ctl_as(uid, gid, agent, *words):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another")
-def test_group_reads_and_changes_nothing(cluster):
+def test_group_reads_and_changes_nothing_and_others_do_not_get_in(cluster):
     gw = cluster.agent("gw", "gateway")
-    wait_for(lambda: gw.table(), 5, "the agent")
+    wait_for(lambda: gw.table(), "the agent")
     for words in (["members"], ["status"]):
         assert ctl_as(NOBODY, 0, gw, *words).returncode == 0
     for words in (["leave"], ["keyring", "add", "x"], ["keyring", "use", "x"],
@@ -165,16 +161,10 @@ def test_group_reads_and_changes_nothing(cluster):
         out = ctl_as(NOBODY, 0, gw, *words)
         assert out.returncode == 1, words
         assert "only root and the agent's own user" in out.stderr
-    assert gw.table()["gw"]["state"] == "ALIVE"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another")
-def test_others_do_not_get_in(cluster):
-    gw = cluster.agent("gw", "gateway")
-    wait_for(lambda: gw.table(), 5, "the agent")
     out = ctl_as(NOBODY, NOBODY, gw, "members")
     assert out.returncode == 6
     assert "Permission denied" in out.stderr
+    assert gw.table()["gw"]["state"] == "ALIVE"
 
 
 @pytest.mark.parametrize("words,status", [
@@ -197,15 +187,16 @@ def test_others_do_not_get_in(cluster):
 ], ids=str)
 def test_exit_status(shared, words, status):
     gw = shared.gateway or shared.agent("gw", "gateway")
-    wait_for(lambda: gw.table(), 5, "the agent")
+    wait_for(lambda: gw.table(), "the agent")
     out = gw.ctl(*words)
     assert out.returncode == status, out
     assert len(out.stderr.splitlines()) == 1, out.stderr
 
 
+@pytest.mark.soak
 def test_key_comes_by_standard_input(cluster):
     gw = cluster.agent("gw", "gateway", keyring=a_key(cluster))
-    wait_for(lambda: gw.table(), 5, "the agent")
+    wait_for(lambda: gw.table(), "the agent")
     out = subprocess.run(
         [place.binary("llmgwctl"), "-s", gw.control, "keyring", "add", "-"],
         input="b" * 64 + "\n", capture_output=True, text=True, timeout=20)

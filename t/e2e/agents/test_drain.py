@@ -8,6 +8,7 @@ import pytest
 
 from llmgw import place, rpc
 from llmgw.cluster import PyReplica
+from llmgw.traffic import Traffic
 from llmgw.wait import never, wait_for
 
 
@@ -38,13 +39,15 @@ class Drain:
     def waits_with(self, active):
         wait_for(lambda: [x for x in self.lines()
                           if x.get("event") == "draining"
-                          and x["active_requests"] == active], 10,
+                          and x["active_requests"] == active],
                  f"the drain to wait for {active}")
         return self
 
 
-def a_stream(replica, prompt="long", tokens=10000):
-    """A stream on that replica, past any gateway; its first token came."""
+def a_stream(replica, prompt="long", tokens=20):
+    """A stream on that replica, past any gateway; it stands at its first
+    token."""
+    replica.faults(gate=1)
     call = replica.client.start(prompt, tokens, method=rpc.GENERATE)
     result = rpc.Result()
     result.add(next(call), 0)
@@ -52,48 +55,48 @@ def a_stream(replica, prompt="long", tokens=10000):
 
 
 def routable(nginx, *ids):
-    wait_for(lambda: nginx.routable() == list(ids), 5, f"{ids} alone")
+    wait_for(lambda: nginx.routable() == list(ids), f"{ids} alone")
 
 
 def reported(agent, id, active):
-    wait_for(lambda: record(agent, id).get("active_requests") == active, 10,
+    wait_for(lambda: record(agent, id).get("active_requests") == active,
              f"{active} requests of {id}")
 
 
 # what a drain is for
 
 def test_drain_under_load_loses_nothing(cluster, load, expect):
-    nginx = cluster.fleet(3)
+    nginx = cluster.fleet(3, replica={"token_delay": "5ms"})
     gw, r2 = cluster.gateway, cluster.replicas["r2"]
-    jobs = [[f"prompt {i % 30}", 5 + i % 46] for i in range(500)]
-    work = load(nginx, jobs, connections=4, starts_per_second=100)
-    wait_for(lambda: r2.stats().started > 10, 20, "work at r2")
+    traffic = Traffic(load, [nginx])
 
+    def work_at(id, n):
+        started = cluster.replicas[id].stats().started
+        wait_for(lambda: cluster.replicas[id].stats().started > started + n,
+                 f"work at {id}")
+    work_at("r2", 10)
     out = gw.ctl("drain", "r2")
     assert out.returncode == 0, out.stderr
     after = r2.stats()
     assert (after.active_requests, after.draining) == (0, True)
-    assert after.started < 400, "the load was over"
     routable(nginx, "r1", "r3")
     assert nginx.replicas()["r2"]["draining"] is True
 
-    results = work.results()
-    for (prompt, n), got in zip(jobs, results):
-        got.check(expect(prompt, n))
+    work_at("r1", 10)
+    work_at("r3", 10)
+    traffic.check(expect)
     assert r2.stats().started == after.started
-    assert {r for got in results for r in got.replicas} == {"r1", "r2", "r3"}
 
 
 def test_drain_ends_with_the_last_stream(cluster, expect):
-    cluster.fleet(2, replica={"token_delay": "20ms"})
+    cluster.fleet(2)
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
-    call, result = a_stream(r1, tokens=60)
-    cluster.hold()
+    call, result = a_stream(r1)
     drain = Drain(cluster, gw, "r1").waits_with(1)
-    never(lambda: not drain.proc.alive(), 0.5, "the drain's end")
+    never(lambda: not drain.proc.alive(), 0.3, "the drain's end")
     cluster.let_go()
     rpc.drain(call, into=result)
-    result.check(expect("long", 60))
+    result.check(expect("long", 20))
     assert drain.proc.wait() == 0
     assert drain.lines()[-1] == {"id": "r1", "active_requests": 0}
     assert drained_by(gw, "r1") == "operator"
@@ -110,12 +113,12 @@ def test_drain_timeout_says_what_is_left_and_the_drain_stays(cluster):
     assert last["code"] == "timeout" and last["active_requests"] == 1
     assert drained_by(gw, "r1") == "operator"
     routable(nginx, "r2")
+    cluster.let_go()
     next(call)                      # the stream was not cut off
     call.cancel()
     assert gw.ctl("drain", "r1").returncode == 0
 
 
-@pytest.mark.policies
 def test_undrain_brings_the_traffic_back(cluster, client, expect):
     nginx = cluster.fleet(2)
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
@@ -133,7 +136,8 @@ def test_undrain_brings_the_traffic_back(cluster, client, expect):
     assert r1.stats().started > 0
 
 
-@pytest.mark.parametrize("asked, sealed", [("r1", False), ("r2", True)])
+@pytest.mark.parametrize("asked, sealed", [
+    ("r2", True), pytest.param("r1", False, marks=pytest.mark.soak)])
 def test_replicas_agents_take_the_command_too(cluster, asked, sealed):
     """The cluster has a second gateway and a keyring."""
     keys = cluster.dir / "keys"
@@ -144,29 +148,30 @@ def test_replicas_agents_take_the_command_too(cluster, asked, sealed):
     cluster.agent("gw2", "gateway", **options)
     agent = cluster.agents[asked]
     wait_for(lambda: record(agent, "r1").get("service") == "READY"
-             and record(agent, "r2").get("service") == "READY", 10, "both")
+             and record(agent, "r2").get("service") == "READY", "both")
     call, _ = a_stream(cluster.replicas["r1"])
     drain = Drain(cluster, agent, "r1").waits_with(1)
     routable(nginx, "r2")
     for a in cluster.agents.values():
-        wait_for(lambda: drained_by(a, "r1") == "operator", 5, f"{a.id}")
+        wait_for(lambda: drained_by(a, "r1") == "operator", f"{a.id}")
     call.cancel()
     assert drain.proc.wait() == 0
     assert agent.ctl("undrain", "r1").returncode == 0
     routable(nginx, "r1", "r2")
 
 
+@pytest.mark.soak
 def test_drain_of_what_drains_on_its_own_and_back(cluster):
     """The replica itself was told to drain: undrain ends that as well."""
     cluster.fleet(2)
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
     r1.client.drain()
-    wait_for(lambda: drained_by(gw, "r1") == "", 5, "its own drain")
+    wait_for(lambda: drained_by(gw, "r1") == "", "its own drain")
     assert gw.ctl("drain", "r1").returncode == 0
     assert drained_by(gw, "r1") == "operator"
     r1.client.undrain()             # its own Undrain does not end it
-    wait_for(lambda: not r1.stats().draining, 5, "its own word")
-    never(lambda: drained_by(gw, "r1") != "operator", 0.5, "the drain ended")
+    wait_for(lambda: not r1.stats().draining, "its own word")
+    never(lambda: drained_by(gw, "r1") != "operator", 0.3, "the drain ended")
 
     r1.client.drain()
     assert gw.ctl("undrain", "r1").returncode == 0
@@ -199,22 +204,31 @@ def test_exit_statuses(cluster):
     said(0, ["drain", "r2"], "r2 is drained")
     said(0, ["undrain", "r2"], "r2 gets work again")
 
+
+@pytest.mark.soak
+def test_undrain_of_what_is_not_reached(cluster):
+    cluster.fleet(2)
+    gw = cluster.gateway
+    assert gw.ctl("drain", "r1").returncode == 0
     cluster.agents["r1"].kill()
-    said(6, ["undrain", "r1"], "was not reached")
+    out = gw.ctl("undrain", "r1")
+    assert out.returncode == 6 and "was not reached" in out.stderr
     assert drained_by(gw, "r1") == "operator"
 
 
+@pytest.mark.soak
 def test_last_but_for_a_replica_that_gets_none_is_the_last(cluster):
     cluster.fleet(2)
     gw = cluster.gateway
     cluster.replicas["r2"].stop()
-    wait_for(lambda: record(gw, "r2")["service"] == "STOPPED", 5, "r2's end")
+    wait_for(lambda: record(gw, "r2")["service"] == "STOPPED", "r2's end")
     assert gw.ctl("drain", "r1").returncode == 3
     assert gw.ctl("drain", "r2").returncode == 0    # it gets none anyway
 
 
 # an agent or a replica dies
 
+@pytest.mark.soak
 def test_drain_outlives_the_command(cluster):
     nginx = cluster.fleet(2)
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
@@ -226,10 +240,11 @@ def test_drain_outlives_the_command(cluster):
     routable(nginx, "r2")
     call.cancel()
     reported(gw, "r1", 0)
-    never(lambda: drained_by(gw, "r1") != "operator", 0.5, "the drain ended")
+    never(lambda: drained_by(gw, "r1") != "operator", 0.3, "the drain ended")
     assert gw.ctl("undrain", "r1").returncode == 0
 
 
+@pytest.mark.soak
 def test_replica_that_dies_under_it_is_drained(cluster):
     cluster.fleet(2)
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
@@ -251,9 +266,9 @@ def test_agent_that_dies_under_it_is_waited_for(cluster, tmp_path):
     r1.proc.freeze()
     r1.agent.kill()
     r1.agent.start()
-    wait_for(lambda: record(gw, "r1")["epoch"] > epoch, 10, "its next life")
+    wait_for(lambda: record(gw, "r1")["epoch"] > epoch, "its next life")
     assert record(gw, "r1")["service"] == "STARTING"
-    never(lambda: not drain.proc.alive(), 0.5, "the drain's end")
+    never(lambda: not drain.proc.alive(), 0.3, "the drain's end")
     assert drained_by(gw, "r1") == "operator"
     r1.proc.thaw()
     reported(gw, "r1", 1)
@@ -262,7 +277,8 @@ def test_agent_that_dies_under_it_is_waited_for(cluster, tmp_path):
     assert drain.proc.wait() == 0
 
 
-@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("sig", [
+    signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)])
 def test_state_directory_keeps_an_operators_drain(cluster, tmp_path, sig):
     """All agents end, so only the state directory remembers."""
     cluster.fleet(2, agent={"state_dir": tmp_path})
@@ -278,7 +294,7 @@ def test_state_directory_keeps_an_operators_drain(cluster, tmp_path, sig):
     for a in agents:
         a.start()
     wait_for(lambda: record(gw, "r1").get("service") == "READY"
-             and record(gw, "r2").get("service") == "READY", 10, "both")
+             and record(gw, "r2").get("service") == "READY", "both")
     assert drained_by(gw, "r1") == "operator"
     assert drained_by(gw, "r2") is None
     assert r1.stats().draining
@@ -290,10 +306,11 @@ def test_state_directory_keeps_an_operators_drain(cluster, tmp_path, sig):
     r1.agent.kill()
     r1.agent.start()
     wait_for(lambda: record(gw, "r1")["epoch"] > epoch
-             and record(gw, "r1")["service"] == "READY", 10, "its next life")
-    never(lambda: drained_by(gw, "r1") is not None, 0.5, "drained again")
+             and record(gw, "r1")["service"] == "READY", "its next life")
+    never(lambda: drained_by(gw, "r1") is not None, 0.3, "drained again")
 
 
+@pytest.mark.soak
 def test_others_remember_an_operators_drain(cluster):
     """Without a state directory."""
     cluster.fleet(2)
@@ -304,37 +321,39 @@ def test_others_remember_an_operators_drain(cluster):
     r1.agent.kill()
     r1.agent.start()
     wait_for(lambda: record(gw, "r1")["epoch"] > epoch
-             and record(gw, "r1")["service"] == "READY", 10, "its next life")
-    wait_for(lambda: drained_by(gw, "r1") == "operator", 5, "the drain")
-    never(lambda: drained_by(gw, "r1") != "operator", 0.5, "the drain ended")
+             and record(gw, "r1")["service"] == "READY", "its next life")
+    wait_for(lambda: drained_by(gw, "r1") == "operator", "the drain")
+    never(lambda: drained_by(gw, "r1") != "operator", 0.3, "the drain ended")
     assert gw.ctl("undrain", "r1").returncode == 0
     assert not r1.stats().draining
 
 
+@pytest.mark.soak
 def test_undrain_while_the_replica_is_not_there_yet(cluster, tmp_path):
     """An earlier agent told it to drain, which it reports too late."""
     r1 = cluster.pair("r1", agent_options={"state_dir": tmp_path})
-    wait_for(lambda: record(r1.agent, "r1").get("service") == "READY", 10,
+    wait_for(lambda: record(r1.agent, "r1").get("service") == "READY",
              "r1")
     assert r1.agent.ctl("drain", "r1", "--force").returncode == 0
     r1.proc.freeze()
     r1.agent.kill()
     r1.agent.start()
-    wait_for(lambda: drained_by(r1.agent, "r1") == "operator", 10, "the agent")
+    wait_for(lambda: drained_by(r1.agent, "r1") == "operator", "the agent")
     assert record(r1.agent, "r1")["service"] == "STARTING"
     assert r1.agent.ctl("undrain", "r1").returncode == 0
     r1.proc.thaw()
     wait_for(lambda: record(r1.agent, "r1")["service"] == "READY"
-             and drained_by(r1.agent, "r1") is None, 10, "r1 to be back")
+             and drained_by(r1.agent, "r1") is None, "r1 to be back")
     assert not r1.stats().draining
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("text", ["somebody\n", "operator", "\0\n"], ids=repr)
 def test_state_that_makes_no_sense_is_one_warning(cluster, tmp_path, text):
     (tmp_path / "r1.drain").write_text(text)
     replica = cluster.pair("r1", agent_options={"state_dir": tmp_path})
     wait_for(lambda: record(replica.agent, "r1").get("service") == "READY",
-             10, "r1")
+             "r1")
     assert drained_by(replica.agent, "r1") is None
     assert replica.agent.proc.text().count("is not known from") == 1
 
@@ -349,9 +368,9 @@ def test_new_process_under_a_drain_is_not_told(cluster):
     r1.kill()
     r1.start()
     wait_for(lambda: record(gw, "r1")["replica_start"] > before
-             and record(gw, "r1")["service"] == "READY", 10, "r1 anew")
+             and record(gw, "r1")["service"] == "READY", "r1 anew")
     assert gw.ctl("drain", "r1").returncode == 0    # nor by a second one
-    never(lambda: r1.stats().draining, 0.5, "told to drain")
+    never(lambda: r1.stats().draining, 0.3, "told to drain")
     assert drained_by(gw, "r1") == "operator"
     routable(nginx, "r2")
     r1.client.generate("probe", 1)      # direct requests are served
@@ -359,6 +378,7 @@ def test_new_process_under_a_drain_is_not_told(cluster):
     routable(nginx, "r1", "r2")
 
 
+@pytest.mark.soak
 def test_engine_that_knows_no_drain_is_held_back_by_gateways(cluster,
                                                              client):
     """It does not report either, so what still runs there is unknown."""
@@ -368,7 +388,7 @@ def test_engine_that_knows_no_drain_is_held_back_by_gateways(cluster,
         cluster.replicas[e.id] = e
         cluster.agent(e.id, grpc=e.target)
     gw, nginx = cluster.gateway, cluster.nginx()
-    wait_for(lambda: nginx.routable() == ["p1", "p2"], 15, "both")
+    wait_for(lambda: nginx.routable() == ["p1", "p2"], "both")
     out = gw.ctl("--json", "drain", "p1", "--drain-timeout", "500ms")
     assert out.returncode == 5
     assert json.loads(out.stdout.splitlines()[-1])["active_requests"] is None
@@ -383,13 +403,14 @@ def test_engine_that_knows_no_drain_is_held_back_by_gateways(cluster,
     routable(nginx, "p1", "p2")
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces")
 def test_replica_that_is_not_on_loopback_is_told(cluster):
     """It accepts Drain only from its own host: it checks the peer."""
     space = cluster.run("space", ["unshare", "-n", "sh", "-c", "ip link set"
                                   " lo up && ip addr add 10.9.9.9/32 dev lo"
                                   " && echo up; exec sleep 1000"])
-    wait_for(lambda: "up" in space.text(), 5, "the namespace")
+    wait_for(lambda: "up" in space.text(), "the namespace")
     within = ["nsenter", "-t", str(space.pid), "-n"]
 
     r1 = cluster.replica("r1", start=False)
@@ -399,7 +420,7 @@ def test_replica_that_is_not_on_loopback_is_told(cluster):
     r1.agent.argv = within + r1.agent.argv
     r1.agent.start()
     r1.start()
-    wait_for(lambda: record(r1.agent, "r1").get("service") == "READY", 10,
+    wait_for(lambda: record(r1.agent, "r1").get("service") == "READY",
              "r1")
 
     assert r1.agent.ctl("drain", "r1", "--force").returncode == 0
@@ -411,17 +432,16 @@ def test_replica_that_is_not_on_loopback_is_told(cluster):
 # the agent's shutdown drains in the same way
 
 def test_sigterm_of_the_agent_drains_as_shutdown(cluster, client, expect):
-    nginx = cluster.fleet(2, replica={"token_delay": "20ms"})
+    nginx = cluster.fleet(2)
     gw, r1 = cluster.gateway, cluster.replicas["r1"]
-    call, result = a_stream(r1, tokens=60)
-    cluster.hold()
+    call, result = a_stream(r1)
     reported(r1.agent, "r1", 1)
     r1.agent.proc.send(signal.SIGTERM)
-    wait_for(lambda: drained_by(gw, "r1") == "shutdown", 5, "the drain")
+    wait_for(lambda: drained_by(gw, "r1") == "shutdown", "the drain")
     routable(nginx, "r2")
     cluster.let_go()
     rpc.drain(call, into=result)
-    result.check(expect("long", 60))
+    result.check(expect("long", 20))
     assert r1.agent.proc.wait() == 0
 
     r1.agent.argv += ["--join", gw.gossip]

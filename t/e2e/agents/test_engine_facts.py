@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from llmgw import place
+from llmgw import place, words
 from llmgw.reporter import Reporter
 from llmgw.wait import never, wait_for
 
@@ -40,8 +40,8 @@ def test_state_of_the_engine_is_routed_by(cluster, sidecar, client, expect):
     reporter = Reporter(cluster, agent, state="STARTING")
     for state in SERVICES:
         reporter.say(state=state)
-        wait_for(lambda: seen(cluster, service=state), 2, f"{state}")
-        wait_for(lambda: routed(nginx, "service") == state, 2,
+        wait_for(lambda: seen(cluster, service=state), f"{state}")
+        wait_for(lambda: routed(nginx, "service") == state,
                  f"{state} in nginx")
         routable = state == "READY"
         assert nginx.routable() == (["r1"] if routable else [])
@@ -49,13 +49,13 @@ def test_state_of_the_engine_is_routed_by(cluster, sidecar, client, expect):
         if routable:
             got.check(expect("hello", 3))
         else:
-            assert got.trailers["llmgw-reason"] == "no_replicas"
+            assert got.trailers[words.REASON] == words.NO_REPLICAS
 
     # The agent's own word is stronger than READY.
     reporter.silence()
-    wait_for(lambda: seen(cluster, service="STALLED"), 6, "a stall")
+    wait_for(lambda: seen(cluster, service="STALLED"), "a stall", takes=4)
     reporter.close()
-    wait_for(lambda: seen(cluster, service="DOWN"), 2, "its end")
+    wait_for(lambda: seen(cluster, service="DOWN"), "its end")
 
 
 def test_models_and_load_are_shown_and_change(cluster, sidecar):
@@ -66,12 +66,11 @@ def test_models_and_load_are_shown_and_change(cluster, sidecar):
                         resume_group="g1")
     wait_for(lambda: seen(cluster, models=["llama-8b", "sql"], running=3,
                           waiting=1, kv_permille=455, kv_free_blocks=9000,
-                          hit_permille=801, resume_group="g1"),
-             5, "all of it")
+                          hit_permille=801, resume_group="g1"), "all of it")
     before = nginx.pool()["view"]["generation"]
 
     wait_for(lambda: routed(nginx, "models") == ["llama-8b", "sql"]
-             and routed(nginx, "engine"), 5, "the same in nginx")
+             and routed(nginx, "engine"), "the same in nginx")
     assert routed(nginx, "engine") == {"running": 3, "waiting": 1,
                                        "kv_permille": 455}
     facts = routed(nginx, "facts")
@@ -92,24 +91,24 @@ def test_models_and_load_are_shown_and_change(cluster, sidecar):
     # A change of the load alone changes nothing that is routed by.
     reporter.say(waiting=0, kv_permille=None)
     wait_for(lambda: routed(nginx, "engine") == {
-        "running": 3, "waiting": 0, "kv_permille": None}, 3, "the load")
+        "running": 3, "waiting": 0, "kv_permille": None}, "the load")
     assert nginx.pool()["view"]["generation"] == before
 
     reporter.say(models=["llama-8b"], resume_group=None)
-    wait_for(lambda: routed(nginx, "models") == ["llama-8b"], 3, "the change")
-    wait_for(lambda: routed(nginx, "resume_group") == "", 3, "its group")
+    wait_for(lambda: routed(nginx, "models") == ["llama-8b"], "the change")
+    wait_for(lambda: routed(nginx, "resume_group") == "", "its group")
     reporter.say(models=None, running=None, waiting=None,
                  kv_free_blocks=None, hit_permille=None)
-    wait_for(lambda: routed(nginx, "models") == [], 3, "none")
-    wait_for(lambda: routed(nginx, "engine") is None, 3, "no engine")
-    wait_for(lambda: "models" not in cluster.gateway.table()["r1"], 3, "none")
+    wait_for(lambda: routed(nginx, "models") == [], "none")
+    wait_for(lambda: routed(nginx, "engine") is None, "no engine")
+    wait_for(lambda: "models" not in cluster.gateway.table()["r1"], "none")
 
 
 def test_a_list_that_is_too_long_for_gossip_says_so(cluster, sidecar):
     agent, nginx = sidecar()
     names = ["base"] + [f"adapter-{i:03}" for i in range(60)]
     Reporter(cluster, agent, models=names)
-    wait_for(lambda: routed(nginx, "models"), 5, "the models")
+    wait_for(lambda: routed(nginx, "models"), "the models")
     got = nginx.replicas()["r1"]
     assert got["models"] == names[:len(got["models"])]
     assert sum(len(name) + 1 for name in got["models"]) <= 256
@@ -122,7 +121,7 @@ def test_a_list_that_is_too_long_for_gossip_says_so(cluster, sidecar):
 def test_wrong_report_is_refused_with_its_reason(cluster, sidecar):
     agent, _ = sidecar(nginx=False)
     reporter = Reporter(cluster, agent, models=["a"])
-    wait_for(lambda: seen(cluster, models=["a"]), 5, "the models")
+    wait_for(lambda: seen(cluster, models=["a"]), "the models")
     for wrong, words in [
             ({"state": "READY "}, '"state" is none of'),
             ({"models": ["a", "a"]}, '"models" is not a list of up to 64'),
@@ -137,42 +136,44 @@ def test_wrong_report_is_refused_with_its_reason(cluster, sidecar):
     assert seen(cluster, models=["a"], service="READY")
 
 
+@pytest.mark.soak
 def test_events_tell_models(cluster, sidecar):
     agent, _ = sidecar(nginx=False)
     reporter = Reporter(cluster, agent, models=["a"])
-    wait_for(lambda: seen(cluster, models=["a"]), 5, "the models")
+    wait_for(lambda: seen(cluster, models=["a"]), "the models")
     events = cluster.run(
         "events", [place.binary("llmgwctl"), "-s", cluster.gateway.control,
                    "events"])
-    wait_for(lambda: '"event":"members"' in events.text(), 5, "the first")
+    wait_for(lambda: '"event":"members"' in events.text(), "the first")
     reporter.say(models=["a", "b"])
     wait_for(lambda: [e for e in map(json.loads, events.text().splitlines())
                       if e["event"] == "models" and e["id"] == "r1"
                       and (e["from"], e["to"]) == (["a"], ["a", "b"])],
-             5, "the event")
+             "the event")
 
 
 def test_next_agent_of_the_gateway_keeps_the_models(cluster, sidecar):
     """From the segment: nginx does not lose them for a moment."""
     agent, nginx = sidecar()
     Reporter(cluster, agent, models=["a", "b"])
-    wait_for(lambda: routed(nginx, "models"), 5, "the models")
+    wait_for(lambda: routed(nginx, "models"), "the models")
     generation = nginx.pool()["view"]["generation"]
     cluster.gateway.stop(signal.SIGQUIT)
     agent.stop(signal.SIGQUIT)          # nobody tells them again
     cluster.gateway.start()
     wait_for(lambda: cluster.gateway.table().get("r1", {}).get("models")
-             == ["a", "b"], 5, "the models")
+             == ["a", "b"], "the models")
     never(lambda: routed(nginx, "models") != ["a", "b"], 0.5, "others")
     with open(cluster.gateway.members, "rb") as f:
         assert struct.unpack_from("=8sI", f.read(12))[1] == 2
     assert nginx.pool()["view"]["generation"] >= generation
 
 
+@pytest.mark.soak
 def test_layout_1_has_no_models(cluster, sidecar):
     agent, nginx = sidecar(members_layout="1")
     Reporter(cluster, agent, models=["a"], waiting=5)
-    wait_for(lambda: nginx.routable() == ["r1"], 5, "r1 to be routable")
+    wait_for(lambda: nginx.routable() == ["r1"], "r1 to be routable")
     assert routed(nginx, "models") == []
     assert routed(nginx, "engine") is None
     assert nginx.pool()["model"] is None

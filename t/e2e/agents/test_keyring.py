@@ -3,20 +3,20 @@
 import base64
 import json
 import os
-import random
-import secrets
 import signal
 import socket
-import time
 
 import pytest
 
 from llmgw.place import SLOW
+from llmgw.seed import rng
 from llmgw.wait import never, wait_for
+
+keys = rng("keys")
 
 
 def new_key():
-    return base64.b64encode(secrets.token_bytes(32)).decode()
+    return base64.b64encode(keys.randbytes(32)).decode()
 
 
 def keyring(cluster, name, *keys):
@@ -32,7 +32,7 @@ def status(agent):
     def ask():
         out = agent.ctl("--json", "status")
         return out.stdout if out.returncode == 0 else None
-    return json.loads(wait_for(ask, 10, f"an answer of {agent.id}"))
+    return json.loads(wait_for(ask, f"an answer of {agent.id}"))
 
 
 def dropped(agent):
@@ -69,7 +69,9 @@ def address(agent):
     return host, int(port)
 
 
-@pytest.mark.parametrize("theirs", ["key", "none", "cluster"])
+@pytest.mark.parametrize("theirs", [
+    "key", pytest.param("none", marks=pytest.mark.soak),
+    pytest.param("cluster", marks=pytest.mark.soak)])
 def test_strangers_are_never_members(cluster, theirs):
     """Another key, no key, another cluster name: counted, not answered."""
     key = new_key()
@@ -86,7 +88,7 @@ def test_strangers_are_never_members(cluster, theirs):
     if theirs == "cluster":
         stranger.argv += ["--cluster", "test"]
     stranger.start()
-    wait_for(lambda: dropped(gw).get(reason, 0) >= 3, 15,
+    wait_for(lambda: dropped(gw).get(reason, 0) >= 3,
              f"three drops by {reason}")
     assert set(dropped(gw)) == {reason}
     assert states(gw) == {"gw": "ALIVE"}
@@ -96,23 +98,35 @@ def test_strangers_are_never_members(cluster, theirs):
     assert got["joined"] is False
     assert got["counters"]["datagrams_received"] == 0
     assert status(gw)["counters"]["datagrams_sent"] == 0
+    stranger.kill()                 # its goodbye would wait to be heard
 
 
+@pytest.mark.soak
 def test_agent_without_a_key_drops_what_is_sealed(cluster):
     gw = cluster.agent("gw", "gateway")
     cluster.agent("r1", keyring=keyring(cluster, "r1", new_key()))
-    wait_for(lambda: dropped(gw).get("sealed", 0) >= 2, 15, "two drops")
+    wait_for(lambda: dropped(gw).get("sealed", 0) >= 2, "two drops")
     assert states(gw) == {"gw": "ALIVE"}
 
 
 def five(cluster, key):
+    """Agents that talk often."""
     agents = [cluster.agent(f"a{i}", "gateway" if i == 0 else "replica",
-                            keyring=keyring(cluster, f"a{i}", key))
+                            keyring=keyring(cluster, f"a{i}", key),
+                            protocol_period="100ms", ping_timeout="50ms")
               for i in range(5)]
     whole = {f"a{i}": "ALIVE" for i in range(5)}
-    wait_for(lambda: all(states(a) == whole for a in agents), 15,
+    wait_for(lambda: all(states(a) == whole for a in agents),
              "five members")
     return agents
+
+
+def wait_heard(agent):
+    """Waits for two more datagrams that others sealed and it opened."""
+    def received():
+        return status(agent)["counters"]["datagrams_received"]
+    before = received()
+    wait_for(lambda: received() > before + 1, f"datagrams to {agent.id}")
 
 
 def assert_nothing_was_lost(agents):
@@ -126,29 +140,30 @@ def assert_nothing_was_lost(agents):
 def test_keys_rotate_by_command(cluster):
     """Add at all, use at all, remove at all; no member is ever suspected."""
     agents = five(cluster, new_key())
-    key = new_key()
+    key, order = new_key(), rng("the order of agents")
     [old] = ids(agents[0])
-    for a in random.sample(agents, 5):
+    for a in order.sample(agents, 5):
         ctl(a, "keyring", "add", key)
     [new] = set(ids(agents[0])) - {old}
     assert ids(agents[0]) == {old: True, new: False}
     for verb, id in (("use", new), ("remove", old)):
-        for a in random.sample(agents, 5):
+        for a in order.sample(agents, 5):
             ctl(a, "keyring", verb, id)
-            time.sleep(0.3)         # so that agents with mixed keys talk
+            wait_heard(a)           # by others, whose keys are mixed
     assert all(ids(a) == {new: True} for a in agents)
-    sent = [status(a)["counters"]["datagrams_sent"] for a in agents]
-    wait_for(lambda: all(status(a)["counters"]["datagrams_sent"] > n + 4
-                         for a, n in zip(agents, sent)), 15, "more pings")
+    for a in agents:
+        wait_heard(a)
     assert_nothing_was_lost(agents)
+
     # The files have the keys that are in memory: a restart reads them.
     agents[4].stop(signal.SIGQUIT)
     agents[4].start()
     wait_for(lambda: states(agents[4]) == {f"a{i}": "ALIVE"
-                                           for i in range(5)}, 15, "a4")
+                                           for i in range(5)}, "a4")
     assert ids(agents[4]) == {new: True}
 
 
+@pytest.mark.soak
 def test_keys_rotate_by_file_and_sighup(cluster):
     old, new = new_key(), new_key()
     agents = five(cluster, old)
@@ -159,22 +174,23 @@ def test_keys_rotate_by_file_and_sighup(cluster):
             want = [k.startswith("* ") or len(keys) == 1 for k in keys]
             if not any(want):
                 want[0] = True
-            wait_for(lambda: list(ids(a).values()) == want, 5, "the keys")
-            time.sleep(0.2)
+            wait_for(lambda: list(ids(a).values()) == want, "the keys")
+            wait_heard(a)
     assert_nothing_was_lost(agents)
 
 
 def test_broken_file_leaves_the_keys_as_they_are(cluster):
     agent = cluster.agent("gw", "gateway",
                           keyring=keyring(cluster, "gw", new_key()))
-    before = wait_for(lambda: agent.table() and ids(agent), 5, "the agent")
+    before = wait_for(lambda: agent.table() and ids(agent), "the agent")
     keyring(cluster, "gw", "nonsense")
     agent.proc.send(signal.SIGHUP)
-    wait_for(lambda: "line 1: no key" in agent.proc.text(), 5, "the complaint")
+    wait_for(lambda: "line 1: no key" in agent.proc.text(), "the complaint")
     assert ids(agent) == before
     assert agent.proc.alive()
 
 
+@pytest.mark.soak
 def test_file_that_others_may_read_is_refused(cluster):
     path = keyring(cluster, "gw", new_key())
     os.chmod(path, 0o640)
@@ -196,18 +212,18 @@ def recorded_join(cluster, key):
 def test_replayed_datagrams_are_dropped(cluster):
     key = new_key()
     gw = cluster.agent("gw", "gateway", keyring=keyring(cluster, "gw", key))
-    wait_for(lambda: gw.table(), 5, "the agent")
+    wait_for(lambda: gw.table(), "the agent")
     datagram = recorded_join(cluster, key)
     mouth = listener(cluster)
 
     mouth.sendto(datagram, address(gw))     # late, but not seen before
-    wait_for(lambda: states(gw) == {"gw": "ALIVE", "r1": "ALIVE"}, 5, "r1")
+    wait_for(lambda: states(gw) == {"gw": "ALIVE", "r1": "ALIVE"}, "r1")
     before = told(gw)
     assert dropped(gw) == {}
 
     for n in range(1, 51):
         mouth.sendto(datagram, address(gw))
-    wait_for(lambda: dropped(gw) == {"replayed": n}, 5, f"{n} drops")
+    wait_for(lambda: dropped(gw) == {"replayed": n}, f"{n} drops")
     assert told(gw) == before
     assert_unanswered(mouth)
 
@@ -227,30 +243,30 @@ def test_changed_datagrams_are_dropped(cluster):
     """A flipped bit in every byte, every length, and garbage."""
     key = new_key()
     gw = cluster.agent("gw", "gateway", keyring=keyring(cluster, "gw", key))
-    wait_for(lambda: gw.table(), 5, "the agent")
+    wait_for(lambda: gw.table(), "the agent")
     datagram = recorded_join(cluster, key)
-    header = 5 + len("default")
+    header, noise = 5 + len("default"), rng("changes of a datagram")
     mouth = listener(cluster)
     before = gw.table()
 
     sent = 0
     for i in range(len(datagram)):
         bad = bytearray(datagram)
-        bad[i] ^= 1 << random.randrange(8)
+        bad[i] ^= 1 << noise.randrange(8)
         mouth.sendto(bad, address(gw))
         mouth.sendto(datagram[:i], address(gw))
-        mouth.sendto(datagram[:header] + secrets.token_bytes(i),
+        mouth.sendto(datagram[:header] + noise.randbytes(i),
                      address(gw))
         sent += 3
         if i % 16 == 0:             # no faster than they are read
-            wait_for(lambda: sum(dropped(gw).values()) == sent, 10,
+            wait_for(lambda: sum(dropped(gw).values()) == sent,
                      f"{sent} drops")
     mouth.sendto(datagram + b"x", address(gw))
     plain = datagram[:3] + b"\0" + datagram[4:]
     mouth.sendto(plain, address(gw))
     sent += 2
     got = wait_for(lambda: sum(dropped(gw).values()) == sent and dropped(gw),
-                   10, f"{sent} drops")
+                   f"{sent} drops")
 
     assert got["forged"] > len(datagram)
     assert got["magic"] == 2
@@ -265,14 +281,15 @@ def test_changed_datagrams_are_dropped(cluster):
 
     # The unchanged one is still accepted.
     mouth.sendto(datagram, address(gw))
-    wait_for(lambda: states(gw) == {"gw": "ALIVE", "r1": "ALIVE"}, 5, "r1")
+    wait_for(lambda: states(gw) == {"gw": "ALIVE", "r1": "ALIVE"}, "r1")
 
 
+@pytest.mark.soak
 def test_injected_suspicion_is_refuted_under_seal(cluster):
     agents = five(cluster, new_key())
     ctl(agents[0], "inject-suspect", "a3")
     wait_for(lambda: all(a.table().get("a3", {}).get("incarnation", 0) >= 1
-                         and states(a)["a3"] == "ALIVE" for a in agents), 5,
+                         and states(a)["a3"] == "ALIVE" for a in agents),
              "the refutation")
     assert status(agents[3])["counters"]["refutations"] >= 1
     never(lambda: [a.id for a in agents if "DEAD" in states(a).values()], 1,

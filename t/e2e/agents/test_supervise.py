@@ -12,9 +12,10 @@ import time
 
 import pytest
 
-from llmgw import place, rpc
+from llmgw import place, rpc, words
 from llmgw.place import SLOW
 from llmgw.supervised import stat, zombies
+from llmgw.traffic import Traffic
 from llmgw.wait import never, wait_for
 
 
@@ -25,11 +26,28 @@ def served(supervised, cluster):
     """A gateway, one supervised replica and nginx: no other replica."""
     def make(**options):
         cluster.agent("gw", "gateway")
-        one = supervised(**{"token_delay": "20ms", **options}).ready()
+        one = supervised(**{"token_delay": "1ms", **options}).ready()
         nginx = cluster.nginx()
-        wait_for(lambda: nginx.routable() == ["r1"], 15, "r1 to be routable")
+        wait_for(lambda: nginx.routable() == ["r1"], "r1 to be routable")
         return one, nginx
     return make
+
+
+def a_stream(one, client, target, method=rpc.INFER):
+    """A stream of 20 tokens, which stands at its first."""
+    one.replica.faults(gate=1)
+    call = client(target).start("stands", 20, method=method)
+    result = rpc.Result()
+    result.add(next(call), 0)
+    return call, result
+
+
+def ends(one, stream, expect):
+    """It runs on to its end."""
+    one.replica.faults(gate=-1)
+    call, result = stream
+    rpc.drain(call, into=result)
+    return result.check(expect("stands", 20))
 
 
 # the command line
@@ -57,7 +75,7 @@ def test_child_is_started_and_stopped(supervised, cluster):
     pid = one.pid()
     assert stat(pid)[1] == one.agent.proc.pid
     assert os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
-    wait_for(lambda: "r1" in cluster.gateway.table(), 5, "r1 at the gateway")
+    wait_for(lambda: "r1" in cluster.gateway.table(), "r1 at the gateway")
 
     assert one.agent.stop() == 0
     assert stat(pid) is None
@@ -68,10 +86,11 @@ def test_child_is_started_and_stopped(supervised, cluster):
                   ["leaving", "drained by shutdown", "left"]):
         at = [log.index(word) for word in order]
         assert at == sorted(at), log
-    wait_for(lambda: cluster.gateway.table()["r1"]["state"] == "LEFT", 5,
+    wait_for(lambda: cluster.gateway.table()["r1"]["state"] == "LEFT",
              "LEFT at the gateway")
 
 
+@pytest.mark.soak
 def test_child_inherits_nothing(supervised, tmp_path):
     """It has only the three standard descriptors, and default signals."""
     out = tmp_path / "seen"
@@ -84,7 +103,7 @@ def test_child_inherits_nothing(supervised, tmp_path):
         "os.rename(sys.argv[1] + '.new', sys.argv[1])\n"
         "time.sleep(1000)\n")
     one = supervised(command=[place.PYTHON, "-c", script, str(out)])
-    wait_for(out.exists, 10, "the child's words")
+    wait_for(out.exists, "the child's words")
     seen = out.read_text()
     assert seen.startswith("[0, 1, 2]\n")
     assert "SigBlk:\t0000000000000000" in seen
@@ -96,42 +115,40 @@ def test_child_inherits_nothing(supervised, tmp_path):
 
 def test_streams_finish_before_the_child_is_stopped(served, client, expect):
     one, nginx = served()
-    call, result = client(nginx).start("to the end", 60), rpc.Result()
-    result.add(next(call), 0)
+    stream = a_stream(one, client, nginx)
     one.agent.proc.send(signal.SIGTERM)
-    wait_for(lambda: nginx.routable() == [], 5, "nothing new for r1")
-    rpc.drain(call, into=result)
-    result.check(expect("to the end", 60))
+    wait_for(lambda: nginx.routable() == [], "nothing new for r1")
+    ends(one, stream, expect)
     assert one.agent.proc.wait(5) == 0
 
 
+@pytest.mark.soak
 def test_streams_of_a_replica_that_is_no_child_finish(cluster, client,
                                                       expect):
     """Without a command the agent waits for them before it leaves."""
-    nginx = cluster.fleet(1, replica={"token_delay": "20ms"})
+    nginx = cluster.fleet(1)
     agent = cluster.replicas["r1"].agent
-    call, result = client(nginx).start("to the end", 60), rpc.Result()
+    cluster.hold(1)
+    call, result = client(nginx).start("to the end", 20), rpc.Result()
     result.add(next(call), 0)
-    cluster.hold()
-    wait_for(lambda: agent.table()["r1"]["active_requests"] == 1, 5,
+    wait_for(lambda: agent.table()["r1"]["active_requests"] == 1,
              "the stream to be reported")
     agent.proc.send(signal.SIGTERM)
-    wait_for(lambda: nginx.routable() == [], 5, "nothing new for r1")
+    wait_for(lambda: nginx.routable() == [], "nothing new for r1")
     assert agent.proc.alive()
     cluster.let_go()
     rpc.drain(call, into=result)
-    result.check(expect("to the end", 60))
+    result.check(expect("to the end", 20))
     assert agent.proc.wait(5) == 0
     assert cluster.replicas["r1"].proc.alive()
 
 
+@pytest.mark.soak
 def test_second_sigterm_waits_for_no_stream(served, client):
     one, nginx = served()
-    call = client(one.replica.target).start("cut", 10000,
-                                            method=rpc.GENERATE)
-    next(call)
+    call, _ = a_stream(one, client, one.replica, rpc.GENERATE)
     one.agent.proc.send(signal.SIGTERM)
-    wait_for(lambda: "drained by" in one.log(), 5, "the drain")
+    wait_for(lambda: "drained by" in one.log(), "the drain")
     assert one.agent.proc.alive()
     one.agent.proc.send(signal.SIGTERM)
     got = rpc.drain(call)
@@ -143,9 +160,7 @@ def test_second_sigterm_waits_for_no_stream(served, client):
 def test_drain_timeout_ends_streams(served, client):
     """The agent's timeout counts where the replica's own is longer."""
     one, nginx = served(agent={"drain_timeout": "500ms"})
-    call = client(one.replica.target).start("cut", 10000,
-                                            method=rpc.GENERATE)
-    next(call)
+    call, _ = a_stream(one, client, one.replica, rpc.GENERATE)
     one.agent.proc.send(signal.SIGTERM)
     got = rpc.drain(call)
     assert got.trailers["llmgw-draining"] == "1"
@@ -153,10 +168,11 @@ def test_drain_timeout_ends_streams(served, client):
     assert "killing" not in one.log()
 
 
+@pytest.mark.soak
 def test_child_that_does_not_end_is_killed(supervised):
     one = supervised(agent={"drain_timeout": "100ms"}, command=[
         "sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.2; done"])
-    wait_for(lambda: "deaf" in one.log(), 10, "the child")
+    wait_for(lambda: "deaf" in one.log(), "the child")
     one.agent.proc.send(signal.SIGTERM)
     assert one.agent.proc.wait(15) == 0
     log = one.log()
@@ -165,6 +181,7 @@ def test_child_that_does_not_end_is_killed(supervised):
 
 # crash
 
+@pytest.mark.timed
 def test_crashed_child_is_started_again(supervised):
     one = supervised().ready()
     pid, times = one.pid(), []
@@ -183,15 +200,16 @@ def test_crash_is_told_and_the_next_child_is_routed_to(served, client, expect):
     one, nginx = served()
     pid = one.pid()
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: "is DOWN, was READY" in one.log(), what="DOWN")
+    wait_for(lambda: words.IS_DOWN in one.log(), what="DOWN")
     wait_for(lambda: one.pid(other_than=pid) and nginx.routable() == ["r1"],
-             10, "r1 to be back")
+             "r1 to be back")
     client(nginx).stream("again", 3).check(expect("again", 3))
 
 
+@pytest.mark.soak
 def test_command_that_is_not_there(supervised):
     one = supervised(command=["llmgw-no-such-command"])
-    wait_for(lambda: one.log().count("cannot execute") >= 2, 10,
+    wait_for(lambda: one.log().count("cannot execute") >= 2,
              "two attempts")
     assert "\"llmgw-no-such-command\": No such file" in one.log()
     assert one.service() == "STARTING"
@@ -202,8 +220,8 @@ def test_goodbye_unasked_is_respected(supervised):
     """The replica was stopped by hand: it stays stopped."""
     one = supervised().ready()
     os.kill(one.pid(), signal.SIGTERM)
-    wait_for(lambda: "not started again" in one.log(), 10, "its end")
-    never(one.children, 1.5, "a child")
+    wait_for(lambda: "not started again" in one.log(), "its end")
+    never(one.children, 0.6, "a child")
     assert one.service() == "STOPPED"
     assert zombies(one.agent.proc.pid) == []
     assert one.agent.stop() == 0
@@ -214,17 +232,13 @@ def test_goodbye_unasked_is_respected(supervised):
 def test_killed_agents_child_is_adopted(served, client, expect):
     one, nginx = served()
     pid = one.pid()
-    call, result = client(nginx).start("on and on", 250), rpc.Result()
-    result.add(next(call), 0)
-
+    stream = a_stream(one, client, nginx)
     one.agent.kill()
     one.agent.start()
     wait_for(lambda: f"adopted the replica that reports, pid {pid}"
-             in one.log(), 3, "the adoption")
-    never(lambda: one.children() != [pid], 2.2, "another child")
-    rpc.drain(call, into=result)
-    result.check(expect("on and on", 250))
-    assert result.replicas == ["r1"]
+             in one.log(), "the adoption")
+    assert ends(one, stream, expect).replicas == ["r1"]
+    assert one.children() == [pid]
 
     # It is treated as a child: restarted, and stopped with the agent.
     os.kill(pid, signal.SIGKILL)
@@ -234,14 +248,16 @@ def test_killed_agents_child_is_adopted(served, client, expect):
     assert stat(again) is None
 
 
+@pytest.mark.timed
 @pytest.mark.alone
 def test_first_agents_child_is_started_at_once(supervised):
     began = time.monotonic()
     one = supervised()
-    wait_for(one.children, 5, "the child")
+    wait_for(one.children, "the child")
     assert time.monotonic() - began < 1.5 * SLOW, "2 s for nobody"
 
 
+@pytest.mark.soak
 def test_child_is_adopted_though_the_socket_file_is_gone(supervised):
     """systemd removes it with /run/llmgw."""
     one = supervised().ready()
@@ -250,10 +266,11 @@ def test_child_is_adopted_though_the_socket_file_is_gone(supervised):
     os.unlink(one.control)
     one.agent.start()
     wait_for(lambda: f"adopted the replica that reports, pid {pid}"
-             in one.log(), 3, "the adoption")
+             in one.log(), "the adoption")
     never(lambda: one.children() != [pid], 2.2, "another child")
 
 
+@pytest.mark.soak
 def test_adopted_child_is_stopped_with_the_agent(supervised):
     one = supervised().ready()
     pid = one.pid()
@@ -261,7 +278,7 @@ def test_adopted_child_is_stopped_with_the_agent(supervised):
     one.agent.start()
     one.ready()
     assert one.agent.stop() == 0
-    wait_for(lambda: (stat(pid) or "Z")[0] in "ZX", 2, "the child's end")
+    wait_for(lambda: (stat(pid) or "Z")[0] in "ZX", "the child's end")
     assert "said goodbye" not in one.log()
     assert one.log().index("ended (ended)") < one.log().index("is LEFT")
 
@@ -269,53 +286,50 @@ def test_adopted_child_is_stopped_with_the_agent(supervised):
 def test_sigquit_is_an_upgrade(served, client, expect):
     one, nginx = served()
     pid = one.pid()
-    call, result = client(nginx).start("through it", 150), rpc.Result()
-    result.add(next(call), 0)
+    stream = a_stream(one, client, nginx)
     assert one.agent.stop(signal.SIGQUIT) == 0
     assert "leaving" not in one.log()
     assert stat(pid)[0] in "SRD"
     one.agent.start()
-    wait_for(lambda: f"pid {pid}" in one.log(), 3, "the adoption")
-    rpc.drain(call, into=result)
-    result.check(expect("through it", 150))
+    wait_for(lambda: f"pid {pid}" in one.log(), "the adoption")
+    ends(one, stream, expect)
     assert one.pid() == pid
 
 
-@pytest.mark.alone
-@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGQUIT])
+@pytest.mark.parametrize("sig", [
+    signal.SIGKILL, pytest.param(signal.SIGQUIT, marks=pytest.mark.soak)])
 def test_no_request_is_refused_while_the_agent_restarts(served, load, expect,
                                                         sig):
-    """The only replica's agent restarts five times; nginx keeps routing."""
+    """The only replica's agent restarts; nginx keeps routing."""
     one, nginx = served(token_delay="5ms")
-    jobs = [[f"{i}", 4] for i in range(600)]
-    work = load(nginx, jobs, connections=2, starts_per_second=100 / SLOW)
-    for _ in range(5):
-        one.agent.stop(sig)
-        one.agent.start()
-        one.ready()
-        time.sleep(0.3)
-    for (prompt, n), got in zip(jobs, work.results()):
-        got.check(expect(prompt, n))
+    traffic = Traffic(load, [nginx])
+    restart_under(one.replica, one.agent, sig)
+    traffic.check(expect)
 
 
-@pytest.mark.alone
+@pytest.mark.soak
 def test_no_request_is_refused_while_a_plain_agent_restarts(cluster, load,
                                                             expect):
     """The same where the replica is not the agent's child."""
     nginx = cluster.fleet(1)
-    agent = cluster.replicas["r1"].agent
-    jobs = [[f"{i}", 4] for i in range(400)]
-    work = load(nginx, jobs, connections=2, starts_per_second=100 / SLOW)
-    for _ in range(4):
-        agent.kill()
+    replica = cluster.replicas["r1"]
+    traffic = Traffic(load, [nginx])
+    restart_under(replica, replica.agent, signal.SIGKILL)
+    traffic.check(expect)
+
+
+def restart_under(replica, agent, sig):
+    """Restarts the agent three times, with twenty requests between."""
+    for _ in range(3):
+        before = replica.stats().started
+        wait_for(lambda: replica.stats().started > before + 20, "requests")
+        agent.stop(sig)
         agent.start()
         wait_for(lambda: agent.table().get("r1", {}).get("service")
-                 == "READY", 5, "r1")
-        time.sleep(0.3)
-    for (prompt, n), got in zip(jobs, work.results()):
-        got.check(expect(prompt, n))
+                 == "READY", "r1 to be READY")
 
 
+@pytest.mark.soak
 def test_replica_of_a_child_that_is_a_shell(supervised, cluster):
     """The child does not report, its own child does; its death is seen."""
     one = supervised(command=["sh", "-c", "\"$@\"; exit 9", "sh"])
@@ -325,30 +339,31 @@ def test_replica_of_a_child_that_is_a_shell(supervised, cluster):
     one.ready()
     pid = one.pid()
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: "ended (exit status 9)" in one.log(), 5, "the shell")
+    wait_for(lambda: "ended (exit status 9)" in one.log(), "the shell")
     assert one.pid(other_than=pid) != pid
     assert one.agent.stop() == 0
     # The shell does not pass SIGTERM on.
     for left in one.children():
         os.kill(left, signal.SIGTERM)
-    wait_for(lambda: not one.children(), 5, "the replica's end")
+    wait_for(lambda: not one.children(), "the replica's end")
 
 
 # death and sleep
 
+@pytest.mark.soak
 def test_frozen_child_is_stalled_and_never_dead(served, cluster):
     one, nginx = served()
     pid = one.pid()
     os.kill(pid, signal.SIGSTOP)
     try:
         wait_for(lambda: cluster.gateway.table()["r1"]["service"]
-                 == "STALLED", 6, "the stall")
+                 == "STALLED", "the stall", takes=4)
         never(lambda: cluster.gateway.table()["r1"]["state"] == "DEAD", 4,
               "frozen, and taken for dead")
         assert one.children() == [pid]
     finally:
         os.kill(pid, signal.SIGCONT)
-    wait_for(lambda: nginx.routable() == ["r1"], 5, "r1 to be back")
+    wait_for(lambda: nginx.routable() == ["r1"], "r1 to be back")
     assert one.pid() == pid
 
 
@@ -369,6 +384,7 @@ def is_down_first(replica):
         os.close(pidfd)
 
 
+@pytest.mark.timed
 @pytest.mark.alone
 def test_large_replica_is_down_before_it_has_ended(cluster):
     """The lifelock is released before memory is freed and files are closed.
@@ -379,7 +395,7 @@ def test_large_replica_is_down_before_it_has_ended(cluster):
     one = cluster.pair("r1", model_memory=1024)
     for _ in range(3):
         wait_for(lambda: one.agent.table().get("r1", {}).get("service")
-                 == "READY", 30, "r1 to be READY")
+                 == "READY", "r1 to be READY", takes=30)
         if is_down_first(one):
             return
         one.start()
@@ -389,7 +405,7 @@ def test_large_replica_is_down_before_it_has_ended(cluster):
 def test_connection_that_a_child_of_the_replica_holds(cluster):
     """No end of file comes, but its pidfd shows its end."""
     agent = cluster.agent("r1", grpc=f"127.0.0.1:{cluster.ports.take()}")
-    wait_for(agent.table, 5, "the agent")
+    wait_for(agent.table, "the agent")
     script = (
         "import os, socket, sys, time\n"
         "s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])\n"
@@ -400,14 +416,15 @@ def test_connection_that_a_child_of_the_replica_holds(cluster):
         "time.sleep(100)\n")
     engine = cluster.run("engine", [place.PYTHON, "-c", script,
                                     agent.control])
-    wait_for(lambda: agent.table()["r1"]["service"] == "READY", 10, "a report")
+    wait_for(lambda: agent.table()["r1"]["service"] == "READY", "a report")
     try:
         engine.send(signal.SIGKILL)
-        wait_for(lambda: agent.table()["r1"]["service"] == "DOWN", 2, "DOWN")
+        wait_for(lambda: agent.table()["r1"]["service"] == "DOWN", "DOWN")
     finally:
         os.killpg(engine.pid, signal.SIGKILL)
 
 
+@pytest.mark.soak
 def test_health_judged_child_is_down_with_its_process(supervised, cluster):
     """A child that never reports; grpc.health.v1 shows its state."""
     one = supervised(command=["sh", "-c", "exec \"$@\"", "sh"])
@@ -416,7 +433,7 @@ def test_health_judged_child_is_down_with_its_process(supervised, cluster):
     one.agent.start()
     one.ready()
     os.kill(one.pid(), signal.SIGKILL)
-    wait_for(lambda: "is DOWN, was READY" in one.log(), 2, "DOWN")
+    wait_for(lambda: words.IS_DOWN in one.log(), "DOWN")
     one.ready()
     assert one.agent.stop() == 0
 
@@ -493,9 +510,9 @@ def test_example_configurations_are_accepted(cluster, name):
              "--control": cluster.dir / "a.sock", "--state-dir": cluster.dir,
              **({"--members": cluster.dir / "members"}
                 if name == "gateway" else {})}
-    words = [str(w) for pair in given.items() for w in pair]
+    more = [str(w) for pair in given.items() for w in pair]
     agent = cluster.run("agent-example", [
-        place.binary("llmgw-agent"), "-c", str(example), *words])
-    wait_for(lambda: "serving" in agent.text(), 10, "the agent")
-    agent.send(signal.SIGTERM)
+        place.binary("llmgw-agent"), "-c", str(example), *more])
+    wait_for(lambda: words.SERVING in agent.text(), "the agent")
+    agent.send(signal.SIGQUIT)
     assert agent.wait(5) == 0

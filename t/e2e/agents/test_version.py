@@ -43,11 +43,11 @@ def test_adopted_child_is_started_again_as_what_it_was(supervised):
     one.agent.kill()
     one.agent.env = {"LLMGW_VERSION": "v1"}
     one.agent.start()
-    wait_for(lambda: "adopted" in one.log(), 10, "the adoption")
+    wait_for(lambda: "adopted" in one.log(), "the adoption")
     os.kill(pid, signal.SIGKILL)
     one.pid(other_than=pid)
     wait_for(lambda: one.service() == "READY"
-             and one.agent.table()["r1"]["model_version"] == "v2", 10,
+             and one.agent.table()["r1"]["model_version"] == "v2",
              "r1 as v2")
 
 

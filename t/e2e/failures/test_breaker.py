@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from llmgw import words
 from llmgw.callers import on_each_worker
 from llmgw.wait import never, wait_for
 
-OPENED = "opened its circuit"
 SOON = "llmgw_breaker cooldown=500ms max_cooldown=500ms;"
 LATE = "llmgw_breaker cooldown=60s;"
 
@@ -23,7 +23,7 @@ def breakers(nginx):
 
 
 def opened(nginx):
-    return nginx.log().count(OPENED)
+    return nginx.log().count(words.OPENED)
 
 
 def sicken(cluster, is_sick=True):
@@ -35,10 +35,15 @@ def open_all(cluster, nginx, c):
     """Opens every circuit with requests that fail."""
     sicken(cluster)
     wait_for(lambda: c.stream("sick", 1, timeout=0.2).code
-             and breakers(nginx) == {"open"}, 20, "every circuit to be open")
+             and breakers(nginx) == {"open"}, "every circuit to be open")
 
 
-def ask_until(c, is_done, timeout, what):
+def refused(nginx):
+    return sum(r["count"] for r in nginx.pool()["totals"]["requests"]
+               if r["reason"] == words.QUEUE_FULL)
+
+
+def ask_until(c, is_done, what):
     """Sends requests one after the other; each must be served."""
     count = iter(range(1 << 30))
 
@@ -46,7 +51,7 @@ def ask_until(c, is_done, timeout, what):
         got = c.stream(f"prompt {next(count)}", 1)
         assert got.code == "OK", (got.code, got.details, got.trailers)
         return is_done()
-    wait_for(ask, timeout, what)
+    wait_for(ask, what)
 
 
 def check_quiet(nginx, ids):
@@ -60,24 +65,22 @@ def check_quiet(nginx, ids):
 
 # one sick replica of several
 
-def test_sick_replica_is_avoided(cluster, load, expect):
+def test_sick_replica_is_avoided(cluster, client, expect):
     nginx = cluster.fleet(3, nginx={"pool": LATE})
-    r1 = cluster.replicas["r1"]
+    c, r1 = client(nginx), cluster.replicas["r1"]
     r1.faults(reject_all=True)
-    jobs = [[f"prompt {i}", 5] for i in range(50)]
-    results = load(nginx, jobs, connections=2).results()
-    for (prompt, n), got in zip(jobs, results):
-        got.check(expect(prompt, n))
+    for i in range(50):
+        got = c.stream(f"prompt {i}", 5).check(expect(f"prompt {i}", 5))
         assert "r1" not in got.replicas
     assert breaker(nginx, "r1") == "open"
     assert opened(nginx) == 1
-    assert f'"r1" {OPENED}' in nginx.log()
+    assert f'"r1" {words.OPENED}' in nginx.log()
     assert cluster.gateway.table()["r1"]["state"] == "ALIVE"
     assert breaker(nginx, "r2") == breaker(nginx, "r3") == "closed"
 
     failed = r1.stats().failed
-    results = load(nginx, jobs).results()
-    assert all(got.code == "OK" for got in results)
+    for i in range(50):
+        assert c.stream(f"prompt {i}", 1).code == "OK"
     assert r1.stats().failed == failed          # it got no request
     assert r1.stats().started == 0
 
@@ -87,14 +90,15 @@ def test_sick_replica_that_is_well_serves_again(cluster, client):
     r1 = cluster.replicas["r1"]
     r1.faults(reject_all=True)
     c = client(nginx)
-    ask_until(c, lambda: opened(nginx) == 1, 10, "the circuit to open")
+    ask_until(c, lambda: opened(nginx) == 1, "the circuit to open")
     r1.faults(reject_all=False)
-    ask_until(c, lambda: breaker(nginx, "r1") == "closed", 10,
+    ask_until(c, lambda: breaker(nginx, "r1") == "closed",
               "the circuit to be closed")
-    ask_until(c, lambda: r1.stats().started > 3, 10, "r1 to serve again")
+    ask_until(c, lambda: r1.stats().started > 3, "r1 to serve again")
     assert nginx.replicas()["r1"]["breaker"]["failures"] == 0
 
 
+@pytest.mark.timed
 def test_sick_replica_costs_few_requests_while_it_stays_sick(cluster, client,
                                                              expect):
     """One probe after each cooldown, and each cooldown is longer."""
@@ -117,6 +121,7 @@ def test_sick_replica_costs_few_requests_while_it_stays_sick(cluster, client,
         assert time.monotonic() - before > cooldown
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("fault", ["INTERNAL", "UNKNOWN", "DATA_LOSS",
                                    "ABORTED", "CANCELLED",
                                    "DEADLINE_EXCEEDED", "UNAVAILABLE"])
@@ -126,11 +131,12 @@ def test_statuses_that_open_a_circuit(cluster, client, fault):
     good = cluster.pyreplica("good", token_delay_ms=1)
     nginx = cluster.static([bad, good], pool=LATE)
     c = client(nginx)
-    ask_until(c, lambda: breaker(nginx, bad.target) == "open", 20,
+    ask_until(c, lambda: breaker(nginx, bad.target) == "open",
               "the circuit to open")
     assert breaker(nginx, good.target) == "closed"
 
 
+@pytest.mark.soak
 def test_unfinished_streams_open_a_circuit(cluster, client, expect):
     nginx = cluster.fleet(2, nginx={"pool": LATE})
     cluster.replicas["r1"].faults(die_after_tokens=2)
@@ -141,12 +147,12 @@ def test_unfinished_streams_open_a_circuit(cluster, client, expect):
     assert breaker(nginx, "r2") == "closed"
 
 
+@pytest.mark.soak
 def test_replica_that_drips_is_sick(cluster, load, expect):
     """Its streams stay open and silent."""
     nginx = cluster.fleet(3, nginx={
         "pool": LATE, "location": "llmgw_token_timeout 1s;"
-        " llmgw_first_token_timeout 1s;"},
-        replica={"token_delay": "10ms"})
+        " llmgw_first_token_timeout 1s;"})
     cluster.replicas["r1"].faults(stall=True)
     jobs = [[f"prompt {i}", 10] for i in range(40)]
     results = load(nginx, jobs, connections=2).results()
@@ -157,22 +163,24 @@ def test_replica_that_drips_is_sick(cluster, load, expect):
     started = cluster.replicas["r1"].stats().started
     load(nginx, jobs).results()
     assert cluster.replicas["r1"].stats().started == started
-    wait_for(lambda: cluster.replicas["r1"].stats().active_requests == 0, 2,
+    wait_for(lambda: cluster.replicas["r1"].stats().active_requests == 0,
              "the silent streams to be cancelled")
 
 
+@pytest.mark.soak
 def test_dead_static_line_opens_its_circuit(cluster, client):
     live, dead = cluster.replica("live"), cluster.replica("dead")
     nginx = cluster.static([live, dead], pool=LATE)
     dead.kill()
     ask_until(client(nginx), lambda: breaker(nginx, dead.target) == "open",
-              10, "the circuit to open")
+              "the circuit to open")
 
 
 # failures that are not the replica's fault
 
-@pytest.mark.parametrize("code", ["INVALID_ARGUMENT", "NOT_FOUND",
-                                  "UNIMPLEMENTED"])
+@pytest.mark.parametrize("code", [
+    "INVALID_ARGUMENT", pytest.param("NOT_FOUND", marks=pytest.mark.soak),
+    pytest.param("UNIMPLEMENTED", marks=pytest.mark.soak)])
 def test_clients_faults_open_nothing(cluster, load, code):
     engine = cluster.pyreplica("strict", end_after=-1, end_code=code,
                                token_delay_ms=1)
@@ -182,59 +190,76 @@ def test_clients_faults_open_nothing(cluster, load, code):
     check_quiet(nginx, [engine.target])
 
 
-@pytest.mark.parametrize("first", ["5ms", "30s"])
-def test_cancels_open_nothing(cluster, caller, first):
+@pytest.mark.soak
+@pytest.mark.parametrize("tokens", [1, 0])
+def test_cancels_open_nothing(cluster, caller, tokens):
     """Cancels after a token, and before the first."""
-    nginx = cluster.fleet(2, replica={"first_token_delay": first})
+    nginx = cluster.fleet(2)
     replicas = cluster.replicas.values()
+    cluster.hold(tokens)
     for i in range(30):
         one = caller(nginx).ask(f"prompt {i}", 1000)
-        if first == "5ms":
+        if tokens:
             one.wait_first()
         wait_for(lambda: sum(r.stats().started for r in replicas) == i + 1,
-                 5, "the attempt")
+                 "the attempt")
         (one.cancel if i % 2 else one.close)()
-    wait_for(lambda: sum(r.stats().cancelled for r in replicas) == 30, 5,
+    wait_for(lambda: sum(r.stats().cancelled for r in replicas) == 30,
              "cancels")
-    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    wait_for(lambda: not nginx.counts(), "counts of zero")
     check_quiet(nginx, ["r1", "r2"])
 
 
+@pytest.mark.soak
 def test_deadlines_open_nothing(cluster, load):
-    nginx = cluster.fleet(2, replica={"token_delay": "50ms"})
+    nginx = cluster.fleet(2)
+    cluster.hold(2)
     results = load(nginx, [[f"{i}", 1000] for i in range(30)],
                    seconds=0.3).results()
     assert {got.code for got in results} == {"DEADLINE_EXCEEDED"}
     check_quiet(nginx, ["r1", "r2"])
 
 
+@pytest.mark.soak
 def test_full_replicas_open_nothing(cluster, load):
     """The replicas refuse; the gateway does not know their capacity."""
-    replicas = [cluster.replica(x, token_delay="50ms", max_capacity=1)
+    replicas = [cluster.replica(x, token_delay="1ms", max_capacity=1)
                 for x in "ab"]
     nginx = cluster.static(replicas, pool="llmgw_queue 10;")
-    results = load(nginx, [[f"{i}", 5] for i in range(60)]).results()
-    assert {got.code for got in results} == {"OK", "RESOURCE_EXHAUSTED"}
+    cluster.hold()
+    work = load(nginx, [[f"{i}", 5] for i in range(60)])
+    wait_for(lambda: refused(nginx), "a refusal")
+    cluster.let_go()
+    assert {got.code for got in work.results()} == {"OK",
+                                                    "RESOURCE_EXHAUSTED"}
     check_quiet(nginx, [r.target for r in replicas])
 
 
+@pytest.mark.soak
 def test_full_queue_opens_nothing(cluster, load):
     nginx = cluster.fleet(2, nginx={"pool": "llmgw_queue 2;"},
-                          replica={"token_delay": "50ms", "max_capacity": 1})
-    results = load(nginx, [[f"{i}", 5] for i in range(60)]).results()
-    assert {got.code for got in results} == {"OK", "RESOURCE_EXHAUSTED"}
+                          replica={"max_capacity": 1})
+    cluster.hold()
+    work = load(nginx, [[f"{i}", 5] for i in range(60)])
+    wait_for(lambda: refused(nginx), "a refusal")
+    cluster.let_go()
+    assert {got.code for got in work.results()} == {"OK",
+                                                    "RESOURCE_EXHAUSTED"}
     check_quiet(nginx, ["r1", "r2"])
 
 
+@pytest.mark.soak
 def test_draining_replica_opens_nothing(cluster, client):
     a, b = cluster.replica("a"), cluster.replica("b")
     nginx = cluster.static([a, b])
     a.client.drain()
+    c = client(nginx)
     for i in range(20):
-        assert client(nginx).stream(f"{i}", 2).code == "OK"
+        assert c.stream(f"{i}", 2).code == "OK"
     check_quiet(nginx, [a.target, b.target])
 
 
+@pytest.mark.soak
 def test_breaker_off(cluster, client, expect):
     nginx = cluster.fleet(2, nginx={"pool": "llmgw_breaker off;"})
     r1 = cluster.replicas["r1"]
@@ -248,10 +273,8 @@ def test_breaker_off(cluster, client, expect):
 
 # all replicas are sick
 
-@pytest.mark.policies
 def test_all_open_is_not_the_end(cluster, client, load, expect):
-    nginx = cluster.fleet(2, nginx={"pool": "llmgw_breaker cooldown=1s"
-                                            " max_cooldown=1s;"})
+    nginx = cluster.fleet(2, nginx={"pool": SOON})
     c = client(nginx)
     open_all(cluster, nginx, c)
     sicken(cluster, False)
@@ -259,8 +282,7 @@ def test_all_open_is_not_the_end(cluster, client, load, expect):
     results = load(nginx, jobs).results()
     for (prompt, n), got in zip(jobs, results):
         got.check(expect(prompt, n))
-        assert got.seconds < 10         # not until the queue's timeout
-    ask_until(c, lambda: breakers(nginx) == {"closed"}, 10,
+    ask_until(c, lambda: breakers(nginx) == {"closed"},
               "every circuit to be closed")
 
 
@@ -271,28 +293,28 @@ def test_all_open_and_sick(cluster, client, load):
         "location": "llmgw_tries 100;"})
     open_all(cluster, nginx, client(nginx))
     results = load(nginx, [[f"{i}", 5] for i in range(20)]).results()
-    assert {(got.code, got.trailers["llmgw-reason"]) for got in results} \
-        == {("UNAVAILABLE", "circuits_open")}
-    for got in results:
-        assert 0.55 < got.seconds < 10          # the cooldown is a minute
+    assert {(got.code, got.trailers[words.REASON]) for got in results} \
+        == {("UNAVAILABLE", words.CIRCUITS_OPEN)}
     assert nginx.waiting() == 0
 
 
+@pytest.mark.soak
 def test_time_of_a_probe_is_no_waiting(cluster, client):
-    """A probe takes 1.2 s, a wait 0.1 s; 1 s of wait is allowed."""
+    """A probe takes longer than a request may wait."""
     nginx = cluster.fleet(1, nginx={
-        "pool": "llmgw_queue timeout=1s;" + LATE,
-        "location": "llmgw_tries 2; llmgw_first_token_timeout 1200ms;"})
+        "pool": "llmgw_queue timeout=400ms;" + LATE,
+        "location": "llmgw_tries 2; llmgw_first_token_timeout 1s;"})
     c = client(nginx)
     open_all(cluster, nginx, c)
-    cluster.replicas["r1"].faults(reject_all=False, first_token_delay_ms=30000)
+    cluster.replicas["r1"].faults(reject_all=False, gate=0)
     started = cluster.replicas["r1"].stats().started
-    got = c.stream("probe", 1)
-    assert (got.code, got.trailers["llmgw-reason"]) == ("UNAVAILABLE",
-                                                        "tries_exhausted")
+    got = c.stream("probe", 1, takes=4)
+    assert (got.code, got.trailers[words.REASON]) \
+        == ("UNAVAILABLE", words.TRIES_EXHAUSTED)
     assert cluster.replicas["r1"].stats().started == started + 2
 
 
+@pytest.mark.timed
 def test_all_open_and_sick_without_a_queue(cluster, client):
     """Refused at once, but for one probe of each replica in 100 ms."""
     nginx = cluster.fleet(2, nginx={"pool": "llmgw_queue off;" + LATE})
@@ -304,18 +326,18 @@ def test_all_open_and_sick_without_a_queue(cluster, client):
     probes += sum(r.stats().failed for r in cluster.replicas.values())
     assert probes <= 2 * (1 + (time.monotonic() - began) / 0.1)
     assert {got.code for got in results} == {"UNAVAILABLE"}
-    assert {got.trailers["llmgw-reason"] for got in results} \
-        <= {"circuits_open", "tries_exhausted"}
-    assert max(got.seconds for got in results) < 5
+    assert {got.trailers[words.REASON] for got in results} \
+        <= {words.CIRCUITS_OPEN, words.TRIES_EXHAUSTED}
 
 
+@pytest.mark.soak
 def test_one_that_failed_once_is_better_than_an_open_circuit(cluster, client,
                                                              expect):
     """A circuit just opened is not forced yet; without a queue none waits."""
     nginx = cluster.fleet(2, nginx={"pool": "llmgw_queue off;" + LATE})
     c = client(nginx)
     cluster.replicas["r2"].faults(reject_all=True)
-    ask_until(c, lambda: breaker(nginx, "r2") == "open", 20, "r2 to be open")
+    ask_until(c, lambda: breaker(nginx, "r2") == "open", "r2 to be open")
     cluster.replicas["r1"].faults(die_after_tokens=2)
     c.stream("in parts", 6).check(expect("in parts", 6))
 
@@ -325,32 +347,33 @@ def test_probes_go_one_at_a_time(cluster, client, load):
     nginx = cluster.fleet(1, nginx={"pool": SOON})
     open_all(cluster, nginx, client(nginx))
     r1 = cluster.replicas["r1"]
-    r1.faults(reject_all=False, first_token_delay_ms=30000)
+    r1.faults(reject_all=False, gate=0)
     work = load(nginx, [[f"{i}", 2] for i in range(20)])
-    wait_for(lambda: r1.stats().active_requests == 1, 5, "the probe")
+    wait_for(lambda: r1.stats().active_requests == 1, "the probe")
     never(lambda: r1.stats().active_requests > 1, 0.3, "a second probe")
     assert breaker(nginx, "r1") == "half_open"
-    r1.faults(first_token_delay_ms=0)
+    r1.faults(gate=-1)
     assert {got.code for got in work.results()} == {"OK"}
     assert breaker(nginx, "r1") == "closed"
 
 
+@pytest.mark.soak
 def test_cancelled_probe_is_not_the_last(cluster, client, caller):
     nginx = cluster.fleet(1, nginx={"pool": SOON})
     c = client(nginx)
     open_all(cluster, nginx, c)
     r1 = cluster.replicas["r1"]
-    r1.faults(reject_all=False, first_token_delay_ms=30000)
+    r1.faults(reject_all=False, gate=0)
     probe = caller(nginx).ask("probe", 2)
-    wait_for(lambda: r1.stats().active_requests == 1, 5, "the probe")
+    wait_for(lambda: r1.stats().active_requests == 1, "the probe")
     probe.cancel()
-    r1.faults(first_token_delay_ms=0)
+    r1.faults(gate=-1)
     got = c.stream("next", 2)
     assert got.code == "OK", (got.code, got.trailers)
-    assert got.seconds < 10             # not until the queue's timeout
     assert breaker(nginx, "r1") == "closed"
 
 
+@pytest.mark.soak
 @pytest.mark.policies
 def test_probe_that_died_with_its_worker_is_not_the_last(cluster, client,
                                                          caller):
@@ -359,19 +382,17 @@ def test_probe_that_died_with_its_worker_is_not_the_last(cluster, client,
     (a,), (b,) = on_each_worker(nginx, 1, caller)
     open_all(cluster, nginx, client(nginx))
     r1 = cluster.replicas["r1"]
-    r1.faults(reject_all=False, first_token_delay_ms=30000)
+    r1.faults(reject_all=False, gate=0)
     pid = a.worker()
     a.ask("probe", 2)
-    wait_for(lambda: r1.stats().active_requests == 1, 5, "the probe")
+    wait_for(lambda: r1.stats().active_requests == 1, "the probe")
     os.kill(pid, signal.SIGKILL)
-    r1.faults(first_token_delay_ms=0)
+    r1.faults(gate=-1)
     assert b.ask("next", 2).wait().status == 0
-    assert b.seconds < 10               # not until the queue's timeout
 
 
 # all workers share the circuits
 
-@pytest.mark.policies
 def test_workers_share_what_they_know(cluster, caller):
     nginx = cluster.fleet(2, nginx={"pool": LATE, "workers": 2})
     (a,), (b,) = on_each_worker(nginx, 1, caller)
@@ -387,15 +408,17 @@ def test_workers_share_what_they_know(cluster, caller):
     assert opened(nginx) == 1
 
 
+@pytest.mark.soak
 def test_open_circuit_outlives_a_reload(cluster, client):
     nginx = cluster.fleet(2, nginx={"pool": LATE})
     cluster.replicas["r1"].faults(reject_all=True)
-    ask_until(client(nginx), lambda: breaker(nginx, "r1") == "open", 10,
+    ask_until(client(nginx), lambda: breaker(nginx, "r1") == "open",
               "the circuit to open")
     nginx.reload()
     assert breaker(nginx, "r1") == "open"
 
 
+@pytest.mark.soak
 def test_good_replica_with_few_faults_stays(cluster, client, expect):
     """One request in four fails: below the error rate of 50 %."""
     nginx = cluster.fleet(2)
@@ -408,16 +431,17 @@ def test_good_replica_with_few_faults_stays(cluster, client, expect):
     assert nginx.replicas()["r1"]["breaker"]["failures"] > 0
 
 
+@pytest.mark.soak
 def test_replica_that_starts_anew_serves_again(cluster, client):
     """Its circuit was open when it died."""
     nginx = cluster.fleet(2, nginx={"pool": SOON})
     r1 = cluster.replicas["r1"]
     r1.faults(reject_all=True)
     c = client(nginx)
-    ask_until(c, lambda: breaker(nginx, "r1") == "open", 10,
+    ask_until(c, lambda: breaker(nginx, "r1") == "open",
               "the circuit to open")
     r1.kill()
-    wait_for(lambda: nginx.routable() == ["r2"], 5, "r1 to be out")
+    wait_for(lambda: nginx.routable() == ["r2"], "r1 to be out")
     r1.start()
-    wait_for(lambda: nginx.routable() == ["r1", "r2"], 10, "r1 to be back")
-    ask_until(c, lambda: r1.stats().started > 0, 10, "r1 to serve")
+    wait_for(lambda: nginx.routable() == ["r1", "r2"], "r1 to be back")
+    ask_until(c, lambda: r1.stats().started > 0, "r1 to serve")

@@ -1,13 +1,12 @@
 """Everything fails at random, under load; then all must come to rest.
 
-LLMGW_CHAOS_SECONDS is the duration (180 for the long test), LLMGW_CHAOS_SEED
-chooses the order of events; each run prints its seed.
+LLMGW_CHAOS_SECONDS is the duration (180 for the long test), LLMGW_SEED chooses
+the order of events.
 """
 
 import collections
 import json
 import os
-import random
 import signal
 import subprocess
 import threading
@@ -15,11 +14,11 @@ import time
 
 import pytest
 
+from llmgw import seed
 from llmgw.place import SLOW, binary
 from llmgw.wait import wait_for
 
 SECONDS = float(os.environ.get("LLMGW_CHAOS_SECONDS", 20))
-SEED = int(os.environ.get("LLMGW_CHAOS_SEED", random.randrange(1 << 30)))
 
 GOSSIP = {"protocol_period": "200ms", "ping_timeout": "80ms",
           "suspect_timeout": "1s"}
@@ -224,17 +223,17 @@ def check_exact(results, expect):
 
 def check_quiet(cluster, nginx, workers):
     """No count is above zero, and no request waits or runs."""
-    wait_for(lambda: len(nginx.workers()) == workers, 15,
-             "the old workers to go")
-    wait_for(lambda: nginx.routable() == list(REPLICAS), 20,
-             "every replica to be routable")
-    wait_for(lambda: not nginx.counts(), 10, "counts of zero")
+    wait_for(lambda: len(nginx.workers()) == workers,
+             "the old workers to go", takes=15)
+    wait_for(lambda: nginx.routable() == list(REPLICAS),
+             "every replica to be routable", takes=20)
+    wait_for(lambda: not nginx.counts(), "counts of zero", takes=10)
     wait_for(lambda: not any(p["streams"] for p in nginx.status()["pools"]),
-             10, "no stream in any worker")
+             "no stream in any worker", takes=10)
     for id in REPLICAS:
         r = cluster.replicas[id]
-        wait_for(lambda: r.stats().active_requests == 0, 10,
-                 f"no stream at {id}")
+        wait_for(lambda: r.stats().active_requests == 0,
+                 f"no stream at {id}", takes=10)
         s = r.stats()
         assert s.started == s.finished + s.cancelled + s.failed, (id, s)
 
@@ -260,10 +259,10 @@ def gateway(cluster, form, rng):
 
 @pytest.fixture
 def rng():
-    print(f"LLMGW_CHAOS_SEED={SEED}")
-    return random.Random(SEED)
+    return seed.rng("chaos")
 
 
+@pytest.mark.soak
 @pytest.mark.first
 @pytest.mark.parametrize("form", [Plain(), Everything()],
                          ids=["plain", "everything"])
@@ -271,7 +270,7 @@ def test_chaos(cluster, client, load, expect, gateway, form, rng):
     over = threading.Event()
     jobs = [{"seconds": 20}, {"seconds": 20}, {"seconds": 0.3},
             {"is_killed": True}]
-    lanes = [Lane(load, gateway, over, random.Random(SEED + k), form.prompts,
+    lanes = [Lane(load, gateway, over, seed.rng(f"lane {k}"), form.prompts,
                   fields=form.fields[k], **job)
              for k, job in enumerate(jobs)]
     chaos = Chaos(cluster, gateway, rng)

@@ -13,7 +13,7 @@ import threading
 
 import pytest
 
-from llmgw import rpc, sse
+from llmgw import rpc, sse, words
 from llmgw.callers import finish, on_each_worker
 from llmgw.native import HTTP
 from llmgw.reporter import Reporter
@@ -44,7 +44,7 @@ class Gate:
             self.open.release()
 
     def wait_served(self, n):
-        wait_for(lambda: len(self.served) >= n, 20,
+        wait_for(lambda: len(self.served) >= n,
                  f"{n} requests at the replica", interval=0.002)
         return self.served[:n]
 
@@ -79,10 +79,10 @@ def line_up(nginx, callers, prompts, **fields):
     """One after another, each in the queue before the next one asks."""
     for one, prompt in zip(callers, prompts):
         before = nginx.waiting()
-        words = prompt.split()
-        one.ask(prompt, 1, **{**fields, "slo_class": words[0],
-                              "tenant_id": words[1]})
-        wait_for(lambda: nginx.waiting() == before + 1, 5,
+        slo_class, tenant = prompt.split()[:2]
+        one.ask(prompt, 1, **{**fields, "slo_class": slo_class,
+                              "tenant_id": tenant})
+        wait_for(lambda: nginx.waiting() == before + 1,
                  f"{prompt} in the queue", interval=0.002)
 
 
@@ -95,7 +95,7 @@ def all_is_well(nginx, callers):
     finish(callers)
     assert [(c.status, c.reason) for c in callers] \
         == [(0, None)] * len(callers)
-    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    wait_for(lambda: not nginx.counts(), "counts of zero")
 
 
 # --- who is next
@@ -114,17 +114,21 @@ def test_classes_are_served_by_priority_over_all_workers(gate, caller):
     all_is_well(nginx, callers + waiters)
 
 
-def test_fifo_knows_no_classes(gate, caller):
-    made, nginx = gate("llmgw_queue 100;")
+def test_first_come_first_served_over_two_workers(gate, caller):
+    """A queue in its default order knows no classes."""
+    made, nginx = gate("llmgw_queue 100;", workers=2)
     callers = fill(made, caller, nginx)
-    prompts = ["sheddable a 1", "critical a 2", "standard a 3"]
-    waiters = [caller(nginx) for _ in prompts]
+    prompts = ["sheddable a 1", "critical a 2", "standard a 3",
+               "critical a 4", "sheddable a 5", "standard a 6"]
+    waiters = [c for one in zip(*on_each_worker(nginx, 3, caller))
+               for c in one]
     line_up(nginx, waiters, prompts)
-    made.let(4)
-    assert made.wait_served(4)[1:] == prompts
+    made.let(7)
+    assert made.wait_served(7)[1:] == prompts
     all_is_well(nginx, callers + waiters)
 
 
+@pytest.mark.soak
 def test_earliest_deadline_is_served_first(gate, caller):
     """Of one priority, and one tenant."""
     made, nginx = gate(
@@ -140,6 +144,7 @@ def test_earliest_deadline_is_served_first(gate, caller):
     all_is_well(nginx, callers + waiters)
 
 
+@pytest.mark.soak
 def test_critical_is_served_at_twice_the_capacity(gate, caller):
     """Two of four that come in each round can be served."""
     made, nginx = gate("llmgw_queue size=4 order=priority shedding=on;",
@@ -151,7 +156,7 @@ def test_critical_is_served_at_twice_the_capacity(gate, caller):
             kinds.append(kind)
             callers.append(caller(nginx).ask(f"{kind} {i}", 1,
                                              slo_class=kind))
-            wait_for(lambda: all_are_known(nginx, callers), 5,
+            wait_for(lambda: all_are_known(nginx, callers),
                      "it to wait, or to be refused")
         made.let(2)
         served = made.wait_served(4 + 2 * i)[-2:]
@@ -161,9 +166,10 @@ def test_critical_is_served_at_twice_the_capacity(gate, caller):
     got = collections.Counter((kind, c.reason or "served")
                               for kind, c in zip(kinds, callers[2:]))
     assert got["critical", "served"] == got["standard", "served"] == rounds
-    assert got["sheddable", "queue_shed"] and got["sheddable", "queue_full"]
+    assert got["sheddable", words.QUEUE_SHED]
+    assert got["sheddable", words.QUEUE_FULL]
     assert got["sheddable", "served"] <= 4      # those that wait at the end
-    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    wait_for(lambda: not nginx.counts(), "counts of zero")
 
 
 # Class, requests a second, of 32 a second that two replicas can serve.
@@ -171,6 +177,7 @@ OFFERED = ("critical", 8), ("standard", 16), ("sheddable", 40)
 SECONDS = int(os.environ.get("LLMGW_CLASSES", "3"))
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("order", ["priority", "fifo"]
                          if "LLMGW_CLASSES" in os.environ else ["priority"])
 def test_classes_keep_their_targets_at_twice_the_capacity(cluster, load,
@@ -190,17 +197,17 @@ def test_classes_keep_their_targets_at_twice_the_capacity(cluster, load,
     for of, results in got.items():
         first = sorted(r.times[0] for r in results if r.times)
         print(order, of, collections.Counter(
-            r.trailers.get("llmgw-reason", r.code) for r in results),
+            r.trailers.get(words.REASON, r.code) for r in results),
             "first token, p50 and p99:",
             *(round(first[int(len(first) * q)], 3) for q in (0.5, 0.99)))
     if order == "priority":
         for of in "critical", "standard":
             assert {r.code for r in got[of]} == {"OK"}
-        assert {r.trailers.get("llmgw-reason") for r in got["sheddable"]
-                if r.code != "OK"} <= {"queue_full", "queue_shed"}
+        assert {r.trailers.get(words.REASON) for r in got["sheddable"]
+                if r.code != "OK"} <= {words.QUEUE_FULL, words.QUEUE_SHED}
         assert nginx.counted("llmgw_class_goodput_total")["critical"] \
             == len(got["critical"])
-    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    wait_for(lambda: not nginx.counts(), "counts of zero")
 
 
 def all_are_known(nginx, callers):
@@ -221,7 +228,7 @@ def test_tenant_with_ten_times_the_load_gets_its_share(gate, caller):
     tenants = ["greedy"] * 40 + ["b", "c", "d"] * 4
     waiters = [caller(nginx).ask(f"standard {t}", 1, tenant_id=t)
                for t in tenants]
-    wait_for(lambda: nginx.waiting() == len(waiters), 10, "all to wait")
+    wait_for(lambda: nginx.waiting() == len(waiters), "all to wait")
     made.let(1 + len(waiters))
     served = made.wait_served(1 + len(waiters))[1:]
     counts = collections.Counter(x.split()[1] for x in served[:16])
@@ -229,18 +236,19 @@ def test_tenant_with_ten_times_the_load_gets_its_share(gate, caller):
     all_is_well(nginx, callers + waiters)
 
 
+@pytest.mark.soak
 def test_full_queue_makes_room_for_tenants_with_less_in_it(gate, caller):
     made, nginx = gate("llmgw_queue 12 fairness=round_robin;", workers=2)
     callers = fill(made, caller, nginx)
     greedy = [caller(nginx) for _ in range(13)]
     line_up(nginx, greedy[:12], ["standard greedy"] * 12)
     assert greedy[12].ask("more", 1, tenant_id="greedy").wait().reason \
-        == "queue_full"
+        == words.QUEUE_FULL
     others = [caller(nginx).ask(f"standard {t}", 1, tenant_id=t)
               for t in ("b", "c", "d") * 3]
     shed = finish_some(greedy[:12], 9)
     assert {(c.status, c.reason) for c in shed} \
-        == {(RESOURCE_EXHAUSTED, "queue_shed")}
+        == {(RESOURCE_EXHAUSTED, words.QUEUE_SHED)}
     assert [greedy.index(c) for c in shed] == list(range(3, 12))
     made.let(100)
     served = made.wait_served(13)[1:]
@@ -256,7 +264,7 @@ def finish_some(callers, n):
             if one.ended is None:
                 one.take_in()
         return sum(c.ended is not None for c in callers) >= n
-    wait_for(enough, 10, f"{n} ends", interval=0)
+    wait_for(enough, f"{n} ends", interval=0)
     return [c for c in callers if c.ended is not None]
 
 
@@ -271,10 +279,10 @@ def test_shed_request_is_told_so(gate, caller):
     high.ask("critical", 1, slo_class="critical")
     newest.wait()
     assert (newest.status, newest.reason) == (RESOURCE_EXHAUSTED,
-                                              "queue_shed")
+                                              words.QUEUE_SHED)
     assert int(newest.answer.get("grpc-retry-pushback-ms")) > 0
     more.ask("background", 1, slo_class="background").wait()
-    assert more.reason == "queue_full"
+    assert more.reason == words.QUEUE_FULL
     assert nginx.waiting() == 2
     made.let(3)
     assert made.wait_served(3)[1:] == ["critical", "sheddable a"]
@@ -285,12 +293,13 @@ def test_ttl_ends_a_wait(gate, caller):
     made, nginx = gate("llmgw_queue ttl=200ms timeout=1m;")
     callers = fill(made, caller, nginx)
     got = caller(nginx).ask("late", 1).wait()
-    assert (got.status, got.reason) == (RESOURCE_EXHAUSTED, "queue_ttl")
+    assert (got.status, got.reason) == (RESOURCE_EXHAUSTED, words.QUEUE_TTL)
     assert int(got.answer.get("grpc-retry-pushback-ms")) > 0
     made.let(1)
     all_is_well(nginx, callers)
 
 
+@pytest.mark.soak
 def test_ttl_in_other_protocols(gate, caller):
     """OpenAI's API and a native pass: 429, and when to come back."""
     made, nginx = gate("llmgw_queue ttl=200ms timeout=1m;", openai=True,
@@ -309,6 +318,7 @@ def test_ttl_in_other_protocols(gate, caller):
 
 # --- saturation
 
+@pytest.mark.soak
 def test_concurrency_holds_what_replicas_have_room_for(gate, caller):
     """Two attempts at each of two replicas are a full fleet, half of it is
     for those that may be shed."""
@@ -350,17 +360,18 @@ def test_reports_hold_and_let_go(cluster, caller):
     reporter = Reporter(cluster, agent, running=0, waiting=10, kv_permille=0)
     nginx = cluster.nginx(pool="llmgw_queue saturation=utilization;",
                           server=METRICS)
-    wait_for(lambda: nginx.routable() == ["r1"], 15, "r1 to be routable")
-    wait_for(lambda: gauge(nginx, "llmgw_saturation") == 2, 10, "its report")
+    wait_for(lambda: nginx.routable() == ["r1"], "r1 to be routable")
+    wait_for(lambda: gauge(nginx, "llmgw_saturation") == 2, "its report")
     one = caller(nginx).ask("held", 1)
-    wait_for(lambda: nginx.waiting() == 1, 5, "it to wait")
+    wait_for(lambda: nginx.waiting() == 1, "it to wait")
     reporter.say(waiting=4)
     one.wait()
     assert one.status == 0
     assert gauge(nginx, "llmgw_saturation_unknown_total") == 0
-    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    wait_for(lambda: not nginx.counts(), "counts of zero")
 
 
+@pytest.mark.soak
 def test_unknown_facts_hold_nobody(gate, caller):
     made, nginx = gate("llmgw_queue saturation=utilization;", capacity=10)
     callers = [caller(nginx).ask(f"{i}", 1) for i in range(8)]
@@ -372,6 +383,7 @@ def test_unknown_facts_hold_nobody(gate, caller):
 
 # --- workers that die, and reloads
 
+@pytest.mark.soak
 def test_killed_worker_leaves_the_others_in_order(cluster, gate, caller):
     cluster.allowed.append("exited on signal 9")
     made, nginx = gate("llmgw_queue 100 order=priority fairness=round_robin"
@@ -384,13 +396,14 @@ def test_killed_worker_leaves_the_others_in_order(cluster, gate, caller):
     line_up(nginx, gone[1:], prompts)
     line_up(nginx, stays, prompts)
     os.kill(victim, signal.SIGKILL)
-    wait_for(lambda: nginx.waiting() == 3, 10, "its places to be taken back")
+    wait_for(lambda: nginx.waiting() == 3, "its places to be taken back")
     made.let(4)
     assert made.wait_served(4)[1:] == ["critical a", "standard a",
                                        "sheddable b"]
     all_is_well(nginx, [busy, *stays])
 
 
+@pytest.mark.soak
 def test_reload_with_another_order_loses_nothing(gate, caller):
     made, nginx = gate("llmgw_queue 100;", workers=2)
     callers = fill(made, caller, nginx)

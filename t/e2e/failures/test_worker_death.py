@@ -5,13 +5,13 @@ LLMGW_KILL_SECONDS says for how long they are killed (60 for the long one).
 """
 
 import os
-import random
 import signal
 import time
 
 import pytest
 
 from llmgw.place import SLOW
+from llmgw.seed import rng
 from llmgw.shm import Memory
 from llmgw.wait import wait_for
 
@@ -77,28 +77,27 @@ def check_capacity(nginx, cluster, caller, expect):
     """As many as there are places for, at once, and one waits."""
     n = REPLICAS * CAPACITY
     cluster.hold()
-    callers = [caller(nginx).ask(f"after {i}", 100) for i in range(n)]
+    callers = [caller(nginx).ask(f"after {i}", 20) for i in range(n)]
     wait_for(lambda: {r.stats().active_requests
                       for r in cluster.replicas.values()} == {CAPACITY},
              what="every place to be taken")
     assert nginx.in_flight() == n
     late = caller(nginx).ask("late", 3)
-    wait_for(lambda: nginx.waiting() == 1, 5, "one in the queue")
+    wait_for(lambda: nginx.waiting() == 1, "one in the queue")
     cluster.let_go()
     for i, one in enumerate(callers):
-        assert one.wait().tokens == expect(f"after {i}", 100)
+        assert one.wait().tokens == expect(f"after {i}", 20)
     assert late.wait().tokens == expect("late", 3)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("workers, stops", [(2, False), (4, True)])
 def test_workers_killed_every_100_ms(cluster, load, caller, expect, workers,
                                      stops):
-    seed = random.randrange(1 << 30)
-    print(f"seed {seed}")
     nginx = fleet(cluster, workers)
     work = load(nginx, JOBS, connections=4, seconds=5,
                 starts_per_second=100 / SLOW, until_told=True)
-    reaper = Reaper(nginx, random.Random(seed), stops)
+    reaper = Reaper(nginx, rng("killed workers"), stops)
     reaper.run(SECONDS * SLOW, killed=2 * SECONDS)
     work.stop()
 
@@ -113,10 +112,10 @@ def test_workers_killed_every_100_ms(cluster, load, caller, expect, workers,
     assert reaper.killed >= 2 * SECONDS
     assert good > 0.1 * len(results)
 
-    wait_for(lambda: len(nginx.workers()) == workers, 10, "every worker")
-    wait_for(lambda: not nginx.counts(), 10, "counts of zero")
+    wait_for(lambda: len(nginx.workers()) == workers, "every worker")
+    wait_for(lambda: not nginx.counts(), "counts of zero", takes=4)
     check_capacity(nginx, cluster, caller, expect)
-    wait_for(lambda: not nginx.counts(), 10, "counts of zero")
+    wait_for(lambda: not nginx.counts(), "counts of zero")
 
 
 # what a worker leaves that died with the lock
@@ -124,7 +123,6 @@ def test_workers_killed_every_100_ms(cluster, load, caller, expect, workers,
 MAGIC = b"lmgwzone"
 
 
-@pytest.mark.policies
 def test_who_locks_next_mends_what_a_dead_worker_left(cluster, caller,
                                                       expect):
     """A total that no share is behind of, and the word that says so."""
@@ -135,7 +133,7 @@ def test_who_locks_next_mends_what_a_dead_worker_left(cluster, caller,
     memory.write(slot, "I", 99)
     assert nginx.in_flight() >= 99
     memory.write(admission, "I", 1)
-    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    wait_for(lambda: not nginx.counts(), "counts of zero")
     assert nginx.log().count("died in the middle of a change") == 1
     check_capacity(nginx, cluster, caller, expect)
 
@@ -160,6 +158,7 @@ def test_zone_of_another_layout_begins_at_zero(cluster, client, expect):
     assert sum(r["attempts"] for r in nginx.replicas().values()) == 1
 
 
+@pytest.mark.soak
 def test_reload_that_failed_gives_no_zone_back(cluster, client, expect):
     """It would have made the zone anew; the one after it keeps the zone."""
     nginx = fleet(cluster, 1)
@@ -169,7 +168,7 @@ def test_reload_that_failed_gives_no_zone_back(cluster, client, expect):
     memory.write(memory.address + 8, "Q", layout + (1 << 48))
     nginx.configure(server="access_log /nowhere/access.log;")
     nginx.proc.send(signal.SIGHUP)
-    wait_for(lambda: "/nowhere/" in nginx.log(), 5, "the refusal")
+    wait_for(lambda: "/nowhere/" in nginx.log(), "the refusal")
     memory.write(memory.address + 8, "Q", layout)
     nginx.configure(server="")
     nginx.reload()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from llmgw import sse
+from llmgw import sse, words
 from llmgw.wait import wait_for
 
 
@@ -18,7 +18,7 @@ def fleet(cluster):
             engine = cluster.engine(f"e-{id}", "vllm", **options)
             cluster.adapter(engine, id, **adapter)
         nginx = cluster.nginx(openai=True, pool=pool)
-        wait_for(lambda: nginx.routable() == sorted(engines), 15, "all")
+        wait_for(lambda: nginx.routable() == sorted(engines), "all")
         return nginx
     return make
 
@@ -33,7 +33,7 @@ def models(nginx):
 def wait_known(nginx, **by_replica):
     """Waits until the gateway knows the models of each replica."""
     wait_for(lambda: {id: r["models"] for id, r in nginx.replicas().items()}
-             == by_replica, 10, "all models")
+             == by_replica, "all models")
 
 
 def asked(cluster, id):
@@ -58,14 +58,14 @@ def test_adapter_goes_where_it_is(cluster, fleet):
     assert asked(cluster, "r2").count("sql") == 12
 
     got = sse.call(nginx.api, sse.CHAT, sse.chat("hi", model="tax"))
-    assert got.status == 404 and got.error["code"] == "model_not_found"
+    assert got.status == 404 and got.error["code"] == words.MODEL_NOT_FOUND
 
     # A model whose replicas are gone is known, and has no replica.
     cluster.replicas["r2"].kill()
-    wait_for(lambda: nginx.routable() == ["r1", "r3"], 5, "r2 to be out")
+    wait_for(lambda: nginx.routable() == ["r1", "r3"], "r2 to be out")
     assert models(nginx) == ["law", "mock-model"]
     got = sse.call(nginx.api, sse.CHAT, sse.chat("hi", model="sql"))
-    assert got.status == 503 and got.error["code"] == "no_replicas"
+    assert got.status == 503 and got.error["code"] == words.NO_REPLICAS
 
 
 def test_full_adapter_holds_nobody_up(cluster, fleet):
@@ -73,16 +73,17 @@ def test_full_adapter_holds_nobody_up(cluster, fleet):
     nginx = fleet({"r1": None, "r2": "sql"}, pool="llmgw_queue 4;",
                   max_capacity=1)
     wait_known(nginx, r1=["mock-model"], r2=["mock-model", "sql"])
-    cluster.engines["e-r2"].faults(token_delay=0.02)
-    slow = sse.chat("one len=900;", model="sql", stream=True)
+    cluster.hold()
+    held = sse.chat("one len=3;", model="sql", stream=True)
     with sse.Connection(nginx.api) as a, sse.Connection(nginx.api) as b:
-        first, second = a.request(sse.CHAT, slow), b.request(sse.CHAT, slow)
-        wait_for(lambda: nginx.waiting() == 1, 5, "one in the queue")
+        first, second = a.request(sse.CHAT, held), b.request(sse.CHAT, held)
+        wait_for(lambda: nginx.waiting() == 1, "one in the queue")
+        cluster.engines["e-r1"].faults(gate=None)
         for i in range(3):
             got = sse.call(nginx.api, sse.CHAT, sse.chat(f"{i} len=3;"))
             assert got.status == 200 and not got.error, got
         assert nginx.waiting() == 1
-        cluster.engines["e-r2"].faults(token_delay=None)
+        cluster.let_go()
         for one in (first, second):
             got = sse.result_of(one)
             assert got.done and not got.error, got
@@ -99,9 +100,9 @@ def test_more_adapters_than_gossip_carries(cluster):
     cluster.adapter(engine.start(), "r1")
     cluster.adapter(cluster.engine("e-r2", "vllm"), "r2")
     nginx = cluster.nginx(openai=True)
-    wait_for(lambda: nginx.routable() == ["r1", "r2"], 15, "both")
+    wait_for(lambda: nginx.routable() == ["r1", "r2"], "both")
     wait_for(lambda: (r := nginx.replicas())["r1"]["models_cut"] > 0
-             and r["r2"]["models"] == ["mock-model"], 10, "models")
+             and r["r2"]["models"] == ["mock-model"], "models")
     assert "adapter-39" not in models(nginx)
     for i in range(3):
         got = sse.call(nginx.api, sse.CHAT,

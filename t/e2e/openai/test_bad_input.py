@@ -10,8 +10,7 @@ import time
 import pytest
 
 from llmgw import rawh2, sse
-from llmgw.place import SLOW
-from llmgw.wait import wait_for
+from llmgw.wait import PATIENCE, wait_for
 
 MIB = 1024 * 1024
 JSON = "invalid_json"
@@ -122,12 +121,12 @@ SERVER = """
 
 @pytest.fixture(scope="module")
 def plain(shared):
-    return shared.fleet(1, replica={"token_delay": "1ms"}, nginx={
+    return shared.fleet(1, nginx={
         "openai": True, "server": SERVER, "http": "llmgw_body_memory 48m;"})
 
 
 def refused(r, status, code, param=None, kind="invalid_request_error"):
-    r.read(20)
+    r.read()
     assert r.status == status, r.body
     assert r.headers["content-type"] == "application/json"
     error = r.json["error"]
@@ -137,7 +136,7 @@ def refused(r, status, code, param=None, kind="invalid_request_error"):
 
 
 def answered(r):
-    r.read(20)
+    r.read()
     assert r.status == 200, r.body
     assert r.json["choices"][0]["finish_reason"] == "length"
 
@@ -163,7 +162,8 @@ def large(size, **keys):
     return json.dumps(body(metadata={"pad": "x" * size}, **keys)).encode()
 
 
-@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("chunked", [False, pytest.param(
+    True, marks=pytest.mark.soak)])
 def test_bad_bodies_on_one_connection(plain, chunked):
     assert len(BAD) >= 40
     with sse.Connection(plain.api) as c:
@@ -187,13 +187,16 @@ def test_odd_bodies_that_are_good(plain):
             assert r.status == 200, (what, r.body)
 
 
+@pytest.mark.soak
 def test_unknown_model_is_told(plain):
     """Behind replicas that say nothing of models all names are good."""
     with sse.Connection(plain.api) as c:
         answered(c.request(sse.CHAT, body(model="no/such-model")))
 
 
-@pytest.mark.parametrize("size", [60000, 70000, 400000, 30 * MIB])
+@pytest.mark.parametrize("size", [
+    70000, 30 * MIB, *(pytest.param(n, marks=pytest.mark.soak)
+                       for n in (60000, 400000))])
 def test_large_bodies(plain, size):
     """Over 64 kB they are walked in a thread; none goes to a file."""
     data = large(size)
@@ -206,6 +209,7 @@ def test_large_bodies(plain, size):
     assert "temporary file" not in plain.log()
 
 
+@pytest.mark.soak
 def test_body_in_small_pieces(plain):
     data = large(3000)
     with sse.Connection(plain.api) as c:
@@ -229,14 +233,13 @@ def test_30_mb_where_1_is_allowed(plain, chunked):
         refused(r, 413, "request_too_large")
 
 
-@pytest.mark.parametrize("size", [1, 20000, 200000])
+@pytest.mark.parametrize("size", [200000, *(
+    pytest.param(n, marks=pytest.mark.soak) for n in (1, 20000))])
 def test_slow_body(plain, size):
     with sse.Connection(plain.api) as c:
-        since = time.monotonic()
         r = sent(c, "/slow/v1/chat/completions", [large(size)[:size]],
                  f"content-length: {size + 1000}")
         refused(r, 408, "request_timeout")
-        assert time.monotonic() - since > 0.4
 
 
 def test_pipelined_requests(plain):
@@ -250,6 +253,7 @@ def test_pipelined_requests(plain):
             refused(r, 400, JSON) if bad else answered(r)
 
 
+@pytest.mark.soak
 def test_http_1_0(plain):
     host, _, port = plain.api.rpartition(":")
     for data, status in ((large(100000), b" 200 "), (b"{", b" 400 ")):
@@ -261,13 +265,15 @@ def test_http_1_0(plain):
         assert ("error" in json.loads(answer)) == (data == b"{")
 
 
+@pytest.mark.soak
 def test_expect_100_continue(plain):
     data = large(100000)
     with sse.Connection(plain.api) as c:
         c.send(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nexpect: "
                b"100-continue\r\ncontent-length: %d\r\n\r\n" % len(data))
-        assert c.line(time.monotonic() + 5) == b"HTTP/1.1 100 Continue"
-        assert c.line(time.monotonic() + 5) == b""
+        deadline = time.monotonic() + PATIENCE
+        assert c.line(deadline) == b"HTTP/1.1 100 Continue"
+        assert c.line(deadline) == b""
         c.send(data)
         answered(sse.Response(c, True, "POST"))
 
@@ -281,19 +287,21 @@ def held(nginx):
 
 def test_bodies_held_have_a_limit(plain):
     """Those that come slowly count, and their end gives all back."""
-    wait_for(lambda: held(plain) == 0, 10, "what others sent to be given back")
+    wait_for(lambda: held(plain) == 0, "what others sent to be given back")
     with sse.Connection(plain.api) as one, sse.Connection(plain.api) as two:
         sent(one, sse.CHAT, [b"{"], f"content-length: {40 * MIB}")
-        wait_for(lambda: held(plain) >= 40 * MIB, 10, "its room to be taken")
+        wait_for(lambda: held(plain) >= 40 * MIB, "its room to be taken")
         r = two.request(sse.CHAT, large(10 * MIB))
         refused(r, 503, "body_memory", kind="server_error")
-    wait_for(lambda: held(plain) == 0, 10, "room again")
+    wait_for(lambda: held(plain) == 0, "room again")
     with sse.Connection(plain.api, 30) as c:
         answered(c.request(sse.CHAT, large(45 * MIB)))
 
 
-@pytest.mark.parametrize("size", [1000, 300000, 20 * MIB])
-@pytest.mark.parametrize("share", [0.5, 1])
+@pytest.mark.parametrize("size, share", [
+    (300000, 0.5), (20 * MIB, 1),
+    *(pytest.param(*case, marks=pytest.mark.soak)
+      for case in ((1000, 0.5), (1000, 1), (300000, 1), (20 * MIB, 0.5)))])
 def test_client_goes_while_its_body_is_read(plain, size, share):
     """Also in the middle of the walk."""
     data = large(size, max_tokens=100000, stream=True)
@@ -302,7 +310,7 @@ def test_client_goes_while_its_body_is_read(plain, size, share):
         sent(c, sse.CHAT, [data[:int(len(data) * share)]],
              f"content-length: {len(data)}")
         c.reset()
-    wait_for(lambda: not plain.in_flight(), 5 * SLOW, "no stream")
+    wait_for(lambda: not plain.in_flight(), "no stream")
     with sse.Connection(plain.api) as c:
         answered(c.request(sse.CHAT, body()))
 
@@ -315,7 +323,7 @@ def over_h2(c, path, data, part=None, length=True):
     sid = c.request(path, data if part is None else data[:part],
                     headers=headers, content_type="application/json",
                     end=part is None)
-    return c.wait(sid, 20)
+    return c.wait(sid)
 
 
 @pytest.mark.parametrize("length", [True, False])
@@ -333,6 +341,7 @@ def test_bodies_over_http_2(plain, length):
         assert answer.headers[":status"] == "413"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("part", [1, 70000, 200000])
 def test_slow_body_over_http_2(plain, part):
     with rawh2.RawH2(plain.target) as c:
@@ -343,6 +352,7 @@ def test_slow_body_over_http_2(plain, part):
         assert answer.headers[":status"] == "200"
 
 
+@pytest.mark.soak
 def test_body_that_is_reset_over_http_2(plain):
     data = large(8 * MIB, max_tokens=100000, stream=True)
     with rawh2.RawH2(plain.target) as c:
@@ -353,4 +363,4 @@ def test_body_that_is_reset_over_http_2(plain):
             c.cancel(sid)
         answer = over_h2(c, sse.CHAT, large(10))
         assert answer.headers[":status"] == "200"
-    wait_for(lambda: not plain.in_flight(), 5 * SLOW, "no stream")
+    wait_for(lambda: not plain.in_flight(), "no stream")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from llmgw import clients, place, sse
+from llmgw import clients, place, sse, words
 
 TOOLS = [{"type": "function", "function": {
     "name": "weather", "description": "tells the weather",
@@ -116,6 +116,7 @@ def check_usage(got, want, where):
         assert got["usage"][key] == want.usage[key], where
 
 
+@pytest.mark.soak
 def test_clients_agree_at_an_engine(engine, at_engine):
     right = right_answers(engine)
     for stream in (True, False):
@@ -131,6 +132,7 @@ def test_clients_are_told_the_same_through_the_gateway(engine, through):
     check(through, right_answers(engine))
 
 
+@pytest.mark.soak
 def test_embeddings_are_the_same_for_all(engine, nginx):
     path = "/v1/embeddings"
     status, _, got, _ = clients.curl(engine.url + path, EMBED)
@@ -201,24 +203,48 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
+def faults(cluster, **values):
+    for e in cluster.engines.values():
+        e.faults(**values)
+
+
+def broken_at(cluster, nginx, after, body):
+    """What has come of a stream that breaks there, to a strict client.  Its
+    first tokens have left by then: otherwise it would begin anew."""
+    cluster.hold(after)
+    with sse.Connection(nginx.api) as c:
+        response = c.request(sse.CHAT, {**body, "stream": True})
+        while not has_begun(response.wait_events(len(response.events) + 1)):
+            assert not response.complete
+        faults(cluster, close_at=after, gate=None)
+        return sse.result_of(response)
+
+
+def has_begun(events):
+    """Something that is said, besides a role."""
+    deltas = [choice["delta"] for e in events for choice in e.json["choices"]]
+    return any(d.get("content") or d.get("tool_calls") for d in deltas)
+
+
+@pytest.mark.parametrize("what", [
+    "two choices", *(pytest.param(what, marks=pytest.mark.soak)
+                     for what in REFUSED if what != "two choices")])
 def test_refused_resume_is_an_error_to_every_client(shared, nginx, what):
     after, body, able = REFUSED[what]
-    for e in shared.engines.values():       # the first tokens leave before
-        e.faults(close_at=after, token_delay=.01)
     try:
-        raw = sse.call(nginx.api, sse.CHAT, {**body, "stream": True})
+        raw = broken_at(shared, nginx, after, body)
+        faults(shared, token_delay=.01)     # most often tokens leave before
         missed = told_nothing(f"http://{nginx.api}/v1", body, able)
     finally:
-        for e in shared.engines.values():
-            e.faults(close_at=None, token_delay=None)
+        faults(shared, close_at=None, token_delay=None, gate=None)
     assert raw.status == 200 and raw.ids and not raw.done
     assert raw.error["message"] and raw.error["type"]
-    assert raw.error["code"] == "not_resumable"
+    assert raw.error["code"] == words.NOT_RESUMABLE
     assert not any(raw.finish_reason)
     assert missed == set()
 
 
+@pytest.mark.soak
 def test_clients_miss_a_clean_end_but_no_error_chunk(shared):
     """Why our front never ends a stream cleanly before its finish_reason."""
     faults = ("error_at", "close_at", "end_at")

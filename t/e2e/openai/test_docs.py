@@ -9,6 +9,7 @@ import pytest
 
 from llmgw import clients, place, sse
 
+pytestmark = pytest.mark.soak
 PAGE = (place.ROOT / "docs" / "openai.md").read_text()
 
 

@@ -73,7 +73,7 @@ def run_replica(cluster, gateway, words, given):
 
 def answers(cluster, id, model):
     nginx = cluster.nginx(openai=True)
-    wait_for(lambda: nginx.routable() == [id], 20, f"{id} to be routable")
+    wait_for(lambda: nginx.routable() == [id], f"{id} to be routable")
     got = sse.call(nginx.api, sse.CHAT, sse.chat("hello", model=model,
                                                  max_tokens=5))
     assert got.status == 200 and got.text[0], got
@@ -85,6 +85,7 @@ REPLICAS = [("the beginning", INTRO, "vllm"),
             ("openai", SECTIONS["openai"], "openai")]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("section, kind", [r[1:] for r in REPLICAS],
                          ids=[r[0] for r in REPLICAS])
 def test_replica(cluster, gateway, section, kind):
@@ -100,6 +101,7 @@ def test_replica(cluster, gateway, section, kind):
     answers(cluster, "r1", place.ENGINE_MODEL)
 
 
+@pytest.mark.soak
 def test_vllm_with_agent_and_nginx(cluster, gateway):
     section = SECTIONS["vllm"]
     words = command(section, "llmgw-agent")
@@ -125,12 +127,12 @@ def test_vllm_with_agent_and_nginx(cluster, gateway):
                                             "upstream shown ")
                           .replace("llmgw_openai llm;",
                                    "llmgw_openai shown;"))
-    wait_for(lambda: nginx.routable("shown") == ["r1"], 20,
-             "r1 to be routable")
+    wait_for(lambda: nginx.routable("shown") == ["r1"], "r1 to be routable")
     got = sse.call(target, sse.CHAT, sse.chat("hello", model=MODEL))
     assert got.status == 200 and got.finish_reason == ["stop"], got
 
 
+@pytest.mark.soak
 def test_kubernetes_pod(cluster, gateway):
     """Kubernetes replaces $(NAME), and the engine listens where the adapter
     asks."""
@@ -160,7 +162,7 @@ def test_kubernetes_pod(cluster, gateway):
     agent.argv = place_it(words, {})
     agent.start()
     nginx = cluster.nginx(openai=True)
-    wait_for(lambda: nginx.routable() == ["qwen-0"], 20, "it to be routable")
+    wait_for(lambda: nginx.routable() == ["qwen-0"], "it to be routable")
     got = sse.call(nginx.api, sse.CHAT, sse.chat("hello", model=MODEL))
     assert got.status == 200 and got.text[0], got
 
@@ -179,12 +181,14 @@ def run_llama(cluster, gateway, section, given={}):
     answers(cluster, "r1", "tiny")
 
 
+@pytest.mark.soak
 def test_llama(cluster, gateway):
     if not llama.is_built():
         pytest.skip(llama.MISSING)
     run_llama(cluster, gateway, OWN_WEIGHTS)
 
 
+@pytest.mark.soak
 def test_llama_with_shared_weights(cluster, gateway):
     if not llama.is_built():
         pytest.skip(llama.MISSING)
@@ -195,6 +199,7 @@ def test_llama_with_shared_weights(cluster, gateway):
     assert weights.state()["id"]
 
 
+@pytest.mark.soak
 def test_model(cluster, gateway):
     words = replica_command(SECTIONS["model"])
     run_replica(cluster, gateway, words, {})
@@ -225,6 +230,7 @@ def test_no_command_goes_untested():
     assert set(re.findall(r"^```(\w*)\n", TEXT, re.M)) <= set(tested)
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not place.LLAMA_SERVER, reason="needs LLAMA_SERVER")
 def test_llama_servers_command():
     words = command(SECTIONS["llamacpp"], "llama-server")

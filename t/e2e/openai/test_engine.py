@@ -13,11 +13,10 @@ import pytest
 from llmgw import generate, place, rawh2, rpc, sse
 from llmgw.certs import Authority
 from llmgw.proc import rss_kb
-from llmgw.wait import wait_for
+from llmgw.wait import QUICK, still, wait_for
 
 SHAPES = ("bytes", "crlf", "cr", "comments", "fields", "multiline", "nospace",
           "big", "trailer", "1xx")
-KINDS = ("vllm", "sglang", "llamacpp", "openai")
 
 
 def body(prompt="hi len=20;", stream=True, **more):
@@ -25,13 +24,15 @@ def body(prompt="hi len=20;", stream=True, **more):
 
 
 def ready(replica):
-    wait_for(lambda: replica.client.check() == "SERVING", 10,
+    wait_for(lambda: replica.client.check() == "SERVING",
              f"{replica.id} to serve")
     return replica
 
 
 def adapter(cluster, engine, id=None, **options):
-    """A replica before an engine, without an agent."""
+    """A replica before an engine, without an agent.  An engine whose streams
+    are held is not called hung."""
+    options.setdefault("stall_timeout", "60s")
     return ready(cluster.replica(id or f"r-{engine.id}",
                                  engine=options.pop("kind", engine.kind),
                                  engine_url=engine.url, **options))
@@ -95,6 +96,7 @@ def test_requests_to_the_engine(engine, replica):
     assert len({head["x-request-id"] for head in heads}) == 3
 
 
+@pytest.mark.soak
 def test_large_body_is_sent_at_once(engine, replica):
     """curl asks for `100 Continue` from a megabyte on, unless told not to."""
     got = ask(replica, "hi len=3;", user="x" * 2_000_000)
@@ -103,6 +105,7 @@ def test_large_body_is_sent_at_once(engine, replica):
     assert "expect" not in head and int(head["content-length"]) > 2_000_000
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("shape", SHAPES)
 def test_stream_of_any_shape(engine, replica, faults, shape):
     right = ask(replica, "shapes len=12;")
@@ -113,12 +116,14 @@ def test_stream_of_any_shape(engine, replica, faults, shape):
                                               right.usage)
 
 
+@pytest.mark.soak
 def test_compressed_answer_is_an_error_that_says_so(replica, faults):
     faults(shape="gzip")
     got = ask(replica)
     assert got.code == "INTERNAL" and "compresses" in got.details, got
 
 
+@pytest.mark.timed
 def test_token_leaves_as_it_comes(replica, faults):
     faults(token_delay=0.05)
     got = ask(replica, "slow len=40;")     # not each of them is a character
@@ -135,12 +140,14 @@ def test_full_engine_is_no_failure(replica, faults):
         assert got.code == "RESOURCE_EXHAUSTED" and not got.messages, got
 
 
+@pytest.mark.soak
 def test_broken_engine_is_unavailable(replica, faults):
     faults(status=500, times=1)
     got = ask(replica)
     assert got.code == "UNAVAILABLE" and not got.messages, got
 
 
+@pytest.mark.soak
 def test_early_error_in_a_stream_of_200(replica, faults):
     """The first event decides: nothing was sent before it."""
     faults(error_at=0)
@@ -148,8 +155,9 @@ def test_early_error_in_a_stream_of_200(replica, faults):
     assert got.code == "UNAVAILABLE" and not got.messages, got
 
 
-@pytest.mark.parametrize("how", ("close_at", "reset_at", "end_at",
-                                 "error_at"))
+@pytest.mark.parametrize("how", ("close_at", "end_at", *(
+    pytest.param(how, marks=pytest.mark.soak)
+    for how in ("reset_at", "error_at"))))
 def test_stream_that_breaks_is_not_asked_again(engine, replica, faults, how):
     """Least of all one that ends cleanly, without a finish_reason."""
     before = len(posts(engine))
@@ -162,6 +170,7 @@ def test_stream_that_breaks_is_not_asked_again(engine, replica, faults, how):
 
 # --- connections
 
+@pytest.mark.timed
 def test_idle_connections_are_left_before_the_engine_closes_them(
         engine, replica, faults):
     """The engine closes them after 5 s; within the last one we would race."""
@@ -170,11 +179,11 @@ def test_idle_connections_are_left_before_the_engine_closes_them(
         faults(hang=True)
         calls = [generate.start(replica.client, body("len=5;"))
                  for _ in range(4)]
-        wait_for(lambda: engine.state()["running"] == 4, 5, "all four")
+        wait_for(lambda: engine.state()["running"] == 4, "all four")
         faults(hang=None)
         assert all(generate.drain(c).whole for c in calls)
 
-    wait_for(lambda: not engine.state()["running"], 5, "an idle engine")
+    wait_for(lambda: not engine.state()["running"], "an idle engine")
     begin = time.monotonic()
     four()
     time.sleep(4.3)
@@ -196,6 +205,7 @@ def test_idle_connections_are_left_before_the_engine_closes_them(
     assert opened >= 8
 
 
+@pytest.mark.soak
 def test_no_request_is_lost_to_connections_that_engines_close(cluster):
     """They close them at the moment in which we send."""
     engine = cluster.engine(keep_alive=0.05)
@@ -325,35 +335,38 @@ def test_request_is_not_sent_again_behind_the_first_byte(closer):
 
 # --- cancel, slow clients, limits
 
-def seen_leaving(engine, leave):
+def seen_leaving(engine, leave, takes=QUICK):
     """Waits until the engine has lost the client of what it has begun."""
     number = engine.events("place")[-1]["id"]
     leave()
     wait_for(lambda: [e for e in engine.events("disconnect")
-                      if e["id"] == number], 10, "the engine to see it")
+                      if e["id"] == number], "the engine to see it", takes)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("stream", (True, False))
 def test_cancelled_stream_leaves_the_engine(engine, replica, faults, stream):
     """How fast that is, test_gone.py tells."""
-    faults(token_delay=0.02)
+    faults(gate=3)
     before = len(engine.events("place"))
-    call = generate.start(replica.client, body("len=9000;", stream))
-    wait_for(lambda: len(engine.events("place")) > before, 5, "it to run")
+    call = generate.start(replica.client, body("len=9;", stream))
+    wait_for(lambda: len(engine.events("place")) > before, "it to run")
     seen_leaving(engine, call.cancel)
 
 
+@pytest.mark.soak
 def test_deadline_leaves_the_engine(engine, replica, faults):
     """It is long enough for a busy machine to begin."""
-    faults(token_delay=0.02)
+    faults(gate=3)
     before = len(engine.events("place"))
-    call = generate.start(replica.client, body("len=9000;"), timeout=2)
-    wait_for(lambda: len(engine.events("place")) > before, 5, "it to run")
-    seen_leaving(engine, lambda: None)
+    call = generate.start(replica.client, body("len=9;"), timeout=2)
+    wait_for(lambda: len(engine.events("place")) > before, "it to run")
+    seen_leaving(engine, lambda: None, takes=4)
     assert generate.drain(call).code == "DEADLINE_EXCEEDED"
 
 
-@pytest.mark.parametrize("is_tls", (False, True), ids=("http", "https"))
+@pytest.mark.parametrize("is_tls", (False, pytest.param(
+    True, marks=pytest.mark.soak)), ids=("http", "https"))
 def test_slow_client_holds_up_the_engine(cluster, closer, is_tls):
     """And is not kept in memory: 40 MB wait at the engine."""
     sent, count, word = [], 2500, b"x" * 16384
@@ -377,12 +390,8 @@ def test_slow_client_holds_up_the_engine(cluster, closer, is_tls):
     with rawh2.RawH2(replica.target) as h:
         h.reading = False
         stream = h.request(rpc.GENERATE, rawh2.frame(message))
-        wait_for(lambda: h.pump(0.05) and sent, 5, "a beginning")
-        seen = -1
-        while seen != len(sent):
-            seen = len(sent)
-            time.sleep(0.3)
-        assert seen < count
+        wait_for(lambda: h.pump(0.05) and sent, "a beginning")
+        assert still(lambda: len(sent), during=0.3) < count
         assert rss_kb(replica.proc.pid) - before < 2000
         h.resume()
         answer = h.wait(stream, 30)
@@ -409,27 +418,28 @@ def test_whole_answer_comes_as_text_or_as_it_is(engine, replica):
 
 
 def test_capacity_that_is_told(cluster):
-    engine = cluster.engine(faults=json.dumps({"token_delay": 0.05}))
+    engine = cluster.engine(faults='{"gate": 3}')
     replica = adapter(cluster, engine, max_capacity=2)
-    calls = [generate.start(replica.client, body("len=1000;"))
+    calls = [generate.start(replica.client, body("len=5;"))
              for _ in range(2)]
     for call in calls:
         next(call)
     assert ask(replica).code == "RESOURCE_EXHAUSTED"
     calls[0].cancel()
-    wait_for(lambda: ask(replica, "len=1;").whole, 5, "a place")
-    calls[1].cancel()
+    wait_for(lambda: ask(replica, "hi", max_tokens=1).whole, "a place")
+    engine.faults(gate=None)
+    assert generate.drain(calls[1]).whole
 
 
+@pytest.mark.soak
 def test_capacity_is_learnt_while_requests_wait(cluster):
     """vLLM does not tell; our queue is the better place to wait."""
-    engine = cluster.engine(max_running=3,
-                            faults=json.dumps({"token_delay": 0.05}))
+    engine = cluster.engine(max_running=3, faults='{"gate": 3}')
     replica = adapter(cluster, engine)
-    calls = [generate.start(replica.client, body("len=1000;"))
+    calls = [generate.start(replica.client, body("len=9;"))
              for _ in range(6)]
     wait_for(lambda: generate.ask(replica.client, body(), timeout=0.3).code
-             == "RESOURCE_EXHAUSTED", 10, "the replica to be full")
+             == "RESOURCE_EXHAUSTED", "the replica to be full", takes=5)
     for call in calls:
         call.cancel()
 
@@ -439,7 +449,7 @@ def test_capacity_is_learnt_while_requests_wait(cluster):
 def test_replica_waits_for_its_engine(cluster):
     engine = cluster.engine(start=False)
     replica = cluster.replica("r", engine="vllm", engine_url=engine.url)
-    wait_for(lambda: replica.client.check() == "NOT_SERVING", 5, "an answer")
+    wait_for(lambda: replica.client.check() == "NOT_SERVING", "an answer")
     got = ask(replica)
     assert got.code == "UNAVAILABLE" and "STARTING" in got.details, got
     engine.start()
@@ -447,7 +457,9 @@ def test_replica_waits_for_its_engine(cluster):
     assert ask(replica).whole
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ("sglang", "openai", *(
+    pytest.param(kind, marks=pytest.mark.soak)
+    for kind in ("vllm", "llamacpp"))))
 def test_auto_finds_out_what_the_engine_is(cluster, kind):
     engine = cluster.engine(kind=kind)
     replica = adapter(cluster, engine, kind="auto")
@@ -455,26 +467,40 @@ def test_auto_finds_out_what_the_engine_is(cluster, kind):
     assert ask(replica, "len=5;").finish == {0: "stop"}
 
 
-@pytest.mark.alone
-def test_killed_engine_is_down_at_once_and_comes_back(cluster):
-    """It is not looked at again at its usual time, 1.5 s later."""
-    engine = cluster.engine(faults=json.dumps({"token_delay": 0.02}))
-    replica = adapter(cluster, engine)
-    call = generate.start(replica.client, body("len=5000;"))
+def seconds_until_down(engine, replica):
+    """From its death, in the middle of a stream."""
+    call = generate.start(replica.client, body("len=9;"))
     next(call)
     at = time.monotonic()
     engine.proc.kill()
     got = generate.drain(call)
     assert got.code == "UNAVAILABLE", got
-    wait_for(lambda: "DOWN" in ask(replica).details, 5, "DOWN")
-    assert time.monotonic() - at < place.SLOW
+    wait_for(lambda: "DOWN" in ask(replica).details, "DOWN")
+    return time.monotonic() - at
+
+
+@pytest.mark.timed
+def test_killed_engine_is_down_at_once(cluster):
+    """It is not looked at again at its usual time, 1.5 s later."""
+    engine = cluster.engine(faults='{"gate": 3}')
+    assert seconds_until_down(engine, adapter(cluster, engine)) < place.SLOW
+
+
+def test_killed_engine_is_down_and_comes_back(cluster):
+    engine = cluster.engine(faults='{"gate": 3}')
+    replica = adapter(cluster, engine)
+    seconds_until_down(engine, replica)
     engine.start()
+    engine.faults(gate=None)
     ready(replica)
     assert ask(replica, "len=2;").whole
 
 
-def test_agent_is_told_what_the_engine_does(cluster):
-    """The adapter lives on; llmgwctl shows what its engine is."""
+@pytest.mark.parametrize("plain_health, takes", [
+    (True, 4), pytest.param(False, 8, marks=pytest.mark.soak)])
+def test_agent_is_told_what_the_engine_does(cluster, plain_health, takes):
+    """The adapter lives on; llmgwctl shows what its engine is.  If its health
+    hangs as well, two of its time-outs of 2 s go before."""
     gateway = cluster.agent("gw", "gateway")
     engine = cluster.engine(kind="sglang", start=False, adapter="sql",
                             max_running=7)
@@ -482,27 +508,28 @@ def test_agent_is_told_what_the_engine_does(cluster):
 
     def shows(**fields):
         return fields.items() <= gateway.table().get("r1", {}).items()
-    wait_for(lambda: shows(service="STARTING"), 10, "STARTING")
+    wait_for(lambda: shows(service="STARTING"), "STARTING")
     engine.start()
     wait_for(lambda: shows(service="READY", models=["mock-model", "sql"],
-                           max_capacity=7, running=0, waiting=0), 10, "READY")
+                           max_capacity=7, running=0, waiting=0), "READY")
     assert gateway.table()["r1"]["resume_group"].startswith("sglang-")
-    engine.faults(hang=True)
+    engine.faults(hang=True, plain_health=plain_health)
     call = generate.start(replica.client, body())
-    wait_for(lambda: shows(service="STALLED"), 12, "STALLED")
+    wait_for(lambda: shows(service="STALLED"), "STALLED", takes=takes)
     assert generate.drain(call).code == "UNAVAILABLE"
-    engine.faults(hang=None)
-    wait_for(lambda: shows(service="READY"), 10, "READY again")
+    engine.faults(hang=None, plain_health=None)
+    wait_for(lambda: shows(service="READY"), "READY again", takes=4)
     engine.proc.kill()
-    wait_for(lambda: shows(service="DOWN", models=["mock-model", "sql"]), 10,
+    wait_for(lambda: shows(service="DOWN", models=["mock-model", "sql"]),
              "DOWN")
     assert replica.proc.alive()
 
 
+@pytest.mark.soak
 def test_silence_of_text_is_not_silence(cluster):
     """While the engine moves, a long prefill is told as progress."""
     engine = cluster.engine(faults=json.dumps({"token_delay": 0.1}))
-    replica = adapter(cluster, engine)
+    replica = adapter(cluster, engine, stall_timeout=None)
     other = generate.start(replica.client, body("other len=500;"))
     next(other)
     engine.faults(first_delay=3.3)
@@ -513,8 +540,9 @@ def test_silence_of_text_is_not_silence(cluster):
     assert first >= 1 and not any(m.progress for m in got.messages[first:])
 
 
+@pytest.mark.soak
 def test_draining_replica_lets_streams_finish(cluster):
-    engine = cluster.engine(faults=json.dumps({"token_delay": 0.05}))
+    engine = cluster.engine(faults='{"gate": 3}')
     replica = adapter(cluster, engine)
     call = generate.start(replica.client, body("len=20;"))
     next(call)
@@ -522,6 +550,7 @@ def test_draining_replica_lets_streams_finish(cluster):
     got = ask(replica)
     assert got.code == "UNAVAILABLE", got
     assert got.trailers.get("llmgw-draining") == "1"
+    engine.faults(gate=None)
     assert generate.drain(call).whole
     assert replica.client.undrain().success
     assert ask(replica, "len=2;").whole
@@ -539,6 +568,7 @@ def test_key_comes_from_a_file_and_goes_into_no_log(cluster):
     assert "s3cret" not in replica.proc.text()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("content, mode, reason", [
     ("key\n", 0o640, "0640"), ("", 0o600, "empty"), ("a b\n", 0o600, "key")])
 def test_bad_key_file_is_refused(cluster, content, mode, reason):

@@ -26,20 +26,22 @@ def test_streams_of_an_engine_behind_https(cluster, ours):
     assert sse.call(nginx.api, sse.CHAT,
                     {**ask, "stream": False}).text == right.text
 
-    for e in (first, second):
-        e.faults(token_delay=0.01)
+    cluster.hold(7)
     had = first if first.events("place") else second
-    had.proc.told_to_end = True
-    had.faults(die_at=7)
-    got = sse.call(nginx.api, sse.CHAT, ask)
+    with sse.Connection(nginx.api) as c:
+        r = c.request(sse.CHAT, ask)
+        r.wait_events(3)
+        had.kill()
+        cluster.let_go()
+        got = sse.result_of(r)
     assert (got.error, got.text, got.done) == (None, right.text, 1)
-    wait_for(lambda: not had.proc.alive(), 5, "its death")
 
     left = second if had is first else first
+    cluster.hold(7)
     with sse.Connection(nginx.api) as c:
-        c.request(sse.CHAT, sse.chat("left len=900;", stream=True)
+        c.request(sse.CHAT, sse.chat("left len=60;", stream=True)
                   ).wait_events(3)
-    wait_for(lambda: left.events("disconnect"), 5, "the engine to know")
+    wait_for(lambda: left.events("disconnect"), "the engine to know")
 
 
 def serves(replica):
@@ -70,7 +72,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@pytest.mark.parametrize("what", [
+    "signed by another", *(pytest.param(what, marks=pytest.mark.soak)
+                           for what in REFUSED if what != "signed by another")])
 def test_certificate_is_refused(cluster, ours, what):
     make, reason = REFUSED[what]
     certificate, options = make(ours, Authority(cluster.dir, "other"))
@@ -78,7 +82,7 @@ def test_certificate_is_refused(cluster, ours, what):
     # A machine that is too slow may be told of a time-out before.
     wait_for(lambda: any(
         "engine does not answer" in line and reason in line
-        for line in replica.proc.text().splitlines()), 10,
+        for line in replica.proc.text().splitlines()),
         f"{reason} in the log")
     got = generate.ask(replica.client, sse.chat("hi len=3;"))
     assert got.code == "UNAVAILABLE" and not got.messages, got
@@ -86,23 +90,24 @@ def test_certificate_is_refused(cluster, ours, what):
     assert not engine.events("request")
 
 
+@pytest.mark.soak
 def test_engine_that_comes_back_as_another_is_not_used(cluster, ours):
     """Its address is the same, and who is there now may be anybody."""
     good, bad = ours.sign(), Authority(cluster.dir, "other").sign()
     engine, replica = behind(cluster, good, engine_ca_file=ours.file)
-    wait_for(lambda: serves(replica), 10, "the right one to serve")
+    wait_for(lambda: serves(replica), "the right one to serve")
     engine.argv[engine.argv.index(str(good))] = str(bad)
     engine.kill()
-    wait_for(lambda: not serves(replica), 10, "its end to be seen")
+    wait_for(lambda: not serves(replica), "its end to be seen")
     before = engine.events("request")
     engine.start()
-    wait_for(lambda: "certificate problem" in replica.proc.text(), 10,
+    wait_for(lambda: "certificate problem" in replica.proc.text(),
              "a line in the log")
     assert not serves(replica) and engine.events("request") == before
     engine.argv[engine.argv.index(str(bad))] = str(good)
     engine.kill()
     engine.start()
-    wait_for(lambda: serves(replica), 10, "the right one to serve again")
+    wait_for(lambda: serves(replica), "the right one to serve again")
 
 
 @pytest.mark.parametrize("url, content, reason", [

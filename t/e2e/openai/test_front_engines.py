@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from llmgw import sse
+from llmgw import sse, words
 from llmgw.wait import wait_for
 
 
@@ -59,6 +59,7 @@ def sse_events(response):
     return response.events
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", ["vllm", "sglang"])
 def test_refusals_have_one_form(cluster, kind):
     """SGLang's lack the level `error`."""
@@ -74,26 +75,29 @@ def test_pass_that_breaks_says_so(vllm, shared):
     """Behind a part of an event, with the event's name that clients know."""
     body = {"model": "mock-model", "max_tokens": 50, "stream": True,
             "messages": [{"role": "user", "content": "hello"}]}
-    faults(shared, close_at=5, token_delay=0.02)
+    shared.hold(5)
     try:
         with sse.Connection(vllm.api) as c:
             r = c.request("/v1/messages", body, strict=False)
+            r.wait_events(3)
+            faults(shared, close_at=5, gate=None)
             events = r.wait_events(None)
     finally:
-        faults(shared, close_at=None, token_delay=None)
+        faults(shared, close_at=None, gate=None)
     assert r.complete and not r.broken
     last = events[-1]
     assert last.name == "error"
-    assert last.json["error"]["code"] == "not_resumable"
+    assert last.json["error"]["code"] == words.NOT_RESUMABLE
     assert "message_stop" not in [e.name for e in events]
 
 
+@pytest.mark.soak
 def test_answer_without_a_finish_reason_is_an_error(vllm, shared):
     faults(shared, end_at=4)
     try:
         got = sse.call(vllm.api, sse.CHAT,
                        sse.chat("hi len=30;", stream=True, n=2))
-        assert got.error["code"] in ("not_resumable", "tries_exhausted")
+        assert got.error["code"] in (words.NOT_RESUMABLE, words.TRIES_EXHAUSTED)
         assert not got.done
     finally:
         faults(shared, end_at=None)
@@ -107,7 +111,7 @@ def test_usage_is_counted_without_being_asked_for(vllm):
     assert got.usage is None and got.done
     log = vllm.dir / "openai.log"
     [line] = wait_for(lambda: [x for x in log.read_text().splitlines()
-                               if x.endswith("|counted")], 5, "a line")
+                               if x.endswith("|counted")], "a line")
     model, prompt, sent, finish, status, _ = line.split("|")
     assert (model, finish, status) == ("mock-model", "stop", "200")
     assert int(prompt) > 3 and int(sent) >= 9
@@ -128,14 +132,14 @@ def test_answer_that_needs_too_much_memory(cluster):
     assert "llmgw_body_memory" in r.json["error"]["message"]
     assert r.headers["x-should-retry"] == "false"
     wait_for(lambda: metrics() == {"body_bytes": 0, "body_refusals_total": 1},
-             5, "nothing that is held")
-    faults(cluster, token_delay=0.02)
+             "nothing that is held")
+    cluster.hold(3)
     with sse.Connection(nginx.api) as c:
-        r = c.request(sse.CHAT, sse.chat("hi " * 1000 + "len=900;"))
-        wait_for(lambda: metrics()["body_bytes"] >= 3000, 5, "what is held")
-        faults(cluster, token_delay=None)
+        r = c.request(sse.CHAT, sse.chat("hi " * 1000 + "len=9;"))
+        wait_for(lambda: metrics()["body_bytes"] >= 3000, "what is held")
+        cluster.let_go()
         assert sse.result_of(r).status == 200
-    wait_for(lambda: metrics()["body_bytes"] == 0, 5, "it to be given back")
+    wait_for(lambda: metrics()["body_bytes"] == 0, "it to be given back")
 
 
 def test_model_by_another_name(cluster):

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from llmgw import sse
+from llmgw import sse, words
 
 JSON = "content-type: application/json"
 
@@ -35,7 +35,7 @@ SERVER = """
 @pytest.fixture(scope="module")
 def plain(shared):
     second = shared.replica("second")
-    return shared.fleet(1, replica={"token_delay": "1ms"}, nginx={
+    return shared.fleet(1, nginx={
         "openai": True, "server": SERVER,
         "http": f"upstream second {{ llmgw_hash; server {second.target}; }}"
         f" upstream nobody {{ llmgw_hash; server {second.target} down; }}"})
@@ -154,6 +154,7 @@ def test_json_with_parameters_or_without_a_type(plain):
             assert r.json["choices"][0]["finish_reason"] == "length"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("body, code, param", [
     (b"{", None, None), (b"", None, None), (b"[]", None, None),
     ({"prompt": "x"}, None, "model"), ({"model": 5}, None, "model"),
@@ -167,11 +168,13 @@ def test_bad_bodies(plain, body, code, param):
 
 # --- what nginx itself refuses
 
+@pytest.mark.soak
 def test_body_too_large(plain):
     r = ask(plain.api, "/small/completions", sse.text("x" * 70000))
     refused(r, 413, "request_too_large")
 
 
+@pytest.mark.soak
 def test_chunked_body_too_large(plain):
     with sse.Connection(plain.api) as c:
         c.send(b"POST /small/completions HTTP/1.1\r\nhost: x\r\n"
@@ -191,6 +194,7 @@ def test_denied(plain):
     assert r.headers["www-authenticate"] == 'Basic realm="keys"'
 
 
+@pytest.mark.soak
 def test_slow_body(plain):
     with sse.Connection(plain.api) as c:
         c.send(b"POST /slow/completions HTTP/1.1\r\nhost: x\r\n"
@@ -214,6 +218,7 @@ def test_what_is_refused_before_a_location_is_known(plain):
         assert json.loads(body)["error"]["type"] == "invalid_request_error"
 
 
+@pytest.mark.soak
 def test_stock_locations_keep_their_pages(plain):
     r = ask(plain.api, "/stock")
     assert (r.status, r.headers["content-type"]) == (404, "text/html")
@@ -243,7 +248,7 @@ def test_models(plain):
     assert ask(plain.api, "/named/v1/models/other").json == {
         "id": "other", "object": "model", "created": 0, "owned_by": "llmgw"}
     message = refused(ask(plain.api, "/named/models/org/big"), 404,
-                      "model_not_found", param="model")
+                      words.MODEL_NOT_FOUND, param="model")
     assert message == ("The model `org/big` does not exist or you do not have "
                        "access to it.")
     for path in ("/v1/models", "/none/models"):
@@ -257,9 +262,10 @@ def test_model_chooses_the_pool(plain, shared):
     assert got.status == 200
     assert shared.replicas["second"].stats().started == before + 1
     refused(ask(plain.api, "/named/completions", sse.text("x", "nope")),
-            404, "model_not_found", param="model")
+            404, words.MODEL_NOT_FOUND, param="model")
 
 
+@pytest.mark.soak
 def test_known_model_without_a_replica(plain):
     r = ask(plain.api, "/none/completions", sse.text("x", "absent"))
-    refused(r, 503, "no_replicas", "server_error")
+    refused(r, 503, words.NO_REPLICAS, "server_error")

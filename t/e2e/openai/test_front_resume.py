@@ -8,7 +8,7 @@ import threading
 import grpc
 import pytest
 
-from llmgw import rpc, sse
+from llmgw import rpc, sse, words
 from llmgw.scripted import Script
 
 N = 5
@@ -80,7 +80,8 @@ def is_whole(got, stream):
     return True
 
 
-@pytest.mark.parametrize("at", [0, 1, 3, N])
+@pytest.mark.parametrize("at", [0, 3, N, pytest.param(
+    1, marks=pytest.mark.soak)])
 def test_stream_goes_on_by_ids(play, at):
     script, call = play([data(i) for i in range(at)] + [LOST],
                         [text(i) for i in range(at, N)] + END)
@@ -115,7 +116,7 @@ def test_stream_that_cannot_go_on_ends_with_an_error(play, entries, openai):
     SEEN.clear()
     script, call = play(*entries, openai=openai)
     got = call(SEEN, stream=True)
-    assert got.error["code"] == "not_resumable"
+    assert got.error["code"] == words.NOT_RESUMABLE
     assert (got.done, got.finish_reason) == (0, [None])
     assert "".join(TEXT).startswith(got.text[0]) and got.text[0]
     assert len(script.requests) == len(entries)
@@ -174,10 +175,11 @@ def test_answer_that_kills_every_engine_is_given_up(play):
                          message(token=TEXT[1],
                                  resume_by=rpc.pb.RESUME_NEVER), LOST])
     got = call()
-    assert (got.status, got.error["code"]) == (502, "tries_exhausted")
+    assert (got.status, got.error["code"]) == (502, words.TRIES_EXHAUSTED)
     assert len(script.requests) == 9
 
 
+@pytest.mark.soak
 def test_text_of_the_prompt_goes_to_those_that_read_no_more(play):
     """Until a connection has shown that it reads an OpenAI request."""
     script, call = play([data(i) for i in range(N)] + END)

@@ -16,18 +16,15 @@ LIMIT = 0.1 * SLOW
 
 @pytest.fixture(scope="module")
 def nginx(shared):
-    """No engine that is silent is thought to hang."""
-    return shared.engines_fleet(
-        1, adapter={"max_capacity": 2, "stall_timeout": "2m"},
-        nginx={"openai": "llmgw_token_timeout 2m;"})
+    return shared.engines_fleet(1, adapter={"max_capacity": 2})
 
 
 @pytest.fixture
 def engine(shared, nginx):
     e = shared.engines["e1"]
     yield e
-    e.faults(token_delay=None, first_delay=None)
-    wait_for(lambda: not e.state()["running"] and not nginx.in_flight(), 5,
+    e.faults(gate=None)
+    wait_for(lambda: not e.state()["running"] and not nginx.in_flight(),
              "the engine to be idle")
 
 
@@ -36,17 +33,17 @@ def begin(engine, nginx, body):
     before = len(engine.events("place"))
     connection = sse.Connection(nginx.api)
     response = connection.request(sse.CHAT, body)
-    places = wait_for(lambda: engine.events("place")[before:], 5,
+    places = wait_for(lambda: engine.events("place")[before:],
                       "the request at the engine")
     return connection, response, places[0]["id"]
 
 
-def seconds_until_told(engine, number, go):
-    """How long after go() the engine has noticed."""
+def until_told(engine, number, go):
+    """Waits until the engine has noticed; returns the seconds since go()."""
     at = time.monotonic()
     go()
     told = wait_for(lambda: [e for e in engine.events("disconnect")
-                             if e["id"] == number], 10,
+                             if e["id"] == number],
                     "the engine to lose its client")
     return told[0]["t"] - at
 
@@ -56,19 +53,23 @@ WAYS = ("close", "reset", "half_close")
 
 def leave_in_prefill(engine, nginx, stream, way):
     """No token will tell the gateway that its client is gone."""
-    engine.faults(first_delay=60)
+    engine.faults(gate=0)
     c, _, number = begin(engine, nginx, sse.chat("x", stream=stream))
-    took = seconds_until_told(engine, number, getattr(c, way))
+    took = until_told(engine, number, getattr(c, way))
     c.close()
     return took
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("stream", (True, False))
+@pytest.mark.parametrize("stream, way", [
+    (True, "close"), (False, "half_close"),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in
+      ((True, "reset"), (True, "half_close"), (False, "close"),
+       (False, "reset")))])
 def test_client_leaves_in_prefill(engine, nginx, stream, way):
     leave_in_prefill(engine, nginx, stream, way)
 
 
+@pytest.mark.timed
 @pytest.mark.alone
 def test_engine_is_told_in_a_moment(engine, nginx):
     """As a rule: a machine may be slow now and then."""
@@ -77,48 +78,53 @@ def test_engine_is_told_in_a_moment(engine, nginx):
     assert statistics.median(took) < LIMIT, took
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ("reset", *(
+    pytest.param(way, marks=pytest.mark.soak)
+    for way in ("close", "half_close"))))
 def test_client_leaves_in_the_stream(engine, nginx, way):
-    engine.faults(token_delay=0.02)
+    engine.faults(gate=5)
     c, response, number = begin(engine, nginx,
-                                sse.chat("x len=900;", stream=True))
+                                sse.chat("x len=9;", stream=True))
     response.wait_events(3)
-    engine.faults(token_delay=60)
-    seconds_until_told(engine, number, getattr(c, way))
+    until_told(engine, number, getattr(c, way))
     c.close()
 
 
+@pytest.mark.soak
 def test_client_leaves_while_a_whole_answer_is_made(engine, nginx):
-    engine.faults(token_delay=0.02)
-    c, _, number = begin(engine, nginx, sse.chat("x len=900;"))
+    engine.faults(gate=3)
     before = engine.state()["tokens"]
-    wait_for(lambda: engine.state()["tokens"] > before + 3, 5, "some tokens")
-    engine.faults(token_delay=60)
-    seconds_until_told(engine, number, c.close)
+    c, _, number = begin(engine, nginx, sse.chat("x len=9;"))
+    wait_for(lambda: engine.state()["tokens"] == before + 3, "some tokens")
+    until_told(engine, number, c.close)
 
 
-@pytest.mark.parametrize("stream", (True, False))
+@pytest.mark.parametrize("stream", (True, pytest.param(
+    False, marks=pytest.mark.soak)))
 def test_client_leaves_the_queue(engine, nginx, stream):
-    engine.faults(token_delay=0.05)
-    busy = [begin(engine, nginx, sse.chat(f"{i} len=900;", stream=True))
+    engine.faults(gate=2)
+    busy = [begin(engine, nginx, sse.chat(f"{i} len=9;", stream=True))
             for i in range(2)]
     before = len(engine.events("request", sse.CHAT))
     c = sse.Connection(nginx.api)
     c.request(sse.CHAT, sse.chat("waits", stream=stream))
-    wait_for(lambda: nginx.waiting() == 1, 5, "a request in the queue")
+    wait_for(lambda: nginx.waiting() == 1, "a request in the queue")
     c.close()
-    wait_for(lambda: nginx.waiting() == 0, 10, "an empty queue")
+    wait_for(lambda: nginx.waiting() == 0, "an empty queue")
     for one in busy:
         one[0].close()
     never(lambda: len(engine.events("request", sse.CHAT)) > before, 0.2,
           "a request for nobody")
 
 
+@pytest.mark.soak
 def test_pipelined_bytes_are_no_goodbye(engine, nginx):
-    engine.faults(token_delay=0.01)
+    engine.faults(gate=5)
     with sse.Connection(nginx.api) as c:
         first = c.request(sse.CHAT, sse.chat("one len=30;", stream=True))
         first.wait_events(2)
         second = c.request(sse.CHAT, sse.chat("two len=3;", stream=True))
+        never(lambda: not nginx.in_flight(), 0.2, "an end of the first")
+        engine.faults(gate=None)
         assert sse.result_of(first).done == 1
         assert sse.result_of(second).done == 1

@@ -10,6 +10,7 @@ from llmgw.engine import model
 from llmgw.wait import never, wait_for
 
 STREAMS = 8
+DEFAULT = {"stall_timeout": None}       # 2.5 s
 
 
 def right(body):
@@ -18,30 +19,30 @@ def right(body):
 
 @pytest.mark.first
 def test_streams_move_from_a_hung_engine(cluster):
-    nginx = cluster.engines_fleet(2, nginx={
-        "openai": "llmgw_token_timeout 60s;"})      # longer than calls wait
+    nginx = cluster.engines_fleet(2, adapter=DEFAULT)
     hung, well = cluster.engines["e1"], cluster.engines["e2"]
-    for e in (hung, well):
-        e.faults(token_delay=0.2)
-    asks = [sse.chat(f"{n} hung len=50;", stream=True) for n in range(STREAMS)]
+    cluster.hold(5)
+    asks = [sse.chat(f"{n} hung len=20;", stream=True) for n in range(STREAMS)]
     with concurrent.futures.ThreadPoolExecutor(STREAMS) as pool:
-        jobs = [pool.submit(sse.call, nginx.api, sse.CHAT, ask, 30)
+        jobs = [pool.submit(sse.call, nginx.api, sse.CHAT, ask, takes=6)
                 for ask in asks]
-        wait_for(lambda: hung.state()["running"] and well.state()["running"],
-                 5, "both engines to run some")
+        wait_for(lambda: hung.state()["running"] and well.state()["running"]
+                 and hung.state()["tokens"] + well.state()["tokens"]
+                 == STREAMS * 5, "both engines to run some")
         hung.faults(hang=True)
-        well.faults(token_delay=0.02)
-        wait_for(lambda: nginx.replicas()["a1"]["service"] == "STALLED", 10,
-                 "a1 to be STALLED", interval=0.05)
+        well.faults(gate=None)
+        wait_for(lambda: nginx.replicas()["a1"]["service"] == "STALLED",
+                 "a1 to be STALLED", takes=6)
         results = [job.result() for job in jobs]
-    hung.faults(hang=False)
+    hung.faults(hang=None, gate=None)
     for ask, got in zip(asks, results):
         assert (got.error, got.text) == (None, [right(ask)])
         assert (got.done, len(got.ids), got.roles) == (1, 1, 1)
-    wait_for(lambda: nginx.replicas()["a1"]["service"] == "READY", 10,
-             "a1 to be well again")
+    wait_for(lambda: nginx.replicas()["a1"]["service"] == "READY",
+             "a1 to be well again", takes=4)
 
 
+@pytest.mark.soak
 def test_idle_engine_that_counts_late_is_not_called_hung(cluster):
     """SGLang says for half a minute that its last request runs, if its health
     generates nothing."""
@@ -57,9 +58,10 @@ def test_idle_engine_that_counts_late_is_not_called_hung(cluster):
     never(lambda: nginx.replicas()["a1"]["service"] != "READY", 4)
 
 
+@pytest.mark.soak
 def test_busy_engine_is_not_called_hung(cluster):
     """One that answers nobody but its streams is busy."""
-    nginx = cluster.engines_fleet(1)
+    nginx = cluster.engines_fleet(1, adapter=DEFAULT)
     e = cluster.engines["e1"]
     e.faults(token_delay=0.1)
     with sse.Connection(nginx.api) as c:

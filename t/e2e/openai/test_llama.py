@@ -14,11 +14,11 @@ import subprocess
 
 import pytest
 
-from llmgw import gguf, llama, place, rawh2, rpc, sse
+from llmgw import gguf, llama, place, rawh2, rpc, sse, words
 from llmgw.llama import Call, ask, chat, infer, request
 from llmgw.preload import compiled
 from llmgw.updates import Fleet
-from llmgw.wait import wait_for
+from llmgw.wait import QUICK, wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 
@@ -56,8 +56,8 @@ def replica(shared, models):
 
 
 def ready(replica):
-    wait_for(lambda: "continue here" in replica.proc.text(), 60,
-             f"{replica.id} to load")
+    wait_for(lambda: words.CONTINUE_HERE in replica.proc.text(),
+             f"{replica.id} to load", takes=60)
     return replica
 
 
@@ -99,7 +99,8 @@ def test_text_is_the_same_whoever_is_in_the_batch(cluster, models):
 
 
 @pytest.mark.parametrize("weights, cpu", [
-    ("q8_0", None), ("f32", None), ("q8_0", "sandybridge")])
+    ("q8_0", None), *(pytest.param(*case, marks=pytest.mark.soak)
+                      for case in (("f32", None), ("q8_0", "sandybridge")))])
 def test_resumed_text_is_the_undisturbed_one(cluster, models, weights, cpu):
     """By ids at another replica, with other places.  What is not exact in
     chunks (the probe tells) is decoded token by token."""
@@ -145,6 +146,7 @@ def test_another_prompt_is_not_continued(replica):
     assert (got.code, got.ids) == ("FAILED_PRECONDITION", [])
 
 
+@pytest.mark.soak
 def test_without_exactness_ids_are_needed(cluster, models):
     fast = ready(cluster.replica("fast", **engine(model=models(),
                                                   exact="off")))
@@ -168,6 +170,7 @@ def test_stop_strings_end_the_text(replica):
         continued(replica, body, got, wish)
 
 
+@pytest.mark.soak
 def test_model_may_end_its_text(replica):
     """A bias makes the token that ends a text likely."""
     body = chat("end", logit_bias={"2": 6}, **SAMPLED) | {"max_tokens": 400}
@@ -216,6 +219,7 @@ def test_logprobs_of_a_chat(replica):
     assert "role" not in rest.chunks[0]["choices"][0]["delta"]
 
 
+@pytest.mark.soak
 def test_logprobs_of_a_whole_completion(replica):
     body = {"prompt": "so", "logprobs": 2, "max_tokens": 30, **GREEDY,
             **ENDLESS}
@@ -271,6 +275,7 @@ def test_what_it_cannot_do_is_a_400(replica, body, param):
     assert got.code == "INVALID_ARGUMENT"
 
 
+@pytest.mark.soak
 def test_model_without_a_template_completes(cluster, models):
     one = ready(cluster.replica("one", **engine(model=models(template=""))))
     got = ask(one, request(chat("hi")))
@@ -289,10 +294,11 @@ def test_full_replica_refuses_and_a_cancel_makes_room(cluster, models):
         assert call.began.wait(10) and call.answer.messages
         assert ask(one, request(body)).code == "RESOURCE_EXHAUSTED"
         call.cancel()
-        wait_for(lambda: ask(one, request(chat("short"))).code == "OK", 20,
+        wait_for(lambda: ask(one, request(chat("short"))).code == "OK",
                  "the place")
 
 
+@pytest.mark.soak
 def test_places_are_used_again_without_a_trace(cluster, models):
     one = ready(cluster.replica("one", **engine(model=models(),
                                                 max_capacity=2)))
@@ -309,6 +315,7 @@ def test_places_are_used_again_without_a_trace(cluster, models):
     assert list(again) == first
 
 
+@pytest.mark.soak
 def test_client_that_does_not_read_holds_up_itself_only(replica):
     """Its sequence pauses, and goes on later with the same text."""
     body = chat("slow", **SAMPLED, **ENDLESS) | {"max_tokens": 1300}
@@ -347,6 +354,7 @@ def test_unusable_model_ends_the_replica(tmp_path, models, ports, file, words,
     assert got.returncode == status and words in got.stderr
 
 
+@pytest.mark.soak
 def test_missing_plugin_says_how_to_get_it(tmp_path, models, ports):
     copy = shutil.copy(place.binary("llmgw-replica"), tmp_path)
     got = subprocess.run(
@@ -356,6 +364,7 @@ def test_missing_plugin_says_how_to_get_it(tmp_path, models, ports):
     assert got.returncode == 1 and "make llama" in got.stderr
 
 
+@pytest.mark.soak
 def test_it_listens_while_it_loads(cluster, models, tmp_path):
     """From a disk that is as slow as the test wants it to be."""
     slow = tmp_path / "slow"
@@ -382,31 +391,28 @@ def stand_still(cluster):
 
 
 def test_killed_engine_loses_nothing(cluster, models, client):
-    """kill -9 of one of three under 12 streams of Infer."""
+    """kill -9 of one of three under 12 streams of Infer.  The last is so
+    long that it still runs when it is seen to have begun."""
     nginx = cluster.fleet(3, replica=engine(model=models(), max_capacity=16,
                                             token_delay=None))
     for one in cluster.replicas.values():
         ready(one)
-    prompts = [f"stream {i}" for i in range(12)]
+    asked = [(f"stream {i}", 200 if i < 11 else 1500) for i in range(12)]
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         direct = list(pool.map(
-            lambda p: ask(cluster.replicas["r1"], infer(p, 400)).whole().text,
-            prompts))
+            lambda a: ask(cluster.replicas["r1"], infer(*a)).whole().text,
+            asked))
     c = client(nginx)
-    calls = [c.start(p, 400) for p in prompts]
-    results = [rpc.Result() for _ in prompts]
-    for call, result in zip(calls, results):
-        result.add(next(call), 0)
-    go_on = stand_still(cluster)
-    load = {id: r["in_flight"] for id, r in nginx.replicas().items()}
-    cluster.replicas[max(load, key=load.get)].kill()
-    go_on()
+    calls = [c.start(*a) for a in asked]
+    results = [rpc.Result() for _ in asked]
+    results[-1].add(next(calls[-1]), 0)
+    cluster.replicas[results[-1].replicas[0]].kill()
     for call, result in zip(calls, results):
         rpc.drain(call, into=result)
     assert {r.code for r in results} == {"OK"}, [
         (r.code, r.details, r.trailers) for r in results if r.code != "OK"]
     assert [r.text for r in results] == direct
-    assert any(len(r.replicas) == 2 for r in results)
+    assert len(results[-1].replicas) == 2
 
 
 def conversation(i, n=300, **more):
@@ -436,12 +442,12 @@ def together(api, asked):
             lambda body: says(sse.call(api, sse.CHAT, body, 60)), asked))
 
 
-TOKENS = 300
-# make test: one of each; LLMGW_KILLS=all: all of them.
+# make test: the first; make soak: one of each; LLMGW_KILLS=all: all of them.
+ALL = os.environ.get("LLMGW_KILLS") == "all"
+TOKENS, CONVERSATIONS = (300, 32) if ALL else (150, 16)
 LOSSES = [(act, moment) for act in ("kill", "freeze")
-          for moment in (0, 1, 7, 100, TOKENS - 1, "finish")] \
-    if os.environ.get("LLMGW_KILLS") == "all" else [("kill", 1),
-                                                    ("freeze", 7)]
+          for moment in (0, 1, 7, 100, TOKENS - 1, "finish")] if ALL else [
+    ("kill", 1), pytest.param("freeze", 7, marks=pytest.mark.soak)]
 
 
 def is_finished(answer):
@@ -459,20 +465,22 @@ def wait_until(answer, moment):
 
 @pytest.mark.parametrize("act, moment", LOSSES)
 def test_lost_engine_shows_in_no_answer(cluster, models, act, moment):
-    """One of three under 32 streams of OpenAI's API, whole answers too."""
+    """One of three under streams of OpenAI's API, whole answers too."""
     nginx = three(cluster, models, http="llmgw_token_timeout 3s;"
                                         "llmgw_first_token_timeout 3s;")
+    takes = 6 if act == "freeze" else QUICK
     asked = [conversation(i, TOKENS, stream=i % 8 != 7, **(
-        {} if i % 8 != 7 else {"stream_options": None})) for i in range(32)]
+        {} if i % 8 != 7 else {"stream_options": None}))
+        for i in range(CONVERSATIONS)]
     undisturbed = together(nginx.api, asked)
-    connections = [sse.Connection(nginx.api, 60) for _ in asked]
+    connections = [sse.Connection(nginx.api, 60, takes) for _ in asked]
 
     def load():
         return {id: r["in_flight"] for id, r in nginx.replicas().items()}
     go_on = stand_still(cluster)
     answers = [c.request(sse.CHAT, body)
                for c, body in zip(connections, asked)]
-    wait_for(lambda: sum(load().values()) > 8, 10, "streams")
+    wait_for(lambda: sum(load().values()) > 8, "streams")
     go_on()
     wait_until(answers[0], moment)
     victim = cluster.replicas[max(load(), key=load().get)]
@@ -509,6 +517,7 @@ def test_front_serves_all_forms(cluster, models):
     assert refused.error["code"] == "context_length_exceeded"
 
 
+@pytest.mark.soak
 def test_rolling_update_shows_in_no_answer(cluster, models):
     """Three engines in the process, restarted one by one under streams."""
     fleet = Fleet(cluster, 3, nginx={"openai": True}, token_delay=None,

@@ -21,6 +21,7 @@ def engines(shared):
             for kind in KINDS}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", KINDS)
 def test_stream_and_whole_answer_say_the_same(engines, kind):
     e = engines[kind]
@@ -71,6 +72,7 @@ def test_engine_goes_on_exactly_behind_the_right_ids_only(engines, kind):
         != model.decode(ids[12:18])
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shapes_of_a_stream_mean_the_same(engines, shape):
     e = engines["openai"]
@@ -84,6 +86,7 @@ def test_shapes_of_a_stream_mean_the_same(engines, shape):
     assert shaped.text == plain.text and not shaped.error and shaped.done
 
 
+@pytest.mark.soak
 def test_strict_engine_refuses_what_it_does_not_know(engines):
     for kind in KINDS:
         got = sse.call(engines[kind].target, sse.CHAT,
@@ -111,20 +114,22 @@ def test_faults_end_a_stream_as_they_say(engines):
     assert sse.call(e.target, sse.CHAT, body, strict=False).done == 1
 
 
+@pytest.mark.soak
 def test_log_tells_when_a_client_went_away(engines):
     e = engines["vllm"]
-    e.faults(token_delay=0.01)
+    e.faults(gate=5)
     with sse.Connection(e.target) as c:
-        c.request(sse.CHAT, sse.chat("gone len=500;", stream=True),
+        c.request(sse.CHAT, sse.chat("gone len=9;", stream=True),
                   strict=False).wait_events(3)
         number = e.events("request", sse.CHAT)[-1]["id"]
     ends = wait_for(lambda: [x for x in e.events("end")
-                             if x["id"] == number], 5, "the end in the log")
+                             if x["id"] == number], "the end in the log")
     assert ends[0]["how"] == "aborted"
     assert [x for x in e.events("disconnect") if x["id"] == number]
-    e.faults(token_delay=None)
+    e.faults(gate=None)
 
 
+@pytest.mark.soak
 def test_engine_dies_at_the_token_it_should(cluster):
     e = cluster.engine(faults='{"die_at": 3}')
     got = sse.call(e.target, sse.CHAT, sse.chat("x len=9;", stream=True,

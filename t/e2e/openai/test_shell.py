@@ -34,6 +34,7 @@ def test_answer_is_printed_whichever_way_it_is_asked_for(engine):
     assert out.stderr == "llmgw-client: finish_reason length\n"
 
 
+@pytest.mark.soak
 def test_system_message_and_temperature_are_sent(engine):
     ask(engine, "--system", "be brief", "--temperature", "0", "hi len=1;")
     body = json.loads(engine.events("request", sse.CHAT)[-1]["body"])
@@ -43,6 +44,7 @@ def test_system_message_and_temperature_are_sent(engine):
                      {"role": "user", "content": "hi len=1;"}]}
 
 
+@pytest.mark.soak
 def test_objects_are_printed_one_a_line(engine):
     out = ask(engine, "--json", "hi len=3;")
     rows = [json.loads(line) for line in out.stdout.split("\n") if line]
@@ -64,6 +66,7 @@ def test_broken_stream_is_told(engine, fault, said):
     assert said in out.stderr
 
 
+@pytest.mark.soak
 def test_bad_command_lines_and_servers_are_told(engine):
     assert ask(engine).returncode == 2
     assert "the prompt is missing" in ask(engine).stderr

@@ -6,7 +6,7 @@ import concurrent.futures
 from llmgw import sse
 from llmgw.wait import wait_for
 
-CONVERSATIONS, TURNS, AT_ONCE = 200, 5, 8
+CONVERSATIONS, TURNS, AT_ONCE = 100, 4, 8
 SYSTEM = "You are the assistant of a large company. ".ljust(3000, "#")
 LOG = {"http": "log_format who '$http_x_turn $llmgw_replica';"
                " access_log @dir@/who.log who;", "openai": True}
@@ -50,13 +50,13 @@ def test_later_turns_find_the_replica_of_the_first(cluster):
     nginxes = [cluster.nginx(gateway=cluster.agents[id], hash="", **LOG)
                for id in ("gw", "gw2")]
     for nginx in nginxes:
-        wait_for(lambda: nginx.routable() == ids, 15, "eight replicas")
+        wait_for(lambda: nginx.routable() == ids, "eight replicas")
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda n: converse(nginxes, n), range(CONVERSATIONS)))
 
     # A line is logged behind the last byte of its answer.
     turns = wait_for(lambda: (t := served(nginxes)) and sum(
-        map(len, t.values())) == CONVERSATIONS * TURNS and t, 5, "the log")
+        map(len, t.values())) == CONVERSATIONS * TURNS and t, "the log")
     assert len(turns) == CONVERSATIONS
     later = [t[n] == t[0] for t in turns.values() for n in range(1, TURNS)]
     assert len(later) == CONVERSATIONS * (TURNS - 1)

@@ -3,7 +3,9 @@
 import json
 import urllib.request
 
-from llmgw import sse
+import pytest
+
+from llmgw import sse, words
 from llmgw.wait import wait_for
 
 UPSTREAM = "llmgw_members {members} model={model};\n llmgw_hash prefix=64;"
@@ -24,19 +26,18 @@ def start(cluster, **alpha):
         http=SECOND.format(lines=UPSTREAM.format(members=members,
                                                  model="beta")))
     wait_for(lambda: nginx.routable() == ["a1"]
-             and nginx.routable("llm2") == ["a2"], 15, "both models")
+             and nginx.routable("llm2") == ["a2"], "both models")
     return nginx
 
 
 def test_full_model_does_not_hold_up_the_other(cluster):
     nginx = start(cluster)
-    cluster.engines["e1"].faults(token_delay=0.05)
+    cluster.engines["e1"].faults(gate=6)
     with sse.Connection(nginx.api) as busy, sse.Connection(nginx.api) as waits:
-        r = busy.request(sse.CHAT, sse.chat("x len=900;", "alpha",
-                                            stream=True))
+        r = busy.request(sse.CHAT, sse.chat("x len=9;", "alpha", stream=True))
         r.wait_events(2)
         waits.request(sse.CHAT, sse.chat("y len=2;", "alpha", stream=True))
-        wait_for(lambda: nginx.waiting() == 1, 5, "a queue for alpha")
+        wait_for(lambda: nginx.waiting() == 1, "a queue for alpha")
         for model in ("beta", "b"):
             got = sse.call(nginx.api, sse.CHAT,
                            sse.chat("z len=3;", model, stream=True))
@@ -50,9 +51,10 @@ def test_models_of_both_are_listed_and_no_other_is_served(cluster):
         names = [m["id"] for m in json.loads(answer.read())["data"]]
     assert sorted(names) == ["alpha", "b", "beta"]
     got = sse.call(nginx.api, sse.CHAT, sse.chat("x", "gamma"))
-    assert got.status == 404 and got.error["code"] == "model_not_found"
+    assert got.status == 404 and got.error["code"] == words.MODEL_NOT_FOUND
 
 
+@pytest.mark.soak
 def test_alias_is_what_the_client_is_told_and_the_engine_never_sees(cluster):
     nginx = start(cluster)
     with sse.Connection(nginx.api) as c:

@@ -3,15 +3,13 @@
 import json
 import re
 import signal
-import time
 import urllib.request
 
 import pytest
 
-from llmgw import scene as say
-from llmgw.board import refresh, row
-from llmgw.place import SLOW
-from llmgw.wait import never, wait_for
+from llmgw import scene as say, words
+from llmgw.board import POLLED, forget, refresh, row
+from llmgw.wait import QUICK, never, wait_for
 
 PAGE = """
         location = /dashboard {
@@ -28,15 +26,13 @@ def gateway(cluster):
     return make
 
 
-def wait_state(page, id, state, timeout=10):
-    began = time.monotonic()
+def wait_state(page, id, state):
     wait_for(lambda: (row(page, id) or {}).get("State", "").startswith(state),
-             timeout, f"{id} to be shown as {state}")
-    return time.monotonic() - began
+             f"{id} to be shown as {state}", POLLED)
 
 
-def wait_event(page, text, timeout=10):
-    return page.wait_text("#list", text, timeout)
+def wait_event(page, text):
+    page.wait_text("#list", text, POLLED)
 
 
 def fetch(nginx, method="GET", **headers):
@@ -88,6 +84,7 @@ def test_status_elsewhere_is_named_and_changes_the_etag(cluster):
     assert int(headers["content-length"]) == len(body)
 
 
+@pytest.mark.soak
 def test_page_within_a_page_does_not_end_it(cluster):
     nginx = cluster.static([], server=PAGE + """
         location = /around {
@@ -102,33 +99,40 @@ def test_page_within_a_page_does_not_end_it(cluster):
 # over real gateways
 
 
-@pytest.mark.alone
 def test_shows_load_and_a_killed_replica(cluster, gateway, open_page, caller):
-    nginx = gateway(3, replica={"token_delay": "20ms", "max_capacity": 4})
+    nginx = gateway(3, replica={"max_capacity": 4})
+    cluster.hold(1)
     page = open_page(nginx)
     assert page.text("#now dd") == "3 / 3"
     assert page.js("document.title") == "3/3 serving · llm · llmgw"
 
-    running = [caller(nginx).ask(f"stream {i}", 2000) for i in range(3)]
+    running = [caller(nginx).ask(f"stream {i}", 9) for i in range(3)]
     for one in running:
         one.wait_first()
-    page.wait_text("#now dl div:nth-child(2)", "3\nof 12 places")
-    wait_for(lambda: page.js("Number(document.querySelectorAll("
-                             "'#now dd')[6].textContent) > 20"), 10,
-             "the tokens of three streams")
-    wait_for(lambda: 10 <= shown_ms(page, "Token gap", "p50") <= 25, 10,
-             "the gap of 20 ms in its bucket")
+    page.wait_text("#now dl div:nth-child(2)", "3\nof 12 places", POLLED)
 
     victim = running[0].messages[-1].replica_id
-    began = time.monotonic()
     cluster.replicas[victim].kill()
     wait_state(page, victim, "Dead")
-    assert time.monotonic() - began < 2 * SLOW
     wait_event(page, f"{victim} dead: its process ended")
     wait_event(page, "failed over: ")
     assert page.text("#now dd") == "2 / 3"
     for one in running:
         one.cancel()
+
+
+@pytest.mark.timed
+@pytest.mark.alone
+def test_shows_the_pace_of_streams(gateway, open_page, caller):
+    nginx = gateway(1, replica={"token_delay": "20ms"})
+    page = open_page(nginx)
+    one = caller(nginx).ask("stream", 2000).wait_first()
+    wait_for(lambda: page.js("Number(document.querySelectorAll("
+                             "'#now dd')[6].textContent) > 20"),
+             "the tokens of a stream", POLLED + 1)
+    wait_for(lambda: 10 <= shown_ms(page, "Token gap", "p50") <= 25,
+             "the gap of 20 ms in its bucket", POLLED)
+    one.cancel()
 
 
 def shown_ms(page, chart, series):
@@ -139,6 +143,7 @@ def shown_ms(page, chart, series):
                   or re.match("()", "0")).group(1) or 0)
 
 
+@pytest.mark.soak
 def test_shows_a_circuit_open_and_closed_again(cluster, gateway, open_page,
                                                client):
     nginx = gateway(2, pool="llmgw_breaker min_requests=3 cooldown=1s;")
@@ -146,38 +151,43 @@ def test_shows_a_circuit_open_and_closed_again(cluster, gateway, open_page,
     cluster.replicas["r1"].faults(reject_all=True)
     n = iter(range(1000))
     wait_for(lambda: client(nginx).stream(f"{next(n)}", 1) and
-             nginx.replicas()["r1"]["breaker"]["state"] == "open", 10,
+             nginx.replicas()["r1"]["breaker"]["state"] == "open",
              "the circuit to open")
     wait_event(page, "r1 circuit opened")
     wait_state(page, "r1", "Circuit")
     cluster.replicas["r1"].faults(reject_all=False)
     wait_for(lambda: client(nginx).stream(f"{next(n)}", 1) and
-             nginx.replicas()["r1"]["breaker"]["state"] == "closed", 10,
-             "the circuit to close")
+             nginx.replicas()["r1"]["breaker"]["state"] == "closed",
+             "the circuit to close", takes=3)
     wait_event(page, "half open")
     wait_event(page, "r1 circuit closed")
     wait_state(page, "r1", "Serving")
 
 
-def test_shows_a_drain_and_a_restart_of_nginx(cluster, gateway, open_page,
-                                              client):
+def test_shows_a_drain(cluster, gateway, open_page):
     nginx = gateway(2)
     page = open_page(nginx)
-    page.allowed.append("ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE")
-    assert client(nginx).stream("before", 5).code == "OK"
     assert cluster.gateway.ctl("drain", "r2").returncode == 0
     wait_state(page, "r2", "Draining for operator")
     wait_event(page, "r2 draining for operator")
     assert cluster.gateway.ctl("undrain", "r2").returncode == 0
     wait_state(page, "r2", "Serving")
 
+
+@pytest.mark.soak
+def test_shows_a_restart_of_nginx(cluster, gateway, open_page, client):
+    nginx = gateway(1)
+    page = open_page(nginx)
+    page.allowed.append("ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE")
+    assert client(nginx).stream("before", 5).code == "OK"
+    refresh(page)
     nginx.proc.send(signal.SIGTERM)
     nginx.proc.wait()
     wait_for(lambda: re.match(r"No answer from the gateway for \d+ s: ",
-                              page.text("#notices")), 15, "the alarm")
+                              page.text("#notices")), "the alarm", takes=5)
     assert page.text("#pulse") == "No answer"
     cluster.launch(nginx)
-    page.wait_text("#pulse", "Live")
+    page.wait_text("#pulse", "Live", POLLED)
     wait_event(page, "nginx started anew")
     assert page.text("#notices") == ""
     assert row(page, "r1")["State"] == "Serving"
@@ -243,6 +253,7 @@ def test_takeover_of_a_group(scene, open_page):
     page.wait_text("#notices", "Two lock services grant the group g1")
 
 
+@pytest.mark.soak
 def test_models_and_engines(scene, open_page):
     stage = scene(4)
     stage.pool.model = "llama-8b"
@@ -268,9 +279,10 @@ def test_models_and_engines(scene, open_page):
         stage.set(id, {"models": [], "engine": None})
     refresh(page)
     wait_for(lambda: not page.js("document.getElementById('columns').innerText"
-                                 ".includes('Engine')"), 5, "fewer columns")
+                                 ".includes('Engine')"), "fewer columns")
 
 
+@pytest.mark.soak
 def test_progress_of_a_rolling_update(scene, open_page):
     stage = scene(3)
     page = open_page(stage)
@@ -305,14 +317,14 @@ def test_counts_become_events_and_percentiles(scene, open_page):
         pool.observe("first_token_seconds", 0.2, 99)
         pool.observe("first_token_seconds", 30, 1)
     stage.before = more
-    pool.requests[("RESOURCE_EXHAUSTED", "queue_full")] = 12
-    pool.requests[("CANCELLED", "client_gone")] = 40
+    pool.requests[("RESOURCE_EXHAUSTED", words.QUEUE_FULL)] = 12
+    pool.requests[("CANCELLED", words.CLIENT_GONE)] = 40
     pool.failovers["member_down"] = 3
     refresh(page)
     wait_event(page, "12 streams not served: queue full")
     wait_event(page, "3 streams failed over: member down")
     assert page.text("#now dl div:nth-child(8)").split()[2] == "12"
-    wait_for(lambda: 100 < shown_ms(page, "First token", "p50") < 250, 10,
+    wait_for(lambda: 100 < shown_ms(page, "First token", "p50") < 250,
              "the median within its bucket")
     assert "gone" not in page.text("#list")
 
@@ -335,6 +347,7 @@ def test_says_what_is_wrong_with_the_view(scene, open_page):
     page.wait_text("#notices", "No replica is serving")
 
 
+@pytest.mark.soak
 def test_several_pools(scene, open_page):
     stage = scene(2, pools=("llm", "embed"))
     stage.pools["embed"].set("r1", say.DEAD)
@@ -368,10 +381,11 @@ def test_garbage_for_a_status(scene, open_page):
         if said == "No replica is serving":
             page.wait_text("#now dd", "0 / 2")
         else:
+            forget(page)
             page.wait_text("#notices", said)
     stage.raw = None
     refresh(page)
-    wait_for(lambda: row(page, "r1") is not None, 10, "the status again")
+    wait_for(lambda: row(page, "r1") is not None, "the status again")
     assert page.text("#notices") == ""
 
 
@@ -416,6 +430,7 @@ def test_a_thousand_replicas_filtered_and_sorted(scene, open_page):
     assert page.js("document.querySelectorAll('#rows tr').length") == 1
 
 
+@pytest.mark.soak
 def test_memory_is_bounded(scene, open_page):
     """More than ten minutes of changes, without waiting."""
     stage = scene(20)
@@ -438,12 +453,13 @@ def test_memory_is_bounded(scene, open_page):
     assert got == [200, 600, 600, 11, 0]
 
 
+@pytest.mark.soak
 def test_asks_one_at_a_time_and_not_while_hidden(scene, open_page):
     stage = scene(2)
     page = open_page(stage)
     page.js("AbortSignal.timeout = () => new AbortController().signal")
     stage.gate.clear()      # and none is given up
-    wait_for(lambda: stage.at_once == 1, 5, "a question that has to wait")
+    wait_for(lambda: stage.at_once == 1, "a question that has to wait", POLLED)
     never(lambda: stage.at_once > 1, 1.3, "two questions at once")
     page.js("""Object.defineProperty(document, 'hidden', {get: () => away});
                var away = true;
@@ -453,16 +469,17 @@ def test_asks_one_at_a_time_and_not_while_hidden(scene, open_page):
     never(lambda: stage.asked > asked, 1.3, "a question while hidden")
     page.js("away = false;"
             "document.dispatchEvent(new Event('visibilitychange'))")
-    wait_for(lambda: stage.asked > asked, 5, "a question when back")
+    wait_for(lambda: stage.asked > asked, "a question when back")
     page.click("#hold")
     page.wait_text("#pulse", "Paused")
 
 
+@pytest.mark.soak
 def test_gives_up_a_question_that_is_not_answered(scene, open_page):
     stage = scene(2)
     page = open_page(stage)
     stage.gate.clear()
-    page.wait_text("#notices", "it does not answer in time", 15)
+    page.wait_text("#notices", "it does not answer in time", 1 + 3 + QUICK)
     assert page.js("document.body.classList.contains('silent')")
     stage.gate.set()
     page.wait_text("#pulse", "Live")
@@ -472,6 +489,7 @@ def test_gives_up_a_question_that_is_not_answered(scene, open_page):
 # accessibility
 
 
+@pytest.mark.soak
 def test_keyboard_reaches_everything(scene, open_page):
     stage = scene(60)
     stage.set("r60", say.DEAD)
@@ -503,6 +521,7 @@ def test_keyboard_reaches_everything(scene, open_page):
     assert page.text("#rows th") == "r1"
 
 
+@pytest.mark.soak
 def test_screen_reader_is_told(scene, open_page):
     stage = scene(3)
     page = open_page(stage)
@@ -520,6 +539,7 @@ def test_screen_reader_is_told(scene, open_page):
     assert page.js("document.documentElement.lang") == "en"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("width, dark", [(320, False), (390, True),
                                          (768, False)])
 def test_narrow_screens_do_not_scroll_sideways(scene, open_page, width, dark):
@@ -540,6 +560,7 @@ def test_narrow_screens_do_not_scroll_sideways(scene, open_page, width, dark):
     }).map((x) => x.outerHTML.slice(0, 80))""") == []
 
 
+@pytest.mark.soak
 def test_light_and_dark(scene, open_page):
     stage = scene(2)
     page = open_page(stage, dark=True)

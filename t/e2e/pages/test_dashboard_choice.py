@@ -2,7 +2,9 @@
 
 import re
 
-from llmgw import scene as say
+import pytest
+
+from llmgw import scene as say, words
 from llmgw.board import refresh, row
 from llmgw.wait import wait_for
 
@@ -15,6 +17,7 @@ def column(page, title):
     return title in page.js("document.getElementById('columns').innerText")
 
 
+@pytest.mark.soak
 def test_facts_are_shown_with_their_age(scene, open_page):
     stage = scene(3)
     nothing = dict.fromkeys(FACTS, None)
@@ -30,10 +33,10 @@ def test_facts_are_shown_with_their_age(scene, open_page):
     # Where no engine tells anything, only for a policy that reads them.
     stage.set("r1", facts={**nothing, "age_ms": 5, "active": 0})
     refresh(page)
-    wait_for(lambda: not column(page, "Facts"), 5, "no such column")
+    wait_for(lambda: not column(page, "Facts"), "no such column")
     stage.pool.policy = {"name": "least_loaded", "scorers": []}
     refresh(page)
-    wait_for(lambda: column(page, "Facts"), 5, "the column again")
+    wait_for(lambda: column(page, "Facts"), "the column again")
     assert not column(page, "Engine")
 
 
@@ -78,14 +81,14 @@ def test_classes_tenants_and_policy(scene, open_page):
         pool.serve("classes", "batch", 10, 30)
         pool.serve("tenants", "<i>acme", 1, 0.2)
     stage.before = more
-    pool.serve("classes", "batch", 12, 0, "queue_ttl")
+    pool.serve("classes", "batch", 12, 0, words.QUEUE_TTL)
     pool.serve("classes", "batch", 3, 0, "other")
     pool.serve("tenants", "<i>acme", 2, 0, "admission_tenant_budget")
-    pool.serve("tenants", "<i>acme", 4, 0, "queue_full")
+    pool.serve("tenants", "<i>acme", 4, 0, words.QUEUE_FULL)
     refresh(page)
     wait_for(lambda: [g["First token p50"][-2:] for g in
                       groups(page, "classes")] == [" s", "ms"]
-             and groups(page, "tenants")[0]["Requests/s"] != "–", 10,
+             and groups(page, "tenants")[0]["Requests/s"] != "–",
              "rates and quantiles")
     batch, critical = groups(page, "classes")
     assert batch["Class"] == "batch"
@@ -102,11 +105,11 @@ def test_classes_tenants_and_policy(scene, open_page):
     # Refusals are those since the page was opened.
     page.open(stage.origin + "/dashboard")
     wait_for(lambda: [g["Refused"] for g in groups(page, "classes")]
-             == ["–", "–"], 10, "none since then")
-    pool.serve("classes", "critical", 1, 0, "queue_shed")
+             == ["–", "–"], "none since then")
+    pool.serve("classes", "critical", 1, 0, words.QUEUE_SHED)
     refresh(page)
     wait_for(lambda: groups(page, "classes")[1]["Refused"] == "1 queue shed",
-             5, "one")
+             "one")
 
 
 def lanes(page):
@@ -139,7 +142,7 @@ def test_coverage_by_shards(scene, open_page):
 
     stage.pool.shards[0].update(usable=True, draining=False)
     refresh(page)
-    wait_for(lambda: lanes(page)[-1] == "covered all layers", 5,
+    wait_for(lambda: lanes(page)[-1] == "covered all layers",
              "no gap any more")
 
     # Whatever it is called, it is text; many are drawn as few are.

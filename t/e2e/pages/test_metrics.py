@@ -8,14 +8,14 @@ import urllib.request
 
 import pytest
 
+from llmgw import words
 from llmgw.callers import finish
-from llmgw.cluster import HELD
 from llmgw.reporter import Reporter
 from llmgw.shards.told import ToldShard
 from llmgw.wait import wait_for
 
 SECONDS = float(os.environ.get("LLMGW_METRICS_SECONDS", 3))
-TOKEN_MS = 10
+TOKEN_MS = 10       # of the streams that are scraped for so long
 LINE = re.compile(r'^(llmgw_[a-z_]+)\{([^}]*)\} ([0-9.eE+-]+|NaN)$')
 
 
@@ -63,7 +63,7 @@ def total(found, name, **labels):
 
 
 def test_counts_equal_the_clients_and_the_replicas(cluster, gateway, load):
-    nginx = gateway(replica={"token_delay": "2ms"})
+    nginx = gateway()
     jobs = [[f"prompt {i}", 5 + i % 20] for i in range(300)]
     results = load(nginx, jobs, connections=4).results()
     assert {r.code for r in results} == {"OK"}
@@ -83,7 +83,7 @@ def test_counts_equal_the_clients_and_the_replicas(cluster, gateway, load):
 
 
 def test_buckets_are_cumulative_and_end_with_the_count(gateway, client):
-    nginx = gateway(1, replica={"token_delay": "5ms"})
+    nginx = gateway(1)
     for i in range(5):
         client(nginx).stream(f"{i}", 4)
     found = values(nginx)
@@ -96,17 +96,19 @@ def test_buckets_are_cumulative_and_end_with_the_count(gateway, client):
         assert rows[-1][1] == total(found, f"llmgw_{name}_seconds_count")
 
 
+@pytest.mark.soak
 def test_failover_moves_its_counter_by_one(cluster, gateway, caller):
-    nginx = gateway(2, replica=HELD)
+    nginx = gateway(2)
+    cluster.hold(1)
     one = caller(nginx).ask("to be moved", 40)
     one.wait_first()
     serving = [r for r in cluster.replicas.values()
                if r.stats().active_requests]
     assert len(serving) == 1
     serving[0].kill()
-    cluster.go_on()
+    cluster.let_go()
     finish([one])
-    wait_for(lambda: total(values(nginx), "llmgw_requests_total") == 1, 5,
+    wait_for(lambda: total(values(nginx), "llmgw_requests_total") == 1,
              "the request's end")
     found = values(nginx)
     assert total(found, "llmgw_failovers_total") == 1
@@ -114,48 +116,63 @@ def test_failover_moves_its_counter_by_one(cluster, gateway, caller):
     assert total(found, "llmgw_requests_total", code="OK") == 1
 
 
-def test_refusal_has_its_reason(gateway, client, caller):
-    nginx = gateway(1, pool="llmgw_queue off;",
-                    replica={"token_delay": "20ms", "max_capacity": 1})
-    busy = caller(nginx).ask("busy", 2000)
-    busy.wait_first()
+def test_refusal_has_its_reason(cluster, gateway, client, caller):
+    nginx = gateway(1, pool="llmgw_queue off;", replica={"max_capacity": 1})
+    cluster.hold(1)
+    busy = caller(nginx).ask("busy", 2).wait_first()
     assert client(nginx).stream("x", 2).code == "RESOURCE_EXHAUSTED"
     found = values(nginx)
     assert total(found, "llmgw_requests_total", code="RESOURCE_EXHAUSTED",
-                 reason="queue_full") == 1
+                 reason=words.QUEUE_FULL) == 1
     assert total(found, "llmgw_in_flight") == 1
     busy.cancel()
     wait_for(lambda: total(values(nginx), "llmgw_requests_total",
-                           code="CANCELLED", reason="client_gone") == 1,
-             5, "the cancel to be counted")
+                           code="CANCELLED", reason=words.CLIENT_GONE) == 1,
+             "the cancel to be counted")
 
 
-def test_wait_in_the_line_is_measured(cluster, gateway, caller):
-    nginx = gateway(1, replica={**HELD, "max_capacity": 1})
-    busy = caller(nginx).ask("busy", 10)
-    busy.wait_first()
+def waited(cluster, nginx, caller, seconds=0):
+    """One request waits in the line for at least so long.  Returns the least
+    and the most that its wait took."""
+    cluster.hold(1)
+    busy = caller(nginx).ask("busy", 10).wait_first()
     began = time.monotonic()
     waiter = caller(nginx).ask("x", 2)
-    wait_for(lambda: nginx.waiting() == 1, 5, "it to wait")
-    time.sleep(0.1)
-    cluster.go_on()
+    wait_for(lambda: nginx.waiting() == 1, "it to wait")
+    assert total(values(nginx), "llmgw_queue_length") == 1
+    waits = time.monotonic()
+    time.sleep(seconds)
+    least = time.monotonic() - waits
+    cluster.let_go()
     finish([busy, waiter])
-    took = time.monotonic() - began
+    return least, time.monotonic() - began
+
+
+def test_wait_in_the_line_is_counted(cluster, gateway, caller):
+    nginx = gateway(1, replica={"max_capacity": 1})
+    waited(cluster, nginx, caller)
     found = values(nginx)
     assert total(found, "llmgw_queue_wait_seconds_count") == 1
-    assert 0.09 < total(found, "llmgw_queue_wait_seconds_sum") < took + 0.01
     assert total(found, "llmgw_queue_length") == 0
 
 
+@pytest.mark.timed
+def test_wait_in_the_line_is_measured(cluster, gateway, caller):
+    nginx = gateway(1, replica={"max_capacity": 1})
+    least, most = waited(cluster, nginx, caller, 0.1)
+    told = total(values(nginx), "llmgw_queue_wait_seconds_sum")
+    assert least - 0.01 < told < most + 0.01
+
+
 def test_counts_survive_reload_and_a_killed_worker(cluster, gateway, client):
-    nginx = gateway(2, replica={"token_delay": "1ms"})
+    nginx = gateway(2)
     cluster.allowed.append("exited on signal 9")
     for i in range(10):
         client(nginx).stream(f"{i}", 7)
     nginx.reload()
     assert total(values(nginx), "llmgw_tokens_total") == 70
     os.kill(nginx.workers()[0], signal.SIGKILL)
-    wait_for(lambda: nginx.workers() and nginx.up(), 10, "a new worker")
+    wait_for(lambda: nginx.workers() and nginx.up(), "a new worker")
     for i in range(10):
         client(nginx).stream(f"{i}", 7)
     found = values(nginx)
@@ -163,10 +180,11 @@ def test_counts_survive_reload_and_a_killed_worker(cluster, gateway, client):
     assert total(found, "llmgw_requests_total", code="OK") == 20
 
 
+@pytest.mark.soak
 def test_two_workers_tell_the_same(gateway, load):
-    nginx = gateway(2, nginx={"workers": 2}, replica={"token_delay": "1ms"})
+    nginx = gateway(2, nginx={"workers": 2})
     load(nginx, [[f"{i}", 3] for i in range(100)], connections=8).results()
-    wait_for(lambda: total(values(nginx), "llmgw_streams") == 0, 5,
+    wait_for(lambda: total(values(nginx), "llmgw_streams") == 0,
              "both to have counted")
     for _ in range(10):
         assert total(values(nginx), "llmgw_requests_total") == 100
@@ -185,8 +203,9 @@ def test_open_metrics_where_it_is_accepted(gateway):
     assert "# EOF" not in text
 
 
-@pytest.mark.parametrize("name", ["n" * 2000, r'\"\\' * 500],
-                         ids=["long", "escaped"])
+@pytest.mark.parametrize("name", [
+    pytest.param("n" * 2000, id="long", marks=pytest.mark.soak),
+    pytest.param(r'\"\\' * 500, id="escaped")])
 def test_upstream_of_any_name_has_whole_lines(cluster, name):
     nginx = cluster.static([], hash="prefix=64;\n        server 127.0.0.1:1",
                            server="location = /metrics { llmgw_metrics; }")
@@ -204,6 +223,7 @@ def test_upstream_of_any_name_has_whole_lines(cluster, name):
         assert (got := line.fullmatch(text)) and got[1] == name, text
 
 
+@pytest.mark.soak
 def test_breaker_is_told(cluster, gateway, client):
     nginx = gateway(1, pool="llmgw_breaker min_requests=3 cooldown=60s;"
                             " llmgw_queue off;")
@@ -217,8 +237,9 @@ def test_breaker_is_told(cluster, gateway, client):
 
 
 def test_members_and_levels_are_told(cluster, gateway, caller):
-    nginx = gateway(3, replica={"token_delay": "20ms"})
-    calls = [caller(nginx).ask(f"{i}", 500) for i in range(3)]
+    nginx = gateway(3)
+    cluster.hold(1)
+    calls = [caller(nginx).ask(f"{i}", 2) for i in range(3)]
     for one in calls:
         one.wait_first()
     found = values(nginx)
@@ -230,7 +251,7 @@ def test_members_and_levels_are_told(cluster, gateway, caller):
     assert 1 <= total(found, "llmgw_sessions") <= 3
     cluster.replicas["r1"].kill()
     wait_for(lambda: total(values(nginx), "llmgw_replica_state",
-                           replica="r1") == 2, 5, "r1 to be told as dead")
+                           replica="r1") == 2, "r1 to be told as dead")
     found = values(nginx)
     assert total(found, "llmgw_members", role="replica", state="DEAD") == 1
     assert total(found, "llmgw_replica_routable", replica="r1") == 0
@@ -241,27 +262,31 @@ def test_members_and_levels_are_told(cluster, gateway, caller):
     assert not any(("role", "shard") in key for key in found)
     ToldShard(cluster, "s1", 0, 7)
     wait_for(lambda: total(values(nginx), "llmgw_members", role="shard",
-                           state="ALIVE") == 1, 10, "a shard")
+                           state="ALIVE") == 1, "a shard")
     assert total(values(nginx), "llmgw_members", role="gateway") == 1
+
+
+def told(cluster, **fields):
+    """nginx, and a Reporter with these fields for each replica."""
+    cluster.agent("gw", "gateway")
+    reporters = {id: Reporter(
+        cluster, cluster.agent(id, grpc=cluster.replica(id).target), **more)
+        for id, more in fields.items()}
+    server = "location = /metrics { llmgw_metrics; }"
+    return cluster.nginx(server=server), reporters
+
+
+def engine_lines(nginx):
+    return {x for x in scrape(nginx)[1].splitlines() if re.match(
+        "llmgw_engine|llmgw_replica_(info|queue|batch|kv)", x)}
 
 
 def test_engine_is_told_as_far_as_it_tells(cluster):
     """A name may have any printable byte: a label escapes it."""
-    cluster.agent("gw", "gateway")
-    reporters = [
-        Reporter(cluster, cluster.agent(id, grpc=cluster.replica(id).target),
-                 **fields)
-        for id, fields in [("r1", {"models": ['my "a\\b"', "lora"],
-                                   "running": 3, "waiting": 0,
-                                   "kv_permille": 455,
-                                   "kv_free_blocks": 9000,
-                                   "hit_permille": 801}),
-                           ("r2", {"waiting": 7})]]
-    nginx = cluster.nginx(server="location = /metrics { llmgw_metrics; }")
-
-    def lines():
-        return {x for x in scrape(nginx)[1].splitlines() if re.match(
-            "llmgw_engine|llmgw_replica_(info|queue|batch|kv)", x)}
+    nginx, reporters = told(cluster, r1={
+        "models": ['my "a\\b"', "lora"], "running": 3, "waiting": 0,
+        "kv_permille": 455, "kv_free_blocks": 9000, "hit_permille": 801},
+        r2={"waiting": 7})
     want = {
         'llmgw_engine_running{upstream="llm",replica="r1"} 3.000',
         'llmgw_engine_waiting{upstream="llm",replica="r1"} 0.000',
@@ -275,26 +300,30 @@ def test_engine_is_told_as_far_as_it_tells(cluster):
         'llmgw_replica_kv_utilization{upstream="llm",replica="r1"} 0.455',
         'llmgw_replica_info{upstream="llm",replica="r1",'
         'model="my \\"a\\\\b\\""} 1'}
-    wait_for(lambda: lines() == want, 5, "all that they tell")
+    wait_for(lambda: engine_lines(nginx) == want, "all that they tell")
 
-    # What is old is shown, and policies do not believe it.
-    reporters[0].silence()
+    # A replica that is gone has no load.
+    reporters["r2"].close()
+    wait_for(lambda: "llmgw_engine_waiting{upstream=\"llm\",replica=\"r2\"}"
+             not in scrape(nginx)[1], "its end")
+
+
+@pytest.mark.soak
+def test_old_facts_are_shown_and_not_believed(cluster):
+    nginx, reporters = told(cluster, r1={"running": 3, "waiting": 0})
+    wait_for(lambda: len(engine_lines(nginx)) >= 4, "what it tells")
+    reporters["r1"].silence()
     wait_for(lambda: total(values(nginx), "llmgw_replica_facts_age_seconds",
-                           replica="r1") > 2, 10, "old facts")
+                           replica="r1") > 2, "old facts", takes=4)
     text = scrape(nginx)[1]
     assert 'llmgw_engine_running{upstream="llm",replica="r1"} 3.000' in text
     assert 'llmgw_replica_batch{upstream="llm",replica="r1"}' not in text
-
-    # A replica that is gone has no load.
-    reporters[1].close()
-    wait_for(lambda: "llmgw_engine_waiting{upstream=\"llm\",replica=\"r2\"}"
-             not in scrape(nginx)[1], 5, "its end")
 
 
 def test_classes_and_tenants_are_counted(cluster, client):
     """Those that nobody configured are `other`."""
     nginx = cluster.static(
-        [cluster.replica("r1", token_delay="1ms", max_capacity=8)],
+        [cluster.replica("r1", max_capacity=8)],
         pool="llmgw_slo gold ttft=60s; llmgw_tenant_budget acme=1;"
              "llmgw_admission token_bucket capacity=500 rate=0.001;",
         location="llmgw_class request; llmgw_tenant request;",
@@ -341,9 +370,10 @@ def test_classes_and_tenants_are_counted(cluster, client):
         **of("tenant", "other", "first_token_seconds_count", 2),
         **of("tenant", "acme", "in_flight", 0),
         **of("tenant", "other", "in_flight", 0)}
-    wait_for(lambda: groups() == want, 5, "all counts")
+    wait_for(lambda: groups() == want, "all counts")
 
 
+@pytest.mark.soak
 def test_attempts_and_failures_of_each_replica(cluster, gateway, client):
     nginx = gateway(2, pool="llmgw_breaker off;")
     cluster.replicas["r1"].faults(reject_all=True)
@@ -364,7 +394,7 @@ def test_hedge_moves_its_counter_by_one(cluster, gateway, client):
     nginx = gateway(2)
     c = client(nginx)
     slow = c.stream("hedged", 2).replicas[0]
-    cluster.replicas[slow].faults(first_token_delay_ms=20000)
+    cluster.replicas[slow].faults(gate=0)
     assert c.stream("hedged", 2, hedge=True).code == "OK"
     found = values(nginx)
     assert total(found, "llmgw_hedges_total", outcome="won") == 1
@@ -378,15 +408,18 @@ def counters(found):
             if key[0].endswith(("_total", "_count", "_bucket", "_sum"))}
 
 
+@pytest.mark.soak
 def test_counts_are_exact_under_load_and_scrapes(cluster, gateway, load):
     """200 streams, ten scrapes a second; LLMGW_METRICS_SECONDS=10 for long."""
-    nginx = gateway(3, nginx={"workers": 2}, replica=HELD)
+    nginx = gateway(3, nginx={"workers": 2},
+                    replica={"token_delay": f"{TOKEN_MS}ms"})
+    cluster.hold(1)
     n = int(SECONDS * 1000 / TOKEN_MS)
     jobs = [[f"prompt {i}", n + i % 10] for i in range(200)]
     work = load(nginx, jobs, connections=8, seconds=600)
     work.running()
     assert total(values(nginx), "llmgw_streams") == 200
-    cluster.go_on(TOKEN_MS)
+    cluster.let_go()
     before, scrapes = counters(values(nginx)), 0
     while total(before, "llmgw_requests_total") < 200:
         time.sleep(0.1)
@@ -397,7 +430,7 @@ def test_counts_are_exact_under_load_and_scrapes(cluster, gateway, load):
     assert scrapes >= 2
     results = work.results()
     assert {r.code for r in results} == {"OK"}
-    wait_for(lambda: total(values(nginx), "llmgw_streams") == 0, 5,
+    wait_for(lambda: total(values(nginx), "llmgw_streams") == 0,
              "both workers to have counted")
 
     found = values(nginx)
@@ -421,7 +454,8 @@ def test_counts_are_exact_under_load_and_scrapes(cluster, gateway, load):
 
 def test_failover_under_load_is_exact(cluster, gateway, load):
     """A replica dies: the streams it began, and those others resumed."""
-    nginx = gateway(3, replica=HELD)
+    nginx = gateway(3)
+    cluster.hold(1)
     jobs = [[f"prompt {i}", 150] for i in range(60)]
     work = load(nginx, jobs, connections=4)
     work.running()
@@ -429,7 +463,7 @@ def test_failover_under_load_is_exact(cluster, gateway, load):
     running = total(values(nginx), "llmgw_in_flight", replica="r1")
     assert running > 0
     victim.kill()
-    cluster.go_on()
+    cluster.let_go()
     results = work.results()
     assert {r.code for r in results} == {"OK"}
     found = values(nginx)
@@ -443,17 +477,19 @@ def test_failover_under_load_is_exact(cluster, gateway, load):
     assert total(found, "llmgw_requests_total") == 60
 
 
+@pytest.mark.soak
 def test_worker_killed_under_load_loses_no_count(cluster, gateway, load):
-    nginx = gateway(2, nginx={"workers": 2}, replica=HELD)
+    nginx = gateway(2, nginx={"workers": 2})
+    cluster.hold(1)
     cluster.allowed.append("exited on signal 9")
     work = load(nginx, [[f"prompt {i}", 100] for i in range(40)],
                 connections=8)
     work.running()
     before = counters(values(nginx))
     os.kill(nginx.workers()[0], signal.SIGKILL)
-    cluster.go_on()
+    cluster.let_go()
     results = work.results()
-    wait_for(lambda: total(values(nginx), "llmgw_streams") == 0, 10,
+    wait_for(lambda: total(values(nginx), "llmgw_streams") == 0,
              "no stream")
     after = counters(values(nginx))
     assert all(after[key] >= before[key] for key in before)

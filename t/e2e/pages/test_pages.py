@@ -26,7 +26,7 @@ def segment(cluster, kind="still", period_ms=1000):
     path = cluster.dir / "members"
     writer = cluster.run("segment", [place.ROOT / "build" / "bench" / "segment",
                                      path, N, period_ms, kind, 1])
-    wait_for(lambda: "ready" in writer.text(), 10, "the segment")
+    wait_for(lambda: "ready" in writer.text(), "the segment")
     return path
 
 
@@ -140,7 +140,7 @@ def test_page_is_whole_while_members_change(cluster, path):
     for _ in range(10):
         got += scraper.sock.recv(20000)
         before = generation()
-        wait_for(lambda: generation() > before, 5, "another view")
+        wait_for(lambda: generation() > before, "another view")
     got += scraper.read()
     scraper.close()
     body = b"".join(re.split(rb"\r\n[0-9a-f]+\r\n", bytes(got))).decode()
@@ -149,6 +149,7 @@ def test_page_is_whole_while_members_change(cluster, path):
     assert sorted(ids) == IDS
 
 
+@pytest.mark.timed
 @pytest.mark.alone
 def test_ten_scrapes_a_second_cost_less_than_a_percent(big):
     seconds = cost(big, "/metrics", 10)
@@ -156,6 +157,7 @@ def test_ten_scrapes_a_second_cost_less_than_a_percent(big):
     assert seconds * 10 < 0.01 * SLOW, seconds
 
 
+@pytest.mark.timed
 @pytest.mark.alone
 @pytest.mark.parametrize("path", PATHS)
 def test_slice_of_a_page_is_short(big, path):
@@ -172,20 +174,21 @@ def test_slice_of_a_page_is_short(big, path):
     assert picture + each < 0.0025 * SLOW, (picture, each)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [
+    "/metrics", pytest.param("/status", marks=pytest.mark.soak)])
 def test_client_that_does_not_read_costs_no_memory_and_goes(cluster, path):
-    big = gateway(cluster, segment(cluster), send_timeout="2s")
+    big = gateway(cluster, segment(cluster), send_timeout="1s")
     worker, = big.workers()
     big.get(path)
     before = rss_kb(worker)
     scrapers = [Scraper(big, path, narrow=True) for _ in range(20)]
     for scraper in scrapers:
         scraper.ask()
-    wait_for(lambda: json.loads(big.get()[1]), 5, "an answer meanwhile")
+    wait_for(lambda: json.loads(big.get()[1]), "an answer meanwhile")
     grown = rss_kb(worker) - before
     assert grown < 20 * 400 * SLOW, f"{grown} kB for 20 clients"
     wait_for(lambda: big.error_log.read_text().count(
-        "client does not take its page") == 20, 4, "send_timeout")
+        "client does not take its page") == 20, "send_timeout", takes=3)
     for scraper in scrapers:
         with pytest.raises((EOFError, ConnectionResetError)):
             scraper.read()
@@ -202,7 +205,8 @@ def test_page_goes_on_while_nginx_stops(big, cluster):
     scraper.close()
 
 
-@pytest.mark.parametrize("window", [10000, 1 << 20])
+@pytest.mark.parametrize("window", [
+    10000, pytest.param(1 << 20, marks=pytest.mark.soak)])
 def test_page_over_http2(big, window):
     """Blocked by flow control again and again; then with a large window."""
     with rawh2.RawH2(big.target, window) as h:
@@ -217,7 +221,7 @@ def test_client_that_leaves_in_mid_page(big):
     h = rawh2.RawH2(big.target, 10000)
     sids = [h.request(path, method="GET", content_type=None)
             for path in PATHS * 5]
-    wait_for(lambda: h.pump(1) and h.answers[sids[0]].data, 5, "its beginning")
+    wait_for(lambda: h.pump(1) and h.answers[sids[0]].data, "its beginning")
     for sid in sids[::2]:
         h.cancel(sid)
     h.close()
@@ -229,12 +233,14 @@ def test_client_that_leaves_in_mid_page(big):
     assert len(big.workers()) == 1
 
 
+@pytest.mark.timed
 def test_limited_rate(big):
     start = time.monotonic()
     assert len(ids_of_metrics(big.get("/slow")[1].decode())) == N
     assert time.monotonic() - start > 0.2       # 590 kB at 1 MB/s
 
 
+@pytest.mark.soak
 def test_page_within_a_page(big):
     said = json.loads(big.get("/both")[1])
     assert len(said["pools"][0]["replicas"]) == N

@@ -16,7 +16,7 @@ import time
 import pytest
 
 from llmgw import place
-from llmgw.wait import wait_for
+from llmgw.wait import PATIENCE, QUICK, wait_for
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def pair(cluster):
     """A gateway's agent, and a replica with its agent."""
     gw = cluster.agent("gw", "gateway")
     cluster.pair("r1")
-    wait_for(lambda: gw.table().get("r1", {}).get("service") == "READY", 10,
+    wait_for(lambda: gw.table().get("r1", {}).get("service") == "READY",
              "r1")
     return gw
 
@@ -58,8 +58,9 @@ class Terminal:
         return self.screen.split(b"\033[H")[1:]
 
     def wait_frames(self, n, what="frames"):
-        return wait_for(lambda: len(got := self.frames()) >= n and got, 10,
-                        what)
+        """One comes at once, and each further one a second later."""
+        return wait_for(lambda: len(got := self.frames()) >= n and got,
+                        what, takes=n - 1 + QUICK)
 
     def close(self):
         if self.popen.poll() is None:
@@ -80,6 +81,7 @@ def terminal():
         one.close()
 
 
+@pytest.mark.soak
 def test_table_is_aligned_and_plain_in_a_pipe(pair):
     lines = pair.ctl("members").stdout.splitlines()
     assert len(lines) == 3
@@ -93,7 +95,7 @@ def test_table_is_aligned_and_plain_in_a_pipe(pair):
 def test_terminal_has_colours_unless_told_not_to(pair, terminal):
     for env, coloured in ((), True), ([("NO_COLOR", "1")], False):
         t = terminal(pair, "members", env=env)
-        assert t.popen.wait(10) == 0
+        assert t.popen.wait(PATIENCE) == 0
         t.pump()
         assert (b"\033[32mALIVE" in t.screen) == coloured
         assert b"ALIVE" in t.screen
@@ -101,20 +103,22 @@ def test_terminal_has_colours_unless_told_not_to(pair, terminal):
 
 def test_watched_table_is_drawn_in_place(cluster, pair, terminal):
     t = terminal(pair, "members", "--watch")
-    frames = t.wait_frames(2)
+    frames = t.wait_frames(2)       # so that the first one is whole
     assert t.screen.startswith(b"\033[2J") or b"\033[2J" in t.screen[:20]
     assert b"r1" in frames[0] and b"DOWN" not in frames[0]
     assert all(line.endswith(b"\033[K\r") for line in
                frames[0].split(b"\n")[:3])
     cluster.replicas["r1"].kill()
-    wait_for(lambda: b"DEAD (down)" in t.frames()[-1], 5, "the death of r1")
+    wait_for(lambda: b"DEAD (down)" in t.frames()[-1], "the death of r1",
+             takes=1 + QUICK)
     t.popen.send_signal(signal.SIGINT)
-    assert t.popen.wait(5) == 0
+    assert t.popen.wait(PATIENCE) == 0
     t.pump()
     assert t.screen.count(b"\033[?7l") == t.screen.count(b"\033[?7h")
     assert b"llmgwctl:" not in t.screen
 
 
+@pytest.mark.timed
 def test_watch_comes_about_once_a_second(pair, terminal):
     start = time.monotonic()
     t = terminal(pair, "status", "--watch")
@@ -124,26 +128,32 @@ def test_watch_comes_about_once_a_second(pair, terminal):
 
 def test_low_terminal_says_what_is_left_out(pair, terminal):
     t = terminal(pair, "status", "--watch", rows=10)
-    frame = t.wait_frames(2)[0]
-    assert frame.count(b"\n") == 9
-    n = int(re.search(rb"\.\.\. (\d+) more", frame).group(1))
+    more = wait_for(lambda: t.pump() and re.search(
+        rb"\.\.\. (\d+) more\033\[K\r\n", t.screen), "its last line")
+    assert t.frames()[0].count(b"\n") == 9
+    n = int(more.group(1))
     assert n + 8 == len(pair.ctl("status").stdout.splitlines())
 
 
+@pytest.mark.soak
 def test_watch_outlives_a_restart_of_the_agent(cluster, pair, terminal):
     t = terminal(pair, "members", "--watch")
     t.wait_frames(1)
     pair.stop(signal.SIGQUIT)
-    wait_for(lambda: t.pump() and b"llmgwctl:" in t.screen, 5, "a complaint")
+    wait_for(lambda: t.pump() and b"llmgwctl:" in t.screen, "a complaint",
+             takes=1 + QUICK)
     seen = len(t.frames())
     pair.start()
     t.wait_frames(seen + 1, "a frame of the next agent")
     assert t.popen.poll() is None
 
 
-@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("as_json", [False, True])
-def test_watch_into_a_pipe_appends(pair, sig, as_json):
+@pytest.mark.parametrize("as_json, sig", [
+    pytest.param(False, signal.SIGINT, marks=pytest.mark.soak),
+    (False, signal.SIGTERM),
+    (True, signal.SIGINT),
+    pytest.param(True, signal.SIGTERM, marks=pytest.mark.soak)])
+def test_watch_into_a_pipe_appends(pair, as_json, sig):
     argv = [place.binary("llmgwctl"), "-s", pair.control,
             *(["--json"] if as_json else []), "members", "--watch"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as ctl:
@@ -160,14 +170,14 @@ def test_watch_into_a_pipe_appends(pair, sig, as_json):
         ctl.send_signal(sig)
         rest = ctl.stdout.read()
         assert "\033" not in rest
-        assert ctl.wait(5) == 0
+        assert ctl.wait(PATIENCE) == 0
 
 
 def test_watch_of_nobody_fails_at_once(cluster):
     gone = cluster.dir / "nobody.sock"
     out = subprocess.run([place.binary("llmgwctl"), "-s", str(gone),
                           "members", "--watch"], capture_output=True,
-                         text=True, timeout=10)
+                         text=True, timeout=PATIENCE)
     assert out.returncode == 6
     assert out.stderr.startswith("llmgwctl: ")
 
@@ -198,6 +208,7 @@ def test_metrics_are_the_status(pair):
     assert counters["datagrams_sent"] > 0
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not shutil.which("promtool"), reason="no promtool")
 def test_promtool_finds_nothing_to_say_of_the_agents_metrics(pair):
     out = subprocess.run(["promtool", "check", "metrics"],

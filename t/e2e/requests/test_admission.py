@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from llmgw import sse
+from llmgw import sse, words
 from llmgw.native import HTTP, get, grpc
 from llmgw.pyhttp import HttpEngine
 from llmgw.rpc import GENERATE, pb
@@ -23,7 +23,7 @@ DAY = 24 * 3600 * 1000
 
 def reasons(results):
     return collections.Counter(
-        (got.code, got.trailers.get("llmgw-reason", "")) for got in results)
+        (got.code, got.trailers.get(words.REASON, "")) for got in results)
 
 
 def prompt(i, tokens):
@@ -59,12 +59,11 @@ def test_bucket_gains_tokens(cluster, client):
                                 " rate=200;")
     c = client(nginx)
     got = wait_for(lambda: [x for x in [c.stream(prompt(1, 100), 1)]
-                            if x.code != "OK"], 10, "a refusal")[0]
+                            if x.code != "OK"], "a refusal")[0]
     assert reasons([got]) == {("RESOURCE_EXHAUSTED",
                                "admission_token_bucket"): 1}
     assert 0 < int(got.trailers["grpc-retry-pushback-ms"]) <= 500
-    wait_for(lambda: c.stream(prompt(2, 100), 1).code == "OK", 10,
-             "a full bucket")
+    wait_for(lambda: c.stream(prompt(2, 100), 1).code == "OK", "a full bucket")
 
 
 def test_push_back_of_the_bucket(cluster, client):
@@ -72,7 +71,7 @@ def test_push_back_of_the_bucket(cluster, client):
                            openai=True, pool=SLOW_BUCKET)
     c = client(nginx)
     never = c.stream(prompt(1, 101), 1)         # more than it ever holds
-    assert never.trailers["llmgw-reason"] == "admission_token_bucket"
+    assert never.trailers[words.REASON] == "admission_token_bucket"
     assert never.trailers["grpc-retry-pushback-ms"] == "-1"
     got, error = post(nginx, sse.text(prompt(1, 101)))
     assert got.status == 429 and error["code"] == "admission_token_bucket"
@@ -85,7 +84,7 @@ def test_push_back_of_the_bucket(cluster, client):
     late = c.stream(prompt(2, 100), 1)          # in more than a day
     assert int(late.trailers["grpc-retry-pushback-ms"]) == DAY
     got, _ = post(nginx, sse.text(prompt(2, 1)))
-    assert got.headers["llmgw-reason"] == "admission_token_bucket"
+    assert got.headers[words.REASON] == "admission_token_bucket"
     ms = int(got.headers["retry-after-ms"])
     assert 900000 < ms <= 1000000
     assert int(got.headers["retry-after"]) == -(-ms // 1000)
@@ -112,6 +111,7 @@ def test_bucket_is_settled_by_the_engines_count(cluster, ports, client):
                      "OK", "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED"]
 
 
+@pytest.mark.soak
 def test_prompt_that_was_larger_is_owed(cluster, ports, client):
     script = Script([usage(4000000000), usage(1)])
     with script.serve(ports, 1) as targets:
@@ -145,9 +145,9 @@ def test_retry_is_no_second_entry(cluster, client):
     nginx = cluster.static(
         [cluster.replica("r1", reject_all=True), cluster.replica("r2")],
         hash="load_factor=0", pool=SLOW_BUCKET + " llmgw_breaker off;")
-    got = [client(nginx).stream(prompt(i, 2), 1) for i in range(52)]
+    got = [client(nginx).stream(prompt(i, 5), 1) for i in range(22)]
     assert reasons(got) == {
-        ("OK", ""): 50, ("RESOURCE_EXHAUSTED", "admission_token_bucket"): 2}
+        ("OK", ""): 20, ("RESOURCE_EXHAUSTED", "admission_token_bucket"): 2}
     assert cluster.replicas["r1"].stats().failed > 0
 
 
@@ -155,13 +155,14 @@ def test_request_that_reached_no_replica_pays_nothing(cluster, client):
     replica = cluster.replica("r1", token_delay="1ms")
     nginx = cluster.nginx(f"llmgw_hash; server {replica.target} max_conns=1;"
                           f" llmgw_queue off; {SLOW_BUCKET}")
+    cluster.hold(1)
     c = client(nginx)
-    held = c.start(prompt(1, 10), 100000)
+    held = c.start(prompt(1, 10), 2)
     next(held)
     got = [c.stream(prompt(2, 90), 1) for _ in range(3)]
-    assert reasons(got) == {("RESOURCE_EXHAUSTED", "queue_full"): 3}
+    assert reasons(got) == {("RESOURCE_EXHAUSTED", words.QUEUE_FULL): 3}
     held.cancel()
-    wait_for(lambda: not nginx.counts(), 5, "a free replica")
+    wait_for(lambda: not nginx.counts(), "a free replica")
     assert c.stream(prompt(3, 90), 1).code == "OK"
 
 
@@ -199,16 +200,17 @@ def test_reject_all(cluster, client):
         got, error = post(nginx, sse.text("p", stream=stream))
         assert got.status == 429
         assert error["type"] == "rate_limit_error"
-        assert error["code"] == got.headers["llmgw-reason"] \
+        assert error["code"] == got.headers[words.REASON] \
             == "admission_reject_all"
         assert got.headers["retry-after"] == "1"
     assert cluster.replicas["r1"].stats().started == 0
 
 
 @pytest.mark.parametrize("key", [
-    "", "llmgw_key $http_x_session queue=llm;", "llmgw_key body;",
-    "proxy_request_buffering off; proxy_next_upstream off;",
-    "error_page 429 = @spare;"])
+    "", "error_page 429 = @spare;", *(pytest.param(
+        key, marks=pytest.mark.soak) for key in (
+            "llmgw_key $http_x_session queue=llm;", "llmgw_key body;",
+            "proxy_request_buffering off; proxy_next_upstream off;"))])
 def test_native_pass_is_refused_by_its_status(cluster, key):
     """Before nginx has connected to anybody; a page of the operator's own
     follows as for any other status."""
@@ -226,6 +228,7 @@ def test_native_pass_is_refused_by_its_status(cluster, key):
     assert "no live upstreams" not in nginx.log()
 
 
+@pytest.mark.soak
 def test_refused_subrequest_lets_nobody_in(cluster, client):
     """auth_request of a gRPC request goes by the status of the refusal."""
     nginx = cluster.fleet(1, nginx={
@@ -246,23 +249,26 @@ def test_refused_native_pass_says_why_and_when(cluster):
     assert post(nginx, full, "/http/x")[0].status == 502    # nobody listens
     got, _ = post(nginx, full, "/http/x")
     assert got.status == 429
-    assert got.headers["llmgw-reason"] == "admission_token_bucket"
+    assert got.headers[words.REASON] == "admission_token_bucket"
     assert 1 <= int(got.headers["retry-after"]) <= 100
 
 
 # --- budgets of tenants
 
 def budget(cluster, workers=1, capacity=4, pool="", **options):
+    """Streams are held after their first token."""
     cluster.allowed += ["exited on signal 9", "was locked by"]
-    return cluster.fleet(
-        1, replica={"token_delay": "5ms", "max_capacity": capacity},
+    nginx = cluster.fleet(
+        1, replica={"max_capacity": capacity},
         nginx={"workers": workers, "location": WHOSE, **options,
                "pool": "llmgw_tenant_budget acme=0.5;" + pool})
+    cluster.hold(1)
+    return nginx
 
 
 def hold(c, n, tenant="acme", of="sheddable"):
     """n streams that run, once they have a token."""
-    held = [c.start(f"held {i}", 100000, slo_class=of, tenant_id=tenant)
+    held = [c.start(f"held {i}", 2, slo_class=of, tenant_id=tenant)
             for i in range(n)]
     for call in held:
         next(call)
@@ -275,9 +281,9 @@ def ask(c, tenant="acme", of="sheddable"):
 
 def fits_again(nginx, c, n=3):
     """n and no more sheddable requests of the tenant enter at once."""
-    wait_for(lambda: not nginx.counts(), 10, "counts of zero")
+    wait_for(lambda: not nginx.counts(), "counts of zero")
     held = hold(c, n)
-    assert ask(c).trailers["llmgw-reason"] == "admission_tenant_budget"
+    assert ask(c).trailers[words.REASON] == "admission_tenant_budget"
     for call in held:
         call.cancel()
 
@@ -297,7 +303,7 @@ def test_tenant_over_its_budget_loses_sheddable_requests(cluster, client):
     assert ask(c, tenant="another").code == "OK"        # has no budget
     assert ask(c, tenant="").code == "OK"
     held[0].cancel()
-    wait_for(lambda: ask(c).code == "OK", 5, "a place in the budget")
+    wait_for(lambda: ask(c).code == "OK", "a place in the budget")
     for call in held:
         call.cancel()
     fits_again(nginx, c)
@@ -313,14 +319,14 @@ def test_request_counts_until_it_ends_however(cluster, client):
     late = c.stream("late", 1, slo_class="critical", tenant_id="acme",
                     timeout=0.1)
     assert late.code == "DEADLINE_EXCEEDED"
-    assert ask(c).trailers["llmgw-reason"] == "admission_tenant_budget"
-    wait_for(lambda: waits.done() and nginx.waiting() == 0, 5, "the timeout")
+    assert ask(c).trailers[words.REASON] == "admission_tenant_budget"
+    wait_for(lambda: waits.done() and nginx.waiting() == 0, "the timeout")
     held[0].cancel()
-    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    wait_for(lambda: not nginx.counts(), "counts of zero")
     cluster.replicas["r1"].faults(reject_all=True)
     assert ask(c).code == "UNAVAILABLE"
     cluster.replicas["r1"].faults(reject_all=False)
-    wait_for(lambda: ask(c).code == "OK", 5, "no request of it in flight")
+    wait_for(lambda: ask(c).code == "OK", "no request of it in flight")
 
 
 def test_budget_of_a_killed_worker_is_given_back(cluster, client):
@@ -329,10 +335,10 @@ def test_budget_of_a_killed_worker_is_given_back(cluster, client):
     for pid in nginx.workers():
         os.kill(pid, signal.SIGKILL)
     for call in held:
-        wait_for(call.done, 5, "the stream's end")
-    wait_for(lambda: len(nginx.workers()) == 2, 10, "new workers")
+        wait_for(call.done, "the stream's end")
+    wait_for(lambda: len(nginx.workers()) == 2, "new workers")
     c = client(nginx)
-    wait_for(lambda: ask(c).code == "OK", 10, "the budget")
+    wait_for(lambda: ask(c).code == "OK", "the budget")
     fits_again(nginx, c)
 
 
@@ -343,13 +349,14 @@ def test_budget_counts_across_a_reload(cluster, client):
     held = hold(old, 3)
     nginx.reload()
     c = client(nginx)
-    assert ask(c).trailers["llmgw-reason"] == "admission_tenant_budget"
+    assert ask(c).trailers[words.REASON] == "admission_tenant_budget"
     for call in held:
         call.cancel()
-    wait_for(lambda: ask(c).code == "OK", 5, "the old streams' end")
+    wait_for(lambda: ask(c).code == "OK", "the old streams' end")
     fits_again(nginx, c)
 
 
+@pytest.mark.soak
 def test_budget_of_a_fleet_without_limit_has_no_effect(cluster, client):
     nginx = budget(cluster, capacity=0)
     c = client(nginx)
@@ -360,13 +367,14 @@ def test_budget_of_a_fleet_without_limit_has_no_effect(cluster, client):
         call.cancel()
 
 
+@pytest.mark.soak
 def test_native_pass_counts_in_a_budget(cluster, client):
     """Over two places: the third is refused until one of them ends."""
     nginx = budget(cluster, server=grpc(WHOSE)["server"])
     c = client(nginx)
     of = [("x-gateway-inference-objective", "sheddable"),
           ("x-gateway-inference-fairness-id", "acme")]
-    held = [c.start(f"held {i}", 100000, method=GENERATE, metadata=of)
+    held = [c.start(f"held {i}", 2, method=GENERATE, metadata=of)
             for i in range(3)]
     for call in held:
         next(call)
@@ -376,6 +384,6 @@ def test_native_pass_counts_in_a_budget(cluster, client):
     assert ask(c).code == "RESOURCE_EXHAUSTED"      # one count for both
     for call in held:
         call.cancel()
-    wait_for(lambda: c.generate("p", 1, metadata=of).code == "OK", 5,
+    wait_for(lambda: c.generate("p", 1, metadata=of).code == "OK",
              "a place in the budget")
     fits_again(nginx, c)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from llmgw import rpc, sse
+from llmgw import rpc, sse, words
 from llmgw.native import grpc
 from llmgw.scripted import Target, scripted
 from llmgw.wait import wait_for
@@ -32,7 +32,7 @@ def logged(nginx, n):
     path = nginx.dir / "whose.log"
     lines = wait_for(lambda: path.exists()
                      and len(path.read_text().splitlines()) == n
-                     and path.read_text().splitlines(), 5, f"{n} lines")
+                     and path.read_text().splitlines(), f"{n} lines")
     return [(row["class"], row["tenant"]) for row in map(json.loads, lines)]
 
 
@@ -63,6 +63,7 @@ def test_clients_are_not_believed_by_default(cluster, client):
          {"slo_class": "gold", "tenant_id": "acme"})) == [("", "")]
 
 
+@pytest.mark.soak
 def test_other_header_of_the_operators_choice(cluster, client):
     nginx = static(cluster, location="llmgw_class request header=x-prio;"
                                      " llmgw_tenant request header=X-Team;")
@@ -88,6 +89,7 @@ def test_operator_says_it_by_a_variable(cluster, client):
     assert three == ("other", "")
 
 
+@pytest.mark.soak
 def test_location_turns_it_off_again(cluster, client):
     nginx = static(cluster, http=BOTH,
                    location="llmgw_class off; llmgw_tenant off;")
@@ -109,7 +111,9 @@ def test_names_of_clients_are_no_words_in_logs(cluster, client):
     assert tenants[0] == tenants[-1] and len(set(tenants)) == len(odd)
 
 
-@pytest.mark.parametrize("field", [6, 7], ids=["slo_class", "tenant_id"])
+@pytest.mark.parametrize("field", [
+    pytest.param(6, id="slo_class"),
+    pytest.param(7, id="tenant_id", marks=pytest.mark.soak)])
 def test_fields_that_are_not_utf8_are_refused(cluster, client, field):
     nginx = static(cluster)
     message = (rpc.pb.InferRequest(prompt="p", max_tokens=1)
@@ -141,9 +145,9 @@ METRICS = "location = /metrics { llmgw_metrics; }"
 
 
 def paused(request, context):
-    """A tenth of a second to the first token, half of one between two."""
+    """A tenth of a second to each token."""
     for i in range(request.max_tokens):
-        time.sleep(0.5 if i else 0.1)
+        time.sleep(0.1)
         if not context.is_active():
             return
         yield rpc.pb.GenerateResponse(token="x",
@@ -170,10 +174,10 @@ def test_goodput_is_what_was_served_within_the_targets(cluster, ports,
                                                             "other": 0}
         gone.cancel()
         wait_for(lambda: nginx.counted("llmgw_tenant_in_flight")
-                 == {"acme": 0, "other": 0}, 5, "none in flight")
+                 == {"acme": 0, "other": 0}, "none in flight")
 
     assert nginx.counted("llmgw_class_requests_total") == {
-        ("lax", ""): 2, ("lax", "client_gone"): 1, ("first", ""): 2,
+        ("lax", ""): 2, ("lax", words.CLIENT_GONE): 1, ("first", ""): 2,
         ("next", ""): 2, ("free", ""): 2, ("other", ""): 4}
     assert nginx.counted("llmgw_class_goodput_total") == {
         "lax": 2, "first": 0, "next": 1, "free": 2, "other": 4}
@@ -183,6 +187,7 @@ def test_goodput_is_what_was_served_within_the_targets(cluster, ports,
         "acme": 11, "other": 2}
 
 
+@pytest.mark.soak
 def test_reload_keeps_what_was_counted(cluster, client):
     """Names that are not configured any more stay, and new ones come."""
     nginx = cluster.static([cluster.replica("r1", token_delay="1ms")],

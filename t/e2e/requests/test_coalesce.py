@@ -46,7 +46,7 @@ class Reads:
 
     def wait(self, by, n):
         """Waits until there were that many; returns all counts."""
-        wait_for(lambda: self.now()[by] >= n, 20, f"{n} readings by {by}")
+        wait_for(lambda: self.now()[by] >= n, f"{n} readings by {by}")
         return self.now()
 
 
@@ -57,8 +57,7 @@ def jobs(n, streams=STREAMS):
 def a_while(nginx, intervals, is_right, what):
     """Waits for so many intervals in a row of which the counts are right: a
     busy machine interrupts the stream of tokens now and then."""
-    wait_for(lambda: is_right(Reads(nginx).wait("interval", intervals)), 20,
-             what)
+    wait_for(lambda: is_right(Reads(nginx).wait("interval", intervals)), what)
 
 
 def at_intervals(nginx, intervals=4):
@@ -96,6 +95,17 @@ def busy(gateway, load):
     return make
 
 
+@pytest.fixture
+def hurry(cluster, expect):
+    """hurry(work, made): its streams run to their ends, and are whole."""
+    def run(work, made):
+        for replica in cluster.replicas.values():
+            if not replica.proc.told_to_end:
+                replica.faults(token_delay_ms=0)
+        return check(work, made, expect)
+    return run
+
+
 def busiest(cluster):
     return max((r for r in cluster.replicas.values() if r.proc.alive()),
                key=lambda r: r.stats().active_requests)
@@ -103,16 +113,17 @@ def busiest(cluster):
 
 def idle(cluster, what="every stream to have ended"):
     wait_for(lambda: not any(r.stats().active_requests
-                             for r in cluster.replicas.values()), 5, what)
+                             for r in cluster.replicas.values()), what)
 
 
-def test_busy_worker_reads_at_intervals(busy, expect):
+def test_busy_worker_reads_at_intervals(busy, hurry):
     nginx, work, made = busy(240)
     a_while(nginx, 10, lambda got: got["event"] <= got["interval"] / 5
             and got["tokens"] > 32 * got["interval"] / 2, "a busy worker")
-    check(work, made, expect)
+    hurry(work, made)
 
 
+@pytest.mark.soak
 def test_streams_with_many_tokens_an_interval_are_busy(gateway, load, expect):
     """Six streams of 2 ms are 75 tokens in 25 ms: tokens count, not
     streams."""
@@ -124,6 +135,7 @@ def test_streams_with_many_tokens_an_interval_are_busy(gateway, load, expect):
     check(work, made, expect)
 
 
+@pytest.mark.soak
 def test_off_reads_by_events_alone(gateway, load, expect):
     nginx = gateway(coalesce="llmgw_coalesce off;")
     seen, made = Reads(nginx), jobs(150)
@@ -133,6 +145,7 @@ def test_off_reads_by_events_alone(gateway, load, expect):
     assert got["event"] > 25 / SLOW
 
 
+@pytest.mark.soak
 def test_calm_worker_reads_by_events_alone(gateway, client, expect):
     nginx = gateway()
     seen = Reads(nginx)
@@ -146,6 +159,7 @@ def switches(pid):
                          re.M).group(1))
 
 
+@pytest.mark.soak
 def test_calm_comes_back_when_the_load_ends(busy, client, expect):
     """A single stream waits for no interval; without streams no timer runs."""
     nginx, work, made = busy(120)
@@ -157,16 +171,17 @@ def test_calm_comes_back_when_the_load_ends(busy, client, expect):
         c.stream("alone", 100).check(expect("alone", 100))
         got = seen.now()
         return got["interval"] == 0 and got
-    got = wait_for(alone, 5, "a stream without a reading by interval")
+    got = wait_for(alone, "a stream without a reading by interval")
     assert got["event"] >= 15 / SLOW, got
 
     def at_rest():
         before = switches(worker)
         time.sleep(12 * INTERVAL)
         return switches(worker) - before < 6
-    wait_for(at_rest, 5, "rest")
+    wait_for(at_rest, "rest")
 
 
+@pytest.mark.soak
 def test_killed_replica_is_noticed_by_an_event(busy, cluster, load, expect):
     nginx, work, made = busy(320, n=3, coalesce="llmgw_coalesce 100ms;")
     noticed = []
@@ -175,7 +190,7 @@ def test_killed_replica_is_noticed_by_an_event(busy, cluster, load, expect):
         victim, seen = busiest(cluster), Reads(nginx)
         failures = nginx.pool()["totals"]["failures"]
         victim.kill()
-        wait_for(lambda: nginx.pool()["totals"]["failures"] > failures, 5,
+        wait_for(lambda: nginx.pool()["totals"]["failures"] > failures,
                  "failures")
         noticed.append(seen.now()["event"])
     assert any(noticed), "found out by reading"
@@ -183,6 +198,7 @@ def test_killed_replica_is_noticed_by_an_event(busy, cluster, load, expect):
     assert any(len(r.replicas) == 2 for r in results)
 
 
+@pytest.mark.soak
 def test_held_tokens_are_no_silence(busy, expect):
     """The token timeout is shorter than the interval, but a replica that sends
     is not silent.  If it were, three tries would end in half a second."""
@@ -191,6 +207,7 @@ def test_held_tokens_are_no_silence(busy, expect):
     check(work, made, expect)
 
 
+@pytest.mark.timed
 def test_prompt_is_sent_as_its_windows_come(busy, client, expect):
     """Six megabytes are 92 windows; with one per interval they take 9 s."""
     nginx, work, made = busy(320, coalesce="llmgw_coalesce 100ms;")
@@ -201,6 +218,7 @@ def test_prompt_is_sent_as_its_windows_come(busy, client, expect):
     check(work, made, expect)
 
 
+@pytest.mark.soak
 def test_coarse_clock_reads_by_events_alone(gateway, load, expect):
     """nginx updates its time, and so its timers, each 100 ms: too rarely."""
     nginx = gateway(main="timer_resolution 100ms;")
@@ -209,6 +227,7 @@ def test_coarse_clock_reads_by_events_alone(gateway, load, expect):
     assert seen.now()["interval"] == 0
 
 
+@pytest.mark.soak
 def test_stopped_replica_is_not_asked_at_intervals(busy, cluster, expect):
     nginx, work, made = busy(120)
     replica = cluster.replicas["r1"]
@@ -219,15 +238,19 @@ def test_stopped_replica_is_not_asked_at_intervals(busy, cluster, expect):
     check(work, made, expect)
 
 
-def test_drained_replica_hands_its_streams_on(cluster, busy, expect):
+def test_drained_replica_hands_its_streams_on(cluster, busy, hurry):
+    """What it sent last is read before its end."""
     nginx, work, made = busy(150, n=2, replica={**DELAY,
                                                 "drain_timeout": "200ms"})
-    busiest(cluster).proc.send(signal.SIGTERM)
-    results = check(work, made, expect)
+    drained = busiest(cluster)
+    drained.proc.send(signal.SIGTERM)
+    assert drained.proc.wait() == 0
+    results = hurry(work, made)
     assert any(len(r.replicas) == 2 for r in results)
     assert nginx.pool()["totals"]["failures"] == 0
 
 
+@pytest.mark.soak
 def test_streams_end_behind_a_goaway(cluster, load):
     """An engine stops gracefully: streams that run there end there."""
     engine = cluster.pyreplica("p1", token_delay_ms=20)
@@ -307,6 +330,7 @@ def wire(cluster):
         one.listener.close()
 
 
+@pytest.mark.soak
 def test_session_that_breaks_http2(cluster, wire, load, expect):
     a, b = (cluster.replica(id, **DELAY) for id in ("r1", "r2"))
     bad = wire(a)
@@ -339,7 +363,9 @@ def running(nginx, h, n):
     return sids
 
 
-@pytest.mark.parametrize("how", ["cancel", "close", "reset"])
+@pytest.mark.parametrize("how", [
+    "cancel", pytest.param("close", marks=pytest.mark.soak),
+    pytest.param("reset", marks=pytest.mark.soak)])
 def test_clients_go_away(cluster, gateway, client, expect, how):
     nginx = gateway()
     with rawh2.RawH2(nginx.target) as h:
@@ -357,6 +383,7 @@ def test_clients_go_away(cluster, gateway, client, expect, how):
     client(nginx).stream("next", 5).check(expect("next", 5))
 
 
+@pytest.mark.soak
 def test_slow_client_beside_busy_ones(busy, expect):
     """Its streams run out of window, but get everything in the end."""
     nginx, work, made = busy(240)
@@ -372,16 +399,17 @@ def test_slow_client_beside_busy_ones(busy, expect):
     check(work, made, expect)
 
 
-def test_reload_lets_streams_end(busy, client, expect):
-    nginx, work, made = busy(150)
+def test_reload_lets_streams_end(busy, client, expect, hurry):
+    nginx, work, made = busy(240)
     old = nginx.workers()
     nginx.reload()
     client(nginx).stream("new", 5).check(expect("new", 5))
-    check(work, made, expect)
-    wait_for(lambda: not set(old) & set(nginx.workers()), 5,
+    hurry(work, made)
+    wait_for(lambda: not set(old) & set(nginx.workers()),
              "the old worker to go")
 
 
+@pytest.mark.soak
 def test_quit_lets_streams_end(busy, expect):
     nginx, work, made = busy(120)
     nginx.quit()
@@ -390,6 +418,7 @@ def test_quit_lets_streams_end(busy, expect):
     assert pids_of_group(nginx.proc.pid) == []
 
 
+@pytest.mark.soak
 def test_fast_stop(busy):
     nginx, work, _ = busy(1000)
     nginx.proc.send(signal.SIGTERM)
@@ -397,13 +426,14 @@ def test_fast_stop(busy):
     assert all(r.code == "UNAVAILABLE" for r in work.results())
 
 
+@pytest.mark.soak
 def test_killed_worker(busy, cluster, client, expect):
     nginx, work, _ = busy(1000)
     cluster.allowed.append("exited on signal 9")
     worker = nginx.workers()[0]
     os.kill(worker, signal.SIGKILL)
     assert all(r.code != "OK" for r in work.results())
-    wait_for(lambda: nginx.workers() not in ([], [worker]), 5, "a new worker")
+    wait_for(lambda: nginx.workers() not in ([], [worker]), "a new worker")
     seen = Reads(nginx)
     client(nginx).stream("next", 20).check(expect("next", 20))
     assert seen.now()["interval"] == 0
@@ -444,6 +474,7 @@ def two_pools(cluster, load):
     return make
 
 
+@pytest.mark.soak
 def test_slow_replica_stays_with_events(cluster, two_pools, client, expect):
     """One token in three intervals: each is read when it comes."""
     slow = cluster.replica("slow", token_delay="75ms")
@@ -459,6 +490,7 @@ def test_slow_replica_stays_with_events(cluster, two_pools, client, expect):
     check(work, made, expect)
 
 
+@pytest.mark.soak
 def test_flood_is_not_held_back(cluster, two_pools, client):
     """Enough bytes to fill a read are an event: intervals limit no rate."""
     tokens, size = 800, 16 * 1024
@@ -482,6 +514,7 @@ def test_flood_is_not_held_back(cluster, two_pools, client):
         work.proc.kill()
 
 
+@pytest.mark.soak
 def test_workers_are_busy_each_by_itself(gateway, caller, expect):
     """One worker reads at intervals; the other's stream waits for none."""
     nginx = gateway(workers=2)
@@ -495,7 +528,7 @@ def test_workers_are_busy_each_by_itself(gateway, caller, expect):
         while seen.now()["interval"] < 4 and time.monotonic() < deadline:
             read(one, 0.02)
         return seen.now()["event"] == 0
-    wait_for(steady, 20, "readings by interval")
+    wait_for(steady, "readings by interval")
     seen = Reads(nginx)
     alone = two[0].ask("alone", 150)
     while alone.ended is None:
@@ -504,6 +537,6 @@ def test_workers_are_busy_each_by_itself(gateway, caller, expect):
     assert alone.tokens == expect("alone", 150)
     assert got["event"] >= 150 / SLOW / 4, got
     assert got["interval"] >= 5, got
-    finish(one, 30)
+    finish(one, takes=5)
     for i, c in enumerate(one):
         assert c.tokens == expect(f"prompt {i}", 400)

@@ -11,27 +11,28 @@ import pytest
 
 from llmgw import rawh2, rpc
 from llmgw.proc import writes
-from llmgw.wait import wait_for
+from llmgw.wait import PATIENCE, wait_for
 
 STREAMS = 20
 PROMPTS = [f"lockstep {i}" for i in range(STREAMS)]
 
 
-def begun(h, n):
-    """n streams of h, each with its first token."""
+def begun(h, n, has=1):
+    """Streams of h with n tokens, which hold() holds; each has some."""
     sids = [rpc.ask(h, prompt, n) for prompt in PROMPTS]
-    have_begun(h, sids)
+    have(h, sids, has)
     return sids
 
 
-def have_begun(h, sids):
-    while not all(h.answers[sid].data for sid in sids):
-        assert h.pump(10)
+def have(h, sids, n):
+    """Reads until each has n tokens."""
+    while any(len(rawh2.unframe(h.answers[sid].data)[0]) < n for sid in sids):
+        assert h.pump(PATIENCE)
 
 
 def check(h, sids, n, expect):
     for prompt, sid in zip(PROMPTS, sids):
-        assert rpc.tokens(h.wait(sid, 60)) == expect(prompt, n)
+        assert rpc.tokens(h.wait(sid)) == expect(prompt, n)
 
 
 def sockets(pid):
@@ -53,66 +54,73 @@ def reset(h):
 
 
 def test_tokens_of_a_connection_share_a_write(cluster, expect):
-    nginx = cluster.fleet(1, replica={"token_delay": "20ms"})
-    expect("lockstep 0", 50)
+    nginx = cluster.fleet(1, replica={"token_delay": "0ms"})
+    worker = nginx.workers()[0]
+    cluster.hold(1)
     with rawh2.RawH2(nginx.target, window=1 << 20) as h:
-        sids = rpc.ask_in_step(h, nginx, cluster.replicas["r1"], PROMPTS, 50)
-        have_begun(h, sids)
-        before = writes(nginx.workers()[0])
-        check(h, sids, 50, expect)
-        made = writes(nginx.workers()[0]) - before
-    assert made < 0.5 * 50 * STREAMS, made
+        sids = begun(h, 12)
+        before = writes(worker)
+        for n in range(2, 12):
+            cluster.hold(n)
+            have(h, sids, n)
+        made = writes(worker) - before
+        cluster.let_go()
+        check(h, sids, 12, expect)
+    assert made < 0.5 * 10 * STREAMS, made
 
 
 @pytest.fixture
 def lockstep(cluster, client):
     """(nginx, worker, its sockets): one event per iteration of the loop, so
     that a write sees a client's end before a read does."""
-    nginx = cluster.fleet(1, replica={"token_delay": "200ms"},
-                          nginx={"worker_connections":
-                                 "8192; epoll_events 1"})
+    nginx = cluster.fleet(1, nginx={"worker_connections":
+                                    "8192; epoll_events 1"})
     client(nginx).stream("warm", 1)
     worker = nginx.workers()[0]
     return nginx, worker, sockets(worker)
 
 
-def held_write_fails(cluster, worker, clients):
-    """The clients are gone just when buffered tokens are written to them."""
+def held_write_fails(cluster, worker, clients, gate):
+    """The clients are gone just when tokens up to that gate, or the ends, are
+    written to them."""
     replica = cluster.replicas["r1"]
     os.kill(worker, signal.SIGSTOP)
     made = replica.stats().tokens
+    cluster.hold(gate)
     wait_for(lambda: (now := replica.stats()).active_requests == 0
-             or now.tokens >= made + 2 * STREAMS * len(clients), 10,
+             or now.tokens >= made + 2 * STREAMS * len(clients),
              "tokens of every stream, or its end")
     for h in clients:
         reset(h)
     os.kill(worker, signal.SIGCONT)
 
 
-@pytest.mark.parametrize("clients", [1, 5])
+@pytest.mark.parametrize("clients", [
+    1, pytest.param(5, marks=pytest.mark.soak)])
 def test_write_for_many_streams_fails(cluster, lockstep, clients):
     nginx, worker, before = lockstep
     hs = [rawh2.RawH2(nginx.target) for _ in range(clients)]
+    cluster.hold(1)
     for h in hs:
         begun(h, 1000)
-    held_write_fails(cluster, worker, hs)
-    wait_for(lambda: cluster.replicas["r1"].stats().active_requests == 0, 5,
+    held_write_fails(cluster, worker, hs, 3)
+    wait_for(lambda: cluster.replicas["r1"].stats().active_requests == 0,
              "every stream to be cancelled")
-    wait_for(lambda: sockets(worker) <= before, 5, "the sockets' end")
+    wait_for(lambda: sockets(worker) <= before, "the sockets' end")
 
 
 def test_write_for_streams_that_end_fails(cluster, lockstep):
     """Trailers are buffered as tokens are."""
     nginx, worker, before = lockstep
     h = rawh2.RawH2(nginx.target)
-    begun(h, 6)
-    wait_for(lambda: cluster.replicas["r1"].stats().tokens >= 5 * STREAMS, 10,
-             "the last tokens but one")
-    held_write_fails(cluster, worker, [h])
-    wait_for(lambda: sockets(worker) <= before, 5, "the socket's end")
-    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    cluster.hold(5)
+    begun(h, 6, 5)
+    held_write_fails(cluster, worker, [h], -1)
+    wait_for(lambda: sockets(worker) <= before, "the socket's end")
+    wait_for(lambda: not nginx.counts(), "counts of zero")
 
 
+@pytest.mark.soak
 def test_connection_window_of_many_streams(cluster, expect):
     """The connection's window runs out for all of them, and comes back."""
     nginx = cluster.fleet(1, replica={"token_delay": "0ms"})
@@ -120,7 +128,7 @@ def test_connection_window_of_many_streams(cluster, expect):
         h.reading = False
         sids = [rpc.ask(h, f"lockstep {i}", 300) for i in range(STREAMS)]
         while h.h2.inbound_flow_control_window:
-            assert h.pump(10)
+            assert h.pump(PATIENCE)
         h.resume()
         check(h, sids, 300, expect)
 
@@ -128,15 +136,15 @@ def test_connection_window_of_many_streams(cluster, expect):
 def test_many_streams_of_a_client_that_stops_reading(cluster, expect):
     """Its socket takes nothing for send_timeout: all its streams end."""
     nginx = cluster.fleet(1, replica={"token_delay": "0ms"},
-                          nginx={"server": "send_timeout 1s;"})
+                          nginx={"server": "send_timeout 300ms;"})
     expect("warm", 1)
     worker = nginx.workers()[0]
     before = sockets(worker)
     h = rawh2.RawH2(nginx.target, window=(1 << 31) - 1)
     for i in range(STREAMS):
         rpc.ask(h, f"stalled {i}", 1_000_000)
-    wait_for(lambda: nginx.pool()["totals"]["attempts"] == STREAMS, 5,
+    wait_for(lambda: nginx.pool()["totals"]["attempts"] == STREAMS,
              "the streams")
-    wait_for(lambda: not nginx.counts(), 20, "the client to be given up")
-    wait_for(lambda: sockets(worker) <= before + 1, 5, "the socket's end")
+    wait_for(lambda: not nginx.counts(), "the client to be given up")
+    wait_for(lambda: sockets(worker) <= before + 1, "the socket's end")
     h.close()

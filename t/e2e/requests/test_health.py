@@ -1,5 +1,7 @@
 """grpc.health.v1 at the gateway reports the state of the pool."""
 
+import pytest
+
 from llmgw import rawh2, rpc
 from llmgw.wait import wait_for
 
@@ -9,13 +11,13 @@ def test_serving_with_one_replica_of_two(cluster, client):
     c = client(nginx)
     assert c.check() == "SERVING"
     cluster.replicas["r1"].kill()
-    wait_for(lambda: nginx.routable() == ["r2"], 5, "r1 to be out")
+    wait_for(lambda: nginx.routable() == ["r2"], "r1 to be out")
     assert c.check() == "SERVING"
     cluster.replicas["r2"].kill()
-    wait_for(lambda: nginx.routable() == [], 5, "r2 to be out")
+    wait_for(lambda: nginx.routable() == [], "r2 to be out")
     assert c.check() == "NOT_SERVING"
     cluster.replicas["r1"].start()
-    wait_for(lambda: c.check() == "SERVING", 10, "SERVING again")
+    wait_for(lambda: c.check() == "SERVING", "SERVING again")
 
 
 def test_not_serving_without_members(cluster, client):
@@ -24,6 +26,7 @@ def test_not_serving_without_members(cluster, client):
     assert client(nginx).check() == "NOT_SERVING"
 
 
+@pytest.mark.soak
 def test_serving_over_static_lines(cluster, client):
     nginx = cluster.static([cluster.replica("a")])
     assert client(nginx).check() == "SERVING"
@@ -38,6 +41,7 @@ def test_garbage_as_a_health_check(cluster, client):
     assert client(nginx).check() == "SERVING"
 
 
+@pytest.mark.soak
 def test_replica_serves_its_health_itself(cluster, client):
     replica = cluster.replica("a")
     assert client(replica).check() == "SERVING"

@@ -21,8 +21,10 @@ ADDED = {f"x-out-{i}": f"{i}" * 30 for i in range(30)}
 HEADERS_MORE = pathlib.Path("/usr/lib/nginx/modules",
                             "ngx_http_headers_more_filter_module.so")
 
-measured = pytest.mark.skipif(
-    FLAVOUR == "asan", reason="its malloc surrounds what is asked for")
+def measured(test):
+    return pytest.mark.soak(pytest.mark.alone(pytest.mark.skipif(
+        FLAVOUR == "asan", reason="its malloc surrounds what is asked for")(
+            test)))
 
 
 def tokens(nginx):
@@ -40,10 +42,9 @@ def held(nginx, connections, streams, prompt_bytes=64):
          "--hold", "--duration", "2m"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_for(lambda: nginx.in_flight() >= in_flight + streams, 20,
+        wait_for(lambda: nginx.in_flight() >= in_flight + streams,
                  f"{streams} streams more")
-        wait_for(lambda: tokens(nginx) >= had + streams, 20,
-                 "a token for each")
+        wait_for(lambda: tokens(nginx) >= had + streams, "a token for each")
         yield
     finally:
         client.kill()
@@ -71,11 +72,10 @@ def a_stream(nginx, goal, **options):
 
 @pytest.fixture
 def gateway(cluster):
-    """nginx and a replica that is so slow that streams wait."""
+    """nginx and a replica where streams wait for their second token."""
     def make(**options):
-        replica = cluster.replica("r1", token_delay="10s",
-                                  first_token_delay="1ms")
-        wait_for(lambda: replica.client.check(), 10, "the replica")
+        replica = cluster.replica("r1", token_delay="1ms")
+        cluster.hold(1)
         return cluster.static([replica], **options)
     return make
 
@@ -113,7 +113,8 @@ def test_prompt_takes_its_bytes_and_no_block(gateway):
     assert a_stream(gateway(), goal, prompt_bytes=3000) < goal
 
 
-@pytest.mark.parametrize("fields", [0, 1, 8, 14, 40])
+@pytest.mark.parametrize("fields", [8, 40, *(
+    pytest.param(n, marks=pytest.mark.soak) for n in (0, 1, 14))])
 def test_fields_beyond_the_room_that_is_kept_arrive(crowded, client, expect,
                                                     fields):
     """Both lists grow beyond the elements that were preallocated."""
@@ -127,6 +128,7 @@ def test_fields_beyond_the_room_that_is_kept_arrive(crowded, client, expect,
 
 @pytest.mark.skipif("NGINX_BIN" in os.environ or not HEADERS_MORE.exists(),
                     reason="no headers-more for this nginx")
+@pytest.mark.soak
 @pytest.mark.parametrize("body", ["on", "off"])
 def test_mirror_that_adds_fields_to_its_copy(cluster, client, expect, body):
     """The copy shares the memory of the client's list, and its spare part."""

@@ -2,7 +2,10 @@
 
 import pytest
 
-GOOD = "llmgw_members @dir@/members; llmgw_hash;"
+from llmgw.nginx import version
+
+MEMBERS = "llmgw_members @dir@/members;"
+GOOD = f"{MEMBERS} llmgw_hash;"
 
 
 @pytest.fixture
@@ -16,20 +19,49 @@ def check(cluster):
     return run
 
 
-def refused(check, word, *mentions, **options):
-    """nginx -t fails; its message has the place of `word`, and `mentions`."""
-    nginx, out = check(**options)
-    assert out.returncode != 0, out.stderr
-    lines = nginx.conf.read_text().splitlines()
-    at = [i + 1 for i, line in enumerate(lines) if word in line]
-    errors = [x for x in out.stderr.splitlines() if "[emerg]" in x]
-    assert len(errors) == 1, out.stderr
-    assert any(f"{nginx.conf}:{n}" in errors[0] for n in at), errors[0]
-    for mention in mentions:
-        assert mention in errors[0], errors[0]
+@pytest.fixture
+def accepted(check):
+    """accepted(upstream, ...): nginx -t passes and warns of nothing."""
+    def run(*upstream, **options):
+        nginx, out = check(*upstream, **options)
+        assert out.returncode == 0, (upstream, options, out.stderr)
+        assert "[warn]" not in out.stderr, (upstream, options, out.stderr)
+        return nginx
+    return run
 
 
-@pytest.mark.parametrize("upstream", [
+@pytest.fixture
+def refused(check):
+    """refused(word, mention, ...): nginx -t fails; its only message has the
+    place of `word`, and `mention`."""
+    def run(word, mention, **options):
+        nginx, out = check(**options)
+        assert out.returncode != 0, (options, out.stderr)
+        lines = nginx.conf.read_text().splitlines()
+        at = [i + 1 for i, line in enumerate(lines) if word in line]
+        errors = [x for x in out.stderr.splitlines() if "[emerg]" in x]
+        assert len(errors) == 1, (options, out.stderr)
+        assert any(f"{nginx.conf}:{n}" in errors[0] for n in at), \
+            (options, errors[0])
+        assert mention in errors[0], (options, errors[0])
+    return run
+
+
+def directive(line):
+    return line.split()[0].rstrip(";")
+
+
+# --- the lines of an upstream
+
+POLICIES = [
+    "affinity", "round_robin", "round-robin", "least_loaded", "weighted",
+    "weighted default", "weighted llm_d", "weighted no_hit_lru:1",
+    "weighted prefix-affinity:3,precise-prefix-cache:.5,no-hit-lru:1e3,"
+    "queue_depth:1,kv-utilization:2,load-balance:1,active-requests:1,"
+    "running-requests:1",
+    "weighted 'queue-depth:1, load-balance:2'",
+]
+UPSTREAMS = [
     GOOD, "llmgw_hash; server 127.0.0.1:1;", "llmgw_members @dir@/members;",
     GOOD + " server 127.0.0.1:1 weight=2 max_conns=5;",
     GOOD + " server 127.0.0.1:1 down;",
@@ -63,52 +95,18 @@ def refused(check, word, *mentions, **options):
     GOOD + " llmgw_trace_decisions log buffer=64m top=all sample=100%;",
     GOOD + " llmgw_queue order=slo_deadline saturation=concurrency;",
     GOOD + " llmgw_queue order=slo-deadline saturation=concurrency=8;",
-])
-def test_accepted(check, upstream):
-    nginx, out = check(upstream)
-    assert out.returncode == 0, out.stderr
-    assert not (nginx.dir / "members").exists()
+]
 
 
-def test_timeouts_in_every_context(check):
-    lines = ("llmgw_tries 5; llmgw_connect_timeout 2s;"
-             " llmgw_first_token_timeout 1m; llmgw_token_timeout 500ms;"
-             " llmgw_resume text; llmgw_class request header=X-Prio_1;"
-             " llmgw_tenant $remote_addr;")
-    _, out = check(http=lines, server=lines, location=lines)
-    assert out.returncode == 0, out.stderr
+def test_upstreams_that_are_accepted(accepted):
+    for upstream in UPSTREAMS:
+        nginx = accepted(upstream)
+        assert not (nginx.dir / "members").exists()
+    for params in POLICIES:
+        accepted(f"{GOOD} llmgw_policy {params};", policy=None)
 
 
-@pytest.mark.parametrize("line, mention", [
-    ("llmgw_prefix_index block=15;", "block"),
-    ("llmgw_prefix_index block=4097;", "block"),
-    ("llmgw_prefix_index blocks=0;", "blocks"),
-    ("llmgw_prefix_index blocks=x;", "blocks"),
-    ("llmgw_prefix_index match=0;", "match"),
-    ("llmgw_prefix_index match=4097;", "match"),
-    ("llmgw_prefix_index blocks=100 match=101;", "match"),
-    ("llmgw_prefix_index size=63k;", "64k"),
-    ("llmgw_prefix_index size=x;", "size"),
-    ("llmgw_prefix_index size=1m blocks=100000;", "100000 blocks"),
-    ("llmgw_prefix_index colour=red;", "colour"),
-    ("llmgw_prefix_index; llmgw_prefix_index;", "duplicate"),
-])
-def test_bad_prefix_index(check, line, mention):
-    refused(check, "llmgw_prefix_index", mention,
-            upstream=f"llmgw_members @dir@/members;\n        {line}\n"
-                     "        llmgw_policy weighted;")
-
-
-def test_prefix_index_that_nobody_reads_is_warned_of(check):
-    nginx, out = check(upstream=GOOD + " llmgw_prefix_index;")
-    assert out.returncode == 0, out.stderr
-    at = [i + 1 for i, line in enumerate(nginx.conf.read_text().splitlines())
-          if "llmgw_prefix_index" in line]
-    assert (f'"llmgw_prefix_index" is ignored, the policy of upstream "llm"'
-            f' reads no prefixes, in {nginx.conf}:{at[0]}') in out.stderr
-
-
-@pytest.mark.parametrize("line, mention", [
+BAD_HASH = [
     ("llmgw_hash prefix=0;", "prefix"),
     ("llmgw_hash prefix=-1;", "prefix"),
     ("llmgw_hash prefix=x;", "prefix"),
@@ -121,120 +119,16 @@ def test_prefix_index_that_nobody_reads_is_warned_of(check):
     ("llmgw_hash colour=red;", "colour"),
     ("llmgw_hash prefix;", "prefix"),
     ("llmgw_hash; llmgw_hash;", "duplicate"),
-])
-def test_bad_hash(check, line, mention):
-    refused(check, "llmgw_hash", mention,
-            upstream=f"llmgw_members @dir@/members;\n        {line}")
-
-
-@pytest.mark.parametrize("line, mention", [
-    ("llmgw_members;", "number of arguments"),
-    ("llmgw_members a b;", "invalid parameter \"b\""),
-    ("llmgw_members a model=;", "invalid parameter \"model=\""),
-    ("llmgw_members a model=b c;", "number of arguments"),
-    ("llmgw_members a; llmgw_members b;", "duplicate"),
-    ("llmgw_members \"\";", "llmgw_members"),
-])
-def test_bad_members(check, line, mention):
-    refused(check, "llmgw_members", mention, upstream=line)
-
-
-@pytest.mark.parametrize("params, mention", [
-    ("0", "1 to 1000000"),
-    ("off 5", "\"off\" beside other parameters"),
-    ("off ttl=5s", "\"off\" beside other parameters"),
-    ("ttl=5s off", "\"off\" beside other parameters"),
-    ("timeout=x", "\"timeout=x\", it must be a time above 0"),
-    ("ttl=", "\"ttl=\", it must be a time above 0"),
-    ("order=lifo", "fifo, priority or slo_deadline"),
-    ("order=", "fifo, priority or slo_deadline"),
-    ("fairness=fair", "global or round_robin"),
-    ("saturation=full", "capacity, utilization or concurrency"),
-    ("saturation=concurrency=0", "1 to 1000000"),
-    ("saturation=concurrency8", "capacity, utilization or concurrency"),
-    ("usage_limit=0%", "0.1% to 100%"),
-    ("usage_limit=101%", "0.1% to 100%"),
-    ("usage_limit=0.5", "0.1% to 100%"),
-    ("shedding=yes", "on or off"),
-    ("colour=red", "colour"),
-])
-def test_bad_queue(check, params, mention):
-    refused(check, "llmgw_queue", mention,
-            upstream=f"{GOOD}\n        llmgw_queue {params};")
-
-
-@pytest.mark.parametrize("params", [
-    "affinity", "round_robin", "round-robin", "least_loaded", "weighted",
-    "weighted default", "weighted llm_d", "weighted no_hit_lru:1",
-    "weighted prefix-affinity:3,precise-prefix-cache:.5,no-hit-lru:1e3,"
-    "queue_depth:1,kv-utilization:2,load-balance:1,active-requests:1,"
-    "running-requests:1",
-    "weighted 'queue-depth:1, load-balance:2'",
-])
-def test_policies(check, params):
-    _, out = check(f"{GOOD} llmgw_policy {params};", policy=None)
-    assert out.returncode == 0, out.stderr
-    assert "[warn]" not in out.stderr, out.stderr
-
-
-@pytest.mark.parametrize("params, mention", [
-    ("", "number of arguments"),
-    ("weighted queue-depth:1 load-balance:1", "number of arguments"),
-    ("fastest", "\"affinity\", \"round_robin\""),
-    ("random", "invalid policy"),
-    ("always_busiest", "the simulator's"),
-    ("round_robin queue-depth:1", "only the policy \"weighted\""),
-    ("affinity default", "only the policy \"weighted\""),
-    ("weighted gentle", "\"gentle\" is not NAME:WEIGHT"),
-    ("weighted queue:1", "unknown scorer \"queue\""),
-    ("weighted queue-depth:1,,load-balance:1", "is not NAME:WEIGHT"),
-    ("weighted queue-depth:1,queue_depth:2", "named twice"),
-    ("weighted queue-depth:", "not a finite number above 0"),
-    ("weighted queue-depth:0", "not a finite number above 0"),
-    ("weighted queue-depth:-1", "not a finite number above 0"),
-    ("weighted queue-depth:nan", "not a finite number above 0"),
-    ("weighted queue-depth:inf", "not a finite number above 0"),
-    ("weighted queue-depth:1e999", "not a finite number above 0"),
-    ("weighted queue-depth:1x", "not a finite number above 0"),
-    ("weighted queue-depth:1e308,load-balance:1e308", "sum of the weights"),
-    ("weighted queue-depth:1,load_aware:1",
-     "\"load-aware\" is the simulator's"),
-    ("weighted vllm-dp:1", "\"vllm-dp\" is the simulator's"),
-    ("weighted lora-affinity:1", "\"lora-affinity\" is the simulator's"),
-    ("weighted; llmgw_policy weighted", "duplicate"),
-])
-def test_bad_policy(check, params, mention):
-    refused(check, "llmgw_policy", mention, policy=None,
-            upstream=f"{GOOD}\n        llmgw_policy {params};")
-
-
-def test_usage_limit_that_does_nothing(check):
-    for params in ("", "order=priority", "saturation=concurrency"):
-        _, out = check(f"{GOOD} llmgw_queue usage_limit=50% {params};")
-        assert out.returncode == 0
-        assert '"usage_limit" of "llmgw_queue" does nothing' in out.stderr
-
-
-@pytest.mark.parametrize("line, mention", [
+]
+BAD_ZONE = [
     ("llmgw_zone x:1;", "1"),
     ("llmgw_zone x;", "x"),
     ("llmgw_zone x:;", "x:"),
     ("llmgw_zone :1m;", ":1m"),
     ("llmgw_zone x:lots;", "lots"),
     ("llmgw_zone x:1m; llmgw_zone y:1m;", "duplicate"),
-])
-def test_bad_zone(check, line, mention):
-    refused(check, "llmgw_zone", mention,
-            upstream=f"llmgw_members @dir@/members;\n        {line}")
-
-
-def test_zone_that_is_too_small_for_its_queue(check):
-    _, out = check(f"{GOOD} llmgw_zone z:2m; llmgw_queue 100000;")
-    assert out.returncode != 0
-    assert 'enlarge "llmgw_zone" of upstream "llm"' in out.stderr, out.stderr
-
-
-@pytest.mark.parametrize("line, mention", [
+]
+BAD_ADMISSION = [
     ("llmgw_slo;", "number of arguments"),
     ("llmgw_slo gold priority=101;", "-100 to 100"),
     ("llmgw_slo gold priority=-101;", "-100 to 100"),
@@ -281,13 +175,181 @@ def test_zone_that_is_too_small_for_its_queue(check):
     ("llmgw_tenant_budget " + " ".join(f"t{i}=1" for i in range(65)) + ";",
      "at most 64"),
     ("llmgw_class $x;", "not allowed here"),
-])
-def test_bad_admission(check, line, mention):
-    refused(check, line.split()[0].rstrip(";"), mention,
-            upstream=f"llmgw_members @dir@/members;\n        {line}")
+]
+BAD_MEMBERS = [
+    ("llmgw_members;", "number of arguments"),
+    ("llmgw_members a b;", "invalid parameter \"b\""),
+    ("llmgw_members a model=;", "invalid parameter \"model=\""),
+    ("llmgw_members a model=b c;", "number of arguments"),
+    ("llmgw_members a; llmgw_members b;", "duplicate"),
+    ("llmgw_members \"\";", "llmgw_members"),
+]
+BAD_PREFIX_INDEX = [
+    ("llmgw_prefix_index block=15;", "block"),
+    ("llmgw_prefix_index block=4097;", "block"),
+    ("llmgw_prefix_index blocks=0;", "blocks"),
+    ("llmgw_prefix_index blocks=x;", "blocks"),
+    ("llmgw_prefix_index match=0;", "match"),
+    ("llmgw_prefix_index match=4097;", "match"),
+    ("llmgw_prefix_index blocks=100 match=101;", "match"),
+    ("llmgw_prefix_index size=63k;", "64k"),
+    ("llmgw_prefix_index size=x;", "size"),
+    ("llmgw_prefix_index size=1m blocks=100000;", "100000 blocks"),
+    ("llmgw_prefix_index colour=red;", "colour"),
+    ("llmgw_prefix_index; llmgw_prefix_index;", "duplicate"),
+]
+BAD_QUEUE = [
+    ("0", "1 to 1000000"),
+    ("off 5", "\"off\" beside other parameters"),
+    ("off ttl=5s", "\"off\" beside other parameters"),
+    ("ttl=5s off", "\"off\" beside other parameters"),
+    ("timeout=x", "\"timeout=x\", it must be a time above 0"),
+    ("ttl=", "\"ttl=\", it must be a time above 0"),
+    ("order=lifo", "fifo, priority or slo_deadline"),
+    ("order=", "fifo, priority or slo_deadline"),
+    ("fairness=fair", "global or round_robin"),
+    ("saturation=full", "capacity, utilization or concurrency"),
+    ("saturation=concurrency=0", "1 to 1000000"),
+    ("saturation=concurrency8", "capacity, utilization or concurrency"),
+    ("usage_limit=0%", "0.1% to 100%"),
+    ("usage_limit=101%", "0.1% to 100%"),
+    ("usage_limit=0.5", "0.1% to 100%"),
+    ("shedding=yes", "on or off"),
+    ("colour=red", "colour"),
+]
+BAD_DECISION_LOG = [
+    ("$host.log", "a path without variables"),
+    ("off", "a path without variables"),
+    ("syslog:server=127.0.0.1", "a path without variables"),
+    ("", "number of arguments"),
+    ("log x", 'invalid parameter "x"'),
+    ("log sample=5", "0.0001% to 100%"), ("log sample=0%", "0.0001% to 100%"),
+    ("log sample=%", "0.0001% to 100%"), ("log sample=", "0.0001% to 100%"),
+    ("log sample=100.0001%", "0.0001% to 100%"),
+    ("log top=0", "1 to 4096"), ("log top=4097", "1 to 4096"),
+    ("log buffer=4095", "4k to 64m"), ("log buffer=65m", "4k to 64m"),
+    ("log flush=1s", '"flush" without a "buffer"'),
+    ("log buffer=4k flush=0", "a time above 0"),
+    ("log; llmgw_trace_decisions log", "is duplicate"),
+]
+BAD_POLICY = [
+    ("", "number of arguments"),
+    ("weighted queue-depth:1 load-balance:1", "number of arguments"),
+    ("fastest", "\"affinity\", \"round_robin\""),
+    ("random", "invalid policy"),
+    ("always_busiest", "the simulator's"),
+    ("round_robin queue-depth:1", "only the policy \"weighted\""),
+    ("affinity default", "only the policy \"weighted\""),
+    ("weighted gentle", "\"gentle\" is not NAME:WEIGHT"),
+    ("weighted queue:1", "unknown scorer \"queue\""),
+    ("weighted queue-depth:1,,load-balance:1", "is not NAME:WEIGHT"),
+    ("weighted queue-depth:1,queue_depth:2", "named twice"),
+    ("weighted queue-depth:", "not a finite number above 0"),
+    ("weighted queue-depth:0", "not a finite number above 0"),
+    ("weighted queue-depth:-1", "not a finite number above 0"),
+    ("weighted queue-depth:nan", "not a finite number above 0"),
+    ("weighted queue-depth:inf", "not a finite number above 0"),
+    ("weighted queue-depth:1e999", "not a finite number above 0"),
+    ("weighted queue-depth:1x", "not a finite number above 0"),
+    ("weighted queue-depth:1e308,load-balance:1e308", "sum of the weights"),
+    ("weighted queue-depth:1,load_aware:1",
+     "\"load-aware\" is the simulator's"),
+    ("weighted vllm-dp:1", "\"vllm-dp\" is the simulator's"),
+    ("weighted lora-affinity:1", "\"lora-affinity\" is the simulator's"),
+    ("weighted; llmgw_policy weighted", "duplicate"),
+]
 
 
-@pytest.mark.parametrize("line, mention", [
+def test_lines_of_an_upstream_that_are_refused(refused):
+    for line, mention in BAD_HASH + BAD_ZONE + BAD_ADMISSION:
+        refused(directive(line), mention,
+                upstream=f"{MEMBERS}\n        {line}")
+    for line, mention in BAD_MEMBERS:
+        refused("llmgw_members", mention, upstream=line)
+    for line, mention in BAD_PREFIX_INDEX:
+        refused("llmgw_prefix_index", mention,
+                upstream=f"{MEMBERS}\n        {line}\n"
+                         "        llmgw_policy weighted;")
+    for params, mention in BAD_QUEUE:
+        refused("llmgw_queue", mention,
+                upstream=f"{GOOD}\n        llmgw_queue {params};")
+    for params, mention in BAD_DECISION_LOG:
+        refused("llmgw_trace_decisions", mention,
+                upstream=f"{GOOD}\n        llmgw_trace_decisions {params};")
+    for params, mention in BAD_POLICY:
+        refused("llmgw_policy", mention, policy=None,
+                upstream=f"{GOOD}\n        llmgw_policy {params};")
+
+
+def test_upstreams_that_cannot_be_as_a_whole(check, refused):
+    nginx, out = check("llmgw_hash;")
+    assert out.returncode != 0
+    assert "no servers" in out.stderr or "llm" in out.stderr
+    assert f"{nginx.conf}:" in out.stderr
+
+    _, out = check(f"{GOOD} llmgw_zone z:2m; llmgw_queue 100000;")
+    assert out.returncode != 0
+    assert 'enlarge "llmgw_zone" of upstream "llm"' in out.stderr, out.stderr
+
+    refused("llmgw_trace_decisions", "is another log's",
+            http="access_log @dir@/log combined buffer=4k;",
+            upstream=f"{GOOD} llmgw_trace_decisions @dir@/log;")
+
+    for word in ("backup", "max_fails=3", "fail_timeout=5s"):
+        refused(word, f'parameter "{word}"', upstream=(
+            "llmgw_hash; server 127.0.0.1:2;\n"
+            f"        server 127.0.0.1:1 {word};"))
+    refused("upstream llm", '"zone" is not supported', upstream=(
+        "llmgw_hash; server 127.0.0.1:2; zone z 1m;"))
+
+
+def test_what_does_nothing_is_warned_of(cluster, check):
+    for params in ("", "order=priority", "saturation=concurrency"):
+        _, out = check(f"{GOOD} llmgw_queue usage_limit=50% {params};")
+        assert out.returncode == 0
+        assert '"usage_limit" of "llmgw_queue" does nothing' in out.stderr
+
+    nginx, out = check(GOOD + " llmgw_prefix_index;")
+    assert out.returncode == 0, out.stderr
+    at = [i + 1 for i, line in enumerate(nginx.conf.read_text().splitlines())
+          if "llmgw_prefix_index" in line]
+    assert (f'"llmgw_prefix_index" is ignored, the policy of upstream "llm"'
+            f' reads no prefixes, in {nginx.conf}:{at[0]}') in out.stderr
+
+    cluster.allowed.append("load balancing method redefined")
+    _, out = check("keepalive 8; llmgw_hash; server 127.0.0.1:1;")
+    assert out.returncode == 0
+    if version() < (1, 29, 7):      # where the order still matters
+        assert "load balancing method redefined" in out.stderr
+
+
+# --- those of a location, a server and of http
+
+OPENAI = """
+    location /a/ {{ llmgw_openai llm; {} }}"""
+OPENAI_LINES = [
+    "", "llmgw_model m;", "llmgw_model m as org/m-8b;",
+    "llmgw_model m pool=llm;", "llmgw_model m as e pool=llm; llmgw_model n;",
+    "llmgw_model as; llmgw_model pool=x as y;",
+    "llmgw_sse_keepalive off;", "llmgw_sse_keepalive 500ms;",
+    "llmgw_sse_keepalive 500ms header=1s;",
+    "llmgw_default_max_tokens 1; llmgw_timeout_header X-Stainless-Timeout;",
+]
+
+
+def test_lines_of_locations_that_are_accepted(accepted):
+    lines = ("llmgw_tries 5; llmgw_connect_timeout 2s;"
+             " llmgw_first_token_timeout 1m; llmgw_token_timeout 500ms;"
+             " llmgw_resume text; llmgw_class request header=X-Prio_1;"
+             " llmgw_tenant $remote_addr;")
+    accepted(http=lines, server=lines, location=lines)
+    for lines in OPENAI_LINES:
+        accepted(server=OPENAI.format(lines))
+    for value in ("off", "1ms", "100ms"):
+        accepted(http=f"llmgw_coalesce {value};")
+
+
+BAD_IDENTITY = [
     ("llmgw_class;", "number of arguments"),
     ("llmgw_class \"\";", "is empty"),
     ("llmgw_class request x;", "\"x\""),
@@ -299,33 +361,8 @@ def test_bad_admission(check, line, mention):
     ("llmgw_tenant request \"header=a b\";", "letters, digits"),
     ("llmgw_tenant request; llmgw_tenant $uri;", "duplicate"),
     ("llmgw_slo gold;", "not allowed here"),
-])
-def test_bad_identity(check, line, mention):
-    refused(check, line.split()[0].rstrip(";"), mention, location=line)
-
-
-@pytest.mark.parametrize("line", [
-    "server 127.0.0.1:1 backup;", "server 127.0.0.1:1 max_fails=3;",
-    "server 127.0.0.1:1 fail_timeout=5s;", "zone z 1m;"])
-def test_server_parameters_that_are_not_obeyed(check, line):
-    nginx, out = check(f"llmgw_hash;\n        server 127.0.0.1:2;\n"
-                       f"        {line}")
-    assert out.returncode != 0
-    word = line.rstrip(";").split()[-1].split("=")[0] \
-        if line.startswith("server") else "zone"
-    assert word in out.stderr
-    assert out.stderr.count("[emerg]") == 1
-    assert f"{nginx.conf}:" in out.stderr
-
-
-def test_upstream_of_nothing(check):
-    nginx, out = check("llmgw_hash;")
-    assert out.returncode != 0
-    assert "no servers" in out.stderr or "llm" in out.stderr
-    assert f"{nginx.conf}:" in out.stderr
-
-
-@pytest.mark.parametrize("line, mention", [
+]
+BAD_LOCATION = [
     ("llmgw_tries 0;", "between 1 and"),
     ("llmgw_tries x;", "llmgw_tries"),
     ("llmgw_tries -1;", "llmgw_tries"),
@@ -344,110 +381,8 @@ def test_upstream_of_nothing(check):
     ("llmgw_status; llmgw_dashboard;", "duplicate"),
     ("llmgw_hash;", "not allowed here"),
     ("llmgw_members x;", "not allowed here"),
-])
-def test_bad_location(check, line, mention):
-    refused(check, line, mention, location=line)
-
-
-@pytest.mark.parametrize("line, mention", [
-    ("llmgw_body_memory;", "number of arguments"),
-    ("llmgw_body_memory lots;", "invalid value"),
-    ("llmgw_body_memory 1m; llmgw_body_memory 2m;", "duplicate"),
-])
-def test_bad_body_memory(check, line, mention):
-    refused(check, line, mention, http=line)
-
-
-@pytest.mark.parametrize("words, mention", [
-    ("$host.log", "a path without variables"),
-    ("off", "a path without variables"),
-    ("syslog:server=127.0.0.1", "a path without variables"),
-    ("", "number of arguments"),
-    ("log x", 'invalid parameter "x"'),
-    ("log sample=5", "0.0001% to 100%"), ("log sample=0%", "0.0001% to 100%"),
-    ("log sample=%", "0.0001% to 100%"), ("log sample=", "0.0001% to 100%"),
-    ("log sample=100.0001%", "0.0001% to 100%"),
-    ("log top=0", "1 to 4096"), ("log top=4097", "1 to 4096"),
-    ("log buffer=4095", "4k to 64m"), ("log buffer=65m", "4k to 64m"),
-    ("log flush=1s", '"flush" without a "buffer"'),
-    ("log buffer=4k flush=0", "a time above 0"),
-    ("log; llmgw_trace_decisions log", "is duplicate"),
-])
-def test_bad_decision_log(check, words, mention):
-    refused(check, "llmgw_trace_decisions", mention,
-            upstream=f"{GOOD} llmgw_trace_decisions {words};")
-
-
-def test_a_file_with_another_log_in_it_is_no_decision_log(check):
-    refused(check, "llmgw_trace_decisions", "is another log's",
-            http="access_log @dir@/log combined buffer=4k;",
-            upstream=f"{GOOD} llmgw_trace_decisions @dir@/log;")
-
-
-@pytest.mark.parametrize("value", ["off", "1ms", "100ms"])
-def test_coalesce(check, value):
-    _, out = check(http=f"llmgw_coalesce {value};")
-    assert out.returncode == 0, out.stderr
-
-
-@pytest.mark.parametrize("line, mention", [
-    ("llmgw_coalesce 0;", "from 1ms to 100ms"),
-    ("llmgw_coalesce 0ms;", "from 1ms to 100ms"),
-    ("llmgw_coalesce 101ms;", "from 1ms to 100ms"),
-    ("llmgw_coalesce 1s;", "from 1ms to 100ms"),
-    ("llmgw_coalesce -1;", "from 1ms to 100ms"),
-    ("llmgw_coalesce 99999999999999999999ms;", "from 1ms to 100ms"),
-    ("llmgw_coalesce foo;", "from 1ms to 100ms"),
-    ("llmgw_coalesce '';", "from 1ms to 100ms"),
-    ("llmgw_coalesce;", "number of arguments"),
-    ("llmgw_coalesce 1ms 2ms;", "number of arguments"),
-    ("llmgw_coalesce off; llmgw_coalesce 1ms;", "duplicate"),
-])
-def test_bad_coalesce(check, line, mention):
-    refused(check, line, mention, http=line)
-
-
-def test_coalesce_is_for_all_of_http(check):
-    refused(check, "llmgw_coalesce 1ms;", "not allowed here",
-            server="llmgw_coalesce 1ms;")
-
-
-def test_pass_to_an_upstream_that_is_not_there(check):
-    refused(check, "llmgw_pass nowhere", "nowhere",
-            server="location /x { llmgw_pass nowhere; }")
-
-
-def test_pass_to_an_upstream_that_is_not_ours(check):
-    refused(check, "llmgw_pass stock", "stock",
-            http="upstream stock { server 127.0.0.1:1; }",
-            server="location /x { llmgw_pass stock; }")
-
-
-@pytest.mark.parametrize("line", ["llmgw_pass;", "llmgw_pass a b;",
-                                  "llmgw_pass llm; llmgw_pass llm;"])
-def test_bad_pass(check, line):
-    refused(check, line, "llmgw_pass" if "llm;" not in line else "duplicate",
-            server=f"location /x {{ {line} }}")
-
-
-OPENAI = """
-    location /a/ {{ llmgw_openai llm; {} }}"""
-
-
-@pytest.mark.parametrize("lines", [
-    "", "llmgw_model m;", "llmgw_model m as org/m-8b;",
-    "llmgw_model m pool=llm;", "llmgw_model m as e pool=llm; llmgw_model n;",
-    "llmgw_model as; llmgw_model pool=x as y;",
-    "llmgw_sse_keepalive off;", "llmgw_sse_keepalive 500ms;",
-    "llmgw_sse_keepalive 500ms header=1s;",
-    "llmgw_default_max_tokens 1; llmgw_timeout_header X-Stainless-Timeout;",
-])
-def test_openai(check, lines):
-    _, out = check(server=OPENAI.format(lines))
-    assert out.returncode == 0, out.stderr
-
-
-@pytest.mark.parametrize("line, mention", [
+]
+BAD_OPENAI = [
     ("llmgw_openai llm;", "duplicate"),
     ("llmgw_pass llm;", "another front"),
     ("llmgw_model;", "number of arguments"),
@@ -468,20 +403,86 @@ def test_openai(check, lines):
     ("llmgw_default_max_tokens 0;", "between 1 and"),
     ("llmgw_default_max_tokens x;", "invalid number"),
     ("llmgw_timeout_header a; llmgw_timeout_header b;", "duplicate"),
-])
-def test_bad_openai(check, line, mention):
-    refused(check, line, mention, server=OPENAI.format(line))
+]
 
 
-@pytest.mark.parametrize("line", ["", "llmgw_pass llm;",
-                                  "llmgw_key prompt;"])
-def test_model_without_its_front(check, line):
-    refused(check, "llmgw_model a;", "needs \"llmgw_openai\"", server=f"""
+def test_lines_of_a_location_that_are_refused(refused):
+    for line, mention in BAD_IDENTITY:
+        refused(directive(line), mention, location=line)
+    for line, mention in BAD_LOCATION:
+        refused(line, mention, location=line)
+    for line, mention in BAD_OPENAI:
+        refused(line, mention, server=OPENAI.format(line))
+    for line, mention in [("llmgw_pass;", "llmgw_pass"),
+                          ("llmgw_pass a b;", "llmgw_pass"),
+                          ("llmgw_pass llm; llmgw_pass llm;", "duplicate")]:
+        refused(line, mention, server=f"location /x {{ {line} }}")
+    for line in ("", "llmgw_pass llm;", "llmgw_key prompt;"):
+        refused("llmgw_model a;", "needs \"llmgw_openai\"", server=f"""
         location /x/ {{
             {line}
             llmgw_model a;
         }}""")
+    refused("llmgw_pass nowhere", "nowhere",
+            server="location /x { llmgw_pass nowhere; }")
+    refused("llmgw_pass stock", "stock",
+            http="upstream stock { server 127.0.0.1:1; }",
+            server="location /x { llmgw_pass stock; }")
 
+
+BAD_KEY = [
+    ("llmgw_key $arg_k queue=other;", "other"),
+    ("llmgw_key $arg_k queue=plain;", "plain"),
+    ("llmgw_key $arg_k queue=off;", "llmgw_queue off"),
+    ("llmgw_key $arg_k queue=;", "queue="),
+    ("llmgw_key $arg_k wait=llm;", "wait="),
+    ("llmgw_key $arg_k; llmgw_key body;", "duplicate"),
+]
+
+
+def test_keys_of_a_native_pass_that_are_refused(check, refused):
+    around = {"upstream": "llmgw_hash; server 127.0.0.1:1;", "http": (
+        "upstream plain { server 127.0.0.1:2; } upstream off {"
+        " server 127.0.0.1:3; llmgw_hash; llmgw_queue off; }")}
+    place = "location /x {{ {} proxy_pass http://llm; }}"
+    for line, mention in BAD_KEY:
+        refused(line, mention, server=place.format(line), **around)
+
+    line = "llmgw_key $no_such_variable;"       # nginx's own message
+    _, out = check(server=place.format(line), **around)
+    assert out.returncode != 0
+    errors = [x for x in out.stderr.splitlines() if "[emerg]" in x]
+    assert len(errors) == 1 and "no_such_variable" in errors[0], out.stderr
+
+
+BAD_BODY_MEMORY = [
+    ("llmgw_body_memory;", "number of arguments"),
+    ("llmgw_body_memory lots;", "invalid value"),
+    ("llmgw_body_memory 1m; llmgw_body_memory 2m;", "duplicate"),
+]
+BAD_COALESCE = [
+    ("llmgw_coalesce 0;", "from 1ms to 100ms"),
+    ("llmgw_coalesce 0ms;", "from 1ms to 100ms"),
+    ("llmgw_coalesce 101ms;", "from 1ms to 100ms"),
+    ("llmgw_coalesce 1s;", "from 1ms to 100ms"),
+    ("llmgw_coalesce -1;", "from 1ms to 100ms"),
+    ("llmgw_coalesce 99999999999999999999ms;", "from 1ms to 100ms"),
+    ("llmgw_coalesce foo;", "from 1ms to 100ms"),
+    ("llmgw_coalesce '';", "from 1ms to 100ms"),
+    ("llmgw_coalesce;", "number of arguments"),
+    ("llmgw_coalesce 1ms 2ms;", "number of arguments"),
+    ("llmgw_coalesce off; llmgw_coalesce 1ms;", "duplicate"),
+]
+
+
+def test_lines_of_http_that_are_refused(refused):
+    for line, mention in BAD_BODY_MEMORY + BAD_COALESCE:
+        refused(line, mention, http=line)
+    refused("llmgw_coalesce 1ms;", "not allowed here",
+            server="llmgw_coalesce 1ms;")
+
+
+# --- configurations that are run
 
 def test_upstream_may_come_later_in_the_file(cluster):
     nginx = cluster.nginx(GOOD, start=False)
@@ -494,15 +495,19 @@ def test_upstream_may_come_later_in_the_file(cluster):
     assert out.returncode == 0, out.stderr
 
 
-def test_two_pools(cluster, client):
+def test_two_pools_beside_stock_locations(cluster, client, expect):
+    """Other upstreams and locations of the same nginx are left alone."""
     a, b = cluster.replica("a"), cluster.replica("b")
     nginx = cluster.nginx(
         f"llmgw_hash; server {a.target};",
         http=f"upstream second {{ llmgw_hash; server {b.target}; }}",
         server="location = /llmgateway.InferenceGateway/Infer"
-               " { llmgw_pass second; }")
-    assert client(nginx).stream("x", 1).replicas == [b.target]
+               " { llmgw_pass second; }"
+               " location = /plain { return 200 plain; }")
+    got = client(nginx).stream("x", 3).check(expect("x", 3))
+    assert got.replicas == [b.target]
     assert {p["name"] for p in nginx.status()["pools"]} == {"llm", "second"}
+    assert nginx.get("/plain")[1] == b"plain"
 
 
 def test_without_a_master(cluster, client, expect):
@@ -512,14 +517,4 @@ def test_without_a_master(cluster, client, expect):
                                           "master_process off")
     nginx.conf.write_text(text)
     cluster.launch(nginx)
-    client(nginx).stream("x", 3).check(expect("x", 3))
-
-
-def test_module_beside_stock_locations(cluster, client, expect):
-    """Other upstreams and locations of the same nginx are left alone."""
-    a = cluster.replica("a")
-    nginx = cluster.nginx(
-        f"llmgw_hash; server {a.target};",
-        server="location = /plain { return 200 plain; }")
-    assert nginx.get("/plain")[1] == b"plain"
     client(nginx).stream("x", 3).check(expect("x", 3))

@@ -37,7 +37,7 @@ def chat(text, *more, **keys):
 def test_turns_of_a_conversation_have_one_home(cluster, engines):
     nginx = cluster.static(engines(6), **passes("llmgw_key prompt;"))
     homes = set()
-    for i in range(20):
+    for i in range(12):
         text = f"conversation {i}, " + "x" * 2000
         home = post(nginx, chat(text))
         turn = {"role": "assistant", "content": "yes"}
@@ -59,6 +59,7 @@ def test_large_body_in_a_file_has_its_home(cluster, engines):
     assert "buffered to a temporary file" in nginx.log()
 
 
+@pytest.mark.soak
 def test_other_bodies_are_hashed_by_their_beginning(cluster, engines):
     nginx = cluster.static(engines(4), **passes("llmgw_key prompt;"))
     homes = set()
@@ -69,7 +70,8 @@ def test_other_bodies_are_hashed_by_their_beginning(cluster, engines):
     assert len(homes) > 1
 
 
-@pytest.mark.parametrize("word", ["prompt_cache_key", "user"])
+@pytest.mark.parametrize("word", [
+    "prompt_cache_key", pytest.param("user", marks=pytest.mark.soak)])
 def test_member_is_the_key(cluster, engines, word):
     nginx = cluster.static(engines(4), **passes(f"llmgw_key {word};"))
     for i in range(5):
@@ -96,6 +98,7 @@ def test_home_is_that_of_the_front(cluster):
         assert [post(nginx, chat(f"both {i}"), "x-home")] == home
 
 
+@pytest.mark.soak
 def test_front_takes_a_member_as_the_key(cluster):
     nginx = cluster.fleet(4, nginx={"openai": "llmgw_key prompt_cache_key;"})
     before = started(cluster)

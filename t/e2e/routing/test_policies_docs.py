@@ -56,7 +56,7 @@ def test_example(cluster, client, name):
     do with prompts."""
     text = examples()[name]
     nginx = run(cluster, text)
-    wait_for(lambda: len(nginx.routable()) == 2, 10, "both to be routable")
+    wait_for(lambda: len(nginx.routable()) == 2, "both to be routable")
     c, prompt, seen = client(nginx), "Once upon a time " * 150, set()
     for _ in range(4):
         got = c.stream(prompt, 3)

@@ -4,7 +4,6 @@ import collections
 
 import pytest
 
-from llmgw.cluster import HELD
 from llmgw.native import SESSION, generate, grpc, started
 from llmgw.reporter import Reporter
 from llmgw.wait import wait_for
@@ -20,7 +19,7 @@ MODEL = {"engine": "model", "latency_model": "linear", "token_delay": None,
 def routes(nginx, n):
     """(replica, route) of all n requests so far."""
     path = nginx.dir / "route.log"
-    wait_for(lambda: path.exists() and path.read_text().count("\n") >= n, 5,
+    wait_for(lambda: path.exists() and path.read_text().count("\n") >= n,
              f"{n} lines in the log")
     return [tuple(line.split()) for line in path.read_text().splitlines()]
 
@@ -42,6 +41,7 @@ def test_turns_are_taken_over_four_workers(cluster, client, expect):
     assert {route for _, route in routes(nginx, 40)} == {"policy"}
 
 
+@pytest.mark.soak
 def test_turns_are_taken_by_requests_at_once(cluster, load, expect):
     nginx = cluster.fleet(4, nginx={"policy": "round_robin", **LOG})
     jobs = [[f"prompt {i}", 20] for i in range(100)]
@@ -53,14 +53,16 @@ def test_turns_are_taken_by_requests_at_once(cluster, load, expect):
 def test_those_that_are_left_take_turns_after_a_death(cluster, client, load,
                                                       expect):
     nginx = cluster.fleet(4, nginx={"policy": "round_robin", **LOG})
-    jobs = [[f"prompt {i}", 100] for i in range(40)]
+    cluster.hold(2)
+    jobs = [[f"prompt {i}", 5] for i in range(40)]
     work = load(nginx, jobs)
     work.running()
     cluster.replicas["r2"].kill()
+    wait_for(lambda: nginx.routable() == ["r1", "r3", "r4"], "its end")
+    cluster.let_go()
     for (prompt, n), got in zip(jobs, work.results()):
         got.check(expect(prompt, n))
 
-    wait_for(lambda: nginx.routable() == ["r1", "r3", "r4"], 5, "its end")
     before = shares(nginx, 40)
     c = client(nginx)
     for i in range(30):
@@ -70,12 +72,13 @@ def test_those_that_are_left_take_turns_after_a_death(cluster, client, load,
         "r1": 10, "r3": 10, "r4": 10, **({"r2": 0} if "r2" in after else {})}
 
 
+@pytest.mark.soak
 def test_full_replicas_lose_their_turn_and_the_queue_serves_all(
         cluster, load, expect):
     """Two places at each of three; 30 requests wait and are granted."""
     nginx = cluster.fleet(3, nginx={"policy": "round_robin", **LOG},
                           replica={"max_capacity": 2})
-    jobs = [[f"prompt {i}", 10] for i in range(30)]
+    jobs = [[f"prompt {i}", 3] for i in range(30)]
     for (prompt, n), got in zip(jobs, load(nginx, jobs).results()):
         got.check(expect(prompt, n))
     assert {route for _, route in routes(nginx, 30)} == {"policy"}
@@ -87,16 +90,16 @@ def test_full_replicas_lose_their_turn_and_the_queue_serves_all(
 def reported(cluster):
     """reported(policy): nginx, and reporters of r1 to r3, whose replicas say
     nothing themselves."""
-    def make(policy, **options):
+    def make(policy):
         cluster.agent("gw", "gateway")
         reporters = {}
         for id in ("r1", "r2", "r3"):
-            replica = cluster.replica(id, **options)
+            replica = cluster.replica(id, token_delay="1ms")
             agent = cluster.agent(id, grpc=replica.target)
             reporters[id] = Reporter(cluster, agent, running=0, waiting=0,
                                      kv_permille=0, max_capacity=0)
         nginx = cluster.nginx(policy=policy, **LOG)
-        wait_for(lambda: len(nginx.routable()) == 3, 15, "three replicas")
+        wait_for(lambda: len(nginx.routable()) == 3, "three replicas")
         return nginx, reporters
     return make
 
@@ -110,11 +113,12 @@ def report(nginx, reporters, **waiting):
         seen = nginx.replicas()
         return all((seen[id]["engine"] or {}).get("waiting") == n
                    for id, n in waiting.items())
-    wait_for(heard, 5, "nginx to hear the reports")
+    wait_for(heard, "nginx to hear the reports")
 
 
-@pytest.mark.parametrize("policy", ["least_loaded",
-                                    "weighted queue-depth:1"])
+@pytest.mark.parametrize("policy", [
+    "least_loaded",
+    pytest.param("weighted queue-depth:1", marks=pytest.mark.soak)])
 def test_requests_follow_what_replicas_report(cluster, client, reported,
                                               policy):
     nginx, reporters = reported(policy)
@@ -131,11 +135,12 @@ def test_a_burst_does_not_go_to_the_shortest_queue_alone(cluster, load,
                                                          reported):
     """Between two reports the queue is carried on by what was sent: of 40
     requests at once, 4 fewer go to each of the two that had 4 more."""
-    nginx, reporters = reported("weighted queue-depth:1", **HELD)
+    nginx, reporters = reported("weighted queue-depth:1")
+    cluster.hold(1)
     report(nginx, reporters, r1=6, r2=2, r3=6)
-    work = load(nginx, [[f"prompt {i}", 30] for i in range(40)])
+    work = load(nginx, [[f"prompt {i}", 3] for i in range(40)])
     work.running()
-    cluster.go_on()
+    cluster.let_go()
     assert all(got.code == "OK" for got in work.results())
     got = shares(nginx, 40)
     assert abs(got["r1"] - got["r3"]) <= 1, got
@@ -163,6 +168,7 @@ def test_what_shares_a_prefix_goes_where_it_is(cluster, client, expect):
         "cold": 4, "policy": 12}
 
 
+@pytest.mark.soak
 def test_new_prompts_spread_by_no_hit_lru(cluster, client):
     nginx = cluster.fleet(3, nginx={"policy": "weighted no_hit_lru:1", **LOG})
     c = client(nginx)
@@ -185,7 +191,8 @@ def test_native_passes_obey(cluster, client, expect):
 def test_a_reload_changes_the_policy_and_streams_go_on(cluster, client, load,
                                                        expect):
     nginx = cluster.fleet(3, nginx=LOG)
-    jobs = [[f"prompt {i}", 200] for i in range(12)]
+    cluster.hold(2)
+    jobs = [[f"prompt {i}", 5] for i in range(12)]
     work = load(nginx, jobs)
     work.running()
 
@@ -196,7 +203,8 @@ def test_a_reload_changes_the_policy_and_streams_go_on(cluster, client, load,
         nginx.reload()
         with_it = client(nginx)
         with_it.stream(policy, 2).check(expect(policy, 2))
-        wait_for(lambda: any(r == route for _, r in routes(nginx, 1)), 5,
+        wait_for(lambda: any(r == route for _, r in routes(nginx, 1)),
                  f"{route} in the log")
+    cluster.let_go()
     for (prompt, n), got in zip(jobs, work.results()):
         got.check(expect(prompt, n))

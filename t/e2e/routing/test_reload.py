@@ -3,11 +3,9 @@
 import os
 import re
 import signal
-import time
 
 import pytest
 
-from llmgw.cluster import HELD
 from llmgw.proc import pids_of_group
 from llmgw.wait import wait_for
 
@@ -16,18 +14,21 @@ def is_there(pid):
     return os.path.exists(f"/proc/{pid}/exe")
 
 
-@pytest.mark.first
-def test_20_reloads_under_200_streams(cluster, load, expect):
-    nginx = cluster.fleet(replica={"token_delay": "50ms"})
-    jobs = [[f"prompt {i}", 200] for i in range(200)]
+@pytest.mark.parametrize("reloads, streams", [
+    (3, 40), pytest.param(20, 200, marks=pytest.mark.soak)])
+def test_reloads_under_streams(cluster, load, expect, reloads, streams):
+    nginx = cluster.fleet()
+    cluster.hold(1)
+    jobs = [[f"prompt {i}", 20] for i in range(streams)]
     work = load(nginx, jobs, connections=4)
     work.running()
 
-    for _ in range(20):
+    for _ in range(reloads):
         nginx.reload()
+    cluster.let_go()
     for (prompt, n), got in zip(jobs, work.results()):
         got.check(expect(prompt, n))
-    wait_for(lambda: len(nginx.workers()) == 1, 10, "old workers to leave")
+    wait_for(lambda: len(nginx.workers()) == 1, "old workers to leave")
 
 
 def test_new_streams_during_reloads(cluster, client, expect):
@@ -39,6 +40,7 @@ def test_new_streams_during_reloads(cluster, client, expect):
             c.stream(f"{i} {k}", 3).check(expect(f"{i} {k}", 3))
 
 
+@pytest.mark.soak
 def test_reload_with_a_new_configuration(cluster, client):
     nginx = cluster.fleet(2)
     before = nginx.pool()["view"]["source"]
@@ -53,7 +55,8 @@ def test_reload_that_brings_the_module(cluster, client):
     nginx = cluster.static([cluster.pyreplica("p0")], start=False)
     with_it = nginx.conf.read_text()
     without = re.sub(r"load_module[^;]*;"
-                     r"|llmgw_(hash|policy|queue|pass)[^;]*;", "", with_it)
+                     r"|llmgw_(hash|policy|queue|pass|token_timeout)[^;]*;",
+                     "", with_it)
     without = without.replace("llmgw_status;",
                               """return 200 '{"worker_pid": 0}';""")
     nginx.conf.write_text(without)
@@ -72,7 +75,7 @@ def test_reload_that_is_refused_keeps_the_old(cluster, client, expect):
     good = nginx.upstream
     nginx.configure(upstream=good.replace("prefix=64", "prefix=none"))
     nginx.proc.send(signal.SIGHUP)
-    wait_for(lambda: "[emerg]" in nginx.log(), 5, "the refusal")
+    wait_for(lambda: "[emerg]" in nginx.log(), "the refusal")
     client(nginx).stream("still", 2).check(expect("still", 2))
     assert nginx.workers() == workers
     nginx.configure(upstream=good)
@@ -81,15 +84,17 @@ def test_reload_that_is_refused_keeps_the_old(cluster, client, expect):
 @pytest.mark.policies("weighted")
 def test_counts_survive_a_reload(cluster, load):
     """The new worker still counts streams of the old one."""
-    nginx = cluster.fleet(replica=HELD)
-    work = load(nginx, [[f"prompt {i}", 30] for i in range(30)])
+    nginx = cluster.fleet()
+    cluster.hold(1)
+    work = load(nginx, [[f"prompt {i}", 3] for i in range(30)])
     work.running()
     nginx.reload()
     assert nginx.in_flight() == 30
-    cluster.go_on()
+    cluster.let_go()
     assert all(r.code == "OK" for r in work.results())
 
 
+@pytest.mark.soak
 def test_small_zone_was_made_without_flow_control(cluster, client, expect):
     """Its memory is for replicas, unless it is asked for more when made."""
     nginx = cluster.fleet(1, nginx={"pool": "llmgw_zone one:512k;",
@@ -105,30 +110,32 @@ def test_small_zone_was_made_without_flow_control(cluster, client, expect):
 
 
 def test_quit_finishes_streams_and_leaves_nothing(cluster, load, expect):
-    nginx = cluster.fleet(replica={"token_delay": "50ms"})
-    jobs = [[f"prompt {i}", 40] for i in range(50)]
+    nginx = cluster.fleet()
+    cluster.hold(1)
+    jobs = [[f"prompt {i}", 5] for i in range(50)]
     work = load(nginx, jobs, connections=2)
     work.running()
 
     out = nginx.command("-s", "quit")
     assert out.returncode == 0, out.stderr
     nginx.proc.told_to_end = True
+    wait_for(lambda: "gracefully shutting down" in nginx.log(), "the quit")
+    cluster.let_go()
     for (prompt, n), got in zip(jobs, work.results()):
         got.check(expect(prompt, n))
-    assert nginx.proc.wait(5) == 0
+    assert nginx.proc.wait(2) == 0
     assert pids_of_group(nginx.proc.pid) == []
 
 
-def test_quit_of_an_idle_gateway_is_quick(cluster, client):
-    """Idle connections to replicas do not delay its end."""
+def test_quit_of_an_idle_gateway_waits_for_nothing(cluster, client):
+    """Idle connections to replicas, which are kept for 60 s, do not delay its
+    end."""
     nginx = cluster.fleet()
     c = client(nginx)
     c.stream("warm", 2)
     c.close()
-    start = time.monotonic()
     nginx.quit()
-    assert nginx.proc.wait() == 0
-    assert time.monotonic() - start < 20    # they are kept for 60 s
+    assert nginx.proc.wait(2) == 0
 
 
 def test_new_binary_takes_over_under_streams(cluster, client, load, expect):
@@ -136,7 +143,8 @@ def test_new_binary_takes_over_under_streams(cluster, client, load, expect):
 
     nginx accepts USR2 only as a daemon.
     """
-    cluster.fleet(replica={"token_delay": "50ms"})
+    cluster.fleet()
+    cluster.hold(2)
     nginx = cluster.nginx(start=False, main="env LD_PRELOAD;"
                           " env ASAN_OPTIONS;")     # nginx clears the rest
     nginx.conf.write_text(
@@ -149,51 +157,57 @@ def test_new_binary_takes_over_under_streams(cluster, client, load, expect):
 
     out = nginx.command()
     assert out.returncode == 0, out.stderr
-    old = wait_for(lambda: master_but(0), 10, "the master")
+    old = wait_for(lambda: master_but(0), "the master")
     masters = [old]
     try:
-        wait_for(lambda: nginx.routable() == ["r1", "r2", "r3"], 10, "a pool")
-        jobs = [[f"prompt {i}", 60] for i in range(50)]
+        wait_for(lambda: nginx.routable() == ["r1", "r2", "r3"], "a pool")
+        jobs = [[f"prompt {i}", 5] for i in range(50)]
         work = load(nginx, jobs, connections=2)
         work.running()
         worker = nginx.status()["worker_pid"]
         os.kill(old, signal.SIGUSR2)
-        masters.append(wait_for(lambda: master_but(old), 10, "the next one"))
+        masters.append(wait_for(lambda: master_but(old), "the next one"))
         os.kill(old, signal.SIGQUIT)
         wait_for(lambda: f" {worker}#{worker}: gracefully shutting down"
-                 in nginx.log(), 10, "the old worker to stop accepting")
-        client(nginx).stream("new", 2).check(expect("new", 2))
+                 in nginx.log(), "the old worker to stop accepting")
+        c = client(nginx)
+        c.stream("new", 2).check(expect("new", 2))
+        c.close()           # nginx would linger for it
+        cluster.let_go()
         for (prompt, n), got in zip(jobs, work.results()):
             got.check(expect(prompt, n))
-        wait_for(lambda: not is_there(old), 10, "the old master to end")
+        wait_for(lambda: not is_there(old), "the old master to end")
         assert nginx.routable() == ["r1", "r2", "r3"]
         assert nginx.counts() == {}
     finally:
         for pid in filter(is_there, masters):
             os.kill(pid, signal.SIGQUIT)
-        wait_for(lambda: not any(map(is_there, masters)), 10,
-                 "the masters to end")
+        wait_for(lambda: not any(map(is_there, masters)), "the masters to end")
 
 
+@pytest.mark.soak
 def test_fast_stop_with_streams(cluster, load):
     """nginx -s stop cuts streams: UNAVAILABLE, and no alert."""
-    nginx = cluster.fleet(replica={"token_delay": "50ms"})
-    work = load(nginx, [[f"prompt {i}", 1000] for i in range(20)])
+    nginx = cluster.fleet()
+    cluster.hold(1)
+    work = load(nginx, [[f"prompt {i}", 5] for i in range(20)])
     work.running()
     nginx.proc.send(signal.SIGTERM)
-    assert nginx.proc.wait(5) == 0
+    assert nginx.proc.wait(2) == 0
     assert all(r.code == "UNAVAILABLE" for r in work.results())
 
 
 def test_killed_worker_leaves_no_count(cluster, client, load, expect):
-    nginx = cluster.fleet(replica={"token_delay": "50ms"})
+    nginx = cluster.fleet()
+    cluster.hold(1)
     cluster.allowed.append("exited on signal 9")
-    work = load(nginx, [[f"prompt {i}", 1000] for i in range(20)])
+    work = load(nginx, [[f"prompt {i}", 5] for i in range(20)])
     work.running()
     assert nginx.in_flight() == 20
     worker = nginx.workers()[0]
     os.kill(worker, signal.SIGKILL)
     assert all(r.code != "OK" for r in work.results())
-    wait_for(lambda: nginx.workers() not in ([], [worker]), 5, "a new worker")
-    wait_for(lambda: nginx.in_flight() == 0, 5, "counts of zero")
+    wait_for(lambda: nginx.workers() not in ([], [worker]), "a new worker")
+    wait_for(lambda: nginx.in_flight() == 0, "counts of zero")
+    cluster.let_go()
     client(nginx).stream("next", 2).check(expect("next", 2))

@@ -52,13 +52,13 @@ def test_parts_change_under_load(cluster, load, expect):
         nginx.reload()
         expected.update(said)
         wait_for(lambda: all(nginx.log().count(text) >= expected[text]
-                             for text in said), 5, f"{said} of {lines}")
+                             for text in said), f"{said} of {lines}")
     for work in works:
         work.stop()
     for work in works:
         for got, (prompt, n) in zip(work.results(), itertools.cycle(JOBS)):
             got.check(expect(prompt, n))
-    wait_for(lambda: len(nginx.workers()) == 2, 15, "old workers to leave")
-    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    wait_for(lambda: len(nginx.workers()) == 2, "old workers to leave")
+    wait_for(lambda: not nginx.counts(), "counts of zero")
     assert {text: nginx.log().count(text)
             for text in (INDEX, ORDER, ZONE)} == expected

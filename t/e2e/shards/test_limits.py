@@ -15,7 +15,7 @@ import time
 import grpc
 import pytest
 
-from llmgw import llama
+from llmgw import llama, words
 from llmgw.preload import compiled
 from llmgw.proc import rss_kb
 from llmgw.rawh2 import RawH2, frame, unframe
@@ -74,7 +74,7 @@ def check(shard, service):
 
 
 def nobody_left(shard):
-    wait_for(lambda: in_use(shard) == 0, 15, "sessions to be over")
+    wait_for(lambda: in_use(shard) == 0, "sessions to be over")
 
 
 def test_a_replica_that_is_no_shard_says_that_it_is_off(cluster):
@@ -83,7 +83,7 @@ def test_a_replica_that_is_no_shard_says_that_it_is_off(cluster):
     with pytest.raises(grpc.RpcError) as caught:
         list(asked)
     assert caught.value.code().name == "UNIMPLEMENTED"
-    assert ("llmgw-reason", "experimental_disabled") in \
+    assert (words.REASON, "experimental_disabled") in \
         caught.value.trailing_metadata()
 
 
@@ -107,6 +107,7 @@ def test_a_session_computes_and_ends(shard, session):
     assert again.close().end() == session.half_close().end() == ("OK", None)
 
 
+@pytest.mark.soak
 @built
 def test_one_that_stops_early_returns_its_rows(shard, session):
     assert session.open(last_layer=2).opened.vocabulary == 0
@@ -126,20 +127,22 @@ def test_a_shard_generates_nothing(shard):
 
 @built
 @pytest.mark.parametrize("fields, answer", [
-    ({"model": "other"}, "weights_mismatch"),
     ({"weights_id": bytes(32)}, "weights_mismatch"),
     ({"first_layer": 1}, "bad_layers"),
-    ({"first_layer": 3}, "bad_layers"),
-    ({"last_layer": 4}, "bad_layers"),
-    ({"numerics_id": "llama-shard-0"}, "numerics_mismatch"),
     ({"dtype": pb.FP16}, "numerics_mismatch"),
-    ({"rows": CONTEXT + 1}, "context_full"),
-    ({"caller": "no name"}, "bad_shape"),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        ({"model": "other"}, "weights_mismatch"),
+        ({"first_layer": 3}, "bad_layers"),
+        ({"last_layer": 4}, "bad_layers"),
+        ({"numerics_id": "llama-shard-0"}, "numerics_mismatch"),
+        ({"rows": CONTEXT + 1}, "context_full"),
+        ({"caller": "no name"}, "bad_shape"))),
 ])
 def test_an_open_for_something_else_is_refused(session, fields, answer):
     assert session.ask(**fields).end()[1] == answer
 
 
+@pytest.mark.soak
 @built
 def test_rows_and_bytes_of_a_step_at_the_edge_and_beyond(shard, session):
     session.open(rows=CONTEXT).step(0, rows=ROWS)
@@ -156,6 +159,7 @@ def test_rows_and_bytes_of_a_step_at_the_edge_and_beyond(shard, session):
     session.step(32).result()           # which none of this has touched
 
 
+@pytest.mark.soak
 @built
 def test_a_tensor_over_64_mib_is_refused_before_it_comes(shard):
     """Nothing of it is sent but the first chunk's numbers."""
@@ -186,6 +190,7 @@ def test_a_message_over_its_limit_is_not_read(shard):
         assert session.step(0, data=data).end() == (code, answer)
 
 
+@pytest.mark.soak
 @built
 def test_a_message_of_no_known_kind_ends_the_stream(shard, session):
     session.open().send(pb.Request())
@@ -197,6 +202,7 @@ def test_a_message_of_no_known_kind_ends_the_stream(shard, session):
         assert raw.wait(sid).grpc_status == 3       # INVALID_ARGUMENT
 
 
+@pytest.mark.soak
 @built
 def test_positions_go_up_by_one_to_the_contexts_end(shard, session):
     session.open().step(0, rows=4)
@@ -217,6 +223,7 @@ def test_positions_go_up_by_one_to_the_contexts_end(shard, session):
     assert whole.step(CONTEXT).end() == ("FAILED_PRECONDITION", "context_full")
 
 
+@pytest.mark.soak
 @built
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30])
 def test_values_that_no_model_has_are_corruption(shard, session, value):
@@ -226,6 +233,7 @@ def test_values_that_no_model_has_are_corruption(shard, session, value):
     assert session.step(8, data=data).end() == ("DATA_LOSS", "shard_corruption")
 
 
+@pytest.mark.soak
 @built
 def test_a_shard_has_64_sessions_and_no_more(shard):
     nobody_left(shard)
@@ -249,6 +257,7 @@ def answers(raw, sid):
             for m in unframe(raw.answers[sid].data)[0]]
 
 
+@pytest.mark.soak
 @built
 @pytest.mark.parametrize("n", [STEPS, STEPS + 1])
 def test_four_steps_may_be_outstanding(slices, n):
@@ -259,7 +268,7 @@ def test_four_steps_may_be_outstanding(slices, n):
     with RawH2(shard.target) as raw:
         sid = raw.request(FORWARD, frame(f.request().SerializeToString()),
                           end=False)
-        wait_for(lambda: raw.pump(1) and answers(raw, sid), 10, "Opened")
+        wait_for(lambda: raw.pump(1) and answers(raw, sid), "Opened")
         shard.proc.freeze()
         steps = [f.step(7, at, logits_rows=1) for at in range(n)]
         raw.send(sid, b"".join(frame(s.SerializeToString()) for s in steps),
@@ -267,8 +276,8 @@ def test_four_steps_may_be_outstanding(slices, n):
         shard.proc.thaw()
         answer = raw.wait(sid)
         replies = answers(raw, sid)
-    assert answer.get("llmgw-reason") == (None if n == STEPS
-                                          else "too_many_steps")
+    assert answer.get(words.REASON) == (
+        None if n == STEPS else "too_many_steps")
     if n == STEPS:
         assert [r.result.position for r in replies
                 if r.WhichOneof("kind") == "result"] == [0, 1, 2, 3]
@@ -279,10 +288,11 @@ def test_four_steps_may_be_outstanding(slices, n):
 def test_a_stream_has_a_window_of_16_mib(shard):
     with RawH2(shard.target) as raw:
         wait_for(lambda: raw.pump(1) and
-                 raw.h2.remote_settings.initial_window_size == WINDOW, 10,
+                 raw.h2.remote_settings.initial_window_size == WINDOW,
                  "its settings")
 
 
+@pytest.mark.soak
 @built
 def test_a_session_ends_by_the_clock(slices, tmp_path):
     """An hour in a moment: the shard's clock is set ahead."""
@@ -310,6 +320,7 @@ def test_a_session_ends_by_the_clock(slices, tmp_path):
     assert busy.end() == ("FAILED_PRECONDITION", "session_expired")
 
 
+@pytest.mark.soak
 @built
 def test_a_killed_client_leaves_nothing(slices):
     """Sixteen sessions, each with four steps of 90 kB, at the kill."""
@@ -322,7 +333,7 @@ def test_a_killed_client_leaves_nothing(slices):
             f"client-{n}", "shards/session.py", shard.target,
             json.dumps(dataclasses.asdict(f)), 16, pipes=True)
         assert client.popen.stdout.readline() == "open\n"
-        wait_for(lambda: in_use(shard) == 16, 10, "its agent to know")
+        wait_for(lambda: in_use(shard) == 16, "its agent to know")
         client.kill()
         nobody_left(shard)
         again = Session(shard, f).open()    # behind what the plugin had yet
@@ -340,11 +351,11 @@ def test_an_idle_slice_is_unloaded_and_comes_back(slices):
 
     def told():
         return shard.agent.table().get(shard.id, {}).get("shard") or {}
-    wait_for(lambda: "the slice is unloaded" in shard.proc.text(), 10, "that")
-    wait_for(lambda: told().get("loaded") is False, 10, "its agent to know")
+    wait_for(lambda: "the slice is unloaded" in shard.proc.text(), "that")
+    wait_for(lambda: told().get("loaded") is False, "its agent to know")
     assert told()["memory"] == f.bytes      # which it would need
     session = Session(shard, f).open()
-    wait_for(lambda: told().get("loaded"), 10, "its agent to know")
+    wait_for(lambda: told().get("loaded"), "its agent to know")
     assert len(session.step(0, logits_rows=1).result()[2]) > 0
     assert session.close().end() == ("OK", None)
 
@@ -365,6 +376,7 @@ def test_memory_has_a_limit(slices, shard):
     assert session.end() == ("RESOURCE_EXHAUSTED", "out_of_memory")
 
 
+@pytest.mark.soak
 @built
 def test_a_key_opens_sessions(slices, shard, tmp_path):
     key = bytes(range(32))
@@ -396,7 +408,7 @@ def test_sigterm_lets_sessions_end_until_it_is_repeated(slices):
     session = Session(shard, f, 1).open()
     idle = Session(shard, f, 2).open()
     shard.proc.send(signal.SIGTERM)
-    wait_for(lambda: "stopping" in shard.proc.text(), 10, "that")
+    wait_for(lambda: "stopping" in shard.proc.text(), "that")
     late = Session(shard, f, 3).ask()
     assert late.end() == ("UNAVAILABLE", "draining")
     assert len(session.step(0, logits_rows=1).result()[2]) > 0

@@ -18,11 +18,11 @@ def shards(cluster):
     return Shards(cluster, layers=LAYERS)
 
 
-def waits(shards, orchestrator, why, timeout=LOAD_S):
+def waits(shards, orchestrator, why):
     """It is STARTING, and its log says why."""
     wait_for(lambda: why in orchestrator.proc.text()
-             and shards.service(orchestrator) == "STARTING", timeout,
-             f"{orchestrator.id} to wait: {why}")
+             and shards.service(orchestrator) == "STARTING",
+             f"{orchestrator.id} to wait: {why}", takes=LOAD_S)
 
 
 def logged(orchestrator, text):
@@ -45,7 +45,7 @@ def test_an_orchestrator_is_ready_while_shards_lead_over_all_layers(shards):
     # A dead process is gone as soon as its agent says so: nobody suspects it.
 
     shards["s1-3"].kill()
-    wait_for(lambda: shards.service(o) == "STARTING", 20, "the gap to be seen")
+    wait_for(lambda: shards.service(o) == "STARTING", "the gap to be seen")
     assert o.agent.table()["s1-3"]["cause"] == "down"
     assert logged(o, GAP.format(2)) >= 2
 
@@ -54,6 +54,7 @@ def test_an_orchestrator_is_ready_while_shards_lead_over_all_layers(shards):
     assert llama.ask(o, llama.request(BODY)).whole().says() == expected
 
 
+@pytest.mark.soak
 def test_a_frozen_hosts_shard_is_left_when_gossip_misses_it(shards):
     expected = shards.undisturbed(BODY)
     shards.shards("0-3")
@@ -63,13 +64,13 @@ def test_a_frozen_hosts_shard_is_left_when_gossip_misses_it(shards):
 
     frozen.agent.proc.freeze()
     frozen.proc.freeze()
-    wait_for(lambda: o.agent.table()["s0-3"]["state"] != "ALIVE", 20,
+    wait_for(lambda: o.agent.table()["s0-3"]["state"] != "ALIVE",
              "it to be missed")
     assert llama.ask(o, llama.request(BODY)).whole().says() == expected
     assert shards.service(o) == "READY"
 
     shards["spare"].kill()
-    waits(shards, o, GAP.format(0), 20)
+    waits(shards, o, GAP.format(0))
 
     # It thaws: its agent refutes, its process has never ended.
 
@@ -79,13 +80,14 @@ def test_a_frozen_hosts_shard_is_left_when_gossip_misses_it(shards):
     assert llama.ask(o, llama.request(BODY)).whole().says() == expected
 
 
+@pytest.mark.soak
 def test_what_a_shard_said_expires(shards):
     """Its agent lives, and has heard nothing from it for long."""
     shards.shards("0-3", agent_options={"test_shard_expiry": "4s"})
     o = shards.orchestrator()
     shards["s0-3"].proc.freeze()
-    wait_for(lambda: "shard" not in o.agent.table()["s0-3"], 20,
-             "its advertisement to expire")
+    wait_for(lambda: "shard" not in o.agent.table()["s0-3"],
+             "its advertisement to expire", takes=6)
     waits(shards, o, GAP.format(0))
     shards["s0-3"].proc.thaw()
     shards.wait_ready(o)

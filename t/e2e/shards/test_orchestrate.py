@@ -53,8 +53,7 @@ def sessions(member):
 
 def wait_free(*members):
     for member in members:
-        wait_for(lambda: sessions(member) == 0, 15,
-                 f"{member.id} to have no session")
+        wait_for(lambda: sessions(member) == 0, f"no session of {member.id}")
 
 
 def pipelines(orchestrator):
@@ -67,12 +66,14 @@ def pipelines(orchestrator):
 
 @pytest.mark.parametrize("body", [
     chat("who are you?", **SAMPLED, **ENDLESS),
-    {"prompt": "pa ne " * 60, "max_tokens": 30, **GREEDY, **ENDLESS}])
+    pytest.param({"prompt": "pa ne " * 60, "max_tokens": 30, **GREEDY,
+                  **ENDLESS}, marks=pytest.mark.soak)])
 def test_text_is_the_whole_models(shards, body):
     """A chat, and a completion of several chunks."""
     assert says(shards["o1"], body) == shards.undisturbed(body)
 
 
+@pytest.mark.soak
 def test_every_row_and_all_logits_are_the_whole_models(shards):
     log = shards.cluster.dir / "whole.hashes"
     whole = shards.single("whole", hash_log=log)
@@ -86,6 +87,7 @@ def test_every_row_and_all_logits_are_the_whole_models(shards):
     whole.proc.stop()
 
 
+@pytest.mark.soak
 def test_logprobs_are_the_whole_models(shards):
     body = {**chat("likely?", **GREEDY, **ENDLESS), "logprobs": True,
             "top_logprobs": 3}
@@ -123,20 +125,21 @@ def test_a_client_that_leaves_frees_its_sessions(shards):
     body = {"prompt": "go on", "max_tokens": 900, **GREEDY, **ENDLESS, **HELD}
     call = Call(shards["o1"], request(body), hold=5)
     assert until(call, 5)
-    wait_for(lambda: sessions(shards["s0-1"]) == 1, 15, "a session")
+    wait_for(lambda: sessions(shards["s0-1"]) == 1, "a session")
     call.cancel()
     wait_free(shards["s0-1"], shards["s2-3"])
-    wait_for(lambda: pipelines(shards["o1"])["streams"] == 0, 15, "no flow")
+    wait_for(lambda: pipelines(shards["o1"])["streams"] == 0, "no flow")
 
 
 # who may serve
 
+@pytest.mark.soak
 def test_without_shards_it_is_starting(cluster):
     """It is ready once all layers are there; and not when one is gone."""
     cluster.agent("gw", "gateway")
     s = Shards(cluster, layers=LAYERS)
     o = s.orchestrator("o1", wait=False)
-    wait_for(lambda: "no pipeline (shard_unavailable): " in o.proc.text(), 15,
+    wait_for(lambda: "no pipeline (shard_unavailable): " in o.proc.text(),
              "its word of that")
     assert s.service(o) == "STARTING"
     assert ask(o, request(chat("no?"))).code == "UNAVAILABLE"
@@ -148,7 +151,7 @@ def test_without_shards_it_is_starting(cluster):
     body = chat("now", **GREEDY)
     assert says(o, body) == s.undisturbed(body)
     s["s2-3"].proc.kill()
-    wait_for(lambda: s.service(o) == "STARTING", 15, "to see that it is gone")
+    wait_for(lambda: s.service(o) == "STARTING", "to see that it is gone")
 
 
 def test_shards_that_are_full_make_it_full(cluster):
@@ -165,7 +168,7 @@ def test_shards_that_are_full_make_it_full(cluster):
                                             "shard_full")
     assert s.service(o) == "READY"
     first.cancel()
-    wait_for(lambda: o.agent.table()["s0-3"]["active_requests"] == 0, 15,
+    wait_for(lambda: o.agent.table()["s0-3"]["active_requests"] == 0,
              "the orchestrator to hear of a free place")
     assert ask(o, request(chat("again"))).whole()
 
@@ -181,13 +184,14 @@ def test_at_sigterm_its_streams_finish(cluster):
     call = Call(o, request(body), hold=20)
     assert until(call, 20)
     o.proc.send(signal.SIGTERM)
-    wait_for(lambda: "stopping, 1 streams run" in o.proc.text(), 15, "that")
+    wait_for(lambda: "stopping, 1 streams run" in o.proc.text(), "that")
     late = ask(o, request(body))
     assert (late.code, late.details) == ("UNAVAILABLE", "replica is draining")
     assert call.end().whole().says() == expected
     assert o.proc.popen.wait(15) == 0
 
 
+@pytest.mark.soak
 def test_with_halves_the_cuts_are_part_of_the_group(cluster):
     """And a shard's replacement changes nothing where it begins as it did."""
     cluster.agent("gw", "gateway")
@@ -209,7 +213,7 @@ def test_with_halves_the_cuts_are_part_of_the_group(cluster):
     assert call.end().whole().says() == expected
     assert group() == before
     s.wait_ready(s.shard("0-3", "whole", **halves))
-    wait_for(lambda: group() != before, 15, "another group, with no cut")
+    wait_for(lambda: group() != before, "another group, with no cut")
 
 
 def test_what_no_shard_has_room_for_is_the_requests_fault(cluster):
@@ -241,7 +245,7 @@ def test_nobody_else_has_the_layers(cluster):
     assert (lost.code, lost.reason) == ("UNAVAILABLE", "shard_unavailable")
     assert "layer 2" in lost.details
     assert saved.whole().says() == s.undisturbed(body)
-    wait_for(lambda: pipelines(rich).get("fallbacks") == 1, 15, "its count")
+    wait_for(lambda: pipelines(rich).get("fallbacks") == 1, "its count")
     assert "it goes on here" in rich.proc.text()
 
 
@@ -249,21 +253,23 @@ def test_nobody_else_has_the_layers(cluster):
 
 @pytest.mark.parametrize("options, error", [
     ({"orchestrate": "h"}, "--orchestrate: needs --members PATH"),
-    ({"members": "m"}, "--members: needs --orchestrate HEAD"),
-    ({"fallback_local": "f"}, "--fallback-local: needs --orchestrate HEAD"),
-    ({"orchestrate": "h", "members": "m", "engine": "llama", "model": "f"},
-     "--orchestrate: not with --engine llama"),
     ({"orchestrate": "h", "members": "m", "model": "f"},
      "--model: not with --orchestrate"),
-    ({"orchestrate": "h", "members": "m", "exact": "off"},
-     "--exact: not with --orchestrate"),
-    ({"orchestrate": "h", "members": "m", "activation_dtype": "int8"},
-     '--activation-dtype: "int8" is not fp32 or fp16'),
-    ({"orchestrate": "h", "members": "m", "activation_dtype": "fp16",
-      "fallback_local": "f"}, "--fallback-local: not with --activation-dtype"),
-    ({"orchestrate": "h", "members": "m", "shard_tls_cert": "c"},
-     "--shard-tls-key: is missing"),
-    ({"engine": "orchestrate"}, '--engine: "orchestrate" is not one of'),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        ({"members": "m"}, "--members: needs --orchestrate HEAD"),
+        ({"fallback_local": "f"}, "--fallback-local: needs --orchestrate HEAD"),
+        ({"orchestrate": "h", "members": "m", "engine": "llama",
+          "model": "f"}, "--orchestrate: not with --engine llama"),
+        ({"orchestrate": "h", "members": "m", "exact": "off"},
+         "--exact: not with --orchestrate"),
+        ({"orchestrate": "h", "members": "m", "activation_dtype": "int8"},
+         '--activation-dtype: "int8" is not fp32 or fp16'),
+        ({"orchestrate": "h", "members": "m", "activation_dtype": "fp16",
+          "fallback_local": "f"},
+         "--fallback-local: not with --activation-dtype"),
+        ({"orchestrate": "h", "members": "m", "shard_tls_cert": "c"},
+         "--shard-tls-key: is missing"),
+        ({"engine": "orchestrate"}, '--engine: "orchestrate" is not one of'))),
 ])
 def test_options_that_do_not_fit_are_refused(cluster, options, error):
     replica = cluster.replica("r1", start=False, **options)

@@ -33,6 +33,7 @@ def completion(prompt, n, **more):
     return {"prompt": prompt, "max_tokens": n, "ignore_eos": True, **more}
 
 
+@pytest.mark.timed
 def test_chunks_of_a_prompt_overlap_over_the_shards(cluster):
     s = Shards(cluster, layers=8)
     s.shards("0-1", "2-3", "4-5", "6-7",
@@ -54,8 +55,8 @@ def test_two_pipelines_over_three_shards_do_not_lock_each_other(cluster):
     s = Shards(cluster, layers=8)
     s.shards("0-2", "3-5", "6-7", test_step_delay="1ms")
     orchestrators = [s.orchestrator(id) for id in ("o1", "o2")]
-    bodies = [completion(ids(40 + 90 * i, i), 30, temperature=.7, seed=i)
-              for i in range(4)]
+    bodies = [completion(ids(40 + 60 * i, i), 12, temperature=.7, seed=i)
+              for i in range(3)]
     calls = [llama.Call(o, llama.request(body))
              for body in bodies for o in orchestrators]
     expected = [s.undisturbed(body) for body in bodies for o in orchestrators]

@@ -2,20 +2,19 @@
 hidden states between the layers, and the logits."""
 
 import os
-import random
 
 import pytest
 
 from llmgw import llama
 from llmgw.llama import Call, chat, request
+from llmgw.seed import rng
 from llmgw.shards.replica import Shards, hashes
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 
 LAYERS = 16
-# Covers with overlaps, drawn at random: 20 in the long form.
+# Covers with overlaps, drawn at random; make soak has more.
 COVERS = int(os.environ.get("LLMGW_SHARD_COVERS", 1))
-SEED = int(os.environ.get("LLMGW_SHARD_SEED", 17))
 
 # One is shorter than a chunk, one takes several, one is drawn.
 BODIES = [chat("so", temperature=0, ignore_eos=True),
@@ -68,7 +67,8 @@ def same(whole, sharded, cuts):
 
 
 @pytest.mark.first
-@pytest.mark.parametrize("n", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("n", [4, *(pytest.param(n, marks=pytest.mark.soak)
+                                    for n in (1, 2, 8, 16))])
 def test_a_partition_computes_the_bits_of_one_process(cluster, whole, n):
     size = LAYERS // n
     parts = [f"{i}-{i + size - 1}" for i in range(0, LAYERS, size)]
@@ -80,15 +80,14 @@ def cover(draw):
     """(parts, cuts): slices that overlap at random; each is needed, since no
     two others meet without it."""
     starts = sorted(draw.sample(range(1, LAYERS), draw.randint(1, 3)))
-    ends = [draw.randint(a, b) for a, b in
-            zip(starts, [*[b - 1 for b in starts[1:]], LAYERS - 1])]
-    parts = [f"{a}-{b}" for a, b in
-             zip([0, *starts], [*[max(e, a - 1) for e, a in
-                                  zip(ends, starts)], LAYERS - 1])]
+    ends = [draw.randint(a - 1, b - 2)      # before the one after the next
+            for a, b in zip(starts, [*starts[1:], LAYERS])]
+    parts = [f"{a}-{b}" for a, b in zip([0, *starts], [*ends, LAYERS - 1])]
     return parts, set(starts)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("i", range(COVERS))
 def test_slices_that_overlap_compute_the_same(cluster, whole, i):
-    parts, cuts = cover(random.Random(f"{SEED}-{i}"))
+    parts, cuts = cover(rng(f"cover {i}"))
     same(whole, served(cluster, whole[0], parts), cuts)

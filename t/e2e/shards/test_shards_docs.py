@@ -36,20 +36,21 @@ def test_quick_start(cluster):
         commands.start(f"agent-{i}", line + threads(line))
     [conf] = blocks("Quick start", "nginx")
     conf = re.search(r"{\n(.*)^}", commands.here(conf), re.M | re.S)[1]
-    wait_for((cluster.dir / "members").exists, 20, "the segment")
+    wait_for((cluster.dir / "members").exists, "the segment")
     nginx = cluster.nginx(conf, openai=True)
-    wait_for(lambda: nginx.routable() == ["o1"], LOAD_S, "the orchestrator")
+    wait_for(lambda: nginx.routable() == ["o1"], "the orchestrator",
+             takes=LOAD_S)
     got = sse.call(nginx.api, sse.CHAT, sse.chat(
         "hello", model="tiny-random", max_tokens=5))
     assert got.status == 200 and got.text[0], got
 
-
     def is_shown():
         shown = commands.run(*split(look))
         return "tiny-random" in shown and "s1" in shown and "s2" in shown
-    wait_for(is_shown, 20, "both shards to be shown")
+    wait_for(is_shown, "both shards to be shown")
 
 
+@pytest.mark.soak
 def test_certificate_that_it_makes_is_signed(tmp_path):
     [make] = blocks("Keys and TLS")
     subprocess.run(["sh", "-e", "-c", make], cwd=tmp_path, check=True,

@@ -45,7 +45,7 @@ s4 says nothing of itself"""
 @pytest.fixture
 def gateway(cluster):
     agent = cluster.agent("gw", "gateway")
-    wait_for(agent.table, 5, "the gateway's agent")
+    wait_for(agent.table, "the gateway's agent")
     return agent
 
 
@@ -71,7 +71,7 @@ def wait_usable(agent, *ids):
         table = agent.table()
         return [id for id in ids
                 if not table.get(id, {}).get("shard", {}).get("usable")]
-    wait_for(lambda: not unusable(), 10, f"{ids} to be usable")
+    wait_for(lambda: not unusable(), f"{ids} to be usable")
 
 
 class Events:
@@ -81,7 +81,7 @@ class Events:
         self.proc = cluster.run(
             "events", [place.binary("llmgwctl"), "-s", agent.control,
                        "events"])
-        wait_for(lambda: '"members"' in self.proc.text(), 5, "the first line")
+        wait_for(lambda: '"members"' in self.proc.text(), "the first line")
 
     def of_shards(self):
         lines = [json.loads(line) for line in self.proc.text().splitlines()
@@ -99,20 +99,20 @@ def test_coverage_is_drawn_with_its_gaps(cluster, gateway):
     ToldShard(cluster, "w1", 0, 79, layers=80, weights=OTHER_WEIGHTS)
     cluster.agent("s4", "shard", grpc=f"127.0.0.1:{cluster.ports.take()}")
     wait_usable(gateway, "s1", "s2", "s3", "w1")
-    wait_for(lambda: "s4" in gateway.table(), 5, "the silent one")
-    wait_for(lambda: drawn(gateway) == MAP.split("\n"), 10, f"\n{MAP}\n")
+    wait_for(lambda: "s4" in gateway.table(), "the silent one")
+    wait_for(lambda: drawn(gateway) == MAP.split("\n"), f"\n{MAP}\n")
 
     # Drained, the middle is covered by nobody; it ends as it began.
     assert gateway.ctl("drain", "s2").returncode == 0
-    wait_for(lambda: gaps(gateway) == [[8, 11]], 5, "the gap")
-    wait_for(lambda: drawn(gateway)[3].endswith("draining"), 5, "the reason")
+    wait_for(lambda: gaps(gateway) == [[8, 11]], "the gap")
+    wait_for(lambda: drawn(gateway)[3].endswith("draining"), "the reason")
     assert drawn(gateway)[3][6:22] == "....oooooooo...."
     wait_for(lambda: drawn(gateway)[6]
-             == "  layers 8-11 are covered by nobody", 5, "its name")
+             == "  layers 8-11 are covered by nobody", "its name")
     table = gateway.table()["s2"]
     assert (table["role"], table["draining"]) == ("shard", True)
     assert gateway.ctl("undrain", "s2").returncode == 0
-    wait_for(lambda: gaps(gateway) == [], 5, "its return")
+    wait_for(lambda: gaps(gateway) == [], "its return")
 
     members = gateway.ctl("members").stdout
     assert "toy:4-11 of 16" in members and "3/64" in members
@@ -120,35 +120,48 @@ def test_coverage_is_drawn_with_its_gaps(cluster, gateway):
 
 
 def test_shards_come_and_go_as_events(cluster, gateway):
-    """At once with the process, and some time after its last word."""
+    """At once with the process."""
     events = Events(cluster, gateway)
-    expiry = {"test_shard_expiry": "3200ms"}
     one = ToldShard(cluster, "s1", 0, 7)
-    two = ToldShard(cluster, "s2", 8, 15, agent=expiry)
+    two = ToldShard(cluster, "s2", 8, 15)
     wait_usable(gateway, "s1", "s2")
-    wait_for(lambda: len(events.of_shards()) == 2, 5, "both offers")
+    wait_for(lambda: len(events.of_shards()) == 2, "both offers")
     assert sorted(events.of_shards()) == [("advertised", one.name),
                                           ("advertised", two.name)]
     one.die()
-    wait_for(lambda: events.of_shards()[2:] == [("retired", one.name)], 5,
+    wait_for(lambda: events.of_shards()[2:] == [("retired", one.name)],
              "its end")
-    wait_for(lambda: gaps(gateway) == [[0, 7]], 5, "the gap")
-
-    # First it stalls, and is offered, but not used; then it is forgotten.
-    two.hang()
-    wait_for(lambda: gateway.table()["s2"]["service"] == "STALLED", 20,
-             "a stall")
-    wait_for(lambda: "shard" not in gateway.table()["s2"], 10, "its expiry")
-    assert gateway.table()["s2"]["state"] == "ALIVE"
-    wait_for(lambda: events.of_shards()[3:] == [("retired", two.name)], 5,
-             "its retirement")
-    assert collected(gateway) == {"models": collected(gateway)["models"],
-                                  "silent": ["s2"]}
+    wait_for(lambda: gaps(gateway) == [[0, 7]], "the gap")
 
     # A new process brings it back.
-    two.die()
-    again = Reporter(cluster, two.agent, shard=two.shard, max_capacity=64)
-    wait_usable(gateway, "s2")
+    again = Reporter(cluster, one.agent, shard=one.shard, max_capacity=64)
+    wait_usable(gateway, "s1")
+    wait_for(lambda: events.of_shards()[3:] == [("advertised", one.name)],
+             "its return")
+    again.close()
+
+
+@pytest.mark.soak
+def test_what_a_shard_said_is_forgotten_some_time_later(cluster, gateway):
+    """First it stalls, and is offered, but not used."""
+    events = Events(cluster, gateway)
+    one = ToldShard(cluster, "s1", 0, 15,
+                    agent={"test_shard_expiry": "3200ms"})
+    wait_usable(gateway, "s1")
+    one.hang()
+    wait_for(lambda: gateway.table()["s1"]["service"] == "STALLED",
+             "a stall", takes=4)
+    wait_for(lambda: "shard" not in gateway.table()["s1"], "its expiry",
+             takes=4)
+    assert gateway.table()["s1"]["state"] == "ALIVE"
+    wait_for(lambda: events.of_shards()[1:] == [("retired", one.name)],
+             "its retirement")
+    assert collected(gateway) == {"models": [], "silent": ["s1"]}
+
+    # A new process brings it back.
+    one.die()
+    again = Reporter(cluster, one.agent, shard=one.shard, max_capacity=64)
+    wait_usable(gateway, "s1")
     again.close()
 
 
@@ -157,7 +170,7 @@ def test_nothing_is_routed_to_shards(cluster, client, expect):
     nginx = cluster.fleet(1)
     ToldShard(cluster, "s1", 0, 15, active_requests=60)
     wait_usable(cluster.gateway, "s1")
-    wait_for(lambda: nginx.pool()["view"]["members"] == 3, 5, "nginx's view")
+    wait_for(lambda: nginx.pool()["view"]["members"] == 3, "nginx's view")
     assert nginx.routable() == ["r1"]
     for n in range(3):
         client(nginx).stream(f"hello {n}", 3).check(expect(f"hello {n}", 3))
@@ -171,13 +184,14 @@ def test_nothing_is_routed_to_shards(cluster, client, expect):
     assert named.returncode == 4 and "is no replica" in named.stderr
 
 
+@pytest.mark.soak
 def test_layout_1_has_shards_without_what_they_say(cluster, client, expect):
     nginx = cluster.fleet(1, agent={"members_layout": "1"})
     ToldShard(cluster, "s1", 0, 15, agent={"members_layout": "1"})
-    wait_for(lambda: nginx.pool()["view"]["members"] == 3, 10, "nginx's view")
+    wait_for(lambda: nginx.pool()["view"]["members"] == 3, "nginx's view")
     assert nginx.routable() == ["r1"]
     client(nginx).stream("hello", 3).check(expect("hello", 3))
-    wait_for(lambda: collected(cluster.gateway)["silent"] == ["s1"], 5,
+    wait_for(lambda: collected(cluster.gateway)["silent"] == ["s1"],
              "the shard")
 
 
@@ -187,7 +201,7 @@ def test_report_of_a_shard_is_for_a_shards_agent(cluster, gateway):
     shard = {"model": "toy", "weights": WEIGHTS, "numerics": "n1", "first": 0,
              "last": 7, "layers": 8, "memory": 1}
     reporter = Reporter(cluster, agent)
-    wait_for(lambda: reporter.answers, 5, "the first answer")
+    wait_for(lambda: reporter.answers, "the first answer")
     assert reporter.refusal(shard=shard)["code"] == "not_a_shard"
     wrong = reporter.refusal(shard={**shard, "last": 8})
     assert wrong["code"] == "bad_report" and '"last"' in wrong["error"]
@@ -231,14 +245,14 @@ def test_an_orchestrator_tells_how_its_shards_do(cluster, gateway):
 
     # Which ones it leaves out is known where it is known.
     wait_for(lambda: any("left out for 30.0 s: shard_corruption" in line
-                         for line in drawn(agent)), 5, "what it leaves out")
+                         for line in drawn(agent)), "what it leaves out")
     wait_usable(gateway, "s1")
     assert not any("left out" in line for line in drawn(gateway))
 
-    wait_for(lambda: reporter.answers, 5, "the first answer")
+    wait_for(lambda: reporter.answers, "the first answer")
     too_long = {"x": "y" * 32768}
     assert reporter.refusal(pipelines=too_long)["code"] == "bad_report"
     reporter.close()
     wait_for(lambda: "pipelines" not in
-             json.loads(agent.ctl("--json", "status").stdout), 5,
+             json.loads(agent.ctl("--json", "status").stdout),
              "its end")

@@ -84,6 +84,7 @@ def test_slices_together_hold_each_tensor_once(model, tmp_path):
     assert set(parts["head"].tensors) == {EMBED}
 
 
+@pytest.mark.soak
 def test_a_slice_has_no_vocabulary_and_the_head_has_all_of_it(model,
                                                               tmp_path):
     whole = Gguf(model)
@@ -102,6 +103,7 @@ def test_a_slice_has_no_vocabulary_and_the_head_has_all_of_it(model,
     assert all(p.facts["llmgw.vocabulary"] == tokens for p in parts.values())
 
 
+@pytest.mark.soak
 def test_a_model_without_an_output_matrix_gives_it_to_head_and_last(tmp_path):
     gguf.write(tmp_path / "tied.gguf", layers=2, is_tied=True)
     (tmp_path / "out").mkdir()
@@ -136,6 +138,7 @@ def test_weights_id_is_the_manifests_and_of_no_cut(model, tmp_path):
                                hashlib.sha256(tensor.bytes).hexdigest()]
 
 
+@pytest.mark.soak
 def test_a_model_in_parts_has_the_same_slices(model, tmp_path):
     paths = gguf.write_parts(tmp_path, 3, layers=LAYERS)
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
@@ -145,6 +148,7 @@ def test_a_model_in_parts_has_the_same_slices(model, tmp_path):
         == [other[p].data for p in sorted(other)]
 
 
+@pytest.mark.soak
 def test_other_settings_are_other_weights(model, tmp_path):
     gguf.write(tmp_path / "tiny.gguf", layers=LAYERS,
                facts={"llama.rope.freq_base": 50000.0})
@@ -156,6 +160,7 @@ def test_other_settings_are_other_weights(model, tmp_path):
     assert ids[0] != ids[1]
 
 
+@pytest.mark.soak
 def test_norms_are_of_each_boundary(model, tmp_path):
     norms = cut(model, tmp_path, "--shards", 2)["0-2"].facts["llmgw.norms"]
     assert len(norms) == LAYERS + 1 and all(0 < n < 1e6 for n in norms)
@@ -215,10 +220,11 @@ def test_a_file_that_is_not_what_it_says_is_refused(model, tmp_path):
 
 @pytest.mark.parametrize("options, words", [
     ({"architecture": "gemma"}, 'architecture "gemma" cannot be cut'),
-    ({"facts": {"llama.attention.head_count_kv": (4, [2] * LAYERS)}},
-     '"llama.attention.head_count_kv" has a value for each layer'),
-    ({"facts": {"llama.block_count": LAYERS + 1}}, "layer 6 of"),
-    ({"facts": {"llama.block_count": LAYERS - 1}}, "where tensor"),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        ({"facts": {"llama.attention.head_count_kv": (4, [2] * LAYERS)}},
+         '"llama.attention.head_count_kv" has a value for each layer'),
+        ({"facts": {"llama.block_count": LAYERS + 1}}, "layer 6 of"),
+        ({"facts": {"llama.block_count": LAYERS - 1}}, "where tensor"))),
 ])
 def test_a_model_that_cannot_be_cut_is_refused(options, words, tmp_path):
     gguf.write(tmp_path / "m.gguf", layers=LAYERS, **options)
@@ -229,6 +235,7 @@ def test_a_model_that_cannot_be_cut_is_refused(options, words, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.soak
 def test_a_slice_is_not_cut_again(model, tmp_path):
     cut(model, tmp_path, "--shards", 2)
     done = slicer(tmp_path / "tiny.0-2.gguf", "--out", tmp_path, "--shards",
@@ -239,7 +246,8 @@ def test_a_slice_is_not_cut_again(model, tmp_path):
     assert done.returncode == 1 and "is a head already" in done.stderr
 
 
-@pytest.mark.parametrize("part", ["0-2", "head"])
+@pytest.mark.parametrize("part", [
+    "0-2", pytest.param("head", marks=pytest.mark.soak)])
 def test_a_part_is_no_model_to_serve(model, tmp_path, ports, part):
     cut(model, tmp_path, "--shards", 2, "--head")
     done = subprocess.run(
@@ -250,6 +258,7 @@ def test_a_part_is_no_model_to_serve(model, tmp_path, ports, part):
     assert done.returncode == 1 and "not a whole model" in done.stderr
 
 
+@pytest.mark.soak
 def test_ranges_at_the_edge_and_beyond(model, tmp_path):
     for words in (("--shards", LAYERS), ("--shards", 1), ("--cuts", "1,5"),
                   ("--layers", "0,5,0-5")):
@@ -265,9 +274,10 @@ def test_ranges_at_the_edge_and_beyond(model, tmp_path):
 
 
 @pytest.mark.parametrize("words", [
-    (), ("--out", "DIR"), ("--out", "DIR", "--shards", 2, "--cuts", 1),
-    ("--shards", 2), ("--check", "--out", "DIR"), ("--check", "--head"),
-    ("--out", "DIR", "--shards", 0)])
+    (), ("--out", "DIR", "--shards", 2, "--cuts", 1),
+    *(pytest.param(case, marks=pytest.mark.soak) for case in (
+        ("--out", "DIR"), ("--shards", 2), ("--check", "--out", "DIR"),
+        ("--check", "--head"), ("--out", "DIR", "--shards", 0)))])
 def test_a_wrong_command_line_is_one_line(words, model, tmp_path):
     done = slicer(model, *words, cwd=tmp_path)
     assert done.returncode == 2
@@ -275,6 +285,7 @@ def test_a_wrong_command_line_is_one_line(words, model, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("layers, gaps", [
     ("0-3,5", "layer 4 is in no slice"), ("2,4", "layers 0-1,3,5 are in no"),
     ("0-3,2-5", None), ("2-3", None)])
@@ -284,6 +295,7 @@ def test_layers_that_no_slice_has_are_named(model, tmp_path, layers, gaps):
     assert gaps in done.stderr if gaps else not done.stderr
 
 
+@pytest.mark.soak
 def test_a_folder_that_takes_no_file_is_told_first(model):
     """Not when the first file is begun: then the whole model was read."""
     done = slicer(model, "--out", "/proc", "--shards", 2)
@@ -303,6 +315,7 @@ def test_a_run_that_is_killed_leaves_no_half_file(model, tmp_path, preload):
     assert not list(tmp_path.glob("*.tmp"))
 
 
+@pytest.mark.soak
 def test_a_run_that_is_stopped_takes_its_half_file_away(model, tmp_path,
                                                         preload):
     gate, half = tmp_path / "gate", tmp_path / "out/tiny.0-2.gguf.tmp"
@@ -312,7 +325,7 @@ def test_a_run_that_is_stopped_takes_its_half_file_away(model, tmp_path,
          "--shards", "2"], stderr=subprocess.PIPE, text=True,
         env={**os.environ, "LD_PRELOAD": preload("slow_sync"),
              "SLOW_SYNC": str(gate)})
-    wait_for(lambda: half.exists() and half.stat().st_size > 0, 20,
+    wait_for(lambda: half.exists() and half.stat().st_size > 0,
              "the first file to be written")
     other = slicer(model, "--out", tmp_path / "out", "--shards", 2)
     assert "is being written by another run" in other.stderr

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from llmgw import place
+from llmgw import place, words
 
 SIM = place.binary("llmgw-sim")
 LINE = {"time": "2026-11-22T20:00:10+00:00", "request_id": "a", "client": "c",
@@ -33,7 +33,7 @@ def test_lines_become_requests_that_are_replayed(tmp_path):
         LINE | {"time": "2026-11-22T22:00:12+02:00", "tokens": "5"},
         LINE, LINE | {"code": "", "request_id": "page"},
         LINE | {"msec": "1795377611.250", "prompt_tokens": "77", "code":
-                "UNAVAILABLE", "reason": "queue_full", "tokens": "0"}))
+                "UNAVAILABLE", "reason": words.QUEUE_FULL, "tokens": "0"}))
     assert got.stderr == "3 requests, 1 other lines\n"
     with open(tmp_path / "t.csv") as f:
         rows = list(csv.DictReader(f))
@@ -55,10 +55,11 @@ def test_lines_become_requests_that_are_replayed(tmp_path):
 @pytest.mark.parametrize("text,error", [
     (log(LINE) + "nonsense\n", "a.log:2: no JSON object: "),
     (log(LINE | {"request_time": "-1"}), "a.log:1: no times "),
-    (log(LINE | {"time": "noon"}), "a.log:1: no times "),
-    (log(LINE | {"tokens": "1e300"}), "a.log:1: no times "),
-    ("[]\n", "a.log:1: no JSON object: another value"),
-    ("", "a.log: no requests"),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        (log(LINE | {"time": "noon"}), "a.log:1: no times "),
+        (log(LINE | {"tokens": "1e300"}), "a.log:1: no times "),
+        ("[]\n", "a.log:1: no JSON object: another value"),
+        ("", "a.log: no requests"))),
 ])
 def test_bad_logs(tmp_path, text, error):
     got = convert(tmp_path, text, code=2)

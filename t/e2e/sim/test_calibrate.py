@@ -4,12 +4,12 @@ linear model that an engine had."""
 import csv
 import json
 import random
+import shutil
 import subprocess
 
 import pytest
 
 from llmgw import place
-from llmgw.blis import Blis
 
 SIM = place.binary("llmgw-sim")
 COLUMNS = (
@@ -27,9 +27,9 @@ FULL = ["--itl-data", "good_itl.csv", "--network-rtt-us", "2500",
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    blis = Blis(tmp_path_factory.mktemp("calibrate"))
-    to = blis.dir / "calibrate"
+def data(blis, tmp_path_factory):
+    to = tmp_path_factory.mktemp("calibrate") / "calibrate"
+    shutil.copytree(blis.dir / "calibrate", to)
     blis.replay("Hrr", "--results-path", to / "h_sim.json")
     for name in ("h.yaml", "h.csv"):
         (to / name).write_bytes((blis.dir / name).read_bytes())
@@ -44,12 +44,10 @@ def calibrate(where, *options, code=0):
 
 
 @pytest.mark.parametrize("name,trace,sim,more", [
-    ("excellent", "excellent", "sim", []),
-    ("good", "good", "sim", []),
-    ("fair", "fair", "sim", []),
-    ("poor", "poor", "sim", []),
     ("good_full", "good", "sim", FULL),
     ("h_vs_Hrr", "h", "h_sim", []),
+    *(pytest.param(name, name, "sim", [], marks=pytest.mark.soak)
+      for name in ("excellent", "good", "fair", "poor")),
 ])
 def test_reports_are_blis_reports(data, name, trace, sim, more):
     calibrate(data, "--trace-header", f"{trace}.yaml", "--trace-data",
@@ -59,6 +57,7 @@ def test_reports_are_blis_reports(data, name, trace, sim, more):
             == (data / f"{name}.report.json").read_bytes())
 
 
+@pytest.mark.soak
 def test_another_round_trip_is_another_report(data):
     calibrate(data, "--trace-header", "good.yaml", "--trace-data", "good.csv",
               "--sim-results", "sim.json", "--report", "got.json",
@@ -68,11 +67,13 @@ def test_another_round_trip_is_another_report(data):
 
 
 @pytest.mark.parametrize("options,error", [
-    (["--trace-header", "none.yaml"], "none.yaml: No such file or directory"),
     (["--sim-results", "good.csv"], "good.csv:1: no JSON: "),
-    (["--itl-data", "good.csv"],
-     "good.csv:1: the columns are not request_id,chunk_index,timestamp_us"),
-    (["--slo-ttft", "critical=-1s"], "--slo-ttft: "),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        (["--trace-header", "none.yaml"],
+         "none.yaml: No such file or directory"),
+        (["--itl-data", "good.csv"], "good.csv:1: the columns are not"
+         " request_id,chunk_index,timestamp_us"),
+        (["--slo-ttft", "critical=-1s"], "--slo-ttft: "))),
 ])
 def test_bad_input_is_one_line_and_status_2(data, options, error):
     got = calibrate(data, "--trace-header", "good.yaml", "--trace-data",
@@ -131,10 +132,11 @@ def write_trace(where, requests, times):
 
 
 @pytest.mark.parametrize("beta,more", [
-    ((5752.7, 17.25, 5.999), []),
+    pytest.param((5752.7, 17.25, 5.999), [], marks=pytest.mark.soak),
     ((20000, 40, 700), ["--itl-data", "f.itl.csv"]),    # at its limit
 ])
 def test_a_fit_recovers_what_the_engine_had(tmp_path, beta, more):
+    # The bound of 3 % is that of these requests.
     rng, at, requests = random.Random(5), 1.0, []
     for i in range(600):
         at += rng.expovariate((0.2 if i < 40 else 2 + i // 60) / 1e6)
@@ -150,6 +152,7 @@ def test_a_fit_recovers_what_the_engine_had(tmp_path, beta, more):
     assert "--latency-model linear --beta-coeffs" in got.stderr
 
 
+@pytest.mark.soak
 def test_even_batches_do_not_make_a_fit(tmp_path):
     requests = [(1 + 500_000 * i, 100, 20) for i in range(40)]
     times = Engine((20000, 40, 700), 0, 100, 7).serve(requests)

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from llmgw.blis import SIM, Blis
+from llmgw.blis import SIM
 from llmgw.browser import Browser
 
 FLEET = ("--trace-header", "b.yaml", "--trace-data", "b.csv",
@@ -15,11 +15,6 @@ FLEET = ("--trace-header", "b.yaml", "--trace-data", "b.csv",
          "critical=55ms,standard=60ms,batch=100ms")
 VARIANTS = ("round-robin", "least-loaded",
             "six of <them>: --num-instances 6 --routing-policy least-loaded")
-
-
-@pytest.fixture(scope="module")
-def blis(tmp_path_factory):
-    return Blis(tmp_path_factory.mktemp("blis"))
 
 
 def compare(blis, *words):
@@ -66,12 +61,14 @@ def test_pairs_are_of_each_request_with_itself(blis, three, tmp_path):
     assert said["completed_only_there"] == len(first.keys() - second.keys())
 
 
+@pytest.mark.soak
 def test_more_replicas_are_better_beyond_doubt(three):
     ttft = three[0]["variants"][2]["against_first"]["ttft"]
     assert ttft["low_ms"] < ttft["mean_ms"] < ttft["high_ms"] < 0
     assert ttft["better"] > ttft["worse"] and ttft["sign_test_p"] < 1e-6
 
 
+@pytest.mark.soak
 def test_a_variant_does_not_differ_from_itself(blis):
     run = compare(blis, "--json", "least-loaded",
                   "again: --routing-policy least-loaded")
@@ -131,11 +128,13 @@ def test_page_needs_nothing_else_and_follows_the_dark(three):
 
 @pytest.mark.parametrize("words, said", [
     ((), "compare takes 1 to 16 variants"),
-    (("least-loaded",) * 17, "compare takes 1 to 16 variants"),
     (("nix",), 'unknown routing policy "nix"'),
-    (("a --seed 1",), 'variant "a --seed 1" is not NAME: --OPTION'),
-    (("a: --seed '1",), "variant \"a: --seed '1\" has too many words"),
-    (("--html", "/nowhere/x", "least-loaded"), "cannot write /nowhere/x"),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        (("least-loaded",) * 17, "compare takes 1 to 16 variants"),
+        (("a --seed 1",), 'variant "a --seed 1" is not NAME: --OPTION'),
+        (("a: --seed '1",), "variant \"a: --seed '1\" has too many words"),
+        (("--html", "/nowhere/x", "least-loaded"),
+         "cannot write /nowhere/x"))),
 ])
 def test_what_cannot_be_compared_is_said(blis, words, said):
     run = compare(blis, *words)
@@ -143,6 +142,7 @@ def test_what_cannot_be_compared_is_said(blis, words, said):
     assert run.stderr.splitlines()[-1].startswith(f"llmgw-sim: {said}")
 
 
+@pytest.mark.soak
 def test_an_option_that_is_not_there_is_said(blis):
     run = compare(blis, "a: --nix 1")
     assert run.returncode == 2 and run.stdout == ""

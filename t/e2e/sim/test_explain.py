@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from llmgw.blis import SIM, Blis
+from llmgw.blis import SIM
 
 POLICIES = {
     "round-robin": ("round-robin",),
@@ -18,11 +18,6 @@ POLICIES = {
     "effective load": ("weighted", "--routing-scorers", "queue-depth:1,"
                        "load-balance:2", "--queue-depth-signal", "effective"),
 }
-
-
-@pytest.fixture(scope="module")
-def blis(tmp_path_factory):
-    return Blis(tmp_path_factory.mktemp("blis"))
 
 
 @pytest.fixture
@@ -44,7 +39,9 @@ def explain(path, *words):
                           text=True, capture_output=True)
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", ["all scorers", *(
+    pytest.param(name, marks=pytest.mark.soak)
+    for name in ("round-robin", "least-loaded", "effective load"))])
 def test_core_makes_every_choice_again(log, name):
     run = explain(log(POLICIES[name]), "--json")
     assert run.returncode == 0, run.stderr
@@ -74,6 +71,7 @@ def test_a_log_that_was_changed_is_found_out(log):
     assert "replayed              600, 1 differ" in run.stdout
 
 
+@pytest.mark.soak
 def test_a_change_in_the_17th_digit_is_found_out(log):
     path = log(POLICIES["all scorers"])
     text = path.read_text()
@@ -97,6 +95,7 @@ def test_another_policy_is_asked_what_it_would_have_done(log):
     assert lacks["as"]["replayed"] == 0
 
 
+@pytest.mark.soak
 def test_refusals_are_counted_by_kind(log):
     path = log(POLICIES["least-loaded"], "--admission-policy",
                "token-bucket", "--token-bucket-capacity", 5000,
@@ -125,20 +124,21 @@ def test_a_sample_has_whole_requests_and_the_top_is_not_replayed(log):
 @pytest.mark.parametrize("text, said", [
     ("", None),
     ("{", "1: the line is no JSON object"),
-    ('{"kind":"log","version":2}', "1: the log's version is not 1"),
-    ('{"kind":"route"}', '1: this is no decision log: "route" comes first'),
-    ('{"kind":"log","version":1}\n{"kind":"policy","pool":"","policy":"x"}',
-     '2: there is no policy "x"'),
-    ('{"kind":"log","version":1}\n{"kind":"nix","t_us":1,"request":"1"}',
-     '2: "nix" is no kind of line'),
-    ('{"kind":"log","version":1}\n{"kind":"route","t_us":1,"request":"1",'
-     '"pool":"","blocks":1,"of":1,"chosen":0,"candidates":[]}',
-     '2: no line before said the policy of pool ""'),
-    ('{"kind":"log","version":1}\n{"kind":"route","t_us":1,"request":"1",'
-     '"pool":"","blocks":-1,"of":1,"chosen":0,"candidates":[]}',
-     '2: "blocks" is no number from 0 on'),
-    ('{"kind":"log","version":1}\n{"kind":"policy","pool":"","policy":'
-     '"weighted","scorers":[{"name":"queue-depth","weight":-1}]}', "2: "),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        ('{"kind":"log","version":2}', "1: the log's version is not 1"),
+        ('{"kind":"route"}', '1: this is no decision log: "route" comes first'),
+        ('{"kind":"log","version":1}\n{"kind":"policy","pool":"","policy":"x"}',
+         '2: there is no policy "x"'),
+        ('{"kind":"log","version":1}\n{"kind":"nix","t_us":1,"request":"1"}',
+         '2: "nix" is no kind of line'),
+        ('{"kind":"log","version":1}\n{"kind":"route","t_us":1,"request":"1",'
+         '"pool":"","blocks":1,"of":1,"chosen":0,"candidates":[]}',
+         '2: no line before said the policy of pool ""'),
+        ('{"kind":"log","version":1}\n{"kind":"route","t_us":1,"request":"1",'
+         '"pool":"","blocks":-1,"of":1,"chosen":0,"candidates":[]}',
+         '2: "blocks" is no number from 0 on'),
+        ('{"kind":"log","version":1}\n{"kind":"policy","pool":"","policy":'
+         '"weighted","scorers":[{"name":"queue-depth","weight":-1}]}', "2: "))),
 ])
 def test_bad_lines_have_their_number(tmp_path, text, said):
     path = tmp_path / "log"
@@ -241,11 +241,12 @@ def test_pieces_of_lines_are_said_and_the_rest_is_explained(tmp_path):
 
 
 @pytest.mark.parametrize("more, said", [
-    ({"sums": 3}, '"load" is no number'),
-    ({"key": "12"}, '"key" has not 16 hexadecimal digits'),
     ({"chosen": 2}, '"chosen" is beyond the candidates'),
-    ({"worker": -1}, '"worker" is no number from 0 on'),
-    ({"outcome": 5}, '"outcome" is no string'),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        ({"sums": 3}, '"load" is no number'),
+        ({"key": "12"}, '"key" has not 16 hexadecimal digits'),
+        ({"worker": -1}, '"worker" is no number from 0 on'),
+        ({"outcome": 5}, '"outcome" is no string'))),
 ])
 def test_bad_members_of_live_lines_have_their_number(tmp_path, more, said):
     path = tmp_path / "log"
@@ -256,6 +257,7 @@ def test_bad_members_of_live_lines_have_their_number(tmp_path, more, said):
     assert f"{path}:3: {said}" in run.stderr
 
 
+@pytest.mark.soak
 def test_a_file_that_is_not_there_is_said(tmp_path):
     assert explain(tmp_path / "nix").returncode == 2
     assert subprocess.run([SIM, "explain"], text=True,

@@ -35,6 +35,7 @@ def sim(where, *words):
     return got.stdout
 
 
+@pytest.mark.timed
 @pytest.mark.alone
 @pytest.mark.parametrize("api", ["grpc", "openai"])
 def test_an_engine_s_coefficients_are_recovered(cluster, tmp_path, api):

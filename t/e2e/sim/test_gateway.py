@@ -6,15 +6,10 @@ import subprocess
 
 import pytest
 
-from llmgw.blis import SIM, Blis
+from llmgw.blis import SIM
 
 MODEL = ["--model", "qwen/qwen3-14b", "--hardware", "H100", "--num-instances",
          "16", "--total-kv-blocks", "20000"]
-
-
-@pytest.fixture(scope="module")
-def blis(tmp_path_factory):
-    return Blis(tmp_path_factory.mktemp("blis"))
 
 
 def replay(blis, file, *more):
@@ -57,8 +52,9 @@ def test_crash_of_two_of_sixteen_loses_no_stream(blis, tmp_path):
 
 
 @pytest.mark.parametrize("policy", [
-    "round_robin", "least_loaded", "weighted",
-    "weighted no-hit-lru:1,precise-prefix-cache:1,load-balance:1"])
+    "weighted", *(pytest.param(policy, marks=pytest.mark.soak) for policy in (
+        "round_robin", "least_loaded",
+        "weighted no-hit-lru:1,precise-prefix-cache:1,load-balance:1"))])
 def test_crash_under_each_policy_loses_no_stream(blis, tmp_path, policy):
     said, gateway = counts(blis, tmp_path, f"policy: '{policy}'\n"
                            "hedge: {delay: 2, budget: 0.05}\ngateways: 3\n"
@@ -69,6 +65,7 @@ def test_crash_under_each_policy_loses_no_stream(blis, tmp_path, policy):
     assert gateway["overtaken"] == gateway["left_in_flight"] == 0
 
 
+@pytest.mark.soak
 def test_round_robin_takes_turns(blis, tmp_path):
     table = tmp_path / "results.tsv"
     counts(blis, tmp_path, "policy: round-robin\n", "--results-tsv", table)
@@ -80,6 +77,7 @@ def test_round_robin_takes_turns(blis, tmp_path):
     assert max(served.values()) - min(served.values()) <= 1
 
 
+@pytest.mark.soak
 def test_same_seed_gives_the_same_bytes(blis, tmp_path):
     file = tmp_path / "gateway.yaml"
     file.write_text("faults: [{kind: crash, every: 10, for: 5}]\n")
@@ -105,6 +103,7 @@ update: {at: 5, drain: 1, restart: 1, parallel: 2}
     assert gateway["updated"] == 14
 
 
+@pytest.mark.soak
 def test_blis_queue_and_checks(blis, tmp_path):
     file = tmp_path / "gateway.yaml"
     file.write_text(CRASH)
@@ -114,18 +113,22 @@ def test_blis_queue_and_checks(blis, tmp_path):
 
 
 @pytest.mark.parametrize("text, what", [
-    ("capacity: -1\n", ":1: "),
     ("\nqueue: {size: 10, sise: 3}\n", ":2: "),
     ("faults:\n  - {kind: crash, replica: 15, count: 2}\n",
      ":2: replicas 15 to 16 of 16"),
-    ("faults:\n  - {kind: explode}\n", ":2: a fault is crash, die, stall"),
-    ("faults:\n  - {kind: slow}\n", ":2: a fault has a factor"),
-    ("gossip: {kind: rumour}\n", ":1: gossip is \"delay\" or \"swim\""),
-    ("hedge: {delay: .nan}\n", ":1: "),
-    ("facts: -1\n", ":1: "),
-    ("policy: fastest\n", ':1: unknown policy "fastest"'),
-    ("policy: least_loaded 1\n", ':1: only the policy "weighted" has'),
-    ("policy: weighted queue-depth:0\n", "is not a finite number above 0"),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        ("capacity: -1\n", ":1: "),
+        ("faults:\n  - {kind: explode}\n",
+         ":2: a fault is crash, die, stall"),
+        ("faults:\n  - {kind: slow}\n", ":2: a fault has a factor"),
+        ("gossip: {kind: rumour}\n",
+         ":1: gossip is \"delay\" or \"swim\""),
+        ("hedge: {delay: .nan}\n", ":1: "),
+        ("facts: -1\n", ":1: "),
+        ("policy: fastest\n", ':1: unknown policy "fastest"'),
+        ("policy: least_loaded 1\n", ':1: only the policy "weighted" has'),
+        ("policy: weighted queue-depth:0\n",
+         "is not a finite number above 0"))),
 ])
 def test_bad_files_are_refused_with_their_line(blis, tmp_path, text, what):
     file = tmp_path / "gateway.yaml"

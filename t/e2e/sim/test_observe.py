@@ -43,7 +43,7 @@ def times_are_in_order(rows):
 
 
 def test_grpc_open_loop(cluster, tmp_path):
-    nginx = cluster.fleet(2, replica={"token_delay": "2ms"})
+    nginx = cluster.fleet(2)
     got = observe(tmp_path, f"grpc://{nginx.target}", "--rate", 200,
                   "--num-requests", 60, "--record-itl", "--warmup-requests", 5,
                   *LENGTHS)
@@ -58,16 +58,21 @@ def test_grpc_open_loop(cluster, tmp_path):
     stats = [r.stats() for r in cluster.replicas.values()]
     assert sum(s.finished for s in stats) == 60
     assert "mode: real" in got.header and "warm_up_requests: 5" in got.header
-    # The last token comes when it was made, each 2 ms one, and not before,
-    # however late it is read.
+
+
+@pytest.mark.timed
+def test_the_last_token_is_recorded_when_it_was_made(cluster, tmp_path):
+    """Each 2 ms one, and not before, however late it is read."""
+    nginx = cluster.fleet(2, replica={"token_delay": "2ms"})
+    got = observe(tmp_path, f"grpc://{nginx.target}", "--rate", 200,
+                  "--num-requests", 60, *LENGTHS)
     for r in got.rows:
         took = int(r["last_chunk_time_us"]) - int(r["send_time_us"])
         assert took >= (int(r["output_tokens"]) - 2) * 2000, r
 
 
 def test_openai_users_in_closed_loop(cluster, tmp_path):
-    nginx = cluster.fleet(2, nginx={"openai": True},
-                          replica={"token_delay": "1ms"})
+    nginx = cluster.fleet(2, nginx={"openai": True})
     got = observe(tmp_path, f"http://{nginx.api}", "--model", "sim",
                   "--concurrency", 4, "--num-requests", 40, *LENGTHS)
     assert len(got.rows) == 40
@@ -85,9 +90,9 @@ def test_openai_users_in_closed_loop(cluster, tmp_path):
         assert all(a[1] <= b[0] for a, b in zip(mine, mine[1:]))
 
 
+@pytest.mark.soak
 def test_chat_in_one_piece(cluster, tmp_path):
-    nginx = cluster.fleet(1, nginx={"openai": True},
-                          replica={"token_delay": "1ms"})
+    nginx = cluster.fleet(1, nginx={"openai": True})
     got = observe(tmp_path, f"http://{nginx.api}", "--model", "sim", "--rate",
                   100, "--num-requests", 10, "--api-format", "chat",
                   "--no-streaming", *LENGTHS)
@@ -105,7 +110,8 @@ def test_what_is_not_served_is_recorded(tmp_path):
 
 
 def test_a_request_that_takes_too_long_times_out(cluster, tmp_path):
-    nginx = cluster.fleet(1, replica={"token_delay": "10s"})
+    nginx = cluster.fleet(1)
+    cluster.hold()
     got = observe(tmp_path, f"grpc://{nginx.target}", "--rate", 100,
                   "--num-requests", 2, "--timeout", 1, *LENGTHS, code=1)
     assert [r["status"] for r in got.rows] == ["timeout"] * 2
@@ -113,9 +119,10 @@ def test_a_request_that_takes_too_long_times_out(cluster, tmp_path):
 
 @pytest.mark.parametrize("options,error", [
     (["--server-url", "127.0.0.1:80"], "--server-url: it begins with "),
-    (["--api-format", "text"], "--api-format: "),
-    (["--record-itl", "--no-streaming"], "--record-itl: "),
-    ([], "flags:"),     # no number of requests, no horizon
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        (["--api-format", "text"], "--api-format: "),
+        (["--record-itl", "--no-streaming"], "--record-itl: "),
+        ([], "flags:"))),       # no number of requests, no horizon
 ])
 def test_bad_options_are_one_line(tmp_path, options, error):
     got = observe(tmp_path, "grpc://127.0.0.1:9", *options, code=2)

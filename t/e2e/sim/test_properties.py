@@ -1,13 +1,12 @@
 """What holds of any run of llmgw-sim: its own invariants, equal bytes for equal
 seeds, relations between runs."""
 
-import random
 import subprocess
 
 import pytest
 
 from llmgw import place
-from llmgw.blis import Blis
+from llmgw.seed import rng
 
 SIM = place.binary("llmgw-sim")
 RUNS = 200
@@ -21,14 +20,9 @@ CLASSES = ("critical", "standard", "batch", "sheddable", "background")
 
 def sim(*args, code=0, cwd=None):
     got = subprocess.run([SIM, *map(str, args)], capture_output=True,
-                         text=True, cwd=cwd)
+                         text=True, cwd=cwd, timeout=60)
     assert got.returncode == code, (args, got.stderr)
     return got
-
-
-@pytest.fixture(scope="module")
-def blis(tmp_path_factory):
-    return Blis(tmp_path_factory.mktemp("blis"))
 
 
 # --- any configuration
@@ -137,12 +131,14 @@ def pools(r):
 
 
 def configuration(seed, folder):
-    r = random.Random(seed)
+    r = rng(f"run {seed}")
     return ("--seed", seed, *workload(r, folder), *replicas(r), *gateway(r),
             *flow(r), *pools(r))
 
 
-@pytest.mark.parametrize("first", range(0, RUNS, AT_ONCE))
+@pytest.mark.parametrize("first", [0, *(
+    pytest.param(n, marks=pytest.mark.soak)
+    for n in range(AT_ONCE, RUNS, AT_ONCE))])
 def test_invariants_hold_in_any_configuration(tmp_path, first):
     for seed in range(first, first + AT_ONCE):
         sim("run", "--check", *configuration(seed, tmp_path))
@@ -158,6 +154,7 @@ def test_equal_seeds_give_equal_bytes(tmp_path):
         assert len(said) == 1
 
 
+@pytest.mark.soak
 def test_another_seed_gives_another_run():
     plain = ("--num-requests", 50, "--rate", 20)
     assert sim("run", *plain, "--seed", 1).stdout != sim(
@@ -186,6 +183,7 @@ def test_load_balance_alone_is_least_loaded(blis, tmp_path):
         blis, tmp_path, "b_ll100")
 
 
+@pytest.mark.soak
 def test_queue_depth_reads_the_whole_load_where_it_is_told_so(blis,
                                                               tmp_path):
     queue_depth = ("--routing-policy", "weighted", "--routing-scorers",
@@ -197,6 +195,7 @@ def test_queue_depth_reads_the_whole_load_where_it_is_told_so(blis,
                  "queue") != least_loaded
 
 
+@pytest.mark.soak
 def test_dispatch_on_completion_knows_no_ticks(blis, tmp_path):
     def queued(dispatch, tick):
         return table(blis, tmp_path, "b_fc_c16_priority_global-strict",
@@ -207,6 +206,7 @@ def test_dispatch_on_completion_knows_no_ticks(blis, tmp_path):
     assert queued("tick", 1000) != queued("completion", 1000)
 
 
+@pytest.mark.soak
 def test_a_queue_that_never_holds_changes_nothing(blis, tmp_path):
     assert table(blis, tmp_path, "b_ll100", "--flow-control") == table(
         blis, tmp_path, "b_ll100")
@@ -220,7 +220,8 @@ def test_a_later_horizon_changes_nothing_before_it(blis, tmp_path):
     assert set(done) <= set(late.splitlines())
 
 
-@pytest.mark.parametrize("policy", ["least-loaded", "weighted"])
+@pytest.mark.parametrize("policy", [
+    "weighted", pytest.param("least-loaded", marks=pytest.mark.soak)])
 def test_a_run_replayed_from_its_trace_is_the_same(tmp_path, policy):
     fleet = ("--num-instances", 4, "--routing-policy", policy,
              "--total-kv-blocks", 3000, "--max-num-seqs", 32)

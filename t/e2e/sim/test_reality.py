@@ -42,7 +42,7 @@ def replicas(cluster, n, round=1):
         k.replace("-", "_"): v for k, v in MODEL.items()}) for i in range(n)]
     ring = " ".join(f"{k}={v}" for k, v in RING.items())
     nginx = cluster.static(made, hash=f"prefix=64 {ring}")
-    wait_for(lambda: len(nginx.routable()) == n, 10, "all to be routable")
+    wait_for(lambda: len(nginx.routable()) == n, "all to be routable")
     return made, nginx
 
 
@@ -109,6 +109,7 @@ def one_round(cluster, folder, requests, rate, seed):
     return compare(rows, results)
 
 
+@pytest.mark.timed
 @pytest.mark.alone
 @pytest.mark.skipif(ROUNDS > 0, reason="the long form runs")
 def test_real_times_are_those_of_the_simulation(cluster, tmp_path):
@@ -120,6 +121,7 @@ def test_real_times_are_those_of_the_simulation(cluster, tmp_path):
             assert real < 2 * place.SLOW * sim, (metric, p, got)
 
 
+@pytest.mark.timed
 @pytest.mark.alone
 @pytest.mark.skipif(ROUNDS == 0, reason="make test-reality")
 def test_real_times_within_five_percent(cluster, tmp_path):
@@ -140,12 +142,13 @@ def in_flight(nginx, replica):
                if r["address"] == replica.target)
 
 
+@pytest.mark.soak
 def test_crash_of_two_of_sixteen_loses_no_stream(cluster, tmp_path):
     """In real processes, and in the simulator with the trace of them."""
     made, nginx = replicas(cluster, 16)
     load = Observation(nginx, tmp_path, 160, 80, 7)
     dying = made[2:4]
-    wait_for(lambda: min(in_flight(nginx, r) for r in dying) >= 3, 20,
+    wait_for(lambda: min(in_flight(nginx, r) for r in dying) >= 3,
              "streams at both")
     for replica in dying:
         replica.kill()

@@ -6,15 +6,10 @@ import subprocess
 
 import pytest
 
-from llmgw.blis import SIM, Blis, blocks
+from llmgw.blis import SIM, blocks
 
 FAST = ("--total-kv-blocks", "4000", "--num-instances", "3",
         "--routing-policy", "least-loaded")
-
-
-@pytest.fixture(scope="module")
-def blis(tmp_path_factory):
-    return Blis(tmp_path_factory.mktemp("blis"))
 
 
 def replay(blis, *more, trace="w"):
@@ -32,6 +27,7 @@ def test_stdout_is_the_metrics_block_as_json(blis):
     assert blis.replay("b_goodput") == out
 
 
+@pytest.mark.soak
 def test_csv_has_a_line_for_each_instance_and_the_cluster(blis):
     run = replay(blis, "--csv")
     rows = list(csv.DictReader(run.stdout.splitlines()))
@@ -72,6 +68,7 @@ def test_files_tell_the_same_run(blis, tmp_path):
     assert 0 < full["tenants_jain"] < 1
 
 
+@pytest.mark.soak
 def test_both_hit_rates_are_said(blis, tmp_path):
     """BLIS's is the mean of the replicas' rates, whatever they served."""
     path = tmp_path / "full.json"
@@ -81,6 +78,7 @@ def test_both_hit_rates_are_said(blis, tmp_path):
         3 * cache["hit_rate_mean"])
 
 
+@pytest.mark.soak
 def test_fitness_is_the_weighted_sum(blis):
     run = replay(blis, "--text", "--fitness-weights",
                  "p99_ttft:2,throughput:1")
@@ -110,14 +108,17 @@ def test_verdicts_of_detectors_end_in_the_label(blis, tmp_path):
 
 @pytest.mark.parametrize("words, said", [
     (("--slo-ttft", "critical"), '--slo-ttft: "critical" is not CLASS=TIME'),
-    (("--slo-e2e", "a=1s,"), '--slo-e2e: "" is empty'),
-    (("--detectors", "nix"), '--detectors: "nix" is not composite,'),
-    (("--saturation-report", "x"), "--saturation-report needs --detectors"),
-    (("--fitness-weights", "p99_ttft:-1"), "--fitness-weights: "),
-    (("--fitness-weights", "speed:1"), '--fitness-weights: "speed" is none'),
-    (("--trace-level", "all"), '--trace-level: "all" is neither none'),
     (("--report", "/nowhere/x"), "cannot write /nowhere/x: "),
-    (("--text", "--csv"), "--text and --csv exclude each other"),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        (("--slo-e2e", "a=1s,"), '--slo-e2e: "" is empty'),
+        (("--detectors", "nix"), '--detectors: "nix" is not composite,'),
+        (("--saturation-report", "x"),
+         "--saturation-report needs --detectors"),
+        (("--fitness-weights", "p99_ttft:-1"), "--fitness-weights: "),
+        (("--fitness-weights", "speed:1"),
+         '--fitness-weights: "speed" is none'),
+        (("--trace-level", "all"), '--trace-level: "all" is neither none'),
+        (("--text", "--csv"), "--text and --csv exclude each other"))),
 ])
 def test_what_cannot_be_is_refused_before_the_run(blis, words, said):
     run = replay(blis, *words)
@@ -125,6 +126,7 @@ def test_what_cannot_be_is_refused_before_the_run(blis, words, said):
     assert run.stderr.splitlines()[-1].startswith(f"llmgw-sim: {said}")
 
 
+@pytest.mark.soak
 def test_bad_settings_of_detectors_have_file_and_line(blis, tmp_path):
     conf = tmp_path / "conf.yaml"
     for text, line in (("threshold: {threshold_ms: 0}", 1),

@@ -5,16 +5,11 @@ import subprocess
 
 import pytest
 
-from llmgw.blis import SIM, Blis
+from llmgw.blis import SIM
 
 FLEET = ("--trace-header", "b.yaml", "--trace-data", "b.csv",
          "--total-kv-blocks", "20000", "--snapshot-refresh-interval", "0",
          "--slo-ttft", "critical=55ms,standard=60ms,batch=100ms")
-
-
-@pytest.fixture(scope="module")
-def blis(tmp_path_factory):
-    return Blis(tmp_path_factory.mktemp("blis"))
 
 
 def sim(blis, command, *words):
@@ -39,6 +34,7 @@ def test_one_replica_fewer_breaks_the_promise(blis):
     assert min(attained(blis, best["replicas"] - 1).values()) < 0.95
 
 
+@pytest.mark.soak
 def test_a_class_may_be_promised_more_than_another(blis):
     run = sim(blis, "search", "--replicas", "2-40", "--json",
               "--goodput", "batch=50,critical=97",
@@ -71,6 +67,7 @@ def test_best_weights_win_and_do_not_depend_on_cores(blis):
         "goodput"]
 
 
+@pytest.mark.soak
 def test_fitness_may_be_what_is_best(blis):
     run = sim(blis, "search", "--num-instances", 4, "--tries", 4, "--json",
               "--weights", "queue-depth,load-balance", "--fitness-weights",
@@ -82,12 +79,16 @@ def test_fitness_may_be_what_is_best(blis):
 @pytest.mark.parametrize("words, said", [
     ((), "search takes one of --replicas and --weights"),
     (("--replicas", "5-2"), '--replicas: "5-2" is not MIN-MAX'),
-    (("--replicas", "1-2x"), '--replicas: "1-2x" is not MIN-MAX'),
-    (("--replicas", "1-2", "--goodput", "101"), '--goodput: "101" is not a'),
-    (("--replicas", "1-2", "--goodput", "x=5"), '--goodput: "x=5" is a class'),
-    (("--weights", "nix"), '--weights: there is no scorer "nix"'),
-    (("--weights", "queue-depth,queue_depth"), '--weights: "queue_depth" is'),
-    (("--replicas", "1-2", "--model", "nix"), "--model: "),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        (("--replicas", "1-2x"), '--replicas: "1-2x" is not MIN-MAX'),
+        (("--replicas", "1-2", "--goodput", "101"),
+         '--goodput: "101" is not a'),
+        (("--replicas", "1-2", "--goodput", "x=5"),
+         '--goodput: "x=5" is a class'),
+        (("--weights", "nix"), '--weights: there is no scorer "nix"'),
+        (("--weights", "queue-depth,queue_depth"),
+         '--weights: "queue_depth" is'),
+        (("--replicas", "1-2", "--model", "nix"), "--model: "))),
 ])
 def test_bad_questions_are_refused(blis, words, said):
     run = sim(blis, "search", *words)

@@ -5,12 +5,15 @@ LLMGW_DOCS=write puts what they print there."""
 import os
 import re
 
+import pytest
+
 from llmgw import place
 from llmgw.page import runs
 
 PAGE = place.ROOT / "docs/simulator.md"
 
 
+@pytest.mark.soak
 def test_commands_print_what_the_page_shows(tmp_path):
     text = PAGE.read_text()
     found = list(runs(text, tmp_path))

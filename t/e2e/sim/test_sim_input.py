@@ -29,61 +29,65 @@ def refused(*args):
 
 @pytest.mark.parametrize("flags,what", [
     (("--num-instances", "0"), "--num-instances"),
-    (("--num-instances", "100000"), "--num-instances"),
-    (("--rate", "nan"), "--rate"),
-    (("--rate", "-1"), "--rate"),
-    (("--num-requests", "1000000000"), "--num-requests"),
     (("--no-such-flag", "1"), "--no-such-flag"),
-    (("--model", "no/such-model"), "no/such-model"),
-    (("--hardware", "Z80"), "Z80"),
-    (("--latency-model", "guess"), "guess"),
-    (("--alpha-coeffs", "1,2,3"), "--beta-coeffs"),
     (("--alpha-coeffs", "1,nan", "--beta-coeffs", "1"), "--alpha-coeffs"),
-    (("--routing-policy", "best"), "best"),
-    (("--admission-policy", "maybe"), "maybe"),
-    (("--scheduler", "lifo"), "lifo"),
-    (("--preemption-policy", "none"), "none"),
-    (("--token-bucket-capacity", "0"), "bucket"),
-    (("--semantics", "book"), "book"),
-    (("--encode-instances", "1"), "--encode-instances"),
-    (("--prefill-instances", "1"), "pool"),
-    (("--num-instances", "2", "--prefill-instances", "2",
-      "--decode-instances", "2"), "pool"),
-    (("--flow-control", "--dispatch-order", "lifo"), "lifo"),
-    (("--flow-control", "--usage-limit-threshold", "0"), "usage limit"),
-    (("--flow-control", "--slo-targets", "critical"), "critical"),
-    (("--policy-config", "/nowhere.yaml"), "/nowhere.yaml"),
-    (("--gpu-memory-utilization", "2"), "--gpu-memory-utilization"),
-    (("--gpu-memory-utilization", "0.1"), "no KV block"),
-    (("--num-instances", "2", "--prefill-instances", "1",
-      "--decode-instances", "1", "--pd-decider", "always",
-      "--decode-hardware", "L40S", "--gpu-memory-utilization", "0.5"),
-     "no KV block"),
     (("--total-kv-blocks", "5000", "--block-size-in-tokens",
       "8999999999999999999"), "block-size"),
-    (("--flow-control", "--dispatch-tick-interval", "9000000000000000000"),
-     "--dispatch-tick-interval"),
-    (("--routing-latency", "9000000000000000000"), "--routing-latency"),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        (("--num-instances", "100000"), "--num-instances"),
+        (("--rate", "nan"), "--rate"),
+        (("--rate", "-1"), "--rate"),
+        (("--num-requests", "1000000000"), "--num-requests"),
+        (("--model", "no/such-model"), "no/such-model"),
+        (("--hardware", "Z80"), "Z80"),
+        (("--latency-model", "guess"), "guess"),
+        (("--alpha-coeffs", "1,2,3"), "--beta-coeffs"),
+        (("--routing-policy", "best"), "best"),
+        (("--admission-policy", "maybe"), "maybe"),
+        (("--scheduler", "lifo"), "lifo"),
+        (("--preemption-policy", "none"), "none"),
+        (("--token-bucket-capacity", "0"), "bucket"),
+        (("--semantics", "book"), "book"),
+        (("--encode-instances", "1"), "--encode-instances"),
+        (("--prefill-instances", "1"), "pool"),
+        (("--num-instances", "2", "--prefill-instances", "2",
+          "--decode-instances", "2"), "pool"),
+        (("--flow-control", "--dispatch-order", "lifo"), "lifo"),
+        (("--flow-control", "--usage-limit-threshold", "0"), "usage limit"),
+        (("--flow-control", "--slo-targets", "critical"), "critical"),
+        (("--policy-config", "/nowhere.yaml"), "/nowhere.yaml"),
+        (("--gpu-memory-utilization", "2"), "--gpu-memory-utilization"),
+        (("--gpu-memory-utilization", "0.1"), "no KV block"),
+        (("--num-instances", "2", "--prefill-instances", "1",
+          "--decode-instances", "1", "--pd-decider", "always",
+          "--decode-hardware", "L40S", "--gpu-memory-utilization", "0.5"),
+         "no KV block"),
+        (("--flow-control", "--dispatch-tick-interval", "9000000000000000000"),
+         "--dispatch-tick-interval"),
+        (("--routing-latency", "9000000000000000000"), "--routing-latency"))),
 ])
 def test_bad_flag(flags, what):
     assert what in refused("run", *flags)
 
 
 @pytest.mark.parametrize("scorers", [
-    "no-such:1", "queue-depth:1,queue-depth:2", "queue-depth:0",
-    "queue-depth:-1", "queue-depth:nan", "queue-depth:inf", "queue-depth"])
+    "queue-depth:nan",
+    *(pytest.param(text, marks=pytest.mark.soak) for text in (
+        "no-such:1", "queue-depth:1,queue-depth:2", "queue-depth:0",
+        "queue-depth:-1", "queue-depth:inf", "queue-depth"))])
 def test_bad_scorers(scorers):
     assert "--routing-scorers" in refused(
         "run", "--routing-policy", "weighted", "--routing-scorers", scorers)
 
 
 @pytest.mark.parametrize("text,line", [
-    ("admission: {policy: tier-shed}\nno_such_key: 1\n", 2),
-    ("admission:\n  tier_shed_threshold: -1\n", 2),
-    ("admission:\n  policy: tier-shed\n  gaie_kv_threshold: .nan\n", 3),
     ("tenant_budgets:\n  ta: 0.5\n  tb: 1.5\n", 3),
-    ("admission:\n  slo_priorities: {critical: 101}\n", 2),
-    ("admission: [\n", 2),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        ("admission: {policy: tier-shed}\nno_such_key: 1\n", 2),
+        ("admission:\n  tier_shed_threshold: -1\n", 2),
+        ("admission:\n  policy: tier-shed\n  gaie_kv_threshold: .nan\n", 3),
+        ("admission:\n  slo_priorities: {critical: 101}\n", 2),
+        ("admission: [\n", 2))),
 ])
 def test_bad_policy_bundle(tmp_path, text, line):
     bundle = tmp_path / "p.yaml"
@@ -93,11 +97,12 @@ def test_bad_policy_bundle(tmp_path, text, line):
 
 @pytest.mark.parametrize("header,data,where", [
     (HEADER + "colour: red\n", COLUMNS + ROW, "t.yaml:5: "),
-    (HEADER, COLUMNS + ROW[:40] + "\n", "t.csv:2: "),
     (HEADER, COLUMNS + ROW + ROW.replace(",10,5,", ",-10,5,"), "t.csv:3: "),
-    (HEADER, COLUMNS + ROW.replace("7,7", "nan,7"), "t.csv:2: "),
-    (HEADER, COLUMNS.replace("model", "colour") + ROW, "t.csv:1: "),
-    (HEADER, "", "t.csv"),
+    *(pytest.param(HEADER, *case, marks=pytest.mark.soak) for case in (
+        (COLUMNS + ROW[:40] + "\n", "t.csv:2: "),
+        (COLUMNS + ROW.replace("7,7", "nan,7"), "t.csv:2: "),
+        (COLUMNS.replace("model", "colour") + ROW, "t.csv:1: "),
+        ("", "t.csv"))),
 ])
 def test_bad_trace(tmp_path, header, data, where):
     (tmp_path / "t.yaml").write_text(header)
@@ -107,6 +112,7 @@ def test_bad_trace(tmp_path, header, data, where):
         tmp_path / "t.csv")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("text,what", [
     ("[" * 100000 + "\n", ":1: nested deeper"),
     ("capacity: 1\n---\ncapacity: 2\n", ":2: a second document"),
@@ -119,15 +125,16 @@ def test_odd_yaml(tmp_path, text, what):
 
 @pytest.mark.parametrize("args", [
     ("run", "--num-requests", "2"),
-    ("compare", "--num-requests", "2", "round-robin", "least-loaded"),
-    ("search", "--num-requests", "2", "--slo-ttft", "standard=9s",
-     "--replicas", "1-2"),
-    ("explain", "{log}"),
-    ("calibrate", "--trace-header", "{trace}.yaml", "--trace-data",
-     "{trace}.csv", "--sim-results", "{results}"),
-    ("calibrate", "--trace-header", "{trace}.yaml", "--trace-data",
-     "{trace}.csv", "--fit"),
-    ("--help",),
+    *(pytest.param(case, marks=pytest.mark.soak) for case in (
+        ("compare", "--num-requests", "2", "round-robin", "least-loaded"),
+        ("search", "--num-requests", "2", "--slo-ttft", "standard=9s",
+         "--replicas", "1-2"),
+        ("explain", "{log}"),
+        ("calibrate", "--trace-header", "{trace}.yaml", "--trace-data",
+         "{trace}.csv", "--sim-results", "{results}"),
+        ("calibrate", "--trace-header", "{trace}.yaml", "--trace-data",
+         "{trace}.csv", "--fit"),
+        ("--help",))),
 ])
 def test_full_disk(tmp_path, args):
     files = {name: str(tmp_path / name)

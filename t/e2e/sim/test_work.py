@@ -59,8 +59,11 @@ def sessions(tmp_path_factory):
     return to
 
 
-@pytest.mark.parametrize("growth", ["plain", "accumulate"])
-@pytest.mark.parametrize("run", range(4))
+@pytest.mark.parametrize("growth, run", [
+    ("accumulate", 1), ("plain", 2),
+    *(pytest.param(growth, run, marks=pytest.mark.soak) for growth, run in (
+        ("plain", 0), ("plain", 1), ("plain", 3), ("accumulate", 0),
+        ("accumulate", 2), ("accumulate", 3)))])
 def test_sessions_are_those_of_blis(sessions, growth, run):
     """Fixed, in closed loop, with a time to think, and with a horizon."""
     theirs = json.loads((sessions / f"{growth}.{run}.json").read_text())
@@ -103,6 +106,7 @@ def test_a_trace_of_a_run_replays_as_the_run(run):
     assert facts(run / "replay.tsv") == facts(run / "run.tsv")
 
 
+@pytest.mark.soak
 def test_a_seed_is_one_workload(run):
     again = ["run", *LINEAR, "--workload-spec", "s.yaml", "--results-tsv"]
     first = sim(run, *again, "a.tsv")
@@ -114,16 +118,17 @@ def test_a_seed_is_one_workload(run):
 
 
 @pytest.mark.parametrize("change,error", [
-    (("seed: 7", "sede: 7"), 's.yaml:2: unknown key "sede"'),
-    (("aggregate_rate: 20", "aggregate_rate: .nan"),
-     's.yaml:3: "aggregate_rate" is .nan, which is no finite number'),
-    (("aggregate_rate: 20", "aggregate_rate: -1"),
-     's.yaml:3: "aggregate_rate" is -1, not 0 to'),
-    (("num_requests: 150", "num_requests: 1000000000"),
-     's.yaml:4: "num_requests" is 1000000000, not 0 to 10000000'),
     (("cv: 3", "cv: -3"), 's.yaml:19: "cv" is -3, not'),
-    (("clients:", "clients: ["), "s.yaml:6: no YAML: "),
-    (("version", "\0version"), "s.yaml:1: no YAML: "),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        (("seed: 7", "sede: 7"), 's.yaml:2: unknown key "sede"'),
+        (("aggregate_rate: 20", "aggregate_rate: .nan"),
+         's.yaml:3: "aggregate_rate" is .nan, which is no finite number'),
+        (("aggregate_rate: 20", "aggregate_rate: -1"),
+         's.yaml:3: "aggregate_rate" is -1, not 0 to'),
+        (("num_requests: 150", "num_requests: 1000000000"),
+         's.yaml:4: "num_requests" is 1000000000, not 0 to 10000000'),
+        (("clients:", "clients: ["), "s.yaml:6: no YAML: "),
+        (("version", "\0version"), "s.yaml:1: no YAML: "))),
 ])
 def test_bad_specifications(tmp_path, change, error):
     (tmp_path / "s.yaml").write_text(SPEC.replace(*change, 1))
@@ -134,12 +139,13 @@ def test_bad_specifications(tmp_path, change, error):
 
 @pytest.mark.parametrize("change,error", [
     (lambda b: b[:len(b) // 2 - 20], "t.csv:"),
-    (lambda b: b.replace(b",talk,", b",talk,,", 1), "t.csv:"),
-    (lambda b: b.replace(b"false", b"NaN", 1), "t.csv:2: \"streaming\""),
-    (lambda b: b.replace(b"\n0,", b"\n-1,", 1),
-     't.csv:2: "request_id" is "-1", which is negative'),
-    (lambda b: b[:300] + bytes(range(256)) + b[300:], "t.csv:1: binary"),
-    (lambda b: b"", "t.csv:1: empty"),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        (lambda b: b.replace(b",talk,", b",talk,,", 1), "t.csv:"),
+        (lambda b: b.replace(b"false", b"NaN", 1), "t.csv:2: \"streaming\""),
+        (lambda b: b.replace(b"\n0,", b"\n-1,", 1),
+         't.csv:2: "request_id" is "-1", which is negative'),
+        (lambda b: b[:300] + bytes(range(256)) + b[300:], "t.csv:1: binary"),
+        (lambda b: b"", "t.csv:1: empty"))),
 ])
 def test_bad_traces(run, tmp_path, change, error):
     (tmp_path / "t.csv").write_bytes(change((run / "t.csv").read_bytes()))
@@ -149,6 +155,7 @@ def test_bad_traces(run, tmp_path, change, error):
     assert got.stderr.count("\n") == 1 and got.stdout == ""
 
 
+@pytest.mark.soak
 def test_a_thousand_million_requests_are_refused_at_once(tmp_path):
     sim(tmp_path, "run", *LINEAR, "--num-requests", 10 ** 9, code=2)
     got = sim(tmp_path, "run", *LINEAR, "--num-requests", 0, "--rate", 1e6,

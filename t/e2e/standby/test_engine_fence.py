@@ -1,18 +1,17 @@
 """The lock service dies with the active engine healthy, dead or hung; and what
 counts as hung."""
 
-import time
-
 import pytest
 
 from llmgw import place, rpc
 from llmgw.standby.group import Group
 from llmgw.standby.lock import slow
-from llmgw.wait import wait_for
+from llmgw.wait import still, wait_for
 
 
 # Long enough for an engine that only has no processor.
 HANG_MS = 2000
+HUNG_S = 4          # until that is over, and the next engine serves
 
 
 @pytest.fixture
@@ -23,6 +22,7 @@ def group(cluster):
     return make
 
 
+@pytest.mark.soak
 def test_engine_and_service_die_together_and_the_standby_is_granted(group):
     g = group()
     a, b = g
@@ -37,12 +37,13 @@ def test_an_engine_that_was_stopped_is_killed_and_the_standby_serves(group):
     g = group()
     a, b = g
     a.proc.freeze()
-    b.wait("ACTIVE")
+    b.wait("ACTIVE", takes=HUNG_S)
     assert not a.proc.alive()
     a.proc.told_to_end = True
     assert b.epoch() > a.epoch()
 
 
+@pytest.mark.soak
 def test_a_stopped_engine_is_fenced_by_a_service_that_was_started_anew(group):
     g = group()
     a, b = g
@@ -62,27 +63,21 @@ def test_streams_without_progress_are_a_hang(group):
     for call in calls:
         next(call)
     a.faults(stall=True)
-    b.wait("ACTIVE")
+    b.wait("ACTIVE", takes=HUNG_S)
     assert not a.proc.alive()
     a.proc.told_to_end = True
     assert all(rpc.drain(call).code == "UNAVAILABLE" for call in calls)
 
 
+@pytest.mark.soak
 def test_clients_that_do_not_read_are_no_hang(group):
     g = group(token_delay="0ms")
     a, b = g
     call = a.client.start("x", 1_000_000, method=rpc.GENERATE)
     next(call)
-
-    def tokens():
-        return a.client.stats().tokens
-
-    last, since = tokens(), time.monotonic()
-    while time.monotonic() - since < HANG_MS * 2 / 1000 * place.SLOW:
-        time.sleep(0.05)
-        if tokens() != last:
-            last, since = tokens(), time.monotonic()
+    still(lambda: a.client.stats().tokens, interval=0.05,
+          during=HANG_MS * 2 / 1000 * place.SLOW)
     assert a.client.stats().active_requests == 1
     assert a.state() == "ACTIVE" and b.state() == "STANDBY"
     call.cancel()
-    wait_for(lambda: a.client.stats().active_requests == 0, 5, "its end")
+    wait_for(lambda: a.client.stats().active_requests == 0, "its end")

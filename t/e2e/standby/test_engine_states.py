@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from llmgw import place, rpc
+from llmgw import place, rpc, words
 from llmgw.proc import pids_of_group, rss_kb
 from llmgw.standby.group import Group, tokens_in_order
 from llmgw.standby.lock import take_lock_file
@@ -75,6 +75,7 @@ def test_after_kill_9_the_standby_takes_over_with_a_greater_epoch(
     assert g.service.group("g")["epoch"] == g.epochs()[-1]
 
 
+@pytest.mark.soak
 def test_only_the_active_one_gives_out_tokens(cluster, group):
     log = cluster.dir / "tokens"
     g = group(token_log=log).start()
@@ -94,7 +95,7 @@ def test_an_engine_waits_for_the_sockets_it_was_told_of(cluster, group):
     g = group(ids=["a"], wait_for=path)
     g.service.start()
     a = g["a"].start()
-    wait_for(lambda: "waiting for socket" in a.proc.text(), 10, "the gate")
+    wait_for(lambda: words.WAITING_FOR_SOCKET in a.proc.text(), "the gate")
     assert probes(a) == [503, 503, 503]
     assert a.state() == "INIT"
     with socket.socket(socket.AF_UNIX) as s:
@@ -104,6 +105,7 @@ def test_an_engine_waits_for_the_sockets_it_was_told_of(cluster, group):
         a.wait("ACTIVE")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("signals", [1, 2])
 def test_a_standby_that_is_told_to_end_just_leaves(group, signals):
     g = group().start()
@@ -112,40 +114,44 @@ def test_a_standby_that_is_told_to_end_just_leaves(group, signals):
         b.proc.send(signal.SIGTERM)
     assert b.proc.wait() == 0
     assert [s.state for s in b.steps()] == ["INIT", "STANDBY", "DEAD"]
-    wait_for(lambda: g.service.group("g")["waiters"] == [], 5, "its place")
+    wait_for(lambda: g.service.group("g")["waiters"] == [], "its place")
     assert g.active() is a
 
 
+@pytest.mark.soak
 def test_an_engine_told_to_end_in_init_leaves(cluster, group):
     g = group(ids=["a"], wait_for=cluster.dir / "never.sock")
     a = g["a"].start()
-    wait_for(lambda: "waiting for socket" in a.proc.text(), 10, "the gate")
+    wait_for(lambda: words.WAITING_FOR_SOCKET in a.proc.text(), "the gate")
     assert a.stop() == 0
 
 
 def test_an_active_one_drains_and_then_the_standby_serves(group):
-    g = group(token_delay="10ms", service={"hang_timeout": "600s"}).start()
+    g = group(service={"hang_timeout": "600s"}).start()
     a, b = g
+    a.faults(gate=1)                # the stream runs as long as the test looks
     call = a.client.start("hello", 30, method=rpc.GENERATE)
     next(call)
-    a.faults(stall=True)            # the stream runs as long as the test looks
     a.proc.send(signal.SIGTERM)
-    wait_for(lambda: "stopping" in a.proc.text(), 5, "the drain")
+    wait_for(lambda: "stopping" in a.proc.text(), "the drain")
     assert a.probes("/readyz") == 503 and a.probes("/livez") == 200
     assert b.state() == "STANDBY"
-    a.faults(stall=False)
-    assert rpc.drain(call).code == "OK"
+    a.faults(gate=-1)
+    result = rpc.drain(call)
+    assert (result.code, len(result.tokens)) == ("OK", 29)
     assert a.proc.wait() == 0
     b.wait("ACTIVE")
 
 
+@pytest.mark.soak
 def test_a_second_signal_ends_the_streams_at_once(group):
-    g = group(token_delay="50ms").start()
+    g = group().start()
     a, b = g
-    call = a.client.start("hello", 1000, method=rpc.GENERATE)
+    a.faults(gate=1)
+    call = a.client.start("hello", 2, method=rpc.GENERATE)
     next(call)
     a.proc.send(signal.SIGTERM)
-    wait_for(lambda: "stopping" in a.proc.text(), 5, "the drain")
+    wait_for(lambda: "stopping" in a.proc.text(), "the drain")
     a.proc.send(signal.SIGTERM)
     result = rpc.drain(call)
     assert result.code == "UNAVAILABLE"
@@ -168,6 +174,7 @@ def looks(one):
     return found[:-1]
 
 
+@pytest.mark.soak
 def test_a_slow_wake_survives_and_its_probes_answer(group):
     """To touch so much memory takes the engine's own loop for a while.  A busy
     machine may let it wake before anybody looks: again then."""
@@ -181,6 +188,7 @@ def test_a_slow_wake_survives_and_its_probes_answer(group):
     assert probes(a) == [200, 200, 200]
 
 
+@pytest.mark.soak
 def test_a_hung_wake_ends_itself_and_the_next_is_granted(group):
     """The loop is busy, so another thread has to end the process."""
     g = group(each={"a": {"model_memory": 4096, "waking_timeout": "30ms"}})
@@ -195,12 +203,13 @@ def test_a_hung_wake_ends_itself_and_the_next_is_granted(group):
     assert b.epoch() > a.epoch()
 
 
+@pytest.mark.soak
 def test_a_wake_that_fails_is_one_line_and_the_end(group, cluster):
     """Its port was taken while it waited."""
     g = group(ids=["a"], wait_for=cluster.dir / "go.sock")
     g.service.start()
     a = g["a"].start()
-    wait_for(lambda: "waiting for socket" in a.proc.text(), 10, "the gate")
+    wait_for(lambda: words.WAITING_FOR_SOCKET in a.proc.text(), "the gate")
     host, port = a.target.split(":")
     with socket.socket() as other, socket.socket(socket.AF_UNIX) as go:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -222,9 +231,10 @@ def test_a_worker_that_dies_ends_its_engine_and_the_standby_serves(
     assert ended(a)
     assert f"worker {worker} died" in a.proc.text()
     b.wait("ACTIVE")
-    wait_for(lambda: not pids_of_group(a.proc.pid), 5, "its workers to end")
+    wait_for(lambda: not pids_of_group(a.proc.pid), "its workers to end")
 
 
+@pytest.mark.soak
 def test_workers_die_with_their_engine(group):
     g = group(engine="model", workers=2, model_memory=1).start()
     a, b = g
@@ -248,17 +258,18 @@ def test_a_holder_outlives_its_lock_service(group, expect):
             g.service.state.unlink()
         g.service.start()
         again = f"epoch {epoch} was granted again"
-        wait_for(lambda: a.proc.text().count(again) == times, 10,
+        wait_for(lambda: a.proc.text().count(again) == times,
                  "the holder to be granted again")
         assert g.service.group("g")["holder"] == "a"
         wait_for(lambda: [w["engine"] for w in g.service.group("g")["waiters"]]
-                 == ["b"], 10, "the waiter to wait again")
+                 == ["b"], "the waiter to wait again")
     a.kill()
     b.wait("ACTIVE")
     assert g.check() == [epoch, b.epoch()]
 
 
-@pytest.mark.parametrize("how", ["removed", "replaced"])
+@pytest.mark.parametrize("how", [
+    "removed", pytest.param("replaced", marks=pytest.mark.soak)])
 def test_a_lock_file_that_is_not_the_same_ends_the_holder(group, how):
     g = group(ids=["a"]).start()
     a = g["a"]
@@ -327,6 +338,7 @@ def scripted(cluster, group):
         service.close()
 
 
+@pytest.mark.soak
 def test_an_engine_that_is_refused_ends(scripted):
     a, service = scripted()
     service.say(type="refused", reason="no_pidfd", error="another namespace")
@@ -347,6 +359,7 @@ def test_an_engine_that_is_granted_without_the_lock_ends(cluster, scripted):
     assert [s.state for s in a.steps()] == ["INIT", "STANDBY", "DEAD"]
 
 
+@pytest.mark.soak
 def test_an_engine_that_could_not_lock_takes_no_offer(cluster, scripted):
     a, service = scripted()
     (cluster.dir / "g.lock").mkdir()
@@ -358,6 +371,7 @@ def test_an_engine_that_could_not_lock_takes_no_offer(cluster, scripted):
     assert "granted" not in a.proc.text()
 
 
+@pytest.mark.soak
 def test_a_take_that_was_late_waits_on(scripted):
     a, service = scripted()
     service.say(type="queued", position=1)
@@ -374,6 +388,7 @@ def test_a_take_that_was_late_waits_on(scripted):
                               "progress": 0, "streams": 0}
 
 
+@pytest.mark.soak
 def test_a_worker_takes_no_memory_before_it_is_watched(scripted):
     """Until the service has said so the engine wakes; it can be told to end."""
     a, service = scripted(engine="model", workers=2, model_memory=256)
@@ -386,9 +401,10 @@ def test_a_worker_takes_no_memory_before_it_is_watched(scripted):
     a.proc.send(signal.SIGTERM)
     assert a.proc.wait() == 0
     assert a.steps()[-1].state == "DEAD"
-    wait_for(lambda: not pids_of_group(a.proc.pid), 5, "its workers to end")
+    wait_for(lambda: not pids_of_group(a.proc.pid), "its workers to end")
 
 
+@pytest.mark.soak
 def test_a_wake_that_nobody_finishes_ends_itself(scripted):
     a, service = scripted(engine="model", workers=1, waking_timeout="300ms")
     service.grant(7)
@@ -406,14 +422,14 @@ def test_an_agent_starts_a_dead_engine_anew_as_the_next_standby(
     def waiters():
         return [w["engine"] for w in g.service.group("g").get("waiters", [])]
 
-    wait_for(lambda: g.service.group("g").get("state") == "active", 10,
+    wait_for(lambda: g.service.group("g").get("state") == "active",
              "a to serve")
     assert g.service.group("g")["holder"] == "a"
     b.start()
-    wait_for(lambda: waiters() == ["b"], 10, "b to wait")
+    wait_for(lambda: waiters() == ["b"], "b to wait")
     os.kill(a.pid(), signal.SIGKILL)
     b.wait("ACTIVE")
-    wait_for(lambda: waiters() == ["a"], 20, "a to wait behind b")
+    wait_for(lambda: waiters() == ["a"], "a to wait behind b")
 
 
 WRONG = [
@@ -434,12 +450,13 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("words,said", WRONG,
+@pytest.mark.soak
+@pytest.mark.parametrize("options,said", WRONG,
                          ids=[" ".join(w)[:40] for w, _ in WRONG])
-def test_options_that_do_not_go_together_are_refused(words, said):
+def test_options_that_do_not_go_together_are_refused(options, said):
     done = subprocess.run(
         [place.binary("llmgw-replica"), "--id", "r", "--listen",
-         "127.0.0.1:1", *words], capture_output=True, text=True, timeout=10)
+         "127.0.0.1:1", *options], capture_output=True, text=True, timeout=10)
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -464,27 +481,27 @@ def test_the_agent_knows_each_step(cluster):
     for one in g:
         one.agent.start()
         one.start().wait("STANDBY")
-    wait_for(lambda: shown("a") == ("STARTING", "init", 0), 10, "a to begin")
-    wait_for(lambda: shown("b") == ("STARTING", "init", 0), 10, "b to begin")
+    wait_for(lambda: shown("a") == ("STARTING", "init", 0), "a to begin")
+    wait_for(lambda: shown("b") == ("STARTING", "init", 0), "b to begin")
     g.service.start()
     first = g.wait_active()
     other = g.wait_standby()
-    wait_for(lambda: shown(first.id) == ("READY", "active", first.epoch()), 10,
+    wait_for(lambda: shown(first.id) == ("READY", "active", first.epoch()),
              "the first to serve")
-    wait_for(lambda: shown(other.id) == ("STARTING", "standby", 0), 10,
+    wait_for(lambda: shown(other.id) == ("STARTING", "standby", 0),
              "the second to wait")
 
     # Whoever ended the active one now would leave the group without one.
     g.service.kill()
-    wait_for(lambda: lock_is_away(first), 10, "its loss to be known")
+    wait_for(lambda: lock_is_away(first), "its loss to be known")
     out = first.agent.ctl("group", "switch", "g")
     assert out.returncode == 3 and first.state() == "ACTIVE", out.stderr
     g.service.start()
-    wait_for(lambda: not lock_is_away(first), 10, "its return to be known")
-    wait_for(lambda: shown(other.id)[1] == "standby", 10, "the second to wait")
+    wait_for(lambda: not lock_is_away(first), "its return to be known")
+    wait_for(lambda: shown(other.id)[1] == "standby", "the second to wait")
     first.kill()
     other.wait("ACTIVE")
-    wait_for(lambda: shown(other.id) == ("READY", "active", other.epoch()), 10,
+    wait_for(lambda: shown(other.id) == ("READY", "active", other.epoch()),
              "the second to serve")
-    wait_for(lambda: shown(first.id)[0] == "DOWN", 10, "the first to be down")
+    wait_for(lambda: shown(first.id)[0] == "DOWN", "the first to be down")
     assert cluster.gateway.table()[other.id]["group"] == "g"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from llmgw import gguf, llama, memory, place
+from llmgw import gguf, llama, memory, place, words
 from llmgw.llama import ask, chat, request
 from llmgw.wait import wait_for
 from llmgw.weights import WeightsService, id_of
@@ -39,7 +39,7 @@ def holds(replica, how=""):
     """Waits until it has its weights: "loaded for" a service, "shared by" it.
     """
     wait_for(lambda: re.search(rf'weights "[^"]*", \d+ MB, {how}',
-                               replica.proc.text()), 20,
+                               replica.proc.text()),
              f"{replica.id} to have its weights")
     return replica
 
@@ -70,12 +70,13 @@ def test_two_engines_share_one_copy(cluster, service, file):
 
     # The copy outlives who made it, and who comes anew loads none.
     one.kill()
-    wait_for(lambda: abs(memory.pss_shmem(pids[1]) - SIZE) < MB, 10,
+    wait_for(lambda: abs(memory.pss_shmem(pids[1]) - SIZE) < MB,
              "the memory to be counted once")
     holds(one.start(), "shared by")
     assert memory.mapped(one.proc.pid) == inodes
 
 
+@pytest.mark.soak
 def test_reader_waits_however_often_the_writer_is_killed(cluster, file,
                                                          tmp_path):
     """Two devices: what is committed stays, the rest is loaded anew."""
@@ -97,7 +98,7 @@ def test_reader_waits_however_often_the_writer_is_killed(cluster, file,
     services[1].wait_roles(reader="waits")
     writer = holds(cluster.replica("writer", **engine), "loaded for")
     services[0].wait_roles(reader="reader", writer="reader")
-    wait_for(lambda: reader.proc.text().count("shared by") == 2, 10,
+    wait_for(lambda: reader.proc.text().count("shared by") == 2,
              "the reader to have both")
     assert memory.mapped(reader.proc.pid) == {
         i for s in services for i in memory.opened(s.proc.pid)}
@@ -111,12 +112,13 @@ def test_replica_is_starting_until_its_weights_are_there(cluster, service,
 
     def state():
         return cluster.gateway.table().get("r1", {}).get("service")
-    wait_for(lambda: state() == "STARTING", 10, "r1 to be starting")
+    wait_for(lambda: state() == "STARTING", "r1 to be starting")
     service.wait_roles(r1="waits")
     model(cluster, "one", service, file)
-    wait_for(lambda: state() == "READY", 20, "r1 to be ready")
+    wait_for(lambda: state() == "READY", "r1 to be ready")
 
 
+@pytest.mark.soak
 def test_service_that_ends_ends_who_waits_for_it(cluster, service, file):
     waits = cluster.replica("waits", weights=service.path, weights_role="ro",
                             weights_file=file)
@@ -144,10 +146,11 @@ def test_weights_are_handed_back_and_not_loaded_twice(cluster, file):
     holds(one, "shared by")
     assert memory.mapped(one.proc.pid) == inodes
     assert memory.opened(service.proc.pid) == inodes
-    wait_for(lambda: '"w.bin" again' in two.proc.text(), 10, "the adoption")
+    wait_for(lambda: '"w.bin" again' in two.proc.text(), "the adoption")
     assert two.client.generate("a", 3).code == "OK"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("options, why", [
     ({"weights_file": "other.bin"}, 'it has "w.bin", not "other.bin"'),
     ({"weights_file": "no-slash", "weights_timeout": "100ms"},
@@ -161,6 +164,7 @@ def test_what_was_not_asked_for_ends_the_engine(cluster, service, file,
     assert why in failed(engine)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("options, why", [
     ({"weights_file": "a"}, "--weights-file: needs --weights"),
     ({"weights": "/a"}, "--weights: needs --weights-file"),
@@ -177,6 +181,7 @@ def test_bad_options_are_refused(cluster, options, why):
     assert why in failed(cluster.replica("bad", **options), 2)
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(place.FLAVOUR in ("asan", "tsan"),
                     reason="these sanitizers keep mlock() from locking")
 def test_weights_can_be_locked_in_memory(cluster, service, tmp_path):
@@ -194,7 +199,7 @@ needs_llama = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 
 
 def loaded(replica):
-    wait_for(lambda: "continue here" in replica.proc.text(), 20,
+    wait_for(lambda: words.CONTINUE_HERE in replica.proc.text(),
              f"{replica.id} to load")
     return replica
 
@@ -211,7 +216,8 @@ def says(replica):
 
 
 @needs_llama
-@pytest.mark.parametrize("exact", ["on", "off"])
+@pytest.mark.parametrize("exact", [
+    "on", pytest.param("off", marks=pytest.mark.soak)])
 def test_model_from_a_service_says_the_same(cluster, service, tmp_path, exact):
     """Also of a replica that has no such file."""
     path = str(tmp_path / "m.gguf")
@@ -234,6 +240,7 @@ def test_model_from_a_service_says_the_same(cluster, service, tmp_path, exact):
         assert group(one) != group(plain)   # which repacks its weights
 
 
+@pytest.mark.soak
 @needs_llama
 def test_file_that_is_no_model_is_not_committed(cluster, service, tmp_path):
     """Or the service would keep it, and each engine would end by it."""
@@ -245,12 +252,13 @@ def test_file_that_is_no_model_is_not_committed(cluster, service, tmp_path):
                                       **options))
         assert '"m.gguf" is not a GGUF file' in text
         assert len([x for x in text.splitlines() if " error " in x]) == 1
-        wait_for(lambda: service.state()["clients"] == [], 10, "its end")
+        wait_for(lambda: service.state()["clients"] == [], "its end")
         assert service.state()["state"] == "empty"
     gguf.write(str(wrong))
     loaded(cluster.replica("two", model=str(wrong), **options))
 
 
+@pytest.mark.soak
 @needs_llama
 def test_model_that_waits_for_its_weights_ends_when_told(cluster, service):
     engine = cluster.replica("one", engine="llama", model="m.gguf",
@@ -259,6 +267,7 @@ def test_model_that_waits_for_its_weights_ends_when_told(cluster, service):
     assert engine.stop() == 0
 
 
+@pytest.mark.soak
 @needs_llama
 def test_parts_of_a_model_come_from_a_service_each(cluster, tmp_path):
     services = [WeightsService(cluster, i) for i in range(2)]

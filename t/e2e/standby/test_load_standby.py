@@ -2,14 +2,13 @@
 sleep, and what they accept when they wake."""
 
 import os
-import time
 
 import pytest
 
-from llmgw import gguf, llama, memory, sse
+from llmgw import gguf, llama, memory, sse, words
 from llmgw.llama import ask, chat, request
 from llmgw.standby.group import Group
-from llmgw.wait import wait_for
+from llmgw.wait import still, wait_for
 from llmgw.weights import WeightsService
 
 MB = 1 << 20
@@ -88,6 +87,7 @@ def test_unmapped_standby_holds_nothing_and_gets_it_again(cluster, services,
     assert b.client.generate("hello", 3).code == "OK"
 
 
+@pytest.mark.soak
 def test_unmapped_standby_ends_where_nobody_has_the_weights(cluster, services,
                                                             file):
     (service,), sockets = services()
@@ -102,7 +102,8 @@ def test_unmapped_standby_ends_where_nobody_has_the_weights(cluster, services,
 
 @pytest.mark.parametrize("size, why", [
     (SIZE, "it has other bytes than before"),
-    (SIZE - 1, "it has another layout than before")])
+    pytest.param(SIZE - 1, "it has another layout than before",
+                 marks=pytest.mark.soak)])
 def test_unmapped_standby_wakes_with_nothing_else(cluster, services, file,
                                                   size, why):
     (service,), sockets = services()
@@ -118,6 +119,7 @@ def test_unmapped_standby_wakes_with_nothing_else(cluster, services, file,
     assert [s.state for s in b.steps()][-1] != "ACTIVE"
 
 
+@pytest.mark.soak
 def test_one_device_that_fails_takes_the_engine_down(cluster, services, file,
                                                      tmp_path):
     (_, second), sockets = services(2)
@@ -136,7 +138,9 @@ needs_llama = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 
 
 @needs_llama
-@pytest.mark.parametrize("sleep", [None, "mapped", "unmapped"])
+@pytest.mark.parametrize("sleep", [
+    *(pytest.param(how, marks=pytest.mark.soak) for how in (None, "mapped")),
+    "unmapped"])
 def test_model_that_was_asleep_says_the_same(cluster, services, tmp_path,
                                              sleep):
     """sleep None: from the file itself, without a service."""
@@ -146,7 +150,7 @@ def test_model_that_was_asleep_says_the_same(cluster, services, tmp_path,
     asked = [request(chat("pa " * n, seed=n, temperature=.8), id=f"c-{n}")
              for n in (1, 5, 60)]
     plain = cluster.replica("plain", **options)
-    wait_for(lambda: "continue here" in plain.proc.text(), 20, "it to load")
+    wait_for(lambda: words.CONTINUE_HERE in plain.proc.text(), "it to load")
     said = [ask(plain, r).whole().says() for r in asked]
     if sleep:
         _, sockets = services()
@@ -168,7 +172,7 @@ def test_model_that_was_asleep_says_the_same(cluster, services, tmp_path,
 def conversation(i):
     """One that goes on for a while."""
     return {**chat(f"conversation {i}", seed=i, temperature=.8,
-                   ignore_eos=True), "max_tokens": 1000, "model": "m",
+                   ignore_eos=True), "max_tokens": 500, "model": "m",
             "stream": True}
 
 
@@ -176,13 +180,12 @@ def caught(nginx, one, asked):
     """The engine is frozen in the middle of a stream at least; answers to all.
     A busy machine may bring whole answers before anybody looks: again then."""
     while True:
-        connections = [sse.Connection(nginx.api, 60) for _ in asked]
+        connections = [sse.Connection(nginx.api) for _ in asked]
         answers = [c.request(sse.CHAT, body)
                    for c, body in zip(connections, asked)]
         answers[-1].wait_events(2)
         one.proc.freeze()
-        time.sleep(.2)                  # nginx reads what is on its way
-        if nginx.replicas()[one.id]["in_flight"]:
+        if still(lambda: nginx.replicas()[one.id]["in_flight"], during=.1):
             return connections, answers
         one.proc.thaw()
         for c in connections:
@@ -190,7 +193,8 @@ def caught(nginx, one, asked):
 
 
 @needs_llama
-@pytest.mark.parametrize("sleep", ["mapped", "unmapped"])
+@pytest.mark.parametrize("sleep", [
+    "mapped", pytest.param("unmapped", marks=pytest.mark.soak)])
 def test_streams_of_a_model_go_on_where_it_wakes(cluster, services, tmp_path,
                                                  sleep):
     """Through nginx, which knows of no other replica: as if nothing had
@@ -202,15 +206,15 @@ def test_streams_of_a_model_go_on_where_it_wakes(cluster, services, tmp_path,
     a, b = Group(cluster, each=READER, engine="llama", model=path, threads=1,
                  weights=sockets, sleep=sleep).start()
     nginx = cluster.nginx(openai=True)
-    wait_for(lambda: nginx.routable() == ["a"], 15, "a to be routable")
+    wait_for(lambda: nginx.routable() == ["a"], "a to be routable")
     asked = [conversation(i) for i in range(2)]
     undisturbed = [sse.call(nginx.api, sse.CHAT, body).text for body in asked]
     connections, answers = caught(nginx, a, asked)
     a.kill()
-    got = [sse.result_of(answer, 60) for answer in answers]
+    got = [sse.result_of(answer) for answer in answers]
     for c in connections:
         c.close()
     assert [(r.error, r.text) for r in got] == [
         (None, whole) for whole in undisturbed]
-    wait_for(lambda: nginx.routable() == ["b"], 10, "b to be routable")
+    wait_for(lambda: nginx.routable() == ["b"], "b to be routable")
     assert sum(nginx.pool()["totals"]["failovers"].values()) >= 1

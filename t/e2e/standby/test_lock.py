@@ -65,8 +65,9 @@ def test_the_next_engine_is_granted_when_the_holder_is_killed(cluster):
 
 # The service is killed in the middle of a grant.
 
-@pytest.mark.parametrize("moment", ["open", "fsync", "rename", "offer",
-                                    "granted"])
+@pytest.mark.parametrize("moment", [
+    *(pytest.param(moment, marks=pytest.mark.soak)
+      for moment in ("open", "fsync", "offer")), "rename", "granted"])
 def test_a_grant_survives_the_death_of_the_service(cluster, killed_at,
                                                    moment):
     service = LockService(cluster, reconnect_window=LONG)
@@ -82,7 +83,7 @@ def test_a_grant_survives_the_death_of_the_service(cluster, killed_at,
 
     service.env = None
     service.start()
-    wait_for(lambda: service.group().get("state") == "active", 10,
+    wait_for(lambda: service.group().get("state") == "active",
              "a holder that is active")
     holder, heir = (a, b) if a.said("active") else (b, a)
     if moment in ("rename", "granted"):         # it stands in the file
@@ -107,7 +108,9 @@ def tear(path, how):
         path.write_bytes(text.replace(b'"engine":"a"', b'"engine":"z"'))
 
 
-@pytest.mark.parametrize("how", ["deleted", "empty", "cut", "changed"])
+@pytest.mark.parametrize("how", [
+    "deleted", *(pytest.param(how, marks=pytest.mark.soak)
+                 for how in ("empty", "cut", "changed"))])
 def test_a_state_file_that_is_lost_resets_nothing(cluster, how):
     service = LockService(cluster, reconnect_window=LONG)
     service.lock_file().touch()
@@ -126,6 +129,7 @@ def test_a_state_file_that_is_lost_resets_nothing(cluster, how):
     takeover(service, a, b)
 
 
+@pytest.mark.soak
 def test_nothing_is_left_but_the_holder(cluster):
     """State file and lock file are deleted while the service is away."""
     service = LockService(cluster, reconnect_window=slow(3000))
@@ -139,12 +143,13 @@ def test_nothing_is_left_but_the_holder(cluster):
     service.lock_file().unlink()
     service.start()
     a.ends()                        # it is not the file that it has locked
-    assert b.wait("active").mono > a.wait("lock file lost").mono
+    assert b.wait("active", takes=5).mono > a.wait("lock file lost").mono
     check_epochs(service)
 
 
 # The service dies, and what it finds when it is back.
 
+@pytest.mark.soak
 def test_a_healthy_holder_does_not_notice(cluster):
     service = LockService(cluster, reconnect_window=LONG).start_settled()
     a = service.engine("a")
@@ -156,14 +161,15 @@ def test_a_healthy_holder_does_not_notice(cluster):
         service.start()
         a.wait("regranted", life)
         b.wait("queued", life + 1)
-    wait_for(lambda: service.group()["state"] == "active", 5, "its word")
+    wait_for(lambda: service.group()["state"] == "active", "its word")
     assert service.group()["holder"] == "a"
     assert len(service.events("granted")) == 1 and b.said("active") == []
     assert {e.epoch for e in a.said("active", "regranted")} \
         == {a.said("granted")[0].epoch}
 
 
-@pytest.mark.parametrize("first", ["service", "holder"])
+@pytest.mark.parametrize("first", [
+    "service", pytest.param("holder", marks=pytest.mark.soak)])
 def test_a_dead_holder_is_followed_at_once(cluster, first):
     service = LockService(cluster, reconnect_window=LONG).start_settled()
     a = service.engine("a")
@@ -195,6 +201,7 @@ def test_a_hung_holder_is_fenced(cluster):
     assert "did not come back" in fenced.text
 
 
+@pytest.mark.soak
 def test_an_unknown_holder_is_waited_for(cluster):
     """Without a state file nobody knows whom to kill: the kernel's lock keeps
     the group."""
@@ -206,7 +213,7 @@ def test_an_unknown_holder_is_waited_for(cluster):
     a.freeze()
     service.start()
     b = service.engine("b")
-    wait_for(lambda: service.group().get("state") == "unknown", 10,
+    wait_for(lambda: service.group().get("state") == "unknown",
              "the lock file to be looked at")
     never(lambda: b.said("granted"), 0.5)
     assert len(service.events("unknown")) == 1
@@ -216,6 +223,7 @@ def test_an_unknown_holder_is_waited_for(cluster):
 
 # Holders that hang while the service is there.
 
+@pytest.mark.soak
 @pytest.mark.parametrize("option, fault", [
     (None, "no PONG"),
     ("--stuck", "no progress while streams run"),
@@ -228,7 +236,7 @@ def test_a_holder_that_hangs_is_killed(cluster, option, fault):
     if option is None:
         a.wait("active")
         a.freeze()
-    assert a.ends() == -signal.SIGKILL
+    assert a.ends(takes=4) == -signal.SIGKILL
     b = service.engine("b")
     b.proc.told_to_end = True       # a busy machine may make it hang, too
     b.wait("active")
@@ -236,6 +244,7 @@ def test_a_holder_that_hangs_is_killed(cluster, option, fault):
     assert (fenced.engine, fenced.text) == ("a", f", {fault}")
 
 
+@pytest.mark.soak
 def test_where_nobody_is_killed_nobody_follows(cluster):
     service = LockService(cluster, fence="wait",
                           hang_timeout=slow(300)).start_settled()
@@ -245,22 +254,23 @@ def test_where_nobody_is_killed_nobody_follows(cluster):
     b.wait("queued")
     a.freeze()
     group = wait_for(lambda: service.group()["state"] == "alarm"
-                     and service.group(), 10, "the alarm")
+                     and service.group(), "the alarm")
     assert (group["holder"], group["fence"]) == ("a", "wait")
     assert group["fault"] == "no PONG"
     never(lambda: b.said("granted"), 0.3)
     a.thaw()
-    wait_for(lambda: service.group()["state"] == "active", 10, "its recovery")
+    wait_for(lambda: service.group()["state"] == "active", "its recovery")
     takeover(service, a, b)
     events = [e.what for e in service.events("alarm", "recovered", "fenced")]
     assert events[:2] == ["alarm", "recovered"] and "fenced" not in events
 
 
+@pytest.mark.soak
 def test_a_service_that_was_stopped_blames_nobody(cluster):
     service = LockService(cluster, hang_timeout=slow(1500)).start_settled()
     a = service.engine("a")
     a.wait("active")
-    wait_for(lambda: service.group()["state"] == "active", 5, "its word")
+    wait_for(lambda: service.group()["state"] == "active", "its word")
     service.proc.freeze()
     time.sleep(3.1 * place.SLOW)            # more than twice the timeout
     service.proc.thaw()
@@ -284,6 +294,7 @@ def hasty(cluster):
                        take_timeout=slow(300)).start_settled()
 
 
+@pytest.mark.soak
 def test_waiters_are_served_in_their_order(waiting):
     clients = [LockClient(waiting.socket, engine=f"e{i}") for i in range(5)]
     for position, client in enumerate(clients):
@@ -296,7 +307,7 @@ def test_waiters_are_served_in_their_order(waiting):
         client.close()                      # one after the other gives up
         left = [w["engine"] for w in wait_for(
             lambda: len(waiting.group()["waiters"]) == 4 - i
-            and waiting.group()["waiters"], 5, "the place to be free")]
+            and waiting.group()["waiters"], "the place to be free")]
         assert left == [f"e{j}" for j in range(i + 1, 5)]
     last = clients[-1].expect("queued")["position"]
     while last > 1:
@@ -307,6 +318,7 @@ def test_waiters_are_served_in_their_order(waiting):
     clients[-1].close()
 
 
+@pytest.mark.soak
 def test_a_late_take_is_refused(hasty):
     with LockClient(hasty.socket, engine="slow") as late, \
             LockClient(hasty.socket, engine="fast") as fast:
@@ -322,6 +334,7 @@ def test_a_late_take_is_refused(hasty):
         assert hasty.events("missed")[0].engine == "slow"
 
 
+@pytest.mark.soak
 def test_a_stopped_waiter_does_not_keep_the_others(hasty):
     holder = hasty.engine("a")
     holder.wait("active")
@@ -339,6 +352,7 @@ def test_a_stopped_waiter_does_not_keep_the_others(hasty):
     takeover(hasty, next_one, stopped)
 
 
+@pytest.mark.soak
 def test_nothing_is_granted_while_a_stranger_has_the_lock_file(cluster):
     service = LockService(cluster, fence="wait",
                           take_timeout=LONG).start_settled()
@@ -346,7 +360,7 @@ def test_nothing_is_granted_while_a_stranger_has_the_lock_file(cluster):
     with LockClient(service.socket) as client:
         client.acquire()
         client.expect("queued")
-        wait_for(lambda: service.group()["state"] == "unknown", 5, "its state")
+        wait_for(lambda: service.group()["state"] == "unknown", "its state")
         os.close(fd)
         offer = client.expect("offer")
         fd = take_lock_file(service.lock_file())
@@ -356,8 +370,12 @@ def test_nothing_is_granted_while_a_stranger_has_the_lock_file(cluster):
         client.take()
 
 
-@pytest.mark.parametrize("line, reason, error", [
+BAD = [
     ("{", "bad_line", "JSON object"),
+    ('{"cmd":"acquire","group":"g"}', "bad_engine", "id of a replica"),
+    ('{"cmd":"ping","x":"' + 4096 * "x" + '"}', "bad_line", "4096 bytes")]
+
+MORE_BAD = [
     ("[]", "bad_line", "JSON object"),
     ('{"cmd":"no"}', "bad_line", "cmd is acquire, take"),
     ('{"cmd":"take","epoch":1}', "bad_line", "acquire comes first"),
@@ -367,14 +385,16 @@ def test_nothing_is_granted_while_a_stranger_has_the_lock_file(cluster):
     ('{"cmd":"ping","seq":-1}', "bad_line", "integer from 0"),
     ('{"cmd":"acquire","group":".g"}', "bad_group", "1 to 31"),
     ('{"cmd":"acquire","group":"' + 32 * "g" + '"}', "bad_group", "1 to 31"),
-    ('{"cmd":"acquire","group":"g"}', "bad_engine", "id of a replica"),
     ('{"cmd":"acquire","group":"g","engine":"e","nonce":"F"}', "bad_nonce",
      "16 hex digits"),
     ('{"cmd":"acquire","group":"g","engine":"e","nonce":"0123456789abcdef",'
      '"last_epoch":1.5}', "bad_epoch", "integers from 0"),
     ('{"cmd":"acquire","group":"g","engine":"e","nonce":"0123456789abcdef",'
-     '"last_epoch":9000000000000000000}', "bad_epoch", "24 h ahead"),
-    ('{"cmd":"ping","x":"' + 4096 * "x" + '"}', "bad_line", "4096 bytes")])
+     '"last_epoch":9000000000000000000}', "bad_epoch", "24 h ahead")]
+
+
+@pytest.mark.parametrize("line, reason, error", [
+    *BAD, *(pytest.param(*row, marks=pytest.mark.soak) for row in MORE_BAD)])
 def test_bad_input_is_told_what_is_right(shared_lock, line, reason, error):
     with LockClient(shared_lock.socket) as client:
         client.sock.sendall(line.encode() + b"\n")
@@ -390,6 +410,7 @@ def shared_lock(shared):
     return LockService(shared, fence="wait").start()
 
 
+@pytest.mark.soak
 def test_a_worker_comes_with_its_pidfd(shared_lock):
     with LockClient(shared_lock.socket, "workers") as client, \
             open(os.devnull) as other:
@@ -427,6 +448,7 @@ def answer(s):
         return b""
 
 
+@pytest.mark.soak
 def test_a_flood_of_connections_keeps_no_engine_out(shared_lock):
     """Those that only ask make room, the one that is silent for longest
     first."""
@@ -442,12 +464,13 @@ def test_a_flood_of_connections_keeps_no_engine_out(shared_lock):
                             engine="b") as second:
                 second.acquire().expect("queued")
                 wait_for(lambda: len(shared_lock.group("flood")["waiters"])
-                         == 2, 5, "both to wait")
+                         == 2, "both to wait")
         finally:
             for s in many:
                 s.close()
 
 
+@pytest.mark.soak
 def test_a_second_service_does_not_start(cluster):
     service = LockService(cluster).start()
     second = cluster.run("second", service.argv)
@@ -461,6 +484,7 @@ def test_a_second_service_does_not_start(cluster):
     assert not os.path.exists(service.socket)
 
 
+@pytest.mark.soak
 def test_a_service_whose_socket_is_removed_ends_to_be_started_again(cluster):
     service = LockService(cluster, reconnect_window=LONG).start_settled()
     a = service.engine("a")
@@ -473,6 +497,7 @@ def test_a_service_whose_socket_is_removed_ends_to_be_started_again(cluster):
     a.wait("regranted")
 
 
+@pytest.mark.soak
 def test_two_services_do_not_share_a_state_file(cluster):
     """The one would kill the holders of the other: they do not come to it."""
     service = LockService(cluster).start_settled()
@@ -484,18 +509,20 @@ def test_two_services_do_not_share_a_state_file(cluster):
     second.proc.told_to_end = True
     assert second.proc.wait() == 1
     assert "using state file" in second.proc.text()
-    wait_for(lambda: service.group()["state"] == "active", 5, "its word")
+    wait_for(lambda: service.group()["state"] == "active", "its word")
 
 
+@pytest.mark.soak
 def test_a_state_file_that_cannot_be_written_is_told_at_the_start(cluster):
     service = LockService(cluster)
     wrong = str(service.dir / "none" / "lock.state")
     service.argv[service.argv.index(str(service.state))] = wrong
     service.start()
-    wait_for(lambda: wrong in service.proc.text(), 5, "the warning")
+    wait_for(lambda: wrong in service.proc.text(), "the warning")
     assert "cannot be written" in service.proc.text()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("options, error", [
     (["--fence", "maybe"], "is not kill or wait"),
     (["--hang-timeout", "1s", "--ping-interval", "600ms"], "twice"),

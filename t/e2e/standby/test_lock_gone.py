@@ -19,7 +19,7 @@ from llmgw.preload import compiled
 from llmgw.standby.lock import LockService, slow
 from llmgw.wait import never, wait_for
 
-MEMORY_MB = 1024
+MEMORY_MB = 1024        # at most
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
 
@@ -45,7 +45,7 @@ class Memory(threading.Thread):
 
     def after(self, mono):
         return wait_for(lambda: [mb for at, mb in list(self.samples)
-                                 if at >= mono], 5, "a sample")[0]
+                                 if at >= mono], "a sample")[0]
 
     def close(self):
         self.ends = True
@@ -70,19 +70,21 @@ def is_dead(pid):
 
 
 @root
-@pytest.mark.first
-@pytest.mark.parametrize("where", ["itself", "worker"])
-def test_the_memory_is_back_at_the_grant(cluster, memory, where):
+@pytest.mark.parametrize("where, mb", [
+    ("worker", MEMORY_MB // 4), *(
+        pytest.param(where, MEMORY_MB, marks=pytest.mark.soak)
+        for where in ("worker", "itself"))])
+def test_the_memory_is_back_at_the_grant(cluster, memory, where, mb):
     service = LockService(cluster).start_settled()
-    options = ["--memory", str(MEMORY_MB), "--memory-dir", memory.path]
+    options = ["--memory", str(mb), "--memory-dir", memory.path]
     if where == "worker":
         options += ["--in-worker", "--pdeathsig"]
     a = service.engine("a", *options)
-    a.wait("active", timeout=60)
+    a.wait("active", takes=10)      # it touches each page
     assert service.group()["processes"] == (2 if where == "worker" else 1)
     b = service.engine("b")
     b.wait("queued")
-    assert memory.used_mb() >= MEMORY_MB
+    assert memory.used_mb() >= mb
     memory.start()
     a.kill()
     granted = b.wait("granted")
@@ -106,6 +108,7 @@ def test_a_worker_that_outlives_its_engine_is_killed(cluster, memory):
     assert service.events("fenced") == []       # it was dead already
 
 
+@pytest.mark.soak
 @root
 def test_without_a_right_to_kill_a_worker_is_waited_for(cluster, memory):
     service = LockService(cluster, fence="wait",
@@ -117,7 +120,7 @@ def test_without_a_right_to_kill_a_worker_is_waited_for(cluster, memory):
     b = service.engine("b")
     b.wait("queued")
     a.kill()
-    wait_for(lambda: service.group()["state"] == "alarm", 5, "the alarm")
+    wait_for(lambda: service.group()["state"] == "alarm", "the alarm")
     assert service.group()["processes"] == 1
     never(lambda: b.said("granted"), 0.2)
     os.kill(worker, signal.SIGKILL)
@@ -149,7 +152,7 @@ def words_of_unshare():
 def inner(proc):
     """The process that unshare started."""
     path = f"/proc/{proc.pid}/task/{proc.pid}/children"
-    return int(wait_for(lambda: pathlib.Path(path).read_text().split(), 5,
+    return int(wait_for(lambda: pathlib.Path(path).read_text().split(),
                         "its child")[0])
 
 
@@ -171,7 +174,7 @@ def test_engines_of_sibling_namespaces_are_watched_and_not_killed(cluster,
     assert "cannot be killed" in service.proc.text()
 
     os.kill(inner(a.proc), signal.SIGSTOP)
-    wait_for(lambda: service.group()["state"] == "alarm", 5, "the alarm")
+    wait_for(lambda: service.group()["state"] == "alarm", "the alarm")
     never(lambda: b.said("granted"), 0.2)
 
     a.proc.told_to_end = True
@@ -179,6 +182,7 @@ def test_engines_of_sibling_namespaces_are_watched_and_not_killed(cluster,
     assert b.wait("active").epoch > first.epoch
 
 
+@pytest.mark.soak
 def test_an_engine_of_a_namespace_below_is_killed(cluster, unshared):
     service = LockService(cluster, hang_timeout=slow(2000)).start_settled()
     a = service.engine("a", prefix=unshared)
@@ -189,7 +193,7 @@ def test_an_engine_of_a_namespace_below_is_killed(cluster, unshared):
     os.kill(inner(a.proc), signal.SIGSTOP)
     b = service.engine("b")
     b.proc.told_to_end = True       # a busy machine may make it hang, too
-    b.wait("active")
+    b.wait("active", takes=4)
     assert service.events("fenced")[0].engine == "a"
 
 
@@ -204,6 +208,7 @@ def old_kernel(tmp_path):
     return env
 
 
+@pytest.mark.soak
 def test_an_old_kernel_has_the_peers_pid(cluster, old_kernel):
     service = LockService(cluster)
     service.env = old_kernel
@@ -218,6 +223,7 @@ def test_an_old_kernel_has_the_peers_pid(cluster, old_kernel):
     b.wait("active")
 
 
+@pytest.mark.soak
 def test_an_old_kernel_knows_nothing_of_sibling_namespaces(
         cluster, unshared, old_kernel):
     service = LockService(cluster, prefix=unshared)
@@ -240,7 +246,7 @@ def test_the_operator_sees_who_holds_what(cluster):
     a.wait("active")
     b = service.engine("b")
     b.wait("queued")
-    wait_for(lambda: service.group()["state"] == "active", 5, "its word")
+    wait_for(lambda: service.group()["state"] == "active", "its word")
     out = service.ctl()
     assert out.returncode == 0
     epoch = a.said("granted")[0].epoch
@@ -253,7 +259,7 @@ g
 """
     a.kill()
     b.wait("active")
-    wait_for(lambda: service.group()["state"] == "active", 5, "its word")
+    wait_for(lambda: service.group()["state"] == "active", "its word")
     lines = service.ctl().stdout.splitlines()
     assert lines[3] == "  waiters   -"
     assert lines[5].startswith("  takeover  gone after ")

@@ -21,7 +21,7 @@ import pytest
 from llmgw.standby.group import Group
 from llmgw.standby.lock import LockService
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.soak]
 
 MB = int(os.environ.get("LLMGW_GONE_MB", 256))
 ATTEMPTS = 6

@@ -5,7 +5,9 @@ import json
 import socket
 import subprocess
 
-from llmgw import place
+import pytest
+
+from llmgw import place, words
 from llmgw.callers import Caller, finish
 from llmgw.nginx import listen
 from llmgw.standby.group import Group
@@ -42,23 +44,26 @@ def send(target, n):
     return json.loads(out.stdout)
 
 
-def test_ten_thousand_requests_while_one_stands_by(cluster, expect):
+@pytest.mark.parametrize("n", [
+    200, pytest.param(4000, marks=pytest.mark.soak)])
+def test_no_request_comes_to_an_engine_that_stands_by(cluster, expect, n):
     cluster.agent("gw", "gateway")
     a, b = g = Group(cluster, token_delay="0ms").start()
     static = f"127.0.0.1:{cluster.ports.take()}"
     nginx = cluster.nginx(
-        pool="llmgw_queue timeout=3s;", workers=4,
+        pool="llmgw_queue timeout=1s;", workers=4,
         http=STATIC.format(a=a.target, b=b.target,
                            listen=listen(static.split(":")[1])))
     wait_for(lambda: nginx.replicas().get("b", {}).get("group")
-             and nginx.routable() == ["a"], 10, "the group")
+             and nginx.routable() == ["a"], "the group")
 
-    send(nginx.target, 4000)
-    send(static, 4000)
+    send(nginx.target, n)
+    send(static, n)
     cluster.gateway.kill()
-    wait_for(lambda: "the agent is silent" in nginx.log(), 10, "a stale view")
-    send(nginx.target, 2000)
-    assert a.client.stats().started == 10000
+    wait_for(lambda: words.AGENT_SILENT in nginx.log(), "a stale view",
+             takes=5)
+    send(nginx.target, n)
+    assert a.client.stats().started == 3 * n
     assert nginx.replicas()["b"]["attempts"] == 0
     assert not listens(b) and b.state() == "STANDBY"
 
@@ -66,10 +71,10 @@ def test_ten_thousand_requests_while_one_stands_by(cluster, expect):
     g.service.kill()
     a.kill()
     callers = [Caller(nginx).ask(f"{i}", 2) for i in range(40)]
-    finish(callers, 30)
+    finish(callers)
     for one in callers:
         one.close()
-    assert {one.reason for one in callers} == {"queue_timeout"}
+    assert {one.reason for one in callers} == {words.QUEUE_TIMEOUT}
     assert nginx.replicas()["b"]["attempts"] > 0
     assert nginx.replicas()["b"]["failures"] == 0
     assert not listens(b) and b.state() == "STANDBY"

@@ -36,7 +36,7 @@ def test_a_waiter_brings_the_epoch_back_that_the_service_lost(
     g.service.env = an_hour_ahead
     a, b = g.start()
     before = a.epoch()
-    wait_for(lambda: g.service.group()["waiters"], 10, "b to be told of it")
+    wait_for(lambda: g.service.group()["waiters"], "b to be told of it")
     g.service.kill()
     a.kill()
     g.service.state.unlink()
@@ -67,6 +67,7 @@ def read_until(pipe, text):
         seen += os.read(pipe, 4096)
 
 
+@pytest.mark.soak
 def test_a_wake_ends_in_time_though_its_log_is_blocked(cluster):
     """Each thread of it may stand in a write(2), and nobody is to kill it."""
     g = Group(cluster, ids=["b"], agents=False, waking_timeout=slow(300),
@@ -77,7 +78,7 @@ def test_a_wake_ends_in_time_though_its_log_is_blocked(cluster):
     b = subprocess.Popen(g["b"].argv, stderr=writer)
     try:
         read_until(reader, b"STANDBY")
-        wait_for(lambda: g.service.group()["waiters"], 10, "it to wait")
+        wait_for(lambda: g.service.group()["waiters"], "it to wait")
         fill(writer)
         holder.kill()
         assert b.wait(timeout=20) == -signal.SIGALRM

@@ -4,7 +4,9 @@ of their members (llmgw/standby/told.py)."""
 import os
 import signal
 
-from llmgw import rpc, sse
+import pytest
+
+from llmgw import rpc, sse, words
 from llmgw.callers import finish
 from llmgw.native import QUEUED, grpc
 from llmgw.standby import told
@@ -32,7 +34,7 @@ def served_by(client, nginx, expect, n=8):
 def goes_on_at(to, stream, expect):
     """A stream that "a" began, and that nothing of was lost."""
     wait_for(lambda: stream.result.replicas == ["a", to]
-             or not stream.thread.is_alive(), 10, f"a token of {to}")
+             or not stream.thread.is_alive(), f"a token of {to}")
     stream.wait_tokens(5)
     stream.cancel()
     stream.check(expect)
@@ -41,7 +43,7 @@ def goes_on_at(to, stream, expect):
 
 def refused(client, nginx, code, reason):
     got = ask(client, nginx)
-    assert got.code == code and got.trailers["llmgw-reason"] == reason, got
+    assert got.code == code and got.trailers[words.REASON] == reason, got
 
 
 def metric(nginx, name):
@@ -69,17 +71,17 @@ def test_the_greatest_epoch_is_asked_and_no_other(cluster, client, expect):
     assert nginx.replicas()["b"]["routable"] is False
 
     m["b"].active(2)                    # a is alive, and says that it is active
-    wait_for(lambda: nginx.routable() == ["b"], 5, "b alone")
+    wait_for(lambda: nginx.routable() == ["b"], "b alone")
     assert served_by(client, nginx, expect) == {"b"}
     assert m["a"].replica.stats().active_requests == 0
 
     m["b"].die()
-    wait_for(lambda: nginx.routable() == [], 5, "nobody")
+    wait_for(lambda: nginx.routable() == [], "nobody")
     assert states(nginx) == {"a": "active", "b": "active"}
-    refused(client, nginx, "UNAVAILABLE", "no_replicas")
+    refused(client, nginx, "UNAVAILABLE", words.NO_REPLICAS)
 
     m["a"].active(3)
-    wait_for(lambda: nginx.routable() == ["a"], 5, "a again")
+    wait_for(lambda: nginx.routable() == ["a"], "a again")
     assert served_by(client, nginx, expect) == {"a"}
 
 
@@ -89,14 +91,14 @@ def test_two_lock_services_are_a_conflict(cluster, client, expect):
     assert metric(nginx, "llmgw_group_conflict") == {'group="g"': 0}
 
     m["b"].active(2, lock=told.OTHER_LOCK)
-    wait_for(lambda: of_group(nginx)["conflict"], 5, "the conflict")
+    wait_for(lambda: of_group(nginx)["conflict"], "the conflict")
     assert metric(nginx, "llmgw_group_conflict") == {'group="g"': 1}
     assert of_group(nginx)["lock"] == told.OTHER_LOCK
     assert served_by(client, nginx, expect) == {"b"}
     assert nginx.error_log.read_text().count("two lock services") == 1
 
     m["a"].die()
-    wait_for(lambda: not of_group(nginx)["conflict"], 5, "its end")
+    wait_for(lambda: not of_group(nginx)["conflict"], "its end")
 
 
 # takeovers
@@ -109,14 +111,14 @@ def test_takeover_under_streams(cluster, client, expect):
                      replica={"token_delay": "10ms"})
     running = [Stream(client, nginx, "a", LONG) for _ in range(8)]
     m["a"].die()
-    wait_for(lambda: nginx.waiting() == 8, 5, "the streams to wait")
+    wait_for(lambda: nginx.waiting() == 8, "the streams to wait")
     new = [client(nginx).start(f"new {i}", 5) for i in range(8)]
-    wait_for(lambda: nginx.waiting() == 16, 5, "the requests to wait")
+    wait_for(lambda: nginx.waiting() == 16, "the requests to wait")
     wait_for(lambda: nginx.pool()["queue"]["waits_for"] == "standby"
-             and of_group(nginx)["active"] is None, 5, "a to be known as gone")
+             and of_group(nginx)["active"] is None, "a to be known as gone")
 
     m["b"].waking(2)
-    wait_for(lambda: states(nginx)["b"] == "waking", 5, "b to wake")
+    wait_for(lambda: states(nginx)["b"] == "waking", "b to wake")
     assert nginx.waiting() == 16
     m["b"].active(2)
     for stream in running:
@@ -152,10 +154,10 @@ def test_paused_primary_is_reset(cluster, client, expect):
     m["a"].replica.proc.freeze()
     m["b"].active(2)
     for stream in streams:
-        wait_for(lambda: stream.result.replicas == ["a", "b"], 10, "b")
+        wait_for(lambda: stream.result.replicas == ["a", "b"], "b")
     m["a"].replica.proc.thaw()
     stats = m["a"].replica.stats
-    wait_for(lambda: stats().cancelled == 6, 5, "its streams to be reset")
+    wait_for(lambda: stats().cancelled == 6, "its streams to be reset")
     assert stats().active_requests == 0 and stats().finished == 0
     for stream in streams:
         goes_on_at("b", stream, expect)
@@ -170,12 +172,12 @@ def test_dead_primary_that_gossip_still_lists_burns_no_try(cluster, client,
     stream = Stream(client, nginx, "a", LONG)
     m["a"].replica.kill()
     calls = [client(nginx).start(f"new {i}", 5) for i in range(4)]
-    wait_for(lambda: nginx.waiting() == 5, 5, "all to wait")
+    wait_for(lambda: nginx.waiting() == 5, "all to wait")
     # after each back-off one of them looks whether somebody listens there
     before = nginx.replicas()["a"]["attempts"]
-    wait_for(lambda: nginx.replicas()["a"]["attempts"] >= before + 4, 10,
+    wait_for(lambda: nginx.replicas()["a"]["attempts"] >= before + 4,
              "more looks than one of them has tries")
-    wait_for(lambda: nginx.waiting() == 5, 5, "all to wait still")
+    wait_for(lambda: nginx.waiting() == 5, "all to wait still")
     assert nginx.replicas()["a"]["breaker"]["state"] == "closed"
 
     m["b"].active(2)
@@ -187,37 +189,39 @@ def test_dead_primary_that_gossip_still_lists_burns_no_try(cluster, client,
 # the queue
 
 
+@pytest.mark.soak
 def test_without_a_queue_nobody_waits(cluster, client):
     m, nginx = group(cluster, nginx={"pool": "llmgw_queue off;"})
     m["a"].die()
-    wait_for(lambda: nginx.routable() == [], 5, "a to be gone")
-    refused(client, nginx, "UNAVAILABLE", "no_replicas")
+    wait_for(lambda: nginx.routable() == [], "a to be gone")
+    refused(client, nginx, "UNAVAILABLE", words.NO_REPLICAS)
 
 
 def test_the_queue_limits_the_wait(cluster, client, caller):
     m, nginx = group(cluster, nginx={"pool": "llmgw_queue 2;"})
     brief = cluster.nginx(pool="llmgw_queue timeout=300ms;")
     m["a"].die()
-    wait_for(lambda: nginx.routable() == brief.routable() == [], 5,
+    wait_for(lambda: nginx.routable() == brief.routable() == [],
              "a to be gone")
-    refused(client, brief, "RESOURCE_EXHAUSTED", "queue_timeout")
+    refused(client, brief, "RESOURCE_EXHAUSTED", words.QUEUE_TIMEOUT)
 
     waiting = [caller(nginx).ask(f"{i}", 3) for i in range(2)]
-    wait_for(lambda: nginx.waiting() == 2, 5, "two to wait")
-    refused(client, nginx, "RESOURCE_EXHAUSTED", "queue_full")
+    wait_for(lambda: nginx.waiting() == 2, "two to wait")
+    refused(client, nginx, "RESOURCE_EXHAUSTED", words.QUEUE_FULL)
     for one in waiting:
         one.cancel()
-    wait_for(lambda: nginx.waiting() == 0, 5, "an empty queue")
+    wait_for(lambda: nginx.waiting() == 0, "an empty queue")
 
 
+@pytest.mark.soak
 def test_standby_that_dies_too_ends_the_wait(cluster, client, caller):
     m, nginx = group(cluster)
     m["a"].die()
     one = caller(nginx).ask("p", 3)
-    wait_for(lambda: nginx.waiting() == 1, 5, "it to wait")
+    wait_for(lambda: nginx.waiting() == 1, "it to wait")
     m["b"].die()
     finish([one])
-    assert one.reason == "no_replicas"
+    assert one.reason == words.NO_REPLICAS
 
 
 def test_other_replicas_serve_while_a_group_takes_over(cluster, client,
@@ -225,20 +229,21 @@ def test_other_replicas_serve_while_a_group_takes_over(cluster, client,
     """c is of no group: it takes over what a has lost, and nobody waits."""
     m, nginx = group(cluster)
     cluster.pair("c", token_delay="5ms")
-    wait_for(lambda: nginx.routable() == ["a", "c"], 10, "c")
+    wait_for(lambda: nginx.routable() == ["a", "c"], "c")
     stream = Stream(client, nginx, "a", LONG)
     m["a"].die()
     goes_on_at("c", stream, expect)
     assert served_by(client, nginx, expect) == {"c"}
 
 
+@pytest.mark.soak
 def test_native_passes_wait_too(cluster, client, expect):
     m, nginx = group(cluster, nginx=grpc(QUEUED))
     m["a"].die()
-    wait_for(lambda: nginx.routable() == [], 5, "a to be gone")
+    wait_for(lambda: nginx.routable() == [], "a to be gone")
     c = client(nginx)
     call = c.start("p", 3, method=rpc.GENERATE)
-    wait_for(lambda: nginx.waiting() == 1, 5, "it to wait")
+    wait_for(lambda: nginx.waiting() == 1, "it to wait")
     m["b"].active(2)
     assert [t.token for t in call] == expect("p", 3)
 
@@ -251,12 +256,13 @@ def test_native_pass_finds_the_active_one_dead_and_waits(cluster, client,
     m["a"].replica.kill()
     c = client(nginx)
     call = c.start("p", 3, method=rpc.GENERATE)
-    wait_for(lambda: nginx.waiting() == 1, 5, "it to wait")
+    wait_for(lambda: nginx.waiting() == 1, "it to wait")
     m["b"].active(2)
     assert [t.token for t in call] == expect("p", 3)
     assert nginx.pool()["totals"]["failures"] == 0
 
 
+@pytest.mark.soak
 def test_chats_wait_for_a_standby_that_says_no_model(cluster):
     """It serves what the active one does: so an adapter is waited for, too."""
     m, nginx = group(cluster, nginx={"openai": True}, replica={
@@ -280,37 +286,39 @@ def test_chats_wait_for_a_standby_that_says_no_model(cluster):
         running = chat(first, "base")
         running.wait_events(3)
         m["a"].die()
-        wait_for(lambda: nginx.waiting() == 1, 5, "the stream to wait")
+        wait_for(lambda: nginx.waiting() == 1, "the stream to wait")
         new = chat(second, "adapter")
-        wait_for(lambda: nginx.waiting() == 2, 5, "the request to wait")
+        wait_for(lambda: nginx.waiting() == 2, "the request to wait")
         m["b"].active(2)
         assert text(running) == text(new) == whole
 
 
+@pytest.mark.soak
 def test_worker_killed_in_the_wait_leaves_nothing(cluster, caller, expect):
     m, nginx = group(cluster, nginx={"workers": 4})
     m["a"].die()
-    wait_for(lambda: nginx.routable() == [], 5, "a to be gone")
+    wait_for(lambda: nginx.routable() == [], "a to be gone")
     callers = [caller(nginx) for _ in range(16)]
     workers = [c.worker() for c in callers]
     for i, one in enumerate(callers):
         one.ask(f"{i}", 3)
-    wait_for(lambda: nginx.waiting() == 16, 5, "all to wait")
+    wait_for(lambda: nginx.waiting() == 16, "all to wait")
     cluster.allowed.append(r"exited on signal 9")
     os.kill(workers[0], signal.SIGKILL)
     left = [c for c, w in zip(callers, workers) if w != workers[0]]
-    wait_for(lambda: nginx.waiting() == len(left), 10,
+    wait_for(lambda: nginx.waiting() == len(left),
              "its places to be given up")
     m["b"].active(2)
     finish(left)
     for one in left:
         assert one.tokens == expect(f"{callers.index(one)}", 3)
-    wait_for(lambda: not nginx.counts(), 5, "counts of zero")
+    wait_for(lambda: not nginx.counts(), "counts of zero")
 
 
 # stale views
 
 
+@pytest.mark.soak
 def test_standby_that_became_active_serves_in_a_stale_view(cluster, client,
                                                            expect):
     """The gateway's agent is dead, and then the primary.  Nobody says who is
@@ -318,15 +326,16 @@ def test_standby_that_became_active_serves_in_a_stale_view(cluster, client,
     m, nginx = group(cluster, nginx=grpc(QUEUED, workers=2))
     cluster.gateway.kill()
     wait_for(lambda: nginx.pool()["view"]["stale"]
-             and "the agent is silent" in nginx.log(), 10, "a stale view")
+             and words.AGENT_SILENT in nginx.log(), "a stale view",
+             takes=5)
     assert served_by(client, nginx, expect) == {"a"}
 
     stream = Stream(client, nginx, "a", LONG)
     m["a"].die()
     calls = [client(nginx).start(f"new {i}", 5) for i in range(8)]
     native = client(nginx).start("native", 5, method=rpc.GENERATE)
-    wait_for(lambda: nginx.waiting() == 10, 10, "all to wait")
-    wait_for(lambda: nginx.replicas()["b"]["attempts"] >= 3, 10,
+    wait_for(lambda: nginx.waiting() == 10, "all to wait")
+    wait_for(lambda: nginx.replicas()["b"]["attempts"] >= 3,
              "b to be tried")
     m["b"].serve()                      # and the view has it as a standby
     goes_on_at("b", stream, expect)

@@ -28,14 +28,14 @@ def section(heading):
 def active(nginx):
     """The replica that nginx routes to, and nothing else."""
     return wait_for(lambda: len(nginx.routable()) == 1 and nginx.routable(),
-                    20, "an active engine")[0]
+                    "an active engine")[0]
 
 
 def stands_by(nginx, id):
     def warm():
         row = nginx.replicas().get(id)
         return row and row["group"] and row["group"]["state"] == "standby"
-    wait_for(warm, 20, f"{id} to stand by")
+    wait_for(warm, f"{id} to stand by")
 
 
 def engine_of(commands, id):
@@ -78,17 +78,17 @@ def test_quick_start(cluster, client):
         commands.start(f"agent-{i}", line)
     [conf] = [code for language, code in blocks if language == "nginx"]
     conf = re.search(r"{\n(.*)^}", commands.here(conf), re.M | re.S)[1]
-    wait_for((cluster.dir / "members").exists, 10, "the segment")
+    wait_for((cluster.dir / "members").exists, "the segment")
     nginx = cluster.nginx(conf)
 
     assert active(nginx) == "a"
     commands.start("agent-b", engines[1])
     stands_by(nginx, "b")
-    wait_for(lambda: cluster_knows(commands, "a", "b"), 10, "b to be known")
+    wait_for(lambda: cluster_knows(commands, "a", "b"), "b to be known")
     said = [commands.run(line) for line in look]
     assert re.search(r"a +active.*\n.*b +standby", said[0])
     assert "chat" in said[1] and "committed" in said[2]
-    wait_for(lambda: nginx.routable() == ["b"], 20, "them to change places")
+    wait_for(lambda: nginx.routable() == ["b"], "them to change places")
     takes_over(commands, nginx, client, ["a", "b"])
 
 
@@ -188,7 +188,7 @@ def test_pod_takes_over(cluster, client, pod):
     for name, container in containers(pod).items():
         for kind in ("startup", "liveness"):
             if f"{kind}Probe" in container:
-                wait_for(lambda: probe(container, kind, commands), 20,
+                wait_for(lambda: probe(container, kind, commands),
                          f"{kind} of {name}")
     takes_over(commands, nginx, client, ["p-a", "p-b"])
     assert all(probe(c, "liveness", commands)

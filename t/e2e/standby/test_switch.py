@@ -54,7 +54,7 @@ def begin(load, one):
 def knows(agent, id, state):
     """Waits until the agent knows that state of an engine."""
     wait_for(lambda: agent.table().get(id, {}).get("group_state") == state,
-             10, f"{agent.id} to know {id} as {state}")
+             f"{agent.id} to know {id} as {state}")
 
 
 # the switch
@@ -72,13 +72,14 @@ def test_switches_under_streams_lose_nothing(fleet, load, expect, client):
         assert f"{before} was" in said
         one.wait_whole_groups()     # it is started again, as the standby
         assert one.active() == after
-    wait_for(lambda: len(long.result.replicas) >= 3, 10,
+    wait_for(lambda: len(long.result.replicas) >= 3,
              "the stream to be back where it was")
     long.cancel()
     long.check(expect)
     assert traffic.check(expect) > 50
 
 
+@pytest.mark.soak
 def test_active_one_killed_in_a_switch_is_succeeded(fleet, load, expect):
     one = fleet()
     traffic = begin(load, one)
@@ -89,7 +90,7 @@ def test_active_one_killed_in_a_switch_is_succeeded(fleet, load, expect):
             [place.binary("llmgwctl"), "-s", one.gw.control, "group",
              "switch", "g"])])
     switch.told_to_end = True
-    wait_for(lambda: "waiting" in switch.text(), 10, "the switch to begin")
+    wait_for(lambda: "waiting" in switch.text(), "the switch to begin")
     os.kill(pid, signal.SIGKILL)
     assert switch.wait(20) == 0, switch.text()
     one.wait_whole_groups()
@@ -101,7 +102,7 @@ def test_engine_that_no_agent_runs_is_told_to_end(cluster, client, expect):
     gw = cluster.agent("gw", "gateway")
     group = Group(cluster).start()
     nginx = cluster.nginx()
-    wait_for(lambda: nginx.routable() == ["a"], 10, "a to be routable")
+    wait_for(lambda: nginx.routable() == ["a"], "a to be routable")
     stream = Stream(client, nginx, "a", LONG)
     stream.wait_tokens(5)
     group["a"].proc.told_to_end = True
@@ -113,7 +114,7 @@ def test_engine_that_no_agent_runs_is_told_to_end(cluster, client, expect):
     out = group["a"].agent.ctl("group", "switch", "g")
     assert out.returncode == 0, out.stderr
     assert group["a"].proc.wait(10) == 0
-    wait_for(lambda: stream.result.replicas == ["a", "b"], 10, "it to go on")
+    wait_for(lambda: stream.result.replicas == ["a", "b"], "it to go on")
     stream.cancel()
     stream.check(expect)
 
@@ -129,19 +130,22 @@ def test_engine_that_no_agent_runs_is_told_to_end(cluster, client, expect):
     group.check()
 
 
+@pytest.mark.soak
 def test_sigterm_by_hand_is_a_switch_too(fleet):
     """Its goodbye does not keep it from being started again."""
     one = fleet()
     before = one.active()
     os.kill(one.members[before].pid(), signal.SIGTERM)
-    wait_for(lambda: one.active() not in (None, before), 20,
+    wait_for(lambda: one.active() not in (None, before),
              "the other one to be active")
     one.wait_whole_groups()
 
 
 # rolling updates
 
-@pytest.mark.parametrize("commands", [False, True], ids=["orders", "commands"])
+@pytest.mark.parametrize("commands", [
+    pytest.param(False, id="orders"),
+    pytest.param(True, id="commands", marks=pytest.mark.soak)])
 def test_update_of_a_group_loses_nothing(fleet, load, expect, commands):
     one = fleet(commands=commands)
     traffic = begin(load, one)
@@ -157,6 +161,7 @@ def test_update_of_a_group_loses_nothing(fleet, load, expect, commands):
     traffic.check(expect)
 
 
+@pytest.mark.soak
 def test_groups_and_plain_replicas_in_one_update(fleet, load, expect):
     groups = {"g": ["r1", "r4"], "h": ["r3", "r5"]}
     one = fleet(groups, 5)
@@ -175,6 +180,7 @@ def test_groups_and_plain_replicas_in_one_update(fleet, load, expect):
     traffic.check(expect)
 
 
+@pytest.mark.soak
 def test_killed_drivers_update_is_taken_up(fleet, load, expect):
     one = fleet(gateways=2, agent=QUICK)
     traffic = Traffic(load, one.nginxes[1:])
@@ -185,7 +191,7 @@ def test_killed_drivers_update_is_taken_up(fleet, load, expect):
     update.wait_step(active, "switch")
     one.gw.kill()
     assert update.end() == 6
-    wait_for(lambda: one.gateways[1].table()["gw1"]["state"] == "DEAD", 20,
+    wait_for(lambda: one.gateways[1].table()["gw1"]["state"] == "DEAD",
              "the driver to be known as dead")
     again = one.update(gateway=one.gateways[1]).done()
     assert again.last["update"]["done"] == 2
@@ -212,6 +218,7 @@ def test_successor_that_does_not_generate_stops_the_update(fleet, client,
     client(one.nginx).stream("on", 5).check(expect("on", 5))
 
 
+@pytest.mark.soak
 def test_version_that_does_not_wake_leaves_the_old_one_active(
         fleet, client, expect):
     """The one that was active comes back with the old version, and wakes."""
@@ -222,12 +229,13 @@ def test_version_that_does_not_wake_leaves_the_old_one_active(
     assert update.end() == 1
     assert (update.last["id"], update.last["step"]) == (active, "switch")
     assert f'"{active}" of version "v1" is active now' in update.said()
-    wait_for(lambda: one.nginx.routable() == [active], 10, "nginx to know")
+    wait_for(lambda: one.nginx.routable() == [active], "nginx to know")
     client(one.nginx).stream("on", 5).check(expect("on", 5))
     assert one.update(to="v1").done().last["update"]["done"] == 2
     one.wait_whole("v1")
 
 
+@pytest.mark.soak
 def test_each_version_of_the_weights_has_a_service_of_its_own(
         fleet, cluster, load, expect):
     services = []

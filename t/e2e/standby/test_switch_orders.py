@@ -29,7 +29,7 @@ class Scene:
             id, grpc=f"127.0.0.1:{cluster.ports.take()}", **shared)
             for id in ("r1", "r2"))
         for agent in (self.gw, self.r1, self.r2):
-            wait_for(lambda: len(agent.table()) == 3, 10,
+            wait_for(lambda: len(agent.table()) == 3,
                      f"{agent.id} to know all")
 
     def report(self, agent, state, epoch=0, **fields):
@@ -41,7 +41,7 @@ class Scene:
         """Waits until all agents know that state of it."""
         for agent in (self.gw, self.r1, self.r2):
             wait_for(lambda: agent.table().get(id, {}).get("group_state")
-                     == state, 10, f"{agent.id} to know {id} as {state}")
+                     == state, f"{agent.id} to know {id} as {state}")
 
     def pair(self):
         """r1 is active, r2 stands by."""
@@ -77,7 +77,7 @@ def refused(agent, group="g"):
 def test_active_one_gets_sigterm_twice_and_the_successor_is_awaited(scene):
     r1, r2 = scene.pair()
     switch = scene.switch()
-    wait_for(lambda: len(r1.terms()) == 2, 10, "two SIGTERMs")
+    wait_for(lambda: len(r1.terms()) == 2, "two SIGTERMs")
     assert switch.alive()           # two at once would have been one
 
     r1.kill()
@@ -86,10 +86,10 @@ def test_active_one_gets_sigterm_twice_and_the_successor_is_awaited(scene):
     assert switch.wait(10) == 0
     *events, last = lines(switch)
     assert [e["event"] for e in events] == ["switching"] * len(events)
-    assert events[0]["from"] == "r1" and events[0]["ms"] < 60000
+    assert events[0]["from"] == "r1"
     assert (last["group"], last["from"], last["to"], last["epoch"]) == \
         ("g", "r1", "r2", 11)
-    assert 0 < last["ms"] < 60000
+    assert 0 <= events[0]["ms"] <= last["ms"] and last["ms"] > 0
     assert r2.terms() == []
 
 
@@ -122,42 +122,44 @@ def test_without_its_lock_service_the_active_one_is_not_ended(scene):
         return status.get("group_lock_away", False)
 
     r1.say("active", 10, group_lock_away=True)
-    wait_for(says_away, 10, "its agent to know")
+    wait_for(says_away, "its agent to know")
     assert refused(scene.gw) == refused(scene.r1) == (3, "no_lock")
     assert r1.terms() == []
 
     r1.say("active", 10, group_lock_away=False)
-    wait_for(lambda: not says_away(), 10, "its agent to know")
+    wait_for(lambda: not says_away(), "its agent to know")
     switch = scene.switch()
-    wait_for(lambda: len(r1.terms()) == 2, 10, "two SIGTERMs")
+    wait_for(lambda: len(r1.terms()) == 2, "two SIGTERMs")
     r1.kill()
     r2.say("active", 11)
     assert switch.wait(10) == 0
 
 
+@pytest.mark.soak
 def test_second_signal_waits_for_the_first_to_arrive(scene):
     """Two that wait at a stopped process are one."""
     r1, r2 = scene.pair()
     r1.proc.freeze()
     switch = scene.switch(agent=scene.r1)
-    wait_for(lambda: "is told to end" in scene.r1.proc.text(), 10,
+    wait_for(lambda: "is told to end" in scene.r1.proc.text(),
              "the first signal")
     time.sleep(0.3)                 # more than is between two signals
     r1.proc.thaw()
-    wait_for(lambda: len(r1.terms()) == 2, 10, "two SIGTERMs")
+    wait_for(lambda: len(r1.terms()) == 2, "two SIGTERMs")
     r1.kill()
     r2.say("active", 11)
     assert switch.wait(10) == 0
 
 
+@pytest.mark.soak
 def test_command_that_was_stopped_goes_on(scene):
     r1, r2 = scene.pair()
     switch = scene.switch()
-    wait_for(lambda: len(r1.terms()) == 2 and lines(switch), 10, "the switch")
+    wait_for(lambda: len(r1.terms()) == 2 and lines(switch), "the switch")
     switch.freeze()
-    wait_for(lambda: stat(switch.pid)[0] == "T", 10, "it to stop")
+    wait_for(lambda: stat(switch.pid)[0] == "T", "it to stop")
     switch.thaw()
-    wait_for(lambda: stat(switch.pid)[0] != "T", 10, "it to go on")
+    wait_for(lambda: stat(switch.pid)[0] != "T", "it to go on")
     r1.kill()
     r2.say("active", 11)
     assert switch.wait(10) == 0
@@ -170,7 +172,7 @@ def test_stranger_is_not_signalled(scene):
     scene.report(scene.r2, "standby")
     assert refused(scene.gw) == (3, "no_process")
     assert refused(scene.r1) == (3, "no_process")
-    never(lambda: not stranger.alive() or r1.terms(), 0.3, "a signal")
+    never(lambda: not stranger.alive() or r1.terms(), 0.2, "a signal")
 
 
 def test_without_a_keyring_its_own_agent_alone_does_it(cluster):
@@ -180,17 +182,18 @@ def test_without_a_keyring_its_own_agent_alone_does_it(cluster):
     assert refused(scene.r2) == (3, "no_keyring")
     assert r1.terms() == []
     switch = scene.switch(agent=scene.r1)
-    wait_for(lambda: len(r1.terms()) == 2, 10, "two SIGTERMs")
+    wait_for(lambda: len(r1.terms()) == 2, "two SIGTERMs")
     r1.kill()
     r2.say("active", 11)
     assert switch.wait(10) == 0
 
 
+@pytest.mark.soak
 def test_same_command_twice_ends_one_only(scene):
     r1, r2 = scene.pair()
     switches = [scene.switch(agent=agent)
                 for agent in (scene.gw, scene.r1, scene.r2)]
-    wait_for(lambda: len(r1.terms()) == 2, 10, "two SIGTERMs")
+    wait_for(lambda: len(r1.terms()) == 2, "two SIGTERMs")
     r1.kill()
     r2.say("active", 11)
     assert [switch.wait(10) for switch in switches] == [0, 0, 0]
@@ -198,11 +201,12 @@ def test_same_command_twice_ends_one_only(scene):
     assert r2.terms() == []
 
 
+@pytest.mark.soak
 def test_active_one_that_dies_meanwhile_is_succeeded_all_the_same(scene):
     r1, r2 = scene.pair()
     scene.r1.proc.freeze()          # the order does not reach it
     switch = scene.switch()
-    wait_for(lambda: lines(switch), 10, "the first event")
+    wait_for(lambda: lines(switch), "the first event")
     r1.kill()
     scene.r1.proc.thaw()
     r2.say("active", 11)
@@ -211,17 +215,18 @@ def test_active_one_that_dies_meanwhile_is_succeeded_all_the_same(scene):
     assert r1.terms() == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("killed", ["command", "agent"])
 def test_what_was_ordered_goes_on_without_the_one_that_asked(scene, killed):
     r1, r2 = scene.pair()
     switch = scene.switch()
-    wait_for(r1.terms, 10, "a SIGTERM")
+    wait_for(r1.terms, "a SIGTERM")
     if killed == "command":
         switch.kill()
     else:
         scene.gw.kill()
         assert switch.wait(10) == 6
-    wait_for(lambda: len(r1.terms()) == 2, 10, "two SIGTERMs")
+    wait_for(lambda: len(r1.terms()) == 2, "two SIGTERMs")
     r1.kill()
     r2.say("active", 11)
     scene.gw = scene.r2 if killed == "agent" else scene.gw
@@ -229,12 +234,13 @@ def test_what_was_ordered_goes_on_without_the_one_that_asked(scene, killed):
     assert r2.terms() == []
 
 
+@pytest.mark.soak
 def test_successor_that_does_not_wake_is_a_time_out(scene):
     r1, _ = scene.pair()
     out = scene.gw.ctl("group", "switch", "g", "--timeout", "300ms")
     assert out.returncode == 5
     assert 'no standby of its group is active yet' in out.stderr
-    wait_for(lambda: len(r1.terms()) == 2, 10, "two SIGTERMs")
+    wait_for(lambda: len(r1.terms()) == 2, "two SIGTERMs")
 
 
 def test_list_shows_each_group_and_who_is_active(scene):
@@ -256,13 +262,14 @@ def test_list_shows_each_group_and_who_is_active(scene):
                      ["g", "r2", "standby", "-", "v1", "STARTING", "ALIVE"]]
 
 
+@pytest.mark.soak
 def test_two_active_ones_are_a_conflict_and_the_later_is_named(scene):
     scene.report(scene.r1, "active", 10)
     r2 = scene.report(scene.r2, "active", 12)
     out = scene.gw.ctl("group", "list").stdout
     assert 'more than one active replica; requests go to "r2"' in out
     r2.kill()
-    wait_for(lambda: re.search("r2 +gone", scene.gw.ctl("group").stdout), 10,
+    wait_for(lambda: re.search("r2 +gone", scene.gw.ctl("group").stdout),
              "r2 to be gone")
     (group,) = json.loads(
         scene.gw.ctl("--json", "group").stdout)["groups"]

@@ -114,13 +114,14 @@ def test_id_is_of_the_bytes_that_are_there_when_nobody_can_write(service):
             writes.append(None)
     thread = threading.Thread(target=scribble)
     thread.start()
-    wait_for(lambda: len(writes) > 100, 10, "some writes")
+    wait_for(lambda: len(writes) > 100, "some writes")
     id = writer.put(fd).commit().expect("committed")["id"]
     thread.join(10)
     assert writes[-1] is None
     assert id == id_of(read(fd))
 
 
+@pytest.mark.soak
 def test_writer_has_to_unmap_before_it_commits(service):
     writer = service.client("e1")
     writer.hello("rw").granted()
@@ -132,6 +133,7 @@ def test_writer_has_to_unmap_before_it_commits(service):
     assert writer.commit().expect("committed")["id"] == id_of(DATA)
 
 
+@pytest.mark.soak
 def test_last_readers_end_keeps_the_weights(service):
     writer, id, fd = committed(service)
     writer.close()
@@ -151,6 +153,7 @@ def devices(cluster):
     return [WeightsService(cluster, device=i) for i in (0, 1)]
 
 
+@pytest.mark.soak
 def test_two_engines_that_may_both_write_can_wait_for_each_other(devices):
     """Each writes one device and waits for the other: nothing moves until
     their time is over.  Why a standby asks for RO."""
@@ -158,18 +161,17 @@ def test_two_engines_that_may_both_write_can_wait_for_each_other(devices):
     b = [one.client("b") for one in devices]
     assert a[0].hello("rw_or_ro").granted() == "rw"
     assert b[1].hello("rw_or_ro").granted() == "rw"
-    began = time.monotonic()
     a[1].hello("rw_or_ro", 500)
     b[0].hello("rw_or_ro", 500)
     devices[0].wait_roles(a="writer", b="waits")
     devices[1].wait_roles(b="writer", a="waits")
     a[1].expect("timeout")
     b[0].expect("timeout")
-    assert time.monotonic() - began >= 0.5
     devices[0].wait_roles(a="writer")
     devices[1].wait_roles(b="writer")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("first", ["primary", "standby"])
 def test_fixed_roles_never_wait_for_each_other(devices, first):
     primary = [one.client("primary") for one in devices]
@@ -195,11 +197,11 @@ def crashing(cluster, devices, commits):
     primary = cluster.script(f"primary-{len(cluster.procs)}",
                              "weights_writer.py", commits,
                              *(one.path for one in devices))
-    wait_for(lambda: "device 1" in primary.text(), 10, "the primary")
-    wait_for(lambda: devices[1].memfds() == 1, 10, "its bytes")
+    wait_for(lambda: "device 1" in primary.text(), "the primary")
+    wait_for(lambda: devices[1].memfds() == 1, "its bytes")
     primary.kill()
-    wait_for(lambda: "primary" not in devices[0].roles(), 10, "its end")
-    wait_for(lambda: devices[1].state()["state"] == "empty", 10, "its memory")
+    wait_for(lambda: "primary" not in devices[0].roles(), "its end")
+    wait_for(lambda: devices[1].state()["state"] == "empty", "its memory")
     assert devices[1].memfds() == 0
     return primary.text()
 
@@ -228,6 +230,7 @@ def test_what_a_crashed_primary_had_committed_stays(cluster, devices):
     assert read(standby[0].get()[1]) == slot
 
 
+@pytest.mark.soak
 def test_next_writer_takes_over_after_an_abort(service):
     first, second = service.client("e1"), service.client("e2")
     first.hello("rw_or_ro").granted()
@@ -239,12 +242,11 @@ def test_next_writer_takes_over_after_an_abort(service):
     assert first.hello("rw_or_ro").granted() == "ro"
 
 
+@pytest.mark.soak
 def test_reader_gives_up_when_its_time_is_over(service):
     reader = service.client("e2")
     reader.hello("ro", 0).expect("timeout")
-    began = time.monotonic()
     reader.hello("ro", 300).expect("timeout")
-    assert time.monotonic() - began >= 0.3
     assert service.roles() == {}
     committed(service)
     assert reader.hello("ro", 0).granted() == "ro"
@@ -252,6 +254,7 @@ def test_reader_gives_up_when_its_time_is_over(service):
 
 # --- while it hashes
 
+@pytest.mark.soak
 def test_writers_end_does_not_undo_its_commit(cluster, slow):
     service = slow_service(cluster, slow)
     slow.hold()
@@ -272,6 +275,7 @@ def test_writers_end_does_not_undo_its_commit(cluster, slow):
     assert reader.expect("granted")["id"] == id_of(DATA)
 
 
+@pytest.mark.soak
 def test_hashing_lets_engines_go_first(cluster, slow):
     service = slow_service(cluster, slow)
     slow.hold()
@@ -280,7 +284,7 @@ def test_hashing_lets_engines_go_first(cluster, slow):
     writer.put(memfd(DATA)).commit()
     pid = service.proc.pid
     own = os.getpriority(os.PRIO_PROCESS, pid)
-    wait_for(lambda: sorted(priorities(pid)) == [own, min(own + 10, 19)], 10,
+    wait_for(lambda: sorted(priorities(pid)) == [own, min(own + 10, 19)],
              "a nice thread")
     slow.release()
     writer.expect("committed")
@@ -291,6 +295,7 @@ def priorities(pid):
             for tid in os.listdir(f"/proc/{pid}/task")]
 
 
+@pytest.mark.soak
 def test_service_ends_at_once_while_it_hashes(cluster, slow):
     service = slow_service(cluster, slow)
     slow.hold()
@@ -304,6 +309,7 @@ def test_service_ends_at_once_while_it_hashes(cluster, slow):
     assert not os.path.exists(service.path)
 
 
+@pytest.mark.timed
 @pytest.mark.skipif("LLMGW_WEIGHTS_GIB" not in os.environ,
                     reason="long: LLMGW_WEIGHTS_GIB=64")
 def test_long_hashing_says_how_far_it_is(service):
@@ -361,6 +367,7 @@ def test_weights_outlive_a_service_that_is_killed(service):
     assert service.memfds() == 1
 
 
+@pytest.mark.timed
 def test_nobody_writes_in_the_window_after_a_start(cluster):
     began = time.monotonic()
     service = WeightsService(cluster, adopt_window="700ms")
@@ -371,6 +378,7 @@ def test_nobody_writes_in_the_window_after_a_start(cluster):
     assert time.monotonic() - began >= 0.7
 
 
+@pytest.mark.soak
 def test_nobody_writes_while_an_adoption_is_open(cluster, slow):
     service = slow_service(cluster, slow)       # and there is no window
     slow.hold()
@@ -397,7 +405,7 @@ def test_other_bytes_than_the_id_says_are_not_adopted(service):
     fd = memfd(DATA, seals=SEALS)
     holder.adopt(fd, id_of(OTHER)).expect("adopting")
     assert holder.refused() == "other_bytes"
-    wait_for(lambda: service.state()["state"] == "empty", 10, "its memory")
+    wait_for(lambda: service.state()["state"] == "empty", "its memory")
     assert service.memfds() == 0
     holder.adopt(fd, id_of(DATA) + "0")
     assert holder.refused() == "bad_request"
@@ -441,6 +449,7 @@ def test_status_says_what_there_is_and_for_whom(cluster):
         assert got["name"] == "model-00002-of-00002.gguf"
 
 
+@pytest.mark.soak
 def test_a_service_whose_socket_is_removed_ends_to_be_started_again(service):
     writer, id, fd = committed(service)
     os.unlink(service.path)

@@ -53,10 +53,11 @@ def too_large():
 
 
 @pytest.mark.parametrize("make, reason", [
-    (sealed_off, "not_sealable"), (read_only, "not_sealable"),
-    (write_only, "not_readable"), (on_disk, "not_memfd"),
-    (lambda: os.pipe()[0], "not_memfd"), (memfd, "bad_size"),
-    (too_large, "bad_size")])
+    (sealed_off, "not_sealable"), (on_disk, "not_memfd"),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        (read_only, "not_sealable"), (write_only, "not_readable"),
+        (lambda: os.pipe()[0], "not_memfd"), (memfd, "bad_size"),
+        (too_large, "bad_size")))])
 def test_only_a_memfd_can_be_put(service, make, reason):
     """And the writer may put another."""
     with service.client("e1") as writer:
@@ -69,6 +70,7 @@ def test_only_a_memfd_can_be_put(service, make, reason):
         os.close(fd)
 
 
+@pytest.mark.soak
 def test_what_is_at_its_limit_is_taken(service):
     """And one beyond is not."""
     client = service.client(ENGINE + "e")
@@ -84,6 +86,7 @@ def test_what_is_at_its_limit_is_taken(service):
     assert got["clients"][0]["engine"] == ENGINE
 
 
+@pytest.mark.soak
 def test_size_that_lies_is_refused(service):
     writer = service.client("e1")
     writer.hello("rw").granted()
@@ -127,14 +130,19 @@ def test_what_is_out_of_turn_is_refused_and_changes_nothing(service):
     assert service.memfds() == 1
 
 
-@pytest.mark.parametrize("line", [
-    "hello", "[]", "{}", '{"cmd":"fly"}', '{"cmd":7}', '{"cmd":"hello"}',
+BAD = ["hello", '{"cmd":"hello","mode":"ro","timeout_ms":-1}']
+
+MORE_BAD = [
+    "[]", "{}", '{"cmd":"fly"}', '{"cmd":7}', '{"cmd":"hello"}',
     '{"cmd":"hello","mode":"wo","timeout_ms":1}',
-    '{"cmd":"hello","mode":"ro","timeout_ms":-1}',
     '{"cmd":"hello","mode":"ro","timeout_ms":1e3}',
     '{"cmd":"hello","mode":"ro","timeout_ms":99999999999999}',
     '{"cmd":"hello","mode":"ro","timeout_ms":1,"engine":"a b"}',
-    '{"cmd":"hello","cmd":"state"}', "\x00"])
+    '{"cmd":"hello","cmd":"state"}', "\x00"]
+
+
+@pytest.mark.parametrize("line", [
+    *BAD, *(pytest.param(line, marks=pytest.mark.soak) for line in MORE_BAD)])
 def test_bad_line_is_refused_and_the_next_is_read(service, line):
     client = service.client("e1")
     client.send_bytes(line.encode() + b"\n")
@@ -143,6 +151,7 @@ def test_bad_line_is_refused_and_the_next_is_read(service, line):
     assert service.roles() == {}
 
 
+@pytest.mark.soak
 def test_cut_line_ends_the_connection_and_its_role(service):
     writer, standby = service.client("e1"), service.client("e2")
     writer.hello("rw").granted()
@@ -152,7 +161,7 @@ def test_cut_line_ends_the_connection_and_its_role(service):
     writer.send_bytes(b'{"cmd":"put","name":"m",', [fd])
     writer.close()
     assert standby.granted() == "rw"
-    wait_for(lambda: service.memfds() == 0, 10, "the end of its descriptor")
+    wait_for(lambda: service.memfds() == 0, "the end of its descriptor")
     endless = service.client("e3")
     with contextlib.suppress(OSError):
         endless.send_bytes(b"x" * 300000)
@@ -160,6 +169,7 @@ def test_cut_line_ends_the_connection_and_its_role(service):
     assert service.roles() == {"e2": "writer"}
 
 
+@pytest.mark.soak
 def test_line_may_come_in_pieces(service):
     writer = service.client("e1")
     writer.hello("rw").granted()
@@ -172,11 +182,12 @@ def test_line_may_come_in_pieces(service):
     assert writer.commit().expect("committed")["id"] == id_of(DATA)
 
 
+@pytest.mark.soak
 def test_too_many_connections_are_refused_and_nobody_is_lost(service):
     """64; one without a role gives its place to a newcomer."""
     clients = [service.client(f"e{i}").hello("ro", 60000) for i in range(63)]
     idle = service.client("idle")
-    wait_for(lambda: len(idle.state()["clients"]) == 63, 10, "all roles")
+    wait_for(lambda: len(idle.state()["clients"]) == 63, "all roles")
     writer = service.client("writer")
     assert writer.hello("rw").granted() == "rw"
     assert idle.line() is None
@@ -185,7 +196,7 @@ def test_too_many_connections_are_refused_and_nobody_is_lost(service):
         assert late.refused() == "busy"
         assert late.line() is None
     clients[0].close()
-    wait_for(lambda: admitted(service), 10, "a place")
+    wait_for(lambda: admitted(service), "a place")
     id, _ = writer.write(DATA)
     for one in clients[1:]:
         assert one.expect("granted")["id"] == id

@@ -1,10 +1,10 @@
 """llmgw-weights under many engines that come, go and break off at random."""
 
 import os
-import random
 
 import pytest
 
+from llmgw.seed import rng
 from llmgw.wait import wait_for
 from llmgw.weights import SEALS, WeightsService, id_of, memfd
 
@@ -84,8 +84,8 @@ class Engine:
 class Storm:
     """Five engines and one service."""
 
-    def __init__(self, service, seed, commits):
-        self.service, self.random = service, random.Random(seed)
+    def __init__(self, service, commits):
+        self.service, self.random = service, rng("weights")
         self.engines, self.names, self.nwriters = [], 0, 0
         self.deeds = [Engine.ask] * 6 + [Engine.put] * 4 + [
             Engine.put_badly, Engine.abort, Engine.get, Engine.adopt_badly,
@@ -106,7 +106,7 @@ class Storm:
             self.engines.append(Engine(self, f"e{self.names}"))
         engine = self.draw(self.engines)
         self.draw(self.deeds)(engine)
-        wait_for(self._has_one_writer, 5, "one writer at most")
+        wait_for(self._has_one_writer, "one writer at most")
 
     def _has_one_writer(self):
         """Of two, one may not have heard yet that it is none any more."""
@@ -123,11 +123,12 @@ def descriptors(service):
     return len(os.listdir(f"/proc/{service.proc.pid}/fd"))
 
 
-@pytest.mark.parametrize("commits", [False, True])
+@pytest.mark.parametrize("commits", [
+    pytest.param(False, marks=pytest.mark.soak), True])
 def test_engines_that_come_and_go_leave_nothing_behind(cluster, commits):
     service = WeightsService(cluster)
     before = descriptors(service)
-    storm = Storm(service, int(os.environ.get("LLMGW_SEED", 1)), commits)
+    storm = Storm(service, commits)
     for _ in range(600):
         storm.step()
     assert commits or storm.nwriters > 3
@@ -141,6 +142,6 @@ def test_engines_that_come_and_go_leave_nothing_behind(cluster, commits):
             last.write(RIGHT)
         assert last.get()[0]["id"] == id_of(RIGHT)
     service.wait_roles()
-    wait_for(lambda: descriptors(service) == before + 1, 10,
+    wait_for(lambda: descriptors(service) == before + 1,
              "the weights and no other descriptor")
     assert service.memfds() == 1

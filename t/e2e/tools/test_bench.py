@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from llmgw import place, rpc
+from llmgw import place, rpc, words
 from llmgw.scripted import scripted
 from llmgw.wait import wait_for
 
@@ -41,11 +41,9 @@ def errors(got):
 
 @pytest.fixture
 def fleet(cluster):
-    """(nginx, replicas): a static pool, and its replicas."""
+    """(nginx, replicas): a fleet's."""
     def make(n=2, replica=None, nginx=None):
-        gateway = cluster.fleet(n, replica={"token_delay": "1ms",
-                                            **(replica or {})},
-                                nginx=nginx or {})
+        gateway = cluster.fleet(n, replica=replica, nginx=nginx)
         return gateway, list(cluster.replicas.values())
     return make
 
@@ -80,22 +78,25 @@ def test_openai(fleet):
     assert sum(r.stats().tokens for r in replicas) == 280
 
 
-def test_openai_streams_of_a_killed_replica_are_whole(fleet):
-    nginx, (one, _) = fleet(replica={"token_delay": "10ms"},
-                            nginx={"openai": True})
+@pytest.mark.soak
+def test_openai_streams_of_a_killed_replica_are_whole(cluster, fleet):
+    nginx, (one, two) = fleet(nginx={"openai": True})
+    cluster.hold(5)
     process = start(nginx.api, "--openai", "--connections", 20, "--requests",
-                    20, "--max-tokens", 60, "--duration", "30s", "--ramp", 0)
-    wait_for(lambda: one.stats().tokens > 100, 10, "tokens")
+                    20, "--max-tokens", 20, "--duration", "30s", "--ramp", 0)
+    wait_for(lambda: one.stats().tokens + two.stats().tokens == 100, "tokens")
     one.kill()
+    cluster.let_go()
     got = finish(process)
     assert got["requests"]["ok"] == 20 and got["errors"] == []
 
 
+@pytest.mark.soak
 def test_openai_refusals_have_their_code(fleet):
     nginx, _ = fleet(nginx={"openai": "llmgw_model other;"})
     got = bench(nginx.api, "--openai", "--model", "nobody's", "--requests", 3,
                 code=1)
-    assert errors(got) == {("status", "404", "model_not_found"): 3}
+    assert errors(got) == {("status", "404", words.MODEL_NOT_FOUND): 3}
 
 
 def test_fields_are_those_of_the_manual(fleet):
@@ -119,15 +120,17 @@ def test_fields_are_those_of_the_manual(fleet):
     assert got["client_cpu_seconds"] > 0
 
 
+@pytest.mark.soak
 def test_a_replica_is_measured_without_a_gateway(cluster):
     replica = cluster.replica("r1", token_delay="0ms")
-    wait_for(lambda: replica.client.check(), 10, "the replica")
+    wait_for(lambda: replica.client.check(), "the replica")
     got = bench(replica.target, "--method", "generate", "--requests", 10,
                 "--max-tokens", 1000, "--streams", 2, "--ramp", 0)
     assert got["tokens"]["count"] == 10_000
     assert replica.stats().tokens == 10_000
 
 
+@pytest.mark.timed
 def test_open_loop_keeps_its_schedule(fleet):
     """200 a second for one second: times count from when a start was due."""
     nginx, _ = fleet(1)
@@ -144,6 +147,7 @@ def test_open_loop_keeps_its_schedule(fleet):
     assert ms["max"] - ms["min"] > 100, ms
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("options, even", [
     (("--rate", 12), True), (("--rate", 12, "--poisson"), False),
     (("--ramp", "3s"), True), (("--ramp", "3s", "--poisson"), False)])
@@ -172,14 +176,15 @@ def test_starts_are_even_or_a_poisson_process(ports, expect, options, even):
     assert (varies < 0.5) if even else (0.6 < varies < 1.8)
 
 
+@pytest.mark.soak
 def test_hold_runs_until_the_end_and_is_no_failure(fleet):
     nginx, replicas = fleet(1)
     got = bench(nginx.target, "--connections", 2, "--streams", 3, "--hold",
-                "--duration", "2s", "--ramp", 0)
+                "--duration", "500ms", "--ramp", 0)
     assert got["requests"]["started"] == got["requests"]["unfinished"] == 6
     assert got["requests"]["ok"] == got["requests"]["failed"] == 0
     assert got["tokens"]["count"] > 6
-    wait_for(lambda: not replicas[0].stats().active_requests, 10,
+    wait_for(lambda: not replicas[0].stats().active_requests,
              "the replica to see them go")
     assert replicas[0].stats().cancelled == 6
 
@@ -188,13 +193,14 @@ def test_an_interrupt_ends_the_window(fleet):
     nginx, replicas = fleet(1)
     process = start(nginx.target, "--streams", 4, "--max-tokens", 10**6,
                     "--duration", "1h", "--ramp", 0)
-    wait_for(lambda: replicas[0].stats().tokens > 100, 10, "tokens")
+    wait_for(lambda: replicas[0].stats().tokens > 100, "tokens")
     process.send_signal(signal.SIGINT)
     got = finish(process)
     assert got["requests"]["unfinished"] == 4
     assert got["tokens"]["count"] > 0
 
 
+@pytest.mark.timed
 def test_lockstep_starts_all_when_all_have_ended(fleet):
     nginx, replicas = fleet(1)
     got = bench(nginx.target, "--streams", 8, "--lockstep", "--requests", 24,
@@ -209,15 +215,16 @@ def test_refusals_are_told_by_status_and_reason(fleet):
     got = bench(nginx.target, "--requests", 4, "--max-tokens", 3, code=1)
     assert sum(errors(got).values()) == got["requests"]["failed"] == 4
     assert {kind[:2] for kind in errors(got)} == {("status", "UNAVAILABLE")}
-    assert ("status", "UNAVAILABLE", "tries_exhausted") in errors(got)
+    assert ("status", "UNAVAILABLE", words.TRIES_EXHAUSTED) in errors(got)
     assert got["ms"]["refusal"]["count"] == 4
     assert got["ms"]["first_token"] is None
 
 
+@pytest.mark.soak
 def test_an_unfinished_stream_is_seen(cluster):
     """The replica itself ends with OK after three of five tokens."""
     replica = cluster.replica("r1", token_delay="1ms")
-    wait_for(lambda: replica.client.check(), 10, "the replica")
+    wait_for(lambda: replica.client.check(), "the replica")
     replica.faults(die_after_tokens=3)
     got = bench(replica.target, "--method", "generate", "--requests", 6,
                 "--max-tokens", 5, code=1)
@@ -225,8 +232,9 @@ def test_an_unfinished_stream_is_seen(cluster):
     assert got["tokens"]["count"] == 18
 
 
-@pytest.mark.parametrize("fault", ["doubled", "lost", "wrong",
-                                   "final too early", "final missing"])
+@pytest.mark.parametrize("fault", ["doubled", "lost", "wrong", *(
+    pytest.param(fault, marks=pytest.mark.soak)
+    for fault in ("final too early", "final missing"))])
 def test_wrong_tokens_are_seen(ports, expect, fault):
     """A replica in Python whose fourth token is wrong."""
     tokens = expect("prompt 000000000", 6)
@@ -246,35 +254,37 @@ def test_wrong_tokens_are_seen(ports, expect, fault):
     assert got["requests"]["failed"] == 2
 
 
-def test_a_lost_replica_is_a_takeover(fleet):
-    nginx, replicas = fleet(2, replica={"token_delay": "20ms"})
+def test_a_lost_replica_is_a_takeover(cluster, fleet):
+    nginx, replicas = fleet(2)
+    cluster.hold(5)
     process = start(nginx.target, "--connections", 2, "--streams", 10,
-                    "--requests", 20, "--max-tokens", 150, "--ramp", 0,
+                    "--requests", 20, "--max-tokens", 20, "--ramp", 0,
                     "--duration", "30s")
-    wait_for(lambda: sum(r.stats().active_requests for r in replicas) == 20,
-             10, "all streams")
-    before = [r.stats().tokens for r in replicas]
-    wait_for(lambda: all(r.stats().tokens > n + 5 * 20 for r, n in
-                         zip(replicas, before)), 10, "tokens of each")
+    wait_for(lambda: sum(r.stats().tokens for r in replicas) == 5 * 20
+             and nginx.pool()["totals"]["tokens"] == 5 * 20,
+             "five tokens of each stream")
     lost = replicas[0].stats().active_requests
+    assert 0 < lost < 20
     replicas[0].kill()
+    cluster.let_go()
     got = finish(process)
     assert got["requests"]["ok"] == 20
-    assert got["tokens"]["count"] == 3000
+    assert got["tokens"]["count"] == 400
     assert got["tokens"]["takeovers"] == lost
     assert got["ms"]["takeover"]["count"] == lost
 
 
+@pytest.mark.soak
 def test_a_lost_gateway_is_told_and_come_back_to(cluster):
     replica = cluster.replica("r1", token_delay="1ms")
-    wait_for(lambda: replica.client.check(), 10, "the replica")
+    wait_for(lambda: replica.client.check(), "the replica")
     process = start(replica.target, "--method", "generate", "--streams", 5,
                     "--max-tokens", 10**6, "--duration", "1h", "--drain", 0,
                     "--ramp", 0)
-    wait_for(lambda: replica.stats().active_requests == 5, 10, "streams")
+    wait_for(lambda: replica.stats().active_requests == 5, "streams")
     replica.kill()
     replica.start()
-    wait_for(lambda: replica.stats().active_requests == 5, 10, "streams again")
+    wait_for(lambda: replica.stats().active_requests == 5, "streams again")
     process.send_signal(signal.SIGINT)
     got = finish(process, code=1)
     assert errors(got)[("transport", "connection lost", "")] == 5

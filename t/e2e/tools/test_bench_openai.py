@@ -19,11 +19,11 @@ def bench(target, *options, code=0):
 
 
 @pytest.mark.parametrize("faults, kind", [
-    ({"error_at": 1}, ("tokens", "error in the stream", "")),
     ({"end_at": 2}, ("tokens", "lost at the end", "")),
-    ({"status": 429}, ("status", "429", "")),
-    ({"close_at": 1}, ("transport",
-                       "Transferred a partial file", ""))])
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        ({"error_at": 1}, ("tokens", "error in the stream", "")),
+        ({"status": 429}, ("status", "429", "")),
+        ({"close_at": 1}, ("transport", "Transferred a partial file", ""))))])
 def test_wrong_answers_are_found(cluster, faults, kind):
     engine = cluster.engine(kind="openai", faults=json.dumps(faults))
     got = bench(engine.target, "--any-text", "--model", "mock-model",
@@ -33,9 +33,9 @@ def test_wrong_answers_are_found(cluster, faults, kind):
         == [kind]
 
 
+@pytest.mark.soak
 def test_counts_are_those_of_the_replicas(cluster):
-    nginx = cluster.fleet(2, nginx={"openai": True},
-                          replica={"token_delay": "1ms"})
+    nginx = cluster.fleet(2, nginx={"openai": True})
     got = bench(nginx.api, "--connections", 4, "--requests", 60,
                 "--max-tokens", 7, "--any-text")
     assert got["requests"]["ok"] == 60 and got["requests"]["failed"] == 0

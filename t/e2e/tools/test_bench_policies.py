@@ -26,6 +26,7 @@ def measured(tmp_path, *names, workload="shared"):
     return out, json.loads(results.read_text())["rounds"][workload][0]
 
 
+@pytest.mark.soak
 @pytest.mark.first
 def test_two_policies_get_the_same_requests(tmp_path):
     """Prompts that share much: some of it is found in caches, and the more
@@ -74,12 +75,14 @@ def rounds_of(p99, hits):
          "weighted default": {"p99": p99, "hits": hits}}]}}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("p99, hits, verdict", [
     (105, 0.75, "Met"), (106, 0.75, "MISSED"), (105, 0.74, "MISSED")])
 def test_the_goal_is_met_at_its_limits(p99, hits, verdict):
     assert policy_page.goal(rounds_of(p99, hits)).endswith(f"{verdict}.")
 
 
+@pytest.mark.soak
 def test_a_run_that_failed_shows_no_figure():
     got = policy_page.row([{"affinity": {"fail": "no such luck"}}],
                           "affinity")

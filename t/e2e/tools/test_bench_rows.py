@@ -37,6 +37,7 @@ def test_a_goal_is_met_at_its_limit(nginx, haproxy, verdict):
     assert verdicts(of_p200(nginx, haproxy))[1] == verdict
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("more, verdict", [
     (-1000, "met"), (15, "met"), (16, "MISSED")])
 def test_policy_is_judged_by_what_it_adds(more, verdict):
@@ -56,6 +57,7 @@ def test_what_was_not_measured_fails_and_says_why():
     assert got[4] == "FAIL: it broke"
 
 
+@pytest.mark.soak
 def test_a_row_that_failed_shows_no_figure():
     text = tables.simple(
         {"memory": {"nginx, 1000": {"fail": "no memory"}}},
@@ -92,6 +94,7 @@ built = pytest.mark.skipif(
     reason="measures release builds, on two processors")
 
 
+@pytest.mark.soak
 @built
 def test_a_part_is_measured(tmp_path):
     out, got = run(tmp_path, "--rounds", "2", "--window", "200", "--warmup",
@@ -104,6 +107,7 @@ def test_a_part_is_measured(tmp_path):
     assert "| llmgw |" in out.stdout and "FAIL: not measured" in out.stdout
 
 
+@pytest.mark.soak
 @built
 def test_a_proxy_that_does_not_start_fails_alone(tmp_path):
     """The scenario's other proxies are measured, and the run goes on."""
@@ -116,6 +120,7 @@ def test_a_proxy_that_does_not_start_fails_alone(tmp_path):
     assert out.returncode == 1
 
 
+@pytest.mark.timed
 @built
 def test_the_limit_ends_a_run(tmp_path):
     out, got = run(tmp_path, "--limit", "2", "hedging", "p200")
@@ -146,6 +151,7 @@ def test_a_takeover_is_judged_by_its_slowest_of_thirty():
         "fail": "no such luck"}})[1] == "FAIL: no such luck"
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 def test_takeovers_are_measured(tmp_path):
     results = tmp_path / "standby.json"

@@ -12,6 +12,7 @@ class Faults:
     token_delay: float = 0.0    # seconds before each token but the first
     first_delay: float = 0.0    # seconds of prefill
     hang: bool = False          # no token comes, /health says 200
+    gate: int = -1              # no further token of a stream than these
     hang_metrics: bool = False  # /metrics and /health get no answer either
     health: int = 200           # what /health says
     status: int = 0             # generation is answered with this status

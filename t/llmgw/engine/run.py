@@ -36,14 +36,12 @@ class Engine:
         self.delivered = time.monotonic()   # something, to anybody
         self.names = set()                  # of requests under way
         self.cache = set()
-        self.unhang = asyncio.Event()
+        self.faults_changed = asyncio.Event()
 
     def set_faults(self, **values):
         self.faults.set(**values)
-        if self.faults.hang:
-            self.unhang = asyncio.Event()
-        else:
-            self.unhang.set()
+        self.faults_changed.set()
+        self.faults_changed = asyncio.Event()
 
     def cached(self, ids):
         """How many ids of the prompt's begin were seen before."""
@@ -139,8 +137,12 @@ class Run:
 
     async def _sleep(self, seconds):
         await asyncio.sleep(seconds)
-        while self.engine.faults.hang:
-            await self.engine.unhang.wait()
+        while self._is_held():
+            await self.engine.faults_changed.wait()
+
+    def _is_held(self):
+        faults = self.engine.faults
+        return faults.hang or 0 <= faults.gate <= self.sent
 
     def _break(self):
         faults = self.engine.faults

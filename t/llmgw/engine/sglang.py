@@ -198,7 +198,7 @@ class SGLang(VLLM):
         e = self.engine
         if not e.faults.plain_health:
             while e.faults.hang:
-                await e.unhang.wait()
+                await e.faults_changed.wait()
             if not e.running:
                 e.prompt_tokens += 1
                 self.told = 0, len(e.waiting)

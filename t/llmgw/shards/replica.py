@@ -14,10 +14,10 @@ import collections
 import pathlib
 import subprocess
 
-from .. import gguf, llama, place
-from ..wait import wait_for
+from .. import gguf, llama, place, words
+from ..wait import QUICK, wait_for
 
-LOAD_S = 90         # a tiny model, on a machine that has much else to do
+LOAD_S = 10         # a tiny model, beside others that load theirs
 
 
 def cut(model, out, *words):
@@ -43,10 +43,10 @@ def hashes(path):
     return found
 
 
-def until(call, n, timeout=30):
+def until(call, n, takes=QUICK):
     """Waits until a Call of llama.py has so many ids; whether it goes on."""
     wait_for(lambda: len(call.answer.ids) >= n or not call.thread.is_alive(),
-             timeout, f"{n} tokens")
+             f"{n} tokens", takes)
     return call.thread.is_alive()
 
 
@@ -122,8 +122,8 @@ class Shards:
                    "context_tokens": 1024, **options}
         made = self.cluster.replica(id, start=start, **options)
         if start:
-            wait_for(lambda: "continue here" in made.proc.text(), LOAD_S,
-                     f"{id} to load")
+            wait_for(lambda: words.CONTINUE_HERE in made.proc.text(),
+                     f"{id} to load", takes=LOAD_S)
         return made
 
     def undisturbed(self, body):
@@ -143,16 +143,17 @@ class Shards:
         """READY, STARTING, ... as its own agent has it."""
         return member.agent.table().get(member.id, {}).get("service")
 
-    def wait_ready(self, *members, timeout=LOAD_S):
+    def wait_ready(self, *members):
         def is_ready(one):
             assert one.proc.alive(), one.proc.text()
             return self.service(one) == "READY"
         for one in members:
-            wait_for(lambda: is_ready(one), timeout, f"{one.id} to be ready")
+            wait_for(lambda: is_ready(one), f"{one.id} to be ready",
+                     takes=LOAD_S)
 
     def restart(self, id):
         """The process of a dead member again; its agent ran on."""
-        wait_for(lambda: self.service(self.members[id]) != "READY", LOAD_S,
+        wait_for(lambda: self.service(self.members[id]) != "READY",
                  f"{id} to be gone")
         self.members[id].start()
         self.wait_ready(self.members[id])

@@ -70,10 +70,10 @@ class Facts:
             "logits_rows": logits_rows, "chunks": 1, "data": data, **fields}))
 
 
-def facts(shard, width=128, timeout=30):
+def facts(shard, width=128):
     """Once it is loaded for the first time."""
     got = wait_for(lambda: LOADED.search(shard.proc.text())
-                   or not shard.proc.alive(), timeout, "the slice to load")
+                   or not shard.proc.alive(), "the slice to load", takes=10)
     assert got is not True, shard.proc.text()
     numbers = [int(got[i]) for i in (1, 2, 3)]
     return Facts(*numbers, got[4], *(int(got[i]) for i in (5, 6, 7)),

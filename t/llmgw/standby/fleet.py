@@ -1,7 +1,7 @@
 """Fleets with standby groups, whose version can be changed."""
 
 from ..updates import Fleet
-from ..wait import wait_for
+from ..wait import QUICK, wait_for
 from .lock import LockService
 
 
@@ -81,10 +81,10 @@ class GroupFleet(Fleet):
         return super().whole(version) and all(map(self.is_whole_group,
                                                   self.groups))
 
-    def wait_whole_groups(self, timeout=20):
+    def wait_whole_groups(self, takes=QUICK):
         """Waits until each group has its standbys again."""
-        wait_for(lambda: all(map(self.is_whole_group, self.groups)), timeout,
-                 "each group to have an active one and its standbys")
+        wait_for(lambda: all(map(self.is_whole_group, self.groups)),
+                 "each group to have an active one and its standbys", takes)
 
     def switch(self, group="g", *words):
         """llmgwctl group switch: exit status and standard output."""

@@ -6,7 +6,7 @@ import urllib.request
 from collections import namedtuple
 
 from ..cluster import Replica
-from ..wait import PATIENCE, wait_for
+from ..wait import PATIENCE, QUICK, wait_for
 from .lock import LockService
 
 Step = namedtuple("Step", "state epoch at")
@@ -46,9 +46,9 @@ class StandbyEngine(Replica):
         steps = self.steps()
         return steps[-1].epoch if steps else 0
 
-    def wait(self, state, timeout=PATIENCE):
-        wait_for(lambda: self.state() == state, timeout,
-                 f"{self.id} to be {state}")
+    def wait(self, state, takes=QUICK):
+        wait_for(lambda: self.state() == state, f"{self.id} to be {state}",
+                 takes)
         return self
 
     def probes(self, path):
@@ -79,7 +79,7 @@ class Group:
         self.cluster, self.name = cluster, name
         self.service = lock or LockService(cluster, **(service or {}))
         self.engines = {}
-        engine.setdefault("token_delay", "5ms" if engine.get(
+        engine.setdefault("token_delay", "1ms" if engine.get(
             "engine", "sim") == "sim" else None)
         for id in ids:
             options = {**engine, **(each or {}).get(id, {})}
@@ -96,18 +96,17 @@ class Group:
     def __iter__(self):
         return iter(self.engines.values())
 
-    def start(self, timeout=PATIENCE):
-        """The first engine Active, the others in Standby.  timeout: of
-        each."""
+    def start(self, takes=QUICK):
+        """The first engine Active, the others in Standby.  takes: each."""
         if self.service.proc is None:
             self.service.start_settled(self.name)
         for one in self:
             if one.agent and one.agent.proc is None:
                 one.agent.start()
         first, *others = self
-        first.start().wait("ACTIVE", timeout)
+        first.start().wait("ACTIVE", takes)
         for one in others:
-            one.start().wait("STANDBY", timeout)
+            one.start().wait("STANDBY", takes)
         return self
 
     # who is what
@@ -121,17 +120,17 @@ class Group:
     def standbys(self):
         return [e for e in self if e.proc and e.state() == "STANDBY"]
 
-    def wait_active(self, id=None, timeout=PATIENCE):
+    def wait_active(self, id=None, takes=QUICK):
         """The engine that is Active: any, or this one."""
         return wait_for(
             lambda: (one := self.active()) and id in (None, one.id) and one,
-            timeout, f"{id or 'an engine'} of {self.name} to be active")
+            f"{id or 'an engine'} of {self.name} to be active", takes)
 
-    def wait_standby(self, id=None, timeout=PATIENCE):
+    def wait_standby(self, id=None, takes=QUICK):
         return wait_for(
             lambda: next((e for e in self.standbys()
                           if id in (None, e.id)), None),
-            timeout, f"{id or 'an engine'} of {self.name} to stand by")
+            f"{id or 'an engine'} of {self.name} to stand by", takes)
 
     def kill(self, id=None):
         """kill -9 of an engine, or of the active one; which it was."""

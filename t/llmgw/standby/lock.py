@@ -16,7 +16,7 @@ from collections import namedtuple
 
 from .. import place
 from ..daemon import Daemon
-from ..wait import PATIENCE, wait_for
+from ..wait import PATIENCE, QUICK, Stopwatch, TooLate, wait_for
 
 F_OFD_SETLK = 37
 
@@ -73,7 +73,7 @@ class LockService(Daemon):
 
     def start(self):
         super().start()
-        wait_for(self._answers, 10, f"{self.name} to answer")
+        wait_for(self._answers, f"{self.name} to answer")
         return self
 
     def _answers(self):
@@ -133,23 +133,23 @@ class LockEngine:
 
     def said(self, *what):
         found = []
-        for line in self.proc.text().splitlines():
+        for line in self.proc.text().splitlines(True):
             words = line.rsplit(" ", 2)
-            if len(words) == 3 and words[0] in what:
+            if len(words) == 3 and words[0] in what and line[-1] == "\n":
                 found.append(Said(words[0], int(words[1]),
                                   int(words[2]) / 1e9))
         return found
 
-    def wait(self, what, times=1, timeout=PATIENCE):
+    def wait(self, what, times=1, takes=QUICK):
         """The last of so many times that it said so."""
         return wait_for(
             lambda: len(self.said(what)) >= times and self.said(what)[-1],
-            timeout, f"{self.proc.name} to say {what}:\n{self.proc.text()}")
+            f"{self.proc.name} to say {what}", takes)
 
-    def ends(self, timeout=PATIENCE):
+    def ends(self, takes=QUICK):
         """It ends without the test's doing; its exit status."""
         self.proc.told_to_end = True
-        return self.proc.wait(timeout)
+        return self.proc.wait(takes)
 
 
 class Refused(Exception):
@@ -207,19 +207,21 @@ class LockClient:
         else:
             socket.send_fds(self.sock, [line], [fd])
 
-    def expect(self, *types, timeout=PATIENCE):
+    def expect(self, *types, takes=QUICK):
         """The next line of one of these types; others are passed over, but a
         refusal or the end is an error."""
-        deadline = time.monotonic() + timeout * place.SLOW
+        watch = Stopwatch(takes)
+        deadline = watch.began + max(takes, PATIENCE) * place.SLOW
         while True:
             try:
                 message = self.lines.get(
                     timeout=max(0, deadline - time.monotonic()))
             except queue.Empty:
-                raise AssertionError(f"{self.engine}: no {types}") from None
+                raise TooLate(f"{self.engine}: no {types}") from None
             if message["type"] == "closed":
                 self.lines.put(message)         # whoever asks
             if message["type"] in types:
+                watch.over(f"{types} for {self.engine}")
                 return message
             if message["type"] in ("refused", "closed"):
                 raise Refused(message.get("reason", "closed"))

@@ -80,7 +80,7 @@ def wait_for_grant(options):
             client.expect("queued")
             say("queued")
             while True:
-                offer = client.expect("offer", timeout=1e9)
+                offer = client.expect("offer", takes=1e9)
                 try:
                     granted = client.take(offer)
                     say("granted", granted["epoch"])
@@ -100,7 +100,7 @@ def hold_on(options, client):
     """The service may come and go."""
     while True:
         try:
-            client.expect("never", timeout=1e9)
+            client.expect("never", takes=1e9)
         except lock.Refused as refused:
             if str(refused) != "closed":
                 say(f"refused-{refused}", client.epoch)

@@ -42,8 +42,8 @@ class GroupReporter:
     def terms(self):
         """When it got each SIGTERM, seconds."""
         return [int(line.split()[1]) / 1e9 for line in
-                pathlib.Path(self.proc.log).read_text().splitlines()
-                if line.startswith("term ")]
+                pathlib.Path(self.proc.log).read_text().splitlines(True)
+                if line.startswith("term ") and line[-1] == "\n"]
 
 
 def main():

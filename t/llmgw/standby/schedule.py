@@ -167,7 +167,7 @@ class Stage:
         def met():
             self.tend()
             return predicate()
-        return wait_for(met, SETTLED_S, what)
+        return wait_for(met, what, takes=SETTLED_S)
 
     def settle(self):
         """One is active and nginx routes to it, the other stands by."""

@@ -20,5 +20,5 @@ def phases(group, killed):
         firsts = {what: min((at for at in times if at > killed), default=None)
                   for what, times in seen.items()}
         return None not in firsts.values() and firsts
-    firsts = wait_for(found, 60, "a takeover")
+    firsts = wait_for(found, "a takeover", takes=60)
     return {what: (firsts[what] - killed) * 1000 for what in PHASES}

@@ -55,7 +55,7 @@ class Told:
         """Its process listens; nobody is told."""
         if self.replica.proc is None or not self.replica.proc.alive():
             self.replica.start()
-            wait_for(lambda: "serving" in self.replica.proc.text(), 10,
+            wait_for(lambda: "serving" in self.replica.proc.text(),
                      f"{self.id} to serve")
         return self
 
@@ -86,7 +86,7 @@ def group(cluster, ids="ab", nginx=None, replica=None, **more):
         one.standby()
     made = cluster.nginx(**(nginx or {}))
     wait_for(lambda: states(made) == {
-        first.id: "active", **{one.id: "standby" for one in others}}, 15,
+        first.id: "active", **{one.id: "standby" for one in others}},
         "the group to be in nginx's view")
     return members, made
 
