@@ -20,6 +20,7 @@ FUZZ_SECONDS ?= 60
 N         ?= 10000000
 SEEDS     ?= 200
 FIRST     ?= 1000
+SLICE     ?= all
 
 O   := build/obj/$(BUILD)
 Q   := $(if $(strip $(V)),,@)
@@ -111,9 +112,8 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
 
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
         demo-standby demo-shards demo-sim screenshots install clean npm \
-        test test-unit units soak-sim test-tsan test-policies test-systemd test-resume \
-        test-standby test-shards \
-        test-reality test-e2e test-llama-server \
+        all test soak test-unit units soak-sim test-tsan test-systemd \
+        test-resume test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
         bench-gossip bench-policies bench-shards bench-sim bench-standby bench-weights \
@@ -164,14 +164,20 @@ demo-sim: build/llmgw-sim  ## how many replicas, which policy, what if two die: 
 screenshots: build  ## write pictures of the dashboard to docs/ and build/screenshots/
 	@$(PYTHON) t/screenshots.py
 
-test: deps npm  ## everything: lint, units, tsan, real processes (9 minutes)
+test: deps npm  ## the gate: lint, units, tsan, real processes (10 minutes)
 	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@$(PYTHON) t/run.py --build $(BUILD)
+	@$(PYTHON) t/run.py --build $(BUILD) $(ARGS)
+
+soak: deps npm  ## what the gate leaves out, in eight slices of ten minutes (SLICE=agents)
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@$(PYTHON) t/run.py --build $(BUILD) --soak $(SLICE)
+
+all: test  ## build and run the tests
 
 units: $(UNITS)
 	@echo $(UNITS)
 
-test-unit: $(UNITS)  ## unit tests and the gossip simulator, no nginx
+test-unit: $(UNITS)  ## unit tests and the gossip simulator, no nginx (2 minutes)
 	@$(PYTHON) t/run.py --only units --build $(BUILD)
 
 soak-sim: $(SIMS)  ## the gossip simulator with many seeds (SEEDS=200 FIRST=1000)
@@ -181,23 +187,12 @@ soak-sim: $(SIMS)  ## the gossip simulator with many seeds (SEEDS=200 FIRST=1000
 test-tsan:  ## unit tests of code with threads, under the thread sanitizer
 	@$(PYTHON) t/run.py --only tsan
 
-test-policies: build  ## failures, agents, routing under each policy (LLMGW_POLICY, 40 minutes)
-	@$(PYTHON) t/run.py --only policies --build $(BUILD)
-
 test-systemd: build  ## systemd unit files under their own systemd (root; half a minute)
 	@$(PYTHON) t/systemd/run.py
 
 test-resume: build  ## engines and adapters die under 200 streams (20 minutes)
 	@LLMGW_KILLS=all $(PYTHON) -m pytest -q -k "survive or lost" $(ARGS) \
 	    t/e2e/openai/test_resume_engines.py t/e2e/openai/test_llama.py
-
-test-standby: build  ## 200 schedules of faults in a standby group (5 minutes)
-	@LLMGW_SCHEDULES=200 $(PYTHON) -m pytest -q $(ARGS) \
-	    t/e2e/standby/test_schedules.py
-
-test-shards: build  ## shards killed at 20 positions, 20 random covers (10 minutes)
-	@LLMGW_SHARD_KILLS=20 LLMGW_SHARD_COVERS=20 $(PYTHON) -m pytest -q \
-	    $(ARGS) t/e2e/shards
 
 test-llama-server: build npm  ## llama.cpp's own server (LLAMA_SERVER=PATH, 10 minutes)
 	@test -x "$(LLAMA_SERVER)" || { \

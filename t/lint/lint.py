@@ -6,6 +6,7 @@
     rooms.py      the includes that docs/ARCHITECTURE.md allows; circles
     docs.py       directives, variables, metrics, paths and walks in docs/
     python.py     compiles, no unused import, no test hides another
+    unstable.py   unstable tests are few, and new
 
 usage: lint.py [ROOT]
 
@@ -20,12 +21,13 @@ import functions
 import lines
 import python
 import rooms
+import unstable
 from tree import Tree
 
 
 def main(root):
     tree = Tree(root)
-    for check in (lines, rooms, docs, python):
+    for check in (lines, rooms, docs, python, unstable):
         check.check(tree)
     sizes = functions.check(tree)
     found = sorted(set(tree.found))

@@ -1,6 +1,7 @@
 """The lint finds each kind of violation: one of each is planted in a small,
 otherwise clean tree, and must be reported with its file and line."""
 
+import datetime
 import pathlib
 import sys
 
@@ -33,6 +34,18 @@ WALK = """\
 """
 
 GLUE = "ngx_http_llmgw_module"
+
+TODAY = datetime.date.today()
+UNSTABLE = "test\tcommit\tseed\tfirst seen\tcause\n"
+SOAK = "slice\tcommit\tdate\tminutes\tpassed\tseed\n"
+
+
+def unstable(*days):
+    """t/unstable.tsv with a line for a test that was seen so long ago."""
+    return UNSTABLE + "".join(
+        f"t/e2e/x.py::test_{d}\tabc1234\t1\t"
+        f"{TODAY - datetime.timedelta(d)}\t-\n" for d in days)
+
 
 CLEAN = {
     "docs/ARCHITECTURE.md": TABLE + WALK,
@@ -252,6 +265,22 @@ PLANTED = {
     "a test file without a test": (
         {"t/e2e/x/test_x.py": "x = 1\n"},
         "t/e2e/x/test_x.py:1: a test file without a test"),
+    "a test that was unstable too long ago": (
+        {"t/unstable.tsv": unstable(14, 15)},
+        "t/unstable.tsv:3: unstable for 15 days, the limit is 14"),
+    "a test that is unstable again": (
+        {"t/unstable.tsv": unstable(3, 3)},
+        "t/unstable.tsv:3: t/e2e/x.py::test_3 is unstable for the second"
+        " time"),
+    "an unstable test without a date": (
+        {"t/unstable.tsv": UNSTABLE + "t/e2e/x.py::test\tabc1234\t1\t-\t-\n"},
+        "t/unstable.tsv:2: '-' is no date"),
+    "an unstable test in too few words": (
+        {"t/unstable.tsv": UNSTABLE + "t/e2e/x.py::test\tabc1234\n"},
+        "t/unstable.tsv:2: 2 fields, not 5"),
+    "a slice that was green at no commit": (
+        {"t/soak.tsv": SOAK + "agents\tHEAD\t2026-01-01\t9\t100\t1\n"},
+        "t/soak.tsv:2: 'HEAD' is no commit"),
     "two test files of one name": (
         {"t/e2e/x/test_x.py": "def test():\n    pass\n",
          "t/e2e/y/test_x.py": "def test():\n    pass\n"},
