@@ -26,12 +26,15 @@ COMMON = ("common/", "proto/", "t/llmgw/")
 GATEWAY = ("ngx_http_llmgw_module/", "config")
 
 
+SOAKED = "soak or timed"
+
+
 @dataclasses.dataclass
 class Slice:
     tests: tuple        # folders and files of t/e2e
     rooms: tuple        # what the tests are about, besides COMMON
     env: dict = dataclasses.field(default_factory=dict)     # longer forms
-    marks: str = "soak or timed"
+    marks: str = SOAKED
     sims: bool = False  # the gossip simulator with other seeds, too
 
 
@@ -122,14 +125,12 @@ def changed():
     which nobody knows."""
     found, known = [], lines()
     for name, part in SLICES.items():
-        since = known[name][1] if name in known else None
-        diff = since and git("diff", "--name-only", since, "--")
-        if diff is None or since is None:
-            found.append(name)
-            continue
         rooms = (*COMMON, *part.rooms,
                  *(f"t/e2e/{path}" for path in part.tests))
-        if any(path.startswith(rooms) for path in diff.splitlines()):
+        diff = git("diff", "--name-only", known[name][1], "--") \
+            if name in known else None
+        if diff is None or any(path.startswith(rooms)
+                               for path in diff.splitlines()):
             found.append(name)
     return found
 
@@ -137,16 +138,15 @@ def changed():
 def in_gate(tally, build, seed):
     """Some minutes of the soak tests of changed() slices.  Returns the cases
     that expired."""
-    names = [n for n in changed() if SLICES[n].marks == "soak or timed"]
-    if not names:
+    names = changed()
+    paths = sorted({f"t/e2e/{path}" for n in names for path in SLICES[n].tests
+                    if SLICES[n].marks == SOAKED})
+    if not paths:
         return []
-    paths = sorted({f"t/e2e/{p}" for n in names for p in SLICES[n].tests})
-    order = git("rev-parse", "HEAD") or seed
-    before = len(tally.cases)
     expired = e2e.shared(
         tally, build, "soak in the gate", "soak and not timed", paths,
-        LLMGW_ORDER=order, LLMGW_SEED=str(seed),
+        LLMGW_ORDER=git("rev-parse", "HEAD") or seed, LLMGW_SEED=str(seed),
         LLMGW_SHARE_SECONDS=str(GATE_S - GATE_TEST_S))
-    print(f"soak: {len(tally.cases) - before} tests of {', '.join(names)},"
-          " which changed since they were green; `make soak` has the rest")
+    print(f"changed since they were green: the slices {', '.join(names)};"
+          " `make soak` runs the rest of them")
     return expired
