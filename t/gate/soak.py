@@ -14,7 +14,7 @@ import time
 
 from . import e2e
 from .tally import ROOT, git
-from .units import cmocka, make
+from .units import units
 
 SOAK = ROOT / "t/soak.tsv"
 SLICE_S = 600           # what a slice may take
@@ -89,14 +89,6 @@ def _note(name, seconds, passed, seed):
     SOAK.write_text(text + "\n")
 
 
-def _sims(tally, build, seed):
-    out = make("units", build=build)
-    for binary in out.stdout.split():
-        if "/t/sim_" in binary:
-            cmocka(tally, binary, binary.rpartition("/")[2],
-                   {"LLMGW_SIM_SEEDS": "20", "LLMGW_SIM_FIRST": str(seed)})
-
-
 def soak(tally, build, names):
     """The slices with these names, each with a seed of its own."""
     for name in names:
@@ -105,7 +97,7 @@ def soak(tally, build, names):
         print(f"slice {name}, LLMGW_SEED={seed}", flush=True)
         before = tally.passed, tally.failed
         if part.sims:
-            _sims(tally, build, seed)
+            units(tally, build, "/t/sim_", LLMGW_SIM_FIRST=str(seed))
         expired = e2e.shared(
             tally, build, f"soak {name}", part.marks,
             [f"t/e2e/{path}" for path in part.tests], LLMGW_SEED=str(seed),
