@@ -358,19 +358,3 @@ main(int argc, char **argv)
 
     return status;
 }
-
-
-void
-ctl_print_json(const json_t *json)
-{
-    json_dumpf(json, stdout, JSON_COMPACT);
-    putchar('\n');
-}
-
-
-void
-ctl_print_event(void *data, const json_t *event)
-{
-    ctl_print_json(event);
-    fflush(stdout);         /* a reader of a pipe wants it now */
-}

@@ -139,21 +139,6 @@ ctl_usage(const char *what, const char *value)
 }
 
 
-void
-ctl_print_json(const json_t *json)
-{
-    json_dumpf(json, stdout, JSON_COMPACT);
-    putchar('\n');
-}
-
-
-void
-ctl_print_event(void *data, const json_t *event)
-{
-    ctl_print_json(event);
-}
-
-
 /* --- for tests */
 
 static void
