@@ -109,9 +109,10 @@ llama_log_ready(const llama_t *l)
               f->cpu, l->engine->facts.max_capacity, f->context);
 
     if (f->is_stepwise) {
-        log_write(log, LOG_WARN, "with these weights on this processor only "
+        log_write(log, LOG_WARN, "with this model on this processor only "
                   "one token in a call is exact, which is slow: quantized "
-                  "weights are faster, so is --exact off");
+                  "weights and heads of a multiple of 32 values are faster, "
+                  "so is --exact off");
     }
 
     log_write(log, f->is_exact ? LOG_INFO : LOG_WARN, "streams of group "

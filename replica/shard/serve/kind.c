@@ -110,9 +110,9 @@ kind_log_loaded(const kind_t *k)
               f->numerics);
 
     if (f->is_stepwise) {
-        log_write(log, LOG_WARN, "with these weights on this processor only "
+        log_write(log, LOG_WARN, "with this model on this processor only "
                   "one row in a call is exact, which is slow: quantized "
-                  "weights are faster");
+                  "weights and heads of a multiple of 32 values are faster");
     }
 }
 

@@ -204,7 +204,8 @@ model_open_context(core_t *core, uint32_t n, uint32_t tokens)
     }
 
     core->context = core->options.is_exact
-                    ? profile_open_context(core->model, params)
+                    ? profile_open_context(core->model, params,
+                                           &core->is_stepwise)
                     : llama_init_from_model(core->model, params);
 
     if (core->context == NULL) {

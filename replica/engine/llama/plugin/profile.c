@@ -25,7 +25,7 @@ profile_threads(uint32_t asked)
 
 struct llama_context *
 profile_open_context(struct llama_model *model,
-    struct llama_context_params params)
+    struct llama_context_params params, int *is_stepwise)
 {
     struct llama_context  *context;
 
@@ -42,6 +42,11 @@ profile_open_context(struct llama_model *model,
     params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
     params.type_k = GGML_TYPE_F16;
     params.type_v = GGML_TYPE_F16;
+    context = llama_init_from_model(model, params);
 
-    return llama_init_from_model(model, params);
+    if (context != NULL) {
+        *is_stepwise = 1;
+    }
+
+    return context;
 }

@@ -8,9 +8,13 @@
  * the lengths of chunks.  That holds, on the processors tried, for quantized
  * weights with a KV cache of q8_0 and flash attention, where each row is
  * summed up by itself; each sequence needs its own cells (kv_unified off),
- * and weights stay as the file has them (use_extra_bufts off).  Where a head
- * does not divide into blocks of q8_0, the cache is f16 without flash
- * attention.  Whether it holds is then tried with the model itself.
+ * and weights stay as the file has them (use_extra_bufts off).  Whether it holds
+ * is then tried with the model itself.
+ *
+ * Where a head does not divide into blocks of q8_0, the cache is f16 without
+ * flash attention.  The bits of such an attention depend on how many rows a call
+ * has; the next layer rounds most of these differences away, but not all, so
+ * a trial of some rows does not find them.  Exact is one row a call.
  */
 
 #ifndef PROFILE_H
@@ -22,9 +26,10 @@
 /* As the options have it, or one for each processor. */
 int32_t profile_threads(uint32_t asked);
 
-/* A context in which results are exact, of the parameters that are set.
-   NULL: none can be had. */
+/* A context in which results are exact, of the parameters that are set; sets
+   *is_stepwise to 1 where they are with one row a call only, and does not touch
+   it otherwise.  NULL: libllama makes no such context. */
 struct llama_context *profile_open_context(struct llama_model *model,
-    struct llama_context_params params);
+    struct llama_context_params params, int *is_stepwise);
 
 #endif /* PROFILE_H */

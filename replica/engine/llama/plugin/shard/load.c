@@ -310,7 +310,8 @@ load_open_context(shard_core_t *core)
     params.abort_callback_data = core;
     params.cb_eval = call_tensor;
     params.cb_eval_user_data = core;
-    core->context = profile_open_context(core->model, params);
+    core->context = profile_open_context(core->model, params,
+                                         &core->facts.is_stepwise);
 
     return core->context != NULL ? 0 : -1;
 }

@@ -217,9 +217,9 @@ probe_all(probe_t *p)
     }
 
     probe_note(p, p->tail);
-    rc = probe_compare(p, 0);
+    rc = probe_compare(p, p->core->facts.is_stepwise);
 
-    if (rc > 0) {
+    if (rc > 0 && !p->core->facts.is_stepwise) {
         p->core->facts.is_stepwise = 1;
         rc = probe_compare(p, 1);
     }

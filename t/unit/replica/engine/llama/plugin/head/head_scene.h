@@ -328,6 +328,7 @@ typedef struct {
 static void
 computer_make(computer_t *c)
 {
+    int                          is_stepwise;
     struct llama_model_params    model;
     struct llama_context_params  context;
 
@@ -341,7 +342,7 @@ computer_make(computer_t *c)
     context.n_seq_max = STREAMS;
     context.n_threads = 1;
     context.n_threads_batch = 1;
-    c->context = profile_open_context(c->model, context);
+    c->context = profile_open_context(c->model, context, &is_stepwise);
     assert_non_null(c->context);
 }
 

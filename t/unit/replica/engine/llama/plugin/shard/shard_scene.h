@@ -396,6 +396,7 @@ reference_compute(reference_t *r, uint32_t index)
 static inline void
 reference_make(reference_t *r, model_t *m)
 {
+    int                          is_stepwise;
     uint32_t                     i;
     struct llama_model_params    model;
     struct llama_context_params  context;
@@ -412,7 +413,7 @@ reference_make(reference_t *r, model_t *m)
     context.n_threads_batch = 1;
     context.cb_eval = reference_on_tensor;
     context.cb_eval_user_data = r;
-    r->context = profile_open_context(r->model, context);
+    r->context = profile_open_context(r->model, context, &is_stepwise);
     assert_non_null(r->context);
 
     for (i = 0; i < TEXTS; i++) {
