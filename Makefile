@@ -116,7 +116,8 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
         test-resume test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
-        bench-gossip bench-policies bench-shards bench-sim bench-standby bench-weights \
+        bench-gossip bench-policies bench-ring bench-shards bench-sim \
+        bench-standby bench-weights \
         FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
@@ -233,6 +234,9 @@ bench-gossip: daemons  ## compare agents with Serf (ARGS=--quick: 4 minutes)
 
 bench-policies: build  ## policies live on model replicas, 21 minutes (ARGS=--quick, --write)
 	@$(PYTHON) bench/policies.py $(ARGS)
+
+bench-ring: build/bench/shares  ## how evenly the ring spreads prompts, a second (ARGS=VNODES)
+	@build/bench/shares $(ARGS)
 
 bench-standby: build  ## a takeover, and a restart beside it, 8 minutes (ARGS=--write)
 	@$(PYTHON) bench/standby.py $(ARGS)
@@ -495,6 +499,12 @@ $(PEERS)/floor: bench/peers/floor.c bench/peers/floor_relay.c \
 	$(call say,CC,$<)
 	$(Q)$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -I. $(WARN) -o $@ $(filter %.c,$^) \
 	    -lnghttp2
+
+$(PEERS)/shares: bench/micro/shares.c $(O)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -Ingx_http_llmgw_module -o $@ $< \
+	    $(O)/libcore.a $(LDLIBS)
 
 $(PEERS)/engine: bench/peers/engine.c $(O)/libcommon.a
 	@mkdir -p $(@D)
