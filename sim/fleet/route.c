@@ -27,23 +27,7 @@
 static void
 route_score_load(const llmgw_scoring_t *scoring, double *scores)
 {
-    uint32_t  i;
-    int64_t   load, most, least;
-
-    most = 0;
-    least = INT64_MAX;
-
-    for (i = 0; i < scoring->n; i++) {
-        load = llmgw_candidate_load(&scoring->candidates[i]);
-        most = load > most ? load : most;
-        least = load < least ? load : least;
-    }
-
-    for (i = 0; i < scoring->n; i++) {
-        load = llmgw_candidate_load(&scoring->candidates[i]);
-        scores[i] = most == least
-                    ? 1.0 : (double) (most - load) / (double) (most - least);
-    }
+    llmgw_scorer_effective_load.score(scoring, scores);
 }
 
 

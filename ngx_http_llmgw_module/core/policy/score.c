@@ -7,6 +7,7 @@
 
 const llmgw_scorer_t *const  llmgw_scorers[LLMGW_NSCORERS] = {
     &llmgw_scorer_active_requests,
+    &llmgw_scorer_effective_load,
     &llmgw_scorer_kv_utilization,
     &llmgw_scorer_load_aware,
     &llmgw_scorer_load_balance,

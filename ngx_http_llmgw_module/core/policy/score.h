@@ -24,6 +24,8 @@
  *     queue-depth           min-max of queue_depth
  *     kv-utilization        1 - kv_utilization
  *     load-balance          1 / (1 + load)
+ *     effective-load        min-max of load; the simulator's queue-depth with
+ *                           --queue-depth-signal effective
  *     active-requests       none in flight: 1; else (max - x) / max
  *     running-requests      min-max of batch_size
  *     load-aware            0.5 x (1 - min(queue_depth, 128) / 128)
@@ -75,13 +77,14 @@ extern const llmgw_scorer_t  llmgw_scorer_no_hit_lru;
 extern const llmgw_scorer_t  llmgw_scorer_queue_depth;
 extern const llmgw_scorer_t  llmgw_scorer_kv_utilization;
 extern const llmgw_scorer_t  llmgw_scorer_load_balance;
+extern const llmgw_scorer_t  llmgw_scorer_effective_load;
 extern const llmgw_scorer_t  llmgw_scorer_active_requests;
 extern const llmgw_scorer_t  llmgw_scorer_running_requests;
 extern const llmgw_scorer_t  llmgw_scorer_load_aware;
 extern const llmgw_scorer_t  llmgw_scorer_vllm_dp;
 extern const llmgw_scorer_t  llmgw_scorer_lora_affinity;
 
-#define LLMGW_NSCORERS  11
+#define LLMGW_NSCORERS  12
 
 /* All of them, sorted by name. */
 extern const llmgw_scorer_t *const  llmgw_scorers[LLMGW_NSCORERS];

@@ -33,7 +33,7 @@ equal_candidates_score_one(void **state)
 
     static const char *const  names[] = {
         "queue-depth", "running-requests", "vllm-dp", "precise-prefix-cache",
-        "lora-affinity"
+        "lora-affinity", "effective-load"
     };
 
     score_scene_init(&scene, 3);
@@ -55,6 +55,24 @@ equal_candidates_score_one(void **state)
     for (k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
         assert_scores(&scene, names[k], 1, 1, 1);
     }
+}
+
+
+static void
+effective_load_reads_all_that_is_there(void **state)
+{
+    score_scene_t  scene;
+
+    score_scene_init(&scene, 4);
+    scene.candidates[0].queue_depth = 9;
+    scene.candidates[1].batch_size = 6;
+    scene.candidates[2].in_flight = 5;
+    scene.candidates[3].queue_depth = 1;
+    scene.candidates[3].batch_size = 1;
+    scene.candidates[3].in_flight = 1;
+
+    assert_scores(&scene, "effective-load", 0, 3.0 / 6.0, 4.0 / 6.0, 1);
+    assert_scores(&scene, "effective_load", 0, 3.0 / 6.0, 4.0 / 6.0, 1);
 }
 
 
@@ -314,6 +332,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(queue_depth_is_spread_between_extremes),
         cmocka_unit_test(equal_candidates_score_one),
+        cmocka_unit_test(effective_load_reads_all_that_is_there),
         cmocka_unit_test(running_requests_reads_the_batch),
         cmocka_unit_test(vllm_dp_counts_a_waiting_request_as_four),
         cmocka_unit_test(kv_utilization_is_what_is_left),
