@@ -8,13 +8,13 @@
  * the lengths of chunks.  That holds, on the processors tried, for quantized
  * weights with a KV cache of q8_0 and flash attention, where each row is
  * summed up by itself; each sequence needs its own cells (kv_unified off),
- * and weights stay as the file has them (use_extra_bufts off).  Whether it holds
- * is then tried with the model itself.
+ * and weights stay as the file has them (use_extra_bufts off).  The model
+ * itself is then tried.
  *
  * Where a head does not divide into blocks of q8_0, the cache is f16 without
- * flash attention.  The bits of such an attention depend on how many rows a call
- * has; the next layer rounds most of these differences away, but not all, so
- * a trial of some rows does not find them.  Exact is one row a call.
+ * flash attention.  The bits of such an attention depend on how many rows a
+ * call has.  The next layer rounds most of these differences away, but not
+ * all, so a trial of some rows does not find them: one row a call is exact.
  */
 
 #ifndef PROFILE_H

@@ -131,10 +131,10 @@ float_weights_are_exact_row_by_row(void **state)
 
 /* --- halves */
 
-/* Heads of 16 values are no blocks of q8_0: the cache has halves, whose rows are
-   exact one by one.  And a cell that is not looked at has to be a number all
-   the same, so a session with an input that is no number leaves nothing to the
-   next one in its place. */
+/* Heads of 16 values are no blocks of q8_0: the cache has halves, whose rows
+   are exact one by one.  And a cell that is not looked at has to be a number,
+   so a session with an input that is none leaves nothing to the next one in
+   its place. */
 static void
 heads_that_are_no_blocks_are_exact(void **state)
 {
